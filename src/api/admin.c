@@ -1,0 +1,73 @@
+/* Routes of administrators: tenants, API keys, idempotency records. */
+#include "api/call.h"
+
+#include "domain/tenant.h"
+
+enum err prepare_put_tenant(struct call *c)
+{
+    struct put_tenant_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    in->body = c->body;
+    return call_name(c, TENANT_ID_MAX, &in->tenant_id);
+}
+
+enum err prepare_get_tenant(struct call *c)
+{
+    struct tenant_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    return call_name(c, TENANT_ID_MAX, &in->tenant_id);
+}
+
+enum err prepare_create_key(struct call *c)
+{
+    struct create_key_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    struct str role = STR_NONE;
+    struct fields f;
+    in->tenant_id = str_is(c->op.caller.tenant, "*") ? STR("default") : c->op.caller.tenant;
+    fields_begin(&f, c->body, &c->op.problem);
+    fields_text(&f, "tenant", TENANT_ID_MAX, &in->tenant_id);
+    fields_text(&f, "role", NAME_MAX_LEN, &role);
+    fields_text(&f, "label", TEXT_MAX, &in->label);
+    fields_require(&f, "role");
+    in->role = role_of(role);
+    if (f.err == ERR_OK && in->role == ROLE_COUNT)
+        fields_fault(&f, "role", "must be one of admin, operator, approver, worker, viewer");
+    bool all = str_is(in->tenant_id, "*");
+    if (f.err == ERR_OK && !all && !tenant_id_ok(in->tenant_id))
+        fields_fault(&f, "tenant", "must be * or letters, digits or _ - . :");
+    if (f.err == ERR_OK && all && in->role != ROLE_WORKER && in->role != ROLE_ADMIN)
+        fields_fault(&f, "tenant", "only workers and admins can serve all tenants");
+    return fields_end(&f);
+}
+
+enum err prepare_revoke_key(struct call *c)
+{
+    struct key_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    return call_uuid(c, ERR_NOT_FOUND, &in->key_id);
+}
+
+enum err prepare_idem(struct call *c)
+{
+    struct idem_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    in->key = c->params[0];
+    return idem_key_check(in->key, &c->op.problem);
+}
+
+enum err prepare_nothing(struct call *c)
+{
+    (void)c;
+    return ERR_OK;
+}

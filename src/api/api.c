@@ -1,0 +1,534 @@
+/* The path of every request: route → who → key → body → engine → answer. */
+#include "api/call.h"
+
+#include "domain/idempotency.h"
+#include "domain/tenant.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+struct api *api_new(const struct api_config *config)
+{
+    struct api *api = calloc(1, sizeof(*api));
+    if (api != NULL)
+        api->config = *config;
+    return api;
+}
+
+void api_free(struct api *api)
+{
+    free(api);
+}
+
+/* --- calls --- */
+
+/* With the request: what is sent points into the op's buffers. */
+static void call_cleanup(void *user)
+{
+    struct call *c = user;
+    json_decref(c->body);
+    definition_free(c->definition);
+    op_release(&c->op);
+}
+
+static void send_problem(struct call *c, const char *allow)
+{
+    struct str route = c->route != NULL ? str_of(c->route->pattern) : STR_NONE;
+    http_send_problem(c->req, &c->op.problem, route, allow);
+}
+
+void call_send_json(struct call *c, int status, struct str body)
+{
+    struct http_reply reply;
+    http_reply_init(&reply, status, STR("application/json"), body);
+    reply.route = str_of(c->route->pattern);
+    http_send(c->req, &reply);
+}
+
+/* --- routing --- */
+
+/* Does the path fit? Variable parts are left encoded in params. */
+static bool matches(struct str pattern, struct str path, struct str *params)
+{
+    size_t n = 0;
+    for (;;) {
+        struct str want;
+        struct str have;
+        bool more_pattern = str_cut(pattern, '/', &want, &pattern);
+        bool more_path = str_cut(path, '/', &have, &path);
+        if (str_is(want, "{}")) {
+            if (have.len == 0 || n == PARAMS_MAX)
+                return false;
+            params[n++] = have;
+        } else if (!str_eq(want, have)) {
+            return false;
+        }
+        if (more_pattern != more_path)
+            return false;
+        if (!more_pattern)
+            return true;
+    }
+}
+
+static enum err no_route(struct call *c, bool known_path, char *allow, size_t allow_size)
+{
+    if (!known_path)
+        return problem_set(&c->op.problem, ERR_NOT_FOUND, "there is nothing at this path");
+    size_t used = 0;
+    struct str ignored[PARAMS_MAX];
+    for (const struct route *r = ROUTES; r->method != NULL; r++) {
+        if (!matches(str_of(r->pattern), c->req->path, ignored))
+            continue;
+        int n = snprintf(allow + used, allow_size - used, "%s%s", used > 0 ? ", " : "", r->method);
+        assert(n > 0 && used + (size_t)n < allow_size);
+        used += (size_t)n;
+        if (strcmp(r->method, "GET") == 0) {
+            n = snprintf(allow + used, allow_size - used, ", HEAD");
+            used += (size_t)n;
+        }
+    }
+    return problem_set(&c->op.problem, ERR_METHOD_NOT_ALLOWED, "allowed here: %s", allow);
+}
+
+static enum err find_route(struct call *c, char *allow, size_t allow_size)
+{
+    struct str method = str_is(c->req->method, "HEAD") ? STR("GET") : c->req->method;
+    bool known_path = false;
+    for (const struct route *r = ROUTES; r->method != NULL; r++) {
+        struct str params[PARAMS_MAX] = {STR_NONE, STR_NONE};
+        if (!matches(str_of(r->pattern), c->req->path, params))
+            continue;
+        known_path = true;
+        /* A literal path beats a variable one that would fit too, because it stands first in the table. */
+        if (!str_eq(method, str_of(r->method)))
+            continue;
+        c->route = r;
+        for (size_t i = 0; i < PARAMS_MAX; i++) {
+            if (params[i].ptr != NULL && !http_decode(c->req, params[i], &c->params[i]))
+                return problem_set(&c->op.problem, ERR_BAD_REQUEST, "the path is badly encoded");
+        }
+        return ERR_OK;
+    }
+    return no_route(c, known_path, allow, allow_size);
+}
+
+/* --- who --- */
+
+static enum err header_once(struct call *c, const char *name, struct str *ret)
+{
+    size_t count;
+    struct str value = str_trim(http_header(c->req, name, &count));
+    if (count > 1)
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST, "there are two %s headers", name);
+    *ret = STR_NONE;
+    if (count == 0)
+        return ERR_OK;
+    *ret = arena_str(&c->req->arena, value);
+    return ret->ptr != NULL ? ERR_OK : call_no_memory(c);
+}
+
+static bool printable(struct str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if ((unsigned char)s.ptr[i] < 0x20 || s.ptr[i] == 0x7F)
+            return false;
+    }
+    return str_is_utf8(s);
+}
+
+static enum err dev_caller(struct call *c, struct str tenant, struct str actor)
+{
+    struct caller *who = &c->op.caller;
+    who->role = ROLE_ADMIN;
+    who->creates_tenant = true;
+    who->tenant = tenant.len > 0 ? tenant : STR("default");
+    who->actor = actor.len > 0 ? actor : STR("dev");
+    return ERR_OK;
+}
+
+/* The tenant that a key's holder acts on: its own, or for those who may the one they name. */
+static enum err key_caller(struct call *c, struct str tenant, const struct auth_identity *id)
+{
+    struct caller *who = &c->op.caller;
+    bool all = str_is(id->tenant, "*");
+    who->role = id->role;
+    who->actor = arena_str(&c->req->arena, id->actor);
+    who->tenant = tenant.len > 0 ? tenant : arena_str(&c->req->arena, id->tenant);
+    if (who->actor.ptr == NULL || who->tenant.ptr == NULL)
+        return call_no_memory(c);
+    bool foreign = tenant.len > 0 && !str_eq(tenant, id->tenant);
+    if (foreign && !all && id->role != ROLE_ADMIN)
+        return problem_set(&c->op.problem, ERR_FORBIDDEN,
+                           "this key belongs to another tenant than X-Tenant-ID names");
+    if (str_is(tenant, "*") && !all)
+        return problem_set(&c->op.problem, ERR_FORBIDDEN, "this key does not serve all tenants");
+    return ERR_OK;
+}
+
+static enum err api_key_of(struct call *c, struct str *ret)
+{
+    struct str bearer;
+    struct str plain;
+    enum err e = header_once(c, "Authorization", &bearer);
+    if (e == ERR_OK)
+        e = header_once(c, "X-API-Key", &plain);
+    if (e != ERR_OK)
+        return e;
+    struct str scheme;
+    struct str token;
+    if (str_cut(bearer, ' ', &scheme, &token) && str_eq_nocase(scheme, STR("Bearer")))
+        *ret = str_trim(token);
+    else
+        *ret = plain;
+    if (ret->ptr == NULL)
+        return problem_set(&c->op.problem, ERR_UNAUTHENTICATED,
+                           "send Authorization: Bearer pawl_… or X-API-Key: pawl_…");
+    return ERR_OK;
+}
+
+static enum err identify(struct call *c)
+{
+    struct str tenant;
+    struct str actor;
+    struct str key = STR_NONE;
+    c->op.caller.peer = c->req->peer;
+    enum err e = header_once(c, "X-Tenant-ID", &tenant);
+    if (e == ERR_OK)
+        e = header_once(c, "X-Actor", &actor);
+    if (e != ERR_OK)
+        return e;
+    if (tenant.len > 0 && !str_is(tenant, "*") && !tenant_id_ok(tenant))
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST,
+                           "X-Tenant-ID must be up to %d letters, digits or _ - . :",
+                           TENANT_ID_MAX);
+    if (actor.len > ACTOR_MAX || !printable(actor))
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST,
+                           "X-Actor must be printable and at most %d bytes", ACTOR_MAX);
+    if (c->api->config.dev)
+        return dev_caller(c, tenant, actor);
+    e = api_key_of(c, &key);
+    if (e != ERR_OK)
+        return e;
+    struct auth_identity id;
+    e = engine_identify(c->api->config.engine, key, &c->op.problem, &id);
+    return e == ERR_OK ? key_caller(c, tenant, &id) : e;
+}
+
+static enum err authorize(struct call *c)
+{
+    if ((c->route->flags & ROUTE_OPEN) != 0)
+        return ERR_OK;
+    enum err e = identify(c);
+    if (e != ERR_OK)
+        return e;
+    if (!role_may(c->op.caller.role, c->route->may))
+        return problem_set(&c->op.problem, ERR_FORBIDDEN, "the role %s does not allow this",
+                           role_name(c->op.caller.role));
+    bool all_tenants = str_is(c->op.caller.tenant, "*");
+    if (all_tenants && c->route->may != MAY_WORK && (c->route->flags & ROUTE_NO_TENANT) == 0 &&
+        c->route->prepare != prepare_get_job)
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST,
+                           "this key serves all tenants: name one with X-Tenant-ID");
+    return ERR_OK;
+}
+
+/* --- the key --- */
+
+/* The key in one header; empty when it is absent. */
+static enum err key_in_header(struct call *c, const char *name, struct str *ret)
+{
+    size_t count;
+    struct str value = http_header(c->req, name, &count);
+    *ret = STR_NONE;
+    if (count == 0)
+        return ERR_OK;
+    if (count > 1)
+        return problem_set(&c->op.problem, ERR_IDEM_KEY_INVALID, "there are two %s headers", name);
+    return idem_key_parse(value, &c->req->arena, &c->op.problem, ret);
+}
+
+static enum err disagree(struct call *c)
+{
+    return problem_set(&c->op.problem, ERR_IDEM_KEY_INVALID,
+                       "the request names two different idempotency keys");
+}
+
+static enum err read_key(struct call *c)
+{
+    struct str one;
+    struct str two;
+    enum err e = key_in_header(c, "Idempotency-Key", &one);
+    if (e == ERR_OK)
+        e = key_in_header(c, "X-Idempotency-Key", &two);
+    if (e != ERR_OK)
+        return e;
+    if (one.ptr != NULL && two.ptr != NULL && !str_eq(one, two))
+        return disagree(c);
+    c->op.idem.key = one.ptr != NULL ? one : two;
+    return ERR_OK;
+}
+
+/* "POST /api/v1/…" with the path as it means, so that %2D and - are one route. */
+static enum err set_route_text(struct call *c)
+{
+    struct str path;
+    if (!http_decode(c->req, c->req->path, &path))
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST, "the path is badly encoded");
+    size_t len = c->req->method.len + 1 + path.len;
+    if (len > ROUTE_MAX)
+        return problem_set(&c->op.problem, ERR_URI_TOO_LONG, "the path is too long for a key");
+    char *text = arena_alloc(&c->req->arena, len + 1);
+    if (text == NULL)
+        return call_no_memory(c);
+    (void)snprintf(text, len + 1, "%.*s %.*s", STR_ARG(c->req->method), STR_ARG(path));
+    c->op.idem.route = (struct str){text, len};
+    c->op.idem.raw_hash = idem_raw_hash(c->op.idem.route, c->req->body);
+    return ERR_OK;
+}
+
+/* A key in the body, where the route allows one; it must be the header's if both are there. */
+static enum err read_body_key(struct call *c)
+{
+    const json_t *given = json_object_get(c->body, c->route->body_key);
+    if (given == NULL || json_is_null(given))
+        return ERR_OK;
+    if (!json_is_string(given))
+        return problem_set(&c->op.problem, ERR_IDEM_KEY_INVALID, "%s must be text",
+                           c->route->body_key);
+    struct str key = json_str(given);
+    enum err e = idem_key_check(key, &c->op.problem);
+    if (e != ERR_OK)
+        return e;
+    if (c->op.idem.key.len > 0)
+        return str_eq(c->op.idem.key, key) ? ERR_OK : disagree(c);
+    c->op.idem.key = key;
+    return set_route_text(c);
+}
+
+/* --- the body --- */
+
+static enum err check_media_type(struct call *c)
+{
+    struct str type = http_header(c->req, "Content-Type", NULL);
+    if (c->req->body.len == 0 || type.ptr == NULL)
+        return ERR_OK;
+    struct str essence;
+    struct str parameters;
+    (void)str_cut(type, ';', &essence, &parameters);
+    essence = str_trim(essence);
+    bool json = str_eq_nocase(essence, STR("application/json")) ||
+                (essence.len > 17 && str_eq_nocase((struct str){essence.ptr, 12}, STR("application/")) &&
+                 str_ends_with(essence, STR("+json")));
+    parameters = str_trim(parameters);
+    bool charset_ok = parameters.len == 0 || str_eq_nocase(parameters, STR("charset=utf-8")) ||
+                      str_eq_nocase(parameters, STR("charset=\"utf-8\""));
+    if (json && charset_ok)
+        return ERR_OK;
+    return problem_set(&c->op.problem, ERR_MEDIA_TYPE, "the body is \"%.*s\"",
+                       (int)MIN(type.len, (size_t)100), type.ptr);
+}
+
+static enum err parse_body(struct call *c)
+{
+    if (c->req->body.len == 0)
+        return ERR_OK;
+    return json_parse(c->req->body, &c->op.problem, &c->body);
+}
+
+/* --- answers --- */
+
+static struct str body_text(struct call *c)
+{
+    struct answer *a = &c->op.answer;
+    if (a->created == CREATED_UNSAID)
+        return buf_str(&a->body);
+    struct str head =
+        a->created == CREATED_YES ? STR("{\"created\":true,") : STR("{\"created\":false,");
+    char *text = arena_alloc(&c->req->arena, head.len + a->body.len + 1);
+    if (text == NULL)
+        return STR_NONE;
+    memcpy(text, head.ptr, head.len);
+    memcpy(text + head.len, a->body.ptr, a->body.len);
+    return (struct str){text, head.len + a->body.len};
+}
+
+/* The same list from the next page on: every other parameter stays. */
+static struct str next_link(struct call *c)
+{
+    struct buf link;
+    buf_init(&link, 4 * KIB);
+    buf_put_char(&link, '<');
+    buf_put(&link, c->req->path);
+    buf_put_char(&link, '?');
+    struct str rest = c->req->query;
+    while (rest.len > 0) {
+        struct str part;
+        (void)str_cut(rest, '&', &part, &rest);
+        if (part.len > 0 && !str_starts_with(part, STR("cursor="))) {
+            buf_put(&link, part);
+            buf_put_char(&link, '&');
+        }
+    }
+    /* Cursors are made of letters that need no encoding. */
+    buf_printf(&link, "cursor=%s>; rel=\"next\"", c->op.answer.next_cursor);
+    struct str out = buf_ok(&link) ? arena_str(&c->req->arena, buf_str(&link)) : STR_NONE;
+    buf_release(&link);
+    return out;
+}
+
+/* The answer is the path of a file that was made for this request alone. */
+static void send_file(struct call *c)
+{
+    const char *path = c->op.answer.body.ptr;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    (void)unlink(path); /* it lives on until it is sent */
+    if (fd < 0) {
+        (void)problem_set(&c->op.problem, ERR_STORE_FAILED, "the copy cannot be read");
+        send_problem(c, NULL);
+        return;
+    }
+    struct http_reply reply;
+    http_reply_init(&reply, 200, STR("application/vnd.sqlite3"), STR_NONE);
+    reply.file_fd = fd;
+    reply.route = str_of(c->route->pattern);
+    http_send(c->req, &reply);
+}
+
+static void send_answer(struct call *c)
+{
+    struct op *op = &c->op;
+    if (op->err == ERR_OK && (c->route->flags & ROUTE_FILE) != 0) {
+        send_file(c);
+        return;
+    }
+    struct str body = op->err == ERR_OK ? body_text(c) : STR_NONE;
+    if (op->err == ERR_OK && body.ptr == NULL)
+        op->err = call_no_memory(c);
+    if (op->err != ERR_OK) {
+        send_problem(c, NULL);
+        return;
+    }
+    struct http_reply reply;
+    http_reply_init(&reply, op->answer.status, STR("application/json"), body);
+    reply.route = str_of(c->route->pattern);
+    if (op->answer.replayed)
+        http_reply_add(&reply, "Idempotent-Replayed", STR("true"));
+    if (op->answer.next_cursor[0] != '\0')
+        http_reply_add(&reply, "Link", next_link(c));
+    http_send(c->req, &reply);
+}
+
+static void op_done(struct op *op)
+{
+    struct call *c = op->owner;
+    if (op->abandoned) {
+        if (op->err == ERR_OK && (c->route->flags & ROUTE_FILE) != 0)
+            (void)unlink(op->answer.body.ptr);
+    } else {
+        send_answer(c);
+    }
+    http_request_drop(c->req);
+}
+
+/* The store has the op and goes on using its memory, so nothing of it may be touched here. */
+static void op_timed_out(struct op *op)
+{
+    struct call *c = op->owner;
+    struct problem p;
+    problem_init(&p);
+    if (op->idem.key.len > 0)
+        (void)problem_set(&p, ERR_IDEM_IN_FLIGHT,
+                          "the change is still being decided: ask again with the same key");
+    else
+        (void)problem_set(&p, ERR_STORE_BUSY,
+                          "the store takes too long: whether the change was made is not known yet");
+    http_send_problem(c->req, &p, str_of(c->route->pattern), NULL);
+    problem_release(&p);
+}
+
+/* --- the path --- */
+
+static enum err read_wait(struct call *c)
+{
+    if ((c->route->flags & ROUTE_WAITS) == 0)
+        return ERR_OK;
+    static const char *const KNOWN[] = {"wait_ms", NULL};
+    enum err e = http_query_only(c->req, KNOWN, &c->op.problem);
+    if (e == ERR_OK)
+        e = call_query_int(c, "wait_ms", 0, RUN_WAIT_MS_MAX, &c->op.wait_ms);
+    return e;
+}
+
+/* Everything up to the engine. A request that the engine has seen before needs no parsing. */
+static enum err prepare(struct call *c)
+{
+    bool changes = c->route->use_case->changes && !str_is(c->req->method, "GET") &&
+                   !str_is(c->req->method, "HEAD");
+    enum err e = changes ? read_key(c) : ERR_OK;
+    if (e == ERR_OK)
+        e = check_media_type(c);
+    if (e == ERR_OK)
+        e = read_wait(c);
+    if (e == ERR_OK && c->op.idem.key.len > 0)
+        e = set_route_text(c);
+    if (e != ERR_OK)
+        return e;
+    if (c->op.idem.key.len > 0 && engine_replay(c->api->config.engine, &c->op))
+        return ERR_OK;
+    if (changes)
+        e = parse_body(c);
+    if (e == ERR_OK && (c->route->flags & ROUTE_BODY_KEY) != 0)
+        e = read_body_key(c);
+    if (e == ERR_OK && c->op.idem.key.len > 0) {
+        e = idem_fingerprint(c->op.idem.route, c->body, c->route->body_key, &c->op.problem,
+                             &c->op.idem.fingerprint);
+        c->op.idem.has_fingerprint = true;
+    }
+    return e == ERR_OK ? c->route->prepare(c) : e;
+}
+
+static void through_engine(struct call *c)
+{
+    struct op *op = &c->op;
+    op->use_case = c->route->use_case;
+    op->bytes = sizeof(*c) + c->req->body.len;
+    op->done = op_done;
+    op->timed_out = op_timed_out;
+    op->owner = c;
+    op->submitted_ns = c->req->begun_ns;
+    if (prepare(c) != ERR_OK) {
+        send_problem(c, NULL);
+        return;
+    }
+    http_request_hold(c->req); /* until op_done() */
+    engine_submit(c->api->config.engine, op);
+}
+
+void api_handle(void *ctx, struct http_request *req)
+{
+    struct call *c = arena_alloc(&req->arena, sizeof(*c));
+    if (c == NULL) {
+        struct problem p;
+        problem_init(&p);
+        (void)problem_set(&p, ERR_NO_MEMORY, "no memory for the request");
+        http_send_problem(req, &p, STR_NONE, NULL);
+        problem_release(&p);
+        return;
+    }
+    c->api = ctx;
+    c->req = req;
+    op_init(&c->op, NULL);
+    req->user = c;
+    req->cleanup = call_cleanup;
+    char allow[64] = "";
+    enum err e = find_route(c, allow, sizeof(allow));
+    if (e == ERR_OK)
+        e = authorize(c);
+    if (e != ERR_OK) {
+        send_problem(c, allow[0] != '\0' ? arena_str(&req->arena, str_of(allow)).ptr : NULL);
+    } else if (c->route->direct != NULL) {
+        c->route->direct(c);
+    } else {
+        through_engine(c);
+    }
+}

@@ -1,0 +1,24 @@
+/* The HTTP interface: routes, who may use them, and what a request and an answer look like. Each request goes
+ * parse → one engine call → reply. */
+#ifndef PAWL_API_API_H
+#define PAWL_API_API_H
+
+#include "engine/engine.h"
+#include "http/http.h"
+
+struct api;
+
+struct api_config {
+    struct engine *engine;
+    struct metrics *metrics;
+    const struct env *env;
+    bool dev; /* no keys needed; the headers say who it is */
+};
+
+MUST_CHECK struct api *api_new(const struct api_config *config);
+void api_free(struct api *api);
+
+/* An http_handler; ctx is a struct api. */
+void api_handle(void *ctx, struct http_request *req);
+
+#endif

@@ -1,0 +1,83 @@
+/* What handlers use to read a request. */
+#include "api/call.h"
+
+enum err call_no_memory(struct call *c)
+{
+    return problem_set(&c->op.problem, ERR_NO_MEMORY, "no memory for the request");
+}
+
+void *call_alloc(struct call *c, size_t size)
+{
+    void *out = arena_alloc(&c->req->arena, size);
+    if (out == NULL)
+        (void)call_no_memory(c);
+    return out;
+}
+
+enum err call_uuid(struct call *c, enum err missing, struct uuid *ret)
+{
+    if (uuid_parse(c->params[0], ret))
+        return ERR_OK;
+    return problem_set(&c->op.problem, missing, "\"%.*s\" is not an id",
+                       (int)MIN(c->params[0].len, (size_t)64), c->params[0].ptr);
+}
+
+enum err call_name(struct call *c, size_t max, struct str *ret)
+{
+    if (c->params[0].len > max || !str_is_name(c->params[0]))
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST,
+                           "a name is made of up to %zu letters, digits or _ - . :", max);
+    *ret = c->params[0];
+    return ERR_OK;
+}
+
+enum err call_query_int(struct call *c, const char *name, int64_t min, int64_t max, int64_t *ret)
+{
+    struct str text;
+    enum err e = http_query(c->req, name, &c->op.problem, &text);
+    if (e != ERR_OK || text.ptr == NULL)
+        return e;
+    int64_t value;
+    if (!str_to_i64(text, &value) || value < min || value > max)
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST,
+                           "%s must be a whole number from %lld to %lld", name, (long long)min,
+                           (long long)max);
+    *ret = value;
+    return ERR_OK;
+}
+
+enum err call_page(struct call *c, int64_t *ret_limit, struct str *ret_cursor)
+{
+    *ret_limit = PAGE_DEFAULT;
+    enum err e = call_query_int(c, "limit", 1, PAGE_MAX, ret_limit);
+    if (e == ERR_OK)
+        e = http_query(c->req, "cursor", &c->op.problem, ret_cursor);
+    if (e == ERR_OK && ret_cursor->ptr != NULL &&
+        (ret_cursor->len == 0 || ret_cursor->len >= CURSOR_MAX))
+        return problem_set(&c->op.problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+    return e;
+}
+
+enum err call_if_match(struct call *c, int64_t *ret)
+{
+    size_t count;
+    struct str text = str_trim(http_header(c->req, "If-Match", &count));
+    *ret = -1;
+    if (count == 0 || str_is(text, "*"))
+        return ERR_OK;
+    if (count == 1 && text.len > 2 && text.ptr[0] == '"' && text.ptr[text.len - 1] == '"' &&
+        str_to_i64((struct str){text.ptr + 1, text.len - 2}, ret) && *ret >= 0)
+        return ERR_OK;
+    return problem_set(&c->op.problem, ERR_BAD_REQUEST,
+                       "If-Match must be a run's version in quotes, as \"7\"");
+}
+
+enum err call_json_text(struct call *c, const json_t *value, struct str *ret)
+{
+    struct buf text;
+    buf_init(&text, JSON_TEXT_MAX * 2);
+    json_put_plain(&text, value);
+    *ret = buf_ok(&text) ? arena_str(&c->req->arena, buf_str(&text)) : STR_NONE;
+    buf_release(&text);
+    return ret->ptr != NULL ? ERR_OK : call_no_memory(c);
+}

@@ -1,0 +1,88 @@
+/* One request on its way through the api layer, and what handlers use to read it. */
+#ifndef PAWL_API_CALL_H
+#define PAWL_API_CALL_H
+
+#include "api/api.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "engine/use_cases.h"
+
+struct api {
+    struct api_config config;
+};
+
+struct route;
+
+enum { PARAMS_MAX = 2 };
+
+struct call {
+    struct api *api;
+    struct http_request *req;
+    const struct route *route;
+    struct str params[PARAMS_MAX]; /* the path's variable parts, decoded */
+    json_t *body;                  /* NULL when there was none */
+    struct definition *definition; /* parsed by the handler, freed with the call */
+    struct op op;
+};
+
+/* How a route reads its request: fills op.input (in the request's arena) and, where the route has several, op.use_case.
+ * An error has its problem set. */
+typedef enum err prepare_fn(struct call *c);
+/* A route that needs no engine: answers by itself. */
+typedef void direct_fn(struct call *c);
+
+enum route_flags {
+    ROUTE_OPEN = 1,      /* no key needed */
+    ROUTE_BODY_KEY = 2,  /* the idempotency key may be in the body */
+    ROUTE_WAITS = 4,     /* takes ?wait_ms= */
+    ROUTE_NO_TENANT = 8, /* about the whole server: no tenant header is needed */
+    ROUTE_FILE = 16,     /* the answer is the path of a file to send and remove */
+};
+
+struct route {
+    const char *method;
+    const char *pattern; /* "{}" stands for one variable part */
+    unsigned may;        /* what the role must allow; 0: nothing */
+    unsigned flags;
+    const struct use_case *use_case;
+    prepare_fn *prepare;
+    direct_fn *direct;
+    const char *body_key; /* with ROUTE_BODY_KEY: the member that holds the key */
+};
+
+/* Every route, ended by a NULL method. */
+extern const struct route ROUTES[];
+
+/* --- for handlers --- */
+
+/* Zeroed, in the request's arena; NULL with the problem set when memory ran out. */
+MUST_CHECK void *call_alloc(struct call *c, size_t size);
+enum err call_no_memory(struct call *c);
+/* The first variable part as an id; ERR_NOT_FOUND-like `missing` when it is none: such a thing cannot exist. */
+MUST_CHECK enum err call_uuid(struct call *c, enum err missing, struct uuid *ret);
+/* The first variable part as the name of a workflow or tenant. */
+MUST_CHECK enum err call_name(struct call *c, size_t max, struct str *ret);
+/* ?limit= and ?cursor=. */
+MUST_CHECK enum err call_page(struct call *c, int64_t *ret_limit, struct str *ret_cursor);
+MUST_CHECK enum err call_query_int(struct call *c, const char *name, int64_t min, int64_t max,
+                                   int64_t *ret);
+/* If-Match: "<version>"; -1 when absent. */
+MUST_CHECK enum err call_if_match(struct call *c, int64_t *ret);
+/* A JSON value as text in the arena. */
+MUST_CHECK enum err call_json_text(struct call *c, const json_t *value, struct str *ret);
+
+void call_send_json(struct call *c, int status, struct str body);
+
+/* --- handlers, by file --- */
+
+prepare_fn prepare_start_run, prepare_start_run_flat, prepare_get_run, prepare_cancel_run,
+    prepare_list_runs, prepare_list_events;
+prepare_fn prepare_claim, prepare_complete, prepare_fail, prepare_get_job;
+prepare_fn prepare_put_workflow, prepare_get_workflow, prepare_archive_workflow,
+    prepare_list_workflows, prepare_list_versions;
+direct_fn direct_validate;
+prepare_fn prepare_put_tenant, prepare_get_tenant, prepare_list_tenants, prepare_create_key,
+    prepare_list_keys, prepare_revoke_key, prepare_idem, prepare_nothing;
+direct_fn direct_healthz, direct_readyz, direct_metrics, direct_openapi, direct_index;
+
+#endif

@@ -1,0 +1,57 @@
+/* Every route of the HTTP interface, in one table. */
+#include "api/call.h"
+#include "engine/commit_loop.h"
+
+const struct route ROUTES[] = {
+    {"POST", "/api/v1/workflows/{}/runs", MAY_RUN, ROUTE_BODY_KEY | ROUTE_WAITS, &UC_START_RUN,
+     prepare_start_run, NULL, "idempotency_key"},
+    {"POST", "/api/v1/workflow-runs", MAY_RUN, ROUTE_BODY_KEY | ROUTE_WAITS, &UC_START_RUN,
+     prepare_start_run_flat, NULL, "idempotencyKey"},
+    {"GET", "/api/v1/runs", MAY_READ, 0, &UC_LIST_RUNS, prepare_list_runs, NULL, NULL},
+    {"GET", "/api/v1/runs/{}", MAY_READ, 0, &UC_GET_RUN, prepare_get_run, NULL, NULL},
+    {"GET", "/api/v1/runs/{}/events", MAY_READ, 0, &UC_LIST_EVENTS, prepare_list_events, NULL,
+     NULL},
+    {"POST", "/api/v1/runs/{}/cancel", MAY_RUN, 0, &UC_CANCEL_RUN, prepare_cancel_run, NULL, NULL},
+
+    {"POST", "/api/v1/jobs/claim", MAY_WORK, 0, &UC_CLAIM_JOBS, prepare_claim, NULL, NULL},
+    {"POST", "/api/v1/jobs/{}/complete", MAY_WORK, 0, &UC_FINISH_JOB, prepare_complete, NULL, NULL},
+    {"POST", "/api/v1/jobs/{}/fail", MAY_WORK, 0, &UC_FINISH_JOB, prepare_fail, NULL, NULL},
+    {"GET", "/api/v1/jobs/{}", MAY_READ, 0, &UC_GET_JOB, prepare_get_job, NULL, NULL},
+
+    {"GET", "/api/v1/workflows", MAY_READ, 0, &UC_LIST_WORKFLOWS, prepare_list_workflows, NULL,
+     NULL},
+    {"PUT", "/api/v1/workflows/{}", MAY_RUN, 0, &UC_PUT_WORKFLOW, prepare_put_workflow, NULL, NULL},
+    {"GET", "/api/v1/workflows/{}", MAY_READ, 0, &UC_GET_WORKFLOW, prepare_get_workflow, NULL,
+     NULL},
+    {"DELETE", "/api/v1/workflows/{}", MAY_RUN, 0, &UC_ARCHIVE_WORKFLOW, prepare_archive_workflow,
+     NULL, NULL},
+    {"GET", "/api/v1/workflows/{}/versions", MAY_READ, 0, &UC_LIST_VERSIONS, prepare_list_versions,
+     NULL, NULL},
+    {"POST", "/api/v1/workflows/{}/validate", MAY_READ, 0, NULL, NULL, direct_validate, NULL},
+
+    {"GET", "/api/v1/tenants", MAY_ADMIN, ROUTE_NO_TENANT, &UC_LIST_TENANTS, prepare_list_tenants,
+     NULL, NULL},
+    {"PUT", "/api/v1/tenants/{}", MAY_ADMIN, ROUTE_NO_TENANT, &UC_PUT_TENANT, prepare_put_tenant,
+     NULL, NULL},
+    {"GET", "/api/v1/tenants/{}", MAY_ADMIN, ROUTE_NO_TENANT, &UC_GET_TENANT, prepare_get_tenant,
+     NULL, NULL},
+    {"POST", "/api/v1/keys", MAY_ADMIN, ROUTE_NO_TENANT, &UC_CREATE_KEY, prepare_create_key, NULL,
+     NULL},
+    {"GET", "/api/v1/keys", MAY_ADMIN, ROUTE_NO_TENANT, &UC_LIST_KEYS, prepare_list_keys, NULL,
+     NULL},
+    {"DELETE", "/api/v1/keys/{}", MAY_ADMIN, ROUTE_NO_TENANT, &UC_REVOKE_KEY, prepare_revoke_key,
+     NULL, NULL},
+    {"GET", "/api/v1/idempotency-keys/{}", MAY_READ, 0, &UC_GET_IDEM, prepare_idem, NULL, NULL},
+    {"DELETE", "/api/v1/idempotency-keys/{}", MAY_ADMIN, 0, &UC_RELEASE_IDEM, prepare_idem, NULL,
+     NULL},
+    {"GET", "/api/v1/doctor", MAY_ADMIN, ROUTE_NO_TENANT, &UC_DOCTOR, prepare_nothing, NULL, NULL},
+    {"GET", "/api/v1/backup", MAY_ADMIN, ROUTE_NO_TENANT | ROUTE_FILE, &UC_BACKUP, prepare_nothing,
+     NULL, NULL},
+
+    {"GET", "/healthz", 0, ROUTE_OPEN, NULL, NULL, direct_healthz, NULL},
+    {"GET", "/readyz", 0, ROUTE_OPEN, NULL, NULL, direct_readyz, NULL},
+    {"GET", "/metrics", 0, ROUTE_OPEN, NULL, NULL, direct_metrics, NULL},
+    {"GET", "/openapi.json", 0, ROUTE_OPEN, NULL, NULL, direct_openapi, NULL},
+    {"GET", "/", 0, ROUTE_OPEN, NULL, NULL, direct_index, NULL},
+    {NULL, NULL, 0, 0, NULL, NULL, NULL, NULL},
+};

@@ -1,0 +1,189 @@
+/* Routes of runs: start, show, list, cancel. */
+#include "api/call.h"
+
+/* --- start --- */
+
+static void check_labels(struct fields *f, const json_t *labels)
+{
+    if (labels == NULL || f->err != ERR_OK)
+        return;
+    if (json_object_size(labels) > LABELS_MAX) {
+        fields_fault(f, "labels", "must have at most 32 members");
+        return;
+    }
+    json_t *o = (json_t *)(uintptr_t)labels;
+    for (void *it = json_object_iter(o); it != NULL; it = json_object_iter_next(o, it)) {
+        struct str name = str_of(json_object_iter_key(it));
+        const json_t *value = json_object_iter_value(it);
+        if (!str_is_name(name) || name.len > NAME_MAX_LEN ||
+            memchr(name.ptr, ':', name.len) != NULL)
+            fields_fault(f, "labels", "names must be letters, digits or _ - .");
+        else if (!json_is_string(value) || json_string_length(value) > LABEL_VALUE_MAX)
+            fields_fault(f, "labels", "values must be text of at most 256 bytes");
+    }
+}
+
+/* What both routes share; the workflow is named by the path or by the body. */
+static enum err read_start(struct call *c, struct fields *f, struct start_run_input *in)
+{
+    const json_t *labels;
+    struct str at_limit = STR_NONE;
+    struct str start_at = STR_NONE;
+    fields_any(f, "input", &in->input);
+    fields_object(f, "labels", &labels);
+    check_labels(f, labels);
+    fields_int(f, "priority", PRIORITY_MIN, PRIORITY_MAX, &in->priority);
+    fields_text(f, "at_limit", NAME_MAX_LEN, &at_limit);
+    if (at_limit.ptr != NULL && !str_is(at_limit, "reject"))
+        fields_fault(f, "at_limit", "this version of pawl can only reject");
+    fields_text(f, "start_at", NAME_MAX_LEN, &start_at);
+    if (start_at.ptr != NULL)
+        fields_fault(f, "start_at", "this version of pawl starts runs at once");
+    struct str key = STR_NONE;
+    fields_text(f, c->route->body_key, IDEM_KEY_MAX, &key);
+    enum err e = fields_end(f);
+    in->input_text = STR("null");
+    in->labels = STR("{}");
+    in->traceparent = c->req->traceparent;
+    if (e == ERR_OK && in->input != NULL)
+        e = call_json_text(c, in->input, &in->input_text);
+    if (e == ERR_OK && labels != NULL)
+        e = call_json_text(c, labels, &in->labels);
+    c->op.input = in;
+    return e;
+}
+
+enum err prepare_start_run(struct call *c)
+{
+    struct start_run_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    enum err e = call_name(c, NAME_MAX_LEN, &in->workflow_id);
+    if (e != ERR_OK)
+        return e;
+    struct fields f;
+    fields_begin(&f, c->body, &c->op.problem);
+    return read_start(c, &f, in);
+}
+
+enum err prepare_start_run_flat(struct call *c)
+{
+    struct start_run_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    struct fields f;
+    fields_begin(&f, c->body, &c->op.problem);
+    fields_name(&f, "definitionId", NAME_MAX_LEN, &in->workflow_id);
+    fields_require(&f, "definitionId");
+    return read_start(c, &f, in);
+}
+
+/* --- one run --- */
+
+enum err prepare_get_run(struct call *c)
+{
+    struct run_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    in->if_match = -1;
+    c->op.input = in;
+    return call_uuid(c, ERR_RUN_NOT_FOUND, &in->run_id);
+}
+
+enum err prepare_cancel_run(struct call *c)
+{
+    struct run_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    enum err e = call_uuid(c, ERR_RUN_NOT_FOUND, &in->run_id);
+    if (e == ERR_OK)
+        e = call_if_match(c, &in->if_match);
+    struct fields f;
+    struct str reason = STR_NONE;
+    fields_begin(&f, c->body, &c->op.problem);
+    fields_text(&f, "reason", TEXT_MAX, &reason);
+    return e == ERR_OK ? fields_end(&f) : e;
+}
+
+/* --- lists --- */
+
+static enum err query_time(struct call *c, const char *name, int64_t *ret)
+{
+    struct str text;
+    enum err e = http_query(c->req, name, &c->op.problem, &text);
+    if (e != ERR_OK || text.ptr == NULL)
+        return e;
+    if (!time_parse(text, ret) || *ret < 0)
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST,
+                           "%s must be a time as 2026-01-31T12:00:00Z", name);
+    return ERR_OK;
+}
+
+static enum err query_status(struct call *c, enum run_status *ret)
+{
+    struct str text;
+    *ret = RUN_STATUS_COUNT;
+    enum err e = http_query(c->req, "status", &c->op.problem, &text);
+    if (e != ERR_OK || text.ptr == NULL)
+        return e;
+    *ret = run_status_of(text);
+    if (*ret == RUN_STATUS_COUNT)
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST, "there is no status \"%.*s\"",
+                           (int)MIN(text.len, (size_t)64), text.ptr);
+    return ERR_OK;
+}
+
+static enum err query_label(struct call *c, struct list_runs_input *in)
+{
+    struct str text;
+    enum err e = http_query(c->req, "label", &c->op.problem, &text);
+    if (e != ERR_OK || text.ptr == NULL)
+        return e;
+    if (!str_cut(text, ':', &in->label_name, &in->label_value) || in->label_name.len == 0)
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST, "label must be NAME:VALUE");
+    return ERR_OK;
+}
+
+enum err prepare_list_runs(struct call *c)
+{
+    static const char *const KNOWN[] = {"status",         "workflow_id", "label",  "created_after",
+                                        "created_before", "limit",       "cursor", NULL};
+    struct list_runs_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    in->created_after = in->created_before = -1;
+    enum err e = http_query_only(c->req, KNOWN, &c->op.problem);
+    if (e == ERR_OK)
+        e = call_page(c, &in->limit, &in->cursor);
+    if (e == ERR_OK)
+        e = query_status(c, &in->status);
+    if (e == ERR_OK)
+        e = http_query(c->req, "workflow_id", &c->op.problem, &in->workflow_id);
+    if (e == ERR_OK)
+        e = query_label(c, in);
+    if (e == ERR_OK)
+        e = query_time(c, "created_after", &in->created_after);
+    if (e == ERR_OK)
+        e = query_time(c, "created_before", &in->created_before);
+    return e;
+}
+
+enum err prepare_list_events(struct call *c)
+{
+    static const char *const KNOWN[] = {"limit", "cursor", NULL};
+    struct list_events_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    struct str cursor = STR_NONE;
+    enum err e = call_uuid(c, ERR_RUN_NOT_FOUND, &in->run_id);
+    if (e == ERR_OK)
+        e = http_query_only(c->req, KNOWN, &c->op.problem);
+    if (e == ERR_OK)
+        e = call_page(c, &in->limit, &cursor);
+    if (e == ERR_OK && cursor.ptr != NULL && (!str_to_i64(cursor, &in->after) || in->after < 0))
+        return problem_set(&c->op.problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+    return e;
+}

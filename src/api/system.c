@@ -1,0 +1,71 @@
+/* Routes about the server itself: health, readiness, metrics, the API's description. */
+#include "api/call.h"
+#include "api/openapi.h"
+
+void direct_healthz(struct call *c)
+{
+    call_send_json(c, 200, STR("{\"status\":\"ok\",\"version\":\"" PAWL_VERSION "\"}"));
+}
+
+void direct_readyz(struct call *c)
+{
+    struct problem *p = &c->op.problem;
+    enum err e = engine_ready(c->api->config.engine, p);
+    struct json_out o = json_out_to(&c->op.answer.body);
+    json_open(&o, NULL, '{');
+    json_add_text(&o, "status", e == ERR_OK ? STR("ready") : STR("not_ready"));
+    json_open(&o, "dependencies", '{');
+    json_open(&o, "store", '{');
+    json_add_text(&o, "status", e == ERR_OK ? STR("ok") : STR("failing"));
+    json_add_text(&o, "engine", str_of(engine_store_name()));
+    json_add_text(&o, "detail", str_of(p->detail));
+    json_close(&o, '}');
+    json_close(&o, '}');
+    json_close(&o, '}');
+    call_send_json(c, e == ERR_OK ? 200 : 503, buf_str(&c->op.answer.body));
+}
+
+void direct_metrics(struct call *c)
+{
+    engine_refresh_gauges(c->api->config.engine);
+    struct buf *out = &c->op.answer.body;
+    metrics_put_text(c->api->config.metrics, out);
+    if (!buf_ok(out)) {
+        (void)problem_set(&c->op.problem, ERR_NO_MEMORY, "the metrics are too large");
+        http_send_problem(c->req, &c->op.problem, str_of(c->route->pattern), NULL);
+        return;
+    }
+    struct http_reply reply;
+    http_reply_init(&reply, 200, STR("text/plain; version=0.0.4; charset=utf-8"), buf_str(out));
+    reply.route = str_of(c->route->pattern);
+    http_send(c->req, &reply);
+}
+
+void direct_openapi(struct call *c)
+{
+    call_send_json(c, 200, (struct str){(const char *)OPENAPI_JSON, OPENAPI_JSON_LEN});
+}
+
+void direct_index(struct call *c)
+{
+    static const char PAGE[] =
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>pawl</title>"
+        "<style>body{font:16px/1.6 system-ui,sans-serif;max-width:40rem;margin:3rem auto;"
+        "padding:0 1rem;color:#1b1f24}a{color:#0b57d0}code{background:#f0f2f5;padding:.1em .3em;"
+        "border-radius:4px}@media(prefers-color-scheme:dark){body{background:#14171a;"
+        "color:#e6e8ea}a{color:#8ab4f8}code{background:#24292e}}</style>"
+        "<h1>pawl " PAWL_VERSION "</h1><p>A durable workflow control plane in which every retry is "
+        "safe. This server speaks JSON over HTTP under <code>/api/v1</code>.</p><ul>"
+        "<li><a href=\"/openapi.json\">/openapi.json</a>: the whole API</li>"
+        "<li><a href=\"/readyz\">/readyz</a>: is it ready?</li>"
+        "<li><a href=\"/healthz\">/healthz</a>: is it alive?</li>"
+        "<li><a href=\"/metrics\">/metrics</a>: figures for Prometheus</li></ul>"
+        "<p>On the command line: <code>pawl --help</code>.</p></html>";
+    struct http_reply reply;
+    http_reply_init(&reply, 200, STR("text/html; charset=utf-8"), str_of(PAGE));
+    reply.route = str_of(c->route->pattern);
+    http_reply_add(&reply, "Content-Security-Policy",
+                   STR("default-src 'none'; style-src 'unsafe-inline'"));
+    http_send(c->req, &reply);
+}

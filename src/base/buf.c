@@ -1,0 +1,115 @@
+/* A growing byte buffer with a ceiling and one sticky failure. */
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BUF_FIRST_CAP = 256 };
+
+void buf_init(struct buf *b, size_t max)
+{
+    *b = (struct buf){.max = max};
+}
+
+void buf_release(struct buf *b)
+{
+    free(b->ptr);
+    *b = (struct buf){.max = b->max};
+}
+
+void buf_clear(struct buf *b)
+{
+    b->len = 0;
+    b->failed = false;
+    if (b->ptr != NULL)
+        b->ptr[0] = '\0';
+}
+
+/* Room for `more` bytes and the closing NUL. */
+static bool buf_reserve(struct buf *b, size_t more)
+{
+    if (b->failed)
+        return false;
+    if (more > b->max || b->len > b->max - more || more >= SIZE_MAX - b->len) {
+        b->failed = true;
+        return false;
+    }
+    size_t need = b->len + more + 1;
+    if (need <= b->cap)
+        return true;
+    size_t cap = b->cap == 0 ? BUF_FIRST_CAP : b->cap * 2;
+    if (cap < need)
+        cap = need;
+    char *grown = realloc(b->ptr, cap);
+    if (grown == NULL) {
+        b->failed = true;
+        return false;
+    }
+    b->ptr = grown;
+    b->cap = cap;
+    return true;
+}
+
+void buf_put_bytes(struct buf *b, const void *bytes, size_t len)
+{
+    if (len == 0 || !buf_reserve(b, len))
+        return;
+    memcpy(b->ptr + b->len, bytes, len);
+    b->len += len;
+    b->ptr[b->len] = '\0';
+}
+
+void buf_put(struct buf *b, struct str s)
+{
+    buf_put_bytes(b, s.ptr, s.len);
+}
+
+void buf_put_char(struct buf *b, char c)
+{
+    buf_put_bytes(b, &c, 1);
+}
+
+void buf_put_i64(struct buf *b, int64_t value)
+{
+    char digits[24];
+    size_t at = sizeof(digits);
+    uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    do {
+        digits[--at] = (char)('0' + left % 10);
+        left /= 10;
+    } while (left > 0);
+    if (value < 0)
+        digits[--at] = '-';
+    buf_put_bytes(b, digits + at, sizeof(digits) - at);
+}
+
+void buf_put_hex(struct buf *b, const void *bytes, size_t len)
+{
+    static const char HEX[] = "0123456789abcdef";
+    /* A doubled length that wraps round would look small. */
+    if (!buf_reserve(b, len > SIZE_MAX / 2 ? SIZE_MAX : len * 2))
+        return;
+    const unsigned char *in = bytes;
+    for (size_t i = 0; i < len; i++) {
+        b->ptr[b->len++] = HEX[in[i] >> 4];
+        b->ptr[b->len++] = HEX[in[i] & 15];
+    }
+    b->ptr[b->len] = '\0';
+}
+
+void buf_printf(struct buf *b, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    va_list again;
+    va_copy(again, args);
+    int len = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    assert(len >= 0);
+    if (buf_reserve(b, (size_t)len)) {
+        (void)vsnprintf(b->ptr + b->len, (size_t)len + 1, fmt, again);
+        b->len += (size_t)len;
+    }
+    va_end(again);
+}

@@ -1,0 +1,40 @@
+/* A growing byte buffer with a ceiling. Appends never fail one by one: the first that would pass the
+ * ceiling or run out of memory marks the buffer as failed, later ones do nothing, and the caller
+ * asks once, at the end, with buf_ok(). The text is always NUL-terminated for the debugger's sake. */
+#ifndef PAWL_BASE_BUF_H
+#define PAWL_BASE_BUF_H
+
+#include "base/str.h"
+
+struct buf {
+    char *ptr;
+    size_t len;
+    size_t cap;
+    size_t max;
+    bool failed;
+};
+
+/* Allocates nothing until the first append; max is the largest length it may reach. */
+void buf_init(struct buf *b, size_t max);
+void buf_release(struct buf *b);
+/* Empties it and forgets a failure; keeps the memory. */
+void buf_clear(struct buf *b);
+
+void buf_put(struct buf *b, struct str s);
+void buf_put_bytes(struct buf *b, const void *bytes, size_t len);
+void buf_put_char(struct buf *b, char c);
+void buf_put_i64(struct buf *b, int64_t value);
+void buf_put_hex(struct buf *b, const void *bytes, size_t len);
+void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+static inline bool buf_ok(const struct buf *b)
+{
+    return !b->failed;
+}
+
+static inline struct str buf_str(const struct buf *b)
+{
+    return (struct str){b->ptr, b->len};
+}
+
+#endif

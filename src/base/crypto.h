@@ -1,0 +1,21 @@
+/* SHA-256 and comparison without a timing trace, over OpenSSL's libcrypto. */
+#ifndef PAWL_BASE_CRYPTO_H
+#define PAWL_BASE_CRYPTO_H
+
+#include "base/str.h"
+
+enum { SHA256_LEN = 32 };
+
+struct sha256 {
+    unsigned char bytes[SHA256_LEN];
+};
+
+/* The hash of the parts one after the other, each preceded by its length so that no two lists of
+ * parts give the same bytes. Aborts when libcrypto has no SHA-256: nothing could be right then. */
+struct sha256 sha256_of_parts(const struct str *parts, size_t count);
+struct sha256 sha256_of(struct str text);
+
+/* Equal, in a time that does not depend on where they differ. */
+bool sha256_eq(const struct sha256 *a, const struct sha256 *b);
+
+#endif

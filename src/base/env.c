@@ -1,0 +1,297 @@
+/* Clock, randomness, ids and the text of times. */
+#include "base/env.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+enum { RANDOM_POOL = 1024 };
+
+/* --- the machine's own world --- */
+
+static int64_t system_now_us(void *ctx)
+{
+    (void)ctx;
+    struct timespec ts;
+    int rc = clock_gettime(CLOCK_REALTIME, &ts);
+    assert(rc == 0);
+    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+static int64_t system_mono_ns(void *ctx)
+{
+    (void)ctx;
+    struct timespec ts;
+    int rc = clock_gettime(CLOCK_MONOTONIC, &ts);
+    assert(rc == 0);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static void kernel_random(unsigned char *out, size_t len)
+{
+    while (len > 0) {
+        ssize_t got = getrandom(out, len, 0);
+        /* Fails only when interrupted before the pool is first filled, at boot. */
+        if (got > 0) {
+            out += got;
+            len -= (size_t)got;
+        }
+    }
+}
+
+/* Each thread draws from the kernel in larger gulps: a system call per id would be felt. */
+static void system_random(void *ctx, void *out, size_t len)
+{
+    static _Thread_local unsigned char pool[RANDOM_POOL];
+    static _Thread_local size_t left;
+    (void)ctx;
+    if (len > RANDOM_POOL / 4) {
+        kernel_random(out, len);
+        return;
+    }
+    if (left < len) {
+        kernel_random(pool, sizeof(pool));
+        left = sizeof(pool);
+    }
+    left -= len;
+    memcpy(out, pool + left, len);
+    memset(pool + left, 0, len);
+}
+
+const struct env ENV_SYSTEM = {system_now_us, system_mono_ns, system_random, NULL};
+
+int64_t env_now_ms(const struct env *e)
+{
+    return e->now_us(e->ctx) / 1000;
+}
+
+int64_t env_mono_ns(const struct env *e)
+{
+    return e->mono_ns(e->ctx);
+}
+
+int64_t env_mono_ms(const struct env *e)
+{
+    return e->mono_ns(e->ctx) / 1000000;
+}
+
+void env_random(const struct env *e, void *out, size_t len)
+{
+    e->random(e->ctx, out, len);
+}
+
+/* --- ids --- */
+
+struct uuid env_new_id(const struct env *e)
+{
+    struct uuid id;
+    int64_t us = e->now_us(e->ctx);
+    uint64_t ms = (uint64_t)(us / 1000);
+    /* RFC 9562, method 3: the twelve bits after the milliseconds hold the fraction of the one
+     * begun. */
+    unsigned fraction = (unsigned)(us % 1000 * 4096 / 1000);
+    env_random(e, id.bytes + 8, 8);
+    for (size_t i = 0; i < 6; i++)
+        id.bytes[i] = (unsigned char)(ms >> (40 - 8 * i));
+    id.bytes[6] = (unsigned char)(0x70 | fraction >> 8);
+    id.bytes[7] = (unsigned char)(fraction & 0xFF);
+    id.bytes[8] = (unsigned char)(0x80 | (id.bytes[8] & 0x3F));
+    return id;
+}
+
+void buf_put_uuid(struct buf *b, struct uuid id)
+{
+    static const char HEX[] = "0123456789abcdef";
+    char text[UUID_TEXT_LEN];
+    size_t at = 0;
+    for (size_t i = 0; i < 16; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            text[at++] = '-';
+        text[at++] = HEX[id.bytes[i] >> 4];
+        text[at++] = HEX[id.bytes[i] & 15];
+    }
+    assert(at == UUID_TEXT_LEN);
+    buf_put_bytes(b, text, at);
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+bool uuid_parse(struct str text, struct uuid *ret)
+{
+    if (text.len != UUID_TEXT_LEN)
+        return false;
+    struct uuid id;
+    size_t at = 0;
+    for (size_t i = 0; i < 16; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10) {
+            if (text.ptr[at++] != '-')
+                return false;
+        }
+        int high = hex_digit(text.ptr[at++]);
+        int low = hex_digit(text.ptr[at++]);
+        if (high < 0 || low < 0)
+            return false;
+        id.bytes[i] = (unsigned char)(high << 4 | low);
+    }
+    *ret = id;
+    return true;
+}
+
+bool uuid_eq(struct uuid a, struct uuid b)
+{
+    return memcmp(a.bytes, b.bytes, sizeof(a.bytes)) == 0;
+}
+
+/* --- times --- */
+
+/* Days since 1970-01-01 of a date of the Gregorian calendar, by counting years from March on. */
+static int64_t days_from_date(int64_t year, int month, int day)
+{
+    year -= month <= 2;
+    int64_t era = (year >= 0 ? year : year - 399) / 400;
+    int64_t year_of_era = year - era * 400;
+    int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+    int64_t day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    return era * 146097 + day_of_era - 719468;
+}
+
+static void date_from_days(int64_t days, int64_t *ret_year, int *ret_month, int *ret_day)
+{
+    days += 719468;
+    int64_t era = (days >= 0 ? days : days - 146096) / 146097;
+    int64_t day_of_era = days - era * 146097;
+    int64_t year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    int64_t shifted_month = (5 * day_of_year + 2) / 153;
+    *ret_day = (int)(day_of_year - (153 * shifted_month + 2) / 5 + 1);
+    *ret_month = (int)(shifted_month < 10 ? shifted_month + 3 : shifted_month - 9);
+    *ret_year = year_of_era + era * 400 + (*ret_month <= 2);
+}
+
+static void put_digits(char *at, int64_t value, int count)
+{
+    for (int i = count - 1; i >= 0; i--) {
+        at[i] = (char)('0' + value % 10);
+        value /= 10;
+    }
+}
+
+void buf_put_time(struct buf *b, int64_t ms)
+{
+    enum { DAY_MS = 86400000 };
+    int64_t days = ms / DAY_MS;
+    int64_t rest = ms % DAY_MS;
+    if (rest < 0) {
+        rest += DAY_MS;
+        days--;
+    }
+    int64_t year;
+    int month;
+    int day;
+    date_from_days(days, &year, &month, &day);
+    assert(year >= 1 && year <= 9999);
+    char text[TIME_TEXT_LEN + 1] = "0000-00-00T00:00:00.000Z";
+    put_digits(text, year, 4);
+    put_digits(text + 5, month, 2);
+    put_digits(text + 8, day, 2);
+    put_digits(text + 11, rest / 3600000, 2);
+    put_digits(text + 14, rest / 60000 % 60, 2);
+    put_digits(text + 17, rest / 1000 % 60, 2);
+    put_digits(text + 20, rest % 1000, 3);
+    buf_put_bytes(b, text, TIME_TEXT_LEN);
+}
+
+/* Exactly `count` digits from s, which it shortens. */
+static bool take_digits(struct str *s, size_t count, int *ret)
+{
+    if (s->len < count)
+        return false;
+    int value = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (s->ptr[i] < '0' || s->ptr[i] > '9')
+            return false;
+        value = value * 10 + (s->ptr[i] - '0');
+    }
+    s->ptr += count;
+    s->len -= count;
+    *ret = value;
+    return true;
+}
+
+static bool take_char(struct str *s, const char *one_of)
+{
+    if (s->len == 0 || s->ptr[0] == '\0' || strchr(one_of, s->ptr[0]) == NULL)
+        return false;
+    s->ptr++;
+    s->len--;
+    return true;
+}
+
+static bool take_fraction(struct str *s, int *ret_ms)
+{
+    *ret_ms = 0;
+    if (!take_char(s, "."))
+        return true;
+    int scale = 100;
+    size_t count = 0;
+    for (; s->len > 0 && s->ptr[0] >= '0' && s->ptr[0] <= '9'; count++) {
+        *ret_ms += (s->ptr[0] - '0') * scale;
+        scale /= 10;
+        s->ptr++;
+        s->len--;
+    }
+    return count > 0;
+}
+
+static bool take_offset(struct str *s, int *ret_minutes)
+{
+    *ret_minutes = 0;
+    if (take_char(s, "Zz"))
+        return true;
+    bool west = s->len > 0 && s->ptr[0] == '-';
+    int hours;
+    int minutes;
+    if (!take_char(s, "+-") || !take_digits(s, 2, &hours) || !take_char(s, ":") ||
+        !take_digits(s, 2, &minutes) || hours > 23 || minutes > 59)
+        return false;
+    *ret_minutes = (hours * 60 + minutes) * (west ? -1 : 1);
+    return true;
+}
+
+static int days_in_month(int year, int month)
+{
+    static const int DAYS[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    return month == 2 && leap ? 29 : DAYS[month - 1];
+}
+
+bool time_parse(struct str s, int64_t *ret_ms)
+{
+    int year, month, day, hour, minute, second, ms, offset;
+    if (!take_digits(&s, 4, &year) || !take_char(&s, "-") || !take_digits(&s, 2, &month) ||
+        !take_char(&s, "-") || !take_digits(&s, 2, &day) || !take_char(&s, "Tt ") ||
+        !take_digits(&s, 2, &hour) || !take_char(&s, ":") || !take_digits(&s, 2, &minute) ||
+        !take_char(&s, ":") || !take_digits(&s, 2, &second) || !take_fraction(&s, &ms) ||
+        !take_offset(&s, &offset) || s.len != 0)
+        return false;
+    if (year < 1 || month < 1 || month > 12 || day < 1 || day > days_in_month(year, month) ||
+        hour > 23 || minute > 59 || second > 60)
+        return false;
+    int64_t days = days_from_date(year, month, day);
+    int64_t seconds = days * 86400 + hour * 3600 + minute * 60 + second - (int64_t)offset * 60;
+    /* An offset or a leap second may lead out of the years that buf_put_time can write. */
+    if (seconds < days_from_date(1, 1, 1) * 86400 || seconds >= days_from_date(10000, 1, 1) * 86400)
+        return false;
+    *ret_ms = seconds * 1000 + ms;
+    return true;
+}

@@ -1,0 +1,47 @@
+/* The outside world as a struct: clock, monotonic clock, randomness. Nothing else in pawl reads the
+ * time or rolls dice, so a simulator can put its own world under the real code. */
+#ifndef PAWL_BASE_ENV_H
+#define PAWL_BASE_ENV_H
+
+#include "base/buf.h"
+
+struct env {
+    int64_t (*now_us)(void *ctx);  /* wall clock, microseconds since 1970 UTC */
+    int64_t (*mono_ns)(void *ctx); /* never goes back; for durations and time-outs only */
+    void (*random)(void *ctx, void *out, size_t len);
+    void *ctx;
+};
+
+/* The machine's own clocks and kernel randomness. Any thread may use it. */
+extern const struct env ENV_SYSTEM;
+
+int64_t env_now_ms(const struct env *e);
+int64_t env_mono_ns(const struct env *e);
+int64_t env_mono_ms(const struct env *e);
+void env_random(const struct env *e, void *out, size_t len);
+
+/* --- ids: UUIDv7, 16 bytes, in the order of time to a quarter of a microsecond --- */
+
+struct uuid {
+    unsigned char bytes[16];
+};
+
+enum { UUID_TEXT_LEN = 36 };
+
+struct uuid env_new_id(const struct env *e);
+void buf_put_uuid(struct buf *b, struct uuid id);
+/* The canonical text only: lower or upper case hex with its four hyphens. */
+MUST_CHECK bool uuid_parse(struct str text, struct uuid *ret);
+bool uuid_eq(struct uuid a, struct uuid b);
+
+/* --- times: RFC 3339 UTC with milliseconds --- */
+
+enum { TIME_TEXT_LEN = 24 };
+
+/* For years 1 to 9999. */
+void buf_put_time(struct buf *b, int64_t ms);
+/* Any RFC 3339 date-time, with an offset or Z, with or without a fraction, that lies in the years
+ * 1 to 9999 of UTC: buf_put_time can write it. A leap second is read as the second after it. */
+MUST_CHECK bool time_parse(struct str text, int64_t *ret_ms);
+
+#endif

@@ -1,0 +1,48 @@
+/* The error table as functions. */
+#include "base/err.h"
+
+static const struct {
+    const char *code;
+    const char *title;
+    int http;
+    bool retryable;
+} ROWS[] = {
+#define X(symbol, code, http, retry, title) {code, title, http, retry},
+    ERR_TABLE(X)
+#undef X
+};
+
+static_assert(ARRAY_LEN(ROWS) == ERR_COUNT, "one row per error");
+
+const char *err_code(enum err e)
+{
+    assert(e < ERR_COUNT);
+    return ROWS[e].code;
+}
+
+const char *err_title(enum err e)
+{
+    assert(e < ERR_COUNT);
+    return ROWS[e].title;
+}
+
+int err_http_status(enum err e)
+{
+    assert(e < ERR_COUNT);
+    return ROWS[e].http;
+}
+
+bool err_retryable(enum err e)
+{
+    assert(e < ERR_COUNT);
+    return ROWS[e].retryable;
+}
+
+enum err err_of_http_status(int status)
+{
+    for (enum err e = ERR_BAD_REQUEST; e < ERR_COUNT; e++) {
+        if (ROWS[e].http == status)
+            return e;
+    }
+    return status >= 500 ? ERR_INTERNAL : ERR_BAD_REQUEST;
+}

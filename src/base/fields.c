@@ -1,0 +1,152 @@
+/* Reading a request's object field by field: bounds, types, and no unknown names. */
+#include "base/json.h"
+#include "base/limits.h"
+
+#include <stdio.h>
+
+void fields_begin(struct fields *f, const json_t *object, struct problem *p)
+{
+    *f = (struct fields){.object = object, .problem = p, .err = ERR_OK};
+    if (object != NULL && !json_is_object(object))
+        f->err = problem_set(p, ERR_FIELD_INVALID, "the body must be a JSON object");
+}
+
+void fields_fault(struct fields *f, const char *name, const char *message)
+{
+    if (f->err != ERR_OK)
+        return;
+    f->err = problem_set(f->problem, ERR_FIELD_INVALID, "%s: %s", name, message);
+}
+
+/* Notes that the name is a known one. NULL when absent, null, or after a fault. */
+static const json_t *look_up(struct fields *f, const char *name)
+{
+    assert(f->seen_count < ARRAY_LEN(f->seen));
+    f->seen[f->seen_count++] = name;
+    if (f->err != ERR_OK || f->object == NULL)
+        return NULL;
+    const json_t *value = json_object_get(f->object, name);
+    return json_is_null(value) ? NULL : value;
+}
+
+void fields_text(struct fields *f, const char *name, size_t len_max, struct str *ret)
+{
+    const json_t *value = look_up(f, name);
+    if (value == NULL)
+        return;
+    char message[64];
+    if (!json_is_string(value)) {
+        fields_fault(f, name, "must be text");
+    } else if (json_string_length(value) > len_max) {
+        (void)snprintf(message, sizeof(message), "must have at most %zu bytes", len_max);
+        fields_fault(f, name, message);
+    } else {
+        *ret = json_str(value);
+    }
+}
+
+void fields_name(struct fields *f, const char *name, size_t len_max, struct str *ret)
+{
+    struct str text = STR_NONE;
+    fields_text(f, name, len_max, &text);
+    if (f->err != ERR_OK || text.ptr == NULL)
+        return;
+    if (!str_is_name(text))
+        fields_fault(f, name, "must be one or more letters, digits or any of _ - . :");
+    else
+        *ret = text;
+}
+
+void fields_int(struct fields *f, const char *name, int64_t min, int64_t max, int64_t *ret)
+{
+    const json_t *value = look_up(f, name);
+    if (value == NULL)
+        return;
+    if (!json_is_integer(value) || json_integer_value(value) < min ||
+        json_integer_value(value) > max) {
+        char message[96];
+        (void)snprintf(message, sizeof(message), "must be a whole number from %lld to %lld",
+                       (long long)min, (long long)max);
+        fields_fault(f, name, message);
+        return;
+    }
+    *ret = json_integer_value(value);
+}
+
+void fields_bool(struct fields *f, const char *name, bool *ret)
+{
+    const json_t *value = look_up(f, name);
+    if (value == NULL)
+        return;
+    if (!json_is_boolean(value))
+        fields_fault(f, name, "must be true or false");
+    else
+        *ret = json_is_true(value);
+}
+
+void fields_any(struct fields *f, const char *name, const json_t **ret)
+{
+    (void)look_up(f, name);
+    *ret = f->err == ERR_OK && f->object != NULL ? json_object_get(f->object, name) : NULL;
+}
+
+void fields_object(struct fields *f, const char *name, const json_t **ret)
+{
+    *ret = NULL;
+    const json_t *value = look_up(f, name);
+    if (value == NULL)
+        return;
+    if (!json_is_object(value))
+        fields_fault(f, name, "must be an object");
+    else
+        *ret = value;
+}
+
+void fields_array(struct fields *f, const char *name, size_t count_max, const json_t **ret)
+{
+    *ret = NULL;
+    const json_t *value = look_up(f, name);
+    if (value == NULL)
+        return;
+    char message[64];
+    if (!json_is_array(value)) {
+        fields_fault(f, name, "must be an array");
+    } else if (json_array_size(value) > count_max) {
+        (void)snprintf(message, sizeof(message), "must have at most %zu elements", count_max);
+        fields_fault(f, name, message);
+    } else {
+        *ret = value;
+    }
+}
+
+void fields_require(struct fields *f, const char *name)
+{
+    if (f->err != ERR_OK)
+        return;
+    const json_t *value = f->object != NULL ? json_object_get(f->object, name) : NULL;
+    if (value == NULL || json_is_null(value))
+        fields_fault(f, name, "is required");
+}
+
+static bool is_known(const struct fields *f, const char *name)
+{
+    for (size_t i = 0; i < f->seen_count; i++) {
+        if (strcmp(f->seen[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+enum err fields_end(struct fields *f)
+{
+    if (f->err != ERR_OK || f->object == NULL)
+        return f->err;
+    json_t *o = (json_t *)(uintptr_t)f->object;
+    for (void *it = json_object_iter(o); it != NULL; it = json_object_iter_next(o, it)) {
+        const char *name = json_object_iter_key(it);
+        if (!is_known(f, name))
+            return f->err = problem_set(f->problem, ERR_FIELD_INVALID,
+                                        "there is no field with the name \"%.64s\" here", name);
+    }
+    return ERR_OK;
+}

@@ -1,0 +1,444 @@
+/* Strict reading of JSON, and writing it plain or canonical. */
+#include "base/json.h"
+
+#include "base/limits.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* --- reading --- */
+
+/* jansson calls many a failed allocation an invalid token, which would blame the caller. So its
+ * allocations are watched; set up before main(), as it must be told before its first use. */
+static _Thread_local bool memory_ran_out;
+
+static void *watched_malloc(size_t size)
+{
+    void *memory = malloc(size);
+    if (memory == NULL)
+        memory_ran_out = true;
+    return memory;
+}
+
+__attribute__((constructor)) static void watch_allocations(void)
+{
+    json_set_alloc_funcs(watched_malloc, free);
+}
+
+/* Depth is checked before parsing: the parser's own recursion limit is far larger than ours. */
+static bool depth_within(struct str text, int depth_max)
+{
+    int depth = 0;
+    bool in_text = false;
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (in_text) {
+            if (c == '\\')
+                i++;
+            else if (c == '"')
+                in_text = false;
+        } else if (c == '"') {
+            in_text = true;
+        } else if (c == '[' || c == '{') {
+            if (++depth > depth_max)
+                return false;
+        } else if (c == ']' || c == '}') {
+            depth--;
+        }
+    }
+    return true;
+}
+
+enum err json_parse(struct str text, struct problem *p, json_t **ret)
+{
+    if (text.len > JSON_TEXT_MAX)
+        return problem_set(p, ERR_BODY_TOO_LARGE, "JSON text may have at most %d bytes",
+                           JSON_TEXT_MAX);
+    if (text.len >= 3 && memcmp(text.ptr, "\xEF\xBB\xBF", 3) == 0)
+        return problem_set(p, ERR_JSON_INVALID, "the text begins with a byte-order mark");
+    if (text.len == 0)
+        return problem_set(p, ERR_JSON_INVALID, "the text is empty");
+    /* The parser overlooks a NUL right after a number or a literal. */
+    if (memchr(text.ptr, '\0', text.len) != NULL)
+        return problem_set(p, ERR_JSON_INVALID, "the text contains a NUL byte");
+    if (!depth_within(text, JSON_DEPTH_MAX))
+        return problem_set(p, ERR_JSON_INVALID, "nested deeper than %d levels", JSON_DEPTH_MAX);
+    json_error_t error;
+    memory_ran_out = false;
+    json_t *value =
+        json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    if (value == NULL && memory_ran_out)
+        return problem_set(p, ERR_NO_MEMORY, "no memory to read the body");
+    if (value == NULL)
+        return problem_set(p, ERR_JSON_INVALID, "line %d, column %d: %s", error.line, error.column,
+                           error.text);
+    *ret = value;
+    return ERR_OK;
+}
+
+/* --- text and numbers --- */
+
+void json_put_text(struct buf *out, struct str text)
+{
+    static const char HEX[] = "0123456789abcdef";
+    buf_put_char(out, '"');
+    size_t from = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        if (c >= 0x20 && c != '"' && c != '\\')
+            continue;
+        buf_put_bytes(out, text.ptr + from, i - from);
+        from = i + 1;
+        const char *shorthand = NULL;
+        switch (c) {
+        case '"':
+            shorthand = "\\\"";
+            break;
+        case '\\':
+            shorthand = "\\\\";
+            break;
+        case '\b':
+            shorthand = "\\b";
+            break;
+        case '\f':
+            shorthand = "\\f";
+            break;
+        case '\n':
+            shorthand = "\\n";
+            break;
+        case '\r':
+            shorthand = "\\r";
+            break;
+        case '\t':
+            shorthand = "\\t";
+            break;
+        default: {
+            char escape[6] = {'\\', 'u', '0', '0', HEX[c >> 4], HEX[c & 15]};
+            buf_put_bytes(out, escape, sizeof(escape));
+        }
+        }
+        if (shorthand != NULL)
+            buf_put_bytes(out, shorthand, 2);
+    }
+    if (from < text.len)
+        if (from < text.len)
+        buf_put_bytes(out, text.ptr + from, text.len - from);
+    buf_put_char(out, '"');
+}
+
+/* Digits and exponent of the shortest decimal that reads back as value (finite, positive). */
+static int shortest_digits(double value, char digits[static 20], int *ret_exponent)
+{
+    char text[40];
+    for (int count = 1; count <= 17; count++) {
+        (void)snprintf(text, sizeof(text), "%.*e", count - 1, value);
+        bool same = strtod(text, NULL) == value;
+        int exponent;
+        if (!same && frexp(value, &exponent) == 0.5) {
+            /* Below a power of two doubles lie twice as dense, so that the nearest decimal may miss
+             * while its upper neighbour still reads back: try that one before using more digits. */
+            char *last = &text[count == 1 ? 0 : count];
+            if (*last < '9') {
+                (*last)++;
+                same = strtod(text, NULL) == value;
+            }
+        }
+        if (!same)
+            continue;
+        char *e = strchr(text, 'e');
+        assert(e != NULL);
+        *ret_exponent = (int)strtol(e + 1, NULL, 10);
+        int n = 0;
+        for (char *c = text; c < e; c++) {
+            if (*c != '.')
+                digits[n++] = *c;
+        }
+        while (n > 1 && digits[n - 1] == '0')
+            n--;
+        return n;
+    }
+    assert(false && "17 digits always read back");
+    return 0;
+}
+
+static void put_zeros(struct buf *out, int count)
+{
+    for (int i = 0; i < count; i++)
+        buf_put_char(out, '0');
+}
+
+void json_put_double(struct buf *out, double value)
+{
+    assert(isfinite(value));
+    if (value == 0) {
+        buf_put_char(out, '0');
+        return;
+    }
+    if (value < 0) {
+        buf_put_char(out, '-');
+        value = -value;
+    }
+    char digits[20];
+    int exponent;
+    int count = shortest_digits(value, digits, &exponent);
+    int point = exponent + 1; /* digits before the decimal point */
+    if (count <= point && point <= 21) {
+        buf_put_bytes(out, digits, (size_t)count);
+        put_zeros(out, point - count);
+    } else if (0 < point && point <= 21) {
+        buf_put_bytes(out, digits, (size_t)point);
+        buf_put_char(out, '.');
+        buf_put_bytes(out, digits + point, (size_t)(count - point));
+    } else if (-6 < point && point <= 0) {
+        buf_put(out, STR("0."));
+        put_zeros(out, -point);
+        buf_put_bytes(out, digits, (size_t)count);
+    } else {
+        buf_put_char(out, digits[0]);
+        if (count > 1) {
+            buf_put_char(out, '.');
+            buf_put_bytes(out, digits + 1, (size_t)(count - 1));
+        }
+        buf_put_char(out, 'e');
+        buf_put_char(out, exponent < 0 ? '-' : '+');
+        buf_put_i64(out, exponent < 0 ? -exponent : exponent);
+    }
+}
+
+/* --- whole values --- */
+
+struct member {
+    const char *name;
+    size_t len;
+    const json_t *value;
+};
+
+/* The next code point of valid UTF-8 text. */
+static uint32_t next_code_point(const unsigned char **at)
+{
+    const unsigned char *p = *at;
+    uint32_t c = p[0];
+    int more = c < 0x80 ? 0 : c < 0xE0 ? 1 : c < 0xF0 ? 2 : 3;
+    if (more > 0)
+        c &= (1u << (6 - more)) - 1;
+    for (int i = 1; i <= more; i++)
+        c = c << 6 | (p[i] & 0x3Fu);
+    *at = p + more + 1;
+    return c;
+}
+
+/* RFC 8785 sorts by UTF-16 code units: as code points, but with U+E000…U+FFFF after the rest. */
+static uint32_t utf16_rank(uint32_t c)
+{
+    return c >= 0xE000 && c <= 0xFFFF ? c + 0x200000 : c;
+}
+
+static int member_order(const void *a, const void *b)
+{
+    const struct member *x = a;
+    const struct member *y = b;
+    const unsigned char *p = (const unsigned char *)x->name;
+    const unsigned char *q = (const unsigned char *)y->name;
+    while (*p != '\0' && *q != '\0') {
+        if (*p == *q && *p < 0x80) {
+            p++;
+            q++;
+            continue;
+        }
+        uint32_t c = utf16_rank(next_code_point(&p));
+        uint32_t d = utf16_rank(next_code_point(&q));
+        if (c != d)
+            return c < d ? -1 : 1;
+    }
+    return (*p != '\0') - (*q != '\0');
+}
+
+static void put_value(struct buf *out, const json_t *value, bool canonical, const char *left_out);
+
+static void put_members_sorted(struct buf *out, const json_t *object, const char *left_out)
+{
+    enum { FEW = 24 };
+    struct member few[FEW];
+    size_t count = json_object_size(object);
+    struct member *members = few;
+    if (count > FEW) {
+        members = calloc(count, sizeof(*members));
+        if (members == NULL) {
+            out->failed = true;
+            return;
+        }
+    }
+    size_t n = 0;
+    /* jansson's iteration takes a mutable object but changes nothing. */
+    json_t *o = (json_t *)(uintptr_t)object;
+    for (void *it = json_object_iter(o); it != NULL; it = json_object_iter_next(o, it)) {
+        const char *name = json_object_iter_key(it);
+        if (left_out != NULL && strcmp(name, left_out) == 0)
+            continue;
+        members[n++] = (struct member){name, strlen(name), json_object_iter_value(it)};
+    }
+    qsort(members, n, sizeof(*members), member_order);
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0)
+            buf_put_char(out, ',');
+        json_put_text(out, (struct str){members[i].name, members[i].len});
+        buf_put_char(out, ':');
+        put_value(out, members[i].value, true, NULL);
+    }
+    if (members != few)
+        free(members);
+}
+
+static void put_members_as_written(struct buf *out, const json_t *object)
+{
+    json_t *o = (json_t *)(uintptr_t)object;
+    bool first = true;
+    for (void *it = json_object_iter(o); it != NULL; it = json_object_iter_next(o, it)) {
+        if (!first)
+            buf_put_char(out, ',');
+        first = false;
+        json_put_text(out, str_of(json_object_iter_key(it)));
+        buf_put_char(out, ':');
+        put_value(out, json_object_iter_value(it), false, NULL);
+    }
+}
+
+static void put_real(struct buf *out, double value, bool canonical)
+{
+    size_t before = out->len;
+    json_put_double(out, value);
+    if (canonical || !buf_ok(out))
+        return;
+    /* A reader that tells 1.0 from 1 gets back what was sent. */
+    for (size_t i = before; i < out->len; i++) {
+        if (out->ptr[i] == '.' || out->ptr[i] == 'e')
+            return;
+    }
+    buf_put(out, STR(".0"));
+}
+
+/* Depth is bounded by json_parse, so recursion is too. */
+static void put_value(struct buf *out, const json_t *value, bool canonical, const char *left_out)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        buf_put_char(out, '{');
+        if (canonical)
+            put_members_sorted(out, value, left_out);
+        else
+            put_members_as_written(out, value);
+        buf_put_char(out, '}');
+        return;
+    case JSON_ARRAY:
+        buf_put_char(out, '[');
+        for (size_t i = 0; i < json_array_size(value); i++) {
+            if (i > 0)
+                buf_put_char(out, ',');
+            put_value(out, json_array_get(value, i), canonical, NULL);
+        }
+        buf_put_char(out, ']');
+        return;
+    case JSON_STRING:
+        json_put_text(out, json_str(value));
+        return;
+    case JSON_INTEGER:
+        buf_put_i64(out, json_integer_value(value));
+        return;
+    case JSON_REAL:
+        put_real(out, json_real_value(value), canonical);
+        return;
+    case JSON_TRUE:
+        buf_put(out, STR("true"));
+        return;
+    case JSON_FALSE:
+        buf_put(out, STR("false"));
+        return;
+    case JSON_NULL:
+        buf_put(out, STR("null"));
+        return;
+    }
+    assert(false && "unknown JSON type");
+}
+
+void json_put_plain(struct buf *out, const json_t *value)
+{
+    put_value(out, value, false, NULL);
+}
+
+void json_put_canonical(struct buf *out, const json_t *value)
+{
+    put_value(out, value, true, NULL);
+}
+
+void json_put_canonical_without(struct buf *out, const json_t *value, const char *left_out)
+{
+    put_value(out, value, true, left_out);
+}
+
+/* --- replies --- */
+
+void json_add_name(struct json_out *o, const char *name)
+{
+    if (o->comma)
+        buf_put_char(o->buf, ',');
+    o->comma = true;
+    if (name == NULL)
+        return;
+    buf_put_char(o->buf, '"');
+    buf_put(o->buf, str_of(name));
+    buf_put(o->buf, STR("\":"));
+}
+
+void json_open(struct json_out *o, const char *name, char bracket)
+{
+    assert(bracket == '{' || bracket == '[');
+    json_add_name(o, name);
+    buf_put_char(o->buf, bracket);
+    o->comma = false;
+}
+
+void json_close(struct json_out *o, char bracket)
+{
+    assert(bracket == '}' || bracket == ']');
+    buf_put_char(o->buf, bracket);
+    o->comma = true;
+}
+
+void json_add_text(struct json_out *o, const char *name, struct str value)
+{
+    json_add_name(o, name);
+    json_put_text(o->buf, value);
+}
+
+void json_add_text_or_null(struct json_out *o, const char *name, struct str value)
+{
+    if (value.ptr == NULL)
+        json_add_null(o, name);
+    else
+        json_add_text(o, name, value);
+}
+
+void json_add_int(struct json_out *o, const char *name, int64_t value)
+{
+    json_add_name(o, name);
+    buf_put_i64(o->buf, value);
+}
+
+void json_add_bool(struct json_out *o, const char *name, bool value)
+{
+    json_add_name(o, name);
+    buf_put(o->buf, value ? STR("true") : STR("false"));
+}
+
+void json_add_null(struct json_out *o, const char *name)
+{
+    json_add_name(o, name);
+    buf_put(o->buf, STR("null"));
+}
+
+void json_add_raw(struct json_out *o, const char *name, struct str json)
+{
+    json_add_name(o, name);
+    buf_put(o->buf, json.len > 0 ? json : STR("null"));
+}

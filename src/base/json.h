@@ -1,0 +1,88 @@
+/* Strict JSON over jansson, and the two ways pawl writes it.
+ *
+ * Reading refuses: duplicate names, depth past JSON_DEPTH_MAX, integers outside 64 bits, numbers that
+ * overflow a double, invalid UTF-8, a raw or escaped NUL, a byte-order mark, and trailing text.
+ * Writing: `plain` keeps the order of members and shows 1.0 as 1.0; `canonical` is RFC 8785 (sorted by
+ * UTF-16 code units, shortest numbers) with one addition: integers stay exact beyond 2^53. */
+#ifndef PAWL_BASE_JSON_H
+#define PAWL_BASE_JSON_H
+
+#include "base/problem.h"
+
+#include <jansson.h>
+
+/* The caller owns *ret (json_decref). On failure p says where and why. */
+MUST_CHECK enum err json_parse(struct str text, struct problem *p, json_t **ret);
+
+/* These fail only when memory ran out or the buffer's ceiling was met: ask buf_ok(). */
+void json_put_plain(struct buf *out, const json_t *value);
+void json_put_canonical(struct buf *out, const json_t *value);
+
+/* As canonical, leaving out one member of the outermost object (NULL: none). */
+void json_put_canonical_without(struct buf *out, const json_t *value, const char *left_out);
+
+void json_put_text(struct buf *out, struct str text); /* quoted and escaped */
+/* The shortest digits that read back as the same double, as ECMAScript prints it. */
+void json_put_double(struct buf *out, double value);
+
+static inline struct str json_str(const json_t *text)
+{
+    return (struct str){json_string_value(text), json_string_length(text)};
+}
+
+/* --- writing a reply member by member --- */
+
+/* Keeps the commas. Every call appends to the buffer; ask buf_ok() at the end. */
+struct json_out {
+    struct buf *buf;
+    bool comma;
+};
+
+static inline struct json_out json_out_to(struct buf *b)
+{
+    return (struct json_out){b, false};
+}
+
+/* In all of these name is NULL inside an array; a literal otherwise. */
+/* The comma and the name; the caller puts the value. */
+void json_add_name(struct json_out *o, const char *name);
+void json_open(struct json_out *o, const char *name, char bracket);
+void json_close(struct json_out *o, char bracket);
+void json_add_text(struct json_out *o, const char *name, struct str value);
+void json_add_text_or_null(struct json_out *o, const char *name, struct str value);
+void json_add_int(struct json_out *o, const char *name, int64_t value);
+void json_add_bool(struct json_out *o, const char *name, bool value);
+void json_add_null(struct json_out *o, const char *name);
+/* Ready JSON, as kept in the store; empty becomes null. */
+void json_add_raw(struct json_out *o, const char *name, struct str json);
+
+/* --- reading a request's object field by field --- */
+
+/* Reads members by name with bounds and at the end refuses what nobody asked for. The first fault
+ * wins and makes the rest no-ops; fields_end() reports it. */
+struct fields {
+    const json_t *object;
+    struct problem *problem;
+    enum err err;
+    const char *seen[24];
+    size_t seen_count;
+};
+
+/* `object` may be NULL (an empty body): then every field is absent. */
+void fields_begin(struct fields *f, const json_t *object, struct problem *p);
+/* Absent or null leaves *ret as it was. */
+void fields_text(struct fields *f, const char *name, size_t len_max, struct str *ret);
+void fields_name(struct fields *f, const char *name, size_t len_max, struct str *ret);
+void fields_int(struct fields *f, const char *name, int64_t min, int64_t max, int64_t *ret);
+void fields_bool(struct fields *f, const char *name, bool *ret);
+/* Borrowed; NULL when absent. json_null() when it is null. */
+void fields_any(struct fields *f, const char *name, const json_t **ret);
+/* Likewise borrowed; NULL when absent, null or at fault. */
+void fields_object(struct fields *f, const char *name, const json_t **ret);
+void fields_array(struct fields *f, const char *name, size_t count_max, const json_t **ret);
+void fields_require(struct fields *f, const char *name);
+/* Says what is wrong with a field from outside, e.g. "must be one of …". */
+void fields_fault(struct fields *f, const char *name, const char *message);
+MUST_CHECK enum err fields_end(struct fields *f);
+
+#endif

@@ -1,0 +1,49 @@
+/* What went wrong with one request. */
+#include "base/problem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void problem_init(struct problem *p)
+{
+    p->err = ERR_OK;
+    p->detail[0] = '\0';
+    p->number_count = 0;
+    p->retry_after_s = 0;
+    buf_init(&p->faults, PROBLEM_FAULTS_MAX);
+}
+
+void problem_release(struct problem *p)
+{
+    buf_release(&p->faults);
+}
+
+void problem_clear(struct problem *p)
+{
+    p->err = ERR_OK;
+    p->detail[0] = '\0';
+    p->number_count = 0;
+    p->retry_after_s = 0;
+    buf_clear(&p->faults);
+}
+
+enum err problem_set(struct problem *p, enum err e, const char *fmt, ...)
+{
+    assert(e != ERR_OK);
+    va_list args;
+    va_start(args, fmt);
+    p->err = e;
+    (void)vsnprintf(p->detail, sizeof(p->detail), fmt, args);
+    va_end(args);
+    /* It may quote a caller's bytes, or have been cut in the middle of a character. */
+    str_repair_utf8(p->detail, strlen(p->detail));
+    return e;
+}
+
+void problem_add_number(struct problem *p, const char *name, int64_t value)
+{
+    assert(p->number_count < PROBLEM_NUMBERS_MAX);
+    p->numbers[p->number_count].name = name;
+    p->numbers[p->number_count].value = value;
+    p->number_count++;
+}

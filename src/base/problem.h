@@ -1,0 +1,34 @@
+/* What went wrong with one request, told to people and programs: it becomes problem+json.
+ * It lives on the request's context; functions that fail fill it and return its error. */
+#ifndef PAWL_BASE_PROBLEM_H
+#define PAWL_BASE_PROBLEM_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+enum { PROBLEM_DETAIL_MAX = 384, PROBLEM_NUMBERS_MAX = 4, PROBLEM_FAULTS_MAX = 16 * 1024 };
+
+struct problem {
+    enum err err;
+    char detail[PROBLEM_DETAIL_MAX];
+    /* Extra members with whole numbers, as `current` and `limit`. Names are literals. */
+    struct {
+        const char *name;
+        int64_t value;
+    } numbers[PROBLEM_NUMBERS_MAX];
+    size_t number_count;
+    /* 0: the table's default for the status. */
+    int retry_after_s;
+    /* A ready JSON array for the member `errors`: [{path, message}], or empty. */
+    struct buf faults;
+};
+
+void problem_init(struct problem *p);
+void problem_release(struct problem *p);
+void problem_clear(struct problem *p);
+
+/* Fills p and returns e, so that a function can `return problem_set(…)`. The detail is always UTF-8. */
+enum err problem_set(struct problem *p, enum err e, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void problem_add_number(struct problem *p, const char *name, int64_t value);
+
+#endif

@@ -1,0 +1,174 @@
+/* pawl bench: a worker that does nothing, as fast as the server lets it. */
+#include "base/limits.h"
+#include "cli/commands.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+enum {
+    CONNECTIONS_MAX = 256,
+    CLAIM_WAIT_MS = 1000, /* also how long a stop may take */
+    PAUSE_MS = 1000,      /* after a failed call: the server may be starting */
+};
+
+static const struct flag FLAGS_WORKER[] = {
+    {.name = "queue", .value = "Q", .help = "may be given again", .required = true, .many = true},
+    {.name = "connections",
+     .value = "N",
+     .help = "threads, each with its own; default 1",
+     .number = true,
+     .min = 1,
+     .max = CONNECTIONS_MAX},
+    {.name = "max",
+     .value = "N",
+     .help = "jobs in one claim; default 32",
+     .number = true,
+     .min = 1,
+     .max = CLAIM_MAX},
+    {.name = NULL},
+};
+
+/* What the threads share; only `stop` and `failed` change. */
+struct bench {
+    struct client_setup setup;
+    struct buf claim; /* the body of every claim */
+    atomic_bool stop;
+    atomic_bool failed;
+};
+
+static enum cli_exit bench_worker(struct session *s);
+
+static const struct verb VERBS[] = {
+    {.name = "worker",
+     .about = "complete every job of a queue at once, until stopped",
+     .flags = FLAGS_WORKER,
+     .run = bench_worker},
+};
+
+const struct command COMMAND_BENCH = {"bench", VERBS, ARRAY_LEN(VERBS)};
+
+/* One connection: its client, and the memory its requests reuse. */
+struct hand {
+    struct bench *bench;
+    struct client client;
+    struct reply reply;
+    struct buf path;
+    struct buf body;
+};
+
+/* True when the server took it. A refusal is printed and stays one; a server out of reach is asked
+ * again until it is back or the bench is over. No keys here: a claim lost on the way comes back
+ * when its lease ends, and a completion is told apart by its lease token. */
+static bool ask(struct hand *h, const struct request *req)
+{
+    for (;;) {
+        enum cli_exit rc = client_send(&h->client, req, &h->reply);
+        if (rc == CLI_DONE && h->reply.status < 300)
+            return true;
+        if (rc == CLI_DONE)
+            refusal_print(&h->reply);
+        else
+            fprintf(stderr, "pawl: %s\n", h->client.error);
+        bool later = rc == CLI_DONE ? h->reply.status >= 500 || h->reply.status == 429
+                                    : rc == CLI_UNREACHABLE;
+        if (!later || atomic_load(&h->bench->stop))
+            return false;
+        client_pause(PAUSE_MS);
+    }
+}
+
+static void complete(struct hand *h, const json_t *job)
+{
+    struct json_out out = json_out_to(&h->body);
+    buf_clear(&h->path);
+    buf_clear(&h->body);
+    buf_put(&h->path, STR("/api/v1/jobs/"));
+    buf_put_escaped(&h->path, json_str(json_object_get(job, "job_id")));
+    buf_put(&h->path, STR("/complete"));
+    json_open(&out, NULL, '{');
+    json_add_text(&out, "lease_token", json_str(json_object_get(job, "lease_token")));
+    json_add_raw(&out, "output", STR("{}"));
+    json_close(&out, '}');
+    struct request req = {.method = "POST", .path = buf_str(&h->path), .body = buf_str(&h->body)};
+    (void)ask(h, &req);
+}
+
+static void *work(void *ctx)
+{
+    struct bench *b = ctx;
+    struct hand h = {.bench = b};
+    reply_init(&h.reply);
+    buf_init(&h.path, HTTP_HEAD_MAX);
+    buf_init(&h.body, HTTP_HEAD_MAX);
+    const struct request claim = {.method = "POST",
+                                  .path = STR("/api/v1/jobs/claim"),
+                                  .body = buf_str(&b->claim),
+                                  .wait_ms = CLAIM_WAIT_MS};
+    bool able = client_open(&h.client, &b->setup);
+    while (able && !atomic_load(&b->stop)) {
+        size_t i;
+        json_t *job;
+        able = ask(&h, &claim);
+        json_t *answer = able ? json_loadb(h.reply.body.ptr, h.reply.body.len, 0, NULL) : NULL;
+        json_array_foreach(json_object_get(answer, "jobs"), i, job) complete(&h, job);
+        json_decref(answer);
+    }
+    if (!able && !atomic_load(&b->stop)) {
+        atomic_store(&b->failed, true);
+        kill(getpid(), SIGTERM); /* the others have nothing to wait for */
+    }
+    client_close(&h.client);
+    reply_release(&h.reply);
+    buf_release(&h.path);
+    buf_release(&h.body);
+    return NULL;
+}
+
+static void write_claim(struct session *s, struct buf *claim)
+{
+    char worker[32];
+    size_t at = 0;
+    const char *queue;
+    struct json_out out = json_out_to(claim);
+    (void)snprintf(worker, sizeof(worker), "bench-%ld", (long)getpid());
+    json_open(&out, NULL, '{');
+    json_add_text(&out, "worker_id", str_of(worker));
+    json_open(&out, "queues", '[');
+    while ((queue = options_next(&s->opt, "queue", &at)) != NULL)
+        json_add_text(&out, NULL, str_of(queue));
+    json_close(&out, ']');
+    json_add_int(&out, "max", options_number(&s->opt, "max", 32));
+    json_add_int(&out, "wait_ms", CLAIM_WAIT_MS);
+    json_close(&out, '}');
+}
+
+/* Threads inherit the blocked signals, so that only sigwait below sees them. After the first one
+ * the next ends the process at once. */
+static enum cli_exit bench_worker(struct session *s)
+{
+    pthread_t threads[CONNECTIONS_MAX];
+    size_t wanted = (size_t)options_number(&s->opt, "connections", 1), started = 0;
+    struct bench b = {.setup = s->setup};
+    sigset_t signals;
+    int got;
+    buf_init(&b.claim, HTTP_HEAD_MAX);
+    write_claim(s, &b.claim);
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    while (started < wanted && pthread_create(&threads[started], NULL, work, &b) == 0)
+        started++;
+    if (started == wanted)
+        (void)sigwait(&signals, &got);
+    else
+        fprintf(stderr, "pawl: only %zu of %zu threads could be started\n", started, wanted);
+    atomic_store(&b.stop, true);
+    pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
+    for (size_t i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    buf_release(&b.claim);
+    return atomic_load(&b.failed) || started < wanted ? CLI_REFUSED : CLI_DONE;
+}

@@ -1,0 +1,137 @@
+/* The dispatch table of the client's subcommands, and their help. */
+#include "cli/cli.h"
+
+#include "cli/commands.h"
+
+#include <errno.h>
+#include <signal.h>
+
+static const struct command *const COMMANDS[] = {
+    &COMMAND_WORKFLOW, &COMMAND_RUN,    &COMMAND_JOB,    &COMMAND_IDEM,  &COMMAND_TENANT,
+    &COMMAND_KEY,      &COMMAND_DOCTOR, &COMMAND_BACKUP, &COMMAND_BENCH,
+};
+
+static const struct command *find_command(const char *name);
+static const struct verb *find_verb(const struct command *command, const char *name);
+static enum cli_exit run_verb(const struct command *command, const struct verb *verb, int argc,
+                              char **argv);
+static void command_help(FILE *out, const struct command *command);
+static void verb_usage(FILE *out, const struct command *command, const struct verb *verb);
+static void verb_help(FILE *out, const struct command *command, const struct verb *verb);
+
+int cli_main(int argc, char **argv)
+{
+    assert(argc >= 2);
+    const struct command *command = find_command(argv[1]);
+    if (command == NULL) {
+        fprintf(stderr, "pawl: unknown command %s; see pawl --help\n", argv[1]);
+        return CLI_USAGE;
+    }
+    const char *word = argc > 2 ? argv[2] : NULL;
+    const struct verb *verb = find_verb(command, word);
+    if (verb != NULL)
+        return (int)run_verb(command, verb, argc, argv);
+    bool asked = word != NULL && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0);
+    if (word != NULL && !asked)
+        fprintf(stderr, "pawl: unknown command %s %s\n", command->name, word);
+    fputs("usage:\n", asked ? stdout : stderr);
+    command_help(asked ? stdout : stderr, command);
+    return asked ? CLI_DONE : CLI_USAGE;
+}
+
+bool cli_knows(const char *name)
+{
+    return find_command(name) != NULL;
+}
+
+void cli_help(FILE *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(COMMANDS); i++)
+        command_help(out, COMMANDS[i]);
+}
+
+static enum cli_exit run_verb(const struct command *command, const struct verb *verb, int argc,
+                              char **argv)
+{
+    struct session session;
+    /* A reader that went away is an error of writing, not the end of us and of a private server. */
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        fprintf(stderr, "pawl: libcurl cannot be used\n");
+        return CLI_REFUSED;
+    }
+    enum cli_exit rc = session_open(&session, verb, argc, argv, verb->name != NULL ? 3 : 2);
+    if (rc == CLI_USAGE)
+        verb_usage(stderr, command, verb);
+    else if (rc == CLI_DONE && session.opt.help)
+        verb_help(stdout, command, verb);
+    else if (rc == CLI_DONE)
+        rc = verb->run(&session);
+    rc = session_close(&session, rc);
+    curl_global_cleanup();
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        if (errno != EPIPE)
+            fprintf(stderr, "pawl: cannot write to standard output: %s\n", strerror(errno));
+        rc = rc == CLI_DONE ? CLI_REFUSED : rc;
+    }
+    return rc;
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(COMMANDS); i++)
+        if (strcmp(COMMANDS[i]->name, name) == 0)
+            return COMMANDS[i];
+    return NULL;
+}
+
+/* A command whose only verb has no name needs none. */
+static const struct verb *find_verb(const struct command *command, const char *name)
+{
+    for (size_t i = 0; i < command->verb_count; i++) {
+        const struct verb *verb = &command->verbs[i];
+        if (verb->name == NULL || (name != NULL && strcmp(verb->name, name) == 0))
+            return verb;
+    }
+    return NULL;
+}
+
+/* --- help --- */
+
+static void command_help(FILE *out, const struct command *command)
+{
+    for (size_t i = 0; i < command->verb_count; i++) {
+        const struct verb *v = &command->verbs[i];
+        int width = fprintf(out, "  pawl %s%s%s%s%s", command->name, v->name != NULL ? " " : "",
+                            v->name != NULL ? v->name : "", v->arg != NULL ? " " : "",
+                            v->arg != NULL ? v->arg : "");
+        fprintf(out, "%*s%s\n", MAX(2, 34 - width), "", v->about);
+    }
+}
+
+static void verb_usage(FILE *out, const struct command *command, const struct verb *verb)
+{
+    fprintf(out, "usage: pawl %s%s%s%s%s", command->name, verb->name != NULL ? " " : "",
+            verb->name != NULL ? verb->name : "", verb->arg != NULL ? " " : "",
+            verb->arg != NULL ? verb->arg : "");
+    flags_usage(out, verb->flags);
+    flags_usage(out, verb->store ? SESSION_STORE_FLAGS : NULL);
+    fprintf(out, " [--url URL] [--json] ...; see --help\n");
+}
+
+static void verb_help(FILE *out, const struct command *command, const struct verb *verb)
+{
+    verb_usage(out, command, verb);
+    fprintf(out, "\n%s\n\n", verb->about);
+    flags_help(out, verb->flags);
+    if (verb->store)
+        flags_help(out, SESSION_STORE_FLAGS);
+    flags_help(out, SESSION_COMMON_FLAGS);
+    if (verb->store)
+        fprintf(out,
+                "\nWith --store, or with PAWL_STORE and no URL, a private server works on that "
+                "file for the time of this\ncommand, as its administrator; no other server may "
+                "use the file meanwhile. With neither a store nor a URL\nthe server at "
+                "http://127.0.0.1:7295 is asked.\n");
+    fprintf(out, "\nexit code: 0 done, 1 refused, 2 usage, 3 cannot reach the server\n");
+}

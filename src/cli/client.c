@@ -1,0 +1,308 @@
+/* HTTP over libcurl: one handle, kept alive, with safe repetition. */
+#include "cli/client.h"
+
+#include "base/env.h"
+#include "base/json.h"
+#include "base/limits.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+enum {
+    ATTEMPTS_MAX = 4,
+    BACKOFF_FIRST_MS = 200,        /* doubles: a server that is down is reported within 1.4 s */
+    BACKOFF_MAX_MS = 5 * 1000,     /* a person is waiting */
+    CONNECT_TIMEOUT_MS = 5 * 1000, /* one lost SYN and its repetitions */
+    REPLY_MAX = 2 * HTTP_REPLY_MAX,
+    HEADER_MAX = 2 * KIB,
+};
+
+/* What the write callback needs: where the bytes of this attempt go. */
+struct transfer {
+    CURL *curl;
+    const struct request *req;
+    struct reply *reply;
+    int file_errno;
+};
+
+static bool fits_header(struct client *c, const char *name, const char *value);
+static bool add_header(struct client *c, const char *name, const char *value);
+static void set_constants(struct client *c);
+static bool prepare(struct client *c, const struct request *req);
+static size_t take_bytes(char *bytes, size_t size, size_t count, void *ctx);
+static CURLcode attempt(struct client *c, const struct request *req, struct reply *reply);
+static bool worth_another(CURLcode code, const struct reply *reply);
+static int64_t backoff_ms(CURL *curl, int attempt);
+
+void reply_init(struct reply *r)
+{
+    *r = (struct reply){.status = 0};
+    buf_init(&r->body, REPLY_MAX);
+}
+
+void reply_release(struct reply *r)
+{
+    buf_release(&r->body);
+}
+
+bool client_open(struct client *c, const struct client_setup *setup)
+{
+    *c = (struct client){.curl = curl_easy_init(), .timeout_ms = setup->timeout_ms};
+    buf_init(&c->url, HEADER_MAX);
+    buf_init(&c->target, HTTP_HEAD_MAX * 2);
+    struct str url = str_of(setup->url);
+    while (url.len > 0 && url.ptr[url.len - 1] == '/')
+        url.len--;
+    buf_put(&c->url, url);
+    if (c->curl == NULL || !buf_ok(&c->url)) {
+        (void)snprintf(c->error, sizeof(c->error), "out of memory or the URL is too long");
+        return false;
+    }
+    set_constants(c);
+    char bearer[HEADER_MAX / 2];
+    (void)snprintf(bearer, sizeof(bearer), "Bearer %s",
+                   setup->api_key != NULL ? setup->api_key : "");
+    return add_header(c, "Content-Type", "application/json") && add_header(c, "Expect", "") &&
+           add_header(c, "Authorization", setup->api_key != NULL ? bearer : NULL) &&
+           add_header(c, "X-Tenant-ID", setup->tenant) && add_header(c, "X-Actor", setup->actor);
+}
+
+void client_close(struct client *c)
+{
+    curl_easy_cleanup(c->curl);
+    curl_slist_free_all(c->headers);
+    buf_release(&c->url);
+    buf_release(&c->target);
+    c->curl = NULL;
+    c->headers = NULL;
+}
+
+enum cli_exit client_send(struct client *c, const struct request *req, struct reply *ret)
+{
+    assert(req->path.len > 0 && req->path.ptr[0] == '/');
+    char key[HEADER_MAX];
+    struct curl_slist with_key = {key, c->headers};
+    if (req->idempotency_key != NULL && !fits_header(c, "Idempotency-Key", req->idempotency_key))
+        return CLI_USAGE;
+    if (req->idempotency_key != NULL)
+        (void)snprintf(key, sizeof(key), "Idempotency-Key: %s", req->idempotency_key);
+    curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER,
+                     req->idempotency_key != NULL ? &with_key : c->headers);
+    CURLcode code = CURLE_OUT_OF_MEMORY;
+    if (prepare(c, req)) {
+        code = attempt(c, req, ret);
+        for (int i = 1; i < ATTEMPTS_MAX && worth_another(code, ret); i++) {
+            client_pause(backoff_ms(c->curl, i));
+            code = attempt(c, req, ret);
+        }
+    }
+    /* with_key dies with this call. */
+    curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, c->headers);
+    if (code == CURLE_OK)
+        return CLI_DONE;
+    if (c->error[0] == '\0')
+        (void)snprintf(c->error, sizeof(c->error), "%s", curl_easy_strerror(code));
+    if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
+        return CLI_USAGE;
+    return code == CURLE_WRITE_ERROR || code == CURLE_OUT_OF_MEMORY ? CLI_REFUSED : CLI_UNREACHABLE;
+}
+
+void buf_put_escaped(struct buf *b, struct str text)
+{
+    static const char HEX[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     c == '-' || c == '.' || c == '_' || c == '~';
+        char escape[3] = {'%', HEX[c >> 4], HEX[c & 15]};
+        buf_put_bytes(b, plain ? &text.ptr[i] : escape, plain ? 1 : 3);
+    }
+}
+
+void client_pause(int64_t ms)
+{
+    struct timespec left = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
+}
+
+/* --- setting up --- */
+
+/* A line break in a value would make a second header of it. */
+static bool fits_header(struct client *c, const char *name, const char *value)
+{
+    for (const char *p = value; *p != '\0'; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f) {
+            (void)snprintf(c->error, sizeof(c->error), "control characters in the value of %s",
+                           name);
+            return false;
+        }
+    return true;
+}
+
+/* NULL adds nothing; an empty value takes one of libcurl's own headers out. */
+static bool add_header(struct client *c, const char *name, const char *value)
+{
+    char line[HEADER_MAX];
+    if (value == NULL)
+        return true;
+    if (!fits_header(c, name, value))
+        return false;
+    int len = snprintf(line, sizeof(line), "%s: %s", name, value);
+    struct curl_slist *longer = NULL;
+    if (len > 0 && (size_t)len < sizeof(line))
+        longer = curl_slist_append(c->headers, line);
+    if (longer == NULL) {
+        (void)snprintf(c->error, sizeof(c->error), "the value of %s is too long", name);
+        return false;
+    }
+    c->headers = longer;
+    return true;
+}
+
+static bool is_loopback(struct str url)
+{
+    return str_starts_with(url, STR("http://127.")) || str_starts_with(url, STR("http://[::1]")) ||
+           str_starts_with(url, STR("http://localhost"));
+}
+
+/* What holds for every request. A proxy from the environment is for the network, not for ourselves.
+ */
+static void set_constants(struct client *c)
+{
+    CURL *curl = c->curl;
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "pawl");
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_bytes);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, c->error);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)MIN(CONNECT_TIMEOUT_MS, c->timeout_ms));
+    if (is_loopback(buf_str(&c->url)))
+        curl_easy_setopt(curl, CURLOPT_PROXY, "");
+}
+
+static bool prepare(struct client *c, const struct request *req)
+{
+    CURL *curl = c->curl;
+    buf_clear(&c->target);
+    buf_put(&c->target, buf_str(&c->url));
+    buf_put(&c->target, req->path);
+    if (!buf_ok(&c->target)) {
+        (void)snprintf(c->error, sizeof(c->error), "the request's URL is too long");
+        return false;
+    }
+    bool sends_body = req->body.len > 0 || strcmp(req->method, "POST") == 0;
+    if (sends_body) {
+        curl_easy_setopt(curl, CURLOPT_POST, 1L);
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, req->body.len > 0 ? req->body.ptr : "");
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)req->body.len);
+    } else {
+        curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);
+    }
+    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, req->method);
+    curl_easy_setopt(curl, CURLOPT_URL, c->target.ptr);
+    /* A file may take any time to arrive, as long as it arrives. */
+    int64_t patience_ms = c->timeout_ms + req->wait_ms;
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, req->to_file ? 0L : (long)patience_ms);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, req->to_file ? 1L : 0L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, req->to_file ? (long)(patience_ms / 1000) : 0L);
+    return true;
+}
+
+/* --- one attempt --- */
+
+static bool write_all(int fd, const char *bytes, size_t len)
+{
+    while (len > 0) {
+        ssize_t wrote = write(fd, bytes, len);
+        if (wrote < 0 && errno != EINTR)
+            return false;
+        if (wrote > 0) {
+            bytes += wrote;
+            len -= (size_t)wrote;
+        }
+    }
+    return true;
+}
+
+static size_t take_bytes(char *bytes, size_t size, size_t count, void *ctx)
+{
+    struct transfer *t = ctx;
+    size_t len = size * count;
+    long status = 0;
+    if (t->req->to_file)
+        curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (status == 200) {
+        if (write_all(t->req->file_fd, bytes, len))
+            return len;
+        t->file_errno = errno;
+        return 0;
+    }
+    buf_put_bytes(&t->reply->body, bytes, len);
+    return buf_ok(&t->reply->body) ? len : 0;
+}
+
+static CURLcode attempt(struct client *c, const struct request *req, struct reply *reply)
+{
+    struct transfer transfer = {.curl = c->curl, .req = req, .reply = reply};
+    buf_clear(&reply->body);
+    reply->status = 0;
+    reply->replayed = false;
+    c->error[0] = '\0';
+    if (req->to_file &&
+        (ftruncate(req->file_fd, 0) != 0 || lseek(req->file_fd, 0, SEEK_SET) != 0)) {
+        (void)snprintf(c->error, sizeof(c->error), "cannot empty the file: %s", strerror(errno));
+        return CURLE_WRITE_ERROR;
+    }
+    curl_easy_setopt(c->curl, CURLOPT_WRITEDATA, &transfer);
+    CURLcode code = curl_easy_perform(c->curl);
+    if (code == CURLE_WRITE_ERROR && transfer.file_errno != 0)
+        (void)snprintf(c->error, sizeof(c->error), "cannot write the file: %s",
+                       strerror(transfer.file_errno));
+    else if (code == CURLE_WRITE_ERROR)
+        (void)snprintf(c->error, sizeof(c->error), "the answer is larger than %d MiB",
+                       REPLY_MAX / MIB);
+    if (code != CURLE_OK)
+        return code;
+    curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &reply->status);
+    struct curl_header *header = NULL;
+    if (curl_easy_header(c->curl, "Idempotent-Replayed", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
+        reply->replayed = strcmp(header->value, "true") == 0;
+    return CURLE_OK;
+}
+
+/* --- trying again --- */
+
+static bool worth_another(CURLcode code, const struct reply *reply)
+{
+    static const CURLcode PASSING[] = {
+        CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT,   CURLE_OPERATION_TIMEDOUT,
+        CURLE_SEND_ERROR,           CURLE_RECV_ERROR,        CURLE_GOT_NOTHING,
+        CURLE_PARTIAL_FILE,         CURLE_SSL_CONNECT_ERROR,
+    };
+    for (size_t i = 0; i < ARRAY_LEN(PASSING); i++)
+        if (code == PASSING[i])
+            return true;
+    if (code != CURLE_OK || (reply->status != 503 && reply->status != 409))
+        return false;
+    if (reply->status == 503)
+        return true;
+    json_t *problem =
+        json_loadb(reply->body.ptr != NULL ? reply->body.ptr : "", reply->body.len, 0, NULL);
+    bool retryable = json_is_true(json_object_get(problem, "retryable"));
+    json_decref(problem);
+    return retryable;
+}
+
+static int64_t backoff_ms(CURL *curl, int attempt)
+{
+    uint32_t dice = 0;
+    curl_off_t asked_s = 0;
+    env_random(&ENV_SYSTEM, &dice, sizeof(dice));
+    curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &asked_s);
+    int64_t bound = (int64_t)BACKOFF_FIRST_MS << (attempt - 1);
+    int64_t wait = (int64_t)dice % (bound + 1);
+    int64_t asked = MIN((int64_t)asked_s, BACKOFF_MAX_MS / 1000) * 1000;
+    return MAX(wait, asked);
+}

@@ -1,0 +1,67 @@
+/* HTTP requests to one server over one kept connection, repeated where that is safe.
+ *
+ * A request is tried up to four times: after connection errors and time-outs, after 503, and after
+ * a 409 that calls itself retryable, always with the same Idempotency-Key. Between attempts it
+ * waits a random time below a doubling bound, or as long as Retry-After asks, but at most five
+ * seconds. */
+#ifndef PAWL_CLI_CLIENT_H
+#define PAWL_CLI_CLIENT_H
+
+#include "base/buf.h"
+#include "cli/cli.h"
+
+#include <curl/curl.h>
+
+struct client {
+    CURL *curl;
+    struct curl_slist *headers; /* those of every request */
+    struct buf url;             /* of the server, without a slash at its end */
+    struct buf target;          /* of the request under way */
+    int64_t timeout_ms;
+    char error[CURL_ERROR_SIZE]; /* why the last client_send failed */
+};
+
+struct client_setup {
+    const char *url;
+    const char *api_key; /* this and the next two: NULL for none */
+    const char *tenant;
+    const char *actor;
+    int64_t timeout_ms; /* of one attempt */
+};
+
+struct request {
+    const char *method;
+    struct str path;             /* from the slash on, escaped, with its query */
+    struct str body;             /* JSON; empty for none */
+    const char *idempotency_key; /* NULL for none */
+    int64_t wait_ms;             /* how long the server was asked to wait, on top of the time-out */
+    bool to_file;                /* a 200's body goes to file_fd, which is emptied first */
+    int file_fd;
+};
+
+/* Owned by the caller; one may serve many requests. */
+struct reply {
+    long status;
+    bool replayed; /* Idempotent-Replayed: true */
+    struct buf body;
+};
+
+void reply_init(struct reply *r);
+void reply_release(struct reply *r);
+
+/* False when memory ran out or a header's value has control characters; c->error says which.
+ * client_close is due in both cases. curl_global_init comes before, once. */
+MUST_CHECK bool client_open(struct client *c, const struct client_setup *setup);
+void client_close(struct client *c);
+
+/* CLI_DONE when the server answered, whatever its status. Otherwise c->error says why not. */
+MUST_CHECK enum cli_exit client_send(struct client *c, const struct request *req,
+                                     struct reply *ret);
+
+/* Percent-encodes all but letters, digits and -._~ */
+void buf_put_escaped(struct buf *b, struct str text);
+
+/* Sleeps, signals or not. */
+void client_pause(int64_t ms);
+
+#endif

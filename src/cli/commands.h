@@ -1,0 +1,17 @@
+/* The client's subcommands, each in the file of its name. */
+#ifndef PAWL_CLI_COMMANDS_H
+#define PAWL_CLI_COMMANDS_H
+
+#include "cli/session.h"
+
+extern const struct command COMMAND_WORKFLOW;
+extern const struct command COMMAND_RUN;
+extern const struct command COMMAND_JOB;
+extern const struct command COMMAND_IDEM;
+extern const struct command COMMAND_TENANT;
+extern const struct command COMMAND_KEY;
+extern const struct command COMMAND_DOCTOR;
+extern const struct command COMMAND_BACKUP;
+extern const struct command COMMAND_BENCH;
+
+#endif

@@ -1,0 +1,320 @@
+/* One command being carried out. */
+#include "cli/session.h"
+
+#include "base/env.h"
+#include "base/limits.h"
+#include "cli/input.h"
+
+enum { TIMEOUT_DEFAULT_S = 30, TIMEOUT_MAX_S = 24 * 3600 };
+
+static const char DEFAULT_URL[] = "http://127.0.0.1:7295";
+
+const struct flag SESSION_COMMON_FLAGS[] = {
+    {.name = "url", .value = "URL", .help = "the server; PAWL_URL, else http://127.0.0.1:7295"},
+    {.name = "api-key", .value = "KEY", .help = "who you are; better in PAWL_API_KEY"},
+    {.name = "tenant", .value = "ID", .help = "on whose behalf; PAWL_TENANT"},
+    {.name = "actor", .value = "NAME", .help = "who acts, without keys; PAWL_ACTOR"},
+    {.name = "idempotency-key", .value = "KEY", .help = "name this change yourself"},
+    {.name = "timeout-s",
+     .value = "N",
+     .help = "for each of up to four attempts",
+     .number = true,
+     .min = 1,
+     .max = TIMEOUT_MAX_S},
+    {.name = "json", .help = "print the server's JSON, one line"},
+    {.name = NULL},
+};
+
+const struct flag SESSION_STORE_FLAGS[] = {
+    {.name = "store",
+     .value = "sqlite:PATH",
+     .help = "work on the data file itself; PAWL_STORE, when no URL is given"},
+    {.name = NULL},
+};
+
+static enum cli_exit find_server(struct session *s);
+static void print_raw(struct str json);
+static bool take_answer(struct session *s);
+
+enum cli_exit session_open(struct session *s, const struct verb *verb, int argc, char **argv,
+                           int from)
+{
+    *s = (struct session){.verb = verb};
+    s->opt.lists[0] = verb->flags;
+    s->opt.lists[1] = SESSION_COMMON_FLAGS;
+    s->opt.lists[2] = verb->store ? SESSION_STORE_FLAGS : NULL;
+    buf_init(&s->path, HTTP_HEAD_MAX);
+    buf_init(&s->body, HTTP_BODY_MAX + 64 * KIB);
+    s->out = json_out_to(&s->body);
+    reply_init(&s->reply);
+    if (!options_parse(&s->opt, argc, argv, from))
+        return CLI_USAGE;
+    if (s->opt.help)
+        return CLI_DONE;
+    if (s->opt.arg_count != (verb->arg != NULL ? 1 : 0)) {
+        if (verb->arg != NULL)
+            fprintf(stderr, "pawl: %s is needed\n", verb->arg);
+        else
+            fprintf(stderr, "pawl: one argument too many: %s\n", s->opt.args[0]);
+        return CLI_USAGE;
+    }
+    s->arg = s->opt.args[0];
+    s->json = options_has(&s->opt, "json");
+    s->tenant = options_text_or_env(&s->opt, "tenant", "PAWL_TENANT");
+    s->idempotency_key = options_text(&s->opt, "idempotency-key");
+    enum cli_exit rc = find_server(s);
+    if (rc != CLI_DONE)
+        return rc;
+    if (client_open(&s->client, &s->setup))
+        return CLI_DONE;
+    fprintf(stderr, "pawl: %s\n", s->client.error);
+    return CLI_USAGE;
+}
+
+enum cli_exit session_close(struct session *s, enum cli_exit rc)
+{
+    client_close(&s->client);
+    enum cli_exit stopped = local_stop(&s->local);
+    reply_release(&s->reply);
+    buf_release(&s->path);
+    buf_release(&s->body);
+    json_decref(s->answer);
+    s->answer = NULL;
+    return rc != CLI_DONE ? rc : stopped;
+}
+
+/* A flag beats the environment; among equals the URL of a running server beats a file. */
+static enum cli_exit find_server(struct session *s)
+{
+    int64_t timeout_s = s->verb->timeout_s > 0 ? s->verb->timeout_s : TIMEOUT_DEFAULT_S;
+    const char *url = options_text_or_env(&s->opt, "url", "PAWL_URL");
+    s->setup = (struct client_setup){
+        .url = url != NULL ? url : DEFAULT_URL,
+        .api_key = options_text_or_env(&s->opt, "api-key", "PAWL_API_KEY"),
+        .tenant = s->verb->tenant_in_body ? NULL : s->tenant,
+        .actor = options_text_or_env(&s->opt, "actor", "PAWL_ACTOR"),
+        .timeout_ms = options_number(&s->opt, "timeout-s", timeout_s) * 1000,
+    };
+    const char *store = NULL;
+    if (s->verb->store)
+        store = url != NULL ? options_text(&s->opt, "store")
+                            : options_text_or_env(&s->opt, "store", "PAWL_STORE");
+    if (store == NULL)
+        return CLI_DONE;
+    if (options_has(&s->opt, "url")) {
+        fprintf(stderr, "pawl: --url and --store name two servers\n");
+        return CLI_USAGE;
+    }
+    enum cli_exit rc = local_start(&s->local, store);
+    s->setup.url = s->local.url;
+    s->setup.api_key = s->local.key;
+    return rc;
+}
+
+/* --- building the request --- */
+
+void session_path(struct session *s, const char *prefix, const char *id, const char *suffix)
+{
+    buf_clear(&s->path);
+    buf_put(&s->path, str_of(prefix));
+    buf_put_escaped(&s->path, str_of(id));
+    buf_put(&s->path, str_of(suffix));
+}
+
+void session_query(struct session *s, const char *name, const char *value)
+{
+    if (value == NULL)
+        return;
+    bool first = s->path.len > 0 && memchr(s->path.ptr, '?', s->path.len) == NULL;
+    buf_printf(&s->path, "%c%s=", first ? '?' : '&', name);
+    buf_put_escaped(&s->path, str_of(value));
+}
+
+void session_add_text(struct session *s, const char *member, const char *flag)
+{
+    const char *value = options_text(&s->opt, flag);
+    if (value != NULL)
+        json_add_text(&s->out, member, str_of(value));
+}
+
+void session_add_number(struct session *s, const char *member, const char *flag)
+{
+    const char *word = options_flag(&s->opt, flag)->word;
+    const char *value = options_text(&s->opt, flag);
+    if (value == NULL)
+        return;
+    if (word != NULL && strcmp(value, word) == 0)
+        json_add_null(&s->out, member);
+    else
+        json_add_int(&s->out, member, options_number(&s->opt, flag, 0));
+}
+
+enum cli_exit session_add_json(struct session *s, const char *member, const char *flag)
+{
+    const char *value = options_text(&s->opt, flag);
+    if (value == NULL)
+        return CLI_DONE;
+    struct buf text;
+    buf_init(&text, JSON_TEXT_MAX);
+    enum cli_exit rc = input_json(flag, value, &text);
+    if (rc == CLI_DONE)
+        json_add_raw(&s->out, member, buf_str(&text));
+    buf_release(&text);
+    return rc;
+}
+
+/* --- calling --- */
+
+enum cli_exit session_call(struct session *s, const char *method,
+                           void (*show)(struct session *s, json_t *answer))
+{
+    char made[UUID_TEXT_LEN + 1] = "";
+    struct request req = {.method = method,
+                          .path = buf_str(&s->path),
+                          .body = buf_str(&s->body),
+                          .wait_ms = s->wait_ms};
+    if (!buf_ok(&s->path) || !buf_ok(&s->body)) {
+        fprintf(stderr, "pawl: the request is too large\n");
+        return CLI_USAGE;
+    }
+    if (strcmp(method, "GET") != 0) {
+        struct buf id;
+        buf_init(&id, UUID_TEXT_LEN);
+        buf_put_uuid(&id, env_new_id(&ENV_SYSTEM));
+        (void)snprintf(made, sizeof(made), "%.*s", STR_ARG(buf_str(&id)));
+        buf_release(&id);
+        req.idempotency_key = s->idempotency_key != NULL ? s->idempotency_key : made;
+    }
+    enum cli_exit rc = client_send(&s->client, &req, &s->reply);
+    if (rc != CLI_DONE) {
+        session_unreachable(s);
+        return rc;
+    }
+    if (s->reply.status >= 300) {
+        session_refused(s);
+        return CLI_REFUSED;
+    }
+    if (!take_answer(s)) {
+        fprintf(stderr, "pawl: %.*s did not answer with JSON; is it a pawl server?\n",
+                STR_ARG(buf_str(&s->client.url)));
+        return CLI_REFUSED;
+    }
+    if (s->json)
+        print_raw(buf_str(&s->reply.body));
+    else if (show != NULL)
+        show(s, s->answer);
+    /* What was done is told before anything else can go wrong: a new key exists only here. */
+    (void)fflush(stdout);
+    return CLI_DONE;
+}
+
+enum cli_exit session_list(struct session *s, const struct column *columns, size_t column_count,
+                           const char *cursor, bool all)
+{
+    enum cli_exit rc;
+    struct table table;
+    size_t path_len = s->path.len;
+    json_t *next = NULL;
+    bool more = true;
+    table_init(&table, columns, column_count);
+    do {
+        s->path.len = path_len;
+        session_query(s, "cursor", next != NULL ? json_string_value(next) : cursor);
+        rc = session_call(s, "GET", NULL);
+        if (rc != CLI_DONE)
+            break;
+        if (!s->json)
+            table_add(&table, json_object_get(s->answer, "items"));
+        json_t *last = next;
+        next = json_incref(json_object_get(s->answer, "next_cursor"));
+        /* A cursor that leads to itself would never end. */
+        more = json_is_string(next) && !json_equal(next, last);
+        json_decref(last);
+    } while (more && all);
+    if (rc == CLI_DONE && !s->json && !table_print(&table, stdout)) {
+        fprintf(stderr, "pawl: too many rows for a table: use --json\n");
+        rc = CLI_REFUSED;
+    }
+    if (rc == CLI_DONE && more && !s->json) {
+        (void)fflush(stdout);
+        fprintf(stderr, "there is more: --all, or --cursor ");
+        value_print(stderr, next);
+        fputc('\n', stderr);
+    }
+    json_decref(next);
+    table_release(&table);
+    return rc;
+}
+
+enum cli_exit session_pages(struct session *s, const struct column *columns, size_t column_count)
+{
+    session_query(s, "limit", options_text(&s->opt, "limit"));
+    return session_list(s, columns, column_count, options_text(&s->opt, "cursor"),
+                        options_has(&s->opt, "all"));
+}
+
+void session_show_object(struct session *s, json_t *answer)
+{
+    (void)s;
+    object_print(stdout, answer);
+}
+
+/* --- what came back --- */
+
+/* False when there is a body and it is not JSON. */
+static bool take_answer(struct session *s)
+{
+    json_decref(s->answer);
+    s->answer = NULL;
+    if (s->reply.body.len == 0)
+        return true;
+    s->answer = json_loadb(s->reply.body.ptr, s->reply.body.len, JSON_DECODE_ANY, NULL);
+    return s->answer != NULL;
+}
+
+/* A line break in JSON can only stand between tokens, so that a blank means the same. */
+static void print_raw(struct str json)
+{
+    while (json.len > 0 && strchr(" \t\r\n", json.ptr[json.len - 1]) != NULL)
+        json.len--;
+    for (size_t i = 0; i < json.len; i++)
+        putchar(json.ptr[i] == '\n' || json.ptr[i] == '\r' ? ' ' : json.ptr[i]);
+    if (json.len > 0)
+        putchar('\n');
+}
+
+void session_refused(const struct session *s)
+{
+    refusal_print(&s->reply);
+    if (s->json)
+        print_raw(buf_str(&s->reply.body));
+}
+
+void refusal_print(const struct reply *r)
+{
+    assert(r->status >= 300);
+    json_t *problem = NULL;
+    if (r->body.len > 0)
+        problem = json_loadb(r->body.ptr, r->body.len, 0, NULL);
+    json_t *code = json_object_get(problem, "code");
+    json_t *detail = json_object_get(problem, "detail");
+    json_t *trace = json_object_get(problem, "trace_id");
+    if (json_is_string(code)) {
+        fputs("pawl: ", stderr);
+        value_print(stderr, code);
+        fputs(": ", stderr);
+        value_print(stderr, json_is_string(detail) ? detail : json_object_get(problem, "title"));
+        fputs(" (trace ", stderr);
+        value_print(stderr, trace);
+        fputs(")\n", stderr);
+        faults_print(stderr, "  ", json_object_get(problem, "errors"));
+    } else {
+        fprintf(stderr, "pawl: HTTP_%ld: not an answer of a pawl server\n", r->status);
+    }
+    json_decref(problem);
+}
+
+void session_unreachable(const struct session *s)
+{
+    fprintf(stderr, "pawl: %.*s: %s\n", STR_ARG(buf_str(&s->client.url)), s->client.error);
+}

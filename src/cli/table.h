@@ -1,0 +1,37 @@
+/* JSON shown to people: aligned columns, a list of members, single values.
+ * Control characters in what the server sends never reach the terminal. */
+#ifndef PAWL_CLI_TABLE_H
+#define PAWL_CLI_TABLE_H
+
+#include "base/json.h"
+
+#include <stdio.h>
+
+struct column {
+    const char *title;  /* in upper case */
+    const char *member; /* of each row's object */
+};
+
+struct table {
+    const struct column *columns;
+    size_t column_count;
+    struct buf cells; /* one after the other, each ended by a NUL */
+};
+
+void table_init(struct table *t, const struct column *columns, size_t column_count);
+void table_release(struct table *t);
+/* One row for each object of the array. */
+void table_add(struct table *t, const json_t *items);
+/* False when there were more rows than fit into memory. */
+MUST_CHECK bool table_print(const struct table *t, FILE *out);
+
+/* Each member on its own line, its name in front. */
+void object_print(FILE *out, json_t *object);
+
+/* Text as it is, numbers, `yes` and `no`, `-` for null or NULL, JSON for the rest. */
+void value_print(FILE *out, const json_t *value);
+
+/* "  path: message" for each element of [{path, message}]; NULL prints nothing. */
+void faults_print(FILE *out, const char *prefix, const json_t *faults);
+
+#endif

@@ -1,0 +1,499 @@
+/* A workflow definition: how its steps refer to each other, and the struct that runs are decided
+ * from.
+ *
+ * Three passes. Fields: each member by itself (definition_fields.c). References: names, needs,
+ * on_error and cycles, as far as the fields allow, so that all faults show at once. Build: only
+ * when there are none. */
+#include "domain/definition.h"
+
+#include "base/env.h"
+#include "base/limits.h"
+#include "domain/definition_fields.h"
+
+#include <stdlib.h>
+
+enum {
+    /* Every step with the needs of all others is 2 MiB; the rest is small. */
+    DEFINITION_ARENA_MAX = 3 * MIB,
+    NAME_SLOTS = 1024,
+    CYCLE_TEXT_MAX = 512,       /* a fault's message is cut before that anyway */
+    UNSUPPORTED_PATH_MAX = 512, /* a longer path is shown up to the part that fits */
+    UNSUPPORTED_MAX = 2 * UNSUPPORTED_PATH_MAX,
+};
+
+static_assert(NAME_SLOTS >= 2 * STEPS_MAX, "half of the slots stay free, or a search never ends");
+static_assert((NAME_SLOTS & (NAME_SLOTS - 1)) == 0, "slots are found with a mask");
+static_assert(DEFINITION_ARENA_MAX > STEPS_MAX * STEPS_MAX * (int)sizeof(size_t),
+              "a definition that keeps the limits fits its arena");
+
+static const char *const TYPE_NAMES[] = {
+#define X(symbol, name, runs) [symbol] = name,
+    STEP_TYPES(X)
+#undef X
+};
+
+static const bool TYPE_RUNS[] = {
+#define X(symbol, name, runs) [symbol] = runs,
+    STEP_TYPES(X)
+#undef X
+};
+
+static_assert(ARRAY_LEN(TYPE_NAMES) == STEP_TYPE_COUNT, "every step type has a name");
+
+/* One parse from beginning to end. */
+struct parse {
+    struct definition *def;
+    struct step_def *steps; /* the same as def->steps, while they may change */
+    json_t *source;
+    json_t *step_list; /* NULL when there is no array of a bearable length */
+    struct fault_list faults;
+    size_t slots[NAME_SLOTS];    /* a step's index + 1, found by the hash of its name; 0 is free */
+    size_t needed_by[STEPS_MAX]; /* the index + 1 of the last step that was seen to need it */
+};
+
+static bool parse_all(struct parse *ps);
+static enum err conclude(struct parse *ps, bool memory_ok, struct problem *p);
+
+const char *step_type_name(enum step_type type)
+{
+    assert(type < STEP_TYPE_COUNT);
+    return TYPE_NAMES[type];
+}
+
+enum err definition_parse(json_t *source, struct str id, struct problem *p, struct definition **ret)
+{
+    assert(source != NULL && p != NULL);
+    struct definition *def = calloc(1, sizeof(*def));
+    if (def == NULL)
+        return problem_set(p, ERR_NO_MEMORY, "no memory for the definition");
+    arena_init(&def->arena, DEFINITION_ARENA_MAX);
+    def->json = json_incref(source);
+    def->id = arena_str(&def->arena, id);
+
+    struct parse ps = {.def = def, .source = source};
+    buf_clear(&p->faults);
+    buf_put_char(&p->faults, '[');
+    fault_list_init(&ps.faults, &p->faults);
+    bool memory_ok = def->id.ptr != NULL && parse_all(&ps) && buf_ok(&ps.faults.path);
+    enum err err = conclude(&ps, memory_ok, p);
+    fault_list_release(&ps.faults);
+
+    if (err == ERR_OK)
+        *ret = def;
+    else
+        definition_free(def);
+    return err;
+}
+
+void definition_free(struct definition *def)
+{
+    if (def == NULL)
+        return;
+    json_decref((json_t *)(uintptr_t)def->json);
+    arena_release(&def->arena);
+    free(def);
+}
+
+size_t definition_find_step(const struct definition *def, struct str name)
+{
+    size_t i = 0;
+    while (i < def->step_count && !str_eq(def->steps[i].name, name))
+        i++;
+    return i;
+}
+
+/* The answer to the caller: the faults as a closed array, or nothing at all in p->faults. */
+static enum err conclude(struct parse *ps, bool memory_ok, struct problem *p)
+{
+    size_t count = ps->faults.count;
+    buf_put_char(&p->faults, ']');
+    if (!memory_ok || !buf_ok(&p->faults)) {
+        buf_clear(&p->faults);
+        return problem_set(p, ERR_NO_MEMORY, "no memory for the definition");
+    }
+    if (count == 0) {
+        buf_clear(&p->faults);
+        return ERR_OK;
+    }
+    return problem_set(p, ERR_DEFINITION_INVALID, "the definition has %s%zu fault%s",
+                       count == DEFINITION_FAULTS_MAX ? "at least " : "", count,
+                       count == 1 ? "" : "s");
+}
+
+/* --- references between steps --- */
+
+static json_t *step_json(const struct parse *ps, size_t index)
+{
+    return json_array_get(ps->step_list, index);
+}
+
+/* The slot that holds the name, or the free one where it belongs. */
+static size_t *slot_of(struct parse *ps, struct str name)
+{
+    size_t at = (size_t)str_hash(name) & (NAME_SLOTS - 1);
+    while (ps->slots[at] != 0 && !str_eq(ps->steps[ps->slots[at] - 1].name, name))
+        at = (at + 1) & (NAME_SLOTS - 1);
+    return &ps->slots[at];
+}
+
+/* The step's index, or step_count. */
+static size_t find_step(struct parse *ps, struct str name)
+{
+    size_t slot = *slot_of(ps, name);
+    return slot != 0 ? slot - 1 : ps->def->step_count;
+}
+
+static void check_id(struct parse *ps)
+{
+    const json_t *id = json_object_get(ps->source, "id");
+    if (!json_is_string(id) || str_eq(json_str(id), ps->def->id))
+        return;
+    size_t back_to = fault_list_enter(&ps->faults, STR("id"));
+    fault_list_add(&ps->faults, "must be \"%.*s\", the id under which the workflow is stored",
+                   STR_ARG(ps->def->id));
+    fault_list_leave(&ps->faults, back_to);
+}
+
+/* Adds a fault at /steps/<index>/<member>[/<element>]. */
+static void PRINTF_LIKE(5, 6) add_at(struct parse *ps, size_t index, const char *member,
+                                     const size_t *element, const char *fmt, ...)
+{
+    size_t back_to = fault_list_enter(&ps->faults, STR("steps"));
+    (void)fault_list_enter_index(&ps->faults, index);
+    (void)fault_list_enter(&ps->faults, str_of(member));
+    if (element != NULL)
+        (void)fault_list_enter_index(&ps->faults, *element);
+    va_list args;
+    va_start(args, fmt);
+    fault_list_add_va(&ps->faults, fmt, args);
+    va_end(args);
+    fault_list_leave(&ps->faults, back_to);
+}
+
+static void index_names(struct parse *ps)
+{
+    for (size_t i = 0; i < ps->def->step_count; i++) {
+        const json_t *name = json_object_get(step_json(ps, i), "name");
+        if (!json_is_string(name))
+            continue;
+        ps->steps[i].name = json_str(name);
+        size_t *slot = slot_of(ps, ps->steps[i].name);
+        if (*slot == 0)
+            *slot = i + 1;
+        else
+            add_at(ps, i, "name", NULL, "the name \"%s\" is already that of /steps/%zu",
+                   json_string_value(name), *slot - 1);
+    }
+}
+
+static bool resolve_needs(struct parse *ps, size_t index, const json_t *needs)
+{
+    size_t count = json_array_size(needs);
+    if (count > STEPS_MAX) /* a fault of its own by now */
+        return true;
+    size_t *edges = arena_alloc(&ps->def->arena, count * sizeof(*edges));
+    if (edges == NULL)
+        return false;
+    struct step_def *step = &ps->steps[index];
+    step->needs = edges;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *name = json_array_get(needs, i);
+        if (!json_is_string(name))
+            continue;
+        size_t to = find_step(ps, json_str(name));
+        if (to == ps->def->step_count)
+            add_at(ps, index, "needs", &i, "there is no step \"%s\"", json_string_value(name));
+        else if (to == index)
+            add_at(ps, index, "needs", &i, "a step cannot need itself");
+        else if (ps->needed_by[to] == index + 1)
+            add_at(ps, index, "needs", &i, "\"%s\" is listed twice", json_string_value(name));
+        else
+            edges[step->need_count++] = to;
+        if (to < ps->def->step_count)
+            ps->needed_by[to] = index + 1;
+    }
+    return true;
+}
+
+/* As if each step had written the name of the one before it. */
+static bool need_in_order(struct parse *ps)
+{
+    for (size_t i = 1; i < ps->def->step_count; i++) {
+        size_t *edge = arena_alloc(&ps->def->arena, sizeof(*edge));
+        if (edge == NULL)
+            return false;
+        *edge = i - 1;
+        ps->steps[i].needs = edge;
+        ps->steps[i].need_count = 1;
+    }
+    return true;
+}
+
+static bool link_steps(struct parse *ps)
+{
+    bool any = false;
+    for (size_t i = 0; i < ps->def->step_count; i++) {
+        const json_t *needs = json_object_get(step_json(ps, i), "needs");
+        any = any || needs != NULL;
+        if (needs != NULL && !resolve_needs(ps, i, needs))
+            return false;
+    }
+    return any || need_in_order(ps);
+}
+
+static void check_on_error(struct parse *ps, size_t index)
+{
+    const json_t *on_error = json_object_get(step_json(ps, index), "on_error");
+    struct str name = json_str(on_error);
+    if (!json_is_string(on_error) || str_is(name, "fail") || str_is(name, "continue"))
+        return;
+    size_t to = find_step(ps, name);
+    if (to == ps->def->step_count)
+        add_at(ps, index, "on_error", NULL,
+               "must be fail, continue or a step; there is no step \"%s\"",
+               json_string_value(on_error));
+    else if (to == index)
+        add_at(ps, index, "on_error", NULL, "a step cannot handle its own error");
+}
+
+/* --- cycles --- */
+
+/* A depth-first walk along the needs: an edge back to the walk's own path closes a cycle. */
+struct walk {
+    enum { UNSEEN, ON_PATH, DONE } state[STEPS_MAX];
+    size_t next_need[STEPS_MAX];
+    size_t path[STEPS_MAX];
+    size_t depth;
+};
+
+static void report_cycle(struct parse *ps, const struct walk *w, size_t back_to_step)
+{
+    if (ps->faults.count >= DEFINITION_FAULTS_MAX)
+        return;
+    size_t first = w->depth;
+    while (w->path[first - 1] != back_to_step)
+        first--;
+    struct buf text;
+    buf_init(&text, CYCLE_TEXT_MAX + JSON_TEXT_MAX); /* one more name, valid or not */
+    for (size_t i = first - 1; i < w->depth && text.len < CYCLE_TEXT_MAX; i++)
+        buf_printf(&text, "\"%.*s\" needs ", STR_ARG(ps->steps[w->path[i]].name));
+    add_at(ps, back_to_step, "needs", NULL, "the steps wait for each other: %.*s\"%.*s\"",
+           STR_ARG(buf_str(&text)), STR_ARG(ps->steps[back_to_step].name));
+    ps->faults.out->failed |= text.failed;
+    buf_release(&text);
+}
+
+static void walk_from(struct parse *ps, struct walk *w, size_t root)
+{
+    w->path[w->depth++] = root;
+    w->state[root] = ON_PATH;
+    while (w->depth > 0) {
+        size_t at = w->path[w->depth - 1];
+        if (w->next_need[at] == ps->steps[at].need_count) {
+            w->state[at] = DONE;
+            w->depth--;
+            continue;
+        }
+        size_t to = ps->steps[at].needs[w->next_need[at]++];
+        if (w->state[to] == ON_PATH) {
+            report_cycle(ps, w, to);
+        } else if (w->state[to] == UNSEEN) {
+            w->path[w->depth++] = to;
+            w->state[to] = ON_PATH;
+        }
+    }
+}
+
+static void check_cycles(struct parse *ps)
+{
+    struct walk w = {.depth = 0};
+    for (size_t i = 0; i < ps->def->step_count; i++) {
+        if (w.state[i] == UNSEEN)
+            walk_from(ps, &w, i);
+    }
+    assert(w.depth == 0);
+}
+
+/* --- what this version cannot run --- */
+
+static bool is_present(struct fault_list *at, json_t *value)
+{
+    (void)at, (void)value;
+    return true;
+}
+
+static bool is_not_fail(struct fault_list *at, json_t *value)
+{
+    (void)at;
+    return !str_is(json_str(value), "fail");
+}
+
+static bool is_not_false(struct fault_list *at, json_t *value)
+{
+    (void)at;
+    return !json_is_false(value);
+}
+
+/* Back to the parent if there is nothing here, or if the path is too long to be shown. */
+static bool leave_unless(bool found, struct fault_list *at, size_t back_to)
+{
+    if (!found || at->path.len > UNSUPPORTED_PATH_MAX)
+        fault_list_leave(at, back_to);
+    return found;
+}
+
+/* Leaves `at` at the first text with a template. */
+static bool has_template(struct fault_list *at, json_t *value)
+{
+    if (json_is_string(value))
+        return text_has_template(json_str(value));
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        size_t back_to = fault_list_enter_index(at, i);
+        if (leave_unless(has_template(at, json_array_get(value, i)), at, back_to))
+            return true;
+    }
+    const char *name;
+    json_t *member;
+    json_object_foreach(value, name, member)
+    {
+        size_t back_to = fault_list_enter(at, str_of(name));
+        if (leave_unless(has_template(at, member), at, back_to))
+            return true;
+    }
+    return false;
+}
+
+/* Valid, but not yet run: delete a row when its feature arrives. Step types have their own column
+ * in STEP_TYPES. */
+static const struct gap {
+    bool in_step;
+    const char *member;
+    bool (*is_used)(struct fault_list *at, json_t *value);
+    const char *who;
+} GAPS[] = {
+    {false, "timeout_s", is_present, "workflows with a time limit"},
+    {false, "concurrency", is_present, "workflows with a concurrency limit"},
+    {true, "when", is_present, "steps with a condition"},
+    {true, "for_each", is_present, "steps that repeat for each element"},
+    {true, "retry", is_present, "steps with a retry policy"},
+    {true, "timeout_ms", is_present, "steps with a time limit"},
+    {true, "on_error", is_not_fail, "steps that go on after an error"},
+    {true, "requires_approval", is_not_false, "steps that wait for an approval first"},
+    {true, "compensate", is_present, "steps with a compensation"},
+    {true, "input", has_template, "steps with ${…} in their input"},
+    {true, "until", has_template, "steps with ${…} in their time"},
+};
+
+static const struct gap *gap_find(struct fault_list *at, bool in_step, const char *member,
+                                  json_t *value)
+{
+    for (size_t i = 0; i < ARRAY_LEN(GAPS); i++) {
+        if (GAPS[i].in_step == in_step && strcmp(GAPS[i].member, member) == 0)
+            return GAPS[i].is_used(at, value) ? &GAPS[i] : NULL;
+    }
+    return NULL;
+}
+
+static void put_unsupported(struct buf *out, const struct fault_list *at, const char *who,
+                            const char *type)
+{
+    buf_put(out, buf_str(&at->path));
+    buf_printf(out, ": %s%s%s%s cannot be run by this version", who, type != NULL ? " \"" : "",
+               type != NULL ? type : "", type != NULL ? "\"" : "");
+}
+
+/* Looks at the members as written; true when one cannot be run, with the sentence in out. */
+static bool find_unsupported(struct fault_list *at, json_t *object, bool in_step, struct buf *out)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(object, name, value)
+    {
+        size_t back_to = fault_list_enter(at, str_of(name));
+        const struct gap *gap = gap_find(at, in_step, name, value);
+        enum step_type type;
+        if (gap != NULL) {
+            put_unsupported(out, at, gap->who, NULL);
+            return true;
+        }
+        if (in_step && strcmp(name, "type") == 0 && step_type_parse(json_str(value), &type) &&
+            !TYPE_RUNS[type]) {
+            put_unsupported(out, at, "steps of type", step_type_name(type));
+            return true;
+        }
+        for (size_t i = 0; !in_step && strcmp(name, "steps") == 0 && i < json_array_size(value);
+             i++) {
+            size_t back_to_steps = fault_list_enter_index(at, i);
+            if (find_unsupported(at, json_array_get(value, i), true, out))
+                return true;
+            fault_list_leave(at, back_to_steps);
+        }
+        fault_list_leave(at, back_to);
+    }
+    return false;
+}
+
+static bool set_unsupported(struct parse *ps)
+{
+    struct buf sentence;
+    buf_init(&sentence, UNSUPPORTED_MAX);
+    bool found = find_unsupported(&ps->faults, ps->source, false, &sentence);
+    fault_list_leave(&ps->faults, 0);
+    ps->def->unsupported = arena_str(&ps->def->arena, buf_str(&sentence));
+    bool ok = buf_ok(&sentence) && ps->def->unsupported.ptr != NULL;
+    assert(!ok || found == (ps->def->unsupported.len > 0));
+    buf_release(&sentence);
+    return ok;
+}
+
+/* --- building --- */
+
+static void build_step(struct step_def *step, const json_t *json)
+{
+    bool known = step_type_parse(json_str(json_object_get(json, "type")), &step->type);
+    assert(known && step->name.len > 0);
+    const json_t *queue = json_object_get(json, "queue");
+    const json_t *duration = json_object_get(json, "duration_ms");
+    struct str until = json_str(json_object_get(json, "until"));
+    if (step->type == STEP_TASK)
+        step->queue = queue != NULL ? json_str(queue) : STR("default");
+    step->handler = json_str(json_object_get(json, "handler"));
+    step->input = json_object_get(json, "input");
+    step->duration_ms = duration != NULL ? json_integer_value(duration) : -1;
+    step->until_ms = -1;
+    int64_t until_ms;
+    if (until.len > 0 && !text_has_template(until) && time_parse(until, &until_ms))
+        step->until_ms = MAX(until_ms, 0); /* long past is past enough, and -1 means none */
+}
+
+/* False when memory ran out. */
+static bool parse_all(struct parse *ps)
+{
+    struct definition *def = ps->def;
+    definition_check_fields(ps->source, &ps->faults);
+    check_id(ps);
+
+    json_t *steps = json_object_get(ps->source, "steps");
+    if (json_array_size(steps) == 0 || json_array_size(steps) > STEPS_MAX)
+        return true; /* a fault by now */
+    ps->step_list = steps;
+    def->step_count = json_array_size(steps);
+    ps->steps = arena_alloc(&def->arena, def->step_count * sizeof(*ps->steps));
+    if (ps->steps == NULL)
+        return false;
+    def->steps = ps->steps;
+
+    index_names(ps);
+    if (!link_steps(ps))
+        return false;
+    for (size_t i = 0; i < def->step_count; i++)
+        check_on_error(ps, i);
+    check_cycles(ps);
+    if (ps->faults.count > 0)
+        return true;
+
+    for (size_t i = 0; i < def->step_count; i++)
+        build_step(&ps->steps[i], step_json(ps, i));
+    def->input_schema = json_object_get(ps->source, "input_schema");
+    return set_unsupported(ps);
+}

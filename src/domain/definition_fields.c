@@ -1,0 +1,535 @@
+/* What each member of a definition may be: one table per object, one small checker per kind of
+ * value. To add a member, add a row; to add a step type, add its bit to the rows it may have. */
+#include "domain/definition_fields.h"
+
+#include "base/env.h"
+#include "base/limits.h"
+
+enum {
+    EXPRESSION_MAX = 4 * KIB, /* a condition longer than this belongs in a worker */
+    PROMPT_MAX = 64 * KIB,    /* a page for a person, several for a model */
+    URL_MAX = 8 * KIB,        /* what servers commonly take */
+    HEADER_VALUE_MAX = 8 * KIB,
+    TIMEOUT_S_MAX = 10 * 365 * 24 * 3600, /* ten years: longer is a mistake in the unit */
+    BACKOFF_MS_MAX = 24 * 3600 * 1000,    /* a day: then a person should have looked */
+    ATTEMPTS_MAX = 1000,
+    FACTOR_MAX = 100,
+    APPROVERS_MAX = 100,
+    PARALLEL_MAX = 10 * 1000,
+    LOOP_ELEMENTS_MAX = 10 * 1000,
+    SIGNALS_MAX = 100,
+    CONCURRENT_RUNS_MAX = 1000 * 1000,
+};
+
+#define SLEEP_MS_MAX ((int64_t)SLEEP_DAYS_MAX * 24 * 3600 * 1000)
+
+struct member {
+    const char *name;
+    unsigned on;     /* the step types that may have it; ANY in other objects */
+    unsigned needed; /* those that must */
+    void (*check)(struct fault_list *f, const struct member *m, json_t *value);
+    /* For the checker: bounds of a number, a length or a count; a|b|c; the members of an object. */
+    int64_t min, max;
+    const char *choices;
+    const struct shape *shape;
+};
+
+struct shape {
+    const struct member *members;
+    size_t count;
+};
+
+#define ANY (~0u)
+#define ON(type) (1u << STEP_##type)
+
+static_assert(STEP_TYPE_COUNT <= 32, "step types are bits of an unsigned");
+
+static void check_any(struct fault_list *f, const struct member *m, json_t *value);
+static void check_bool(struct fault_list *f, const struct member *m, json_t *value);
+static void check_int(struct fault_list *f, const struct member *m, json_t *value);
+static void check_number(struct fault_list *f, const struct member *m, json_t *value);
+static void check_text(struct fault_list *f, const struct member *m, json_t *value);
+static void check_name(struct fault_list *f, const struct member *m, json_t *value);
+static void check_choice(struct fault_list *f, const struct member *m, json_t *value);
+static void check_texts(struct fault_list *f, const struct member *m, json_t *value);
+static void check_needs(struct fault_list *f, const struct member *m, json_t *value);
+static void check_text_or_texts(struct fault_list *f, const struct member *m, json_t *value);
+static void check_text_or_array(struct fault_list *f, const struct member *m, json_t *value);
+static void check_object(struct fault_list *f, const struct member *m, json_t *value);
+static void check_bool_or_object(struct fault_list *f, const struct member *m, json_t *value);
+static void check_schema(struct fault_list *f, const struct member *m, json_t *value);
+static void check_until(struct fault_list *f, const struct member *m, json_t *value);
+static void check_url(struct fault_list *f, const struct member *m, json_t *value);
+static void check_headers(struct fault_list *f, const struct member *m, json_t *value);
+static void check_step_type(struct fault_list *f, const struct member *m, json_t *value);
+static void check_steps(struct fault_list *f, const struct member *m, json_t *value);
+
+/* --- the objects inside a definition, innermost first --- */
+
+// clang-format off
+#define SHAPE(table) {table, ARRAY_LEN(table)}
+
+static const struct member RETRY_MEMBERS[] = {
+    {"max_attempts",   ANY, 0, .check = check_int,    .min = 1, .max = ATTEMPTS_MAX},
+    {"backoff_ms",     ANY, 0, .check = check_int,    .min = 0, .max = BACKOFF_MS_MAX},
+    {"max_backoff_ms", ANY, 0, .check = check_int,    .min = 0, .max = BACKOFF_MS_MAX},
+    {"multiplier",     ANY, 0, .check = check_number, .min = 1, .max = FACTOR_MAX},
+    {"jitter",         ANY, 0, .check = check_choice, .choices = "none|full|equal|decorrelated"},
+    {"non_retryable",  ANY, 0, .check = check_texts,  .min = 0, .max = 100},
+};
+static const struct shape RETRY = SHAPE(RETRY_MEMBERS);
+
+static const struct member APPROVERS_MEMBERS[] = {
+    {"count",            ANY, 0, .check = check_int,   .min = 1, .max = APPROVERS_MAX},
+    {"forbid_requester", ANY, 0, .check = check_bool},
+    {"roles",            ANY, 0, .check = check_texts, .min = 1, .max = APPROVERS_MAX},
+    {"users",            ANY, 0, .check = check_texts, .min = 1, .max = APPROVERS_MAX},
+};
+static const struct shape APPROVERS = SHAPE(APPROVERS_MEMBERS);
+
+static const struct member GATE_MEMBERS[] = {
+    {"prompt",    ANY, 0, .check = check_text,   .max = PROMPT_MAX},
+    {"approvers", ANY, 0, .check = check_object, .shape = &APPROVERS},
+    {"expires_s", ANY, 0, .check = check_int,    .min = 1, .max = TIMEOUT_S_MAX},
+    {"on_expire", ANY, 0, .check = check_choice, .choices = "reject|approve|fail"},
+    {"content",   ANY, 0, .check = check_any},
+};
+static const struct shape GATE = SHAPE(GATE_MEMBERS);
+
+static const struct member COMPENSATE_MEMBERS[] = {
+    {"handler", ANY, ANY, .check = check_name},
+    {"queue",   ANY, 0,   .check = check_name},
+    {"input",   ANY, 0,   .check = check_any},
+};
+static const struct shape COMPENSATE = SHAPE(COMPENSATE_MEMBERS);
+
+static const struct member REQUEST_MEMBERS[] = {
+    {"method",  ANY, ANY, .check = check_choice,  .choices = "GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS"},
+    {"url",     ANY, ANY, .check = check_url,     .max = URL_MAX},
+    {"headers", ANY, 0,   .check = check_headers, .max = HEADER_VALUE_MAX},
+    {"body",    ANY, 0,   .check = check_any},
+};
+static const struct shape REQUEST = SHAPE(REQUEST_MEMBERS);
+
+static const struct member CONCURRENCY_MEMBERS[] = {
+    {"key",      ANY, ANY, .check = check_text,   .max = EXPRESSION_MAX},
+    {"limit",    ANY, ANY, .check = check_int,    .min = 1, .max = CONCURRENT_RUNS_MAX},
+    {"at_limit", ANY, 0,   .check = check_choice, .choices = "reject|queue|cancel_oldest|coalesce"},
+};
+static const struct shape CONCURRENCY = SHAPE(CONCURRENCY_MEMBERS);
+
+#define UNDOABLE (ON(TASK) | ON(HTTP) | ON(WORKFLOW))
+#define WITH_INPUT (ON(TASK) | ON(WORKFLOW) | ON(LLM))
+#define PROMPTED (ON(APPROVAL) | ON(LLM))
+
+static const struct member STEP_MEMBERS[] = {
+    /* on every step */
+    {"name",         ANY, ANY, .check = check_name},
+    {"type",         ANY, ANY, .check = check_step_type},
+    {"needs",        ANY, 0,   .check = check_needs,         .min = 0, .max = STEPS_MAX},
+    {"when",         ANY, 0,   .check = check_text,          .max = EXPRESSION_MAX},
+    {"for_each",     ANY, 0,   .check = check_text_or_array, .max = LOOP_ELEMENTS_MAX},
+    {"max_parallel", ANY, 0,   .check = check_int,           .min = 1, .max = PARALLEL_MAX},
+    {"retry",        ANY, 0,   .check = check_object,        .shape = &RETRY},
+    {"timeout_ms",   ANY, 0,   .check = check_int,           .min = 1, .max = SLEEP_MS_MAX},
+    {"on_error",     ANY, 0,   .check = check_name},
+    /* on some */
+    {"requires_approval", ON(TASK),        0,               .check = check_bool_or_object, .shape = &GATE},
+    {"compensate",        UNDOABLE,        0,               .check = check_object, .shape = &COMPENSATE},
+    {"queue",             ON(TASK),        0,               .check = check_name},
+    {"handler",           ON(TASK),        ON(TASK),        .check = check_name},
+    {"input",             WITH_INPUT,      0,               .check = check_any},
+    {"request",           ON(HTTP),        ON(HTTP),        .check = check_object, .shape = &REQUEST},
+    {"prompt",            PROMPTED,        PROMPTED,        .check = check_text, .max = PROMPT_MAX},
+    {"approvers",         ON(APPROVAL),    0,               .check = check_object, .shape = &APPROVERS},
+    {"expires_s",         ON(APPROVAL),    0,               .check = check_int, .min = 1, .max = TIMEOUT_S_MAX},
+    {"on_expire",         ON(APPROVAL),    0,               .check = check_choice, .choices = "reject|approve|fail"},
+    {"content",           ON(APPROVAL),    0,               .check = check_any},
+    {"duration_ms",       ON(SLEEP),       0,               .check = check_int, .min = 0, .max = SLEEP_MS_MAX},
+    {"until",             ON(SLEEP),       0,               .check = check_until, .max = EXPRESSION_MAX},
+    {"signal",            ON(WAIT_SIGNAL), ON(WAIT_SIGNAL), .check = check_text_or_texts, .min = 1, .max = SIGNALS_MAX},
+    {"output",            ON(TRANSFORM),   ON(TRANSFORM),   .check = check_any},
+    {"event",             ON(EMIT),        ON(EMIT),        .check = check_name},
+    {"payload",           ON(EMIT),        0,               .check = check_any},
+    {"workflow_id",       ON(WORKFLOW),    ON(WORKFLOW),    .check = check_name},
+    {"version",           ON(WORKFLOW),    0,               .check = check_int, .min = 1, .max = INT32_MAX},
+    {"model",             ON(LLM),         0,               .check = check_text, .max = TEXT_MAX},
+};
+static const struct shape STEP = SHAPE(STEP_MEMBERS);
+
+static const struct member DEFINITION_MEMBERS[] = {
+    {"id",           ANY, 0,   .check = check_name},
+    {"description",  ANY, 0,   .check = check_text,   .max = TEXT_MAX},
+    {"input_schema", ANY, 0,   .check = check_schema},
+    {"timeout_s",    ANY, 0,   .check = check_int,    .min = 1, .max = TIMEOUT_S_MAX},
+    {"concurrency",  ANY, 0,   .check = check_object, .shape = &CONCURRENCY},
+    {"steps",        ANY, ANY, .check = check_steps,  .min = 1, .max = STEPS_MAX},
+};
+static const struct shape DEFINITION = SHAPE(DEFINITION_MEMBERS);
+// clang-format on
+
+void definition_check_fields(json_t *source, struct fault_list *faults)
+{
+    assert(source != NULL);
+    const struct member whole = {.check = check_object, .shape = &DEFINITION};
+    check_object(faults, &whole, source);
+}
+
+bool step_type_parse(struct str name, enum step_type *ret)
+{
+    for (unsigned i = 0; i < STEP_TYPE_COUNT; i++) {
+        if (str_is(name, step_type_name((enum step_type)i))) {
+            *ret = (enum step_type)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool text_has_template(struct str text)
+{
+    for (size_t i = 0; i + 1 < text.len; i++) {
+        if (text.ptr[i] == '$' && text.ptr[i + 1] == '{')
+            return true;
+    }
+    return false;
+}
+
+/* --- objects --- */
+
+static const struct member *member_find(const struct shape *shape, const char *name)
+{
+    for (size_t i = 0; i < shape->count; i++) {
+        if (strcmp(shape->members[i].name, name) == 0)
+            return &shape->members[i];
+    }
+    return NULL;
+}
+
+static void put_types(struct buf *out, unsigned types)
+{
+    for (unsigned i = 0; i < STEP_TYPE_COUNT; i++) {
+        if ((types >> i & 1u) != 0)
+            buf_printf(out, "%s%s", out->len > 0 ? ", " : "", step_type_name((enum step_type)i));
+    }
+}
+
+static void add_misplaced(struct fault_list *f, const struct member *m, unsigned type)
+{
+    struct buf owners;
+    struct buf here;
+    buf_init(&owners, TEXT_MAX);
+    buf_init(&here, TEXT_MAX);
+    put_types(&owners, m->on);
+    put_types(&here, type);
+    fault_list_add(f, "\"%s\" belongs to steps of type %.*s, not to type %.*s", m->name,
+                   STR_ARG(buf_str(&owners)), STR_ARG(buf_str(&here)));
+    f->out->failed |= owners.failed || here.failed;
+    buf_release(&owners);
+    buf_release(&here);
+}
+
+/* `types`: the step's type as a bit; ANY where the type is not known or does not matter. */
+static void check_members(struct fault_list *f, const struct shape *shape, json_t *object,
+                          unsigned types)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(object, name, value)
+    {
+        const struct member *m = member_find(shape, name);
+        size_t back_to = fault_list_enter(f, str_of(name));
+        if (m == NULL)
+            fault_list_add(f, "the member \"%s\" is not known here", name);
+        else if ((m->on & types) == 0)
+            add_misplaced(f, m, types);
+        else
+            m->check(f, m, value);
+        fault_list_leave(f, back_to);
+    }
+    for (size_t i = 0; i < shape->count; i++) {
+        const struct member *m = &shape->members[i];
+        if ((m->needed & types) == types && json_object_get(object, m->name) == NULL)
+            fault_list_add(f, "the member \"%s\" is missing", m->name);
+    }
+}
+
+static void check_object(struct fault_list *f, const struct member *m, json_t *value)
+{
+    if (json_is_object(value))
+        check_members(f, m->shape, value, ANY);
+    else
+        fault_list_add(f, "must be an object");
+}
+
+static void check_bool_or_object(struct fault_list *f, const struct member *m, json_t *value)
+{
+    if (json_is_object(value))
+        check_members(f, m->shape, value, ANY);
+    else if (!json_is_boolean(value))
+        fault_list_add(f, "must be true, false or an object");
+}
+
+static void check_step(struct fault_list *f, json_t *step)
+{
+    if (!json_is_object(step)) {
+        fault_list_add(f, "must be an object");
+        return;
+    }
+    enum step_type type;
+    bool known = step_type_parse(json_str(json_object_get(step, "type")), &type);
+    check_members(f, &STEP, step, known ? 1u << type : ANY);
+
+    if (json_object_get(step, "max_parallel") != NULL &&
+        json_object_get(step, "for_each") == NULL) {
+        size_t back_to = fault_list_enter(f, STR("max_parallel"));
+        fault_list_add(f, "has no meaning without \"for_each\"");
+        fault_list_leave(f, back_to);
+    }
+    if (known && type == STEP_SLEEP) {
+        bool lasts = json_object_get(step, "duration_ms") != NULL;
+        bool until = json_object_get(step, "until") != NULL;
+        if (lasts == until)
+            fault_list_add(f, "a sleep has either \"duration_ms\" or \"until\", %s",
+                           lasts ? "not both" : "here are none");
+    }
+}
+
+static void check_steps(struct fault_list *f, const struct member *m, json_t *value)
+{
+    size_t count = json_array_size(value);
+    if (!json_is_array(value) || count < (size_t)m->min || count > (size_t)m->max) {
+        fault_list_add(f, "must be an array of %lld to %lld steps", (long long)m->min,
+                       (long long)m->max);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        size_t back_to = fault_list_enter_index(f, i);
+        check_step(f, json_array_get(value, i));
+        fault_list_leave(f, back_to);
+    }
+}
+
+static void check_step_type(struct fault_list *f, const struct member *m, json_t *value)
+{
+    (void)m;
+    enum step_type type;
+    if (json_is_string(value) && step_type_parse(json_str(value), &type))
+        return;
+    struct buf known;
+    buf_init(&known, TEXT_MAX);
+    put_types(&known, ANY);
+    fault_list_add(f, "must be one of the step types %.*s", STR_ARG(buf_str(&known)));
+    f->out->failed |= known.failed;
+    buf_release(&known);
+}
+
+/* --- values --- */
+
+static void check_any(struct fault_list *f, const struct member *m, json_t *value)
+{
+    (void)f, (void)m, (void)value;
+}
+
+static void check_bool(struct fault_list *f, const struct member *m, json_t *value)
+{
+    (void)m;
+    if (!json_is_boolean(value))
+        fault_list_add(f, "must be true or false");
+}
+
+static void check_int(struct fault_list *f, const struct member *m, json_t *value)
+{
+    if (!json_is_integer(value) || json_integer_value(value) < m->min ||
+        json_integer_value(value) > m->max)
+        fault_list_add(f, "must be a whole number from %lld to %lld", (long long)m->min,
+                       (long long)m->max);
+}
+
+static void check_number(struct fault_list *f, const struct member *m, json_t *value)
+{
+    if (!json_is_number(value) || json_number_value(value) < (double)m->min ||
+        json_number_value(value) > (double)m->max)
+        fault_list_add(f, "must be a number from %lld to %lld", (long long)m->min,
+                       (long long)m->max);
+}
+
+static bool is_text(struct fault_list *f, json_t *value, size_t max)
+{
+    size_t len = json_string_length(value); /* 0 for what is no text */
+    if (len > 0 && len <= max)
+        return true;
+    fault_list_add(f, "must be text of 1 to %zu bytes", max);
+    return false;
+}
+
+static void check_text(struct fault_list *f, const struct member *m, json_t *value)
+{
+    (void)is_text(f, value, (size_t)m->max);
+}
+
+static void check_name(struct fault_list *f, const struct member *m, json_t *value)
+{
+    (void)m;
+    if (json_string_length(value) > NAME_MAX_LEN || !str_is_name(json_str(value)))
+        fault_list_add(f,
+                       "must be a name: 1 to %d letters, digits or any of _ - . :", NAME_MAX_LEN);
+}
+
+static void check_choice(struct fault_list *f, const struct member *m, json_t *value)
+{
+    struct str choice;
+    struct str rest = str_of(m->choices);
+    bool more = true;
+    while (more) {
+        more = str_cut(rest, '|', &choice, &rest);
+        if (json_is_string(value) && str_eq(json_str(value), choice))
+            return;
+    }
+    fault_list_add(f, "must be one of %s", m->choices);
+}
+
+/* Looks back at the elements before; the array is bounded by its row. */
+static bool is_repeated(json_t *array, size_t index)
+{
+    struct str text = json_str(json_array_get(array, index));
+    for (size_t i = 0; i < index; i++) {
+        json_t *earlier = json_array_get(array, i);
+        if (json_is_string(earlier) && str_eq(json_str(earlier), text))
+            return true;
+    }
+    return false;
+}
+
+static void check_text_list(struct fault_list *f, const struct member *m, json_t *value,
+                            bool may_repeat)
+{
+    size_t count = json_array_size(value);
+    if (!json_is_array(value) || count < (size_t)m->min || count > (size_t)m->max) {
+        fault_list_add(f, "must be an array of %lld to %lld texts", (long long)m->min,
+                       (long long)m->max);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        json_t *text = json_array_get(value, i);
+        size_t back_to = fault_list_enter_index(f, i);
+        if (is_text(f, text, TEXT_MAX) && !may_repeat && is_repeated(value, i))
+            fault_list_add(f, "\"%s\" is listed twice", json_string_value(text));
+        fault_list_leave(f, back_to);
+    }
+}
+
+static void check_texts(struct fault_list *f, const struct member *m, json_t *value)
+{
+    check_text_list(f, m, value, false);
+}
+
+/* Whom they name, and whether twice, is looked at where names are resolved. */
+static void check_needs(struct fault_list *f, const struct member *m, json_t *value)
+{
+    check_text_list(f, m, value, true);
+}
+
+static void check_text_or_texts(struct fault_list *f, const struct member *m, json_t *value)
+{
+    if (json_is_array(value))
+        check_texts(f, m, value);
+    else
+        (void)is_text(f, value, TEXT_MAX);
+}
+
+static void check_text_or_array(struct fault_list *f, const struct member *m, json_t *value)
+{
+    if (!json_is_array(value))
+        (void)is_text(f, value, EXPRESSION_MAX);
+    else if (json_array_size(value) > (size_t)m->max)
+        fault_list_add(f, "must have at most %lld elements", (long long)m->max);
+}
+
+static void check_schema(struct fault_list *f, const struct member *m, json_t *value)
+{
+    (void)m;
+    schema_check_schema(value, f);
+}
+
+static void check_until(struct fault_list *f, const struct member *m, json_t *value)
+{
+    int64_t ms;
+    if (!is_text(f, value, (size_t)m->max) || text_has_template(json_str(value)) ||
+        time_parse(json_str(value), &ms))
+        return;
+    fault_list_add(f, "must be a time such as 2030-01-31T12:00:00Z, or text with ${…}");
+}
+
+/* Spaces are fine inside ${…} only; control characters nowhere. */
+static bool is_clean_url(struct str url)
+{
+    bool in_template = false;
+    for (size_t i = 0; i < url.len; i++) {
+        unsigned char c = (unsigned char)url.ptr[i];
+        if (c == '{' && i > 0 && url.ptr[i - 1] == '$')
+            in_template = true;
+        else if (c == '}')
+            in_template = false;
+        if (c < ' ' || c == 0x7F || (c == ' ' && !in_template))
+            return false;
+    }
+    return true;
+}
+
+static void check_url(struct fault_list *f, const struct member *m, json_t *value)
+{
+    if (!is_text(f, value, (size_t)m->max))
+        return;
+    struct str url = json_str(value);
+    bool http = str_starts_with(url, STR("http://")) && url.len > STR("http://").len;
+    bool https = str_starts_with(url, STR("https://")) && url.len > STR("https://").len;
+    if ((!http && !https) || !is_clean_url(url))
+        fault_list_add(f, "must be a URL that begins with http:// or https:// and has no spaces");
+}
+
+/* RFC 9110: a token. */
+static bool is_header_name(struct str name)
+{
+    static const struct str MARKS = {"!#$%&'*+-.^_`|~", sizeof("!#$%&'*+-.^_`|~") - 1};
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+        bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  memchr(MARKS.ptr, c, MARKS.len) != NULL;
+        if (!ok)
+            return false;
+    }
+    return name.len > 0;
+}
+
+/* A line break here would let a definition write headers of its own. */
+static bool is_header_value(struct str value)
+{
+    for (size_t i = 0; i < value.len; i++) {
+        unsigned char c = (unsigned char)value.ptr[i];
+        if ((c < ' ' && c != '\t') || c == 0x7F)
+            return false;
+    }
+    return true;
+}
+
+static void check_headers(struct fault_list *f, const struct member *m, json_t *value)
+{
+    if (!json_is_object(value)) {
+        fault_list_add(f, "must be an object of texts");
+        return;
+    }
+    const char *name;
+    json_t *text;
+    json_object_foreach(value, name, text)
+    {
+        size_t back_to = fault_list_enter(f, str_of(name));
+        if (!is_header_name(str_of(name)))
+            fault_list_add(f, "is not the name of a header");
+        else if (!json_is_string(text) || json_string_length(text) > (size_t)m->max ||
+                 !is_header_value(json_str(text)))
+            fault_list_add(f, "must be text without line breaks, at most %lld bytes",
+                           (long long)m->max);
+        fault_list_leave(f, back_to);
+    }
+}

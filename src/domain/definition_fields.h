@@ -1,0 +1,17 @@
+/* What each member of a definition may be, taken by itself: its place, its type, its bounds.
+ * How steps refer to each other is the business of definition.c, the only caller. */
+#ifndef PAWL_DOMAIN_DEFINITION_FIELDS_H
+#define PAWL_DOMAIN_DEFINITION_FIELDS_H
+
+#include "domain/definition.h"
+#include "domain/schema.h"
+
+/* Adds a fault for each member that is unknown, missing, misplaced or has a bad value. */
+void definition_check_fields(json_t *source, struct fault_list *faults);
+
+MUST_CHECK bool step_type_parse(struct str name, enum step_type *ret);
+
+/* Is there a ${ in it? */
+bool text_has_template(struct str text);
+
+#endif

@@ -1,0 +1,179 @@
+/* Idempotency keys, fingerprints and verdicts. */
+#include "domain/idempotency.h"
+
+#include "base/limits.h"
+
+static bool is_visible(char c)
+{
+    return c >= 0x21 && c <= 0x7E;
+}
+
+static enum err invalid(struct problem *p, const char *why)
+{
+    return problem_set(p, ERR_IDEM_KEY_INVALID, "the idempotency key %s", why);
+}
+
+enum err idem_key_check(struct str key, struct problem *p)
+{
+    if (key.len == 0)
+        return invalid(p, "is empty");
+    if (key.len > IDEM_KEY_MAX)
+        return invalid(p, "is longer than 255 characters");
+    for (size_t i = 0; i < key.len; i++) {
+        if (!is_visible(key.ptr[i]))
+            return invalid(p, "may hold visible ASCII characters only");
+    }
+    return ERR_OK;
+}
+
+/* --- RFC 8941: a string item and its parameters --- */
+
+struct scan {
+    const char *at;
+    const char *end;
+};
+
+static bool accept(struct scan *s, char c)
+{
+    if (s->at == s->end || *s->at != c)
+        return false;
+    s->at++;
+    return true;
+}
+
+static void skip_spaces(struct scan *s)
+{
+    while (accept(s, ' ')) {
+    }
+}
+
+/* After the opening quote; out may be NULL. False when it does not end or holds what a string may not. */
+static bool scan_string(struct scan *s, char *out, size_t *len)
+{
+    for (size_t n = 0; s->at < s->end; n++) {
+        char c = *s->at++;
+        if (c == '"') {
+            *len = n;
+            return true;
+        }
+        if (c == '\\') {
+            if (s->at == s->end || (*s->at != '"' && *s->at != '\\'))
+                return false;
+            c = *s->at++;
+        } else if (c < 0x20 || c > 0x7E) {
+            return false;
+        }
+        if (out != NULL)
+            out[n] = c;
+    }
+    return false;
+}
+
+static bool is_key_char(char c, bool first)
+{
+    if ((c >= 'a' && c <= 'z') || c == '*')
+        return true;
+    return !first && ((c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.');
+}
+
+/* A token, number, boolean or byte sequence: its characters, loosely; its meaning does not count here. */
+static bool is_bare_item_char(char c)
+{
+    return is_visible(c) && c != ';' && c != ',' && c != '"' && c != '(' && c != ')';
+}
+
+static bool scan_bare_item(struct scan *s)
+{
+    size_t len;
+    if (accept(s, '"'))
+        return scan_string(s, NULL, &len);
+    const char *from = s->at;
+    while (s->at < s->end && is_bare_item_char(*s->at))
+        s->at++;
+    return s->at > from;
+}
+
+static bool scan_parameters(struct scan *s)
+{
+    while (accept(s, ';')) {
+        skip_spaces(s);
+        const char *from = s->at;
+        while (s->at < s->end && is_key_char(*s->at, s->at == from))
+            s->at++;
+        if (s->at == from || (accept(s, '=') && !scan_bare_item(s)))
+            return false;
+    }
+    return s->at == s->end;
+}
+
+enum err idem_key_parse(struct str header, struct arena *arena, struct problem *p, struct str *ret)
+{
+    struct str text = str_trim(header);
+    /* Escapes at most double the length; parameters are short. Anything longer is no key. */
+    if (text.len > 4 * IDEM_KEY_MAX)
+        return invalid(p, "is longer than 255 characters");
+    char *copy = arena_alloc(arena, text.len + 1);
+    if (copy == NULL)
+        return problem_set(p, ERR_NO_MEMORY, "no memory for the request");
+    struct str key = {copy, text.len};
+    if (text.len > 0 && text.ptr[0] == '"') {
+        struct scan s = {text.ptr + 1, text.ptr + text.len};
+        if (!scan_string(&s, copy, &key.len))
+            return invalid(p, "is not a well-formed structured-field string");
+        if (!scan_parameters(&s))
+            return invalid(p, "has text behind its closing quote that is no parameter");
+    } else if (text.len > 0) {
+        memcpy(copy, text.ptr, text.len);
+    }
+    enum err e = idem_key_check(key, p);
+    if (e == ERR_OK)
+        *ret = key;
+    return e;
+}
+
+/* --- what makes two requests the same --- */
+
+struct sha256 idem_raw_hash(struct str route, struct str body)
+{
+    struct str parts[] = {route, body};
+    return sha256_of_parts(parts, ARRAY_LEN(parts));
+}
+
+enum err idem_fingerprint(struct str route, const json_t *body, const char *key_member,
+                          struct problem *p, struct sha256 *ret)
+{
+    struct buf canonical;
+    buf_init(&canonical, JSON_TEXT_MAX * 2);
+    if (body != NULL)
+        json_put_canonical_without(&canonical, body, key_member);
+    else
+        buf_put(&canonical, STR("{}"));
+    enum err e = ERR_OK;
+    if (buf_ok(&canonical)) {
+        struct str parts[] = {route, buf_str(&canonical)};
+        *ret = sha256_of_parts(parts, ARRAY_LEN(parts));
+    } else {
+        e = problem_set(p, ERR_NO_MEMORY, "no memory to compare the request");
+    }
+    buf_release(&canonical);
+    return e;
+}
+
+enum idem_verdict idem_compare(const struct idem_claim *claim, const struct sha256 *raw_hash,
+                               const struct sha256 *fingerprint)
+{
+    assert(claim->key.len > 0);
+    if (sha256_eq(&claim->raw_hash, raw_hash))
+        return IDEM_REPLAY;
+    if (!claim->has_fingerprint)
+        return IDEM_UNSURE;
+    return sha256_eq(&claim->fingerprint, fingerprint) ? IDEM_REPLAY : IDEM_MISMATCH;
+}
+
+int64_t idem_expires_ms(int64_t created_ms, int64_t retention_ms)
+{
+    int64_t end;
+    if (retention_ms < 0 || __builtin_add_overflow(created_ms, retention_ms, &end))
+        return -1;
+    return end;
+}

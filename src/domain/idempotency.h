@@ -1,0 +1,43 @@
+/* Idempotency: how a key is written, what makes two requests the same, and what a known key answers. Pure. */
+#ifndef PAWL_DOMAIN_IDEMPOTENCY_H
+#define PAWL_DOMAIN_IDEMPOTENCY_H
+
+#include "base/arena.h"
+#include "base/crypto.h"
+#include "base/json.h"
+
+/* The key that a header's value names: the bare form, or a structured-field string whose parameters do not count.
+ * The text is copied to the arena. ERR_IDEM_KEY_INVALID says what is wrong. */
+MUST_CHECK enum err idem_key_parse(struct str header, struct arena *arena, struct problem *p,
+                                   struct str *ret);
+/* The same for a key in a body: 1…255 visible ASCII characters, taken as they are. */
+MUST_CHECK enum err idem_key_check(struct str key, struct problem *p);
+
+/* One request's claim to be the first with its key. */
+struct idem_claim {
+    struct str key;   /* empty: the request carries none */
+    struct str route; /* "POST /api/v1/…", without the query: waiting longer is no other request */
+    struct sha256 raw_hash;    /* over route and the bytes as sent */
+    struct sha256 fingerprint; /* over route and canonical JSON; only when has_fingerprint */
+    bool has_fingerprint;
+};
+
+struct sha256 idem_raw_hash(struct str route, struct str body);
+/* `key_member` names the member that holds the key, or NULL: where the key is written makes no difference. */
+MUST_CHECK enum err idem_fingerprint(struct str route, const json_t *body, const char *key_member,
+                                     struct problem *p, struct sha256 *ret);
+
+enum idem_verdict {
+    IDEM_REPLAY,   /* the same request: give the first answer again */
+    IDEM_MISMATCH, /* another request under this key: 422, the first is unharmed */
+    IDEM_UNSURE,   /* the bytes differ and the claim has no fingerprint yet: compute it and ask again */
+};
+
+/* What a live record says to a claim. Equal bytes make equal requests without parsing them. */
+enum idem_verdict idem_compare(const struct idem_claim *claim, const struct sha256 *raw_hash,
+                               const struct sha256 *fingerprint);
+
+/* When a record made at created_ms ends; -1: never. retention_ms < 0 means for ever. */
+int64_t idem_expires_ms(int64_t created_ms, int64_t retention_ms);
+
+#endif

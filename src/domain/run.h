@@ -1,0 +1,77 @@
+/* The life of a run: its statuses, and the one door through which a status changes.
+ *
+ *            ┌─────────┐ START  ┌─────────┐  WAIT   ┌─────────┐
+ *   admitted │ pending ├───────▶│ running │────────▶│ waiting │
+ *            └────┬────┘        │         │◀────────┤         │
+ *                 │             └──┬───┬──┘  WAKE   └────┬────┘
+ *          CANCEL │        SUCCEED │   │ FAIL            │ CANCEL
+ *                 ▼                ▼   ▼                 ▼
+ *             cancelled     succeeded  failed        cancelled
+ *
+ * pending  has its slot, no step has begun.
+ * running  at least one step can be or is being worked on.
+ * waiting  every open step waits for a time to come.
+ * queued, paused, denied and timed_out are reached by edges of later versions; rows may name them already.
+ * A terminal status has no edge out of it, holds no slot and has finished_at set. */
+#ifndef PAWL_DOMAIN_RUN_H
+#define PAWL_DOMAIN_RUN_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+#define RUN_STATUSES(X)                                                                            \
+    /* symbol        name         holds a slot  terminal */                                        \
+    X(RUN_QUEUED,    "queued",    false,        false)                                             \
+    X(RUN_PENDING,   "pending",   true,         false)                                             \
+    X(RUN_RUNNING,   "running",   true,         false)                                             \
+    X(RUN_WAITING,   "waiting",   true,         false)                                             \
+    X(RUN_PAUSED,    "paused",    true,         false)                                             \
+    X(RUN_SUCCEEDED, "succeeded", false,        true)                                              \
+    X(RUN_FAILED,    "failed",    false,        true)                                              \
+    X(RUN_DENIED,    "denied",    false,        true)                                              \
+    X(RUN_CANCELLED, "cancelled", false,        true)                                              \
+    X(RUN_TIMED_OUT, "timed_out", false,        true)
+
+enum run_status {
+#define X(symbol, name, slot, terminal) symbol,
+    RUN_STATUSES(X)
+#undef X
+        RUN_STATUS_COUNT
+};
+
+enum run_event { RUN_ON_START, RUN_ON_WAIT, RUN_ON_WAKE, RUN_ON_SUCCEED, RUN_ON_FAIL, RUN_ON_CANCEL, RUN_EVENT_COUNT };
+
+/* What must happen in the same transaction as the change. */
+enum {
+    FX_NONE = 0,
+    FX_SLOT_FREE = 1,   /* the tenant's counter goes down by one */
+    FX_JOBS_CANCEL = 2, /* open jobs and their timers end */
+    FX_FINISH = 4,      /* finished_at is set, waiters are told */
+};
+
+#define RUN_EDGES(X)                                                                               \
+    /* from         on              to             effects */                                      \
+    X(RUN_PENDING, RUN_ON_START,   RUN_RUNNING,   FX_NONE)                                         \
+    X(RUN_RUNNING, RUN_ON_WAIT,    RUN_WAITING,   FX_NONE)                                         \
+    X(RUN_WAITING, RUN_ON_WAKE,    RUN_RUNNING,   FX_NONE)                                         \
+    X(RUN_RUNNING, RUN_ON_SUCCEED, RUN_SUCCEEDED, FX_SLOT_FREE | FX_FINISH)                        \
+    X(RUN_RUNNING, RUN_ON_FAIL,    RUN_FAILED,    FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
+    X(RUN_PENDING, RUN_ON_CANCEL,  RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
+    X(RUN_RUNNING, RUN_ON_CANCEL,  RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
+    X(RUN_WAITING, RUN_ON_CANCEL,  RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)
+
+struct run_change {
+    enum run_status to;
+    unsigned effects;
+};
+
+/* Pure. ERR_CONCURRENCY when the status has no such edge; *ret is then untouched. */
+MUST_CHECK enum err run_decide(enum run_status from, enum run_event on, struct run_change *ret);
+
+const char *run_status_name(enum run_status status);
+/* RUN_STATUS_COUNT when there is no such status. */
+enum run_status run_status_of(struct str name);
+bool run_holds_slot(enum run_status status);
+bool run_is_over(enum run_status status);
+
+#endif

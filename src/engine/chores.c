@@ -1,0 +1,152 @@
+/* What the writer does by itself, in small slices. */
+#include "engine/chores.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "engine/execute.h"
+#include "engine/run_move.h"
+#include "store/tenants.h"
+
+enum { RETRY_MS = 1000, POSTPONE_MS = 60 * 1000 };
+
+enum err chores_init(struct chores *c, struct db *db, struct replay_stats *stats,
+                     const struct env *env)
+{
+    *c = (struct chores){.stats = stats, .env = env};
+    return timers_next(db, &c->next_due);
+}
+
+void chores_note_timer(struct chores *c, int64_t due_at)
+{
+    if (due_at >= 0 && (c->next_due < 0 || due_at < c->next_due))
+        c->next_due = due_at;
+}
+
+/* --- timers --- */
+
+/* A sleep that is over, or a lease that has ended. A timer of an older generation is only removed. */
+static enum err fire(struct tx *tx, const struct timer *timer, struct problem *p)
+{
+    struct job job;
+    bool found = false;
+    enum err e = jobs_find_at(tx->db, timer->run, timer->ordinal, &tx->arena, &found, &job);
+    if (e != ERR_OK)
+        return e;
+    if (!found || job.lease_epoch != timer->generation || job.due_at != timer->due_at)
+        return timers_delete(tx->db, timer);
+    struct run_move m;
+    e = run_move_load(&m, tx, job.run, p);
+    if (e != ERR_OK)
+        return e;
+    if (job.state == JOB_RUNNING)
+        return run_move_job(&m, &job, JOB_ON_EXPIRE);
+    e = run_move_job(&m, &job, JOB_ON_FIRE);
+    return e == ERR_OK ? run_move_finish(&m) : e;
+}
+
+/* A timer that cannot be fired must not hold up those behind it. */
+static enum err postpone(struct tx *tx, const struct timer *timer, const struct problem *p)
+{
+    LOG(LOG_ERROR, "a timer cannot be fired and is put off", LOG_N("run", timer->run),
+        LOG_Z("why", p->detail));
+    struct timer later = *timer;
+    later.due_at = tx->now_ms + POSTPONE_MS;
+    enum err e = timers_delete(tx->db, timer);
+    return e == ERR_OK ? timers_insert(tx->db, &later) : e;
+}
+
+static enum err fire_due(struct chores *c, struct tx *tx)
+{
+    struct timer due[TIMERS_PER_TURN_MAX];
+    size_t count = 0;
+    enum err e = timers_due(tx->db, tx->now_ms, TIMERS_PER_TURN_MAX, due, &count);
+    for (size_t i = 0; i < count && e == ERR_OK; i++) {
+        struct problem p;
+        problem_init(&p);
+        e = fire(tx, &due[i], &p);
+        if (e != ERR_OK && !is_store_failure(e))
+            e = postpone(tx, &due[i], &p);
+        problem_release(&p);
+    }
+    if (e == ERR_OK)
+        e = timers_next(tx->db, &c->next_due);
+    return e;
+}
+
+/* --- sweeping --- */
+
+/* One tenant a turn; a tenant with much to evict is come back to. */
+static enum err evict_keys(struct chores *c, struct tx *tx)
+{
+    bool found = false;
+    int64_t tenant = 0;
+    int64_t retention = 0;
+    int64_t after = c->evict_more ? c->evict_after - 1 : c->evict_after;
+    enum err e = tenants_next_with_retention(tx->db, after, &found, &tenant, &retention);
+    c->evict_more = false;
+    if (e != ERR_OK || !found) {
+        c->evict_after = 0;
+        return e;
+    }
+    int64_t evicted = 0;
+    e = idempotency_evict(tx->db, tenant, tx->now_ms - retention, EVICT_PER_TURN_MAX, &evicted);
+    c->evict_after = tenant;
+    c->evict_more = evicted == EVICT_PER_TURN_MAX;
+    return e;
+}
+
+static bool sweep_goes_on(const struct chores *c)
+{
+    return c->evict_more || c->evict_after != 0;
+}
+
+/* --- all of it --- */
+
+static bool timers_are_due(const struct chores *c, int64_t now_ms)
+{
+    return c->next_due >= 0 && c->next_due <= now_ms;
+}
+
+enum err chores_run(struct chores *c, struct tx *tx)
+{
+    int64_t mono = env_mono_ms(c->env);
+    int64_t now = env_now_ms(c->env);
+    bool sweep = mono >= c->next_sweep_at;
+    bool timers = timers_are_due(c, now);
+    if (mono < c->retry_at || (!sweep && !timers))
+        return ERR_OK;
+    tx_start(tx);
+    enum err e = db_begin(tx->db);
+    if (e == ERR_OK && timers)
+        e = fire_due(c, tx);
+    if (e == ERR_OK && sweep)
+        e = replay_stats_flush(c->stats, tx->db);
+    if (e == ERR_OK && sweep)
+        e = evict_keys(c, tx);
+    if (e == ERR_OK)
+        e = tx_flush(tx);
+    if (e == ERR_OK)
+        e = db_commit(tx->db);
+    if (e != ERR_OK) {
+        LOG(LOG_WARN, "chores failed and will be tried again", LOG_Z("error", err_code(e)));
+        db_rollback(tx->db);
+        tx_forget(tx);
+        c->retry_at = mono + RETRY_MS;
+        return e;
+    }
+    chores_note_timer(c, tx->next_due);
+    if (sweep)
+        c->next_sweep_at = sweep_goes_on(c) ? mono : mono + IDEM_STATS_FLUSH_MS;
+    return ERR_OK;
+}
+
+int64_t chores_wait_ms(const struct chores *c, int64_t now_ms)
+{
+    int64_t mono = env_mono_ms(c->env);
+    if (mono < c->retry_at)
+        return c->retry_at - mono;
+    int64_t wait = MAX(c->next_sweep_at - mono, (int64_t)0);
+    if (c->next_due >= 0)
+        wait = MIN(wait, MAX(c->next_due - now_ms, (int64_t)0));
+    return wait;
+}

@@ -1,0 +1,560 @@
+/* The engine: submission, completion and everything that the HTTP loop's thread does in between. */
+#include "engine/engine.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "engine/commit_loop.h"
+#include "engine/execute.h"
+#include "engine/readers.h"
+#include "engine/tenant_labels.h"
+#include "engine/use_cases.h"
+#include "engine/waiters.h"
+#include "store/jobs.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+    QUIET_ROUNDS = 8,        /* so many rounds of at most one request make an inline commit worth it */
+    TICK_MS = 20,            /* how exactly a wait ends */
+    QUIET_TIMEOUT_MS = 1000, /* nothing to do: time-outs are looked at once a second */
+    TOUCH_EVERY_MS = 5000,
+    TOUCH_MAX = 64,
+};
+
+struct engine_metrics {
+    struct metric *admission_wait;
+    struct metric *admissions;
+    struct metric *replays;
+    struct metric *mismatches;
+    struct metric *cleanup_failures;
+    struct metric *commit_seconds;
+    struct metric *batch_size;
+    struct metric *jobs;
+    struct metric *outbox_depth;
+    struct metric *log_bytes;
+    struct metric *in_flight;
+};
+
+struct engine {
+    const struct env *env;
+    struct metrics *registry;
+    struct engine_metrics metrics;
+    struct tenant_labels *labels;
+    int event_fd;
+    struct db *writer;
+    struct db *reader; /* this thread's own: replays and keys */
+    bool snapshot;     /* the reader has one open, until the round ends */
+    struct commit_loop *commits;
+    struct readers *readers;
+    struct waiters *waiters;
+    struct replay_stats *stats;
+    struct auth *auth;
+    atomic_int waiting_callers;
+    atomic_ullong auth_epoch;
+
+    /* What this round has brought for the writer. */
+    struct op *round_first, **round_last;
+    size_t round_requests;
+    size_t quiet_rounds;
+
+    /* Under way, oldest first. */
+    struct op *oldest, *newest;
+    size_t in_flight;
+    size_t in_flight_bytes;
+    size_t reads_in_flight;
+    bool draining;
+
+    /* Last uses of API keys on their way to the store. */
+    struct op touch;
+    struct touch_keys_input touch_input;
+    struct key_use touch_uses[TOUCH_MAX];
+    bool touching;
+    int64_t touch_at_ms;
+};
+
+/* --- metrics --- */
+
+static bool declare_metrics(struct engine *e)
+{
+    static const struct metric_spec SPECS[] = {
+        {"pawl_admission_wait_seconds", "Time from a start's arrival to its answer.",
+         METRIC_HISTOGRAM, {"tenant", "endpoint"}, METRIC_SECONDS},
+        {"pawl_admissions_total", "Starts by outcome.", METRIC_COUNTER, {"tenant", "outcome"}, NULL},
+        {"pawl_idempotency_replays_total", "Requests answered from an idempotency record.",
+         METRIC_COUNTER, {"endpoint", NULL}, NULL},
+        {"pawl_idempotency_mismatches_total", "Keys used again for another request.",
+         METRIC_COUNTER, {"endpoint", NULL}, NULL},
+        {"pawl_idempotency_cleanup_failures_total", "Failed rounds of background cleaning.",
+         METRIC_COUNTER, {"context", NULL}, NULL},
+        {"pawl_commit_seconds", "Time of one batch from begin to durable.", METRIC_HISTOGRAM,
+         {NULL, NULL}, METRIC_SECONDS},
+        {"pawl_commit_batch_size", "Requests made durable by one commit.", METRIC_HISTOGRAM,
+         {NULL, NULL}, METRIC_SIZES},
+        {"pawl_jobs", "Jobs that wait for a worker.", METRIC_GAUGE, {"queue", "state"}, NULL},
+        {"pawl_outbox_depth", "Messages that wait for the bus.", METRIC_GAUGE, {NULL, NULL}, NULL},
+        {"pawl_store_log_bytes", "Size of the write-ahead log in use.", METRIC_GAUGE, {NULL, NULL},
+         NULL},
+        {"pawl_requests_in_flight", "Requests that wait for the store.", METRIC_GAUGE, {NULL, NULL},
+         NULL},
+    };
+    struct metric **targets[] = {
+        &e->metrics.admission_wait, &e->metrics.admissions,       &e->metrics.replays,
+        &e->metrics.mismatches,     &e->metrics.cleanup_failures, &e->metrics.commit_seconds,
+        &e->metrics.batch_size,     &e->metrics.jobs,             &e->metrics.outbox_depth,
+        &e->metrics.log_bytes,      &e->metrics.in_flight,
+    };
+    static_assert(ARRAY_LEN(SPECS) == ARRAY_LEN(targets), "one place per metric");
+    for (size_t i = 0; i < ARRAY_LEN(SPECS); i++) {
+        *targets[i] = metrics_declare(e->registry, &SPECS[i]);
+        if (*targets[i] == NULL)
+            return false;
+    }
+    /* Counters that nothing has touched yet are there from the start, as zero. */
+    metric_add(e->metrics.cleanup_failures, STR("chores"), STR_NONE, 0);
+    metric_add(e->metrics.replays, STR("start_run"), STR_NONE, 0);
+    metric_add(e->metrics.mismatches, STR("start_run"), STR_NONE, 0);
+    metric_set(e->metrics.outbox_depth, STR_NONE, STR_NONE, 0);
+    return true;
+}
+
+static struct str admission_outcome(const struct op *op)
+{
+    if (op->answer.replayed)
+        return STR("replayed");
+    switch ((int)op->err) {
+    case ERR_OK:
+        return STR("admitted");
+    case ERR_MAX_CONCURRENT_RUNS:
+        return STR("limited");
+    case ERR_IDEM_KEY_REUSED:
+        return STR("mismatched");
+    default:
+        return err_http_status(op->err) >= 500 ? STR("unavailable") : STR("refused");
+    }
+}
+
+static void count(struct engine *e, const struct op *op)
+{
+    struct str endpoint = str_of(op->use_case->name);
+    if (op->answer.replayed)
+        metric_add(e->metrics.replays, endpoint, STR_NONE, 1);
+    if (op->err == ERR_IDEM_KEY_REUSED)
+        metric_add(e->metrics.mismatches, endpoint, STR_NONE, 1);
+    if (!op->use_case->admits)
+        return;
+    struct str tenant = tenant_label(e->labels, op->caller.tenant);
+    double seconds = (double)(env_mono_ns(e->env) - op->submitted_ns) / 1e9;
+    metric_add(e->metrics.admissions, tenant, admission_outcome(op), 1);
+    metric_observe(e->metrics.admission_wait, tenant, endpoint, seconds);
+}
+
+/* --- in flight --- */
+
+static void enter(struct engine *e, struct op *op)
+{
+    op->entered_ms = env_mono_ms(e->env);
+    op->older = e->newest;
+    op->newer = NULL;
+    *(e->newest != NULL ? &e->newest->newer : &e->oldest) = op;
+    e->newest = op;
+    e->in_flight++;
+    e->in_flight_bytes += op->bytes;
+}
+
+static void leave(struct engine *e, struct op *op)
+{
+    *(op->older != NULL ? &op->older->newer : &e->oldest) = op->newer;
+    *(op->newer != NULL ? &op->newer->older : &e->newest) = op->older;
+    op->older = op->newer = NULL;
+    e->in_flight--;
+    e->in_flight_bytes -= op->bytes;
+}
+
+/* The op's last moment here. */
+static void finish(struct engine *e, struct op *op)
+{
+    if (op->wait_ms > 0)
+        atomic_fetch_sub(&e->waiting_callers, 1);
+    op->done(op);
+}
+
+static void refuse(struct engine *e, struct op *op, enum err err, const char *why)
+{
+    op_clear_result(op);
+    op->err = problem_set(&op->problem, err, "%s", why);
+    count(e, op);
+    finish(e, op);
+}
+
+/* --- submission --- */
+
+static void to_writer(struct engine *e, struct op *op)
+{
+    op->next = NULL;
+    enter(e, op);
+    *e->round_last = op;
+    e->round_last = &op->next;
+}
+
+static void over(struct engine *e, struct op *op);
+
+static bool may_run_inline(const struct engine *e, const struct op *op)
+{
+    return e->in_flight == 0 && e->quiet_rounds >= QUIET_ROUNDS && e->round_requests <= 1 &&
+           op->use_case != &UC_BACKUP;
+}
+
+void engine_submit(struct engine *e, struct op *op)
+{
+    op->submitted_ms = env_mono_ms(e->env);
+    op->abandoned = false;
+    op->next = NULL;
+    e->round_requests++;
+    if (op->wait_ms > 0)
+        atomic_fetch_add(&e->waiting_callers, 1);
+    if (e->draining) {
+        refuse(e, op, ERR_DRAINING, "the server is shutting down: retry with the same key");
+    } else if (op->decided) {
+        over(e, op);
+    } else if (!op->use_case->changes) {
+        if (e->reads_in_flight >= READS_WAITING_MAX) {
+            refuse(e, op, ERR_OVERLOADED, "too many reads are waiting");
+            return;
+        }
+        e->reads_in_flight++;
+        enter(e, op);
+        readers_push(e->readers, op);
+    } else if (e->in_flight >= OPS_WAITING_MAX || e->in_flight_bytes + op->bytes > OPS_BYTES_MAX) {
+        refuse(e, op, ERR_OVERLOADED, "too many changes are waiting: nothing was changed");
+    } else if (may_run_inline(e, op) && commit_loop_try_inline(e->commits, op)) {
+        over(e, op);
+    } else {
+        to_writer(e, op);
+    }
+}
+
+void engine_round_end(struct engine *e)
+{
+    if (e->snapshot) {
+        db_snapshot_end(e->reader);
+        e->snapshot = false;
+    }
+    if (e->round_requests > 0)
+        e->quiet_rounds = e->round_requests == 1 ? e->quiet_rounds + 1 : 0;
+    e->round_requests = 0;
+    if (e->round_first == NULL)
+        return;
+    commit_loop_push(e->commits, e->round_first);
+    e->round_first = NULL;
+    e->round_last = &e->round_first;
+}
+
+/* --- replays --- */
+
+struct replay {
+    struct engine *engine;
+    struct op *op;
+    bool answered;
+};
+
+static void try_record(void *ctx, const struct idem_record *record, int64_t retention_ms)
+{
+    struct replay *r = ctx;
+    int64_t now = env_now_ms(r->engine->env);
+    int64_t end = idem_expires_ms(record->created_at, retention_ms);
+    if (end < 0 || end > now)
+        r->answered = answer_from_record(r->op, record, r->engine->stats, now);
+}
+
+/* One snapshot serves all look-ups of a round. */
+static bool open_snapshot(struct engine *e)
+{
+    if (!e->snapshot)
+        e->snapshot = db_snapshot_begin(e->reader, READ_MS_MAX) == ERR_OK;
+    return e->snapshot;
+}
+
+bool engine_replay(struct engine *e, struct op *op)
+{
+    assert(op->idem.key.len > 0);
+    if (e->draining || !open_snapshot(e))
+        return false;
+    struct replay r = {e, op, false};
+    /* A failed look-up is no answer: the writer will look again, and say so if it fails too. */
+    if (idempotency_find_live(e->reader, op->caller.tenant, op->idem.key, try_record, &r) != ERR_OK)
+        return false;
+    op->decided = r.answered;
+    return r.answered;
+}
+
+/* A snapshot of this round may be older than a revocation that was answered in it. */
+static struct db *fresh_reader(void *ctx)
+{
+    struct engine *e = ctx;
+    if (e->snapshot)
+        db_snapshot_end(e->reader);
+    e->snapshot = false;
+    return e->reader;
+}
+
+enum err engine_identify(struct engine *e, struct str key, struct problem *p,
+                         struct auth_identity *ret)
+{
+    uint64_t epoch = atomic_load(&e->auth_epoch);
+    return auth_check(e->auth, fresh_reader, e, epoch, key, p, ret);
+}
+
+/* --- completion --- */
+
+/* A decided op: answered now, or parked when its caller wants to wait. */
+static void over(struct engine *e, struct op *op)
+{
+    bool may_wait = op->err == ERR_OK && op->wait_ms > 0 && !e->draining && !op->abandoned;
+    if (may_wait && op->use_case == &UC_CLAIM_JOBS && op->answer.keep_waiting &&
+        env_mono_ms(e->env) < op->submitted_ms + op->wait_ms) {
+        waiters_add_claim(e->waiters, op);
+        return;
+    }
+    count(e, op);
+    if (may_wait && op->answer.has_run && !op->answer.run_over &&
+        waiters_add_run(e->waiters, op, op->answer.replayed))
+        return;
+    finish(e, op);
+}
+
+static void claim_again(void *ctx, struct op *op)
+{
+    to_writer(ctx, op);
+}
+
+static void give_up(void *ctx, struct op *op)
+{
+    struct engine *e = ctx;
+    if (op->use_case == &UC_CLAIM_JOBS)
+        count(e, op);
+    finish(e, op);
+}
+
+static void read_run(void *ctx, struct op *question)
+{
+    struct engine *e = ctx;
+    question->submitted_ms = env_mono_ms(e->env);
+    e->reads_in_flight++;
+    enter(e, question);
+    readers_push(e->readers, question);
+}
+
+static void collect(struct engine *e)
+{
+    struct op *op = readers_collect(e->readers);
+    while (op != NULL) {
+        struct op *next = op->next;
+        leave(e, op);
+        e->reads_in_flight--;
+        if (!waiters_run_read(e->waiters, op))
+            finish(e, op);
+        op = next;
+    }
+    struct wake *wakes;
+    commit_loop_collect(e->commits, &op, &wakes);
+    while (op != NULL) {
+        struct op *next = op->next;
+        leave(e, op);
+        over(e, op);
+        op = next;
+    }
+    waiters_wake(e->waiters, wakes);
+}
+
+/* Those that take too long are told to ask again; they stay until the store is done with them. */
+static void time_out_slow(struct engine *e, int64_t mono_ms)
+{
+    for (struct op *op = e->oldest; op != NULL; op = op->newer) {
+        if (mono_ms - op->entered_ms < OP_WAIT_MS_MAX)
+            return;
+        if (op->abandoned || op->timed_out == NULL)
+            continue;
+        op->abandoned = true;
+        op->timed_out(op);
+    }
+}
+
+static void touched(struct op *op)
+{
+    struct engine *e = op->owner;
+    e->touching = false;
+    op_release(op);
+}
+
+static void touch_keys_now_and_then(struct engine *e, int64_t mono_ms)
+{
+    if (e->touching || e->draining || mono_ms < e->touch_at_ms)
+        return;
+    e->touch_at_ms = mono_ms + TOUCH_EVERY_MS;
+    size_t n = auth_take_uses(e->auth, e->touch_uses, TOUCH_MAX);
+    if (n == 0)
+        return;
+    op_init(&e->touch, &UC_TOUCH_KEYS);
+    e->touch_input = (struct touch_keys_input){e->touch_uses, n};
+    e->touch.input = &e->touch_input;
+    e->touch.owner = e;
+    e->touch.done = touched;
+    e->touching = true;
+    engine_submit(e, &e->touch);
+}
+
+void engine_poll(struct engine *e)
+{
+    uint64_t ignored;
+    ssize_t n = read(e->event_fd, &ignored, sizeof(ignored));
+    (void)n; /* nothing to read is fine: time-outs are looked at all the same */
+    collect(e);
+    int64_t mono = env_mono_ms(e->env);
+    waiters_tick(e->waiters, mono, e->draining);
+    time_out_slow(e, mono);
+    touch_keys_now_and_then(e, mono);
+    /* Claims that go again are not requests of this round. */
+    if (e->round_first != NULL) {
+        commit_loop_push(e->commits, e->round_first);
+        e->round_first = NULL;
+        e->round_last = &e->round_first;
+    }
+}
+
+int engine_event_fd(const struct engine *e)
+{
+    return e->event_fd;
+}
+
+int engine_timeout_ms(const struct engine *e)
+{
+    return waiters_count(e->waiters) > 0 || e->draining ? TICK_MS : QUIET_TIMEOUT_MS;
+}
+
+/* --- the end, and operators --- */
+
+void engine_drain(struct engine *e)
+{
+    e->draining = true;
+}
+
+bool engine_idle(const struct engine *e)
+{
+    return e->in_flight == 0 && waiters_count(e->waiters) == 0 && !e->touching;
+}
+
+bool engine_failed(const struct engine *e)
+{
+    return commit_loop_failed(e->commits);
+}
+
+enum err engine_ready(const struct engine *e, struct problem *p)
+{
+    if (e->draining)
+        return problem_set(p, ERR_DRAINING, "shutting down");
+    if (commit_loop_failed(e->commits))
+        return problem_set(p, ERR_STORE_FAILED, "the store failed");
+    if (commit_loop_log_full(e->commits))
+        return problem_set(p, ERR_STORE_BUSY, "the write-ahead log is full");
+    return ERR_OK;
+}
+
+static void add_job_gauge(void *ctx, struct str queue, struct str state, int64_t number)
+{
+    struct engine *e = ctx;
+    metric_set(e->metrics.jobs, queue, state, (double)number);
+}
+
+void engine_refresh_gauges(struct engine *e)
+{
+    metric_clear(e->metrics.jobs);
+    if (open_snapshot(e) && jobs_count(e->reader, add_job_gauge, e) != ERR_OK)
+        LOG(LOG_WARN, "jobs could not be counted");
+    metric_set(e->metrics.log_bytes, STR_NONE, STR_NONE,
+               (double)commit_loop_log_bytes(e->commits));
+    metric_set(e->metrics.in_flight, STR_NONE, STR_NONE, (double)e->in_flight);
+}
+
+const char *engine_store_name(void)
+{
+    return db_engine_name();
+}
+
+/* --- life --- */
+
+static enum err open_parts(struct engine *e, const struct engine_config *config, struct problem *p)
+{
+    struct db_config writer = {config->store_url, DB_WRITER, config->env, config->log_bytes_max};
+    struct db_config reader = {config->store_url, DB_READER, config->env, 0};
+    enum err err = db_open(&writer, p, &e->writer);
+    if (err == ERR_OK)
+        err = db_open(&reader, p, &e->reader);
+    if (err == ERR_OK)
+        err = readers_start(config->store_url, config->env, e->event_fd, p, &e->readers);
+    if (err != ERR_OK)
+        return err;
+    struct commit_loop_config commits = {
+        .db = e->writer,
+        .env = config->env,
+        .stats = e->stats,
+        .commit_seconds = e->metrics.commit_seconds,
+        .batch_size = e->metrics.batch_size,
+        .cleanup_failures = e->metrics.cleanup_failures,
+        .event_fd = e->event_fd,
+        .waiting_callers = &e->waiting_callers,
+        .auth_epoch = &e->auth_epoch,
+    };
+    return commit_loop_start(&commits, p, &e->commits);
+}
+
+enum err engine_open(const struct engine_config *config, struct problem *p, struct engine **ret)
+{
+    struct engine *e = calloc(1, sizeof(*e));
+    if (e == NULL)
+        return problem_set(p, ERR_NO_MEMORY, "no memory for the engine");
+    e->env = config->env;
+    e->registry = config->metrics;
+    e->round_last = &e->round_first;
+    e->quiet_rounds = QUIET_ROUNDS;
+    struct waiters_hooks hooks = {e, claim_again, give_up, read_run};
+    e->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    e->stats = replay_stats_new();
+    e->auth = auth_new(config->env, config->root_key);
+    e->waiters = waiters_new(config->env, &hooks);
+    e->labels = tenant_labels_new();
+    enum err err = ERR_OK;
+    if (e->event_fd < 0 || e->stats == NULL || e->auth == NULL || e->waiters == NULL ||
+        e->labels == NULL || !declare_metrics(e))
+        err = problem_set(p, ERR_NO_MEMORY, "no memory for the engine");
+    if (err == ERR_OK)
+        err = open_parts(e, config, p);
+    if (err != ERR_OK) {
+        engine_close(e);
+        return err;
+    }
+    *ret = e;
+    return ERR_OK;
+}
+
+void engine_close(struct engine *e)
+{
+    if (e == NULL)
+        return;
+    assert(e->in_flight == 0);
+    if (e->snapshot)
+        db_snapshot_end(e->reader);
+    commit_loop_free(e->commits);
+    readers_free(e->readers);
+    waiters_free(e->waiters);
+    auth_free(e->auth);
+    replay_stats_free(e->stats);
+    tenant_labels_free(e->labels);
+    /* The writer last: closing the last connection folds the log back into the file. */
+    db_close(e->reader);
+    db_close(e->writer);
+    if (e->event_fd >= 0)
+        close(e->event_fd);
+    free(e);
+}

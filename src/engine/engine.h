@@ -1,0 +1,65 @@
+/* The engine: takes ops from the HTTP loop, has them decided and made durable, and gives them back.
+ * Everything here is called on the HTTP loop's thread. */
+#ifndef PAWL_ENGINE_ENGINE_H
+#define PAWL_ENGINE_ENGINE_H
+
+#include "base/metrics.h"
+#include "engine/auth.h"
+#include "engine/op.h"
+
+struct engine;
+
+struct engine_config {
+    struct str store_url;
+    struct str root_key; /* empty: none */
+    const struct env *env;
+    struct metrics *metrics;
+    int64_t log_bytes_max; /* 0: the default */
+};
+
+/* Opens and migrates the store, starts the writer and the readers. The caller owns *ret. */
+MUST_CHECK enum err engine_open(const struct engine_config *config, struct problem *p,
+                                struct engine **ret);
+/* No op may be under way: drain first. */
+void engine_close(struct engine *engine);
+
+/* --- one request --- */
+
+/* Whose API key it is. */
+MUST_CHECK enum err engine_identify(struct engine *engine, struct str key, struct problem *p,
+                                    struct auth_identity *ret);
+/* Is the key of this request known, and do its bytes alone tell the answer? Then op holds it, and true. Costs one
+ * look-up; the body need not be parsed. The op must still be submitted, to wait and to be counted. */
+MUST_CHECK bool engine_replay(struct engine *engine, struct op *op);
+/* op->done() follows, perhaps before this returns. The request and all that op points to stay until then. */
+void engine_submit(struct engine *engine, struct op *op);
+
+/* --- the loop --- */
+
+/* Readable when engine_poll() has something to do. */
+int engine_event_fd(const struct engine *engine);
+/* At the end of each round of the loop: hands over what it brought. */
+void engine_round_end(struct engine *engine);
+/* Gives back what is over, wakes who waits, times out what takes too long. */
+void engine_poll(struct engine *engine);
+/* How long the loop may sleep. */
+int engine_timeout_ms(const struct engine *engine);
+
+/* --- the end --- */
+
+/* From now on new ops are refused and nobody waits any longer. */
+void engine_drain(struct engine *engine);
+/* Nothing is under way. */
+bool engine_idle(const struct engine *engine);
+/* The store could not prove a commit: stop the process. */
+bool engine_failed(const struct engine *engine);
+
+/* --- for operators --- */
+
+/* ERR_OK when it takes work; otherwise why not. */
+MUST_CHECK enum err engine_ready(const struct engine *engine, struct problem *p);
+/* Fills the gauges that are read, not counted. */
+void engine_refresh_gauges(struct engine *engine);
+const char *engine_store_name(void);
+
+#endif

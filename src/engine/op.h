@@ -1,0 +1,92 @@
+/* One request as the engine sees it: who asks, what for, under which key, and what came of it.
+ *
+ * An op is made by the api layer, belongs to its request, and is in one thread's hands at a time: the HTTP loop
+ * submits it, the writer or a reader runs it, and the loop gets it back through done(). */
+#ifndef PAWL_ENGINE_OP_H
+#define PAWL_ENGINE_OP_H
+
+#include "base/arena.h"
+#include "base/env.h"
+#include "domain/idempotency.h"
+#include "domain/role.h"
+
+struct tx;
+struct op;
+
+struct caller {
+    struct str tenant; /* its id; "*" is all of them, for workers */
+    struct str actor;  /* who, for the timeline and the audit trail */
+    struct str peer;   /* from where */
+    enum role role;
+    bool creates_tenant; /* --dev: a tenant exists as soon as it is named */
+};
+
+/* What an answer says about `created`, which is true for the first caller only. */
+enum answer_created { CREATED_UNSAID, CREATED_NO, CREATED_YES };
+
+enum { CURSOR_MAX = 512 };
+
+struct answer {
+    int status;
+    /* A JSON object. When `created` is said, without the opening brace: the member is put in front of it. */
+    struct buf body;
+    enum answer_created created;
+    /* What is kept for replays instead of body when that holds a secret; empty otherwise. */
+    struct buf kept_body;
+    bool has_run;
+    struct uuid run_id;
+    bool run_over;
+    bool replayed;
+    bool changed_nothing; /* not worth remembering under a key, as an empty claim */
+    bool keep_waiting;    /* a claim found nothing and may wait for more */
+    char next_cursor[CURSOR_MAX]; /* "" at the end of a list */
+};
+
+struct use_case {
+    const char *name; /* the `endpoint` of metrics */
+    bool changes;     /* runs on the writer, remembered under its key; otherwise on a reader */
+    /* load → decide → write. Runs again from the start when its batch is rolled back. An error must leave the
+     * transaction's rows as they were, and goes to op->problem. */
+    enum err (*run)(struct op *op, struct tx *tx);
+    bool admits;      /* counts as an admission in metrics */
+    bool sees_counts; /* replay counts that wait for a commit are written before it runs */
+};
+
+struct op {
+    const struct use_case *use_case;
+    struct caller caller;
+    struct idem_claim idem;
+    const void *input; /* the use case's own struct */
+    size_t bytes; /* the weight of the request while it waits */
+
+    /* Set by the run. */
+    enum err err;
+    struct problem problem;
+    struct answer answer;
+    int64_t tenant_num; /* 0 when the tenant is not stored */
+
+    /* How long the caller is willing to wait for a claim or a run's end; 0: not at all. */
+    int64_t wait_ms;
+
+    /* Called on the loop thread when it is over. */
+    void (*done)(struct op *op);
+    /* Called on the loop thread when it takes too long; done() still comes, and then only frees. */
+    void (*timed_out)(struct op *op);
+    void *owner;
+
+    /* The engine's. */
+    struct op *next;
+    struct op *older, *newer; /* in flight, by age */
+    int64_t submitted_ms; /* waits are counted from here */
+    int64_t entered_ms;   /* when the store got it */
+    int64_t submitted_ns;
+    bool abandoned;
+    bool decided; /* by engine_replay(): only waiting and counting are left */
+};
+
+void op_init(struct op *op, const struct use_case *use_case);
+void op_release(struct op *op);
+/* Forgets what an earlier run of it left. */
+void op_clear_result(struct op *op);
+
+#endif

@@ -1,0 +1,44 @@
+/* One page of a list. */
+#include "engine/page.h"
+
+struct page page_begin(struct op *op, int64_t limit)
+{
+    struct page page = {.out = json_out_to(&op->answer.body), .op = op, .room = limit};
+    json_open(&page.out, NULL, '{');
+    json_open(&page.out, "items", '[');
+    return page;
+}
+
+bool page_takes(struct page *page)
+{
+    if (page->room == 0) {
+        page->more = true;
+        return false;
+    }
+    page->room--;
+    return true;
+}
+
+void page_set_last(struct page *page, struct str place)
+{
+    assert(place.len < sizeof(page->last));
+    memcpy(page->last, place.ptr, place.len);
+    page->last[place.len] = '\0';
+}
+
+void page_set_last_number(struct page *page, int64_t place)
+{
+    (void)snprintf(page->last, sizeof(page->last), "%lld", (long long)place);
+}
+
+void page_end(struct page *page)
+{
+    json_close(&page->out, ']');
+    if (page->more) {
+        memcpy(page->op->answer.next_cursor, page->last, sizeof(page->last));
+        json_add_text(&page->out, "next_cursor", str_of(page->last));
+    } else {
+        json_add_null(&page->out, "next_cursor");
+    }
+    json_close(&page->out, '}');
+}

@@ -1,0 +1,22 @@
+/* Threads that answer questions: each with a read-only connection of its own, a snapshot per op, and a bound on how
+ * long a query may hold it. */
+#ifndef PAWL_ENGINE_READERS_H
+#define PAWL_ENGINE_READERS_H
+
+#include "engine/op.h"
+#include "engine/tx.h"
+
+struct readers;
+
+/* Opens READERS connections. event_fd is written when there is something to collect. */
+MUST_CHECK enum err readers_start(struct str store_url, const struct env *env, int event_fd,
+                                  struct problem *p, struct readers **ret);
+/* Finishes what was pushed, then ends the threads. Collect once more afterwards. */
+void readers_stop(struct readers *readers);
+void readers_free(struct readers *readers);
+
+void readers_push(struct readers *readers, struct op *op);
+/* What is over, linked by `next`. */
+struct op *readers_collect(struct readers *readers);
+
+#endif

@@ -1,0 +1,202 @@
+/* How rows look to clients. */
+#include "engine/render.h"
+
+void json_add_time(struct json_out *o, const char *name, int64_t ms)
+{
+    if (ms < 0) {
+        json_add_null(o, name);
+        return;
+    }
+    json_add_name(o, name);
+    buf_put_char(o->buf, '"');
+    buf_put_time(o->buf, ms);
+    buf_put_char(o->buf, '"');
+}
+
+void json_add_uuid(struct json_out *o, const char *name, struct uuid id)
+{
+    json_add_name(o, name);
+    buf_put_char(o->buf, '"');
+    buf_put_uuid(o->buf, id);
+    buf_put_char(o->buf, '"');
+}
+
+void json_add_hash(struct json_out *o, const char *name, const struct sha256 *hash)
+{
+    json_add_name(o, name);
+    buf_put_char(o->buf, '"');
+    buf_put_hex(o->buf, hash->bytes, SHA256_LEN);
+    buf_put_char(o->buf, '"');
+}
+
+static void render_step(struct json_out *o, const struct step_def *def,
+                        const struct step_view *view)
+{
+    json_open(o, NULL, '{');
+    json_add_text(o, "name", def->name);
+    json_add_text(o, "type", str_of(step_type_name(def->type)));
+    if (view->begun) {
+        const struct job *j = &view->job;
+        json_add_text(o, "status", str_of(job_state_name(j->state)));
+        json_add_int(o, "attempt", j->attempt);
+        json_add_uuid(o, "job_id", j->id);
+        json_add_raw(o, "output", j->output);
+        json_add_raw(o, "error", j->error);
+        json_add_time(o, "started_at", j->started_at);
+        json_add_time(o, "finished_at", j->finished_at);
+    } else {
+        json_add_text(o, "status", STR("pending"));
+        json_add_int(o, "attempt", 0);
+        json_add_null(o, "job_id");
+        json_add_null(o, "output");
+        json_add_null(o, "error");
+        json_add_null(o, "started_at");
+        json_add_null(o, "finished_at");
+    }
+    json_close(o, '}');
+}
+
+void render_run(struct json_out *o, const char *name, const struct run *r,
+                const struct definition *def, const struct step_view *steps)
+{
+    json_open(o, name, '{');
+    json_add_uuid(o, "id", r->id);
+    json_add_text(o, "workflow_id", r->workflow_id);
+    json_add_int(o, "workflow_version", r->workflow_version);
+    json_add_text(o, "status", str_of(run_status_name(r->status)));
+    json_add_int(o, "version", r->version);
+    json_add_int(o, "priority", r->priority);
+    json_add_raw(o, "input", r->input);
+    json_add_raw(o, "state", r->state);
+    json_add_raw(o, "output", r->output);
+    json_add_raw(o, "error", r->error);
+    json_add_raw(o, "labels", r->labels);
+    if (steps != NULL) {
+        json_open(o, "steps", '[');
+        for (size_t i = 0; i < def->step_count; i++)
+            render_step(o, &def->steps[i], &steps[i]);
+        json_close(o, ']');
+    }
+    json_add_text(o, "created_by", r->created_by);
+    json_add_time(o, "created_at", r->created_at);
+    json_add_time(o, "started_at", r->started_at);
+    json_add_time(o, "finished_at", r->finished_at);
+    json_close(o, '}');
+}
+
+void render_event(struct json_out *o, const struct event *event)
+{
+    json_open(o, NULL, '{');
+    json_add_int(o, "seq", event->seq);
+    json_add_text(o, "type", event->type);
+    json_add_time(o, "at", event->at);
+    json_add_raw(o, "data", event->data);
+    json_close(o, '}');
+}
+
+static void add_limit(struct json_out *o, const char *name, int64_t limit)
+{
+    if (limit < 0)
+        json_add_null(o, name);
+    else
+        json_add_int(o, name, limit);
+}
+
+void render_tenant(struct json_out *o, const struct tenant *t)
+{
+    json_open(o, NULL, '{');
+    json_add_text(o, "id", t->id);
+    json_add_text_or_null(o, "name", t->name);
+    add_limit(o, "max_concurrent_runs", t->max_concurrent_runs);
+    add_limit(o, "max_queued_runs", t->max_queued_runs);
+    json_add_text(o, "at_limit", str_of(at_limit_name(t->at_limit)));
+    add_limit(o, "idempotency_retention_s",
+              t->idempotency_retention_ms < 0 ? -1 : t->idempotency_retention_ms / 1000);
+    json_add_raw(o, "gate", t->gate);
+    json_add_raw(o, "rate_limit", t->rate_limit);
+    json_add_int(o, "weight", t->weight);
+    json_add_int(o, "active_runs", t->active_runs);
+    json_add_int(o, "queued_runs", t->queued_runs);
+    json_add_time(o, "created_at", t->created_at);
+    json_add_time(o, "updated_at", t->updated_at);
+    json_close(o, '}');
+}
+
+void render_key(struct json_out *o, const struct api_key *key, struct str secret)
+{
+    json_open(o, NULL, '{');
+    json_add_uuid(o, "id", key->id);
+    if (secret.ptr != NULL)
+        json_add_text(o, "key", secret);
+    json_add_text(o, "prefix", key->prefix);
+    json_add_text(o, "tenant", key->tenant_id);
+    json_add_text(o, "role", str_of(role_name(key->role)));
+    json_add_text_or_null(o, "label", key->label);
+    json_add_text(o, "created_by", key->created_by);
+    json_add_time(o, "created_at", key->created_at);
+    json_add_time(o, "last_used_at", key->last_used_at);
+    json_add_time(o, "revoked_at", key->revoked_at);
+    json_close(o, '}');
+}
+
+void render_workflow_head(struct json_out *o, const struct workflow_head *head)
+{
+    json_open(o, NULL, '{');
+    json_add_text(o, "id", head->id);
+    json_add_int(o, "version", head->latest_version);
+    json_add_text_or_null(o, "description", head->description);
+    json_add_bool(o, "archived", head->archived_at >= 0);
+    json_add_time(o, "archived_at", head->archived_at);
+    json_add_time(o, "created_at", head->created_at);
+    json_add_time(o, "updated_at", head->updated_at);
+    json_close(o, '}');
+}
+
+void render_idem_record(struct json_out *o, const struct idem_record *r, int64_t retention_ms)
+{
+    struct str method;
+    struct str route;
+    (void)str_cut(r->route, ' ', &method, &route);
+    json_open(o, NULL, '{');
+    json_add_text(o, "key", r->key);
+    json_add_text(o, "method", method);
+    json_add_text(o, "route", route);
+    json_add_hash(o, "fingerprint", &r->fingerprint);
+    if (r->has_run)
+        json_add_uuid(o, "run_id", r->run_id);
+    else
+        json_add_null(o, "run_id");
+    json_add_int(o, "status", r->status);
+    json_add_int(o, "replays", r->replays);
+    json_add_int(o, "mismatches", r->mismatches);
+    json_add_time(o, "created_at", r->created_at);
+    json_add_time(o, "last_replayed_at", r->last_replayed_at);
+    int64_t expires = retention_ms < 0 ? -1 : r->created_at + retention_ms;
+    json_add_time(o, "expires_at", expires);
+    json_close(o, '}');
+}
+
+void render_job(struct json_out *o, const struct job *j, const struct run *run,
+                const struct definition *def)
+{
+    assert(j->step >= 0 && (size_t)j->step < def->step_count);
+    const struct step_def *step = &def->steps[j->step];
+    json_open(o, NULL, '{');
+    json_add_uuid(o, "job_id", j->id);
+    json_add_uuid(o, "run_id", run->id);
+    json_add_text(o, "workflow_id", run->workflow_id);
+    json_add_text(o, "step", step->name);
+    json_add_text(o, "type", str_of(step_type_name(step->type)));
+    json_add_text(o, "state", str_of(job_state_name(j->state)));
+    json_add_text(o, "queue", j->queue);
+    json_add_text_or_null(o, "handler", step->handler);
+    json_add_int(o, "attempt", j->attempt);
+    json_add_text_or_null(o, "worker_id", j->worker);
+    json_add_time(o, "due_at", j->due_at);
+    json_add_raw(o, "output", j->output);
+    json_add_raw(o, "error", j->error);
+    json_add_time(o, "created_at", j->created_at);
+    json_add_time(o, "started_at", j->started_at);
+    json_add_time(o, "finished_at", j->finished_at);
+    json_close(o, '}');
+}

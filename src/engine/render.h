@@ -1,0 +1,36 @@
+/* How rows look to clients: the JSON of runs, jobs, tenants and the rest, in one place. */
+#ifndef PAWL_ENGINE_RENDER_H
+#define PAWL_ENGINE_RENDER_H
+
+#include "base/json.h"
+#include "domain/definition.h"
+#include "domain/tenant.h"
+#include "store/idempotency.h"
+#include "store/jobs.h"
+#include "store/keys.h"
+#include "store/runs.h"
+#include "store/workflows.h"
+
+void json_add_time(struct json_out *o, const char *name, int64_t ms); /* < 0: null */
+void json_add_uuid(struct json_out *o, const char *name, struct uuid id);
+void json_add_hash(struct json_out *o, const char *name, const struct sha256 *hash);
+
+/* How far each step of a run is, for showing it: what a job row says, or "not begun". */
+struct step_view {
+    bool begun;
+    struct job job;
+};
+
+/* `steps` has def->step_count elements, or is NULL for a list, which shows no steps. */
+void render_run(struct json_out *o, const char *name, const struct run *run,
+                const struct definition *def, const struct step_view *steps);
+void render_event(struct json_out *o, const struct event *event);
+void render_tenant(struct json_out *o, const struct tenant *t);
+void render_key(struct json_out *o, const struct api_key *key, struct str secret);
+void render_workflow_head(struct json_out *o, const struct workflow_head *head);
+void render_idem_record(struct json_out *o, const struct idem_record *record,
+                        int64_t retention_ms);
+void render_job(struct json_out *o, const struct job *job, const struct run *run,
+                const struct definition *def);
+
+#endif

@@ -1,0 +1,37 @@
+/* Moving one run on, inside a transaction: its row, steps, jobs, timers, timeline and slot change together or not at
+ * all. Every use case that changes a run goes through here. */
+#ifndef PAWL_ENGINE_RUN_MOVE_H
+#define PAWL_ENGINE_RUN_MOVE_H
+
+#include "domain/advance.h"
+#include "engine/render.h"
+#include "engine/tx.h"
+
+struct run_move {
+    struct tx *tx;
+    struct tenant *tenant;
+    struct run run;
+    const struct definition *def;
+    struct step_view *steps; /* one per step of the definition */
+    int64_t jobs_made;
+    bool is_new; /* the run has no row yet */
+};
+
+/* A new run: `m->run` is filled but for num and status; the tenant is stored and has room. */
+MUST_CHECK enum err run_move_create(struct run_move *m, struct problem *p);
+/* An existing one, with all its steps. ERR_RUN_NOT_FOUND when there is none of this number. */
+MUST_CHECK enum err run_move_load(struct run_move *m, struct tx *tx, int64_t run_num,
+                                  struct problem *p);
+/* Only for showing it: the definition and steps of m->run, already read. */
+MUST_CHECK enum err run_move_load_steps(struct run_move *m, struct problem *p);
+
+/* One job's change of state, through the table: writes its row, timers and timeline. Fill in output, error, worker
+ * and due_at before; the rest is done here. */
+MUST_CHECK enum err run_move_job(struct run_move *m, struct job *job, enum job_event on);
+
+/* Begins the steps that are ready, settles the run when nothing is left, and writes its row. */
+MUST_CHECK enum err run_move_finish(struct run_move *m);
+/* Ends the run at once. ERR_CONCURRENCY when it is over already. */
+MUST_CHECK enum err run_move_cancel(struct run_move *m);
+
+#endif

@@ -1,0 +1,66 @@
+/* One transaction and what it has loaded: each tenant once, definitions parsed once, counters written once.
+ * The writer's holds a whole batch of ops; a reader's holds one. */
+#ifndef PAWL_ENGINE_TX_H
+#define PAWL_ENGINE_TX_H
+
+#include "domain/definition.h"
+#include "domain/tenant.h"
+#include "engine/op.h"
+#include "store/db.h"
+
+struct tx_tenant;
+struct definitions;
+
+/* Something that waiting callers want to hear of once the commit is on disk. */
+struct wake {
+    struct wake *next;
+    bool run_over;       /* a run ended; otherwise a queue has a job */
+    int64_t tenant;
+    struct uuid run_id;
+    char queue[129];
+};
+
+struct tx {
+    struct db *db;
+    const struct env *env;
+    int64_t now_ms;
+    struct arena arena; /* what was loaded; emptied when the transaction ends */
+    struct tx_tenant *tenants;
+    struct definitions *definitions;
+    /* NULL for readers, or while nobody waits for anything. */
+    struct wake *wakes;
+    bool wants_wakes;
+    int64_t claim_turn; /* the tenant that was last served by a worker of all tenants */
+    int64_t next_due; /* the earliest timer armed here; -1: none */
+};
+
+/* `db` and `env` outlive it. */
+MUST_CHECK enum err tx_init(struct tx *tx, struct db *db, const struct env *env);
+void tx_release(struct tx *tx);
+
+/* A new turn: nothing is loaded, the clock is read. */
+void tx_start(struct tx *tx);
+/* Writes the counters that changed. Before the commit. */
+MUST_CHECK enum err tx_flush(struct tx *tx);
+/* After a rollback: what was loaded is not true any more. */
+void tx_forget(struct tx *tx);
+struct wake *tx_take_wakes(struct tx *tx);
+
+/* The caller's tenant. With creates_tenant one that is not stored yet has num 0. ERR_TENANT_NOT_FOUND otherwise.
+ * Lives until the transaction ends. */
+MUST_CHECK enum err tx_tenant(struct tx *tx, struct op *op, struct tenant **ret);
+/* By the number in a row; it must exist. */
+MUST_CHECK enum err tx_tenant_num(struct tx *tx, int64_t num, struct tenant **ret);
+/* Stores the tenant if it is new. Called before the first row that belongs to it. */
+MUST_CHECK enum err tx_tenant_ensure(struct tx *tx, struct tenant *t);
+/* Its counters changed; they are written at the end of the batch. */
+void tx_tenant_touch(struct tx *tx, struct tenant *t);
+
+/* A stored definition, parsed. Borrowed until the transaction ends. */
+MUST_CHECK enum err tx_definition(struct tx *tx, int64_t tenant, struct str workflow_id,
+                                  int64_t version, struct problem *p, const struct definition **ret);
+
+MUST_CHECK enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue);
+MUST_CHECK enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id);
+
+#endif

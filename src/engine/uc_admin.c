@@ -1,0 +1,279 @@
+/* Tenants, API keys and idempotency records, for administrators. */
+#include "engine/auth.h"
+#include "engine/page.h"
+#include "engine/render.h"
+#include "engine/tx.h"
+#include "engine/use_cases.h"
+
+#include "base/limits.h"
+#include "store/audit.h"
+#include "store/tenants.h"
+
+static enum err audit(struct op *op, struct tx *tx, int64_t tenant, const char *action,
+                      struct str target, struct str detail)
+{
+    struct audit_entry entry = {
+        .tenant = tenant,
+        .at = tx->now_ms,
+        .actor = op->caller.actor,
+        .peer = op->caller.peer,
+        .action = str_of(action),
+        .target = target,
+        .detail = detail,
+    };
+    return audit_append(tx->db, &entry);
+}
+
+/* --- tenants --- */
+
+/* The tenant that the path names, which need not be the caller's own. */
+static enum err tenant_named(struct op *op, struct tx *tx, struct str id, bool create,
+                             struct tenant **ret)
+{
+    struct str own = op->caller.tenant;
+    bool own_creates = op->caller.creates_tenant;
+    op->caller.tenant = id;
+    op->caller.creates_tenant = create;
+    enum err e = tx_tenant(tx, op, ret);
+    op->caller.tenant = own;
+    op->caller.creates_tenant = own_creates;
+    return e;
+}
+
+static enum err put_tenant(struct op *op, struct tx *tx)
+{
+    const struct put_tenant_input *in = op->input;
+    struct tenant *tenant;
+    enum err e = tenant_named(op, tx, in->tenant_id, true, &tenant);
+    if (e != ERR_OK)
+        return e;
+    struct tenant changed = *tenant;
+    e = tenant_apply(&changed, in->body, &tx->arena, &op->problem);
+    if (e != ERR_OK)
+        return e;
+    changed.updated_at = tx->now_ms;
+    *tenant = changed;
+    e = tenant->num == 0 ? tx_tenant_ensure(tx, tenant) : tenants_update_settings(tx->db, tenant);
+    struct json_out o = json_out_to(&op->answer.body);
+    render_tenant(&o, tenant);
+    if (e == ERR_OK)
+        e = audit(op, tx, tenant->num, "tenant.set", tenant->id, buf_str(&op->answer.body));
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the tenant");
+}
+
+const struct use_case UC_PUT_TENANT = {.name = "put_tenant", .changes = true, .run = put_tenant};
+
+static enum err get_tenant(struct op *op, struct tx *tx)
+{
+    const struct tenant_input *in = op->input;
+    struct tenant *tenant;
+    enum err e = tenant_named(op, tx, in->tenant_id, false, &tenant);
+    if (e != ERR_OK)
+        return e;
+    struct json_out o = json_out_to(&op->answer.body);
+    render_tenant(&o, tenant);
+    return ERR_OK;
+}
+
+const struct use_case UC_GET_TENANT = {.name = "get_tenant", .changes = false, .run = get_tenant};
+
+static void add_tenant(void *ctx, const struct tenant *t)
+{
+    struct page *page = ctx;
+    if (!page_takes(page))
+        return;
+    render_tenant(&page->out, t);
+    page_set_last(page, t->id);
+}
+
+static enum err list_tenants(struct op *op, struct tx *tx)
+{
+    const struct list_input *in = op->input;
+    struct page page = page_begin(op, in->limit);
+    enum err e = tenants_list(tx->db, in->cursor, in->limit + 1, &tx->arena, add_tenant, &page);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot list the tenants");
+    page_end(&page);
+    return ERR_OK;
+}
+
+const struct use_case UC_LIST_TENANTS = {.name = "list_tenants", .changes = false, .run = list_tenants};
+
+/* --- API keys --- */
+
+static enum err create_key(struct op *op, struct tx *tx)
+{
+    const struct create_key_input *in = op->input;
+    struct tenant *tenant = NULL;
+    enum err e = ERR_OK;
+    if (!str_is(in->tenant_id, "*")) {
+        e = tenant_named(op, tx, in->tenant_id, true, &tenant);
+        if (e == ERR_OK)
+            e = tx_tenant_ensure(tx, tenant);
+        if (e != ERR_OK)
+            return problem_set(&op->problem, e, "cannot store the tenant");
+    }
+    char secret[API_KEY_TEXT_MAX];
+    struct api_key key = {
+        .id = env_new_id(tx->env),
+        .tenant = tenant != NULL ? tenant->num : 0,
+        .tenant_id = in->tenant_id,
+        .role = in->role,
+        .label = in->label,
+        .created_at = tx->now_ms,
+        .created_by = op->caller.actor,
+        .last_used_at = -1,
+        .revoked_at = -1,
+    };
+    auth_make_key(tx->env, secret, &key.prefix, &key.hash);
+    e = keys_insert(tx->db, &key);
+    struct json_out o = json_out_to(&op->answer.body);
+    render_key(&o, &key, str_of(secret));
+    /* A replay tells which key it was, but the key itself is shown once and kept nowhere. */
+    struct json_out kept = json_out_to(&op->answer.kept_body);
+    render_key(&kept, &key, STR_NONE);
+    if (e == ERR_OK)
+        e = audit(op, tx, key.tenant, "key.create", key.prefix, buf_str(&op->answer.kept_body));
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the key");
+}
+
+const struct use_case UC_CREATE_KEY = {.name = "create_key", .changes = true, .run = create_key};
+
+/* Root and --dev see every tenant's keys when they ask for "*". */
+static enum err key_scope(struct op *op, struct tx *tx, int64_t *ret_tenant)
+{
+    *ret_tenant = 0;
+    if (str_is(op->caller.tenant, "*"))
+        return ERR_OK;
+    struct tenant *tenant;
+    enum err e = tx_tenant(tx, op, &tenant);
+    if (e == ERR_OK)
+        *ret_tenant = tenant->num != 0 ? tenant->num : -1; /* not stored: it has no keys */
+    return e;
+}
+
+static enum err revoke_key(struct op *op, struct tx *tx)
+{
+    const struct key_input *in = op->input;
+    int64_t tenant;
+    bool found = false;
+    enum err e = key_scope(op, tx, &tenant);
+    if (e != ERR_OK)
+        return e;
+    e = keys_revoke(tx->db, tenant, in->key_id, tx->now_ms, &found);
+    if (e == ERR_OK && !found)
+        return problem_set(&op->problem, ERR_NOT_FOUND, "there is no such API key");
+    struct json_out o = json_out_to(&op->answer.body);
+    json_open(&o, NULL, '{');
+    json_add_uuid(&o, "id", in->key_id);
+    json_add_bool(&o, "revoked", true);
+    json_close(&o, '}');
+    if (e == ERR_OK)
+        e = audit(op, tx, MAX(tenant, 0), "key.revoke", buf_str(&op->answer.body), STR_NONE);
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot revoke the key");
+}
+
+const struct use_case UC_REVOKE_KEY = {.name = "revoke_key", .changes = true, .run = revoke_key};
+
+static void add_key(void *ctx, const struct api_key *key)
+{
+    struct page *page = ctx;
+    if (!page_takes(page))
+        return;
+    render_key(&page->out, key, STR_NONE);
+    struct buf id;
+    buf_init(&id, UUID_TEXT_LEN);
+    buf_put_uuid(&id, key->id);
+    page_set_last(page, buf_str(&id));
+    buf_release(&id);
+}
+
+static enum err list_keys(struct op *op, struct tx *tx)
+{
+    const struct list_input *in = op->input;
+    int64_t tenant;
+    struct uuid after = {{0}};
+    enum err e = key_scope(op, tx, &tenant);
+    if (e != ERR_OK)
+        return e;
+    if (in->cursor.ptr != NULL && !uuid_parse(in->cursor, &after))
+        return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+    struct page page = page_begin(op, in->limit);
+    e = keys_list(tx->db, tenant, after, in->limit + 1, add_key, &page);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot list the keys");
+    page_end(&page);
+    return ERR_OK;
+}
+
+const struct use_case UC_LIST_KEYS = {.name = "list_keys", .changes = false, .run = list_keys};
+
+static enum err touch_keys(struct op *op, struct tx *tx)
+{
+    const struct touch_keys_input *in = op->input;
+    enum err e = ERR_OK;
+    for (size_t i = 0; i < in->count && e == ERR_OK; i++)
+        e = keys_touch(tx->db, in->uses[i].id, in->uses[i].at_ms);
+    return e;
+}
+
+const struct use_case UC_TOUCH_KEYS = {.name = "touch_keys", .changes = true, .run = touch_keys};
+
+/* --- idempotency records --- */
+
+struct shown_record {
+    struct op *op;
+    const struct tenant *tenant;
+    bool found;
+    int64_t num;
+};
+
+static void show_record(void *ctx, const struct idem_record *record)
+{
+    struct shown_record *s = ctx;
+    s->found = true;
+    s->num = record->num;
+    struct json_out o = json_out_to(&s->op->answer.body);
+    render_idem_record(&o, record, s->tenant->idempotency_retention_ms);
+}
+
+static enum err find_record(struct op *op, struct tx *tx, struct shown_record *s)
+{
+    const struct idem_input *in = op->input;
+    struct tenant *tenant;
+    enum err e = tx_tenant(tx, op, &tenant);
+    if (e != ERR_OK)
+        return e;
+    *s = (struct shown_record){.op = op, .tenant = tenant};
+    e = idempotency_find(tx->db, tenant->num, in->key, show_record, s);
+    if (e == ERR_OK && !s->found)
+        return problem_set(&op->problem, ERR_IDEM_KEY_NOT_FOUND,
+                           "tenant %.*s has no record of this key", STR_ARG(tenant->id));
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot read the record");
+}
+
+static enum err get_idem(struct op *op, struct tx *tx)
+{
+    struct shown_record s;
+    op->answer.changed_nothing = true;
+    return find_record(op, tx, &s);
+}
+
+/* Runs on the writer, behind the counts that wait for the next commit. */
+const struct use_case UC_GET_IDEM = {.name = "get_idempotency_key", .changes = true, .run = get_idem, .sees_counts = true};
+
+static enum err release_idem(struct op *op, struct tx *tx)
+{
+    const struct idem_input *in = op->input;
+    struct shown_record s;
+    enum err e = find_record(op, tx, &s);
+    if (e != ERR_OK)
+        return e;
+    e = idempotency_delete(tx->db, s.num);
+    if (e == ERR_OK)
+        e = audit(op, tx, s.tenant->num, "idempotency.release", in->key,
+                  buf_str(&op->answer.body));
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot release the key");
+}
+
+const struct use_case UC_RELEASE_IDEM = {.name = "release_idempotency_key", .changes = true, .run = release_idem};

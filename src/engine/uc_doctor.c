@@ -1,0 +1,121 @@
+/* The doctor: recounts what can be recounted and says what differs. */
+#include "engine/tx.h"
+#include "engine/use_cases.h"
+
+#include "base/limits.h"
+#include "store/audit.h"
+#include "store/idempotency.h"
+#include "store/tenants.h"
+
+struct report {
+    struct json_out out;
+    bool ok;
+};
+
+static void check_begin(struct report *r, const char *name)
+{
+    json_open(&r->out, NULL, '{');
+    json_add_text(&r->out, "name", str_of(name));
+    json_open(&r->out, "found", '[');
+}
+
+static void check_end(struct report *r, bool ok, int64_t checked, const char *detail)
+{
+    json_close(&r->out, ']');
+    json_add_bool(&r->out, "ok", ok);
+    json_add_int(&r->out, "checked", checked);
+    json_add_text(&r->out, "detail", str_of(detail));
+    json_close(&r->out, '}');
+    r->ok &= ok;
+}
+
+static enum err check_file(struct report *r, struct tx *tx)
+{
+    struct buf found;
+    buf_init(&found, 16 * KIB);
+    enum err e = db_integrity(tx->db, &found);
+    check_begin(r, "file");
+    struct str rest = buf_str(&found);
+    struct str line;
+    while (rest.len > 0) {
+        (void)str_cut(rest, '\n', &line, &rest);
+        json_add_text(&r->out, NULL, line);
+    }
+    check_end(r, e == ERR_OK && found.len == 0, 1, "the data file is intact");
+    buf_release(&found);
+    return e;
+}
+
+struct recount {
+    struct report *report;
+    int64_t wrong;
+};
+
+static void add_difference(void *ctx, struct str id, int64_t counted, int64_t found)
+{
+    struct recount *c = ctx;
+    c->wrong++;
+    struct json_out *o = &c->report->out;
+    json_open(o, NULL, '{');
+    json_add_text(o, "tenant", id);
+    json_add_int(o, "counter", counted);
+    json_add_int(o, "runs", found);
+    json_close(o, '}');
+}
+
+static enum err check_slots(struct report *r, struct tx *tx)
+{
+    struct recount c = {r, 0};
+    int64_t checked = 0;
+    check_begin(r, "slots");
+    enum err e = tenants_recount(tx->db, add_difference, &c, &checked);
+    check_end(r, c.wrong == 0, checked,
+              "each tenant's counter equals the number of its runs that hold a slot");
+    return e;
+}
+
+static enum err check_keys(struct report *r, struct tx *tx)
+{
+    int64_t checked = 0;
+    int64_t orphans = 0;
+    enum err e = idempotency_orphans(tx->db, &checked, &orphans);
+    check_begin(r, "idempotency");
+    if (orphans > 0)
+        json_add_int(&r->out, NULL, orphans);
+    check_end(r, orphans == 0, checked, "every key that names a run names one that exists");
+    return e;
+}
+
+static enum err check_audit(struct report *r, struct tx *tx)
+{
+    int64_t checked = 0;
+    int64_t broken = 0;
+    enum err e = audit_verify(tx->db, &checked, &broken);
+    check_begin(r, "audit");
+    if (broken > 0)
+        json_add_int(&r->out, NULL, broken);
+    check_end(r, broken == 0, checked, "every audit entry continues its tenant's chain");
+    return e;
+}
+
+static enum err doctor(struct op *op, struct tx *tx)
+{
+    struct report r = {json_out_to(&op->answer.body), true};
+    json_open(&r.out, NULL, '{');
+    json_open(&r.out, "checks", '[');
+    enum err e = check_file(&r, tx);
+    if (e == ERR_OK)
+        e = check_slots(&r, tx);
+    if (e == ERR_OK)
+        e = check_keys(&r, tx);
+    if (e == ERR_OK)
+        e = check_audit(&r, tx);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "the checks could not be finished");
+    json_close(&r.out, ']');
+    json_add_bool(&r.out, "ok", r.ok);
+    json_close(&r.out, '}');
+    return ERR_OK;
+}
+
+const struct use_case UC_DOCTOR = {.name = "doctor", .changes = false, .run = doctor};

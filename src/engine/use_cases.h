@@ -1,0 +1,145 @@
+/* Every use case of the engine with the input it takes. The api layer fills one of these structs, submits the op,
+ * and shows the answer. Inputs borrow from the request, which outlives the op. */
+#ifndef PAWL_ENGINE_USE_CASES_H
+#define PAWL_ENGINE_USE_CASES_H
+
+#include "domain/definition.h"
+#include "domain/run.h"
+#include "engine/op.h"
+
+struct key_use;
+
+/* --- runs --- */
+
+struct start_run_input {
+    struct str workflow_id;
+    const json_t *input;   /* NULL: null */
+    struct str input_text; /* the same as it is kept */
+    struct str labels;     /* JSON object of texts */
+    struct str traceparent; /* handed on to workers; ptr NULL: none */
+    int64_t priority;
+};
+extern const struct use_case UC_START_RUN;
+
+struct run_input {
+    struct uuid run_id;
+    int64_t if_match; /* the version the caller has read; -1: any */
+};
+extern const struct use_case UC_CANCEL_RUN;
+extern const struct use_case UC_GET_RUN;
+
+struct list_runs_input {
+    enum run_status status; /* RUN_STATUS_COUNT: any */
+    struct str workflow_id; /* ptr NULL: any */
+    struct str label_name;  /* ptr NULL: any */
+    struct str label_value;
+    int64_t created_after;
+    int64_t created_before;
+    int64_t limit;
+    struct str cursor; /* ptr NULL: from the newest */
+};
+extern const struct use_case UC_LIST_RUNS;
+
+struct list_events_input {
+    struct uuid run_id;
+    int64_t after;
+    int64_t limit;
+};
+extern const struct use_case UC_LIST_EVENTS;
+
+/* --- jobs --- */
+
+struct claim_input {
+    struct str worker_id;
+    const struct str *queues;
+    size_t queue_count;
+    int64_t max;
+    int64_t lease_ms;
+};
+extern const struct use_case UC_CLAIM_JOBS;
+
+struct finish_job_input {
+    struct uuid job_id;
+    struct str lease_token;
+    bool failed;
+    struct str output; /* JSON; ptr NULL: none */
+    struct str state;  /* JSON object to keep as the run's state; ptr NULL: as it was */
+    struct str error;  /* JSON of a failure */
+};
+extern const struct use_case UC_FINISH_JOB;
+
+struct get_job_input {
+    struct uuid job_id;
+};
+extern const struct use_case UC_GET_JOB;
+
+/* --- workflows --- */
+
+struct put_workflow_input {
+    struct str workflow_id;
+    const struct definition *definition; /* parsed and valid */
+    struct str text;                     /* as it is kept */
+    struct sha256 digest;                /* over its canonical form */
+};
+extern const struct use_case UC_PUT_WORKFLOW;
+
+struct workflow_input {
+    struct str workflow_id;
+    int64_t version; /* -1: the latest */
+};
+extern const struct use_case UC_GET_WORKFLOW;
+extern const struct use_case UC_ARCHIVE_WORKFLOW;
+
+struct list_input {
+    struct str parent; /* a workflow's id for its versions */
+    struct str cursor; /* ptr NULL: from the beginning */
+    int64_t limit;
+};
+extern const struct use_case UC_LIST_WORKFLOWS;
+extern const struct use_case UC_LIST_VERSIONS;
+
+/* --- tenants, keys, idempotency records --- */
+
+struct put_tenant_input {
+    struct str tenant_id;
+    const json_t *body;
+};
+extern const struct use_case UC_PUT_TENANT;
+
+struct tenant_input {
+    struct str tenant_id;
+};
+extern const struct use_case UC_GET_TENANT;
+extern const struct use_case UC_LIST_TENANTS;
+
+struct create_key_input {
+    struct str tenant_id; /* "*": for all tenants */
+    enum role role;
+    struct str label;
+};
+extern const struct use_case UC_CREATE_KEY;
+
+struct key_input {
+    struct uuid key_id;
+};
+extern const struct use_case UC_REVOKE_KEY;
+extern const struct use_case UC_LIST_KEYS;
+
+/* The engine's own: last uses that waited. */
+struct touch_keys_input {
+    const struct key_use *uses;
+    size_t count;
+};
+extern const struct use_case UC_TOUCH_KEYS;
+
+struct idem_input {
+    struct str key;
+};
+extern const struct use_case UC_GET_IDEM;
+extern const struct use_case UC_RELEASE_IDEM;
+
+/* --- the whole store --- */
+
+extern const struct use_case UC_DOCTOR;
+
+#endif

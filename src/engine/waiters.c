@@ -1,0 +1,244 @@
+/* Callers that wait for work or for the end of a run. */
+#include "engine/waiters.h"
+
+#include "base/limits.h"
+#include "engine/use_cases.h"
+
+enum { RUN_SLOTS = 1024 };
+
+/* A start that waits, with the question it will ask about its run. */
+struct run_waiter {
+    struct run_waiter *next; /* in its slot */
+    struct run_waiter *older, *newer;
+    struct op *op;
+    struct op question;
+    struct run_input input;
+    bool asking;
+    bool again; /* it was woken while asking: the answer may be old already */
+    bool last;  /* its time is over: whatever the answer says is final */
+};
+
+struct waiters {
+    const struct env *env;
+    struct waiters_hooks hooks;
+    struct op *claims, **claims_last; /* by arrival, linked by `next` */
+    struct run_waiter *slots[RUN_SLOTS];
+    struct run_waiter *oldest, *newest;
+    size_t count;
+};
+
+struct waiters *waiters_new(const struct env *env, const struct waiters_hooks *hooks)
+{
+    struct waiters *w = calloc(1, sizeof(*w));
+    if (w == NULL)
+        return NULL;
+    w->env = env;
+    w->hooks = *hooks;
+    w->claims_last = &w->claims;
+    return w;
+}
+
+void waiters_free(struct waiters *w)
+{
+    if (w == NULL)
+        return;
+    assert(w->count == 0);
+    free(w);
+}
+
+size_t waiters_count(const struct waiters *w)
+{
+    return w->count;
+}
+
+static int64_t deadline(const struct op *op)
+{
+    return op->submitted_ms + op->wait_ms;
+}
+
+/* --- claims --- */
+
+void waiters_add_claim(struct waiters *w, struct op *op)
+{
+    op->next = NULL;
+    *w->claims_last = op;
+    w->claims_last = &op->next;
+    w->count++;
+}
+
+static void remove_claim(struct waiters *w, struct op **at)
+{
+    struct op *op = *at;
+    *at = op->next;
+    if (w->claims_last == &op->next)
+        w->claims_last = at;
+    op->next = NULL;
+    w->count--;
+}
+
+static bool wants(const struct op *op, const struct wake *wake)
+{
+    if (!str_is(op->caller.tenant, "*") && op->tenant_num != wake->tenant)
+        return false;
+    const struct claim_input *in = op->input;
+    for (size_t i = 0; i < in->queue_count; i++) {
+        if (str_is(in->queues[i], wake->queue))
+            return true;
+    }
+    return false;
+}
+
+/* One job wakes one claim, the one that has waited longest. A tenant that was not stored when its claim came may be
+ * by now: such a claim is woken by anything in its queue. */
+static void wake_claim(struct waiters *w, const struct wake *wake)
+{
+    struct op **at = &w->claims;
+    while (*at != NULL) {
+        struct op *op = *at;
+        bool unknown = op->tenant_num == 0 && op->caller.creates_tenant;
+        if (!unknown && !wants(op, wake)) {
+            at = &op->next;
+            continue;
+        }
+        remove_claim(w, at);
+        w->hooks.claim_again(w->hooks.ctx, op);
+        if (!unknown)
+            return;
+    }
+}
+
+/* --- runs --- */
+
+static size_t slot_of(struct uuid id)
+{
+    return (id.bytes[14] | (size_t)id.bytes[15] << 8) % RUN_SLOTS;
+}
+
+static void ask(struct waiters *w, struct run_waiter *r)
+{
+    if (r->asking) {
+        r->again = true;
+        return;
+    }
+    r->asking = true;
+    r->again = false;
+    w->hooks.read_run(w->hooks.ctx, &r->question);
+}
+
+bool waiters_add_run(struct waiters *w, struct op *op, bool read_now)
+{
+    assert(op->answer.has_run);
+    struct run_waiter *r = calloc(1, sizeof(*r));
+    if (r == NULL)
+        return false;
+    r->op = op;
+    op_init(&r->question, &UC_GET_RUN);
+    r->input = (struct run_input){op->answer.run_id, -1};
+    r->question.input = &r->input;
+    r->question.caller = op->caller;
+    r->question.owner = r;
+    size_t slot = slot_of(op->answer.run_id);
+    r->next = w->slots[slot];
+    w->slots[slot] = r;
+    r->older = w->newest;
+    *(w->newest != NULL ? &w->newest->newer : &w->oldest) = r;
+    w->newest = r;
+    w->count++;
+    if (read_now)
+        ask(w, r);
+    return true;
+}
+
+static void remove_run(struct waiters *w, struct run_waiter *r)
+{
+    struct run_waiter **at = &w->slots[slot_of(r->op->answer.run_id)];
+    while (*at != r)
+        at = &(*at)->next;
+    *at = r->next;
+    *(r->older != NULL ? &r->older->newer : &w->oldest) = r->newer;
+    *(r->newer != NULL ? &r->newer->older : &w->newest) = r->older;
+    w->count--;
+    op_release(&r->question);
+    free(r);
+}
+
+/* The start's answer with the run as it is now. */
+static void show_current(struct op *op, const struct op *question)
+{
+    struct answer *a = &op->answer;
+    a->run_over = question->answer.run_over;
+    buf_clear(&a->body);
+    struct json_out o = json_out_to(&a->body);
+    buf_put(&a->body, STR("\"run_id\":\""));
+    buf_put_uuid(&a->body, a->run_id);
+    buf_put_char(&a->body, '"');
+    o.comma = true;
+    json_add_raw(&o, "run", buf_str(&question->answer.body));
+    json_close(&o, '}');
+    if (!buf_ok(&a->body))
+        op->err = problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the answer");
+}
+
+bool waiters_run_read(struct waiters *w, struct op *question)
+{
+    if (question->use_case != &UC_GET_RUN || question->done != NULL)
+        return false;
+    struct run_waiter *r = question->owner;
+    assert(&r->question == question && r->asking);
+    r->asking = false;
+    bool ok = question->err == ERR_OK;
+    if (ok)
+        show_current(r->op, question);
+    if (ok && !r->op->answer.run_over && !r->last) {
+        if (r->again)
+            ask(w, r);
+        return true;
+    }
+    /* Over, out of time, or unreadable: then the answer that was committed still stands. */
+    struct op *op = r->op;
+    remove_run(w, r);
+    w->hooks.give_up(w->hooks.ctx, op);
+    return true;
+}
+
+static void wake_runs(struct waiters *w, const struct wake *wake)
+{
+    for (struct run_waiter *r = w->slots[slot_of(wake->run_id)]; r != NULL; r = r->next) {
+        if (uuid_eq(r->op->answer.run_id, wake->run_id))
+            ask(w, r);
+    }
+}
+
+/* --- both --- */
+
+void waiters_wake(struct waiters *w, struct wake *wakes)
+{
+    while (wakes != NULL) {
+        struct wake *wake = wakes;
+        wakes = wake->next;
+        if (wake->run_over)
+            wake_runs(w, wake);
+        else
+            wake_claim(w, wake);
+        free(wake);
+    }
+}
+
+void waiters_tick(struct waiters *w, int64_t mono_ms, bool all)
+{
+    for (struct op **at = &w->claims; *at != NULL;) {
+        struct op *op = *at;
+        if (!all && deadline(op) > mono_ms) {
+            at = &op->next;
+            continue;
+        }
+        remove_claim(w, at);
+        w->hooks.give_up(w->hooks.ctx, op);
+    }
+    for (struct run_waiter *r = w->oldest; r != NULL; r = r->newer) {
+        if (r->last || (!all && deadline(r->op) > mono_ms))
+            continue;
+        r->last = true;
+        ask(w, r);
+    }
+}

@@ -1,0 +1,110 @@
+/* HTTP/1.1 for the rest of pawl: a parsed request goes in, a reply comes out, now or later. The only layer that knows
+ * libmicrohttpd. Everything runs on one thread, the one that calls http_server_turn().
+ *
+ * Every error is problem+json, also those that libmicrohttpd's parser finds. */
+#ifndef PAWL_HTTP_HTTP_H
+#define PAWL_HTTP_HTTP_H
+
+#include "base/arena.h"
+#include "base/env.h"
+#include "base/metrics.h"
+#include "base/problem.h"
+
+struct http_server;
+struct http_request;
+
+/* --- a request --- */
+
+struct http_param {
+    struct str name;
+    struct str value; /* percent-decoded */
+};
+
+struct http_request {
+    struct str method;
+    struct str path;  /* as sent, not decoded, without the query */
+    struct str query; /* as sent */
+    struct str body;
+    struct str peer; /* the address it came from */
+    struct arena arena; /* lives as long as the request */
+    char trace_id[33];
+    struct str traceparent; /* as sent, when it is a valid one; ptr NULL otherwise */
+    int64_t begun_ns;
+    /* Called once nobody holds the request any more; replies may point to what it frees. */
+    void (*cleanup)(void *user);
+    void *user;
+};
+
+/* Text of a header, ptr NULL when it is absent. *ret_count (may be NULL) tells how often it is there. */
+struct str http_header(const struct http_request *req, const char *name, size_t *ret_count);
+/* A query parameter, percent-decoded into the arena; ptr NULL when absent. Given twice or badly encoded: ERR_BAD_REQUEST. */
+MUST_CHECK enum err http_query(struct http_request *req, const char *name, struct problem *p,
+                               struct str *ret);
+/* Refuses a query with a parameter that is none of `names` (ended by NULL). */
+MUST_CHECK enum err http_query_only(struct http_request *req, const char *const *names,
+                                    struct problem *p);
+/* Percent-decodes into the arena. False when it is malformed or holds a NUL. */
+MUST_CHECK bool http_decode(struct http_request *req, struct str encoded, struct str *ret);
+
+/* A request stays while somebody holds it: the connection, and whoever works on it. */
+void http_request_hold(struct http_request *req);
+void http_request_drop(struct http_request *req);
+
+/* --- a reply: exactly one per request --- */
+
+struct http_reply {
+    int status;
+    struct str content_type;
+    struct str body; /* stays valid as long as the request */
+    /* Up to HTTP_REPLY_HEADERS_MAX; names are literals, values live as long as the request. */
+    struct {
+        const char *name;
+        struct str value;
+    } headers[12];
+    size_t header_count;
+    int file_fd; /* > 0: the body is this file, closed when it is sent */
+    struct str route; /* for metrics; ptr NULL: none matched */
+};
+
+void http_reply_init(struct http_reply *reply, int status, struct str content_type, struct str body);
+void http_reply_add(struct http_reply *reply, const char *name, struct str value);
+void http_send(struct http_request *req, const struct http_reply *reply);
+/* The problem as problem+json, with Retry-After and the limit's fields where they belong. */
+void http_send_problem(struct http_request *req, const struct problem *p, struct str route,
+                       const char *allow);
+/* True when the request has been answered. */
+bool http_is_answered(const struct http_request *req);
+
+/* --- the server --- */
+
+typedef void http_handler(void *ctx, struct http_request *req);
+
+struct http_config {
+    const char *listen; /* HOST:PORT; port 0 picks one */
+    const char *tls_cert; /* PEM files; NULL: plain HTTP */
+    const char *tls_key;
+    const struct env *env;
+    struct metrics *metrics;
+    http_handler *handler;
+    void *handler_ctx;
+};
+
+MUST_CHECK enum err http_server_start(const struct http_config *config, struct problem *p,
+                                      struct http_server **ret);
+/* "http://127.0.0.1:7295" */
+const char *http_server_url(const struct http_server *server);
+/* Is this HOST:PORT reachable from this machine only? */
+bool http_is_loopback(const char *listen);
+
+/* For the caller's poll(): readable when a turn has something to do, and how long it may sleep (-1: for ever). */
+int http_server_fd(const struct http_server *server);
+int http_server_timeout_ms(const struct http_server *server);
+void http_server_turn(struct http_server *server);
+
+/* Takes no new connections, closes idle ones, and each other one after its answer. */
+void http_server_drain(struct http_server *server);
+size_t http_server_connections(const struct http_server *server);
+/* Every request has been answered. Cuts off what is still open. */
+void http_server_free(struct http_server *server);
+
+#endif

@@ -1,0 +1,80 @@
+/* What the parts of the http layer share. */
+#ifndef PAWL_HTTP_INTERNAL_H
+#define PAWL_HTTP_INTERNAL_H
+
+#include "base/limits.h"
+#include "http/http.h"
+
+#include <microhttpd.h>
+
+/* One TCP connection, watched against slow clients. */
+enum conn_phase {
+    CONN_HEAD,    /* waits for a request, or its head is arriving */
+    CONN_BODY,    /* the body is arriving */
+    CONN_WORKING, /* the handler has it; the connection is suspended or about to be answered */
+    CONN_REPLY,   /* the answer is being sent */
+};
+
+struct conn {
+    struct conn *prev, *next;
+    int fd;
+    enum conn_phase phase;
+    int64_t since_ms; /* when the phase began, or its first byte came; -1: nothing has come yet */
+    uint64_t bytes_before; /* what had been received when the last request ended */
+    bool first;       /* no request has been finished on it yet */
+    bool streaming;   /* its answer is a file: it may take long */
+};
+
+struct request {
+    struct http_request pub; /* first: the handler's view */
+    struct http_server *server;
+    struct MHD_Connection *connection; /* NULL once the connection is gone */
+    struct conn *conn;
+    int holders;
+    struct buf body;
+    size_t discarded; /* bytes of a body that is too large */
+    bool dispatched;
+    bool suspended;
+    bool answered;
+    bool queued;
+    struct http_reply reply;
+};
+
+struct http_server {
+    struct http_config config;
+    struct MHD_Daemon *daemon;
+    int listen_fd;
+    char url[160];
+    struct conn *conns;
+    size_t conn_count;
+    int64_t next_sweep_ms;
+    bool draining;
+    struct metric *durations;
+};
+
+static inline struct request *request_of(const struct http_request *req)
+{
+    return (struct request *)(uintptr_t)req;
+}
+
+/* conns.c */
+void conn_notify(void *ctx, struct MHD_Connection *connection, void **socket_context,
+                 enum MHD_ConnectionNotificationCode code);
+void conn_enter(struct http_server *server, struct conn *conn, enum conn_phase phase);
+void conns_sweep(struct http_server *server);
+
+/* parser_errors.c */
+void parser_error_log(void *ctx, const char *fmt, va_list args);
+/* libmicrohttpd's own function, past the seam that the linker put in front of it. */
+struct MHD_Response *__real_MHD_create_response_from_buffer(size_t size, void *buffer,
+                                                            enum MHD_ResponseMemoryMode mode);
+
+/* reply.c */
+enum MHD_Result reply_queue(struct request *r);
+void problem_put_json(struct buf *out, const struct problem *p, struct str trace_id);
+
+/* listen.c */
+MUST_CHECK enum err listen_open(const char *address, struct problem *p, int *ret_fd, char *ret_host,
+                                size_t host_size, int *ret_port);
+
+#endif

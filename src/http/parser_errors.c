@@ -1,0 +1,67 @@
+/* The parser's own errors as problem+json.
+ *
+ * libmicrohttpd answers malformed requests with HTML pages of its own and has no setting for them. Inside it, one
+ * place makes these pages, through MHD_create_response_from_buffer(); the linker (--wrap, see CMakeLists.txt) leads
+ * that call here. Just before, the library logs the status it is about to send, which is how we know it. All of this
+ * happens on one thread; a test sends every kind of malformed request and reads the answer. */
+#include "http/internal.h"
+
+static int status_of_next_error = 400;
+
+struct MHD_Response *__wrap_MHD_create_response_from_buffer(size_t size, void *buffer,
+                                                            enum MHD_ResponseMemoryMode mode);
+
+void parser_error_log(void *ctx, const char *fmt, va_list args)
+{
+    (void)ctx;
+    static const char MARK[] = "Error processing request (HTTP response code is %u";
+    if (strncmp(fmt, MARK, sizeof(MARK) - 1) == 0)
+        status_of_next_error = (int)va_arg(args, unsigned);
+}
+
+static const char *detail_of(enum err e)
+{
+    switch ((int)e) {
+    case ERR_BODY_TOO_LARGE:
+        return "the Content-Length or a chunk is too large";
+    case ERR_URI_TOO_LONG:
+        return "the request target does not fit into 8 KiB";
+    case ERR_HEADERS_TOO_LARGE:
+        return "the request line and headers do not fit into 8 KiB";
+    case ERR_HTTP_VERSION:
+        return "only HTTP/1.0 and HTTP/1.1 are spoken here";
+    default:
+        return "the request is not well-formed HTTP/1.1";
+    }
+}
+
+struct MHD_Response *__wrap_MHD_create_response_from_buffer(size_t size, void *buffer,
+                                                            enum MHD_ResponseMemoryMode mode)
+{
+    (void)size;
+    (void)buffer;
+    (void)mode;
+    struct problem p;
+    problem_init(&p);
+    enum err e = err_of_http_status(status_of_next_error);
+    (void)problem_set(&p, e, "%s", detail_of(e));
+    char trace[33];
+    unsigned char random[16];
+    env_random(&ENV_SYSTEM, random, sizeof(random));
+    struct buf text;
+    buf_init(&text, 64);
+    buf_put_hex(&text, random, sizeof(random));
+    (void)snprintf(trace, sizeof(trace), "%s", text.ptr != NULL ? text.ptr : "");
+    buf_release(&text);
+    buf_init(&text, 4 * KIB);
+    problem_put_json(&text, &p, str_of(trace));
+    struct MHD_Response *response =
+        __real_MHD_create_response_from_buffer(text.len, text.ptr, MHD_RESPMEM_MUST_COPY);
+    if (response != NULL) {
+        (void)MHD_add_response_header(response, "Content-Type", "application/problem+json");
+        (void)MHD_add_response_header(response, "X-Trace-Id", trace);
+    }
+    buf_release(&text);
+    problem_release(&p);
+    return response;
+}

@@ -1,0 +1,167 @@
+/* Answers: plain, problem+json, or a file. */
+#include "http/internal.h"
+
+#include "base/json.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+void http_reply_init(struct http_reply *reply, int status, struct str content_type, struct str body)
+{
+    *reply = (struct http_reply){.status = status, .content_type = content_type, .body = body};
+}
+
+void http_reply_add(struct http_reply *reply, const char *name, struct str value)
+{
+    static_assert(ARRAY_LEN(((struct http_reply *)0)->headers) == HTTP_REPLY_HEADERS_MAX,
+                  "as many as the limit says");
+    assert(reply->header_count < HTTP_REPLY_HEADERS_MAX);
+    reply->headers[reply->header_count].name = name;
+    reply->headers[reply->header_count].value = value;
+    reply->header_count++;
+}
+
+void problem_put_json(struct buf *out, const struct problem *p, struct str trace_id)
+{
+    struct json_out o = json_out_to(out);
+    json_open(&o, NULL, '{');
+    json_add_name(&o, "type");
+    buf_printf(out, "\"urn:pawl:problem:%s\"", err_code(p->err));
+    json_add_text(&o, "title", str_of(err_title(p->err)));
+    json_add_int(&o, "status", err_http_status(p->err));
+    json_add_text(&o, "detail", str_of(p->detail));
+    json_add_text(&o, "code", str_of(err_code(p->err)));
+    json_add_bool(&o, "retryable", err_retryable(p->err));
+    json_add_text(&o, "trace_id", trace_id);
+    for (size_t i = 0; i < p->number_count; i++)
+        json_add_int(&o, p->numbers[i].name, p->numbers[i].value);
+    if (p->faults.len > 0)
+        json_add_raw(&o, "errors", buf_str(&p->faults));
+    json_close(&o, '}');
+}
+
+static int64_t number_of(const struct problem *p, const char *name)
+{
+    for (size_t i = 0; i < p->number_count; i++) {
+        if (strcmp(p->numbers[i].name, name) == 0)
+            return p->numbers[i].value;
+    }
+    return -1;
+}
+
+/* A short header value; "" when memory ran out, which leaves the header out. */
+static struct str value_text(struct http_request *req, const char *fmt, int64_t a, int64_t b)
+{
+    char text[64];
+    /* Both formats used below are literals of this file. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    (void)snprintf(text, sizeof(text), fmt, (long long)a, (long long)b);
+#pragma GCC diagnostic pop
+    return arena_str(&req->arena, str_of(text));
+}
+
+static void add_limit_headers(struct http_request *req, const struct problem *p,
+                              struct http_reply *reply)
+{
+    int status = err_http_status(p->err);
+    if (status != 429 && status != 503)
+        return;
+    int64_t after = MAX(p->retry_after_s, 1);
+    http_reply_add(reply, "Retry-After", value_text(req, "%lld", after, 0));
+    int64_t limit = number_of(p, "limit");
+    if (status == 429 && limit >= 0) {
+        http_reply_add(reply, "RateLimit-Policy",
+                       value_text(req, "\"concurrent-runs\";q=%lld", limit, 0));
+        http_reply_add(reply, "RateLimit",
+                       value_text(req, "\"concurrent-runs\";r=%lld;t=%lld",
+                                  MAX(limit - number_of(p, "current"), (int64_t)0), after));
+    }
+}
+
+void http_send_problem(struct http_request *req, const struct problem *p, struct str route,
+                       const char *allow)
+{
+    static const char LAST_RESORT[] =
+        "{\"type\":\"urn:pawl:problem:OUT_OF_MEMORY\",\"title\":\"The server is short of memory\","
+        "\"status\":503,\"detail\":\"\",\"code\":\"OUT_OF_MEMORY\",\"retryable\":true,"
+        "\"trace_id\":\"\"}";
+    struct buf text;
+    buf_init(&text, PROBLEM_FAULTS_MAX + 4 * KIB);
+    problem_put_json(&text, p, str_of(req->trace_id));
+    struct str body = buf_ok(&text) ? arena_str(&req->arena, buf_str(&text)) : STR_NONE;
+    buf_release(&text);
+    struct http_reply reply;
+    int status = body.ptr != NULL ? err_http_status(p->err) : 503;
+    http_reply_init(&reply, status, STR("application/problem+json"),
+                    body.ptr != NULL ? body : str_of(LAST_RESORT));
+    reply.route = route;
+    add_limit_headers(req, p, &reply);
+    if (allow != NULL)
+        http_reply_add(&reply, "Allow", str_of(allow));
+    if (p->err == ERR_UNAUTHENTICATED)
+        http_reply_add(&reply, "WWW-Authenticate", STR("Bearer realm=\"pawl\""));
+    http_send(req, &reply);
+}
+
+bool http_is_answered(const struct http_request *req)
+{
+    return request_of(req)->answered;
+}
+
+void http_send(struct http_request *req, const struct http_reply *reply)
+{
+    struct request *r = request_of(req);
+    assert(!r->answered);
+    r->answered = true;
+    r->reply = *reply;
+    if (r->connection == NULL) {
+        if (reply->file_fd > 0)
+            close(reply->file_fd);
+        return; /* the client is gone; what it asked for has happened all the same */
+    }
+    if (r->suspended) {
+        r->suspended = false;
+        MHD_resume_connection(r->connection); /* the handler is called again and queues it */
+    }
+}
+
+static struct MHD_Response *response_of(struct request *r)
+{
+    const struct http_reply *reply = &r->reply;
+    if (reply->file_fd > 0) {
+        struct stat info;
+        if (fstat(reply->file_fd, &info) != 0)
+            return NULL;
+        return MHD_create_response_from_fd64((uint64_t)info.st_size, reply->file_fd);
+    }
+    return __real_MHD_create_response_from_buffer(
+        reply->body.len, (void *)(uintptr_t)reply->body.ptr, MHD_RESPMEM_PERSISTENT);
+}
+
+enum MHD_Result reply_queue(struct request *r)
+{
+    const struct http_reply *reply = &r->reply;
+    struct MHD_Response *response = response_of(r);
+    if (response == NULL)
+        return MHD_NO;
+    char content_type[96];
+    (void)snprintf(content_type, sizeof(content_type), "%.*s", STR_ARG(reply->content_type));
+    (void)MHD_add_response_header(response, "Content-Type", content_type);
+    (void)MHD_add_response_header(response, "X-Trace-Id", r->pub.trace_id);
+    for (size_t i = 0; i < reply->header_count; i++) {
+        if (reply->headers[i].value.len > 0)
+            (void)MHD_add_response_header(response, reply->headers[i].name,
+                                          reply->headers[i].value.ptr);
+    }
+    if (r->server->draining)
+        (void)MHD_add_response_header(response, "Connection", "close");
+    if (r->conn != NULL) {
+        conn_enter(r->server, r->conn, CONN_REPLY);
+        r->conn->streaming = reply->file_fd > 0;
+    }
+    r->queued = true;
+    enum MHD_Result ok = MHD_queue_response(r->connection, (unsigned)reply->status, response);
+    MHD_destroy_response(response);
+    return ok;
+}

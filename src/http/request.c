@@ -1,0 +1,135 @@
+/* A request's headers and query, and its life. */
+#include "http/internal.h"
+
+
+struct header_search {
+    struct str name;
+    struct str first;
+    size_t count;
+};
+
+static enum MHD_Result look_at_header(void *ctx, enum MHD_ValueKind kind, const char *key,
+                                      size_t key_size, const char *value, size_t value_size)
+{
+    (void)kind;
+    struct header_search *s = ctx;
+    if (str_eq_nocase((struct str){key, key_size}, s->name)) {
+        if (s->count == 0)
+            s->first = (struct str){value != NULL ? value : "", value_size};
+        s->count++;
+    }
+    return MHD_YES;
+}
+
+struct str http_header(const struct http_request *req, const char *name, size_t *ret_count)
+{
+    struct header_search s = {.name = str_of(name)};
+    struct request *r = request_of(req);
+    assert(r->connection != NULL);
+    (void)MHD_get_connection_values_n(r->connection, MHD_HEADER_KIND, look_at_header, &s);
+    if (ret_count != NULL)
+        *ret_count = s.count;
+    return s.first;
+}
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if ((c | 32) >= 'a' && (c | 32) <= 'f')
+        return (c | 32) - 'a' + 10;
+    return -1;
+}
+
+bool http_decode(struct http_request *req, struct str encoded, struct str *ret)
+{
+    char *out = arena_alloc(&req->arena, encoded.len + 1);
+    if (out == NULL)
+        return false;
+    size_t n = 0;
+    for (size_t i = 0; i < encoded.len; i++) {
+        char c = encoded.ptr[i];
+        if (c == '%') {
+            bool room = encoded.len - i > 2;
+            int high = room ? hex(encoded.ptr[i + 1]) : -1;
+            int low = room ? hex(encoded.ptr[i + 2]) : -1;
+            if (high < 0 || low < 0)
+                return false;
+            c = (char)(high << 4 | low);
+            i += 2;
+        }
+        if (c == '\0')
+            return false;
+        out[n++] = c;
+    }
+    *ret = (struct str){out, n};
+    return str_is_utf8(*ret);
+}
+
+/* The next name=value of a query, still encoded. */
+static bool next_param(struct str *rest, struct http_param *ret)
+{
+    while (rest->len > 0) {
+        struct str part;
+        (void)str_cut(*rest, '&', &part, rest);
+        if (part.len == 0)
+            continue;
+        (void)str_cut(part, '=', &ret->name, &ret->value);
+        return true;
+    }
+    return false;
+}
+
+enum err http_query(struct http_request *req, const char *name, struct problem *p, struct str *ret)
+{
+    *ret = STR_NONE;
+    struct str rest = req->query;
+    struct http_param param;
+    while (next_param(&rest, &param)) {
+        if (!str_is(param.name, name))
+            continue;
+        if (ret->ptr != NULL)
+            return problem_set(p, ERR_BAD_REQUEST, "the query names \"%s\" twice", name);
+        if (param.value.ptr == NULL)
+            param.value = STR("");
+        if (!http_decode(req, param.value, ret))
+            return problem_set(p, ERR_BAD_REQUEST, "the query's \"%s\" is badly encoded", name);
+    }
+    return ERR_OK;
+}
+
+enum err http_query_only(struct http_request *req, const char *const *names, struct problem *p)
+{
+    struct str rest = req->query;
+    struct http_param param;
+    size_t count = 0;
+    while (next_param(&rest, &param)) {
+        if (++count > HTTP_QUERY_PARAMS_MAX)
+            return problem_set(p, ERR_BAD_REQUEST, "the query has too many parameters");
+        size_t i = 0;
+        while (names[i] != NULL && !str_is(param.name, names[i]))
+            i++;
+        if (names[i] == NULL)
+            return problem_set(p, ERR_BAD_REQUEST, "there is no query parameter \"%.*s\" here",
+                               (int)MIN(param.name.len, (size_t)64), param.name.ptr);
+    }
+    return ERR_OK;
+}
+
+void http_request_hold(struct http_request *req)
+{
+    request_of(req)->holders++;
+}
+
+void http_request_drop(struct http_request *req)
+{
+    struct request *r = request_of(req);
+    assert(r->holders > 0);
+    if (--r->holders > 0)
+        return;
+    if (r->pub.cleanup != NULL)
+        r->pub.cleanup(r->pub.user);
+    buf_release(&r->body);
+    arena_release(&r->pub.arena);
+    free(r);
+}

@@ -1,0 +1,176 @@
+/* Jobs and timers as rows. */
+#include "store/jobs.h"
+
+#define COLUMNS                                                                                    \
+    "run, ordinal, id, tenant, step, state, queue, urgency, attempt, lease_epoch, worker, "        \
+    "due_at, output, error, created_at, started_at, finished_at"
+
+enum err jobs_insert(struct db *db, const struct job *j)
+{
+    static const char SQL[] =
+        "INSERT INTO jobs (" COLUMNS ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,"
+        " $13, $14, $15, $16, $17)";
+    return DB_EXEC(db, SQL, NULL, DB_I(j->run), DB_I(j->ordinal), DB_U(j->id), DB_I(j->tenant),
+                   DB_I(j->step), DB_T(str_of(job_state_name(j->state))), DB_T(j->queue),
+                   DB_I(j->urgency), DB_I(j->attempt), DB_I(j->lease_epoch), DB_T(j->worker),
+                   DB_I_OR_NULL(j->due_at), DB_T(j->output), DB_T(j->error), DB_I(j->created_at),
+                   DB_I_OR_NULL(j->started_at), DB_I_OR_NULL(j->finished_at));
+}
+
+enum err jobs_update(struct db *db, const struct job *j, enum job_state from, int64_t from_epoch)
+{
+    static const char SQL[] =
+        "UPDATE jobs SET state = $5, attempt = $6, lease_epoch = $7, worker = $8, due_at = $9,"
+        " output = $10, error = $11, started_at = $12, finished_at = $13"
+        " WHERE run = $1 AND ordinal = $2 AND state = $3 AND lease_epoch = $4";
+    int64_t changed = 0;
+    enum err e = DB_EXEC(db, SQL, &changed, DB_I(j->run), DB_I(j->ordinal),
+                         DB_T(str_of(job_state_name(from))), DB_I(from_epoch),
+                         DB_T(str_of(job_state_name(j->state))), DB_I(j->attempt),
+                         DB_I(j->lease_epoch), DB_T(j->worker), DB_I_OR_NULL(j->due_at),
+                         DB_T(j->output), DB_T(j->error), DB_I_OR_NULL(j->started_at),
+                         DB_I_OR_NULL(j->finished_at));
+    return e == ERR_OK && changed != 1 ? ERR_CONCURRENCY : e;
+}
+
+static void read_row(const struct db_rows *rows, struct job *j)
+{
+    *j = (struct job){
+        .run = db_int(rows, 0),
+        .ordinal = db_int(rows, 1),
+        .id = db_uuid(rows, 2),
+        .tenant = db_int(rows, 3),
+        .step = db_int(rows, 4),
+        .state = job_state_of(db_str(rows, 5)),
+        .queue = db_str(rows, 6),
+        .urgency = db_int(rows, 7),
+        .attempt = db_int(rows, 8),
+        .lease_epoch = db_int(rows, 9),
+        .worker = db_str(rows, 10),
+        .due_at = db_int_or(rows, 11, -1),
+        .output = db_str(rows, 12),
+        .error = db_str(rows, 13),
+        .created_at = db_int(rows, 14),
+        .started_at = db_int_or(rows, 15, -1),
+        .finished_at = db_int_or(rows, 16, -1),
+    };
+    assert(j->state < JOB_STATE_COUNT);
+}
+
+static enum err read_one(struct db_rows *rows, struct arena *arena, bool *ret_found,
+                         struct job *ret)
+{
+    bool full = false;
+    *ret_found = db_next(rows);
+    if (*ret_found) {
+        read_row(rows, ret);
+        full = !(arena_keep(arena, &ret->queue) && arena_keep(arena, &ret->worker) &&
+                 arena_keep(arena, &ret->output) && arena_keep(arena, &ret->error));
+    }
+    enum err e = db_rows_end(rows);
+    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
+}
+
+enum err jobs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *arena,
+                   bool *ret_found, struct job *ret)
+{
+    static const char SQL[] =
+        "SELECT " COLUMNS " FROM jobs WHERE id = $1 AND ($2 = 0 OR tenant = $2)";
+    return read_one(DB_QUERY(db, SQL, DB_U(id), DB_I(tenant)), arena, ret_found, ret);
+}
+
+enum err jobs_find_at(struct db *db, int64_t run, int64_t ordinal, struct arena *arena,
+                      bool *ret_found, struct job *ret)
+{
+    static const char SQL[] = "SELECT " COLUMNS " FROM jobs WHERE run = $1 AND ordinal = $2";
+    return read_one(DB_QUERY(db, SQL, DB_I(run), DB_I(ordinal)), arena, ret_found, ret);
+}
+
+enum err jobs_of_run(struct db *db, int64_t run, job_each *each, void *ctx)
+{
+    static const char SQL[] = "SELECT " COLUMNS " FROM jobs WHERE run = $1 ORDER BY ordinal";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run));
+    while (db_next(rows)) {
+        struct job job;
+        read_row(rows, &job);
+        each(ctx, &job);
+    }
+    return db_rows_end(rows);
+}
+
+enum err jobs_next(struct db *db, int64_t tenant, struct str queue, struct arena *arena,
+                   bool *ret_found, struct job *ret)
+{
+    static const char SQL[] =
+        "SELECT " COLUMNS " FROM jobs WHERE state = 'pending' AND queue = $1 AND tenant = $2"
+        " ORDER BY urgency, run, ordinal LIMIT 1";
+    return read_one(DB_QUERY(db, SQL, DB_T(queue), DB_I(tenant)), arena, ret_found, ret);
+}
+
+enum err jobs_next_tenant(struct db *db, struct str queue, int64_t after, bool *ret_found,
+                          int64_t *ret_tenant)
+{
+    static const char SQL[] = "SELECT tenant FROM jobs WHERE state = 'pending' AND queue = $1"
+                              " AND tenant > $2 ORDER BY tenant LIMIT 1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_T(queue), DB_I(after));
+    *ret_found = db_next(rows);
+    if (*ret_found)
+        *ret_tenant = db_int(rows, 0);
+    return db_rows_end(rows);
+}
+
+enum err jobs_count(struct db *db,
+                    void (*each)(void *ctx, struct str queue, struct str state, int64_t count),
+                    void *ctx)
+{
+    /* Only what can be counted along an index: finished jobs are many and of no use here. */
+    static const char SQL[] = "SELECT queue, 'pending', count(*) FROM jobs WHERE state = 'pending'"
+                              " GROUP BY queue";
+    struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
+    while (db_next(rows))
+        each(ctx, db_str(rows, 0), db_str(rows, 1), db_int(rows, 2));
+    return db_rows_end(rows);
+}
+
+/* --- timers --- */
+
+enum err timers_insert(struct db *db, const struct timer *t)
+{
+    static const char SQL[] = "INSERT INTO timers (due_at, run, ordinal, generation)"
+                              " VALUES ($1, $2, $3, $4)"
+                              " ON CONFLICT (due_at, run, ordinal) DO UPDATE"
+                              " SET generation = excluded.generation";
+    return DB_EXEC(db, SQL, NULL, DB_I(t->due_at), DB_I(t->run), DB_I(t->ordinal),
+                   DB_I(t->generation));
+}
+
+enum err timers_delete(struct db *db, const struct timer *t)
+{
+    static const char SQL[] =
+        "DELETE FROM timers WHERE due_at = $1 AND run = $2 AND ordinal = $3 AND generation = $4";
+    return DB_EXEC(db, SQL, NULL, DB_I(t->due_at), DB_I(t->run), DB_I(t->ordinal),
+                   DB_I(t->generation));
+}
+
+enum err timers_due(struct db *db, int64_t now_ms, size_t limit, struct timer *out,
+                    size_t *ret_count)
+{
+    static const char SQL[] = "SELECT due_at, run, ordinal, generation FROM timers"
+                              " WHERE due_at <= $1 ORDER BY due_at, run, ordinal LIMIT $2";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(now_ms), DB_I((int64_t)limit));
+    size_t count = 0;
+    while (db_next(rows)) {
+        out[count++] = (struct timer){db_int(rows, 0), db_int(rows, 1), db_int(rows, 2),
+                                      db_int(rows, 3)};
+    }
+    *ret_count = count;
+    return db_rows_end(rows);
+}
+
+enum err timers_next(struct db *db, int64_t *ret_due_at)
+{
+    static const char SQL[] = "SELECT due_at FROM timers ORDER BY due_at LIMIT 1";
+    struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
+    *ret_due_at = db_next(rows) ? db_int(rows, 0) : -1;
+    return db_rows_end(rows);
+}

@@ -1,0 +1,73 @@
+/* Jobs and the timers that wake them, as rows. */
+#ifndef PAWL_STORE_JOBS_H
+#define PAWL_STORE_JOBS_H
+
+#include "base/arena.h"
+#include "domain/job.h"
+#include "store/db.h"
+
+struct job {
+    int64_t run;     /* the run's num */
+    int64_t ordinal; /* 1, 2, 3 … within the run */
+    struct uuid id;
+    int64_t tenant;
+    int64_t step; /* index into the definition's steps */
+    enum job_state state;
+    struct str queue;
+    int64_t urgency; /* minus the run's priority: smaller is sooner */
+    int64_t attempt; /* how often it was handed out */
+    int64_t lease_epoch;
+    struct str worker; /* ptr NULL: nobody has it */
+    int64_t due_at;    /* the lease's end, or when a sleep is over; -1: neither */
+    struct str output; /* ptr NULL: none */
+    struct str error;  /* ptr NULL: none */
+    int64_t created_at;
+    int64_t started_at;  /* -1: not yet */
+    int64_t finished_at; /* -1: not yet */
+};
+
+MUST_CHECK enum err jobs_insert(struct db *db, const struct job *job);
+/* Writes what a change may alter, if the row still has the epoch and state given; else ERR_CONCURRENCY. */
+MUST_CHECK enum err jobs_update(struct db *db, const struct job *job, enum job_state from,
+                                int64_t from_epoch);
+
+/* Text is copied to the arena. tenant 0: whosever it is. */
+MUST_CHECK enum err jobs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *arena,
+                              bool *ret_found, struct job *ret);
+MUST_CHECK enum err jobs_find_at(struct db *db, int64_t run, int64_t ordinal, struct arena *arena,
+                                 bool *ret_found, struct job *ret);
+/* All jobs of a run in the order of their making. Text is borrowed for the call. */
+typedef void job_each(void *ctx, const struct job *job);
+MUST_CHECK enum err jobs_of_run(struct db *db, int64_t run, job_each *each, void *ctx);
+
+/* The first claimable job of a queue: most urgent, then oldest. */
+MUST_CHECK enum err jobs_next(struct db *db, int64_t tenant, struct str queue, struct arena *arena,
+                              bool *ret_found, struct job *ret);
+/* The next tenant after `after` (by number) with something to claim in the queue. */
+MUST_CHECK enum err jobs_next_tenant(struct db *db, struct str queue, int64_t after,
+                                     bool *ret_found, int64_t *ret_tenant);
+
+/* How many jobs are in each state, by queue: for metrics. */
+MUST_CHECK enum err jobs_count(struct db *db,
+                               void (*each)(void *ctx, struct str queue, struct str state,
+                                            int64_t count),
+                               void *ctx);
+
+/* --- timers: a job's due_at, found by time --- */
+
+struct timer {
+    int64_t due_at;
+    int64_t run;
+    int64_t ordinal;
+    int64_t generation; /* the job's lease_epoch when it was armed: another one means stale */
+};
+
+MUST_CHECK enum err timers_insert(struct db *db, const struct timer *timer);
+MUST_CHECK enum err timers_delete(struct db *db, const struct timer *timer);
+/* Up to `limit` with due_at ≤ now, earliest first, into `out`. */
+MUST_CHECK enum err timers_due(struct db *db, int64_t now_ms, size_t limit, struct timer *out,
+                               size_t *ret_count);
+/* -1 when there is none. */
+MUST_CHECK enum err timers_next(struct db *db, int64_t *ret_due_at);
+
+#endif

@@ -1,0 +1,16 @@
+/* The numbered steps from an empty store to the schema of this binary, made from src/store/schema at build time. */
+#ifndef PAWL_STORE_MIGRATIONS_H
+#define PAWL_STORE_MIGRATIONS_H
+
+#include <stddef.h>
+
+struct migration {
+    int number;
+    const char *name;
+    const char *sql;
+};
+
+extern const struct migration MIGRATIONS_SQLITE[];
+extern const size_t MIGRATIONS_SQLITE_COUNT;
+
+#endif

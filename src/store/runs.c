@@ -1,0 +1,176 @@
+/* Runs and their timelines as rows. */
+#include "store/runs.h"
+
+#include "base/json.h"
+#include "base/limits.h"
+#include "domain/tenant.h"
+
+#define COLUMNS                                                                                    \
+    "num, id, tenant, workflow_id, workflow_version, status, version, priority, input, "           \
+    "state, output, error, labels, created_by, created_at, started_at, finished_at, traceparent"
+
+enum err runs_insert(struct db *db, const struct run *r)
+{
+    static const char SQL[] =
+        "INSERT INTO runs (" COLUMNS ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,"
+        " $13, $14, $15, $16, $17, $18)";
+    return DB_EXEC(db, SQL, NULL, DB_I(r->num), DB_U(r->id), DB_I(r->tenant), DB_T(r->workflow_id),
+                   DB_I(r->workflow_version), DB_T(str_of(run_status_name(r->status))),
+                   DB_I(r->version), DB_I(r->priority), DB_T(r->input),
+                   DB_T(r->state), DB_T(r->output), DB_T(r->error), DB_T(r->labels),
+                   DB_T(r->created_by), DB_I(r->created_at), DB_I_OR_NULL(r->started_at),
+                   DB_I_OR_NULL(r->finished_at), DB_T(r->traceparent));
+}
+
+enum err runs_update(struct db *db, struct run *r)
+{
+    static const char SQL[] =
+        "UPDATE runs SET status = $3, version = version + 1, state = $4, output = $5,"
+        " error = $6, started_at = $7, finished_at = $8 WHERE num = $1 AND version = $2";
+    int64_t changed = 0;
+    enum err e = DB_EXEC(db, SQL, &changed, DB_I(r->num), DB_I(r->version),
+                         DB_T(str_of(run_status_name(r->status))), DB_T(r->state),
+                         DB_T(r->output), DB_T(r->error), DB_I_OR_NULL(r->started_at),
+                         DB_I_OR_NULL(r->finished_at));
+    if (e == ERR_OK && changed != 1)
+        e = ERR_CONCURRENCY;
+    if (e == ERR_OK)
+        r->version++;
+    return e;
+}
+
+static void read_row(const struct db_rows *rows, struct run *r)
+{
+    *r = (struct run){
+        .num = db_int(rows, 0),
+        .id = db_uuid(rows, 1),
+        .tenant = db_int(rows, 2),
+        .workflow_id = db_str(rows, 3),
+        .workflow_version = db_int(rows, 4),
+        .status = run_status_of(db_str(rows, 5)),
+        .version = db_int(rows, 6),
+        .priority = db_int(rows, 7),
+        .input = db_str(rows, 8),
+        .state = db_str(rows, 9),
+        .output = db_str(rows, 10),
+        .error = db_str(rows, 11),
+        .labels = db_str(rows, 12),
+        .created_by = db_str(rows, 13),
+        .created_at = db_int(rows, 14),
+        .started_at = db_int_or(rows, 15, -1),
+        .finished_at = db_int_or(rows, 16, -1),
+        .traceparent = db_str(rows, 17),
+    };
+    assert(r->status < RUN_STATUS_COUNT);
+}
+
+static enum err read_one(struct db_rows *rows, struct arena *arena, bool *ret_found,
+                         struct run *ret)
+{
+    bool full = false;
+    *ret_found = db_next(rows);
+    if (*ret_found) {
+        read_row(rows, ret);
+        full = !(arena_keep(arena, &ret->workflow_id) && arena_keep(arena, &ret->input) &&
+                 arena_keep(arena, &ret->state) && arena_keep(arena, &ret->output) &&
+                 arena_keep(arena, &ret->error) && arena_keep(arena, &ret->labels) &&
+                 arena_keep(arena, &ret->created_by) && arena_keep(arena, &ret->traceparent));
+    }
+    enum err e = db_rows_end(rows);
+    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
+}
+
+enum err runs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *arena,
+                   bool *ret_found, struct run *ret)
+{
+    static const char SQL[] = "SELECT " COLUMNS " FROM runs WHERE id = $1 AND tenant = $2";
+    return read_one(DB_QUERY(db, SQL, DB_U(id), DB_I(tenant)), arena, ret_found, ret);
+}
+
+enum err runs_find_num(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
+                       struct run *ret)
+{
+    static const char SQL[] = "SELECT " COLUMNS " FROM runs WHERE num = $1";
+    return read_one(DB_QUERY(db, SQL, DB_I(num)), arena, ret_found, ret);
+}
+
+/* --- lists --- */
+
+static bool has_label(struct str labels, struct str name, struct str value)
+{
+    json_t *object = json_loadb(labels.ptr, labels.len, 0, NULL);
+    const json_t *found = json_object_getn(object, name.ptr, name.len);
+    bool same = json_is_string(found) && str_eq(json_str(found), value);
+    json_decref(object);
+    return same;
+}
+
+static bool matches(const struct run_filter *f, const struct run *r)
+{
+    return (f->workflow_id.ptr == NULL || str_eq(f->workflow_id, r->workflow_id)) &&
+           (f->created_after < 0 || r->created_at > f->created_after) &&
+           (f->created_before < 0 || r->created_at < f->created_before) &&
+           (f->label_name.ptr == NULL || has_label(r->labels, f->label_name, f->label_value));
+}
+
+static struct db_rows *list_query(struct db *db, const struct run_filter *f, int64_t before)
+{
+    static const char SQL_ALL[] = "SELECT " COLUMNS " FROM runs WHERE num >= $1 AND num < $2"
+                                  " ORDER BY num DESC LIMIT $3";
+    static const char SQL_STATUS[] =
+        "SELECT " COLUMNS " FROM runs WHERE tenant = $1 AND status = $2 AND num < $3"
+        " ORDER BY num DESC LIMIT $4";
+    int64_t below = MIN(before, tenant_row_end(f->tenant));
+    if (f->status < RUN_STATUS_COUNT)
+        return DB_QUERY(db, SQL_STATUS, DB_I(f->tenant), DB_T(str_of(run_status_name(f->status))),
+                        DB_I(below), DB_I(PAGE_SCAN_MAX));
+    return DB_QUERY(db, SQL_ALL, DB_I(tenant_row_first(f->tenant)), DB_I(below),
+                    DB_I(PAGE_SCAN_MAX));
+}
+
+enum err runs_list(struct db *db, const struct run_filter *filter, int64_t before, run_each *each,
+                   void *ctx, int64_t *ret_next)
+{
+    struct db_rows *rows = list_query(db, filter, before);
+    int64_t scanned = 0;
+    int64_t last = -1;
+    bool more = false;
+    while (db_next(rows)) {
+        struct run r;
+        read_row(rows, &r);
+        scanned++;
+        if (filter->created_after >= 0 && r.created_at <= filter->created_after &&
+            filter->status == RUN_STATUS_COUNT)
+            break; /* rows lie in the order of their making: nothing older fits */
+        if (matches(filter, &r) && !each(ctx, &r)) {
+            more = true; /* the page is full and this one is the first of the next */
+            break;
+        }
+        last = r.num;
+    }
+    *ret_next = more || scanned == PAGE_SCAN_MAX ? last : -1;
+    return db_rows_end(rows);
+}
+
+/* --- the timeline --- */
+
+enum err events_append(struct db *db, int64_t run, int64_t at, struct str type, struct str data)
+{
+    static const char SQL[] =
+        "INSERT INTO events (run, seq, at, type, data)"
+        " SELECT $1, COALESCE(MAX(seq), 0) + 1, $2, $3, $4 FROM events WHERE run = $1";
+    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(at), DB_T(type), DB_T(data));
+}
+
+enum err events_list(struct db *db, int64_t run, int64_t after, int64_t limit, event_each *each,
+                     void *ctx)
+{
+    static const char SQL[] = "SELECT seq, at, type, data FROM events"
+                              " WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_I(after), DB_I(limit));
+    while (db_next(rows)) {
+        struct event event = {db_int(rows, 0), db_int(rows, 1), db_str(rows, 2), db_str(rows, 3)};
+        each(ctx, &event);
+    }
+    return db_rows_end(rows);
+}

@@ -1,0 +1,73 @@
+/* Runs and their timelines as rows. */
+#ifndef PAWL_STORE_RUNS_H
+#define PAWL_STORE_RUNS_H
+
+#include "base/arena.h"
+#include "domain/run.h"
+#include "store/db.h"
+
+struct run {
+    int64_t num; /* a tenant_next_row() */
+    struct uuid id;
+    int64_t tenant;
+    struct str workflow_id;
+    int64_t workflow_version;
+    enum run_status status;
+    int64_t version; /* grows by one per change; every change names the version it read */
+    int64_t priority;
+    struct str input;
+    struct str state;
+    struct str output; /* ptr NULL: none yet */
+    struct str error;  /* ptr NULL: none */
+    struct str labels; /* JSON object of texts */
+    struct str traceparent; /* of the request that started it; ptr NULL: it had none */
+    struct str created_by;
+    int64_t created_at;
+    int64_t started_at;  /* -1: not yet */
+    int64_t finished_at; /* -1: not yet */
+};
+
+MUST_CHECK enum err runs_insert(struct db *db, const struct run *run);
+/* Writes what a change may alter, and version + 1, if the row still has run->version; else ERR_CONCURRENCY.
+ * On success run->version is the new one. */
+MUST_CHECK enum err runs_update(struct db *db, struct run *run);
+
+/* Text is copied to the arena. */
+MUST_CHECK enum err runs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *arena,
+                              bool *ret_found, struct run *ret);
+MUST_CHECK enum err runs_find_num(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
+                                  struct run *ret);
+
+struct run_filter {
+    int64_t tenant;
+    enum run_status status; /* RUN_STATUS_COUNT: any */
+    struct str workflow_id; /* ptr NULL: any */
+    struct str label_name;  /* ptr NULL: any */
+    struct str label_value;
+    int64_t created_after;  /* -1: any */
+    int64_t created_before; /* -1: any */
+};
+
+/* Newest first, those below `before` (a run's num; INT64_MAX: from the newest). `each` returns false to stop.
+ * Looks at no more than PAGE_SCAN_MAX rows; *ret_next is where to go on, or -1 at the end. Text is borrowed. */
+typedef bool run_each(void *ctx, const struct run *run);
+MUST_CHECK enum err runs_list(struct db *db, const struct run_filter *filter, int64_t before,
+                              run_each *each, void *ctx, int64_t *ret_next);
+
+/* --- the timeline --- */
+
+struct event {
+    int64_t seq; /* 1, 2, 3 … within the run */
+    int64_t at;
+    struct str type;
+    struct str data; /* JSON object, or ptr NULL */
+};
+
+/* Behind the last one. The run itself does not change by being told about. */
+MUST_CHECK enum err events_append(struct db *db, int64_t run, int64_t at, struct str type,
+                                  struct str data);
+typedef void event_each(void *ctx, const struct event *event);
+MUST_CHECK enum err events_list(struct db *db, int64_t run, int64_t after, int64_t limit,
+                                event_each *each, void *ctx);
+
+#endif

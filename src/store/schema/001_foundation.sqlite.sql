@@ -1,0 +1,150 @@
+-- What pawl keeps, first version. Times are milliseconds UTC, ids are UUIDv7 in 16 bytes, JSON is text.
+-- Numbers called `num` are tenant number * 2^40 + the tenant's own count: one tenant's rows lie together, in the
+-- order in which they were made, without a second index (docs/adr/003).
+
+CREATE TABLE tenants (
+    num INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT,
+    max_concurrent_runs INTEGER,
+    max_queued_runs INTEGER,
+    at_limit TEXT NOT NULL,
+    idempotency_retention_ms INTEGER,
+    weight INTEGER NOT NULL,
+    gate TEXT NOT NULL,
+    rate_limit TEXT,
+    active_runs INTEGER NOT NULL CHECK (active_runs >= 0),
+    queued_runs INTEGER NOT NULL CHECK (queued_runs >= 0),
+    rows_made INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE api_keys (
+    id BLOB PRIMARY KEY,
+    tenant INTEGER, -- null: a key for all tenants
+    prefix TEXT NOT NULL UNIQUE,
+    hash BLOB NOT NULL,
+    role TEXT NOT NULL,
+    label TEXT,
+    created_at INTEGER NOT NULL,
+    created_by TEXT NOT NULL,
+    last_used_at INTEGER,
+    revoked_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE workflows (
+    tenant INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    latest_version INTEGER NOT NULL,
+    description TEXT,
+    archived_at INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE workflow_versions (
+    tenant INTEGER NOT NULL,
+    workflow_id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    definition TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    created_by TEXT NOT NULL,
+    PRIMARY KEY (tenant, workflow_id, version)
+) STRICT;
+
+CREATE TABLE idempotency (
+    num INTEGER PRIMARY KEY,
+    tenant INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    route TEXT NOT NULL,
+    fingerprint BLOB NOT NULL,
+    raw_hash BLOB NOT NULL,
+    run_id BLOB,
+    status INTEGER NOT NULL,
+    says_created INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    replays INTEGER NOT NULL,
+    mismatches INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    last_replayed_at INTEGER
+) STRICT;
+CREATE UNIQUE INDEX idempotency_by_key ON idempotency (tenant, key);
+
+CREATE TABLE runs (
+    num INTEGER PRIMARY KEY,
+    id BLOB NOT NULL,
+    tenant INTEGER NOT NULL,
+    workflow_id TEXT NOT NULL,
+    workflow_version INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    input TEXT NOT NULL,
+    state TEXT NOT NULL,
+    output TEXT,
+    error TEXT,
+    labels TEXT NOT NULL,
+    traceparent TEXT,
+    created_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    started_at INTEGER,
+    finished_at INTEGER
+) STRICT;
+CREATE UNIQUE INDEX runs_by_id ON runs (id);
+CREATE INDEX runs_by_status ON runs (tenant, status, num);
+
+CREATE TABLE jobs (
+    run INTEGER NOT NULL,
+    ordinal INTEGER NOT NULL,
+    id BLOB NOT NULL,
+    tenant INTEGER NOT NULL,
+    step INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    urgency INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    lease_epoch INTEGER NOT NULL,
+    worker TEXT,
+    due_at INTEGER,
+    output TEXT,
+    error TEXT,
+    created_at INTEGER NOT NULL,
+    started_at INTEGER,
+    finished_at INTEGER,
+    PRIMARY KEY (run, ordinal)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX jobs_by_id ON jobs (id);
+CREATE INDEX jobs_claimable ON jobs (queue, tenant, urgency, run, ordinal) WHERE state = 'pending';
+
+CREATE TABLE timers (
+    due_at INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    ordinal INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    PRIMARY KEY (due_at, run, ordinal)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE events (
+    run INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    data TEXT,
+    PRIMARY KEY (run, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE audit (
+    tenant INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    peer TEXT NOT NULL,
+    action TEXT NOT NULL,
+    target TEXT NOT NULL,
+    detail TEXT,
+    hash BLOB NOT NULL,
+    PRIMARY KEY (tenant, seq)
+) STRICT, WITHOUT ROWID;

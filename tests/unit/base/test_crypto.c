@@ -1,0 +1,134 @@
+/* SHA-256 of text and of lists of parts. */
+#include "support.h"
+
+#include "base/crypto.h"
+
+#include <pthread.h>
+
+#define assert_hash(hash, wanted)                             \
+    do {                                                      \
+        struct sha256 hash_ = (hash);                         \
+        struct buf hex_;                                      \
+        buf_init(&hex_, 64);                                  \
+        buf_put_hex(&hex_, hash_.bytes, sizeof(hash_.bytes)); \
+        assert_str(buf_str(&hex_), (wanted));                 \
+        buf_release(&hex_);                                   \
+    } while (0)
+
+/* FIPS 180-4's examples. */
+static void known_texts_have_their_known_hashes(void **state)
+{
+    (void)state;
+    assert_hash(sha256_of(STR("")),
+                "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    assert_hash(sha256_of(STR_NONE),
+                "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    assert_hash(sha256_of(STR("abc")),
+                "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_hash(sha256_of(STR("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")),
+                "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+    static char million[1000000];
+    memset(million, 'a', sizeof(million));
+    assert_hash(sha256_of((struct str){million, sizeof(million)}),
+                "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+/* The lengths go in as eight bytes, lowest first. Kept hashes depend on it. */
+static void parts_are_hashed_with_their_lengths(void **state)
+{
+    (void)state;
+    const struct str parts[] = {STR("ab"), STR_NONE, STR("c")};
+    static const char BYTES[] = "\2\0\0\0\0\0\0\0ab\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0c";
+    struct sha256 whole = sha256_of((struct str){BYTES, sizeof(BYTES) - 1});
+    struct sha256 of_parts = sha256_of_parts(parts, ARRAY_LEN(parts));
+    assert_memory_equal(whole.bytes, of_parts.bytes, SHA256_LEN);
+}
+
+static void no_two_lists_of_parts_share_a_hash(void **state)
+{
+    (void)state;
+    static const struct {
+        struct str parts[3];
+        size_t count;
+    } LISTS[] = {
+        {{{"abc", 3}}, 1},
+        {{{"ab", 2}, {"c", 1}}, 2},
+        {{{"a", 1}, {"bc", 2}}, 2},
+        {{{"a", 1}, {"b", 1}, {"c", 1}}, 3},
+        {{{"abc", 3}, {"", 0}}, 2},
+        {{{"", 0}, {"abc", 3}}, 2},
+        {{{"", 0}}, 1},
+        {{{"", 0}, {"", 0}}, 2},
+        {{{NULL, 0}}, 0},
+        /* What the length of "a" looks like, spelled out as a part. */
+        {{{"\1\0\0\0\0\0\0\0a", 9}}, 1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(LISTS); i++) {
+        struct sha256 a = sha256_of_parts(LISTS[i].parts, LISTS[i].count);
+        for (size_t k = 0; k < i; k++) {
+            struct sha256 b = sha256_of_parts(LISTS[k].parts, LISTS[k].count);
+            if (sha256_eq(&a, &b))
+                fail_msg("lists %zu and %zu", i, k);
+        }
+    }
+}
+
+static void no_parts_hash_as_empty_text(void **state)
+{
+    (void)state;
+    assert_hash(sha256_of_parts(NULL, 0),
+                "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
+static void hashes_that_differ_in_one_bit_are_not_equal(void **state)
+{
+    (void)state;
+    struct sha256 a = sha256_of(STR("a"));
+    struct sha256 same = sha256_of(STR("a"));
+    assert_true(sha256_eq(&a, &same));
+    for (size_t bit = 0; bit < SHA256_LEN * 8; bit++) {
+        struct sha256 b = a;
+        b.bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        assert_false(sha256_eq(&a, &b));
+    }
+}
+
+static void *hash_many(void *arg)
+{
+    bool *wrong = arg;
+    const struct sha256 wanted = {{0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea, 0x41, 0x41, 0x40,
+                                   0xde, 0x5d, 0xae, 0x22, 0x23, 0xb0, 0x03, 0x61, 0xa3, 0x96, 0x17,
+                                   0x7a, 0x9c, 0xb4, 0x10, 0xff, 0x61, 0xf2, 0x00, 0x15, 0xad}};
+    for (int i = 0; i < 5000; i++) {
+        struct sha256 hash = sha256_of(STR("abc"));
+        if (!sha256_eq(&hash, &wanted))
+            *wrong = true;
+    }
+    return NULL;
+}
+
+static void threads_do_not_disturb_each_other(void **state)
+{
+    (void)state;
+    pthread_t threads[4];
+    bool wrong[4] = {false};
+    for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, hash_many, &wrong[i]), 0);
+    for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+        assert_false(wrong[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(known_texts_have_their_known_hashes),
+        cmocka_unit_test(parts_are_hashed_with_their_lengths),
+        cmocka_unit_test(no_two_lists_of_parts_share_a_hash),
+        cmocka_unit_test(no_parts_hash_as_empty_text),
+        cmocka_unit_test(hashes_that_differ_in_one_bit_are_not_equal),
+        cmocka_unit_test(threads_do_not_disturb_each_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

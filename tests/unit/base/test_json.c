@@ -1,0 +1,676 @@
+/* Strict reading of JSON: what is taken, what is refused, and how the refusal reads. */
+#include "support.h"
+
+#include "base/limits.h"
+
+static const char SAMPLE[] =
+    "{\"name\":\"caf\xC3\xA9 \\u00e9\\ud83d\\ude00\\n\",\"list\":[1,-2.5e3,true,"
+    "false,null,[],{}],\"deep\":{\"a\":{\"b\":[[\"\\\"\"]]}}}";
+
+#define assert_refused(text) assert_refused_((text), __LINE__)
+
+/* Refused as JSON, with a reason that can itself be sent as JSON, and nothing handed out. */
+static void assert_refused_(struct str text, int line)
+{
+    struct problem p;
+    problem_init(&p);
+    json_t *untouched = json_null();
+    json_t *value = untouched;
+    enum err e = json_parse(text, &p, &value);
+    if (e != ERR_JSON_INVALID)
+        fail_msg("line %d: <%.*s> gave %s", line, STR_ARG(text), err_code(e));
+    assert_int_equal(p.err, ERR_JSON_INVALID);
+    assert_ptr_equal(value, untouched);
+    assert_true(strlen(p.detail) > 0);
+    if (!str_is_utf8(str_of(p.detail)))
+        fail_msg("line %d: the detail is not UTF-8: %s", line, p.detail);
+    problem_release(&p);
+}
+
+static void refuse_each(const char *const *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        assert_refused(str_of(texts[i]));
+}
+
+static void every_kind_of_value_is_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        json_type type;
+    } ROWS[] = {
+        {"{}", JSON_OBJECT},         {"[]", JSON_ARRAY},    {"\"\"", JSON_STRING},
+        {"0", JSON_INTEGER},         {"0.0", JSON_REAL},    {"1e0", JSON_REAL},
+        {"true", JSON_TRUE},         {"false", JSON_FALSE}, {"null", JSON_NULL},
+        {" \t\r\n1 ", JSON_INTEGER}, {"[ ]", JSON_ARRAY},   {"{ }", JSON_OBJECT},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
+        json_t *value = parsed(ROWS[i].text);
+        assert_int_equal(json_typeof(value), ROWS[i].type);
+        json_decref(value);
+    }
+}
+
+static void members_and_elements_come_out_as_written(void **state)
+{
+    (void)state;
+    json_t *value = parsed(SAMPLE);
+    assert_int_equal(json_object_size(value), 3);
+    assert_str(json_str(json_object_get(value, "name")), "caf\xC3\xA9 \xC3\xA9\xF0\x9F\x98\x80\n");
+    const json_t *list = json_object_get(value, "list");
+    assert_int_equal(json_array_size(list), 7);
+    assert_int_equal(json_integer_value(json_array_get(list, 0)), 1);
+    assert_true(json_real_value(json_array_get(list, 1)) == -2500.0);
+    assert_true(json_is_true(json_array_get(list, 2)));
+    assert_true(json_is_null(json_array_get(list, 4)));
+    json_decref(value);
+}
+
+static void escapes_are_read(void **state)
+{
+    (void)state;
+    json_t *value = parsed("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00E9\\u20ac\\uD83D\\uDE00\"");
+    assert_str(json_str(value), "\"\\/\b\f\n\r\tA\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80");
+    json_decref(value);
+}
+
+static void empty_text_is_refused(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {"", " ", "\n\t\r "};
+    refuse_each(BAD, ARRAY_LEN(BAD));
+    assert_refused(STR_NONE);
+}
+
+static void no_body_reads_as_an_empty_one(void **state)
+{
+    (void)state;
+    struct problem none;
+    struct problem empty;
+    problem_init(&none);
+    problem_init(&empty);
+    json_t *value = NULL;
+    assert_int_equal(json_parse(STR_NONE, &none, &value), ERR_JSON_INVALID);
+    assert_int_equal(json_parse(STR(""), &empty, &value), ERR_JSON_INVALID);
+    assert_string_equal(none.detail, empty.detail);
+    assert_null(strstr(none.detail, "-1"));
+    problem_release(&none);
+    problem_release(&empty);
+}
+
+static void a_document_cut_anywhere_is_refused(void **state)
+{
+    (void)state;
+    for (size_t len = 0; len < sizeof(SAMPLE) - 1; len++) {
+        /* A copy of exactly that size, so that a sanitizer sees a read past the end. */
+        char *copy = malloc(len + 1);
+        assert_non_null(copy);
+        memcpy(copy, SAMPLE, len);
+        char *exact = realloc(copy, len > 0 ? len : 1);
+        assert_non_null(exact);
+        assert_refused(((struct str){exact, len}));
+        free(exact);
+    }
+    json_decref(parsed(SAMPLE));
+}
+
+/* `depth` levels of `open` … `close` around `core`. */
+static void put_nested(struct buf *out, size_t depth, const char *open, const char *core,
+                       const char *close)
+{
+    for (size_t i = 0; i < depth; i++)
+        buf_put(out, str_of(open));
+    buf_put(out, str_of(core));
+    for (size_t i = 0; i < depth; i++)
+        buf_put(out, str_of(close));
+}
+
+static void sixty_four_levels_are_read_and_one_more_is_not(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *open;
+        const char *core;
+        const char *close;
+    } KINDS[] = {
+        {"[", "", "]"},
+        {"[", "1", "]"},
+        {"{\"a\":", "1", "}"},
+        {"{\"a\":", "\"[[{{\"", "}"},
+        {"[1,", "\"\\\"[\"", "]"},
+    };
+    assert_int_equal(JSON_DEPTH_MAX, 64);
+    for (size_t i = 0; i < ARRAY_LEN(KINDS); i++) {
+        struct buf b;
+        buf_init(&b, 4096);
+        put_nested(&b, 64, KINDS[i].open, KINDS[i].core, KINDS[i].close);
+        json_decref(parsed_str(buf_str(&b)));
+        buf_clear(&b);
+        put_nested(&b, 65, KINDS[i].open, KINDS[i].core, KINDS[i].close);
+        assert_refused(buf_str(&b));
+        buf_release(&b);
+    }
+}
+
+static void many_siblings_are_not_depth(void **state)
+{
+    (void)state;
+    struct buf b;
+    buf_init(&b, 4096);
+    buf_put_char(&b, '[');
+    for (int i = 0; i < 200; i++)
+        buf_put(&b, i == 0 ? STR("[{}]") : STR(",[{}]"));
+    buf_put_char(&b, ']');
+    json_t *value = parsed_str(buf_str(&b));
+    assert_int_equal(json_array_size(value), 200);
+    json_decref(value);
+    buf_release(&b);
+}
+
+static void closing_brackets_buy_no_depth(void **state)
+{
+    (void)state;
+    struct buf b;
+    buf_init(&b, 4096);
+    for (int i = 0; i < 100; i++)
+        buf_put_char(&b, ']');
+    put_nested(&b, 100, "[", "", "]");
+    assert_refused(buf_str(&b));
+    buf_release(&b);
+}
+
+static void a_very_deep_text_is_refused_without_recursion(void **state)
+{
+    (void)state;
+    struct buf b;
+    buf_init(&b, JSON_TEXT_MAX);
+    for (int i = 0; i < JSON_TEXT_MAX; i++)
+        buf_put_char(&b, '[');
+    assert_true(buf_ok(&b));
+    assert_refused(buf_str(&b));
+    buf_release(&b);
+}
+
+static void text_may_be_as_long_as_its_limit_and_no_longer(void **state)
+{
+    (void)state;
+    struct buf b;
+    buf_init(&b, JSON_TEXT_MAX + 1);
+    buf_put_char(&b, '"');
+    while (b.len < JSON_TEXT_MAX - 1)
+        buf_put_char(&b, 'x');
+    buf_put_char(&b, '"');
+    assert_int_equal(b.len, JSON_TEXT_MAX);
+    json_t *value = parsed_str(buf_str(&b));
+    assert_int_equal(json_string_length(value), JSON_TEXT_MAX - 2);
+    json_decref(value);
+    buf_put_char(&b, ' ');
+    struct problem p;
+    problem_init(&p);
+    value = NULL;
+    assert_int_equal(json_parse(buf_str(&b), &p, &value), ERR_BODY_TOO_LARGE);
+    assert_null(value);
+    problem_release(&p);
+    buf_release(&b);
+}
+
+static void duplicate_names_are_refused(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {
+        "{\"a\":1,\"a\":1}",
+        "{\"a\":1,\"b\":2,\"a\":3}",
+        "{\"\":1,\"\":2}",
+        "{\"x\":{\"a\":1,\"a\":2}}",
+        "[{\"a\":1},{\"a\":{\"b\":0,\"b\":0}}]",
+        "{\"a\":null,\"a\":null}",
+    };
+    refuse_each(BAD, ARRAY_LEN(BAD));
+}
+
+static void duplicate_names_are_refused_in_any_spelling(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {
+        "{\"a\":1,\"\\u0061\":2}",        "{\"\\u00E9\":1,\"\\u00e9\":2}",
+        "{\"\xC3\xA9\":1,\"\\u00e9\":2}", "{\"/\":1,\"\\/\":2}",
+        "{\"\\n\":1,\"\\u000a\":2}",      "{\"\xF0\x9F\x98\x80\":1,\"\\ud83d\\ude00\":2}",
+    };
+    refuse_each(BAD, ARRAY_LEN(BAD));
+}
+
+static void like_names_that_differ_are_kept_apart(void **state)
+{
+    (void)state;
+    /* One case differs, and é composed and decomposed: no folding, no normalisation. */
+    json_t *value = parsed("{\"a\":1,\"A\":2,\"a \":3,\"\\u00e9\":4,\"e\\u0301\":5,"
+                           "\"sub\":{\"a\":6}}");
+    assert_int_equal(json_object_size(value), 6);
+    json_decref(value);
+}
+
+static void each_kind_of_bad_utf8_is_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(BAD_UTF8); i++) {
+        struct str bad = BAD_UTF8[i];
+        char text[32];
+        int len = snprintf(text, sizeof(text), "\"%.*s\"", STR_ARG(bad));
+        assert_refused(((struct str){text, (size_t)len}));
+        len = snprintf(text, sizeof(text), "\"ok%.*sok\"", STR_ARG(bad));
+        assert_refused(((struct str){text, (size_t)len}));
+        len = snprintf(text, sizeof(text), "{\"%.*s\":1}", STR_ARG(bad));
+        assert_refused(((struct str){text, (size_t)len}));
+        len = snprintf(text, sizeof(text), "[1%.*s]", STR_ARG(bad));
+        assert_refused(((struct str){text, (size_t)len}));
+        assert_refused(bad);
+    }
+}
+
+static void valid_utf8_outside_of_text_is_refused(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {"\xC3\xA9", "[\xE2\x82\xAC]", "{\xF0\x9F\x98\x80:1}",
+                                      "1\xC2\xA0", "\342\200\2501"};
+    refuse_each(BAD, ARRAY_LEN(BAD));
+}
+
+static void nul_is_refused_raw_and_escaped(void **state)
+{
+    (void)state;
+    static const struct str RAW[] = {
+        {"\0", 1},
+        {"\"a\0b\"", 5},
+        {"\"\0\"", 3},
+        {"1\0", 2},
+        {"\0"
+         "1",
+         2},
+        {"[1\0]", 4},
+        {"{\"a\0\":1}", 8},
+        {"{}\0{}", 5},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(RAW); i++)
+        assert_refused(RAW[i]);
+    static const char *const ESCAPED[] = {"\"\\u0000\"", "\"a\\u0000b\"", "{\"\\u0000\":1}",
+                                          "{\"a\\u0000\":1}", "[\"\\u0000\"]"};
+    refuse_each(ESCAPED, ARRAY_LEN(ESCAPED));
+}
+
+static void lone_surrogates_are_refused(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {
+        "\"\\ud800\"",        "\"\\udbff\"",    "\"\\udc00\"",        "\"\\udfff\"",
+        "\"\\ud800x\"",       "\"\\ud800\\n\"", "\"\\ud800\\u0041\"", "\"\\ud800\\ud800\"",
+        "\"\\udc00\\ud800\"", "\"\\uD83D\\u\"", "{\"\\ud800\":1}",    "\"\\ud83d\\ude00\\ude00\"",
+    };
+    refuse_each(BAD, ARRAY_LEN(BAD));
+}
+
+static void bad_escapes_are_refused(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {"\"\\x41\"",   "\"\\u12\"",   "\"\\u12g4\"",
+                                      "\"\\U0041\"", "\"\\'\"",     "\"\\0\"",
+                                      "\"\\\n\"",    "\"\\u-041\"", "\"\\"};
+    refuse_each(BAD, ARRAY_LEN(BAD));
+}
+
+static void a_byte_order_mark_is_refused(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {"\xEF\xBB\xBF{}", "\xEF\xBB\xBF", "\xEF\xBB\xBF\"a\"",
+                                      " \xEF\xBB\xBF{}", "{}\xEF\xBB\xBF"};
+    refuse_each(BAD, ARRAY_LEN(BAD));
+    assert_refused(((struct str){"\xFE\xFF\0{\0}", 6}));
+    assert_refused(((struct str){"\xFF\xFE{\0}\0", 6}));
+    struct problem p;
+    problem_init(&p);
+    json_t *value = NULL;
+    assert_int_equal(json_parse(STR("\xEF\xBB\xBF"), &p, &value), ERR_JSON_INVALID);
+    assert_contains(p.detail, "byte-order mark");
+    problem_release(&p);
+    /* Inside of text U+FEFF is a character as any other. */
+    json_decref(parsed("\"\xEF\xBB\xBF\""));
+}
+
+static void trailing_text_is_refused(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {"{}{}",       "{} x",  "[]]", "{}}", "1 2",
+                                      "\"a\"\"b\"", "null,", "{},", "1;"};
+    refuse_each(BAD, ARRAY_LEN(BAD));
+}
+
+/* Each byte in turn behind each kind of value, at the end and inside of an array. */
+static void only_white_space_may_follow_a_value(void **state)
+{
+    (void)state;
+    static const char *const VALUES[] = {"1", "1.5", "1e5", "true", "null", "\"a\"", "[]", "{}"};
+    for (size_t i = 0; i < ARRAY_LEN(VALUES); i++) {
+        for (int c = 0; c < 256; c++) {
+            bool number = i < 3;
+            bool more_digits = number && c >= '0' && c <= '9';
+            bool space = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+            char text[16];
+            int len = snprintf(text, sizeof(text), "[%s%c]", VALUES[i], c);
+            struct str inside = {text, (size_t)len};
+            struct str alone = {text + 1, (size_t)len - 2};
+            if (space || more_digits) {
+                json_decref(parsed_str(inside));
+                json_decref(parsed_str(alone));
+            } else {
+                assert_refused(inside);
+                assert_refused(alone);
+            }
+        }
+    }
+}
+
+static void control_characters_inside_text_are_refused(void **state)
+{
+    (void)state;
+    for (char c = 0; c < 0x20; c++) {
+        char value[] = {'"', 'a', c, '"'};
+        char name[] = {'{', '"', c, '"', ':', '1', '}'};
+        assert_refused(((struct str){value, sizeof(value)}));
+        assert_refused(((struct str){name, sizeof(name)}));
+    }
+    json_t *del = parsed("\"\x7F\"");
+    assert_int_equal(json_string_length(del), 1);
+    json_decref(del);
+}
+
+static void only_four_characters_are_white_space(void **state)
+{
+    (void)state;
+    for (int c = 1; c < 256; c++) {
+        char text[] = {(char)c, '[', (char)c, ']', (char)c};
+        if (c == ' ' || c == '\t' || c == '\n' || c == '\r')
+            json_decref(parsed_str((struct str){text, sizeof(text)}));
+        else
+            assert_refused(((struct str){text, sizeof(text)}));
+    }
+}
+
+static void malformed_structure_is_refused(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {
+        "[1,]",
+        "[,1]",
+        "[1 2]",
+        "[,]",
+        "{,}",
+        "{\"a\":1,}",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{a:1}",
+        "{'a':1}",
+        "'a'",
+        "{1:2}",
+        "{\"a\" 1}",
+        "{\"a\":1 \"b\":2}",
+        "[1}",
+        "{\"a\":1]",
+        "]",
+        "}",
+        ":",
+        ",",
+        "// x\n1",
+        "1 // x",
+        "/* x */ 1",
+        "{null:1}",
+        "{\"a\"::1}",
+        "[1,,2]",
+        "{\"a\":1,,\"b\":2}",
+        "\"a",
+    };
+    refuse_each(BAD, ARRAY_LEN(BAD));
+}
+
+static void words_that_are_no_literals_are_refused(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {
+        "NaN",       "nan",       "Infinity", "-Infinity",
+        "+Infinity", "inf",       "-inf",     "True",
+        "FALSE",     "None",      "nul",      "nulll",
+        "truefalse", "undefined", "[NaN]",    "{\"a\":Infinity}",
+        "[-NaN]",
+    };
+    refuse_each(BAD, ARRAY_LEN(BAD));
+}
+
+static void malformed_numbers_are_refused(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {
+        "00",    "01",   "-01", "-00", "00.5", "01.0", "+1",  "-",    "--1",   ".5",  "-.5",
+        "5.",    "5.e1", "1e",  "1e+", "1e-",  "1E",   "e1",  "0x10", "1_000", "1,5", "1.2.3",
+        "1e1.5", "0b1",  "1f",  "- 1", "1 e5", "[1.]", "[-]", "0e",   "1e1e1",
+    };
+    refuse_each(BAD, ARRAY_LEN(BAD));
+}
+
+static void integers_keep_all_64_bits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t value;
+    } ROWS[] = {
+        {"9223372036854775807", INT64_MAX},
+        {"-9223372036854775808", INT64_MIN},
+        {"9007199254740993", 9007199254740993},
+        {"-9007199254740993", -9007199254740993},
+        {"0", 0},
+        {"-0", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
+        json_t *value = parsed(ROWS[i].text);
+        assert_true(json_is_integer(value));
+        assert_true(json_integer_value(value) == ROWS[i].value);
+        json_decref(value);
+    }
+}
+
+static void integers_past_64_bits_are_refused(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {
+        "9223372036854775808",      "-9223372036854775809",    "18446744073709551615",
+        "18446744073709551616",     "99999999999999999999999", "[9223372036854775808]",
+        "-99999999999999999999999",
+    };
+    refuse_each(BAD, ARRAY_LEN(BAD));
+}
+
+static void numbers_past_a_double_are_refused(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {"1e400",
+                                      "-1e400",
+                                      "1e309",
+                                      "1.8e308",
+                                      "-1.8e308",
+                                      "[1E400]",
+                                      "1.7976931348623159e308",
+                                      "1e99999999999999999999"};
+    refuse_each(BAD, ARRAY_LEN(BAD));
+}
+
+static void reals_are_the_nearest_double(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t bits;
+    } ROWS[] = {
+        {"0.1", 0x3fb999999999999a},
+        {"1.7976931348623157e308", 0x7fefffffffffffff},
+        {"1.7976931348623158e308", 0x7fefffffffffffff},
+        {"-1.7976931348623157e308", 0xffefffffffffffff},
+        {"5e-324", 1},
+        {"4.9406564584124654e-324", 1},
+        {"2.2250738585072014e-308", 0x0010000000000000},
+        {"9007199254740993.0", 0x4340000000000000},
+        {"9223372036854775808.0", 0x43e0000000000000},
+        {"1e21", 0x444b1ae4d6e2ef50},
+        {"1E23", 0x44b52d02c7e14af6},
+        {"-0.0", 0x8000000000000000},
+        {"0.0", 0},
+        /* Too small for a double: nothing is left of them, which is within the rounding. */
+        {"1e-400", 0},
+        {"2e-324", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
+        json_t *value = parsed(ROWS[i].text);
+        assert_true(json_is_real(value));
+        if (bits_of_double(json_real_value(value)) != ROWS[i].bits)
+            fail_msg("%s was read as %a", ROWS[i].text, json_real_value(value));
+        json_decref(value);
+    }
+}
+
+static void the_reason_names_line_and_column(void **state)
+{
+    (void)state;
+    struct problem p;
+    problem_init(&p);
+    json_t *value = NULL;
+    assert_int_equal(json_parse(STR("{\n  \"a\": 1,\n  \"b\": ?\n}"), &p, &value),
+                     ERR_JSON_INVALID);
+    assert_contains(p.detail, "line 3, column 8");
+    problem_release(&p);
+}
+
+/* Any text is either read, and then survives being written and read again, or refused with a clean
+ * reason. */
+static void mangled_documents_are_read_or_refused_cleanly(void **state)
+{
+    (void)state;
+    static const char BYTES[] = "\"\\{}[]:,0123456789.eE+-truefalsn \n\x01\x7F\x80\xC3\xE2\xF0\xFF";
+    struct rng rng = {2024};
+    struct buf written;
+    buf_init(&written, 4096);
+    unsigned taken = 0;
+    unsigned refused = 0;
+    for (int round = 0; round < 20000; round++) {
+        char text[sizeof(SAMPLE) - 1];
+        memcpy(text, SAMPLE, sizeof(text));
+        for (uint64_t n = 1 + rng_below(&rng, 3); n > 0; n--)
+            text[rng_below(&rng, sizeof(text))] = BYTES[rng_below(&rng, sizeof(BYTES) - 1)];
+        struct problem p;
+        problem_init(&p);
+        json_t *value = NULL;
+        enum err e = json_parse((struct str){text, sizeof(text)}, &p, &value);
+        if (e == ERR_OK) {
+            taken++;
+            assert_true(str_is_utf8((struct str){text, sizeof(text)}));
+            buf_clear(&written);
+            json_put_plain(&written, value);
+            json_t *again = parsed_str(buf_str(&written));
+            assert_true(json_equal(value, again));
+            json_decref(again);
+            json_decref(value);
+        } else {
+            refused++;
+            assert_int_equal(e, ERR_JSON_INVALID);
+            if (!str_is_utf8(str_of(p.detail)))
+                fail_msg("<%.*s> gave <%s>", (int)sizeof(text), text, p.detail);
+        }
+        problem_release(&p);
+    }
+    assert_true(taken > 100);
+    assert_true(refused > 100);
+    buf_release(&written);
+}
+
+/* --- memory --- */
+
+static json_malloc_t allocate_really;
+static json_free_t free_really;
+static long allocations_left;
+
+/* Asks for the impossible when its turn has come, so that the C library itself says no. */
+static void *allocate_until_told(size_t size)
+{
+    bool fail_now = allocations_left >= 0 && allocations_left-- == 0;
+    return allocate_really(fail_now ? PTRDIFF_MAX : size);
+}
+
+static void running_out_of_memory_is_never_the_callers_fault(void **state)
+{
+    (void)state;
+    struct problem p;
+    problem_init(&p);
+    json_get_alloc_funcs(&allocate_really, &free_really);
+    json_set_alloc_funcs(allocate_until_told, free_really);
+    long failures = 0;
+    for (;; failures++) {
+        json_t *value = NULL;
+        allocations_left = failures;
+        enum err e = json_parse(str_of(SAMPLE), &p, &value);
+        if (e == ERR_OK) {
+            json_decref(value);
+            break;
+        }
+        if (e != ERR_NO_MEMORY) {
+            json_set_alloc_funcs(allocate_really, free_really);
+            fail_msg("allocation %ld gave %s: %s", failures, err_code(e), p.detail);
+        }
+        assert_null(value);
+    }
+    /* A refusal that comes later is the text's own again. */
+    allocations_left = -1;
+    json_t *value = NULL;
+    enum err e = json_parse(STR("[1"), &p, &value);
+    json_set_alloc_funcs(allocate_really, free_really);
+    assert_int_equal(e, ERR_JSON_INVALID);
+    assert_true(failures > 20);
+    problem_release(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_of_value_is_read),
+        cmocka_unit_test(members_and_elements_come_out_as_written),
+        cmocka_unit_test(escapes_are_read),
+        cmocka_unit_test(empty_text_is_refused),
+        cmocka_unit_test(no_body_reads_as_an_empty_one),
+        cmocka_unit_test(a_document_cut_anywhere_is_refused),
+        cmocka_unit_test(sixty_four_levels_are_read_and_one_more_is_not),
+        cmocka_unit_test(many_siblings_are_not_depth),
+        cmocka_unit_test(closing_brackets_buy_no_depth),
+        cmocka_unit_test(a_very_deep_text_is_refused_without_recursion),
+        cmocka_unit_test(text_may_be_as_long_as_its_limit_and_no_longer),
+        cmocka_unit_test(duplicate_names_are_refused),
+        cmocka_unit_test(duplicate_names_are_refused_in_any_spelling),
+        cmocka_unit_test(like_names_that_differ_are_kept_apart),
+        cmocka_unit_test(each_kind_of_bad_utf8_is_refused),
+        cmocka_unit_test(valid_utf8_outside_of_text_is_refused),
+        cmocka_unit_test(nul_is_refused_raw_and_escaped),
+        cmocka_unit_test(lone_surrogates_are_refused),
+        cmocka_unit_test(bad_escapes_are_refused),
+        cmocka_unit_test(a_byte_order_mark_is_refused),
+        cmocka_unit_test(trailing_text_is_refused),
+        cmocka_unit_test(only_white_space_may_follow_a_value),
+        cmocka_unit_test(control_characters_inside_text_are_refused),
+        cmocka_unit_test(only_four_characters_are_white_space),
+        cmocka_unit_test(malformed_structure_is_refused),
+        cmocka_unit_test(words_that_are_no_literals_are_refused),
+        cmocka_unit_test(malformed_numbers_are_refused),
+        cmocka_unit_test(integers_keep_all_64_bits),
+        cmocka_unit_test(integers_past_64_bits_are_refused),
+        cmocka_unit_test(numbers_past_a_double_are_refused),
+        cmocka_unit_test(reals_are_the_nearest_double),
+        cmocka_unit_test(the_reason_names_line_and_column),
+        cmocka_unit_test(mangled_documents_are_read_or_refused_cleanly),
+        cmocka_unit_test(running_out_of_memory_is_never_the_callers_fault),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

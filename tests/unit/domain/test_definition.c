@@ -1,0 +1,826 @@
+/* A workflow definition: what is accepted, every fault with its place, and what cannot be run yet.
+ * JSON in this file is written with ' for " to keep it readable. */
+#include "testing.h"
+
+#include "base/limits.h"
+#include "domain/definition.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* One parse and what came of it. */
+struct trial {
+    struct problem problem;
+    struct definition *def; /* NULL unless err is ERR_OK */
+    enum err err;
+    json_t *faults; /* NULL when there are none */
+};
+
+static json_t *json_of(const char *quoted_singly)
+{
+    struct buf text;
+    buf_init(&text, 8 * MIB);
+    for (const char *c = quoted_singly; *c != '\0'; c++)
+        buf_put_char(&text, *c == '\'' ? '"' : *c);
+    struct problem p;
+    problem_init(&p);
+    json_t *json = NULL;
+    if (json_parse(buf_str(&text), &p, &json) != ERR_OK)
+        fail_msg("not JSON: %s: %s", p.detail, text.ptr);
+    problem_release(&p);
+    buf_release(&text);
+    return json;
+}
+
+static void try_json(struct trial *t, json_t *source)
+{
+    *t = (struct trial){.def = NULL};
+    problem_init(&t->problem);
+    t->err = definition_parse(source, STR("refund"), &t->problem, &t->def);
+    json_decref(source);
+    assert_int_equal(t->err == ERR_OK, t->def != NULL);
+    if (t->problem.faults.len > 0) {
+        struct problem p;
+        problem_init(&p);
+        assert_int_equal(json_parse(buf_str(&t->problem.faults), &p, &t->faults), ERR_OK);
+        problem_release(&p);
+    }
+}
+
+static void try_text(struct trial *t, const char *text)
+{
+    try_json(t, json_of(text));
+}
+
+static void end(struct trial *t)
+{
+    definition_free(t->def);
+    json_decref(t->faults);
+    problem_release(&t->problem);
+}
+
+static bool has_fault(const struct trial *t, const char *path, const char *words)
+{
+    for (size_t i = 0; i < json_array_size(t->faults); i++) {
+        const json_t *fault = json_array_get(t->faults, i);
+        if (strcmp(json_string_value(json_object_get(fault, "path")), path) == 0 &&
+            strstr(json_string_value(json_object_get(fault, "message")), words) != NULL)
+            return true;
+    }
+    return false;
+}
+
+static void assert_fault(const struct trial *t, const char *path, const char *words)
+{
+    if (!has_fault(t, path, words))
+        fail_msg("no fault at %s with \"%s\" in %.*s", path, words,
+                 STR_ARG(buf_str(&t->problem.faults)));
+}
+
+static void assert_valid(const struct trial *t)
+{
+    if (t->err != ERR_OK)
+        fail_msg("%s %.*s", t->problem.detail, STR_ARG(buf_str(&t->problem.faults)));
+    assert_int_equal(t->problem.faults.len, 0);
+}
+
+/* A definition, and the one fault it has. */
+struct row {
+    const char *text;
+    const char *path;
+    const char *words;
+};
+
+static void assert_each_has_its_one_fault(const struct row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct trial t;
+        try_text(&t, rows[i].text);
+        if (json_array_size(t.faults) != 1)
+            fail_msg("not one fault: %s: %.*s", rows[i].text, STR_ARG(buf_str(&t.problem.faults)));
+        assert_int_equal(t.err, ERR_DEFINITION_INVALID);
+        assert_fault(&t, rows[i].path, rows[i].words);
+        assert_string_equal(t.problem.detail, "the definition has 1 fault");
+        end(&t);
+    }
+}
+
+static void assert_each_is_valid(const char *const *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct trial t;
+        try_text(&t, texts[i]);
+        if (t.err != ERR_OK)
+            fail_msg("%s: %.*s", texts[i], STR_ARG(buf_str(&t.problem.faults)));
+        end(&t);
+    }
+}
+
+#define A_TASK "{'name':'a','type':'task','handler':'h'}"
+/* A definition of one step with these members besides its name. */
+#define STEP(members) "{'steps':[{'name':'a'," members "}]}"
+#define TASK(members) STEP("'type':'task','handler':'h'," members)
+#define HTTP(request) STEP("'type':'http','request':" request)
+#define APPROVAL(members) STEP("'type':'approval','prompt':'p?'," members)
+#define SCHEMA(schema) "{'input_schema':" schema ",'steps':[" A_TASK "]}"
+
+static const char REFUND[] =
+    "{ 'id':'refund', 'description':'…', 'input_schema':{}, 'timeout_s':3600,"
+    "  'concurrency':{'key':'input.customer_id','limit':1,'at_limit':'queue'},"
+    "  'steps':["
+    "    {'name':'lookup','type':'task','queue':'default','handler':'orders.lookup',"
+    "     'input':{'id':'${input.order_id}'},"
+    "     'retry':{'max_attempts':3,'backoff_ms':1000,'multiplier':2,'max_backoff_ms':300000,"
+    "              'jitter':'full'},'timeout_ms':30000},"
+    "    {'name':'ok','type':'approval','needs':['lookup'],'when':'steps.lookup.output.amount > "
+    "100',"
+    "     'prompt':'Refund ${steps.lookup.output.amount}?',"
+    "     'approvers':{'count':1,'forbid_requester':true},'expires_s':86400},"
+    "    {'name':'pay','type':'task','needs':['ok'],'handler':'payments.refund',"
+    "     'compensate':{'handler':'payments.undo'}},"
+    "    {'name':'tell','type':'http','needs':['pay'],"
+    "     'request':{'method':'POST','url':'http://127.0.0.1:9/…','body':{}}} ] }";
+
+/* --- what is accepted --- */
+
+static void the_contracts_example_is_valid_but_not_yet_run(void **state)
+{
+    (void)state;
+    struct trial t;
+    try_text(&t, REFUND);
+    assert_valid(&t);
+    assert_true(str_is(t.def->id, "refund"));
+    assert_int_equal(t.def->step_count, 4);
+    assert_non_null(t.def->input_schema);
+    assert_true(str_is(t.def->unsupported,
+                       "/timeout_s: workflows with a time limit cannot be run by this version"));
+    assert_int_equal(t.def->steps[3].need_count, 1);
+    assert_int_equal(t.def->steps[3].needs[0], 2);
+    assert_int_equal(t.def->steps[1].type, STEP_APPROVAL);
+    end(&t);
+}
+
+static void a_task_gets_its_queue_handler_and_input(void **state)
+{
+    (void)state;
+    struct trial t;
+    try_text(&t,
+             "{'id':'refund','steps':[{'name':'a','type':'task','handler':'h.x','input':{'n':1}},"
+             "{'name':'b','type':'task','queue':'slow','handler':'h.y'}]}");
+    assert_valid(&t);
+    const struct step_def *steps = t.def->steps;
+    assert_true(str_is(steps[0].name, "a"));
+    assert_true(str_is(steps[0].queue, "default"));
+    assert_true(str_is(steps[0].handler, "h.x"));
+    assert_int_equal(json_integer_value(json_object_get(steps[0].input, "n")), 1);
+    assert_int_equal(steps[0].duration_ms, -1);
+    assert_int_equal(steps[0].until_ms, -1);
+    assert_true(str_is(steps[1].queue, "slow"));
+    assert_null(steps[1].input);
+    assert_null(t.def->input_schema);
+    assert_int_equal(t.def->unsupported.len, 0);
+    end(&t);
+}
+
+static void a_null_input_is_an_input(void **state)
+{
+    (void)state;
+    struct trial t;
+    try_text(&t, TASK("'input':null"));
+    assert_valid(&t);
+    assert_true(json_is_null(t.def->steps[0].input));
+    end(&t);
+}
+
+static void a_sleep_has_a_duration_or_a_time(void **state)
+{
+    (void)state;
+    struct trial t;
+    try_text(&t, "{'steps':[{'name':'a','type':'sleep','duration_ms':1500},"
+                 "{'name':'b','type':'sleep','until':'2030-01-01T00:00:00Z'},"
+                 "{'name':'c','type':'sleep','until':'1969-12-31T23:59:59.999Z'},"
+                 "{'name':'d','type':'sleep','duration_ms':0}]}");
+    assert_valid(&t);
+    assert_int_equal(t.def->steps[0].duration_ms, 1500);
+    assert_int_equal(t.def->steps[0].until_ms, -1);
+    assert_int_equal(t.def->steps[1].duration_ms, -1);
+    assert_int_equal(t.def->steps[1].until_ms, 1893456000000);
+    assert_int_equal(t.def->steps[2].until_ms, 0);
+    assert_int_equal(t.def->steps[3].duration_ms, 0);
+    assert_int_equal(t.def->unsupported.len, 0);
+    end(&t);
+}
+
+static void without_needs_steps_run_in_the_order_written(void **state)
+{
+    (void)state;
+    struct trial t;
+    try_text(&t, "{'steps':[" A_TASK ",{'name':'b','type':'sleep','duration_ms':1},"
+                 "{'name':'c','type':'sleep','duration_ms':1}]}");
+    assert_valid(&t);
+    assert_int_equal(t.def->steps[0].need_count, 0);
+    assert_int_equal(t.def->steps[1].need_count, 1);
+    assert_int_equal(t.def->steps[1].needs[0], 0);
+    assert_int_equal(t.def->steps[2].need_count, 1);
+    assert_int_equal(t.def->steps[2].needs[0], 1);
+    end(&t);
+}
+
+static void with_needs_anywhere_the_others_start_at_once(void **state)
+{
+    (void)state;
+    struct trial t;
+    try_text(&t, "{'steps':[" A_TASK ",{'name':'b','type':'sleep','duration_ms':1},"
+                 "{'name':'c','type':'sleep','duration_ms':1,'needs':['b','a']}]}");
+    assert_valid(&t);
+    assert_int_equal(t.def->steps[0].need_count, 0);
+    assert_int_equal(t.def->steps[1].need_count, 0);
+    assert_int_equal(t.def->steps[2].need_count, 2);
+    assert_int_equal(t.def->steps[2].needs[0], 1);
+    assert_int_equal(t.def->steps[2].needs[1], 0);
+    end(&t);
+
+    try_text(&t, "{'steps':[" A_TASK ",{'name':'b','type':'sleep','duration_ms':1,'needs':[]}]}");
+    assert_valid(&t);
+    assert_int_equal(t.def->steps[1].need_count, 0);
+    end(&t);
+}
+
+static void a_step_is_found_by_its_name(void **state)
+{
+    (void)state;
+    struct trial t;
+    try_text(&t, REFUND);
+    assert_valid(&t);
+    assert_int_equal(definition_find_step(t.def, STR("lookup")), 0);
+    assert_int_equal(definition_find_step(t.def, STR("tell")), 3);
+    assert_int_equal(definition_find_step(t.def, STR("nobody")), t.def->step_count);
+    end(&t);
+}
+
+static void every_type_is_accepted_with_all_its_members(void **state)
+{
+    (void)state;
+    static const char *const VALID[] = {
+        TASK("'queue':'q','input':[1],'requires_approval':true"),
+        TASK("'requires_approval':false"),
+        TASK("'requires_approval':{'prompt':'p','approvers':{'count':2,'roles':['ops'],'users':['u'"
+             "]},"
+             "'expires_s':60,'on_expire':'approve','content':{'x':1}}"),
+        TASK("'compensate':{'handler':'u','queue':'q','input':{}}"),
+        TASK("'when':'x','for_each':'input.list','max_parallel':10000,'on_error':'continue'"),
+        TASK("'for_each':[1,2,3],'on_error':'fail'"),
+        TASK("'retry':{'max_attempts':1000,'backoff_ms':0,'multiplier':1.5,'max_backoff_ms':"
+             "86400000,"
+             "'jitter':'decorrelated','non_retryable':['CARD_DECLINED']}"),
+        TASK("'retry':{},'timeout_ms':1"),
+        HTTP("{'method':'GET','url':'https://${input.host + "
+             "1}/x','headers':{'X-A':'b\\tc'},'body':null}"),
+        STEP("'type':'http','request':{'method':'PUT','url':'http://"
+             "a'},'compensate':{'handler':'u'}"),
+        APPROVAL("'approvers':{},'expires_s':1,'on_expire':'fail','content':'c'"),
+        STEP("'type':'wait_signal','signal':'paid','timeout_ms':1000"),
+        STEP("'type':'wait_signal','signal':['paid','cancelled']"),
+        STEP("'type':'transform','output':null"),
+        STEP("'type':'emit','event':'order.paid','payload':[1]"),
+        STEP("'type':'workflow','workflow_id':'child','version':2,'input':{},"
+             "'compensate':{'handler':'u'}"),
+        STEP("'type':'llm','prompt':'say ${input}','model':'m','input':{}"),
+        STEP("'type':'sleep','until':'${input.when}'"),
+        STEP("'type':'sleep','duration_ms':316224000000"),
+        "{'timeout_s':315360000,'steps':[" A_TASK "]}",
+        "{'concurrency':{'key':'k','limit':5},'steps':[" A_TASK "]}",
+        "{'steps':[" A_TASK ",{'name':'b','type':'task','handler':'h','on_error':'a'}]}",
+        SCHEMA("true"),
+    };
+    assert_each_is_valid(VALID, ARRAY_LEN(VALID));
+}
+
+static void the_definition_outlives_the_callers_reference(void **state)
+{
+    (void)state;
+    json_t *source = json_of(TASK("'input':{'deep':[1,2,3]}"));
+    struct trial t;
+    try_json(&t, source); /* gives up its reference */
+    assert_valid(&t);
+    assert_int_equal(json_array_size(json_object_get(t.def->steps[0].input, "deep")), 3);
+    end(&t);
+}
+
+/* --- faults of single members --- */
+
+static void faults_of_the_whole_are_found(void **state)
+{
+    (void)state;
+    static const struct row ROWS[] = {
+        {"[]", "", "must be an object"},
+        {"{}", "", "\"steps\" is missing"},
+        {"{'steps':{}}", "/steps", "array of 1 to 500 steps"},
+        {"{'steps':[]}", "/steps", "array of 1 to 500 steps"},
+        {"{'steps':['x']}", "/steps/0", "must be an object"},
+        {"{'id':'other','steps':[" A_TASK "]}", "/id", "must be \"refund\""},
+        {"{'id':7,'steps':[" A_TASK "]}", "/id", "must be a name"},
+        {"{'description':1,'steps':[" A_TASK "]}", "/description", "must be text"},
+        {"{'labels':{},'steps':[" A_TASK "]}", "/labels", "\"labels\" is not known"},
+        {"{'a/b~c':1,'steps':[" A_TASK "]}", "/a~1b~0c", "\"a/b~c\" is not known"},
+        {"{'timeout_s':0,'steps':[" A_TASK "]}", "/timeout_s", "from 1 to 315360000"},
+        {"{'timeout_s':315360001,'steps':[" A_TASK "]}", "/timeout_s", "from 1 to 315360000"},
+        {"{'timeout_s':1.5,'steps':[" A_TASK "]}", "/timeout_s", "whole number"},
+        {"{'timeout_s':null,'steps':[" A_TASK "]}", "/timeout_s", "whole number"},
+        {"{'concurrency':1,'steps':[" A_TASK "]}", "/concurrency", "must be an object"},
+        {"{'concurrency':{'limit':1},'steps':[" A_TASK "]}", "/concurrency", "\"key\" is missing"},
+        {"{'concurrency':{'key':'k'},'steps':[" A_TASK "]}", "/concurrency",
+         "\"limit\" is missing"},
+        {"{'concurrency':{'key':'','limit':1},'steps':[" A_TASK "]}", "/concurrency/key", "text"},
+        {"{'concurrency':{'key':'k','limit':0},'steps':[" A_TASK "]}", "/concurrency/limit",
+         "from 1"},
+        {"{'concurrency':{'key':'k','limit':1,'at_limit':'x'},'steps':[" A_TASK "]}",
+         "/concurrency/at_limit", "reject|queue|cancel_oldest|coalesce"},
+        {"{'concurrency':{'key':'k','limit':1,'x':1},'steps':[" A_TASK "]}", "/concurrency/x",
+         "\"x\" is not known"},
+        {SCHEMA("{'properties':{'a':{'pattern':'^x'}}}"), "/input_schema/properties/a/pattern",
+         "\"pattern\" is not supported"},
+        {SCHEMA("7"), "/input_schema", "must be a schema"},
+    };
+    assert_each_has_its_one_fault(ROWS, ARRAY_LEN(ROWS));
+}
+
+static void faults_of_any_step_are_found(void **state)
+{
+    (void)state;
+    static const struct row ROWS[] = {
+        {"{'steps':[{'type':'task','handler':'h'}]}", "/steps/0", "\"name\" is missing"},
+        {"{'steps':[{'name':'a'}]}", "/steps/0", "\"type\" is missing"},
+        {"{'steps':[{'name':'a b','type':'task','handler':'h'}]}", "/steps/0/name",
+         "must be a name"},
+        {"{'steps':[{'name':'','type':'task','handler':'h'}]}", "/steps/0/name", "must be a name"},
+        {"{'steps':[{'name':7,'type':'task','handler':'h'}]}", "/steps/0/name", "must be a name"},
+        {STEP("'type':'tusk'"), "/steps/0/type",
+         "task, sleep, http, approval, wait_signal, transform, emit, workflow, llm"},
+        {STEP("'type':3"), "/steps/0/type", "one of the step types"},
+        {TASK("'color':1"), "/steps/0/color", "\"color\" is not known"},
+        {TASK("'needs':'b'"), "/steps/0/needs", "must be an array"},
+        {TASK("'needs':[1]"), "/steps/0/needs/0", "must be text"},
+        {TASK("'when':''"), "/steps/0/when", "must be text"},
+        {TASK("'when':true"), "/steps/0/when", "must be text"},
+        {TASK("'for_each':3"), "/steps/0/for_each", "must be text"},
+        {TASK("'for_each':{}"), "/steps/0/for_each", "must be text"},
+        {TASK("'max_parallel':3"), "/steps/0/max_parallel", "without \"for_each\""},
+        {TASK("'for_each':'x','max_parallel':0"), "/steps/0/max_parallel", "from 1 to 10000"},
+        {TASK("'for_each':'x','max_parallel':10001"), "/steps/0/max_parallel", "from 1 to 10000"},
+        {TASK("'timeout_ms':0"), "/steps/0/timeout_ms", "from 1"},
+        {TASK("'timeout_ms':'1s'"), "/steps/0/timeout_ms", "whole number"},
+        {TASK("'on_error':1"), "/steps/0/on_error", "must be a name"},
+        {TASK("'on_error':'nobody'"), "/steps/0/on_error", "there is no step \"nobody\""},
+        {TASK("'on_error':'a'"), "/steps/0/on_error", "its own error"},
+        {TASK("'retry':3"), "/steps/0/retry", "must be an object"},
+        {TASK("'retry':{'max_attempts':0}"), "/steps/0/retry/max_attempts", "from 1 to 1000"},
+        {TASK("'retry':{'max_attempts':1001}"), "/steps/0/retry/max_attempts", "from 1 to 1000"},
+        {TASK("'retry':{'backoff_ms':-1}"), "/steps/0/retry/backoff_ms", "from 0 to 86400000"},
+        {TASK("'retry':{'max_backoff_ms':86400001}"), "/steps/0/retry/max_backoff_ms", "86400000"},
+        {TASK("'retry':{'multiplier':0.5}"), "/steps/0/retry/multiplier", "from 1 to 100"},
+        {TASK("'retry':{'multiplier':'2'}"), "/steps/0/retry/multiplier", "must be a number"},
+        {TASK("'retry':{'jitter':'some'}"), "/steps/0/retry/jitter",
+         "none|full|equal|decorrelated"},
+        {TASK("'retry':{'jitter':'ful'}"), "/steps/0/retry/jitter", "must be one of"},
+        {TASK("'retry':{'non_retryable':['A','A']}"), "/steps/0/retry/non_retryable/1", "twice"},
+        {TASK("'retry':{'retries':1}"), "/steps/0/retry/retries", "\"retries\" is not known"},
+    };
+    assert_each_has_its_one_fault(ROWS, ARRAY_LEN(ROWS));
+}
+
+static void faults_of_each_type_are_found(void **state)
+{
+    (void)state;
+    static const struct row ROWS[] = {
+        {STEP("'type':'task'"), "/steps/0", "\"handler\" is missing"},
+        {STEP("'type':'task','handler':'a b'"), "/steps/0/handler", "must be a name"},
+        {TASK("'queue':''"), "/steps/0/queue", "must be a name"},
+        {TASK("'requires_approval':'yes'"), "/steps/0/requires_approval",
+         "true, false or an object"},
+        {TASK("'requires_approval':{'votes':1}"), "/steps/0/requires_approval/votes", "not known"},
+        {TASK("'compensate':{}"), "/steps/0/compensate", "\"handler\" is missing"},
+        {TASK("'compensate':'undo'"), "/steps/0/compensate", "must be an object"},
+        {TASK("'compensate':{'handler':'h','retry':{}}"), "/steps/0/compensate/retry", "not known"},
+        {STEP("'type':'http'"), "/steps/0", "\"request\" is missing"},
+        {HTTP("'GET /'"), "/steps/0/request", "must be an object"},
+        {HTTP("{'method':'GET'}"), "/steps/0/request", "\"url\" is missing"},
+        {HTTP("{'url':'http://a'}"), "/steps/0/request", "\"method\" is missing"},
+        {HTTP("{'method':'BREW','url':'http://a'}"), "/steps/0/request/method", "GET|HEAD|POST"},
+        {HTTP("{'method':'GET','url':'ftp://a'}"), "/steps/0/request/url", "http:// or https://"},
+        {HTTP("{'method':'GET','url':'http://'}"), "/steps/0/request/url", "http:// or https://"},
+        {HTTP("{'method':'GET','url':'http://a b'}"), "/steps/0/request/url", "no spaces"},
+        {HTTP("{'method':'GET','url':'http://a\\nb'}"), "/steps/0/request/url", "no spaces"},
+        {HTTP("{'method':'GET','url':3}"), "/steps/0/request/url", "must be text"},
+        {HTTP("{'method':'GET','url':'http://a','headers':[]}"), "/steps/0/request/headers",
+         "object"},
+        {HTTP("{'method':'GET','url':'http://a','headers':{'a':1}}"), "/steps/0/request/headers/a",
+         "must be text"},
+        {HTTP("{'method':'GET','url':'http://a','headers':{'a':'b\\r\\nc: d'}}"),
+         "/steps/0/request/headers/a", "line breaks"},
+        {HTTP("{'method':'GET','url':'http://a','headers':{'a b':'c'}}"),
+         "/steps/0/request/headers/a b", "name of a header"},
+        {STEP("'type':'approval'"), "/steps/0", "\"prompt\" is missing"},
+        {STEP("'type':'approval','prompt':''"), "/steps/0/prompt", "must be text"},
+        {APPROVAL("'approvers':2"), "/steps/0/approvers", "must be an object"},
+        {APPROVAL("'approvers':{'count':0}"), "/steps/0/approvers/count", "from 1 to 100"},
+        {APPROVAL("'approvers':{'count':101}"), "/steps/0/approvers/count", "from 1 to 100"},
+        {APPROVAL("'approvers':{'forbid_requester':1}"), "/steps/0/approvers/forbid_requester",
+         "true or false"},
+        {APPROVAL("'approvers':{'roles':'ops'}"), "/steps/0/approvers/roles", "must be an array"},
+        {APPROVAL("'approvers':{'users':['']}"), "/steps/0/approvers/users/0", "must be text"},
+        {APPROVAL("'approvers':{'all':true}"), "/steps/0/approvers/all", "not known"},
+        {APPROVAL("'expires_s':0"), "/steps/0/expires_s", "from 1"},
+        {APPROVAL("'on_expire':'shrug'"), "/steps/0/on_expire", "reject|approve|fail"},
+        {STEP("'type':'sleep'"), "/steps/0", "here are none"},
+        {STEP("'type':'sleep','duration_ms':1,'until':'2030-01-01T00:00:00Z'"), "/steps/0",
+         "not both"},
+        {STEP("'type':'sleep','duration_ms':-1"), "/steps/0/duration_ms", "from 0 to 316224000000"},
+        {STEP("'type':'sleep','duration_ms':316224000001"), "/steps/0/duration_ms", "316224000000"},
+        {STEP("'type':'sleep','until':'tomorrow'"), "/steps/0/until", "must be a time"},
+        {STEP("'type':'sleep','until':1"), "/steps/0/until", "must be text"},
+        {STEP("'type':'wait_signal'"), "/steps/0", "\"signal\" is missing"},
+        {STEP("'type':'wait_signal','signal':''"), "/steps/0/signal", "must be text"},
+        {STEP("'type':'wait_signal','signal':[]"), "/steps/0/signal", "array of 1 to 100"},
+        {STEP("'type':'wait_signal','signal':['a',1]"), "/steps/0/signal/1", "must be text"},
+        {STEP("'type':'transform'"), "/steps/0", "\"output\" is missing"},
+        {STEP("'type':'emit'"), "/steps/0", "\"event\" is missing"},
+        {STEP("'type':'emit','event':'a b'"), "/steps/0/event", "must be a name"},
+        {STEP("'type':'workflow'"), "/steps/0", "\"workflow_id\" is missing"},
+        {STEP("'type':'workflow','workflow_id':'a/b'"), "/steps/0/workflow_id", "must be a name"},
+        {STEP("'type':'workflow','workflow_id':'w','version':0"), "/steps/0/version", "from 1"},
+        {STEP("'type':'llm'"), "/steps/0", "\"prompt\" is missing"},
+        {STEP("'type':'llm','prompt':'p','model':1"), "/steps/0/model", "must be text"},
+    };
+    assert_each_has_its_one_fault(ROWS, ARRAY_LEN(ROWS));
+}
+
+static void a_member_of_another_type_is_told_where_it_belongs(void **state)
+{
+    (void)state;
+    static const struct row ROWS[] = {
+        {TASK("'prompt':'p'"), "/steps/0/prompt",
+         "\"prompt\" belongs to steps of type approval, llm, not to type task"},
+        {APPROVAL("'requires_approval':true"), "/steps/0/requires_approval", "of type task, not"},
+        {APPROVAL("'compensate':{'handler':'h'}"), "/steps/0/compensate",
+         "of type task, http, workflow, not to type approval"},
+        {STEP("'type':'sleep','duration_ms':1,'input':{}"), "/steps/0/input",
+         "of type task, workflow, llm, not to type sleep"},
+        {TASK("'duration_ms':1"), "/steps/0/duration_ms", "of type sleep"},
+        {HTTP("{'method':'GET','url':'http://a'},'queue':'q'"), "/steps/0/queue", "of type task"},
+    };
+    assert_each_has_its_one_fault(ROWS, ARRAY_LEN(ROWS));
+}
+
+static void a_step_of_unknown_type_is_not_blamed_for_its_members(void **state)
+{
+    (void)state;
+    struct trial t;
+    try_text(&t, STEP("'type':'x','prompt':'p','handler':'h','until':'nonsense'"));
+    assert_int_equal(json_array_size(t.faults), 2);
+    assert_fault(&t, "/steps/0/type", "must be one of");
+    assert_fault(&t, "/steps/0/until", "must be a time");
+    end(&t);
+}
+
+static void names_are_bounded(void **state)
+{
+    (void)state;
+    for (int len = NAME_MAX_LEN; len <= NAME_MAX_LEN + 1; len++) {
+        char text[512];
+        (void)snprintf(text, sizeof(text),
+                       "{'steps':[{'name':'%0*d','type':'task','handler':'h'}]}", len, 0);
+        struct trial t;
+        try_text(&t, text);
+        assert_int_equal(t.err == ERR_OK, len == NAME_MAX_LEN);
+        end(&t);
+    }
+}
+
+/* --- faults between steps --- */
+
+#define SLEEP(name, rest) "{'name':'" name "','type':'sleep','duration_ms':1" rest "}"
+
+static void references_must_be_to_other_steps_once(void **state)
+{
+    (void)state;
+    static const struct row ROWS[] = {
+        {"{'steps':[" SLEEP("a", "") "," SLEEP("b", "") "," SLEEP("a", "") "]}", "/steps/2/name",
+         "\"a\" is already that of /steps/0"},
+        {"{'steps':[" SLEEP("a", "") "," SLEEP("b", ",'needs':['a','c']") "]}", "/steps/1/needs/1",
+         "there is no step \"c\""},
+        {"{'steps':[" SLEEP("a", ",'needs':['a']") "]}", "/steps/0/needs/0", "cannot need itself"},
+        {"{'steps':[" SLEEP("a", "") "," SLEEP("b", ",'needs':['a','a']") "]}", "/steps/1/needs/1",
+         "\"a\" is listed twice"},
+    };
+    assert_each_has_its_one_fault(ROWS, ARRAY_LEN(ROWS));
+}
+
+static void a_cycle_is_reported_with_the_steps_in_it(void **state)
+{
+    (void)state;
+    static const struct row ROWS[] = {
+        {"{'steps':[" SLEEP("a", ",'needs':['b']") "," SLEEP("b", ",'needs':['a']") "]}",
+         "/steps/0/needs", "\"a\" needs \"b\" needs \"a\""},
+        {"{'steps':[" SLEEP("start", "") "," SLEEP("a", ",'needs':['start','c']") "," SLEEP(
+             "b", ",'needs':['a']") "," SLEEP("c",
+                                              ",'needs':['b']") "," SLEEP("after",
+                                                                          ",'needs':['c']") "]}",
+         "/steps/1/needs", "\"a\" needs \"c\" needs \"b\" needs \"a\""},
+    };
+    assert_each_has_its_one_fault(ROWS, ARRAY_LEN(ROWS));
+}
+
+static void two_cycles_are_two_faults(void **state)
+{
+    (void)state;
+    struct trial t;
+    try_text(&t,
+             "{'steps':[" SLEEP("a", ",'needs':['b']") "," SLEEP("b", ",'needs':['a']") "," SLEEP(
+                 "c", ",'needs':['d','a']") "," SLEEP("d", ",'needs':['c']") "]}");
+    assert_int_equal(json_array_size(t.faults), 2);
+    assert_fault(&t, "/steps/0/needs", "\"a\" needs \"b\"");
+    assert_fault(&t, "/steps/2/needs", "\"c\" needs \"d\"");
+    end(&t);
+}
+
+static void a_diamond_is_no_cycle(void **state)
+{
+    (void)state;
+    struct trial t;
+    try_text(&t,
+             "{'steps':[" SLEEP("d", ",'needs':['b','c']") "," SLEEP(
+                 "b", ",'needs':['a']") "," SLEEP("c", ",'needs':['a']") "," SLEEP("a", "") "]}");
+    assert_valid(&t);
+    end(&t);
+}
+
+static void faults_of_all_kinds_show_at_once(void **state)
+{
+    (void)state;
+    struct trial t;
+    try_text(&t, "{'id':'x','colour':1,'input_schema':{'$ref':'#'},'steps':["
+                 "{'name':'a','type':'task','needs':['b']},"
+                 "{'name':'b','type':'nap','needs':['a','zz']},"
+                 "{'name':'b','type':'sleep','on_error':'nobody'}, 7]}");
+    assert_int_equal(t.err, ERR_DEFINITION_INVALID);
+    assert_fault(&t, "/id", "refund");
+    assert_fault(&t, "/colour", "not known");
+    assert_fault(&t, "/input_schema/$ref", "\"$ref\" is not supported");
+    assert_fault(&t, "/steps/0", "\"handler\" is missing");
+    assert_fault(&t, "/steps/1/type", "must be one of");
+    assert_fault(&t, "/steps/1/needs/1", "no step \"zz\"");
+    assert_fault(&t, "/steps/2", "here are none");
+    assert_fault(&t, "/steps/2/name", "already");
+    assert_fault(&t, "/steps/2/on_error", "no step \"nobody\"");
+    assert_fault(&t, "/steps/3", "must be an object");
+    assert_fault(&t, "/steps/0/needs", "wait for each other");
+    assert_int_equal(json_array_size(t.faults), 11);
+    assert_string_equal(t.problem.detail, "the definition has 11 faults");
+    end(&t);
+}
+
+static json_t *many_steps(int count)
+{
+    json_t *steps = json_array();
+    for (int i = 0; i < count; i++) {
+        json_t *step = json_pack("{s:o, s:s, s:i}", "name", json_sprintf("s%d", i), "type", "sleep",
+                                 "duration_ms", 1);
+        assert_int_equal(json_array_append_new(steps, step), 0);
+    }
+    return json_pack("{s:o}", "steps", steps);
+}
+
+static void steps_are_bounded(void **state)
+{
+    (void)state;
+    struct trial t;
+    try_json(&t, many_steps(STEPS_MAX));
+    assert_valid(&t);
+    end(&t);
+    try_json(&t, many_steps(STEPS_MAX + 1));
+    assert_int_equal(json_array_size(t.faults), 1);
+    assert_fault(&t, "/steps", "array of 1 to 500");
+    end(&t);
+}
+
+static void the_largest_graph_fits(void **state)
+{
+    (void)state;
+    json_t *source = many_steps(STEPS_MAX);
+    json_t *steps = json_object_get(source, "steps");
+    for (size_t i = 1; i < STEPS_MAX; i++) {
+        json_t *needs = json_array();
+        for (size_t k = 0; k < i; k++)
+            (void)json_array_append_new(needs, json_sprintf("s%zu", k));
+        (void)json_object_set_new(json_array_get(steps, i), "needs", needs);
+    }
+    struct trial t;
+    try_json(&t, json_deep_copy(source));
+    assert_valid(&t);
+    assert_int_equal(t.def->steps[STEPS_MAX - 1].need_count, STEPS_MAX - 1);
+    end(&t);
+
+    /* And the worst: everyone needs everyone. The arena holds it, the list of faults stays bounded.
+     */
+    for (size_t i = 0; i < STEPS_MAX; i++) {
+        json_t *needs = json_array();
+        for (size_t k = 0; k < STEPS_MAX; k++) {
+            if (k != i)
+                (void)json_array_append_new(needs, json_sprintf("s%zu", k));
+        }
+        (void)json_object_set_new(json_array_get(steps, i), "needs", needs);
+    }
+    try_json(&t, source);
+    assert_int_equal(t.err, ERR_DEFINITION_INVALID);
+    assert_in_range(json_array_size(t.faults), 1, DEFINITION_FAULTS_MAX);
+    assert_string_equal(t.problem.detail, "the definition has at least 50 faults");
+    end(&t);
+}
+
+static void a_long_cycle_is_cut_in_the_message(void **state)
+{
+    (void)state;
+    json_t *source = many_steps(STEPS_MAX);
+    json_t *steps = json_object_get(source, "steps");
+    for (size_t i = 0; i < STEPS_MAX; i++)
+        (void)json_object_set_new(json_array_get(steps, i), "needs",
+                                  json_pack("[o]", json_sprintf("s%zu", (i + 1) % STEPS_MAX)));
+    struct trial t;
+    try_json(&t, source);
+    assert_int_equal(json_array_size(t.faults), 1);
+    assert_fault(&t, "/steps/0/needs", "\"s0\" needs \"s1\" needs");
+    assert_fault(&t, "/steps/0/needs", "…");
+    end(&t);
+}
+
+static void faults_stop_at_their_limit(void **state)
+{
+    (void)state;
+    json_t *source = many_steps(STEPS_MAX);
+    size_t i;
+    json_t *step;
+    json_array_foreach(json_object_get(source, "steps"), i, step)(void)
+        json_object_set_new(step, "type", json_string("x"));
+    struct trial t;
+    try_json(&t, source);
+    assert_int_equal(t.err, ERR_DEFINITION_INVALID);
+    assert_int_equal(json_array_size(t.faults), DEFINITION_FAULTS_MAX);
+    end(&t);
+}
+
+static void hostile_names_cannot_burst_the_list_of_faults(void **state)
+{
+    (void)state;
+    json_t *source = many_steps(1);
+    for (size_t i = 0; i < 60; i++) {
+        /* Control characters grow sixfold when escaped; the ü shifts over the cut. */
+        struct buf name;
+        buf_init(&name, 4 * KIB);
+        buf_printf(&name, "%0*zu", (int)(1 + i % 3), i);
+        for (size_t k = 0; k < 1000; k++)
+            buf_put(&name, i % 2 == 0 ? STR("\x01") : STR("ü"));
+        assert_int_equal(json_object_set_new(source, name.ptr, json_true()), 0);
+        buf_release(&name);
+    }
+    struct trial t;
+    try_json(&t, source);
+    assert_int_equal(t.err, ERR_DEFINITION_INVALID);
+    assert_true(json_array_size(t.faults) > 0);
+    assert_true(t.problem.faults.len <= (size_t)PROBLEM_FAULTS_MAX);
+    end(&t);
+}
+
+/* --- what this version cannot run --- */
+
+static void the_first_part_that_cannot_run_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *sentence;
+    } ROWS[] = {
+        {TASK("'when':'x'"), "/steps/0/when: steps with a condition"},
+        {TASK("'for_each':'x'"), "/steps/0/for_each: steps that repeat for each element"},
+        {TASK("'retry':{}"), "/steps/0/retry: steps with a retry policy"},
+        {TASK("'timeout_ms':1"), "/steps/0/timeout_ms: steps with a time limit"},
+        {TASK("'on_error':'continue'"), "/steps/0/on_error: steps that go on after an error"},
+        {TASK("'requires_approval':true"),
+         "/steps/0/requires_approval: steps that wait for an approval first"},
+        {TASK("'compensate':{'handler':'h'}"), "/steps/0/compensate: steps with a compensation"},
+        {TASK("'input':'${input}'"), "/steps/0/input: steps with ${…} in their input"},
+        {TASK("'input':{'a':['$x',{'b/c':'is ${input.x}'}]}"),
+         "/steps/0/input/a/1/b~1c: steps with ${…} in their input"},
+        {STEP("'type':'sleep','until':'${input.t}'"),
+         "/steps/0/until: steps with ${…} in their time"},
+        {"{'steps':[" A_TASK ",{'name':'b','type':'approval','prompt':'p'}]}",
+         "/steps/1/type: steps of type \"approval\""},
+        {STEP("'type':'llm','prompt':'p'"), "/steps/0/type: steps of type \"llm\""},
+        {"{'concurrency':{'key':'k','limit':1},'timeout_s':1,'steps':[" A_TASK "]}",
+         "/concurrency: workflows with a concurrency limit"},
+        {"{'steps':[{'name':'a','timeout_ms':5,'when':'x','type':'llm','prompt':'p'}],'timeout_s':"
+         "1}",
+         "/steps/0/timeout_ms: steps with a time limit"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
+        char wanted[256];
+        (void)snprintf(wanted, sizeof(wanted), "%s cannot be run by this version",
+                       ROWS[i].sentence);
+        struct trial t;
+        try_text(&t, ROWS[i].text);
+        assert_valid(&t);
+        if (!str_is(t.def->unsupported, wanted))
+            fail_msg("%s: %.*s", wanted, STR_ARG(t.def->unsupported));
+        end(&t);
+    }
+}
+
+static void what_can_run_is_not_unsupported(void **state)
+{
+    (void)state;
+    static const char *const RUNS[] = {
+        TASK("'on_error':'fail'"),
+        TASK("'requires_approval':false"),
+        TASK("'input':{'${key}':'$ {x}','price':'$5 {'}"),
+        "{'description':'uses ${nothing}','input_schema':{'default':'${x}'},'steps':[" A_TASK "]}",
+        STEP("'type':'sleep','until':'2030-01-01T00:00:00+02:00','needs':[]"),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(RUNS); i++) {
+        struct trial t;
+        try_text(&t, RUNS[i]);
+        assert_valid(&t);
+        if (t.def->unsupported.len != 0)
+            fail_msg("%s: %.*s", RUNS[i], STR_ARG(t.def->unsupported));
+        end(&t);
+    }
+}
+
+static void a_long_path_is_shown_up_to_the_part_that_fits(void **state)
+{
+    (void)state;
+    char name[2000];
+    memset(name, 'n', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    json_t *source = json_of(TASK("'input':{'short':{}}"));
+    json_t *input = json_object_get(json_array_get(json_object_get(source, "steps"), 0), "input");
+    (void)json_object_set_new(json_object_get(input, "short"), name, json_pack("[s]", "${x}"));
+    struct trial t;
+    try_json(&t, source);
+    assert_valid(&t);
+    assert_true(str_starts_with(t.def->unsupported, STR("/steps/0/input/short: steps with ${…}")));
+    end(&t);
+}
+
+static void every_step_type_has_a_name_of_its_own(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < STEP_TYPE_COUNT; i++) {
+        for (unsigned k = 0; k < i; k++)
+            assert_string_not_equal(step_type_name((enum step_type)i),
+                                    step_type_name((enum step_type)k));
+    }
+    assert_string_equal(step_type_name(STEP_WAIT_SIGNAL), "wait_signal");
+}
+
+static void freeing_nothing_is_fine(void **state)
+{
+    (void)state;
+    definition_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_contracts_example_is_valid_but_not_yet_run),
+        cmocka_unit_test(a_task_gets_its_queue_handler_and_input),
+        cmocka_unit_test(a_null_input_is_an_input),
+        cmocka_unit_test(a_sleep_has_a_duration_or_a_time),
+        cmocka_unit_test(without_needs_steps_run_in_the_order_written),
+        cmocka_unit_test(with_needs_anywhere_the_others_start_at_once),
+        cmocka_unit_test(a_step_is_found_by_its_name),
+        cmocka_unit_test(every_type_is_accepted_with_all_its_members),
+        cmocka_unit_test(the_definition_outlives_the_callers_reference),
+        cmocka_unit_test(faults_of_the_whole_are_found),
+        cmocka_unit_test(faults_of_any_step_are_found),
+        cmocka_unit_test(faults_of_each_type_are_found),
+        cmocka_unit_test(a_member_of_another_type_is_told_where_it_belongs),
+        cmocka_unit_test(a_step_of_unknown_type_is_not_blamed_for_its_members),
+        cmocka_unit_test(names_are_bounded),
+        cmocka_unit_test(references_must_be_to_other_steps_once),
+        cmocka_unit_test(a_cycle_is_reported_with_the_steps_in_it),
+        cmocka_unit_test(two_cycles_are_two_faults),
+        cmocka_unit_test(a_diamond_is_no_cycle),
+        cmocka_unit_test(faults_of_all_kinds_show_at_once),
+        cmocka_unit_test(steps_are_bounded),
+        cmocka_unit_test(the_largest_graph_fits),
+        cmocka_unit_test(a_long_cycle_is_cut_in_the_message),
+        cmocka_unit_test(faults_stop_at_their_limit),
+        cmocka_unit_test(hostile_names_cannot_burst_the_list_of_faults),
+        cmocka_unit_test(the_first_part_that_cannot_run_is_named),
+        cmocka_unit_test(what_can_run_is_not_unsupported),
+        cmocka_unit_test(a_long_path_is_shown_up_to_the_part_that_fits),
+        cmocka_unit_test(every_step_type_has_a_name_of_its_own),
+        cmocka_unit_test(freeing_nothing_is_fine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Turns files into C: the numbered migrations, and the API description as JSON."""
+import json
+import os
+import re
+import sys
+
+
+def c_bytes(data):
+    """An initialiser for an array: longer texts than C promises for a literal fit here."""
+    rows = [", ".join(str(b) for b in data[i : i + 24]) for i in range(0, len(data), 24)]
+    return ",\n    ".join(rows)
+
+
+def schema(out, files):
+    rows = []
+    for path in sorted(files):
+        number, name = re.match(r"(\d+)_(\w+)\.", os.path.basename(path)).groups()
+        with open(path, encoding="utf-8") as f:
+            rows.append((int(number), name, f.read()))
+    assert [r[0] for r in rows] == list(range(1, len(rows) + 1)), "migrations are numbered 1, 2, 3 …"
+    parts = ['#include "store/migrations.h"\n']
+    for number, name, text in rows:
+        data = text.encode() + b"\0"
+        parts.append(f"static const char SQL_{number}[] = {{\n    {c_bytes(data)}}};\n")
+    parts.append("const struct migration MIGRATIONS_SQLITE[] = {")
+    parts += [f'    {{{number}, "{name}", SQL_{number}}},' for number, name, _ in rows]
+    parts.append("};\nconst size_t MIGRATIONS_SQLITE_COUNT = %d;\n" % len(rows))
+    write(out, "\n".join(parts))
+
+
+def openapi(out, path, version):
+    import yaml
+
+    with open(path, encoding="utf-8") as f:
+        doc = yaml.safe_load(f)
+    doc["info"]["version"] = version
+    data = json.dumps(doc, separators=(",", ":"), ensure_ascii=False, default=str).encode()
+    write(out, '#include "api/openapi.h"\n\nconst unsigned char OPENAPI_JSON[] = {\n    %s};\n'
+               "const size_t OPENAPI_JSON_LEN = %d;\n" % (c_bytes(data), len(data)))
+
+
+def write(out, text):
+    os.makedirs(os.path.dirname(out), exist_ok=True)
+    with open(out, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
+if __name__ == "__main__":
+    kind, out, *rest = sys.argv[1:]
+    {"schema": lambda: schema(out, rest), "openapi": lambda: openapi(out, *rest)}[kind]()
