@@ -448,6 +448,15 @@ static void op_timed_out(struct op *op)
 
 /* --- the path --- */
 
+/* A parameter that nobody reads is a mistake that its sender should hear of. */
+static enum err check_query(struct call *c)
+{
+    static const char *const NONE[] = {NULL};
+    if ((c->route->flags & (ROUTE_QUERY | ROUTE_WAITS | ROUTE_OPEN)) != 0)
+        return ERR_OK;
+    return http_query_only(c->req, NONE, &c->op.problem);
+}
+
 static enum err read_wait(struct call *c)
 {
     if ((c->route->flags & ROUTE_WAITS) == 0)
@@ -465,8 +474,6 @@ static enum err prepare(struct call *c)
     bool changes = c->route->use_case->changes && !str_is(c->req->method, "GET") &&
                    !str_is(c->req->method, "HEAD");
     enum err e = changes ? read_key(c) : ERR_OK;
-    if (e == ERR_OK)
-        e = check_media_type(c);
     if (e == ERR_OK)
         e = read_wait(c);
     if (e == ERR_OK && c->op.idem.key.len > 0)
@@ -524,6 +531,10 @@ void api_handle(void *ctx, struct http_request *req)
     enum err e = find_route(c, allow, sizeof(allow));
     if (e == ERR_OK)
         e = authorize(c);
+    if (e == ERR_OK)
+        e = check_media_type(c);
+    if (e == ERR_OK)
+        e = check_query(c);
     if (e != ERR_OK) {
         send_problem(c, allow[0] != '\0' ? arena_str(&req->arena, str_of(allow)).ptr : NULL);
     } else if (c->route->direct != NULL) {

@@ -47,6 +47,7 @@ enum {
     WAL_CHECKPOINT_PAGES = 4000,          /* measured: p99 of a commit stays under a millisecond */
     WAL_PAGES_MAX = 64 * 1000,            /* 256 MiB: past it readers are cut off so that it can shrink */
     TIMERS_PER_TURN_MAX = 256,            /* due timers share the writer with callers */
+    LATE_INDEX_ROWS = 2048,               /* rows that are indexed together: a few milliseconds of work */
     EVICT_PER_TURN_MAX = 256,             /* likewise old idempotency keys */
     READERS = 2,                          /* threads that answer GETs beside the HTTP loop */
     READS_WAITING_MAX = 1024,

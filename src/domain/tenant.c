@@ -1,4 +1,4 @@
-/* A tenant's settings, its limit, and its row numbers. */
+/* A tenant's settings and its limit. */
 #include "domain/tenant.h"
 
 #include "base/limits.h"
@@ -204,22 +204,4 @@ enum err tenant_admit(const struct tenant *t, struct problem *p)
     problem_add_number(p, "current", t->active_runs);
     problem_add_number(p, "limit", t->max_concurrent_runs);
     return p->err;
-}
-
-/* --- row numbers --- */
-
-int64_t tenant_row_first(int64_t tenant_num)
-{
-    return tenant_num * (INT64_C(1) << ROW_BITS);
-}
-
-int64_t tenant_row_end(int64_t tenant_num)
-{
-    return tenant_row_first(tenant_num + 1);
-}
-
-int64_t tenant_next_row(struct tenant *t)
-{
-    assert(t->num > 0 && t->rows_made < (INT64_C(1) << ROW_BITS) - 1);
-    return tenant_row_first(t->num) + ++t->rows_made;
 }

@@ -35,7 +35,6 @@ struct tenant {
     struct str rate_limit; /* JSON object, or ptr NULL */
     int64_t active_runs;   /* runs that hold a slot */
     int64_t queued_runs;
-    int64_t rows_made; /* gives each of the tenant's rows its place */
     int64_t created_at;
     int64_t updated_at;
 };
@@ -52,13 +51,5 @@ MUST_CHECK enum err tenant_apply(struct tenant *t, const json_t *body, struct ar
 
 /* One more run for this tenant? ERR_MAX_CONCURRENT_RUNS carries `current` and `limit`. */
 MUST_CHECK enum err tenant_admit(const struct tenant *t, struct problem *p);
-
-/* --- row numbers: see docs/adr/003 --- */
-
-enum { ROW_BITS = 40 };
-/* The next of the tenant's numbers: rises for ever, lies between tenant_row_first and _end. */
-int64_t tenant_next_row(struct tenant *t);
-int64_t tenant_row_first(int64_t tenant_num);
-int64_t tenant_row_end(int64_t tenant_num);
 
 #endif

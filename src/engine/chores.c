@@ -5,7 +5,8 @@
 #include "base/log.h"
 #include "engine/execute.h"
 #include "engine/run_move.h"
-#include "store/tenants.h"
+#include "store/idempotency.h"
+#include "store/late_index.h"
 
 enum { RETRY_MS = 1000, POSTPONE_MS = 60 * 1000 };
 
@@ -16,10 +17,12 @@ enum err chores_init(struct chores *c, struct db *db, struct replay_stats *stats
     return timers_next(db, &c->next_due);
 }
 
-void chores_note_timer(struct chores *c, int64_t due_at)
+bool chores_note_timer(struct chores *c, int64_t due_at)
 {
-    if (due_at >= 0 && (c->next_due < 0 || due_at < c->next_due))
-        c->next_due = due_at;
+    if (due_at < 0 || (c->next_due >= 0 && due_at >= c->next_due))
+        return false;
+    c->next_due = due_at;
+    return true;
 }
 
 /* --- timers --- */
@@ -75,29 +78,32 @@ static enum err fire_due(struct chores *c, struct tx *tx)
 
 /* --- sweeping --- */
 
-/* One tenant a turn; a tenant with much to evict is come back to. */
 static enum err evict_keys(struct chores *c, struct tx *tx)
 {
-    bool found = false;
-    int64_t tenant = 0;
-    int64_t retention = 0;
-    int64_t after = c->evict_more ? c->evict_after - 1 : c->evict_after;
-    enum err e = tenants_next_with_retention(tx->db, after, &found, &tenant, &retention);
-    c->evict_more = false;
-    if (e != ERR_OK || !found) {
-        c->evict_after = 0;
-        return e;
-    }
     int64_t evicted = 0;
-    e = idempotency_evict(tx->db, tenant, tx->now_ms - retention, EVICT_PER_TURN_MAX, &evicted);
-    c->evict_after = tenant;
+    enum err e = idempotency_evict(tx->db, tx->now_ms, EVICT_PER_TURN_MAX, &evicted);
     c->evict_more = evicted == EVICT_PER_TURN_MAX;
     return e;
 }
 
-static bool sweep_goes_on(const struct chores *c)
+/* --- indexes --- */
+
+static bool indexing_is_due(const struct tx *tx)
 {
-    return c->evict_more || c->evict_after != 0;
+    return idem_recent_count(tx->recent_keys) >= LATE_INDEX_ROWS ||
+           tx->runs_unindexed >= LATE_INDEX_ROWS;
+}
+
+static enum err fill_indexes(struct tx *tx)
+{
+    enum err e = idem_recent_index(tx->recent_keys, tx->db);
+    if (e == ERR_OK && tx->last_run_num < 0)
+        e = runs_last_num(tx->db, &tx->last_run_num);
+    if (e == ERR_OK)
+        e = late_index_fill(tx->db, LATE_RUNS, tx->last_run_num);
+    if (e == ERR_OK)
+        tx->runs_unindexed = 0;
+    return e;
 }
 
 /* --- all of it --- */
@@ -113,7 +119,8 @@ enum err chores_run(struct chores *c, struct tx *tx)
     int64_t now = env_now_ms(c->env);
     bool sweep = mono >= c->next_sweep_at;
     bool timers = timers_are_due(c, now);
-    if (mono < c->retry_at || (!sweep && !timers))
+    bool indexes = sweep || indexing_is_due(tx);
+    if (mono < c->retry_at || (!timers && !indexes))
         return ERR_OK;
     tx_start(tx);
     enum err e = db_begin(tx->db);
@@ -123,6 +130,8 @@ enum err chores_run(struct chores *c, struct tx *tx)
         e = replay_stats_flush(c->stats, tx->db);
     if (e == ERR_OK && sweep)
         e = evict_keys(c, tx);
+    if (e == ERR_OK && indexes)
+        e = fill_indexes(tx);
     if (e == ERR_OK)
         e = tx_flush(tx);
     if (e == ERR_OK)
@@ -134,9 +143,9 @@ enum err chores_run(struct chores *c, struct tx *tx)
         c->retry_at = mono + RETRY_MS;
         return e;
     }
-    chores_note_timer(c, tx->next_due);
+    (void)chores_note_timer(c, tx->next_due);
     if (sweep)
-        c->next_sweep_at = sweep_goes_on(c) ? mono : mono + IDEM_STATS_FLUSH_MS;
+        c->next_sweep_at = c->evict_more ? mono : mono + IDEM_STATS_FLUSH_MS;
     return ERR_OK;
 }
 

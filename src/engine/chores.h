@@ -12,15 +12,14 @@ struct chores {
     int64_t next_due;      /* the earliest timer; -1: none */
     int64_t retry_at;      /* after a failure: not before this time (monotonic ms) */
     int64_t next_sweep_at; /* counts and evictions (monotonic ms) */
-    int64_t evict_after;   /* the tenant whose keys were looked at last */
-    bool evict_more;       /* that tenant has more to evict */
+    bool evict_more;       /* the last slice was full */
 };
 
 /* Reads the earliest timer. */
 MUST_CHECK enum err chores_init(struct chores *c, struct db *db, struct replay_stats *stats,
                                 const struct env *env);
-/* A batch armed a timer (-1: none). */
-void chores_note_timer(struct chores *c, int64_t due_at);
+/* A batch armed a timer (-1: none). True when it is the first to come. */
+bool chores_note_timer(struct chores *c, int64_t due_at);
 /* All that is due, one slice of each. Wakes stay in tx. */
 MUST_CHECK enum err chores_run(struct chores *c, struct tx *tx);
 /* How long nothing will be due. */

@@ -21,6 +21,7 @@ struct commit_loop {
     pthread_mutex_t turn; /* held while the connection is in use */
     struct tx tx;
     struct chores chores;
+    bool sooner; /* a timer comes before the time that the writer sleeps until */
     struct db_backup *backup;
     struct op *backup_op;
 
@@ -32,6 +33,7 @@ struct commit_loop {
     bool nudged;
     bool stopping;
 
+    atomic_bool idle;
     atomic_bool failed;
     atomic_bool log_full;
     atomic_llong log_bytes;
@@ -118,7 +120,7 @@ static bool changes_keys(const struct op *op)
 
 static void after_commit(struct commit_loop *l, struct op *first)
 {
-    chores_note_timer(&l->chores, l->tx.next_due);
+    l->sooner |= chores_note_timer(&l->chores, l->tx.next_due);
     for (const struct op *op = first; op != NULL; op = op->next) {
         if (changes_keys(op))
             atomic_fetch_add(l->config.auth_epoch, 1);
@@ -308,7 +310,9 @@ static void *writer_main(void *ctx)
     int64_t wait_ms = 0;
     for (;;) {
         pthread_mutex_lock(&l->lock);
+        atomic_store_explicit(&l->idle, l->first == NULL, memory_order_relaxed);
         wait_for_work(l, wait_ms);
+        atomic_store_explicit(&l->idle, false, memory_order_relaxed);
         struct op *first = take_waiting(l);
         bool over = l->stopping && first == NULL;
         pthread_mutex_unlock(&l->lock);
@@ -320,6 +324,7 @@ static void *writer_main(void *ctx)
             struct wake *wakes = run_batch(l, first);
             publish(l, first, wakes);
         }
+        l->sooner = false;
         do_chores(l);
         wait_ms = l->backup != NULL ? 0
                                     : MIN(chores_wait_ms(&l->chores, env_now_ms(l->config.env)),
@@ -367,8 +372,9 @@ bool commit_loop_try_inline(struct commit_loop *l, struct op *op)
     if (alone) {
         struct wake *wakes = run_batch(l, op);
         publish(l, NULL, wakes);
-        /* The writer sleeps until a time it knew of before this turn, and it folds the log back. */
-        if (l->tx.next_due >= 0 || db_log_bytes(l->tx.db) > (int64_t)WAL_CHECKPOINT_PAGES * 4096)
+        /* The writer sleeps until a time it knew of before this turn, and the chores are its own. */
+        if (l->sooner || l->tx.runs_unindexed >= LATE_INDEX_ROWS ||
+            db_log_bytes(l->tx.db) > (int64_t)WAL_CHECKPOINT_PAGES * 4096)
             nudge(l);
     }
     pthread_mutex_unlock(&l->turn);
@@ -385,6 +391,11 @@ void commit_loop_collect(struct commit_loop *l, struct op **ret_ops, struct wake
     l->wakes = NULL;
     l->wakes_last = &l->wakes;
     pthread_mutex_unlock(&l->lock);
+}
+
+bool commit_loop_is_idle(struct commit_loop *l)
+{
+    return atomic_load_explicit(&l->idle, memory_order_relaxed);
 }
 
 bool commit_loop_failed(struct commit_loop *l)
@@ -457,8 +468,7 @@ void commit_loop_free(struct commit_loop *l)
     if (l == NULL)
         return;
     commit_loop_stop(l);
-    if (l->tx.definitions != NULL)
-        tx_release(&l->tx);
+    tx_release(&l->tx);
     pthread_mutex_destroy(&l->turn);
     pthread_mutex_destroy(&l->lock);
     pthread_cond_destroy(&l->filled);

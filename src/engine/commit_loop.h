@@ -41,6 +41,8 @@ MUST_CHECK bool commit_loop_try_inline(struct commit_loop *loop, struct op *op);
 /* What is over, in the order of commits. The caller owns the wakes (free). */
 void commit_loop_collect(struct commit_loop *loop, struct op **ret_ops, struct wake **ret_wakes);
 
+/* True while the writer has nothing to do: a hint, it may be over at once. */
+bool commit_loop_is_idle(struct commit_loop *loop);
 /* True once the store could not prove a commit: nothing is acknowledged any more. */
 bool commit_loop_failed(struct commit_loop *loop);
 /* True while the log is past its limit: new writes are refused. */

@@ -19,6 +19,9 @@ enum {
     QUIET_ROUNDS = 8,        /* so many rounds of at most one request make an inline commit worth it */
     TICK_MS = 20,            /* how exactly a wait ends */
     QUIET_TIMEOUT_MS = 1000, /* nothing to do: time-outs are looked at once a second */
+    HAND_OVER_OPS = 16,      /* worth a commit of their own when the writer has nothing to do */
+    MISSES_MAX = 64,         /* new keys in a row until look-ups for replays become rare */
+    SAMPLE_EVERY = 16,
     TOUCH_EVERY_MS = 5000,
     TOUCH_MAX = 64,
 };
@@ -56,6 +59,7 @@ struct engine {
 
     /* What this round has brought for the writer. */
     struct op *round_first, **round_last;
+    size_t round_ops;
     size_t round_requests;
     size_t quiet_rounds;
 
@@ -64,6 +68,7 @@ struct engine {
     size_t in_flight;
     size_t in_flight_bytes;
     size_t reads_in_flight;
+    uint64_t replay_misses; /* keys in a row that were not known */
     bool draining;
 
     /* Last uses of API keys on their way to the store. */
@@ -138,8 +143,10 @@ static struct str admission_outcome(const struct op *op)
 static void count(struct engine *e, const struct op *op)
 {
     struct str endpoint = str_of(op->use_case->name);
-    if (op->answer.replayed)
+    if (op->answer.replayed) {
+        e->replay_misses = 0;
         metric_add(e->metrics.replays, endpoint, STR_NONE, 1);
+    }
     if (op->err == ERR_IDEM_KEY_REUSED)
         metric_add(e->metrics.mismatches, endpoint, STR_NONE, 1);
     if (!op->use_case->admits)
@@ -190,12 +197,25 @@ static void refuse(struct engine *e, struct op *op, enum err err, const char *wh
 
 /* --- submission --- */
 
+static void hand_over(struct engine *e)
+{
+    if (e->round_first == NULL)
+        return;
+    commit_loop_push(e->commits, e->round_first);
+    e->round_first = NULL;
+    e->round_last = &e->round_first;
+    e->round_ops = 0;
+}
+
+/* Collected until the round ends, but an idle writer gets its work sooner: it commits while this thread reads on. */
 static void to_writer(struct engine *e, struct op *op)
 {
     op->next = NULL;
     enter(e, op);
     *e->round_last = op;
     e->round_last = &op->next;
+    if (++e->round_ops >= HAND_OVER_OPS && commit_loop_is_idle(e->commits))
+        hand_over(e);
 }
 
 static void over(struct engine *e, struct op *op);
@@ -244,11 +264,7 @@ void engine_round_end(struct engine *e)
     if (e->round_requests > 0)
         e->quiet_rounds = e->round_requests == 1 ? e->quiet_rounds + 1 : 0;
     e->round_requests = 0;
-    if (e->round_first == NULL)
-        return;
-    commit_loop_push(e->commits, e->round_first);
-    e->round_first = NULL;
-    e->round_last = &e->round_first;
+    hand_over(e);
 }
 
 /* --- replays --- */
@@ -259,12 +275,11 @@ struct replay {
     bool answered;
 };
 
-static void try_record(void *ctx, const struct idem_record *record, int64_t retention_ms)
+static void try_record(void *ctx, const struct idem_record *record)
 {
     struct replay *r = ctx;
     int64_t now = env_now_ms(r->engine->env);
-    int64_t end = idem_expires_ms(record->created_at, retention_ms);
-    if (end < 0 || end > now)
+    if (record->expires_at < 0 || record->expires_at > now)
         r->answered = answer_from_record(r->op, record, r->engine->stats, now);
 }
 
@@ -276,15 +291,26 @@ static bool open_snapshot(struct engine *e)
     return e->snapshot;
 }
 
+/* A new key costs a look-up here that finds nothing, and the writer looks again anyway. So a run of misses makes
+ * look-ups rare, until one hits; but a replay must not suffer when the writer is busy or refuses. */
+static bool worth_looking(struct engine *e)
+{
+    return e->replay_misses < MISSES_MAX || e->in_flight > OPS_WAITING_MAX / 2 ||
+           commit_loop_log_full(e->commits) || e->replay_misses % SAMPLE_EVERY == 0;
+}
+
 bool engine_replay(struct engine *e, struct op *op)
 {
     assert(op->idem.key.len > 0);
-    if (e->draining || !open_snapshot(e))
+    e->replay_misses++;
+    if (e->draining || !worth_looking(e) || !open_snapshot(e))
         return false;
     struct replay r = {e, op, false};
     /* A failed look-up is no answer: the writer will look again, and say so if it fails too. */
-    if (idempotency_find_live(e->reader, op->caller.tenant, op->idem.key, try_record, &r) != ERR_OK)
+    if (idempotency_find_named(e->reader, op->caller.tenant, op->idem.key, try_record, &r) != ERR_OK)
         return false;
+    if (r.answered)
+        e->replay_misses = 0;
     op->decided = r.answered;
     return r.answered;
 }
@@ -415,12 +441,7 @@ void engine_poll(struct engine *e)
     waiters_tick(e->waiters, mono, e->draining);
     time_out_slow(e, mono);
     touch_keys_now_and_then(e, mono);
-    /* Claims that go again are not requests of this round. */
-    if (e->round_first != NULL) {
-        commit_loop_push(e->commits, e->round_first);
-        e->round_first = NULL;
-        e->round_last = &e->round_first;
-    }
+    hand_over(e); /* claims that go again are not requests of this round */
 }
 
 int engine_event_fd(const struct engine *e)

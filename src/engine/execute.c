@@ -40,35 +40,35 @@ bool answer_from_record(struct op *op, const struct idem_record *record, struct 
 struct known {
     struct op *op;
     struct tx *tx;
-    const struct tenant *tenant;
     struct replay_stats *stats;
     bool answered;
-    int64_t expired_num; /* 0: there is no expired record in the way */
+    bool expired; /* an expired record is in the way */
+    struct idem_record old;
 };
 
 static void consider(void *ctx, const struct idem_record *record)
 {
     struct known *k = ctx;
-    int64_t end = idem_expires_ms(record->created_at, k->tenant->idempotency_retention_ms);
-    if (end >= 0 && end <= k->tx->now_ms) {
-        k->expired_num = record->num;
+    if (record->expires_at >= 0 && record->expires_at <= k->tx->now_ms) {
+        k->expired = true;
+        k->old.num = record->num;
         return;
     }
     k->answered = answer_from_record(k->op, record, k->stats, k->tx->now_ms);
     assert(k->answered || !k->op->idem.has_fingerprint);
 }
 
-static enum err remember(struct op *op, struct tx *tx, struct tenant *tenant, int64_t expired_num)
+static enum err remember(struct op *op, struct tx *tx, struct tenant *tenant,
+                         const struct idem_record *expired)
 {
     const struct buf *body =
         op->answer.kept_body.len > 0 ? &op->answer.kept_body : &op->answer.body;
     enum err e = tx_tenant_ensure(tx, tenant);
-    if (e == ERR_OK && expired_num != 0)
-        e = idempotency_delete(tx->db, expired_num);
+    if (e == ERR_OK && expired != NULL)
+        e = idempotency_delete(tx->db, expired);
     if (e != ERR_OK)
         return e;
     struct idem_record record = {
-        .num = tenant_next_row(tenant),
         .tenant = tenant->num,
         .key = op->idem.key,
         .route = op->idem.route,
@@ -80,9 +80,9 @@ static enum err remember(struct op *op, struct tx *tx, struct tenant *tenant, in
         .says_created = op->answer.created != CREATED_UNSAID,
         .body = buf_str(body),
         .created_at = tx->now_ms,
+        .expires_at = idem_expires_ms(tx->now_ms, tenant->idempotency_retention_ms),
     };
-    tx_tenant_touch(tx, tenant);
-    return idempotency_insert(tx->db, &record);
+    return idempotency_insert(tx->db, tx->recent_keys, &record);
 }
 
 /* Runs the use case; a rejection must have left no row changed. */
@@ -110,12 +110,14 @@ enum err execute_op(struct op *op, struct tx *tx, struct replay_stats *stats)
         op->err = e;
         return is_store_failure(e) ? e : ERR_OK;
     }
-    struct known k = {.op = op, .tx = tx, .tenant = tenant, .stats = stats};
-    e = idempotency_find(tx->db, tenant->num, op->idem.key, consider, &k);
+    struct known k = {.op = op, .tx = tx, .stats = stats};
+    e = idempotency_find(tx->db, tx->recent_keys, tenant->num, op->idem.key, consider, &k);
     if (e != ERR_OK || k.answered)
         return e;
     e = run_use_case(op, tx);
     if (e != ERR_OK || op->err != ERR_OK || op->answer.changed_nothing)
         return e;
-    return remember(op, tx, tenant, k.expired_num);
+    k.old.tenant = tenant->num;
+    k.old.key = op->idem.key;
+    return remember(op, tx, tenant, k.expired ? &k.old : NULL);
 }

@@ -157,8 +157,7 @@ void readers_free(struct readers *rs)
         return;
     readers_stop(rs);
     for (size_t i = 0; i < READERS; i++) {
-        if (rs->each[i].tx.definitions != NULL)
-            tx_release(&rs->each[i].tx);
+        tx_release(&rs->each[i].tx);
         db_close(rs->each[i].db);
     }
     pthread_mutex_destroy(&rs->lock);

@@ -152,7 +152,7 @@ void render_workflow_head(struct json_out *o, const struct workflow_head *head)
     json_close(o, '}');
 }
 
-void render_idem_record(struct json_out *o, const struct idem_record *r, int64_t retention_ms)
+void render_idem_record(struct json_out *o, const struct idem_record *r)
 {
     struct str method;
     struct str route;
@@ -171,8 +171,7 @@ void render_idem_record(struct json_out *o, const struct idem_record *r, int64_t
     json_add_int(o, "mismatches", r->mismatches);
     json_add_time(o, "created_at", r->created_at);
     json_add_time(o, "last_replayed_at", r->last_replayed_at);
-    int64_t expires = retention_ms < 0 ? -1 : r->created_at + retention_ms;
-    json_add_time(o, "expires_at", expires);
+    json_add_time(o, "expires_at", r->expires_at);
     json_close(o, '}');
 }
 

@@ -28,8 +28,7 @@ void render_event(struct json_out *o, const struct event *event);
 void render_tenant(struct json_out *o, const struct tenant *t);
 void render_key(struct json_out *o, const struct api_key *key, struct str secret);
 void render_workflow_head(struct json_out *o, const struct workflow_head *head);
-void render_idem_record(struct json_out *o, const struct idem_record *record,
-                        int64_t retention_ms);
+void render_idem_record(struct json_out *o, const struct idem_record *record);
 void render_job(struct json_out *o, const struct job *job, const struct run *run,
                 const struct definition *def);
 

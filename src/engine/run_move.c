@@ -7,7 +7,8 @@
 
 static enum err tell(struct run_move *m, const char *type, struct str data)
 {
-    return events_append(m->tx->db, m->run.num, m->tx->now_ms, str_of(type), data);
+    int64_t seq = m->is_new ? ++m->events_told : 0;
+    return events_append(m->tx->db, m->run.num, seq, m->tx->now_ms, str_of(type), data);
 }
 
 static enum err tell_job(struct run_move *m, const char *type, const struct job *job)
@@ -287,13 +288,14 @@ enum err run_move_create(struct run_move *m, struct problem *p)
 {
     assert(m->tenant->num > 0 && m->def != NULL);
     m->is_new = true;
-    m->run.num = tenant_next_row(m->tenant);
     m->run.tenant = m->tenant->num;
     m->run.status = RUN_PENDING;
     m->run.version = 1;
     m->tenant->active_runs++;
     tx_tenant_touch(m->tx, m->tenant);
     enum err e = steps_alloc(m);
+    if (e == ERR_OK)
+        e = tx_next_run_num(m->tx, &m->run.num);
     struct buf data;
     buf_init(&data, 4 * KIB);
     struct json_out o = json_out_to(&data);

@@ -15,6 +15,7 @@ struct run_move {
     struct step_view *steps; /* one per step of the definition */
     int64_t jobs_made;
     bool is_new; /* the run has no row yet */
+    int64_t events_told; /* of a new run: how many events it has */
 };
 
 /* A new run: `m->run` is filled but for num and status; the tenant is stored and has room. */

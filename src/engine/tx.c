@@ -3,58 +3,115 @@
 
 #include "base/limits.h"
 #include "engine/definitions.h"
+#include "store/idempotency.h"
+#include "store/runs.h"
 #include "store/tenants.h"
+#include "store/workflows.h"
 
-enum { TX_ARENA_MAX = 256 * MIB };
+enum { TX_ARENA_MAX = 256 * MIB, TENANT_SLOTS = 1024, TENANTS_MAX = 4096, HEAD_SLOTS = 512 };
 
 struct tx_tenant {
     struct tenant tenant; /* first, so that a tenant's address finds its entry */
-    struct tx_tenant *next;
+    struct tx_tenant *next;       /* in its slot */
+    struct tx_tenant *next_dirty; /* counters to write */
     bool dirty;
+    char text[]; /* what the tenant's strings point to */
+};
+
+struct tx_tenants {
+    struct tx_tenant *slots[TENANT_SLOTS];
+    struct tx_tenant *dirty;
+    size_t count;
+};
+
+/* Direct-mapped: a workflow that shares its place with another is only looked up more often. */
+struct tx_heads {
+    struct {
+        int64_t tenant; /* 0: empty */
+        char id[NAME_MAX_LEN + 1];
+        struct workflow_newest newest;
+    } slots[HEAD_SLOTS];
 };
 
 enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
 {
-    *tx = (struct tx){.db = db, .env = env, .next_due = -1};
+    *tx = (struct tx){.db = db, .env = env, .next_due = -1, .last_run_num = -1};
+    tx->remembers = db_is_only_writer(db);
     arena_init(&tx->arena, TX_ARENA_MAX);
+    tx->tenants = calloc(1, sizeof(*tx->tenants));
+    tx->heads = calloc(1, sizeof(*tx->heads));
     tx->definitions = definitions_new();
-    return tx->definitions != NULL ? ERR_OK : ERR_NO_MEMORY;
+    tx->recent_keys = idem_recent_new();
+    bool ok = tx->tenants != NULL && tx->heads != NULL && tx->definitions != NULL &&
+              tx->recent_keys != NULL;
+    return ok ? ERR_OK : ERR_NO_MEMORY;
 }
 
-void tx_release(struct tx *tx)
+static void forget_tenants(struct tx_tenants *tenants)
 {
-    tx_forget(tx);
-    definitions_free(tx->definitions);
-    arena_release(&tx->arena);
+    for (size_t i = 0; i < TENANT_SLOTS && tenants->count > 0; i++) {
+        while (tenants->slots[i] != NULL) {
+            struct tx_tenant *old = tenants->slots[i];
+            tenants->slots[i] = old->next;
+            tenants->count--;
+            free(old);
+        }
+    }
+    tenants->dirty = NULL;
 }
 
-void tx_start(struct tx *tx)
-{
-    tx_forget(tx);
-    tx->now_ms = env_now_ms(tx->env);
-}
-
-void tx_forget(struct tx *tx)
+/* What belongs to one transaction only. */
+static void clear_turn(struct tx *tx)
 {
     while (tx->wakes != NULL) {
         struct wake *old = tx->wakes;
         tx->wakes = old->next;
         free(old);
     }
-    tx->tenants = NULL;
     tx->next_due = -1;
     arena_clear(&tx->arena);
-    definitions_trim(tx->definitions);
+    if (tx->definitions != NULL)
+        definitions_trim(tx->definitions);
+}
+
+void tx_forget(struct tx *tx)
+{
+    clear_turn(tx);
+    forget_tenants(tx->tenants);
+    tx_newest_changed(tx);
+    idem_recent_forget(tx->recent_keys);
+    tx->last_run_num = -1;
+    tx->stale = false;
+}
+
+void tx_release(struct tx *tx)
+{
+    if (tx->tenants != NULL && tx->heads != NULL && tx->recent_keys != NULL)
+        tx_forget(tx);
+    definitions_free(tx->definitions);
+    free(tx->tenants);
+    free(tx->heads);
+    idem_recent_free(tx->recent_keys);
+    arena_release(&tx->arena);
+}
+
+void tx_start(struct tx *tx)
+{
+    if (!tx->remembers || tx->stale || tx->tenants->count > TENANTS_MAX)
+        tx_forget(tx);
+    else
+        clear_turn(tx);
+    tx->now_ms = env_now_ms(tx->env);
 }
 
 enum err tx_flush(struct tx *tx)
 {
     enum err e = ERR_OK;
-    for (struct tx_tenant *t = tx->tenants; t != NULL && e == ERR_OK; t = t->next) {
-        if (t->dirty)
-            e = tenants_update_counters(tx->db, &t->tenant);
+    for (struct tx_tenant *t = tx->tenants->dirty; t != NULL && e == ERR_OK; t = t->next_dirty) {
+        e = tenants_update_counters(tx->db, &t->tenant);
         t->dirty = false;
     }
+    tx->tenants->dirty = NULL;
     return e;
 }
 
@@ -67,13 +124,36 @@ struct wake *tx_take_wakes(struct tx *tx)
 
 /* --- tenants --- */
 
-static struct tx_tenant *remember(struct tx *tx)
+/* Keeps a tenant that was read into the transaction's arena, with text of its own. */
+static struct tx_tenant *remember(struct tx *tx, const struct tenant *read)
 {
-    struct tx_tenant *t = arena_alloc(&tx->arena, sizeof(*t));
-    if (t != NULL) {
-        t->next = tx->tenants;
-        tx->tenants = t;
+    size_t len = read->id.len + read->name.len + read->gate.len + read->rate_limit.len;
+    struct tx_tenant *t = calloc(1, sizeof(*t) + len);
+    if (t == NULL)
+        return NULL;
+    t->tenant = *read;
+    struct str *const own[] = {&t->tenant.id, &t->tenant.name, &t->tenant.gate,
+                               &t->tenant.rate_limit};
+    char *at = t->text;
+    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+        if (own[i]->ptr == NULL)
+            continue;
+        memcpy(at, own[i]->ptr, own[i]->len);
+        own[i]->ptr = at;
+        at += own[i]->len;
     }
+    struct tx_tenant **slot = &tx->tenants->slots[str_hash(t->tenant.id) % TENANT_SLOTS];
+    t->next = *slot;
+    *slot = t;
+    tx->tenants->count++;
+    return t;
+}
+
+static struct tx_tenant *recall(struct tx *tx, struct str id)
+{
+    struct tx_tenant *t = tx->tenants->slots[str_hash(id) % TENANT_SLOTS];
+    while (t != NULL && !str_eq(t->tenant.id, id))
+        t = t->next;
     return t;
 }
 
@@ -82,56 +162,43 @@ enum err tx_tenant(struct tx *tx, struct op *op, struct tenant **ret)
     struct str id = op->caller.tenant;
     /* "*" has a row as soon as it is needed: the keys of callers that speak for all tenants belong to it. */
     bool may_be_new = op->caller.creates_tenant || str_is(id, "*");
-    for (struct tx_tenant *t = tx->tenants; t != NULL; t = t->next) {
-        if (str_eq(t->tenant.id, id) && (t->tenant.num != 0 || may_be_new)) {
-            op->tenant_num = t->tenant.num;
-            *ret = &t->tenant;
-            return ERR_OK;
-        }
+    struct tx_tenant *t = recall(tx, id);
+    if (t == NULL) {
+        struct tenant found = tenant_default(id, tx->now_ms);
+        bool exists = false;
+        enum err e = tenants_find(tx->db, id, &tx->arena, &exists, &found);
+        if (e != ERR_OK)
+            return problem_set(&op->problem, e, "cannot read the tenant");
+        t = exists || may_be_new ? remember(tx, &found) : NULL;
+        if (t == NULL && (exists || may_be_new))
+            return problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the tenant");
     }
-    struct tenant found;
-    bool exists = false;
-    enum err e = tenants_find(tx->db, id, &tx->arena, &exists, &found);
-    if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the tenant");
-    if (!exists && !may_be_new)
+    if (t == NULL || (t->tenant.num == 0 && !may_be_new))
         return problem_set(&op->problem, ERR_TENANT_NOT_FOUND, "there is no tenant \"%.*s\"",
                            STR_ARG(id));
-    if (!exists) {
-        struct str kept = arena_str(&tx->arena, id);
-        if (kept.ptr == NULL)
-            return problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the tenant");
-        found = tenant_default(kept, tx->now_ms);
-    }
-    struct tx_tenant *t = remember(tx);
-    if (t == NULL)
-        return problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the tenant");
-    t->tenant = found;
-    op->tenant_num = found.num;
+    if (t->tenant.num == 0)
+        t->tenant.created_at = t->tenant.updated_at = tx->now_ms;
+    op->tenant_num = t->tenant.num;
     *ret = &t->tenant;
     return ERR_OK;
 }
 
 enum err tx_tenant_num(struct tx *tx, int64_t num, struct tenant **ret)
 {
-    for (struct tx_tenant *t = tx->tenants; t != NULL; t = t->next) {
-        if (t->tenant.num == num) {
-            *ret = &t->tenant;
-            return ERR_OK;
-        }
-    }
-    struct tx_tenant *t = remember(tx);
-    if (t == NULL)
-        return ERR_NO_MEMORY;
+    struct tenant found;
     bool exists = false;
-    enum err e = tenants_find_num(tx->db, num, &tx->arena, &exists, &t->tenant);
+    enum err e = tenants_find_num(tx->db, num, &tx->arena, &exists, &found);
     if (e == ERR_OK && !exists)
         e = ERR_INTERNAL;
-    if (e == ERR_OK)
-        *ret = &t->tenant;
-    else
-        tx->tenants = t->next;
-    return e;
+    if (e != ERR_OK)
+        return e;
+    struct tx_tenant *t = recall(tx, found.id);
+    if (t == NULL)
+        t = remember(tx, &found);
+    if (t == NULL)
+        return ERR_NO_MEMORY;
+    *ret = &t->tenant;
+    return ERR_OK;
 }
 
 enum err tx_tenant_ensure(struct tx *tx, struct tenant *t)
@@ -143,10 +210,61 @@ enum err tx_tenant_ensure(struct tx *tx, struct tenant *t)
 
 void tx_tenant_touch(struct tx *tx, struct tenant *t)
 {
-    (void)tx;
     struct tx_tenant *entry = CONTAINER_OF(t, struct tx_tenant, tenant);
     assert(t->num != 0);
+    if (entry->dirty)
+        return;
     entry->dirty = true;
+    entry->next_dirty = tx->tenants->dirty;
+    tx->tenants->dirty = entry;
+}
+
+void tx_tenant_changed(struct tx *tx)
+{
+    tx->stale = true;
+}
+
+/* --- workflows and runs --- */
+
+static void take_newest(void *ctx, const struct workflow_head *head)
+{
+    struct workflow_newest *n = ctx;
+    *n = (struct workflow_newest){true, head->archived_at >= 0, head->latest_version};
+}
+
+enum err tx_newest(struct tx *tx, int64_t tenant, struct str id, struct workflow_newest *ret)
+{
+    *ret = (struct workflow_newest){0};
+    if (tenant == 0)
+        return ERR_OK; /* a tenant that is not stored has none */
+    size_t slot = (str_hash(id) ^ (uint64_t)tenant * 0x9E3779B97F4A7C15u) % HEAD_SLOTS;
+    if (tx->heads->slots[slot].tenant == tenant && str_is(id, tx->heads->slots[slot].id)) {
+        *ret = tx->heads->slots[slot].newest;
+        return ERR_OK;
+    }
+    enum err e = workflows_find(tx->db, tenant, id, take_newest, ret);
+    if (e == ERR_OK && ret->found) {
+        tx->heads->slots[slot].tenant = tenant;
+        tx->heads->slots[slot].newest = *ret;
+        (void)snprintf(tx->heads->slots[slot].id, NAME_MAX_LEN + 1, "%.*s", STR_ARG(id));
+    }
+    return e;
+}
+
+void tx_newest_changed(struct tx *tx)
+{
+    memset(tx->heads, 0, sizeof(*tx->heads));
+}
+
+enum err tx_next_run_num(struct tx *tx, int64_t *ret)
+{
+    enum err e = ERR_OK;
+    if (tx->last_run_num < 0)
+        e = runs_last_num(tx->db, &tx->last_run_num);
+    if (e == ERR_OK)
+        *ret = ++tx->last_run_num;
+    tx->runs_unindexed++;
+    return e;
 }
 
 enum err tx_definition(struct tx *tx, int64_t tenant, struct str workflow_id, int64_t version,

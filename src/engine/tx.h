@@ -1,5 +1,8 @@
 /* One transaction and what it has loaded: each tenant once, definitions parsed once, counters written once.
- * The writer's holds a whole batch of ops; a reader's holds one. */
+ * The writer's holds a whole batch of ops; a reader's holds one.
+ *
+ * Where nobody else can write to the store, tenants and the newest versions of workflows are remembered from one
+ * transaction to the next; a rollback forgets them all. */
 #ifndef PAWL_ENGINE_TX_H
 #define PAWL_ENGINE_TX_H
 
@@ -8,7 +11,9 @@
 #include "engine/op.h"
 #include "store/db.h"
 
-struct tx_tenant;
+struct idem_recent;
+struct tx_tenants;
+struct tx_heads;
 struct definitions;
 
 /* Something that waiting callers want to hear of once the commit is on disk. */
@@ -25,11 +30,17 @@ struct tx {
     const struct env *env;
     int64_t now_ms;
     struct arena arena; /* what was loaded; emptied when the transaction ends */
-    struct tx_tenant *tenants;
+    struct tx_tenants *tenants;
+    struct tx_heads *heads;
     struct definitions *definitions;
+    struct idem_recent *recent_keys;
+    int64_t last_run_num; /* -1: not known */
+    int64_t runs_unindexed; /* made since the index of runs was filled */
+    bool remembers;
     /* NULL for readers, or while nobody waits for anything. */
     struct wake *wakes;
     bool wants_wakes;
+    bool stale; /* forget everything when the next turn starts */
     int64_t claim_turn; /* the tenant that was last served by a worker of all tenants */
     int64_t next_due; /* the earliest timer armed here; -1: none */
 };
@@ -38,11 +49,11 @@ struct tx {
 MUST_CHECK enum err tx_init(struct tx *tx, struct db *db, const struct env *env);
 void tx_release(struct tx *tx);
 
-/* A new turn: nothing is loaded, the clock is read. */
+/* A new turn: the clock is read, what may have become untrue is forgotten. */
 void tx_start(struct tx *tx);
 /* Writes the counters that changed. Before the commit. */
 MUST_CHECK enum err tx_flush(struct tx *tx);
-/* After a rollback: what was loaded is not true any more. */
+/* After a rollback, or when settings changed: what was loaded is not true any more. */
 void tx_forget(struct tx *tx);
 struct wake *tx_take_wakes(struct tx *tx);
 
@@ -55,6 +66,21 @@ MUST_CHECK enum err tx_tenant_num(struct tx *tx, int64_t num, struct tenant **re
 MUST_CHECK enum err tx_tenant_ensure(struct tx *tx, struct tenant *t);
 /* Its counters changed; they are written at the end of the batch. */
 void tx_tenant_touch(struct tx *tx, struct tenant *t);
+/* Its settings changed: loaded again by the next transaction. */
+void tx_tenant_changed(struct tx *tx);
+
+/* The newest version of a workflow. */
+struct workflow_newest {
+    bool found;
+    bool archived;
+    int64_t version;
+};
+MUST_CHECK enum err tx_newest(struct tx *tx, int64_t tenant, struct str workflow_id,
+                              struct workflow_newest *ret);
+/* A workflow changed in this transaction. */
+void tx_newest_changed(struct tx *tx);
+/* A number for a new run. */
+MUST_CHECK enum err tx_next_run_num(struct tx *tx, int64_t *ret);
 
 /* A stored definition, parsed. Borrowed until the transaction ends. */
 MUST_CHECK enum err tx_definition(struct tx *tx, int64_t tenant, struct str workflow_id,

@@ -52,7 +52,8 @@ static enum err put_tenant(struct op *op, struct tx *tx)
     if (e != ERR_OK)
         return e;
     changed.updated_at = tx->now_ms;
-    *tenant = changed;
+    *tenant = changed; /* its new text lives in the arena: the next transaction loads it anew */
+    tx_tenant_changed(tx);
     e = tenant->num == 0 ? tx_tenant_ensure(tx, tenant) : tenants_update_settings(tx->db, tenant);
     struct json_out o = json_out_to(&op->answer.body);
     render_tenant(&o, tenant);
@@ -234,7 +235,7 @@ static void show_record(void *ctx, const struct idem_record *record)
     s->found = true;
     s->num = record->num;
     struct json_out o = json_out_to(&s->op->answer.body);
-    render_idem_record(&o, record, s->tenant->idempotency_retention_ms);
+    render_idem_record(&o, record);
 }
 
 static enum err find_record(struct op *op, struct tx *tx, struct shown_record *s)
@@ -245,7 +246,7 @@ static enum err find_record(struct op *op, struct tx *tx, struct shown_record *s
     if (e != ERR_OK)
         return e;
     *s = (struct shown_record){.op = op, .tenant = tenant};
-    e = idempotency_find(tx->db, tenant->num, in->key, show_record, s);
+    e = idempotency_find(tx->db, tx->recent_keys, tenant->num, in->key, show_record, s);
     if (e == ERR_OK && !s->found)
         return problem_set(&op->problem, ERR_IDEM_KEY_NOT_FOUND,
                            "tenant %.*s has no record of this key", STR_ARG(tenant->id));
@@ -269,7 +270,8 @@ static enum err release_idem(struct op *op, struct tx *tx)
     enum err e = find_record(op, tx, &s);
     if (e != ERR_OK)
         return e;
-    e = idempotency_delete(tx->db, s.num);
+    struct idem_record record = {.num = s.num, .tenant = s.tenant->num, .key = in->key};
+    e = idempotency_delete(tx->db, &record);
     if (e == ERR_OK)
         e = audit(op, tx, s.tenant->num, "idempotency.release", in->key,
                   buf_str(&op->answer.body));

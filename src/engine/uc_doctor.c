@@ -78,11 +78,17 @@ static enum err check_keys(struct report *r, struct tx *tx)
 {
     int64_t checked = 0;
     int64_t orphans = 0;
+    int64_t doubles = 0;
     enum err e = idempotency_orphans(tx->db, &checked, &orphans);
+    if (e == ERR_OK)
+        e = idempotency_doubles(tx->db, &doubles);
     check_begin(r, "idempotency");
     if (orphans > 0)
         json_add_int(&r->out, NULL, orphans);
-    check_end(r, orphans == 0, checked, "every key that names a run names one that exists");
+    if (doubles > 0)
+        json_add_int(&r->out, NULL, doubles);
+    check_end(r, orphans == 0 && doubles == 0, checked,
+              "every key has one record, and the run that it names exists");
     return e;
 }
 

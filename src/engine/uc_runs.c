@@ -5,29 +5,16 @@
 
 #include "base/limits.h"
 #include "domain/schema.h"
-#include "store/workflows.h"
 
 /* --- start --- */
-
-struct found_head {
-    bool found;
-    bool archived;
-    int64_t latest;
-};
-
-static void take_head(void *ctx, const struct workflow_head *head)
-{
-    struct found_head *f = ctx;
-    *f = (struct found_head){true, head->archived_at >= 0, head->latest_version};
-}
 
 /* The newest version of the workflow, if it can be started at all. */
 static enum err load_startable(struct op *op, struct tx *tx, const struct tenant *tenant,
                                const struct start_run_input *in, const struct definition **ret_def,
                                int64_t *ret_version)
 {
-    struct found_head head = {0};
-    enum err e = workflows_find(tx->db, tenant->num, in->workflow_id, take_head, &head);
+    struct workflow_newest head;
+    enum err e = tx_newest(tx, tenant->num, in->workflow_id, &head);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot read the workflow");
     if (!head.found || head.archived)
@@ -35,10 +22,10 @@ static enum err load_startable(struct op *op, struct tx *tx, const struct tenant
                            head.archived ? "workflow \"%.*s\" is archived: it starts no new runs"
                                          : "there is no workflow \"%.*s\"",
                            STR_ARG(in->workflow_id));
-    e = tx_definition(tx, tenant->num, in->workflow_id, head.latest, &op->problem, ret_def);
+    e = tx_definition(tx, tenant->num, in->workflow_id, head.version, &op->problem, ret_def);
     if (e != ERR_OK)
         return e;
-    *ret_version = head.latest;
+    *ret_version = head.version;
     if ((*ret_def)->unsupported.len > 0)
         return problem_set(&op->problem, ERR_DEFINITION_UNSUPPORTED, "%.*s",
                            STR_ARG((*ret_def)->unsupported));
@@ -198,13 +185,9 @@ static enum err list_runs(struct op *op, struct tx *tx)
     enum err e = tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
-    int64_t first = tenant_row_first(tenant->num); /* a cursor tells nothing of other tenants */
     int64_t before = INT64_MAX;
-    if (in->cursor.ptr != NULL) {
-        if (!str_to_i64(in->cursor, &before) || before < 0 || before > INT64_MAX - first)
-            return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
-        before += first;
-    }
+    if (in->cursor.ptr != NULL && (!str_to_i64(in->cursor, &before) || before < 0))
+        return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
     struct run_filter filter = {
         .tenant = tenant->num,
         .status = in->status,
@@ -221,7 +204,7 @@ static enum err list_runs(struct op *op, struct tx *tx)
         return problem_set(&op->problem, e, "cannot list the runs");
     page.more = next >= 0; /* also when the scan ended before the page was full */
     if (page.more)
-        page_set_last_number(&page, next - first);
+        page_set_last_number(&page, next);
     page_end(&page);
     return ERR_OK;
 }

@@ -130,6 +130,7 @@ static enum err put_workflow(struct op *op, struct tx *tx)
                  : store_version(op, tx, tenant->num, &head);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot store the workflow");
+    tx_newest_changed(tx);
     answer_put(op, in->workflow_id, head.latest_version, !same);
     return ERR_OK;
 }
@@ -152,6 +153,7 @@ static enum err archive_workflow(struct op *op, struct tx *tx)
     e = workflows_archive(tx->db, tenant->num, in->workflow_id, tx->now_ms, &changed);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot archive the workflow");
+    tx_newest_changed(tx);
     if (changed)
         head.head.archived_at = head.head.updated_at = tx->now_ms;
     struct json_out o = json_out_to(&op->answer.body);

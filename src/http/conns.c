@@ -76,13 +76,21 @@ static bool head_is_late(struct conn *conn, int64_t now)
     return conn->since_ms >= 0 && now - conn->since_ms > HTTP_HEAD_TIMEOUT_MS;
 }
 
+/* The client has closed its side and nothing that it sent is unread: the rest of the body never comes. libmicrohttpd
+ * overlooks the end of a stream that arrives together with data. */
+static bool has_hung_up(const struct conn *conn)
+{
+    char byte;
+    return recv(conn->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static bool is_late(struct conn *conn, int64_t now)
 {
     switch (conn->phase) {
     case CONN_HEAD:
         return head_is_late(conn, now);
     case CONN_BODY:
-        return now - conn->since_ms > HTTP_BODY_TIMEOUT_MS;
+        return now - conn->since_ms > HTTP_BODY_TIMEOUT_MS || has_hung_up(conn);
     case CONN_WORKING:
         return false; /* the engine has its own time-outs */
     case CONN_REPLY:

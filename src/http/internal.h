@@ -37,6 +37,7 @@ struct request {
     bool suspended;
     bool answered;
     bool queued;
+    bool last; /* the connection ends with this answer */
     struct http_reply reply;
 };
 
@@ -63,11 +64,17 @@ void conn_notify(void *ctx, struct MHD_Connection *connection, void **socket_con
 void conn_enter(struct http_server *server, struct conn *conn, enum conn_phase phase);
 void conns_sweep(struct http_server *server);
 
+/* head.c */
+/* What is wrong with the head of a request, or NULL. After a fault nobody knows where the next request begins. */
+const char *head_fault(struct MHD_Connection *connection, const char *version);
+
 /* parser_errors.c */
 void parser_error_log(void *ctx, const char *fmt, va_list args);
-/* libmicrohttpd's own function, past the seam that the linker put in front of it. */
+/* libmicrohttpd's own functions, past the seams that the linker put in front of them. */
 struct MHD_Response *__real_MHD_create_response_from_buffer(size_t size, void *buffer,
                                                             enum MHD_ResponseMemoryMode mode);
+size_t __real_MHD_str_to_uint64_n_(const char *text, size_t len, uint64_t *ret);
+size_t __wrap_MHD_str_to_uint64_n_(const char *text, size_t len, uint64_t *ret);
 
 /* reply.c */
 enum MHD_Result reply_queue(struct request *r);

@@ -154,7 +154,7 @@ enum MHD_Result reply_queue(struct request *r)
             (void)MHD_add_response_header(response, reply->headers[i].name,
                                           reply->headers[i].value.ptr);
     }
-    if (r->server->draining)
+    if (r->server->draining || r->last)
         (void)MHD_add_response_header(response, "Connection", "close");
     if (r->conn != NULL) {
         conn_enter(r->server, r->conn, CONN_REPLY);

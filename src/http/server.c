@@ -131,7 +131,7 @@ static void refuse(struct request *r, enum err e, const char *why)
 }
 
 /* The head is complete. What can be refused without the body is refused now. */
-static enum MHD_Result on_head(struct request *r, const char *method)
+static enum MHD_Result on_head(struct request *r, const char *method, const char *version)
 {
     r->pub.method = arena_copy(r, method);
     r->pub.peer = peer_of(r);
@@ -142,9 +142,19 @@ static enum MHD_Result on_head(struct request *r, const char *method)
         refuse(r, ERR_NO_MEMORY, "no memory for the request");
         return reply_queue(r);
     }
-    struct str length = http_header(&r->pub, "Content-Length", NULL);
+    const char *fault = head_fault(r->connection, version);
+    if (fault != NULL) {
+        r->last = true;
+        refuse(r, ERR_BAD_REQUEST, fault);
+        return reply_queue(r);
+    }
+    /* A client that does not wait for leave sends the whole body before it listens: on_body() hears it out. */
+    bool waits = http_header(&r->pub, "Expect", NULL).ptr != NULL;
+    struct str length = str_trim(http_header(&r->pub, "Content-Length", NULL));
     int64_t bytes = 0;
-    if (length.ptr != NULL && str_to_i64(length, &bytes) && bytes > HTTP_BODY_MAX) {
+    if (length.ptr != NULL && (!str_to_i64(length, &bytes) || bytes > BODY_DISCARD_MAX ||
+                               (waits && bytes > HTTP_BODY_MAX))) {
+        r->last = true;
         refuse(r, ERR_BODY_TOO_LARGE, "a body may have at most 1 MiB");
         return reply_queue(r);
     }
@@ -171,12 +181,11 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
     struct http_server *s = ctx;
     (void)connection;
     (void)url;
-    (void)version;
     struct request *r = *con_cls;
     if (r == NULL)
         return MHD_NO; /* there was no memory to begin it */
     if (r->pub.method.ptr == NULL)
-        return on_head(r, method);
+        return on_head(r, method, version);
     if (*size > 0)
         return on_body(r, data, size);
     if (!r->dispatched) {

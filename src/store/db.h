@@ -85,6 +85,10 @@ struct str db_str(const struct db_rows *rows, int column); /* ptr is NULL for nu
 struct uuid db_uuid(const struct db_rows *rows, int column);
 struct sha256 db_hash(const struct db_rows *rows, int column);
 
+/* True when nobody else can write to the store while this connection is open: what it has committed or read once
+ * stays true until it changes it itself. */
+bool db_is_only_writer(const struct db *db);
+
 /* --- transactions --- */
 
 MUST_CHECK enum err db_begin(struct db *db);

@@ -1,11 +1,11 @@
 /* Idempotency records as rows. */
 #include "store/idempotency.h"
 
-#include "domain/tenant.h"
+#include "store/late_index.h"
 
 #define COLUMNS                                                                                    \
     "i.num, i.tenant, i.key, i.route, i.fingerprint, i.raw_hash, i.run_id, i.status, "             \
-    "i.says_created, i.body, i.replays, i.mismatches, i.created_at, i.last_replayed_at"
+    "i.says_created, i.body, i.replays, i.mismatches, i.created_at, i.last_replayed_at, i.expires_at"
 
 static void read_row(const struct db_rows *r, struct idem_record *record)
 {
@@ -24,29 +24,172 @@ static void read_row(const struct db_rows *r, struct idem_record *record)
         .mismatches = db_int(r, 11),
         .created_at = db_int(r, 12),
         .last_replayed_at = db_int_or(r, 13, -1),
+        .expires_at = db_int_or(r, 14, -1),
     };
     if (record->has_run)
         record->run_id = db_uuid(r, 6);
 }
 
-enum err idempotency_insert(struct db *db, const struct idem_record *r)
+/* --- the most recent --- */
+
+struct recent_slot {
+    uint64_t hash;
+    int64_t num; /* 0: free */
+};
+
+struct idem_recent {
+    bool loaded;
+    int64_t last_num; /* the highest number given so far */
+    struct recent_slot *slots;
+    size_t size; /* a power of two, at least twice the count */
+    size_t count;
+};
+
+enum { RECENT_FIRST_SIZE = 8192 };
+
+struct idem_recent *idem_recent_new(void)
 {
-    static const char SQL[] =
-        "INSERT INTO idempotency (num, tenant, key, route, fingerprint, raw_hash, run_id, status,"
-        " says_created, body, replays, mismatches, created_at)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, 0, $11)";
-    return DB_EXEC(db, SQL, NULL, DB_I(r->num), DB_I(r->tenant), DB_T(r->key), DB_T(r->route),
-                   DB_H(r->fingerprint), DB_H(r->raw_hash), r->has_run ? DB_U(r->run_id) : DB_N(),
-                   DB_I(r->status), DB_I(r->says_created), DB_T(r->body), DB_I(r->created_at));
+    struct idem_recent *r = calloc(1, sizeof(*r));
+    if (r == NULL)
+        return NULL;
+    r->size = RECENT_FIRST_SIZE;
+    r->slots = calloc(r->size, sizeof(*r->slots));
+    if (r->slots == NULL) {
+        free(r);
+        return NULL;
+    }
+    return r;
 }
 
-enum err idempotency_find(struct db *db, int64_t tenant, struct str key, idem_record_each *each,
-                          void *ctx)
+void idem_recent_free(struct idem_recent *r)
+{
+    if (r == NULL)
+        return;
+    free(r->slots);
+    free(r);
+}
+
+void idem_recent_forget(struct idem_recent *r)
+{
+    r->loaded = false;
+}
+
+size_t idem_recent_count(const struct idem_recent *r)
+{
+    return r->loaded ? r->count : 0;
+}
+
+static uint64_t slot_hash(int64_t tenant, int64_t key_hash)
+{
+    return ((uint64_t)key_hash ^ (uint64_t)tenant * 0x9E3779B97F4A7C15u) * 0xFF51AFD7ED558CCDu;
+}
+
+static void put_slot(struct idem_recent *r, uint64_t hash, int64_t num)
+{
+    size_t at = (hash >> 20) & (r->size - 1);
+    while (r->slots[at].num != 0)
+        at = (at + 1) & (r->size - 1);
+    r->slots[at] = (struct recent_slot){hash, num};
+    r->count++;
+}
+
+static bool grow(struct idem_recent *r)
+{
+    struct recent_slot *old = r->slots;
+    size_t old_size = r->size;
+    struct recent_slot *slots = calloc(old_size * 2, sizeof(*slots));
+    if (slots == NULL)
+        return false;
+    r->slots = slots;
+    r->size = old_size * 2;
+    r->count = 0;
+    for (size_t i = 0; i < old_size; i++) {
+        if (old[i].num != 0)
+            put_slot(r, old[i].hash, old[i].num);
+    }
+    free(old);
+    return true;
+}
+
+static bool add_recent(struct idem_recent *r, uint64_t hash, int64_t num)
+{
+    if (r->count * 2 >= r->size && !grow(r))
+        return false;
+    put_slot(r, hash, num);
+    r->last_num = MAX(r->last_num, num);
+    return true;
+}
+
+/* Reads what the index does not have: at the start, and after a rollback. */
+static enum err load_recent(struct idem_recent *r, struct db *db)
+{
+    static const char SQL[] = "SELECT num, tenant, key_hash FROM idempotency WHERE num > $1";
+    if (r->loaded)
+        return ERR_OK;
+    memset(r->slots, 0, r->size * sizeof(*r->slots));
+    r->count = 0;
+    enum err e = late_index_through(db, LATE_IDEMPOTENCY, &r->last_num);
+    if (e != ERR_OK)
+        return e;
+    bool ok = true;
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(r->last_num));
+    while (ok && db_next(rows))
+        ok = add_recent(r, slot_hash(db_int(rows, 1), db_int(rows, 2)), db_int(rows, 0));
+    e = db_rows_end(rows);
+    r->loaded = e == ERR_OK && ok;
+    return e == ERR_OK && !ok ? ERR_NO_MEMORY : e;
+}
+
+enum err idem_recent_index(struct idem_recent *r, struct db *db)
+{
+    enum err e = load_recent(r, db);
+    if (e != ERR_OK || r->count == 0)
+        return e;
+    e = late_index_fill(db, LATE_IDEMPOTENCY, r->last_num);
+    if (e == ERR_OK) {
+        memset(r->slots, 0, r->size * sizeof(*r->slots));
+        r->count = 0;
+    }
+    return e;
+}
+
+/* --- records --- */
+
+/* 64 bits of a strong hash: nobody can make keys collide, and a chance collision is told apart by the key itself. */
+static int64_t hash_of(struct str key)
+{
+    struct sha256 hash = sha256_of(key);
+    int64_t out;
+    memcpy(&out, hash.bytes, sizeof(out));
+    return out;
+}
+
+enum err idempotency_insert(struct db *db, struct idem_recent *recent,
+                            const struct idem_record *r)
 {
     static const char SQL[] =
-        "SELECT " COLUMNS " FROM idempotency i WHERE i.tenant = $1 AND i.key = $2";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(tenant), DB_T(key));
-    if (db_next(rows)) {
+        "INSERT INTO idempotency (num, tenant, key, key_hash, route, fingerprint, raw_hash, run_id,"
+        " status, says_created, body, replays, mismatches, created_at, expires_at)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, 0, $12, $13)";
+    enum err e = load_recent(recent, db);
+    if (e != ERR_OK)
+        return e;
+    int64_t num = recent->last_num + 1;
+    int64_t hash = hash_of(r->key);
+    e = DB_EXEC(db, SQL, NULL, DB_I(num), DB_I(r->tenant), DB_T(r->key), DB_I(hash), DB_T(r->route),
+                DB_H(r->fingerprint), DB_H(r->raw_hash), r->has_run ? DB_U(r->run_id) : DB_N(),
+                DB_I(r->status), DB_I(r->says_created), DB_T(r->body), DB_I(r->created_at),
+                DB_I_OR_NULL(r->expires_at));
+    if (e == ERR_OK && !add_recent(recent, slot_hash(r->tenant, hash), num))
+        e = ERR_NO_MEMORY;
+    return e;
+}
+
+/* True when there was such a record. */
+static enum err find_one(struct db_rows *rows, idem_record_each *each, void *ctx, bool *ret_found)
+{
+    *ret_found = db_next(rows);
+    if (*ret_found) {
         struct idem_record record;
         read_row(rows, &record);
         each(ctx, &record);
@@ -54,25 +197,55 @@ enum err idempotency_find(struct db *db, int64_t tenant, struct str key, idem_re
     return db_rows_end(rows);
 }
 
-enum err idempotency_find_live(struct db *db, struct str tenant_id, struct str key,
-                               idem_hit_each *each, void *ctx)
+enum err idempotency_find(struct db *db, struct idem_recent *recent, int64_t tenant, struct str key,
+                          idem_record_each *each, void *ctx)
 {
-    static const char SQL[] = "SELECT " COLUMNS ", t.idempotency_retention_ms"
-                              " FROM tenants t JOIN idempotency i ON i.tenant = t.num"
-                              " WHERE t.id = $1 AND i.key = $2";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_T(tenant_id), DB_T(key));
-    if (db_next(rows)) {
-        struct idem_record record;
-        read_row(rows, &record);
-        each(ctx, &record, db_int_or(rows, 14, -1));
+    static const char SQL_RECENT[] = "SELECT " COLUMNS " FROM idempotency i"
+                                     " WHERE i.num = $1 AND i.tenant = $2 AND i.key = $3";
+    static const char SQL_OLDER[] =
+        "SELECT " COLUMNS " FROM idempotency_index x JOIN idempotency i ON i.num = x.num"
+        " WHERE x.tenant = $1 AND x.key_hash = $2 AND i.key = $3";
+    enum err e = load_recent(recent, db);
+    if (e != ERR_OK)
+        return e;
+    int64_t key_hash = hash_of(key);
+    uint64_t hash = slot_hash(tenant, key_hash);
+    bool found = false;
+    size_t at = (hash >> 20) & (recent->size - 1);
+    for (; recent->slots[at].num != 0 && !found; at = (at + 1) & (recent->size - 1)) {
+        if (recent->slots[at].hash != hash)
+            continue;
+        e = find_one(DB_QUERY(db, SQL_RECENT, DB_I(recent->slots[at].num), DB_I(tenant), DB_T(key)),
+                     each, ctx, &found);
+        if (e != ERR_OK)
+            return e;
     }
-    return db_rows_end(rows);
+    if (found)
+        return ERR_OK;
+    return find_one(DB_QUERY(db, SQL_OLDER, DB_I(tenant), DB_I(key_hash), DB_T(key)), each, ctx,
+                    &found);
 }
 
-enum err idempotency_delete(struct db *db, int64_t num)
+enum err idempotency_find_named(struct db *db, struct str tenant_id, struct str key,
+                                idem_record_each *each, void *ctx)
 {
+    static const char SQL[] = "SELECT " COLUMNS " FROM tenants t"
+                              " JOIN idempotency_index x ON x.tenant = t.num AND x.key_hash = $2"
+                              " JOIN idempotency i ON i.num = x.num"
+                              " WHERE t.id = $1 AND i.key = $3";
+    bool found;
+    return find_one(DB_QUERY(db, SQL, DB_T(tenant_id), DB_I(hash_of(key)), DB_T(key)), each, ctx,
+                    &found);
+}
+
+enum err idempotency_delete(struct db *db, const struct idem_record *r)
+{
+    static const char SQL_INDEX[] =
+        "DELETE FROM idempotency_index WHERE tenant = $1 AND key_hash = $2 AND num = $3";
     static const char SQL[] = "DELETE FROM idempotency WHERE num = $1";
-    return DB_EXEC(db, SQL, NULL, DB_I(num));
+    enum err e =
+        DB_EXEC(db, SQL_INDEX, NULL, DB_I(r->tenant), DB_I(hash_of(r->key)), DB_I(r->num));
+    return e == ERR_OK ? DB_EXEC(db, SQL, NULL, DB_I(r->num)) : e;
 }
 
 enum err idempotency_count(struct db *db, int64_t num, int64_t replays, int64_t mismatches,
@@ -84,24 +257,17 @@ enum err idempotency_count(struct db *db, int64_t num, int64_t replays, int64_t 
     return DB_EXEC(db, SQL, NULL, DB_I(num), DB_I(replays), DB_I(mismatches), DB_I(at_ms));
 }
 
-enum err idempotency_evict(struct db *db, int64_t tenant, int64_t before_ms, int64_t limit,
-                           int64_t *ret_evicted)
+#define EXPIRED                                                                                    \
+    "SELECT num FROM idempotency WHERE expires_at <= $1 ORDER BY expires_at, num LIMIT $2"
+
+enum err idempotency_evict(struct db *db, int64_t now_ms, int64_t limit, int64_t *ret_evicted)
 {
-    /* Arrival order is the order of num, so the walk stops at the first record that is young enough. */
-    static const char SQL_OLDEST[] = "SELECT num, created_at FROM idempotency"
-                                     " WHERE num >= $1 AND num < $2 ORDER BY num LIMIT $3";
-    static const char SQL_DELETE[] = "DELETE FROM idempotency WHERE num >= $1 AND num <= $2";
-    int64_t first = tenant_row_first(tenant);
-    struct db_rows *rows = DB_QUERY(db, SQL_OLDEST, DB_I(first), DB_I(tenant_row_end(tenant)),
-                                    DB_I(limit));
-    int64_t last = -1;
-    while (db_next(rows) && db_int(rows, 1) < before_ms)
-        last = db_int(rows, 0);
-    enum err e = db_rows_end(rows);
-    *ret_evicted = 0;
-    if (e != ERR_OK || last < 0)
-        return e;
-    return DB_EXEC(db, SQL_DELETE, ret_evicted, DB_I(first), DB_I(last));
+    static const char SQL_INDEX[] =
+        "DELETE FROM idempotency_index WHERE (tenant, key_hash, num) IN (SELECT tenant, key_hash, num"
+        " FROM idempotency WHERE num IN (" EXPIRED "))";
+    static const char SQL[] = "DELETE FROM idempotency WHERE num IN (" EXPIRED ")";
+    enum err e = DB_EXEC(db, SQL_INDEX, NULL, DB_I(now_ms), DB_I(limit));
+    return e == ERR_OK ? DB_EXEC(db, SQL, ret_evicted, DB_I(now_ms), DB_I(limit)) : e;
 }
 
 enum err idempotency_orphans(struct db *db, int64_t *ret_checked, int64_t *ret_orphans)
@@ -114,5 +280,14 @@ enum err idempotency_orphans(struct db *db, int64_t *ret_checked, int64_t *ret_o
         *ret_checked = db_int(rows, 0);
         *ret_orphans = db_int(rows, 1);
     }
+    return db_rows_end(rows);
+}
+
+enum err idempotency_doubles(struct db *db, int64_t *ret_doubles)
+{
+    static const char SQL[] = "SELECT count(*) FROM (SELECT 1 FROM idempotency"
+                              " GROUP BY tenant, key HAVING count(*) > 1) AS doubles";
+    struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
+    *ret_doubles = db_next(rows) ? db_int(rows, 0) : 0;
     return db_rows_end(rows);
 }

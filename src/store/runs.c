@@ -3,11 +3,22 @@
 
 #include "base/json.h"
 #include "base/limits.h"
-#include "domain/tenant.h"
+#include "store/late_index.h"
+
+enum { LIST_CHUNK = 256 };
 
 #define COLUMNS                                                                                    \
     "num, id, tenant, workflow_id, workflow_version, status, version, priority, input, "           \
     "state, output, error, labels, created_by, created_at, started_at, finished_at, traceparent"
+
+enum err runs_last_num(struct db *db, int64_t *ret)
+{
+    static const char SQL[] = "SELECT COALESCE(MAX(num), 0) FROM runs";
+    struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
+    if (db_next(rows))
+        *ret = db_int(rows, 0);
+    return db_rows_end(rows);
+}
 
 enum err runs_insert(struct db *db, const struct run *r)
 {
@@ -113,52 +124,86 @@ static bool matches(const struct run_filter *f, const struct run *r)
            (f->label_name.ptr == NULL || has_label(r->labels, f->label_name, f->label_value));
 }
 
-static struct db_rows *list_query(struct db *db, const struct run_filter *f, int64_t before)
+/* Those that ended badly have an index of their own, because people look for them. The others are read in the order of
+ * their making: first what is not in the index yet, then along it. */
+static struct db_rows *list_query(struct db *db, const struct run_filter *f, int64_t before,
+                                  int64_t through)
 {
-    static const char SQL_ALL[] = "SELECT " COLUMNS " FROM runs WHERE num >= $1 AND num < $2"
-                                  " ORDER BY num DESC LIMIT $3";
-    static const char SQL_STATUS[] =
+    static const char SQL_BAD[] =
         "SELECT " COLUMNS " FROM runs WHERE tenant = $1 AND status = $2 AND num < $3"
-        " ORDER BY num DESC LIMIT $4";
-    int64_t below = MIN(before, tenant_row_end(f->tenant));
-    if (f->status < RUN_STATUS_COUNT)
-        return DB_QUERY(db, SQL_STATUS, DB_I(f->tenant), DB_T(str_of(run_status_name(f->status))),
-                        DB_I(below), DB_I(PAGE_SCAN_MAX));
-    return DB_QUERY(db, SQL_ALL, DB_I(tenant_row_first(f->tenant)), DB_I(below),
-                    DB_I(PAGE_SCAN_MAX));
+        " AND status IN ('failed', 'denied', 'cancelled', 'timed_out') ORDER BY num DESC LIMIT $4";
+    static const char SQL_RECENT[] = "SELECT " COLUMNS " FROM runs WHERE num > $1 AND num < $2"
+                                     " AND tenant = $3 ORDER BY num DESC LIMIT $4";
+    static const char SQL_OLDER[] =
+        "SELECT " COLUMNS " FROM runs WHERE num IN (SELECT num FROM runs_index"
+        " WHERE tenant = $1 AND num < $2 ORDER BY num DESC LIMIT $3) ORDER BY num DESC";
+    bool bad = f->status < RUN_STATUS_COUNT && run_is_over(f->status) && f->status != RUN_SUCCEEDED;
+    if (bad)
+        return DB_QUERY(db, SQL_BAD, DB_I(f->tenant), DB_T(str_of(run_status_name(f->status))),
+                        DB_I(before), DB_I(LIST_CHUNK));
+    if (before > through + 1)
+        return DB_QUERY(db, SQL_RECENT, DB_I(through), DB_I(before), DB_I(f->tenant),
+                        DB_I(LIST_CHUNK));
+    return DB_QUERY(db, SQL_OLDER, DB_I(f->tenant), DB_I(before), DB_I(LIST_CHUNK));
+}
+
+/* One query's worth. *before moves on to where the next one starts. */
+static enum err list_chunk(struct db *db, const struct run_filter *f, int64_t through,
+                           run_each *each, void *ctx, int64_t *before, int64_t *ret_rows,
+                           bool *ret_full)
+{
+    struct db_rows *rows = list_query(db, f, *before, through);
+    *ret_rows = 0;
+    *ret_full = false;
+    while (db_next(rows)) {
+        struct run r;
+        read_row(rows, &r);
+        bool fits = (f->status == RUN_STATUS_COUNT || f->status == r.status) && matches(f, &r);
+        if (fits && !each(ctx, &r)) {
+            *ret_full = true;
+            break;
+        }
+        ++*ret_rows;
+        *before = r.num;
+    }
+    return db_rows_end(rows);
 }
 
 enum err runs_list(struct db *db, const struct run_filter *filter, int64_t before, run_each *each,
                    void *ctx, int64_t *ret_next)
 {
-    struct db_rows *rows = list_query(db, filter, before);
+    int64_t through;
     int64_t scanned = 0;
-    int64_t last = -1;
-    bool more = false;
-    while (db_next(rows)) {
-        struct run r;
-        read_row(rows, &r);
-        scanned++;
-        if (filter->created_after >= 0 && r.created_at <= filter->created_after &&
-            filter->status == RUN_STATUS_COUNT)
-            break; /* rows lie in the order of their making: nothing older fits */
-        if (matches(filter, &r) && !each(ctx, &r)) {
-            more = true; /* the page is full and this one is the first of the next */
-            break;
+    bool full = false;
+    bool more = true;
+    enum err e = late_index_through(db, LATE_RUNS, &through);
+    while (e == ERR_OK && !full && more && scanned < PAGE_SCAN_MAX) {
+        bool recent = before > through + 1;
+        int64_t rows;
+        e = list_chunk(db, filter, through, each, ctx, &before, &rows, &full);
+        scanned += rows;
+        more = rows == LIST_CHUNK;
+        if (!more && !full && recent) {
+            before = through + 1; /* go on along the index */
+            more = true;
         }
-        last = r.num;
     }
-    *ret_next = more || scanned == PAGE_SCAN_MAX ? last : -1;
-    return db_rows_end(rows);
+    *ret_next = full || more ? before : -1;
+    return e;
 }
 
 /* --- the timeline --- */
 
-enum err events_append(struct db *db, int64_t run, int64_t at, struct str type, struct str data)
+enum err events_append(struct db *db, int64_t run, int64_t seq, int64_t at, struct str type,
+                       struct str data)
 {
+    static const char SQL_KNOWN[] =
+        "INSERT INTO events (run, seq, at, type, data) VALUES ($1, $2, $3, $4, $5)";
     static const char SQL[] =
         "INSERT INTO events (run, seq, at, type, data)"
         " SELECT $1, COALESCE(MAX(seq), 0) + 1, $2, $3, $4 FROM events WHERE run = $1";
+    if (seq > 0)
+        return DB_EXEC(db, SQL_KNOWN, NULL, DB_I(run), DB_I(seq), DB_I(at), DB_T(type), DB_T(data));
     return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(at), DB_T(type), DB_T(data));
 }
 

@@ -7,7 +7,7 @@
 #include "store/db.h"
 
 struct run {
-    int64_t num; /* a tenant_next_row() */
+    int64_t num; /* rises with each run, over all tenants */
     struct uuid id;
     int64_t tenant;
     struct str workflow_id;
@@ -27,6 +27,8 @@ struct run {
     int64_t finished_at; /* -1: not yet */
 };
 
+/* The highest number of a run so far; 0 when there is none. */
+MUST_CHECK enum err runs_last_num(struct db *db, int64_t *ret);
 MUST_CHECK enum err runs_insert(struct db *db, const struct run *run);
 /* Writes what a change may alter, and version + 1, if the row still has run->version; else ERR_CONCURRENCY.
  * On success run->version is the new one. */
@@ -63,9 +65,10 @@ struct event {
     struct str data; /* JSON object, or ptr NULL */
 };
 
-/* Behind the last one. The run itself does not change by being told about. */
-MUST_CHECK enum err events_append(struct db *db, int64_t run, int64_t at, struct str type,
-                                  struct str data);
+/* Behind the last one; `seq` is its number if the caller knows it, 0 otherwise. The run itself does not change by being
+ * told about. */
+MUST_CHECK enum err events_append(struct db *db, int64_t run, int64_t seq, int64_t at,
+                                  struct str type, struct str data);
 typedef void event_each(void *ctx, const struct event *event);
 MUST_CHECK enum err events_list(struct db *db, int64_t run, int64_t after, int64_t limit,
                                 event_each *each, void *ctx);

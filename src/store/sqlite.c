@@ -4,7 +4,9 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "store/sqlite_file.h"
+#include "store/wal_vfs.h"
 
+#include <pthread.h>
 #include <sqlite3.h>
 #include <unistd.h>
 
@@ -212,6 +214,11 @@ struct sha256 db_hash(const struct db_rows *s, int column)
     return hash;
 }
 
+bool db_is_only_writer(const struct db *db)
+{
+    return db->access == DB_WRITER; /* it holds the file's lock */
+}
+
 /* --- transactions --- */
 
 static enum err simple(struct db *db, const char *sql)
@@ -283,7 +290,7 @@ static int note_log_size(void *ctx, sqlite3 *conn, const char *name, int pages)
 enum err db_housekeep(struct db *db)
 {
     assert(db->access == DB_WRITER);
-    if (db->log_pages < WAL_CHECKPOINT_PAGES)
+    if (db->log_pages < MIN((int64_t)WAL_CHECKPOINT_PAGES, db->log_pages_max))
         return ERR_OK;
     int in_log = 0;
     int folded = 0;
@@ -406,7 +413,8 @@ static enum err connect_file(struct db *db, const char *path, struct problem *p)
     int flags = SQLITE_OPEN_NOMUTEX |
                 (db->access == DB_WRITER ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
                                          : SQLITE_OPEN_READONLY);
-    int rc = sqlite3_open_v2(path, &db->conn, flags, NULL);
+    const char *vfs = db->access == DB_WRITER ? wal_vfs_name() : NULL;
+    int rc = sqlite3_open_v2(path, &db->conn, flags, vfs);
     if (rc != SQLITE_OK)
         return problem_set(p, ERR_STORE_FAILED, "cannot open %s: %s", path,
                            db->conn != NULL ? sqlite3_errmsg(db->conn) : "no memory");
@@ -424,12 +432,21 @@ static enum err connect_file(struct db *db, const char *path, struct problem *p)
     return e;
 }
 
+/* SQLite's own memory statistics take one lock for all threads at every allocation; nobody reads them. */
+static void configure_once(void)
+{
+    int rc = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    assert(rc == SQLITE_OK);
+}
+
 enum err db_open(const struct db_config *config, struct problem *p, struct db **ret)
 {
     static const struct str SCHEME = {"sqlite:", 7};
     if (!str_starts_with(config->url, SCHEME) || config->url.len == SCHEME.len)
         return problem_set(p, ERR_BAD_REQUEST, "a store is given as sqlite:PATH, not \"%.*s\"",
                            STR_ARG(config->url));
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, configure_once);
     struct str path = {config->url.ptr + SCHEME.len, config->url.len - SCHEME.len};
     struct db *db = calloc(1, sizeof(*db));
     if (db == NULL)

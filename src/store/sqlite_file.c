@@ -14,8 +14,13 @@ enum { APPLICATION_ID = 0x7061776C /* "pawl" */ };
 enum err sqlite_file_lock(const char *path, struct problem *p, int *ret_fd)
 {
     char name[4200];
-    /* A link and its target are one file, so the lock stands beside the target. */
+    /* A link and its target are one file, so the lock stands beside the target, which a new link may not have yet. */
     char *real = realpath(path, NULL);
+    int made = real == NULL ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644) : -1;
+    if (made >= 0) {
+        close(made);
+        real = realpath(path, NULL);
+    }
     int len = snprintf(name, sizeof(name), "%s.lock", real != NULL ? real : path);
     free(real);
     if (len < 0 || (size_t)len >= sizeof(name))

@@ -5,7 +5,7 @@
 
 #define COLUMNS                                                                                    \
     "num, id, name, max_concurrent_runs, max_queued_runs, at_limit, idempotency_retention_ms, "    \
-    "weight, gate, rate_limit, active_runs, queued_runs, rows_made, created_at, updated_at"
+    "weight, gate, rate_limit, active_runs, queued_runs, created_at, updated_at"
 
 /* False when the arena is full. */
 static bool read_row(const struct db_rows *r, struct arena *arena, struct tenant *t)
@@ -23,9 +23,8 @@ static bool read_row(const struct db_rows *r, struct arena *arena, struct tenant
         .rate_limit = db_str(r, 9),
         .active_runs = db_int(r, 10),
         .queued_runs = db_int(r, 11),
-        .rows_made = db_int(r, 12),
-        .created_at = db_int(r, 13),
-        .updated_at = db_int(r, 14),
+        .created_at = db_int(r, 12),
+        .updated_at = db_int(r, 13),
     };
     assert(t->at_limit < AT_LIMIT_COUNT);
     return arena_keep(arena, &t->id) && arena_keep(arena, &t->name) &&
@@ -61,16 +60,16 @@ enum err tenants_insert(struct db *db, struct tenant *t)
 {
     static const char SQL[] =
         "INSERT INTO tenants (id, name, max_concurrent_runs, max_queued_runs, at_limit,"
-        " idempotency_retention_ms, weight, gate, rate_limit, active_runs, queued_runs, rows_made,"
+        " idempotency_retention_ms, weight, gate, rate_limit, active_runs, queued_runs,"
         " created_at, updated_at)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) RETURNING num";
+        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) RETURNING num";
     assert(t->num == 0);
     struct db_rows *rows =
         DB_QUERY(db, SQL, DB_T(t->id), DB_T(t->name), DB_I_OR_NULL(t->max_concurrent_runs),
                  DB_I_OR_NULL(t->max_queued_runs), DB_T(str_of(at_limit_name(t->at_limit))),
                  DB_I_OR_NULL(t->idempotency_retention_ms), DB_I(t->weight), DB_T(t->gate),
                  DB_T(t->rate_limit), DB_I(t->active_runs), DB_I(t->queued_runs),
-                 DB_I(t->rows_made), DB_I(t->created_at), DB_I(t->updated_at));
+                 DB_I(t->created_at), DB_I(t->updated_at));
     int64_t num = 0;
     if (db_next(rows))
         num = db_int(rows, 0);
@@ -98,9 +97,8 @@ enum err tenants_update_settings(struct db *db, const struct tenant *t)
 enum err tenants_update_counters(struct db *db, const struct tenant *t)
 {
     static const char SQL[] =
-        "UPDATE tenants SET active_runs = $2, queued_runs = $3, rows_made = $4 WHERE num = $1";
-    return DB_EXEC(db, SQL, NULL, DB_I(t->num), DB_I(t->active_runs), DB_I(t->queued_runs),
-                   DB_I(t->rows_made));
+        "UPDATE tenants SET active_runs = $2, queued_runs = $3 WHERE num = $1";
+    return DB_EXEC(db, SQL, NULL, DB_I(t->num), DB_I(t->active_runs), DB_I(t->queued_runs));
 }
 
 enum err tenants_list(struct db *db, struct str after, int64_t limit, struct arena *arena,
@@ -119,21 +117,6 @@ enum err tenants_list(struct db *db, struct str after, int64_t limit, struct are
     }
     enum err e = db_rows_end(rows);
     return e == ERR_OK && full ? ERR_NO_MEMORY : e;
-}
-
-enum err tenants_next_with_retention(struct db *db, int64_t after, bool *ret_found,
-                                     int64_t *ret_num, int64_t *ret_retention_ms)
-{
-    static const char SQL[] =
-        "SELECT num, idempotency_retention_ms FROM tenants"
-        " WHERE num > $1 AND idempotency_retention_ms IS NOT NULL ORDER BY num LIMIT 1";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(after));
-    *ret_found = db_next(rows);
-    if (*ret_found) {
-        *ret_num = db_int(rows, 0);
-        *ret_retention_ms = db_int(rows, 1);
-    }
-    return db_rows_end(rows);
 }
 
 enum err tenants_recount(struct db *db,

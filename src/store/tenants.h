@@ -19,10 +19,6 @@ MUST_CHECK enum err tenants_update_counters(struct db *db, const struct tenant *
 MUST_CHECK enum err tenants_list(struct db *db, struct str after, int64_t limit, struct arena *arena,
                                  void (*each)(void *ctx, const struct tenant *t), void *ctx);
 
-/* The next tenant with a number above `after` whose keys do not live for ever. */
-MUST_CHECK enum err tenants_next_with_retention(struct db *db, int64_t after, bool *ret_found,
-                                                int64_t *ret_num, int64_t *ret_retention_ms);
-
 /* For doctor: every tenant whose counter differs from the number of its runs that hold a slot. */
 MUST_CHECK enum err tenants_recount(struct db *db,
                                     void (*each)(void *ctx, struct str id, int64_t counted,

@@ -1,6 +1,7 @@
 -- What pawl keeps, first version. Times are milliseconds UTC, ids are UUIDv7 in 16 bytes, JSON is text.
--- Numbers called `num` are tenant number * 2^40 + the tenant's own count: one tenant's rows lie together, in the
--- order in which they were made, without a second index (docs/adr/003).
+-- Numbers called `num` count all tenants' rows of a table in the order in which they were made, so that what one commit
+-- writes lies together on few pages, whoever it is for. What must be found by tenant is indexed later, in bulk: rows
+-- above `indexed.through` are not in the *_index tables yet (docs/adr/003).
 
 CREATE TABLE tenants (
     num INTEGER PRIMARY KEY,
@@ -15,7 +16,6 @@ CREATE TABLE tenants (
     rate_limit TEXT,
     active_runs INTEGER NOT NULL CHECK (active_runs >= 0),
     queued_runs INTEGER NOT NULL CHECK (queued_runs >= 0),
-    rows_made INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
 ) STRICT;
@@ -59,6 +59,7 @@ CREATE TABLE idempotency (
     num INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL,
     key TEXT NOT NULL,
+    key_hash INTEGER NOT NULL,
     route TEXT NOT NULL,
     fingerprint BLOB NOT NULL,
     raw_hash BLOB NOT NULL,
@@ -69,9 +70,23 @@ CREATE TABLE idempotency (
     replays INTEGER NOT NULL,
     mismatches INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
+    expires_at INTEGER, -- null: never
     last_replayed_at INTEGER
 ) STRICT;
-CREATE UNIQUE INDEX idempotency_by_key ON idempotency (tenant, key);
+CREATE INDEX idempotency_by_expiry ON idempotency (expires_at) WHERE expires_at IS NOT NULL;
+
+CREATE TABLE idempotency_index (
+    tenant INTEGER NOT NULL,
+    key_hash INTEGER NOT NULL,
+    num INTEGER NOT NULL,
+    PRIMARY KEY (tenant, key_hash, num)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE indexed (
+    name TEXT PRIMARY KEY,
+    through INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO indexed (name, through) VALUES ('idempotency', 0), ('runs', 0);
 
 CREATE TABLE runs (
     num INTEGER PRIMARY KEY,
@@ -94,7 +109,14 @@ CREATE TABLE runs (
     finished_at INTEGER
 ) STRICT;
 CREATE UNIQUE INDEX runs_by_id ON runs (id);
-CREATE INDEX runs_by_status ON runs (tenant, status, num);
+CREATE INDEX runs_ended_badly ON runs (tenant, status, num)
+    WHERE status IN ('failed', 'denied', 'cancelled', 'timed_out');
+
+CREATE TABLE runs_index (
+    tenant INTEGER NOT NULL,
+    num INTEGER NOT NULL,
+    PRIMARY KEY (tenant, num)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE jobs (
     run INTEGER NOT NULL,

@@ -1,0 +1,76 @@
+/* What a head must keep to beyond what libmicrohttpd checks: where two readers of one request could
+ * disagree about its end or its headers, it is refused (RFC 9112, 3.2, 5.1, 6.1 and 6.3). */
+#include "http/internal.h"
+
+struct head {
+    bool malformed;
+    size_t hosts, lengths, encodings;
+    struct str length, encoding;
+};
+
+static bool is_token(struct str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        char c = s.ptr[i];
+        bool alnum = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+        if (!alnum && (c == '\0' || strchr("!#$%&'*+-.^_`|~", c) == NULL))
+            return false;
+    }
+    return s.len > 0;
+}
+
+static bool has_control(struct str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.ptr[i];
+        if ((c < 0x20 && c != '\t') || c == 0x7F)
+            return true;
+    }
+    return false;
+}
+
+static enum MHD_Result look_at(void *ctx, enum MHD_ValueKind kind, const char *key, size_t key_size,
+                               const char *value, size_t value_size)
+{
+    (void)kind;
+    struct head *h = ctx;
+    struct str name = {key, key_size};
+    struct str text = {value != NULL ? value : "", value != NULL ? value_size : 0};
+    h->malformed |= !is_token(name) || has_control(text);
+    if (str_eq_nocase(name, STR("Host"))) {
+        h->hosts++;
+    } else if (str_eq_nocase(name, STR("Content-Length"))) {
+        h->lengths++;
+        h->length = str_trim(text);
+    } else if (str_eq_nocase(name, STR("Transfer-Encoding"))) {
+        h->encodings++;
+        h->encoding = str_trim(text);
+    }
+    return MHD_YES;
+}
+
+static bool is_digits(struct str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.ptr[i] < '0' || s.ptr[i] > '9')
+            return false;
+    }
+    return s.len > 0;
+}
+
+const char *head_fault(struct MHD_Connection *connection, const char *version)
+{
+    struct head h = {.malformed = false};
+    (void)MHD_get_connection_values_n(connection, MHD_HEADER_KIND, look_at, &h);
+    if (h.malformed)
+        return "a header is malformed";
+    if (h.hosts > 1 || (h.hosts == 0 && strcmp(version, "HTTP/1.0") != 0))
+        return "there must be one Host header";
+    if (h.lengths > 1 || (h.lengths == 1 && !is_digits(h.length)))
+        return "there must be at most one Content-Length, a number";
+    if (h.encodings > 1 || (h.encodings == 1 && !str_eq_nocase(h.encoding, STR("chunked"))))
+        return "the only Transfer-Encoding is chunked";
+    if (h.encodings == 1 && h.lengths == 1)
+        return "Content-Length and Transfer-Encoding exclude each other";
+    return NULL;
+}

@@ -1,0 +1,114 @@
+/* Makes the disk fail on command. Loaded with LD_PRELOAD; the file named by PAWL_FAULT_FILE says what happens to files
+ * whose path contains ".db", and is read again at every call:
+ *
+ *   full    writes fail with ENOSPC
+ *   fsync   fsync and fdatasync fail with EIO
+ *   stall   fsync and fdatasync do not return until the file says something else
+ *
+ * Anything else, or no file: nothing happens. Each fault that was injected adds a byte to PAWL_FAULT_FILE.hits, so that
+ * a test can wait for it. System calls only: a wrapper that called the C library would meet itself. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The C library may declare them with hidden aliases; these are the names that others link to. */
+ssize_t write(int fd, const void *data, size_t size);
+ssize_t pwrite(int fd, const void *data, size_t size, off_t at);
+ssize_t pwrite64(int fd, const void *data, size_t size, off64_t at);
+int fsync(int fd);
+int fdatasync(int fd);
+
+static bool mode_is(const char *mode)
+{
+    const char *path = getenv("PAWL_FAULT_FILE");
+    char text[16] = "";
+    if (path == NULL)
+        return false;
+    long fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    long got = syscall(SYS_read, fd, text, sizeof(text) - 1);
+    syscall(SYS_close, fd);
+    return got > 0 && strcmp(text, mode) == 0;
+}
+
+static bool is_store(int fd)
+{
+    char link[32];
+    char path[4096];
+    (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    long len = syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof(path) - 1);
+    if (len < 0)
+        return false;
+    path[len] = '\0';
+    return strstr(path, ".db") != NULL;
+}
+
+static void note_hit(void)
+{
+    char path[4096];
+    (void)snprintf(path, sizeof(path), "%s.hits", getenv("PAWL_FAULT_FILE"));
+    long fd = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    (void)syscall(SYS_write, fd, ".", 1);
+    syscall(SYS_close, fd);
+}
+
+static bool disk_is_full(int fd)
+{
+    if (!mode_is("full") || !is_store(fd))
+        return false;
+    note_hit();
+    errno = ENOSPC;
+    return true;
+}
+
+/* True when the call must fail. */
+static bool sync_fails(int fd)
+{
+    static const struct timespec SHORT = {0, 2000000};
+    if (mode_is("stall") && is_store(fd)) {
+        note_hit();
+        while (mode_is("stall"))
+            (void)syscall(SYS_nanosleep, &SHORT, NULL);
+    }
+    if (!mode_is("fsync") || !is_store(fd))
+        return false;
+    note_hit();
+    errno = EIO;
+    return true;
+}
+
+ssize_t write(int fd, const void *data, size_t size)
+{
+    return disk_is_full(fd) ? -1 : syscall(SYS_write, fd, data, size);
+}
+
+ssize_t pwrite(int fd, const void *data, size_t size, off_t at)
+{
+    return disk_is_full(fd) ? -1 : syscall(SYS_pwrite64, fd, data, size, at);
+}
+
+ssize_t pwrite64(int fd, const void *data, size_t size, off64_t at)
+{
+    return disk_is_full(fd) ? -1 : syscall(SYS_pwrite64, fd, data, size, at);
+}
+
+int fsync(int fd)
+{
+    return sync_fails(fd) ? -1 : (int)syscall(SYS_fsync, fd);
+}
+
+int fdatasync(int fd)
+{
+    return sync_fails(fd) ? -1 : (int)syscall(SYS_fdatasync, fd);
+}

@@ -1,0 +1,63 @@
+"""A server whose disk fails on command (fault/preload.c)."""
+import contextlib
+import os
+import pathlib
+import subprocess
+import tempfile
+
+import harness
+
+SOURCE = pathlib.Path(__file__).parent / "fault" / "preload.c"
+
+
+def build_library(folder):
+    library = pathlib.Path(folder) / "preload.so"
+    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", library, SOURCE], check=True)
+    return library
+
+
+class Disk:
+    """What the server's disk does from now on."""
+
+    def __init__(self, folder):
+        self.control = pathlib.Path(folder) / "disk"
+        self.hits_file = pathlib.Path(folder) / "disk.hits"
+
+    def says(self, mode):
+        # Renamed into place: the library never reads a half-written word.
+        new = self.control.with_suffix(".new")
+        new.write_text(mode)
+        new.rename(self.control)
+
+    def hits(self):
+        return self.hits_file.stat().st_size if self.hits_file.exists() else 0
+
+    @contextlib.contextmanager
+    def failing(self, mode):
+        self.says(mode)
+        try:
+            yield self
+        finally:
+            self.says("well")
+
+
+@contextlib.contextmanager
+def server(library, *flags):
+    """A development server and its disk. The test may leave the server ended with 1: that is what an fsync error does."""
+    with tempfile.TemporaryDirectory(prefix="pawl-fault-") as folder:
+        disk = Disk(folder)
+        # A sanitizer's own library is then not the first one, which it would refuse.
+        asan = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+        env = {"PAWL_FAULT_FILE": str(disk.control), "ASAN_OPTIONS": asan}
+        s = harness.Server(folder, *flags, env=env, preload=library).start()
+        try:
+            yield s, disk
+            if s.process is not None:
+                s.close()
+        except BaseException:
+            print(s.log()[-4000:])
+            raise
+        finally:
+            disk.says("well")
+            if s.process is not None:
+                s.kill()

@@ -1,0 +1,69 @@
+"""Looks at a server from behind: rows of its file, and questions that tests ask again and again."""
+import json
+import os
+import sqlite3
+import subprocess
+import urllib.parse
+import uuid
+
+import harness
+
+
+def rows(db, sql, *args):
+    """Reads the data file directly; also while a server has it open."""
+    conn = sqlite3.connect(db, timeout=30)
+    try:
+        return conn.execute(sql, args).fetchall()
+    finally:
+        conn.close()
+
+
+def run_id_text(blob):
+    return str(uuid.UUID(bytes=blob))
+
+
+def all_runs(api, tenant):
+    """Every run of the tenant, over all pages of the list."""
+    items, cursor = [], ""
+    while True:
+        r = api.get(f"/api/v1/runs?limit=200{cursor}", tenant=tenant)
+        assert r.status == 200, r
+        items += r.json["items"]
+        if not r.json["next_cursor"]:
+            return items
+        cursor = "&cursor=" + urllib.parse.quote(r.json["next_cursor"])
+
+
+def key_path(key):
+    return "/api/v1/idempotency-keys/" + urllib.parse.quote(key, safe="")
+
+
+def record(api, tenant, key):
+    """The inspector's view of a key; None when there is no record."""
+    r = api.get(key_path(key), tenant=tenant)
+    if r.status == 404:
+        assert r.code == "IDEMPOTENCY_KEY_NOT_FOUND", r
+        return None
+    assert r.status == 200, r
+    return r.json
+
+
+def active_runs(api, tenant):
+    r = api.get(f"/api/v1/tenants/{tenant}", tenant=tenant)
+    assert r.status == 200, r
+    return r.json["active_runs"]
+
+
+def assert_healthy(api):
+    """The doctor finds nothing: file intact, counters equal a recount, keys name runs, the audit chain holds."""
+    r = api.get("/api/v1/doctor")
+    assert r.status == 200 and r.json["ok"], r.json
+    assert {c["name"] for c in r.json["checks"]} >= {"file", "slots", "idempotency", "audit"}
+
+
+def doctor_on_file(db):
+    """The same from the command line, on the file of a server that does not run."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PAWL_")}
+    done = subprocess.run([harness.PAWL, "doctor", "--json", "--store", f"sqlite:{db}"], capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done
+    assert json.loads(done.stdout)["ok"], done.stdout

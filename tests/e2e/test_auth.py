@@ -1,0 +1,230 @@
+"""Who may do what: keys, roles, tenants. Every refusal is told apart: 401 who are you, 403 you may not, 404 not yours."""
+import re
+
+import pytest
+
+import harness
+import rawhttp
+from checks import assert_problem
+
+ROOT = "root-key-for-tests"
+ROLES = ["viewer", "worker", "approver", "operator", "admin"]
+SOME_ID = "0190b3c4-0000-7000-8000-000000000000"
+
+
+@pytest.fixture(scope="module")
+def locked():
+    """A server that asks for keys, and its first administrator."""
+    with harness.server(dev=False, env={"PAWL_ROOT_KEY": ROOT}) as s:
+        yield s
+
+
+@pytest.fixture
+def root(locked):
+    return locked.client(headers={"Authorization": f"Bearer {ROOT}"})
+
+
+def make_key(root, tenant, role, **more):
+    r = root.post("/api/v1/keys", {"tenant": tenant, "role": role, **more})
+    assert r.status == 200, r
+    return r.json
+
+
+@pytest.fixture
+def holder(locked, root):
+    """holder(tenant, role): a client with a new key of that tenant and role."""
+    return lambda tenant, role: locked.client(headers={"Authorization": "Bearer " + make_key(root, tenant, role)["key"]})
+
+
+# --- 401 ---
+
+@pytest.mark.parametrize("headers", [
+    {}, {"Authorization": ""}, {"Authorization": "Bearer"}, {"Authorization": "Bearer "}, {"Authorization": "Bearer pawl_nope"},
+    {"Authorization": "Basic dXNlcjpwYXNz"}, {"Authorization": ROOT}, {"Authorization": "Bearer " + "x" * 2000}, {"X-API-Key": ""},
+    {"X-API-Key": "pawl_0123456789_" + "0" * 40}, {"X-API-Key": ROOT + "x"}, {"X-Tenant-ID": "default"}, {"X-Actor": "admin"},
+])
+def test_without_a_valid_key_everything_is_401(locked, headers):
+    for method, path in (("GET", "/api/v1/runs"), ("POST", "/api/v1/workflows/x/runs"), ("GET", "/api/v1/keys")):
+        r = locked.client().call(method, path, {} if method == "POST" else None, headers=headers)
+        assert_problem(r, 401, "UNAUTHENTICATED", retryable=False)
+        assert r.header("WWW-Authenticate").startswith("Bearer")
+
+
+def test_two_keys_in_one_request_are_400(locked):
+    r = rawhttp.exchange(locked.port, rawhttp.request("GET", "/api/v1/runs", headers=[f"X-API-Key: {ROOT}", f"X-API-Key: {ROOT}"]))
+    assert_problem(r, 400, "BAD_REQUEST")
+
+
+def test_what_tells_about_the_server_itself_is_open(locked):
+    for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/"):
+        assert locked.client().get(path).status == 200, path
+
+
+def test_an_unknown_path_tells_nothing_about_keys(locked):
+    assert_problem(locked.client().get("/api/v1/nothing"), 404, "NOT_FOUND")
+
+
+def test_both_headers_and_any_case_of_bearer_are_taken(locked, root):
+    key = make_key(root, "heads", "viewer")["key"]
+    for headers in ({"Authorization": f"Bearer {key}"}, {"Authorization": f"bearer   {key} "}, {"X-API-Key": key}, {"x-api-key": f" {key} "}):
+        assert locked.client().get("/api/v1/runs", headers=headers).status == 200, headers
+
+
+def test_a_key_with_one_wrong_letter_is_401(locked, root):
+    key = make_key(root, "letters", "viewer")["key"]
+    wrong = key[:-1] + ("A" if key[-1] != "A" else "B")
+    assert_problem(locked.client().get("/api/v1/runs", headers={"X-API-Key": wrong}), 401)
+    assert_problem(locked.client().get("/api/v1/runs", headers={"X-API-Key": key[:-1]}), 401)
+
+
+def test_a_revoked_key_is_401_at_once(locked, root):
+    made = make_key(root, "gone", "viewer")
+    client = locked.client(headers={"X-API-Key": made["key"]})
+    for _ in range(20):  # known to the cache by now, on a connection that stays
+        assert client.get("/api/v1/runs").status == 200
+    assert root.delete(f"/api/v1/keys/{made['id']}").json["revoked"] is True
+    assert_problem(client.get("/api/v1/runs"), 401)
+    record = [k for k in root.get("/api/v1/keys?limit=200", tenant="gone").json["items"] if k["id"] == made["id"]][0]
+    assert record["revoked_at"] is not None
+
+
+def test_other_keys_outlive_a_revocation(locked, root, holder):
+    stays = holder("stays", "viewer")
+    root.delete(f"/api/v1/keys/{make_key(root, 'stays', 'viewer')['id']}")
+    assert stays.get("/api/v1/runs").status == 200
+
+
+# --- roles ---
+
+ADMIN, RUN, WORK, READ = {"admin"}, {"admin", "operator"}, {"admin", "operator", "worker"}, set(ROLES)
+MATRIX = [
+    ("POST", "/api/v1/workflows/{}/runs", RUN), ("POST", "/api/v1/workflow-runs", RUN), ("POST", "/api/v1/runs/{}/cancel", RUN),
+    ("PUT", "/api/v1/workflows/{}", RUN), ("DELETE", "/api/v1/workflows/{}", RUN),
+    ("POST", "/api/v1/jobs/claim", WORK), ("POST", "/api/v1/jobs/{}/complete", WORK), ("POST", "/api/v1/jobs/{}/fail", WORK),
+    ("GET", "/api/v1/runs", READ), ("GET", "/api/v1/runs/{}", READ), ("GET", "/api/v1/runs/{}/events", READ), ("GET", "/api/v1/jobs/{}", READ),
+    ("GET", "/api/v1/workflows", READ), ("GET", "/api/v1/workflows/{}", READ), ("GET", "/api/v1/workflows/{}/versions", READ),
+    ("POST", "/api/v1/workflows/{}/validate", READ), ("GET", "/api/v1/idempotency-keys/{}", READ),
+    ("DELETE", "/api/v1/idempotency-keys/{}", ADMIN), ("GET", "/api/v1/tenants", ADMIN), ("PUT", "/api/v1/tenants/{}", ADMIN),
+    ("GET", "/api/v1/tenants/{}", ADMIN), ("POST", "/api/v1/keys", ADMIN), ("GET", "/api/v1/keys", ADMIN), ("DELETE", "/api/v1/keys/{}", ADMIN),
+    ("GET", "/api/v1/doctor", ADMIN), ("GET", "/api/v1/backup", ADMIN),
+]
+
+
+def test_the_matrix_covers_every_route_that_needs_a_key():
+    table = (harness.ROOT / "src/api/routes.c").read_text()
+    closed = {(m, p) for m, p, may in re.findall(r'\{"([A-Z]+)",\s*"([^"]+)",\s*(\w+)', table) if may != "0"}
+    assert closed == {(method, path) for method, path, _ in MATRIX}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_may_what_the_matrix_says(holder, role):
+    """Allowed requests get past the role: whatever they meet then (200, 400, 404), it is no 403."""
+    client = holder("matrix", role)
+    wrong = []
+    for method, path, roles in MATRIX:
+        r = client.call(method, path.replace("{}", SOME_ID), {} if method in ("POST", "PUT") else None)
+        assert r.status < 500 and r.status != 401, (method, path, r)
+        if (r.status != 403) != (role in roles):
+            wrong.append((method, path, r))
+        elif r.status == 403:
+            assert_problem(r, 403, "FORBIDDEN")
+    assert not wrong, wrong
+
+
+# --- tenants ---
+
+@pytest.fixture(scope="module")
+def another_tenants(locked):
+    """What tenant `theirs` has, by the path that shows it."""
+    root = locked.client(headers={"Authorization": f"Bearer {ROOT}"})
+    root.put("/api/v1/tenants/theirs", {})
+    root.workflow("theirs", "secret")
+    run = root.start("theirs", "secret", key="their-key").json["run_id"]
+    root.start("theirs", "secret", body={"input": 2})
+    job = root.post("/api/v1/jobs/claim", {"worker_id": "w"}, tenant="theirs").json["jobs"][0]
+    return {"run": run, "job": job, "workflow": "secret", "key": "their-key"}
+
+
+@pytest.mark.parametrize("role", ["operator", "admin"])
+def test_another_tenants_things_are_404(holder, another_tenants, role):
+    have, client = another_tenants, holder("mine", role)
+    job, token = have["job"]["job_id"], have["job"]["lease_token"]
+    for method, path, body, code in [
+        ("GET", f"/api/v1/runs/{have['run']}", None, "RUN_NOT_FOUND"),
+        ("GET", f"/api/v1/runs/{have['run']}/events", None, "RUN_NOT_FOUND"),
+        ("POST", f"/api/v1/runs/{have['run']}/cancel", {}, "RUN_NOT_FOUND"),
+        ("GET", "/api/v1/workflows/secret", None, "WORKFLOW_NOT_FOUND"),
+        ("GET", "/api/v1/workflows/secret/versions", None, "WORKFLOW_NOT_FOUND"),
+        ("DELETE", "/api/v1/workflows/secret", None, "WORKFLOW_NOT_FOUND"),
+        ("POST", "/api/v1/workflows/secret/runs", {}, "WORKFLOW_NOT_FOUND"),
+        ("POST", "/api/v1/workflow-runs", {"definitionId": "secret"}, "WORKFLOW_NOT_FOUND"),
+        ("GET", f"/api/v1/jobs/{job}", None, "JOB_NOT_FOUND"),
+        ("POST", f"/api/v1/jobs/{job}/complete", {"lease_token": token}, "JOB_NOT_FOUND"),
+        ("POST", f"/api/v1/jobs/{job}/fail", {"lease_token": token, "error": {"code": "X"}}, "JOB_NOT_FOUND"),
+        ("GET", "/api/v1/idempotency-keys/their-key", None, "IDEMPOTENCY_KEY_NOT_FOUND"),
+    ]:
+        assert_problem(client.call(method, path, body), 404, code)
+    assert client.get("/api/v1/runs").json["items"] == client.get("/api/v1/workflows").json["items"] == []
+    assert client.post("/api/v1/jobs/claim", {"worker_id": "w"}).json["jobs"] == []
+
+
+def test_nothing_of_theirs_was_harmed(root, another_tenants):
+    run = root.get(f"/api/v1/runs/{another_tenants['run']}", tenant="theirs").json
+    assert run["status"] == "running" and run["steps"][0]["status"] == "running"
+
+
+def test_the_same_key_in_two_tenants_names_two_requests(holder, another_tenants):
+    mine = holder("key-twin", "operator")
+    mine.workflow(None, "secret")
+    r = mine.start(None, "secret", key="their-key")
+    assert r.status == 200 and r.json["created"] is True and r.json["run_id"] != another_tenants["run"]
+
+
+def test_another_tenants_api_key_is_404(root, holder):
+    made = make_key(root, "theirs", "viewer")
+    admin = holder("mine", "admin")
+    assert made["id"] not in [k["id"] for k in admin.get("/api/v1/keys?limit=200").json["items"]]
+    assert_problem(admin.delete(f"/api/v1/keys/{made['id']}"), 404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize("role", [r for r in ROLES if r != "admin"])
+def test_another_tenants_name_in_x_tenant_id_is_403(holder, another_tenants, role):
+    client = holder("mine", role)
+    assert_problem(client.get("/api/v1/runs", tenant="theirs"), 403, "FORBIDDEN")
+    assert_problem(client.get("/api/v1/runs", tenant="*"), 403, "FORBIDDEN")
+    assert client.get("/api/v1/runs", tenant="mine").status == 200
+
+
+def test_an_admin_acts_on_any_tenant(holder, another_tenants):
+    admin = holder("mine", "admin")
+    assert admin.get(f"/api/v1/runs/{another_tenants['run']}", tenant="theirs").json["id"] == another_tenants["run"]
+    assert admin.put("/api/v1/tenants/fresh", {"name": "Fresh"}).json["name"] == "Fresh"
+    admin.workflow("fresh")
+    assert admin.start("fresh").status == 200
+    assert_problem(admin.get("/api/v1/runs", tenant="unheard-of"), 404, "TENANT_NOT_FOUND")
+
+
+@pytest.mark.parametrize("bad", ["a b", "a/b", "ä", "a" * 65, "a,b", "<x>"])
+def test_a_bad_tenant_name_is_400(api, root, bad):
+    for client in (api, root):
+        assert_problem(client.get("/api/v1/runs", headers={"X-Tenant-ID": bad.encode()}), 400, "BAD_REQUEST")
+
+
+def test_two_tenant_headers_are_400(dev_server):
+    r = rawhttp.exchange(dev_server.port, rawhttp.request("GET", "/api/v1/runs", headers=["X-Tenant-ID: a", "X-Tenant-ID: b"]))
+    assert_problem(r, 400, "BAD_REQUEST")
+
+
+@pytest.mark.parametrize("bad", [b"x" * 129, b"\xff\xfe", b"a\x7fb"])
+def test_a_bad_actor_is_400(api, tenant, bad):
+    assert_problem(api.get("/api/v1/runs", tenant=tenant, headers={"X-Actor": bad}), 400, "BAD_REQUEST")
+
+
+def test_the_actor_is_written_down(api, tenant, root, holder):
+    api.workflow(tenant)
+    assert api.start(tenant, headers={"X-Actor": "Ada Lövelace".encode()}).json["run"]["created_by"] == "Ada Lövelace"
+    assert api.start(tenant).json["run"]["created_by"] == "dev"
+    client = holder("actors", "operator")  # with keys, the key says who it is
+    client.workflow(None)
+    run = client.start(None, headers={"X-Actor": "somebody else"}).json["run"]
+    assert run["created_by"].startswith("key:pawl_")

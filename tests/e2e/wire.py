@@ -1,0 +1,53 @@
+"""Requests as bytes on a socket, for what an HTTP client library would refuse to send, or would finish sending."""
+import http.client
+import socket
+import struct
+
+import harness
+
+
+def request(method, path, headers=(), body=b"", length=None):
+    """The bytes of one request. Headers are (name, value) pairs, sent as given, also twice."""
+    lines = [f"{method} {path} HTTP/1.1".encode(), b"Host: pawl"]
+    for name, value in headers:
+        lines.append(name.encode() + b": " + (value if isinstance(value, bytes) else value.encode()))
+    if body or length is not None:
+        lines += [b"Content-Type: application/json", b"Content-Length: %d" % (len(body) if length is None else length)]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+def connect(port):
+    return socket.create_connection(("127.0.0.1", port), timeout=60)
+
+
+def answer(sock):
+    """Reads one answer."""
+    r = http.client.HTTPResponse(sock)
+    r.begin()
+    raw = r.read()
+    return harness.Reply(r.status, {k.lower(): v for k, v in r.getheaders()}, raw)
+
+
+def send(port, data):
+    """Sends the bytes over a connection of their own and reads one answer."""
+    with connect(port) as sock:
+        sock.sendall(data)
+        return answer(sock)
+
+
+def burst(port, requests):
+    """All requests at once, each over a connection of its own: every one is sent before the first answer is read."""
+    socks = [connect(port) for _ in requests]
+    try:
+        for sock, data in zip(socks, requests):
+            sock.sendall(data)
+        return [answer(sock) for sock in socks]
+    finally:
+        for sock in socks:
+            sock.close()
+
+
+def reset(sock):
+    """Closes with RST instead of FIN: what a crashed client's kernel sends."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()
