@@ -86,17 +86,29 @@ struct uuid env_new_id(const struct env *e)
 {
     struct uuid id;
     int64_t us = e->now_us(e->ctx);
-    uint64_t ms = (uint64_t)(us / 1000);
-    /* RFC 9562, method 3: the twelve bits after the milliseconds hold the fraction of the one
-     * begun. */
-    unsigned fraction = (unsigned)(us % 1000 * 4096 / 1000);
     env_random(e, id.bytes + 8, 8);
-    for (size_t i = 0; i < 6; i++)
-        id.bytes[i] = (unsigned char)(ms >> (40 - 8 * i));
-    id.bytes[6] = (unsigned char)(0x70 | fraction >> 8);
-    id.bytes[7] = (unsigned char)(fraction & 0xFF);
     id.bytes[8] = (unsigned char)(0x80 | (id.bytes[8] & 0x3F));
+    /* RFC 9562, method 3: the twelve bits after the milliseconds hold the fraction of the one begun. */
+    uuid_set_time(&id, us / 1000 * 4096 + us % 1000 * 4096 / 1000);
     return id;
+}
+
+int64_t uuid_time(struct uuid id)
+{
+    int64_t time = 0;
+    for (size_t i = 0; i < 6; i++)
+        time = time << 8 | id.bytes[i];
+    return time << 12 | (id.bytes[6] & 0x0F) << 8 | id.bytes[7];
+}
+
+void uuid_set_time(struct uuid *id, int64_t time)
+{
+    assert(time >= 0 && time < INT64_C(1) << 60);
+    uint64_t ms = (uint64_t)time >> 12;
+    for (size_t i = 0; i < 6; i++)
+        id->bytes[i] = (unsigned char)(ms >> (40 - 8 * i));
+    id->bytes[6] = (unsigned char)(0x70 | ((time >> 8) & 0x0F));
+    id->bytes[7] = (unsigned char)(time & 0xFF);
 }
 
 void buf_put_uuid(struct buf *b, struct uuid id)

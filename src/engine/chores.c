@@ -122,6 +122,7 @@ enum err chores_run(struct chores *c, struct tx *tx)
     bool indexes = sweep || indexing_is_due(tx);
     if (mono < c->retry_at || (!timers && !indexes))
         return ERR_OK;
+    int64_t was_due = c->next_due;
     tx_start(tx);
     enum err e = db_begin(tx->db);
     if (e == ERR_OK && timers)
@@ -140,6 +141,7 @@ enum err chores_run(struct chores *c, struct tx *tx)
         LOG(LOG_WARN, "chores failed and will be tried again", LOG_Z("error", err_code(e)));
         db_rollback(tx->db);
         tx_forget(tx);
+        c->next_due = was_due; /* what fired has not fired after all */
         c->retry_at = mono + RETRY_MS;
         return e;
     }

@@ -113,8 +113,8 @@ static enum err begin_step(struct run_move *m, size_t i)
     int64_t now = m->tx->now_ms;
     *job = (struct job){
         .run = m->run.num,
-        .ordinal = ++m->jobs_made,
-        .id = env_new_id(m->tx->env),
+        .ordinal = m->jobs_made + 1,
+        .id = jobs_new_id(m->tx->env, m->run.num, m->jobs_made + 1),
         .tenant = m->run.tenant,
         .step = (int64_t)i,
         .state = JOB_PENDING,
@@ -125,6 +125,7 @@ static enum err begin_step(struct run_move *m, size_t i)
         .started_at = -1,
         .finished_at = -1,
     };
+    m->jobs_made++;
     m->steps[i].begun = true;
     if (def->type == STEP_SLEEP) {
         job->state = JOB_SCHEDULED;
@@ -295,7 +296,7 @@ enum err run_move_create(struct run_move *m, struct problem *p)
     tx_tenant_touch(m->tx, m->tenant);
     enum err e = steps_alloc(m);
     if (e == ERR_OK)
-        e = tx_next_run_num(m->tx, &m->run.num);
+        e = tx_new_run(m->tx, &m->run.id, &m->run.num);
     struct buf data;
     buf_init(&data, 4 * KIB);
     struct json_out o = json_out_to(&data);

@@ -18,7 +18,7 @@ struct run_move {
     int64_t events_told; /* of a new run: how many events it has */
 };
 
-/* A new run: `m->run` is filled but for num and status; the tenant is stored and has room. */
+/* A new run: `m->run` is filled but for id, num and status; the tenant is stored and has room. */
 MUST_CHECK enum err run_move_create(struct run_move *m, struct problem *p);
 /* An existing one, with all its steps. ERR_RUN_NOT_FOUND when there is none of this number. */
 MUST_CHECK enum err run_move_load(struct run_move *m, struct tx *tx, int64_t run_num,

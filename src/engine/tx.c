@@ -256,15 +256,17 @@ void tx_newest_changed(struct tx *tx)
     memset(tx->heads, 0, sizeof(*tx->heads));
 }
 
-enum err tx_next_run_num(struct tx *tx, int64_t *ret)
+enum err tx_new_run(struct tx *tx, struct uuid *ret_id, int64_t *ret_num)
 {
     enum err e = ERR_OK;
     if (tx->last_run_num < 0)
         e = runs_last_num(tx->db, &tx->last_run_num);
-    if (e == ERR_OK)
-        *ret = ++tx->last_run_num;
+    if (e != ERR_OK)
+        return e;
+    *ret_id = env_new_id(tx->env);
+    *ret_num = tx->last_run_num = runs_new_num(ret_id, tx->last_run_num);
     tx->runs_unindexed++;
-    return e;
+    return ERR_OK;
 }
 
 enum err tx_definition(struct tx *tx, int64_t tenant, struct str workflow_id, int64_t version,

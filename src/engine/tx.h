@@ -79,8 +79,8 @@ MUST_CHECK enum err tx_newest(struct tx *tx, int64_t tenant, struct str workflow
                               struct workflow_newest *ret);
 /* A workflow changed in this transaction. */
 void tx_newest_changed(struct tx *tx);
-/* A number for a new run. */
-MUST_CHECK enum err tx_next_run_num(struct tx *tx, int64_t *ret);
+/* The id of a new run, and the number that is in it. */
+MUST_CHECK enum err tx_new_run(struct tx *tx, struct uuid *ret_id, int64_t *ret_num);
 
 /* A stored definition, parsed. Borrowed until the transaction ends. */
 MUST_CHECK enum err tx_definition(struct tx *tx, int64_t tenant, struct str workflow_id,

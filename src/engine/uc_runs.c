@@ -80,7 +80,6 @@ static enum err start_run(struct op *op, struct tx *tx)
     if (e != ERR_OK)
         return e;
     m.run = (struct run){
-        .id = env_new_id(tx->env),
         .workflow_id = in->workflow_id,
         .workflow_version = version,
         .priority = in->priority,

@@ -272,15 +272,21 @@ enum err idempotency_evict(struct db *db, int64_t now_ms, int64_t limit, int64_t
 
 enum err idempotency_orphans(struct db *db, int64_t *ret_checked, int64_t *ret_orphans)
 {
-    static const char SQL[] =
-        "SELECT count(*), COALESCE(sum(CASE WHEN r.num IS NULL THEN 1 ELSE 0 END), 0)"
-        " FROM idempotency i LEFT JOIN runs r ON r.id = i.run_id WHERE i.run_id IS NOT NULL";
+    static const char SQL[] = "SELECT run_id FROM idempotency WHERE run_id IS NOT NULL";
+    static const char SQL_RUN[] = "SELECT 1 FROM runs WHERE num = $1 AND id = $2";
     struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
-    if (db_next(rows)) {
-        *ret_checked = db_int(rows, 0);
-        *ret_orphans = db_int(rows, 1);
+    enum err e = ERR_OK;
+    *ret_checked = 0;
+    *ret_orphans = 0;
+    while (e == ERR_OK && db_next(rows)) {
+        struct uuid id = db_uuid(rows, 0);
+        struct db_rows *run = DB_QUERY(db, SQL_RUN, DB_I(uuid_time(id)), DB_U(id));
+        ++*ret_checked;
+        *ret_orphans += !db_next(run);
+        e = db_rows_end(run);
     }
-    return db_rows_end(rows);
+    enum err ended = db_rows_end(rows);
+    return e == ERR_OK ? ended : e;
 }
 
 enum err idempotency_doubles(struct db *db, int64_t *ret_doubles)

@@ -20,6 +20,13 @@ enum err runs_last_num(struct db *db, int64_t *ret)
     return db_rows_end(rows);
 }
 
+int64_t runs_new_num(struct uuid *id, int64_t last_num)
+{
+    if (uuid_time(*id) <= last_num)
+        uuid_set_time(id, last_num + 1);
+    return uuid_time(*id);
+}
+
 enum err runs_insert(struct db *db, const struct run *r)
 {
     static const char SQL[] =
@@ -94,8 +101,10 @@ static enum err read_one(struct db_rows *rows, struct arena *arena, bool *ret_fo
 enum err runs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *arena,
                    bool *ret_found, struct run *ret)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM runs WHERE id = $1 AND tenant = $2";
-    return read_one(DB_QUERY(db, SQL, DB_U(id), DB_I(tenant)), arena, ret_found, ret);
+    static const char SQL[] =
+        "SELECT " COLUMNS " FROM runs WHERE num = $1 AND id = $2 AND tenant = $3";
+    return read_one(DB_QUERY(db, SQL, DB_I(uuid_time(id)), DB_U(id), DB_I(tenant)), arena,
+                    ret_found, ret);
 }
 
 enum err runs_find_num(struct db *db, int64_t num, struct arena *arena, bool *ret_found,

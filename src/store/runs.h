@@ -7,7 +7,7 @@
 #include "store/db.h"
 
 struct run {
-    int64_t num; /* rises with each run, over all tenants */
+    int64_t num; /* the time in its id, rising with each run over all tenants: see runs_new_num() */
     struct uuid id;
     int64_t tenant;
     struct str workflow_id;
@@ -29,6 +29,8 @@ struct run {
 
 /* The highest number of a run so far; 0 when there is none. */
 MUST_CHECK enum err runs_last_num(struct db *db, int64_t *ret);
+/* Makes `id` later than the run before it, if it is not already, so that its time is a number of its own. */
+int64_t runs_new_num(struct uuid *id, int64_t last_num);
 MUST_CHECK enum err runs_insert(struct db *db, const struct run *run);
 /* Writes what a change may alter, and version + 1, if the row still has run->version; else ERR_CONCURRENCY.
  * On success run->version is the new one. */

@@ -173,6 +173,10 @@ class Server:
         self.process.kill()
         return self._gone()
 
+    def ended(self):
+        """Waits until it ends by itself, and the exit code."""
+        return self._gone()
+
     def close(self):
         """Ends it whatever its state. A sanitizer's complaint makes the exit code nonzero and fails the test."""
         if self.process is None:

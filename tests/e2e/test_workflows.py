@@ -22,7 +22,7 @@ def put(api, tenant, wid, definition):
 
 
 def contract_example():
-    """The definition of /work/shared/CONTRACT.md, as copied into docs/api or kept here: every step type's neighbour."""
+    """The definition that the contract shows: valid, but with much that this version does not run yet."""
     return {
         "id": "refund", "description": "…", "input_schema": {}, "timeout_s": 3600,
         "concurrency": {"key": "input.customer_id", "limit": 1, "at_limit": "queue"},

@@ -1,7 +1,8 @@
 -- What pawl keeps, first version. Times are milliseconds UTC, ids are UUIDv7 in 16 bytes, JSON is text.
--- Numbers called `num` count all tenants' rows of a table in the order in which they were made, so that what one commit
--- writes lies together on few pages, whoever it is for. What must be found by tenant is indexed later, in bulk: rows
--- above `indexed.through` are not in the *_index tables yet (docs/adr/003).
+-- Numbers called `num` rise over all tenants' rows of a table in the order in which they were made, so that what one
+-- commit writes lies together on few pages, whoever it is for. A run's num is the time in its id, a job's id names its
+-- run's num and its ordinal, so neither needs an index by id. What must be found by tenant is indexed later, in bulk:
+-- rows above `indexed.through` are not in the *_index tables yet (docs/adr/003).
 
 CREATE TABLE tenants (
     num INTEGER PRIMARY KEY,
@@ -108,7 +109,6 @@ CREATE TABLE runs (
     started_at INTEGER,
     finished_at INTEGER
 ) STRICT;
-CREATE UNIQUE INDEX runs_by_id ON runs (id);
 CREATE INDEX runs_ended_badly ON runs (tenant, status, num)
     WHERE status IN ('failed', 'denied', 'cancelled', 'timed_out');
 
@@ -138,7 +138,6 @@ CREATE TABLE jobs (
     finished_at INTEGER,
     PRIMARY KEY (run, ordinal)
 ) STRICT, WITHOUT ROWID;
-CREATE UNIQUE INDEX jobs_by_id ON jobs (id);
 CREATE INDEX jobs_claimable ON jobs (queue, tenant, urgency, run, ordinal) WHERE state = 'pending';
 
 CREATE TABLE timers (

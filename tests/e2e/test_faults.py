@@ -1,0 +1,261 @@
+"""A disk that is full, that cannot sync, or that does not answer: nothing is acknowledged that is not kept."""
+import contextlib
+import http.client
+import sqlite3
+import threading
+
+import pytest
+
+import faults
+import wire
+from harness import together, wait_until
+from inspect_store import active_runs, all_runs, assert_healthy, record, rows
+
+RUNS = "/api/v1/workflows/hold/runs"
+
+
+@pytest.fixture
+def faulty(fault_library):
+    with faults.server(fault_library) as (s, disk):
+        s.client().workflow("t")
+        yield s, disk
+
+
+def assert_unavailable(r, code):
+    assert r.status == 503 and r.code == code and r.json["retryable"] is True and int(r.header("Retry-After")) >= 1, r
+
+
+# --- full ---
+
+
+def test_a_full_disk_is_said_and_nothing_is_kept_until_there_is_space(faulty):
+    s, disk = faulty
+    api = s.client()
+    known = api.start("t", key="known").json["run_id"]
+    with disk.failing("full"):
+        for r in together(32, lambda i: api.start("t", key=f"k-{i % 4}")):
+            assert_unavailable(r, "STORE_FULL")
+        assert_unavailable(api.post("/api/v1/jobs/claim", {"worker_id": "w"}, tenant="t"), "STORE_FULL")
+        assert_unavailable(api.put("/api/v1/tenants/other", {}, tenant="t"), "STORE_FULL")
+        # What needs no space goes on.
+        assert api.get("/healthz").status == 200 and api.get(f"/api/v1/runs/{known}", tenant="t").status == 200
+        assert api.start("t", key="known").json["run_id"] == known
+        assert disk.hits() > 0
+    assert [record(api, "t", f"k-{i}") for i in range(4)] == [None] * 4
+    assert len(all_runs(api, "t")) == 1 and active_runs(api, "t") == 1
+    replies = together(32, lambda i: api.start("t", key=f"k-{i % 4}"))
+    assert {r.status for r in replies} == {200} and sum(r.json["created"] for r in replies) == 4
+    assert len(all_runs(api, "t")) == 5
+    assert_healthy(api)
+
+
+def test_a_disk_that_is_full_now_and_then_keeps_exactly_what_was_acknowledged(faulty):
+    s, disk = faulty
+    api = s.client()
+    acknowledged = {}
+    for n in range(30):
+        disk.says("full" if n % 3 == 1 else "well")
+        for i, r in enumerate(together(8, lambda i: api.start("t", key=f"k-{n}-{i}"))):
+            assert r.status in (200, 503), r
+            if r.status == 200:
+                acknowledged[f"k-{n}-{i}"] = r.json["run_id"]
+    disk.says("well")
+    assert len(acknowledged) == 160
+    assert {r["id"] for r in all_runs(api, "t")} == set(acknowledged.values())
+    assert active_runs(api, "t") == 160
+    assert_healthy(api)
+
+
+def test_a_timer_that_comes_due_on_a_full_disk_fires_when_there_is_space(faulty):
+    s, disk = faulty
+    api = s.client()
+    api.workflow("t", wid="nap", steps=[{"name": "nap", "type": "sleep", "duration_ms": 200}])
+    run = api.start("t", wid="nap").json["run_id"]
+    with disk.failing("full"):
+        wait_until(lambda: disk.hits() > 0, "the timer is tried")
+        assert api.get(f"/api/v1/runs/{run}", tenant="t").json["status"] == "waiting"
+    wait_until(lambda: api.get(f"/api/v1/runs/{run}", tenant="t").json["status"] == "succeeded", "the timer fires")
+    events = [e["type"] for e in api.get(f"/api/v1/runs/{run}/events", tenant="t").json["items"]]
+    assert events.count("job.succeeded") == 1 and events.count("run.succeeded") == 1
+
+
+def test_a_server_does_not_start_on_a_full_disk_and_says_why(faulty):
+    s, disk = faulty
+    run = s.client().start("t", key="k").json["run_id"]
+    s.kill()
+    with disk.failing("full"):
+        with pytest.raises(AssertionError, match="did not start"):
+            s.db = s.folder / "new.db"
+            s.start()
+    assert s.ended() == 1 and "pawl: " in s.log()
+    s.db = s.folder / "pawl.db"
+    s.start()
+    assert s.client().start("t", key="k").json["run_id"] == run
+
+
+# --- unable to sync ---
+
+
+def test_an_fsync_error_is_not_acknowledged_and_ends_the_server(faulty):
+    s, disk = faulty
+    api = s.client()
+    kept = {f"kept-{n}": api.start("t", key=f"kept-{n}").json["run_id"] for n in range(5)}
+    with disk.failing("fsync"):
+        assert_unavailable(api.start("t", key="k"), "STORE_FAILED")
+        assert s.ended() == 1
+    s.start()
+    api = s.client()
+    for key, run in kept.items():
+        assert api.start("t", key=key).json["run_id"] == run
+    run = api.start("t", key="k").json["run_id"]
+    again = api.start("t", key="k")
+    assert again.json["run_id"] == run and again.json["created"] is False
+    assert {r["id"] for r in all_runs(api, "t")} == {*kept.values(), run}
+    assert_healthy(api)
+
+
+def test_an_fsync_error_under_load_loses_nothing_that_was_acknowledged(faulty):
+    s, disk = faulty
+    acknowledged, refused, lock = {}, set(), threading.Lock()
+
+    def load(api, i):
+        for n in range(100000):
+            key = f"k-{i}-{n}"
+            try:
+                r = api.start("t", key=key)
+            except (OSError, http.client.HTTPException):
+                r = None
+            with lock:
+                if r is not None and r.status == 200:
+                    acknowledged[key] = r.json["run_id"]
+                    continue
+                refused.add(key)
+            if r is None:
+                return
+            assert r.code in ("STORE_FAILED", "SHUTTING_DOWN"), r
+
+    api = s.client()
+    threads = [threading.Thread(target=load, args=(api, i)) for i in range(8)]
+    for t in threads:
+        t.start()
+    wait_until(lambda: len(acknowledged) > 200, "there is load")
+    with disk.failing("fsync"):
+        assert s.ended() == 1
+        for t in threads:
+            t.join()
+    s.start()
+    api = s.client()
+    answers = {key: api.start("t", key=key) for key in refused}
+    assert {r.status for r in answers.values()} == {200}
+    for key, run in acknowledged.items():
+        assert api.start("t", key=key).json["run_id"] == run
+    assert {r["id"] for r in all_runs(api, "t")} == {*acknowledged.values(), *(r.json["run_id"] for r in answers.values())}
+    assert len(all_runs(api, "t")) == len(acknowledged) + len(refused)
+    assert_healthy(api)
+
+
+# --- silent ---
+
+
+@contextlib.contextmanager
+def stalled_writer(s, disk):
+    """The disk holds the writer thread in an fsync, over a timer that came due; callers wait behind it."""
+    api = s.client()
+    api.workflow("t", wid="nap", steps=[{"name": "nap", "type": "sleep", "duration_ms": 150}])
+    assert api.start("t", wid="nap").status == 200
+    with disk.failing("stall"):
+        wait_until(lambda: disk.hits() > 0, "the disk stalls")
+        yield api
+
+
+@pytest.mark.slow
+def test_a_stalled_commit_is_said_to_be_in_flight_and_a_retry_gets_its_run(faulty):
+    s, disk = faulty
+    with stalled_writer(s, disk) as api:
+        keyed, same, bare = together(3, lambda i: api.start("t", key="k" if i < 2 else None))
+        for r in (keyed, same):
+            assert r.status == 409 and r.code == "IDEMPOTENCY_IN_FLIGHT" and r.json["retryable"] is True
+        assert_unavailable(bare, "STORE_BUSY")
+        # Reads and the server's own health do not wait for the disk.
+        assert api.get("/healthz").status == 200 and api.get("/api/v1/runs", tenant="t").status == 200
+    first = api.start("t", key="k")
+    assert first.status == 200 and api.start("t", key="k").json["run_id"] == first.json["run_id"]
+    named = rows(s.db, "SELECT count(*), count(DISTINCT run_id) FROM idempotency WHERE key = 'k'")
+    assert named == [(1, 1)]
+    # One run of the key, and one of the request without a key, which was told that nobody knew.
+    wait_until(lambda: len(all_runs(api, "t")) == 3, "the stalled changes are made")
+    assert_healthy(api)
+
+
+def test_a_request_that_meets_a_short_stall_is_answered_after_it(faulty):
+    s, disk = faulty
+    api = s.client()
+    with disk.failing("stall"):
+        out = []
+        asking = threading.Thread(target=lambda: out.append(api.start("t", key="k")))
+        asking.start()
+        wait_until(lambda: disk.hits() > 0, "the commit stalls")
+        disk.says("well")
+        asking.join()
+    assert out[0].status == 200 and out[0].json["created"] is True
+    assert api.start("t", key="k").json["run_id"] == out[0].json["run_id"]
+
+
+def test_a_client_that_leaves_during_a_stall_finds_its_run_later(faulty):
+    s, disk = faulty
+    with stalled_writer(s, disk) as api:
+        sock = wire.connect(s.port)
+        sock.sendall(wire.request("POST", RUNS, [("X-Tenant-ID", "t"), ("Idempotency-Key", "k")], b'{"input":{}}'))
+        # The request has been read: another one, sent later, has been answered.
+        assert s.client().get("/healthz").status == 200
+        wire.reset(sock)
+    r = api.start("t", key="k")
+    assert r.status == 200 and record(api, "t", "k")["run_id"] == r.json["run_id"]
+    assert len(all_runs(api, "t")) == 2
+
+
+def test_what_waits_for_the_disk_is_bounded(faulty):
+    s, disk = faulty
+    body = b'{"input":"%s"}' % (b"x" * 1000000)
+    with stalled_writer(s, disk) as api:
+        held = []
+        for n in range(90):
+            held.append(wire.connect(s.port))
+            held[-1].sendall(wire.request("POST", RUNS, [("X-Tenant-ID", "t"), ("Idempotency-Key", f"k-{n}")], body))
+        # The last ones find the queue full and hear so at once, while the disk is still silent.
+        last = wire.answer(held[-1])
+        assert_unavailable(last, "OVERLOADED")
+        assert s.process.poll() is None and api.get("/healthz").status == 200
+    replies = [wire.answer(sock) for sock in held[:-1]] + [last]
+    for sock in held:
+        sock.close()
+    refused = [n for n, r in enumerate(replies) if r.status == 503]
+    assert {r.status for r in replies} == {200, 503} and {replies[n].code for n in refused} == {"OVERLOADED"}
+    assert all(record(api, "t", f"k-{n}") is None for n in refused)
+    assert len(all_runs(api, "t")) == 90 - len(refused) + 1
+    for n in refused:
+        assert api.start("t", body=body, key=f"k-{n}").json["created"] is True
+
+
+# --- a reader from outside that never ends ---
+
+
+def test_a_stuck_reader_bounds_the_log_and_is_recovered_from(fault_library):
+    with faults.server(fault_library, "--wal-max-mib", "20") as (s, disk):
+        api = s.client()
+        api.workflow("t")
+        body = {"input": "x" * 1000000}
+        stuck = sqlite3.connect(s.db)
+        stuck.execute("BEGIN")
+        stuck.execute("SELECT count(*) FROM runs").fetchall()
+        replies = [api.start("t", body=body, key=f"k-{n}") for n in range(60)]
+        good = [r for r in replies if r.status == 200]
+        for r in replies[len(good):]:
+            assert_unavailable(r, "STORE_BUSY")
+        assert 10 < len(good) < 60
+        assert s.db.with_name("pawl.db-wal").stat().st_size < 30 * 1024 * 1024
+        assert api.get("/readyz").status == 503 and api.get("/healthz").status == 200
+        stuck.close()
+        last = wait_until(lambda: (r := api.start("t", body=body, key="k-59")).status == 200 and r, "the log shrinks")
+        assert last.json["created"] is True and api.get("/readyz").status == 200
+        assert len(all_runs(api, "t")) == len(good) + 1
