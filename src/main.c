@@ -79,18 +79,20 @@ static void print_serve_help(FILE *out)
                        FLAGS[i].value != NULL ? FLAGS[i].value : "");
         fprintf(out, "  %-34s %s [%s]\n", left, FLAGS[i].help, FLAGS[i].variable);
     }
-    fprintf(out, "\n  PAWL_ROOT_KEY (environment only) is an API key that is an admin of all tenants\n"
-                 "  and is kept nowhere: for the first set-up.\n"
-                 "\nPrints `pawl listening on URL` when it is ready. SIGTERM drains and exits 0.\n");
+    fprintf(out,
+            "\n  PAWL_ROOT_KEY (environment only) is an API key that is an admin of all tenants\n"
+            "  and is kept nowhere: for the first set-up.\n"
+            "\nPrints `pawl listening on URL` when it is ready. SIGTERM drains and exits 0.\n");
 }
 
 static void print_help(FILE *out)
 {
-    fprintf(out, "pawl %s: a durable workflow control plane in which every retry is safe\n\n"
-                 "usage: pawl COMMAND …          pawl COMMAND --help says more\n\n"
-                 "  serve      run the server\n"
-                 "  dev        the same as `serve --dev`\n"
-                 "  version    print the version\n",
+    fprintf(out,
+            "pawl %s: a durable workflow control plane in which every retry is safe\n\n"
+            "usage: pawl COMMAND …          pawl COMMAND --help says more\n\n"
+            "  serve      run the server\n"
+            "  dev        the same as `serve --dev`\n"
+            "  version    print the version\n",
             PAWL_VERSION);
     cli_help(out);
 }
@@ -156,9 +158,8 @@ static int check_options(const struct options *o, int64_t *ret_wal_mib)
                      "--dev-insecure): ",
                      o->listen);
     *ret_wal_mib = 0;
-    if (o->wal_max_mib != NULL &&
-        (!str_to_i64(str_of(o->wal_max_mib), ret_wal_mib) || *ret_wal_mib < 1 ||
-         *ret_wal_mib > 1024 * 1024))
+    if (o->wal_max_mib != NULL && (!str_to_i64(str_of(o->wal_max_mib), ret_wal_mib) ||
+                                   *ret_wal_mib < 1 || *ret_wal_mib > 1024 * 1024))
         return usage("--wal-max-mib is a number of MiB, not ", o->wal_max_mib);
     return 0;
 }
@@ -201,7 +202,8 @@ static void tell_systemd(const char *state)
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0 ||
         sendto(fd, state, strlen(state), 0, (const struct sockaddr *)(const void *)&to, len) < 0)
-        LOG(LOG_WARN, "cannot tell systemd", LOG_Z("state", state), LOG_Z("error", strerror(errno)));
+        LOG(LOG_WARN, "cannot tell systemd", LOG_Z("state", state),
+            LOG_Z("error", strerror(errno)));
     if (fd >= 0)
         close(fd);
 }

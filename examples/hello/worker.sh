@@ -1,8 +1,10 @@
 #!/bin/sh
 # A worker in a few lines: claims a job, does it, hands in the result, until stopped.
-# PAWL names the binary. PAWL_URL and PAWL_API_KEY name the server, as for every other command.
+# usage: worker.sh [URL]     PAWL names the binary, PAWL_API_KEY the key where one is needed
 set -eu
-pawl=${PAWL:-pawl}
+here=$(dirname "$0")
+pawl=${PAWL:-$here/../../build/pawl}
+[ -z "${1:-}" ] || export PAWL_URL="$1"
 
 # One line for each claimed job: its id, its lease and what it made.
 work='

@@ -99,7 +99,8 @@ static enum err find_route(struct call *c, char *allow, size_t allow_size)
         if (!matches(str_of(r->pattern), c->req->path, params))
             continue;
         known_path = true;
-        /* A literal path beats a variable one that would fit too, because it stands first in the table. */
+        /* A literal path beats a variable one that would fit too, because it stands first in the
+         * table. */
         if (!str_eq(method, str_of(r->method)))
             continue;
         c->route = r;
@@ -167,8 +168,8 @@ static enum err key_caller(struct call *c, struct str tenant, const struct auth_
 
 static enum err api_key_of(struct call *c, struct str *ret)
 {
-    struct str bearer;
-    struct str plain;
+    struct str bearer = STR_NONE;
+    struct str plain = STR_NONE;
     enum err e = header_once(c, "Authorization", &bearer);
     if (e == ERR_OK)
         e = header_once(c, "X-API-Key", &plain);
@@ -188,8 +189,8 @@ static enum err api_key_of(struct call *c, struct str *ret)
 
 static enum err identify(struct call *c)
 {
-    struct str tenant;
-    struct str actor;
+    struct str tenant = STR_NONE;
+    struct str actor = STR_NONE;
     struct str key = STR_NONE;
     c->op.caller.peer = c->req->peer;
     enum err e = header_once(c, "X-Tenant-ID", &tenant);
@@ -198,9 +199,9 @@ static enum err identify(struct call *c)
     if (e != ERR_OK)
         return e;
     if (tenant.len > 0 && !str_is(tenant, "*") && !tenant_id_ok(tenant))
-        return problem_set(&c->op.problem, ERR_BAD_REQUEST,
-                           "X-Tenant-ID must be up to %d letters, digits or _ - . :",
-                           TENANT_ID_MAX);
+        return problem_set(
+            &c->op.problem, ERR_BAD_REQUEST,
+            "X-Tenant-ID must be up to %d letters, digits or _ - . :", TENANT_ID_MAX);
     if (actor.len > ACTOR_MAX || !printable(actor))
         return problem_set(&c->op.problem, ERR_BAD_REQUEST,
                            "X-Actor must be printable and at most %d bytes", ACTOR_MAX);
@@ -316,9 +317,10 @@ static enum err check_media_type(struct call *c)
     struct str parameters;
     (void)str_cut(type, ';', &essence, &parameters);
     essence = str_trim(essence);
-    bool json = str_eq_nocase(essence, STR("application/json")) ||
-                (essence.len > 17 && str_eq_nocase((struct str){essence.ptr, 12}, STR("application/")) &&
-                 str_ends_with(essence, STR("+json")));
+    bool json =
+        str_eq_nocase(essence, STR("application/json")) ||
+        (essence.len > 17 && str_eq_nocase((struct str){essence.ptr, 12}, STR("application/")) &&
+         str_ends_with(essence, STR("+json")));
     parameters = str_trim(parameters);
     bool charset_ok = parameters.len == 0 || str_eq_nocase(parameters, STR("charset=utf-8")) ||
                       str_eq_nocase(parameters, STR("charset=\"utf-8\""));

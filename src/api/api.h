@@ -1,5 +1,5 @@
-/* The HTTP interface: routes, who may use them, and what a request and an answer look like. Each request goes
- * parse → one engine call → reply. */
+/* The HTTP interface: routes, who may use them, and what a request and an answer look like. Each
+ * request goes parse → one engine call → reply. */
 #ifndef PAWL_API_API_H
 #define PAWL_API_API_H
 

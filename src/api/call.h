@@ -25,8 +25,8 @@ struct call {
     struct op op;
 };
 
-/* How a route reads its request: fills op.input (in the request's arena) and, where the route has several, op.use_case.
- * An error has its problem set. */
+/* How a route reads its request: fills op.input (in the request's arena) and, where the route has
+ * several, op.use_case. An error has its problem set. */
 typedef enum err prepare_fn(struct call *c);
 /* A route that needs no engine: answers by itself. */
 typedef void direct_fn(struct call *c);
@@ -59,7 +59,8 @@ extern const struct route ROUTES[];
 /* Zeroed, in the request's arena; NULL with the problem set when memory ran out. */
 MUST_CHECK void *call_alloc(struct call *c, size_t size);
 enum err call_no_memory(struct call *c);
-/* The first variable part as an id; ERR_NOT_FOUND-like `missing` when it is none: such a thing cannot exist. */
+/* The first variable part as an id; ERR_NOT_FOUND-like `missing` when it is none: such a thing
+ * cannot exist. */
 MUST_CHECK enum err call_uuid(struct call *c, enum err missing, struct uuid *ret);
 /* The first variable part as the name of a workflow or tenant. */
 MUST_CHECK enum err call_name(struct call *c, size_t max, struct str *ret);

@@ -22,7 +22,13 @@ void direct_readyz(struct call *c)
     json_close(&o, '}');
     json_close(&o, '}');
     json_close(&o, '}');
-    call_send_json(c, e == ERR_OK ? 200 : 503, buf_str(&c->op.answer.body));
+    struct http_reply reply;
+    http_reply_init(&reply, e == ERR_OK ? 200 : 503, STR("application/json"),
+                    buf_str(&c->op.answer.body));
+    reply.route = str_of(c->route->pattern);
+    if (e != ERR_OK)
+        http_reply_add(&reply, "Retry-After", STR("1"));
+    http_send(c->req, &reply);
 }
 
 void direct_metrics(struct call *c)
@@ -50,7 +56,8 @@ void direct_index(struct call *c)
 {
     static const char PAGE[] =
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>pawl</title>"
+        "<meta name=\"viewport\" content=\"width=device-width, "
+        "initial-scale=1\"><title>pawl</title>"
         "<style>body{font:16px/1.6 system-ui,sans-serif;max-width:40rem;margin:3rem auto;"
         "padding:0 1rem;color:#1b1f24}a{color:#0b57d0}code{background:#f0f2f5;padding:.1em .3em;"
         "border-radius:4px}@media(prefers-color-scheme:dark){body{background:#14171a;"

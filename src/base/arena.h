@@ -22,7 +22,8 @@ void arena_release(struct arena *a);
 MUST_CHECK void *arena_alloc(struct arena *a, size_t size);
 /* A NUL-terminated copy; ptr is NULL when memory or the limit ran out. */
 MUST_CHECK struct str arena_str(struct arena *a, struct str s);
-/* Puts a copy in the place of borrowed text; none stays none. False when memory or the limit ran out. */
+/* Puts a copy in the place of borrowed text; none stays none. False when memory or the limit ran
+ * out. */
 MUST_CHECK bool arena_keep(struct arena *a, struct str *text);
 
 #endif

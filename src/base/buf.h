@@ -1,6 +1,7 @@
-/* A growing byte buffer with a ceiling. Appends never fail one by one: the first that would pass the
- * ceiling or run out of memory marks the buffer as failed, later ones do nothing, and the caller
- * asks once, at the end, with buf_ok(). The text is always NUL-terminated for the debugger's sake. */
+/* A growing byte buffer with a ceiling. Appends never fail one by one: the first that would pass
+ * the ceiling or run out of memory marks the buffer as failed, later ones do nothing, and the
+ * caller asks once, at the end, with buf_ok(). The text is always NUL-terminated for the debugger's
+ * sake. */
 #ifndef PAWL_BASE_BUF_H
 #define PAWL_BASE_BUF_H
 

@@ -88,7 +88,8 @@ struct uuid env_new_id(const struct env *e)
     int64_t us = e->now_us(e->ctx);
     env_random(e, id.bytes + 8, 8);
     id.bytes[8] = (unsigned char)(0x80 | (id.bytes[8] & 0x3F));
-    /* RFC 9562, method 3: the twelve bits after the milliseconds hold the fraction of the one begun. */
+    /* RFC 9562, method 3: the twelve bits after the milliseconds hold the fraction of the one
+     * begun. */
     uuid_set_time(&id, us / 1000 * 4096 + us % 1000 * 4096 / 1000);
     return id;
 }

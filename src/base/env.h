@@ -34,7 +34,8 @@ void buf_put_uuid(struct buf *b, struct uuid id);
 MUST_CHECK bool uuid_parse(struct str text, struct uuid *ret);
 bool uuid_eq(struct uuid a, struct uuid b);
 
-/* The time in an id as a number that sorts as the id does: milliseconds and a twelve-bit fraction. */
+/* The time in an id as a number that sorts as the id does: milliseconds and a twelve-bit fraction.
+ */
 int64_t uuid_time(struct uuid id);
 /* Gives an id another time; the random half stays. */
 void uuid_set_time(struct uuid *id, int64_t time);

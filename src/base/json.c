@@ -122,7 +122,6 @@ void json_put_text(struct buf *out, struct str text)
             buf_put_bytes(out, shorthand, 2);
     }
     if (from < text.len)
-        if (from < text.len)
         buf_put_bytes(out, text.ptr + from, text.len - from);
     buf_put_char(out, '"');
 }
@@ -179,14 +178,14 @@ void json_put_double(struct buf *out, double value)
         buf_put_char(out, '-');
         value = -value;
     }
-    char digits[20];
-    int exponent;
+    char digits[20] = "0";
+    int exponent = 0;
     int count = shortest_digits(value, digits, &exponent);
     int point = exponent + 1; /* digits before the decimal point */
     if (count <= point && point <= 21) {
         buf_put_bytes(out, digits, (size_t)count);
         put_zeros(out, point - count);
-    } else if (0 < point && point <= 21) {
+    } else if (0 < point && point < count) {
         buf_put_bytes(out, digits, (size_t)point);
         buf_put_char(out, '.');
         buf_put_bytes(out, digits + point, (size_t)(count - point));

@@ -1,9 +1,10 @@
 /* Strict JSON over jansson, and the two ways pawl writes it.
  *
- * Reading refuses: duplicate names, depth past JSON_DEPTH_MAX, integers outside 64 bits, numbers that
- * overflow a double, invalid UTF-8, a raw or escaped NUL, a byte-order mark, and trailing text.
- * Writing: `plain` keeps the order of members and shows 1.0 as 1.0; `canonical` is RFC 8785 (sorted by
- * UTF-16 code units, shortest numbers) with one addition: integers stay exact beyond 2^53. */
+ * Reading refuses: duplicate names, depth past JSON_DEPTH_MAX, integers outside 64 bits, numbers
+ * that overflow a double, invalid UTF-8, a raw or escaped NUL, a byte-order mark, and trailing
+ * text. Writing: `plain` keeps the order of members and shows 1.0 as 1.0; `canonical` is RFC 8785
+ * (sorted by UTF-16 code units, shortest numbers) with one addition: integers stay exact beyond
+ * 2^53. */
 #ifndef PAWL_BASE_JSON_H
 #define PAWL_BASE_JSON_H
 

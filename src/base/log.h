@@ -25,8 +25,8 @@ void log_line(enum log_level level, const char *message, const struct log_field 
               size_t count);
 
 /* LOG(LOG_INFO, "listening", LOG_N("port", port)); the fields may be left out. */
-#define LOG(level, message, ...)                                                                   \
-    log_line((level), (message), (const struct log_field[]){{NULL, {NULL, 0}, 0}, ##__VA_ARGS__},  \
+#define LOG(level, message, ...)                                                                  \
+    log_line((level), (message), (const struct log_field[]){{NULL, {NULL, 0}, 0}, ##__VA_ARGS__}, \
              ARRAY_LEN(((const struct log_field[]){{NULL, {NULL, 0}, 0}, ##__VA_ARGS__})))
 
 #endif

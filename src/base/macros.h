@@ -23,8 +23,8 @@
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* Each of these writes past its buffer, keeps hidden state, or hides a failed conversion. The headers that
- * declare them come first, so that only uses are refused. */
+/* Each of these writes past its buffer, keeps hidden state, or hides a failed conversion. The
+ * headers that declare them come first, so that only uses are refused. */
 #undef strcpy
 #undef strcat
 #undef strncpy

@@ -1,7 +1,7 @@
 /* Counters, gauges and histograms, written out as Prometheus text.
  *
- * A family is declared once, at start-up; a series of it is found by its label values and created on
- * first use, up to a bound. Any thread may add; reading takes each family's lock in turn. */
+ * A family is declared once, at start-up; a series of it is found by its label values and created
+ * on first use, up to a bound. Any thread may add; reading takes each family's lock in turn. */
 #ifndef PAWL_BASE_METRICS_H
 #define PAWL_BASE_METRICS_H
 
@@ -33,8 +33,8 @@ void metrics_free(struct metrics *m);
 /* Lives as long as the registry. Asserts that the name is new. NULL when memory ran out. */
 MUST_CHECK struct metric *metrics_declare(struct metrics *m, const struct metric_spec *spec);
 
-/* Label values in the order of the spec; pass STR_NONE where unused. Past METRIC_SERIES_MAX series new label
- * values are counted under `other`. */
+/* Label values in the order of the spec; pass STR_NONE where unused. Past METRIC_SERIES_MAX series
+ * new label values are counted under `other`. */
 void metric_add(struct metric *metric, struct str label1, struct str label2, double amount);
 void metric_set(struct metric *metric, struct str label1, struct str label2, double value);
 void metric_observe(struct metric *metric, struct str label1, struct str label2, double value);

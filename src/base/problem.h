@@ -27,7 +27,8 @@ void problem_init(struct problem *p);
 void problem_release(struct problem *p);
 void problem_clear(struct problem *p);
 
-/* Fills p and returns e, so that a function can `return problem_set(…)`. The detail is always UTF-8. */
+/* Fills p and returns e, so that a function can `return problem_set(…)`. The detail is always
+ * UTF-8. */
 enum err problem_set(struct problem *p, enum err e, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void problem_add_number(struct problem *p, const char *name, int64_t value);
 

@@ -135,6 +135,7 @@ static enum cli_exit backup(struct session *s)
         (void)unlink(partial);
     } else if (fstat(fd, &info) != 0 || !put_in_place(fd, partial, file, force)) {
         fprintf(stderr, "pawl: %s: %s\n", file, strerror(errno));
+        (void)unlink(partial);
         rc = CLI_REFUSED;
     } else {
         show_written(s, file, info.st_size);

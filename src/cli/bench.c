@@ -112,7 +112,8 @@ static void *work(void *ctx)
         json_t *job;
         able = ask(&h, &claim);
         json_t *answer = able ? json_loadb(h.reply.body.ptr, h.reply.body.len, 0, NULL) : NULL;
-        json_array_foreach(json_object_get(answer, "jobs"), i, job) complete(&h, job);
+        json_array_foreach (json_object_get(answer, "jobs"), i, job)
+            complete(&h, job);
         json_decref(answer);
     }
     if (!able && !atomic_load(&b->stop)) {

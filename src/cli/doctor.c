@@ -33,10 +33,8 @@ static void show_checks(struct session *s, json_t *answer)
     if (!table_print(&table, stdout))
         fprintf(stderr, "pawl: the checks do not fit into a table: use --json\n");
     table_release(&table);
-    json_array_foreach(checks, i, check)
-    {
-        json_array_foreach(json_object_get(check, "found"), j, found)
-        {
+    json_array_foreach (checks, i, check) {
+        json_array_foreach (json_object_get(check, "found"), j, found) {
             value_print(stdout, json_object_get(check, "name"));
             fputs(": ", stdout);
             value_print(stdout, found);

@@ -44,8 +44,7 @@ void table_add(struct table *t, const json_t *items)
 {
     size_t i;
     const json_t *row;
-    json_array_foreach(items, i, row)
-    {
+    json_array_foreach (items, i, row) {
         for (size_t c = 0; c < t->column_count; c++) {
             put_cell(&t->cells, json_object_get(row, t->columns[c].member));
             buf_put_char(&t->cells, '\0');
@@ -64,7 +63,7 @@ static void print_cell(const struct table *t, FILE *out, size_t column, struct s
 
 bool table_print(const struct table *t, FILE *out)
 {
-    size_t widths[16];
+    size_t widths[16] = {0};
     assert(t->column_count <= ARRAY_LEN(widths));
     if (!buf_ok(&t->cells))
         return false;
@@ -93,9 +92,9 @@ void object_print(FILE *out, json_t *object)
     const char *name;
     json_t *value;
     size_t width = 0;
-    json_object_foreach(object, name, value) width = MAX(width, char_count(str_of(name)));
-    json_object_foreach(object, name, value)
-    {
+    json_object_foreach (object, name, value)
+        width = MAX(width, char_count(str_of(name)));
+    json_object_foreach (object, name, value) {
         struct buf clean;
         buf_init(&clean, VALUE_MAX);
         put_clean(&clean, str_of(name));
@@ -121,8 +120,7 @@ void faults_print(FILE *out, const char *prefix, const json_t *faults)
 {
     size_t i;
     const json_t *fault;
-    json_array_foreach(faults, i, fault)
-    {
+    json_array_foreach (faults, i, fault) {
         fputs(prefix, out);
         value_print(out, json_object_get(fault, "path"));
         fputs(": ", out);

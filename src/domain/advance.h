@@ -21,8 +21,8 @@ struct advance {
     size_t event_count;
 };
 
-/* `room` has space for step_count indexes. The run is not over. A failed step fails the run; a run whose steps have
- * all succeeded succeeds; one in which only sleeping steps are open waits. */
+/* `room` has space for step_count indexes. The run is not over. A failed step fails the run; a run
+ * whose steps have all succeeded succeeds; one in which only sleeping steps are open waits. */
 void run_advance(const struct definition *def, const struct step_progress *steps,
                  enum run_status status, size_t *room, struct advance *ret);
 

@@ -354,8 +354,7 @@ static bool has_template(struct fault_list *at, json_t *value)
     }
     const char *name;
     json_t *member;
-    json_object_foreach(value, name, member)
-    {
+    json_object_foreach (value, name, member) {
         size_t back_to = fault_list_enter(at, str_of(name));
         if (leave_unless(has_template(at, member), at, back_to))
             return true;
@@ -407,8 +406,7 @@ static bool find_unsupported(struct fault_list *at, json_t *object, bool in_step
 {
     const char *name;
     json_t *value;
-    json_object_foreach(object, name, value)
-    {
+    json_object_foreach (object, name, value) {
         size_t back_to = fault_list_enter(at, str_of(name));
         const struct gap *gap = gap_find(at, in_step, name, value);
         enum step_type type;

@@ -1,23 +1,25 @@
 /* A workflow definition: what a client wrote, checked in every part and made ready to run.
- * Parsing collects all faults, each with a JSON Pointer to its place, so that a file is mended in one go.
- * A parsed definition is immutable and may be shared between threads. */
+ * Parsing collects all faults, each with a JSON Pointer to its place, so that a file is mended in
+ * one go. A parsed definition is immutable and may be shared between threads. */
 #ifndef PAWL_DOMAIN_DEFINITION_H
 #define PAWL_DOMAIN_DEFINITION_H
 
 #include "base/arena.h"
 #include "base/json.h"
 
-#define STEP_TYPES(X)                                                                              \
-    /* symbol         name           runs in this version */                                       \
-    X(STEP_TASK,        "task",        true)                                                       \
-    X(STEP_SLEEP,       "sleep",       true)                                                       \
-    X(STEP_HTTP,        "http",        false)                                                      \
-    X(STEP_APPROVAL,    "approval",    false)                                                      \
-    X(STEP_WAIT_SIGNAL, "wait_signal", false)                                                      \
-    X(STEP_TRANSFORM,   "transform",   false)                                                      \
-    X(STEP_EMIT,        "emit",        false)                                                      \
-    X(STEP_WORKFLOW,    "workflow",    false)                                                      \
-    X(STEP_LLM,         "llm",         false)
+/* clang-format off: a table is read by its columns */
+#define STEP_TYPES(X)                                        \
+    /* symbol         name           runs in this version */ \
+    X(STEP_TASK, "task", true)                               \
+    X(STEP_SLEEP, "sleep", true)                             \
+    X(STEP_HTTP, "http", false)                              \
+    X(STEP_APPROVAL, "approval", false)                      \
+    X(STEP_WAIT_SIGNAL, "wait_signal", false)                \
+    X(STEP_TRANSFORM, "transform", false)                    \
+    X(STEP_EMIT, "emit", false)                              \
+    X(STEP_WORKFLOW, "workflow", false)                      \
+    X(STEP_LLM, "llm", false)
+/* clang-format on */
 
 enum step_type {
 #define X(symbol, name, runs) symbol,
@@ -31,7 +33,8 @@ const char *step_type_name(enum step_type type);
 struct step_def {
     struct str name;
     enum step_type type;
-    /* Indexes into the definition's steps. Written order is turned into needs when no step has any. */
+    /* Indexes into the definition's steps. Written order is turned into needs when no step has any.
+     */
     const size_t *needs;
     size_t need_count;
     struct str queue;   /* task: "default" when absent */
@@ -48,14 +51,15 @@ struct definition {
     const struct step_def *steps;
     size_t step_count;
     const json_t *input_schema; /* NULL when absent */
-    /* Empty, or a sentence for people with the path of the first part that this version can check but not run. */
+    /* Empty, or a sentence for people with the path of the first part that this version can check
+     * but not run. */
     struct str unsupported;
     struct arena arena;
 };
 
 /* Checks `source` as the definition of workflow `id` (its own "id" member must agree or be absent).
- * Faults go to p->faults as [{path, message}] with ERR_DEFINITION_INVALID. Keeps a reference to source.
- * The caller owns *ret (definition_free). */
+ * Faults go to p->faults as [{path, message}] with ERR_DEFINITION_INVALID. Keeps a reference to
+ * source. The caller owns *ret (definition_free). */
 MUST_CHECK enum err definition_parse(json_t *source, struct str id, struct problem *p,
                                      struct definition **ret);
 void definition_free(struct definition *def);

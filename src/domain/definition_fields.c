@@ -235,8 +235,7 @@ static void check_members(struct fault_list *f, const struct shape *shape, json_
 {
     const char *name;
     json_t *value;
-    json_object_foreach(object, name, value)
-    {
+    json_object_foreach (object, name, value) {
         const struct member *m = member_find(shape, name);
         size_t back_to = fault_list_enter(f, str_of(name));
         if (m == NULL)
@@ -521,8 +520,7 @@ static void check_headers(struct fault_list *f, const struct member *m, json_t *
     }
     const char *name;
     json_t *text;
-    json_object_foreach(value, name, text)
-    {
+    json_object_foreach (value, name, text) {
         size_t back_to = fault_list_enter(f, str_of(name));
         if (!is_header_name(str_of(name)))
             fault_list_add(f, "is not the name of a header");

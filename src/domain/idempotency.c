@@ -47,7 +47,8 @@ static void skip_spaces(struct scan *s)
     }
 }
 
-/* After the opening quote; out may be NULL. False when it does not end or holds what a string may not. */
+/* After the opening quote; out may be NULL. False when it does not end or holds what a string may
+ * not. */
 static bool scan_string(struct scan *s, char *out, size_t *len)
 {
     for (size_t n = 0; s->at < s->end; n++) {
@@ -76,7 +77,8 @@ static bool is_key_char(char c, bool first)
     return !first && ((c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.');
 }
 
-/* A token, number, boolean or byte sequence: its characters, loosely; its meaning does not count here. */
+/* A token, number, boolean or byte sequence: its characters, loosely; its meaning does not count
+ * here. */
 static bool is_bare_item_char(char c)
 {
     return is_visible(c) && c != ';' && c != ',' && c != '"' && c != '(' && c != ')';

@@ -1,4 +1,5 @@
-/* Idempotency: how a key is written, what makes two requests the same, and what a known key answers. Pure. */
+/* Idempotency: how a key is written, what makes two requests the same, and what a known key
+ * answers. Pure. */
 #ifndef PAWL_DOMAIN_IDEMPOTENCY_H
 #define PAWL_DOMAIN_IDEMPOTENCY_H
 
@@ -6,8 +7,8 @@
 #include "base/crypto.h"
 #include "base/json.h"
 
-/* The key that a header's value names: the bare form, or a structured-field string whose parameters do not count.
- * The text is copied to the arena. ERR_IDEM_KEY_INVALID says what is wrong. */
+/* The key that a header's value names: the bare form, or a structured-field string whose parameters
+ * do not count. The text is copied to the arena. ERR_IDEM_KEY_INVALID says what is wrong. */
 MUST_CHECK enum err idem_key_parse(struct str header, struct arena *arena, struct problem *p,
                                    struct str *ret);
 /* The same for a key in a body: 1…255 visible ASCII characters, taken as they are. */
@@ -23,14 +24,16 @@ struct idem_claim {
 };
 
 struct sha256 idem_raw_hash(struct str route, struct str body);
-/* `key_member` names the member that holds the key, or NULL: where the key is written makes no difference. */
+/* `key_member` names the member that holds the key, or NULL: where the key is written makes no
+ * difference. */
 MUST_CHECK enum err idem_fingerprint(struct str route, const json_t *body, const char *key_member,
                                      struct problem *p, struct sha256 *ret);
 
 enum idem_verdict {
     IDEM_REPLAY,   /* the same request: give the first answer again */
     IDEM_MISMATCH, /* another request under this key: 422, the first is unharmed */
-    IDEM_UNSURE,   /* the bytes differ and the claim has no fingerprint yet: compute it and ask again */
+    IDEM_UNSURE, /* the bytes differ and the claim has no fingerprint yet: compute it and ask again
+                  */
 };
 
 /* What a live record says to a claim. Equal bytes make equal requests without parsing them. */

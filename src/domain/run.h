@@ -11,26 +11,28 @@
  * pending  has its slot, no step has begun.
  * running  at least one step can be or is being worked on.
  * waiting  every open step waits for a time to come.
- * queued, paused, denied and timed_out are reached by edges of later versions; rows may name them already.
- * A terminal status has no edge out of it, holds no slot and has finished_at set. */
+ * queued, paused, denied and timed_out are reached by edges of later versions; rows may name them
+ * already. A terminal status has no edge out of it, holds no slot and has finished_at set. */
 #ifndef PAWL_DOMAIN_RUN_H
 #define PAWL_DOMAIN_RUN_H
 
 #include "base/err.h"
 #include "base/str.h"
 
-#define RUN_STATUSES(X)                                                                            \
-    /* symbol        name         holds a slot  terminal */                                        \
-    X(RUN_QUEUED,    "queued",    false,        false)                                             \
-    X(RUN_PENDING,   "pending",   true,         false)                                             \
-    X(RUN_RUNNING,   "running",   true,         false)                                             \
-    X(RUN_WAITING,   "waiting",   true,         false)                                             \
-    X(RUN_PAUSED,    "paused",    true,         false)                                             \
-    X(RUN_SUCCEEDED, "succeeded", false,        true)                                              \
-    X(RUN_FAILED,    "failed",    false,        true)                                              \
-    X(RUN_DENIED,    "denied",    false,        true)                                              \
-    X(RUN_CANCELLED, "cancelled", false,        true)                                              \
-    X(RUN_TIMED_OUT, "timed_out", false,        true)
+/* clang-format off: a table is read by its columns */
+#define RUN_STATUSES(X)                                     \
+    /* symbol        name         holds a slot  terminal */ \
+    X(RUN_QUEUED, "queued", false, false)                   \
+    X(RUN_PENDING, "pending", true, false)                  \
+    X(RUN_RUNNING, "running", true, false)                  \
+    X(RUN_WAITING, "waiting", true, false)                  \
+    X(RUN_PAUSED, "paused", true, false)                    \
+    X(RUN_SUCCEEDED, "succeeded", false, true)              \
+    X(RUN_FAILED, "failed", false, true)                    \
+    X(RUN_DENIED, "denied", false, true)                    \
+    X(RUN_CANCELLED, "cancelled", false, true)              \
+    X(RUN_TIMED_OUT, "timed_out", false, true)
+/* clang-format on */
 
 enum run_status {
 #define X(symbol, name, slot, terminal) symbol,
@@ -39,7 +41,15 @@ enum run_status {
         RUN_STATUS_COUNT
 };
 
-enum run_event { RUN_ON_START, RUN_ON_WAIT, RUN_ON_WAKE, RUN_ON_SUCCEED, RUN_ON_FAIL, RUN_ON_CANCEL, RUN_EVENT_COUNT };
+enum run_event {
+    RUN_ON_START,
+    RUN_ON_WAIT,
+    RUN_ON_WAKE,
+    RUN_ON_SUCCEED,
+    RUN_ON_FAIL,
+    RUN_ON_CANCEL,
+    RUN_EVENT_COUNT
+};
 
 /* What must happen in the same transaction as the change. */
 enum {
@@ -49,16 +59,18 @@ enum {
     FX_FINISH = 4,      /* finished_at is set, waiters are told */
 };
 
-#define RUN_EDGES(X)                                                                               \
-    /* from         on              to             effects */                                      \
-    X(RUN_PENDING, RUN_ON_START,   RUN_RUNNING,   FX_NONE)                                         \
-    X(RUN_RUNNING, RUN_ON_WAIT,    RUN_WAITING,   FX_NONE)                                         \
-    X(RUN_WAITING, RUN_ON_WAKE,    RUN_RUNNING,   FX_NONE)                                         \
-    X(RUN_RUNNING, RUN_ON_SUCCEED, RUN_SUCCEEDED, FX_SLOT_FREE | FX_FINISH)                        \
-    X(RUN_RUNNING, RUN_ON_FAIL,    RUN_FAILED,    FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
-    X(RUN_PENDING, RUN_ON_CANCEL,  RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
-    X(RUN_RUNNING, RUN_ON_CANCEL,  RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
-    X(RUN_WAITING, RUN_ON_CANCEL,  RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)
+/* clang-format off: a table is read by its columns */
+#define RUN_EDGES(X)                                                                        \
+    /* from         on              to             effects */                               \
+    X(RUN_PENDING, RUN_ON_START, RUN_RUNNING, FX_NONE)                                      \
+    X(RUN_RUNNING, RUN_ON_WAIT, RUN_WAITING, FX_NONE)                                       \
+    X(RUN_WAITING, RUN_ON_WAKE, RUN_RUNNING, FX_NONE)                                       \
+    X(RUN_RUNNING, RUN_ON_SUCCEED, RUN_SUCCEEDED, FX_SLOT_FREE | FX_FINISH)                 \
+    X(RUN_RUNNING, RUN_ON_FAIL, RUN_FAILED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)      \
+    X(RUN_PENDING, RUN_ON_CANCEL, RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH) \
+    X(RUN_RUNNING, RUN_ON_CANCEL, RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH) \
+    X(RUN_WAITING, RUN_ON_CANCEL, RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)
+/* clang-format on */
 
 struct run_change {
     enum run_status to;

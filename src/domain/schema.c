@@ -176,8 +176,7 @@ static void check_schema(json_t *schema, struct fault_list *faults)
     }
     const char *name;
     json_t *want;
-    json_object_foreach(schema, name, want)
-    {
+    json_object_foreach (schema, name, want) {
         size_t back_to = fault_list_enter(faults, str_of(name));
         const struct keyword *word = keyword_find(name);
         if (word != NULL)
@@ -202,8 +201,7 @@ static void check_schemas(json_t *want, struct fault_list *faults)
         return;
     size_t i;
     json_t *schema;
-    json_array_foreach(want, i, schema)
-    {
+    json_array_foreach (want, i, schema) {
         size_t back_to = fault_list_enter_index(faults, i);
         check_schema(schema, faults);
         fault_list_leave(faults, back_to);
@@ -218,8 +216,7 @@ static void check_properties(json_t *want, struct fault_list *faults)
     }
     const char *name;
     json_t *schema;
-    json_object_foreach(want, name, schema)
-    {
+    json_object_foreach (want, name, schema) {
         size_t back_to = fault_list_enter(faults, str_of(name));
         check_schema(schema, faults);
         fault_list_leave(faults, back_to);
@@ -245,8 +242,7 @@ static void check_type(json_t *want, struct fault_list *faults)
         return;
     size_t i;
     json_t *name;
-    json_array_foreach(want, i, name)
-    {
+    json_array_foreach (want, i, name) {
         size_t back_to = fault_list_enter_index(faults, i);
         check_type_name(name, faults);
         fault_list_leave(faults, back_to);
@@ -266,8 +262,7 @@ static void check_required(json_t *want, struct fault_list *faults)
     }
     size_t i;
     json_t *name;
-    json_array_foreach(want, i, name)
-    {
+    json_array_foreach (want, i, name) {
         if (json_is_string(name))
             continue;
         size_t back_to = fault_list_enter_index(faults, i);
@@ -438,8 +433,7 @@ static bool equal(struct judge *j, json_t *a, json_t *b)
     for (i = 0; same && i < json_array_size(a); i++)
         same = equal(j, json_array_get(a, i), json_array_get(b, i));
     const char *name;
-    json_object_foreach(a, name, element)
-    {
+    json_object_foreach (a, name, element) {
         json_t *other = same ? json_object_get(b, name) : NULL;
         if (other == NULL || !equal(j, element, other))
             return false;
@@ -477,8 +471,7 @@ static bool fits(struct judge *j, json_t *schema, json_t *value)
     bool ok = true;
     struct meeting m = {.schema = schema, .value = value};
     const char *name;
-    json_object_foreach(schema, name, m.want)
-    {
+    json_object_foreach (schema, name, m.want) {
         m.word = keyword_find(name);
         assert(m.word != NULL);
         bool speaks = m.word->fits != NULL && is_kind(m.word->kind, value);
@@ -525,8 +518,7 @@ static bool fits_type(struct judge *j, const struct meeting *m)
                                                     json_string_value(m->want), type_of(m->value));
     size_t i;
     json_t *type;
-    json_array_foreach(m->want, i, type)
-    {
+    json_array_foreach (m->want, i, type) {
         if (!spend(j, 1) || is_type(m->value, type))
             return j->steps_left > 0;
     }
@@ -553,8 +545,7 @@ static bool fits_enum(struct judge *j, const struct meeting *m)
 {
     size_t i;
     json_t *allowed;
-    json_array_foreach(m->want, i, allowed)
-    {
+    json_array_foreach (m->want, i, allowed) {
         if (equal(j, allowed, m->value))
             return true;
     }
@@ -571,7 +562,8 @@ static bool fits_all(struct judge *j, const struct meeting *m)
     bool ok = true;
     size_t i;
     json_t *schema;
-    json_array_foreach(m->want, i, schema) ok = fits(j, schema, m->value) && ok;
+    json_array_foreach (m->want, i, schema)
+        ok = fits(j, schema, m->value) && ok;
     return ok;
 }
 
@@ -579,8 +571,7 @@ static bool fits_any(struct judge *j, const struct meeting *m)
 {
     size_t i;
     json_t *schema;
-    json_array_foreach(m->want, i, schema)
-    {
+    json_array_foreach (m->want, i, schema) {
         if (fits_quietly(j, schema, m->value))
             return true;
     }
@@ -592,7 +583,8 @@ static bool fits_one(struct judge *j, const struct meeting *m)
     size_t count = 0;
     size_t i;
     json_t *schema;
-    json_array_foreach(m->want, i, schema) count += fits_quietly(j, schema, m->value);
+    json_array_foreach (m->want, i, schema)
+        count += fits_quietly(j, schema, m->value);
     return count == 1 || misfit(j, "must fit one of the schemas under oneOf, fits %zu", count);
 }
 
@@ -696,8 +688,7 @@ static bool fits_properties(struct judge *j, const struct meeting *m)
     bool ok = true;
     const char *name;
     json_t *member;
-    json_object_foreach(m->value, name, member)
-    {
+    json_object_foreach (m->value, name, member) {
         json_t *schema = spend(j, 1) ? json_object_get(m->want, name) : NULL;
         if (schema != NULL)
             ok = fits_member(j, schema, name, member) && ok;
@@ -711,8 +702,7 @@ static bool fits_additional(struct judge *j, const struct meeting *m)
     const json_t *known = json_object_get(m->schema, "properties");
     const char *name;
     json_t *member;
-    json_object_foreach(m->value, name, member)
-    {
+    json_object_foreach (m->value, name, member) {
         if (spend(j, 1) && json_object_get(known, name) == NULL)
             ok = fits_member(j, m->want, name, member) && ok;
     }
@@ -724,8 +714,7 @@ static bool fits_required(struct judge *j, const struct meeting *m)
     bool ok = true;
     size_t i;
     json_t *name;
-    json_array_foreach(m->want, i, name)
-    {
+    json_array_foreach (m->want, i, name) {
         if (spend(j, 1) && json_object_get(m->value, json_string_value(name)) == NULL)
             ok = misfit(j, "the member \"%s\" is missing", json_string_value(name));
     }
@@ -738,8 +727,7 @@ static bool fits_names(struct judge *j, const struct meeting *m)
     bool ok = true;
     const char *name;
     json_t *member;
-    json_object_foreach(m->value, name, member)
-    {
+    json_object_foreach (m->value, name, member) {
         (void)member;
         json_t *text = spend(j, 1) ? json_string(name) : NULL;
         if (text == NULL) {

@@ -3,7 +3,9 @@
 
 #include "base/limits.h"
 
-#define GATE_DEFAULT "{\"max_wait_ms\":2000,\"lock_ttl_ms\":10000,\"retry_delay_ms\":10,\"policy\":\"full_jitter\"}"
+#define GATE_DEFAULT                                                                       \
+    "{\"max_wait_ms\":2000,\"lock_ttl_ms\":10000,\"retry_delay_ms\":10,\"policy\":\"full_" \
+    "jitter\"}"
 
 static const char *const AT_LIMIT_NAMES[] = {
 #define X(symbol, name) name,
@@ -199,8 +201,7 @@ enum err tenant_admit(const struct tenant *t, struct problem *p)
         return ERR_OK;
     (void)problem_set(p, ERR_MAX_CONCURRENT_RUNS,
                       "%lld of %lld runs of tenant %.*s are active: try again when one has ended",
-                      (long long)t->active_runs, (long long)t->max_concurrent_runs,
-                      STR_ARG(t->id));
+                      (long long)t->active_runs, (long long)t->max_concurrent_runs, STR_ARG(t->id));
     problem_add_number(p, "current", t->active_runs);
     problem_add_number(p, "limit", t->max_concurrent_runs);
     return p->err;

@@ -1,14 +1,15 @@
-/* A tenant's settings and counters, how a request changes the settings, and whether one more run fits. Pure. */
+/* A tenant's settings and counters, how a request changes the settings, and whether one more run
+ * fits. Pure. */
 #ifndef PAWL_DOMAIN_TENANT_H
 #define PAWL_DOMAIN_TENANT_H
 
 #include "base/arena.h"
 #include "base/json.h"
 
-#define AT_LIMITS(X)                                                                               \
-    X(AT_LIMIT_REJECT, "reject")                                                                   \
-    X(AT_LIMIT_QUEUE, "queue")                                                                     \
-    X(AT_LIMIT_CANCEL_OLDEST, "cancel_oldest")                                                     \
+#define AT_LIMITS(X)                           \
+    X(AT_LIMIT_REJECT, "reject")               \
+    X(AT_LIMIT_QUEUE, "queue")                 \
+    X(AT_LIMIT_CANCEL_OLDEST, "cancel_oldest") \
     X(AT_LIMIT_COALESCE, "coalesce")
 
 enum at_limit {
@@ -25,7 +26,7 @@ enum at_limit at_limit_of(struct str name);
 struct tenant {
     int64_t num; /* 0: not stored yet */
     struct str id;
-    struct str name; /* ptr NULL when it has none */
+    struct str name;             /* ptr NULL when it has none */
     int64_t max_concurrent_runs; /* -1: no limit */
     int64_t max_queued_runs;     /* -1: no limit of its own */
     enum at_limit at_limit;
@@ -44,8 +45,8 @@ bool tenant_id_ok(struct str id);
 /* What a tenant is before anybody sets anything: no limits, keys for ever. */
 struct tenant tenant_default(struct str id, int64_t now_ms);
 
-/* Applies the members of a PUT body: absent ones stay, null sets back to the default. Text is copied to the
- * arena. On a fault *t is untouched and p names the field. */
+/* Applies the members of a PUT body: absent ones stay, null sets back to the default. Text is
+ * copied to the arena. On a fault *t is untouched and p names the field. */
 MUST_CHECK enum err tenant_apply(struct tenant *t, const json_t *body, struct arena *arena,
                                  struct problem *p);
 

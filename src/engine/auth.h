@@ -1,7 +1,8 @@
 /* API keys: how they look, how they are made, and who a given key is.
  *
- * A key is pawl_PREFIX_SECRET. The prefix finds the row, the SHA-256 of the whole proves it, compared in constant
- * time. Looked-up keys are remembered until any key changes. Used by the HTTP loop's thread only. */
+ * A key is pawl_PREFIX_SECRET. The prefix finds the row, the SHA-256 of the whole proves it,
+ * compared in constant time. Looked-up keys are remembered until any key changes. Used by the HTTP
+ * loop's thread only. */
 #ifndef PAWL_ENGINE_AUTH_H
 #define PAWL_ENGINE_AUTH_H
 
@@ -24,9 +25,10 @@ struct key_use {
 MUST_CHECK struct auth *auth_new(const struct env *env, struct str root_key);
 void auth_free(struct auth *auth);
 
-/* Whose key it is; `ret` borrows from the cache until the next call. ERR_UNAUTHENTICATED when it is nobody's or revoked.
- * `epoch` rises with every change of any key; read it first. `reader` gives a connection whose next query sees all
- * that is committed by then: it is asked for only when the cache does not know. */
+/* Whose key it is; `ret` borrows from the cache until the next call. ERR_UNAUTHENTICATED when it is
+ * nobody's or revoked. `epoch` rises with every change of any key; read it first. `reader` gives a
+ * connection whose next query sees all that is committed by then: it is asked for only when the
+ * cache does not know. */
 typedef struct db *auth_reader(void *ctx);
 
 struct auth_identity {

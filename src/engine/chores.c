@@ -27,7 +27,8 @@ bool chores_note_timer(struct chores *c, int64_t due_at)
 
 /* --- timers --- */
 
-/* A sleep that is over, or a lease that has ended. A timer of an older generation is only removed. */
+/* A sleep that is over, or a lease that has ended. A timer of an older generation is only removed.
+ */
 static enum err fire(struct tx *tx, const struct timer *timer, struct problem *p)
 {
     struct job job;

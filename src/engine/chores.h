@@ -1,5 +1,6 @@
-/* What the writer does by itself: firing timers that are due, evicting idempotency keys past their time, and writing
- * counts and last uses that waited. In small slices, each a transaction, so that callers never wait long. */
+/* What the writer does by itself: firing timers that are due, evicting idempotency keys past their
+ * time, and writing counts and last uses that waited. In small slices, each a transaction, so that
+ * callers never wait long. */
 #ifndef PAWL_ENGINE_CHORES_H
 #define PAWL_ENGINE_CHORES_H
 

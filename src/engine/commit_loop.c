@@ -75,7 +75,8 @@ static const char *why_of(enum err e)
     case ERR_STORE_FULL:
         return "the disk is full: nothing was changed";
     case ERR_STORE_FAILED:
-        return "the store failed: whether the change was kept is not known, retry with the same key";
+        return "the store failed: whether the change was kept is not known, retry with the same "
+               "key";
     case ERR_NO_MEMORY:
         return "out of memory: nothing was changed";
     case ERR_STORE_BUSY:
@@ -87,7 +88,8 @@ static const char *why_of(enum err e)
 
 /* --- one batch --- */
 
-/* Begins, runs all, commits. An error means that nothing of it happened, or (STORE_FAILED) that nobody knows. */
+/* Begins, runs all, commits. An error means that nothing of it happened, or (STORE_FAILED) that
+ * nobody knows. */
 static enum err try_batch(struct commit_loop *l, struct op *first)
 {
     struct tx *tx = &l->tx;
@@ -135,7 +137,8 @@ static void note_failure(struct commit_loop *l, enum err e)
     atomic_store(&l->failed, true);
 }
 
-/* The turn is held. Every op of the list is decided when it returns, and nothing is published yet. */
+/* The turn is held. Every op of the list is decided when it returns, and nothing is published yet.
+ */
 static struct wake *run_batch(struct commit_loop *l, struct op *first)
 {
     if (atomic_load(&l->failed)) {
@@ -372,7 +375,8 @@ bool commit_loop_try_inline(struct commit_loop *l, struct op *op)
     if (alone) {
         struct wake *wakes = run_batch(l, op);
         publish(l, NULL, wakes);
-        /* The writer sleeps until a time it knew of before this turn, and the chores are its own. */
+        /* The writer sleeps until a time it knew of before this turn, and the chores are its own.
+         */
         if (l->sooner || l->tx.runs_unindexed >= LATE_INDEX_ROWS ||
             db_log_bytes(l->tx.db) > (int64_t)WAL_CHECKPOINT_PAGES * 4096)
             nudge(l);

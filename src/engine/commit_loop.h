@@ -1,8 +1,9 @@
-/* The commit loop: one writer, many callers. It takes all ops that wait, runs them inside one transaction, commits
- * once, and only then gives them back. Between batches it fires timers, evicts old keys and folds the log back.
+/* The commit loop: one writer, many callers. It takes all ops that wait, runs them inside one
+ * transaction, commits once, and only then gives them back. Between batches it fires timers, evicts
+ * old keys and folds the log back.
  *
- * Threads: the HTTP loop pushes and collects; the writer thread takes turns. While a turn is under way its mutex is
- * held, so the HTTP loop may take a turn itself when nobody else wants one. */
+ * Threads: the HTTP loop pushes and collects; the writer thread takes turns. While a turn is under
+ * way its mutex is held, so the HTTP loop may take a turn itself when nobody else wants one. */
 #ifndef PAWL_ENGINE_COMMIT_LOOP_H
 #define PAWL_ENGINE_COMMIT_LOOP_H
 
@@ -22,9 +23,9 @@ struct commit_loop_config {
     struct metric *commit_seconds;
     struct metric *batch_size;
     struct metric *cleanup_failures;
-    int event_fd;              /* written when there is something to collect */
+    int event_fd;                /* written when there is something to collect */
     atomic_int *waiting_callers; /* claims and run waits that want wake-ups */
-    atomic_ullong *auth_epoch; /* raised when an API key changed */
+    atomic_ullong *auth_epoch;   /* raised when an API key changed */
 };
 
 /* Starts the writer thread. The caller owns *ret. */
@@ -49,7 +50,8 @@ bool commit_loop_failed(struct commit_loop *loop);
 bool commit_loop_log_full(struct commit_loop *loop);
 int64_t commit_loop_log_bytes(struct commit_loop *loop);
 
-/* Makes the next commits include a copy of the store; the op comes back with its path as answer.body. */
+/* Makes the next commits include a copy of the store; the op comes back with its path as
+ * answer.body. */
 extern const struct use_case UC_BACKUP;
 
 #endif

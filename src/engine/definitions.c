@@ -7,8 +7,8 @@
 enum { SLOTS = 512 };
 
 struct cached {
-    struct cached *next;             /* in its slot */
-    struct cached *older, *newer;    /* by last use */
+    struct cached *next;          /* in its slot */
+    struct cached *older, *newer; /* by last use */
     int64_t tenant;
     int64_t version;
     struct definition *def;
@@ -115,8 +115,8 @@ enum err definitions_get(struct definitions *cache, struct db *db, int64_t tenan
         definition_free(l.def);
         return problem_set(p, ERR_NO_MEMORY, "no memory for the definition");
     }
-    *c = (struct cached){.next = cache->slots[slot], .tenant = tenant, .version = version,
-                         .def = l.def};
+    *c = (struct cached){
+        .next = cache->slots[slot], .tenant = tenant, .version = version, .def = l.def};
     cache->slots[slot] = c;
     cache->count++;
     link_newest(cache, c);

@@ -1,5 +1,5 @@
-/* Parsed definitions kept from one transaction to the next: versions are immutable, so they never go stale.
- * Each connection has its own; bounded by DEFINITION_CACHE_MAX. */
+/* Parsed definitions kept from one transaction to the next: versions are immutable, so they never
+ * go stale. Each connection has its own; bounded by DEFINITION_CACHE_MAX. */
 #ifndef PAWL_ENGINE_DEFINITIONS_H
 #define PAWL_ENGINE_DEFINITIONS_H
 

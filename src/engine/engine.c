@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 enum {
-    QUIET_ROUNDS = 8,        /* so many rounds of at most one request make an inline commit worth it */
-    TICK_MS = 20,            /* how exactly a wait ends */
+    QUIET_ROUNDS = 8, /* so many rounds of at most one request make an inline commit worth it */
+    TICK_MS = 20,     /* how exactly a wait ends */
     QUIET_TIMEOUT_MS = 1000, /* nothing to do: time-outs are looked at once a second */
     HAND_OVER_OPS = 16,      /* worth a commit of their own when the writer has nothing to do */
     MISSES_MAX = 64,         /* new keys in a row until look-ups for replays become rare */
@@ -84,31 +84,61 @@ struct engine {
 static bool declare_metrics(struct engine *e)
 {
     static const struct metric_spec SPECS[] = {
-        {"pawl_admission_wait_seconds", "Time from a start's arrival to its answer.",
-         METRIC_HISTOGRAM, {"tenant", "endpoint"}, METRIC_SECONDS},
-        {"pawl_admissions_total", "Starts by outcome.", METRIC_COUNTER, {"tenant", "outcome"}, NULL},
-        {"pawl_idempotency_replays_total", "Requests answered from an idempotency record.",
-         METRIC_COUNTER, {"endpoint", NULL}, NULL},
-        {"pawl_idempotency_mismatches_total", "Keys used again for another request.",
-         METRIC_COUNTER, {"endpoint", NULL}, NULL},
-        {"pawl_idempotency_cleanup_failures_total", "Failed rounds of background cleaning.",
-         METRIC_COUNTER, {"context", NULL}, NULL},
-        {"pawl_commit_seconds", "Time of one batch from begin to durable.", METRIC_HISTOGRAM,
-         {NULL, NULL}, METRIC_SECONDS},
-        {"pawl_commit_batch_size", "Requests made durable by one commit.", METRIC_HISTOGRAM,
-         {NULL, NULL}, METRIC_SIZES},
+        {"pawl_admission_wait_seconds",
+         "Time from a start's arrival to its answer.",
+         METRIC_HISTOGRAM,
+         {"tenant", "endpoint"},
+         METRIC_SECONDS},
+        {"pawl_admissions_total",
+         "Starts by outcome.",
+         METRIC_COUNTER,
+         {"tenant", "outcome"},
+         NULL},
+        {"pawl_idempotency_replays_total",
+         "Requests answered from an idempotency record.",
+         METRIC_COUNTER,
+         {"endpoint", NULL},
+         NULL},
+        {"pawl_idempotency_mismatches_total",
+         "Keys used again for another request.",
+         METRIC_COUNTER,
+         {"endpoint", NULL},
+         NULL},
+        {"pawl_idempotency_cleanup_failures_total",
+         "Failed rounds of background cleaning.",
+         METRIC_COUNTER,
+         {"context", NULL},
+         NULL},
+        {"pawl_commit_seconds",
+         "Time of one batch from begin to durable.",
+         METRIC_HISTOGRAM,
+         {NULL, NULL},
+         METRIC_SECONDS},
+        {"pawl_commit_batch_size",
+         "Requests made durable by one commit.",
+         METRIC_HISTOGRAM,
+         {NULL, NULL},
+         METRIC_SIZES},
         {"pawl_jobs", "Jobs that wait for a worker.", METRIC_GAUGE, {"queue", "state"}, NULL},
         {"pawl_outbox_depth", "Messages that wait for the bus.", METRIC_GAUGE, {NULL, NULL}, NULL},
-        {"pawl_store_log_bytes", "Size of the write-ahead log in use.", METRIC_GAUGE, {NULL, NULL},
+        {"pawl_store_log_bytes",
+         "Size of the write-ahead log in use.",
+         METRIC_GAUGE,
+         {NULL, NULL},
          NULL},
-        {"pawl_requests_in_flight", "Requests that wait for the store.", METRIC_GAUGE, {NULL, NULL},
+        {"pawl_requests_in_flight",
+         "Requests that wait for the store.",
+         METRIC_GAUGE,
+         {NULL, NULL},
          NULL},
     };
     struct metric **targets[] = {
-        &e->metrics.admission_wait, &e->metrics.admissions,       &e->metrics.replays,
-        &e->metrics.mismatches,     &e->metrics.cleanup_failures, &e->metrics.commit_seconds,
-        &e->metrics.batch_size,     &e->metrics.jobs,             &e->metrics.outbox_depth,
-        &e->metrics.log_bytes,      &e->metrics.in_flight,
+        &e->metrics.admission_wait,   &e->metrics.admissions,
+        &e->metrics.replays,          &e->metrics.mismatches,
+        &e->metrics.cleanup_failures, &e->metrics.commit_seconds,
+        &e->metrics.batch_size,       &e->metrics.jobs,
+        &e->metrics.outbox_depth,     &e->metrics.log_bytes,
+        &e->metrics.in_flight,
     };
     static_assert(ARRAY_LEN(SPECS) == ARRAY_LEN(targets), "one place per metric");
     for (size_t i = 0; i < ARRAY_LEN(SPECS); i++) {
@@ -207,7 +237,8 @@ static void hand_over(struct engine *e)
     e->round_ops = 0;
 }
 
-/* Collected until the round ends, but an idle writer gets its work sooner: it commits while this thread reads on. */
+/* Collected until the round ends, but an idle writer gets its work sooner: it commits while this
+ * thread reads on. */
 static void to_writer(struct engine *e, struct op *op)
 {
     op->next = NULL;
@@ -291,8 +322,9 @@ static bool open_snapshot(struct engine *e)
     return e->snapshot;
 }
 
-/* A new key costs a look-up here that finds nothing, and the writer looks again anyway. So a run of misses makes
- * look-ups rare, until one hits; but a replay must not suffer when the writer is busy or refuses. */
+/* A new key costs a look-up here that finds nothing, and the writer looks again anyway. So a run of
+ * misses makes look-ups rare, until one hits; but a replay must not suffer when the writer is busy
+ * or refuses. */
 static bool worth_looking(struct engine *e)
 {
     return e->replay_misses < MISSES_MAX || e->in_flight > OPS_WAITING_MAX / 2 ||
@@ -307,7 +339,8 @@ bool engine_replay(struct engine *e, struct op *op)
         return false;
     struct replay r = {e, op, false};
     /* A failed look-up is no answer: the writer will look again, and say so if it fails too. */
-    if (idempotency_find_named(e->reader, op->caller.tenant, op->idem.key, try_record, &r) != ERR_OK)
+    if (idempotency_find_named(e->reader, op->caller.tenant, op->idem.key, try_record, &r) !=
+        ERR_OK)
         return false;
     if (r.answered)
         e->replay_misses = 0;
@@ -493,8 +526,7 @@ void engine_refresh_gauges(struct engine *e)
     metric_clear(e->metrics.jobs);
     if (open_snapshot(e) && jobs_count(e->reader, add_job_gauge, e) != ERR_OK)
         LOG(LOG_WARN, "jobs could not be counted");
-    metric_set(e->metrics.log_bytes, STR_NONE, STR_NONE,
-               (double)commit_loop_log_bytes(e->commits));
+    metric_set(e->metrics.log_bytes, STR_NONE, STR_NONE, (double)commit_loop_log_bytes(e->commits));
     metric_set(e->metrics.in_flight, STR_NONE, STR_NONE, (double)e->in_flight);
 }
 

@@ -28,10 +28,12 @@ void engine_close(struct engine *engine);
 /* Whose API key it is. */
 MUST_CHECK enum err engine_identify(struct engine *engine, struct str key, struct problem *p,
                                     struct auth_identity *ret);
-/* Is the key of this request known, and do its bytes alone tell the answer? Then op holds it, and true. Costs one
- * look-up; the body need not be parsed. The op must still be submitted, to wait and to be counted. */
+/* Is the key of this request known, and do its bytes alone tell the answer? Then op holds it, and
+ * true. Costs one look-up; the body need not be parsed. The op must still be submitted, to wait and
+ * to be counted. */
 MUST_CHECK bool engine_replay(struct engine *engine, struct op *op);
-/* op->done() follows, perhaps before this returns. The request and all that op points to stay until then. */
+/* op->done() follows, perhaps before this returns. The request and all that op points to stay until
+ * then. */
 void engine_submit(struct engine *engine, struct op *op);
 
 /* --- the loop --- */

@@ -1,4 +1,5 @@
-/* One op inside a transaction: idempotency around the use case. The same for every route that changes something. */
+/* One op inside a transaction: idempotency around the use case. The same for every route that
+ * changes something. */
 #ifndef PAWL_ENGINE_EXECUTE_H
 #define PAWL_ENGINE_EXECUTE_H
 
@@ -7,11 +8,13 @@
 #include "engine/tx.h"
 #include "store/idempotency.h"
 
-/* Claim, effect and stored answer. Returns ERR_OK when the op was decided, also when it was rejected (op->err says);
- * an error means that the store failed and the whole transaction must be rolled back. */
+/* Claim, effect and stored answer. Returns ERR_OK when the op was decided, also when it was
+ * rejected (op->err says); an error means that the store failed and the whole transaction must be
+ * rolled back. */
 MUST_CHECK enum err execute_op(struct op *op, struct tx *tx, struct replay_stats *stats);
 
-/* What a live record answers to the op: true when it did (replay or mismatch), false when bytes alone cannot tell. */
+/* What a live record answers to the op: true when it did (replay or mismatch), false when bytes
+ * alone cannot tell. */
 bool answer_from_record(struct op *op, const struct idem_record *record, struct replay_stats *stats,
                         int64_t now_ms);
 

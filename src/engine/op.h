@@ -1,7 +1,8 @@
 /* One request as the engine sees it: who asks, what for, under which key, and what came of it.
  *
- * An op is made by the api layer, belongs to its request, and is in one thread's hands at a time: the HTTP loop
- * submits it, the writer or a reader runs it, and the loop gets it back through done(). */
+ * An op is made by the api layer, belongs to its request, and is in one thread's hands at a time:
+ * the HTTP loop submits it, the writer or a reader runs it, and the loop gets it back through
+ * done(). */
 #ifndef PAWL_ENGINE_OP_H
 #define PAWL_ENGINE_OP_H
 
@@ -28,7 +29,8 @@ enum { CURSOR_MAX = 512 };
 
 struct answer {
     int status;
-    /* A JSON object. When `created` is said, without the opening brace: the member is put in front of it. */
+    /* A JSON object. When `created` is said, without the opening brace: the member is put in front
+     * of it. */
     struct buf body;
     enum answer_created created;
     /* What is kept for replays instead of body when that holds a secret; empty otherwise. */
@@ -37,16 +39,16 @@ struct answer {
     struct uuid run_id;
     bool run_over;
     bool replayed;
-    bool changed_nothing; /* not worth remembering under a key, as an empty claim */
-    bool keep_waiting;    /* a claim found nothing and may wait for more */
+    bool changed_nothing;         /* not worth remembering under a key, as an empty claim */
+    bool keep_waiting;            /* a claim found nothing and may wait for more */
     char next_cursor[CURSOR_MAX]; /* "" at the end of a list */
 };
 
 struct use_case {
     const char *name; /* the `endpoint` of metrics */
     bool changes;     /* runs on the writer, remembered under its key; otherwise on a reader */
-    /* load → decide → write. Runs again from the start when its batch is rolled back. An error must leave the
-     * transaction's rows as they were, and goes to op->problem. */
+    /* load → decide → write. Runs again from the start when its batch is rolled back. An error must
+     * leave the transaction's rows as they were, and goes to op->problem. */
     enum err (*run)(struct op *op, struct tx *tx);
     bool admits;      /* counts as an admission in metrics */
     bool sees_counts; /* replay counts that wait for a commit are written before it runs */
@@ -57,7 +59,7 @@ struct op {
     struct caller caller;
     struct idem_claim idem;
     const void *input; /* the use case's own struct */
-    size_t bytes; /* the weight of the request while it waits */
+    size_t bytes;      /* the weight of the request while it waits */
 
     /* Set by the run. */
     enum err err;
@@ -77,8 +79,8 @@ struct op {
     /* The engine's. */
     struct op *next;
     struct op *older, *newer; /* in flight, by age */
-    int64_t submitted_ms; /* waits are counted from here */
-    int64_t entered_ms;   /* when the store got it */
+    int64_t submitted_ms;     /* waits are counted from here */
+    int64_t entered_ms;       /* when the store got it */
     int64_t submitted_ns;
     bool abandoned;
     bool decided; /* by engine_replay(): only waiting and counting are left */

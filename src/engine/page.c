@@ -1,6 +1,8 @@
 /* One page of a list. */
 #include "engine/page.h"
 
+#include "base/limits.h"
+
 struct page page_begin(struct op *op, int64_t limit)
 {
     struct page page = {.out = json_out_to(&op->answer.body), .op = op, .room = limit};
@@ -11,7 +13,9 @@ struct page page_begin(struct op *op, int64_t limit)
 
 bool page_takes(struct page *page)
 {
-    if (page->room == 0) {
+    /* Large rows end a page early: what is left of the answer's room holds one more row of any
+     * size. */
+    if (page->room == 0 || page->out.buf->len > PAGE_BYTES_MAX) {
         page->more = true;
         return false;
     }

@@ -114,8 +114,8 @@ static enum err reader_start(struct reader *r, struct str store_url, const struc
     return e;
 }
 
-enum err readers_start(struct str store_url, const struct env *env, int event_fd,
-                       struct problem *p, struct readers **ret)
+enum err readers_start(struct str store_url, const struct env *env, int event_fd, struct problem *p,
+                       struct readers **ret)
 {
     struct readers *rs = calloc(1, sizeof(*rs));
     if (rs == NULL)

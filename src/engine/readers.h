@@ -1,5 +1,5 @@
-/* Threads that answer questions: each with a read-only connection of its own, a snapshot per op, and a bound on how
- * long a query may hold it. */
+/* Threads that answer questions: each with a read-only connection of its own, a snapshot per op,
+ * and a bound on how long a query may hold it. */
 #ifndef PAWL_ENGINE_READERS_H
 #define PAWL_ENGINE_READERS_H
 

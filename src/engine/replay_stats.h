@@ -1,5 +1,6 @@
-/* Replay and mismatch counts on their way to the records: a replay must not cost a disk write of its own, so its
- * count waits here for the next commit. A crash loses at most the last second of counts, never an answer. */
+/* Replay and mismatch counts on their way to the records: a replay must not cost a disk write of
+ * its own, so its count waits here for the next commit. A crash loses at most the last second of
+ * counts, never an answer. */
 #ifndef PAWL_ENGINE_REPLAY_STATS_H
 #define PAWL_ENGINE_REPLAY_STATS_H
 

@@ -144,9 +144,9 @@ static enum err begin_step(struct run_move *m, size_t i)
 }
 
 static const char *const JOB_EVENT_TYPES[] = {
-    [JOB_ON_CLAIM] = "job.claimed",     [JOB_ON_EXPIRE] = "job.lease_expired",
+    [JOB_ON_CLAIM] = "job.claimed",      [JOB_ON_EXPIRE] = "job.lease_expired",
     [JOB_ON_COMPLETE] = "job.succeeded", [JOB_ON_FAIL] = "job.failed",
-    [JOB_ON_FIRE] = "job.succeeded",    [JOB_ON_CANCEL] = "job.cancelled",
+    [JOB_ON_FIRE] = "job.succeeded",     [JOB_ON_CANCEL] = "job.cancelled",
 };
 static_assert(ARRAY_LEN(JOB_EVENT_TYPES) == JOB_EVENT_COUNT, "one type per event");
 

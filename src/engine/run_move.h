@@ -1,5 +1,5 @@
-/* Moving one run on, inside a transaction: its row, steps, jobs, timers, timeline and slot change together or not at
- * all. Every use case that changes a run goes through here. */
+/* Moving one run on, inside a transaction: its row, steps, jobs, timers, timeline and slot change
+ * together or not at all. Every use case that changes a run goes through here. */
 #ifndef PAWL_ENGINE_RUN_MOVE_H
 #define PAWL_ENGINE_RUN_MOVE_H
 
@@ -14,7 +14,7 @@ struct run_move {
     const struct definition *def;
     struct step_view *steps; /* one per step of the definition */
     int64_t jobs_made;
-    bool is_new; /* the run has no row yet */
+    bool is_new;         /* the run has no row yet */
     int64_t events_told; /* of a new run: how many events it has */
 };
 
@@ -26,8 +26,8 @@ MUST_CHECK enum err run_move_load(struct run_move *m, struct tx *tx, int64_t run
 /* Only for showing it: the definition and steps of m->run, already read. */
 MUST_CHECK enum err run_move_load_steps(struct run_move *m, struct problem *p);
 
-/* One job's change of state, through the table: writes its row, timers and timeline. Fill in output, error, worker
- * and due_at before; the rest is done here. */
+/* One job's change of state, through the table: writes its row, timers and timeline. Fill in
+ * output, error, worker and due_at before; the rest is done here. */
 MUST_CHECK enum err run_move_job(struct run_move *m, struct job *job, enum job_event on);
 
 /* Begins the steps that are ready, settles the run when nothing is left, and writes its row. */

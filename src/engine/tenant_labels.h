@@ -1,4 +1,5 @@
-/* Tenant names as metric labels: the first METRIC_TENANTS_MAX have their own, the rest share `other`. */
+/* Tenant names as metric labels: the first METRIC_TENANTS_MAX have their own, the rest share
+ * `other`. */
 #ifndef PAWL_ENGINE_TENANT_LABELS_H
 #define PAWL_ENGINE_TENANT_LABELS_H
 

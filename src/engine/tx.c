@@ -11,7 +11,7 @@
 enum { TX_ARENA_MAX = 256 * MIB, TENANT_SLOTS = 1024, TENANTS_MAX = 4096, HEAD_SLOTS = 512 };
 
 struct tx_tenant {
-    struct tenant tenant; /* first, so that a tenant's address finds its entry */
+    struct tenant tenant;         /* first, so that a tenant's address finds its entry */
     struct tx_tenant *next;       /* in its slot */
     struct tx_tenant *next_dirty; /* counters to write */
     bool dirty;
@@ -160,7 +160,8 @@ static struct tx_tenant *recall(struct tx *tx, struct str id)
 enum err tx_tenant(struct tx *tx, struct op *op, struct tenant **ret)
 {
     struct str id = op->caller.tenant;
-    /* "*" has a row as soon as it is needed: the keys of callers that speak for all tenants belong to it. */
+    /* "*" has a row as soon as it is needed: the keys of callers that speak for all tenants belong
+     * to it. */
     bool may_be_new = op->caller.creates_tenant || str_is(id, "*");
     struct tx_tenant *t = recall(tx, id);
     if (t == NULL) {

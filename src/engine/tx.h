@@ -1,8 +1,8 @@
-/* One transaction and what it has loaded: each tenant once, definitions parsed once, counters written once.
- * The writer's holds a whole batch of ops; a reader's holds one.
+/* One transaction and what it has loaded: each tenant once, definitions parsed once, counters
+ * written once. The writer's holds a whole batch of ops; a reader's holds one.
  *
- * Where nobody else can write to the store, tenants and the newest versions of workflows are remembered from one
- * transaction to the next; a rollback forgets them all. */
+ * Where nobody else can write to the store, tenants and the newest versions of workflows are
+ * remembered from one transaction to the next; a rollback forgets them all. */
 #ifndef PAWL_ENGINE_TX_H
 #define PAWL_ENGINE_TX_H
 
@@ -19,7 +19,7 @@ struct definitions;
 /* Something that waiting callers want to hear of once the commit is on disk. */
 struct wake {
     struct wake *next;
-    bool run_over;       /* a run ended; otherwise a queue has a job */
+    bool run_over; /* a run ended; otherwise a queue has a job */
     int64_t tenant;
     struct uuid run_id;
     char queue[129];
@@ -34,15 +34,15 @@ struct tx {
     struct tx_heads *heads;
     struct definitions *definitions;
     struct idem_recent *recent_keys;
-    int64_t last_run_num; /* -1: not known */
+    int64_t last_run_num;   /* -1: not known */
     int64_t runs_unindexed; /* made since the index of runs was filled */
     bool remembers;
     /* NULL for readers, or while nobody waits for anything. */
     struct wake *wakes;
     bool wants_wakes;
-    bool stale; /* forget everything when the next turn starts */
+    bool stale;         /* forget everything when the next turn starts */
     int64_t claim_turn; /* the tenant that was last served by a worker of all tenants */
-    int64_t next_due; /* the earliest timer armed here; -1: none */
+    int64_t next_due;   /* the earliest timer armed here; -1: none */
 };
 
 /* `db` and `env` outlive it. */
@@ -57,8 +57,8 @@ MUST_CHECK enum err tx_flush(struct tx *tx);
 void tx_forget(struct tx *tx);
 struct wake *tx_take_wakes(struct tx *tx);
 
-/* The caller's tenant. With creates_tenant one that is not stored yet has num 0. ERR_TENANT_NOT_FOUND otherwise.
- * Lives until the transaction ends. */
+/* The caller's tenant. With creates_tenant one that is not stored yet has num 0.
+ * ERR_TENANT_NOT_FOUND otherwise. Lives until the transaction ends. */
 MUST_CHECK enum err tx_tenant(struct tx *tx, struct op *op, struct tenant **ret);
 /* By the number in a row; it must exist. */
 MUST_CHECK enum err tx_tenant_num(struct tx *tx, int64_t num, struct tenant **ret);
@@ -84,7 +84,8 @@ MUST_CHECK enum err tx_new_run(struct tx *tx, struct uuid *ret_id, int64_t *ret_
 
 /* A stored definition, parsed. Borrowed until the transaction ends. */
 MUST_CHECK enum err tx_definition(struct tx *tx, int64_t tenant, struct str workflow_id,
-                                  int64_t version, struct problem *p, const struct definition **ret);
+                                  int64_t version, struct problem *p,
+                                  const struct definition **ret);
 
 MUST_CHECK enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue);
 MUST_CHECK enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id);

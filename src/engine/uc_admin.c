@@ -98,7 +98,8 @@ static enum err list_tenants(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_TENANTS = {.name = "list_tenants", .changes = false, .run = list_tenants};
+const struct use_case UC_LIST_TENANTS = {
+    .name = "list_tenants", .changes = false, .run = list_tenants};
 
 /* --- API keys --- */
 
@@ -261,7 +262,8 @@ static enum err get_idem(struct op *op, struct tx *tx)
 }
 
 /* Runs on the writer, behind the counts that wait for the next commit. */
-const struct use_case UC_GET_IDEM = {.name = "get_idempotency_key", .changes = true, .run = get_idem, .sees_counts = true};
+const struct use_case UC_GET_IDEM = {
+    .name = "get_idempotency_key", .changes = true, .run = get_idem, .sees_counts = true};
 
 static enum err release_idem(struct op *op, struct tx *tx)
 {
@@ -273,9 +275,9 @@ static enum err release_idem(struct op *op, struct tx *tx)
     struct idem_record record = {.num = s.num, .tenant = s.tenant->num, .key = in->key};
     e = idempotency_delete(tx->db, &record);
     if (e == ERR_OK)
-        e = audit(op, tx, s.tenant->num, "idempotency.release", in->key,
-                  buf_str(&op->answer.body));
+        e = audit(op, tx, s.tenant->num, "idempotency.release", in->key, buf_str(&op->answer.body));
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot release the key");
 }
 
-const struct use_case UC_RELEASE_IDEM = {.name = "release_idempotency_key", .changes = true, .run = release_idem};
+const struct use_case UC_RELEASE_IDEM = {
+    .name = "release_idempotency_key", .changes = true, .run = release_idem};

@@ -45,7 +45,8 @@ static void show_claimed(struct json_out *o, const struct run_move *m, const str
         json_add_name(o, "input");
         json_put_plain(o->buf, step->input);
     } else {
-        json_add_raw(o, "input", m->run.input); /* a step without an input of its own gets the run's */
+        json_add_raw(o, "input",
+                     m->run.input); /* a step without an input of its own gets the run's */
     }
     json_add_text(o, "lease_token", str_of(token));
     json_add_time(o, "lease_expires_at", job->due_at);
@@ -70,13 +71,20 @@ static enum err claim_one(struct op *op, struct tx *tx, const struct job *job, s
     return ERR_OK;
 }
 
+/* Large inputs end a claim early: what is left of the answer's room holds one more job of any size.
+ */
+static bool takes_more(const struct op *op, int64_t count)
+{
+    const struct claim_input *in = op->input;
+    return count < in->max && op->answer.body.len <= PAGE_BYTES_MAX;
+}
+
 /* Up to in->max jobs of one tenant and queue. */
 static enum err claim_from(struct op *op, struct tx *tx, int64_t tenant, struct str queue,
                            int64_t most, int64_t *count, struct json_out *o)
 {
-    const struct claim_input *in = op->input;
     enum err e = ERR_OK;
-    while (*count < in->max && most-- > 0) {
+    while (takes_more(op, *count) && most-- > 0) {
         struct job job;
         bool found = false;
         e = jobs_next(tx->db, tenant, queue, &tx->arena, &found, &job);
@@ -92,14 +100,13 @@ static enum err claim_from(struct op *op, struct tx *tx, int64_t tenant, struct 
     return ERR_OK;
 }
 
-/* One job of each tenant in turn, so that nobody's backlog starves the others. The turn goes on where the last claim
- * stopped; losing it at a restart does no harm. */
+/* One job of each tenant in turn, so that nobody's backlog starves the others. The turn goes on
+ * where the last claim stopped; losing it at a restart does no harm. */
 static enum err claim_all_tenants(struct op *op, struct tx *tx, struct str queue, int64_t *count,
                                   struct json_out *o)
 {
-    const struct claim_input *in = op->input;
     int64_t idle_rounds = 0;
-    while (*count < in->max && idle_rounds < 2) {
+    while (takes_more(op, *count) && idle_rounds < 2) {
         bool found = false;
         int64_t tenant = 0;
         enum err e = jobs_next_tenant(tx->db, queue, tx->claim_turn, &found, &tenant);
@@ -210,8 +217,8 @@ static enum err load_job(struct op *op, struct tx *tx, struct uuid id, struct jo
 static enum err finish_job(struct op *op, struct tx *tx)
 {
     const struct finish_job_input *in = op->input;
-    struct job job;
-    struct run_move m;
+    struct job job = {0};
+    struct run_move m = {0};
     enum err e = load_job(op, tx, in->job_id, &job, &m);
     if (e != ERR_OK)
         return e;
@@ -243,8 +250,8 @@ const struct use_case UC_FINISH_JOB = {.name = "finish_job", .changes = true, .r
 static enum err get_job(struct op *op, struct tx *tx)
 {
     const struct get_job_input *in = op->input;
-    struct job job;
-    struct run_move m;
+    struct job job = {0};
+    struct run_move m = {0};
     enum err e = load_job(op, tx, in->job_id, &job, &m);
     if (e != ERR_OK)
         return e;

@@ -98,7 +98,8 @@ static enum err start_run(struct op *op, struct tx *tx)
     return e;
 }
 
-const struct use_case UC_START_RUN = {.name = "start_run", .changes = true, .run = start_run, .admits = true};
+const struct use_case UC_START_RUN = {
+    .name = "start_run", .changes = true, .run = start_run, .admits = true};
 
 /* --- one run --- */
 
@@ -240,4 +241,5 @@ static enum err list_events(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_EVENTS = {.name = "list_events", .changes = false, .run = list_events};
+const struct use_case UC_LIST_EVENTS = {
+    .name = "list_events", .changes = false, .run = list_events};

@@ -135,7 +135,8 @@ static enum err put_workflow(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_PUT_WORKFLOW = {.name = "put_workflow", .changes = true, .run = put_workflow};
+const struct use_case UC_PUT_WORKFLOW = {
+    .name = "put_workflow", .changes = true, .run = put_workflow};
 
 static enum err archive_workflow(struct op *op, struct tx *tx)
 {
@@ -161,7 +162,8 @@ static enum err archive_workflow(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_ARCHIVE_WORKFLOW = {.name = "archive_workflow", .changes = true, .run = archive_workflow};
+const struct use_case UC_ARCHIVE_WORKFLOW = {
+    .name = "archive_workflow", .changes = true, .run = archive_workflow};
 
 /* --- show --- */
 
@@ -181,7 +183,8 @@ static enum err get_workflow(struct op *op, struct tx *tx)
     int64_t number = in->version < 0 ? head.head.latest_version : in->version;
     e = workflows_find_version(tx->db, tenant->num, in->workflow_id, number, keep_version, &v);
     if (e != ERR_OK || v.full)
-        return problem_set(&op->problem, e != ERR_OK ? e : ERR_NO_MEMORY, "cannot read the version");
+        return problem_set(&op->problem, e != ERR_OK ? e : ERR_NO_MEMORY,
+                           "cannot read the version");
     if (!v.found)
         return problem_set(&op->problem, ERR_WORKFLOW_NOT_FOUND,
                            "workflow \"%.*s\" has no version %lld", STR_ARG(in->workflow_id),
@@ -200,7 +203,8 @@ static enum err get_workflow(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_GET_WORKFLOW = {.name = "get_workflow", .changes = false, .run = get_workflow};
+const struct use_case UC_GET_WORKFLOW = {
+    .name = "get_workflow", .changes = false, .run = get_workflow};
 
 /* --- lists --- */
 
@@ -228,7 +232,8 @@ static enum err list_workflows(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_WORKFLOWS = {.name = "list_workflows", .changes = false, .run = list_workflows};
+const struct use_case UC_LIST_WORKFLOWS = {
+    .name = "list_workflows", .changes = false, .run = list_workflows};
 
 static void add_version(void *ctx, const struct workflow_version *v)
 {
@@ -269,4 +274,5 @@ static enum err list_versions(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_VERSIONS = {.name = "list_versions", .changes = false, .run = list_versions};
+const struct use_case UC_LIST_VERSIONS = {
+    .name = "list_versions", .changes = false, .run = list_versions};

@@ -1,5 +1,5 @@
-/* Every use case of the engine with the input it takes. The api layer fills one of these structs, submits the op,
- * and shows the answer. Inputs borrow from the request, which outlives the op. */
+/* Every use case of the engine with the input it takes. The api layer fills one of these structs,
+ * submits the op, and shows the answer. Inputs borrow from the request, which outlives the op. */
 #ifndef PAWL_ENGINE_USE_CASES_H
 #define PAWL_ENGINE_USE_CASES_H
 
@@ -13,9 +13,9 @@ struct key_use;
 
 struct start_run_input {
     struct str workflow_id;
-    const json_t *input;   /* NULL: null */
-    struct str input_text; /* the same as it is kept */
-    struct str labels;     /* JSON object of texts */
+    const json_t *input;    /* NULL: null */
+    struct str input_text;  /* the same as it is kept */
+    struct str labels;      /* JSON object of texts */
     struct str traceparent; /* handed on to workers; ptr NULL: none */
     int64_t priority;
 };

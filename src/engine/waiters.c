@@ -88,8 +88,8 @@ static bool wants(const struct op *op, const struct wake *wake)
     return false;
 }
 
-/* One job wakes one claim, the one that has waited longest. A tenant that was not stored when its claim came may be
- * by now: such a claim is woken by anything in its queue. */
+/* One job wakes one claim, the one that has waited longest. A tenant that was not stored when its
+ * claim came may be by now: such a claim is woken by anything in its queue. */
 static void wake_claim(struct waiters *w, const struct wake *wake)
 {
     struct op **at = &w->claims;

@@ -1,6 +1,6 @@
-/* Callers that wait: claims for a job to come, starts for their run to end. On the HTTP loop's thread only.
- * What wakes them arrives with the commits, in their order, so a waiter that is here before the wake is read
- * misses nothing. */
+/* Callers that wait: claims for a job to come, starts for their run to end. On the HTTP loop's
+ * thread only. What wakes them arrives with the commits, in their order, so a waiter that is here
+ * before the wake is read misses nothing. */
 #ifndef PAWL_ENGINE_WAITERS_H
 #define PAWL_ENGINE_WAITERS_H
 
@@ -21,7 +21,8 @@ void waiters_free(struct waiters *w);
 
 /* A claim that found nothing, until its wait_ms is over (counted from when it was submitted). */
 void waiters_add_claim(struct waiters *w, struct op *op);
-/* A start whose run is not over. read_now: its status is not known to be current. False: no memory, answer now. */
+/* A start whose run is not over. read_now: its status is not known to be current. False: no memory,
+ * answer now. */
 MUST_CHECK bool waiters_add_run(struct waiters *w, struct op *op, bool read_now);
 
 /* Takes over the list. */

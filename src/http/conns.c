@@ -1,5 +1,6 @@
-/* Watching connections, so that a slow or silent client cannot hold one for ever. libmicrohttpd itself only knows how
- * long a connection was silent; a client that sends a byte now and then would never be silent. */
+/* Watching connections, so that a slow or silent client cannot hold one for ever. libmicrohttpd
+ * itself only knows how long a connection was silent; a client that sends a byte now and then would
+ * never be silent. */
 #include "http/internal.h"
 
 #include <linux/tcp.h> /* the C library's tcp_info lacks tcpi_bytes_received */
@@ -26,7 +27,8 @@ void conn_enter(struct http_server *s, struct conn *conn, enum conn_phase phase)
         conn->first = false;
         conn->streaming = false;
         conn->since_ms = -1;
-        conn->bytes_before = 0; /* read at the first sweep: the hot path makes no system call for this */
+        conn->bytes_before =
+            0; /* read at the first sweep: the hot path makes no system call for this */
     }
 }
 
@@ -76,8 +78,8 @@ static bool head_is_late(struct conn *conn, int64_t now)
     return conn->since_ms >= 0 && now - conn->since_ms > HTTP_HEAD_TIMEOUT_MS;
 }
 
-/* The client has closed its side and nothing that it sent is unread: the rest of the body never comes. libmicrohttpd
- * overlooks the end of a stream that arrives together with data. */
+/* The client has closed its side and nothing that it sent is unread: the rest of the body never
+ * comes. libmicrohttpd overlooks the end of a stream that arrives together with data. */
 static bool has_hung_up(const struct conn *conn)
 {
     char byte;

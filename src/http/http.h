@@ -1,5 +1,6 @@
-/* HTTP/1.1 for the rest of pawl: a parsed request goes in, a reply comes out, now or later. The only layer that knows
- * libmicrohttpd. Everything runs on one thread, the one that calls http_server_turn().
+/* HTTP/1.1 for the rest of pawl: a parsed request goes in, a reply comes out, now or later. The
+ * only layer that knows libmicrohttpd. Everything runs on one thread, the one that calls
+ * http_server_turn().
  *
  * Every error is problem+json, also those that libmicrohttpd's parser finds. */
 #ifndef PAWL_HTTP_HTTP_H
@@ -25,7 +26,7 @@ struct http_request {
     struct str path;  /* as sent, not decoded, without the query */
     struct str query; /* as sent */
     struct str body;
-    struct str peer; /* the address it came from */
+    struct str peer;    /* the address it came from */
     struct arena arena; /* lives as long as the request */
     char trace_id[33];
     struct str traceparent; /* as sent, when it is a valid one; ptr NULL otherwise */
@@ -35,9 +36,11 @@ struct http_request {
     void *user;
 };
 
-/* Text of a header, ptr NULL when it is absent. *ret_count (may be NULL) tells how often it is there. */
+/* Text of a header, ptr NULL when it is absent. *ret_count (may be NULL) tells how often it is
+ * there. */
 struct str http_header(const struct http_request *req, const char *name, size_t *ret_count);
-/* A query parameter, percent-decoded into the arena; ptr NULL when absent. Given twice or badly encoded: ERR_BAD_REQUEST. */
+/* A query parameter, percent-decoded into the arena; ptr NULL when absent. Given twice or badly
+ * encoded: ERR_BAD_REQUEST. */
 MUST_CHECK enum err http_query(struct http_request *req, const char *name, struct problem *p,
                                struct str *ret);
 /* Refuses a query with a parameter that is none of `names` (ended by NULL). */
@@ -62,11 +65,12 @@ struct http_reply {
         struct str value;
     } headers[12];
     size_t header_count;
-    int file_fd; /* > 0: the body is this file, closed when it is sent */
+    int file_fd;      /* > 0: the body is this file, closed when it is sent */
     struct str route; /* for metrics; ptr NULL: none matched */
 };
 
-void http_reply_init(struct http_reply *reply, int status, struct str content_type, struct str body);
+void http_reply_init(struct http_reply *reply, int status, struct str content_type,
+                     struct str body);
 void http_reply_add(struct http_reply *reply, const char *name, struct str value);
 void http_send(struct http_request *req, const struct http_reply *reply);
 /* The problem as problem+json, with Retry-After and the limit's fields where they belong. */
@@ -80,7 +84,7 @@ bool http_is_answered(const struct http_request *req);
 typedef void http_handler(void *ctx, struct http_request *req);
 
 struct http_config {
-    const char *listen; /* HOST:PORT; port 0 picks one */
+    const char *listen;   /* HOST:PORT; port 0 picks one */
     const char *tls_cert; /* PEM files; NULL: plain HTTP */
     const char *tls_key;
     const struct env *env;
@@ -96,7 +100,8 @@ const char *http_server_url(const struct http_server *server);
 /* Is this HOST:PORT reachable from this machine only? */
 bool http_is_loopback(const char *listen);
 
-/* For the caller's poll(): readable when a turn has something to do, and how long it may sleep (-1: for ever). */
+/* For the caller's poll(): readable when a turn has something to do, and how long it may sleep (-1:
+ * for ever). */
 int http_server_fd(const struct http_server *server);
 int http_server_timeout_ms(const struct http_server *server);
 void http_server_turn(struct http_server *server);

@@ -21,8 +21,8 @@ struct conn {
     enum conn_phase phase;
     int64_t since_ms; /* when the phase began, or its first byte came; -1: nothing has come yet */
     uint64_t bytes_before; /* what had been received when the last request ended */
-    bool first;       /* no request has been finished on it yet */
-    bool streaming;   /* its answer is a file: it may take long */
+    bool first;            /* no request has been finished on it yet */
+    bool streaming;        /* its answer is a file: it may take long */
 };
 
 struct request {
@@ -65,7 +65,8 @@ void conn_enter(struct http_server *server, struct conn *conn, enum conn_phase p
 void conns_sweep(struct http_server *server);
 
 /* head.c */
-/* What is wrong with the head of a request, or NULL. After a fault nobody knows where the next request begins. */
+/* What is wrong with the head of a request, or NULL. After a fault nobody knows where the next
+ * request begins. */
 const char *head_fault(struct MHD_Connection *connection, const char *version);
 
 /* parser_errors.c */

@@ -29,7 +29,8 @@ static bool split(const char *address, char *host, size_t host_size, char *port,
     return str_to_i64(str_of(port), &number) && number >= 0 && number <= 65535;
 }
 
-static struct addrinfo *resolve(const char *address, struct problem *p, char *host, size_t host_size)
+static struct addrinfo *resolve(const char *address, struct problem *p, char *host,
+                                size_t host_size)
 {
     char port[8];
     if (!split(address, host, host_size, port, sizeof(port))) {

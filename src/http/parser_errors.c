@@ -1,9 +1,10 @@
 /* The parser's own errors as problem+json.
  *
- * libmicrohttpd answers malformed requests with HTML pages of its own and has no setting for them. Inside it, one
- * place makes these pages, through MHD_create_response_from_buffer(); the linker (--wrap, see CMakeLists.txt) leads
- * that call here. Just before, the library logs the status it is about to send, which is how we know it. All of this
- * happens on one thread; a test sends every kind of malformed request and reads the answer. */
+ * libmicrohttpd answers malformed requests with HTML pages of its own and has no setting for them.
+ * Inside it, one place makes these pages, through MHD_create_response_from_buffer(); the linker
+ * (--wrap, see CMakeLists.txt) leads that call here. Just before, the library logs the status it is
+ * about to send, which is how we know it. All of this happens on one thread; a test sends every
+ * kind of malformed request and reads the answer. */
 #include "http/internal.h"
 
 static int status_of_next_error = 400;
@@ -23,8 +24,9 @@ void parser_error_log(void *ctx, const char *fmt, va_list args)
         next_error_is_garbled = strncmp(fmt, EMPTY_LENGTH, sizeof(EMPTY_LENGTH) - 1) == 0;
 }
 
-/* libmicrohttpd 0.9.75 writes the head of its answer to a bad Content-Length twice, so it is not to see one: its number
- * parser, used for nothing else, says that all is well, and on_head() refuses what is not. */
+/* libmicrohttpd 0.9.75 writes the head of its answer to a bad Content-Length twice, so it is not to
+ * see one: its number parser, used for nothing else, says that all is well, and on_head() refuses
+ * what is not. */
 size_t __wrap_MHD_str_to_uint64_n_(const char *text, size_t len, uint64_t *ret)
 {
     size_t digits = __real_MHD_str_to_uint64_n_(text, len, ret);

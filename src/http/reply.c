@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 
+#include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,15 +50,17 @@ static int64_t number_of(const struct problem *p, const char *name)
     return -1;
 }
 
-/* A short header value; "" when memory ran out, which leaves the header out. */
-static struct str value_text(struct http_request *req, const char *fmt, int64_t a, int64_t b)
+/* A short header value in the request's arena; empty when memory ran out, which leaves the header
+ * out. */
+static struct str value_text(struct http_request *req, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+static struct str value_text(struct http_request *req, const char *fmt, ...)
 {
     char text[64];
-    /* Both formats used below are literals of this file. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    (void)snprintf(text, sizeof(text), fmt, (long long)a, (long long)b);
-#pragma GCC diagnostic pop
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
     return arena_str(&req->arena, str_of(text));
 }
 
@@ -68,14 +71,15 @@ static void add_limit_headers(struct http_request *req, const struct problem *p,
     if (status != 429 && status != 503)
         return;
     int64_t after = MAX(p->retry_after_s, 1);
-    http_reply_add(reply, "Retry-After", value_text(req, "%lld", after, 0));
+    http_reply_add(reply, "Retry-After", value_text(req, "%lld", (long long)after));
     int64_t limit = number_of(p, "limit");
     if (status == 429 && limit >= 0) {
         http_reply_add(reply, "RateLimit-Policy",
-                       value_text(req, "\"concurrent-runs\";q=%lld", limit, 0));
+                       value_text(req, "\"concurrent-runs\";q=%lld", (long long)limit));
         http_reply_add(reply, "RateLimit",
                        value_text(req, "\"concurrent-runs\";r=%lld;t=%lld",
-                                  MAX(limit - number_of(p, "current"), (int64_t)0), after));
+                                  (long long)MAX(limit - number_of(p, "current"), (int64_t)0),
+                                  (long long)after));
     }
 }
 

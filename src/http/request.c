@@ -1,7 +1,6 @@
 /* A request's headers and query, and its life. */
 #include "http/internal.h"
 
-
 struct header_search {
     struct str name;
     struct str first;

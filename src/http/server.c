@@ -76,8 +76,8 @@ static struct str peer_of(struct request *r)
     return arena_copy(r, text);
 }
 
-/* The whole request target, from libmicrohttpd's first sight of it: the path alone would lose what lies between an
- * encoded and a plain slash. */
+/* The whole request target, from libmicrohttpd's first sight of it: the path alone would lose what
+ * lies between an encoded and a plain slash. */
 static void *begin_request(void *ctx, const char *target, struct MHD_Connection *connection)
 {
     struct http_server *s = ctx;
@@ -148,7 +148,8 @@ static enum MHD_Result on_head(struct request *r, const char *method, const char
         refuse(r, ERR_BAD_REQUEST, fault);
         return reply_queue(r);
     }
-    /* A client that does not wait for leave sends the whole body before it listens: on_body() hears it out. */
+    /* A client that does not wait for leave sends the whole body before it listens: on_body() hears
+     * it out. */
     bool waits = http_header(&r->pub, "Expect", NULL).ptr != NULL;
     struct str length = str_trim(http_header(&r->pub, "Content-Length", NULL));
     int64_t bytes = 0;
@@ -165,7 +166,8 @@ static enum MHD_Result on_body(struct request *r, const char *data, size_t *size
 {
     buf_put_bytes(&r->body, data, *size);
     if (!buf_ok(&r->body)) {
-        /* The rest is read and thrown away, so that the client hears the answer, but not for ever. */
+        /* The rest is read and thrown away, so that the client hears the answer, but not for ever.
+         */
         r->discarded += *size;
         if (r->discarded > BODY_DISCARD_MAX)
             return MHD_NO;

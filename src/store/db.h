@@ -1,8 +1,9 @@
-/* The door to the database engine: connections, transactions, statements. Nothing above this header knows
- * which engine runs; SQL is written in the part that SQLite and PostgreSQL share, with $1… parameters.
+/* The door to the database engine: connections, transactions, statements. Nothing above this header
+ * knows which engine runs; SQL is written in the part that SQLite and PostgreSQL share, with $1…
+ * parameters.
  *
- * A connection is used by one thread at a time. Statements are prepared once per connection and found
- * again by the address of their text, so the text must be a constant with static storage. */
+ * A connection is used by one thread at a time. Statements are prepared once per connection and
+ * found again by the address of their text, so the text must be a constant with static storage. */
 #ifndef PAWL_STORE_DB_H
 #define PAWL_STORE_DB_H
 
@@ -22,12 +23,14 @@ struct db_config {
     struct str url; /* "sqlite:PATH" */
     enum db_access access;
     const struct env *env;
-    /* A write-ahead log larger than this refuses new writes until it can be folded back; 0: the default. */
+    /* A write-ahead log larger than this refuses new writes until it can be folded back; 0: the
+     * default. */
     int64_t log_bytes_max;
 };
 
-/* A writer takes the file's lock, creates what is missing and migrates. p says for people what is wrong: the
- * file is another program's, newer than this binary, or in use by another pawl. The caller owns *ret. */
+/* A writer takes the file's lock, creates what is missing and migrates. p says for people what is
+ * wrong: the file is another program's, newer than this binary, or in use by another pawl. The
+ * caller owns *ret. */
 MUST_CHECK enum err db_open(const struct db_config *config, struct problem *p, struct db **ret);
 void db_close(struct db *db);
 
@@ -44,8 +47,7 @@ struct db_value {
 #define DB_I(n) ((struct db_value){DB_INT, (n), {NULL, 0}})
 /* NULL text is SQL's null. */
 #define DB_T(s) db_text(s)
-#define DB_B(pointer, length)                                                                      \
-    ((struct db_value){DB_BLOB, 0, {(const char *)(pointer), (length)}})
+#define DB_B(pointer, length) ((struct db_value){DB_BLOB, 0, {(const char *)(pointer), (length)}})
 #define DB_U(uuid_lvalue) DB_B((uuid_lvalue).bytes, sizeof((uuid_lvalue).bytes))
 #define DB_H(hash_lvalue) DB_B((hash_lvalue).bytes, SHA256_LEN)
 #define DB_N() ((struct db_value){DB_NULL, 0, {NULL, 0}})
@@ -62,17 +64,18 @@ static inline struct db_value db_text(struct str s)
 MUST_CHECK enum err db_exec_values(struct db *db, const char *sql, const struct db_value *values,
                                    size_t count, int64_t *ret_changed);
 
-#define DB_EXEC(db, sql, ret_changed, ...)                                                         \
-    db_exec_values((db), (sql), (const struct db_value[]){__VA_ARGS__},                            \
+#define DB_EXEC(db, sql, ret_changed, ...)                              \
+    db_exec_values((db), (sql), (const struct db_value[]){__VA_ARGS__}, \
                    ARRAY_LEN(((const struct db_value[]){__VA_ARGS__})), (ret_changed))
 
-/* Rows one by one. Columns are valid until the next db_next() or db_rows_end(), which must be called and
- * returns how the query ended: a failed query has no rows and says so there. One query per SQL text at a time. */
+/* Rows one by one. Columns are valid until the next db_next() or db_rows_end(), which must be
+ * called and returns how the query ended: a failed query has no rows and says so there. One query
+ * per SQL text at a time. */
 struct db_rows *db_query_values(struct db *db, const char *sql, const struct db_value *values,
                                 size_t count);
 
-#define DB_QUERY(db, sql, ...)                                                                     \
-    db_query_values((db), (sql), (const struct db_value[]){__VA_ARGS__},                           \
+#define DB_QUERY(db, sql, ...)                                           \
+    db_query_values((db), (sql), (const struct db_value[]){__VA_ARGS__}, \
                     ARRAY_LEN(((const struct db_value[]){__VA_ARGS__})))
 
 bool db_next(struct db_rows *rows);
@@ -85,15 +88,15 @@ struct str db_str(const struct db_rows *rows, int column); /* ptr is NULL for nu
 struct uuid db_uuid(const struct db_rows *rows, int column);
 struct sha256 db_hash(const struct db_rows *rows, int column);
 
-/* True when nobody else can write to the store while this connection is open: what it has committed or read once
- * stays true until it changes it itself. */
+/* True when nobody else can write to the store while this connection is open: what it has committed
+ * or read once stays true until it changes it itself. */
 bool db_is_only_writer(const struct db *db);
 
 /* --- transactions --- */
 
 MUST_CHECK enum err db_begin(struct db *db);
-/* ERR_OK: it is on disk. ERR_STORE_FULL: nothing happened, it may work later. ERR_STORE_FAILED: nobody can tell
- * what is on disk; nothing more may be acknowledged. */
+/* ERR_OK: it is on disk. ERR_STORE_FULL: nothing happened, it may work later. ERR_STORE_FAILED:
+ * nobody can tell what is on disk; nothing more may be acknowledged. */
 MUST_CHECK enum err db_commit(struct db *db);
 void db_rollback(struct db *db);
 /* Rows changed by this connection so far: what a rejected request must leave as it was. */
@@ -105,8 +108,8 @@ void db_snapshot_end(struct db *db);
 
 /* --- housekeeping, by the writer only, between transactions --- */
 
-/* Folds the log back when it is long enough. ERR_STORE_BUSY when it is past its limit and a reader outside keeps
- * it from shrinking: then no write may be taken. */
+/* Folds the log back when it is long enough. ERR_STORE_BUSY when it is past its limit and a reader
+ * outside keeps it from shrinking: then no write may be taken. */
 MUST_CHECK enum err db_housekeep(struct db *db);
 int64_t db_log_bytes(const struct db *db);
 
@@ -117,7 +120,8 @@ MUST_CHECK enum err db_integrity(struct db *db, struct buf *found);
 struct db_backup;
 MUST_CHECK enum err db_backup_begin(struct db *db, struct problem *p, struct db_backup **ret);
 MUST_CHECK enum err db_backup_step(struct db_backup *backup, bool *ret_done);
-/* Also to give up. With ERR_OK `path` names a whole copy that the caller removes; otherwise there is none. */
+/* Also to give up. With ERR_OK `path` names a whole copy that the caller removes; otherwise there
+ * is none. */
 enum { DB_PATH_MAX = 4200 };
 MUST_CHECK enum err db_backup_end(struct db_backup *backup, char path[static DB_PATH_MAX]);
 

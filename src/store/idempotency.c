@@ -3,9 +3,10 @@
 
 #include "store/late_index.h"
 
-#define COLUMNS                                                                                    \
-    "i.num, i.tenant, i.key, i.route, i.fingerprint, i.raw_hash, i.run_id, i.status, "             \
-    "i.says_created, i.body, i.replays, i.mismatches, i.created_at, i.last_replayed_at, i.expires_at"
+#define COLUMNS                                                                           \
+    "i.num, i.tenant, i.key, i.route, i.fingerprint, i.raw_hash, i.run_id, i.status, "    \
+    "i.says_created, i.body, i.replays, i.mismatches, i.created_at, i.last_replayed_at, " \
+    "i.expires_at"
 
 static void read_row(const struct db_rows *r, struct idem_record *record)
 {
@@ -155,7 +156,8 @@ enum err idem_recent_index(struct idem_recent *r, struct db *db)
 
 /* --- records --- */
 
-/* 64 bits of a strong hash: nobody can make keys collide, and a chance collision is told apart by the key itself. */
+/* 64 bits of a strong hash: nobody can make keys collide, and a chance collision is told apart by
+ * the key itself. */
 static int64_t hash_of(struct str key)
 {
     struct sha256 hash = sha256_of(key);
@@ -164,8 +166,7 @@ static int64_t hash_of(struct str key)
     return out;
 }
 
-enum err idempotency_insert(struct db *db, struct idem_recent *recent,
-                            const struct idem_record *r)
+enum err idempotency_insert(struct db *db, struct idem_recent *recent, const struct idem_record *r)
 {
     static const char SQL[] =
         "INSERT INTO idempotency (num, tenant, key, key_hash, route, fingerprint, raw_hash, run_id,"
@@ -243,8 +244,7 @@ enum err idempotency_delete(struct db *db, const struct idem_record *r)
     static const char SQL_INDEX[] =
         "DELETE FROM idempotency_index WHERE tenant = $1 AND key_hash = $2 AND num = $3";
     static const char SQL[] = "DELETE FROM idempotency WHERE num = $1";
-    enum err e =
-        DB_EXEC(db, SQL_INDEX, NULL, DB_I(r->tenant), DB_I(hash_of(r->key)), DB_I(r->num));
+    enum err e = DB_EXEC(db, SQL_INDEX, NULL, DB_I(r->tenant), DB_I(hash_of(r->key)), DB_I(r->num));
     return e == ERR_OK ? DB_EXEC(db, SQL, NULL, DB_I(r->num)) : e;
 }
 
@@ -257,14 +257,14 @@ enum err idempotency_count(struct db *db, int64_t num, int64_t replays, int64_t 
     return DB_EXEC(db, SQL, NULL, DB_I(num), DB_I(replays), DB_I(mismatches), DB_I(at_ms));
 }
 
-#define EXPIRED                                                                                    \
+#define EXPIRED \
     "SELECT num FROM idempotency WHERE expires_at <= $1 ORDER BY expires_at, num LIMIT $2"
 
 enum err idempotency_evict(struct db *db, int64_t now_ms, int64_t limit, int64_t *ret_evicted)
 {
-    static const char SQL_INDEX[] =
-        "DELETE FROM idempotency_index WHERE (tenant, key_hash, num) IN (SELECT tenant, key_hash, num"
-        " FROM idempotency WHERE num IN (" EXPIRED "))";
+    static const char SQL_INDEX[] = "DELETE FROM idempotency_index WHERE (tenant, key_hash, num) "
+                                    "IN (SELECT tenant, key_hash, num"
+                                    " FROM idempotency WHERE num IN (" EXPIRED "))";
     static const char SQL[] = "DELETE FROM idempotency WHERE num IN (" EXPIRED ")";
     enum err e = DB_EXEC(db, SQL_INDEX, NULL, DB_I(now_ms), DB_I(limit));
     return e == ERR_OK ? DB_EXEC(db, SQL, ret_evicted, DB_I(now_ms), DB_I(limit)) : e;

@@ -1,7 +1,7 @@
 /* Idempotency records as rows: (tenant, key) → the first request and its answer.
  *
- * How a key is found is this module's own business: records made a moment ago through the writer's list in memory,
- * older ones through an index that is filled in bulk (late_index.h). */
+ * How a key is found is this module's own business: records made a moment ago through the writer's
+ * list in memory, older ones through an index that is filled in bulk (late_index.h). */
 #ifndef PAWL_STORE_IDEMPOTENCY_H
 #define PAWL_STORE_IDEMPOTENCY_H
 
@@ -22,12 +22,12 @@ struct idem_record {
     int64_t replays;
     int64_t mismatches;
     int64_t created_at;
-    int64_t expires_at; /* -1: never */
+    int64_t expires_at;       /* -1: never */
     int64_t last_replayed_at; /* -1: never */
 };
 
-/* The records that the index does not have yet, as the writer knows them. Belongs to its transaction: forget it after a
- * rollback, and it is read again. */
+/* The records that the index does not have yet, as the writer knows them. Belongs to its
+ * transaction: forget it after a rollback, and it is read again. */
 struct idem_recent;
 MUST_CHECK struct idem_recent *idem_recent_new(void);
 void idem_recent_free(struct idem_recent *recent);
@@ -44,14 +44,15 @@ MUST_CHECK enum err idempotency_insert(struct db *db, struct idem_recent *recent
 /* Calls `each` once or not at all, whether or not the record has expired. */
 MUST_CHECK enum err idempotency_find(struct db *db, struct idem_recent *recent, int64_t tenant,
                                      struct str key, idem_record_each *each, void *ctx);
-/* For readers, by the tenant's name: the one look-up that a replay needs. Does not see the writer's most recent. */
+/* For readers, by the tenant's name: the one look-up that a replay needs. Does not see the writer's
+ * most recent. */
 MUST_CHECK enum err idempotency_find_named(struct db *db, struct str tenant_id, struct str key,
                                            idem_record_each *each, void *ctx);
 MUST_CHECK enum err idempotency_delete(struct db *db, const struct idem_record *record);
 MUST_CHECK enum err idempotency_count(struct db *db, int64_t num, int64_t replays,
                                       int64_t mismatches, int64_t at_ms);
-/* Removes records that have expired by now_ms, in the order in which they were to expire, at most `limit`. Costs as much
- * as it removes: records that never expire are not in its index. */
+/* Removes records that have expired by now_ms, in the order in which they were to expire, at most
+ * `limit`. Costs as much as it removes: records that never expire are not in its index. */
 MUST_CHECK enum err idempotency_evict(struct db *db, int64_t now_ms, int64_t limit,
                                       int64_t *ret_evicted);
 

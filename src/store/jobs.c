@@ -1,8 +1,8 @@
 /* Jobs and timers as rows. */
 #include "store/jobs.h"
 
-#define COLUMNS                                                                                    \
-    "run, ordinal, id, tenant, step, state, queue, urgency, attempt, lease_epoch, worker, "        \
+#define COLUMNS                                                                             \
+    "run, ordinal, id, tenant, step, state, queue, urgency, attempt, lease_epoch, worker, " \
     "due_at, output, error, created_at, started_at, finished_at"
 
 /* Behind the time: two bits that RFC 9562 fixes, 24 bits of the ordinal, 38 bits of chance. */
@@ -44,12 +44,11 @@ enum err jobs_update(struct db *db, const struct job *j, enum job_state from, in
         " output = $10, error = $11, started_at = $12, finished_at = $13"
         " WHERE run = $1 AND ordinal = $2 AND state = $3 AND lease_epoch = $4";
     int64_t changed = 0;
-    enum err e = DB_EXEC(db, SQL, &changed, DB_I(j->run), DB_I(j->ordinal),
-                         DB_T(str_of(job_state_name(from))), DB_I(from_epoch),
-                         DB_T(str_of(job_state_name(j->state))), DB_I(j->attempt),
-                         DB_I(j->lease_epoch), DB_T(j->worker), DB_I_OR_NULL(j->due_at),
-                         DB_T(j->output), DB_T(j->error), DB_I_OR_NULL(j->started_at),
-                         DB_I_OR_NULL(j->finished_at));
+    enum err e = DB_EXEC(
+        db, SQL, &changed, DB_I(j->run), DB_I(j->ordinal), DB_T(str_of(job_state_name(from))),
+        DB_I(from_epoch), DB_T(str_of(job_state_name(j->state))), DB_I(j->attempt),
+        DB_I(j->lease_epoch), DB_T(j->worker), DB_I_OR_NULL(j->due_at), DB_T(j->output),
+        DB_T(j->error), DB_I_OR_NULL(j->started_at), DB_I_OR_NULL(j->finished_at));
     return e == ERR_OK && changed != 1 ? ERR_CONCURRENCY : e;
 }
 
@@ -97,9 +96,9 @@ enum err jobs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *
     static const char SQL[] =
         "SELECT " COLUMNS " FROM jobs WHERE run = $1 AND ordinal = $2 AND id = $3"
         " AND ($4 = 0 OR tenant = $4)";
-    return read_one(DB_QUERY(db, SQL, DB_I(uuid_time(id)), DB_I(ordinal_of(id)), DB_U(id),
-                             DB_I(tenant)),
-                    arena, ret_found, ret);
+    return read_one(
+        DB_QUERY(db, SQL, DB_I(uuid_time(id)), DB_I(ordinal_of(id)), DB_U(id), DB_I(tenant)), arena,
+        ret_found, ret);
 }
 
 enum err jobs_find_at(struct db *db, int64_t run, int64_t ordinal, struct arena *arena,
@@ -183,8 +182,8 @@ enum err timers_due(struct db *db, int64_t now_ms, size_t limit, struct timer *o
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(now_ms), DB_I((int64_t)limit));
     size_t count = 0;
     while (db_next(rows)) {
-        out[count++] = (struct timer){db_int(rows, 0), db_int(rows, 1), db_int(rows, 2),
-                                      db_int(rows, 3)};
+        out[count++] =
+            (struct timer){db_int(rows, 0), db_int(rows, 1), db_int(rows, 2), db_int(rows, 3)};
     }
     *ret_count = count;
     return db_rows_end(rows);

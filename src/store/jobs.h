@@ -26,13 +26,14 @@ struct job {
     int64_t finished_at; /* -1: not yet */
 };
 
-/* The id of the run's job with this ordinal: the run's own time, the ordinal, and chance. So a job is found by its id
- * without an index. */
+/* The id of the run's job with this ordinal: the run's own time, the ordinal, and chance. So a job
+ * is found by its id without an index. */
 enum { JOB_ORDINAL_MAX = (1 << 24) - 1 };
 struct uuid jobs_new_id(const struct env *env, int64_t run, int64_t ordinal);
 
 MUST_CHECK enum err jobs_insert(struct db *db, const struct job *job);
-/* Writes what a change may alter, if the row still has the epoch and state given; else ERR_CONCURRENCY. */
+/* Writes what a change may alter, if the row still has the epoch and state given; else
+ * ERR_CONCURRENCY. */
 MUST_CHECK enum err jobs_update(struct db *db, const struct job *job, enum job_state from,
                                 int64_t from_epoch);
 

@@ -1,8 +1,8 @@
 /* API keys as rows. */
 #include "store/keys.h"
 
-#define COLUMNS                                                                                    \
-    "k.id, k.tenant, k.prefix, k.hash, k.role, k.label, k.created_at, k.created_by, "              \
+#define COLUMNS                                                                       \
+    "k.id, k.tenant, k.prefix, k.hash, k.role, k.label, k.created_at, k.created_by, " \
     "k.last_used_at, k.revoked_at, t.id"
 #define FROM " FROM api_keys k LEFT JOIN tenants t ON t.num = k.tenant "
 
@@ -53,8 +53,9 @@ enum err keys_find_prefix(struct db *db, struct str prefix, api_key_each *each, 
 enum err keys_list(struct db *db, int64_t tenant, struct uuid after, int64_t limit,
                    api_key_each *each, void *ctx)
 {
-    static const char SQL[] = "SELECT " COLUMNS FROM
-                              "WHERE k.id > $1 AND ($2 = 0 OR k.tenant = $2) ORDER BY k.id LIMIT $3";
+    static const char SQL[] =
+        "SELECT " COLUMNS FROM
+        "WHERE k.id > $1 AND ($2 = 0 OR k.tenant = $2) ORDER BY k.id LIMIT $3";
     return each_row(DB_QUERY(db, SQL, DB_U(after), DB_I(tenant), DB_I(limit)), each, ctx);
 }
 

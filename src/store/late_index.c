@@ -15,9 +15,8 @@ enum err late_index_fill(struct db *db, enum late_index which, int64_t last)
     static const char SQL_IDEMPOTENCY[] =
         "INSERT INTO idempotency_index (tenant, key_hash, num) SELECT tenant, key_hash, num"
         " FROM idempotency WHERE num > $1 AND num <= $2 ORDER BY tenant, key_hash, num";
-    static const char SQL_RUNS[] =
-        "INSERT INTO runs_index (tenant, num) SELECT tenant, num"
-        " FROM runs WHERE num > $1 AND num <= $2 ORDER BY tenant, num";
+    static const char SQL_RUNS[] = "INSERT INTO runs_index (tenant, num) SELECT tenant, num"
+                                   " FROM runs WHERE num > $1 AND num <= $2 ORDER BY tenant, num";
     static const char SQL_THROUGH[] = "UPDATE indexed SET through = $2 WHERE name = $1";
     int64_t through;
     enum err e = late_index_through(db, which, &through);

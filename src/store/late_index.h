@@ -1,5 +1,6 @@
-/* Indexes that are filled later, in bulk. An index by tenant would make every insert dirty a page of its own; rows that
- * are a moment old are found without it (by number, or in memory), and then go into it sorted, many to a page. */
+/* Indexes that are filled later, in bulk. An index by tenant would make every insert dirty a page
+ * of its own; rows that are a moment old are found without it (by number, or in memory), and then
+ * go into it sorted, many to a page. */
 #ifndef PAWL_STORE_LATE_INDEX_H
 #define PAWL_STORE_LATE_INDEX_H
 

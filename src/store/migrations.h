@@ -1,4 +1,5 @@
-/* The numbered steps from an empty store to the schema of this binary, made from src/store/schema at build time. */
+/* The numbered steps from an empty store to the schema of this binary, made from src/store/schema
+ * at build time. */
 #ifndef PAWL_STORE_MIGRATIONS_H
 #define PAWL_STORE_MIGRATIONS_H
 

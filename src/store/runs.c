@@ -7,8 +7,8 @@
 
 enum { LIST_CHUNK = 256 };
 
-#define COLUMNS                                                                                    \
-    "num, id, tenant, workflow_id, workflow_version, status, version, priority, input, "           \
+#define COLUMNS                                                                          \
+    "num, id, tenant, workflow_id, workflow_version, status, version, priority, input, " \
     "state, output, error, labels, created_by, created_at, started_at, finished_at, traceparent"
 
 enum err runs_last_num(struct db *db, int64_t *ret)
@@ -34,10 +34,10 @@ enum err runs_insert(struct db *db, const struct run *r)
         " $13, $14, $15, $16, $17, $18)";
     return DB_EXEC(db, SQL, NULL, DB_I(r->num), DB_U(r->id), DB_I(r->tenant), DB_T(r->workflow_id),
                    DB_I(r->workflow_version), DB_T(str_of(run_status_name(r->status))),
-                   DB_I(r->version), DB_I(r->priority), DB_T(r->input),
-                   DB_T(r->state), DB_T(r->output), DB_T(r->error), DB_T(r->labels),
-                   DB_T(r->created_by), DB_I(r->created_at), DB_I_OR_NULL(r->started_at),
-                   DB_I_OR_NULL(r->finished_at), DB_T(r->traceparent));
+                   DB_I(r->version), DB_I(r->priority), DB_T(r->input), DB_T(r->state),
+                   DB_T(r->output), DB_T(r->error), DB_T(r->labels), DB_T(r->created_by),
+                   DB_I(r->created_at), DB_I_OR_NULL(r->started_at), DB_I_OR_NULL(r->finished_at),
+                   DB_T(r->traceparent));
 }
 
 enum err runs_update(struct db *db, struct run *r)
@@ -47,9 +47,8 @@ enum err runs_update(struct db *db, struct run *r)
         " error = $6, started_at = $7, finished_at = $8 WHERE num = $1 AND version = $2";
     int64_t changed = 0;
     enum err e = DB_EXEC(db, SQL, &changed, DB_I(r->num), DB_I(r->version),
-                         DB_T(str_of(run_status_name(r->status))), DB_T(r->state),
-                         DB_T(r->output), DB_T(r->error), DB_I_OR_NULL(r->started_at),
-                         DB_I_OR_NULL(r->finished_at));
+                         DB_T(str_of(run_status_name(r->status))), DB_T(r->state), DB_T(r->output),
+                         DB_T(r->error), DB_I_OR_NULL(r->started_at), DB_I_OR_NULL(r->finished_at));
     if (e == ERR_OK && changed != 1)
         e = ERR_CONCURRENCY;
     if (e == ERR_OK)
@@ -133,8 +132,8 @@ static bool matches(const struct run_filter *f, const struct run *r)
            (f->label_name.ptr == NULL || has_label(r->labels, f->label_name, f->label_value));
 }
 
-/* Those that ended badly have an index of their own, because people look for them. The others are read in the order of
- * their making: first what is not in the index yet, then along it. */
+/* Those that ended badly have an index of their own, because people look for them. The others are
+ * read in the order of their making: first what is not in the index yet, then along it. */
 static struct db_rows *list_query(struct db *db, const struct run_filter *f, int64_t before,
                                   int64_t through)
 {

@@ -17,9 +17,9 @@ struct run {
     int64_t priority;
     struct str input;
     struct str state;
-    struct str output; /* ptr NULL: none yet */
-    struct str error;  /* ptr NULL: none */
-    struct str labels; /* JSON object of texts */
+    struct str output;      /* ptr NULL: none yet */
+    struct str error;       /* ptr NULL: none */
+    struct str labels;      /* JSON object of texts */
     struct str traceparent; /* of the request that started it; ptr NULL: it had none */
     struct str created_by;
     int64_t created_at;
@@ -29,11 +29,12 @@ struct run {
 
 /* The highest number of a run so far; 0 when there is none. */
 MUST_CHECK enum err runs_last_num(struct db *db, int64_t *ret);
-/* Makes `id` later than the run before it, if it is not already, so that its time is a number of its own. */
+/* Makes `id` later than the run before it, if it is not already, so that its time is a number of
+ * its own. */
 int64_t runs_new_num(struct uuid *id, int64_t last_num);
 MUST_CHECK enum err runs_insert(struct db *db, const struct run *run);
-/* Writes what a change may alter, and version + 1, if the row still has run->version; else ERR_CONCURRENCY.
- * On success run->version is the new one. */
+/* Writes what a change may alter, and version + 1, if the row still has run->version; else
+ * ERR_CONCURRENCY. On success run->version is the new one. */
 MUST_CHECK enum err runs_update(struct db *db, struct run *run);
 
 /* Text is copied to the arena. */
@@ -52,8 +53,9 @@ struct run_filter {
     int64_t created_before; /* -1: any */
 };
 
-/* Newest first, those below `before` (a run's num; INT64_MAX: from the newest). `each` returns false to stop.
- * Looks at no more than PAGE_SCAN_MAX rows; *ret_next is where to go on, or -1 at the end. Text is borrowed. */
+/* Newest first, those below `before` (a run's num; INT64_MAX: from the newest). `each` returns
+ * false to stop. Looks at no more than PAGE_SCAN_MAX rows; *ret_next is where to go on, or -1 at
+ * the end. Text is borrowed. */
 typedef bool run_each(void *ctx, const struct run *run);
 MUST_CHECK enum err runs_list(struct db *db, const struct run_filter *filter, int64_t before,
                               run_each *each, void *ctx, int64_t *ret_next);
@@ -67,8 +69,8 @@ struct event {
     struct str data; /* JSON object, or ptr NULL */
 };
 
-/* Behind the last one; `seq` is its number if the caller knows it, 0 otherwise. The run itself does not change by being
- * told about. */
+/* Behind the last one; `seq` is its number if the caller knows it, 0 otherwise. The run itself does
+ * not change by being told about. */
 MUST_CHECK enum err events_append(struct db *db, int64_t run, int64_t seq, int64_t at,
                                   struct str type, struct str data);
 typedef void event_each(void *ctx, const struct event *event);

@@ -133,7 +133,7 @@ struct db_rows *db_query_values(struct db *db, const char *sql, const struct db_
     if (s->stmt == NULL)
         return s;
     assert(!s->open);
-    assert(s->parameters == (int)count || s->parameters == 0);
+    assert(s->parameters == (int)count && (values != NULL || count == 0));
     s->open = true;
     s->err = ERR_OK;
     for (int i = 1; i <= s->parameters && s->err == ERR_OK; i++)
@@ -156,7 +156,8 @@ enum err db_rows_end(struct db_rows *s)
     assert(s->open);
     s->open = false;
     if (s->stmt != NULL)
-        (void)sqlite3_reset(s->stmt); /* repeats the error of the last step, which is kept already */
+        (void)sqlite3_reset(
+            s->stmt); /* repeats the error of the last step, which is kept already */
     return s->err;
 }
 
@@ -202,14 +203,14 @@ static void copy_blob(const struct db_rows *s, int column, void *out, size_t len
 
 struct uuid db_uuid(const struct db_rows *s, int column)
 {
-    struct uuid id;
+    struct uuid id = {{0}};
     copy_blob(s, column, id.bytes, sizeof(id.bytes));
     return id;
 }
 
 struct sha256 db_hash(const struct db_rows *s, int column)
 {
-    struct sha256 hash;
+    struct sha256 hash = {{0}};
     copy_blob(s, column, hash.bytes, sizeof(hash.bytes));
     return hash;
 }
@@ -410,9 +411,9 @@ static enum err configure(struct db *db, struct problem *p)
 
 static enum err connect_file(struct db *db, const char *path, struct problem *p)
 {
-    int flags = SQLITE_OPEN_NOMUTEX |
-                (db->access == DB_WRITER ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
-                                         : SQLITE_OPEN_READONLY);
+    int flags =
+        SQLITE_OPEN_NOMUTEX | (db->access == DB_WRITER ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+                                                       : SQLITE_OPEN_READONLY);
     const char *vfs = db->access == DB_WRITER ? wal_vfs_name() : NULL;
     int rc = sqlite3_open_v2(path, &db->conn, flags, vfs);
     if (rc != SQLITE_OK)
@@ -432,7 +433,8 @@ static enum err connect_file(struct db *db, const char *path, struct problem *p)
     return e;
 }
 
-/* SQLite's own memory statistics take one lock for all threads at every allocation; nobody reads them. */
+/* SQLite's own memory statistics take one lock for all threads at every allocation; nobody reads
+ * them. */
 static void configure_once(void)
 {
     int rc = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);

@@ -14,7 +14,8 @@ enum { APPLICATION_ID = 0x7061776C /* "pawl" */ };
 enum err sqlite_file_lock(const char *path, struct problem *p, int *ret_fd)
 {
     char name[4200];
-    /* A link and its target are one file, so the lock stands beside the target, which a new link may not have yet. */
+    /* A link and its target are one file, so the lock stands beside the target, which a new link
+     * may not have yet. */
     char *real = realpath(path, NULL);
     int made = real == NULL ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644) : -1;
     if (made >= 0) {
@@ -86,10 +87,11 @@ enum err sqlite_file_check_owner(sqlite3 *conn, const char *path, struct problem
     if (application != APPLICATION_ID && (application != 0 || version != 0 || tables != 0))
         return problem_set(p, ERR_STORE_FAILED, "%s is a database of another program", path);
     if (version > newest_version())
-        return problem_set(p, ERR_STORE_FAILED,
-                           "%s was written by a newer pawl (its schema is %d, this pawl %s knows up "
-                           "to %d): use that version or restore a backup",
-                           path, version, PAWL_VERSION, newest_version());
+        return problem_set(
+            p, ERR_STORE_FAILED,
+            "%s was written by a newer pawl (its schema is %d, this pawl %s knows up "
+            "to %d): use that version or restore a backup",
+            path, version, PAWL_VERSION, newest_version());
     return ERR_OK;
 }
 

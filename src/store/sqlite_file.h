@@ -1,4 +1,5 @@
-/* Whose file it is, which version, and who uses it: what must be known before SQLite may touch a data file. */
+/* Whose file it is, which version, and who uses it: what must be known before SQLite may touch a
+ * data file. */
 #ifndef PAWL_STORE_SQLITE_FILE_H
 #define PAWL_STORE_SQLITE_FILE_H
 
@@ -6,7 +7,8 @@
 
 #include <sqlite3.h>
 
-/* Takes PATH.lock, so that two servers never open one file; a crashed server's lock is gone with its process. */
+/* Takes PATH.lock, so that two servers never open one file; a crashed server's lock is gone with
+ * its process. */
 MUST_CHECK enum err sqlite_file_lock(const char *path, struct problem *p, int *ret_fd);
 void sqlite_file_unlock(int fd);
 

@@ -3,8 +3,8 @@
 
 #include "domain/run.h"
 
-#define COLUMNS                                                                                    \
-    "num, id, name, max_concurrent_runs, max_queued_runs, at_limit, idempotency_retention_ms, "    \
+#define COLUMNS                                                                                 \
+    "num, id, name, max_concurrent_runs, max_queued_runs, at_limit, idempotency_retention_ms, " \
     "weight, gate, rate_limit, active_runs, queued_runs, created_at, updated_at"
 
 /* False when the arena is full. */
@@ -87,9 +87,8 @@ enum err tenants_update_settings(struct db *db, const struct tenant *t)
         "UPDATE tenants SET name = $2, max_concurrent_runs = $3, max_queued_runs = $4,"
         " at_limit = $5, idempotency_retention_ms = $6, weight = $7, gate = $8, rate_limit = $9,"
         " updated_at = $10 WHERE num = $1";
-    return DB_EXEC(db, SQL, NULL, DB_I(t->num), DB_T(t->name),
-                   DB_I_OR_NULL(t->max_concurrent_runs), DB_I_OR_NULL(t->max_queued_runs),
-                   DB_T(str_of(at_limit_name(t->at_limit))),
+    return DB_EXEC(db, SQL, NULL, DB_I(t->num), DB_T(t->name), DB_I_OR_NULL(t->max_concurrent_runs),
+                   DB_I_OR_NULL(t->max_queued_runs), DB_T(str_of(at_limit_name(t->at_limit))),
                    DB_I_OR_NULL(t->idempotency_retention_ms), DB_I(t->weight), DB_T(t->gate),
                    DB_T(t->rate_limit), DB_I(t->updated_at));
 }

@@ -1,4 +1,5 @@
-/* Tenants as rows: settings and counters in one place, because both are read and written together. */
+/* Tenants as rows: settings and counters in one place, because both are read and written together.
+ */
 #ifndef PAWL_STORE_TENANTS_H
 #define PAWL_STORE_TENANTS_H
 
@@ -16,7 +17,8 @@ MUST_CHECK enum err tenants_update_settings(struct db *db, const struct tenant *
 MUST_CHECK enum err tenants_update_counters(struct db *db, const struct tenant *t);
 
 /* Those after `after` in the order of their ids; call `each` for up to `limit`. */
-MUST_CHECK enum err tenants_list(struct db *db, struct str after, int64_t limit, struct arena *arena,
+MUST_CHECK enum err tenants_list(struct db *db, struct str after, int64_t limit,
+                                 struct arena *arena,
                                  void (*each)(void *ctx, const struct tenant *t), void *ctx);
 
 /* For doctor: every tenant whose counter differs from the number of its runs that hold a slot. */

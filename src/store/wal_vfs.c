@@ -1,6 +1,7 @@
-/* A layer under SQLite's writer that gathers the appends of one commit. Only files opened as a write-ahead log go through
- * it; the others are the default layer's own. Nothing is held back past a sync, a read or a change of size, so neither
- * SQLite nor a reader in another process can see a difference: a reader learns of new frames only after the sync. */
+/* A layer under SQLite's writer that gathers the appends of one commit. Only files opened as a
+ * write-ahead log go through it; the others are the default layer's own. Nothing is held back past
+ * a sync, a read or a change of size, so neither SQLite nor a reader in another process can see a
+ * difference: a reader learns of new frames only after the sync. */
 #include "store/wal_vfs.h"
 
 #include "base/limits.h"
@@ -61,9 +62,9 @@ static int wal_close(sqlite3_file *file)
 }
 
 /* Each of these first lets the file be what SQLite believes it is. */
-#define AFTER_FLUSH(call)                                                                          \
-    struct wal_file *w = wal_of(file);                                                             \
-    int rc = flush(w);                                                                             \
+#define AFTER_FLUSH(call)              \
+    struct wal_file *w = wal_of(file); \
+    int rc = flush(w);                 \
     return rc != SQLITE_OK ? rc : w->real->pMethods->call
 
 static int wal_read(sqlite3_file *file, void *out, int len, sqlite3_int64 offset)

@@ -135,7 +135,7 @@ def test_an_fsync_error_under_load_loses_nothing_that_was_acknowledged(faulty):
             assert r.code in ("STORE_FAILED", "SHUTTING_DOWN"), r
 
     api = s.client()
-    threads = [threading.Thread(target=load, args=(api, i)) for i in range(8)]
+    threads = [threading.Thread(target=load, args=(api, i), daemon=True) for i in range(8)]
     for t in threads:
         t.start()
     wait_until(lambda: len(acknowledged) > 200, "there is load")
@@ -192,7 +192,7 @@ def test_a_request_that_meets_a_short_stall_is_answered_after_it(faulty):
     api = s.client()
     with disk.failing("stall"):
         out = []
-        asking = threading.Thread(target=lambda: out.append(api.start("t", key="k")))
+        asking = threading.Thread(target=lambda: out.append(api.start("t", key="k")), daemon=True)
         asking.start()
         wait_until(lambda: disk.hits() > 0, "the commit stalls")
         disk.says("well")
@@ -229,12 +229,14 @@ def test_what_waits_for_the_disk_is_bounded(faulty):
     replies = [wire.answer(sock) for sock in held[:-1]] + [last]
     for sock in held:
         sock.close()
-    refused = [n for n, r in enumerate(replies) if r.status == 503]
-    assert {r.status for r in replies} == {200, 503} and {replies[n].code for n in refused} == {"OVERLOADED"}
-    assert all(record(api, "t", f"k-{n}") is None for n in refused)
-    assert len(all_runs(api, "t")) == 90 - len(refused) + 1
-    for n in refused:
-        assert api.start("t", body=body, key=f"k-{n}").json["created"] is True
+    refused = {n for n, r in enumerate(replies) if r.status == 503}
+    assert {replies[n].code for n in refused} == {"OVERLOADED"}
+    # On a slow machine the first ones have waited so long that they were told to ask again.
+    assert {r.code for n, r in enumerate(replies) if n not in refused} <= {None, "IDEMPOTENCY_IN_FLIGHT"}
+    kept = rows(s.db, "SELECT key FROM idempotency WHERE run_id IS NOT NULL")
+    assert {key for (key,) in kept} == {f"k-{n}" for n in range(90) if n not in refused}
+    assert active_runs(api, "t") == len(kept)
+    assert api.start("t", body=body, key="k-89").json["created"] is True
 
 
 # --- a reader from outside that never ends ---

@@ -1,12 +1,13 @@
-/* Makes the disk fail on command. Loaded with LD_PRELOAD; the file named by PAWL_FAULT_FILE says what happens to files
- * whose path contains ".db", and is read again at every call:
+/* Makes the disk fail on command. Loaded with LD_PRELOAD; the file named by PAWL_FAULT_FILE says
+ * what happens to files whose path contains ".db", and is read again at every call:
  *
  *   full    writes fail with ENOSPC
  *   fsync   fsync and fdatasync fail with EIO
  *   stall   fsync and fdatasync do not return until the file says something else
  *
- * Anything else, or no file: nothing happens. Each fault that was injected adds a byte to PAWL_FAULT_FILE.hits, so that
- * a test can wait for it. System calls only: a wrapper that called the C library would meet itself. */
+ * Anything else, or no file: nothing happens. Each fault that was injected adds a byte to
+ * PAWL_FAULT_FILE.hits, so that a test can wait for it. System calls only: a wrapper that called
+ * the C library would meet itself. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -660,8 +660,8 @@ static void faults_stop_at_their_limit(void **state)
     json_t *source = many_steps(STEPS_MAX);
     size_t i;
     json_t *step;
-    json_array_foreach(json_object_get(source, "steps"), i, step)(void)
-        json_object_set_new(step, "type", json_string("x"));
+    json_array_foreach (json_object_get(source, "steps"), i, step)
+        (void)json_object_set_new(step, "type", json_string("x"));
     struct trial t;
     try_json(&t, source);
     assert_int_equal(t.err, ERR_DEFINITION_INVALID);

@@ -44,8 +44,7 @@ static void outcome_of(struct outcome *o, struct fault_list *list)
     o->count = list->count;
     size_t i;
     json_t *fault;
-    json_array_foreach(faults, i, fault)
-    {
+    json_array_foreach (faults, i, fault) {
         buf_printf(&o->lines, "%s: %s\n", json_string_value(json_object_get(fault, "path")),
                    json_string_value(json_object_get(fault, "message")));
     }

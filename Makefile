@@ -1,0 +1,45 @@
+# pawl, for people. `make run` and `make test` install what is missing and build first.
+.PHONY: all run test asan tsan bench tidy format bootstrap clean
+
+BUILD = build
+LISTEN ?= 127.0.0.1:7295
+DATA ?= pawl-data
+# Longer for soaks: make bench SECONDS=20 ROUNDS=5
+SECONDS ?= 5
+ROUNDS ?= 3
+
+all: bootstrap
+	@cmake -G Ninja -B $(BUILD) $(if $(CI),-DPAWL_WERROR=ON) >/dev/null
+	@ninja -C $(BUILD) --quiet
+
+bootstrap:
+	@tools/bootstrap.sh
+
+run: all
+	@tools/run.sh $(BUILD)/pawl $(LISTEN) $(DATA)
+
+test:
+	@tools/bootstrap.sh test
+	@python3 tools/test.py
+
+asan:
+	@tools/bootstrap.sh test
+	@python3 tools/test.py --only asan
+
+tsan:
+	@tools/bootstrap.sh test
+	@python3 tools/test.py --only tsan
+
+bench: all
+	@python3 bench/run.py --pawl $(BUILD)/pawl --tools $(BUILD)/bench --seconds $(SECONDS) --rounds $(ROUNDS)
+
+tidy:
+	@tools/bootstrap.sh test
+	@python3 tools/test.py --only lint
+
+format:
+	@tools/bootstrap.sh test
+	@git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.[ch]' | xargs clang-format-14 -i
+
+clean:
+	@rm -rf build build-asan build-tsan

@@ -1,0 +1,34 @@
+"""Inputs near the size limit: lists and claims hand them out in portions that fit into an answer."""
+from inspect_store import all_runs, rows
+
+LARGE = {"input": "x" * 1000000}
+
+
+def test_a_list_of_large_runs_has_shorter_pages(api, tenant):
+    api.workflow(tenant)
+    ids = [api.start(tenant, body=LARGE).json["run_id"] for _ in range(12)]
+    page = api.get("/api/v1/runs", tenant=tenant)
+    assert page.status == 200 and 0 < len(page.json["items"]) < 12 and page.json["next_cursor"]
+    assert [r["id"] for r in all_runs(api, tenant)] == ids[::-1]
+
+
+def test_a_claim_of_large_jobs_hands_out_fewer_and_loses_none(api, tenant):
+    api.workflow(tenant)
+    ids = [api.start(tenant, body=LARGE).json["run_id"] for _ in range(12)]
+    claimed = []
+    while True:
+        r = api.post("/api/v1/jobs/claim", {"worker_id": "w", "max": 100}, tenant=tenant)
+        assert r.status == 200, r
+        if not r.json["jobs"]:
+            break
+        assert all(len(job["input"]) == 1000000 for job in r.json["jobs"])
+        claimed += [job["run_id"] for job in r.json["jobs"]]
+    assert claimed == ids
+
+
+def test_a_large_start_replays_whole(dev_server, api, tenant):
+    api.workflow(tenant)
+    first = api.start(tenant, body=LARGE, key="k")
+    again = api.start(tenant, body=LARGE, key="k")
+    assert again.json == {**first.json, "created": False}
+    assert rows(dev_server.db, "SELECT count(*) FROM idempotency i JOIN tenants t ON t.num = i.tenant WHERE t.id = ?", tenant) == [(1,)]

@@ -1,0 +1,200 @@
+"""docs/openapi.yaml: well-formed, complete, served as it is, and true of every live answer."""
+import re
+
+import jsonschema
+import pytest
+
+import harness
+import openapi
+import rawhttp
+
+DOC = openapi.document()
+ROOT_KEY = "root-key-for-tests"
+NO_ID = "0190b3c4-0000-7000-8000-000000000000"
+
+
+def every(node, path=""):
+    """All objects of the document with their pointers."""
+    yield path, node
+    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for name, child in children:
+        yield from every(child, f"{path}/{openapi.escape(str(name))}")
+
+
+# --- the document ---
+
+def test_it_is_openapi_3_1():
+    assert re.fullmatch(r"3\.1\.\d+", DOC["openapi"])
+    assert DOC["info"]["title"] == "pawl" and DOC["info"]["version"]
+    assert set(DOC) <= {"openapi", "info", "servers", "security", "tags", "paths", "components"}
+    assert set(DOC["components"]) <= {"schemas", "parameters", "responses", "headers", "securitySchemes", "requestBodies", "examples"}
+
+
+def test_every_reference_leads_somewhere_and_every_component_is_used():
+    used = {node["$ref"] for _, node in every(DOC) if isinstance(node, dict) and isinstance(node.get("$ref"), str)}
+    for ref in used:
+        openapi.lookup(ref)
+    have = {f"#/components/{kind}/{name}" for kind, items in DOC["components"].items() if kind != "securitySchemes" for name in items}
+    assert have - used == set()
+
+
+@pytest.mark.parametrize("method,path", openapi.operations())
+def test_an_operation_is_complete(method, path):
+    item, operation = DOC["paths"][path], openapi.operations()[method, path]
+    assert operation["operationId"] and operation["summary"] and operation["responses"]
+    parameters = [openapi.resolved(p) for p in item.get("parameters", []) + operation.get("parameters", [])]
+    for p in parameters:
+        assert p["in"] in ("path", "query", "header") and p["name"] and p["schema"] is not None
+        assert p["in"] != "path" or p["required"] is True
+    assert len({(p["in"], p["name"].lower()) for p in parameters}) == len(parameters)
+    assert {p["name"] for p in parameters if p["in"] == "path"} == set(re.findall(r"\{(\w+)\}", path))
+    for status, response in operation["responses"].items():
+        assert re.fullmatch(r"[1-5]\d\d|default", status) and openapi.resolved(response)["description"] and openapi.resolved(response)["content"]
+    assert any(s.startswith("2") for s in operation["responses"])
+    assert ("requestBody" in operation) <= (method in ("POST", "PUT"))
+
+
+def test_operation_ids_and_tags_are_in_order():
+    ids = [o["operationId"] for o in openapi.operations().values()]
+    assert len(ids) == len(set(ids))
+    assert {t for o in openapi.operations().values() for t in o["tags"]} == {t["name"] for t in DOC["tags"]}
+
+
+def test_every_schema_is_one():
+    for path, node in every(DOC):
+        if path.endswith("/schema") or re.fullmatch(r"/components/schemas/[^/]+", path):
+            jsonschema.Draft202012Validator.check_schema(node)
+
+
+def test_it_has_exactly_the_routes_of_the_server():
+    assert sorted((m, openapi.unnamed(p)) for m, p in openapi.operations()) == sorted(openapi.routes_of_the_server())
+
+
+def test_it_has_exactly_the_problem_codes_of_the_server():
+    table = (harness.ROOT / "src/base/err.h").read_text()
+    codes = {code for code, status in re.findall(r'X\(ERR_\w+,\s*"([A-Z_]+)",\s*(\d+)', table) if int(status) >= 400}
+    assert set(DOC["components"]["schemas"]["ProblemCode"]["enum"]) == codes
+
+
+def test_open_routes_need_no_key_and_others_do(dev_server):
+    open_paths = {p for (_, p), o in openapi.operations().items() if o.get("security") == []}
+    assert open_paths == {"/healthz", "/readyz", "/metrics", "/openapi.json", "/"} and DOC["security"]
+    for (method, path), operation in openapi.operations().items():
+        assert ("401" in operation["responses"]) == (path not in open_paths), path
+
+
+def test_the_server_serves_it_as_it_is(api):
+    r = api.get("/openapi.json")
+    assert r.header("Content-Type") == "application/json"
+    version = api.get("/healthz").json["version"]
+    assert r.json == {**DOC, "info": {**DOC["info"], "version": version}} and DOC["info"]["version"] == version
+
+
+# --- live answers ---
+
+@pytest.fixture(scope="module")
+def judged():
+    """A server with keys, its administrator, and every answer judged."""
+    with harness.server(dev=False, env={"PAWL_ROOT_KEY": ROOT_KEY}) as s:
+        yield openapi.JudgedClient(s.port, headers={"X-API-Key": ROOT_KEY})
+
+
+def success_of_every_route(c):
+    """Each operation at least once with a 2xx answer, in the forms that differ."""
+    t = "acme"
+    for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/"):
+        c.get(path)
+    c.put(f"/api/v1/tenants/{t}", {"name": "Acme", "max_concurrent_runs": 100, "max_queued_runs": 5, "at_limit": "reject", "idempotency_retention_s": 3600,
+                                   "gate": {"max_wait_ms": 10}, "rate_limit": {"per_second": 5, "burst": 10}, "weight": 2})
+    c.put(f"/api/v1/tenants/{t}", {"name": None, "max_concurrent_runs": None, "idempotency_retention_s": None, "gate": None, "rate_limit": None})
+    c.get(f"/api/v1/tenants/{t}"), c.get("/api/v1/tenants?limit=1"), c.get("/api/v1/tenants")
+    steps = [{"name": "a", "type": "task", "handler": "h", "queue": "q", "input": {"x": 1}}, {"name": "z", "type": "sleep", "duration_ms": 1},
+             {"name": "b", "type": "task", "handler": "h", "queue": "q"}]
+    for wid, more in (("w", {"description": "d", "input_schema": {"type": "object"}}), ("w", {}), ("v", {})):
+        c.put(f"/api/v1/workflows/{wid}", {"id": wid, "steps": steps, **more}, tenant=t, key=f"put-{wid}-{len(more)}")
+    c.put("/api/v1/workflows/w", {"id": "w", "steps": steps}, tenant=t)
+    c.put("/api/v1/workflows/odd", {"steps": [{"name": "a", "type": "approval", "prompt": "?", "approvers": {"count": 1}}]}, tenant=t)
+    for path in ("/api/v1/workflows?limit=1", "/api/v1/workflows", "/api/v1/workflows/w", "/api/v1/workflows/w?version=1",
+                 "/api/v1/workflows/w/versions?limit=1", "/api/v1/workflows/w/versions"):
+        assert c.get(path, tenant=t).status == 200
+    c.post("/api/v1/workflows/w/validate", {"steps": steps}, tenant=t), c.post("/api/v1/workflows/w/validate", {"steps": []}, tenant=t)
+    start = {"input": {"n": 1.5}, "labels": {"k": "v"}, "priority": 3}
+    for _ in range(2):  # and replayed
+        run = c.post("/api/v1/workflows/w/runs?wait_ms=1", start, tenant=t, key="start-1").json["run_id"]
+    c.post("/api/v1/workflow-runs", {"definitionId": "v", "input": None, "idempotencyKey": "start-2"}, tenant=t)
+    job = c.post("/api/v1/jobs/claim", {"worker_id": "w1", "queues": ["q"], "max": 1, "wait_ms": 0, "lease_ms": 30000}, tenant=t).json["jobs"][0]
+    c.get(f"/api/v1/jobs/{job['job_id']}", tenant=t)
+    done = {"lease_token": job["lease_token"], "output": {"ok": True}, "state": {"s": 1}}
+    for _ in range(2):  # and already_completed
+        c.post(f"/api/v1/jobs/{job['job_id']}/complete", done, tenant=t)
+    other = c.post("/api/v1/jobs/claim", {"worker_id": "w1", "queues": ["q"], "wait_ms": 1000}, tenant="*").json["jobs"][0]
+    for _ in range(2):
+        c.post(f"/api/v1/jobs/{other['job_id']}/fail", {"lease_token": other["lease_token"], "error": {"code": "X", "message": "m", "details": 1}}, tenant=t)
+    c.get(f"/api/v1/jobs/{other['job_id']}", tenant=t)
+    cancelled = c.post("/api/v1/workflows/v/runs", {}, tenant=t).json["run_id"]
+    for _ in range(2):
+        c.post(f"/api/v1/runs/{cancelled}/cancel", {"reason": "r"}, tenant=t)
+    for each in (run, other["run_id"], cancelled):
+        c.get(f"/api/v1/runs/{each}", tenant=t), c.get(f"/api/v1/runs/{each}/events?limit=2", tenant=t), c.get(f"/api/v1/runs/{each}/events", tenant=t)
+    for query in ("", "?limit=1", "?status=cancelled&workflow_id=v&label=k:v&created_after=2020-01-01T00:00:00Z&created_before=2999-01-01T00:00:00Z"):
+        c.get(f"/api/v1/runs{query}", tenant=t)
+    c.get("/api/v1/idempotency-keys/start-1", tenant=t), c.get("/api/v1/idempotency-keys/put-w-2", tenant=t)
+    c.delete("/api/v1/idempotency-keys/start-1", tenant=t)
+    keys = [c.post("/api/v1/keys", {"tenant": t, "role": "viewer", "label": "l"}, key=f"key-{i}").json["id"] for i in (1, 1, 2)]
+    c.get("/api/v1/keys"), c.get("/api/v1/keys?limit=1", tenant=t), c.delete(f"/api/v1/keys/{keys[0]}", tenant=t), c.get("/api/v1/keys", tenant=t)
+    c.delete("/api/v1/workflows/v", tenant=t), c.get("/api/v1/workflows/v", tenant=t)
+    c.get("/api/v1/doctor"), c.get("/api/v1/backup")
+
+
+def test_every_success_is_as_described(judged):
+    success_of_every_route(judged)
+    succeeded = {(m, p) for m, p, status in judged.seen if status == 200}
+    assert succeeded == set(openapi.operations())
+
+
+def test_every_problem_is_as_described(judged):
+    c, t = judged, "faulty"
+    c.put(f"/api/v1/tenants/{t}", {"max_concurrent_runs": 1})
+    c.workflow(t, "w", input_schema={"type": "object"})
+    c.put("/api/v1/workflows/odd", {"steps": [{"name": "a", "type": "emit", "event": "e"}]}, tenant=t)
+    run = c.start(t, "w", {"input": {}}, key="k").json["run_id"]
+    expected = [
+        (c.start(t, "w", b"{"), 400), (c.start(t, "w", {"colour": 1}), 400), (c.start(t, "w", {"input": {}}, headers={"Idempotency-Key": '"'}), 400),
+        (c.start(t, "none"), 404), (c.start(t, "odd"), 422), (c.start(t, "w", {"input": 1}), 422), (c.start(t, "w", {"input": {"x": 1}}, key="k"), 422),
+        (c.start(t, "w", {"input": {}}), 429), (c.start(t, "w", b"x" * 1100000), 413), (c.start(t, "w", b"{}", headers={"Content-Type": "text/plain"}), 415),
+        (c.post(f"/api/v1/runs/{run}/cancel", {}, tenant=t, headers={"If-Match": '"99"'}), 409),
+        (c.post(f"/api/v1/jobs/{NO_ID}/complete", {"lease_token": "t"}, tenant=t), 404),
+        (c.put("/api/v1/workflows/w", {"steps": []}, tenant=t), 422), (c.get("/api/v1/runs", tenant="nobody"), 404), (c.get("/nothing"), 404),
+        (c.get("/api/v1/runs?cursor=x", tenant=t), 400), (c.get("/api/v1/runs"), 400),
+    ]
+    assert [r.status for r, _ in expected] == [status for _, status in expected]
+    assert_all_refused(c, headers={"X-API-Key": "nonsense"}, status=401)
+    viewer = c.post("/api/v1/keys", {"tenant": t, "role": "viewer"}).json["key"]
+    assert_all_refused(c, headers={"X-API-Key": viewer, "X-Tenant-ID": "another"}, status=403)
+
+
+def assert_all_refused(client, headers, status):
+    for (method, path), operation in openapi.operations().items():
+        if operation.get("security") != []:
+            target = re.sub(r"\{\w+\}", NO_ID, path)
+            assert client.call(method, target, {} if method in ("POST", "PUT") else None, headers=headers).status == status, (method, path)
+
+
+@pytest.mark.parametrize("method,path", openapi.operations())
+def test_a_bad_request_to_any_route_is_as_described(judged, method, path):
+    """Rubbish for an id, in the query and in the body: whatever comes back is one of the described answers, and no 5xx."""
+    for rubbish in (NO_ID, "%20", "x" * 300):
+        target = re.sub(r"\{\w+\}", rubbish, path)
+        for query in ("", "?limit=x&cursor=%00", "?colour=1"):
+            for body in ([b"", b"{", b"[]", {"colour": 1}, {"lease_token": 5, "steps": 1}] if method in ("POST", "PUT") else [None]):
+                assert judged.call(method, target + query, body, tenant="faulty").status < 500
+
+
+@pytest.mark.parametrize("method", ["PATCH", "OPTIONS", "BREW"])
+def test_a_method_that_a_path_does_not_have(judged, method):
+    for path in DOC["paths"]:
+        target = re.sub(r"\{\w+\}", NO_ID, path)
+        r = rawhttp.exchange(judged.port, rawhttp.request(method, target))
+        assert r.status == 405 and openapi.faults("#/components/schemas/Problem", r.json) == []
+        have = {m for m, _ in openapi.operations() if openapi.template_of(m, target)}
+        assert {m.strip() for m in r.header("Allow").split(",")} == have | ({"HEAD"} if "GET" in have else set())

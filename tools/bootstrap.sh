@@ -1,0 +1,29 @@
+#!/bin/sh
+# Installs the Debian packages that are missing, as root or through sudo, and says which.
+# usage: bootstrap.sh [test]     with `test` also what only the tests need
+set -eu
+packages="gcc libc6-dev make cmake ninja-build pkg-config python3 python3-yaml libmicrohttpd-dev libgnutls28-dev libsqlite3-dev
+ libjansson-dev libssl-dev libcurl4-openssl-dev libmimalloc-dev libcmocka-dev"
+[ "${1:-}" != test ] || packages="$packages git python3-pytest python3-jsonschema clang-14 clang-format-14 clang-tidy-14
+ cppcheck prometheus openssl sqlite3 curl"
+
+missing=""
+for p in $packages; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null || true)" = installed ] || missing="$missing $p"
+done
+[ -n "$missing" ] || exit 0
+
+as_root=""
+if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || { echo "pawl needs these Debian packages; install them as root:$missing" >&2; exit 1; }
+    as_root=sudo
+fi
+echo "installing Debian packages:$missing"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# prometheus brings promtool; its server is not to be started.
+if ! { $as_root apt-get update && RUNLEVEL=1 $as_root env DEBIAN_FRONTEND=noninteractive \
+       apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1; then
+    cat "$log" >&2
+    exit 1
+fi

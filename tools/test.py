@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Builds and runs everything that CI runs, two stages at a time, and ends with `N passed, N failed`."""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PYTHON = "/usr/bin/python3"
+SANITIZER_ENV = {
+    "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99:detect_stack_use_after_return=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=99",
+    "TSAN_OPTIONS": f"exitcode=99:suppressions={ROOT}/tests/tsan.supp",
+}
+# Under TSan the tests in which many threads of the server meet; the others add time, not races.
+TSAN_TESTS = ["test_exactly_once.py", "test_limit.py", "test_jobs.py", "test_runs.py", "test_api_keys.py"]
+printing = threading.Lock()
+
+
+class Stage:
+    def __init__(self, name, group, run, needs=()):
+        self.name, self.group, self.run, self.needs = name, group, run, needs
+
+
+def shell(command, env=None):
+    """(exit code, output)."""
+    r = subprocess.run(command, cwd=ROOT, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    return r.returncode, r.stdout
+
+
+def build(folder, *options):
+    def run():
+        code, out = shell(["cmake", "-G", "Ninja", "-B", folder, "-DPAWL_WERROR=ON", *options])
+        if code == 0:
+            code, more = shell(["ninja", "-C", folder])
+            out += more
+        return (0, 0, out) if code == 0 else (0, 1, out)
+
+    return run
+
+
+def unit(folder, env=None):
+    """Each cmocka program says how many of its tests passed and failed."""
+
+    def run():
+        code, out = shell(["ctest", "--test-dir", folder, "--output-on-failure", "-V", "-j2"], env)
+        passed = sum(int(n) for n in re.findall(r"\[  PASSED  \] (\d+) test", out))
+        failed = sum(int(n) for n in re.findall(r"\[  FAILED  \] .*?(\d+) test\(s\)", out))
+        return passed, max(failed, 1 if code else 0), out
+
+    return run
+
+
+def e2e(folder, tests=(), env=None, marks=None):
+    def run():
+        command = [PYTHON, "-m", "pytest", "--tb=short", "--durations=8"]
+        if marks:
+            command += ["-m", marks]
+        command += [str(ROOT / "tests/e2e" / t) for t in tests] or [str(ROOT / "tests/e2e")]
+        full = {"PAWL_BIN": str(ROOT / folder / "pawl"), "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
+        code, out = shell(command, full)
+        found = {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|error)", out.splitlines()[-1] if out else "")}
+        failed = found.get("failed", 0) + found.get("error", 0)
+        return found.get("passed", 0), max(failed, 1 if code else 0), out
+
+    return run
+
+
+def check(*command):
+    def run():
+        code, out = shell(list(command))
+        return (1, 0, out) if code == 0 else (0, 1, out)
+
+    return run
+
+
+def sources(*patterns):
+    return subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+
+
+def tidy():
+    files = sources("src/*.c")
+    halves = [files[i::2] for i in range(2)]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda part: shell(["clang-tidy-14", "--quiet", "-p", "build", *part]), halves))
+    code = max(c for c, _ in results)
+    return (1, 0, "") if code == 0 else (0, 1, "\n".join(o for _, o in results))
+
+
+def formatted():
+    code, out = shell(["clang-format-14", "--dry-run", "-Werror", *sources("src/*.[ch]", "tests/*.[ch]", "bench/*.[ch]")])
+    return (1, 0, "") if code == 0 else (0, 1, out)
+
+
+def cppcheck():
+    return check("cppcheck", "--quiet", "--std=c11", "--language=c", "--enable=warning,performance,portability", "--inline-suppr", "--library=tools/jansson.cfg",
+                 "--suppressions-list=tools/cppcheck.txt", "--error-exitcode=1", "-Isrc", "-DPAWL_VERSION=\"x\"", "-j2", "src")()
+
+
+def stages():
+    slow = {"PAWL_PATIENCE_S": "90", "PAWL_SANITIZED": "1", **SANITIZER_ENV}
+    return [
+        Stage("build", "release", build("build")),
+        Stage("layers", "lint", check(PYTHON, "tools/check_layers.py")),
+        Stage("build-asan", "asan", build("build-asan", "-DPAWL_SANITIZE=address")),
+        Stage("unit", "release", unit("build"), ["build"]),
+        Stage("e2e", "release", e2e("build"), ["build"]),
+        Stage("build-tsan", "tsan", build("build-tsan", "-DPAWL_SANITIZE=thread")),
+        Stage("unit-asan", "asan", unit("build-asan", SANITIZER_ENV), ["build-asan"]),
+        Stage("e2e-asan", "asan", e2e("build-asan", env=slow, marks="not slow"), ["build-asan"]),
+        Stage("unit-tsan", "tsan", unit("build-tsan", SANITIZER_ENV), ["build-tsan"]),
+        Stage("e2e-tsan", "tsan", e2e("build-tsan", TSAN_TESTS, slow, marks="not slow"), ["build-tsan"]),
+        Stage("format", "lint", formatted),
+        Stage("cppcheck", "lint", cppcheck),
+        Stage("clang-tidy", "lint", tidy, ["build"]),
+    ]
+
+
+def report(stage, result, seconds):
+    passed, failed, out = result
+    with printing:
+        print(f"{'ok  ' if failed == 0 else 'FAIL'} {stage.name:<12} {passed:>5} passed {failed:>3} failed {seconds:>6.0f} s", flush=True)
+        if failed:
+            print("\n".join("    " + line for line in out.splitlines()[-200:]), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", help="one group: release, asan, tsan or lint")
+    only = parser.parse_args().only
+    wanted = [s for s in stages() if not only or s.group == only or (only == "lint" and s.name == "build")]
+    done, totals, lock, futures = {}, [0, 0], threading.Condition(), []
+
+    def run(stage):
+        with lock:
+            lock.wait_for(lambda: all(n in done for n in stage.needs if any(w.name == n for w in wanted)))
+            broken = [n for n in stage.needs if done.get(n) is False]
+        begun = time.monotonic()
+        try:
+            result = (0, 1, f"{broken[0]} failed") if broken else stage.run()
+        except Exception as e:  # a stage that cannot run has failed
+            result = (0, 1, repr(e))
+        report(stage, result, time.monotonic() - begun)
+        with lock:
+            done[stage.name] = result[1] == 0
+            totals[0] += result[0]
+            totals[1] += result[1]
+            lock.notify_all()
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        futures = [pool.submit(run, s) for s in wanted]
+        for f in futures:
+            f.result()
+    print(f"{totals[0]} passed, {totals[1]} failed")
+    return 1 if totals[1] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
