@@ -58,6 +58,8 @@ enum {
     /* --- pages --- */
     PAGE_DEFAULT = 50,
     PAGE_MAX = 200,
+    PAGE_BYTES_MAX =
+        4 * MIB, /* then a page ends early: what is left of HTTP_REPLY_MAX holds any one row */
     PAGE_SCAN_MAX = 20000, /* rows looked at for one page when a filter is rare */
 
     /* --- work --- */

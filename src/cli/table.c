@@ -64,7 +64,7 @@ static void print_cell(const struct table *t, FILE *out, size_t column, struct s
 bool table_print(const struct table *t, FILE *out)
 {
     size_t widths[16] = {0};
-    assert(t->column_count <= ARRAY_LEN(widths));
+    assert(t->column_count > 0 && t->column_count <= ARRAY_LEN(widths));
     if (!buf_ok(&t->cells))
         return false;
     for (size_t c = 0; c < t->column_count; c++)

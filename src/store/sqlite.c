@@ -136,8 +136,8 @@ struct db_rows *db_query_values(struct db *db, const char *sql, const struct db_
     assert(s->parameters == (int)count && (values != NULL || count == 0));
     s->open = true;
     s->err = ERR_OK;
-    for (int i = 1; i <= s->parameters && s->err == ERR_OK; i++)
-        s->err = err_of(db, bind(s, i, &values[i - 1]));
+    for (size_t i = 0; i < count && s->err == ERR_OK; i++)
+        s->err = err_of(db, bind(s, (int)i + 1, &values[i]));
     return s;
 }
 
