@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -357,6 +358,7 @@ static int serve(int argc, char **argv, bool dev)
         return rc;
     log_setup(strcmp(o.log, "json") == 0 ? LOG_JSON : LOG_TEXT, level, &ENV_SYSTEM);
     raise_file_limit();
+    (void)umask(S_IRWXG | S_IRWXO); /* the data is the owner's alone */
     struct server s = {.signal_fd = -1};
     struct problem p;
     problem_init(&p);

@@ -161,7 +161,7 @@ static enum err key_caller(struct call *c, struct str tenant, const struct auth_
     if (foreign && !all && id->role != ROLE_ADMIN)
         return problem_set(&c->op.problem, ERR_FORBIDDEN,
                            "this key belongs to another tenant than X-Tenant-ID names");
-    if (str_is(tenant, "*") && !all)
+    if (str_is(tenant, "*") && !all && id->role != ROLE_ADMIN)
         return problem_set(&c->op.problem, ERR_FORBIDDEN, "this key does not serve all tenants");
     return ERR_OK;
 }
@@ -502,7 +502,8 @@ static void through_engine(struct call *c)
     op->use_case = c->route->use_case;
     op->bytes = sizeof(*c) + c->req->body.len;
     op->done = op_done;
-    op->timed_out = op_timed_out;
+    bool takes_long = (c->route->flags & ROUTE_LONG) != 0;
+    op->timed_out = takes_long ? NULL : op_timed_out;
     op->owner = c;
     op->submitted_ns = c->req->begun_ns;
     if (prepare(c) != ERR_OK) {

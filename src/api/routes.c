@@ -44,9 +44,10 @@ const struct route ROUTES[] = {
     {"GET", "/api/v1/idempotency-keys/{}", MAY_READ, 0, &UC_GET_IDEM, prepare_idem, NULL, NULL},
     {"DELETE", "/api/v1/idempotency-keys/{}", MAY_ADMIN, 0, &UC_RELEASE_IDEM, prepare_idem, NULL,
      NULL},
-    {"GET", "/api/v1/doctor", MAY_ADMIN, ROUTE_NO_TENANT, &UC_DOCTOR, prepare_nothing, NULL, NULL},
-    {"GET", "/api/v1/backup", MAY_ADMIN, ROUTE_NO_TENANT | ROUTE_FILE, &UC_BACKUP, prepare_nothing,
+    {"GET", "/api/v1/doctor", MAY_ADMIN, ROUTE_NO_TENANT | ROUTE_LONG, &UC_DOCTOR, prepare_nothing,
      NULL, NULL},
+    {"GET", "/api/v1/backup", MAY_ADMIN, ROUTE_NO_TENANT | ROUTE_FILE | ROUTE_LONG, &UC_BACKUP,
+     prepare_nothing, NULL, NULL},
 
     {"GET", "/healthz", 0, ROUTE_OPEN, NULL, NULL, direct_healthz, NULL},
     {"GET", "/readyz", 0, ROUTE_OPEN, NULL, NULL, direct_readyz, NULL},

@@ -59,6 +59,8 @@ bool client_open(struct client *c, const struct client_setup *setup)
         return false;
     }
     set_constants(c);
+    if (setup->ca_file != NULL)
+        curl_easy_setopt(c->curl, CURLOPT_CAINFO, setup->ca_file);
     char bearer[HEADER_MAX / 2];
     (void)snprintf(bearer, sizeof(bearer), "Bearer %s",
                    setup->api_key != NULL ? setup->api_key : "");

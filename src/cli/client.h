@@ -26,7 +26,8 @@ struct client_setup {
     const char *api_key; /* this and the next two: NULL for none */
     const char *tenant;
     const char *actor;
-    int64_t timeout_ms; /* of one attempt */
+    const char *ca_file; /* PEM certificates to trust for HTTPS; NULL: the system's */
+    int64_t timeout_ms;  /* of one attempt */
 };
 
 struct request {

@@ -14,6 +14,7 @@ const struct flag SESSION_COMMON_FLAGS[] = {
     {.name = "api-key", .value = "KEY", .help = "who you are; better in PAWL_API_KEY"},
     {.name = "tenant", .value = "ID", .help = "on whose behalf; PAWL_TENANT"},
     {.name = "actor", .value = "NAME", .help = "who acts, without keys; PAWL_ACTOR"},
+    {.name = "ca-file", .value = "FILE", .help = "certificates to trust for HTTPS; PAWL_CA_FILE"},
     {.name = "idempotency-key", .value = "KEY", .help = "name this change yourself"},
     {.name = "timeout-s",
      .value = "N",
@@ -93,6 +94,7 @@ static enum cli_exit find_server(struct session *s)
         .api_key = options_text_or_env(&s->opt, "api-key", "PAWL_API_KEY"),
         .tenant = s->verb->tenant_in_body ? NULL : s->tenant,
         .actor = options_text_or_env(&s->opt, "actor", "PAWL_ACTOR"),
+        .ca_file = options_text_or_env(&s->opt, "ca-file", "PAWL_CA_FILE"),
         .timeout_ms = options_number(&s->opt, "timeout-s", timeout_s) * 1000,
     };
     const char *store = NULL;

@@ -21,6 +21,7 @@ struct commit_loop {
     pthread_mutex_t turn; /* held while the connection is in use */
     struct tx tx;
     struct chores chores;
+    bool disk_full;
     bool sooner; /* a timer comes before the time that the writer sleeps until */
     struct db_backup *backup;
     struct op *backup_op;
@@ -131,6 +132,9 @@ static void after_commit(struct commit_loop *l, struct op *first)
 
 static void note_failure(struct commit_loop *l, enum err e)
 {
+    if (e == ERR_STORE_FULL && !l->disk_full)
+        LOG(LOG_ERROR, "the disk is full: changes are refused");
+    l->disk_full |= e == ERR_STORE_FULL;
     if (e != ERR_STORE_FAILED)
         return;
     LOG(LOG_ERROR, "the store failed: nothing more is acknowledged, stopping");
@@ -156,19 +160,22 @@ static struct wake *run_batch(struct commit_loop *l, struct op *first)
         count++;
     enum err e = try_batch(l, first);
     if (e == ERR_OK) {
+        if (l->disk_full)
+            LOG(LOG_INFO, "the disk has room again");
+        l->disk_full = false;
         after_commit(l, first);
         double seconds = (double)(env_mono_ns(l->config.env) - begun) / 1e9;
         metric_observe(l->config.commit_seconds, STR_NONE, STR_NONE, seconds);
         metric_observe(l->config.batch_size, STR_NONE, STR_NONE, count);
         return tx_take_wakes(&l->tx);
     }
-    bool shared_fate = e == ERR_STORE_FULL || e == ERR_STORE_FAILED || e == ERR_STORE_BUSY;
-    if (first->next == NULL || shared_fate) {
+    if (first->next == NULL || e == ERR_STORE_FAILED) {
         fail_all(first, e, why_of(e));
         note_failure(l, e);
         return NULL;
     }
-    /* One op broke the batch: alone, each gets what it deserves. */
+    /* One op broke the batch, or there is no room for all: alone, each gets what it deserves, and a
+     * replay, which needs no room, gets its answer. */
     struct wake *wakes = NULL;
     struct wake **wakes_last = &wakes;
     for (struct op *op = first; op != NULL; op = op->next) {
@@ -377,8 +384,7 @@ bool commit_loop_try_inline(struct commit_loop *l, struct op *op)
         publish(l, NULL, wakes);
         /* The writer sleeps until a time it knew of before this turn, and the chores are its own.
          */
-        if (l->sooner || l->tx.runs_unindexed >= LATE_INDEX_ROWS ||
-            db_log_bytes(l->tx.db) > (int64_t)WAL_CHECKPOINT_PAGES * 4096)
+        if (l->sooner || l->tx.runs_unindexed >= LATE_INDEX_ROWS || db_wants_housekeeping(l->tx.db))
             nudge(l);
     }
     pthread_mutex_unlock(&l->turn);

@@ -51,6 +51,7 @@ struct use_case {
      * leave the transaction's rows as they were, and goes to op->problem. */
     enum err (*run)(struct op *op, struct tx *tx);
     bool admits;      /* counts as an admission in metrics */
+    int64_t read_ms;  /* how long a reader may take; 0: READ_MS_MAX */
     bool sees_counts; /* replay counts that wait for a commit are written before it runs */
 };
 

@@ -29,7 +29,8 @@ struct readers {
 static void answer(struct reader *r, struct op *op)
 {
     op_clear_result(op);
-    enum err e = db_snapshot_begin(r->db, READ_MS_MAX);
+    int64_t budget_ms = op->use_case->read_ms > 0 ? op->use_case->read_ms : READ_MS_MAX;
+    enum err e = db_snapshot_begin(r->db, budget_ms);
     if (e == ERR_OK) {
         tx_start(&r->tx);
         e = op->use_case->run(op, &r->tx);

@@ -62,6 +62,9 @@ void conn_notify(void *ctx, struct MHD_Connection *connection, void **socket_con
         conn->next->prev = conn->prev;
     s->conn_count--;
     *socket_context = NULL;
+    /* libmicrohttpd does not tell of the end of a request whose head never became complete. */
+    if (conn->request != NULL)
+        http_request_drop(&conn->request->pub);
     free(conn);
 }
 

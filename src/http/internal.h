@@ -15,7 +15,10 @@ enum conn_phase {
     CONN_REPLY,   /* the answer is being sent */
 };
 
+struct request;
+
 struct conn {
+    struct request *request; /* begun and not yet ended */
     struct conn *prev, *next;
     int fd;
     enum conn_phase phase;

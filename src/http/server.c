@@ -95,6 +95,8 @@ static void *begin_request(void *ctx, const char *target, struct MHD_Connection 
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     r->conn = info != NULL ? info->socket_context : NULL;
+    if (r->conn != NULL)
+        r->conn->request = r;
     return r;
 }
 
@@ -115,8 +117,10 @@ static void end_request(void *ctx, struct MHD_Connection *connection, void **con
         struct str route = r->reply.route.ptr != NULL ? r->reply.route : STR("none");
         metric_observe(s->durations, route, str_of(status), seconds);
     }
-    if (r->conn != NULL)
+    if (r->conn != NULL) {
+        r->conn->request = NULL;
         conn_enter(s, r->conn, CONN_HEAD);
+    }
     r->connection = NULL;
     http_request_drop(&r->pub);
 }

@@ -108,6 +108,8 @@ void db_snapshot_end(struct db *db);
 
 /* --- housekeeping, by the writer only, between transactions --- */
 
+/* True when db_housekeep() would have something to do. */
+bool db_wants_housekeeping(const struct db *db);
 /* Folds the log back when it is long enough. ERR_STORE_BUSY when it is past its limit and a reader
  * outside keeps it from shrinking: then no write may be taken. */
 MUST_CHECK enum err db_housekeep(struct db *db);

@@ -132,6 +132,11 @@ static bool matches(const struct run_filter *f, const struct run *r)
            (f->label_name.ptr == NULL || has_label(r->labels, f->label_name, f->label_value));
 }
 
+static bool ended_badly(enum run_status status)
+{
+    return status < RUN_STATUS_COUNT && run_is_over(status) && status != RUN_SUCCEEDED;
+}
+
 /* Those that ended badly have an index of their own, because people look for them. The others are
  * read in the order of their making: first what is not in the index yet, then along it. */
 static struct db_rows *list_query(struct db *db, const struct run_filter *f, int64_t before,
@@ -145,8 +150,7 @@ static struct db_rows *list_query(struct db *db, const struct run_filter *f, int
     static const char SQL_OLDER[] =
         "SELECT " COLUMNS " FROM runs WHERE num IN (SELECT num FROM runs_index"
         " WHERE tenant = $1 AND num < $2 ORDER BY num DESC LIMIT $3) ORDER BY num DESC";
-    bool bad = f->status < RUN_STATUS_COUNT && run_is_over(f->status) && f->status != RUN_SUCCEEDED;
-    if (bad)
+    if (ended_badly(f->status))
         return DB_QUERY(db, SQL_BAD, DB_I(f->tenant), DB_T(str_of(run_status_name(f->status))),
                         DB_I(before), DB_I(LIST_CHUNK));
     if (before > through + 1)
@@ -186,7 +190,7 @@ enum err runs_list(struct db *db, const struct run_filter *filter, int64_t befor
     bool more = true;
     enum err e = late_index_through(db, LATE_RUNS, &through);
     while (e == ERR_OK && !full && more && scanned < PAGE_SCAN_MAX) {
-        bool recent = before > through + 1;
+        bool recent = before > through + 1 && !ended_badly(filter->status);
         int64_t rows;
         e = list_chunk(db, filter, through, each, ctx, &before, &rows, &full);
         scanned += rows;

@@ -288,10 +288,15 @@ static int note_log_size(void *ctx, sqlite3 *conn, const char *name, int pages)
     return SQLITE_OK;
 }
 
+bool db_wants_housekeeping(const struct db *db)
+{
+    return db->log_pages >= MIN((int64_t)WAL_CHECKPOINT_PAGES, db->log_pages_max);
+}
+
 enum err db_housekeep(struct db *db)
 {
     assert(db->access == DB_WRITER);
-    if (db->log_pages < MIN((int64_t)WAL_CHECKPOINT_PAGES, db->log_pages_max))
+    if (!db_wants_housekeeping(db))
         return ERR_OK;
     int in_log = 0;
     int folded = 0;
@@ -466,6 +471,8 @@ enum err db_open(const struct db_config *config, struct problem *p, struct db **
     enum err e = ERR_OK;
     if (config->access == DB_WRITER)
         e = sqlite_file_lock(db->path, p, &db->lock_fd);
+    if (e == ERR_OK && config->access == DB_WRITER)
+        sqlite_file_remove_old_copies(db->path);
     if (e == ERR_OK)
         e = connect_file(db, db->path, p);
     if (e != ERR_OK) {

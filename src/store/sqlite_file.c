@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -53,6 +54,22 @@ void sqlite_file_unlock(int fd)
         close(fd);
 }
 
+void sqlite_file_remove_old_copies(const char *path)
+{
+    char pattern[4200];
+    int len = snprintf(pattern, sizeof(pattern), "%s.backup-????????", path);
+    glob_t found;
+    /* A path with characters of glob()'s own could match other files: then they stay. */
+    if (len < 0 || (size_t)len >= sizeof(pattern) || strpbrk(path, "*?[\\") != NULL ||
+        glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        LOG(LOG_INFO, "removing a copy that was never finished", LOG_Z("file", found.gl_pathv[i]));
+        (void)unlink(found.gl_pathv[i]);
+    }
+    globfree(&found);
+}
+
 static enum err pragma_int(sqlite3 *conn, const char *sql, struct problem *p, int *ret)
 {
     sqlite3_stmt *stmt = NULL;
@@ -83,7 +100,7 @@ enum err sqlite_file_check_owner(sqlite3 *conn, const char *path, struct problem
     if (e == ERR_OK)
         e = pragma_int(conn, "SELECT count(*) FROM sqlite_schema", p, &tables);
     if (e != ERR_OK)
-        return e;
+        return problem_set(p, e, "cannot read %s: %s", path, sqlite3_errmsg(conn));
     if (application != APPLICATION_ID && (application != 0 || version != 0 || tables != 0))
         return problem_set(p, ERR_STORE_FAILED, "%s is a database of another program", path);
     if (version > newest_version())

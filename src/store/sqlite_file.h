@@ -12,6 +12,9 @@
 MUST_CHECK enum err sqlite_file_lock(const char *path, struct problem *p, int *ret_fd);
 void sqlite_file_unlock(int fd);
 
+/* Removes copies (PATH.backup-…) that a crash left behind. The lock is held. */
+void sqlite_file_remove_old_copies(const char *path);
+
 /* Refuses another program's file, and one that was written by a newer pawl. */
 MUST_CHECK enum err sqlite_file_check_owner(sqlite3 *conn, const char *path, struct problem *p);
 
