@@ -8,56 +8,45 @@
 
 #include <stdbool.h>
 
-/* clang-format off: a table is read by its columns */
-#define ERR_TABLE(X)                                                                              \
-    /* symbol                 code                           http  retry  title */                \
-    X(ERR_OK, "OK", 200, false, "Done")                                                           \
-    X(ERR_BAD_REQUEST, "BAD_REQUEST", 400, false, "The request is malformed")                     \
-    X(ERR_JSON_INVALID, "JSON_INVALID", 400, false, "The body is not valid JSON")                 \
-    X(ERR_FIELD_INVALID, "FIELD_INVALID", 400, false,                                             \
-      "A field is missing, unknown or has a bad value")                                           \
-    X(ERR_IDEM_KEY_INVALID, "IDEMPOTENCY_KEY_INVALID", 400, false,                                \
-      "The idempotency key is not valid")                                                         \
-    X(ERR_CURSOR_INVALID, "CURSOR_INVALID", 400, false, "The cursor is not one of this list")     \
-    X(ERR_UNAUTHENTICATED, "UNAUTHENTICATED", 401, false, "A valid API key is needed")            \
-    X(ERR_FORBIDDEN, "FORBIDDEN", 403, false, "The role does not allow this")                     \
-    X(ERR_NOT_FOUND, "NOT_FOUND", 404, false, "There is no such resource")                        \
-    X(ERR_TENANT_NOT_FOUND, "TENANT_NOT_FOUND", 404, false, "There is no such tenant")            \
-    X(ERR_WORKFLOW_NOT_FOUND, "WORKFLOW_NOT_FOUND", 404, false, "There is no such workflow")      \
-    X(ERR_RUN_NOT_FOUND, "RUN_NOT_FOUND", 404, false, "There is no such run")                     \
-    X(ERR_JOB_NOT_FOUND, "JOB_NOT_FOUND", 404, false, "There is no such job")                     \
-    X(ERR_IDEM_KEY_NOT_FOUND, "IDEMPOTENCY_KEY_NOT_FOUND", 404, false,                            \
-      "There is no record of this key")                                                           \
-    X(ERR_METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", 405, false,                                   \
-      "This resource has no such method")                                                         \
-    X(ERR_IDEM_IN_FLIGHT, "IDEMPOTENCY_IN_FLIGHT", 409, true,                                     \
-      "A request with this key is still being decided")                                           \
-    X(ERR_CONCURRENCY, "CONCURRENCY_ERROR", 409, false, "The resource changed since it was read") \
-    X(ERR_LEASE_LOST, "LEASE_LOST", 409, false, "The lease of this job is gone")                  \
-    X(ERR_BODY_TOO_LARGE, "BODY_TOO_LARGE", 413, false, "The body is too large")                  \
-    X(ERR_URI_TOO_LONG, "URI_TOO_LONG", 414, false, "The request target is too long")             \
-    X(ERR_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", 415, false, "The body must be application/json")  \
-    X(ERR_DEFINITION_INVALID, "DEFINITION_INVALID", 422, false,                                   \
-      "The workflow definition is not valid")                                                     \
-    X(ERR_DEFINITION_UNSUPPORTED, "DEFINITION_UNSUPPORTED", 422, false,                           \
-      "This version cannot run the definition")                                                   \
-    X(ERR_INPUT_INVALID, "INPUT_INVALID", 422, false,                                             \
-      "The input does not fit the workflow's schema")                                             \
-    X(ERR_IDEM_KEY_REUSED, "IDEMPOTENCY_KEY_REUSED", 422, false,                                  \
-      "The key was used for another request")                                                     \
-    X(ERR_MAX_CONCURRENT_RUNS, "MAX_CONCURRENT_RUNS", 429, true,                                  \
-      "The tenant's limit of concurrent runs is reached")                                         \
-    X(ERR_HEADERS_TOO_LARGE, "HEADERS_TOO_LARGE", 431, false, "The request head is too large")    \
-    X(ERR_INTERNAL, "INTERNAL", 500, true, "The server failed")                                   \
-    X(ERR_OVERLOADED, "OVERLOADED", 503, true, "Too many requests are waiting")                   \
-    X(ERR_NO_MEMORY, "OUT_OF_MEMORY", 503, true, "The server is short of memory")                 \
-    X(ERR_STORE_BUSY, "STORE_BUSY", 503, true, "The store is busy")                               \
-    X(ERR_STORE_FULL, "STORE_FULL", 503, true, "The disk is full")                                \
-    X(ERR_STORE_FAILED, "STORE_FAILED", 503, true,                                                \
-      "The store cannot be trusted to keep the change")                                           \
-    X(ERR_DRAINING, "SHUTTING_DOWN", 503, true, "The server is shutting down")                    \
-    X(ERR_HTTP_VERSION, "HTTP_VERSION_NOT_SUPPORTED", 505, false,                                 \
-      "This HTTP version is not supported")
+/* A table is read by its columns. */
+/* clang-format off */
+#define ERR_TABLE(X)                                                                               \
+    /* symbol                 code                           http  retry  title */                 \
+    X(ERR_OK,                 "OK",                           200, false, "Done")                  \
+    X(ERR_BAD_REQUEST,        "BAD_REQUEST",                  400, false, "The request is malformed") \
+    X(ERR_JSON_INVALID,       "JSON_INVALID",                 400, false, "The body is not valid JSON") \
+    X(ERR_FIELD_INVALID,      "FIELD_INVALID",                400, false, "A field is missing, unknown or has a bad value") \
+    X(ERR_IDEM_KEY_INVALID,   "IDEMPOTENCY_KEY_INVALID",      400, false, "The idempotency key is not valid") \
+    X(ERR_CURSOR_INVALID,     "CURSOR_INVALID",               400, false, "The cursor is not one of this list") \
+    X(ERR_UNAUTHENTICATED,    "UNAUTHENTICATED",              401, false, "A valid API key is needed") \
+    X(ERR_FORBIDDEN,          "FORBIDDEN",                    403, false, "The role does not allow this") \
+    X(ERR_NOT_FOUND,          "NOT_FOUND",                    404, false, "There is no such resource") \
+    X(ERR_TENANT_NOT_FOUND,   "TENANT_NOT_FOUND",             404, false, "There is no such tenant") \
+    X(ERR_WORKFLOW_NOT_FOUND, "WORKFLOW_NOT_FOUND",           404, false, "There is no such workflow") \
+    X(ERR_RUN_NOT_FOUND,      "RUN_NOT_FOUND",                404, false, "There is no such run")  \
+    X(ERR_JOB_NOT_FOUND,      "JOB_NOT_FOUND",                404, false, "There is no such job")  \
+    X(ERR_IDEM_KEY_NOT_FOUND, "IDEMPOTENCY_KEY_NOT_FOUND",    404, false, "There is no record of this key") \
+    X(ERR_METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED",           405, false, "This resource has no such method") \
+    X(ERR_IDEM_IN_FLIGHT,     "IDEMPOTENCY_IN_FLIGHT",        409, true,  "A request with this key is still being decided") \
+    X(ERR_CONCURRENCY,        "CONCURRENCY_ERROR",            409, false, "The resource changed since it was read") \
+    X(ERR_LEASE_LOST,         "LEASE_LOST",                   409, false, "The lease of this job is gone") \
+    X(ERR_BODY_TOO_LARGE,     "BODY_TOO_LARGE",               413, false, "The body is too large") \
+    X(ERR_URI_TOO_LONG,       "URI_TOO_LONG",                 414, false, "The request target is too long") \
+    X(ERR_MEDIA_TYPE,         "UNSUPPORTED_MEDIA_TYPE",       415, false, "The body must be application/json") \
+    X(ERR_DEFINITION_INVALID, "DEFINITION_INVALID",           422, false, "The workflow definition is not valid") \
+    X(ERR_DEFINITION_UNSUPPORTED, "DEFINITION_UNSUPPORTED",   422, false, "This version cannot run the definition") \
+    X(ERR_INPUT_INVALID,      "INPUT_INVALID",                422, false, "The input does not fit the workflow's schema") \
+    X(ERR_IDEM_KEY_REUSED,    "IDEMPOTENCY_KEY_REUSED",       422, false, "The key was used for another request") \
+    X(ERR_MAX_CONCURRENT_RUNS, "MAX_CONCURRENT_RUNS",         429, true,  "The tenant's limit of concurrent runs is reached") \
+    X(ERR_HEADERS_TOO_LARGE,  "HEADERS_TOO_LARGE",            431, false, "The request head is too large") \
+    X(ERR_INTERNAL,           "INTERNAL",                     500, true,  "The server failed")     \
+    X(ERR_OVERLOADED,         "OVERLOADED",                   503, true,  "Too many requests are waiting") \
+    X(ERR_NO_MEMORY,          "OUT_OF_MEMORY",                503, true,  "The server is short of memory") \
+    X(ERR_STORE_BUSY,         "STORE_BUSY",                   503, true,  "The store is busy")     \
+    X(ERR_STORE_FULL,         "STORE_FULL",                   503, true,  "The disk is full")      \
+    X(ERR_STORE_FAILED,       "STORE_FAILED",                 503, true,  "The store cannot be trusted to keep the change") \
+    X(ERR_DRAINING,           "SHUTTING_DOWN",                503, true,  "The server is shutting down") \
+    X(ERR_HTTP_VERSION,       "HTTP_VERSION_NOT_SUPPORTED",   505, false, "This HTTP version is not supported")
 /* clang-format on */
 
 enum err {

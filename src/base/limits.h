@@ -2,89 +2,88 @@
 #ifndef PAWL_BASE_LIMITS_H
 #define PAWL_BASE_LIMITS_H
 
-/* clang-format off: a table is read by its columns */
+/* A table is read by its columns. */
+/* clang-format off */
 enum {
     KIB = 1024,
     MIB = 1024 * 1024,
 
     /* --- HTTP --- */
-    HTTP_BODY_MAX = 1 * MIB,     /* a run's input is a message, not a file */
-    HTTP_HEAD_MAX = 8 * KIB,     /* libmicrohttpd zeroes this per request: 32 KiB costs a quarter */
-    HTTP_CONNECTIONS_MAX = 4096, /* about 10 KiB each while idle */
-    HTTP_IDLE_TIMEOUT_S = 75,    /* longer than the usual 60 s of load balancers */
-    HTTP_HEAD_TIMEOUT_MS =
-        10 * 1000, /* a head fits in one packet; slower is an attack or a dead link */
-    HTTP_BODY_TIMEOUT_MS = 30 * 1000,  /* 1 MiB at 280 kbit/s */
-    HTTP_REPLY_TIMEOUT_MS = 60 * 1000, /* a reader that trickles must not hold a buffer for ever */
-    HTTP_REQUEST_ARENA_MAX = 4 * MIB,  /* body, parsed pieces and the reply of one request */
-    HTTP_REPLY_MAX = 8 * MIB,          /* a page of 200 runs with large inputs */
+    HTTP_BODY_MAX = 1 * MIB,              /* a run's input is a message, not a file */
+    HTTP_HEAD_MAX = 8 * KIB,              /* libmicrohttpd zeroes this per request: 32 KiB costs a quarter */
+    HTTP_CONNECTIONS_MAX = 4096,          /* about 10 KiB each while idle */
+    HTTP_IDLE_TIMEOUT_S = 75,             /* longer than the usual 60 s of load balancers */
+    HTTP_HEAD_TIMEOUT_MS = 10 * 1000,     /* a head fits in one packet; slower is an attack or a dead link */
+    HTTP_BODY_TIMEOUT_MS = 30 * 1000,     /* 1 MiB at 280 kbit/s */
+    HTTP_REPLY_TIMEOUT_MS = 60 * 1000,    /* a reader that trickles must not hold a buffer for ever */
+    HTTP_REQUEST_ARENA_MAX = 4 * MIB,     /* body, parsed pieces and the reply of one request */
+    HTTP_REPLY_MAX = 8 * MIB,             /* a page of 200 runs with large inputs */
     HTTP_QUERY_PARAMS_MAX = 16,
     HTTP_REPLY_HEADERS_MAX = 12,
 
     /* --- JSON --- */
-    JSON_DEPTH_MAX = 64, /* deeper is a mistake or an attack; recursion stays small */
+    JSON_DEPTH_MAX = 64,                  /* deeper is a mistake or an attack; recursion stays small */
     JSON_TEXT_MAX = HTTP_BODY_MAX,
 
     /* --- names --- */
     TENANT_ID_MAX = 64,
     ACTOR_MAX = 128,
-    NAME_MAX_LEN = 128, /* workflows, steps, queues, handlers */
-    TEXT_MAX = 1024,    /* names and descriptions for people */
-    IDEM_KEY_MAX = 255, /* the contract's */
-    ROUTE_MAX = 512,    /* method and path as kept with an idempotency key */
+    NAME_MAX_LEN = 128,                   /* workflows, steps, queues, handlers */
+    TEXT_MAX = 1024,                      /* names and descriptions for people */
+    IDEM_KEY_MAX = 255,                   /* the contract's */
+    ROUTE_MAX = 512,                      /* method and path as kept with an idempotency key */
     LABELS_MAX = 32,
     LABEL_VALUE_MAX = 256,
 
     /* --- definitions --- */
-    DEFINITION_MAX = 256 * KIB, /* thousands of lines; it is cached in memory */
-    STEPS_MAX = 500,            /* a run loads all its steps at each change */
-    DEFINITION_FAULTS_MAX = 50, /* enough to mend a file in one go */
-    DEFINITION_CACHE_MAX = 256, /* parsed definitions kept by the writer */
+    DEFINITION_MAX = 256 * KIB,           /* thousands of lines; it is cached in memory */
+    STEPS_MAX = 500,                      /* a run loads all its steps at each change */
+    DEFINITION_FAULTS_MAX = 50,           /* enough to mend a file in one go */
+    DEFINITION_CACHE_MAX = 256,           /* parsed definitions kept by the writer */
 
     /* --- the commit loop --- */
-    OPS_WAITING_MAX = 8192,      /* twice the connections: past it callers get 503 */
-    OPS_BYTES_MAX = 64 * MIB,    /* bodies waiting for the writer, all together */
-    OPS_PER_COMMIT_MAX = 512,    /* one fsync's worth: keeps a commit short */
-    OP_WAIT_MS_MAX = 10 * 1000,  /* then the caller is told to ask again */
-    WAL_CHECKPOINT_PAGES = 4000, /* measured: p99 of a commit stays under a millisecond */
-    WAL_PAGES_MAX = 64 * 1024,   /* 256 MiB: past it readers are cut off so that it can shrink */
-    TIMERS_PER_TURN_MAX = 256,   /* due timers share the writer with callers */
-    LATE_INDEX_ROWS = 2048,      /* rows that are indexed together: a few milliseconds of work */
-    EVICT_PER_TURN_MAX = 256,    /* likewise old idempotency keys */
-    READERS = 2,                 /* threads that answer GETs beside the HTTP loop */
+    OPS_WAITING_MAX = 8192,               /* twice the connections: past it callers get 503 */
+    OPS_BYTES_MAX = 64 * MIB,             /* bodies waiting for the writer, all together */
+    OPS_PER_COMMIT_MAX = 512,             /* one fsync's worth: keeps a commit short */
+    OP_WAIT_MS_MAX = 10 * 1000,           /* then the caller is told to ask again */
+    WAL_CHECKPOINT_PAGES = 4000,          /* measured: p99 of a commit stays under a millisecond */
+    WAL_PAGES_MAX = 64 * 1000,            /* 256 MiB: past it readers are cut off so that it can shrink */
+    TIMERS_PER_TURN_MAX = 256,            /* due timers share the writer with callers */
+    LATE_INDEX_ROWS = 2048,               /* rows that are indexed together: a few milliseconds of work */
+    EVICT_PER_TURN_MAX = 256,             /* likewise old idempotency keys */
+    READERS = 2,                          /* threads that answer GETs beside the HTTP loop */
     READS_WAITING_MAX = 1024,
-    DOCTOR_MS_MAX = 10 * 60 * 1000, /* a look at every row */
-    READ_MS_MAX = 5 * 1000,         /* a query that takes longer is cut off: it pins the WAL */
+    DOCTOR_MS_MAX = 10 * 60 * 1000,       /* a look at every row */
+    READ_MS_MAX = 5 * 1000,               /* a query that takes longer is cut off: it pins the WAL */
 
     /* --- pages --- */
     PAGE_DEFAULT = 50,
     PAGE_MAX = 200,
-    PAGE_BYTES_MAX =
-        4 * MIB, /* then a page ends early: what is left of HTTP_REPLY_MAX holds any one row */
-    PAGE_SCAN_MAX = 20000, /* rows looked at for one page when a filter is rare */
+    PAGE_BYTES_MAX = 4 * MIB,             /* then a page ends early: the rest of HTTP_REPLY_MAX holds any one row */
+    PAGE_SCAN_MAX = 20000,                /* rows looked at for one page when a filter is rare */
 
     /* --- work --- */
-    CLAIM_MAX = 100, /* jobs handed out in one call */
+    CLAIM_MAX = 100,                      /* jobs handed out in one call */
     CLAIM_QUEUES_MAX = 16,
     CLAIM_WAIT_MS_MAX = 30 * 1000,
     RUN_WAIT_MS_MAX = 60 * 1000,
     LEASE_MS_MIN = 100,
     LEASE_MS_MAX = 12 * 3600 * 1000,
     LEASE_MS_DEFAULT = 30 * 1000,
-    SLEEP_DAYS_MAX = 3660, /* ten years */
+    SLEEP_DAYS_MAX = 3660,                /* ten years */
     PRIORITY_MIN = -100,
     PRIORITY_MAX = 100,
-    JOB_OUTPUT_MAX = 512 * KIB, /* outputs of earlier steps travel with the run */
+    JOB_OUTPUT_MAX = 512 * KIB,           /* outputs of earlier steps travel with the run */
 
     /* --- metrics --- */
-    METRIC_TENANTS_MAX = 1000, /* the contract's: the rest share `other` */
-    METRIC_SERIES_MAX = 8192,  /* per family */
+    METRIC_TENANTS_MAX = 1000,            /* the contract's: the rest share `other` */
+    METRIC_SERIES_MAX = 8192,             /* per family */
 
     /* --- keys and caches --- */
     API_KEY_TEXT_MAX = 128,
     AUTH_CACHE_MAX = 4096,
-    LAST_USED_GRAIN_MS = 60 * 1000, /* a key's last use is kept to the minute, not to the request */
-    IDEM_STATS_PENDING_MAX = 4096,  /* replay counts that wait for the next commit */
+    LAST_USED_GRAIN_MS = 60 * 1000,       /* a key's last use is kept to the minute, not to the request */
+    IDEM_STATS_PENDING_MAX = 4096,        /* replay counts that wait for the next commit */
     IDEM_STATS_FLUSH_MS = 1000,
 };
 /* clang-format on */

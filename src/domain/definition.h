@@ -7,18 +7,19 @@
 #include "base/arena.h"
 #include "base/json.h"
 
-/* clang-format off: a table is read by its columns */
-#define STEP_TYPES(X)                                        \
-    /* symbol         name           runs in this version */ \
-    X(STEP_TASK, "task", true)                               \
-    X(STEP_SLEEP, "sleep", true)                             \
-    X(STEP_HTTP, "http", false)                              \
-    X(STEP_APPROVAL, "approval", false)                      \
-    X(STEP_WAIT_SIGNAL, "wait_signal", false)                \
-    X(STEP_TRANSFORM, "transform", false)                    \
-    X(STEP_EMIT, "emit", false)                              \
-    X(STEP_WORKFLOW, "workflow", false)                      \
-    X(STEP_LLM, "llm", false)
+/* A table is read by its columns. */
+/* clang-format off */
+#define STEP_TYPES(X)                                                                              \
+    /* symbol         name           runs in this version */                                       \
+    X(STEP_TASK,        "task",        true)                                                       \
+    X(STEP_SLEEP,       "sleep",       true)                                                       \
+    X(STEP_HTTP,        "http",        false)                                                      \
+    X(STEP_APPROVAL,    "approval",    false)                                                      \
+    X(STEP_WAIT_SIGNAL, "wait_signal", false)                                                      \
+    X(STEP_TRANSFORM,   "transform",   false)                                                      \
+    X(STEP_EMIT,        "emit",        false)                                                      \
+    X(STEP_WORKFLOW,    "workflow",    false)                                                      \
+    X(STEP_LLM,         "llm",         false)
 /* clang-format on */
 
 enum step_type {

@@ -18,20 +18,21 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* clang-format off: a table is read by its columns */
-#define JOB_STATES(X)                           \
-    /* symbol         name          terminal */ \
-    X(JOB_APPROVAL, "approval", false)          \
-    X(JOB_PENDING, "pending", false)            \
-    X(JOB_SCHEDULED, "scheduled", false)        \
-    X(JOB_DISPATCHED, "dispatched", false)      \
-    X(JOB_RUNNING, "running", false)            \
-    X(JOB_SUCCEEDED, "succeeded", true)         \
-    X(JOB_FAILED, "failed", true)               \
-    X(JOB_DENIED, "denied", true)               \
-    X(JOB_CANCELLED, "cancelled", true)         \
-    X(JOB_TIMED_OUT, "timed_out", true)         \
-    X(JOB_SKIPPED, "skipped", true)
+/* A table is read by its columns. */
+/* clang-format off */
+#define JOB_STATES(X)                                                                              \
+    /* symbol         name          terminal */                                                    \
+    X(JOB_APPROVAL,   "approval",   false)                                                         \
+    X(JOB_PENDING,    "pending",    false)                                                         \
+    X(JOB_SCHEDULED,  "scheduled",  false)                                                         \
+    X(JOB_DISPATCHED, "dispatched", false)                                                         \
+    X(JOB_RUNNING,    "running",    false)                                                         \
+    X(JOB_SUCCEEDED,  "succeeded",  true)                                                          \
+    X(JOB_FAILED,     "failed",     true)                                                          \
+    X(JOB_DENIED,     "denied",     true)                                                          \
+    X(JOB_CANCELLED,  "cancelled",  true)                                                          \
+    X(JOB_TIMED_OUT,  "timed_out",  true)                                                          \
+    X(JOB_SKIPPED,    "skipped",    true)
 /* clang-format on */
 
 enum job_state {
@@ -51,17 +52,18 @@ enum job_event {
     JOB_EVENT_COUNT
 };
 
-/* clang-format off: a table is read by its columns */
-#define JOB_EDGES(X)                               \
-    /* from           on               to */       \
-    X(JOB_PENDING, JOB_ON_CLAIM, JOB_RUNNING)      \
-    X(JOB_RUNNING, JOB_ON_EXPIRE, JOB_PENDING)     \
-    X(JOB_RUNNING, JOB_ON_COMPLETE, JOB_SUCCEEDED) \
-    X(JOB_RUNNING, JOB_ON_FAIL, JOB_FAILED)        \
-    X(JOB_SCHEDULED, JOB_ON_FIRE, JOB_SUCCEEDED)   \
-    X(JOB_PENDING, JOB_ON_CANCEL, JOB_CANCELLED)   \
-    X(JOB_SCHEDULED, JOB_ON_CANCEL, JOB_CANCELLED) \
-    X(JOB_RUNNING, JOB_ON_CANCEL, JOB_CANCELLED)
+/* A table is read by its columns. */
+/* clang-format off */
+#define JOB_EDGES(X)                                                                               \
+    /* from           on               to */                                                       \
+    X(JOB_PENDING,   JOB_ON_CLAIM,    JOB_RUNNING)                                                 \
+    X(JOB_RUNNING,   JOB_ON_EXPIRE,   JOB_PENDING)                                                 \
+    X(JOB_RUNNING,   JOB_ON_COMPLETE, JOB_SUCCEEDED)                                               \
+    X(JOB_RUNNING,   JOB_ON_FAIL,     JOB_FAILED)                                                  \
+    X(JOB_SCHEDULED, JOB_ON_FIRE,     JOB_SUCCEEDED)                                               \
+    X(JOB_PENDING,   JOB_ON_CANCEL,   JOB_CANCELLED)                                               \
+    X(JOB_SCHEDULED, JOB_ON_CANCEL,   JOB_CANCELLED)                                               \
+    X(JOB_RUNNING,   JOB_ON_CANCEL,   JOB_CANCELLED)
 /* clang-format on */
 
 /* Pure. ERR_CONCURRENCY when the state has no such edge; *ret is then untouched. */

@@ -12,14 +12,15 @@ enum {
     MAY_ADMIN = 16, /* tenants, API keys, releases, repair */
 };
 
-/* clang-format off: a table is read by its columns */
-#define ROLES(X)                                                             \
-    /* symbol         name        may */                                     \
-    X(ROLE_VIEWER, "viewer", MAY_READ)                                       \
-    X(ROLE_WORKER, "worker", MAY_READ | MAY_WORK)                            \
-    X(ROLE_APPROVER, "approver", MAY_READ | MAY_DECIDE)                      \
-    X(ROLE_OPERATOR, "operator", MAY_READ | MAY_RUN | MAY_WORK | MAY_DECIDE) \
-    X(ROLE_ADMIN, "admin", MAY_READ | MAY_RUN | MAY_WORK | MAY_DECIDE | MAY_ADMIN)
+/* A table is read by its columns. */
+/* clang-format off */
+#define ROLES(X)                                                                                   \
+    /* symbol         name        may */                                                           \
+    X(ROLE_VIEWER,   "viewer",   MAY_READ)                                                         \
+    X(ROLE_WORKER,   "worker",   MAY_READ | MAY_WORK)                                              \
+    X(ROLE_APPROVER, "approver", MAY_READ | MAY_DECIDE)                                            \
+    X(ROLE_OPERATOR, "operator", MAY_READ | MAY_RUN | MAY_WORK | MAY_DECIDE)                       \
+    X(ROLE_ADMIN,    "admin",    MAY_READ | MAY_RUN | MAY_WORK | MAY_DECIDE | MAY_ADMIN)
 /* clang-format on */
 
 enum role {

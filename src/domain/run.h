@@ -19,19 +19,20 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* clang-format off: a table is read by its columns */
-#define RUN_STATUSES(X)                                     \
-    /* symbol        name         holds a slot  terminal */ \
-    X(RUN_QUEUED, "queued", false, false)                   \
-    X(RUN_PENDING, "pending", true, false)                  \
-    X(RUN_RUNNING, "running", true, false)                  \
-    X(RUN_WAITING, "waiting", true, false)                  \
-    X(RUN_PAUSED, "paused", true, false)                    \
-    X(RUN_SUCCEEDED, "succeeded", false, true)              \
-    X(RUN_FAILED, "failed", false, true)                    \
-    X(RUN_DENIED, "denied", false, true)                    \
-    X(RUN_CANCELLED, "cancelled", false, true)              \
-    X(RUN_TIMED_OUT, "timed_out", false, true)
+/* A table is read by its columns. */
+/* clang-format off */
+#define RUN_STATUSES(X)                                                                            \
+    /* symbol        name         holds a slot  terminal */                                        \
+    X(RUN_QUEUED,    "queued",    false,        false)                                             \
+    X(RUN_PENDING,   "pending",   true,         false)                                             \
+    X(RUN_RUNNING,   "running",   true,         false)                                             \
+    X(RUN_WAITING,   "waiting",   true,         false)                                             \
+    X(RUN_PAUSED,    "paused",    true,         false)                                             \
+    X(RUN_SUCCEEDED, "succeeded", false,        true)                                              \
+    X(RUN_FAILED,    "failed",    false,        true)                                              \
+    X(RUN_DENIED,    "denied",    false,        true)                                              \
+    X(RUN_CANCELLED, "cancelled", false,        true)                                              \
+    X(RUN_TIMED_OUT, "timed_out", false,        true)
 /* clang-format on */
 
 enum run_status {
@@ -59,17 +60,18 @@ enum {
     FX_FINISH = 4,      /* finished_at is set, waiters are told */
 };
 
-/* clang-format off: a table is read by its columns */
-#define RUN_EDGES(X)                                                                        \
-    /* from         on              to             effects */                               \
-    X(RUN_PENDING, RUN_ON_START, RUN_RUNNING, FX_NONE)                                      \
-    X(RUN_RUNNING, RUN_ON_WAIT, RUN_WAITING, FX_NONE)                                       \
-    X(RUN_WAITING, RUN_ON_WAKE, RUN_RUNNING, FX_NONE)                                       \
-    X(RUN_RUNNING, RUN_ON_SUCCEED, RUN_SUCCEEDED, FX_SLOT_FREE | FX_FINISH)                 \
-    X(RUN_RUNNING, RUN_ON_FAIL, RUN_FAILED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)      \
-    X(RUN_PENDING, RUN_ON_CANCEL, RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH) \
-    X(RUN_RUNNING, RUN_ON_CANCEL, RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH) \
-    X(RUN_WAITING, RUN_ON_CANCEL, RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)
+/* A table is read by its columns. */
+/* clang-format off */
+#define RUN_EDGES(X)                                                                               \
+    /* from         on              to             effects */                                      \
+    X(RUN_PENDING, RUN_ON_START,   RUN_RUNNING,   FX_NONE)                                         \
+    X(RUN_RUNNING, RUN_ON_WAIT,    RUN_WAITING,   FX_NONE)                                         \
+    X(RUN_WAITING, RUN_ON_WAKE,    RUN_RUNNING,   FX_NONE)                                         \
+    X(RUN_RUNNING, RUN_ON_SUCCEED, RUN_SUCCEEDED, FX_SLOT_FREE | FX_FINISH)                        \
+    X(RUN_RUNNING, RUN_ON_FAIL,    RUN_FAILED,    FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
+    X(RUN_PENDING, RUN_ON_CANCEL,  RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
+    X(RUN_RUNNING, RUN_ON_CANCEL,  RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
+    X(RUN_WAITING, RUN_ON_CANCEL,  RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)
 /* clang-format on */
 
 struct run_change {

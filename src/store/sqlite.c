@@ -100,7 +100,7 @@ static struct db_rows *prepare(struct db *db, const char *sql)
     s->parameters = sqlite3_bind_parameter_count(stmt);
     assert(s->parameters <= PARAMETERS_MAX);
     for (int i = 1; i <= s->parameters; i++) {
-        char name[8];
+        char name[16];
         (void)snprintf(name, sizeof(name), "$%d", i);
         s->index[i] = sqlite3_bind_parameter_index(stmt, name);
         assert(s->index[i] > 0);

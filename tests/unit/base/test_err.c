@@ -54,7 +54,7 @@ static void statuses_agree_with_retryable(void **state)
         }
     }
     assert_false(err_retryable(ERR_OK));
-    assert_true(err_retryable(ERR_CONCURRENCY));
+    assert_false(err_retryable(ERR_CONCURRENCY));
     assert_true(err_retryable(ERR_IDEM_IN_FLIGHT));
     assert_false(err_retryable(ERR_LEASE_LOST));
 }

@@ -1,0 +1,185 @@
+/* The life of a run: every status met by every event. */
+#include "base/support.h"
+
+#include "domain/run.h"
+
+/* What the diagram in run.h shows, written down a second time; NO: no such edge. */
+enum { NO = RUN_STATUS_COUNT };
+static const enum run_status EXPECTED[RUN_STATUS_COUNT][RUN_EVENT_COUNT] = {
+    /* START, WAIT, WAKE, SUCCEED, FAIL, CANCEL */
+    [RUN_QUEUED] = {NO, NO, NO, NO, NO, NO},
+    [RUN_PENDING] = {RUN_RUNNING, NO, NO, NO, NO, RUN_CANCELLED},
+    [RUN_RUNNING] = {NO, RUN_WAITING, NO, RUN_SUCCEEDED, RUN_FAILED, RUN_CANCELLED},
+    [RUN_WAITING] = {NO, NO, RUN_RUNNING, NO, NO, RUN_CANCELLED},
+    [RUN_PAUSED] = {NO, NO, NO, NO, NO, NO},
+    [RUN_SUCCEEDED] = {NO, NO, NO, NO, NO, NO},
+    [RUN_FAILED] = {NO, NO, NO, NO, NO, NO},
+    [RUN_DENIED] = {NO, NO, NO, NO, NO, NO},
+    [RUN_CANCELLED] = {NO, NO, NO, NO, NO, NO},
+    [RUN_TIMED_OUT] = {NO, NO, NO, NO, NO, NO},
+};
+
+/* Calls `check` for every pair that has an edge; pairs without one must be refused. */
+static void for_each_edge(void (*check)(enum run_status from, enum run_event on,
+                                        const struct run_change *change))
+{
+    for (enum run_status from = 0; from < RUN_STATUS_COUNT; from++) {
+        for (enum run_event on = 0; on < RUN_EVENT_COUNT; on++) {
+            struct run_change change;
+            if (run_decide(from, on, &change) == ERR_OK)
+                check(from, on, &change);
+        }
+    }
+}
+
+static void every_pair_leads_where_the_diagram_says(void **state)
+{
+    (void)state;
+    for (enum run_status from = 0; from < RUN_STATUS_COUNT; from++) {
+        for (enum run_event on = 0; on < RUN_EVENT_COUNT; on++) {
+            struct run_change change = {NO, 0};
+            enum err e = run_decide(from, on, &change);
+            if (e != (EXPECTED[from][on] == NO ? ERR_CONCURRENCY : ERR_OK) ||
+                change.to != EXPECTED[from][on])
+                fail_msg("%s on event %d goes to %d", run_status_name(from), (int)on,
+                         (int)change.to);
+        }
+    }
+}
+
+static void a_refusal_leaves_the_change_untouched(void **state)
+{
+    (void)state;
+    struct run_change change = {RUN_PAUSED, 77};
+    assert_int_equal(run_decide(RUN_SUCCEEDED, RUN_ON_CANCEL, &change), ERR_CONCURRENCY);
+    assert_int_equal(change.to, RUN_PAUSED);
+    assert_int_equal(change.effects, 77);
+}
+
+static void a_terminal_status_refuses_every_event(void **state)
+{
+    (void)state;
+    int terminal = 0;
+    for (enum run_status from = 0; from < RUN_STATUS_COUNT; from++) {
+        if (!run_is_over(from))
+            continue;
+        terminal++;
+        for (enum run_event on = 0; on < RUN_EVENT_COUNT; on++) {
+            struct run_change change;
+            assert_int_equal(run_decide(from, on, &change), ERR_CONCURRENCY);
+        }
+    }
+    assert_int_equal(terminal, 5);
+}
+
+static void check_end(enum run_status from, enum run_event on, const struct run_change *change)
+{
+    (void)on;
+    if (!run_is_over(change->to))
+        return;
+    assert_true(run_holds_slot(from));
+    assert_true((change->effects & FX_SLOT_FREE) != 0);
+    assert_true((change->effects & FX_FINISH) != 0);
+}
+
+static void every_edge_that_ends_a_run_frees_its_slot_and_finishes(void **state)
+{
+    (void)state;
+    for_each_edge(check_end);
+}
+
+static void check_slot(enum run_status from, enum run_event on, const struct run_change *change)
+{
+    (void)on;
+    bool frees = (change->effects & FX_SLOT_FREE) != 0;
+    assert_int_equal(frees, run_holds_slot(from) && !run_holds_slot(change->to));
+    assert_int_equal((change->effects & FX_FINISH) != 0, run_is_over(change->to));
+}
+
+static void a_slot_is_freed_exactly_when_it_is_no_longer_held(void **state)
+{
+    (void)state;
+    for_each_edge(check_slot);
+}
+
+static void check_jobs(enum run_status from, enum run_event on, const struct run_change *change)
+{
+    (void)from;
+    /* A run that succeeds has no open jobs; one that ends otherwise may have. */
+    assert_int_equal((change->effects & FX_JOBS_CANCEL) != 0,
+                     on == RUN_ON_FAIL || on == RUN_ON_CANCEL);
+}
+
+static void open_jobs_end_with_a_run_that_does_not_succeed(void **state)
+{
+    (void)state;
+    for_each_edge(check_jobs);
+}
+
+static void a_terminal_status_holds_no_slot(void **state)
+{
+    (void)state;
+    for (enum run_status s = 0; s < RUN_STATUS_COUNT; s++)
+        assert_false(run_is_over(s) && run_holds_slot(s));
+}
+
+static void every_run_can_still_end(void **state)
+{
+    (void)state;
+    static const enum run_status REACHED[] = {RUN_PENDING, RUN_RUNNING, RUN_WAITING};
+    for (size_t i = 0; i < ARRAY_LEN(REACHED); i++) {
+        struct run_change change;
+        assert_int_equal(run_decide(REACHED[i], RUN_ON_CANCEL, &change), ERR_OK);
+        assert_int_equal(change.to, RUN_CANCELLED);
+    }
+}
+
+static void names_round_trip(void **state)
+{
+    (void)state;
+    for (enum run_status s = 0; s < RUN_STATUS_COUNT; s++) {
+        assert_int_equal(run_status_of(str_of(run_status_name(s))), s);
+        for (enum run_status other = 0; other < s; other++)
+            assert_string_not_equal(run_status_name(s), run_status_name(other));
+    }
+}
+
+static void a_name_that_is_none_is_no_status(void **state)
+{
+    (void)state;
+    static const char *const NAMES[] = {"", "Running", "running ", "runnin", "done", "RUN_RUNNING"};
+    for (size_t i = 0; i < ARRAY_LEN(NAMES); i++)
+        assert_int_equal(run_status_of(str_of(NAMES[i])), RUN_STATUS_COUNT);
+    assert_int_equal(run_status_of(STR_NONE), RUN_STATUS_COUNT);
+}
+
+static void decide_past_the_last_status(void)
+{
+    struct run_change change;
+    enum err e = run_decide(RUN_STATUS_COUNT, RUN_ON_START, &change);
+    (void)e;
+}
+
+static void a_status_outside_the_table_breaks_the_contract(void **state)
+{
+    (void)state;
+    assert_true(aborts(decide_past_the_last_status));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_pair_leads_where_the_diagram_says),
+        cmocka_unit_test(a_refusal_leaves_the_change_untouched),
+        cmocka_unit_test(a_terminal_status_refuses_every_event),
+        cmocka_unit_test(every_edge_that_ends_a_run_frees_its_slot_and_finishes),
+        cmocka_unit_test(a_slot_is_freed_exactly_when_it_is_no_longer_held),
+        cmocka_unit_test(open_jobs_end_with_a_run_that_does_not_succeed),
+        cmocka_unit_test(a_terminal_status_holds_no_slot),
+        cmocka_unit_test(every_run_can_still_end),
+        cmocka_unit_test(names_round_trip),
+        cmocka_unit_test(a_name_that_is_none_is_no_status),
+        cmocka_unit_test(a_status_outside_the_table_breaks_the_contract),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
