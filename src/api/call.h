@@ -36,9 +36,9 @@ enum route_flags {
     ROUTE_BODY_KEY = 2,  /* the idempotency key may be in the body */
     ROUTE_WAITS = 4,     /* takes ?wait_ms= */
     ROUTE_NO_TENANT = 8, /* about the whole server: no tenant header is needed */
-    ROUTE_LONG = 32,     /* takes as long as the store is large */
     ROUTE_FILE = 16,     /* the answer is the path of a file to send and remove */
     ROUTE_QUERY = 32,    /* takes query parameters of its own; others take none */
+    ROUTE_LONG = 64,     /* takes as long as the store is large */
 };
 
 struct route {

@@ -85,14 +85,13 @@ enum err prepare_get_run(struct call *c)
     struct run_input *in = call_alloc(c, sizeof(*in));
     if (in == NULL)
         return c->op.problem.err;
-    in->if_match = -1;
     c->op.input = in;
     return call_uuid(c, ERR_RUN_NOT_FOUND, &in->run_id);
 }
 
 enum err prepare_cancel_run(struct call *c)
 {
-    struct run_input *in = call_alloc(c, sizeof(*in));
+    struct cancel_run_input *in = call_alloc(c, sizeof(*in));
     if (in == NULL)
         return c->op.problem.err;
     c->op.input = in;
@@ -100,9 +99,8 @@ enum err prepare_cancel_run(struct call *c)
     if (e == ERR_OK)
         e = call_if_match(c, &in->if_match);
     struct fields f;
-    struct str reason = STR_NONE;
     fields_begin(&f, c->body, &c->op.problem);
-    fields_text(&f, "reason", TEXT_MAX, &reason);
+    fields_text(&f, "reason", TEXT_MAX, &in->reason);
     return e == ERR_OK ? fields_end(&f) : e;
 }
 

@@ -47,7 +47,7 @@ enum {
     OPS_PER_COMMIT_MAX = 512,             /* one fsync's worth: keeps a commit short */
     OP_WAIT_MS_MAX = 10 * 1000,           /* then the caller is told to ask again */
     WAL_CHECKPOINT_PAGES = 4000,          /* measured: p99 of a commit stays under a millisecond */
-    WAL_PAGES_MAX = 64 * 1000,            /* 256 MiB: past it readers are cut off so that it can shrink */
+    WAL_PAGES_MAX = 64 * 1024,            /* 256 MiB: past it writes are refused until it can shrink */
     TIMERS_PER_TURN_MAX = 256,            /* due timers share the writer with callers */
     LATE_INDEX_ROWS = 2048,               /* rows that are indexed together: a few milliseconds of work */
     EVICT_PER_TURN_MAX = 256,             /* likewise old idempotency keys */

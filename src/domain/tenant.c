@@ -51,17 +51,18 @@ struct tenant tenant_default(struct str id, int64_t now_ms)
 
 /* --- settings --- */
 
-/* A number that null sets to -1. */
-static void int_or_none(struct fields *f, const char *name, int64_t max, int64_t *value)
+/* A number that null sets to its default. */
+static void int_or_default(struct fields *f, const char *name, int64_t min, int64_t max,
+                           int64_t when_null, int64_t *value)
 {
     const json_t *given;
     fields_any(f, name, &given);
     if (json_is_null(given)) {
-        *value = -1;
+        *value = when_null;
         return;
     }
     f->seen_count--; /* fields_int notes the name again */
-    fields_int(f, name, 0, max, value);
+    fields_int(f, name, min, max, value);
 }
 
 static void apply_text(struct fields *f, struct tenant *t)
@@ -153,6 +154,10 @@ static void apply_object(struct fields *f, const char *name, struct str when_nul
         *value = when_null;
         return;
     }
+    if (!json_is_object(given)) {
+        fields_fault(f, name, "must be an object");
+        return;
+    }
     struct buf text;
     buf_init(&text, TEXT_MAX);
     f->err = text_of(given, f->problem, &text);
@@ -172,10 +177,10 @@ enum err tenant_apply(struct tenant *t, const json_t *body, struct arena *arena,
     struct fields f;
     fields_begin(&f, body, p);
     apply_text(&f, &changed);
-    int_or_none(&f, "max_concurrent_runs", INT32_MAX, &changed.max_concurrent_runs);
-    int_or_none(&f, "max_queued_runs", INT32_MAX, &changed.max_queued_runs);
-    int_or_none(&f, "idempotency_retention_s", SECONDS_MAX, &retention_s);
-    fields_int(&f, "weight", 1, 1000, &changed.weight);
+    int_or_default(&f, "max_concurrent_runs", 0, INT32_MAX, -1, &changed.max_concurrent_runs);
+    int_or_default(&f, "max_queued_runs", 0, INT32_MAX, -1, &changed.max_queued_runs);
+    int_or_default(&f, "idempotency_retention_s", 0, SECONDS_MAX, -1, &retention_s);
+    int_or_default(&f, "weight", 1, 1000, 1, &changed.weight);
     apply_object(&f, "gate", STR(GATE_DEFAULT), gate_text, arena, &changed.gate);
     apply_object(&f, "rate_limit", STR_NONE, rate_limit_text, arena, &changed.rate_limit);
     if (retention_s != -2)

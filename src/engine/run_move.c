@@ -220,7 +220,7 @@ static enum err apply(struct run_move *m, enum run_event on)
         char type[32];
         (void)snprintf(type, sizeof(type), "run.%s", run_status_name(change.to));
         m->run.finished_at = m->tx->now_ms;
-        e = tell(m, type, m->run.error.ptr != NULL ? m->run.error : STR_NONE);
+        e = tell(m, type, m->end_note.ptr != NULL ? m->end_note : m->run.error);
         if (e == ERR_OK)
             e = tx_wake_run(m->tx, m->run.tenant, m->run.id);
     }
@@ -313,8 +313,18 @@ enum err run_move_create(struct run_move *m, struct problem *p)
     return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot store the run");
 }
 
-enum err run_move_cancel(struct run_move *m)
+enum err run_move_cancel(struct run_move *m, struct str actor, struct str reason)
 {
-    enum err e = apply(m, RUN_ON_CANCEL);
+    struct buf note;
+    buf_init(&note, 16 * KIB);
+    struct json_out o = json_out_to(&note);
+    json_open(&o, NULL, '{');
+    json_add_text(&o, "by", actor);
+    json_add_text_or_null(&o, "reason", reason);
+    json_close(&o, '}');
+    m->end_note = buf_str(&note);
+    enum err e = buf_ok(&note) ? apply(m, RUN_ON_CANCEL) : ERR_NO_MEMORY;
+    m->end_note = STR_NONE;
+    buf_release(&note);
     return e == ERR_OK ? save(m) : e;
 }

@@ -14,7 +14,9 @@ struct run_move {
     const struct definition *def;
     struct step_view *steps; /* one per step of the definition */
     int64_t jobs_made;
-    bool is_new;         /* the run has no row yet */
+    bool is_new; /* the run has no row yet */
+    struct str
+        end_note; /* what the timeline says about the end; ptr NULL: the run's error, if any */
     int64_t events_told; /* of a new run: how many events it has */
 };
 
@@ -32,7 +34,8 @@ MUST_CHECK enum err run_move_job(struct run_move *m, struct job *job, enum job_e
 
 /* Begins the steps that are ready, settles the run when nothing is left, and writes its row. */
 MUST_CHECK enum err run_move_finish(struct run_move *m);
-/* Ends the run at once. ERR_CONCURRENCY when it is over already. */
-MUST_CHECK enum err run_move_cancel(struct run_move *m);
+/* Ends the run at once; the timeline says who did and why (reason: ptr NULL for none).
+ * ERR_CONCURRENCY when it is over already. */
+MUST_CHECK enum err run_move_cancel(struct run_move *m, struct str actor, struct str reason);
 
 #endif

@@ -137,7 +137,7 @@ const struct use_case UC_GET_RUN = {.name = "get_run", .changes = false, .run = 
 
 static enum err cancel_run(struct op *op, struct tx *tx)
 {
-    const struct run_input *in = op->input;
+    const struct cancel_run_input *in = op->input;
     struct run_move m;
     enum err e = find_run(op, tx, in->run_id, &m);
     if (e != ERR_OK)
@@ -156,7 +156,7 @@ static enum err cancel_run(struct op *op, struct tx *tx)
         problem_add_number(&op->problem, "actual", m.run.version);
         return e;
     } else {
-        e = run_move_cancel(&m);
+        e = run_move_cancel(&m, op->caller.actor, in->reason);
         if (e != ERR_OK)
             return problem_set(&op->problem, e, "cannot cancel the run");
     }

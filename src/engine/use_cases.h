@@ -23,10 +23,15 @@ extern const struct use_case UC_START_RUN;
 
 struct run_input {
     struct uuid run_id;
-    int64_t if_match; /* the version the caller has read; -1: any */
+};
+extern const struct use_case UC_GET_RUN;
+
+struct cancel_run_input {
+    struct uuid run_id;
+    int64_t if_match;  /* the version the caller has read; -1: any */
+    struct str reason; /* for the timeline; ptr NULL: none was given */
 };
 extern const struct use_case UC_CANCEL_RUN;
-extern const struct use_case UC_GET_RUN;
 
 struct list_runs_input {
     enum run_status status; /* RUN_STATUS_COUNT: any */

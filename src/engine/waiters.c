@@ -133,7 +133,7 @@ bool waiters_add_run(struct waiters *w, struct op *op, bool read_now)
         return false;
     r->op = op;
     op_init(&r->question, &UC_GET_RUN);
-    r->input = (struct run_input){op->answer.run_id, -1};
+    r->input = (struct run_input){op->answer.run_id};
     r->question.input = &r->input;
     r->question.caller = op->caller;
     r->question.owner = r;

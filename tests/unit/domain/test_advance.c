@@ -45,8 +45,7 @@ static void go(struct plan *p)
         size_t step = p->next.begin[i];
         assert_false(p->progress[step].begun);
         p->progress[step].begun = true;
-        p->progress[step].state =
-            p->steps[step].type == STEP_SLEEP ? JOB_SCHEDULED : JOB_PENDING;
+        p->progress[step].state = p->steps[step].type == STEP_SLEEP ? JOB_SCHEDULED : JOB_PENDING;
     }
     for (size_t i = 0; i < p->next.event_count; i++) {
         struct run_change change;
@@ -78,7 +77,7 @@ static void assert_events(const struct plan *p, size_t count, const enum run_eve
         assert_int_equal(p->next.events[i], events[i]);
 }
 
-#define ASSERT_EVENTS(p, ...)                                             \
+#define ASSERT_EVENTS(p, ...)                                              \
     assert_events((p), ARRAY_LEN(((const enum run_event[]){__VA_ARGS__})), \
                   (const enum run_event[]){__VA_ARGS__})
 #define ASSERT_NO_EVENTS(p) assert_int_equal((p)->next.event_count, 0)
@@ -357,8 +356,7 @@ static size_t pick_open(const struct plan *p, struct rng *r)
     size_t picked = p->def.step_count;
     uint64_t seen = 0;
     for (size_t i = 0; i < p->def.step_count; i++) {
-        if (p->progress[i].begun && !job_is_over(p->progress[i].state) &&
-            rng_below(r, ++seen) == 0)
+        if (p->progress[i].begun && !job_is_over(p->progress[i].state) && rng_below(r, ++seen) == 0)
             picked = i;
     }
     return picked;

@@ -4,7 +4,7 @@
 #include "domain/job.h"
 
 /* What the diagram in job.h shows, written down a second time; NO: no such edge. */
-enum { NO = JOB_STATE_COUNT };
+#define NO JOB_STATE_COUNT
 static const enum job_state EXPECTED[JOB_STATE_COUNT][JOB_EVENT_COUNT] = {
     /* CLAIM, EXPIRE, COMPLETE, FAIL, FIRE, CANCEL */
     [JOB_APPROVAL] = {NO, NO, NO, NO, NO, NO},

@@ -1,0 +1,449 @@
+/* A tenant's settings and its limit. JSON in this file is written with ' for ". */
+#include "base/support.h"
+
+#include "base/limits.h"
+#include "domain/tenant.h"
+
+#define GATE_DEFAULT                                                                       \
+    "{\"max_wait_ms\":2000,\"lock_ttl_ms\":10000,\"retry_delay_ms\":10,\"policy\":\"full_" \
+    "jitter\"}"
+
+static json_t *json_of(const char *quoted_singly)
+{
+    char text[4096];
+    size_t len = strlen(quoted_singly);
+    assert_true(len < sizeof(text));
+    for (size_t i = 0; i <= len; i++)
+        text[i] = (char)(quoted_singly[i] == '\'' ? '"' : quoted_singly[i]);
+    return parsed(text);
+}
+
+/* A tenant with a value of its own in every setting. */
+static struct tenant full_tenant(void)
+{
+    return (struct tenant){
+        .num = 7,
+        .id = STR("acme"),
+        .name = STR("Acme"),
+        .max_concurrent_runs = 10,
+        .max_queued_runs = 20,
+        .at_limit = AT_LIMIT_REJECT,
+        .idempotency_retention_ms = 5000,
+        .weight = 3,
+        .gate = STR("{\"kept\":1}"),
+        .rate_limit = STR("{\"kept\":2}"),
+        .active_runs = 4,
+        .queued_runs = 5,
+        .created_at = 100,
+        .updated_at = 200,
+    };
+}
+
+static void assert_same(const struct tenant *a, const struct tenant *b)
+{
+    assert_int_equal(a->num, b->num);
+    assert_true(str_eq(a->id, b->id) && str_eq(a->name, b->name));
+    assert_int_equal(a->name.ptr == NULL, b->name.ptr == NULL);
+    assert_int_equal(a->max_concurrent_runs, b->max_concurrent_runs);
+    assert_int_equal(a->max_queued_runs, b->max_queued_runs);
+    assert_int_equal(a->at_limit, b->at_limit);
+    assert_int_equal(a->idempotency_retention_ms, b->idempotency_retention_ms);
+    assert_int_equal(a->weight, b->weight);
+    assert_true(str_eq(a->gate, b->gate) && str_eq(a->rate_limit, b->rate_limit));
+    assert_int_equal(a->rate_limit.ptr == NULL, b->rate_limit.ptr == NULL);
+    assert_int_equal(a->active_runs, b->active_runs);
+    assert_int_equal(a->queued_runs, b->queued_runs);
+    assert_int_equal(a->created_at, b->created_at);
+    assert_int_equal(a->updated_at, b->updated_at);
+}
+
+struct setup {
+    struct tenant tenant;
+    struct arena arena;
+    struct problem problem;
+};
+
+static void begin(struct setup *s)
+{
+    s->tenant = full_tenant();
+    arena_init(&s->arena, 64 * KIB);
+    problem_init(&s->problem);
+}
+
+static void end(struct setup *s)
+{
+    arena_release(&s->arena);
+    problem_release(&s->problem);
+}
+
+/* The body is gone when it returns: what stays must have been copied. */
+static enum err apply(struct setup *s, const char *body)
+{
+    json_t *json = json_of(body);
+    enum err e = tenant_apply(&s->tenant, json, &s->arena, &s->problem);
+    json_decref(json);
+    return e;
+}
+
+static void must_apply(struct setup *s, const char *body)
+{
+    enum err e = apply(s, body);
+    if (e != ERR_OK)
+        fail_msg("%s: %s", body, s->problem.detail);
+}
+
+/* Refused, with the field in the message, and nothing changed. */
+static void must_refuse(const char *body, const char *field)
+{
+    struct setup s;
+    begin(&s);
+    struct tenant before = s.tenant;
+    if (apply(&s, body) != ERR_FIELD_INVALID)
+        fail_msg("taken: %s", body);
+    assert_contains(s.problem.detail, field);
+    assert_same(&s.tenant, &before);
+    end(&s);
+}
+
+/* --- defaults --- */
+
+static void a_new_tenant_has_no_limits(void **state)
+{
+    (void)state;
+    struct tenant t = tenant_default(STR("acme"), 1234);
+    assert_int_equal(t.num, 0);
+    assert_str(t.id, "acme");
+    assert_null(t.name.ptr);
+    assert_int_equal(t.max_concurrent_runs, -1);
+    assert_int_equal(t.max_queued_runs, -1);
+    assert_int_equal(t.at_limit, AT_LIMIT_REJECT);
+    assert_int_equal(t.idempotency_retention_ms, -1);
+    assert_int_equal(t.weight, 1);
+    assert_str(t.gate, GATE_DEFAULT);
+    assert_null(t.rate_limit.ptr);
+    assert_int_equal(t.active_runs, 0);
+    assert_int_equal(t.queued_runs, 0);
+    assert_int_equal(t.created_at, 1234);
+    assert_int_equal(t.updated_at, 1234);
+}
+
+static void ids_are_short_names(void **state)
+{
+    (void)state;
+    char longest[TENANT_ID_MAX + 1];
+    memset(longest, 'a', sizeof(longest));
+    assert_true(tenant_id_ok((struct str){longest, TENANT_ID_MAX}));
+    assert_false(tenant_id_ok((struct str){longest, TENANT_ID_MAX + 1}));
+    assert_true(tenant_id_ok(STR("a_B-3.x:y")));
+    static const char *const BAD[] = {"", "a b", "a/b", "*", "\xC3\xA9", "a\n"};
+    for (size_t i = 0; i < ARRAY_LEN(BAD); i++)
+        assert_false(tenant_id_ok(str_of(BAD[i])));
+}
+
+static void policies_have_names(void **state)
+{
+    (void)state;
+    for (enum at_limit p = 0; p < AT_LIMIT_COUNT; p++)
+        assert_int_equal(at_limit_of(str_of(at_limit_name(p))), p);
+    assert_int_equal(at_limit_of(STR("Reject")), AT_LIMIT_COUNT);
+    assert_int_equal(at_limit_of(STR("")), AT_LIMIT_COUNT);
+}
+
+/* --- settings --- */
+
+static void absent_members_stay(void **state)
+{
+    (void)state;
+    struct setup s;
+    begin(&s);
+    struct tenant before = s.tenant;
+    must_apply(&s, "{}");
+    assert_same(&s.tenant, &before);
+    assert_int_equal(tenant_apply(&s.tenant, NULL, &s.arena, &s.problem), ERR_OK);
+    assert_same(&s.tenant, &before);
+    end(&s);
+}
+
+static void null_sets_every_member_back_to_its_default(void **state)
+{
+    (void)state;
+    struct setup s;
+    begin(&s);
+    must_apply(&s, "{'name':null,'max_concurrent_runs':null,'max_queued_runs':null,"
+                   "'at_limit':null,'idempotency_retention_s':null,'weight':null,'gate':null,"
+                   "'rate_limit':null}");
+    struct tenant expected = tenant_default(STR("acme"), 0);
+    struct tenant before = full_tenant();
+    expected.num = before.num;
+    expected.active_runs = before.active_runs;
+    expected.queued_runs = before.queued_runs;
+    expected.created_at = before.created_at;
+    expected.updated_at = before.updated_at;
+    assert_same(&s.tenant, &expected);
+    end(&s);
+}
+
+static void each_member_is_set_by_itself(void **state)
+{
+    (void)state;
+    struct setup s;
+    begin(&s);
+    must_apply(&s, "{'name':'New name'}");
+    assert_str(s.tenant.name, "New name");
+    must_apply(&s, "{'max_concurrent_runs':11}");
+    assert_int_equal(s.tenant.max_concurrent_runs, 11);
+    must_apply(&s, "{'max_queued_runs':12}");
+    assert_int_equal(s.tenant.max_queued_runs, 12);
+    must_apply(&s, "{'at_limit':'reject'}");
+    assert_int_equal(s.tenant.at_limit, AT_LIMIT_REJECT);
+    must_apply(&s, "{'idempotency_retention_s':13}");
+    assert_int_equal(s.tenant.idempotency_retention_ms, 13000);
+    must_apply(&s, "{'weight':14}");
+    assert_int_equal(s.tenant.weight, 14);
+    must_apply(&s, "{'gate':{'max_wait_ms':1,'lock_ttl_ms':2,'retry_delay_ms':3,"
+                   "'policy':'fixed'}}");
+    assert_str(s.tenant.gate,
+               "{\"max_wait_ms\":1,\"lock_ttl_ms\":2,\"retry_delay_ms\":3,\"policy\":\"fixed\"}");
+    must_apply(&s, "{'rate_limit':{'per_second':5,'burst':6}}");
+    assert_str(s.tenant.rate_limit, "{\"per_second\":5,\"burst\":6}");
+    /* None of them touched another. */
+    struct tenant expected = full_tenant();
+    expected.name = STR("New name");
+    expected.max_concurrent_runs = 11;
+    expected.max_queued_runs = 12;
+    expected.idempotency_retention_ms = 13000;
+    expected.weight = 14;
+    expected.gate = s.tenant.gate;
+    expected.rate_limit = s.tenant.rate_limit;
+    assert_same(&s.tenant, &expected);
+    end(&s);
+}
+
+static void a_gate_that_is_given_in_part_gets_defaults_for_the_rest(void **state)
+{
+    (void)state;
+    struct setup s;
+    begin(&s);
+    must_apply(&s, "{'gate':{}}");
+    assert_str(s.tenant.gate, GATE_DEFAULT);
+    must_apply(&s, "{'gate':{'policy':'decorrelated'}}");
+    assert_str(s.tenant.gate, "{\"max_wait_ms\":2000,\"lock_ttl_ms\":10000,\"retry_delay_ms\":10,"
+                              "\"policy\":\"decorrelated\"}");
+    end(&s);
+}
+
+static void numbers_reach_their_bounds(void **state)
+{
+    (void)state;
+    struct setup s;
+    begin(&s);
+    must_apply(&s, "{'max_concurrent_runs':0,'max_queued_runs':0,'idempotency_retention_s':0,"
+                   "'weight':1,'gate':{'max_wait_ms':0,'lock_ttl_ms':1,'retry_delay_ms':0},"
+                   "'rate_limit':{'per_second':1,'burst':1}}");
+    assert_int_equal(s.tenant.max_concurrent_runs, 0);
+    assert_int_equal(s.tenant.max_queued_runs, 0);
+    assert_int_equal(s.tenant.idempotency_retention_ms, 0);
+    assert_int_equal(s.tenant.weight, 1);
+    must_apply(&s, "{'max_concurrent_runs':2147483647,'max_queued_runs':2147483647,"
+                   "'idempotency_retention_s':3162240000,'weight':1000,"
+                   "'gate':{'max_wait_ms':600000,'lock_ttl_ms':600000,'retry_delay_ms':600000},"
+                   "'rate_limit':{'per_second':1000000,'burst':1000000}}");
+    assert_int_equal(s.tenant.max_concurrent_runs, INT32_MAX);
+    assert_int_equal(s.tenant.max_queued_runs, INT32_MAX);
+    assert_int_equal(s.tenant.idempotency_retention_ms, INT64_C(3162240000000));
+    assert_int_equal(s.tenant.weight, 1000);
+    end(&s);
+}
+
+static void numbers_past_their_bounds_are_refused(void **state)
+{
+    (void)state;
+    must_refuse("{'max_concurrent_runs':-1}", "max_concurrent_runs");
+    must_refuse("{'max_concurrent_runs':2147483648}", "max_concurrent_runs");
+    must_refuse("{'max_queued_runs':-1}", "max_queued_runs");
+    must_refuse("{'max_queued_runs':2147483648}", "max_queued_runs");
+    must_refuse("{'idempotency_retention_s':-1}", "idempotency_retention_s");
+    must_refuse("{'idempotency_retention_s':3162240001}", "idempotency_retention_s");
+    must_refuse("{'weight':0}", "weight");
+    must_refuse("{'weight':1001}", "weight");
+    must_refuse("{'gate':{'max_wait_ms':-1}}", "max_wait_ms");
+    must_refuse("{'gate':{'max_wait_ms':600001}}", "max_wait_ms");
+    must_refuse("{'gate':{'lock_ttl_ms':0}}", "lock_ttl_ms");
+    must_refuse("{'gate':{'lock_ttl_ms':600001}}", "lock_ttl_ms");
+    must_refuse("{'gate':{'retry_delay_ms':-1}}", "retry_delay_ms");
+    must_refuse("{'gate':{'retry_delay_ms':600001}}", "retry_delay_ms");
+    must_refuse("{'rate_limit':{'per_second':0,'burst':1}}", "per_second");
+    must_refuse("{'rate_limit':{'per_second':1000001,'burst':1}}", "per_second");
+    must_refuse("{'rate_limit':{'per_second':1,'burst':0}}", "burst");
+    must_refuse("{'rate_limit':{'per_second':1,'burst':1000001}}", "burst");
+}
+
+static void values_of_another_type_are_refused(void **state)
+{
+    (void)state;
+    must_refuse("{'name':1}", "name");
+    must_refuse("{'at_limit':true}", "at_limit");
+    must_refuse("{'max_concurrent_runs':'5'}", "max_concurrent_runs");
+    must_refuse("{'max_concurrent_runs':1.0}", "max_concurrent_runs");
+    must_refuse("{'max_queued_runs':[]}", "max_queued_runs");
+    must_refuse("{'idempotency_retention_s':0.5}", "idempotency_retention_s");
+    must_refuse("{'weight':'heavy'}", "weight");
+    must_refuse("{'gate':{'policy':7}}", "policy");
+    must_refuse("[]", "object");
+}
+
+static void an_object_that_is_none_is_named(void **state)
+{
+    (void)state;
+    must_refuse("{'gate':5}", "gate");
+    must_refuse("{'gate':[]}", "gate");
+    must_refuse("{'rate_limit':'fast'}", "rate_limit");
+}
+
+static void unknown_names_and_policies_are_refused(void **state)
+{
+    (void)state;
+    must_refuse("{'nmae':'x'}", "nmae");
+    must_refuse("{'gate':{'wait':1}}", "wait");
+    must_refuse("{'rate_limit':{'per_second':1,'burst':1,'x':1}}", "x");
+    must_refuse("{'at_limit':'explode'}", "at_limit");
+    must_refuse("{'gate':{'policy':'none'}}", "policy");
+}
+
+static void policies_of_later_versions_are_refused(void **state)
+{
+    (void)state;
+    must_refuse("{'at_limit':'queue'}", "at_limit");
+    must_refuse("{'at_limit':'cancel_oldest'}", "at_limit");
+    must_refuse("{'at_limit':'coalesce'}", "at_limit");
+}
+
+static void a_rate_limit_needs_both_numbers(void **state)
+{
+    (void)state;
+    must_refuse("{'rate_limit':{}}", "per_second");
+    must_refuse("{'rate_limit':{'per_second':1}}", "burst");
+    must_refuse("{'rate_limit':{'burst':1}}", "per_second");
+}
+
+static void a_fault_in_one_member_undoes_the_others(void **state)
+{
+    (void)state;
+    must_refuse("{'name':'x','max_concurrent_runs':1,'weight':2,'gate':{},"
+                "'idempotency_retention_s':9,'rate_limit':{'per_second':0,'burst':1}}",
+                "per_second");
+    must_refuse("{'name':'x','weight':2,'unknown':1}", "unknown");
+}
+
+static void names_are_bounded(void **state)
+{
+    (void)state;
+    char name[TEXT_MAX + 2];
+    memset(name, 'n', sizeof(name));
+    struct setup s;
+    begin(&s);
+    json_t *fits = json_pack("{s:s#}", "name", name, TEXT_MAX);
+    assert_int_equal(tenant_apply(&s.tenant, fits, &s.arena, &s.problem), ERR_OK);
+    json_decref(fits);
+    assert_int_equal(s.tenant.name.len, TEXT_MAX);
+    json_t *too_long = json_pack("{s:s#}", "name", name, TEXT_MAX + 1);
+    assert_int_equal(tenant_apply(&s.tenant, too_long, &s.arena, &s.problem), ERR_FIELD_INVALID);
+    json_decref(too_long);
+    assert_int_equal(s.tenant.name.len, TEXT_MAX);
+    end(&s);
+}
+
+static void a_full_arena_is_no_memory_and_changes_nothing(void **state)
+{
+    (void)state;
+    static const char *const BODIES[] = {"{'name':'x','weight':9}", "{'weight':9,'gate':{}}",
+                                         "{'weight':9,'rate_limit':{'per_second':1,'burst':1}}"};
+    for (size_t i = 0; i < ARRAY_LEN(BODIES); i++) {
+        struct setup s;
+        begin(&s);
+        arena_release(&s.arena);
+        arena_init(&s.arena, 1);
+        struct tenant before = s.tenant;
+        assert_int_equal(apply(&s, BODIES[i]), ERR_NO_MEMORY);
+        assert_same(&s.tenant, &before);
+        end(&s);
+    }
+}
+
+/* --- admission --- */
+
+static void a_run_is_admitted_below_the_limit_only(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t limit;
+        int64_t active;
+        bool admitted;
+    } CASES[] = {
+        {-1, 0, true},
+        {-1, 1000000, true},
+        {0, 0, false},
+        {1, 0, true},
+        {1, 1, false},
+        {10, 9, true},
+        {10, 10, false},
+        {10, 11, false},
+        {INT32_MAX, INT32_MAX - 1, true},
+        {INT32_MAX, INT32_MAX, false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+        struct tenant t = tenant_default(STR("acme"), 0);
+        t.max_concurrent_runs = CASES[i].limit;
+        t.active_runs = CASES[i].active;
+        struct problem p;
+        problem_init(&p);
+        enum err e = tenant_admit(&t, &p);
+        assert_int_equal(e, CASES[i].admitted ? ERR_OK : ERR_MAX_CONCURRENT_RUNS);
+        assert_int_equal(p.err, e);
+        problem_release(&p);
+    }
+}
+
+static void a_refusal_carries_current_and_limit(void **state)
+{
+    (void)state;
+    struct tenant t = tenant_default(STR("acme"), 0);
+    t.max_concurrent_runs = 3;
+    t.active_runs = 4;
+    struct problem p;
+    problem_init(&p);
+    assert_int_equal(tenant_admit(&t, &p), ERR_MAX_CONCURRENT_RUNS);
+    assert_int_equal(p.number_count, 2);
+    assert_string_equal(p.numbers[0].name, "current");
+    assert_int_equal(p.numbers[0].value, 4);
+    assert_string_equal(p.numbers[1].name, "limit");
+    assert_int_equal(p.numbers[1].value, 3);
+    assert_contains(p.detail, "acme");
+    problem_release(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_new_tenant_has_no_limits),
+        cmocka_unit_test(ids_are_short_names),
+        cmocka_unit_test(policies_have_names),
+        cmocka_unit_test(absent_members_stay),
+        cmocka_unit_test(null_sets_every_member_back_to_its_default),
+        cmocka_unit_test(each_member_is_set_by_itself),
+        cmocka_unit_test(a_gate_that_is_given_in_part_gets_defaults_for_the_rest),
+        cmocka_unit_test(numbers_reach_their_bounds),
+        cmocka_unit_test(numbers_past_their_bounds_are_refused),
+        cmocka_unit_test(values_of_another_type_are_refused),
+        cmocka_unit_test(an_object_that_is_none_is_named),
+        cmocka_unit_test(unknown_names_and_policies_are_refused),
+        cmocka_unit_test(policies_of_later_versions_are_refused),
+        cmocka_unit_test(a_rate_limit_needs_both_numbers),
+        cmocka_unit_test(a_fault_in_one_member_undoes_the_others),
+        cmocka_unit_test(names_are_bounded),
+        cmocka_unit_test(a_full_arena_is_no_memory_and_changes_nothing),
+        cmocka_unit_test(a_run_is_admitted_below_the_limit_only),
+        cmocka_unit_test(a_refusal_carries_current_and_limit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
