@@ -242,7 +242,7 @@ static void turn(struct server *s)
         else
             begin_drain(s, "asked to stop", DRAIN_MS_MAX);
     }
-    engine_poll(s->engine);
+    engine_poll(s->engine, (fds[1].revents & POLLIN) != 0);
     http_server_turn(s->http);
     engine_round_end(s->engine);
     if (engine_failed(s->engine) && !s->draining)

@@ -464,12 +464,11 @@ static void touch_keys_now_and_then(struct engine *e, int64_t mono_ms)
     engine_submit(e, &e->touch);
 }
 
-void engine_poll(struct engine *e)
+void engine_poll(struct engine *e, bool readable)
 {
     uint64_t ignored;
-    ssize_t n = read(e->event_fd, &ignored, sizeof(ignored));
-    (void)n; /* nothing to read is fine: time-outs are looked at all the same */
-    collect(e);
+    if (readable && read(e->event_fd, &ignored, sizeof(ignored)) > 0)
+        collect(e);
     int64_t mono = env_mono_ms(e->env);
     waiters_tick(e->waiters, mono, e->draining);
     time_out_slow(e, mono);

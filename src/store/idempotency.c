@@ -129,11 +129,14 @@ static enum err load_recent(struct idem_recent *r, struct db *db)
         return ERR_OK;
     memset(r->slots, 0, r->size * sizeof(*r->slots));
     r->count = 0;
-    enum err e = late_index_through(db, LATE_IDEMPOTENCY, &r->last_num);
+    int64_t through;
+    enum err e = late_index_through(db, LATE_IDEMPOTENCY, &through);
     if (e != ERR_OK)
         return e;
+    /* Never back: counts for a record that is gone must not meet another one of its number. */
+    r->last_num = MAX(r->last_num, through);
     bool ok = true;
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(r->last_num));
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(through));
     while (ok && db_next(rows))
         ok = add_recent(r, slot_hash(db_int(rows, 1), db_int(rows, 2)), db_int(rows, 0));
     e = db_rows_end(rows);

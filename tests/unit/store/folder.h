@@ -1,0 +1,194 @@
+/* A folder of its own for each test of the store, and a second look at its files: with SQLite
+ * alone, through its own file layer. */
+#ifndef PAWL_TESTS_STORE_FOLDER_H
+#define PAWL_TESTS_STORE_FOLDER_H
+
+#include "base/support.h"
+
+#include "base/limits.h"
+#include "store/db.h"
+
+#include <dirent.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+struct folder {
+    char path[64];
+};
+
+static inline int folder_setup(void **state)
+{
+    struct folder *f = calloc(1, sizeof(*f));
+    assert_non_null(f);
+    (void)snprintf(f->path, sizeof(f->path), "/tmp/pawl-unit-XXXXXX");
+    assert_non_null(mkdtemp(f->path));
+    *state = f;
+    return 0;
+}
+
+/* Ours is one level deep. */
+static inline int folder_teardown(void **state)
+{
+    struct folder *f = *state;
+    DIR *dir = opendir(f->path);
+    assert_non_null(dir);
+    for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        if (entry->d_name[0] != '.')
+            (void)unlinkat(dirfd(dir), entry->d_name, 0);
+    }
+    (void)closedir(dir);
+    (void)rmdir(f->path);
+    free(f);
+    return 0;
+}
+
+#define folder_test(f) cmocka_unit_test_setup_teardown(f, folder_setup, folder_teardown)
+
+struct path {
+    char text[128];
+};
+
+static inline struct path path_in(const struct folder *f, const char *name)
+{
+    struct path p;
+    (void)snprintf(p.text, sizeof(p.text), "%s/%s", f->path, name);
+    return p;
+}
+
+/* --- through the store --- */
+
+static inline enum err try_open(const char *path, enum db_access access, const struct env *env,
+                                int64_t log_bytes_max, struct problem *p, struct db **ret)
+{
+    char url[DB_PATH_MAX + 16];
+    (void)snprintf(url, sizeof(url), "sqlite:%s", path);
+    struct db_config config = {str_of(url), access, env, log_bytes_max};
+    return db_open(&config, p, ret);
+}
+
+static inline struct db *open_with(const char *path, enum db_access access, const struct env *env,
+                                   int64_t log_bytes_max)
+{
+    struct problem p;
+    problem_init(&p);
+    struct db *db = NULL;
+    if (try_open(path, access, env, log_bytes_max, &p, &db) != ERR_OK)
+        fail_msg("cannot open %s: %s", path, p.detail);
+    problem_release(&p);
+    return db;
+}
+
+static inline struct db *open_writer(const char *path)
+{
+    return open_with(path, DB_WRITER, &ENV_SYSTEM, 0);
+}
+
+static inline struct db *open_reader(const char *path)
+{
+    return open_with(path, DB_READER, &ENV_SYSTEM, 0);
+}
+
+#define assert_ok(call)                                                     \
+    do {                                                                    \
+        enum err err_ = (call);                                             \
+        if (err_ != ERR_OK)                                                 \
+            fail_msg("%s: %s at line %d", #call, err_code(err_), __LINE__); \
+    } while (0)
+
+/* `sql` is a constant, as for all statements of the store. */
+static inline void run_sql(struct db *db, const char *sql)
+{
+    assert_ok(db_exec_values(db, sql, NULL, 0, NULL));
+}
+
+static inline int64_t number_of(struct db *db, const char *sql)
+{
+    struct db_rows *rows = db_query_values(db, sql, NULL, 0);
+    assert_true(db_next(rows));
+    int64_t number = db_int(rows, 0);
+    assert_ok(db_rows_end(rows));
+    return number;
+}
+
+/* --- through SQLite alone --- */
+
+static inline sqlite3 *raw_open(const char *path)
+{
+    sqlite3 *conn = NULL;
+    if (sqlite3_open_v2(path, &conn, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK)
+        fail_msg("SQLite cannot open %s", path);
+    (void)sqlite3_busy_timeout(conn, 5000);
+    return conn;
+}
+
+static inline void raw_close(sqlite3 *conn)
+{
+    assert_int_equal(sqlite3_close(conn), SQLITE_OK);
+}
+
+static inline void raw_exec(sqlite3 *conn, const char *sql)
+{
+    if (sqlite3_exec(conn, sql, NULL, NULL, NULL) != SQLITE_OK)
+        fail_msg("%s: %s", sql, sqlite3_errmsg(conn));
+}
+
+static inline int64_t raw_number(sqlite3 *conn, const char *sql)
+{
+    sqlite3_stmt *stmt = NULL;
+    if (sqlite3_prepare_v2(conn, sql, -1, &stmt, NULL) != SQLITE_OK ||
+        sqlite3_step(stmt) != SQLITE_ROW)
+        fail_msg("%s: %s", sql, sqlite3_errmsg(conn));
+    int64_t number = sqlite3_column_int64(stmt, 0);
+    (void)sqlite3_finalize(stmt);
+    return number;
+}
+
+static inline void raw_check_integrity(sqlite3 *conn)
+{
+    sqlite3_stmt *stmt = NULL;
+    assert_int_equal(sqlite3_prepare_v2(conn, "PRAGMA integrity_check", -1, &stmt, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    assert_string_equal((const char *)sqlite3_column_text(stmt, 0), "ok");
+    (void)sqlite3_finalize(stmt);
+}
+
+/* --- files --- */
+
+static inline int64_t file_size(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? (int64_t)st.st_size : -1;
+}
+
+/* The caller frees. */
+static inline char *file_read(const char *path, size_t *ret_len)
+{
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t cap = (size_t)file_size(path);
+    char *bytes = malloc(cap + 1);
+    assert_non_null(bytes);
+    *ret_len = fread(bytes, 1, cap, file);
+    (void)fclose(file);
+    return bytes;
+}
+
+static inline void file_write(const char *path, const void *bytes, size_t len)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, len, file), len);
+    assert_int_equal(fclose(file), 0);
+}
+
+static inline void file_copy(const char *from, const char *to)
+{
+    size_t len;
+    char *bytes = file_read(from, &len);
+    file_write(to, bytes, len);
+    free(bytes);
+}
+
+#endif

@@ -1,0 +1,554 @@
+/* Idempotency records as rows: found whether they are recent or indexed, never twice, never lost.
+ */
+#include "store/folder.h"
+
+#include "store/idempotency.h"
+#include "store/late_index.h"
+#include "store/runs.h"
+#include "store/tenants.h"
+
+struct shelf {
+    struct db *db;
+    struct idem_recent *recent;
+};
+
+static struct shelf open_shelf(const struct folder *f)
+{
+    struct shelf s = {open_writer(path_in(f, "p.db").text), idem_recent_new()};
+    assert_non_null(s.recent);
+    return s;
+}
+
+static void close_shelf(struct shelf *s)
+{
+    idem_recent_free(s->recent);
+    db_close(s->db);
+}
+
+static struct idem_record record_of(int64_t tenant, const char *key, int64_t expires_at)
+{
+    return (struct idem_record){
+        .tenant = tenant,
+        .key = str_of(key),
+        .route = STR("POST /api/v1/runs"),
+        .fingerprint = sha256_of(STR("print")),
+        .raw_hash = sha256_of(str_of(key)),
+        .status = 201,
+        .says_created = true,
+        .body = str_of(key), /* so that a record shows whose it is */
+        .created_at = 1000,
+        .expires_at = expires_at,
+        .last_replayed_at = -1,
+    };
+}
+
+static void insert(struct shelf *s, int64_t tenant, const char *key, int64_t expires_at)
+{
+    struct idem_record r = record_of(tenant, key, expires_at);
+    assert_ok(idempotency_insert(s->db, s->recent, &r));
+}
+
+struct found {
+    int times;
+    struct idem_record record; /* text is gone but for body */
+    char body[64];
+};
+
+static void take(void *ctx, const struct idem_record *record)
+{
+    struct found *f = ctx;
+    f->times++;
+    f->record = *record;
+    (void)snprintf(f->body, sizeof(f->body), "%.*s", STR_ARG(record->body));
+}
+
+static struct found find(struct shelf *s, int64_t tenant, const char *key)
+{
+    struct found f = {0};
+    assert_ok(idempotency_find(s->db, s->recent, tenant, str_of(key), take, &f));
+    assert_true(f.times <= 1);
+    if (f.times == 1) {
+        assert_string_equal(f.body, key);
+        assert_int_equal(f.record.tenant, tenant);
+    }
+    return f;
+}
+
+static bool has(struct shelf *s, int64_t tenant, const char *key)
+{
+    return find(s, tenant, key).times == 1;
+}
+
+static void index_all(struct shelf *s)
+{
+    assert_ok(db_begin(s->db));
+    assert_ok(idem_recent_index(s->recent, s->db));
+    assert_ok(db_commit(s->db));
+    assert_int_equal(idem_recent_count(s->recent), 0);
+}
+
+static void delete_key(struct shelf *s, int64_t tenant, const char *key)
+{
+    struct found f = find(s, tenant, key);
+    assert_int_equal(f.times, 1);
+    f.record.key = str_of(key);
+    assert_ok(idempotency_delete(s->db, &f.record));
+}
+
+static int64_t rows_in_index(struct shelf *s)
+{
+    static const char SQL[] = "SELECT count(*) FROM idempotency_index";
+    return number_of(s->db, SQL);
+}
+
+/* --- finding --- */
+
+static void a_record_is_found_while_recent_when_indexed_and_after_a_reload(void **state)
+{
+    struct shelf s = open_shelf(*state);
+    assert_false(has(&s, 1, "a"));
+    insert(&s, 1, "a", -1);
+    assert_int_equal(idem_recent_count(s.recent), 1);
+    assert_true(has(&s, 1, "a"));
+    idem_recent_forget(s.recent);
+    assert_true(has(&s, 1, "a"));
+    assert_int_equal(idem_recent_count(s.recent), 1);
+    index_all(&s);
+    assert_true(has(&s, 1, "a"));
+    idem_recent_forget(s.recent);
+    assert_true(has(&s, 1, "a"));
+    assert_int_equal(idem_recent_count(s.recent), 0);
+    insert(&s, 1, "b", -1);
+    assert_true(has(&s, 1, "a") && has(&s, 1, "b"));
+    assert_false(has(&s, 1, "c"));
+    close_shelf(&s);
+}
+
+static void every_column_comes_back(void **state)
+{
+    struct shelf s = open_shelf(*state);
+    struct idem_record r = record_of(3, "key", 9999);
+    r.has_run = true;
+    r.run_id = env_new_id(&ENV_SYSTEM);
+    assert_ok(idempotency_insert(s.db, s.recent, &r));
+    struct found f = find(&s, 3, "key");
+    assert_int_equal(f.times, 1);
+    assert_true(f.record.num > 0);
+    assert_true(sha256_eq(&f.record.fingerprint, &r.fingerprint));
+    assert_true(sha256_eq(&f.record.raw_hash, &r.raw_hash));
+    assert_true(f.record.has_run && uuid_eq(f.record.run_id, r.run_id));
+    assert_int_equal(f.record.status, 201);
+    assert_true(f.record.says_created);
+    assert_int_equal(f.record.created_at, 1000);
+    assert_int_equal(f.record.expires_at, 9999);
+    assert_int_equal(f.record.last_replayed_at, -1);
+    assert_int_equal(f.record.replays, 0);
+    assert_int_equal(f.record.mismatches, 0);
+    close_shelf(&s);
+}
+
+static void tenants_do_not_share_keys(void **state)
+{
+    struct shelf s = open_shelf(*state);
+    insert(&s, 1, "k", -1);
+    assert_false(has(&s, 2, "k"));
+    insert(&s, 2, "k", -1);
+    int64_t one = find(&s, 1, "k").record.num;
+    int64_t two = find(&s, 2, "k").record.num;
+    assert_int_not_equal(one, two);
+    index_all(&s);
+    assert_int_equal(find(&s, 1, "k").record.num, one);
+    assert_int_equal(find(&s, 2, "k").record.num, two);
+    close_shelf(&s);
+}
+
+static void a_reader_finds_indexed_records_by_the_tenants_name(void **state)
+{
+    struct shelf s = open_shelf(*state);
+    struct tenant t = tenant_default(STR("acme"), 0);
+    assert_ok(tenants_insert(s.db, &t));
+    insert(&s, t.num, "k", -1);
+    struct db *reader = open_reader(path_in(*state, "p.db").text);
+    struct found f = {0};
+    assert_ok(idempotency_find_named(reader, STR("acme"), STR("k"), take, &f));
+    assert_int_equal(f.times, 0); /* not in the index yet */
+    index_all(&s);
+    assert_ok(idempotency_find_named(reader, STR("acme"), STR("k"), take, &f));
+    assert_int_equal(f.times, 1);
+    assert_ok(idempotency_find_named(reader, STR("acme"), STR("other"), take, &f));
+    assert_ok(idempotency_find_named(reader, STR("other"), STR("k"), take, &f));
+    assert_int_equal(f.times, 1);
+    db_close(reader);
+    close_shelf(&s);
+}
+
+static void thousands_of_recent_records_are_all_found(void **state)
+{
+    enum { MANY = 10000 };
+    struct shelf s = open_shelf(*state);
+    char key[32];
+    assert_ok(db_begin(s.db));
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(key, sizeof(key), "key-%d", i);
+        insert(&s, 1 + i % 3, key, -1);
+    }
+    assert_ok(db_commit(s.db));
+    assert_int_equal(idem_recent_count(s.recent), MANY);
+    for (int i = 0; i < MANY; i += 7) {
+        (void)snprintf(key, sizeof(key), "key-%d", i);
+        assert_true(has(&s, 1 + i % 3, key));
+        assert_false(has(&s, 1 + (i + 1) % 3, key));
+    }
+    index_all(&s);
+    assert_int_equal(rows_in_index(&s), MANY);
+    for (int i = 0; i < MANY; i += 7) {
+        (void)snprintf(key, sizeof(key), "key-%d", i);
+        assert_true(has(&s, 1 + i % 3, key));
+    }
+    close_shelf(&s);
+}
+
+/* Both records get the hash of "a", the other one first. */
+static void keys_with_one_hash_are_told_apart(void **state)
+{
+    static const char COLLIDE[] = "UPDATE idempotency SET key_hash = (SELECT key_hash FROM"
+                                  " idempotency WHERE key = 'a')";
+    struct shelf s = open_shelf(*state);
+    insert(&s, 1, "b", -1);
+    insert(&s, 1, "a", -1);
+    insert(&s, 1, "c", -1);
+    run_sql(s.db, COLLIDE);
+    idem_recent_forget(s.recent);
+    assert_true(has(&s, 1, "a"));
+    index_all(&s);
+    assert_true(has(&s, 1, "a"));
+    idem_recent_forget(s.recent);
+    assert_true(has(&s, 1, "a"));
+    delete_key(&s, 1, "a");
+    assert_false(has(&s, 1, "a"));
+    assert_int_equal(rows_in_index(&s), 2); /* the others keep theirs */
+    insert(&s, 1, "a", -1);
+    assert_true(has(&s, 1, "a"));
+    close_shelf(&s);
+}
+
+static void what_was_rolled_back_is_not_found(void **state)
+{
+    struct shelf s = open_shelf(*state);
+    insert(&s, 1, "before", -1);
+    assert_ok(db_begin(s.db));
+    insert(&s, 1, "lost", -1);
+    assert_true(has(&s, 1, "lost"));
+    db_rollback(s.db);
+    idem_recent_forget(s.recent);
+    assert_false(has(&s, 1, "lost"));
+    assert_true(has(&s, 1, "before"));
+    insert(&s, 1, "lost", -1);
+    assert_true(has(&s, 1, "lost"));
+    close_shelf(&s);
+}
+
+static void an_index_that_was_rolled_back_is_filled_again(void **state)
+{
+    struct shelf s = open_shelf(*state);
+    insert(&s, 1, "a", -1);
+    assert_ok(db_begin(s.db));
+    assert_ok(idem_recent_index(s.recent, s.db));
+    db_rollback(s.db);
+    idem_recent_forget(s.recent);
+    assert_true(has(&s, 1, "a"));
+    assert_int_equal(idem_recent_count(s.recent), 1);
+    index_all(&s);
+    index_all(&s); /* a second time there is nothing to do */
+    assert_true(has(&s, 1, "a"));
+    assert_int_equal(rows_in_index(&s), 1);
+    close_shelf(&s);
+}
+
+/* --- deleting --- */
+
+static void a_deleted_record_is_gone_whether_recent_or_indexed(void **state)
+{
+    struct shelf s = open_shelf(*state);
+    insert(&s, 1, "recent", -1);
+    delete_key(&s, 1, "recent");
+    assert_false(has(&s, 1, "recent"));
+    insert(&s, 1, "indexed", -1);
+    index_all(&s);
+    delete_key(&s, 1, "indexed");
+    assert_false(has(&s, 1, "indexed"));
+    assert_int_equal(rows_in_index(&s), 0);
+    insert(&s, 1, "recent", -1);
+    insert(&s, 1, "indexed", -1);
+    assert_true(has(&s, 1, "recent") && has(&s, 1, "indexed"));
+    index_all(&s);
+    assert_true(has(&s, 1, "recent") && has(&s, 1, "indexed"));
+    assert_int_equal(rows_in_index(&s), 2);
+    close_shelf(&s);
+}
+
+static void numbers_are_never_used_again(void **state)
+{
+    struct shelf s = open_shelf(*state);
+    int64_t last = 0;
+    for (int round = 0; round < 12; round++) {
+        insert(&s, 1, "k", -1);
+        int64_t num = find(&s, 1, "k").record.num;
+        assert_true(num > last);
+        last = num;
+        if (round % 3 == 1)
+            index_all(&s);
+        delete_key(&s, 1, "k");
+        if (round % 2 == 0)
+            idem_recent_forget(s.recent);
+    }
+    close_shelf(&s);
+}
+
+/* --- counting --- */
+
+static void counts_add_up(void **state)
+{
+    struct shelf s = open_shelf(*state);
+    insert(&s, 1, "k", -1);
+    int64_t num = find(&s, 1, "k").record.num;
+    assert_ok(idempotency_count(s.db, num, 0, 2, 5000));
+    struct found f = find(&s, 1, "k");
+    assert_int_equal(f.record.mismatches, 2);
+    assert_int_equal(f.record.replays, 0);
+    assert_int_equal(f.record.last_replayed_at, -1); /* a mismatch is no replay */
+    assert_ok(idempotency_count(s.db, num, 3, 1, 6000));
+    f = find(&s, 1, "k");
+    assert_int_equal(f.record.mismatches, 3);
+    assert_int_equal(f.record.replays, 3);
+    assert_int_equal(f.record.last_replayed_at, 6000);
+    assert_ok(idempotency_count(s.db, num + 100, 1, 1, 7000)); /* it may be gone by now */
+    close_shelf(&s);
+}
+
+/* --- evicting --- */
+
+static int64_t evict(struct shelf *s, int64_t now_ms, int64_t limit)
+{
+    int64_t evicted = -1;
+    assert_ok(db_begin(s->db));
+    assert_ok(idempotency_evict(s->db, now_ms, limit, &evicted));
+    assert_ok(db_commit(s->db));
+    return evicted;
+}
+
+static void the_first_to_expire_go_first_and_no_more_than_asked(void **state)
+{
+    struct shelf s = open_shelf(*state);
+    insert(&s, 1, "d", 400);
+    insert(&s, 2, "b", 200);
+    index_all(&s);
+    insert(&s, 1, "never", -1);
+    insert(&s, 1, "a", 100);
+    insert(&s, 3, "c", 300);
+    assert_int_equal(evict(&s, 99, 10), 0);
+    assert_int_equal(evict(&s, 1000, 2), 2);
+    assert_false(has(&s, 1, "a") || has(&s, 2, "b"));
+    assert_true(has(&s, 3, "c") && has(&s, 1, "d") && has(&s, 1, "never"));
+    assert_int_equal(evict(&s, 300, 10), 1); /* at its time, not after it */
+    assert_false(has(&s, 3, "c"));
+    assert_true(has(&s, 1, "d"));
+    assert_int_equal(evict(&s, INT64_MAX, 10), 1);
+    assert_true(has(&s, 1, "never"));
+    assert_int_equal(evict(&s, INT64_MAX, 10), 0);
+    assert_int_equal(rows_in_index(&s), 0);
+    close_shelf(&s);
+}
+
+static void an_expired_record_is_still_found(void **state)
+{
+    struct shelf s = open_shelf(*state);
+    insert(&s, 1, "old", 1);
+    assert_true(has(&s, 1, "old")); /* whether it counts is the caller's business */
+    close_shelf(&s);
+}
+
+/* --- against a model --- */
+
+enum { KEYS = 40, TENANTS = 3 };
+
+struct model {
+    bool there[TENANTS][KEYS];
+    int64_t expires_at[TENANTS][KEYS];
+    int64_t num[TENANTS][KEYS];
+};
+
+static void key_text(size_t key, char out[static 16])
+{
+    (void)snprintf(out, 16, "key-%zu", key);
+}
+
+static void model_evict(struct model *m, int64_t now, int64_t limit)
+{
+    for (; limit > 0; limit--) {
+        size_t best_t = 0;
+        size_t best_k = 0;
+        bool any = false;
+        for (size_t t = 0; t < TENANTS; t++) {
+            for (size_t k = 0; k < KEYS; k++) {
+                if (!m->there[t][k] || m->expires_at[t][k] < 0 || m->expires_at[t][k] > now)
+                    continue;
+                int64_t best = m->expires_at[best_t][best_k];
+                if (!any || m->expires_at[t][k] < best ||
+                    (m->expires_at[t][k] == best && m->num[t][k] < m->num[best_t][best_k])) {
+                    any = true;
+                    best_t = t;
+                    best_k = k;
+                }
+            }
+        }
+        if (!any)
+            return;
+        m->there[best_t][best_k] = false;
+    }
+}
+
+static void check_model(struct shelf *s, const struct model *m)
+{
+    char key[16];
+    for (size_t t = 0; t < TENANTS; t++) {
+        for (size_t k = 0; k < KEYS; k++) {
+            key_text(k, key);
+            struct found f = find(s, (int64_t)t + 1, key);
+            assert_int_equal(f.times, m->there[t][k]);
+            if (f.times == 1)
+                assert_int_equal(f.record.num, m->num[t][k]);
+        }
+    }
+    int64_t doubles = -1;
+    assert_ok(idempotency_doubles(s->db, &doubles));
+    assert_int_equal(doubles, 0);
+}
+
+static void any_order_of_changes_loses_nothing_and_repeats_nothing(void **state)
+{
+    struct shelf s = open_shelf(*state);
+    static struct model m;
+    memset(&m, 0, sizeof(m));
+    struct rng r = {77};
+    for (int batch = 0; batch < 60; batch++) {
+        struct model before = m;
+        assert_ok(db_begin(s.db));
+        for (int step = 0; step < 20; step++) {
+            size_t t = rng_below(&r, TENANTS);
+            size_t k = rng_below(&r, KEYS);
+            char key[16];
+            key_text(k, key);
+            if (rng_below(&r, 12) == 0) {
+                int64_t evicted;
+                int64_t now = (int64_t)rng_below(&r, 1000);
+                int64_t limit = (int64_t)rng_below(&r, 6);
+                assert_ok(idempotency_evict(s.db, now, limit, &evicted));
+                model_evict(&m, now, limit);
+            } else if (m.there[t][k]) {
+                delete_key(&s, (int64_t)t + 1, key);
+                m.there[t][k] = false;
+            } else {
+                m.expires_at[t][k] = rng_below(&r, 3) == 0 ? -1 : (int64_t)rng_below(&r, 1000);
+                insert(&s, (int64_t)t + 1, key, m.expires_at[t][k]);
+                m.num[t][k] = find(&s, (int64_t)t + 1, key).record.num;
+                m.there[t][k] = true;
+            }
+        }
+        if (rng_below(&r, 3) == 0)
+            assert_ok(idem_recent_index(s.recent, s.db));
+        if (rng_below(&r, 4) == 0) {
+            db_rollback(s.db);
+            idem_recent_forget(s.recent);
+            m = before;
+        } else {
+            assert_ok(db_commit(s.db));
+        }
+        if (rng_below(&r, 5) == 0)
+            idem_recent_forget(s.recent);
+        check_model(&s, &m);
+    }
+    close_shelf(&s);
+}
+
+/* --- for doctor --- */
+
+static void doubles_are_noticed(void **state)
+{
+    static const char DOUBLE[] = "UPDATE idempotency SET key = 'a' WHERE key = 'b'";
+    struct shelf s = open_shelf(*state);
+    int64_t doubles = -1;
+    insert(&s, 1, "a", -1);
+    insert(&s, 1, "b", -1);
+    insert(&s, 2, "a", -1);
+    assert_ok(idempotency_doubles(s.db, &doubles));
+    assert_int_equal(doubles, 0);
+    run_sql(s.db, DOUBLE);
+    assert_ok(idempotency_doubles(s.db, &doubles));
+    assert_int_equal(doubles, 1);
+    close_shelf(&s);
+}
+
+static void records_without_their_run_are_noticed(void **state)
+{
+    struct shelf s = open_shelf(*state);
+    struct uuid id = env_new_id(&ENV_SYSTEM);
+    struct run run = {
+        .num = runs_new_num(&id, 0),
+        .id = id,
+        .tenant = 1,
+        .workflow_id = STR("w"),
+        .workflow_version = 1,
+        .status = RUN_RUNNING,
+        .version = 1,
+        .input = STR("null"),
+        .state = STR("{}"),
+        .labels = STR("{}"),
+        .created_by = STR("me"),
+        .started_at = -1,
+        .finished_at = -1,
+    };
+    assert_ok(runs_insert(s.db, &run));
+    struct idem_record r = record_of(1, "good", -1);
+    r.has_run = true;
+    r.run_id = id;
+    assert_ok(idempotency_insert(s.db, s.recent, &r));
+    insert(&s, 1, "without", -1);
+    int64_t checked = -1;
+    int64_t orphans = -1;
+    assert_ok(idempotency_orphans(s.db, &checked, &orphans));
+    assert_int_equal(checked, 1);
+    assert_int_equal(orphans, 0);
+    r = record_of(1, "orphan", -1);
+    r.has_run = true;
+    r.run_id = id;
+    r.run_id.bytes[15] ^= 1; /* the same time, another run */
+    assert_ok(idempotency_insert(s.db, s.recent, &r));
+    assert_ok(idempotency_orphans(s.db, &checked, &orphans));
+    assert_int_equal(checked, 2);
+    assert_int_equal(orphans, 1);
+    close_shelf(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        folder_test(a_record_is_found_while_recent_when_indexed_and_after_a_reload),
+        folder_test(every_column_comes_back),
+        folder_test(tenants_do_not_share_keys),
+        folder_test(a_reader_finds_indexed_records_by_the_tenants_name),
+        folder_test(thousands_of_recent_records_are_all_found),
+        folder_test(keys_with_one_hash_are_told_apart),
+        folder_test(what_was_rolled_back_is_not_found),
+        folder_test(an_index_that_was_rolled_back_is_filled_again),
+        folder_test(a_deleted_record_is_gone_whether_recent_or_indexed),
+        folder_test(numbers_are_never_used_again),
+        folder_test(counts_add_up),
+        folder_test(the_first_to_expire_go_first_and_no_more_than_asked),
+        folder_test(an_expired_record_is_still_found),
+        folder_test(any_order_of_changes_loses_nothing_and_repeats_nothing),
+        folder_test(doubles_are_noticed),
+        folder_test(records_without_their_run_are_noticed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
