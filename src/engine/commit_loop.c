@@ -141,6 +141,26 @@ static void note_failure(struct commit_loop *l, enum err e)
     atomic_store(&l->failed, true);
 }
 
+/* The log may not grow: replays are answered all the same, everything else is refused. */
+static void answer_without_writing(struct commit_loop *l, struct op *first)
+{
+    for (struct op *op = first; op != NULL; op = op->next) {
+        tx_start(&l->tx);
+        bool known = false;
+        if (db_begin(l->tx.db) == ERR_OK) {
+            known = op->idem.key.len > 0 && execute_op(op, &l->tx, l->config.stats) == ERR_OK &&
+                    (op->answer.replayed || op->err == ERR_IDEM_KEY_REUSED);
+            db_rollback(l->tx.db);
+            tx_forget(&l->tx);
+        }
+        if (known)
+            continue;
+        op_clear_result(op);
+        op->err = problem_set(&op->problem, ERR_STORE_BUSY,
+                              "a reader outside pawl keeps the write-ahead log from shrinking");
+    }
+}
+
 /* The turn is held. Every op of the list is decided when it returns, and nothing is published yet.
  */
 static struct wake *run_batch(struct commit_loop *l, struct op *first)
@@ -150,8 +170,7 @@ static struct wake *run_batch(struct commit_loop *l, struct op *first)
         return NULL;
     }
     if (atomic_load(&l->log_full)) {
-        fail_all(first, ERR_STORE_BUSY,
-                 "a reader outside pawl keeps the write-ahead log from shrinking");
+        answer_without_writing(l, first);
         return NULL;
     }
     int64_t begun = env_mono_ns(l->config.env);

@@ -1,6 +1,8 @@
 /* How rows look to clients. */
 #include "engine/render.h"
 
+#include "base/limits.h"
+
 void json_add_time(struct json_out *o, const char *name, int64_t ms)
 {
     if (ms < 0) {
@@ -40,8 +42,12 @@ static void render_step(struct json_out *o, const struct step_def *def,
         json_add_text(o, "status", str_of(job_state_name(j->state)));
         json_add_int(o, "attempt", j->attempt);
         json_add_uuid(o, "job_id", j->id);
-        json_add_raw(o, "output", j->output);
-        json_add_raw(o, "error", j->error);
+        /* An answer has a ceiling; what does not fit is shown by GET /jobs/{id}. */
+        bool fits = o->buf->len + j->output.len + j->error.len <= PAGE_BYTES_MAX;
+        json_add_raw(o, "output", fits ? j->output : STR_NONE);
+        json_add_raw(o, "error", fits ? j->error : STR_NONE);
+        if (!fits)
+            json_add_bool(o, "left_out", true);
         json_add_time(o, "started_at", j->started_at);
         json_add_time(o, "finished_at", j->finished_at);
     } else {

@@ -32,3 +32,18 @@ def test_a_large_start_replays_whole(dev_server, api, tenant):
     again = api.start(tenant, body=LARGE, key="k")
     assert again.json == {**first.json, "created": False}
     assert rows(dev_server.db, "SELECT count(*) FROM idempotency i JOIN tenants t ON t.num = i.tenant WHERE t.id = ?", tenant) == [(1,)]
+
+
+def test_a_run_whose_outputs_do_not_fit_one_answer_is_shown_without_some(api, tenant):
+    names = [f"s{i}" for i in range(12)]
+    api.workflow(tenant, "wide", [{"name": n, "type": "task", "handler": "h"} for n in names])
+    run = api.start(tenant, "wide").json["run_id"]
+    for _ in names:
+        api.work(tenant, output={"x": "y" * 500000})
+    r = api.get(f"/api/v1/runs/{run}", tenant=tenant)
+    assert r.status == 200 and r.json["status"] == "succeeded"
+    shown = [s for s in r.json["steps"] if "left_out" not in s]
+    hidden = [s for s in r.json["steps"] if "left_out" in s]
+    assert shown and hidden and all(s["output"] is None for s in hidden) and all(s["output"] for s in shown)
+    job = api.get(f"/api/v1/jobs/{hidden[0]['job_id']}", tenant=tenant)
+    assert len(job.json["output"]["x"]) == 500000

@@ -1,0 +1,69 @@
+/* Any JSON as a workflow definition: faults that say where, or a definition that can be stored,
+ * read back and run to its end. */
+#include "domain/definition.h"
+#include "drive.h"
+
+/* NULL when it is refused, which it is with faults and with nothing else. */
+static struct definition *parse(json_t *source)
+{
+    struct problem p;
+    problem_init(&p);
+    struct definition *def = NULL;
+    enum err e = definition_parse(source, STR("fuzz"), &p, &def);
+    if (e == ERR_OK) {
+        assert(def != NULL && p.faults.len == 0);
+    } else {
+        assert(e == ERR_DEFINITION_INVALID && def == NULL);
+        assert(fuzz_check_faults(buf_str(&p.faults)) > 0);
+    }
+    problem_release(&p);
+    return def;
+}
+
+static void check_step(const struct definition *def, size_t index)
+{
+    const struct step_def *step = &def->steps[index];
+    assert(step->type < STEP_TYPE_COUNT && str_is_name(step->name));
+    assert(definition_find_step(def, step->name) == index);
+    assert(step->need_count < def->step_count);
+    for (size_t n = 0; n < step->need_count; n++)
+        assert(step->needs[n] < def->step_count && step->needs[n] != index);
+    if (step->type == STEP_TASK)
+        assert(str_is_name(step->queue) && str_is_name(step->handler));
+    if (step->type == STEP_SLEEP && def->unsupported.len == 0)
+        assert((step->duration_ms >= 0) != (step->until_ms >= 0));
+}
+
+/* A definition is kept as text and read again by the next server. */
+static void check_survives_storing(const struct definition *def)
+{
+    struct buf text;
+    buf_init(&text, 4 * MIB);
+    json_put_plain(&text, def->json);
+    json_t *source = fuzz_parse(buf_str(&text));
+    assert(source != NULL);
+    struct definition *again = parse(source);
+    assert(again != NULL && again->step_count == def->step_count);
+    assert(str_eq(again->unsupported, def->unsupported));
+    definition_free(again);
+    json_decref(source);
+    buf_release(&text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    json_t *source = fuzz_parse(fuzz_text(data, size));
+    if (source == NULL)
+        return 0;
+    struct definition *def = parse(source);
+    json_decref(source); /* the definition keeps its own reference */
+    if (def != NULL) {
+        for (size_t i = 0; i < def->step_count; i++)
+            check_step(def, i);
+        assert(str_is_utf8(def->unsupported));
+        check_survives_storing(def);
+        drive_to_end(def, str_hash(fuzz_text(data, size)));
+    }
+    definition_free(def);
+    return 0;
+}

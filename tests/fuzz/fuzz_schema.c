@@ -1,0 +1,75 @@
+/* A schema on the first line and a value behind it: the verdict obeys the laws of not, allOf,
+ * anyOf, oneOf, enum and const, and does not depend on the order of members. */
+#include "domain/schema.h"
+#include "fuzz.h"
+
+enum verdict { FITS, MISFITS, TOO_LARGE };
+
+static enum verdict concluded(struct fault_list *faults, struct buf *out)
+{
+    static const char GAVE_UP[] = "is too large to be checked";
+    buf_put_char(out, ']');
+    assert(buf_ok(out) && faults->path.len == 0);
+    size_t shown = fuzz_check_faults(buf_str(out));
+    assert(shown <= faults->count && (shown == 0) == (faults->count == 0));
+    bool gave_up = memmem(out->ptr, out->len, GAVE_UP, sizeof(GAVE_UP) - 1) != NULL;
+    enum verdict verdict = gave_up ? TOO_LARGE : faults->count == 0 ? FITS : MISFITS;
+    fault_list_release(faults);
+    buf_release(out);
+    return verdict;
+}
+
+/* Of the schema itself when value is NULL. */
+static enum verdict judge(const json_t *schema, const json_t *value)
+{
+    struct buf out;
+    struct fault_list faults;
+    buf_init(&out, PROBLEM_FAULTS_MAX);
+    buf_put_char(&out, '[');
+    fault_list_init(&faults, &out);
+    if (value == NULL)
+        schema_check_schema(schema, &faults);
+    else
+        schema_check_value(schema, value, &faults);
+    return concluded(&faults, &out);
+}
+
+/* Takes the schema. */
+static void check_verdict(json_t *schema, const json_t *value, enum verdict wanted)
+{
+    assert(schema != NULL && judge(schema, NULL) == FITS);
+    enum verdict verdict = judge(schema, value);
+    assert(verdict == wanted || verdict == TOO_LARGE);
+    json_decref(schema);
+}
+
+static void check_laws(json_t *schema, json_t *value)
+{
+    enum verdict verdict = judge(schema, value);
+    check_verdict(json_pack("{s:O}", "const", value), value, FITS);
+    check_verdict(json_pack("{s:[n,O]}", "enum", value), value, FITS);
+    if (verdict == TOO_LARGE)
+        return;
+    check_verdict(json_pack("{s:O}", "not", schema), value, verdict == FITS ? MISFITS : FITS);
+    check_verdict(json_pack("{s:[O,O]}", "allOf", schema, schema), value, verdict);
+    check_verdict(json_pack("{s:[b,O]}", "anyOf", 0, schema), value, verdict);
+    check_verdict(json_pack("{s:[O,b]}", "oneOf", schema, 0), value, verdict);
+    check_verdict(json_pack("{s:[O,O]}", "oneOf", schema, schema), value, MISFITS);
+    json_t *reversed = fuzz_reversed(value);
+    check_verdict(fuzz_reversed(schema), reversed, verdict);
+    json_decref(reversed);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct str first, rest;
+    if (!str_cut(fuzz_text(data, size), '\n', &first, &rest))
+        return 0;
+    json_t *schema = fuzz_parse(first);
+    json_t *value = schema != NULL ? fuzz_parse(rest) : NULL;
+    if (value != NULL && judge(schema, NULL) == FITS)
+        check_laws(schema, value);
+    json_decref(value);
+    json_decref(schema);
+    return 0;
+}

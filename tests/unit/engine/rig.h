@@ -1,0 +1,382 @@
+/* The real engine on a file of its own, under a clock that the test moves, driven by the test's
+ * thread as the HTTP loop drives it. */
+#ifndef PAWL_TESTS_ENGINE_RIG_H
+#define PAWL_TESTS_ENGINE_RIG_H
+
+#include "store/folder.h"
+
+#include "engine/engine.h"
+#include "engine/tx.h"
+#include "engine/use_cases.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+
+enum { GIVE_UP_S = 30 }; /* a test that waits longer has failed */
+
+struct rig {
+    struct folder *folder;
+    struct path file;
+    atomic_llong now_us;
+    atomic_llong mono_ns;
+    struct env env;
+    struct metrics *metrics;
+    struct engine *engine;
+    int finished; /* calls that are over, for their order */
+};
+
+static inline int64_t rig_now_us(void *ctx)
+{
+    return atomic_load(&((struct rig *)ctx)->now_us);
+}
+
+static inline int64_t rig_mono_ns(void *ctx)
+{
+    return atomic_load(&((struct rig *)ctx)->mono_ns);
+}
+
+static inline void rig_random(void *ctx, void *out, size_t len)
+{
+    (void)ctx;
+    env_random(&ENV_SYSTEM, out, len);
+}
+
+static inline int64_t rig_now_ms(struct rig *rig)
+{
+    return rig_now_us(rig) / 1000;
+}
+
+/* Both clocks go on together. */
+static inline void rig_pass_ms(struct rig *rig, int64_t ms)
+{
+    atomic_fetch_add(&rig->now_us, ms * 1000);
+    atomic_fetch_add(&rig->mono_ns, ms * 1000000);
+}
+
+/* The wall clock is set; time itself does not jump. */
+static inline void rig_set_wall_ms(struct rig *rig, int64_t ms)
+{
+    atomic_store(&rig->now_us, ms * 1000);
+}
+
+static inline void rig_start(struct rig *rig, int64_t log_bytes_max)
+{
+    char url[160];
+    (void)snprintf(url, sizeof(url), "sqlite:%s", rig->file.text);
+    rig->metrics = metrics_new();
+    assert_non_null(rig->metrics);
+    struct engine_config config = {.store_url = str_of(url),
+                                   .root_key = STR(""),
+                                   .env = &rig->env,
+                                   .metrics = rig->metrics,
+                                   .log_bytes_max = log_bytes_max};
+    struct problem p;
+    problem_init(&p);
+    if (engine_open(&config, &p, &rig->engine) != ERR_OK)
+        fail_msg("the engine does not open: %s", p.detail);
+    problem_release(&p);
+}
+
+static inline int rig_setup(void **state)
+{
+    struct rig *rig = calloc(1, sizeof(*rig));
+    assert_non_null(rig);
+    void *folder = NULL;
+    (void)folder_setup(&folder);
+    rig->folder = folder;
+    rig->file = path_in(rig->folder, "p.db");
+    atomic_store(&rig->now_us, INT64_C(1700000000000000));
+    atomic_store(&rig->mono_ns, INT64_C(1000000000000));
+    rig->env = (struct env){rig_now_us, rig_mono_ns, rig_random, rig};
+    rig_start(rig, 0);
+    *state = rig;
+    return 0;
+}
+
+/* One round of the loop; sleeps until there is something, for a moment at most. */
+static inline void rig_round(struct rig *rig)
+{
+    engine_round_end(rig->engine);
+    struct pollfd fd = {engine_event_fd(rig->engine), POLLIN, 0};
+    (void)poll(&fd, 1, 5);
+    engine_poll(rig->engine, true);
+}
+
+static inline int64_t real_seconds(void)
+{
+    return env_mono_ms(&ENV_SYSTEM) / 1000;
+}
+
+static inline void rig_stop(struct rig *rig)
+{
+    int64_t until = real_seconds() + GIVE_UP_S;
+    engine_drain(rig->engine);
+    while (!engine_idle(rig->engine)) {
+        assert_true(real_seconds() < until);
+        rig_round(rig);
+    }
+    engine_close(rig->engine);
+    metrics_free(rig->metrics);
+    rig->engine = NULL;
+}
+
+static inline int rig_teardown(void **state)
+{
+    struct rig *rig = *state;
+    if (rig->engine != NULL)
+        rig_stop(rig);
+    void *folder = rig->folder;
+    (void)folder_teardown(&folder);
+    free(rig);
+    return 0;
+}
+
+#define rig_test(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
+
+/* --- calls --- */
+
+struct call {
+    struct op op;
+    struct rig *rig;
+    bool done;
+    int place;       /* the how-manieth it was */
+    int runs;        /* of the tests' own use cases */
+    int64_t changes; /* likewise: what db_changes() said */
+    union {
+        struct start_run_input start;
+        struct claim_input claim;
+        struct finish_job_input finish;
+        struct put_workflow_input workflow;
+        struct put_tenant_input tenant;
+        struct run_input run;
+        struct list_events_input events;
+    } input;
+    struct str queue;
+    char text[512]; /* what inputs may point to */
+};
+
+static inline void call_done(struct op *op)
+{
+    struct call *c = CONTAINER_OF(op, struct call, op);
+    assert_false(c->done);
+    c->done = true;
+    c->place = ++c->rig->finished;
+}
+
+static inline void call_init(struct call *c, struct rig *rig, const struct use_case *use_case)
+{
+    memset(c, 0, sizeof(*c));
+    op_init(&c->op, use_case);
+    c->rig = rig;
+    c->op.caller = (struct caller){STR("acme"), STR("tester"), STR("here"), ROLE_ADMIN, true};
+    c->op.input = &c->input;
+    c->op.done = call_done;
+    c->op.bytes = 100;
+}
+
+static inline void call_key(struct call *c, const char *key, const char *body)
+{
+    c->op.idem.key = str_of(key);
+    c->op.idem.route = STR("POST /api/v1/test");
+    c->op.idem.raw_hash = idem_raw_hash(c->op.idem.route, str_of(body));
+    c->op.idem.fingerprint = sha256_of(str_of(body));
+    c->op.idem.has_fingerprint = true;
+}
+
+static inline void call_release(struct call *c)
+{
+    op_release(&c->op);
+}
+
+static inline void submit(struct call *c)
+{
+    c->done = false;
+    engine_submit(c->rig->engine, &c->op);
+}
+
+static inline void wait_done(struct call *c)
+{
+    int64_t until = real_seconds() + GIVE_UP_S;
+    while (!c->done) {
+        if (real_seconds() >= until)
+            fail_msg("%s does not come back", c->op.use_case->name);
+        rig_round(c->rig);
+    }
+}
+
+static inline enum err perform(struct call *c)
+{
+    submit(c);
+    wait_done(c);
+    return c->op.err;
+}
+
+static inline void must_perform(struct call *c)
+{
+    if (perform(c) != ERR_OK)
+        fail_msg("%s: %s: %s", c->op.use_case->name, err_code(c->op.err), c->op.problem.detail);
+}
+
+/* --- use cases of the tests' own --- */
+
+/* Changes nothing, and notes what the connection has changed so far. */
+static inline enum err run_probe(struct op *op, struct tx *tx)
+{
+    struct call *c = CONTAINER_OF(op, struct call, op);
+    c->runs++;
+    c->changes = db_changes(tx->db);
+    op->answer.changed_nothing = true;
+    return ERR_OK;
+}
+
+static const struct use_case UC_PROBE = {.name = "probe", .changes = true, .run = run_probe};
+
+/* Has the writer take two whole turns: what is due has been done when it returns. */
+static inline void settle(struct rig *rig)
+{
+    for (int turn = 0; turn < 2; turn++) {
+        struct call probes[2]; /* two in one round, so that one goes to the writer's thread */
+        for (size_t i = 0; i < ARRAY_LEN(probes); i++) {
+            call_init(&probes[i], rig, &UC_PROBE);
+            submit(&probes[i]);
+        }
+        for (size_t i = 0; i < ARRAY_LEN(probes); i++) {
+            wait_done(&probes[i]);
+            call_release(&probes[i]);
+        }
+    }
+    engine_poll(rig->engine, true);
+}
+
+/* --- the usual calls --- */
+
+/* ' is written for ". */
+static inline json_t *json_of(const char *quoted_singly)
+{
+    char text[4096];
+    size_t len = strlen(quoted_singly);
+    assert_true(len < sizeof(text));
+    for (size_t i = 0; i <= len; i++)
+        text[i] = (char)(quoted_singly[i] == '\'' ? '"' : quoted_singly[i]);
+    return parsed(text);
+}
+
+static inline void put_workflow(struct rig *rig, const char *id, const char *definition)
+{
+    struct problem p;
+    problem_init(&p);
+    json_t *json = json_of(definition);
+    struct definition *def = NULL;
+    if (definition_parse(json, str_of(id), &p, &def) != ERR_OK)
+        fail_msg("%s: %.*s", p.detail, (int)p.faults.len, p.faults.ptr);
+    struct buf text;
+    buf_init(&text, 64 * KIB);
+    json_put_plain(&text, json);
+    struct call c;
+    call_init(&c, rig, &UC_PUT_WORKFLOW);
+    c.input.workflow =
+        (struct put_workflow_input){str_of(id), def, buf_str(&text), sha256_of(buf_str(&text))};
+    must_perform(&c);
+    call_release(&c);
+    buf_release(&text);
+    definition_free(def);
+    json_decref(json);
+    problem_release(&p);
+}
+
+static inline void put_tenant(struct rig *rig, const char *body)
+{
+    json_t *json = json_of(body);
+    struct call c;
+    call_init(&c, rig, &UC_PUT_TENANT);
+    c.input.tenant = (struct put_tenant_input){STR("acme"), json};
+    must_perform(&c);
+    call_release(&c);
+    json_decref(json);
+}
+
+#define ONE_TASK "{'steps':[{'name':'a','type':'task','handler':'h'}]}"
+
+static inline void start_init(struct call *c, struct rig *rig, const char *workflow)
+{
+    call_init(c, rig, &UC_START_RUN);
+    c->input.start = (struct start_run_input){
+        .workflow_id = str_of(workflow), .input_text = STR("null"), .labels = STR("{}")};
+}
+
+static inline struct uuid start(struct rig *rig, const char *workflow)
+{
+    struct call c;
+    start_init(&c, rig, workflow);
+    must_perform(&c);
+    struct uuid id = c.op.answer.run_id;
+    call_release(&c);
+    return id;
+}
+
+static inline void claim_init(struct call *c, struct rig *rig, const char *worker, int64_t lease_ms)
+{
+    call_init(c, rig, &UC_CLAIM_JOBS);
+    c->queue = STR("default");
+    c->input.claim = (struct claim_input){.worker_id = str_of(worker),
+                                          .queues = &c->queue,
+                                          .queue_count = 1,
+                                          .max = 1,
+                                          .lease_ms = lease_ms};
+}
+
+/* The caller owns the array of jobs. */
+static inline json_t *jobs_of(const struct call *c)
+{
+    json_t *body = parsed_str(buf_str(&c->op.answer.body));
+    json_t *jobs = json_incref(json_object_get(body, "jobs"));
+    json_decref(body);
+    assert_non_null(jobs);
+    return jobs;
+}
+
+/* To finish the first job that `claim` got. */
+static inline void finish_init(struct call *c, struct rig *rig, const struct call *claim)
+{
+    json_t *jobs = jobs_of(claim);
+    assert_int_equal(json_array_size(jobs), 1);
+    const json_t *job = json_array_get(jobs, 0);
+    call_init(c, rig, &UC_FINISH_JOB);
+    (void)snprintf(c->text, sizeof(c->text), "%s",
+                   json_string_value(json_object_get(job, "lease_token")));
+    c->input.finish =
+        (struct finish_job_input){.lease_token = str_of(c->text), .output = STR("{\"ok\":true}")};
+    assert_true(uuid_parse(json_str(json_object_get(job, "job_id")), &c->input.finish.job_id));
+    json_decref(jobs);
+}
+
+/* The run's status, copied to `out`. */
+static inline void run_status_text(struct rig *rig, struct uuid id, char out[static 32])
+{
+    struct call c;
+    call_init(&c, rig, &UC_GET_RUN);
+    c.input.run.run_id = id;
+    must_perform(&c);
+    json_t *run = parsed_str(buf_str(&c.op.answer.body));
+    (void)snprintf(out, 32, "%s", json_string_value(json_object_get(run, "status")));
+    json_decref(run);
+    call_release(&c);
+}
+
+#define assert_run_is(rig, id, status)      \
+    do {                                    \
+        char is_[32];                       \
+        run_status_text((rig), (id), is_);  \
+        assert_string_equal(is_, (status)); \
+    } while (0)
+
+/* What the file says, by SQLite alone. */
+static inline int64_t in_file(struct rig *rig, const char *sql)
+{
+    sqlite3 *raw = raw_open(rig->file.text);
+    int64_t number = raw_number(raw, sql);
+    raw_close(raw);
+    return number;
+}
+
+#endif

@@ -1,0 +1,272 @@
+/* Sleeps and leases under a clock that the test moves, forward and back. */
+#include "engine/rig.h"
+
+#define SLEEP_1000 "{'steps':[{'name':'s','type':'sleep','duration_ms':1000}]}"
+#define SLEEP_10 "{'steps':[{'name':'s','type':'sleep','duration_ms':10}]}"
+
+static void a_sleep_ends_at_its_time(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "w", SLEEP_1000);
+    struct uuid run = start(rig, "w");
+    assert_run_is(rig, run, "waiting");
+    rig_pass_ms(rig, 999);
+    settle(rig);
+    assert_run_is(rig, run, "waiting");
+    rig_pass_ms(rig, 1);
+    settle(rig);
+    assert_run_is(rig, run, "succeeded");
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 0);
+    assert_int_equal(in_file(rig, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 0);
+}
+
+/* The steps of a run whose events say succeeded, in their order. */
+static void succeeded_steps(struct rig *rig, struct uuid run, char out[static 64])
+{
+    struct call c;
+    call_init(&c, rig, &UC_LIST_EVENTS);
+    c.input.events = (struct list_events_input){run, 0, 100};
+    must_perform(&c);
+    json_t *page = parsed_str(buf_str(&c.op.answer.body));
+    const json_t *items = json_object_get(page, "items");
+    assert_true(json_array_size(items) > 0);
+    out[0] = '\0';
+    size_t len = 0;
+    for (size_t i = 0; i < json_array_size(items); i++) {
+        const json_t *event = json_array_get(items, i);
+        if (strcmp(json_string_value(json_object_get(event, "type")), "job.succeeded") != 0)
+            continue;
+        const json_t *data = json_object_get(event, "data");
+        len += (size_t)snprintf(out + len, 64 - len, "%s",
+                                json_string_value(json_object_get(data, "step")));
+    }
+    json_decref(page);
+    call_release(&c);
+}
+
+static void timers_that_are_due_together_fire_in_their_order(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "w",
+                 "{'steps':["
+                 "{'name':'a','type':'sleep','duration_ms':300},"
+                 "{'name':'b','type':'sleep','duration_ms':100},"
+                 "{'name':'c','type':'sleep','duration_ms':200},"
+                 "{'name':'d','type':'sleep','duration_ms':100},"
+                 "{'name':'e','type':'sleep','duration_ms':5,'needs':['b']}]}");
+    struct uuid run = start(rig, "w");
+    rig_pass_ms(rig, 1000);
+    settle(rig);
+    rig_pass_ms(rig, 5); /* e began when b was fired, which was late */
+    settle(rig);
+    assert_run_is(rig, run, "succeeded");
+    char order[64];
+    succeeded_steps(rig, run, order);
+    assert_string_equal(order, "bdcae");
+}
+
+static void each_timer_fires_at_its_own_time(void **state)
+{
+    struct rig *rig = *state;
+    static const int64_t DURATIONS[] = {500, 100, 400, 200, 300};
+    struct uuid runs[ARRAY_LEN(DURATIONS)];
+    for (size_t i = 0; i < ARRAY_LEN(DURATIONS); i++) {
+        char id[8];
+        char definition[128];
+        (void)snprintf(id, sizeof(id), "w%zu", i);
+        (void)snprintf(definition, sizeof(definition),
+                       "{'steps':[{'name':'s','type':'sleep','duration_ms':%d}]}",
+                       (int)DURATIONS[i]);
+        put_workflow(rig, id, definition);
+        runs[i] = start(rig, id);
+    }
+    for (int64_t passed = 100; passed <= 500; passed += 100) {
+        rig_pass_ms(rig, 100);
+        settle(rig);
+        for (size_t i = 0; i < ARRAY_LEN(DURATIONS); i++)
+            assert_run_is(rig, runs[i], DURATIONS[i] <= passed ? "succeeded" : "waiting");
+    }
+}
+
+static void a_clock_that_is_set_back_delays_and_a_newer_sleep_still_ends(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "long", SLEEP_1000);
+    put_workflow(rig, "short", SLEEP_10);
+    int64_t begun = rig_now_ms(rig);
+    struct uuid first = start(rig, "long");
+    rig_set_wall_ms(rig, begun - 3600 * 1000);
+    settle(rig);
+    struct uuid second = start(rig, "short");
+    rig_pass_ms(rig, 9);
+    settle(rig);
+    assert_run_is(rig, second, "waiting");
+    rig_pass_ms(rig, 1);
+    settle(rig);
+    assert_run_is(rig, second, "succeeded");
+    assert_run_is(rig, first, "waiting");
+    rig_set_wall_ms(rig, begun + 999);
+    settle(rig);
+    assert_run_is(rig, first, "waiting");
+    rig_set_wall_ms(rig, begun + 1000);
+    settle(rig);
+    assert_run_is(rig, first, "succeeded");
+    /* Ids rise though the clock did not. */
+    assert_true(uuid_time(second) > uuid_time(first));
+}
+
+static void a_clock_that_is_set_forward_fires_what_is_due_by_it(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "long", SLEEP_1000);
+    put_workflow(rig, "short", SLEEP_10);
+    struct uuid first = start(rig, "long");
+    int64_t then = rig_now_ms(rig) + INT64_C(86400000);
+    rig_set_wall_ms(rig, then);
+    settle(rig);
+    assert_run_is(rig, first, "succeeded");
+    struct uuid second = start(rig, "short");
+    settle(rig);
+    assert_run_is(rig, second, "waiting");
+    rig_set_wall_ms(rig, then + 10);
+    settle(rig);
+    assert_run_is(rig, second, "succeeded");
+}
+
+static void timers_outlive_the_engine(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "w", SLEEP_1000);
+    struct uuid run = start(rig, "w");
+    rig_stop(rig);
+    rig_pass_ms(rig, 5000);
+    rig_start(rig, 0);
+    settle(rig);
+    assert_run_is(rig, run, "succeeded");
+}
+
+static void more_timers_than_one_turn_takes_all_fire(void **state)
+{
+    struct rig *rig = *state;
+    enum { SLEEPERS = TIMERS_PER_TURN_MAX + 50 };
+    put_workflow(rig, "w", SLEEP_10);
+    static struct call calls[SLEEPERS];
+    for (size_t i = 0; i < SLEEPERS; i++) {
+        start_init(&calls[i], rig, "w");
+        submit(&calls[i]);
+    }
+    for (size_t i = 0; i < SLEEPERS; i++) {
+        wait_done(&calls[i]);
+        assert_int_equal(calls[i].op.err, ERR_OK);
+        call_release(&calls[i]);
+    }
+    rig_pass_ms(rig, 10);
+    settle(rig);
+    settle(rig);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs WHERE status = 'succeeded'"),
+                     SLEEPERS);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 0);
+}
+
+/* --- leases --- */
+
+static void a_lease_that_ends_gives_the_job_to_the_next_worker(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "w", ONE_TASK);
+    struct uuid run = start(rig, "w");
+    struct call first;
+    claim_init(&first, rig, "slow", 1000);
+    must_perform(&first);
+    struct call late;
+    finish_init(&late, rig, &first);
+    rig_pass_ms(rig, 999);
+    settle(rig);
+    struct call second;
+    claim_init(&second, rig, "quick", 1000);
+    must_perform(&second);
+    json_t *none = jobs_of(&second);
+    assert_int_equal(json_array_size(none), 0); /* it is still the first one's */
+    json_decref(none);
+    rig_pass_ms(rig, 1);
+    settle(rig);
+    assert_int_equal(perform(&late), ERR_LEASE_LOST); /* before anybody else has it */
+    must_perform(&second);
+    struct call finish;
+    finish_init(&finish, rig, &second);
+    assert_int_equal(perform(&late), ERR_LEASE_LOST); /* and after */
+    assert_run_is(rig, run, "running");
+    must_perform(&finish);
+    assert_run_is(rig, run, "succeeded");
+    assert_int_equal(perform(&late), ERR_LEASE_LOST);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 0);
+    assert_int_equal(in_file(rig, "SELECT attempt FROM jobs"), 2);
+    assert_int_equal(in_file(rig, "SELECT lease_epoch FROM jobs"), 2);
+    call_release(&first);
+    call_release(&second);
+    call_release(&finish);
+    call_release(&late);
+}
+
+static void a_result_in_time_disarms_the_lease(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "w", ONE_TASK);
+    struct uuid run = start(rig, "w");
+    struct call claim;
+    claim_init(&claim, rig, "worker", 1000);
+    must_perform(&claim);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 1);
+    struct call finish;
+    finish_init(&finish, rig, &claim);
+    must_perform(&finish);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 0);
+    rig_pass_ms(rig, 5000);
+    settle(rig);
+    assert_run_is(rig, run, "succeeded");
+    must_perform(&finish); /* the same result again is answered */
+    assert_non_null(strstr(finish.op.answer.body.ptr, "already_completed"));
+    call_release(&claim);
+    call_release(&finish);
+}
+
+static void a_lease_that_ends_wakes_a_parked_claim(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "w", ONE_TASK);
+    (void)start(rig, "w");
+    struct call first;
+    claim_init(&first, rig, "slow", 1000);
+    must_perform(&first);
+    struct call parked;
+    claim_init(&parked, rig, "patient", 1000);
+    parked.op.wait_ms = 20000;
+    submit(&parked);
+    settle(rig);
+    assert_false(parked.done);
+    rig_pass_ms(rig, 1000);
+    settle(rig);
+    wait_done(&parked);
+    json_t *jobs = jobs_of(&parked);
+    assert_int_equal(json_array_size(jobs), 1);
+    json_decref(jobs);
+    call_release(&first);
+    call_release(&parked);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(a_sleep_ends_at_its_time),
+        rig_test(timers_that_are_due_together_fire_in_their_order),
+        rig_test(each_timer_fires_at_its_own_time),
+        rig_test(a_clock_that_is_set_back_delays_and_a_newer_sleep_still_ends),
+        rig_test(a_clock_that_is_set_forward_fires_what_is_due_by_it),
+        rig_test(timers_outlive_the_engine),
+        rig_test(more_timers_than_one_turn_takes_all_fire),
+        rig_test(a_lease_that_ends_gives_the_job_to_the_next_worker),
+        rig_test(a_result_in_time_disarms_the_lease),
+        rig_test(a_lease_that_ends_wakes_a_parked_claim),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
