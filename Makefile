@@ -1,11 +1,9 @@
 # pawl, for people. `make run` and `make test` install what is missing and build first.
-.PHONY: all run test asan tsan bench tidy format bootstrap clean
+.PHONY: all run test asan tsan fuzz bench tidy format bootstrap clean
 
 BUILD = build
 LISTEN ?= 127.0.0.1:7295
 DATA ?= pawl-data
-# Longer for soaks: make bench SECONDS=20 ROUNDS=5
-SECONDS ?= 5
 ROUNDS ?= 3
 
 all: bootstrap
@@ -30,6 +28,16 @@ tsan:
 	@tools/bootstrap.sh test
 	@python3 tools/test.py --only tsan
 
+# Each program for so long. What a run learns stays in build-fuzz/corpus for the next.
+fuzz: SECONDS ?= 60
+fuzz:
+	@tools/bootstrap.sh test
+	@cmake -G Ninja -B build-fuzz -DCMAKE_C_COMPILER=clang-14 -DPAWL_FUZZ=ON >/dev/null
+	@ninja -C build-fuzz --quiet
+	@python3 tests/fuzz/run.py --build build-fuzz --seconds $(SECONDS) --jobs $$(nproc)
+
+# Longer for soaks: make bench SECONDS=20 ROUNDS=5
+bench: SECONDS ?= 5
 bench: all
 	@python3 bench/run.py --pawl $(BUILD)/pawl --tools $(BUILD)/bench --seconds $(SECONDS) --rounds $(ROUNDS)
 
@@ -42,4 +50,4 @@ format:
 	@git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.[ch]' | xargs clang-format-14 -i
 
 clean:
-	@rm -rf build build-asan build-tsan
+	@rm -rf build build-asan build-tsan build-fuzz

@@ -4,8 +4,8 @@
 set -eu
 packages="gcc libc6-dev make cmake ninja-build pkg-config python3 python3-yaml libmicrohttpd-dev libgnutls28-dev libsqlite3-dev
  libjansson-dev libssl-dev libcurl4-openssl-dev libmimalloc-dev libcmocka-dev"
-[ "${1:-}" != test ] || packages="$packages git python3-pytest python3-jsonschema clang-14 clang-format-14 clang-tidy-14
- cppcheck prometheus openssl sqlite3 curl"
+[ "${1:-}" != test ] || packages="$packages git python3-pytest python3-jsonschema clang-14 libclang-rt-14-dev clang-format-14
+ clang-tidy-14 cppcheck prometheus openssl sqlite3 curl"
 
 missing=""
 for p in $packages; do

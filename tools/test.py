@@ -73,6 +73,17 @@ def e2e(folder, tests=(), env=None, marks=None):
     return run
 
 
+def fuzz(folder, seconds):
+    """One passed test per program that found nothing."""
+
+    def run():
+        code, out = shell([PYTHON, "tests/fuzz/run.py", "--build", folder, "--seconds", str(seconds)])
+        passed, failed = (len(re.findall(rf"^{word} ", out, re.MULTILINE)) for word in ("ok", "FAIL"))
+        return passed, max(failed, 1 if code else 0), out
+
+    return run
+
+
 def check(*command):
     def run():
         code, out = shell(list(command))
@@ -117,6 +128,8 @@ def stages():
         Stage("e2e-asan", "asan", e2e("build-asan", env=slow, marks="not slow"), ["build-asan"]),
         Stage("unit-tsan", "tsan", unit("build-tsan", SANITIZER_ENV), ["build-tsan"]),
         Stage("e2e-tsan", "tsan", e2e("build-tsan", TSAN_TESTS, slow, marks="not slow"), ["build-tsan"]),
+        Stage("build-fuzz", "fuzz", build("build-fuzz", "-DCMAKE_C_COMPILER=clang-14", "-DPAWL_FUZZ=ON")),
+        Stage("fuzz", "fuzz", fuzz("build-fuzz", 5), ["build-fuzz"]),
         Stage("format", "lint", formatted),
         Stage("cppcheck", "lint", cppcheck),
         Stage("clang-tidy", "lint", tidy, ["build"]),
@@ -133,7 +146,7 @@ def report(stage, result, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", help="one group: release, asan, tsan or lint")
+    parser.add_argument("--only", help="one group: release, asan, tsan, fuzz or lint")
     only = parser.parse_args().only
     wanted = [s for s in stages() if not only or s.group == only or (only == "lint" and s.name == "build")]
     done, totals, lock, futures = {}, [0, 0], threading.Condition(), []

@@ -75,9 +75,15 @@ enum err call_if_match(struct call *c, int64_t *ret)
 enum err call_json_text(struct call *c, const json_t *value, struct str *ret)
 {
     struct buf text;
-    buf_init(&text, JSON_TEXT_MAX * 2);
+    buf_init(&text, JSON_WRITTEN_MAX);
     json_put_plain(&text, value);
-    *ret = buf_ok(&text) ? arena_str(&c->req->arena, buf_str(&text)) : STR_NONE;
+    size_t len = text.len;
+    bool fits = buf_ok(&text) && len <= JSON_KEPT_MAX;
+    *ret = fits ? arena_str(&c->req->arena, buf_str(&text)) : STR_NONE;
     buf_release(&text);
+    if (len > JSON_KEPT_MAX)
+        return problem_set(
+            &c->op.problem, ERR_BODY_TOO_LARGE,
+            "numbers such as 1e20 make the value too large when they are written out");
     return ret->ptr != NULL ? ERR_OK : call_no_memory(c);
 }

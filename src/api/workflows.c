@@ -22,13 +22,13 @@ enum err prepare_put_workflow(struct call *c)
     enum err e = call_name(c, NAME_MAX_LEN, &in->workflow_id);
     if (e == ERR_OK)
         e = read_definition(c, in->workflow_id);
-    if (e == ERR_OK)
-        e = call_json_text(c, c->body, &in->text);
     if (e != ERR_OK)
         return e;
+    in->text =
+        c->req->body; /* as it was written: reading it again cannot fail where this did not */
     in->definition = c->definition;
     struct buf canonical;
-    buf_init(&canonical, JSON_TEXT_MAX * 2);
+    buf_init(&canonical, JSON_WRITTEN_MAX);
     json_put_canonical(&canonical, c->body);
     if (buf_ok(&canonical))
         in->digest = sha256_of(buf_str(&canonical));

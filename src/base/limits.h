@@ -24,6 +24,8 @@ enum {
     /* --- JSON --- */
     JSON_DEPTH_MAX = 64,                  /* deeper is a mistake or an attack; recursion stays small */
     JSON_TEXT_MAX = HTTP_BODY_MAX,
+    JSON_KEPT_MAX = 2 * JSON_TEXT_MAX,    /* of one value as it is kept */
+    JSON_WRITTEN_MAX = 5 * JSON_TEXT_MAX, /* what was read, written again: `1e20,` grows to 24 bytes */
 
     /* --- names --- */
     TENANT_ID_MAX = 64,

@@ -145,7 +145,7 @@ enum err idem_fingerprint(struct str route, const json_t *body, const char *key_
                           struct problem *p, struct sha256 *ret)
 {
     struct buf canonical;
-    buf_init(&canonical, JSON_TEXT_MAX * 2);
+    buf_init(&canonical, JSON_WRITTEN_MAX);
     if (body != NULL)
         json_put_canonical_without(&canonical, body, key_member);
     else

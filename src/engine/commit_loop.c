@@ -103,7 +103,7 @@ static enum err try_batch(struct commit_loop *l, struct op *first)
         if (op->use_case->sees_counts)
             e = replay_stats_flush(l->config.stats, tx->db);
         if (e == ERR_OK)
-            e = execute_op(op, tx, l->config.stats);
+            e = execute_op(op, tx);
     }
     if (e == ERR_OK)
         e = tx_flush(tx);
@@ -125,6 +125,7 @@ static void after_commit(struct commit_loop *l, struct op *first)
 {
     l->sooner |= chores_note_timer(&l->chores, l->tx.next_due);
     for (const struct op *op = first; op != NULL; op = op->next) {
+        count_known(op, l->config.stats, l->tx.now_ms);
         if (changes_keys(op))
             atomic_fetch_add(l->config.auth_epoch, 1);
     }
@@ -148,13 +149,15 @@ static void answer_without_writing(struct commit_loop *l, struct op *first)
         tx_start(&l->tx);
         bool known = false;
         if (db_begin(l->tx.db) == ERR_OK) {
-            known = op->idem.key.len > 0 && execute_op(op, &l->tx, l->config.stats) == ERR_OK &&
+            known = op->idem.key.len > 0 && execute_op(op, &l->tx) == ERR_OK &&
                     (op->answer.replayed || op->err == ERR_IDEM_KEY_REUSED);
             db_rollback(l->tx.db);
             tx_forget(&l->tx);
         }
-        if (known)
+        if (known) {
+            count_known(op, l->config.stats, l->tx.now_ms);
             continue;
+        }
         op_clear_result(op);
         op->err = problem_set(&op->problem, ERR_STORE_BUSY,
                               "a reader outside pawl keeps the write-ahead log from shrinking");

@@ -311,7 +311,9 @@ static void try_record(void *ctx, const struct idem_record *record)
     struct replay *r = ctx;
     int64_t now = env_now_ms(r->engine->env);
     if (record->expires_at < 0 || record->expires_at > now)
-        r->answered = answer_from_record(r->op, record, r->engine->stats, now);
+        r->answered = answer_from_record(r->op, record);
+    if (r->answered)
+        count_known(r->op, r->engine->stats, now);
 }
 
 /* One snapshot serves all look-ups of a round. */

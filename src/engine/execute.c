@@ -7,8 +7,7 @@ bool is_store_failure(enum err e)
            e == ERR_NO_MEMORY || e == ERR_INTERNAL;
 }
 
-bool answer_from_record(struct op *op, const struct idem_record *record, struct replay_stats *stats,
-                        int64_t now_ms)
+bool answer_from_record(struct op *op, const struct idem_record *record)
 {
     switch (idem_compare(&op->idem, &record->raw_hash, &record->fingerprint)) {
     case IDEM_UNSURE:
@@ -18,7 +17,7 @@ bool answer_from_record(struct op *op, const struct idem_record *record, struct 
         op->err = problem_set(&op->problem, ERR_IDEM_KEY_REUSED,
                               "the key \"%.*s\" belongs to another request (%.*s): use a new key",
                               STR_ARG(record->key), STR_ARG(record->route));
-        replay_stats_add(stats, record->num, true, now_ms);
+        op->known_num = record->num;
         return true;
     case IDEM_REPLAY:
         op_clear_result(op);
@@ -30,17 +29,22 @@ bool answer_from_record(struct op *op, const struct idem_record *record, struct 
         buf_put(&op->answer.body, record->body);
         if (!buf_ok(&op->answer.body))
             op->err = problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the answer");
-        replay_stats_add(stats, record->num, false, now_ms);
+        op->known_num = record->num;
         return true;
     }
     assert(!"unknown verdict");
     return false;
 }
 
+void count_known(const struct op *op, struct replay_stats *stats, int64_t now_ms)
+{
+    if (op->known_num > 0)
+        replay_stats_add(stats, op->known_num, op->err == ERR_IDEM_KEY_REUSED, now_ms);
+}
+
 struct known {
     struct op *op;
     struct tx *tx;
-    struct replay_stats *stats;
     bool answered;
     bool expired; /* an expired record is in the way */
     struct idem_record old;
@@ -54,7 +58,7 @@ static void consider(void *ctx, const struct idem_record *record)
         k->old.num = record->num;
         return;
     }
-    k->answered = answer_from_record(k->op, record, k->stats, k->tx->now_ms);
+    k->answered = answer_from_record(k->op, record);
     assert(k->answered || !k->op->idem.has_fingerprint);
 }
 
@@ -98,7 +102,7 @@ static enum err run_use_case(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-enum err execute_op(struct op *op, struct tx *tx, struct replay_stats *stats)
+enum err execute_op(struct op *op, struct tx *tx)
 {
     op_clear_result(op);
     if (op->idem.key.len == 0)
@@ -110,7 +114,7 @@ enum err execute_op(struct op *op, struct tx *tx, struct replay_stats *stats)
         op->err = e;
         return is_store_failure(e) ? e : ERR_OK;
     }
-    struct known k = {.op = op, .tx = tx, .stats = stats};
+    struct known k = {.op = op, .tx = tx};
     e = idempotency_find(tx->db, tx->recent_keys, tenant->num, op->idem.key, consider, &k);
     if (e != ERR_OK || k.answered)
         return e;

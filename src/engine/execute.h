@@ -11,12 +11,13 @@
 /* Claim, effect and stored answer. Returns ERR_OK when the op was decided, also when it was
  * rejected (op->err says); an error means that the store failed and the whole transaction must be
  * rolled back. */
-MUST_CHECK enum err execute_op(struct op *op, struct tx *tx, struct replay_stats *stats);
+MUST_CHECK enum err execute_op(struct op *op, struct tx *tx);
 
 /* What a live record answers to the op: true when it did (replay or mismatch), false when bytes
  * alone cannot tell. */
-bool answer_from_record(struct op *op, const struct idem_record *record, struct replay_stats *stats,
-                        int64_t now_ms);
+bool answer_from_record(struct op *op, const struct idem_record *record);
+/* Counts that answer, if there was one: when the op is over, since a batch may run it twice. */
+void count_known(const struct op *op, struct replay_stats *stats, int64_t now_ms);
 
 /* Errors after which rows may be half written. */
 bool is_store_failure(enum err e);

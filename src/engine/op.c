@@ -21,6 +21,7 @@ void op_release(struct op *op)
 void op_clear_result(struct op *op)
 {
     op->err = ERR_OK;
+    op->known_num = 0;
     problem_clear(&op->problem);
     struct answer *a = &op->answer;
     buf_clear(&a->body);

@@ -67,6 +67,7 @@ struct op {
     struct problem problem;
     struct answer answer;
     int64_t tenant_num; /* 0 when the tenant is not stored */
+    int64_t known_num;  /* the idempotency record that answered, to be counted; 0: none did */
 
     /* How long the caller is willing to wait for a claim or a run's end; 0: not at all. */
     int64_t wait_ms;

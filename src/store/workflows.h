@@ -16,7 +16,7 @@ struct workflow_head {
 struct workflow_version {
     int64_t version;
     struct sha256 digest;
-    struct str definition; /* JSON text as the client wrote it, but for white space */
+    struct str definition; /* JSON text as the client wrote it */
     int64_t created_at;
     struct str created_by;
 };

@@ -47,3 +47,13 @@ def test_a_run_whose_outputs_do_not_fit_one_answer_is_shown_without_some(api, te
     assert shown and hidden and all(s["output"] is None for s in hidden) and all(s["output"] for s in shown)
     job = api.get(f"/api/v1/jobs/{hidden[0]['job_id']}", tenant=tenant)
     assert len(job.json["output"]["x"]) == 500000
+
+
+def test_numbers_that_grow_when_written_out_are_refused_for_good_or_kept(api, tenant):
+    """`1e20` takes 4 bytes as sent and 23 as kept."""
+    api.workflow(tenant)
+    r = api.start(tenant, body='{"input":[' + ",".join(["1e20"] * 80000) + "]}", key="fits")
+    assert r.status == 200 and len(r.json["run"]["input"]) == 80000, r
+    r = api.start(tenant, body='{"input":[' + ",".join(["1e20"] * 200000) + "]}", key="too-large")
+    assert (r.status, r.code, r.json["retryable"]) == (413, "BODY_TOO_LARGE", False)
+    assert api.get("/api/v1/idempotency-keys/too-large", tenant=tenant).status == 404

@@ -29,6 +29,20 @@ static inline void drive_begin(struct drive *d, size_t step)
     d->begun++;
 }
 
+/* A running run has work, a waiting one only sleeps, one that is over has nothing left. */
+static inline void drive_check_status(const struct drive *d)
+{
+    size_t asleep = 0;
+    size_t working = 0;
+    for (size_t i = 0; i < d->def->step_count; i++) {
+        if (d->steps[i].begun && !job_is_over(d->steps[i].state))
+            *(d->steps[i].state == JOB_SCHEDULED ? &asleep : &working) += 1;
+    }
+    assert(d->status == RUN_RUNNING ? working > 0 : working == 0);
+    assert(d->status != RUN_WAITING || asleep > 0);
+    assert(!run_is_over(d->status) || asleep == 0);
+}
+
 static inline void drive_advance(struct drive *d)
 {
     struct advance next;
@@ -42,6 +56,7 @@ static inline void drive_advance(struct drive *d)
         d->status = change.to;
         d->ends += (change.effects & FX_FINISH) != 0;
     }
+    drive_check_status(d);
 }
 
 /* An open step exists as long as the run is not over: otherwise it would hang for ever. */

@@ -304,6 +304,28 @@ static void no_body_is_an_empty_object(void **state)
     assert_true(same_print(NULL, "{}", "idempotency_key"));
 }
 
+/* The longest that canonical text can become: 1e20 is written with all its digits. */
+static void numbers_that_grow_when_written_out_are_fingerprinted(void **state)
+{
+    (void)state;
+    struct buf body;
+    buf_init(&body, JSON_TEXT_MAX);
+    buf_put(&body, STR("[1e20"));
+    while (body.len + 6 <= JSON_TEXT_MAX)
+        buf_put(&body, STR(",1e20"));
+    buf_put_char(&body, ']');
+    assert_true(buf_ok(&body));
+    struct problem p;
+    problem_init(&p);
+    json_t *json;
+    struct sha256 hash;
+    assert_int_equal(json_parse(buf_str(&body), &p, &json), ERR_OK);
+    assert_int_equal(idem_fingerprint(STR("POST /x"), json, NULL, &p, &hash), ERR_OK);
+    json_decref(json);
+    problem_release(&p);
+    buf_release(&body);
+}
+
 static void the_member_with_the_key_is_left_out(void **state)
 {
     (void)state;
@@ -423,6 +445,7 @@ int main(void)
         cmocka_unit_test(numbers_of_one_value_are_one_number),
         cmocka_unit_test(null_is_not_absent),
         cmocka_unit_test(no_body_is_an_empty_object),
+        cmocka_unit_test(numbers_that_grow_when_written_out_are_fingerprinted),
         cmocka_unit_test(the_member_with_the_key_is_left_out),
         cmocka_unit_test(the_route_counts),
         cmocka_unit_test(raw_hashes_tell_bytes_and_routes_apart),

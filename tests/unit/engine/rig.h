@@ -99,7 +99,7 @@ static inline void rig_round(struct rig *rig)
     engine_round_end(rig->engine);
     struct pollfd fd = {engine_event_fd(rig->engine), POLLIN, 0};
     (void)poll(&fd, 1, 5);
-    engine_poll(rig->engine, true);
+    engine_poll(rig->engine, (fd.revents & POLLIN) != 0);
 }
 
 static inline int64_t real_seconds(void)

@@ -167,19 +167,20 @@ static void what_spilled_and_was_rolled_back_is_gone(void **state)
 
 static void pages_that_are_written_twice_in_one_transaction_keep_the_last(void **state)
 {
-    static const char UPDATE[] = "UPDATE blobs SET size = 0 WHERE num = $1";
     static const char DELETE[] = "DELETE FROM blobs WHERE num = $1";
     struct path file = path_in(*state, "p.db");
     struct db *db = open_writer(file.text);
     make_blobs(db);
     assert_ok(db_begin(db));
-    for (int64_t num = 1; num <= LARGE_ROWS; num++) {
+    for (int64_t num = 1; num <= LARGE_ROWS; num++)
         add_blob(db, num, BODY_MAX);
-        /* Touches pages that may have spilled already: SQLite writes their frames again. */
-        assert_ok(DB_EXEC(db, UPDATE, NULL, DB_I(num / 2 + 1)));
-        assert_ok(DB_EXEC(db, DELETE, NULL, DB_I(num / 2 + 1)));
-        add_blob(db, num / 2 + 1, (size_t)(100 * num));
+    /* The first rows have left the cache by now: their frames are in the log, are read back from
+     * there, and are written again in their old places, between new ones at the end. */
+    for (int64_t num = 1; num <= LARGE_ROWS; num += 2) {
+        assert_ok(DB_EXEC(db, DELETE, NULL, DB_I(num)));
+        add_blob(db, num, (size_t)(1 + 1500 * num));
     }
+    assert_int_equal(count_blobs(db), LARGE_ROWS);
     assert_ok(db_commit(db));
     check_raw(file.text, LARGE_ROWS);
     db_close(db);
@@ -265,6 +266,114 @@ static void the_layer_is_registered_once(void **state)
     assert_string_not_equal(sqlite3_vfs_find(NULL)->zName, name);
 }
 
+/* --- the layer by itself, against a model of a file --- */
+
+/* The default layer takes fewer than 128 KiB at a time. */
+enum { MODEL_SIZE = 600 * KIB, WRITE_MAX = 127 * KIB };
+
+struct model {
+    unsigned char bytes[MODEL_SIZE];
+    sqlite3_int64 size;
+    unsigned char scratch[WRITE_MAX];
+};
+
+static void model_write(struct model *m, sqlite3_file *file, struct rng *r, sqlite3_int64 offset,
+                        size_t len)
+{
+    len = MIN(len, (size_t)(MODEL_SIZE - offset));
+    fill((char *)m->scratch, len, (int64_t)rng_next(r));
+    assert_int_equal(file->pMethods->xWrite(file, m->scratch, (int)len, offset), SQLITE_OK);
+    memcpy(m->bytes + offset, m->scratch, len);
+    m->size = MAX(m->size, offset + (sqlite3_int64)len);
+}
+
+static void model_read(struct model *m, sqlite3_file *file, struct rng *r)
+{
+    if (m->size == 0)
+        return;
+    sqlite3_int64 offset = (sqlite3_int64)rng_below(r, (uint64_t)m->size);
+    size_t len = 1 + rng_below(r, MIN((uint64_t)(m->size - offset), (uint64_t)8192));
+    assert_int_equal(file->pMethods->xRead(file, m->scratch, (int)len, offset), SQLITE_OK);
+    assert_memory_equal(m->scratch, m->bytes + offset, len);
+}
+
+static void check_size(const struct model *m, sqlite3_file *file)
+{
+    sqlite3_int64 size = -1;
+    assert_int_equal(file->pMethods->xFileSize(file, &size), SQLITE_OK);
+    assert_int_equal(size, m->size);
+}
+
+static void check_disk(const struct model *m, const char *path)
+{
+    size_t len;
+    char *bytes = file_read(path, &len);
+    assert_int_equal(len, m->size);
+    assert_memory_equal(bytes, m->bytes, len);
+    free(bytes);
+}
+
+static void one_step(struct model *m, sqlite3_file *file, struct rng *r, const char *path)
+{
+    switch (rng_below(r, 32)) {
+    case 0:
+        model_write(m, file, r, m->size, 1 + rng_below(r, WRITE_MAX)); /* past what it gathers */
+        break;
+    case 1:
+    case 2:
+        if (m->size > 0)
+            model_write(m, file, r, (sqlite3_int64)rng_below(r, (uint64_t)m->size),
+                        1 + rng_below(r, 5000));
+        break;
+    case 3:
+    case 4:
+        model_read(m, file, r);
+        break;
+    case 5:
+        check_size(m, file);
+        break;
+    case 6:
+        assert_int_equal(file->pMethods->xSync(file, SQLITE_SYNC_NORMAL), SQLITE_OK);
+        check_disk(m, path);
+        break;
+    case 7:
+        m->size = (sqlite3_int64)rng_below(r, (uint64_t)m->size + 1);
+        assert_int_equal(file->pMethods->xTruncate(file, m->size), SQLITE_OK);
+        break;
+    default:
+        model_write(m, file, r, m->size, 1 + rng_below(r, 5000));
+        break;
+    }
+}
+
+static void the_layer_behaves_as_a_file(void **state)
+{
+    struct path main_file = path_in(*state, "m.db");
+    struct path log = path_in(*state, "m.db-wal");
+    file_write(main_file.text, "", 0);
+    const char *name = sqlite3_create_filename(main_file.text, "", log.text, 0, NULL);
+    assert_non_null(name);
+    sqlite3_vfs *vfs = sqlite3_vfs_find(wal_vfs_name());
+    assert_non_null(vfs);
+    sqlite3_file *file = calloc(1, (size_t)vfs->szOsFile);
+    int flags = SQLITE_OPEN_WAL | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    assert_int_equal(vfs->xOpen(vfs, sqlite3_filename_wal(name), file, flags, &flags), SQLITE_OK);
+    static struct model m;
+    memset(&m, 0, sizeof(m));
+    struct rng r = {6};
+    for (int i = 0; i < 20000; i++) {
+        one_step(&m, file, &r, log.text);
+        if (m.size == MODEL_SIZE) {
+            m.size = 0;
+            assert_int_equal(file->pMethods->xTruncate(file, 0), SQLITE_OK);
+        }
+    }
+    assert_int_equal(file->pMethods->xClose(file), SQLITE_OK);
+    check_disk(&m, log.text); /* closing leaves nothing behind */
+    free(file);
+    sqlite3_free_filename(name);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +385,7 @@ int main(void)
         folder_test(every_commit_is_on_disk_when_it_returns),
         folder_test(a_cut_inside_a_transaction_leaves_the_last_commit),
         folder_test(a_copy_after_a_cut_opens_as_a_store_and_goes_on),
+        folder_test(the_layer_behaves_as_a_file),
         cmocka_unit_test(the_layer_is_registered_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
