@@ -281,7 +281,9 @@ static enum err set_route_text(struct call *c)
     char *text = arena_alloc(&c->req->arena, len + 1);
     if (text == NULL)
         return call_no_memory(c);
-    (void)snprintf(text, len + 1, "%.*s %.*s", STR_ARG(c->req->method), STR_ARG(path));
+    memcpy(text, c->req->method.ptr, c->req->method.len);
+    text[c->req->method.len] = ' ';
+    memcpy(text + c->req->method.len + 1, path.ptr, path.len);
     c->op.idem.route = (struct str){text, len};
     c->op.idem.raw_hash = idem_raw_hash(c->op.idem.route, c->req->body);
     return ERR_OK;

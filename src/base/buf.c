@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BUF_FIRST_CAP = 256 };
+enum { BUF_FIRST_CAP = 1024 };
 
 void buf_init(struct buf *b, size_t max)
 {

@@ -19,7 +19,7 @@ enum {
     QUIET_ROUNDS = 8, /* so many rounds of at most one request make an inline commit worth it */
     TICK_MS = 20,     /* how exactly a wait ends */
     QUIET_TIMEOUT_MS = 1000, /* nothing to do: time-outs are looked at once a second */
-    HAND_OVER_OPS = 16,      /* worth a commit of their own when the writer has nothing to do */
+    HAND_OVER_OPS = 32,      /* worth a commit of their own when the writer has nothing to do */
     MISSES_MAX = 64,         /* new keys in a row until look-ups for replays become rare */
     SAMPLE_EVERY = 16,
     TOUCH_EVERY_MS = 5000,
@@ -61,6 +61,7 @@ struct engine {
     struct op *round_first, **round_last;
     size_t round_ops;
     size_t round_requests;
+    size_t last_round_requests;
     size_t quiet_rounds;
 
     /* Under way, oldest first. */
@@ -286,8 +287,14 @@ void engine_submit(struct engine *e, struct op *op)
     }
 }
 
+bool engine_expects_more(const struct engine *e)
+{
+    return e->last_round_requests > 0 && e->quiet_rounds >= QUIET_ROUNDS && e->in_flight == 0;
+}
+
 void engine_round_end(struct engine *e)
 {
+    e->last_round_requests = e->round_requests;
     if (e->snapshot) {
         db_snapshot_end(e->reader);
         e->snapshot = false;

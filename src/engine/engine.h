@@ -40,6 +40,8 @@ void engine_submit(struct engine *engine, struct op *op);
 
 /* Readable when engine_poll() has something to do. */
 int engine_event_fd(const struct engine *engine);
+/* True right after a single client's request: its next one is likely to follow at once. */
+bool engine_expects_more(const struct engine *engine);
 /* At the end of each round of the loop: hands over what it brought. */
 void engine_round_end(struct engine *engine);
 /* Gives back what is over if the descriptor is readable, wakes who waits, times out what takes too long. */

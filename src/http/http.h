@@ -57,8 +57,8 @@ void http_request_drop(struct http_request *req);
 
 struct http_reply {
     int status;
-    struct str content_type;
-    struct str body; /* stays valid as long as the request */
+    struct str content_type; /* a literal */
+    struct str body;         /* stays valid as long as the request */
     /* Up to HTTP_REPLY_HEADERS_MAX; names are literals, values live as long as the request. */
     struct {
         const char *name;

@@ -21,6 +21,7 @@ struct conn {
     struct request *request; /* begun and not yet ended */
     struct conn *prev, *next;
     int fd;
+    char peer[48]; /* the client's address as text, once it was asked for */
     enum conn_phase phase;
     int64_t since_ms; /* when the phase began, or its first byte came; -1: nothing has come yet */
     uint64_t bytes_before; /* what had been received when the last request ended */
@@ -34,6 +35,9 @@ struct request {
     struct MHD_Connection *connection; /* NULL once the connection is gone */
     struct conn *conn;
     int holders;
+    struct http_param
+        *headers; /* all of them, read once; they live as long as the connection has the request */
+    size_t header_count;
     struct buf body;
     size_t discarded; /* bytes of a body that is too large */
     bool dispatched;
@@ -61,6 +65,10 @@ static inline struct request *request_of(const struct http_request *req)
     return (struct request *)(uintptr_t)req;
 }
 
+/* request.c */
+/* False when memory ran out. */
+MUST_CHECK bool request_read_headers(struct request *r);
+
 /* conns.c */
 void conn_notify(void *ctx, struct MHD_Connection *connection, void **socket_context,
                  enum MHD_ConnectionNotificationCode code);
@@ -70,7 +78,7 @@ void conns_sweep(struct http_server *server);
 /* head.c */
 /* What is wrong with the head of a request, or NULL. After a fault nobody knows where the next
  * request begins. */
-const char *head_fault(struct MHD_Connection *connection, const char *version);
+const char *head_fault(const struct request *r, const char *version);
 
 /* parser_errors.c */
 void parser_error_log(void *ctx, const char *fmt, va_list args);

@@ -149,9 +149,7 @@ enum MHD_Result reply_queue(struct request *r)
     struct MHD_Response *response = response_of(r);
     if (response == NULL)
         return MHD_NO;
-    char content_type[96];
-    (void)snprintf(content_type, sizeof(content_type), "%.*s", STR_ARG(reply->content_type));
-    (void)MHD_add_response_header(response, "Content-Type", content_type);
+    (void)MHD_add_response_header(response, "Content-Type", reply->content_type.ptr);
     (void)MHD_add_response_header(response, "X-Trace-Id", r->pub.trace_id);
     for (size_t i = 0; i < reply->header_count; i++) {
         if (reply->headers[i].value.len > 0)

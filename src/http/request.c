@@ -1,34 +1,43 @@
 /* A request's headers and query, and its life. */
 #include "http/internal.h"
 
-struct header_search {
-    struct str name;
-    struct str first;
-    size_t count;
-};
-
-static enum MHD_Result look_at_header(void *ctx, enum MHD_ValueKind kind, const char *key,
-                                      size_t key_size, const char *value, size_t value_size)
+static enum MHD_Result take_header(void *ctx, enum MHD_ValueKind kind, const char *key,
+                                   size_t key_size, const char *value, size_t value_size)
 {
     (void)kind;
-    struct header_search *s = ctx;
-    if (str_eq_nocase((struct str){key, key_size}, s->name)) {
-        if (s->count == 0)
-            s->first = (struct str){value != NULL ? value : "", value_size};
-        s->count++;
-    }
+    struct request *r = ctx;
+    struct str text = {value != NULL ? value : "", value != NULL ? value_size : 0};
+    r->headers[r->header_count++] = (struct http_param){{key, key_size}, text};
     return MHD_YES;
+}
+
+bool request_read_headers(struct request *r)
+{
+    int count = MHD_get_connection_values_n(r->connection, MHD_HEADER_KIND, NULL, NULL);
+    r->headers = arena_alloc(&r->pub.arena, MAX((size_t)count, (size_t)1) * sizeof(*r->headers));
+    if (r->headers == NULL)
+        return false;
+    (void)MHD_get_connection_values_n(r->connection, MHD_HEADER_KIND, take_header, r);
+    assert(r->header_count == (size_t)count);
+    return true;
 }
 
 struct str http_header(const struct http_request *req, const char *name, size_t *ret_count)
 {
-    struct header_search s = {.name = str_of(name)};
-    struct request *r = request_of(req);
+    const struct request *r = request_of(req);
+    struct str wanted = str_of(name);
+    struct str first = STR_NONE;
+    size_t count = 0;
     assert(r->connection != NULL);
-    (void)MHD_get_connection_values_n(r->connection, MHD_HEADER_KIND, look_at_header, &s);
+    for (size_t i = 0; i < r->header_count; i++) {
+        if (!str_eq_nocase(r->headers[i].name, wanted))
+            continue;
+        if (count++ == 0)
+            first = r->headers[i].value;
+    }
     if (ret_count != NULL)
-        *ret_count = s.count;
-    return s.first;
+        *ret_count = count;
+    return first;
 }
 
 static int hex(char c)

@@ -59,8 +59,11 @@ static void set_trace(struct request *r)
     }
 }
 
+/* Asked for once per connection. */
 static struct str peer_of(struct request *r)
 {
+    if (r->conn != NULL && r->conn->peer[0] != '\0')
+        return arena_copy(r, r->conn->peer);
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     char text[INET6_ADDRSTRLEN] = "";
@@ -73,6 +76,9 @@ static struct str peer_of(struct request *r)
         memcpy(&in6, info->client_addr, sizeof(in6));
         (void)inet_ntop(AF_INET6, &in6.sin6_addr, text, sizeof(text));
     }
+    static_assert(sizeof(r->conn->peer) >= sizeof(text), "any address fits");
+    if (r->conn != NULL)
+        memcpy(r->conn->peer, text, sizeof(text));
     return arena_copy(r, text);
 }
 
@@ -111,8 +117,9 @@ static void end_request(void *ctx, struct MHD_Connection *connection, void **con
         return;
     *con_cls = NULL;
     if (r->queued) {
-        char status[8];
-        (void)snprintf(status, sizeof(status), "%d", r->reply.status);
+        int number = r->reply.status;
+        char status[] = {(char)('0' + number / 100), (char)('0' + number / 10 % 10),
+                         (char)('0' + number % 10), '\0'};
         double seconds = (double)(env_mono_ns(s->config.env) - r->pub.begun_ns) / 1e9;
         struct str route = r->reply.route.ptr != NULL ? r->reply.route : STR("none");
         metric_observe(s->durations, route, str_of(status), seconds);
@@ -139,14 +146,16 @@ static enum MHD_Result on_head(struct request *r, const char *method, const char
 {
     r->pub.method = arena_copy(r, method);
     r->pub.peer = peer_of(r);
+    bool complete = request_read_headers(r);
     set_trace(r);
     if (r->conn != NULL)
         conn_enter(r->server, r->conn, CONN_BODY);
-    if (r->pub.path.ptr == NULL || r->pub.method.ptr == NULL || r->pub.peer.ptr == NULL) {
+    if (!complete || r->pub.path.ptr == NULL || r->pub.method.ptr == NULL ||
+        r->pub.peer.ptr == NULL) {
         refuse(r, ERR_NO_MEMORY, "no memory for the request");
         return reply_queue(r);
     }
-    const char *fault = head_fault(r->connection, version);
+    const char *fault = head_fault(r, version);
     if (fault != NULL) {
         r->last = true;
         refuse(r, ERR_BAD_REQUEST, fault);

@@ -144,7 +144,8 @@ static struct db_rows *list_query(struct db *db, const struct run_filter *f, int
 {
     static const char SQL_BAD[] =
         "SELECT " COLUMNS " FROM runs WHERE tenant = $1 AND status = $2 AND num < $3"
-        " AND status IN ('failed', 'denied', 'cancelled', 'timed_out') ORDER BY num DESC LIMIT $4";
+        " AND (status = 'failed' OR status = 'denied' OR status = 'cancelled'"
+        " OR status = 'timed_out') ORDER BY num DESC LIMIT $4"; /* the words of its index */
     static const char SQL_RECENT[] = "SELECT " COLUMNS " FROM runs WHERE num > $1 AND num < $2"
                                      " AND tenant = $3 ORDER BY num DESC LIMIT $4";
     static const char SQL_OLDER[] =

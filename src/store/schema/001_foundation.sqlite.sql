@@ -109,8 +109,9 @@ CREATE TABLE runs (
     started_at INTEGER,
     finished_at INTEGER
 ) STRICT;
+-- Spelt with OR: for a list of IN, SQLite would build a temporary table at every insert.
 CREATE INDEX runs_ended_badly ON runs (tenant, status, num)
-    WHERE status IN ('failed', 'denied', 'cancelled', 'timed_out');
+    WHERE status = 'failed' OR status = 'denied' OR status = 'cancelled' OR status = 'timed_out';
 
 CREATE TABLE runs_index (
     tenant INTEGER NOT NULL,
