@@ -285,6 +285,7 @@ static enum err set_route_text(struct call *c)
     text[c->req->method.len] = ' ';
     memcpy(text + c->req->method.len + 1, path.ptr, path.len);
     c->op.idem.route = (struct str){text, len};
+    c->op.idem.key_hash = idem_key_hash(c->op.idem.key);
     c->op.idem.raw_hash = idem_raw_hash(c->op.idem.route, c->req->body);
     return ERR_OK;
 }

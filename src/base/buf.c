@@ -39,8 +39,9 @@ static bool buf_reserve(struct buf *b, size_t more)
     if (need <= b->cap)
         return true;
     size_t cap = b->cap == 0 ? BUF_FIRST_CAP : b->cap * 2;
-    if (cap < need)
-        cap = need;
+    cap = MAX(cap, need);
+    if (cap - 1 > b->max)
+        cap = b->max + 1; /* the ceiling and its closing NUL: the inline appends rely on it */
     char *grown = realloc(b->ptr, cap);
     if (grown == NULL) {
         b->failed = true;
@@ -51,23 +52,13 @@ static bool buf_reserve(struct buf *b, size_t more)
     return true;
 }
 
-void buf_put_bytes(struct buf *b, const void *bytes, size_t len)
+void buf_put_growing(struct buf *b, const void *bytes, size_t len)
 {
     if (len == 0 || !buf_reserve(b, len))
         return;
     memcpy(b->ptr + b->len, bytes, len);
     b->len += len;
     b->ptr[b->len] = '\0';
-}
-
-void buf_put(struct buf *b, struct str s)
-{
-    buf_put_bytes(b, s.ptr, s.len);
-}
-
-void buf_put_char(struct buf *b, char c)
-{
-    buf_put_bytes(b, &c, 1);
 }
 
 void buf_put_i64(struct buf *b, int64_t value)

@@ -21,9 +21,31 @@ void buf_release(struct buf *b);
 /* Empties it and forgets a failure; keeps the memory. */
 void buf_clear(struct buf *b);
 
-void buf_put(struct buf *b, struct str s);
-void buf_put_bytes(struct buf *b, const void *bytes, size_t len);
-void buf_put_char(struct buf *b, char c);
+/* The slow way: grows it, or marks it as failed. */
+void buf_put_growing(struct buf *b, const void *bytes, size_t len);
+
+static inline void buf_put_bytes(struct buf *b, const void *bytes, size_t len)
+{
+    /* cap never passes max + 1, so what fits the memory fits the ceiling. */
+    if (len == 0 || b->failed || len >= b->cap - b->len) {
+        buf_put_growing(b, bytes, len);
+        return;
+    }
+    memcpy(b->ptr + b->len, bytes, len);
+    b->len += len;
+    b->ptr[b->len] = '\0';
+}
+
+static inline void buf_put(struct buf *b, struct str s)
+{
+    buf_put_bytes(b, s.ptr, s.len);
+}
+
+static inline void buf_put_char(struct buf *b, char c)
+{
+    buf_put_bytes(b, &c, 1);
+}
+
 void buf_put_i64(struct buf *b, int64_t value);
 void buf_put_hex(struct buf *b, const void *bytes, size_t len);
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);

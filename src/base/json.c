@@ -379,12 +379,14 @@ void json_put_canonical_without(struct buf *out, const json_t *value, const char
 
 void json_add_name(struct json_out *o, const char *name)
 {
-    if (o->comma)
-        buf_put_char(o->buf, ',');
+    bool comma = o->comma;
     o->comma = true;
-    if (name == NULL)
+    if (name == NULL) {
+        if (comma)
+            buf_put_char(o->buf, ',');
         return;
-    buf_put_char(o->buf, '"');
+    }
+    buf_put(o->buf, comma ? STR(",\"") : STR("\""));
     buf_put(o->buf, str_of(name));
     buf_put(o->buf, STR("\":"));
 }

@@ -135,6 +135,14 @@ enum err idem_key_parse(struct str header, struct arena *arena, struct problem *
 
 /* --- what makes two requests the same --- */
 
+int64_t idem_key_hash(struct str key)
+{
+    struct sha256 hash = sha256_of(key);
+    int64_t out;
+    memcpy(&out, hash.bytes, sizeof(out));
+    return out != 0 ? out : 1;
+}
+
 struct sha256 idem_raw_hash(struct str route, struct str body)
 {
     struct str parts[] = {route, body};

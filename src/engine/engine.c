@@ -348,8 +348,8 @@ bool engine_replay(struct engine *e, struct op *op)
         return false;
     struct replay r = {e, op, false};
     /* A failed look-up is no answer: the writer will look again, and say so if it fails too. */
-    if (idempotency_find_named(e->reader, op->caller.tenant, op->idem.key, try_record, &r) !=
-        ERR_OK)
+    if (idempotency_find_named(e->reader, op->caller.tenant, op->idem.key, op->idem.key_hash,
+                               try_record, &r) != ERR_OK)
         return false;
     if (r.answered)
         e->replay_misses = 0;

@@ -44,7 +44,8 @@ int engine_event_fd(const struct engine *engine);
 bool engine_expects_more(const struct engine *engine);
 /* At the end of each round of the loop: hands over what it brought. */
 void engine_round_end(struct engine *engine);
-/* Gives back what is over if the descriptor is readable, wakes who waits, times out what takes too long. */
+/* Gives back what is over if the descriptor is readable, wakes who waits, times out what takes too
+ * long. */
 void engine_poll(struct engine *engine, bool readable);
 /* How long the loop may sleep. */
 int engine_timeout_ms(const struct engine *engine);

@@ -75,6 +75,7 @@ static enum err remember(struct op *op, struct tx *tx, struct tenant *tenant,
     struct idem_record record = {
         .tenant = tenant->num,
         .key = op->idem.key,
+        .key_hash = op->idem.key_hash,
         .route = op->idem.route,
         .fingerprint = op->idem.fingerprint,
         .raw_hash = op->idem.raw_hash,
@@ -107,7 +108,7 @@ enum err execute_op(struct op *op, struct tx *tx)
     op_clear_result(op);
     if (op->idem.key.len == 0)
         return run_use_case(op, tx);
-    assert(op->idem.has_fingerprint);
+    assert(op->idem.has_fingerprint && op->idem.key_hash != 0);
     struct tenant *tenant;
     enum err e = tx_tenant(tx, op, &tenant);
     if (e != ERR_OK) {
@@ -115,7 +116,8 @@ enum err execute_op(struct op *op, struct tx *tx)
         return is_store_failure(e) ? e : ERR_OK;
     }
     struct known k = {.op = op, .tx = tx};
-    e = idempotency_find(tx->db, tx->recent_keys, tenant->num, op->idem.key, consider, &k);
+    e = idempotency_find_hashed(tx->db, tx->recent_keys, tenant->num, op->idem.key,
+                                op->idem.key_hash, consider, &k);
     if (e != ERR_OK || k.answered)
         return e;
     e = run_use_case(op, tx);

@@ -1,6 +1,7 @@
 /* Idempotency records as rows. */
 #include "store/idempotency.h"
 
+#include "domain/idempotency.h"
 #include "store/late_index.h"
 
 #define COLUMNS                                                                           \
@@ -159,16 +160,6 @@ enum err idem_recent_index(struct idem_recent *r, struct db *db)
 
 /* --- records --- */
 
-/* 64 bits of a strong hash: nobody can make keys collide, and a chance collision is told apart by
- * the key itself. */
-static int64_t hash_of(struct str key)
-{
-    struct sha256 hash = sha256_of(key);
-    int64_t out;
-    memcpy(&out, hash.bytes, sizeof(out));
-    return out;
-}
-
 enum err idempotency_insert(struct db *db, struct idem_recent *recent, const struct idem_record *r)
 {
     static const char SQL[] =
@@ -179,7 +170,7 @@ enum err idempotency_insert(struct db *db, struct idem_recent *recent, const str
     if (e != ERR_OK)
         return e;
     int64_t num = recent->last_num + 1;
-    int64_t hash = hash_of(r->key);
+    int64_t hash = r->key_hash != 0 ? r->key_hash : idem_key_hash(r->key);
     e = DB_EXEC(db, SQL, NULL, DB_I(num), DB_I(r->tenant), DB_T(r->key), DB_I(hash), DB_T(r->route),
                 DB_H(r->fingerprint), DB_H(r->raw_hash), r->has_run ? DB_U(r->run_id) : DB_N(),
                 DB_I(r->status), DB_I(r->says_created), DB_T(r->body), DB_I(r->created_at),
@@ -201,8 +192,9 @@ static enum err find_one(struct db_rows *rows, idem_record_each *each, void *ctx
     return db_rows_end(rows);
 }
 
-enum err idempotency_find(struct db *db, struct idem_recent *recent, int64_t tenant, struct str key,
-                          idem_record_each *each, void *ctx)
+enum err idempotency_find_hashed(struct db *db, struct idem_recent *recent, int64_t tenant,
+                                 struct str key, int64_t key_hash, idem_record_each *each,
+                                 void *ctx)
 {
     static const char SQL_RECENT[] = "SELECT " COLUMNS " FROM idempotency i"
                                      " WHERE i.num = $1 AND i.tenant = $2 AND i.key = $3";
@@ -212,7 +204,6 @@ enum err idempotency_find(struct db *db, struct idem_recent *recent, int64_t ten
     enum err e = load_recent(recent, db);
     if (e != ERR_OK)
         return e;
-    int64_t key_hash = hash_of(key);
     uint64_t hash = slot_hash(tenant, key_hash);
     bool found = false;
     size_t at = (hash >> 20) & (recent->size - 1);
@@ -230,15 +221,21 @@ enum err idempotency_find(struct db *db, struct idem_recent *recent, int64_t ten
                     &found);
 }
 
+enum err idempotency_find(struct db *db, struct idem_recent *recent, int64_t tenant, struct str key,
+                          idem_record_each *each, void *ctx)
+{
+    return idempotency_find_hashed(db, recent, tenant, key, idem_key_hash(key), each, ctx);
+}
+
 enum err idempotency_find_named(struct db *db, struct str tenant_id, struct str key,
-                                idem_record_each *each, void *ctx)
+                                int64_t key_hash, idem_record_each *each, void *ctx)
 {
     static const char SQL[] = "SELECT " COLUMNS " FROM tenants t"
                               " JOIN idempotency_index x ON x.tenant = t.num AND x.key_hash = $2"
                               " JOIN idempotency i ON i.num = x.num"
                               " WHERE t.id = $1 AND i.key = $3";
     bool found;
-    return find_one(DB_QUERY(db, SQL, DB_T(tenant_id), DB_I(hash_of(key)), DB_T(key)), each, ctx,
+    return find_one(DB_QUERY(db, SQL, DB_T(tenant_id), DB_I(key_hash), DB_T(key)), each, ctx,
                     &found);
 }
 
@@ -247,7 +244,8 @@ enum err idempotency_delete(struct db *db, const struct idem_record *r)
     static const char SQL_INDEX[] =
         "DELETE FROM idempotency_index WHERE tenant = $1 AND key_hash = $2 AND num = $3";
     static const char SQL[] = "DELETE FROM idempotency WHERE num = $1";
-    enum err e = DB_EXEC(db, SQL_INDEX, NULL, DB_I(r->tenant), DB_I(hash_of(r->key)), DB_I(r->num));
+    enum err e =
+        DB_EXEC(db, SQL_INDEX, NULL, DB_I(r->tenant), DB_I(idem_key_hash(r->key)), DB_I(r->num));
     return e == ERR_OK ? DB_EXEC(db, SQL, NULL, DB_I(r->num)) : e;
 }
 

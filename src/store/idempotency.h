@@ -11,6 +11,7 @@ struct idem_record {
     int64_t num; /* given by the insert */
     int64_t tenant;
     struct str key;
+    int64_t key_hash; /* idem_key_hash() of it, or 0 for computing it */
     struct str route;
     struct sha256 fingerprint;
     struct sha256 raw_hash;
@@ -44,10 +45,14 @@ MUST_CHECK enum err idempotency_insert(struct db *db, struct idem_recent *recent
 /* Calls `each` once or not at all, whether or not the record has expired. */
 MUST_CHECK enum err idempotency_find(struct db *db, struct idem_recent *recent, int64_t tenant,
                                      struct str key, idem_record_each *each, void *ctx);
+/* The same for a caller who has the key's idem_key_hash() already. */
+MUST_CHECK enum err idempotency_find_hashed(struct db *db, struct idem_recent *recent,
+                                            int64_t tenant, struct str key, int64_t key_hash,
+                                            idem_record_each *each, void *ctx);
 /* For readers, by the tenant's name: the one look-up that a replay needs. Does not see the writer's
  * most recent. */
 MUST_CHECK enum err idempotency_find_named(struct db *db, struct str tenant_id, struct str key,
-                                           idem_record_each *each, void *ctx);
+                                           int64_t key_hash, idem_record_each *each, void *ctx);
 MUST_CHECK enum err idempotency_delete(struct db *db, const struct idem_record *record);
 MUST_CHECK enum err idempotency_count(struct db *db, int64_t num, int64_t replays,
                                       int64_t mismatches, int64_t at_ms);

@@ -394,7 +394,8 @@ static enum err configure(struct db *db, struct problem *p)
 {
     bool writer = db->access == DB_WRITER;
     char sql[256];
-    (void)snprintf(sql, sizeof(sql), "PRAGMA temp_store=MEMORY; PRAGMA secure_delete=OFF; PRAGMA cache_size=-%d; %s",
+    (void)snprintf(sql, sizeof(sql),
+                   "PRAGMA temp_store=MEMORY; PRAGMA secure_delete=OFF; PRAGMA cache_size=-%d; %s",
                    writer ? CACHE_KIB_WRITER : CACHE_KIB_READER,
                    writer ? "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
                             "PRAGMA wal_autocheckpoint=0;"
