@@ -227,8 +227,9 @@ static int sleep_ms(const struct server *s)
     return http >= 0 ? MIN(http, engine) : engine;
 }
 
-/* A client that talks alone sends its next request within moments: looking a little longer costs less than going to
- * sleep and being woken, which on a virtual machine takes as long as half a commit. */
+/* A client that talks alone sends its next request within moments: looking a little longer costs
+ * less than going to sleep and being woken, which on a virtual machine takes as long as half a
+ * commit. */
 static int wait_for_events(struct server *s, struct pollfd *fds, nfds_t count)
 {
     int ms = sleep_ms(s);
