@@ -21,7 +21,7 @@ fi
 echo "installing Debian packages:$missing"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# prometheus brings promtool; its server is not to be started.
+# prometheus is here for promtool. RUNLEVEL=1 asks its package not to start the server; systemd may start it all the same.
 if ! { $as_root apt-get update && RUNLEVEL=1 $as_root env DEBIAN_FRONTEND=noninteractive \
        apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1; then
     cat "$log" >&2
