@@ -22,6 +22,44 @@ enum err prepare_get_tenant(struct call *c)
     return call_name(c, TENANT_ID_MAX, &in->tenant_id);
 }
 
+enum err prepare_list_settings(struct call *c)
+{
+    static const char *const KNOWN[] = {"limit", "cursor", NULL};
+    struct list_settings_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    enum err e = http_query_only(c->req, KNOWN, &c->op.problem);
+    if (e == ERR_OK)
+        e = call_page(c, &in->limit, &in->cursor);
+    return e == ERR_OK ? call_name(c, TENANT_ID_MAX, &in->tenant_id) : e;
+}
+
+enum err prepare_rollback_tenant(struct call *c)
+{
+    struct rollback_tenant_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    in->version = -1;
+    struct fields f;
+    fields_begin(&f, c->body, &c->op.problem);
+    fields_int(&f, "version", 1, INT64_MAX, &in->version);
+    enum err e = fields_end(&f);
+    return e == ERR_OK ? call_name(c, TENANT_ID_MAX, &in->tenant_id) : e;
+}
+
+enum err prepare_doctor(struct call *c)
+{
+    struct doctor_input *in = call_alloc(c, sizeof(*in));
+    struct doctor_findings *findings = call_alloc(c, sizeof(*findings));
+    if (in == NULL || findings == NULL)
+        return c->op.problem.err;
+    in->findings = findings;
+    c->op.input = in;
+    return ERR_OK;
+}
+
 enum err prepare_create_key(struct call *c)
 {
     struct create_key_input *in = call_alloc(c, sizeof(*in));

@@ -85,7 +85,8 @@ prepare_fn prepare_put_workflow, prepare_get_workflow, prepare_archive_workflow,
     prepare_list_workflows, prepare_list_versions;
 direct_fn direct_validate;
 prepare_fn prepare_put_tenant, prepare_get_tenant, prepare_list_tenants, prepare_create_key,
-    prepare_list_keys, prepare_revoke_key, prepare_idem, prepare_nothing;
+    prepare_list_settings, prepare_rollback_tenant, prepare_list_keys, prepare_revoke_key,
+    prepare_idem, prepare_doctor, prepare_nothing;
 direct_fn direct_healthz, direct_readyz, direct_metrics, direct_openapi, direct_index;
 
 #endif

@@ -34,8 +34,9 @@ static enum err read_start(struct call *c, struct fields *f, struct start_run_in
     check_labels(f, labels);
     fields_int(f, "priority", PRIORITY_MIN, PRIORITY_MAX, &in->priority);
     fields_text(f, "at_limit", NAME_MAX_LEN, &at_limit);
-    if (at_limit.ptr != NULL && !str_is(at_limit, "reject"))
-        fields_fault(f, "at_limit", "this version of pawl can only reject");
+    in->at_limit = at_limit_of(at_limit);
+    if (at_limit.ptr != NULL && in->at_limit == AT_LIMIT_COUNT)
+        fields_fault(f, "at_limit", "must be one of reject, queue, cancel_oldest, coalesce");
     fields_text(f, "start_at", NAME_MAX_LEN, &start_at);
     if (start_at.ptr != NULL)
         fields_fault(f, "start_at", "this version of pawl starts runs at once");

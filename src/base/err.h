@@ -26,6 +26,7 @@
     X(ERR_RUN_NOT_FOUND,      "RUN_NOT_FOUND",                404, false, "There is no such run")  \
     X(ERR_JOB_NOT_FOUND,      "JOB_NOT_FOUND",                404, false, "There is no such job")  \
     X(ERR_IDEM_KEY_NOT_FOUND, "IDEMPOTENCY_KEY_NOT_FOUND",    404, false, "There is no record of this key") \
+    X(ERR_SETTINGS_NOT_FOUND, "SETTINGS_VERSION_NOT_FOUND",   404, false, "There is no such version of the settings") \
     X(ERR_METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED",           405, false, "This resource has no such method") \
     X(ERR_IDEM_IN_FLIGHT,     "IDEMPOTENCY_IN_FLIGHT",        409, true,  "A request with this key is still being decided") \
     X(ERR_CONCURRENCY,        "CONCURRENCY_ERROR",            409, false, "The resource changed since it was read") \
@@ -37,10 +38,13 @@
     X(ERR_DEFINITION_UNSUPPORTED, "DEFINITION_UNSUPPORTED",   422, false, "This version cannot run the definition") \
     X(ERR_INPUT_INVALID,      "INPUT_INVALID",                422, false, "The input does not fit the workflow's schema") \
     X(ERR_IDEM_KEY_REUSED,    "IDEMPOTENCY_KEY_REUSED",       422, false, "The key was used for another request") \
-    X(ERR_MAX_CONCURRENT_RUNS, "MAX_CONCURRENT_RUNS",         429, true,  "The tenant's limit of concurrent runs is reached") \
+    X(ERR_MAX_CONCURRENT_RUNS, "MAX_CONCURRENT_RUNS",         429, true,  "A limit of concurrent runs is reached") \
+    X(ERR_QUEUE_FULL,         "QUEUE_FULL",                   429, true,  "As many runs are queued as may be") \
+    X(ERR_RATE_LIMITED,       "RATE_LIMITED",                 429, true,  "The tenant starts runs faster than it may") \
     X(ERR_HEADERS_TOO_LARGE,  "HEADERS_TOO_LARGE",            431, false, "The request head is too large") \
     X(ERR_INTERNAL,           "INTERNAL",                     500, true,  "The server failed")     \
     X(ERR_OVERLOADED,         "OVERLOADED",                   503, true,  "Too many requests are waiting") \
+    X(ERR_GATE_UNAVAILABLE,   "ADMISSION_GATE_UNAVAILABLE",   503, true,  "The admission gate did not let the start in") \
     X(ERR_NO_MEMORY,          "OUT_OF_MEMORY",                503, true,  "The server is short of memory") \
     X(ERR_STORE_BUSY,         "STORE_BUSY",                   503, true,  "The store is busy")     \
     X(ERR_STORE_FULL,         "STORE_FULL",                   503, true,  "The disk is full")      \

@@ -40,6 +40,7 @@ enum {
     /* --- definitions --- */
     DEFINITION_MAX = 256 * KIB,           /* thousands of lines; it is cached in memory */
     STEPS_MAX = 500,                      /* a run loads all its steps at each change */
+    LIMITS_PER_RUN_MAX = 4,               /* besides the tenant's: each costs a start three rows */
     DEFINITION_FAULTS_MAX = 50,           /* enough to mend a file in one go */
     DEFINITION_CACHE_MAX = 256,           /* parsed definitions kept by the writer */
 
@@ -76,6 +77,19 @@ enum {
     PRIORITY_MIN = -100,
     PRIORITY_MAX = 100,
     JOB_OUTPUT_MAX = 512 * KIB,           /* outputs of earlier steps travel with the run */
+
+    /* --- admission --- */
+    QUEUED_RUNS_MAX = 1000 * 1000,        /* of a tenant that sets no max_queued_runs: about 1 GiB of rows */
+    CANCELLED_PER_START_MAX = 100,        /* by cancel_oldest, after a limit was lowered: all in one commit */
+    COALESCE_SCAN_MAX = 1000,             /* active runs looked at for one of the same workflow */
+    DISPATCHED_PER_OP_MAX = 16,           /* queued runs that start with the change that made room */
+    DISPATCHED_PER_TURN_MAX = 64,         /* the rest start in slices, shared between tenants */
+    LINES_PER_TURN_MAX = 256,             /* lines of queued runs looked at in one slice */
+    WHY_HOLDERS_MAX = 20,                 /* holders of slots that are named */
+    WHY_PLACE_MAX = 100 * 1000,           /* a place further back is only said to be at least this */
+    SETTINGS_KEPT_MAX = 100,              /* earlier settings of a tenant that can be gone back to */
+    CHECK_EVERY_MS = 5 * 60 * 1000,       /* slots are recounted that often while the server runs */
+    CHECK_MS_MAX = 2 * 1000,              /* and for so long at most */
 
     /* --- metrics --- */
     METRIC_TENANTS_MAX = 1000,            /* the contract's: the rest share `other` */

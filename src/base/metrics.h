@@ -22,8 +22,10 @@ struct metric_spec {
     const double *buckets;                 /* histograms: upper bounds, rising, ended by 0 */
 };
 
-/* Seconds from 100 microseconds to 10 seconds, and sizes from 1 to 512. */
+/* Seconds from 100 microseconds to 10 seconds, seconds from 10 milliseconds to a day, and sizes
+ * from 1 to 512. */
 extern const double METRIC_SECONDS[];
+extern const double METRIC_WAITS[];
 extern const double METRIC_SIZES[];
 
 /* NULL when memory ran out. The caller owns it. */

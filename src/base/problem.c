@@ -9,6 +9,7 @@ void problem_init(struct problem *p)
     p->err = ERR_OK;
     p->detail[0] = '\0';
     p->number_count = 0;
+    p->limited_by = p->limit_policy = NULL;
     p->retry_after_s = 0;
     buf_init(&p->faults, PROBLEM_FAULTS_MAX);
 }
@@ -23,6 +24,7 @@ void problem_clear(struct problem *p)
     p->err = ERR_OK;
     p->detail[0] = '\0';
     p->number_count = 0;
+    p->limited_by = p->limit_policy = NULL;
     p->retry_after_s = 0;
     buf_clear(&p->faults);
 }
@@ -46,4 +48,13 @@ void problem_add_number(struct problem *p, const char *name, int64_t value)
     p->numbers[p->number_count].name = name;
     p->numbers[p->number_count].value = value;
     p->number_count++;
+}
+
+void problem_add_limit(struct problem *p, const char *limited_by, const char *limit_policy,
+                       int64_t current, int64_t limit)
+{
+    p->limited_by = limited_by;
+    p->limit_policy = limit_policy;
+    problem_add_number(p, "current", current);
+    problem_add_number(p, "limit", limit);
 }

@@ -17,6 +17,10 @@ struct problem {
         int64_t value;
     } numbers[PROBLEM_NUMBERS_MAX];
     size_t number_count;
+    /* Which limit a 429 is about: the member `limited_by`, and its name in the RateLimit fields.
+     * Literals, or NULL. */
+    const char *limited_by;
+    const char *limit_policy;
     /* 0: the table's default for the status. */
     int retry_after_s;
     /* A ready JSON array for the member `errors`: [{path, message}], or empty. */
@@ -31,5 +35,8 @@ void problem_clear(struct problem *p);
  * UTF-8. */
 enum err problem_set(struct problem *p, enum err e, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void problem_add_number(struct problem *p, const char *name, int64_t value);
+/* What a 429 says besides its detail: the limit's two names, `current` and `limit`. */
+void problem_add_limit(struct problem *p, const char *limited_by, const char *limit_policy,
+                       int64_t current, int64_t limit);
 
 #endif

@@ -362,6 +362,28 @@ static bool has_template(struct fault_list *at, json_t *value)
     return false;
 }
 
+/* `limits` is one object or an array of them. */
+static const json_t *limit_at(const json_t *limits, size_t i)
+{
+    return json_is_array(limits) ? json_array_get(limits, i) : limits;
+}
+
+static size_t limit_count(const json_t *limits)
+{
+    return json_is_array(limits) ? json_array_size(limits) : json_is_object(limits);
+}
+
+static bool has_computed_key(struct fault_list *at, json_t *value)
+{
+    (void)at;
+    for (size_t i = 0; i < limit_count(value); i++) {
+        const json_t *key = json_object_get(limit_at(value, i), "key");
+        if (key != NULL && !limit_path_ok(json_str(key)))
+            return true;
+    }
+    return false;
+}
+
 /* Valid, but not yet run: delete a row when its feature arrives. Step types have their own column
  * in STEP_TYPES. */
 static const struct gap {
@@ -371,7 +393,7 @@ static const struct gap {
     const char *who;
 } GAPS[] = {
     {false, "timeout_s", is_present, "workflows with a time limit"},
-    {false, "concurrency", is_present, "workflows with a concurrency limit"},
+    {false, "concurrency", has_computed_key, "limits whose key is more than a path into the input"},
     {true, "when", is_present, "steps with a condition"},
     {true, "for_each", is_present, "steps that repeat for each element"},
     {true, "retry", is_present, "steps with a retry policy"},
@@ -465,6 +487,25 @@ static void build_step(struct step_def *step, const json_t *json)
 }
 
 /* False when memory ran out. */
+static bool build_limits(struct definition *def, const json_t *json)
+{
+    size_t count = limit_count(json);
+    struct limit_rule *rules = arena_alloc(&def->arena, MAX(count, (size_t)1) * sizeof(*rules));
+    if (rules == NULL)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *limit = limit_at(json, i);
+        const json_t *key = json_object_get(limit, "key");
+        rules[i].path = key != NULL ? json_str(key) : STR("");
+        rules[i].limit = json_integer_value(json_object_get(limit, "limit"));
+        rules[i].at_limit = at_limit_of(json_str(json_object_get(limit, "at_limit")));
+    }
+    def->limits = rules;
+    def->limit_count = count;
+    return true;
+}
+
+/* False when memory ran out. */
 static bool parse_all(struct parse *ps)
 {
     struct definition *def = ps->def;
@@ -493,5 +534,5 @@ static bool parse_all(struct parse *ps)
     for (size_t i = 0; i < def->step_count; i++)
         build_step(&ps->steps[i], step_json(ps, i));
     def->input_schema = json_object_get(ps->source, "input_schema");
-    return set_unsupported(ps);
+    return build_limits(def, json_object_get(ps->source, "concurrency")) && set_unsupported(ps);
 }

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "domain/admission.h"
 
 /* A table is read by its columns. */
 /* clang-format off */
@@ -46,12 +47,21 @@ struct step_def {
     int64_t until_ms;    /* sleep: -1 when `duration_ms` is given */
 };
 
+/* How many runs of the workflow may be active at once, all together or per key. */
+struct limit_rule {
+    struct str path; /* of the key in the input; empty: for the whole workflow */
+    int64_t limit;
+    enum at_limit at_limit; /* AT_LIMIT_COUNT: as the tenant says */
+};
+
 struct definition {
     const json_t *json; /* owned; the definition as written */
     struct str id;
     const struct step_def *steps;
     size_t step_count;
     const json_t *input_schema; /* NULL when absent */
+    const struct limit_rule *limits;
+    size_t limit_count; /* at most LIMITS_PER_RUN_MAX */
     /* Empty, or a sentence for people with the path of the first part that this version can check
      * but not run. */
     struct str unsupported;

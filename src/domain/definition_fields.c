@@ -63,6 +63,7 @@ static void check_url(struct fault_list *f, const struct member *m, json_t *valu
 static void check_headers(struct fault_list *f, const struct member *m, json_t *value);
 static void check_step_type(struct fault_list *f, const struct member *m, json_t *value);
 static void check_steps(struct fault_list *f, const struct member *m, json_t *value);
+static void check_limits(struct fault_list *f, const struct member *m, json_t *value);
 
 /* --- the objects inside a definition, innermost first --- */
 
@@ -112,7 +113,7 @@ static const struct member REQUEST_MEMBERS[] = {
 static const struct shape REQUEST = SHAPE(REQUEST_MEMBERS);
 
 static const struct member CONCURRENCY_MEMBERS[] = {
-    {"key",      ANY, ANY, .check = check_text,   .max = EXPRESSION_MAX},
+    {"key",      ANY, 0,   .check = check_text,   .max = EXPRESSION_MAX},
     {"limit",    ANY, ANY, .check = check_int,    .min = 1, .max = CONCURRENT_RUNS_MAX},
     {"at_limit", ANY, 0,   .check = check_choice, .choices = "reject|queue|cancel_oldest|coalesce"},
 };
@@ -162,7 +163,7 @@ static const struct member DEFINITION_MEMBERS[] = {
     {"description",  ANY, 0,   .check = check_text,   .max = TEXT_MAX},
     {"input_schema", ANY, 0,   .check = check_schema},
     {"timeout_s",    ANY, 0,   .check = check_int,    .min = 1, .max = TIMEOUT_S_MAX},
-    {"concurrency",  ANY, 0,   .check = check_object, .shape = &CONCURRENCY},
+    {"concurrency",  ANY, 0,   .check = check_limits, .min = 1, .max = LIMITS_PER_RUN_MAX, .shape = &CONCURRENCY},
     {"steps",        ANY, ANY, .check = check_steps,  .min = 1, .max = STEPS_MAX},
 };
 static const struct shape DEFINITION = SHAPE(DEFINITION_MEMBERS);
@@ -259,6 +260,33 @@ static void check_object(struct fault_list *f, const struct member *m, json_t *v
         check_members(f, m->shape, value, ANY);
     else
         fault_list_add(f, "must be an object");
+}
+
+/* One limit, or a list of them with different keys. */
+static void check_limits(struct fault_list *f, const struct member *m, json_t *value)
+{
+    size_t count = json_array_size(value);
+    if (!json_is_array(value)) {
+        check_object(f, m, value);
+        return;
+    }
+    if (count < (size_t)m->min || count > (size_t)m->max) {
+        fault_list_add(f, "must be one object or an array of %lld to %lld", (long long)m->min,
+                       (long long)m->max);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        json_t *limit = json_array_get(value, i);
+        size_t back_to = fault_list_enter_index(f, i);
+        check_object(f, m, limit);
+        for (size_t j = 0; j < i; j++) {
+            json_t *earlier = json_array_get(value, j);
+            if (str_eq(json_str(json_object_get(earlier, "key")),
+                       json_str(json_object_get(limit, "key"))))
+                fault_list_add(f, "has the same key as the limit at %zu", j);
+        }
+        fault_list_leave(f, back_to);
+    }
 }
 
 static void check_bool_or_object(struct fault_list *f, const struct member *m, json_t *value)

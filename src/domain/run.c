@@ -30,6 +30,9 @@ enum err run_decide(enum run_status from, enum run_event on, struct run_change *
         if (EDGES[i].from == from && EDGES[i].on == on) {
             *ret = EDGES[i].change;
             assert(run_is_over(ret->to) == ((ret->effects & FX_FINISH) != 0));
+            assert(run_holds_slot(from) - run_holds_slot(ret->to) ==
+                   ((ret->effects & FX_SLOT_FREE) != 0) - ((ret->effects & FX_SLOT_TAKE) != 0));
+            assert((from == RUN_QUEUED) == ((ret->effects & FX_QUEUE_LEAVE) != 0));
             return ERR_OK;
         }
     }

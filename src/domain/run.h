@@ -1,17 +1,22 @@
 /* The life of a run: its statuses, and the one door through which a status changes.
  *
- *            ┌─────────┐ START  ┌─────────┐  WAIT   ┌─────────┐
- *   admitted │ pending ├───────▶│ running │────────▶│ waiting │
- *            └────┬────┘        │         │◀────────┤         │
- *                 │             └──┬───┬──┘  WAKE   └────┬────┘
- *          CANCEL │        SUCCEED │   │ FAIL            │ CANCEL
- *                 ▼                ▼   ▼                 ▼
- *             cancelled     succeeded  failed        cancelled
+ *   at a limit ┌────────┐ ADMIT
+ *   ──────────▶│ queued ├────────┐
+ *              └───┬────┘        ▼
+ *                  │        ┌─────────┐ START  ┌─────────┐  WAIT   ┌─────────┐
+ *   admitted ──────┼───────▶│ pending ├───────▶│ running │────────▶│ waiting │
+ *                  │        └────┬────┘        │         │◀────────┤         │
+ *                  │             │             └──┬───┬──┘  WAKE   └────┬────┘
+ *           CANCEL │      CANCEL │        SUCCEED │   │ FAIL            │ CANCEL
+ *                  ▼             ▼                ▼   ▼                 ▼
+ *              cancelled     cancelled     succeeded  failed        cancelled
  *
- * pending  has its slot, no step has begun.
+ * queued   waits for a slot under every limit that applies to it; it stands in one line of the
+ *          queue, has no job and counts as queued with its tenant and scopes.
+ * pending  has its slots, no step has begun.
  * running  at least one step can be or is being worked on.
  * waiting  every open step waits for a time to come.
- * queued, paused, denied and timed_out are reached by edges of later versions; rows may name them
+ * paused, denied and timed_out are reached by edges of later versions; rows may name them
  * already. A terminal status has no edge out of it, holds no slot and has finished_at set. */
 #ifndef PAWL_DOMAIN_RUN_H
 #define PAWL_DOMAIN_RUN_H
@@ -43,6 +48,7 @@ enum run_status {
 };
 
 enum run_event {
+    RUN_ON_ADMIT,
     RUN_ON_START,
     RUN_ON_WAIT,
     RUN_ON_WAKE,
@@ -55,15 +61,19 @@ enum run_event {
 /* What must happen in the same transaction as the change. */
 enum {
     FX_NONE = 0,
-    FX_SLOT_FREE = 1,   /* the tenant's counter goes down by one */
-    FX_JOBS_CANCEL = 2, /* open jobs and their timers end */
-    FX_FINISH = 4,      /* finished_at is set, waiters are told */
+    FX_SLOT_FREE = 1,    /* its slots go back: the tenant's and those of its scopes */
+    FX_JOBS_CANCEL = 2,  /* open jobs and their timers end */
+    FX_FINISH = 4,       /* finished_at is set, waiters are told */
+    FX_SLOT_TAKE = 8,    /* it counts as active from now on */
+    FX_QUEUE_LEAVE = 16, /* and no longer as queued */
 };
 
 /* A table is read by its columns. */
 /* clang-format off */
 #define RUN_EDGES(X)                                                                               \
     /* from         on              to             effects */                                      \
+    X(RUN_QUEUED,  RUN_ON_ADMIT,   RUN_PENDING,   FX_QUEUE_LEAVE | FX_SLOT_TAKE)                   \
+    X(RUN_QUEUED,  RUN_ON_CANCEL,  RUN_CANCELLED, FX_QUEUE_LEAVE | FX_FINISH)                      \
     X(RUN_PENDING, RUN_ON_START,   RUN_RUNNING,   FX_NONE)                                         \
     X(RUN_RUNNING, RUN_ON_WAIT,    RUN_WAITING,   FX_NONE)                                         \
     X(RUN_WAITING, RUN_ON_WAKE,    RUN_RUNNING,   FX_NONE)                                         \

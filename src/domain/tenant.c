@@ -1,33 +1,9 @@
-/* A tenant's settings and its limit. */
+/* A tenant's settings. */
 #include "domain/tenant.h"
 
 #include "base/limits.h"
 
-#define GATE_DEFAULT                                                                       \
-    "{\"max_wait_ms\":2000,\"lock_ttl_ms\":10000,\"retry_delay_ms\":10,\"policy\":\"full_" \
-    "jitter\"}"
-
-static const char *const AT_LIMIT_NAMES[] = {
-#define X(symbol, name) name,
-    AT_LIMITS(X)
-#undef X
-};
-
-static_assert(ARRAY_LEN(AT_LIMIT_NAMES) == AT_LIMIT_COUNT, "one name per policy");
-
-const char *at_limit_name(enum at_limit policy)
-{
-    assert(policy < AT_LIMIT_COUNT);
-    return AT_LIMIT_NAMES[policy];
-}
-
-enum at_limit at_limit_of(struct str name)
-{
-    enum at_limit policy = 0;
-    while (policy < AT_LIMIT_COUNT && !str_is(name, AT_LIMIT_NAMES[policy]))
-        policy++;
-    return policy;
-}
+static const struct gate_policy GATE_DEFAULT = {2000, 10000, 10, BACKOFF_FULL_JITTER};
 
 bool tenant_id_ok(struct str id)
 {
@@ -43,7 +19,8 @@ struct tenant tenant_default(struct str id, int64_t now_ms)
         .at_limit = AT_LIMIT_REJECT,
         .idempotency_retention_ms = -1,
         .weight = 1,
-        .gate = STR(GATE_DEFAULT),
+        .gate = GATE_DEFAULT,
+        .settings_version = 1,
         .created_at = now_ms,
         .updated_at = now_ms,
     };
@@ -85,93 +62,112 @@ static void apply_text(struct fields *f, struct tenant *t)
     enum at_limit named = at_limit_of(policy);
     if (named == AT_LIMIT_COUNT)
         fields_fault(f, "at_limit", "must be one of reject, queue, cancel_oldest, coalesce");
-    else if (named != AT_LIMIT_REJECT)
-        fields_fault(f, "at_limit", "this version of pawl can only reject");
     else
         t->at_limit = named;
 }
 
-/* Fills `out` with the four settings, given or default. */
-static enum err gate_text(const json_t *gate, struct problem *p, struct buf *out)
+static enum err read_gate(const json_t *json, struct problem *p, void *ret)
 {
-    int64_t max_wait_ms = 2000;
-    int64_t lock_ttl_ms = 10000;
-    int64_t retry_delay_ms = 10;
-    struct str policy = STR("full_jitter");
+    struct gate_policy gate = GATE_DEFAULT;
+    struct str policy = STR_NONE;
     struct fields f;
-    fields_begin(&f, gate, p);
-    fields_int(&f, "max_wait_ms", 0, 600000, &max_wait_ms);
-    fields_int(&f, "lock_ttl_ms", 1, 600000, &lock_ttl_ms);
-    fields_int(&f, "retry_delay_ms", 0, 600000, &retry_delay_ms);
+    fields_begin(&f, json, p);
+    fields_int(&f, "max_wait_ms", 0, 600000, &gate.max_wait_ms);
+    fields_int(&f, "lock_ttl_ms", 1, 600000, &gate.lock_ttl_ms);
+    fields_int(&f, "retry_delay_ms", 0, 600000, &gate.retry_delay_ms);
     fields_text(&f, "policy", NAME_MAX_LEN, &policy);
-    if (!str_is(policy, "fixed") && !str_is(policy, "full_jitter") &&
-        !str_is(policy, "equal_jitter") && !str_is(policy, "decorrelated"))
+    if (policy.ptr != NULL)
+        gate.policy = backoff_policy_of(policy);
+    if (gate.policy == BACKOFF_POLICY_COUNT)
         fields_fault(&f, "policy", "must be one of fixed, full_jitter, equal_jitter, decorrelated");
     enum err e = fields_end(&f);
-    if (e != ERR_OK)
-        return e;
-    struct json_out o = json_out_to(out);
-    json_open(&o, NULL, '{');
-    json_add_int(&o, "max_wait_ms", max_wait_ms);
-    json_add_int(&o, "lock_ttl_ms", lock_ttl_ms);
-    json_add_int(&o, "retry_delay_ms", retry_delay_ms);
-    json_add_text(&o, "policy", policy);
-    json_close(&o, '}');
-    return ERR_OK;
+    if (e == ERR_OK)
+        *(struct gate_policy *)ret = gate;
+    return e;
 }
 
-static enum err rate_limit_text(const json_t *rate, struct problem *p, struct buf *out)
+static enum err read_rate(const json_t *json, struct problem *p, void *ret)
 {
-    int64_t per_second = 0;
-    int64_t burst = 0;
+    struct rate_limit rate = {0, 0};
     struct fields f;
-    fields_begin(&f, rate, p);
-    fields_int(&f, "per_second", 1, 1000000, &per_second);
-    fields_int(&f, "burst", 1, 1000000, &burst);
+    fields_begin(&f, json, p);
+    fields_int(&f, "per_second", 1, 1000000, &rate.per_second);
+    fields_int(&f, "burst", 1, 1000000, &rate.burst);
     fields_require(&f, "per_second");
     fields_require(&f, "burst");
     enum err e = fields_end(&f);
-    if (e != ERR_OK)
-        return e;
-    struct json_out o = json_out_to(out);
-    json_open(&o, NULL, '{');
-    json_add_int(&o, "per_second", per_second);
-    json_add_int(&o, "burst", burst);
-    json_close(&o, '}');
-    return ERR_OK;
+    if (e == ERR_OK)
+        *(struct rate_limit *)ret = rate;
+    return e;
 }
 
-/* An object member that becomes kept text; null sets it to `when_null`. */
-static void apply_object(struct fields *f, const char *name, struct str when_null,
-                         enum err (*text_of)(const json_t *, struct problem *, struct buf *),
-                         struct arena *arena, struct str *value)
+void gate_policy_put(struct json_out *o, const char *name, const struct gate_policy *gate)
+{
+    json_open(o, name, '{');
+    json_add_int(o, "max_wait_ms", gate->max_wait_ms);
+    json_add_int(o, "lock_ttl_ms", gate->lock_ttl_ms);
+    json_add_int(o, "retry_delay_ms", gate->retry_delay_ms);
+    json_add_text(o, "policy", str_of(backoff_policy_name(gate->policy)));
+    json_close(o, '}');
+}
+
+void rate_limit_put(struct json_out *o, const char *name, const struct rate_limit *rate)
+{
+    if (rate->per_second == 0) {
+        json_add_null(o, name);
+        return;
+    }
+    json_open(o, name, '{');
+    json_add_int(o, "per_second", rate->per_second);
+    json_add_int(o, "burst", rate->burst);
+    json_close(o, '}');
+}
+
+typedef enum err read_setting(const json_t *json, struct problem *p, void *ret);
+
+static bool parse_kept(struct str text, read_setting *read, void *ret)
+{
+    struct problem p;
+    problem_init(&p);
+    json_t *json = json_loadb(text.ptr, text.len, 0, NULL);
+    bool ok = json_is_object(json) && read(json, &p, ret) == ERR_OK;
+    json_decref(json);
+    problem_release(&p);
+    return ok;
+}
+
+bool gate_policy_parse(struct str json, struct gate_policy *ret)
+{
+    *ret = GATE_DEFAULT;
+    return json.len == 0 || parse_kept(json, read_gate, ret);
+}
+
+bool rate_limit_parse(struct str json, struct rate_limit *ret)
+{
+    *ret = (struct rate_limit){0, 0};
+    return json.len == 0 || parse_kept(json, read_rate, ret);
+}
+
+/* An object member; null sets it to `when_null`. */
+static void apply_object(struct fields *f, const char *name, const void *when_null, size_t size,
+                         read_setting *read, void *value)
 {
     const json_t *given;
     fields_any(f, name, &given);
     if (given == NULL || f->err != ERR_OK)
         return;
-    if (json_is_null(given)) {
-        *value = when_null;
-        return;
-    }
-    if (!json_is_object(given)) {
+    if (json_is_null(given))
+        memcpy(value, when_null, size);
+    else if (json_is_object(given))
+        f->err = read(given, f->problem, value);
+    else
         fields_fault(f, name, "must be an object");
-        return;
-    }
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
-    f->err = text_of(given, f->problem, &text);
-    if (f->err == ERR_OK) {
-        *value = arena_str(arena, buf_str(&text));
-        if (!buf_ok(&text) || value->ptr == NULL)
-            f->err = problem_set(f->problem, ERR_NO_MEMORY, "no memory for the settings");
-    }
-    buf_release(&text);
 }
 
 enum err tenant_apply(struct tenant *t, const json_t *body, struct arena *arena, struct problem *p)
 {
     static const int64_t SECONDS_MAX = INT64_C(100) * 366 * 86400;
+    static const struct rate_limit NO_RATE = {0, 0};
     struct tenant changed = *t;
     int64_t retention_s = -2; /* not given */
     struct fields f;
@@ -181,8 +177,8 @@ enum err tenant_apply(struct tenant *t, const json_t *body, struct arena *arena,
     int_or_default(&f, "max_queued_runs", 0, INT32_MAX, -1, &changed.max_queued_runs);
     int_or_default(&f, "idempotency_retention_s", 0, SECONDS_MAX, -1, &retention_s);
     int_or_default(&f, "weight", 1, 1000, 1, &changed.weight);
-    apply_object(&f, "gate", STR(GATE_DEFAULT), gate_text, arena, &changed.gate);
-    apply_object(&f, "rate_limit", STR_NONE, rate_limit_text, arena, &changed.rate_limit);
+    apply_object(&f, "gate", &GATE_DEFAULT, sizeof(GATE_DEFAULT), read_gate, &changed.gate);
+    apply_object(&f, "rate_limit", &NO_RATE, sizeof(NO_RATE), read_rate, &changed.rate_limit);
     if (retention_s != -2)
         changed.idempotency_retention_ms = retention_s < 0 ? -1 : retention_s * 1000;
     enum err e = fields_end(&f);
@@ -197,17 +193,28 @@ enum err tenant_apply(struct tenant *t, const json_t *body, struct arena *arena,
     return ERR_OK;
 }
 
-/* --- admission --- */
-
-enum err tenant_admit(const struct tenant *t, struct problem *p)
+static void add_limit(struct json_out *o, const char *name, int64_t limit)
 {
-    assert(t->active_runs >= 0);
-    if (t->max_concurrent_runs < 0 || t->active_runs < t->max_concurrent_runs)
-        return ERR_OK;
-    (void)problem_set(p, ERR_MAX_CONCURRENT_RUNS,
-                      "%lld of %lld runs of tenant %.*s are active: try again when one has ended",
-                      (long long)t->active_runs, (long long)t->max_concurrent_runs, STR_ARG(t->id));
-    problem_add_number(p, "current", t->active_runs);
-    problem_add_number(p, "limit", t->max_concurrent_runs);
-    return p->err;
+    if (limit < 0)
+        json_add_null(o, name);
+    else
+        json_add_int(o, name, limit);
+}
+
+void tenant_put_settings(struct json_out *o, const struct tenant *t)
+{
+    json_add_text_or_null(o, "name", t->name);
+    add_limit(o, "max_concurrent_runs", t->max_concurrent_runs);
+    add_limit(o, "max_queued_runs", t->max_queued_runs);
+    json_add_text(o, "at_limit", str_of(at_limit_name(t->at_limit)));
+    add_limit(o, "idempotency_retention_s",
+              t->idempotency_retention_ms < 0 ? -1 : t->idempotency_retention_ms / 1000);
+    gate_policy_put(o, "gate", &t->gate);
+    rate_limit_put(o, "rate_limit", &t->rate_limit);
+    json_add_int(o, "weight", t->weight);
+}
+
+int64_t tenant_queue_max(const struct tenant *t)
+{
+    return t->max_queued_runs < 0 ? QUEUED_RUNS_MAX : t->max_queued_runs;
 }

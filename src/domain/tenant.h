@@ -1,40 +1,35 @@
-/* A tenant's settings and counters, how a request changes the settings, and whether one more run
- * fits. Pure. */
+/* A tenant's settings and counters, and how a request changes the settings. Pure. */
 #ifndef PAWL_DOMAIN_TENANT_H
 #define PAWL_DOMAIN_TENANT_H
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "domain/admission.h"
+#include "domain/backoff.h"
+#include "domain/rate.h"
 
-#define AT_LIMITS(X)                           \
-    X(AT_LIMIT_REJECT, "reject")               \
-    X(AT_LIMIT_QUEUE, "queue")                 \
-    X(AT_LIMIT_CANCEL_OLDEST, "cancel_oldest") \
-    X(AT_LIMIT_COALESCE, "coalesce")
-
-enum at_limit {
-#define X(symbol, name) symbol,
-    AT_LIMITS(X)
-#undef X
-        AT_LIMIT_COUNT
+/* How a start waits for a gate that another one holds. The in-store gate never makes it wait. */
+struct gate_policy {
+    int64_t max_wait_ms;    /* then 503 ADMISSION_GATE_UNAVAILABLE */
+    int64_t lock_ttl_ms;    /* after which a holder that died has lost it */
+    int64_t retry_delay_ms; /* the base of the delays between tries */
+    enum backoff_policy policy;
 };
-
-const char *at_limit_name(enum at_limit policy);
-/* AT_LIMIT_COUNT when there is no such policy. */
-enum at_limit at_limit_of(struct str name);
 
 struct tenant {
     int64_t num; /* 0: not stored yet */
     struct str id;
     struct str name;             /* ptr NULL when it has none */
     int64_t max_concurrent_runs; /* -1: no limit */
-    int64_t max_queued_runs;     /* -1: no limit of its own */
+    int64_t max_queued_runs;     /* -1: QUEUED_RUNS_MAX */
     enum at_limit at_limit;
     int64_t idempotency_retention_ms; /* -1: for ever */
-    int64_t weight;
-    struct str gate;       /* JSON object */
-    struct str rate_limit; /* JSON object, or ptr NULL */
-    int64_t active_runs;   /* runs that hold a slot */
+    int64_t weight;                   /* its share of shared workers, against the others' */
+    struct gate_policy gate;
+    struct rate_limit rate_limit; /* per_second 0: none */
+    int64_t settings_version;     /* grows with every change of what is above */
+    int64_t rate_full_at_ns;      /* the state of rate_limit */
+    int64_t active_runs;          /* runs that hold a slot */
     int64_t queued_runs;
     int64_t created_at;
     int64_t updated_at;
@@ -49,8 +44,16 @@ struct tenant tenant_default(struct str id, int64_t now_ms);
  * copied to the arena. On a fault *t is untouched and p names the field. */
 MUST_CHECK enum err tenant_apply(struct tenant *t, const json_t *body, struct arena *arena,
                                  struct problem *p);
+/* The members of `settings` that tenant_apply() reads, all of them, as members of an open object.
+ */
+void tenant_put_settings(struct json_out *o, const struct tenant *t);
 
-/* One more run for this tenant? ERR_MAX_CONCURRENT_RUNS carries `current` and `limit`. */
-MUST_CHECK enum err tenant_admit(const struct tenant *t, struct problem *p);
+/* How two of the settings are kept; empty text is the default. False for text that is none. */
+void gate_policy_put(struct json_out *o, const char *name, const struct gate_policy *gate);
+bool gate_policy_parse(struct str json, struct gate_policy *ret);
+void rate_limit_put(struct json_out *o, const char *name, const struct rate_limit *rate);
+bool rate_limit_parse(struct str json, struct rate_limit *ret);
+
+int64_t tenant_queue_max(const struct tenant *t);
 
 #endif

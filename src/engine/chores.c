@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "engine/dispatch.h"
 #include "engine/execute.h"
 #include "engine/run_move.h"
 #include "store/idempotency.h"
@@ -45,7 +46,9 @@ static enum err fire(struct tx *tx, const struct timer *timer, struct problem *p
     if (job.state == JOB_RUNNING)
         return run_move_job(&m, &job, JOB_ON_EXPIRE);
     e = run_move_job(&m, &job, JOB_ON_FIRE);
-    return e == ERR_OK ? run_move_finish(&m) : e;
+    if (e == ERR_OK)
+        e = run_move_finish(&m);
+    return e == ERR_OK ? dispatch_freed(tx, p) : e;
 }
 
 /* A timer that cannot be fired must not hold up those behind it. */
@@ -102,8 +105,23 @@ static enum err fill_indexes(struct tx *tx)
         e = runs_last_num(tx->db, &tx->last_run_num);
     if (e == ERR_OK)
         e = late_index_fill(tx->db, LATE_RUNS, tx->last_run_num);
-    if (e == ERR_OK)
+    if (e == ERR_OK) {
         tx->runs_unindexed = 0;
+        tx->runs_through = -1;
+    }
+    return e;
+}
+
+/* --- queued runs --- */
+
+static enum err dispatch(struct tx *tx)
+{
+    struct problem p;
+    problem_init(&p);
+    enum err e = dispatch_turn(tx, &p);
+    if (e != ERR_OK)
+        LOG(LOG_ERROR, "queued runs could not be started", LOG_Z("why", p.detail));
+    problem_release(&p);
     return e;
 }
 
@@ -121,13 +139,17 @@ enum err chores_run(struct chores *c, struct tx *tx)
     bool sweep = mono >= c->next_sweep_at;
     bool timers = timers_are_due(c, now);
     bool indexes = sweep || indexing_is_due(tx);
-    if (mono < c->retry_at || (!timers && !indexes))
+    bool queue = dispatch_is_due(tx);
+    c->dispatch_more = queue;
+    if (mono < c->retry_at || (!timers && !indexes && !queue))
         return ERR_OK;
     int64_t was_due = c->next_due;
     tx_start(tx);
     enum err e = db_begin(tx->db);
     if (e == ERR_OK && timers)
         e = fire_due(c, tx);
+    if (e == ERR_OK && queue)
+        e = dispatch(tx);
     if (e == ERR_OK && sweep)
         e = replay_stats_flush(c->stats, tx->db);
     if (e == ERR_OK && sweep)
@@ -141,12 +163,13 @@ enum err chores_run(struct chores *c, struct tx *tx)
     if (e != ERR_OK) {
         LOG(LOG_WARN, "chores failed and will be tried again", LOG_Z("error", err_code(e)));
         db_rollback(tx->db);
-        tx_forget(tx);
+        tx_rolled_back(tx);
         c->next_due = was_due; /* what fired has not fired after all */
         c->retry_at = mono + RETRY_MS;
         return e;
     }
     (void)chores_note_timer(c, tx->next_due);
+    c->dispatch_more = dispatch_is_due(tx);
     if (sweep)
         c->next_sweep_at = c->evict_more ? mono : mono + IDEM_STATS_FLUSH_MS;
     return ERR_OK;
@@ -157,6 +180,8 @@ int64_t chores_wait_ms(const struct chores *c, int64_t now_ms)
     int64_t mono = env_mono_ms(c->env);
     if (mono < c->retry_at)
         return c->retry_at - mono;
+    if (c->dispatch_more)
+        return 0;
     int64_t wait = MAX(c->next_sweep_at - mono, (int64_t)0);
     if (c->next_due >= 0)
         wait = MIN(wait, MAX(c->next_due - now_ms, (int64_t)0));

@@ -1,6 +1,6 @@
-/* What the writer does by itself: firing timers that are due, evicting idempotency keys past their
- * time, and writing counts and last uses that waited. In small slices, each a transaction, so that
- * callers never wait long. */
+/* What the writer does by itself: firing timers that are due, starting queued runs, evicting
+ * idempotency keys past their time, and writing counts and last uses that waited. In small slices,
+ * each a transaction, so that callers never wait long. */
 #ifndef PAWL_ENGINE_CHORES_H
 #define PAWL_ENGINE_CHORES_H
 
@@ -14,6 +14,7 @@ struct chores {
     int64_t retry_at;      /* after a failure: not before this time (monotonic ms) */
     int64_t next_sweep_at; /* counts and evictions (monotonic ms) */
     bool evict_more;       /* the last slice was full */
+    bool dispatch_more;    /* queued runs may be able to start */
 };
 
 /* Reads the earliest timer. */

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "engine/chores.h"
+#include "engine/dispatch.h"
 #include "engine/execute.h"
 #include "engine/use_cases.h"
 
@@ -109,10 +110,11 @@ static enum err try_batch(struct commit_loop *l, struct op *first)
         e = tx_flush(tx);
     if (e == ERR_OK)
         e = db_commit(tx->db);
-    if (e != ERR_OK) {
+    if (e != ERR_OK)
         db_rollback(tx->db);
-        tx_forget(tx);
-    }
+    tx_leave_gates(tx);
+    if (e != ERR_OK)
+        tx_rolled_back(tx);
     return e;
 }
 
@@ -152,7 +154,8 @@ static void answer_without_writing(struct commit_loop *l, struct op *first)
             known = op->idem.key.len > 0 && execute_op(op, &l->tx) == ERR_OK &&
                     (op->answer.replayed || op->err == ERR_IDEM_KEY_REUSED);
             db_rollback(l->tx.db);
-            tx_forget(&l->tx);
+            tx_leave_gates(&l->tx);
+            tx_rolled_back(&l->tx);
         }
         if (known) {
             count_known(op, l->config.stats, l->tx.now_ms);
@@ -406,7 +409,8 @@ bool commit_loop_try_inline(struct commit_loop *l, struct op *op)
         publish(l, NULL, wakes);
         /* The writer sleeps until a time it knew of before this turn, and the chores are its own.
          */
-        if (l->sooner || l->tx.runs_unindexed >= LATE_INDEX_ROWS || db_wants_housekeeping(l->tx.db))
+        if (l->sooner || l->tx.runs_unindexed >= LATE_INDEX_ROWS || dispatch_is_due(&l->tx) ||
+            db_wants_housekeeping(l->tx.db))
             nudge(l);
     }
     pthread_mutex_unlock(&l->turn);
@@ -470,6 +474,9 @@ enum err commit_loop_start(const struct commit_loop_config *config, struct probl
     l->wakes_last = &l->wakes;
     init_locks(l);
     enum err e = tx_init(&l->tx, config->db, config->env);
+    l->tx.gate = config->gate;
+    l->tx.queue_waits = config->queue_waits;
+    l->tx.labels = config->queue_labels;
     if (e == ERR_OK)
         e = chores_init(&l->chores, config->db, config->stats, config->env);
     if (e == ERR_OK && pthread_create(&l->thread, NULL, writer_main, l) != 0)

@@ -23,6 +23,9 @@ struct commit_loop_config {
     struct metric *commit_seconds;
     struct metric *batch_size;
     struct metric *cleanup_failures;
+    struct metric *queue_waits;
+    struct tenant_labels *queue_labels; /* the writer's own */
+    struct gate *gate;
     int event_fd;                /* written when there is something to collect */
     atomic_int *waiting_callers; /* claims and run waits that want wake-ups */
     atomic_ullong *auth_epoch;   /* raised when an API key changed */

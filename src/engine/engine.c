@@ -9,7 +9,11 @@
 #include "engine/tenant_labels.h"
 #include "engine/use_cases.h"
 #include "engine/waiters.h"
+#include "gate/gate.h"
 #include "store/jobs.h"
+#include "store/queue.h"
+#include "store/runs.h"
+#include "store/tenants.h"
 
 #include <errno.h>
 #include <sys/eventfd.h>
@@ -22,8 +26,11 @@ enum {
     HAND_OVER_OPS = 32,      /* worth a commit of their own when the writer has nothing to do */
     MISSES_MAX = 64,         /* new keys in a row until look-ups for replays become rare */
     SAMPLE_EVERY = 16,
+    GATE_TICK_MS = 2, /* how exactly a delay at the gate ends */
+    GATE_DELAY_MS_MAX = 1000,
     TOUCH_EVERY_MS = 5000,
     TOUCH_MAX = 64,
+    GAUGE_ARENA_MAX = 64 * MIB,
 };
 
 struct engine_metrics {
@@ -38,6 +45,14 @@ struct engine_metrics {
     struct metric *outbox_depth;
     struct metric *log_bytes;
     struct metric *in_flight;
+    struct metric *queue_waits;
+    struct metric *queued_runs;
+    struct metric *queued_limit;
+    struct metric *queue_oldest;
+    struct metric *slots_held;
+    struct metric *slots_limit;
+    struct metric *differences;
+    struct metric *checked_at;
 };
 
 struct engine {
@@ -45,6 +60,7 @@ struct engine {
     struct metrics *registry;
     struct engine_metrics metrics;
     struct tenant_labels *labels;
+    struct tenant_labels *queue_labels; /* the writer's */
     int event_fd;
     struct db *writer;
     struct db *reader; /* this thread's own: replays and keys */
@@ -71,6 +87,17 @@ struct engine {
     size_t reads_in_flight;
     uint64_t replay_misses; /* keys in a row that were not known */
     bool draining;
+
+    /* Starts that found the gate busy, linked by `next`. */
+    struct op *at_gate;
+    size_t at_gate_count;
+
+    /* The check that the engine makes by itself. */
+    struct op check;
+    struct doctor_input check_input;
+    struct doctor_findings findings;
+    bool checking;
+    int64_t check_at_ms;
 
     /* Last uses of API keys on their way to the store. */
     struct op touch;
@@ -132,6 +159,38 @@ static bool declare_metrics(struct engine *e)
          METRIC_GAUGE,
          {NULL, NULL},
          NULL},
+        {"pawl_queue_wait_seconds",
+         "Time that admitted runs had been queued.",
+         METRIC_HISTOGRAM,
+         {"tenant", NULL},
+         METRIC_WAITS},
+        {"pawl_queued_runs", "Runs that wait for a slot.", METRIC_GAUGE, {"tenant", NULL}, NULL},
+        {"pawl_queued_runs_limit",
+         "Runs that may wait, where the tenant says so.",
+         METRIC_GAUGE,
+         {"tenant", NULL},
+         NULL},
+        {"pawl_queue_oldest_seconds",
+         "Age of the run that has been queued longest.",
+         METRIC_GAUGE,
+         {"tenant", NULL},
+         NULL},
+        {"pawl_slots_held", "Runs that hold a slot.", METRIC_GAUGE, {"tenant", NULL}, NULL},
+        {"pawl_slots_limit",
+         "Runs that may be active, where the tenant says so.",
+         METRIC_GAUGE,
+         {"tenant", NULL},
+         NULL},
+        {"pawl_doctor_differences",
+         "What the last check found to be wrong.",
+         METRIC_GAUGE,
+         {"check", NULL},
+         NULL},
+        {"pawl_doctor_last_run_timestamp_seconds",
+         "When the last check ended.",
+         METRIC_GAUGE,
+         {NULL, NULL},
+         NULL},
     };
     struct metric **targets[] = {
         &e->metrics.admission_wait,   &e->metrics.admissions,
@@ -139,7 +198,11 @@ static bool declare_metrics(struct engine *e)
         &e->metrics.cleanup_failures, &e->metrics.commit_seconds,
         &e->metrics.batch_size,       &e->metrics.jobs,
         &e->metrics.outbox_depth,     &e->metrics.log_bytes,
-        &e->metrics.in_flight,
+        &e->metrics.in_flight,        &e->metrics.queue_waits,
+        &e->metrics.queued_runs,      &e->metrics.queued_limit,
+        &e->metrics.queue_oldest,     &e->metrics.slots_held,
+        &e->metrics.slots_limit,      &e->metrics.differences,
+        &e->metrics.checked_at,
     };
     static_assert(ARRAY_LEN(SPECS) == ARRAY_LEN(targets), "one place per metric");
     for (size_t i = 0; i < ARRAY_LEN(SPECS); i++) {
@@ -161,9 +224,13 @@ static struct str admission_outcome(const struct op *op)
         return STR("replayed");
     switch ((int)op->err) {
     case ERR_OK:
-        return STR("admitted");
+        return str_of(op->answer.outcome);
     case ERR_MAX_CONCURRENT_RUNS:
         return STR("limited");
+    case ERR_QUEUE_FULL:
+        return STR("queue_full");
+    case ERR_RATE_LIMITED:
+        return STR("rate_limited");
     case ERR_IDEM_KEY_REUSED:
         return STR("mismatched");
     default:
@@ -186,6 +253,20 @@ static void count(struct engine *e, const struct op *op)
     double seconds = (double)(env_mono_ns(e->env) - op->submitted_ns) / 1e9;
     metric_add(e->metrics.admissions, tenant, admission_outcome(op), 1);
     metric_observe(e->metrics.admission_wait, tenant, endpoint, seconds);
+}
+
+/* What a check of the data found. */
+static void note_findings(struct engine *e, const struct op *op)
+{
+    const struct doctor_input *in = op->input;
+    if (op->err != ERR_OK)
+        return;
+    for (size_t i = 0; i < DOCTOR_CHECK_COUNT; i++) {
+        if (in->findings->ran[i])
+            metric_set(e->metrics.differences, str_of(doctor_check_name((enum doctor_check)i)),
+                       STR_NONE, (double)in->findings->differences[i]);
+    }
+    metric_set(e->metrics.checked_at, STR_NONE, STR_NONE, (double)env_now_ms(e->env) / 1e3);
 }
 
 /* --- in flight --- */
@@ -215,6 +296,8 @@ static void finish(struct engine *e, struct op *op)
 {
     if (op->wait_ms > 0)
         atomic_fetch_sub(&e->waiting_callers, 1);
+    if (op->use_case->checks)
+        note_findings(e, op);
     op->done(op);
 }
 
@@ -376,10 +459,48 @@ enum err engine_identify(struct engine *e, struct str key, struct problem *p,
 
 /* --- completion --- */
 
+/* The gate was busy: the op comes again after a delay, while its budget lasts. */
+static bool wait_for_gate(struct engine *e, struct op *op)
+{
+    const struct gate_policy *policy = &op->gate_policy;
+    int64_t mono = env_mono_ms(e->env);
+    int64_t left = op->submitted_ms + policy->max_wait_ms - mono;
+    if (left <= 0)
+        return false;
+    struct backoff backoff = {policy->policy, policy->retry_delay_ms, GATE_DELAY_MS_MAX};
+    uint64_t seed;
+    env_random(e->env, &seed, sizeof(seed));
+    int64_t previous = op->gate_tries == 0 ? policy->retry_delay_ms : op->gate_delay_ms;
+    op->gate_delay_ms = backoff_delay_ms(&backoff, ++op->gate_tries, previous, seed);
+    op->gate_due_ms = mono + MIN(op->gate_delay_ms, left);
+    op->next = e->at_gate;
+    e->at_gate = op;
+    e->at_gate_count++;
+    return true;
+}
+
+/* Those whose delay is over try again, all of them when the server drains. */
+static void try_gate_again(struct engine *e, int64_t mono_ms)
+{
+    struct op **at = &e->at_gate;
+    while (*at != NULL) {
+        struct op *op = *at;
+        if (op->gate_due_ms > mono_ms && !e->draining) {
+            at = &op->next;
+            continue;
+        }
+        *at = op->next;
+        e->at_gate_count--;
+        to_writer(e, op);
+    }
+}
+
 /* A decided op: answered now, or parked when its caller wants to wait. */
 static void over(struct engine *e, struct op *op)
 {
     bool may_wait = op->err == ERR_OK && op->wait_ms > 0 && !e->draining && !op->abandoned;
+    if (op->gate_busy && !op->abandoned && !e->draining && wait_for_gate(e, op))
+        return;
     if (may_wait && op->use_case == &UC_CLAIM_JOBS && op->answer.keep_waiting &&
         env_mono_ms(e->env) < op->submitted_ms + op->wait_ms) {
         waiters_add_claim(e->waiters, op);
@@ -473,6 +594,37 @@ static void touch_keys_now_and_then(struct engine *e, int64_t mono_ms)
     engine_submit(e, &e->touch);
 }
 
+static void checked(struct op *op)
+{
+    struct engine *e = op->owner;
+    e->checking = false;
+    if (op->err != ERR_OK)
+        LOG(LOG_WARN, "the counters could not be checked in time",
+            LOG_Z("why", op->problem.detail));
+    for (size_t i = 0; i < DOCTOR_CHECK_COUNT && op->err == ERR_OK; i++) {
+        if (e->findings.differences[i] > 0)
+            LOG(LOG_ERROR, "counters differ from the runs: see pawl doctor",
+                LOG_Z("check", doctor_check_name((enum doctor_check)i)),
+                LOG_N("differences", e->findings.differences[i]));
+    }
+    op_release(op);
+}
+
+/* At the start and every few minutes: a leaked slot should be heard of before it is missed. */
+static void check_now_and_then(struct engine *e, int64_t mono_ms)
+{
+    if (e->checking || e->draining || mono_ms < e->check_at_ms)
+        return;
+    e->check_at_ms = mono_ms + CHECK_EVERY_MS;
+    op_init(&e->check, &UC_DOCTOR_QUICK);
+    e->check_input.findings = &e->findings;
+    e->check.input = &e->check_input;
+    e->check.owner = e;
+    e->check.done = checked;
+    e->checking = true;
+    engine_submit(e, &e->check);
+}
+
 void engine_poll(struct engine *e, bool readable)
 {
     uint64_t ignored;
@@ -481,6 +633,8 @@ void engine_poll(struct engine *e, bool readable)
     int64_t mono = env_mono_ms(e->env);
     waiters_tick(e->waiters, mono, e->draining);
     time_out_slow(e, mono);
+    try_gate_again(e, mono);
+    check_now_and_then(e, mono);
     touch_keys_now_and_then(e, mono);
     hand_over(e); /* claims that go again are not requests of this round */
 }
@@ -492,6 +646,8 @@ int engine_event_fd(const struct engine *e)
 
 int engine_timeout_ms(const struct engine *e)
 {
+    if (e->at_gate_count > 0)
+        return GATE_TICK_MS;
     return waiters_count(e->waiters) > 0 || e->draining ? TICK_MS : QUIET_TIMEOUT_MS;
 }
 
@@ -504,7 +660,8 @@ void engine_drain(struct engine *e)
 
 bool engine_idle(const struct engine *e)
 {
-    return e->in_flight == 0 && waiters_count(e->waiters) == 0 && !e->touching;
+    return e->in_flight == 0 && waiters_count(e->waiters) == 0 && e->at_gate_count == 0 &&
+           !e->touching && !e->checking;
 }
 
 bool engine_failed(const struct engine *e)
@@ -529,8 +686,46 @@ static void add_job_gauge(void *ctx, struct str queue, struct str state, int64_t
     metric_set(e->metrics.jobs, queue, state, (double)number);
 }
 
+/* A gauge that tenants past the bound share is their maximum. */
+static void raise_gauge(struct metric *gauge, struct str tenant, double value)
+{
+    metric_set(gauge, tenant, STR_NONE, MAX(value, metric_value(gauge, tenant, STR_NONE)));
+}
+
+static void add_tenant_gauges(void *ctx, const struct tenant *t)
+{
+    struct engine *e = ctx;
+    struct str tenant = tenant_label(e->labels, t->id);
+    raise_gauge(e->metrics.slots_held, tenant, (double)t->active_runs);
+    raise_gauge(e->metrics.queued_runs, tenant, (double)t->queued_runs);
+    if (t->max_concurrent_runs >= 0)
+        raise_gauge(e->metrics.slots_limit, tenant, (double)t->max_concurrent_runs);
+    if (t->max_queued_runs >= 0)
+        raise_gauge(e->metrics.queued_limit, tenant, (double)t->max_queued_runs);
+    int64_t oldest = 0;
+    if (t->queued_runs > 0 && queue_oldest(e->reader, t->num, &oldest) != ERR_OK)
+        LOG(LOG_WARN, "the queue could not be read");
+    int64_t age_ms = oldest > 0 ? env_now_ms(e->env) - runs_num_ms(oldest) : 0;
+    raise_gauge(e->metrics.queue_oldest, tenant, (double)MAX(age_ms, (int64_t)0) / 1e3);
+}
+
+static void refresh_tenants(struct engine *e)
+{
+    struct metric *const gauges[] = {e->metrics.slots_held, e->metrics.slots_limit,
+                                     e->metrics.queued_runs, e->metrics.queued_limit,
+                                     e->metrics.queue_oldest};
+    struct arena arena;
+    arena_init(&arena, GAUGE_ARENA_MAX);
+    for (size_t i = 0; i < ARRAY_LEN(gauges); i++)
+        metric_clear(gauges[i]);
+    if (open_snapshot(e) && tenants_in_use(e->reader, &arena, add_tenant_gauges, e) != ERR_OK)
+        LOG(LOG_WARN, "tenants could not be counted");
+    arena_release(&arena);
+}
+
 void engine_refresh_gauges(struct engine *e)
 {
+    refresh_tenants(e);
     metric_clear(e->metrics.jobs);
     if (open_snapshot(e) && jobs_count(e->reader, add_job_gauge, e) != ERR_OK)
         LOG(LOG_WARN, "jobs could not be counted");
@@ -563,6 +758,9 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
         .commit_seconds = e->metrics.commit_seconds,
         .batch_size = e->metrics.batch_size,
         .cleanup_failures = e->metrics.cleanup_failures,
+        .queue_waits = e->metrics.queue_waits,
+        .queue_labels = e->queue_labels,
+        .gate = config->gate != NULL ? config->gate : gate_store(),
         .event_fd = e->event_fd,
         .waiting_callers = &e->waiting_callers,
         .auth_epoch = &e->auth_epoch,
@@ -585,9 +783,10 @@ enum err engine_open(const struct engine_config *config, struct problem *p, stru
     e->auth = auth_new(config->env, config->root_key);
     e->waiters = waiters_new(config->env, &hooks);
     e->labels = tenant_labels_new();
+    e->queue_labels = tenant_labels_new();
     enum err err = ERR_OK;
     if (e->event_fd < 0 || e->stats == NULL || e->auth == NULL || e->waiters == NULL ||
-        e->labels == NULL || !declare_metrics(e))
+        e->labels == NULL || e->queue_labels == NULL || !declare_metrics(e))
         err = problem_set(p, ERR_NO_MEMORY, "no memory for the engine");
     if (err == ERR_OK)
         err = open_parts(e, config, p);
@@ -612,6 +811,7 @@ void engine_close(struct engine *e)
     auth_free(e->auth);
     replay_stats_free(e->stats);
     tenant_labels_free(e->labels);
+    tenant_labels_free(e->queue_labels);
     /* The writer last: closing the last connection folds the log back into the file. */
     db_close(e->reader);
     db_close(e->writer);

@@ -8,6 +8,7 @@
 #include "engine/op.h"
 
 struct engine;
+struct gate;
 
 struct engine_config {
     struct str store_url;
@@ -15,6 +16,7 @@ struct engine_config {
     const struct env *env;
     struct metrics *metrics;
     int64_t log_bytes_max; /* 0: the default */
+    struct gate *gate;     /* NULL: the store's own */
 };
 
 /* Opens and migrates the store, starts the writer and the readers. The caller owns *ret. */

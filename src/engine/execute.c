@@ -1,6 +1,8 @@
 /* One op inside a transaction, with idempotency around its use case. */
 #include "engine/execute.h"
 
+#include "engine/dispatch.h"
+
 bool is_store_failure(enum err e)
 {
     return e == ERR_STORE_BUSY || e == ERR_STORE_FULL || e == ERR_STORE_FAILED ||
@@ -95,6 +97,8 @@ static enum err run_use_case(struct op *op, struct tx *tx)
 {
     int64_t before = db_changes(tx->db);
     op->err = op->use_case->run(op, tx);
+    if (op->err == ERR_OK && tx->freed != NULL)
+        op->err = dispatch_freed(tx, &op->problem);
     if (op->err == ERR_OK && !buf_ok(&op->answer.body))
         op->err = problem_set(&op->problem, ERR_NO_MEMORY, "the answer is too large");
     if (is_store_failure(op->err))

@@ -22,11 +22,13 @@ void op_clear_result(struct op *op)
 {
     op->err = ERR_OK;
     op->known_num = 0;
+    op->gate_busy = false;
     problem_clear(&op->problem);
     struct answer *a = &op->answer;
     buf_clear(&a->body);
     buf_clear(&a->kept_body);
     a->status = 200;
+    a->outcome = NULL;
     a->created = CREATED_UNSAID;
     a->has_run = a->run_over = a->replayed = a->changed_nothing = a->keep_waiting = false;
     a->next_cursor[0] = '\0';

@@ -10,6 +10,7 @@
 #include "base/env.h"
 #include "domain/idempotency.h"
 #include "domain/role.h"
+#include "domain/tenant.h"
 
 struct tx;
 struct op;
@@ -41,6 +42,7 @@ struct answer {
     bool replayed;
     bool changed_nothing;         /* not worth remembering under a key, as an empty claim */
     bool keep_waiting;            /* a claim found nothing and may wait for more */
+    const char *outcome;          /* of a start, for metrics; a literal */
     char next_cursor[CURSOR_MAX]; /* "" at the end of a list */
 };
 
@@ -52,6 +54,7 @@ struct use_case {
     enum err (*run)(struct op *op, struct tx *tx);
     bool admits;      /* counts as an admission in metrics */
     int64_t read_ms;  /* how long a reader may take; 0: READ_MS_MAX */
+    bool checks;      /* its input is a struct doctor_input, and what it found goes to metrics */
     bool sees_counts; /* replay counts that wait for a commit are written before it runs */
 };
 
@@ -68,6 +71,13 @@ struct op {
     struct answer answer;
     int64_t tenant_num; /* 0 when the tenant is not stored */
     int64_t known_num;  /* the idempotency record that answered, to be counted; 0: none did */
+
+    /* The gate was busy: the op comes again after a delay by this policy. */
+    bool gate_busy;
+    struct gate_policy gate_policy;
+    int64_t gate_tries;
+    int64_t gate_delay_ms; /* the last one */
+    int64_t gate_due_ms;   /* when it is over */
 
     /* How long the caller is willing to wait for a claim or a run's end; 0: not at all. */
     int64_t wait_ms;

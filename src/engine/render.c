@@ -100,27 +100,12 @@ void render_event(struct json_out *o, const struct event *event)
     json_close(o, '}');
 }
 
-static void add_limit(struct json_out *o, const char *name, int64_t limit)
-{
-    if (limit < 0)
-        json_add_null(o, name);
-    else
-        json_add_int(o, name, limit);
-}
-
 void render_tenant(struct json_out *o, const struct tenant *t)
 {
     json_open(o, NULL, '{');
     json_add_text(o, "id", t->id);
-    json_add_text_or_null(o, "name", t->name);
-    add_limit(o, "max_concurrent_runs", t->max_concurrent_runs);
-    add_limit(o, "max_queued_runs", t->max_queued_runs);
-    json_add_text(o, "at_limit", str_of(at_limit_name(t->at_limit)));
-    add_limit(o, "idempotency_retention_s",
-              t->idempotency_retention_ms < 0 ? -1 : t->idempotency_retention_ms / 1000);
-    json_add_raw(o, "gate", t->gate);
-    json_add_raw(o, "rate_limit", t->rate_limit);
-    json_add_int(o, "weight", t->weight);
+    tenant_put_settings(o, t);
+    json_add_int(o, "settings_version", t->settings_version);
     json_add_int(o, "active_runs", t->active_runs);
     json_add_int(o, "queued_runs", t->queued_runs);
     json_add_time(o, "created_at", t->created_at);

@@ -2,6 +2,7 @@
 #include "engine/run_move.h"
 
 #include "base/limits.h"
+#include "engine/run_slots.h"
 
 /* --- the timeline --- */
 
@@ -82,6 +83,21 @@ enum err run_move_load(struct run_move *m, struct tx *tx, int64_t run_num, struc
     if (e != ERR_OK)
         return problem_set(p, e, "cannot load the run");
     return run_move_load_steps(m, p);
+}
+
+enum err run_move_find(struct run_move *m, struct op *op, struct tx *tx, struct uuid id)
+{
+    *m = (struct run_move){.tx = tx};
+    enum err e = tx_tenant(tx, op, &m->tenant);
+    if (e != ERR_OK)
+        return e;
+    bool found = false;
+    e = runs_find(tx->db, m->tenant->num, id, &tx->arena, &found, &m->run);
+    if (e == ERR_OK && !found)
+        return problem_set(&op->problem, ERR_RUN_NOT_FOUND, "there is no such run");
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot read the run");
+    return run_move_load_steps(m, &op->problem);
 }
 
 /* --- jobs --- */
@@ -205,17 +221,17 @@ static enum err apply(struct run_move *m, enum run_event on)
     enum err e = run_decide(m->run.status, on, &change);
     if (e != ERR_OK)
         return e;
-    bool held = run_holds_slot(m->run.status);
     m->run.status = change.to;
     if (m->run.started_at < 0 && on == RUN_ON_START)
         m->run.started_at = m->tx->now_ms;
     if ((change.effects & FX_JOBS_CANCEL) != 0)
         e = cancel_open_jobs(m);
-    if (e == ERR_OK && (change.effects & FX_SLOT_FREE) != 0) {
-        assert(held && m->tenant->active_runs > 0);
-        m->tenant->active_runs--;
-        tx_tenant_touch(m->tx, m->tenant);
-    }
+    if (e == ERR_OK && (change.effects & FX_SLOT_TAKE) != 0)
+        e = run_slots_take(m->tx, m->tenant, &m->run);
+    if (e == ERR_OK && (change.effects & FX_QUEUE_LEAVE) != 0)
+        e = run_queue_leave(m->tx, m->tenant, &m->run, (change.effects & FX_SLOT_TAKE) != 0);
+    if (e == ERR_OK && (change.effects & FX_SLOT_FREE) != 0)
+        e = run_slots_free(m->tx, m->tenant, &m->run);
     if (e == ERR_OK && (change.effects & FX_FINISH) != 0) {
         char type[32];
         (void)snprintf(type, sizeof(type), "run.%s", run_status_name(change.to));
@@ -285,18 +301,9 @@ enum err run_move_finish(struct run_move *m)
     return e == ERR_OK ? save(m) : e;
 }
 
-enum err run_move_create(struct run_move *m, struct problem *p)
+/* The first lines of a new run's story. */
+static enum err tell_created(struct run_move *m)
 {
-    assert(m->tenant->num > 0 && m->def != NULL);
-    m->is_new = true;
-    m->run.tenant = m->tenant->num;
-    m->run.status = RUN_PENDING;
-    m->run.version = 1;
-    m->tenant->active_runs++;
-    tx_tenant_touch(m->tx, m->tenant);
-    enum err e = steps_alloc(m);
-    if (e == ERR_OK)
-        e = tx_new_run(m->tx, &m->run.id, &m->run.num);
     struct buf data;
     buf_init(&data, 4 * KIB);
     struct json_out o = json_out_to(&data);
@@ -305,12 +312,54 @@ enum err run_move_create(struct run_move *m, struct problem *p)
     json_add_int(&o, "workflow_version", m->run.workflow_version);
     json_add_text(&o, "created_by", m->run.created_by);
     json_close(&o, '}');
-    if (e == ERR_OK)
-        e = buf_ok(&data) ? tell(m, "run.created", buf_str(&data)) : ERR_NO_MEMORY;
+    enum err e = buf_ok(&data) ? tell(m, "run.created", buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
+    return e;
+}
+
+static enum err begin_run(struct run_move *m, enum run_status status)
+{
+    assert(m->tenant->num > 0 && m->def != NULL);
+    m->is_new = true;
+    m->run.tenant = m->tenant->num;
+    m->run.status = status;
+    m->run.version = 1;
+    enum err e = steps_alloc(m);
+    if (e == ERR_OK)
+        e = tx_new_run(m->tx, &m->run.id, &m->run.num);
+    return e == ERR_OK ? tell_created(m) : e;
+}
+
+enum err run_move_create(struct run_move *m, struct problem *p)
+{
+    enum err e = begin_run(m, RUN_PENDING);
+    if (e == ERR_OK)
+        e = run_slots_take(m->tx, m->tenant, &m->run);
     if (e == ERR_OK)
         e = run_move_finish(m);
     return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot store the run");
+}
+
+enum err run_move_create_queued(struct run_move *m, int64_t waits_for, struct problem *p)
+{
+    enum err e = begin_run(m, RUN_QUEUED);
+    if (e == ERR_OK)
+        e = run_queue_enter(m->tx, m->tenant, &m->run, waits_for);
+    if (e == ERR_OK)
+        e = tell(m, "run.queued", STR_NONE);
+    if (e == ERR_OK)
+        e = save(m);
+    return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot store the run");
+}
+
+enum err run_move_admit(struct run_move *m)
+{
+    enum err e = apply(m, RUN_ON_ADMIT);
+    if (e == ERR_OK)
+        e = tell(m, "run.admitted", STR_NONE);
+    if (e == ERR_OK)
+        tx_observe_queue_wait(m->tx, m->tenant, m->tx->now_ms - m->run.created_at);
+    return e == ERR_OK ? run_move_finish(m) : e;
 }
 
 enum err run_move_cancel(struct run_move *m, struct str actor, struct str reason)

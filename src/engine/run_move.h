@@ -22,11 +22,19 @@ struct run_move {
 
 /* A new run: `m->run` is filled but for id, num and status; the tenant is stored and has room. */
 MUST_CHECK enum err run_move_create(struct run_move *m, struct problem *p);
+/* A new run that waits for a slot; `waits_for` is the limit that is full: a scope, or 0. */
+MUST_CHECK enum err run_move_create_queued(struct run_move *m, int64_t waits_for,
+                                           struct problem *p);
 /* An existing one, with all its steps. ERR_RUN_NOT_FOUND when there is none of this number. */
 MUST_CHECK enum err run_move_load(struct run_move *m, struct tx *tx, int64_t run_num,
                                   struct problem *p);
+/* The caller's run of this id. */
+MUST_CHECK enum err run_move_find(struct run_move *m, struct op *op, struct tx *tx, struct uuid id);
 /* Only for showing it: the definition and steps of m->run, already read. */
 MUST_CHECK enum err run_move_load_steps(struct run_move *m, struct problem *p);
+
+/* A queued run gets its slots and begins. */
+MUST_CHECK enum err run_move_admit(struct run_move *m);
 
 /* One job's change of state, through the table: writes its row, timers and timeline. Fill in
  * output, error, worker and due_at before; the rest is done here. */

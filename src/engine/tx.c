@@ -2,8 +2,14 @@
 #include "engine/tx.h"
 
 #include "base/limits.h"
+#include "base/metrics.h"
 #include "engine/definitions.h"
+#include "engine/dispatch.h"
+#include "engine/paces.h"
+#include "engine/tenant_labels.h"
+#include "gate/gate.h"
 #include "store/idempotency.h"
+#include "store/late_index.h"
 #include "store/runs.h"
 #include "store/tenants.h"
 #include "store/workflows.h"
@@ -13,6 +19,7 @@ enum { TX_ARENA_MAX = 256 * MIB, TENANT_SLOTS = 1024, TENANTS_MAX = 4096, HEAD_S
 struct tx_tenant {
     struct tenant tenant;         /* first, so that a tenant's address finds its entry */
     struct tx_tenant *next;       /* in its slot */
+    struct tx_tenant *next_num;   /* in its slot by number; not while it has none */
     struct tx_tenant *next_dirty; /* counters to write */
     bool dirty;
     char text[]; /* what the tenant's strings point to */
@@ -20,6 +27,7 @@ struct tx_tenant {
 
 struct tx_tenants {
     struct tx_tenant *slots[TENANT_SLOTS];
+    struct tx_tenant *by_num[TENANT_SLOTS];
     struct tx_tenant *dirty;
     size_t count;
 };
@@ -35,15 +43,17 @@ struct tx_heads {
 
 enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
 {
-    *tx = (struct tx){.db = db, .env = env, .next_due = -1, .last_run_num = -1};
+    *tx = (struct tx){.db = db, .env = env, .next_due = -1, .last_run_num = -1, .runs_through = -1};
+    dispatch_all(tx);
     tx->remembers = db_is_only_writer(db);
     arena_init(&tx->arena, TX_ARENA_MAX);
     tx->tenants = calloc(1, sizeof(*tx->tenants));
     tx->heads = calloc(1, sizeof(*tx->heads));
     tx->definitions = definitions_new();
     tx->recent_keys = idem_recent_new();
+    tx->paces = paces_new();
     bool ok = tx->tenants != NULL && tx->heads != NULL && tx->definitions != NULL &&
-              tx->recent_keys != NULL;
+              tx->recent_keys != NULL && tx->paces != NULL;
     return ok ? ERR_OK : ERR_NO_MEMORY;
 }
 
@@ -57,6 +67,7 @@ static void forget_tenants(struct tx_tenants *tenants)
             free(old);
         }
     }
+    memset(tenants->by_num, 0, sizeof(tenants->by_num));
     tenants->dirty = NULL;
 }
 
@@ -69,6 +80,8 @@ static void clear_turn(struct tx *tx)
         free(old);
     }
     tx->next_due = -1;
+    tx->freed = NULL;
+    assert(tx->visits == NULL); /* they live in the arena */
     arena_clear(&tx->arena);
     if (tx->definitions != NULL)
         definitions_trim(tx->definitions);
@@ -81,7 +94,14 @@ void tx_forget(struct tx *tx)
     tx_newest_changed(tx);
     idem_recent_forget(tx->recent_keys);
     tx->last_run_num = -1;
+    tx->runs_through = -1;
     tx->stale = false;
+}
+
+void tx_rolled_back(struct tx *tx)
+{
+    tx_forget(tx);
+    dispatch_all(tx); /* what had been started is queued again */
 }
 
 void tx_release(struct tx *tx)
@@ -92,6 +112,7 @@ void tx_release(struct tx *tx)
     free(tx->tenants);
     free(tx->heads);
     idem_recent_free(tx->recent_keys);
+    paces_free(tx->paces);
     arena_release(&tx->arena);
 }
 
@@ -124,16 +145,22 @@ struct wake *tx_take_wakes(struct tx *tx)
 
 /* --- tenants --- */
 
+static void link_num(struct tx *tx, struct tx_tenant *t)
+{
+    struct tx_tenant **slot = &tx->tenants->by_num[(uint64_t)t->tenant.num % TENANT_SLOTS];
+    t->next_num = *slot;
+    *slot = t;
+}
+
 /* Keeps a tenant that was read into the transaction's arena, with text of its own. */
 static struct tx_tenant *remember(struct tx *tx, const struct tenant *read)
 {
-    size_t len = read->id.len + read->name.len + read->gate.len + read->rate_limit.len;
+    size_t len = read->id.len + read->name.len;
     struct tx_tenant *t = calloc(1, sizeof(*t) + len);
     if (t == NULL)
         return NULL;
     t->tenant = *read;
-    struct str *const own[] = {&t->tenant.id, &t->tenant.name, &t->tenant.gate,
-                               &t->tenant.rate_limit};
+    struct str *const own[] = {&t->tenant.id, &t->tenant.name};
     char *at = t->text;
     for (size_t i = 0; i < ARRAY_LEN(own); i++) {
         if (own[i]->ptr == NULL)
@@ -146,6 +173,8 @@ static struct tx_tenant *remember(struct tx *tx, const struct tenant *read)
     t->next = *slot;
     *slot = t;
     tx->tenants->count++;
+    if (t->tenant.num != 0)
+        link_num(tx, t);
     return t;
 }
 
@@ -186,6 +215,13 @@ enum err tx_tenant(struct tx *tx, struct op *op, struct tenant **ret)
 
 enum err tx_tenant_num(struct tx *tx, int64_t num, struct tenant **ret)
 {
+    struct tx_tenant *known = tx->tenants->by_num[(uint64_t)num % TENANT_SLOTS];
+    while (known != NULL && known->tenant.num != num)
+        known = known->next_num;
+    if (known != NULL) {
+        *ret = &known->tenant;
+        return ERR_OK;
+    }
     struct tenant found;
     bool exists = false;
     enum err e = tenants_find_num(tx->db, num, &tx->arena, &exists, &found);
@@ -193,9 +229,8 @@ enum err tx_tenant_num(struct tx *tx, int64_t num, struct tenant **ret)
         e = ERR_INTERNAL;
     if (e != ERR_OK)
         return e;
-    struct tx_tenant *t = recall(tx, found.id);
-    if (t == NULL)
-        t = remember(tx, &found);
+    assert(recall(tx, found.id) == NULL);
+    struct tx_tenant *t = remember(tx, &found);
     if (t == NULL)
         return ERR_NO_MEMORY;
     *ret = &t->tenant;
@@ -206,7 +241,10 @@ enum err tx_tenant_ensure(struct tx *tx, struct tenant *t)
 {
     if (t->num != 0)
         return ERR_OK;
-    return tenants_insert(tx->db, t);
+    enum err e = tenants_insert(tx->db, t);
+    if (e == ERR_OK)
+        link_num(tx, CONTAINER_OF(t, struct tx_tenant, tenant));
+    return e;
 }
 
 void tx_tenant_touch(struct tx *tx, struct tenant *t)
@@ -257,6 +295,15 @@ void tx_newest_changed(struct tx *tx)
     memset(tx->heads, 0, sizeof(*tx->heads));
 }
 
+enum err tx_runs_through(struct tx *tx, int64_t *ret)
+{
+    enum err e = ERR_OK;
+    if (tx->runs_through < 0)
+        e = late_index_through(tx->db, LATE_RUNS, &tx->runs_through);
+    *ret = tx->runs_through;
+    return e;
+}
+
 enum err tx_new_run(struct tx *tx, struct uuid *ret_id, int64_t *ret_num)
 {
     enum err e = ERR_OK;
@@ -274,6 +321,52 @@ enum err tx_definition(struct tx *tx, int64_t tenant, struct str workflow_id, in
                        struct problem *p, const struct definition **ret)
 {
     return definitions_get(tx->definitions, tx->db, tenant, workflow_id, version, p, ret);
+}
+
+/* --- admission --- */
+
+void tx_observe_queue_wait(struct tx *tx, const struct tenant *t, int64_t ms)
+{
+    if (tx->queue_waits != NULL)
+        metric_observe(tx->queue_waits, tenant_label(tx->labels, t->id), STR_NONE,
+                       (double)MAX(ms, (int64_t)0) / 1e3);
+}
+
+struct gate_visit {
+    struct gate_visit *next;
+    struct gate_ticket ticket;
+};
+
+enum err tx_enter_gate(struct tx *tx, struct op *op, const struct tenant *t)
+{
+    struct gate_visit *visit = arena_alloc(&tx->arena, sizeof(*visit));
+    if (visit == NULL)
+        return problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the gate's ticket");
+    switch (tx->gate->enter(tx->gate, t->id, &t->gate, &visit->ticket)) {
+    case GATE_ENTERED:
+        if (visit->ticket.held) {
+            visit->next = tx->visits;
+            tx->visits = visit;
+        }
+        return ERR_OK;
+    case GATE_BUSY:
+        op->gate_busy = true;
+        op->gate_policy = t->gate;
+        return problem_set(&op->problem, ERR_GATE_UNAVAILABLE,
+                           "other starts of tenant %.*s were in the gate for %lld ms",
+                           STR_ARG(t->id), (long long)t->gate.max_wait_ms);
+    case GATE_DOWN:
+        return problem_set(&op->problem, ERR_GATE_UNAVAILABLE, "the gate \"%s\" cannot be reached",
+                           tx->gate->name);
+    }
+    assert(!"unknown answer");
+    return ERR_INTERNAL;
+}
+
+void tx_leave_gates(struct tx *tx)
+{
+    for (; tx->visits != NULL; tx->visits = tx->visits->next)
+        tx->gate->leave(tx->gate, &tx->visits->ticket);
 }
 
 /* --- wake-ups --- */

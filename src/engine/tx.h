@@ -11,7 +11,13 @@
 #include "engine/op.h"
 #include "store/db.h"
 
+struct freed_slots;
+struct gate;
+struct gate_visit;
 struct idem_recent;
+struct metric;
+struct paces;
+struct tenant_labels;
 struct tx_tenants;
 struct tx_heads;
 struct definitions;
@@ -23,6 +29,26 @@ struct wake {
     int64_t tenant;
     struct uuid run_id;
     char queue[129];
+};
+
+/* Whose turn it is to have a job of a queue handed out, among all tenants. */
+struct claim_turn {
+    uint64_t queue;
+    int64_t tenant;
+    int64_t left; /* jobs until the turn goes on */
+};
+
+enum { CLAIM_TURNS = 64 }; /* queues that share a place only share their turn */
+
+/* Queued runs that may be able to start, although nothing will free a slot for them: after a limit
+ * was raised, at the start of the server, after a rollback. See dispatch.h. */
+struct dispatch_state {
+    bool sweeping; /* lines that wait for a scope are looked at, from here on */
+    int64_t sweep_tenant;
+    int64_t sweep_scope;
+    bool draining; /* tenants take turns to start what can start, from here on */
+    int64_t drain_tenant;
+    bool drained_any; /* in this round */
 };
 
 struct tx {
@@ -40,9 +66,18 @@ struct tx {
     /* NULL for readers, or while nobody waits for anything. */
     struct wake *wakes;
     bool wants_wakes;
-    bool stale;         /* forget everything when the next turn starts */
-    int64_t claim_turn; /* the tenant that was last served by a worker of all tenants */
-    int64_t next_due;   /* the earliest timer armed here; -1: none */
+    bool stale; /* forget everything when the next turn starts */
+    struct claim_turn claim_turns[CLAIM_TURNS];
+    int64_t next_due;  /* the earliest timer armed here; -1: none */
+    struct gate *gate; /* NULL for readers */
+    struct gate_visit *visits;
+    struct dispatch_state dispatch;
+    struct freed_slots *freed; /* by the op under way */
+    struct paces *paces;       /* how fast slots have been freeing */
+    int64_t runs_through;      /* late_index_through() of runs; -1: not known */
+    /* How long admitted runs had been queued; NULL for readers. */
+    struct metric *queue_waits;
+    struct tenant_labels *labels;
 };
 
 /* `db` and `env` outlive it. */
@@ -53,8 +88,9 @@ void tx_release(struct tx *tx);
 void tx_start(struct tx *tx);
 /* Writes the counters that changed. Before the commit. */
 MUST_CHECK enum err tx_flush(struct tx *tx);
-/* After a rollback, or when settings changed: what was loaded is not true any more. */
+/* When settings changed: what was loaded is not true any more. */
 void tx_forget(struct tx *tx);
+void tx_rolled_back(struct tx *tx);
 struct wake *tx_take_wakes(struct tx *tx);
 
 /* The caller's tenant. With creates_tenant one that is not stored yet has num 0.
@@ -79,6 +115,9 @@ MUST_CHECK enum err tx_newest(struct tx *tx, int64_t tenant, struct str workflow
                               struct workflow_newest *ret);
 /* A workflow changed in this transaction. */
 void tx_newest_changed(struct tx *tx);
+/* The highest number of a run that is in the index of runs and, if it holds a slot, in `holding`.
+ */
+MUST_CHECK enum err tx_runs_through(struct tx *tx, int64_t *ret);
 /* The id of a new run, and the number that is in it. */
 MUST_CHECK enum err tx_new_run(struct tx *tx, struct uuid *ret_id, int64_t *ret_num);
 
@@ -86,6 +125,14 @@ MUST_CHECK enum err tx_new_run(struct tx *tx, struct uuid *ret_id, int64_t *ret_
 MUST_CHECK enum err tx_definition(struct tx *tx, int64_t tenant, struct str workflow_id,
                                   int64_t version, struct problem *p,
                                   const struct definition **ret);
+
+void tx_observe_queue_wait(struct tx *tx, const struct tenant *t, int64_t ms);
+
+/* Lets a start into the tenant's gate, to leave it when the transaction ends. ERR_GATE_UNAVAILABLE
+ * when it is down, or busy: then op->gate_busy is set too. */
+MUST_CHECK enum err tx_enter_gate(struct tx *tx, struct op *op, const struct tenant *t);
+/* After the commit or the rollback. */
+void tx_leave_gates(struct tx *tx);
 
 MUST_CHECK enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue);
 MUST_CHECK enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id);

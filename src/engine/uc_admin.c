@@ -2,6 +2,7 @@
 #include "engine/auth.h"
 #include "engine/page.h"
 #include "engine/render.h"
+#include "engine/run_slots.h"
 #include "engine/tx.h"
 #include "engine/use_cases.h"
 
@@ -40,6 +41,67 @@ static enum err tenant_named(struct op *op, struct tx *tx, struct str id, bool c
     return e;
 }
 
+/* The tenant's settings as they are now, kept under their version. */
+static enum err keep_settings(struct op *op, struct tx *tx, const struct tenant *t, int64_t at)
+{
+    struct buf text;
+    buf_init(&text, 4 * KIB);
+    struct json_out o = json_out_to(&text);
+    json_open(&o, NULL, '{');
+    tenant_put_settings(&o, t);
+    json_close(&o, '}');
+    struct settings kept = {t->num, t->settings_version, buf_str(&text), at, op->caller.actor};
+    enum err e = buf_ok(&text) ? settings_keep(tx->db, &kept) : ERR_NO_MEMORY;
+    buf_release(&text);
+    return e;
+}
+
+static bool same_settings(const struct tenant *a, const struct tenant *b)
+{
+    struct buf texts[2];
+    const struct tenant *const tenants[] = {a, b};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        buf_init(&texts[i], 4 * KIB);
+        struct json_out o = json_out_to(&texts[i]);
+        tenant_put_settings(&o, tenants[i]);
+    }
+    bool same =
+        buf_ok(&texts[0]) && buf_ok(&texts[1]) && str_eq(buf_str(&texts[0]), buf_str(&texts[1]));
+    buf_release(&texts[0]);
+    buf_release(&texts[1]);
+    return same;
+}
+
+/* Makes `changed` the tenant's settings: a version of its own, which can be gone back to. */
+static enum err set_tenant(struct op *op, struct tx *tx, struct tenant *tenant,
+                           struct tenant changed, const char *action)
+{
+    bool is_new = tenant->num == 0;
+    bool same = !is_new && same_settings(tenant, &changed);
+    enum err e = ERR_OK;
+    if (!is_new && !same) {
+        e = keep_settings(op, tx, tenant, tenant->updated_at);
+        changed.settings_version++;
+    }
+    if (!same)
+        changed.updated_at = tx->now_ms;
+    *tenant = changed; /* its new text lives in the arena: the next transaction loads it anew */
+    tx_tenant_changed(tx);
+    if (e == ERR_OK && is_new)
+        e = tx_tenant_ensure(tx, tenant);
+    else if (e == ERR_OK && !same)
+        e = tenants_update_settings(tx->db, tenant);
+    if (e == ERR_OK && !same)
+        e = keep_settings(op, tx, tenant, tx->now_ms);
+    struct json_out o = json_out_to(&op->answer.body);
+    render_tenant(&o, tenant);
+    if (e == ERR_OK && !same)
+        e = audit(op, tx, tenant->num, action, tenant->id, buf_str(&op->answer.body));
+    if (e == ERR_OK && tenant->queued_runs > 0)
+        e = run_slots_note_room(tx, tenant->num);
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the tenant");
+}
+
 static enum err put_tenant(struct op *op, struct tx *tx)
 {
     const struct put_tenant_input *in = op->input;
@@ -49,20 +111,83 @@ static enum err put_tenant(struct op *op, struct tx *tx)
         return e;
     struct tenant changed = *tenant;
     e = tenant_apply(&changed, in->body, &tx->arena, &op->problem);
-    if (e != ERR_OK)
-        return e;
-    changed.updated_at = tx->now_ms;
-    *tenant = changed; /* its new text lives in the arena: the next transaction loads it anew */
-    tx_tenant_changed(tx);
-    e = tenant->num == 0 ? tx_tenant_ensure(tx, tenant) : tenants_update_settings(tx->db, tenant);
-    struct json_out o = json_out_to(&op->answer.body);
-    render_tenant(&o, tenant);
-    if (e == ERR_OK)
-        e = audit(op, tx, tenant->num, "tenant.set", tenant->id, buf_str(&op->answer.body));
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the tenant");
+    return e == ERR_OK ? set_tenant(op, tx, tenant, changed, "tenant.set") : e;
 }
 
 const struct use_case UC_PUT_TENANT = {.name = "put_tenant", .changes = true, .run = put_tenant};
+
+static enum err rollback_tenant(struct op *op, struct tx *tx)
+{
+    const struct rollback_tenant_input *in = op->input;
+    struct tenant *tenant;
+    enum err e = tenant_named(op, tx, in->tenant_id, false, &tenant);
+    if (e != ERR_OK)
+        return e;
+    int64_t version = in->version >= 0 ? in->version : tenant->settings_version - 1;
+    struct settings kept;
+    bool found = false;
+    e = settings_find(tx->db, tenant->num, version, &tx->arena, &found, &kept);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot read the settings");
+    if (!found)
+        return problem_set(&op->problem, ERR_SETTINGS_NOT_FOUND,
+                           "version %lld of the settings of tenant %.*s is not kept",
+                           (long long)version, STR_ARG(tenant->id));
+    json_t *json = NULL;
+    struct tenant changed = *tenant;
+    e = json_parse(kept.json, &op->problem, &json);
+    if (e == ERR_OK)
+        e = tenant_apply(&changed, json, &tx->arena, &op->problem);
+    json_decref(json);
+    if (e != ERR_OK) /* what was kept must be readable */
+        return problem_set(&op->problem, ERR_INTERNAL, "the kept settings are damaged");
+    return set_tenant(op, tx, tenant, changed, "tenant.rollback");
+}
+
+const struct use_case UC_ROLLBACK_TENANT = {
+    .name = "rollback_tenant", .changes = true, .run = rollback_tenant};
+
+struct settings_page {
+    struct page page;
+    int64_t current;
+};
+
+static void add_settings(void *ctx, const struct settings *s)
+{
+    struct settings_page *p = ctx;
+    if (!page_takes(&p->page))
+        return;
+    struct json_out *o = &p->page.out;
+    json_open(o, NULL, '{');
+    json_add_int(o, "version", s->version);
+    json_add_bool(o, "current", s->version == p->current);
+    json_add_raw(o, "settings", s->json);
+    json_add_time(o, "at", s->at);
+    json_add_text(o, "actor", s->actor);
+    json_close(o, '}');
+    page_set_last_number(&p->page, s->version);
+}
+
+static enum err list_settings(struct op *op, struct tx *tx)
+{
+    const struct list_settings_input *in = op->input;
+    struct tenant *tenant;
+    enum err e = tenant_named(op, tx, in->tenant_id, false, &tenant);
+    if (e != ERR_OK)
+        return e;
+    int64_t before = INT64_MAX;
+    if (in->cursor.ptr != NULL && (!str_to_i64(in->cursor, &before) || before < 0))
+        return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+    struct settings_page p = {page_begin(op, in->limit), tenant->settings_version};
+    e = settings_list(tx->db, tenant->num, before, in->limit + 1, add_settings, &p);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot list the settings");
+    page_end(&p.page);
+    return ERR_OK;
+}
+
+const struct use_case UC_LIST_SETTINGS = {
+    .name = "list_settings", .changes = false, .run = list_settings};
 
 static enum err get_tenant(struct op *op, struct tx *tx)
 {

@@ -100,26 +100,46 @@ static enum err claim_from(struct op *op, struct tx *tx, int64_t tenant, struct 
     return ERR_OK;
 }
 
-/* One job of each tenant in turn, so that nobody's backlog starves the others. The turn goes on
- * where the last claim stopped; losing it at a restart does no harm. */
+/* The turn goes to the next tenant with something to claim, for as many jobs as its weight. */
+static enum err pass_turn(struct op *op, struct tx *tx, struct str queue, struct claim_turn *turn,
+                          bool *ret_found)
+{
+    bool found = false;
+    int64_t next = 0;
+    struct tenant *tenant = NULL;
+    enum err e = jobs_next_tenant(tx->db, queue, turn->tenant, &found, &next);
+    if (e == ERR_OK && !found && turn->tenant > 0)
+        e = jobs_next_tenant(tx->db, queue, 0, &found, &next);
+    if (e == ERR_OK && found)
+        e = tx_tenant_num(tx, next, &tenant);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot look for jobs");
+    if (found) {
+        turn->tenant = next;
+        turn->left = tenant->weight;
+    }
+    *ret_found = found;
+    return ERR_OK;
+}
+
+/* Tenants take turns, each with as many jobs as its weight, so that nobody's backlog starves the
+ * others. The turn goes on where the last claim stopped; losing it at a restart does no harm. */
 static enum err claim_all_tenants(struct op *op, struct tx *tx, struct str queue, int64_t *count,
                                   struct json_out *o)
 {
-    int64_t idle_rounds = 0;
-    while (takes_more(op, *count) && idle_rounds < 2) {
-        bool found = false;
-        int64_t tenant = 0;
-        enum err e = jobs_next_tenant(tx->db, queue, tx->claim_turn, &found, &tenant);
-        if (e != ERR_OK)
-            return problem_set(&op->problem, e, "cannot look for jobs");
-        if (!found) {
-            tx->claim_turn = 0;
-            idle_rounds++;
-            continue;
-        }
-        tx->claim_turn = tenant;
-        idle_rounds = 0;
-        e = claim_from(op, tx, tenant, queue, 1, count, o);
+    uint64_t hash = str_hash(queue);
+    struct claim_turn *turn = &tx->claim_turns[hash % CLAIM_TURNS];
+    if (turn->queue != hash)
+        *turn = (struct claim_turn){.queue = hash};
+    bool more = true;
+    while (more && takes_more(op, *count)) {
+        enum err e = ERR_OK;
+        int64_t before = *count;
+        if (turn->left > 0)
+            e = claim_from(op, tx, turn->tenant, queue, 1, count, o);
+        turn->left--;
+        if (e == ERR_OK && (*count == before || turn->left <= 0))
+            e = pass_turn(op, tx, queue, turn, &more);
         if (e != ERR_OK)
             return e;
     }

@@ -1,4 +1,5 @@
 /* Storing, showing and archiving workflows. */
+#include "engine/dispatch.h"
 #include "engine/page.h"
 #include "engine/render.h"
 #include "engine/tx.h"
@@ -131,6 +132,8 @@ static enum err put_workflow(struct op *op, struct tx *tx)
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot store the workflow");
     tx_newest_changed(tx);
+    if (!same && old.found)
+        dispatch_all(tx); /* the new version's limits are in force */
     answer_put(op, in->workflow_id, head.latest_version, !same);
     return ERR_OK;
 }

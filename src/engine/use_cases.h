@@ -18,6 +18,7 @@ struct start_run_input {
     struct str labels;      /* JSON object of texts */
     struct str traceparent; /* handed on to workers; ptr NULL: none */
     int64_t priority;
+    enum at_limit at_limit; /* AT_LIMIT_COUNT: as the workflow or the tenant says */
 };
 extern const struct use_case UC_START_RUN;
 
@@ -25,6 +26,7 @@ struct run_input {
     struct uuid run_id;
 };
 extern const struct use_case UC_GET_RUN;
+extern const struct use_case UC_WHY_RUN;
 
 struct cancel_run_input {
     struct uuid run_id;
@@ -117,6 +119,19 @@ struct tenant_input {
 extern const struct use_case UC_GET_TENANT;
 extern const struct use_case UC_LIST_TENANTS;
 
+struct list_settings_input {
+    struct str tenant_id;
+    struct str cursor; /* ptr NULL: from the newest */
+    int64_t limit;
+};
+extern const struct use_case UC_LIST_SETTINGS;
+
+struct rollback_tenant_input {
+    struct str tenant_id;
+    int64_t version; /* of the settings to go back to; -1: the one before the current */
+};
+extern const struct use_case UC_ROLLBACK_TENANT;
+
 struct create_key_input {
     struct str tenant_id; /* "*": for all tenants */
     enum role role;
@@ -145,6 +160,37 @@ extern const struct use_case UC_RELEASE_IDEM;
 
 /* --- the whole store --- */
 
+#define DOCTOR_CHECKS(X)                 \
+    X(DOCTOR_FILE, "file")               \
+    X(DOCTOR_SLOTS, "slots")             \
+    X(DOCTOR_QUEUE, "queue")             \
+    X(DOCTOR_RUNS, "runs")               \
+    X(DOCTOR_JOBS, "jobs")               \
+    X(DOCTOR_IDEMPOTENCY, "idempotency") \
+    X(DOCTOR_INDEXES, "indexes")         \
+    X(DOCTOR_AUDIT, "audit")
+
+enum doctor_check {
+#define X(symbol, name) symbol,
+    DOCTOR_CHECKS(X)
+#undef X
+        DOCTOR_CHECK_COUNT
+};
+
+const char *doctor_check_name(enum doctor_check check);
+
+struct doctor_findings {
+    bool ran[DOCTOR_CHECK_COUNT];
+    int64_t differences[DOCTOR_CHECK_COUNT];
+};
+
+struct doctor_input {
+    struct doctor_findings *findings; /* filled by the run */
+};
 extern const struct use_case UC_DOCTOR;
+/* Counters against runs, for a short time: what the server does by itself now and then. */
+extern const struct use_case UC_DOCTOR_QUICK;
+/* Makes everything that is derived from the runs anew. */
+extern const struct use_case UC_DOCTOR_REPAIR;
 
 #endif

@@ -36,6 +36,8 @@ void problem_put_json(struct buf *out, const struct problem *p, struct str trace
     json_add_text(&o, "trace_id", trace_id);
     for (size_t i = 0; i < p->number_count; i++)
         json_add_int(&o, p->numbers[i].name, p->numbers[i].value);
+    if (p->limited_by != NULL)
+        json_add_text(&o, "limited_by", str_of(p->limited_by));
     if (p->faults.len > 0)
         json_add_raw(&o, "errors", buf_str(&p->faults));
     json_close(&o, '}');
@@ -73,14 +75,21 @@ static void add_limit_headers(struct http_request *req, const struct problem *p,
     int64_t after = MAX(p->retry_after_s, 1);
     http_reply_add(reply, "Retry-After", value_text(req, "%lld", (long long)after));
     int64_t limit = number_of(p, "limit");
-    if (status == 429 && limit >= 0) {
+    if (status != 429 || limit < 0 || p->limit_policy == NULL)
+        return;
+    /* Quotas of runs have no window; that of starts is one of a second. */
+    int64_t per_second = number_of(p, "per_second");
+    if (per_second > 0)
+        http_reply_add(
+            reply, "RateLimit-Policy",
+            value_text(req, "\"%s\";q=%lld;w=1", p->limit_policy, (long long)per_second));
+    else
         http_reply_add(reply, "RateLimit-Policy",
-                       value_text(req, "\"concurrent-runs\";q=%lld", (long long)limit));
-        http_reply_add(reply, "RateLimit",
-                       value_text(req, "\"concurrent-runs\";r=%lld;t=%lld",
-                                  (long long)MAX(limit - number_of(p, "current"), (int64_t)0),
-                                  (long long)after));
-    }
+                       value_text(req, "\"%s\";q=%lld", p->limit_policy, (long long)limit));
+    http_reply_add(reply, "RateLimit",
+                   value_text(req, "\"%s\";r=%lld;t=%lld", p->limit_policy,
+                              (long long)MAX(limit - number_of(p, "current"), (int64_t)0),
+                              (long long)after));
 }
 
 void http_send_problem(struct http_request *req, const struct problem *p, struct str route,

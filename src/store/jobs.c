@@ -141,6 +141,18 @@ enum err jobs_next_tenant(struct db *db, struct str queue, int64_t after, bool *
     return db_rows_end(rows);
 }
 
+enum err jobs_ahead(struct db *db, const struct job *job, int64_t max, int64_t *ret)
+{
+    static const char SQL[] =
+        "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE state = 'pending' AND queue = $1"
+        " AND tenant = $2 AND (urgency, run, ordinal) < ($3, $4, $5) LIMIT $6) AS ahead";
+    struct db_rows *rows =
+        DB_QUERY(db, SQL, DB_T(job->queue), DB_I(job->tenant), DB_I(job->urgency), DB_I(job->run),
+                 DB_I(job->ordinal), DB_I(max));
+    *ret = db_next(rows) ? db_int(rows, 0) : 0;
+    return db_rows_end(rows);
+}
+
 enum err jobs_count(struct db *db,
                     void (*each)(void *ctx, struct str queue, struct str state, int64_t count),
                     void *ctx)

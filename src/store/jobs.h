@@ -53,6 +53,10 @@ MUST_CHECK enum err jobs_next(struct db *db, int64_t tenant, struct str queue, s
 MUST_CHECK enum err jobs_next_tenant(struct db *db, struct str queue, int64_t after,
                                      bool *ret_found, int64_t *ret_tenant);
 
+/* How many claimable jobs of the same tenant and queue would be handed out before this one; counts
+ * to `max` at most. */
+MUST_CHECK enum err jobs_ahead(struct db *db, const struct job *job, int64_t max, int64_t *ret);
+
 /* How many jobs are in each state, by queue: for metrics. */
 MUST_CHECK enum err jobs_count(struct db *db,
                                void (*each)(void *ctx, struct str queue, struct str state,

@@ -7,9 +7,10 @@
 
 enum { LIST_CHUNK = 256 };
 
-#define COLUMNS                                                                          \
-    "num, id, tenant, workflow_id, workflow_version, status, version, priority, input, " \
-    "state, output, error, labels, created_by, created_at, started_at, finished_at, traceparent"
+#define COLUMNS                                                                                    \
+    "num, id, tenant, workflow_id, workflow_version, status, version, priority, input, "           \
+    "state, output, error, labels, created_by, created_at, started_at, finished_at, traceparent, " \
+    "scopes"
 
 enum err runs_last_num(struct db *db, int64_t *ret)
 {
@@ -27,17 +28,22 @@ int64_t runs_new_num(struct uuid *id, int64_t last_num)
     return uuid_time(*id);
 }
 
+int64_t runs_num_ms(int64_t num)
+{
+    return num >> 12; /* uuid_time() counts in 4096ths of a millisecond */
+}
+
 enum err runs_insert(struct db *db, const struct run *r)
 {
     static const char SQL[] =
         "INSERT INTO runs (" COLUMNS ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,"
-        " $13, $14, $15, $16, $17, $18)";
+        " $13, $14, $15, $16, $17, $18, $19)";
     return DB_EXEC(db, SQL, NULL, DB_I(r->num), DB_U(r->id), DB_I(r->tenant), DB_T(r->workflow_id),
                    DB_I(r->workflow_version), DB_T(str_of(run_status_name(r->status))),
                    DB_I(r->version), DB_I(r->priority), DB_T(r->input), DB_T(r->state),
                    DB_T(r->output), DB_T(r->error), DB_T(r->labels), DB_T(r->created_by),
                    DB_I(r->created_at), DB_I_OR_NULL(r->started_at), DB_I_OR_NULL(r->finished_at),
-                   DB_T(r->traceparent));
+                   DB_T(r->traceparent), DB_T(r->scopes));
 }
 
 enum err runs_update(struct db *db, struct run *r)
@@ -77,6 +83,7 @@ static void read_row(const struct db_rows *rows, struct run *r)
         .started_at = db_int_or(rows, 15, -1),
         .finished_at = db_int_or(rows, 16, -1),
         .traceparent = db_str(rows, 17),
+        .scopes = db_str(rows, 18),
     };
     assert(r->status < RUN_STATUS_COUNT);
 }
@@ -91,7 +98,8 @@ static enum err read_one(struct db_rows *rows, struct arena *arena, bool *ret_fo
         full = !(arena_keep(arena, &ret->workflow_id) && arena_keep(arena, &ret->input) &&
                  arena_keep(arena, &ret->state) && arena_keep(arena, &ret->output) &&
                  arena_keep(arena, &ret->error) && arena_keep(arena, &ret->labels) &&
-                 arena_keep(arena, &ret->created_by) && arena_keep(arena, &ret->traceparent));
+                 arena_keep(arena, &ret->created_by) && arena_keep(arena, &ret->traceparent) &&
+                 arena_keep(arena, &ret->scopes));
     }
     enum err e = db_rows_end(rows);
     return e == ERR_OK && full ? ERR_NO_MEMORY : e;

@@ -6,6 +6,11 @@
 #include "domain/run.h"
 #include "store/db.h"
 
+/* The statuses of run_holds_slot() in SQL; a test compares the two. Spelt with OR, because for a
+ * list of IN SQLite builds a temporary table. */
+#define RUN_HOLDS_SLOT \
+    "(status = 'pending' OR status = 'running' OR status = 'waiting' OR status = 'paused')"
+
 struct run {
     int64_t num; /* the time in its id, rising with each run over all tenants: see runs_new_num() */
     struct uuid id;
@@ -22,6 +27,7 @@ struct run {
     struct str labels;      /* JSON object of texts */
     struct str traceparent; /* of the request that started it; ptr NULL: it had none */
     struct str created_by;
+    struct str scopes; /* limits it counts under besides its tenant's: see scope_list_parse() */
     int64_t created_at;
     int64_t started_at;  /* -1: not yet */
     int64_t finished_at; /* -1: not yet */
@@ -32,6 +38,8 @@ MUST_CHECK enum err runs_last_num(struct db *db, int64_t *ret);
 /* Makes `id` later than the run before it, if it is not already, so that its time is a number of
  * its own. */
 int64_t runs_new_num(struct uuid *id, int64_t last_num);
+/* The time in it. */
+int64_t runs_num_ms(int64_t num);
 MUST_CHECK enum err runs_insert(struct db *db, const struct run *run);
 /* Writes what a change may alter, and version + 1, if the row still has run->version; else
  * ERR_CONCURRENCY. On success run->version is the new one. */

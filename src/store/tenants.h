@@ -21,10 +21,29 @@ MUST_CHECK enum err tenants_list(struct db *db, struct str after, int64_t limit,
                                  struct arena *arena,
                                  void (*each)(void *ctx, const struct tenant *t), void *ctx);
 
-/* For doctor: every tenant whose counter differs from the number of its runs that hold a slot. */
-MUST_CHECK enum err tenants_recount(struct db *db,
-                                    void (*each)(void *ctx, struct str id, int64_t counted,
-                                                 int64_t found),
-                                    void *ctx, int64_t *ret_checked);
+/* Those with a limit, an active or a queued run; up to METRIC_TENANTS_MAX + 1 of them. */
+MUST_CHECK enum err tenants_in_use(struct db *db, struct arena *arena,
+                                   void (*each)(void *ctx, const struct tenant *t), void *ctx);
+/* The first one behind `after`, by number, that has queued runs. */
+MUST_CHECK enum err tenants_next_waiting(struct db *db, int64_t after, bool *ret_found,
+                                         int64_t *ret_num);
+
+/* --- earlier settings, to go back to --- */
+
+struct settings {
+    int64_t tenant;
+    int64_t version;
+    struct str json; /* as tenant_put_settings() writes them, in an object */
+    int64_t at;
+    struct str actor;
+};
+
+/* Does nothing when the version is kept already. Those older than SETTINGS_KEPT_MAX versions go. */
+MUST_CHECK enum err settings_keep(struct db *db, const struct settings *s);
+MUST_CHECK enum err settings_find(struct db *db, int64_t tenant, int64_t version,
+                                  struct arena *arena, bool *ret_found, struct settings *ret);
+/* Newest first, those below `before`. Text is borrowed for the call. */
+MUST_CHECK enum err settings_list(struct db *db, int64_t tenant, int64_t before, int64_t limit,
+                                  void (*each)(void *ctx, const struct settings *s), void *ctx);
 
 #endif

@@ -122,6 +122,7 @@ static void assert_each_is_valid(const char *const *texts, size_t count)
 #define TASK(members) STEP("'type':'task','handler':'h'," members)
 #define HTTP(request) STEP("'type':'http','request':" request)
 #define APPROVAL(members) STEP("'type':'approval','prompt':'p?'," members)
+#define LIMITS(limits) "{'concurrency':" limits ",'steps':[" A_TASK "]}"
 #define SCHEMA(schema) "{'input_schema':" schema ",'steps':[" A_TASK "]}"
 
 static const char REFUND[] =
@@ -289,11 +290,45 @@ static void every_type_is_accepted_with_all_its_members(void **state)
         STEP("'type':'sleep','until':'${input.when}'"),
         STEP("'type':'sleep','duration_ms':316224000000"),
         "{'timeout_s':315360000,'steps':[" A_TASK "]}",
-        "{'concurrency':{'key':'k','limit':5},'steps':[" A_TASK "]}",
+        LIMITS("{'key':'k','limit':5}"),
+        LIMITS("{'limit':5}"),
+        LIMITS("[{'limit':5,'at_limit':'coalesce'}]"),
+        LIMITS("[{'limit':1},{'key':'a','limit':1},{'key':'b','limit':1},{'key':'a ','limit':1}]"),
         "{'steps':[" A_TASK ",{'name':'b','type':'task','handler':'h','on_error':'a'}]}",
         SCHEMA("true"),
     };
     assert_each_is_valid(VALID, ARRAY_LEN(VALID));
+}
+
+static void limits_get_their_path_number_and_policy(void **state)
+{
+    (void)state;
+    static const char *const ONE[] = {
+        LIMITS("{'key':'input.customer','limit':3,'at_limit':'cancel_oldest'}"),
+        LIMITS("[{'key':'input.customer','limit':3,'at_limit':'cancel_oldest'}]"),
+    };
+    struct trial t;
+    for (size_t i = 0; i < ARRAY_LEN(ONE); i++) {
+        try_text(&t, ONE[i]);
+        assert_valid(&t);
+        assert_int_equal(t.def->limit_count, 1);
+        assert_true(str_is(t.def->limits[0].path, "input.customer"));
+        assert_int_equal(t.def->limits[0].limit, 3);
+        assert_int_equal(t.def->limits[0].at_limit, AT_LIMIT_CANCEL_OLDEST);
+        end(&t);
+    }
+    try_text(&t, LIMITS("[{'limit':1000000},{'key':'input.a','limit':1,'at_limit':'reject'}]"));
+    assert_valid(&t);
+    assert_int_equal(t.def->limit_count, 2);
+    assert_int_equal(t.def->limits[0].path.len, 0);
+    assert_int_equal(t.def->limits[0].limit, 1000000);
+    assert_int_equal(t.def->limits[0].at_limit, AT_LIMIT_COUNT); /* as the tenant says */
+    assert_true(str_is(t.def->limits[1].path, "input.a"));
+    assert_int_equal(t.def->limits[1].at_limit, AT_LIMIT_REJECT);
+    end(&t);
+    try_text(&t, TASK("'input':1"));
+    assert_int_equal(t.def->limit_count, 0);
+    end(&t);
 }
 
 static void the_definition_outlives_the_callers_reference(void **state)
@@ -328,7 +363,21 @@ static void faults_of_the_whole_are_found(void **state)
         {"{'timeout_s':1.5,'steps':[" A_TASK "]}", "/timeout_s", "whole number"},
         {"{'timeout_s':null,'steps':[" A_TASK "]}", "/timeout_s", "whole number"},
         {"{'concurrency':1,'steps':[" A_TASK "]}", "/concurrency", "must be an object"},
-        {"{'concurrency':{'limit':1},'steps':[" A_TASK "]}", "/concurrency", "\"key\" is missing"},
+        {LIMITS("null"), "/concurrency", "must be an object"},
+        {LIMITS("[]"), "/concurrency", "array of 1 to 4"},
+        {LIMITS("[{'limit':1},{'key':'a','limit':1},{'key':'b','limit':1},{'key':'c','limit':1},"
+                "{'key':'d','limit':1}]"),
+         "/concurrency", "array of 1 to 4"},
+        {LIMITS("[{'key':'input.a','limit':1},{'limit':1},{'key':'input.a','limit':2}]"),
+         "/concurrency/2", "has the same key as the limit at 0"},
+        {LIMITS("[{'key':'input.a','limit':1},{'limit':1},{'limit':1}]"), "/concurrency/2",
+         "has the same key as the limit at 1"},
+        {LIMITS("[{'key':'input.a','limit':1},{'limit':0}]"), "/concurrency/1/limit", "from 1"},
+        {LIMITS("[{'key':'input.a','limit':1},{'limit':1,'at_limit':'wait'}]"),
+         "/concurrency/1/at_limit", "reject|queue|cancel_oldest|coalesce"},
+        {LIMITS("[{'key':'input.a','limit':1},7]"), "/concurrency/1", "must be an object"},
+        {LIMITS("{'key':null,'limit':1}"), "/concurrency/key", "text"},
+        {LIMITS("{'key':'input.a','limit':1000001}"), "/concurrency/limit", "from 1"},
         {"{'concurrency':{'key':'k'},'steps':[" A_TASK "]}", "/concurrency",
          "\"limit\" is missing"},
         {"{'concurrency':{'key':'','limit':1},'steps':[" A_TASK "]}", "/concurrency/key", "text"},
@@ -717,7 +766,11 @@ static void the_first_part_that_cannot_run_is_named(void **state)
          "/steps/1/type: steps of type \"approval\""},
         {STEP("'type':'llm','prompt':'p'"), "/steps/0/type: steps of type \"llm\""},
         {"{'concurrency':{'key':'k','limit':1},'timeout_s':1,'steps':[" A_TASK "]}",
-         "/concurrency: workflows with a concurrency limit"},
+         "/concurrency: limits whose key is more than a path into the input"},
+        {LIMITS("[{'limit':1},{'key':'input.a','limit':1},{'key':'input.a + 1','limit':1}]"),
+         "/concurrency: limits whose key is more than a path into the input"},
+        {LIMITS("{'key':'${input.a}','limit':1}"),
+         "/concurrency: limits whose key is more than a path into the input"},
         {"{'steps':[{'name':'a','timeout_ms':5,'when':'x','type':'llm','prompt':'p'}],'timeout_s':"
          "1}",
          "/steps/0/timeout_ms: steps with a time limit"},
@@ -744,6 +797,10 @@ static void what_can_run_is_not_unsupported(void **state)
         TASK("'input':{'${key}':'$ {x}','price':'$5 {'}"),
         "{'description':'uses ${nothing}','input_schema':{'default':'${x}'},'steps':[" A_TASK "]}",
         STEP("'type':'sleep','until':'2030-01-01T00:00:00+02:00','needs':[]"),
+        LIMITS("{'limit':1}"),
+        LIMITS("{'key':'input','limit':1}"),
+        LIMITS("[{'key':'input.customer.id','limit':1},{'limit':9},{'key':'input.list.0','limit':2}"
+               "]"),
     };
     for (size_t i = 0; i < ARRAY_LEN(RUNS); i++) {
         struct trial t;
@@ -799,6 +856,7 @@ int main(void)
         cmocka_unit_test(with_needs_anywhere_the_others_start_at_once),
         cmocka_unit_test(a_step_is_found_by_its_name),
         cmocka_unit_test(every_type_is_accepted_with_all_its_members),
+        cmocka_unit_test(limits_get_their_path_number_and_policy),
         cmocka_unit_test(the_definition_outlives_the_callers_reference),
         cmocka_unit_test(faults_of_the_whole_are_found),
         cmocka_unit_test(faults_of_any_step_are_found),

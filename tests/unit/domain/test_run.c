@@ -6,17 +6,17 @@
 /* What the diagram in run.h shows, written down a second time; NO: no such edge. */
 #define NO RUN_STATUS_COUNT
 static const enum run_status EXPECTED[RUN_STATUS_COUNT][RUN_EVENT_COUNT] = {
-    /* START, WAIT, WAKE, SUCCEED, FAIL, CANCEL */
-    [RUN_QUEUED] = {NO, NO, NO, NO, NO, NO},
-    [RUN_PENDING] = {RUN_RUNNING, NO, NO, NO, NO, RUN_CANCELLED},
-    [RUN_RUNNING] = {NO, RUN_WAITING, NO, RUN_SUCCEEDED, RUN_FAILED, RUN_CANCELLED},
-    [RUN_WAITING] = {NO, NO, RUN_RUNNING, NO, NO, RUN_CANCELLED},
-    [RUN_PAUSED] = {NO, NO, NO, NO, NO, NO},
-    [RUN_SUCCEEDED] = {NO, NO, NO, NO, NO, NO},
-    [RUN_FAILED] = {NO, NO, NO, NO, NO, NO},
-    [RUN_DENIED] = {NO, NO, NO, NO, NO, NO},
-    [RUN_CANCELLED] = {NO, NO, NO, NO, NO, NO},
-    [RUN_TIMED_OUT] = {NO, NO, NO, NO, NO, NO},
+    /* ADMIT, START, WAIT, WAKE, SUCCEED, FAIL, CANCEL */
+    [RUN_QUEUED] = {RUN_PENDING, NO, NO, NO, NO, NO, RUN_CANCELLED},
+    [RUN_PENDING] = {NO, RUN_RUNNING, NO, NO, NO, NO, RUN_CANCELLED},
+    [RUN_RUNNING] = {NO, NO, RUN_WAITING, NO, RUN_SUCCEEDED, RUN_FAILED, RUN_CANCELLED},
+    [RUN_WAITING] = {NO, NO, NO, RUN_RUNNING, NO, NO, RUN_CANCELLED},
+    [RUN_PAUSED] = {NO, NO, NO, NO, NO, NO, NO},
+    [RUN_SUCCEEDED] = {NO, NO, NO, NO, NO, NO, NO},
+    [RUN_FAILED] = {NO, NO, NO, NO, NO, NO, NO},
+    [RUN_DENIED] = {NO, NO, NO, NO, NO, NO, NO},
+    [RUN_CANCELLED] = {NO, NO, NO, NO, NO, NO, NO},
+    [RUN_TIMED_OUT] = {NO, NO, NO, NO, NO, NO, NO},
 };
 
 /* Calls `check` for every pair that has an edge; pairs without one must be refused. */
@@ -77,12 +77,12 @@ static void check_end(enum run_status from, enum run_event on, const struct run_
     (void)on;
     if (!run_is_over(change->to))
         return;
-    assert_true(run_holds_slot(from));
-    assert_true((change->effects & FX_SLOT_FREE) != 0);
+    /* What it counted as, it no longer counts as. */
+    assert_true((change->effects & (from == RUN_QUEUED ? FX_QUEUE_LEAVE : FX_SLOT_FREE)) != 0);
     assert_true((change->effects & FX_FINISH) != 0);
 }
 
-static void every_edge_that_ends_a_run_frees_its_slot_and_finishes(void **state)
+static void every_edge_that_ends_a_run_frees_its_slot_or_place_and_finishes(void **state)
 {
     (void)state;
     for_each_edge(check_end);
@@ -91,12 +91,16 @@ static void every_edge_that_ends_a_run_frees_its_slot_and_finishes(void **state)
 static void check_slot(enum run_status from, enum run_event on, const struct run_change *change)
 {
     (void)on;
-    bool frees = (change->effects & FX_SLOT_FREE) != 0;
-    assert_int_equal(frees, run_holds_slot(from) && !run_holds_slot(change->to));
+    bool held = run_holds_slot(from);
+    bool holds = run_holds_slot(change->to);
+    assert_int_equal((change->effects & FX_SLOT_FREE) != 0, held && !holds);
+    assert_int_equal((change->effects & FX_SLOT_TAKE) != 0, !held && holds);
+    assert_int_equal((change->effects & FX_QUEUE_LEAVE) != 0, from == RUN_QUEUED);
+    assert_true(change->to != RUN_QUEUED); /* a run is queued when it is made, or never */
     assert_int_equal((change->effects & FX_FINISH) != 0, run_is_over(change->to));
 }
 
-static void a_slot_is_freed_exactly_when_it_is_no_longer_held(void **state)
+static void slots_are_taken_freed_and_places_left_exactly_when_they_change_hands(void **state)
 {
     (void)state;
     for_each_edge(check_slot);
@@ -104,10 +108,9 @@ static void a_slot_is_freed_exactly_when_it_is_no_longer_held(void **state)
 
 static void check_jobs(enum run_status from, enum run_event on, const struct run_change *change)
 {
-    (void)from;
-    /* A run that succeeds has no open jobs; one that ends otherwise may have. */
+    /* A run that succeeds or is queued has no open jobs; one that ends otherwise may have. */
     assert_int_equal((change->effects & FX_JOBS_CANCEL) != 0,
-                     on == RUN_ON_FAIL || on == RUN_ON_CANCEL);
+                     from != RUN_QUEUED && (on == RUN_ON_FAIL || on == RUN_ON_CANCEL));
 }
 
 static void open_jobs_end_with_a_run_that_does_not_succeed(void **state)
@@ -126,7 +129,7 @@ static void a_terminal_status_holds_no_slot(void **state)
 static void every_run_can_still_end(void **state)
 {
     (void)state;
-    static const enum run_status REACHED[] = {RUN_PENDING, RUN_RUNNING, RUN_WAITING};
+    static const enum run_status REACHED[] = {RUN_QUEUED, RUN_PENDING, RUN_RUNNING, RUN_WAITING};
     for (size_t i = 0; i < ARRAY_LEN(REACHED); i++) {
         struct run_change change;
         assert_int_equal(run_decide(REACHED[i], RUN_ON_CANCEL, &change), ERR_OK);
@@ -172,8 +175,8 @@ int main(void)
         cmocka_unit_test(every_pair_leads_where_the_diagram_says),
         cmocka_unit_test(a_refusal_leaves_the_change_untouched),
         cmocka_unit_test(a_terminal_status_refuses_every_event),
-        cmocka_unit_test(every_edge_that_ends_a_run_frees_its_slot_and_finishes),
-        cmocka_unit_test(a_slot_is_freed_exactly_when_it_is_no_longer_held),
+        cmocka_unit_test(every_edge_that_ends_a_run_frees_its_slot_or_place_and_finishes),
+        cmocka_unit_test(slots_are_taken_freed_and_places_left_exactly_when_they_change_hands),
         cmocka_unit_test(open_jobs_end_with_a_run_that_does_not_succeed),
         cmocka_unit_test(a_terminal_status_holds_no_slot),
         cmocka_unit_test(every_run_can_still_end),

@@ -1,12 +1,10 @@
-/* A tenant's settings and its limit. JSON in this file is written with ' for ". */
+/* A tenant's settings. JSON in this file is written with ' for ". */
 #include "base/support.h"
 
 #include "base/limits.h"
 #include "domain/tenant.h"
 
-#define GATE_DEFAULT                                                                       \
-    "{\"max_wait_ms\":2000,\"lock_ttl_ms\":10000,\"retry_delay_ms\":10,\"policy\":\"full_" \
-    "jitter\"}"
+static const struct gate_policy GATE_DEFAULT = {2000, 10000, 10, BACKOFF_FULL_JITTER};
 
 static json_t *json_of(const char *quoted_singly)
 {
@@ -27,16 +25,32 @@ static struct tenant full_tenant(void)
         .name = STR("Acme"),
         .max_concurrent_runs = 10,
         .max_queued_runs = 20,
-        .at_limit = AT_LIMIT_REJECT,
+        .at_limit = AT_LIMIT_COALESCE,
         .idempotency_retention_ms = 5000,
         .weight = 3,
-        .gate = STR("{\"kept\":1}"),
-        .rate_limit = STR("{\"kept\":2}"),
+        .gate = {21, 22, 23, BACKOFF_EQUAL_JITTER},
+        .rate_limit = {24, 25},
+        .settings_version = 6,
+        .rate_full_at_ns = 7000,
         .active_runs = 4,
         .queued_runs = 5,
         .created_at = 100,
         .updated_at = 200,
     };
+}
+
+static void assert_gate(const struct gate_policy *a, const struct gate_policy *b)
+{
+    assert_int_equal(a->max_wait_ms, b->max_wait_ms);
+    assert_int_equal(a->lock_ttl_ms, b->lock_ttl_ms);
+    assert_int_equal(a->retry_delay_ms, b->retry_delay_ms);
+    assert_int_equal(a->policy, b->policy);
+}
+
+static void assert_rate(const struct rate_limit *r, int64_t per_second, int64_t burst)
+{
+    assert_int_equal(r->per_second, per_second);
+    assert_int_equal(r->burst, burst);
 }
 
 static void assert_same(const struct tenant *a, const struct tenant *b)
@@ -49,8 +63,10 @@ static void assert_same(const struct tenant *a, const struct tenant *b)
     assert_int_equal(a->at_limit, b->at_limit);
     assert_int_equal(a->idempotency_retention_ms, b->idempotency_retention_ms);
     assert_int_equal(a->weight, b->weight);
-    assert_true(str_eq(a->gate, b->gate) && str_eq(a->rate_limit, b->rate_limit));
-    assert_int_equal(a->rate_limit.ptr == NULL, b->rate_limit.ptr == NULL);
+    assert_gate(&a->gate, &b->gate);
+    assert_rate(&a->rate_limit, b->rate_limit.per_second, b->rate_limit.burst);
+    assert_int_equal(a->settings_version, b->settings_version);
+    assert_int_equal(a->rate_full_at_ns, b->rate_full_at_ns);
     assert_int_equal(a->active_runs, b->active_runs);
     assert_int_equal(a->queued_runs, b->queued_runs);
     assert_int_equal(a->created_at, b->created_at);
@@ -119,8 +135,11 @@ static void a_new_tenant_has_no_limits(void **state)
     assert_int_equal(t.at_limit, AT_LIMIT_REJECT);
     assert_int_equal(t.idempotency_retention_ms, -1);
     assert_int_equal(t.weight, 1);
-    assert_str(t.gate, GATE_DEFAULT);
-    assert_null(t.rate_limit.ptr);
+    assert_gate(&t.gate, &GATE_DEFAULT);
+    assert_rate(&t.rate_limit, 0, 0);
+    assert_int_equal(t.settings_version, 1);
+    assert_int_equal(t.rate_full_at_ns, 0);
+    assert_int_equal(tenant_queue_max(&t), QUEUED_RUNS_MAX);
     assert_int_equal(t.active_runs, 0);
     assert_int_equal(t.queued_runs, 0);
     assert_int_equal(t.created_at, 1234);
@@ -175,6 +194,8 @@ static void null_sets_every_member_back_to_its_default(void **state)
     struct tenant expected = tenant_default(STR("acme"), 0);
     struct tenant before = full_tenant();
     expected.num = before.num;
+    expected.settings_version = before.settings_version;
+    expected.rate_full_at_ns = before.rate_full_at_ns;
     expected.active_runs = before.active_runs;
     expected.queued_runs = before.queued_runs;
     expected.created_at = before.created_at;
@@ -202,19 +223,19 @@ static void each_member_is_set_by_itself(void **state)
     assert_int_equal(s.tenant.weight, 14);
     must_apply(&s, "{'gate':{'max_wait_ms':1,'lock_ttl_ms':2,'retry_delay_ms':3,"
                    "'policy':'fixed'}}");
-    assert_str(s.tenant.gate,
-               "{\"max_wait_ms\":1,\"lock_ttl_ms\":2,\"retry_delay_ms\":3,\"policy\":\"fixed\"}");
+    assert_gate(&s.tenant.gate, &(struct gate_policy){1, 2, 3, BACKOFF_FIXED});
     must_apply(&s, "{'rate_limit':{'per_second':5,'burst':6}}");
-    assert_str(s.tenant.rate_limit, "{\"per_second\":5,\"burst\":6}");
+    assert_rate(&s.tenant.rate_limit, 5, 6);
     /* None of them touched another. */
     struct tenant expected = full_tenant();
     expected.name = STR("New name");
     expected.max_concurrent_runs = 11;
     expected.max_queued_runs = 12;
+    expected.at_limit = AT_LIMIT_REJECT;
     expected.idempotency_retention_ms = 13000;
     expected.weight = 14;
-    expected.gate = s.tenant.gate;
-    expected.rate_limit = s.tenant.rate_limit;
+    expected.gate = (struct gate_policy){1, 2, 3, BACKOFF_FIXED};
+    expected.rate_limit = (struct rate_limit){5, 6};
     assert_same(&s.tenant, &expected);
     end(&s);
 }
@@ -225,10 +246,11 @@ static void a_gate_that_is_given_in_part_gets_defaults_for_the_rest(void **state
     struct setup s;
     begin(&s);
     must_apply(&s, "{'gate':{}}");
-    assert_str(s.tenant.gate, GATE_DEFAULT);
+    assert_gate(&s.tenant.gate, &GATE_DEFAULT);
     must_apply(&s, "{'gate':{'policy':'decorrelated'}}");
-    assert_str(s.tenant.gate, "{\"max_wait_ms\":2000,\"lock_ttl_ms\":10000,\"retry_delay_ms\":10,"
-                              "\"policy\":\"decorrelated\"}");
+    struct gate_policy expected = GATE_DEFAULT;
+    expected.policy = BACKOFF_DECORRELATED;
+    assert_gate(&s.tenant.gate, &expected);
     end(&s);
 }
 
@@ -310,12 +332,24 @@ static void unknown_names_and_policies_are_refused(void **state)
     must_refuse("{'gate':{'policy':'none'}}", "policy");
 }
 
-static void policies_of_later_versions_are_refused(void **state)
+static void every_policy_can_be_set(void **state)
 {
     (void)state;
-    must_refuse("{'at_limit':'queue'}", "at_limit");
-    must_refuse("{'at_limit':'cancel_oldest'}", "at_limit");
-    must_refuse("{'at_limit':'coalesce'}", "at_limit");
+    struct setup s;
+    begin(&s);
+    for (enum at_limit p = 0; p < AT_LIMIT_COUNT; p++) {
+        char body[64];
+        (void)snprintf(body, sizeof(body), "{'at_limit':'%s'}", at_limit_name(p));
+        must_apply(&s, body);
+        assert_int_equal(s.tenant.at_limit, p);
+    }
+    for (enum backoff_policy p = 0; p < BACKOFF_POLICY_COUNT; p++) {
+        char body[64];
+        (void)snprintf(body, sizeof(body), "{'gate':{'policy':'%s'}}", backoff_policy_name(p));
+        must_apply(&s, body);
+        assert_int_equal(s.tenant.gate.policy, p);
+    }
+    end(&s);
 }
 
 static void a_rate_limit_needs_both_numbers(void **state)
@@ -356,70 +390,103 @@ static void names_are_bounded(void **state)
 static void a_full_arena_is_no_memory_and_changes_nothing(void **state)
 {
     (void)state;
-    static const char *const BODIES[] = {"{'name':'x','weight':9}", "{'weight':9,'gate':{}}",
-                                         "{'weight':9,'rate_limit':{'per_second':1,'burst':1}}"};
-    for (size_t i = 0; i < ARRAY_LEN(BODIES); i++) {
-        struct setup s;
-        begin(&s);
-        arena_release(&s.arena);
-        arena_init(&s.arena, 1);
-        struct tenant before = s.tenant;
-        assert_int_equal(apply(&s, BODIES[i]), ERR_NO_MEMORY);
-        assert_same(&s.tenant, &before);
-        end(&s);
-    }
+    struct setup s;
+    begin(&s);
+    arena_release(&s.arena);
+    arena_init(&s.arena, 1);
+    struct tenant before = s.tenant;
+    assert_int_equal(apply(&s, "{'name':'x','weight':9}"), ERR_NO_MEMORY);
+    assert_same(&s.tenant, &before);
+    end(&s);
 }
 
-/* --- admission --- */
-
-static void a_run_is_admitted_below_the_limit_only(void **state)
+static void a_queue_without_a_bound_of_its_own_has_the_servers(void **state)
 {
     (void)state;
-    static const struct {
-        int64_t limit;
-        int64_t active;
-        bool admitted;
-    } CASES[] = {
-        {-1, 0, true},
-        {-1, 1000000, true},
-        {0, 0, false},
-        {1, 0, true},
-        {1, 1, false},
-        {10, 9, true},
-        {10, 10, false},
-        {10, 11, false},
-        {INT32_MAX, INT32_MAX - 1, true},
-        {INT32_MAX, INT32_MAX, false},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
-        struct tenant t = tenant_default(STR("acme"), 0);
-        t.max_concurrent_runs = CASES[i].limit;
-        t.active_runs = CASES[i].active;
-        struct problem p;
-        problem_init(&p);
-        enum err e = tenant_admit(&t, &p);
-        assert_int_equal(e, CASES[i].admitted ? ERR_OK : ERR_MAX_CONCURRENT_RUNS);
-        assert_int_equal(p.err, e);
-        problem_release(&p);
-    }
+    struct setup s;
+    begin(&s);
+    assert_int_equal(tenant_queue_max(&s.tenant), 20);
+    must_apply(&s, "{'max_queued_runs':0}");
+    assert_int_equal(tenant_queue_max(&s.tenant), 0);
+    must_apply(&s, "{'max_queued_runs':null}");
+    assert_int_equal(tenant_queue_max(&s.tenant), QUEUED_RUNS_MAX);
+    end(&s);
 }
 
-static void a_refusal_carries_current_and_limit(void **state)
+/* --- settings as text --- */
+
+static void put_settings(struct buf *out, const struct tenant *t)
+{
+    buf_clear(out);
+    struct json_out o = json_out_to(out);
+    json_open(&o, NULL, '{');
+    tenant_put_settings(&o, t);
+    json_close(&o, '}');
+    assert_true(buf_ok(out));
+}
+
+/* What a rollback does: the settings as they were written, over whatever they are by then. */
+static void settings_that_were_written_are_read_back_whole(void **state)
 {
     (void)state;
-    struct tenant t = tenant_default(STR("acme"), 0);
-    t.max_concurrent_runs = 3;
-    t.active_runs = 4;
-    struct problem p;
-    problem_init(&p);
-    assert_int_equal(tenant_admit(&t, &p), ERR_MAX_CONCURRENT_RUNS);
-    assert_int_equal(p.number_count, 2);
-    assert_string_equal(p.numbers[0].name, "current");
-    assert_int_equal(p.numbers[0].value, 4);
-    assert_string_equal(p.numbers[1].name, "limit");
-    assert_int_equal(p.numbers[1].value, 3);
-    assert_contains(p.detail, "acme");
-    problem_release(&p);
+    struct tenant kept[] = {full_tenant(), tenant_default(STR("acme"), 0)};
+    struct buf text;
+    buf_init(&text, 64 * KIB);
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+        for (size_t other = 0; other < ARRAY_LEN(kept); other++) {
+            put_settings(&text, &kept[i]);
+            struct setup s;
+            begin(&s);
+            s.tenant = kept[other];
+            json_t *json = parsed_str(buf_str(&text));
+            assert_int_equal(tenant_apply(&s.tenant, json, &s.arena, &s.problem), ERR_OK);
+            json_decref(json);
+            struct tenant expected = kept[i];
+            expected.num = kept[other].num;
+            expected.settings_version = kept[other].settings_version;
+            expected.rate_full_at_ns = kept[other].rate_full_at_ns;
+            expected.active_runs = kept[other].active_runs;
+            expected.queued_runs = kept[other].queued_runs;
+            expected.created_at = kept[other].created_at;
+            expected.updated_at = kept[other].updated_at;
+            assert_same(&s.tenant, &expected);
+            end(&s);
+        }
+    }
+    buf_release(&text);
+}
+
+static void a_kept_gate_is_read_back_or_is_no_gate(void **state)
+{
+    (void)state;
+    struct buf text;
+    buf_init(&text, KIB);
+    struct gate_policy gate = {1, 2, 3, BACKOFF_DECORRELATED};
+    struct json_out o = json_out_to(&text);
+    gate_policy_put(&o, NULL, &gate);
+    struct gate_policy back;
+    assert_true(gate_policy_parse(buf_str(&text), &back));
+    assert_gate(&back, &gate);
+    assert_true(gate_policy_parse(STR(""), &back));
+    assert_gate(&back, &GATE_DEFAULT);
+    static const char *const BAD[] = {"null", "[]", "{", "{\"policy\":\"none\"}", "{\"x\":1}"};
+    for (size_t i = 0; i < ARRAY_LEN(BAD); i++)
+        assert_false(gate_policy_parse(str_of(BAD[i]), &back));
+    buf_release(&text);
+}
+
+static void a_kept_rate_is_read_back_or_is_no_rate(void **state)
+{
+    (void)state;
+    struct rate_limit back;
+    assert_true(rate_limit_parse(STR("{\"per_second\":3,\"burst\":4}"), &back));
+    assert_rate(&back, 3, 4);
+    assert_true(rate_limit_parse(STR(""), &back));
+    assert_rate(&back, 0, 0);
+    static const char *const BAD[] = {"null", "5", "{}", "{\"per_second\":3}",
+                                      "{\"per_second\":0,\"burst\":4}"};
+    for (size_t i = 0; i < ARRAY_LEN(BAD); i++)
+        assert_false(rate_limit_parse(str_of(BAD[i]), &back));
 }
 
 int main(void)
@@ -437,13 +504,15 @@ int main(void)
         cmocka_unit_test(values_of_another_type_are_refused),
         cmocka_unit_test(an_object_that_is_none_is_named),
         cmocka_unit_test(unknown_names_and_policies_are_refused),
-        cmocka_unit_test(policies_of_later_versions_are_refused),
+        cmocka_unit_test(every_policy_can_be_set),
         cmocka_unit_test(a_rate_limit_needs_both_numbers),
         cmocka_unit_test(a_fault_in_one_member_undoes_the_others),
         cmocka_unit_test(names_are_bounded),
         cmocka_unit_test(a_full_arena_is_no_memory_and_changes_nothing),
-        cmocka_unit_test(a_run_is_admitted_below_the_limit_only),
-        cmocka_unit_test(a_refusal_carries_current_and_limit),
+        cmocka_unit_test(a_queue_without_a_bound_of_its_own_has_the_servers),
+        cmocka_unit_test(settings_that_were_written_are_read_back_whole),
+        cmocka_unit_test(a_kept_gate_is_read_back_or_is_no_gate),
+        cmocka_unit_test(a_kept_rate_is_read_back_or_is_no_rate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -302,7 +302,10 @@ static inline void start_init(struct call *c, struct rig *rig, const char *workf
 {
     call_init(c, rig, &UC_START_RUN);
     c->input.start = (struct start_run_input){
-        .workflow_id = str_of(workflow), .input_text = STR("null"), .labels = STR("{}")};
+        .workflow_id = str_of(workflow),
+        .input_text = STR("null"),
+        .labels = STR("{}"),
+        .at_limit = AT_LIMIT_COUNT};
 }
 
 static inline struct uuid start(struct rig *rig, const char *workflow)

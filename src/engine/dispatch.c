@@ -1,0 +1,253 @@
+/* Starting queued runs when their limits have room. */
+#include "engine/dispatch.h"
+
+#include "base/limits.h"
+#include "engine/run_move.h"
+#include "engine/run_slots.h"
+#include "store/queue.h"
+#include "store/tenants.h"
+
+/* What one slice may still do. */
+struct budget {
+    int64_t starts;
+    int64_t lines;
+};
+
+/* --- rooms --- */
+
+enum err dispatch_scope_limit(struct tx *tx, const struct scope *scope, struct problem *p,
+                              int64_t *ret)
+{
+    struct workflow_newest newest;
+    const struct definition *def = NULL;
+    *ret = -1;
+    enum err e = tx_newest(tx, scope->tenant, scope->workflow_id, &newest);
+    if (e == ERR_OK && newest.found)
+        e = tx_definition(tx, scope->tenant, scope->workflow_id, newest.version, p, &def);
+    for (size_t i = 0; e == ERR_OK && def != NULL && i < def->limit_count; i++) {
+        if (str_eq(def->limits[i].path, scope->path))
+            *ret = def->limits[i].limit;
+    }
+    return e;
+}
+
+/* How many more runs fit under the scope. */
+static enum err room_of(struct tx *tx, int64_t num, struct problem *p, int64_t *ret)
+{
+    struct scope scope;
+    int64_t limit = -1;
+    enum err e = scopes_get(tx->db, num, &tx->arena, &scope);
+    if (e == ERR_OK)
+        e = dispatch_scope_limit(tx, &scope, p, &limit);
+    *ret = limit < 0 ? INT64_MAX : MAX(limit - scope.active_runs, (int64_t)0);
+    return e;
+}
+
+/* The first scope of the line that is full; 0 when none is. */
+static enum err full_scope(struct tx *tx, const struct line *line, struct problem *p, int64_t *ret)
+{
+    struct scope_list scopes = scope_list_parse(line->scopes);
+    enum err e = ERR_OK;
+    *ret = 0;
+    for (size_t i = 0; i < scopes.count && e == ERR_OK && *ret == 0; i++) {
+        int64_t room = 0;
+        e = room_of(tx, scopes.nums[i], p, &room);
+        if (e == ERR_OK && room == 0)
+            *ret = scopes.nums[i];
+    }
+    return e;
+}
+
+static bool tenant_has_room(const struct tenant *t)
+{
+    return t->max_concurrent_runs < 0 || t->active_runs < t->max_concurrent_runs;
+}
+
+/* --- lines --- */
+
+/* The scope has room: so many of its first lines wait for the tenant from now on. */
+static enum err pull(struct tx *tx, int64_t tenant, int64_t scope, struct problem *p,
+                     struct budget *budget)
+{
+    int64_t room = 0;
+    bool found = true;
+    struct line line;
+    enum err e = lines_first(tx->db, tenant, scope, &tx->arena, &found, &line);
+    if (e == ERR_OK && found) /* a scope that lines wait for exists */
+        e = room_of(tx, scope, p, &room);
+    while (e == ERR_OK && found && room > 0) {
+        if (budget->lines-- <= 0) {
+            dispatch_all(tx);
+            return ERR_OK;
+        }
+        int64_t full = 0;
+        e = full_scope(tx, &line, p, &full);
+        if (e == ERR_OK)
+            e = lines_park(tx->db, line.num, full);
+        if (full == 0)
+            room--;
+        if (e == ERR_OK)
+            e = lines_first(tx->db, tenant, scope, &tx->arena, &found, &line);
+    }
+    return e;
+}
+
+/* The line turns out to be blocked: the room that its other scopes have is for others. */
+static enum err park(struct tx *tx, const struct line *line, int64_t full, struct problem *p,
+                     struct budget *budget)
+{
+    struct scope_list scopes = scope_list_parse(line->scopes);
+    enum err e = lines_park(tx->db, line->num, full);
+    for (size_t i = 0; i < scopes.count && e == ERR_OK; i++) {
+        if (scopes.nums[i] != full)
+            e = pull(tx, line->tenant, scopes.nums[i], p, budget);
+    }
+    return e;
+}
+
+static enum err start(struct tx *tx, const struct line *line, struct problem *p)
+{
+    struct run_move m;
+    enum err e = run_move_load(&m, tx, line->run, p);
+    return e == ERR_OK ? run_move_admit(&m) : e;
+}
+
+/* Starts what the tenant has room for, in order, `most` at most. */
+static enum err drain(struct tx *tx, const struct tenant *tenant, int64_t most, struct problem *p,
+                      struct budget *budget)
+{
+    enum err e = ERR_OK;
+    while (e == ERR_OK && tenant_has_room(tenant) && most > 0) {
+        struct line line;
+        bool found = false;
+        e = lines_first(tx->db, tenant->num, 0, &tx->arena, &found, &line);
+        if (e != ERR_OK || !found)
+            return e;
+        if (budget->starts <= 0 || budget->lines-- <= 0) {
+            dispatch_tenant(tx);
+            return ERR_OK;
+        }
+        int64_t full = 0;
+        e = full_scope(tx, &line, p, &full);
+        if (e == ERR_OK && full > 0) {
+            e = park(tx, &line, full, p, budget);
+        } else if (e == ERR_OK) {
+            e = start(tx, &line, p);
+            budget->starts--;
+            most--;
+            tx->dispatch.drained_any = true;
+        }
+    }
+    return e;
+}
+
+/* --- with an op --- */
+
+enum err dispatch_freed(struct tx *tx, struct problem *p)
+{
+    struct budget budget = {DISPATCHED_PER_OP_MAX, LINES_PER_TURN_MAX};
+    enum err e = ERR_OK;
+    while (tx->freed != NULL &&
+           e == ERR_OK) { /* a started run may be over at once, and free more */
+        const struct freed_slots *freed = tx->freed;
+        tx->freed = freed->next;
+        struct tenant *tenant;
+        e = tx_tenant_num(tx, freed->tenant, &tenant);
+        if (e != ERR_OK || tenant->queued_runs == 0)
+            continue;
+        for (size_t i = 0; i < freed->scopes.count && e == ERR_OK; i++)
+            e = pull(tx, tenant->num, freed->scopes.nums[i], p, &budget);
+        if (e == ERR_OK)
+            e = drain(tx, tenant, INT64_MAX, p, &budget);
+    }
+    return e;
+}
+
+/* --- in slices --- */
+
+void dispatch_tenant(struct tx *tx)
+{
+    tx->dispatch.draining = true;
+    tx->dispatch.drained_any = true; /* so that a whole round follows */
+}
+
+void dispatch_all(struct tx *tx)
+{
+    tx->dispatch.sweeping = true;
+    tx->dispatch.sweep_tenant = tx->dispatch.sweep_scope = 0;
+    dispatch_tenant(tx);
+}
+
+bool dispatch_is_due(const struct tx *tx)
+{
+    return tx->dispatch.sweeping || tx->dispatch.draining;
+}
+
+/* Scopes with room, although nothing was freed. */
+static enum err sweep(struct tx *tx, struct problem *p, struct budget *budget)
+{
+    struct dispatch_state *d = &tx->dispatch;
+    enum err e = ERR_OK;
+    while (e == ERR_OK && d->sweeping && budget->lines > 0) {
+        bool found = false;
+        int64_t tenant = 0;
+        int64_t scope = 0;
+        e = lines_next_scope(tx->db, d->sweep_tenant, d->sweep_scope, &found, &tenant, &scope);
+        if (e != ERR_OK)
+            return e;
+        if (!found) {
+            d->sweeping = false;
+            break;
+        }
+        budget->lines--;
+        struct dispatch_state before = *d;
+        e = pull(tx, tenant, scope, p, budget);
+        if (budget->lines <= 0) {
+            d->sweep_tenant = before.sweep_tenant; /* the same scope again in the next slice */
+            d->sweep_scope = before.sweep_scope;
+        } else {
+            d->sweep_tenant = tenant;
+            d->sweep_scope = scope;
+        }
+    }
+    return e;
+}
+
+/* Tenants in turn, each with as many runs as its weight. A round that starts nothing is the last.
+ */
+static enum err drain_in_turn(struct tx *tx, struct problem *p, struct budget *budget)
+{
+    struct dispatch_state *d = &tx->dispatch;
+    enum err e = ERR_OK;
+    while (e == ERR_OK && d->draining && budget->starts > 0 && budget->lines > 0) {
+        bool found = false;
+        int64_t num = 0;
+        e = tenants_next_waiting(tx->db, d->drain_tenant, &found, &num);
+        if (e != ERR_OK)
+            return e;
+        if (!found) {
+            d->draining = d->drained_any && d->drain_tenant > 0;
+            d->drained_any = false;
+            d->drain_tenant = 0;
+            continue;
+        }
+        budget->lines--;
+        struct tenant *tenant = NULL;
+        e = tx_tenant_num(tx, num, &tenant);
+        if (e == ERR_OK)
+            e = drain(tx, tenant, tenant->weight, p, budget);
+        d->drain_tenant = num;
+    }
+    return e;
+}
+
+enum err dispatch_turn(struct tx *tx, struct problem *p)
+{
+    struct budget budget = {DISPATCHED_PER_TURN_MAX, LINES_PER_TURN_MAX};
+    enum err e = sweep(tx, p, &budget);
+    budget.lines = LINES_PER_TURN_MAX;
+    if (e == ERR_OK)
+        e = drain_in_turn(tx, p, &budget);
+    /* A started run that was over at once has freed its slots again. */
+    return e == ERR_OK ? dispatch_freed(tx, p) : e;
+}

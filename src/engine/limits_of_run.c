@@ -1,0 +1,120 @@
+/* The limits that apply to a start. */
+#include "engine/limits_of_run.h"
+
+#include "engine/dispatch.h"
+#include "engine/paces.h"
+
+static struct str key_of(struct tx *tx, const struct limit_rule *rule, const json_t *input)
+{
+    struct buf key;
+    buf_init(&key, LIMIT_KEY_MAX);
+    if (rule->path.len > 0)
+        limit_key(rule->path, input, &key);
+    struct str text = key.len > 0 ? buf_str(&key) : STR("");
+    struct str kept = buf_ok(&key) ? arena_str(&tx->arena, text) : STR_NONE;
+    buf_release(&key);
+    return kept;
+}
+
+static enum err load_scope(struct limits_of_run *l, struct tx *tx, const struct tenant *tenant,
+                           const struct definition *def, const struct limit_rule *rule,
+                           const json_t *input)
+{
+    struct scope *scope = &l->scopes[l->scope_count++];
+    *scope = (struct scope){.tenant = tenant->num,
+                            .workflow_id = def->id,
+                            .path = rule->path,
+                            .key = key_of(tx, rule, input)};
+    return scope->key.ptr != NULL ? scopes_find(tx->db, scope) : ERR_NO_MEMORY;
+}
+
+enum err limits_load(struct limits_of_run *l, struct tx *tx, const struct tenant *tenant,
+                     const struct definition *def, const json_t *input, enum at_limit at_limit,
+                     struct problem *p)
+{
+    assert(def->limit_count <= LIMITS_PER_RUN_MAX);
+    /* While queued runs are being started in slices, the free slots are theirs. */
+    bool queue_first = dispatch_is_due(tx);
+    l->scope_count = 0;
+    for (size_t i = 0; i < def->limit_count; i++) {
+        const struct limit_rule *rule = &def->limits[i];
+        enum err e = load_scope(l, tx, tenant, def, rule, input);
+        if (e != ERR_OK)
+            return problem_set(p, e, "cannot read the limits of the workflow");
+        enum at_limit own = rule->at_limit != AT_LIMIT_COUNT ? rule->at_limit : tenant->at_limit;
+        l->states[i] = (struct limit_state){
+            .current = l->scopes[i].active_runs,
+            .max = rule->limit,
+            .ahead = queue_first ? l->scopes[i].queued_runs : 0,
+            .at_limit = at_limit != AT_LIMIT_COUNT ? at_limit : own,
+        };
+    }
+    l->states[def->limit_count] = (struct limit_state){
+        .current = tenant->active_runs,
+        .max = tenant->max_concurrent_runs,
+        .ahead = queue_first ? tenant->queued_runs : 0,
+        .at_limit = at_limit != AT_LIMIT_COUNT ? at_limit : tenant->at_limit,
+    };
+    return ERR_OK;
+}
+
+struct admission limits_decide(const struct limits_of_run *l)
+{
+    return admission_decide(l->states, l->scope_count + 1);
+}
+
+enum err limits_reject(const struct limits_of_run *l, size_t which, struct tx *tx,
+                       const struct tenant *tenant, struct problem *p)
+{
+    const struct limit_state *limit = &l->states[which];
+    const struct scope *scope = which < l->scope_count ? &l->scopes[which] : NULL;
+    /* Slots that queued runs are about to take are as good as taken. */
+    int64_t current = MIN(limit->current + limit->ahead, MAX(limit->current, limit->max));
+    static const char FORMAT[] = "%lld of %lld runs of %s %.*s%s%.*s%s%.*s%s are active: try again "
+                                 "when one has ended";
+    bool keyed = scope != NULL && scope->path.len > 0;
+    struct str owner = scope != NULL ? scope->workflow_id : tenant->id;
+    struct str path = keyed ? scope->path : STR("");
+    struct str key = keyed ? scope->key : STR("");
+    (void)problem_set(p, ERR_MAX_CONCURRENT_RUNS, FORMAT, (long long)current, (long long)limit->max,
+                      scope != NULL ? "workflow" : "tenant", STR_ARG(owner), keyed ? " with " : "",
+                      (int)MIN(path.len, (size_t)64), path.ptr, keyed ? " = \"" : "",
+                      (int)MIN(key.len, (size_t)64), key.ptr, keyed ? "\"" : "");
+    if (scope == NULL)
+        problem_add_limit(p, "tenant", "concurrent-runs", current, limit->max);
+    else if (!keyed)
+        problem_add_limit(p, "workflow", "concurrent-runs-of-workflow", current, limit->max);
+    else
+        problem_add_limit(p, "key", "concurrent-runs-of-key", current, limit->max);
+    p->retry_after_s = (int)paces_retry_after_s(tx->paces, tenant->num,
+                                                scope != NULL ? scope->num : 0, tx->now_ms);
+    return p->err;
+}
+
+int64_t limits_first_full(const struct limits_of_run *l)
+{
+    for (size_t i = 0; i < l->scope_count; i++) {
+        assert(l->scopes[i].num > 0);
+        if (l->states[i].max >= 0 && l->states[i].current >= l->states[i].max)
+            return l->scopes[i].num;
+    }
+    return 0;
+}
+
+enum err limits_store(struct limits_of_run *l, struct tx *tx, struct str *ret_list)
+{
+    struct scope_list list = {.count = 0};
+    enum err e = ERR_OK;
+    for (size_t i = 0; i < l->scope_count && e == ERR_OK; i++) {
+        if (l->scopes[i].num == 0)
+            e = scopes_insert(tx->db, &l->scopes[i]);
+        if (e == ERR_OK)
+            scope_list_add(&list, l->scopes[i].num);
+    }
+    *ret_list = STR_NONE;
+    if (e != ERR_OK || list.count == 0)
+        return e;
+    char text[SCOPE_LIST_TEXT_MAX];
+    *ret_list = arena_str(&tx->arena, scope_list_text(&list, text));
+    return ret_list->ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
+}

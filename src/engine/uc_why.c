@@ -1,0 +1,210 @@
+/* Why a run is not running, or not over: the limits that are full and who holds their slots, its
+ * place in the queue, the worker, queue or time that its open steps wait for. */
+#include "engine/dispatch.h"
+#include "engine/run_move.h"
+#include "engine/use_cases.h"
+
+#include "base/limits.h"
+#include "store/queue.h"
+
+struct why {
+    struct op *op;
+    struct tx *tx;
+    struct run_move m;
+    struct json_out o;
+    size_t reasons;
+    char summary[256]; /* about the first reason */
+};
+
+static void sum_up(struct why *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+static void sum_up(struct why *w, const char *fmt, ...)
+{
+    if (w->reasons++ > 0)
+        return;
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(w->summary, sizeof(w->summary), fmt, args);
+    va_end(args);
+    str_repair_utf8(w->summary, strlen(w->summary)); /* it may have been cut */
+}
+
+/* --- limits --- */
+
+struct holders {
+    int64_t runs[WHY_HOLDERS_MAX];
+    size_t count;
+};
+
+static bool add_holder(void *ctx, int64_t run)
+{
+    struct holders *h = ctx;
+    h->runs[h->count++] = run;
+    return h->count < WHY_HOLDERS_MAX;
+}
+
+static enum err show_holders(struct why *w, const struct holders *h)
+{
+    enum err e = ERR_OK;
+    json_open(&w->o, "holders", '[');
+    for (size_t i = 0; i < h->count && e == ERR_OK; i++) {
+        struct run run;
+        bool found = false;
+        e = runs_find_num(w->tx->db, h->runs[i], &w->tx->arena, &found, &run);
+        if (e != ERR_OK || !found)
+            continue;
+        json_open(&w->o, NULL, '{');
+        json_add_uuid(&w->o, "run_id", run.id);
+        json_add_text(&w->o, "workflow_id", run.workflow_id);
+        json_add_text(&w->o, "status", str_of(run_status_name(run.status)));
+        json_add_time(&w->o, "created_at", run.created_at);
+        json_add_time(&w->o, "started_at", run.started_at);
+        json_close(&w->o, '}');
+    }
+    json_close(&w->o, ']');
+    return e;
+}
+
+/* `scope` is NULL for the tenant's own limit. */
+static enum err show_limit(struct why *w, const struct scope *scope, int64_t current, int64_t limit)
+{
+    struct holders holders = {.count = 0};
+    bool keyed = scope != NULL && scope->path.len > 0;
+    enum err e = scope != NULL
+                     ? slots_list(w->tx->db, scope->num, add_holder, &holders)
+                     : holding_list(w->tx->db, w->m.tenant->num, false, add_holder, &holders);
+    if (e != ERR_OK)
+        return e;
+    sum_up(w, "%lld of %lld runs of %s %.*s%s%.*s are active", (long long)current, (long long)limit,
+           scope != NULL ? "workflow" : "tenant",
+           STR_ARG(scope != NULL ? scope->workflow_id : w->m.tenant->id), keyed ? " with key " : "",
+           keyed ? (int)MIN(scope->key.len, (size_t)64) : 0, keyed ? scope->key.ptr : "");
+    json_open(&w->o, NULL, '{');
+    json_add_text(&w->o, "kind", STR("limit"));
+    json_add_text(&w->o, "limited_by",
+                  scope == NULL ? STR("tenant")
+                  : keyed       ? STR("key")
+                                : STR("workflow"));
+    if (keyed) {
+        json_add_text(&w->o, "path", scope->path);
+        json_add_text(&w->o, "key", scope->key);
+    }
+    json_add_int(&w->o, "current", current);
+    json_add_int(&w->o, "limit", limit);
+    e = show_holders(w, &holders);
+    json_close(&w->o, '}');
+    return e;
+}
+
+static enum err show_limits(struct why *w)
+{
+    struct scope_list scopes = scope_list_parse(w->m.run.scopes);
+    enum err e = ERR_OK;
+    for (size_t i = 0; i < scopes.count && e == ERR_OK; i++) {
+        struct scope scope;
+        int64_t limit = -1;
+        e = scopes_get(w->tx->db, scopes.nums[i], &w->tx->arena, &scope);
+        if (e == ERR_OK)
+            e = dispatch_scope_limit(w->tx, &scope, &w->op->problem, &limit);
+        if (e == ERR_OK && limit >= 0 && scope.active_runs >= limit)
+            e = show_limit(w, &scope, scope.active_runs, limit);
+    }
+    const struct tenant *t = w->m.tenant;
+    if (e == ERR_OK && t->max_concurrent_runs >= 0 && t->active_runs >= t->max_concurrent_runs)
+        e = show_limit(w, NULL, t->active_runs, t->max_concurrent_runs);
+    return e;
+}
+
+/* Its place among those that wait for the same limit; 1 is next. */
+static enum err show_place(struct why *w)
+{
+    const struct run *run = &w->m.run;
+    struct line line = {0};
+    bool found = false;
+    int64_t ahead = 0;
+    enum err e = lines_find(w->tx->db, run->tenant, run->scopes, &w->tx->arena, &found, &line);
+    if (e == ERR_OK && found)
+        e = queue_ahead(w->tx->db, run->tenant, line.waits_for, -run->priority, run->num,
+                        WHY_PLACE_MAX, &ahead);
+    json_add_int(&w->o, "place", ahead + 1);
+    json_add_bool(&w->o, "place_is_exact", ahead < WHY_PLACE_MAX);
+    json_add_int(&w->o, "queued_runs", w->m.tenant->queued_runs);
+    return e;
+}
+
+/* --- steps --- */
+
+static enum err show_job(struct why *w, const struct job *job)
+{
+    const struct step_def *step = &w->m.def->steps[job->step];
+    int64_t ahead = 0;
+    enum err e = ERR_OK;
+    json_open(&w->o, NULL, '{');
+    json_add_text(&w->o, "kind",
+                  job->state == JOB_PENDING     ? STR("worker_queue")
+                  : job->state == JOB_SCHEDULED ? STR("timer")
+                                                : STR("worker"));
+    json_add_text(&w->o, "step", step->name);
+    json_add_uuid(&w->o, "job_id", job->id);
+    if (job->state == JOB_PENDING) {
+        e = jobs_ahead(w->tx->db, job, WHY_PLACE_MAX, &ahead);
+        json_add_text(&w->o, "queue", job->queue);
+        json_add_int(&w->o, "place", ahead + 1);
+        sum_up(w, "step %.*s waits for a worker of queue %.*s, at place %lld", STR_ARG(step->name),
+               STR_ARG(job->queue), (long long)ahead + 1);
+    } else if (job->state == JOB_SCHEDULED) {
+        json_add_time(&w->o, "due_at", job->due_at);
+        sum_up(w, "step %.*s sleeps", STR_ARG(step->name));
+    } else {
+        json_add_text_or_null(&w->o, "worker_id", job->worker);
+        json_add_int(&w->o, "attempt", job->attempt);
+        json_add_time(&w->o, "lease_expires_at", job->due_at);
+        sum_up(w, "step %.*s is with worker %.*s", STR_ARG(step->name), STR_ARG(job->worker));
+    }
+    json_close(&w->o, '}');
+    return e;
+}
+
+static enum err show_steps(struct why *w)
+{
+    enum err e = ERR_OK;
+    for (size_t i = 0; i < w->m.def->step_count && e == ERR_OK; i++) {
+        const struct step_view *view = &w->m.steps[i];
+        if (view->begun && !job_is_over(view->job.state))
+            e = show_job(w, &view->job);
+    }
+    return e;
+}
+
+/* --- all of it --- */
+
+static enum err why_run(struct op *op, struct tx *tx)
+{
+    const struct run_input *in = op->input;
+    struct why w = {.op = op, .tx = tx, .o = json_out_to(&op->answer.body)};
+    enum err e = run_move_find(&w.m, op, tx, in->run_id);
+    if (e != ERR_OK)
+        return e;
+    bool queued = w.m.run.status == RUN_QUEUED;
+    json_open(&w.o, NULL, '{');
+    json_add_uuid(&w.o, "run_id", w.m.run.id);
+    json_add_text(&w.o, "status", str_of(run_status_name(w.m.run.status)));
+    json_open(&w.o, "waits_for", '[');
+    if (queued)
+        e = show_limits(&w);
+    else if (!run_is_over(w.m.run.status))
+        e = show_steps(&w);
+    json_close(&w.o, ']');
+    if (run_is_over(w.m.run.status))
+        sum_up(&w, "the run is over: it has %s", run_status_name(w.m.run.status));
+    else
+        sum_up(&w, queued ? "its limits have room: it is about to start" : "it waits for nothing");
+    json_add_text(&w.o, "summary", str_of(w.summary));
+    if (e == ERR_OK && queued)
+        e = show_place(&w);
+    json_close(&w.o, '}');
+    return e == ERR_OK ? ERR_OK
+                       : problem_set(&op->problem, e, "cannot tell what the run waits for");
+}
+
+const struct use_case UC_WHY_RUN = {.name = "why_run", .changes = false, .run = why_run};
