@@ -220,6 +220,9 @@ static enum err cancel_oldest(struct start *s, size_t by)
                 e = recount(s, i);
         }
     }
+    /* A later limit's victim may have been the last run under an earlier one, which is gone then. */
+    for (size_t i = 0; i <= s->limits.scope_count && e == ERR_OK; i++)
+        e = recount(s, i);
     if (e != ERR_OK)
         return problem_set(&s->op->problem, e, "cannot make room for the run");
     return admit(s, "replaced_oldest");
