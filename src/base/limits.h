@@ -40,6 +40,9 @@ enum {
     /* --- definitions --- */
     DEFINITION_MAX = 256 * KIB,           /* thousands of lines; it is cached in memory */
     STEPS_MAX = 500,                      /* a run loads all its steps at each change */
+    MAP_PARALLEL_DEFAULT = 256,           /* open items of a step with for_each: their jobs are made together */
+    RETRY_BACKOFF_MS_DEFAULT = 1000,
+    RETRY_BACKOFF_MS_MAX_DEFAULT = 5 * 60 * 1000,
     LIMITS_PER_RUN_MAX = 4,               /* besides the tenant's: each costs a start three rows */
     DEFINITION_FAULTS_MAX = 50,           /* enough to mend a file in one go */
     DEFINITION_CACHE_MAX = 256,           /* parsed definitions kept by the writer */

@@ -215,16 +215,23 @@ static bool resolve_needs(struct parse *ps, size_t index, const json_t *needs)
     return true;
 }
 
-/* As if each step had written the name of the one before it. */
+/* As if each step had written the name of the one before it. Steps that handle errors begin when
+ * there is one, and nobody waits for them. */
 static bool need_in_order(struct parse *ps)
 {
-    for (size_t i = 1; i < ps->def->step_count; i++) {
-        size_t *edge = arena_alloc(&ps->def->arena, sizeof(*edge));
-        if (edge == NULL)
-            return false;
-        *edge = i - 1;
-        ps->steps[i].needs = edge;
-        ps->steps[i].need_count = 1;
+    size_t before = ps->def->step_count; /* none */
+    for (size_t i = 0; i < ps->def->step_count; i++) {
+        if (ps->steps[i].handles_errors)
+            continue;
+        if (before < ps->def->step_count) {
+            size_t *edge = arena_alloc(&ps->def->arena, sizeof(*edge));
+            if (edge == NULL)
+                return false;
+            *edge = before;
+            ps->steps[i].needs = edge;
+            ps->steps[i].need_count = 1;
+        }
+        before = i;
     }
     return true;
 }
@@ -254,6 +261,27 @@ static void check_on_error(struct parse *ps, size_t index)
                json_string_value(on_error));
     else if (to == index)
         add_at(ps, index, "on_error", NULL, "a step cannot handle its own error");
+}
+
+/* Before the needs: a step that handles errors stands outside the written order. */
+static void link_errors(struct parse *ps)
+{
+    for (size_t i = 0; i < ps->def->step_count; i++) {
+        const json_t *on_error = json_object_get(step_json(ps, i), "on_error");
+        struct str name = json_str(on_error);
+        if (!json_is_string(on_error) || str_is(name, "fail"))
+            continue;
+        if (str_is(name, "continue")) {
+            ps->steps[i].on_error = ON_ERROR_CONTINUE;
+            continue;
+        }
+        size_t to = find_step(ps, name);
+        if (to == ps->def->step_count || to == i)
+            continue; /* a fault: check_on_error() says so */
+        ps->steps[i].on_error = ON_ERROR_STEP;
+        ps->steps[i].error_step = to;
+        ps->steps[to].handles_errors = true;
+    }
 }
 
 /* --- cycles --- */
@@ -468,6 +496,47 @@ static bool set_unsupported(struct parse *ps)
 
 /* --- building --- */
 
+static int64_t int_or(const json_t *object, const char *name, int64_t when_absent)
+{
+    const json_t *value = json_object_get(object, name);
+    return value != NULL ? json_integer_value(value) : when_absent;
+}
+
+static void build_retry(struct retry_policy *retry, const json_t *json)
+{
+    static const char *const JITTERS[] = {"none", "full", "equal", "decorrelated"};
+    const json_t *multiplier = json_object_get(json, "multiplier");
+    struct str jitter = json_str(json_object_get(json, "jitter"));
+    *retry = (struct retry_policy){
+        .max_attempts = int_or(json, "max_attempts", 0),
+        .backoff_ms = int_or(json, "backoff_ms", RETRY_BACKOFF_MS_DEFAULT),
+        .max_backoff_ms = int_or(json, "max_backoff_ms", RETRY_BACKOFF_MS_MAX_DEFAULT),
+        .multiplier = multiplier != NULL ? json_number_value(multiplier) : 2,
+        .jitter = JITTER_FULL,
+        .non_retryable = json_object_get(json, "non_retryable"),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(JITTERS); i++) {
+        if (str_is(jitter, JITTERS[i]))
+            retry->jitter = (enum retry_jitter)i;
+    }
+}
+
+static void build_control(struct step_def *step, const json_t *json)
+{
+    const json_t *undo = json_object_get(json, "compensate");
+    step->when = json_str(json_object_get(json, "when"));
+    step->for_each = json_object_get(json, "for_each");
+    step->max_parallel = int_or(json, "max_parallel", MAP_PARALLEL_DEFAULT);
+    step->timeout_ms = int_or(json, "timeout_ms", -1);
+    build_retry(&step->retry, json_object_get(json, "retry"));
+    step->has_undo = undo != NULL;
+    step->undo_handler = json_str(json_object_get(undo, "handler"));
+    step->undo_queue = json_str(json_object_get(undo, "queue"));
+    step->undo_input = json_object_get(undo, "input");
+    if (step->undo_queue.ptr == NULL)
+        step->undo_queue = step->queue.ptr != NULL ? step->queue : STR("default");
+}
+
 static void build_step(struct step_def *step, const json_t *json)
 {
     bool known = step_type_parse(json_str(json_object_get(json, "type")), &step->type);
@@ -482,8 +551,18 @@ static void build_step(struct step_def *step, const json_t *json)
     step->duration_ms = duration != NULL ? json_integer_value(duration) : -1;
     step->until_ms = -1;
     int64_t until_ms;
-    if (until.len > 0 && !text_has_template(until) && time_parse(until, &until_ms))
+    if (until.len > 0 && text_has_template(until))
+        step->until = until;
+    else if (until.len > 0 && time_parse(until, &until_ms))
         step->until_ms = MAX(until_ms, 0); /* long past is past enough, and -1 means none */
+    step->request = json_object_get(json, "request");
+    step->signals = json_object_get(json, "signal");
+    step->output = json_object_get(json, "output");
+    step->event = json_str(json_object_get(json, "event"));
+    step->payload = json_object_get(json, "payload");
+    step->workflow_id = json_str(json_object_get(json, "workflow_id"));
+    step->version = int_or(json, "version", -1);
+    build_control(step, json);
 }
 
 /* False when memory ran out. */
@@ -523,6 +602,7 @@ static bool parse_all(struct parse *ps)
     def->steps = ps->steps;
 
     index_names(ps);
+    link_errors(ps);
     if (!link_steps(ps))
         return false;
     for (size_t i = 0; i < def->step_count; i++)
@@ -534,5 +614,7 @@ static bool parse_all(struct parse *ps)
     for (size_t i = 0; i < def->step_count; i++)
         build_step(&ps->steps[i], step_json(ps, i));
     def->input_schema = json_object_get(ps->source, "input_schema");
+    int64_t timeout_s = int_or(ps->source, "timeout_s", -1);
+    def->timeout_ms = timeout_s < 0 ? -1 : timeout_s * 1000;
     return build_limits(def, json_object_get(ps->source, "concurrency")) && set_unsupported(ps);
 }

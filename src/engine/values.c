@@ -1,0 +1,212 @@
+/* What expressions see of a run. */
+#include "engine/values.h"
+
+#include "base/limits.h"
+
+/* --- reading --- */
+
+/* JSON that the store wrote; lives until the transaction ends. */
+static const json_t *parsed(struct values *v, struct str text)
+{
+    json_t *json = text.len > 0 ? json_loadb(text.ptr, text.len, JSON_DECODE_ANY, NULL) : NULL;
+    if (json == NULL && text.len > 0)
+        v->err = ERR_NO_MEMORY;
+    else if (json != NULL && !tx_keep_json(v->m->tx, json))
+        v->err = ERR_NO_MEMORY;
+    return v->err == ERR_OK ? json : NULL;
+}
+
+struct outputs {
+    struct buf text;
+    int64_t count;
+};
+
+static void add_output(void *ctx, const struct job *job)
+{
+    struct outputs *o = ctx;
+    if (o->count++ > 0)
+        buf_put_char(&o->text, ',');
+    buf_put(&o->text, job->output.len > 0 ? job->output : STR("null"));
+}
+
+enum err values_output(struct run_move *m, size_t step, struct str *ret)
+{
+    const struct step_state *s = &m->progress.steps[step];
+    *ret = STR_NONE;
+    if (s->is_map && s->items == 0 && s->status == STEP_IS_SUCCEEDED)
+        *ret = STR("[]");
+    if (s->first == 0)
+        return ERR_OK;
+    if (!s->is_map) {
+        struct job job;
+        bool found = false;
+        enum err e = jobs_find_at(m->tx->db, m->run.num, s->first, &m->tx->arena, &found, &job);
+        if (e == ERR_OK && found)
+            *ret = job.output;
+        return e;
+    }
+    if (!step_is_settled(s->status))
+        return ERR_OK;
+    struct outputs o = {.count = 0};
+    buf_init(&o.text, JSON_KEPT_MAX);
+    buf_put_char(&o.text, '[');
+    enum err e = jobs_range(m->tx->db, m->run.num, s->first, s->first + s->items, add_output, &o);
+    buf_put_char(&o.text, ']');
+    if (e == ERR_OK && buf_ok(&o.text))
+        *ret = arena_str(&m->tx->arena, buf_str(&o.text));
+    buf_release(&o.text);
+    return e; /* outputs that are too large together are left out */
+}
+
+static const char *step_word(enum step_status status)
+{
+    static const char *const WORDS[] = {"pending", "running",   "succeeded", "failed",
+                                        "skipped", "cancelled", "timed_out", "denied"};
+    static_assert(ARRAY_LEN(WORDS) == STEP_STATUS_COUNT, "one word per status");
+    return WORDS[status];
+}
+
+/* {status, output, error, attempt} of a step that has begun. */
+static const json_t *step_value(struct values *v, struct str name)
+{
+    struct run_move *m = v->m;
+    size_t step = definition_find_step(m->def, name);
+    if (step == m->def->step_count)
+        return NULL;
+    if (m->step_values == NULL)
+        m->step_values =
+            arena_alloc(&m->tx->arena, m->def->step_count * sizeof(*m->step_values));
+    if (m->step_values == NULL) {
+        v->err = ERR_NO_MEMORY;
+        return NULL;
+    }
+    if (m->step_values[step] != NULL)
+        return m->step_values[step];
+    const struct step_state *s = &m->progress.steps[step];
+    struct str output = STR_NONE;
+    struct job job = {0};
+    bool found = false;
+    v->err = values_output(m, step, &output);
+    if (v->err == ERR_OK && s->first > 0 && !s->is_map)
+        v->err = jobs_find_at(m->tx->db, m->run.num, s->first, &m->tx->arena, &found, &job);
+    if (v->err != ERR_OK)
+        return NULL;
+    struct buf text;
+    buf_init(&text, JSON_WRITTEN_MAX);
+    struct json_out o = json_out_to(&text);
+    json_open(&o, NULL, '{');
+    json_add_text(&o, "status", str_of(step_word(s->status)));
+    json_add_raw(&o, "output", output);
+    json_add_raw(&o, "error", found ? job.error : STR_NONE);
+    json_add_int(&o, "attempt", found ? job.attempt : 0);
+    json_close(&o, '}');
+    if (!buf_ok(&text))
+        v->err = ERR_NO_MEMORY;
+    else
+        m->step_values[step] = parsed(v, buf_str(&text));
+    buf_release(&text);
+    /* A step that is still open may look different next time. */
+    const json_t *value = m->step_values[step];
+    if (!step_is_settled(s->status))
+        m->step_values[step] = NULL;
+    return value;
+}
+
+static const json_t *run_value(struct values *v)
+{
+    const struct run *r = &v->m->run;
+    struct buf text;
+    buf_init(&text, JSON_WRITTEN_MAX);
+    struct json_out o = json_out_to(&text);
+    json_open(&o, NULL, '{');
+    json_add_uuid(&o, "id", r->id);
+    json_add_text(&o, "workflow_id", r->workflow_id);
+    json_add_int(&o, "workflow_version", r->workflow_version);
+    json_add_text(&o, "tenant", v->m->tenant->id);
+    json_add_text(&o, "created_by", r->created_by);
+    json_add_time(&o, "created_at", r->created_at);
+    json_add_int(&o, "priority", r->priority);
+    json_add_raw(&o, "labels", r->labels);
+    json_close(&o, '}');
+    const json_t *value = buf_ok(&text) ? parsed(v, buf_str(&text)) : NULL;
+    buf_release(&text);
+    return value;
+}
+
+static const json_t *get(void *ctx, struct str root, struct str name)
+{
+    struct values *v = ctx;
+    if (v->err != ERR_OK)
+        return NULL;
+    if (str_is(root, "input"))
+        return parsed(v, v->m->run.input);
+    if (str_is(root, "state"))
+        return parsed(v, v->m->run.state);
+    if (str_is(root, "item"))
+        return v->item;
+    if (str_is(root, "run"))
+        return run_value(v);
+    return str_is(root, "steps") ? step_value(v, name) : NULL;
+}
+
+/* --- evaluating --- */
+
+static enum err outcome(const struct values *v, enum err e)
+{
+    return v->err != ERR_OK ? v->err : e;
+}
+
+enum err values_truth(struct run_move *m, struct str source, struct problem *p, bool *ret)
+{
+    struct values v = {.m = m};
+    const struct expr_vars vars = {&v, get};
+    struct expr *x = tx_expr(m->tx);
+    if (x == NULL)
+        return ERR_NO_MEMORY;
+    return outcome(&v, expr_truth(x, source, &vars, p, ret));
+}
+
+static enum err keep(struct run_move *m, enum err e, json_t *value, const json_t **ret)
+{
+    if (e != ERR_OK)
+        return e;
+    if (!tx_keep_json(m->tx, value))
+        return ERR_NO_MEMORY;
+    *ret = value;
+    return ERR_OK;
+}
+
+enum err values_eval(struct run_move *m, struct str source, struct problem *p, const json_t **ret)
+{
+    struct values v = {.m = m};
+    const struct expr_vars vars = {&v, get};
+    struct expr *x = tx_expr(m->tx);
+    json_t *value = NULL;
+    if (x == NULL)
+        return ERR_NO_MEMORY;
+    enum err e = outcome(&v, expr_value(x, source, &vars, p, &value));
+    return keep(m, e, value, ret);
+}
+
+enum err values_fill(struct run_move *m, const json_t *template, const json_t *item,
+                     struct problem *p, const json_t **ret)
+{
+    struct values v = {.m = m, .item = item};
+    const struct expr_vars vars = {&v, get};
+    struct expr *x = tx_expr(m->tx);
+    json_t *value = NULL;
+    if (x == NULL)
+        return ERR_NO_MEMORY;
+    enum err e = outcome(&v, expr_fill(x, template, &vars, p, &value));
+    return keep(m, e, value, ret);
+}
+
+enum err values_text(struct tx *tx, const json_t *value, struct str *ret)
+{
+    struct buf text;
+    buf_init(&text, JSON_KEPT_MAX);
+    json_put_plain(&text, value);
+    *ret = buf_ok(&text) ? arena_str(&tx->arena, buf_str(&text)) : STR_NONE;
+    buf_release(&text);
+    return ret->ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
+}
