@@ -20,6 +20,11 @@ void direct_readyz(struct call *c)
     json_add_text(&o, "engine", str_of(engine_store_name()));
     json_add_text(&o, "detail", str_of(p->detail));
     json_close(&o, '}');
+    /* The gate is the store's transaction: they fail together. */
+    json_open(&o, "gate", '{');
+    json_add_text(&o, "status", e == ERR_OK ? STR("ok") : STR("failing"));
+    json_add_text(&o, "kind", str_of(engine_gate_name(c->api->config.engine)));
+    json_close(&o, '}');
     json_close(&o, '}');
     json_close(&o, '}');
     struct http_reply reply;

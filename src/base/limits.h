@@ -93,6 +93,7 @@ enum {
     SETTINGS_KEPT_MAX = 100,              /* earlier settings of a tenant that can be gone back to */
     CHECK_EVERY_MS = 5 * 60 * 1000,       /* slots are recounted that often while the server runs */
     CHECK_MS_MAX = 2 * 1000,              /* and for so long at most */
+    FINDINGS_SHOWN_MAX = 100,             /* of each kind that the doctor names; all are counted */
 
     /* --- metrics --- */
     METRIC_TENANTS_MAX = 1000,            /* the contract's: the rest share `other` */

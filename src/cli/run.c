@@ -1,4 +1,4 @@
-/* pawl run: starting runs, looking at them, ending them. */
+/* pawl run: starting runs, looking at them, asking why they wait, ending them. */
 #include "base/limits.h"
 #include "cli/commands.h"
 
@@ -9,13 +9,14 @@ static const struct flag FLAGS_START[] = {
     {.name = "label", .value = "K=V", .help = "a label; may be given again", .many = true},
     {.name = "priority",
      .value = "N",
-     .help = "higher ones go first",
+     .help = "higher ones leave the queue first, and are worked on first",
      .number = true,
      .min = PRIORITY_MIN,
      .max = PRIORITY_MAX},
     {.name = "at-limit",
      .value = "POLICY",
-     .help = "what to do when the tenant's limit is reached"},
+     .help =
+         "at a limit: reject, queue, cancel_oldest or coalesce (as the workflow or tenant says)"},
     {.name = "wait-ms",
      .value = "N",
      .help = "wait for its end, at most that long",
@@ -47,6 +48,17 @@ static const struct column STEP_COLUMNS[] = {
     {"ATTEMPT", "attempt"}, {"STARTED", "started_at"}, {"FINISHED", "finished_at"},
     {"OUTPUT", "output"},   {"ERROR", "error"},
 };
+static const struct column HOLDER_COLUMNS[] = {
+    {"HELD BY", "run_id"},     {"WORKFLOW", "workflow_id"}, {"STATUS", "status"},
+    {"CREATED", "created_at"}, {"STARTED", "started_at"},
+};
+static const struct column WAIT_COLUMNS[] = {
+    {"STEP", "step"},           {"WAITS FOR", "kind"},
+    {"QUEUE", "queue"},         {"PLACE", "place"},
+    {"SLEEPS UNTIL", "due_at"}, {"WORKER", "worker_id"},
+    {"ATTEMPT", "attempt"},     {"LEASE ENDS", "lease_expires_at"},
+    {"JOB", "job_id"},
+};
 static const struct column EVENT_COLUMNS[] = {
     {"SEQ", "seq"},
     {"AT", "at"},
@@ -57,6 +69,7 @@ static const struct column EVENT_COLUMNS[] = {
 static enum cli_exit run_start(struct session *s);
 static enum cli_exit run_list(struct session *s);
 static enum cli_exit run_show(struct session *s);
+static enum cli_exit run_why(struct session *s);
 static enum cli_exit run_cancel(struct session *s);
 
 static const struct verb VERBS[] = {
@@ -71,6 +84,10 @@ static const struct verb VERBS[] = {
      .about = "one run with its steps",
      .flags = FLAGS_SHOW,
      .run = run_show},
+    {.name = "why",
+     .arg = "ID",
+     .about = "what a run waits for: limits and who holds them, workers, times",
+     .run = run_why},
     {.name = "cancel", .arg = "ID", .about = "end a run now", .run = run_cancel},
 };
 
@@ -107,8 +124,9 @@ static enum cli_exit add_labels(struct session *s)
 static void show_started(struct session *s, json_t *answer)
 {
     json_t *run = json_object_get(answer, "run");
+    bool coalesced = json_is_true(json_object_get(answer, "coalesced"));
     value_print(stdout, json_object_get(answer, "run_id"));
-    fputs(s->reply.replayed ? "  replayed  " : "  created  ", stdout);
+    fputs(s->reply.replayed ? "  replayed  " : coalesced ? "  coalesced  " : "  created  ", stdout);
     value_print(stdout, json_object_get(run, "status"));
     fputc('\n', stdout);
     static const char *const ENDS[] = {"output", "error"};
@@ -139,7 +157,17 @@ static enum cli_exit run_start(struct session *s)
     return session_call(s, "POST", show_started);
 }
 
-/* --- the rest --- */
+/* --- looking at runs --- */
+
+static void print_rows(const struct column *columns, size_t column_count, const json_t *rows)
+{
+    struct table table;
+    table_init(&table, columns, column_count);
+    table_add(&table, rows);
+    if (!table_print(&table, stdout))
+        fprintf(stderr, "pawl: too many rows for a table: use --json\n");
+    table_release(&table);
+}
 
 static enum cli_exit run_list(struct session *s)
 {
@@ -155,16 +183,11 @@ static enum cli_exit run_list(struct session *s)
 static void show_run(struct session *s, json_t *answer)
 {
     (void)s;
-    struct table table;
     json_t *steps = json_incref(json_object_get(answer, "steps"));
     (void)json_object_del(answer, "steps");
     object_print(stdout, answer);
     fputc('\n', stdout);
-    table_init(&table, STEP_COLUMNS, ARRAY_LEN(STEP_COLUMNS));
-    table_add(&table, steps);
-    if (!table_print(&table, stdout))
-        fprintf(stderr, "pawl: too many steps for a table: use --json\n");
-    table_release(&table);
+    print_rows(STEP_COLUMNS, ARRAY_LEN(STEP_COLUMNS), steps);
     json_decref(steps);
 }
 
@@ -179,6 +202,72 @@ static enum cli_exit run_show(struct session *s)
     session_path(s, RUNS, s->arg, "/events");
     return session_list(s, EVENT_COLUMNS, ARRAY_LEN(EVENT_COLUMNS), NULL, true);
 }
+
+/* --- why --- */
+
+/* "key input.customer = x: 1 of 1 runs are active", and who they are. */
+static void show_limit(const json_t *limit)
+{
+    const json_t *holders = json_object_get(limit, "holders");
+    const json_t *key = json_object_get(limit, "key");
+    json_int_t current = json_integer_value(json_object_get(limit, "current"));
+    fputc('\n', stdout);
+    value_print(stdout, json_object_get(limit, "limited_by"));
+    if (key != NULL) {
+        fputc(' ', stdout);
+        value_print(stdout, json_object_get(limit, "path"));
+        fputs(" = ", stdout);
+        value_print(stdout, json_string_length(key) > 0 ? key : NULL);
+    }
+    printf(": %lld of ", (long long)current);
+    value_print(stdout, json_object_get(limit, "limit"));
+    fputs(" runs are active\n", stdout);
+    print_rows(HOLDER_COLUMNS, ARRAY_LEN(HOLDER_COLUMNS), holders);
+    json_int_t more = current - (json_int_t)json_array_size(holders);
+    if (more > 0)
+        printf("and %lld more\n", (long long)more);
+}
+
+static void show_place(const json_t *answer)
+{
+    bool exact = json_is_true(json_object_get(answer, "place_is_exact"));
+    fputs(exact ? "place " : "place at least ", stdout);
+    value_print(stdout, json_object_get(answer, "place"));
+    fputs(" in the queue for its limit; ", stdout);
+    value_print(stdout, json_object_get(answer, "queued_runs"));
+    fputs(" runs of the tenant are queued\n", stdout);
+}
+
+static void show_why(struct session *s, json_t *answer)
+{
+    (void)s;
+    size_t i;
+    json_t *reason;
+    json_t *steps = json_array();
+    value_print(stdout, json_object_get(answer, "summary"));
+    fputc('\n', stdout);
+    if (json_object_get(answer, "place") != NULL)
+        show_place(answer);
+    json_array_foreach (json_object_get(answer, "waits_for"), i, reason) {
+        if (json_object_get(reason, "holders") != NULL)
+            show_limit(reason);
+        else
+            (void)json_array_append(steps, reason);
+    }
+    if (json_array_size(steps) > 0) {
+        fputc('\n', stdout);
+        print_rows(WAIT_COLUMNS, ARRAY_LEN(WAIT_COLUMNS), steps);
+    }
+    json_decref(steps);
+}
+
+static enum cli_exit run_why(struct session *s)
+{
+    session_path(s, RUNS, s->arg, "/why");
+    return session_call(s, "GET", show_why);
+}
+
+/* --- cancel --- */
 
 static void show_cancelled(struct session *s, json_t *answer)
 {

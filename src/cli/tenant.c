@@ -1,4 +1,5 @@
-/* pawl tenant: the limits of each tenant. */
+/* pawl tenant: the limits of each tenant, as they are and as they were. */
+#include "base/limits.h"
 #include "cli/commands.h"
 
 static const char TENANTS[] = "/api/v1/tenants/";
@@ -15,13 +16,53 @@ static const struct flag FLAGS_SET[] = {
      .help = "runs that wait for a slot",
      .number = true,
      .word = "none"},
-    {.name = "at-limit", .value = "POLICY", .help = "what a start meets when the limit is reached"},
+    {.name = "at-limit",
+     .value = "POLICY",
+     .help = "what a start meets at a limit: reject, queue, cancel_oldest or coalesce"},
     {.name = "idempotency-retention-s",
      .value = "N|forever",
      .help = "how long keys are remembered",
      .number = true,
      .word = "forever"},
     {.name = "weight", .value = "N", .help = "its share of the workers", .number = true, .min = 1},
+    {.name = "rate-per-second",
+     .value = "N|none",
+     .help = "runs that may be started in a second; goes with --rate-burst",
+     .number = true,
+     .min = 1,
+     .word = "none"},
+    {.name = "rate-burst",
+     .value = "N",
+     .help = "and so many at once after a pause",
+     .number = true,
+     .min = 1},
+    {.name = "gate-policy",
+     .value = "POLICY",
+     .help = "delays at a busy gate: fixed, full_jitter, equal_jitter or decorrelated"},
+    {.name = "gate-max-wait-ms",
+     .value = "N|default",
+     .help = "how long a start waits for the gate",
+     .number = true,
+     .word = "default"},
+    {.name = "gate-retry-delay-ms",
+     .value = "N|default",
+     .help = "the base of those delays",
+     .number = true,
+     .word = "default"},
+    {.name = "gate-lock-ttl-ms",
+     .value = "N|default",
+     .help = "when a holder that died has lost the gate",
+     .number = true,
+     .min = 1,
+     .word = "default"},
+    {.name = NULL},
+};
+static const struct flag FLAGS_ROLLBACK[] = {
+    {.name = "to",
+     .value = "VERSION",
+     .help = "of `pawl tenant history`; the one before the current when not given",
+     .number = true,
+     .min = 1},
     {.name = NULL},
 };
 
@@ -36,9 +77,18 @@ static const struct column LIST_COLUMNS[] = {
     {"WEIGHT", "weight"},
 };
 
+static const struct column HISTORY_COLUMNS[] = {
+    {"VERSION", "version"},
+    {"AT", "at"},
+    {"BY", "actor"},
+    {"CHANGED", "changed"},
+};
+
 static enum cli_exit tenant_set(struct session *s);
 static enum cli_exit tenant_show(struct session *s);
 static enum cli_exit tenant_list(struct session *s);
+static enum cli_exit tenant_history(struct session *s);
+static enum cli_exit tenant_rollback(struct session *s);
 
 static const struct verb VERBS[] = {
     {.name = "set",
@@ -53,12 +103,119 @@ static const struct verb VERBS[] = {
      .run = tenant_show,
      .store = true},
     {.name = "list", .about = "all tenants", .run = tenant_list, .store = true},
+    {.name = "history",
+     .arg = "ID",
+     .about = "the versions of its settings, newest first, and what each changed",
+     .run = tenant_history,
+     .store = true},
+    {.name = "rollback",
+     .arg = "ID",
+     .about = "go back to earlier settings",
+     .flags = FLAGS_ROLLBACK,
+     .run = tenant_rollback,
+     .store = true},
 };
 
 const struct command COMMAND_TENANT = {"tenant", VERBS, ARRAY_LEN(VERBS)};
 
+/* --- set --- */
+
+/* Both of its numbers, or `none` to take the limit away. */
+static enum cli_exit add_rate_limit(struct session *s)
+{
+    const char *per_second = options_text(&s->opt, "rate-per-second");
+    const char *burst = options_text(&s->opt, "rate-burst");
+    if (per_second == NULL && burst == NULL)
+        return CLI_DONE;
+    bool none = per_second != NULL && strcmp(per_second, "none") == 0;
+    if (per_second == NULL || none == (burst != NULL)) {
+        fprintf(stderr, "pawl: --rate-per-second and --rate-burst go together; "
+                        "--rate-per-second none takes the limit away\n");
+        return CLI_USAGE;
+    }
+    if (none) {
+        json_add_null(&s->out, "rate_limit");
+        return CLI_DONE;
+    }
+    json_open(&s->out, "rate_limit", '{');
+    session_add_number(s, "per_second", "rate-per-second");
+    session_add_number(s, "burst", "rate-burst");
+    json_close(&s->out, '}');
+    return CLI_DONE;
+}
+
+static const struct {
+    const char *member;
+    const char *flag;
+} GATE_NUMBERS[] = {
+    {"max_wait_ms", "gate-max-wait-ms"},
+    {"lock_ttl_ms", "gate-lock-ttl-ms"},
+    {"retry_delay_ms", "gate-retry-delay-ms"},
+};
+
+static bool changes_gate(const struct session *s)
+{
+    bool any = options_has(&s->opt, "gate-policy");
+    for (size_t i = 0; i < ARRAY_LEN(GATE_NUMBERS); i++)
+        any |= options_has(&s->opt, GATE_NUMBERS[i].flag);
+    return any;
+}
+
+/* The tenant's gate settings as they are, the caller's to release; NULL when there is no tenant. */
+static enum cli_exit read_gate(struct session *s, json_t **ret)
+{
+    struct request req = {.method = "GET", .path = buf_str(&s->path)};
+    *ret = NULL;
+    enum cli_exit rc = client_send(&s->client, &req, &s->reply);
+    if (rc != CLI_DONE) {
+        session_unreachable(s);
+        return rc;
+    }
+    if (s->reply.status == 404)
+        return CLI_DONE;
+    if (s->reply.status >= 300) {
+        session_refused(s);
+        return CLI_REFUSED;
+    }
+    json_t *tenant = json_loadb(s->reply.body.ptr, s->reply.body.len, 0, NULL);
+    *ret = json_incref(json_object_get(tenant, "gate"));
+    json_decref(tenant);
+    if (*ret != NULL)
+        return CLI_DONE;
+    fprintf(stderr,
+            "pawl: the server does not say what the tenant's gate is: nothing is changed\n");
+    return CLI_REFUSED;
+}
+
+/* The server sets `gate` whole: what is not given must go along as it is. */
+static enum cli_exit add_gate(struct session *s)
+{
+    if (!changes_gate(s))
+        return CLI_DONE;
+    json_t *kept;
+    enum cli_exit rc = read_gate(s, &kept);
+    if (rc != CLI_DONE)
+        return rc;
+    json_open(&s->out, "gate", '{');
+    for (size_t i = 0; i < ARRAY_LEN(GATE_NUMBERS); i++) {
+        const json_t *value = json_object_get(kept, GATE_NUMBERS[i].member);
+        if (options_has(&s->opt, GATE_NUMBERS[i].flag))
+            session_add_number(s, GATE_NUMBERS[i].member, GATE_NUMBERS[i].flag);
+        else if (value != NULL)
+            json_add_int(&s->out, GATE_NUMBERS[i].member, json_integer_value(value));
+    }
+    if (options_has(&s->opt, "gate-policy"))
+        session_add_text(s, "policy", "gate-policy");
+    else if (kept != NULL)
+        json_add_text_or_null(&s->out, "policy", json_str(json_object_get(kept, "policy")));
+    json_close(&s->out, '}');
+    json_decref(kept);
+    return CLI_DONE;
+}
+
 static enum cli_exit tenant_set(struct session *s)
 {
+    session_path(s, TENANTS, s->arg, "");
     json_open(&s->out, NULL, '{');
     session_add_text(s, "name", "name");
     session_add_number(s, "max_concurrent_runs", "max-concurrent-runs");
@@ -66,10 +223,14 @@ static enum cli_exit tenant_set(struct session *s)
     session_add_text(s, "at_limit", "at-limit");
     session_add_number(s, "idempotency_retention_s", "idempotency-retention-s");
     session_add_number(s, "weight", "weight");
+    enum cli_exit rc = add_rate_limit(s);
+    if (rc == CLI_DONE)
+        rc = add_gate(s);
     json_close(&s->out, '}');
-    session_path(s, TENANTS, s->arg, "");
-    return session_call(s, "PUT", session_show_object);
+    return rc == CLI_DONE ? session_call(s, "PUT", session_show_object) : rc;
 }
+
+/* --- looking at tenants --- */
 
 static enum cli_exit tenant_show(struct session *s)
 {
@@ -81,4 +242,94 @@ static enum cli_exit tenant_list(struct session *s)
 {
     session_path(s, "/api/v1/tenants", "", "");
     return session_list(s, LIST_COLUMNS, ARRAY_LEN(LIST_COLUMNS), NULL, true);
+}
+
+/* --- earlier settings --- */
+
+/* "gate.max_wait_ms 50 (was 2000)": a member that another version had otherwise. */
+static void put_change(struct buf *out, const char *prefix, const char *name, const json_t *value,
+                       const json_t *before)
+{
+    buf_printf(out, "%s%s%s ", out->len > 0 ? ", " : "", prefix, name);
+    json_put_plain(out, value);
+    if (before == NULL) /* settings of a time that did not know it */
+        return;
+    buf_put(out, STR(" (was "));
+    json_put_plain(out, before);
+    buf_put_char(out, ')');
+}
+
+static void put_changes(struct buf *out, const char *prefix, json_t *settings, json_t *older)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach (settings, name, value) {
+        json_t *before = json_object_get(older, name);
+        if (json_is_object(value) && json_is_object(before)) {
+            char inner[64];
+            (void)snprintf(inner, sizeof(inner), "%s.", name);
+            put_changes(out, inner, value, before);
+        } else if (!json_equal(value, before)) {
+            put_change(out, prefix, name, value, before);
+        }
+    }
+}
+
+/* Of the oldest version there is nothing to tell it from: what is set in it. */
+static void put_settings(struct buf *out, json_t *settings)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach (settings, name, value) {
+        if (json_is_null(value))
+            continue;
+        buf_printf(out, "%s%s ", out->len > 0 ? ", " : "", name);
+        json_put_plain(out, value);
+    }
+}
+
+static void show_history(struct session *s, json_t *answer)
+{
+    (void)s;
+    static_assert(SETTINGS_KEPT_MAX <= PAGE_MAX, "all that is kept fits into one page");
+    size_t i;
+    json_t *item;
+    json_t *items = json_object_get(answer, "items");
+    json_array_foreach (items, i, item) {
+        struct buf changed;
+        buf_init(&changed, 64 * KIB);
+        json_t *settings = json_object_get(item, "settings");
+        json_t *older = json_object_get(json_array_get(items, i + 1), "settings");
+        if (older != NULL)
+            put_changes(&changed, "", settings, older);
+        else
+            put_settings(&changed, settings);
+        if (changed.len > 0)
+            (void)json_object_set_new(item, "changed", json_stringn(changed.ptr, changed.len));
+        buf_release(&changed);
+    }
+    struct table table;
+    table_init(&table, HISTORY_COLUMNS, ARRAY_LEN(HISTORY_COLUMNS));
+    table_add(&table, items);
+    if (!table_print(&table, stdout))
+        fprintf(stderr, "pawl: too many versions for a table: use --json\n");
+    table_release(&table);
+}
+
+static enum cli_exit tenant_history(struct session *s)
+{
+    char most[16];
+    (void)snprintf(most, sizeof(most), "%d", PAGE_MAX);
+    session_path(s, TENANTS, s->arg, "/settings");
+    session_query(s, "limit", most);
+    return session_call(s, "GET", show_history);
+}
+
+static enum cli_exit tenant_rollback(struct session *s)
+{
+    json_open(&s->out, NULL, '{');
+    session_add_number(s, "version", "to");
+    json_close(&s->out, '}');
+    session_path(s, TENANTS, s->arg, "/rollback");
+    return session_call(s, "POST", session_show_object);
 }

@@ -59,6 +59,7 @@ struct engine {
     const struct env *env;
     struct metrics *registry;
     struct engine_metrics metrics;
+    struct gate *gate;
     struct tenant_labels *labels;
     struct tenant_labels *queue_labels; /* the writer's */
     int event_fd;
@@ -259,7 +260,7 @@ static void count(struct engine *e, const struct op *op)
 static void note_findings(struct engine *e, const struct op *op)
 {
     const struct doctor_input *in = op->input;
-    if (op->err != ERR_OK)
+    if (op->err != ERR_OK || op->answer.replayed) /* a replay has looked at nothing */
         return;
     for (size_t i = 0; i < DOCTOR_CHECK_COUNT; i++) {
         if (in->findings->ran[i])
@@ -338,7 +339,7 @@ static void over(struct engine *e, struct op *op);
 static bool may_run_inline(const struct engine *e, const struct op *op)
 {
     return e->in_flight == 0 && e->quiet_rounds >= QUIET_ROUNDS && e->round_requests <= 1 &&
-           op->use_case != &UC_BACKUP;
+           op->use_case != &UC_BACKUP && op->use_case != &UC_DOCTOR_REPAIR;
 }
 
 void engine_submit(struct engine *e, struct op *op)
@@ -738,6 +739,11 @@ const char *engine_store_name(void)
     return db_engine_name();
 }
 
+const char *engine_gate_name(const struct engine *e)
+{
+    return e->gate->name;
+}
+
 /* --- life --- */
 
 static enum err open_parts(struct engine *e, const struct engine_config *config, struct problem *p)
@@ -760,7 +766,7 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
         .cleanup_failures = e->metrics.cleanup_failures,
         .queue_waits = e->metrics.queue_waits,
         .queue_labels = e->queue_labels,
-        .gate = config->gate != NULL ? config->gate : gate_store(),
+        .gate = e->gate,
         .event_fd = e->event_fd,
         .waiting_callers = &e->waiting_callers,
         .auth_epoch = &e->auth_epoch,
@@ -775,6 +781,7 @@ enum err engine_open(const struct engine_config *config, struct problem *p, stru
         return problem_set(p, ERR_NO_MEMORY, "no memory for the engine");
     e->env = config->env;
     e->registry = config->metrics;
+    e->gate = config->gate != NULL ? config->gate : gate_store();
     e->round_last = &e->round_first;
     e->quiet_rounds = QUIET_ROUNDS;
     struct waiters_hooks hooks = {e, claim_again, give_up, read_run};

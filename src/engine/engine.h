@@ -68,5 +68,6 @@ MUST_CHECK enum err engine_ready(const struct engine *engine, struct problem *p)
 /* Fills the gauges that are read, not counted. */
 void engine_refresh_gauges(struct engine *engine);
 const char *engine_store_name(void);
+const char *engine_gate_name(const struct engine *engine);
 
 #endif

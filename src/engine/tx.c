@@ -263,6 +263,25 @@ void tx_tenant_changed(struct tx *tx)
     tx->stale = true;
 }
 
+enum err tx_reload_counters(struct tx *tx)
+{
+    assert(tx->tenants->dirty == NULL);
+    enum err e = ERR_OK;
+    for (size_t i = 0; i < TENANT_SLOTS; i++) {
+        for (struct tx_tenant *t = tx->tenants->slots[i]; t != NULL && e == ERR_OK; t = t->next) {
+            struct tenant kept;
+            bool found = false;
+            if (t->tenant.num != 0)
+                e = tenants_find_num(tx->db, t->tenant.num, &tx->arena, &found, &kept);
+            if (found) {
+                t->tenant.active_runs = kept.active_runs;
+                t->tenant.queued_runs = kept.queued_runs;
+            }
+        }
+    }
+    return e;
+}
+
 /* --- workflows and runs --- */
 
 static void take_newest(void *ctx, const struct workflow_head *head)

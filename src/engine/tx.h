@@ -38,7 +38,7 @@ struct claim_turn {
     int64_t left; /* jobs until the turn goes on */
 };
 
-enum { CLAIM_TURNS = 64 }; /* queues that share a place only share their turn */
+enum { CLAIM_TURNS = 1024 }; /* queues; past it some lose their turn now and then */
 
 /* Queued runs that may be able to start, although nothing will free a slot for them: after a limit
  * was raised, at the start of the server, after a rollback. See dispatch.h. */
@@ -104,6 +104,9 @@ MUST_CHECK enum err tx_tenant_ensure(struct tx *tx, struct tenant *t);
 void tx_tenant_touch(struct tx *tx, struct tenant *t);
 /* Its settings changed: loaded again by the next transaction. */
 void tx_tenant_changed(struct tx *tx);
+/* Counters were changed in the store itself, after tx_flush(): those that are remembered are read
+ * again. */
+MUST_CHECK enum err tx_reload_counters(struct tx *tx);
 
 /* The newest version of a workflow. */
 struct workflow_newest {

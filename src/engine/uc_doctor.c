@@ -1,92 +1,205 @@
-/* The doctor: recounts what can be recounted and says what differs. */
+/* The doctor: recounts what can be recounted, says what differs, and makes anew what is derived. */
+#include "engine/repair.h"
 #include "engine/tx.h"
 #include "engine/use_cases.h"
 
 #include "base/limits.h"
 #include "store/audit.h"
+#include "store/check.h"
 #include "store/idempotency.h"
+
+static const char *const NAMES[] = {
+#define X(symbol, name) name,
+    DOCTOR_CHECKS(X)
+#undef X
+};
+
+static const char *const DETAILS[] = {
+    [DOCTOR_FILE] = "the data file is intact",
+    [DOCTOR_SLOTS] = "every counter of active runs is right, and so is who holds a slot",
+    [DOCTOR_QUEUE] = "every queued run stands in one line, in its place, and is counted",
+    [DOCTOR_RUNS] = "every run agrees with itself, its timeline and its jobs",
+    [DOCTOR_JOBS] = "every open job has an active run, and its timer if it waits for a time",
+    [DOCTOR_IDEMPOTENCY] = "every key has one record, and the run that it names exists",
+    [DOCTOR_INDEXES] = "indexes that are filled later have what they should, and no more",
+    [DOCTOR_AUDIT] = "every audit entry continues its tenant's chain",
+};
+static_assert(ARRAY_LEN(DETAILS) == DOCTOR_CHECK_COUNT, "one line per check");
+
+const char *doctor_check_name(enum doctor_check check)
+{
+    return NAMES[check];
+}
+
+/* --- the report --- */
 
 struct report {
     struct json_out out;
+    struct doctor_findings *findings;
     bool ok;
+    int64_t derived; /* of what was found, what a repair makes anew */
 };
 
-static void check_begin(struct report *r, const char *name)
+static void add_finding(void *ctx, const struct finding *f)
 {
-    json_open(&r->out, NULL, '{');
-    json_add_text(&r->out, "name", str_of(name));
-    json_open(&r->out, "found", '[');
+    struct report *r = ctx;
+    struct json_out *o = &r->out;
+    json_open(o, NULL, '{');
+    json_add_text(o, "what", str_of(f->what));
+    if (f->tenant.ptr != NULL)
+        json_add_text(o, "tenant", f->tenant);
+    if (f->has_run)
+        json_add_uuid(o, "run_id", f->run_id);
+    if (f->has_kept)
+        json_add_int(o, "kept", f->kept);
+    if (f->has_counted)
+        json_add_int(o, "counted", f->counted);
+    json_add_bool(o, "repairable", f->derived);
+    json_close(o, '}');
 }
 
-static void check_end(struct report *r, bool ok, int64_t checked, const char *detail)
+static void add_count(struct report *r, const char *what, int64_t count)
 {
-    json_close(&r->out, ']');
-    json_add_bool(&r->out, "ok", ok);
-    json_add_int(&r->out, "checked", checked);
-    json_add_text(&r->out, "detail", str_of(detail));
-    json_close(&r->out, '}');
-    r->ok &= ok;
+    struct finding f = {.what = what, .has_counted = true, .counted = count};
+    if (count > 0)
+        add_finding(r, &f);
 }
 
-static enum err check_file(struct report *r, struct tx *tx)
+/* --- checks: each returns how many differences there are, of how many things --- */
+
+static enum err look_at_file(struct report *r, struct tx *tx, int64_t *ret_found)
 {
-    struct buf found;
-    buf_init(&found, 16 * KIB);
-    enum err e = db_integrity(tx->db, &found);
-    check_begin(r, "file");
-    struct str rest = buf_str(&found);
-    struct str line;
+    struct buf lines;
+    buf_init(&lines, 16 * KIB);
+    enum err e = db_integrity(tx->db, &lines);
+    struct str rest = buf_str(&lines);
     while (rest.len > 0) {
+        char text[512];
+        struct str line;
         (void)str_cut(rest, '\n', &line, &rest);
-        json_add_text(&r->out, NULL, line);
+        (void)snprintf(text, sizeof(text), "%.*s", STR_ARG(line));
+        struct finding f = {.what = text};
+        add_finding(r, &f);
+        ++*ret_found;
     }
-    check_end(r, e == ERR_OK && found.len == 0, 1, "the data file is intact");
-    buf_release(&found);
+    if (e == ERR_OK && !buf_ok(&lines) && *ret_found == 0)
+        e = ERR_NO_MEMORY;
+    buf_release(&lines);
     return e;
 }
 
-static enum err check_keys(struct report *r, struct tx *tx)
+static enum err look_at_keys(struct report *r, struct tx *tx, int64_t *ret_found,
+                             int64_t *ret_checked)
 {
-    int64_t checked = 0;
     int64_t orphans = 0;
     int64_t doubles = 0;
-    enum err e = idempotency_orphans(tx->db, &checked, &orphans);
+    enum err e = idempotency_orphans(tx->db, ret_checked, &orphans);
     if (e == ERR_OK)
         e = idempotency_doubles(tx->db, &doubles);
-    check_begin(r, "idempotency");
-    if (orphans > 0)
-        json_add_int(&r->out, NULL, orphans);
-    if (doubles > 0)
-        json_add_int(&r->out, NULL, doubles);
-    check_end(r, orphans == 0 && doubles == 0, checked,
-              "every key has one record, and the run that it names exists");
+    add_count(r, "keys name a run that is not there", orphans);
+    add_count(r, "keys have more than one record", doubles);
+    *ret_found = orphans + doubles;
     return e;
 }
 
-static enum err check_audit(struct report *r, struct tx *tx)
+static enum err look_at_audit(struct report *r, struct tx *tx, int64_t *ret_found,
+                              int64_t *ret_checked)
 {
-    int64_t checked = 0;
-    int64_t broken = 0;
-    enum err e = audit_verify(tx->db, &checked, &broken);
-    check_begin(r, "audit");
-    if (broken > 0)
-        json_add_int(&r->out, NULL, broken);
-    check_end(r, broken == 0, checked, "every audit entry continues its tenant's chain");
+    enum err e = audit_verify(tx->db, ret_checked, ret_found);
+    add_count(r, "entries do not continue their chain", *ret_found);
     return e;
 }
+
+static enum err look_at_area(struct report *r, struct tx *tx, enum check_area area,
+                             int64_t *ret_found, int64_t *ret_checked)
+{
+    struct check_result result = {0};
+    enum err e = check_extent(tx->db, area, ret_checked);
+    if (e == ERR_OK)
+        e = check_area(tx->db, area, CHECK_FULL, add_finding, r, &result);
+    *ret_found = result.found;
+    r->derived += result.derived;
+    return e;
+}
+
+static enum err look(struct report *r, struct tx *tx, enum doctor_check check, int64_t *ret_found,
+                     int64_t *ret_checked)
+{
+    switch (check) {
+    case DOCTOR_FILE:
+        *ret_checked = 1;
+        return look_at_file(r, tx, ret_found);
+    case DOCTOR_SLOTS:
+        return look_at_area(r, tx, CHECK_SLOTS, ret_found, ret_checked);
+    case DOCTOR_QUEUE:
+        return look_at_area(r, tx, CHECK_QUEUE, ret_found, ret_checked);
+    case DOCTOR_RUNS:
+        return look_at_area(r, tx, CHECK_RUNS, ret_found, ret_checked);
+    case DOCTOR_JOBS:
+        return look_at_area(r, tx, CHECK_JOBS, ret_found, ret_checked);
+    case DOCTOR_IDEMPOTENCY:
+        return look_at_keys(r, tx, ret_found, ret_checked);
+    case DOCTOR_INDEXES:
+        return look_at_area(r, tx, CHECK_INDEXES, ret_found, ret_checked);
+    case DOCTOR_AUDIT:
+        return look_at_audit(r, tx, ret_found, ret_checked);
+    case DOCTOR_CHECK_COUNT:
+        break;
+    }
+    assert(!"unknown check");
+    return ERR_INTERNAL;
+}
+
+static void note(struct doctor_findings *findings, enum doctor_check check, int64_t found)
+{
+    findings->ran[check] = true;
+    findings->differences[check] = found;
+}
+
+/* One check as an object of the report. */
+static enum err report_check(struct report *r, struct tx *tx, enum doctor_check check)
+{
+    int64_t found = 0;
+    int64_t checked = 0;
+    json_open(&r->out, NULL, '{');
+    json_add_text(&r->out, "name", str_of(NAMES[check]));
+    json_open(&r->out, "found", '[');
+    enum err e = look(r, tx, check, &found, &checked);
+    json_close(&r->out, ']');
+    json_add_bool(&r->out, "ok", found == 0);
+    json_add_int(&r->out, "checked", checked);
+    json_add_text(&r->out, "detail", str_of(DETAILS[check]));
+    json_close(&r->out, '}');
+    note(r->findings, check, found);
+    r->ok &= found == 0;
+    return e;
+}
+
+static struct report report_begin(struct op *op)
+{
+    const struct doctor_input *in = op->input;
+    *in->findings = (struct doctor_findings){0}; /* an op may run twice */
+    struct report r = {json_out_to(&op->answer.body), in->findings, true, 0};
+    json_open(&r.out, NULL, '{');
+    json_open(&r.out, "checks", '[');
+    return r;
+}
+
+static enum err cannot_finish(struct op *op, enum err e)
+{
+    return problem_set(&op->problem, e, "the checks could not be finished");
+}
+
+/* --- all of it --- */
 
 static enum err doctor(struct op *op, struct tx *tx)
 {
-    struct report r = {json_out_to(&op->answer.body), true};
-    json_open(&r.out, NULL, '{');
-    json_open(&r.out, "checks", '[');
-    enum err e = check_file(&r, tx);
-    if (e == ERR_OK)
-        e = check_keys(&r, tx);
-    if (e == ERR_OK)
-        e = check_audit(&r, tx);
+    struct report r = report_begin(op);
+    enum err e = ERR_OK;
+    for (enum doctor_check c = 0; c < DOCTOR_CHECK_COUNT && e == ERR_OK; c++)
+        e = report_check(&r, tx, c);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "the checks could not be finished");
+        return cannot_finish(op, e);
     json_close(&r.out, ']');
     json_add_bool(&r.out, "ok", r.ok);
     json_close(&r.out, '}');
@@ -95,24 +208,106 @@ static enum err doctor(struct op *op, struct tx *tx)
 
 /* Looks at every row; the log cannot be folded back meanwhile, so even the doctor has a limit. */
 const struct use_case UC_DOCTOR = {
-    .name = "doctor", .changes = false, .run = doctor, .read_ms = DOCTOR_MS_MAX};
+    .name = "doctor", .changes = false, .run = doctor, .read_ms = DOCTOR_MS_MAX, .checks = true};
 
-const char *doctor_check_name(enum doctor_check check)
-{
-    static const char *const NAMES[] = {
-#define X(symbol, name) name,
-        DOCTOR_CHECKS(X)
-#undef X
-    };
-    return NAMES[check];
-}
+/* --- quickly --- */
 
 static enum err quick(struct op *op, struct tx *tx)
 {
-    (void)op, (void)tx;
+    static const struct {
+        enum doctor_check check;
+        enum check_area area;
+    } AREAS[] = {{DOCTOR_SLOTS, CHECK_SLOTS}, {DOCTOR_QUEUE, CHECK_QUEUE}};
+    const struct doctor_input *in = op->input;
+    *in->findings = (struct doctor_findings){0};
+    for (size_t i = 0; i < ARRAY_LEN(AREAS); i++) {
+        struct check_result result = {0};
+        enum err e = check_area(tx->db, AREAS[i].area, CHECK_QUICK, NULL, NULL, &result);
+        if (e != ERR_OK)
+            return cannot_finish(op, e);
+        note(in->findings, AREAS[i].check, result.found);
+    }
     return ERR_OK;
 }
 
-const struct use_case UC_DOCTOR_QUICK = {
-    .name = "doctor", .changes = false, .run = quick, .checks = true};
-const struct use_case UC_DOCTOR_REPAIR = {.name = "doctor", .changes = true, .run = quick};
+const struct use_case UC_DOCTOR_QUICK = {.name = "doctor_quick",
+                                         .changes = false,
+                                         .run = quick,
+                                         .read_ms = CHECK_MS_MAX,
+                                         .checks = true};
+
+/* --- repair --- */
+
+/* The checks in which something is derived. */
+static const struct {
+    enum doctor_check check;
+    enum check_area area;
+} REPAIRED[] = {
+    {DOCTOR_SLOTS, CHECK_SLOTS},
+    {DOCTOR_QUEUE, CHECK_QUEUE},
+    {DOCTOR_JOBS, CHECK_JOBS},
+    {DOCTOR_INDEXES, CHECK_INDEXES},
+};
+
+/* Who had what mended, in the chain of the server itself. */
+static enum err audit_repair(struct op *op, struct tx *tx, const struct doctor_findings *before,
+                             int64_t repaired)
+{
+    struct buf detail;
+    buf_init(&detail, KIB);
+    struct json_out o = json_out_to(&detail);
+    json_open(&o, NULL, '{');
+    for (size_t i = 0; i < ARRAY_LEN(REPAIRED); i++)
+        json_add_int(&o, NAMES[REPAIRED[i].check], before->differences[REPAIRED[i].check]);
+    json_add_int(&o, "repaired", repaired);
+    json_close(&o, '}');
+    struct audit_entry entry = {
+        .tenant = 0,
+        .at = tx->now_ms,
+        .actor = op->caller.actor,
+        .peer = op->caller.peer,
+        .action = STR("doctor.repair"),
+        .target = STR("*"),
+        .detail = buf_str(&detail),
+    };
+    enum err e = buf_ok(&detail) ? audit_append(tx->db, &entry) : ERR_NO_MEMORY;
+    buf_release(&detail);
+    return e;
+}
+
+/* Mends, and looks again: what is left afterwards goes to the findings and *ret_left. */
+static enum err mend(struct op *op, struct tx *tx, struct report *r, struct check_result *ret_left)
+{
+    struct doctor_findings before = *r->findings;
+    enum err e = repair_all(tx);
+    for (size_t i = 0; i < ARRAY_LEN(REPAIRED) && e == ERR_OK; i++) {
+        int64_t earlier = ret_left->found;
+        e = check_area(tx->db, REPAIRED[i].area, CHECK_FULL, NULL, NULL, ret_left);
+        note(r->findings, REPAIRED[i].check, ret_left->found - earlier);
+    }
+    return e == ERR_OK ? audit_repair(op, tx, &before, r->derived - ret_left->derived) : e;
+}
+
+static enum err repair(struct op *op, struct tx *tx)
+{
+    /* Counters that earlier ops of the batch have changed are not in the store yet. */
+    enum err e = tx_flush(tx);
+    struct report r = report_begin(op);
+    struct check_result left = {0};
+    for (size_t i = 0; i < ARRAY_LEN(REPAIRED) && e == ERR_OK; i++)
+        e = report_check(&r, tx, REPAIRED[i].check);
+    op->answer.changed_nothing = r.derived == 0;
+    if (e == ERR_OK && r.derived > 0)
+        e = mend(op, tx, &r, &left);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "the repair could not be finished: nothing is changed");
+    json_close(&r.out, ']');
+    json_add_int(&r.out, "repaired", r.derived - left.derived);
+    json_add_bool(&r.out, "ok", r.derived > 0 ? left.found == 0 : r.ok);
+    json_close(&r.out, '}');
+    return ERR_OK;
+}
+
+/* One transaction on the writer, as long as three looks at every row. */
+const struct use_case UC_DOCTOR_REPAIR = {
+    .name = "doctor_repair", .changes = true, .run = repair, .checks = true};

@@ -122,15 +122,31 @@ static enum err pass_turn(struct op *op, struct tx *tx, struct str queue, struct
     return ERR_OK;
 }
 
+/* The queue's own turn. One that takes over another's place goes on from the tenant there, so that
+ * nobody is favoured by queues that crowd each other out. */
+static struct claim_turn *turn_of(struct tx *tx, struct str queue)
+{
+    enum { PROBES = 8 };
+    uint64_t hash = str_hash(queue) | 1; /* 0 is a free place */
+    for (size_t i = 0; i < PROBES; i++) {
+        struct claim_turn *turn = &tx->claim_turns[(hash + i) % CLAIM_TURNS];
+        if (turn->queue == 0)
+            turn->queue = hash;
+        if (turn->queue == hash)
+            return turn;
+    }
+    struct claim_turn *taken = &tx->claim_turns[hash % CLAIM_TURNS];
+    taken->queue = hash;
+    taken->left = 0;
+    return taken;
+}
+
 /* Tenants take turns, each with as many jobs as its weight, so that nobody's backlog starves the
  * others. The turn goes on where the last claim stopped; losing it at a restart does no harm. */
 static enum err claim_all_tenants(struct op *op, struct tx *tx, struct str queue, int64_t *count,
                                   struct json_out *o)
 {
-    uint64_t hash = str_hash(queue);
-    struct claim_turn *turn = &tx->claim_turns[hash % CLAIM_TURNS];
-    if (turn->queue != hash)
-        *turn = (struct claim_turn){.queue = hash};
+    struct claim_turn *turn = turn_of(tx, queue);
     bool more = true;
     while (more && takes_more(op, *count)) {
         enum err e = ERR_OK;

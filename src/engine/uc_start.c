@@ -201,6 +201,17 @@ static enum err recount(struct start *s, size_t which)
     return e;
 }
 
+static enum err make_room(struct start *s, size_t which)
+{
+    enum err e = recount(s, which);
+    while (e == ERR_OK && limit_excess(&s->limits.states[which]) > 0) {
+        e = cancel_one(s, which);
+        if (e == ERR_OK)
+            e = recount(s, which);
+    }
+    return e;
+}
+
 static enum err cancel_oldest(struct start *s, size_t by)
 {
     int64_t excess = 0;
@@ -212,14 +223,14 @@ static enum err cancel_oldest(struct start *s, size_t by)
     enum err e = take_token(s);
     if (e != ERR_OK)
         return e;
-    for (size_t i = 0; i <= s->limits.scope_count && e == ERR_OK; i++) {
-        e = recount(s, i);
-        while (e == ERR_OK && limit_excess(&s->limits.states[i]) > 0) {
-            e = cancel_one(s, i);
-            if (e == ERR_OK)
-                e = recount(s, i);
-        }
+    /* Who holds a slot of a key also holds one of the workflow and the tenant: from the narrowest
+     * limit to the widest, nobody is cancelled without need. */
+    for (size_t i = 0; i < s->limits.scope_count && e == ERR_OK; i++) {
+        if (s->limits.scopes[i].path.len > 0)
+            e = make_room(s, i);
     }
+    for (size_t i = 0; i <= s->limits.scope_count && e == ERR_OK; i++)
+        e = make_room(s, i);
     /* A later limit's victim may have been the last run under an earlier one, which is gone then. */
     for (size_t i = 0; i <= s->limits.scope_count && e == ERR_OK; i++)
         e = recount(s, i);

@@ -1,0 +1,297 @@
+/* Makes anew what is derived from the runs. */
+#include "store/repair.h"
+
+#include "store/derived.h"
+#include "store/queue.h"
+#include "store/runs.h"
+
+#define RUN_IS_LIVE "(" RUN_HOLDS_SLOT " OR status = 'queued')"
+
+static enum err run_all(struct db *db, const char *const *statements, size_t count)
+{
+    enum err e = ERR_OK;
+    for (size_t i = 0; i < count && e == ERR_OK; i++)
+        e = db_exec_values(db, statements[i], NULL, 0, NULL);
+    return e;
+}
+
+/* --- lists --- */
+
+struct scope_list repair_read_list(struct str text)
+{
+    struct scope_list list = {.count = 0};
+    while (text.len > 0 && list.count < LIMITS_PER_RUN_MAX) {
+        struct str part;
+        int64_t num = 0;
+        (void)str_cut(text, ',', &part, &text);
+        bool usable = str_to_i64(part, &num) && num > 0;
+        for (size_t i = 0; i < list.count; i++)
+            usable &= list.nums[i] != num;
+        if (usable)
+            scope_list_add(&list, num);
+    }
+    return list;
+}
+
+static enum err exists(struct db_rows *rows, bool *ret)
+{
+    *ret = db_next(rows);
+    return db_rows_end(rows);
+}
+
+enum err repair_has_scope(struct db *db, int64_t num, bool *ret)
+{
+    static const char SQL[] = "SELECT 1 FROM scopes WHERE num = $1";
+    return exists(DB_QUERY(db, SQL, DB_I(num)), ret);
+}
+
+enum err repair_owns_scope(struct db *db, int64_t num, int64_t tenant, struct str workflow_id,
+                           bool *ret)
+{
+    static const char SQL[] =
+        "SELECT 1 FROM scopes WHERE num = $1 AND tenant = $2 AND workflow_id = $3";
+    return exists(DB_QUERY(db, SQL, DB_I(num), DB_I(tenant), DB_T(workflow_id)), ret);
+}
+
+enum err repair_insert_scope(struct db *db, const struct scope *s)
+{
+    static const char SQL[] =
+        "INSERT INTO scopes (num, tenant, workflow_id, path, key, active_runs, queued_runs)"
+        " VALUES ($1, $2, $3, $4, $5, 0, 0)";
+    assert(s->num > 0);
+    return DB_EXEC(db, SQL, NULL, DB_I(s->num), DB_I(s->tenant), DB_T(s->workflow_id),
+                   DB_T(s->path), DB_T(s->key));
+}
+
+enum err repair_set_list(struct db *db, int64_t run, struct str scopes)
+{
+    static const char SQL[] = "UPDATE runs SET scopes = $2 WHERE num = $1";
+    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_T(scopes));
+}
+
+static enum err is_sound(struct db *db, const struct db_rows *run, bool *ret)
+{
+    struct str kept = db_str(run, 3);
+    struct scope_list list = repair_read_list(kept);
+    char text[SCOPE_LIST_TEXT_MAX];
+    *ret = str_eq(scope_list_text(&list, text), kept);
+    enum err e = ERR_OK;
+    for (size_t i = 0; i < list.count && e == ERR_OK && *ret; i++)
+        e = repair_owns_scope(db, list.nums[i], db_int(run, 1), db_str(run, 2), ret);
+    return e;
+}
+
+enum err repair_next_list(struct db *db, int64_t after, bool *ret_found, int64_t *ret_run)
+{
+    static const char SQL[] =
+        "SELECT num, tenant, workflow_id, scopes FROM runs"
+        " WHERE num > $1 AND scopes IS NOT NULL AND " RUN_IS_LIVE " ORDER BY num";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(after));
+    enum err e = ERR_OK;
+    bool sound = true;
+    while (e == ERR_OK && sound && db_next(rows)) {
+        *ret_run = db_int(rows, 0);
+        e = is_sound(db, rows, &sound);
+    }
+    *ret_found = !sound;
+    enum err ended = db_rows_end(rows);
+    return e == ERR_OK ? ended : e;
+}
+
+/* --- slots --- */
+
+static enum err mend_slots(struct db *db)
+{
+    static const char SQL_STRAY[] =
+        "DELETE FROM slots WHERE NOT EXISTS (SELECT 1 FROM runs r WHERE r.num = slots.run"
+        " AND " RUN_HOLDS_SLOT " AND " LIST_HAS("COALESCE(r.scopes, '')", "slots.scope") ")";
+    static const char SQL_RUNS[] =
+        "SELECT num, scopes FROM runs WHERE scopes IS NOT NULL AND " RUN_HOLDS_SLOT;
+    static const char SQL_SLOT[] = "INSERT INTO slots (scope, run) VALUES ($1, $2)"
+                                   " ON CONFLICT (scope, run) DO NOTHING";
+    enum err e = db_exec_values(db, SQL_STRAY, NULL, 0, NULL);
+    if (e != ERR_OK)
+        return e;
+    struct db_rows *rows = db_query_values(db, SQL_RUNS, NULL, 0);
+    while (e == ERR_OK && db_next(rows)) {
+        struct scope_list list = scope_list_parse(db_str(rows, 1));
+        for (size_t i = 0; i < list.count && e == ERR_OK; i++)
+            e = DB_EXEC(db, SQL_SLOT, NULL, DB_I(list.nums[i]), DB_I(db_int(rows, 0)));
+    }
+    enum err ended = db_rows_end(rows);
+    return e == ERR_OK ? ended : e;
+}
+
+/* --- the queue --- */
+
+/* The first queued run behind `after` that does not stand in its line is put there. One at a time,
+ * since lines change with each. */
+static enum err put_into_line(struct db *db, int64_t *after, bool *ret_more)
+{
+    static const char SQL[] =
+        "SELECT r.num, r.tenant, r.priority, r.scopes FROM runs r"
+        " LEFT JOIN lines l ON l.tenant = r.tenant AND l.scopes = COALESCE(r.scopes, '')"
+        " LEFT JOIN queue q ON q.line = l.num AND q.urgency = -r.priority AND q.run = r.num"
+        " WHERE r.num > $1 AND r.status = 'queued' AND q.run IS NULL ORDER BY r.num LIMIT 1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(*after));
+    char text[SCOPE_LIST_TEXT_MAX];
+    struct str scopes = STR_NONE;
+    int64_t tenant = 0;
+    int64_t priority = 0;
+    *ret_more = db_next(rows);
+    if (*ret_more) {
+        struct scope_list list = scope_list_parse(db_str(rows, 3));
+        scopes = scope_list_text(&list, text);
+        *after = db_int(rows, 0);
+        tenant = db_int(rows, 1);
+        priority = db_int(rows, 2);
+    }
+    enum err e = db_rows_end(rows);
+    if (e != ERR_OK || !*ret_more)
+        return e;
+    return queue_insert(db, tenant, scopes, 0, -priority, *after);
+}
+
+static enum err list_lines(struct db *db)
+{
+    static const char SQL_LINES[] = "SELECT num, scopes FROM lines WHERE scopes <> ''";
+    static const char SQL_SCOPE[] = "INSERT INTO line_scopes (scope, line) VALUES ($1, $2)"
+                                    " ON CONFLICT (scope, line) DO NOTHING";
+    struct db_rows *rows = db_query_values(db, SQL_LINES, NULL, 0);
+    enum err e = ERR_OK;
+    while (e == ERR_OK && db_next(rows)) {
+        struct scope_list list = scope_list_parse(db_str(rows, 1));
+        for (size_t i = 0; i < list.count && e == ERR_OK; i++)
+            e = DB_EXEC(db, SQL_SCOPE, NULL, DB_I(list.nums[i]), DB_I(db_int(rows, 0)));
+    }
+    enum err ended = db_rows_end(rows);
+    return e == ERR_OK ? ended : e;
+}
+
+/* A line that waits for a limit of its own keeps waiting: the writer looks at all of them next. */
+static enum err mend_queue(struct db *db)
+{
+    static const char
+        *const
+            STRAY
+                [] =
+                    {
+                        "DELETE FROM queue WHERE NOT EXISTS (SELECT 1 FROM runs r, lines l"
+                        " WHERE r.num = queue.run AND l.num = queue.line AND r.status = 'queued'"
+                        " AND r.tenant = queue.tenant AND -r.priority = queue.urgency AND l.tenant "
+                        "= r.tenant"
+                        " AND l.scopes = COALESCE(r.scopes, ''))",
+                        "DELETE FROM lines WHERE NOT EXISTS (SELECT 1 FROM queue q WHERE q.line = "
+                        "lines.num)",
+                        "DELETE FROM line_scopes WHERE NOT EXISTS (SELECT 1 FROM lines l"
+                        " WHERE l.num = line_scopes.line AND " LIST_HAS("l.scopes",
+                                                                        "line_scopes.scope") ")",
+                        "UPDATE lines SET urgency = " FIRST_IN_LINE(
+                            "lines.num",
+                            "urgency") ", run = " FIRST_IN_LINE("lines.num",
+                                                                "run") " WHERE urgency "
+                                                                       "<> " FIRST_IN_LINE("lines."
+                                                                                           "num",
+                                                                                           "urgenc"
+                                                                                           "y") " O"
+                                                                                                "R "
+                                                                                                "ru"
+                                                                                                "n "
+                                                                                                "<>"
+                                                                                                " " FIRST_IN_LINE("lines.num",
+                                                                                                                  "run"),
+                        "UPDATE lines SET waits_for = 0 WHERE waits_for <> 0"
+                        " AND NOT " LIST_HAS("scopes", "waits_for"),
+                    };
+    enum err e = run_all(db, STRAY, ARRAY_LEN(STRAY));
+    int64_t after = 0;
+    for (bool more = true; e == ERR_OK && more;)
+        e = put_into_line(db, &after, &more);
+    return e == ERR_OK ? list_lines(db) : e;
+}
+
+/* --- counters, indexes, timers --- */
+
+static enum err mend_counters(struct db *db)
+{
+    static const char *const COUNTERS[] = {
+        "UPDATE scopes SET active_runs = c.n FROM (SELECT s.num, count(x.run) AS n FROM scopes s"
+        " LEFT JOIN slots x ON x.scope = s.num GROUP BY s.num) AS c"
+        " WHERE c.num = scopes.num AND scopes.active_runs <> c.n",
+        "UPDATE scopes SET queued_runs = c.n FROM (SELECT s.num, count(q.run) AS n FROM scopes s"
+        " LEFT JOIN line_scopes x ON x.scope = s.num LEFT JOIN queue q ON q.line = x.line"
+        " GROUP BY s.num) AS c WHERE c.num = scopes.num AND scopes.queued_runs <> c.n",
+        "DELETE FROM scopes WHERE active_runs = 0 AND queued_runs = 0",
+        "UPDATE tenants SET active_runs = c.n FROM (SELECT t.num, COALESCE(a.n, 0) AS n"
+        " FROM tenants t LEFT JOIN (SELECT tenant, count(*) AS n FROM runs WHERE " RUN_HOLDS_SLOT
+        " GROUP BY tenant) AS a ON a.tenant = t.num) AS c"
+        " WHERE c.num = tenants.num AND tenants.active_runs <> c.n",
+        "UPDATE tenants SET queued_runs = c.n FROM (SELECT t.num, COALESCE(a.n, 0) AS n"
+        " FROM tenants t LEFT JOIN (SELECT tenant, count(*) AS n FROM queue GROUP BY tenant) AS a"
+        " ON a.tenant = t.num) AS c WHERE c.num = tenants.num AND tenants.queued_runs <> c.n",
+    };
+    return run_all(db, COUNTERS, ARRAY_LEN(COUNTERS));
+}
+
+/* An index without its mark begins anew, and is filled by the writer as always. */
+static enum err mend_indexes(struct db *db)
+{
+    static const char *const INDEXES[] = {
+        "INSERT INTO indexed (name, through) VALUES ('runs', 0), ('idempotency', 0)"
+        " ON CONFLICT (name) DO NOTHING",
+        "UPDATE indexed SET through = (SELECT COALESCE(max(num), 0) FROM runs)"
+        " WHERE name = 'runs' AND through > (SELECT COALESCE(max(num), 0) FROM runs)",
+        "DELETE FROM runs_index WHERE num > " INDEXED(
+            "runs") " OR NOT EXISTS (SELECT 1 FROM runs r WHERE r.num = runs_index.num"
+                    " AND r.tenant = runs_index.tenant)",
+        "INSERT INTO runs_index (tenant, num) SELECT r.tenant, r.num FROM runs r"
+        " WHERE r.num <= " INDEXED("runs") " AND NOT EXISTS (SELECT 1 FROM runs_index x WHERE "
+                                           "x.tenant = r.tenant AND x.num = r.num)",
+        "DELETE FROM holding WHERE run > " INDEXED(
+            "runs") " OR NOT EXISTS (SELECT 1 FROM runs r WHERE r.num = holding.run"
+                    " AND r.tenant = holding.tenant AND " RUN_HOLDS_SLOT ")",
+        "INSERT INTO holding (tenant, run) SELECT r.tenant, r.num FROM runs r"
+        " WHERE r.num <= " INDEXED("runs") " AND " RUN_HOLDS_SLOT
+                                           " AND NOT EXISTS (SELECT 1 FROM holding x WHERE "
+                                           "x.tenant = r.tenant AND x.run = r.num)",
+        "DELETE FROM idempotency_index WHERE num > " INDEXED(
+            "idempotency") " OR NOT EXISTS (SELECT 1 FROM idempotency i WHERE i.num = "
+                           "idempotency_index.num"
+                           " AND i.tenant = idempotency_index.tenant AND i.key_hash = "
+                           "idempotency_index.key_hash)",
+        "INSERT INTO idempotency_index (tenant, key_hash, num)"
+        " SELECT i.tenant, i.key_hash, i.num FROM idempotency i"
+        " WHERE i.num <= " INDEXED("idempotency") " AND NOT EXISTS (SELECT 1 FROM "
+                                                  "idempotency_index x WHERE x.tenant = i.tenant"
+                                                  " AND x.key_hash = i.key_hash AND x.num = i.num)",
+    };
+    return run_all(db, INDEXES, ARRAY_LEN(INDEXES));
+}
+
+static enum err mend_timers(struct db *db)
+{
+    static const char *const TIMERS[] = {
+        "DELETE FROM timers WHERE NOT EXISTS (SELECT 1 FROM jobs j WHERE j.run = timers.run"
+        " AND j.ordinal = timers.ordinal AND j.due_at = timers.due_at"
+        " AND j.lease_epoch = timers.generation"
+        " AND (j.state = 'running' OR j.state = 'scheduled'))",
+        "INSERT INTO timers (due_at, run, ordinal, generation)"
+        " SELECT j.due_at, j.run, j.ordinal, j.lease_epoch FROM jobs j"
+        " WHERE (j.state = 'running' OR j.state = 'scheduled') AND j.due_at IS NOT NULL"
+        " AND NOT EXISTS (SELECT 1 FROM timers t WHERE t.due_at = j.due_at AND t.run = j.run"
+        " AND t.ordinal = j.ordinal)",
+    };
+    return run_all(db, TIMERS, ARRAY_LEN(TIMERS));
+}
+
+enum err repair_derived(struct db *db)
+{
+    enum err e = mend_slots(db);
+    if (e == ERR_OK)
+        e = mend_queue(db);
+    if (e == ERR_OK)
+        e = mend_counters(db);
+    if (e == ERR_OK)
+        e = mend_indexes(db);
+    return e == ERR_OK ? mend_timers(db) : e;
+}
