@@ -37,6 +37,7 @@
     X(ERR_DEFINITION_INVALID, "DEFINITION_INVALID",           422, false, "The workflow definition is not valid") \
     X(ERR_DEFINITION_UNSUPPORTED, "DEFINITION_UNSUPPORTED",   422, false, "This version cannot run the definition") \
     X(ERR_INPUT_INVALID,      "INPUT_INVALID",                422, false, "The input does not fit the workflow's schema") \
+    X(ERR_EXPRESSION,         "EXPRESSION_FAILED",            422, false, "An expression could not be evaluated") \
     X(ERR_IDEM_KEY_REUSED,    "IDEMPOTENCY_KEY_REUSED",       422, false, "The key was used for another request") \
     X(ERR_MAX_CONCURRENT_RUNS, "MAX_CONCURRENT_RUNS",         429, true,  "A limit of concurrent runs is reached") \
     X(ERR_QUEUE_FULL,         "QUEUE_FULL",                   429, true,  "As many runs are queued as may be") \

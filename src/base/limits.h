@@ -41,11 +41,23 @@ enum {
     DEFINITION_MAX = 256 * KIB,           /* thousands of lines; it is cached in memory */
     STEPS_MAX = 500,                      /* a run loads all its steps at each change */
     MAP_PARALLEL_DEFAULT = 256,           /* open items of a step with for_each: their jobs are made together */
+    MAP_ITEMS_MAX = 10 * 1000,            /* the contract's */
+    MAP_ITEMS_PER_TURN_MAX = 256,         /* jobs that are made in one go, before others have their turn */
+    CHILD_DEPTH_MAX = 10,                 /* a workflow that calls itself must come to an end */
+    PROGRESS_TEXT_MAX = 64 * KIB,         /* STEPS_MAX steps with every number in full */
     RETRY_BACKOFF_MS_DEFAULT = 1000,
     RETRY_BACKOFF_MS_MAX_DEFAULT = 5 * 60 * 1000,
     LIMITS_PER_RUN_MAX = 4,               /* besides the tenant's: each costs a start three rows */
     DEFINITION_FAULTS_MAX = 50,           /* enough to mend a file in one go */
     DEFINITION_CACHE_MAX = 256,           /* parsed definitions kept by the writer */
+
+    /* --- expressions --- */
+    EXPR_SOURCE_MAX = 4 * KIB,            /* longer belongs in a worker */
+    EXPR_WORDS_MAX = 250,                 /* names, numbers and texts of one: Lua 5.4.4 compiles functions of more than 255 constants wrongly */
+    EXPR_STEPS_MAX = 200 * 1000,          /* of one condition or one filled value: a tenth of a second at worst, usually a millisecond */
+    EXPR_MEMORY_MAX = 16 * MIB,           /* likewise, garbage included: a few copies of the largest text, or 100,000 small values */
+    EXPR_CACHE_MAX = 256,                 /* compiled expressions kept by each thread */
+    EXPR_CACHE_BYTES_MAX = 4 * MIB,       /* and what they may weigh together: a hostile one is fifty times its text */
 
     /* --- the commit loop --- */
     OPS_WAITING_MAX = 8192,               /* twice the connections: past it callers get 503 */
@@ -88,6 +100,7 @@ enum {
     DISPATCHED_PER_OP_MAX = 16,           /* queued runs that start with the change that made room */
     DISPATCHED_PER_TURN_MAX = 64,         /* the rest start in slices, shared between tenants */
     LINES_PER_TURN_MAX = 256,             /* lines of queued runs looked at in one slice */
+    WHY_JOBS_MAX = 50,                    /* open jobs that are named */
     WHY_HOLDERS_MAX = 20,                 /* holders of slots that are named */
     WHY_PLACE_MAX = 100 * 1000,           /* a place further back is only said to be at least this */
     SETTINGS_KEPT_MAX = 100,              /* earlier settings of a tenant that can be gone back to */

@@ -196,12 +196,6 @@ void advance_job_over(const struct definition *def, struct progress *p, size_t s
         settle(p, step, STEP_IS_SUCCEEDED);
 }
 
-void advance_step_failed(const struct definition *def, struct progress *p, size_t step)
-{
-    assert(p->steps[step].status == STEP_IS_WAITING);
-    settle_badly(def, p, step, STEP_IS_FAILED);
-}
-
 void advance_stopped(struct progress *p, size_t step)
 {
     struct step_state *s = &p->steps[step];
@@ -230,24 +224,43 @@ void advance_timed_out(struct progress *p)
         p->stop = STOP_TIMED_OUT;
 }
 
-bool advance_retry(struct progress *p)
+bool advance_may_retry(const struct progress *p, size_t step)
 {
-    bool any = false;
-    for (size_t i = 0; i < p->count; i++) {
-        struct step_state *s = &p->steps[i];
-        bool again = step_is_settled(s->status) &&
-                     (s->undo != UNDO_NONE ||
-                      (s->status != STEP_IS_SUCCEEDED && s->status != STEP_IS_SKIPPED) ||
-                      (s->status == STEP_IS_SKIPPED && s->cut));
-        if (!again)
-            continue;
-        any = true;
-        p->settled--;
-        *s = (struct step_state){.status = STEP_IS_WAITING};
+    const struct step_state *s = &p->steps[step];
+    if (!step_is_settled(s->status))
+        return false;
+    bool undone = s->undo != UNDO_NONE;
+    bool went_well = s->status == STEP_IS_SUCCEEDED ||
+                     (s->status == STEP_IS_SKIPPED && !s->cut);
+    return undone || !went_well;
+}
+
+void advance_again(struct progress *p, size_t step)
+{
+    assert(step_is_settled(p->steps[step].status));
+    p->settled--;
+    p->steps[step] = (struct step_state){.status = STEP_IS_WAITING};
+}
+
+void advance_revive(struct progress *p, size_t step, int64_t revived)
+{
+    struct step_state *s = &p->steps[step];
+    if (revived == 0) {
+        advance_again(p, step);
+        return;
     }
+    assert(step_is_settled(s->status) && revived <= s->begun);
+    p->settled--;
+    s->status = STEP_IS_ACTIVE;
+    s->seq = 0;
+    s->failed = 0;
+    s->over = s->begun - revived;
+}
+
+void advance_unstop(struct progress *p)
+{
     p->stop = STOP_NO;
     p->cause = 0;
-    return any;
 }
 
 int64_t advance_item(const struct step_state *s, int64_t ordinal)

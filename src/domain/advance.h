@@ -39,17 +39,21 @@ void advance_skip(struct progress *p, size_t step, bool cut);
 /* A job of the step is over, by no other way than `as` (a settled status). */
 void advance_job_over(const struct definition *def, struct progress *p, size_t step,
                       enum step_status as);
-/* The step fails before it has a job: its condition or its items cannot be evaluated. */
-void advance_step_failed(const struct definition *def, struct progress *p, size_t step);
 /* Every open job of the step was ended. */
 void advance_stopped(struct progress *p, size_t step);
 void advance_undo_begun(struct progress *p, size_t step);
 void advance_undo_over(struct progress *p, size_t step, bool done);
 /* The run's own time is over. */
 void advance_timed_out(struct progress *p);
-/* Steps that did not succeed go back to waiting; false when there is none. A run that was over, or
- * stopped, goes on. */
-bool advance_retry(struct progress *p);
+/* --- a run that stopped tries again --- */
+
+/* The step did not succeed, lies behind one that did not, or was undone. */
+bool advance_may_retry(const struct progress *p, size_t step);
+/* It begins anew, with new jobs. */
+void advance_again(struct progress *p, size_t step);
+/* So many of its jobs were revived; with none it begins anew. */
+void advance_revive(struct progress *p, size_t step, int64_t revived);
+void advance_unstop(struct progress *p);
 
 /* Which item of the step a job is: 0, 1, 2 …; -1 when the job is not one of its items. */
 int64_t advance_item(const struct step_state *s, int64_t ordinal);

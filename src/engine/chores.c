@@ -3,9 +3,12 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "engine/aftermath.h"
 #include "engine/dispatch.h"
 #include "engine/execute.h"
+#include "engine/job_move.h"
 #include "engine/run_move.h"
+#include "engine/uc_start.h"
 #include "store/idempotency.h"
 #include "store/late_index.h"
 
@@ -28,27 +31,106 @@ bool chores_note_timer(struct chores *c, int64_t due_at)
 
 /* --- timers --- */
 
-/* A sleep that is over, or a lease that has ended. A timer of an older generation is only removed.
- */
-static enum err fire(struct tx *tx, const struct timer *timer, struct problem *p)
+/* The run's own: its start, its deadline, or more to do than one turn may take. */
+static enum err fire_run(struct tx *tx, const struct timer *timer, struct problem *p)
+{
+    struct run_move m;
+    enum err e = run_move_load(&m, tx, timer->run, p);
+    if (e != ERR_OK && e != ERR_RUN_NOT_FOUND)
+        return e;
+    bool found = e == ERR_OK;
+    e = timers_delete(tx->db, timer);
+    if (e != ERR_OK || !found || run_is_over(m.run.status))
+        return e;
+    if (timer->ordinal == TIMER_GO_ON)
+        return m.run.status == RUN_QUEUED ? ERR_OK : run_move_go_on(&m);
+    if (m.run.status == RUN_QUEUED && m.run.start_at == timer->due_at)
+        return start_delayed(&m, p);
+    if (m.run.deadline_at != timer->due_at)
+        return ERR_OK;
+    advance_timed_out(&m.progress);
+    return run_move_go_on(&m);
+}
+
+/* A child run is over: its result is the job's. */
+static enum err take_child(struct run_move *m, struct job *job, struct problem *p)
+{
+    struct run_move child;
+    enum err e = run_move_load(&child, m->tx, uuid_time(job->child), p);
+    if (e != ERR_OK || !run_is_over(child.run.status))
+        return e;
+    if (child.run.status == RUN_SUCCEEDED) {
+        job->output = child.run.output.ptr != NULL ? child.run.output : STR("null");
+        e = job_move(m, job, JOB_ON_COMPLETE);
+        return e == ERR_OK ? run_move_job_over(m, job) : e;
+    }
+    struct buf text;
+    buf_init(&text, JSON_WRITTEN_MAX);
+    struct json_out o = json_out_to(&text);
+    json_open(&o, NULL, '{');
+    json_add_text(&o, "code", STR("CHILD_FAILED"));
+    json_add_text(&o, "status", str_of(run_status_name(child.run.status)));
+    json_add_uuid(&o, "run_id", child.run.id);
+    json_add_raw(&o, "cause", child.run.error);
+    json_close(&o, '}');
+    struct str error = buf_ok(&text) ? arena_str(&m->tx->arena, buf_str(&text)) : STR_NONE;
+    buf_release(&text);
+    return error.ptr != NULL ? job_attempt_failed(m, job, error, STR("CHILD_FAILED"), false)
+                             : ERR_NO_MEMORY;
+}
+
+/* A sleep, a delay or a wait is over. */
+static enum err fire_scheduled(struct run_move *m, struct job *job)
+{
+    enum step_type type = m->def->steps[job->step].type;
+    if (type == STEP_SLEEP) {
+        enum err e = job_move(m, job, JOB_ON_FIRE);
+        return e == ERR_OK ? run_move_job_over(m, job) : e;
+    }
+    if (type == STEP_WAIT_SIGNAL) {
+        job->error = error_json(m->tx, "TIMED_OUT", STR("no signal came in time"));
+        enum err e = job->error.ptr != NULL ? job_move(m, job, JOB_ON_TIME_OUT) : ERR_NO_MEMORY;
+        return e == ERR_OK ? run_move_job_over(m, job) : e;
+    }
+    if (m->run.status != RUN_PAUSED)
+        return job_move(m, job, JOB_ON_WAKE);
+    struct job held = *job; /* it stays where it is until the run is resumed */
+    held.due_at = -1;
+    return job_touch(m, job, &held);
+}
+
+/* A timer of an older generation is only removed. */
+static enum err fire_job(struct tx *tx, const struct timer *timer, struct problem *p)
 {
     struct job job;
     bool found = false;
     enum err e = jobs_find_at(tx->db, timer->run, timer->ordinal, &tx->arena, &found, &job);
     if (e != ERR_OK)
         return e;
-    if (!found || job.lease_epoch != timer->generation || job.due_at != timer->due_at)
-        return timers_delete(tx->db, timer);
+    bool child = found && job.state == JOB_DISPATCHED && !uuid_is_nil(job.child);
+    bool due = found && !job_is_over(job.state) && job.lease_epoch == timer->generation &&
+               job.due_at == timer->due_at;
+    if (!due || child)
+        e = timers_delete(tx->db, timer);
+    if (e != ERR_OK || (!due && !child))
+        return e;
     struct run_move m;
     e = run_move_load(&m, tx, job.run, p);
-    if (e != ERR_OK)
-        return e;
-    if (job.state == JOB_RUNNING)
-        return run_move_job(&m, &job, JOB_ON_EXPIRE);
-    e = run_move_job(&m, &job, JOB_ON_FIRE);
-    if (e == ERR_OK)
-        e = run_move_finish(&m);
-    return e == ERR_OK ? dispatch_freed(tx, p) : e;
+    if (e == ERR_OK && child)
+        e = take_child(&m, &job, p);
+    else if (e == ERR_OK && job.state == JOB_SCHEDULED)
+        e = fire_scheduled(&m, &job);
+    else if (e == ERR_OK)
+        e = job_attempt_expired(&m, &job);
+    if (e == ERR_OK && job_is_over(job.state))
+        e = run_move_go_on(&m);
+    return e;
+}
+
+static enum err fire(struct tx *tx, const struct timer *timer, struct problem *p)
+{
+    enum err e = timer->ordinal <= TIMER_RUN ? fire_run(tx, timer, p) : fire_job(tx, timer, p);
+    return e == ERR_OK ? aftermath(tx, p) : e;
 }
 
 /* A timer that cannot be fired must not hold up those behind it. */

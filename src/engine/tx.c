@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/metrics.h"
+#include "domain/expr.h"
 #include "engine/definitions.h"
 #include "engine/dispatch.h"
 #include "engine/paces.h"
@@ -82,6 +83,9 @@ static void clear_turn(struct tx *tx)
     tx->next_due = -1;
     tx->freed = NULL;
     assert(tx->visits == NULL); /* they live in the arena */
+    for (; tx->kept != NULL; tx->kept = tx->kept->next)
+        json_decref(tx->kept->json);
+    tx->doomed = NULL;
     arena_clear(&tx->arena);
     if (tx->definitions != NULL)
         definitions_trim(tx->definitions);
@@ -113,6 +117,7 @@ void tx_release(struct tx *tx)
     free(tx->heads);
     idem_recent_free(tx->recent_keys);
     paces_free(tx->paces);
+    expr_free(tx->expr);
     arena_release(&tx->arena);
 }
 
@@ -386,6 +391,42 @@ void tx_leave_gates(struct tx *tx)
 {
     for (; tx->visits != NULL; tx->visits = tx->visits->next)
         tx->gate->leave(tx->gate, &tx->visits->ticket);
+}
+
+/* --- expressions --- */
+
+struct expr *tx_expr(struct tx *tx)
+{
+    if (tx->expr == NULL)
+        tx->expr = expr_new();
+    return tx->expr;
+}
+
+struct kept_json {
+    struct kept_json *next;
+    json_t *json;
+};
+
+bool tx_keep_json(struct tx *tx, json_t *json)
+{
+    struct kept_json *kept = arena_alloc(&tx->arena, sizeof(*kept));
+    if (kept == NULL) {
+        json_decref(json);
+        return false;
+    }
+    *kept = (struct kept_json){tx->kept, json};
+    tx->kept = kept;
+    return true;
+}
+
+enum err tx_cancel_later(struct tx *tx, struct uuid run_id)
+{
+    struct doomed_run *doomed = arena_alloc(&tx->arena, sizeof(*doomed));
+    if (doomed == NULL)
+        return ERR_NO_MEMORY;
+    *doomed = (struct doomed_run){tx->doomed, run_id};
+    tx->doomed = doomed;
+    return ERR_OK;
 }
 
 /* --- wake-ups --- */

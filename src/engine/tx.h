@@ -11,10 +11,13 @@
 #include "engine/op.h"
 #include "store/db.h"
 
+struct doomed_run;
+struct expr;
 struct freed_slots;
 struct gate;
 struct gate_visit;
 struct idem_recent;
+struct kept_json;
 struct metric;
 struct paces;
 struct tenant_labels;
@@ -51,6 +54,12 @@ struct dispatch_state {
     bool drained_any; /* in this round */
 };
 
+/* A run to be cancelled, because the one that it is a part of has ended. */
+struct doomed_run {
+    struct doomed_run *next;
+    struct uuid run_id;
+};
+
 struct tx {
     struct db *db;
     const struct env *env;
@@ -69,6 +78,9 @@ struct tx {
     bool stale; /* forget everything when the next turn starts */
     struct claim_turn claim_turns[CLAIM_TURNS];
     int64_t next_due;  /* the earliest timer armed here; -1: none */
+    struct expr *expr;
+    struct kept_json *kept; /* parsed values, dropped when the transaction ends */
+    struct doomed_run *doomed;
     struct gate *gate; /* NULL for readers */
     struct gate_visit *visits;
     struct dispatch_state dispatch;
@@ -136,6 +148,13 @@ void tx_observe_queue_wait(struct tx *tx, const struct tenant *t, int64_t ms);
 MUST_CHECK enum err tx_enter_gate(struct tx *tx, struct op *op, const struct tenant *t);
 /* After the commit or the rollback. */
 void tx_leave_gates(struct tx *tx);
+
+/* The evaluator of expressions; NULL when memory ran out. */
+struct expr *tx_expr(struct tx *tx);
+/* Takes over a reference until the transaction ends; false, and drops it, when memory ran out. */
+MUST_CHECK bool tx_keep_json(struct tx *tx, json_t *json);
+/* A child of a run that ended: cancelled when the op is over. */
+MUST_CHECK enum err tx_cancel_later(struct tx *tx, struct uuid run_id);
 
 MUST_CHECK enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue);
 MUST_CHECK enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id);

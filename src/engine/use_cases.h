@@ -19,6 +19,7 @@ struct start_run_input {
     struct str traceparent; /* handed on to workers; ptr NULL: none */
     int64_t priority;
     enum at_limit at_limit; /* AT_LIMIT_COUNT: as the workflow or the tenant says */
+    int64_t start_at;       /* not before; -1: at once */
 };
 extern const struct use_case UC_START_RUN;
 
@@ -65,6 +66,7 @@ struct claim_input {
 };
 extern const struct use_case UC_CLAIM_JOBS;
 
+/* One result of a worker. */
 struct finish_job_input {
     struct uuid job_id;
     struct str lease_token;
@@ -72,8 +74,26 @@ struct finish_job_input {
     struct str output; /* JSON; ptr NULL: none */
     struct str state;  /* JSON object to keep as the run's state; ptr NULL: as it was */
     struct str error;  /* JSON of a failure */
+    struct str code;   /* of the failure */
+    bool retryable;
 };
 extern const struct use_case UC_FINISH_JOB;
+
+/* Many of them, and perhaps the next jobs. */
+struct finish_jobs_input {
+    const struct finish_job_input *items;
+    size_t count;
+    const struct claim_input *claim; /* NULL: none wanted */
+};
+extern const struct use_case UC_FINISH_JOBS;
+
+struct heartbeat_input {
+    struct uuid job_id;
+    struct str lease_token;
+    struct str note; /* JSON; ptr NULL: none */
+};
+extern const struct use_case UC_HEARTBEAT;
+extern const struct use_case UC_RELEASE_JOB; /* the same input */
 
 struct get_job_input {
     struct uuid job_id;

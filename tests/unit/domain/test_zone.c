@@ -34,7 +34,7 @@ static int libc_to_utc(int64_t local_s, int64_t ret[2])
     int64_t tried[32];
     size_t tried_count = 0;
     int count = 0;
-    for (int64_t t = local_s - 27 * 3600; t <= local_s + 27 * 3600; t += 900) {
+    for (int64_t t = local_s - 27 * 3600; t <= local_s + 27 * 3600; t += 1800) {
         int64_t offset = libc_offset_s(t);
         bool known = false;
         for (size_t i = 0; i < tried_count; i++)
@@ -168,7 +168,7 @@ static const struct file SOUND = {
 static enum err parse_rule(struct setup *s, const char *rule)
 {
     static const int32_t NO_OFFSET[] = {0};
-    char footer[128];
+    char footer[256];
     (void)snprintf(footer, sizeof(footer), "\n%s\n", rule);
     struct file f = {
         .version = '3', .type_count = 1, .char_count = 1, .offsets = NO_OFFSET, .footer = footer};
@@ -276,9 +276,14 @@ static void compare_local(struct walk *w, const char *name, const struct zone *z
     w->overlaps += count == 2;
 }
 
+static int64_t random_instant_after(struct rng *g, int64_t from)
+{
+    return from + (int64_t)rng_below(g, (uint64_t)(YEAR_2200_S - from));
+}
+
 static int64_t random_instant(struct rng *g)
 {
-    return YEAR_1900_S + (int64_t)rng_below(g, (uint64_t)(YEAR_2200_S - YEAR_1900_S));
+    return random_instant_after(g, YEAR_1900_S);
 }
 
 static void compare_zone(struct walk *w, const char *name, const struct zone *z)
@@ -299,7 +304,7 @@ static void compare_zone(struct walk *w, const char *name, const struct zone *z)
         t = span.until_s;
         for (int64_t d = -1; d <= 1; d++)
             compare_instant(w, name, z, t + d);
-        if (rng_below(&w->g, 16) != 0)
+        if (rng_below(&w->g, 64) != 0)
             continue;
         for (int64_t d = -1; d <= 1; d++) {
             compare_local(w, name, z, t + zone_offset_s(z, t) + d);
@@ -344,7 +349,7 @@ static void every_zone_agrees_with_the_c_library(void **state)
     (void)fts_close(fts);
     set_tz("UTC");
     assert_true(w.zones > 300); /* tzdata is installed */
-    assert_true(w.instants > 100000 && w.gaps > 1000 && w.overlaps > 1000);
+    assert_true(w.instants > 100000 && w.gaps > 300 && w.overlaps > 300);
 }
 
 static void utc_needs_no_file(void **state)
@@ -469,7 +474,8 @@ static void rules_agree_with_the_c_library(void **state)
         begin(&s);
         must_parse_rule(&s, rule);
         set_tz(rule);
-        int64_t t = random_instant(&g);
+        /* The C library applies rules from 1971 on. */
+        int64_t t = random_instant_after(&g, at("1971-06-01T00:00:00Z"));
         for (int n = 0; n < 60; n++) {
             for (int64_t d = -1; d <= 1; d++) {
                 if (zone_offset_s(&s.zone, t + d) != libc_offset_s(t + d))
@@ -477,7 +483,8 @@ static void rules_agree_with_the_c_library(void **state)
                              (long long)zone_offset_s(&s.zone, t + d),
                              (long long)libc_offset_s(t + d));
             }
-            t = n % 2 == 0 ? zone_span_at(&s.zone, t).until_s : random_instant(&g);
+            t = n % 2 == 0 ? zone_span_at(&s.zone, t).until_s
+                           : random_instant_after(&g, at("1971-06-01T00:00:00Z"));
         }
         end(&s);
     }
