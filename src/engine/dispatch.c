@@ -143,22 +143,36 @@ static enum err drain(struct tx *tx, const struct tenant *tenant, int64_t most, 
 
 /* --- with an op --- */
 
+static enum err pull_freed(struct tx *tx, const struct freed_slots *freed, struct problem *p,
+                           struct budget *budget)
+{
+    struct tenant *tenant;
+    enum err e = tx_tenant_num(tx, freed->tenant, &tenant);
+    for (size_t i = 0; i < freed->scopes.count && e == ERR_OK && tenant->queued_runs > 0; i++)
+        e = pull(tx, tenant->num, freed->scopes.nums[i], p, budget);
+    return e;
+}
+
+static enum err drain_freed(struct tx *tx, const struct freed_slots *freed, struct problem *p,
+                            struct budget *budget)
+{
+    struct tenant *tenant;
+    enum err e = tx_tenant_num(tx, freed->tenant, &tenant);
+    return e == ERR_OK && tenant->queued_runs > 0 ? drain(tx, tenant, INT64_MAX, p, budget) : e;
+}
+
 enum err dispatch_freed(struct tx *tx, struct problem *p)
 {
     struct budget budget = {DISPATCHED_PER_OP_MAX, LINES_PER_TURN_MAX};
     enum err e = ERR_OK;
-    while (tx->freed != NULL &&
-           e == ERR_OK) { /* a started run may be over at once, and free more */
-        const struct freed_slots *freed = tx->freed;
-        tx->freed = freed->next;
-        struct tenant *tenant;
-        e = tx_tenant_num(tx, freed->tenant, &tenant);
-        if (e != ERR_OK || tenant->queued_runs == 0)
-            continue;
-        for (size_t i = 0; i < freed->scopes.count && e == ERR_OK; i++)
-            e = pull(tx, tenant->num, freed->scopes.nums[i], p, &budget);
-        if (e == ERR_OK)
-            e = drain(tx, tenant, INT64_MAX, p, &budget);
+    while (tx->freed != NULL && e == ERR_OK) { /* a started run may be over at once, and free more */
+        const struct freed_slots *all = tx->freed;
+        tx->freed = NULL;
+        /* All that was freed is known before the first run starts: the best one comes first. */
+        for (const struct freed_slots *f = all; f != NULL && e == ERR_OK; f = f->next)
+            e = pull_freed(tx, f, p, &budget);
+        for (const struct freed_slots *f = all; f != NULL && e == ERR_OK; f = f->next)
+            e = drain_freed(tx, f, p, &budget);
     }
     return e;
 }

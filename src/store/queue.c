@@ -73,6 +73,10 @@ enum err queue_insert(struct db *db, int64_t tenant, struct str scopes, int64_t 
     } else if (e == ERR_OK &&
                (urgency < line.urgency || (urgency == line.urgency && run < line.run))) {
         e = set_first(db, line.num, urgency, run);
+        /* Its line may have been passed over by worse ones. One that waits for the tenant stays:
+         * the room of its scopes is reserved for it. */
+        if (e == ERR_OK && line.waits_for != 0)
+            e = lines_park(db, line.num, waits_for);
     }
     if (e == ERR_OK)
         e = DB_EXEC(db, SQL, NULL, DB_I(line.num), DB_I(urgency), DB_I(run), DB_I(tenant));

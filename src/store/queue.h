@@ -15,7 +15,8 @@ struct line {
     int64_t run;       /* its first */
 };
 
-/* Puts a run into its line; a new line waits for `waits_for`. */
+/* Puts a run into its line. `waits_for` is what blocks it now: a new line waits for that, and so does
+ * one that waited for a scope and has a better first run now. */
 MUST_CHECK enum err queue_insert(struct db *db, int64_t tenant, struct str scopes,
                                  int64_t waits_for, int64_t urgency, int64_t run);
 /* Takes a run out, wherever it stands; an empty line goes. */
