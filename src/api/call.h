@@ -79,8 +79,10 @@ void call_send_json(struct call *c, int status, struct str body);
 /* --- handlers, by file --- */
 
 prepare_fn prepare_start_run, prepare_start_run_flat, prepare_get_run, prepare_cancel_run,
-    prepare_list_runs, prepare_list_events;
-prepare_fn prepare_claim, prepare_complete, prepare_fail, prepare_get_job;
+    prepare_pause_run, prepare_resume_run, prepare_retry_run, prepare_rerun_run,
+    prepare_signal_run, prepare_bulk_runs, prepare_list_runs, prepare_list_events;
+prepare_fn prepare_claim, prepare_complete, prepare_fail, prepare_finish_jobs, prepare_heartbeat,
+    prepare_list_dead, prepare_get_job;
 prepare_fn prepare_put_workflow, prepare_get_workflow, prepare_archive_workflow,
     prepare_list_workflows, prepare_list_versions;
 direct_fn direct_validate;

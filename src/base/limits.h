@@ -89,6 +89,9 @@ enum {
     LEASE_MS_MAX = 12 * 3600 * 1000,
     LEASE_MS_DEFAULT = 30 * 1000,
     SLEEP_DAYS_MAX = 3660,                /* ten years */
+    BULK_RUNS_MAX = 200,                  /* runs changed by one call: all in one commit */
+    HEARTBEAT_NOTE_MAX = 64 * KIB,
+    FINISH_ITEMS_MAX = 100,               /* results in one call */
     PRIORITY_MIN = -100,
     PRIORITY_MAX = 100,
     JOB_OUTPUT_MAX = 512 * KIB,           /* outputs of earlier steps travel with the run */

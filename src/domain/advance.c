@@ -56,10 +56,13 @@ static struct next next_step(const struct definition *def, const struct progress
 {
     for (size_t i = 0; i < def->step_count; i++) {
         const struct step_state *s = &p->steps[i];
-        int64_t window = def->steps[i].max_parallel - (s->begun - s->over);
+        int64_t parallel = def->steps[i].max_parallel;
+        int64_t window = parallel - (s->begun - s->over);
         if (step_is_settled(s->status) && s->begun > s->over)
             return (struct next){.kind = NEXT_STOP, .step = i}; /* the other items of a failed map */
-        if (s->status == STEP_IS_ACTIVE && s->begun < s->items && window > 0)
+        /* Several at a time: reading the items again costs as much for one as for many. */
+        bool worth_it = window >= MAX(parallel / 4, (int64_t)1);
+        if (s->status == STEP_IS_ACTIVE && s->begun < s->items && worth_it)
             return (struct next){
                 .kind = NEXT_ITEMS, .step = i, .count = MIN(window, s->items - s->begun)};
         if (s->status != STEP_IS_WAITING)

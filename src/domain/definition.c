@@ -9,6 +9,7 @@
 #include "base/env.h"
 #include "base/limits.h"
 #include "domain/definition_fields.h"
+#include "domain/expr.h"
 
 #include <stdlib.h>
 
@@ -342,52 +343,60 @@ static void check_cycles(struct parse *ps)
     assert(w.depth == 0);
 }
 
-/* --- what this version cannot run --- */
+/* --- expressions --- */
 
-static bool is_present(struct fault_list *at, json_t *value)
+/* The members of a step that hold an expression, or JSON with ${…} in its texts. */
+static const struct {
+    const char *member;
+    bool template;
+} EXPRESSIONS[] = {
+    {"when", false},   {"for_each", false}, {"input", true},  {"request", true}, {"until", true},
+    {"output", true},  {"payload", true},   {"prompt", true}, {"content", true},
+};
+
+static void check_expression(struct fault_list *f, struct expr *x, json_t *object,
+                             const char *member, bool template)
 {
-    (void)at, (void)value;
+    json_t *value = json_object_get(object, member);
+    if (value == NULL)
+        return;
+    size_t back_to = fault_list_enter(f, str_of(member));
+    if (template || !json_is_string(value))
+        expr_template_check(x, value, f);
+    else
+        expr_check(x, json_str(value), f);
+    fault_list_leave(f, back_to);
+}
+
+/* False when memory ran out. */
+static bool check_expressions(struct parse *ps)
+{
+    struct expr *x = expr_new();
+    if (x == NULL)
+        return false;
+    size_t back_to = fault_list_enter(&ps->faults, STR("steps"));
+    for (size_t i = 0; i < ps->def->step_count; i++) {
+        json_t *step = step_json(ps, i);
+        size_t back_to_steps = fault_list_enter_index(&ps->faults, i);
+        for (size_t n = 0; n < ARRAY_LEN(EXPRESSIONS); n++)
+            check_expression(&ps->faults, x, step, EXPRESSIONS[n].member, EXPRESSIONS[n].template);
+        json_t *undo = json_object_get(step, "compensate");
+        size_t back_to_step = fault_list_enter(&ps->faults, STR("compensate"));
+        check_expression(&ps->faults, x, undo, "input", true);
+        fault_list_leave(&ps->faults, back_to_step);
+        fault_list_leave(&ps->faults, back_to_steps);
+    }
+    fault_list_leave(&ps->faults, back_to);
+    expr_free(x);
     return true;
 }
 
-static bool is_not_fail(struct fault_list *at, json_t *value)
-{
-    (void)at;
-    return !str_is(json_str(value), "fail");
-}
+/* --- what this version cannot run --- */
 
 static bool is_not_false(struct fault_list *at, json_t *value)
 {
     (void)at;
     return !json_is_false(value);
-}
-
-/* Back to the parent if there is nothing here, or if the path is too long to be shown. */
-static bool leave_unless(bool found, struct fault_list *at, size_t back_to)
-{
-    if (!found || at->path.len > UNSUPPORTED_PATH_MAX)
-        fault_list_leave(at, back_to);
-    return found;
-}
-
-/* Leaves `at` at the first text with a template. */
-static bool has_template(struct fault_list *at, json_t *value)
-{
-    if (json_is_string(value))
-        return text_has_template(json_str(value));
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        size_t back_to = fault_list_enter_index(at, i);
-        if (leave_unless(has_template(at, json_array_get(value, i)), at, back_to))
-            return true;
-    }
-    const char *name;
-    json_t *member;
-    json_object_foreach (value, name, member) {
-        size_t back_to = fault_list_enter(at, str_of(name));
-        if (leave_unless(has_template(at, member), at, back_to))
-            return true;
-    }
-    return false;
 }
 
 /* `limits` is one object or an array of them. */
@@ -420,17 +429,8 @@ static const struct gap {
     bool (*is_used)(struct fault_list *at, json_t *value);
     const char *who;
 } GAPS[] = {
-    {false, "timeout_s", is_present, "workflows with a time limit"},
     {false, "concurrency", has_computed_key, "limits whose key is more than a path into the input"},
-    {true, "when", is_present, "steps with a condition"},
-    {true, "for_each", is_present, "steps that repeat for each element"},
-    {true, "retry", is_present, "steps with a retry policy"},
-    {true, "timeout_ms", is_present, "steps with a time limit"},
-    {true, "on_error", is_not_fail, "steps that go on after an error"},
     {true, "requires_approval", is_not_false, "steps that wait for an approval first"},
-    {true, "compensate", is_present, "steps with a compensation"},
-    {true, "input", has_template, "steps with ${…} in their input"},
-    {true, "until", has_template, "steps with ${…} in their time"},
 };
 
 static const struct gap *gap_find(struct fault_list *at, bool in_step, const char *member,
@@ -608,6 +608,10 @@ static bool parse_all(struct parse *ps)
     for (size_t i = 0; i < def->step_count; i++)
         check_on_error(ps, i);
     check_cycles(ps);
+    if (ps->faults.count > 0)
+        return true;
+    if (!check_expressions(ps))
+        return false;
     if (ps->faults.count > 0)
         return true;
 

@@ -14,12 +14,12 @@
     /* symbol         name           runs in this version */                                       \
     X(STEP_TASK,        "task",        true)                                                       \
     X(STEP_SLEEP,       "sleep",       true)                                                       \
-    X(STEP_HTTP,        "http",        false)                                                      \
+    X(STEP_HTTP,        "http",        true)                                                       \
     X(STEP_APPROVAL,    "approval",    false)                                                      \
-    X(STEP_WAIT_SIGNAL, "wait_signal", false)                                                      \
-    X(STEP_TRANSFORM,   "transform",   false)                                                      \
-    X(STEP_EMIT,        "emit",        false)                                                      \
-    X(STEP_WORKFLOW,    "workflow",    false)                                                      \
+    X(STEP_WAIT_SIGNAL, "wait_signal", true)                                                       \
+    X(STEP_TRANSFORM,   "transform",   true)                                                       \
+    X(STEP_EMIT,        "emit",        true)                                                       \
+    X(STEP_WORKFLOW,    "workflow",    true)                                                       \
     X(STEP_LLM,         "llm",         false)
 /* clang-format on */
 

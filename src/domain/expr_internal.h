@@ -103,8 +103,8 @@ enum expr_want { WANT_VALUE, WANT_TRUTH, WANT_TEXT };
 struct evaluation {
     struct str source;
     enum expr_want want;
-    json_t *value;    /* a new reference */
-    bool truth;       /* */
+    json_t *value; /* a new reference */
+    bool truth;
     struct buf *text; /* is appended to */
 };
 

@@ -479,6 +479,25 @@ enum err run_move_create(struct run_move *m, struct problem *p)
     return stored(e, p);
 }
 
+enum err run_move_create_from(struct run_move *m, const struct run_move *from, const bool *again,
+                              copy_step_fn *copy, struct problem *p)
+{
+    enum err e = begin_run(m, RUN_PENDING);
+    if (e == ERR_OK)
+        e = run_slots_take(m->tx, m->tenant, &m->run);
+    for (size_t i = 0; i < m->def->step_count && e == ERR_OK; i++) {
+        enum step_status was = from->progress.steps[i].status;
+        if (!again[i] && (was == STEP_IS_SUCCEEDED || was == STEP_IS_SKIPPED))
+            e = copy(m, from, i);
+    }
+    m->views = NULL; /* copied jobs are read from their rows */
+    if (e == ERR_OK)
+        e = set_deadline(m);
+    if (e == ERR_OK)
+        e = run_move_go_on(m);
+    return stored(e, p);
+}
+
 enum err run_move_create_queued(struct run_move *m, int64_t waits_for, struct problem *p)
 {
     enum err e = begin_run(m, RUN_QUEUED);

@@ -30,6 +30,11 @@ struct run run_blank(void);
 /* A new run: `m->run` is filled but for id, num and status, `m->def` is its definition; the tenant
  * is stored and has room. */
 MUST_CHECK enum err run_move_create(struct run_move *m, struct problem *p);
+/* A new run that goes on where another stopped: steps that are not `again` are taken over by
+ * `copy`. */
+typedef enum err copy_step_fn(struct run_move *to, const struct run_move *from, size_t step);
+MUST_CHECK enum err run_move_create_from(struct run_move *m, const struct run_move *from,
+                                         const bool *again, copy_step_fn *copy, struct problem *p);
 /* A new run that waits for a slot; `waits_for` is the limit that is full: a scope, or 0. */
 MUST_CHECK enum err run_move_create_queued(struct run_move *m, int64_t waits_for,
                                            struct problem *p);
@@ -60,6 +65,8 @@ MUST_CHECK enum err run_move_cancel(struct run_move *m, struct str actor, struct
 MUST_CHECK enum err run_move_control(struct run_move *m, enum run_event on, struct str actor);
 /* A failed run tries its failed steps again. Its scopes are taken anew by the caller. */
 MUST_CHECK enum err run_move_retry(struct run_move *m, struct str actor);
+/* The same with its slots: like a start that is refused at a limit. In uc_control.c. */
+MUST_CHECK enum err run_retry_failed(struct op *op, struct run_move *m);
 /* Only the row: for what changes neither steps nor status. */
 MUST_CHECK enum err run_move_save(struct run_move *m);
 

@@ -33,6 +33,11 @@ struct tx_tenants {
     size_t count;
 };
 
+struct kept_json {
+    struct kept_json *next;
+    json_t *json;
+};
+
 /* Direct-mapped: a workflow that shares its place with another is only looked up more often. */
 struct tx_heads {
     struct {
@@ -401,11 +406,6 @@ struct expr *tx_expr(struct tx *tx)
         tx->expr = expr_new();
     return tx->expr;
 }
-
-struct kept_json {
-    struct kept_json *next;
-    json_t *json;
-};
 
 bool tx_keep_json(struct tx *tx, json_t *json)
 {

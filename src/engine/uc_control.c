@@ -43,6 +43,27 @@ static enum err show(struct op *op, struct run_move *m)
     return ERR_OK;
 }
 
+enum err run_retry_failed(struct op *op, struct run_move *m)
+{
+    if (m->run.status != RUN_FAILED && m->run.status != RUN_TIMED_OUT)
+        return refuse_status(op, m, "only a run that failed can be retried");
+    if (m->run.parent_run >= 0)
+        return refuse_status(op, m, "it is part of another run: retry that one");
+    struct limits_of_run limits;
+    json_t *input = json_loadb(m->run.input.ptr, m->run.input.len, JSON_DECODE_ANY, NULL);
+    enum err e = input == NULL ? ERR_NO_MEMORY
+                               : limits_load(&limits, m->tx, m->tenant, m->def, input,
+                                             AT_LIMIT_REJECT, &op->problem);
+    json_decref(input);
+    if (e != ERR_OK)
+        return e;
+    struct admission decided = limits_decide(&limits);
+    if (decided.verdict != ADMISSION_ADMIT)
+        return limits_reject(&limits, decided.by, m->tx, m->tenant, &op->problem);
+    e = limits_store(&limits, m->tx, &m->run.scopes);
+    return e == ERR_OK ? run_move_retry(m, op->caller.actor) : e;
+}
+
 /* --- each action on a loaded run; *ret_changed is false when it is so already --- */
 
 static enum err do_cancel(struct op *op, struct run_move *m, struct str reason, bool *ret_changed)
@@ -75,29 +96,10 @@ static enum err do_resume(struct op *op, struct run_move *m, bool *ret_changed)
     return ERR_OK;
 }
 
-/* It takes its slots again like a start that is refused at a limit. */
 static enum err do_retry(struct op *op, struct run_move *m, bool *ret_changed)
 {
     *ret_changed = run_is_over(m->run.status);
-    if (!*ret_changed)
-        return ERR_OK; /* it is trying */
-    if (m->run.status != RUN_FAILED && m->run.status != RUN_TIMED_OUT)
-        return refuse_status(op, m, "only a run that failed can be retried");
-    if (m->run.parent_run >= 0)
-        return refuse_status(op, m, "it is part of another run: retry that one");
-    struct limits_of_run limits;
-    json_t *input = json_loadb(m->run.input.ptr, m->run.input.len, JSON_DECODE_ANY, NULL);
-    enum err e = input == NULL ? ERR_NO_MEMORY
-                               : limits_load(&limits, m->tx, m->tenant, m->def, input,
-                                             AT_LIMIT_REJECT, &op->problem);
-    json_decref(input);
-    if (e != ERR_OK)
-        return e;
-    struct admission decided = limits_decide(&limits);
-    if (decided.verdict != ADMISSION_ADMIT)
-        return limits_reject(&limits, decided.by, m->tx, m->tenant, &op->problem);
-    e = limits_store(&limits, m->tx, &m->run.scopes);
-    return e == ERR_OK ? run_move_retry(m, op->caller.actor) : e;
+    return *ret_changed ? run_retry_failed(op, m) : ERR_OK; /* otherwise it is trying */
 }
 
 static enum err act(struct op *op, struct run_move *m, const struct control_run_input *in,

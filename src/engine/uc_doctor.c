@@ -1,5 +1,6 @@
 /* The doctor: recounts what can be recounted, says what differs, and makes anew what is derived. */
 #include "engine/repair.h"
+#include "engine/render.h"
 #include "engine/tx.h"
 #include "engine/use_cases.h"
 

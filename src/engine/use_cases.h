@@ -6,6 +6,7 @@
 #include "domain/definition.h"
 #include "domain/run.h"
 #include "engine/op.h"
+#include "store/runs.h"
 
 struct key_use;
 
@@ -29,12 +30,46 @@ struct run_input {
 extern const struct use_case UC_GET_RUN;
 extern const struct use_case UC_WHY_RUN;
 
-struct cancel_run_input {
+enum control_action {
+    CONTROL_CANCEL,
+    CONTROL_PAUSE,
+    CONTROL_RESUME,
+    CONTROL_RETRY,
+    CONTROL_COUNT,
+};
+
+struct control_run_input {
     struct uuid run_id;
+    enum control_action action;
     int64_t if_match;  /* the version the caller has read; -1: any */
     struct str reason; /* for the timeline; ptr NULL: none was given */
 };
-extern const struct use_case UC_CANCEL_RUN;
+extern const struct use_case UC_CONTROL_RUN;
+
+struct rerun_run_input {
+    struct uuid run_id;
+    int64_t if_match;
+    struct str from_step; /* ptr NULL: from the beginning */
+};
+extern const struct use_case UC_RERUN_RUN;
+
+struct signal_run_input {
+    struct uuid run_id;
+    int64_t if_match;
+    struct str name;
+    struct str payload;   /* JSON */
+    struct str dedup_key; /* ptr NULL: none */
+};
+extern const struct use_case UC_SIGNAL_RUN;
+
+/* One action on every run that a filter finds, BULK_RUNS_MAX at a time. */
+struct bulk_runs_input {
+    struct control_run_input control; /* without a run */
+    struct run_filter filter;         /* without a tenant */
+    int64_t before;                   /* where to go on; INT64_MAX: from the newest */
+    bool dry_run;
+};
+extern const struct use_case UC_BULK_RUNS;
 
 struct list_runs_input {
     enum run_status status; /* RUN_STATUS_COUNT: any */
@@ -99,6 +134,14 @@ struct get_job_input {
     struct uuid job_id;
 };
 extern const struct use_case UC_GET_JOB;
+
+struct list_dead_input {
+    int64_t limit;
+    struct str cursor; /* ptr NULL: from the newest */
+};
+extern const struct use_case UC_LIST_DEAD;
+extern const struct use_case UC_RETRY_DEAD; /* get_job_input: its run tries again */
+extern const struct use_case UC_DROP_DEAD;  /* get_job_input: nobody wants it any more */
 
 /* --- workflows --- */
 

@@ -133,28 +133,27 @@ static const json_t *run_value(struct values *v)
     return value;
 }
 
-static const json_t *get(void *ctx, struct str root, struct str name)
+static enum err get(void *ctx, struct str root, struct str name, const json_t **ret)
 {
     struct values *v = ctx;
-    if (v->err != ERR_OK)
-        return NULL;
+    const json_t *value = NULL;
+    v->err = ERR_OK;
     if (str_is(root, "input"))
-        return parsed(v, v->m->run.input);
-    if (str_is(root, "state"))
-        return parsed(v, v->m->run.state);
-    if (str_is(root, "item"))
-        return v->item;
-    if (str_is(root, "run"))
-        return run_value(v);
-    return str_is(root, "steps") ? step_value(v, name) : NULL;
+        value = parsed(v, v->m->run.input);
+    else if (str_is(root, "state"))
+        value = parsed(v, v->m->run.state);
+    else if (str_is(root, "item"))
+        value = v->item;
+    else if (str_is(root, "run"))
+        value = run_value(v);
+    else if (str_is(root, "steps"))
+        value = step_value(v, name);
+    if (v->err == ERR_OK && value != NULL)
+        *ret = value;
+    return v->err;
 }
 
 /* --- evaluating --- */
-
-static enum err outcome(const struct values *v, enum err e)
-{
-    return v->err != ERR_OK ? v->err : e;
-}
 
 enum err values_truth(struct run_move *m, struct str source, struct problem *p, bool *ret)
 {
@@ -163,7 +162,7 @@ enum err values_truth(struct run_move *m, struct str source, struct problem *p, 
     struct expr *x = tx_expr(m->tx);
     if (x == NULL)
         return ERR_NO_MEMORY;
-    return outcome(&v, expr_truth(x, source, &vars, p, ret));
+    return expr_truth(x, source, &vars, p, ret);
 }
 
 static enum err keep(struct run_move *m, enum err e, json_t *value, const json_t **ret)
@@ -184,7 +183,7 @@ enum err values_eval(struct run_move *m, struct str source, struct problem *p, c
     json_t *value = NULL;
     if (x == NULL)
         return ERR_NO_MEMORY;
-    enum err e = outcome(&v, expr_value(x, source, &vars, p, &value));
+    enum err e = expr_value(x, source, &vars, p, &value);
     return keep(m, e, value, ret);
 }
 
@@ -197,7 +196,7 @@ enum err values_fill(struct run_move *m, const json_t *template, const json_t *i
     json_t *value = NULL;
     if (x == NULL)
         return ERR_NO_MEMORY;
-    enum err e = outcome(&v, expr_fill(x, template, &vars, p, &value));
+    enum err e = expr_fill(x, template, &vars, p, &value);
     return keep(m, e, value, ret);
 }
 

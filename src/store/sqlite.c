@@ -12,7 +12,7 @@
 
 enum {
     STATEMENT_SLOTS = 512, /* a power of two well above the number of statements */
-    PARAMETERS_MAX = 24,
+    PARAMETERS_MAX = 32,
     READER_BUSY_MS = 5000,
     PROGRESS_OPCODES = 20000, /* about a millisecond between looks at the deadline */
     CACHE_KIB_WRITER = 16 * 1024,

@@ -711,7 +711,7 @@ static void random_expressions_fire_as_in_the_model(void **state)
                                       libc_offset_s, NULL);
         int64_t *fired = calloc(s.count + 1, sizeof(*fired));
         assert_non_null(fired);
-        for (int i = 0; i < 40; i++) {
+        for (int i = 0; i < 25; i++) {
             struct model m;
             random_expression(&g, false, &text, &m);
             fired_in_all += compare(&s, &m, text.ptr, &z, &g, fired);
