@@ -83,6 +83,7 @@ prepare_fn prepare_start_run, prepare_start_run_flat, prepare_get_run, prepare_c
     prepare_signal_run, prepare_bulk_runs, prepare_list_runs, prepare_list_events;
 prepare_fn prepare_claim, prepare_complete, prepare_fail, prepare_finish_jobs, prepare_heartbeat,
     prepare_list_dead, prepare_get_job;
+prepare_fn prepare_put_schedule, prepare_schedule;
 prepare_fn prepare_put_workflow, prepare_get_workflow, prepare_archive_workflow,
     prepare_list_workflows, prepare_list_versions;
 direct_fn direct_validate;

@@ -47,6 +47,15 @@ const struct route ROUTES[] = {
      prepare_list_versions, NULL, NULL},
     {"POST", "/api/v1/workflows/{}/validate", MAY_READ, 0, NULL, NULL, direct_validate, NULL},
 
+    {"GET", "/api/v1/schedules", MAY_READ, ROUTE_QUERY, &UC_LIST_SCHEDULES, prepare_list_workflows,
+     NULL, NULL},
+    {"PUT", "/api/v1/schedules/{}", MAY_RUN, 0, &UC_PUT_SCHEDULE, prepare_put_schedule, NULL, NULL},
+    {"GET", "/api/v1/schedules/{}", MAY_READ, 0, &UC_GET_SCHEDULE, prepare_schedule, NULL, NULL},
+    {"DELETE", "/api/v1/schedules/{}", MAY_RUN, 0, &UC_DELETE_SCHEDULE, prepare_schedule, NULL,
+     NULL},
+    {"POST", "/api/v1/schedules/{}/trigger", MAY_RUN, 0, &UC_TRIGGER_SCHEDULE, prepare_schedule,
+     NULL, NULL},
+
     {"GET", "/api/v1/tenants", MAY_ADMIN, ROUTE_NO_TENANT | ROUTE_QUERY, &UC_LIST_TENANTS,
      prepare_list_tenants, NULL, NULL},
     {"PUT", "/api/v1/tenants/{}", MAY_ADMIN, ROUTE_NO_TENANT, &UC_PUT_TENANT, prepare_put_tenant,

@@ -26,6 +26,7 @@
     X(ERR_RUN_NOT_FOUND,      "RUN_NOT_FOUND",                404, false, "There is no such run")  \
     X(ERR_JOB_NOT_FOUND,      "JOB_NOT_FOUND",                404, false, "There is no such job")  \
     X(ERR_IDEM_KEY_NOT_FOUND, "IDEMPOTENCY_KEY_NOT_FOUND",    404, false, "There is no record of this key") \
+    X(ERR_SCHEDULE_NOT_FOUND, "SCHEDULE_NOT_FOUND",           404, false, "There is no such schedule") \
     X(ERR_SETTINGS_NOT_FOUND, "SETTINGS_VERSION_NOT_FOUND",   404, false, "There is no such version of the settings") \
     X(ERR_METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED",           405, false, "This resource has no such method") \
     X(ERR_IDEM_IN_FLIGHT,     "IDEMPOTENCY_IN_FLIGHT",        409, true,  "A request with this key is still being decided") \

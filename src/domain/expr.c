@@ -39,10 +39,10 @@ static void chunks_clear(struct expr *x);
 static void *allocate(void *ctx, void *old, size_t old_size, size_t size)
 {
     struct expr *x = ctx;
-    /* Of new memory it says the type in the place of the size. */
-    if (old == NULL && old_size == LUA_TSTRING)
-        x->longest_text = MAX(x->longest_text, size);
     size_t before = old != NULL ? old_size : 0;
+    /* Of new memory it says the type in the place of the size. */
+    size_t *largest = old == NULL && old_size == LUA_TSTRING ? &x->longest_text : &x->largest_block;
+    *largest = MAX(*largest, size);
     if (size > before && (x->over_memory || size - before > x->room)) {
         x->over_memory = true;
         return NULL;
@@ -196,7 +196,7 @@ void expr_call_begin(struct expr *x, const struct expr_vars *vars)
     x->vars = vars;
     x->steps_left = EXPR_STEPS_MAX;
     x->room = x->memory_max;
-    x->longest_text = 0;
+    x->longest_text = x->largest_block = 0;
     x->over_steps = x->over_memory = x->has_kept_texts = false;
     x->failed = ERR_OK;
     lua_sethook(x->lua, count_instructions, LUA_MASKCOUNT, HOOK_EVERY);
@@ -343,7 +343,7 @@ static void check_words(lua_State *L, struct str source)
     for (size_t at = 0; at < source.len;) {
         size_t end = expr_lexeme(source, at);
         struct str lexeme = {source.ptr + at, end - at};
-        if (lexeme.len > 1 || str_is_name(lexeme))
+        if (lexeme.len > 1 || expr_is_word(lexeme.ptr[0]))
             words++;
         if (str_is(lexeme, "_ENV"))
             expr_throw(L, "_ENV is not for expressions");

@@ -54,8 +54,9 @@ struct expr {
     bool busy;
     const struct expr_vars *vars;
     size_t steps_left;
-    size_t room;         /* bytes left */
-    size_t longest_text; /* made so far: comparing it is one instruction */
+    size_t room;          /* bytes left */
+    size_t longest_text;  /* made so far: comparing it is one instruction */
+    size_t largest_block; /* likewise, of other memory: no table has more slots than fit in it */
     bool over_steps;
     bool over_memory; /* from then on every allocation is refused */
     enum err failed;  /* a failure that is not the expression's fault */
@@ -200,6 +201,11 @@ extern const luaL_Reg EXPR_JSON_FUNCTIONS[];
 
 /* Pushes the table of global functions (expr_library.c). */
 void expr_library_open(lua_State *L);
+/* Part of a name or a number. */
+static inline bool expr_is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
 /* The end of the word, text, comment or single character of Lua at `at` (expr_template.c). */
 size_t expr_lexeme(struct str source, size_t at);
 

@@ -6,6 +6,8 @@
 
 enum {
     ROUND_DIGITS_MAX = 15,
+    /* Searching a text takes longer than reading it. */
+    SEARCHED_PER_STEP = 128,
     /* Reading JSON makes many values of few bytes. */
     DECODED_PER_STEP = 4,
     DECODED_MEMORY = 2,
@@ -246,9 +248,17 @@ static const char *find(struct str text, struct str what)
     return memmem(text.ptr, text.len, what.ptr, what.len);
 }
 
-static int string_contains(lua_State *L)
+/* The first argument, to be searched once from its beginning to its end. */
+static struct str searched_arg(lua_State *L)
 {
     struct str text = expr_text_arg(L, 1);
+    expr_spend(L, text.len / SEARCHED_PER_STEP);
+    return text;
+}
+
+static int string_contains(lua_State *L)
+{
+    struct str text = searched_arg(L);
     struct str what = expr_text_arg(L, 2);
     lua_pushboolean(L, what.len == 0 || find(text, what) != NULL);
     return 1;
@@ -290,7 +300,7 @@ static struct str not_empty_arg(lua_State *L, int arg)
 
 static int string_split(lua_State *L)
 {
-    struct str text = expr_text_arg(L, 1);
+    struct str text = searched_arg(L);
     struct str at = not_empty_arg(L, 2);
     json_t *list = expr_push_new_list(L);
     struct str part;
@@ -302,7 +312,7 @@ static int string_split(lua_State *L)
 
 static int string_replace(lua_State *L)
 {
-    struct str text = expr_text_arg(L, 1);
+    struct str text = searched_arg(L);
     struct str what = not_empty_arg(L, 2);
     struct str by = expr_text_arg(L, 3);
     struct buf *out = expr_empty_scratch(L);

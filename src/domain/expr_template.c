@@ -4,11 +4,6 @@
 
 /* --- reading --- */
 
-static bool is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 /* The end of the long bracket at `at`, [[…]] or [==[…]==]; `at` itself when there is none. */
 static size_t skip_long_bracket(struct str s, size_t at)
 {
@@ -65,7 +60,7 @@ size_t expr_lexeme(struct str source, size_t at)
         return skip_comment(source, at);
     if (c == '[')
         end = skip_long_bracket(source, at);
-    while (end < source.len && is_word(source.ptr[end]))
+    while (end < source.len && expr_is_word(source.ptr[end]))
         end++;
     return MAX(end, at + 1);
 }

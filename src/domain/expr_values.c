@@ -12,8 +12,9 @@ enum {
     BYTES_OF_MEMBER = 80,
     /* Finding the digits of a fraction takes a while. */
     STEPS_OF_REAL = 10,
-    /* An empty slot of a table is skipped in no time, but a table may have very many. */
-    TABLE_BYTES_PER_STEP = 4 * KIB,
+    /* An empty slot of a table is skipped in no time, but a large one may have very many. */
+    TABLE_IS_LARGE = 64 * KIB,
+    STEPS_OF_LARGE = 16,
     /* Longer texts are copied into Lua once in a call, not at each use. */
     KEPT_TEXT_MIN = 256,
 };
@@ -452,9 +453,8 @@ static struct key key_at(lua_State *L, int idx)
 
 const struct key *expr_table_keys(lua_State *L, int idx, size_t *ret_count)
 {
-    struct expr *x = expr_of(L);
     idx = lua_absindex(L, idx);
-    expr_spend(L, 1 + (x->memory_max - MIN(x->room, x->memory_max)) / TABLE_BYTES_PER_STEP);
+    expr_spend(L, 1 + expr_of(L)->largest_block / TABLE_IS_LARGE * STEPS_OF_LARGE);
     size_t count = 0;
     for (lua_pushnil(L); lua_next(L, idx) != 0; lua_pop(L, 1))
         count++;

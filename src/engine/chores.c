@@ -8,17 +8,30 @@
 #include "engine/execute.h"
 #include "engine/job_move.h"
 #include "engine/run_move.h"
+#include "engine/schedules.h"
 #include "engine/uc_start.h"
 #include "store/idempotency.h"
 #include "store/late_index.h"
 
 enum { RETRY_MS = 1000, POSTPONE_MS = 60 * 1000 };
 
+/* The earliest timer or schedule; -1: none. */
+static enum err next_due(struct db *db, int64_t *ret)
+{
+    int64_t timer = -1;
+    int64_t schedule = -1;
+    enum err e = timers_next(db, &timer);
+    if (e == ERR_OK)
+        e = schedules_next(db, &schedule);
+    *ret = timer < 0 || (schedule >= 0 && schedule < timer) ? schedule : timer;
+    return e;
+}
+
 enum err chores_init(struct chores *c, struct db *db, struct replay_stats *stats,
                      const struct env *env)
 {
     *c = (struct chores){.stats = stats, .env = env};
-    return timers_next(db, &c->next_due);
+    return next_due(db, &c->next_due);
 }
 
 bool chores_note_timer(struct chores *c, int64_t due_at)
@@ -158,8 +171,8 @@ static enum err fire_due(struct chores *c, struct tx *tx)
         problem_release(&p);
     }
     if (e == ERR_OK)
-        e = timers_next(tx->db, &c->next_due);
-    return e;
+        e = schedules_fire(tx);
+    return e == ERR_OK ? next_due(tx->db, &c->next_due) : e;
 }
 
 /* --- sweeping --- */

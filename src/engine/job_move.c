@@ -45,11 +45,6 @@ struct str error_json(struct tx *tx, const char *code, struct str message)
 
 /* --- timers --- */
 
-static void note_due(struct tx *tx, int64_t due_at)
-{
-    tx->next_due = tx->next_due < 0 ? due_at : MIN(tx->next_due, due_at);
-}
-
 /* The timer that belongs to a job in this state, if it has one. */
 static bool timer_of(const struct job *job, struct timer *ret)
 {
@@ -64,14 +59,14 @@ static enum err arm(struct run_move *m, const struct job *job)
     struct timer timer;
     if (!timer_of(job, &timer))
         return ERR_OK;
-    note_due(m->tx, timer.due_at);
+    tx_note_due(m->tx, timer.due_at);
     return timers_insert(m->tx->db, &timer);
 }
 
 enum err run_arm(struct run_move *m, int64_t ordinal, int64_t due_at)
 {
     struct timer timer = {due_at, m->run.num, ordinal, 0};
-    note_due(m->tx, due_at);
+    tx_note_due(m->tx, due_at);
     return timers_insert(m->tx->db, &timer);
 }
 

@@ -354,6 +354,12 @@ enum err tx_definition(struct tx *tx, int64_t tenant, struct str workflow_id, in
 
 /* --- admission --- */
 
+void tx_note_due(struct tx *tx, int64_t due_at)
+{
+    if (due_at >= 0)
+        tx->next_due = tx->next_due < 0 ? due_at : MIN(tx->next_due, due_at);
+}
+
 void tx_observe_queue_wait(struct tx *tx, const struct tenant *t, int64_t ms)
 {
     if (tx->queue_waits != NULL)

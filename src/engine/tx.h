@@ -141,6 +141,9 @@ MUST_CHECK enum err tx_definition(struct tx *tx, int64_t tenant, struct str work
                                   int64_t version, struct problem *p,
                                   const struct definition **ret);
 
+/* Something is due then (-1: nothing): the writer wakes for it. */
+void tx_note_due(struct tx *tx, int64_t due_at);
+
 void tx_observe_queue_wait(struct tx *tx, const struct tenant *t, int64_t ms);
 
 /* Lets a start into the tenant's gate, to leave it when the transaction ends. ERR_GATE_UNAVAILABLE

@@ -5,6 +5,7 @@
 
 #include "domain/definition.h"
 #include "domain/run.h"
+#include "domain/schedule.h"
 #include "engine/op.h"
 #include "store/runs.h"
 
@@ -167,6 +168,28 @@ struct list_input {
 };
 extern const struct use_case UC_LIST_WORKFLOWS;
 extern const struct use_case UC_LIST_VERSIONS;
+
+/* --- schedules --- */
+
+struct put_schedule_input {
+    struct str id;
+    struct str workflow_id;
+    struct str cron;
+    struct str timezone;
+    enum overlap overlap;
+    int64_t catch_up_ms;
+    struct str input; /* JSON */
+    bool paused;
+};
+extern const struct use_case UC_PUT_SCHEDULE;
+
+struct schedule_input {
+    struct str id;
+};
+extern const struct use_case UC_GET_SCHEDULE;
+extern const struct use_case UC_DELETE_SCHEDULE;
+extern const struct use_case UC_TRIGGER_SCHEDULE;
+extern const struct use_case UC_LIST_SCHEDULES; /* list_input */
 
 /* --- tenants, keys, idempotency records --- */
 

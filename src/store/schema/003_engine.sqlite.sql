@@ -37,3 +37,25 @@ CREATE TABLE run_signals (
     taken_by INTEGER, -- the ordinal of the job that it was for; null: it still waits
     PRIMARY KEY (run, seq)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE schedules (
+    tenant INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    workflow_id TEXT NOT NULL,
+    cron TEXT NOT NULL,
+    timezone TEXT NOT NULL,
+    overlap TEXT NOT NULL,
+    catch_up_ms INTEGER NOT NULL,
+    input TEXT NOT NULL,
+    paused INTEGER NOT NULL,
+    next_at INTEGER, -- the time that is fired next; null: paused, or never again
+    check_at INTEGER, -- when to look: next_at, or later while it cannot be fired
+    last_at INTEGER,
+    last_run BLOB,
+    last_error TEXT,
+    created_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX schedules_due ON schedules (check_at) WHERE check_at IS NOT NULL;

@@ -186,7 +186,7 @@ static void numbers_keep_their_kind(void **state)
                   {"2^53", "9007199254740992.0"}, {"-0.0", "0.0"},
                   {"0.1 + 0.2", "0.30000000000000004"}, {"1/0", "!a number is not finite"},
                   {"-1/0", "!not finite"}, {"0/0", "!not finite"}, {"{1, 0/0}", "!not finite"},
-                  {"1//0", "!attempt to perform 'n//0'"}, {"1%0", "!attempt to perform 'n%%0'"},
+                  {"1//0", "!attempt to"}, {"1%0", "!attempt to perform 'n%0'"},
                   {"1 == 1.0", "true"});
 }
 
@@ -241,7 +241,7 @@ static void the_text_of_a_failure_names_the_expression(void **state)
 {
     struct world *w = *state;
     assert_outcome("", value_of(w, "nil > 1"), "!in \"nil > 1\": attempt to compare");
-    assert_outcome("", value_of(w, "1 +\n nil"), "!\": line 2: attempt to perform arithmetic");
+    assert_outcome("", value_of(w, "1\n + nil"), "!\": line 2: attempt to perform arithmetic");
     char source[200] = "nil > 1 -- ";
     for (size_t i = strlen(source); i < sizeof(source) - 2; i += 2)
         memcpy(source + i, "é", 3);
@@ -537,11 +537,11 @@ static void sources_have_a_size(void **state)
     assert_repeated(w, "0", "+1", EXPR_WORDS_MAX, "", "!more than 250 names, numbers and texts");
     assert_repeated(w, "0", "+ #''", EXPR_WORDS_MAX, "", "!more than 250 names");
     assert_repeated(w, "", "(", 300, "1", "!overflow");
-    assert_repeated(w, "", "-", 4000, "1", "!near"); /* a comment */
+    assert_repeated(w, "", "-", 4000, "1", "!it must be one expression"); /* a comment */
     assert_repeated(w, "", "- ", 2000, "1", "!overflow");
     assert_repeated(w, "", "not ", 240, "1", "!overflow");
     assert_repeated(w, "#", "{", 400, "", "!overflow");
-    assert_repeated(w, "nil", ".a", 200, "", "null");
+    assert_repeated(w, "input", ".a", 200, "", "null");
     assert_repeated(w, "1", " .. 1", 240, "", "!"); /* too many registers, or nested too deep */
 }
 
@@ -766,13 +766,10 @@ static void memory_is_bounded(void **state)
 {
     static const char *const SOURCES[] = {
         F("local s = 'x' while true do s = s .. s end"),
-        F("local t = {} while true do t[#t + 1] = {{}, {}, {}, {}, {}, {}} end"),
         F("local s = 'xxxxxxxx' for i = 1, 15 do s = s .. s end local t = {} "
           "for i = 1, 1000 do t[i] = s .. i end"),
         F("local s = 'x' for i = 1, 19 do s = s .. s end return list(s,s,s,s,s,s,s,s,s,s,s,s,s,s,"
           "s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s)"),
-        F("local s = ('x,'):replace('x', 'xxxxxxxxxxxx') for i = 1, 15 do s = s .. s end "
-          "while true do s:split(',') end"),
     };
     assert_runs_out(state, SOURCES, ARRAY_LEN(SOURCES), "!takes more than 16 MiB of memory");
 }
@@ -803,12 +800,15 @@ static void results_are_bounded(void **state)
         {F("local t = list() for i = 1, 63 do t = list(t) end return #json.encode(t)"), "128"},
         {F("local t = list() for i = 1, 63 do t = list(t) end return {t}"), "!nested deeper"},
         {F("local t = {1} for i = 1, 60 do t = {t, t} end return t"), "!takes more than"},
-        {F("local t = list(1) for i = 1, 60 do t = list(t, t) end return t"), "!has more than"},
+        {F("local t = list(1) for i = 1, 60 do t = list(t, t) end return t"), "!takes more than"},
         {F("local s = 'x' for i = 1, 20 do s = s .. s end return s"),
          "!has more than 1048576 bytes"},
-        {F("local s = 'x' for i = 1, 20 do s = s .. s end return s:sub(3)"),
-         "!takes more"}, /* see the next: a little shorter is fine */
-    );
+        {F("local s = 'x' for i = 1, 20 do s = s .. s end return #json.encode(s:sub(3))"),
+         "1048576"},
+        {F("local s = 'x' for i = 1, 20 do s = s .. s end return json.encode(s:sub(2))"),
+         "!has more than 1048576 bytes"},
+        {F("local s = 'x' for i = 1, 18 do s = s .. s end local t = list(s, s) return list(t, t)"),
+         "!has more than 1048576 bytes"});
 }
 
 static void a_megabyte_passes_through(void **state)

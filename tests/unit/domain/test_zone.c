@@ -564,6 +564,14 @@ static void daylight_saving_time_may_cross_the_turn_of_the_year(void **state)
     check_offset(LATE, "2025-12-31T12:59:59Z", 3600);
     check_offset(LATE, "2025-12-31T13:00:00Z", 0);
     check_offset(LATE, "2026-01-01T00:00:00Z", 0);
+    /* Both dates are written for December and lie in January. */
+    static const char BOTH[] = "AAA0BBB,J365/167,J364/167";
+    check_offset(BOTH, "2026-01-03T00:00:00Z", 3600);
+    check_offset(BOTH, "2026-01-05T21:59:59Z", 3600);
+    check_offset(BOTH, "2026-01-05T22:00:00Z", 0);
+    check_offset(BOTH, "2026-01-06T22:59:59Z", 0);
+    check_offset(BOTH, "2026-01-06T23:00:00Z", 3600);
+    check_offset(BOTH, "2026-07-01T00:00:00Z", 3600);
     /* All year: RFC 9636's own example, and one whose years overlap. */
     static const char ALL_YEAR[] = "XXX3EDT4,0/0,J365/23";
     static const char OVERLAPPING[] = "AAA3BBB4,0/0,J365/167";
