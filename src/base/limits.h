@@ -90,6 +90,9 @@ enum {
     LEASE_MS_DEFAULT = 30 * 1000,
     SLEEP_DAYS_MAX = 3660,                /* ten years */
     BULK_RUNS_MAX = 200,                  /* runs changed by one call: all in one commit */
+    RETENTION_ROWS_PER_TURN_MAX = 512,    /* removed in one slice: a millisecond or two */
+    RETENTION_RUNS_PER_TURN_MAX = 256,    /* looked at in one slice */
+    RETENTION_PAUSE_MS = 60 * 1000,       /* after the last run that was old enough */
     SCHEDULES_PER_TURN_MAX = 64,          /* due times share the writer with callers */
     SCHEDULE_CATCH_UP_S_MAX = 30 * 86400,
     POSTPONED_MS = 60 * 1000,             /* what cannot be done now is looked at again after that time */

@@ -220,6 +220,16 @@ static enum err dispatch(struct tx *tx)
     return e;
 }
 
+/* --- old runs --- */
+
+static enum err remove_old_runs(struct chores *c, struct tx *tx, int64_t mono)
+{
+    bool more = false;
+    enum err e = retention_slice(&c->retention, tx, &more);
+    c->retention_at = more ? mono : mono + RETENTION_PAUSE_MS;
+    return e;
+}
+
 /* --- all of it --- */
 
 static bool timers_are_due(const struct chores *c, int64_t now_ms)
@@ -235,8 +245,9 @@ enum err chores_run(struct chores *c, struct tx *tx)
     bool timers = timers_are_due(c, now);
     bool indexes = sweep || indexing_is_due(tx);
     bool queue = dispatch_is_due(tx);
+    bool old_runs = mono >= c->retention_at;
     c->dispatch_more = queue;
-    if (mono < c->retry_at || (!timers && !indexes && !queue))
+    if (mono < c->retry_at || (!timers && !indexes && !queue && !old_runs))
         return ERR_OK;
     int64_t was_due = c->next_due;
     tx_start(tx);
@@ -249,6 +260,8 @@ enum err chores_run(struct chores *c, struct tx *tx)
         e = replay_stats_flush(c->stats, tx->db);
     if (e == ERR_OK && sweep)
         e = evict_keys(c, tx);
+    if (e == ERR_OK && old_runs)
+        e = remove_old_runs(c, tx, mono);
     if (e == ERR_OK && indexes)
         e = fill_indexes(tx);
     if (e == ERR_OK)
@@ -277,7 +290,7 @@ int64_t chores_wait_ms(const struct chores *c, int64_t now_ms)
         return c->retry_at - mono;
     if (c->dispatch_more)
         return 0;
-    int64_t wait = MAX(c->next_sweep_at - mono, (int64_t)0);
+    int64_t wait = MAX(MIN(c->next_sweep_at, c->retention_at) - mono, (int64_t)0);
     if (c->next_due >= 0)
         wait = MIN(wait, MAX(c->next_due - now_ms, (int64_t)0));
     return wait;

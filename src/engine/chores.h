@@ -5,6 +5,7 @@
 #define PAWL_ENGINE_CHORES_H
 
 #include "engine/replay_stats.h"
+#include "engine/retention.h"
 #include "engine/tx.h"
 
 struct chores {
@@ -15,6 +16,8 @@ struct chores {
     int64_t next_sweep_at; /* counts and evictions (monotonic ms) */
     bool evict_more;       /* the last slice was full */
     bool dispatch_more;    /* queued runs may be able to start */
+    struct retention retention;
+    int64_t retention_at; /* monotonic ms */
 };
 
 /* Reads the earliest timer. */

@@ -71,6 +71,12 @@ static bool is_about_memory(const struct outcome *o)
     return o->err != ERR_OK && strstr(o->text.ptr, "MiB of memory") != NULL;
 }
 
+/* Once is enough for what takes so long. */
+static bool is_about_limits(const struct outcome *o)
+{
+    return o->err != ERR_OK && strstr(o->text.ptr, "takes more than") != NULL;
+}
+
 static void check_same(struct outcome *a, struct outcome *b, bool same_text)
 {
     if (!is_about_memory(a) && !is_about_memory(b)) {
@@ -122,6 +128,11 @@ static void check_expression(struct expr *x, struct str source, json_t *seen)
     size_t faults = faults_of(x, source, NULL);
     struct outcome first, again, other;
     evaluate(x, source, seen, &first);
+    if (is_about_limits(&first)) {
+        assert(faults == 0);
+        buf_release(&first.text);
+        return;
+    }
     evaluate(x, source, seen, &again);
     check_same(&first, &again, true);
     struct expr *fresh = expr_new();
@@ -146,9 +157,8 @@ static void check_template(struct expr *x, json_t *template)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct expr *x;
-    if (x == NULL)
-        x = expr_new();
+    /* A new one each time: libFuzzer looks for leaks when more is allocated than freed. */
+    struct expr *x = expr_new();
     assert(x != NULL);
     struct str text = fuzz_text(data, size);
     struct str source = text;
@@ -169,5 +179,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(str_is(buf_str(&o.text), "2"));
     buf_release(&o.text);
     json_decref(seen);
+    expr_free(x);
     return 0;
 }

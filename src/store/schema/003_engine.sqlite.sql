@@ -59,3 +59,7 @@ CREATE TABLE schedules (
     PRIMARY KEY (tenant, id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX schedules_due ON schedules (check_at) WHERE check_at IS NOT NULL;
+
+-- How long finished runs are kept; null: for ever.
+ALTER TABLE tenants ADD COLUMN run_retention_ms INTEGER;
+CREATE INDEX tenants_retaining ON tenants (num) WHERE run_retention_ms IS NOT NULL;
