@@ -102,6 +102,27 @@ enum {
     PRIORITY_MAX = 100,
     JOB_OUTPUT_MAX = 512 * KIB,           /* outputs of earlier steps travel with the run */
 
+    /* --- calls out --- */
+    CALLS_IN_FLIGHT_MAX = 64,             /* each may hold a whole response: 64 MiB at worst */
+    CALLS_PER_TENANT_MAX = 32,            /* of http steps: half of it, so that slow receivers of one tenant do not stop the others */
+    CALLS_WAITING_MAX = 1024,             /* submitted and not begun */
+    CALLS_TAKEN_PER_TURN_MAX = 32,        /* jobs handed out in one go, before others have their turn */
+    CALL_RESPONSE_MAX = 1 * MIB,          /* a message, as HTTP_BODY_MAX; more is aborted on its way */
+    CALL_HEAD_MAX = 64 * KIB,             /* of a response, all header lines together */
+    CALL_HEADERS_KEPT_MAX = 16 * KIB,     /* of those in a step's output; what is past it is left out */
+    CALL_OUTPUT_MAX = CALL_RESPONSE_MAX + 64 * KIB, /* the response as JSON: half of PAGE_BYTES_MAX holds it with its run */
+    CALL_EXCERPT_MAX = 2 * KIB,           /* of a response that is no success, kept with the error */
+    CALL_REDIRECTS_MAX = 5,
+    CALL_CONNECT_MS_MAX = 10 * 1000,      /* three lost SYNs */
+    CALL_TIMEOUT_MS_DEFAULT = 30 * 1000,
+    CALL_TIMEOUT_MS_MAX = 10 * 60 * 1000, /* it holds one of few places: longer work answers 202 and sends a signal */
+    CALL_GRACE_MS = 5 * 1000,             /* from the end of a call's time to the end of its lease: the commit of its result */
+    CALL_DRAIN_MS = 5 * 1000,             /* a server that stops waits so long for calls under way, then gives their jobs back */
+    CALL_CONNECTIONS_KEPT_MAX = 32,       /* idle ones */
+    CALL_CONNECTION_AGE_S = 30,           /* idle for longer than that: the other side may be about to close it */
+    CALL_RESOLVER_MS_MAX = 30 * 1000,     /* libc's resolver gives up after about that time, and cannot be stopped */
+    RETRY_AFTER_MS_MAX = 24 * 3600 * 1000, /* what a receiver may ask for: as the longest backoff */
+
     /* --- admission --- */
     QUEUED_RUNS_MAX = 1000 * 1000,        /* of a tenant that sets no max_queued_runs: about 1 GiB of rows */
     CANCELLED_PER_START_MAX = 100,        /* by cancel_oldest, after a limit was lowered: all in one commit */

@@ -51,8 +51,8 @@ MUST_CHECK enum err cron_parse(struct str text, struct problem *p, struct cron *
 
 /* The first instant after after_s at which it fires. False when there is none within
  * CRON_YEARS_MAX, so that it never fires (February 30), or none in the years 1 to 9999. Cheap: it
- * goes by months, days and changes of the clock, some microseconds, and less than a millisecond for
- * the rarest. */
+ * goes by months, days and changes of the clock, in less than a microsecond, or ten for the rarest
+ * days. */
 MUST_CHECK bool cron_next(const struct cron *c, const struct zone *z, int64_t after_s,
                           int64_t *ret_s);
 

@@ -98,7 +98,7 @@ struct zone_span zone_span_at(const struct zone *z, int64_t utc_s);
  *   1  as nearly always
  *   2  clocks were set back, and showed it twice
  * A zone that sets its clocks back twice within two days could show a time more often; of those
- * the first two count. No zone does. 0 also within 26 hours of the ends of 64 bits. */
+ * the first two count. No zone is known to. 0 also within 26 hours of the ends of 64 bits. */
 int zone_to_utc(const struct zone *z, int64_t local_s, int64_t *ret_first, int64_t *ret_second);
 
 #endif

@@ -55,6 +55,8 @@ static enum err put_schedule(struct op *op, struct tx *tx)
     enum err e = tx_tenant(tx, op, &tenant);
     if (e == ERR_OK)
         e = timetable_read(in->cron, in->timezone, &tx->arena, &op->problem, &t);
+    if (e == ERR_OK && timetable_next(&t, tx->now_ms) < 0)
+        e = problem_set(&op->problem, ERR_FIELD_INVALID, "cron: there is no such day");
     if (e != ERR_OK)
         return e;
     e = tx_newest(tx, tenant->num, in->workflow_id, &newest);
