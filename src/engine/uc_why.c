@@ -196,7 +196,7 @@ static enum err why_run(struct op *op, struct tx *tx)
         e = show_steps(&w);
     json_close(&w.o, ']');
     if (run_is_over(w.m.run.status))
-        sum_up(&w, "the run is over: it has %s", run_status_name(w.m.run.status));
+        sum_up(&w, "the run is over: its status is %s", run_status_name(w.m.run.status));
     else
         sum_up(&w, queued ? "its limits have room: it is about to start" : "it waits for nothing");
     json_add_text(&w.o, "summary", str_of(w.summary));
