@@ -77,7 +77,7 @@ static enum err pull(struct tx *tx, int64_t tenant, int64_t scope, struct proble
         e = room_of(tx, scope, p, &room);
     while (e == ERR_OK && found && room > 0) {
         if (budget->lines-- <= 0) {
-            dispatch_all(tx);
+            dispatch_workflow(tx, tenant);
             return ERR_OK;
         }
         int64_t full = 0;
@@ -112,12 +112,20 @@ static enum err start(struct tx *tx, const struct line *line, struct problem *p)
     return e == ERR_OK ? run_move_admit(&m) : e;
 }
 
+/* Lines of the tenant wait for scopes that have room: until they are swept nobody knows who is next.
+ */
+static bool is_unswept(const struct tx *tx, const struct tenant *tenant)
+{
+    const struct dispatch_state *d = &tx->dispatch;
+    return d->sweeping && tenant->num >= d->sweep_tenant && tenant->num <= d->sweep_last;
+}
+
 /* Starts what the tenant has room for, in order, `most` at most. */
 static enum err drain(struct tx *tx, const struct tenant *tenant, int64_t most, struct problem *p,
                       struct budget *budget)
 {
     enum err e = ERR_OK;
-    while (e == ERR_OK && tenant_has_room(tenant) && most > 0) {
+    while (e == ERR_OK && tenant_has_room(tenant) && most > 0 && !is_unswept(tx, tenant)) {
         struct line line;
         bool found = false;
         e = lines_first(tx->db, tenant->num, 0, &tx->arena, &found, &line);
@@ -185,11 +193,28 @@ void dispatch_tenant(struct tx *tx)
     tx->dispatch.drained_any = true; /* so that a whole round follows */
 }
 
+static void sweep_tenants(struct tx *tx, int64_t first, int64_t last)
+{
+    struct dispatch_state *d = &tx->dispatch;
+    if (d->sweeping) { /* what was not looked at yet is looked at too */
+        first = MIN(first, d->sweep_tenant);
+        last = MAX(last, d->sweep_last);
+    }
+    d->sweeping = true;
+    d->sweep_tenant = first;
+    d->sweep_scope = 0;
+    d->sweep_last = last;
+    dispatch_tenant(tx);
+}
+
+void dispatch_workflow(struct tx *tx, int64_t tenant)
+{
+    sweep_tenants(tx, tenant, tenant);
+}
+
 void dispatch_all(struct tx *tx)
 {
-    tx->dispatch.sweeping = true;
-    tx->dispatch.sweep_tenant = tx->dispatch.sweep_scope = 0;
-    dispatch_tenant(tx);
+    sweep_tenants(tx, 0, INT64_MAX);
 }
 
 bool dispatch_is_due(const struct tx *tx)
@@ -209,7 +234,7 @@ static enum err sweep(struct tx *tx, struct problem *p, struct budget *budget)
         e = lines_next_scope(tx->db, d->sweep_tenant, d->sweep_scope, &found, &tenant, &scope);
         if (e != ERR_OK)
             return e;
-        if (!found) {
+        if (!found || tenant > d->sweep_last) {
             d->sweeping = false;
             break;
         }
@@ -240,9 +265,13 @@ static enum err drain_in_turn(struct tx *tx, struct problem *p, struct budget *b
         if (e != ERR_OK)
             return e;
         if (!found) {
-            d->draining = d->drained_any && d->drain_tenant > 0;
+            bool round_was_idle = !d->drained_any || d->drain_tenant == 0;
             d->drained_any = false;
             d->drain_tenant = 0;
+            /* What the sweep still finds has to be drained after it. */
+            d->draining = d->sweeping || !round_was_idle;
+            if (round_was_idle)
+                return ERR_OK;
             continue;
         }
         budget->lines--;

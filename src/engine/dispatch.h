@@ -25,8 +25,9 @@ MUST_CHECK enum err dispatch_scope_limit(struct tx *tx, const struct scope *scop
  * to dispatch_turn(). */
 MUST_CHECK enum err dispatch_freed(struct tx *tx, struct problem *p);
 
-/* A tenant's limit was raised; or any limit of a workflow changed; or nobody knows. */
+/* A tenant's limit was raised; or the limits of a workflow of it changed; or nobody knows. */
 void dispatch_tenant(struct tx *tx);
+void dispatch_workflow(struct tx *tx, int64_t tenant);
 void dispatch_all(struct tx *tx);
 bool dispatch_is_due(const struct tx *tx);
 /* One slice of what is due. Inside a transaction. */

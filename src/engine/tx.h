@@ -46,9 +46,10 @@ enum { CLAIM_TURNS = 1024 }; /* queues; past it some lose their turn now and the
 /* Queued runs that may be able to start, although nothing will free a slot for them: after a limit
  * was raised, at the start of the server, after a rollback. See dispatch.h. */
 struct dispatch_state {
-    bool sweeping; /* lines that wait for a scope are looked at, from here on */
+    bool sweeping; /* lines that wait for a scope are looked at, from here on, up to a tenant */
     int64_t sweep_tenant;
     int64_t sweep_scope;
+    int64_t sweep_last;
     bool draining; /* tenants take turns to start what can start, from here on */
     int64_t drain_tenant;
     bool drained_any; /* in this round */

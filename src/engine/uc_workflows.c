@@ -133,7 +133,7 @@ static enum err put_workflow(struct op *op, struct tx *tx)
         return problem_set(&op->problem, e, "cannot store the workflow");
     tx_newest_changed(tx);
     if (!same && old.found)
-        dispatch_all(tx); /* the new version's limits are in force */
+        dispatch_workflow(tx, tenant->num); /* the new version's limits are in force */
     answer_put(op, in->workflow_id, head.latest_version, !same);
     return ERR_OK;
 }

@@ -37,8 +37,9 @@ def applied(run, definition):
 
 COVERED = {
     "workflow apply", "workflow validate", "workflow list", "workflow show", "workflow versions", "workflow archive", "run start", "run list", "run show",
-    "run cancel", "job claim", "job show", "job complete", "job fail", "idem show", "idem release", "tenant set", "tenant show", "tenant list", "key create",
-    "key list", "key revoke", "bench worker", "doctor", "backup",  # the last two: test_cli_files.py
+    "run why", "run cancel", "job claim", "job show", "job complete", "job fail", "idem show", "idem release", "tenant set", "tenant show", "tenant list", "tenant history",
+    "tenant rollback", "key create", "key list", "key revoke", "bench worker",  # why, history and rollback: test_cli_limits.py
+    "doctor", "backup",  # test_cli_files.py
 }
 
 
