@@ -53,7 +53,7 @@ static enum admission_verdict verdict_of(const struct limit_state *limit)
     case AT_LIMIT_CANCEL_OLDEST:
         return limit->max > 0 ? ADMISSION_CANCEL_OLDEST : ADMISSION_REJECT;
     }
-    assert(!"unknown policy");
+    assert(false); /* every policy has its case */
     return ADMISSION_REJECT;
 }
 
