@@ -31,8 +31,8 @@ enum address_kind {
 
 const char *address_kind_name(enum address_kind kind);
 
-/* Bytes in network order. An IPv6 address that carries an IPv4 address (mapped, NAT64, 6to4, ISATAP)
- * is of the kind of that one; what no registry has given out is reserved. */
+/* Bytes in network order. An IPv6 address that carries an IPv4 address (mapped, NAT64, 6to4,
+ * ISATAP) is of the kind of that one; what no registry has given out is reserved. */
 enum address_kind address_kind_v4(const unsigned char bytes[static 4]);
 enum address_kind address_kind_v6(const unsigned char bytes[static 16]);
 

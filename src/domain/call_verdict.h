@@ -12,8 +12,8 @@ enum call_verdict {
 
 enum call_verdict call_verdict_of(int status);
 
-/* A Retry-After field, a number of seconds or a date, as a delay from `now_ms`: 0 … RETRY_AFTER_MS_MAX;
- * 0 for a time that is past. -1 when it is neither, or absent. */
+/* A Retry-After field, a number of seconds or a date, as a delay from `now_ms`: 0 …
+ * RETRY_AFTER_MS_MAX; 0 for a time that is past. -1 when it is neither, or absent. */
 int64_t retry_after_ms(struct str value, int64_t now_ms);
 
 #endif

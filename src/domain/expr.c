@@ -34,8 +34,9 @@ static void chunks_clear(struct expr *x);
 
 /* --- memory --- */
 
-/* Lua's allocator. What shrinks must not fail; what grows is refused past the limit, and from then
- * on always: Lua answers a refusal with a collection, which would cost more each time. */
+/* Lua's allocator. What shrinks must not fail. What grows may be refused, and is from then on
+ * always refused: Lua answers with a collection and asks again, which would take longer each time,
+ * and a call in which something was collected must not go on. */
 static void *allocate(void *ctx, void *old, size_t old_size, size_t size)
 {
     struct expr *x = ctx;
@@ -43,17 +44,20 @@ static void *allocate(void *ctx, void *old, size_t old_size, size_t size)
     /* Of new memory it says the type in the place of the size. */
     size_t *largest = old == NULL && old_size == LUA_TSTRING ? &x->longest_text : &x->largest_block;
     *largest = MAX(*largest, size);
-    if (size > before && (x->over_memory || size - before > x->room)) {
-        x->over_memory = true;
-        return NULL;
+    if (size > before) {
+        x->over_memory = x->over_memory || size - before > x->room;
+        if (x->over_memory || x->failed == ERR_NO_MEMORY)
+            return NULL;
     }
     void *memory = NULL;
     if (size == 0) {
         free(old);
     } else {
         memory = realloc(old, size);
-        if (memory == NULL && size > before)
+        if (memory == NULL && size > before) {
+            x->failed = ERR_NO_MEMORY;
             return NULL;
+        }
         if (memory == NULL)
             memory = old;
     }
@@ -170,7 +174,7 @@ json_t *expr_keep(lua_State *L, json_t *made)
         expr_throw_no_memory(L);
     if (x->made_count == x->made_cap) {
         size_t cap = x->made_cap > 0 ? 2 * x->made_cap : 16;
-        json_t **grown = realloc(x->made, cap * sizeof(*grown));
+        json_t **grown = realloc(x->made, cap * sizeof(json_t *));
         if (grown == NULL) {
             json_decref(made);
             expr_throw_no_memory(L);
@@ -237,8 +241,7 @@ static bool call(struct expr *x, lua_CFunction fn, void *arg)
     lua_pushcfunction(x->lua, fn);
     lua_pushlightuserdata(x->lua, arg);
     int status = lua_pcall(x->lua, 1, 0, 0);
-    if (status == LUA_ERRMEM && !x->over_memory)
-        x->failed = ERR_NO_MEMORY;
+    assert(status != LUA_ERRMEM || x->over_memory || x->failed != ERR_OK);
     return status == LUA_OK;
 }
 
@@ -353,21 +356,17 @@ static void check_words(lua_State *L, struct str source)
         expr_throw(L, "it has more than %d names, numbers and texts", EXPR_WORDS_MAX);
 }
 
-/* Pushes the compiled text, or throws what Lua says about it. */
+/* Pushes the compiled text, or what Lua says about it. */
 static int load_text(lua_State *L, const char *before, struct str source, const char *after)
 {
-    struct expr *x = expr_of(L);
-    struct buf *text = &x->scratch;
+    struct buf *text = &expr_of(L)->scratch;
     buf_clear(text);
     buf_put(text, str_of(before));
     buf_put(text, source);
     buf_put(text, str_of(after));
     if (!buf_ok(text))
         expr_throw_no_memory(L);
-    int status = luaL_loadbufferx(L, text->ptr, text->len, "=" EXPR_CHUNK_NAME, "t");
-    if (status == LUA_ERRMEM && !x->over_memory)
-        x->failed = ERR_NO_MEMORY;
-    return status;
+    return luaL_loadbufferx(L, text->ptr, text->len, "=" EXPR_CHUNK_NAME, "t");
 }
 
 /* Pushes the function. The expression must stand by itself, which keeps out `1) + (2`, and between

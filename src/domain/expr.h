@@ -6,30 +6,26 @@
  *
  * Values. What is absent is nil, and a member of nil is nil, so that `steps.a.output.amount` is nil
  * when any part of it is absent; a null that is read is nil too. Lists are counted from 1. Objects
- * and lists of the roots are never copied and cannot be changed; == compares them by content. `#v`
- * counts elements, members, or the bytes of a text. Texts have the functions of `string` as
- * methods: `input.name:lower()`. The other way, nil becomes null, whole numbers stay whole, other
- * numbers must be finite, texts must be UTF-8 without NUL, and a value of a root comes back as it
- * is, its nulls included. A table with the keys 1…n becomes an array, one with names an object with
- * its members sorted, {} an empty object; what the functions below make are arrays, [] when empty.
+ * and lists of the roots are never copied and cannot be changed; == compares them by content, but
+ * one never equals a table. `#v` counts elements, members, or the bytes of a text. Texts have the
+ * functions of `string` as methods: `input.name:lower()`. The other way, nil becomes null, whole
+ * numbers stay whole, other numbers must be finite, texts must be UTF-8 without NUL, and a value of
+ * a root comes back as it is, its nulls included. A table with the keys 1…n becomes an array, one
+ * with names an object with its members sorted, {} an empty object; what the functions below make
+ * are arrays, [] when empty.
  *
  *   type(v)                   "nil", "boolean", "number", "string", "list", "object", "function"
- *   tostring(v) tonumber(v)   numbers as JSON shows them; nil for what is no number
- *   pairs(v) ipairs(v)        members in the order of the JSON, of a table sorted; every element
- *   select(n, …)              as in Lua
- *   list(…)                   a list of its arguments, nil among them
- *   count(v)                  how many elements or members
- *   map(l, f) filter(l, f)    f gets the element and its place
- *   reduce(l, f, first)       f gets what it returned last and the element
- *   sort(l[, before])         stable; numbers, or texts by their bytes, unless `before` decides
- *   contains(l, v)            is one of the elements equal to v?
- *   keys(v) values(v)         as lists
- *   json.encode(v) json.decode(text)
- *   math.abs floor ceil min max tointeger, math.round(x[, digits])
- *   string.len(s) string.sub(s, from[, to])     count characters, not bytes
- *   string.lower upper trim                     know ASCII only
- *   string.contains starts_with ends_with       plain text, no patterns
- *   string.replace(s, what, by) string.split(s, at) string.join(l[, between])
+ *   tostring(v) tonumber(v)   numbers as JSON shows them (`..` shows 14 digits); nil for what is no
+ * number pairs(v) ipairs(v)        members in the order of the JSON, of a table sorted; every
+ * element select(n, …)              as in Lua list(…)                   a list of its arguments,
+ * nil among them count(v)                  how many elements or members map(l, f) filter(l, f)    f
+ * gets the element and its place reduce(l, f, first)       f gets what it returned last and the
+ * element sort(l[, before])         stable; numbers, or texts by their bytes, unless `before`
+ * decides contains(l, v)            is one of the elements equal to v? keys(v) values(v)         as
+ * lists json.encode(v) json.decode(text) math.abs floor ceil min max tointeger, math.round(x[,
+ * digits]) string.len(s) string.sub(s, from[, to])     count characters, not bytes string.lower
+ * upper trim                     know ASCII only string.contains starts_with ends_with       plain
+ * text, no patterns string.replace(s, what, by) string.split(s, at) string.join(l[, between])
  *
  * All that take a list take nil for an empty one.
  *

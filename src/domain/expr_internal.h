@@ -58,8 +58,8 @@ struct expr {
     size_t longest_text;  /* made so far: comparing it is one instruction */
     size_t largest_block; /* likewise, of other memory: no table has more slots than fit in it */
     bool over_steps;
-    bool over_memory; /* from then on every allocation is refused */
-    enum err failed;  /* a failure that is not the expression's fault */
+    bool over_memory;
+    enum err failed; /* a failure that is not the expression's fault */
     bool has_kept_texts;
     /* JSON that was made on the way; released at the end of the call. */
     json_t **made;

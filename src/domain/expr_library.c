@@ -172,7 +172,7 @@ static int walk_next(lua_State *L)
 {
     struct walk *w = (struct walk *)(void *)expr_thing(L, 1);
     if (w == NULL || w->thing.kind != THING_WALK)
-        luaL_typeerror(L, 1, "walk");
+        return luaL_typeerror(L, 1, "walk");
     if (w->next >= w->count) {
         lua_pushnil(L);
         return 1;
@@ -458,7 +458,7 @@ static int lib_sort(lua_State *L)
         lua_pop(L, 1);
     }
     size_t count = from.count;
-    json_t **in = lua_newuserdatauv(L, (2 * count + 1) * sizeof(*in), 0);
+    json_t **in = lua_newuserdatauv(L, (2 * count + 1) * sizeof(json_t *), 0);
     json_t **out = in + count;
     for (size_t i = 0; i < count; i++)
         in[i] = json_array_get(given, i);
@@ -469,7 +469,7 @@ static int lib_sort(lua_State *L)
         in = out;
         out = swap;
     }
-    expr_charge(L, count * sizeof(*in));
+    expr_charge(L, count * sizeof(json_t *));
     json_t *sorted = expr_push_new_list(L);
     for (size_t i = 0; i < count; i++) {
         if (json_array_append(sorted, in[i]) != 0)

@@ -18,8 +18,9 @@ static bool same_number(const json_t *a, const json_t *b)
         return json_real_value(a) == json_real_value(b);
     json_int_t whole = json_integer_value(json_is_integer(a) ? a : b);
     double real = json_real_value(json_is_integer(a) ? b : a);
-    /* 2^63 is a double and no integer. */
-    return real >= -0x1p63 && real < 0x1p63 && floor(real) == real && (json_int_t)real == whole;
+    /* The largest integer is not a double, the number above it is. */
+    static const double END = -(double)INT64_MIN;
+    return real >= -END && real < END && floor(real) == real && (json_int_t)real == whole;
 }
 
 static bool same_object(lua_State *L, const json_t *a, const json_t *b)

@@ -76,6 +76,17 @@ enum err run_disarm(struct run_move *m, int64_t ordinal, int64_t due_at)
     return due_at < 0 ? ERR_OK : timers_delete(m->tx->db, &timer);
 }
 
+/* --- queues --- */
+
+/* The job lies in its queue: a worker may be waiting for it, or the server itself. */
+static enum err offer(struct run_move *m, const struct job *job)
+{
+    if (!str_is(job->queue, HTTP_QUEUE))
+        return tx_wake_queue(m->tx, job->tenant, job->queue);
+    m->tx->has_calls = true;
+    return ERR_OK;
+}
+
 /* --- making one --- */
 
 struct job job_blank(const struct run_move *m, size_t step, int64_t ordinal, int64_t item)
@@ -122,7 +133,7 @@ enum err job_create(struct run_move *m, struct job *job)
         e = tell_job(m, type, job);
     }
     if (e == ERR_OK && job->state == JOB_PENDING)
-        e = tx_wake_queue(m->tx, job->tenant, job->queue);
+        e = offer(m, job);
     if (e == ERR_OK && m->views != NULL && !job->undo) {
         m->views[job->step].job = *job;
         m->views[job->step].has_job = true;
@@ -184,7 +195,7 @@ enum err job_move(struct run_move *m, struct job *job, enum job_event on)
     if (e == ERR_OK)
         e = tell_job(m, EVENT_TYPES[on], job);
     if (e == ERR_OK && to == JOB_PENDING)
-        e = tx_wake_queue(m->tx, job->tenant, job->queue);
+        e = offer(m, job);
     job->armed_at = job->due_at;
     return e;
 }
@@ -210,12 +221,12 @@ static const struct retry_policy *policy_of(const struct run_move *m, const stru
     return &m->def->steps[job->step].retry;
 }
 
-static enum err schedule_again(struct run_move *m, struct job *job)
+static enum err schedule_again(struct run_move *m, struct job *job, int64_t delay_ms_least)
 {
     uint64_t seed;
     env_random(m->tx->env, &seed, sizeof(seed));
-    job->due_at =
-        m->tx->now_ms + retry_delay_ms(policy_of(m, job), MAX(job->attempt, (int64_t)1), seed);
+    int64_t delay = retry_delay_ms(policy_of(m, job), MAX(job->attempt, (int64_t)1), seed);
+    job->due_at = m->tx->now_ms + MAX(delay, delay_ms_least);
     job->worker = STR_NONE;
     return job_move(m, job, JOB_ON_RETRY);
 }
@@ -227,33 +238,46 @@ static enum err fail_for_good(struct run_move *m, struct job *job, enum job_even
     return e == ERR_OK ? run_move_job_over(m, job) : e;
 }
 
+enum err job_attempt_lost(struct run_move *m, struct job *job, const struct attempt_loss *loss)
+{
+    job->error = loss->error;
+    job->output = STR_NONE;
+    if (retry_after_failure(policy_of(m, job), job->attempt, loss->code, loss->retryable))
+        return schedule_again(m, job, loss->delay_ms_least);
+    return fail_for_good(m, job, loss->timed_out ? JOB_ON_TIME_OUT : JOB_ON_FAIL);
+}
+
 enum err job_attempt_failed(struct run_move *m, struct job *job, struct str error, struct str code,
                             bool retryable)
 {
-    job->error = error;
-    job->output = STR_NONE;
-    if (retry_after_failure(policy_of(m, job), job->attempt, code, retryable))
-        return schedule_again(m, job);
-    return fail_for_good(m, job, JOB_ON_FAIL);
+    struct attempt_loss loss = {.error = error, .code = code, .retryable = retryable};
+    return job_attempt_lost(m, job, &loss);
 }
 
+/* The time of a call is kept by who makes it: its timer fires only if nobody does any more. */
 static bool is_out_of_time(const struct run_move *m, const struct job *job)
 {
     int64_t timeout_ms = m->def->steps[job->step].timeout_ms;
-    return timeout_ms >= 0 && job->started_at + timeout_ms <= m->tx->now_ms;
+    return job->state != JOB_DISPATCHED && timeout_ms >= 0 &&
+           job->started_at + timeout_ms <= m->tx->now_ms;
 }
 
 enum err job_attempt_expired(struct run_move *m, struct job *job)
 {
-    bool late = is_out_of_time(m, job);
-    job->error = late ? error_json(m->tx, "TIMED_OUT", STR("the attempt took longer than timeout_ms"))
-                      : error_json(m->tx, "LEASE_EXPIRED", STR("the worker was not heard of again"));
+    if (is_out_of_time(m, job)) {
+        struct attempt_loss late = {
+            .error = error_json(m->tx, "TIMED_OUT", STR("the attempt took longer than timeout_ms")),
+            .code = STR("TIMED_OUT"),
+            .retryable = true,
+            .timed_out = true,
+        };
+        return late.error.ptr != NULL ? job_attempt_lost(m, job, &late) : ERR_NO_MEMORY;
+    }
+    job->error = error_json(m->tx, "LEASE_EXPIRED",
+                            job->state == JOB_DISPATCHED ? STR("the server stopped during the call")
+                                                         : STR("the worker was not heard of again"));
     if (job->error.ptr == NULL)
         return ERR_NO_MEMORY;
-    if (late && retry_after_failure(policy_of(m, job), job->attempt, STR("TIMED_OUT"), true))
-        return schedule_again(m, job);
-    if (late)
-        return fail_for_good(m, job, JOB_ON_TIME_OUT);
     if (retry_after_expiry(policy_of(m, job), job->attempt))
         return job_move(m, job, JOB_ON_EXPIRE);
     return fail_for_good(m, job, JOB_ON_FAIL);

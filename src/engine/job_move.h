@@ -25,9 +25,21 @@ MUST_CHECK enum err job_move(struct run_move *m, struct job *job, enum job_event
 /* Writes a row whose state stays: a heartbeat. The timer follows due_at. */
 MUST_CHECK enum err job_touch(struct run_move *m, const struct job *old, const struct job *job);
 
-/* The attempt is lost: again after a delay, or failed for good. `error` is JSON. */
+/* How an attempt was lost. */
+struct attempt_loss {
+    struct str error; /* JSON */
+    struct str code;
+    bool retryable;
+    bool timed_out;         /* its own time was over */
+    int64_t delay_ms_least; /* before the next one, whatever the policy says */
+};
+/* The attempt is lost: again after a delay, or failed for good. */
+MUST_CHECK enum err job_attempt_lost(struct run_move *m, struct job *job,
+                                     const struct attempt_loss *loss);
+/* Likewise, without more to say. `error` is JSON. */
 MUST_CHECK enum err job_attempt_failed(struct run_move *m, struct job *job, struct str error,
                                        struct str code, bool retryable);
+/* Nothing was heard of it in time. */
 MUST_CHECK enum err job_attempt_expired(struct run_move *m, struct job *job);
 
 /* A timer of the run; moves up when the writer wakes. */

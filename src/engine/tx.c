@@ -86,6 +86,7 @@ static void clear_turn(struct tx *tx)
         free(old);
     }
     tx->next_due = -1;
+    tx->has_calls = false;
     tx->freed = NULL;
     assert(tx->visits == NULL); /* they live in the arena */
     for (; tx->kept != NULL; tx->kept = tx->kept->next)

@@ -76,6 +76,7 @@ struct tx {
     /* NULL for readers, or while nobody waits for anything. */
     struct wake *wakes;
     bool wants_wakes;
+    bool has_calls; /* a job for the server itself is pending */
     bool stale; /* forget everything when the next turn starts */
     struct claim_turn claim_turns[CLAIM_TURNS];
     int64_t next_due;  /* the earliest timer armed here; -1: none */
