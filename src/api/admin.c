@@ -57,7 +57,9 @@ enum err prepare_doctor(struct call *c)
         return c->op.problem.err;
     in->findings = findings;
     c->op.input = in;
-    return ERR_OK;
+    struct fields f;
+    fields_begin(&f, c->body, &c->op.problem);
+    return fields_end(&f);
 }
 
 enum err prepare_create_key(struct call *c)

@@ -1,7 +1,12 @@
-/* pawl doctor: has the server check its own data. */
+/* pawl doctor: has the server check its own data, and make anew what is derived from the runs. */
 #include "cli/commands.h"
 
 enum { DOCTOR_TIMEOUT_S = 600 }; /* it reads everything */
+
+static const struct flag FLAGS[] = {
+    {.name = "repair", .help = "make anew what is derived from the runs, then check again"},
+    {.name = NULL},
+};
 
 static const struct column COLUMNS[] = {
     {"CHECK", "name"},
@@ -14,6 +19,7 @@ static enum cli_exit doctor(struct session *s);
 
 static const struct verb VERBS[] = {
     {.about = "check the data; exit code 1 when something is wrong",
+     .flags = FLAGS,
      .run = doctor,
      .store = true,
      .timeout_s = DOCTOR_TIMEOUT_S},
@@ -21,32 +27,65 @@ static const struct verb VERBS[] = {
 
 const struct command COMMAND_DOCTOR = {"doctor", VERBS, ARRAY_LEN(VERBS)};
 
+/* "slots: active_runs of the tenant is not …, tenant acme, kept 3, counted 2" */
+static void show_finding(const json_t *check, json_t *finding)
+{
+    static const char *const MEMBERS[] = {"tenant", "run_id", "kept", "counted"};
+    value_print(stdout, json_object_get(check, "name"));
+    fputs(": ", stdout);
+    value_print(stdout, json_object_get(finding, "what"));
+    for (size_t i = 0; i < ARRAY_LEN(MEMBERS); i++) {
+        const json_t *value = json_object_get(finding, MEMBERS[i]);
+        if (value == NULL)
+            continue;
+        printf(", %s ", MEMBERS[i]);
+        value_print(stdout, value);
+    }
+    putchar('\n');
+}
+
+static void show_findings(json_t *answer)
+{
+    size_t i, j;
+    json_t *check, *finding;
+    json_array_foreach (json_object_get(answer, "checks"), i, check) {
+        json_array_foreach (json_object_get(check, "found"), j, finding)
+            show_finding(check, finding);
+    }
+}
+
 static void show_checks(struct session *s, json_t *answer)
 {
     (void)s;
-    size_t i, j;
-    json_t *check, *found;
-    json_t *checks = json_object_get(answer, "checks");
     struct table table;
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
-    table_add(&table, checks);
+    table_add(&table, json_object_get(answer, "checks"));
     if (!table_print(&table, stdout))
         fprintf(stderr, "pawl: the checks do not fit into a table: use --json\n");
     table_release(&table);
-    json_array_foreach (checks, i, check) {
-        json_array_foreach (json_object_get(check, "found"), j, found) {
-            value_print(stdout, json_object_get(check, "name"));
-            fputs(": ", stdout);
-            value_print(stdout, found);
-            putchar('\n');
-        }
-    }
+    show_findings(answer);
+}
+
+static void show_repair(struct session *s, json_t *answer)
+{
+    (void)s;
+    show_findings(answer);
+    fputs("repaired: ", stdout);
+    value_print(stdout, json_object_get(answer, "repaired"));
+    fputs("\n\n", stdout);
 }
 
 static enum cli_exit doctor(struct session *s)
 {
+    enum cli_exit rc = CLI_DONE;
+    if (options_has(&s->opt, "repair")) {
+        session_path(s, "/api/v1/doctor/repair", "", "");
+        rc = session_call(s, "POST", show_repair);
+    }
+    if (rc != CLI_DONE)
+        return rc;
     session_path(s, "/api/v1/doctor", "", "");
-    enum cli_exit rc = session_call(s, "GET", show_checks);
+    rc = session_call(s, "GET", show_checks);
     if (rc == CLI_DONE && !json_is_true(json_object_get(s->answer, "ok")))
         rc = CLI_REFUSED;
     return rc;

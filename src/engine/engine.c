@@ -466,7 +466,7 @@ static bool wait_for_gate(struct engine *e, struct op *op)
     const struct gate_policy *policy = &op->gate_policy;
     int64_t mono = env_mono_ms(e->env);
     int64_t left = op->submitted_ms + policy->max_wait_ms - mono;
-    if (left <= 0)
+    if (left <= 0 || e->at_gate_count >= OPS_WAITING_MAX)
         return false;
     struct backoff backoff = {policy->policy, policy->retry_delay_ms, GATE_DELAY_MS_MAX};
     uint64_t seed;

@@ -51,7 +51,9 @@ enum err run_slots_take(struct tx *tx, struct tenant *tenant, const struct run *
 
 enum err run_slots_free(struct tx *tx, struct tenant *tenant, const struct run *run)
 {
-    assert(tenant->num == run->tenant && tenant->active_runs > 0);
+    assert(tenant->num == run->tenant);
+    if (tenant->active_runs <= 0)
+        return ERR_INTERNAL; /* the counter is damaged, and the doctor must be able to start */
     struct scope_list scopes = scope_list_parse(run->scopes);
     tenant->active_runs--;
     tx_tenant_touch(tx, tenant);
@@ -87,7 +89,9 @@ enum err run_queue_enter(struct tx *tx, struct tenant *tenant, const struct run 
 
 enum err run_queue_leave(struct tx *tx, struct tenant *tenant, const struct run *run, bool admitted)
 {
-    assert(tenant->num == run->tenant && tenant->queued_runs > 0);
+    assert(tenant->num == run->tenant);
+    if (tenant->queued_runs <= 0)
+        return ERR_INTERNAL;
     struct scope_list scopes = scope_list_parse(run->scopes);
     tenant->queued_runs--;
     tx_tenant_touch(tx, tenant);

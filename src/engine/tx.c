@@ -373,14 +373,27 @@ struct gate_visit {
     struct gate_ticket ticket;
 };
 
+/* A transaction that is inside stays so until it ends. */
+static bool is_inside(const struct tx *tx, const struct tenant *t)
+{
+    for (const struct gate_visit *v = tx->visits; v != NULL; v = v->next) {
+        if (str_eq(v->ticket.tenant, t->id))
+            return true;
+    }
+    return false;
+}
+
 enum err tx_enter_gate(struct tx *tx, struct op *op, const struct tenant *t)
 {
+    if (is_inside(tx, t))
+        return ERR_OK;
     struct gate_visit *visit = arena_alloc(&tx->arena, sizeof(*visit));
     if (visit == NULL)
         return problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the gate's ticket");
     switch (tx->gate->enter(tx->gate, t->id, &t->gate, &visit->ticket)) {
     case GATE_ENTERED:
         if (visit->ticket.held) {
+            visit->ticket.tenant = t->id;
             visit->next = tx->visits;
             tx->visits = visit;
         }

@@ -27,6 +27,8 @@ static enum err audit(struct op *op, struct tx *tx, int64_t tenant, const char *
 
 /* --- tenants --- */
 
+enum { SETTINGS_TEXT_MAX = 8 * KIB }; /* a name of TEXT_MAX control characters, each written as \u0001 */
+
 /* The tenant that the path names, which need not be the caller's own. */
 static enum err tenant_named(struct op *op, struct tx *tx, struct str id, bool create,
                              struct tenant **ret)
@@ -45,7 +47,7 @@ static enum err tenant_named(struct op *op, struct tx *tx, struct str id, bool c
 static enum err keep_settings(struct op *op, struct tx *tx, const struct tenant *t, int64_t at)
 {
     struct buf text;
-    buf_init(&text, 4 * KIB);
+    buf_init(&text, SETTINGS_TEXT_MAX);
     struct json_out o = json_out_to(&text);
     json_open(&o, NULL, '{');
     tenant_put_settings(&o, t);
@@ -61,7 +63,7 @@ static bool same_settings(const struct tenant *a, const struct tenant *b)
     struct buf texts[2];
     const struct tenant *const tenants[] = {a, b};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        buf_init(&texts[i], 4 * KIB);
+        buf_init(&texts[i], SETTINGS_TEXT_MAX);
         struct json_out o = json_out_to(&texts[i]);
         tenant_put_settings(&o, tenants[i]);
     }

@@ -1,4 +1,6 @@
 /* The doctor: recounts what can be recounted, says what differs, and makes anew what is derived. */
+#include "engine/limit_lists.h"
+#include "engine/render.h"
 #include "engine/repair.h"
 #include "engine/render.h"
 #include "engine/tx.h"
@@ -111,13 +113,32 @@ static enum err look_at_audit(struct report *r, struct tx *tx, int64_t *ret_foun
     return e;
 }
 
+/* Of the checks that are tables of invariants. */
+static enum check_area area_of(enum doctor_check check)
+{
+    static const enum check_area AREAS[DOCTOR_CHECK_COUNT] = {
+        [DOCTOR_SLOTS] = CHECK_SLOTS, [DOCTOR_QUEUE] = CHECK_QUEUE,     [DOCTOR_RUNS] = CHECK_RUNS,
+        [DOCTOR_JOBS] = CHECK_JOBS,   [DOCTOR_INDEXES] = CHECK_INDEXES,
+    };
+    return AREAS[check];
+}
+
+static enum err check_fully(struct tx *tx, enum check_area area, finding_each *each, void *ctx,
+                            struct check_result *result)
+{
+    enum err e = check_area(tx->db, area, CHECK_FULL, each, ctx, result);
+    if (e == ERR_OK && area == CHECK_SLOTS)
+        e = limit_lists_check(tx, each, ctx, result);
+    return e;
+}
+
 static enum err look_at_area(struct report *r, struct tx *tx, enum check_area area,
                              int64_t *ret_found, int64_t *ret_checked)
 {
     struct check_result result = {0};
     enum err e = check_extent(tx->db, area, ret_checked);
     if (e == ERR_OK)
-        e = check_area(tx->db, area, CHECK_FULL, add_finding, r, &result);
+        e = check_fully(tx, area, add_finding, r, &result);
     *ret_found = result.found;
     r->derived += result.derived;
     return e;
@@ -130,20 +151,16 @@ static enum err look(struct report *r, struct tx *tx, enum doctor_check check, i
     case DOCTOR_FILE:
         *ret_checked = 1;
         return look_at_file(r, tx, ret_found);
-    case DOCTOR_SLOTS:
-        return look_at_area(r, tx, CHECK_SLOTS, ret_found, ret_checked);
-    case DOCTOR_QUEUE:
-        return look_at_area(r, tx, CHECK_QUEUE, ret_found, ret_checked);
-    case DOCTOR_RUNS:
-        return look_at_area(r, tx, CHECK_RUNS, ret_found, ret_checked);
-    case DOCTOR_JOBS:
-        return look_at_area(r, tx, CHECK_JOBS, ret_found, ret_checked);
     case DOCTOR_IDEMPOTENCY:
         return look_at_keys(r, tx, ret_found, ret_checked);
-    case DOCTOR_INDEXES:
-        return look_at_area(r, tx, CHECK_INDEXES, ret_found, ret_checked);
     case DOCTOR_AUDIT:
         return look_at_audit(r, tx, ret_found, ret_checked);
+    case DOCTOR_SLOTS:
+    case DOCTOR_QUEUE:
+    case DOCTOR_RUNS:
+    case DOCTOR_JOBS:
+    case DOCTOR_INDEXES:
+        return look_at_area(r, tx, area_of(check), ret_found, ret_checked);
     case DOCTOR_CHECK_COUNT:
         break;
     }
@@ -215,18 +232,15 @@ const struct use_case UC_DOCTOR = {
 
 static enum err quick(struct op *op, struct tx *tx)
 {
-    static const struct {
-        enum doctor_check check;
-        enum check_area area;
-    } AREAS[] = {{DOCTOR_SLOTS, CHECK_SLOTS}, {DOCTOR_QUEUE, CHECK_QUEUE}};
+    static const enum doctor_check COUNTED[] = {DOCTOR_SLOTS, DOCTOR_QUEUE};
     const struct doctor_input *in = op->input;
     *in->findings = (struct doctor_findings){0};
-    for (size_t i = 0; i < ARRAY_LEN(AREAS); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(COUNTED); i++) {
         struct check_result result = {0};
-        enum err e = check_area(tx->db, AREAS[i].area, CHECK_QUICK, NULL, NULL, &result);
+        enum err e = check_area(tx->db, area_of(COUNTED[i]), CHECK_QUICK, NULL, NULL, &result);
         if (e != ERR_OK)
             return cannot_finish(op, e);
-        note(in->findings, AREAS[i].check, result.found);
+        note(in->findings, COUNTED[i], result.found);
     }
     return ERR_OK;
 }
@@ -239,16 +253,9 @@ const struct use_case UC_DOCTOR_QUICK = {.name = "doctor_quick",
 
 /* --- repair --- */
 
-/* The checks in which something is derived. */
-static const struct {
-    enum doctor_check check;
-    enum check_area area;
-} REPAIRED[] = {
-    {DOCTOR_SLOTS, CHECK_SLOTS},
-    {DOCTOR_QUEUE, CHECK_QUEUE},
-    {DOCTOR_JOBS, CHECK_JOBS},
-    {DOCTOR_INDEXES, CHECK_INDEXES},
-};
+/* In which something is derived. */
+static const enum doctor_check REPAIRED[] = {DOCTOR_SLOTS, DOCTOR_QUEUE, DOCTOR_JOBS,
+                                             DOCTOR_INDEXES};
 
 /* Who had what mended, in the chain of the server itself. */
 static enum err audit_repair(struct op *op, struct tx *tx, const struct doctor_findings *before,
@@ -259,7 +266,7 @@ static enum err audit_repair(struct op *op, struct tx *tx, const struct doctor_f
     struct json_out o = json_out_to(&detail);
     json_open(&o, NULL, '{');
     for (size_t i = 0; i < ARRAY_LEN(REPAIRED); i++)
-        json_add_int(&o, NAMES[REPAIRED[i].check], before->differences[REPAIRED[i].check]);
+        json_add_int(&o, NAMES[REPAIRED[i]], before->differences[REPAIRED[i]]);
     json_add_int(&o, "repaired", repaired);
     json_close(&o, '}');
     struct audit_entry entry = {
@@ -283,8 +290,8 @@ static enum err mend(struct op *op, struct tx *tx, struct report *r, struct chec
     enum err e = repair_all(tx);
     for (size_t i = 0; i < ARRAY_LEN(REPAIRED) && e == ERR_OK; i++) {
         int64_t earlier = ret_left->found;
-        e = check_area(tx->db, REPAIRED[i].area, CHECK_FULL, NULL, NULL, ret_left);
-        note(r->findings, REPAIRED[i].check, ret_left->found - earlier);
+        e = check_fully(tx, area_of(REPAIRED[i]), NULL, NULL, ret_left);
+        note(r->findings, REPAIRED[i], ret_left->found - earlier);
     }
     return e == ERR_OK ? audit_repair(op, tx, &before, r->derived - ret_left->derived) : e;
 }
@@ -296,7 +303,7 @@ static enum err repair(struct op *op, struct tx *tx)
     struct report r = report_begin(op);
     struct check_result left = {0};
     for (size_t i = 0; i < ARRAY_LEN(REPAIRED) && e == ERR_OK; i++)
-        e = report_check(&r, tx, REPAIRED[i].check);
+        e = report_check(&r, tx, REPAIRED[i]);
     op->answer.changed_nothing = r.derived == 0;
     if (e == ERR_OK && r.derived > 0)
         e = mend(op, tx, &r, &left);

@@ -290,10 +290,9 @@ struct same_workflow {
 static bool is_same_workflow(void *ctx, int64_t run)
 {
     struct same_workflow *w = ctx;
-    struct run found_run;
-    bool found = false;
-    w->err = runs_find_num(w->start->tx->db, run, &w->start->tx->arena, &found, &found_run);
-    if (w->err == ERR_OK && found && str_eq(found_run.workflow_id, w->start->in->workflow_id))
+    bool same = false;
+    w->err = runs_is_of(w->start->tx->db, run, w->start->in->workflow_id, &same);
+    if (w->err == ERR_OK && same)
         w->run = run;
     return w->err == ERR_OK && w->run == 0 && ++w->looked_at < COALESCE_SCAN_MAX;
 }

@@ -30,6 +30,8 @@
 
 /* --- the table --- */
 
+/* A table is read by its columns. */
+/* clang-format off */
 const struct invariant INVARIANTS[] = {
     /* slots: who is active, by tenant and by limit */
     {CHECK_SLOTS, CHECK_FULL | CHECK_DERIVED,
@@ -39,18 +41,17 @@ const struct invariant INVARIANTS[] = {
      " SELECT t.num, NULL, t.active_runs, COALESCE(c.n, 0)"
      " FROM tenants t LEFT JOIN counted c ON c.tenant = t.num"
      " WHERE t.active_runs <> COALESCE(c.n, 0)"},
-    /* The same from the runs that are known to be active: a run that ended and kept its slot is
-     * still among them. */
+    /* The same from the runs that are known as active: one that ended and kept its slot is still
+     * known. */
     {CHECK_SLOTS, CHECK_QUICK | CHECK_DERIVED,
      "active_runs of the tenant is not the number of its runs that hold a slot",
      "WITH held AS (SELECT h.tenant FROM holding h JOIN runs r ON r.num = h.run"
      " AND r.tenant = h.tenant WHERE " RUN_HOLDS_SLOT
-     " UNION ALL SELECT r.tenant FROM runs r WHERE r.num > " INDEXED(
-         "runs") " AND " RUN_HOLDS_SLOT "),"
-                 " counted AS (SELECT tenant, count(*) AS n FROM held GROUP BY tenant)"
-                 " SELECT t.num, NULL, t.active_runs, COALESCE(c.n, 0)"
-                 " FROM tenants t LEFT JOIN counted c ON c.tenant = t.num"
-                 " WHERE t.active_runs <> COALESCE(c.n, 0)"},
+     " UNION ALL SELECT r.tenant FROM runs r WHERE r.num > " RUNS_THROUGH " AND " RUN_HOLDS_SLOT "),"
+     " counted AS (SELECT tenant, count(*) AS n FROM held GROUP BY tenant)"
+     " SELECT t.num, NULL, t.active_runs, COALESCE(c.n, 0)"
+     " FROM tenants t LEFT JOIN counted c ON c.tenant = t.num"
+     " WHERE t.active_runs <> COALESCE(c.n, 0)"},
     {CHECK_SLOTS, CHECK_FULL | CHECK_QUICK | CHECK_DERIVED,
      "active_runs of a limit is not the number of slots that are held under it",
      "WITH counted AS (SELECT scope, count(*) AS n FROM slots GROUP BY scope)"
@@ -65,13 +66,11 @@ const struct invariant INVARIANTS[] = {
     {CHECK_SLOTS, CHECK_FULL | CHECK_DERIVED,
      "an active run does not hold one slot under each of its limits",
      "WITH counted AS (SELECT s.run, count(*) AS n FROM slots s JOIN runs r ON r.num = s.run"
-     " WHERE " LIST_HAS(
-         "r.scopes",
-         "s.scope") " GROUP BY s.run)"
-                    " SELECT r.tenant, r.num, COALESCE(c.n, 0), " LIST_LENGTH(
-                        "r.scopes") " FROM runs r LEFT JOIN counted c ON c.run = r.num"
-                                    " WHERE r.scopes IS NOT NULL AND " RUN_HOLDS_SLOT
-                                    " AND COALESCE(c.n, 0) <> " LIST_LENGTH("r.scopes")},
+     " WHERE " LIST_HAS("r.scopes", "s.scope") " GROUP BY s.run)"
+     " SELECT r.tenant, r.num, COALESCE(c.n, 0), " LIST_LENGTH("r.scopes")
+     " FROM runs r LEFT JOIN counted c ON c.run = r.num"
+     " WHERE r.scopes IS NOT NULL AND " RUN_HOLDS_SLOT
+     " AND COALESCE(c.n, 0) <> " LIST_LENGTH("r.scopes")},
     {CHECK_SLOTS, CHECK_FULL | CHECK_DERIVED,
      "an active run is under a limit that is not there or not of its workflow",
      "SELECT r.tenant, r.num, s.scope, NULL FROM slots s JOIN runs r ON r.num = s.run"
@@ -98,7 +97,8 @@ const struct invariant INVARIANTS[] = {
      " SELECT s.tenant, NULL, s.queued_runs, COALESCE(c.n, 0)"
      " FROM scopes s LEFT JOIN counted c ON c.scope = s.num"
      " WHERE s.queued_runs <> COALESCE(c.n, 0)"},
-    {CHECK_QUEUE, CHECK_FULL | CHECK_DERIVED, "a queued run does not stand in its line",
+    {CHECK_QUEUE, CHECK_FULL | CHECK_DERIVED,
+     "a queued run does not stand in its line",
      "SELECT r.tenant, r.num, NULL, NULL FROM runs r"
      " LEFT JOIN lines l ON l.tenant = r.tenant AND l.scopes = COALESCE(r.scopes, '')"
      " LEFT JOIN queue q ON q.line = l.num AND q.urgency = -r.priority AND q.run = r.num"
@@ -110,158 +110,185 @@ const struct invariant INVARIANTS[] = {
      " WHERE r.num IS NULL OR r.status <> 'queued' OR q.tenant <> r.tenant"
      " OR q.urgency <> -r.priority OR l.num IS NULL OR l.tenant <> r.tenant"
      " OR l.scopes <> COALESCE(r.scopes, '')"},
-    {CHECK_QUEUE, CHECK_FULL | CHECK_DERIVED, "a line does not name the first of its runs",
+    {CHECK_QUEUE, CHECK_FULL | CHECK_DERIVED,
+     "a line does not name the first of its runs",
      "SELECT l.tenant, l.run, l.num, NULL FROM lines l"
-     " WHERE l.urgency <> " FIRST_IN_LINE("l.num", "urgency") " OR l.run <> " FIRST_IN_LINE("l.num",
-                                                                                            "run")},
-    {CHECK_QUEUE, CHECK_FULL | CHECK_DERIVED, "a line is kept although no run stands in it",
+     " WHERE l.urgency <> " FIRST_IN_LINE("l.num", "urgency")
+     " OR l.run <> " FIRST_IN_LINE("l.num", "run")},
+    {CHECK_QUEUE, CHECK_FULL | CHECK_DERIVED,
+     "a line is kept although no run stands in it",
      "SELECT l.tenant, NULL, l.num, NULL FROM lines l"
      " WHERE NOT EXISTS (SELECT 1 FROM queue q WHERE q.line = l.num)"},
     {CHECK_QUEUE, CHECK_FULL | CHECK_DERIVED,
      "a limit lists a line that is not there or not under it",
      "SELECT l.tenant, NULL, x.scope, NULL FROM line_scopes x LEFT JOIN lines l ON l.num = x.line"
      " WHERE l.num IS NULL OR NOT " LIST_HAS("l.scopes", "x.scope")},
-    {CHECK_QUEUE, CHECK_FULL | CHECK_DERIVED, "a line is not listed by each of its limits",
+    {CHECK_QUEUE, CHECK_FULL | CHECK_DERIVED,
+     "a line is not listed by each of its limits",
      "WITH counted AS (SELECT x.line, count(*) AS n FROM line_scopes x"
-     " JOIN lines l ON l.num = x.line WHERE " LIST_HAS(
-         "l.scopes",
-         "x.scope") " GROUP BY x.line)"
-                    " SELECT l.tenant, l.run, COALESCE(c.n, 0), " LIST_LENGTH(
-                        "l.scopes") " FROM lines l LEFT JOIN counted c ON c.line = l.num"
-                                    " WHERE COALESCE(c.n, 0) <> " LIST_LENGTH("l.scopes")},
+     " JOIN lines l ON l.num = x.line WHERE " LIST_HAS("l.scopes", "x.scope") " GROUP BY x.line)"
+     " SELECT l.tenant, l.run, COALESCE(c.n, 0), " LIST_LENGTH("l.scopes")
+     " FROM lines l LEFT JOIN counted c ON c.line = l.num"
+     " WHERE COALESCE(c.n, 0) <> " LIST_LENGTH("l.scopes")},
     {CHECK_QUEUE, CHECK_FULL | CHECK_DERIVED,
      "a line is under a limit that is not there or not of its workflow",
      "SELECT l.tenant, l.run, x.scope, NULL FROM line_scopes x JOIN lines l ON l.num = x.line"
      " LEFT JOIN scopes s ON s.num = x.scope LEFT JOIN runs r ON r.num = l.run"
      " WHERE s.num IS NULL OR s.tenant <> l.tenant OR s.workflow_id <> r.workflow_id"},
-    {CHECK_QUEUE, CHECK_FULL | CHECK_DERIVED, "a line waits for a limit that is not its own",
+    {CHECK_QUEUE, CHECK_FULL | CHECK_DERIVED,
+     "a line waits for a limit that is not its own",
      "SELECT l.tenant, l.run, l.waits_for, NULL FROM lines l"
      " WHERE l.waits_for <> 0 AND NOT " LIST_HAS("l.scopes", "l.waits_for")},
 
     /* runs: what each says about itself, and its timeline */
-    {CHECK_RUNS, CHECK_FULL, "the status of a run does not exist",
+    {CHECK_RUNS, CHECK_FULL,
+     "the status of a run does not exist",
      "SELECT tenant, num, NULL, NULL FROM runs WHERE NOT status " IN_RUNS(RUN_ANY)},
-    {CHECK_RUNS, CHECK_FULL, "a run is over and does not say when, or says so too early",
+    {CHECK_RUNS, CHECK_FULL,
+     "a run is over and does not say when, or says so too early",
      "SELECT tenant, num, NULL, NULL FROM runs"
      " WHERE (status " IN_RUNS(RUN_OVER) ") <> (finished_at IS NOT NULL)"},
-    {CHECK_RUNS, CHECK_FULL, "the version of a run is below 1",
+    {CHECK_RUNS, CHECK_FULL,
+     "the version of a run is below 1",
      "SELECT tenant, num, version, NULL FROM runs WHERE version < 1"},
-    {CHECK_RUNS, CHECK_FULL, "the tenant of a run, or its version of the workflow, is not there",
+    {CHECK_RUNS, CHECK_FULL,
+     "the tenant of a run, or its version of the workflow, is not there",
      "SELECT r.tenant, r.num, r.workflow_version, NULL FROM runs r"
      " LEFT JOIN tenants t ON t.num = r.tenant"
      " LEFT JOIN workflow_versions v ON v.tenant = r.tenant AND v.workflow_id = r.workflow_id"
      " AND v.version = r.workflow_version WHERE t.num IS NULL OR v.version IS NULL"},
-    {CHECK_RUNS, CHECK_FULL, "the timeline of a run is empty or has gaps",
+    {CHECK_RUNS, CHECK_FULL,
+     "the timeline of a run is empty or has gaps",
      "SELECT r.tenant, r.num, count(e.seq), COALESCE(max(e.seq), 1) FROM runs r"
      " LEFT JOIN events e ON e.run = r.num GROUP BY r.num"
      " HAVING count(e.seq) = 0 OR min(e.seq) <> 1 OR max(e.seq) <> count(e.seq)"},
-    {CHECK_RUNS, CHECK_FULL, "a timeline is of a run that is not there",
-     "SELECT NULL, NULL, e.run, NULL FROM events e LEFT JOIN runs r ON r.num = e.run"
-     " WHERE r.num IS NULL GROUP BY e.run"},
-    {CHECK_RUNS, CHECK_FULL, "an active run has no open job",
+    {CHECK_RUNS, CHECK_FULL,
+     "a timeline is of a run that is not there",
+     "WITH told AS (SELECT run FROM events GROUP BY run)"
+     " SELECT NULL, NULL, e.run, NULL FROM told e LEFT JOIN runs r ON r.num = e.run"
+     " WHERE r.num IS NULL"},
+    {CHECK_RUNS, CHECK_FULL,
+     "an active run has no open job",
      "SELECT r.tenant, r.num, NULL, NULL FROM runs r"
      " WHERE (r.status = 'pending' OR r.status = 'running' OR r.status = 'waiting')"
-     " AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.run = r.num AND j.state " IN_JOBS(
-         JOB_OPEN) ")"},
-    {CHECK_RUNS, CHECK_FULL, "a queued run has a job already",
+     " AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.run = r.num"
+     " AND j.state " IN_JOBS(JOB_OPEN) ")"},
+    {CHECK_RUNS, CHECK_FULL,
+     "a queued run has a job already",
      "SELECT r.tenant, r.num, NULL, NULL FROM runs r WHERE r.status = 'queued'"
      " AND EXISTS (SELECT 1 FROM jobs j WHERE j.run = r.num)"},
 
     /* jobs and the timers that wake them */
-    {CHECK_JOBS, CHECK_FULL, "a job is of a run that is not there or another tenant's",
+    {CHECK_JOBS, CHECK_FULL,
+     "a job is of a run that is not there or another tenant's",
      "SELECT j.tenant, r.num, j.run, NULL FROM jobs j LEFT JOIN runs r ON r.num = j.run"
      " WHERE r.num IS NULL OR r.tenant <> j.tenant"},
-    {CHECK_JOBS, CHECK_FULL, "the state of a job does not exist",
+    {CHECK_JOBS, CHECK_FULL,
+     "the state of a job does not exist",
      "SELECT j.tenant, j.run, j.ordinal, NULL FROM jobs j WHERE NOT j.state " IN_JOBS(JOB_ANY)},
-    {CHECK_JOBS, CHECK_FULL, "a job is open although its run is not active",
+    {CHECK_JOBS, CHECK_FULL,
+     "a job is open although its run is not active",
      "SELECT j.tenant, j.run, j.ordinal, NULL FROM jobs j JOIN runs r ON r.num = j.run"
      " WHERE j.state " IN_JOBS(JOB_OPEN) " AND NOT " RUN_HOLDS_SLOT},
-    {CHECK_JOBS, CHECK_FULL, "a running or sleeping job lacks its worker, its time or its lease",
+    {CHECK_JOBS, CHECK_FULL,
+     "a running or sleeping job lacks its worker, its time or its lease",
      "SELECT j.tenant, j.run, j.ordinal, NULL FROM jobs j WHERE (j.state = 'running'"
      " AND (j.worker IS NULL OR j.due_at IS NULL OR j.lease_epoch < 1))"
      " OR (j.state = 'scheduled' AND j.due_at IS NULL)"},
-    {CHECK_JOBS, CHECK_FULL, "a job is over and does not say when, or says so too early",
+    {CHECK_JOBS, CHECK_FULL,
+     "a job is over and does not say when, or says so too early",
      "SELECT j.tenant, j.run, j.ordinal, NULL FROM jobs j"
      " WHERE (j.state " IN_JOBS(JOB_OVER) ") <> (j.finished_at IS NOT NULL)"},
-    {CHECK_JOBS, CHECK_FULL | CHECK_DERIVED, "a running or sleeping job has no timer",
+    {CHECK_JOBS, CHECK_FULL | CHECK_DERIVED,
+     "a running or sleeping job has no timer",
      "SELECT j.tenant, j.run, j.ordinal, NULL FROM jobs j LEFT JOIN timers t"
      " ON t.due_at = j.due_at AND t.run = j.run AND t.ordinal = j.ordinal"
      " AND t.generation = j.lease_epoch"
      " WHERE (j.state = 'running' OR j.state = 'scheduled') AND j.due_at IS NOT NULL"
      " AND t.run IS NULL"},
-    {CHECK_JOBS, CHECK_FULL | CHECK_DERIVED, "a timer is of no job that waits for it",
+    {CHECK_JOBS, CHECK_FULL | CHECK_DERIVED,
+     "a timer is of no job that waits for it",
      "SELECT j.tenant, j.run, t.due_at, NULL FROM timers t LEFT JOIN jobs j"
      " ON j.run = t.run AND j.ordinal = t.ordinal"
      " WHERE j.run IS NULL OR NOT (j.state = 'running' OR j.state = 'scheduled')"
      " OR j.due_at IS NULL OR j.due_at <> t.due_at OR j.lease_epoch <> t.generation"},
 
     /* indexes that are filled later, up to their marks */
-    {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED, "an index has lost the mark of how far it reaches",
+    {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED,
+     "an index has lost the mark of how far it reaches",
      "SELECT NULL, NULL, (SELECT count(*) FROM indexed), 2 WHERE (SELECT count(*) FROM indexed"
      " WHERE name = 'runs' OR name = 'idempotency') <> 2"},
-    {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED, "the index of runs reaches behind the last run",
+    {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED,
+     "the index of runs reaches behind the last run",
      "SELECT NULL, NULL, through, (SELECT COALESCE(max(num), 0) FROM runs) FROM indexed"
      " WHERE name = 'runs' AND through > (SELECT COALESCE(max(num), 0) FROM runs)"},
-    {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED, "the index of runs lacks a run",
+    {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED,
+     "the index of runs lacks a run",
      "SELECT r.tenant, r.num, NULL, NULL FROM runs r"
      " LEFT JOIN runs_index x ON x.tenant = r.tenant AND x.num = r.num"
-     " WHERE r.num <= " INDEXED("runs") " AND x.num IS NULL"},
+     " WHERE r.num <= " RUNS_THROUGH " AND x.num IS NULL"},
     {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED,
      "the index of runs has an entry of no run, or behind its mark",
      "SELECT x.tenant, r.num, x.num, NULL FROM runs_index x"
      " LEFT JOIN runs r ON r.num = x.num AND r.tenant = x.tenant"
-     " WHERE r.num IS NULL OR x.num > " INDEXED("runs")},
-    {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED, "the index of active runs lacks a run",
+     " WHERE r.num IS NULL OR x.num > " RUNS_THROUGH},
+    {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED,
+     "the index of active runs lacks a run",
      "SELECT r.tenant, r.num, NULL, NULL FROM runs r"
      " LEFT JOIN holding h ON h.tenant = r.tenant AND h.run = r.num"
-     " WHERE r.num <= " INDEXED("runs") " AND " RUN_HOLDS_SLOT " AND h.run IS NULL"},
+     " WHERE r.num <= " RUNS_THROUGH " AND " RUN_HOLDS_SLOT " AND h.run IS NULL"},
     {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED,
      "the index of active runs has an entry of a run that is not active, or behind its mark",
      "SELECT h.tenant, r.num, h.run, NULL FROM holding h"
      " LEFT JOIN runs r ON r.num = h.run AND r.tenant = h.tenant"
-     " WHERE r.num IS NULL OR NOT " RUN_HOLDS_SLOT " OR h.run > " INDEXED("runs")},
-    {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED, "the index of idempotency keys lacks a key",
+     " WHERE r.num IS NULL OR NOT " RUN_HOLDS_SLOT " OR h.run > " RUNS_THROUGH},
+    {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED,
+     "the index of idempotency keys lacks a key",
      "SELECT i.tenant, NULL, i.num, NULL FROM idempotency i LEFT JOIN idempotency_index x"
      " ON x.tenant = i.tenant AND x.key_hash = i.key_hash AND x.num = i.num"
-     " WHERE i.num <= " INDEXED("idempotency") " AND x.num IS NULL"},
+     " WHERE i.num <= " KEYS_THROUGH " AND x.num IS NULL"},
     {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED,
      "the index of idempotency keys has an entry of no key, or behind its mark",
      "SELECT x.tenant, NULL, x.num, NULL FROM idempotency_index x LEFT JOIN idempotency i"
      " ON i.num = x.num AND i.tenant = x.tenant AND i.key_hash = x.key_hash"
-     " WHERE i.num IS NULL OR x.num > " INDEXED("idempotency")},
+     " WHERE i.num IS NULL OR x.num > " KEYS_THROUGH},
 };
+/* clang-format on */
 
 const size_t INVARIANT_COUNT = ARRAY_LEN(INVARIANTS);
 
 /* --- looking --- */
 
-/* Puts names to the numbers of a row. */
-static enum err show(struct db *db, const struct invariant *inv, const struct db_rows *row,
-                     finding_each *each, void *ctx)
+enum err finding_show(struct db *db, struct finding f, int64_t tenant, int64_t run,
+                      finding_each *each, void *ctx)
 {
     static const char SQL_TENANT[] = "SELECT id FROM tenants WHERE num = $1";
     static const char SQL_RUN[] = "SELECT id FROM runs WHERE num = $1";
+    struct db_rows *rows = DB_QUERY(db, SQL_RUN, DB_I(run));
+    f.has_run = db_next(rows);
+    if (f.has_run)
+        f.run_id = db_uuid(rows, 0);
+    enum err e = db_rows_end(rows);
+    if (e != ERR_OK)
+        return e;
+    rows = DB_QUERY(db, SQL_TENANT, DB_I(tenant));
+    f.tenant = db_next(rows) ? db_str(rows, 0) : STR_NONE;
+    each(ctx, &f);
+    return db_rows_end(rows);
+}
+
+static enum err show(struct db *db, const struct invariant *inv, const struct db_rows *row,
+                     finding_each *each, void *ctx)
+{
     struct finding f = {
         .what = inv->broken,
         .derived = (inv->flags & CHECK_DERIVED) != 0,
-        .tenant = STR_NONE,
         .has_kept = !db_is_null(row, 2),
         .kept = db_int(row, 2),
         .has_counted = !db_is_null(row, 3),
         .counted = db_int(row, 3),
     };
-    struct db_rows *run = DB_QUERY(db, SQL_RUN, DB_I(db_int(row, 1)));
-    f.has_run = !db_is_null(row, 1) && db_next(run);
-    if (f.has_run)
-        f.run_id = db_uuid(run, 0);
-    enum err e = db_rows_end(run);
-    if (e != ERR_OK)
-        return e;
-    struct db_rows *tenant = DB_QUERY(db, SQL_TENANT, DB_I(db_int(row, 0)));
-    if (!db_is_null(row, 0) && db_next(tenant))
-        f.tenant = db_str(tenant, 0);
-    each(ctx, &f);
-    return db_rows_end(tenant);
+    return finding_show(db, f, db_int_or(row, 0, 0), db_int_or(row, 1, 0), each, ctx);
 }
 
 static enum err look(struct db *db, const struct invariant *inv, finding_each *each, void *ctx,

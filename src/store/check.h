@@ -60,6 +60,10 @@ typedef void finding_each(void *ctx, const struct finding *finding);
  * *result, and calls `each` (may be NULL) for the first FINDINGS_SHOWN_MAX of every invariant. */
 MUST_CHECK enum err check_area(struct db *db, enum check_area area, unsigned depth,
                                finding_each *each, void *ctx, struct check_result *result);
+/* For checks that SQL cannot make: puts in the names of a tenant and a run (by number; 0: none),
+ * and calls `each`. */
+MUST_CHECK enum err finding_show(struct db *db, struct finding finding, int64_t tenant, int64_t run,
+                                 finding_each *each, void *ctx);
 /* How many rows the area is about. */
 MUST_CHECK enum err check_extent(struct db *db, enum check_area area, int64_t *ret);
 

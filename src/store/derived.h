@@ -5,8 +5,9 @@
 /* A list of scopes as "3,17" has this number in it. */
 #define LIST_HAS(list, num) "(',' || " list " || ',' LIKE '%,' || CAST(" num " AS TEXT) || ',%')"
 
-/* The number of the last row that a late index has. */
-#define INDEXED(name) "COALESCE((SELECT through FROM indexed WHERE name = '" name "'), 0)"
+/* The number of the last run, or idempotency record, that its late index has. */
+#define RUNS_THROUGH "COALESCE((SELECT through FROM indexed WHERE name = 'runs'), 0)"
+#define KEYS_THROUGH "COALESCE((SELECT through FROM indexed WHERE name = 'idempotency'), 0)"
 
 /* A column of the first place in the queue of a line. */
 #define FIRST_IN_LINE(line, column) \

@@ -6,6 +6,11 @@
 #include "store/runs.h"
 
 #define RUN_IS_LIVE "(" RUN_HOLDS_SLOT " OR status = 'queued')"
+#define SLOT_IS_LISTED LIST_HAS("COALESCE(r.scopes, '')", "slots.scope")
+#define LINE_IS_LISTED LIST_HAS("l.scopes", "line_scopes.scope")
+#define WAITS_FOR_OWN LIST_HAS("lines.scopes", "lines.waits_for")
+#define FIRST_URGENCY FIRST_IN_LINE("lines.num", "urgency")
+#define FIRST_RUN FIRST_IN_LINE("lines.num", "run")
 
 static enum err run_all(struct db *db, const char *const *statements, size_t count)
 {
@@ -66,36 +71,40 @@ enum err repair_insert_scope(struct db *db, const struct scope *s)
 enum err repair_set_list(struct db *db, int64_t run, struct str scopes)
 {
     static const char SQL[] = "UPDATE runs SET scopes = $2 WHERE num = $1";
-    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_T(scopes));
+    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_T(scopes.len > 0 ? scopes : STR_NONE));
 }
 
-static enum err is_sound(struct db *db, const struct db_rows *run, bool *ret)
+enum err repair_last_scope(struct db *db, int64_t *ret)
 {
-    struct str kept = db_str(run, 3);
-    struct scope_list list = repair_read_list(kept);
-    char text[SCOPE_LIST_TEXT_MAX];
-    *ret = str_eq(scope_list_text(&list, text), kept);
-    enum err e = ERR_OK;
-    for (size_t i = 0; i < list.count && e == ERR_OK && *ret; i++)
-        e = repair_owns_scope(db, list.nums[i], db_int(run, 1), db_str(run, 2), ret);
-    return e;
-}
-
-enum err repair_next_list(struct db *db, int64_t after, bool *ret_found, int64_t *ret_run)
-{
-    static const char SQL[] =
-        "SELECT num, tenant, workflow_id, scopes FROM runs"
-        " WHERE num > $1 AND scopes IS NOT NULL AND " RUN_IS_LIVE " ORDER BY num";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(after));
-    enum err e = ERR_OK;
-    bool sound = true;
-    while (e == ERR_OK && sound && db_next(rows)) {
-        *ret_run = db_int(rows, 0);
-        e = is_sound(db, rows, &sound);
+    static const char SQL[] = "SELECT COALESCE(max(num), 0) FROM scopes";
+    static const char SQL_LISTS[] =
+        "SELECT scopes FROM runs WHERE scopes IS NOT NULL AND " RUN_IS_LIVE;
+    struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
+    *ret = db_next(rows) ? db_int(rows, 0) : 0;
+    enum err e = db_rows_end(rows);
+    if (e != ERR_OK)
+        return e;
+    rows = db_query_values(db, SQL_LISTS, NULL, 0);
+    while (db_next(rows)) {
+        struct scope_list list = repair_read_list(db_str(rows, 0));
+        if (list.count > 0)
+            *ret = MAX(*ret, list.nums[list.count - 1]);
     }
-    *ret_found = !sound;
-    enum err ended = db_rows_end(rows);
-    return e == ERR_OK ? ended : e;
+    return db_rows_end(rows);
+}
+
+enum err live_runs(struct db *db, int64_t after, live_run_each *each, void *ctx)
+{
+    static const char SQL[] = "SELECT num, tenant, workflow_id, workflow_version, input, scopes"
+                              " FROM runs WHERE num > $1 AND " RUN_IS_LIVE " ORDER BY num";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(after));
+    bool more = true;
+    while (more && db_next(rows)) {
+        struct live_run run = {db_int(rows, 0), db_int(rows, 1), db_str(rows, 2),
+                               db_int(rows, 3), db_str(rows, 4), db_str(rows, 5)};
+        more = each(ctx, &run);
+    }
+    return db_rows_end(rows);
 }
 
 /* --- slots --- */
@@ -104,7 +113,7 @@ static enum err mend_slots(struct db *db)
 {
     static const char SQL_STRAY[] =
         "DELETE FROM slots WHERE NOT EXISTS (SELECT 1 FROM runs r WHERE r.num = slots.run"
-        " AND " RUN_HOLDS_SLOT " AND " LIST_HAS("COALESCE(r.scopes, '')", "slots.scope") ")";
+        " AND " RUN_HOLDS_SLOT " AND " SLOT_IS_LISTED ")";
     static const char SQL_RUNS[] =
         "SELECT num, scopes FROM runs WHERE scopes IS NOT NULL AND " RUN_HOLDS_SLOT;
     static const char SQL_SLOT[] = "INSERT INTO slots (scope, run) VALUES ($1, $2)"
@@ -171,38 +180,18 @@ static enum err list_lines(struct db *db)
 /* A line that waits for a limit of its own keeps waiting: the writer looks at all of them next. */
 static enum err mend_queue(struct db *db)
 {
-    static const char
-        *const
-            STRAY
-                [] =
-                    {
-                        "DELETE FROM queue WHERE NOT EXISTS (SELECT 1 FROM runs r, lines l"
-                        " WHERE r.num = queue.run AND l.num = queue.line AND r.status = 'queued'"
-                        " AND r.tenant = queue.tenant AND -r.priority = queue.urgency AND l.tenant "
-                        "= r.tenant"
-                        " AND l.scopes = COALESCE(r.scopes, ''))",
-                        "DELETE FROM lines WHERE NOT EXISTS (SELECT 1 FROM queue q WHERE q.line = "
-                        "lines.num)",
-                        "DELETE FROM line_scopes WHERE NOT EXISTS (SELECT 1 FROM lines l"
-                        " WHERE l.num = line_scopes.line AND " LIST_HAS("l.scopes",
-                                                                        "line_scopes.scope") ")",
-                        "UPDATE lines SET urgency = " FIRST_IN_LINE(
-                            "lines.num",
-                            "urgency") ", run = " FIRST_IN_LINE("lines.num",
-                                                                "run") " WHERE urgency "
-                                                                       "<> " FIRST_IN_LINE("lines."
-                                                                                           "num",
-                                                                                           "urgenc"
-                                                                                           "y") " O"
-                                                                                                "R "
-                                                                                                "ru"
-                                                                                                "n "
-                                                                                                "<>"
-                                                                                                " " FIRST_IN_LINE("lines.num",
-                                                                                                                  "run"),
-                        "UPDATE lines SET waits_for = 0 WHERE waits_for <> 0"
-                        " AND NOT " LIST_HAS("scopes", "waits_for"),
-                    };
+    static const char *const STRAY[] = {
+        "DELETE FROM queue WHERE NOT EXISTS (SELECT 1 FROM runs r, lines l"
+        " WHERE r.num = queue.run AND l.num = queue.line AND r.status = 'queued'"
+        " AND r.tenant = queue.tenant AND -r.priority = queue.urgency AND l.tenant = r.tenant"
+        " AND l.scopes = COALESCE(r.scopes, ''))",
+        "DELETE FROM lines WHERE NOT EXISTS (SELECT 1 FROM queue q WHERE q.line = lines.num)",
+        "DELETE FROM line_scopes WHERE NOT EXISTS (SELECT 1 FROM lines l"
+        " WHERE l.num = line_scopes.line AND " LINE_IS_LISTED ")",
+        "UPDATE lines SET urgency = " FIRST_URGENCY ", run = " FIRST_RUN
+        " WHERE urgency <> " FIRST_URGENCY " OR run <> " FIRST_RUN,
+        "UPDATE lines SET waits_for = 0 WHERE waits_for <> 0 AND NOT " WAITS_FOR_OWN,
+    };
     enum err e = run_all(db, STRAY, ARRAY_LEN(STRAY));
     int64_t after = 0;
     for (bool more = true; e == ERR_OK && more;)
@@ -241,29 +230,26 @@ static enum err mend_indexes(struct db *db)
         " ON CONFLICT (name) DO NOTHING",
         "UPDATE indexed SET through = (SELECT COALESCE(max(num), 0) FROM runs)"
         " WHERE name = 'runs' AND through > (SELECT COALESCE(max(num), 0) FROM runs)",
-        "DELETE FROM runs_index WHERE num > " INDEXED(
-            "runs") " OR NOT EXISTS (SELECT 1 FROM runs r WHERE r.num = runs_index.num"
-                    " AND r.tenant = runs_index.tenant)",
+        "DELETE FROM runs_index WHERE num > " RUNS_THROUGH
+        " OR NOT EXISTS (SELECT 1 FROM runs r WHERE r.num = runs_index.num"
+        " AND r.tenant = runs_index.tenant)",
         "INSERT INTO runs_index (tenant, num) SELECT r.tenant, r.num FROM runs r"
-        " WHERE r.num <= " INDEXED("runs") " AND NOT EXISTS (SELECT 1 FROM runs_index x WHERE "
-                                           "x.tenant = r.tenant AND x.num = r.num)",
-        "DELETE FROM holding WHERE run > " INDEXED(
-            "runs") " OR NOT EXISTS (SELECT 1 FROM runs r WHERE r.num = holding.run"
-                    " AND r.tenant = holding.tenant AND " RUN_HOLDS_SLOT ")",
+        " WHERE r.num <= " RUNS_THROUGH
+        " AND NOT EXISTS (SELECT 1 FROM runs_index x WHERE x.tenant = r.tenant AND x.num = r.num)",
+        "DELETE FROM holding WHERE run > " RUNS_THROUGH
+        " OR NOT EXISTS (SELECT 1 FROM runs r WHERE r.num = holding.run"
+        " AND r.tenant = holding.tenant AND " RUN_HOLDS_SLOT ")",
         "INSERT INTO holding (tenant, run) SELECT r.tenant, r.num FROM runs r"
-        " WHERE r.num <= " INDEXED("runs") " AND " RUN_HOLDS_SLOT
-                                           " AND NOT EXISTS (SELECT 1 FROM holding x WHERE "
-                                           "x.tenant = r.tenant AND x.run = r.num)",
-        "DELETE FROM idempotency_index WHERE num > " INDEXED(
-            "idempotency") " OR NOT EXISTS (SELECT 1 FROM idempotency i WHERE i.num = "
-                           "idempotency_index.num"
-                           " AND i.tenant = idempotency_index.tenant AND i.key_hash = "
-                           "idempotency_index.key_hash)",
+        " WHERE r.num <= " RUNS_THROUGH " AND " RUN_HOLDS_SLOT
+        " AND NOT EXISTS (SELECT 1 FROM holding x WHERE x.tenant = r.tenant AND x.run = r.num)",
+        "DELETE FROM idempotency_index WHERE num > " KEYS_THROUGH
+        " OR NOT EXISTS (SELECT 1 FROM idempotency i WHERE i.num = idempotency_index.num"
+        " AND i.tenant = idempotency_index.tenant AND i.key_hash = idempotency_index.key_hash)",
         "INSERT INTO idempotency_index (tenant, key_hash, num)"
         " SELECT i.tenant, i.key_hash, i.num FROM idempotency i"
-        " WHERE i.num <= " INDEXED("idempotency") " AND NOT EXISTS (SELECT 1 FROM "
-                                                  "idempotency_index x WHERE x.tenant = i.tenant"
-                                                  " AND x.key_hash = i.key_hash AND x.num = i.num)",
+        " WHERE i.num <= " KEYS_THROUGH
+        " AND NOT EXISTS (SELECT 1 FROM idempotency_index x WHERE x.tenant = i.tenant"
+        " AND x.key_hash = i.key_hash AND x.num = i.num)",
     };
     return run_all(db, INDEXES, ARRAY_LEN(INDEXES));
 }

@@ -1,6 +1,6 @@
 /* Makes anew what is derived from the runs: slots and counters, lines and places in the queue, late
  * indexes, timers. Only rows that differ are written, so a sound store stays as it is. Inside a
- * transaction, the lists of limits first: the rest is made of them.
+ * transaction.
  *
  * Reads all runs, jobs and indexes, as a full check does, and nobody else writes meanwhile. */
 #ifndef PAWL_STORE_REPAIR_H
@@ -8,21 +8,33 @@
 
 #include "store/scopes.h"
 
-/* --- the list of limits that a run keeps --- */
+/* --- the lists of limits that runs keep: they must be right before the rest is made of them --- */
 
-/* The first active or queued run behind `after` whose list is damaged, or names a limit that is not
- * there or not of its workflow. */
-MUST_CHECK enum err repair_next_list(struct db *db, int64_t after, bool *ret_found,
-                                     int64_t *ret_run);
+/* A run that is active or queued, as far as its limits are concerned. */
+struct live_run {
+    int64_t num;
+    int64_t tenant;
+    struct str workflow_id;
+    int64_t workflow_version;
+    struct str input;
+    struct str scopes; /* perhaps damaged; ptr NULL: none */
+};
+
+/* Those behind `after`, in order. `each` returns false to stop. Text is borrowed for the call. */
+typedef bool live_run_each(void *ctx, const struct live_run *run);
+MUST_CHECK enum err live_runs(struct db *db, int64_t after, live_run_each *each, void *ctx);
+
 /* What can be read of a list: numbers, each once. */
 struct scope_list repair_read_list(struct str text);
+/* The highest number that a scope has, or a list of a live run names. */
+MUST_CHECK enum err repair_last_scope(struct db *db, int64_t *ret);
 MUST_CHECK enum err repair_has_scope(struct db *db, int64_t num, bool *ret);
-/* Whether it is one of the tenant's workflow. */
+/* It is of the tenant's workflow. */
 MUST_CHECK enum err repair_owns_scope(struct db *db, int64_t num, int64_t tenant,
                                       struct str workflow_id, bool *ret);
 /* Under the number that it has, with no runs. */
 MUST_CHECK enum err repair_insert_scope(struct db *db, const struct scope *scope);
-/* ptr NULL: none. To its readers the run does not change by it. */
+/* Empty: none. To its readers the run does not change by it. */
 MUST_CHECK enum err repair_set_list(struct db *db, int64_t run, struct str scopes);
 
 /* --- the rest --- */

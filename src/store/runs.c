@@ -134,6 +134,14 @@ enum err runs_find_num(struct db *db, int64_t num, struct arena *arena, bool *re
     return read_one(DB_QUERY(db, SQL, DB_I(num)), arena, ret_found, ret);
 }
 
+enum err runs_is_of(struct db *db, int64_t num, struct str workflow_id, bool *ret)
+{
+    static const char SQL[] = "SELECT 1 FROM runs WHERE num = $1 AND workflow_id = $2";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(num), DB_T(workflow_id));
+    *ret = db_next(rows);
+    return db_rows_end(rows);
+}
+
 /* --- lists --- */
 
 static bool has_label(struct str labels, struct str name, struct str value)

@@ -60,6 +60,9 @@ MUST_CHECK enum err runs_find(struct db *db, int64_t tenant, struct uuid id, str
 MUST_CHECK enum err runs_find_num(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
                                   struct run *ret);
 
+/* Is it a run of this workflow? */
+MUST_CHECK enum err runs_is_of(struct db *db, int64_t num, struct str workflow_id, bool *ret);
+
 struct run_filter {
     int64_t tenant;
     enum run_status status; /* RUN_STATUS_COUNT: any */

@@ -21,6 +21,7 @@ struct rig {
     atomic_llong mono_ns;
     struct env env;
     struct metrics *metrics;
+    struct gate *gate; /* NULL: the store's own; set before rig_start() */
     struct engine *engine;
     int finished; /* calls that are over, for their order */
 };
@@ -69,7 +70,8 @@ static inline void rig_start(struct rig *rig, int64_t log_bytes_max)
                                    .root_key = STR(""),
                                    .env = &rig->env,
                                    .metrics = rig->metrics,
-                                   .log_bytes_max = log_bytes_max};
+                                   .log_bytes_max = log_bytes_max,
+                                   .gate = rig->gate};
     struct problem p;
     problem_init(&p);
     if (engine_open(&config, &p, &rig->engine) != ERR_OK)
@@ -107,14 +109,20 @@ static inline int64_t real_seconds(void)
     return env_mono_ms(&ENV_SYSTEM) / 1000;
 }
 
-static inline void rig_stop(struct rig *rig)
+/* The engine has work of its own now and then, which ends without anybody's help. */
+static inline void rig_until_idle(struct rig *rig)
 {
     int64_t until = real_seconds() + GIVE_UP_S;
-    engine_drain(rig->engine);
     while (!engine_idle(rig->engine)) {
         assert_true(real_seconds() < until);
         rig_round(rig);
     }
+}
+
+static inline void rig_stop(struct rig *rig)
+{
+    engine_drain(rig->engine);
+    rig_until_idle(rig);
     engine_close(rig->engine);
     metrics_free(rig->metrics);
     rig->engine = NULL;

@@ -416,7 +416,7 @@ static void a_claim_gives_up_when_its_time_is_over(void **state)
     json_t *jobs = jobs_of(&claim);
     assert_int_equal(json_array_size(jobs), 0);
     json_decref(jobs);
-    assert_true(engine_idle(rig->engine));
+    rig_until_idle(rig);
     call_release(&claim);
 }
 
@@ -468,7 +468,7 @@ static void draining_answers_who_waits_and_refuses_who_comes(void **state)
     assert_int_equal(claim.op.err, ERR_OK);
     assert_int_equal(begun.op.err, ERR_OK);
     assert_false(begun.op.answer.run_over);
-    assert_true(engine_idle(rig->engine));
+    rig_until_idle(rig);
     struct call late;
     start_init(&late, rig, "w");
     submit(&late);

@@ -1,0 +1,834 @@
+/* The doctor: nothing is wrong after a busy history, what was damaged is found, and what is derived
+ * from the runs is made anew so that limits hold exactly again. */
+#include "engine/rig.h"
+
+#include "store/check.h"
+
+/* --- asking --- */
+
+static json_t *ask_keyed(struct rig *rig, const struct use_case *use_case, const char *key,
+                         struct doctor_findings *findings)
+{
+    struct doctor_input in = {findings};
+    struct call c;
+    call_init(&c, rig, use_case);
+    c.op.input = &in;
+    if (key != NULL)
+        call_key(&c, key, "");
+    must_perform(&c);
+    json_t *body = parsed_str(buf_str(&c.op.answer.body));
+    call_release(&c);
+    return body;
+}
+
+static json_t *ask(struct rig *rig, const struct use_case *use_case)
+{
+    struct doctor_findings findings;
+    return ask_keyed(rig, use_case, NULL, &findings);
+}
+
+static bool is_ok(const json_t *report)
+{
+    return json_is_true(json_object_get(report, "ok"));
+}
+
+static const char *first_finding(const json_t *report)
+{
+    size_t i;
+    json_t *check;
+    json_array_foreach (json_object_get(report, "checks"), i, check) {
+        const json_t *found = json_array_get(json_object_get(check, "found"), 0);
+        if (found != NULL)
+            return json_string_value(json_object_get(found, "what"));
+    }
+    return "nothing";
+}
+
+static void assert_healthy(struct rig *rig)
+{
+    json_t *report = ask(rig, &UC_DOCTOR);
+    if (!is_ok(report))
+        fail_msg("the doctor found: %s", first_finding(report));
+    assert_int_equal(json_array_size(json_object_get(report, "checks")), DOCTOR_CHECK_COUNT);
+    json_decref(report);
+}
+
+static int64_t repaired(struct rig *rig)
+{
+    json_t *report = ask(rig, &UC_DOCTOR_REPAIR);
+    int64_t count = json_integer_value(json_object_get(report, "repaired"));
+    json_decref(report);
+    return count;
+}
+
+/* --- the file of an engine that does not run --- */
+
+static void damage(struct rig *rig, const char *sql)
+{
+    sqlite3 *raw = raw_open(rig->file.text);
+    raw_exec(raw, sql);
+    raw_close(raw);
+}
+
+static void restart_damaged(struct rig *rig, const char *sql)
+{
+    rig_stop(rig);
+    damage(rig, sql);
+    rig_start(rig, 0);
+}
+
+/* Before the writer has touched it: some damages are mended by the next dispatch anyway. */
+static struct check_result look_at_file(struct rig *rig)
+{
+    struct db *db = open_reader(rig->file.text);
+    struct check_result result = {0};
+    for (enum check_area area = 0; area < CHECK_AREA_COUNT; area++)
+        assert_ok(check_area(db, area, CHECK_FULL, NULL, NULL, &result));
+    db_close(db);
+    return result;
+}
+
+/* --- a busy history --- */
+
+#define KEYED                                                   \
+    "{'concurrency':[{'limit':5},{'key':'input.c','limit':2}]," \
+    "'steps':[{'name':'a','type':'task','handler':'h'}]}"
+#define KEYED_WIDER                                             \
+    "{'concurrency':[{'limit':7},{'key':'input.c','limit':3}]," \
+    "'steps':[{'name':'a','type':'task','handler':'h'}]}"
+#define KEYED_OTHERWISE                                                         \
+    "{'concurrency':[{'key':'input.c','limit':2},{'key':'input.d','limit':1}]," \
+    "'steps':[{'name':'a','type':'task','handler':'h'}]}"
+#define SLEEPS(ms)                                                 \
+    "{'steps':[{'name':'a','type':'sleep','duration_ms':" #ms "}," \
+    "{'name':'b','type':'task','handler':'h'}]}"
+
+/* ERR_OK, or the refusal. */
+static enum err start_as(struct rig *rig, const char *tenant, const char *workflow,
+                         const char *input_text, enum at_limit at_limit, int64_t priority,
+                         struct uuid *ret)
+{
+    json_t *input = json_of(input_text);
+    struct buf text;
+    buf_init(&text, KIB);
+    json_put_plain(&text, input);
+    struct call c;
+    start_init(&c, rig, workflow);
+    c.op.caller.tenant = str_of(tenant);
+    c.input.start.input = input;
+    c.input.start.input_text = buf_str(&text);
+    c.input.start.at_limit = at_limit;
+    c.input.start.priority = priority;
+    enum err e = perform(&c);
+    if (e == ERR_OK && ret != NULL)
+        *ret = c.op.answer.run_id;
+    call_release(&c);
+    buf_release(&text);
+    json_decref(input);
+    return e;
+}
+
+static struct uuid must_start(struct rig *rig, const char *workflow, const char *input,
+                              int64_t priority)
+{
+    struct uuid id = {{0}};
+    assert_int_equal(start_as(rig, "acme", workflow, input, AT_LIMIT_QUEUE, priority, &id), ERR_OK);
+    return id;
+}
+
+static enum err cancel(struct rig *rig, const char *tenant, struct uuid id)
+{
+    struct cancel_run_input in = {.run_id = id, .if_match = -1};
+    struct call c;
+    call_init(&c, rig, &UC_CANCEL_RUN);
+    c.op.caller.tenant = str_of(tenant);
+    c.op.input = &in;
+    enum err e = perform(&c);
+    call_release(&c);
+    return e;
+}
+
+/* Claims a job, and finishes it unless it is to keep its lease. False when there is none. */
+static bool work(struct rig *rig, const char *tenant, bool fails, bool keeps)
+{
+    struct call claim;
+    claim_init(&claim, rig, "w", 60000);
+    claim.op.caller.tenant = str_of(tenant);
+    must_perform(&claim);
+    json_t *jobs = jobs_of(&claim);
+    bool any = json_array_size(jobs) > 0;
+    if (any && !keeps) {
+        struct call finish;
+        finish_init(&finish, rig, &claim);
+        finish.op.caller.tenant = str_of(tenant);
+        finish.input.finish.failed = fails;
+        finish.input.finish.error = fails ? STR("{\"code\":\"X\"}") : STR_NONE;
+        must_perform(&finish);
+        call_release(&finish);
+    }
+    json_decref(jobs);
+    call_release(&claim);
+    return any;
+}
+
+static void put_workflow_of(struct rig *rig, const char *tenant, const char *id,
+                            const char *definition)
+{
+    /* put_workflow() is acme's */
+    if (strcmp(tenant, "acme") == 0) {
+        put_workflow(rig, id, definition);
+        return;
+    }
+    struct problem p;
+    problem_init(&p);
+    json_t *json = json_of(definition);
+    struct definition *def = NULL;
+    assert_int_equal(definition_parse(json, str_of(id), &p, &def), ERR_OK);
+    struct buf text;
+    buf_init(&text, 64 * KIB);
+    json_put_plain(&text, json);
+    struct call c;
+    call_init(&c, rig, &UC_PUT_WORKFLOW);
+    c.op.caller.tenant = str_of(tenant);
+    c.input.workflow =
+        (struct put_workflow_input){str_of(id), def, buf_str(&text), sha256_of(buf_str(&text))};
+    must_perform(&c);
+    call_release(&c);
+    buf_release(&text);
+    definition_free(def);
+    json_decref(json);
+    problem_release(&p);
+}
+
+enum { STEPS = 400, STARTED_MAX = STEPS + 64 };
+
+struct started {
+    const char *tenant;
+    struct uuid id;
+};
+
+static void change_a_limit(struct rig *rig, struct rng *r)
+{
+    switch (rng_below(r, 6)) {
+    case 0:
+        put_tenant(rig, "{'max_concurrent_runs':9}");
+        break;
+    case 1:
+        put_tenant(rig, "{'max_concurrent_runs':6,'at_limit':'queue'}");
+        break;
+    case 2:
+        put_tenant(rig, "{'max_concurrent_runs':null}");
+        break;
+    case 3:
+        put_workflow(rig, "keyed", KEYED);
+        break;
+    case 4:
+        put_workflow(rig, "keyed", KEYED_WIDER);
+        break;
+    default:
+        put_workflow(rig, "keyed", KEYED_OTHERWISE);
+        break;
+    }
+}
+
+/* Starts under all four policies, cancels, results, failures, sleeps, leases that end, changes of
+ * limits. At its end runs of every kind are left: with and without limits, queued, asleep, leased.
+ */
+static void live_busily(struct rig *rig, uint64_t seed)
+{
+    static const char *const WORKFLOWS[] = {"keyed", "keyed", "plain", "nap"};
+    static const char *const INPUTS[] = {"{'c':'a','d':1}", "{'c':'b','d':2}", "{'c':'c'}", "{}"};
+    static const char *const OWNERS[] = {"acme", "acme", "beta"};
+    struct started started[STARTED_MAX];
+    size_t count = 0;
+    struct rng r = {seed};
+    put_tenant(rig, "{'max_concurrent_runs':6,'at_limit':'queue'}");
+    for (size_t i = 0; i < 2; i++) {
+        put_workflow_of(rig, OWNERS[i + 1], "keyed", KEYED);
+        put_workflow_of(rig, OWNERS[i + 1], "plain", ONE_TASK);
+        put_workflow_of(rig, OWNERS[i + 1], "nap", SLEEPS(50));
+    }
+    for (int step = 0; step < STEPS; step++) {
+        const char *tenant = OWNERS[rng_below(&r, ARRAY_LEN(OWNERS))];
+        uint64_t what = rng_below(&r, 20);
+        if (what < 10) {
+            struct started *s = &started[count];
+            s->tenant = tenant;
+            count += start_as(rig, tenant, WORKFLOWS[rng_below(&r, ARRAY_LEN(WORKFLOWS))],
+                              INPUTS[rng_below(&r, ARRAY_LEN(INPUTS))],
+                              (enum at_limit)rng_below(&r, AT_LIMIT_COUNT + 1),
+                              (int64_t)rng_below(&r, 3) * 50 - 50, &s->id) == ERR_OK;
+        } else if (what < 15) {
+            (void)work(rig, tenant, what == 10, what == 11);
+        } else if (what < 17 && count > 0) {
+            const struct started *s = &started[rng_below(&r, count)];
+            (void)cancel(rig, s->tenant, s->id); /* it may be over */
+        } else if (what < 19) {
+            rig_pass_ms(rig, (int64_t)rng_below(&r, 20000));
+            settle(rig);
+        } else {
+            change_a_limit(rig, &r);
+        }
+    }
+    put_tenant(rig, "{'max_concurrent_runs':8,'at_limit':'queue'}");
+    put_workflow(rig, "keyed", KEYED);
+    put_workflow(rig, "sleeper", SLEEPS(3600000));
+    (void)must_start(rig, "sleeper", "{}", 100);
+    for (size_t i = 0; i < 12; i++) {
+        (void)must_start(rig, "keyed", INPUTS[i % ARRAY_LEN(INPUTS)], (int64_t)i % 2);
+        (void)must_start(rig, "plain", "{}", 0);
+        assert_int_equal(
+            start_as(rig, "beta", "keyed", INPUTS[i % ARRAY_LEN(INPUTS)], AT_LIMIT_QUEUE, 0, NULL),
+            ERR_OK);
+    }
+    (void)work(rig, "acme", false, true);
+    rig_pass_ms(rig, 2000); /* indexes are filled */
+    settle(rig);
+}
+
+static void a_busy_history_leaves_nothing_to_mend(void **state)
+{
+    struct rig *rig = *state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        live_busily(rig, seed);
+        assert_healthy(rig);
+        assert_int_equal(repaired(rig), 0);
+    }
+    /* there was something to look at */
+    assert_true(in_file(rig, "SELECT count(*) FROM slots") > 5);
+    assert_true(in_file(rig, "SELECT count(*) FROM queue") > 5);
+    assert_true(in_file(rig, "SELECT count(*) FROM lines WHERE waits_for > 0") > 0);
+    assert_true(in_file(rig, "SELECT count(*) FROM holding") > 5);
+    assert_true(in_file(rig, "SELECT count(*) FROM timers") > 1);
+    assert_true(in_file(rig, "SELECT count(*) FROM runs WHERE status = 'failed'") > 0);
+    assert_true(in_file(rig, "SELECT count(*) FROM runs WHERE status = 'cancelled'") > 0);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM audit WHERE action = 'doctor.repair'"), 0);
+}
+
+/* --- damages that are mended --- */
+
+#define A_HOLDER "(SELECT min(run) FROM slots)"
+#define A_QUEUED "(SELECT min(q.run) FROM queue q JOIN line_scopes USING (line))"
+
+static const char *const DERIVED[] = {
+    "UPDATE tenants SET active_runs = active_runs + 3 WHERE id = 'acme'",
+    "UPDATE tenants SET active_runs = 0",
+    "UPDATE tenants SET queued_runs = queued_runs + 3 WHERE id = 'acme'",
+    "UPDATE tenants SET queued_runs = 0",
+    "UPDATE scopes SET active_runs = active_runs + 1",
+    "UPDATE scopes SET active_runs = 0",
+    "UPDATE scopes SET queued_runs = queued_runs + 1",
+    "UPDATE scopes SET queued_runs = 0",
+    "DELETE FROM slots",
+    "DELETE FROM slots WHERE run = " A_HOLDER,
+    "INSERT INTO slots (scope, run) SELECT max(scope), " A_QUEUED " FROM slots",
+    "INSERT INTO slots (scope, run) SELECT scope, 5 FROM slots GROUP BY scope",
+    "INSERT INTO scopes (tenant, workflow_id, path, key, active_runs, queued_runs)"
+    " SELECT tenant, 'keyed', 'input.c', 'nobody', 0, 0 FROM scopes LIMIT 1",
+    "DELETE FROM scopes",
+    "DELETE FROM scopes WHERE path = ''",
+    "DELETE FROM scopes WHERE path <> ''",
+    "UPDATE scopes SET tenant = tenant + 10",
+    "UPDATE scopes SET workflow_id = 'plain' WHERE path = ''",
+    "UPDATE runs SET scopes = scopes || ',' || scopes WHERE num = " A_HOLDER,
+    "UPDATE runs SET scopes = NULL WHERE num = " A_HOLDER,
+    "UPDATE runs SET scopes = NULL WHERE num = " A_QUEUED,
+    "DELETE FROM queue",
+    "DELETE FROM queue WHERE run = " A_QUEUED,
+    "UPDATE queue SET urgency = urgency - 1000 WHERE run = " A_QUEUED,
+    "UPDATE queue SET tenant = tenant + 1",
+    "INSERT INTO queue (line, urgency, run, tenant) SELECT line, urgency, 5, tenant FROM queue"
+    " GROUP BY line",
+    "DELETE FROM lines",
+    "DELETE FROM line_scopes",
+    "INSERT INTO line_scopes (scope, line) SELECT (SELECT max(num) + 7 FROM scopes), num FROM "
+    "lines",
+    "UPDATE lines SET urgency = 500",
+    "UPDATE lines SET run = 5",
+    "UPDATE lines SET waits_for = 500000",
+    "INSERT INTO lines (tenant, scopes, waits_for, urgency, run) VALUES (77, '', 0, 0, 5)",
+    "DELETE FROM slots; DELETE FROM queue; DELETE FROM lines; DELETE FROM line_scopes;"
+    "DELETE FROM scopes; DELETE FROM holding; DELETE FROM runs_index; DELETE FROM timers;"
+    "DELETE FROM idempotency_index; UPDATE tenants SET active_runs = 0, queued_runs = 0",
+    "DELETE FROM timers",
+    "UPDATE timers SET generation = generation + 1",
+    "UPDATE timers SET due_at = due_at + 1000000",
+    "INSERT INTO timers (due_at, run, ordinal, generation) VALUES (9000000000000, 5, 1, 1)",
+    "DELETE FROM holding",
+    "INSERT INTO holding (tenant, run) SELECT tenant, num FROM runs WHERE status = 'succeeded'",
+    "DELETE FROM runs_index",
+    "INSERT INTO runs_index (tenant, num) VALUES (1, 5)",
+    "DELETE FROM idempotency_index",
+    "DELETE FROM indexed",
+    "UPDATE indexed SET through = (SELECT max(num) + 1000000000 FROM runs) WHERE name = 'runs'",
+};
+
+static void keep_a_key(struct rig *rig)
+{
+    struct call c;
+    start_init(&c, rig, "plain");
+    c.input.start.at_limit = AT_LIMIT_QUEUE;
+    call_key(&c, "kept", "");
+    must_perform(&c);
+    call_release(&c);
+    rig_pass_ms(rig, 2000);
+    settle(rig);
+}
+
+static void every_damage_is_found_and_mended(void **state)
+{
+    struct rig *rig = *state;
+    live_busily(rig, 7);
+    keep_a_key(rig);
+    rig_stop(rig);
+    struct path sound = path_in(rig->folder, "sound.db");
+    file_copy(rig->file.text, sound.text);
+    for (size_t i = 0; i < ARRAY_LEN(DERIVED); i++) {
+        file_copy(sound.text, rig->file.text);
+        damage(rig, DERIVED[i]);
+        struct check_result before = look_at_file(rig);
+        if (before.derived == 0 || before.derived != before.found)
+            fail_msg("%s: found %lld, mendable %lld", DERIVED[i], (long long)before.found,
+                     (long long)before.derived);
+        rig_start(rig, 0);
+        json_t *report = ask(rig, &UC_DOCTOR_REPAIR);
+        if (!is_ok(report))
+            fail_msg("%s: not mended", DERIVED[i]);
+        json_decref(report);
+        (void)must_start(rig, "keyed", "{'c':'a'}", 0); /* and life goes on from there */
+        assert_true(work(rig, "acme", false, false));
+        settle(rig);
+        report = ask(rig, &UC_DOCTOR);
+        if (!is_ok(report))
+            fail_msg("%s: after the repair: %s", DERIVED[i], first_finding(report));
+        json_decref(report);
+        rig_stop(rig);
+        assert_int_equal(look_at_file(rig).found, 0);
+    }
+    rig_start(rig, 0);
+}
+
+/* --- damages that are only said --- */
+
+static void what_is_not_derived_is_said_and_left(void **state)
+{
+    struct rig *rig = *state;
+    static const struct {
+        const char *sql;
+        enum doctor_check check;
+        int64_t differences;
+    } CASES[] = {
+        {"UPDATE runs SET version = 0 WHERE num = (SELECT min(num) FROM runs)", DOCTOR_RUNS, 1},
+        {"DELETE FROM events WHERE seq = 1 AND run = (SELECT min(num) FROM runs)", DOCTOR_RUNS, 1},
+        {"UPDATE jobs SET finished_at = 1 WHERE state = 'pending' AND run ="
+         " (SELECT min(run) FROM jobs WHERE state = 'pending')",
+         DOCTOR_JOBS, 1},
+        {"INSERT INTO idempotency (num, tenant, key, key_hash, route, fingerprint, raw_hash, "
+         "run_id,"
+         " status, says_created, body, replays, mismatches, created_at) SELECT num + 9, tenant, "
+         "key,"
+         " key_hash, route, fingerprint, raw_hash, x'00112233445566778899aabbccddeeff', 200, 1,"
+         " '{}', 0, 0, 1 FROM idempotency",
+         DOCTOR_IDEMPOTENCY, 2},
+        {"UPDATE audit SET actor = 'somebody' WHERE seq = 1", DOCTOR_AUDIT, 1},
+    };
+    live_busily(rig, 8);
+    keep_a_key(rig);
+    rig_stop(rig);
+    struct path sound = path_in(rig->folder, "sound.db");
+    file_copy(rig->file.text, sound.text);
+    for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+        file_copy(sound.text, rig->file.text);
+        damage(rig, CASES[i].sql);
+        rig_start(rig, 0);
+        struct doctor_findings findings;
+        json_t *report = ask_keyed(rig, &UC_DOCTOR, NULL, &findings);
+        assert_false(is_ok(report));
+        for (enum doctor_check c = 0; c < DOCTOR_CHECK_COUNT; c++) {
+            assert_true(findings.ran[c]);
+            int64_t expected = c == CASES[i].check ? CASES[i].differences : 0;
+            if (findings.differences[c] != expected)
+                fail_msg("%s: %s has %lld", CASES[i].sql, doctor_check_name(c),
+                         (long long)findings.differences[c]);
+        }
+        const json_t *check = json_array_get(json_object_get(report, "checks"), CASES[i].check);
+        const json_t *found = json_array_get(json_object_get(check, "found"), 0);
+        assert_true(json_is_false(json_object_get(found, "repairable")));
+        json_decref(report);
+        report = ask(rig, &UC_DOCTOR_REPAIR);
+        assert_int_equal(json_integer_value(json_object_get(report, "repaired")), 0);
+        /* it looks only at where it can mend */
+        assert_true(is_ok(report) == (CASES[i].check != DOCTOR_JOBS));
+        json_decref(report);
+        report = ask(rig, &UC_DOCTOR);
+        assert_false(is_ok(report));
+        json_decref(report);
+        rig_stop(rig);
+    }
+    rig_start(rig, 0);
+}
+
+/* --- the repair as a change --- */
+
+static void a_repair_that_mends_nothing_is_no_change(void **state)
+{
+    struct rig *rig = *state;
+    live_busily(rig, 9);
+    int64_t keys = in_file(rig, "SELECT count(*) FROM idempotency");
+    struct doctor_findings findings;
+    json_t *report = ask_keyed(rig, &UC_DOCTOR_REPAIR, "k", &findings);
+    assert_true(is_ok(report));
+    assert_int_equal(json_integer_value(json_object_get(report, "repaired")), 0);
+    json_decref(report);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM idempotency"), keys);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM audit WHERE tenant = 0"), 0);
+    assert_true(findings.ran[DOCTOR_SLOTS] && findings.ran[DOCTOR_QUEUE]);
+    assert_true(findings.ran[DOCTOR_JOBS] && findings.ran[DOCTOR_INDEXES]);
+    assert_false(findings.ran[DOCTOR_FILE] || findings.ran[DOCTOR_AUDIT]);
+}
+
+static void a_repair_is_audited_once_and_remembered_under_its_key(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "plain", ONE_TASK);
+    (void)start(rig, "plain");
+    restart_damaged(rig, "UPDATE tenants SET active_runs = 5, queued_runs = 2 WHERE id = 'acme'");
+    struct doctor_findings findings;
+    json_t *first = ask_keyed(rig, &UC_DOCTOR_REPAIR, "k", &findings);
+    assert_true(is_ok(first));
+    assert_int_equal(json_integer_value(json_object_get(first, "repaired")), 2);
+    const json_t *slots = json_array_get(json_object_get(first, "checks"), 0);
+    const json_t *found = json_array_get(json_object_get(slots, "found"), 0);
+    assert_string_equal(json_string_value(json_object_get(slots, "name")), "slots");
+    assert_true(json_is_false(json_object_get(slots, "ok")));
+    assert_string_equal(json_string_value(json_object_get(found, "tenant")), "acme");
+    assert_int_equal(json_integer_value(json_object_get(found, "kept")), 5);
+    assert_int_equal(json_integer_value(json_object_get(found, "counted")), 1);
+    assert_true(json_is_true(json_object_get(found, "repairable")));
+    assert_int_equal(findings.differences[DOCTOR_SLOTS], 0); /* as it is now */
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM audit WHERE tenant = 0 AND actor = 'tester'"
+                                  " AND action = 'doctor.repair' AND detail ="
+                                  " '{\"slots\":1,\"queue\":1,\"jobs\":0,\"indexes\":0,"
+                                  "\"repaired\":2}'"),
+                     1);
+    json_t *again = ask_keyed(rig, &UC_DOCTOR_REPAIR, "k", &findings);
+    assert_true(json_equal(first, again));
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM audit WHERE tenant = 0"), 1);
+    json_decref(first);
+    json_decref(again);
+    assert_healthy(rig);
+}
+
+static void admission_is_exact_after_a_repair(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "plain", ONE_TASK);
+    put_tenant(rig, "{'max_concurrent_runs':3,'at_limit':'reject'}");
+    (void)start(rig, "plain");
+    restart_damaged(rig, "UPDATE tenants SET active_runs = 3 WHERE id = 'acme'");
+    struct call c;
+    start_init(&c, rig, "plain");
+    assert_int_equal(perform(&c), ERR_MAX_CONCURRENT_RUNS); /* two slots have leaked */
+    assert_int_equal(repaired(rig), 1);
+    assert_int_equal(perform(&c), ERR_OK);
+    assert_int_equal(perform(&c), ERR_OK);
+    assert_int_equal(perform(&c), ERR_MAX_CONCURRENT_RUNS);
+    call_release(&c);
+    restart_damaged(rig, "UPDATE tenants SET active_runs = 0 WHERE id = 'acme'");
+    assert_int_equal(repaired(rig), 1);
+    start_init(&c, rig, "plain");
+    assert_int_equal(perform(&c), ERR_MAX_CONCURRENT_RUNS);
+    assert_true(work(rig, "acme", false, false));
+    assert_int_equal(perform(&c), ERR_OK);
+    assert_int_equal(perform(&c), ERR_MAX_CONCURRENT_RUNS);
+    call_release(&c);
+    assert_healthy(rig);
+}
+
+/* One list for the writer: nothing of it is committed before the last. */
+static void a_repair_among_other_changes_loses_none_of_them(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "plain", ONE_TASK);
+    put_tenant(rig, "{'max_concurrent_runs':5,'at_limit':'reject'}");
+    (void)start(rig, "plain");
+    (void)start(rig, "plain");
+    restart_damaged(rig, "UPDATE tenants SET active_runs = 1 WHERE id = 'acme'");
+    struct call calls[6];
+    struct doctor_findings findings[ARRAY_LEN(calls)];
+    struct doctor_input inputs[ARRAY_LEN(calls)];
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        bool repairs = i == 1 || i == 4;
+        if (repairs)
+            call_init(&calls[i], rig, &UC_DOCTOR_REPAIR);
+        else
+            start_init(&calls[i], rig, "plain");
+        inputs[i].findings = &findings[i];
+        if (repairs)
+            calls[i].op.input = &inputs[i];
+    }
+    struct call
+        opener; /* a lone op would be run at once: the rest goes to the writer in one list */
+    call_init(&opener, rig, &UC_PROBE);
+    submit(&opener);
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++)
+        submit(&calls[i]);
+    wait_done(&opener);
+    call_release(&opener);
+    static const enum err EXPECTED[] = {ERR_OK, ERR_OK, ERR_OK,
+                                        ERR_OK, ERR_OK, ERR_MAX_CONCURRENT_RUNS};
+    static const int64_t REPAIRED[] = {0, 1, 0, 0, 0, 0};
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        wait_done(&calls[i]);
+        assert_int_equal(calls[i].op.err, EXPECTED[i]);
+        if (i == 1 || i == 4) {
+            json_t *report = parsed_str(buf_str(&calls[i].op.answer.body));
+            assert_int_equal(json_integer_value(json_object_get(report, "repaired")), REPAIRED[i]);
+            json_decref(report);
+        }
+        call_release(&calls[i]);
+    }
+    assert_healthy(rig);
+    assert_int_equal(in_file(rig, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 5);
+}
+
+static void queued_runs_start_in_order_after_a_repair(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "keyed", KEYED);
+    put_tenant(rig, "{'max_concurrent_runs':1,'at_limit':'queue'}");
+    struct uuid first = must_start(rig, "keyed", "{'c':'a'}", 0);
+    struct uuid low = must_start(rig, "keyed", "{'c':'a'}", -5);
+    struct uuid high = must_start(rig, "keyed", "{'c':'b'}", 5);
+    struct uuid middle = must_start(rig, "keyed", "{'c':'a'}", 0);
+    restart_damaged(rig, "DELETE FROM queue; DELETE FROM lines; DELETE FROM line_scopes;"
+                         "UPDATE tenants SET queued_runs = 0, active_runs = 4");
+    assert_true(repaired(rig) > 0);
+    settle(rig);
+    assert_run_is(rig, first, "running");
+    assert_run_is(rig, high, "queued");
+    struct uuid order[] = {first, high, middle, low};
+    for (size_t i = 0; i < ARRAY_LEN(order); i++) {
+        assert_run_is(rig, order[i], "running");
+        assert_true(work(rig, "acme", false, false));
+        assert_run_is(rig, order[i], "succeeded");
+    }
+    assert_healthy(rig);
+}
+
+/* The counters said that nothing was free, so nothing was waited for that would ever end. */
+static void a_repair_starts_what_a_leaked_slot_kept_waiting(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "keyed", KEYED);
+    put_tenant(rig, "{'max_concurrent_runs':9,'at_limit':'queue'}");
+    struct uuid runs[4];
+    for (size_t i = 0; i < ARRAY_LEN(runs); i++)
+        runs[i] = must_start(rig, "keyed", "{'c':'a'}", 0);
+    assert_run_is(rig, runs[1], "running");
+    assert_run_is(rig, runs[2], "queued");
+    assert_int_equal(cancel(rig, "acme", runs[0]), ERR_OK);
+    assert_run_is(rig, runs[2], "running");
+    assert_run_is(rig, runs[3], "queued");
+    /* runs[1] ends, and its slots are never given back */
+    rig_stop(rig);
+    struct buf sql;
+    buf_init(&sql, KIB);
+    buf_put(&sql, STR("UPDATE runs SET status = 'succeeded', finished_at = 1 WHERE id = x'"));
+    buf_put_hex(&sql, runs[1].bytes, sizeof(runs[1].bytes));
+    buf_put(&sql, STR("'; UPDATE jobs SET state = 'succeeded', finished_at = 1 WHERE run IN"
+                      " (SELECT num FROM runs WHERE status = 'succeeded')"));
+    damage(rig, sql.ptr);
+    buf_release(&sql);
+    rig_start(rig, 0);
+    settle(rig);
+    assert_run_is(rig, runs[3], "queued");
+    assert_true(repaired(rig) > 0);
+    settle(rig);
+    assert_run_is(rig, runs[3], "running");
+    assert_healthy(rig);
+}
+
+/* The writer has read the mark of the index before it was mended. */
+static void a_mark_that_was_wrong_is_not_remembered(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "plain", ONE_TASK);
+    (void)start(rig, "plain");
+    restart_damaged(rig, "UPDATE indexed SET through = (SELECT max(num) + 1000000000 FROM runs)"
+                         " WHERE name = 'runs'");
+    settle(rig);
+    (void)start(rig, "plain");
+    assert_true(repaired(rig) > 0);
+    (void)start(rig, "plain");
+    assert_healthy(rig);
+}
+
+/* --- limits that are lost --- */
+
+static void a_lost_limit_comes_back_under_its_number(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "keyed", KEYED);
+    put_tenant(rig, "{'max_concurrent_runs':9,'at_limit':'queue'}");
+    for (size_t i = 0; i < 3; i++)
+        (void)must_start(rig, "keyed", "{'c':'a'}", 0);
+    (void)must_start(rig, "keyed", "{'c':'b'}", 0);
+    int64_t num = in_file(rig, "SELECT num FROM scopes WHERE key = 'a'");
+    restart_damaged(rig, "DELETE FROM scopes WHERE key = 'a'");
+    assert_true(repaired(rig) > 0);
+    assert_healthy(rig);
+    assert_int_equal(in_file(rig, "SELECT num FROM scopes WHERE key = 'a' AND path = 'input.c'"),
+                     num);
+    assert_int_equal(in_file(rig, "SELECT active_runs FROM scopes WHERE key = 'a'"), 2);
+    assert_int_equal(in_file(rig, "SELECT queued_runs FROM scopes WHERE key = 'a'"), 1);
+    struct uuid more;
+    assert_int_equal(start_as(rig, "acme", "keyed", "{'c':'a'}", AT_LIMIT_REJECT, 0, &more),
+                     ERR_MAX_CONCURRENT_RUNS);
+    assert_int_equal(start_as(rig, "acme", "keyed", "{'c':'b'}", AT_LIMIT_REJECT, 0, &more),
+                     ERR_OK);
+}
+
+static void limits_that_are_all_lost_are_made_again(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "keyed", KEYED);
+    put_tenant(rig, "{'max_concurrent_runs':9,'at_limit':'queue'}");
+    for (size_t i = 0; i < 3; i++)
+        (void)must_start(rig, "keyed", "{'c':'a'}", 0);
+    (void)must_start(rig, "keyed", "{'c':'b'}", 0);
+    restart_damaged(rig, "DELETE FROM scopes");
+    assert_true(repaired(rig) > 0);
+    assert_healthy(rig);
+    assert_int_equal(in_file(rig, "SELECT active_runs FROM scopes WHERE path = ''"), 3);
+    assert_int_equal(in_file(rig, "SELECT queued_runs FROM scopes WHERE path = ''"), 1);
+    assert_int_equal(in_file(rig, "SELECT active_runs FROM scopes WHERE key = 'a'"), 2);
+    assert_int_equal(in_file(rig, "SELECT active_runs FROM scopes WHERE key = 'b'"), 1);
+    struct uuid more;
+    assert_int_equal(start_as(rig, "acme", "keyed", "{'c':'a'}", AT_LIMIT_REJECT, 0, &more),
+                     ERR_MAX_CONCURRENT_RUNS);
+}
+
+static void a_run_whose_definition_is_lost_too_keeps_what_is_left(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "keyed", KEYED);
+    (void)must_start(rig, "keyed", "{'c':'a'}", 0);
+    (void)must_start(rig, "keyed", "{'c':'b'}", 0);
+    restart_damaged(rig, "DELETE FROM scopes WHERE key = 'a'; DELETE FROM workflow_versions");
+    assert_true(repaired(rig) > 0);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM scopes"), 2);
+    assert_int_equal(in_file(rig, "SELECT active_runs FROM scopes WHERE path = ''"), 2);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs WHERE scopes ="
+                                  " (SELECT CAST(num AS TEXT) FROM scopes WHERE path = '')"),
+                     1);
+    rig_stop(rig);
+    struct check_result left = look_at_file(rig);
+    assert_int_equal(left.derived, 0);
+    assert_int_equal(left.found, 2); /* two runs without their definition */
+    rig_start(rig, 0);
+}
+
+/* --- timers --- */
+
+static void a_lost_timer_is_armed_again(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "nap", "{'steps':[{'name':'a','type':'sleep','duration_ms':5000}]}");
+    struct uuid run = start(rig, "nap");
+    restart_damaged(rig, "DELETE FROM timers");
+    rig_pass_ms(rig, 4000);
+    assert_int_equal(repaired(rig), 1);
+    settle(rig);
+    assert_run_is(rig, run, "waiting");
+    rig_pass_ms(rig, 1500);
+    settle(rig);
+    assert_run_is(rig, run, "succeeded");
+    assert_healthy(rig);
+}
+
+/* Its end cannot be counted, so it does not end: neither does the server. */
+static void a_run_that_was_not_counted_ends_after_the_repair(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "nap", "{'steps':[{'name':'a','type':'sleep','duration_ms':1000}]}");
+    struct uuid run = start(rig, "nap");
+    rig_stop(rig);
+    damage(rig, "UPDATE tenants SET active_runs = 0");
+    rig_pass_ms(rig, 2000);
+    rig_start(rig, 0);
+    settle(rig);
+    assert_run_is(rig, run, "waiting");
+    assert_int_equal(repaired(rig), 1);
+    rig_pass_ms(rig, 2000); /* what failed is tried again */
+    settle(rig);
+    assert_run_is(rig, run, "succeeded");
+    assert_healthy(rig);
+}
+
+/* --- by itself --- */
+
+static bool metrics_say(struct rig *rig, const char *line)
+{
+    struct buf text;
+    buf_init(&text, MIB);
+    metrics_put_text(rig->metrics, &text);
+    buf_put_char(&text, '\0');
+    assert_true(buf_ok(&text));
+    bool said = strstr(text.ptr, line) != NULL;
+    buf_release(&text);
+    return said;
+}
+
+static void wait_for_metric(struct rig *rig, const char *line)
+{
+    int64_t until = real_seconds() + GIVE_UP_S;
+    while (!metrics_say(rig, line)) {
+        if (real_seconds() >= until)
+            fail_msg("the metrics never say %s", line);
+        rig_round(rig);
+    }
+}
+
+static void a_leaked_slot_is_noticed_at_start_up_and_now_and_then(void **state)
+{
+    struct rig *rig = *state;
+    wait_for_metric(rig, "pawl_doctor_differences{check=\"slots\"} 0\n");
+    wait_for_metric(rig, "pawl_doctor_differences{check=\"queue\"} 0\n");
+    assert_false(metrics_say(rig, "check=\"audit\""));
+    put_workflow(rig, "plain", ONE_TASK);
+    (void)start(rig, "plain");
+    restart_damaged(rig, "UPDATE tenants SET active_runs = active_runs + 1 WHERE id = 'acme'");
+    wait_for_metric(rig, "pawl_doctor_differences{check=\"slots\"} 1\n");
+    assert_int_equal(repaired(rig), 1);
+    wait_for_metric(rig, "pawl_doctor_differences{check=\"slots\"} 0\n");
+    /* another program writes to the file while the server runs */
+    damage(rig, "UPDATE tenants SET active_runs = 9 WHERE id = 'acme'");
+    rig_pass_ms(rig, CHECK_EVERY_MS);
+    wait_for_metric(rig, "pawl_doctor_differences{check=\"slots\"} 1\n");
+    assert_int_equal(repaired(rig), 1);
+    assert_healthy(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(a_busy_history_leaves_nothing_to_mend),
+        rig_test(every_damage_is_found_and_mended),
+        rig_test(what_is_not_derived_is_said_and_left),
+        rig_test(a_repair_that_mends_nothing_is_no_change),
+        rig_test(a_repair_is_audited_once_and_remembered_under_its_key),
+        rig_test(admission_is_exact_after_a_repair),
+        rig_test(a_repair_among_other_changes_loses_none_of_them),
+        rig_test(queued_runs_start_in_order_after_a_repair),
+        rig_test(a_repair_starts_what_a_leaked_slot_kept_waiting),
+        rig_test(a_mark_that_was_wrong_is_not_remembered),
+        rig_test(a_lost_limit_comes_back_under_its_number),
+        rig_test(limits_that_are_all_lost_are_made_again),
+        rig_test(a_run_whose_definition_is_lost_too_keeps_what_is_left),
+        rig_test(a_lost_timer_is_armed_again),
+        rig_test(a_run_that_was_not_counted_ends_after_the_repair),
+        rig_test(a_leaked_slot_is_noticed_at_start_up_and_now_and_then),
+    };
+    return cmocka_run_group_tests_name("doctor", tests, NULL, NULL);
+}

@@ -1,0 +1,683 @@
+/* Every invariant of the store: a sound file breaks none, each damage is found for what it is, and
+ * what is derived is made anew from the runs. */
+#include "store/folder.h"
+
+#include "store/check.h"
+#include "store/repair.h"
+
+/* --- a small store in which every kind of row occurs --- */
+
+/* acme: three active runs (1, 2, 3), three queued (4, 5, 6), one over (7). other: one active (8)
+ * and one over (9), both behind the mark of the index. */
+static const char SOUND[] =
+    "INSERT INTO tenants (num, id, at_limit, weight, gate, active_runs, queued_runs, created_at,"
+    " updated_at) VALUES (1, 'acme', 'queue', 1, '', 3, 3, 1, 1), (2, 'other', 'queue', 1, '', 1, "
+    "0,"
+    " 1, 1);"
+    "INSERT INTO workflow_versions (tenant, workflow_id, version, digest, definition, created_at,"
+    " created_by) VALUES (1, 'w', 1, x'00', '{}', 1, 'me'), (1, 'v', 1, x'00', '{}', 1, 'me'),"
+    " (2, 'w', 1, x'00', '{}', 1, 'me');"
+    "INSERT INTO scopes (num, tenant, workflow_id, path, key, active_runs, queued_runs) VALUES"
+    " (1, 1, 'w', '', '', 2, 2), (2, 1, 'w', 'input.c', 'a', 1, 2), (3, 1, 'w', 'input.c', 'b', 1,"
+    " 0), (14, 2, 'w', '', '', 1, 0);"
+    "INSERT INTO runs (num, id, tenant, workflow_id, workflow_version, status, version, priority,"
+    " input, state, labels, created_by, created_at, finished_at, scopes) VALUES"
+    " (1, x'00000000000000000000000000000001', 1, 'w', 1, 'running', 2, 0, '1', '{}', '{}', 'me', "
+    "1,"
+    "  NULL, '1,2'),"
+    " (2, x'00000000000000000000000000000002', 1, 'w', 1, 'waiting', 3, 0, '1', '{}', '{}', 'me', "
+    "1,"
+    "  NULL, '1,3'),"
+    " (3, x'00000000000000000000000000000003', 1, 'v', 1, 'pending', 1, 0, '1', '{}', '{}', 'me', "
+    "1,"
+    "  NULL, NULL),"
+    " (4, x'00000000000000000000000000000004', 1, 'w', 1, 'queued', 1, 0, '1', '{}', '{}', 'me', 1,"
+    "  NULL, '1,2'),"
+    " (5, x'00000000000000000000000000000005', 1, 'w', 1, 'queued', 1, 5, '1', '{}', '{}', 'me', 1,"
+    "  NULL, '1,2'),"
+    " (6, x'00000000000000000000000000000006', 1, 'v', 1, 'queued', 1, 0, '1', '{}', '{}', 'me', 1,"
+    "  NULL, NULL),"
+    " (7, x'00000000000000000000000000000007', 1, 'w', 1, 'succeeded', 2, 0, '1', '{}', '{}', 'me',"
+    "  1, 9, '1,2'),"
+    " (8, x'00000000000000000000000000000008', 2, 'w', 1, 'paused', 1, 0, '1', '{}', '{}', 'me', 1,"
+    "  NULL, '14'),"
+    " (9, x'00000000000000000000000000000009', 2, 'w', 1, 'timed_out', 2, 0, '1', '{}', '{}', 'me',"
+    "  1, 9, '14');"
+    "INSERT INTO slots (scope, run) VALUES (1, 1), (2, 1), (1, 2), (3, 2), (14, 8);"
+    "INSERT INTO lines (num, tenant, scopes, waits_for, urgency, run) VALUES"
+    " (1, 1, '1,2', 2, -5, 5), (2, 1, '', 0, 0, 6);"
+    "INSERT INTO line_scopes (scope, line) VALUES (1, 1), (2, 1);"
+    "INSERT INTO queue (line, urgency, run, tenant) VALUES (1, 0, 4, 1), (1, -5, 5, 1),"
+    " (2, 0, 6, 1);"
+    "INSERT INTO jobs (run, ordinal, id, tenant, step, state, queue, urgency, attempt, lease_epoch,"
+    " worker, due_at, created_at, finished_at) VALUES"
+    " (1, 1, x'01', 1, 0, 'running', 'q', 0, 1, 1, 'me', 1000, 1, NULL),"
+    " (2, 1, x'02', 1, 0, 'succeeded', 'q', 0, 1, 1, 'me', NULL, 1, 5),"
+    " (2, 2, x'03', 1, 1, 'scheduled', '', 0, 1, 0, NULL, 2000, 1, NULL),"
+    " (3, 1, x'04', 1, 0, 'pending', 'q', 0, 0, 0, NULL, NULL, 1, NULL),"
+    " (7, 1, x'05', 1, 0, 'succeeded', 'q', 0, 1, 1, 'me', NULL, 1, 9),"
+    " (8, 1, x'06', 2, 0, 'approval', '', 0, 0, 0, NULL, NULL, 1, NULL),"
+    " (9, 1, x'07', 2, 0, 'skipped', 'q', 0, 1, 1, NULL, NULL, 1, 9);"
+    "INSERT INTO timers (due_at, run, ordinal, generation) VALUES (1000, 1, 1, 1), (2000, 2, 2, 0);"
+    "INSERT INTO events (run, seq, at, type) SELECT num, 1, 1, 'run.created' FROM runs;"
+    "INSERT INTO events (run, seq, at, type) SELECT num, 2, 1, 'more' FROM runs WHERE num < 5;"
+    "INSERT INTO events (run, seq, at, type) SELECT num, 3, 1, 'more' FROM runs WHERE num < 3;"
+    "UPDATE indexed SET through = 7 WHERE name = 'runs';"
+    "UPDATE indexed SET through = 2 WHERE name = 'idempotency';"
+    "INSERT INTO runs_index (tenant, num) SELECT tenant, num FROM runs WHERE num <= 7;"
+    "INSERT INTO holding (tenant, run) VALUES (1, 1), (1, 2), (1, 3);"
+    "INSERT INTO idempotency (num, tenant, key, key_hash, route, fingerprint, raw_hash, status,"
+    " says_created, body, replays, mismatches, created_at) VALUES"
+    " (1, 1, 'a', 11, 'r', x'00', x'00', 200, 1, '{}', 0, 0, 1),"
+    " (2, 2, 'b', 12, 'r', x'00', x'00', 200, 1, '{}', 0, 0, 1),"
+    " (3, 1, 'c', 13, 'r', x'00', x'00', 200, 1, '{}', 0, 0, 1);"
+    "INSERT INTO idempotency_index (tenant, key_hash, num) VALUES (1, 11, 1), (2, 12, 2);";
+
+struct fixture {
+    struct folder *folder;
+    struct path file;
+};
+
+static int fixture_setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    assert_non_null(f);
+    void *folder = NULL;
+    (void)folder_setup(&folder);
+    f->folder = folder;
+    f->file = path_in(f->folder, "p.db");
+    db_close(open_writer(f->file.text)); /* makes the tables */
+    sqlite3 *raw = raw_open(f->file.text);
+    raw_exec(raw, SOUND);
+    raw_close(raw);
+    *state = f;
+    return 0;
+}
+
+static int fixture_teardown(void **state)
+{
+    struct fixture *f = *state;
+    void *folder = f->folder;
+    (void)folder_teardown(&folder);
+    free(f);
+    return 0;
+}
+
+#define check_test(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+
+static void damage(const char *path, const char *sql)
+{
+    sqlite3 *raw = raw_open(path);
+    raw_exec(raw, sql);
+    raw_close(raw);
+}
+
+/* --- what was found --- */
+
+enum { KINDS_MAX = 16 };
+
+struct kinds {
+    const char *what[KINDS_MAX]; /* each once, in the order of the table */
+    size_t count;
+    size_t shown;
+    struct finding last;
+    char last_tenant[32];
+};
+
+static void take(void *ctx, const struct finding *f)
+{
+    struct kinds *k = ctx;
+    k->shown++;
+    k->last = *f;
+    (void)snprintf(k->last_tenant, sizeof(k->last_tenant), "%.*s", STR_ARG(f->tenant));
+    if (k->count > 0 && strcmp(k->what[k->count - 1], f->what) == 0)
+        return;
+    assert_true(k->count < KINDS_MAX);
+    k->what[k->count++] = f->what;
+}
+
+static struct check_result check_file(const char *path, unsigned depth, struct kinds *k)
+{
+    struct db *db = open_reader(path);
+    struct check_result result = {0};
+    *k = (struct kinds){.count = 0};
+    for (enum check_area area = 0; area < CHECK_AREA_COUNT; area++)
+        assert_ok(check_area(db, area, depth, take, k, &result));
+    db_close(db);
+    return result;
+}
+
+static bool begins(const char *text, const char *beginning)
+{
+    return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+/* --- damages --- */
+
+/* The beginnings of what is said; each must be unique in the table of invariants. */
+#define TENANT_ACTIVE "active_runs of the tenant"
+#define LIMIT_ACTIVE "active_runs of a limit"
+#define SLOT_STRAY "a slot under a limit"
+#define SLOT_MISSING "an active run does not hold"
+#define SCOPE_MISSING "an active run is under"
+#define SCOPE_EMPTY "a limit by workflow"
+#define TENANT_QUEUED "queued_runs of the tenant"
+#define LIMIT_QUEUED "queued_runs of a limit"
+#define NOT_IN_LINE "a queued run does not"
+#define PLACE_STRAY "a place in the queue"
+#define FIRST_WRONG "a line does not name"
+#define LINE_EMPTY "a line is kept"
+#define LISTED_STRAY "a limit lists"
+#define LISTED_MISSING "a line is not listed"
+#define LINE_SCOPE_MISSING "a line is under"
+#define WAITS_WRONG "a line waits"
+#define STATUS_UNKNOWN "the status of a run"
+#define RUN_END "a run is over"
+#define RUN_VERSION "the version of a run"
+#define RUN_OWNER "the tenant of a run"
+#define TIMELINE "the timeline of a run"
+#define TIMELINE_STRAY "a timeline is of"
+#define NO_OPEN_JOB "an active run has no"
+#define QUEUED_JOB "a queued run has a job"
+#define JOB_STRAY "a job is of a run"
+#define STATE_UNKNOWN "the state of a job"
+#define JOB_OPEN "a job is open"
+#define JOB_LEASE "a running or sleeping job lacks"
+#define JOB_END "a job is over"
+#define TIMER_MISSING "a running or sleeping job has no"
+#define TIMER_STRAY "a timer is of"
+#define MARK_LOST "an index has lost"
+#define MARK_FAR "the index of runs reaches"
+#define INDEX_MISSING "the index of runs lacks"
+#define INDEX_STRAY "the index of runs has"
+#define HOLDING_MISSING "the index of active runs lacks"
+#define HOLDING_STRAY "the index of active runs has"
+#define KEYS_MISSING "the index of idempotency keys lacks"
+#define KEYS_STRAY "the index of idempotency keys has"
+
+struct damage {
+    const char *sql;
+    const char *found[6]; /* all of it, in the order of the table */
+};
+
+/* A table is read by its columns. */
+/* clang-format off */
+static const struct damage DAMAGES[] = {
+    {"UPDATE tenants SET active_runs = 4 WHERE num = 1", {TENANT_ACTIVE}},
+    {"UPDATE tenants SET active_runs = 0 WHERE num = 2", {TENANT_ACTIVE}},
+    {"UPDATE scopes SET active_runs = 3 WHERE num = 1", {LIMIT_ACTIVE}},
+    {"INSERT INTO slots (scope, run) VALUES (2, 7)", {LIMIT_ACTIVE, SLOT_STRAY}},
+    {"INSERT INTO slots (scope, run) VALUES (2, 4)", {LIMIT_ACTIVE, SLOT_STRAY}},
+    {"INSERT INTO slots (scope, run) VALUES (2, 99)", {LIMIT_ACTIVE, SLOT_STRAY}},
+    {"UPDATE slots SET run = 2 WHERE scope = 2", {SLOT_STRAY, SLOT_MISSING}},
+    {"DELETE FROM slots WHERE scope = 3", {LIMIT_ACTIVE, SLOT_MISSING}},
+    /* 4 is a part of 14, and not in its list */
+    {"INSERT INTO slots (scope, run) VALUES (4, 8)", {SLOT_STRAY, SCOPE_MISSING}},
+    {"UPDATE runs SET scopes = '1,3,3' WHERE num = 2", {SLOT_MISSING}},
+    {"UPDATE runs SET scopes = '1,x' WHERE num = 2", {SLOT_STRAY, SLOT_MISSING}},
+    {"UPDATE runs SET scopes = '1,,3' WHERE num = 2", {SLOT_MISSING}},
+    {"UPDATE runs SET scopes = NULL WHERE num = 2", {SLOT_STRAY}},
+    {"DELETE FROM scopes WHERE num = 3", {SCOPE_MISSING}},
+    {"UPDATE scopes SET tenant = 2 WHERE num = 3", {SCOPE_MISSING}},
+    {"UPDATE scopes SET workflow_id = 'v' WHERE num = 3", {SCOPE_MISSING}},
+    {"INSERT INTO scopes (num, tenant, workflow_id, path, key, active_runs, queued_runs)"
+     " VALUES (20, 1, 'w', 'input.c', 'z', 0, 0)", {SCOPE_EMPTY}},
+
+    {"UPDATE tenants SET queued_runs = 2 WHERE num = 1", {TENANT_QUEUED}},
+    {"UPDATE tenants SET queued_runs = 1 WHERE num = 2", {TENANT_QUEUED}},
+    {"UPDATE scopes SET queued_runs = 1 WHERE num = 1", {LIMIT_QUEUED}},
+    {"DELETE FROM queue WHERE run = 4", {TENANT_QUEUED, LIMIT_QUEUED, NOT_IN_LINE}},
+    {"UPDATE queue SET urgency = 1 WHERE run = 4", {NOT_IN_LINE, PLACE_STRAY}},
+    {"UPDATE queue SET line = 2 WHERE run = 4",
+     {LIMIT_QUEUED, NOT_IN_LINE, PLACE_STRAY, FIRST_WRONG}},
+    {"UPDATE queue SET tenant = 2 WHERE run = 4", {TENANT_QUEUED, PLACE_STRAY}},
+    {"INSERT INTO queue (line, urgency, run, tenant) VALUES (2, 0, 4, 1)",
+     {TENANT_QUEUED, PLACE_STRAY, FIRST_WRONG}},
+    {"INSERT INTO queue (line, urgency, run, tenant) VALUES (1, 0, 99, 1)",
+     {TENANT_QUEUED, LIMIT_QUEUED, PLACE_STRAY}},
+    {"UPDATE lines SET run = 4, urgency = 0 WHERE num = 1", {FIRST_WRONG}},
+    {"UPDATE lines SET urgency = -6 WHERE num = 1", {FIRST_WRONG}},
+    {"INSERT INTO lines (num, tenant, scopes, waits_for, urgency, run) VALUES (3, 2, '', 0, 0, 9)",
+     {LINE_EMPTY}},
+    {"DELETE FROM lines WHERE num = 2", {NOT_IN_LINE, PLACE_STRAY}},
+    {"UPDATE lines SET tenant = 2 WHERE num = 2", {NOT_IN_LINE, PLACE_STRAY}},
+    {"INSERT INTO line_scopes (scope, line) VALUES (3, 1)", {LIMIT_QUEUED, LISTED_STRAY}},
+    {"INSERT INTO line_scopes (scope, line) VALUES (3, 9)", {LISTED_STRAY}},
+    {"DELETE FROM line_scopes WHERE scope = 2", {LIMIT_QUEUED, LISTED_MISSING}},
+    {"DELETE FROM scopes WHERE num = 2", {SCOPE_MISSING, LINE_SCOPE_MISSING}},
+    {"UPDATE lines SET waits_for = 3 WHERE num = 1", {WAITS_WRONG}},
+    {"UPDATE lines SET waits_for = 1 WHERE num = 2", {WAITS_WRONG}},
+
+    {"UPDATE runs SET status = 'lost', finished_at = NULL WHERE num = 9", {STATUS_UNKNOWN}},
+    {"UPDATE runs SET finished_at = 9 WHERE num = 3", {RUN_END}},
+    {"UPDATE runs SET finished_at = 9 WHERE num = 4", {RUN_END}},
+    {"UPDATE runs SET finished_at = NULL WHERE num = 9", {RUN_END}},
+    {"UPDATE runs SET version = 0 WHERE num = 9", {RUN_VERSION}},
+    {"UPDATE runs SET workflow_version = 2 WHERE num = 9", {RUN_OWNER}},
+    {"DELETE FROM tenants WHERE num = 2", {RUN_OWNER}},
+    {"DELETE FROM events WHERE run = 1 AND seq = 2", {TIMELINE}},
+    {"DELETE FROM events WHERE run = 1 AND seq = 1", {TIMELINE}},
+    {"DELETE FROM events WHERE run = 9", {TIMELINE}},
+    {"INSERT INTO events (run, seq, at, type) VALUES (99, 1, 1, 'x'), (99, 2, 1, 'x')",
+     {TIMELINE_STRAY}},
+    {"DELETE FROM jobs WHERE run = 3", {NO_OPEN_JOB}},
+    {"INSERT INTO jobs (run, ordinal, id, tenant, step, state, queue, urgency, attempt,"
+     " lease_epoch, created_at, finished_at) VALUES (4, 1, x'09', 1, 0, 'failed', 'q', 0, 0, 0, 1,"
+     " 9)", {QUEUED_JOB}},
+
+    {"UPDATE jobs SET run = 99 WHERE run = 9", {JOB_STRAY}},
+    {"UPDATE jobs SET tenant = 1 WHERE run = 9", {JOB_STRAY}},
+    {"UPDATE jobs SET state = 'lost', finished_at = NULL WHERE run = 9", {STATE_UNKNOWN}},
+    {"UPDATE jobs SET state = 'pending', finished_at = NULL WHERE run = 9", {JOB_OPEN}},
+    {"UPDATE jobs SET worker = NULL WHERE state = 'running'", {JOB_LEASE}},
+    {"UPDATE jobs SET lease_epoch = 0 WHERE state = 'running'",
+     {JOB_LEASE, TIMER_MISSING, TIMER_STRAY}},
+    {"UPDATE jobs SET due_at = NULL WHERE state = 'running'", {JOB_LEASE, TIMER_STRAY}},
+    {"UPDATE jobs SET due_at = NULL WHERE state = 'scheduled'", {JOB_LEASE, TIMER_STRAY}},
+    {"UPDATE jobs SET finished_at = 9 WHERE run = 3", {JOB_END}},
+    {"UPDATE jobs SET finished_at = NULL WHERE run = 9", {JOB_END}},
+    {"DELETE FROM timers WHERE run = 1", {TIMER_MISSING}},
+    {"DELETE FROM timers WHERE run = 2", {TIMER_MISSING}},
+    {"UPDATE timers SET due_at = 1500 WHERE run = 1", {TIMER_MISSING, TIMER_STRAY}},
+    {"UPDATE timers SET generation = 2 WHERE run = 1", {TIMER_MISSING, TIMER_STRAY}},
+    {"INSERT INTO timers (due_at, run, ordinal, generation) VALUES (5, 3, 1, 0)", {TIMER_STRAY}},
+    {"INSERT INTO timers (due_at, run, ordinal, generation) VALUES (5, 99, 1, 0)", {TIMER_STRAY}},
+
+    {"DELETE FROM indexed WHERE name = 'idempotency'", {MARK_LOST, KEYS_STRAY}},
+    {"DELETE FROM indexed WHERE name = 'runs'", {MARK_LOST, INDEX_STRAY, HOLDING_STRAY}},
+    {"UPDATE indexed SET through = 10 WHERE name = 'runs'",
+     {MARK_FAR, INDEX_MISSING, HOLDING_MISSING}},
+    {"DELETE FROM runs_index WHERE num = 4", {INDEX_MISSING}},
+    {"UPDATE runs_index SET tenant = 2 WHERE num = 4", {INDEX_MISSING, INDEX_STRAY}},
+    {"INSERT INTO runs_index (tenant, num) VALUES (2, 8)", {INDEX_STRAY}},
+    {"INSERT INTO runs_index (tenant, num) VALUES (1, 0)", {INDEX_STRAY}},
+    {"DELETE FROM holding WHERE run = 2", {HOLDING_MISSING}},
+    {"INSERT INTO holding (tenant, run) VALUES (1, 7)", {HOLDING_STRAY}},
+    {"INSERT INTO holding (tenant, run) VALUES (2, 8)", {HOLDING_STRAY}},
+    {"INSERT INTO holding (tenant, run) VALUES (2, 3)", {HOLDING_STRAY}},
+    {"DELETE FROM idempotency_index WHERE num = 1", {KEYS_MISSING}},
+    {"INSERT INTO idempotency_index (tenant, key_hash, num) VALUES (1, 13, 3)", {KEYS_STRAY}},
+    {"DELETE FROM idempotency WHERE num = 1", {KEYS_STRAY}},
+};
+/* clang-format on */
+
+/* There is such an invariant with this flag. */
+static bool is_flagged(const char *what, unsigned flag)
+{
+    bool flagged = false;
+    for (size_t i = 0; i < INVARIANT_COUNT; i++)
+        flagged |= begins(INVARIANTS[i].broken, what) && (INVARIANTS[i].flags & flag) != 0;
+    return flagged;
+}
+
+/* --- tests --- */
+
+static void a_sound_store_breaks_nothing(void **state)
+{
+    const struct fixture *f = *state;
+    struct kinds k;
+    struct check_result result = check_file(f->file.text, CHECK_FULL, &k);
+    if (k.count > 0)
+        fail_msg("%s", k.what[0]);
+    assert_int_equal(result.found, 0);
+    assert_int_equal(result.derived, 0);
+    assert_int_equal(check_file(f->file.text, CHECK_QUICK, &k).found, 0);
+}
+
+static void assert_found(const struct damage *d, const struct kinds *k)
+{
+    for (size_t i = 0; i < ARRAY_LEN(d->found); i++) {
+        const char *expected = d->found[i];
+        const char *found = i < k->count ? k->what[i] : NULL;
+        if (expected == NULL && found == NULL)
+            return;
+        if (expected == NULL || found == NULL || !begins(found, expected))
+            fail_msg("%s: found \"%s\", not \"%s\"", d->sql, found != NULL ? found : "nothing more",
+                     expected != NULL ? expected : "nothing more");
+    }
+    assert_true(k->count <= ARRAY_LEN(d->found));
+}
+
+static void every_damage_is_found_for_what_it_is(void **state)
+{
+    const struct fixture *f = *state;
+    struct path broken = path_in(f->folder, "broken.db");
+    for (size_t i = 0; i < ARRAY_LEN(DAMAGES); i++) {
+        const struct damage *d = &DAMAGES[i];
+        file_copy(f->file.text, broken.text);
+        damage(broken.text, d->sql);
+        struct kinds k;
+        struct check_result result = check_file(broken.text, CHECK_FULL, &k);
+        assert_found(d, &k);
+        assert_int_equal(result.found, k.shown); /* few enough to show them all */
+        bool derived = false;
+        for (size_t j = 0; j < k.count; j++)
+            derived |= is_flagged(k.what[j], CHECK_DERIVED);
+        assert_true(derived == (result.derived > 0));
+    }
+}
+
+static void the_damages_break_every_invariant(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < INVARIANT_COUNT; i++) {
+        bool broken = false;
+        for (size_t d = 0; d < ARRAY_LEN(DAMAGES) && !broken; d++) {
+            for (size_t j = 0; j < ARRAY_LEN(DAMAGES[d].found); j++)
+                broken |= DAMAGES[d].found[j] != NULL &&
+                          begins(INVARIANTS[i].broken, DAMAGES[d].found[j]);
+        }
+        if (!broken)
+            fail_msg("nothing breaks: %s", INVARIANTS[i].broken);
+    }
+}
+
+static void a_quick_look_finds_wrong_counters_too(void **state)
+{
+    const struct fixture *f = *state;
+    struct path broken = path_in(f->folder, "broken.db");
+    int found = 0;
+    for (size_t i = 0; i < ARRAY_LEN(DAMAGES); i++) {
+        const struct damage *d = &DAMAGES[i];
+        if (begins(d->sql, "DELETE FROM holding") ||
+            begins(d->sql, "INSERT INTO holding (tenant") || strstr(d->sql, "indexed") != NULL)
+            continue; /* what the quick look relies on */
+        file_copy(f->file.text, broken.text);
+        damage(broken.text, d->sql);
+        struct kinds k;
+        (void)check_file(broken.text, CHECK_QUICK, &k);
+        size_t at = 0;
+        for (size_t j = 0; j < ARRAY_LEN(d->found) && d->found[j] != NULL; j++) {
+            if (!is_flagged(d->found[j], CHECK_QUICK))
+                continue;
+            if (at >= k.count || !begins(k.what[at], d->found[j]))
+                fail_msg("%s: a quick look does not find \"%s\"", d->sql, d->found[j]);
+            at++;
+            found++;
+        }
+        assert_int_equal(k.count, at);
+    }
+    assert_true(found > 10);
+}
+
+/* A run that is over and whose slots were never given back: all that is kept agrees with itself. */
+static void a_quick_look_finds_a_slot_that_was_never_given_back(void **state)
+{
+    const struct fixture *f = *state;
+    struct kinds k;
+    damage(f->file.text, "UPDATE runs SET status = 'succeeded', finished_at = 9 WHERE num = 3");
+    assert_int_equal(check_file(f->file.text, CHECK_QUICK, &k).found, 1);
+    assert_true(begins(k.what[0], TENANT_ACTIVE));
+    assert_string_equal(k.last_tenant, "acme");
+    assert_int_equal(k.last.kept, 3);
+    assert_int_equal(k.last.counted, 2);
+    damage(f->file.text, "UPDATE runs SET status = 'succeeded', finished_at = 9 WHERE num = 8");
+    assert_int_equal(check_file(f->file.text, CHECK_QUICK, &k).found, 3);
+    assert_int_equal(k.count, 2);
+    assert_true(begins(k.what[1], SLOT_STRAY));
+}
+
+static void a_quick_look_never_reads_all_runs(void **state)
+{
+    const struct fixture *f = *state;
+    sqlite3 *raw = raw_open(f->file.text);
+    int looked_at = 0;
+    for (size_t i = 0; i < INVARIANT_COUNT; i++) {
+        if ((INVARIANTS[i].flags & CHECK_QUICK) == 0)
+            continue;
+        char sql[4096];
+        (void)snprintf(sql, sizeof(sql), "EXPLAIN QUERY PLAN %s", INVARIANTS[i].sql);
+        sqlite3_stmt *stmt = NULL;
+        assert_int_equal(sqlite3_prepare_v2(raw, sql, -1, &stmt, NULL), SQLITE_OK);
+        while (sqlite3_step(stmt) == SQLITE_ROW) {
+            const char *step = (const char *)sqlite3_column_text(stmt, 3);
+            if (begins(step, "SCAN runs") || begins(step, "SCAN r ") || strcmp(step, "SCAN r") == 0)
+                fail_msg("%s: %s", INVARIANTS[i].broken, step);
+            looked_at++;
+        }
+        (void)sqlite3_finalize(stmt);
+    }
+    assert_true(looked_at > 10);
+    raw_close(raw);
+}
+
+static void a_finding_names_its_tenant_and_run(void **state)
+{
+    const struct fixture *f = *state;
+    struct kinds k;
+    damage(f->file.text, "UPDATE lines SET waits_for = 3 WHERE num = 1");
+    (void)check_file(f->file.text, CHECK_FULL, &k);
+    assert_int_equal(k.shown, 1);
+    assert_string_equal(k.last_tenant, "acme");
+    assert_true(k.last.has_run && k.last.derived && k.last.has_kept && !k.last.has_counted);
+    assert_int_equal(k.last.run_id.bytes[15], 5);
+    assert_int_equal(k.last.kept, 3);
+    /* a run and a tenant that are not there have no names */
+    damage(f->file.text,
+           "UPDATE lines SET waits_for = 2 WHERE num = 1;"
+           "INSERT INTO timers (due_at, run, ordinal, generation) VALUES (5, 9, 9, 0)");
+    (void)check_file(f->file.text, CHECK_FULL, &k);
+    assert_int_equal(k.shown, 1);
+    assert_false(k.last.has_run);
+    assert_null(k.last.tenant.ptr);
+}
+
+static void all_are_counted_and_the_first_are_shown(void **state)
+{
+    const struct fixture *f = *state;
+    struct kinds k;
+    damage(f->file.text,
+           "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 250)"
+           " INSERT INTO timers (due_at, run, ordinal, generation) SELECT i, 99, 1, 0 FROM n");
+    struct check_result result = check_file(f->file.text, CHECK_FULL, &k);
+    assert_int_equal(result.found, 250);
+    assert_int_equal(result.derived, 250);
+    assert_int_equal(k.shown, FINDINGS_SHOWN_MAX);
+}
+
+static int64_t clock_that_runs_away(void *ctx)
+{
+    return *(int64_t *)ctx += INT64_C(1000000000);
+}
+
+static void a_look_that_takes_too_long_is_cut_off(void **state)
+{
+    const struct fixture *f = *state;
+    damage(f->file.text,
+           "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
+           " INSERT INTO slots (scope, run) SELECT i, 1 FROM n");
+    int64_t now = 1;
+    struct env env = {clock_that_runs_away, clock_that_runs_away, ENV_SYSTEM.random, &now};
+    struct db *db = open_with(f->file.text, DB_READER, &env, 0);
+    struct check_result result = {0};
+    assert_ok(db_snapshot_begin(db, 1));
+    assert_int_equal(check_area(db, CHECK_SLOTS, CHECK_QUICK, NULL, NULL, &result), ERR_STORE_BUSY);
+    db_snapshot_end(db);
+    db_close(db);
+}
+
+static void an_area_says_how_much_it_is_about(void **state)
+{
+    const struct fixture *f = *state;
+    struct db *db = open_reader(f->file.text);
+    static const int64_t EXPECTED[] = {2 + 4, 3, 9, 7, 7 + 3 + 2};
+    for (enum check_area area = 0; area < CHECK_AREA_COUNT; area++) {
+        int64_t extent = -1;
+        assert_ok(check_extent(db, area, &extent));
+        assert_int_equal(extent, EXPECTED[area]);
+    }
+    db_close(db);
+}
+
+/* --- repair --- */
+
+static void repair_file(const char *path, int64_t *ret_changed)
+{
+    struct db *db = open_writer(path);
+    int64_t before = db_changes(db);
+    assert_ok(db_begin(db));
+    assert_ok(repair_derived(db));
+    assert_ok(db_commit(db));
+    *ret_changed = db_changes(db) - before;
+    db_close(db);
+}
+
+static void a_repair_leaves_a_sound_store_as_it_is(void **state)
+{
+    const struct fixture *f = *state;
+    int64_t changed = -1;
+    repair_file(f->file.text, &changed);
+    assert_int_equal(changed, 0);
+}
+
+/* Lists of limits are mended by the engine, which knows the definitions. */
+static bool is_about_lists(const struct damage *d)
+{
+    bool about = strstr(d->sql, "runs SET scopes") != NULL;
+    for (size_t i = 0; i < ARRAY_LEN(d->found) && d->found[i] != NULL; i++)
+        about |= begins(d->found[i], SCOPE_MISSING) || begins(d->found[i], LINE_SCOPE_MISSING);
+    return about;
+}
+
+static void what_is_derived_is_made_anew(void **state)
+{
+    const struct fixture *f = *state;
+    struct path broken = path_in(f->folder, "broken.db");
+    int mended = 0;
+    for (size_t i = 0; i < ARRAY_LEN(DAMAGES); i++) {
+        const struct damage *d = &DAMAGES[i];
+        struct kinds k;
+        if (is_about_lists(d))
+            continue;
+        file_copy(f->file.text, broken.text);
+        damage(broken.text, d->sql);
+        struct check_result before = check_file(broken.text, CHECK_FULL, &k);
+        int64_t changed = 0;
+        repair_file(broken.text, &changed);
+        assert_true((changed > 0) == (before.derived > 0));
+        struct check_result after = check_file(broken.text, CHECK_FULL, &k);
+        if (after.derived > 0)
+            fail_msg("%s: still \"%s\"", d->sql, k.what[0]);
+        assert_int_equal(after.found, before.found - before.derived);
+        mended += before.derived > 0;
+    }
+    assert_true(mended > 40);
+}
+
+static void everything_derived_can_be_made_anew_from_the_runs(void **state)
+{
+    const struct fixture *f = *state;
+    damage(f->file.text,
+           "DELETE FROM slots; DELETE FROM lines; DELETE FROM line_scopes; DELETE FROM queue;"
+           "DELETE FROM holding; DELETE FROM runs_index; DELETE FROM timers;"
+           "UPDATE tenants SET active_runs = 7, queued_runs = 7;"
+           "UPDATE scopes SET active_runs = 7, queued_runs = 7");
+    int64_t changed = 0;
+    repair_file(f->file.text, &changed);
+    struct kinds k;
+    assert_int_equal(check_file(f->file.text, CHECK_FULL, &k).found, 0);
+    sqlite3 *raw = raw_open(f->file.text);
+    /* 5 has the highest priority; new lines wait for their tenant, and are looked at by the writer
+     */
+    assert_int_equal(raw_number(raw, "SELECT run FROM lines WHERE scopes = '1,2'"), 5);
+    assert_int_equal(raw_number(raw, "SELECT max(waits_for) FROM lines"), 0);
+    assert_int_equal(raw_number(raw, "SELECT count(*) FROM scopes"), 4);
+    raw_close(raw);
+}
+
+struct seen {
+    int64_t nums[16];
+    size_t count;
+    size_t room;
+};
+
+static bool see(void *ctx, const struct live_run *run)
+{
+    struct seen *s = ctx;
+    assert_true(str_is(run->input, "1") && run->workflow_version == 1);
+    assert_true(run->num != 2 || (str_is(run->scopes, "1,3") && str_is(run->workflow_id, "w")));
+    assert_true(run->num != 3 || (run->scopes.ptr == NULL && run->tenant == 1));
+    s->nums[s->count++] = run->num;
+    return s->count < s->room;
+}
+
+static void live_runs_are_those_that_are_active_or_queued(void **state)
+{
+    const struct fixture *f = *state;
+    struct db *db = open_reader(f->file.text);
+    struct seen all = {.room = 16};
+    assert_ok(live_runs(db, 0, see, &all));
+    static const int64_t LIVE[] = {1, 2, 3, 4, 5, 6, 8};
+    assert_int_equal(all.count, ARRAY_LEN(LIVE));
+    assert_memory_equal(all.nums, LIVE, sizeof(LIVE));
+    struct seen two = {.room = 2};
+    assert_ok(live_runs(db, 5, see, &two));
+    assert_int_equal(two.count, 2);
+    assert_int_equal(two.nums[0], 6);
+    assert_int_equal(two.nums[1], 8);
+    db_close(db);
+}
+
+static void the_last_scope_is_also_one_that_is_only_named(void **state)
+{
+    const struct fixture *f = *state;
+    int64_t last = 0;
+    struct db *db = open_reader(f->file.text);
+    assert_ok(repair_last_scope(db, &last));
+    assert_int_equal(last, 14);
+    db_close(db);
+    damage(f->file.text, "DELETE FROM scopes; UPDATE runs SET scopes = 'x,77,3' WHERE num = 4;"
+                         "UPDATE runs SET scopes = '99' WHERE num = 7");
+    db = open_reader(f->file.text);
+    assert_ok(repair_last_scope(db, &last));
+    assert_int_equal(last, 77); /* 7 is over */
+    db_close(db);
+}
+
+static void what_can_be_read_of_a_list_is_kept(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *read;
+    } CASES[] = {
+        {"", ""},
+        {"3,17", "3,17"},
+        {"17,3", "3,17"},
+        {"3,,x,17,", "3,17"},
+        {"3,3", "3"},
+        {"-1,0,3", "3"},
+        {"99999999999999999999,3", "3"},
+        {"1,2,3,4,5", "1,2,3,4"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+        char text[SCOPE_LIST_TEXT_MAX];
+        struct scope_list list = repair_read_list(str_of(CASES[i].text));
+        assert_str(scope_list_text(&list, text), CASES[i].read);
+    }
+    struct scope_list none = repair_read_list(STR_NONE);
+    assert_int_equal(none.count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        check_test(a_sound_store_breaks_nothing),
+        check_test(every_damage_is_found_for_what_it_is),
+        check_test(the_damages_break_every_invariant),
+        check_test(a_quick_look_finds_wrong_counters_too),
+        check_test(a_quick_look_finds_a_slot_that_was_never_given_back),
+        check_test(a_quick_look_never_reads_all_runs),
+        check_test(a_finding_names_its_tenant_and_run),
+        check_test(all_are_counted_and_the_first_are_shown),
+        check_test(a_look_that_takes_too_long_is_cut_off),
+        check_test(an_area_says_how_much_it_is_about),
+        check_test(a_repair_leaves_a_sound_store_as_it_is),
+        check_test(what_is_derived_is_made_anew),
+        check_test(everything_derived_can_be_made_anew_from_the_runs),
+        check_test(live_runs_are_those_that_are_active_or_queued),
+        check_test(the_last_scope_is_also_one_that_is_only_named),
+        check_test(what_can_be_read_of_a_list_is_kept),
+    };
+    return cmocka_run_group_tests_name("check", tests, NULL, NULL);
+}
