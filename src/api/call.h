@@ -7,8 +7,12 @@
 #include "base/limits.h"
 #include "engine/use_cases.h"
 
+struct stream;
+
 struct api {
     struct api_config config;
+    struct stream *streams; /* open ones */
+    int64_t next_pulse_ms;
 };
 
 struct route;
@@ -22,6 +26,7 @@ struct call {
     struct str params[PARAMS_MAX]; /* the path's variable parts, decoded */
     json_t *body;                  /* NULL when there was none */
     struct definition *definition; /* parsed by the handler, freed with the call */
+    struct stream *stream;         /* NULL: its answer is one piece */
     struct op op;
 };
 
@@ -39,6 +44,7 @@ enum route_flags {
     ROUTE_FILE = 16,     /* the answer is the path of a file to send and remove */
     ROUTE_QUERY = 32,    /* takes query parameters of its own; others take none */
     ROUTE_LONG = 64,     /* takes as long as the store is large */
+    ROUTE_STREAM = 128,  /* goes on as server-sent events when the client accepts them */
 };
 
 struct route {
@@ -75,6 +81,12 @@ MUST_CHECK enum err call_if_match(struct call *c, int64_t *ret);
 MUST_CHECK enum err call_json_text(struct call *c, const json_t *value, struct str *ret);
 
 void call_send_json(struct call *c, int status, struct str body);
+
+/* The client wants server-sent events: answers from here on. In streams.c. */
+bool call_wants_stream(struct call *c);
+void call_stream(struct call *c);
+void streams_tick(struct api *api, int64_t mono_ms);
+void streams_end(struct api *api);
 
 /* --- handlers, by file --- */
 

@@ -18,6 +18,8 @@ enum {
     HTTP_REPLY_TIMEOUT_MS = 60 * 1000,    /* a reader that trickles must not hold a buffer for ever */
     HTTP_REQUEST_ARENA_MAX = 4 * MIB,     /* body, parsed pieces and the reply of one request */
     HTTP_REPLY_MAX = 8 * MIB,             /* a page of 200 runs with large inputs */
+    HTTP_STREAM_BEHIND_MAX = 256 * KIB,   /* unsent events of one reader: further behind it is cut off */
+    HTTP_STREAM_PULSE_MS = 15 * 1000,     /* a comment that often: proxies and dead links are noticed */
     HTTP_QUERY_PARAMS_MAX = 16,
     HTTP_REPLY_HEADERS_MAX = 12,
 

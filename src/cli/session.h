@@ -16,8 +16,10 @@ struct session;
 
 struct verb {
     const char *name; /* NULL: the command's only one, which has no name */
-    const char *arg;  /* what the usage calls its one argument; NULL: it takes none */
+    const char *args[OPTIONS_ARGS_MAX]; /* what the usage calls its arguments; NULL: no more */
+    const char *command;                /* likewise, of a command behind `--`; NULL: it takes none */
     const char *about;
+    const char *notes; /* the help's last words; NULL: none */
     const struct flag *flags;
     enum cli_exit (*run)(struct session *s);
     bool store;          /* may work on a data file with --store */
@@ -34,9 +36,10 @@ struct command {
 struct session {
     const struct verb *verb;
     struct options opt;
-    const char *arg;
+    const char *arg; /* the first argument */
     const char *tenant;
     const char *idempotency_key; /* as given; NULL: one is made for each change */
+    const char *if_match;        /* of the next request; NULL: none */
     bool json;
     struct local local;
     struct client_setup setup;

@@ -76,7 +76,8 @@ struct expr *expr_new_within(size_t memory_max)
     struct expr *x = calloc(1, sizeof(*x));
     if (x == NULL)
         return NULL;
-    x->memory_max = x->room = memory_max;
+    x->memory_max = EXPR_MEMORY_MAX;
+    x->room = memory_max;
     buf_init(&x->scratch, EXPR_WRITTEN_MAX);
     x->lua = lua_newstate(allocate, x);
     if (x->lua == NULL) {
@@ -93,6 +94,12 @@ struct expr *expr_new_within(size_t memory_max)
     (void)lua_gc(x->lua, LUA_GCCOLLECT);
     x->used_settled = x->used;
     return x;
+}
+
+void expr_limit(struct expr *x, size_t memory_max)
+{
+    assert(!x->busy);
+    x->memory_max = memory_max;
 }
 
 void expr_free(struct expr *x)

@@ -47,10 +47,11 @@
 struct expr;
 
 MUST_CHECK struct expr *expr_new(void);
-/* With another bound in the place of EXPR_MEMORY_MAX, for the state itself too: for tests that make
- * every allocation fail. */
-MUST_CHECK struct expr *expr_new_within(size_t memory_max);
 void expr_free(struct expr *x);
+/* Other bounds than EXPR_MEMORY_MAX, for the state and for a call: tests make every allocation
+ * fail. */
+MUST_CHECK struct expr *expr_new_within(size_t memory_max);
+void expr_limit(struct expr *x, size_t memory_max);
 
 /* Where the roots come from. Asked at each use, so a root that is not used need not be there. */
 struct expr_vars {

@@ -46,7 +46,7 @@ struct chunk {
 
 struct expr {
     lua_State *lua;
-    size_t memory_max;
+    size_t memory_max;   /* of a call */
     size_t used;         /* bytes that Lua has */
     size_t used_settled; /* of these after the last collection */
 

@@ -167,6 +167,39 @@ struct walk {
     size_t count;
 };
 
+/* Each pushes the next key and its value; the walk is at 1. */
+static void push_element(lua_State *L, const struct walk *w, size_t i)
+{
+    lua_pushinteger(L, (lua_Integer)i + 1);
+    if (w->json != NULL) {
+        expr_push(L, json_array_get(w->json, i));
+        return;
+    }
+    lua_getiuservalue(L, 1, 1);
+    lua_rawgeti(L, -1, (lua_Integer)i + 1);
+    lua_remove(L, -2);
+}
+
+static void push_member(lua_State *L, struct walk *w)
+{
+    void *member = w->member;
+    w->member = json_object_iter_next(expr_unconst(w->json), member);
+    lua_pushlstring(L, json_object_iter_key(member), json_object_iter_key_len(member));
+    expr_push(L, json_object_iter_value(member));
+}
+
+static void push_field(lua_State *L, const struct key *key)
+{
+    lua_getiuservalue(L, 1, 1);
+    if (key->is_text)
+        lua_pushlstring(L, key->text.ptr, key->text.len);
+    else
+        lua_pushinteger(L, key->number);
+    lua_pushvalue(L, -1);
+    lua_rawget(L, -3);
+    lua_remove(L, -3);
+}
+
 /* With the walk itself as its state: an expression that calls it by hand only gets the next. */
 static int walk_next(lua_State *L)
 {
@@ -179,31 +212,12 @@ static int walk_next(lua_State *L)
     }
     expr_spend(L, 1);
     size_t i = w->next++;
-    if (w->by_place) {
-        lua_pushinteger(L, (lua_Integer)i + 1);
-        if (w->json != NULL) {
-            expr_push(L, json_array_get(w->json, i));
-        } else {
-            lua_getiuservalue(L, 1, 1);
-            lua_rawgeti(L, -1, (lua_Integer)i + 1);
-        }
-    } else if (w->json != NULL) {
-        void *member = w->member;
-        w->member = json_object_iter_next(expr_unconst(w->json), member);
-        lua_pushlstring(L, json_object_iter_key(member), json_object_iter_key_len(member));
-        expr_push(L, json_object_iter_value(member));
-    } else {
-        lua_getiuservalue(L, 1, 1);
-        if (w->keys[i].is_text)
-            lua_pushlstring(L, w->keys[i].text.ptr, w->keys[i].text.len);
-        else
-            lua_pushinteger(L, w->keys[i].number);
-        lua_pushvalue(L, -1);
-        lua_rawget(L, -3);
-        lua_remove(L, -3);
-    }
-    if (w->by_place && w->json == NULL)
-        lua_remove(L, -2);
+    if (w->by_place)
+        push_element(L, w, i);
+    else if (w->json != NULL)
+        push_member(L, w);
+    else
+        push_field(L, &w->keys[i]);
     return 2;
 }
 

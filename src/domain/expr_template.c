@@ -59,7 +59,7 @@ size_t expr_lexeme(struct str source, size_t at)
     if (c == '-' && at + 1 < source.len && source.ptr[at + 1] == '-')
         return skip_comment(source, at);
     if (c == '[')
-        end = skip_long_bracket(source, at);
+        return MAX(skip_long_bracket(source, at), at + 1);
     while (end < source.len && expr_is_word(source.ptr[end]))
         end++;
     return MAX(end, at + 1);

@@ -109,6 +109,7 @@ static enum err try_batch(struct commit_loop *l, struct op *first)
     struct tx *tx = &l->tx;
     tx_start(tx);
     tx->wants_wakes = atomic_load(l->config.waiting_callers) > 0;
+    tx->wants_told = atomic_load(l->config.listening) > 0;
     enum err e = db_begin(tx->db);
     if (e != ERR_OK)
         return e;
@@ -308,6 +309,7 @@ static void do_chores(struct commit_loop *l)
     if (atomic_load(&l->failed))
         return;
     l->tx.wants_wakes = atomic_load(l->config.waiting_callers) > 0;
+    l->tx.wants_told = atomic_load(l->config.listening) > 0;
     enum err e = chores_run(&l->chores, &l->tx);
     if (e != ERR_OK) {
         metric_add(l->config.cleanup_failures, STR("chores"), STR_NONE, 1);

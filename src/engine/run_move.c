@@ -12,6 +12,9 @@ enum { NEXTS_MAX = 100 * 1000 }; /* more in one turn is a bug, not a workflow */
 enum err run_move_tell(struct run_move *m, const char *type, struct str data)
 {
     int64_t seq = m->is_new ? ++m->events_told : 0;
+    enum err e = tx_wake_listeners(m->tx, m->run.id);
+    if (e != ERR_OK)
+        return e;
     return events_append(m->tx->db, m->run.num, seq, m->tx->now_ms, str_of(type), data);
 }
 

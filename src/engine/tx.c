@@ -485,3 +485,18 @@ enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id)
     w->run_id = run_id;
     return ERR_OK;
 }
+
+enum err tx_wake_listeners(struct tx *tx, struct uuid run_id)
+{
+    if (!tx->wants_told)
+        return ERR_OK;
+    if (tx->wakes != NULL && tx->wakes->run_told &&
+        memcmp(&tx->wakes->run_id, &run_id, sizeof(run_id)) == 0)
+        return ERR_OK; /* told already */
+    struct wake *w = wake_new(tx, 0);
+    if (w == NULL)
+        return ERR_NO_MEMORY;
+    w->run_told = true;
+    w->run_id = run_id;
+    return ERR_OK;
+}

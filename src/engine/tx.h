@@ -28,7 +28,8 @@ struct definitions;
 /* Something that waiting callers want to hear of once the commit is on disk. */
 struct wake {
     struct wake *next;
-    bool run_over; /* a run ended; otherwise a queue has a job */
+    bool run_over; /* a run ended */
+    bool run_told; /* a run's timeline has grown; with neither a queue has a job */
     int64_t tenant;
     struct uuid run_id;
     char queue[129];
@@ -76,6 +77,7 @@ struct tx {
     /* NULL for readers, or while nobody waits for anything. */
     struct wake *wakes;
     bool wants_wakes;
+    bool wants_told; /* somebody listens to timelines */
     bool has_calls; /* a job for the server itself is pending */
     bool stale; /* forget everything when the next turn starts */
     struct claim_turn claim_turns[CLAIM_TURNS];
@@ -163,5 +165,7 @@ MUST_CHECK enum err tx_cancel_later(struct tx *tx, struct uuid run_id);
 
 MUST_CHECK enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue);
 MUST_CHECK enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id);
+/* Something was added to the run's timeline. */
+MUST_CHECK enum err tx_wake_listeners(struct tx *tx, struct uuid run_id);
 
 #endif

@@ -104,3 +104,53 @@ static enum err list_events(struct op *op, struct tx *tx)
 
 const struct use_case UC_LIST_EVENTS = {
     .name = "list_events", .changes = false, .run = list_events};
+
+/* --- events as they come --- */
+
+enum { STREAM_EVENTS_MAX = 100 }; /* in one go */
+
+struct streamed {
+    struct buf *out;
+    int64_t count;
+    int64_t last;
+};
+
+static void add_streamed(void *ctx, const struct event *event)
+{
+    struct streamed *s = ctx;
+    if (++s->count > STREAM_EVENTS_MAX)
+        return;
+    s->last = event->seq;
+    buf_printf(s->out, "id: %lld\nevent: %.*s\ndata: ", (long long)event->seq,
+               STR_ARG(event->type));
+    struct json_out o = json_out_to(s->out);
+    render_event(&o, event);
+    buf_put(s->out, STR("\n\n"));
+}
+
+static enum err stream_events(struct op *op, struct tx *tx)
+{
+    const struct stream_events_input *in = op->input;
+    struct tenant *tenant;
+    struct run run;
+    bool found = false;
+    enum err e = tx_tenant(tx, op, &tenant);
+    if (e != ERR_OK)
+        return e;
+    e = runs_find(tx->db, tenant->num, in->run_id, &tx->arena, &found, &run);
+    if (e == ERR_OK && !found)
+        return problem_set(&op->problem, ERR_RUN_NOT_FOUND, "there is no such run");
+    struct streamed s = {&op->answer.body, 0, in->position->after};
+    if (e == ERR_OK)
+        e = events_list(tx->db, run.num, in->position->after, STREAM_EVENTS_MAX + 1, add_streamed,
+                        &s);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot list the events");
+    in->position->after = s.last;
+    in->position->more = s.count > STREAM_EVENTS_MAX;
+    in->position->over = !in->position->more && run_is_over(run.status);
+    return ERR_OK;
+}
+
+const struct use_case UC_STREAM_EVENTS = {
+    .name = "stream_events", .changes = false, .run = stream_events};

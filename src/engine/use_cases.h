@@ -91,6 +91,18 @@ struct list_events_input {
 };
 extern const struct use_case UC_LIST_EVENTS;
 
+/* The same as server-sent events; what follows of it is told by the position. */
+struct stream_position {
+    int64_t after; /* the last event told */
+    bool more;     /* there are more already */
+    bool over;     /* the run is over and there are no more */
+};
+struct stream_events_input {
+    struct uuid run_id;
+    struct stream_position *position; /* moved on by the run */
+};
+extern const struct use_case UC_STREAM_EVENTS;
+
 /* --- jobs --- */
 
 struct claim_input {

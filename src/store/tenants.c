@@ -103,7 +103,8 @@ enum err tenants_insert(struct db *db, struct tenant *t)
         DB_I_OR_NULL(t->max_queued_runs), DB_T(str_of(at_limit_name(t->at_limit))),
         DB_I_OR_NULL(t->idempotency_retention_ms), DB_I(t->weight), DB_T(buf_str(&kept.gate)),
         rate_value(&kept), DB_I(t->active_runs), DB_I(t->queued_runs), DB_I(t->created_at),
-        DB_I(t->updated_at), DB_I(t->settings_version), DB_I(t->rate_full_at_ns));
+        DB_I(t->updated_at), DB_I(t->settings_version), DB_I(t->rate_full_at_ns),
+        DB_I_OR_NULL(t->run_retention_ms));
     int64_t num = 0;
     if (db_next(rows))
         num = db_int(rows, 0);
@@ -132,7 +133,8 @@ enum err tenants_update_settings(struct db *db, const struct tenant *t)
             db, SQL, NULL, DB_I(t->num), DB_T(t->name), DB_I_OR_NULL(t->max_concurrent_runs),
             DB_I_OR_NULL(t->max_queued_runs), DB_T(str_of(at_limit_name(t->at_limit))),
             DB_I_OR_NULL(t->idempotency_retention_ms), DB_I(t->weight), DB_T(buf_str(&kept.gate)),
-            rate_value(&kept), DB_I(t->updated_at), DB_I(t->settings_version));
+            rate_value(&kept), DB_I(t->updated_at), DB_I(t->settings_version),
+            DB_I_OR_NULL(t->run_retention_ms));
     kept_text_release(&kept);
     return e;
 }

@@ -138,9 +138,9 @@ static struct uuid must_start(struct rig *rig, const char *workflow, const char 
 
 static enum err cancel(struct rig *rig, const char *tenant, struct uuid id)
 {
-    struct cancel_run_input in = {.run_id = id, .if_match = -1};
+    struct control_run_input in = {.run_id = id, .action = CONTROL_CANCEL, .if_match = -1};
     struct call c;
-    call_init(&c, rig, &UC_CANCEL_RUN);
+    call_init(&c, rig, &UC_CONTROL_RUN);
     c.op.caller.tenant = str_of(tenant);
     c.op.input = &in;
     enum err e = perform(&c);
