@@ -105,6 +105,11 @@ enum cli_exit client_end(struct client *c, CURLM *multi, CURLcode code)
     return verdict(c, code);
 }
 
+void client_break_off(struct client *c, CURLM *multi)
+{
+    curl_multi_remove_handle(multi, c->curl);
+}
+
 void buf_put_escaped(struct buf *b, struct str text)
 {
     static const char HEX[] = "0123456789ABCDEF";

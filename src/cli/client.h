@@ -77,9 +77,10 @@ MUST_CHECK enum cli_exit client_send(struct client *c, const struct request *req
  * is c. What req borrows and ret stay the request's until client_end. False: c->error says why. */
 MUST_CHECK bool client_begin(struct client *c, CURLM *multi, const struct request *req,
                              struct reply *ret);
-/* Takes it off, with the code that the multi handle gave; any other breaks it off. As client_send.
- */
+/* Takes off one that is over, with the code that the multi handle gave. As client_send. */
 MUST_CHECK enum cli_exit client_end(struct client *c, CURLM *multi, CURLcode code);
+/* Takes off one that is under way. */
+void client_break_off(struct client *c, CURLM *multi);
 
 /* Percent-encodes all but letters, digits and -._~ */
 void buf_put_escaped(struct buf *b, struct str text);

@@ -12,6 +12,7 @@ extern const struct command COMMAND_TENANT;
 extern const struct command COMMAND_KEY;
 extern const struct command COMMAND_DOCTOR;
 extern const struct command COMMAND_BACKUP;
+extern const struct command COMMAND_WORKER;
 extern const struct command COMMAND_BENCH;
 
 #endif

@@ -2,8 +2,6 @@
 #include "base/limits.h"
 #include "cli/commands.h"
 
-#include <unistd.h>
-
 static const char JOBS[] = "/api/v1/jobs/";
 
 static const struct flag FLAGS_CLAIM[] = {
@@ -87,22 +85,9 @@ static void show_claimed(struct session *s, json_t *answer)
 
 static enum cli_exit job_claim(struct session *s)
 {
-    char host[64] = "", worker[96];
-    (void)gethostname(host, sizeof(host) - 1);
-    (void)snprintf(worker, sizeof(worker), "%s-%ld", host, (long)getpid());
     json_open(&s->out, NULL, '{');
-    if (options_has(&s->opt, "worker-id"))
-        session_add_text(s, "worker_id", "worker-id");
-    else
-        json_add_text(&s->out, "worker_id", str_of(worker));
-    if (options_has(&s->opt, "queue")) {
-        size_t at = 0;
-        const char *queue;
-        json_open(&s->out, "queues", '[');
-        while ((queue = options_next(&s->opt, "queue", &at)) != NULL)
-            json_add_text(&s->out, NULL, str_of(queue));
-        json_close(&s->out, ']');
-    }
+    session_add_worker(s, &s->out);
+    session_add_queues(s, &s->out);
     session_add_number(s, "max", "max");
     session_add_number(s, "wait_ms", "wait-ms");
     session_add_number(s, "lease_ms", "lease-ms");

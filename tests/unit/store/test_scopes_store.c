@@ -1,5 +1,6 @@
 /* Scopes and their counters, and who holds the slots of a scope or a tenant. */
 #include "store/folder.h"
+#include "store/rows.h"
 
 #include "store/late_index.h"
 #include "store/runs.h"
@@ -343,21 +344,9 @@ static void model_insert(struct model *m, struct db *db, int64_t tenant, enum ru
     int64_t last = m->count > 0 ? m->runs[m->count - 1].num : 0;
     struct uuid id = env_new_id(&ENV_SYSTEM);
     uuid_set_time(&id, 1000);
-    struct run run = {
-        .num = runs_new_num(&id, last),
-        .id = id,
-        .tenant = tenant,
-        .workflow_id = STR("w"),
-        .workflow_version = 1,
-        .status = status,
-        .version = 1,
-        .input = STR("null"),
-        .state = STR("{}"),
-        .labels = STR("{}"),
-        .created_by = STR("me"),
-        .started_at = -1,
-        .finished_at = -1,
-    };
+    int64_t num = runs_new_num(&id, last);
+    struct run run = plain_run(tenant, id, num);
+    run.status = status;
     m->runs[m->count++] = (struct model_run){run.num, tenant, 1, status};
     assert_ok(runs_insert(db, &run));
 }
@@ -378,12 +367,9 @@ static void model_change(struct model *m, struct db *db, struct rng *r)
     struct model_run *mine = &m->runs[rng_below(r, m->count)];
     bool held = run_holds_slot(mine->status);
     mine->status = random_status(r);
-    struct run run = {.num = mine->num,
-                      .version = mine->version,
-                      .status = mine->status,
-                      .state = STR("{}"),
-                      .started_at = -1,
-                      .finished_at = -1};
+    struct run run = plain_run(mine->tenant, (struct uuid){{0}}, mine->num);
+    run.version = mine->version;
+    run.status = mine->status;
     assert_ok(runs_update(db, &run));
     mine->version = run.version;
     bool holds = run_holds_slot(mine->status);
