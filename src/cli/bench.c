@@ -126,9 +126,8 @@ static void *work(void *ctx)
         while (jobs != NULL) {
             write_results(&h, jobs);
             json_decref(jobs);
-            struct request results = {.method = "POST",
-                                      .path = STR("/api/v1/jobs:complete"),
-                                      .body = buf_str(&h.body)};
+            struct request results = {
+                .method = "POST", .path = STR("/api/v1/jobs:complete"), .body = buf_str(&h.body)};
             able = ask(&h, &results);
             jobs = able ? jobs_of(&h) : NULL;
         }

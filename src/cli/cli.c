@@ -7,8 +7,9 @@
 #include <signal.h>
 
 static const struct command *const COMMANDS[] = {
-    &COMMAND_WORKFLOW, &COMMAND_RUN,    &COMMAND_JOB,    &COMMAND_IDEM,   &COMMAND_TENANT,
-    &COMMAND_KEY,      &COMMAND_DOCTOR, &COMMAND_BACKUP, &COMMAND_WORKER, &COMMAND_BENCH,
+    &COMMAND_WORKFLOW, &COMMAND_RUN,    &COMMAND_SCHEDULE, &COMMAND_JOB,
+    &COMMAND_DEAD,     &COMMAND_WORKER, &COMMAND_IDEM,     &COMMAND_TENANT,
+    &COMMAND_KEY,      &COMMAND_DOCTOR, &COMMAND_BACKUP,   &COMMAND_BENCH,
 };
 
 static const struct command *find_command(const char *name);

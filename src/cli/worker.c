@@ -49,34 +49,29 @@ static const struct flag FLAGS[] = {
     {.name = NULL},
 };
 
+/* As wide as a terminal, not as this file. */
+/* clang-format off */
 static const char NOTES[] =
-    "The command gets the job's input as a line of JSON on its standard input. Its exit code "
-    "decides:\n"
+    "The command gets the job's input as a line of JSON on its standard input. Its exit code decides:\n"
     "  0      the job is completed. Standard output is its output: JSON as it is, other text as\n"
     "         {\"text\": ...}, nothing as null\n"
     "  65     it failed with the code EXIT_65 and is not tried again: the input is at fault\n"
-    "  other  it failed with the code EXIT_<n>, or SIGNAL_<n> when a signal ended it, and is "
-    "tried\n"
-    "         again as the step's retry policy says. 75 is a good choice\n"
-    "The end of standard error becomes the error's message. More than 512 KiB of output fail the "
-    "job\n"
-    "with OUTPUT_TOO_LARGE.\n"
+    "  other  it failed with the code EXIT_<n>, or SIGNAL_<n> when a signal ended it, and is tried\n"
+    "         again as the step's retry policy says; 75 is the usual choice\n"
+    "The end of standard error becomes the error's message. More than 512 KiB of output end the command\n"
+    "and fail the job with OUTPUT_TOO_LARGE.\n"
     "\n"
-    "In its environment: PAWL_JOB_ID, PAWL_IDEMPOTENCY_KEY (the same in every attempt), "
-    "PAWL_RUN_ID,\n"
-    "PAWL_WORKFLOW_ID, PAWL_STEP, PAWL_HANDLER, PAWL_ATTEMPT, PAWL_TENANT, PAWL_URL and, where "
-    "there\n"
-    "is one, PAWL_ITEM (its place in for_each), PAWL_COMPENSATES (1) and TRACEPARENT.\n"
+    "Its environment has PAWL_JOB_ID, PAWL_IDEMPOTENCY_KEY (the same in every attempt), PAWL_RUN_ID,\n"
+    "PAWL_WORKFLOW_ID, PAWL_STEP, PAWL_HANDLER, PAWL_ATTEMPT, PAWL_TENANT, PAWL_URL and, where there is\n"
+    "one, PAWL_ITEM (its place in for_each, from 0), PAWL_COMPENSATES (1) and TRACEPARENT.\n"
     "\n"
-    "Heartbeats go out by themselves. When the job is cancelled or its lease was lost, the "
-    "command's\n"
-    "process group gets SIGTERM, after the grace SIGKILL, and nothing is reported. What a command\n"
-    "leaves running in its group is killed when it ends, and all of it when the worker is "
-    "killed.\n"
+    "Heartbeats go out by themselves. When the job was cancelled or its lease lost, the command's process\n"
+    "group gets SIGTERM, after the grace SIGKILL, and nothing is reported. What a command leaves running\n"
+    "in its group is killed when it ends; the command is killed when the worker is.\n"
     "\n"
-    "Each job that is over is a line on standard output. SIGTERM or SIGINT: no new jobs, those "
-    "at\n"
-    "work are finished; a second one kills the commands and gives their jobs back.\n";
+    "Each job that is over is a line on standard output. SIGTERM or SIGINT: no new jobs, those at work\n"
+    "are finished; a second one kills the commands and gives their jobs back.\n";
+/* clang-format on */
 
 static enum cli_exit worker(struct session *s);
 

@@ -18,14 +18,16 @@ enum readiness { NOT_YET, READY, CUT_OFF };
 static enum readiness handler_is(const struct definition *def, const struct progress *p, size_t i)
 {
     bool open = false;
+    bool called = false;
     for (size_t x = 0; x < def->step_count; x++) {
         if (def->steps[x].on_error != ON_ERROR_STEP || def->steps[x].error_step != i)
             continue;
-        if (went_another_way(def, p, x))
-            return READY;
+        called |= went_another_way(def, p, x);
         open |= !step_is_settled(p->steps[x].status);
     }
-    return open ? NOT_YET : CUT_OFF;
+    if (open)
+        return NOT_YET;
+    return called ? READY : CUT_OFF;
 }
 
 static enum readiness needs_are(const struct definition *def, const struct progress *p, size_t i)
@@ -39,9 +41,10 @@ static enum readiness needs_are(const struct definition *def, const struct progr
         bool mine = went_another_way(def, p, need) && def->steps[need].error_step == i;
         cut |= !mine && (p->steps[need].cut || went_another_way(def, p, need));
     }
-    if (cut)
-        return CUT_OFF;
-    return handler ? handler_is(def, p, i) : READY;
+    /* An error that leads here counts for more than a need that was cut off: somebody must see it. */
+    if (handler)
+        return handler_is(def, p, i);
+    return cut ? CUT_OFF : READY;
 }
 
 /* --- next --- */
@@ -52,14 +55,23 @@ static bool only_waits(enum step_type type)
     return type == STEP_SLEEP || type == STEP_WAIT_SIGNAL || type == STEP_APPROVAL;
 }
 
+/* The other items of a map that has failed end before anything else is done, even while the run is
+ * paused: their results would be those of a step that is settled. */
+static struct next next_leftover(const struct progress *p)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        if (step_is_settled(p->steps[i].status) && p->steps[i].begun > p->steps[i].over)
+            return (struct next){.kind = NEXT_STOP, .step = i};
+    }
+    return (struct next){.kind = NEXT_NOTHING};
+}
+
 static struct next next_step(const struct definition *def, const struct progress *p)
 {
     for (size_t i = 0; i < def->step_count; i++) {
         const struct step_state *s = &p->steps[i];
         int64_t parallel = def->steps[i].max_parallel;
         int64_t window = parallel - (s->begun - s->over);
-        if (step_is_settled(s->status) && s->begun > s->over)
-            return (struct next){.kind = NEXT_STOP, .step = i}; /* the other items of a failed map */
         /* Several at a time: reading the items again costs as much for one as for many. */
         bool worth_it = window >= MAX(parallel / 4, (int64_t)1);
         if (s->status == STEP_IS_ACTIVE && s->begun < s->items && worth_it)
@@ -80,7 +92,7 @@ static struct next next_stop(const struct definition *def, const struct progress
     struct next undo = {.kind = NEXT_NOTHING};
     for (size_t i = 0; i < def->step_count; i++) {
         const struct step_state *s = &p->steps[i];
-        if (s->status == STEP_IS_ACTIVE || s->begun > s->over)
+        if (s->status == STEP_IS_ACTIVE)
             return (struct next){.kind = NEXT_STOP, .step = i};
         if (s->undo == UNDO_OPEN)
             return (struct next){.kind = NEXT_NOTHING};
@@ -113,11 +125,14 @@ struct next advance_next(const struct definition *def, const struct progress *p,
                          enum run_status status)
 {
     assert(p->count == def->step_count);
-    if (status == RUN_QUEUED || status == RUN_PAUSED || run_is_over(status))
+    if (status == RUN_QUEUED || run_is_over(status))
         return (struct next){.kind = NEXT_NOTHING};
+    struct next next = next_leftover(p);
+    if (next.kind != NEXT_NOTHING || status == RUN_PAUSED)
+        return next;
     if (status == RUN_PENDING)
         return (struct next){.kind = NEXT_RUN, .on = RUN_ON_START};
-    struct next next = p->stop != STOP_NO ? next_stop(def, p) : next_step(def, p);
+    next = p->stop != STOP_NO ? next_stop(def, p) : next_step(def, p);
     if (next.kind == NEXT_NOTHING && p->stop == STOP_NO && p->settled == (int64_t)def->step_count)
         next = (struct next){.kind = NEXT_RUN, .on = RUN_ON_SUCCEED};
     bool ends = next.kind == NEXT_RUN;
@@ -204,7 +219,7 @@ void advance_stopped(struct progress *p, size_t step)
     struct step_state *s = &p->steps[step];
     s->over = s->begun;
     if (s->status == STEP_IS_ACTIVE)
-        settle(p, step, p->stop == STOP_TIMED_OUT ? STEP_IS_TIMED_OUT : STEP_IS_CANCELLED);
+        settle(p, step, STEP_IS_CANCELLED); /* as its jobs are */
 }
 
 void advance_undo_begun(struct progress *p, size_t step)
@@ -227,15 +242,17 @@ void advance_timed_out(struct progress *p)
         p->stop = STOP_TIMED_OUT;
 }
 
-bool advance_may_retry(const struct progress *p, size_t step)
+bool advance_may_retry(const struct definition *def, const struct progress *p, size_t step)
 {
     const struct step_state *s = &p->steps[step];
     if (!step_is_settled(s->status))
         return false;
-    bool undone = s->undo != UNDO_NONE;
-    bool went_well = s->status == STEP_IS_SUCCEEDED ||
-                     (s->status == STEP_IS_SKIPPED && !s->cut);
-    return undone || !went_well;
+    bool failed = s->status == STEP_IS_FAILED || s->status == STEP_IS_TIMED_OUT;
+    /* An error that the run went on with has been dealt with. */
+    bool dealt_with = failed && def->steps[step].on_error != ON_ERROR_FAIL &&
+                      !(p->stop == STOP_FAILED && p->cause == (int64_t)step);
+    bool stands = s->status == STEP_IS_SUCCEEDED || s->status == STEP_IS_SKIPPED || dealt_with;
+    return s->undo != UNDO_NONE || !stands;
 }
 
 void advance_again(struct progress *p, size_t step)

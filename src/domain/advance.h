@@ -47,8 +47,8 @@ void advance_undo_over(struct progress *p, size_t step, bool done);
 void advance_timed_out(struct progress *p);
 /* --- a run that stopped tries again --- */
 
-/* The step did not succeed, lies behind one that did not, or was undone. */
-bool advance_may_retry(const struct progress *p, size_t step);
+/* The step was undone, or failed or was ended without the run going on by its on_error. */
+bool advance_may_retry(const struct definition *def, const struct progress *p, size_t step);
 /* It begins anew, with new jobs. */
 void advance_again(struct progress *p, size_t step);
 /* So many of its jobs were revived; with none it begins anew. */

@@ -287,13 +287,38 @@ static void link_errors(struct parse *ps)
 
 /* --- cycles --- */
 
-/* A depth-first walk along the needs: an edge back to the walk's own path closes a cycle. */
+/* A depth-first walk along what each step waits for: an edge back to the walk's own path closes a
+ * cycle. */
 struct walk {
     enum { UNSEEN, ON_PATH, DONE } state[STEPS_MAX];
-    size_t next_need[STEPS_MAX];
+    size_t next_edge[STEPS_MAX];
     size_t path[STEPS_MAX];
     size_t depth;
 };
+
+static bool needs_step(const struct step_def *step, size_t other)
+{
+    size_t n = 0;
+    while (n < step->need_count && step->needs[n] != other)
+        n++;
+    return n < step->need_count;
+}
+
+/* Its needs, then the steps whose errors it handles; step_count after the last. */
+static size_t next_awaited(const struct parse *ps, struct walk *w, size_t at)
+{
+    const struct step_def *step = &ps->steps[at];
+    size_t edges = step->need_count + (step->handles_errors ? ps->def->step_count : 0);
+    while (w->next_edge[at] < edges) {
+        size_t edge = w->next_edge[at]++;
+        if (edge < step->need_count)
+            return step->needs[edge];
+        size_t other = edge - step->need_count;
+        if (ps->steps[other].on_error == ON_ERROR_STEP && ps->steps[other].error_step == at)
+            return other;
+    }
+    return ps->def->step_count;
+}
 
 static void report_cycle(struct parse *ps, const struct walk *w, size_t back_to_step)
 {
@@ -304,10 +329,16 @@ static void report_cycle(struct parse *ps, const struct walk *w, size_t back_to_
         first--;
     struct buf text;
     buf_init(&text, CYCLE_TEXT_MAX + JSON_TEXT_MAX); /* one more name, valid or not */
-    for (size_t i = first - 1; i < w->depth && text.len < CYCLE_TEXT_MAX; i++)
-        buf_printf(&text, "\"%.*s\" needs ", STR_ARG(ps->steps[w->path[i]].name));
-    add_at(ps, back_to_step, "needs", NULL, "the steps wait for each other: %.*s\"%.*s\"",
-           STR_ARG(buf_str(&text)), STR_ARG(ps->steps[back_to_step].name));
+    for (size_t i = first - 1; i < w->depth && text.len < CYCLE_TEXT_MAX; i++) {
+        const struct step_def *step = &ps->steps[w->path[i]];
+        size_t to = i + 1 < w->depth ? w->path[i + 1] : back_to_step;
+        buf_printf(&text, "\"%.*s\" %s ", STR_ARG(step->name),
+                   needs_step(step, to) ? "needs" : "handles an error of");
+    }
+    bool needs = ps->steps[back_to_step].need_count > 0;
+    add_at(ps, back_to_step, needs ? "needs" : "name", NULL,
+           "the steps wait for each other: %.*s\"%.*s\"", STR_ARG(buf_str(&text)),
+           STR_ARG(ps->steps[back_to_step].name));
     ps->faults.out->failed |= text.failed;
     buf_release(&text);
 }
@@ -318,13 +349,11 @@ static void walk_from(struct parse *ps, struct walk *w, size_t root)
     w->state[root] = ON_PATH;
     while (w->depth > 0) {
         size_t at = w->path[w->depth - 1];
-        if (w->next_need[at] == ps->steps[at].need_count) {
+        size_t to = next_awaited(ps, w, at);
+        if (to == ps->def->step_count) {
             w->state[at] = DONE;
             w->depth--;
-            continue;
-        }
-        size_t to = ps->steps[at].needs[w->next_need[at]++];
-        if (w->state[to] == ON_PATH) {
+        } else if (w->state[to] == ON_PATH) {
             report_cycle(ps, w, to);
         } else if (w->state[to] == UNSEEN) {
             w->path[w->depth++] = to;

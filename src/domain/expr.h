@@ -1,3 +1,4 @@
+/* clang-format off */
 /* Expressions and ${…} templates of workflow definitions, in Lua 5.4 and cut off from the world.
  *
  * An expression is one Lua expression over the roots `input`, `state`, `steps`, `item` and `run`;
@@ -14,29 +15,35 @@
  * with names an object with its members sorted, {} an empty object; what the functions below make
  * are arrays, [] when empty.
  *
- *   type(v)                   "nil", "boolean", "number", "string", "list", "object", "function"
- *   tostring(v) tonumber(v)   numbers as JSON shows them (`..` shows 14 digits); nil for what is no
- * number pairs(v) ipairs(v)        members in the order of the JSON, of a table sorted; every
- * element select(n, …)              as in Lua list(…)                   a list of its arguments,
- * nil among them count(v)                  how many elements or members map(l, f) filter(l, f)    f
- * gets the element and its place reduce(l, f, first)       f gets what it returned last and the
- * element sort(l[, before])         stable; numbers, or texts by their bytes, unless `before`
- * decides contains(l, v)            is one of the elements equal to v? keys(v) values(v)         as
- * lists json.encode(v) json.decode(text) math.abs floor ceil min max tointeger, math.round(x[,
- * digits]) string.len(s) string.sub(s, from[, to])     count characters, not bytes string.lower
- * upper trim                     know ASCII only string.contains starts_with ends_with       plain
- * text, no patterns string.replace(s, what, by) string.split(s, at) string.join(l[, between])
+ *   type(v)                  "nil", "boolean", "number", "string", "list", "object", "function"
+ *   tostring(v)              numbers as JSON shows them; `..` shows only 14 digits
+ *   tonumber(v)              nil for what is no number
+ *   pairs(v) ipairs(v)       members in the order of the JSON, those of a table sorted; all elements
+ *   select(n, …)             as in Lua
+ *   list(…)                  a list of its arguments, nil among them
+ *   count(v)                 how many elements or members
+ *   map(l, f) filter(l, f)   f gets the element and its place
+ *   reduce(l, f, first)      f gets what it returned last and the element
+ *   sort(l[, before])        stable; numbers, or texts by their bytes, unless `before` decides
+ *   contains(l, v)           does one of the elements equal v?
+ *   keys(v) values(v)        as lists
+ *   json.encode(v) json.decode(text)
+ *   math.abs floor ceil min max tointeger, math.round(x[, digits])
+ *   string.len(s) string.sub(s, from[, to])    count characters, not bytes
+ *   string.lower upper trim                    know ASCII only
+ *   string.contains starts_with ends_with      plain text, no patterns
+ *   string.replace(s, what, by) string.split(s, at) string.join(l[, between])
  *
  * All that take a list take nil for an empty one.
  *
  * Templates. A text that is one ${…} from beginning to end becomes the value itself; otherwise the
- * values are put into the text: null as nothing, objects and lists as JSON. `$${` stands for a
- * plain
- * `${`. Names of members are no templates.
+ * values are put into the text: null as nothing, objects and lists as JSON. `$${` is a plain `${`.
+ * Names of members are no templates.
  *
  * Limits hold for each call of a function below, over all expressions in it: EXPR_STEPS_MAX
  * instructions of Lua, to which the work of the functions is added by its size, and EXPR_MEMORY_MAX
  * bytes. After a failure the next call works as ever. */
+/* clang-format on */
 #ifndef PAWL_DOMAIN_EXPR_H
 #define PAWL_DOMAIN_EXPR_H
 

@@ -3,10 +3,10 @@
  *
  *             BEGIN            last item over
  *   waiting ────────▶ active ─────────────────▶ succeeded ── undo: none → open → done | failed
- *      │                 │    an item failed
- *      │ skip            ├───────────────────▶ failed     (handled, where on_error goes on)
+ *      │                 │    an item failed or took too long
+ *      │ skip            ├───────────────────▶ failed, timed_out (handled, where on_error goes on)
  *      ▼                 │    the run stops
- *   skipped              └───────────────────▶ cancelled, timed_out
+ *   skipped              └───────────────────▶ cancelled
  *
  * waiting    no job yet.
  * active     its jobs have the ordinals first … first + items - 1; `begun` of them exist.

@@ -18,7 +18,8 @@ struct calls {
     struct take_calls_input take_input;
     struct taken_calls taken;
     bool taking;
-    bool more;          /* the last one left some, and a place is free again */
+    bool left_some;     /* so the last one said */
+    bool freed;         /* there has been room since it was asked */
     int64_t take_at_ms; /* not before */
 
     struct call_job *unsaved; /* results that could not be stored, linked by `next` */
@@ -39,7 +40,7 @@ static void remove_job(struct calls *c, struct call_job *job)
     assert(i < c->count);
     c->under_way[i] = c->under_way[--c->count];
     c->under_way[c->count] = NULL;
-    c->more |= c->taken.left_some;
+    c->freed = true;
     call_job_free(job);
 }
 
@@ -145,9 +146,10 @@ static void taken(struct op *op)
     struct call_job *job = take_list(&c->taken);
     bool ok = op->err == ERR_OK;
     c->taking = false;
+    c->left_some = c->taken.left_some || !ok;
     if (!ok) {
         LOG(LOG_WARN, "jobs of http steps could not be taken", LOG_Z("why", op->problem.detail));
-        c->more = true;
+        c->freed = true;
         c->take_at_ms = env_mono_ms(c->config.env) + RETRY_MS;
     }
     op_release(op);
@@ -161,12 +163,12 @@ static void taken(struct op *op)
             call_job_free(job);
         job = next;
     }
-    c->more |= count == CALLS_TAKEN_PER_TURN_MAX; /* there may be room for the next turn */
+    c->freed |= count == CALLS_TAKEN_PER_TURN_MAX; /* it was the turn that was full */
 }
 
 static void take(struct calls *c)
 {
-    c->more = false;
+    c->freed = false;
     c->taking = true;
     c->take_input.room = MIN(CALLS_IN_FLIGHT_MAX - c->count, (size_t)CALLS_TAKEN_PER_TURN_MAX);
     c->take_input.tenant_count = c->count;
@@ -190,7 +192,7 @@ void calls_tick(struct calls *c, int64_t mono_ms)
     }
     if (c->draining || c->taking || mono_ms < c->take_at_ms || c->count == CALLS_IN_FLIGHT_MAX)
         return;
-    if (atomic_exchange(c->config.has_calls, false) || c->more)
+    if (atomic_exchange(c->config.has_calls, false) || (c->left_some && c->freed))
         take(c);
 }
 
@@ -212,7 +214,7 @@ enum err calls_start(const struct calls_config *config, struct problem *p, struc
         free(c);
         return e;
     }
-    c->more = true; /* what an earlier process has left */
+    c->left_some = c->freed = true; /* by an earlier process */
     *ret = c;
     return ERR_OK;
 }

@@ -391,7 +391,9 @@ enum err run_move_go_on(struct run_move *m)
         struct next next = advance_next(m->def, &m->progress, m->run.status);
         if (next.kind == NEXT_NOTHING)
             break;
-        if (next.kind == NEXT_ITEMS && made >= MAP_ITEMS_PER_TURN_MAX) {
+        /* A step begins together with its first job: its progress does not tell one from the other. */
+        bool makes_jobs = next.kind == NEXT_BEGIN || next.kind == NEXT_ITEMS;
+        if (makes_jobs && made >= MAP_ITEMS_PER_TURN_MAX) {
             e = run_arm(m, TIMER_GO_ON, m->tx->now_ms);
             break;
         }
@@ -631,7 +633,7 @@ enum err run_move_retry(struct run_move *m, struct str actor)
     if (e == ERR_OK)
         e = run_move_tell(m, "run.retried", note);
     for (size_t i = 0; i < m->progress.count && e == ERR_OK; i++) {
-        if (advance_may_retry(&m->progress, i))
+        if (advance_may_retry(m->def, &m->progress, i))
             e = revive_step(m, i);
     }
     advance_unstop(&m->progress);
