@@ -323,14 +323,15 @@ enum err check_area(struct db *db, enum check_area area, unsigned depth, finding
 
 enum err check_extent(struct db *db, enum check_area area, int64_t *ret)
 {
+    static const char SQL_INDEXES[] = "SELECT (SELECT count(*) FROM runs_index)"
+                                      " + (SELECT count(*) FROM holding)"
+                                      " + (SELECT count(*) FROM idempotency_index)";
     static const char *const SQL[] = {
         [CHECK_SLOTS] = "SELECT (SELECT count(*) FROM tenants) + (SELECT count(*) FROM scopes)",
         [CHECK_QUEUE] = "SELECT count(*) FROM queue",
         [CHECK_RUNS] = "SELECT count(*) FROM runs",
         [CHECK_JOBS] = "SELECT count(*) FROM jobs",
-        [CHECK_INDEXES] = "SELECT (SELECT count(*) FROM runs_index)"
-                          " + (SELECT count(*) FROM holding)"
-                          " + (SELECT count(*) FROM idempotency_index)",
+        [CHECK_INDEXES] = SQL_INDEXES,
     };
     static_assert(ARRAY_LEN(SQL) == CHECK_AREA_COUNT, "one question per area");
     struct db_rows *rows = db_query_values(db, SQL[area], NULL, 0);
