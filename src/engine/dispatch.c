@@ -222,6 +222,15 @@ bool dispatch_is_due(const struct tx *tx)
     return tx->dispatch.sweeping || tx->dispatch.draining;
 }
 
+enum err dispatch_concerns(struct tx *tx, const struct tenant *tenant, bool *ret)
+{
+    struct line line;
+    *ret = dispatch_is_due(tx) && tenant->queued_runs > 0;
+    if (!*ret || is_unswept(tx, tenant))
+        return ERR_OK;
+    return lines_first(tx->db, tenant->num, 0, &tx->arena, ret, &line);
+}
+
 /* Scopes with room, although nothing was freed. */
 static enum err sweep(struct tx *tx, struct problem *p, struct budget *budget)
 {
@@ -236,6 +245,7 @@ static enum err sweep(struct tx *tx, struct problem *p, struct budget *budget)
             return e;
         if (!found || tenant > d->sweep_last) {
             d->sweeping = false;
+            dispatch_tenant(tx); /* a whole round for what was found */
             break;
         }
         budget->lines--;
