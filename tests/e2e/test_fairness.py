@@ -56,8 +56,8 @@ def assert_shares(order, weights):
 def test_shares_are_exactly_the_weights(api, queue, most):
     one, three = with_jobs(api, queue, 30, weight=1), with_jobs(api, queue, 90, weight=3)
     order = []
-    while len(order) < 120:
-        order += claim(api, queue, most)
+    while claimed := claim(api, queue, most):
+        order += claimed
     assert len(order) == 120 and order.count(one) == 30
     assert_shares(order, {one: 1, three: 3})
 
@@ -112,10 +112,10 @@ def test_a_single_run_is_done_within_one_round_of_a_worker(api, queue):
     for _ in range(10):
         run = api.start(small).json["run_id"]
         worked = []
-        while run not in worked:
+        for _ in range(2):
             assert api.start(big).status == 200
             worked.append(api.work("*", queue=queue)["run_id"])
-        assert len(worked) <= 2, worked
+        assert run in worked
 
 
 def test_each_queue_has_turns_of_its_own(api):

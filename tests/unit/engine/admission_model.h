@@ -90,10 +90,9 @@ struct model {
     size_t scope_count;
     struct model_run runs[MODEL_RUNS_MAX];
     size_t run_count;
-    /* The writer has yet to look at queues, as after a rollback or a change of a workflow's limits.
-     * Until it has, starts find free slots kept for those who wait, and of these tenants nobody who
-     * waits begins. */
-    bool looks_due;
+    /* The writer has yet to look at their queues, as after a rollback or a change of a workflow's
+     * limits. Until it has, starts find free slots kept for those who wait, and nobody who waits
+     * begins. */
     bool unlooked[MODEL_TENANTS];
 };
 
@@ -199,7 +198,6 @@ static inline size_t model_dispatch(struct model *m, int tenant)
  * it had to look at. */
 static inline void model_expect_look(struct model *m, int first, int last)
 {
-    m->looks_due = true;
     for (int i = 0; i < MODEL_TENANTS; i++) {
         if (m->unlooked[i]) {
             first = MIN(first, i);
@@ -212,7 +210,6 @@ static inline void model_expect_look(struct model *m, int first, int last)
 
 static inline void model_look(struct model *m)
 {
-    m->looks_due = false;
     for (int tenant = 0; tenant < MODEL_TENANTS; tenant++) {
         m->unlooked[tenant] = false;
         (void)model_dispatch(m, tenant);
@@ -289,9 +286,11 @@ static inline struct model_limits model_limits_of(struct model *m, const struct 
                                                      .queued = t->queued,
                                                      .max = t->settings.max_concurrent_runs,
                                                      .at_limit = t->settings.at_limit};
+    bool has_room =
+        t->settings.max_concurrent_runs < 0 || t->active < t->settings.max_concurrent_runs;
     for (size_t i = 0; i < limits.count; i++) {
         struct model_limit *limit = &limits.all[i];
-        if (!m->looks_due)
+        if (!m->unlooked[start->tenant] || !has_room)
             limit->queued = 0;
         if (limit->at_limit == AT_LIMIT_COUNT)
             limit->at_limit = t->settings.at_limit;

@@ -75,19 +75,24 @@ static bool pick_run(struct history *h, enum model_status status, size_t *ret)
     return found > 0;
 }
 
-static int64_t pick_max_runs(struct history *h)
+/* Mostly near what is in use, which is where a limit is felt. */
+static int64_t pick_max(struct history *h, int64_t in_use, int64_t least)
 {
-    if (one_in(h, 6))
-        return -1;
     if (h->crowded && one_in(h, 3))
         return between(h, 10, 200);
-    return one_in(h, 16) ? 0 : between(h, 1, 6);
+    int64_t max = one_in(h, 2) ? between(h, in_use - 2, in_use + 1) : between(h, 1, 4);
+    return MAX(max, least);
+}
+
+static int64_t pick_max_runs(struct history *h, int tenant)
+{
+    return one_in(h, 8) ? -1 : pick_max(h, h->model.tenants[tenant].active, 0);
 }
 
 static struct model_rule pick_rule(struct history *h, int path)
 {
-    int64_t limit = h->crowded && one_in(h, 2) ? between(h, 1, 200) : between(h, 1, 3);
-    return (struct model_rule){path, limit, one_in(h, 2) ? AT_LIMIT_COUNT : pick_policy(h)};
+    return (struct model_rule){path, pick_max(h, 2, 1),
+                               one_in(h, 2) ? AT_LIMIT_COUNT : pick_policy(h)};
 }
 
 /* --- calls at random --- */
@@ -123,7 +128,7 @@ static void plan_settings(struct history *h)
     int tenant = pick_tenant(h);
     struct model_settings settings = h->model.tenants[tenant].settings;
     if (!one_in(h, 4))
-        settings.max_concurrent_runs = pick_max_runs(h);
+        settings.max_concurrent_runs = pick_max_runs(h, tenant);
     if (one_in(h, 4))
         settings.max_queued_runs = one_in(h, 2) ? -1 : between(h, 0, 8);
     if (one_in(h, 4))
@@ -287,10 +292,10 @@ static struct model_workflow first_rules(struct history *h, int workflow)
 static void prepare(struct history *h)
 {
     h->mood = (enum mood)pick(h, MOOD_COUNT);
-    for (size_t i = 0; i < ARRAY_LEN(h->favourites); i++)
-        h->favourites[i] = (int)pick(h, MODEL_WORKFLOWS);
+    h->favourites[0] = one_in(h, 2) ? BOTH : PAIR; /* several limits at once */
+    h->favourites[1] = (int)pick(h, MODEL_WORKFLOWS);
     for (int tenant = 0; tenant < MODEL_TENANTS; tenant++) {
-        struct model_settings settings = {pick_max_runs(h), -1, pick_policy(h), 1};
+        struct model_settings settings = {pick_max_runs(h, tenant), -1, pick_policy(h), 1};
         make_settings(h, tenant, settings);
         h->has_before[tenant] = false; /* these are its first */
         for (int workflow = 0; workflow < MODEL_WORKFLOWS; workflow++)
