@@ -6,6 +6,7 @@
 #include "engine/admission_history.h"
 
 #include "engine/dispatch.h"
+#include "store/scopes.h"
 
 #include <sched.h>
 
@@ -152,6 +153,7 @@ static inline void check_scopes(struct history *h)
         check_counters(h, what, active, sqlite3_column_int64(rows, 5), h->model.scopes[at].active,
                        h->model.scopes[at].queued);
         check_limit(h, what, active, model_scope_max(&h->model, at), &h->scope_active[at]);
+        h->scope_nums[at] = sqlite3_column_int64(rows, 6);
         stored++;
     }
     (void)sqlite3_reset(rows);
@@ -204,6 +206,79 @@ static inline void check_lists(struct history *h)
     }
 }
 
+/* --- the invariant of dispatch.h: what makes the next slot find the right run --- */
+
+struct waiting_line {
+    int tenant;
+    struct scope_list scopes;
+    int64_t waits_for;
+    int64_t urgency;
+    int64_t run;
+};
+
+static inline bool comes_before(const struct waiting_line *a, const struct waiting_line *b)
+{
+    return a->urgency != b->urgency ? a->urgency < b->urgency : a->run < b->run;
+}
+
+static inline bool counts_under(const struct waiting_line *line, int64_t scope)
+{
+    for (size_t i = 0; i < line->scopes.count; i++) {
+        if (line->scopes.nums[i] == scope)
+            return true;
+    }
+    return false;
+}
+
+/* How many more runs fit under a scope by its number in the file. */
+static inline int64_t room_under(const struct history *h, int64_t num)
+{
+    for (size_t i = 0; i < h->model.scope_count; i++) {
+        const struct model_scope *scope = &h->model.scopes[i];
+        if (h->scope_nums[i] == num && scope->active + scope->queued > 0) {
+            int64_t max = model_scope_max(&h->model, i);
+            return max < 0 ? INT64_MAX : max - scope->active;
+        }
+    }
+    return INT64_MAX; /* a line may not wait for what is not there */
+}
+
+static inline void check_line(struct history *h, const struct waiting_line *lines, size_t count,
+                              const struct waiting_line *line)
+{
+    const struct model_tenant *t = &h->model.tenants[line->tenant];
+    int64_t max = t->settings.max_concurrent_runs;
+    if (line->waits_for == 0) {
+        if (max < 0 || t->active < max)
+            differs(h, "a line waits for %s, which has room", TENANTS[line->tenant]);
+        return;
+    }
+    int64_t sooner = 0;
+    for (size_t i = 0; i < count; i++)
+        sooner += lines[i].tenant == line->tenant && lines[i].waits_for == 0 &&
+                  comes_before(&lines[i], line) && counts_under(&lines[i], line->waits_for);
+    if (sooner < room_under(h, line->waits_for))
+        differs(h, "a line of %s waits for scope %lld, which has room", TENANTS[line->tenant],
+                (long long)line->waits_for);
+}
+
+static inline void check_lines(struct history *h)
+{
+    static struct waiting_line lines[MODEL_RUNS_MAX];
+    size_t count = 0;
+    sqlite3_stmt *rows = h->lines;
+    while (sqlite3_step(rows) == SQLITE_ROW)
+        lines[count++] =
+            (struct waiting_line){.tenant = place_of(text_at(rows, 0), TENANTS, MODEL_TENANTS),
+                                  .scopes = scope_list_parse(str_of(text_at(rows, 1))),
+                                  .waits_for = sqlite3_column_int64(rows, 2),
+                                  .urgency = sqlite3_column_int64(rows, 3),
+                                  .run = sqlite3_column_int64(rows, 4)};
+    (void)sqlite3_reset(rows);
+    for (size_t i = 0; i < count; i++)
+        check_line(h, lines, count, &lines[i]);
+}
+
 static inline void check_all(struct history *h)
 {
     wait_for_dispatch(h);
@@ -212,6 +287,7 @@ static inline void check_all(struct history *h)
     check_order(h);
     check_tenants(h);
     check_scopes(h);
+    check_lines(h);
     h->calls = 0;
 }
 

@@ -67,7 +67,7 @@ struct history {
     char doing[64];
     struct rig *rig;
     sqlite3 *raw; /* a second look at the file */
-    sqlite3_stmt *runs, *tenants, *scopes;
+    sqlite3_stmt *runs, *tenants, *scopes, *lines;
     struct model model;
     struct model_settings before[MODEL_TENANTS]; /* the settings that a rollback goes back to */
     bool has_before[MODEL_TENANTS];
@@ -86,6 +86,7 @@ struct history {
     /* As the last look found it. */
     int64_t tenant_active[MODEL_TENANTS];
     int64_t scope_active[MODEL_SCOPES_MAX];
+    int64_t scope_nums[MODEL_SCOPES_MAX];
     size_t order_checked[MODEL_TENANTS];
 };
 
@@ -544,7 +545,10 @@ static inline void open_file(struct history *h)
         prepared(h->raw, "SELECT id, status, coalesce(started_at, -1) FROM runs ORDER BY num");
     h->tenants = prepared(h->raw, "SELECT id, active_runs, queued_runs FROM tenants ORDER BY id");
     h->scopes = prepared(h->raw, "SELECT t.id, s.workflow_id, s.path, s.key, s.active_runs,"
-                                 " s.queued_runs FROM scopes s JOIN tenants t ON t.num = s.tenant");
+                                 " s.queued_runs, s.num FROM scopes s"
+                                 " JOIN tenants t ON t.num = s.tenant");
+    h->lines = prepared(h->raw, "SELECT t.id, l.scopes, l.waits_for, l.urgency, l.run FROM lines l"
+                                " JOIN tenants t ON t.num = l.tenant");
 }
 
 static inline void close_file(struct history *h)
@@ -554,6 +558,7 @@ static inline void close_file(struct history *h)
     (void)sqlite3_finalize(h->runs);
     (void)sqlite3_finalize(h->tenants);
     (void)sqlite3_finalize(h->scopes);
+    (void)sqlite3_finalize(h->lines);
     raw_close(h->raw);
     h->raw = NULL;
 }
