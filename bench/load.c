@@ -5,7 +5,8 @@
  * of the cores that it shares with the server.
  *
  * The run is warm, then measured, then drained. Only what ends while measured is counted; the drain
- * waits for the replies still under way, and one that never comes is an error.
+ * waits for the replies still under way, and one that never comes is an error. With --requests the
+ * window ends as soon as so many are answered.
  */
 #define _GNU_SOURCE 1 /* memmem */
 #include "latency.h"
@@ -28,6 +29,7 @@
 #define HEADERS_MAX 16       /* more than any of our requests has */
 #define REQUEST_MAX 65536    /* one send should take it whole */
 #define SECONDS_MAX 3600.0   /* a window that is longer was mistyped */
+#define REQUESTS_MAX 1e9     /* nobody waits for more */
 #define CONNECT_WAIT_S 2     /* a server that does not accept by then is not running */
 #define DRAIN_NS 5000000000u /* the longest wait for replies under way at the end */
 #define UNIQUE_DIGITS 16     /* a 64-bit number in hex */
@@ -43,6 +45,7 @@ struct options {
     const char *headers[HEADERS_MAX];
     size_t header_count;
     uint64_t seed;
+    uint64_t requests; /* 0: as many as the window lets */
     bool burst;
 };
 
@@ -250,9 +253,14 @@ static void conn_send(struct load *load, struct conn *conn)
     conn_watch_write(load, conn, false);
 }
 
+static bool may_send(const struct load *load)
+{
+    return load->phase != DRAIN && (load->opt.requests == 0 || load->requests < load->opt.requests);
+}
+
 static void conn_start(struct load *load, struct conn *conn, uint64_t now)
 {
-    assert(!conn->waiting && load->phase != DRAIN);
+    assert(!conn->waiting && may_send(load));
     if (conn->fd < 0) {
         conn_open(load, conn);
         now = now_ns();
@@ -310,7 +318,7 @@ static void conn_receive(struct load *load, struct conn *conn)
     load->waiting--;
     if (reply->closes)
         conn_close(load, conn);
-    if (load->phase != DRAIN && !load->opt.burst)
+    if (may_send(load) && !load->opt.burst)
         conn_start(load, conn, now);
 }
 
@@ -320,9 +328,9 @@ static void conn_receive(struct load *load, struct conn *conn)
 static void start_idle(struct load *load)
 {
     size_t count = load->opt.connections;
-    if (load->phase == DRAIN || load->waiting == count || (load->opt.burst && load->waiting > 0))
+    if (load->waiting == count || (load->opt.burst && load->waiting > 0))
         return;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && may_send(load); i++) {
         if (!load->conns[i].waiting)
             conn_start(load, &load->conns[i], now_ns());
     }
@@ -369,7 +377,8 @@ static void run(struct load *load)
             measured_from = now;
             cpu_s = cpu_seconds();
             next = now + (uint64_t)(load->opt.measured_s * 1e9);
-        } else if (load->phase == MEASURED && now >= next) {
+        } else if (load->phase == MEASURED &&
+                   (now >= next || (!may_send(load) && load->waiting == 0))) {
             load->phase = DRAIN;
             seconds = (double)(now - measured_from) / 1e9;
             cpu_s = cpu_seconds() - cpu_s;
@@ -415,17 +424,12 @@ static double number_of(const char *name, const char *text, double min, double m
 static void parse_options(int argc, char **argv, struct options *opt)
 {
     static const struct option known[] = {
-        {"port", required_argument, NULL, 'p'},
-        {"connections", required_argument, NULL, 'n'},
-        {"warm", required_argument, NULL, 'w'},
-        {"seconds", required_argument, NULL, 's'},
-        {"method", required_argument, NULL, 'm'},
-        {"path", required_argument, NULL, 'u'},
-        {"header", required_argument, NULL, 'h'},
-        {"body", required_argument, NULL, 'b'},
-        {"seed", required_argument, NULL, 'r'},
-        {"burst", no_argument, NULL, 'B'},
-        {NULL, 0, NULL, 0},
+        {"port", required_argument, NULL, 'p'},   {"connections", required_argument, NULL, 'n'},
+        {"warm", required_argument, NULL, 'w'},   {"seconds", required_argument, NULL, 's'},
+        {"method", required_argument, NULL, 'm'}, {"path", required_argument, NULL, 'u'},
+        {"header", required_argument, NULL, 'h'}, {"body", required_argument, NULL, 'b'},
+        {"seed", required_argument, NULL, 'r'},   {"requests", required_argument, NULL, 'c'},
+        {"burst", no_argument, NULL, 'B'},        {NULL, 0, NULL, 0},
     };
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         if (c == 'p') {
@@ -438,6 +442,8 @@ static void parse_options(int argc, char **argv, struct options *opt)
             opt->measured_s = number_of("seconds", optarg, 0.001, SECONDS_MAX);
         } else if (c == 'r') {
             opt->seed = (uint64_t)number_of("seed", optarg, 0, 1e15);
+        } else if (c == 'c') {
+            opt->requests = (uint64_t)number_of("requests", optarg, 1, REQUESTS_MAX);
         } else if (c == 'm') {
             opt->method = optarg;
         } else if (c == 'u') {
@@ -459,9 +465,11 @@ static void parse_options(int argc, char **argv, struct options *opt)
     if (optind != argc || opt->port == 0)
         die("usage: load --port P [--connections N] [--warm S] [--seconds S] [--method M]\n"
             "            [--path X] [--header 'N: v']... [--body B] [--seed N] [--burst]\n"
+            "            [--requests N]\n"
             "  in path, headers and body {u} is unique to the request, {c} the connection's "
             "number\n"
-            "  --burst: all connections send at once, and again when the last reply is in");
+            "  --burst: all connections send at once, and again when the last reply is in\n"
+            "  --requests: stops when so many are answered, if the window is not over before");
 }
 
 int main(int argc, char **argv)

@@ -122,7 +122,8 @@ static enum err fire_job(struct tx *tx, const struct timer *timer, struct proble
         return e;
     bool child = found && job.state == JOB_DISPATCHED && !uuid_is_nil(job.child);
     bool due = found && !job_is_over(job.state) && job.lease_epoch == timer->generation &&
-               job.due_at == timer->due_at;
+               job.due_at >= 0 &&
+               job.due_at <= timer->due_at; /* later than the job says: put off */
     if (!due || child)
         e = timers_delete(tx->db, timer);
     if (e != ERR_OK || (!due && !child))
@@ -209,13 +210,25 @@ static enum err fill_indexes(struct tx *tx)
 
 /* --- queued runs --- */
 
-static enum err dispatch(struct tx *tx)
+/* In a transaction of its own: a queue that cannot be read must not hold up timers. */
+static enum err dispatch(struct chores *c, struct tx *tx, int64_t mono)
 {
     struct problem p;
     problem_init(&p);
-    enum err e = dispatch_turn(tx, &p);
-    if (e != ERR_OK)
+    tx_start(tx);
+    enum err e = db_begin(tx->db);
+    if (e == ERR_OK)
+        e = dispatch_turn(tx, &p);
+    if (e == ERR_OK)
+        e = tx_flush(tx);
+    if (e == ERR_OK)
+        e = db_commit(tx->db);
+    if (e != ERR_OK) {
         LOG(LOG_ERROR, "queued runs could not be started", LOG_Z("why", p.detail));
+        db_rollback(tx->db);
+        tx_rolled_back(tx);
+        c->dispatch_at = mono + RETRY_MS;
+    }
     problem_release(&p);
     return e;
 }
@@ -237,25 +250,20 @@ static bool timers_are_due(const struct chores *c, int64_t now_ms)
     return c->next_due >= 0 && c->next_due <= now_ms;
 }
 
-enum err chores_run(struct chores *c, struct tx *tx)
+static enum err run_slices(struct chores *c, struct tx *tx, int64_t mono)
 {
-    int64_t mono = env_mono_ms(c->env);
     int64_t now = env_now_ms(c->env);
     bool sweep = mono >= c->next_sweep_at;
     bool timers = timers_are_due(c, now);
     bool indexes = sweep || indexing_is_due(tx);
-    bool queue = dispatch_is_due(tx);
     bool old_runs = mono >= c->retention_at;
-    c->dispatch_more = queue;
-    if (mono < c->retry_at || (!timers && !indexes && !queue && !old_runs))
+    if (mono < c->retry_at || (!timers && !indexes && !old_runs))
         return ERR_OK;
     int64_t was_due = c->next_due;
     tx_start(tx);
     enum err e = db_begin(tx->db);
     if (e == ERR_OK && timers)
         e = fire_due(c, tx);
-    if (e == ERR_OK && queue)
-        e = dispatch(tx);
     if (e == ERR_OK && sweep)
         e = replay_stats_flush(c->stats, tx->db);
     if (e == ERR_OK && sweep)
@@ -277,10 +285,22 @@ enum err chores_run(struct chores *c, struct tx *tx)
         return e;
     }
     (void)chores_note_timer(c, tx->next_due);
-    c->dispatch_more = dispatch_is_due(tx);
     if (sweep)
         c->next_sweep_at = c->evict_more ? mono : mono + IDEM_STATS_FLUSH_MS;
     return ERR_OK;
+}
+
+enum err chores_run(struct chores *c, struct tx *tx)
+{
+    int64_t mono = env_mono_ms(c->env);
+    enum err e = run_slices(c, tx, mono);
+    if (e == ERR_OK && dispatch_is_due(tx) && mono >= c->dispatch_at) {
+        e = dispatch(c, tx, mono);
+        if (e == ERR_OK)
+            (void)chores_note_timer(c, tx->next_due);
+    }
+    c->dispatch_more = dispatch_is_due(tx);
+    return e;
 }
 
 int64_t chores_wait_ms(const struct chores *c, int64_t now_ms)
@@ -288,9 +308,9 @@ int64_t chores_wait_ms(const struct chores *c, int64_t now_ms)
     int64_t mono = env_mono_ms(c->env);
     if (mono < c->retry_at)
         return c->retry_at - mono;
-    if (c->dispatch_more)
-        return 0;
     int64_t wait = MAX(MIN(c->next_sweep_at, c->retention_at) - mono, (int64_t)0);
+    if (c->dispatch_more)
+        wait = MIN(wait, MAX(c->dispatch_at - mono, (int64_t)0));
     if (c->next_due >= 0)
         wait = MIN(wait, MAX(c->next_due - now_ms, (int64_t)0));
     return wait;

@@ -16,6 +16,7 @@ struct chores {
     int64_t next_sweep_at; /* counts and evictions (monotonic ms) */
     bool evict_more;       /* the last slice was full */
     bool dispatch_more;    /* queued runs may be able to start */
+    int64_t dispatch_at;   /* after a failure: not before this time (monotonic ms) */
     struct retention retention;
     int64_t retention_at; /* monotonic ms */
 };

@@ -112,7 +112,8 @@ static enum err start(struct tx *tx, const struct line *line, struct problem *p)
     return e == ERR_OK ? run_move_admit(&m) : e;
 }
 
-/* Lines of the tenant wait for scopes that have room: until they are swept nobody knows who is next.
+/* Lines of the tenant wait for scopes that have room: until they are swept nobody knows who is
+ * next.
  */
 static bool is_unswept(const struct tx *tx, const struct tenant *tenant)
 {
@@ -173,7 +174,8 @@ enum err dispatch_freed(struct tx *tx, struct problem *p)
 {
     struct budget budget = {DISPATCHED_PER_OP_MAX, LINES_PER_TURN_MAX};
     enum err e = ERR_OK;
-    while (tx->freed != NULL && e == ERR_OK) { /* a started run may be over at once, and free more */
+    while (tx->freed != NULL &&
+           e == ERR_OK) { /* a started run may be over at once, and free more */
         const struct freed_slots *all = tx->freed;
         tx->freed = NULL;
         /* All that was freed is known before the first run starts: the best one comes first. */
@@ -222,6 +224,15 @@ bool dispatch_is_due(const struct tx *tx)
     return tx->dispatch.sweeping || tx->dispatch.draining;
 }
 
+enum err dispatch_concerns(struct tx *tx, const struct tenant *tenant, bool *ret)
+{
+    struct line line;
+    *ret = dispatch_is_due(tx) && tenant->queued_runs > 0 && tenant_has_room(tenant);
+    if (!*ret || is_unswept(tx, tenant))
+        return ERR_OK;
+    return lines_first(tx->db, tenant->num, 0, &tx->arena, ret, &line);
+}
+
 /* Scopes with room, although nothing was freed. */
 static enum err sweep(struct tx *tx, struct problem *p, struct budget *budget)
 {
@@ -236,6 +247,7 @@ static enum err sweep(struct tx *tx, struct problem *p, struct budget *budget)
             return e;
         if (!found || tenant > d->sweep_last) {
             d->sweeping = false;
+            dispatch_tenant(tx); /* a whole round for what was found */
             break;
         }
         budget->lines--;

@@ -30,6 +30,8 @@ void dispatch_tenant(struct tx *tx);
 void dispatch_workflow(struct tx *tx, int64_t tenant);
 void dispatch_all(struct tx *tx);
 bool dispatch_is_due(const struct tx *tx);
+/* Are queued runs of the tenant about to begin? Then its free slots are theirs. */
+MUST_CHECK enum err dispatch_concerns(struct tx *tx, const struct tenant *tenant, bool *ret);
 /* One slice of what is due. Inside a transaction. */
 MUST_CHECK enum err dispatch_turn(struct tx *tx, struct problem *p);
 

@@ -102,6 +102,7 @@ struct engine {
     struct op check;
     struct doctor_input check_input;
     struct doctor_findings findings;
+    int64_t differences[DOCTOR_CHECK_COUNT]; /* found by the last whole check */
     bool checking;
     int64_t check_at_ms;
 
@@ -267,10 +268,15 @@ static void note_findings(struct engine *e, const struct op *op)
     const struct doctor_input *in = op->input;
     if (op->err != ERR_OK || op->answer.replayed) /* a replay has looked at nothing */
         return;
+    bool quick = op->use_case == &UC_DOCTOR_QUICK;
     for (size_t i = 0; i < DOCTOR_CHECK_COUNT; i++) {
-        if (in->findings->ran[i])
-            metric_set(e->metrics.differences, str_of(doctor_check_name((enum doctor_check)i)),
-                       STR_NONE, (double)in->findings->differences[i]);
+        if (!in->findings->ran[i])
+            continue;
+        /* What a whole check has found stays until the next one: a quick look may not see it. */
+        if (!quick)
+            e->differences[i] = in->findings->differences[i];
+        metric_set(e->metrics.differences, str_of(doctor_check_name((enum doctor_check)i)),
+                   STR_NONE, (double)MAX(e->differences[i], in->findings->differences[i]));
     }
     metric_set(e->metrics.checked_at, STR_NONE, STR_NONE, (double)env_now_ms(e->env) / 1e3);
 }

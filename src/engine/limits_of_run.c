@@ -33,12 +33,14 @@ enum err limits_load(struct limits_of_run *l, struct tx *tx, const struct tenant
                      struct problem *p)
 {
     assert(def->limit_count <= LIMITS_PER_RUN_MAX);
-    /* While queued runs are being started in slices, the free slots are theirs. */
-    bool queue_first = dispatch_is_due(tx);
+    bool queue_first = false;
+    enum err e = dispatch_concerns(tx, tenant, &queue_first);
+    if (e != ERR_OK)
+        return problem_set(p, e, "cannot read the queue");
     l->scope_count = 0;
     for (size_t i = 0; i < def->limit_count; i++) {
         const struct limit_rule *rule = &def->limits[i];
-        enum err e = load_scope(l, tx, tenant, def, rule, input);
+        e = load_scope(l, tx, tenant, def, rule, input);
         if (e != ERR_OK)
             return problem_set(p, e, "cannot read the limits of the workflow");
         enum at_limit own = rule->at_limit != AT_LIMIT_COUNT ? rule->at_limit : tenant->at_limit;

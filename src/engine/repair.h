@@ -1,14 +1,13 @@
-/* Makes everything anew that is derived from the runs, in the store and in what the writer
- * remembers of it. One transaction that reads all runs, so nobody else writes meanwhile: a minute
- * or so for ten million runs. */
+/* Makes anew what is derived from the runs, in the store and in what the writer remembers of it. */
 #ifndef PAWL_ENGINE_REPAIR_H
 #define PAWL_ENGINE_REPAIR_H
 
 #include "engine/tx.h"
+#include "store/check.h"
 
-/* Counters that wait to be written have been (tx_flush). A limit that is lost although runs are
- * under it is made again from their definitions and inputs; a run whose definition is lost too is
- * no longer under it. */
-MUST_CHECK enum err repair_all(struct tx *tx);
+/* Mends the areas that are broken; what lies between slots and the queue is one. Counters that wait
+ * to be written have been (tx_flush). One transaction that reads all rows of these areas while
+ * nobody else writes: some twenty seconds for a million runs, with the checks before and after. */
+MUST_CHECK enum err repair_areas(struct tx *tx, const bool broken[static CHECK_AREA_COUNT]);
 
 #endif

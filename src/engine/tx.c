@@ -280,7 +280,7 @@ enum err tx_reload_counters(struct tx *tx)
     enum err e = ERR_OK;
     for (size_t i = 0; i < TENANT_SLOTS; i++) {
         for (struct tx_tenant *t = tx->tenants->slots[i]; t != NULL && e == ERR_OK; t = t->next) {
-            struct tenant kept;
+            struct tenant kept = {0};
             bool found = false;
             if (t->tenant.num != 0)
                 e = tenants_find_num(tx->db, t->tenant.num, &tx->arena, &found, &kept);

@@ -40,7 +40,7 @@ struct report {
     struct json_out out;
     struct doctor_findings *findings;
     bool ok;
-    int64_t derived; /* of what was found, what a repair makes anew */
+    struct check_result results[CHECK_AREA_COUNT];
 };
 
 static void add_finding(void *ctx, const struct finding *f)
@@ -81,6 +81,7 @@ static enum err look_at_file(struct report *r, struct tx *tx, int64_t *ret_found
         struct str line;
         (void)str_cut(rest, '\n', &line, &rest);
         (void)snprintf(text, sizeof(text), "%.*s", STR_ARG(line));
+        str_repair_utf8(text, strlen(text)); /* it may have been cut */
         struct finding f = {.what = text};
         add_finding(r, &f);
         ++*ret_found;
@@ -135,12 +136,11 @@ static enum err check_fully(struct tx *tx, enum check_area area, finding_each *e
 static enum err look_at_area(struct report *r, struct tx *tx, enum check_area area,
                              int64_t *ret_found, int64_t *ret_checked)
 {
-    struct check_result result = {0};
+    struct check_result *result = &r->results[area];
     enum err e = check_extent(tx->db, area, ret_checked);
     if (e == ERR_OK)
-        e = check_fully(tx, area, add_finding, r, &result);
-    *ret_found = result.found;
-    r->derived += result.derived;
+        e = check_fully(tx, area, add_finding, r, result);
+    *ret_found = result->found;
     return e;
 }
 
@@ -197,7 +197,7 @@ static struct report report_begin(struct op *op)
 {
     const struct doctor_input *in = op->input;
     *in->findings = (struct doctor_findings){0}; /* an op may run twice */
-    struct report r = {json_out_to(&op->answer.body), in->findings, true, 0};
+    struct report r = {json_out_to(&op->answer.body), in->findings, true, {{0}}};
     json_open(&r.out, NULL, '{');
     json_open(&r.out, "checks", '[');
     return r;
@@ -257,6 +257,16 @@ const struct use_case UC_DOCTOR_QUICK = {.name = "doctor_quick",
 static const enum doctor_check REPAIRED[] = {DOCTOR_SLOTS, DOCTOR_QUEUE, DOCTOR_JOBS,
                                              DOCTOR_INDEXES};
 
+static struct check_result total_of(const struct report *r)
+{
+    struct check_result total = {0};
+    for (size_t i = 0; i < ARRAY_LEN(REPAIRED); i++) {
+        total.found += r->results[area_of(REPAIRED[i])].found;
+        total.derived += r->results[area_of(REPAIRED[i])].derived;
+    }
+    return total;
+}
+
 /* Who had what mended, in the chain of the server itself. */
 static enum err audit_repair(struct op *op, struct tx *tx, const struct doctor_findings *before,
                              int64_t repaired)
@@ -283,17 +293,25 @@ static enum err audit_repair(struct op *op, struct tx *tx, const struct doctor_f
     return e;
 }
 
-/* Mends, and looks again: what is left afterwards goes to the findings and *ret_left. */
-static enum err mend(struct op *op, struct tx *tx, struct report *r, struct check_result *ret_left)
+/* Mends what is broken, and looks there again: the results and findings are what is left. */
+static enum err mend(struct op *op, struct tx *tx, struct report *r)
 {
     struct doctor_findings before = *r->findings;
-    enum err e = repair_all(tx);
+    int64_t derived = total_of(r).derived;
+    bool broken[CHECK_AREA_COUNT];
+    for (size_t i = 0; i < CHECK_AREA_COUNT; i++)
+        broken[i] = r->results[i].derived > 0;
+    enum err e = repair_areas(tx, broken);
+    broken[CHECK_SLOTS] = broken[CHECK_QUEUE] = broken[CHECK_SLOTS] || broken[CHECK_QUEUE];
     for (size_t i = 0; i < ARRAY_LEN(REPAIRED) && e == ERR_OK; i++) {
-        int64_t earlier = ret_left->found;
-        e = check_fully(tx, area_of(REPAIRED[i]), NULL, NULL, ret_left);
-        note(r->findings, REPAIRED[i], ret_left->found - earlier);
+        enum check_area area = area_of(REPAIRED[i]);
+        if (!broken[area])
+            continue;
+        r->results[area] = (struct check_result){0};
+        e = check_fully(tx, area, NULL, NULL, &r->results[area]);
+        note(r->findings, REPAIRED[i], r->results[area].found);
     }
-    return e == ERR_OK ? audit_repair(op, tx, &before, r->derived - ret_left->derived) : e;
+    return e == ERR_OK ? audit_repair(op, tx, &before, derived - total_of(r).derived) : e;
 }
 
 static enum err repair(struct op *op, struct tx *tx)
@@ -301,21 +319,21 @@ static enum err repair(struct op *op, struct tx *tx)
     /* Counters that earlier ops of the batch have changed are not in the store yet. */
     enum err e = tx_flush(tx);
     struct report r = report_begin(op);
-    struct check_result left = {0};
     for (size_t i = 0; i < ARRAY_LEN(REPAIRED) && e == ERR_OK; i++)
         e = report_check(&r, tx, REPAIRED[i]);
-    op->answer.changed_nothing = r.derived == 0;
-    if (e == ERR_OK && r.derived > 0)
-        e = mend(op, tx, &r, &left);
+    struct check_result before = total_of(&r);
+    op->answer.changed_nothing = before.derived == 0;
+    if (e == ERR_OK && before.derived > 0)
+        e = mend(op, tx, &r);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "the repair could not be finished: nothing is changed");
+    struct check_result left = total_of(&r);
     json_close(&r.out, ']');
-    json_add_int(&r.out, "repaired", r.derived - left.derived);
-    json_add_bool(&r.out, "ok", r.derived > 0 ? left.found == 0 : r.ok);
+    json_add_int(&r.out, "repaired", before.derived - left.derived);
+    json_add_bool(&r.out, "ok", left.found == 0);
     json_close(&r.out, '}');
     return ERR_OK;
 }
 
-/* One transaction on the writer, as long as three looks at every row. */
 const struct use_case UC_DOCTOR_REPAIR = {
     .name = "doctor_repair", .changes = true, .run = repair, .checks = true};

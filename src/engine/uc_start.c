@@ -1,5 +1,6 @@
 /* Starting a run: one transaction in which it is admitted, queued, handed an active run, or refused
  * with nothing left behind. */
+#include "engine/execute.h"
 #include "engine/limits_of_run.h"
 #include "engine/run_move.h"
 #include "engine/run_slots.h"
@@ -224,7 +225,8 @@ static enum err cancel_one(struct start *s, size_t which)
     if (e == ERR_OK)
         e = run_move_cancel(&victim, s->op->caller.actor,
                             STR("at_limit is cancel_oldest: a newer run took its place"));
-    return e;
+    /* A holder that is no run, or over, is damage, and others may have been cancelled already. */
+    return e == ERR_OK || is_store_failure(e) ? e : ERR_INTERNAL;
 }
 
 /* What a limit counts now. */
@@ -270,7 +272,8 @@ static enum err cancel_oldest(struct start *s, size_t by)
     }
     for (size_t i = 0; i <= s->limits.scope_count && e == ERR_OK; i++)
         e = make_room(s, i);
-    /* A later limit's victim may have been the last run under an earlier one, which is gone then. */
+    /* A later limit's victim may have been the last run under an earlier one, which is gone then.
+     */
     for (size_t i = 0; i <= s->limits.scope_count && e == ERR_OK; i++)
         e = recount(s, i);
     if (e != ERR_OK)

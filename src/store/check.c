@@ -213,7 +213,9 @@ const struct invariant INVARIANTS[] = {
      " WHERE j.run IS NULL OR NOT (j.state = 'running' OR j.state = 'scheduled')"
      " OR j.due_at IS NULL OR j.due_at <> t.due_at OR j.lease_epoch <> t.generation"},
 
-    /* indexes that are filled later, up to their marks */
+    /* indexes that are filled later, up to their marks. Entries that should not be there are looked
+     * for where there are more or fewer than there should be: where as many are missing, that is
+     * found anyway. */
     {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED,
      "an index has lost the mark of how far it reaches",
      "SELECT NULL, NULL, (SELECT count(*) FROM indexed), 2 WHERE (SELECT count(*) FROM indexed"
@@ -231,7 +233,9 @@ const struct invariant INVARIANTS[] = {
      "the index of runs has an entry of no run, or behind its mark",
      "SELECT x.tenant, r.num, x.num, NULL FROM runs_index x"
      " LEFT JOIN runs r ON r.num = x.num AND r.tenant = x.tenant"
-     " WHERE r.num IS NULL OR x.num > " RUNS_THROUGH},
+     " WHERE (SELECT count(*) FROM runs_index)"
+     " <> (SELECT count(*) FROM runs WHERE num <= " RUNS_THROUGH ")"
+     " AND (r.num IS NULL OR x.num > " RUNS_THROUGH ")"},
     {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED,
      "the index of active runs lacks a run",
      "SELECT r.tenant, r.num, NULL, NULL FROM runs r"
@@ -251,7 +255,9 @@ const struct invariant INVARIANTS[] = {
      "the index of idempotency keys has an entry of no key, or behind its mark",
      "SELECT x.tenant, NULL, x.num, NULL FROM idempotency_index x LEFT JOIN idempotency i"
      " ON i.num = x.num AND i.tenant = x.tenant AND i.key_hash = x.key_hash"
-     " WHERE i.num IS NULL OR x.num > " KEYS_THROUGH},
+     " WHERE (SELECT count(*) FROM idempotency_index)"
+     " <> (SELECT count(*) FROM idempotency WHERE num <= " KEYS_THROUGH ")"
+     " AND (i.num IS NULL OR x.num > " KEYS_THROUGH ")"},
 };
 /* clang-format on */
 
@@ -323,14 +329,15 @@ enum err check_area(struct db *db, enum check_area area, unsigned depth, finding
 
 enum err check_extent(struct db *db, enum check_area area, int64_t *ret)
 {
+    static const char SQL_INDEXES[] = "SELECT (SELECT count(*) FROM runs_index)"
+                                      " + (SELECT count(*) FROM holding)"
+                                      " + (SELECT count(*) FROM idempotency_index)";
     static const char *const SQL[] = {
         [CHECK_SLOTS] = "SELECT (SELECT count(*) FROM tenants) + (SELECT count(*) FROM scopes)",
         [CHECK_QUEUE] = "SELECT count(*) FROM queue",
         [CHECK_RUNS] = "SELECT count(*) FROM runs",
         [CHECK_JOBS] = "SELECT count(*) FROM jobs",
-        [CHECK_INDEXES] = "SELECT (SELECT count(*) FROM runs_index)"
-                          " + (SELECT count(*) FROM holding)"
-                          " + (SELECT count(*) FROM idempotency_index)",
+        [CHECK_INDEXES] = SQL_INDEXES,
     };
     static_assert(ARRAY_LEN(SQL) == CHECK_AREA_COUNT, "one question per area");
     struct db_rows *rows = db_query_values(db, SQL[area], NULL, 0);

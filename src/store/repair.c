@@ -199,7 +199,7 @@ static enum err mend_queue(struct db *db)
     return e == ERR_OK ? list_lines(db) : e;
 }
 
-/* --- counters, indexes, timers --- */
+/* --- counters --- */
 
 static enum err mend_counters(struct db *db)
 {
@@ -222,8 +222,18 @@ static enum err mend_counters(struct db *db)
     return run_all(db, COUNTERS, ARRAY_LEN(COUNTERS));
 }
 
+enum err repair_admission(struct db *db)
+{
+    enum err e = mend_slots(db);
+    if (e == ERR_OK)
+        e = mend_queue(db);
+    return e == ERR_OK ? mend_counters(db) : e;
+}
+
+/* --- indexes, timers --- */
+
 /* An index without its mark begins anew, and is filled by the writer as always. */
-static enum err mend_indexes(struct db *db)
+enum err repair_indexes(struct db *db)
 {
     static const char *const INDEXES[] = {
         "INSERT INTO indexed (name, through) VALUES ('runs', 0), ('idempotency', 0)"
@@ -254,7 +264,7 @@ static enum err mend_indexes(struct db *db)
     return run_all(db, INDEXES, ARRAY_LEN(INDEXES));
 }
 
-static enum err mend_timers(struct db *db)
+enum err repair_timers(struct db *db)
 {
     static const char *const TIMERS[] = {
         "DELETE FROM timers WHERE NOT EXISTS (SELECT 1 FROM jobs j WHERE j.run = timers.run"
@@ -268,16 +278,4 @@ static enum err mend_timers(struct db *db)
         " AND t.ordinal = j.ordinal)",
     };
     return run_all(db, TIMERS, ARRAY_LEN(TIMERS));
-}
-
-enum err repair_derived(struct db *db)
-{
-    enum err e = mend_slots(db);
-    if (e == ERR_OK)
-        e = mend_queue(db);
-    if (e == ERR_OK)
-        e = mend_counters(db);
-    if (e == ERR_OK)
-        e = mend_indexes(db);
-    return e == ERR_OK ? mend_timers(db) : e;
 }

@@ -1,8 +1,6 @@
 /* Makes anew what is derived from the runs: slots and counters, lines and places in the queue, late
  * indexes, timers. Only rows that differ are written, so a sound store stays as it is. Inside a
- * transaction.
- *
- * Reads all runs, jobs and indexes, as a full check does, and nobody else writes meanwhile. */
+ * transaction; each part reads all rows that it is made of. */
 #ifndef PAWL_STORE_REPAIR_H
 #define PAWL_STORE_REPAIR_H
 
@@ -39,6 +37,9 @@ MUST_CHECK enum err repair_set_list(struct db *db, int64_t run, struct str scope
 
 /* --- the rest --- */
 
-MUST_CHECK enum err repair_derived(struct db *db);
+/* Slots, lines, places in the queue, and the counters of tenants and scopes. */
+MUST_CHECK enum err repair_admission(struct db *db);
+MUST_CHECK enum err repair_indexes(struct db *db);
+MUST_CHECK enum err repair_timers(struct db *db);
 
 #endif

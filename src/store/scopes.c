@@ -24,9 +24,9 @@ struct scope_list scope_list_parse(struct str text)
         struct str part;
         int64_t num = 0;
         (void)str_cut(text, ',', &part, &text);
-        bool ok = str_to_i64(part, &num);
-        assert(ok);
-        scope_list_add(&list, num);
+        /* What is no list is damage, which the doctor finds; the rest counts. */
+        if (str_to_i64(part, &num) && num > 0 && list.count < LIMITS_PER_RUN_MAX)
+            scope_list_add(&list, num);
     }
     return list;
 }

@@ -101,12 +101,14 @@ MATRIX = [
     ("POST", "/api/v1/workflows/{}/runs", RUN), ("POST", "/api/v1/workflow-runs", RUN), ("POST", "/api/v1/runs/{}/cancel", RUN),
     ("PUT", "/api/v1/workflows/{}", RUN), ("DELETE", "/api/v1/workflows/{}", RUN),
     ("POST", "/api/v1/jobs/claim", WORK), ("POST", "/api/v1/jobs/{}/complete", WORK), ("POST", "/api/v1/jobs/{}/fail", WORK),
-    ("GET", "/api/v1/runs", READ), ("GET", "/api/v1/runs/{}", READ), ("GET", "/api/v1/runs/{}/events", READ), ("GET", "/api/v1/jobs/{}", READ),
+    ("GET", "/api/v1/runs", READ), ("GET", "/api/v1/runs/{}", READ), ("GET", "/api/v1/runs/{}/events", READ), ("GET", "/api/v1/runs/{}/why", READ),
+    ("GET", "/api/v1/jobs/{}", READ),
     ("GET", "/api/v1/workflows", READ), ("GET", "/api/v1/workflows/{}", READ), ("GET", "/api/v1/workflows/{}/versions", READ),
     ("POST", "/api/v1/workflows/{}/validate", READ), ("GET", "/api/v1/idempotency-keys/{}", READ),
     ("DELETE", "/api/v1/idempotency-keys/{}", ADMIN), ("GET", "/api/v1/tenants", ADMIN), ("PUT", "/api/v1/tenants/{}", ADMIN),
     ("GET", "/api/v1/tenants/{}", ADMIN), ("POST", "/api/v1/keys", ADMIN), ("GET", "/api/v1/keys", ADMIN), ("DELETE", "/api/v1/keys/{}", ADMIN),
-    ("GET", "/api/v1/doctor", ADMIN), ("GET", "/api/v1/backup", ADMIN),
+    ("GET", "/api/v1/tenants/{}/settings", ADMIN), ("POST", "/api/v1/tenants/{}/rollback", ADMIN),
+    ("GET", "/api/v1/doctor", ADMIN), ("POST", "/api/v1/doctor/repair", ADMIN), ("GET", "/api/v1/backup", ADMIN),
 ]
 
 
@@ -152,6 +154,7 @@ def test_another_tenants_things_are_404(holder, another_tenants, role):
     for method, path, body, code in [
         ("GET", f"/api/v1/runs/{have['run']}", None, "RUN_NOT_FOUND"),
         ("GET", f"/api/v1/runs/{have['run']}/events", None, "RUN_NOT_FOUND"),
+        ("GET", f"/api/v1/runs/{have['run']}/why", None, "RUN_NOT_FOUND"),
         ("POST", f"/api/v1/runs/{have['run']}/cancel", {}, "RUN_NOT_FOUND"),
         ("GET", "/api/v1/workflows/secret", None, "WORKFLOW_NOT_FOUND"),
         ("GET", "/api/v1/workflows/secret/versions", None, "WORKFLOW_NOT_FOUND"),

@@ -2,7 +2,6 @@
 import http.client
 import os
 import random
-import subprocess
 import threading
 import time
 
@@ -11,6 +10,7 @@ import pytest
 import harness
 from harness import wait_until
 from inspect_store import active_runs, all_runs, assert_healthy, doctor_on_file, record, rows, run_id_text
+from lives import Crowd, kill_while_starting
 
 pytestmark = pytest.mark.slow
 
@@ -19,36 +19,13 @@ HOLDS_SLOT = "('pending', 'running', 'waiting', 'paused')"
 TENANTS = ["t-0", "t-1", "t-2"]
 
 
-class Load:
-    """Clients and workers that outlive the server: each request is repeated, with its key, until it is answered."""
+class Load(Crowd):
+    """Starts with keys, and workers."""
 
     def __init__(self, server):
-        self.server = server
-        self.changed = threading.Condition()
-        self.client = server.client()
-        self.stopping = False
+        super().__init__(server)
         self.runs = {}  # (tenant, key) → run_id, as acknowledged
         self.finished = {}  # job_id → run_id of acknowledged completions
-        self.unanswered = 0
-        self.failures = []
-        self.threads = []
-
-    def answered(self, ask):
-        """ask(client) until an answer comes, through as many lives of the server as it takes."""
-        while True:
-            with self.changed:
-                client = self.client
-            try:
-                return ask(client)
-            except (OSError, http.client.HTTPException):
-                with self.changed:
-                    self.unanswered += 1
-                    self.changed.wait_for(lambda: self.client is not client)
-
-    def server_is_back(self):
-        with self.changed:
-            self.client = self.server.client()
-            self.changed.notify_all()
 
     def note_run(self, tenant, key, r):
         assert r.status == 200, r
@@ -60,7 +37,7 @@ class Load:
         """Two threads share each key, so that first requests race as well as retries."""
         rng = random.Random(number)
         n = 0
-        while not self.stopping:
+        while self.goes_on():
             pair, n = number // 2, n + 1
             tenant, key = TENANTS[pair % 3], f"k-{pair}-{n}"
             if pair % 2:
@@ -76,7 +53,7 @@ class Load:
 
     def work(self, number):
         n = 0
-        while not self.stopping:
+        while self.goes_on():
             n += 1
             key = f"claim-{number}-{n}" if number % 2 else None
             body = {"worker_id": f"w{number}", "max": 3, "wait_ms": 50, "lease_ms": 1000}
@@ -95,36 +72,6 @@ class Load:
         with self.changed:
             assert job["job_id"] not in self.finished, "one job was completed twice"
             self.finished[job["job_id"]] = job["run_id"]
-
-    def _guarded(self, fn, number):
-        try:
-            fn(number)
-        except BaseException as e:
-            self.failures.append(e)
-
-    def begin(self, starters, workers):
-        for fn, count in ((self.start_runs, starters), (self.work, workers)):
-            self.threads += [threading.Thread(target=self._guarded, args=(fn, i), daemon=True) for i in range(count)]
-        for t in self.threads:
-            t.start()
-
-    def end(self):
-        self.stopping = True
-        for t in self.threads:
-            t.join()
-        self.check()
-
-    def check(self):
-        if self.failures:
-            raise self.failures[0]
-
-
-def kill_while_starting(s, rng):
-    """One more kill, before the server is ready: also what a start writes may be cut off anywhere."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("PAWL_")}
-    with subprocess.Popen(s.command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env, cwd=s.folder) as p:
-        time.sleep(rng.uniform(0, 0.02))  # the moment is random; nothing is waited for
-        p.kill()
 
 
 def assert_file_is_right(s, load):
@@ -149,7 +96,7 @@ def test_kills_under_load_lose_nothing_and_double_nothing():
         for tenant in TENANTS:
             s.client().workflow(tenant)
         load = Load(s)
-        load.begin(starters=8, workers=3)
+        load.begin((load.start_runs, 8), (load.work, 3))
         for _ in range(KILLS):
             enough = len(load.runs) + rng.randrange(1, rng.choice((20, 200, 800)))
             wait_until(lambda: len(load.runs) >= enough or load.failures, "runs are started")

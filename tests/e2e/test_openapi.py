@@ -143,7 +143,34 @@ def success_of_every_route(c):
     keys = [c.post("/api/v1/keys", {"tenant": t, "role": "viewer", "label": "l"}, key=f"key-{i}").json["id"] for i in (1, 1, 2)]
     c.get("/api/v1/keys"), c.get("/api/v1/keys?limit=1", tenant=t), c.delete(f"/api/v1/keys/{keys[0]}", tenant=t), c.get("/api/v1/keys", tenant=t)
     c.delete("/api/v1/workflows/v", tenant=t), c.get("/api/v1/workflows/v", tenant=t)
-    c.get("/api/v1/doctor"), c.get("/api/v1/backup")
+    everything_at_a_limit(c)
+    c.get("/api/v1/doctor"), c.post("/api/v1/doctor/repair", key="repair"), c.get("/api/v1/backup")
+
+
+def everything_at_a_limit(c):
+    """Each policy, each reason to wait, and the settings' history."""
+    t = "limited"
+    steps = [{"name": "a", "type": "task", "handler": "h"}, {"name": "z", "type": "sleep", "duration_ms": 600000}]
+    c.put(f"/api/v1/tenants/{t}", {"max_concurrent_runs": 3, "at_limit": "queue", "rate_limit": {"per_second": 1000, "burst": 1000}})
+    c.put("/api/v1/workflows/one", {"concurrency": {"key": "input.k", "limit": 1}, "steps": steps}, tenant=t)
+    c.put("/api/v1/workflows/many", {"concurrency": [{"limit": 1, "at_limit": "coalesce"}, {"key": "input.a.b", "limit": 9, "at_limit": "cancel_oldest"}],
+                                     "steps": steps}, tenant=t)
+    asleep = c.start(t, "one", {"input": {"k": "x"}}).json["run_id"]
+    c.work(t)
+    held = c.start(t, "many").json["run_id"]
+    c.post("/api/v1/jobs/claim", {"worker_id": "w1"}, tenant=t)
+    idle = c.start(t, "one", {"input": {"k": [1]}, "priority": -1}).json["run_id"]
+    waiting = [c.start(t, "one", {"input": {"k": k}}).json["run_id"] for k in ("x", "y", None)]
+    assert c.start(t, "many").json["coalesced"] is True
+    kinds = [c.get(f"/api/v1/runs/{run}/why", tenant=t).json["waits_for"] for run in (asleep, held, idle, *waiting)]
+    assert [[w["kind"] for w in k] for k in kinds] == [["timer"], ["worker"], ["worker_queue"], ["limit", "limit"], ["limit"], ["limit"]]
+    c.start(t, "many", {"at_limit": "cancel_oldest"}), c.get(f"/api/v1/runs/{held}/why", tenant=t)
+    c.post(f"/api/v1/runs/{idle}/cancel", {}, tenant=t)
+    for run in waiting:
+        c.get(f"/api/v1/runs/{run}/events", tenant=t), c.get(f"/api/v1/runs/{run}", tenant=t)
+    c.put(f"/api/v1/tenants/{t}", {"weight": None, "at_limit": None})
+    assert [c.post(f"/api/v1/tenants/{t}/rollback", body).json["at_limit"] for body in ({}, {}, {"version": 1})] == ["queue", "reject", "queue"]
+    c.get(f"/api/v1/tenants/{t}/settings?limit=1"), c.get(f"/api/v1/tenants/{t}/settings")
 
 
 def test_every_success_is_as_described(judged):
@@ -154,14 +181,22 @@ def test_every_success_is_as_described(judged):
 
 def test_every_problem_is_as_described(judged):
     c, t = judged, "faulty"
-    c.put(f"/api/v1/tenants/{t}", {"max_concurrent_runs": 1})
+    c.put(f"/api/v1/tenants/{t}", {"max_concurrent_runs": 1, "max_queued_runs": 0})
     c.workflow(t, "w", input_schema={"type": "object"})
+    c.put("/api/v1/tenants/slow", {"rate_limit": {"per_second": 1, "burst": 1}})
+    c.workflow("slow", "w", concurrency=[{"limit": 2, "at_limit": "queue"}, {"key": "input.k", "limit": 1}])
+    c.workflow("slow", "free")
+    harness.wait_until(lambda: c.start("slow", "free").code == "RATE_LIMITED", "a start is too soon after another")
+    c.put("/api/v1/tenants/slow", {"rate_limit": None})
     c.put("/api/v1/workflows/odd", {"steps": [{"name": "a", "type": "emit", "event": "e"}]}, tenant=t)
     run = c.start(t, "w", {"input": {}}, key="k").json["run_id"]
     expected = [
         (c.start(t, "w", b"{"), 400), (c.start(t, "w", {"colour": 1}), 400), (c.start(t, "w", {"input": {}}, headers={"Idempotency-Key": '"'}), 400),
         (c.start(t, "none"), 404), (c.start(t, "odd"), 422), (c.start(t, "w", {"input": 1}), 422), (c.start(t, "w", {"input": {"x": 1}}, key="k"), 422),
-        (c.start(t, "w", {"input": {}}), 429), (c.start(t, "w", b"x" * 1100000), 413), (c.start(t, "w", b"{}", headers={"Content-Type": "text/plain"}), 415),
+        (c.start(t, "w", {"input": {}}), 429), (c.start(t, "w", {"input": {}, "at_limit": "queue"}), 429), (c.start("slow", "w"), 200), (c.start("slow", "w"), 429),
+        (c.start("slow", "w", {"input": {"k": 1}}), 200), (c.start("slow", "w", {"input": {"k": 2}, "at_limit": "reject"}), 429),
+        (c.post(f"/api/v1/tenants/{t}/rollback", {"version": 9}), 404),
+        (c.start(t, "w", b"x" * 1100000), 413), (c.start(t, "w", b"{}", headers={"Content-Type": "text/plain"}), 415),
         (c.post(f"/api/v1/runs/{run}/cancel", {}, tenant=t, headers={"If-Match": '"99"'}), 409),
         (c.post(f"/api/v1/jobs/{NO_ID}/complete", {"lease_token": "t"}, tenant=t), 404),
         (c.put("/api/v1/workflows/w", {"steps": []}, tenant=t), 422), (c.get("/api/v1/runs", tenant="nobody"), 404), (c.get("/nothing"), 404),

@@ -47,6 +47,39 @@ def burst(port, requests):
             sock.close()
 
 
+def pipelined(port, batches):
+    """Each batch over a connection of its own, without waiting for answers in between: every request of all of them is sent before the first
+    answer is read. The answers, in the same order."""
+    socks = [connect(port) for _ in batches]
+    try:
+        for sock, requests in zip(socks, batches):
+            sock.sendall(b"".join(requests))
+        return [_answers(sock, len(requests)) for sock, requests in zip(socks, batches)]
+    finally:
+        for sock in socks:
+            sock.close()
+
+
+def _answers(sock, count):
+    replies, data = [], b""
+    while len(replies) < count:
+        head, end, rest = data.partition(b"\r\n\r\n")
+        headers = {}
+        if end:
+            status, *lines = head.decode("latin-1").split("\r\n")
+            headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+        length = int(headers.get("content-length", -1))
+        if not end or len(rest) < length:
+            more = sock.recv(1 << 16)
+            assert more, f"the connection ended after {len(replies)} of {count} answers"
+            data += more
+            continue
+        assert length >= 0, head
+        replies.append(harness.Reply(int(status.split()[1]), headers, rest[:length]))
+        data = rest[length:]
+    return replies
+
+
 def reset(sock):
     """Closes with RST instead of FIN: what a crashed client's kernel sends."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -6,6 +6,8 @@
 #include "engine/admission_model.h"
 #include "engine/rig.h"
 
+#include "base/log.h"
+
 enum {
     ROUND_MAX = 30, /* calls of one round that are sure to be one batch */
     KEYS_MAX = 100,
@@ -54,6 +56,9 @@ struct step {
     struct model_answer answer;
 };
 
+/* What a history does where no policy is set for a limit, as a rule. */
+enum mood { MOOD_MIXED, MOOD_QUEUES, MOOD_REPLACES, MOOD_COUNT };
+
 struct history {
     uint64_t seed;
     struct rng rng;
@@ -62,7 +67,7 @@ struct history {
     char doing[64];
     struct rig *rig;
     sqlite3 *raw; /* a second look at the file */
-    sqlite3_stmt *runs, *tenants, *scopes;
+    sqlite3_stmt *runs, *tenants, *scopes, *lines;
     struct model model;
     struct model_settings before[MODEL_TENANTS]; /* the settings that a rollback goes back to */
     bool has_before[MODEL_TENANTS];
@@ -75,14 +80,23 @@ struct history {
 
     /* What this history is like. */
     bool crowded;
-    bool queues; /* nearly all that finds no room */
+    enum mood mood;
     int favourites[2];
 
     /* As the last look found it. */
     int64_t tenant_active[MODEL_TENANTS];
     int64_t scope_active[MODEL_SCOPES_MAX];
+    int64_t scope_nums[MODEL_SCOPES_MAX];
     size_t order_checked[MODEL_TENANTS];
 };
+
+static struct history history; /* too large for a stack, and teardown must find it */
+
+/* The file that every history begins with. */
+static struct {
+    char *bytes;
+    size_t len;
+} template;
 
 /* --- telling --- */
 
@@ -394,7 +408,8 @@ static inline void make_version(struct history *h, int tenant, int workflow,
     tell(s, "%s %s: %s", TENANTS[tenant], WORKFLOWS[workflow], strchr(quoted.ptr, ']') + 1);
     buf_release(&quoted);
     struct model_workflow *now = &h->model.tenants[tenant].workflows[workflow];
-    h->model.queue_first |= now->stored && !model_same_rules(now, &rules);
+    if (now->stored && !model_same_rules(now, &rules))
+        model_expect_look(&h->model, tenant, tenant);
     *now = rules;
     now->stored = true;
 }
@@ -485,6 +500,124 @@ static inline void perform_steps(struct history *h)
     for (size_t i = 0; i < h->step_count; i++)
         check_answer(h, &h->steps[i]);
     release_steps(h);
+}
+
+/* --- the engine and its file --- */
+
+/* Every look at the clock finds it later, so that what happens in one transaction is seen to be
+ * before what happens in the next. */
+static inline int64_t ticking_now_us(void *ctx)
+{
+    return atomic_fetch_add(&((struct rig *)ctx)->now_us, 1000);
+}
+
+/* As rig_setup(), but in memory where the machine has a folder for that: with commits that wait for
+ * a disk there would be time for a hundred histories only. */
+static inline struct rig *open_rig(void)
+{
+    struct rig *rig = calloc(1, sizeof(*rig));
+    struct folder *folder = calloc(1, sizeof(*folder));
+    assert_true(rig != NULL && folder != NULL);
+    (void)snprintf(folder->path, sizeof(folder->path), "%s/pawl-unit-XXXXXX",
+                   access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    assert_non_null(mkdtemp(folder->path));
+    rig->folder = folder;
+    rig->file = path_in(folder, "p.db");
+    atomic_store(&rig->now_us, INT64_C(1700000000000000));
+    atomic_store(&rig->mono_ns, INT64_C(1000000000000));
+    rig->env = (struct env){ticking_now_us, rig_mono_ns, rig_random, rig};
+    if (template.bytes != NULL)
+        file_write(rig->file.text, template.bytes, template.len);
+    rig_start(rig, 0);
+    return rig;
+}
+
+static inline sqlite3_stmt *prepared(sqlite3 *raw, const char *sql)
+{
+    sqlite3_stmt *stmt = NULL;
+    if (sqlite3_prepare_v2(raw, sql, -1, &stmt, NULL) != SQLITE_OK)
+        fail_msg("%s: %s", sql, sqlite3_errmsg(raw));
+    return stmt;
+}
+
+static inline void open_file(struct history *h)
+{
+    h->raw = raw_open(h->rig->file.text);
+    h->runs =
+        prepared(h->raw, "SELECT id, status, coalesce(started_at, -1) FROM runs ORDER BY num");
+    h->tenants = prepared(h->raw, "SELECT id, active_runs, queued_runs FROM tenants ORDER BY id");
+    h->scopes = prepared(h->raw, "SELECT t.id, s.workflow_id, s.path, s.key, s.active_runs,"
+                                 " s.queued_runs, s.num FROM scopes s"
+                                 " JOIN tenants t ON t.num = s.tenant");
+    h->lines = prepared(h->raw, "SELECT t.id, l.scopes, l.waits_for, l.urgency, l.run FROM lines l"
+                                " JOIN tenants t ON t.num = l.tenant");
+}
+
+static inline void close_file(struct history *h)
+{
+    if (h->raw == NULL)
+        return;
+    (void)sqlite3_finalize(h->runs);
+    (void)sqlite3_finalize(h->tenants);
+    (void)sqlite3_finalize(h->scopes);
+    (void)sqlite3_finalize(h->lines);
+    raw_close(h->raw);
+    h->raw = NULL;
+}
+
+static inline struct history *begin_history(uint64_t seed)
+{
+    struct history *h = &history;
+    memset(h, 0, sizeof(*h));
+    h->seed = seed;
+    h->rng.state = seed;
+    h->rig = open_rig();
+    open_file(h);
+    now_doing(h, "at first");
+    return h;
+}
+
+static inline int end_history(void **state)
+{
+    (void)state;
+    struct history *h = &history;
+    if (h->rig == NULL)
+        return 0;
+    close_file(h);
+    void *rig = h->rig;
+    h->rig = NULL;
+    (void)rig_teardown(&rig);
+    release_steps(h);
+    return 0;
+}
+
+/* Group setup: an engine makes the file once. */
+static inline int make_template(void **state)
+{
+    (void)state;
+    log_setup(LOG_TEXT, LOG_ERROR, &ENV_SYSTEM);
+    struct rig *rig = open_rig();
+    rig_stop(rig);
+    template.bytes = file_read(rig->file.text, &template.len);
+    void *over = rig;
+    (void)rig_teardown(&over);
+    return 0;
+}
+
+static inline int free_template(void **state)
+{
+    (void)state;
+    free(template.bytes);
+    return 0;
+}
+
+/* Without a moment for the writer to end what it was doing. */
+static inline void restart(struct history *h)
+{
+    close_file(h);
+    rig_stop(h->rig);
+    rig_start(h->rig, 0);
+    open_file(h);
 }
 
 #endif

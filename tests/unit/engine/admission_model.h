@@ -90,10 +90,10 @@ struct model {
     size_t scope_count;
     struct model_run runs[MODEL_RUNS_MAX];
     size_t run_count;
-    /* The writer has yet to look at the whole queue, as after a rollback or a change of a
-     * workflow's limits. Until it has, nobody of those who wait begins, and free slots are kept for
-     * them. */
-    bool queue_first;
+    /* The writer has yet to look at their queues, as after a rollback or a change of a workflow's
+     * limits. Until it has, starts find free slots kept for those who wait, and nobody who waits
+     * begins. */
+    bool unlooked[MODEL_TENANTS];
 };
 
 /* --- runs and counters --- */
@@ -179,7 +179,7 @@ static inline bool model_fits(const struct model *m, const struct model_run *run
  * those that fit, and of these the one made first. Says how many. */
 static inline size_t model_dispatch(struct model *m, int tenant)
 {
-    for (size_t begun = 0; !m->queue_first; begun++) {
+    for (size_t begun = 0; !m->unlooked[tenant]; begun++) {
         const struct model_run *next = NULL;
         for (size_t i = 0; i < m->run_count; i++) {
             const struct model_run *run = &m->runs[i];
@@ -194,11 +194,26 @@ static inline size_t model_dispatch(struct model *m, int tenant)
     return 0;
 }
 
-static inline void model_dispatch_all(struct model *m)
+/* The writer has to look at the queues of these tenants, and of those between them and others that
+ * it had to look at. */
+static inline void model_expect_look(struct model *m, int first, int last)
 {
-    m->queue_first = false;
-    for (int tenant = 0; tenant < MODEL_TENANTS; tenant++)
+    for (int i = 0; i < MODEL_TENANTS; i++) {
+        if (m->unlooked[i]) {
+            first = MIN(first, i);
+            last = MAX(last, i);
+        }
+    }
+    for (int i = first; i <= last; i++)
+        m->unlooked[i] = true;
+}
+
+static inline void model_look(struct model *m)
+{
+    for (int tenant = 0; tenant < MODEL_TENANTS; tenant++) {
+        m->unlooked[tenant] = false;
         (void)model_dispatch(m, tenant);
+    }
 }
 
 /* A run ends, or leaves the queue for good. Says how many begin because of it. */
@@ -271,9 +286,11 @@ static inline struct model_limits model_limits_of(struct model *m, const struct 
                                                      .queued = t->queued,
                                                      .max = t->settings.max_concurrent_runs,
                                                      .at_limit = t->settings.at_limit};
+    bool has_room =
+        t->settings.max_concurrent_runs < 0 || t->active < t->settings.max_concurrent_runs;
     for (size_t i = 0; i < limits.count; i++) {
         struct model_limit *limit = &limits.all[i];
-        if (!m->queue_first)
+        if (!m->unlooked[start->tenant] || !has_room)
             limit->queued = 0;
         if (limit->at_limit == AT_LIMIT_COUNT)
             limit->at_limit = t->settings.at_limit;

@@ -4,12 +4,7 @@
  *
  *   PAWL_SEED=17 engine_test_admission_model          one history, telling each call
  *   PAWL_HISTORIES=50000 engine_test_admission_model  more of them */
-#include "engine/admission_history.h"
-
-#include "base/log.h"
-#include "engine/dispatch.h"
-
-#include <sched.h>
+#include "engine/admission_checks.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { HISTORIES = 1000 };
@@ -23,287 +18,6 @@ enum {
     CROWD_MAX = 330,
     BATCH_MAX = 6,
 };
-
-static struct history history; /* too large for a stack, and teardown must find it */
-
-/* The file that every history begins with. */
-static struct {
-    char *bytes;
-    size_t len;
-} template;
-
-/* --- the engine and its file --- */
-
-/* Every look at the clock finds it later, so that what happens in one transaction is seen to be
- * before what happens in the next. */
-static int64_t ticking_now_us(void *ctx)
-{
-    return atomic_fetch_add(&((struct rig *)ctx)->now_us, 1000);
-}
-
-/* As rig_setup(), but in memory where the machine has a folder for that: with commits that wait for
- * a disk there would be time for a hundred histories only. */
-static struct rig *open_rig(void)
-{
-    struct rig *rig = calloc(1, sizeof(*rig));
-    struct folder *folder = calloc(1, sizeof(*folder));
-    assert_true(rig != NULL && folder != NULL);
-    (void)snprintf(folder->path, sizeof(folder->path), "%s/pawl-unit-XXXXXX",
-                   access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    assert_non_null(mkdtemp(folder->path));
-    rig->folder = folder;
-    rig->file = path_in(folder, "p.db");
-    atomic_store(&rig->now_us, INT64_C(1700000000000000));
-    atomic_store(&rig->mono_ns, INT64_C(1000000000000));
-    rig->env = (struct env){ticking_now_us, rig_mono_ns, rig_random, rig};
-    if (template.bytes != NULL)
-        file_write(rig->file.text, template.bytes, template.len);
-    rig_start(rig, 0);
-    return rig;
-}
-
-static sqlite3_stmt *prepared(sqlite3 *raw, const char *sql)
-{
-    sqlite3_stmt *stmt = NULL;
-    if (sqlite3_prepare_v2(raw, sql, -1, &stmt, NULL) != SQLITE_OK)
-        fail_msg("%s: %s", sql, sqlite3_errmsg(raw));
-    return stmt;
-}
-
-static void open_file(struct history *h)
-{
-    h->raw = raw_open(h->rig->file.text);
-    h->runs =
-        prepared(h->raw, "SELECT id, status, coalesce(started_at, -1) FROM runs ORDER BY num");
-    h->tenants = prepared(h->raw, "SELECT id, active_runs, queued_runs FROM tenants ORDER BY id");
-    h->scopes = prepared(h->raw, "SELECT t.id, s.workflow_id, s.path, s.key, s.active_runs,"
-                                 " s.queued_runs FROM scopes s JOIN tenants t ON t.num = s.tenant");
-}
-
-static void close_file(struct history *h)
-{
-    if (h->raw == NULL)
-        return;
-    (void)sqlite3_finalize(h->runs);
-    (void)sqlite3_finalize(h->tenants);
-    (void)sqlite3_finalize(h->scopes);
-    raw_close(h->raw);
-    h->raw = NULL;
-}
-
-/* --- looking at what came of it --- */
-
-static enum err look_whether_due(struct op *op, struct tx *tx)
-{
-    CONTAINER_OF(op, struct call, op)->runs = dispatch_is_due(tx);
-    op->answer.changed_nothing = true;
-    return ERR_OK;
-}
-
-static const struct use_case UC_IS_DUE = {
-    .name = "is_due", .changes = true, .run = look_whether_due};
-
-/* Returns when the writer has looked at all of the queue that it had to. */
-static void wait_for_dispatch(struct history *h)
-{
-    int64_t until = real_seconds() + GIVE_UP_S;
-    bool due = true;
-    while (due) {
-        struct call c;
-        call_init(&c, h->rig, &UC_IS_DUE);
-        must_perform(&c);
-        due = c.runs != 0;
-        call_release(&c);
-        if (due)
-            (void)sched_yield();
-        if (real_seconds() >= until)
-            differs(h, "the writer does not come to an end with the queue");
-    }
-}
-
-static enum model_status status_of(const char *text)
-{
-    if (strcmp(text, "queued") == 0)
-        return MODEL_QUEUED;
-    for (enum model_status s = MODEL_SUCCEEDED; s <= MODEL_CANCELLED; s++) {
-        if (strcmp(text, status_name(s)) == 0)
-            return s;
-    }
-    return MODEL_ACTIVE;
-}
-
-static const char *text_at(sqlite3_stmt *stmt, int column)
-{
-    return (const char *)sqlite3_column_text(stmt, column);
-}
-
-static void check_runs(struct history *h)
-{
-    size_t count = 0;
-    sqlite3_stmt *rows = h->runs;
-    while (sqlite3_step(rows) == SQLITE_ROW) {
-        if (count == h->model.run_count)
-            differs(h, "there are more than %zu runs", count);
-        struct known_run *known = &h->known[count];
-        enum model_status is = status_of(text_at(rows, 1));
-        enum model_status should = h->model.runs[count].status;
-        if (sqlite3_column_bytes(rows, 0) != sizeof(known->id.bytes) ||
-            memcmp(sqlite3_column_blob(rows, 0), known->id.bytes, sizeof(known->id.bytes)) != 0)
-            differs(h, "run %zu has another id", count);
-        if (is != should)
-            differs(h, "run %zu is %s and should be %s", count, status_name(is),
-                    status_name(should));
-        known->started_at = sqlite3_column_int64(rows, 2);
-        count++;
-    }
-    (void)sqlite3_reset(rows);
-    if (count != h->model.run_count)
-        differs(h, "there are %zu runs and should be %zu", count, h->model.run_count);
-}
-
-/* Whoever began later, by the model, did not begin in an earlier transaction. */
-static void check_order(struct history *h)
-{
-    for (int tenant = 0; tenant < MODEL_TENANTS; tenant++) {
-        const struct model_tenant *t = &h->model.tenants[tenant];
-        for (size_t i = h->order_checked[tenant] + 1; i < t->begun_count; i++) {
-            size_t sooner = t->begun[i - 1];
-            size_t later = t->begun[i];
-            if (h->known[later].started_at < h->known[sooner].started_at)
-                differs(h, "run %zu began before run %zu", later, sooner);
-        }
-        h->order_checked[tenant] = t->begun_count > 0 ? t->begun_count - 1 : 0;
-    }
-}
-
-/* Above a limit it only ever goes down: it is there because the limit was lowered. (Of several
- * calls in one go, one may have lowered it after others had filled it.) */
-static void check_limit(struct history *h, const char *what, int64_t active, int64_t max,
-                        int64_t *was)
-{
-    if (h->calls <= 1 && max >= 0 && active > max && active > *was)
-        differs(h, "%s has %lld active runs, %lld before, at a limit of %lld", what,
-                (long long)active, (long long)*was, (long long)max);
-    *was = active;
-}
-
-static void check_counters(struct history *h, const char *what, int64_t active, int64_t queued,
-                           int64_t active_should, int64_t queued_should)
-{
-    if (active != active_should || queued != queued_should)
-        differs(h, "%s counts %lld active and %lld queued, and not %lld and %lld", what,
-                (long long)active, (long long)queued, (long long)active_should,
-                (long long)queued_should);
-}
-
-static void check_tenants(struct history *h)
-{
-    sqlite3_stmt *rows = h->tenants;
-    for (int i = 0; i < MODEL_TENANTS; i++) {
-        const struct model_tenant *t = &h->model.tenants[i];
-        if (sqlite3_step(rows) != SQLITE_ROW || strcmp(text_at(rows, 0), TENANTS[i]) != 0)
-            differs(h, "there is no %s", TENANTS[i]);
-        int64_t active = sqlite3_column_int64(rows, 1);
-        check_counters(h, TENANTS[i], active, sqlite3_column_int64(rows, 2), t->active, t->queued);
-        check_limit(h, TENANTS[i], active, t->settings.max_concurrent_runs, &h->tenant_active[i]);
-    }
-    (void)sqlite3_reset(rows);
-}
-
-static int place_of(const char *name, const char *const *names, int count)
-{
-    int i = 0;
-    while (i < count && strcmp(name, names[i]) != 0)
-        i++;
-    assert_true(i < count);
-    return i;
-}
-
-static void check_scopes(struct history *h)
-{
-    size_t stored = 0;
-    size_t used = 0;
-    sqlite3_stmt *rows = h->scopes;
-    while (sqlite3_step(rows) == SQLITE_ROW) {
-        char what[64];
-        (void)snprintf(what, sizeof(what), "%s %s '%s' = '%s'", text_at(rows, 0), text_at(rows, 1),
-                       text_at(rows, 2), text_at(rows, 3));
-        size_t at = model_scope(&h->model, place_of(text_at(rows, 0), TENANTS, MODEL_TENANTS),
-                                place_of(text_at(rows, 1), WORKFLOWS, MODEL_WORKFLOWS),
-                                place_of(text_at(rows, 2), MODEL_PATHS, MODEL_PATH_COUNT),
-                                text_at(rows, 3));
-        int64_t active = sqlite3_column_int64(rows, 4);
-        check_counters(h, what, active, sqlite3_column_int64(rows, 5), h->model.scopes[at].active,
-                       h->model.scopes[at].queued);
-        check_limit(h, what, active, model_scope_max(&h->model, at), &h->scope_active[at]);
-        stored++;
-    }
-    (void)sqlite3_reset(rows);
-    for (size_t i = 0; i < h->model.scope_count; i++) {
-        bool in_use = h->model.scopes[i].active + h->model.scopes[i].queued > 0;
-        used += in_use;
-        if (!in_use)
-            h->scope_active[i] = 0;
-    }
-    if (stored != used)
-        differs(h, "%zu scopes are kept and %zu are in use", stored, used);
-}
-
-#define HOLDS_SLOT "status IN ('pending', 'running', 'waiting', 'paused')"
-
-/* What is kept besides, to find runs quickly: exactly what the runs say. */
-static void check_lists(struct history *h)
-{
-    static const struct {
-        const char *name;
-        const char *kept;
-        const char *should;
-    } LISTS[] = {
-        {"slots", "SELECT scope, run FROM slots",
-         "SELECT j.value, r.num FROM runs r, json_each('[' || r.scopes || ']') j"
-         " WHERE r.scopes IS NOT NULL AND r." HOLDS_SLOT},
-        {"holding", "SELECT tenant, run FROM holding",
-         "SELECT tenant, num FROM runs"
-         " WHERE num <= (SELECT through FROM indexed WHERE name = 'runs') AND " HOLDS_SLOT},
-        {"queue",
-         "SELECT q.tenant, l.tenant, l.scopes, q.urgency, q.run"
-         " FROM queue q JOIN lines l ON l.num = q.line",
-         "SELECT tenant, tenant, coalesce(scopes, ''), -priority, num FROM runs"
-         " WHERE status = 'queued'"},
-        {"lines", "SELECT num, urgency, run FROM lines",
-         "SELECT line, urgency, run FROM (SELECT line, urgency, run, row_number()"
-         " OVER (PARTITION BY line ORDER BY urgency, run) AS place FROM queue) WHERE place = 1"},
-        {"line_scopes", "SELECT scope, line FROM line_scopes",
-         "SELECT j.value, l.num FROM lines l, json_each('[' || l.scopes || ']') j"},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(LISTS); i++) {
-        char sql[1000];
-        (void)snprintf(sql, sizeof(sql),
-                       "SELECT (SELECT count(*) FROM (%s EXCEPT %s)) +"
-                       " (SELECT count(*) FROM (%s EXCEPT %s))",
-                       LISTS[i].kept, LISTS[i].should, LISTS[i].should, LISTS[i].kept);
-        int64_t wrong = raw_number(h->raw, sql);
-        if (wrong != 0)
-            differs(h, "%lld rows of %s are not as the runs say", (long long)wrong, LISTS[i].name);
-    }
-}
-
-static void check_all(struct history *h)
-{
-    wait_for_dispatch(h);
-    model_dispatch_all(&h->model);
-    check_runs(h);
-    check_order(h);
-    check_tenants(h);
-    check_scopes(h);
-    h->calls = 0;
-}
-
-static void perform_and_check(struct history *h)
-{
-    perform_steps(h);
-    check_all(h);
-}
 
 /* --- dice --- */
 
@@ -339,17 +53,21 @@ static enum at_limit pick_policy(struct history *h)
     static const enum at_limit POLICIES[] = {
         AT_LIMIT_QUEUE,         AT_LIMIT_QUEUE,         AT_LIMIT_QUEUE,  AT_LIMIT_QUEUE,
         AT_LIMIT_CANCEL_OLDEST, AT_LIMIT_CANCEL_OLDEST, AT_LIMIT_REJECT, AT_LIMIT_COALESCE};
-    if (h->queues && !one_in(h, 8))
+    if (h->mood == MOOD_QUEUES && !one_in(h, 8))
         return AT_LIMIT_QUEUE;
+    if (h->mood == MOOD_REPLACES)
+        return one_in(h, 2) ? AT_LIMIT_QUEUE : AT_LIMIT_CANCEL_OLDEST;
     return POLICIES[pick(h, ARRAY_LEN(POLICIES))];
 }
 
-/* A run that the engine has told of: an active one, unless `any`. False: there is none. */
-static bool pick_run(struct history *h, bool any, size_t *ret)
+/* A run that the engine has told of and that has this status, or now and then any. False: there is
+ * none. */
+static bool pick_run(struct history *h, enum model_status status, size_t *ret)
 {
     size_t found = 0;
+    bool any = one_in(h, 8);
     for (size_t i = 0; i < h->model.run_count; i++) {
-        if (!h->known[i].made || !(any || h->model.runs[i].status == MODEL_ACTIVE))
+        if (!h->known[i].made || !(any || h->model.runs[i].status == status))
             continue;
         if (one_in(h, ++found))
             *ret = i;
@@ -357,19 +75,24 @@ static bool pick_run(struct history *h, bool any, size_t *ret)
     return found > 0;
 }
 
-static int64_t pick_max_runs(struct history *h)
+/* Mostly near what is in use, which is where a limit is felt. */
+static int64_t pick_max(struct history *h, int64_t in_use, int64_t least)
 {
-    if (one_in(h, 6))
-        return -1;
     if (h->crowded && one_in(h, 3))
         return between(h, 10, 200);
-    return one_in(h, 16) ? 0 : between(h, 1, 6);
+    int64_t max = one_in(h, 2) ? between(h, in_use - 2, in_use + 1) : between(h, 1, 4);
+    return MAX(max, least);
+}
+
+static int64_t pick_max_runs(struct history *h, int tenant)
+{
+    return one_in(h, 8) ? -1 : pick_max(h, h->model.tenants[tenant].active, 0);
 }
 
 static struct model_rule pick_rule(struct history *h, int path)
 {
-    int64_t limit = h->crowded && one_in(h, 2) ? between(h, 1, 200) : between(h, 1, 3);
-    return (struct model_rule){path, limit, one_in(h, 2) ? AT_LIMIT_COUNT : pick_policy(h)};
+    return (struct model_rule){path, pick_max(h, 2, 1),
+                               one_in(h, 2) ? AT_LIMIT_COUNT : pick_policy(h)};
 }
 
 /* --- calls at random --- */
@@ -405,7 +128,7 @@ static void plan_settings(struct history *h)
     int tenant = pick_tenant(h);
     struct model_settings settings = h->model.tenants[tenant].settings;
     if (!one_in(h, 4))
-        settings.max_concurrent_runs = pick_max_runs(h);
+        settings.max_concurrent_runs = pick_max_runs(h, tenant);
     if (one_in(h, 4))
         settings.max_queued_runs = one_in(h, 2) ? -1 : between(h, 0, 8);
     if (one_in(h, 4))
@@ -443,9 +166,10 @@ static void plan_step(struct history *h)
     size_t dice = pick(h, 100);
     size_t run;
     int tenant = pick_tenant(h);
-    if (dice < 22 && pick_run(h, one_in(h, 8), &run))
+    if (dice < 22 && pick_run(h, MODEL_ACTIVE, &run))
         (void)make_finish(h, run, one_in(h, 4));
-    else if (dice >= 22 && dice < 30 && pick_run(h, true, &run))
+    else if (dice >= 22 && dice < 30 &&
+             pick_run(h, one_in(h, 3) ? MODEL_ACTIVE : MODEL_QUEUED, &run))
         make_cancel(h, run);
     else if (dice >= 30 && dice < 33 && h->has_before[tenant])
         make_rollback(h, tenant);
@@ -473,7 +197,8 @@ static void do_calls(struct history *h)
     bool breaks = !h->crowded && one_in(h, 20);
     size_t most = h->crowded || !(breaks || one_in(h, 4)) ? 1 : 2 + pick(h, BATCH_MAX - 1);
     now_doing(h, "%s", breaks ? "a batch that breaks" : "calls");
-    h->model.queue_first = breaks;
+    if (breaks)
+        model_expect_look(&h->model, 0, MODEL_TENANTS - 1);
     bool ended = false;
     while (h->step_count < most && !ended) {
         plan_step(h);
@@ -518,13 +243,16 @@ static void do_time(struct history *h)
     settle(h->rig);
 }
 
+/* Often with something begun just before that the writer has no time for. */
 static void do_restart(struct history *h)
 {
     now_doing(h, "a restart");
-    close_file(h);
-    rig_stop(h->rig);
-    rig_start(h->rig, 0);
-    open_file(h);
+    if (one_in(h, 2))
+        plan_settings(h);
+    else if (one_in(h, 2))
+        plan_version(h);
+    perform_steps(h);
+    restart(h);
 }
 
 static void do_operation(struct history *h)
@@ -542,32 +270,6 @@ static void do_operation(struct history *h)
 }
 
 /* --- histories --- */
-
-static struct history *begin_history(uint64_t seed)
-{
-    struct history *h = &history;
-    memset(h, 0, sizeof(*h));
-    h->seed = seed;
-    h->rng.state = seed;
-    h->rig = open_rig();
-    open_file(h);
-    now_doing(h, "at first");
-    return h;
-}
-
-static int end_history(void **state)
-{
-    (void)state;
-    struct history *h = &history;
-    if (h->rig == NULL)
-        return 0;
-    close_file(h);
-    void *rig = h->rig;
-    h->rig = NULL;
-    (void)rig_teardown(&rig);
-    release_steps(h);
-    return 0;
-}
 
 static struct model_workflow first_rules(struct history *h, int workflow)
 {
@@ -589,11 +291,11 @@ static struct model_workflow first_rules(struct history *h, int workflow)
 
 static void prepare(struct history *h)
 {
-    h->queues = one_in(h, 2);
-    for (size_t i = 0; i < ARRAY_LEN(h->favourites); i++)
-        h->favourites[i] = (int)pick(h, MODEL_WORKFLOWS);
+    h->mood = (enum mood)pick(h, MOOD_COUNT);
+    h->favourites[0] = one_in(h, 2) ? BOTH : PAIR; /* several limits at once */
+    h->favourites[1] = (int)pick(h, MODEL_WORKFLOWS);
     for (int tenant = 0; tenant < MODEL_TENANTS; tenant++) {
-        struct model_settings settings = {pick_max_runs(h), -1, pick_policy(h), 1};
+        struct model_settings settings = {pick_max_runs(h, tenant), -1, pick_policy(h), 1};
         make_settings(h, tenant, settings);
         h->has_before[tenant] = false; /* these are its first */
         for (int workflow = 0; workflow < MODEL_WORKFLOWS; workflow++)
@@ -661,27 +363,6 @@ static void random_histories_go_as_the_model_says(void **state)
         last = HISTORIES;
     for (uint64_t seed = only > 0 ? only : 1; seed <= (only > 0 ? only : last); seed++)
         live_through(seed, only > 0);
-}
-
-/* --- all of it --- */
-
-static int make_template(void **state)
-{
-    (void)state;
-    log_setup(LOG_TEXT, LOG_ERROR, &ENV_SYSTEM);
-    struct rig *rig = open_rig();
-    rig_stop(rig);
-    template.bytes = file_read(rig->file.text, &template.len);
-    void *over = rig;
-    (void)rig_teardown(&over);
-    return 0;
-}
-
-static int free_template(void **state)
-{
-    (void)state;
-    free(template.bytes);
-    return 0;
 }
 
 int main(void)

@@ -709,6 +709,31 @@ static void limits_that_are_all_lost_are_made_again(void **state)
                      ERR_MAX_CONCURRENT_RUNS);
 }
 
+/* All rows agree with each other, and count for the wrong key. */
+static void a_run_under_the_limit_of_another_key_is_found_and_mended(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "keyed", KEYED);
+    put_tenant(rig, "{'max_concurrent_runs':9,'at_limit':'queue'}");
+    for (size_t i = 0; i < 3; i++)
+        (void)must_start(rig, "keyed", "{'c':'a'}", 0);
+    restart_damaged(rig, "UPDATE scopes SET key = 'b' WHERE key = 'a'");
+    struct doctor_findings findings;
+    json_t *report = ask_keyed(rig, &UC_DOCTOR, NULL, &findings);
+    assert_false(is_ok(report));
+    assert_int_equal(findings.differences[DOCTOR_SLOTS], 3);
+    const json_t *check = json_array_get(json_object_get(report, "checks"), DOCTOR_SLOTS);
+    const json_t *found = json_array_get(json_object_get(check, "found"), 0);
+    assert_string_equal(json_string_value(json_object_get(found, "tenant")), "acme");
+    assert_non_null(json_object_get(found, "run_id"));
+    json_decref(report);
+    assert_int_equal(repaired(rig), 3);
+    assert_healthy(rig);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM scopes WHERE key = 'b'"), 0);
+    assert_int_equal(in_file(rig, "SELECT active_runs FROM scopes WHERE key = 'a'"), 2);
+    assert_int_equal(in_file(rig, "SELECT queued_runs FROM scopes WHERE key = 'a'"), 1);
+}
+
 static void a_run_whose_definition_is_lost_too_keeps_what_is_left(void **state)
 {
     struct rig *rig = *state;
@@ -825,6 +850,7 @@ int main(void)
         rig_test(a_mark_that_was_wrong_is_not_remembered),
         rig_test(a_lost_limit_comes_back_under_its_number),
         rig_test(limits_that_are_all_lost_are_made_again),
+        rig_test(a_run_under_the_limit_of_another_key_is_found_and_mended),
         rig_test(a_run_whose_definition_is_lost_too_keeps_what_is_left),
         rig_test(a_lost_timer_is_armed_again),
         rig_test(a_run_that_was_not_counted_ends_after_the_repair),

@@ -288,7 +288,7 @@ static const struct damage DAMAGES[] = {
     {"UPDATE indexed SET through = 10 WHERE name = 'runs'",
      {MARK_FAR, INDEX_MISSING, HOLDING_MISSING}},
     {"DELETE FROM runs_index WHERE num = 4", {INDEX_MISSING}},
-    {"UPDATE runs_index SET tenant = 2 WHERE num = 4", {INDEX_MISSING, INDEX_STRAY}},
+    {"UPDATE runs_index SET tenant = 2 WHERE num = 4", {INDEX_MISSING}},
     {"INSERT INTO runs_index (tenant, num) VALUES (2, 8)", {INDEX_STRAY}},
     {"INSERT INTO runs_index (tenant, num) VALUES (1, 0)", {INDEX_STRAY}},
     {"DELETE FROM holding WHERE run = 2", {HOLDING_MISSING}},
@@ -516,7 +516,9 @@ static void repair_file(const char *path, int64_t *ret_changed)
     struct db *db = open_writer(path);
     int64_t before = db_changes(db);
     assert_ok(db_begin(db));
-    assert_ok(repair_derived(db));
+    assert_ok(repair_admission(db));
+    assert_ok(repair_indexes(db));
+    assert_ok(repair_timers(db));
     assert_ok(db_commit(db));
     *ret_changed = db_changes(db) - before;
     db_close(db);
