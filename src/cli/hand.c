@@ -282,7 +282,7 @@ json_t *answer_json(const struct reply *reply)
     return reply->body.len > 0 ? json_loadb(reply->body.ptr, reply->body.len, 0, NULL) : NULL;
 }
 
-enum answer answer_judge(enum cli_exit rc, const struct reply *reply)
+static enum answer judge(enum cli_exit rc, const struct reply *reply)
 {
     if (rc != CLI_DONE || reply->status >= 500 || reply->status == 429)
         return ANSWER_LATER;
@@ -296,6 +296,20 @@ enum answer answer_judge(enum cli_exit rc, const struct reply *reply)
     bool lost = str_is(json_str(json_object_get(problem, "code")), "LEASE_LOST");
     json_decref(problem);
     return lost ? ANSWER_LOST : ANSWER_LATER;
+}
+
+enum answer crew_judge(struct crew *crew, const struct client *c, enum cli_exit rc)
+{
+    enum answer answer = judge(rc, c->reply);
+    bool away = answer == ANSWER_LATER;
+    if (away && !crew->away && rc == CLI_DONE)
+        refusal_print(c->reply);
+    else if (away && !crew->away)
+        fprintf(stderr, "pawl: %.*s: %s; trying again\n", STR_ARG(buf_str(&c->url)), c->error);
+    else if (!away && crew->away)
+        fprintf(stderr, "pawl: %.*s: answers again\n", STR_ARG(buf_str(&c->url)));
+    crew->away = away;
+    return answer;
 }
 
 static void renew(struct hand *h, int64_t now)
@@ -377,7 +391,7 @@ static void release_answered(struct hand *h, enum answer answer, int64_t now)
 void hand_answered(struct hand *h, enum cli_exit rc, int64_t now)
 {
     enum hand_call what = h->call;
-    enum answer answer = answer_judge(rc, &h->reply);
+    enum answer answer = crew_judge(h->crew, &h->client, rc);
     h->call = CALL_NONE;
     if (h->state == HAND_FREE) /* its command ended while a last heartbeat was under way */
         return;

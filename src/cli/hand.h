@@ -33,8 +33,8 @@ struct crew {
     CURLM *multi;
     int64_t lease_ms;
     int64_t grace_ms;  /* from SIGTERM to SIGKILL */
-    int start_failure; /* errno of a command that could not be started, until the worker clears it
-                        */
+    int start_failure; /* errno of a command that was not started, until the worker clears it */
+    bool away;         /* the server gave no answer, or none that counts */
 };
 
 enum hand_state {
@@ -98,7 +98,9 @@ enum answer {
     ANSWER_REFUSED,
     ANSWER_LATER, /* no answer, or one that may be another later */
 };
-enum answer answer_judge(enum cli_exit rc, const struct reply *reply);
+/* Of the request on c, which is over. A server that is away is told of once, and so is its return.
+ */
+enum answer crew_judge(struct crew *crew, const struct client *c, enum cli_exit rc);
 /* The caller owns it; NULL when there is none. */
 json_t *answer_json(const struct reply *reply);
 

@@ -194,28 +194,19 @@ static void hand_out(struct worker *w, int64_t now)
     json_decref(body);
 }
 
-/* A server that is away is told of once, and so is its return. */
 static void claim_answered(struct worker *w, enum cli_exit rc, int64_t now)
 {
-    struct str url = buf_str(&w->claim.client.url);
-    bool was_away = w->claim.tries > 0;
     w->claim.under_way = false;
-    if (rc != CLI_DONE && (!was_away || rc == CLI_USAGE))
-        fprintf(stderr, "pawl: %.*s: %s%s\n", STR_ARG(url), w->claim.client.error,
-                rc != CLI_USAGE ? "; trying again" : "");
-    if (rc == CLI_USAGE) {
-        w->rc = rc; /* the URL is none */
+    if (rc == CLI_USAGE) { /* the URL is none */
+        fprintf(stderr, "pawl: %s\n", w->claim.client.error);
+        w->rc = rc;
         return;
     }
-    enum answer answer = answer_judge(rc, &w->claim.reply);
+    enum answer answer = crew_judge(&w->crew, &w->claim.client, rc);
     if (answer == ANSWER_LATER) {
-        if (rc == CLI_DONE && !was_away)
-            refusal_print(&w->claim.reply);
         w->claim.next_at = now + hand_backoff_ms(w->claim.tries++);
         return;
     }
-    if (was_away)
-        fprintf(stderr, "pawl: %.*s: answers again\n", STR_ARG(url));
     w->claim.tries = 0;
     if (answer == ANSWER_TAKEN) {
         hand_out(w, now);

@@ -255,6 +255,22 @@ bool advance_may_retry(const struct definition *def, const struct progress *p, s
     return s->undo != UNDO_NONE || !stands;
 }
 
+void advance_mark_undone(const struct definition *def, const struct progress *p, bool *ret)
+{
+    for (size_t i = 0; i < def->step_count; i++)
+        ret[i] = p->steps[i].undo != UNDO_NONE;
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < def->step_count; i++) {
+            bool behind = ret[i];
+            for (size_t n = 0; n < def->steps[i].need_count; n++)
+                behind |= ret[def->steps[i].needs[n]];
+            more |= behind && !ret[i];
+            ret[i] = behind;
+        }
+    }
+}
+
 void advance_again(struct progress *p, size_t step)
 {
     assert(step_is_settled(p->steps[step].status));

@@ -49,6 +49,9 @@ void advance_timed_out(struct progress *p);
 
 /* The step was undone, or failed or was ended without the run going on by its on_error. */
 bool advance_may_retry(const struct definition *def, const struct progress *p, size_t step);
+/* Those that were undone, and all that lie behind them: what they made of it is gone, so they begin
+ * anew. `ret` has a place for each step. */
+void advance_mark_undone(const struct definition *def, const struct progress *p, bool *ret);
 /* It begins anew, with new jobs. */
 void advance_again(struct progress *p, size_t step);
 /* So many of its jobs were revived; with none it begins anew. */

@@ -632,8 +632,15 @@ enum err run_move_retry(struct run_move *m, struct str actor)
     enum err e = apply(m, RUN_ON_RETRY);
     if (e == ERR_OK)
         e = run_move_tell(m, "run.retried", note);
+    bool *undone = arena_alloc(&m->tx->arena, m->progress.count * sizeof(*undone));
+    if (e == ERR_OK && undone == NULL)
+        e = ERR_NO_MEMORY;
+    if (e == ERR_OK)
+        advance_mark_undone(m->def, &m->progress, undone);
     for (size_t i = 0; i < m->progress.count && e == ERR_OK; i++) {
-        if (advance_may_retry(m->def, &m->progress, i))
+        if (undone[i] && step_is_settled(m->progress.steps[i].status))
+            advance_again(&m->progress, i);
+        else if (advance_may_retry(m->def, &m->progress, i))
             e = revive_step(m, i);
     }
     advance_unstop(&m->progress);

@@ -44,33 +44,20 @@ static void a_list_survives_being_text(void **state)
     assert_int_equal(scope_list_parse(STR_NONE).count, 0); /* a run whose column is null */
 }
 
-static void parse_words(void)
-{
-    (void)scope_list_parse(STR("3,x"));
-}
-
-static void parse_nothing_between_commas(void)
-{
-    (void)scope_list_parse(STR("3,,4"));
-}
-
-static void parse_zero(void)
-{
-    (void)scope_list_parse(STR("0"));
-}
-
-static void parse_too_many(void)
-{
-    (void)scope_list_parse(STR("1,2,3,4,5"));
-}
-
-static void text_that_is_no_list_breaks_the_contract(void **state)
+/* Damage is the doctor's to find; what can be read still counts. */
+static void what_is_no_number_of_a_scope_is_left_out(void **state)
 {
     (void)state;
-    assert_true(aborts(parse_words));
-    assert_true(aborts(parse_nothing_between_commas));
-    assert_true(aborts(parse_zero));
-    assert_true(aborts(parse_too_many));
+    static const struct {
+        const char *text;
+        const char *kept;
+    } ROWS[] = {
+        {"3,x", "3"},    {"x", ""}, {"3,,4", "3,4"},          {",", ""},
+        {"0,7,-1", "7"}, {"0", ""}, {"1,2,3,4,5", "1,2,3,4"}, {"9223372036854775808,1", "1"}};
+    for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
+        struct scope_list list = scope_list_parse(str_of(ROWS[i].text));
+        assert_list_text(&list, ROWS[i].kept);
+    }
 }
 
 /* --- counters --- */
@@ -460,7 +447,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_list_is_kept_rising_whatever_the_order_of_its_making),
         cmocka_unit_test(a_list_survives_being_text),
-        cmocka_unit_test(text_that_is_no_list_breaks_the_contract),
+        cmocka_unit_test(what_is_no_number_of_a_scope_is_left_out),
         folder_test(a_scope_is_found_by_all_that_names_it),
         folder_test(a_scope_that_must_exist_and_does_not_is_an_error),
         folder_test(text_that_does_not_fit_the_arena_is_no_memory),
