@@ -504,7 +504,8 @@ static void make_result(struct hand *h)
 /* One line for a job that has left this hand, or is about to. */
 static void tell(const struct hand *h, const char *status)
 {
-    static const char *const SHOWN[] = {"job_id", "run_id", "workflow_id", "step", "attempt"};
+    static const char *const SHOWN[] = {"job_id", "run_id",  "workflow_id",
+                                        "step",   "handler", "attempt"};
     bool has_code = h->code[0] != '\0';
     json_t *line = json_object();
     for (size_t i = 0; i < ARRAY_LEN(SHOWN); i++)

@@ -5,8 +5,8 @@
  * In front the ordinals given out, the steps settled, the last place in the order of settling, why
  * the run stops and by which step. Then a
  * step each: its letter (x: cut), the first job's ordinal, behind # its place in the order of
- * settling, behind : the items, begun, over and failed ones of a map, behind + the state and the job
- * of its compensation. */
+ * settling, behind : the items, begun, over and failed ones of a map, behind + the state and the
+ * job of its compensation. */
 #include "domain/progress.h"
 
 static const struct {
@@ -97,7 +97,15 @@ static int64_t take_number(struct cursor *c)
     const char *begun = c->at;
     while (c->at < c->end && *c->at >= '0' && *c->at <= '9' && c->at - begun < 18)
         number = number * 10 + (*c->at++ - '0');
-    c->ok &= c->at > begun;
+    c->ok &= c->at > begun && (*begun != '0' || c->at - begun == 1);
+    return number;
+}
+
+/* One that is not written when it is 0. */
+static int64_t take_positive(struct cursor *c)
+{
+    int64_t number = take_number(c);
+    c->ok &= number > 0;
     return number;
 }
 
@@ -119,9 +127,9 @@ static void take_step(struct cursor *c, struct step_state *s)
     *s = (struct step_state){.status = (enum step_status)status};
     s->cut = take_char(c, 'x');
     if (c->at < c->end && *c->at >= '0' && *c->at <= '9')
-        s->first = take_number(c);
+        s->first = take_positive(c);
     if (take_char(c, '#'))
-        s->seq = take_number(c);
+        s->seq = take_positive(c);
     s->is_map = take_char(c, ':');
     if (s->is_map) {
         s->items = take_number(c);
@@ -140,6 +148,32 @@ static void take_step(struct cursor *c, struct step_state *s)
     }
 }
 
+static bool step_is_sound(const struct progress *p, const struct step_state *s)
+{
+    bool settled = step_is_settled(s->status);
+    bool ran = s->status != STEP_IS_WAITING && s->status != STEP_IS_SKIPPED;
+    bool counted = s->failed <= s->over && s->over <= s->begun && s->begun <= s->items;
+    bool numbered =
+        s->items > 0 ? s->first > 0 && s->items <= p->jobs - s->first + 1 : s->first == 0;
+    bool undone = s->undo != UNDO_NONE;
+    return counted && numbered && ran == (s->is_map || s->first > 0) && settled == (s->seq > 0) &&
+           s->seq <= p->order && (!s->cut || s->status == STEP_IS_SKIPPED) &&
+           (!undone || s->status == STEP_IS_SUCCEEDED) && undone == (s->undo_job > 0) &&
+           s->undo_job <= p->jobs;
+}
+
+/* Could advancing have led here? Rows are ours, but a file can be damaged. */
+static bool is_sound(const struct progress *p)
+{
+    int64_t settled = 0;
+    bool sound = p->stop == STOP_FAILED ? (size_t)p->cause < p->count : p->cause == 0;
+    for (size_t i = 0; i < p->count && sound; i++) {
+        sound = step_is_sound(p, &p->steps[i]);
+        settled += step_is_settled(p->steps[i].status);
+    }
+    return sound && settled == p->settled;
+}
+
 enum err progress_parse(struct str text, size_t count, struct arena *arena, struct progress *ret)
 {
     struct progress p;
@@ -151,14 +185,14 @@ enum err progress_parse(struct str text, size_t count, struct arena *arena, stru
     p.order = take_after(&c, ' ');
     int64_t stop = take_after(&c, ' ');
     p.cause = take_after(&c, ' ');
-    c.ok &= stop < RUN_STOP_COUNT && (size_t)p.cause <= count;
+    c.ok &= stop < RUN_STOP_COUNT;
     p.stop = c.ok ? (enum run_stop)stop : STOP_NO;
     for (size_t i = 0; i < count && c.ok; i++) {
         c.ok &= take_char(&c, '|');
         if (c.ok)
             take_step(&c, &p.steps[i]);
     }
-    if (!c.ok || c.at != c.end)
+    if (!c.ok || c.at != c.end || !is_sound(&p))
         return ERR_INTERNAL;
     *ret = p;
     return ERR_OK;

@@ -396,8 +396,10 @@ struct found_runs {
 static bool add_found(void *ctx, const struct run *run)
 {
     struct found_runs *f = ctx;
+    if (f->count == BULK_RUNS_MAX)
+        return false; /* the next call goes on with this one */
     f->ids[f->count++] = run->id;
-    return f->count < BULK_RUNS_MAX;
+    return true;
 }
 
 static enum err bulk_runs(struct op *op, struct tx *tx)

@@ -401,7 +401,7 @@ def test_a_server_that_is_killed_gets_the_result_when_it_is_back(gates):
             wait_until(lambda: "answers again" in w.err, "and says so")
             assert w.err.count("trying again") == 1
         for run in (first, second):
-            assert s.client().get(f"/api/v1/runs/{run}", tenant="t").json["output"] == {"text": "1"}
+            assert s.client().get(f"/api/v1/runs/{run}", tenant="t").json["output"] == 1
             claims = [e for e in s.client().get(f"/api/v1/runs/{run}/events", tenant="t").json["items"] if e["type"] == "job.claimed"]
             assert len(claims) == 1, "a step that succeeded is not handed out again"
 
@@ -465,7 +465,7 @@ def test_people_see_a_line_for_each_job(dev_server, tenant, start):
     r = pawl("worker", "--queue", "q", "--max-jobs", "2", "--", "sh", "-c", "[ $PAWL_RUN_ID = %s ]" % runs[0], PAWL_URL=dev_server.url, PAWL_TENANT=tenant)
     first, second = (line.split() for line in r.out.splitlines())
     assert r.code == 0 and r.err == ""
-    assert first[1:] == ["w", "work", "attempt", "1", "completed"] and second[1:] == ["w", "work", "attempt", "1", "failed", "EXIT_1"]
+    assert first[1:] == ["w", "work", "do.it", "attempt", "1", "completed"] and second[1:] == ["w", "work", "do.it", "attempt", "1", "failed", "EXIT_1"]
 
 
 def test_many_workers_share_the_work_and_do_each_job_once(start, work, gates, run_of):

@@ -487,9 +487,27 @@ static inline void play_cancel(struct play *play)
     play->go_on = false;
 }
 
-/* As the engine does it: jobs of tasks are revived, all else begins anew. */
+/* It was undone, or something that it needs was, however far before it. */
+static inline bool play_lost_ground(const struct play *play, size_t step)
+{
+    const struct step_def *d = &play->def->steps[step];
+    bool lost = play->steps[step].undone;
+    for (size_t n = 0; n < d->need_count && !lost; n++)
+        lost = play_lost_ground(play, d->needs[n]);
+    return lost;
+}
+
+/* As the engine does it: what was undone, and all behind it, begins anew; of the rest the jobs of
+ * tasks are revived. */
 static inline void play_retry(struct play *play)
 {
+    bool anew[PLAY_STEPS_MAX] = {false};
+    bool marked[PLAY_STEPS_MAX] = {false};
+    advance_mark_undone(play->def, &play->p, marked);
+    for (size_t i = 0; i < play->def->step_count; i++) {
+        anew[i] = play_lost_ground(play, i);
+        PLAY_HOLDS(play, marked[i] == anew[i]);
+    }
     play_move(play, RUN_ON_RETRY);
     for (size_t i = 0; i < play->def->step_count; i++) {
         struct step_state *s = &play->p.steps[i];
@@ -498,10 +516,11 @@ static inline void play_retry(struct play *play)
         bool bad = (mine->outcome == PLAY_BAD && ended_run) || mine->outcome == PLAY_STOPPED ||
                    mine->undone;
         PLAY_HOLDS(play, advance_may_retry(play->def, &play->p, i) == bad);
-        if (!bad || play->broken)
+        anew[i] &= mine->outcome != PLAY_NONE;
+        if ((!bad && !anew[i]) || play->broken)
             continue;
         int64_t revived = 0;
-        bool revives = s->first > 0 && !mine->undone && play->def->steps[i].type == STEP_TASK;
+        bool revives = s->first > 0 && !anew[i] && play->def->steps[i].type == STEP_TASK;
         for (int64_t n = s->first; revives && n < s->first + s->begun; n++) {
             struct play_job *job = &play->jobs[n];
             if (job->outcome != PLAY_BAD && job->outcome != PLAY_STOPPED)
@@ -514,6 +533,11 @@ static inline void play_retry(struct play *play)
             advance_revive(&play->p, i, revived);
         else
             advance_again(&play->p, i);
+    }
+    for (size_t i = 0; i < play->def->step_count; i++) {
+        const struct step_def *d = &play->def->steps[i];
+        for (size_t n = 0; n < d->need_count && play->steps[i].open > 0; n++)
+            PLAY_HOLDS(play, play->steps[d->needs[n]].outcome != PLAY_NONE);
     }
     advance_unstop(&play->p);
     play->stopping = false;

@@ -314,22 +314,28 @@ static void a_wait_that_failed_begins_anew(void **state)
     stage_free(s);
 }
 
-static void what_was_undone_is_done_again_in_the_order_of_needs(void **state)
+/* What was made of an undone step is worth nothing, and nothing is done before what it needs. */
+static void what_was_undone_and_all_behind_it_is_done_again_in_order(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_STEP("a", UNDO) "," A_STEP("b", UNDO) "," A_STEP("c", "")));
-    go(s, RUN_RUNNING, "start +a .a");
+    struct stage *s = stage_new(STEPS(A_STEP("x", "") "," A_STEP("a", UNDO) "," A_STEP(
+        "b", "") "," A_STEP("c", UNDO) "," A_STEP("d", "")));
+    go(s, RUN_RUNNING, "start +x .x");
+    succeeds(s, "x", RUN_RUNNING, "+a .a");
     succeeds(s, "a", RUN_RUNNING, "+b .b");
     succeeds(s, "b", RUN_RUNNING, "+c .c");
-    fails(s, "c", RUN_RUNNING, "~b");
-    undo_ends(s, "b", true, RUN_RUNNING, "~a");
-    undo_ends(s, "a", false, RUN_FAILED, "fail");
-    assert_true(may_retry(s, 0));
-    assert_true(may_retry(s, 1));
+    succeeds(s, "c", RUN_RUNNING, "+d .d");
+    fails(s, "d", RUN_RUNNING, "~c");
+    undo_ends(s, "c", true, RUN_RUNNING, "~a");
+    undo_ends(s, "a", false, RUN_FAILED, "fail"); /* undone or not: nobody knows */
     retry(s, RUN_RUNNING, "start +a .a");
+    assert_step(s, "x", STEP_IS_SUCCEEDED);
     assert_int_equal(state_of(s, "a")->undo, UNDO_NONE);
-    assert_true(state_of(s, "a")->first > 3); /* a new job: the old one's effect was taken back */
+    assert_true(state_of(s, "a")->first > 5); /* a new job: the old one's effect was taken back */
     succeeds(s, "a", RUN_RUNNING, "+b .b");
+    succeeds(s, "b", RUN_RUNNING, "+c .c");
+    succeeds(s, "c", RUN_RUNNING, "+d .d");
+    succeeds(s, "d", RUN_SUCCEEDED, "succeed");
     stage_free(s);
 }
 
@@ -470,7 +476,7 @@ int main(void)
         cmocka_unit_test(a_retry_does_the_failed_step_again_and_no_other),
         cmocka_unit_test(only_the_items_that_did_not_succeed_are_done_again),
         cmocka_unit_test(a_wait_that_failed_begins_anew),
-        cmocka_unit_test(what_was_undone_is_done_again_in_the_order_of_needs),
+        cmocka_unit_test(what_was_undone_and_all_behind_it_is_done_again_in_order),
         cmocka_unit_test(an_error_that_was_dealt_with_stays_so),
         cmocka_unit_test(a_run_out_of_time_tries_again_what_was_cut_short),
         cmocka_unit_test(a_skipped_step_is_not_asked_again),

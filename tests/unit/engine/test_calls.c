@@ -182,7 +182,9 @@ static void a_lease_that_ends_is_no_time_out(void **state)
     wait_answering(c, 1);
     rig_pass_ms(c->rig, 60000 + CALL_GRACE_MS - 1);
     settle(c->rig);
-    wait_answering(c, 1);
+    assert_int_equal(in_file(c->rig, "SELECT count(*) FROM jobs WHERE state = 'dispatched' AND "
+                                     "lease_epoch = 1"),
+                     1);
     rig_pass_ms(c->rig, 2);
     wait_answering(c, 2);
     receiver_open_gate(c->receiver);
