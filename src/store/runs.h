@@ -9,7 +9,7 @@
 /* The statuses of run_holds_slot() in SQL; a test compares the two. Spelt with OR, because for a
  * list of IN SQLite builds a temporary table. */
 #define RUN_HOLDS_SLOT \
-    "(status = 'pending' OR status = 'running' OR status = 'waiting' OR status = 'paused')"
+    "(status = 'waiting' OR status = 'running' OR status = 'pending' OR status = 'paused')"
 
 struct run {
     int64_t num; /* the time in its id, rising with each run over all tenants: see runs_new_num() */
