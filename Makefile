@@ -1,5 +1,5 @@
 # pawl, for people. `make run` and `make test` install what is missing and build first.
-.PHONY: all run test asan tsan fuzz bench tidy format bootstrap clean
+.PHONY: all run test asan tsan fuzz bench soak tidy format bootstrap clean
 
 BUILD = build
 LISTEN ?= 127.0.0.1:7295
@@ -40,6 +40,13 @@ fuzz:
 bench: SECONDS ?= 5
 bench: all
 	@python3 bench/run.py --pawl $(BUILD)/pawl --tools $(BUILD)/bench --seconds $(SECONDS) --rounds $(ROUNDS)
+
+# The same tests as in `make test`, for longer.
+soak: KILLS ?= 1000
+soak: HISTORIES ?= 50000
+soak: all
+	@PAWL_HISTORIES=$(HISTORIES) $(BUILD)/tests/engine_test_admission_model
+	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_KILLS=$(KILLS) python3 -m pytest -q test_kill_limits.py
 
 tidy:
 	@tools/bootstrap.sh test

@@ -70,6 +70,7 @@ enum {
     WAL_PAGES_MAX = 64 * 1024,            /* 256 MiB: past it writes are refused until it can shrink */
     TIMERS_PER_TURN_MAX = 256,            /* due timers share the writer with callers */
     LATE_INDEX_ROWS = 2048,               /* rows that are indexed together: a few milliseconds of work */
+    HOLDERS_PASSED_MAX = 64,              /* runs of others that a search for holders passes over, again and again */
     EVICT_PER_TURN_MAX = 256,             /* likewise old idempotency keys */
     READERS = 2,                          /* threads that answer GETs beside the HTTP loop */
     READS_WAITING_MAX = 1024,

@@ -190,8 +190,7 @@ static enum err evict_keys(struct chores *c, struct tx *tx)
 
 static bool indexing_is_due(const struct tx *tx)
 {
-    return idem_recent_count(tx->recent_keys) >= LATE_INDEX_ROWS ||
-           tx->runs_unindexed >= LATE_INDEX_ROWS;
+    return idem_recent_count(tx->recent_keys) >= LATE_INDEX_ROWS || tx_runs_index_is_due(tx);
 }
 
 static enum err fill_indexes(struct tx *tx)
@@ -203,6 +202,7 @@ static enum err fill_indexes(struct tx *tx)
         e = late_index_fill(tx->db, LATE_RUNS, tx->last_run_num);
     if (e == ERR_OK) {
         tx->runs_unindexed = 0;
+        tx->holders_sought = false;
         tx->runs_through = -1;
     }
     return e;

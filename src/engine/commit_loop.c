@@ -426,7 +426,7 @@ bool commit_loop_try_inline(struct commit_loop *l, struct op *op)
         publish(l, NULL, wakes);
         /* The writer sleeps until a time it knew of before this turn, and the chores are its own.
          */
-        if (l->sooner || l->tx.runs_unindexed >= LATE_INDEX_ROWS || dispatch_is_due(&l->tx) ||
+        if (l->sooner || tx_runs_index_is_due(&l->tx) || dispatch_is_due(&l->tx) ||
             db_wants_housekeeping(l->tx.db))
             nudge(l);
     }

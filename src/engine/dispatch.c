@@ -5,7 +5,6 @@
 #include "engine/run_move.h"
 #include "engine/run_slots.h"
 #include "store/queue.h"
-#include "store/tenants.h"
 
 /* What one slice may still do. */
 struct budget {
@@ -273,7 +272,7 @@ static enum err drain_in_turn(struct tx *tx, struct problem *p, struct budget *b
     while (e == ERR_OK && d->draining && budget->starts > 0 && budget->lines > 0) {
         bool found = false;
         int64_t num = 0;
-        e = tenants_next_waiting(tx->db, d->drain_tenant, &found, &num);
+        e = lines_next_tenant(tx->db, d->drain_tenant, &found, &num);
         if (e != ERR_OK)
             return e;
         if (!found) {

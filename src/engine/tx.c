@@ -325,6 +325,11 @@ void tx_newest_changed(struct tx *tx)
     memset(tx->heads, 0, sizeof(*tx->heads));
 }
 
+bool tx_runs_index_is_due(const struct tx *tx)
+{
+    return tx->runs_unindexed >= (tx->holders_sought ? HOLDERS_PASSED_MAX : LATE_INDEX_ROWS);
+}
+
 enum err tx_runs_through(struct tx *tx, int64_t *ret)
 {
     enum err e = ERR_OK;

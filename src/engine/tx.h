@@ -73,6 +73,7 @@ struct tx {
     struct idem_recent *recent_keys;
     int64_t last_run_num;   /* -1: not known */
     int64_t runs_unindexed; /* made since the index of runs was filled */
+    bool holders_sought;    /* since then; a search passes over every run that is not indexed */
     bool remembers;
     /* NULL for readers, or while nobody waits for anything. */
     struct wake *wakes;
@@ -137,6 +138,7 @@ void tx_newest_changed(struct tx *tx);
 /* The highest number of a run that is in the index of runs and, if it holds a slot, in `holding`.
  */
 MUST_CHECK enum err tx_runs_through(struct tx *tx, int64_t *ret);
+bool tx_runs_index_is_due(const struct tx *tx);
 /* The id of a new run, and the number that is in it. */
 MUST_CHECK enum err tx_new_run(struct tx *tx, struct uuid *ret_id, int64_t *ret_num);
 

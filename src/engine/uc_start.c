@@ -209,13 +209,21 @@ static bool take_first(void *ctx, int64_t run)
     return false;
 }
 
+/* The runs that hold a slot of the tenant. The next search is to find the index up to date, or
+ * every one of many would pass over what other tenants have just started. */
+static enum err seek_holders(struct start *s, bool newest_first, holder_each *each, void *ctx)
+{
+    s->tx->holders_sought = true;
+    return holding_list(s->tx->db, s->m.tenant->num, newest_first, each, ctx);
+}
+
 /* Ends the oldest run that holds a slot under the limit. */
 static enum err cancel_one(struct start *s, size_t which)
 {
     struct oldest oldest = {0};
     bool of_tenant = which == s->limits.scope_count;
     enum err e = of_tenant
-                     ? holding_list(s->tx->db, s->m.tenant->num, false, take_first, &oldest)
+                     ? seek_holders(s, false, take_first, &oldest)
                      : slots_list(s->tx->db, s->limits.scopes[which].num, take_first, &oldest);
     if (e == ERR_OK && oldest.run == 0)
         e = ERR_INTERNAL; /* a limit that is reached has holders */
@@ -306,7 +314,7 @@ static enum err coalesce(struct start *s, size_t by)
     struct same_workflow w = {.start = s};
     enum err e;
     if (by == s->limits.scope_count) {
-        e = holding_list(s->tx->db, s->m.tenant->num, true, is_same_workflow, &w);
+        e = seek_holders(s, true, is_same_workflow, &w);
     } else {
         bool found = false;
         e = slots_edge(s->tx->db, s->limits.scopes[by].num, true, &found, &w.run);

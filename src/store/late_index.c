@@ -21,7 +21,7 @@ enum err late_index_fill(struct db *db, enum late_index which, int64_t last)
                                    " FROM runs WHERE num > $1 AND num <= $2 ORDER BY tenant, num";
     static const char SQL_HOLDING[] =
         "INSERT INTO holding (tenant, run) SELECT tenant, num FROM runs"
-        " WHERE num > $1 AND num <= $2 AND " RUN_HOLDS_SLOT " ORDER BY tenant, num";
+        " WHERE num > $1 AND num <= $2 AND " RUN_HOLDS_SLOT;
     static const char SQL_THROUGH[] = "UPDATE indexed SET through = $2 WHERE name = $1";
     int64_t through;
     enum err e = late_index_through(db, which, &through);

@@ -144,6 +144,16 @@ enum err lines_next_scope(struct db *db, int64_t tenant, int64_t scope, bool *re
     return db_rows_end(rows);
 }
 
+enum err lines_next_tenant(struct db *db, int64_t after, bool *ret_found, int64_t *ret_tenant)
+{
+    static const char SQL[] = "SELECT tenant FROM lines WHERE tenant > $1 ORDER BY tenant LIMIT 1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(after));
+    *ret_found = db_next(rows);
+    if (*ret_found)
+        *ret_tenant = db_int(rows, 0);
+    return db_rows_end(rows);
+}
+
 enum err queue_ahead(struct db *db, int64_t tenant, int64_t scope, int64_t urgency, int64_t run,
                      int64_t max, int64_t *ret)
 {

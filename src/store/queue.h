@@ -15,8 +15,8 @@ struct line {
     int64_t run;       /* its first */
 };
 
-/* Puts a run into its line. `waits_for` is what blocks it now: a new line waits for that, and so does
- * one that waited for a scope and has a better first run now. */
+/* Puts a run into its line. `waits_for` is what blocks it now: a new line waits for that, and so
+ * does one that waited for a scope and has a better first run now. */
 MUST_CHECK enum err queue_insert(struct db *db, int64_t tenant, struct str scopes,
                                  int64_t waits_for, int64_t urgency, int64_t run);
 /* Takes a run out, wherever it stands; an empty line goes. */
@@ -30,6 +30,9 @@ MUST_CHECK enum err lines_park(struct db *db, int64_t line, int64_t waits_for);
 /* The next scope behind (tenant, scope) that a line waits for. */
 MUST_CHECK enum err lines_next_scope(struct db *db, int64_t tenant, int64_t scope, bool *ret_found,
                                      int64_t *ret_tenant, int64_t *ret_scope);
+/* The next tenant behind `after`, by number, that has queued runs. */
+MUST_CHECK enum err lines_next_tenant(struct db *db, int64_t after, bool *ret_found,
+                                      int64_t *ret_tenant);
 /* What the run's line waits for. */
 MUST_CHECK enum err lines_find(struct db *db, int64_t tenant, struct str scopes,
                                struct arena *arena, bool *ret_found, struct line *ret);

@@ -10,7 +10,7 @@
  * are not part of another run. Spelt with OR, because for a list of IN SQLite builds a temporary
  * table. */
 #define RUN_HOLDS_SLOT                                                                         \
-    "(parent_run IS NULL AND (status = 'pending' OR status = 'running' OR status = 'waiting'" \
+    "(parent_run IS NULL AND (status = 'waiting' OR status = 'running' OR status = 'pending'" \
     " OR status = 'paused'))"
 
 struct run {

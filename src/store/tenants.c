@@ -147,17 +147,6 @@ enum err tenants_update_counters(struct db *db, const struct tenant *t)
                    DB_I(t->rate_full_at_ns));
 }
 
-enum err tenants_next_waiting(struct db *db, int64_t after, bool *ret_found, int64_t *ret_num)
-{
-    static const char SQL[] =
-        "SELECT num FROM tenants WHERE queued_runs > 0 AND num > $1 ORDER BY num LIMIT 1";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(after));
-    *ret_found = db_next(rows);
-    if (*ret_found)
-        *ret_num = db_int(rows, 0);
-    return db_rows_end(rows);
-}
-
 /* --- earlier settings --- */
 
 enum err settings_keep(struct db *db, const struct settings *s)

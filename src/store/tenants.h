@@ -24,9 +24,6 @@ MUST_CHECK enum err tenants_list(struct db *db, struct str after, int64_t limit,
 /* Those with a limit, an active or a queued run; up to METRIC_TENANTS_MAX + 1 of them. */
 MUST_CHECK enum err tenants_in_use(struct db *db, struct arena *arena,
                                    void (*each)(void *ctx, const struct tenant *t), void *ctx);
-/* The first one behind `after`, by number, that has queued runs. */
-MUST_CHECK enum err tenants_next_waiting(struct db *db, int64_t after, bool *ret_found,
-                                         int64_t *ret_num);
 
 /* --- earlier settings, to go back to --- */
 

@@ -7,7 +7,6 @@ ALTER TABLE runs ADD COLUMN scopes TEXT;
 ALTER TABLE tenants ADD COLUMN settings_version INTEGER NOT NULL DEFAULT 1;
 -- When the tenant's bucket of starts is full again, in nanoseconds: the whole state of its rate limit.
 ALTER TABLE tenants ADD COLUMN rate_full_at INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX tenants_waiting ON tenants (num) WHERE queued_runs > 0;
 
 -- What a tenant's settings were, so that a change can be taken back.
 CREATE TABLE tenant_settings (

@@ -57,7 +57,7 @@ struct step {
 };
 
 /* What a history does where no policy is set for a limit, as a rule. */
-enum mood { MOOD_MIXED, MOOD_QUEUES, MOOD_REPLACES, MOOD_COUNT };
+enum mood { MOOD_MIXED, MOOD_QUEUES, MOOD_REPLACES };
 
 struct history {
     uint64_t seed;

@@ -14,7 +14,7 @@ enum { HISTORIES = 2500 };
 
 enum {
     OPERATIONS = 40,
-    CROWD_EVERY = 50, /* of so many histories one has long lines */
+    CROWD_EVERY = 100, /* of so many histories one has long lines */
     CROWD_MAX = 330,
     BATCH_MAX = 6,
 };
@@ -75,24 +75,28 @@ static bool pick_run(struct history *h, enum model_status status, size_t *ret)
     return found > 0;
 }
 
-/* Mostly near what is in use, which is where a limit is felt. */
-static int64_t pick_max(struct history *h, int64_t in_use, int64_t least)
-{
-    if (h->crowded && one_in(h, 3))
-        return between(h, 10, 200);
-    int64_t max = one_in(h, 2) ? between(h, in_use - 2, in_use + 1) : between(h, 1, 4);
-    return MAX(max, least);
-}
-
+/* Up when it is reached, down when it is not: a limit is felt near what is in use. */
 static int64_t pick_max_runs(struct history *h, int tenant)
 {
-    return one_in(h, 8) ? -1 : pick_max(h, h->model.tenants[tenant].active, 0);
+    const struct model_tenant *t = &h->model.tenants[tenant];
+    int64_t max = t->settings.max_concurrent_runs;
+    if (h->crowded && one_in(h, 3))
+        return between(h, 10, 200);
+    if (one_in(h, 4))
+        return one_in(h, 2) ? -1 : between(h, 0, 6);
+    if (max < 0 || t->active < max)
+        return MAX(t->active - (int64_t)pick(h, 3), (int64_t)0);
+    return t->active + between(h, 1, 4);
+}
+
+static int64_t pick_max(struct history *h)
+{
+    return h->crowded && one_in(h, 2) ? between(h, 1, 200) : between(h, 1, 3);
 }
 
 static struct model_rule pick_rule(struct history *h, int path)
 {
-    return (struct model_rule){path, pick_max(h, 2, 1),
-                               one_in(h, 2) ? AT_LIMIT_COUNT : pick_policy(h)};
+    return (struct model_rule){path, pick_max(h), one_in(h, 2) ? AT_LIMIT_COUNT : pick_policy(h)};
 }
 
 /* --- calls at random --- */
@@ -195,7 +199,7 @@ static const struct use_case UC_BREAK = {.name = "break", .changes = true, .run 
 static void do_calls(struct history *h)
 {
     bool breaks = !h->crowded && one_in(h, 20);
-    size_t most = h->crowded || !(breaks || one_in(h, 4)) ? 1 : 2 + pick(h, BATCH_MAX - 1);
+    size_t most = h->crowded || !(breaks || one_in(h, 6)) ? 1 : 2 + pick(h, BATCH_MAX - 1);
     now_doing(h, "%s", breaks ? "a batch that breaks" : "calls");
     if (breaks)
         model_expect_look(&h->model, 0, MODEL_TENANTS - 1);
@@ -291,7 +295,8 @@ static struct model_workflow first_rules(struct history *h, int workflow)
 
 static void prepare(struct history *h)
 {
-    h->mood = (enum mood)pick(h, MOOD_COUNT);
+    static const enum mood MOODS[] = {MOOD_QUEUES, MOOD_QUEUES, MOOD_REPLACES, MOOD_MIXED};
+    h->mood = MOODS[pick(h, ARRAY_LEN(MOODS))];
     h->favourites[0] = one_in(h, 2) ? BOTH : PAIR; /* several limits at once */
     h->favourites[1] = (int)pick(h, MODEL_WORKFLOWS);
     for (int tenant = 0; tenant < MODEL_TENANTS; tenant++) {

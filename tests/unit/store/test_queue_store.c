@@ -454,6 +454,28 @@ static void an_empty_queue_has_nobody_in_it(void **state)
     db_close(db);
 }
 
+static void tenants_with_queued_runs_are_found_one_after_the_other(void **state)
+{
+    struct db *db = open_writer(path_in(*state, "p.db").text);
+    static const int64_t WAITING[] = {3, 4, 9};
+    for (size_t i = ARRAY_LEN(WAITING); i-- > 0;) {
+        assert_ok(queue_insert(db, WAITING[i], STR_NONE, 0, 0, 100));
+        assert_ok(queue_insert(db, WAITING[i], STR("5"), 5, 0, 101)); /* one is enough */
+    }
+    assert_ok(queue_insert(db, 7, STR_NONE, 0, 0, 100));
+    assert_ok(queue_delete(db, 7, STR_NONE, 0, 100));
+    int64_t at = 0;
+    bool found = false;
+    for (size_t i = 0; i < ARRAY_LEN(WAITING); i++) {
+        assert_ok(lines_next_tenant(db, at, &found, &at));
+        assert_true(found);
+        assert_int_equal(at, WAITING[i]);
+    }
+    assert_ok(lines_next_tenant(db, at, &found, &at));
+    assert_false(found);
+    db_close(db);
+}
+
 static void text_that_does_not_fit_the_arena_is_no_memory(void **state)
 {
     struct db *db = open_writer(path_in(*state, "p.db").text);
@@ -480,6 +502,7 @@ int main(void)
         folder_test(the_queue_agrees_with_a_model_whatever_comes_and_goes),
         folder_test(a_place_is_counted_no_further_than_asked),
         folder_test(an_empty_queue_has_nobody_in_it),
+        folder_test(tenants_with_queued_runs_are_found_one_after_the_other),
         folder_test(text_that_does_not_fit_the_arena_is_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

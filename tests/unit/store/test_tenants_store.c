@@ -152,41 +152,6 @@ static void those_with_a_limit_or_runs_are_in_use(void **state)
     db_close(db);
 }
 
-static void tenants_with_queued_runs_are_found_one_after_the_other(void **state)
-{
-    enum { TENANTS = 30 };
-    struct db *db = open_writer(path_in(*state, "p.db").text);
-    struct tenant tenants[TENANTS];
-    char ids[TENANTS][8];
-    struct rng r = {3};
-    bool found = true;
-    int64_t num = 0;
-    assert_ok(tenants_next_waiting(db, 0, &found, &num));
-    assert_false(found);
-    for (size_t i = 0; i < TENANTS; i++) {
-        (void)snprintf(ids[i], sizeof(ids[i]), "t%zu", i);
-        tenants[i] = insert_tenant(db, ids[i]);
-    }
-    for (int round = 0; round < 40; round++) {
-        struct tenant *t = &tenants[rng_below(&r, TENANTS)];
-        t->queued_runs = rng_below(&r, 2) == 0 ? 0 : 1 + (int64_t)rng_below(&r, 5);
-        t->active_runs = (int64_t)rng_below(&r, 3);
-        assert_ok(tenants_update_counters(db, t));
-        int64_t after = 0;
-        for (size_t i = 0; i < TENANTS; i++) { /* they are numbered as they were made */
-            if (tenants[i].queued_runs == 0)
-                continue;
-            assert_ok(tenants_next_waiting(db, after, &found, &num));
-            assert_true(found);
-            assert_int_equal(num, tenants[i].num);
-            after = num;
-        }
-        assert_ok(tenants_next_waiting(db, after, &found, &num));
-        assert_false(found);
-    }
-    db_close(db);
-}
-
 /* --- earlier settings --- */
 
 static void keep(struct db *db, int64_t tenant, int64_t version)
@@ -310,7 +275,6 @@ int main(void)
         folder_test(a_tenant_comes_back_as_it_was_written),
         folder_test(settings_and_counters_are_written_apart),
         folder_test(those_with_a_limit_or_runs_are_in_use),
-        folder_test(tenants_with_queued_runs_are_found_one_after_the_other),
         folder_test(settings_are_found_by_tenant_and_version),
         folder_test(a_version_that_is_kept_is_not_written_over),
         folder_test(only_so_many_versions_are_kept),
