@@ -19,7 +19,7 @@ SANITIZER_ENV = {
     "TSAN_OPTIONS": f"exitcode=99:suppressions={ROOT}/tests/tsan.supp",
 }
 # Under TSan the tests in which many threads of the server meet; the others add time, not races.
-TSAN_TESTS = ["test_exactly_once.py", "test_limit.py", "test_exact_limits.py", "test_jobs.py", "test_runs.py", "test_api_keys.py"]
+TSAN_TESTS = ["test_exactly_once.py", "test_limit.py", "test_exact_limits.py", "test_jobs.py", "test_runs.py", "test_api_keys.py", "test_http_steps.py"]
 printing = threading.Lock()
 
 

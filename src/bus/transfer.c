@@ -294,7 +294,6 @@ static void set_method(struct transfer *t, bool with_body)
         SET(t, NOBODY, 1L);
         return;
     }
-    SET(t, NOBODY, 0L);
     if (has_length) {
         SET(t, POST, 1L);
         SET(t, POSTFIELDSIZE_LARGE, with_body ? (curl_off_t)r->body.len : (curl_off_t)0);

@@ -184,6 +184,7 @@ static void command_over(struct hand *h, int64_t now)
 /* The job is another's, or nobody's: nothing is said about it. */
 static void lose(struct hand *h, const char *why, int64_t now)
 {
+    assert(h->state != HAND_FREE);
     tell(h, why);
     switch (h->state) {
     case HAND_RUNNING:
@@ -199,7 +200,7 @@ static void lose(struct hand *h, const char *why, int64_t now)
         make_free(h);
         break;
     case HAND_FREE:
-        assert(!"a free hand has nothing to lose");
+        break;
     }
 }
 
@@ -258,6 +259,7 @@ void hand_act(struct hand *h, int64_t now)
     }
     if (h->call != CALL_NONE || now < h->next_at)
         return;
+    assert(h->state != HAND_FREE);
     switch (h->state) {
     case HAND_CHECKING:
     case HAND_RUNNING:
@@ -271,7 +273,7 @@ void hand_act(struct hand *h, int64_t now)
         call(h, CALL_RELEASE, now);
         break;
     case HAND_FREE:
-        assert(!"a free hand has nothing due");
+        break;
     }
 }
 
@@ -392,6 +394,7 @@ void hand_answered(struct hand *h, enum cli_exit rc, int64_t now)
 {
     enum hand_call what = h->call;
     enum answer answer = crew_judge(h->crew, &h->client, rc);
+    assert(what != CALL_NONE);
     h->call = CALL_NONE;
     if (h->state == HAND_FREE) /* its command ended while a last heartbeat was under way */
         return;
@@ -406,7 +409,7 @@ void hand_answered(struct hand *h, enum cli_exit rc, int64_t now)
         release_answered(h, answer, now);
         break;
     case CALL_NONE:
-        assert(!"an answer to nothing");
+        break;
     }
 }
 

@@ -90,11 +90,11 @@ static bool check_arguments(const struct session *s)
     const struct options *o = &s->opt;
     const char *names[OPTIONS_ARGS_MAX] = {verb->arg, verb->arg2};
     for (size_t i = 0; i < OPTIONS_ARGS_MAX; i++) {
-        if (names[i] != NULL && i >= o->arg_count) {
+        if (i >= o->arg_count && names[i] != NULL) {
             fprintf(stderr, "pawl: %s is needed\n", names[i]);
             return false;
         }
-        if (names[i] == NULL && i < o->arg_count) {
+        if (i < o->arg_count && names[i] == NULL) {
             fprintf(stderr, "pawl: one argument too many: %s\n", o->args[i]);
             return false;
         }

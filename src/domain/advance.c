@@ -265,6 +265,9 @@ void advance_mark_undone(const struct definition *def, const struct progress *p,
             bool behind = ret[i];
             for (size_t n = 0; n < def->steps[i].need_count; n++)
                 behind |= ret[def->steps[i].needs[n]];
+            for (size_t x = 0; x < def->step_count; x++) /* its error may lead there this time */
+                behind |= ret[x] && def->steps[x].on_error == ON_ERROR_STEP &&
+                          def->steps[x].error_step == i;
             more |= behind && !ret[i];
             ret[i] = behind;
         }

@@ -24,15 +24,15 @@ enum overlap overlap_of(struct str name)
 }
 
 enum schedule_verdict schedule_decide(int64_t now_ms, int64_t due_ms, int64_t catch_up_ms,
-                                      bool last_is_active, enum overlap overlap)
+                                      struct schedule_last last, enum overlap overlap)
 {
     assert(overlap < OVERLAP_COUNT && due_ms <= now_ms);
-    bool blocked = last_is_active && overlap != OVERLAP_ALLOW;
-    /* One that waits for the run before it was on time. */
+    bool blocked = last.is_active && overlap != OVERLAP_ALLOW;
     if (blocked && overlap == OVERLAP_QUEUE)
         return SCHEDULE_WAIT;
-    if (overlap != OVERLAP_QUEUE &&
-        now_ms - due_ms > MAX(catch_up_ms, (int64_t)SCHEDULE_LATE_MS))
+    /* One that has waited for the run before it was on time. */
+    bool waited = overlap == OVERLAP_QUEUE && last.was_active;
+    if (!waited && now_ms - due_ms > MAX(catch_up_ms, (int64_t)SCHEDULE_LATE_MS))
         return SCHEDULE_MISSED;
     return blocked ? SCHEDULE_OVERLAP : SCHEDULE_FIRE;
 }

@@ -30,7 +30,13 @@ enum schedule_verdict {
     SCHEDULE_WAIT,    /* likewise, and it comes when that is over */
 };
 
+/* What the run before it is doing. */
+struct schedule_last {
+    bool is_active;
+    bool was_active; /* when the time came */
+};
+
 enum schedule_verdict schedule_decide(int64_t now_ms, int64_t due_ms, int64_t catch_up_ms,
-                                      bool last_is_active, enum overlap overlap);
+                                      struct schedule_last last, enum overlap overlap);
 
 #endif

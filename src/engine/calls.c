@@ -6,6 +6,9 @@
 #include "bus/http_caller.h"
 #include "engine/uc_calls.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 enum { RETRY_MS = 1000 };
 
 struct calls {
@@ -214,7 +217,11 @@ enum err calls_start(const struct calls_config *config, struct problem *p, struc
         free(c);
         return e;
     }
-    c->left_some = c->freed = true; /* by an earlier process */
+    /* An earlier process may have left some: the first round looks, and comes at once. */
+    c->left_some = c->freed = true;
+    uint64_t one = 1;
+    ssize_t n = write(config->event_fd, &one, sizeof(one));
+    assert(n == sizeof(one) || errno == EAGAIN);
     *ret = c;
     return ERR_OK;
 }

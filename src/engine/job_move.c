@@ -144,12 +144,12 @@ enum err job_create(struct run_move *m, struct job *job)
 /* --- changing one --- */
 
 static const char *const EVENT_TYPES[] = {
-    [JOB_ON_CLAIM] = "job.claimed",         [JOB_ON_EXPIRE] = "job.lease_expired",
-    [JOB_ON_COMPLETE] = "job.succeeded",    [JOB_ON_FAIL] = "job.failed",
-    [JOB_ON_FIRE] = "job.succeeded",        [JOB_ON_CANCEL] = "job.cancelled",
-    [JOB_ON_DISPATCH] = "job.dispatched",   [JOB_ON_RETRY] = "job.retry_scheduled",
-    [JOB_ON_WAKE] = "job.created",          [JOB_ON_RELEASE] = "job.released",
-    [JOB_ON_TIME_OUT] = "job.timed_out",    [JOB_ON_HOLD] = "job.held",
+    [JOB_ON_CLAIM] = "job.claimed",       [JOB_ON_EXPIRE] = "job.lease_expired",
+    [JOB_ON_COMPLETE] = "job.succeeded",  [JOB_ON_FAIL] = "job.failed",
+    [JOB_ON_FIRE] = "job.succeeded",      [JOB_ON_CANCEL] = "job.cancelled",
+    [JOB_ON_DISPATCH] = "job.dispatched", [JOB_ON_RETRY] = "job.retry_scheduled",
+    [JOB_ON_WAKE] = "job.created",        [JOB_ON_RELEASE] = "job.released",
+    [JOB_ON_TIME_OUT] = "job.timed_out",  [JOB_ON_HOLD] = "job.held",
     [JOB_ON_REVIVE] = "job.retried",
 };
 static_assert(ARRAY_LEN(EVENT_TYPES) == JOB_EVENT_COUNT, "one type per event");
@@ -273,12 +273,16 @@ enum err job_attempt_expired(struct run_move *m, struct job *job)
         };
         return late.error.ptr != NULL ? job_attempt_lost(m, job, &late) : ERR_NO_MEMORY;
     }
-    job->error = error_json(m->tx, "LEASE_EXPIRED",
-                            job->state == JOB_DISPATCHED ? STR("the server stopped during the call")
-                                                         : STR("the worker was not heard of again"));
+    job->error =
+        error_json(m->tx, "LEASE_EXPIRED",
+                   job->state == JOB_DISPATCHED ? STR("the server stopped during the call")
+                                                : STR("the worker was not heard of again"));
     if (job->error.ptr == NULL)
         return ERR_NO_MEMORY;
-    if (retry_after_expiry(policy_of(m, job), job->attempt))
-        return job_move(m, job, JOB_ON_EXPIRE);
-    return fail_for_good(m, job, JOB_ON_FAIL);
+    if (!retry_after_expiry(policy_of(m, job), job->attempt))
+        return fail_for_good(m, job, JOB_ON_FAIL);
+    enum err e = job_move(m, job, JOB_ON_EXPIRE);
+    if (e == ERR_OK && m->run.status == RUN_PAUSED)
+        e = job_move(m, job, JOB_ON_HOLD);
+    return e;
 }

@@ -45,7 +45,8 @@ static void take_old_job(void *ctx, const struct job *job)
         [JOB_CANCELLED] = STEP_IS_CANCELLED, [JOB_TIMED_OUT] = STEP_IS_TIMED_OUT,
         [JOB_DENIED] = STEP_IS_DENIED,       [JOB_SKIPPED] = STEP_IS_SKIPPED,
     };
-    *s = (struct step_state){.status = STEP_IS_ACTIVE, .first = job->ordinal, .items = 1, .begun = 1};
+    *s = (struct step_state){
+        .status = STEP_IS_ACTIVE, .first = job->ordinal, .items = 1, .begun = 1};
     p->jobs = MAX(p->jobs, job->ordinal);
     if (!job_is_over(job->state))
         return;
@@ -305,7 +306,8 @@ static void take_cause(void *ctx, const struct job *job)
 static enum err collect_error(struct run_move *m)
 {
     if (m->progress.stop == STOP_TIMED_OUT) {
-        m->run.error = error_json(m->tx, "RUN_TIMED_OUT", STR("the run took longer than timeout_s"));
+        m->run.error =
+            error_json(m->tx, "RUN_TIMED_OUT", STR("the run took longer than timeout_s"));
         return m->run.error.ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
     }
     size_t step = (size_t)m->progress.cause;
@@ -356,8 +358,10 @@ static enum err stop_step(struct run_move *m, size_t step)
 enum err run_move_job_over(struct run_move *m, const struct job *job)
 {
     static const enum step_status BY_STATE[JOB_STATE_COUNT] = {
-        [JOB_SUCCEEDED] = STEP_IS_SUCCEEDED, [JOB_FAILED] = STEP_IS_FAILED,
-        [JOB_TIMED_OUT] = STEP_IS_TIMED_OUT, [JOB_DENIED] = STEP_IS_DENIED,
+        [JOB_SUCCEEDED] = STEP_IS_SUCCEEDED,
+        [JOB_FAILED] = STEP_IS_FAILED,
+        [JOB_TIMED_OUT] = STEP_IS_TIMED_OUT,
+        [JOB_DENIED] = STEP_IS_DENIED,
     };
     size_t step = (size_t)job->step;
     assert(step < m->progress.count && job_is_over(job->state));
@@ -391,7 +395,8 @@ enum err run_move_go_on(struct run_move *m)
         struct next next = advance_next(m->def, &m->progress, m->run.status);
         if (next.kind == NEXT_NOTHING)
             break;
-        /* A step begins together with its first job: its progress does not tell one from the other. */
+        /* A step begins together with its first job: its progress does not tell one from the other.
+         */
         bool makes_jobs = next.kind == NEXT_BEGIN || next.kind == NEXT_ITEMS;
         if (makes_jobs && made >= MAP_ITEMS_PER_TURN_MAX) {
             e = run_arm(m, TIMER_GO_ON, m->tx->now_ms);
@@ -596,18 +601,58 @@ enum err run_move_control(struct run_move *m, enum run_event on, struct str acto
     return e == ERR_OK ? run_move_go_on(m) : e;
 }
 
+/* Jobs of a step that were handed out, and those that failed before that: by an expression. */
+struct step_offers {
+    int64_t made;
+    int64_t failed_before;
+};
+
+static void count_offer(void *ctx, const struct job *job)
+{
+    struct step_offers *o = ctx;
+    bool offered = job->state != JOB_FAILED || job->lease_epoch > 0;
+    o->made += offered;
+    o->failed_before += !offered;
+}
+
+/* None for a step whose jobs are not tried again under their own ids. */
+static enum err count_offers(const struct run_move *m, size_t step, struct step_offers *ret)
+{
+    const struct step_state *s = &m->progress.steps[step];
+    enum step_type type = m->def->steps[step].type;
+    if (s->first == 0 || s->undo != UNDO_NONE || (type != STEP_TASK && type != STEP_HTTP))
+        return ERR_OK;
+    return jobs_range(m->tx->db, m->run.num, s->first, s->first + s->begun, count_offer, ret);
+}
+
+enum err run_move_can_retry(const struct run_move *m, bool *ret)
+{
+    enum err e = ERR_OK;
+    *ret = true;
+    for (size_t i = 0; i < m->progress.count && e == ERR_OK; i++) {
+        struct step_offers offers = {0};
+        if (!advance_may_retry(m->def, &m->progress, i))
+            continue;
+        e = count_offers(m, i, &offers);
+        *ret &= offers.made == 0 || offers.failed_before == 0;
+    }
+    return e;
+}
+
 /* Jobs of tasks and calls are done again under their own ids, so that who has seen them before can
  * tell; steps of other kinds begin anew. */
 static enum err revive_step(struct run_move *m, size_t step)
 {
     struct step_state *s = &m->progress.steps[step];
-    enum step_type type = m->def->steps[step].type;
-    if (s->first == 0 || s->undo != UNDO_NONE || (type != STEP_TASK && type != STEP_HTTP)) {
+    struct step_offers offers = {0};
+    enum err e = count_offers(m, step, &offers);
+    if (e != ERR_OK)
+        return e;
+    if (offers.made == 0) { /* what could not be evaluated is evaluated again */
         advance_again(&m->progress, step);
         return ERR_OK;
     }
     int64_t revived = 0;
-    enum err e = ERR_OK;
     for (int64_t ordinal = s->first; ordinal < s->first + s->begun && e == ERR_OK; ordinal++) {
         struct job job;
         bool found = false;

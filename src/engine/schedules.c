@@ -114,15 +114,17 @@ enum err schedule_start(struct tx *tx, struct schedule *s, int64_t at_ms, struct
 
 /* --- firing --- */
 
-static enum err last_is_active(struct tx *tx, const struct schedule *s, bool *ret)
+static enum err look_at_last(struct tx *tx, const struct schedule *s, struct schedule_last *ret)
 {
     struct run run;
     bool found = false;
-    *ret = false;
+    *ret = (struct schedule_last){false, false};
     if (uuid_is_nil(s->last_run))
         return ERR_OK;
     enum err e = runs_find(tx->db, s->tenant, s->last_run, &tx->arena, &found, &run);
-    *ret = e == ERR_OK && found && !run_is_over(run.status);
+    if (e == ERR_OK && found)
+        *ret = (struct schedule_last){!run_is_over(run.status),
+                                      run.finished_at < 0 || run.finished_at >= s->next_at};
     return e;
 }
 
@@ -150,7 +152,7 @@ static void move_on(struct tx *tx, struct schedule *s, const struct timetable *t
 static enum err fire_one(struct tx *tx, struct schedule *s, struct problem *p)
 {
     struct timetable t;
-    bool active = false;
+    struct schedule_last last = {false, false};
     enum err op_err = ERR_OK;
     enum err e = timetable_read(s->cron, s->timezone, &tx->arena, p, &t);
     if (e == ERR_FIELD_INVALID) { /* its zone is gone from the system */
@@ -159,11 +161,11 @@ static enum err fire_one(struct tx *tx, struct schedule *s, struct problem *p)
         return schedules_put(tx->db, s);
     }
     if (e == ERR_OK)
-        e = last_is_active(tx, s, &active);
+        e = look_at_last(tx, s, &last);
     if (e != ERR_OK)
         return e;
     int64_t due = s->next_at;
-    switch (schedule_decide(tx->now_ms, due, s->catch_up_ms, active, s->overlap)) {
+    switch (schedule_decide(tx->now_ms, due, s->catch_up_ms, last, s->overlap)) {
     case SCHEDULE_WAIT:
         s->check_at = tx->now_ms + LOOK_AGAIN_MS;
         break;

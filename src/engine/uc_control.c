@@ -17,7 +17,8 @@ static enum err check_version(struct op *op, const struct run_move *m, int64_t i
 {
     if (if_match < 0 || if_match == m->run.version)
         return ERR_OK;
-    enum err e = problem_set(&op->problem, ERR_CONCURRENCY, "the run has changed since it was read");
+    enum err e =
+        problem_set(&op->problem, ERR_CONCURRENCY, "the run has changed since it was read");
     problem_add_number(&op->problem, "expected", if_match);
     problem_add_number(&op->problem, "actual", m->run.version);
     return e;
@@ -49,6 +50,12 @@ enum err run_retry_failed(struct op *op, struct run_move *m)
         return refuse_status(op, m, "only a run that failed can be retried");
     if (m->run.parent_run >= 0)
         return refuse_status(op, m, "it is part of another run: retry that one");
+    bool possible = false;
+    if (run_move_can_retry(m, &possible) != ERR_OK)
+        return problem_set(&op->problem, ERR_INTERNAL, "cannot read the run's jobs");
+    if (!possible)
+        return refuse_status(op, m,
+                             "items failed before they were handed out: rerun it from there");
     struct limits_of_run limits;
     json_t *input = json_loadb(m->run.input.ptr, m->run.input.len, JSON_DECODE_ANY, NULL);
     enum err e = input == NULL ? ERR_NO_MEMORY
@@ -139,8 +146,7 @@ static enum err control_run(struct op *op, struct tx *tx)
     return show(op, &m);
 }
 
-const struct use_case UC_CONTROL_RUN = {
-    .name = "control_run", .changes = true, .run = control_run};
+const struct use_case UC_CONTROL_RUN = {.name = "control_run", .changes = true, .run = control_run};
 
 /* --- rerun --- */
 
@@ -194,8 +200,8 @@ static enum err copy_step(struct run_move *to, const struct run_move *from, size
     s->first = to->progress.jobs + 1;
     to->progress.jobs += old->items;
     struct copying c = {.to = to, .first = s->first};
-    enum err e = jobs_range(to->tx->db, from->run.num, old->first, old->first + old->items,
-                            copy_job, &c);
+    enum err e =
+        jobs_range(to->tx->db, from->run.num, old->first, old->first + old->items, copy_job, &c);
     if (e == ERR_OK)
         e = c.err;
     if (e != ERR_OK || !old->is_map)

@@ -487,13 +487,17 @@ static inline void play_cancel(struct play *play)
     play->go_on = false;
 }
 
-/* It was undone, or something that it needs was, however far before it. */
+/* It was undone, or something that it needs or whose errors it handles was, however far before it.
+ */
 static inline bool play_lost_ground(const struct play *play, size_t step)
 {
     const struct step_def *d = &play->def->steps[step];
     bool lost = play->steps[step].undone;
     for (size_t n = 0; n < d->need_count && !lost; n++)
         lost = play_lost_ground(play, d->needs[n]);
+    for (size_t i = 0; i < play->def->step_count && !lost; i++)
+        lost = play->def->steps[i].on_error == ON_ERROR_STEP &&
+               play->def->steps[i].error_step == step && play_lost_ground(play, i);
     return lost;
 }
 

@@ -339,6 +339,21 @@ static void what_was_undone_and_all_behind_it_is_done_again_in_order(void **stat
     stage_free(s);
 }
 
+static void the_handler_of_what_is_done_again_is_there_for_it_again(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(
+        STEPS(A_STEP("a", UNDO ON_ERROR("mend")) "," A_STEP("b", "") "," A_STEP("mend", "")));
+    go(s, RUN_RUNNING, "start +a .a");
+    succeeds(s, "a", RUN_RUNNING, "+b .b -mend");
+    fails(s, "b", RUN_RUNNING, "~a");
+    undo_ends(s, "a", true, RUN_FAILED, "fail");
+    retry(s, RUN_RUNNING, "start +a .a");
+    fails(s, "a", RUN_RUNNING, "-b +mend .mend");
+    succeeds(s, "mend", RUN_SUCCEEDED, "succeed");
+    stage_free(s);
+}
+
 static void an_error_that_was_dealt_with_stays_so(void **state)
 {
     (void)state;
@@ -477,6 +492,7 @@ int main(void)
         cmocka_unit_test(only_the_items_that_did_not_succeed_are_done_again),
         cmocka_unit_test(a_wait_that_failed_begins_anew),
         cmocka_unit_test(what_was_undone_and_all_behind_it_is_done_again_in_order),
+        cmocka_unit_test(the_handler_of_what_is_done_again_is_there_for_it_again),
         cmocka_unit_test(an_error_that_was_dealt_with_stays_so),
         cmocka_unit_test(a_run_out_of_time_tries_again_what_was_cut_short),
         cmocka_unit_test(a_skipped_step_is_not_asked_again),
