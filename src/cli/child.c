@@ -15,7 +15,7 @@
 enum {
     PIECE = 64 * KIB,    /* a pipe's usual capacity */
     PIECES_PER_TURN = 4, /* one that never stops writing must not keep us from the others */
-    DRAIN_MAX = 16,      /* pieces that may still lie in a pipe, at its largest capacity */
+    PIECES_AT_END = 16,  /* what may lie in a pipe of the largest capacity */
     EXIT_NOT_RUN = 127,  /* as of a shell; the errno travels through a pipe */
 };
 
@@ -189,40 +189,31 @@ void child_signal(const struct child *c, int signal)
     (void)kill(-c->pid, signal);
 }
 
-/* Its own writes were done before it ended: what lies in the pipes then is all there is of it. What
- * others wrote who still have the pipe counts as far as it is there, but nobody waits for them. */
-static void drain(struct child *c)
-{
-    for (int i = 0; i < DRAIN_MAX && read_output(c); i++)
-        ;
-    for (int i = 0; i < DRAIN_MAX && read_stderr(c); i++)
-        ;
-}
-
-/* The group is killed before the process is reaped: until then its number cannot be another's. */
-static bool is_over(struct child *c)
+static bool has_ended(const struct child *c)
 {
     siginfo_t info = {.si_pid = 0};
-    if (waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-        info.si_pid == 0)
-        return false;
-    drain(c);
-    child_signal(c, SIGKILL);
-    while (waitpid(c->pid, &c->status, 0) < 0 && errno == EINTR)
-        ;
-    return true;
+    return waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid != 0;
 }
 
+/* Its end is looked for before its pipes are read: what it wrote lies in them by then. Others who
+ * still have them are not waited for. The group is killed before the process is reaped: until then
+ * its number cannot be another's. */
 bool child_pump(struct child *c)
 {
     assert(c->pid > 0);
+    bool ended = has_ended(c);
+    int pieces = ended ? PIECES_AT_END : PIECES_PER_TURN;
     write_input(c);
-    for (int i = 0; i < PIECES_PER_TURN && read_output(c); i++)
+    for (int i = 0; i < pieces && read_output(c); i++)
         ;
-    for (int i = 0; i < PIECES_PER_TURN && read_stderr(c); i++)
+    for (int i = 0; i < pieces && read_stderr(c); i++)
         ;
-    if (!is_over(c))
+    if (!ended)
         return false;
+    child_signal(c, SIGKILL);
+    while (waitpid(c->pid, &c->status, 0) < 0 && errno == EINTR)
+        ;
     close_fd(&c->stdin_fd);
     close_fd(&c->stdout_fd);
     close_fd(&c->stderr_fd);

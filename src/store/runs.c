@@ -16,9 +16,14 @@ enum err runs_last_num(struct db *db, int64_t *ret)
 {
     static const char SQL[] = "SELECT COALESCE(MAX(num), 0) FROM runs";
     struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
-    if (db_next(rows))
-        *ret = db_int(rows, 0);
-    return db_rows_end(rows);
+    int64_t last = db_next(rows) ? db_int(rows, 0) : 0;
+    int64_t through = 0;
+    enum err e = db_rows_end(rows);
+    if (e == ERR_OK) /* the last ones may be past their retention and gone */
+        e = late_index_through(db, LATE_RUNS, &through);
+    if (e == ERR_OK)
+        *ret = MAX(last, through);
+    return e;
 }
 
 int64_t runs_new_num(struct uuid *id, int64_t last_num)

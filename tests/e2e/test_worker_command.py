@@ -168,6 +168,11 @@ def test_a_command_inherits_no_descriptors(once):
     assert job["output"]["text"].split() == ["0", "1", "2", "3"], "0, 1, 2 and the folder that ls reads"
 
 
+def test_a_command_finds_no_signal_blocked_or_ignored(once):
+    job, _ = once("grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
+    assert job["output"]["text"].split()[1::2] == ["0" * 16] * 2
+
+
 # --- pipes ---
 
 def test_a_command_that_never_reads_its_input(once):
@@ -319,7 +324,7 @@ def test_as_many_commands_at_a_time_as_it_was_told(start, work, gates):
 
 def test_max_jobs_ends_it_after_so_many(start, work, api, tenant):
     runs = [start() for _ in range(5)]
-    with work("true", flags=["--max-jobs", 3, "--concurrency", 2]) as w:
+    with work("true", flags=["--max-jobs", 3, "--concurrency", 5]) as w:
         told = [w.told() for _ in range(3)]
         assert w.ended() == 0 and w.lines.empty()
     assert {t["run_id"] for t in told} == set(runs[:3])
@@ -351,6 +356,21 @@ def test_the_first_signal_lets_commands_finish_and_claims_no_more(start, work, g
         told = w.told()
         assert w.ended() == 0 and (told["run_id"], told["status"]) == (first, "completed") and w.lines.empty()
     assert job_of(first)["output"] == {"text": "done"} and job_of(second)["state"] == "pending"
+
+
+def test_after_the_first_signal_nothing_is_claimed_though_a_hand_is_free(start, work, gates, run_of, events_of):
+    start()
+    with work(*gates.script("reach started; await go"), flags=["--concurrency", 2]) as w:
+        gates.wait("started")
+        w.signal(signal.SIGTERM)
+        w.signal_taken()
+        later = [start() for _ in range(20)]
+        with work("true", flags=["--worker-id", "other"]):
+            wait_until(lambda: all(run_of(r)["status"] == "succeeded" for r in later), "another worker does the rest")
+        gates.open("go")
+        assert w.ended() == 0
+    claims = sum(events_of(r).count("job.claimed") for r in later)
+    assert claims <= 21, "one may have been on its way, and is given back"
 
 
 def test_the_second_signal_kills_commands_and_gives_the_jobs_back(start, work, gates, job_of):
@@ -417,8 +437,9 @@ def test_a_worker_waits_for_a_server_that_is_not_there_yet():
 
 
 def test_nothing_piles_up(start, work, gates):
+    unread = "x" * 200_000
     for _ in range(3):
-        start()
+        start(unread)
     with work("sh", "-c", "true & echo x; echo y >&2", flags=["--concurrency", 3]) as w:
         def done(count):
             for _ in range(count):
@@ -428,7 +449,7 @@ def test_nothing_piles_up(start, work, gates):
 
         first = done(3)
         for _ in range(30):
-            start()
+            start(unread)
         # A connection for each hand may have been opened since; nothing of 30 commands.
         assert done(30) <= first + 3
 

@@ -30,10 +30,18 @@ class Worker:
         for line in self.process.stderr:
             self.err += line
 
+    def _signals(self, which):
+        with open(f"/proc/{self.pid}/status") as f:
+            return int(next(line for line in f if line.startswith(which)).split()[1], 16)
+
     def ready(self):
         """Waits until it takes signals."""
-        wait_until(lambda: int(next(line for line in open(f"/proc/{self.pid}/status") if line.startswith("SigBlk")).split()[1], 16), "the worker takes signals")
+        wait_until(lambda: self._signals("SigBlk"), "the worker takes signals")
         return self
+
+    def signal_taken(self):
+        """Waits until it has seen the last one."""
+        wait_until(lambda: not self._signals("ShdPnd"), "the worker sees the signal")
 
     @property
     def pid(self):
