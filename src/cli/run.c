@@ -102,10 +102,16 @@ static const struct column HOLDER_COLUMNS[] = {
     {"CREATED", "created_at"}, {"STARTED", "started_at"},
 };
 static const struct column WAIT_COLUMNS[] = {
-    {"STEP", "step"},           {"WAITS FOR", "kind"},
-    {"QUEUE", "queue"},         {"PLACE", "place"},
-    {"SLEEPS UNTIL", "due_at"}, {"WORKER", "worker_id"},
-    {"ATTEMPT", "attempt"},     {"LEASE ENDS", "lease_expires_at"},
+    {"STEP", "step"},
+    {"WAITS FOR", "kind"},
+    {"QUEUE", "queue"},
+    {"PLACE", "place"},
+    {"UNTIL", "due_at"},
+    {"SIGNAL", "signal"},
+    {"CHILD RUN", "child_run_id"},
+    {"WORKER", "worker_id"},
+    {"ATTEMPT", "attempt"},
+    {"LEASE ENDS", "lease_expires_at"},
     {"JOB", "job_id"},
 };
 static const struct column EVENT_COLUMNS[] = {

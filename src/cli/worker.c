@@ -267,7 +267,7 @@ static void wait(struct worker *w, int64_t now)
 static bool is_over(const struct worker *w, int64_t now)
 {
     bool idle = !w->claim.under_way && free_hands(w) == (int64_t)w->hand_count;
-    return now >= w->give_up_at || (idle && (is_stopping(w) || w->jobs_left == 0));
+    return now >= w->give_up_at || (idle && (is_stopping(w) || w->jobs_left <= 0));
 }
 
 /* All pipes are pumped in each turn: what poll tells of them does not say that one was closed. */

@@ -57,9 +57,11 @@ static enum err fire_run(struct tx *tx, const struct timer *timer, struct proble
         return e;
     if (timer->ordinal == TIMER_GO_ON)
         return m.run.status == RUN_QUEUED ? ERR_OK : run_move_go_on(&m);
-    if (m.run.status == RUN_QUEUED && m.run.start_at == timer->due_at)
-        return start_delayed(&m, p);
-    if (m.run.deadline_at != timer->due_at)
+    /* A timer that is later than the run says was put off; an earlier one is of another time. */
+    bool starts = m.run.start_at >= 0 && m.run.start_at <= timer->due_at;
+    if (m.run.status == RUN_QUEUED)
+        return starts ? start_delayed(&m, p) : ERR_OK;
+    if (m.run.deadline_at < 0 || m.run.deadline_at > timer->due_at)
         return ERR_OK;
     advance_timed_out(&m.progress);
     return run_move_go_on(&m);

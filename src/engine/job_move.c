@@ -178,6 +178,8 @@ enum err job_move(struct run_move *m, struct job *job, enum job_event on)
         job->started_at = m->tx->now_ms;
         job->note = STR_NONE;
     }
+    if (on == JOB_ON_RELEASE)
+        job->attempt--; /* nothing was tried */
     if (!keeps_due(on))
         job->due_at = -1;
     if (to == JOB_PENDING || to == JOB_SCHEDULED)

@@ -257,7 +257,7 @@ static enum err refuse_stale(struct op *op, struct run_move *m, struct job *job,
     int64_t epoch = 0;
     (void)str_cut(token, '.', &number, &rest);
     bool tell = str_to_i64(number, &epoch) && epoch > job->stale_epoch &&
-                epoch <= job->lease_epoch && !run_is_over(m->run.status);
+                epoch <= job->lease_epoch;
     if (tell) {
         struct job touched = *job;
         touched.stale_epoch = epoch;

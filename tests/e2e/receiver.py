@@ -1,5 +1,4 @@
 """A receiver of outbound calls: what it answers is chosen by the path, and everything it was sent is kept."""
-import collections
 import http.server
 import json
 import threading
@@ -22,6 +21,7 @@ class Sent:
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def answer(self, status, body=b"", headers=None):
         if not isinstance(body, bytes):
@@ -64,7 +64,7 @@ class Receiver:
 
     def __init__(self):
         self.lock = threading.Lock()
-        self.sent, self.effects = [], collections.Counter()
+        self.sent, self.effects = [], []  # requests; the keys of what was done
         self.paths = {}
         self.gate = threading.Event()
         self.http = Server(("127.0.0.1", 0), Handler)
@@ -107,7 +107,7 @@ class Receiver:
             return [s for s in self.sent if s.path.split("?")[0] == path]
 
     def once(self, sent):
-        """An effect that a receiver makes once for each key, however often it is asked."""
+        """An effect, unless one was made for this key before: what a receiver that knows the header does."""
         with self.lock:
-            self.effects.setdefault(sent.key, 0)
-            self.effects[sent.key] = 1
+            if sent.key not in self.effects:
+                self.effects.append(sent.key)

@@ -7,6 +7,7 @@ import pytest
 import cli
 import harness
 from cli import pawl
+from harness import wait_until
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 NO_ID = "0190b3c4-0000-7000-8000-000000000000"
@@ -145,6 +146,20 @@ def test_start_at_waits_for_its_time(run, start, show):
 def test_no_such_run(run, verb):
     r = run("run", verb, NO_ID)
     assert r.code == 1 and "RUN_NOT_FOUND" in r.err and r.out == "", r
+
+
+def test_why_names_the_signal_and_the_child(run, start, show, api, tenant):
+    rid = start()
+    api.work(tenant)
+    r = run("run", "why", rid)
+    titles, row = (re.split(r"  +", line) for line in r.out.split("\n\n")[1].splitlines())
+    assert dict(zip(titles, row))["SIGNAL"] == "go" and dict(zip(titles, row))["WAITS FOR"] == "signal", r
+    api.workflow(tenant, "parent", [{"name": "child", "type": "workflow", "workflow_id": "w"}])
+    parent = start(workflow="parent")
+    child = wait_until(lambda: run("run", "show", parent, "--json").json["steps"][0].get("child_run_id"), "the child begins")
+    r = run("run", "why", parent)
+    titles, row = (re.split(r"  +", line) for line in r.out.split("\n\n")[1].splitlines())
+    assert dict(zip(titles, row))["CHILD RUN"] == child and show(child)["status"] == "running", r
 
 
 # --- watching ---

@@ -445,7 +445,7 @@ def test_a_call_cut_off_by_kill_9_is_made_again_with_the_same_key(receiver):
     assert [r["status"] for r in shown] == ["succeeded"] * 10
     assert [step(r, "pay")["attempt"] for r in shown] == [2] * 10
     assert len(receiver.at("/pay")) == 20
-    assert receiver.effects == {step(r, "pay")["job_id"]: 1 for r in shown}
+    assert sorted(receiver.effects) == sorted(step(r, "pay")["job_id"] for r in shown)
 
 
 def test_a_server_that_stops_keeps_what_comes_in_time_and_gives_the_rest_back(receiver):

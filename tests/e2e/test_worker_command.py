@@ -1,4 +1,6 @@
 """`pawl worker -- COMMAND`: a shell script is a worker. Real commands, real signals, real deaths of all who take part."""
+import os
+import random
 import signal
 import time
 
@@ -385,6 +387,21 @@ def test_the_second_signal_kills_commands_and_gives_the_jobs_back(start, work, g
     assert {job_of(run)["state"] for run in runs} == {"pending"}, "at once, not when the lease has ended"
 
 
+def test_a_server_that_hangs_does_not_keep_a_worker_from_ending(gates):
+    with harness.server() as s:
+        s.client().workflow("t", "w", [STEP])
+        s.client().start("t", "w")
+        with Worker(s.url, "t", *gates.script("trap '' TERM; reach started; while :; do sleep 1; done"), flags=["--lease-ms", 600]) as w:
+            pid = int(gates.wait("started"))
+            s.process.send_signal(signal.SIGSTOP)
+            w.signal(signal.SIGTERM)
+            w.signal_taken()
+            w.signal(signal.SIGTERM)
+            wait_gone(pid)
+            assert w.ended() == 3
+        s.process.send_signal(signal.SIGCONT)
+
+
 def test_an_idle_worker_ends_when_told(work, flow):
     with work("true") as w:
         assert w.stop() == 0 and w.err == "" and w.lines.empty()
@@ -452,6 +469,42 @@ def test_nothing_piles_up(start, work, gates):
             start(unread)
         # A connection for each hand may have been opened since; nothing of 30 commands.
         assert done(30) <= first + 3
+
+
+@pytest.mark.slow
+def test_kills_of_server_and_workers_in_turn_double_no_effect_and_lose_none(gates):
+    """Each effect is a line under its idempotency key: a receiver that dedups on it counts every one exactly once."""
+    seed = int(os.environ.get("PAWL_SEED", random.SystemRandom().randrange(1 << 32)))
+    print(f"PAWL_SEED={seed}")
+    rng = random.Random(seed)
+
+    def task(name, **more):
+        return {"name": name, "type": "task", "handler": name, "queue": "q", "retry": {"max_attempts": 100, "backoff_ms": 10}, **more}
+
+    script = gates.script('read -r input; echo "$PAWL_RUN_ID $PAWL_HANDLER ${PAWL_ITEM:-x} $PAWL_IDEMPOTENCY_KEY" >> ledger; '
+                          'case "$PAWL_HANDLER $input" in "last "*\'"fail":true\'*) exit 65;; esac')
+    with harness.server("--listen", f"127.0.0.1:{cli.free_port()}") as s:
+        s.client().workflow("t", "w", [task("first", compensate={"handler": "undo"}), task("map", for_each="input.items", input="${item}"), task("last")])
+        runs = {s.client().start("t", "w", {"input": {"items": [1, 2, 3], "fail": n % 3 == 0}}).json["run_id"]: n % 3 == 0 for n in range(240)}
+        workers = [Worker(s.url, "t", *script, flags=["--lease-ms", 700, "--concurrency", 4]) for _ in range(3)]
+        kills = 0
+        while s.client().get("/api/v1/tenants/t").json["active_runs"] > 0:
+            time.sleep(rng.uniform(0.05, 0.4))  # the moment is random; nothing is waited for
+            kills += 1
+            if rng.random() < 0.4:
+                s.kill()
+                s.start()
+            else:
+                dead = workers.pop(0)
+                dead.signal(signal.SIGKILL)
+                dead.ended()
+                workers.append(Worker(s.url, "t", *script, flags=["--lease-ms", 700, "--concurrency", 4]))
+        assert [w.stop() for w in workers] == [0, 0, 0] and kills >= 5
+        ended = {run: s.client().get(f"/api/v1/runs/{run}", tenant="t").json["status"] for run in runs}
+    assert ended == {run: "failed" if fails else "succeeded" for run, fails in runs.items()}
+    counted = sorted(line.rsplit(" ", 1)[0] for line in set(gates.lines("ledger")))
+    assert counted == sorted(f"{run} {effect}" for run, fails in runs.items()
+                             for effect in ["first x", "map 0", "map 1", "map 2", "last x", *(["undo x"] if fails else [])])
 
 
 # --- what cannot be done ---

@@ -99,6 +99,41 @@ static void a_handler_may_come_first_or_be_shared(void **state)
     end(&t);
 }
 
+#define TWO(of_a, of_b)                                                                     \
+    "{'steps':[{'name':'a','type':'task','handler':'h'" of_a "},{'name':'b','type':'task'," \
+    "'handler':'h'" of_b "}]}"
+
+/* A handler waits for the steps whose errors it handles: who in turn waits for it waits for ever.
+ */
+static void steps_that_wait_for_each_others_errors_are_refused(void **state)
+{
+    (void)state;
+    static const struct row ROWS[] = {
+        {TWO(",'on_error':'b','needs':['b']", ""), "/steps/0/needs",
+         "\"a\" needs \"b\" handles an error of \"a\""},
+        {TWO(",'on_error':'b'", ",'on_error':'a'"), "/steps/0/name",
+         "\"a\" handles an error of \"b\" handles an error of \"a\""},
+        {"{'steps':[{'name':'a','type':'task','handler':'h','on_error':'c'},"
+         "{'name':'b','type':'task','handler':'h','needs':['c']},"
+         "{'name':'c','type':'task','handler':'h','on_error':'a','needs':[]}]}",
+         "/steps/0/name", "wait for each other"},
+        {"{'steps':[{'name':'a','type':'task','handler':'h','on_error':'c','needs':['b']},"
+         "{'name':'b','type':'task','handler':'h','needs':['c']},"
+         "{'name':'c','type':'task','handler':'h'}]}",
+         "/steps/0/needs", "\"a\" needs \"b\" needs \"c\" handles an error of \"a\""},
+    };
+    assert_each_has_its_one_fault(ROWS, ARRAY_LEN(ROWS));
+    static const char *const VALID[] = {
+        TWO(",'on_error':'b'", ",'needs':['a']"),
+        TWO(",'on_error':'b'", ""),
+        "{'steps':[{'name':'a','type':'task','handler':'h','on_error':'c'},"
+        "{'name':'b','type':'task','handler':'h','on_error':'c','needs':['a']},"
+        "{'name':'c','type':'task','handler':'h','on_error':'d','needs':['b']},"
+        "{'name':'d','type':'task','handler':'h','needs':['c','a']}]}",
+    };
+    assert_each_is_valid(VALID, ARRAY_LEN(VALID));
+}
+
 /* --- how often, how long, what else --- */
 
 static void a_step_gets_its_retries_times_and_compensation(void **state)
@@ -184,6 +219,7 @@ int main(void)
         cmocka_unit_test(a_fault_deep_inside_is_named_by_a_path_that_is_cut),
         cmocka_unit_test(a_step_that_handles_errors_stands_outside_the_written_order),
         cmocka_unit_test(a_handler_may_come_first_or_be_shared),
+        cmocka_unit_test(steps_that_wait_for_each_others_errors_are_refused),
         cmocka_unit_test(a_step_gets_its_retries_times_and_compensation),
         cmocka_unit_test(a_step_of_each_type_gets_what_it_runs_by),
     };

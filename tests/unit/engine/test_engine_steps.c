@@ -318,6 +318,33 @@ static void a_timer_of_what_is_over_is_only_removed(void **state)
     assert_int_equal(in_file(rig, "SELECT count(*) FROM events"), told);
 }
 
+#define DAMAGE "UPDATE workflow_versions SET definition = '!' || definition"
+#define MEND "UPDATE workflow_versions SET definition = substr(definition, 2)"
+
+/* A run that cannot be read holds up nobody, and its times are not forgotten. */
+static void what_could_not_be_fired_is_fired_when_it_can_be(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "w", TIMED);
+    put_workflow(rig, "nap", "{'steps':[{'name':'s','type':'sleep','duration_ms':1000}]}");
+    struct uuid delayed = start_later(rig, "w", rig_now_ms(rig) + 1000);
+    struct uuid timed = start(rig, "w");
+    struct uuid asleep = start(rig, "nap");
+    tamper(rig, DAMAGE);
+    rig_pass_ms(rig, 6000);
+    settle(rig);
+    assert_int_equal(timers(rig), 3); /* put off */
+    tamper(rig, MEND);
+    rig_pass_ms(rig, 2 * POSTPONED_MS);
+    settle(rig);
+    assert_run_is(rig, asleep, "succeeded");
+    assert_run_is(rig, timed, "timed_out");
+    assert_run_is(rig, delayed, "running");
+    work(rig, "a");
+    assert_run_is(rig, delayed, "running");
+    assert_sound(rig);
+}
+
 /* --- delayed starts --- */
 
 static void a_delayed_start_begins_at_its_time_and_needs_no_slot_before(void **state)
@@ -610,6 +637,72 @@ static void what_was_undone_is_done_again_before_what_needs_it(void **state)
     assert_sound(rig);
 }
 
+/* --- all of it, under the doctor's eyes --- */
+
+static void repair(struct rig *rig)
+{
+    struct doctor_findings findings = {{0}, {0}};
+    struct doctor_input in = {&findings};
+    struct call c;
+    call_init(&c, rig, &UC_DOCTOR_REPAIR);
+    c.op.input = &in;
+    must_perform(&c);
+    call_release(&c);
+}
+
+static struct uuid child_of(struct rig *rig, struct uuid parent)
+{
+    json_t *run = show_run(rig, parent);
+    struct uuid child;
+    assert_true(uuid_parse(json_str(of_step(run, "c", "child_run_id")), &child));
+    json_decref(run);
+    return child;
+}
+
+/* Everything that can wait waits; a repair finds nothing to do, and what was lost of it comes back.
+ */
+static void whatever_waits_is_sound_and_survives_a_repair(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "task", ONE_TASK);
+    put_workflow(rig, "timed", TIMED);
+    put_workflow(rig, "signal", "{'steps':[{'name':'s','type':'wait_signal','signal':'x'}]}");
+    put_workflow(rig, "parent",
+                 "{'steps':[{'name':'c','type':'workflow','workflow_id':'signal'}]}");
+    struct uuid parent = start(rig, "parent");
+    struct uuid waits = start(rig, "signal");
+    struct uuid held = start(rig, "task");
+    assert_int_equal(control(rig, held, CONTROL_PAUSE), ERR_OK);
+    struct uuid delayed = start_later(rig, "task", rig_now_ms(rig) + 4000);
+    struct uuid timed = start(rig, "timed");
+    settle(rig);
+    struct uuid child = child_of(rig, parent);
+    assert_run_is(rig, child, "waiting");
+    assert_sound(rig);
+    repair(rig);
+    assert_sound(rig);
+    assert_int_equal(timers(rig), 2);
+    tamper(rig, "DELETE FROM timers WHERE run IN (SELECT num FROM runs WHERE start_at IS NOT NULL"
+                " OR deadline_at IS NOT NULL)");
+    repair(rig);
+    assert_int_equal(timers(rig), 2);
+    rig_pass_ms(rig, 4000);
+    settle(rig);
+    assert_run_is(rig, delayed, "running");
+    assert_run_is(rig, timed, "running");
+    rig_pass_ms(rig, 1000);
+    settle(rig);
+    assert_run_is(rig, timed, "timed_out");
+    assert_int_equal(control(rig, child, CONTROL_CANCEL), ERR_OK);
+    settle(rig);
+    assert_run_is(rig, parent, "failed");
+    assert_run_is(rig, waits, "waiting");
+    assert_int_equal(control(rig, held, CONTROL_RESUME), ERR_OK);
+    work(rig, "a");
+    assert_run_is(rig, held, "succeeded");
+    assert_sound(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -625,6 +718,7 @@ int main(void)
         rig_test(many_timers_fire_once_each_in_order_while_starts_go_on),
         rig_test(a_timer_of_an_older_lease_is_only_removed),
         rig_test(a_timer_of_what_is_over_is_only_removed),
+        rig_test(what_could_not_be_fired_is_fired_when_it_can_be),
         rig_test(a_delayed_start_begins_at_its_time_and_needs_no_slot_before),
         rig_test(a_delayed_start_whose_time_finds_no_slot_queues_like_any_other),
         rig_test(a_delayed_start_outlives_the_engine_and_a_clock_that_jumps),
@@ -639,6 +733,7 @@ int main(void)
         rig_test(a_sleep_that_ends_while_its_run_is_paused_leads_on_when_it_is_resumed),
         rig_test(a_retry_evaluates_an_expression_that_failed_again),
         rig_test(what_was_undone_is_done_again_before_what_needs_it),
+        rig_test(whatever_waits_is_sound_and_survives_a_repair),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

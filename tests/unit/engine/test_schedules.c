@@ -143,6 +143,20 @@ static void times_that_were_missed_are_let_go_and_the_next_one_comes(void **stat
     }
 }
 
+/* The times in between are not walked through one by one. */
+static void a_month_away_is_let_go_at_once(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "w", AT_ONCE);
+    put_schedule(rig, "* * * * *", OVERLAP_SKIP, 0);
+    rig_stop(rig);
+    rig_pass_ms(rig, INT64_C(30) * 24 * HOUR);
+    rig_start(rig, 0);
+    settle(rig);
+    assert_next_is(rig, "2023-12-14T22:14:00.000Z");
+    assert_int_equal(runs(rig), 0);
+}
+
 static void times_within_the_bound_are_caught_up_with_once_each(void **state)
 {
     struct rig *rig = *state;
@@ -373,6 +387,7 @@ int main(void)
         rig_test(a_time_starts_one_run_when_it_comes),
         rig_test(a_time_is_of_its_zone),
         rig_test(times_that_were_missed_are_let_go_and_the_next_one_comes),
+        rig_test(a_month_away_is_let_go_at_once),
         rig_test(times_within_the_bound_are_caught_up_with_once_each),
         rig_test(a_server_that_is_a_little_late_has_missed_nothing),
         rig_test(a_clock_that_jumps_back_starts_nothing_again),
