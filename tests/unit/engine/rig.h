@@ -309,11 +309,10 @@ static inline void put_tenant(struct rig *rig, const char *body)
 static inline void start_init(struct call *c, struct rig *rig, const char *workflow)
 {
     call_init(c, rig, &UC_START_RUN);
-    c->input.start = (struct start_run_input){
-        .workflow_id = str_of(workflow),
-        .input_text = STR("null"),
-        .labels = STR("{}"),
-        .at_limit = AT_LIMIT_COUNT};
+    c->input.start = (struct start_run_input){.workflow_id = str_of(workflow),
+                                              .input_text = STR("null"),
+                                              .labels = STR("{}"),
+                                              .at_limit = AT_LIMIT_COUNT};
 }
 
 static inline struct uuid start(struct rig *rig, const char *workflow)
