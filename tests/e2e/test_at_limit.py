@@ -668,7 +668,7 @@ def test_a_rule_that_is_new_counts_runs_from_now_on(dev_server, api, tenant):
     run = started(api, tenant)
     waiting = queued(api, tenant)
     cancel(api, tenant, run)
-    assert status(api, tenant, waiting) == "running"
+    wait_until(lambda: status(api, tenant, waiting) == "running", "the queued run starts")
     assert_recounted(dev_server.db)
 
 
@@ -684,7 +684,8 @@ def test_queued_runs_survive_a_kill_in_their_order():
         s.start()
         api = s.client()
         assert get_tenant(api, tenant)["queued_runs"] == 9
-        order = [api.work(tenant)["run_id"] for _ in range(10)]
+        # At its start the writer looks through the queues first, and then goes on with them.
+        order = [api.work(tenant, wait_ms=30000)["run_id"] for _ in range(10)]
         assert order == [held, *(runs[n] for n in sorted(range(9), key=lambda n: (-(n % 2), n)))]
         assert_recounted(s.db)
         assert_healthy(api)
