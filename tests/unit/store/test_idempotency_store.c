@@ -2,6 +2,7 @@
  */
 #include "domain/idempotency.h"
 #include "store/folder.h"
+#include "store/rows.h"
 
 #include "store/idempotency.h"
 #include "store/late_index.h"
@@ -498,21 +499,8 @@ static void records_without_their_run_are_noticed(void **state)
 {
     struct shelf s = open_shelf(*state);
     struct uuid id = env_new_id(&ENV_SYSTEM);
-    struct run run = {
-        .num = runs_new_num(&id, 0),
-        .id = id,
-        .tenant = 1,
-        .workflow_id = STR("w"),
-        .workflow_version = 1,
-        .status = RUN_RUNNING,
-        .version = 1,
-        .input = STR("null"),
-        .state = STR("{}"),
-        .labels = STR("{}"),
-        .created_by = STR("me"),
-        .started_at = -1,
-        .finished_at = -1,
-    };
+    int64_t num = runs_new_num(&id, 0);
+    struct run run = plain_run(1, id, num);
     assert_ok(runs_insert(s.db, &run));
     struct idem_record r = record_of(1, "good", -1);
     r.has_run = true;

@@ -1,5 +1,6 @@
 /* Runs, their timelines, jobs and timers as rows. */
 #include "store/folder.h"
+#include "store/rows.h"
 
 #include "store/jobs.h"
 #include "store/late_index.h"
@@ -50,22 +51,7 @@ static struct run run_at(int64_t tenant, int64_t time, int64_t last)
 {
     struct uuid id = id_at(time);
     int64_t num = runs_new_num(&id, last);
-    return (struct run){
-        .num = num,
-        .id = id,
-        .tenant = tenant,
-        .workflow_id = STR("w"),
-        .workflow_version = 1,
-        .status = RUN_PENDING,
-        .version = 1,
-        .input = STR("null"),
-        .state = STR("{}"),
-        .labels = STR("{}"),
-        .created_by = STR("me"),
-        .created_at = 1000,
-        .started_at = -1,
-        .finished_at = -1,
-    };
+    return plain_run(tenant, id, num);
 }
 
 static void a_run_comes_back_as_it_was_written(void **state)

@@ -1,5 +1,6 @@
 /* Scopes and their counters, and who holds the slots of a scope or a tenant. */
 #include "store/folder.h"
+#include "store/rows.h"
 
 #include "store/late_index.h"
 #include "store/runs.h"
@@ -49,7 +50,10 @@ static void what_is_damaged_in_a_list_is_left_out(void **state)
     static const struct {
         const char *damaged;
         const char *rest;
-    } LISTS[] = {{"3,x", "3"}, {"3,,4", "3,4"}, {"0,7", "7"}, {"1,2,3,4,5", "1,2,3,4"}, {"-1", ""}};
+    } LISTS[] = {
+        {"3,,x,17,", "3,17"}, {"17,3", "3,17"},         {"3,3", "3"},
+        {"-1,0,3", "3"},      {"1,2,3,4,5", "1,2,3,4"}, {"99999999999999999999,3", "3"},
+    };
     for (size_t i = 0; i < ARRAY_LEN(LISTS); i++) {
         struct scope_list list = scope_list_parse(str_of(LISTS[i].damaged));
         assert_list_text(&list, LISTS[i].rest);
@@ -327,21 +331,9 @@ static void model_insert(struct model *m, struct db *db, int64_t tenant, enum ru
     int64_t last = m->count > 0 ? m->runs[m->count - 1].num : 0;
     struct uuid id = env_new_id(&ENV_SYSTEM);
     uuid_set_time(&id, 1000);
-    struct run run = {
-        .num = runs_new_num(&id, last),
-        .id = id,
-        .tenant = tenant,
-        .workflow_id = STR("w"),
-        .workflow_version = 1,
-        .status = status,
-        .version = 1,
-        .input = STR("null"),
-        .state = STR("{}"),
-        .labels = STR("{}"),
-        .created_by = STR("me"),
-        .started_at = -1,
-        .finished_at = -1,
-    };
+    int64_t num = runs_new_num(&id, last);
+    struct run run = plain_run(tenant, id, num);
+    run.status = status;
     m->runs[m->count++] = (struct model_run){run.num, tenant, 1, status};
     assert_ok(runs_insert(db, &run));
 }
