@@ -51,7 +51,7 @@ bool engine_metrics_init(struct engine_metrics *m, struct metrics *registry)
         struct metric *metric = metrics_declare(registry, &FAMILIES[i].spec);
         if (metric == NULL)
             return false;
-        memcpy((char *)m + FAMILIES[i].place, &metric, sizeof(metric));
+        *(struct metric **)(void *)((char *)m + FAMILIES[i].place) = metric;
     }
     /* Counters that nothing has touched yet are there from the start, as zero. */
     metric_add(m->cleanup_failures, STR("chores"), STR_NONE, 0);
