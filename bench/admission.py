@@ -15,8 +15,8 @@ GROWTH_MAX = 1.5
 BACKLOG = 100_000
 CLAIM_SIZES = (1, 10)
 PROBES = 20
-WORK_PATH = "/api/v1/workflows/work/runs"
-WORK = {"id": "work", "steps": [{"name": "do", "type": "task", "handler": "noop"}]}
+WORK_PATH = "/api/v1/workflows/task/runs"
+WORK = {"id": "task", "steps": [{"name": "do", "type": "task", "handler": "noop"}]}
 LEASE_MS = 3_600_000  # no job comes back while we measure
 
 BURST = 100

@@ -102,7 +102,7 @@ def tidy():
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         results = list(pool.map(lambda part: shell(["clang-tidy-14", "--quiet", "-p", "build", *part]), halves))
     code = max(c for c, _ in results)
-    return (1, 0, "") if code == 0 else (0, 1, "\n".join(o for _, o in results))
+    return (1, 0, "") if code == 0 else (0, 1, "\n".join(line for _, out in results for line in out.splitlines() if not line.endswith("warnings generated.")))
 
 
 def formatted():

@@ -276,13 +276,10 @@ static enum err drain_in_turn(struct tx *tx, struct problem *p, struct budget *b
         if (e != ERR_OK)
             return e;
         if (!found) {
-            bool round_was_idle = !d->drained_any || d->drain_tenant == 0;
+            d->draining =
+                d->drained_any && d->drain_tenant > 0; /* the end of a sweep sets it again */
             d->drained_any = false;
             d->drain_tenant = 0;
-            /* What the sweep still finds has to be drained after it. */
-            d->draining = d->sweeping || !round_was_idle;
-            if (round_was_idle)
-                return ERR_OK;
             continue;
         }
         budget->lines--;

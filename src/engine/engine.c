@@ -5,16 +5,12 @@
 #include "base/log.h"
 #include "engine/calls.h"
 #include "engine/commit_loop.h"
+#include "engine/engine_metrics.h"
 #include "engine/execute.h"
 #include "engine/readers.h"
-#include "engine/tenant_labels.h"
 #include "engine/use_cases.h"
 #include "engine/waiters.h"
 #include "gate/gate.h"
-#include "store/jobs.h"
-#include "store/queue.h"
-#include "store/runs.h"
-#include "store/tenants.h"
 
 #include <errno.h>
 #include <sys/eventfd.h>
@@ -31,37 +27,12 @@ enum {
     GATE_DELAY_MS_MAX = 1000,
     TOUCH_EVERY_MS = 5000,
     TOUCH_MAX = 64,
-    GAUGE_ARENA_MAX = 64 * MIB,
-};
-
-struct engine_metrics {
-    struct metric *admission_wait;
-    struct metric *admissions;
-    struct metric *replays;
-    struct metric *mismatches;
-    struct metric *cleanup_failures;
-    struct metric *commit_seconds;
-    struct metric *batch_size;
-    struct metric *jobs;
-    struct metric *outbox_depth;
-    struct metric *log_bytes;
-    struct metric *in_flight;
-    struct metric *queue_waits;
-    struct metric *queued_runs;
-    struct metric *queued_limit;
-    struct metric *queue_oldest;
-    struct metric *slots_held;
-    struct metric *slots_limit;
-    struct metric *differences;
-    struct metric *checked_at;
 };
 
 struct engine {
     const struct env *env;
-    struct metrics *registry;
     struct engine_metrics metrics;
     struct gate *gate;
-    struct tenant_labels *labels;
     struct tenant_labels *queue_labels; /* the writer's */
     int event_fd;
     struct db *writer;
@@ -102,7 +73,6 @@ struct engine {
     struct op check;
     struct doctor_input check_input;
     struct doctor_findings findings;
-    int64_t differences[DOCTOR_CHECK_COUNT]; /* found by the last whole check */
     bool checking;
     int64_t check_at_ms;
 
@@ -114,171 +84,11 @@ struct engine {
     int64_t touch_at_ms;
 };
 
-/* --- metrics --- */
-
-static bool declare_metrics(struct engine *e)
-{
-    static const struct metric_spec SPECS[] = {
-        {"pawl_admission_wait_seconds",
-         "Time from a start's arrival to its answer.",
-         METRIC_HISTOGRAM,
-         {"tenant", "endpoint"},
-         METRIC_SECONDS},
-        {"pawl_admissions_total",
-         "Starts by outcome.",
-         METRIC_COUNTER,
-         {"tenant", "outcome"},
-         NULL},
-        {"pawl_idempotency_replays_total",
-         "Requests answered from an idempotency record.",
-         METRIC_COUNTER,
-         {"endpoint", NULL},
-         NULL},
-        {"pawl_idempotency_mismatches_total",
-         "Keys used again for another request.",
-         METRIC_COUNTER,
-         {"endpoint", NULL},
-         NULL},
-        {"pawl_idempotency_cleanup_failures_total",
-         "Failed rounds of background cleaning.",
-         METRIC_COUNTER,
-         {"context", NULL},
-         NULL},
-        {"pawl_commit_seconds",
-         "Time of one batch from begin to durable.",
-         METRIC_HISTOGRAM,
-         {NULL, NULL},
-         METRIC_SECONDS},
-        {"pawl_commit_batch_size",
-         "Requests made durable by one commit.",
-         METRIC_HISTOGRAM,
-         {NULL, NULL},
-         METRIC_SIZES},
-        {"pawl_jobs", "Jobs that wait for a worker.", METRIC_GAUGE, {"queue", "state"}, NULL},
-        {"pawl_outbox_depth", "Messages that wait for the bus.", METRIC_GAUGE, {NULL, NULL}, NULL},
-        {"pawl_store_log_bytes",
-         "Size of the write-ahead log in use.",
-         METRIC_GAUGE,
-         {NULL, NULL},
-         NULL},
-        {"pawl_requests_in_flight",
-         "Requests that wait for the store.",
-         METRIC_GAUGE,
-         {NULL, NULL},
-         NULL},
-        {"pawl_queue_wait_seconds",
-         "Time that admitted runs had been queued.",
-         METRIC_HISTOGRAM,
-         {"tenant", NULL},
-         METRIC_WAITS},
-        {"pawl_queued_runs", "Runs that wait for a slot.", METRIC_GAUGE, {"tenant", NULL}, NULL},
-        {"pawl_queued_runs_limit",
-         "Runs that may wait, where the tenant says so.",
-         METRIC_GAUGE,
-         {"tenant", NULL},
-         NULL},
-        {"pawl_queue_oldest_seconds",
-         "Age of the run that has been queued longest.",
-         METRIC_GAUGE,
-         {"tenant", NULL},
-         NULL},
-        {"pawl_slots_held", "Runs that hold a slot.", METRIC_GAUGE, {"tenant", NULL}, NULL},
-        {"pawl_slots_limit",
-         "Runs that may be active, where the tenant says so.",
-         METRIC_GAUGE,
-         {"tenant", NULL},
-         NULL},
-        {"pawl_doctor_differences",
-         "What the last check found to be wrong.",
-         METRIC_GAUGE,
-         {"check", NULL},
-         NULL},
-        {"pawl_doctor_last_run_timestamp_seconds",
-         "When the last check ended.",
-         METRIC_GAUGE,
-         {NULL, NULL},
-         NULL},
-    };
-    struct metric **targets[] = {
-        &e->metrics.admission_wait,   &e->metrics.admissions,
-        &e->metrics.replays,          &e->metrics.mismatches,
-        &e->metrics.cleanup_failures, &e->metrics.commit_seconds,
-        &e->metrics.batch_size,       &e->metrics.jobs,
-        &e->metrics.outbox_depth,     &e->metrics.log_bytes,
-        &e->metrics.in_flight,        &e->metrics.queue_waits,
-        &e->metrics.queued_runs,      &e->metrics.queued_limit,
-        &e->metrics.queue_oldest,     &e->metrics.slots_held,
-        &e->metrics.slots_limit,      &e->metrics.differences,
-        &e->metrics.checked_at,
-    };
-    static_assert(ARRAY_LEN(SPECS) == ARRAY_LEN(targets), "one place per metric");
-    for (size_t i = 0; i < ARRAY_LEN(SPECS); i++) {
-        *targets[i] = metrics_declare(e->registry, &SPECS[i]);
-        if (*targets[i] == NULL)
-            return false;
-    }
-    /* Counters that nothing has touched yet are there from the start, as zero. */
-    metric_add(e->metrics.cleanup_failures, STR("chores"), STR_NONE, 0);
-    metric_add(e->metrics.replays, STR("start_run"), STR_NONE, 0);
-    metric_add(e->metrics.mismatches, STR("start_run"), STR_NONE, 0);
-    metric_set(e->metrics.outbox_depth, STR_NONE, STR_NONE, 0);
-    return true;
-}
-
-static struct str admission_outcome(const struct op *op)
-{
-    if (op->answer.replayed)
-        return STR("replayed");
-    switch ((int)op->err) {
-    case ERR_OK:
-        return str_of(op->answer.outcome);
-    case ERR_MAX_CONCURRENT_RUNS:
-        return STR("limited");
-    case ERR_QUEUE_FULL:
-        return STR("queue_full");
-    case ERR_RATE_LIMITED:
-        return STR("rate_limited");
-    case ERR_IDEM_KEY_REUSED:
-        return STR("mismatched");
-    default:
-        return err_http_status(op->err) >= 500 ? STR("unavailable") : STR("refused");
-    }
-}
-
 static void count(struct engine *e, const struct op *op)
 {
-    struct str endpoint = str_of(op->use_case->name);
-    if (op->answer.replayed) {
+    if (op->answer.replayed)
         e->replay_misses = 0;
-        metric_add(e->metrics.replays, endpoint, STR_NONE, 1);
-    }
-    if (op->err == ERR_IDEM_KEY_REUSED)
-        metric_add(e->metrics.mismatches, endpoint, STR_NONE, 1);
-    if (!op->use_case->admits)
-        return;
-    struct str tenant = tenant_label(e->labels, op->caller.tenant);
-    double seconds = (double)(env_mono_ns(e->env) - op->submitted_ns) / 1e9;
-    metric_add(e->metrics.admissions, tenant, admission_outcome(op), 1);
-    metric_observe(e->metrics.admission_wait, tenant, endpoint, seconds);
-}
-
-/* What a check of the data found. */
-static void note_findings(struct engine *e, const struct op *op)
-{
-    const struct doctor_input *in = op->input;
-    if (op->err != ERR_OK || op->answer.replayed) /* a replay has looked at nothing */
-        return;
-    bool quick = op->use_case == &UC_DOCTOR_QUICK;
-    for (size_t i = 0; i < DOCTOR_CHECK_COUNT; i++) {
-        if (!in->findings->ran[i])
-            continue;
-        /* What a whole check has found stays until the next one: a quick look may not see it. */
-        if (!quick)
-            e->differences[i] = in->findings->differences[i];
-        metric_set(e->metrics.differences, str_of(doctor_check_name((enum doctor_check)i)),
-                   STR_NONE, (double)MAX(e->differences[i], in->findings->differences[i]));
-    }
-    metric_set(e->metrics.checked_at, STR_NONE, STR_NONE, (double)env_now_ms(e->env) / 1e3);
+    engine_metrics_count(&e->metrics, op, e->env);
 }
 
 /* --- in flight --- */
@@ -309,7 +119,7 @@ static void finish(struct engine *e, struct op *op)
     if (op->wait_ms > 0)
         atomic_fetch_sub(&e->waiting_callers, 1);
     if (op->use_case->checks)
-        note_findings(e, op);
+        engine_metrics_checked(&e->metrics, op, env_now_ms(e->env));
     op->done(op);
 }
 
@@ -712,55 +522,10 @@ enum err engine_ready(const struct engine *e, struct problem *p)
     return ERR_OK;
 }
 
-static void add_job_gauge(void *ctx, struct str queue, struct str state, int64_t number)
-{
-    struct engine *e = ctx;
-    metric_set(e->metrics.jobs, queue, state, (double)number);
-}
-
-/* A gauge that tenants past the bound share is their maximum. */
-static void raise_gauge(struct metric *gauge, struct str tenant, double value)
-{
-    metric_set(gauge, tenant, STR_NONE, MAX(value, metric_value(gauge, tenant, STR_NONE)));
-}
-
-static void add_tenant_gauges(void *ctx, const struct tenant *t)
-{
-    struct engine *e = ctx;
-    struct str tenant = tenant_label(e->labels, t->id);
-    raise_gauge(e->metrics.slots_held, tenant, (double)t->active_runs);
-    raise_gauge(e->metrics.queued_runs, tenant, (double)t->queued_runs);
-    if (t->max_concurrent_runs >= 0)
-        raise_gauge(e->metrics.slots_limit, tenant, (double)t->max_concurrent_runs);
-    if (t->max_queued_runs >= 0)
-        raise_gauge(e->metrics.queued_limit, tenant, (double)t->max_queued_runs);
-    int64_t oldest = 0;
-    if (t->queued_runs > 0 && queue_oldest(e->reader, t->num, &oldest) != ERR_OK)
-        LOG(LOG_WARN, "the queue could not be read");
-    int64_t age_ms = oldest > 0 ? env_now_ms(e->env) - runs_num_ms(oldest) : 0;
-    raise_gauge(e->metrics.queue_oldest, tenant, (double)MAX(age_ms, (int64_t)0) / 1e3);
-}
-
-static void refresh_tenants(struct engine *e)
-{
-    struct metric *const gauges[] = {e->metrics.slots_held, e->metrics.slots_limit,
-                                     e->metrics.queued_runs, e->metrics.queued_limit,
-                                     e->metrics.queue_oldest};
-    struct arena arena;
-    arena_init(&arena, GAUGE_ARENA_MAX);
-    for (size_t i = 0; i < ARRAY_LEN(gauges); i++)
-        metric_clear(gauges[i]);
-    if (open_snapshot(e) && tenants_in_use(e->reader, &arena, add_tenant_gauges, e) != ERR_OK)
-        LOG(LOG_WARN, "tenants could not be counted");
-    arena_release(&arena);
-}
-
 void engine_refresh_gauges(struct engine *e)
 {
-    refresh_tenants(e);
-    metric_clear(e->metrics.jobs);
-    if (open_snapshot(e) && jobs_count(e->reader, add_job_gauge, e) != ERR_OK)
-        LOG(LOG_WARN, "jobs could not be counted");
+    if (open_snapshot(e))
+        engine_metrics_read(&e->metrics, e->reader, env_now_ms(e->env));
     metric_set(e->metrics.log_bytes, STR_NONE, STR_NONE, (double)commit_loop_log_bytes(e->commits));
     metric_set(e->metrics.in_flight, STR_NONE, STR_NONE, (double)e->in_flight);
 }
@@ -824,7 +589,6 @@ enum err engine_open(const struct engine_config *config, struct problem *p, stru
     if (e == NULL)
         return problem_set(p, ERR_NO_MEMORY, "no memory for the engine");
     e->env = config->env;
-    e->registry = config->metrics;
     e->gate = config->gate != NULL ? config->gate : gate_store();
     e->round_last = &e->round_first;
     e->quiet_rounds = QUIET_ROUNDS;
@@ -833,12 +597,12 @@ enum err engine_open(const struct engine_config *config, struct problem *p, stru
     e->stats = replay_stats_new();
     e->auth = auth_new(config->env, config->root_key);
     e->waiters = waiters_new(config->env, &hooks);
+    bool counted = engine_metrics_init(&e->metrics, config->metrics);
     e->listeners = listeners_new();
-    e->labels = tenant_labels_new();
     e->queue_labels = tenant_labels_new();
     enum err err = ERR_OK;
     if (e->event_fd < 0 || e->stats == NULL || e->auth == NULL || e->waiters == NULL ||
-        e->labels == NULL || e->queue_labels == NULL || e->listeners == NULL || !declare_metrics(e))
+        e->queue_labels == NULL || e->listeners == NULL || !counted)
         err = problem_set(p, ERR_NO_MEMORY, "no memory for the engine");
     if (err == ERR_OK)
         err = open_parts(e, config, p);
@@ -864,7 +628,7 @@ void engine_close(struct engine *e)
     auth_free(e->auth);
     replay_stats_free(e->stats);
     listeners_free(e->listeners);
-    tenant_labels_free(e->labels);
+    engine_metrics_release(&e->metrics);
     tenant_labels_free(e->queue_labels);
     /* The writer last: closing the last connection folds the log back into the file. */
     db_close(e->reader);

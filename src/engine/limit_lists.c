@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "engine/definitions.h"
 #include "engine/execute.h"
+#include "engine/limits_of_run.h"
 #include "store/repair.h"
 #include "store/runs.h"
 
@@ -45,21 +46,6 @@ static void lists_release(struct lists *l)
 
 /* --- what they should be --- */
 
-static enum err find_scope(struct lists *l, const struct live_run *run,
-                           const struct limit_rule *rule, const json_t *input)
-{
-    struct scope *scope = &l->scopes[l->count];
-    struct buf *key = &l->keys[l->count++];
-    buf_clear(key);
-    if (rule->path.len > 0)
-        limit_key(rule->path, input, key);
-    *scope = (struct scope){.tenant = run->tenant,
-                            .workflow_id = run->workflow_id,
-                            .path = rule->path,
-                            .key = key->len > 0 ? buf_str(key) : STR("")};
-    return buf_ok(key) ? scopes_find(l->tx->db, scope) : ERR_NO_MEMORY;
-}
-
 /* Fills l->scopes. An error that is no failure of the store: nobody can say. */
 static enum err by_definition(struct lists *l, const struct live_run *run)
 {
@@ -72,8 +58,11 @@ static enum err by_definition(struct lists *l, const struct live_run *run)
                                &l->problem, &def);
     if (e == ERR_OK && def->limit_count > 0)
         e = json_parse(run->input, &l->problem, &input);
-    for (size_t i = 0; e == ERR_OK && i < def->limit_count; i++)
-        e = find_scope(l, run, &def->limits[i], input);
+    for (size_t i = 0; e == ERR_OK && i < def->limit_count; i++) {
+        l->scopes[i] = (struct scope){.tenant = run->tenant, .workflow_id = run->workflow_id};
+        e = limits_find_scope(l->tx->db, &def->limits[i], input, &l->keys[i], &l->scopes[i]);
+        l->count++;
+    }
     json_decref(input);
     return e;
 }
@@ -137,7 +126,7 @@ enum err limit_lists_check(struct tx *tx, finding_each *each, void *ctx,
 static enum err list_of_rest(struct lists *l, const struct live_run *run,
                              char out[static SCOPE_LIST_TEXT_MAX], struct str *ret)
 {
-    struct scope_list kept = repair_read_list(run->scopes);
+    struct scope_list kept = scope_list_parse(run->scopes);
     struct scope_list rest = {.count = 0};
     enum err e = ERR_OK;
     for (size_t i = 0; i < kept.count && e == ERR_OK; i++) {
@@ -207,7 +196,7 @@ static enum err give_numbers(struct lists *l)
 
 static enum err mend_list(struct lists *l, const struct live_run *run)
 {
-    struct scope_list kept = repair_read_list(run->scopes);
+    struct scope_list kept = scope_list_parse(run->scopes);
     char text[SCOPE_LIST_TEXT_MAX];
     struct str list = STR_NONE;
     enum err e = by_definition(l, run);

@@ -4,16 +4,15 @@
 #include "engine/dispatch.h"
 #include "engine/paces.h"
 
-static struct str key_of(struct tx *tx, const struct limit_rule *rule, const json_t *input)
+enum err limits_find_scope(struct db *db, const struct limit_rule *rule, const json_t *input,
+                           struct buf *key, struct scope *scope)
 {
-    struct buf key;
-    buf_init(&key, LIMIT_KEY_MAX);
+    buf_clear(key);
     if (rule->path.len > 0)
-        limit_key(rule->path, input, &key);
-    struct str text = key.len > 0 ? buf_str(&key) : STR("");
-    struct str kept = buf_ok(&key) ? arena_str(&tx->arena, text) : STR_NONE;
-    buf_release(&key);
-    return kept;
+        limit_key(rule->path, input, key);
+    scope->path = rule->path;
+    scope->key = key->len > 0 ? buf_str(key) : STR("");
+    return buf_ok(key) ? scopes_find(db, scope) : ERR_NO_MEMORY;
 }
 
 static enum err load_scope(struct limits_of_run *l, struct tx *tx, const struct tenant *tenant,
@@ -21,11 +20,14 @@ static enum err load_scope(struct limits_of_run *l, struct tx *tx, const struct 
                            const json_t *input)
 {
     struct scope *scope = &l->scopes[l->scope_count++];
-    *scope = (struct scope){.tenant = tenant->num,
-                            .workflow_id = def->id,
-                            .path = rule->path,
-                            .key = key_of(tx, rule, input)};
-    return scope->key.ptr != NULL ? scopes_find(tx->db, scope) : ERR_NO_MEMORY;
+    struct buf key;
+    buf_init(&key, LIMIT_KEY_MAX);
+    *scope = (struct scope){.tenant = tenant->num, .workflow_id = def->id};
+    enum err e = limits_find_scope(tx->db, rule, input, &key, scope);
+    if (e == ERR_OK && !arena_keep(&tx->arena, &scope->key))
+        e = ERR_NO_MEMORY;
+    buf_release(&key);
+    return e;
 }
 
 enum err limits_load(struct limits_of_run *l, struct tx *tx, const struct tenant *tenant,

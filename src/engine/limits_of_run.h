@@ -12,6 +12,10 @@ struct limits_of_run {
     size_t scope_count;
 };
 
+/* The scope of a rule for this input: finds by scope->tenant and workflow_id, and fills in the
+ * rest. `key` holds its text, and is used again. */
+MUST_CHECK enum err limits_find_scope(struct db *db, const struct limit_rule *rule,
+                                      const json_t *input, struct buf *key, struct scope *scope);
 /* `at_limit` is the request's own wish, or AT_LIMIT_COUNT. Text lives until the transaction ends.
  */
 MUST_CHECK enum err limits_load(struct limits_of_run *l, struct tx *tx, const struct tenant *tenant,

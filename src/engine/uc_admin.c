@@ -27,7 +27,9 @@ static enum err audit(struct op *op, struct tx *tx, int64_t tenant, const char *
 
 /* --- tenants --- */
 
-enum { SETTINGS_TEXT_MAX = 8 * KIB }; /* a name of TEXT_MAX control characters, each written as \u0001 */
+enum {
+    SETTINGS_TEXT_MAX = 8 * KIB
+}; /* a name of TEXT_MAX control characters, each written as \u0001 */
 
 /* The tenant that the path names, which need not be the caller's own. */
 static enum err tenant_named(struct op *op, struct tx *tx, struct str id, bool create,

@@ -69,7 +69,9 @@ static enum err show_holders(struct why *w, const struct holders *h)
 static enum err show_limit(struct why *w, const struct scope *scope, int64_t current, int64_t limit)
 {
     struct holders holders = {.count = 0};
-    bool keyed = scope != NULL && scope->path.len > 0;
+    struct str path = scope != NULL ? scope->path : STR("");
+    struct str key = scope != NULL ? scope->key : STR("");
+    bool keyed = path.len > 0;
     enum err e = scope != NULL
                      ? slots_list(w->tx->db, scope->num, add_holder, &holders)
                      : holding_list(w->tx->db, w->m.tenant->num, false, add_holder, &holders);
@@ -78,7 +80,7 @@ static enum err show_limit(struct why *w, const struct scope *scope, int64_t cur
     sum_up(w, "%lld of %lld runs of %s %.*s%s%.*s are active", (long long)current, (long long)limit,
            scope != NULL ? "workflow" : "tenant",
            STR_ARG(scope != NULL ? scope->workflow_id : w->m.tenant->id), keyed ? " with key " : "",
-           keyed ? (int)MIN(scope->key.len, (size_t)64) : 0, keyed ? scope->key.ptr : "");
+           (int)MIN(key.len, (size_t)64), key.ptr);
     json_open(&w->o, NULL, '{');
     json_add_text(&w->o, "kind", STR("limit"));
     json_add_text(&w->o, "limited_by",
@@ -86,8 +88,8 @@ static enum err show_limit(struct why *w, const struct scope *scope, int64_t cur
                   : keyed       ? STR("key")
                                 : STR("workflow"));
     if (keyed) {
-        json_add_text(&w->o, "path", scope->path);
-        json_add_text(&w->o, "key", scope->key);
+        json_add_text(&w->o, "path", path);
+        json_add_text(&w->o, "key", key);
     }
     json_add_int(&w->o, "current", current);
     json_add_int(&w->o, "limit", limit);

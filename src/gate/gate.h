@@ -5,8 +5,9 @@
  * (gate_store). A gate outside the store is a lock that can be held by another node or by one that
  * died; then a start is told that the gate is busy and comes again after a delay by the tenant's
  * policy, for as long as its budget lasts. Starts of one tenant that share a transaction share one
- * visit. Queued runs that begin later do so in the transaction that freed their slots and do not ask
- * the gate: a gate outside the store must be backed by the store's own counters, as they are here.
+ * visit. Queued runs that begin later do so in the transaction that freed their slots and do not
+ * ask the gate: a gate outside the store must be backed by the store's own counters, as they are
+ * here.
  */
 #ifndef PAWL_GATE_GATE_H
 #define PAWL_GATE_GATE_H
@@ -26,7 +27,7 @@ enum { GATE_TOKEN_LEN = 16 };
  * told when the holder leaves. */
 struct gate_ticket {
     bool held;
-    struct str tenant; /* set by who enters */
+    struct str tenant;                   /* set by who enters */
     unsigned char token[GATE_TOKEN_LEN]; /* only its owner may open the lock */
 };
 

@@ -22,22 +22,6 @@ static enum err run_all(struct db *db, const char *const *statements, size_t cou
 
 /* --- lists --- */
 
-struct scope_list repair_read_list(struct str text)
-{
-    struct scope_list list = {.count = 0};
-    while (text.len > 0 && list.count < LIMITS_PER_RUN_MAX) {
-        struct str part;
-        int64_t num = 0;
-        (void)str_cut(text, ',', &part, &text);
-        bool usable = str_to_i64(part, &num) && num > 0;
-        for (size_t i = 0; i < list.count; i++)
-            usable &= list.nums[i] != num;
-        if (usable)
-            scope_list_add(&list, num);
-    }
-    return list;
-}
-
 static enum err exists(struct db_rows *rows, bool *ret)
 {
     *ret = db_next(rows);
@@ -86,7 +70,7 @@ enum err repair_last_scope(struct db *db, int64_t *ret)
         return e;
     rows = db_query_values(db, SQL_LISTS, NULL, 0);
     while (db_next(rows)) {
-        struct scope_list list = repair_read_list(db_str(rows, 0));
+        struct scope_list list = scope_list_parse(db_str(rows, 0));
         if (list.count > 0)
             *ret = MAX(*ret, list.nums[list.count - 1]);
     }

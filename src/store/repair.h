@@ -22,8 +22,6 @@ struct live_run {
 typedef bool live_run_each(void *ctx, const struct live_run *run);
 MUST_CHECK enum err live_runs(struct db *db, int64_t after, live_run_each *each, void *ctx);
 
-/* What can be read of a list: numbers, each once. */
-struct scope_list repair_read_list(struct str text);
 /* The highest number that a scope has, or a list of a live run names. */
 MUST_CHECK enum err repair_last_scope(struct db *db, int64_t *ret);
 MUST_CHECK enum err repair_has_scope(struct db *db, int64_t num, bool *ret);

@@ -25,7 +25,10 @@ struct scope_list scope_list_parse(struct str text)
         int64_t num = 0;
         (void)str_cut(text, ',', &part, &text);
         /* What is no list is damage, which the doctor finds; the rest counts. */
-        if (str_to_i64(part, &num) && num > 0 && list.count < LIMITS_PER_RUN_MAX)
+        bool usable = str_to_i64(part, &num) && num > 0 && list.count < LIMITS_PER_RUN_MAX;
+        for (size_t i = 0; i < list.count; i++)
+            usable &= list.nums[i] != num;
+        if (usable)
             scope_list_add(&list, num);
     }
     return list;

@@ -28,7 +28,8 @@ struct scope_list {
 enum { SCOPE_LIST_TEXT_MAX = LIMITS_PER_RUN_MAX * 21 };
 
 void scope_list_add(struct scope_list *list, int64_t num);
-/* Empty text is no scope. Only this module writes it; what is damaged is left out. */
+/* Empty text is no scope. Only this module writes it; of damaged text what can be read counts,
+ * each number once. */
 struct scope_list scope_list_parse(struct str text);
 struct str scope_list_text(const struct scope_list *list, char out[static SCOPE_LIST_TEXT_MAX]);
 

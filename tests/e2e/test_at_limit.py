@@ -594,6 +594,28 @@ def test_a_raised_limit_starts_what_now_fits(dev_server, api):
     assert_recounted(dev_server.db)
 
 
+@pytest.mark.parametrize("rule", [None, {"limit": 1}, {"key": "input.c", "limit": 1}], ids=["tenant", "workflow", "key"])
+def test_nobody_jumps_the_queue_while_a_raised_limit_is_made_use_of(dev_server, api, rule):
+    """Many runs start in slices; whoever asks meanwhile comes behind those that were there."""
+    tenant = api.tenant(at_limit="queue", **({} if rule else {"max_concurrent_runs": 1}))
+    api.workflow(tenant, **({"concurrency": rule} if rule else {}))
+    runs = [api.start(tenant).json["run_id"] for _ in range(300)]
+
+    def one(i):
+        if i > 0:
+            return [api.start(tenant).json["run_id"] for _ in range(10)]
+        if rule:
+            return api.workflow(tenant, concurrency={**rule, "limit": 200})
+        return set_tenant(api, tenant, max_concurrent_runs=200)
+
+    later = [run for mine in together(5, one)[1:] for run in mine]
+    wait_until(lambda: get_tenant(api, tenant)["active_runs"] == 200, "200 are active")
+    waiting = {run["id"] for run in all_runs(api, tenant) if run["status"] == "queued"}
+    assert waiting == set(runs[200:] + later)
+    assert api.start(tenant, body={"at_limit": "reject"}).status == 429
+    assert_recounted(dev_server.db)
+
+
 def test_a_rollback_to_a_higher_limit_starts_what_now_fits(api):
     tenant = api.tenant(max_concurrent_runs=2, at_limit="queue")
     api.workflow(tenant)
@@ -627,7 +649,9 @@ def test_a_new_version_with_a_higher_limit_starts_what_now_fits(dev_server, api,
     cancel(api, tenant, held)
     assert get_tenant(api, tenant)["active_runs"] == 2
     cancel(api, tenant, runs[0])
-    assert get_tenant(api, tenant)["active_runs"] == 2 and status(api, tenant, runs[2]) == "running"
+    # The writer may still be looking through the queue because of the new version.
+    wait_until(lambda: status(api, tenant, runs[2]) == "running", "the next one starts")
+    assert get_tenant(api, tenant)["active_runs"] == 2
     assert_recounted(dev_server.db)
     # None at all: everything starts.
     api.workflow(tenant)
@@ -644,7 +668,7 @@ def test_a_rule_that_is_new_counts_runs_from_now_on(dev_server, api, tenant):
     run = started(api, tenant)
     waiting = queued(api, tenant)
     cancel(api, tenant, run)
-    assert status(api, tenant, waiting) == "running"
+    wait_until(lambda: status(api, tenant, waiting) == "running", "the queued run starts")
     assert_recounted(dev_server.db)
 
 
@@ -660,7 +684,8 @@ def test_queued_runs_survive_a_kill_in_their_order():
         s.start()
         api = s.client()
         assert get_tenant(api, tenant)["queued_runs"] == 9
-        order = [api.work(tenant)["run_id"] for _ in range(10)]
+        # At its start the writer looks through the queues first, and then goes on with them.
+        order = [api.work(tenant, wait_ms=30000)["run_id"] for _ in range(10)]
         assert order == [held, *(runs[n] for n in sorted(range(9), key=lambda n: (-(n % 2), n)))]
         assert_recounted(s.db)
         assert_healthy(api)

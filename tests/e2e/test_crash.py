@@ -47,7 +47,8 @@ class Load(Crowd):
                 r = self.answered(lambda c: c.start(tenant, body={"input": {"n": n}}, key=key))
             self.note_run(tenant, key, r)
             if n % 7 == 0:
-                (tenant, key), run = rng.choice(list(self.runs.items()))
+                with self.changed:
+                    (tenant, key), run = rng.choice(list(self.runs.items()))
                 again = self.answered(lambda c: c.get(f"/api/v1/runs/{run}", tenant=tenant))
                 assert again.status == 200, (key, again)
 

@@ -135,9 +135,10 @@ class Load(Crowd):
     def cancel(self, number):
         rng = self.rng("cancel", number)
         while self.goes_on():
-            recent = list(self.runs.items())[-50:]
+            with self.changed:  # every thread notifies at the head of its loop
+                self.changed.wait_for(lambda: self.runs or self._stopping or self._paused)
+                recent = list(self.runs.items())[-50:]
             if not recent:
-                time.sleep(0.001)  # nobody has started anything yet
                 continue
             (tenant, _), run = rng.choice(recent)
             r = self.answered(lambda c: c.post(f"/api/v1/runs/{run}/cancel", tenant=tenant))

@@ -2,7 +2,7 @@
 #include "base/support.h"
 
 #include "base/limits.h"
-#include "domain/tenant.h"
+#include "domain/same_tenant.h"
 
 static const struct gate_policy GATE_DEFAULT = {2000, 10000, 10, BACKOFF_FULL_JITTER};
 
@@ -37,40 +37,6 @@ static struct tenant full_tenant(void)
         .created_at = 100,
         .updated_at = 200,
     };
-}
-
-static void assert_gate(const struct gate_policy *a, const struct gate_policy *b)
-{
-    assert_int_equal(a->max_wait_ms, b->max_wait_ms);
-    assert_int_equal(a->lock_ttl_ms, b->lock_ttl_ms);
-    assert_int_equal(a->retry_delay_ms, b->retry_delay_ms);
-    assert_int_equal(a->policy, b->policy);
-}
-
-static void assert_rate(const struct rate_limit *r, int64_t per_second, int64_t burst)
-{
-    assert_int_equal(r->per_second, per_second);
-    assert_int_equal(r->burst, burst);
-}
-
-static void assert_same(const struct tenant *a, const struct tenant *b)
-{
-    assert_int_equal(a->num, b->num);
-    assert_true(str_eq(a->id, b->id) && str_eq(a->name, b->name));
-    assert_int_equal(a->name.ptr == NULL, b->name.ptr == NULL);
-    assert_int_equal(a->max_concurrent_runs, b->max_concurrent_runs);
-    assert_int_equal(a->max_queued_runs, b->max_queued_runs);
-    assert_int_equal(a->at_limit, b->at_limit);
-    assert_int_equal(a->idempotency_retention_ms, b->idempotency_retention_ms);
-    assert_int_equal(a->weight, b->weight);
-    assert_gate(&a->gate, &b->gate);
-    assert_rate(&a->rate_limit, b->rate_limit.per_second, b->rate_limit.burst);
-    assert_int_equal(a->settings_version, b->settings_version);
-    assert_int_equal(a->rate_full_at_ns, b->rate_full_at_ns);
-    assert_int_equal(a->active_runs, b->active_runs);
-    assert_int_equal(a->queued_runs, b->queued_runs);
-    assert_int_equal(a->created_at, b->created_at);
-    assert_int_equal(a->updated_at, b->updated_at);
 }
 
 struct setup {
@@ -117,7 +83,7 @@ static void must_refuse(const char *body, const char *field)
     if (apply(&s, body) != ERR_FIELD_INVALID)
         fail_msg("taken: %s", body);
     assert_contains(s.problem.detail, field);
-    assert_same(&s.tenant, &before);
+    assert_same_tenant(&s.tenant, &before);
     end(&s);
 }
 
@@ -177,9 +143,9 @@ static void absent_members_stay(void **state)
     begin(&s);
     struct tenant before = s.tenant;
     must_apply(&s, "{}");
-    assert_same(&s.tenant, &before);
+    assert_same_tenant(&s.tenant, &before);
     assert_int_equal(tenant_apply(&s.tenant, NULL, &s.arena, &s.problem), ERR_OK);
-    assert_same(&s.tenant, &before);
+    assert_same_tenant(&s.tenant, &before);
     end(&s);
 }
 
@@ -200,7 +166,7 @@ static void null_sets_every_member_back_to_its_default(void **state)
     expected.queued_runs = before.queued_runs;
     expected.created_at = before.created_at;
     expected.updated_at = before.updated_at;
-    assert_same(&s.tenant, &expected);
+    assert_same_tenant(&s.tenant, &expected);
     end(&s);
 }
 
@@ -236,7 +202,7 @@ static void each_member_is_set_by_itself(void **state)
     expected.weight = 14;
     expected.gate = (struct gate_policy){1, 2, 3, BACKOFF_FIXED};
     expected.rate_limit = (struct rate_limit){5, 6};
-    assert_same(&s.tenant, &expected);
+    assert_same_tenant(&s.tenant, &expected);
     end(&s);
 }
 
@@ -396,7 +362,7 @@ static void a_full_arena_is_no_memory_and_changes_nothing(void **state)
     arena_init(&s.arena, 1);
     struct tenant before = s.tenant;
     assert_int_equal(apply(&s, "{'name':'x','weight':9}"), ERR_NO_MEMORY);
-    assert_same(&s.tenant, &before);
+    assert_same_tenant(&s.tenant, &before);
     end(&s);
 }
 
@@ -449,7 +415,7 @@ static void settings_that_were_written_are_read_back_whole(void **state)
             expected.queued_runs = kept[other].queued_runs;
             expected.created_at = kept[other].created_at;
             expected.updated_at = kept[other].updated_at;
-            assert_same(&s.tenant, &expected);
+            assert_same_tenant(&s.tenant, &expected);
             end(&s);
         }
     }

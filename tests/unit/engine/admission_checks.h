@@ -283,11 +283,13 @@ static inline void check_all(struct history *h)
 {
     wait_for_dispatch(h);
     model_look(&h->model);
+    raw_exec(h->raw, "BEGIN");
     check_runs(h);
     check_order(h);
     check_tenants(h);
     check_scopes(h);
     check_lines(h);
+    raw_exec(h->raw, "COMMIT");
     h->calls = 0;
 }
 

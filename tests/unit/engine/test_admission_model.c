@@ -3,13 +3,17 @@
  * order promised.
  *
  *   PAWL_SEED=17 engine_test_admission_model          one history, telling each call
- *   PAWL_HISTORIES=50000 engine_test_admission_model  more of them */
+ *   PAWL_HISTORIES=50000 engine_test_admission_model  more of them, from PAWL_SEED on if it is set
+ */
 #include "engine/admission_checks.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { HISTORIES = 1000 };
+/* Each kind of build lives through histories of its own, as many as it has time for. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { FIRST_SEED = 10001, HISTORIES = 800, HURRIED = 20 };
+#elif defined(__SANITIZE_THREAD__)
+enum { FIRST_SEED = 20001, HISTORIES = 400, HURRIED = 20 };
 #else
-enum { HISTORIES = 2500 };
+enum { FIRST_SEED = 1, HISTORIES = 1000, HURRIED = 50 };
 #endif
 
 enum {
@@ -359,21 +363,160 @@ static uint64_t number_from(const char *variable)
     return text != NULL ? strtoull(text, NULL, 10) : 0;
 }
 
+/* `live` through as many histories as are asked for. */
+static void live_through_all(uint64_t usual, void (*live)(uint64_t seed, bool tells))
+{
+    uint64_t first = number_from("PAWL_SEED");
+    uint64_t count = number_from("PAWL_HISTORIES");
+    bool tells = first > 0 && count == 0;
+    if (count == 0)
+        count = tells ? 1 : usual;
+    if (first == 0)
+        first = FIRST_SEED;
+    for (uint64_t seed = first; seed < first + count; seed++)
+        live(seed, tells);
+}
+
 static void random_histories_go_as_the_model_says(void **state)
 {
     (void)state;
-    uint64_t only = number_from("PAWL_SEED");
-    uint64_t last = number_from("PAWL_HISTORIES");
-    if (last == 0)
-        last = HISTORIES;
-    for (uint64_t seed = only > 0 ? only : 1; seed <= (only > 0 ? only : last); seed++)
-        live_through(seed, only > 0);
+    live_through_all(HISTORIES, live_through);
+}
+
+/* --- in a hurry: calls that do not wait until the writer has started what could start --- */
+
+enum { BURSTS = 5, ROUNDS_PER_BURST = 8, HURRIED_KEYS = 8 };
+
+static struct model_start hurried_start(struct history *h)
+{
+    struct model_start start = {
+        .workflow = BOTH, .priority = between(h, -1, 1), .at_limit = AT_LIMIT_QUEUE};
+    (void)snprintf(start.keys[MODEL_BY_K], MODEL_KEY_MAX, "k%d", (int)pick(h, HURRIED_KEYS));
+    return start;
+}
+
+/* The highest limits that were in force during a burst, by tenant and by path of the rules. */
+struct highest {
+    int64_t of_tenant;
+    int64_t of_path[MODEL_PATH_COUNT];
+};
+
+static void note_limits(const struct history *h, struct highest *highest)
+{
+    const struct model_tenant *t = &h->model.tenants[0];
+    const struct model_workflow *w = &t->workflows[BOTH];
+    int64_t limits[MODEL_PATH_COUNT] = {INT64_MAX, INT64_MAX, INT64_MAX};
+    for (size_t i = 0; i < w->rule_count; i++)
+        limits[w->rules[i].path] = w->rules[i].limit;
+    for (int path = 0; path < MODEL_PATH_COUNT; path++)
+        highest->of_path[path] = MAX(highest->of_path[path], limits[path]);
+    highest->of_tenant = MAX(highest->of_tenant, t->settings.max_concurrent_runs);
+}
+
+/* More runs are active than before only as far as a limit let them. */
+static void check_highest(struct history *h, const struct highest *highest,
+                          const struct model *before)
+{
+    if (h->model.tenants[0].active > MAX(highest->of_tenant, before->tenants[0].active))
+        differs(h, "%lld runs are active, and no limit was above %lld",
+                (long long)h->model.tenants[0].active, (long long)highest->of_tenant);
+    for (size_t i = 0; i < h->model.scope_count; i++) {
+        const struct model_scope *scope = &h->model.scopes[i];
+        int64_t was = i < before->scope_count ? before->scopes[i].active : 0;
+        if (scope->tenant == 0 && scope->workflow == BOTH &&
+            scope->active > MAX(highest->of_path[scope->path], was))
+            differs(h, "%lld runs are active under '%s', and no limit was above %lld",
+                    (long long)scope->active, scope->key, (long long)highest->of_path[scope->path]);
+    }
+}
+
+/* Any status would do for the answer: who is over was cancelled. */
+static void plan_hurried_step(struct history *h)
+{
+    size_t dice = pick(h, 10);
+    size_t run;
+    if (dice < 2) {
+        make_settings(h, 0, (struct model_settings){between(h, 0, 150), -1, AT_LIMIT_QUEUE, 1});
+    } else if (dice < 4) {
+        struct model_workflow w = {.rules = {{MODEL_BY_K, between(h, 1, 30), AT_LIMIT_COUNT},
+                                             {MODEL_WHOLE, between(h, 1, 150), AT_LIMIT_COUNT}},
+                                   .rule_count = 1 + pick(h, 2)};
+        make_version(h, 0, BOTH, w);
+    } else if (dice < 7 && pick_run(h, MODEL_ACTIVE, &run)) {
+        make_cancel(h, run);
+    } else {
+        struct model_start start = hurried_start(h);
+        make_unsure_start(h, &start);
+    }
+}
+
+/* The order in which calls and the writer's slices came is not known, so the runs are taken as they
+ * are; but then the counters are what the runs say, and nobody waits who could begin. */
+static void adopt_and_check(struct history *h)
+{
+    wait_for_dispatch(h);
+    size_t count = 0;
+    while (sqlite3_step(h->runs) == SQLITE_ROW && count < h->model.run_count)
+        h->model.runs[count++].status = status_of(text_at(h->runs, 1));
+    (void)sqlite3_reset(h->runs);
+    model_recount(&h->model);
+    for (int tenant = 0; tenant < MODEL_TENANTS; tenant++) {
+        h->model.tenants[tenant].begun_count = h->order_checked[tenant] = 0;
+        h->model.unlooked[tenant] = false;
+        if (model_dispatch(&h->model, tenant) > 0)
+            differs(h, "of %s somebody waits who could begin", TENANTS[tenant]);
+    }
+    check_all(h);
+    check_lists(h);
+}
+
+static void do_burst(struct history *h)
+{
+    static struct model before;
+    before = h->model;
+    struct highest highest = {0};
+    now_doing(h, "calls in a hurry");
+    note_limits(h, &highest);
+    for (int round = 0; round < ROUNDS_PER_BURST; round++) {
+        for (size_t i = 1 + pick(h, BATCH_MAX); i > 0; i--) {
+            plan_hurried_step(h);
+            note_limits(h, &highest);
+        }
+        perform_steps(h);
+    }
+    adopt_and_check(h);
+    check_highest(h, &highest, &before);
+}
+
+static void hurry_through(uint64_t seed, bool tells)
+{
+    struct history *h = begin_history(seed);
+    h->tells = tells;
+    prepare(h);
+    make_settings(h, 0, (struct model_settings){0, -1, AT_LIMIT_QUEUE, 1});
+    for (size_t i = 0; i < 5 * ROUND_MAX; i++) {
+        struct model_start start = hurried_start(h);
+        if (h->step_count == ROUND_MAX)
+            perform_steps(h);
+        (void)make_start(h, &start, NULL);
+    }
+    perform_and_check(h);
+    for (h->operation = 1; h->operation <= BURSTS; h->operation++)
+        do_burst(h);
+    (void)end_history(NULL);
+}
+
+static void calls_in_a_hurry_lose_no_slot_and_pass_no_limit(void **state)
+{
+    (void)state;
+    live_through_all(HURRIED, hurry_through);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(random_histories_go_as_the_model_says, end_history),
+        cmocka_unit_test_teardown(calls_in_a_hurry_lose_no_slot_and_pass_no_limit, end_history),
     };
     return cmocka_run_group_tests(tests, make_template, free_template);
 }

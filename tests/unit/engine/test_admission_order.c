@@ -38,6 +38,7 @@ static void set_limit(struct history *h, int64_t max)
 static struct history *begin(void)
 {
     struct history *h = begin_history(0);
+    now_doing(h, "a story");
     for (int tenant = 0; tenant < MODEL_TENANTS; tenant++) {
         make_settings(h, tenant, QUEUES);
         for (int workflow = 0; workflow < MODEL_WORKFLOWS; workflow++)

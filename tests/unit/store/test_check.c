@@ -673,31 +673,6 @@ static void the_last_scope_is_also_one_that_is_only_named(void **state)
     db_close(db);
 }
 
-static void what_can_be_read_of_a_list_is_kept(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text;
-        const char *read;
-    } CASES[] = {
-        {"", ""},
-        {"3,17", "3,17"},
-        {"17,3", "3,17"},
-        {"3,,x,17,", "3,17"},
-        {"3,3", "3"},
-        {"-1,0,3", "3"},
-        {"99999999999999999999,3", "3"},
-        {"1,2,3,4,5", "1,2,3,4"},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
-        char text[SCOPE_LIST_TEXT_MAX];
-        struct scope_list list = repair_read_list(str_of(CASES[i].text));
-        assert_str(scope_list_text(&list, text), CASES[i].read);
-    }
-    struct scope_list none = repair_read_list(STR_NONE);
-    assert_int_equal(none.count, 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -716,7 +691,6 @@ int main(void)
         check_test(everything_derived_can_be_made_anew_from_the_runs),
         check_test(live_runs_are_those_that_are_active_or_queued),
         check_test(the_last_scope_is_also_one_that_is_only_named),
-        check_test(what_can_be_read_of_a_list_is_kept),
     };
     return cmocka_run_group_tests_name("check", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Tenants as rows, whose turn it is among those with queued runs, and the settings they had. */
 #include "store/folder.h"
 
+#include "domain/same_tenant.h"
 #include "store/tenants.h"
 
 static struct tenant insert_tenant(struct db *db, const char *id)
@@ -13,30 +14,6 @@ static struct tenant insert_tenant(struct db *db, const char *id)
 
 /* --- rows --- */
 
-static void assert_same(const struct tenant *a, const struct tenant *b)
-{
-    assert_int_equal(a->num, b->num);
-    assert_true(str_eq(a->id, b->id) && str_eq(a->name, b->name));
-    assert_int_equal(a->name.ptr == NULL, b->name.ptr == NULL);
-    assert_int_equal(a->max_concurrent_runs, b->max_concurrent_runs);
-    assert_int_equal(a->max_queued_runs, b->max_queued_runs);
-    assert_int_equal(a->at_limit, b->at_limit);
-    assert_int_equal(a->idempotency_retention_ms, b->idempotency_retention_ms);
-    assert_int_equal(a->weight, b->weight);
-    assert_int_equal(a->gate.max_wait_ms, b->gate.max_wait_ms);
-    assert_int_equal(a->gate.lock_ttl_ms, b->gate.lock_ttl_ms);
-    assert_int_equal(a->gate.retry_delay_ms, b->gate.retry_delay_ms);
-    assert_int_equal(a->gate.policy, b->gate.policy);
-    assert_int_equal(a->rate_limit.per_second, b->rate_limit.per_second);
-    assert_int_equal(a->rate_limit.burst, b->rate_limit.burst);
-    assert_int_equal(a->settings_version, b->settings_version);
-    assert_int_equal(a->rate_full_at_ns, b->rate_full_at_ns);
-    assert_int_equal(a->active_runs, b->active_runs);
-    assert_int_equal(a->queued_runs, b->queued_runs);
-    assert_int_equal(a->created_at, b->created_at);
-    assert_int_equal(a->updated_at, b->updated_at);
-}
-
 static void assert_row(struct db *db, const struct tenant *expected)
 {
     struct arena arena;
@@ -45,11 +22,11 @@ static void assert_row(struct db *db, const struct tenant *expected)
     bool found = false;
     assert_ok(tenants_find(db, expected->id, &arena, &found, &back));
     assert_true(found);
-    assert_same(&back, expected);
+    assert_same_tenant(&back, expected);
     found = false;
     assert_ok(tenants_find_num(db, expected->num, &arena, &found, &back));
     assert_true(found);
-    assert_same(&back, expected);
+    assert_same_tenant(&back, expected);
     arena_release(&arena);
 }
 

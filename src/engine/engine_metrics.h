@@ -1,0 +1,49 @@
+/* What the engine counts and shows of itself, by name. The families live in the registry; this
+ * finds them, and knows what goes into which. Used on the HTTP loop's thread, but for those that
+ * the commit loop is given. */
+#ifndef PAWL_ENGINE_ENGINE_METRICS_H
+#define PAWL_ENGINE_ENGINE_METRICS_H
+
+#include "base/metrics.h"
+#include "engine/op.h"
+#include "engine/tenant_labels.h"
+#include "engine/use_cases.h"
+#include "store/db.h"
+
+struct engine_metrics {
+    struct metric *admission_wait;
+    struct metric *admissions;
+    struct metric *replays;
+    struct metric *mismatches;
+    struct metric *cleanup_failures;
+    struct metric *commit_seconds;
+    struct metric *batch_size;
+    struct metric *jobs;
+    struct metric *outbox_depth;
+    struct metric *log_bytes;
+    struct metric *in_flight;
+    struct metric *queue_waits;
+    struct metric *queued_runs;
+    struct metric *queued_limit;
+    struct metric *queue_oldest;
+    struct metric *slots_held;
+    struct metric *slots_limit;
+    struct metric *differences;
+    struct metric *checked_at;
+
+    struct tenant_labels *labels;
+    int64_t whole_check[DOCTOR_CHECK_COUNT]; /* what the last whole check found */
+};
+
+/* False when memory ran out; release it all the same. */
+MUST_CHECK bool engine_metrics_init(struct engine_metrics *m, struct metrics *registry);
+void engine_metrics_release(struct engine_metrics *m);
+
+/* An op that was answered. */
+void engine_metrics_count(struct engine_metrics *m, const struct op *op, const struct env *env);
+/* A check of the data that is over. */
+void engine_metrics_checked(struct engine_metrics *m, const struct op *op, int64_t now_ms);
+/* Gauges that are read from the store, in the reader's snapshot. */
+void engine_metrics_read(struct engine_metrics *m, struct db *reader, int64_t now_ms);
+
+#endif
