@@ -243,37 +243,41 @@ static bool start_thread(struct http_caller *c)
     return c->thread_runs;
 }
 
-enum err http_caller_start(const struct http_caller_config *config, struct problem *p,
-                           struct http_caller **ret)
+struct http_caller *http_caller_new(const struct http_caller_config *config)
 {
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return problem_set(p, ERR_NO_MEMORY, "libcurl cannot be started");
     struct http_caller *c = calloc(1, sizeof(*c));
-    if (c == NULL) {
-        curl_global_cleanup();
-        return problem_set(p, ERR_NO_MEMORY, "no memory for calls");
-    }
+    if (c == NULL)
+        return NULL;
     c->config = *config;
     c->last = &c->first;
     c->done_last = &c->done_first;
     pthread_mutex_init(&c->lock, NULL);
+    return c;
+}
+
+/* With the first call: a server that makes none spends neither a thread nor libcurl's memory. */
+static bool start(struct http_caller *c)
+{
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return false;
     c->multi = curl_multi_init();
-    if (c->multi == NULL ||
-        curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, (long)CALL_CONNECTIONS_KEPT_MAX) !=
-            CURLM_OK ||
-        !start_thread(c)) {
-        http_caller_free(c);
-        return problem_set(p, ERR_NO_MEMORY, "cannot start the thread for calls");
-    }
-    *ret = c;
-    return ERR_OK;
+    if (c->multi != NULL &&
+        curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, (long)CALL_CONNECTIONS_KEPT_MAX) ==
+            CURLM_OK &&
+        start_thread(c))
+        return true;
+    (void)curl_multi_cleanup(c->multi);
+    c->multi = NULL;
+    curl_global_cleanup();
+    return false;
 }
 
 void http_caller_free(struct http_caller *c)
 {
     if (c == NULL)
         return;
-    if (c->thread_runs) {
+    bool started = c->thread_runs;
+    if (started) {
         pthread_mutex_lock(&c->lock);
         c->stopping = true;
         pthread_mutex_unlock(&c->lock);
@@ -286,10 +290,12 @@ void http_caller_free(struct http_caller *c)
         http_call_free(call);
         call = next;
     }
-    (void)curl_multi_cleanup(c->multi);
+    if (started) {
+        (void)curl_multi_cleanup(c->multi);
+        curl_global_cleanup();
+    }
     pthread_mutex_destroy(&c->lock);
     free(c);
-    curl_global_cleanup();
 }
 
 /* --- other threads --- */
@@ -300,7 +306,7 @@ bool http_caller_submit(struct http_caller *c, struct http_call *call)
     call->deadline_ms = env_mono_ms(&ENV_SYSTEM) + call->request.timeout_ms;
     pthread_mutex_lock(&c->lock);
     assert(!c->stopping);
-    bool room = c->waiting < CALLS_WAITING_MAX;
+    bool room = c->waiting < CALLS_WAITING_MAX && (c->thread_runs || start(c));
     if (room) {
         *c->last = call;
         c->last = &call->next;
@@ -326,6 +332,8 @@ void http_caller_abort(struct http_caller *c)
 {
     pthread_mutex_lock(&c->lock);
     c->aborting = true;
+    bool started = c->thread_runs;
     pthread_mutex_unlock(&c->lock);
-    (void)curl_multi_wakeup(c->multi);
+    if (started)
+        (void)curl_multi_wakeup(c->multi);
 }

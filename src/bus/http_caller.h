@@ -11,7 +11,6 @@
 #ifndef PAWL_BUS_HTTP_CALLER_H
 #define PAWL_BUS_HTTP_CALLER_H
 
-#include "base/problem.h"
 #include "bus/http_call.h"
 
 struct http_caller;
@@ -24,14 +23,13 @@ struct http_caller_config {
     void (*over)(struct http_call *call);
 };
 
-/* Starts the thread. The caller owns *ret. */
-MUST_CHECK enum err http_caller_start(const struct http_caller_config *config, struct problem *p,
-                                      struct http_caller **ret);
+/* The thread begins with the first call. NULL when memory ran out. */
+struct http_caller *http_caller_new(const struct http_caller_config *config);
 /* Aborts what is under way, ends the thread, and frees what was not collected. */
 void http_caller_free(struct http_caller *caller);
 
 /* Takes the call over. False, and the call stays the maker's, when CALLS_WAITING_MAX others wait to
- * be begun. Any thread. */
+ * be begun, or memory for the thread ran out. Any thread. */
 MUST_CHECK bool http_caller_submit(struct http_caller *caller, struct http_call *call);
 /* What is over, linked by `next`, in the order of ending. The caller owns it. Any thread. */
 struct http_call *http_caller_collect(struct http_caller *caller);

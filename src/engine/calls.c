@@ -212,10 +212,10 @@ enum err calls_start(const struct calls_config *config, struct problem *p, struc
         .event_fd = config->event_fd,
         .over = shape_result,
     };
-    enum err e = http_caller_start(&caller, p, &c->caller);
-    if (e != ERR_OK) {
+    c->caller = http_caller_new(&caller);
+    if (c->caller == NULL) {
         free(c);
-        return e;
+        return problem_set(p, ERR_NO_MEMORY, "no memory for calls");
     }
     /* An earlier process may have left some: the first round looks, and comes at once. */
     c->left_some = c->freed = true;

@@ -188,7 +188,7 @@ def test_every_problem_is_as_described(judged):
     c.workflow("slow", "free")
     harness.wait_until(lambda: c.start("slow", "free").code == "RATE_LIMITED", "a start is too soon after another")
     c.put("/api/v1/tenants/slow", {"rate_limit": None})
-    c.put("/api/v1/workflows/odd", {"steps": [{"name": "a", "type": "emit", "event": "e"}]}, tenant=t)
+    c.put("/api/v1/workflows/odd", {"steps": [{"name": "a", "type": "approval", "prompt": "?"}]}, tenant=t)
     run = c.start(t, "w", {"input": {}}, key="k").json["run_id"]
     expected = [
         (c.start(t, "w", b"{"), 400), (c.start(t, "w", {"colour": 1}), 400), (c.start(t, "w", {"input": {}}, headers={"Idempotency-Key": '"'}), 400),

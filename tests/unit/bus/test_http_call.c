@@ -122,14 +122,11 @@ static void count_over(struct http_call *call)
 
 static struct http_caller *caller_start(int event_fd, bool allow_private_addresses)
 {
-    struct problem p;
-    struct http_caller *caller = NULL;
-    problem_init(&p);
     struct http_caller_config config = {.allow_private_addresses = allow_private_addresses,
                                         .event_fd = event_fd,
                                         .over = count_over};
-    assert_int_equal(http_caller_start(&config, &p, &caller), ERR_OK);
-    problem_release(&p);
+    struct http_caller *caller = http_caller_new(&config);
+    assert_non_null(caller);
     return caller;
 }
 
