@@ -18,7 +18,7 @@ static enum err read_queues(struct call *c, struct fields *f, struct claim_input
         queues[i] = json_str(json_array_get(list, i));
         if (queues[i].len > NAME_MAX_LEN || !str_is_name(queues[i]))
             fields_fault(f, "queues", "must hold names of queues");
-        else if (str_starts_with(queues[i], STR("pawl:")))
+        else if (str_starts_with(queues[i], STR(OWN_QUEUES)))
             fields_fault(f, "queues", "must not name pawl's own queues");
     }
     if (count == 0)

@@ -580,7 +580,7 @@ static void build_step(struct step_def *step, const json_t *json)
     step->duration_ms = duration != NULL ? json_integer_value(duration) : -1;
     step->until_ms = -1;
     int64_t until_ms;
-    if (until.len > 0 && text_has_template(until))
+    if (expr_has_template(json_object_get(json, "until")))
         step->until = until;
     else if (until.len > 0 && time_parse(until, &until_ms))
         step->until_ms = MAX(until_ms, 0); /* long past is past enough, and -1 means none */

@@ -32,6 +32,9 @@ enum step_type {
 
 const char *step_type_name(enum step_type type);
 
+/* Queues of this prefix are served by pawl itself. */
+#define OWN_QUEUES "pawl:"
+
 /* What a failed step means for its run. */
 enum on_error { ON_ERROR_FAIL, ON_ERROR_CONTINUE, ON_ERROR_STEP };
 

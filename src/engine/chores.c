@@ -67,13 +67,28 @@ static enum err fire_run(struct tx *tx, const struct timer *timer, struct proble
     return run_move_go_on(&m);
 }
 
+static enum err give_up_child(struct run_move *m, struct job *job)
+{
+    struct attempt_loss late = {
+        .error = error_json(m->tx, "TIMED_OUT", STR("the child run took longer than timeout_ms")),
+        .code = STR("TIMED_OUT"),
+        .timed_out = true,
+    };
+    enum err e = late.error.ptr != NULL ? job_attempt_lost(m, job, &late) : ERR_NO_MEMORY;
+    return e == ERR_OK ? tx_cancel_later(m->tx, job->child) : e;
+}
+
 /* A child run is over: its result is the job's. */
 static enum err take_child(struct run_move *m, struct job *job, struct problem *p)
 {
     struct run_move child;
     enum err e = run_move_load(&child, m->tx, uuid_time(job->child), p);
-    if (e != ERR_OK || !run_is_over(child.run.status))
+    if (e != ERR_OK)
         return e;
+    if (!run_is_over(child.run.status)) {
+        bool late = job->due_at >= 0 && job->due_at <= m->tx->now_ms;
+        return late ? give_up_child(m, job) : ERR_OK;
+    }
     if (child.run.status == RUN_SUCCEEDED) {
         job->output = child.run.output.ptr != NULL ? child.run.output : STR("null");
         e = job_move(m, job, JOB_ON_COMPLETE);

@@ -6,7 +6,7 @@
 #include "engine/run_move.h"
 
 /* The queue of jobs that the server does itself; workers cannot claim from it. */
-#define HTTP_QUEUE "pawl:http"
+#define HTTP_QUEUE OWN_QUEUES "http"
 #define OWN_QUEUES "pawl:"
 
 /* Timers of a run that belong to no job. */

@@ -254,6 +254,8 @@ static enum err make_child(struct item *i)
     if (e == ERR_OK)
         e = run_move_create_child(&child, &i->p);
     i->job->state = JOB_DISPATCHED;
+    if (i->def->timeout_ms >= 0)
+        i->job->due_at = m->tx->now_ms + i->def->timeout_ms;
     i->job->child = child.run.id;
     return e;
 }

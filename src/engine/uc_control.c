@@ -150,10 +150,13 @@ const struct use_case UC_CONTROL_RUN = {.name = "control_run", .changes = true, 
 
 /* --- rerun --- */
 
-/* Every step that lies behind `from`, and itself. */
-static void mark_behind(const struct definition *def, size_t from, bool *behind)
+/* The step that is asked for, those whose effect was undone, and every step that lies behind one
+ * of them. */
+static void mark_behind(const struct run_move *old, size_t from, bool *behind)
 {
-    behind[from] = true;
+    const struct definition *def = old->def;
+    for (size_t i = 0; i < def->step_count; i++)
+        behind[i] = i == from || old->progress.steps[i].undo != UNDO_NONE;
     for (bool more = true; more;) {
         more = false;
         for (size_t i = 0; i < def->step_count; i++) {
@@ -239,7 +242,7 @@ static enum err rerun_run(struct op *op, struct tx *tx)
     struct admission decided = limits_decide(&limits);
     if (decided.verdict != ADMISSION_ADMIT)
         return limits_reject(&limits, decided.by, tx, old.tenant, &op->problem);
-    mark_behind(old.def, from, behind);
+    mark_behind(&old, from, behind);
     if (in->from_step.ptr == NULL)
         memset(behind, 1, old.def->step_count * sizeof(*behind));
     struct run_move m = {.tx = tx, .tenant = old.tenant, .def = old.def, .run = run_blank()};

@@ -1,6 +1,7 @@
 /* Why a run is not running, or not over: the limits that are full and who holds their slots, its
  * place in the queue, the worker, queue or time that its open steps wait for. */
 #include "engine/dispatch.h"
+#include "engine/job_move.h"
 #include "engine/run_move.h"
 #include "engine/use_cases.h"
 
@@ -136,12 +137,18 @@ static enum err show_place(struct why *w)
 
 /* --- steps --- */
 
+/* pawl itself makes it, in its turn. */
+static bool is_call(const struct job *job)
+{
+    return str_is(job->queue, HTTP_QUEUE);
+}
+
 /* What one open job waits for. */
 static const char *kind_of(const struct why *w, const struct job *job)
 {
     enum step_type type = w->m.def->steps[job->step].type;
     if (job->state == JOB_PENDING)
-        return "worker_queue";
+        return is_call(job) ? "call" : "worker_queue";
     if (job->state == JOB_RUNNING)
         return "worker";
     if (job->state == JOB_DISPATCHED)
@@ -161,7 +168,7 @@ static enum err show_job(struct why *w, const struct job *job)
     json_add_text(&w->o, "kind", str_of(kind));
     json_add_text(&w->o, "step", step->name);
     json_add_uuid(&w->o, "job_id", job->id);
-    if (job->state == JOB_PENDING) {
+    if (job->state == JOB_PENDING && !is_call(job)) {
         e = jobs_ahead(w->tx->db, job, WHY_PLACE_MAX, &ahead);
         json_add_text(&w->o, "queue", job->queue);
         json_add_int(&w->o, "place", ahead + 1);

@@ -153,6 +153,7 @@ static void every_type_is_accepted_with_all_its_members(void **state)
              "86400000,"
              "'jitter':'decorrelated','non_retryable':['CARD_DECLINED']}"),
         TASK("'retry':{},'timeout_ms':1"),
+        HTTP("{'method':'POST','url':'${input.callback_url}'}"),
         HTTP("{'method':'GET','url':'https://${input.host + "
              "1}/x','headers':{'X-A':'b\\tc'},'body':null}"),
         STEP("'type':'http','request':{'method':'PUT','url':'http://"
@@ -323,6 +324,9 @@ static void faults_of_each_type_are_found(void **state)
         {STEP("'type':'task'"), "/steps/0", "\"handler\" is missing"},
         {STEP("'type':'task','handler':'a b'"), "/steps/0/handler", "must be a name"},
         {TASK("'queue':''"), "/steps/0/queue", "must be a name"},
+        {TASK("'queue':'pawl:http'"), "/steps/0/queue", "pawl's own queues"},
+        {TASK("'compensate':{'handler':'u','queue':'pawl:x'}"), "/steps/0/compensate/queue",
+         "pawl's own queues"},
         {TASK("'requires_approval':'yes'"), "/steps/0/requires_approval",
          "true, false or an object"},
         {TASK("'requires_approval':{'votes':1}"), "/steps/0/requires_approval/votes", "not known"},
@@ -334,8 +338,8 @@ static void faults_of_each_type_are_found(void **state)
         {HTTP("{'method':'GET'}"), "/steps/0/request", "\"url\" is missing"},
         {HTTP("{'url':'http://a'}"), "/steps/0/request", "\"method\" is missing"},
         {HTTP("{'method':'BREW','url':'http://a'}"), "/steps/0/request/method", "GET|HEAD|POST"},
-        {HTTP("{'method':'GET','url':'ftp://a'}"), "/steps/0/request/url", "http:// or https://"},
-        {HTTP("{'method':'GET','url':'http://'}"), "/steps/0/request/url", "http:// or https://"},
+        {HTTP("{'method':'GET','url':'ftp://a'}"), "/steps/0/request/url", "begins with http://"},
+        {HTTP("{'method':'GET','url':'http://'}"), "/steps/0/request/url", "begins with http://"},
         {HTTP("{'method':'GET','url':'http://a b'}"), "/steps/0/request/url", "no spaces"},
         {HTTP("{'method':'GET','url':'http://a\\nb'}"), "/steps/0/request/url", "no spaces"},
         {HTTP("{'method':'GET','url':3}"), "/steps/0/request/url", "must be text"},

@@ -637,6 +637,57 @@ static void what_was_undone_is_done_again_before_what_needs_it(void **state)
     assert_sound(rig);
 }
 
+static struct uuid rerun(struct rig *rig, struct uuid old, const char *from)
+{
+    struct rerun_run_input in = {.run_id = old, .from_step = str_of(from), .if_match = -1};
+    struct call c;
+    call_init(&c, rig, &UC_RERUN_RUN);
+    c.op.input = &in;
+    must_perform(&c);
+    struct uuid made = c.op.answer.run_id;
+    call_release(&c);
+    return made;
+}
+
+static void a_rerun_does_again_what_was_undone(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "w",
+                 "{'steps':[" TASK_STEP("a", ",'compensate':{'handler':'u'}") "," TASK_STEP(
+                     "b", "") "," TASK_STEP("c", "") "]}");
+    struct uuid old = start(rig, "w");
+    work(rig, "a");
+    work(rig, "b");
+    work_badly(rig, "c");
+    work(rig, "a"); /* undone */
+    struct uuid run = rerun(rig, old, "c");
+    work(rig, "a");
+    work(rig, "b");
+    work_badly(rig, "c");
+    struct held undo;
+    must_claim(rig, "a", &undo);
+    assert_true(undo.compensates);
+    assert_int_equal(complete(rig, &undo), ERR_OK);
+    assert_run_is(rig, run, "failed");
+    assert_run_is(rig, old, "failed");
+    assert_sound(rig);
+}
+
+static void a_rerun_takes_over_what_lies_before_the_step(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "w", "{'steps':[" TASK_STEP("a", "") "," TASK_STEP("b", "") "]}");
+    struct uuid old = start(rig, "w");
+    work(rig, "a");
+    work_badly(rig, "b");
+    struct uuid run = rerun(rig, old, "b");
+    assert_step_is(rig, run, "a", "succeeded");
+    work(rig, "b");
+    assert_nothing_to_claim(rig);
+    assert_run_is(rig, run, "succeeded");
+    assert_sound(rig);
+}
+
 /* --- all of it, under the doctor's eyes --- */
 
 static void repair(struct rig *rig)
@@ -657,6 +708,44 @@ static struct uuid child_of(struct rig *rig, struct uuid parent)
     assert_true(uuid_parse(json_str(of_step(run, "c", "child_run_id")), &child));
     json_decref(run);
     return child;
+}
+
+static void a_child_out_of_time_is_cancelled_and_its_step_times_out(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "signal", "{'steps':[{'name':'s','type':'wait_signal','signal':'x'}]}");
+    put_workflow(rig, "parent",
+                 "{'steps':[{'name':'c','type':'workflow','workflow_id':'signal',"
+                 "'timeout_ms':1000}]}");
+    struct uuid run = start(rig, "parent");
+    settle(rig);
+    struct uuid child = child_of(rig, run);
+    rig_pass_ms(rig, 999);
+    settle(rig);
+    assert_run_is(rig, child, "waiting");
+    assert_sound(rig);
+    rig_pass_ms(rig, 1);
+    settle(rig);
+    assert_run_is(rig, child, "cancelled");
+    assert_step_is(rig, run, "c", "timed_out");
+    assert_run_is(rig, run, "failed");
+    settle(rig);
+    assert_int_equal(timers(rig), 0);
+    assert_sound(rig);
+}
+
+static void a_child_that_ends_in_time_leaves_no_timer(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "quick", "{'steps':[{'name':'s','type':'transform','output':7}]}");
+    put_workflow(rig, "parent",
+                 "{'steps':[{'name':'c','type':'workflow','workflow_id':'quick',"
+                 "'timeout_ms':1000}]}");
+    struct uuid run = start(rig, "parent");
+    settle(rig);
+    assert_run_is(rig, run, "succeeded");
+    assert_int_equal(timers(rig), 0);
+    assert_sound(rig);
 }
 
 /* Everything that can wait waits; a repair finds nothing to do, and what was lost of it comes back.
@@ -733,6 +822,10 @@ int main(void)
         rig_test(a_sleep_that_ends_while_its_run_is_paused_leads_on_when_it_is_resumed),
         rig_test(a_retry_evaluates_an_expression_that_failed_again),
         rig_test(what_was_undone_is_done_again_before_what_needs_it),
+        rig_test(a_rerun_does_again_what_was_undone),
+        rig_test(a_rerun_takes_over_what_lies_before_the_step),
+        rig_test(a_child_out_of_time_is_cancelled_and_its_step_times_out),
+        rig_test(a_child_that_ends_in_time_leaves_no_timer),
         rig_test(whatever_waits_is_sound_and_survives_a_repair),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
