@@ -17,7 +17,7 @@ static const struct flag FLAGS_WORKER[] = {
     {.name = "queue", .value = "Q", .help = "may be given again", .required = true, .many = true},
     {.name = "connections",
      .value = "N",
-     .help = "threads, each with its own; default 1",
+     .help = "threads, each with its own; default 4",
      .number = true,
      .min = 1,
      .max = CONNECTIONS_MAX},
@@ -165,7 +165,7 @@ static void write_claim(struct session *s, struct buf *claim)
 static enum cli_exit bench_worker(struct session *s)
 {
     pthread_t threads[CONNECTIONS_MAX];
-    size_t wanted = (size_t)options_number(&s->opt, "connections", 1), started = 0;
+    size_t wanted = (size_t)options_number(&s->opt, "connections", 4), started = 0;
     struct bench b = {.setup = s->setup};
     sigset_t signals;
     int got;
