@@ -72,8 +72,9 @@ static struct next next_step(const struct definition *def, const struct progress
         const struct step_state *s = &p->steps[i];
         int64_t parallel = def->steps[i].max_parallel;
         int64_t window = parallel - (s->begun - s->over);
-        /* Several at a time: reading the items again costs as much for one as for many. */
-        bool worth_it = window >= MAX(parallel / 4, (int64_t)1);
+        /* Several at a time: reading the items again costs as much for one as for many. The first
+         * ones are made in turns, and the last of those turns may be small. */
+        bool worth_it = window >= MAX(parallel / 4, (int64_t)1) || (window > 0 && s->over == 0);
         if (s->status == STEP_IS_ACTIVE && s->begun < s->items && worth_it)
             return (struct next){
                 .kind = NEXT_ITEMS, .step = i, .count = MIN(window, s->items - s->begun)};
@@ -84,6 +85,13 @@ static struct next next_step(const struct definition *def, const struct progress
             return (struct next){.kind = ready == READY ? NEXT_BEGIN : NEXT_SKIP, .step = i};
     }
     return (struct next){.kind = NEXT_NOTHING};
+}
+
+/* Something was done by it: by some items even of a map that did not succeed. */
+static bool has_effect(const struct step_state *s)
+{
+    return s->status == STEP_IS_SUCCEEDED ||
+           (s->is_map && step_is_settled(s->status) && s->over > s->failed);
 }
 
 /* The run stops: what is open ends, then what was done is undone, the last first. */
@@ -99,7 +107,7 @@ static struct next next_stop(const struct definition *def, const struct progress
     }
     for (size_t i = 0; i < def->step_count; i++) {
         const struct step_state *s = &p->steps[i];
-        if (s->status != STEP_IS_SUCCEEDED || !def->steps[i].has_undo || s->undo != UNDO_NONE)
+        if (!has_effect(s) || !def->steps[i].has_undo || s->undo != UNDO_NONE)
             continue;
         if (undo.kind == NEXT_NOTHING || s->seq > p->steps[undo.step].seq)
             undo = (struct next){.kind = NEXT_UNDO, .step = i};
@@ -217,6 +225,8 @@ void advance_job_over(const struct definition *def, struct progress *p, size_t s
 void advance_stopped(struct progress *p, size_t step)
 {
     struct step_state *s = &p->steps[step];
+    if (s->is_map)
+        s->failed += s->begun - s->over; /* those did not succeed either */
     s->over = s->begun;
     if (s->status == STEP_IS_ACTIVE)
         settle(p, step, STEP_IS_CANCELLED); /* as its jobs are */
@@ -225,7 +235,7 @@ void advance_stopped(struct progress *p, size_t step)
 void advance_undo_begun(struct progress *p, size_t step)
 {
     struct step_state *s = &p->steps[step];
-    assert(s->status == STEP_IS_SUCCEEDED && s->undo == UNDO_NONE);
+    assert(has_effect(s) && s->undo == UNDO_NONE);
     s->undo = UNDO_OPEN;
     s->undo_job = ++p->jobs;
 }

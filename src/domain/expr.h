@@ -65,7 +65,8 @@ struct expr_vars {
     void *ctx;
     /* The value of a root, or of the member `name` of `steps`: `steps` is only asked for by its
      * members, the others with no name. Borrowed until the call ends. Leaves *ret as it is (NULL)
-     * when there is no such value; an error ends the call with that error. Must not call back into
+     * when there is no such value; an error ends the call with that error: ERR_EXPRESSION when the
+     * value is too large for an expression. Must not call back into
      * the same struct expr. */
     enum err (*get)(void *ctx, struct str root, struct str name, const json_t **ret);
 };

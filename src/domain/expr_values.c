@@ -159,7 +159,8 @@ static void push_step(lua_State *L, struct str name)
     enum err e = x->vars->get(x->vars->ctx, STR("steps"), name, &value);
     if (e != ERR_OK) {
         x->failed = e;
-        expr_throw(L, "the step could not be read");
+        expr_throw(L, e == ERR_EXPRESSION ? "the outputs of the step's items are too large together"
+                                          : "the step could not be read");
     }
     expr_push(L, value);
 }

@@ -89,7 +89,8 @@ static enum err take_child(struct run_move *m, struct job *job, struct problem *
         bool late = job->due_at >= 0 && job->due_at <= m->tx->now_ms;
         return late ? give_up_child(m, job) : ERR_OK;
     }
-    if (child.run.status == RUN_SUCCEEDED) {
+    bool has_output = child.run.error.ptr == NULL;
+    if (child.run.status == RUN_SUCCEEDED && has_output) {
         job->output = child.run.output.ptr != NULL ? child.run.output : STR("null");
         e = job_move(m, job, JOB_ON_COMPLETE);
         return e == ERR_OK ? run_move_job_over(m, job) : e;
@@ -161,7 +162,10 @@ static enum err fire_job(struct tx *tx, const struct timer *timer, struct proble
 static enum err fire(struct tx *tx, const struct timer *timer, struct problem *p)
 {
     enum err e = timer->ordinal <= TIMER_RUN ? fire_run(tx, timer, p) : fire_job(tx, timer, p);
-    return e == ERR_OK ? aftermath(tx, p) : e;
+    if (e == ERR_OK)
+        e = aftermath(tx, p);
+    tx_drop_json(tx);
+    return e;
 }
 
 /* A timer that cannot be fired must not hold up those behind it. */
@@ -285,10 +289,10 @@ static enum err run_slices(struct chores *c, struct tx *tx, int64_t mono)
         e = replay_stats_flush(c->stats, tx->db);
     if (e == ERR_OK && sweep)
         e = evict_keys(c, tx);
-    if (e == ERR_OK && old_runs)
-        e = remove_old_runs(c, tx, mono);
     if (e == ERR_OK && indexes)
         e = fill_indexes(tx);
+    if (e == ERR_OK && old_runs) /* behind the indexes: it finds them there */
+        e = remove_old_runs(c, tx, mono);
     if (e == ERR_OK)
         e = tx_flush(tx);
     if (e == ERR_OK)

@@ -99,6 +99,7 @@ static enum err run_use_case(struct op *op, struct tx *tx)
     op->err = op->use_case->run(op, tx);
     if (op->err == ERR_OK)
         op->err = aftermath(tx, &op->problem);
+    tx_drop_json(tx);
     if (op->err == ERR_OK && !buf_ok(&op->answer.body))
         op->err = problem_set(&op->problem, ERR_NO_MEMORY, "the answer is too large");
     if (is_store_failure(op->err))

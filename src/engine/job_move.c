@@ -186,6 +186,7 @@ enum err job_move(struct run_move *m, struct job *job, enum job_event on)
         job->lease_ms = -1;
     if (on == JOB_ON_REVIVE) {
         job->finished_at = job->dead_at = -1;
+        job->attempt = 0; /* whoever asks for it grants as many as the first time */
         job->error = job->output = STR_NONE;
     }
     if (job_is_over(to))
@@ -229,7 +230,6 @@ static enum err schedule_again(struct run_move *m, struct job *job, int64_t dela
     env_random(m->tx->env, &seed, sizeof(seed));
     int64_t delay = retry_delay_ms(policy_of(m, job), MAX(job->attempt, (int64_t)1), seed);
     job->due_at = m->tx->now_ms + MAX(delay, delay_ms_least);
-    job->worker = STR_NONE;
     return job_move(m, job, JOB_ON_RETRY);
 }
 

@@ -63,7 +63,7 @@ static void render_step(struct json_out *o, const struct step_def *def,
 {
     const struct job *j = view->has_job ? &view->job : NULL;
     struct str output = j != NULL ? j->output : view->output;
-    struct str error = j != NULL ? j->error : STR_NONE;
+    struct str error = j != NULL ? j->error : view->error;
     /* An answer has a ceiling; what does not fit is shown by GET /jobs/{id}. */
     bool fits = o->buf->len + output.len + error.len <= PAGE_BYTES_MAX;
     json_open(o, NULL, '{');

@@ -22,6 +22,7 @@ struct step_view {
     bool has_job; /* of a step without for_each */
     struct job job;
     struct str output; /* of a step with for_each; ptr NULL: none yet, or too large to show */
+    struct str error;  /* of a step with for_each: the first of its items' */
 };
 
 /* A step's status as clients see it: that of its job where it has just one. */

@@ -110,6 +110,16 @@ static enum err views_alloc(struct run_move *m)
     return m->views != NULL ? ERR_OK : ERR_NO_MEMORY;
 }
 
+/* All its items together: none of their jobs speaks for it. */
+static enum err show_map(struct run_move *m, size_t step, struct step_view *view)
+{
+    view->has_job = false;
+    enum err e = values_output(m, step, &view->output);
+    if (e == ERR_OK && view->state->failed > 0)
+        e = values_error(m, step, &view->error);
+    return e;
+}
+
 enum err run_move_show(struct run_move *m, const struct step_view **ret_views)
 {
     bool fresh = m->views != NULL; /* made here: its jobs are known */
@@ -117,11 +127,9 @@ enum err run_move_show(struct run_move *m, const struct step_view **ret_views)
     for (size_t i = 0; i < m->def->step_count && e == ERR_OK; i++) {
         struct step_view *view = &m->views[i];
         view->state = &m->progress.steps[i];
-        if (view->state->first == 0 || fresh)
-            continue;
         if (view->state->is_map)
-            e = values_output(m, i, &view->output);
-        else
+            e = show_map(m, i, view);
+        else if (view->state->first > 0 && !fresh)
             e = jobs_find_at(m->tx->db, m->run.num, view->state->first, &m->tx->arena,
                              &view->has_job, &view->job);
     }
@@ -281,26 +289,16 @@ static enum err collect_output(struct run_move *m)
             m->run.output = m->views[i].job.output;
             return ERR_OK;
         }
-        return values_output(m, i, &m->run.output);
+        enum err e = values_output(m, i, &m->run.output);
+        if (e != ERR_OK || !values_too_large(m, i, m->run.output))
+            return e;
+        /* The run has done its work, but must not look as if there had been nothing to show. */
+        m->run.error = error_json(m->tx, "OUTPUT_TOO_LARGE",
+                                  STR("the outputs of the last step's items are too large together: "
+                                      "they are kept with its jobs"));
+        return m->run.error.ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
     }
     return ERR_OK;
-}
-
-/* The first job of the step that did not succeed. */
-struct cause {
-    struct run_move *m;
-    struct str error;
-    bool full;
-};
-
-static void take_cause(void *ctx, const struct job *job)
-{
-    struct cause *c = ctx;
-    if (c->error.ptr != NULL || !job_is_over(job->state) || job->state == JOB_SUCCEEDED ||
-        job->error.ptr == NULL)
-        return;
-    c->error = job->error;
-    c->full = !arena_keep(&c->m->tx->arena, &c->error);
 }
 
 static enum err collect_error(struct run_move *m)
@@ -311,12 +309,10 @@ static enum err collect_error(struct run_move *m)
         return m->run.error.ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
     }
     size_t step = (size_t)m->progress.cause;
-    const struct step_state *s = &m->progress.steps[step];
-    struct cause cause = {.m = m};
-    enum err e =
-        jobs_range(m->tx->db, m->run.num, s->first, s->first + s->items, take_cause, &cause);
-    if (e != ERR_OK || cause.full)
-        return e != ERR_OK ? e : ERR_NO_MEMORY;
+    struct str cause;
+    enum err e = values_error(m, step, &cause);
+    if (e != ERR_OK)
+        return e;
     bool undone = true;
     for (size_t i = 0; i < m->progress.count; i++)
         undone &= m->progress.steps[i].undo != UNDO_FAILED;
@@ -326,7 +322,7 @@ static enum err collect_error(struct run_move *m)
     json_open(&o, NULL, '{');
     json_add_text(&o, "code", STR("STEP_FAILED"));
     json_add_text(&o, "step", m->def->steps[step].name);
-    json_add_raw(&o, "cause", cause.error);
+    json_add_raw(&o, "cause", cause);
     if (!undone)
         json_add_bool(&o, "compensation_failed", true);
     json_close(&o, '}');

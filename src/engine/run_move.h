@@ -1,5 +1,5 @@
-/* Moving one run on, inside a transaction: its row, jobs, timers, timeline and slots change together
- * or not at all. Every use case that changes a run goes through here.
+/* Moving one run on, inside a transaction: its row, jobs, timers, timeline and slots change
+ * together or not at all. Every use case that changes a run goes through here.
  *
  * A move is loaded, changed (a job, or the run itself), and then run_move_go_on() does what follows
  * from it (domain/advance.h) and writes the run's row once. */
@@ -10,6 +10,12 @@
 #include "engine/render.h"
 #include "engine/tx.h"
 
+/* A text of the run as JSON, read when it is first asked for. */
+struct read_text {
+    const char *of; /* NULL: nothing was read yet */
+    const json_t *value;
+};
+
 struct run_move {
     struct tx *tx;
     struct tenant *tenant;
@@ -18,11 +24,13 @@ struct run_move {
     struct progress progress;
     struct step_view *views;    /* what was made here, for showing it; NULL: not wanted */
     const json_t **step_values; /* of expressions, as far as they were asked for; NULL: none yet */
-    const json_t *items;        /* of the step `items_step`; NULL: not loaded */
+    struct read_text input_read;
+    struct read_text state_read;
+    const json_t *items; /* of the step `items_step`; NULL: not loaded */
     size_t items_step;
     bool is_new;         /* the run has no row yet */
     int64_t events_told; /* of a new run: how many events it has */
-    struct str end_note; /* what the timeline says about the end; ptr NULL: the run's error, if any */
+    struct str end_note; /* what the timeline says about the end; none: the run's error, if any */
 };
 
 /* Fills in the parts of a new run that are the same for all. */
@@ -47,8 +55,7 @@ MUST_CHECK enum err run_move_create_child(struct run_move *m, struct problem *p)
 MUST_CHECK enum err run_move_load(struct run_move *m, struct tx *tx, int64_t run_num,
                                   struct problem *p);
 /* The caller's run of this id. */
-MUST_CHECK enum err run_move_find(struct run_move *m, struct op *op, struct tx *tx,
-                                  struct uuid id);
+MUST_CHECK enum err run_move_find(struct run_move *m, struct op *op, struct tx *tx, struct uuid id);
 /* What its steps look like, read from their jobs. */
 MUST_CHECK enum err run_move_show(struct run_move *m, const struct step_view **ret_views);
 

@@ -6,6 +6,8 @@
 #include "engine/values.h"
 #include "store/signals.h"
 
+#define EXPRESSION_FAILED "EXPRESSION_FAILED"
+
 /* --- failures --- */
 
 /* A job that was never more than its error: an expression of the step cannot be evaluated. */
@@ -53,7 +55,7 @@ static enum err begin_map(struct run_move *m, size_t step, struct problem *p)
                      ? values_eval(m, json_str(def->for_each), p, &items)
                      : values_fill(m, def->for_each, NULL, p, &items);
     if (e == ERR_EXPRESSION)
-        return fail_step(m, step, "EXPRESSION_FAILED", p->detail);
+        return fail_step(m, step, EXPRESSION_FAILED, p->detail);
     if (e != ERR_OK)
         return e;
     if (!json_is_array(items))
@@ -78,7 +80,7 @@ enum err step_begin(struct run_move *m, size_t step)
     bool holds = true;
     enum err e = def->when.len > 0 ? values_truth(m, def->when, &p, &holds) : ERR_OK;
     if (e == ERR_EXPRESSION)
-        e = fail_step(m, step, "EXPRESSION_FAILED", p.detail);
+        e = fail_step(m, step, EXPRESSION_FAILED, p.detail);
     else if (e == ERR_OK && !holds)
         e = skip_step(m, step);
     else if (e == ERR_OK && def->for_each != NULL)
@@ -96,6 +98,7 @@ struct item {
     const struct step_def *def;
     struct job *job;
     const json_t *value; /* NULL: the step has one item only */
+    const char *code;    /* of a failure to make it */
     struct problem p;
 };
 
@@ -212,10 +215,30 @@ static enum err make_call(struct item *i)
     return fill_text(i, i->def->request, &i->job->input);
 }
 
+/* One that begins itself, however many levels down, would have no end, and with a map or two steps
+ * as many runs as the disk can hold. */
+static enum err check_ancestors(struct item *i)
+{
+    struct run_move *m = i->m;
+    struct run run = m->run;
+    for (;;) {
+        if (str_eq(run.workflow_id, i->def->workflow_id))
+            return problem_set(&i->p, ERR_EXPRESSION, "workflow \"%.*s\" would run inside itself",
+                               STR_ARG(i->def->workflow_id));
+        bool found = false;
+        if (run.parent_run < 0)
+            return ERR_OK;
+        enum err e = runs_find_num(m->tx->db, run.parent_run, &m->tx->arena, &found, &run);
+        if (e != ERR_OK || !found)
+            return e != ERR_OK ? e : ERR_INTERNAL;
+    }
+}
+
 /* The child begins in a turn of its own, and its end wakes the job. */
 static enum err make_child(struct item *i)
 {
     struct run_move *m = i->m;
+    i->code = "CHILD_REFUSED";
     struct run_move child = {.tx = m->tx, .tenant = m->tenant, .run = run_blank()};
     struct workflow_newest newest = {0};
     enum err e = tx_newest(m->tx, m->run.tenant, i->def->workflow_id, &newest);
@@ -227,6 +250,9 @@ static enum err make_child(struct item *i)
     if (m->run.depth + 1 > CHILD_DEPTH_MAX)
         return problem_set(&i->p, ERR_EXPRESSION, "runs are nested more than %d deep",
                            CHILD_DEPTH_MAX);
+    e = check_ancestors(i);
+    if (e != ERR_OK)
+        return e;
     child.run.workflow_id = i->def->workflow_id;
     child.run.workflow_version = i->def->version > 0 ? i->def->version : newest.version;
     e = tx_definition(m->tx, m->run.tenant, child.run.workflow_id, child.run.workflow_version, &i->p,
@@ -236,6 +262,7 @@ static enum err make_child(struct item *i)
                            STR_ARG(i->def->workflow_id), (long long)i->def->version);
     if (e == ERR_OK && child.def->unsupported.len > 0)
         return problem_set(&i->p, ERR_EXPRESSION, "%.*s", STR_ARG(child.def->unsupported));
+    i->code = EXPRESSION_FAILED;
     if (e == ERR_OK)
         e = make_task(i); /* the same rules for its input */
     if (e != ERR_OK)
@@ -290,11 +317,15 @@ static enum err begin_item(struct run_move *m, size_t step, int64_t index, const
 {
     int64_t first = m->progress.steps[step].first;
     struct job job = job_blank(m, step, first + index, index);
-    struct item i = {.m = m, .def = &m->def->steps[step], .job = &job, .value = value};
+    struct item i = {.m = m,
+                     .def = &m->def->steps[step],
+                     .job = &job,
+                     .value = value,
+                     .code = EXPRESSION_FAILED};
     problem_init(&i.p);
     enum err e = make(&i);
     if (e == ERR_EXPRESSION)
-        e = create_failed(m, &job, "EXPRESSION_FAILED", str_of(i.p.detail));
+        e = create_failed(m, &job, i.code, str_of(i.p.detail));
     else if (e == ERR_OK)
         e = job_create(m, &job);
     problem_release(&i.p);
@@ -336,23 +367,25 @@ enum err step_begin_items(struct run_move *m, size_t step, int64_t count)
 
 /* --- compensation --- */
 
-/* It gets what the step was given and what it made of it. */
+/* It gets what the step was given and what it made of it: of a map its items and their outputs. */
 static enum err undo_input(struct run_move *m, size_t step, struct str *ret)
 {
+    const struct step_state *s = &m->progress.steps[step];
     struct str output = STR_NONE;
     struct job job = {0};
     bool found = false;
     enum err e = values_output(m, step, &output);
-    if (e == ERR_OK)
-        e = jobs_find_at(m->tx->db, m->run.num, m->progress.steps[step].first, &m->tx->arena,
-                         &found, &job);
+    if (e == ERR_OK && s->is_map)
+        e = map_items_find(m->tx->db, m->run.num, (int64_t)step, &m->tx->arena, &job.input);
+    else if (e == ERR_OK)
+        e = jobs_find_at(m->tx->db, m->run.num, s->first, &m->tx->arena, &found, &job);
     if (e != ERR_OK)
         return e;
     struct buf text;
     buf_init(&text, JSON_WRITTEN_MAX);
     struct json_out o = json_out_to(&text);
     json_open(&o, NULL, '{');
-    json_add_raw(&o, "input", found && job.input.ptr != NULL ? job.input : m->run.input);
+    json_add_raw(&o, "input", job.input.ptr != NULL ? job.input : m->run.input);
     json_add_raw(&o, "output", output);
     json_close(&o, '}');
     *ret = buf_ok(&text) ? arena_str(&m->tx->arena, buf_str(&text)) : STR_NONE;
@@ -372,7 +405,7 @@ enum err step_begin_undo(struct run_move *m, size_t step)
     enum err e = def->undo_input != NULL ? fill_text(&i, def->undo_input, &job.input)
                                          : undo_input(m, step, &job.input);
     if (e == ERR_EXPRESSION)
-        e = create_failed(m, &job, "EXPRESSION_FAILED", str_of(i.p.detail));
+        e = create_failed(m, &job, EXPRESSION_FAILED, str_of(i.p.detail));
     else if (e == ERR_OK)
         e = job_create(m, &job);
     problem_release(&i.p);

@@ -78,6 +78,12 @@ static void forget_tenants(struct tx_tenants *tenants)
 }
 
 /* What belongs to one transaction only. */
+void tx_drop_json(struct tx *tx)
+{
+    for (; tx->kept != NULL; tx->kept = tx->kept->next)
+        json_decref(tx->kept->json);
+}
+
 static void clear_turn(struct tx *tx)
 {
     while (tx->wakes != NULL) {
@@ -89,8 +95,7 @@ static void clear_turn(struct tx *tx)
     tx->has_calls = false;
     tx->freed = NULL;
     assert(tx->visits == NULL); /* they live in the arena */
-    for (; tx->kept != NULL; tx->kept = tx->kept->next)
-        json_decref(tx->kept->json);
+    tx_drop_json(tx);
     tx->doomed = NULL;
     arena_clear(&tx->arena);
     if (tx->definitions != NULL)

@@ -84,7 +84,7 @@ struct tx {
     struct claim_turn claim_turns[CLAIM_TURNS];
     int64_t next_due;  /* the earliest timer armed here; -1: none */
     struct expr *expr;
-    struct kept_json *kept; /* parsed values, dropped when the transaction ends */
+    struct kept_json *kept; /* parsed values of the op under way */
     struct doomed_run *doomed;
     struct gate *gate; /* NULL for readers */
     struct gate_visit *visits;
@@ -160,8 +160,11 @@ void tx_leave_gates(struct tx *tx);
 
 /* The evaluator of expressions; NULL when memory ran out. */
 struct expr *tx_expr(struct tx *tx);
-/* Takes over a reference until the transaction ends; false, and drops it, when memory ran out. */
+/* Takes over a reference until tx_drop_json() or the end of the transaction; false, and drops it, when memory ran out. */
 MUST_CHECK bool tx_keep_json(struct tx *tx, json_t *json);
+/* An op or a timer is done with: what it had parsed goes. A batch of many with large inputs would
+ * hold them all at once otherwise. */
+void tx_drop_json(struct tx *tx);
 /* A child of a run that ended: cancelled when the op is over. */
 MUST_CHECK enum err tx_cancel_later(struct tx *tx, struct uuid run_id);
 

@@ -359,7 +359,7 @@ static enum err signal_run(struct op *op, struct tx *tx)
     if (in->dedup_key.ptr != NULL)
         e = signals_find_key(tx->db, m.run.num, in->dedup_key, &tx->arena, &found, &known);
     if (e == ERR_OK && found) {
-        if (!str_eq(known.name, in->name) || !str_eq(known.payload, in->payload))
+        if (!str_eq(known.name, in->name) || !json_same_text(known.payload, in->payload))
             return problem_set(&op->problem, ERR_IDEM_KEY_REUSED,
                                "the dedup_key belongs to another signal");
         op->answer.changed_nothing = true;

@@ -215,18 +215,6 @@ const struct use_case UC_CLAIM_JOBS = {.name = "claim_jobs", .changes = true, .r
 
 /* --- complete and fail --- */
 
-static bool same_json(struct str a, struct str b)
-{
-    if (str_eq(a, b))
-        return true;
-    json_t *x = json_loadb(a.ptr, a.len, JSON_DECODE_ANY, NULL);
-    json_t *y = json_loadb(b.ptr, b.len, JSON_DECODE_ANY, NULL);
-    bool same = x != NULL && y != NULL && json_equal(x, y);
-    json_decref(x);
-    json_decref(y);
-    return same;
-}
-
 static enum err load_job(struct op *op, struct tx *tx, struct uuid id, struct job *ret_job,
                          struct run_move *m)
 {
@@ -309,8 +297,8 @@ static void answer_finished(struct json_out *o, const struct job *job, const cha
 static enum err answer_again(struct op *op, const struct finish_job_input *in, struct json_out *o,
                              const struct job *job, const struct run_move *m, bool *ret_changed)
 {
-    bool again = in->failed ? job->state == JOB_FAILED && same_json(job->error, in->error)
-                            : job->state == JOB_SUCCEEDED && same_json(job->output, in->output);
+    bool again = in->failed ? job->state == JOB_FAILED && json_same_text(job->error, in->error)
+                            : job->state == JOB_SUCCEEDED && json_same_text(job->output, in->output);
     if (!again)
         return problem_set(&op->problem, ERR_LEASE_LOST, "the job is over: it has %s",
                            job_state_name(job->state));
@@ -322,7 +310,7 @@ static enum err answer_again(struct op *op, const struct finish_job_input *in, s
 /* A failure that was reported before and waits for its next attempt. */
 static bool is_reported(const struct finish_job_input *in, const struct job *job)
 {
-    return in->failed && job->state == JOB_SCHEDULED && same_json(job->error, in->error);
+    return in->failed && job->state == JOB_SCHEDULED && json_same_text(job->error, in->error);
 }
 
 static enum err finish_one(struct op *op, struct tx *tx, const struct finish_job_input *in,
@@ -481,7 +469,6 @@ static enum err release_job(struct op *op, struct tx *tx)
     }
     if (job.state != JOB_RUNNING)
         return refuse_stale(op, &m, &job, in->lease_token, "the lease has ended");
-    job.worker = STR_NONE;
     e = job_move(&m, &job, JOB_ON_RELEASE);
     if (e == ERR_OK && m.run.status == RUN_PAUSED)
         e = job_move(&m, &job, JOB_ON_HOLD);

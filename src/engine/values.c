@@ -16,6 +16,18 @@ static const json_t *parsed(struct values *v, struct str text)
     return v->err == ERR_OK ? json : NULL;
 }
 
+/* Large inputs are not read again for each of a map's items. */
+static const json_t *parsed_once(struct values *v, struct str text, struct read_text *read)
+{
+    if (read->of != text.ptr) {
+        const json_t *value = parsed(v, text);
+        if (v->err != ERR_OK)
+            return NULL;
+        *read = (struct read_text){text.ptr, value};
+    }
+    return read->value;
+}
+
 struct outputs {
     struct buf text;
     int64_t count;
@@ -55,7 +67,38 @@ enum err values_output(struct run_move *m, size_t step, struct str *ret)
     if (e == ERR_OK && buf_ok(&o.text))
         *ret = arena_str(&m->tx->arena, buf_str(&o.text));
     buf_release(&o.text);
-    return e; /* outputs that are too large together are left out */
+    return e;
+}
+
+bool values_too_large(const struct run_move *m, size_t step, struct str output)
+{
+    const struct step_state *s = &m->progress.steps[step];
+    return s->is_map && s->first > 0 && step_is_settled(s->status) && output.ptr == NULL;
+}
+
+struct first_error {
+    struct run_move *m;
+    struct str error;
+    bool full;
+};
+
+static void take_error(void *ctx, const struct job *job)
+{
+    struct first_error *f = ctx;
+    if (f->error.ptr != NULL || !job_is_over(job->state) || job->state == JOB_SUCCEEDED ||
+        job->error.ptr == NULL)
+        return;
+    f->error = job->error;
+    f->full = !arena_keep(&f->m->tx->arena, &f->error);
+}
+
+enum err values_error(struct run_move *m, size_t step, struct str *ret)
+{
+    const struct step_state *s = &m->progress.steps[step];
+    struct first_error f = {.m = m, .error = STR_NONE};
+    enum err e = jobs_range(m->tx->db, m->run.num, s->first, s->first + s->items, take_error, &f);
+    *ret = f.error;
+    return e == ERR_OK && f.full ? ERR_NO_MEMORY : e;
 }
 
 static const char *step_word(enum step_status status)
@@ -74,8 +117,7 @@ static const json_t *step_value(struct values *v, struct str name)
     if (step == m->def->step_count)
         return NULL;
     if (m->step_values == NULL)
-        m->step_values =
-            arena_alloc(&m->tx->arena, m->def->step_count * sizeof(*m->step_values));
+        m->step_values = arena_alloc(&m->tx->arena, m->def->step_count * sizeof(*m->step_values));
     if (m->step_values == NULL) {
         v->err = ERR_NO_MEMORY;
         return NULL;
@@ -87,8 +129,12 @@ static const json_t *step_value(struct values *v, struct str name)
     struct job job = {0};
     bool found = false;
     v->err = values_output(m, step, &output);
+    if (v->err == ERR_OK && values_too_large(m, step, output))
+        v->err = ERR_EXPRESSION; /* nobody is to go on with nil in their place */
     if (v->err == ERR_OK && s->first > 0 && !s->is_map)
         v->err = jobs_find_at(m->tx->db, m->run.num, s->first, &m->tx->arena, &found, &job);
+    else if (v->err == ERR_OK && step_is_settled(s->status))
+        v->err = values_error(m, step, &job.error);
     if (v->err != ERR_OK)
         return NULL;
     struct buf text;
@@ -97,8 +143,8 @@ static const json_t *step_value(struct values *v, struct str name)
     json_open(&o, NULL, '{');
     json_add_text(&o, "status", str_of(step_word(s->status)));
     json_add_raw(&o, "output", output);
-    json_add_raw(&o, "error", found ? job.error : STR_NONE);
-    json_add_int(&o, "attempt", found ? job.attempt : 0);
+    json_add_raw(&o, "error", job.error);
+    json_add_int(&o, "attempt", job.attempt);
     json_close(&o, '}');
     if (!buf_ok(&text))
         v->err = ERR_NO_MEMORY;
@@ -139,9 +185,9 @@ static enum err get(void *ctx, struct str root, struct str name, const json_t **
     const json_t *value = NULL;
     v->err = ERR_OK;
     if (str_is(root, "input"))
-        value = parsed(v, v->m->run.input);
+        value = parsed_once(v, v->m->run.input, &v->m->input_read);
     else if (str_is(root, "state"))
-        value = parsed(v, v->m->run.state);
+        value = parsed_once(v, v->m->run.state, &v->m->state_read);
     else if (str_is(root, "item"))
         value = v->item;
     else if (str_is(root, "run"))

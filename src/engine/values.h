@@ -23,5 +23,10 @@ MUST_CHECK enum err values_fill(struct run_move *m, const json_t *value, const j
 MUST_CHECK enum err values_text(struct tx *tx, const json_t *value, struct str *ret);
 /* The output of a step: its job's, or for a map those of its items in order. Empty: none. */
 MUST_CHECK enum err values_output(struct run_move *m, size_t step, struct str *ret);
+/* The outputs of a map's items are more than JSON_KEPT_MAX together, so that `output`, which
+ * values_output() gave, is none. */
+bool values_too_large(const struct run_move *m, size_t step, struct str output);
+/* The error of a step: of the first of its jobs that did not succeed. Empty: none. */
+MUST_CHECK enum err values_error(struct run_move *m, size_t step, struct str *ret);
 
 #endif

@@ -10,6 +10,7 @@ import cli
 import harness
 from cli import pawl
 from harness import wait_until
+from inspect_store import assert_healthy, rows
 from worker_process import Gates, Worker, children, is_alive, open_fds, wait_gone
 
 STEP = {"name": "work", "type": "task", "handler": "do.it", "queue": "q"}
@@ -471,40 +472,60 @@ def test_nothing_piles_up(start, work, gates):
         assert done(30) <= first + 3
 
 
+def graph_of_six():
+    """first → (each item | side) → join → tail → last, which fails for good where the input says so; first and side are undone then."""
+    def task(name, *needs, **more):
+        return {"name": name, "type": "task", "handler": name, "queue": "q", "needs": needs, "retry": {"max_attempts": 100, "backoff_ms": 10}, **more}
+
+    return [task("first", compensate={"handler": "undo-first"}), task("each", "first", for_each="input.items", input="${item}"),
+            task("side", "first", compensate={"handler": "undo-side"}), task("join", "each", "side"), task("tail", "join"), task("last", "tail")]
+
+
+def assert_nothing_done_twice(db):
+    again = rows(db, "SELECT c.run, json_extract(c.data, '$.job_id') FROM events c JOIN events d ON d.run = c.run AND d.type = 'job.succeeded'"
+                     " AND json_extract(d.data, '$.job_id') = json_extract(c.data, '$.job_id') WHERE c.type = 'job.claimed' AND c.seq > d.seq")
+    assert not again, "steps that succeeded were handed out again"
+
+
 @pytest.mark.slow
 def test_kills_of_server_and_workers_in_turn_double_no_effect_and_lose_none(gates):
-    """Each effect is a line under its idempotency key: a receiver that dedups on it counts every one exactly once."""
+    """Each effect is a line under its idempotency key: a receiver that dedups on it counts every one exactly once.
+
+    PAWL_RUNS=5000 makes it a soak, PAWL_SEED repeats the choices of one that failed."""
     seed = int(os.environ.get("PAWL_SEED", random.SystemRandom().randrange(1 << 32)))
-    print(f"PAWL_SEED={seed}")
+    count = int(os.environ.get("PAWL_RUNS", "500"))
+    print(f"PAWL_SEED={seed} PAWL_RUNS={count}")
     rng = random.Random(seed)
-
-    def task(name, **more):
-        return {"name": name, "type": "task", "handler": name, "queue": "q", "retry": {"max_attempts": 100, "backoff_ms": 10}, **more}
-
     script = gates.script('read -r input; echo "$PAWL_RUN_ID $PAWL_HANDLER ${PAWL_ITEM:-x} $PAWL_IDEMPOTENCY_KEY" >> ledger; '
                           'case "$PAWL_HANDLER $input" in "last "*\'"fail":true\'*) exit 65;; esac')
     with harness.server("--listen", f"127.0.0.1:{cli.free_port()}") as s:
-        s.client().workflow("t", "w", [task("first", compensate={"handler": "undo"}), task("map", for_each="input.items", input="${item}"), task("last")])
-        runs = {s.client().start("t", "w", {"input": {"items": [1, 2, 3], "fail": n % 3 == 0}}).json["run_id"]: n % 3 == 0 for n in range(240)}
-        workers = [Worker(s.url, "t", *script, flags=["--lease-ms", 700, "--concurrency", 4]) for _ in range(3)]
-        kills = 0
+        api = s.client()
+        api.workflow("t", "w", graph_of_six())
+        runs = {api.start("t", "w", {"input": {"items": [1, 2], "fail": n % 3 == 0}}).json["run_id"]: n % 3 == 0 for n in range(count)}
+        work = lambda: Worker(s.url, "t", *script, flags=["--lease-ms", 700, "--concurrency", 8])
+        workers, deaths = [work() for _ in range(3)], {"server": 0, "worker": 0}
         while s.client().get("/api/v1/tenants/t").json["active_runs"] > 0:
             time.sleep(rng.uniform(0.05, 0.4))  # the moment is random; nothing is waited for
-            kills += 1
-            if rng.random() < 0.4:
+            dies = rng.choice(["server", "worker"])
+            deaths[dies] += 1
+            if dies == "server":
                 s.kill()
                 s.start()
             else:
                 dead = workers.pop(0)
                 dead.signal(signal.SIGKILL)
                 dead.ended()
-                workers.append(Worker(s.url, "t", *script, flags=["--lease-ms", 700, "--concurrency", 4]))
-        assert [w.stop() for w in workers] == [0, 0, 0] and kills >= 5
+                workers.append(work())
+        assert [w.stop() for w in workers] == [0, 0, 0] and min(deaths.values()) >= 3, deaths
         ended = {run: s.client().get(f"/api/v1/runs/{run}", tenant="t").json["status"] for run in runs}
+        assert_nothing_done_twice(s.db)
+        assert_healthy(s.client())
     assert ended == {run: "failed" if fails else "succeeded" for run, fails in runs.items()}
-    counted = sorted(line.rsplit(" ", 1)[0] for line in set(gates.lines("ledger")))
-    assert counted == sorted(f"{run} {effect}" for run, fails in runs.items()
-                             for effect in ["first x", "map 0", "map 1", "map 2", "last x", *(["undo x"] if fails else [])])
+    lines = gates.lines("ledger")
+    counted = sorted(line.rsplit(" ", 1)[0] for line in set(lines))
+    effects = ["first x", "each 0", "each 1", "side x", "join x", "tail x", "last x"]
+    assert counted == sorted(f"{run} {effect}" for run, fails in runs.items() for effect in [*effects, *(["undo-first x", "undo-side x"] if fails else [])])
+    print(f"{len(counted)} effects, {len(lines) - len(counted)} repeated, {deaths}")
 
 
 # --- what cannot be done ---

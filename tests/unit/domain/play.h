@@ -283,15 +283,29 @@ static inline void play_stop(struct play *play, size_t step)
         play_settle(play, step, PLAY_STOPPED);
 }
 
+/* It succeeded, or it is a map that did not, and some of its items had. */
+static inline bool play_has_effect(const struct play *play, size_t step)
+{
+    const struct step_state *s = &play->p.steps[step];
+    const struct play_step *mine = &play->steps[step];
+    bool done = mine->outcome == PLAY_OK;
+    bool ended = mine->outcome == PLAY_BAD || mine->outcome == PLAY_STOPPED;
+    for (int64_t n = s->first; n > 0 && ended && s->is_map && n < s->first + s->items; n++)
+        done |= play->jobs[n].outcome == PLAY_OK;
+    return done;
+}
+
 static inline void play_undo(struct play *play, size_t step)
 {
     play_log(play, "~", step);
     const struct play_step *mine = &play->steps[step];
     PLAY_HOLDS(play, play->stopping && play_all_open(play) == 0);
-    PLAY_HOLDS(play, mine->outcome == PLAY_OK && play->def->steps[step].has_undo && !mine->undone);
+    PLAY_HOLDS(play,
+               play_has_effect(play, step) && play->def->steps[step].has_undo && !mine->undone);
     for (size_t i = 0; i < play->def->step_count; i++) {
         const struct play_step *other = &play->steps[i];
-        bool waits = other->outcome == PLAY_OK && play->def->steps[i].has_undo && !other->undone;
+        bool waits =
+            play_has_effect(play, i) && play->def->steps[i].has_undo && !other->undone;
         PLAY_HOLDS(play, !waits || other->place <= mine->place); /* the last first */
     }
     play->steps[step].undone = true;
@@ -312,7 +326,8 @@ static inline void play_check_end(struct play *play, enum run_event on)
         PLAY_HOLDS(play, on != RUN_ON_SUCCEED || s->outcome != PLAY_NONE);
         if (on == RUN_ON_SUCCEED && play_went_elsewhere(play, i))
             PLAY_HOLDS(play, play->steps[play->def->steps[i].error_step].outcome != PLAY_CUT);
-        bool must_undo = play->stopping && s->outcome == PLAY_OK && play->def->steps[i].has_undo;
+        bool must_undo =
+            play->stopping && play_has_effect(play, i) && play->def->steps[i].has_undo;
         PLAY_HOLDS(play, s->undone == must_undo);
     }
 }
