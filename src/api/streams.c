@@ -1,7 +1,8 @@
 /* A run's timeline as server-sent events: what is there, then what comes, until the run is over.
  *
- * A stream reads with an op of its own, writes what it got, and reads again when there is more or
- * when its run is told of. While an op is under way nothing of the stream is freed. */
+ * A stream reads with an op of its own and writes what it got. It reads again when the client has
+ * taken that, if there is more, and otherwise when its run is told of. While an op is under way
+ * nothing of the stream is freed. */
 #include "api/call.h"
 
 #include "engine/listeners.h"
@@ -49,12 +50,20 @@ static void client_gone(void *user)
         stream_free(s);
 }
 
+/* What lies in the store comes as fast as the client takes it. */
+static void client_took_all(void *user)
+{
+    struct stream *s = ((struct call *)user)->stream;
+    if (!s->reading && !s->gone && s->position.more)
+        read_on(s);
+}
+
 static void run_told(struct listener *l)
 {
     struct stream *s = CONTAINER_OF(l, struct stream, listener);
     if (s->reading)
         s->again = true;
-    else if (!s->gone && !s->position.over)
+    else if (!s->gone && !s->position.over && !s->position.more)
         read_on(s);
 }
 
@@ -72,7 +81,7 @@ static void open_stream(struct stream *s)
         s->next->prev = s;
     c->api->streams = s;
     engine_listen(c->api->config.engine, &s->listener);
-    http_send_stream(c->req, &reply, client_gone);
+    http_send_stream(c->req, &reply, client_took_all, client_gone);
 }
 
 /* The op is over: what it read is sent. */
@@ -103,7 +112,7 @@ static void events_read(struct op *op)
                           http_stream_write(s->call->req, buf_str(&op->answer.body)));
     if (failed || (ok && s->position.over))
         http_stream_end(s->call->req); /* the client asks again from where it is, if it likes */
-    else if (ok && (s->position.more || s->again))
+    else if (ok && s->again && !s->position.more)
         read_on(s);
 }
 

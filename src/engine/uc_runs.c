@@ -107,19 +107,23 @@ const struct use_case UC_LIST_EVENTS = {
 
 /* --- events as they come --- */
 
-enum { STREAM_EVENTS_MAX = 100 }; /* in one go */
+enum { STREAM_EVENTS_MAX = 100, STREAM_BYTES_MAX = HTTP_STREAM_BEHIND_MAX / 2 }; /* in one go */
 
 struct streamed {
     struct buf *out;
     int64_t count;
     int64_t last;
+    bool more;
 };
 
 static void add_streamed(void *ctx, const struct event *event)
 {
     struct streamed *s = ctx;
-    if (++s->count > STREAM_EVENTS_MAX)
+    bool full = s->out->len > STREAM_BYTES_MAX;
+    if (full || ++s->count > STREAM_EVENTS_MAX) {
+        s->more = true;
         return;
+    }
     s->last = event->seq;
     buf_printf(s->out, "id: %lld\nevent: %.*s\ndata: ", (long long)event->seq,
                STR_ARG(event->type));
@@ -140,14 +144,14 @@ static enum err stream_events(struct op *op, struct tx *tx)
     e = runs_find(tx->db, tenant->num, in->run_id, &tx->arena, &found, &run);
     if (e == ERR_OK && !found)
         return problem_set(&op->problem, ERR_RUN_NOT_FOUND, "there is no such run");
-    struct streamed s = {&op->answer.body, 0, in->position->after};
+    struct streamed s = {.out = &op->answer.body, .last = in->position->after};
     if (e == ERR_OK)
         e = events_list(tx->db, run.num, in->position->after, STREAM_EVENTS_MAX + 1, add_streamed,
                         &s);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot list the events");
     in->position->after = s.last;
-    in->position->more = s.count > STREAM_EVENTS_MAX;
+    in->position->more = s.more;
     in->position->over = !in->position->more && run_is_over(run.status);
     return ERR_OK;
 }

@@ -52,6 +52,7 @@ struct request {
     bool stream_ended;
     struct buf unsent;
     size_t unsent_from;
+    void (*stream_taken)(void *user);
     void (*stream_gone)(void *user);
 };
 

@@ -24,6 +24,7 @@ static ssize_t read_unsent(void *ctx, uint64_t pos, char *out, size_t max)
         return MHD_CONTENT_READER_END_OF_STREAM;
     r->suspended = true;
     MHD_suspend_connection(r->connection);
+    r->stream_taken(r->pub.user);
     return 0;
 }
 
@@ -42,12 +43,13 @@ void stream_over(struct request *r)
 }
 
 void http_send_stream(struct http_request *req, const struct http_reply *reply,
-                      void (*gone)(void *user))
+                      void (*taken)(void *user), void (*gone)(void *user))
 {
     struct request *r = request_of(req);
     r->streams = true;
+    r->stream_taken = taken;
     r->stream_gone = gone;
-    buf_init(&r->unsent, HTTP_STREAM_BEHIND_MAX);
+    buf_init(&r->unsent, HTTP_REPLY_MAX);
     http_send(req, reply);
     if (r->connection == NULL)
         stream_over(r); /* the client did not wait for the first word */
@@ -63,7 +65,7 @@ bool http_stream_write(struct http_request *req, struct str text)
         r->unsent.len -= r->unsent_from;
         r->unsent_from = 0;
     }
-    bool fits = r->unsent.len + text.len <= HTTP_STREAM_BEHIND_MAX;
+    bool fits = r->unsent.len == 0 || r->unsent.len + text.len <= HTTP_STREAM_BEHIND_MAX;
     if (fits)
         buf_put(&r->unsent, text);
     if (!fits || !buf_ok(&r->unsent)) {

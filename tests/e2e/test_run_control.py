@@ -198,7 +198,7 @@ def test_a_retry_does_only_the_failed_steps_again(api, tenant):
     assert again["status"] == "running" and again["error"] is None and active_runs(api, tenant) == 1
     shown, done = work(api, tenant, run, lambda job: {"output": "new"})
     assert [j["step"] for j in done] == ["b", "c"] and done[0]["job_id"] == b["job_id"], "the same job, so that its worker can tell"
-    assert done[0]["attempt"] > b["attempt"] and done[1]["input"] == ["kept", "new"] and shown["status"] == "succeeded"
+    assert done[0]["attempt"] == 1 and done[0]["lease_token"] != b["lease_token"] and done[1]["input"] == ["kept", "new"] and shown["status"] == "succeeded"
 
 
 def test_a_retry_of_a_map_does_only_the_failed_items_again(api, tenant):
@@ -210,6 +210,15 @@ def test_a_retry_of_a_map_does_only_the_failed_items_again(api, tenant):
     act(api, tenant, run, "retry")
     shown, done = work(api, tenant, run, lambda job: {"output": job["item"]})
     assert sorted(j["item"] for j in done) == [2, 3] and shown["output"] == [0, 1, 2, 3]
+
+
+def test_a_retry_grants_as_many_attempts_as_the_first_time(api, tenant):
+    run = begin(api, tenant, task("a", retry={"max_attempts": 2, "backoff_ms": 1, "jitter": "none"}))
+    for _ in range(2):
+        shown, done = work(api, tenant, run, failing("a"))
+        assert shown["status"] == "failed" and [j["attempt"] for j in done] == [1, 2]
+        act(api, tenant, run, "retry")
+    assert work(api, tenant, run)[0]["status"] == "succeeded"
 
 
 def test_a_retry_after_compensation_does_what_was_undone_again_in_order(api, tenant):

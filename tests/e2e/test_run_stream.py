@@ -216,20 +216,38 @@ def test_readers_that_vanish_leave_nothing_behind(api, tenant, stream):
     assert show(api, tenant, run)["status"] == "succeeded"
 
 
-def test_a_reader_that_falls_behind_is_cut_off_and_can_go_on(api, tenant, stream):
-    """It reads nothing while more is told than the server keeps for it; the run does not wait for it."""
-    run = begin(api, tenant, {"name": "each", "type": "emit", "for_each": list(range(4000)), "event": "big", "payload": "x" * 2000}, WAIT)
-    slow = stream(run, buffer=4096).open()
-    wait_until(lambda: show(api, tenant, run)["steps"][0]["status"] == "succeeded", "all is told")
-    finish(api, tenant, run)
-    assert show(api, tenant, run)["status"] == "succeeded"
-    try:
-        got = slow.rest()
-    except (AssertionError, OSError, http.client.HTTPException):  # cut off, also in the middle of an event
-        got = slow.events
-    finally:
-        slow.sock.close()
+def test_a_slow_reader_gets_a_long_story_at_its_own_pace_and_holds_up_nobody(api, tenant, stream):
+    """8 MB lie there before it reads its first event."""
+    run = begin(api, tenant, {"name": "each", "type": "emit", "for_each": list(range(4000)), "event": "big", "payload": "x" * 2000})
+    with stream(run, buffer=4096) as slow:
+        wait_until(lambda: show(api, tenant, run)["status"] == "succeeded", "the run ends without it")
+        assert slow.rest() == as_page(api, tenant, run)
+
+
+@pytest.mark.parametrize("count,size", [(2, 250_000), (5, 100_000)])
+def test_large_events_are_told_whole(api, tenant, stream, count, size):
+    run = begin(api, tenant, {"name": "each", "type": "emit", "for_each": list(range(count)), "event": "big", "payload": "${input}"}, input="x" * size)
+    with stream(run) as s:
+        assert s.rest() == as_page(api, tenant, run)
+
+
+def test_a_reader_that_stops_reading_is_cut_off_and_can_go_on(api, tenant, stream):
+    """More is told while it does not read than any socket holds, event by event."""
+    steps = [step for n in range(100) for step in ({"name": f"w{n}", "type": "wait_signal", "signal": "go"}, {"name": f"e{n}", "type": "emit", "event": "big", "payload": "${input}"})]
+    run = begin(api, tenant, *steps, input="x" * 100_000)
+    stopped = stream(run, buffer=4096).open()
+    stopped.read(2)
+    for _ in range(100):
+        finish(api, tenant, run)
     told = as_page(api, tenant, run)
-    assert len(got) < len(told) and got == told[:len(got)], "what it has is right"
-    with stream(run, got[-1][0] if got else 0) as s:
+    assert told[-1][1] == "run.succeeded", "the run does not wait for it"
+    try:
+        stopped.rest()
+    except (AssertionError, OSError, http.client.HTTPException):
+        pass  # cut off, also in the middle of an event
+    finally:
+        stopped.sock.close()
+    got = stopped.events
+    assert 2 <= len(got) < len(told) and got == told[:len(got)], "what it has is right"
+    with stream(run, got[-1][0]) as s:
         assert [*got, *s.rest()] == told
