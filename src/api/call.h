@@ -91,8 +91,8 @@ void streams_end(struct api *api);
 /* --- handlers, by file --- */
 
 prepare_fn prepare_start_run, prepare_start_run_flat, prepare_get_run, prepare_cancel_run,
-    prepare_pause_run, prepare_resume_run, prepare_retry_run, prepare_rerun_run,
-    prepare_signal_run, prepare_bulk_runs, prepare_list_runs, prepare_list_events;
+    prepare_pause_run, prepare_resume_run, prepare_retry_run, prepare_rerun_run, prepare_signal_run,
+    prepare_bulk_runs, prepare_list_runs, prepare_list_events;
 prepare_fn prepare_claim, prepare_complete, prepare_fail, prepare_finish_jobs, prepare_heartbeat,
     prepare_list_dead, prepare_get_job;
 prepare_fn prepare_put_schedule, prepare_schedule;

@@ -175,8 +175,7 @@ enum err prepare_finish_jobs(struct call *c)
     if (e != ERR_OK)
         return e;
     in->count = json_array_size(list);
-    struct finish_job_input *items =
-        call_alloc(c, MAX(in->count, (size_t)1) * sizeof(*items));
+    struct finish_job_input *items = call_alloc(c, MAX(in->count, (size_t)1) * sizeof(*items));
     if (items == NULL)
         return c->op.problem.err;
     in->items = items;

@@ -175,8 +175,8 @@ static void read_filter(struct fields *f, const json_t *filter, struct run_filte
     struct str status = STR_NONE;
     struct str label = STR_NONE;
     struct str times[2] = {STR_NONE, STR_NONE};
-    *ret = (struct run_filter){
-        .status = RUN_STATUS_COUNT, .created_after = -1, .created_before = -1};
+    *ret =
+        (struct run_filter){.status = RUN_STATUS_COUNT, .created_after = -1, .created_before = -1};
     struct fields g;
     fields_begin(&g, filter, f->problem);
     fields_text(&g, "status", NAME_MAX_LEN, &status);

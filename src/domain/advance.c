@@ -11,8 +11,8 @@ static bool went_another_way(const struct definition *def, const struct progress
            def->steps[i].on_error == ON_ERROR_STEP;
 }
 
-/* A step that others name in on_error waits until each of them is settled, and runs when one of them
- * has failed. */
+/* A step that others name in on_error waits until each of them is settled, and runs when one of
+ * them has failed. */
 enum readiness { NOT_YET, READY, CUT_OFF };
 
 static enum readiness handler_is(const struct definition *def, const struct progress *p, size_t i)
@@ -41,7 +41,8 @@ static enum readiness needs_are(const struct definition *def, const struct progr
         bool mine = went_another_way(def, p, need) && def->steps[need].error_step == i;
         cut |= !mine && (p->steps[need].cut || went_another_way(def, p, need));
     }
-    /* An error that leads here counts for more than a need that was cut off: somebody must see it. */
+    /* An error that leads here counts for more than a need that was cut off: somebody must see it.
+     */
     if (handler)
         return handler_is(def, p, i);
     return cut ? CUT_OFF : READY;
@@ -315,5 +316,5 @@ void advance_unstop(struct progress *p)
 int64_t advance_item(const struct step_state *s, int64_t ordinal)
 {
     return s->first > 0 && ordinal >= s->first && ordinal < s->first + s->items ? ordinal - s->first
-                                                                               : -1;
+                                                                                : -1;
 }

@@ -1,6 +1,6 @@
-/* Advancing a run: from its definition, how far it is and what happened, to what happens next. Pure:
- * the engine does what it is told, one thing at a time, and asks again until there is nothing left
- * to do. */
+/* Advancing a run: from its definition, how far it is and what happened, to what happens next.
+ * Pure: the engine does what it is told, one thing at a time, and asks again until there is nothing
+ * left to do. */
 #ifndef PAWL_DOMAIN_ADVANCE_H
 #define PAWL_DOMAIN_ADVANCE_H
 
@@ -10,7 +10,8 @@
 
 enum next_kind {
     NEXT_NOTHING, /* until a job, a timer or a caller changes something */
-    NEXT_BEGIN,   /* evaluate the step's condition and items, then advance_begin() or advance_skip() */
+    NEXT_BEGIN,   /* evaluate the step's condition and items, then advance_begin() or advance_skip()
+                   */
     NEXT_ITEMS,   /* make the jobs of the next `count` items of an active step */
     NEXT_SKIP,    /* the step lies behind an error that went another way */
     NEXT_STOP,    /* end every open job of the step */

@@ -379,8 +379,8 @@ static const struct {
     const char *member;
     bool template;
 } EXPRESSIONS[] = {
-    {"when", false},   {"for_each", false}, {"input", true},  {"request", true}, {"until", true},
-    {"output", true},  {"payload", true},   {"prompt", true}, {"content", true},
+    {"when", false},  {"for_each", false}, {"input", true},  {"request", true}, {"until", true},
+    {"output", true}, {"payload", true},   {"prompt", true}, {"content", true},
 };
 
 static void check_expression(struct fault_list *f, struct expr *x, json_t *object,

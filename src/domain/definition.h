@@ -40,7 +40,7 @@ enum on_error { ON_ERROR_FAIL, ON_ERROR_CONTINUE, ON_ERROR_STEP };
 
 /* How often and when a failed attempt is made again. */
 struct retry_policy {
-    int64_t max_attempts;    /* 0: not said */
+    int64_t max_attempts; /* 0: not said */
     int64_t backoff_ms;
     int64_t max_backoff_ms;
     double multiplier;
@@ -69,20 +69,20 @@ struct step_def {
     struct retry_policy retry;
     int64_t timeout_ms; /* of one attempt; -1: none */
     enum on_error on_error;
-    size_t error_step;     /* with ON_ERROR_STEP */
-    bool handles_errors;   /* some step's on_error names it */
-    bool has_undo;         /* compensate */
+    size_t error_step;   /* with ON_ERROR_STEP */
+    bool handles_errors; /* some step's on_error names it */
+    bool has_undo;       /* compensate */
     struct str undo_handler;
     struct str undo_queue;
     const json_t *undo_input; /* NULL: absent */
 
-    const json_t *request;   /* http */
-    const json_t *signals;   /* wait_signal: a text or an array of texts */
-    const json_t *output;    /* transform */
-    struct str event;        /* emit */
-    const json_t *payload;   /* emit; NULL: absent */
-    struct str workflow_id;  /* workflow */
-    int64_t version;         /* workflow; -1: the newest */
+    const json_t *request;  /* http */
+    const json_t *signals;  /* wait_signal: a text or an array of texts */
+    const json_t *output;   /* transform */
+    struct str event;       /* emit */
+    const json_t *payload;  /* emit; NULL: absent */
+    struct str workflow_id; /* workflow */
+    int64_t version;        /* workflow; -1: the newest */
 };
 
 /* How many runs of the workflow may be active at once, all together or per key. */

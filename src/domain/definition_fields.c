@@ -7,8 +7,8 @@
 #include "domain/expr.h"
 
 enum {
-    PROMPT_MAX = 64 * KIB,    /* a page for a person, several for a model */
-    URL_MAX = 8 * KIB,        /* what servers commonly take */
+    PROMPT_MAX = 64 * KIB, /* a page for a person, several for a model */
+    URL_MAX = 8 * KIB,     /* what servers commonly take */
     HEADER_VALUE_MAX = 8 * KIB,
     TIMEOUT_S_MAX = 10 * 365 * 24 * 3600, /* ten years: longer is a mistake in the unit */
     BACKOFF_MS_MAX = 24 * 3600 * 1000,    /* a day: then a person should have looked */

@@ -17,7 +17,8 @@
  * dispatched the server works on it; due_at is the end of its time.
  * A job that did not succeed is REVIVEd, back to pending, when its run is made to try again.
  * approval, denied and skipped are reached by edges of later versions.
- * Each CLAIM and each DISPATCH raises lease_epoch; who speaks for an older epoch changes nothing. */
+ * Each CLAIM and each DISPATCH raises lease_epoch; who speaks for an older epoch changes nothing.
+ */
 #ifndef PAWL_DOMAIN_JOB_H
 #define PAWL_DOMAIN_JOB_H
 

@@ -159,8 +159,7 @@ static bool step_is_sound(const struct progress *p, const struct step_state *s)
     return counted && numbered && ran == (s->is_map || s->first > 0) && settled == (s->seq > 0) &&
            s->seq <= p->order && (!s->cut || s->status == STEP_IS_SKIPPED) &&
            (!undone || s->status == STEP_IS_SUCCEEDED || (s->is_map && s->over > s->failed)) &&
-           undone == (s->undo_job > 0) &&
-           s->undo_job <= p->jobs;
+           undone == (s->undo_job > 0) && s->undo_job <= p->jobs;
 }
 
 /* Could advancing have led here? Rows are ours, but a file can be damaged. */

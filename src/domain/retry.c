@@ -44,11 +44,12 @@ int64_t retry_delay_ms(const struct retry_policy *policy, int64_t attempt, uint6
     };
     assert(attempt >= 1);
     bool grows = policy->jitter != JITTER_DECORRELATED;
-    /* The ceiling is this policy's own, with its multiplier; backoff takes it as a first attempt. */
-    struct backoff backoff = {
-        BY_JITTER[policy->jitter],
-        grows ? ceiling_ms(policy, policy->multiplier, attempt) : policy->backoff_ms,
-        policy->max_backoff_ms};
+    /* The ceiling is this policy's own, with its multiplier; backoff takes it as a first attempt.
+     */
+    struct backoff backoff = {BY_JITTER[policy->jitter],
+                              grows ? ceiling_ms(policy, policy->multiplier, attempt)
+                                    : policy->backoff_ms,
+                              policy->max_backoff_ms};
     int64_t previous = grows ? 0 : ceiling_ms(policy, 3, attempt);
     return backoff_delay_ms(&backoff, 1, previous, seed);
 }

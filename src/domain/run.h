@@ -69,10 +69,10 @@ enum run_event {
 /* What must happen in the same transaction as the change. */
 enum {
     FX_NONE = 0,
-    FX_SLOT_FREE = 1,    /* its slots go back: the tenant's and those of its scopes */
-    FX_JOBS_CANCEL = 2,  /* open jobs and their timers end */
-    FX_FINISH = 4,       /* finished_at is set, waiters are told */
-    FX_SLOT_TAKE = 8,    /* it counts as active from now on */
+    FX_SLOT_FREE = 1,     /* its slots go back: the tenant's and those of its scopes */
+    FX_JOBS_CANCEL = 2,   /* open jobs and their timers end */
+    FX_FINISH = 4,        /* finished_at is set, waiters are told */
+    FX_SLOT_TAKE = 8,     /* it counts as active from now on */
     FX_QUEUE_LEAVE = 16,  /* and no longer as queued */
     FX_JOBS_HOLD = 32,    /* jobs that wait for a worker are kept back */
     FX_JOBS_RELEASE = 64, /* and handed out again */

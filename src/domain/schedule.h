@@ -4,9 +4,9 @@
 
 #include "base/str.h"
 
-#define OVERLAPS(X)              \
-    X(OVERLAP_SKIP, "skip")      \
-    X(OVERLAP_QUEUE, "queue")    \
+#define OVERLAPS(X)           \
+    X(OVERLAP_SKIP, "skip")   \
+    X(OVERLAP_QUEUE, "queue") \
     X(OVERLAP_ALLOW, "allow")
 
 enum overlap {

@@ -16,8 +16,8 @@ struct engine_config {
     struct str root_key; /* empty: none */
     const struct env *env;
     struct metrics *metrics;
-    int64_t log_bytes_max; /* 0: the default */
-    struct gate *gate;     /* NULL: the store's own */
+    int64_t log_bytes_max;        /* 0: the default */
+    struct gate *gate;            /* NULL: the store's own */
     bool allow_private_addresses; /* http steps may call any address, not public ones only */
 };
 

@@ -1,5 +1,6 @@
-/* Making and changing one job inside a transaction: its row, its timer and its line in the timeline,
- * always through the table of states. What that means for the run is run_move's business. */
+/* Making and changing one job inside a transaction: its row, its timer and its line in the
+ * timeline, always through the table of states. What that means for the run is run_move's business.
+ */
 #ifndef PAWL_ENGINE_JOB_MOVE_H
 #define PAWL_ENGINE_JOB_MOVE_H
 
@@ -19,8 +20,8 @@ enum {
 struct job job_blank(const struct run_move *m, size_t step, int64_t ordinal, int64_t item);
 /* Stores a new job in the state it has, arms its timer, tells of it and wakes who waits for it. */
 MUST_CHECK enum err job_create(struct run_move *m, struct job *job);
-/* Fill in output, error, worker and due_at before; the rest is done here. On success *job is the new
- * row. */
+/* Fill in output, error, worker and due_at before; the rest is done here. On success *job is the
+ * new row. */
 MUST_CHECK enum err job_move(struct run_move *m, struct job *job, enum job_event on);
 /* Writes a row whose state stays: a heartbeat. The timer follows due_at. */
 MUST_CHECK enum err job_touch(struct run_move *m, const struct job *old, const struct job *job);

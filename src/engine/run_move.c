@@ -293,9 +293,10 @@ static enum err collect_output(struct run_move *m)
         if (e != ERR_OK || !values_too_large(m, i, m->run.output))
             return e;
         /* The run has done its work, but must not look as if there had been nothing to show. */
-        m->run.error = error_json(m->tx, "OUTPUT_TOO_LARGE",
-                                  STR("the outputs of the last step's items are too large together: "
-                                      "they are kept with its jobs"));
+        m->run.error =
+            error_json(m->tx, "OUTPUT_TOO_LARGE",
+                       STR("the outputs of the last step's items are too large together: "
+                           "they are kept with its jobs"));
         return m->run.error.ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
     }
     return ERR_OK;

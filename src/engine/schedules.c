@@ -9,7 +9,9 @@
 #include "engine/use_cases.h"
 #include "store/runs.h"
 
-enum { LOOK_AGAIN_MS = 1000 }; /* at the run that a time waits for, or at a limit that was reached */
+enum {
+    LOOK_AGAIN_MS = 1000
+}; /* at the run that a time waits for, or at a limit that was reached */
 
 /* --- timetables --- */
 
@@ -99,8 +101,8 @@ enum err schedule_start(struct tx *tx, struct schedule *s, int64_t at_ms, struct
     };
     op.input = &in;
     op.caller = (struct caller){tenant->id, actor, STR("schedule"), ROLE_OPERATOR, false};
-    bool ready = input != NULL && in.labels.ptr != NULL &&
-                 (at_ms < 0 || set_key(tx, &op, s, at_ms));
+    bool ready =
+        input != NULL && in.labels.ptr != NULL && (at_ms < 0 || set_key(tx, &op, s, at_ms));
     e = ready ? execute_op(&op, tx) : ERR_NO_MEMORY;
     if (e == ERR_OK && op.err == ERR_OK)
         s->last_run = op.answer.run_id;
@@ -144,8 +146,8 @@ static struct str error_of(struct tx *tx, const char *code, const char *detail, 
 /* On to the next time; one that is long past is not looked at again. */
 static void move_on(struct tx *tx, struct schedule *s, const struct timetable *t, bool missed)
 {
-    int64_t from = missed ? MAX(s->next_at, tx->now_ms - MAX(s->catch_up_ms, (int64_t)1000))
-                          : s->next_at;
+    int64_t from =
+        missed ? MAX(s->next_at, tx->now_ms - MAX(s->catch_up_ms, (int64_t)1000)) : s->next_at;
     s->next_at = s->check_at = timetable_next(t, from);
 }
 

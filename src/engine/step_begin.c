@@ -51,9 +51,8 @@ static enum err begin_map(struct run_move *m, size_t step, struct problem *p)
 {
     const struct step_def *def = &m->def->steps[step];
     const json_t *items = NULL;
-    enum err e = json_is_string(def->for_each)
-                     ? values_eval(m, json_str(def->for_each), p, &items)
-                     : values_fill(m, def->for_each, NULL, p, &items);
+    enum err e = json_is_string(def->for_each) ? values_eval(m, json_str(def->for_each), p, &items)
+                                               : values_fill(m, def->for_each, NULL, p, &items);
     if (e == ERR_EXPRESSION)
         return fail_step(m, step, EXPRESSION_FAILED, p->detail);
     if (e != ERR_OK)
@@ -193,8 +192,7 @@ static enum err make_emit(struct item *i)
 {
     i->job->state = JOB_SUCCEEDED;
     i->job->output = STR("null");
-    enum err e =
-        i->def->payload != NULL ? fill_text(i, i->def->payload, &i->job->output) : ERR_OK;
+    enum err e = i->def->payload != NULL ? fill_text(i, i->def->payload, &i->job->output) : ERR_OK;
     if (e != ERR_OK)
         return e;
     struct buf data;
@@ -255,8 +253,8 @@ static enum err make_child(struct item *i)
         return e;
     child.run.workflow_id = i->def->workflow_id;
     child.run.workflow_version = i->def->version > 0 ? i->def->version : newest.version;
-    e = tx_definition(m->tx, m->run.tenant, child.run.workflow_id, child.run.workflow_version, &i->p,
-                      &child.def);
+    e = tx_definition(m->tx, m->run.tenant, child.run.workflow_id, child.run.workflow_version,
+                      &i->p, &child.def);
     if (e == ERR_WORKFLOW_NOT_FOUND)
         return problem_set(&i->p, ERR_EXPRESSION, "workflow \"%.*s\" has no version %lld",
                            STR_ARG(i->def->workflow_id), (long long)i->def->version);

@@ -79,10 +79,10 @@ struct tx {
     struct wake *wakes;
     bool wants_wakes;
     bool wants_told; /* somebody listens to timelines */
-    bool has_calls; /* a job for the server itself is pending */
-    bool stale; /* forget everything when the next turn starts */
+    bool has_calls;  /* a job for the server itself is pending */
+    bool stale;      /* forget everything when the next turn starts */
     struct claim_turn claim_turns[CLAIM_TURNS];
-    int64_t next_due;  /* the earliest timer armed here; -1: none */
+    int64_t next_due; /* the earliest timer armed here; -1: none */
     struct expr *expr;
     struct kept_json *kept; /* parsed values of the op under way */
     struct doomed_run *doomed;
@@ -160,7 +160,8 @@ void tx_leave_gates(struct tx *tx);
 
 /* The evaluator of expressions; NULL when memory ran out. */
 struct expr *tx_expr(struct tx *tx);
-/* Takes over a reference until tx_drop_json() or the end of the transaction; false, and drops it, when memory ran out. */
+/* Takes over a reference until tx_drop_json() or the end of the transaction; false, and drops it,
+ * when memory ran out. */
 MUST_CHECK bool tx_keep_json(struct tx *tx, json_t *json);
 /* An op or a timer is done with: what it had parsed goes. A batch of many with large inputs would
  * hold them all at once otherwise. */

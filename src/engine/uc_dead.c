@@ -51,7 +51,8 @@ static enum err list_dead(struct op *op, struct tx *tx)
     if (in->cursor.ptr != NULL && !read_cursor(in->cursor, before))
         return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
     struct dead_page d = {page_begin(op, in->limit), tx, ERR_OK};
-    e = jobs_dead(tx->db, tenant->num, before[0], before[1], before[2], in->limit + 1, add_dead, &d);
+    e = jobs_dead(tx->db, tenant->num, before[0], before[1], before[2], in->limit + 1, add_dead,
+                  &d);
     if (e == ERR_OK)
         e = d.err;
     if (e != ERR_OK)

@@ -2,7 +2,6 @@
 #include "engine/limit_lists.h"
 #include "engine/render.h"
 #include "engine/repair.h"
-#include "engine/render.h"
 #include "engine/tx.h"
 #include "engine/use_cases.h"
 

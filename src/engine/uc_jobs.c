@@ -244,8 +244,7 @@ static enum err refuse_stale(struct op *op, struct run_move *m, struct job *job,
     struct str rest;
     int64_t epoch = 0;
     (void)str_cut(token, '.', &number, &rest);
-    bool tell = str_to_i64(number, &epoch) && epoch > job->stale_epoch &&
-                epoch <= job->lease_epoch;
+    bool tell = str_to_i64(number, &epoch) && epoch > job->stale_epoch && epoch <= job->lease_epoch;
     if (tell) {
         struct job touched = *job;
         touched.stale_epoch = epoch;
@@ -297,8 +296,9 @@ static void answer_finished(struct json_out *o, const struct job *job, const cha
 static enum err answer_again(struct op *op, const struct finish_job_input *in, struct json_out *o,
                              const struct job *job, const struct run_move *m, bool *ret_changed)
 {
-    bool again = in->failed ? job->state == JOB_FAILED && json_same_text(job->error, in->error)
-                            : job->state == JOB_SUCCEEDED && json_same_text(job->output, in->output);
+    bool again = in->failed
+                     ? job->state == JOB_FAILED && json_same_text(job->error, in->error)
+                     : job->state == JOB_SUCCEEDED && json_same_text(job->output, in->output);
     if (!again)
         return problem_set(&op->problem, ERR_LEASE_LOST, "the job is over: it has %s",
                            job_state_name(job->state));
@@ -350,7 +350,7 @@ static enum err finish_one(struct op *op, struct tx *tx, const struct finish_job
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot store the result");
     answer_finished(o, &job,
-                    !in->failed                     ? "completed"
+                    !in->failed                  ? "completed"
                     : job.state == JOB_SCHEDULED ? "retrying"
                                                  : "failed",
                     &m);
@@ -413,8 +413,7 @@ static enum err finish_jobs(struct op *op, struct tx *tx)
     return e;
 }
 
-const struct use_case UC_FINISH_JOBS = {
-    .name = "finish_jobs", .changes = true, .run = finish_jobs};
+const struct use_case UC_FINISH_JOBS = {.name = "finish_jobs", .changes = true, .run = finish_jobs};
 
 /* --- heartbeat and release --- */
 
@@ -478,8 +477,7 @@ static enum err release_job(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_RELEASE_JOB = {
-    .name = "release_job", .changes = true, .run = release_job};
+const struct use_case UC_RELEASE_JOB = {.name = "release_job", .changes = true, .run = release_job};
 
 static enum err get_job(struct op *op, struct tx *tx)
 {

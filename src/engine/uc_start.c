@@ -1,10 +1,10 @@
 /* Starting a run: one transaction in which it is admitted, queued, handed an active run, or refused
  * with nothing left behind. */
+#include "engine/uc_start.h"
 #include "engine/execute.h"
 #include "engine/limits_of_run.h"
 #include "engine/run_move.h"
 #include "engine/run_slots.h"
-#include "engine/uc_start.h"
 #include "engine/use_cases.h"
 
 #include "base/limits.h"
@@ -179,9 +179,9 @@ enum err start_delayed(struct run_move *m, struct problem *p)
     struct limits_of_run limits;
     json_t *input =
         json_loadb(m->run.input.ptr, m->run.input.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-    enum err e = input == NULL ? ERR_NO_MEMORY
-                               : limits_load(&limits, m->tx, m->tenant, m->def, input,
-                                             AT_LIMIT_QUEUE, p);
+    enum err e = input == NULL
+                     ? ERR_NO_MEMORY
+                     : limits_load(&limits, m->tx, m->tenant, m->def, input, AT_LIMIT_QUEUE, p);
     json_decref(input);
     if (e == ERR_OK)
         e = limits_store(&limits, m->tx, &m->run.scopes);

@@ -1,4 +1,5 @@
-/* What expressions see of a run: input, state, steps, item and run, read when they are asked for. */
+/* What expressions see of a run: input, state, steps, item and run, read when they are asked for.
+ */
 #ifndef PAWL_ENGINE_VALUES_H
 #define PAWL_ENGINE_VALUES_H
 
@@ -11,7 +12,8 @@ struct values {
     enum err err;       /* why something could not be read */
 };
 
-/* ERR_EXPRESSION with p when it cannot be evaluated: the step fails. Other errors are the store's. */
+/* ERR_EXPRESSION with p when it cannot be evaluated: the step fails. Other errors are the store's.
+ */
 MUST_CHECK enum err values_truth(struct run_move *m, struct str source, struct problem *p,
                                  bool *ret);
 /* What is returned lives until the transaction ends. */

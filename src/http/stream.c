@@ -1,5 +1,5 @@
-/* Replies that go on: server-sent events. What is written waits in a bounded buffer until the client
- * takes it; a connection with nothing to send is suspended. */
+/* Replies that go on: server-sent events. What is written waits in a bounded buffer until the
+ * client takes it; a connection with nothing to send is suspended. */
 #include "http/internal.h"
 
 #include <sys/socket.h>

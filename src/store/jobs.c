@@ -171,9 +171,9 @@ enum err jobs_dead(struct db *db, int64_t tenant, int64_t dead_at, int64_t run, 
         "SELECT " COLUMNS " FROM jobs WHERE tenant = $1 AND dead_at IS NOT NULL"
         " AND (dead_at, run, ordinal) < ($2, $3, $4)"
         " ORDER BY dead_at DESC, run DESC, ordinal DESC LIMIT $5";
-    return walk(DB_QUERY(db, SQL, DB_I(tenant), DB_I(dead_at), DB_I(run), DB_I(ordinal),
-                         DB_I(limit)),
-                each, ctx);
+    return walk(
+        DB_QUERY(db, SQL, DB_I(tenant), DB_I(dead_at), DB_I(run), DB_I(ordinal), DB_I(limit)), each,
+        ctx);
 }
 
 enum err map_items_insert(struct db *db, int64_t run, int64_t step, struct str items)

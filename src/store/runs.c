@@ -7,8 +7,8 @@
 
 enum { LIST_CHUNK = 256 };
 
-#define COLUMNS                                                                                   \
-    "num, id, tenant, workflow_id, workflow_version, status, version, priority, input, "          \
+#define COLUMNS                                                                                    \
+    "num, id, tenant, workflow_id, workflow_version, status, version, priority, input, "           \
     "state, output, error, labels, created_by, created_at, started_at, finished_at, traceparent, " \
     "scopes, progress, deadline_at, start_at, parent_run, parent_ordinal, depth, rerun_of"
 

@@ -1,8 +1,8 @@
 /* Schedules as rows. */
 #include "store/schedules.h"
 
-#define COLUMNS                                                                          \
-    "tenant, id, workflow_id, cron, timezone, overlap, catch_up_ms, input, paused, "     \
+#define COLUMNS                                                                      \
+    "tenant, id, workflow_id, cron, timezone, overlap, catch_up_ms, input, paused, " \
     "next_at, check_at, last_at, last_run, last_error, created_by, created_at, updated_at"
 
 enum err schedules_put(struct db *db, const struct schedule *s)

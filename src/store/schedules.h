@@ -16,10 +16,10 @@ struct schedule {
     int64_t catch_up_ms;
     struct str input; /* JSON */
     bool paused;
-    int64_t next_at;      /* the time that is fired next; -1: none */
-    int64_t check_at;     /* when to look; -1: never */
-    int64_t last_at;      /* the time that was fired last; -1: none yet */
-    struct uuid last_run; /* all zero: none yet */
+    int64_t next_at;       /* the time that is fired next; -1: none */
+    int64_t check_at;      /* when to look; -1: never */
+    int64_t last_at;       /* the time that was fired last; -1: none yet */
+    struct uuid last_run;  /* all zero: none yet */
     struct str last_error; /* JSON, why the last time made no run; ptr NULL: it did */
     struct str created_by;
     int64_t created_at;

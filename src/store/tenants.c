@@ -129,12 +129,12 @@ enum err tenants_update_settings(struct db *db, const struct tenant *t)
     kept_text_of(&kept, t);
     enum err e = ERR_NO_MEMORY;
     if (buf_ok(&kept.gate) && buf_ok(&kept.rate))
-        e = DB_EXEC(
-            db, SQL, NULL, DB_I(t->num), DB_T(t->name), DB_I_OR_NULL(t->max_concurrent_runs),
-            DB_I_OR_NULL(t->max_queued_runs), DB_T(str_of(at_limit_name(t->at_limit))),
-            DB_I_OR_NULL(t->idempotency_retention_ms), DB_I(t->weight), DB_T(buf_str(&kept.gate)),
-            rate_value(&kept), DB_I(t->updated_at), DB_I(t->settings_version),
-            DB_I_OR_NULL(t->run_retention_ms));
+        e = DB_EXEC(db, SQL, NULL, DB_I(t->num), DB_T(t->name),
+                    DB_I_OR_NULL(t->max_concurrent_runs), DB_I_OR_NULL(t->max_queued_runs),
+                    DB_T(str_of(at_limit_name(t->at_limit))),
+                    DB_I_OR_NULL(t->idempotency_retention_ms), DB_I(t->weight),
+                    DB_T(buf_str(&kept.gate)), rate_value(&kept), DB_I(t->updated_at),
+                    DB_I(t->settings_version), DB_I_OR_NULL(t->run_retention_ms));
     kept_text_release(&kept);
     return e;
 }

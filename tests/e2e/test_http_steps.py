@@ -8,6 +8,7 @@ import threading
 import pytest
 
 import harness
+from acts import ended, events, show, step
 from pages import walk
 from receiver import Receiver
 
@@ -38,22 +39,6 @@ def http(name, url, method="GET", **more):
     return {"name": name, "type": "http", "request": request, **more}
 
 
-def show(api, tenant, run):
-    return api.get(f"/api/v1/runs/{run}", tenant=tenant).json
-
-
-def events(api, tenant, run):
-    return walk(api, f"/api/v1/runs/{run}/events", tenant)
-
-
-def ended(api, tenant, run):
-    def over():
-        r = show(api, tenant, run)
-        return r if r["status"] not in ("queued", "pending", "running", "waiting", "paused") else None
-
-    return harness.wait_until(over, f"the end of run {run}")
-
-
 def begin(api, tenant, *steps, input=None, **kw):
     api.workflow(tenant, "w", list(steps))
     r = api.start(tenant, "w", {"input": input}, **kw)
@@ -63,10 +48,6 @@ def begin(api, tenant, *steps, input=None, **kw):
 
 def run(api, tenant, *steps, **kw):
     return ended(api, tenant, begin(api, tenant, *steps, **kw))
-
-
-def step(shown, name):
-    return next(s for s in shown["steps"] if s["name"] == name)
 
 
 def failure(shown):

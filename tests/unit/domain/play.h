@@ -304,8 +304,7 @@ static inline void play_undo(struct play *play, size_t step)
                play_has_effect(play, step) && play->def->steps[step].has_undo && !mine->undone);
     for (size_t i = 0; i < play->def->step_count; i++) {
         const struct play_step *other = &play->steps[i];
-        bool waits =
-            play_has_effect(play, i) && play->def->steps[i].has_undo && !other->undone;
+        bool waits = play_has_effect(play, i) && play->def->steps[i].has_undo && !other->undone;
         PLAY_HOLDS(play, !waits || other->place <= mine->place); /* the last first */
     }
     play->steps[step].undone = true;
@@ -326,8 +325,7 @@ static inline void play_check_end(struct play *play, enum run_event on)
         PLAY_HOLDS(play, on != RUN_ON_SUCCEED || s->outcome != PLAY_NONE);
         if (on == RUN_ON_SUCCEED && play_went_elsewhere(play, i))
             PLAY_HOLDS(play, play->steps[play->def->steps[i].error_step].outcome != PLAY_CUT);
-        bool must_undo =
-            play->stopping && play_has_effect(play, i) && play->def->steps[i].has_undo;
+        bool must_undo = play->stopping && play_has_effect(play, i) && play->def->steps[i].has_undo;
         PLAY_HOLDS(play, s->undone == must_undo);
     }
 }
