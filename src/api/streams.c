@@ -158,8 +158,7 @@ static enum err read_position(struct call *c, struct stream *s)
 void call_stream(struct call *c)
 {
     struct stream *s = call_alloc(c, sizeof(*s));
-    enum err e = s != NULL ? read_position(c, s) : c->op.problem.err;
-    if (e != ERR_OK) {
+    if (s == NULL || read_position(c, s) != ERR_OK) {
         http_send_problem(c->req, &c->op.problem, str_of(c->route->pattern), NULL);
         return;
     }

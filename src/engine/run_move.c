@@ -367,7 +367,7 @@ enum err run_move_job_over(struct run_move *m, const struct job *job)
     else
         advance_job_over(m->def, &m->progress, step, BY_STATE[job->state]);
     if (m->step_values != NULL)
-        m->step_values[step] = NULL;
+        m->step_values[step].value = NULL;
     if (m->views != NULL && !job->undo) {
         m->views[step].job = *job;
         m->views[step].has_job = true;

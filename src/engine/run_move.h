@@ -22,8 +22,8 @@ struct run_move {
     struct run run;
     const struct definition *def;
     struct progress progress;
-    struct step_view *views;    /* what was made here, for showing it; NULL: not wanted */
-    const json_t **step_values; /* of expressions, as far as they were asked for; NULL: none yet */
+    struct step_view *views;       /* what was made here, for showing it; NULL: not wanted */
+    struct read_text *step_values; /* as far as expressions asked for them; NULL: none yet */
     struct read_text input_read;
     struct read_text state_read;
     const json_t *items; /* of the step `items_step`; NULL: not loaded */

@@ -354,7 +354,7 @@ static enum err signal_run(struct op *op, struct tx *tx)
         e = check_version(op, &m, in->if_match);
     if (e != ERR_OK)
         return e;
-    struct run_signal known;
+    struct run_signal known = {0};
     bool found = false;
     if (in->dedup_key.ptr != NULL)
         e = signals_find_key(tx->db, m.run.num, in->dedup_key, &tx->arena, &found, &known);

@@ -227,11 +227,13 @@ static enum err load_job(struct op *op, struct tx *tx, struct uuid id, struct jo
     bool found = false;
     if (tenant == NULL || tenant->num != 0)
         e = jobs_find(tx->db, tenant != NULL ? tenant->num : 0, id, &tx->arena, &found, ret_job);
-    if (e == ERR_OK && !found)
-        return problem_set(&op->problem, ERR_JOB_NOT_FOUND, "there is no such job");
-    if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the job");
-    return run_move_load(m, tx, ret_job->run, &op->problem);
+    if (e == ERR_OK && found)
+        return run_move_load(m, tx, ret_job->run, &op->problem);
+    bool missing = e == ERR_OK;
+    if (missing)
+        e = ERR_JOB_NOT_FOUND;
+    (void)problem_set(&op->problem, e, missing ? "there is no such job" : "cannot read the job");
+    return e;
 }
 
 /* --- leases --- */

@@ -122,8 +122,8 @@ static const json_t *step_value(struct values *v, struct str name)
         v->err = ERR_NO_MEMORY;
         return NULL;
     }
-    if (m->step_values[step] != NULL)
-        return m->step_values[step];
+    if (m->step_values[step].value != NULL)
+        return m->step_values[step].value;
     const struct step_state *s = &m->progress.steps[step];
     struct str output = STR_NONE;
     struct job job = {0};
@@ -149,12 +149,12 @@ static const json_t *step_value(struct values *v, struct str name)
     if (!buf_ok(&text))
         v->err = ERR_NO_MEMORY;
     else
-        m->step_values[step] = parsed(v, buf_str(&text));
+        m->step_values[step].value = parsed(v, buf_str(&text));
     buf_release(&text);
     /* A step that is still open may look different next time. */
-    const json_t *value = m->step_values[step];
+    const json_t *value = m->step_values[step].value;
     if (!step_is_settled(s->status))
-        m->step_values[step] = NULL;
+        m->step_values[step].value = NULL;
     return value;
 }
 

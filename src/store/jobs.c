@@ -85,7 +85,7 @@ static void read_row(const struct db_rows *rows, struct job *j)
         .input = db_str(rows, 19),
         .lease_ms = db_int_or(rows, 20, -1),
         .note = db_str(rows, 21),
-        .child = db_is_null(rows, 22) ? (struct uuid){{0}} : db_uuid(rows, 22),
+        .child = db_uuid_or_nil(rows, 22),
         .dead_at = db_int_or(rows, 23, -1),
         .stale_epoch = db_int(rows, 24),
     };

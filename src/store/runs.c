@@ -101,7 +101,7 @@ static void read_row(const struct db_rows *rows, struct run *r)
         .parent_run = db_int_or(rows, 22, -1),
         .parent_ordinal = db_int_or(rows, 23, -1),
         .depth = db_int(rows, 24),
-        .rerun_of = db_is_null(rows, 25) ? (struct uuid){{0}} : db_uuid(rows, 25),
+        .rerun_of = db_uuid_or_nil(rows, 25),
     };
     assert(r->status < RUN_STATUS_COUNT);
 }

@@ -47,7 +47,7 @@ static void read_row(const struct db_rows *rows, struct schedule *s)
         .next_at = db_int_or(rows, 9, -1),
         .check_at = db_int_or(rows, 10, -1),
         .last_at = db_int_or(rows, 11, -1),
-        .last_run = db_is_null(rows, 12) ? (struct uuid){{0}} : db_uuid(rows, 12),
+        .last_run = db_uuid_or_nil(rows, 12),
         .last_error = db_str(rows, 13),
         .created_by = db_str(rows, 14),
         .created_at = db_int(rows, 15),

@@ -208,6 +208,12 @@ struct uuid db_uuid(const struct db_rows *s, int column)
     return id;
 }
 
+struct uuid db_uuid_or_nil(const struct db_rows *s, int column)
+{
+    struct uuid nil = {{0}};
+    return db_is_null(s, column) ? nil : db_uuid(s, column);
+}
+
 struct sha256 db_hash(const struct db_rows *s, int column)
 {
     struct sha256 hash = {{0}};
