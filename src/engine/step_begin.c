@@ -141,15 +141,20 @@ static enum err make_sleep(struct item *i)
     return ERR_OK;
 }
 
-static void set_signal_output(struct item *i, const struct run_signal *s, struct buf *out)
+enum err signal_take(struct run_move *m, const struct run_signal *s, struct job *job)
 {
-    struct json_out o = json_out_to(out);
+    struct buf text;
+    buf_init(&text, JSON_WRITTEN_MAX);
+    struct json_out o = json_out_to(&text);
     json_open(&o, NULL, '{');
     json_add_text(&o, "name", s->name);
     json_add_raw(&o, "payload", s->payload);
     json_add_time(&o, "at", s->at);
     json_close(&o, '}');
-    i->job->output = buf_ok(out) ? arena_str(&i->m->tx->arena, buf_str(out)) : STR_NONE;
+    job->output = buf_ok(&text) ? arena_str(&m->tx->arena, buf_str(&text)) : STR_NONE;
+    buf_release(&text);
+    return job->output.ptr != NULL ? signals_take(m->tx->db, m->run.num, s->seq, job->ordinal)
+                                   : ERR_NO_MEMORY;
 }
 
 /* A signal that came early is taken now. */
@@ -169,15 +174,9 @@ static enum err make_wait(struct item *i)
             return e;
         if (!found)
             continue;
-        struct buf text;
-        buf_init(&text, JSON_KEPT_MAX + KIB);
-        set_signal_output(i, &s, &text);
-        buf_release(&text);
         i->job->state = JOB_SUCCEEDED;
         i->job->due_at = -1;
-        return i->job->output.ptr != NULL
-                   ? signals_take(tx->db, i->m->run.num, s.seq, i->job->ordinal)
-                   : ERR_NO_MEMORY;
+        return signal_take(i->m, &s, i->job);
     }
     return ERR_OK;
 }

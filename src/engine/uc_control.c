@@ -5,6 +5,7 @@
 #include "engine/job_move.h"
 #include "engine/limits_of_run.h"
 #include "engine/run_slots.h"
+#include "engine/step_begin.h"
 #include "engine/use_cases.h"
 #include "engine/values.h"
 
@@ -314,19 +315,7 @@ static enum err deliver(struct run_move *m, const struct run_signal *s)
     enum err e = jobs_open(m->tx->db, m->run.num, 1, JOB_ORDINAL_MAX, is_waiting_for, &w);
     if (e != ERR_OK || !w.found)
         return e;
-    struct buf text;
-    buf_init(&text, JSON_WRITTEN_MAX);
-    struct json_out o = json_out_to(&text);
-    json_open(&o, NULL, '{');
-    json_add_text(&o, "name", s->name);
-    json_add_raw(&o, "payload", s->payload);
-    json_add_time(&o, "at", s->at);
-    json_close(&o, '}');
-    w.job.output = buf_ok(&text) ? arena_str(&m->tx->arena, buf_str(&text)) : STR_NONE;
-    buf_release(&text);
-    if (w.full || w.job.output.ptr == NULL)
-        return ERR_NO_MEMORY;
-    e = signals_take(m->tx->db, m->run.num, s->seq, w.job.ordinal);
+    e = w.full ? ERR_NO_MEMORY : signal_take(m, s, &w.job);
     if (e == ERR_OK)
         e = job_move(m, &w.job, JOB_ON_COMPLETE);
     if (e == ERR_OK)
