@@ -53,7 +53,8 @@ def unit(folder, env=None):
         code, out = shell(["ctest", "--test-dir", folder, "--output-on-failure", "-V", "-j2"], env)
         passed = sum(int(n) for n in re.findall(r"\[  PASSED  \] (\d+) test", out))
         failed = sum(int(n) for n in re.findall(r"\[  FAILED  \] .*?(\d+) test\(s\)", out))
-        return passed, max(failed, 1 if code else 0), out
+        telling = re.compile(r"\[  (ERROR|FAILED|  LINE)|\*\*\*|ERROR: |runtime error|WARNING: Thread|    #\d|\(Failed\)")
+        return passed, max(failed, 1 if code else 0), "\n".join(line for line in out.splitlines() if telling.search(line))
 
     return run
 
