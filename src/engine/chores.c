@@ -316,9 +316,15 @@ enum err chores_run(struct chores *c, struct tx *tx)
     int64_t mono = env_mono_ms(c->env);
     enum err e = run_slices(c, tx, mono);
     if (e == ERR_OK && dispatch_is_due(tx) && mono >= c->dispatch_at) {
+        /* The next transaction begins with nothing: what the first one has done is told all the
+         * same. */
+        struct wake *wakes = tx_take_wakes(tx);
+        bool has_calls = tx->has_calls;
         e = dispatch(c, tx, mono);
         if (e == ERR_OK)
             (void)chores_note_timer(c, tx->next_due);
+        tx_add_wakes(tx, wakes);
+        tx->has_calls |= has_calls;
     }
     c->dispatch_more = dispatch_is_due(tx);
     return e;

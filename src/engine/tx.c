@@ -159,6 +159,16 @@ struct wake *tx_take_wakes(struct tx *tx)
     return taken;
 }
 
+void tx_add_wakes(struct tx *tx, struct wake *taken)
+{
+    while (taken != NULL) {
+        struct wake *w = taken;
+        taken = w->next;
+        w->next = tx->wakes;
+        tx->wakes = w;
+    }
+}
+
 /* --- tenants --- */
 
 static void link_num(struct tx *tx, struct tx_tenant *t)

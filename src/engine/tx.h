@@ -109,6 +109,8 @@ MUST_CHECK enum err tx_flush(struct tx *tx);
 void tx_forget(struct tx *tx);
 void tx_rolled_back(struct tx *tx);
 struct wake *tx_take_wakes(struct tx *tx);
+/* Puts those that were taken back to the others. */
+void tx_add_wakes(struct tx *tx, struct wake *taken);
 
 /* The caller's tenant. With creates_tenant one that is not stored yet has num 0.
  * ERR_TENANT_NOT_FOUND otherwise. Lives until the transaction ends. */
