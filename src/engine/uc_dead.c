@@ -73,9 +73,13 @@ static enum err find_dead(struct op *op, struct tx *tx, struct job *ret_job, str
     if (e != ERR_OK)
         return e;
     e = jobs_find(tx->db, tenant->num, in->job_id, &tx->arena, &found, ret_job);
-    if (e == ERR_OK && !found)
-        return problem_set(&op->problem, ERR_JOB_NOT_FOUND, "there is no such job");
-    return e == ERR_OK ? run_move_load(m, tx, ret_job->run, &op->problem) : e;
+    if (e == ERR_OK && found)
+        return run_move_load(m, tx, ret_job->run, &op->problem);
+    bool missing = e == ERR_OK;
+    if (missing)
+        e = ERR_JOB_NOT_FOUND;
+    (void)problem_set(&op->problem, e, missing ? "there is no such job" : "cannot read the job");
+    return e;
 }
 
 static void answer_job(struct op *op, const struct job *job, const struct run_move *m)
