@@ -35,6 +35,7 @@ struct options {
     const char *wal_max_mib;
     const char *dev;
     const char *dev_insecure;
+    const char *allow_private_addresses;
 };
 
 /* Every flag of `serve` has an environment variable; the flag wins. */
@@ -58,6 +59,9 @@ static const struct flag {
      "no API keys: X-Tenant-ID and X-Actor say who it is"},
     {"--dev-insecure", "PAWL_DEV_INSECURE", true, offsetof(struct options, dev_insecure), NULL,
      "allow --dev on an address that other machines reach"},
+    {"--allow-private-addresses", "PAWL_ALLOW_PRIVATE_ADDRESSES", true,
+     offsetof(struct options, allow_private_addresses), NULL,
+     "http steps may call this machine and its neighbours, not public addresses only"},
     {"--tls-cert", "PAWL_TLS_CERT", false, offsetof(struct options, tls_cert), "FILE",
      "PEM certificate chain: speak HTTPS"},
     {"--tls-key", "PAWL_TLS_KEY", false, offsetof(struct options, tls_key), "FILE",
@@ -217,6 +221,7 @@ static void begin_drain(struct server *s, const char *why, int64_t patience_ms)
     s->draining = true;
     s->drain_until_ms = env_mono_ms(&ENV_SYSTEM) + patience_ms;
     engine_drain(s->engine);
+    api_drain(s->api);
     http_server_drain(s->http);
 }
 
@@ -262,6 +267,7 @@ static void turn(struct server *s)
     }
     engine_poll(s->engine, (fds[1].revents & POLLIN) != 0);
     http_server_turn(s->http);
+    api_tick(s->api, env_mono_ms(&ENV_SYSTEM));
     engine_round_end(s->engine);
     if (engine_failed(s->engine) && !s->draining)
         begin_drain(s, "the store failed", FAILED_DRAIN_MS_MAX);
@@ -321,6 +327,7 @@ static enum err start(struct server *s, const struct options *o, int64_t wal_mib
         .env = &ENV_SYSTEM,
         .metrics = s->metrics,
         .log_bytes_max = wal_mib * MIB,
+        .allow_private_addresses = o->allow_private_addresses != NULL,
     };
     enum err e = engine_open(&engine, p, &s->engine);
     if (e != ERR_OK)

@@ -19,7 +19,7 @@ SANITIZER_ENV = {
     "TSAN_OPTIONS": f"exitcode=99:suppressions={ROOT}/tests/tsan.supp",
 }
 # Under TSan the tests in which many threads of the server meet; the others add time, not races.
-TSAN_TESTS = ["test_exactly_once.py", "test_limit.py", "test_exact_limits.py", "test_jobs.py", "test_runs.py", "test_api_keys.py"]
+TSAN_TESTS = ["test_exactly_once.py", "test_limit.py", "test_exact_limits.py", "test_jobs.py", "test_runs.py", "test_api_keys.py", "test_http_steps.py"]
 printing = threading.Lock()
 
 
@@ -53,7 +53,8 @@ def unit(folder, env=None):
         code, out = shell(["ctest", "--test-dir", folder, "--output-on-failure", "-V", "-j2"], env)
         passed = sum(int(n) for n in re.findall(r"\[  PASSED  \] (\d+) test", out))
         failed = sum(int(n) for n in re.findall(r"\[  FAILED  \] .*?(\d+) test\(s\)", out))
-        return passed, max(failed, 1 if code else 0), out
+        telling = re.compile(r"\[  (ERROR|FAILED|  LINE)|\*\*\*|ERROR: |runtime error|WARNING: Thread|    #\d|\(Failed\)")
+        return passed, max(failed, 1 if code else 0), "\n".join(line for line in out.splitlines() if telling.search(line))
 
     return run
 

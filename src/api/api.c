@@ -17,7 +17,18 @@ struct api *api_new(const struct api_config *config)
 
 void api_free(struct api *api)
 {
+    assert(api == NULL || api->streams == NULL);
     free(api);
+}
+
+void api_tick(struct api *api, int64_t mono_ms)
+{
+    streams_tick(api, mono_ms);
+}
+
+void api_drain(struct api *api)
+{
+    streams_end(api);
 }
 
 /* --- calls --- */
@@ -545,6 +556,8 @@ void api_handle(void *ctx, struct http_request *req)
         send_problem(c, allow[0] != '\0' ? arena_str(&req->arena, str_of(allow)).ptr : NULL);
     } else if (c->route->direct != NULL) {
         c->route->direct(c);
+    } else if ((c->route->flags & ROUTE_STREAM) != 0 && call_wants_stream(c)) {
+        call_stream(c);
     } else {
         through_engine(c);
     }

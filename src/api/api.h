@@ -18,6 +18,11 @@ struct api_config {
 MUST_CHECK struct api *api_new(const struct api_config *config);
 void api_free(struct api *api);
 
+/* Now and then, on the loop's thread. */
+void api_tick(struct api *api, int64_t mono_ms);
+/* Ends the answers that go on. */
+void api_drain(struct api *api);
+
 /* An http_handler; ctx is a struct api. */
 void api_handle(void *ctx, struct http_request *req);
 

@@ -7,8 +7,12 @@
 #include "base/limits.h"
 #include "engine/use_cases.h"
 
+struct stream;
+
 struct api {
     struct api_config config;
+    struct stream *streams; /* open ones */
+    int64_t next_pulse_ms;
 };
 
 struct route;
@@ -22,6 +26,7 @@ struct call {
     struct str params[PARAMS_MAX]; /* the path's variable parts, decoded */
     json_t *body;                  /* NULL when there was none */
     struct definition *definition; /* parsed by the handler, freed with the call */
+    struct stream *stream;         /* NULL: its answer is one piece */
     struct op op;
 };
 
@@ -39,6 +44,7 @@ enum route_flags {
     ROUTE_FILE = 16,     /* the answer is the path of a file to send and remove */
     ROUTE_QUERY = 32,    /* takes query parameters of its own; others take none */
     ROUTE_LONG = 64,     /* takes as long as the store is large */
+    ROUTE_STREAM = 128,  /* goes on as server-sent events when the client accepts them */
 };
 
 struct route {
@@ -76,11 +82,20 @@ MUST_CHECK enum err call_json_text(struct call *c, const json_t *value, struct s
 
 void call_send_json(struct call *c, int status, struct str body);
 
+/* The client wants server-sent events: answers from here on. In streams.c. */
+bool call_wants_stream(struct call *c);
+void call_stream(struct call *c);
+void streams_tick(struct api *api, int64_t mono_ms);
+void streams_end(struct api *api);
+
 /* --- handlers, by file --- */
 
 prepare_fn prepare_start_run, prepare_start_run_flat, prepare_get_run, prepare_cancel_run,
-    prepare_list_runs, prepare_list_events;
-prepare_fn prepare_claim, prepare_complete, prepare_fail, prepare_get_job;
+    prepare_pause_run, prepare_resume_run, prepare_retry_run, prepare_rerun_run, prepare_signal_run,
+    prepare_bulk_runs, prepare_list_runs, prepare_list_events;
+prepare_fn prepare_claim, prepare_complete, prepare_fail, prepare_finish_jobs, prepare_heartbeat,
+    prepare_list_dead, prepare_get_job;
+prepare_fn prepare_put_schedule, prepare_schedule;
 prepare_fn prepare_put_workflow, prepare_get_workflow, prepare_archive_workflow,
     prepare_list_workflows, prepare_list_versions;
 direct_fn direct_validate;

@@ -1,4 +1,4 @@
-/* Routes of workers: claim, complete, fail, show. */
+/* Routes of workers: claim, complete, fail, heartbeat, release, batches; dead letters. */
 #include "api/call.h"
 
 static enum err read_queues(struct call *c, struct fields *f, struct claim_input *in)
@@ -18,6 +18,8 @@ static enum err read_queues(struct call *c, struct fields *f, struct claim_input
         queues[i] = json_str(json_array_get(list, i));
         if (queues[i].len > NAME_MAX_LEN || !str_is_name(queues[i]))
             fields_fault(f, "queues", "must hold names of queues");
+        else if (str_starts_with(queues[i], STR(OWN_QUEUES)))
+            fields_fault(f, "queues", "must not name pawl's own queues");
     }
     if (count == 0)
         fields_fault(f, "queues", "must name at least one queue");
@@ -26,16 +28,12 @@ static enum err read_queues(struct call *c, struct fields *f, struct claim_input
     return ERR_OK;
 }
 
-enum err prepare_claim(struct call *c)
+static enum err read_claim(struct call *c, const json_t *body, struct claim_input *in)
 {
-    struct claim_input *in = call_alloc(c, sizeof(*in));
-    if (in == NULL)
-        return c->op.problem.err;
-    c->op.input = in;
     in->max = 1;
     in->lease_ms = LEASE_MS_DEFAULT;
     struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
+    fields_begin(&f, body, &c->op.problem);
     fields_text(&f, "worker_id", NAME_MAX_LEN, &in->worker_id);
     fields_require(&f, "worker_id");
     enum err e = read_queues(c, &f, in);
@@ -45,6 +43,49 @@ enum err prepare_claim(struct call *c)
     if (f.err == ERR_OK && in->worker_id.len == 0)
         fields_fault(&f, "worker_id", "must not be empty");
     return e == ERR_OK ? fields_end(&f) : e;
+}
+
+enum err prepare_claim(struct call *c)
+{
+    struct claim_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    return read_claim(c, c->body, in);
+}
+
+/* --- results --- */
+
+static enum err read_error(struct call *c, const json_t *error, struct finish_job_input *in)
+{
+    struct fields f;
+    struct str message = STR_NONE;
+    const json_t *details;
+    in->failed = true;
+    in->retryable = true;
+    fields_begin(&f, error, &c->op.problem);
+    fields_text(&f, "code", NAME_MAX_LEN, &in->code);
+    fields_text(&f, "message", JOB_OUTPUT_MAX, &message);
+    fields_bool(&f, "retryable", &in->retryable);
+    fields_any(&f, "details", &details);
+    fields_require(&f, "code");
+    enum err e = fields_end(&f);
+    return e == ERR_OK ? call_json_text(c, error, &in->error) : e;
+}
+
+static enum err read_output(struct call *c, const json_t *output, const json_t *state,
+                            struct finish_job_input *in)
+{
+    enum err e = ERR_OK;
+    in->output = STR("null");
+    if (output != NULL)
+        e = call_json_text(c, output, &in->output);
+    if (e == ERR_OK && state != NULL)
+        e = call_json_text(c, state, &in->state);
+    if (e == ERR_OK && (in->output.len > JOB_OUTPUT_MAX || in->state.len > JOB_OUTPUT_MAX))
+        return problem_set(&c->op.problem, ERR_BODY_TOO_LARGE,
+                           "output and state may have at most %d bytes each", JOB_OUTPUT_MAX);
+    return e;
 }
 
 static struct finish_job_input *begin_finish(struct call *c, struct fields *f)
@@ -70,17 +111,9 @@ enum err prepare_complete(struct call *c)
     fields_any(&f, "output", &output);
     fields_object(&f, "state", &state);
     enum err e = fields_end(&f);
-    in->output = STR("null");
     if (e == ERR_OK)
         e = call_uuid(c, ERR_JOB_NOT_FOUND, &in->job_id);
-    if (e == ERR_OK && output != NULL)
-        e = call_json_text(c, output, &in->output);
-    if (e == ERR_OK && state != NULL)
-        e = call_json_text(c, state, &in->state);
-    if (e == ERR_OK && (in->output.len > JOB_OUTPUT_MAX || in->state.len > JOB_OUTPUT_MAX))
-        return problem_set(&c->op.problem, ERR_BODY_TOO_LARGE,
-                           "output and state may have at most %d bytes each", JOB_OUTPUT_MAX);
-    return e;
+    return e == ERR_OK ? read_output(c, output, state, in) : e;
 }
 
 enum err prepare_fail(struct call *c)
@@ -89,27 +122,109 @@ enum err prepare_fail(struct call *c)
     struct finish_job_input *in = begin_finish(c, &f);
     if (in == NULL)
         return c->op.problem.err;
-    in->failed = true;
     const json_t *error;
     fields_object(&f, "error", &error);
     fields_require(&f, "error");
     enum err e = fields_end(&f);
-    if (e != ERR_OK)
-        return e;
-    struct str code = STR_NONE;
-    struct str message = STR_NONE;
-    bool retryable = true;
-    const json_t *details;
-    fields_begin(&f, error, &c->op.problem);
-    fields_text(&f, "code", NAME_MAX_LEN, &code);
-    fields_text(&f, "message", JOB_OUTPUT_MAX, &message);
-    fields_bool(&f, "retryable", &retryable);
-    fields_any(&f, "details", &details);
-    fields_require(&f, "code");
-    e = fields_end(&f);
     if (e == ERR_OK)
         e = call_uuid(c, ERR_JOB_NOT_FOUND, &in->job_id);
-    return e == ERR_OK ? call_json_text(c, error, &in->error) : e;
+    return e == ERR_OK ? read_error(c, error, in) : e;
+}
+
+/* One of a batch: a result, or with `error` a failure. */
+static enum err read_item(struct call *c, const json_t *item, struct finish_job_input *in)
+{
+    struct fields f;
+    struct str job_id = STR_NONE;
+    const json_t *output;
+    const json_t *state;
+    const json_t *error;
+    fields_begin(&f, item, &c->op.problem);
+    fields_text(&f, "job_id", TEXT_MAX, &job_id);
+    fields_text(&f, "lease_token", TEXT_MAX, &in->lease_token);
+    fields_any(&f, "output", &output);
+    fields_object(&f, "state", &state);
+    fields_object(&f, "error", &error);
+    fields_require(&f, "job_id");
+    fields_require(&f, "lease_token");
+    if (f.err == ERR_OK && !uuid_parse(job_id, &in->job_id))
+        fields_fault(&f, "job_id", "is no id of a job");
+    if (f.err == ERR_OK && error != NULL && output != NULL)
+        fields_fault(&f, "error", "an item has an output or an error, not both");
+    enum err e = fields_end(&f);
+    if (e != ERR_OK)
+        return e;
+    return error != NULL ? read_error(c, error, in) : read_output(c, output, state, in);
+}
+
+enum err prepare_finish_jobs(struct call *c)
+{
+    struct finish_jobs_input *in = call_alloc(c, sizeof(*in));
+    struct claim_input *claim = call_alloc(c, sizeof(*claim));
+    if (in == NULL || claim == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    const json_t *list;
+    const json_t *wanted;
+    struct fields f;
+    fields_begin(&f, c->body, &c->op.problem);
+    fields_array(&f, "items", FINISH_ITEMS_MAX, &list);
+    fields_require(&f, "items");
+    fields_object(&f, "claim", &wanted);
+    enum err e = fields_end(&f);
+    if (e != ERR_OK)
+        return e;
+    in->count = json_array_size(list);
+    struct finish_job_input *items = call_alloc(c, MAX(in->count, (size_t)1) * sizeof(*items));
+    if (items == NULL)
+        return c->op.problem.err;
+    in->items = items;
+    for (size_t i = 0; i < in->count && e == ERR_OK; i++) {
+        const json_t *item = json_array_get(list, i);
+        if (!json_is_object(item))
+            return problem_set(&c->op.problem, ERR_FIELD_INVALID, "items must hold objects");
+        e = read_item(c, item, &items[i]);
+    }
+    if (e == ERR_OK && wanted != NULL) {
+        in->claim = claim;
+        e = read_claim(c, wanted, claim);
+        c->op.wait_ms = 0; /* the results are not kept waiting */
+    }
+    return e;
+}
+
+enum err prepare_heartbeat(struct call *c)
+{
+    struct heartbeat_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    const json_t *progress;
+    struct fields f;
+    fields_begin(&f, c->body, &c->op.problem);
+    fields_text(&f, "lease_token", TEXT_MAX, &in->lease_token);
+    fields_require(&f, "lease_token");
+    fields_any(&f, "progress", &progress);
+    enum err e = fields_end(&f);
+    if (e == ERR_OK)
+        e = call_uuid(c, ERR_JOB_NOT_FOUND, &in->job_id);
+    if (e == ERR_OK && progress != NULL)
+        e = call_json_text(c, progress, &in->note);
+    if (e == ERR_OK && in->note.len > HEARTBEAT_NOTE_MAX)
+        return problem_set(&c->op.problem, ERR_BODY_TOO_LARGE, "progress may have at most %d bytes",
+                           HEARTBEAT_NOTE_MAX);
+    return e;
+}
+
+enum err prepare_list_dead(struct call *c)
+{
+    static const char *const KNOWN[] = {"limit", "cursor", NULL};
+    struct list_dead_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    enum err e = http_query_only(c->req, KNOWN, &c->op.problem);
+    return e == ERR_OK ? call_page(c, &in->limit, &in->cursor) : e;
 }
 
 enum err prepare_get_job(struct call *c)

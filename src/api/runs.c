@@ -38,8 +38,9 @@ static enum err read_start(struct call *c, struct fields *f, struct start_run_in
     if (at_limit.ptr != NULL && in->at_limit == AT_LIMIT_COUNT)
         fields_fault(f, "at_limit", "must be one of reject, queue, cancel_oldest, coalesce");
     fields_text(f, "start_at", NAME_MAX_LEN, &start_at);
-    if (start_at.ptr != NULL)
-        fields_fault(f, "start_at", "this version of pawl starts runs at once");
+    in->start_at = -1;
+    if (start_at.ptr != NULL && (!time_parse(start_at, &in->start_at) || in->start_at < 0))
+        fields_fault(f, "start_at", "must be a time as 2026-01-31T12:00:00Z");
     struct str key = STR_NONE;
     fields_text(f, c->route->body_key, IDEM_KEY_MAX, &key);
     enum err e = fields_end(f);
@@ -90,9 +91,46 @@ enum err prepare_get_run(struct call *c)
     return call_uuid(c, ERR_RUN_NOT_FOUND, &in->run_id);
 }
 
+static enum err prepare_control(struct call *c, enum control_action action)
+{
+    struct control_run_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    in->action = action;
+    enum err e = call_uuid(c, ERR_RUN_NOT_FOUND, &in->run_id);
+    if (e == ERR_OK)
+        e = call_if_match(c, &in->if_match);
+    struct fields f;
+    fields_begin(&f, c->body, &c->op.problem);
+    if (action == CONTROL_CANCEL)
+        fields_text(&f, "reason", TEXT_MAX, &in->reason);
+    return e == ERR_OK ? fields_end(&f) : e;
+}
+
 enum err prepare_cancel_run(struct call *c)
 {
-    struct cancel_run_input *in = call_alloc(c, sizeof(*in));
+    return prepare_control(c, CONTROL_CANCEL);
+}
+
+enum err prepare_pause_run(struct call *c)
+{
+    return prepare_control(c, CONTROL_PAUSE);
+}
+
+enum err prepare_resume_run(struct call *c)
+{
+    return prepare_control(c, CONTROL_RESUME);
+}
+
+enum err prepare_retry_run(struct call *c)
+{
+    return prepare_control(c, CONTROL_RETRY);
+}
+
+enum err prepare_rerun_run(struct call *c)
+{
+    struct rerun_run_input *in = call_alloc(c, sizeof(*in));
     if (in == NULL)
         return c->op.problem.err;
     c->op.input = in;
@@ -101,8 +139,94 @@ enum err prepare_cancel_run(struct call *c)
         e = call_if_match(c, &in->if_match);
     struct fields f;
     fields_begin(&f, c->body, &c->op.problem);
-    fields_text(&f, "reason", TEXT_MAX, &in->reason);
+    fields_text(&f, "from_step", NAME_MAX_LEN, &in->from_step);
     return e == ERR_OK ? fields_end(&f) : e;
+}
+
+enum err prepare_signal_run(struct call *c)
+{
+    struct signal_run_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    const json_t *payload;
+    enum err e = call_uuid(c, ERR_RUN_NOT_FOUND, &in->run_id);
+    if (e == ERR_OK)
+        e = call_if_match(c, &in->if_match);
+    struct fields f;
+    fields_begin(&f, c->body, &c->op.problem);
+    fields_name(&f, "name", NAME_MAX_LEN, &in->name);
+    fields_require(&f, "name");
+    fields_any(&f, "payload", &payload);
+    fields_text(&f, "dedup_key", IDEM_KEY_MAX, &in->dedup_key);
+    if (e == ERR_OK)
+        e = fields_end(&f);
+    in->payload = STR("null");
+    if (e == ERR_OK && payload != NULL)
+        e = call_json_text(c, payload, &in->payload);
+    if (e == ERR_OK && in->payload.len > JOB_OUTPUT_MAX)
+        return problem_set(&c->op.problem, ERR_BODY_TOO_LARGE, "payload may have at most %d bytes",
+                           JOB_OUTPUT_MAX);
+    return e;
+}
+
+static void read_filter(struct fields *f, const json_t *filter, struct run_filter *ret)
+{
+    struct str status = STR_NONE;
+    struct str label = STR_NONE;
+    struct str times[2] = {STR_NONE, STR_NONE};
+    *ret =
+        (struct run_filter){.status = RUN_STATUS_COUNT, .created_after = -1, .created_before = -1};
+    struct fields g;
+    fields_begin(&g, filter, f->problem);
+    fields_text(&g, "status", NAME_MAX_LEN, &status);
+    fields_text(&g, "workflow_id", NAME_MAX_LEN, &ret->workflow_id);
+    fields_text(&g, "label", TEXT_MAX, &label);
+    fields_text(&g, "created_after", NAME_MAX_LEN, &times[0]);
+    fields_text(&g, "created_before", NAME_MAX_LEN, &times[1]);
+    if (status.ptr != NULL && (ret->status = run_status_of(status)) == RUN_STATUS_COUNT)
+        fields_fault(&g, "status", "is no status of a run");
+    if (label.ptr != NULL && !str_cut(label, ':', &ret->label_name, &ret->label_value))
+        fields_fault(&g, "label", "must be NAME:VALUE");
+    if (times[0].ptr != NULL && !time_parse(times[0], &ret->created_after))
+        fields_fault(&g, "created_after", "must be a time as 2026-01-31T12:00:00Z");
+    if (times[1].ptr != NULL && !time_parse(times[1], &ret->created_before))
+        fields_fault(&g, "created_before", "must be a time as 2026-01-31T12:00:00Z");
+    f->err = fields_end(&g);
+}
+
+enum err prepare_bulk_runs(struct call *c)
+{
+    static const char *const ACTIONS[] = {"cancel", "pause", "resume", "retry"};
+    static_assert(ARRAY_LEN(ACTIONS) == CONTROL_COUNT, "one word per action");
+    struct bulk_runs_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    struct str action = STR_NONE;
+    struct str cursor = STR_NONE;
+    const json_t *filter;
+    struct fields f;
+    fields_begin(&f, c->body, &c->op.problem);
+    fields_text(&f, "action", NAME_MAX_LEN, &action);
+    fields_require(&f, "action");
+    fields_object(&f, "filter", &filter);
+    fields_require(&f, "filter");
+    fields_bool(&f, "dry_run", &in->dry_run);
+    fields_text(&f, "cursor", NAME_MAX_LEN, &cursor);
+    fields_text(&f, "reason", TEXT_MAX, &in->control.reason);
+    in->control.if_match = -1;
+    in->control.action = 0;
+    while (in->control.action < CONTROL_COUNT && !str_is(action, ACTIONS[in->control.action]))
+        in->control.action++;
+    if (action.ptr != NULL && in->control.action == CONTROL_COUNT)
+        fields_fault(&f, "action", "must be one of cancel, pause, resume, retry");
+    in->before = INT64_MAX;
+    if (cursor.ptr != NULL && (!str_to_i64(cursor, &in->before) || in->before < 0))
+        fields_fault(&f, "cursor", "is not from this list");
+    if (f.err == ERR_OK && filter != NULL)
+        read_filter(&f, filter, &in->filter);
+    return fields_end(&f);
 }
 
 /* --- lists --- */

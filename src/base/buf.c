@@ -89,6 +89,22 @@ void buf_put_hex(struct buf *b, const void *bytes, size_t len)
     b->ptr[b->len] = '\0';
 }
 
+void buf_put_base64(struct buf *b, const void *bytes, size_t len)
+{
+    static const char DIGITS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    if (!buf_reserve(b, len > SIZE_MAX / 2 ? SIZE_MAX : (len + 2) / 3 * 4))
+        return;
+    const unsigned char *in = bytes;
+    for (size_t i = 0; i < len; i += 3) {
+        size_t count = MIN(len - i, (size_t)3);
+        uint32_t bits = (uint32_t)in[i] << 16 | (count > 1 ? (uint32_t)in[i + 1] << 8 : 0) |
+                        (count > 2 ? in[i + 2] : 0);
+        for (size_t digit = 0; digit < 4; digit++)
+            b->ptr[b->len++] = digit > count ? '=' : DIGITS[bits >> (18 - 6 * digit) & 63];
+    }
+    b->ptr[b->len] = '\0';
+}
+
 void buf_printf(struct buf *b, const char *fmt, ...)
 {
     va_list args;

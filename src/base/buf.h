@@ -48,6 +48,8 @@ static inline void buf_put_char(struct buf *b, char c)
 
 void buf_put_i64(struct buf *b, int64_t value);
 void buf_put_hex(struct buf *b, const void *bytes, size_t len);
+/* RFC 4648, with padding. */
+void buf_put_base64(struct buf *b, const void *bytes, size_t len);
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 static inline bool buf_ok(const struct buf *b)

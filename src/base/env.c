@@ -94,6 +94,12 @@ struct uuid env_new_id(const struct env *e)
     return id;
 }
 
+bool uuid_is_nil(struct uuid id)
+{
+    static const struct uuid NIL = {{0}};
+    return memcmp(&id, &NIL, sizeof(id)) == 0;
+}
+
 int64_t uuid_time(struct uuid id)
 {
     int64_t time = 0;

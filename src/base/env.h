@@ -37,6 +37,7 @@ bool uuid_eq(struct uuid a, struct uuid b);
 /* The time in an id as a number that sorts as the id does: milliseconds and a twelve-bit fraction.
  */
 int64_t uuid_time(struct uuid id);
+bool uuid_is_nil(struct uuid id);
 /* Gives an id another time; the random half stays. */
 void uuid_set_time(struct uuid *id, int64_t time);
 

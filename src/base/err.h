@@ -26,6 +26,7 @@
     X(ERR_RUN_NOT_FOUND,      "RUN_NOT_FOUND",                404, false, "There is no such run")  \
     X(ERR_JOB_NOT_FOUND,      "JOB_NOT_FOUND",                404, false, "There is no such job")  \
     X(ERR_IDEM_KEY_NOT_FOUND, "IDEMPOTENCY_KEY_NOT_FOUND",    404, false, "There is no record of this key") \
+    X(ERR_SCHEDULE_NOT_FOUND, "SCHEDULE_NOT_FOUND",           404, false, "There is no such schedule") \
     X(ERR_SETTINGS_NOT_FOUND, "SETTINGS_VERSION_NOT_FOUND",   404, false, "There is no such version of the settings") \
     X(ERR_METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED",           405, false, "This resource has no such method") \
     X(ERR_IDEM_IN_FLIGHT,     "IDEMPOTENCY_IN_FLIGHT",        409, true,  "A request with this key is still being decided") \
@@ -37,6 +38,7 @@
     X(ERR_DEFINITION_INVALID, "DEFINITION_INVALID",           422, false, "The workflow definition is not valid") \
     X(ERR_DEFINITION_UNSUPPORTED, "DEFINITION_UNSUPPORTED",   422, false, "This version cannot run the definition") \
     X(ERR_INPUT_INVALID,      "INPUT_INVALID",                422, false, "The input does not fit the workflow's schema") \
+    X(ERR_EXPRESSION,         "EXPRESSION_FAILED",            422, false, "An expression could not be evaluated") \
     X(ERR_IDEM_KEY_REUSED,    "IDEMPOTENCY_KEY_REUSED",       422, false, "The key was used for another request") \
     X(ERR_MAX_CONCURRENT_RUNS, "MAX_CONCURRENT_RUNS",         429, true,  "A limit of concurrent runs is reached") \
     X(ERR_QUEUE_FULL,         "QUEUE_FULL",                   429, true,  "As many runs are queued as may be") \

@@ -77,6 +77,18 @@ enum err json_parse(struct str text, struct problem *p, json_t **ret)
     return ERR_OK;
 }
 
+bool json_same_text(struct str a, struct str b)
+{
+    if (str_eq(a, b))
+        return true;
+    json_t *x = json_loadb(a.ptr, a.len, JSON_DECODE_ANY, NULL);
+    json_t *y = json_loadb(b.ptr, b.len, JSON_DECODE_ANY, NULL);
+    bool same = x != NULL && y != NULL && json_equal(x, y);
+    json_decref(x);
+    json_decref(y);
+    return same;
+}
+
 /* --- text and numbers --- */
 
 void json_put_text(struct buf *out, struct str text)

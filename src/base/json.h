@@ -14,6 +14,8 @@
 
 /* The caller owns *ret (json_decref). On failure p says where and why. */
 MUST_CHECK enum err json_parse(struct str text, struct problem *p, json_t **ret);
+/* Two texts of the same value: the order of members and white space do not count. */
+bool json_same_text(struct str a, struct str b);
 
 /* These fail only when memory ran out or the buffer's ceiling was met: ask buf_ok(). */
 void json_put_plain(struct buf *out, const json_t *value);

@@ -18,6 +18,8 @@ enum {
     HTTP_REPLY_TIMEOUT_MS = 60 * 1000,    /* a reader that trickles must not hold a buffer for ever */
     HTTP_REQUEST_ARENA_MAX = 4 * MIB,     /* body, parsed pieces and the reply of one request */
     HTTP_REPLY_MAX = 8 * MIB,             /* a page of 200 runs with large inputs */
+    HTTP_STREAM_BEHIND_MAX = 256 * KIB,   /* unsent events of one reader: further behind it is cut off */
+    HTTP_STREAM_PULSE_MS = 15 * 1000,     /* a comment that often: proxies and dead links are noticed */
     HTTP_QUERY_PARAMS_MAX = 16,
     HTTP_REPLY_HEADERS_MAX = 12,
 
@@ -40,9 +42,24 @@ enum {
     /* --- definitions --- */
     DEFINITION_MAX = 256 * KIB,           /* thousands of lines; it is cached in memory */
     STEPS_MAX = 500,                      /* a run loads all its steps at each change */
+    MAP_PARALLEL_DEFAULT = 256,           /* open items of a step with for_each: their jobs are made together */
+    MAP_ITEMS_MAX = 10 * 1000,            /* the contract's */
+    MAP_ITEMS_PER_TURN_MAX = 256,         /* jobs that are made in one go, before others have their turn */
+    CHILD_DEPTH_MAX = 10,                 /* a workflow that calls itself must come to an end */
+    PROGRESS_TEXT_MAX = 64 * KIB,         /* STEPS_MAX steps with every number in full */
+    RETRY_BACKOFF_MS_DEFAULT = 1000,
+    RETRY_BACKOFF_MS_MAX_DEFAULT = 5 * 60 * 1000,
     LIMITS_PER_RUN_MAX = 4,               /* besides the tenant's: each costs a start three rows */
     DEFINITION_FAULTS_MAX = 50,           /* enough to mend a file in one go */
     DEFINITION_CACHE_MAX = 256,           /* parsed definitions kept by the writer */
+
+    /* --- expressions --- */
+    EXPR_SOURCE_MAX = 4 * KIB,            /* longer belongs in a worker */
+    EXPR_WORDS_MAX = 250,                 /* names, numbers and texts of one: Lua 5.4.4 compiles functions of more than 255 constants wrongly */
+    EXPR_STEPS_MAX = 200 * 1000,          /* of one condition or one filled value: a tenth of a second at worst, usually a millisecond */
+    EXPR_MEMORY_MAX = 16 * MIB,           /* likewise, garbage included: a few copies of the largest text, or 100,000 small values */
+    EXPR_CACHE_MAX = 256,                 /* compiled expressions kept by each thread */
+    EXPR_CACHE_BYTES_MAX = 4 * MIB,       /* and what they may weigh together: a hostile one is fifty times its text */
 
     /* --- the commit loop --- */
     OPS_WAITING_MAX = 8192,               /* twice the connections: past it callers get 503 */
@@ -75,9 +92,39 @@ enum {
     LEASE_MS_MAX = 12 * 3600 * 1000,
     LEASE_MS_DEFAULT = 30 * 1000,
     SLEEP_DAYS_MAX = 3660,                /* ten years */
+    BULK_RUNS_MAX = 200,                  /* runs changed by one call: all in one commit */
+    RETENTION_ROWS_PER_TURN_MAX = 512,    /* removed in one slice: a millisecond or two */
+    RETENTION_RUNS_PER_TURN_MAX = 256,    /* looked at in one slice */
+    RETENTION_PAUSE_MS = 60 * 1000,       /* after the last run that was old enough */
+    SCHEDULES_PER_TURN_MAX = 64,          /* due times share the writer with callers */
+    SCHEDULE_CATCH_UP_S_MAX = 30 * 86400,
+    POSTPONED_MS = 60 * 1000,             /* what cannot be done now is looked at again after that time */
+    HEARTBEAT_NOTE_MAX = 64 * KIB,
+    FINISH_ITEMS_MAX = 100,               /* results in one call */
     PRIORITY_MIN = -100,
     PRIORITY_MAX = 100,
     JOB_OUTPUT_MAX = 512 * KIB,           /* outputs of earlier steps travel with the run */
+
+    /* --- calls out --- */
+    CALLS_IN_FLIGHT_MAX = 64,             /* each may hold a whole response: 64 MiB at worst */
+    CALLS_PER_TENANT_MAX = 32,            /* of http steps: half of it, so that slow receivers of one tenant do not stop the others */
+    CALLS_WAITING_MAX = 1024,             /* submitted and not begun */
+    CALLS_TAKEN_PER_TURN_MAX = 32,        /* jobs handed out in one go, before others have their turn */
+    CALL_RESPONSE_MAX = 1 * MIB,          /* a message, as HTTP_BODY_MAX; more is aborted on its way */
+    CALL_HEAD_MAX = 64 * KIB,             /* of a response, all header lines together */
+    CALL_HEADERS_KEPT_MAX = 16 * KIB,     /* of those in a step's output; what is past it is left out */
+    CALL_OUTPUT_MAX = CALL_RESPONSE_MAX + 64 * KIB, /* the response as JSON: half of PAGE_BYTES_MAX holds it with its run */
+    CALL_EXCERPT_MAX = 2 * KIB,           /* of a response that is no success, kept with the error */
+    CALL_REDIRECTS_MAX = 5,
+    CALL_CONNECT_MS_MAX = 10 * 1000,      /* three lost SYNs */
+    CALL_TIMEOUT_MS_DEFAULT = 30 * 1000,
+    CALL_TIMEOUT_MS_MAX = 10 * 60 * 1000, /* it holds one of few places: longer work answers 202 and sends a signal */
+    CALL_GRACE_MS = 5 * 1000,             /* from the end of a call's time to the end of its lease: the commit of its result */
+    CALL_DRAIN_MS = 5 * 1000,             /* a server that stops waits so long for calls under way, then gives their jobs back */
+    CALL_CONNECTIONS_KEPT_MAX = 32,       /* idle ones */
+    CALL_CONNECTION_AGE_S = 30,           /* idle for longer than that: the other side may be about to close it */
+    CALL_RESOLVER_MS_MAX = 30 * 1000,     /* libc's resolver gives up after about that time, and cannot be stopped */
+    RETRY_AFTER_MS_MAX = 24 * 3600 * 1000, /* what a receiver may ask for: as the longest backoff */
 
     /* --- admission --- */
     QUEUED_RUNS_MAX = 1000 * 1000,        /* of a tenant that sets no max_queued_runs: about 1 GiB of rows */
@@ -86,6 +133,7 @@ enum {
     DISPATCHED_PER_OP_MAX = 16,           /* queued runs that start with the change that made room */
     DISPATCHED_PER_TURN_MAX = 64,         /* the rest start in slices, shared between tenants */
     LINES_PER_TURN_MAX = 256,             /* lines of queued runs looked at in one slice */
+    WHY_JOBS_MAX = 50,                    /* open jobs that are named */
     WHY_HOLDERS_MAX = 20,                 /* holders of slots that are named */
     WHY_PLACE_MAX = 100 * 1000,           /* a place further back is only said to be at least this */
     SETTINGS_KEPT_MAX = 100,              /* earlier settings of a tenant that can be gone back to */

@@ -17,7 +17,7 @@ static const struct flag FLAGS_WORKER[] = {
     {.name = "queue", .value = "Q", .help = "may be given again", .required = true, .many = true},
     {.name = "connections",
      .value = "N",
-     .help = "threads, each with its own; default 1",
+     .help = "threads, each with its own; default 4",
      .number = true,
      .min = 1,
      .max = CONNECTIONS_MAX},
@@ -54,7 +54,6 @@ struct hand {
     struct bench *bench;
     struct client client;
     struct reply reply;
-    struct buf path;
     struct buf body;
 };
 
@@ -79,20 +78,35 @@ static bool ask(struct hand *h, const struct request *req)
     }
 }
 
-static void complete(struct hand *h, const json_t *job)
+/* All results in one call, which brings the next jobs with it. */
+static void write_results(struct hand *h, const json_t *jobs)
 {
+    size_t i;
+    json_t *job;
     struct json_out out = json_out_to(&h->body);
-    buf_clear(&h->path);
     buf_clear(&h->body);
-    buf_put(&h->path, STR("/api/v1/jobs/"));
-    buf_put_escaped(&h->path, json_str(json_object_get(job, "job_id")));
-    buf_put(&h->path, STR("/complete"));
     json_open(&out, NULL, '{');
-    json_add_text(&out, "lease_token", json_str(json_object_get(job, "lease_token")));
-    json_add_raw(&out, "output", STR("{}"));
+    json_open(&out, "items", '[');
+    json_array_foreach (jobs, i, job) {
+        json_open(&out, NULL, '{');
+        json_add_text(&out, "job_id", json_str(json_object_get(job, "job_id")));
+        json_add_text(&out, "lease_token", json_str(json_object_get(job, "lease_token")));
+        json_add_raw(&out, "output", STR("{}"));
+        json_close(&out, '}');
+    }
+    json_close(&out, ']');
+    json_add_raw(&out, "claim", buf_str(&h->bench->claim));
     json_close(&out, '}');
-    struct request req = {.method = "POST", .path = buf_str(&h->path), .body = buf_str(&h->body)};
-    (void)ask(h, &req);
+}
+
+/* The jobs of an answer; the caller owns them. NULL: there are none. */
+static json_t *jobs_of(const struct hand *h)
+{
+    json_t *answer = json_loadb(h->reply.body.ptr, h->reply.body.len, 0, NULL);
+    json_t *jobs = json_object_get(answer, "jobs");
+    jobs = json_array_size(jobs) > 0 ? json_incref(jobs) : NULL;
+    json_decref(answer);
+    return jobs;
 }
 
 static void *work(void *ctx)
@@ -100,21 +114,23 @@ static void *work(void *ctx)
     struct bench *b = ctx;
     struct hand h = {.bench = b};
     reply_init(&h.reply);
-    buf_init(&h.path, HTTP_HEAD_MAX);
-    buf_init(&h.body, HTTP_HEAD_MAX);
+    buf_init(&h.body, HTTP_BODY_MAX);
     const struct request claim = {.method = "POST",
                                   .path = STR("/api/v1/jobs/claim"),
                                   .body = buf_str(&b->claim),
                                   .wait_ms = CLAIM_WAIT_MS};
     bool able = client_open(&h.client, &b->setup);
     while (able && !atomic_load(&b->stop)) {
-        size_t i;
-        json_t *job;
         able = ask(&h, &claim);
-        json_t *answer = able ? json_loadb(h.reply.body.ptr, h.reply.body.len, 0, NULL) : NULL;
-        json_array_foreach (json_object_get(answer, "jobs"), i, job)
-            complete(&h, job);
-        json_decref(answer);
+        json_t *jobs = able ? jobs_of(&h) : NULL;
+        while (jobs != NULL) {
+            write_results(&h, jobs);
+            json_decref(jobs);
+            struct request results = {
+                .method = "POST", .path = STR("/api/v1/jobs:complete"), .body = buf_str(&h.body)};
+            able = ask(&h, &results);
+            jobs = able ? jobs_of(&h) : NULL;
+        }
     }
     if (!able && !atomic_load(&b->stop)) {
         atomic_store(&b->failed, true);
@@ -122,7 +138,6 @@ static void *work(void *ctx)
     }
     client_close(&h.client);
     reply_release(&h.reply);
-    buf_release(&h.path);
     buf_release(&h.body);
     return NULL;
 }
@@ -150,7 +165,7 @@ static void write_claim(struct session *s, struct buf *claim)
 static enum cli_exit bench_worker(struct session *s)
 {
     pthread_t threads[CONNECTIONS_MAX];
-    size_t wanted = (size_t)options_number(&s->opt, "connections", 1), started = 0;
+    size_t wanted = (size_t)options_number(&s->opt, "connections", 4), started = 0;
     struct bench b = {.setup = s->setup};
     sigset_t signals;
     int got;

@@ -7,8 +7,9 @@
 #include <signal.h>
 
 static const struct command *const COMMANDS[] = {
-    &COMMAND_WORKFLOW, &COMMAND_RUN,    &COMMAND_JOB,    &COMMAND_IDEM,  &COMMAND_TENANT,
-    &COMMAND_KEY,      &COMMAND_DOCTOR, &COMMAND_BACKUP, &COMMAND_BENCH,
+    &COMMAND_WORKFLOW, &COMMAND_RUN,    &COMMAND_SCHEDULE, &COMMAND_JOB,
+    &COMMAND_DEAD,     &COMMAND_WORKER, &COMMAND_IDEM,     &COMMAND_TENANT,
+    &COMMAND_KEY,      &COMMAND_DOCTOR, &COMMAND_BACKUP,   &COMMAND_BENCH,
 };
 
 static const struct command *find_command(const char *name);
@@ -98,25 +99,36 @@ static const struct verb *find_verb(const struct command *command, const char *n
 
 /* --- help --- */
 
+/* "pawl run signal ID NAME", and how many characters that is. */
+static int verb_line(FILE *out, const struct command *command, const struct verb *verb)
+{
+    const char *const words[] = {verb->name, verb->arg, verb->arg2};
+    int width = fprintf(out, "pawl %s", command->name);
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (words[i] != NULL)
+            width += fprintf(out, " %s", words[i]);
+    return width;
+}
+
 static void command_help(FILE *out, const struct command *command)
 {
     for (size_t i = 0; i < command->verb_count; i++) {
-        const struct verb *v = &command->verbs[i];
-        int width = fprintf(out, "  pawl %s%s%s%s%s", command->name, v->name != NULL ? " " : "",
-                            v->name != NULL ? v->name : "", v->arg != NULL ? " " : "",
-                            v->arg != NULL ? v->arg : "");
-        fprintf(out, "%*s%s\n", MAX(2, 34 - width), "", v->about);
+        fputs("  ", out);
+        int width = 2 + verb_line(out, command, &command->verbs[i]);
+        fprintf(out, "%*s%s\n", MAX(2, 34 - width), "", command->verbs[i].about);
     }
 }
 
 static void verb_usage(FILE *out, const struct command *command, const struct verb *verb)
 {
-    fprintf(out, "usage: pawl %s%s%s%s%s", command->name, verb->name != NULL ? " " : "",
-            verb->name != NULL ? verb->name : "", verb->arg != NULL ? " " : "",
-            verb->arg != NULL ? verb->arg : "");
+    fputs("usage: ", out);
+    (void)verb_line(out, command, verb);
     flags_usage(out, verb->flags);
     flags_usage(out, verb->store ? SESSION_STORE_FLAGS : NULL);
-    fprintf(out, " [--url URL] [--json] ...; see --help\n");
+    fputs(" [--url URL] [--json] ...", out);
+    if (verb->command != NULL)
+        fprintf(out, " -- %s", verb->command);
+    fputs("; see --help\n", out);
 }
 
 static void verb_help(FILE *out, const struct command *command, const struct verb *verb)
@@ -127,6 +139,8 @@ static void verb_help(FILE *out, const struct command *command, const struct ver
     if (verb->store)
         flags_help(out, SESSION_STORE_FLAGS);
     flags_help(out, SESSION_COMMON_FLAGS);
+    if (verb->notes != NULL)
+        fprintf(out, "\n%s", verb->notes);
     if (verb->store)
         fprintf(out,
                 "\nWith --store, or with PAWL_STORE and no URL, a private server works on that "

@@ -14,23 +14,17 @@ enum {
     BACKOFF_MAX_MS = 5 * 1000,     /* a person is waiting */
     CONNECT_TIMEOUT_MS = 5 * 1000, /* one lost SYN and its repetitions */
     REPLY_MAX = 2 * HTTP_REPLY_MAX,
-    HEADER_MAX = 2 * KIB,
-};
-
-/* What the write callback needs: where the bytes of this attempt go. */
-struct transfer {
-    CURL *curl;
-    const struct request *req;
-    struct reply *reply;
-    int file_errno;
 };
 
 static bool fits_header(struct client *c, const char *name, const char *value);
 static bool add_header(struct client *c, const char *name, const char *value);
 static void set_constants(struct client *c);
-static bool prepare(struct client *c, const struct request *req);
+static enum cli_exit prepare(struct client *c, const struct request *req, struct reply *reply);
 static size_t take_bytes(char *bytes, size_t size, size_t count, void *ctx);
-static CURLcode attempt(struct client *c, const struct request *req, struct reply *reply);
+static void forget(struct client *c);
+static CURLcode attempt(struct client *c);
+static CURLcode take_head(struct client *c, CURLcode code);
+static enum cli_exit verdict(struct client *c, CURLcode code);
 static bool worth_another(CURLcode code, const struct reply *reply);
 static int64_t backoff_ms(CURL *curl, int attempt);
 
@@ -48,7 +42,7 @@ void reply_release(struct reply *r)
 bool client_open(struct client *c, const struct client_setup *setup)
 {
     *c = (struct client){.curl = curl_easy_init(), .timeout_ms = setup->timeout_ms};
-    buf_init(&c->url, HEADER_MAX);
+    buf_init(&c->url, CLIENT_HEADER_MAX);
     buf_init(&c->target, HTTP_HEAD_MAX * 2);
     struct str url = str_of(setup->url);
     while (url.len > 0 && url.ptr[url.len - 1] == '/')
@@ -61,7 +55,7 @@ bool client_open(struct client *c, const struct client_setup *setup)
     set_constants(c);
     if (setup->ca_file != NULL)
         curl_easy_setopt(c->curl, CURLOPT_CAINFO, setup->ca_file);
-    char bearer[HEADER_MAX / 2];
+    char bearer[CLIENT_HEADER_MAX / 2];
     (void)snprintf(bearer, sizeof(bearer), "Bearer %s",
                    setup->api_key != NULL ? setup->api_key : "");
     return add_header(c, "Content-Type", "application/json") && add_header(c, "Expect", "") &&
@@ -81,32 +75,39 @@ void client_close(struct client *c)
 
 enum cli_exit client_send(struct client *c, const struct request *req, struct reply *ret)
 {
-    assert(req->path.len > 0 && req->path.ptr[0] == '/');
-    char key[HEADER_MAX];
-    struct curl_slist with_key = {key, c->headers};
-    if (req->idempotency_key != NULL && !fits_header(c, "Idempotency-Key", req->idempotency_key))
-        return CLI_USAGE;
-    if (req->idempotency_key != NULL)
-        (void)snprintf(key, sizeof(key), "Idempotency-Key: %s", req->idempotency_key);
-    curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER,
-                     req->idempotency_key != NULL ? &with_key : c->headers);
-    CURLcode code = CURLE_OUT_OF_MEMORY;
-    if (prepare(c, req)) {
-        code = attempt(c, req, ret);
-        for (int i = 1; i < ATTEMPTS_MAX && worth_another(code, ret); i++) {
-            client_pause(backoff_ms(c->curl, i));
-            code = attempt(c, req, ret);
-        }
+    enum cli_exit rc = prepare(c, req, ret);
+    if (rc != CLI_DONE)
+        return rc;
+    CURLcode code = attempt(c);
+    for (int i = 1; i < ATTEMPTS_MAX && worth_another(code, ret); i++) {
+        client_pause(backoff_ms(c->curl, i));
+        code = attempt(c);
     }
-    /* with_key dies with this call. */
-    curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, c->headers);
-    if (code == CURLE_OK)
-        return CLI_DONE;
-    if (c->error[0] == '\0')
-        (void)snprintf(c->error, sizeof(c->error), "%s", curl_easy_strerror(code));
-    if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
-        return CLI_USAGE;
-    return code == CURLE_WRITE_ERROR || code == CURLE_OUT_OF_MEMORY ? CLI_REFUSED : CLI_UNREACHABLE;
+    return verdict(c, code);
+}
+
+bool client_begin(struct client *c, CURLM *multi, const struct request *req, struct reply *ret)
+{
+    assert(!req->to_file);
+    if (prepare(c, req, ret) != CLI_DONE)
+        return false;
+    forget(c);
+    CURLMcode code = curl_multi_add_handle(multi, c->curl);
+    if (code != CURLM_OK)
+        (void)snprintf(c->error, sizeof(c->error), "%s", curl_multi_strerror(code));
+    return code == CURLM_OK;
+}
+
+enum cli_exit client_end(struct client *c, CURLM *multi, CURLcode code)
+{
+    code = take_head(c, code);
+    curl_multi_remove_handle(multi, c->curl);
+    return verdict(c, code);
+}
+
+void client_break_off(struct client *c, CURLM *multi)
+{
+    curl_multi_remove_handle(multi, c->curl);
 }
 
 void buf_put_escaped(struct buf *b, struct str text)
@@ -145,7 +146,7 @@ static bool fits_header(struct client *c, const char *name, const char *value)
 /* NULL adds nothing; an empty value takes one of libcurl's own headers out. */
 static bool add_header(struct client *c, const char *name, const char *value)
 {
-    char line[HEADER_MAX];
+    char line[CLIENT_HEADER_MAX];
     if (value == NULL)
         return true;
     if (!fits_header(c, name, value))
@@ -177,22 +178,49 @@ static void set_constants(struct client *c)
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "pawl");
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_PRIVATE, c);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_bytes);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, c);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, c->error);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)MIN(CONNECT_TIMEOUT_MS, c->timeout_ms));
     if (is_loopback(buf_str(&c->url)))
         curl_easy_setopt(curl, CURLOPT_PROXY, "");
 }
 
-static bool prepare(struct client *c, const struct request *req)
+/* False when its value cannot stand in a header; NULL needs none. */
+static bool add_extra(struct client *c, size_t at, const char *name, const char *value,
+                      struct curl_slist **first)
 {
+    if (value == NULL)
+        return true;
+    if (!fits_header(c, name, value))
+        return false;
+    int len = snprintf(c->extra[at].line, sizeof(c->extra[at].line), "%s: %s", name, value);
+    if (len < 0 || (size_t)len >= sizeof(c->extra[at].line)) {
+        (void)snprintf(c->error, sizeof(c->error), "the value of %s is too long", name);
+        return false;
+    }
+    c->extra[at].node = (struct curl_slist){c->extra[at].line, *first};
+    *first = &c->extra[at].node;
+    return true;
+}
+
+static enum cli_exit prepare(struct client *c, const struct request *req, struct reply *reply)
+{
+    assert(req->path.len > 0 && req->path.ptr[0] == '/');
     CURL *curl = c->curl;
+    struct curl_slist *headers = c->headers;
+    c->req = *req;
+    c->reply = reply;
+    if (!add_extra(c, 0, "Idempotency-Key", req->idempotency_key, &headers) ||
+        !add_extra(c, 1, "If-Match", req->if_match, &headers))
+        return CLI_USAGE;
     buf_clear(&c->target);
     buf_put(&c->target, buf_str(&c->url));
     buf_put(&c->target, req->path);
     if (!buf_ok(&c->target)) {
         (void)snprintf(c->error, sizeof(c->error), "the request's URL is too long");
-        return false;
+        return CLI_REFUSED;
     }
     bool sends_body = req->body.len > 0 || strcmp(req->method, "POST") == 0;
     if (sends_body) {
@@ -203,13 +231,14 @@ static bool prepare(struct client *c, const struct request *req)
         curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);
     }
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, req->method);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_URL, c->target.ptr);
     /* A file may take any time to arrive, as long as it arrives. */
-    int64_t patience_ms = c->timeout_ms + req->wait_ms;
+    int64_t patience_ms = (req->timeout_ms > 0 ? req->timeout_ms : c->timeout_ms) + req->wait_ms;
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, req->to_file ? 0L : (long)patience_ms);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, req->to_file ? 1L : 0L);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, req->to_file ? (long)(patience_ms / 1000) : 0L);
-    return true;
+    return CLI_DONE;
 }
 
 /* --- one attempt --- */
@@ -230,38 +259,49 @@ static bool write_all(int fd, const char *bytes, size_t len)
 
 static size_t take_bytes(char *bytes, size_t size, size_t count, void *ctx)
 {
-    struct transfer *t = ctx;
+    struct client *c = ctx;
     size_t len = size * count;
     long status = 0;
-    if (t->req->to_file)
-        curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (c->req.to_file)
+        curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &status);
     if (status == 200) {
-        if (write_all(t->req->file_fd, bytes, len))
+        if (write_all(c->req.file_fd, bytes, len))
             return len;
-        t->file_errno = errno;
+        c->file_errno = errno;
         return 0;
     }
-    buf_put_bytes(&t->reply->body, bytes, len);
-    return buf_ok(&t->reply->body) ? len : 0;
+    buf_put_bytes(&c->reply->body, bytes, len);
+    return buf_ok(&c->reply->body) ? len : 0;
 }
 
-static CURLcode attempt(struct client *c, const struct request *req, struct reply *reply)
+/* What an attempt before this one left behind. */
+static void forget(struct client *c)
 {
-    struct transfer transfer = {.curl = c->curl, .req = req, .reply = reply};
-    buf_clear(&reply->body);
-    reply->status = 0;
-    reply->replayed = false;
+    buf_clear(&c->reply->body);
+    c->file_errno = 0;
     c->error[0] = '\0';
-    if (req->to_file &&
-        (ftruncate(req->file_fd, 0) != 0 || lseek(req->file_fd, 0, SEEK_SET) != 0)) {
+}
+
+static CURLcode attempt(struct client *c)
+{
+    forget(c);
+    if (c->req.to_file &&
+        (ftruncate(c->req.file_fd, 0) != 0 || lseek(c->req.file_fd, 0, SEEK_SET) != 0)) {
         (void)snprintf(c->error, sizeof(c->error), "cannot empty the file: %s", strerror(errno));
         return CURLE_WRITE_ERROR;
     }
-    curl_easy_setopt(c->curl, CURLOPT_WRITEDATA, &transfer);
-    CURLcode code = curl_easy_perform(c->curl);
-    if (code == CURLE_WRITE_ERROR && transfer.file_errno != 0)
+    return take_head(c, curl_easy_perform(c->curl));
+}
+
+/* Fills in what the reply has besides its body, or says why there is none. */
+static CURLcode take_head(struct client *c, CURLcode code)
+{
+    struct reply *reply = c->reply;
+    reply->status = 0;
+    reply->replayed = false;
+    if (code == CURLE_WRITE_ERROR && c->file_errno != 0)
         (void)snprintf(c->error, sizeof(c->error), "cannot write the file: %s",
-                       strerror(transfer.file_errno));
+                       strerror(c->file_errno));
     else if (code == CURLE_WRITE_ERROR)
         (void)snprintf(c->error, sizeof(c->error), "the answer is larger than %d MiB",
                        REPLY_MAX / MIB);
@@ -272,6 +312,17 @@ static CURLcode attempt(struct client *c, const struct request *req, struct repl
     if (curl_easy_header(c->curl, "Idempotent-Replayed", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
         reply->replayed = strcmp(header->value, "true") == 0;
     return CURLE_OK;
+}
+
+static enum cli_exit verdict(struct client *c, CURLcode code)
+{
+    if (code == CURLE_OK)
+        return CLI_DONE;
+    if (c->error[0] == '\0')
+        (void)snprintf(c->error, sizeof(c->error), "%s", curl_easy_strerror(code));
+    if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
+        return CLI_USAGE;
+    return code == CURLE_WRITE_ERROR || code == CURLE_OUT_OF_MEMORY ? CLI_REFUSED : CLI_UNREACHABLE;
 }
 
 /* --- trying again --- */

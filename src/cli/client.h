@@ -3,7 +3,7 @@
  * A request is tried up to four times: after connection errors and time-outs, after 503, and after
  * a 409 that calls itself retryable, always with the same Idempotency-Key. Between attempts it
  * waits a random time below a doubling bound, or as long as Retry-After asks, but at most five
- * seconds. */
+ * seconds. Who has other work to do meanwhile puts requests on a multi handle, once each. */
 #ifndef PAWL_CLI_CLIENT_H
 #define PAWL_CLI_CLIENT_H
 
@@ -12,14 +12,7 @@
 
 #include <curl/curl.h>
 
-struct client {
-    CURL *curl;
-    struct curl_slist *headers; /* those of every request */
-    struct buf url;             /* of the server, without a slash at its end */
-    struct buf target;          /* of the request under way */
-    int64_t timeout_ms;
-    char error[CURL_ERROR_SIZE]; /* why the last client_send failed */
-};
+enum { CLIENT_HEADER_MAX = 2 * 1024 };
 
 struct client_setup {
     const char *url;
@@ -34,7 +27,9 @@ struct request {
     const char *method;
     struct str path;             /* from the slash on, escaped, with its query */
     struct str body;             /* JSON; empty for none */
-    const char *idempotency_key; /* NULL for none */
+    const char *idempotency_key; /* this and the next: NULL for none */
+    const char *if_match;        /* as it is sent, in its quotes */
+    int64_t timeout_ms;          /* of one attempt; 0: the client's */
     int64_t wait_ms;             /* how long the server was asked to wait, on top of the time-out */
     bool to_file;                /* a 200's body goes to file_fd, which is emptied first */
     int file_fd;
@@ -45,6 +40,23 @@ struct reply {
     long status;
     bool replayed; /* Idempotent-Replayed: true */
     struct buf body;
+};
+
+struct client {
+    CURL *curl;
+    struct curl_slist *headers; /* those of every request */
+    struct buf url;             /* of the server, without a slash at its end */
+    int64_t timeout_ms;
+    char error[CURL_ERROR_SIZE]; /* why the last request failed */
+    /* Of the request under way: */
+    struct request req;
+    struct reply *reply;
+    struct buf target;
+    int file_errno;
+    struct {
+        char line[CLIENT_HEADER_MAX];
+        struct curl_slist node;
+    } extra[2]; /* headers of this request, in front of the others */
 };
 
 void reply_init(struct reply *r);
@@ -58,6 +70,17 @@ void client_close(struct client *c);
 /* CLI_DONE when the server answered, whatever its status. Otherwise c->error says why not. */
 MUST_CHECK enum cli_exit client_send(struct client *c, const struct request *req,
                                      struct reply *ret);
+
+/* --- beside other work --- */
+
+/* Puts a request on the multi handle, where it is made once; curl's private pointer of the handle
+ * is c. What req borrows and ret stay the request's until client_end. False: c->error says why. */
+MUST_CHECK bool client_begin(struct client *c, CURLM *multi, const struct request *req,
+                             struct reply *ret);
+/* Takes off one that is over, with the code that the multi handle gave. As client_send. */
+MUST_CHECK enum cli_exit client_end(struct client *c, CURLM *multi, CURLcode code);
+/* Takes off one that is under way. */
+void client_break_off(struct client *c, CURLM *multi);
 
 /* Percent-encodes all but letters, digits and -._~ */
 void buf_put_escaped(struct buf *b, struct str text);

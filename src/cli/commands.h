@@ -6,7 +6,10 @@
 
 extern const struct command COMMAND_WORKFLOW;
 extern const struct command COMMAND_RUN;
+extern const struct command COMMAND_SCHEDULE;
 extern const struct command COMMAND_JOB;
+extern const struct command COMMAND_DEAD;
+extern const struct command COMMAND_WORKER;
 extern const struct command COMMAND_IDEM;
 extern const struct command COMMAND_TENANT;
 extern const struct command COMMAND_KEY;

@@ -2,8 +2,6 @@
 #include "base/limits.h"
 #include "cli/commands.h"
 
-#include <unistd.h>
-
 static const char JOBS[] = "/api/v1/jobs/";
 
 static const struct flag FLAGS_CLAIM[] = {
@@ -31,12 +29,23 @@ static const struct flag FLAGS_CLAIM[] = {
 static const struct flag FLAGS_COMPLETE[] = {
     {.name = "lease-token", .value = "T", .help = "as claimed", .required = true},
     {.name = "output", .value = "JSON|@FILE|-", .help = "the step's output"},
+    {.name = "state", .value = "JSON|@FILE|-", .help = "an object: the run's state from now on"},
     {.name = NULL},
 };
 static const struct flag FLAGS_FAIL[] = {
     {.name = "lease-token", .value = "T", .help = "as claimed", .required = true},
     {.name = "code", .value = "C", .help = "what failed, for programs", .required = true},
     {.name = "message", .value = "M", .help = "what failed, for people", .required = true},
+    {.name = "not-retryable", .help = "whatever the step's retry policy says"},
+    {.name = NULL},
+};
+static const struct flag FLAGS_HEARTBEAT[] = {
+    {.name = "lease-token", .value = "T", .help = "as claimed", .required = true},
+    {.name = "progress", .value = "JSON|@FILE|-", .help = "how far it is, for people"},
+    {.name = NULL},
+};
+static const struct flag FLAGS_RELEASE[] = {
+    {.name = "lease-token", .value = "T", .help = "as claimed", .required = true},
     {.name = NULL},
 };
 
@@ -56,6 +65,8 @@ static enum cli_exit job_claim(struct session *s);
 static enum cli_exit job_show(struct session *s);
 static enum cli_exit job_complete(struct session *s);
 static enum cli_exit job_fail(struct session *s);
+static enum cli_exit job_heartbeat(struct session *s);
+static enum cli_exit job_release(struct session *s);
 
 static const struct verb VERBS[] = {
     {.name = "claim", .about = "take jobs for a while", .flags = FLAGS_CLAIM, .run = job_claim},
@@ -70,6 +81,16 @@ static const struct verb VERBS[] = {
      .about = "say that a claimed job failed",
      .flags = FLAGS_FAIL,
      .run = job_fail},
+    {.name = "heartbeat",
+     .arg = "ID",
+     .about = "keep a claimed job; exit code 1 when it is to end",
+     .flags = FLAGS_HEARTBEAT,
+     .run = job_heartbeat},
+    {.name = "release",
+     .arg = "ID",
+     .about = "give a claimed job back, for others",
+     .flags = FLAGS_RELEASE,
+     .run = job_release},
 };
 
 const struct command COMMAND_JOB = {"job", VERBS, ARRAY_LEN(VERBS)};
@@ -87,22 +108,9 @@ static void show_claimed(struct session *s, json_t *answer)
 
 static enum cli_exit job_claim(struct session *s)
 {
-    char host[64] = "", worker[96];
-    (void)gethostname(host, sizeof(host) - 1);
-    (void)snprintf(worker, sizeof(worker), "%s-%ld", host, (long)getpid());
     json_open(&s->out, NULL, '{');
-    if (options_has(&s->opt, "worker-id"))
-        session_add_text(s, "worker_id", "worker-id");
-    else
-        json_add_text(&s->out, "worker_id", str_of(worker));
-    if (options_has(&s->opt, "queue")) {
-        size_t at = 0;
-        const char *queue;
-        json_open(&s->out, "queues", '[');
-        while ((queue = options_next(&s->opt, "queue", &at)) != NULL)
-            json_add_text(&s->out, NULL, str_of(queue));
-        json_close(&s->out, ']');
-    }
+    session_add_worker(s, &s->out);
+    session_add_queues(s, &s->out);
     session_add_number(s, "max", "max");
     session_add_number(s, "wait_ms", "wait-ms");
     session_add_number(s, "lease_ms", "lease-ms");
@@ -130,6 +138,8 @@ static enum cli_exit job_complete(struct session *s)
     json_open(&s->out, NULL, '{');
     session_add_text(s, "lease_token", "lease-token");
     enum cli_exit rc = session_add_json(s, "output", "output");
+    if (rc == CLI_DONE)
+        rc = session_add_json(s, "state", "state");
     if (rc != CLI_DONE)
         return rc;
     json_close(&s->out, '}');
@@ -144,8 +154,45 @@ static enum cli_exit job_fail(struct session *s)
     json_open(&s->out, "error", '{');
     session_add_text(s, "code", "code");
     session_add_text(s, "message", "message");
+    if (options_has(&s->opt, "not-retryable"))
+        json_add_bool(&s->out, "retryable", false);
     json_close(&s->out, '}');
     json_close(&s->out, '}');
     session_path(s, JOBS, s->arg, "/fail");
+    return session_call(s, "POST", show_status);
+}
+
+static void show_lease(struct session *s, json_t *answer)
+{
+    if (json_is_true(json_object_get(answer, "cancel_requested"))) {
+        printf("%s is cancelled\n", s->arg);
+        return;
+    }
+    printf("%s is yours until ", s->arg);
+    value_print(stdout, json_object_get(answer, "lease_expires_at"));
+    putchar('\n');
+}
+
+static enum cli_exit job_heartbeat(struct session *s)
+{
+    json_open(&s->out, NULL, '{');
+    session_add_text(s, "lease_token", "lease-token");
+    enum cli_exit rc = session_add_json(s, "progress", "progress");
+    if (rc != CLI_DONE)
+        return rc;
+    json_close(&s->out, '}');
+    session_path(s, JOBS, s->arg, "/heartbeat");
+    rc = session_call(s, "POST", show_lease);
+    if (rc == CLI_DONE && json_is_true(json_object_get(s->answer, "cancel_requested")))
+        rc = CLI_REFUSED;
+    return rc;
+}
+
+static enum cli_exit job_release(struct session *s)
+{
+    json_open(&s->out, NULL, '{');
+    session_add_text(s, "lease_token", "lease-token");
+    json_close(&s->out, '}');
+    session_path(s, JOBS, s->arg, "/release");
     return session_call(s, "POST", show_status);
 }

@@ -11,7 +11,10 @@ bool options_parse(struct options *o, int argc, char **argv, int from)
     bool flags_over = false;
     for (int i = from; i < argc; i++) {
         struct str word = str_of(argv[i]);
-        if (!flags_over && str_is(word, "--")) {
+        if (!flags_over && str_is(word, "--") && o->takes_command) {
+            o->command = i + 1 < argc ? &argv[i + 1] : NULL;
+            break;
+        } else if (!flags_over && str_is(word, "--")) {
             flags_over = true;
         } else if (!flags_over && (str_is(word, "--help") || str_is(word, "-h"))) {
             o->help = true;

@@ -1,5 +1,6 @@
 /* Flags and arguments of one subcommand, read against lists of the flags it knows.
- * Long flags only, as `--name value` or `--name=value`; `--` ends them. The last one given wins. */
+ * Long flags only, as `--name value` or `--name=value`; `--` ends them. The last one given wins.
+ * Where a command is taken, it is all that stands behind `--`. */
 #ifndef PAWL_CLI_OPTIONS_H
 #define PAWL_CLI_OPTIONS_H
 
@@ -7,7 +8,7 @@
 
 #include <stdio.h>
 
-enum { OPTIONS_GIVEN_MAX = 64, OPTIONS_LISTS_MAX = 3, OPTIONS_ARGS_MAX = 1 };
+enum { OPTIONS_GIVEN_MAX = 64, OPTIONS_LISTS_MAX = 3, OPTIONS_ARGS_MAX = 2 };
 
 /* A list of these ends with one whose name is NULL. */
 struct flag {
@@ -24,6 +25,7 @@ struct flag {
 
 struct options {
     const struct flag *lists[OPTIONS_LISTS_MAX]; /* set by the caller; NULL where unused */
+    bool takes_command;                          /* likewise */
     struct {
         const struct flag *flag;
         const char *value;
@@ -31,7 +33,8 @@ struct options {
     size_t given_count;
     const char *args[OPTIONS_ARGS_MAX];
     size_t arg_count;
-    bool help; /* --help or -h was there: nothing else counts */
+    char *const *command; /* ended by NULL; NULL: none was given */
+    bool help;            /* --help or -h was there: nothing else counts */
 };
 
 /* Reads argv[from…], which must outlive o. False after saying on standard error what is wrong. */

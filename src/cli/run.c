@@ -1,6 +1,8 @@
-/* pawl run: starting runs, looking at them, asking why they wait, ending them. */
+/* pawl run: starting runs, looking at them, asking why they wait, steering them. */
 #include "base/limits.h"
 #include "cli/commands.h"
+
+enum { WATCH_POLL_MS_MIN = 50, WATCH_POLL_MS_MAX = 1000 };
 
 static const char RUNS[] = "/api/v1/runs/";
 
@@ -17,6 +19,7 @@ static const struct flag FLAGS_START[] = {
      .value = "POLICY",
      .help =
          "at a limit: reject, queue, cancel_oldest or coalesce (as the workflow or tenant says)"},
+    {.name = "start-at", .value = "TIME", .help = "not before; RFC 3339"},
     {.name = "wait-ms",
      .value = "N",
      .help = "wait for its end, at most that long",
@@ -24,17 +27,63 @@ static const struct flag FLAGS_START[] = {
      .max = RUN_WAIT_MS_MAX},
     {.name = NULL},
 };
-static const struct flag FLAGS_LIST[] = {
-    {.name = "status", .value = "S", .help = "only runs in this status"},
-    {.name = "workflow", .value = "ID", .help = "only runs of this workflow"},
-    {.name = "label", .value = "K:V", .help = "only runs with this label"},
-    {.name = "created-after", .value = "TIME", .help = "RFC 3339"},
-    {.name = "created-before", .value = "TIME", .help = "RFC 3339"},
-    SESSION_PAGE_FLAGS,
-    {.name = NULL},
+
+/* Which runs: of a list, and of a change of many. */
+#define FILTER_FLAGS                                                               \
+    {.name = "status", .value = "S", .help = "only runs in this status"},          \
+        {.name = "workflow", .value = "ID", .help = "only runs of this workflow"}, \
+        {.name = "label", .value = "K:V", .help = "only runs with this label"},    \
+        {.name = "created-after", .value = "TIME", .help = "RFC 3339"},            \
+    {                                                                              \
+        .name = "created-before", .value = "TIME", .help = "RFC 3339"              \
+    }
+
+static const struct {
+    const char *flag;
+    const char *member; /* of the query, or of `filter` */
+} FILTER[] = {
+    {"status", "status"},
+    {"workflow", "workflow_id"},
+    {"label", "label"},
+    {"created-after", "created_after"},
+    {"created-before", "created_before"},
 };
+
+static const struct flag FLAGS_LIST[] = {FILTER_FLAGS, SESSION_PAGE_FLAGS, {.name = NULL}};
 static const struct flag FLAGS_SHOW[] = {
     {.name = "events", .help = "its timeline too"},
+    {.name = NULL},
+};
+
+/* Refused when somebody else changed the run since it was looked at. */
+#define IF_VERSION_FLAG                                                                        \
+    {                                                                                          \
+        .name = "if-version", .value = "N", .help = "only if this is still the run's version", \
+        .number = true                                                                         \
+    }
+
+static const struct flag FLAGS_CANCEL[] = {
+    {.name = "reason", .value = "TEXT", .help = "for the run's timeline"},
+    IF_VERSION_FLAG,
+    {.name = NULL},
+};
+static const struct flag FLAGS_CONTROL[] = {IF_VERSION_FLAG, {.name = NULL}};
+static const struct flag FLAGS_RERUN[] = {
+    {.name = "from", .value = "STEP", .help = "keep the results of all that is not behind it"},
+    IF_VERSION_FLAG,
+    {.name = NULL},
+};
+static const struct flag FLAGS_SIGNAL[] = {
+    {.name = "payload", .value = "JSON|@FILE|-", .help = "what the waiting step gets"},
+    {.name = "dedup-key", .value = "K", .help = "the same again counts as one"},
+    IF_VERSION_FLAG,
+    {.name = NULL},
+};
+static const struct flag FLAGS_BULK[] = {
+    FILTER_FLAGS,
+    {.name = "all", .help = "every run: no other filter"},
+    {.name = "reason", .value = "TEXT", .help = "for the timelines"},
+    {.name = "dry-run", .help = "only count them"},
     {.name = NULL},
 };
 
@@ -53,10 +102,16 @@ static const struct column HOLDER_COLUMNS[] = {
     {"CREATED", "created_at"}, {"STARTED", "started_at"},
 };
 static const struct column WAIT_COLUMNS[] = {
-    {"STEP", "step"},           {"WAITS FOR", "kind"},
-    {"QUEUE", "queue"},         {"PLACE", "place"},
-    {"SLEEPS UNTIL", "due_at"}, {"WORKER", "worker_id"},
-    {"ATTEMPT", "attempt"},     {"LEASE ENDS", "lease_expires_at"},
+    {"STEP", "step"},
+    {"WAITS FOR", "kind"},
+    {"QUEUE", "queue"},
+    {"PLACE", "place"},
+    {"UNTIL", "due_at"},
+    {"SIGNAL", "signal"},
+    {"CHILD RUN", "child_run_id"},
+    {"WORKER", "worker_id"},
+    {"ATTEMPT", "attempt"},
+    {"LEASE ENDS", "lease_expires_at"},
     {"JOB", "job_id"},
 };
 static const struct column EVENT_COLUMNS[] = {
@@ -70,7 +125,14 @@ static enum cli_exit run_start(struct session *s);
 static enum cli_exit run_list(struct session *s);
 static enum cli_exit run_show(struct session *s);
 static enum cli_exit run_why(struct session *s);
+static enum cli_exit run_watch(struct session *s);
 static enum cli_exit run_cancel(struct session *s);
+static enum cli_exit run_pause(struct session *s);
+static enum cli_exit run_resume(struct session *s);
+static enum cli_exit run_retry(struct session *s);
+static enum cli_exit run_rerun(struct session *s);
+static enum cli_exit run_signal(struct session *s);
+static enum cli_exit run_bulk(struct session *s);
 
 static const struct verb VERBS[] = {
     {.name = "start",
@@ -88,7 +150,46 @@ static const struct verb VERBS[] = {
      .arg = "ID",
      .about = "what a run waits for: limits and who holds them, workers, times",
      .run = run_why},
-    {.name = "cancel", .arg = "ID", .about = "end a run now", .run = run_cancel},
+    {.name = "watch",
+     .arg = "ID",
+     .about = "its timeline as it happens; exit code 0 when it succeeded",
+     .run = run_watch},
+    {.name = "cancel",
+     .arg = "ID",
+     .about = "end a run now",
+     .flags = FLAGS_CANCEL,
+     .run = run_cancel},
+    {.name = "pause",
+     .arg = "ID",
+     .about = "begin no more steps",
+     .flags = FLAGS_CONTROL,
+     .run = run_pause},
+    {.name = "resume",
+     .arg = "ID",
+     .about = "go on after a pause",
+     .flags = FLAGS_CONTROL,
+     .run = run_resume},
+    {.name = "retry",
+     .arg = "ID",
+     .about = "try the failed steps of a run again",
+     .flags = FLAGS_CONTROL,
+     .run = run_retry},
+    {.name = "rerun",
+     .arg = "ID",
+     .about = "a new run with the same input",
+     .flags = FLAGS_RERUN,
+     .run = run_rerun},
+    {.name = "signal",
+     .arg = "ID",
+     .arg2 = "NAME",
+     .about = "what a step waits for, now or later",
+     .flags = FLAGS_SIGNAL,
+     .run = run_signal},
+    {.name = "bulk",
+     .arg = "ACTION",
+     .about = "cancel, pause, resume or retry all runs of a filter",
+     .flags = FLAGS_BULK,
+     .run = run_bulk},
 };
 
 const struct command COMMAND_RUN = {"run", VERBS, ARRAY_LEN(VERBS)};
@@ -150,6 +251,7 @@ static enum cli_exit run_start(struct session *s)
         return rc;
     session_add_number(s, "priority", "priority");
     session_add_text(s, "at_limit", "at-limit");
+    session_add_text(s, "start_at", "start-at");
     json_close(&s->out, '}');
     session_path(s, "/api/v1/workflows/", s->arg, "/runs");
     session_query(s, "wait_ms", options_text(&s->opt, "wait-ms"));
@@ -172,11 +274,8 @@ static void print_rows(const struct column *columns, size_t column_count, const 
 static enum cli_exit run_list(struct session *s)
 {
     session_path(s, "/api/v1/runs", "", "");
-    session_query(s, "status", options_text(&s->opt, "status"));
-    session_query(s, "workflow_id", options_text(&s->opt, "workflow"));
-    session_query(s, "label", options_text(&s->opt, "label"));
-    session_query(s, "created_after", options_text(&s->opt, "created-after"));
-    session_query(s, "created_before", options_text(&s->opt, "created-before"));
+    for (size_t i = 0; i < ARRAY_LEN(FILTER); i++)
+        session_query(s, FILTER[i].member, options_text(&s->opt, FILTER[i].flag));
     return session_pages(s, LIST_COLUMNS, ARRAY_LEN(LIST_COLUMNS));
 }
 
@@ -267,19 +366,257 @@ static enum cli_exit run_why(struct session *s)
     return session_call(s, "GET", show_why);
 }
 
-/* --- cancel --- */
+/* --- watching --- */
 
-static void show_cancelled(struct session *s, json_t *answer)
+static bool is_over(const char *status)
 {
-    json_t *run = json_object_get(answer, "run");
-    json_t *status = json_object_get(run != NULL ? run : answer, "status");
+    static const char *const ENDS[] = {"succeeded", "failed", "denied", "cancelled", "timed_out"};
+    for (size_t i = 0; i < ARRAY_LEN(ENDS); i++)
+        if (strcmp(status, ENDS[i]) == 0)
+            return true;
+    return false;
+}
+
+static void print_event(const struct session *s, const json_t *event)
+{
+    static const char *const SHOWN[] = {"at", "type", "data"};
+    if (s->json) {
+        value_print(stdout, event);
+    } else {
+        for (size_t i = 0; i < ARRAY_LEN(SHOWN); i++) {
+            fputs(i > 0 ? "  " : "", stdout);
+            value_print(stdout, json_object_get(event, SHOWN[i]));
+        }
+    }
+    fputc('\n', stdout);
+}
+
+/* Shows what came behind *seq and moves it on; *ret_any says whether there was anything. */
+static enum cli_exit print_events(struct session *s, json_int_t *seq, bool *ret_any)
+{
+    bool json = s->json;
+    *ret_any = false;
+    for (bool more = true; more;) {
+        char cursor[24];
+        size_t i;
+        json_t *event;
+        (void)snprintf(cursor, sizeof(cursor), "%lld", (long long)*seq);
+        session_path(s, RUNS, s->arg, "/events");
+        session_query(s, "cursor", cursor);
+        s->json = false; /* an event is a line, not a page */
+        enum cli_exit rc = session_call(s, "GET", NULL);
+        s->json = json;
+        if (rc != CLI_DONE)
+            return rc;
+        json_t *items = json_object_get(s->answer, "items");
+        more = json_array_size(items) > 0;
+        *ret_any |= more;
+        json_array_foreach (items, i, event) {
+            *seq = json_integer_value(json_object_get(event, "seq"));
+            print_event(s, event);
+        }
+        (void)fflush(stdout);
+    }
+    return CLI_DONE;
+}
+
+/* The status is read before the events: of a run that was over then, all of them are there. */
+static enum cli_exit run_watch(struct session *s)
+{
+    json_int_t seq = 0;
+    int64_t pause_ms = WATCH_POLL_MS_MIN;
+    for (;;) {
+        bool json = s->json, any;
+        char status[32];
+        session_path(s, RUNS, s->arg, "");
+        s->json = false;
+        enum cli_exit rc = session_call(s, "GET", NULL);
+        s->json = json;
+        if (rc != CLI_DONE)
+            return rc;
+        const char *now = json_string_value(json_object_get(s->answer, "status"));
+        (void)snprintf(status, sizeof(status), "%s", now != NULL ? now : "");
+        rc = print_events(s, &seq, &any);
+        if (rc != CLI_DONE)
+            return rc;
+        if (is_over(status))
+            return strcmp(status, "succeeded") == 0 ? CLI_DONE : CLI_REFUSED;
+        pause_ms = any ? WATCH_POLL_MS_MIN : MIN(2 * pause_ms, WATCH_POLL_MS_MAX);
+        client_pause(pause_ms);
+    }
+}
+
+/* --- steering one --- */
+
+static void show_status(struct session *s, json_t *answer)
+{
     printf("%s ", s->arg);
-    value_print(stdout, status);
+    value_print(stdout, json_object_get(answer, "status"));
     putchar('\n');
+}
+
+/* POSTs what is in the body; `quoted` lives as long as the call. */
+static enum cli_exit steer(struct session *s, const char *action,
+                           void (*show)(struct session *s, json_t *answer))
+{
+    char quoted[32];
+    if (options_has(&s->opt, "if-version")) {
+        (void)snprintf(quoted, sizeof(quoted), "\"%s\"", options_text(&s->opt, "if-version"));
+        s->if_match = quoted;
+    }
+    session_path(s, RUNS, s->arg, action);
+    enum cli_exit rc = session_call(s, "POST", show);
+    s->if_match = NULL;
+    return rc;
 }
 
 static enum cli_exit run_cancel(struct session *s)
 {
-    session_path(s, RUNS, s->arg, "/cancel");
-    return session_call(s, "POST", show_cancelled);
+    json_open(&s->out, NULL, '{');
+    session_add_text(s, "reason", "reason");
+    json_close(&s->out, '}');
+    return steer(s, "/cancel", show_status);
+}
+
+static enum cli_exit run_pause(struct session *s)
+{
+    return steer(s, "/pause", show_status);
+}
+
+static enum cli_exit run_resume(struct session *s)
+{
+    return steer(s, "/resume", show_status);
+}
+
+static enum cli_exit run_retry(struct session *s)
+{
+    return steer(s, "/retry", show_status);
+}
+
+static enum cli_exit run_rerun(struct session *s)
+{
+    json_open(&s->out, NULL, '{');
+    session_add_text(s, "from_step", "from");
+    json_close(&s->out, '}');
+    return steer(s, "/rerun", show_started);
+}
+
+static void show_signal(struct session *s, json_t *answer)
+{
+    printf("%s ", s->arg2);
+    fputs(json_is_true(json_object_get(answer, "duplicate")) ? "was there before; the run is "
+                                                             : "received; the run is ",
+          stdout);
+    value_print(stdout, json_object_get(answer, "run_status"));
+    putchar('\n');
+}
+
+static enum cli_exit run_signal(struct session *s)
+{
+    json_open(&s->out, NULL, '{');
+    json_add_text(&s->out, "name", str_of(s->arg2));
+    enum cli_exit rc = session_add_json(s, "payload", "payload");
+    if (rc != CLI_DONE)
+        return rc;
+    session_add_text(s, "dedup_key", "dedup-key");
+    json_close(&s->out, '}');
+    return steer(s, "/signals", show_signal);
+}
+
+/* --- steering many --- */
+
+struct bulk_total {
+    json_int_t matched;
+    json_int_t changed;
+    json_int_t unchanged;
+    size_t refused;
+};
+
+/* Everything is asked for in so many words: a filter that was forgotten would be every run. */
+static bool check_filter(const struct session *s)
+{
+    bool all = options_has(&s->opt, "all"), any = false;
+    for (size_t i = 0; i < ARRAY_LEN(FILTER); i++)
+        any |= options_has(&s->opt, FILTER[i].flag);
+    if (any != all)
+        return true;
+    fprintf(stderr, all ? "pawl: --all and a filter do not go together\n"
+                        : "pawl: which runs? Give a filter, or --all\n");
+    return false;
+}
+
+static void write_bulk(struct session *s, const json_t *cursor)
+{
+    buf_clear(&s->body);
+    s->out = json_out_to(&s->body);
+    json_open(&s->out, NULL, '{');
+    json_add_text(&s->out, "action", str_of(s->arg));
+    json_open(&s->out, "filter", '{');
+    for (size_t i = 0; i < ARRAY_LEN(FILTER); i++)
+        session_add_text(s, FILTER[i].member, FILTER[i].flag);
+    json_close(&s->out, '}');
+    json_add_bool(&s->out, "dry_run", options_has(&s->opt, "dry-run"));
+    session_add_text(s, "reason", "reason");
+    if (json_is_string(cursor))
+        json_add_text(&s->out, "cursor", json_str(cursor));
+    json_close(&s->out, '}');
+}
+
+static void add_total(struct bulk_total *t, const json_t *answer)
+{
+    size_t i;
+    json_t *refused;
+    t->matched += json_integer_value(json_object_get(answer, "matched"));
+    t->changed += json_integer_value(json_object_get(answer, "changed"));
+    t->unchanged += json_integer_value(json_object_get(answer, "unchanged"));
+    json_array_foreach (json_object_get(answer, "refused"), i, refused) {
+        t->refused++;
+        fputs("pawl: ", stderr);
+        value_print(stderr, json_object_get(refused, "run_id"));
+        fputs(": ", stderr);
+        value_print(stderr, json_object_get(refused, "code"));
+        fputs(": ", stderr);
+        value_print(stderr, json_object_get(refused, "detail"));
+        fputc('\n', stderr);
+    }
+}
+
+static void print_total(const struct session *s, const struct bulk_total *t)
+{
+    printf("%lld runs", (long long)t->matched);
+    if (!options_has(&s->opt, "dry-run"))
+        printf(": %lld changed, %lld were so already, %zu refused", (long long)t->changed,
+               (long long)t->unchanged, t->refused);
+    putchar('\n');
+}
+
+/* The server takes some at a time; each part is a change with a key of its own. */
+static enum cli_exit run_bulk(struct session *s)
+{
+    struct bulk_total total = {0};
+    const char *key = s->idempotency_key;
+    json_t *cursor = NULL;
+    enum cli_exit rc;
+    if (!check_filter(s))
+        return CLI_USAGE;
+    session_path(s, "/api/v1/runs:bulk", "", "");
+    do {
+        char part[IDEM_KEY_MAX + 32];
+        write_bulk(s, cursor);
+        if (key != NULL && cursor != NULL) {
+            (void)snprintf(part, sizeof(part), "%s:%s", key, json_string_value(cursor));
+            s->idempotency_key = part;
+        }
+        rc = session_call(s, "POST", NULL);
+        s->idempotency_key = key;
+        if (rc != CLI_DONE)
+            break;
+        add_total(&total, s->answer);
+        json_decref(cursor);
+        cursor = json_incref(json_object_get(s->answer, "next_cursor"));
+    } while (json_is_string(cursor));
+    json_decref(cursor);
+    if (!s->json && (rc == CLI_DONE || total.matched > 0))
+        print_total(s, &total);
+    return rc == CLI_DONE && total.refused > 0 ? CLI_REFUSED : rc;
 }

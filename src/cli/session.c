@@ -5,6 +5,8 @@
 #include "base/limits.h"
 #include "cli/input.h"
 
+#include <unistd.h>
+
 enum { TIMEOUT_DEFAULT_S = 30, TIMEOUT_MAX_S = 24 * 3600 };
 
 static const char DEFAULT_URL[] = "http://127.0.0.1:7295";
@@ -33,6 +35,7 @@ const struct flag SESSION_STORE_FLAGS[] = {
     {.name = NULL},
 };
 
+static bool check_arguments(const struct session *s);
 static enum cli_exit find_server(struct session *s);
 static void print_raw(struct str json);
 static bool take_answer(struct session *s);
@@ -44,6 +47,7 @@ enum cli_exit session_open(struct session *s, const struct verb *verb, int argc,
     s->opt.lists[0] = verb->flags;
     s->opt.lists[1] = SESSION_COMMON_FLAGS;
     s->opt.lists[2] = verb->store ? SESSION_STORE_FLAGS : NULL;
+    s->opt.takes_command = verb->command != NULL;
     buf_init(&s->path, HTTP_HEAD_MAX);
     buf_init(&s->body, HTTP_BODY_MAX + 64 * KIB);
     s->out = json_out_to(&s->body);
@@ -52,14 +56,10 @@ enum cli_exit session_open(struct session *s, const struct verb *verb, int argc,
         return CLI_USAGE;
     if (s->opt.help)
         return CLI_DONE;
-    if (s->opt.arg_count != (verb->arg != NULL ? 1 : 0)) {
-        if (verb->arg != NULL)
-            fprintf(stderr, "pawl: %s is needed\n", verb->arg);
-        else
-            fprintf(stderr, "pawl: one argument too many: %s\n", s->opt.args[0]);
+    if (!check_arguments(s))
         return CLI_USAGE;
-    }
     s->arg = s->opt.args[0];
+    s->arg2 = s->opt.args[1];
     s->json = options_has(&s->opt, "json");
     s->tenant = options_text_or_env(&s->opt, "tenant", "PAWL_TENANT");
     s->idempotency_key = options_text(&s->opt, "idempotency-key");
@@ -82,6 +82,28 @@ enum cli_exit session_close(struct session *s, enum cli_exit rc)
     json_decref(s->answer);
     s->answer = NULL;
     return rc != CLI_DONE ? rc : stopped;
+}
+
+static bool check_arguments(const struct session *s)
+{
+    const struct verb *verb = s->verb;
+    const struct options *o = &s->opt;
+    const char *names[OPTIONS_ARGS_MAX] = {verb->arg, verb->arg2};
+    for (size_t i = 0; i < OPTIONS_ARGS_MAX; i++) {
+        if (i >= o->arg_count && names[i] != NULL) {
+            fprintf(stderr, "pawl: %s is needed\n", names[i]);
+            return false;
+        }
+        if (i < o->arg_count && names[i] == NULL) {
+            fprintf(stderr, "pawl: one argument too many: %s\n", o->args[i]);
+            return false;
+        }
+    }
+    if (verb->command != NULL && o->command == NULL) {
+        fprintf(stderr, "pawl: %s is needed, behind --\n", verb->command);
+        return false;
+    }
+    return true;
 }
 
 /* A flag beats the environment; among equals the URL of a running server beats a file. */
@@ -151,6 +173,27 @@ void session_add_number(struct session *s, const char *member, const char *flag)
         json_add_int(&s->out, member, options_number(&s->opt, flag, 0));
 }
 
+void session_add_worker(const struct session *s, struct json_out *out)
+{
+    char host[64] = "", made[96];
+    const char *given = options_text(&s->opt, "worker-id");
+    (void)gethostname(host, sizeof(host) - 1);
+    (void)snprintf(made, sizeof(made), "%s-%ld", host, (long)getpid());
+    json_add_text(out, "worker_id", str_of(given != NULL ? given : made));
+}
+
+void session_add_queues(const struct session *s, struct json_out *out)
+{
+    size_t at = 0;
+    const char *queue;
+    if (!options_has(&s->opt, "queue"))
+        return;
+    json_open(out, "queues", '[');
+    while ((queue = options_next(&s->opt, "queue", &at)) != NULL)
+        json_add_text(out, NULL, str_of(queue));
+    json_close(out, ']');
+}
+
 enum cli_exit session_add_json(struct session *s, const char *member, const char *flag)
 {
     const char *value = options_text(&s->opt, flag);
@@ -174,6 +217,7 @@ enum cli_exit session_call(struct session *s, const char *method,
     struct request req = {.method = method,
                           .path = buf_str(&s->path),
                           .body = buf_str(&s->body),
+                          .if_match = s->if_match,
                           .wait_ms = s->wait_ms};
     if (!buf_ok(&s->path) || !buf_ok(&s->body)) {
         fprintf(stderr, "pawl: the request is too large\n");

@@ -15,9 +15,12 @@
 struct session;
 
 struct verb {
-    const char *name; /* NULL: the command's only one, which has no name */
-    const char *arg;  /* what the usage calls its one argument; NULL: it takes none */
+    const char *name;    /* NULL: the command's only one, which has no name */
+    const char *arg;     /* what the usage calls its first argument; NULL: it takes none */
+    const char *arg2;    /* likewise its second */
+    const char *command; /* likewise the command behind `--` */
     const char *about;
+    const char *notes; /* the help's last words; NULL: none */
     const struct flag *flags;
     enum cli_exit (*run)(struct session *s);
     bool store;          /* may work on a data file with --store */
@@ -35,8 +38,10 @@ struct session {
     const struct verb *verb;
     struct options opt;
     const char *arg;
+    const char *arg2;
     const char *tenant;
     const char *idempotency_key; /* as given; NULL: one is made for each change */
+    const char *if_match;        /* of the next request; NULL: none */
     bool json;
     struct local local;
     struct client_setup setup;
@@ -68,6 +73,11 @@ void session_query(struct session *s, const char *name, const char *value);
 /* Adds a member when the flag was given; a number's word becomes null. */
 void session_add_text(struct session *s, const char *member, const char *flag);
 void session_add_number(struct session *s, const char *member, const char *flag);
+/* What a claim says besides: `worker_id` by --worker-id, else host and process; `queues` by
+ * --queue.
+ */
+void session_add_worker(const struct session *s, struct json_out *out);
+void session_add_queues(const struct session *s, struct json_out *out);
 /* As above, of a flag that takes JSON, @file or -. */
 MUST_CHECK enum cli_exit session_add_json(struct session *s, const char *member, const char *flag);
 

@@ -40,13 +40,20 @@ static void put_cell(struct buf *cells, const json_t *value)
     buf_put(cells, STR("…"));
 }
 
+static const json_t *find_cell(const json_t *row, struct str member)
+{
+    bool first = str_ends_with(member, STR("[0]"));
+    const json_t *value = json_object_getn(row, member.ptr, member.len - (first ? 3 : 0));
+    return first ? json_array_get(value, 0) : value;
+}
+
 void table_add(struct table *t, const json_t *items)
 {
     size_t i;
     const json_t *row;
     json_array_foreach (items, i, row) {
         for (size_t c = 0; c < t->column_count; c++) {
-            put_cell(&t->cells, json_object_get(row, t->columns[c].member));
+            put_cell(&t->cells, find_cell(row, str_of(t->columns[c].member)));
             buf_put_char(&t->cells, '\0');
         }
     }

@@ -9,7 +9,7 @@
 
 struct column {
     const char *title;  /* in upper case */
-    const char *member; /* of each row's object */
+    const char *member; /* of each row's object; `name[0]`: an array's first element */
 };
 
 struct table {

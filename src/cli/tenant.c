@@ -24,6 +24,11 @@ static const struct flag FLAGS_SET[] = {
      .help = "how long keys are remembered",
      .number = true,
      .word = "forever"},
+    {.name = "run-retention-s",
+     .value = "N|forever",
+     .help = "how long runs that are over are kept",
+     .number = true,
+     .word = "forever"},
     {.name = "weight", .value = "N", .help = "its share of the workers", .number = true, .min = 1},
     {.name = "rate-per-second",
      .value = "N|none",
@@ -222,6 +227,7 @@ static enum cli_exit tenant_set(struct session *s)
     session_add_number(s, "max_queued_runs", "max-queued-runs");
     session_add_text(s, "at_limit", "at-limit");
     session_add_number(s, "idempotency_retention_s", "idempotency-retention-s");
+    session_add_number(s, "run_retention_s", "run-retention-s");
     session_add_number(s, "weight", "weight");
     enum cli_exit rc = add_rate_limit(s);
     if (rc == CLI_DONE)

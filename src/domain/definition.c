@@ -9,6 +9,7 @@
 #include "base/env.h"
 #include "base/limits.h"
 #include "domain/definition_fields.h"
+#include "domain/expr.h"
 
 #include <stdlib.h>
 
@@ -215,16 +216,23 @@ static bool resolve_needs(struct parse *ps, size_t index, const json_t *needs)
     return true;
 }
 
-/* As if each step had written the name of the one before it. */
+/* As if each step had written the name of the one before it. Steps that handle errors begin when
+ * there is one, and nobody waits for them. */
 static bool need_in_order(struct parse *ps)
 {
-    for (size_t i = 1; i < ps->def->step_count; i++) {
-        size_t *edge = arena_alloc(&ps->def->arena, sizeof(*edge));
-        if (edge == NULL)
-            return false;
-        *edge = i - 1;
-        ps->steps[i].needs = edge;
-        ps->steps[i].need_count = 1;
+    size_t before = ps->def->step_count; /* none */
+    for (size_t i = 0; i < ps->def->step_count; i++) {
+        if (ps->steps[i].handles_errors)
+            continue;
+        if (before < ps->def->step_count) {
+            size_t *edge = arena_alloc(&ps->def->arena, sizeof(*edge));
+            if (edge == NULL)
+                return false;
+            *edge = before;
+            ps->steps[i].needs = edge;
+            ps->steps[i].need_count = 1;
+        }
+        before = i;
     }
     return true;
 }
@@ -256,15 +264,61 @@ static void check_on_error(struct parse *ps, size_t index)
         add_at(ps, index, "on_error", NULL, "a step cannot handle its own error");
 }
 
+/* Before the needs: a step that handles errors stands outside the written order. */
+static void link_errors(struct parse *ps)
+{
+    for (size_t i = 0; i < ps->def->step_count; i++) {
+        const json_t *on_error = json_object_get(step_json(ps, i), "on_error");
+        struct str name = json_str(on_error);
+        if (!json_is_string(on_error) || str_is(name, "fail"))
+            continue;
+        if (str_is(name, "continue")) {
+            ps->steps[i].on_error = ON_ERROR_CONTINUE;
+            continue;
+        }
+        size_t to = find_step(ps, name);
+        if (to == ps->def->step_count || to == i)
+            continue; /* a fault: check_on_error() says so */
+        ps->steps[i].on_error = ON_ERROR_STEP;
+        ps->steps[i].error_step = to;
+        ps->steps[to].handles_errors = true;
+    }
+}
+
 /* --- cycles --- */
 
-/* A depth-first walk along the needs: an edge back to the walk's own path closes a cycle. */
+/* A depth-first walk along what each step waits for: an edge back to the walk's own path closes a
+ * cycle. */
 struct walk {
     enum { UNSEEN, ON_PATH, DONE } state[STEPS_MAX];
-    size_t next_need[STEPS_MAX];
+    size_t next_edge[STEPS_MAX];
     size_t path[STEPS_MAX];
     size_t depth;
 };
+
+static bool needs_step(const struct step_def *step, size_t other)
+{
+    size_t n = 0;
+    while (n < step->need_count && step->needs[n] != other)
+        n++;
+    return n < step->need_count;
+}
+
+/* Its needs, then the steps whose errors it handles; step_count after the last. */
+static size_t next_awaited(const struct parse *ps, struct walk *w, size_t at)
+{
+    const struct step_def *step = &ps->steps[at];
+    size_t edges = step->need_count + (step->handles_errors ? ps->def->step_count : 0);
+    while (w->next_edge[at] < edges) {
+        size_t edge = w->next_edge[at]++;
+        if (edge < step->need_count)
+            return step->needs[edge];
+        size_t other = edge - step->need_count;
+        if (ps->steps[other].on_error == ON_ERROR_STEP && ps->steps[other].error_step == at)
+            return other;
+    }
+    return ps->def->step_count;
+}
 
 static void report_cycle(struct parse *ps, const struct walk *w, size_t back_to_step)
 {
@@ -275,10 +329,16 @@ static void report_cycle(struct parse *ps, const struct walk *w, size_t back_to_
         first--;
     struct buf text;
     buf_init(&text, CYCLE_TEXT_MAX + JSON_TEXT_MAX); /* one more name, valid or not */
-    for (size_t i = first - 1; i < w->depth && text.len < CYCLE_TEXT_MAX; i++)
-        buf_printf(&text, "\"%.*s\" needs ", STR_ARG(ps->steps[w->path[i]].name));
-    add_at(ps, back_to_step, "needs", NULL, "the steps wait for each other: %.*s\"%.*s\"",
-           STR_ARG(buf_str(&text)), STR_ARG(ps->steps[back_to_step].name));
+    for (size_t i = first - 1; i < w->depth && text.len < CYCLE_TEXT_MAX; i++) {
+        const struct step_def *step = &ps->steps[w->path[i]];
+        size_t to = i + 1 < w->depth ? w->path[i + 1] : back_to_step;
+        buf_printf(&text, "\"%.*s\" %s ", STR_ARG(step->name),
+                   needs_step(step, to) ? "needs" : "handles an error of");
+    }
+    bool needs = ps->steps[back_to_step].need_count > 0;
+    add_at(ps, back_to_step, needs ? "needs" : "name", NULL,
+           "the steps wait for each other: %.*s\"%.*s\"", STR_ARG(buf_str(&text)),
+           STR_ARG(ps->steps[back_to_step].name));
     ps->faults.out->failed |= text.failed;
     buf_release(&text);
 }
@@ -289,13 +349,11 @@ static void walk_from(struct parse *ps, struct walk *w, size_t root)
     w->state[root] = ON_PATH;
     while (w->depth > 0) {
         size_t at = w->path[w->depth - 1];
-        if (w->next_need[at] == ps->steps[at].need_count) {
+        size_t to = next_awaited(ps, w, at);
+        if (to == ps->def->step_count) {
             w->state[at] = DONE;
             w->depth--;
-            continue;
-        }
-        size_t to = ps->steps[at].needs[w->next_need[at]++];
-        if (w->state[to] == ON_PATH) {
+        } else if (w->state[to] == ON_PATH) {
             report_cycle(ps, w, to);
         } else if (w->state[to] == UNSEEN) {
             w->path[w->depth++] = to;
@@ -314,52 +372,60 @@ static void check_cycles(struct parse *ps)
     assert(w.depth == 0);
 }
 
-/* --- what this version cannot run --- */
+/* --- expressions --- */
 
-static bool is_present(struct fault_list *at, json_t *value)
+/* The members of a step that hold an expression, or JSON with ${…} in its texts. */
+static const struct {
+    const char *member;
+    bool template;
+} EXPRESSIONS[] = {
+    {"when", false},  {"for_each", false}, {"input", true},  {"request", true}, {"until", true},
+    {"output", true}, {"payload", true},   {"prompt", true}, {"content", true},
+};
+
+static void check_expression(struct fault_list *f, struct expr *x, json_t *object,
+                             const char *member, bool template)
 {
-    (void)at, (void)value;
+    json_t *value = json_object_get(object, member);
+    if (value == NULL)
+        return;
+    size_t back_to = fault_list_enter(f, str_of(member));
+    if (template || !json_is_string(value))
+        expr_template_check(x, value, f);
+    else
+        expr_check(x, json_str(value), f);
+    fault_list_leave(f, back_to);
+}
+
+/* False when memory ran out. */
+static bool check_expressions(struct parse *ps)
+{
+    struct expr *x = expr_new();
+    if (x == NULL)
+        return false;
+    size_t back_to = fault_list_enter(&ps->faults, STR("steps"));
+    for (size_t i = 0; i < ps->def->step_count; i++) {
+        json_t *step = step_json(ps, i);
+        size_t back_to_steps = fault_list_enter_index(&ps->faults, i);
+        for (size_t n = 0; n < ARRAY_LEN(EXPRESSIONS); n++)
+            check_expression(&ps->faults, x, step, EXPRESSIONS[n].member, EXPRESSIONS[n].template);
+        json_t *undo = json_object_get(step, "compensate");
+        size_t back_to_step = fault_list_enter(&ps->faults, STR("compensate"));
+        check_expression(&ps->faults, x, undo, "input", true);
+        fault_list_leave(&ps->faults, back_to_step);
+        fault_list_leave(&ps->faults, back_to_steps);
+    }
+    fault_list_leave(&ps->faults, back_to);
+    expr_free(x);
     return true;
 }
 
-static bool is_not_fail(struct fault_list *at, json_t *value)
-{
-    (void)at;
-    return !str_is(json_str(value), "fail");
-}
+/* --- what this version cannot run --- */
 
 static bool is_not_false(struct fault_list *at, json_t *value)
 {
     (void)at;
     return !json_is_false(value);
-}
-
-/* Back to the parent if there is nothing here, or if the path is too long to be shown. */
-static bool leave_unless(bool found, struct fault_list *at, size_t back_to)
-{
-    if (!found || at->path.len > UNSUPPORTED_PATH_MAX)
-        fault_list_leave(at, back_to);
-    return found;
-}
-
-/* Leaves `at` at the first text with a template. */
-static bool has_template(struct fault_list *at, json_t *value)
-{
-    if (json_is_string(value))
-        return text_has_template(json_str(value));
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        size_t back_to = fault_list_enter_index(at, i);
-        if (leave_unless(has_template(at, json_array_get(value, i)), at, back_to))
-            return true;
-    }
-    const char *name;
-    json_t *member;
-    json_object_foreach (value, name, member) {
-        size_t back_to = fault_list_enter(at, str_of(name));
-        if (leave_unless(has_template(at, member), at, back_to))
-            return true;
-    }
-    return false;
 }
 
 /* `limits` is one object or an array of them. */
@@ -392,17 +458,8 @@ static const struct gap {
     bool (*is_used)(struct fault_list *at, json_t *value);
     const char *who;
 } GAPS[] = {
-    {false, "timeout_s", is_present, "workflows with a time limit"},
     {false, "concurrency", has_computed_key, "limits whose key is more than a path into the input"},
-    {true, "when", is_present, "steps with a condition"},
-    {true, "for_each", is_present, "steps that repeat for each element"},
-    {true, "retry", is_present, "steps with a retry policy"},
-    {true, "timeout_ms", is_present, "steps with a time limit"},
-    {true, "on_error", is_not_fail, "steps that go on after an error"},
     {true, "requires_approval", is_not_false, "steps that wait for an approval first"},
-    {true, "compensate", is_present, "steps with a compensation"},
-    {true, "input", has_template, "steps with ${…} in their input"},
-    {true, "until", has_template, "steps with ${…} in their time"},
 };
 
 static const struct gap *gap_find(struct fault_list *at, bool in_step, const char *member,
@@ -468,6 +525,47 @@ static bool set_unsupported(struct parse *ps)
 
 /* --- building --- */
 
+static int64_t int_or(const json_t *object, const char *name, int64_t when_absent)
+{
+    const json_t *value = json_object_get(object, name);
+    return value != NULL ? json_integer_value(value) : when_absent;
+}
+
+static void build_retry(struct retry_policy *retry, const json_t *json)
+{
+    static const char *const JITTERS[] = {"none", "full", "equal", "decorrelated"};
+    const json_t *multiplier = json_object_get(json, "multiplier");
+    struct str jitter = json_str(json_object_get(json, "jitter"));
+    *retry = (struct retry_policy){
+        .max_attempts = int_or(json, "max_attempts", 0),
+        .backoff_ms = int_or(json, "backoff_ms", RETRY_BACKOFF_MS_DEFAULT),
+        .max_backoff_ms = int_or(json, "max_backoff_ms", RETRY_BACKOFF_MS_MAX_DEFAULT),
+        .multiplier = multiplier != NULL ? json_number_value(multiplier) : 2,
+        .jitter = JITTER_FULL,
+        .non_retryable = json_object_get(json, "non_retryable"),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(JITTERS); i++) {
+        if (str_is(jitter, JITTERS[i]))
+            retry->jitter = (enum retry_jitter)i;
+    }
+}
+
+static void build_control(struct step_def *step, const json_t *json)
+{
+    const json_t *undo = json_object_get(json, "compensate");
+    step->when = json_str(json_object_get(json, "when"));
+    step->for_each = json_object_get(json, "for_each");
+    step->max_parallel = int_or(json, "max_parallel", MAP_PARALLEL_DEFAULT);
+    step->timeout_ms = int_or(json, "timeout_ms", -1);
+    build_retry(&step->retry, json_object_get(json, "retry"));
+    step->has_undo = undo != NULL;
+    step->undo_handler = json_str(json_object_get(undo, "handler"));
+    step->undo_queue = json_str(json_object_get(undo, "queue"));
+    step->undo_input = json_object_get(undo, "input");
+    if (step->undo_queue.ptr == NULL)
+        step->undo_queue = step->queue.ptr != NULL ? step->queue : STR("default");
+}
+
 static void build_step(struct step_def *step, const json_t *json)
 {
     bool known = step_type_parse(json_str(json_object_get(json, "type")), &step->type);
@@ -482,8 +580,18 @@ static void build_step(struct step_def *step, const json_t *json)
     step->duration_ms = duration != NULL ? json_integer_value(duration) : -1;
     step->until_ms = -1;
     int64_t until_ms;
-    if (until.len > 0 && !text_has_template(until) && time_parse(until, &until_ms))
+    if (expr_has_template(json_object_get(json, "until")))
+        step->until = until;
+    else if (until.len > 0 && time_parse(until, &until_ms))
         step->until_ms = MAX(until_ms, 0); /* long past is past enough, and -1 means none */
+    step->request = json_object_get(json, "request");
+    step->signals = json_object_get(json, "signal");
+    step->output = json_object_get(json, "output");
+    step->event = json_str(json_object_get(json, "event"));
+    step->payload = json_object_get(json, "payload");
+    step->workflow_id = json_str(json_object_get(json, "workflow_id"));
+    step->version = int_or(json, "version", -1);
+    build_control(step, json);
 }
 
 /* False when memory ran out. */
@@ -523,6 +631,7 @@ static bool parse_all(struct parse *ps)
     def->steps = ps->steps;
 
     index_names(ps);
+    link_errors(ps);
     if (!link_steps(ps))
         return false;
     for (size_t i = 0; i < def->step_count; i++)
@@ -530,9 +639,15 @@ static bool parse_all(struct parse *ps)
     check_cycles(ps);
     if (ps->faults.count > 0)
         return true;
+    if (!check_expressions(ps))
+        return false;
+    if (ps->faults.count > 0)
+        return true;
 
     for (size_t i = 0; i < def->step_count; i++)
         build_step(&ps->steps[i], step_json(ps, i));
     def->input_schema = json_object_get(ps->source, "input_schema");
+    int64_t timeout_s = int_or(ps->source, "timeout_s", -1);
+    def->timeout_ms = timeout_s < 0 ? -1 : timeout_s * 1000;
     return build_limits(def, json_object_get(ps->source, "concurrency")) && set_unsupported(ps);
 }

@@ -14,12 +14,12 @@
     /* symbol         name           runs in this version */                                       \
     X(STEP_TASK,        "task",        true)                                                       \
     X(STEP_SLEEP,       "sleep",       true)                                                       \
-    X(STEP_HTTP,        "http",        false)                                                      \
+    X(STEP_HTTP,        "http",        true)                                                       \
     X(STEP_APPROVAL,    "approval",    false)                                                      \
-    X(STEP_WAIT_SIGNAL, "wait_signal", false)                                                      \
-    X(STEP_TRANSFORM,   "transform",   false)                                                      \
-    X(STEP_EMIT,        "emit",        false)                                                      \
-    X(STEP_WORKFLOW,    "workflow",    false)                                                      \
+    X(STEP_WAIT_SIGNAL, "wait_signal", true)                                                       \
+    X(STEP_TRANSFORM,   "transform",   true)                                                       \
+    X(STEP_EMIT,        "emit",        true)                                                       \
+    X(STEP_WORKFLOW,    "workflow",    true)                                                       \
     X(STEP_LLM,         "llm",         false)
 /* clang-format on */
 
@@ -31,6 +31,22 @@ enum step_type {
 };
 
 const char *step_type_name(enum step_type type);
+
+/* Queues of this prefix are served by pawl itself. */
+#define OWN_QUEUES "pawl:"
+
+/* What a failed step means for its run. */
+enum on_error { ON_ERROR_FAIL, ON_ERROR_CONTINUE, ON_ERROR_STEP };
+
+/* How often and when a failed attempt is made again. */
+struct retry_policy {
+    int64_t max_attempts; /* 0: not said */
+    int64_t backoff_ms;
+    int64_t max_backoff_ms;
+    double multiplier;
+    enum retry_jitter { JITTER_NONE, JITTER_FULL, JITTER_EQUAL, JITTER_DECORRELATED } jitter;
+    const json_t *non_retryable; /* array of error codes, or NULL */
+};
 
 struct step_def {
     struct str name;
@@ -44,7 +60,29 @@ struct step_def {
     /* The member `input` as written, or NULL. Belongs to the definition's json. */
     const json_t *input;
     int64_t duration_ms; /* sleep: -1 when `until` is given */
-    int64_t until_ms;    /* sleep: -1 when `duration_ms` is given */
+    int64_t until_ms;    /* sleep: -1 when `duration_ms` is given, or when it is a template */
+    struct str until;    /* sleep: the template; empty: none */
+
+    struct str when;        /* an expression; empty: always */
+    const json_t *for_each; /* a text (an expression) or an array; NULL: one item */
+    int64_t max_parallel;   /* open items at a time */
+    struct retry_policy retry;
+    int64_t timeout_ms; /* of one attempt; -1: none */
+    enum on_error on_error;
+    size_t error_step;   /* with ON_ERROR_STEP */
+    bool handles_errors; /* some step's on_error names it */
+    bool has_undo;       /* compensate */
+    struct str undo_handler;
+    struct str undo_queue;
+    const json_t *undo_input; /* NULL: absent */
+
+    const json_t *request;  /* http */
+    const json_t *signals;  /* wait_signal: a text or an array of texts */
+    const json_t *output;   /* transform */
+    struct str event;       /* emit */
+    const json_t *payload;  /* emit; NULL: absent */
+    struct str workflow_id; /* workflow */
+    int64_t version;        /* workflow; -1: the newest */
 };
 
 /* How many runs of the workflow may be active at once, all together or per key. */
@@ -60,6 +98,7 @@ struct definition {
     const struct step_def *steps;
     size_t step_count;
     const json_t *input_schema; /* NULL when absent */
+    int64_t timeout_ms;         /* of a whole run; -1: none */
     const struct limit_rule *limits;
     size_t limit_count; /* at most LIMITS_PER_RUN_MAX */
     /* Empty, or a sentence for people with the path of the first part that this version can check

@@ -4,11 +4,11 @@
 
 #include "base/env.h"
 #include "base/limits.h"
+#include "domain/expr.h"
 
 enum {
-    EXPRESSION_MAX = 4 * KIB, /* a condition longer than this belongs in a worker */
-    PROMPT_MAX = 64 * KIB,    /* a page for a person, several for a model */
-    URL_MAX = 8 * KIB,        /* what servers commonly take */
+    PROMPT_MAX = 64 * KIB, /* a page for a person, several for a model */
+    URL_MAX = 8 * KIB,     /* what servers commonly take */
     HEADER_VALUE_MAX = 8 * KIB,
     TIMEOUT_S_MAX = 10 * 365 * 24 * 3600, /* ten years: longer is a mistake in the unit */
     BACKOFF_MS_MAX = 24 * 3600 * 1000,    /* a day: then a person should have looked */
@@ -50,6 +50,7 @@ static void check_int(struct fault_list *f, const struct member *m, json_t *valu
 static void check_number(struct fault_list *f, const struct member *m, json_t *value);
 static void check_text(struct fault_list *f, const struct member *m, json_t *value);
 static void check_name(struct fault_list *f, const struct member *m, json_t *value);
+static void check_queue(struct fault_list *f, const struct member *m, json_t *value);
 static void check_choice(struct fault_list *f, const struct member *m, json_t *value);
 static void check_texts(struct fault_list *f, const struct member *m, json_t *value);
 static void check_needs(struct fault_list *f, const struct member *m, json_t *value);
@@ -99,7 +100,7 @@ static const struct shape GATE = SHAPE(GATE_MEMBERS);
 
 static const struct member COMPENSATE_MEMBERS[] = {
     {"handler", ANY, ANY, .check = check_name},
-    {"queue",   ANY, 0,   .check = check_name},
+    {"queue",   ANY, 0,   .check = check_queue},
     {"input",   ANY, 0,   .check = check_any},
 };
 static const struct shape COMPENSATE = SHAPE(COMPENSATE_MEMBERS);
@@ -113,7 +114,7 @@ static const struct member REQUEST_MEMBERS[] = {
 static const struct shape REQUEST = SHAPE(REQUEST_MEMBERS);
 
 static const struct member CONCURRENCY_MEMBERS[] = {
-    {"key",      ANY, 0,   .check = check_text,   .max = EXPRESSION_MAX},
+    {"key",      ANY, 0,   .check = check_text,   .max = EXPR_SOURCE_MAX},
     {"limit",    ANY, ANY, .check = check_int,    .min = 1, .max = CONCURRENT_RUNS_MAX},
     {"at_limit", ANY, 0,   .check = check_choice, .choices = "reject|queue|cancel_oldest|coalesce"},
 };
@@ -128,7 +129,7 @@ static const struct member STEP_MEMBERS[] = {
     {"name",         ANY, ANY, .check = check_name},
     {"type",         ANY, ANY, .check = check_step_type},
     {"needs",        ANY, 0,   .check = check_needs,         .min = 0, .max = STEPS_MAX},
-    {"when",         ANY, 0,   .check = check_text,          .max = EXPRESSION_MAX},
+    {"when",         ANY, 0,   .check = check_text,          .max = EXPR_SOURCE_MAX},
     {"for_each",     ANY, 0,   .check = check_text_or_array, .max = LOOP_ELEMENTS_MAX},
     {"max_parallel", ANY, 0,   .check = check_int,           .min = 1, .max = PARALLEL_MAX},
     {"retry",        ANY, 0,   .check = check_object,        .shape = &RETRY},
@@ -137,7 +138,7 @@ static const struct member STEP_MEMBERS[] = {
     /* on some */
     {"requires_approval", ON(TASK),        0,               .check = check_bool_or_object, .shape = &GATE},
     {"compensate",        UNDOABLE,        0,               .check = check_object, .shape = &COMPENSATE},
-    {"queue",             ON(TASK),        0,               .check = check_name},
+    {"queue",             ON(TASK),        0,               .check = check_queue},
     {"handler",           ON(TASK),        ON(TASK),        .check = check_name},
     {"input",             WITH_INPUT,      0,               .check = check_any},
     {"request",           ON(HTTP),        ON(HTTP),        .check = check_object, .shape = &REQUEST},
@@ -147,7 +148,7 @@ static const struct member STEP_MEMBERS[] = {
     {"on_expire",         ON(APPROVAL),    0,               .check = check_choice, .choices = "reject|approve|fail"},
     {"content",           ON(APPROVAL),    0,               .check = check_any},
     {"duration_ms",       ON(SLEEP),       0,               .check = check_int, .min = 0, .max = SLEEP_MS_MAX},
-    {"until",             ON(SLEEP),       0,               .check = check_until, .max = EXPRESSION_MAX},
+    {"until",             ON(SLEEP),       0,               .check = check_until, .max = EXPR_SOURCE_MAX},
     {"signal",            ON(WAIT_SIGNAL), ON(WAIT_SIGNAL), .check = check_text_or_texts, .min = 1, .max = SIGNALS_MAX},
     {"output",            ON(TRANSFORM),   ON(TRANSFORM),   .check = check_any},
     {"event",             ON(EMIT),        ON(EMIT),        .check = check_name},
@@ -183,15 +184,6 @@ bool step_type_parse(struct str name, enum step_type *ret)
             *ret = (enum step_type)i;
             return true;
         }
-    }
-    return false;
-}
-
-bool text_has_template(struct str text)
-{
-    for (size_t i = 0; i + 1 < text.len; i++) {
-        if (text.ptr[i] == '$' && text.ptr[i + 1] == '{')
-            return true;
     }
     return false;
 }
@@ -403,6 +395,13 @@ static void check_name(struct fault_list *f, const struct member *m, json_t *val
                        "must be a name: 1 to %d letters, digits or any of _ - . :", NAME_MAX_LEN);
 }
 
+static void check_queue(struct fault_list *f, const struct member *m, json_t *value)
+{
+    check_name(f, m, value);
+    if (str_starts_with(json_str(value), STR(OWN_QUEUES)))
+        fault_list_add(f, "must not begin with " OWN_QUEUES ": those are pawl's own queues");
+}
+
 static void check_choice(struct fault_list *f, const struct member *m, json_t *value)
 {
     struct str choice;
@@ -468,7 +467,7 @@ static void check_text_or_texts(struct fault_list *f, const struct member *m, js
 static void check_text_or_array(struct fault_list *f, const struct member *m, json_t *value)
 {
     if (!json_is_array(value))
-        (void)is_text(f, value, EXPRESSION_MAX);
+        (void)is_text(f, value, EXPR_SOURCE_MAX);
     else if (json_array_size(value) > (size_t)m->max)
         fault_list_add(f, "must have at most %lld elements", (long long)m->max);
 }
@@ -482,7 +481,7 @@ static void check_schema(struct fault_list *f, const struct member *m, json_t *v
 static void check_until(struct fault_list *f, const struct member *m, json_t *value)
 {
     int64_t ms;
-    if (!is_text(f, value, (size_t)m->max) || text_has_template(json_str(value)) ||
+    if (!is_text(f, value, (size_t)m->max) || expr_has_template(value) ||
         time_parse(json_str(value), &ms))
         return;
     fault_list_add(f, "must be a time such as 2030-01-31T12:00:00Z, or text with ${…}");
@@ -511,8 +510,10 @@ static void check_url(struct fault_list *f, const struct member *m, json_t *valu
     struct str url = json_str(value);
     bool http = str_starts_with(url, STR("http://")) && url.len > STR("http://").len;
     bool https = str_starts_with(url, STR("https://")) && url.len > STR("https://").len;
-    if ((!http && !https) || !is_clean_url(url))
-        fault_list_add(f, "must be a URL that begins with http:// or https:// and has no spaces");
+    bool filled_in = str_starts_with(url, STR("${")); /* what it becomes is looked at then */
+    if ((!http && !https && !filled_in) || !is_clean_url(url))
+        fault_list_add(f, "must be a URL that begins with http://, https:// or ${ and has no "
+                          "spaces");
 }
 
 /* RFC 9110: a token. */

@@ -12,6 +12,5 @@ void definition_check_fields(json_t *source, struct fault_list *faults);
 MUST_CHECK bool step_type_parse(struct str name, enum step_type *ret);
 
 /* Is there a ${ in it? */
-bool text_has_template(struct str text);
 
 #endif

@@ -2,16 +2,23 @@
  *
  *              CLAIM              COMPLETE
  *   pending ──────────▶ running ───────────▶ succeeded
- *      ▲                 │   │      FAIL
- *      └─────────────────┘   └────────────▶ failed
- *            EXPIRE
- *   scheduled ── FIRE ──▶ succeeded            any open state ── CANCEL ──▶ cancelled
+ *    ▲  ▲ │              │ │ │  FAIL, TIME_OUT
+ *    │  │ └──── HOLD ──┐ │ │ └─────────────▶ failed, timed_out
+ *    │  └─ EXPIRE, ────┼─┘ │
+ *    │     RELEASE     │   │ RETRY
+ *    │  WAKE           ▼   ▼
+ *    └───────────── scheduled ── FIRE ──▶ succeeded      any open state ── CANCEL ──▶ cancelled
+ *   dispatched is running, but with the server itself: an HTTP call or a child run.
  *
  * pending    lies in its queue; any worker may claim it.
  * running    one worker has its lease: worker, due_at (the lease's end) and lease_epoch are set.
- * scheduled  waits for due_at, with a timer of the same time.
- * approval, dispatched, denied, timed_out and skipped are reached by edges of later versions.
- * Each CLAIM raises lease_epoch; a worker that speaks for an older epoch changes nothing. */
+ * scheduled  waits for due_at, with a timer of the same time; without one for a signal, or for its
+ *            run to be resumed.
+ * dispatched the server works on it; due_at is the end of its time.
+ * A job that did not succeed is REVIVEd, back to pending, when its run is made to try again.
+ * approval, denied and skipped are reached by edges of later versions.
+ * Each CLAIM and each DISPATCH raises lease_epoch; who speaks for an older epoch changes nothing.
+ */
 #ifndef PAWL_DOMAIN_JOB_H
 #define PAWL_DOMAIN_JOB_H
 
@@ -49,6 +56,13 @@ enum job_event {
     JOB_ON_FAIL,
     JOB_ON_FIRE,
     JOB_ON_CANCEL,
+    JOB_ON_DISPATCH,
+    JOB_ON_RETRY,
+    JOB_ON_WAKE,
+    JOB_ON_RELEASE,
+    JOB_ON_TIME_OUT,
+    JOB_ON_HOLD,
+    JOB_ON_REVIVE,
     JOB_EVENT_COUNT
 };
 
@@ -60,10 +74,29 @@ enum job_event {
     X(JOB_RUNNING,   JOB_ON_EXPIRE,   JOB_PENDING)                                                 \
     X(JOB_RUNNING,   JOB_ON_COMPLETE, JOB_SUCCEEDED)                                               \
     X(JOB_RUNNING,   JOB_ON_FAIL,     JOB_FAILED)                                                  \
-    X(JOB_SCHEDULED, JOB_ON_FIRE,     JOB_SUCCEEDED)                                               \
+    X(JOB_RUNNING,   JOB_ON_RETRY,    JOB_SCHEDULED)                                               \
+    X(JOB_RUNNING,   JOB_ON_RELEASE,  JOB_PENDING)                                                 \
+    X(JOB_RUNNING,   JOB_ON_TIME_OUT, JOB_TIMED_OUT)                                               \
+    X(JOB_RUNNING,   JOB_ON_CANCEL,   JOB_CANCELLED)                                               \
+    X(JOB_PENDING,   JOB_ON_DISPATCH, JOB_DISPATCHED)                                              \
+    X(JOB_PENDING,   JOB_ON_HOLD,     JOB_SCHEDULED)                                               \
     X(JOB_PENDING,   JOB_ON_CANCEL,   JOB_CANCELLED)                                               \
+    X(JOB_PENDING,   JOB_ON_FAIL,     JOB_FAILED)                                                  \
+    X(JOB_DISPATCHED, JOB_ON_COMPLETE, JOB_SUCCEEDED)                                              \
+    X(JOB_DISPATCHED, JOB_ON_FAIL,    JOB_FAILED)                                                  \
+    X(JOB_DISPATCHED, JOB_ON_RETRY,   JOB_SCHEDULED)                                               \
+    X(JOB_DISPATCHED, JOB_ON_EXPIRE,  JOB_PENDING)                                                 \
+    X(JOB_DISPATCHED, JOB_ON_TIME_OUT, JOB_TIMED_OUT)                                              \
+    X(JOB_DISPATCHED, JOB_ON_CANCEL,  JOB_CANCELLED)                                               \
+    X(JOB_SCHEDULED, JOB_ON_FIRE,     JOB_SUCCEEDED)                                               \
+    X(JOB_SCHEDULED, JOB_ON_WAKE,     JOB_PENDING)                                                 \
+    X(JOB_SCHEDULED, JOB_ON_TIME_OUT, JOB_TIMED_OUT)                                               \
+    X(JOB_SCHEDULED, JOB_ON_COMPLETE, JOB_SUCCEEDED)                                               \
+    X(JOB_SCHEDULED, JOB_ON_FAIL,     JOB_FAILED)                                                  \
     X(JOB_SCHEDULED, JOB_ON_CANCEL,   JOB_CANCELLED)                                               \
-    X(JOB_RUNNING,   JOB_ON_CANCEL,   JOB_CANCELLED)
+    X(JOB_FAILED,    JOB_ON_REVIVE,   JOB_PENDING)                                                 \
+    X(JOB_TIMED_OUT, JOB_ON_REVIVE,   JOB_PENDING)                                                 \
+    X(JOB_CANCELLED, JOB_ON_REVIVE,   JOB_PENDING)
 /* clang-format on */
 
 /* Pure. ERR_CONCURRENCY when the state has no such edge; *ret is then untouched. */

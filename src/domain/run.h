@@ -1,23 +1,27 @@
 /* The life of a run: its statuses, and the one door through which a status changes.
  *
  *   at a limit ┌────────┐ ADMIT
- *   ──────────▶│ queued ├────────┐
- *              └───┬────┘        ▼
- *                  │        ┌─────────┐ START  ┌─────────┐  WAIT   ┌─────────┐
- *   admitted ──────┼───────▶│ pending ├───────▶│ running │────────▶│ waiting │
- *                  │        └────┬────┘        │         │◀────────┤         │
- *                  │             │             └──┬───┬──┘  WAKE   └────┬────┘
- *           CANCEL │      CANCEL │        SUCCEED │   │ FAIL            │ CANCEL
- *                  ▼             ▼                ▼   ▼                 ▼
- *              cancelled     cancelled     succeeded  failed        cancelled
+ *   ──────────▶│ queued ├────────┐                         PAUSE
+ *              └────────┘        ▼                  ┌──────────────▶ paused
+ *                           ┌─────────┐ START  ┌────┴────┐ RESUME     │
+ *   admitted ──────────────▶│ pending ├───────▶│ running │◀───────────┘
+ *                           └─────────┘        │         │  WAIT   ┌─────────┐
+ *                                ▲             │         │────────▶│ waiting │
+ *                                │             │         │◀────────┤         │
+ *                                │             └──┬───┬──┘  WAKE   └─────────┘
+ *                                │        SUCCEED │   │ FAIL, TIME_OUT
+ *                                │ RETRY          ▼   ▼
+ *                                └────── failed, timed_out    succeeded
+ *   CANCEL leads from every status that is not over to cancelled.
  *
  * queued   waits for a slot under every limit that applies to it; it stands in one line of the
  *          queue, has no job and counts as queued with its tenant and scopes.
- * pending  has its slots, no step has begun.
+ * pending  has its slots, no step has begun, or none since it was made to try again.
  * running  at least one step can be or is being worked on.
- * waiting  every open step waits for a time to come.
- * paused, denied and timed_out are reached by edges of later versions; rows may name them
- * already. A terminal status has no edge out of it, holds no slot and has finished_at set. */
+ * waiting  every open step waits for a time or a message to come.
+ * paused   keeps its slots; no step begins and no job is handed out, but results are taken.
+ * denied is reached by edges of a later version; rows may name it already. A run that is over holds
+ * no slot and has finished_at set. */
 #ifndef PAWL_DOMAIN_RUN_H
 #define PAWL_DOMAIN_RUN_H
 
@@ -55,17 +59,23 @@ enum run_event {
     RUN_ON_SUCCEED,
     RUN_ON_FAIL,
     RUN_ON_CANCEL,
+    RUN_ON_TIME_OUT,
+    RUN_ON_PAUSE,
+    RUN_ON_RESUME,
+    RUN_ON_RETRY,
     RUN_EVENT_COUNT
 };
 
 /* What must happen in the same transaction as the change. */
 enum {
     FX_NONE = 0,
-    FX_SLOT_FREE = 1,    /* its slots go back: the tenant's and those of its scopes */
-    FX_JOBS_CANCEL = 2,  /* open jobs and their timers end */
-    FX_FINISH = 4,       /* finished_at is set, waiters are told */
-    FX_SLOT_TAKE = 8,    /* it counts as active from now on */
-    FX_QUEUE_LEAVE = 16, /* and no longer as queued */
+    FX_SLOT_FREE = 1,     /* its slots go back: the tenant's and those of its scopes */
+    FX_JOBS_CANCEL = 2,   /* open jobs and their timers end */
+    FX_FINISH = 4,        /* finished_at is set, waiters are told */
+    FX_SLOT_TAKE = 8,     /* it counts as active from now on */
+    FX_QUEUE_LEAVE = 16,  /* and no longer as queued */
+    FX_JOBS_HOLD = 32,    /* jobs that wait for a worker are kept back */
+    FX_JOBS_RELEASE = 64, /* and handed out again */
 };
 
 /* A table is read by its columns. */
@@ -78,10 +88,17 @@ enum {
     X(RUN_RUNNING, RUN_ON_WAIT,    RUN_WAITING,   FX_NONE)                                         \
     X(RUN_WAITING, RUN_ON_WAKE,    RUN_RUNNING,   FX_NONE)                                         \
     X(RUN_RUNNING, RUN_ON_SUCCEED, RUN_SUCCEEDED, FX_SLOT_FREE | FX_FINISH)                        \
-    X(RUN_RUNNING, RUN_ON_FAIL,    RUN_FAILED,    FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
+    X(RUN_RUNNING, RUN_ON_FAIL,    RUN_FAILED,    FX_SLOT_FREE | FX_FINISH)                        \
+    X(RUN_RUNNING, RUN_ON_TIME_OUT, RUN_TIMED_OUT, FX_SLOT_FREE | FX_FINISH)                       \
+    X(RUN_RUNNING, RUN_ON_PAUSE,   RUN_PAUSED,    FX_JOBS_HOLD)                                    \
+    X(RUN_WAITING, RUN_ON_PAUSE,   RUN_PAUSED,    FX_JOBS_HOLD)                                    \
+    X(RUN_PAUSED,  RUN_ON_RESUME,  RUN_RUNNING,   FX_JOBS_RELEASE)                                 \
+    X(RUN_FAILED,  RUN_ON_RETRY,   RUN_PENDING,   FX_SLOT_TAKE)                                    \
+    X(RUN_TIMED_OUT, RUN_ON_RETRY, RUN_PENDING,   FX_SLOT_TAKE)                                    \
     X(RUN_PENDING, RUN_ON_CANCEL,  RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
     X(RUN_RUNNING, RUN_ON_CANCEL,  RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
-    X(RUN_WAITING, RUN_ON_CANCEL,  RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)
+    X(RUN_WAITING, RUN_ON_CANCEL,  RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
+    X(RUN_PAUSED,  RUN_ON_CANCEL,  RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)
 /* clang-format on */
 
 struct run_change {

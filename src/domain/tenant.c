@@ -18,6 +18,7 @@ struct tenant tenant_default(struct str id, int64_t now_ms)
         .max_queued_runs = -1,
         .at_limit = AT_LIMIT_REJECT,
         .idempotency_retention_ms = -1,
+        .run_retention_ms = -1,
         .weight = 1,
         .gate = GATE_DEFAULT,
         .settings_version = 1,
@@ -170,17 +171,21 @@ enum err tenant_apply(struct tenant *t, const json_t *body, struct arena *arena,
     static const struct rate_limit NO_RATE = {0, 0};
     struct tenant changed = *t;
     int64_t retention_s = -2; /* not given */
+    int64_t run_retention_s = -2;
     struct fields f;
     fields_begin(&f, body, p);
     apply_text(&f, &changed);
     int_or_default(&f, "max_concurrent_runs", 0, INT32_MAX, -1, &changed.max_concurrent_runs);
     int_or_default(&f, "max_queued_runs", 0, INT32_MAX, -1, &changed.max_queued_runs);
     int_or_default(&f, "idempotency_retention_s", 0, SECONDS_MAX, -1, &retention_s);
+    int_or_default(&f, "run_retention_s", 0, SECONDS_MAX, -1, &run_retention_s);
     int_or_default(&f, "weight", 1, 1000, 1, &changed.weight);
     apply_object(&f, "gate", &GATE_DEFAULT, sizeof(GATE_DEFAULT), read_gate, &changed.gate);
     apply_object(&f, "rate_limit", &NO_RATE, sizeof(NO_RATE), read_rate, &changed.rate_limit);
     if (retention_s != -2)
         changed.idempotency_retention_ms = retention_s < 0 ? -1 : retention_s * 1000;
+    if (run_retention_s != -2)
+        changed.run_retention_ms = run_retention_s < 0 ? -1 : run_retention_s * 1000;
     enum err e = fields_end(&f);
     if (e != ERR_OK)
         return e;
@@ -209,6 +214,7 @@ void tenant_put_settings(struct json_out *o, const struct tenant *t)
     json_add_text(o, "at_limit", str_of(at_limit_name(t->at_limit)));
     add_limit(o, "idempotency_retention_s",
               t->idempotency_retention_ms < 0 ? -1 : t->idempotency_retention_ms / 1000);
+    add_limit(o, "run_retention_s", t->run_retention_ms < 0 ? -1 : t->run_retention_ms / 1000);
     gate_policy_put(o, "gate", &t->gate);
     rate_limit_put(o, "rate_limit", &t->rate_limit);
     json_add_int(o, "weight", t->weight);

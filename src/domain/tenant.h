@@ -24,6 +24,7 @@ struct tenant {
     int64_t max_queued_runs;     /* -1: QUEUED_RUNS_MAX */
     enum at_limit at_limit;
     int64_t idempotency_retention_ms; /* -1: for ever */
+    int64_t run_retention_ms;         /* of runs that are over; -1: for ever */
     int64_t weight;                   /* its share of shared workers, against the others' */
     struct gate_policy gate;
     struct rate_limit rate_limit; /* per_second 0: none */

@@ -3,19 +3,35 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "engine/aftermath.h"
 #include "engine/dispatch.h"
 #include "engine/execute.h"
+#include "engine/job_move.h"
 #include "engine/run_move.h"
+#include "engine/schedules.h"
+#include "engine/uc_start.h"
 #include "store/idempotency.h"
 #include "store/late_index.h"
 
 enum { RETRY_MS = 1000, POSTPONE_MS = 60 * 1000 };
 
+/* The earliest timer or schedule; -1: none. */
+static enum err next_due(struct db *db, int64_t *ret)
+{
+    int64_t timer = -1;
+    int64_t schedule = -1;
+    enum err e = timers_next(db, &timer);
+    if (e == ERR_OK)
+        e = schedules_next(db, &schedule);
+    *ret = timer < 0 || (schedule >= 0 && schedule < timer) ? schedule : timer;
+    return e;
+}
+
 enum err chores_init(struct chores *c, struct db *db, struct replay_stats *stats,
                      const struct env *env)
 {
     *c = (struct chores){.stats = stats, .env = env};
-    return timers_next(db, &c->next_due);
+    return next_due(db, &c->next_due);
 }
 
 bool chores_note_timer(struct chores *c, int64_t due_at)
@@ -28,29 +44,128 @@ bool chores_note_timer(struct chores *c, int64_t due_at)
 
 /* --- timers --- */
 
-/* A sleep that is over, or a lease that has ended. A timer of an older generation is only removed.
- */
-static enum err fire(struct tx *tx, const struct timer *timer, struct problem *p)
+/* The run's own: its start, its deadline, or more to do than one turn may take. */
+static enum err fire_run(struct tx *tx, const struct timer *timer, struct problem *p)
+{
+    struct run_move m;
+    enum err e = run_move_load(&m, tx, timer->run, p);
+    if (e != ERR_OK && e != ERR_RUN_NOT_FOUND)
+        return e;
+    bool found = e == ERR_OK;
+    e = timers_delete(tx->db, timer);
+    if (e != ERR_OK || !found || run_is_over(m.run.status))
+        return e;
+    if (timer->ordinal == TIMER_GO_ON)
+        return m.run.status == RUN_QUEUED ? ERR_OK : run_move_go_on(&m);
+    /* A timer that is later than the run says was put off; an earlier one is of another time. */
+    bool starts = m.run.start_at >= 0 && m.run.start_at <= timer->due_at;
+    if (m.run.status == RUN_QUEUED)
+        return starts ? start_delayed(&m, p) : ERR_OK;
+    if (m.run.deadline_at < 0 || m.run.deadline_at > timer->due_at)
+        return ERR_OK;
+    advance_timed_out(&m.progress);
+    return run_move_go_on(&m);
+}
+
+static enum err give_up_child(struct run_move *m, struct job *job)
+{
+    struct attempt_loss late = {
+        .error = error_json(m->tx, "TIMED_OUT", STR("the child run took longer than timeout_ms")),
+        .code = STR("TIMED_OUT"),
+        .timed_out = true,
+    };
+    enum err e = late.error.ptr != NULL ? job_attempt_lost(m, job, &late) : ERR_NO_MEMORY;
+    return e == ERR_OK ? tx_cancel_later(m->tx, job->child) : e;
+}
+
+/* A child run is over: its result is the job's. */
+static enum err take_child(struct run_move *m, struct job *job, struct problem *p)
+{
+    struct run_move child;
+    enum err e = run_move_load(&child, m->tx, uuid_time(job->child), p);
+    if (e != ERR_OK)
+        return e;
+    if (!run_is_over(child.run.status)) {
+        bool late = job->due_at >= 0 && job->due_at <= m->tx->now_ms;
+        return late ? give_up_child(m, job) : ERR_OK;
+    }
+    bool has_output = child.run.error.ptr == NULL;
+    if (child.run.status == RUN_SUCCEEDED && has_output) {
+        job->output = child.run.output.ptr != NULL ? child.run.output : STR("null");
+        e = job_move(m, job, JOB_ON_COMPLETE);
+        return e == ERR_OK ? run_move_job_over(m, job) : e;
+    }
+    struct buf text;
+    buf_init(&text, JSON_WRITTEN_MAX);
+    struct json_out o = json_out_to(&text);
+    json_open(&o, NULL, '{');
+    json_add_text(&o, "code", STR("CHILD_FAILED"));
+    json_add_text(&o, "status", str_of(run_status_name(child.run.status)));
+    json_add_uuid(&o, "run_id", child.run.id);
+    json_add_raw(&o, "cause", child.run.error);
+    json_close(&o, '}');
+    struct str error = buf_ok(&text) ? arena_str(&m->tx->arena, buf_str(&text)) : STR_NONE;
+    buf_release(&text);
+    return error.ptr != NULL ? job_attempt_failed(m, job, error, STR("CHILD_FAILED"), false)
+                             : ERR_NO_MEMORY;
+}
+
+/* A sleep, a delay or a wait is over. */
+static enum err fire_scheduled(struct run_move *m, struct job *job)
+{
+    enum step_type type = m->def->steps[job->step].type;
+    if (type == STEP_SLEEP) {
+        enum err e = job_move(m, job, JOB_ON_FIRE);
+        return e == ERR_OK ? run_move_job_over(m, job) : e;
+    }
+    if (type == STEP_WAIT_SIGNAL) {
+        job->error = error_json(m->tx, "TIMED_OUT", STR("no signal came in time"));
+        enum err e = job->error.ptr != NULL ? job_move(m, job, JOB_ON_TIME_OUT) : ERR_NO_MEMORY;
+        return e == ERR_OK ? run_move_job_over(m, job) : e;
+    }
+    if (m->run.status != RUN_PAUSED)
+        return job_move(m, job, JOB_ON_WAKE);
+    struct job held = *job; /* it stays where it is until the run is resumed */
+    held.due_at = -1;
+    return job_touch(m, job, &held);
+}
+
+/* A timer of an older generation is only removed. */
+static enum err fire_job(struct tx *tx, const struct timer *timer, struct problem *p)
 {
     struct job job;
     bool found = false;
     enum err e = jobs_find_at(tx->db, timer->run, timer->ordinal, &tx->arena, &found, &job);
     if (e != ERR_OK)
         return e;
-    /* Later than the job says: it was put off. */
-    if (!found || job.lease_epoch != timer->generation || job.due_at < 0 ||
-        job.due_at > timer->due_at)
-        return timers_delete(tx->db, timer);
+    bool child = found && job.state == JOB_DISPATCHED && !uuid_is_nil(job.child);
+    bool due = found && !job_is_over(job.state) && job.lease_epoch == timer->generation &&
+               job.due_at >= 0 &&
+               job.due_at <= timer->due_at; /* later than the job says: put off */
+    if (!due || child)
+        e = timers_delete(tx->db, timer);
+    if (e != ERR_OK || (!due && !child))
+        return e;
     struct run_move m;
     e = run_move_load(&m, tx, job.run, p);
-    if (e != ERR_OK)
-        return e;
-    if (job.state == JOB_RUNNING)
-        return run_move_job(&m, &job, JOB_ON_EXPIRE);
-    e = run_move_job(&m, &job, JOB_ON_FIRE);
+    if (e == ERR_OK && child)
+        e = take_child(&m, &job, p);
+    else if (e == ERR_OK && job.state == JOB_SCHEDULED)
+        e = fire_scheduled(&m, &job);
+    else if (e == ERR_OK)
+        e = job_attempt_expired(&m, &job);
+    if (e == ERR_OK && job_is_over(job.state))
+        e = run_move_go_on(&m);
+    return e;
+}
+
+static enum err fire(struct tx *tx, const struct timer *timer, struct problem *p)
+{
+    enum err e = timer->ordinal <= TIMER_RUN ? fire_run(tx, timer, p) : fire_job(tx, timer, p);
     if (e == ERR_OK)
-        e = run_move_finish(&m);
-    return e == ERR_OK ? dispatch_freed(tx, p) : e;
+        e = aftermath(tx, p);
+    tx_drop_json(tx);
+    return e;
 }
 
 /* A timer that cannot be fired must not hold up those behind it. */
@@ -78,8 +193,8 @@ static enum err fire_due(struct chores *c, struct tx *tx)
         problem_release(&p);
     }
     if (e == ERR_OK)
-        e = timers_next(tx->db, &c->next_due);
-    return e;
+        e = schedules_fire(tx);
+    return e == ERR_OK ? next_due(tx->db, &c->next_due) : e;
 }
 
 /* --- sweeping --- */
@@ -139,6 +254,16 @@ static enum err dispatch(struct chores *c, struct tx *tx, int64_t mono)
     return e;
 }
 
+/* --- old runs --- */
+
+static enum err remove_old_runs(struct chores *c, struct tx *tx, int64_t mono)
+{
+    bool more = false;
+    enum err e = retention_slice(&c->retention, tx, &more);
+    c->retention_at = more ? mono : mono + RETENTION_PAUSE_MS;
+    return e;
+}
+
 /* --- all of it --- */
 
 static bool timers_are_due(const struct chores *c, int64_t now_ms)
@@ -152,7 +277,8 @@ static enum err run_slices(struct chores *c, struct tx *tx, int64_t mono)
     bool sweep = mono >= c->next_sweep_at;
     bool timers = timers_are_due(c, now);
     bool indexes = sweep || indexing_is_due(tx);
-    if (mono < c->retry_at || (!timers && !indexes))
+    bool old_runs = mono >= c->retention_at;
+    if (mono < c->retry_at || (!timers && !indexes && !old_runs))
         return ERR_OK;
     int64_t was_due = c->next_due;
     tx_start(tx);
@@ -165,6 +291,8 @@ static enum err run_slices(struct chores *c, struct tx *tx, int64_t mono)
         e = evict_keys(c, tx);
     if (e == ERR_OK && indexes)
         e = fill_indexes(tx);
+    if (e == ERR_OK && old_runs) /* behind the indexes: it finds them there */
+        e = remove_old_runs(c, tx, mono);
     if (e == ERR_OK)
         e = tx_flush(tx);
     if (e == ERR_OK)
@@ -188,9 +316,15 @@ enum err chores_run(struct chores *c, struct tx *tx)
     int64_t mono = env_mono_ms(c->env);
     enum err e = run_slices(c, tx, mono);
     if (e == ERR_OK && dispatch_is_due(tx) && mono >= c->dispatch_at) {
+        /* The next transaction begins with nothing: what the first one has done is told all the
+         * same. */
+        struct wake *wakes = tx_take_wakes(tx);
+        bool has_calls = tx->has_calls;
         e = dispatch(c, tx, mono);
         if (e == ERR_OK)
             (void)chores_note_timer(c, tx->next_due);
+        tx_add_wakes(tx, wakes);
+        tx->has_calls |= has_calls;
     }
     c->dispatch_more = dispatch_is_due(tx);
     return e;
@@ -201,7 +335,7 @@ int64_t chores_wait_ms(const struct chores *c, int64_t now_ms)
     int64_t mono = env_mono_ms(c->env);
     if (mono < c->retry_at)
         return c->retry_at - mono;
-    int64_t wait = MAX(c->next_sweep_at - mono, (int64_t)0);
+    int64_t wait = MAX(MIN(c->next_sweep_at, c->retention_at) - mono, (int64_t)0);
     if (c->dispatch_more)
         wait = MIN(wait, MAX(c->dispatch_at - mono, (int64_t)0));
     if (c->next_due >= 0)

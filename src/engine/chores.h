@@ -5,6 +5,7 @@
 #define PAWL_ENGINE_CHORES_H
 
 #include "engine/replay_stats.h"
+#include "engine/retention.h"
 #include "engine/tx.h"
 
 struct chores {
@@ -16,6 +17,8 @@ struct chores {
     bool evict_more;       /* the last slice was full */
     bool dispatch_more;    /* queued runs may be able to start */
     int64_t dispatch_at;   /* after a failure: not before this time (monotonic ms) */
+    struct retention retention;
+    int64_t retention_at; /* monotonic ms */
 };
 
 /* Reads the earliest timer. */

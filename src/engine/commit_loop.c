@@ -43,6 +43,13 @@ struct commit_loop {
 
 /* --- giving back --- */
 
+static void signal_loop(struct commit_loop *l)
+{
+    uint64_t one = 1;
+    ssize_t n = write(l->config.event_fd, &one, sizeof(one));
+    assert(n == sizeof(one) || errno == EAGAIN); /* full: it is readable already */
+}
+
 static void publish(struct commit_loop *l, struct op *first, struct wake *wakes)
 {
     if (first == NULL && wakes == NULL)
@@ -56,11 +63,16 @@ static void publish(struct commit_loop *l, struct op *first, struct wake *wakes)
     while (*l->wakes_last != NULL)
         l->wakes_last = &(*l->wakes_last)->next;
     pthread_mutex_unlock(&l->lock);
-    if (was_empty) {
-        uint64_t one = 1;
-        ssize_t n = write(l->config.event_fd, &one, sizeof(one));
-        assert(n == sizeof(one) || errno == EAGAIN); /* full: it is readable already */
-    }
+    if (was_empty)
+        signal_loop(l);
+}
+
+/* After a commit: the server has calls to make. */
+static void tell_calls(struct commit_loop *l)
+{
+    if (l->tx.has_calls && !atomic_exchange(l->config.has_calls, true))
+        signal_loop(l);
+    l->tx.has_calls = false;
 }
 
 static void fail_all(struct op *first, enum err e, const char *why)
@@ -97,6 +109,7 @@ static enum err try_batch(struct commit_loop *l, struct op *first)
     struct tx *tx = &l->tx;
     tx_start(tx);
     tx->wants_wakes = atomic_load(l->config.waiting_callers) > 0;
+    tx->wants_told = atomic_load(l->config.listening) > 0;
     enum err e = db_begin(tx->db);
     if (e != ERR_OK)
         return e;
@@ -126,6 +139,7 @@ static bool changes_keys(const struct op *op)
 static void after_commit(struct commit_loop *l, struct op *first)
 {
     l->sooner |= chores_note_timer(&l->chores, l->tx.next_due);
+    tell_calls(l);
     for (const struct op *op = first; op != NULL; op = op->next) {
         count_known(op, l->config.stats, l->tx.now_ms);
         if (changes_keys(op))
@@ -295,12 +309,15 @@ static void do_chores(struct commit_loop *l)
     if (atomic_load(&l->failed))
         return;
     l->tx.wants_wakes = atomic_load(l->config.waiting_callers) > 0;
+    l->tx.wants_told = atomic_load(l->config.listening) > 0;
     enum err e = chores_run(&l->chores, &l->tx);
     if (e != ERR_OK) {
         metric_add(l->config.cleanup_failures, STR("chores"), STR_NONE, 1);
         note_failure(l, e);
     }
     publish(l, NULL, tx_take_wakes(&l->tx));
+    if (e == ERR_OK)
+        tell_calls(l);
     backup_step(l);
     housekeep(l);
 }

@@ -28,7 +28,9 @@ struct commit_loop_config {
     struct gate *gate;
     int event_fd;                /* written when there is something to collect */
     atomic_int *waiting_callers; /* claims and run waits that want wake-ups */
+    atomic_int *listening;       /* callers that want to hear of every event */
     atomic_ullong *auth_epoch;   /* raised when an API key changed */
+    atomic_bool *has_calls;      /* set when a job for the server itself is pending */
 };
 
 /* Starts the writer thread. The caller owns *ret. */

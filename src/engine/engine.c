@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "engine/calls.h"
 #include "engine/commit_loop.h"
 #include "engine/engine_metrics.h"
 #include "engine/execute.h"
@@ -42,8 +43,12 @@ struct engine {
     struct waiters *waiters;
     struct replay_stats *stats;
     struct auth *auth;
+    struct listeners *listeners;
     atomic_int waiting_callers;
+    atomic_int listening;
     atomic_ullong auth_epoch;
+    struct calls *calls;
+    atomic_bool has_calls;
 
     /* What this round has brought for the writer. */
     struct op *round_first, **round_last;
@@ -330,7 +335,8 @@ static void over(struct engine *e, struct op *op)
     finish(e, op);
 }
 
-static void claim_again(void *ctx, struct op *op)
+/* What the engine asks of itself is not held up by others, nor refused while it drains. */
+static void submit_own(void *ctx, struct op *op)
 {
     to_writer(ctx, op);
 }
@@ -371,7 +377,24 @@ static void collect(struct engine *e)
         over(e, op);
         op = next;
     }
+    for (const struct wake *w = wakes; w != NULL; w = w->next) {
+        if (w->run_told)
+            listeners_tell(e->listeners, w->run_id);
+    }
     waiters_wake(e->waiters, wakes);
+    calls_collect(e->calls);
+}
+
+void engine_listen(struct engine *e, struct listener *listener)
+{
+    atomic_fetch_add(&e->listening, 1);
+    listeners_add(e->listeners, listener);
+}
+
+void engine_unlisten(struct engine *e, struct listener *listener)
+{
+    atomic_fetch_sub(&e->listening, 1);
+    listeners_remove(e->listeners, listener);
 }
 
 /* Those that take too long are told to ask again; they stay until the store is done with them. */
@@ -453,6 +476,7 @@ void engine_poll(struct engine *e, bool readable)
     try_gate_again(e, mono);
     check_now_and_then(e, mono);
     touch_keys_now_and_then(e, mono);
+    calls_tick(e->calls, mono);
     hand_over(e); /* claims that go again are not requests of this round */
 }
 
@@ -473,12 +497,13 @@ int engine_timeout_ms(const struct engine *e)
 void engine_drain(struct engine *e)
 {
     e->draining = true;
+    calls_drain(e->calls, env_mono_ms(e->env));
 }
 
 bool engine_idle(const struct engine *e)
 {
     return e->in_flight == 0 && waiters_count(e->waiters) == 0 && e->at_gate_count == 0 &&
-           !e->touching && !e->checking;
+           !e->touching && !e->checking && calls_idle(e->calls);
 }
 
 bool engine_failed(const struct engine *e)
@@ -540,9 +565,22 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
         .gate = e->gate,
         .event_fd = e->event_fd,
         .waiting_callers = &e->waiting_callers,
+        .listening = &e->listening,
         .auth_epoch = &e->auth_epoch,
+        .has_calls = &e->has_calls,
     };
-    return commit_loop_start(&commits, p, &e->commits);
+    err = commit_loop_start(&commits, p, &e->commits);
+    if (err != ERR_OK)
+        return err;
+    struct calls_config calls = {
+        .allow_private_addresses = config->allow_private_addresses,
+        .env = config->env,
+        .event_fd = e->event_fd,
+        .has_calls = &e->has_calls,
+        .submit = submit_own,
+        .ctx = e,
+    };
+    return calls_start(&calls, p, &e->calls);
 }
 
 enum err engine_open(const struct engine_config *config, struct problem *p, struct engine **ret)
@@ -554,16 +592,17 @@ enum err engine_open(const struct engine_config *config, struct problem *p, stru
     e->gate = config->gate != NULL ? config->gate : gate_store();
     e->round_last = &e->round_first;
     e->quiet_rounds = QUIET_ROUNDS;
-    struct waiters_hooks hooks = {e, claim_again, give_up, read_run};
+    struct waiters_hooks hooks = {e, submit_own, give_up, read_run};
     e->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     e->stats = replay_stats_new();
     e->auth = auth_new(config->env, config->root_key);
     e->waiters = waiters_new(config->env, &hooks);
     bool counted = engine_metrics_init(&e->metrics, config->metrics);
+    e->listeners = listeners_new();
     e->queue_labels = tenant_labels_new();
     enum err err = ERR_OK;
     if (e->event_fd < 0 || e->stats == NULL || e->auth == NULL || e->waiters == NULL ||
-        e->queue_labels == NULL || !counted)
+        e->queue_labels == NULL || e->listeners == NULL || !counted)
         err = problem_set(p, ERR_NO_MEMORY, "no memory for the engine");
     if (err == ERR_OK)
         err = open_parts(e, config, p);
@@ -582,11 +621,13 @@ void engine_close(struct engine *e)
     assert(e->in_flight == 0);
     if (e->snapshot)
         db_snapshot_end(e->reader);
+    calls_free(e->calls);
     commit_loop_free(e->commits);
     readers_free(e->readers);
     waiters_free(e->waiters);
     auth_free(e->auth);
     replay_stats_free(e->stats);
+    listeners_free(e->listeners);
     engine_metrics_release(&e->metrics);
     tenant_labels_free(e->queue_labels);
     /* The writer last: closing the last connection folds the log back into the file. */

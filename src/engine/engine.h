@@ -5,6 +5,7 @@
 
 #include "base/metrics.h"
 #include "engine/auth.h"
+#include "engine/listeners.h"
 #include "engine/op.h"
 
 struct engine;
@@ -15,8 +16,9 @@ struct engine_config {
     struct str root_key; /* empty: none */
     const struct env *env;
     struct metrics *metrics;
-    int64_t log_bytes_max; /* 0: the default */
-    struct gate *gate;     /* NULL: the store's own */
+    int64_t log_bytes_max;        /* 0: the default */
+    struct gate *gate;            /* NULL: the store's own */
+    bool allow_private_addresses; /* http steps may call any address, not public ones only */
 };
 
 /* Opens and migrates the store, starts the writer and the readers. The caller owns *ret. */
@@ -37,6 +39,10 @@ MUST_CHECK bool engine_replay(struct engine *engine, struct op *op);
 /* op->done() follows, perhaps before this returns. The request and all that op points to stay until
  * then. */
 void engine_submit(struct engine *engine, struct op *op);
+
+/* The listener is told of every event of its run that is committed from now on. */
+void engine_listen(struct engine *engine, struct listener *listener);
+void engine_unlisten(struct engine *engine, struct listener *listener);
 
 /* --- the loop --- */
 

@@ -1,7 +1,7 @@
 /* One op inside a transaction, with idempotency around its use case. */
 #include "engine/execute.h"
 
-#include "engine/dispatch.h"
+#include "engine/aftermath.h"
 
 bool is_store_failure(enum err e)
 {
@@ -97,13 +97,14 @@ static enum err run_use_case(struct op *op, struct tx *tx)
 {
     int64_t before = db_changes(tx->db);
     op->err = op->use_case->run(op, tx);
-    if (op->err == ERR_OK && tx->freed != NULL)
-        op->err = dispatch_freed(tx, &op->problem);
+    if (op->err == ERR_OK)
+        op->err = aftermath(tx, &op->problem);
+    tx_drop_json(tx);
     if (op->err == ERR_OK && !buf_ok(&op->answer.body))
         op->err = problem_set(&op->problem, ERR_NO_MEMORY, "the answer is too large");
     if (is_store_failure(op->err))
         return op->err;
-    assert(op->err == ERR_OK || db_changes(tx->db) == before);
+    assert(op->err == ERR_OK || op->answer.told || db_changes(tx->db) == before);
     return ERR_OK;
 }
 

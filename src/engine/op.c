@@ -30,6 +30,6 @@ void op_clear_result(struct op *op)
     a->status = 200;
     a->outcome = NULL;
     a->created = CREATED_UNSAID;
-    a->has_run = a->run_over = a->replayed = a->changed_nothing = a->keep_waiting = false;
+    a->has_run = a->run_over = a->replayed = a->changed_nothing = a->keep_waiting = a->told = false;
     a->next_cursor[0] = '\0';
 }

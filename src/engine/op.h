@@ -43,6 +43,7 @@ struct answer {
     bool changed_nothing;         /* not worth remembering under a key, as an empty claim */
     bool keep_waiting;            /* a claim found nothing and may wait for more */
     const char *outcome;          /* of a start, for metrics; a literal */
+    bool told;                    /* a refusal that the timeline tells of */
     char next_cursor[CURSOR_MAX]; /* "" at the end of a list */
 };
 

@@ -31,34 +31,62 @@ void json_add_hash(struct json_out *o, const char *name, const struct sha256 *ha
     buf_put_char(o->buf, '"');
 }
 
+const char *step_status_name(const struct step_view *view)
+{
+    static const char *const NAMES[] = {"pending", "running",   "succeeded", "failed",
+                                        "skipped", "cancelled", "timed_out", "denied"};
+    static_assert(ARRAY_LEN(NAMES) == STEP_STATUS_COUNT, "one name per status");
+    if (view->has_job && view->state->status == STEP_IS_ACTIVE)
+        return job_state_name(view->job.state);
+    return NAMES[view->state->status];
+}
+
+static const char *undo_name(enum undo_status undo)
+{
+    static const char *const NAMES[] = {"", "running", "succeeded", "failed"};
+    static_assert(ARRAY_LEN(NAMES) == UNDO_STATUS_COUNT, "one name per status");
+    return NAMES[undo];
+}
+
+static void render_items(struct json_out *o, const struct step_state *s)
+{
+    json_open(o, "items", '{');
+    json_add_int(o, "total", s->items);
+    json_add_int(o, "begun", s->begun);
+    json_add_int(o, "over", s->over);
+    json_add_int(o, "failed", s->failed);
+    json_close(o, '}');
+}
+
 static void render_step(struct json_out *o, const struct step_def *def,
                         const struct step_view *view)
 {
+    const struct job *j = view->has_job ? &view->job : NULL;
+    struct str output = j != NULL ? j->output : view->output;
+    struct str error = j != NULL ? j->error : view->error;
+    /* An answer has a ceiling; what does not fit is shown by GET /jobs/{id}. */
+    bool fits = o->buf->len + output.len + error.len <= PAGE_BYTES_MAX;
     json_open(o, NULL, '{');
     json_add_text(o, "name", def->name);
     json_add_text(o, "type", str_of(step_type_name(def->type)));
-    if (view->begun) {
-        const struct job *j = &view->job;
-        json_add_text(o, "status", str_of(job_state_name(j->state)));
-        json_add_int(o, "attempt", j->attempt);
+    json_add_text(o, "status", str_of(step_status_name(view)));
+    json_add_int(o, "attempt", j != NULL ? j->attempt : 0);
+    if (j != NULL)
         json_add_uuid(o, "job_id", j->id);
-        /* An answer has a ceiling; what does not fit is shown by GET /jobs/{id}. */
-        bool fits = o->buf->len + j->output.len + j->error.len <= PAGE_BYTES_MAX;
-        json_add_raw(o, "output", fits ? j->output : STR_NONE);
-        json_add_raw(o, "error", fits ? j->error : STR_NONE);
-        if (!fits)
-            json_add_bool(o, "left_out", true);
-        json_add_time(o, "started_at", j->started_at);
-        json_add_time(o, "finished_at", j->finished_at);
-    } else {
-        json_add_text(o, "status", STR("pending"));
-        json_add_int(o, "attempt", 0);
+    else
         json_add_null(o, "job_id");
-        json_add_null(o, "output");
-        json_add_null(o, "error");
-        json_add_null(o, "started_at");
-        json_add_null(o, "finished_at");
-    }
+    json_add_raw(o, "output", fits ? output : STR_NONE);
+    json_add_raw(o, "error", fits ? error : STR_NONE);
+    if (!fits)
+        json_add_bool(o, "left_out", true);
+    json_add_time(o, "started_at", j != NULL ? j->started_at : -1);
+    json_add_time(o, "finished_at", j != NULL ? j->finished_at : -1);
+    if (view->state->is_map)
+        render_items(o, view->state);
+    if (j != NULL && !uuid_is_nil(j->child))
+        json_add_uuid(o, "child_run_id", j->child);
+    if (view->state->undo != UNDO_NONE)
+        json_add_text(o, "compensation", str_of(undo_name(view->state->undo)));
     json_close(o, '}');
 }
 
@@ -87,6 +115,12 @@ void render_run(struct json_out *o, const char *name, const struct run *r,
     json_add_time(o, "created_at", r->created_at);
     json_add_time(o, "started_at", r->started_at);
     json_add_time(o, "finished_at", r->finished_at);
+    if (r->start_at >= 0)
+        json_add_time(o, "start_at", r->start_at);
+    if (r->deadline_at >= 0)
+        json_add_time(o, "deadline_at", r->deadline_at);
+    if (!uuid_is_nil(r->rerun_of))
+        json_add_uuid(o, "rerun_of", r->rerun_of);
     json_close(o, '}');
 }
 
@@ -179,8 +213,16 @@ void render_job(struct json_out *o, const struct job *j, const struct run *run,
     json_add_text(o, "type", str_of(step_type_name(step->type)));
     json_add_text(o, "state", str_of(job_state_name(j->state)));
     json_add_text(o, "queue", j->queue);
-    json_add_text_or_null(o, "handler", step->handler);
+    json_add_text_or_null(o, "handler", j->undo ? step->undo_handler : step->handler);
     json_add_int(o, "attempt", j->attempt);
+    if (step->for_each != NULL && !j->undo)
+        json_add_int(o, "item", j->item);
+    if (j->undo)
+        json_add_bool(o, "compensates", true);
+    if (j->note.ptr != NULL)
+        json_add_raw(o, "progress", j->note);
+    if (!uuid_is_nil(j->child))
+        json_add_uuid(o, "child_run_id", j->child);
     json_add_text_or_null(o, "worker_id", j->worker);
     json_add_time(o, "due_at", j->due_at);
     json_add_raw(o, "output", j->output);

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "domain/definition.h"
+#include "domain/progress.h"
 #include "domain/tenant.h"
 #include "store/idempotency.h"
 #include "store/jobs.h"
@@ -15,11 +16,17 @@ void json_add_time(struct json_out *o, const char *name, int64_t ms); /* < 0: nu
 void json_add_uuid(struct json_out *o, const char *name, struct uuid id);
 void json_add_hash(struct json_out *o, const char *name, const struct sha256 *hash);
 
-/* How far each step of a run is, for showing it: what a job row says, or "not begun". */
+/* How far each step of a run is, for showing it. */
 struct step_view {
-    bool begun;
+    const struct step_state *state;
+    bool has_job; /* of a step without for_each */
     struct job job;
+    struct str output; /* of a step with for_each; ptr NULL: none yet, or too large to show */
+    struct str error;  /* of a step with for_each: the first of its items' */
 };
+
+/* A step's status as clients see it: that of its job where it has just one. */
+const char *step_status_name(const struct step_view *view);
 
 /* `steps` has def->step_count elements, or is NULL for a list, which shows no steps. */
 void render_run(struct json_out *o, const char *name, const struct run *run,

@@ -2,73 +2,77 @@
 #include "engine/run_move.h"
 
 #include "base/limits.h"
+#include "engine/job_move.h"
 #include "engine/run_slots.h"
+#include "engine/step_begin.h"
+#include "engine/values.h"
 
-/* --- the timeline --- */
+enum { NEXTS_MAX = 100 * 1000 }; /* more in one turn is a bug, not a workflow */
 
-static enum err tell(struct run_move *m, const char *type, struct str data)
+enum err run_move_tell(struct run_move *m, const char *type, struct str data)
 {
     int64_t seq = m->is_new ? ++m->events_told : 0;
+    enum err e = tx_wake_listeners(m->tx, m->run.id);
+    if (e != ERR_OK)
+        return e;
     return events_append(m->tx->db, m->run.num, seq, m->tx->now_ms, str_of(type), data);
-}
-
-static enum err tell_job(struct run_move *m, const char *type, const struct job *job)
-{
-    struct buf data;
-    buf_init(&data, 4 * KIB);
-    struct json_out o = json_out_to(&data);
-    json_open(&o, NULL, '{');
-    json_add_uuid(&o, "job_id", job->id);
-    json_add_text(&o, "step", m->def->steps[job->step].name);
-    json_add_int(&o, "attempt", job->attempt);
-    if (job->worker.ptr != NULL)
-        json_add_text(&o, "worker_id", job->worker);
-    json_close(&o, '}');
-    enum err e = buf_ok(&data) ? tell(m, type, buf_str(&data)) : ERR_NO_MEMORY;
-    buf_release(&data);
-    return e;
 }
 
 /* --- loading --- */
 
-static enum err steps_alloc(struct run_move *m)
+struct run run_blank(void)
 {
-    m->steps = arena_alloc(&m->tx->arena, m->def->step_count * sizeof(*m->steps));
-    return m->steps != NULL ? ERR_OK : ERR_NO_MEMORY;
+    return (struct run){
+        .input = STR("null"),
+        .state = STR("{}"),
+        .labels = STR("{}"),
+        .started_at = -1,
+        .finished_at = -1,
+        .deadline_at = -1,
+        .start_at = -1,
+        .parent_run = -1,
+        .parent_ordinal = -1,
+    };
 }
 
-struct loading {
-    struct run_move *m;
-    bool full;
-};
-
-static void take_job(void *ctx, const struct job *row)
+/* A run of an earlier version has one job per step that has begun, and no progress in its row. */
+static void take_old_job(void *ctx, const struct job *job)
 {
-    struct loading *l = ctx;
-    struct run_move *m = l->m;
-    assert(row->step >= 0 && (size_t)row->step < m->def->step_count);
-    struct step_view *view = &m->steps[row->step];
-    view->begun = true;
-    view->job = *row;
-    struct job *j = &view->job;
-    l->full |= !(arena_keep(&m->tx->arena, &j->queue) && arena_keep(&m->tx->arena, &j->worker) &&
-                 arena_keep(&m->tx->arena, &j->output) && arena_keep(&m->tx->arena, &j->error));
-    m->jobs_made = MAX(m->jobs_made, row->ordinal);
+    struct progress *p = ctx;
+    struct step_state *s = &p->steps[job->step];
+    static const enum step_status BY_STATE[JOB_STATE_COUNT] = {
+        [JOB_SUCCEEDED] = STEP_IS_SUCCEEDED, [JOB_FAILED] = STEP_IS_FAILED,
+        [JOB_CANCELLED] = STEP_IS_CANCELLED, [JOB_TIMED_OUT] = STEP_IS_TIMED_OUT,
+        [JOB_DENIED] = STEP_IS_DENIED,       [JOB_SKIPPED] = STEP_IS_SKIPPED,
+    };
+    *s = (struct step_state){
+        .status = STEP_IS_ACTIVE, .first = job->ordinal, .items = 1, .begun = 1};
+    p->jobs = MAX(p->jobs, job->ordinal);
+    if (!job_is_over(job->state))
+        return;
+    s->status = BY_STATE[job->state];
+    s->over = 1;
+    s->seq = ++p->order;
+    p->settled++;
 }
 
-enum err run_move_load_steps(struct run_move *m, struct problem *p)
+static enum err load_progress(struct run_move *m)
+{
+    struct arena *arena = &m->tx->arena;
+    if (m->run.progress.ptr != NULL)
+        return progress_parse(m->run.progress, m->def->step_count, arena, &m->progress);
+    if (!progress_init(&m->progress, m->def->step_count, arena))
+        return ERR_NO_MEMORY;
+    return jobs_of_run(m->tx->db, m->run.num, take_old_job, &m->progress);
+}
+
+static enum err load_definition(struct run_move *m, struct problem *p)
 {
     enum err e = tx_definition(m->tx, m->run.tenant, m->run.workflow_id, m->run.workflow_version, p,
                                &m->def);
     if (e == ERR_OK)
-        e = steps_alloc(m);
-    if (e != ERR_OK)
-        return problem_set(p, e, "cannot load the run's definition");
-    struct loading l = {m, false};
-    e = jobs_of_run(m->tx->db, m->run.num, take_job, &l);
-    if (e == ERR_OK && l.full)
-        e = ERR_NO_MEMORY;
-    return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot load the run's steps");
+        e = load_progress(m);
+    return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot load how far the run is");
 }
 
 enum err run_move_load(struct run_move *m, struct tx *tx, int64_t run_num, struct problem *p)
@@ -82,7 +86,7 @@ enum err run_move_load(struct run_move *m, struct tx *tx, int64_t run_num, struc
         e = tx_tenant_num(tx, m->run.tenant, &m->tenant);
     if (e != ERR_OK)
         return problem_set(p, e, "cannot load the run");
-    return run_move_load_steps(m, p);
+    return load_definition(m, p);
 }
 
 enum err run_move_find(struct run_move *m, struct op *op, struct tx *tx, struct uuid id)
@@ -97,124 +101,136 @@ enum err run_move_find(struct run_move *m, struct op *op, struct tx *tx, struct 
         return problem_set(&op->problem, ERR_RUN_NOT_FOUND, "there is no such run");
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot read the run");
-    return run_move_load_steps(m, &op->problem);
+    return load_definition(m, &op->problem);
 }
 
-/* --- jobs --- */
-
-/* The timer that belongs to a job in this state, if it has one. */
-static bool timer_of(const struct job *job, struct timer *ret)
+static enum err views_alloc(struct run_move *m)
 {
-    if (job->due_at < 0)
-        return false;
-    assert(job->state == JOB_RUNNING || job->state == JOB_SCHEDULED);
-    *ret = (struct timer){job->due_at, job->run, job->ordinal, job->lease_epoch};
-    return true;
+    m->views = arena_alloc(&m->tx->arena, m->def->step_count * sizeof(*m->views));
+    return m->views != NULL ? ERR_OK : ERR_NO_MEMORY;
 }
 
-static enum err arm(struct run_move *m, const struct job *job)
+/* All its items together: none of their jobs speaks for it. */
+static enum err show_map(struct run_move *m, size_t step, struct step_view *view)
 {
-    struct timer timer;
-    if (!timer_of(job, &timer))
-        return ERR_OK;
-    struct tx *tx = m->tx;
-    tx->next_due = tx->next_due < 0 ? timer.due_at : MIN(tx->next_due, timer.due_at);
-    return timers_insert(tx->db, &timer);
-}
-
-static enum err begin_step(struct run_move *m, size_t i)
-{
-    const struct step_def *def = &m->def->steps[i];
-    struct job *job = &m->steps[i].job;
-    int64_t now = m->tx->now_ms;
-    *job = (struct job){
-        .run = m->run.num,
-        .ordinal = m->jobs_made + 1,
-        .id = jobs_new_id(m->tx->env, m->run.num, m->jobs_made + 1),
-        .tenant = m->run.tenant,
-        .step = (int64_t)i,
-        .state = JOB_PENDING,
-        .queue = def->queue.ptr != NULL ? def->queue : STR(""),
-        .urgency = -m->run.priority,
-        .due_at = -1,
-        .created_at = now,
-        .started_at = -1,
-        .finished_at = -1,
-    };
-    m->jobs_made++;
-    m->steps[i].begun = true;
-    if (def->type == STEP_SLEEP) {
-        job->state = JOB_SCHEDULED;
-        job->attempt = 1;
-        job->started_at = now;
-        job->due_at = def->until_ms >= 0 ? def->until_ms : now + def->duration_ms;
-    }
-    enum err e = jobs_insert(m->tx->db, job);
-    if (e == ERR_OK)
-        e = arm(m, job);
-    if (e == ERR_OK)
-        e = tell_job(m, job->state == JOB_SCHEDULED ? "job.scheduled" : "job.created", job);
-    if (e == ERR_OK && job->state == JOB_PENDING)
-        e = tx_wake_queue(m->tx, job->tenant, job->queue);
+    view->has_job = false;
+    enum err e = values_output(m, step, &view->output);
+    if (e == ERR_OK && view->state->failed > 0)
+        e = values_error(m, step, &view->error);
     return e;
 }
 
-static const char *const JOB_EVENT_TYPES[] = {
-    [JOB_ON_CLAIM] = "job.claimed",      [JOB_ON_EXPIRE] = "job.lease_expired",
-    [JOB_ON_COMPLETE] = "job.succeeded", [JOB_ON_FAIL] = "job.failed",
-    [JOB_ON_FIRE] = "job.succeeded",     [JOB_ON_CANCEL] = "job.cancelled",
-};
-static_assert(ARRAY_LEN(JOB_EVENT_TYPES) == JOB_EVENT_COUNT, "one type per event");
-
-enum err run_move_job(struct run_move *m, struct job *job, enum job_event on)
+enum err run_move_show(struct run_move *m, const struct step_view **ret_views)
 {
-    struct job *kept = &m->steps[job->step].job;
-    assert(m->steps[job->step].begun && kept->ordinal == job->ordinal);
-    enum job_state to;
-    enum err e = job_decide(kept->state, on, &to);
-    if (e != ERR_OK)
-        return e;
-    struct timer old;
-    if (timer_of(kept, &old))
-        e = timers_delete(m->tx->db, &old);
-    job->state = to;
-    if (on == JOB_ON_CLAIM) {
-        job->attempt = kept->attempt + 1;
-        job->lease_epoch = kept->lease_epoch + 1;
-        job->started_at = m->tx->now_ms;
-    } else {
-        job->due_at = -1;
-    }
-    if (job_is_over(to))
-        job->finished_at = m->tx->now_ms;
-    if (e == ERR_OK)
-        e = jobs_update(m->tx->db, job, kept->state, kept->lease_epoch);
-    if (e == ERR_OK)
-        e = arm(m, job);
-    if (e == ERR_OK)
-        e = tell_job(m, JOB_EVENT_TYPES[on], job);
-    if (e == ERR_OK && to == JOB_PENDING)
-        e = tx_wake_queue(m->tx, job->tenant, job->queue);
-    if (e == ERR_OK)
-        *kept = *job;
-    return e;
-}
-
-static enum err cancel_open_jobs(struct run_move *m)
-{
-    enum err e = ERR_OK;
+    bool fresh = m->views != NULL; /* made here: its jobs are known */
+    enum err e = fresh ? ERR_OK : views_alloc(m);
     for (size_t i = 0; i < m->def->step_count && e == ERR_OK; i++) {
-        if (!m->steps[i].begun || job_is_over(m->steps[i].job.state))
+        struct step_view *view = &m->views[i];
+        view->state = &m->progress.steps[i];
+        if (view->state->is_map)
+            e = show_map(m, i, view);
+        else if (view->state->first > 0 && !fresh)
+            e = jobs_find_at(m->tx->db, m->run.num, view->state->first, &m->tx->arena,
+                             &view->has_job, &view->job);
+    }
+    *ret_views = m->views;
+    return e;
+}
+
+/* --- jobs of the run, together --- */
+
+struct open_jobs {
+    struct run_move *m;
+    struct job *jobs;
+    size_t count, room;
+    bool full;
+};
+
+static bool collect_open(void *ctx, const struct job *job)
+{
+    struct open_jobs *o = ctx;
+    struct arena *arena = &o->m->tx->arena;
+    if (o->count == o->room) {
+        size_t room = MAX(o->room * 2, (size_t)16);
+        struct job *more = arena_alloc(arena, room * sizeof(*more));
+        if (more == NULL) {
+            o->full = true;
+            return false;
+        }
+        if (o->count > 0)
+            memcpy(more, o->jobs, o->count * sizeof(*more));
+        o->jobs = more;
+        o->room = room;
+    }
+    struct job *kept = &o->jobs[o->count++];
+    *kept = *job;
+    o->full = !(arena_keep(arena, &kept->queue) && arena_keep(arena, &kept->worker) &&
+                arena_keep(arena, &kept->output) && arena_keep(arena, &kept->error) &&
+                arena_keep(arena, &kept->input) && arena_keep(arena, &kept->note));
+    return !o->full;
+}
+
+/* Every open job with an ordinal from … to - 1 moves by `on`, where it can. */
+static enum err move_open_jobs(struct run_move *m, int64_t from, int64_t to, enum job_event on)
+{
+    struct open_jobs o = {.m = m};
+    enum err e = jobs_open(m->tx->db, m->run.num, from, to, collect_open, &o);
+    if (e == ERR_OK && o.full)
+        e = ERR_NO_MEMORY;
+    for (size_t i = 0; i < o.count && e == ERR_OK; i++) {
+        enum job_state ignored;
+        if (job_decide(o.jobs[i].state, on, &ignored) != ERR_OK)
             continue;
-        struct job job = m->steps[i].job;
-        e = run_move_job(m, &job, JOB_ON_CANCEL);
+        e = job_move(m, &o.jobs[i], on);
+        if (e == ERR_OK && on == JOB_ON_CANCEL && !uuid_is_nil(o.jobs[i].child))
+            e = tx_cancel_later(m->tx, o.jobs[i].child);
+    }
+    return e;
+}
+
+/* Jobs that are only kept back go to their queue again; a delay or a sleep goes on. */
+static enum err release_held(struct run_move *m)
+{
+    struct open_jobs o = {.m = m};
+    enum err e = jobs_open(m->tx->db, m->run.num, 1, JOB_ORDINAL_MAX, collect_open, &o);
+    if (e == ERR_OK && o.full)
+        e = ERR_NO_MEMORY;
+    for (size_t i = 0; i < o.count && e == ERR_OK; i++) {
+        enum step_type type = m->def->steps[o.jobs[i].step].type;
+        bool held = o.jobs[i].state == JOB_SCHEDULED && o.jobs[i].due_at < 0 &&
+                    (o.jobs[i].undo || type == STEP_TASK || type == STEP_HTTP);
+        if (held)
+            e = job_move(m, &o.jobs[i], JOB_ON_WAKE);
     }
     return e;
 }
 
 /* --- the run itself --- */
 
-/* The one door: status, slot, times and timeline of a run change here. */
+static enum err tell_end(struct run_move *m)
+{
+    char type[32];
+    (void)snprintf(type, sizeof(type), "run.%s", run_status_name(m->run.status));
+    m->run.finished_at = m->tx->now_ms;
+    enum err e = run_move_tell(m, type, m->end_note.ptr != NULL ? m->end_note : m->run.error);
+    if (e == ERR_OK)
+        e = tx_wake_run(m->tx, m->run.tenant, m->run.id);
+    if (e == ERR_OK)
+        e = run_disarm(m, TIMER_RUN, m->run.deadline_at);
+    if (e != ERR_OK || m->run.parent_run < 0)
+        return e;
+    /* The job that waits for it looks in a turn of its own. */
+    struct run_move parent = {.tx = m->tx, .run = {.num = m->run.parent_run}};
+    return run_arm(&parent, m->run.parent_ordinal, m->tx->now_ms);
+}
+
+/* A child is part of its parent's slot. */
+static bool counts(const struct run_move *m)
+{
+    return m->run.parent_run < 0;
+}
+
+/* The one door: status, slots, times and timeline of a run change here. */
 static enum err apply(struct run_move *m, enum run_event on)
 {
     struct run_change change;
@@ -225,81 +241,193 @@ static enum err apply(struct run_move *m, enum run_event on)
     if (m->run.started_at < 0 && on == RUN_ON_START)
         m->run.started_at = m->tx->now_ms;
     if ((change.effects & FX_JOBS_CANCEL) != 0)
-        e = cancel_open_jobs(m);
-    if (e == ERR_OK && (change.effects & FX_SLOT_TAKE) != 0)
+        e = move_open_jobs(m, 1, JOB_ORDINAL_MAX, JOB_ON_CANCEL);
+    if (e == ERR_OK && (change.effects & FX_JOBS_HOLD) != 0)
+        e = move_open_jobs(m, 1, JOB_ORDINAL_MAX, JOB_ON_HOLD);
+    if (e == ERR_OK && (change.effects & FX_JOBS_RELEASE) != 0)
+        e = release_held(m);
+    if (e == ERR_OK && (change.effects & FX_SLOT_TAKE) != 0 && counts(m))
         e = run_slots_take(m->tx, m->tenant, &m->run);
-    if (e == ERR_OK && (change.effects & FX_QUEUE_LEAVE) != 0)
+    if (e == ERR_OK && (change.effects & FX_QUEUE_LEAVE) != 0 && m->run.start_at < 0)
         e = run_queue_leave(m->tx, m->tenant, &m->run, (change.effects & FX_SLOT_TAKE) != 0);
-    if (e == ERR_OK && (change.effects & FX_SLOT_FREE) != 0)
+    if (e == ERR_OK && (change.effects & FX_SLOT_FREE) != 0 && counts(m))
         e = run_slots_free(m->tx, m->tenant, &m->run);
-    if (e == ERR_OK && (change.effects & FX_FINISH) != 0) {
-        char type[32];
-        (void)snprintf(type, sizeof(type), "run.%s", run_status_name(change.to));
-        m->run.finished_at = m->tx->now_ms;
-        e = tell(m, type, m->end_note.ptr != NULL ? m->end_note : m->run.error);
-        if (e == ERR_OK)
-            e = tx_wake_run(m->tx, m->run.tenant, m->run.id);
-    }
+    if (e == ERR_OK && (change.effects & FX_FINISH) != 0)
+        e = tell_end(m);
     return e;
 }
 
-static enum err save(struct run_move *m)
+enum err run_move_save(struct run_move *m)
 {
-    if (!m->is_new)
-        return runs_update(m->tx->db, &m->run);
-    m->is_new = false;
-    return runs_insert(m->tx->db, &m->run);
+    struct buf text;
+    buf_init(&text, PROGRESS_TEXT_MAX);
+    progress_put(&text, &m->progress);
+    m->run.progress = buf_ok(&text) ? buf_str(&text) : STR_NONE;
+    enum err e = ERR_NO_MEMORY;
+    if (buf_ok(&text) && m->is_new)
+        e = runs_insert(m->tx->db, &m->run);
+    else if (buf_ok(&text))
+        e = runs_update(m->tx->db, &m->run);
+    if (e == ERR_OK && arena_keep(&m->tx->arena, &m->run.progress))
+        m->is_new = false;
+    else if (e == ERR_OK)
+        e = ERR_NO_MEMORY;
+    buf_release(&text);
+    return e;
 }
 
-/* What a finished run hands back: the last step's output, or the first failed step's error. */
-static enum err collect_result(struct run_move *m, bool failed)
+/* --- the end --- */
+
+/* The output of the last step in the order written that has one. */
+static enum err collect_output(struct run_move *m)
 {
-    if (!failed) {
-        m->run.output = m->steps[m->def->step_count - 1].job.output;
-        return ERR_OK;
-    }
-    for (size_t i = 0; i < m->def->step_count; i++) {
-        const struct step_view *view = &m->steps[i];
-        if (!view->begun || view->job.state != JOB_FAILED)
+    for (size_t i = m->def->step_count; i-- > 0;) {
+        const struct step_state *s = &m->progress.steps[i];
+        if (s->status != STEP_IS_SUCCEEDED)
             continue;
-        struct buf text;
-        buf_init(&text, JSON_TEXT_MAX);
-        struct json_out o = json_out_to(&text);
-        json_open(&o, NULL, '{');
-        json_add_text(&o, "code", STR("STEP_FAILED"));
-        json_add_text(&o, "step", m->def->steps[i].name);
-        json_add_raw(&o, "cause", view->job.error);
-        json_close(&o, '}');
-        m->run.error = buf_ok(&text) ? arena_str(&m->tx->arena, buf_str(&text)) : STR_NONE;
-        buf_release(&text);
+        if (m->views != NULL && m->views[i].has_job && !s->is_map) {
+            m->run.output = m->views[i].job.output;
+            return ERR_OK;
+        }
+        enum err e = values_output(m, i, &m->run.output);
+        if (e != ERR_OK || !values_too_large(m, i, m->run.output))
+            return e;
+        /* The run has done its work, but must not look as if there had been nothing to show. */
+        m->run.error =
+            error_json(m->tx, "OUTPUT_TOO_LARGE",
+                       STR("the outputs of the last step's items are too large together: "
+                           "they are kept with its jobs"));
         return m->run.error.ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
     }
-    assert(!"a run fails because a step has failed");
-    return ERR_INTERNAL;
+    return ERR_OK;
 }
 
-enum err run_move_finish(struct run_move *m)
+static enum err collect_error(struct run_move *m)
 {
-    size_t count = m->def->step_count;
-    struct step_progress *progress = arena_alloc(&m->tx->arena, count * sizeof(*progress));
-    size_t *room = arena_alloc(&m->tx->arena, count * sizeof(*room));
-    if (progress == NULL || room == NULL)
-        return ERR_NO_MEMORY;
-    for (size_t i = 0; i < count; i++)
-        progress[i] = (struct step_progress){m->steps[i].begun, m->steps[i].job.state};
-    struct advance next;
-    run_advance(m->def, progress, m->run.status, room, &next);
-    enum err e = ERR_OK;
-    for (size_t i = 0; i < next.begin_count && e == ERR_OK; i++)
-        e = begin_step(m, next.begin[i]);
-    for (size_t i = 0; i < next.event_count && e == ERR_OK; i++) {
-        if (next.events[i] == RUN_ON_SUCCEED || next.events[i] == RUN_ON_FAIL)
-            e = collect_result(m, next.events[i] == RUN_ON_FAIL);
-        if (e == ERR_OK)
-            e = apply(m, next.events[i]);
+    if (m->progress.stop == STOP_TIMED_OUT) {
+        m->run.error =
+            error_json(m->tx, "RUN_TIMED_OUT", STR("the run took longer than timeout_s"));
+        return m->run.error.ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
     }
-    return e == ERR_OK ? save(m) : e;
+    size_t step = (size_t)m->progress.cause;
+    struct str cause;
+    enum err e = values_error(m, step, &cause);
+    if (e != ERR_OK)
+        return e;
+    bool undone = true;
+    for (size_t i = 0; i < m->progress.count; i++)
+        undone &= m->progress.steps[i].undo != UNDO_FAILED;
+    struct buf text;
+    buf_init(&text, JSON_WRITTEN_MAX);
+    struct json_out o = json_out_to(&text);
+    json_open(&o, NULL, '{');
+    json_add_text(&o, "code", STR("STEP_FAILED"));
+    json_add_text(&o, "step", m->def->steps[step].name);
+    json_add_raw(&o, "cause", cause);
+    if (!undone)
+        json_add_bool(&o, "compensation_failed", true);
+    json_close(&o, '}');
+    m->run.error = buf_ok(&text) ? arena_str(&m->tx->arena, buf_str(&text)) : STR_NONE;
+    buf_release(&text);
+    return m->run.error.ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
 }
+
+static enum err collect_result(struct run_move *m, enum run_event on)
+{
+    if (on == RUN_ON_SUCCEED)
+        return collect_output(m);
+    return on == RUN_ON_FAIL || on == RUN_ON_TIME_OUT ? collect_error(m) : ERR_OK;
+}
+
+/* --- going on --- */
+
+static enum err stop_step(struct run_move *m, size_t step)
+{
+    const struct step_state *s = &m->progress.steps[step];
+    enum err e = ERR_OK;
+    if (s->first > 0)
+        e = move_open_jobs(m, s->first, s->first + s->items, JOB_ON_CANCEL);
+    if (e == ERR_OK)
+        advance_stopped(&m->progress, step);
+    return e;
+}
+
+enum err run_move_job_over(struct run_move *m, const struct job *job)
+{
+    static const enum step_status BY_STATE[JOB_STATE_COUNT] = {
+        [JOB_SUCCEEDED] = STEP_IS_SUCCEEDED,
+        [JOB_FAILED] = STEP_IS_FAILED,
+        [JOB_TIMED_OUT] = STEP_IS_TIMED_OUT,
+        [JOB_DENIED] = STEP_IS_DENIED,
+    };
+    size_t step = (size_t)job->step;
+    assert(step < m->progress.count && job_is_over(job->state));
+    if (job->undo)
+        advance_undo_over(&m->progress, step, job->state == JOB_SUCCEEDED);
+    else
+        advance_job_over(m->def, &m->progress, step, BY_STATE[job->state]);
+    if (m->step_values != NULL)
+        m->step_values[step].value = NULL;
+    if (m->views != NULL && !job->undo) {
+        m->views[step].job = *job;
+        m->views[step].has_job = true;
+    }
+    return ERR_OK;
+}
+
+/* So many jobs at a time, the rest in a turn of its own. */
+static enum err begin_items(struct run_move *m, const struct next *next, int64_t *made)
+{
+    int64_t count = MIN(next->count, MAP_ITEMS_PER_TURN_MAX - *made);
+    *made += count;
+    return step_begin_items(m, next->step, count);
+}
+
+enum err run_move_go_on(struct run_move *m)
+{
+    enum err e = ERR_OK;
+    int64_t made = 0;
+    for (int64_t turn = 0; e == ERR_OK; turn++) {
+        assert(turn < NEXTS_MAX);
+        struct next next = advance_next(m->def, &m->progress, m->run.status);
+        if (next.kind == NEXT_NOTHING)
+            break;
+        /* A step begins together with its first job: its progress does not tell one from the other.
+         */
+        bool makes_jobs = next.kind == NEXT_BEGIN || next.kind == NEXT_ITEMS;
+        if (makes_jobs && made >= MAP_ITEMS_PER_TURN_MAX) {
+            e = run_arm(m, TIMER_GO_ON, m->tx->now_ms);
+            break;
+        }
+        switch (next.kind) {
+        case NEXT_NOTHING:
+            break;
+        case NEXT_BEGIN:
+            e = step_begin(m, next.step);
+            break;
+        case NEXT_ITEMS:
+            e = begin_items(m, &next, &made);
+            break;
+        case NEXT_SKIP:
+            advance_skip(&m->progress, next.step, true);
+            break;
+        case NEXT_STOP:
+            e = stop_step(m, next.step);
+            break;
+        case NEXT_UNDO:
+            e = step_begin_undo(m, next.step);
+            break;
+        case NEXT_RUN:
+            e = collect_result(m, next.on);
+            if (e == ERR_OK)
+                e = apply(m, next.on);
+            break;
+        }
+    }
+    return e == ERR_OK ? run_move_save(m) : e;
+}
+
+/* --- new runs --- */
 
 /* The first lines of a new run's story. */
 static enum err tell_created(struct run_move *m)
@@ -312,7 +440,7 @@ static enum err tell_created(struct run_move *m)
     json_add_int(&o, "workflow_version", m->run.workflow_version);
     json_add_text(&o, "created_by", m->run.created_by);
     json_close(&o, '}');
-    enum err e = buf_ok(&data) ? tell(m, "run.created", buf_str(&data)) : ERR_NO_MEMORY;
+    enum err e = buf_ok(&data) ? run_move_tell(m, "run.created", buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }
@@ -324,10 +452,26 @@ static enum err begin_run(struct run_move *m, enum run_status status)
     m->run.tenant = m->tenant->num;
     m->run.status = status;
     m->run.version = 1;
-    enum err e = steps_alloc(m);
+    if (m->progress.steps == NULL &&
+        !progress_init(&m->progress, m->def->step_count, &m->tx->arena))
+        return ERR_NO_MEMORY;
+    enum err e = views_alloc(m);
     if (e == ERR_OK)
         e = tx_new_run(m->tx, &m->run.id, &m->run.num);
     return e == ERR_OK ? tell_created(m) : e;
+}
+
+static enum err stored(enum err e, struct problem *p)
+{
+    return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot store the run");
+}
+
+static enum err set_deadline(struct run_move *m)
+{
+    if (m->def->timeout_ms < 0)
+        return ERR_OK;
+    m->run.deadline_at = m->tx->now_ms + m->def->timeout_ms;
+    return run_arm(m, TIMER_RUN, m->run.deadline_at);
 }
 
 enum err run_move_create(struct run_move *m, struct problem *p)
@@ -336,8 +480,29 @@ enum err run_move_create(struct run_move *m, struct problem *p)
     if (e == ERR_OK)
         e = run_slots_take(m->tx, m->tenant, &m->run);
     if (e == ERR_OK)
-        e = run_move_finish(m);
-    return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot store the run");
+        e = set_deadline(m);
+    if (e == ERR_OK)
+        e = run_move_go_on(m);
+    return stored(e, p);
+}
+
+enum err run_move_create_from(struct run_move *m, const struct run_move *from, const bool *again,
+                              copy_step_fn *copy, struct problem *p)
+{
+    enum err e = begin_run(m, RUN_PENDING);
+    if (e == ERR_OK)
+        e = run_slots_take(m->tx, m->tenant, &m->run);
+    for (size_t i = 0; i < m->def->step_count && e == ERR_OK; i++) {
+        enum step_status was = from->progress.steps[i].status;
+        if (!again[i] && (was == STEP_IS_SUCCEEDED || was == STEP_IS_SKIPPED))
+            e = copy(m, from, i);
+    }
+    m->views = NULL; /* copied jobs are read from their rows */
+    if (e == ERR_OK)
+        e = set_deadline(m);
+    if (e == ERR_OK)
+        e = run_move_go_on(m);
+    return stored(e, p);
 }
 
 enum err run_move_create_queued(struct run_move *m, int64_t waits_for, struct problem *p)
@@ -346,23 +511,54 @@ enum err run_move_create_queued(struct run_move *m, int64_t waits_for, struct pr
     if (e == ERR_OK)
         e = run_queue_enter(m->tx, m->tenant, &m->run, waits_for);
     if (e == ERR_OK)
-        e = tell(m, "run.queued", STR_NONE);
+        e = run_move_tell(m, "run.queued", STR_NONE);
     if (e == ERR_OK)
-        e = save(m);
-    return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot store the run");
+        e = run_move_save(m);
+    return stored(e, p);
 }
+
+enum err run_move_create_delayed(struct run_move *m, struct problem *p)
+{
+    assert(m->run.start_at >= 0);
+    enum err e = begin_run(m, RUN_QUEUED);
+    if (e == ERR_OK)
+        e = run_arm(m, TIMER_RUN, m->run.start_at);
+    if (e == ERR_OK)
+        e = run_move_tell(m, "run.scheduled", STR_NONE);
+    if (e == ERR_OK)
+        e = run_move_save(m);
+    return stored(e, p);
+}
+
+enum err run_move_create_child(struct run_move *m, struct problem *p)
+{
+    assert(m->run.parent_run > 0);
+    enum err e = begin_run(m, RUN_PENDING);
+    if (e == ERR_OK)
+        e = set_deadline(m);
+    if (e == ERR_OK)
+        e = run_arm(m, TIMER_GO_ON, m->tx->now_ms);
+    if (e == ERR_OK)
+        e = run_move_save(m);
+    return stored(e, p);
+}
+
+/* --- control --- */
 
 enum err run_move_admit(struct run_move *m)
 {
     enum err e = apply(m, RUN_ON_ADMIT);
+    m->run.start_at = -1;
     if (e == ERR_OK)
-        e = tell(m, "run.admitted", STR_NONE);
+        e = run_move_tell(m, "run.admitted", STR_NONE);
+    if (e == ERR_OK)
+        e = set_deadline(m);
     if (e == ERR_OK)
         tx_observe_queue_wait(m->tx, m->tenant, m->tx->now_ms - m->run.created_at);
-    return e == ERR_OK ? run_move_finish(m) : e;
+    return e == ERR_OK ? run_move_go_on(m) : e;
 }
 
-enum err run_move_cancel(struct run_move *m, struct str actor, struct str reason)
+static struct str control_note(struct run_move *m, struct str actor, struct str reason)
 {
     struct buf note;
     buf_init(&note, 16 * KIB);
@@ -371,9 +567,126 @@ enum err run_move_cancel(struct run_move *m, struct str actor, struct str reason
     json_add_text(&o, "by", actor);
     json_add_text_or_null(&o, "reason", reason);
     json_close(&o, '}');
-    m->end_note = buf_str(&note);
-    enum err e = buf_ok(&note) ? apply(m, RUN_ON_CANCEL) : ERR_NO_MEMORY;
-    m->end_note = STR_NONE;
+    struct str kept = buf_ok(&note) ? arena_str(&m->tx->arena, buf_str(&note)) : STR_NONE;
     buf_release(&note);
-    return e == ERR_OK ? save(m) : e;
+    return kept;
+}
+
+enum err run_move_cancel(struct run_move *m, struct str actor, struct str reason)
+{
+    bool delayed = m->run.status == RUN_QUEUED && m->run.start_at >= 0;
+    m->end_note = control_note(m, actor, reason);
+    if (m->end_note.ptr == NULL)
+        return ERR_NO_MEMORY;
+    enum err e = apply(m, RUN_ON_CANCEL);
+    m->end_note = STR_NONE;
+    if (e == ERR_OK && delayed)
+        e = run_disarm(m, TIMER_RUN, m->run.start_at);
+    for (size_t i = 0; i < m->progress.count && e == ERR_OK; i++)
+        advance_stopped(&m->progress, i);
+    return e == ERR_OK ? run_move_save(m) : e;
+}
+
+enum err run_move_control(struct run_move *m, enum run_event on, struct str actor)
+{
+    struct str note = control_note(m, actor, STR_NONE);
+    if (note.ptr == NULL)
+        return ERR_NO_MEMORY;
+    enum err e = apply(m, on);
+    if (e == ERR_OK)
+        e = run_move_tell(m, on == RUN_ON_PAUSE ? "run.paused" : "run.resumed", note);
+    return e == ERR_OK ? run_move_go_on(m) : e;
+}
+
+/* Jobs of a step that were handed out, and those that failed before that: by an expression. */
+struct step_offers {
+    int64_t made;
+    int64_t failed_before;
+};
+
+static void count_offer(void *ctx, const struct job *job)
+{
+    struct step_offers *o = ctx;
+    bool offered = job->state != JOB_FAILED || job->lease_epoch > 0;
+    o->made += offered;
+    o->failed_before += !offered;
+}
+
+/* None for a step whose jobs are not tried again under their own ids. */
+static enum err count_offers(const struct run_move *m, size_t step, struct step_offers *ret)
+{
+    const struct step_state *s = &m->progress.steps[step];
+    enum step_type type = m->def->steps[step].type;
+    if (s->first == 0 || s->undo != UNDO_NONE || (type != STEP_TASK && type != STEP_HTTP))
+        return ERR_OK;
+    return jobs_range(m->tx->db, m->run.num, s->first, s->first + s->begun, count_offer, ret);
+}
+
+enum err run_move_can_retry(const struct run_move *m, bool *ret)
+{
+    enum err e = ERR_OK;
+    *ret = true;
+    for (size_t i = 0; i < m->progress.count && e == ERR_OK; i++) {
+        struct step_offers offers = {0};
+        if (!advance_may_retry(m->def, &m->progress, i))
+            continue;
+        e = count_offers(m, i, &offers);
+        *ret &= offers.made == 0 || offers.failed_before == 0;
+    }
+    return e;
+}
+
+/* Jobs of tasks and calls are done again under their own ids, so that who has seen them before can
+ * tell; steps of other kinds begin anew. */
+static enum err revive_step(struct run_move *m, size_t step)
+{
+    struct step_state *s = &m->progress.steps[step];
+    struct step_offers offers = {0};
+    enum err e = count_offers(m, step, &offers);
+    if (e != ERR_OK)
+        return e;
+    if (offers.made == 0) { /* what could not be evaluated is evaluated again */
+        advance_again(&m->progress, step);
+        return ERR_OK;
+    }
+    int64_t revived = 0;
+    for (int64_t ordinal = s->first; ordinal < s->first + s->begun && e == ERR_OK; ordinal++) {
+        struct job job;
+        bool found = false;
+        enum job_state ignored;
+        e = jobs_find_at(m->tx->db, m->run.num, ordinal, &m->tx->arena, &found, &job);
+        if (e != ERR_OK || !found || job_decide(job.state, JOB_ON_REVIVE, &ignored) != ERR_OK)
+            continue;
+        e = job_move(m, &job, JOB_ON_REVIVE);
+        revived++;
+    }
+    advance_revive(&m->progress, step, revived);
+    return e;
+}
+
+enum err run_move_retry(struct run_move *m, struct str actor)
+{
+    struct str note = control_note(m, actor, STR_NONE);
+    if (note.ptr == NULL)
+        return ERR_NO_MEMORY;
+    m->run.error = STR_NONE;
+    m->run.finished_at = -1;
+    enum err e = apply(m, RUN_ON_RETRY);
+    if (e == ERR_OK)
+        e = run_move_tell(m, "run.retried", note);
+    bool *undone = arena_alloc(&m->tx->arena, m->progress.count * sizeof(*undone));
+    if (e == ERR_OK && undone == NULL)
+        e = ERR_NO_MEMORY;
+    if (e == ERR_OK)
+        advance_mark_undone(m->def, &m->progress, undone);
+    for (size_t i = 0; i < m->progress.count && e == ERR_OK; i++) {
+        if (undone[i] && step_is_settled(m->progress.steps[i].status))
+            advance_again(&m->progress, i);
+        else if (advance_may_retry(m->def, &m->progress, i))
+            e = revive_step(m, i);
+    }
+    advance_unstop(&m->progress);
+    if (e == ERR_OK)
+        e = set_deadline(m);
+    return e == ERR_OK ? run_move_go_on(m) : e;
 }

@@ -1,5 +1,8 @@
-/* Moving one run on, inside a transaction: its row, steps, jobs, timers, timeline and slot change
- * together or not at all. Every use case that changes a run goes through here. */
+/* Moving one run on, inside a transaction: its row, jobs, timers, timeline and slots change
+ * together or not at all. Every use case that changes a run goes through here.
+ *
+ * A move is loaded, changed (a job, or the run itself), and then run_move_go_on() does what follows
+ * from it (domain/advance.h) and writes the run's row once. */
 #ifndef PAWL_ENGINE_RUN_MOVE_H
 #define PAWL_ENGINE_RUN_MOVE_H
 
@@ -7,43 +10,77 @@
 #include "engine/render.h"
 #include "engine/tx.h"
 
+/* A text of the run as JSON, read when it is first asked for. */
+struct read_text {
+    const char *of; /* NULL: nothing was read yet */
+    const json_t *value;
+};
+
 struct run_move {
     struct tx *tx;
     struct tenant *tenant;
     struct run run;
     const struct definition *def;
-    struct step_view *steps; /* one per step of the definition */
-    int64_t jobs_made;
-    bool is_new; /* the run has no row yet */
-    struct str
-        end_note; /* what the timeline says about the end; ptr NULL: the run's error, if any */
+    struct progress progress;
+    struct step_view *views;       /* what was made here, for showing it; NULL: not wanted */
+    struct read_text *step_values; /* as far as expressions asked for them; NULL: none yet */
+    struct read_text input_read;
+    struct read_text state_read;
+    const json_t *items; /* of the step `items_step`; NULL: not loaded */
+    size_t items_step;
+    bool is_new;         /* the run has no row yet */
     int64_t events_told; /* of a new run: how many events it has */
+    struct str end_note; /* what the timeline says about the end; none: the run's error, if any */
 };
 
-/* A new run: `m->run` is filled but for id, num and status; the tenant is stored and has room. */
+/* Fills in the parts of a new run that are the same for all. */
+struct run run_blank(void);
+/* A new run: `m->run` is filled but for id, num and status, `m->def` is its definition; the tenant
+ * is stored and has room. */
 MUST_CHECK enum err run_move_create(struct run_move *m, struct problem *p);
+/* A new run that goes on where another stopped: steps that are not `again` are taken over by
+ * `copy`. */
+typedef enum err copy_step_fn(struct run_move *to, const struct run_move *from, size_t step);
+MUST_CHECK enum err run_move_create_from(struct run_move *m, const struct run_move *from,
+                                         const bool *again, copy_step_fn *copy, struct problem *p);
 /* A new run that waits for a slot; `waits_for` is the limit that is full: a scope, or 0. */
 MUST_CHECK enum err run_move_create_queued(struct run_move *m, int64_t waits_for,
                                            struct problem *p);
-/* An existing one, with all its steps. ERR_RUN_NOT_FOUND when there is none of this number. */
+/* A new run that waits for its start_at. */
+MUST_CHECK enum err run_move_create_delayed(struct run_move *m, struct problem *p);
+/* A new run that is a part of another: it needs no slot, and begins in a turn of its own. */
+MUST_CHECK enum err run_move_create_child(struct run_move *m, struct problem *p);
+
+/* An existing one. ERR_RUN_NOT_FOUND when there is none of this number. */
 MUST_CHECK enum err run_move_load(struct run_move *m, struct tx *tx, int64_t run_num,
                                   struct problem *p);
 /* The caller's run of this id. */
 MUST_CHECK enum err run_move_find(struct run_move *m, struct op *op, struct tx *tx, struct uuid id);
-/* Only for showing it: the definition and steps of m->run, already read. */
-MUST_CHECK enum err run_move_load_steps(struct run_move *m, struct problem *p);
+/* What its steps look like, read from their jobs. */
+MUST_CHECK enum err run_move_show(struct run_move *m, const struct step_view **ret_views);
 
 /* A queued run gets its slots and begins. */
 MUST_CHECK enum err run_move_admit(struct run_move *m);
-
-/* One job's change of state, through the table: writes its row, timers and timeline. Fill in
- * output, error, worker and due_at before; the rest is done here. */
-MUST_CHECK enum err run_move_job(struct run_move *m, struct job *job, enum job_event on);
-
-/* Begins the steps that are ready, settles the run when nothing is left, and writes its row. */
-MUST_CHECK enum err run_move_finish(struct run_move *m);
+/* A job is over: its step, and the run, may be too. `job` has its new state already. */
+MUST_CHECK enum err run_move_job_over(struct run_move *m, const struct job *job);
+/* Does what follows, settles the run when nothing is left, and writes its row. */
+MUST_CHECK enum err run_move_go_on(struct run_move *m);
 /* Ends the run at once; the timeline says who did and why (reason: ptr NULL for none).
  * ERR_CONCURRENCY when it is over already. */
 MUST_CHECK enum err run_move_cancel(struct run_move *m, struct str actor, struct str reason);
+/* Through the table, for pause and resume; then goes on. */
+MUST_CHECK enum err run_move_control(struct run_move *m, enum run_event on, struct str actor);
+/* A failed run tries its failed steps again. Its scopes are taken anew by the caller. */
+MUST_CHECK enum err run_move_retry(struct run_move *m, struct str actor);
+/* Not when some items of a map were handed out and others failed before that: which of them are to
+ * be evaluated again is for a person to say, with a rerun. */
+MUST_CHECK enum err run_move_can_retry(const struct run_move *m, bool *ret);
+/* The same with its slots: like a start that is refused at a limit. In uc_control.c. */
+MUST_CHECK enum err run_retry_failed(struct op *op, struct run_move *m);
+/* Only the row: for what changes neither steps nor status. */
+MUST_CHECK enum err run_move_save(struct run_move *m);
+
+/* One line of the run's story. `data` is a JSON object, or ptr NULL. */
+MUST_CHECK enum err run_move_tell(struct run_move *m, const char *type, struct str data);
 
 #endif

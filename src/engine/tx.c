@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/metrics.h"
+#include "domain/expr.h"
 #include "engine/definitions.h"
 #include "engine/dispatch.h"
 #include "engine/paces.h"
@@ -30,6 +31,11 @@ struct tx_tenants {
     struct tx_tenant *by_num[TENANT_SLOTS];
     struct tx_tenant *dirty;
     size_t count;
+};
+
+struct kept_json {
+    struct kept_json *next;
+    json_t *json;
 };
 
 /* Direct-mapped: a workflow that shares its place with another is only looked up more often. */
@@ -72,6 +78,12 @@ static void forget_tenants(struct tx_tenants *tenants)
 }
 
 /* What belongs to one transaction only. */
+void tx_drop_json(struct tx *tx)
+{
+    for (; tx->kept != NULL; tx->kept = tx->kept->next)
+        json_decref(tx->kept->json);
+}
+
 static void clear_turn(struct tx *tx)
 {
     while (tx->wakes != NULL) {
@@ -80,8 +92,11 @@ static void clear_turn(struct tx *tx)
         free(old);
     }
     tx->next_due = -1;
+    tx->has_calls = false;
     tx->freed = NULL;
     assert(tx->visits == NULL); /* they live in the arena */
+    tx_drop_json(tx);
+    tx->doomed = NULL;
     arena_clear(&tx->arena);
     if (tx->definitions != NULL)
         definitions_trim(tx->definitions);
@@ -113,6 +128,7 @@ void tx_release(struct tx *tx)
     free(tx->heads);
     idem_recent_free(tx->recent_keys);
     paces_free(tx->paces);
+    expr_free(tx->expr);
     arena_release(&tx->arena);
 }
 
@@ -141,6 +157,16 @@ struct wake *tx_take_wakes(struct tx *tx)
     struct wake *taken = tx->wakes;
     tx->wakes = NULL;
     return taken;
+}
+
+void tx_add_wakes(struct tx *tx, struct wake *taken)
+{
+    while (taken != NULL) {
+        struct wake *w = taken;
+        taken = w->next;
+        w->next = tx->wakes;
+        tx->wakes = w;
+    }
 }
 
 /* --- tenants --- */
@@ -349,6 +375,12 @@ enum err tx_definition(struct tx *tx, int64_t tenant, struct str workflow_id, in
 
 /* --- admission --- */
 
+void tx_note_due(struct tx *tx, int64_t due_at)
+{
+    if (due_at >= 0)
+        tx->next_due = tx->next_due < 0 ? due_at : MIN(tx->next_due, due_at);
+}
+
 void tx_observe_queue_wait(struct tx *tx, const struct tenant *t, int64_t ms)
 {
     if (tx->queue_waits != NULL)
@@ -406,6 +438,37 @@ void tx_leave_gates(struct tx *tx)
         tx->gate->leave(tx->gate, &tx->visits->ticket);
 }
 
+/* --- expressions --- */
+
+struct expr *tx_expr(struct tx *tx)
+{
+    if (tx->expr == NULL)
+        tx->expr = expr_new();
+    return tx->expr;
+}
+
+bool tx_keep_json(struct tx *tx, json_t *json)
+{
+    struct kept_json *kept = arena_alloc(&tx->arena, sizeof(*kept));
+    if (kept == NULL) {
+        json_decref(json);
+        return false;
+    }
+    *kept = (struct kept_json){tx->kept, json};
+    tx->kept = kept;
+    return true;
+}
+
+enum err tx_cancel_later(struct tx *tx, struct uuid run_id)
+{
+    struct doomed_run *doomed = arena_alloc(&tx->arena, sizeof(*doomed));
+    if (doomed == NULL)
+        return ERR_NO_MEMORY;
+    *doomed = (struct doomed_run){tx->doomed, run_id};
+    tx->doomed = doomed;
+    return ERR_OK;
+}
+
 /* --- wake-ups --- */
 
 static struct wake *wake_new(struct tx *tx, int64_t tenant)
@@ -439,6 +502,21 @@ enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id)
     if (w == NULL)
         return ERR_NO_MEMORY;
     w->run_over = true;
+    w->run_id = run_id;
+    return ERR_OK;
+}
+
+enum err tx_wake_listeners(struct tx *tx, struct uuid run_id)
+{
+    if (!tx->wants_told)
+        return ERR_OK;
+    if (tx->wakes != NULL && tx->wakes->run_told &&
+        memcmp(&tx->wakes->run_id, &run_id, sizeof(run_id)) == 0)
+        return ERR_OK; /* told already */
+    struct wake *w = wake_new(tx, 0);
+    if (w == NULL)
+        return ERR_NO_MEMORY;
+    w->run_told = true;
     w->run_id = run_id;
     return ERR_OK;
 }

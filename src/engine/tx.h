@@ -11,10 +11,13 @@
 #include "engine/op.h"
 #include "store/db.h"
 
+struct doomed_run;
+struct expr;
 struct freed_slots;
 struct gate;
 struct gate_visit;
 struct idem_recent;
+struct kept_json;
 struct metric;
 struct paces;
 struct tenant_labels;
@@ -25,7 +28,8 @@ struct definitions;
 /* Something that waiting callers want to hear of once the commit is on disk. */
 struct wake {
     struct wake *next;
-    bool run_over; /* a run ended; otherwise a queue has a job */
+    bool run_over; /* a run ended */
+    bool run_told; /* a run's timeline has grown; with neither a queue has a job */
     int64_t tenant;
     struct uuid run_id;
     char queue[129];
@@ -52,6 +56,12 @@ struct dispatch_state {
     bool drained_any; /* in this round */
 };
 
+/* A run to be cancelled, because the one that it is a part of has ended. */
+struct doomed_run {
+    struct doomed_run *next;
+    struct uuid run_id;
+};
+
 struct tx {
     struct db *db;
     const struct env *env;
@@ -68,9 +78,14 @@ struct tx {
     /* NULL for readers, or while nobody waits for anything. */
     struct wake *wakes;
     bool wants_wakes;
-    bool stale; /* forget everything when the next turn starts */
+    bool wants_told; /* somebody listens to timelines */
+    bool has_calls;  /* a job for the server itself is pending */
+    bool stale;      /* forget everything when the next turn starts */
     struct claim_turn claim_turns[CLAIM_TURNS];
-    int64_t next_due;  /* the earliest timer armed here; -1: none */
+    int64_t next_due; /* the earliest timer armed here; -1: none */
+    struct expr *expr;
+    struct kept_json *kept; /* parsed values of the op under way */
+    struct doomed_run *doomed;
     struct gate *gate; /* NULL for readers */
     struct gate_visit *visits;
     struct dispatch_state dispatch;
@@ -94,6 +109,8 @@ MUST_CHECK enum err tx_flush(struct tx *tx);
 void tx_forget(struct tx *tx);
 void tx_rolled_back(struct tx *tx);
 struct wake *tx_take_wakes(struct tx *tx);
+/* Puts those that were taken back to the others. */
+void tx_add_wakes(struct tx *tx, struct wake *taken);
 
 /* The caller's tenant. With creates_tenant one that is not stored yet has num 0.
  * ERR_TENANT_NOT_FOUND otherwise. Lives until the transaction ends. */
@@ -132,6 +149,9 @@ MUST_CHECK enum err tx_definition(struct tx *tx, int64_t tenant, struct str work
                                   int64_t version, struct problem *p,
                                   const struct definition **ret);
 
+/* Something is due then (-1: nothing): the writer wakes for it. */
+void tx_note_due(struct tx *tx, int64_t due_at);
+
 void tx_observe_queue_wait(struct tx *tx, const struct tenant *t, int64_t ms);
 
 /* Lets a start into the tenant's gate, to leave it when the transaction ends. ERR_GATE_UNAVAILABLE
@@ -140,7 +160,20 @@ MUST_CHECK enum err tx_enter_gate(struct tx *tx, struct op *op, const struct ten
 /* After the commit or the rollback. */
 void tx_leave_gates(struct tx *tx);
 
+/* The evaluator of expressions; NULL when memory ran out. */
+struct expr *tx_expr(struct tx *tx);
+/* Takes over a reference until tx_drop_json() or the end of the transaction; false, and drops it,
+ * when memory ran out. */
+MUST_CHECK bool tx_keep_json(struct tx *tx, json_t *json);
+/* An op or a timer is done with: what it had parsed goes. A batch of many with large inputs would
+ * hold them all at once otherwise. */
+void tx_drop_json(struct tx *tx);
+/* A child of a run that ended: cancelled when the op is over. */
+MUST_CHECK enum err tx_cancel_later(struct tx *tx, struct uuid run_id);
+
 MUST_CHECK enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue);
 MUST_CHECK enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id);
+/* Something was added to the run's timeline. */
+MUST_CHECK enum err tx_wake_listeners(struct tx *tx, struct uuid run_id);
 
 #endif

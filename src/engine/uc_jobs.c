@@ -1,5 +1,7 @@
 /* Handing jobs to workers and taking their results. */
-#include "engine/run_move.h"
+#include "engine/aftermath.h"
+#include "engine/execute.h"
+#include "engine/job_move.h"
 #include "engine/use_cases.h"
 
 #include "base/limits.h"
@@ -38,33 +40,45 @@ static void show_claimed(struct json_out *o, const struct run_move *m, const str
     json_add_uuid(o, "run_id", m->run.id);
     json_add_text(o, "workflow_id", m->run.workflow_id);
     json_add_text(o, "step", step->name);
-    json_add_text(o, "handler", step->handler);
+    json_add_text(o, "handler", job->undo ? step->undo_handler : step->handler);
     json_add_int(o, "attempt", job->attempt);
     json_add_text(o, "tenant", m->tenant->id);
-    if (step->input != NULL) {
+    if (job->input.ptr == NULL && step->input != NULL) {
         json_add_name(o, "input");
         json_put_plain(o->buf, step->input);
     } else {
-        json_add_raw(o, "input",
-                     m->run.input); /* a step without an input of its own gets the run's */
+        json_add_raw(o, "input", job->input.ptr != NULL ? job->input : m->run.input);
     }
+    if (step->for_each != NULL && !job->undo)
+        json_add_int(o, "item", job->item);
+    if (job->undo)
+        json_add_bool(o, "compensates", true);
     json_add_text(o, "lease_token", str_of(token));
     json_add_time(o, "lease_expires_at", job->due_at);
     json_add_text_or_null(o, "traceparent", m->run.traceparent);
     json_close(o, '}');
 }
 
-static enum err claim_one(struct op *op, struct tx *tx, const struct job *job, struct json_out *o)
+/* The end of a lease, or of the attempt's own time if that comes first. */
+static int64_t lease_end(const struct run_move *m, const struct job *job, int64_t begun_at)
 {
-    const struct claim_input *in = op->input;
+    int64_t end = m->tx->now_ms + job->lease_ms;
+    int64_t timeout_ms = m->def->steps[job->step].timeout_ms;
+    return timeout_ms >= 0 ? MIN(end, begun_at + timeout_ms) : end;
+}
+
+static enum err claim_one(struct op *op, const struct claim_input *in, struct tx *tx,
+                          const struct job *job, struct json_out *o)
+{
     struct run_move m;
     enum err e = run_move_load(&m, tx, job->run, &op->problem);
     if (e != ERR_OK)
         return e;
     struct job taken = *job;
     taken.worker = in->worker_id;
-    taken.due_at = tx->now_ms + in->lease_ms;
-    e = run_move_job(&m, &taken, JOB_ON_CLAIM);
+    taken.lease_ms = in->lease_ms;
+    taken.due_at = lease_end(&m, &taken, tx->now_ms);
+    e = job_move(&m, &taken, JOB_ON_CLAIM);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot hand out the job");
     show_claimed(o, &m, &taken);
@@ -73,18 +87,18 @@ static enum err claim_one(struct op *op, struct tx *tx, const struct job *job, s
 
 /* Large inputs end a claim early: what is left of the answer's room holds one more job of any size.
  */
-static bool takes_more(const struct op *op, int64_t count)
+static bool takes_more(const struct op *op, const struct claim_input *in, int64_t count)
 {
-    const struct claim_input *in = op->input;
     return count < in->max && op->answer.body.len <= PAGE_BYTES_MAX;
 }
 
 /* Up to in->max jobs of one tenant and queue. */
-static enum err claim_from(struct op *op, struct tx *tx, int64_t tenant, struct str queue,
-                           int64_t most, int64_t *count, struct json_out *o)
+static enum err claim_from(struct op *op, const struct claim_input *in, struct tx *tx,
+                           int64_t tenant, struct str queue, int64_t most, int64_t *count,
+                           struct json_out *o)
 {
     enum err e = ERR_OK;
-    while (takes_more(op, *count) && most-- > 0) {
+    while (takes_more(op, in, *count) && most-- > 0) {
         struct job job;
         bool found = false;
         e = jobs_next(tx->db, tenant, queue, &tx->arena, &found, &job);
@@ -92,7 +106,7 @@ static enum err claim_from(struct op *op, struct tx *tx, int64_t tenant, struct 
             return problem_set(&op->problem, e, "cannot look for jobs");
         if (!found)
             break;
-        e = claim_one(op, tx, &job, o);
+        e = claim_one(op, in, tx, &job, o);
         if (e != ERR_OK)
             return e;
         ++*count;
@@ -143,16 +157,16 @@ static struct claim_turn *turn_of(struct tx *tx, struct str queue)
 
 /* Tenants take turns, each with as many jobs as its weight, so that nobody's backlog starves the
  * others. The turn goes on where the last claim stopped; losing it at a restart does no harm. */
-static enum err claim_all_tenants(struct op *op, struct tx *tx, struct str queue, int64_t *count,
-                                  struct json_out *o)
+static enum err claim_all_tenants(struct op *op, const struct claim_input *in, struct tx *tx,
+                                  struct str queue, int64_t *count, struct json_out *o)
 {
     struct claim_turn *turn = turn_of(tx, queue);
     bool more = true;
-    while (more && takes_more(op, *count)) {
+    while (more && takes_more(op, in, *count)) {
         enum err e = ERR_OK;
         int64_t before = *count;
         if (turn->left > 0)
-            e = claim_from(op, tx, turn->tenant, queue, 1, count, o);
+            e = claim_from(op, in, tx, turn->tenant, queue, 1, count, o);
         turn->left--;
         if (e == ERR_OK && (*count == before || turn->left <= 0))
             e = pass_turn(op, tx, queue, turn, &more);
@@ -162,27 +176,35 @@ static enum err claim_all_tenants(struct op *op, struct tx *tx, struct str queue
     return ERR_OK;
 }
 
-static enum err claim_jobs(struct op *op, struct tx *tx)
+/* The member `jobs`. */
+static enum err claim(struct op *op, const struct claim_input *in, struct tx *tx,
+                      struct json_out *o, int64_t *ret_count)
 {
-    const struct claim_input *in = op->input;
     bool all = str_is(op->caller.tenant, "*");
     struct tenant *tenant = NULL;
     enum err e = ERR_OK;
+    *ret_count = 0;
     if (!all)
         e = tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
+    json_open(o, "jobs", '[');
+    for (size_t i = 0; i < in->queue_count && e == ERR_OK; i++) {
+        if (all)
+            e = claim_all_tenants(op, in, tx, in->queues[i], ret_count, o);
+        else
+            e = claim_from(op, in, tx, tenant->num, in->queues[i], in->max, ret_count, o);
+    }
+    json_close(o, ']');
+    return e;
+}
+
+static enum err claim_jobs(struct op *op, struct tx *tx)
+{
     int64_t count = 0;
     struct json_out o = json_out_to(&op->answer.body);
     json_open(&o, NULL, '{');
-    json_open(&o, "jobs", '[');
-    for (size_t i = 0; i < in->queue_count && e == ERR_OK; i++) {
-        if (all)
-            e = claim_all_tenants(op, tx, in->queues[i], &count, &o);
-        else
-            e = claim_from(op, tx, tenant->num, in->queues[i], in->max, &count, &o);
-    }
-    json_close(&o, ']');
+    enum err e = claim(op, op->input, tx, &o, &count);
     json_close(&o, '}');
     op->answer.changed_nothing = count == 0;
     op->answer.keep_waiting = count == 0;
@@ -192,44 +214,6 @@ static enum err claim_jobs(struct op *op, struct tx *tx)
 const struct use_case UC_CLAIM_JOBS = {.name = "claim_jobs", .changes = true, .run = claim_jobs};
 
 /* --- complete and fail --- */
-
-static bool same_json(struct str a, struct str b)
-{
-    if (str_eq(a, b))
-        return true;
-    json_t *x = json_loadb(a.ptr, a.len, JSON_DECODE_ANY, NULL);
-    json_t *y = json_loadb(b.ptr, b.len, JSON_DECODE_ANY, NULL);
-    bool same = x != NULL && y != NULL && json_equal(x, y);
-    json_decref(x);
-    json_decref(y);
-    return same;
-}
-
-static void answer_finished(struct op *op, const struct job *job, const char *status,
-                            const struct run_move *m)
-{
-    struct json_out o = json_out_to(&op->answer.body);
-    json_open(&o, NULL, '{');
-    json_add_uuid(&o, "job_id", job->id);
-    json_add_text(&o, "status", str_of(status));
-    json_add_uuid(&o, "run_id", m->run.id);
-    json_add_text(&o, "run_status", str_of(run_status_name(m->run.status)));
-    json_close(&o, '}');
-}
-
-/* The job is over: the same result again is answered, anything else comes too late. */
-static enum err answer_again(struct op *op, const struct job *job, const struct run_move *m)
-{
-    const struct finish_job_input *in = op->input;
-    bool again = in->failed ? job->state == JOB_FAILED && same_json(job->error, in->error)
-                            : job->state == JOB_SUCCEEDED && same_json(job->output, in->output);
-    if (!again)
-        return problem_set(&op->problem, ERR_LEASE_LOST, "the job is over: it has %s",
-                           job_state_name(job->state));
-    op->answer.changed_nothing = true;
-    answer_finished(op, job, in->failed ? "already_failed" : "already_completed", m);
-    return ERR_OK;
-}
 
 static enum err load_job(struct op *op, struct tx *tx, struct uuid id, struct job *ret_job,
                          struct run_move *m)
@@ -243,45 +227,259 @@ static enum err load_job(struct op *op, struct tx *tx, struct uuid id, struct jo
     bool found = false;
     if (tenant == NULL || tenant->num != 0)
         e = jobs_find(tx->db, tenant != NULL ? tenant->num : 0, id, &tx->arena, &found, ret_job);
-    if (e == ERR_OK && !found)
-        return problem_set(&op->problem, ERR_JOB_NOT_FOUND, "there is no such job");
-    if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the job");
-    return run_move_load(m, tx, ret_job->run, &op->problem);
+    if (e == ERR_OK && found)
+        return run_move_load(m, tx, ret_job->run, &op->problem);
+    bool missing = e == ERR_OK;
+    if (missing)
+        e = ERR_JOB_NOT_FOUND;
+    (void)problem_set(&op->problem, e, missing ? "there is no such job" : "cannot read the job");
+    return e;
 }
 
-static enum err finish_job(struct op *op, struct tx *tx)
+/* --- leases --- */
+
+/* A worker that comes too late is told so, and the timeline tells of it, once for each lease. */
+static enum err refuse_stale(struct op *op, struct run_move *m, struct job *job, struct str token,
+                             const char *why)
 {
-    const struct finish_job_input *in = op->input;
+    struct str number;
+    struct str rest;
+    int64_t epoch = 0;
+    (void)str_cut(token, '.', &number, &rest);
+    bool tell = str_to_i64(number, &epoch) && epoch > job->stale_epoch && epoch <= job->lease_epoch;
+    if (tell) {
+        struct job touched = *job;
+        touched.stale_epoch = epoch;
+        struct buf data;
+        buf_init(&data, 4 * KIB);
+        struct json_out o = json_out_to(&data);
+        json_open(&o, NULL, '{');
+        json_add_uuid(&o, "job_id", job->id);
+        json_add_text(&o, "step", m->def->steps[job->step].name);
+        json_add_int(&o, "lease", epoch);
+        json_add_text(&o, "by", op->caller.actor);
+        json_close(&o, '}');
+        enum err e = buf_ok(&data) ? job_touch(m, job, &touched) : ERR_NO_MEMORY;
+        if (e == ERR_OK)
+            e = run_move_tell(m, "job.stale_result", buf_str(&data));
+        buf_release(&data);
+        if (e != ERR_OK)
+            return problem_set(&op->problem, e, "cannot note the stale lease");
+        op->answer.told = true;
+    }
+    return problem_set(&op->problem, ERR_LEASE_LOST, "%s", why);
+}
+
+static bool is_current(const struct job *job, struct str token)
+{
+    char current[TOKEN_MAX];
+    if (job->lease_epoch == 0)
+        return false;
+    lease_token(job, current);
+    return str_is(token, current);
+}
+
+/* --- results --- */
+
+static void answer_finished(struct json_out *o, const struct job *job, const char *status,
+                            const struct run_move *m)
+{
+    json_open(o, NULL, '{');
+    json_add_uuid(o, "job_id", job->id);
+    json_add_text(o, "status", str_of(status));
+    json_add_uuid(o, "run_id", m->run.id);
+    json_add_text(o, "run_status", str_of(run_status_name(m->run.status)));
+    if (job->state == JOB_SCHEDULED)
+        json_add_time(o, "retry_at", job->due_at);
+    json_close(o, '}');
+}
+
+/* The job is over: the same result again is answered, anything else comes too late. */
+static enum err answer_again(struct op *op, const struct finish_job_input *in, struct json_out *o,
+                             const struct job *job, const struct run_move *m, bool *ret_changed)
+{
+    bool again = in->failed
+                     ? job->state == JOB_FAILED && json_same_text(job->error, in->error)
+                     : job->state == JOB_SUCCEEDED && json_same_text(job->output, in->output);
+    if (!again)
+        return problem_set(&op->problem, ERR_LEASE_LOST, "the job is over: it has %s",
+                           job_state_name(job->state));
+    *ret_changed = false;
+    answer_finished(o, job, in->failed ? "already_failed" : "already_completed", m);
+    return ERR_OK;
+}
+
+/* A failure that was reported before and waits for its next attempt. */
+static bool is_reported(const struct finish_job_input *in, const struct job *job)
+{
+    return in->failed && job->state == JOB_SCHEDULED && json_same_text(job->error, in->error);
+}
+
+static enum err finish_one(struct op *op, struct tx *tx, const struct finish_job_input *in,
+                           struct json_out *o, bool *ret_changed)
+{
     struct job job = {0};
     struct run_move m = {0};
     enum err e = load_job(op, tx, in->job_id, &job, &m);
     if (e != ERR_OK)
         return e;
-    char token[TOKEN_MAX];
-    if (job.lease_epoch > 0)
-        lease_token(&job, token);
-    if (job.lease_epoch == 0 || !str_is(in->lease_token, token))
-        return problem_set(&op->problem, ERR_LEASE_LOST,
-                           "this lease is not the job's current one: its result is not taken");
+    *ret_changed = true;
+    if (!is_current(&job, in->lease_token))
+        return refuse_stale(op, &m, &job, in->lease_token,
+                            "this lease is not the job's current one: its result is not taken");
     if (job_is_over(job.state))
-        return answer_again(op, &job, &m);
+        return answer_again(op, in, o, &job, &m, ret_changed);
+    if (is_reported(in, &job)) {
+        *ret_changed = false;
+        answer_finished(o, &job, "already_failed", &m);
+        return ERR_OK;
+    }
     if (job.state != JOB_RUNNING)
-        return problem_set(&op->problem, ERR_LEASE_LOST, "the lease has ended");
-    job.output = in->failed ? STR_NONE : in->output;
-    job.error = in->failed ? in->error : STR_NONE;
+        return refuse_stale(op, &m, &job, in->lease_token, "the lease has ended");
     if (in->state.ptr != NULL)
         m.run.state = in->state;
-    e = run_move_job(&m, &job, in->failed ? JOB_ON_FAIL : JOB_ON_COMPLETE);
-    if (e == ERR_OK)
-        e = run_move_finish(&m);
+    if (in->failed) {
+        e = job_attempt_failed(&m, &job, in->error, in->code, in->retryable);
+    } else {
+        job.output = in->output;
+        job.error = STR_NONE;
+        e = job_move(&m, &job, JOB_ON_COMPLETE);
+        if (e == ERR_OK)
+            e = run_move_job_over(&m, &job);
+    }
+    if (e == ERR_OK && (job_is_over(job.state) || in->state.ptr != NULL))
+        e = run_move_go_on(&m);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot store the result");
-    answer_finished(op, &job, in->failed ? "failed" : "completed", &m);
+    answer_finished(o, &job,
+                    !in->failed                  ? "completed"
+                    : job.state == JOB_SCHEDULED ? "retrying"
+                                                 : "failed",
+                    &m);
     return ERR_OK;
 }
 
+static enum err finish_job(struct op *op, struct tx *tx)
+{
+    struct json_out o = json_out_to(&op->answer.body);
+    bool changed = true;
+    enum err e = finish_one(op, tx, op->input, &o, &changed);
+    op->answer.changed_nothing = !changed;
+    return e;
+}
+
 const struct use_case UC_FINISH_JOB = {.name = "finish_job", .changes = true, .run = finish_job};
+
+/* --- many results at once --- */
+
+/* One that was refused is told so in its place, and the others count. */
+static void answer_refused(struct json_out *o, const struct finish_job_input *in,
+                           const struct problem *p)
+{
+    json_open(o, NULL, '{');
+    json_add_uuid(o, "job_id", in->job_id);
+    json_add_text(o, "status", STR("refused"));
+    json_add_text(o, "code", str_of(err_code(p->err)));
+    json_add_text(o, "detail", str_of(p->detail));
+    json_add_bool(o, "retryable", err_retryable(p->err));
+    json_close(o, '}');
+}
+
+static enum err finish_jobs(struct op *op, struct tx *tx)
+{
+    const struct finish_jobs_input *in = op->input;
+    struct json_out o = json_out_to(&op->answer.body);
+    bool any = false;
+    enum err e = ERR_OK;
+    json_open(&o, NULL, '{');
+    json_open(&o, "results", '[');
+    for (size_t i = 0; i < in->count && e == ERR_OK; i++) {
+        bool changed = true;
+        e = finish_one(op, tx, &in->items[i], &o, &changed);
+        if (e != ERR_OK && !is_store_failure(e)) {
+            answer_refused(&o, &in->items[i], &op->problem);
+            changed = op->answer.told;
+            problem_clear(&op->problem);
+            e = ERR_OK;
+        }
+        any |= changed;
+        if (e == ERR_OK)
+            e = aftermath(tx, &op->problem);
+    }
+    json_close(&o, ']');
+    int64_t count = 0;
+    if (e == ERR_OK && in->claim != NULL)
+        e = claim(op, in->claim, tx, &o, &count);
+    json_close(&o, '}');
+    op->answer.changed_nothing = !any && count == 0;
+    return e;
+}
+
+const struct use_case UC_FINISH_JOBS = {.name = "finish_jobs", .changes = true, .run = finish_jobs};
+
+/* --- heartbeat and release --- */
+
+static enum err heartbeat(struct op *op, struct tx *tx)
+{
+    const struct heartbeat_input *in = op->input;
+    struct job job = {0};
+    struct run_move m = {0};
+    enum err e = load_job(op, tx, in->job_id, &job, &m);
+    if (e != ERR_OK)
+        return e;
+    bool current = is_current(&job, in->lease_token);
+    bool cancelled = current && job.state == JOB_CANCELLED;
+    if (!current || (job.state != JOB_RUNNING && !cancelled))
+        return refuse_stale(op, &m, &job, in->lease_token, "the lease has ended");
+    struct job renewed = job;
+    if (!cancelled) {
+        renewed.due_at = lease_end(&m, &job, job.started_at);
+        if (in->note.ptr != NULL)
+            renewed.note = in->note;
+        e = job_touch(&m, &job, &renewed);
+        if (e != ERR_OK)
+            return problem_set(&op->problem, e, "cannot renew the lease");
+    }
+    op->answer.changed_nothing = cancelled;
+    struct json_out o = json_out_to(&op->answer.body);
+    json_open(&o, NULL, '{');
+    json_add_uuid(&o, "job_id", job.id);
+    json_add_time(&o, "lease_expires_at", cancelled ? -1 : renewed.due_at);
+    json_add_bool(&o, "cancel_requested", cancelled);
+    json_close(&o, '}');
+    return ERR_OK;
+}
+
+const struct use_case UC_HEARTBEAT = {.name = "heartbeat", .changes = true, .run = heartbeat};
+
+static enum err release_job(struct op *op, struct tx *tx)
+{
+    const struct heartbeat_input *in = op->input;
+    struct job job = {0};
+    struct run_move m = {0};
+    enum err e = load_job(op, tx, in->job_id, &job, &m);
+    if (e != ERR_OK)
+        return e;
+    if (!is_current(&job, in->lease_token))
+        return refuse_stale(op, &m, &job, in->lease_token, "the lease has ended");
+    struct json_out o = json_out_to(&op->answer.body);
+    if (job.state == JOB_PENDING) { /* again */
+        op->answer.changed_nothing = true;
+        answer_finished(&o, &job, "released", &m);
+        return ERR_OK;
+    }
+    if (job.state != JOB_RUNNING)
+        return refuse_stale(op, &m, &job, in->lease_token, "the lease has ended");
+    e = job_move(&m, &job, JOB_ON_RELEASE);
+    if (e == ERR_OK && m.run.status == RUN_PAUSED)
+        e = job_move(&m, &job, JOB_ON_HOLD);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot release the job");
+    answer_finished(&o, &job, "released", &m);
+    return ERR_OK;
+}
+
+const struct use_case UC_RELEASE_JOB = {.name = "release_job", .changes = true, .run = release_job};
 
 static enum err get_job(struct op *op, struct tx *tx)
 {

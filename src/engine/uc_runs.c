@@ -1,4 +1,4 @@
-/* Showing and cancelling runs. */
+/* Showing runs. */
 #include "engine/page.h"
 #include "engine/run_move.h"
 #include "engine/use_cases.h"
@@ -17,44 +17,16 @@ static enum err get_run(struct op *op, struct tx *tx)
     op->answer.has_run = true;
     op->answer.run_id = m.run.id;
     op->answer.run_over = run_is_over(m.run.status);
+    const struct step_view *views;
+    e = run_move_show(&m, &views);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot read the run's steps");
     struct json_out o = json_out_to(&op->answer.body);
-    render_run(&o, NULL, &m.run, m.def, m.steps);
+    render_run(&o, NULL, &m.run, m.def, views);
     return ERR_OK;
 }
 
 const struct use_case UC_GET_RUN = {.name = "get_run", .changes = false, .run = get_run};
-
-static enum err cancel_run(struct op *op, struct tx *tx)
-{
-    const struct cancel_run_input *in = op->input;
-    struct run_move m;
-    enum err e = run_move_find(&m, op, tx, in->run_id);
-    if (e != ERR_OK)
-        return e;
-    if (in->if_match >= 0 && in->if_match != m.run.version) {
-        e = problem_set(&op->problem, ERR_CONCURRENCY, "the run has changed since it was read");
-        problem_add_number(&op->problem, "expected", in->if_match);
-        problem_add_number(&op->problem, "actual", m.run.version);
-        return e;
-    }
-    if (m.run.status == RUN_CANCELLED) {
-        op->answer.changed_nothing = true; /* asking again is no error */
-    } else if (run_is_over(m.run.status)) {
-        e = problem_set(&op->problem, ERR_CONCURRENCY, "the run is over: it has %s",
-                        run_status_name(m.run.status));
-        problem_add_number(&op->problem, "actual", m.run.version);
-        return e;
-    } else {
-        e = run_move_cancel(&m, op->caller.actor, in->reason);
-        if (e != ERR_OK)
-            return problem_set(&op->problem, e, "cannot cancel the run");
-    }
-    struct json_out o = json_out_to(&op->answer.body);
-    render_run(&o, NULL, &m.run, m.def, m.steps);
-    return ERR_OK;
-}
-
-const struct use_case UC_CANCEL_RUN = {.name = "cancel_run", .changes = true, .run = cancel_run};
 
 /* --- lists --- */
 
@@ -132,3 +104,57 @@ static enum err list_events(struct op *op, struct tx *tx)
 
 const struct use_case UC_LIST_EVENTS = {
     .name = "list_events", .changes = false, .run = list_events};
+
+/* --- events as they come --- */
+
+enum { STREAM_EVENTS_MAX = 100, STREAM_BYTES_MAX = HTTP_STREAM_BEHIND_MAX / 2 }; /* in one go */
+
+struct streamed {
+    struct buf *out;
+    int64_t count;
+    int64_t last;
+    bool more;
+};
+
+static void add_streamed(void *ctx, const struct event *event)
+{
+    struct streamed *s = ctx;
+    bool full = s->out->len > STREAM_BYTES_MAX;
+    if (full || ++s->count > STREAM_EVENTS_MAX) {
+        s->more = true;
+        return;
+    }
+    s->last = event->seq;
+    buf_printf(s->out, "id: %lld\nevent: %.*s\ndata: ", (long long)event->seq,
+               STR_ARG(event->type));
+    struct json_out o = json_out_to(s->out);
+    render_event(&o, event);
+    buf_put(s->out, STR("\n\n"));
+}
+
+static enum err stream_events(struct op *op, struct tx *tx)
+{
+    const struct stream_events_input *in = op->input;
+    struct tenant *tenant;
+    struct run run;
+    bool found = false;
+    enum err e = tx_tenant(tx, op, &tenant);
+    if (e != ERR_OK)
+        return e;
+    e = runs_find(tx->db, tenant->num, in->run_id, &tx->arena, &found, &run);
+    if (e == ERR_OK && !found)
+        return problem_set(&op->problem, ERR_RUN_NOT_FOUND, "there is no such run");
+    struct streamed s = {.out = &op->answer.body, .last = in->position->after};
+    if (e == ERR_OK)
+        e = events_list(tx->db, run.num, in->position->after, STREAM_EVENTS_MAX + 1, add_streamed,
+                        &s);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot list the events");
+    in->position->after = s.last;
+    in->position->more = s.more;
+    in->position->over = !in->position->more && run_is_over(run.status);
+    return ERR_OK;
+}
+
+const struct use_case UC_STREAM_EVENTS = {
+    .name = "stream_events", .changes = false, .run = stream_events};

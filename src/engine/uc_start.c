@@ -1,8 +1,10 @@
 /* Starting a run: one transaction in which it is admitted, queued, handed an active run, or refused
  * with nothing left behind. */
+#include "engine/uc_start.h"
 #include "engine/execute.h"
 #include "engine/limits_of_run.h"
 #include "engine/run_move.h"
+#include "engine/run_slots.h"
 #include "engine/use_cases.h"
 
 #include "base/limits.h"
@@ -85,8 +87,12 @@ static enum err take_token(struct start *s)
 
 /* --- what comes of it --- */
 
-static void answer_run(struct op *op, const struct run_move *m, const char *outcome)
+static enum err answer_run(struct op *op, struct run_move *m, const char *outcome)
 {
+    const struct step_view *views;
+    enum err e = run_move_show(m, &views);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot read the run's steps");
     struct answer *a = &op->answer;
     a->has_run = true;
     a->run_id = m->run.id;
@@ -96,27 +102,25 @@ static void answer_run(struct op *op, const struct run_move *m, const char *outc
     json_add_uuid(&o, "run_id", m->run.id);
     if (a->created == CREATED_NO)
         json_add_bool(&o, "coalesced", true);
-    render_run(&o, "run", &m->run, m->def, m->steps);
+    render_run(&o, "run", &m->run, m->def, views);
     json_close(&o, '}');
+    return ERR_OK;
 }
 
 static void fill_run(struct start *s)
 {
     const struct start_run_input *in = s->in;
     int64_t version = s->m.run.workflow_version;
-    s->m.run = (struct run){
-        .workflow_id = in->workflow_id,
-        .workflow_version = version,
-        .priority = in->priority,
-        .input = in->input_text,
-        .state = STR("{}"),
-        .labels = in->labels,
-        .traceparent = in->traceparent,
-        .created_by = s->op->caller.actor,
-        .created_at = s->tx->now_ms,
-        .started_at = -1,
-        .finished_at = -1,
-    };
+    s->m.run = run_blank();
+    s->m.run.workflow_id = in->workflow_id;
+    s->m.run.workflow_version = version;
+    s->m.run.priority = in->priority;
+    s->m.run.input = in->input_text;
+    s->m.run.labels = in->labels;
+    s->m.run.traceparent = in->traceparent;
+    s->m.run.created_by = s->op->caller.actor;
+    s->m.run.created_at = s->tx->now_ms;
+    s->m.run.start_at = in->start_at;
 }
 
 static enum err admit(struct start *s, const char *outcome)
@@ -128,8 +132,7 @@ static enum err admit(struct start *s, const char *outcome)
     if (e != ERR_OK)
         return problem_set(&s->op->problem, e, "cannot store the run");
     s->op->answer.created = CREATED_YES;
-    answer_run(s->op, &s->m, outcome);
-    return ERR_OK;
+    return answer_run(s->op, &s->m, outcome);
 }
 
 static enum err queue_up(struct start *s)
@@ -153,8 +156,44 @@ static enum err queue_up(struct start *s)
     if (e != ERR_OK)
         return problem_set(p, e, "cannot queue the run");
     s->op->answer.created = CREATED_YES;
-    answer_run(s->op, &s->m, "queued");
-    return ERR_OK;
+    return answer_run(s->op, &s->m, "queued");
+}
+
+/* A run for later needs no slot yet. */
+static enum err delay(struct start *s)
+{
+    enum err e = take_token(s);
+    if (e != ERR_OK)
+        return e;
+    fill_run(s);
+    e = run_move_create_delayed(&s->m, &s->op->problem);
+    if (e != ERR_OK)
+        return e;
+    s->op->answer.created = CREATED_YES;
+    return answer_run(s->op, &s->m, "delayed");
+}
+
+enum err start_delayed(struct run_move *m, struct problem *p)
+{
+    assert(m->run.status == RUN_QUEUED && m->run.start_at >= 0);
+    struct limits_of_run limits;
+    json_t *input =
+        json_loadb(m->run.input.ptr, m->run.input.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    enum err e = input == NULL
+                     ? ERR_NO_MEMORY
+                     : limits_load(&limits, m->tx, m->tenant, m->def, input, AT_LIMIT_QUEUE, p);
+    json_decref(input);
+    if (e == ERR_OK)
+        e = limits_store(&limits, m->tx, &m->run.scopes);
+    if (e != ERR_OK)
+        return e;
+    if (limits_decide(&limits).verdict == ADMISSION_ADMIT)
+        return run_move_admit(m);
+    m->run.start_at = -1;
+    e = run_queue_enter(m->tx, m->tenant, &m->run, limits_first_full(&limits));
+    if (e == ERR_OK)
+        e = run_move_tell(m, "run.queued", STR_NONE);
+    return e == ERR_OK ? run_move_save(m) : e;
 }
 
 /* --- cancel_oldest --- */
@@ -290,8 +329,7 @@ static enum err coalesce(struct start *s, size_t by)
     if (e != ERR_OK)
         return problem_set(&s->op->problem, e, "cannot read the active run");
     s->op->answer.created = CREATED_NO;
-    answer_run(s->op, &active, "coalesced");
-    return ERR_OK;
+    return answer_run(s->op, &active, "coalesced");
 }
 
 /* --- all of it --- */
@@ -311,6 +349,8 @@ static enum err start_run(struct op *op, struct tx *tx)
                         &op->problem);
     if (e != ERR_OK)
         return e;
+    if (s.in->start_at > tx->now_ms)
+        return delay(&s);
     struct admission decided = limits_decide(&s.limits);
     switch (decided.verdict) {
     case ADMISSION_ADMIT:

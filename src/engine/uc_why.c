@@ -1,6 +1,7 @@
 /* Why a run is not running, or not over: the limits that are full and who holds their slots, its
  * place in the queue, the worker, queue or time that its open steps wait for. */
 #include "engine/dispatch.h"
+#include "engine/job_move.h"
 #include "engine/run_move.h"
 #include "engine/use_cases.h"
 
@@ -136,46 +137,90 @@ static enum err show_place(struct why *w)
 
 /* --- steps --- */
 
+/* pawl itself makes it, in its turn. */
+static bool is_call(const struct job *job)
+{
+    return str_is(job->queue, HTTP_QUEUE);
+}
+
+/* What one open job waits for. */
+static const char *kind_of(const struct why *w, const struct job *job)
+{
+    enum step_type type = w->m.def->steps[job->step].type;
+    if (job->state == JOB_PENDING)
+        return is_call(job) ? "call" : "worker_queue";
+    if (job->state == JOB_RUNNING)
+        return "worker";
+    if (job->state == JOB_DISPATCHED)
+        return uuid_is_nil(job->child) ? "call" : "child_run";
+    if (type == STEP_WAIT_SIGNAL && !job->undo)
+        return "signal";
+    return job->due_at >= 0 ? "timer" : "resume";
+}
+
 static enum err show_job(struct why *w, const struct job *job)
 {
     const struct step_def *step = &w->m.def->steps[job->step];
+    const char *kind = kind_of(w, job);
     int64_t ahead = 0;
     enum err e = ERR_OK;
     json_open(&w->o, NULL, '{');
-    json_add_text(&w->o, "kind",
-                  job->state == JOB_PENDING     ? STR("worker_queue")
-                  : job->state == JOB_SCHEDULED ? STR("timer")
-                                                : STR("worker"));
+    json_add_text(&w->o, "kind", str_of(kind));
     json_add_text(&w->o, "step", step->name);
     json_add_uuid(&w->o, "job_id", job->id);
-    if (job->state == JOB_PENDING) {
+    if (job->state == JOB_PENDING && !is_call(job)) {
         e = jobs_ahead(w->tx->db, job, WHY_PLACE_MAX, &ahead);
         json_add_text(&w->o, "queue", job->queue);
         json_add_int(&w->o, "place", ahead + 1);
         sum_up(w, "step %.*s waits for a worker of queue %.*s, at place %lld", STR_ARG(step->name),
                STR_ARG(job->queue), (long long)ahead + 1);
-    } else if (job->state == JOB_SCHEDULED) {
-        json_add_time(&w->o, "due_at", job->due_at);
-        sum_up(w, "step %.*s sleeps", STR_ARG(step->name));
-    } else {
+    } else if (job->state == JOB_RUNNING) {
         json_add_text_or_null(&w->o, "worker_id", job->worker);
         json_add_int(&w->o, "attempt", job->attempt);
         json_add_time(&w->o, "lease_expires_at", job->due_at);
         sum_up(w, "step %.*s is with worker %.*s", STR_ARG(step->name), STR_ARG(job->worker));
+    } else {
+        json_add_time(&w->o, "due_at", job->due_at);
+        if (strcmp(kind, "signal") == 0) {
+            json_add_name(&w->o, "signal");
+            json_put_plain(w->o.buf, step->signals);
+        }
+        if (!uuid_is_nil(job->child))
+            json_add_uuid(&w->o, "child_run_id", job->child);
+        sum_up(w, "step %.*s waits for its %s", STR_ARG(step->name), kind);
     }
     json_close(&w->o, '}');
     return e;
 }
 
+struct shown_jobs {
+    struct why *why;
+    int64_t count;
+    enum err err;
+};
+
+static bool show_open(void *ctx, const struct job *job)
+{
+    struct shown_jobs *s = ctx;
+    s->err = show_job(s->why, job);
+    return s->err == ERR_OK && ++s->count < WHY_JOBS_MAX;
+}
+
 static enum err show_steps(struct why *w)
 {
-    enum err e = ERR_OK;
-    for (size_t i = 0; i < w->m.def->step_count && e == ERR_OK; i++) {
-        const struct step_view *view = &w->m.steps[i];
-        if (view->begun && !job_is_over(view->job.state))
-            e = show_job(w, &view->job);
-    }
-    return e;
+    struct shown_jobs s = {.why = w};
+    enum err e = jobs_open(w->tx->db, w->m.run.num, 1, JOB_ORDINAL_MAX, show_open, &s);
+    return e == ERR_OK ? s.err : e;
+}
+
+/* A run that was started for later. */
+static void show_start(struct why *w)
+{
+    json_open(&w->o, NULL, '{');
+    json_add_text(&w->o, "kind", STR("timer"));
+    json_add_time(&w->o, "due_at", w->m.run.start_at);
+    json_close(&w->o, '}');
+    sum_up(w, "it was started for a later time");
 }
 
 /* --- all of it --- */
@@ -192,7 +237,9 @@ static enum err why_run(struct op *op, struct tx *tx)
     json_add_uuid(&w.o, "run_id", w.m.run.id);
     json_add_text(&w.o, "status", str_of(run_status_name(w.m.run.status)));
     json_open(&w.o, "waits_for", '[');
-    if (queued)
+    if (queued && w.m.run.start_at >= 0)
+        show_start(&w);
+    else if (queued)
         e = show_limits(&w);
     else if (!run_is_over(w.m.run.status))
         e = show_steps(&w);
@@ -202,7 +249,7 @@ static enum err why_run(struct op *op, struct tx *tx)
     else
         sum_up(&w, queued ? "its limits have room: it is about to start" : "it waits for nothing");
     json_add_text(&w.o, "summary", str_of(w.summary));
-    if (e == ERR_OK && queued)
+    if (e == ERR_OK && queued && w.m.run.start_at < 0)
         e = show_place(&w);
     json_close(&w.o, '}');
     return e == ERR_OK ? ERR_OK

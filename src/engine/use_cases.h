@@ -5,7 +5,9 @@
 
 #include "domain/definition.h"
 #include "domain/run.h"
+#include "domain/schedule.h"
 #include "engine/op.h"
+#include "store/runs.h"
 
 struct key_use;
 
@@ -19,6 +21,7 @@ struct start_run_input {
     struct str traceparent; /* handed on to workers; ptr NULL: none */
     int64_t priority;
     enum at_limit at_limit; /* AT_LIMIT_COUNT: as the workflow or the tenant says */
+    int64_t start_at;       /* not before; -1: at once */
 };
 extern const struct use_case UC_START_RUN;
 
@@ -28,12 +31,46 @@ struct run_input {
 extern const struct use_case UC_GET_RUN;
 extern const struct use_case UC_WHY_RUN;
 
-struct cancel_run_input {
+enum control_action {
+    CONTROL_CANCEL,
+    CONTROL_PAUSE,
+    CONTROL_RESUME,
+    CONTROL_RETRY,
+    CONTROL_COUNT,
+};
+
+struct control_run_input {
     struct uuid run_id;
+    enum control_action action;
     int64_t if_match;  /* the version the caller has read; -1: any */
     struct str reason; /* for the timeline; ptr NULL: none was given */
 };
-extern const struct use_case UC_CANCEL_RUN;
+extern const struct use_case UC_CONTROL_RUN;
+
+struct rerun_run_input {
+    struct uuid run_id;
+    int64_t if_match;
+    struct str from_step; /* ptr NULL: from the beginning */
+};
+extern const struct use_case UC_RERUN_RUN;
+
+struct signal_run_input {
+    struct uuid run_id;
+    int64_t if_match;
+    struct str name;
+    struct str payload;   /* JSON */
+    struct str dedup_key; /* ptr NULL: none */
+};
+extern const struct use_case UC_SIGNAL_RUN;
+
+/* One action on every run that a filter finds, BULK_RUNS_MAX at a time. */
+struct bulk_runs_input {
+    struct control_run_input control; /* without a run */
+    struct run_filter filter;         /* without a tenant */
+    int64_t before;                   /* where to go on; INT64_MAX: from the newest */
+    bool dry_run;
+};
+extern const struct use_case UC_BULK_RUNS;
 
 struct list_runs_input {
     enum run_status status; /* RUN_STATUS_COUNT: any */
@@ -54,6 +91,18 @@ struct list_events_input {
 };
 extern const struct use_case UC_LIST_EVENTS;
 
+/* The same as server-sent events; what follows of it is told by the position. */
+struct stream_position {
+    int64_t after; /* the last event told */
+    bool more;     /* there are more already */
+    bool over;     /* the run is over and there are no more */
+};
+struct stream_events_input {
+    struct uuid run_id;
+    struct stream_position *position; /* moved on by the run */
+};
+extern const struct use_case UC_STREAM_EVENTS;
+
 /* --- jobs --- */
 
 struct claim_input {
@@ -65,6 +114,7 @@ struct claim_input {
 };
 extern const struct use_case UC_CLAIM_JOBS;
 
+/* One result of a worker. */
 struct finish_job_input {
     struct uuid job_id;
     struct str lease_token;
@@ -72,13 +122,39 @@ struct finish_job_input {
     struct str output; /* JSON; ptr NULL: none */
     struct str state;  /* JSON object to keep as the run's state; ptr NULL: as it was */
     struct str error;  /* JSON of a failure */
+    struct str code;   /* of the failure */
+    bool retryable;
 };
 extern const struct use_case UC_FINISH_JOB;
+
+/* Many of them, and perhaps the next jobs. */
+struct finish_jobs_input {
+    const struct finish_job_input *items;
+    size_t count;
+    const struct claim_input *claim; /* NULL: none wanted */
+};
+extern const struct use_case UC_FINISH_JOBS;
+
+struct heartbeat_input {
+    struct uuid job_id;
+    struct str lease_token;
+    struct str note; /* JSON; ptr NULL: none */
+};
+extern const struct use_case UC_HEARTBEAT;
+extern const struct use_case UC_RELEASE_JOB; /* the same input */
 
 struct get_job_input {
     struct uuid job_id;
 };
 extern const struct use_case UC_GET_JOB;
+
+struct list_dead_input {
+    int64_t limit;
+    struct str cursor; /* ptr NULL: from the newest */
+};
+extern const struct use_case UC_LIST_DEAD;
+extern const struct use_case UC_RETRY_DEAD; /* get_job_input: its run tries again */
+extern const struct use_case UC_DROP_DEAD;  /* get_job_input: nobody wants it any more */
 
 /* --- workflows --- */
 
@@ -104,6 +180,28 @@ struct list_input {
 };
 extern const struct use_case UC_LIST_WORKFLOWS;
 extern const struct use_case UC_LIST_VERSIONS;
+
+/* --- schedules --- */
+
+struct put_schedule_input {
+    struct str id;
+    struct str workflow_id;
+    struct str cron;
+    struct str timezone;
+    enum overlap overlap;
+    int64_t catch_up_ms;
+    struct str input; /* JSON */
+    bool paused;
+};
+extern const struct use_case UC_PUT_SCHEDULE;
+
+struct schedule_input {
+    struct str id;
+};
+extern const struct use_case UC_GET_SCHEDULE;
+extern const struct use_case UC_DELETE_SCHEDULE;
+extern const struct use_case UC_TRIGGER_SCHEDULE;
+extern const struct use_case UC_LIST_SCHEDULES; /* list_input */
 
 /* --- tenants, keys, idempotency records --- */
 

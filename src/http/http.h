@@ -79,6 +79,19 @@ void http_send_problem(struct http_request *req, const struct problem *p, struct
 /* True when the request has been answered. */
 bool http_is_answered(const struct http_request *req);
 
+/* --- a reply that goes on --- */
+
+/* Sends the head at once, and what is written to it as it comes. `taken` is called with req->user
+ * whenever the client has taken all that was written; `gone` once it is away or all is sent:
+ * nothing may be written after that. */
+void http_send_stream(struct http_request *req, const struct http_reply *reply,
+                      void (*taken)(void *user), void (*gone)(void *user));
+/* False when the client is too far behind, or away: then it is cut off, and `gone` follows. A text
+ * of any size is taken by a client that has taken all before it. */
+bool http_stream_write(struct http_request *req, struct str text);
+/* After what was written. */
+void http_stream_end(struct http_request *req);
+
 /* --- the server --- */
 
 typedef void http_handler(void *ctx, struct http_request *req);

@@ -46,6 +46,14 @@ struct request {
     bool queued;
     bool last; /* the connection ends with this answer */
     struct http_reply reply;
+
+    /* With a reply that goes on. */
+    bool streams;
+    bool stream_ended;
+    struct buf unsent;
+    size_t unsent_from;
+    void (*stream_taken)(void *user);
+    void (*stream_gone)(void *user);
 };
 
 struct http_server {
@@ -88,8 +96,14 @@ struct MHD_Response *__real_MHD_create_response_from_buffer(size_t size, void *b
 size_t __real_MHD_str_to_uint64_n_(const char *text, size_t len, uint64_t *ret);
 size_t __wrap_MHD_str_to_uint64_n_(const char *text, size_t len, uint64_t *ret);
 
+/* stream.c */
+struct MHD_Response *stream_response(struct request *r);
+void stream_over(struct request *r);
+
 /* reply.c */
 enum MHD_Result reply_queue(struct request *r);
+/* Lets libmicrohttpd go on with a connection that waits. */
+void reply_resume(struct request *r);
 void problem_put_json(struct buf *out, const struct problem *p, struct str trace_id);
 
 /* listen.c */

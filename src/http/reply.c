@@ -133,15 +133,22 @@ void http_send(struct http_request *req, const struct http_reply *reply)
             close(reply->file_fd);
         return; /* the client is gone; what it asked for has happened all the same */
     }
-    if (r->suspended) {
-        r->suspended = false;
-        MHD_resume_connection(r->connection); /* the handler is called again and queues it */
-    }
+    reply_resume(r); /* the handler is called again and queues it */
+}
+
+void reply_resume(struct request *r)
+{
+    if (!r->suspended || r->connection == NULL)
+        return;
+    r->suspended = false;
+    MHD_resume_connection(r->connection);
 }
 
 static struct MHD_Response *response_of(struct request *r)
 {
     const struct http_reply *reply = &r->reply;
+    if (r->streams)
+        return stream_response(r);
     if (reply->file_fd > 0) {
         struct stat info;
         if (fstat(reply->file_fd, &info) != 0)
@@ -169,7 +176,7 @@ enum MHD_Result reply_queue(struct request *r)
         (void)MHD_add_response_header(response, "Connection", "close");
     if (r->conn != NULL) {
         conn_enter(r->server, r->conn, CONN_REPLY);
-        r->conn->streaming = reply->file_fd > 0;
+        r->conn->streaming = reply->file_fd > 0 || r->streams;
     }
     r->queued = true;
     enum MHD_Result ok = MHD_queue_response(r->connection, (unsigned)reply->status, response);

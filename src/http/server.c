@@ -129,6 +129,7 @@ static void end_request(void *ctx, struct MHD_Connection *connection, void **con
         conn_enter(s, r->conn, CONN_HEAD);
     }
     r->connection = NULL;
+    stream_over(r);
     http_request_drop(&r->pub);
 }
 

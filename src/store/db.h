@@ -86,6 +86,7 @@ int64_t db_int(const struct db_rows *rows, int column);
 int64_t db_int_or(const struct db_rows *rows, int column, int64_t when_null);
 struct str db_str(const struct db_rows *rows, int column); /* ptr is NULL for null */
 struct uuid db_uuid(const struct db_rows *rows, int column);
+struct uuid db_uuid_or_nil(const struct db_rows *rows, int column);
 struct sha256 db_hash(const struct db_rows *rows, int column);
 
 /* True when nobody else can write to the store while this connection is open: what it has committed

@@ -5,6 +5,19 @@
 /* A list of scopes as "3,17" has this number in it. */
 #define LIST_HAS(list, num) "(',' || " list " || ',' LIKE '%,' || CAST(" num " AS TEXT) || ',%')"
 
+/* Of a run: under way, by itself or as part of another. */
+#define RUN_IS_ACTIVE                                                 \
+    "(status = 'pending' OR status = 'running' OR status = 'waiting'" \
+    " OR status = 'paused')"
+/* Of a run: stands in a line of the queue, or will when its time has come. */
+#define RUN_IS_IN_LINE "(status = 'queued' AND start_at IS NULL)"
+#define RUN_IS_DELAYED "(status = 'queued' AND start_at IS NOT NULL)"
+
+/* A job `j` in one of the states that wait for due_at, if there is one. */
+#define JOB_MAY_WAIT "(j.state = 'running' OR j.state = 'scheduled' OR j.state = 'dispatched')"
+/* Its child's end is told by a timer of any time. */
+#define JOB_HAS_CHILD "(j.state = 'dispatched' AND j.child IS NOT NULL)"
+
 /* The number of the last run, or idempotency record, that its late index has. */
 #define RUNS_THROUGH "COALESCE((SELECT through FROM indexed WHERE name = 'runs'), 0)"
 #define KEYS_THROUGH "COALESCE((SELECT through FROM indexed WHERE name = 'idempotency'), 0)"

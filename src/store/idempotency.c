@@ -273,7 +273,10 @@ enum err idempotency_evict(struct db *db, int64_t now_ms, int64_t limit, int64_t
 
 enum err idempotency_orphans(struct db *db, int64_t *ret_checked, int64_t *ret_orphans)
 {
-    static const char SQL[] = "SELECT run_id FROM idempotency WHERE run_id IS NOT NULL";
+    /* A key outlives its run where runs are not kept for ever. */
+    static const char SQL[] =
+        "SELECT i.run_id FROM idempotency i JOIN tenants t ON t.num = i.tenant"
+        " WHERE i.run_id IS NOT NULL AND t.run_retention_ms IS NULL";
     static const char SQL_RUN[] = "SELECT 1 FROM runs WHERE num = $1 AND id = $2";
     struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
     enum err e = ERR_OK;

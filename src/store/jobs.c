@@ -3,7 +3,8 @@
 
 #define COLUMNS                                                                             \
     "run, ordinal, id, tenant, step, state, queue, urgency, attempt, lease_epoch, worker, " \
-    "due_at, output, error, created_at, started_at, finished_at"
+    "due_at, output, error, created_at, started_at, finished_at, item, undo, input, "       \
+    "lease_ms, note, child, dead_at, stale_epoch"
 
 /* Behind the time: two bits that RFC 9562 fixes, 24 bits of the ordinal, 38 bits of chance. */
 struct uuid jobs_new_id(const struct env *env, int64_t run, int64_t ordinal)
@@ -29,26 +30,32 @@ enum err jobs_insert(struct db *db, const struct job *j)
 {
     static const char SQL[] =
         "INSERT INTO jobs (" COLUMNS ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,"
-        " $13, $14, $15, $16, $17)";
+        " $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)";
     return DB_EXEC(db, SQL, NULL, DB_I(j->run), DB_I(j->ordinal), DB_U(j->id), DB_I(j->tenant),
                    DB_I(j->step), DB_T(str_of(job_state_name(j->state))), DB_T(j->queue),
                    DB_I(j->urgency), DB_I(j->attempt), DB_I(j->lease_epoch), DB_T(j->worker),
                    DB_I_OR_NULL(j->due_at), DB_T(j->output), DB_T(j->error), DB_I(j->created_at),
-                   DB_I_OR_NULL(j->started_at), DB_I_OR_NULL(j->finished_at));
+                   DB_I_OR_NULL(j->started_at), DB_I_OR_NULL(j->finished_at), DB_I(j->item),
+                   DB_I(j->undo), DB_T(j->input), DB_I_OR_NULL(j->lease_ms), DB_T(j->note),
+                   uuid_is_nil(j->child) ? DB_N() : DB_U(j->child), DB_I_OR_NULL(j->dead_at),
+                   DB_I(j->stale_epoch));
 }
 
 enum err jobs_update(struct db *db, const struct job *j, enum job_state from, int64_t from_epoch)
 {
     static const char SQL[] =
         "UPDATE jobs SET state = $5, attempt = $6, lease_epoch = $7, worker = $8, due_at = $9,"
-        " output = $10, error = $11, started_at = $12, finished_at = $13"
+        " output = $10, error = $11, started_at = $12, finished_at = $13, lease_ms = $14,"
+        " note = $15, dead_at = $16, child = $17, stale_epoch = $18"
         " WHERE run = $1 AND ordinal = $2 AND state = $3 AND lease_epoch = $4";
     int64_t changed = 0;
     enum err e = DB_EXEC(
         db, SQL, &changed, DB_I(j->run), DB_I(j->ordinal), DB_T(str_of(job_state_name(from))),
         DB_I(from_epoch), DB_T(str_of(job_state_name(j->state))), DB_I(j->attempt),
         DB_I(j->lease_epoch), DB_T(j->worker), DB_I_OR_NULL(j->due_at), DB_T(j->output),
-        DB_T(j->error), DB_I_OR_NULL(j->started_at), DB_I_OR_NULL(j->finished_at));
+        DB_T(j->error), DB_I_OR_NULL(j->started_at), DB_I_OR_NULL(j->finished_at),
+        DB_I_OR_NULL(j->lease_ms), DB_T(j->note), DB_I_OR_NULL(j->dead_at),
+        uuid_is_nil(j->child) ? DB_N() : DB_U(j->child), DB_I(j->stale_epoch));
     return e == ERR_OK && changed != 1 ? ERR_CONCURRENCY : e;
 }
 
@@ -67,11 +74,20 @@ static void read_row(const struct db_rows *rows, struct job *j)
         .lease_epoch = db_int(rows, 9),
         .worker = db_str(rows, 10),
         .due_at = db_int_or(rows, 11, -1),
+        .armed_at = db_int_or(rows, 11, -1),
         .output = db_str(rows, 12),
         .error = db_str(rows, 13),
         .created_at = db_int(rows, 14),
         .started_at = db_int_or(rows, 15, -1),
         .finished_at = db_int_or(rows, 16, -1),
+        .item = db_int(rows, 17),
+        .undo = db_int(rows, 18) != 0,
+        .input = db_str(rows, 19),
+        .lease_ms = db_int_or(rows, 20, -1),
+        .note = db_str(rows, 21),
+        .child = db_uuid_or_nil(rows, 22),
+        .dead_at = db_int_or(rows, 23, -1),
+        .stale_epoch = db_int(rows, 24),
     };
     assert(j->state < JOB_STATE_COUNT);
 }
@@ -84,7 +100,8 @@ static enum err read_one(struct db_rows *rows, struct arena *arena, bool *ret_fo
     if (*ret_found) {
         read_row(rows, ret);
         full = !(arena_keep(arena, &ret->queue) && arena_keep(arena, &ret->worker) &&
-                 arena_keep(arena, &ret->output) && arena_keep(arena, &ret->error));
+                 arena_keep(arena, &ret->output) && arena_keep(arena, &ret->error) &&
+                 arena_keep(arena, &ret->input) && arena_keep(arena, &ret->note));
     }
     enum err e = db_rows_end(rows);
     return e == ERR_OK && full ? ERR_NO_MEMORY : e;
@@ -108,16 +125,79 @@ enum err jobs_find_at(struct db *db, int64_t run, int64_t ordinal, struct arena 
     return read_one(DB_QUERY(db, SQL, DB_I(run), DB_I(ordinal)), arena, ret_found, ret);
 }
 
-enum err jobs_of_run(struct db *db, int64_t run, job_each *each, void *ctx)
+static enum err walk(struct db_rows *rows, job_each *each, void *ctx)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM jobs WHERE run = $1 ORDER BY ordinal";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run));
     while (db_next(rows)) {
         struct job job;
         read_row(rows, &job);
         each(ctx, &job);
     }
     return db_rows_end(rows);
+}
+
+enum err jobs_of_run(struct db *db, int64_t run, job_each *each, void *ctx)
+{
+    static const char SQL[] = "SELECT " COLUMNS " FROM jobs WHERE run = $1 ORDER BY ordinal";
+    return walk(DB_QUERY(db, SQL, DB_I(run)), each, ctx);
+}
+
+enum err jobs_range(struct db *db, int64_t run, int64_t from, int64_t to, job_each *each, void *ctx)
+{
+    static const char SQL[] = "SELECT " COLUMNS " FROM jobs WHERE run = $1 AND ordinal >= $2"
+                              " AND ordinal < $3 ORDER BY ordinal";
+    return walk(DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to)), each, ctx);
+}
+
+enum err jobs_open(struct db *db, int64_t run, int64_t from, int64_t to, job_each_open *each,
+                   void *ctx)
+{
+    static const char SQL[] =
+        "SELECT " COLUMNS " FROM jobs WHERE run = $1 AND ordinal >= $2 AND ordinal < $3"
+        " AND finished_at IS NULL ORDER BY ordinal";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to));
+    bool more = true;
+    while (more && db_next(rows)) {
+        struct job job;
+        read_row(rows, &job);
+        more = each(ctx, &job);
+    }
+    return db_rows_end(rows);
+}
+
+enum err jobs_dead(struct db *db, int64_t tenant, int64_t dead_at, int64_t run, int64_t ordinal,
+                   int64_t limit, job_each *each, void *ctx)
+{
+    static const char SQL[] =
+        "SELECT " COLUMNS " FROM jobs WHERE tenant = $1 AND dead_at IS NOT NULL"
+        " AND (dead_at, run, ordinal) < ($2, $3, $4)"
+        " ORDER BY dead_at DESC, run DESC, ordinal DESC LIMIT $5";
+    return walk(
+        DB_QUERY(db, SQL, DB_I(tenant), DB_I(dead_at), DB_I(run), DB_I(ordinal), DB_I(limit)), each,
+        ctx);
+}
+
+enum err map_items_insert(struct db *db, int64_t run, int64_t step, struct str items)
+{
+    static const char SQL[] = "INSERT INTO map_items (run, step, items) VALUES ($1, $2, $3)"
+                              " ON CONFLICT (run, step) DO UPDATE SET items = excluded.items";
+    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(step), DB_T(items));
+}
+
+enum err map_items_find(struct db *db, int64_t run, int64_t step, struct arena *arena,
+                        struct str *ret)
+{
+    static const char SQL[] = "SELECT items FROM map_items WHERE run = $1 AND step = $2";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_I(step));
+    bool found = db_next(rows);
+    bool full = false;
+    if (found) {
+        *ret = db_str(rows, 0);
+        full = !arena_keep(arena, ret);
+    }
+    enum err e = db_rows_end(rows);
+    if (e == ERR_OK && !found)
+        return ERR_INTERNAL;
+    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
 }
 
 enum err jobs_next(struct db *db, int64_t tenant, struct str queue, struct arena *arena,

@@ -18,12 +18,21 @@ struct job {
     int64_t attempt; /* how often it was handed out */
     int64_t lease_epoch;
     struct str worker; /* ptr NULL: nobody has it */
-    int64_t due_at;    /* the lease's end, or when a sleep is over; -1: neither */
+    int64_t due_at;    /* the lease's end, or when a sleep or a delay is over; -1: neither */
+    int64_t armed_at;  /* due_at as the row has it: the time of its timer */
     struct str output; /* ptr NULL: none */
     struct str error;  /* ptr NULL: none */
     int64_t created_at;
     int64_t started_at;  /* -1: not yet */
     int64_t finished_at; /* -1: not yet */
+    int64_t item;        /* which one of a step with for_each; 0 otherwise */
+    bool undo;           /* it compensates the step */
+    struct str input;    /* JSON; ptr NULL: the step's own, or the run's */
+    int64_t lease_ms;    /* what its worker asked for; -1: nobody has it */
+    struct str note;     /* JSON told by the last heartbeat; ptr NULL: none */
+    struct uuid child;   /* the run that it waits for; all zero: none */
+    int64_t dead_at;     /* since when it is a dead letter; -1: it is none */
+    int64_t stale_epoch; /* the last lease whose late worker is in the timeline; 0: none */
 };
 
 /* The id of the run's job with this ordinal: the run's own time, the ordinal, and chance. So a job
@@ -45,6 +54,24 @@ MUST_CHECK enum err jobs_find_at(struct db *db, int64_t run, int64_t ordinal, st
 /* All jobs of a run in the order of their making. Text is borrowed for the call. */
 typedef void job_each(void *ctx, const struct job *job);
 MUST_CHECK enum err jobs_of_run(struct db *db, int64_t run, job_each *each, void *ctx);
+
+/* Those of a run that are not over, in the order of their making, from this ordinal on. `each`
+ * returns false to stop. Text is borrowed. */
+typedef bool job_each_open(void *ctx, const struct job *job);
+MUST_CHECK enum err jobs_open(struct db *db, int64_t run, int64_t from, int64_t to,
+                              job_each_open *each, void *ctx);
+/* The outputs of the jobs with these ordinals, in order. */
+MUST_CHECK enum err jobs_range(struct db *db, int64_t run, int64_t from, int64_t to, job_each *each,
+                               void *ctx);
+
+/* Dead letters of a tenant, the newest first, those before (dead_at, run, ordinal). */
+MUST_CHECK enum err jobs_dead(struct db *db, int64_t tenant, int64_t dead_at, int64_t run,
+                              int64_t ordinal, int64_t limit, job_each *each, void *ctx);
+
+/* The items of a step with for_each. */
+MUST_CHECK enum err map_items_insert(struct db *db, int64_t run, int64_t step, struct str items);
+MUST_CHECK enum err map_items_find(struct db *db, int64_t run, int64_t step, struct arena *arena,
+                                   struct str *ret);
 
 /* The first claimable job of a queue: most urgent, then oldest. */
 MUST_CHECK enum err jobs_next(struct db *db, int64_t tenant, struct str queue, struct arena *arena,

@@ -5,7 +5,7 @@
 #include "store/queue.h"
 #include "store/runs.h"
 
-#define RUN_IS_LIVE "(" RUN_HOLDS_SLOT " OR status = 'queued')"
+#define RUN_IS_LIVE "(" RUN_HOLDS_SLOT " OR " RUN_IS_IN_LINE ")"
 #define SLOT_IS_LISTED LIST_HAS("COALESCE(r.scopes, '')", "slots.scope")
 #define LINE_IS_LISTED LIST_HAS("l.scopes", "line_scopes.scope")
 #define WAITS_FOR_OWN LIST_HAS("lines.scopes", "lines.waits_for")
@@ -125,7 +125,7 @@ static enum err put_into_line(struct db *db, int64_t *after, bool *ret_more)
         "SELECT r.num, r.tenant, r.priority, r.scopes FROM runs r"
         " LEFT JOIN lines l ON l.tenant = r.tenant AND l.scopes = COALESCE(r.scopes, '')"
         " LEFT JOIN queue q ON q.line = l.num AND q.urgency = -r.priority AND q.run = r.num"
-        " WHERE r.num > $1 AND r.status = 'queued' AND q.run IS NULL ORDER BY r.num LIMIT 1";
+        " WHERE r.num > $1 AND " RUN_IS_IN_LINE " AND q.run IS NULL ORDER BY r.num LIMIT 1";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(*after));
     char text[SCOPE_LIST_TEXT_MAX];
     struct str scopes = STR_NONE;
@@ -166,7 +166,7 @@ static enum err mend_queue(struct db *db)
 {
     static const char *const STRAY[] = {
         "DELETE FROM queue WHERE NOT EXISTS (SELECT 1 FROM runs r, lines l"
-        " WHERE r.num = queue.run AND l.num = queue.line AND r.status = 'queued'"
+        " WHERE r.num = queue.run AND l.num = queue.line AND " RUN_IS_IN_LINE
         " AND r.tenant = queue.tenant AND -r.priority = queue.urgency AND l.tenant = r.tenant"
         " AND l.scopes = COALESCE(r.scopes, ''))",
         "DELETE FROM lines WHERE NOT EXISTS (SELECT 1 FROM queue q WHERE q.line = lines.num)",
@@ -251,15 +251,20 @@ enum err repair_indexes(struct db *db)
 enum err repair_timers(struct db *db)
 {
     static const char *const TIMERS[] = {
-        "DELETE FROM timers WHERE NOT EXISTS (SELECT 1 FROM jobs j WHERE j.run = timers.run"
-        " AND j.ordinal = timers.ordinal AND j.due_at = timers.due_at"
-        " AND j.lease_epoch = timers.generation"
-        " AND (j.state = 'running' OR j.state = 'scheduled'))",
+        "DELETE FROM timers WHERE ordinal > 0 AND NOT EXISTS (SELECT 1 FROM jobs j"
+        " WHERE j.run = timers.run AND j.ordinal = timers.ordinal AND (" JOB_HAS_CHILD
+        " OR (" JOB_MAY_WAIT " AND j.due_at = timers.due_at"
+        " AND j.lease_epoch = timers.generation)))",
         "INSERT INTO timers (due_at, run, ordinal, generation)"
         " SELECT j.due_at, j.run, j.ordinal, j.lease_epoch FROM jobs j"
-        " WHERE (j.state = 'running' OR j.state = 'scheduled') AND j.due_at IS NOT NULL"
+        " WHERE " JOB_MAY_WAIT " AND j.due_at IS NOT NULL"
         " AND NOT EXISTS (SELECT 1 FROM timers t WHERE t.due_at = j.due_at AND t.run = j.run"
         " AND t.ordinal = j.ordinal)",
+        /* The run's own: its start, or its deadline, which does no harm when it has passed. */
+        "INSERT INTO timers (due_at, run, ordinal, generation)"
+        " SELECT COALESCE(r.start_at, r.deadline_at), r.num, 0, 0 FROM runs r"
+        " WHERE (" RUN_IS_DELAYED " OR (" RUN_IS_ACTIVE " AND r.deadline_at IS NOT NULL))"
+        " AND NOT EXISTS (SELECT 1 FROM timers t WHERE t.run = r.num AND t.ordinal = 0)",
     };
     return run_all(db, TIMERS, ARRAY_LEN(TIMERS));
 }

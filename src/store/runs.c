@@ -10,15 +10,20 @@ enum { LIST_CHUNK = 256 };
 #define COLUMNS                                                                                    \
     "num, id, tenant, workflow_id, workflow_version, status, version, priority, input, "           \
     "state, output, error, labels, created_by, created_at, started_at, finished_at, traceparent, " \
-    "scopes"
+    "scopes, progress, deadline_at, start_at, parent_run, parent_ordinal, depth, rerun_of"
 
 enum err runs_last_num(struct db *db, int64_t *ret)
 {
     static const char SQL[] = "SELECT COALESCE(MAX(num), 0) FROM runs";
     struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
-    if (db_next(rows))
-        *ret = db_int(rows, 0);
-    return db_rows_end(rows);
+    int64_t last = db_next(rows) ? db_int(rows, 0) : 0;
+    int64_t through = 0;
+    enum err e = db_rows_end(rows);
+    if (e == ERR_OK) /* the last ones may be past their retention and gone */
+        e = late_index_through(db, LATE_RUNS, &through);
+    if (e == ERR_OK)
+        *ret = MAX(last, through);
+    return e;
 }
 
 int64_t runs_new_num(struct uuid *id, int64_t last_num)
@@ -37,24 +42,30 @@ enum err runs_insert(struct db *db, const struct run *r)
 {
     static const char SQL[] =
         "INSERT INTO runs (" COLUMNS ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,"
-        " $13, $14, $15, $16, $17, $18, $19)";
+        " $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)";
     return DB_EXEC(db, SQL, NULL, DB_I(r->num), DB_U(r->id), DB_I(r->tenant), DB_T(r->workflow_id),
                    DB_I(r->workflow_version), DB_T(str_of(run_status_name(r->status))),
                    DB_I(r->version), DB_I(r->priority), DB_T(r->input), DB_T(r->state),
                    DB_T(r->output), DB_T(r->error), DB_T(r->labels), DB_T(r->created_by),
                    DB_I(r->created_at), DB_I_OR_NULL(r->started_at), DB_I_OR_NULL(r->finished_at),
-                   DB_T(r->traceparent), DB_T(r->scopes));
+                   DB_T(r->traceparent), DB_T(r->scopes), DB_T(r->progress),
+                   DB_I_OR_NULL(r->deadline_at), DB_I_OR_NULL(r->start_at),
+                   DB_I_OR_NULL(r->parent_run), DB_I_OR_NULL(r->parent_ordinal), DB_I(r->depth),
+                   uuid_is_nil(r->rerun_of) ? DB_N() : DB_U(r->rerun_of));
 }
 
 enum err runs_update(struct db *db, struct run *r)
 {
     static const char SQL[] =
         "UPDATE runs SET status = $3, version = version + 1, state = $4, output = $5,"
-        " error = $6, started_at = $7, finished_at = $8 WHERE num = $1 AND version = $2";
+        " error = $6, started_at = $7, finished_at = $8, progress = $9, scopes = $10,"
+        " deadline_at = $11, start_at = $12 WHERE num = $1 AND version = $2";
     int64_t changed = 0;
     enum err e = DB_EXEC(db, SQL, &changed, DB_I(r->num), DB_I(r->version),
                          DB_T(str_of(run_status_name(r->status))), DB_T(r->state), DB_T(r->output),
-                         DB_T(r->error), DB_I_OR_NULL(r->started_at), DB_I_OR_NULL(r->finished_at));
+                         DB_T(r->error), DB_I_OR_NULL(r->started_at), DB_I_OR_NULL(r->finished_at),
+                         DB_T(r->progress), DB_T(r->scopes), DB_I_OR_NULL(r->deadline_at),
+                         DB_I_OR_NULL(r->start_at));
     if (e == ERR_OK && changed != 1)
         e = ERR_CONCURRENCY;
     if (e == ERR_OK)
@@ -84,6 +95,13 @@ static void read_row(const struct db_rows *rows, struct run *r)
         .finished_at = db_int_or(rows, 16, -1),
         .traceparent = db_str(rows, 17),
         .scopes = db_str(rows, 18),
+        .progress = db_str(rows, 19),
+        .deadline_at = db_int_or(rows, 20, -1),
+        .start_at = db_int_or(rows, 21, -1),
+        .parent_run = db_int_or(rows, 22, -1),
+        .parent_ordinal = db_int_or(rows, 23, -1),
+        .depth = db_int(rows, 24),
+        .rerun_of = db_uuid_or_nil(rows, 25),
     };
     assert(r->status < RUN_STATUS_COUNT);
 }
@@ -99,7 +117,7 @@ static enum err read_one(struct db_rows *rows, struct arena *arena, bool *ret_fo
                  arena_keep(arena, &ret->state) && arena_keep(arena, &ret->output) &&
                  arena_keep(arena, &ret->error) && arena_keep(arena, &ret->labels) &&
                  arena_keep(arena, &ret->created_by) && arena_keep(arena, &ret->traceparent) &&
-                 arena_keep(arena, &ret->scopes));
+                 arena_keep(arena, &ret->scopes) && arena_keep(arena, &ret->progress));
     }
     enum err e = db_rows_end(rows);
     return e == ERR_OK && full ? ERR_NO_MEMORY : e;

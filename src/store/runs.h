@@ -6,10 +6,12 @@
 #include "domain/run.h"
 #include "store/db.h"
 
-/* The statuses of run_holds_slot() in SQL; a test compares the two. Spelt with OR, because for a
- * list of IN SQLite builds a temporary table. */
-#define RUN_HOLDS_SLOT \
-    "(status = 'waiting' OR status = 'running' OR status = 'pending' OR status = 'paused')"
+/* The runs that hold a slot: those with a status of run_holds_slot() (a test compares the two) that
+ * are not part of another run. Spelt with OR, because for a list of IN SQLite builds a temporary
+ * table. */
+#define RUN_HOLDS_SLOT                                                                        \
+    "(parent_run IS NULL AND (status = 'waiting' OR status = 'running' OR status = 'pending'" \
+    " OR status = 'paused'))"
 
 struct run {
     int64_t num; /* the time in its id, rising with each run over all tenants: see runs_new_num() */
@@ -31,6 +33,13 @@ struct run {
     int64_t created_at;
     int64_t started_at;  /* -1: not yet */
     int64_t finished_at; /* -1: not yet */
+    struct str progress; /* see domain/progress.h; ptr NULL: made by an earlier version */
+    int64_t deadline_at; /* -1: none */
+    int64_t start_at;    /* a queued run that waits for this time; -1: none */
+    int64_t parent_run;  /* the num of the run it is a part of, and the job there; -1: none */
+    int64_t parent_ordinal;
+    int64_t depth;        /* how many runs are above it */
+    struct uuid rerun_of; /* all zero: none */
 };
 
 /* The highest number of a run so far; 0 when there is none. */

@@ -12,7 +12,7 @@
 
 enum {
     STATEMENT_SLOTS = 512, /* a power of two well above the number of statements */
-    PARAMETERS_MAX = 24,
+    PARAMETERS_MAX = 32,
     READER_BUSY_MS = 5000,
     PROGRESS_OPCODES = 20000, /* about a millisecond between looks at the deadline */
     CACHE_KIB_WRITER = 16 * 1024,
@@ -206,6 +206,12 @@ struct uuid db_uuid(const struct db_rows *s, int column)
     struct uuid id = {{0}};
     copy_blob(s, column, id.bytes, sizeof(id.bytes));
     return id;
+}
+
+struct uuid db_uuid_or_nil(const struct db_rows *s, int column)
+{
+    struct uuid nil = {{0}};
+    return db_is_null(s, column) ? nil : db_uuid(s, column);
 }
 
 struct sha256 db_hash(const struct db_rows *s, int column)

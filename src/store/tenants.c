@@ -6,7 +6,7 @@
 #define COLUMNS                                                                                 \
     "num, id, name, max_concurrent_runs, max_queued_runs, at_limit, idempotency_retention_ms, " \
     "weight, gate, rate_limit, active_runs, queued_runs, created_at, updated_at, "              \
-    "settings_version, rate_full_at"
+    "settings_version, rate_full_at, run_retention_ms"
 
 /* False when the arena is full. */
 static bool read_row(const struct db_rows *r, struct arena *arena, struct tenant *t)
@@ -26,6 +26,7 @@ static bool read_row(const struct db_rows *r, struct arena *arena, struct tenant
         .updated_at = db_int(r, 13),
         .settings_version = db_int(r, 14),
         .rate_full_at_ns = db_int(r, 15),
+        .run_retention_ms = db_int_or(r, 16, -1),
     };
     bool known =
         gate_policy_parse(db_str(r, 8), &t->gate) && rate_limit_parse(db_str(r, 9), &t->rate_limit);
@@ -91,8 +92,9 @@ enum err tenants_insert(struct db *db, struct tenant *t)
     static const char SQL[] =
         "INSERT INTO tenants (id, name, max_concurrent_runs, max_queued_runs, at_limit,"
         " idempotency_retention_ms, weight, gate, rate_limit, active_runs, queued_runs,"
-        " created_at, updated_at, settings_version, rate_full_at)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) RETURNING num";
+        " created_at, updated_at, settings_version, rate_full_at, run_retention_ms)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
+        " RETURNING num";
     assert(t->num == 0);
     struct kept_text kept;
     kept_text_of(&kept, t);
@@ -101,7 +103,8 @@ enum err tenants_insert(struct db *db, struct tenant *t)
         DB_I_OR_NULL(t->max_queued_runs), DB_T(str_of(at_limit_name(t->at_limit))),
         DB_I_OR_NULL(t->idempotency_retention_ms), DB_I(t->weight), DB_T(buf_str(&kept.gate)),
         rate_value(&kept), DB_I(t->active_runs), DB_I(t->queued_runs), DB_I(t->created_at),
-        DB_I(t->updated_at), DB_I(t->settings_version), DB_I(t->rate_full_at_ns));
+        DB_I(t->updated_at), DB_I(t->settings_version), DB_I(t->rate_full_at_ns),
+        DB_I_OR_NULL(t->run_retention_ms));
     int64_t num = 0;
     if (db_next(rows))
         num = db_int(rows, 0);
@@ -121,16 +124,17 @@ enum err tenants_update_settings(struct db *db, const struct tenant *t)
     static const char SQL[] =
         "UPDATE tenants SET name = $2, max_concurrent_runs = $3, max_queued_runs = $4,"
         " at_limit = $5, idempotency_retention_ms = $6, weight = $7, gate = $8, rate_limit = $9,"
-        " updated_at = $10, settings_version = $11 WHERE num = $1";
+        " updated_at = $10, settings_version = $11, run_retention_ms = $12 WHERE num = $1";
     struct kept_text kept;
     kept_text_of(&kept, t);
     enum err e = ERR_NO_MEMORY;
     if (buf_ok(&kept.gate) && buf_ok(&kept.rate))
-        e = DB_EXEC(
-            db, SQL, NULL, DB_I(t->num), DB_T(t->name), DB_I_OR_NULL(t->max_concurrent_runs),
-            DB_I_OR_NULL(t->max_queued_runs), DB_T(str_of(at_limit_name(t->at_limit))),
-            DB_I_OR_NULL(t->idempotency_retention_ms), DB_I(t->weight), DB_T(buf_str(&kept.gate)),
-            rate_value(&kept), DB_I(t->updated_at), DB_I(t->settings_version));
+        e = DB_EXEC(db, SQL, NULL, DB_I(t->num), DB_T(t->name),
+                    DB_I_OR_NULL(t->max_concurrent_runs), DB_I_OR_NULL(t->max_queued_runs),
+                    DB_T(str_of(at_limit_name(t->at_limit))),
+                    DB_I_OR_NULL(t->idempotency_retention_ms), DB_I(t->weight),
+                    DB_T(buf_str(&kept.gate)), rate_value(&kept), DB_I(t->updated_at),
+                    DB_I(t->settings_version), DB_I_OR_NULL(t->run_retention_ms));
     kept_text_release(&kept);
     return e;
 }

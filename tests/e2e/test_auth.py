@@ -99,8 +99,14 @@ def test_other_keys_outlive_a_revocation(locked, root, holder):
 ADMIN, RUN, WORK, READ = {"admin"}, {"admin", "operator"}, {"admin", "operator", "worker"}, set(ROLES)
 MATRIX = [
     ("POST", "/api/v1/workflows/{}/runs", RUN), ("POST", "/api/v1/workflow-runs", RUN), ("POST", "/api/v1/runs/{}/cancel", RUN),
+    ("POST", "/api/v1/runs/{}/pause", RUN), ("POST", "/api/v1/runs/{}/resume", RUN), ("POST", "/api/v1/runs/{}/retry", RUN),
+    ("POST", "/api/v1/runs/{}/rerun", RUN), ("POST", "/api/v1/runs/{}/signals", RUN), ("POST", "/api/v1/runs:bulk", RUN),
     ("PUT", "/api/v1/workflows/{}", RUN), ("DELETE", "/api/v1/workflows/{}", RUN),
     ("POST", "/api/v1/jobs/claim", WORK), ("POST", "/api/v1/jobs/{}/complete", WORK), ("POST", "/api/v1/jobs/{}/fail", WORK),
+    ("POST", "/api/v1/jobs/{}/heartbeat", WORK), ("POST", "/api/v1/jobs/{}/release", WORK), ("POST", "/api/v1/jobs:complete", WORK),
+    ("GET", "/api/v1/dead-letters", READ), ("POST", "/api/v1/dead-letters/{}/retry", RUN), ("DELETE", "/api/v1/dead-letters/{}", RUN),
+    ("GET", "/api/v1/schedules", READ), ("GET", "/api/v1/schedules/{}", READ), ("PUT", "/api/v1/schedules/{}", RUN),
+    ("DELETE", "/api/v1/schedules/{}", RUN), ("POST", "/api/v1/schedules/{}/trigger", RUN),
     ("GET", "/api/v1/runs", READ), ("GET", "/api/v1/runs/{}", READ), ("GET", "/api/v1/runs/{}/events", READ), ("GET", "/api/v1/runs/{}/why", READ),
     ("GET", "/api/v1/jobs/{}", READ),
     ("GET", "/api/v1/workflows", READ), ("GET", "/api/v1/workflows/{}", READ), ("GET", "/api/v1/workflows/{}/versions", READ),
@@ -144,6 +150,7 @@ def another_tenants(locked):
     run = root.start("theirs", "secret", key="their-key").json["run_id"]
     root.start("theirs", "secret", body={"input": 2})
     job = root.post("/api/v1/jobs/claim", {"worker_id": "w"}, tenant="theirs").json["jobs"][0]
+    assert root.put("/api/v1/schedules/nightly", {"workflow_id": "secret", "cron": "0 3 * * *"}, tenant="theirs").status == 200
     return {"run": run, "job": job, "workflow": "secret", "key": "their-key"}
 
 
@@ -155,7 +162,9 @@ def test_another_tenants_things_are_404(holder, another_tenants, role):
         ("GET", f"/api/v1/runs/{have['run']}", None, "RUN_NOT_FOUND"),
         ("GET", f"/api/v1/runs/{have['run']}/events", None, "RUN_NOT_FOUND"),
         ("GET", f"/api/v1/runs/{have['run']}/why", None, "RUN_NOT_FOUND"),
-        ("POST", f"/api/v1/runs/{have['run']}/cancel", {}, "RUN_NOT_FOUND"),
+        *(("POST", f"/api/v1/runs/{have['run']}/{action}", {}, "RUN_NOT_FOUND") for action in ("cancel", "pause", "resume", "retry")),
+        ("POST", f"/api/v1/runs/{have['run']}/rerun", {"from_step": "step"}, "RUN_NOT_FOUND"),
+        ("POST", f"/api/v1/runs/{have['run']}/signals", {"name": "s"}, "RUN_NOT_FOUND"),
         ("GET", "/api/v1/workflows/secret", None, "WORKFLOW_NOT_FOUND"),
         ("GET", "/api/v1/workflows/secret/versions", None, "WORKFLOW_NOT_FOUND"),
         ("DELETE", "/api/v1/workflows/secret", None, "WORKFLOW_NOT_FOUND"),
@@ -164,6 +173,11 @@ def test_another_tenants_things_are_404(holder, another_tenants, role):
         ("GET", f"/api/v1/jobs/{job}", None, "JOB_NOT_FOUND"),
         ("POST", f"/api/v1/jobs/{job}/complete", {"lease_token": token}, "JOB_NOT_FOUND"),
         ("POST", f"/api/v1/jobs/{job}/fail", {"lease_token": token, "error": {"code": "X"}}, "JOB_NOT_FOUND"),
+        ("POST", f"/api/v1/jobs/{job}/heartbeat", {"lease_token": token}, "JOB_NOT_FOUND"),
+        ("POST", f"/api/v1/jobs/{job}/release", {"lease_token": token}, "JOB_NOT_FOUND"),
+        ("POST", f"/api/v1/dead-letters/{job}/retry", {}, "JOB_NOT_FOUND"),
+        ("DELETE", f"/api/v1/dead-letters/{job}", None, "JOB_NOT_FOUND"),
+        ("GET", "/api/v1/schedules/nightly", None, "SCHEDULE_NOT_FOUND"),
         ("GET", "/api/v1/idempotency-keys/their-key", None, "IDEMPOTENCY_KEY_NOT_FOUND"),
     ]:
         assert_problem(client.call(method, path, body), 404, code)

@@ -97,7 +97,7 @@ def test_why_of_an_active_run_says_what_its_step_waits_for(run, start, api, tena
     api.post(f"/api/v1/jobs/{job['job_id']}/complete", {"lease_token": job["lease_token"]}, tenant=tenant)
     r = run("run", "why", one)
     due = api.get(f"/api/v1/runs/{one}/why", tenant=tenant).json["waits_for"][0]["due_at"]
-    assert r.out.splitlines()[0] == "step rest sleeps" and due in table_after(r.out, "STEP")[0], r
+    assert r.out.splitlines()[0] == "step rest waits for its timer" and due in table_after(r.out, "STEP")[0], r
 
 
 def test_why_of_a_run_that_is_over(run, start):

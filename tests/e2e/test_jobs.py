@@ -5,6 +5,7 @@ import threading
 import pytest
 
 import harness
+from acts import claim, complete, fail, show
 from checks import assert_problem
 from pages import walk
 
@@ -14,24 +15,6 @@ NO_JOB = "0190b3c4-0000-7000-8000-000000000000"
 
 def task(name, **more):
     return {"name": name, "type": "task", "handler": "h", **more}
-
-
-def claim(api, tenant, **more):
-    r = api.post("/api/v1/jobs/claim", {"worker_id": "w1", **more}, tenant=tenant)
-    assert r.status == 200, r
-    return r.json["jobs"]
-
-
-def complete(api, tenant, job, **more):
-    return api.post(f"/api/v1/jobs/{job['job_id']}/complete", {"lease_token": job["lease_token"], **more}, tenant=tenant)
-
-
-def fail(api, tenant, job, **error):
-    return api.post(f"/api/v1/jobs/{job['job_id']}/fail", {"lease_token": job["lease_token"], "error": {"code": "BROKEN", **error}}, tenant=tenant)
-
-
-def show(api, tenant, run):
-    return api.get(f"/api/v1/runs/{run}", tenant=tenant).json
 
 
 def event_types(api, tenant, run):

@@ -144,6 +144,9 @@ def success_of_every_route(c):
     c.get("/api/v1/keys"), c.get("/api/v1/keys?limit=1", tenant=t), c.delete(f"/api/v1/keys/{keys[0]}", tenant=t), c.get("/api/v1/keys", tenant=t)
     c.delete("/api/v1/workflows/v", tenant=t), c.get("/api/v1/workflows/v", tenant=t)
     everything_at_a_limit(c)
+    runs_in_hand(c)
+    work_by_lease(c)
+    schedules(c)
     c.get("/api/v1/doctor"), c.post("/api/v1/doctor/repair", key="repair"), c.get("/api/v1/backup")
 
 
@@ -173,6 +176,89 @@ def everything_at_a_limit(c):
     c.get(f"/api/v1/tenants/{t}/settings?limit=1"), c.get(f"/api/v1/tenants/{t}/settings")
 
 
+def runs_in_hand(c):
+    """Steps of every type that this version runs, and each control of a run."""
+    t = "steered"
+    c.put(f"/api/v1/tenants/{t}", {"run_retention_s": 3600})
+    undone = {"compensate": {"handler": "undo", "queue": "q", "input": {"n": "${input}"}}}
+    retry = {"max_attempts": 1, "backoff_ms": 1, "multiplier": 2, "max_backoff_ms": 5, "jitter": "none", "non_retryable": ["X"]}
+    steps = [{"name": "m", "type": "task", "handler": "h", "for_each": "input", "max_parallel": 2, "queue": "q", "retry": retry, "timeout_ms": 60000, **undone},
+             {"name": "t", "type": "transform", "output": {"n": "${steps.m.output}"}, "when": "true"}, {"name": "e", "type": "emit", "event": "e", "payload": [1]},
+             {"name": "w", "type": "wait_signal", "signal": ["go", "stop"], "timeout_ms": 600000}, {"name": "k", "type": "workflow", "workflow_id": "kid", "version": 1},
+             {"name": "c", "type": "http", "request": {"method": "GET", "url": "http://127.0.0.1:9/"}, "on_error": "mend"}, {"name": "mend", "type": "task", "handler": "h"}]
+    c.put("/api/v1/workflows/kid", {"steps": [{"name": "a", "type": "sleep", "until": "2020-01-01T00:00:00Z"}]}, tenant=t)
+    c.put("/api/v1/workflows/w", {"timeout_s": 600, "steps": steps}, tenant=t)
+    run = c.start(t, "w", {"input": [1, 2, 3]}).json["run_id"]
+    for action in ("pause", "pause", "resume", "resume"):
+        assert c.post(f"/api/v1/runs/{run}/{action}", {}, tenant=t).status == 200
+    for _ in range(3):
+        c.work(t, "q", output={"x": 1}), c.get(f"/api/v1/runs/{run}", tenant=t)
+    c.get(f"/api/v1/runs/{run}/why", tenant=t)
+    for _ in range(2):  # and a duplicate
+        c.post(f"/api/v1/runs/{run}/signals", {"name": "go", "payload": {"v": 1}, "dedup_key": "k"}, tenant=t)
+    c.work(t, wait_ms=30000)  # the call is refused, and mend has it
+    assert c.get(f"/api/v1/runs/{run}", tenant=t).json["status"] == "succeeded"
+    assert c.post(f"/api/v1/runs/{run}/rerun", {"from_step": "w"}, tenant=t, key="again").json["created"] is True
+    c.post(f"/api/v1/runs/{run}/rerun", {"from_step": "w"}, tenant=t, key="again"), c.get(f"/api/v1/runs/{run}/events", tenant=t)
+    later = c.start(t, "w", {"input": [1], "start_at": "2999-01-01T00:00:00Z"}).json["run_id"]
+    c.get(f"/api/v1/runs/{later}/why", tenant=t), c.get(f"/api/v1/runs/{later}/events", tenant=t)
+    bulk = {"filter": {"status": "waiting", "workflow_id": "w", "created_after": "2020-01-01T00:00:00Z"}, "reason": "r"}
+    assert c.post("/api/v1/runs:bulk", {"action": "cancel", **bulk, "dry_run": True}, tenant=t).json["matched"] == 1
+    c.post("/api/v1/runs:bulk", {"action": "cancel", **bulk}, tenant=t), c.post("/api/v1/runs:bulk", {"action": "retry", "filter": {}}, tenant=t)
+    failed_runs(c, t)
+
+
+def failed_runs(c, t):
+    """What a failure leaves: dead letters, compensation, and a retry of either."""
+    c.put("/api/v1/workflows/saga", {"steps": [{"name": "a", "type": "task", "handler": "h", "compensate": {"handler": "undo"}}, {"name": "b", "type": "task", "handler": "h"}]}, tenant=t)
+    run = c.start(t, "saga").json["run_id"]
+    c.work(t)
+    job = c.post("/api/v1/jobs/claim", {"worker_id": "w1"}, tenant=t).json["jobs"][0]
+    c.post(f"/api/v1/jobs/{job['job_id']}/fail", {"lease_token": job["lease_token"], "error": {"code": "X"}}, tenant=t)
+    assert c.work(t)["compensates"] is True
+    c.get(f"/api/v1/runs/{run}", tenant=t), c.get("/api/v1/dead-letters", tenant=t), c.get("/api/v1/dead-letters?limit=1", tenant=t)
+    assert c.post(f"/api/v1/dead-letters/{job['job_id']}/retry", {}, tenant=t, key="dead").status == 200
+    c.work(t)
+    job = c.post("/api/v1/jobs/claim", {"worker_id": "w1"}, tenant=t).json["jobs"][0]
+    c.post(f"/api/v1/jobs/{job['job_id']}/fail", {"lease_token": job["lease_token"], "error": {"code": "X"}}, tenant=t)
+    c.delete(f"/api/v1/dead-letters/{job['job_id']}", tenant=t)
+    c.work(t)
+    for _ in range(2):  # and while it is trying
+        assert c.post(f"/api/v1/runs/{run}/retry", {}, tenant=t).status == 200
+
+
+def work_by_lease(c):
+    """Everything a worker may say about its jobs, one at a time and many."""
+    t = "leased"
+    c.put(f"/api/v1/tenants/{t}", {})
+    c.put("/api/v1/workflows/w", {"steps": [{"name": "m", "type": "task", "handler": "h", "for_each": "input", "retry": {"max_attempts": 2, "backoff_ms": 60000}}]}, tenant=t)
+    c.start(t, "w", {"input": [1, 2, 3, 4]})
+    jobs = c.post("/api/v1/jobs/claim", {"worker_id": "w1", "max": 3}, tenant=t).json["jobs"]
+    leases = [{"lease_token": j["lease_token"]} for j in jobs]
+    path = f"/api/v1/jobs/{jobs[0]['job_id']}"
+    c.post(f"{path}/heartbeat", {**leases[0], "progress": {"done": 0.5}}, tenant=t), c.post(f"{path}/heartbeat", leases[0], tenant=t), c.get(path, tenant=t)
+    c.post(f"{path}/release", leases[0], tenant=t)
+    items = [{"job_id": jobs[1]["job_id"], **leases[1], "output": 1, "state": {"s": 1}}, {"job_id": jobs[2]["job_id"], **leases[2], "error": {"code": "X", "message": "m"}},
+             {"job_id": jobs[0]["job_id"], **leases[0], "output": 1}]
+    for ask in ({"items": items, "claim": {"worker_id": "w1", "max": 9}}, {"items": items}):
+        r = c.post("/api/v1/jobs:complete", ask, tenant=t)
+        assert r.json["results"][2]["status"] == "refused", r
+    c.get(f"/api/v1/jobs/{jobs[2]['job_id']}", tenant=t)
+
+
+def schedules(c):
+    t = "timed"
+    c.put(f"/api/v1/tenants/{t}", {})
+    c.workflow(t, "w")
+    full = {"workflow_id": "w", "cron": "0 3 * * 1-5", "timezone": "Europe/Berlin", "overlap": "queue", "catch_up_s": 60, "input": {"n": 1}, "paused": True}
+    for sid, body in (("nightly", full), ("daily", {"workflow_id": "w", "cron": "@daily"})):
+        assert c.put(f"/api/v1/schedules/{sid}", body, tenant=t, key=f"put-{sid}").status == 200
+        c.get(f"/api/v1/schedules/{sid}", tenant=t)
+    assert c.post("/api/v1/schedules/daily/trigger", {}, tenant=t, key="now").status == 200
+    c.get("/api/v1/schedules/daily", tenant=t), c.get("/api/v1/schedules", tenant=t), c.get("/api/v1/schedules?limit=1", tenant=t)
+    c.delete("/api/v1/schedules/nightly", tenant=t)
+
+
 def test_every_success_is_as_described(judged):
     success_of_every_route(judged)
     succeeded = {(m, p) for m, p, status in judged.seen if status == 200}
@@ -188,7 +274,7 @@ def test_every_problem_is_as_described(judged):
     c.workflow("slow", "free")
     harness.wait_until(lambda: c.start("slow", "free").code == "RATE_LIMITED", "a start is too soon after another")
     c.put("/api/v1/tenants/slow", {"rate_limit": None})
-    c.put("/api/v1/workflows/odd", {"steps": [{"name": "a", "type": "emit", "event": "e"}]}, tenant=t)
+    c.put("/api/v1/workflows/odd", {"steps": [{"name": "a", "type": "approval", "prompt": "?"}]}, tenant=t)
     run = c.start(t, "w", {"input": {}}, key="k").json["run_id"]
     expected = [
         (c.start(t, "w", b"{"), 400), (c.start(t, "w", {"colour": 1}), 400), (c.start(t, "w", {"input": {}}, headers={"Idempotency-Key": '"'}), 400),

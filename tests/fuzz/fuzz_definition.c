@@ -1,6 +1,7 @@
 /* Any JSON as a workflow definition: faults that say where, or a definition that can be stored,
- * read back and run to its end. */
+ * read back and run to its end, whether its steps succeed or fail. */
 #include "domain/definition.h"
+#include "domain/expr.h"
 #include "drive.h"
 
 /* NULL when it is refused, which it is with faults and with nothing else. */
@@ -20,6 +21,38 @@ static struct definition *parse(json_t *source)
     return def;
 }
 
+/* What was accepted can be evaluated: to a value, or to an error of the step's own. */
+static enum err nothing(void *ctx, struct str root, struct str name, const json_t **ret)
+{
+    (void)ctx;
+    (void)root;
+    (void)name;
+    (void)ret;
+    return ERR_OK;
+}
+
+static void check_expressions(const struct step_def *step)
+{
+    static struct expr *x;
+    x = x != NULL ? x : expr_new();
+    assert(x != NULL);
+    const struct expr_vars vars = {NULL, nothing};
+    struct problem p;
+    problem_init(&p);
+    bool truth;
+    if (step->when.len > 0) {
+        enum err e = expr_truth(x, step->when, &vars, &p, &truth);
+        assert(e == ERR_OK || e == ERR_EXPRESSION);
+    }
+    if (step->input != NULL) {
+        json_t *filled = NULL;
+        enum err e = expr_fill(x, step->input, &vars, &p, &filled);
+        assert(e == ERR_EXPRESSION || (e == ERR_OK && filled != NULL));
+        json_decref(filled);
+    }
+    problem_release(&p);
+}
+
 static void check_step(const struct definition *def, size_t index)
 {
     const struct step_def *step = &def->steps[index];
@@ -30,8 +63,12 @@ static void check_step(const struct definition *def, size_t index)
         assert(step->needs[n] < def->step_count && step->needs[n] != index);
     if (step->type == STEP_TASK)
         assert(str_is_name(step->queue) && str_is_name(step->handler));
-    if (step->type == STEP_SLEEP && def->unsupported.len == 0)
-        assert((step->duration_ms >= 0) != (step->until_ms >= 0));
+    if (step->type == STEP_SLEEP)
+        assert((step->duration_ms >= 0) + (step->until_ms >= 0) + (step->until.len > 0) == 1);
+    assert(step->max_parallel > 0 && step->retry.multiplier >= 1);
+    assert(step->on_error != ON_ERROR_STEP || step->error_step < def->step_count);
+    assert(step->on_error != ON_ERROR_STEP || def->steps[step->error_step].handles_errors);
+    check_expressions(step);
 }
 
 /* A definition is kept as text and read again by the next server. */
@@ -62,7 +99,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             check_step(def, i);
         assert(str_is_utf8(def->unsupported));
         check_survives_storing(def);
-        drive_to_end(def, str_hash(fuzz_text(data, size)));
+        uint64_t chance = str_hash(fuzz_text(data, size));
+        (void)drive_to_end(def, chance, 0);
+        (void)drive_to_end(def, chance, 3);
     }
     definition_free(def);
     return 0;

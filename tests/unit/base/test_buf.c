@@ -304,6 +304,38 @@ static void running_out_of_memory_fails_and_keeps_what_was_written(void **state)
     buf_release(&b);
 }
 
+/* The examples of RFC 4648, and every byte value. */
+static void base64_is_as_the_rfc_has_it(void **state)
+{
+    (void)state;
+    static const char *const EXAMPLES[][2] = {
+        {"", ""},
+        {"f", "Zg=="},
+        {"fo", "Zm8="},
+        {"foo", "Zm9v"},
+        {"foob", "Zm9vYg=="},
+        {"fooba", "Zm9vYmE="},
+        {"foobar", "Zm9vYmFy"},
+    };
+    struct buf b;
+    buf_init(&b, 100);
+    for (size_t i = 0; i < ARRAY_LEN(EXAMPLES); i++) {
+        buf_clear(&b);
+        buf_put_base64(&b, EXAMPLES[i][0], strlen(EXAMPLES[i][0]));
+        assert_true(buf_ok(&b));
+        assert_str(buf_str(&b), EXAMPLES[i][1]);
+    }
+    buf_clear(&b);
+    buf_put_base64(&b, "\xfb\xef\xbe\x00\xff\x10", 6);
+    assert_str(buf_str(&b), "++++AP8Q");
+    buf_release(&b);
+    buf_init(&b, 7); /* four bytes need eight */
+    buf_put_base64(&b, "foob", 4);
+    assert_false(buf_ok(&b));
+    assert_int_equal(b.len, 0);
+    buf_release(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +355,7 @@ int main(void)
         cmocka_unit_test(long_formatted_text_is_whole),
         cmocka_unit_test(absurd_lengths_fail_before_anything_is_read),
         cmocka_unit_test(running_out_of_memory_fails_and_keeps_what_was_written),
+        cmocka_unit_test(base64_is_as_the_rfc_has_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

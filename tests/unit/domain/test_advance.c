@@ -1,428 +1,513 @@
-/* Advancing a run: what begins next and how the run moves, by hand and over random graphs. */
-#include "base/support.h"
+/* Advancing a run, case by case: who begins when, conditions, errors and maps. */
+#include "domain/stage.h"
 
-#include "base/limits.h"
-#include "domain/advance.h"
-
-enum { ROOM = 40 };
-
-/* A definition made in place: advancing looks at the types and needs of steps only. */
-struct plan {
-    struct step_def steps[ROOM];
-    size_t needs[ROOM][ROOM];
-    struct definition def;
-    struct step_progress progress[ROOM];
-    size_t room[ROOM];
-    enum run_status status;
-    struct advance next;
-};
-
-static void plan_init(struct plan *p)
-{
-    memset(p, 0, sizeof(*p));
-    p->status = RUN_PENDING;
-    p->def.steps = p->steps;
-}
-
-static size_t add_step(struct plan *p, enum step_type type)
-{
-    size_t i = p->def.step_count++;
-    assert_true(i < ROOM);
-    p->steps[i] = (struct step_def){.type = type, .needs = p->needs[i]};
-    return i;
-}
-
-static void add_need(struct plan *p, size_t step, size_t need)
-{
-    p->needs[step][p->steps[step].need_count++] = need;
-}
-
-/* Advances, and does what it says to statuses and steps. */
-static void go(struct plan *p)
-{
-    run_advance(&p->def, p->progress, p->status, p->room, &p->next);
-    for (size_t i = 0; i < p->next.begin_count; i++) {
-        size_t step = p->next.begin[i];
-        assert_false(p->progress[step].begun);
-        p->progress[step].begun = true;
-        p->progress[step].state = p->steps[step].type == STEP_SLEEP ? JOB_SCHEDULED : JOB_PENDING;
-    }
-    for (size_t i = 0; i < p->next.event_count; i++) {
-        struct run_change change;
-        assert_int_equal(run_decide(p->status, p->next.events[i], &change), ERR_OK);
-        p->status = change.to;
-    }
-}
-
-static void end_step(struct plan *p, size_t step, enum job_state state)
-{
-    assert_true(p->progress[step].begun && !job_is_over(p->progress[step].state));
-    p->progress[step].state = state;
-}
-
-static void assert_begins(const struct plan *p, size_t count, const size_t *steps)
-{
-    assert_int_equal(p->next.begin_count, count);
-    for (size_t i = 0; i < count; i++)
-        assert_int_equal(p->next.begin[i], steps[i]);
-}
-
-#define ASSERT_BEGINS(p, ...) \
-    assert_begins((p), ARRAY_LEN(((const size_t[]){__VA_ARGS__})), (const size_t[]){__VA_ARGS__})
-
-static void assert_events(const struct plan *p, size_t count, const enum run_event *events)
-{
-    assert_int_equal(p->next.event_count, count);
-    for (size_t i = 0; i < count; i++)
-        assert_int_equal(p->next.events[i], events[i]);
-}
-
-#define ASSERT_EVENTS(p, ...)                                              \
-    assert_events((p), ARRAY_LEN(((const enum run_event[]){__VA_ARGS__})), \
-                  (const enum run_event[]){__VA_ARGS__})
-#define ASSERT_NO_EVENTS(p) assert_int_equal((p)->next.event_count, 0)
-#define ASSERT_BEGINS_NONE(p) assert_int_equal((p)->next.begin_count, 0)
+/* --- needs --- */
 
 static void a_sequence_goes_step_by_step(void **state)
 {
     (void)state;
-    struct plan p;
-    plan_init(&p);
-    for (size_t i = 0; i < 3; i++) {
-        (void)add_step(&p, STEP_TASK);
-        if (i > 0)
-            add_need(&p, i, i - 1);
-    }
-    go(&p);
-    ASSERT_BEGINS(&p, 0);
-    ASSERT_EVENTS(&p, RUN_ON_START);
-    end_step(&p, 0, JOB_SUCCEEDED);
-    go(&p);
-    ASSERT_BEGINS(&p, 1);
-    ASSERT_NO_EVENTS(&p);
-    end_step(&p, 1, JOB_SUCCEEDED);
-    go(&p);
-    ASSERT_BEGINS(&p, 2);
-    ASSERT_NO_EVENTS(&p);
-    end_step(&p, 2, JOB_SUCCEEDED);
-    go(&p);
-    ASSERT_BEGINS_NONE(&p);
-    ASSERT_EVENTS(&p, RUN_ON_SUCCEED);
-    assert_int_equal(p.status, RUN_SUCCEEDED);
+    struct stage *s = stage_new(STEPS(A_STEP("a", "") "," A_STEP("b", "") "," A_STEP("c", "")));
+    go(s, RUN_RUNNING, "start +a .a");
+    go(s, RUN_RUNNING, ""); /* asked again, there is nothing new */
+    succeeds(s, "a", RUN_RUNNING, "+b .b");
+    succeeds(s, "b", RUN_RUNNING, "+c .c");
+    succeeds(s, "c", RUN_SUCCEEDED, "succeed");
+    go(s, RUN_SUCCEEDED, "");
+    stage_free(s);
 }
 
-static void advancing_twice_changes_nothing_more(void **state)
+#define DIAMOND(of_left, of_right)                                                 \
+    STEPS(A_STEP("top", "") "," A_STEP("left", NEEDS("'top'") of_left) "," A_STEP( \
+        "right", NEEDS("'top'") of_right) "," A_STEP("bottom", NEEDS("'left','right'")))
+
+static void a_diamond_joins_when_both_sides_are_settled(void **state)
 {
     (void)state;
-    struct plan p;
-    plan_init(&p);
-    (void)add_step(&p, STEP_TASK);
-    go(&p);
-    go(&p);
-    ASSERT_BEGINS_NONE(&p);
-    ASSERT_NO_EVENTS(&p);
-    p.progress[0].state = JOB_RUNNING;
-    go(&p);
-    ASSERT_BEGINS_NONE(&p);
-    ASSERT_NO_EVENTS(&p);
-}
-
-static void make_diamond(struct plan *p, enum step_type left, enum step_type right)
-{
-    plan_init(p);
-    (void)add_step(p, STEP_TASK);
-    add_need(p, add_step(p, left), 0);
-    add_need(p, add_step(p, right), 0);
-    size_t bottom = add_step(p, STEP_TASK);
-    add_need(p, bottom, 1);
-    add_need(p, bottom, 2);
-}
-
-static void a_diamond_joins_when_both_sides_are_done(void **state)
-{
-    (void)state;
-    struct plan p;
-    make_diamond(&p, STEP_TASK, STEP_TASK);
-    go(&p);
-    ASSERT_BEGINS(&p, 0);
-    end_step(&p, 0, JOB_SUCCEEDED);
-    go(&p);
-    ASSERT_BEGINS(&p, 1, 2);
-    end_step(&p, 2, JOB_SUCCEEDED);
-    go(&p);
-    ASSERT_BEGINS_NONE(&p);
-    ASSERT_NO_EVENTS(&p);
-    end_step(&p, 1, JOB_SUCCEEDED);
-    go(&p);
-    ASSERT_BEGINS(&p, 3);
-    end_step(&p, 3, JOB_SUCCEEDED);
-    go(&p);
-    ASSERT_EVENTS(&p, RUN_ON_SUCCEED);
+    struct stage *s = stage_new(DIAMOND("", ""));
+    go(s, RUN_RUNNING, "start +top .top");
+    succeeds(s, "top", RUN_RUNNING, "+left .left +right .right");
+    succeeds(s, "right", RUN_RUNNING, "");
+    succeeds(s, "left", RUN_RUNNING, "+bottom .bottom");
+    succeeds(s, "bottom", RUN_SUCCEEDED, "succeed");
+    stage_free(s);
 }
 
 static void independent_steps_begin_together_in_written_order(void **state)
 {
     (void)state;
-    struct plan p;
-    plan_init(&p);
-    for (size_t i = 0; i < 4; i++)
-        (void)add_step(&p, STEP_TASK);
-    add_need(&p, 1, 3);
-    go(&p);
-    ASSERT_BEGINS(&p, 0, 2, 3);
+    struct stage *s = stage_new(STEPS(
+        A_STEP("a", "") "," A_STEP("b", NEEDS("'d'")) "," A_STEP("c", "") "," A_STEP("d", "")));
+    go(s, RUN_RUNNING, "start +a .a +c .c +d .d");
+    stage_free(s);
 }
 
-static void a_failed_step_fails_the_run_and_begins_nothing(void **state)
+/* What is done at once leads on in the same turn, whatever the order of writing. */
+static void a_chain_of_steps_that_need_nobody_goes_through_in_one_turn(void **state)
 {
     (void)state;
-    struct plan p;
-    make_diamond(&p, STEP_TASK, STEP_TASK);
-    go(&p);
-    end_step(&p, 0, JOB_SUCCEEDED);
-    go(&p);
-    end_step(&p, 1, JOB_FAILED);
-    go(&p);
-    ASSERT_BEGINS_NONE(&p);
-    ASSERT_EVENTS(&p, RUN_ON_FAIL);
-    assert_int_equal(p.status, RUN_FAILED);
+    struct stage *s = stage_new(
+        STEPS(A_STEP("c", NEEDS("'b'")) "," A_STEP("b", NEEDS("'a'")) "," A_STEP("a", "")));
+    memset(s->script.succeeds_at_once, 1, sizeof(s->script.succeeds_at_once));
+    go(s, RUN_SUCCEEDED, "start +a .a +b .b +c .c succeed");
+    stage_free(s);
+}
+
+/* --- conditions --- */
+
+static void a_step_whose_condition_does_not_hold_is_skipped_and_those_behind_go_on(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(DIAMOND("", ""));
+    s->script.does_not_hold[step_of(s, "left")] = true;
+    go(s, RUN_RUNNING, "start +top .top");
+    succeeds(s, "top", RUN_RUNNING, "?left +right .right");
+    assert_step(s, "left", STEP_IS_SKIPPED);
+    assert_false(state_of(s, "left")->cut);
+    succeeds(s, "right", RUN_RUNNING, "+bottom .bottom");
+    succeeds(s, "bottom", RUN_SUCCEEDED, "succeed");
+    stage_free(s);
+}
+
+static void a_run_of_nothing_but_skipped_steps_succeeds(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(STEPS(A_STEP("a", "") "," A_STEP("b", "")));
+    memset(s->script.does_not_hold, 1, sizeof(s->script.does_not_hold));
+    go(s, RUN_SUCCEEDED, "start ?a ?b succeed");
+    stage_free(s);
+}
+
+static void a_condition_that_cannot_be_evaluated_fails_its_step(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(STEPS(A_STEP("a", "") "," A_STEP("b", "")));
+    s->script.cannot_be_evaluated[0] = true;
+    go(s, RUN_FAILED, "start +a fail");
+    assert_step(s, "a", STEP_IS_FAILED);
+    assert_step(s, "b", STEP_IS_WAITING);
+    stage_free(s);
+}
+
+/* --- errors that end the run --- */
+
+static void a_failed_step_stops_the_others_and_fails_the_run(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(DIAMOND("", ""));
+    go(s, RUN_RUNNING, "start +top .top");
+    succeeds(s, "top", RUN_RUNNING, "+left .left +right .right");
+    fails(s, "left", RUN_FAILED, "!right fail");
+    assert_step(s, "right", STEP_IS_CANCELLED);
+    assert_step(s, "bottom", STEP_IS_WAITING);
+    assert_int_equal(s->play.p.stop, STOP_FAILED);
+    assert_int_equal(s->play.p.cause, step_of(s, "left"));
+    stage_free(s);
 }
 
 static void a_failure_wins_over_steps_that_could_begin(void **state)
 {
     (void)state;
-    struct plan p;
-    plan_init(&p);
-    (void)add_step(&p, STEP_TASK);
-    (void)add_step(&p, STEP_TASK);
-    add_need(&p, add_step(&p, STEP_TASK), 0);
-    go(&p);
-    end_step(&p, 0, JOB_SUCCEEDED);
-    end_step(&p, 1, JOB_FAILED);
-    go(&p);
-    ASSERT_BEGINS_NONE(&p);
-    ASSERT_EVENTS(&p, RUN_ON_FAIL);
+    struct stage *s =
+        stage_new(STEPS(A_STEP("a", "") "," A_STEP("b", "") "," A_STEP("c", NEEDS("'a'"))));
+    go(s, RUN_RUNNING, "start +a .a +b .b");
+    job_ends(s, "a", 0, STEP_IS_SUCCEEDED);
+    fails(s, "b", RUN_FAILED, "fail");
+    stage_free(s);
 }
 
 static void every_end_but_success_fails_the_run(void **state)
 {
     (void)state;
-    for (enum job_state s = 0; s < JOB_STATE_COUNT; s++) {
-        if (!job_is_over(s))
-            continue;
-        struct plan p;
-        plan_init(&p);
-        (void)add_step(&p, STEP_TASK);
-        go(&p);
-        end_step(&p, 0, s);
-        go(&p);
-        assert_int_equal(p.status, s == JOB_SUCCEEDED ? RUN_SUCCEEDED : RUN_FAILED);
+    static const enum step_status BAD[] = {STEP_IS_FAILED, STEP_IS_TIMED_OUT};
+    for (size_t i = 0; i < ARRAY_LEN(BAD); i++) {
+        struct stage *s = stage_new(STEPS(A_STEP("a", "")));
+        go(s, RUN_RUNNING, "start +a .a");
+        ends(s, "a", BAD[i], RUN_FAILED, "fail");
+        assert_step(s, "a", BAD[i]);
+        stage_free(s);
     }
 }
 
-static void a_run_whose_open_steps_all_sleep_waits(void **state)
+static void the_first_of_two_errors_is_the_cause(void **state)
 {
     (void)state;
-    struct plan p;
-    plan_init(&p);
-    (void)add_step(&p, STEP_SLEEP);
-    (void)add_step(&p, STEP_SLEEP);
-    go(&p);
-    ASSERT_BEGINS(&p, 0, 1);
-    ASSERT_EVENTS(&p, RUN_ON_START, RUN_ON_WAIT);
-    assert_int_equal(p.status, RUN_WAITING);
-    go(&p);
-    ASSERT_NO_EVENTS(&p);
-    end_step(&p, 1, JOB_SUCCEEDED);
-    go(&p);
-    ASSERT_NO_EVENTS(&p);
-    assert_int_equal(p.status, RUN_WAITING);
-    end_step(&p, 0, JOB_SUCCEEDED);
-    go(&p);
-    ASSERT_EVENTS(&p, RUN_ON_WAKE, RUN_ON_SUCCEED);
+    struct stage *s = stage_new(STEPS(A_STEP("a", "") "," A_STEP("b", NEEDS(""))));
+    go(s, RUN_RUNNING, "start +a .a +b .b");
+    job_ends(s, "b", 0, STEP_IS_FAILED);
+    job_ends(s, "a", 0, STEP_IS_FAILED);
+    go(s, RUN_FAILED, "fail");
+    assert_int_equal(s->play.p.cause, step_of(s, "b"));
+    stage_free(s);
 }
 
-static void a_sleep_beside_work_does_not_make_the_run_wait(void **state)
+/* --- on_error: continue --- */
+
+static void a_step_that_may_fail_lets_those_behind_it_go_on(void **state)
 {
     (void)state;
-    struct plan p;
-    make_diamond(&p, STEP_SLEEP, STEP_TASK);
-    go(&p);
-    end_step(&p, 0, JOB_SUCCEEDED);
-    go(&p);
-    ASSERT_BEGINS(&p, 1, 2);
-    ASSERT_NO_EVENTS(&p);
-    end_step(&p, 2, JOB_SUCCEEDED);
-    go(&p);
-    ASSERT_EVENTS(&p, RUN_ON_WAIT);
-    end_step(&p, 1, JOB_SUCCEEDED);
-    go(&p);
-    ASSERT_BEGINS(&p, 3);
-    ASSERT_EVENTS(&p, RUN_ON_WAKE);
+    static const enum step_status BAD[] = {STEP_IS_FAILED, STEP_IS_TIMED_OUT};
+    for (size_t i = 0; i < ARRAY_LEN(BAD); i++) {
+        struct stage *s = stage_new(STEPS(A_STEP("a", ON_ERROR("continue")) "," A_STEP("b", "")));
+        go(s, RUN_RUNNING, "start +a .a");
+        ends(s, "a", BAD[i], RUN_RUNNING, "+b .b");
+        succeeds(s, "b", RUN_SUCCEEDED, "succeed");
+        assert_step(s, "a", BAD[i]);
+        stage_free(s);
+    }
 }
 
-static void a_sleep_after_a_sleep_goes_on_waiting(void **state)
+/* --- on_error: a step --- */
+
+#define MENDED                                                                                     \
+    STEPS(A_STEP("a", ON_ERROR("mend")) "," A_STEP("b", "") "," A_STEP("mend", "") "," A_STEP("c", \
+                                                                                              ""))
+
+static void a_handler_is_cut_off_when_there_is_no_error(void **state)
 {
     (void)state;
-    struct plan p;
-    plan_init(&p);
-    (void)add_step(&p, STEP_SLEEP);
-    add_need(&p, add_step(&p, STEP_SLEEP), 0);
-    go(&p);
-    end_step(&p, 0, JOB_SUCCEEDED);
-    go(&p);
-    ASSERT_BEGINS(&p, 1);
-    ASSERT_NO_EVENTS(&p);
-    assert_int_equal(p.status, RUN_WAITING);
+    struct stage *s = stage_new(MENDED);
+    go(s, RUN_RUNNING, "start +a .a");
+    succeeds(s, "a", RUN_RUNNING, "+b .b -mend");
+    assert_true(state_of(s, "mend")->cut);
+    succeeds(s, "b", RUN_RUNNING, "+c .c");
+    succeeds(s, "c", RUN_SUCCEEDED, "succeed");
+    stage_free(s);
 }
 
-static void a_failure_while_waiting_wakes_first(void **state)
+static void an_error_leads_to_its_handler_and_cuts_off_what_lies_behind(void **state)
 {
     (void)state;
-    struct plan p;
-    plan_init(&p);
-    (void)add_step(&p, STEP_SLEEP);
-    go(&p);
-    end_step(&p, 0, JOB_FAILED);
-    go(&p);
-    ASSERT_EVENTS(&p, RUN_ON_WAKE, RUN_ON_FAIL);
+    struct stage *s = stage_new(MENDED);
+    go(s, RUN_RUNNING, "start +a .a");
+    fails(s, "a", RUN_RUNNING, "-b +mend .mend -c");
+    assert_true(state_of(s, "b")->cut && state_of(s, "c")->cut);
+    succeeds(s, "mend", RUN_SUCCEEDED, "succeed");
+    stage_free(s);
 }
 
-/* --- random graphs --- */
-
-struct history {
-    size_t begun[ROOM];
-    size_t ends;
-};
-
-static void note_begins(struct plan *p, struct history *h)
-{
-    for (size_t i = 0; i < p->next.begin_count; i++) {
-        size_t step = p->next.begin[i];
-        assert_true(i == 0 || p->next.begin[i - 1] < step);
-        h->begun[step]++;
-        for (size_t n = 0; n < p->steps[step].need_count; n++) {
-            size_t need = p->needs[step][n];
-            assert_true(p->progress[need].begun);
-            assert_int_equal(p->progress[need].state, JOB_SUCCEEDED);
-        }
-    }
-    for (size_t i = 0; i < p->next.event_count; i++)
-        h->ends += p->next.events[i] == RUN_ON_SUCCEED || p->next.events[i] == RUN_ON_FAIL;
-}
-
-/* A waiting run has sleeping steps and nothing else open; a running one has work. */
-static void check_status(const struct plan *p)
-{
-    size_t asleep = 0;
-    size_t working = 0;
-    for (size_t i = 0; i < p->def.step_count; i++) {
-        if (!p->progress[i].begun || job_is_over(p->progress[i].state))
-            continue;
-        *(p->progress[i].state == JOB_SCHEDULED ? &asleep : &working) += 1;
-    }
-    if (p->status == RUN_WAITING)
-        assert_true(asleep > 0 && working == 0);
-    if (p->status == RUN_RUNNING)
-        assert_true(working > 0);
-    assert_int_not_equal(p->status, RUN_PENDING);
-}
-
-static void make_random(struct plan *p, struct rng *r)
-{
-    plan_init(p);
-    size_t count = 1 + rng_below(r, ROOM);
-    for (size_t i = 0; i < count; i++)
-        (void)add_step(p, rng_below(r, 3) == 0 ? STEP_SLEEP : STEP_TASK);
-    /* An edge goes from a later to an earlier place of a shuffled order: no cycle, any numbering.
-     */
-    size_t order[ROOM];
-    for (size_t i = 0; i < count; i++) {
-        size_t at = rng_below(r, i + 1);
-        order[i] = order[at];
-        order[at] = i;
-    }
-    uint64_t density = 1 + rng_below(r, 8);
-    for (size_t later = 1; later < count; later++) {
-        for (size_t earlier = 0; earlier < later; earlier++) {
-            if (rng_below(r, 16) < density)
-                add_need(p, order[later], order[earlier]);
-        }
-    }
-}
-
-/* An open step by chance, or step_count when there is none. */
-static size_t pick_open(const struct plan *p, struct rng *r)
-{
-    size_t picked = p->def.step_count;
-    uint64_t seen = 0;
-    for (size_t i = 0; i < p->def.step_count; i++) {
-        if (p->progress[i].begun && !job_is_over(p->progress[i].state) && rng_below(r, ++seen) == 0)
-            picked = i;
-    }
-    return picked;
-}
-
-static void random_graphs_begin_each_step_once_after_its_needs(void **state)
+static void a_time_out_leads_to_the_handler_as_well(void **state)
 {
     (void)state;
-    struct rng r = {20240611};
-    int failed = 0;
-    for (int round = 0; round < 3000; round++) {
-        struct plan p;
-        struct history h = {{0}, 0};
-        make_random(&p, &r);
-        uint64_t fail_one_in = rng_below(&r, 4) == 0 ? 8 : 0;
-        bool fails = false;
-        go(&p);
-        note_begins(&p, &h);
-        while (!run_is_over(p.status)) {
-            check_status(&p);
-            size_t step = pick_open(&p, &r);
-            assert_true(step < p.def.step_count); /* otherwise it would hang for ever */
-            fails = fail_one_in > 0 && rng_below(&r, fail_one_in) == 0;
-            end_step(&p, step, fails ? JOB_FAILED : JOB_SUCCEEDED);
-            go(&p);
-            note_begins(&p, &h);
-        }
-        assert_int_equal(h.ends, 1);
-        assert_int_equal(p.status, fails ? RUN_FAILED : RUN_SUCCEEDED);
-        failed += fails;
-        for (size_t i = 0; i < p.def.step_count; i++)
-            assert_true(h.begun[i] == 1 || (fails && h.begun[i] == 0));
-    }
-    assert_true(failed > 100); /* both ends were seen often */
+    struct stage *s = stage_new(MENDED);
+    go(s, RUN_RUNNING, "start +a .a");
+    ends(s, "a", STEP_IS_TIMED_OUT, RUN_RUNNING, "-b +mend .mend -c");
+    stage_free(s);
 }
 
-static void advance_a_run_that_is_over(void)
-{
-    struct plan p;
-    plan_init(&p);
-    (void)add_step(&p, STEP_TASK);
-    run_advance(&p.def, p.progress, RUN_SUCCEEDED, p.room, &p.next);
-}
-
-static void a_run_that_is_over_does_not_advance(void **state)
+static void a_skipped_step_needs_no_handler(void **state)
 {
     (void)state;
-    assert_true(aborts(advance_a_run_that_is_over));
+    struct stage *s = stage_new(MENDED);
+    s->script.does_not_hold[step_of(s, "a")] = true;
+    go(s, RUN_RUNNING, "start ?a +b .b -mend");
+    stage_free(s);
+}
+
+static void a_handler_that_fails_fails_the_run(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(MENDED);
+    go(s, RUN_RUNNING, "start +a .a");
+    fails(s, "a", RUN_RUNNING, "-b +mend .mend -c");
+    fails(s, "mend", RUN_FAILED, "fail");
+    assert_int_equal(s->play.p.cause, step_of(s, "mend"));
+    stage_free(s);
+}
+
+static void a_handler_may_have_a_handler(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(STEPS(A_STEP("a", ON_ERROR("first")) "," A_STEP(
+        "first", ON_ERROR("second")) "," A_STEP("second", "")));
+    go(s, RUN_RUNNING, "start +a .a");
+    fails(s, "a", RUN_RUNNING, "+first .first");
+    fails(s, "first", RUN_RUNNING, "+second .second");
+    succeeds(s, "second", RUN_SUCCEEDED, "succeed");
+    stage_free(s);
+}
+
+static void without_an_error_handlers_of_handlers_are_cut_off_too(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(STEPS(A_STEP("a", ON_ERROR("first")) "," A_STEP(
+        "first", ON_ERROR("second")) "," A_STEP("second", "")));
+    go(s, RUN_RUNNING, "start +a .a");
+    succeeds(s, "a", RUN_SUCCEEDED, "-first -second succeed");
+    stage_free(s);
+}
+
+/* A step that needs the handler goes on behind it; one that needs both is behind the error. */
+static void what_needs_the_handler_goes_on_behind_it(void **state)
+{
+    (void)state;
+    struct stage *s =
+        stage_new(STEPS(A_STEP("a", ON_ERROR("mend")) "," A_STEP("mend", NEEDS("'a'")) "," A_STEP(
+            "after", NEEDS("'mend'")) "," A_STEP("both", NEEDS("'a','mend'"))));
+    go(s, RUN_RUNNING, "start +a .a");
+    fails(s, "a", RUN_RUNNING, "+mend .mend");
+    succeeds(s, "mend", RUN_RUNNING, "+after .after -both");
+    succeeds(s, "after", RUN_SUCCEEDED, "succeed");
+    stage_free(s);
+}
+
+static void what_needs_a_handler_that_was_not_wanted_is_cut_off_with_it(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(STEPS(A_STEP("a", ON_ERROR("mend")) "," A_STEP(
+        "mend", NEEDS("'a'")) "," A_STEP("after", NEEDS("'mend'"))));
+    go(s, RUN_RUNNING, "start +a .a");
+    succeeds(s, "a", RUN_SUCCEEDED, "-mend -after succeed");
+    stage_free(s);
+}
+
+static void a_handler_waits_for_what_it_needs(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(
+        STEPS(A_STEP("a", ON_ERROR("mend")) "," A_STEP("b", "") "," A_STEP("mend", NEEDS("'b'"))));
+    go(s, RUN_RUNNING, "start +a .a +b .b");
+    fails(s, "a", RUN_RUNNING, "");
+    succeeds(s, "b", RUN_RUNNING, "+mend .mend");
+    succeeds(s, "mend", RUN_SUCCEEDED, "succeed");
+    stage_free(s);
+}
+
+static void one_handler_serves_several_steps_and_is_cut_off_when_all_went_well(void **state)
+{
+    (void)state;
+    static const char SHARED[] = STEPS(
+        A_STEP("a", ON_ERROR("mend")) "," A_STEP("b", ON_ERROR("mend")) "," A_STEP("mend", ""));
+    struct stage *s = stage_new(SHARED);
+    go(s, RUN_RUNNING, "start +a .a");
+    succeeds(s, "a", RUN_RUNNING, "+b .b");
+    succeeds(s, "b", RUN_SUCCEEDED, "-mend succeed");
+    stage_free(s);
+    s = stage_new(SHARED);
+    go(s, RUN_RUNNING, "start +a .a");
+    succeeds(s, "a", RUN_RUNNING, "+b .b");
+    fails(s, "b", RUN_RUNNING, "+mend .mend");
+    succeeds(s, "mend", RUN_SUCCEEDED, "succeed");
+    stage_free(s);
+}
+
+/* It runs once, when it is known what it is for. */
+static void a_handler_of_several_steps_waits_for_all_of_them(void **state)
+{
+    (void)state;
+    static const enum step_status ENDS[] = {STEP_IS_FAILED, STEP_IS_SUCCEEDED};
+    for (size_t i = 0; i < ARRAY_LEN(ENDS); i++) {
+        struct stage *s = stage_new(STEPS(A_STEP("a", ON_ERROR("mend") NEEDS("")) "," A_STEP(
+            "b", ON_ERROR("mend")) "," A_STEP("mend", "")));
+        go(s, RUN_RUNNING, "start +a .a +b .b");
+        fails(s, "b", RUN_RUNNING, "");
+        ends(s, "a", ENDS[i], RUN_RUNNING, "+mend .mend");
+        succeeds(s, "mend", RUN_SUCCEEDED, "succeed");
+        stage_free(s);
+    }
+}
+
+/* Somebody must see the error. */
+static void a_handler_is_called_even_if_what_it_needs_was_cut_off(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(STEPS(A_STEP("a", ON_ERROR("mend")) "," A_STEP(
+        "b", ON_ERROR("other")) "," A_STEP("other", "") "," A_STEP("mend", NEEDS("'b'"))));
+    go(s, RUN_RUNNING, "start +a .a +b .b");
+    fails(s, "a", RUN_RUNNING, "");
+    fails(s, "b", RUN_RUNNING, "+other .other +mend .mend");
+    stage_free(s);
+}
+
+/* --- maps --- */
+
+static void a_map_keeps_as_many_items_open_as_it_may_and_refills_in_portions(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(STEPS(A_STEP("m", MAP("8"))));
+    s->script.items[0] = 11;
+    go(s, RUN_RUNNING, "start +m .m .m .m .m .m .m .m .m");
+    job_ends(s, "m", 0, STEP_IS_SUCCEEDED);
+    go(s, RUN_RUNNING, ""); /* one alone is not worth reading the items again */
+    job_ends(s, "m", 5, STEP_IS_SUCCEEDED);
+    go(s, RUN_RUNNING, ".m .m");
+    job_ends(s, "m", 9, STEP_IS_SUCCEEDED);
+    job_ends(s, "m", 8, STEP_IS_SUCCEEDED);
+    go(s, RUN_RUNNING, ".m");
+    static const int64_t REST[] = {1, 2, 3, 4, 6, 7};
+    for (size_t i = 0; i < ARRAY_LEN(REST); i++) {
+        job_ends(s, "m", REST[i], STEP_IS_SUCCEEDED);
+        go(s, RUN_RUNNING, "");
+    }
+    job_ends(s, "m", 10, STEP_IS_SUCCEEDED);
+    go(s, RUN_SUCCEEDED, "succeed");
+    stage_free(s);
+}
+
+static void a_map_of_one_at_a_time_goes_in_order(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(STEPS(A_STEP("m", MAP("1"))));
+    s->script.items[0] = 3;
+    go(s, RUN_RUNNING, "start +m .m");
+    for (int64_t i = 0; i < 2; i++) {
+        job_ends(s, "m", i, STEP_IS_SUCCEEDED);
+        go(s, RUN_RUNNING, ".m");
+    }
+    job_ends(s, "m", 2, STEP_IS_SUCCEEDED);
+    go(s, RUN_SUCCEEDED, "succeed");
+    stage_free(s);
+}
+
+static void a_map_of_nothing_has_succeeded(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(STEPS(A_STEP("m", MAP("4")) "," A_STEP("b", "")));
+    go(s, RUN_RUNNING, "start +m +b .b");
+    assert_step(s, "m", STEP_IS_SUCCEEDED);
+    assert_int_equal(state_of(s, "m")->first, 0);
+    stage_free(s);
+}
+
+static void an_item_that_fails_ends_the_others(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(STEPS(A_STEP("m", MAP("3"))));
+    s->script.items[0] = 9;
+    go(s, RUN_RUNNING, "start +m .m .m .m");
+    job_ends(s, "m", 1, STEP_IS_FAILED);
+    go(s, RUN_FAILED, "!m fail");
+    assert_int_equal(state_of(s, "m")->over, 3);
+    stage_free(s);
+}
+
+static void an_item_that_fails_at_once_begins_no_more(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(STEPS(A_STEP("m", MAP("3"))));
+    s->script.items[0] = 9;
+    s->script.fails_at_once[0] = true;
+    go(s, RUN_FAILED, "start +m .m fail");
+    assert_int_equal(state_of(s, "m")->begun, 1);
+    stage_free(s);
+}
+
+static void items_that_may_fail_are_counted_and_the_map_succeeds(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(STEPS(A_STEP("m", MAP("2") ON_ERROR("continue"))));
+    s->script.items[0] = 3;
+    go(s, RUN_RUNNING, "start +m .m .m");
+    job_ends(s, "m", 0, STEP_IS_FAILED);
+    go(s, RUN_RUNNING, ".m");
+    job_ends(s, "m", 1, STEP_IS_TIMED_OUT);
+    go(s, RUN_RUNNING, "");
+    job_ends(s, "m", 2, STEP_IS_SUCCEEDED);
+    go(s, RUN_SUCCEEDED, "succeed");
+    assert_step(s, "m", STEP_IS_SUCCEEDED);
+    assert_int_equal(state_of(s, "m")->failed, 2);
+    stage_free(s);
+}
+
+/* Before it has items it is a step like any other: its error is not one item's. */
+static void a_map_whose_items_cannot_be_told_fails_as_a_whole(void **state)
+{
+    (void)state;
+    struct stage *s =
+        stage_new(STEPS(A_STEP("m", MAP("2") ON_ERROR("continue")) "," A_STEP("b", "")));
+    s->script.cannot_be_evaluated[0] = true;
+    go(s, RUN_RUNNING, "start +m +b .b");
+    assert_step(s, "m", STEP_IS_FAILED);
+    stage_free(s);
+}
+
+static void a_map_whose_error_goes_another_way_ends_its_items_first(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(
+        STEPS(A_STEP("mend", "") "," A_STEP("m", MAP("2") ON_ERROR("mend")) "," A_STEP("b", "")));
+    s->script.items[1] = 5;
+    go(s, RUN_RUNNING, "start +m .m .m");
+    job_ends(s, "m", 1, STEP_IS_FAILED);
+    go(s, RUN_RUNNING, "!m +mend .mend -b");
+    succeeds(s, "mend", RUN_SUCCEEDED, "succeed");
+    stage_free(s);
+}
+
+static void items_get_ordinals_of_their_own_however_the_steps_begin(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(
+        STEPS(A_STEP("m", MAP("2") NEEDS("")) "," A_STEP("n", MAP("2")) "," A_STEP("o", "")));
+    s->script.items[0] = 3;
+    s->script.items[1] = 4;
+    go(s, RUN_RUNNING, "start +m .m .m +n .n .n +o .o");
+    assert_int_equal(state_of(s, "m")->first, 1);
+    assert_int_equal(state_of(s, "n")->first, 4);
+    assert_int_equal(state_of(s, "o")->first, 8);
+    assert_int_equal(s->play.p.jobs, 8);
+    assert_int_equal(advance_item(state_of(s, "n"), 3), -1);
+    assert_int_equal(advance_item(state_of(s, "n"), 4), 0);
+    assert_int_equal(advance_item(state_of(s, "n"), 7), 3);
+    assert_int_equal(advance_item(state_of(s, "n"), 8), -1);
+    struct step_state none = {.status = STEP_IS_WAITING};
+    assert_int_equal(advance_item(&none, 0), -1);
+    stage_free(s);
+}
+
+/* A turn makes so many jobs, and a step begins only with its first one: what is read from the row
+ * in the next turn must not take one for the other. */
+static void what_a_turn_has_no_room_for_begins_in_the_next(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(STEPS(A_STEP("m", MAP("4") NEEDS("")) "," A_STEP("b", "")));
+    s->script.items[0] = 4;
+    s->script.per_turn = 4;
+    go(s, RUN_RUNNING, "start +m .m .m .m .m");
+    assert_true(s->play.go_on);
+    assert_step(s, "b", STEP_IS_WAITING);
+    go(s, RUN_RUNNING, "+b .b");
+    assert_false(s->play.go_on);
+    stage_free(s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sequence_goes_step_by_step),
-        cmocka_unit_test(advancing_twice_changes_nothing_more),
-        cmocka_unit_test(a_diamond_joins_when_both_sides_are_done),
+        cmocka_unit_test(a_diamond_joins_when_both_sides_are_settled),
         cmocka_unit_test(independent_steps_begin_together_in_written_order),
-        cmocka_unit_test(a_failed_step_fails_the_run_and_begins_nothing),
+        cmocka_unit_test(a_chain_of_steps_that_need_nobody_goes_through_in_one_turn),
+        cmocka_unit_test(a_step_whose_condition_does_not_hold_is_skipped_and_those_behind_go_on),
+        cmocka_unit_test(a_run_of_nothing_but_skipped_steps_succeeds),
+        cmocka_unit_test(a_condition_that_cannot_be_evaluated_fails_its_step),
+        cmocka_unit_test(a_failed_step_stops_the_others_and_fails_the_run),
         cmocka_unit_test(a_failure_wins_over_steps_that_could_begin),
         cmocka_unit_test(every_end_but_success_fails_the_run),
-        cmocka_unit_test(a_run_whose_open_steps_all_sleep_waits),
-        cmocka_unit_test(a_sleep_beside_work_does_not_make_the_run_wait),
-        cmocka_unit_test(a_sleep_after_a_sleep_goes_on_waiting),
-        cmocka_unit_test(a_failure_while_waiting_wakes_first),
-        cmocka_unit_test(random_graphs_begin_each_step_once_after_its_needs),
-        cmocka_unit_test(a_run_that_is_over_does_not_advance),
+        cmocka_unit_test(the_first_of_two_errors_is_the_cause),
+        cmocka_unit_test(a_step_that_may_fail_lets_those_behind_it_go_on),
+        cmocka_unit_test(a_handler_is_cut_off_when_there_is_no_error),
+        cmocka_unit_test(an_error_leads_to_its_handler_and_cuts_off_what_lies_behind),
+        cmocka_unit_test(a_time_out_leads_to_the_handler_as_well),
+        cmocka_unit_test(a_skipped_step_needs_no_handler),
+        cmocka_unit_test(a_handler_that_fails_fails_the_run),
+        cmocka_unit_test(a_handler_may_have_a_handler),
+        cmocka_unit_test(without_an_error_handlers_of_handlers_are_cut_off_too),
+        cmocka_unit_test(what_needs_the_handler_goes_on_behind_it),
+        cmocka_unit_test(what_needs_a_handler_that_was_not_wanted_is_cut_off_with_it),
+        cmocka_unit_test(a_handler_waits_for_what_it_needs),
+        cmocka_unit_test(one_handler_serves_several_steps_and_is_cut_off_when_all_went_well),
+        cmocka_unit_test(a_handler_of_several_steps_waits_for_all_of_them),
+        cmocka_unit_test(a_handler_is_called_even_if_what_it_needs_was_cut_off),
+        cmocka_unit_test(a_map_keeps_as_many_items_open_as_it_may_and_refills_in_portions),
+        cmocka_unit_test(a_map_of_one_at_a_time_goes_in_order),
+        cmocka_unit_test(a_map_of_nothing_has_succeeded),
+        cmocka_unit_test(an_item_that_fails_ends_the_others),
+        cmocka_unit_test(an_item_that_fails_at_once_begins_no_more),
+        cmocka_unit_test(items_that_may_fail_are_counted_and_the_map_succeeds),
+        cmocka_unit_test(a_map_whose_items_cannot_be_told_fails_as_a_whole),
+        cmocka_unit_test(a_map_whose_error_goes_another_way_ends_its_items_first),
+        cmocka_unit_test(items_get_ordinals_of_their_own_however_the_steps_begin),
+        cmocka_unit_test(what_a_turn_has_no_room_for_begins_in_the_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

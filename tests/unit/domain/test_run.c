@@ -5,19 +5,23 @@
 
 /* What the diagram in run.h shows, written down a second time; NO: no such edge. */
 #define NO RUN_STATUS_COUNT
+/* clang-format off */
 static const enum run_status EXPECTED[RUN_STATUS_COUNT][RUN_EVENT_COUNT] = {
-    /* ADMIT, START, WAIT, WAKE, SUCCEED, FAIL, CANCEL */
-    [RUN_QUEUED] = {RUN_PENDING, NO, NO, NO, NO, NO, RUN_CANCELLED},
-    [RUN_PENDING] = {NO, RUN_RUNNING, NO, NO, NO, NO, RUN_CANCELLED},
-    [RUN_RUNNING] = {NO, NO, RUN_WAITING, NO, RUN_SUCCEEDED, RUN_FAILED, RUN_CANCELLED},
-    [RUN_WAITING] = {NO, NO, NO, RUN_RUNNING, NO, NO, RUN_CANCELLED},
-    [RUN_PAUSED] = {NO, NO, NO, NO, NO, NO, NO},
-    [RUN_SUCCEEDED] = {NO, NO, NO, NO, NO, NO, NO},
-    [RUN_FAILED] = {NO, NO, NO, NO, NO, NO, NO},
-    [RUN_DENIED] = {NO, NO, NO, NO, NO, NO, NO},
-    [RUN_CANCELLED] = {NO, NO, NO, NO, NO, NO, NO},
-    [RUN_TIMED_OUT] = {NO, NO, NO, NO, NO, NO, NO},
+    /* ADMIT, START, WAIT, WAKE, SUCCEED, FAIL, CANCEL, TIME_OUT, PAUSE, RESUME, RETRY */
+    [RUN_QUEUED] = {RUN_PENDING, NO, NO, NO, NO, NO, RUN_CANCELLED, NO, NO, NO, NO},
+    [RUN_PENDING] = {NO, RUN_RUNNING, NO, NO, NO, NO, RUN_CANCELLED, NO, NO, NO, NO},
+    [RUN_RUNNING] = {NO, NO, RUN_WAITING, NO, RUN_SUCCEEDED, RUN_FAILED, RUN_CANCELLED,
+                     RUN_TIMED_OUT, RUN_PAUSED, NO, NO},
+    [RUN_WAITING] = {NO, NO, NO, RUN_RUNNING, NO, NO, RUN_CANCELLED, NO, RUN_PAUSED, NO, NO},
+    [RUN_PAUSED] = {NO, NO, NO, NO, NO, NO, RUN_CANCELLED, NO, NO, RUN_RUNNING, NO},
+    [RUN_SUCCEEDED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
+    [RUN_FAILED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, RUN_PENDING},
+    [RUN_DENIED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
+    [RUN_CANCELLED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
+    [RUN_TIMED_OUT] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, RUN_PENDING},
 };
+/* clang-format on */
+static_assert(RUN_EVENT_COUNT == 11, "every event has its column");
 
 /* Calls `check` for every pair that has an edge; pairs without one must be refused. */
 static void for_each_edge(void (*check)(enum run_status from, enum run_event on,
@@ -56,20 +60,27 @@ static void a_refusal_leaves_the_change_untouched(void **state)
     assert_int_equal(change.effects, 77);
 }
 
-static void a_terminal_status_refuses_every_event(void **state)
+static void what_is_over_stays_so_but_for_a_run_that_is_made_to_try_again(void **state)
 {
     (void)state;
     int terminal = 0;
+    int retried = 0;
     for (enum run_status from = 0; from < RUN_STATUS_COUNT; from++) {
         if (!run_is_over(from))
             continue;
         terminal++;
         for (enum run_event on = 0; on < RUN_EVENT_COUNT; on++) {
             struct run_change change;
-            assert_int_equal(run_decide(from, on, &change), ERR_CONCURRENCY);
+            if (run_decide(from, on, &change) != ERR_OK)
+                continue;
+            assert_int_equal(on, RUN_ON_RETRY);
+            assert_int_equal(change.to, RUN_PENDING);
+            assert_int_equal(change.effects, FX_SLOT_TAKE); /* it counts again, and no more */
+            retried++;
         }
     }
     assert_int_equal(terminal, 5);
+    assert_int_equal(retried, 2);
 }
 
 static void check_end(enum run_status from, enum run_event on, const struct run_change *change)
@@ -108,12 +119,15 @@ static void slots_are_taken_freed_and_places_left_exactly_when_they_change_hands
 
 static void check_jobs(enum run_status from, enum run_event on, const struct run_change *change)
 {
-    /* A run that succeeds or is queued has no open jobs; one that ends otherwise may have. */
+    /* A run that ends by itself has ended its open jobs before; a queued one never had any. */
     assert_int_equal((change->effects & FX_JOBS_CANCEL) != 0,
-                     from != RUN_QUEUED && (on == RUN_ON_FAIL || on == RUN_ON_CANCEL));
+                     from != RUN_QUEUED && on == RUN_ON_CANCEL);
+    assert_int_equal((change->effects & FX_JOBS_HOLD) != 0, change->to == RUN_PAUSED);
+    assert_int_equal((change->effects & FX_JOBS_RELEASE) != 0,
+                     from == RUN_PAUSED && !run_is_over(change->to));
 }
 
-static void open_jobs_end_with_a_run_that_does_not_succeed(void **state)
+static void open_jobs_end_with_a_cancelled_run_and_are_held_while_it_is_paused(void **state)
 {
     (void)state;
     for_each_edge(check_jobs);
@@ -129,7 +143,8 @@ static void a_terminal_status_holds_no_slot(void **state)
 static void every_run_can_still_end(void **state)
 {
     (void)state;
-    static const enum run_status REACHED[] = {RUN_QUEUED, RUN_PENDING, RUN_RUNNING, RUN_WAITING};
+    static const enum run_status REACHED[] = {RUN_QUEUED, RUN_PENDING, RUN_RUNNING, RUN_WAITING,
+                                              RUN_PAUSED};
     for (size_t i = 0; i < ARRAY_LEN(REACHED); i++) {
         struct run_change change;
         assert_int_equal(run_decide(REACHED[i], RUN_ON_CANCEL, &change), ERR_OK);
@@ -174,10 +189,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pair_leads_where_the_diagram_says),
         cmocka_unit_test(a_refusal_leaves_the_change_untouched),
-        cmocka_unit_test(a_terminal_status_refuses_every_event),
+        cmocka_unit_test(what_is_over_stays_so_but_for_a_run_that_is_made_to_try_again),
         cmocka_unit_test(every_edge_that_ends_a_run_frees_its_slot_or_place_and_finishes),
         cmocka_unit_test(slots_are_taken_freed_and_places_left_exactly_when_they_change_hands),
-        cmocka_unit_test(open_jobs_end_with_a_run_that_does_not_succeed),
+        cmocka_unit_test(open_jobs_end_with_a_cancelled_run_and_are_held_while_it_is_paused),
         cmocka_unit_test(a_terminal_status_holds_no_slot),
         cmocka_unit_test(every_run_can_still_end),
         cmocka_unit_test(names_round_trip),

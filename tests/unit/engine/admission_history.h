@@ -42,7 +42,7 @@ struct used_key {
 struct step {
     struct call call;
     union {
-        struct cancel_run_input cancel;
+        struct control_run_input control;
         struct rollback_tenant_input rollback;
     } input;
     json_t *json;
@@ -176,6 +176,7 @@ static inline struct step *step_of_start(struct history *h, const struct model_s
     json_put_plain(&s->text, s->json);
     s->call.input.start =
         (struct start_run_input){.workflow_id = str_of(WORKFLOWS[start->workflow]),
+                                 .start_at = -1,
                                  .input = s->json,
                                  .input_text = buf_str(&s->text),
                                  .labels = STR("{}"),
@@ -310,9 +311,10 @@ static inline bool make_finish(struct history *h, size_t run, bool fails)
 static inline void make_cancel(struct history *h, size_t run)
 {
     const struct model_run *of = &h->model.runs[run];
-    struct step *s = step_new(h, &UC_CANCEL_RUN, of->tenant);
-    s->input.cancel = (struct cancel_run_input){.run_id = h->known[run].id, .if_match = -1};
-    s->call.op.input = &s->input.cancel;
+    struct step *s = step_new(h, &UC_CONTROL_RUN, of->tenant);
+    s->input.control = (struct control_run_input){
+        .run_id = h->known[run].id, .action = CONTROL_CANCEL, .if_match = -1};
+    s->call.op.input = &s->input.control;
     tell(s, "run %zu is cancelled, it is %s", run, status_name(of->status));
     if (!model_is_over(&h->model, run))
         expect_begun(s, model_end(&h->model, run, MODEL_CANCELLED));

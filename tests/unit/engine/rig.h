@@ -312,7 +312,8 @@ static inline void start_init(struct call *c, struct rig *rig, const char *workf
     c->input.start = (struct start_run_input){.workflow_id = str_of(workflow),
                                               .input_text = STR("null"),
                                               .labels = STR("{}"),
-                                              .at_limit = AT_LIMIT_COUNT};
+                                              .at_limit = AT_LIMIT_COUNT,
+                                              .start_at = -1};
 }
 
 static inline struct uuid start(struct rig *rig, const char *workflow)

@@ -102,9 +102,9 @@ static void one_that_lost_its_place_begins_anew(void **state)
 
 static void cancel(struct rig *rig, struct uuid run)
 {
-    struct cancel_run_input in = {.run_id = run, .if_match = -1};
+    struct control_run_input in = {.run_id = run, .action = CONTROL_CANCEL, .if_match = -1};
     struct call c;
-    call_init(&c, rig, &UC_CANCEL_RUN);
+    call_init(&c, rig, &UC_CONTROL_RUN);
     c.op.input = &in;
     must_perform(&c);
     call_release(&c);

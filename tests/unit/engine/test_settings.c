@@ -183,7 +183,7 @@ static void every_change_is_a_version_with_all_settings_and_who_made_it(void **s
         assert_str(json_str(json_object_get(item, "actor")), EXPECTED[i].actor);
         assert_str(json_str(json_object_get(item, "at")), EXPECTED[i].at);
         /* Everything that can be set is in it, and nothing else. */
-        assert_int_equal(json_object_size(settings), 8);
+        assert_int_equal(json_object_size(settings), 9);
         const char *name;
         json_t *value;
         json_object_foreach ((json_t *)(uintptr_t)settings, name, value)

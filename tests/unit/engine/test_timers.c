@@ -254,6 +254,32 @@ static void a_lease_that_ends_wakes_a_parked_claim(void **state)
     call_release(&parked);
 }
 
+/* What a timer does is told although queued runs are looked at in the same turn. */
+static void a_timer_wakes_a_parked_claim_while_limits_change(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "w",
+                 "{'steps':[{'name':'s','type':'sleep','duration_ms':1000},"
+                 "{'name':'a','type':'task','handler':'h'}]}");
+    put_tenant(rig, "{'max_concurrent_runs':1,'at_limit':'queue'}");
+    (void)start(rig, "w");
+    (void)start(rig, "w");
+    struct call parked;
+    claim_init(&parked, rig, "patient", 1000);
+    parked.op.wait_ms = 20000;
+    submit(&parked);
+    settle(rig);
+    assert_false(parked.done);
+    rig_pass_ms(rig, 1000);
+    put_tenant(rig, "{'max_concurrent_runs':2,'at_limit':'queue'}");
+    settle(rig);
+    wait_done(&parked);
+    json_t *jobs = jobs_of(&parked);
+    assert_int_equal(json_array_size(jobs), 1);
+    json_decref(jobs);
+    call_release(&parked);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +293,7 @@ int main(void)
         rig_test(a_lease_that_ends_gives_the_job_to_the_next_worker),
         rig_test(a_result_in_time_disarms_the_lease),
         rig_test(a_lease_that_ends_wakes_a_parked_claim),
+        rig_test(a_timer_wakes_a_parked_claim_while_limits_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

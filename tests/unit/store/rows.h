@@ -21,6 +21,10 @@ static inline struct run plain_run(int64_t tenant, struct uuid id, int64_t num)
         .created_at = 1000,
         .started_at = -1,
         .finished_at = -1,
+        .deadline_at = -1,
+        .start_at = -1,
+        .parent_run = -1,
+        .parent_ordinal = -1,
     };
 }
 

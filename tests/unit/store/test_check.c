@@ -8,7 +8,8 @@
 /* --- a small store in which every kind of row occurs --- */
 
 /* acme: three active runs (1, 2, 3), three queued (4, 5, 6), one over (7). other: one active (8)
- * and one over (9), both behind the mark of the index. */
+ * and one over (9), both behind the mark of the index, as is what follows. 10 starts later. 11 and
+ * 12 are parts of 1: one waits for a signal and has a deadline, one has not begun. */
 static const char SOUND[] =
     "INSERT INTO tenants (num, id, at_limit, weight, gate, active_runs, queued_runs, created_at,"
     " updated_at) VALUES (1, 'acme', 'queue', 1, '', 3, 3, 1, 1), (2, 'other', 'queue', 1, '', 1, "
@@ -73,6 +74,31 @@ static const char SOUND[] =
     " (3, 1, 'c', 13, 'r', x'00', x'00', 200, 1, '{}', 0, 0, 1);"
     "INSERT INTO idempotency_index (tenant, key_hash, num) VALUES (1, 11, 1), (2, 12, 2);";
 
+static const char SOUND_TOO[] =
+    "INSERT INTO runs (num, id, tenant, workflow_id, workflow_version, status, version, priority,"
+    " input, state, labels, created_by, created_at, start_at, deadline_at, parent_run,"
+    " parent_ordinal, depth) VALUES"
+    " (10, x'0000000000000000000000000000000a', 2, 'w', 1, 'queued', 1, 0, '1', '{}', '{}', 'me',"
+    "  1, 5000, NULL, NULL, NULL, 0),"
+    " (11, x'0000000000000000000000000000000b', 1, 'v', 1, 'waiting', 1, 0, '1', '{}', '{}', 'me',"
+    "  1, NULL, 9000, 1, 2, 1),"
+    " (12, x'0000000000000000000000000000000c', 1, 'v', 1, 'pending', 1, 0, '1', '{}', '{}', 'me',"
+    "  1, NULL, NULL, 1, 3, 1);"
+    /* two that wait for their children, an HTTP call, and one that waits for a signal */
+    "INSERT INTO jobs (run, ordinal, id, tenant, step, state, queue, urgency, attempt, lease_epoch,"
+    " due_at, created_at, child) VALUES"
+    " (1, 2, x'08', 1, 0, 'dispatched', '', 0, 1, 0, NULL, 1,"
+    "  x'0000000000000000000000000000000b'),"
+    " (1, 3, x'09', 1, 0, 'dispatched', '', 0, 1, 0, NULL, 1,"
+    "  x'0000000000000000000000000000000c'),"
+    " (1, 4, x'0a', 1, 0, 'dispatched', 'pawl:http', 0, 1, 1, 3000, 1, NULL),"
+    " (11, 1, x'0b', 1, 0, 'scheduled', '', 0, 1, 0, NULL, 1, NULL);"
+    /* the last four: a child's end is told, a start, a deadline, more than one turn could do */
+    "INSERT INTO timers (due_at, run, ordinal, generation) VALUES (3000, 1, 4, 1),"
+    " (1, 1, 2, 0), (5000, 10, 0, 0), (9000, 11, 0, 0), (1, 12, -1, 0);"
+    "INSERT INTO events (run, seq, at, type) SELECT num, 1, 1, 'run.created' FROM runs"
+    " WHERE num >= 10;";
+
 struct fixture {
     struct folder *folder;
     struct path file;
@@ -89,6 +115,7 @@ static int fixture_setup(void **state)
     db_close(open_writer(f->file.text)); /* makes the tables */
     sqlite3 *raw = raw_open(f->file.text);
     raw_exec(raw, SOUND);
+    raw_exec(raw, SOUND_TOO);
     raw_close(raw);
     *state = f;
     return 0;
@@ -182,12 +209,12 @@ static bool begins(const char *text, const char *beginning)
 #define JOB_STRAY "a job is of a run"
 #define STATE_UNKNOWN "the state of a job"
 #define JOB_OPEN "a job is open"
-#define JOB_LEASE "a running or sleeping job lacks"
+#define JOB_LEASE "a running job lacks"
 #define JOB_END "a job is over"
-#define TIMER_MISSING "a running or sleeping job has no"
+#define TIMER_MISSING "a job that waits for a time has no"
+#define START_MISSING "a run that is to start later has no"
 #define TIMER_STRAY "a timer is of"
 #define MARK_LOST "an index has lost"
-#define MARK_FAR "the index of runs reaches"
 #define INDEX_MISSING "the index of runs lacks"
 #define INDEX_STRAY "the index of runs has"
 #define HOLDING_MISSING "the index of active runs lacks"
@@ -247,6 +274,8 @@ static const struct damage DAMAGES[] = {
     {"DELETE FROM scopes WHERE num = 2", {SCOPE_MISSING, LINE_SCOPE_MISSING}},
     {"UPDATE lines SET waits_for = 3 WHERE num = 1", {WAITS_WRONG}},
     {"UPDATE lines SET waits_for = 1 WHERE num = 2", {WAITS_WRONG}},
+    {"UPDATE runs SET start_at = NULL WHERE num = 10", {NOT_IN_LINE}},
+    {"UPDATE runs SET start_at = 7 WHERE num = 4", {PLACE_STRAY, START_MISSING}},
 
     {"UPDATE runs SET status = 'lost', finished_at = NULL WHERE num = 9", {STATUS_UNKNOWN}},
     {"UPDATE runs SET finished_at = 9 WHERE num = 3", {RUN_END}},
@@ -261,6 +290,7 @@ static const struct damage DAMAGES[] = {
     {"INSERT INTO events (run, seq, at, type) VALUES (99, 1, 1, 'x'), (99, 2, 1, 'x')",
      {TIMELINE_STRAY}},
     {"DELETE FROM jobs WHERE run = 3", {NO_OPEN_JOB}},
+    {"DELETE FROM timers WHERE run = 12", {NO_OPEN_JOB}},
     {"INSERT INTO jobs (run, ordinal, id, tenant, step, state, queue, urgency, attempt,"
      " lease_epoch, created_at, finished_at) VALUES (4, 1, x'09', 1, 0, 'failed', 'q', 0, 0, 0, 1,"
      " 9)", {QUEUED_JOB}},
@@ -269,15 +299,19 @@ static const struct damage DAMAGES[] = {
     {"UPDATE jobs SET tenant = 1 WHERE run = 9", {JOB_STRAY}},
     {"UPDATE jobs SET state = 'lost', finished_at = NULL WHERE run = 9", {STATE_UNKNOWN}},
     {"UPDATE jobs SET state = 'pending', finished_at = NULL WHERE run = 9", {JOB_OPEN}},
+    {"UPDATE runs SET status = 'cancelled', finished_at = 9 WHERE num = 11", {JOB_OPEN}},
     {"UPDATE jobs SET worker = NULL WHERE state = 'running'", {JOB_LEASE}},
     {"UPDATE jobs SET lease_epoch = 0 WHERE state = 'running'",
      {JOB_LEASE, TIMER_MISSING, TIMER_STRAY}},
     {"UPDATE jobs SET due_at = NULL WHERE state = 'running'", {JOB_LEASE, TIMER_STRAY}},
-    {"UPDATE jobs SET due_at = NULL WHERE state = 'scheduled'", {JOB_LEASE, TIMER_STRAY}},
+    {"UPDATE jobs SET due_at = NULL WHERE state = 'scheduled'", {TIMER_STRAY}},
+    {"UPDATE jobs SET child = NULL WHERE run = 1 AND ordinal = 2", {TIMER_STRAY}},
     {"UPDATE jobs SET finished_at = 9 WHERE run = 3", {JOB_END}},
     {"UPDATE jobs SET finished_at = NULL WHERE run = 9", {JOB_END}},
     {"DELETE FROM timers WHERE run = 1", {TIMER_MISSING}},
     {"DELETE FROM timers WHERE run = 2", {TIMER_MISSING}},
+    {"DELETE FROM timers WHERE run = 1 AND ordinal = 4", {TIMER_MISSING}},
+    {"DELETE FROM timers WHERE run = 10", {START_MISSING}},
     {"UPDATE timers SET due_at = 1500 WHERE run = 1", {TIMER_MISSING, TIMER_STRAY}},
     {"UPDATE timers SET generation = 2 WHERE run = 1", {TIMER_MISSING, TIMER_STRAY}},
     {"INSERT INTO timers (due_at, run, ordinal, generation) VALUES (5, 3, 1, 0)", {TIMER_STRAY}},
@@ -285,8 +319,7 @@ static const struct damage DAMAGES[] = {
 
     {"DELETE FROM indexed WHERE name = 'idempotency'", {MARK_LOST, KEYS_STRAY}},
     {"DELETE FROM indexed WHERE name = 'runs'", {MARK_LOST, INDEX_STRAY, HOLDING_STRAY}},
-    {"UPDATE indexed SET through = 10 WHERE name = 'runs'",
-     {MARK_FAR, INDEX_MISSING, HOLDING_MISSING}},
+    {"UPDATE indexed SET through = 10 WHERE name = 'runs'", {INDEX_MISSING, HOLDING_MISSING}},
     {"DELETE FROM runs_index WHERE num = 4", {INDEX_MISSING}},
     {"UPDATE runs_index SET tenant = 2 WHERE num = 4", {INDEX_MISSING}},
     {"INSERT INTO runs_index (tenant, num) VALUES (2, 8)", {INDEX_STRAY}},
@@ -500,7 +533,7 @@ static void an_area_says_how_much_it_is_about(void **state)
 {
     const struct fixture *f = *state;
     struct db *db = open_reader(f->file.text);
-    static const int64_t EXPECTED[] = {2 + 4, 3, 9, 7, 7 + 3 + 2};
+    static const int64_t EXPECTED[] = {2 + 4, 3, 12, 11, 7 + 3 + 2};
     for (enum check_area area = 0; area < CHECK_AREA_COUNT; area++) {
         int64_t extent = -1;
         assert_ok(check_extent(db, area, &extent));
@@ -571,7 +604,7 @@ static void everything_derived_can_be_made_anew_from_the_runs(void **state)
     const struct fixture *f = *state;
     damage(f->file.text,
            "DELETE FROM slots; DELETE FROM lines; DELETE FROM line_scopes; DELETE FROM queue;"
-           "DELETE FROM holding; DELETE FROM runs_index; DELETE FROM timers;"
+           "DELETE FROM holding; DELETE FROM runs_index; DELETE FROM timers WHERE due_at > 1;"
            "UPDATE tenants SET active_runs = 7, queued_runs = 7;"
            "UPDATE scopes SET active_runs = 7, queued_runs = 7");
     int64_t changed = 0;
@@ -584,6 +617,10 @@ static void everything_derived_can_be_made_anew_from_the_runs(void **state)
     assert_int_equal(raw_number(raw, "SELECT run FROM lines WHERE scopes = '1,2'"), 5);
     assert_int_equal(raw_number(raw, "SELECT max(waits_for) FROM lines"), 0);
     assert_int_equal(raw_number(raw, "SELECT count(*) FROM scopes"), 4);
+    /* the run's own times too */
+    assert_int_equal(raw_number(raw, "SELECT count(*) FROM timers WHERE ordinal = 0 AND"
+                                     " (due_at, run) IN ((5000, 10), (9000, 11))"),
+                     2);
     raw_close(raw);
 }
 

@@ -495,12 +495,20 @@ static void doubles_are_noticed(void **state)
     close_shelf(&s);
 }
 
+/* Of tenants that keep their runs for ever: elsewhere a key may outlive its run. */
 static void records_without_their_run_are_noticed(void **state)
 {
     struct shelf s = open_shelf(*state);
+    struct tenant keeps = tenant_default(STR("keeps"), 1);
+    struct tenant forgets = tenant_default(STR("forgets"), 1);
+    forgets.run_retention_ms = 1000;
+    assert_ok(tenants_insert(s.db, &keeps));
+    assert_ok(tenants_insert(s.db, &forgets));
+    assert_int_equal(keeps.num, 1);
     struct uuid id = env_new_id(&ENV_SYSTEM);
     int64_t num = runs_new_num(&id, 0);
     struct run run = plain_run(1, id, num);
+    run.status = RUN_RUNNING;
     assert_ok(runs_insert(s.db, &run));
     struct idem_record r = record_of(1, "good", -1);
     r.has_run = true;
@@ -516,6 +524,13 @@ static void records_without_their_run_are_noticed(void **state)
     r.has_run = true;
     r.run_id = id;
     r.run_id.bytes[15] ^= 1; /* the same time, another run */
+    assert_ok(idempotency_insert(s.db, s.recent, &r));
+    assert_ok(idempotency_orphans(s.db, &checked, &orphans));
+    assert_int_equal(checked, 2);
+    assert_int_equal(orphans, 1);
+    r = record_of(forgets.num, "gone", -1);
+    r.has_run = true;
+    r.run_id = env_new_id(&ENV_SYSTEM);
     assert_ok(idempotency_insert(s.db, s.recent, &r));
     assert_ok(idempotency_orphans(s.db, &checked, &orphans));
     assert_int_equal(checked, 2);

@@ -44,7 +44,8 @@ static void a_list_survives_being_text(void **state)
     assert_int_equal(scope_list_parse(STR_NONE).count, 0); /* a run whose column is null */
 }
 
-static void what_is_damaged_in_a_list_is_left_out(void **state)
+/* Damage is the doctor's to find; what can be read still counts. */
+static void what_is_no_number_of_a_scope_is_left_out(void **state)
 {
     (void)state;
     static const struct {
@@ -354,12 +355,9 @@ static void model_change(struct model *m, struct db *db, struct rng *r)
     struct model_run *mine = &m->runs[rng_below(r, m->count)];
     bool held = run_holds_slot(mine->status);
     mine->status = random_status(r);
-    struct run run = {.num = mine->num,
-                      .version = mine->version,
-                      .status = mine->status,
-                      .state = STR("{}"),
-                      .started_at = -1,
-                      .finished_at = -1};
+    struct run run = plain_run(mine->tenant, (struct uuid){{0}}, mine->num);
+    run.version = mine->version;
+    run.status = mine->status;
     assert_ok(runs_update(db, &run));
     mine->version = run.version;
     bool holds = run_holds_slot(mine->status);
@@ -450,7 +448,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_list_is_kept_rising_whatever_the_order_of_its_making),
         cmocka_unit_test(a_list_survives_being_text),
-        cmocka_unit_test(what_is_damaged_in_a_list_is_left_out),
+        cmocka_unit_test(what_is_no_number_of_a_scope_is_left_out),
         folder_test(a_scope_is_found_by_all_that_names_it),
         folder_test(a_scope_that_must_exist_and_does_not_is_an_error),
         folder_test(text_that_does_not_fit_the_arena_is_no_memory),

@@ -1,0 +1,86 @@
+/* One outbound HTTP call: what is asked for, and what became of it. Made by whoever wants it,
+ * handed to an http_caller (http_caller.h), and given back when it is over. */
+#ifndef PAWL_BUS_HTTP_CALL_H
+#define PAWL_BUS_HTTP_CALL_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+
+/* A table is read by its columns. */
+/* clang-format off */
+#define CALL_ENDS(X)                                                                               \
+    /* symbol                   code                   the same call may succeed later */          \
+    X(CALL_ANSWERED,            "ANSWERED",            false) /* whatever the status */            \
+    X(CALL_TIMED_OUT,           "TIMED_OUT",           true)                                       \
+    X(CALL_REQUEST_INVALID,     "REQUEST_INVALID",     false)                                      \
+    X(CALL_ADDRESS_REFUSED,     "ADDRESS_REFUSED",     false)                                      \
+    X(CALL_NAME_NOT_RESOLVED,   "NAME_NOT_RESOLVED",   true)                                       \
+    X(CALL_CONNECT_FAILED,      "CONNECT_FAILED",      true)                                       \
+    X(CALL_TLS_FAILED,          "TLS_FAILED",          true)                                       \
+    X(CALL_CONNECTION_LOST,     "CONNECTION_LOST",     true)                                       \
+    X(CALL_TOO_MANY_REDIRECTS,  "TOO_MANY_REDIRECTS",  false)                                      \
+    X(CALL_REDIRECT_REFUSED,    "REDIRECT_REFUSED",    false)                                      \
+    X(CALL_RESPONSE_TOO_LARGE,  "RESPONSE_TOO_LARGE",  false)                                      \
+    X(CALL_FAILED,              "CALL_FAILED",         true)  /* anything else */                  \
+    X(CALL_ABORTED,             "CALL_ABORTED",        true)  /* by http_caller_abort() */
+/* clang-format on */
+
+enum call_end {
+#define X(symbol, code, again) symbol,
+    CALL_ENDS(X)
+#undef X
+        CALL_END_COUNT
+};
+
+const char *call_end_code(enum call_end end);
+bool call_end_retryable(enum call_end end);
+
+struct http_header {
+    struct str name;
+    struct str value;
+};
+
+struct http_request {
+    struct str method;
+    struct str url; /* http or https, without a user name */
+    const struct http_header *headers;
+    size_t header_count;
+    struct str body;    /* ptr NULL: none */
+    int64_t timeout_ms; /* from the submission to the last byte, redirects included */
+    int redirects_max;  /* 0: a redirect is an answer like any other */
+};
+
+enum { CALL_DETAIL_MAX = 320 };
+
+struct http_call {
+    void *owner; /* whatever its maker wants to find again */
+    struct http_request request;
+
+    /* What became of it. */
+    enum call_end end;
+    char detail[CALL_DETAIL_MAX]; /* for people; "" when it was answered */
+    int status;
+    struct buf head; /* lines of `name: value`, as they came; see http_call_header() */
+    struct buf body;
+
+    /* The caller's. */
+    struct http_call *next;
+    int64_t deadline_ms;
+    struct arena arena; /* what the request points to */
+};
+
+/* With a copy of the request. NULL when memory ran out. The caller owns it until it is submitted,
+ * and again when it was collected. */
+MUST_CHECK struct http_call *http_call_new(const struct http_request *request);
+void http_call_free(struct http_call *call);
+
+/* The response's header lines one by one: *at is 0 at first. Text is UTF-8. */
+bool http_call_next_header(const struct http_call *call, size_t *at, struct http_header *ret);
+/* The first of this name, in any case; ptr NULL when there is none. */
+struct str http_call_header(const struct http_call *call, struct str name);
+
+/* How it ended; for those who make it. */
+void http_call_end(struct http_call *call, enum call_end end, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
+
+#endif

@@ -1,0 +1,463 @@
+/* One call on libcurl, hop by hop. */
+#include "bus/transfer.h"
+
+#include "base/env.h"
+#include "base/limits.h"
+#include "domain/address.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* --- what may be asked for --- */
+
+/* Headers that say how a message is framed, or whom a proxy may let through. */
+static const char *const OWN_HEADERS[] = {
+    "connection", "content-length",      "expect",           "host",
+    "keep-alive", "proxy-authorization", "proxy-connection", "te",
+    "trailer",    "transfer-encoding",   "upgrade",
+};
+
+/* Any other header may hold a credential in one application or another. */
+static const char *const TRAVELLING_HEADERS[] = {
+    "accept",          "accept-language", "content-language", "content-type",
+    "idempotency-key", "traceparent",     "tracestate",       "user-agent",
+};
+
+static bool is_one_of(struct str name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (str_eq_nocase(name, str_of(names[i])))
+            return true;
+    }
+    return false;
+}
+
+/* RFC 9110: a token. */
+static bool is_token(struct str s)
+{
+    static const char MARKS[] = "!#$%&'*+-.^_`|~";
+    for (size_t i = 0; i < s.len; i++) {
+        char c = s.ptr[i];
+        bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  memchr(MARKS, c, sizeof(MARKS) - 1) != NULL;
+        if (!ok)
+            return false;
+    }
+    return s.len > 0;
+}
+
+static bool has_control(struct str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.ptr[i];
+        if ((c < ' ' && c != '\t') || c == 0x7F)
+            return true;
+    }
+    return false;
+}
+
+static bool refuse(struct transfer *t, enum call_end end, const char *why)
+{
+    http_call_end(t->call, end, "%s", why);
+    return false;
+}
+
+static bool check_headers(struct transfer *t)
+{
+    const struct http_request *r = &t->call->request;
+    size_t bytes = 0;
+    for (size_t i = 0; i < r->header_count; i++) {
+        const struct http_header *h = &r->headers[i];
+        bytes += h->name.len + h->value.len;
+        if (!is_token(h->name) || has_control(h->value))
+            return refuse(t, CALL_REQUEST_INVALID, "a header has a bad name or a line break");
+        if (is_one_of(h->name, OWN_HEADERS, ARRAY_LEN(OWN_HEADERS))) {
+            http_call_end(t->call, CALL_REQUEST_INVALID, "the header %.*s cannot be chosen",
+                          STR_ARG(h->name));
+            return false;
+        }
+    }
+    return bytes <= CALL_HEAD_MAX || refuse(t, CALL_REQUEST_INVALID, "the headers are too large");
+}
+
+/* NULL with a reason when it is not a URL that may be called. */
+static CURLU *parse_url(struct str url, const char **ret_why)
+{
+    CURLU *parsed = curl_url();
+    char *scheme = NULL;
+    char *user = NULL;
+    *ret_why = NULL;
+    if (parsed == NULL)
+        *ret_why = "out of memory";
+    else if (memchr(url.ptr, '\0', url.len) != NULL ||
+             curl_url_set(parsed, CURLUPART_URL, url.ptr, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK ||
+             curl_url_get(parsed, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK)
+        *ret_why = "it is no URL";
+    else if (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
+        *ret_why = "its scheme is neither http nor https";
+    else if (curl_url_get(parsed, CURLUPART_USER, &user, 0) == CURLUE_OK)
+        *ret_why = "it names a user, who belongs in a header";
+    curl_free(scheme);
+    curl_free(user);
+    if (*ret_why == NULL)
+        return parsed;
+    curl_url_cleanup(parsed);
+    return NULL;
+}
+
+static bool same_part(CURLU *a, CURLU *b, CURLUPart part)
+{
+    char *x = NULL;
+    char *y = NULL;
+    bool same = curl_url_get(a, part, &x, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+                curl_url_get(b, part, &y, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+                str_eq_nocase(str_of(x), str_of(y));
+    curl_free(x);
+    curl_free(y);
+    return same;
+}
+
+static bool same_origin(CURLU *a, CURLU *b)
+{
+    return same_part(a, b, CURLUPART_SCHEME) && same_part(a, b, CURLUPART_HOST) &&
+           same_part(a, b, CURLUPART_PORT);
+}
+
+static bool is_secure(CURLU *url)
+{
+    char *scheme = NULL;
+    bool secure = curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+                  strcmp(scheme, "https") == 0;
+    curl_free(scheme);
+    return secure;
+}
+
+/* --- callbacks --- */
+
+static int note_resolving(void *state, void *reserved, void *ctx)
+{
+    (void)state;
+    (void)reserved;
+    struct transfer *t = ctx;
+    t->resolving = true;
+    return 0;
+}
+
+static enum address_kind kind_of(const struct curl_sockaddr *address)
+{
+    const void *raw = &address->addr;
+    if (address->family == AF_INET && address->addrlen >= sizeof(struct sockaddr_in)) {
+        const struct sockaddr_in *v4 = raw;
+        return address_kind_v4((const unsigned char *)&v4->sin_addr);
+    }
+    if (address->family == AF_INET6 && address->addrlen >= sizeof(struct sockaddr_in6)) {
+        const struct sockaddr_in6 *v6 = raw;
+        return address_kind_v6(v6->sin6_addr.s6_addr);
+    }
+    return ADDRESS_RESERVED;
+}
+
+/* The last moment before a connection is made, with the very address that it is made to. */
+static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct transfer *t = ctx;
+    enum address_kind kind = kind_of(address);
+    t->resolving = false;
+    if (purpose != CURLSOCKTYPE_IPCXN || (kind != ADDRESS_PUBLIC && !t->allow_private_addresses)) {
+        t->refused = true;
+        t->refused_kind = address_kind_name(kind);
+        return CURL_SOCKET_BAD;
+    }
+    t->tried = true;
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+static size_t take_header(char *bytes, size_t size, size_t count, void *ctx)
+{
+    struct transfer *t = ctx;
+    struct buf *head = &t->call->head;
+    struct str line = {bytes, size * count};
+    t->head_bytes += line.len;
+    if (t->head_bytes > CALL_HEAD_MAX) {
+        t->too_large = true;
+        return CURL_WRITEFUNC_ERROR;
+    }
+    if (str_starts_with(line, STR("HTTP/"))) {
+        buf_clear(head); /* what came before was an interim response */
+        return line.len;
+    }
+    while (line.len > 0 && (line.ptr[line.len - 1] == '\n' || line.ptr[line.len - 1] == '\r'))
+        line.len--;
+    if (line.len > 0 && line.ptr[0] != ' ' && line.ptr[0] != '\t') {
+        buf_put(head, line);
+        buf_put_char(head, '\n');
+    }
+    return buf_ok(head) ? size * count : CURL_WRITEFUNC_ERROR;
+}
+
+static size_t take_body(char *bytes, size_t size, size_t count, void *ctx)
+{
+    struct transfer *t = ctx;
+    struct buf *body = &t->call->body;
+    if (size * count > CALL_RESPONSE_MAX - body->len) {
+        t->too_large = true;
+        return CURL_WRITEFUNC_ERROR;
+    }
+    buf_put_bytes(body, bytes, size * count);
+    return buf_ok(body) ? size * count : CURL_WRITEFUNC_ERROR;
+}
+
+/* --- options --- */
+
+#define SET(t, option, value)                                                  \
+    do {                                                                       \
+        if ((t)->setup == CURLE_OK)                                            \
+            (t)->setup = curl_easy_setopt((t)->easy, CURLOPT_##option, value); \
+    } while (0)
+
+/* What holds for every hop. */
+static void set_constants(struct transfer *t)
+{
+    SET(t, PROTOCOLS_STR, "http,https");
+    SET(t, HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    SET(t, PROXY, "");
+    SET(t, NOPROXY, "*");
+    SET(t, DISALLOW_USERNAME_IN_URL, 1L);
+    SET(t, USERAGENT, "pawl/" PAWL_VERSION);
+    SET(t, NOSIGNAL, 1L);
+    SET(t, QUICK_EXIT, 1L); /* a name that takes long to resolve holds up nobody else */
+    SET(t, MAXAGE_CONN, (long)CALL_CONNECTION_AGE_S);
+    SET(t, ERRORBUFFER, t->error);
+    SET(t, PRIVATE, t);
+    SET(t, RESOLVER_START_FUNCTION, note_resolving);
+    SET(t, RESOLVER_START_DATA, t);
+    SET(t, OPENSOCKETFUNCTION, open_socket);
+    SET(t, OPENSOCKETDATA, t);
+    SET(t, HEADERFUNCTION, take_header);
+    SET(t, HEADERDATA, t);
+    SET(t, WRITEFUNCTION, take_body);
+    SET(t, WRITEDATA, t);
+}
+
+static void add_line(struct transfer *t, const char *line)
+{
+    struct curl_slist *longer = curl_slist_append(t->headers, line);
+    if (longer == NULL)
+        t->setup = CURLE_OUT_OF_MEMORY;
+    else
+        t->headers = longer;
+}
+
+/* The request's headers as far as they may go to this hop. */
+static void set_headers(struct transfer *t, bool home, bool with_body)
+{
+    const struct http_request *r = &t->call->request;
+    bool typed = false;
+    curl_slist_free_all(t->headers);
+    t->headers = NULL;
+    for (size_t i = 0; i < r->header_count; i++) {
+        const struct http_header *h = &r->headers[i];
+        bool about_body = str_eq_nocase(h->name, STR("content-type")) ||
+                          str_eq_nocase(h->name, STR("content-language")) ||
+                          str_eq_nocase(h->name, STR("content-encoding"));
+        if ((about_body && !with_body) ||
+            (!home && !is_one_of(h->name, TRAVELLING_HEADERS, ARRAY_LEN(TRAVELLING_HEADERS))))
+            continue;
+        typed |= str_eq_nocase(h->name, STR("content-type"));
+        struct buf line;
+        buf_init(&line, 2 * CALL_HEAD_MAX);
+        /* A semicolon is libcurl's way to say that the value is empty. */
+        if (h->value.len > 0)
+            buf_printf(&line, "%.*s: %.*s", STR_ARG(h->name), STR_ARG(h->value));
+        else
+            buf_printf(&line, "%.*s;", STR_ARG(h->name));
+        if (buf_ok(&line))
+            add_line(t, line.ptr);
+        else
+            t->setup = CURLE_OUT_OF_MEMORY;
+        buf_release(&line);
+    }
+    add_line(t, "Expect:"); /* a body of a megabyte is sent without asking */
+    if (!typed)
+        add_line(t, "Content-Type:");
+    SET(t, HTTPHEADER, t->headers);
+}
+
+static void set_method(struct transfer *t, bool with_body)
+{
+    const struct http_request *r = &t->call->request;
+    bool has_length = str_is(t->method, "POST") || str_is(t->method, "PUT") ||
+                      str_is(t->method, "PATCH") || (with_body && r->body.len > 0);
+    SET(t, HTTPGET, 1L);
+    if (str_is(t->method, "HEAD")) {
+        SET(t, NOBODY, 1L);
+        return;
+    }
+    if (has_length) {
+        SET(t, POST, 1L);
+        SET(t, POSTFIELDSIZE_LARGE, with_body ? (curl_off_t)r->body.len : (curl_off_t)0);
+        SET(t, POSTFIELDS, with_body && r->body.len > 0 ? r->body.ptr : "");
+    }
+    SET(t, CUSTOMREQUEST, t->method.ptr);
+}
+
+/* False when the call is over: no time, or no memory. */
+static bool set_hop(struct transfer *t, const char *url, bool home, bool with_body)
+{
+    int64_t left = t->call->deadline_ms - env_mono_ms(&ENV_SYSTEM);
+    if (left <= 0)
+        return refuse(t, CALL_TIMED_OUT, "there was no time left for the call");
+    buf_clear(&t->call->head);
+    buf_clear(&t->call->body);
+    t->refused = t->tried = t->resolving = false;
+    t->error[0] = '\0';
+    SET(t, URL, url);
+    SET(t, TIMEOUT_MS, (long)left);
+    SET(t, CONNECTTIMEOUT_MS, (long)MIN(left, (int64_t)CALL_CONNECT_MS_MAX));
+    set_method(t, with_body);
+    set_headers(t, home, with_body);
+    return t->setup == CURLE_OK || refuse(t, CALL_FAILED, curl_easy_strerror(t->setup));
+}
+
+/* --- the way of a call --- */
+
+bool transfer_begin(struct transfer *t, struct http_call *call, bool allow_private_addresses)
+{
+    const struct http_request *r = &call->request;
+    *t = (struct transfer){
+        .call = call, .method = r->method, .allow_private_addresses = allow_private_addresses};
+    const char *why = NULL;
+    if (!is_token(r->method))
+        return refuse(t, CALL_REQUEST_INVALID, "the method is not a word");
+    if (str_is(r->method, "HEAD") && r->body.len > 0)
+        return refuse(t, CALL_REQUEST_INVALID, "HEAD takes no body");
+    if (!check_headers(t))
+        return false;
+    t->origin = parse_url(r->url, &why);
+    if (t->origin == NULL) {
+        http_call_end(call, CALL_REQUEST_INVALID, "the URL cannot be called: %s", why);
+        return false;
+    }
+    t->secure = is_secure(t->origin);
+    t->easy = curl_easy_init();
+    if (t->easy == NULL)
+        return refuse(t, CALL_FAILED, "out of memory");
+    set_constants(t);
+    return set_hop(t, r->url.ptr, true, r->body.ptr != NULL);
+}
+
+static enum call_end end_of(CURLcode code)
+{
+    switch ((int)code) {
+    case CURLE_OPERATION_TIMEDOUT:
+        return CALL_TIMED_OUT;
+    case CURLE_COULDNT_RESOLVE_HOST:
+        return CALL_NAME_NOT_RESOLVED;
+    case CURLE_COULDNT_CONNECT:
+        return CALL_CONNECT_FAILED;
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_INVALIDCERTSTATUS:
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return CALL_TLS_FAILED;
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_PARTIAL_FILE:
+        return CALL_CONNECTION_LOST;
+    default:
+        return CALL_FAILED;
+    }
+}
+
+static void set_end(struct transfer *t, CURLcode code)
+{
+    if (t->too_large)
+        http_call_end(t->call, CALL_RESPONSE_TOO_LARGE,
+                      "the response has more than %d bytes, or more than %d of headers",
+                      CALL_RESPONSE_MAX, CALL_HEAD_MAX);
+    else if (t->refused && !t->tried)
+        http_call_end(t->call, CALL_ADDRESS_REFUSED,
+                      "the host has a %s address, and this server calls public ones only",
+                      t->refused_kind);
+    else
+        http_call_end(t->call, end_of(code), "%s",
+                      t->error[0] != '\0' ? t->error : curl_easy_strerror(code));
+}
+
+/* The next hop, by RFC 9110: what was a POST comes again as a GET unless the receiver insists. */
+static bool follow(struct transfer *t, const char *url)
+{
+    const char *why = NULL;
+    if (t->redirects++ == t->call->request.redirects_max) {
+        http_call_end(t->call, CALL_TOO_MANY_REDIRECTS, "redirected more than %d times",
+                      t->call->request.redirects_max);
+        return false;
+    }
+    CURLU *to = parse_url(str_of(url), &why);
+    if (to == NULL) {
+        http_call_end(t->call, CALL_REDIRECT_REFUSED, "redirected to what cannot be called: %s",
+                      why);
+        return false;
+    }
+    bool secure = is_secure(to);
+    bool home = same_origin(t->origin, to);
+    curl_url_cleanup(to);
+    if (t->secure && !secure)
+        return refuse(t, CALL_REDIRECT_REFUSED, "redirected from https to http");
+    t->secure = secure;
+    int status = t->call->status;
+    bool keeps = status == 307 || status == 308 || str_is(t->method, "GET") ||
+                 str_is(t->method, "HEAD") || (status != 303 && !str_is(t->method, "POST"));
+    if (!keeps)
+        t->method = STR("GET");
+    bool with_body =
+        str_eq(t->method, t->call->request.method) && t->call->request.body.ptr != NULL;
+    return set_hop(t, url, home, with_body);
+}
+
+static bool is_redirect(int status)
+{
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+bool transfer_goes_on(struct transfer *t, CURLcode code)
+{
+    struct http_call *call = t->call;
+    long status = 0;
+    char *location = NULL;
+    if (code != CURLE_OK) {
+        set_end(t, code);
+        return false;
+    }
+    (void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+    (void)curl_easy_getinfo(t->easy, CURLINFO_REDIRECT_URL, &location);
+    call->status = (int)status;
+    if (is_redirect(call->status) && location != NULL && call->request.redirects_max > 0)
+        return follow(t, location);
+    str_repair_utf8(call->head.ptr, call->head.len);
+    call->end = CALL_ANSWERED;
+    return false;
+}
+
+struct http_call *transfer_release(struct transfer *t)
+{
+    struct http_call *call = t->call;
+    if (call != NULL && call->end != CALL_ANSWERED) { /* half a response is none */
+        call->status = 0;
+        buf_release(&call->head);
+        buf_release(&call->body);
+    }
+    curl_easy_cleanup(t->easy);
+    curl_slist_free_all(t->headers);
+    curl_url_cleanup(t->origin);
+    t->easy = NULL;
+    t->headers = NULL;
+    t->origin = NULL;
+    t->call = NULL;
+    return call;
+}

@@ -1,0 +1,55 @@
+/* A command that works on one job: a process group of its own, three pipes and its end.
+ *
+ * Nothing here waits: whoever runs it polls its file descriptors and pumps. It inherits nothing of
+ * ours but the environment given, the working directory and the limits, and is killed when we die.
+ */
+#ifndef PAWL_CLI_CHILD_H
+#define PAWL_CLI_CHILD_H
+
+#include "base/buf.h"
+
+#include <curl/curl.h>
+#include <sys/types.h>
+
+enum {
+    CHILD_FDS_MAX = 4,
+    CHILD_STDERR_MAX = 4 * 1024, /* its end is kept: that is where the reason stands */
+};
+
+struct child {
+    pid_t pid; /* and its process group; 0: it is not running */
+    int pidfd; /* these are -1 when closed */
+    int stdin_fd;
+    int stdout_fd;
+    int stderr_fd;
+    struct buf input;
+    size_t input_done;
+    struct buf output;     /* of standard output */
+    bool output_too_large; /* there was more than fits; the rest is thrown away */
+    char err[2 * CHILD_STDERR_MAX];
+    size_t err_len;
+    int status; /* as of waitpid, once it is over */
+};
+
+void child_init(struct child *c, size_t output_max);
+void child_release(struct child *c); /* of one that does not run */
+
+/* Empty, for what the next one reads from its standard input. */
+struct buf *child_input(struct child *c);
+/* 0, or the errno of what cannot be done: then there is no process. */
+MUST_CHECK int child_start(struct child *c, char *const *argv, char *const *env);
+
+/* Those to wait for; the number of them. */
+size_t child_fds(const struct child *c, struct curl_waitfd fds[static CHILD_FDS_MAX]);
+/* Moves what can be moved. True when the command is over: then what it left running in its group
+ * has been killed, and output, stderr and status are complete. */
+MUST_CHECK bool child_pump(struct child *c);
+/* To the whole group. */
+void child_signal(const struct child *c, int signal);
+
+/* All of its standard output, or the end of its standard error, as text: in UTF-8, without NULs
+ * and without line ends behind it. Valid until the next start. */
+struct str child_stdout_text(struct child *c);
+struct str child_stderr_text(struct child *c);
+
+#endif

@@ -1,0 +1,290 @@
+/* Making and changing one job inside a transaction. */
+#include "engine/job_move.h"
+
+#include "base/limits.h"
+#include "domain/retry.h"
+
+/* --- the timeline --- */
+
+static enum err tell_job(struct run_move *m, const char *type, const struct job *job)
+{
+    struct buf data;
+    buf_init(&data, 8 * KIB);
+    struct json_out o = json_out_to(&data);
+    json_open(&o, NULL, '{');
+    json_add_uuid(&o, "job_id", job->id);
+    json_add_text(&o, "step", m->def->steps[job->step].name);
+    if (m->def->steps[job->step].for_each != NULL && !job->undo)
+        json_add_int(&o, "item", job->item);
+    if (job->undo)
+        json_add_bool(&o, "compensates", true);
+    json_add_int(&o, "attempt", job->attempt);
+    if (job->worker.ptr != NULL)
+        json_add_text(&o, "worker_id", job->worker);
+    if (job->state == JOB_SCHEDULED && job->due_at >= 0)
+        json_add_time(&o, "due_at", job->due_at);
+    json_close(&o, '}');
+    enum err e = buf_ok(&data) ? run_move_tell(m, type, buf_str(&data)) : ERR_NO_MEMORY;
+    buf_release(&data);
+    return e;
+}
+
+struct str error_json(struct tx *tx, const char *code, struct str message)
+{
+    struct buf text;
+    buf_init(&text, 16 * KIB);
+    struct json_out o = json_out_to(&text);
+    json_open(&o, NULL, '{');
+    json_add_text(&o, "code", str_of(code));
+    json_add_text(&o, "message", message);
+    json_close(&o, '}');
+    struct str kept = buf_ok(&text) ? arena_str(&tx->arena, buf_str(&text)) : STR_NONE;
+    buf_release(&text);
+    return kept;
+}
+
+/* --- timers --- */
+
+/* The timer that belongs to a job in this state, if it has one. */
+static bool timer_of(const struct job *job, struct timer *ret)
+{
+    if (job->due_at < 0 || job_is_over(job->state))
+        return false;
+    *ret = (struct timer){job->due_at, job->run, job->ordinal, job->lease_epoch};
+    return true;
+}
+
+static enum err arm(struct run_move *m, const struct job *job)
+{
+    struct timer timer;
+    if (!timer_of(job, &timer))
+        return ERR_OK;
+    tx_note_due(m->tx, timer.due_at);
+    return timers_insert(m->tx->db, &timer);
+}
+
+enum err run_arm(struct run_move *m, int64_t ordinal, int64_t due_at)
+{
+    struct timer timer = {due_at, m->run.num, ordinal, 0};
+    tx_note_due(m->tx, due_at);
+    return timers_insert(m->tx->db, &timer);
+}
+
+enum err run_disarm(struct run_move *m, int64_t ordinal, int64_t due_at)
+{
+    struct timer timer = {due_at, m->run.num, ordinal, 0};
+    return due_at < 0 ? ERR_OK : timers_delete(m->tx->db, &timer);
+}
+
+/* --- queues --- */
+
+/* The job lies in its queue: a worker may be waiting for it, or the server itself. */
+static enum err offer(struct run_move *m, const struct job *job)
+{
+    if (!str_is(job->queue, HTTP_QUEUE))
+        return tx_wake_queue(m->tx, job->tenant, job->queue);
+    m->tx->has_calls = true;
+    return ERR_OK;
+}
+
+/* --- making one --- */
+
+struct job job_blank(const struct run_move *m, size_t step, int64_t ordinal, int64_t item)
+{
+    const struct step_def *def = &m->def->steps[step];
+    return (struct job){
+        .run = m->run.num,
+        .ordinal = ordinal,
+        .id = jobs_new_id(m->tx->env, m->run.num, ordinal),
+        .tenant = m->run.tenant,
+        .step = (int64_t)step,
+        .state = JOB_PENDING,
+        .queue = def->queue.ptr != NULL ? def->queue : STR(""),
+        .urgency = -m->run.priority,
+        .item = item,
+        .due_at = -1,
+        .armed_at = -1,
+        .created_at = m->tx->now_ms,
+        .started_at = -1,
+        .finished_at = -1,
+        .lease_ms = -1,
+        .dead_at = -1,
+    };
+}
+
+enum err job_create(struct run_move *m, struct job *job)
+{
+    if (job->state != JOB_PENDING) {
+        job->attempt = 1;
+        job->started_at = m->tx->now_ms;
+    }
+    if (job_is_over(job->state))
+        job->finished_at = m->tx->now_ms;
+    if (job->state == JOB_FAILED)
+        job->dead_at = m->tx->now_ms;
+    enum err e = jobs_insert(m->tx->db, job);
+    if (e == ERR_OK)
+        e = arm(m, job);
+    job->armed_at = job->due_at;
+    if (e == ERR_OK) {
+        char type[32];
+        (void)snprintf(type, sizeof(type), "job.%s",
+                       job->state == JOB_PENDING ? "created" : job_state_name(job->state));
+        e = tell_job(m, type, job);
+    }
+    if (e == ERR_OK && job->state == JOB_PENDING)
+        e = offer(m, job);
+    if (e == ERR_OK && m->views != NULL && !job->undo) {
+        m->views[job->step].job = *job;
+        m->views[job->step].has_job = true;
+    }
+    return e;
+}
+
+/* --- changing one --- */
+
+static const char *const EVENT_TYPES[] = {
+    [JOB_ON_CLAIM] = "job.claimed",       [JOB_ON_EXPIRE] = "job.lease_expired",
+    [JOB_ON_COMPLETE] = "job.succeeded",  [JOB_ON_FAIL] = "job.failed",
+    [JOB_ON_FIRE] = "job.succeeded",      [JOB_ON_CANCEL] = "job.cancelled",
+    [JOB_ON_DISPATCH] = "job.dispatched", [JOB_ON_RETRY] = "job.retry_scheduled",
+    [JOB_ON_WAKE] = "job.created",        [JOB_ON_RELEASE] = "job.released",
+    [JOB_ON_TIME_OUT] = "job.timed_out",  [JOB_ON_HOLD] = "job.held",
+    [JOB_ON_REVIVE] = "job.retried",
+};
+static_assert(ARRAY_LEN(EVENT_TYPES) == JOB_EVENT_COUNT, "one type per event");
+
+static bool keeps_due(enum job_event on)
+{
+    return on == JOB_ON_CLAIM || on == JOB_ON_DISPATCH || on == JOB_ON_RETRY;
+}
+
+enum err job_move(struct run_move *m, struct job *job, enum job_event on)
+{
+    struct job old = *job;
+    struct timer timer;
+    enum job_state to;
+    enum err e = job_decide(old.state, on, &to);
+    if (e != ERR_OK)
+        return e;
+    if (old.armed_at >= 0) {
+        timer = (struct timer){old.armed_at, old.run, old.ordinal, old.lease_epoch};
+        e = timers_delete(m->tx->db, &timer);
+    }
+    job->state = to;
+    if (on == JOB_ON_CLAIM || on == JOB_ON_DISPATCH) {
+        job->attempt++;
+        job->lease_epoch++;
+        job->started_at = m->tx->now_ms;
+        job->note = STR_NONE;
+    }
+    if (on == JOB_ON_RELEASE)
+        job->attempt--; /* nothing was tried */
+    if (!keeps_due(on))
+        job->due_at = -1;
+    if (to == JOB_PENDING || to == JOB_SCHEDULED)
+        job->lease_ms = -1;
+    if (on == JOB_ON_REVIVE) {
+        job->finished_at = job->dead_at = -1;
+        job->attempt = 0; /* whoever asks for it grants as many as the first time */
+        job->error = job->output = STR_NONE;
+    }
+    if (job_is_over(to))
+        job->finished_at = m->tx->now_ms;
+    if (e == ERR_OK)
+        e = jobs_update(m->tx->db, job, old.state, old.lease_epoch);
+    if (e == ERR_OK)
+        e = arm(m, job);
+    if (e == ERR_OK)
+        e = tell_job(m, EVENT_TYPES[on], job);
+    if (e == ERR_OK && to == JOB_PENDING)
+        e = offer(m, job);
+    job->armed_at = job->due_at;
+    return e;
+}
+
+enum err job_touch(struct run_move *m, const struct job *old, const struct job *job)
+{
+    struct timer timer;
+    enum err e = ERR_OK;
+    assert(old->state == job->state && old->lease_epoch == job->lease_epoch);
+    if (timer_of(old, &timer) && old->due_at != job->due_at)
+        e = timers_delete(m->tx->db, &timer);
+    if (e == ERR_OK)
+        e = jobs_update(m->tx->db, job, old->state, old->lease_epoch);
+    if (e == ERR_OK && old->due_at != job->due_at)
+        e = arm(m, job);
+    return e;
+}
+
+/* --- lost attempts --- */
+
+static const struct retry_policy *policy_of(const struct run_move *m, const struct job *job)
+{
+    return &m->def->steps[job->step].retry;
+}
+
+static enum err schedule_again(struct run_move *m, struct job *job, int64_t delay_ms_least)
+{
+    uint64_t seed;
+    env_random(m->tx->env, &seed, sizeof(seed));
+    int64_t delay = retry_delay_ms(policy_of(m, job), MAX(job->attempt, (int64_t)1), seed);
+    job->due_at = m->tx->now_ms + MAX(delay, delay_ms_least);
+    return job_move(m, job, JOB_ON_RETRY);
+}
+
+static enum err fail_for_good(struct run_move *m, struct job *job, enum job_event on)
+{
+    job->dead_at = m->tx->now_ms;
+    enum err e = job_move(m, job, on);
+    return e == ERR_OK ? run_move_job_over(m, job) : e;
+}
+
+enum err job_attempt_lost(struct run_move *m, struct job *job, const struct attempt_loss *loss)
+{
+    job->error = loss->error;
+    job->output = STR_NONE;
+    if (retry_after_failure(policy_of(m, job), job->attempt, loss->code, loss->retryable))
+        return schedule_again(m, job, loss->delay_ms_least);
+    return fail_for_good(m, job, loss->timed_out ? JOB_ON_TIME_OUT : JOB_ON_FAIL);
+}
+
+enum err job_attempt_failed(struct run_move *m, struct job *job, struct str error, struct str code,
+                            bool retryable)
+{
+    struct attempt_loss loss = {.error = error, .code = code, .retryable = retryable};
+    return job_attempt_lost(m, job, &loss);
+}
+
+/* The time of a call is kept by who makes it: its timer fires only if nobody does any more. */
+static bool is_out_of_time(const struct run_move *m, const struct job *job)
+{
+    int64_t timeout_ms = m->def->steps[job->step].timeout_ms;
+    return job->state != JOB_DISPATCHED && timeout_ms >= 0 &&
+           job->started_at + timeout_ms <= m->tx->now_ms;
+}
+
+enum err job_attempt_expired(struct run_move *m, struct job *job)
+{
+    if (is_out_of_time(m, job)) {
+        struct attempt_loss late = {
+            .error = error_json(m->tx, "TIMED_OUT", STR("the attempt took longer than timeout_ms")),
+            .code = STR("TIMED_OUT"),
+            .retryable = true,
+            .timed_out = true,
+        };
+        return late.error.ptr != NULL ? job_attempt_lost(m, job, &late) : ERR_NO_MEMORY;
+    }
+    job->error =
+        error_json(m->tx, "LEASE_EXPIRED",
+                   job->state == JOB_DISPATCHED ? STR("the server stopped during the call")
+                                                : STR("the worker was not heard of again"));
+    if (job->error.ptr == NULL)
+        return ERR_NO_MEMORY;
+    if (!retry_after_expiry(policy_of(m, job), job->attempt))
+        return fail_for_good(m, job, JOB_ON_FAIL);
+    enum err e = job_move(m, job, JOB_ON_EXPIRE);
+    if (e == ERR_OK && m->run.status == RUN_PAUSED)
+        e = job_move(m, job, JOB_ON_HOLD);
+    return e;
+}

@@ -1,0 +1,17 @@
+/* Finished runs past their tenant's retention go, oldest first, in slices. */
+#ifndef PAWL_ENGINE_RETENTION_H
+#define PAWL_ENGINE_RETENTION_H
+
+#include "engine/tx.h"
+
+/* Where the walk over tenants and runs is. */
+struct retention {
+    int64_t tenant;
+    int64_t tenant_ms; /* its retention */
+    int64_t run;
+};
+
+/* One slice. Inside a transaction. *ret_more: there may be more to do at once. */
+MUST_CHECK enum err retention_slice(struct retention *r, struct tx *tx, bool *ret_more);
+
+#endif

@@ -1,0 +1,27 @@
+/* Schedules: times that start runs by themselves, each time once, whatever happens in between. */
+#ifndef PAWL_ENGINE_SCHEDULES_H
+#define PAWL_ENGINE_SCHEDULES_H
+
+#include "domain/cron.h"
+#include "engine/tx.h"
+#include "store/schedules.h"
+
+/* Reads the cron expression and its zone; on a fault p names the field. Lives in the arena. */
+struct timetable {
+    struct cron cron;
+    struct zone zone;
+};
+MUST_CHECK enum err timetable_read(struct str cron, struct str timezone, struct arena *arena,
+                                   struct problem *p, struct timetable *ret);
+/* The first time after; -1: never. */
+int64_t timetable_next(const struct timetable *t, int64_t after_ms);
+
+/* Starts the run of a time (key `schedule:<id>:<time>`), or of a request when at_ms is -1: then
+ * without a key. *ret_op_err is how the start ended; the run is in s->last_run. */
+MUST_CHECK enum err schedule_start(struct tx *tx, struct schedule *s, int64_t at_ms,
+                                   struct str actor, struct problem *p, enum err *ret_op_err);
+
+/* Fires what is due, a bounded number. Inside a transaction. */
+MUST_CHECK enum err schedules_fire(struct tx *tx);
+
+#endif

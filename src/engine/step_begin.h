@@ -1,0 +1,18 @@
+/* Beginning steps: conditions, items, and a job of the right kind for each item. */
+#ifndef PAWL_ENGINE_STEP_BEGIN_H
+#define PAWL_ENGINE_STEP_BEGIN_H
+
+#include "engine/run_move.h"
+
+/* Evaluates the step's condition and items: it becomes active, is skipped or has failed. */
+MUST_CHECK enum err step_begin(struct run_move *m, size_t step);
+/* Makes the jobs of its next items. */
+MUST_CHECK enum err step_begin_items(struct run_move *m, size_t step, int64_t count);
+/* Makes the job that compensates it. */
+MUST_CHECK enum err step_begin_undo(struct run_move *m, size_t step);
+
+struct run_signal;
+/* The signal is the job's, and what it brought is the job's output. The job has yet to move. */
+MUST_CHECK enum err signal_take(struct run_move *m, const struct run_signal *s, struct job *job);
+
+#endif

@@ -1,0 +1,460 @@
+/* Controlling runs: cancel, pause, resume, retry, rerun, signals; one at a time or many. Each is
+ * idempotent by what it asks for: a run that is already so is shown as it is. */
+#include "engine/aftermath.h"
+#include "engine/execute.h"
+#include "engine/job_move.h"
+#include "engine/limits_of_run.h"
+#include "engine/run_slots.h"
+#include "engine/step_begin.h"
+#include "engine/use_cases.h"
+#include "engine/values.h"
+
+#include "base/limits.h"
+#include "store/signals.h"
+
+/* --- shared --- */
+
+static enum err check_version(struct op *op, const struct run_move *m, int64_t if_match)
+{
+    if (if_match < 0 || if_match == m->run.version)
+        return ERR_OK;
+    enum err e =
+        problem_set(&op->problem, ERR_CONCURRENCY, "the run has changed since it was read");
+    problem_add_number(&op->problem, "expected", if_match);
+    problem_add_number(&op->problem, "actual", m->run.version);
+    return e;
+}
+
+static enum err refuse_status(struct op *op, const struct run_move *m, const char *why)
+{
+    enum err e = problem_set(&op->problem, ERR_CONCURRENCY, "the run is %s: %s",
+                             run_status_name(m->run.status), why);
+    problem_add_number(&op->problem, "actual", m->run.version);
+    return e;
+}
+
+static enum err show(struct op *op, struct run_move *m)
+{
+    const struct step_view *views;
+    m->views = NULL; /* what changed here is read again */
+    enum err e = run_move_show(m, &views);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot read the run's steps");
+    struct json_out o = json_out_to(&op->answer.body);
+    render_run(&o, NULL, &m->run, m->def, views);
+    return ERR_OK;
+}
+
+enum err run_retry_failed(struct op *op, struct run_move *m)
+{
+    if (m->run.status != RUN_FAILED && m->run.status != RUN_TIMED_OUT)
+        return refuse_status(op, m, "only a run that failed can be retried");
+    if (m->run.parent_run >= 0)
+        return refuse_status(op, m, "it is part of another run: retry that one");
+    bool possible = false;
+    if (run_move_can_retry(m, &possible) != ERR_OK)
+        return problem_set(&op->problem, ERR_INTERNAL, "cannot read the run's jobs");
+    if (!possible)
+        return refuse_status(op, m,
+                             "items failed before they were handed out: rerun it from there");
+    struct limits_of_run limits;
+    json_t *input = json_loadb(m->run.input.ptr, m->run.input.len, JSON_DECODE_ANY, NULL);
+    enum err e = input == NULL ? ERR_NO_MEMORY
+                               : limits_load(&limits, m->tx, m->tenant, m->def, input,
+                                             AT_LIMIT_REJECT, &op->problem);
+    json_decref(input);
+    if (e != ERR_OK)
+        return e;
+    struct admission decided = limits_decide(&limits);
+    if (decided.verdict != ADMISSION_ADMIT)
+        return limits_reject(&limits, decided.by, m->tx, m->tenant, &op->problem);
+    e = limits_store(&limits, m->tx, &m->run.scopes);
+    return e == ERR_OK ? run_move_retry(m, op->caller.actor) : e;
+}
+
+/* --- each action on a loaded run; *ret_changed is false when it is so already --- */
+
+static enum err do_cancel(struct op *op, struct run_move *m, struct str reason, bool *ret_changed)
+{
+    *ret_changed = m->run.status != RUN_CANCELLED;
+    if (!*ret_changed)
+        return ERR_OK;
+    if (run_is_over(m->run.status))
+        return refuse_status(op, m, "it cannot be cancelled any more");
+    return run_move_cancel(m, op->caller.actor, reason);
+}
+
+static enum err do_pause(struct op *op, struct run_move *m, bool *ret_changed)
+{
+    *ret_changed = m->run.status != RUN_PAUSED;
+    if (!*ret_changed)
+        return ERR_OK;
+    if (m->run.status != RUN_RUNNING && m->run.status != RUN_WAITING)
+        return refuse_status(op, m, "only a run that is under way can be paused");
+    return run_move_control(m, RUN_ON_PAUSE, op->caller.actor);
+}
+
+static enum err do_resume(struct op *op, struct run_move *m, bool *ret_changed)
+{
+    *ret_changed = m->run.status == RUN_PAUSED;
+    if (*ret_changed)
+        return run_move_control(m, RUN_ON_RESUME, op->caller.actor);
+    if (run_is_over(m->run.status))
+        return refuse_status(op, m, "it cannot be resumed");
+    return ERR_OK;
+}
+
+static enum err do_retry(struct op *op, struct run_move *m, bool *ret_changed)
+{
+    *ret_changed = run_is_over(m->run.status);
+    return *ret_changed ? run_retry_failed(op, m) : ERR_OK; /* otherwise it is trying */
+}
+
+static enum err act(struct op *op, struct run_move *m, const struct control_run_input *in,
+                    bool *ret_changed)
+{
+    switch (in->action) {
+    case CONTROL_CANCEL:
+        return do_cancel(op, m, in->reason, ret_changed);
+    case CONTROL_PAUSE:
+        return do_pause(op, m, ret_changed);
+    case CONTROL_RESUME:
+        return do_resume(op, m, ret_changed);
+    case CONTROL_RETRY:
+        return do_retry(op, m, ret_changed);
+    case CONTROL_COUNT:
+        break;
+    }
+    assert(!"unknown action");
+    return ERR_INTERNAL;
+}
+
+static enum err control_run(struct op *op, struct tx *tx)
+{
+    const struct control_run_input *in = op->input;
+    struct run_move m;
+    bool changed = true;
+    enum err e = run_move_find(&m, op, tx, in->run_id);
+    if (e == ERR_OK)
+        e = check_version(op, &m, in->if_match);
+    if (e != ERR_OK)
+        return e;
+    e = act(op, &m, in, &changed);
+    if (e != ERR_OK)
+        return op->problem.err != ERR_OK ? op->problem.err
+                                         : problem_set(&op->problem, e, "cannot change the run");
+    op->answer.changed_nothing = !changed;
+    return show(op, &m);
+}
+
+const struct use_case UC_CONTROL_RUN = {.name = "control_run", .changes = true, .run = control_run};
+
+/* --- rerun --- */
+
+/* The step that is asked for, those whose effect was undone, and every step that lies behind one
+ * of them. */
+static void mark_behind(const struct run_move *old, size_t from, bool *behind)
+{
+    const struct definition *def = old->def;
+    for (size_t i = 0; i < def->step_count; i++)
+        behind[i] = i == from || old->progress.steps[i].undo != UNDO_NONE;
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < def->step_count; i++) {
+            bool now = behind[i];
+            for (size_t n = 0; n < def->steps[i].need_count; n++)
+                now |= behind[def->steps[i].needs[n]];
+            if (def->steps[i].handles_errors)
+                now = true; /* an error may lead there again */
+            more |= now && !behind[i];
+            behind[i] = now;
+        }
+    }
+}
+
+struct copying {
+    struct run_move *to;
+    int64_t first;
+    enum err err;
+};
+
+static void copy_job(void *ctx, const struct job *job)
+{
+    struct copying *c = ctx;
+    struct job copy = *job;
+    if (c->err != ERR_OK)
+        return;
+    copy.run = c->to->run.num;
+    copy.ordinal = c->first + job->item;
+    copy.id = jobs_new_id(c->to->tx->env, copy.run, copy.ordinal);
+    copy.dead_at = -1;
+    c->err = jobs_insert(c->to->tx->db, &copy);
+}
+
+/* The step's jobs and results as they were, under the new run's own ids. */
+static enum err copy_step(struct run_move *to, const struct run_move *from, size_t step)
+{
+    const struct step_state *old = &from->progress.steps[step];
+    struct step_state *s = &to->progress.steps[step];
+    *s = *old;
+    s->seq = ++to->progress.order;
+    to->progress.settled++;
+    if (old->first == 0)
+        return ERR_OK;
+    s->first = to->progress.jobs + 1;
+    to->progress.jobs += old->items;
+    struct copying c = {.to = to, .first = s->first};
+    enum err e =
+        jobs_range(to->tx->db, from->run.num, old->first, old->first + old->items, copy_job, &c);
+    if (e == ERR_OK)
+        e = c.err;
+    if (e != ERR_OK || !old->is_map)
+        return e;
+    struct str items = STR_NONE;
+    e = map_items_find(to->tx->db, from->run.num, (int64_t)step, &to->tx->arena, &items);
+    return e == ERR_OK ? map_items_insert(to->tx->db, to->run.num, (int64_t)step, items) : e;
+}
+
+static enum err rerun_run(struct op *op, struct tx *tx)
+{
+    const struct rerun_run_input *in = op->input;
+    struct run_move old;
+    enum err e = run_move_find(&old, op, tx, in->run_id);
+    if (e == ERR_OK)
+        e = check_version(op, &old, in->if_match);
+    if (e != ERR_OK)
+        return e;
+    size_t from = in->from_step.ptr != NULL ? definition_find_step(old.def, in->from_step) : 0;
+    if (from == old.def->step_count)
+        return problem_set(&op->problem, ERR_FIELD_INVALID, "from_step: there is no step \"%.*s\"",
+                           STR_ARG(in->from_step));
+    if (!run_is_over(old.run.status))
+        return refuse_status(op, &old, "only a run that is over can be run again");
+    struct limits_of_run limits;
+    json_t *input = json_loadb(old.run.input.ptr, old.run.input.len, JSON_DECODE_ANY, NULL);
+    bool *behind = arena_alloc(&tx->arena, old.def->step_count * sizeof(*behind));
+    if (input == NULL || behind == NULL)
+        e = ERR_NO_MEMORY;
+    else
+        e = limits_load(&limits, tx, old.tenant, old.def, input, AT_LIMIT_REJECT, &op->problem);
+    json_decref(input);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot run it again");
+    struct admission decided = limits_decide(&limits);
+    if (decided.verdict != ADMISSION_ADMIT)
+        return limits_reject(&limits, decided.by, tx, old.tenant, &op->problem);
+    mark_behind(&old, from, behind);
+    if (in->from_step.ptr == NULL)
+        memset(behind, 1, old.def->step_count * sizeof(*behind));
+    struct run_move m = {.tx = tx, .tenant = old.tenant, .def = old.def, .run = run_blank()};
+    m.run.workflow_id = old.run.workflow_id;
+    m.run.workflow_version = old.run.workflow_version;
+    m.run.priority = old.run.priority;
+    m.run.input = old.run.input;
+    m.run.labels = old.run.labels;
+    m.run.traceparent = old.run.traceparent;
+    m.run.created_by = op->caller.actor;
+    m.run.created_at = tx->now_ms;
+    m.run.rerun_of = old.run.id;
+    e = limits_store(&limits, tx, &m.run.scopes);
+    if (e == ERR_OK)
+        e = run_move_create_from(&m, &old, behind, copy_step, &op->problem);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot store the run");
+    op->answer.has_run = true;
+    op->answer.run_id = m.run.id;
+    op->answer.run_over = run_is_over(m.run.status);
+    op->answer.created = CREATED_YES;
+    const struct step_view *views;
+    m.views = NULL;
+    e = run_move_show(&m, &views);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot read the run's steps");
+    struct json_out o = json_out_to(&op->answer.body);
+    json_add_uuid(&o, "run_id", m.run.id);
+    render_run(&o, "run", &m.run, m.def, views);
+    json_close(&o, '}');
+    return ERR_OK;
+}
+
+const struct use_case UC_RERUN_RUN = {.name = "rerun_run", .changes = true, .run = rerun_run};
+
+/* --- signals --- */
+
+struct waiting_job {
+    struct run_move *m;
+    struct str name;
+    bool found;
+    struct job job;
+    bool full;
+};
+
+static bool is_waiting_for(void *ctx, const struct job *job)
+{
+    struct waiting_job *w = ctx;
+    const struct step_def *step = &w->m->def->steps[job->step];
+    if (step->type != STEP_WAIT_SIGNAL || job->undo || job->state != JOB_SCHEDULED)
+        return true;
+    size_t count = json_is_array(step->signals) ? json_array_size(step->signals) : 1;
+    for (size_t i = 0; i < count && !w->found; i++) {
+        const json_t *name =
+            json_is_array(step->signals) ? json_array_get(step->signals, i) : step->signals;
+        w->found = str_eq(json_str(name), w->name);
+    }
+    if (!w->found)
+        return true;
+    w->job = *job;
+    w->full = !arena_keep(&w->m->tx->arena, &w->job.queue);
+    return false;
+}
+
+/* The first step that waits for it gets it; otherwise it waits for its step. */
+static enum err deliver(struct run_move *m, const struct run_signal *s)
+{
+    struct waiting_job w = {.m = m, .name = s->name};
+    enum err e = jobs_open(m->tx->db, m->run.num, 1, JOB_ORDINAL_MAX, is_waiting_for, &w);
+    if (e != ERR_OK || !w.found)
+        return e;
+    e = w.full ? ERR_NO_MEMORY : signal_take(m, s, &w.job);
+    if (e == ERR_OK)
+        e = job_move(m, &w.job, JOB_ON_COMPLETE);
+    if (e == ERR_OK)
+        e = run_move_job_over(m, &w.job);
+    return e == ERR_OK ? run_move_go_on(m) : e;
+}
+
+static void answer_signal(struct op *op, const struct run_move *m, int64_t seq, bool duplicate)
+{
+    struct json_out o = json_out_to(&op->answer.body);
+    json_open(&o, NULL, '{');
+    json_add_uuid(&o, "run_id", m->run.id);
+    json_add_int(&o, "seq", seq);
+    json_add_bool(&o, "duplicate", duplicate);
+    json_add_text(&o, "run_status", str_of(run_status_name(m->run.status)));
+    json_close(&o, '}');
+}
+
+static enum err signal_run(struct op *op, struct tx *tx)
+{
+    const struct signal_run_input *in = op->input;
+    struct run_move m;
+    enum err e = run_move_find(&m, op, tx, in->run_id);
+    if (e == ERR_OK)
+        e = check_version(op, &m, in->if_match);
+    if (e != ERR_OK)
+        return e;
+    struct run_signal known = {0};
+    bool found = false;
+    if (in->dedup_key.ptr != NULL)
+        e = signals_find_key(tx->db, m.run.num, in->dedup_key, &tx->arena, &found, &known);
+    if (e == ERR_OK && found) {
+        if (!str_eq(known.name, in->name) || !json_same_text(known.payload, in->payload))
+            return problem_set(&op->problem, ERR_IDEM_KEY_REUSED,
+                               "the dedup_key belongs to another signal");
+        op->answer.changed_nothing = true;
+        answer_signal(op, &m, known.seq, true);
+        return ERR_OK;
+    }
+    if (e == ERR_OK && run_is_over(m.run.status))
+        return refuse_status(op, &m, "it takes no more signals");
+    struct run_signal s = {.run = m.run.num,
+                           .name = in->name,
+                           .payload = in->payload,
+                           .dedup_key = in->dedup_key,
+                           .at = tx->now_ms};
+    struct buf data;
+    buf_init(&data, 4 * KIB);
+    struct json_out o = json_out_to(&data);
+    json_open(&o, NULL, '{');
+    json_add_text(&o, "name", in->name);
+    json_add_text(&o, "by", op->caller.actor);
+    json_close(&o, '}');
+    if (e == ERR_OK)
+        e = signals_insert(tx->db, &s);
+    if (e == ERR_OK)
+        e = buf_ok(&data) ? run_move_tell(&m, "signal.received", buf_str(&data)) : ERR_NO_MEMORY;
+    buf_release(&data);
+    if (e == ERR_OK)
+        e = deliver(&m, &s);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot store the signal");
+    answer_signal(op, &m, s.seq, false);
+    return ERR_OK;
+}
+
+const struct use_case UC_SIGNAL_RUN = {.name = "signal_run", .changes = true, .run = signal_run};
+
+/* --- many runs --- */
+
+struct found_runs {
+    struct uuid ids[BULK_RUNS_MAX];
+    size_t count;
+};
+
+static bool add_found(void *ctx, const struct run *run)
+{
+    struct found_runs *f = ctx;
+    if (f->count == BULK_RUNS_MAX)
+        return false; /* the next call goes on with this one */
+    f->ids[f->count++] = run->id;
+    return true;
+}
+
+static enum err bulk_runs(struct op *op, struct tx *tx)
+{
+    const struct bulk_runs_input *in = op->input;
+    struct tenant *tenant;
+    enum err e = tx_tenant(tx, op, &tenant);
+    struct found_runs *found = arena_alloc(&tx->arena, sizeof(*found));
+    if (e != ERR_OK || found == NULL)
+        return e != ERR_OK ? e : problem_set(&op->problem, ERR_NO_MEMORY, "no memory");
+    struct run_filter filter = in->filter;
+    filter.tenant = tenant->num;
+    int64_t next = -1;
+    e = runs_list(tx->db, &filter, in->before, add_found, found, &next);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot list the runs");
+    struct json_out o = json_out_to(&op->answer.body);
+    int64_t changed_count = 0;
+    int64_t unchanged = 0;
+    json_open(&o, NULL, '{');
+    json_open(&o, "refused", '[');
+    for (size_t i = 0; i < found->count && e == ERR_OK && !in->dry_run; i++) {
+        struct run_move m;
+        bool changed = false;
+        e = run_move_load(&m, tx, uuid_time(found->ids[i]), &op->problem);
+        if (e == ERR_OK)
+            e = act(op, &m, &in->control, &changed);
+        if (e == ERR_OK)
+            e = aftermath(tx, &op->problem);
+        changed_count += e == ERR_OK && changed;
+        unchanged += e == ERR_OK && !changed;
+        if (e != ERR_OK && !is_store_failure(e)) {
+            json_open(&o, NULL, '{');
+            json_add_uuid(&o, "run_id", found->ids[i]);
+            json_add_text(&o, "code", str_of(err_code(e)));
+            json_add_text(&o, "detail", str_of(op->problem.detail));
+            json_close(&o, '}');
+            problem_clear(&op->problem);
+            e = ERR_OK;
+        }
+    }
+    json_close(&o, ']');
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot change the runs");
+    json_add_int(&o, "matched", (int64_t)found->count);
+    json_add_int(&o, "changed", changed_count);
+    json_add_int(&o, "unchanged", unchanged);
+    json_add_bool(&o, "dry_run", in->dry_run);
+    json_add_name(&o, "next_cursor");
+    if (next >= 0)
+        buf_printf(o.buf, "\"%lld\"", (long long)next);
+    else
+        buf_put(o.buf, STR("null"));
+    o.comma = true;
+    json_close(&o, '}');
+    op->answer.changed_nothing = changed_count == 0;
+    return ERR_OK;
+}
+
+const struct use_case UC_BULK_RUNS = {.name = "bulk_runs", .changes = true, .run = bulk_runs};

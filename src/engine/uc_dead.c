@@ -1,0 +1,139 @@
+/* Dead letters: jobs that failed for good, for somebody to look at, retry or drop. */
+#include "engine/job_move.h"
+#include "engine/limits_of_run.h"
+#include "engine/page.h"
+#include "engine/use_cases.h"
+
+struct dead_page {
+    struct page page;
+    struct tx *tx;
+    enum err err;
+};
+
+static void add_dead(void *ctx, const struct job *job)
+{
+    struct dead_page *d = ctx;
+    if (d->err != ERR_OK || !page_takes(&d->page))
+        return;
+    struct run_move m;
+    struct problem p;
+    problem_init(&p);
+    d->err = run_move_load(&m, d->tx, job->run, &p);
+    problem_release(&p);
+    if (d->err != ERR_OK)
+        return;
+    render_job(&d->page.out, job, &m.run, m.def);
+    char last[64];
+    (void)snprintf(last, sizeof(last), "%lld.%lld.%lld", (long long)job->dead_at,
+                   (long long)job->run, (long long)job->ordinal);
+    page_set_last(&d->page, str_of(last));
+}
+
+static bool read_cursor(struct str cursor, int64_t numbers[static 3])
+{
+    for (size_t i = 0; i < 3; i++) {
+        struct str part;
+        bool more = str_cut(cursor, '.', &part, &cursor);
+        if (more != (i < 2) || !str_to_i64(part, &numbers[i]))
+            return false;
+    }
+    return true;
+}
+
+static enum err list_dead(struct op *op, struct tx *tx)
+{
+    const struct list_dead_input *in = op->input;
+    struct tenant *tenant;
+    int64_t before[3] = {INT64_MAX, INT64_MAX, INT64_MAX};
+    enum err e = tx_tenant(tx, op, &tenant);
+    if (e != ERR_OK)
+        return e;
+    if (in->cursor.ptr != NULL && !read_cursor(in->cursor, before))
+        return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+    struct dead_page d = {page_begin(op, in->limit), tx, ERR_OK};
+    e = jobs_dead(tx->db, tenant->num, before[0], before[1], before[2], in->limit + 1, add_dead,
+                  &d);
+    if (e == ERR_OK)
+        e = d.err;
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot list the dead letters");
+    page_end(&d.page);
+    return ERR_OK;
+}
+
+const struct use_case UC_LIST_DEAD = {
+    .name = "list_dead_letters", .changes = false, .run = list_dead};
+
+static enum err find_dead(struct op *op, struct tx *tx, struct job *ret_job, struct run_move *m)
+{
+    const struct get_job_input *in = op->input;
+    struct tenant *tenant;
+    bool found = false;
+    enum err e = tx_tenant(tx, op, &tenant);
+    if (e != ERR_OK)
+        return e;
+    e = jobs_find(tx->db, tenant->num, in->job_id, &tx->arena, &found, ret_job);
+    if (e == ERR_OK && found)
+        return run_move_load(m, tx, ret_job->run, &op->problem);
+    bool missing = e == ERR_OK;
+    if (missing)
+        e = ERR_JOB_NOT_FOUND;
+    (void)problem_set(&op->problem, e, missing ? "there is no such job" : "cannot read the job");
+    return e;
+}
+
+static void answer_job(struct op *op, const struct job *job, const struct run_move *m)
+{
+    struct json_out o = json_out_to(&op->answer.body);
+    render_job(&o, job, &m->run, m->def);
+}
+
+static enum err retry_dead(struct op *op, struct tx *tx)
+{
+    struct job job;
+    struct run_move m;
+    enum err e = find_dead(op, tx, &job, &m);
+    if (e != ERR_OK)
+        return e;
+    if (job.dead_at < 0 && !job_is_over(job.state)) { /* again */
+        op->answer.changed_nothing = true;
+        answer_job(op, &job, &m);
+        return ERR_OK;
+    }
+    if (job.dead_at < 0)
+        return problem_set(&op->problem, ERR_CONCURRENCY, "the job is no dead letter: it has %s",
+                           job_state_name(job.state));
+    e = run_retry_failed(op, &m);
+    bool found = false;
+    if (e == ERR_OK)
+        e = jobs_find_at(tx->db, job.run, job.ordinal, &tx->arena, &found, &job);
+    if (e != ERR_OK)
+        return op->problem.err != ERR_OK ? op->problem.err
+                                         : problem_set(&op->problem, e, "cannot retry the job");
+    answer_job(op, &job, &m);
+    return ERR_OK;
+}
+
+const struct use_case UC_RETRY_DEAD = {
+    .name = "retry_dead_letter", .changes = true, .run = retry_dead};
+
+static enum err drop_dead(struct op *op, struct tx *tx)
+{
+    struct job job;
+    struct run_move m;
+    enum err e = find_dead(op, tx, &job, &m);
+    if (e != ERR_OK)
+        return e;
+    struct job dropped = job;
+    dropped.dead_at = -1;
+    op->answer.changed_nothing = job.dead_at < 0;
+    if (job.dead_at >= 0)
+        e = job_touch(&m, &job, &dropped);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot drop the dead letter");
+    answer_job(op, &dropped, &m);
+    return ERR_OK;
+}
+
+const struct use_case UC_DROP_DEAD = {
+    .name = "drop_dead_letter", .changes = true, .run = drop_dead};

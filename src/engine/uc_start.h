@@ -1,0 +1,10 @@
+/* Starting runs, for who starts them without a request. */
+#ifndef PAWL_ENGINE_UC_START_H
+#define PAWL_ENGINE_UC_START_H
+
+#include "engine/run_move.h"
+
+/* The time of a delayed run has come: it is admitted, or stands in line from now on. */
+MUST_CHECK enum err start_delayed(struct run_move *m, struct problem *p);
+
+#endif

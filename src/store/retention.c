@@ -1,0 +1,65 @@
+/* Removing finished runs, a few rows at a time. */
+#include "store/retention.h"
+
+enum err retention_next_tenant(struct db *db, int64_t after, bool *ret_found, int64_t *ret_tenant,
+                               int64_t *ret_retention_ms)
+{
+    static const char SQL[] = "SELECT num, run_retention_ms FROM tenants"
+                              " WHERE run_retention_ms IS NOT NULL AND num > $1"
+                              " ORDER BY num LIMIT 1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(after));
+    *ret_found = db_next(rows);
+    if (*ret_found) {
+        *ret_tenant = db_int(rows, 0);
+        *ret_retention_ms = db_int(rows, 1);
+    }
+    return db_rows_end(rows);
+}
+
+enum err retention_next_run(struct db *db, int64_t tenant, int64_t after, bool *ret_found,
+                            int64_t *ret_run, int64_t *ret_finished_at)
+{
+    static const char SQL[] = "SELECT r.num, r.finished_at FROM runs_index i"
+                              " JOIN runs r ON r.num = i.num WHERE i.tenant = $1 AND i.num > $2"
+                              " ORDER BY i.num LIMIT 1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(tenant), DB_I(after));
+    *ret_found = db_next(rows);
+    if (*ret_found) {
+        *ret_run = db_int(rows, 0);
+        *ret_finished_at = db_int_or(rows, 1, -1);
+    }
+    return db_rows_end(rows);
+}
+
+/* What hangs on a run, each by its own number within it. */
+static const char *const PARTS[] = {
+    "DELETE FROM events WHERE run = $1 AND seq IN"
+    " (SELECT seq FROM events WHERE run = $1 ORDER BY seq LIMIT $2)",
+    "DELETE FROM jobs WHERE run = $1 AND ordinal IN"
+    " (SELECT ordinal FROM jobs WHERE run = $1 ORDER BY ordinal LIMIT $2)",
+    "DELETE FROM run_signals WHERE run = $1 AND seq IN"
+    " (SELECT seq FROM run_signals WHERE run = $1 ORDER BY seq LIMIT $2)",
+    "DELETE FROM map_items WHERE run = $1 AND step IN"
+    " (SELECT step FROM map_items WHERE run = $1 ORDER BY step LIMIT $2)",
+};
+
+enum err retention_remove(struct db *db, int64_t tenant, int64_t run, int64_t rows,
+                          int64_t *ret_removed, bool *ret_gone)
+{
+    static const char SQL_INDEX[] = "DELETE FROM runs_index WHERE tenant = $1 AND num = $2";
+    static const char SQL_RUN[] = "DELETE FROM runs WHERE num = $1 AND tenant = $2";
+    int64_t left = rows;
+    enum err e = ERR_OK;
+    for (size_t i = 0; i < ARRAY_LEN(PARTS) && e == ERR_OK && left > 0; i++) {
+        int64_t changed = 0;
+        e = DB_EXEC(db, PARTS[i], &changed, DB_I(run), DB_I(left));
+        left -= changed;
+    }
+    *ret_gone = e == ERR_OK && left > 0;
+    if (*ret_gone)
+        e = DB_EXEC(db, SQL_INDEX, NULL, DB_I(tenant), DB_I(run));
+    if (e == ERR_OK && *ret_gone)
+        e = DB_EXEC(db, SQL_RUN, NULL, DB_I(run), DB_I(tenant));
+    *ret_removed = rows - left + *ret_gone;
+    return e;
+}

@@ -1,0 +1,223 @@
+/* Advancing a run: thousands of random definitions, each through a random history, with every
+ * promise of play.h checked at every turn. */
+#include "domain/play.h"
+#include "domain/trial.h"
+
+enum { HISTORIES = 6000, EVENTS_MAX = 80, RETRIES_MAX = 3 };
+
+/* --- what to say when advancing itself gives up --- */
+
+static char last_words[64];
+
+static void say_seed(int signal_number)
+{
+    (void)signal_number;
+    ssize_t written = write(STDERR_FILENO, last_words, strlen(last_words));
+    (void)written;
+}
+
+/* --- definitions --- */
+
+static json_t *random_step(struct rng *r, size_t count, size_t i)
+{
+    static const char *const WAITS[] = {"{'type':'sleep','duration_ms':1}",
+                                        "{'type':'wait_signal','signal':'s'}"};
+    bool waits = rng_below(r, 4) == 0;
+    json_t *step = json_of(waits ? WAITS[rng_below(r, 2)] : "{'type':'task','handler':'h'}");
+    (void)json_object_set_new(step, "name", json_sprintf("s%zu", i));
+    if (!waits && rng_below(r, 3) == 0)
+        (void)json_object_set_new(step, "compensate", json_of("{'handler':'u'}"));
+    if (rng_below(r, 4) == 0) {
+        (void)json_object_set_new(step, "for_each", json_string("input"));
+        (void)json_object_set_new(step, "max_parallel", json_integer(1 + (int)rng_below(r, 9)));
+    }
+    uint64_t on_error = rng_below(r, 6);
+    size_t other = rng_below(r, count);
+    if (on_error == 0)
+        (void)json_object_set_new(step, "on_error", json_string("continue"));
+    else if (on_error <= 2 && other != i)
+        (void)json_object_set_new(step, "on_error", json_sprintf("s%zu", other));
+    return step;
+}
+
+static json_t *random_source(struct rng *r)
+{
+    size_t count = 1 + rng_below(r, PLAY_STEPS_MAX);
+    json_t *steps = json_array();
+    for (size_t i = 0; i < count; i++)
+        (void)json_array_append_new(steps, random_step(r, count, i));
+    /* An edge goes from a later to an earlier place of a shuffled order: no cycle, any numbering.
+     */
+    size_t order[PLAY_STEPS_MAX];
+    for (size_t i = 0; i < count; i++) {
+        size_t at = rng_below(r, i + 1);
+        order[i] = order[at];
+        order[at] = i;
+    }
+    uint64_t density = 1 + rng_below(r, 8);
+    for (size_t later = 0; later < count && rng_below(r, 4) > 0; later++) {
+        json_t *needs = json_array();
+        for (size_t earlier = 0; earlier < later; earlier++) {
+            if (rng_below(r, 16) < density)
+                (void)json_array_append_new(needs, json_sprintf("s%zu", order[earlier]));
+        }
+        (void)json_object_set_new(json_array_get(steps, order[later]), "needs", needs);
+    }
+    return json_pack("{s:o}", "steps", steps);
+}
+
+/* Valid ones only: a step that waits for itself, by needs or as a handler of errors, is refused. */
+static struct definition *random_definition(struct rng *r)
+{
+    for (;;) {
+        struct trial t;
+        try_json(&t, random_source(r));
+        struct definition *def = t.def;
+        t.def = NULL;
+        end(&t);
+        if (def != NULL)
+            return def;
+    }
+}
+
+/* --- histories --- */
+
+static uint64_t choose(void *ctx, enum play_choice what, size_t step, uint64_t bound)
+{
+    (void)what;
+    (void)step;
+    return rng_below(ctx, bound);
+}
+
+/* An open job by chance; 0: there is none. */
+static int64_t pick_open(const struct play *play, struct rng *r)
+{
+    int64_t picked = 0;
+    uint64_t seen = 0;
+    for (int64_t i = 1; i <= play->p.jobs; i++) {
+        if (play->jobs[i].step > 0 && play->jobs[i].outcome == PLAY_NONE &&
+            rng_below(r, ++seen) == 0)
+            picked = i;
+    }
+    return picked;
+}
+
+struct tally {
+    int ended[RUN_STATUS_COUNT];
+    int retried;
+    int undone;
+    int cut;
+    int stopped_items;
+};
+
+static void one_event(struct play *play, struct rng *r, bool calm)
+{
+    int64_t job = pick_open(play, r);
+    uint64_t dice = rng_below(r, 100);
+    if (play->status == RUN_PAUSED && (calm || dice < 30)) {
+        play_move(play, RUN_ON_RESUME);
+        play_go(play);
+    } else if (!calm && dice < 3 && play->status != RUN_PAUSED) {
+        play_move(play, RUN_ON_PAUSE);
+        play_go(play);
+    } else if (!calm && dice < 5) {
+        play_time_out(play);
+    } else if (!calm && dice < 6) {
+        play_cancel(play);
+    } else if (job > 0 && (!play->go_on || dice < 60)) {
+        enum step_status as = calm || dice < 80 ? STEP_IS_SUCCEEDED
+                              : dice < 95       ? STEP_IS_FAILED
+                                                : STEP_IS_TIMED_OUT;
+        play_job_over(play, job, as);
+        play_go(play);
+    } else if (play->go_on) {
+        play_go(play);
+    } else {
+        PLAY_HOLDS(play, play->status == RUN_PAUSED); /* otherwise it would hang for ever */
+    }
+}
+
+static void note(struct tally *t, const struct play *play)
+{
+    t->ended[play->status]++;
+    for (size_t i = 0; i < play->def->step_count; i++) {
+        t->undone += play->steps[i].undone;
+        t->cut += play->steps[i].outcome == PLAY_CUT;
+        t->stopped_items += play->steps[i].outcome == PLAY_BAD && play->p.steps[i].items > 1;
+    }
+}
+
+/* False when a promise was broken. */
+static bool play_history(uint64_t seed, struct tally *tally, bool tells)
+{
+    struct rng r = {seed};
+    struct definition *def = random_definition(&r);
+    static struct play play;
+    play_init(&play, def, choose, &r);
+    int retries = (int)rng_below(&r, RETRIES_MAX + 1);
+    play_go(&play);
+    for (int i = 0; !play.broken; i++) {
+        if (tells)
+            print_message("%d: %s: %s\n", i, run_status_name(play.status), play.log);
+        if (run_is_over(play.status)) {
+            note(tally, &play);
+            bool may = play.status == RUN_FAILED || play.status == RUN_TIMED_OUT;
+            if (!may || retries-- == 0)
+                break;
+            tally->retried++;
+            play.log[0] = '\0';
+            play_retry(&play);
+        } else {
+            one_event(&play, &r, i >= EVENTS_MAX);
+        }
+        PLAY_HOLDS(&play, i < 40 * EVENTS_MAX);
+    }
+    if (play.broken && tells) {
+        char *text = json_dumps(def->json, 0);
+        print_error("%s\n%s\nplay.h:%d: %s\n", text, play.log, play.broken_line, play.broken);
+        free(text);
+    }
+    bool ok = !play.broken;
+    play_release(&play);
+    definition_free(def);
+    return ok;
+}
+
+static void random_runs_keep_their_promises(void **state)
+{
+    (void)state;
+    struct tally tally = {{0}, 0, 0, 0, 0};
+    uint64_t first = 1;
+    uint64_t last = HISTORIES;
+    const char *only = getenv("PAWL_SEED");
+    if (only != NULL)
+        first = last = strtoull(only, NULL, 10);
+    for (uint64_t seed = first; seed <= last; seed++) {
+        (void)snprintf(last_words, sizeof(last_words), "PAWL_SEED=%llu\n",
+                       (unsigned long long)seed);
+        if (!play_history(seed, &tally, only != NULL)) {
+            (void)play_history(seed, &tally, true);
+            fail_msg("PAWL_SEED=%llu shows it again", (unsigned long long)seed);
+        }
+    }
+    if (only != NULL)
+        return;
+    /* Every kind of end and turn was seen often. */
+    assert_true(tally.ended[RUN_SUCCEEDED] > HISTORIES / 10);
+    assert_true(tally.ended[RUN_FAILED] > HISTORIES / 10);
+    assert_true(tally.ended[RUN_TIMED_OUT] > HISTORIES / 50);
+    assert_true(tally.ended[RUN_CANCELLED] > HISTORIES / 50);
+    assert_true(tally.retried > HISTORIES / 10);
+    assert_true(tally.undone > HISTORIES / 10);
+    assert_true(tally.cut > HISTORIES / 10);
+    assert_true(tally.stopped_items > HISTORIES / 20);
+}
+
+int main(void)
+{
+    (void)signal(SIGABRT, say_seed);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_runs_keep_their_promises),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1076 @@
+/* Expressions and templates: what they mean, what they cannot reach, and what they cost at most.
+ * JSON in this file is written with ' for " to keep it readable; expressions are not. */
+#include "base/support.h"
+
+#include "base/limits.h"
+#include "domain/expr.h"
+
+#include <sys/resource.h>
+
+static const char WORLD[] =
+    "{'input':{'amount':150,'rate':0.5,'one':1.0,'name':'Ada Lovelace','city':'Zürich','no':null,"
+    "'yes':true,'tags':['b','a','c'],'mixed':[1,null,'x'],'empty':[],'nothing':{},"
+    "'order':{'id':'o-1','z':1,'a':2,'m':3},'same':{'a':2,'m':3.0,'id':'o-1','z':1},"
+    "'items':[{'sku':'x','price':3},{'sku':'y','price':5},{'sku':'z','price':1.5}]},"
+    "'state':{'count':2},'item':7,'run':{'id':'r-1'},"
+    "'steps':{'lookup':{'output':{'amount':150,'list':[1,2]}},'odd-name':{'output':'text'},"
+    "'five':{'output':5}}}";
+
+struct world {
+    struct expr *x;
+    json_t *roots;
+    struct problem problem;
+    size_t asked;
+    enum err refuses; /* what get() returns for state */
+};
+
+static json_t *json_of(const char *quoted_singly)
+{
+    size_t len = strlen(quoted_singly);
+    char *text = malloc(len + 1);
+    assert_non_null(text);
+    for (size_t i = 0; i <= len; i++)
+        text[i] = quoted_singly[i] == '\'' ? '"' : quoted_singly[i];
+    json_t *value = parsed(text);
+    free(text);
+    return value;
+}
+
+static enum err get(void *ctx, struct str root, struct str name, const json_t **ret)
+{
+    struct world *w = ctx;
+    w->asked++;
+    if (str_is(root, "state") && w->refuses != ERR_OK)
+        return w->refuses;
+    const json_t *value = json_object_getn(w->roots, root.ptr, root.len);
+    assert_true(str_is(root, "steps") == (name.ptr != NULL));
+    if (name.ptr != NULL)
+        value = json_object_getn(value, name.ptr, name.len);
+    if (value != NULL)
+        *ret = value;
+    return ERR_OK;
+}
+
+static struct expr_vars vars_of(struct world *w)
+{
+    return (struct expr_vars){w, get};
+}
+
+static int set_up(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+    assert_non_null(w);
+    w->x = expr_new();
+    assert_non_null(w->x);
+    w->roots = json_of(WORLD);
+    problem_init(&w->problem);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+    expr_free(w->x);
+    json_decref(w->roots);
+    problem_release(&w->problem);
+    free(w);
+    return 0;
+}
+
+/* --- what an expression gives --- */
+
+/* The value as JSON, or `CODE: detail`. The caller frees it. */
+static char *outcome_of(enum err e, const struct problem *p, json_t *value)
+{
+    struct buf text;
+    buf_init(&text, 16 * MIB);
+    if (e == ERR_OK)
+        json_put_plain(&text, value);
+    else
+        buf_printf(&text, "%s: %s", err_code(e), p->detail);
+    assert_true(buf_ok(&text));
+    assert_true(str_is_utf8(buf_str(&text)));
+    json_decref(value);
+    return text.ptr;
+}
+
+static char *value_of_str(struct world *w, struct str source)
+{
+    json_t *value = NULL;
+    struct expr_vars vars = vars_of(w);
+    enum err e = expr_value(w->x, source, &vars, &w->problem, &value);
+    assert_true((e == ERR_OK) == (value != NULL));
+    return outcome_of(e, &w->problem, value);
+}
+
+static char *value_of(struct world *w, const char *source)
+{
+    return value_of_str(w, str_of(source));
+}
+
+static void assert_outcome(const char *source, char *got, const char *wanted)
+{
+    char text[512];
+    (void)snprintf(text, sizeof(text), "%s", wanted);
+    for (char *c = text; *c != '\0'; c++)
+        *c = *c == '`' ? '"' : *c;
+    bool is_failure = text[0] == '!';
+    bool good = is_failure
+                    ? strncmp(got, "EXPRESSION_FAILED: ", 19) == 0 && strstr(got, text + 1) != NULL
+                    : strcmp(got, text) == 0;
+    if (!good)
+        fail_msg("%.400s\n   got: %.400s\nwanted: %s", source, got, text);
+    free(got);
+}
+
+/* An expression, and the JSON with ` for ", or ! and a part of the reason. */
+struct row {
+    const char *source;
+    const char *wanted;
+};
+
+static void assert_values(void **state, const struct row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        assert_outcome(rows[i].source, value_of(*state, rows[i].source), rows[i].wanted);
+}
+
+#define ASSERT_VALUES(state, ...)                        \
+    do {                                                 \
+        static const struct row rows_[] = {__VA_ARGS__}; \
+        assert_values((state), rows_, ARRAY_LEN(rows_)); \
+    } while (0)
+
+static void roots_are_read(void **state)
+{
+    ASSERT_VALUES(state, {"input.amount", "150"}, {"state.count + 1", "3"}, {"item", "7"},
+                  {"run.id", "`r-1`"}, {"steps.lookup.output.amount > 100", "true"},
+                  {"steps['odd-name'].output", "`text`"}, {"input.tags[1]", "`b`"},
+                  {"input.tags[1.0]", "`b`"}, {"#input.tags", "3"}, {"#input.order", "4"},
+                  {"#input.city", "7"}, {"input.items[2].price * 2", "10"},
+                  {"input['amount']", "150"}, {"input.yes and 'y' or 'n'", "`y`"});
+}
+
+static void what_is_absent_is_nil(void **state)
+{
+    ASSERT_VALUES(state, {"nil", "null"}, {"input.gone", "null"}, {"input.gone.far.away", "null"},
+                  {"steps.gone.output.amount", "null"}, {"steps.lookup.gone[1].x", "null"},
+                  {"input.no", "null"}, {"input.no.more", "null"}, {"input.tags[0]", "null"},
+                  {"input.tags[4]", "null"}, {"input.tags[-1]", "null"},
+                  {"input.tags[1.5]", "null"}, {"input.tags.first", "null"},
+                  {"input.tags[math.tointeger(2^62)]", "null"}, {"input.order[1]", "null"},
+                  {"steps[1]", "null"}, {"input[input]", "null"}, {"input.gone == nil", "true"},
+                  {"input.gone or 'none'", "`none`"}, {"input['na\\0me']", "null"},
+                  {"input[nil]", "null"}, {"(nil).x", "null"});
+}
+
+static void whole_values_come_back_as_they_are(void **state)
+{
+    ASSERT_VALUES(state, {"input.mixed", "[1,null,`x`]"}, {"input.empty", "[]"},
+                  {"input.nothing", "{}"}, {"input.order", "{`id`:`o-1`,`z`:1,`a`:2,`m`:3}"},
+                  {"{x = input.mixed}", "{`x`:[1,null,`x`]}"}, {"input.one", "1.0"},
+                  {"steps.lookup", "{`output`:{`amount`:150,`list`:[1,2]}}"});
+    struct world *w = *state;
+    json_t *value = NULL;
+    struct expr_vars vars = vars_of(w);
+    assert_int_equal(expr_value(w->x, STR("input"), &vars, &w->problem, &value), ERR_OK);
+    assert_ptr_equal(value, json_object_get(w->roots, "input"));
+    json_decref(value);
+}
+
+static void numbers_keep_their_kind(void **state)
+{
+    ASSERT_VALUES(state, {"1", "1"}, {"1.0", "1.0"}, {"6 / 2", "3.0"}, {"7 // 2", "3"},
+                  {"9223372036854775807", "9223372036854775807"}, {"math.tointeger(3.0)", "3"},
+                  {"2^53", "9007199254740992.0"}, {"-0.0", "0.0"},
+                  {"0.1 + 0.2", "0.30000000000000004"}, {"1/0", "!a number is not finite"},
+                  {"-1/0", "!not finite"}, {"0/0", "!not finite"}, {"{1, 0/0}", "!not finite"},
+                  {"1//0", "!attempt to"}, {"1%0", "!attempt to perform 'n%0'"},
+                  {"1 == 1.0", "true"});
+}
+
+static void tables_become_arrays_or_objects(void **state)
+{
+    ASSERT_VALUES(state, {"{}", "{}"}, {"{1, 'a', true}", "[1,`a`,true]"},
+                  {"{b = 1, a = {c = {}}, B = 2}", "{`B`:2,`a`:{`c`:{}},`b`:1}"},
+                  {"{[2] = 'b', [1] = 'a'}", "[`a`,`b`]"}, {"list()", "[]"},
+                  {"list(1, nil, 3, nil)", "[1,null,3,null]"}, {"{nil}", "{}"},
+                  {"{1, nil, 3}", "!either the keys 1 to n or only names"},
+                  {"{1, x = 2}", "!either the keys 1 to n"}, {"{[0] = 1}", "!either the keys 1"},
+                  {"{[1.5] = 1}", "!whole numbers or texts"},
+                  {"{[true] = 1}", "!whole numbers or texts"},
+                  {"{[{}] = 1}", "!whole numbers or texts"}, {"{[input] = 1}", "!whole numbers"},
+                  {"{[''] = 1}", "{``:1}"});
+}
+
+static void what_is_no_json_is_refused(void **state)
+{
+    ASSERT_VALUES(state, {"map", "!a function is not a value"}, {"{map}", "!a function"},
+                  {"function() end", "!a function"}, {"string", "!a library is not"},
+                  {"math", "!a library"}, {"steps", "!all steps together are no value"},
+                  {"{steps}", "!name one of them"}, {"select(2, pairs(input))", "!a function"},
+                  {"list(pairs)", "!a function"}, {"'a\\0b'", "!has a NUL"},
+                  {"'\\xff'", "!not UTF-8"}, {"'\\xed\\xa0\\x80'", "!not UTF-8"},
+                  {"{['\\xc3'] = 1}", "!not UTF-8"}, {"{['a\\0'] = 1}", "!has a NUL"},
+                  {"'\\u{10FFFF}'", "`\xF4\x8F\xBF\xBF`"}, {"'\\u{110000}'", "!not UTF-8"},
+                  {"string.split('\\xff,a', ',')", "!not UTF-8"});
+}
+
+static void types_are_not_mixed_in_silence(void **state)
+{
+    ASSERT_VALUES(
+        state, {"input.gone > 3", "!attempt to compare number with nil"},
+        {"input.gone + 1", "!attempt to perform arithmetic on a nil value (field 'gone')"},
+        {"'10' + 1", "!attempt to perform arithmetic on a string value"},
+        {"'10' < 5", "!attempt to compare string with number"},
+        {"input.tags < 1", "!attempt to compare list with number"},
+        {"input.order .. 'x'", "!attempt to concatenate a object value"},
+        {"input.amount.cents", "!attempt to index a number value (field 'amount')"},
+        {"input.name.first", "null"}, {"input.name:nope()", "!call a nil value"},
+        {"input.gone:lower()", "!attempt to call a nil value (method 'lower')"},
+        {"input()", "!attempt to call a object value"},
+        {"(true).x", "!attempt to index a boolean value"}, {"#5", "!get length of a number"},
+        {"#steps", "!this has no length"}, {"-input", "!arithmetic on a object value"},
+        {"1 < 'x'", "!attempt to compare number with string"},
+        {"{} < {}", "!attempt to compare two table values"},
+        {"1 & 1.5", "!number has no integer representation"});
+}
+
+static void the_text_of_a_failure_names_the_expression(void **state)
+{
+    struct world *w = *state;
+    assert_outcome("", value_of(w, "nil > 1"), "!in \"nil > 1\": attempt to compare");
+    assert_outcome("", value_of(w, "1\n + nil"), "!\": line 2: attempt to perform arithmetic");
+    char source[200] = "nil > 1 -- ";
+    for (size_t i = strlen(source); i < sizeof(source) - 2; i += 2)
+        memcpy(source + i, "é", 3);
+    assert_outcome(source, value_of(w, source), "!é…\": attempt to compare");
+    assert_outcome("", value_of(w, "inputs.amount"),
+                   "!there is no 'inputs': expressions see input");
+}
+
+static void equality_is_by_content(void **state)
+{
+    ASSERT_VALUES(state, {"input.tags == input.tags", "true"},
+                  {"input.order == input.same", "true"}, {"input.order ~= input.same", "false"},
+                  {"input.order == input.nothing", "false"}, {"input.tags == input.mixed", "false"},
+                  {"input.empty == list()", "true"}, {"list(1, 'a') == list(1.0, 'a')", "true"},
+                  {"list(1) == list(1.5)", "false"}, {"list(nil) == list()", "false"},
+                  {"input.empty == input.nothing", "false"}, {"input == steps", "false"},
+                  {"steps == steps", "true"}, {"string == math", "false"},
+                  {"input.tags == {'b','a','c'}", "false"}, {"input.amount == 150.0", "true"},
+                  {"input.tags == 'b'", "false"});
+}
+
+/* --- the library --- */
+
+static void types_have_names(void **state)
+{
+    ASSERT_VALUES(state, {"type(nil)", "`nil`"}, {"type()", "`nil`"}, {"type(1)", "`number`"},
+                  {"type('')", "`string`"}, {"type(true)", "`boolean`"},
+                  {"type(type)", "`function`"}, {"type(input)", "`object`"},
+                  {"type(input.tags)", "`list`"}, {"type({1})", "`list`"},
+                  {"type({a=1})", "`object`"}, {"type(steps)", "`object`"});
+}
+
+static void texts_and_numbers_turn_into_each_other(void **state)
+{
+    ASSERT_VALUES(
+        state, {"tostring(1)", "`1`"}, {"tostring(1.0)", "`1.0`"},
+        {"tostring(2^53)", "`9007199254740992.0`"}, {"tostring(nil)", "`nil`"},
+        {"tostring(true)", "`true`"}, {"tostring('x')", "`x`"}, {"tostring(1/0)", "`inf`"},
+        {"tostring(input.mixed)", "`[1,null,\\`x\\`]`"}, {"tostring({a=1})", "`{\\`a\\`:1}`"},
+        {"tostring(pairs)", "`function`"}, {"tostring(string)", "!a library"},
+        {"tonumber('12')", "12"}, {"tonumber(' 1.5 ')", "1.5"}, {"tonumber('1x')", "null"},
+        {"tonumber('')", "null"}, {"tonumber('inf')", "null"}, {"tonumber('nan')", "null"},
+        {"tonumber('0x10')", "16"}, {"tonumber('1\\0')", "null"}, {"tonumber(nil)", "null"},
+        {"tonumber(5)", "5"}, {"tonumber(input)", "null"}, {"'n' .. 1", "`n1`"});
+}
+
+static void lists_are_mapped_filtered_and_reduced(void **state)
+{
+    ASSERT_VALUES(
+        state, {"map(input.items, function(i) return i.sku end)", "[`x`,`y`,`z`]"},
+        {"map(input.tags, function(t, n) return n .. t end)", "[`1b`,`2a`,`3c`]"},
+        {"map({1, 2}, function(n) return {n = n} end)", "[{`n`:1},{`n`:2}]"},
+        {"map(input.mixed, function(v) return v end)", "[1,null,`x`]"},
+        {"map(nil, function(v) return v end)", "[]"},
+        {"filter(input.items, function(i) return i.price > 2 end)",
+         "[{`sku`:`x`,`price`:3},{`sku`:`y`,`price`:5}]"},
+        {"filter(input.tags, function() return false end)", "[]"},
+        {"filter(input.mixed, function() return true end)", "[1,null,`x`]"},
+        {"reduce(input.items, function(sum, i) return sum + i.price end, 0)", "9.5"},
+        {"reduce(nil, function() end, 'first')", "`first`"},
+        {"reduce({1, 2}, function(a, b) return (a or 10) + b end)", "13"},
+        {"count(input.tags)", "3"}, {"count(input.order)", "4"}, {"count(nil)", "0"},
+        {"count({1, 2, x = 3})", "3"}, {"count(5)", "!list expected, got number"},
+        {"contains(input.tags, 'a')", "true"}, {"contains(input.tags, 'x')", "false"},
+        {"contains(input.mixed, nil)", "true"}, {"contains(nil, 1)", "false"},
+        {"contains({1, 2}, 2.0)", "true"}, {"contains(list(input.tags), input.tags)", "true"},
+        {"contains(list({}), {})", "false"}, {"contains(input.tags, input)", "false"},
+        {"keys(input.order)", "[`id`,`z`,`a`,`m`]"}, {"keys({b=1,a=2})", "[`a`,`b`]"},
+        {"keys(input.tags)", "[1,2,3]"}, {"keys(nil)", "[]"},
+        {"values(input.order)", "[`o-1`,1,2,3]"}, {"values(input.mixed)", "[1,null,`x`]"},
+        {"values({5, 6})", "[5,6]"}, {"keys(1)", "!list or object expected, got number"},
+        {"keys(steps)", "!list or object expected, got object"},
+        {"map(input.order, type)", "!list expected, got object"},
+        {"map({1})", "!function expected, got nil"}, {"map()", "!function expected, got nil"});
+}
+
+static void sorting_is_stable_and_decides_by_what_is_asked(void **state)
+{
+    ASSERT_VALUES(
+        state, {"sort(input.tags)", "[`a`,`b`,`c`]"}, {"sort({3, 1.5, 2, -1})", "[-1,1.5,2,3]"},
+        {"sort(nil)", "[]"}, {"sort({1})", "[1]"},
+        {"sort({5,4,3,2,1}, function(a, b) return a > b end)", "[5,4,3,2,1]"},
+        {"map(sort({{1,1},{0,2},{1,3},{0,4},{1,5}}, function(a, b) return a[1] < b[1] end), "
+         "function(p) return p[2] end)",
+         "[2,4,1,3,5]"},
+        {"sort({1, 'a'})", "!attempt to compare string with number"},
+        {"sort(input.mixed)", "!attempt to compare nil with number"},
+        {"count(sort({1,2,3,4,5,6,7}, function() return true end))", "7"},
+        {"sort({2, 1}, 5)", "!function expected, got number"},
+        {"sort(input.tags) == input.tags", "false"});
+}
+
+static void walks_go_in_the_order_of_the_json(void **state)
+{
+    ASSERT_VALUES(
+        state,
+        {"(function() local s = '' for k, v in pairs(input.order) do s = s .. k .. v end return s "
+         "end)()",
+         "`ido-1z1a2m3`"},
+        {"(function() local s = '' for k, v in pairs({z=1, a=2, 9}) do s = s .. k .. v end return "
+         "s end)()",
+         "`19a2z1`"},
+        {"(function() local n = 0 for i, v in ipairs(input.mixed) do n = n + i end return n end)()",
+         "6"},
+        {"(function() local n = 0 for i in ipairs({1, 2}) do n = n + i end return n end)()", "3"},
+        {"(function() local n = 0 for i in pairs(input.tags) do n = n + i end return n end)()",
+         "6"},
+        {"(function() for i in ipairs(nil) do return 1 end return 0 end)()", "0"},
+        {"(function() local t = {a=1, b=2} for k in pairs(t) do t[k] = nil end return t end)()",
+         "{}"},
+        {"(function() local f, s = pairs({1}) f(s) return list(f(s), f(s)) end)()", "[null,null]"},
+        {"(pairs({}))()", "!walk expected"}, {"(pairs({}))(input)", "!walk expected"},
+        {"ipairs(input.order)", "!list expected, got object"}, {"pairs('x')", "!got string"},
+        {"pairs({[1.5]=1})", "!whole numbers or texts"}, {"select('#', 1, nil)", "2"},
+        {"select(2, 'a', 'b')", "`b`"}, {"select(-1, 'a', 'b')", "`b`"}, {"select(5, 1)", "null"},
+        {"select(0, 1)", "!index out of range"}, {"select(-5, 1)", "!index out of range"});
+}
+
+static void strings_are_worked_on_by_character(void **state)
+{
+    ASSERT_VALUES(
+        state, {"string.len(input.city)", "6"}, {"input.city:len()", "6"},
+        {"input.city:sub(2, 3)", "`ür`"}, {"input.city:sub(-3)", "`ich`"},
+        {"input.city:sub(0)", "`Zürich`"}, {"input.city:sub(4, 2)", "``"},
+        {"input.city:sub(-100, 100)", "`Zürich`"}, {"input.city:sub(3, -2)", "`ric`"},
+        {"('abc'):sub(math.tointeger(-2^63), 2)", "`ab`"}, {"('abc'):sub(2^60)", "``"},
+        {"('abc'):sub(1.5)", "!must be a whole number"}, {"input.name:lower()", "`ada lovelace`"},
+        {"('zü'):upper()", "`Zü`"}, {"('  a b\\n'):trim()", "`a b`"}, {"(' \\t '):trim()", "``"},
+        {"input.name:contains('Love')", "true"}, {"input.name:contains('a.')", "false"},
+        {"input.name:contains('')", "true"}, {"('a'):starts_with('a')", "true"},
+        {"('a'):starts_with('ab')", "false"}, {"('ba'):ends_with('a')", "true"},
+        {"('a,b,,c'):split(',')", "[`a`,`b`,``,`c`]"}, {"(''):split(',')", "[``]"},
+        {"('a--b'):split('--')", "[`a`,`b`]"}, {"('a'):split('')", "!must not be empty"},
+        {"('aXbX'):replace('X', '..')", "`a..b..`"}, {"('aaa'):replace('aa', 'b')", "`ba`"},
+        {"('a'):replace('', 'b')", "!must not be empty"}, {"('abc'):replace('b', '')", "`ac`"},
+        {"string.join(input.tags, ', ')", "`b, a, c`"}, {"string.join(input.mixed, '-')", "`1--x`"},
+        {"string.join({1, true, {a=1}})", "`1true{\\`a\\`:1}`"}, {"string.join(nil, ',')", "``"},
+        {"string.len(5)", "!string expected, got number"}, {"string.lower(nil)", "!got nil"},
+        {"string.upper(input.tags)", "!string expected, got list"},
+        {"('%d+'):contains('%d')", "true"});
+}
+
+static void numbers_are_rounded_and_compared(void **state)
+{
+    ASSERT_VALUES(
+        state, {"math.floor(1.5)", "1"}, {"math.ceil(1.5)", "2"}, {"math.floor(-1.5)", "-2"},
+        {"math.round(2.5)", "3"}, {"math.round(-2.5)", "-3"}, {"math.round(7)", "7"},
+        {"math.round(19.995 * 100, 2)", "1999.5"}, {"math.round(3.14159, 2)", "3.14"},
+        {"math.round(1e300, 15)", "1e+300"}, {"math.round(1, 16)", "!from 0 to 15"},
+        {"math.floor(1e300)", "1e+300"}, {"math.floor(1/0)", "!not finite"},
+        {"math.round(0/0, 3)", "!not finite"}, {"math.abs(-3)", "3"}, {"math.abs(-3.5)", "3.5"},
+        {"math.abs(math.tointeger(-2^63))", "-9223372036854775808"}, {"math.min(3, 1, 2)", "1"},
+        {"math.max(3, 1.5)", "3"}, {"math.max(1)", "1"},
+        {"math.max()", "!number expected, got no value"},
+        {"math.min(1, 'x')", "!number expected, got string"}, {"math.tointeger(1.5)", "null"},
+        {"math.tointeger('1')", "null"}, {"math.floor('1')", "!number expected, got string"});
+}
+
+static void json_is_read_and_written(void **state)
+{
+    ASSERT_VALUES(state, {"json.encode(input.mixed)", "`[1,null,\\`x\\`]`"},
+                  {"json.encode('a')", "`\\`a\\``"}, {"json.encode(nil)", "`null`"},
+                  {"json.encode({a=list()})", "`{\\`a\\`:[]}`"},
+                  {"json.encode(map)", "!a function"}, {"json.encode(1/0)", "!not finite"},
+                  {"json.decode('{\"a\":[1,null]}')", "{`a`:[1,null]}"},
+                  {"json.decode('[1,2]')[2]", "2"}, {"json.decode('null')", "null"},
+                  {"json.decode('5') + 1", "6"}, {"json.decode('{')", "!json.decode: line 1"},
+                  {"json.decode('')", "!json.decode: the text is empty"},
+                  {"json.decode('\"\\xff\"')", "!json.decode"},
+                  {"json.decode(json.encode(input)) == input", "true"});
+}
+
+/* --- truth --- */
+
+static void nil_and_false_are_false(void **state)
+{
+    struct world *w = *state;
+    static const struct {
+        const char *source;
+        bool truth;
+    } ROWS[] = {
+        {"nil", false},
+        {"false", false},
+        {"input.gone", false},
+        {"input.no", false},
+        {"input.no == nil", true},
+        {"0", true},
+        {"''", true},
+        {"{}", true},
+        {"input", true},
+        {"input.empty", true},
+        {"map", true},
+        {"1/0", true},
+        {"steps", true},
+        {"not input.yes", false},
+    };
+    struct expr_vars vars = vars_of(w);
+    for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
+        bool truth = !ROWS[i].truth;
+        assert_int_equal(expr_truth(w->x, str_of(ROWS[i].source), &vars, &w->problem, &truth),
+                         ERR_OK);
+        if (truth != ROWS[i].truth)
+            fail_msg("%s is %d", ROWS[i].source, truth);
+    }
+    bool truth = true;
+    assert_int_equal(expr_truth(w->x, STR("nil < 1"), &vars, &w->problem, &truth), ERR_EXPRESSION);
+    assert_true(truth);
+}
+
+/* --- syntax --- */
+
+static void only_one_expression_is_compiled(void **state)
+{
+    ASSERT_VALUES(
+        state, {"", "!it must be one expression"}, {"  ", "!it must be one expression"},
+        {"-- nothing", "!it must be one"}, {"1, 2", "!it must be one expression"},
+        {"1;", "!it must be one expression"}, {"1) + (2", "!near ')'"},
+        {"1) os.exit(", "!near ')'"}, {"1 end os.exit() do local x = (1", "!near 'end'"},
+        {"x = 1", "!near '='"}, {"return 1", "!near 'return'"}, {"1 return 2", "!near 'return'"},
+        {"local x", "!near 'local'"}, {"while true do end", "!near 'while'"},
+        {"goto x", "!near 'goto'"}, {"::x::", "!near '::'"}, {"1 --[[", "!unfinished long comment"},
+        {"'a", "!unfinished string"}, {"[[a", "!unfinished"},
+        {"1 +", "!unexpected symbol near <eof>"}, {"(1", "!')' expected near <eof>"},
+        {"1 -- a comment", "1"}, {"1 --[[ in ]] + 2", "3"}, {"(1)", "1"},
+        {"(function() return 5 end)()", "5"}, {"...", "null"}, {"#!/bin/sh", "!near '!'"},
+        {"\x1bLua", "!near '<\\27>'"}, {"1\n+\n*", "!line 3: unexpected symbol"},
+        {"function() end)() or (1", "!near ')'"}, {"a.b:c", "!function arguments expected"},
+        {"`", "!near"}, {"'\\q'", "!invalid escape"});
+    struct world *w = *state;
+    assert_outcome("NUL", value_of_str(w, STR("1\0")), "!has a NUL");
+    assert_outcome("UTF-8", value_of(w, "'\xff'"), "!it is not UTF-8");
+    assert_outcome("none", value_of_str(w, STR_NONE), "!it must be one expression");
+}
+
+static void faults_of_syntax_have_a_place(void **state)
+{
+    struct world *w = *state;
+    struct buf out;
+    buf_init(&out, PROBLEM_FAULTS_MAX);
+    struct fault_list list;
+    fault_list_init(&list, &out);
+    expr_check(w->x, STR("steps.a.output > 100 and nothing_like_this()"), &list);
+    assert_int_equal(list.count, 0);
+    size_t back_to = fault_list_enter(&list, STR("when"));
+    expr_check(w->x, STR("1 +\n* 2"), &list);
+    fault_list_leave(&list, back_to);
+    json_t *value = json_of("{'good':'${input.a} and ${b}','plain':[1,null,'$ {','a$'],"
+                            "'list':[{'deep':'x ${1 +} ${2 2}'},'${','$${ ok','${\\\"}\\\"']}");
+    expr_template_check(w->x, value, &list);
+    json_decref(value);
+    assert_int_equal(w->asked, 0);
+    assert_true(buf_ok(&out));
+    assert_string_equal(
+        out.ptr,
+        "{\"path\":\"/when\",\"message\":\"is not a valid expression: line 2: unexpected symbol "
+        "near '*'\"},"
+        "{\"path\":\"/list/0/deep\",\"message\":\"is not a valid expression: unexpected symbol "
+        "near "
+        "<eof>\"},"
+        "{\"path\":\"/list/0/deep\",\"message\":\"is not a valid expression: <eof> expected near "
+        "'2'\"},"
+        "{\"path\":\"/list/1\",\"message\":\"has a ${ without its }\"},"
+        "{\"path\":\"/list/3\",\"message\":\"has a ${ without its }\"}");
+    fault_list_release(&list);
+    buf_release(&out);
+}
+
+static char *repeated(const char *before, const char *again, size_t times, const char *after)
+{
+    struct buf text;
+    buf_init(&text, 4 * MIB);
+    buf_put(&text, str_of(before));
+    for (size_t i = 0; i < times; i++)
+        buf_put(&text, str_of(again));
+    buf_put(&text, str_of(after));
+    assert_true(buf_ok(&text));
+    return text.ptr;
+}
+
+static void assert_repeated(struct world *w, const char *before, const char *again, size_t times,
+                            const char *after, const char *wanted)
+{
+    char *source = repeated(before, again, times, after);
+    assert_outcome(source, value_of(w, source), wanted);
+    free(source);
+}
+
+static void sources_have_a_size(void **state)
+{
+    struct world *w = *state;
+    assert_repeated(w, "", "     ", EXPR_SOURCE_MAX, "1", "!more than 4096 bytes");
+    assert_repeated(w, "0", "+1", EXPR_WORDS_MAX - 1, "", "249");
+    assert_repeated(w, "0", "+1", EXPR_WORDS_MAX, "", "!more than 250 names, numbers and texts");
+    assert_repeated(w, "0", "+ #''", EXPR_WORDS_MAX, "", "!more than 250 names");
+    assert_repeated(w, "", "(", 300, "1", "!overflow");
+    assert_repeated(w, "", "-", 4000, "1", "!it must be one expression"); /* a comment */
+    assert_repeated(w, "", "- ", 2000, "1", "!overflow");
+    assert_repeated(w, "", "not ", 240, "1", "!overflow");
+    assert_repeated(w, "#", "{", 400, "", "!overflow");
+    assert_repeated(w, "input", ".a", 200, "", "null");
+    assert_repeated(w, "1", " .. 1", 240, "", "!"); /* too many registers, or nested too deep */
+}
+
+/* --- templates --- */
+
+static void assert_filled(struct world *w, const char *template, const char *wanted)
+{
+    json_t *value = json_of(template);
+    json_t *filled = NULL;
+    struct expr_vars vars = vars_of(w);
+    enum err e = expr_fill(w->x, value, &vars, &w->problem, &filled);
+    assert_true((e == ERR_OK) == (filled != NULL));
+    assert_outcome(template, outcome_of(e, &w->problem, filled), wanted);
+    json_decref(value);
+}
+
+static void templates_are_filled_in(void **state)
+{
+    struct world *w = *state;
+    assert_filled(w, "'${input.amount}'", "150");
+    assert_filled(w, "'${input.mixed}'", "[1,null,`x`]");
+    assert_filled(w, "'${input.gone}'", "null");
+    assert_filled(w, "'Refund ${input.amount}?'", "`Refund 150?`");
+    assert_filled(w, "'${input.amount}${input.rate}'", "`1500.5`");
+    assert_filled(w, "' ${input.one}'", "` 1.0`");
+    assert_filled(w, "'<${input.no}|${input.yes}|${input.mixed}>'", "`<|true|[1,null,\\`x\\`]>`");
+    assert_filled(w, "{'a':['${item}',{'${item}':'${item + 1}'}],'b':5}",
+                  "{`a`:[7,{`${item}`:8}],`b`:5}");
+    assert_filled(w, "{'z':'${item}','a':'${item}'}", "{`z`:7,`a`:7}");
+    assert_filled(w, "[]", "[]");
+    assert_filled(w, "'$${item} $ $$ ${item}$'", "`${item} $ $$ 7$`");
+    assert_filled(w, "'$${'", "`${`");
+    assert_filled(w, "'$$${item}'", "`$${item}`");
+    assert_filled(w, "'${ {a={1,2}} }'", "{`a`:[1,2]}");
+    assert_filled(w, "'${\\\"}\\\"}'", "`}`");
+    assert_filled(w, "'x${[[}]] .. [==[}]]]==]}'", "`x}}]]`");
+    assert_filled(w, "'${1 --[[ } ]]}'", "1");
+    assert_filled(w, "'${1 -- }\\n}'", "1");
+    assert_filled(w, "'${(function() return {} end)()}!'", "`{}!`");
+    assert_filled(w, "'${\\\"\\\\\\\"}\\\"}'", "`\\`}`");
+    assert_filled(w, "'${input.city}: ü'", "`Zürich: ü`");
+    assert_filled(w, "'${\\\"\\\"}'", "``");
+    assert_filled(w, "'${nil}${nil}'", "``");
+}
+
+static void templates_fail_with_a_reason(void **state)
+{
+    struct world *w = *state;
+    assert_filled(w, "{'a':['x${nil + 1}']}", "!in \"nil + 1\": attempt to perform arithmetic");
+    assert_filled(w, "'${'", "!a text has a ${ without its }");
+    assert_filled(w, "'a ${ {} '", "!without its }");
+    assert_filled(w, "'${}'", "!it must be one expression");
+    assert_filled(w, "'x${map}'", "!a function is not a value");
+    assert_filled(w, "'x${1/0}'", "!not finite");
+    assert_filled(w, "'x${\\\"\\\\xff\\\"}'", "!not UTF-8");
+    assert_filled(w, "['${item}','${steps}']", "!all steps together");
+    assert_filled(w, "'${1 -- }'", "!without its }");
+}
+
+static void what_has_no_template_is_shared(void **state)
+{
+    struct world *w = *state;
+    json_t *value = json_of("{'a':[1,'x'],'b':'${item}'}");
+    json_t *filled = NULL;
+    struct expr_vars vars = vars_of(w);
+    assert_true(expr_has_template(value));
+    assert_false(expr_has_template(json_object_get(value, "a")));
+    assert_int_equal(expr_fill(w->x, value, &vars, &w->problem, &filled), ERR_OK);
+    assert_ptr_equal(json_object_get(filled, "a"), json_object_get(value, "a"));
+    json_decref(filled);
+    json_decref(value);
+    value = json_of("['$','{','$ {}',{'${':1}]");
+    assert_false(expr_has_template(value));
+    json_decref(value);
+    value = json_of("[[['$${']]]");
+    assert_true(expr_has_template(value));
+    json_decref(value);
+}
+
+/* --- what cannot be reached --- */
+
+static void the_world_is_out_of_reach(void **state)
+{
+    static const char *const NAMES[] = {
+        "os",     "io",      "package",  "debug",        "coroutine", "utf8",
+        "_G",     "require", "load",     "loadstring",   "dofile",    "loadfile",
+        "print",  "error",   "assert",   "pcall",        "xpcall",    "getmetatable",
+        "rawget", "rawset",  "rawequal", "setmetatable", "rawlen",    "collectgarbage",
+        "next",   "warn",    "_VERSION", "table",        "unpack",
+    };
+    struct world *w = *state;
+    for (size_t i = 0; i < ARRAY_LEN(NAMES); i++)
+        assert_outcome(NAMES[i], value_of(w, NAMES[i]), "!there is no '");
+    ASSERT_VALUES(state, {"string.dump", "null"}, {"string.rep", "null"}, {"string.format", "null"},
+                  {"string.find", "null"}, {"string.gsub", "null"}, {"string.gmatch", "null"},
+                  {"string.match", "null"}, {"(''):rep(1e9)", "!call a nil value (method 'rep')"},
+                  {"math.random", "null"}, {"math.huge", "null"}, {"('').dump", "null"},
+                  {"_ENV", "!_ENV is not for expressions"}, {"_ENV.os", "!_ENV is not"},
+                  {"(function() local _ENV = {} return x end)()", "!_ENV is not"},
+                  {"(function() _ENV = nil end)()", "!_ENV is not"},
+                  {"(function() local s=[[x]]_ENV=nil end)()", "!_ENV is not"},
+                  {"'_ENV'", "`_ENV`"}, {"(function(_ENV) return os end)({})", "!_ENV is not"},
+                  {"(function() local _ENV <const> = 1 return x end)()", "!_ENV is not"},
+                  {"input.__index", "null"}, {"input.__gc", "null"}, {"string.__index", "null"},
+                  {"(nil).__index", "null"}, {"('').__index", "null"}, {"steps.__index", "null"});
+}
+
+static void nothing_is_left_for_the_next_evaluation(void **state)
+{
+    ASSERT_VALUES(
+        state, {"(function() x = 1 end)()", "!'x' cannot be set: only local variables can"},
+        {"(function() string = nil end)()", "!'string' cannot be set"},
+        {"(function() string.lower = nil end)()", "!'lower' cannot be set"},
+        {"(function() math.floor = function() return 5 end end)()", "!'floor' cannot be set"},
+        {"(function() string[1] = 1 end)()", "!cannot be changed"},
+        {"(function() input.amount = 1 end)()", "!object values cannot be changed"},
+        {"(function() input.tags[1] = 1 end)()", "!list values cannot be changed"},
+        {"(function() steps.x = 1 end)()", "!object values cannot be changed"},
+        {"(function() local s = '' s.x = 1 end)()", "!attempt to index a string value"},
+        {"(function() local s = nil s.x = 1 end)()", "!attempt to index a nil value"},
+        {"(function() input = 5 end)()", "!'input' cannot be set"},
+        {"(function() local s = select(2, pairs({})) s.x = 1 end)()", "!cannot be changed"},
+        {"('A'):lower()", "`a`"}, {"string.lower('A')", "`a`"}, {"math.floor(1.5)", "1"},
+        {"input.amount", "150"});
+    struct world *w = *state;
+    /* The same compiled function each time: its locals are new. */
+    for (int i = 0; i < 3; i++)
+        assert_outcome("n", value_of(w, "(function() local n = (n_ or 0) return n end)"),
+                       "!a function");
+    for (int i = 0; i < 3; i++)
+        assert_outcome(
+            "n", value_of(w, "(function() local t = {} t.n = (t.n or 0) + 1 return t.n end)()"),
+            "1");
+}
+
+/* --- limits --- */
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+/* Well above what a limit costs even under a sanitizer, and well below what it prevents. */
+static const double SECONDS_MAX = 10;
+
+static void assert_runs_out(void **state, const char *const *sources, size_t count,
+                            const char *wanted)
+{
+    for (size_t i = 0; i < count; i++) {
+        double before = cpu_seconds();
+        assert_outcome(sources[i], value_of(*state, sources[i]), wanted);
+        double took = cpu_seconds() - before;
+        if (took > SECONDS_MAX)
+            fail_msg("%.300s\ntook %.1f s", sources[i], took);
+        assert_outcome("after", value_of(*state, "input.tags[2] .. 1"), "`a1`");
+    }
+}
+
+#define F(body) "(function() " body " end)()"
+
+static void runaway_loops_are_stopped(void **state)
+{
+    static const char *const SOURCES[] = {
+        F("while true do end"),
+        F("repeat until false"),
+        F("::top:: goto top"),
+        F("for i = 1, 1e18 do end"),
+        F("for i = 1, math.tointeger(2^62) do end"),
+        F("local function f() return f() end return f()"),
+        F("while true do local x = input.order.id end"),
+        F("while true do local x = steps.lookup.output end"),
+        F("while true do local x = type(1) end"),
+        F("local f, s = pairs(input) while true do f(s) end"),
+        F("while true do local a = input.order == input.same end"),
+        "map(input.tags, function() while true do end end)",
+        "sort(input.tags, function() while true do end end)",
+        "reduce(input.tags, function() while true do end end)",
+        F("local s = input.name while true do if s:contains('zz') then return end end"),
+    };
+    assert_runs_out(state, SOURCES, ARRAY_LEN(SOURCES), "!takes more than 200000 steps");
+}
+
+/* One instruction or one call each, which work on a lot. */
+static void long_work_of_one_instruction_is_counted(void **state)
+{
+    static const char *const SOURCES[] = {
+#define BIG "local s = ('x') for i = 1, 20 do s = s .. s end "
+        F(BIG "local t = s .. 'a' local u = s .. 'b' while true do local x = t < u end"),
+        F(BIG "local t = 'a' .. s local u = 'b' .. s while true do local x = t == u end"),
+        F(BIG "local t = {[s .. 'a'] = 1} local u = s .. 'a' while true do local x = t[u] end"),
+        F(BIG "while true do local x = s:contains('xxxxxxxxxy') end"),
+        F(BIG "while true do local x = s:len() end"),
+        F(BIG "while true do local x = s:sub(5, 6) end"),
+        F(BIG "local t = {s} while true do local x = contains(t, 'y') end"),
+        F(BIG "while true do local x = s:starts_with(s) end"),
+        F("local t = {} for i = 1, 20000 do t[i] = i end for i = 1, 20000 do t[i] = nil end "
+          "while true do for k in pairs(t) do break end end"),
+        F("local t = {} for i = 1, 5000 do t[i] = 0.1 end while true do json.encode(t) end"),
+        F("local l = list(1) while true do local x = l == list(1.0) end"),
+        F("local t = '[' for i = 1, 12 do t = t .. '0,' .. t:sub(2) end t = t .. '0]' "
+          "while true do local x = #json.decode(t) end"),
+        F("local t = {} for i = 1, 3000 do t[i] = 3000 - i end while true do sort(t) end"),
+    };
+    struct world *w = *state;
+    for (size_t i = 0; i < ARRAY_LEN(SOURCES); i++) {
+        double before = cpu_seconds();
+        char *got = value_of(w, SOURCES[i]);
+        /* Whichever limit is met first. */
+        if (strstr(got, "takes more than") == NULL)
+            fail_msg("%s\n%s", SOURCES[i], got);
+        free(got);
+        double took = cpu_seconds() - before;
+        if (took > SECONDS_MAX)
+            fail_msg("%s\ntook %.1f s", SOURCES[i], took);
+    }
+}
+
+static void memory_is_bounded(void **state)
+{
+    static const char *const SOURCES[] = {
+        F("local s = 'x' while true do s = s .. s end"),
+        F("local s = 'xxxxxxxx' for i = 1, 15 do s = s .. s end local t = {} "
+          "for i = 1, 1000 do t[i] = s .. i end"),
+        F("local s = 'x' for i = 1, 19 do s = s .. s end return list(s,s,s,s,s,s,s,s,s,s,s,s,s,s,"
+          "s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s)"),
+    };
+    assert_runs_out(state, SOURCES, ARRAY_LEN(SOURCES), "!takes more than 16 MiB of memory");
+}
+
+static void recursion_is_bounded(void **state)
+{
+    static const char *const SOURCES[] = {
+        F("local function f() return 1 + f() end return f()"),
+        F("local function f(a, b, c, d) local e, g, h = f(a, b, c, d) return e end return f()"),
+        F("local function f() return map({1}, f) end return f()"),
+        F("local function f(a, b) return sort({1, 2}, f) end return f()"),
+        F("local function f() return reduce({1}, f) end return f()"),
+    };
+    struct world *w = *state;
+    for (size_t i = 0; i < ARRAY_LEN(SOURCES); i++) {
+        assert_outcome(SOURCES[i], value_of(w, SOURCES[i]), "!");
+        assert_outcome("after", value_of(w, "input.amount"), "150");
+    }
+}
+
+static void results_are_bounded(void **state)
+{
+    ASSERT_VALUES(
+        state, {F("local t = {} t[1] = t return t"), "!nested deeper than 64 levels"},
+        {F("local t = {} for i = 1, 70 do t = {t} end return t"), "!nested deeper than 64"},
+        {F("local t = 1 for i = 1, 64 do t = {t} end return #json.encode(t)"), "129"},
+        {F("local t = list() for i = 1, 100000 do t = list(t) end return t"), "!nested deeper"},
+        {F("local t = list() for i = 1, 63 do t = list(t) end return #json.encode(t)"), "128"},
+        {F("local t = list() for i = 1, 63 do t = list(t) end return {t}"), "!nested deeper"},
+        {F("local t = {1} for i = 1, 60 do t = {t, t} end return t"), "!takes more than"},
+        {F("local t = list(1) for i = 1, 60 do t = list(t, t) end return t"), "!takes more than"},
+        {F("local s = 'x' for i = 1, 20 do s = s .. s end return s"),
+         "!has more than 1048576 bytes"},
+        {F("local s = 'x' for i = 1, 20 do s = s .. s end return #json.encode(s:sub(3))"),
+         "1048576"},
+        {F("local s = 'x' for i = 1, 20 do s = s .. s end return json.encode(s:sub(2))"),
+         "!has more than 1048576 bytes"},
+        {F("local s = 'x' for i = 1, 18 do s = s .. s end local t = list(s, s) return list(t, t)"),
+         "!has more than 1048576 bytes"});
+}
+
+static void a_megabyte_passes_through(void **state)
+{
+    struct world *w = *state;
+    struct buf text;
+    buf_init(&text, 2 * MIB);
+    buf_put_char(&text, '[');
+    while (text.len < JSON_TEXT_MAX - 8)
+        buf_put(&text, STR("1.0,0,"));
+    buf_put(&text, STR("{}]"));
+    json_t *large = parsed_str(buf_str(&text));
+    buf_release(&text);
+    (void)json_object_set(w->roots, "input", large);
+    json_t *filled = NULL;
+    struct expr_vars vars = vars_of(w);
+    json_t *template = json_of("'${input}'");
+    assert_int_equal(expr_fill(w->x, template, &vars, &w->problem, &filled), ERR_OK);
+    assert_ptr_equal(filled, large);
+    json_decref(filled);
+    json_decref(template);
+    filled = NULL;
+    template = json_of("{'a':'${input}','b':'${input}'}");
+    assert_int_equal(expr_fill(w->x, template, &vars, &w->problem, &filled), ERR_EXPRESSION);
+    assert_contains(w->problem.detail, "more than 1048576 bytes");
+    json_decref(template);
+    json_decref(large);
+    /* Reading one member of it costs nothing. */
+    assert_outcome("", value_of(w, "input[2]"), "0");
+    assert_outcome("", value_of(w, "#input > 1000"), "true");
+}
+
+static void a_long_text_is_used_many_times(void **state)
+{
+    struct world *w = *state;
+    char *text = repeated("\"", "word ", 100 * 1000, "\"");
+    (void)json_object_set_new(w->roots, "input", parsed(text));
+    assert_outcome("",
+                   value_of(w, F("local n = 0 for i = 1, 100 do if input:starts_with('word') "
+                                 "then n = n + 1 end end return n")),
+                   "!steps");
+    assert_outcome("",
+                   value_of(w, F("local n = 0 for i = 1, 30 do if input:starts_with('word') "
+                                 "then n = n + 1 end end return n")),
+                   "30");
+    assert_outcome("", value_of(w, "input:len()"), "500000");
+    free(text);
+}
+
+/* All expressions of one call share the limits. */
+static void a_template_of_many_expressions_is_bounded(void **state)
+{
+    struct world *w = *state;
+    json_t *template = json_array();
+    for (int i = 0; i < 1000; i++)
+        (void)json_array_append_new(template,
+                                    json_string("${(function() for i = 1, 1000 do end end)()}"));
+    json_t *filled = NULL;
+    struct expr_vars vars = vars_of(w);
+    assert_int_equal(expr_fill(w->x, template, &vars, &w->problem, &filled), ERR_EXPRESSION);
+    assert_contains(w->problem.detail, "takes more than 200000 steps");
+    json_array_clear(template);
+    for (int i = 0; i < 1000; i++)
+        (void)json_array_append_new(template, json_string("${input.amount} and ${item + 1}"));
+    assert_int_equal(expr_fill(w->x, template, &vars, &w->problem, &filled), ERR_OK);
+    assert_int_equal(json_array_size(filled), 1000);
+    json_decref(filled);
+    json_decref(template);
+}
+
+static void compiled_expressions_give_way_to_new_ones(void **state)
+{
+    struct world *w = *state;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 3 * EXPR_CACHE_MAX; i++) {
+            char source[64];
+            char wanted[64];
+            (void)snprintf(source, sizeof(source), "item + %d", i);
+            (void)snprintf(wanted, sizeof(wanted), "%d", 7 + i);
+            assert_outcome(source, value_of(w, source), wanted);
+        }
+    }
+    /* Large ones too, past what they may weigh together. */
+    for (int i = 0; i < 3 * EXPR_CACHE_MAX; i++) {
+        char last[32];
+        (void)snprintf(last, sizeof(last), "'', %d)", i);
+        char *source = repeated("select('#', ", "#{{}},#{{}},#{{}},#{{}},", 40, last);
+        assert_outcome(source, value_of(w, source), "162");
+        free(source);
+    }
+}
+
+/* --- failures of others --- */
+
+static void a_root_that_cannot_be_read_ends_the_call(void **state)
+{
+    struct world *w = *state;
+    w->refuses = ERR_STORE_BUSY;
+    char *got = value_of(w, "state.count or 5");
+    assert_true(strncmp(got, "STORE_BUSY: ", 12) == 0);
+    free(got);
+    w->refuses = ERR_OK;
+    assert_outcome("", value_of(w, "state.count or 5"), "2");
+    w->asked = 0;
+    assert_outcome("", value_of(w, "input.yes or state.count"), "true");
+    assert_int_equal(w->asked, 1);
+}
+
+static const char *const USES_ALL[] = {
+    "map(input.items, function(i) return {sku = i.sku, text = tostring(i), n = {1, 2.5}} end)",
+    "sort(input.tags, function(a, b) return a > b end)",
+    "(function() local s = '' for k, v in pairs({b=1,a=input}) do s = s .. k end return s end)()",
+    "json.decode(json.encode({a = input, b = keys(input), c = values(input.order)}))",
+    "('a,b,c'):split(','), 1",
+    "string.join(('a,b,c'):replace(',', ';'):upper():split(';'), '+')",
+    "filter(input.items, function(i) return input.name:contains(i.sku .. '') or true end)",
+    "(function() local t = {} for i = 1, 200 do t[i] = {i .. ''} end return t end)()",
+    "1 +",
+};
+
+/* With ever more memory, until all is done: each allocation of Lua is the last once. */
+static void every_refused_allocation_is_survived(void **state)
+{
+    struct world *w = *state;
+    for (size_t i = 0; i < ARRAY_LEN(USES_ALL); i++) {
+        char *wanted = value_of(w, USES_ALL[i]);
+        size_t failures = 0;
+        for (size_t room = 0;; room += MAX(room / 256, 8)) {
+            struct expr *known = w->x;
+            w->x = expr_new(); /* has compiled nothing yet */
+            assert_non_null(w->x);
+            expr_limit(w->x, room);
+            char *got = value_of(w, USES_ALL[i]);
+            expr_limit(w->x, EXPR_MEMORY_MAX);
+            assert_outcome(USES_ALL[i], value_of(w, "input.tags[1]"), "`b`");
+            expr_free(w->x);
+            w->x = known;
+            bool done = strcmp(got, wanted) == 0;
+            if (!done && !str_ends_with(str_of(got), STR("takes more than 16 MiB of memory")))
+                fail_msg("%s\n%s", USES_ALL[i], got);
+            free(got);
+            if (done)
+                break;
+            failures++;
+        }
+        assert_true(failures > 20);
+        free(wanted);
+    }
+}
+
+static void a_state_that_finds_no_memory_is_not_made(void **state)
+{
+    (void)state;
+    size_t room = 0;
+    for (struct expr *x = NULL; x == NULL; room += 64) {
+        x = expr_new_within(room);
+        expr_free(x);
+    }
+    assert_true(room > 4 * KIB && room < 64 * KIB);
+}
+
+static size_t allocations_left;
+
+static void *failing_malloc(size_t size)
+{
+    if (allocations_left == 0)
+        return NULL;
+    allocations_left--;
+    return malloc(size);
+}
+
+/* Likewise for those of the JSON that is made. */
+static void every_failed_allocation_of_json_is_survived(void **state)
+{
+    struct world *w = *state;
+    json_malloc_t old_malloc;
+    json_free_t old_free;
+    json_get_alloc_funcs(&old_malloc, &old_free);
+    json_t *template = json_of("{'a':['${map(input.tags, function(t) return {t = t} end)}'],"
+                               "'b':'x${list(1, 2)}','c':{'d':'${json.decode(\\\"[1,{}]\\\")}'}}");
+    struct expr_vars vars = vars_of(w);
+    enum err e = ERR_NO_MEMORY;
+    size_t failures = 0;
+    for (size_t count = 0; e != ERR_OK; count++) {
+        allocations_left = count;
+        json_set_alloc_funcs(failing_malloc, free);
+        json_t *filled = NULL;
+        e = expr_fill(w->x, template, &vars, &w->problem, &filled);
+        json_set_alloc_funcs(old_malloc, old_free);
+        /* json.decode cannot tell without base/json.c's own watch, which this one replaced. */
+        assert_true(e == ERR_OK || e == ERR_NO_MEMORY || e == ERR_EXPRESSION);
+        failures += e != ERR_OK;
+        json_decref(filled);
+    }
+    assert_true(failures > 20);
+    json_decref(template);
+}
+
+/* --- cost --- */
+
+static void a_condition_costs_microseconds(void **state)
+{
+    struct world *w = *state;
+    struct expr_vars vars = vars_of(w);
+    enum { TIMES = 100 * 1000 };
+    double before = cpu_seconds();
+    for (int i = 0; i < TIMES; i++) {
+        bool truth = false;
+        assert_int_equal(
+            expr_truth(w->x, STR("steps.lookup.output.amount > 100"), &vars, &w->problem, &truth),
+            ERR_OK);
+        assert_true(truth);
+    }
+    double each_us = (cpu_seconds() - before) * 1e6 / TIMES;
+    print_message("steps.lookup.output.amount > 100: %.2f us\n", each_us);
+    assert_true(each_us < 100); /* sanitizers and busy machines */
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(roots_are_read),
+        TEST(what_is_absent_is_nil),
+        TEST(whole_values_come_back_as_they_are),
+        TEST(numbers_keep_their_kind),
+        TEST(tables_become_arrays_or_objects),
+        TEST(what_is_no_json_is_refused),
+        TEST(types_are_not_mixed_in_silence),
+        TEST(the_text_of_a_failure_names_the_expression),
+        TEST(equality_is_by_content),
+        TEST(types_have_names),
+        TEST(texts_and_numbers_turn_into_each_other),
+        TEST(lists_are_mapped_filtered_and_reduced),
+        TEST(sorting_is_stable_and_decides_by_what_is_asked),
+        TEST(walks_go_in_the_order_of_the_json),
+        TEST(strings_are_worked_on_by_character),
+        TEST(numbers_are_rounded_and_compared),
+        TEST(json_is_read_and_written),
+        TEST(nil_and_false_are_false),
+        TEST(only_one_expression_is_compiled),
+        TEST(faults_of_syntax_have_a_place),
+        TEST(sources_have_a_size),
+        TEST(templates_are_filled_in),
+        TEST(templates_fail_with_a_reason),
+        TEST(what_has_no_template_is_shared),
+        TEST(the_world_is_out_of_reach),
+        TEST(nothing_is_left_for_the_next_evaluation),
+        TEST(runaway_loops_are_stopped),
+        TEST(long_work_of_one_instruction_is_counted),
+        TEST(memory_is_bounded),
+        TEST(recursion_is_bounded),
+        TEST(results_are_bounded),
+        TEST(a_megabyte_passes_through),
+        TEST(a_long_text_is_used_many_times),
+        TEST(a_template_of_many_expressions_is_bounded),
+        TEST(compiled_expressions_give_way_to_new_ones),
+        TEST(a_root_that_cannot_be_read_ends_the_call),
+        TEST(every_refused_allocation_is_survived),
+        TEST(a_state_that_finds_no_memory_is_not_made),
+        TEST(every_failed_allocation_of_json_is_survived),
+        TEST(a_condition_costs_microseconds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,290 @@
+/* Finished runs go when their time is over, in slices; runs that are not over stay. */
+#include "engine/acts.h"
+
+#include "engine/retention.h"
+
+enum { DAY_S = 24 * 3600 };
+
+#define AT_ONCE "{'steps':[{'name':'t','type':'transform','output':1}]}"
+#define KEEP_A_DAY "{'run_retention_s':86400}"
+
+static int64_t runs(struct rig *rig)
+{
+    return in_file(rig, "SELECT count(*) FROM runs");
+}
+
+/* All rows that belong to some run. */
+static int64_t rows(struct rig *rig)
+{
+    return in_file(rig, "SELECT (SELECT count(*) FROM runs) + (SELECT count(*) FROM runs_index)"
+                        " + (SELECT count(*) FROM jobs) + (SELECT count(*) FROM events)"
+                        " + (SELECT count(*) FROM map_items) + (SELECT count(*) FROM run_signals)"
+                        " + (SELECT count(*) FROM timers)");
+}
+
+/* Long enough for the walk over tenants to begin anew, and for what is due to be done. */
+static void pass(struct rig *rig, int64_t s)
+{
+    rig_pass_ms(rig, s * 1000);
+    for (int i = 0; i < 3; i++) {
+        rig_pass_ms(rig, RETENTION_PAUSE_MS);
+        settle(rig);
+    }
+}
+
+static void a_run_goes_when_it_has_been_over_for_as_long_as_its_tenant_says(void **state)
+{
+    struct rig *rig = *state;
+    put_tenant(rig, KEEP_A_DAY);
+    put_workflow(rig, "w", AT_ONCE);
+    put_workflow(
+        rig, "m",
+        "{'steps':[" TASK_STEP(
+            "a", ",'for_each':[1,2]") ",{'name':'s',"
+                                      "'type':'wait_signal','signal':'x','timeout_ms':5}]}");
+    struct uuid map = start(rig, "m");
+    work(rig, "a");
+    work(rig, "a");
+    rig_pass_ms(rig, 5);
+    settle(rig);
+    assert_run_is(rig, map, "failed");
+    (void)start(rig, "w");
+    pass(rig, DAY_S - 3600);
+    assert_int_equal(runs(rig), 2);
+    pass(rig, 3600);
+    assert_int_equal(rows(rig), 0);
+    assert_int_equal(in_file(rig, "SELECT active_runs + queued_runs FROM tenants"), 0);
+    assert_sound(rig);
+}
+
+static void runs_that_are_not_over_stay_however_old_they_are(void **state)
+{
+    struct rig *rig = *state;
+    put_tenant(rig, "{'run_retention_s':1,'max_concurrent_runs':3}");
+    put_workflow(rig, "w", ONE_TASK);
+    put_workflow(rig, "nap", "{'steps':[{'name':'s','type':'sleep','duration_ms':864000000}]}");
+    struct uuid old = start(rig, "w");
+    struct uuid asleep = start(rig, "nap");
+    struct uuid paused = start(rig, "w");
+    assert_int_equal(control(rig, paused, CONTROL_PAUSE), ERR_OK);
+    struct uuid later = start_later(rig, "w", rig_now_ms(rig) + INT64_C(864000000));
+    struct uuid gone = start_later(rig, "w", rig_now_ms(rig) + INT64_C(864000000));
+    assert_int_equal(control(rig, gone, CONTROL_CANCEL), ERR_OK);
+    pass(rig, 5 * DAY_S);
+    assert_int_equal(runs(rig), 4);
+    assert_run_is(rig, old, "running");
+    assert_run_is(rig, asleep, "waiting");
+    assert_run_is(rig, paused, "paused");
+    assert_run_is(rig, later, "queued");
+    work(rig, "a"); /* it counts from its end, not from its beginning */
+    assert_run_is(rig, old, "succeeded");
+    pass(rig, 1);
+    assert_int_equal(runs(rig), 3);
+}
+
+static void a_run_is_kept_from_its_end_on(void **state)
+{
+    struct rig *rig = *state;
+    put_tenant(rig, KEEP_A_DAY);
+    put_workflow(rig, "w", ONE_TASK);
+    struct uuid run = start(rig, "w");
+    pass(rig, 10 * DAY_S);
+    work(rig, "a");
+    pass(rig, DAY_S - 3600);
+    assert_run_is(rig, run, "succeeded");
+    pass(rig, 3600);
+    assert_int_equal(runs(rig), 0);
+}
+
+static void without_a_retention_runs_are_kept_for_ever(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "w", AT_ONCE);
+    (void)start(rig, "w");
+    pass(rig, 3650 * INT64_C(86400));
+    assert_int_equal(runs(rig), 1);
+    put_tenant(rig, KEEP_A_DAY);
+    pass(rig, 1);
+    assert_int_equal(runs(rig), 0);
+    (void)start(rig, "w");
+    put_tenant(rig, "{'run_retention_s':null}");
+    pass(rig, 10 * DAY_S);
+    assert_int_equal(runs(rig), 1);
+}
+
+static void tenants_do_not_lose_each_others_runs(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "w", AT_ONCE);
+    (void)start(rig, "w"); /* acme's are kept */
+    static const char *const OTHERS[] = {"before", "short", "zoo"};
+    for (size_t i = 0; i < ARRAY_LEN(OTHERS); i++) {
+        struct problem p;
+        problem_init(&p);
+        json_t *json = json_of(AT_ONCE);
+        struct definition *def = NULL;
+        assert_int_equal(definition_parse(json, STR("w"), &p, &def), ERR_OK);
+        struct call c;
+        call_init(&c, rig, &UC_PUT_WORKFLOW);
+        c.op.caller.tenant = str_of(OTHERS[i]);
+        struct str text = STR("{\"steps\":[{\"name\":\"t\",\"type\":\"transform\",\"output\":1}]}");
+        c.input.workflow = (struct put_workflow_input){STR("w"), def, text, sha256_of(text)};
+        must_perform(&c);
+        call_release(&c);
+        start_init(&c, rig, "w");
+        c.op.caller.tenant = str_of(OTHERS[i]);
+        must_perform(&c);
+        call_release(&c);
+        definition_free(def);
+        json_decref(json);
+        problem_release(&p);
+    }
+    json_t *body = json_of("{'run_retention_s':60}");
+    struct call c;
+    call_init(&c, rig, &UC_PUT_TENANT);
+    c.input.tenant = (struct put_tenant_input){STR("short"), body};
+    must_perform(&c);
+    call_release(&c);
+    json_decref(body);
+    pass(rig, DAY_S);
+    assert_int_equal(runs(rig), 3);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs WHERE tenant ="
+                                  " (SELECT num FROM tenants WHERE id = 'short')"),
+                     0);
+    assert_sound(rig);
+}
+
+/* --- slices --- */
+
+/* One transaction of the writer's, without the rest of the engine; returns the rows it removed. */
+static int64_t one_slice(struct retention *r, struct tx *tx, bool *ret_more)
+{
+    int64_t before = db_changes(tx->db);
+    tx_start(tx);
+    assert_int_equal(db_begin(tx->db), ERR_OK);
+    assert_int_equal(retention_slice(r, tx, ret_more), ERR_OK);
+    assert_int_equal(db_commit(tx->db), ERR_OK);
+    return db_changes(tx->db) - before;
+}
+
+/* What is left between two slices is what a crash would leave: the run itself goes last. */
+static void a_run_of_many_events_goes_in_slices_and_is_found_again_after_a_crash(void **state)
+{
+    enum { EVENTS = 1300 };
+    struct rig *rig = *state;
+    put_tenant(rig, KEEP_A_DAY);
+    put_workflow(rig, "w", AT_ONCE);
+    put_workflow(rig, "open", ONE_TASK);
+    (void)start(rig, "open");
+    struct uuid run = start(rig, "w");
+    (void)start(rig, "w");
+    settle(rig);
+    rig_pass_ms(rig, 2000); /* the index of runs is filled now and then */
+    settle(rig);
+    char sql[512];
+    (void)snprintf(sql, sizeof(sql),
+                   "WITH RECURSIVE n(i) AS (SELECT 1 + max(seq) FROM events WHERE run = %lld"
+                   " UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
+                   " INSERT INTO events (run, seq, at, type) SELECT %lld, i, 5, 'x' FROM n",
+                   (long long)uuid_time(run), EVENTS, (long long)uuid_time(run));
+    tamper(rig, sql);
+    rig_stop(rig);
+    rig_pass_ms(rig, (DAY_S + 3600) * INT64_C(1000));
+    struct db *db = open_writer(rig->file.text);
+    struct tx tx;
+    assert_int_equal(tx_init(&tx, db, &rig->env), ERR_OK);
+    int slices = 0;
+    bool more = true;
+    while (more) {
+        struct retention walk = {0}; /* as a new server begins */
+        int64_t removed = one_slice(&walk, &tx, &more);
+        assert_in_range(removed, 0, RETENTION_ROWS_PER_TURN_MAX + 1);
+        assert_int_equal(number_of(db, "SELECT (SELECT count(*) FROM events e WHERE NOT EXISTS"
+                                       " (SELECT 1 FROM runs r WHERE r.num = e.run))"
+                                       " + (SELECT count(*) FROM jobs j WHERE NOT EXISTS"
+                                       " (SELECT 1 FROM runs r WHERE r.num = j.run))"),
+                         0);
+        slices++;
+        assert_true(slices < 20);
+    }
+    assert_int_equal(slices, 3);
+    assert_int_equal(number_of(db, "SELECT count(*) FROM runs"), 1); /* the one that is not over */
+    assert_int_equal(number_of(db, "SELECT count(*) FROM runs_index"), 1);
+    tx_release(&tx);
+    db_close(db);
+}
+
+static void starts_go_on_while_thousands_of_runs_go(void **state)
+{
+    enum { OLD = 3000, TOGETHER = 250, NEW = 20 };
+    struct rig *rig = *state;
+    put_tenant(rig, KEEP_A_DAY);
+    put_workflow(rig, "w", AT_ONCE);
+    static struct call calls[TOGETHER];
+    for (int batch = 0; batch < OLD / TOGETHER; batch++) {
+        for (size_t i = 0; i < TOGETHER; i++) {
+            start_init(&calls[i], rig, "w");
+            submit(&calls[i]);
+        }
+        for (size_t i = 0; i < TOGETHER; i++) {
+            wait_done(&calls[i]);
+            assert_int_equal(calls[i].op.err, ERR_OK);
+            call_release(&calls[i]);
+        }
+    }
+    settle(rig);
+    assert_int_equal(runs(rig), OLD);
+    rig_pass_ms(rig, (DAY_S + 3600) * INT64_C(1000));
+    for (int i = 0; i < NEW; i++) {
+        struct uuid fresh = start(rig, "w");
+        assert_run_is(rig, fresh, "succeeded");
+        if (i == 0) /* nobody waits for all of them to go */
+            assert_true(runs(rig) > OLD / 2);
+    }
+    int64_t until = real_seconds() + GIVE_UP_S;
+    while (runs(rig) > NEW) {
+        assert_true(real_seconds() < until);
+        rig_pass_ms(rig, 1000);
+        settle(rig);
+    }
+    assert_int_equal(runs(rig), NEW);
+    assert_sound(rig);
+}
+
+/* Keys have a time of their own: a retry long after still gets its first answer. */
+static void a_key_outlives_the_run_that_it_made(void **state)
+{
+    struct rig *rig = *state;
+    put_tenant(rig, KEEP_A_DAY);
+    put_workflow(rig, "w", AT_ONCE);
+    struct call c;
+    start_init(&c, rig, "w");
+    call_key(&c, "k", "body");
+    must_perform(&c);
+    struct uuid id = c.op.answer.run_id;
+    call_release(&c);
+    pass(rig, 2 * DAY_S);
+    assert_int_equal(runs(rig), 0);
+    start_init(&c, rig, "w");
+    call_key(&c, "k", "body");
+    must_perform(&c);
+    assert_true(c.op.answer.replayed && uuid_eq(c.op.answer.run_id, id));
+    call_release(&c);
+    assert_int_equal(runs(rig), 0);
+    assert_sound(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(a_run_goes_when_it_has_been_over_for_as_long_as_its_tenant_says),
+        rig_test(runs_that_are_not_over_stay_however_old_they_are),
+        rig_test(a_run_is_kept_from_its_end_on),
+        rig_test(without_a_retention_runs_are_kept_for_ever),
+        rig_test(tenants_do_not_lose_each_others_runs),
+        rig_test(a_run_of_many_events_goes_in_slices_and_is_found_again_after_a_crash),
+        rig_test(starts_go_on_while_thousands_of_runs_go),
+        rig_test(a_key_outlives_the_run_that_it_made),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
