@@ -45,10 +45,12 @@ bench: all
 soak: KILLS ?= 1000
 soak: HISTORIES ?= 50000
 soak: RUNS ?= 5000
+soak: EVENTS ?= 300000
 soak: all
 	@PAWL_HISTORIES=$(HISTORIES) $(BUILD)/tests/engine_test_admission_model
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_KILLS=$(KILLS) python3 -m pytest -q test_kill_limits.py
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_RUNS=$(RUNS) python3 -m pytest -q test_worker_command.py -k kills_of_server_and_workers
+	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_NATS_WAITING=$(EVENTS) PAWL_NATS_KILLS=50 python3 -m pytest -q test_nats.py -k 'away or killed'
 
 tidy:
 	@tools/bootstrap.sh test

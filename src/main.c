@@ -2,6 +2,7 @@
 #include "api/api.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "bus/nats_bus.h"
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -28,6 +29,9 @@ struct options {
     const char *store;
     const char *gate;
     const char *bus;
+    const char *bus_creds;
+    const char *bus_ca;
+    const char *bus_queues;
     const char *log;
     const char *log_level;
     const char *tls_cert;
@@ -53,15 +57,21 @@ static const struct flag {
      "the data file (sqlite:pawl.db)"},
     {"--gate", "PAWL_GATE", false, offsetof(struct options, gate), "store",
      "the admission gate (store)"},
-    {"--bus", "PAWL_BUS", false, offsetof(struct options, bus), "URL",
-     "where events go; this version has none"},
+    {"--bus", "PAWL_BUS", false, offsetof(struct options, bus), "nats://HOST:PORT",
+     "NATS JetStream, where events go (tls:// too; several with commas)"},
+    {"--bus-creds", "PAWL_BUS_CREDS", false, offsetof(struct options, bus_creds), "FILE",
+     "NATS credentials file (JWT and seed)"},
+    {"--bus-ca", "PAWL_BUS_CA", false, offsetof(struct options, bus_ca), "FILE",
+     "PEM certificates that the bus's own may come from: speak TLS with it"},
+    {"--bus-queues", "PAWL_BUS_QUEUES", false, offsetof(struct options, bus_queues), "Q,Q",
+     "queues whose jobs are offered to workers on the bus too"},
     {"--dev", "PAWL_DEV", true, offsetof(struct options, dev), NULL,
      "no API keys: X-Tenant-ID and X-Actor say who it is"},
     {"--dev-insecure", "PAWL_DEV_INSECURE", true, offsetof(struct options, dev_insecure), NULL,
      "allow --dev on an address that other machines reach"},
     {"--allow-private-addresses", "PAWL_ALLOW_PRIVATE_ADDRESSES", true,
      offsetof(struct options, allow_private_addresses), NULL,
-     "http steps may call this machine and its neighbours, not public addresses only"},
+     "http steps and webhooks may call this machine and its neighbours, not public ones only"},
     {"--tls-cert", "PAWL_TLS_CERT", false, offsetof(struct options, tls_cert), "FILE",
      "PEM certificate chain: speak HTTPS"},
     {"--tls-key", "PAWL_TLS_KEY", false, offsetof(struct options, tls_key), "FILE",
@@ -153,8 +163,8 @@ static int check_options(const struct options *o, int64_t *ret_wal_mib)
 {
     if (strcmp(o->gate, "store") != 0)
         return usage("this version has the gate `store` only, not ", o->gate);
-    if (o->bus != NULL)
-        return usage("this version has no bus: ", o->bus);
+    if (o->bus == NULL && (o->bus_creds != NULL || o->bus_ca != NULL || o->bus_queues != NULL))
+        return usage("--bus-creds, --bus-ca and --bus-queues need --bus", "");
     if ((o->tls_cert == NULL) != (o->tls_key == NULL))
         return usage("--tls-cert and --tls-key go together", "");
     if (strcmp(o->log, "text") != 0 && strcmp(o->log, "json") != 0)
@@ -186,6 +196,9 @@ static bool log_level_of(const char *name, enum log_level *ret)
 
 struct server {
     struct metrics *metrics;
+    struct bus *bus; /* NULL: none */
+    struct str bus_queues[BUS_QUEUES_MAX];
+    size_t bus_queue_count;
     struct engine *engine;
     struct api *api;
     struct http_server *http;
@@ -315,21 +328,57 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
+static enum err read_bus_queues(struct server *s, const char *list, struct problem *p)
+{
+    struct str rest = str_of(list);
+    for (bool more = list != NULL; more;) {
+        struct str queue;
+        more = str_cut(rest, ',', &queue, &rest);
+        queue = str_trim(queue);
+        if (queue.len > NAME_MAX_LEN || !str_is_name(queue) || s->bus_queue_count == BUS_QUEUES_MAX)
+            return problem_set(p, ERR_FIELD_INVALID, "--bus-queues is up to %d names of queues",
+                               BUS_QUEUES_MAX);
+        s->bus_queues[s->bus_queue_count++] = queue;
+    }
+    return ERR_OK;
+}
+
+static enum err open_bus(struct server *s, const struct options *o, struct problem *p)
+{
+    if (o->bus == NULL)
+        return ERR_OK;
+    enum err e = read_bus_queues(s, o->bus_queues, p);
+    struct nats_bus_config bus = {
+        .urls = o->bus,
+        .creds = o->bus_creds,
+        .ca = o->bus_ca,
+        .jobs = s->bus_queue_count > 0,
+    };
+    return e == ERR_OK ? nats_bus_new(&bus, p, &s->bus) : e;
+}
+
 static enum err start(struct server *s, const struct options *o, int64_t wal_mib, struct problem *p)
 {
     s->signal_fd = open_signals();
     s->metrics = metrics_new();
     if (s->signal_fd < 0 || s->metrics == NULL)
         return problem_set(p, ERR_NO_MEMORY, "cannot start");
+    enum err e = open_bus(s, o, p); /* it has threads: behind the signals */
+    if (e != ERR_OK)
+        return e;
     struct engine_config engine = {
         .store_url = str_of(o->store),
         .root_key = str_of(getenv("PAWL_ROOT_KEY")),
         .env = &ENV_SYSTEM,
         .metrics = s->metrics,
         .log_bytes_max = wal_mib * MIB,
+        .bus = s->bus,
+        .bus_queues = s->bus_queues,
+        .bus_queue_count = s->bus_queue_count,
+        .keeps_all = getenv("PAWL_PRIVATE") != NULL, /* it serves one offline command */
         .allow_private_addresses = o->allow_private_addresses != NULL,
     };
-    enum err e = engine_open(&engine, p, &s->engine);
+    e = engine_open(&engine, p, &s->engine);
     if (e != ERR_OK)
         return e;
     struct api_config api = {s->engine, s->metrics, &ENV_SYSTEM, o->dev != NULL};
@@ -352,6 +401,8 @@ static void stop(struct server *s)
 {
     http_server_free(s->http);
     engine_close(s->engine);
+    if (s->bus != NULL)
+        s->bus->free(s->bus);
     api_free(s->api);
     metrics_free(s->metrics);
     if (s->signal_fd >= 0)
@@ -388,8 +439,9 @@ static int serve(int argc, char **argv, bool dev)
     struct problem p;
     problem_init(&p);
     if (start(&s, &o, wal_mib, &p) != ERR_OK) {
+        bool flags_are_wrong = o.bus != NULL && s.bus == NULL && p.err == ERR_FIELD_INVALID;
         fprintf(stderr, "pawl: %s\n", p.detail);
-        rc = EXIT_REFUSED;
+        rc = flags_are_wrong ? EXIT_USAGE : EXIT_REFUSED;
     } else {
         printf("pawl listening on %s\n", http_server_url(s.http));
         fflush(stdout);

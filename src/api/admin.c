@@ -62,6 +62,38 @@ enum err prepare_doctor(struct call *c)
     return fields_end(&f);
 }
 
+enum err prepare_list_outbox(struct call *c)
+{
+    static const char *const KNOWN[] = {"limit", "cursor", NULL};
+    struct list_outbox_input *in = call_alloc(c, sizeof(*in));
+    struct engine_outbox *outbox = call_alloc(c, sizeof(*outbox));
+    if (in == NULL || outbox == NULL)
+        return c->op.problem.err;
+    engine_outbox(c->api->config.engine, outbox);
+    *in = (struct list_outbox_input){
+        .bus = outbox->bus,
+        .status = outbox->status,
+        .detail = outbox->detail,
+        .depth = outbox->depth,
+        .lag_ms = outbox->lag_ms,
+    };
+    c->op.input = in;
+    enum err e = http_query_only(c->req, KNOWN, &c->op.problem);
+    return e == ERR_OK ? call_page(c, &in->limit, &in->cursor) : e;
+}
+
+enum err prepare_retry_parked(struct call *c)
+{
+    struct retry_parked_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    in->message_id = c->params[0];
+    struct fields f;
+    fields_begin(&f, c->body, &c->op.problem);
+    return fields_end(&f);
+}
+
 enum err prepare_create_key(struct call *c)
 {
     struct create_key_input *in = call_alloc(c, sizeof(*in));

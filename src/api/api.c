@@ -202,7 +202,6 @@ static enum err identify(struct call *c)
 {
     struct str tenant = STR_NONE;
     struct str actor = STR_NONE;
-    struct str key = STR_NONE;
     c->op.caller.peer = c->req->peer;
     enum err e = header_once(c, "X-Tenant-ID", &tenant);
     if (e == ERR_OK)
@@ -218,11 +217,11 @@ static enum err identify(struct call *c)
                            "X-Actor must be printable and at most %d bytes", ACTOR_MAX);
     if (c->api->config.dev)
         return dev_caller(c, tenant, actor);
-    e = api_key_of(c, &key);
+    e = api_key_of(c, &c->key);
     if (e != ERR_OK)
         return e;
     struct auth_identity id;
-    e = engine_identify(c->api->config.engine, key, &c->op.problem, &id);
+    e = engine_identify(c->api->config.engine, c->key, &c->op.problem, &id);
     return e == ERR_OK ? key_caller(c, tenant, &id) : e;
 }
 
@@ -287,17 +286,23 @@ static enum err set_route_text(struct call *c)
     if (!http_decode(c->req, c->req->path, &path))
         return problem_set(&c->op.problem, ERR_BAD_REQUEST, "the path is badly encoded");
     size_t len = c->req->method.len + 1 + path.len;
+    bool personal = (c->route->flags & ROUTE_PERSONAL) != 0;
+    struct str who = personal ? c->op.caller.actor : STR("");
     if (len > ROUTE_MAX)
         return problem_set(&c->op.problem, ERR_URI_TOO_LONG, "the path is too long for a key");
-    char *text = arena_alloc(&c->req->arena, len + 1);
+    char *text = arena_alloc(&c->req->arena, len + 1 + who.len + 1);
     if (text == NULL)
         return call_no_memory(c);
     memcpy(text, c->req->method.ptr, c->req->method.len);
     text[c->req->method.len] = ' ';
     memcpy(text + c->req->method.len + 1, path.ptr, path.len);
+    text[len] = ' ';
+    if (who.len > 0)
+        memcpy(text + len + 1, who.ptr, who.len);
     c->op.idem.route = (struct str){text, len};
+    c->fingerprinted = (struct str){text, personal ? len + 1 + who.len : len};
     c->op.idem.key_hash = idem_key_hash(c->op.idem.key);
-    c->op.idem.raw_hash = idem_raw_hash(c->op.idem.route, c->req->body);
+    c->op.idem.raw_hash = idem_raw_hash(c->fingerprinted, c->req->body);
     return ERR_OK;
 }
 
@@ -427,7 +432,7 @@ static void send_answer(struct call *c)
     struct http_reply reply;
     http_reply_init(&reply, op->answer.status, STR("application/json"), body);
     reply.route = str_of(c->route->pattern);
-    if (op->answer.replayed)
+    if (op->answer.replayed || op->answer.already_decided)
         http_reply_add(&reply, "Idempotent-Replayed", STR("true"));
     if (op->answer.next_cursor[0] != '\0')
         http_reply_add(&reply, "Link", next_link(c));
@@ -503,7 +508,7 @@ static enum err prepare(struct call *c)
     if (e == ERR_OK && (c->route->flags & ROUTE_BODY_KEY) != 0)
         e = read_body_key(c);
     if (e == ERR_OK && c->op.idem.key.len > 0) {
-        e = idem_fingerprint(c->op.idem.route, c->body, c->route->body_key, &c->op.problem,
+        e = idem_fingerprint(c->fingerprinted, c->body, c->route->body_key, &c->op.problem,
                              &c->op.idem.fingerprint);
         c->op.idem.has_fingerprint = true;
     }

@@ -7,11 +7,13 @@
 #include "base/limits.h"
 #include "engine/use_cases.h"
 
+struct export;
 struct stream;
 
 struct api {
     struct api_config config;
-    struct stream *streams; /* open ones */
+    struct stream *streams;
+    size_t stream_count;
     int64_t next_pulse_ms;
 };
 
@@ -24,9 +26,12 @@ struct call {
     struct http_request *req;
     const struct route *route;
     struct str params[PARAMS_MAX]; /* the path's variable parts, decoded */
+    struct str key;                /* the caller's API key; ptr NULL: none was needed */
     json_t *body;                  /* NULL when there was none */
     struct definition *definition; /* parsed by the handler, freed with the call */
+    struct str fingerprinted;      /* the route, and who asks where that makes another request */
     struct stream *stream;         /* NULL: its answer is one piece */
+    struct export *export;         /* likewise */
     struct op op;
 };
 
@@ -44,7 +49,9 @@ enum route_flags {
     ROUTE_FILE = 16,     /* the answer is the path of a file to send and remove */
     ROUTE_QUERY = 32,    /* takes query parameters of its own; others take none */
     ROUTE_LONG = 64,     /* takes as long as the store is large */
-    ROUTE_STREAM = 128,  /* goes on as server-sent events when the client accepts them */
+    ROUTE_STREAM = 128, /* goes on as server-sent events when the client accepts them, or when there
+                           is no other form */
+    ROUTE_PERSONAL = 256, /* another person with the same key makes another request */
 };
 
 struct route {
@@ -93,15 +100,21 @@ void streams_end(struct api *api);
 prepare_fn prepare_start_run, prepare_start_run_flat, prepare_get_run, prepare_cancel_run,
     prepare_pause_run, prepare_resume_run, prepare_retry_run, prepare_rerun_run, prepare_signal_run,
     prepare_bulk_runs, prepare_list_runs, prepare_list_events;
-prepare_fn prepare_claim, prepare_complete, prepare_fail, prepare_finish_jobs, prepare_heartbeat,
-    prepare_list_dead, prepare_get_job;
+prepare_fn prepare_claim, prepare_claim_job, prepare_complete, prepare_fail, prepare_finish_jobs,
+    prepare_heartbeat, prepare_list_dead, prepare_get_job;
+prepare_fn prepare_list_approvals, prepare_get_approval, prepare_decide, prepare_approval_stats;
 prepare_fn prepare_put_schedule, prepare_schedule;
+prepare_fn prepare_create_webhook, prepare_put_webhook, prepare_webhook, prepare_rotate_webhook,
+    prepare_list_deliveries, prepare_delivery;
 prepare_fn prepare_put_workflow, prepare_get_workflow, prepare_archive_workflow,
     prepare_list_workflows, prepare_list_versions;
 direct_fn direct_validate;
 prepare_fn prepare_put_tenant, prepare_get_tenant, prepare_list_tenants, prepare_create_key,
     prepare_list_settings, prepare_rollback_tenant, prepare_list_keys, prepare_revoke_key,
     prepare_idem, prepare_doctor, prepare_nothing;
+prepare_fn prepare_list_outbox, prepare_retry_parked;
+prepare_fn prepare_list_audit;
+direct_fn direct_export_audit;
 direct_fn direct_healthz, direct_readyz, direct_metrics, direct_openapi, direct_index;
 
 #endif

@@ -54,6 +54,24 @@ enum err prepare_claim(struct call *c)
     return read_claim(c, c->body, in);
 }
 
+enum err prepare_claim_job(struct call *c)
+{
+    struct claim_job_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    in->claim.lease_ms = LEASE_MS_DEFAULT;
+    struct fields f;
+    fields_begin(&f, c->body, &c->op.problem);
+    fields_text(&f, "worker_id", NAME_MAX_LEN, &in->claim.worker_id);
+    fields_require(&f, "worker_id");
+    fields_int(&f, "lease_ms", LEASE_MS_MIN, LEASE_MS_MAX, &in->claim.lease_ms);
+    if (f.err == ERR_OK && in->claim.worker_id.len == 0)
+        fields_fault(&f, "worker_id", "must not be empty");
+    enum err e = fields_end(&f);
+    return e == ERR_OK ? call_uuid(c, ERR_JOB_NOT_FOUND, &in->job_id) : e;
+}
+
 /* --- results --- */
 
 static enum err read_error(struct call *c, const json_t *error, struct finish_job_input *in)

@@ -1,26 +1,20 @@
-/* A run's timeline as server-sent events: what is there, then what comes, until the run is over.
- *
- * A stream reads with an op of its own and writes what it got. It reads again when the client has
- * taken that, if there is more, and otherwise when its run is told of. While an op is under way
- * nothing of the stream is freed. */
+/* Events as they come: of a run until it is over, of a tenant for as long as the client stays. What
+ * is said comes from a listener of the engine, as fast as the client takes it. */
 #include "api/call.h"
 
+#include "domain/type_pattern.h"
 #include "engine/listeners.h"
 
+#define PULSE STR(": still here\n\n")
+
 struct stream {
-    struct listener listener; /* first, so that its address finds the stream */
+    struct listener listener;
     struct call *call;
     struct stream *prev, *next;
-    struct op op; /* reads the next events */
-    struct stream_events_input input;
-    struct stream_position position;
-    bool open;    /* the head is sent */
-    bool reading; /* the op is under way */
-    bool again;   /* something came meanwhile */
-    bool gone;    /* the client is away */
+    bool open;   /* the head is sent */
+    bool ending; /* after what is being said */
+    bool pulse;  /* say that it is still here, if there is nothing else to say */
 };
-
-static void read_on(struct stream *s);
 
 static void unlink_stream(struct stream *s)
 {
@@ -28,46 +22,55 @@ static void unlink_stream(struct stream *s)
     *(s->prev != NULL ? &s->prev->next : &api->streams) = s->next;
     if (s->next != NULL)
         s->next->prev = s->prev;
+    api->stream_count--;
 }
 
 /* Nobody needs it any more: the request goes, and the stream with its arena. */
-static void stream_free(struct stream *s)
+static void listener_left(struct listener *l)
 {
-    struct http_request *req = s->call->req;
-    if (s->open) {
-        engine_unlisten(s->call->api->config.engine, &s->listener);
-        unlink_stream(s);
-    }
-    op_release(&s->op);
-    http_request_drop(req);
+    struct stream *s = CONTAINER_OF(l, struct stream, listener);
+    http_request_drop(s->call->req);
+}
+
+static void stream_close(struct stream *s)
+{
+    unlink_stream(s);
+    engine_unlisten(s->call->api->config.engine, &s->listener);
+}
+
+/* --- the client --- */
+
+static enum http_piece say_next(void *user, struct str *ret)
+{
+    struct stream *s = ((struct call *)user)->stream;
+    enum listener_says says = s->ending ? LISTENER_OVER : listener_next(&s->listener, ret);
+    bool quiet = says == LISTENER_LATER && s->pulse;
+    s->pulse = false;
+    if (quiet)
+        *ret = PULSE;
+    if (says == LISTENER_OVER)
+        return HTTP_END; /* the client asks again from where it is, if it likes */
+    return says == LISTENER_SAYS || quiet ? HTTP_PIECE : HTTP_LATER;
 }
 
 static void client_gone(void *user)
 {
-    struct stream *s = ((struct call *)user)->stream;
-    s->gone = true;
-    if (!s->reading)
-        stream_free(s);
+    stream_close(((struct call *)user)->stream);
 }
 
-/* What lies in the store comes as fast as the client takes it. */
-static void client_took_all(void *user)
+static const struct http_source SOURCE = {say_next, client_gone};
+
+/* Behind all of a row is before the next. Empty, which leaves the header out, when memory ran out.
+ */
+static struct str place_text(struct call *c, struct told_place at)
 {
-    struct stream *s = ((struct call *)user)->stream;
-    if (!s->reading && !s->gone && s->position.more)
-        read_on(s);
+    char text[48];
+    assert(at.seq == INT64_MAX);
+    (void)snprintf(text, sizeof(text), "%lld-0", (long long)at.num + 1);
+    return arena_str(&c->req->arena, str_of(text));
 }
 
-static void run_told(struct listener *l)
-{
-    struct stream *s = CONTAINER_OF(l, struct stream, listener);
-    if (s->reading)
-        s->again = true;
-    else if (!s->gone && !s->position.over && !s->position.more)
-        read_on(s);
-}
-
-static void open_stream(struct stream *s)
+static void stream_open(struct stream *s)
 {
     struct call *c = s->call;
     struct http_reply reply;
@@ -75,60 +78,33 @@ static void open_stream(struct stream *s)
     reply.route = str_of(c->route->pattern);
     http_reply_add(&reply, "Cache-Control", STR("no-store"));
     http_reply_add(&reply, "X-Accel-Buffering", STR("no"));
+    if (s->listener.begins_now) /* so that a client that hears nothing can come back where it was */
+        http_reply_add(&reply, "Last-Event-ID", place_text(c, s->listener.place));
     s->open = true;
-    s->next = c->api->streams;
-    if (s->next != NULL)
-        s->next->prev = s;
-    c->api->streams = s;
-    engine_listen(c->api->config.engine, &s->listener);
-    http_send_stream(c->req, &reply, client_took_all, client_gone);
+    http_send_stream(c->req, &reply, &SOURCE);
 }
 
-/* The op is over: what it read is sent. */
-static void events_read(struct op *op)
+static void listener_told(struct listener *l)
 {
-    struct stream *s = op->owner;
-    s->reading = false;
-    if (!s->open && op->err != ERR_OK) {
-        http_send_problem(s->call->req, &op->problem, str_of(s->call->route->pattern), NULL);
-        stream_free(s);
-        return;
+    struct stream *s = CONTAINER_OF(l, struct stream, listener);
+    struct call *c = s->call;
+    if (s->open) {
+        http_stream_wake(c->req);
+    } else if (l->op.err == ERR_OK) {
+        stream_open(s);
+    } else {
+        http_send_problem(c->req, &l->op.problem, str_of(c->route->pattern), NULL);
+        stream_close(s);
     }
-    if (s->gone) {
-        stream_free(s);
-        return;
-    }
-    if (!s->open) {
-        s->reading = true; /* client_gone() may be called at once */
-        open_stream(s);
-        s->reading = false;
-        if (s->gone) {
-            stream_free(s);
-            return;
-        }
-    }
-    bool failed = op->err != ERR_OK;
-    bool ok = !failed && (op->answer.body.len == 0 ||
-                          http_stream_write(s->call->req, buf_str(&op->answer.body)));
-    if (failed || (ok && s->position.over))
-        http_stream_end(s->call->req); /* the client asks again from where it is, if it likes */
-    else if (ok && s->again && !s->position.more)
-        read_on(s);
 }
 
-static void read_on(struct stream *s)
-{
-    s->again = false;
-    s->reading = true;
-    op_clear_result(&s->op);
-    engine_submit(s->call->api->config.engine, &s->op);
-}
-
-/* --- for the request's path --- */
+/* --- the request --- */
 
 bool call_wants_stream(struct call *c)
 {
     struct str accept = http_header(c->req, "Accept", NULL);
+    if (c->route->use_case == NULL)
+        return true; /* there is no other form */
     while (accept.len > 0) {
         struct str range;
         struct str parameters;
@@ -140,63 +116,129 @@ bool call_wants_stream(struct call *c)
     return false;
 }
 
-static enum err read_position(struct call *c, struct stream *s)
+/* Last-Event-ID, or `after` for those who cannot send it; ptr NULL: neither. */
+static enum err last_event_id(struct call *c, const char *param, struct str *ret)
+{
+    size_t count;
+    *ret = str_trim(http_header(c->req, "Last-Event-ID", &count));
+    if (count > 1)
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST, "there are two Last-Event-ID headers");
+    if (ret->len == 0 && param != NULL)
+        return http_query(c->req, param, &c->op.problem, ret);
+    return ERR_OK;
+}
+
+static enum err begin_with_run(struct call *c, struct listener *l)
 {
     static const char *const NONE[] = {NULL};
-    size_t count;
-    struct str last = str_trim(http_header(c->req, "Last-Event-ID", &count));
+    struct str last = STR_NONE;
     enum err e = http_query_only(c->req, NONE, &c->op.problem);
+    l->of_run = true;
     if (e == ERR_OK)
-        e = call_uuid(c, ERR_RUN_NOT_FOUND, &s->input.run_id);
-    if (e == ERR_OK && (count > 1 || (last.len > 0 && (!str_to_i64(last, &s->position.after) ||
-                                                       s->position.after < 0))))
+        e = call_uuid(c, ERR_RUN_NOT_FOUND, &l->run_id);
+    if (e == ERR_OK)
+        e = last_event_id(c, NULL, &last);
+    if (e == ERR_OK && last.len > 0 &&
+        (!str_to_i64(last, &l->read.from.seq) || l->read.from.seq < 0))
         e = problem_set(&c->op.problem, ERR_BAD_REQUEST,
                         "Last-Event-ID must be the id of an event of this run");
     return e;
 }
 
+static bool read_place(struct str text, struct told_place *ret)
+{
+    struct str num;
+    struct str seq;
+    return str_cut(text, '-', &num, &seq) && str_to_i64(num, &ret->num) && ret->num >= 0 &&
+           str_to_i64(seq, &ret->seq) && ret->seq >= 0 && ret->seq < INT64_MAX;
+}
+
+static enum err begin_with_tenant(struct call *c, struct listener *l)
+{
+    static const char *const KNOWN[] = {"types", "after", NULL};
+    struct str last = STR_NONE;
+    enum err e = http_query_only(c->req, KNOWN, &c->op.problem);
+    if (e == ERR_OK)
+        e = http_query(c->req, "types", &c->op.problem, &l->types);
+    if (e == ERR_OK && l->types.ptr != NULL && !type_list_ok(l->types))
+        e = problem_set(&c->op.problem, ERR_BAD_REQUEST,
+                        "types must be event types with commas between them, as run.*,job.failed");
+    if (e == ERR_OK)
+        e = last_event_id(c, "after", &last);
+    l->begins_now = l->read.from_now = last.len == 0;
+    if (e == ERR_OK && last.len > 0 && !read_place(last, &l->read.from))
+        e = problem_set(&c->op.problem, ERR_BAD_REQUEST,
+                        "Last-Event-ID must be the id of an event, as 17-3");
+    return e;
+}
+
+static enum err begin(struct call *c, struct stream **ret)
+{
+    if (c->api->stream_count >= HTTP_STREAMS_MAX)
+        return problem_set(&c->op.problem, ERR_OVERLOADED,
+                           "too many clients listen to events already");
+    struct stream *s = call_alloc(c, sizeof(*s));
+    if (s == NULL)
+        return c->op.problem.err;
+    *ret = s;
+    s->listener.caller = c->op.caller;
+    return c->route->use_case != NULL ? begin_with_run(c, &s->listener)
+                                      : begin_with_tenant(c, &s->listener);
+}
+
 void call_stream(struct call *c)
 {
-    struct stream *s = call_alloc(c, sizeof(*s));
-    if (s == NULL || read_position(c, s) != ERR_OK) {
+    struct stream *s = NULL;
+    if (begin(c, &s) != ERR_OK || s == NULL) {
         http_send_problem(c->req, &c->op.problem, str_of(c->route->pattern), NULL);
         return;
     }
     c->stream = s;
     s->call = c;
-    s->listener.run_id = s->input.run_id;
-    s->listener.told = run_told;
-    s->input.position = &s->position;
-    op_init(&s->op, &UC_STREAM_EVENTS);
-    s->op.caller = c->op.caller;
-    s->op.input = &s->input;
-    s->op.owner = s;
-    s->op.done = events_read;
-    s->op.submitted_ns = c->req->begun_ns;
-    s->op.bytes = sizeof(*s);
-    http_request_hold(c->req); /* until stream_free() */
-    read_on(s);
+    s->listener.told = listener_told;
+    s->listener.left = listener_left;
+    s->next = c->api->streams;
+    if (s->next != NULL)
+        s->next->prev = s;
+    c->api->streams = s;
+    c->api->stream_count++;
+    http_request_hold(c->req); /* until listener_left() */
+    engine_listen(c->api->config.engine, &s->listener);
 }
 
 /* --- all of them --- */
+
+/* A key that was revoked opens no more requests, and ends those that go on. */
+static bool may_stay(const struct stream *s)
+{
+    if (s->call->key.ptr == NULL)
+        return true;
+    struct auth_identity id;
+    struct problem ignored;
+    problem_init(&ignored);
+    enum err e = engine_identify(s->call->api->config.engine, s->call->key, &ignored, &id);
+    problem_release(&ignored);
+    return e != ERR_UNAUTHENTICATED;
+}
 
 void streams_tick(struct api *api, int64_t mono_ms)
 {
     if (mono_ms < api->next_pulse_ms)
         return;
     api->next_pulse_ms = mono_ms + HTTP_STREAM_PULSE_MS;
-    struct stream *next;
-    for (struct stream *s = api->streams; s != NULL; s = next) {
-        next = s->next; /* a client that is too far behind goes at once */
-        if (!s->gone)
-            (void)http_stream_write(s->call->req, STR(": still here\n\n"));
+    for (struct stream *s = api->streams; s != NULL; s = s->next) {
+        s->pulse = true;
+        s->ending |= !may_stay(s);
+        if (s->open)
+            http_stream_wake(s->call->req);
     }
 }
 
 void streams_end(struct api *api)
 {
     for (struct stream *s = api->streams; s != NULL; s = s->next) {
-        if (!s->gone)
-            http_stream_end(s->call->req);
+        s->ending = true;
+        if (s->open)
+            http_stream_wake(s->call->req);
     }
 }

@@ -7,6 +7,22 @@ void direct_healthz(struct call *c)
     call_send_json(c, 200, STR("{\"status\":\"ok\",\"version\":\"" PAWL_VERSION "\"}"));
 }
 
+/* A server without its bus takes all work and keeps what there is to tell: it is ready, and says
+ * how the bus is. */
+static void add_bus(struct call *c, struct json_out *o)
+{
+    struct engine_outbox outbox;
+    engine_outbox(c->api->config.engine, &outbox);
+    if (outbox.bus == NULL)
+        return;
+    json_open(o, "bus", '{');
+    json_add_text(o, "status", str_of(outbox.status));
+    json_add_text(o, "kind", str_of(outbox.bus));
+    json_add_text(o, "detail", str_of(outbox.detail));
+    json_add_int(o, "waiting", outbox.depth);
+    json_close(o, '}');
+}
+
 void direct_readyz(struct call *c)
 {
     struct problem *p = &c->op.problem;
@@ -25,6 +41,7 @@ void direct_readyz(struct call *c)
     json_add_text(&o, "status", e == ERR_OK ? STR("ok") : STR("failing"));
     json_add_text(&o, "kind", str_of(engine_gate_name(c->api->config.engine)));
     json_close(&o, '}');
+    add_bus(c, &o);
     json_close(&o, '}');
     json_close(&o, '}');
     struct http_reply reply;

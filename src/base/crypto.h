@@ -1,10 +1,10 @@
-/* SHA-256 and comparison without a timing trace, over OpenSSL's libcrypto. */
+/* SHA-256, HMAC and comparison without a timing trace, over OpenSSL's libcrypto. */
 #ifndef PAWL_BASE_CRYPTO_H
 #define PAWL_BASE_CRYPTO_H
 
 #include "base/str.h"
 
-enum { SHA256_LEN = 32 };
+enum { SHA256_LEN = 32, HMAC_PARTS_MAX = 8 };
 
 struct sha256 {
     unsigned char bytes[SHA256_LEN];
@@ -14,6 +14,9 @@ struct sha256 {
  * parts give the same bytes. Aborts when libcrypto has no SHA-256: nothing could be right then. */
 struct sha256 sha256_of_parts(const struct str *parts, size_t count);
 struct sha256 sha256_of(struct str text);
+
+/* HMAC-SHA-256 of the parts one after the other, with nothing in between. */
+struct sha256 hmac_sha256(struct str key, const struct str *parts, size_t count);
 
 /* Equal, in a time that does not depend on where they differ. */
 bool sha256_eq(const struct sha256 *a, const struct sha256 *b);

@@ -20,6 +20,8 @@
     X(ERR_CURSOR_INVALID,     "CURSOR_INVALID",               400, false, "The cursor is not one of this list") \
     X(ERR_UNAUTHENTICATED,    "UNAUTHENTICATED",              401, false, "A valid API key is needed") \
     X(ERR_FORBIDDEN,          "FORBIDDEN",                    403, false, "The role does not allow this") \
+    X(ERR_NOT_AN_APPROVER,    "NOT_AN_APPROVER",              403, false, "Others are asked to decide this") \
+    X(ERR_SELF_APPROVAL,      "SELF_APPROVAL_DENIED",         403, false, "Who asked for it may not approve it") \
     X(ERR_NOT_FOUND,          "NOT_FOUND",                    404, false, "There is no such resource") \
     X(ERR_TENANT_NOT_FOUND,   "TENANT_NOT_FOUND",             404, false, "There is no such tenant") \
     X(ERR_WORKFLOW_NOT_FOUND, "WORKFLOW_NOT_FOUND",           404, false, "There is no such workflow") \
@@ -28,10 +30,20 @@
     X(ERR_IDEM_KEY_NOT_FOUND, "IDEMPOTENCY_KEY_NOT_FOUND",    404, false, "There is no record of this key") \
     X(ERR_SCHEDULE_NOT_FOUND, "SCHEDULE_NOT_FOUND",           404, false, "There is no such schedule") \
     X(ERR_SETTINGS_NOT_FOUND, "SETTINGS_VERSION_NOT_FOUND",   404, false, "There is no such version of the settings") \
+    X(ERR_APPROVAL_NOT_FOUND, "APPROVAL_NOT_FOUND",           404, false, "There is no such approval") \
+    X(ERR_WEBHOOK_NOT_FOUND,  "WEBHOOK_NOT_FOUND",            404, false, "There is no such webhook") \
+    X(ERR_DELIVERY_NOT_FOUND, "DELIVERY_NOT_FOUND",           404, false, "There is no such delivery") \
     X(ERR_METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED",           405, false, "This resource has no such method") \
     X(ERR_IDEM_IN_FLIGHT,     "IDEMPOTENCY_IN_FLIGHT",        409, true,  "A request with this key is still being decided") \
     X(ERR_CONCURRENCY,        "CONCURRENCY_ERROR",            409, false, "The resource changed since it was read") \
+    X(ERR_JOB_NOT_CLAIMABLE,  "JOB_NOT_CLAIMABLE",            409, false, "This job is not waiting for a worker") \
     X(ERR_LEASE_LOST,         "LEASE_LOST",                   409, false, "The lease of this job is gone") \
+    X(ERR_APPROVAL_CONFLICT,  "APPROVAL_CONFLICT",            409, false, "The opposite has been decided") \
+    X(ERR_NOT_AWAITING_APPROVAL, "NOT_AWAITING_APPROVAL",     409, false, "Nothing is to be decided here") \
+    X(ERR_APPROVAL_EXPIRED,   "APPROVAL_EXPIRED",             409, false, "Nobody decided in time") \
+    X(ERR_APPROVAL_STALE,     "APPROVAL_STALE",               409, false, "The content has changed since it was shown") \
+    X(ERR_CONCURRENT_APPROVAL, "CONCURRENT_APPROVAL",         409, true,  "Somebody else is deciding this right now") \
+    X(ERR_WEBHOOK_LIMIT,      "WEBHOOK_LIMIT_REACHED",        409, false, "The tenant has as many webhooks as it may") \
     X(ERR_BODY_TOO_LARGE,     "BODY_TOO_LARGE",               413, false, "The body is too large") \
     X(ERR_URI_TOO_LONG,       "URI_TOO_LONG",                 414, false, "The request target is too long") \
     X(ERR_MEDIA_TYPE,         "UNSUPPORTED_MEDIA_TYPE",       415, false, "The body must be application/json") \

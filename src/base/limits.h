@@ -18,7 +18,9 @@ enum {
     HTTP_REPLY_TIMEOUT_MS = 60 * 1000,    /* a reader that trickles must not hold a buffer for ever */
     HTTP_REQUEST_ARENA_MAX = 4 * MIB,     /* body, parsed pieces and the reply of one request */
     HTTP_REPLY_MAX = 8 * MIB,             /* a page of 200 runs with large inputs */
-    HTTP_STREAM_BEHIND_MAX = 256 * KIB,   /* unsent events of one reader: further behind it is cut off */
+    HTTP_STREAM_STALL_MS = 15 * 1000,     /* a reader that takes nothing for so long is cut off; it comes back where it was */
+    HTTP_STREAM_SOCKET_BYTES = 64 * KIB,  /* of one reader in the kernel: a thousand are 64 MiB, not gigabytes */
+    HTTP_STREAMS_MAX = 2048,              /* half of the connections: the rest is for those who ask and work */
     HTTP_STREAM_PULSE_MS = 15 * 1000,     /* a comment that often: proxies and dead links are noticed */
     HTTP_QUERY_PARAMS_MAX = 16,
     HTTP_REPLY_HEADERS_MAX = 12,
@@ -77,6 +79,14 @@ enum {
     DOCTOR_MS_MAX = 10 * 60 * 1000,       /* a look at every row */
     READ_MS_MAX = 5 * 1000,               /* a query that takes longer is cut off: it pins the WAL */
 
+    /* --- listeners --- */
+    STREAM_EVENTS_MAX = 100,              /* read in one go for one listener, or for all that have come as far */
+    STREAM_BYTES_MAX = 256 * KIB,         /* likewise, and one event more */
+    STREAM_SCAN_MAX = 4096,               /* rows of the feed looked at in one go: most are of other tenants */
+    STREAM_WINDOW_BYTES = 256 * KIB,      /* newest events of one tenant or run, kept for those who listen to it */
+    STREAM_READS_MAX = 32,                /* at once, of listeners that are behind: other questions have room */
+    STREAM_LISTENERS_PER_MS = 50,         /* a thousand are told at most every 20 ms: half of the loop's time at worst */
+
     /* --- pages --- */
     PAGE_DEFAULT = 50,
     PAGE_MAX = 200,
@@ -96,6 +106,11 @@ enum {
     RETENTION_ROWS_PER_TURN_MAX = 512,    /* removed in one slice: a millisecond or two */
     RETENTION_RUNS_PER_TURN_MAX = 256,    /* looked at in one slice */
     RETENTION_PAUSE_MS = 60 * 1000,       /* after the last run that was old enough */
+    REMINDERS_MAX = 100,                  /* of one approval: after that many it is not a matter of forgetting */
+    APPROVAL_STATS_DAYS_DEFAULT = 30,
+    APPROVAL_STATS_DAYS_MAX = 366,
+    APPROVAL_STATS_ROWS_MAX = 20 * 1000,  /* approvals that one analysis looks at: some tens of milliseconds */
+    APPROVAL_STATS_WORKFLOWS_MAX = 100,   /* workflows that are shown one by one */
     SCHEDULES_PER_TURN_MAX = 64,          /* due times share the writer with callers */
     SCHEDULE_CATCH_UP_S_MAX = 30 * 86400,
     POSTPONED_MS = 60 * 1000,             /* what cannot be done now is looked at again after that time */
@@ -125,6 +140,48 @@ enum {
     CALL_CONNECTION_AGE_S = 30,           /* idle for longer than that: the other side may be about to close it */
     CALL_RESOLVER_MS_MAX = 30 * 1000,     /* libc's resolver gives up after about that time, and cannot be stopped */
     RETRY_AFTER_MS_MAX = 24 * 3600 * 1000, /* what a receiver may ask for: as the longest backoff */
+
+    /* --- webhooks --- */
+    WEBHOOKS_PER_TENANT_MAX = 20,         /* each event may become a row for every one of them */
+    WEBHOOK_EVENTS_MAX = 32,              /* patterns of one */
+    WEBHOOK_URL_MAX = 2 * KIB,            /* what servers take in general */
+    WEBHOOK_IN_FLIGHT_MAX = 4,            /* to one receiver that is well; one that is not gets one at a time */
+    WEBHOOKS_TENANT_IN_FLIGHT_MAX = 16,   /* a quarter of CALLS_IN_FLIGHT_MAX */
+    WEBHOOK_TIMEOUT_MS = 15 * 1000,       /* Standard Webhooks: 15 to 30 s */
+    WEBHOOK_LEASE_MS = 30 * 1000,         /* of a delivery that is being sent: its time-out, a wait for a place and the commit of its result */
+    WEBHOOK_OLD_SECRET_S = 24 * 3600,     /* a secret that was replaced signs too for a day, unless said otherwise */
+    WEBHOOK_OLD_SECRET_S_MAX = 7 * 24 * 3600,
+    WEBHOOK_FAILING_MS_MAX = 5 * 24 * 3600 * 1000, /* longer than the retries of one delivery take */
+    WEBHOOK_LOOKED_AT_MAX = 32,           /* due deliveries of one webhook that are looked at for those that may go now */
+    WEBHOOKS_PER_TURN_MAX = 256,          /* webhooks that are asked for due deliveries in one go */
+    DELIVERIES_TAKEN_PER_TURN_MAX = 32,   /* as CALLS_TAKEN_PER_TURN_MAX */
+    DELIVERY_BODY_MAX = 256 * KIB,        /* of an event with more, the data are left out: receivers read the run */
+    DELIVERIES_KEPT_MAX = 10 * 1000,      /* in the log of one webhook, besides those that wait */
+    DELIVERY_KEPT_MS = 7 * 24 * 3600 * 1000,
+    DELIVERIES_WAITING_MAX = 100 * 1000,  /* then a webhook is disabled: about 100 MiB of rows that its receiver does not take */
+    DELIVERIES_SWEPT_PER_TURN_MAX = 512,  /* looked at in one slice: a millisecond or two */
+    DELIVERIES_SWEEP_PAUSE_MS = 60 * 1000,
+    FAN_OUT_FEED_PER_TURN_MAX = 4096,     /* rows of the feed passed over in one slice: most are of tenants without webhooks */
+    FAN_OUT_PER_TURN_MAX = 512,           /* deliveries made in one slice */
+    FAN_OUT_PAUSE_MS = 10,                /* between slices, so that they do not double the number of commits */
+
+    /* --- the relay to the bus --- */
+    RELAY_WINDOW_MESSAGES = 1024,         /* read ahead of what is acknowledged */
+    RELAY_WINDOW_BYTES = 8 * MIB,         /* likewise: one more of any size may be in it */
+    RELAY_WINDOW_STUBS = 4096,            /* rows that are noted and not read yet, behind long timelines */
+    RELAY_LANE_MAX = 64,                  /* messages of one run in the window: sixteen such runs do not hold up the others */
+    RELAY_BATCH_MAX = 256,                /* sent before the first acknowledgement is waited for */
+    RELAY_MARK_MS = 50,                   /* how far it has come is written that often at most: so much is sent twice after a crash */
+    RELAY_AGAIN_MAX = 32,                 /* parked messages that are tried again in one go */
+    RELAY_NOTES_MAX = 1024,               /* messages on their way to be parked: past it the relay waits for the writer */
+    RELAY_ATTEMPTS_MAX = 5,               /* of a message that is not acknowledged although others are: then it is parked */
+    RELAY_BACKOFF_MS = 50,
+    RELAY_BACKOFF_MS_MAX = 2 * 1000,      /* a server that is back is noticed within that time */
+    FEED_KEPT_MS = 3 * 86400 * 1000,      /* for those who come back: a listener, a bus that is added later */
+    FEED_SWEPT_PER_TURN_MAX = 1000,       /* rows removed in one slice: a millisecond or two */
+    FEED_SWEEP_PAUSE_MS = 60 * 1000,      /* after the last row that was old enough */
+    FEED_HELD_RUNS_MAX = 8192,            /* runs that a relay is behind with: past it no run is removed until it has caught up */
+    BUS_QUEUES_MAX = 64,                  /* whose jobs are offered on the bus */
 
     /* --- admission --- */
     QUEUED_RUNS_MAX = 1000 * 1000,        /* of a tenant that sets no max_queued_runs: about 1 GiB of rows */

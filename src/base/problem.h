@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+enum { PROBLEM_TEXTS_MAX = 4 * 1024 };
 enum { PROBLEM_DETAIL_MAX = 384, PROBLEM_NUMBERS_MAX = 4, PROBLEM_FAULTS_MAX = 16 * 1024 };
 
 struct problem {
@@ -21,6 +22,8 @@ struct problem {
      * Literals, or NULL. */
     const char *limited_by;
     const char *limit_policy;
+    /* Extra members with texts, as ready JSON without the braces: "decision":"approved",… */
+    struct buf texts;
     /* 0: the table's default for the status. */
     int retry_after_s;
     /* A ready JSON array for the member `errors`: [{path, message}], or empty. */
@@ -35,6 +38,8 @@ void problem_clear(struct problem *p);
  * UTF-8. */
 enum err problem_set(struct problem *p, enum err e, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void problem_add_number(struct problem *p, const char *name, int64_t value);
+/* One that finds no room is left out. `name` is a literal. */
+void problem_add_text(struct problem *p, const char *name, struct str value);
 /* What a 429 says besides its detail: the limit's two names, `current` and `limit`. */
 void problem_add_limit(struct problem *p, const char *limited_by, const char *limit_policy,
                        int64_t current, int64_t limit);

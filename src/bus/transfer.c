@@ -106,6 +106,14 @@ static CURLU *parse_url(struct str url, const char **ret_why)
     return NULL;
 }
 
+const char *http_url_fault(struct str url)
+{
+    const char *why = NULL;
+    assert(url.ptr[url.len] == '\0');
+    curl_url_cleanup(parse_url(url, &why));
+    return why;
+}
+
 static bool same_part(CURLU *a, CURLU *b, CURLUPart part)
 {
     char *x = NULL;

@@ -131,7 +131,9 @@ static void become(const struct pipes *p, char *const *argv, char *const *env, p
 {
     sigset_t none;
     sigemptyset(&none);
-    (void)signal(SIGPIPE, SIG_DFL);
+    /* A worker in the background of a script has some ignored from birth; a command has none. */
+    for (int number = 1; number < 32; number++)
+        (void)signal(number, SIG_DFL);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)setpgid(0, 0);
     /* A job whose worker is gone goes to another: this attempt must not go on beside it. */

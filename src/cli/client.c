@@ -79,7 +79,7 @@ enum cli_exit client_send(struct client *c, const struct request *req, struct re
     if (rc != CLI_DONE)
         return rc;
     CURLcode code = attempt(c);
-    for (int i = 1; i < ATTEMPTS_MAX && worth_another(code, ret); i++) {
+    for (int i = 1; i < ATTEMPTS_MAX && req->take == NULL && worth_another(code, ret); i++) {
         client_pause(backoff_ms(c->curl, i));
         code = attempt(c);
     }
@@ -235,7 +235,9 @@ static enum cli_exit prepare(struct client *c, const struct request *req, struct
     curl_easy_setopt(curl, CURLOPT_URL, c->target.ptr);
     /* A file may take any time to arrive, as long as it arrives. */
     int64_t patience_ms = (req->timeout_ms > 0 ? req->timeout_ms : c->timeout_ms) + req->wait_ms;
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, req->to_file ? 0L : (long)patience_ms);
+    bool goes_on = req->to_file || req->take != NULL;
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, goes_on ? 0L : (long)patience_ms);
+    curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, req->take != NULL ? 1L : 0L);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, req->to_file ? 1L : 0L);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, req->to_file ? (long)(patience_ms / 1000) : 0L);
     return CLI_DONE;
@@ -262,8 +264,10 @@ static size_t take_bytes(char *bytes, size_t size, size_t count, void *ctx)
     struct client *c = ctx;
     size_t len = size * count;
     long status = 0;
-    if (c->req.to_file)
+    if (c->req.to_file || c->req.take != NULL)
         curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (status == 200 && c->req.take != NULL)
+        return c->req.take(c->req.take_ctx, (struct str){bytes, len}) ? len : 0;
     if (status == 200) {
         if (write_all(c->req.file_fd, bytes, len))
             return len;

@@ -33,6 +33,10 @@ struct request {
     int64_t wait_ms;             /* how long the server was asked to wait, on top of the time-out */
     bool to_file;                /* a 200's body goes to file_fd, which is emptied first */
     int file_fd;
+    /* A 200's body goes here as it comes, however long that takes; false ends it. Such a request is
+     * made once: the caller knows how far it came. NULL: it goes into the reply. */
+    bool (*take)(void *ctx, struct str bytes);
+    void *take_ctx;
 };
 
 /* Owned by the caller; one may serve many requests. */

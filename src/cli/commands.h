@@ -6,13 +6,17 @@
 
 extern const struct command COMMAND_WORKFLOW;
 extern const struct command COMMAND_RUN;
+extern const struct command COMMAND_APPROVAL;
 extern const struct command COMMAND_SCHEDULE;
+extern const struct command COMMAND_WEBHOOK;
 extern const struct command COMMAND_JOB;
 extern const struct command COMMAND_DEAD;
 extern const struct command COMMAND_WORKER;
 extern const struct command COMMAND_IDEM;
 extern const struct command COMMAND_TENANT;
 extern const struct command COMMAND_KEY;
+extern const struct command COMMAND_AUDIT;
+extern const struct command COMMAND_EVENTS;
 extern const struct command COMMAND_DOCTOR;
 extern const struct command COMMAND_BACKUP;
 extern const struct command COMMAND_BENCH;

@@ -94,20 +94,22 @@ enum cli_exit local_stop(struct local *l)
 
 /* --- the child --- */
 
-/* Ours without any PAWL_ variable, which might point it elsewhere, and with its key. One
- * allocation. */
+/* Ours without any PAWL_ variable, which might point it elsewhere, and with its key. It does not
+ * know of the bus, so it must not remove what that has not been told of. One allocation. */
 static char **child_environment(char *root_key)
 {
     size_t count = 0, kept = 0;
     while (environ[count] != NULL)
         count++;
-    char **list = calloc(count + 2, sizeof(*list));
+    static char private_one[] = "PAWL_PRIVATE=1";
+    char **list = calloc(count + 3, sizeof(*list));
     if (list == NULL)
         return NULL;
     for (size_t i = 0; i < count; i++)
         if (!str_starts_with(str_of(environ[i]), STR("PAWL_")))
             list[kept++] = environ[i];
-    list[kept] = root_key;
+    list[kept++] = root_key;
+    list[kept] = private_one;
     return list;
 }
 

@@ -141,6 +141,11 @@ void session_path(struct session *s, const char *prefix, const char *id, const c
 {
     buf_clear(&s->path);
     buf_put(&s->path, str_of(prefix));
+    session_path_on(s, id, suffix);
+}
+
+void session_path_on(struct session *s, const char *id, const char *suffix)
+{
     buf_put_escaped(&s->path, str_of(id));
     buf_put(&s->path, str_of(suffix));
 }

@@ -68,6 +68,8 @@ enum cli_exit session_close(struct session *s, enum cli_exit rc);
 
 /* prefix, then id escaped, then suffix; empty ones are left out. */
 void session_path(struct session *s, const char *prefix, const char *id, const char *suffix);
+/* Another id, escaped, and what follows it. */
+void session_path_on(struct session *s, const char *id, const char *suffix);
 /* Adds name=value to the path; nothing when value is NULL. */
 void session_query(struct session *s, const char *name, const char *value);
 /* Adds a member when the flag was given; a number's word becomes null. */

@@ -3,12 +3,15 @@
 
 /* --- who may begin --- */
 
+static bool is_bad(enum step_status status)
+{
+    return status == STEP_IS_FAILED || status == STEP_IS_TIMED_OUT || status == STEP_IS_DENIED;
+}
+
 /* Its error goes on to another step, which it names. */
 static bool went_another_way(const struct definition *def, const struct progress *p, size_t i)
 {
-    const struct step_state *s = &p->steps[i];
-    return (s->status == STEP_IS_FAILED || s->status == STEP_IS_TIMED_OUT) &&
-           def->steps[i].on_error == ON_ERROR_STEP;
+    return is_bad(p->steps[i].status) && def->steps[i].on_error == ON_ERROR_STEP;
 }
 
 /* A step that others name in on_error waits until each of them is settled, and runs when one of
@@ -115,16 +118,18 @@ static struct next next_stop(const struct definition *def, const struct progress
     }
     if (undo.kind == NEXT_UNDO)
         return undo;
-    return (struct next){.kind = NEXT_RUN,
-                         .on = p->stop == STOP_TIMED_OUT ? RUN_ON_TIME_OUT : RUN_ON_FAIL};
+    if (p->stop == STOP_TIMED_OUT)
+        return (struct next){.kind = NEXT_RUN, .on = RUN_ON_TIME_OUT};
+    bool denied = p->steps[p->cause].status == STEP_IS_DENIED;
+    return (struct next){.kind = NEXT_RUN, .on = denied ? RUN_ON_DENY : RUN_ON_FAIL};
 }
 
 static bool is_working(const struct definition *def, const struct progress *p)
 {
     for (size_t i = 0; i < def->step_count; i++) {
-        if (p->steps[i].status == STEP_IS_ACTIVE && !only_waits(def->steps[i].type))
-            return true;
-        if (p->steps[i].undo == UNDO_OPEN)
+        const struct step_state *s = &p->steps[i];
+        bool open = s->status == STEP_IS_ACTIVE && (s->begun == 0 || s->begun - s->over > s->asked);
+        if ((open && !only_waits(def->steps[i].type)) || s->undo == UNDO_OPEN)
             return true;
     }
     return false;
@@ -159,6 +164,7 @@ static void settle(struct progress *p, size_t step, enum step_status as)
 {
     assert(step_is_settled(as) && !step_is_settled(p->steps[step].status));
     p->steps[step].status = as;
+    p->steps[step].asked = 0; /* nobody need answer any more */
     p->steps[step].seq = ++p->order;
     p->settled++;
 }
@@ -202,6 +208,20 @@ void advance_items_begun(struct progress *p, size_t step, int64_t count)
     s->begun += count;
 }
 
+void advance_asked(struct progress *p, size_t step)
+{
+    struct step_state *s = &p->steps[step];
+    assert(s->status == STEP_IS_ACTIVE && s->asked < s->begun - s->over);
+    s->asked++;
+}
+
+void advance_answered(struct progress *p, size_t step)
+{
+    struct step_state *s = &p->steps[step];
+    assert(s->status == STEP_IS_ACTIVE && s->asked > 0);
+    s->asked--;
+}
+
 void advance_skip(struct progress *p, size_t step, bool cut)
 {
     assert(p->steps[step].status == STEP_IS_WAITING);
@@ -215,6 +235,7 @@ void advance_job_over(const struct definition *def, struct progress *p, size_t s
     struct step_state *s = &p->steps[step];
     assert(s->status == STEP_IS_ACTIVE && s->over < s->begun);
     s->over++;
+    assert(s->asked <= s->begun - s->over);
     s->failed += as != STEP_IS_SUCCEEDED;
     bool goes_on = s->is_map && def->steps[step].on_error == ON_ERROR_CONTINUE;
     if (as != STEP_IS_SUCCEEDED && !goes_on)
@@ -258,9 +279,8 @@ bool advance_may_retry(const struct definition *def, const struct progress *p, s
     const struct step_state *s = &p->steps[step];
     if (!step_is_settled(s->status))
         return false;
-    bool failed = s->status == STEP_IS_FAILED || s->status == STEP_IS_TIMED_OUT;
     /* An error that the run went on with has been dealt with. */
-    bool dealt_with = failed && def->steps[step].on_error != ON_ERROR_FAIL &&
+    bool dealt_with = is_bad(s->status) && def->steps[step].on_error != ON_ERROR_FAIL &&
                       !(p->stop == STOP_FAILED && p->cause == (int64_t)step);
     bool stands = s->status == STEP_IS_SUCCEEDED || s->status == STEP_IS_SKIPPED || dealt_with;
     return s->undo != UNDO_NONE || !stands;

@@ -413,6 +413,11 @@ static bool check_expressions(struct parse *ps)
         size_t back_to_step = fault_list_enter(&ps->faults, STR("compensate"));
         check_expression(&ps->faults, x, undo, "input", true);
         fault_list_leave(&ps->faults, back_to_step);
+        json_t *gate = json_object_get(step, "requires_approval");
+        (void)fault_list_enter(&ps->faults, STR("requires_approval"));
+        check_expression(&ps->faults, x, gate, "prompt", true);
+        check_expression(&ps->faults, x, gate, "content", true);
+        fault_list_leave(&ps->faults, back_to_step);
         fault_list_leave(&ps->faults, back_to_steps);
     }
     fault_list_leave(&ps->faults, back_to);
@@ -421,12 +426,6 @@ static bool check_expressions(struct parse *ps)
 }
 
 /* --- what this version cannot run --- */
-
-static bool is_not_false(struct fault_list *at, json_t *value)
-{
-    (void)at;
-    return !json_is_false(value);
-}
 
 /* `limits` is one object or an array of them. */
 static const json_t *limit_at(const json_t *limits, size_t i)
@@ -459,7 +458,6 @@ static const struct gap {
     const char *who;
 } GAPS[] = {
     {false, "concurrency", has_computed_key, "limits whose key is more than a path into the input"},
-    {true, "requires_approval", is_not_false, "steps that wait for an approval first"},
 };
 
 static const struct gap *gap_find(struct fault_list *at, bool in_step, const char *member,
@@ -566,6 +564,38 @@ static void build_control(struct step_def *step, const json_t *json)
         step->undo_queue = step->queue.ptr != NULL ? step->queue : STR("default");
 }
 
+static int64_t seconds_or_none(const json_t *object, const char *name)
+{
+    int64_t seconds = int_or(object, name, -1);
+    return seconds < 0 ? -1 : seconds * 1000;
+}
+
+static struct approvers build_approvers(const json_t *json)
+{
+    return (struct approvers){json_object_get(json, "roles"), json_object_get(json, "users")};
+}
+
+/* `json` is the step itself when it is an approval, or what its requires_approval says. */
+static void build_ask(struct step_def *step, const json_t *json)
+{
+    const json_t *approvers = json_object_get(json, "approvers");
+    const json_t *escalation = json_object_get(json, "escalation");
+    enum on_expire on_expire = on_expire_of(json_str(json_object_get(json, "on_expire")));
+    step->asks = true;
+    step->ask = (struct approval_ask){
+        .prompt = json_object_get(json, "prompt"),
+        .content = json_object_get(json, "content"),
+        .count = int_or(approvers, "count", 1),
+        .forbid_requester = json_is_true(json_object_get(approvers, "forbid_requester")),
+        .approvers = build_approvers(approvers),
+        .expires_ms = seconds_or_none(json, "expires_s"),
+        .on_expire = on_expire < ON_EXPIRE_COUNT ? on_expire : ON_EXPIRE_REJECT,
+        .remind_ms = seconds_or_none(json, "remind_every_s"),
+        .escalate_ms = seconds_or_none(escalation, "after_s"),
+        .escalated = build_approvers(json_object_get(escalation, "approvers")),
+    };
+}
+
 static void build_step(struct step_def *step, const json_t *json)
 {
     bool known = step_type_parse(json_str(json_object_get(json, "type")), &step->type);
@@ -591,6 +621,11 @@ static void build_step(struct step_def *step, const json_t *json)
     step->payload = json_object_get(json, "payload");
     step->workflow_id = json_str(json_object_get(json, "workflow_id"));
     step->version = int_or(json, "version", -1);
+    const json_t *gate = json_object_get(json, "requires_approval");
+    if (step->type == STEP_APPROVAL)
+        build_ask(step, json);
+    else if (gate != NULL && !json_is_false(gate))
+        build_ask(step, gate);
     build_control(step, json);
 }
 

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "domain/admission.h"
+#include "domain/approval.h"
 
 /* A table is read by its columns. */
 /* clang-format off */
@@ -15,7 +16,7 @@
     X(STEP_TASK,        "task",        true)                                                       \
     X(STEP_SLEEP,       "sleep",       true)                                                       \
     X(STEP_HTTP,        "http",        true)                                                       \
-    X(STEP_APPROVAL,    "approval",    false)                                                      \
+    X(STEP_APPROVAL,    "approval",    true)                                                       \
     X(STEP_WAIT_SIGNAL, "wait_signal", true)                                                       \
     X(STEP_TRANSFORM,   "transform",   true)                                                       \
     X(STEP_EMIT,        "emit",        true)                                                       \
@@ -75,6 +76,9 @@ struct step_def {
     struct str undo_handler;
     struct str undo_queue;
     const json_t *undo_input; /* NULL: absent */
+
+    bool asks; /* an approval, or a task that waits for one */
+    struct approval_ask ask;
 
     const json_t *request;  /* http */
     const json_t *signals;  /* wait_signal: a text or an array of texts */

@@ -51,13 +51,13 @@ static void check_number(struct fault_list *f, const struct member *m, json_t *v
 static void check_text(struct fault_list *f, const struct member *m, json_t *value);
 static void check_name(struct fault_list *f, const struct member *m, json_t *value);
 static void check_queue(struct fault_list *f, const struct member *m, json_t *value);
+static void check_event(struct fault_list *f, const struct member *m, json_t *value);
 static void check_choice(struct fault_list *f, const struct member *m, json_t *value);
 static void check_texts(struct fault_list *f, const struct member *m, json_t *value);
 static void check_needs(struct fault_list *f, const struct member *m, json_t *value);
 static void check_text_or_texts(struct fault_list *f, const struct member *m, json_t *value);
 static void check_text_or_array(struct fault_list *f, const struct member *m, json_t *value);
 static void check_object(struct fault_list *f, const struct member *m, json_t *value);
-static void check_bool_or_object(struct fault_list *f, const struct member *m, json_t *value);
 static void check_schema(struct fault_list *f, const struct member *m, json_t *value);
 static void check_until(struct fault_list *f, const struct member *m, json_t *value);
 static void check_url(struct fault_list *f, const struct member *m, json_t *value);
@@ -65,6 +65,10 @@ static void check_headers(struct fault_list *f, const struct member *m, json_t *
 static void check_step_type(struct fault_list *f, const struct member *m, json_t *value);
 static void check_steps(struct fault_list *f, const struct member *m, json_t *value);
 static void check_limits(struct fault_list *f, const struct member *m, json_t *value);
+static void check_roles(struct fault_list *f, const struct member *m, json_t *value);
+static void check_approvers(struct fault_list *f, const struct member *m, json_t *value);
+static void check_escalated(struct fault_list *f, const struct member *m, json_t *value);
+static void check_gate(struct fault_list *f, const struct member *m, json_t *value);
 
 /* --- the objects inside a definition, innermost first --- */
 
@@ -84,17 +88,31 @@ static const struct shape RETRY = SHAPE(RETRY_MEMBERS);
 static const struct member APPROVERS_MEMBERS[] = {
     {"count",            ANY, 0, .check = check_int,   .min = 1, .max = APPROVERS_MAX},
     {"forbid_requester", ANY, 0, .check = check_bool},
-    {"roles",            ANY, 0, .check = check_texts, .min = 1, .max = APPROVERS_MAX},
+    {"roles",            ANY, 0, .check = check_roles, .min = 1, .max = APPROVERS_MAX},
     {"users",            ANY, 0, .check = check_texts, .min = 1, .max = APPROVERS_MAX},
 };
 static const struct shape APPROVERS = SHAPE(APPROVERS_MEMBERS);
 
+static const struct member ESCALATED_MEMBERS[] = {
+    {"roles", ANY, 0, .check = check_roles, .min = 1, .max = APPROVERS_MAX},
+    {"users", ANY, 0, .check = check_texts, .min = 1, .max = APPROVERS_MAX},
+};
+static const struct shape ESCALATED = SHAPE(ESCALATED_MEMBERS);
+
+static const struct member ESCALATION_MEMBERS[] = {
+    {"after_s",   ANY, ANY, .check = check_int,       .min = 1, .max = TIMEOUT_S_MAX},
+    {"approvers", ANY, ANY, .check = check_escalated, .shape = &ESCALATED},
+};
+static const struct shape ESCALATION = SHAPE(ESCALATION_MEMBERS);
+
 static const struct member GATE_MEMBERS[] = {
-    {"prompt",    ANY, 0, .check = check_text,   .max = PROMPT_MAX},
-    {"approvers", ANY, 0, .check = check_object, .shape = &APPROVERS},
-    {"expires_s", ANY, 0, .check = check_int,    .min = 1, .max = TIMEOUT_S_MAX},
-    {"on_expire", ANY, 0, .check = check_choice, .choices = "reject|approve|fail"},
-    {"content",   ANY, 0, .check = check_any},
+    {"prompt",         ANY, 0, .check = check_text,      .max = PROMPT_MAX},
+    {"content",        ANY, 0, .check = check_any},
+    {"approvers",      ANY, 0, .check = check_approvers, .shape = &APPROVERS},
+    {"expires_s",      ANY, 0, .check = check_int,       .min = 1, .max = TIMEOUT_S_MAX},
+    {"on_expire",      ANY, 0, .check = check_choice,    .choices = "reject|approve|fail"},
+    {"remind_every_s", ANY, 0, .check = check_int,       .min = 1, .max = TIMEOUT_S_MAX},
+    {"escalation",     ANY, 0, .check = check_object,    .shape = &ESCALATION},
 };
 static const struct shape GATE = SHAPE(GATE_MEMBERS);
 
@@ -136,22 +154,24 @@ static const struct member STEP_MEMBERS[] = {
     {"timeout_ms",   ANY, 0,   .check = check_int,           .min = 1, .max = SLEEP_MS_MAX},
     {"on_error",     ANY, 0,   .check = check_name},
     /* on some */
-    {"requires_approval", ON(TASK),        0,               .check = check_bool_or_object, .shape = &GATE},
+    {"requires_approval", ON(TASK),        0,               .check = check_gate, .shape = &GATE},
     {"compensate",        UNDOABLE,        0,               .check = check_object, .shape = &COMPENSATE},
     {"queue",             ON(TASK),        0,               .check = check_queue},
     {"handler",           ON(TASK),        ON(TASK),        .check = check_name},
     {"input",             WITH_INPUT,      0,               .check = check_any},
     {"request",           ON(HTTP),        ON(HTTP),        .check = check_object, .shape = &REQUEST},
     {"prompt",            PROMPTED,        PROMPTED,        .check = check_text, .max = PROMPT_MAX},
-    {"approvers",         ON(APPROVAL),    0,               .check = check_object, .shape = &APPROVERS},
+    {"content",           ON(APPROVAL),    0,               .check = check_any},
+    {"approvers",         ON(APPROVAL),    0,               .check = check_approvers, .shape = &APPROVERS},
     {"expires_s",         ON(APPROVAL),    0,               .check = check_int, .min = 1, .max = TIMEOUT_S_MAX},
     {"on_expire",         ON(APPROVAL),    0,               .check = check_choice, .choices = "reject|approve|fail"},
-    {"content",           ON(APPROVAL),    0,               .check = check_any},
+    {"remind_every_s",    ON(APPROVAL),    0,               .check = check_int, .min = 1, .max = TIMEOUT_S_MAX},
+    {"escalation",        ON(APPROVAL),    0,               .check = check_object, .shape = &ESCALATION},
     {"duration_ms",       ON(SLEEP),       0,               .check = check_int, .min = 0, .max = SLEEP_MS_MAX},
     {"until",             ON(SLEEP),       0,               .check = check_until, .max = EXPR_SOURCE_MAX},
     {"signal",            ON(WAIT_SIGNAL), ON(WAIT_SIGNAL), .check = check_text_or_texts, .min = 1, .max = SIGNALS_MAX},
     {"output",            ON(TRANSFORM),   ON(TRANSFORM),   .check = check_any},
-    {"event",             ON(EMIT),        ON(EMIT),        .check = check_name},
+    {"event",             ON(EMIT),        ON(EMIT),        .check = check_event},
     {"payload",           ON(EMIT),        0,               .check = check_any},
     {"workflow_id",       ON(WORKFLOW),    ON(WORKFLOW),    .check = check_name},
     {"version",           ON(WORKFLOW),    0,               .check = check_int, .min = 1, .max = INT32_MAX},
@@ -281,12 +301,52 @@ static void check_limits(struct fault_list *f, const struct member *m, json_t *v
     }
 }
 
-static void check_bool_or_object(struct fault_list *f, const struct member *m, json_t *value)
+/* --- who is asked --- */
+
+/* Named people who are too few could never decide. */
+static void check_approvers(struct fault_list *f, const struct member *m, json_t *value)
 {
-    if (json_is_object(value))
+    check_object(f, m, value);
+    const json_t *users = json_object_get(value, "users");
+    const json_t *count = json_object_get(value, "count");
+    if (users != NULL && json_object_get(value, "roles") == NULL && json_is_integer(count) &&
+        json_integer_value(count) > (json_int_t)json_array_size(users))
+        fault_list_add(f, "\"count\" is more than there are \"users\"");
+}
+
+static void check_escalated(struct fault_list *f, const struct member *m, json_t *value)
+{
+    check_object(f, m, value);
+    if (json_is_object(value) && json_object_size(value) == 0)
+        fault_list_add(f, "must name \"roles\" or \"users\"");
+}
+
+/* An escalation behind the end, or one from nobody in particular, would never mean anything. */
+static void check_asking(struct fault_list *f, const json_t *object)
+{
+    const json_t *escalation = json_object_get(object, "escalation");
+    const json_t *approvers = json_object_get(object, "approvers");
+    const json_t *after = json_object_get(escalation, "after_s");
+    const json_t *expires = json_object_get(object, "expires_s");
+    if (escalation == NULL)
+        return;
+    size_t back_to = fault_list_enter(f, STR("escalation"));
+    if (json_is_integer(after) && json_is_integer(expires) &&
+        json_integer_value(after) >= json_integer_value(expires))
+        fault_list_add(f, "\"after_s\" must be less than \"expires_s\"");
+    if (json_object_get(approvers, "roles") == NULL && json_object_get(approvers, "users") == NULL)
+        fault_list_add(f, "has no meaning while \"approvers\" lets everybody decide");
+    fault_list_leave(f, back_to);
+}
+
+static void check_gate(struct fault_list *f, const struct member *m, json_t *value)
+{
+    if (json_is_object(value)) {
         check_members(f, m->shape, value, ANY);
-    else if (!json_is_boolean(value))
+        check_asking(f, value);
+    } else if (!json_is_boolean(value)) {
         fault_list_add(f, "must be true, false or an object");
+    }
 }
 
 static void check_step(struct fault_list *f, json_t *step)
@@ -305,6 +365,8 @@ static void check_step(struct fault_list *f, json_t *step)
         fault_list_add(f, "has no meaning without \"for_each\"");
         fault_list_leave(f, back_to);
     }
+    if (known && type == STEP_APPROVAL)
+        check_asking(f, step);
     if (known && type == STEP_SLEEP) {
         bool lasts = json_object_get(step, "duration_ms") != NULL;
         bool until = json_object_get(step, "until") != NULL;
@@ -402,6 +464,18 @@ static void check_queue(struct fault_list *f, const struct member *m, json_t *va
         fault_list_add(f, "must not begin with " OWN_QUEUES ": those are pawl's own queues");
 }
 
+/* Nobody who is told that a run has ended is to wonder who says so. */
+static void check_event(struct fault_list *f, const struct member *m, json_t *value)
+{
+    static const char *const OWN[] = {"run.",      "job.",    "step.",  "signal.",
+                                      "approval.", "entity.", "event.", "schedule."};
+    check_name(f, m, value);
+    for (size_t i = 0; i < ARRAY_LEN(OWN); i++) {
+        if (str_starts_with(json_str(value), str_of(OWN[i])))
+            fault_list_add(f, "must not begin with %s: those are pawl's own events", OWN[i]);
+    }
+}
+
 static void check_choice(struct fault_list *f, const struct member *m, json_t *value)
 {
     struct str choice;
@@ -448,6 +522,20 @@ static void check_text_list(struct fault_list *f, const struct member *m, json_t
 static void check_texts(struct fault_list *f, const struct member *m, json_t *value)
 {
     check_text_list(f, m, value, false);
+}
+
+/* Only those that may decide at all. */
+static void check_roles(struct fault_list *f, const struct member *m, json_t *value)
+{
+    check_text_list(f, m, value, false);
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const json_t *name = json_array_get(value, i);
+        enum role role = role_of(json_str(name));
+        size_t back_to = fault_list_enter_index(f, i);
+        if (json_is_string(name) && (role == ROLE_COUNT || !role_may(role, MAY_DECIDE)))
+            fault_list_add(f, "must be a role that may decide: approver, operator or admin");
+        fault_list_leave(f, back_to);
+    }
 }
 
 /* Whom they name, and whether twice, is looked at where names are resolved. */

@@ -16,7 +16,17 @@
  *            run to be resumed.
  * dispatched the server works on it; due_at is the end of its time.
  * A job that did not succeed is REVIVEd, back to pending, when its run is made to try again.
- * approval, denied and skipped are reached by edges of later versions.
+ *
+ *              APPROVE, a task
+ *   approval ──────────────────▶ pending
+ *    │  │ └─── COMPLETE, an approval step ──▶ succeeded
+ *    │  └───── DENY ──▶ denied
+ *    └──────── FAIL, TIME_OUT ──▶ failed, timed_out
+ *
+ * approval   waits for a person (domain/approval.h), and has never been in a queue; due_at is the
+ *            next reminder, the escalation or the end of its time.
+ * denied     a person said no, or nobody yes in time. It stays so: only a new run asks again.
+ * skipped is reached by edges of later versions.
  * Each CLAIM and each DISPATCH raises lease_epoch; who speaks for an older epoch changes nothing.
  */
 #ifndef PAWL_DOMAIN_JOB_H
@@ -63,6 +73,8 @@ enum job_event {
     JOB_ON_TIME_OUT,
     JOB_ON_HOLD,
     JOB_ON_REVIVE,
+    JOB_ON_APPROVE,
+    JOB_ON_DENY,
     JOB_EVENT_COUNT
 };
 
@@ -94,6 +106,12 @@ enum job_event {
     X(JOB_SCHEDULED, JOB_ON_COMPLETE, JOB_SUCCEEDED)                                               \
     X(JOB_SCHEDULED, JOB_ON_FAIL,     JOB_FAILED)                                                  \
     X(JOB_SCHEDULED, JOB_ON_CANCEL,   JOB_CANCELLED)                                               \
+    X(JOB_APPROVAL,  JOB_ON_APPROVE,  JOB_PENDING)                                                 \
+    X(JOB_APPROVAL,  JOB_ON_COMPLETE, JOB_SUCCEEDED)                                               \
+    X(JOB_APPROVAL,  JOB_ON_DENY,     JOB_DENIED)                                                  \
+    X(JOB_APPROVAL,  JOB_ON_FAIL,     JOB_FAILED)                                                  \
+    X(JOB_APPROVAL,  JOB_ON_TIME_OUT, JOB_TIMED_OUT)                                               \
+    X(JOB_APPROVAL,  JOB_ON_CANCEL,   JOB_CANCELLED)                                               \
     X(JOB_FAILED,    JOB_ON_REVIVE,   JOB_PENDING)                                                 \
     X(JOB_TIMED_OUT, JOB_ON_REVIVE,   JOB_PENDING)                                                 \
     X(JOB_CANCELLED, JOB_ON_REVIVE,   JOB_PENDING)

@@ -5,8 +5,8 @@
  * In front the ordinals given out, the steps settled, the last place in the order of settling, why
  * the run stops and by which step. Then a
  * step each: its letter (x: cut), the first job's ordinal, behind # its place in the order of
- * settling, behind : the items, begun, over and failed ones of a map, behind + the state and the
- * job of its compensation. */
+ * settling, behind : the items, begun, over and failed ones of a map, behind ? how many of them
+ * wait for a person, behind + the state and the job of its compensation. */
 #include "domain/progress.h"
 
 static const struct {
@@ -56,6 +56,8 @@ static void put_step(struct buf *out, const struct step_state *s)
         put_number(out, ',', s->over);
         put_number(out, ',', s->failed);
     }
+    if (s->asked > 0)
+        put_number(out, '?', s->asked);
     if (s->undo != UNDO_NONE) {
         put_number(out, '+', (int64_t)s->undo);
         put_number(out, '.', s->undo_job);
@@ -140,6 +142,8 @@ static void take_step(struct cursor *c, struct step_state *s)
         s->items = s->begun = 1;
         s->over = step_is_settled(s->status);
     }
+    if (take_char(c, '?'))
+        s->asked = take_positive(c);
     if (take_char(c, '+')) {
         int64_t undo = take_number(c);
         c->ok &= undo > UNDO_NONE && undo < UNDO_STATUS_COUNT;
@@ -152,14 +156,15 @@ static bool step_is_sound(const struct progress *p, const struct step_state *s)
 {
     bool settled = step_is_settled(s->status);
     bool ran = s->status != STEP_IS_WAITING && s->status != STEP_IS_SKIPPED;
-    bool counted = s->failed <= s->over && s->over <= s->begun && s->begun <= s->items;
+    bool counted = s->failed <= s->over && s->over <= s->begun && s->begun <= s->items &&
+                   s->asked <= s->begun - s->over;
     bool numbered =
         s->items > 0 ? s->first > 0 && s->items <= p->jobs - s->first + 1 : s->first == 0;
     bool undone = s->undo != UNDO_NONE;
     return counted && numbered && ran == (s->is_map || s->first > 0) && settled == (s->seq > 0) &&
            s->seq <= p->order && (!s->cut || s->status == STEP_IS_SKIPPED) &&
            (!undone || s->status == STEP_IS_SUCCEEDED || (s->is_map && s->over > s->failed)) &&
-           undone == (s->undo_job > 0) && s->undo_job <= p->jobs;
+           undone == (s->undo_job > 0) && s->undo_job <= p->jobs && (!settled || s->asked == 0);
 }
 
 /* Could advancing have led here? Rows are ours, but a file can be damaged. */

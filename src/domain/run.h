@@ -9,9 +9,9 @@
  *                                ▲             │         │────────▶│ waiting │
  *                                │             │         │◀────────┤         │
  *                                │             └──┬───┬──┘  WAKE   └─────────┘
- *                                │        SUCCEED │   │ FAIL, TIME_OUT
+ *                                │        SUCCEED │   │ FAIL, TIME_OUT, DENY
  *                                │ RETRY          ▼   ▼
- *                                └────── failed, timed_out    succeeded
+ *                                └────── failed, timed_out    succeeded, denied
  *   CANCEL leads from every status that is not over to cancelled.
  *
  * queued   waits for a slot under every limit that applies to it; it stands in one line of the
@@ -20,8 +20,9 @@
  * running  at least one step can be or is being worked on.
  * waiting  every open step waits for a time or a message to come.
  * paused   keeps its slots; no step begins and no job is handed out, but results are taken.
- * denied is reached by edges of a later version; rows may name it already. A run that is over holds
- * no slot and has finished_at set. */
+ * denied   a person said no to a step of it, and no on_error deals with that. Not retried: a
+ *          rerun asks again.
+ * A run that is over holds no slot and has finished_at set. */
 #ifndef PAWL_DOMAIN_RUN_H
 #define PAWL_DOMAIN_RUN_H
 
@@ -63,6 +64,7 @@ enum run_event {
     RUN_ON_PAUSE,
     RUN_ON_RESUME,
     RUN_ON_RETRY,
+    RUN_ON_DENY,
     RUN_EVENT_COUNT
 };
 
@@ -90,6 +92,7 @@ enum {
     X(RUN_RUNNING, RUN_ON_SUCCEED, RUN_SUCCEEDED, FX_SLOT_FREE | FX_FINISH)                        \
     X(RUN_RUNNING, RUN_ON_FAIL,    RUN_FAILED,    FX_SLOT_FREE | FX_FINISH)                        \
     X(RUN_RUNNING, RUN_ON_TIME_OUT, RUN_TIMED_OUT, FX_SLOT_FREE | FX_FINISH)                       \
+    X(RUN_RUNNING, RUN_ON_DENY,    RUN_DENIED,    FX_SLOT_FREE | FX_FINISH)                        \
     X(RUN_RUNNING, RUN_ON_PAUSE,   RUN_PAUSED,    FX_JOBS_HOLD)                                    \
     X(RUN_WAITING, RUN_ON_PAUSE,   RUN_PAUSED,    FX_JOBS_HOLD)                                    \
     X(RUN_PAUSED,  RUN_ON_RESUME,  RUN_RUNNING,   FX_JOBS_RELEASE)                                 \

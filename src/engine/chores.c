@@ -4,8 +4,10 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "engine/aftermath.h"
+#include "engine/approval_move.h"
 #include "engine/dispatch.h"
 #include "engine/execute.h"
+#include "engine/feed_hold.h"
 #include "engine/job_move.h"
 #include "engine/run_move.h"
 #include "engine/schedules.h"
@@ -148,6 +150,8 @@ static enum err fire_job(struct tx *tx, const struct timer *timer, struct proble
         return e;
     struct run_move m;
     e = run_move_load(&m, tx, job.run, p);
+    if (e == ERR_OK && job.state == JOB_APPROVAL)
+        return approval_due(&m, &job);
     if (e == ERR_OK && child)
         e = take_child(&m, &job, p);
     else if (e == ERR_OK && job.state == JOB_SCHEDULED)
@@ -241,9 +245,7 @@ static enum err dispatch(struct chores *c, struct tx *tx, int64_t mono)
     if (e == ERR_OK)
         e = dispatch_turn(tx, &p);
     if (e == ERR_OK)
-        e = tx_flush(tx);
-    if (e == ERR_OK)
-        e = db_commit(tx->db);
+        e = tx_commit(tx);
     if (e != ERR_OK) {
         LOG(LOG_ERROR, "queued runs could not be started", LOG_Z("why", p.detail));
         db_rollback(tx->db);
@@ -264,6 +266,51 @@ static enum err remove_old_runs(struct chores *c, struct tx *tx, int64_t mono)
     return e;
 }
 
+static enum err sweep_feed(struct chores *c, struct tx *tx, int64_t mono)
+{
+    bool more = false;
+    enum err e = feed_hold_sweep(tx, &more);
+    c->feed_at = more ? mono : mono + FEED_SWEEP_PAUSE_MS;
+    return e;
+}
+
+/* --- webhooks --- */
+
+static enum err sweep_deliveries(struct chores *c, struct tx *tx, int64_t mono)
+{
+    bool more = false;
+    enum err e = delivery_log_slice(&c->delivery_log, tx, &more);
+    c->delivery_log_at = more ? mono : mono + DELIVERIES_SWEEP_PAUSE_MS;
+    return e;
+}
+
+/* In a transaction of its own: events that cannot be told must not hold up timers. */
+static enum err fan_out(struct chores *c, struct tx *tx, int64_t mono)
+{
+    tx_start(tx);
+    enum err e = db_begin(tx->db);
+    if (e == ERR_OK)
+        e = fan_out_slice(&c->fan_out, tx);
+    if (e == ERR_OK)
+        e = tx_commit(tx);
+    c->fan_out.at = fan_out_is_behind(&c->fan_out, tx) ? mono : mono + FAN_OUT_PAUSE_MS;
+    if (e != ERR_OK) {
+        LOG(LOG_ERROR, "events could not be handed to webhooks", LOG_Z("error", err_code(e)));
+        db_rollback(tx->db);
+        tx_rolled_back(tx);
+        tx->webhooks_changed = true;
+        c->fan_out.at = mono + RETRY_MS;
+    }
+    return e;
+}
+
+/* What a transaction before it has left for others to hear of comes first. */
+static bool fan_out_may_run(const struct chores *c, const struct tx *tx, int64_t mono)
+{
+    return fan_out_is_behind(&c->fan_out, tx) && mono >= c->fan_out.at && tx->wakes == NULL &&
+           !tx->has_calls;
+}
+
 /* --- all of it --- */
 
 static bool timers_are_due(const struct chores *c, int64_t now_ms)
@@ -277,8 +324,10 @@ static enum err run_slices(struct chores *c, struct tx *tx, int64_t mono)
     bool sweep = mono >= c->next_sweep_at;
     bool timers = timers_are_due(c, now);
     bool indexes = sweep || indexing_is_due(tx);
-    bool old_runs = mono >= c->retention_at;
-    if (mono < c->retry_at || (!timers && !indexes && !old_runs))
+    bool old_runs = !c->keeps_all && mono >= c->retention_at;
+    bool old_deliveries = mono >= c->delivery_log_at;
+    bool old_feed = !c->keeps_all && mono >= c->feed_at;
+    if (mono < c->retry_at || (!timers && !indexes && !old_runs && !old_deliveries && !old_feed))
         return ERR_OK;
     int64_t was_due = c->next_due;
     tx_start(tx);
@@ -293,15 +342,20 @@ static enum err run_slices(struct chores *c, struct tx *tx, int64_t mono)
         e = fill_indexes(tx);
     if (e == ERR_OK && old_runs) /* behind the indexes: it finds them there */
         e = remove_old_runs(c, tx, mono);
+    if (e == ERR_OK && old_feed)
+        e = sweep_feed(c, tx, mono);
+    if (e == ERR_OK && old_deliveries)
+        e = sweep_deliveries(c, tx, mono);
+    if (e == ERR_OK && sweep)
+        e = fan_out_keep(&c->fan_out, tx);
     if (e == ERR_OK)
-        e = tx_flush(tx);
-    if (e == ERR_OK)
-        e = db_commit(tx->db);
+        e = tx_commit(tx);
     if (e != ERR_OK) {
         LOG(LOG_WARN, "chores failed and will be tried again", LOG_Z("error", err_code(e)));
         db_rollback(tx->db);
         tx_rolled_back(tx);
         c->next_due = was_due; /* what fired has not fired after all */
+        tx->webhooks_changed = true;
         c->retry_at = mono + RETRY_MS;
         return e;
     }
@@ -327,7 +381,15 @@ enum err chores_run(struct chores *c, struct tx *tx)
         tx->has_calls |= has_calls;
     }
     c->dispatch_more = dispatch_is_due(tx);
+    if (e == ERR_OK && fan_out_may_run(c, tx, mono))
+        e = fan_out(c, tx, mono);
+    c->fan_out_behind = fan_out_is_behind(&c->fan_out, tx);
     return e;
+}
+
+bool chores_are_wanted(const struct chores *c, const struct tx *tx)
+{
+    return tx_runs_index_is_due(tx) || dispatch_is_due(tx) || fan_out_is_behind(&c->fan_out, tx);
 }
 
 int64_t chores_wait_ms(const struct chores *c, int64_t now_ms)
@@ -335,7 +397,12 @@ int64_t chores_wait_ms(const struct chores *c, int64_t now_ms)
     int64_t mono = env_mono_ms(c->env);
     if (mono < c->retry_at)
         return c->retry_at - mono;
-    int64_t wait = MAX(MIN(c->next_sweep_at, c->retention_at) - mono, (int64_t)0);
+    int64_t swept_at = MIN(c->next_sweep_at, c->delivery_log_at);
+    if (!c->keeps_all)
+        swept_at = MIN(swept_at, MIN(c->retention_at, c->feed_at));
+    int64_t wait = MAX(swept_at - mono, (int64_t)0);
+    if (c->fan_out_behind)
+        wait = MIN(wait, MAX(c->fan_out.at - mono, (int64_t)0));
     if (c->dispatch_more)
         wait = MIN(wait, MAX(c->dispatch_at - mono, (int64_t)0));
     if (c->next_due >= 0)

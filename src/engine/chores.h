@@ -4,6 +4,8 @@
 #ifndef PAWL_ENGINE_CHORES_H
 #define PAWL_ENGINE_CHORES_H
 
+#include "engine/delivery_log.h"
+#include "engine/fan_out.h"
 #include "engine/replay_stats.h"
 #include "engine/retention.h"
 #include "engine/tx.h"
@@ -19,6 +21,12 @@ struct chores {
     int64_t dispatch_at;   /* after a failure: not before this time (monotonic ms) */
     struct retention retention;
     int64_t retention_at; /* monotonic ms */
+    bool keeps_all;       /* neither of these two is done */
+    int64_t feed_at;      /* likewise: old rows of the feed are looked for */
+    struct fan_out fan_out;
+    bool fan_out_behind; /* the feed has rows that webhooks may want */
+    struct delivery_log delivery_log;
+    int64_t delivery_log_at; /* monotonic ms */
 };
 
 /* Reads the earliest timer. */
@@ -28,6 +36,8 @@ MUST_CHECK enum err chores_init(struct chores *c, struct db *db, struct replay_s
 bool chores_note_timer(struct chores *c, int64_t due_at);
 /* All that is due, one slice of each. Wakes stay in tx. */
 MUST_CHECK enum err chores_run(struct chores *c, struct tx *tx);
+/* Is there something that a turn without chores has brought? Then they should be run soon. */
+bool chores_are_wanted(const struct chores *c, const struct tx *tx);
 /* How long nothing will be due. */
 int64_t chores_wait_ms(const struct chores *c, int64_t now_ms);
 

@@ -67,12 +67,23 @@ static void publish(struct commit_loop *l, struct op *first, struct wake *wakes)
         signal_loop(l);
 }
 
-/* After a commit: the server has calls to make. */
+/* After a commit: the server has calls to make, for http steps or webhooks. */
 static void tell_calls(struct commit_loop *l)
 {
     if (l->tx.has_calls && !atomic_exchange(l->config.has_calls, true))
         signal_loop(l);
     l->tx.has_calls = false;
+    if (l->tx.has_deliveries && !atomic_exchange(l->config.has_deliveries, true))
+        signal_loop(l);
+    l->tx.has_deliveries = false;
+}
+
+/* After a commit: there is something to tell. */
+static void tell_relay(struct commit_loop *l)
+{
+    if (l->tx.grew && !atomic_exchange(l->config.fed, true))
+        signal_loop(l);
+    l->tx.grew = false;
 }
 
 static void fail_all(struct op *first, enum err e, const char *why)
@@ -109,7 +120,6 @@ static enum err try_batch(struct commit_loop *l, struct op *first)
     struct tx *tx = &l->tx;
     tx_start(tx);
     tx->wants_wakes = atomic_load(l->config.waiting_callers) > 0;
-    tx->wants_told = atomic_load(l->config.listening) > 0;
     enum err e = db_begin(tx->db);
     if (e != ERR_OK)
         return e;
@@ -120,9 +130,7 @@ static enum err try_batch(struct commit_loop *l, struct op *first)
             e = execute_op(op, tx);
     }
     if (e == ERR_OK)
-        e = tx_flush(tx);
-    if (e == ERR_OK)
-        e = db_commit(tx->db);
+        e = tx_commit(tx);
     if (e != ERR_OK)
         db_rollback(tx->db);
     tx_leave_gates(tx);
@@ -140,6 +148,7 @@ static void after_commit(struct commit_loop *l, struct op *first)
 {
     l->sooner |= chores_note_timer(&l->chores, l->tx.next_due);
     tell_calls(l);
+    tell_relay(l);
     for (const struct op *op = first; op != NULL; op = op->next) {
         count_known(op, l->config.stats, l->tx.now_ms);
         if (changes_keys(op))
@@ -309,7 +318,6 @@ static void do_chores(struct commit_loop *l)
     if (atomic_load(&l->failed))
         return;
     l->tx.wants_wakes = atomic_load(l->config.waiting_callers) > 0;
-    l->tx.wants_told = atomic_load(l->config.listening) > 0;
     enum err e = chores_run(&l->chores, &l->tx);
     if (e != ERR_OK) {
         metric_add(l->config.cleanup_failures, STR("chores"), STR_NONE, 1);
@@ -318,6 +326,7 @@ static void do_chores(struct commit_loop *l)
     publish(l, NULL, tx_take_wakes(&l->tx));
     if (e == ERR_OK)
         tell_calls(l);
+    tell_relay(l);
     backup_step(l);
     housekeep(l);
 }
@@ -426,8 +435,7 @@ bool commit_loop_try_inline(struct commit_loop *l, struct op *op)
         publish(l, NULL, wakes);
         /* The writer sleeps until a time it knew of before this turn, and the chores are its own.
          */
-        if (l->sooner || tx_runs_index_is_due(&l->tx) || dispatch_is_due(&l->tx) ||
-            db_wants_housekeeping(l->tx.db))
+        if (l->sooner || chores_are_wanted(&l->chores, &l->tx) || db_wants_housekeeping(l->tx.db))
             nudge(l);
     }
     pthread_mutex_unlock(&l->turn);
@@ -492,10 +500,14 @@ enum err commit_loop_start(const struct commit_loop_config *config, struct probl
     init_locks(l);
     enum err e = tx_init(&l->tx, config->db, config->env);
     l->tx.gate = config->gate;
+    l->tx.untold = config->untold;
+    l->tx.listening = config->listening;
+    l->tx.news_lost = config->news_lost;
     l->tx.queue_waits = config->queue_waits;
     l->tx.labels = config->queue_labels;
     if (e == ERR_OK)
         e = chores_init(&l->chores, config->db, config->stats, config->env);
+    l->chores.keeps_all = config->keeps_all;
     if (e == ERR_OK && pthread_create(&l->thread, NULL, writer_main, l) != 0)
         e = ERR_NO_MEMORY;
     if (e != ERR_OK) {

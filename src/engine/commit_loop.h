@@ -28,9 +28,14 @@ struct commit_loop_config {
     struct gate *gate;
     int event_fd;                /* written when there is something to collect */
     atomic_int *waiting_callers; /* claims and run waits that want wake-ups */
-    atomic_int *listening;       /* callers that want to hear of every event */
+    const atomic_int *listening; /* callers that want to hear of every event */
+    atomic_bool *news_lost;      /* set when they could not be told */
     atomic_ullong *auth_epoch;   /* raised when an API key changed */
     atomic_bool *has_calls;      /* set when a job for the server itself is pending */
+    atomic_bool *has_deliveries; /* set when webhooks have something to send */
+    atomic_bool *fed;            /* set when the feed has grown */
+    bool keeps_all;              /* neither old runs nor old rows of the feed are removed */
+    atomic_llong *untold;        /* events that the bus has not been told of; NULL: there is none */
 };
 
 /* Starts the writer thread. The caller owns *ret. */

@@ -8,8 +8,10 @@
 #include "engine/engine_metrics.h"
 #include "engine/execute.h"
 #include "engine/readers.h"
+#include "engine/relay.h"
 #include "engine/use_cases.h"
 #include "engine/waiters.h"
+#include "engine/webhooks.h"
 #include "gate/gate.h"
 
 #include <errno.h>
@@ -33,6 +35,7 @@ struct engine {
     const struct env *env;
     struct engine_metrics metrics;
     struct gate *gate;
+    struct bus *bus;                    /* NULL: none */
     struct tenant_labels *queue_labels; /* the writer's */
     int event_fd;
     struct db *writer;
@@ -45,10 +48,15 @@ struct engine {
     struct auth *auth;
     struct listeners *listeners;
     atomic_int waiting_callers;
-    atomic_int listening;
+    atomic_bool news_lost;
     atomic_ullong auth_epoch;
     struct calls *calls;
     atomic_bool has_calls;
+    struct relay *relay; /* NULL: there is no bus */
+    atomic_bool fed;
+    atomic_llong untold; /* events that the bus has not acknowledged */
+    struct webhooks *webhooks;
+    atomic_bool has_deliveries;
 
     /* What this round has brought for the writer. */
     struct op *round_first, **round_last;
@@ -349,7 +357,8 @@ static void give_up(void *ctx, struct op *op)
     finish(e, op);
 }
 
-static void read_run(void *ctx, struct op *question)
+/* What the engine wants to know by itself. */
+static void ask(void *ctx, struct op *question)
 {
     struct engine *e = ctx;
     question->submitted_ms = env_mono_ms(e->env);
@@ -378,22 +387,23 @@ static void collect(struct engine *e)
         op = next;
     }
     for (const struct wake *w = wakes; w != NULL; w = w->next) {
-        if (w->run_told)
-            listeners_tell(e->listeners, w->run_id);
+        if (w->told)
+            listeners_tell(e->listeners, w->tenant, w->run, w->feed);
     }
+    if (atomic_exchange(&e->news_lost, false))
+        listeners_tell_all(e->listeners);
     waiters_wake(e->waiters, wakes);
     calls_collect(e->calls);
+    webhooks_collect(e->webhooks);
 }
 
 void engine_listen(struct engine *e, struct listener *listener)
 {
-    atomic_fetch_add(&e->listening, 1);
     listeners_add(e->listeners, listener);
 }
 
 void engine_unlisten(struct engine *e, struct listener *listener)
 {
-    atomic_fetch_sub(&e->listening, 1);
     listeners_remove(e->listeners, listener);
 }
 
@@ -477,6 +487,9 @@ void engine_poll(struct engine *e, bool readable)
     check_now_and_then(e, mono);
     touch_keys_now_and_then(e, mono);
     calls_tick(e->calls, mono);
+    relay_tick(e->relay, mono);
+    webhooks_tick(e->webhooks, mono);
+    listeners_tick(e->listeners, mono);
     hand_over(e); /* claims that go again are not requests of this round */
 }
 
@@ -489,7 +502,11 @@ int engine_timeout_ms(const struct engine *e)
 {
     if (e->at_gate_count > 0)
         return GATE_TICK_MS;
-    return waiters_count(e->waiters) > 0 || e->draining ? TICK_MS : QUIET_TIMEOUT_MS;
+    int wait = waiters_count(e->waiters) > 0 || e->draining ? TICK_MS : QUIET_TIMEOUT_MS;
+    int tell = listeners_timeout_ms(e->listeners, env_mono_ms(e->env));
+    int relay = relay_timeout_ms(e->relay, env_mono_ms(e->env));
+    wait = tell >= 0 ? MIN(wait, tell) : wait;
+    return relay >= 0 ? MIN(wait, relay) : wait;
 }
 
 /* --- the end, and operators --- */
@@ -498,12 +515,15 @@ void engine_drain(struct engine *e)
 {
     e->draining = true;
     calls_drain(e->calls, env_mono_ms(e->env));
+    relay_drain(e->relay);
+    webhooks_drain(e->webhooks, env_mono_ms(e->env));
 }
 
 bool engine_idle(const struct engine *e)
 {
     return e->in_flight == 0 && waiters_count(e->waiters) == 0 && e->at_gate_count == 0 &&
-           !e->touching && !e->checking && calls_idle(e->calls);
+           !e->touching && !e->checking && calls_idle(e->calls) && relay_idle(e->relay) &&
+           webhooks_idle(e->webhooks);
 }
 
 bool engine_failed(const struct engine *e)
@@ -528,6 +548,12 @@ void engine_refresh_gauges(struct engine *e)
         engine_metrics_read(&e->metrics, e->reader, env_now_ms(e->env));
     metric_set(e->metrics.log_bytes, STR_NONE, STR_NONE, (double)commit_loop_log_bytes(e->commits));
     metric_set(e->metrics.in_flight, STR_NONE, STR_NONE, (double)e->in_flight);
+    metric_set(e->metrics.listeners, STR_NONE, STR_NONE,
+               (double)atomic_load(listeners_count(e->listeners)));
+    struct engine_outbox outbox;
+    engine_outbox(e, &outbox);
+    metric_set(e->metrics.outbox_depth, STR_NONE, STR_NONE, (double)outbox.depth);
+    metric_set(e->metrics.outbox_lag, STR_NONE, STR_NONE, (double)outbox.lag_ms / 1e3);
 }
 
 const char *engine_store_name(void)
@@ -540,7 +566,31 @@ const char *engine_gate_name(const struct engine *e)
     return e->gate->name;
 }
 
+void engine_outbox(struct engine *e, struct engine_outbox *ret)
+{
+    *ret = (struct engine_outbox){.status = "none"};
+    if (e->relay == NULL)
+        return;
+    struct relay_figures figures;
+    relay_figures(e->relay, &figures);
+    ret->bus = e->bus->name;
+    ret->status = figures.bus.ok ? "ok" : "failing";
+    ret->depth = figures.depth;
+    ret->lag_ms = figures.lag_ms;
+    static_assert(sizeof(ret->detail) >= sizeof(figures.bus.detail), "it has room for any");
+    memcpy(ret->detail, figures.bus.detail, sizeof(figures.bus.detail));
+}
+
 /* --- life --- */
+
+/* Before the writer begins to add to it. */
+static enum err count_untold(struct engine *e, struct problem *p)
+{
+    int64_t untold = 0;
+    enum err err = relay_count_untold(e->writer, &untold);
+    atomic_store(&e->untold, untold);
+    return err == ERR_OK ? ERR_OK : problem_set(p, err, "the feed cannot be read");
+}
 
 static enum err open_parts(struct engine *e, const struct engine_config *config, struct problem *p)
 {
@@ -551,6 +601,8 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
         err = db_open(&reader, p, &e->reader);
     if (err == ERR_OK)
         err = readers_start(config->store_url, config->env, e->event_fd, p, &e->readers);
+    if (err == ERR_OK && config->bus != NULL)
+        err = count_untold(e, p);
     if (err != ERR_OK)
         return err;
     struct commit_loop_config commits = {
@@ -565,9 +617,14 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
         .gate = e->gate,
         .event_fd = e->event_fd,
         .waiting_callers = &e->waiting_callers,
-        .listening = &e->listening,
+        .listening = listeners_count(e->listeners),
+        .news_lost = &e->news_lost,
         .auth_epoch = &e->auth_epoch,
         .has_calls = &e->has_calls,
+        .fed = &e->fed,
+        .untold = config->bus != NULL ? &e->untold : NULL,
+        .keeps_all = config->keeps_all,
+        .has_deliveries = &e->has_deliveries,
     };
     err = commit_loop_start(&commits, p, &e->commits);
     if (err != ERR_OK)
@@ -580,7 +637,38 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
         .submit = submit_own,
         .ctx = e,
     };
-    return calls_start(&calls, p, &e->calls);
+    err = calls_start(&calls, p, &e->calls);
+    if (err != ERR_OK)
+        return err;
+    struct webhooks_config webhooks = {
+        .allow_private_addresses = config->allow_private_addresses,
+        .env = config->env,
+        .event_fd = e->event_fd,
+        .has_deliveries = &e->has_deliveries,
+        .attempts = e->metrics.webhook_attempts,
+        .submit = submit_own,
+        .ctx = e,
+    };
+    return webhooks_start(&webhooks, p, &e->webhooks);
+}
+
+static enum err open_relay(struct engine *e, const struct engine_config *config, struct problem *p)
+{
+    if (config->bus == NULL)
+        return ERR_OK;
+    struct relay_config relay = {
+        .bus = config->bus,
+        .store_url = config->store_url,
+        .env = config->env,
+        .queues = config->bus_queues,
+        .queue_count = config->bus_queue_count,
+        .event_fd = e->event_fd,
+        .fed = &e->fed,
+        .untold = &e->untold,
+        .submit = submit_own,
+        .ctx = e,
+    };
+    return relay_start(&relay, p, &e->relay);
 }
 
 enum err engine_open(const struct engine_config *config, struct problem *p, struct engine **ret)
@@ -590,15 +678,17 @@ enum err engine_open(const struct engine_config *config, struct problem *p, stru
         return problem_set(p, ERR_NO_MEMORY, "no memory for the engine");
     e->env = config->env;
     e->gate = config->gate != NULL ? config->gate : gate_store();
+    e->bus = config->bus;
     e->round_last = &e->round_first;
     e->quiet_rounds = QUIET_ROUNDS;
-    struct waiters_hooks hooks = {e, submit_own, give_up, read_run};
+    struct waiters_hooks hooks = {e, submit_own, give_up, ask};
     e->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     e->stats = replay_stats_new();
     e->auth = auth_new(config->env, config->root_key);
     e->waiters = waiters_new(config->env, &hooks);
     bool counted = engine_metrics_init(&e->metrics, config->metrics);
-    e->listeners = listeners_new();
+    struct listeners_hooks told = {e, ask};
+    e->listeners = listeners_new(config->env, &told);
     e->queue_labels = tenant_labels_new();
     enum err err = ERR_OK;
     if (e->event_fd < 0 || e->stats == NULL || e->auth == NULL || e->waiters == NULL ||
@@ -606,6 +696,8 @@ enum err engine_open(const struct engine_config *config, struct problem *p, stru
         err = problem_set(p, ERR_NO_MEMORY, "no memory for the engine");
     if (err == ERR_OK)
         err = open_parts(e, config, p);
+    if (err == ERR_OK)
+        err = open_relay(e, config, p);
     if (err != ERR_OK) {
         engine_close(e);
         return err;
@@ -621,7 +713,9 @@ void engine_close(struct engine *e)
     assert(e->in_flight == 0);
     if (e->snapshot)
         db_snapshot_end(e->reader);
+    relay_free(e->relay);
     calls_free(e->calls);
+    webhooks_free(e->webhooks);
     commit_loop_free(e->commits);
     readers_free(e->readers);
     waiters_free(e->waiters);

@@ -8,6 +8,7 @@
 #include "engine/listeners.h"
 #include "engine/op.h"
 
+struct bus;
 struct engine;
 struct gate;
 
@@ -18,6 +19,10 @@ struct engine_config {
     struct metrics *metrics;
     int64_t log_bytes_max;        /* 0: the default */
     struct gate *gate;            /* NULL: the store's own */
+    struct bus *bus;              /* where events go; NULL: nowhere. Outlives the engine */
+    const struct str *bus_queues; /* whose jobs are offered there too; outlive the engine */
+    size_t bus_queue_count;
+    bool keeps_all;               /* removes neither old runs nor old rows of the feed */
     bool allow_private_addresses; /* http steps may call any address, not public ones only */
 };
 
@@ -40,7 +45,7 @@ MUST_CHECK bool engine_replay(struct engine *engine, struct op *op);
  * then. */
 void engine_submit(struct engine *engine, struct op *op);
 
-/* The listener is told of every event of its run that is committed from now on. */
+/* The listener is told what is committed, from where it wants to begin; see listeners.h. */
 void engine_listen(struct engine *engine, struct listener *listener);
 void engine_unlisten(struct engine *engine, struct listener *listener);
 
@@ -75,5 +80,15 @@ MUST_CHECK enum err engine_ready(const struct engine *engine, struct problem *p)
 void engine_refresh_gauges(struct engine *engine);
 const char *engine_store_name(void);
 const char *engine_gate_name(const struct engine *engine);
+
+/* How far the bus has been told. */
+struct engine_outbox {
+    const char *bus;    /* its kind; NULL: there is none */
+    const char *status; /* ok, failing or none */
+    char detail[160];
+    int64_t depth;  /* events that are not acknowledged yet */
+    int64_t lag_ms; /* since the oldest of them happened */
+};
+void engine_outbox(struct engine *engine, struct engine_outbox *ret);
 
 #endif

@@ -3,10 +3,13 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "store/deliveries.h"
 #include "store/jobs.h"
+#include "store/parked.h"
 #include "store/queue.h"
 #include "store/runs.h"
 #include "store/tenants.h"
+#include "store/webhooks.h"
 
 #include <stddef.h>
 
@@ -24,13 +27,18 @@ static const struct {
     {PLACE(admissions), {"pawl_admissions_total", "Starts by outcome.", METRIC_COUNTER, {"tenant", "outcome"}, NULL}},
     {PLACE(replays), {"pawl_idempotency_replays_total", "Requests answered from an idempotency record.", METRIC_COUNTER, {"endpoint", NULL}, NULL}},
     {PLACE(mismatches), {"pawl_idempotency_mismatches_total", "Keys used again for another request.", METRIC_COUNTER, {"endpoint", NULL}, NULL}},
+    {PLACE(approval_replays), {"pawl_approval_replays_total", "Decisions that had been made just so before.", METRIC_COUNTER, {"endpoint", NULL}, NULL}},
+    {PLACE(approval_conflicts), {"pawl_approval_conflicts_total", "Decisions that were refused.", METRIC_COUNTER, {"endpoint", "code"}, NULL}},
     {PLACE(cleanup_failures), {"pawl_idempotency_cleanup_failures_total", "Failed rounds of background cleaning.", METRIC_COUNTER, {"context", NULL}, NULL}},
     {PLACE(commit_seconds), {"pawl_commit_seconds", "Time of one batch from begin to durable.", METRIC_HISTOGRAM, {NULL, NULL}, METRIC_SECONDS}},
     {PLACE(batch_size), {"pawl_commit_batch_size", "Requests made durable by one commit.", METRIC_HISTOGRAM, {NULL, NULL}, METRIC_SIZES}},
     {PLACE(jobs), {"pawl_jobs", "Jobs that wait for a worker.", METRIC_GAUGE, {"queue", "state"}, NULL}},
-    {PLACE(outbox_depth), {"pawl_outbox_depth", "Messages that wait for the bus.", METRIC_GAUGE, {NULL, NULL}, NULL}},
+    {PLACE(outbox_depth), {"pawl_outbox_depth", "Messages that the bus has not acknowledged yet.", METRIC_GAUGE, {NULL, NULL}, NULL}},
+    {PLACE(outbox_lag), {"pawl_outbox_lag_seconds", "Age of the oldest message that waits for the bus.", METRIC_GAUGE, {NULL, NULL}, NULL}},
+    {PLACE(outbox_parked), {"pawl_outbox_parked", "Messages that the bus will not take.", METRIC_GAUGE, {NULL, NULL}, NULL}},
     {PLACE(log_bytes), {"pawl_store_log_bytes", "Size of the write-ahead log in use.", METRIC_GAUGE, {NULL, NULL}, NULL}},
     {PLACE(in_flight), {"pawl_requests_in_flight", "Requests that wait for the store.", METRIC_GAUGE, {NULL, NULL}, NULL}},
+    {PLACE(listeners), {"pawl_event_listeners", "Clients that listen to events as they come.", METRIC_GAUGE, {NULL, NULL}, NULL}},
     {PLACE(queue_waits), {"pawl_queue_wait_seconds", "Time that admitted runs had been queued.", METRIC_HISTOGRAM, {"tenant", NULL}, METRIC_WAITS}},
     {PLACE(queued_runs), {"pawl_queued_runs", "Runs that wait for a slot.", METRIC_GAUGE, {"tenant", NULL}, NULL}},
     {PLACE(queued_limit), {"pawl_queued_runs_limit", "Runs that may wait, where the tenant says so.", METRIC_GAUGE, {"tenant", NULL}, NULL}},
@@ -39,6 +47,9 @@ static const struct {
     {PLACE(slots_limit), {"pawl_slots_limit", "Runs that may be active, where the tenant says so.", METRIC_GAUGE, {"tenant", NULL}, NULL}},
     {PLACE(differences), {"pawl_doctor_differences", "What the last check found to be wrong.", METRIC_GAUGE, {"check", NULL}, NULL}},
     {PLACE(checked_at), {"pawl_doctor_last_run_timestamp_seconds", "When the last check ended.", METRIC_GAUGE, {NULL, NULL}, NULL}},
+    {PLACE(webhook_attempts), {"pawl_webhook_attempts_total", "Attempts to deliver an event to a webhook, by what became of them.", METRIC_COUNTER, {"outcome", NULL}, NULL}},
+    {PLACE(webhook_depth), {"pawl_webhook_deliveries_waiting", "Deliveries that are to be sent, now or later; 100000 stands for more.", METRIC_GAUGE, {NULL, NULL}, NULL}},
+    {PLACE(webhooks), {"pawl_webhooks", "Webhooks by state.", METRIC_GAUGE, {"state", NULL}, NULL}},
 };
 /* clang-format on */
 
@@ -57,7 +68,14 @@ bool engine_metrics_init(struct engine_metrics *m, struct metrics *registry)
     metric_add(m->cleanup_failures, STR("chores"), STR_NONE, 0);
     metric_add(m->replays, STR("start_run"), STR_NONE, 0);
     metric_add(m->mismatches, STR("start_run"), STR_NONE, 0);
-    metric_set(m->outbox_depth, STR_NONE, STR_NONE, 0);
+    static const char *const DECISIONS[] = {"approve", "reject"};
+    for (size_t i = 0; i < ARRAY_LEN(DECISIONS); i++) {
+        metric_add(m->approval_replays, str_of(DECISIONS[i]), STR_NONE, 0);
+        metric_add(m->approval_conflicts, str_of(DECISIONS[i]),
+                   str_of(err_code(ERR_APPROVAL_CONFLICT)), 0);
+    }
+    metric_add(m->webhook_attempts, STR("delivered"), STR_NONE, 0);
+    metric_add(m->webhook_attempts, STR("failed"), STR_NONE, 0);
     return true;
 }
 
@@ -88,9 +106,26 @@ static struct str admission_outcome(const struct op *op)
     }
 }
 
+/* What the table of decisions refuses; a request that never came to it does not count. */
+static bool is_refused_decision(enum err e)
+{
+    int status = err_http_status(e);
+    return status == 409 || e == ERR_SELF_APPROVAL || e == ERR_NOT_AN_APPROVER;
+}
+
+static void count_decision(struct engine_metrics *m, const struct op *op, struct str endpoint)
+{
+    if (op->answer.already_decided)
+        metric_add(m->approval_replays, endpoint, STR_NONE, 1);
+    if (is_refused_decision(op->err))
+        metric_add(m->approval_conflicts, endpoint, str_of(err_code(op->err)), 1);
+}
+
 void engine_metrics_count(struct engine_metrics *m, const struct op *op, const struct env *env)
 {
     struct str endpoint = str_of(op->use_case->name);
+    if (op->use_case->decides)
+        count_decision(m, op, endpoint);
     if (op->answer.replayed)
         metric_add(m->replays, endpoint, STR_NONE, 1);
     if (op->err == ERR_IDEM_KEY_REUSED)
@@ -135,6 +170,29 @@ static void add_job_gauge(void *ctx, struct str queue, struct str state, int64_t
     metric_set(r->metrics->jobs, queue, state, (double)number);
 }
 
+static void add_webhook_gauge(void *ctx, struct str state, int64_t number)
+{
+    const struct reading *r = ctx;
+    metric_set(r->metrics->webhooks, state, STR_NONE, (double)number);
+}
+
+/* Nothing is counted where there is no webhook. */
+static enum err read_webhooks(const struct reading *r)
+{
+    static const char *const STATES[] = {"enabled", "failing", "disabled"};
+    int64_t waiting = 0;
+    double all = 0;
+    for (size_t i = 0; i < ARRAY_LEN(STATES); i++)
+        metric_set(r->metrics->webhooks, str_of(STATES[i]), STR_NONE, 0);
+    enum err e = webhooks_by_state(r->reader, add_webhook_gauge, (void *)(uintptr_t)r);
+    for (size_t i = 0; i < ARRAY_LEN(STATES); i++)
+        all += metric_value(r->metrics->webhooks, str_of(STATES[i]), STR_NONE);
+    if (e == ERR_OK && all > 0)
+        e = deliveries_waiting(r->reader, 0, DELIVERIES_WAITING_MAX, &waiting);
+    metric_set(r->metrics->webhook_depth, STR_NONE, STR_NONE, (double)waiting);
+    return e;
+}
+
 /* A gauge that tenants past the bound share is their maximum. */
 static void raise_gauge(struct metric *gauge, struct str tenant, double value)
 {
@@ -172,5 +230,11 @@ void engine_metrics_read(struct engine_metrics *m, struct db *reader, int64_t no
         LOG(LOG_WARN, "tenants could not be counted");
     if (jobs_count(reader, add_job_gauge, &r) != ERR_OK)
         LOG(LOG_WARN, "jobs could not be counted");
+    int64_t parked = 0;
+    if (parked_count(reader, &parked) != ERR_OK)
+        LOG(LOG_WARN, "parked messages could not be counted");
+    metric_set(m->outbox_parked, STR_NONE, STR_NONE, (double)parked);
+    if (read_webhooks(&r) != ERR_OK)
+        LOG(LOG_WARN, "webhooks could not be counted");
     arena_release(&arena);
 }

@@ -15,13 +15,18 @@ struct engine_metrics {
     struct metric *admissions;
     struct metric *replays;
     struct metric *mismatches;
+    struct metric *approval_replays;
+    struct metric *approval_conflicts;
     struct metric *cleanup_failures;
     struct metric *commit_seconds;
     struct metric *batch_size;
     struct metric *jobs;
     struct metric *outbox_depth;
+    struct metric *outbox_lag;
+    struct metric *outbox_parked;
     struct metric *log_bytes;
     struct metric *in_flight;
+    struct metric *listeners;
     struct metric *queue_waits;
     struct metric *queued_runs;
     struct metric *queued_limit;
@@ -30,6 +35,9 @@ struct engine_metrics {
     struct metric *slots_limit;
     struct metric *differences;
     struct metric *checked_at;
+    struct metric *webhook_attempts;
+    struct metric *webhook_depth;
+    struct metric *webhooks;
 
     struct tenant_labels *labels;
     int64_t whole_check[DOCTOR_CHECK_COUNT]; /* what the last whole check found */

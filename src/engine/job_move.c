@@ -3,10 +3,11 @@
 
 #include "base/limits.h"
 #include "domain/retry.h"
+#include "store/approvals.h"
 
 /* --- the timeline --- */
 
-static enum err tell_job(struct run_move *m, const char *type, const struct job *job)
+enum err job_tell(struct run_move *m, const char *type, const struct job *job)
 {
     struct buf data;
     buf_init(&data, 8 * KIB);
@@ -114,7 +115,8 @@ struct job job_blank(const struct run_move *m, size_t step, int64_t ordinal, int
 
 enum err job_create(struct run_move *m, struct job *job)
 {
-    if (job->state != JOB_PENDING) {
+    bool waits = job->state == JOB_PENDING || job->state == JOB_APPROVAL;
+    if (!waits) {
         job->attempt = 1;
         job->started_at = m->tx->now_ms;
     }
@@ -129,8 +131,8 @@ enum err job_create(struct run_move *m, struct job *job)
     if (e == ERR_OK) {
         char type[32];
         (void)snprintf(type, sizeof(type), "job.%s",
-                       job->state == JOB_PENDING ? "created" : job_state_name(job->state));
-        e = tell_job(m, type, job);
+                       waits ? "created" : job_state_name(job->state));
+        e = job_tell(m, type, job);
     }
     if (e == ERR_OK && job->state == JOB_PENDING)
         e = offer(m, job);
@@ -150,7 +152,8 @@ static const char *const EVENT_TYPES[] = {
     [JOB_ON_DISPATCH] = "job.dispatched", [JOB_ON_RETRY] = "job.retry_scheduled",
     [JOB_ON_WAKE] = "job.created",        [JOB_ON_RELEASE] = "job.released",
     [JOB_ON_TIME_OUT] = "job.timed_out",  [JOB_ON_HOLD] = "job.held",
-    [JOB_ON_REVIVE] = "job.retried",
+    [JOB_ON_REVIVE] = "job.retried",      [JOB_ON_APPROVE] = "job.approved",
+    [JOB_ON_DENY] = "job.denied",
 };
 static_assert(ARRAY_LEN(EVENT_TYPES) == JOB_EVENT_COUNT, "one type per event");
 
@@ -193,10 +196,12 @@ enum err job_move(struct run_move *m, struct job *job, enum job_event on)
         job->finished_at = m->tx->now_ms;
     if (e == ERR_OK)
         e = jobs_update(m->tx->db, job, old.state, old.lease_epoch);
+    if (e == ERR_OK && old.state == JOB_APPROVAL) /* unless that has been decided */
+        e = approvals_void(m->tx->db, job->run, job->ordinal);
     if (e == ERR_OK)
         e = arm(m, job);
     if (e == ERR_OK)
-        e = tell_job(m, EVENT_TYPES[on], job);
+        e = job_tell(m, EVENT_TYPES[on], job);
     if (e == ERR_OK && to == JOB_PENDING)
         e = offer(m, job);
     job->armed_at = job->due_at;

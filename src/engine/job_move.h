@@ -23,6 +23,8 @@ MUST_CHECK enum err job_create(struct run_move *m, struct job *job);
 /* Fill in output, error, worker and due_at before; the rest is done here. On success *job is the
  * new row. */
 MUST_CHECK enum err job_move(struct run_move *m, struct job *job, enum job_event on);
+/* One line of the run's story about the job. */
+MUST_CHECK enum err job_tell(struct run_move *m, const char *type, const struct job *job);
 /* Writes a row whose state stays: a heartbeat. The timer follows due_at. */
 MUST_CHECK enum err job_touch(struct run_move *m, const struct job *old, const struct job *job);
 

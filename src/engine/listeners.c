@@ -1,55 +1,533 @@
-/* Who wants to hear of every event of a run. */
+/* Who listens to events, and what each is told. */
 #include "engine/listeners.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "base/limits.h"
+#include "domain/type_pattern.h"
 
 enum { SLOTS = 4096 };
 
-struct listeners {
-    struct listener *slots[SLOTS];
+struct channel {
+    struct listeners *all;
+    struct channel *prev, *next; /* in its slot */
+    struct channel *paced_next;
+    bool of_run;
+    int64_t number; /* of the run or the tenant; 0: a tenant that is not stored yet */
+    struct uuid run_id;
+    char tenant[TENANT_ID_MAX + 2];
+    struct listener *first;
+    int64_t count;
+
+    /* The window: always at least one, so that there is a place to be at. */
+    struct told_event *oldest, *newest;
+    size_t bytes;
+    bool over;
+    bool failed;
+
+    struct told_read read;
+    struct op op;
+    struct read_told_input input;
+    struct told_place through; /* read up to here */
+    bool reading;
+    bool news;         /* commits have added to it since the read began */
+    int64_t news_from; /* the first row of the feed that did; 0: not known */
+    bool caught_up;    /* the last read came to the end */
+    bool paced;        /* waits for next_at_ms */
+    int64_t next_at_ms;
 };
 
-struct listeners *listeners_new(void)
+struct listeners {
+    const struct env *env;
+    struct listeners_hooks hooks;
+    atomic_int count;
+    struct channel *slots[SLOTS];
+    struct channel *paced;
+    struct listener *waiting_first, *waiting_last; /* for their turn to read */
+    size_t reading;
+    uint64_t heard; /* commits told of so far */
+};
+
+struct listeners *listeners_new(const struct env *env, const struct listeners_hooks *hooks)
 {
-    return calloc(1, sizeof(struct listeners));
+    struct listeners *ls = calloc(1, sizeof(*ls));
+    if (ls == NULL)
+        return NULL;
+    ls->env = env;
+    ls->hooks = *hooks;
+    return ls;
 }
 
-void listeners_free(struct listeners *l)
+void listeners_free(struct listeners *ls)
 {
-    free(l);
+    assert(ls == NULL || (atomic_load(&ls->count) == 0 && ls->reading == 0));
+    free(ls);
 }
 
-static struct listener **slot_of(struct listeners *l, struct uuid id)
+const atomic_int *listeners_count(const struct listeners *ls)
 {
-    return &l->slots[(id.bytes[14] | (size_t)id.bytes[15] << 8) % SLOTS];
+    return &ls->count;
 }
 
-void listeners_add(struct listeners *l, struct listener *listener)
+static const struct use_case *use_case_of(bool of_run)
 {
-    struct listener **slot = slot_of(l, listener->run_id);
-    listener->prev = NULL;
-    listener->next = *slot;
+    return of_run ? &UC_READ_RUN_TOLD : &UC_READ_TENANT_TOLD;
+}
+
+/* --- channels --- */
+
+static struct channel **slot_of(struct listeners *ls, bool of_run, int64_t number)
+{
+    return &ls->slots[((uint64_t)number * 2 + of_run) % SLOTS];
+}
+
+static void channel_link(struct channel *c)
+{
+    struct channel **slot = slot_of(c->all, c->of_run, c->number);
+    c->prev = NULL;
+    c->next = *slot;
     if (*slot != NULL)
-        (*slot)->prev = listener;
-    *slot = listener;
+        (*slot)->prev = c;
+    *slot = c;
 }
 
-void listeners_remove(struct listeners *l, struct listener *listener)
+static void channel_unlink(struct channel *c)
 {
-    struct listener **slot = slot_of(l, listener->run_id);
-    *(listener->prev != NULL ? &listener->prev->next : slot) = listener->next;
-    if (listener->next != NULL)
-        listener->next->prev = listener->prev;
-    listener->prev = listener->next = NULL;
+    *(c->prev != NULL ? &c->prev->next : slot_of(c->all, c->of_run, c->number)) = c->next;
+    if (c->next != NULL)
+        c->next->prev = c->prev;
 }
 
-void listeners_tell(struct listeners *l, struct uuid run_id)
+static void unpace(struct channel *c)
 {
-    struct listener *next;
-    for (struct listener *at = *slot_of(l, run_id); at != NULL; at = next) {
-        next = at->next; /* told() may remove itself */
-        if (memcmp(&at->run_id, &run_id, sizeof(run_id)) == 0)
-            at->told(at);
+    struct channel **at = &c->all->paced;
+    while (c->paced && *at != c)
+        at = &(*at)->paced_next;
+    if (c->paced)
+        *at = c->paced_next;
+    c->paced = false;
+}
+
+static void window_drop_oldest(struct channel *c)
+{
+    struct told_event *old = c->oldest;
+    c->oldest = old->next;
+    c->bytes -= old->text.len;
+    old->kept = false;
+    told_event_drop(old);
+}
+
+/* Nobody follows it, and it is not reading. */
+static void channel_free(struct channel *c)
+{
+    assert(c->first == NULL && !c->reading);
+    channel_unlink(c);
+    unpace(c);
+    while (c->oldest != NULL)
+        window_drop_oldest(c);
+    op_release(&c->op);
+    free(c);
+}
+
+static void channel_read_done(struct op *op);
+
+static void channel_read(struct channel *c)
+{
+    c->reading = true;
+    /* While a tenant is told of nothing, the rows of others pass it by unread. */
+    if (c->caught_up && !c->of_run && c->news && c->news_from > c->through.num)
+        c->through = (struct told_place){c->news_from - 1, INT64_MAX};
+    c->news = false;
+    c->news_from = 0;
+    c->read = (struct told_read){.from = c->through};
+    op_clear_result(&c->op);
+    c->all->hooks.read(c->all->hooks.ctx, &c->op);
+}
+
+/* Reads now, or in a moment when many listen: telling them costs the loop time for each. */
+static void channel_go_on(struct channel *c)
+{
+    if (c->reading || c->paced || c->failed || c->over)
+        return;
+    if (env_mono_ms(c->all->env) >= c->next_at_ms) {
+        channel_read(c);
+        return;
     }
+    c->paced = true;
+    c->paced_next = c->all->paced;
+    c->all->paced = c;
+}
+
+static void channel_tell(struct channel *c, int64_t feed)
+{
+    c->news_from = c->news ? MIN(c->news_from, feed) : feed;
+    c->news = true;
+    channel_go_on(c);
+}
+
+/* The number of a tenant is known once it has been stored. */
+static void channel_learn_number(struct channel *c)
+{
+    if (c->of_run || c->number == c->op.tenant_num || c->op.tenant_num == 0)
+        return;
+    channel_unlink(c);
+    c->number = c->op.tenant_num;
+    channel_link(c);
+}
+
+static void window_take(struct channel *c, struct told_event *first)
+{
+    while (first != NULL) {
+        struct told_event *event = first;
+        first = event->next;
+        event->next = NULL;
+        event->kept = true;
+        c->bytes += event->text.len;
+        c->newest->next = event;
+        c->newest = event;
+    }
+    while (c->bytes > STREAM_WINDOW_BYTES && c->oldest != c->newest)
+        window_drop_oldest(c);
+}
+
+static void channel_read_done(struct op *op)
+{
+    struct channel *c = op->owner;
+    c->reading = false;
+    if (c->first == NULL) {
+        told_events_drop(c->read.first);
+        channel_free(c);
+        return;
+    }
+    bool changed = op->err != ERR_OK || c->read.first != NULL || c->read.over;
+    c->failed = op->err != ERR_OK;
+    if (!c->failed) {
+        channel_learn_number(c);
+        window_take(c, c->read.first);
+        c->through = c->read.through;
+        c->caught_up = !c->read.more;
+        c->over = c->read.over;
+    }
+    if (changed)
+        c->next_at_ms = env_mono_ms(c->all->env) + c->count / STREAM_LISTENERS_PER_MS;
+    for (struct listener *l = c->first; l != NULL && changed; l = l->next)
+        l->told(l);
+    if (c->news || c->read.more)
+        channel_go_on(c);
+}
+
+static bool is_about(const struct channel *c, const struct listener *l)
+{
+    return c->of_run == l->of_run && str_is(l->caller.tenant, c->tenant) &&
+           (!l->of_run || memcmp(&c->run_id, &l->run_id, sizeof(c->run_id)) == 0);
+}
+
+static int64_t number_of(const struct listener *l)
+{
+    return l->of_run ? uuid_time(l->run_id) : l->op.tenant_num;
+}
+
+static struct channel *channel_new(struct listener *l)
+{
+    struct channel *c = calloc(1, sizeof(*c));
+    struct told_event *start = told_event_new(l->place, STR_NONE, STR_NONE);
+    if (c == NULL || start == NULL) {
+        free(c);
+        told_event_drop(start);
+        return NULL;
+    }
+    start->kept = true;
+    c->all = l->all;
+    c->of_run = l->of_run;
+    c->number = number_of(l);
+    c->run_id = l->run_id;
+    c->oldest = c->newest = start;
+    c->through = l->place;
+    c->caught_up = true;
+    assert(l->caller.tenant.len < sizeof(c->tenant));
+    memcpy(c->tenant, l->caller.tenant.ptr, l->caller.tenant.len);
+    op_init(&c->op, use_case_of(c->of_run));
+    c->op.caller.tenant = str_of(c->tenant);
+    c->op.caller.creates_tenant = l->caller.creates_tenant;
+    c->input = (struct read_told_input){c->run_id, &c->read};
+    c->op.input = &c->input;
+    c->op.owner = c;
+    c->op.done = channel_read_done;
+    channel_link(c);
+    /* What came while the listener read may be behind what it has read. */
+    c->news = l->all->heard != l->heard;
+    return c;
+}
+
+static struct channel *channel_for(struct listener *l)
+{
+    struct channel *c = *slot_of(l->all, l->of_run, number_of(l));
+    while (c != NULL && (!is_about(c, l) || c->failed || c->over))
+        c = c->next;
+    return c != NULL ? c : channel_new(l);
+}
+
+/* --- one listener --- */
+
+static void wait_for_turn(struct listener *l)
+{
+    struct listeners *ls = l->all;
+    l->waiting = true;
+    l->prev = ls->waiting_last;
+    l->next = NULL;
+    *(ls->waiting_last != NULL ? &ls->waiting_last->next : &ls->waiting_first) = l;
+    ls->waiting_last = l;
+}
+
+static void stop_waiting(struct listener *l)
+{
+    struct listeners *ls = l->all;
+    *(l->prev != NULL ? &l->prev->next : &ls->waiting_first) = l->next;
+    *(l->next != NULL ? &l->next->prev : &ls->waiting_last) = l->prev;
+    l->prev = l->next = NULL;
+    l->waiting = false;
+}
+
+static void next_readers(struct listeners *ls)
+{
+    while (ls->reading < STREAM_READS_MAX && ls->waiting_first != NULL) {
+        struct listener *l = ls->waiting_first;
+        stop_waiting(l);
+        l->reading = true;
+        l->heard = ls->heard;
+        ls->reading++;
+        op_clear_result(&l->op);
+        ls->hooks.read(ls->hooks.ctx, &l->op);
+    }
+}
+
+static void leave_channel(struct listener *l)
+{
+    struct channel *c = l->channel;
+    *(l->prev != NULL ? &l->prev->next : &c->first) = l->next;
+    if (l->next != NULL)
+        l->next->prev = l->prev;
+    l->prev = l->next = NULL;
+    l->channel = NULL;
+    c->count--;
+    told_event_drop(l->current);
+    l->current = NULL;
+    if (c->first == NULL && !c->reading)
+        channel_free(c);
+}
+
+static void read_on(struct listener *l)
+{
+    l->state = LISTENER_BEHIND;
+    l->read = (struct told_read){.from = l->place};
+    wait_for_turn(l);
+    next_readers(l->all);
+}
+
+/* It has read all that was there: from here on the channel reads for it, unless that is further
+ * than its window reaches back. */
+static void follow(struct listener *l)
+{
+    struct channel *c = channel_for(l);
+    if (c == NULL) {
+        l->failed = true;
+        return;
+    }
+    if (told_place_cmp(c->oldest->at, l->place) > 0) {
+        read_on(l);
+        return;
+    }
+    struct told_event *at = c->oldest;
+    while (at->next != NULL && told_place_cmp(at->next->at, l->place) <= 0)
+        at = at->next;
+    told_event_drop(l->current);
+    l->current = at;
+    at->holders++;
+    l->state = LISTENER_FOLLOWING;
+    l->channel = c;
+    l->prev = NULL;
+    l->next = c->first;
+    if (c->first != NULL)
+        c->first->prev = l;
+    c->first = l;
+    c->count++;
+    if (c->news)
+        channel_go_on(c);
+}
+
+static void gone_for_good(struct listener *l)
+{
+    told_events_drop(l->own);
+    told_event_drop(l->current);
+    l->own = l->current = NULL;
+    op_release(&l->op);
+    l->left(l);
+}
+
+static void own_read_done(struct op *op)
+{
+    struct listener *l = op->owner;
+    struct listeners *ls = l->all;
+    l->reading = false;
+    ls->reading--;
+    if (l->gone) {
+        told_events_drop(l->read.first);
+        gone_for_good(l);
+        next_readers(ls);
+        return;
+    }
+    if (op->err == ERR_OK) {
+        l->state = LISTENER_BEHIND;
+        l->own = l->read.first;
+        l->place = l->read.through;
+    }
+    l->failed = op->err != ERR_OK;
+    l->told(l);
+    next_readers(ls);
+}
+
+void listeners_add(struct listeners *ls, struct listener *l)
+{
+    atomic_fetch_add(&ls->count, 1);
+    l->all = ls;
+    l->state = LISTENER_OPENING;
+    op_init(&l->op, use_case_of(l->of_run));
+    l->op.caller = l->caller;
+    l->input = (struct read_told_input){l->run_id, &l->read};
+    l->op.input = &l->input;
+    l->op.owner = l;
+    l->op.done = own_read_done;
+    wait_for_turn(l);
+    next_readers(ls);
+}
+
+void listeners_remove(struct listeners *ls, struct listener *l)
+{
+    assert(!l->gone);
+    l->gone = true;
+    atomic_fetch_sub(&ls->count, 1);
+    if (l->waiting)
+        stop_waiting(l);
+    if (l->channel != NULL)
+        leave_channel(l);
+    if (!l->reading)
+        gone_for_good(l);
+}
+
+/* --- what it says --- */
+
+static bool wants(const struct listener *l, const struct told_event *event)
+{
+    return event->for_all || l->types.len == 0 || type_list_fits(l->types, event->type);
+}
+
+/* The next of what it has read by itself; false when that is all said. */
+static bool say_own(struct listener *l, struct str *ret)
+{
+    while (l->own != NULL) {
+        told_event_drop(l->current);
+        l->current = l->own;
+        l->own = l->own->next;
+        if (wants(l, l->current)) {
+            *ret = l->current->text;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The next in the window; false when there is none. */
+static bool say_next(struct listener *l, struct str *ret)
+{
+    while (l->current->kept && l->current->next != NULL) {
+        struct told_event *event = l->current->next;
+        event->holders++;
+        told_event_drop(l->current);
+        l->current = event;
+        if (told_place_cmp(event->at, l->place) > 0 && wants(l, event)) {
+            *ret = event->text;
+            return true;
+        }
+    }
+    return false;
+}
+
+enum listener_says listener_next(struct listener *l, struct str *ret)
+{
+    if (l->state == LISTENER_FOLLOWING) {
+        if (say_next(l, ret))
+            return LISTENER_SAYS;
+        if (l->current->kept)
+            return l->channel->over || l->channel->failed ? LISTENER_OVER : LISTENER_LATER;
+        if (told_place_cmp(l->current->at, l->place) > 0)
+            l->place = l->current->at;
+        leave_channel(l); /* the window has moved on */
+        read_on(l);
+        return LISTENER_LATER;
+    }
+    if (say_own(l, ret))
+        return LISTENER_SAYS;
+    if (l->failed)
+        return LISTENER_OVER;
+    if (l->reading || l->waiting)
+        return LISTENER_LATER;
+    if (l->read.over)
+        return LISTENER_OVER;
+    if (l->read.more) {
+        read_on(l);
+        return LISTENER_LATER;
+    }
+    follow(l);
+    if (l->failed)
+        return LISTENER_OVER;
+    return l->state == LISTENER_FOLLOWING ? listener_next(l, ret) : LISTENER_LATER;
+}
+
+/* --- news --- */
+
+static void tell_slot(struct listeners *ls, bool of_run, int64_t number, int64_t feed)
+{
+    struct channel *next;
+    for (struct channel *c = *slot_of(ls, of_run, number); c != NULL; c = next) {
+        next = c->next;
+        if (c->of_run == of_run && c->number == number)
+            channel_tell(c, feed);
+    }
+}
+
+void listeners_tell(struct listeners *ls, int64_t tenant, int64_t run, int64_t feed)
+{
+    ls->heard++;
+    tell_slot(ls, true, run, 0);
+    tell_slot(ls, false, tenant, feed);
+    tell_slot(ls, false, 0, 0); /* tenants whose number is not known yet */
+}
+
+void listeners_tell_all(struct listeners *ls)
+{
+    ls->heard++;
+    for (size_t i = 0; i < SLOTS; i++) {
+        for (struct channel *c = ls->slots[i]; c != NULL; c = c->next)
+            channel_tell(c, 0);
+    }
+}
+
+void listeners_tick(struct listeners *ls, int64_t mono_ms)
+{
+    struct channel *next;
+    for (struct channel *c = ls->paced; c != NULL; c = next) {
+        next = c->paced_next;
+        if (mono_ms >= c->next_at_ms) {
+            unpace(c);
+            channel_read(c);
+        }
+    }
+}
+
+int listeners_timeout_ms(const struct listeners *ls, int64_t mono_ms)
+{
+    int64_t soonest = -1;
+    for (const struct channel *c = ls->paced; c != NULL; c = c->paced_next) {
+        int64_t left = MAX(c->next_at_ms - mono_ms, (int64_t)0);
+        soonest = soonest < 0 ? left : MIN(soonest, left);
+    }
+    return (int)soonest;
 }

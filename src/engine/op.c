@@ -31,5 +31,6 @@ void op_clear_result(struct op *op)
     a->outcome = NULL;
     a->created = CREATED_UNSAID;
     a->has_run = a->run_over = a->replayed = a->changed_nothing = a->keep_waiting = a->told = false;
+    a->already_decided = false;
     a->next_cursor[0] = '\0';
 }

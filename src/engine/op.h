@@ -40,6 +40,7 @@ struct answer {
     struct uuid run_id;
     bool run_over;
     bool replayed;
+    bool already_decided;         /* the same decision as one before: a replay without a key */
     bool changed_nothing;         /* not worth remembering under a key, as an empty claim */
     bool keep_waiting;            /* a claim found nothing and may wait for more */
     const char *outcome;          /* of a start, for metrics; a literal */
@@ -53,6 +54,7 @@ struct use_case {
     /* load → decide → write. Runs again from the start when its batch is rolled back. An error must
      * leave the transaction's rows as they were, and goes to op->problem. */
     enum err (*run)(struct op *op, struct tx *tx);
+    bool decides;     /* counts as a decision of a person in metrics */
     bool admits;      /* counts as an admission in metrics */
     int64_t read_ms;  /* how long a reader may take; 0: READ_MS_MAX */
     bool checks;      /* its input is a struct doctor_input, and what it found goes to metrics */

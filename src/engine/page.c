@@ -46,3 +46,14 @@ void page_end(struct page *page)
     }
     json_close(&page->out, '}');
 }
+
+bool page_read_place(struct str cursor, int64_t numbers[static 3])
+{
+    for (size_t i = 0; i < 3; i++) {
+        struct str part;
+        bool more = str_cut(cursor, '.', &part, &cursor);
+        if (more != (i < 2) || !str_to_i64(part, &numbers[i]))
+            return false;
+    }
+    return true;
+}

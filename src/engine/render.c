@@ -134,6 +134,23 @@ void render_event(struct json_out *o, const struct event *event)
     json_close(o, '}');
 }
 
+static void render_list(struct json_out *o, const char *name, const json_t *list)
+{
+    json_add_name(o, name);
+    if (list != NULL)
+        json_put_plain(o->buf, list);
+    else
+        buf_put(o->buf, STR("null"));
+}
+
+void render_approvers(struct json_out *o, const char *name, const struct approvers *approvers)
+{
+    json_open(o, name, '{');
+    render_list(o, "roles", approvers->roles);
+    render_list(o, "users", approvers->users);
+    json_close(o, '}');
+}
+
 void render_tenant(struct json_out *o, const struct tenant *t)
 {
     json_open(o, NULL, '{');
@@ -200,8 +217,20 @@ void render_idem_record(struct json_out *o, const struct idem_record *r)
     json_close(o, '}');
 }
 
+static void render_labels(struct json_out *o, const struct job *j, bool approved)
+{
+    json_open(o, "labels", '{');
+    if (approved) {
+        json_add_name(o, "bus_msg_id");
+        buf_put(o->buf, STR("\"approval:"));
+        buf_put_uuid(o->buf, j->id);
+        buf_put_char(o->buf, '"');
+    }
+    json_close(o, '}');
+}
+
 void render_job(struct json_out *o, const struct job *j, const struct run *run,
-                const struct definition *def)
+                const struct definition *def, bool approved)
 {
     assert(j->step >= 0 && (size_t)j->step < def->step_count);
     const struct step_def *step = &def->steps[j->step];
@@ -223,6 +252,7 @@ void render_job(struct json_out *o, const struct job *j, const struct run *run,
         json_add_raw(o, "progress", j->note);
     if (!uuid_is_nil(j->child))
         json_add_uuid(o, "child_run_id", j->child);
+    render_labels(o, j, approved);
     json_add_text_or_null(o, "worker_id", j->worker);
     json_add_time(o, "due_at", j->due_at);
     json_add_raw(o, "output", j->output);

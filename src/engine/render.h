@@ -32,11 +32,14 @@ const char *step_status_name(const struct step_view *view);
 void render_run(struct json_out *o, const char *name, const struct run *run,
                 const struct definition *def, const struct step_view *steps);
 void render_event(struct json_out *o, const struct event *event);
+/* Who may decide; a list that is not there is null. */
+void render_approvers(struct json_out *o, const char *name, const struct approvers *approvers);
 void render_tenant(struct json_out *o, const struct tenant *t);
 void render_key(struct json_out *o, const struct api_key *key, struct str secret);
 void render_workflow_head(struct json_out *o, const struct workflow_head *head);
 void render_idem_record(struct json_out *o, const struct idem_record *record);
+/* `approved`: a person let it go, and that was told under a stable id. */
 void render_job(struct json_out *o, const struct job *job, const struct run *run,
-                const struct definition *def);
+                const struct definition *def, bool approved);
 
 #endif

@@ -2,6 +2,7 @@
 #include "engine/retention.h"
 
 #include "base/limits.h"
+#include "engine/feed_hold.h"
 #include "store/retention.h"
 #include "store/runs.h"
 
@@ -18,7 +19,11 @@ static enum err next_tenant(struct retention *r, struct tx *tx, bool *ret_found)
 enum err retention_slice(struct retention *r, struct tx *tx, bool *ret_more)
 {
     int64_t rows = RETENTION_ROWS_PER_TURN_MAX;
+    struct held_runs held;
     *ret_more = false;
+    enum err held_err = feed_hold_runs(tx, &held);
+    if (held_err != ERR_OK || held.all)
+        return held_err;
     for (int64_t looked = 0; looked < RETENTION_RUNS_PER_TURN_MAX && rows > 0; looked++) {
         bool found = true;
         enum err e = ERR_OK;
@@ -41,7 +46,8 @@ enum err retention_slice(struct retention *r, struct tx *tx, bool *ret_more)
             return e;
         bool gone = true;
         int64_t removed = 0;
-        if (finished_at >= 0 && finished_at <= tx->now_ms - r->tenant_ms)
+        if (finished_at >= 0 && finished_at <= tx->now_ms - r->tenant_ms &&
+            !feed_holds_run(&held, run))
             e = retention_remove(tx->db, r->tenant, run, rows, &removed, &gone);
         if (e != ERR_OK)
             return e;

@@ -2,6 +2,7 @@
 #include "engine/run_move.h"
 
 #include "base/limits.h"
+#include "engine/approval_move.h"
 #include "engine/job_move.h"
 #include "engine/run_slots.h"
 #include "engine/step_begin.h"
@@ -12,10 +13,8 @@ enum { NEXTS_MAX = 100 * 1000 }; /* more in one turn is a bug, not a workflow */
 enum err run_move_tell(struct run_move *m, const char *type, struct str data)
 {
     int64_t seq = m->is_new ? ++m->events_told : 0;
-    enum err e = tx_wake_listeners(m->tx, m->run.id);
-    if (e != ERR_OK)
-        return e;
-    return events_append(m->tx->db, m->run.num, seq, m->tx->now_ms, str_of(type), data);
+    enum err e = events_append(m->tx->db, m->run.num, &seq, m->tx->now_ms, str_of(type), data);
+    return e == ERR_OK ? tx_told(m->tx, m->run.tenant, m->run.num, seq) : e;
 }
 
 /* --- loading --- */
@@ -321,7 +320,8 @@ static enum err collect_error(struct run_move *m)
     buf_init(&text, JSON_WRITTEN_MAX);
     struct json_out o = json_out_to(&text);
     json_open(&o, NULL, '{');
-    json_add_text(&o, "code", STR("STEP_FAILED"));
+    bool denied = m->progress.steps[step].status == STEP_IS_DENIED;
+    json_add_text(&o, "code", denied ? STR("STEP_DENIED") : STR("STEP_FAILED"));
     json_add_text(&o, "step", m->def->steps[step].name);
     json_add_raw(&o, "cause", cause);
     if (!undone)
@@ -336,7 +336,8 @@ static enum err collect_result(struct run_move *m, enum run_event on)
 {
     if (on == RUN_ON_SUCCEED)
         return collect_output(m);
-    return on == RUN_ON_FAIL || on == RUN_ON_TIME_OUT ? collect_error(m) : ERR_OK;
+    bool bad = on == RUN_ON_FAIL || on == RUN_ON_TIME_OUT || on == RUN_ON_DENY;
+    return bad ? collect_error(m) : ERR_OK;
 }
 
 /* --- going on --- */
@@ -598,18 +599,30 @@ enum err run_move_control(struct run_move *m, enum run_event on, struct str acto
     return e == ERR_OK ? run_move_go_on(m) : e;
 }
 
-/* Jobs of a step that were handed out, and those that failed before that: by an expression. */
+/* Jobs of a step that were handed out or could have been, and those that ended before that: by an
+ * expression, or without an approval. */
 struct step_offers {
+    const struct run_move *m;
     int64_t made;
-    int64_t failed_before;
+    int64_t ended_before;
+    enum err err;
 };
+
+static bool was_let_go(struct step_offers *o, const struct job *job)
+{
+    bool granted = false;
+    if (!o->m->def->steps[job->step].asks || o->err != ERR_OK)
+        return true;
+    o->err = approval_of_job(o->m, job, &granted);
+    return granted;
+}
 
 static void count_offer(void *ctx, const struct job *job)
 {
     struct step_offers *o = ctx;
-    bool offered = job->state != JOB_FAILED || job->lease_epoch > 0;
+    bool offered = job->lease_epoch > 0 || (job->state != JOB_FAILED && was_let_go(o, job));
     o->made += offered;
-    o->failed_before += !offered;
+    o->ended_before += !offered;
 }
 
 /* None for a step whose jobs are not tried again under their own ids. */
@@ -619,7 +632,8 @@ static enum err count_offers(const struct run_move *m, size_t step, struct step_
     enum step_type type = m->def->steps[step].type;
     if (s->first == 0 || s->undo != UNDO_NONE || (type != STEP_TASK && type != STEP_HTTP))
         return ERR_OK;
-    return jobs_range(m->tx->db, m->run.num, s->first, s->first + s->begun, count_offer, ret);
+    enum err e = jobs_range(m->tx->db, m->run.num, s->first, s->first + s->begun, count_offer, ret);
+    return e == ERR_OK ? ret->err : e;
 }
 
 enum err run_move_can_retry(const struct run_move *m, bool *ret)
@@ -627,11 +641,11 @@ enum err run_move_can_retry(const struct run_move *m, bool *ret)
     enum err e = ERR_OK;
     *ret = true;
     for (size_t i = 0; i < m->progress.count && e == ERR_OK; i++) {
-        struct step_offers offers = {0};
+        struct step_offers offers = {.m = m};
         if (!advance_may_retry(m->def, &m->progress, i))
             continue;
         e = count_offers(m, i, &offers);
-        *ret &= offers.made == 0 || offers.failed_before == 0;
+        *ret &= offers.made == 0 || offers.ended_before == 0;
     }
     return e;
 }
@@ -641,11 +655,11 @@ enum err run_move_can_retry(const struct run_move *m, bool *ret)
 static enum err revive_step(struct run_move *m, size_t step)
 {
     struct step_state *s = &m->progress.steps[step];
-    struct step_offers offers = {0};
+    struct step_offers offers = {.m = m};
     enum err e = count_offers(m, step, &offers);
     if (e != ERR_OK)
         return e;
-    if (offers.made == 0) { /* what could not be evaluated is evaluated again */
+    if (offers.made == 0) { /* what could not be evaluated is evaluated again, and asked again */
         advance_again(&m->progress, step);
         return ERR_OK;
     }

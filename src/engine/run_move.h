@@ -72,8 +72,8 @@ MUST_CHECK enum err run_move_cancel(struct run_move *m, struct str actor, struct
 MUST_CHECK enum err run_move_control(struct run_move *m, enum run_event on, struct str actor);
 /* A failed run tries its failed steps again. Its scopes are taken anew by the caller. */
 MUST_CHECK enum err run_move_retry(struct run_move *m, struct str actor);
-/* Not when some items of a map were handed out and others failed before that: which of them are to
- * be evaluated again is for a person to say, with a rerun. */
+/* Not when some items of a map were handed out and others ended before that: which of them are to
+ * be evaluated, or asked for, again is for a person to say, with a rerun. */
 MUST_CHECK enum err run_move_can_retry(const struct run_move *m, bool *ret);
 /* The same with its slots: like a start that is refused at a limit. In uc_control.c. */
 MUST_CHECK enum err run_retry_failed(struct op *op, struct run_move *m);

@@ -2,6 +2,7 @@
 #include "engine/step_begin.h"
 
 #include "base/limits.h"
+#include "engine/approval_move.h"
 #include "engine/job_move.h"
 #include "engine/values.h"
 #include "store/signals.h"
@@ -99,6 +100,7 @@ struct item {
     const json_t *value; /* NULL: the step has one item only */
     const char *code;    /* of a failure to make it */
     struct problem p;
+    struct approval approval; /* of a job that waits for one */
 };
 
 /* A template as text; the value itself where there is nothing to fill in. */
@@ -302,6 +304,7 @@ static enum err make(struct item *i)
     case STEP_WORKFLOW:
         return make_child(i);
     case STEP_APPROVAL:
+        return ERR_OK; /* asking is all that it does */
     case STEP_LLM:
     case STEP_TYPE_COUNT:
         break;
@@ -321,11 +324,15 @@ static enum err begin_item(struct run_move *m, size_t step, int64_t index, const
                      .code = EXPRESSION_FAILED};
     problem_init(&i.p);
     enum err e = make(&i);
+    if (e == ERR_OK && i.def->asks)
+        e = approval_compose(m, &job, value, &i.p, &i.approval);
     if (e == ERR_EXPRESSION)
         e = create_failed(m, &job, i.code, str_of(i.p.detail));
     else if (e == ERR_OK)
         e = job_create(m, &job);
     problem_release(&i.p);
+    if (e == ERR_OK && job.state == JOB_APPROVAL)
+        e = approval_request(m, &job, &i.approval);
     if (e == ERR_OK && job_is_over(job.state))
         e = run_move_job_over(m, &job);
     return e;

@@ -9,6 +9,7 @@
 #include "engine/paces.h"
 #include "engine/tenant_labels.h"
 #include "gate/gate.h"
+#include "store/feed.h"
 #include "store/idempotency.h"
 #include "store/late_index.h"
 #include "store/runs.h"
@@ -49,7 +50,13 @@ struct tx_heads {
 
 enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
 {
-    *tx = (struct tx){.db = db, .env = env, .next_due = -1, .last_run_num = -1, .runs_through = -1};
+    *tx = (struct tx){.db = db,
+                      .env = env,
+                      .next_due = -1,
+                      .last_run_num = -1,
+                      .last_feed_num = -1,
+                      .runs_through = -1,
+                      .webhooks_changed = true};
     dispatch_all(tx);
     tx->remembers = db_is_only_writer(db);
     arena_init(&tx->arena, TX_ARENA_MAX);
@@ -77,26 +84,34 @@ static void forget_tenants(struct tx_tenants *tenants)
     tenants->dirty = NULL;
 }
 
-/* What belongs to one transaction only. */
 void tx_drop_json(struct tx *tx)
 {
     for (; tx->kept != NULL; tx->kept = tx->kept->next)
         json_decref(tx->kept->json);
 }
 
-static void clear_turn(struct tx *tx)
+static void free_wakes(struct wake *first)
 {
-    while (tx->wakes != NULL) {
-        struct wake *old = tx->wakes;
-        tx->wakes = old->next;
+    while (first != NULL) {
+        struct wake *old = first;
+        first = old->next;
         free(old);
     }
+}
+
+/* What belongs to one transaction only. */
+static void clear_turn(struct tx *tx)
+{
+    free_wakes(tx->wakes);
+    tx->wakes = NULL;
     tx->next_due = -1;
     tx->has_calls = false;
+    tx->has_deliveries = false;
     tx->freed = NULL;
     assert(tx->visits == NULL); /* they live in the arena */
     tx_drop_json(tx);
     tx->doomed = NULL;
+    tx->told = tx->told_last = tx->told_unfed = NULL;
     arena_clear(&tx->arena);
     if (tx->definitions != NULL)
         definitions_trim(tx->definitions);
@@ -109,6 +124,7 @@ void tx_forget(struct tx *tx)
     tx_newest_changed(tx);
     idem_recent_forget(tx->recent_keys);
     tx->last_run_num = -1;
+    tx->last_feed_num = -1;
     tx->runs_through = -1;
     tx->stale = false;
 }
@@ -123,6 +139,7 @@ void tx_release(struct tx *tx)
 {
     if (tx->tenants != NULL && tx->heads != NULL && tx->recent_keys != NULL)
         tx_forget(tx);
+    free_wakes(tx->woken);
     definitions_free(tx->definitions);
     free(tx->tenants);
     free(tx->heads);
@@ -141,6 +158,20 @@ void tx_start(struct tx *tx)
     tx->now_ms = env_now_ms(tx->env);
 }
 
+static enum err write_feed(struct tx *tx)
+{
+    enum err e = ERR_OK;
+    if (tx->told_unfed != NULL && tx->last_feed_num < 0)
+        e = feed_last(tx->db, &tx->last_feed_num);
+    for (struct told_run *t = tx->told_unfed; t != NULL && e == ERR_OK; t = t->next) {
+        t->feed = ++tx->last_feed_num;
+        struct feed_row row = {t->feed, t->tenant, t->run, t->first_seq, t->last_seq, tx->now_ms};
+        e = feed_insert(tx->db, &row);
+    }
+    tx->told_unfed = NULL;
+    return e;
+}
+
 enum err tx_flush(struct tx *tx)
 {
     enum err e = ERR_OK;
@@ -149,13 +180,61 @@ enum err tx_flush(struct tx *tx)
         t->dirty = false;
     }
     tx->tenants->dirty = NULL;
-    return e;
+    return e == ERR_OK ? write_feed(tx) : e;
+}
+
+static struct wake *wake_new(struct tx *tx, int64_t tenant)
+{
+    struct wake *w = calloc(1, sizeof(*w));
+    if (w == NULL)
+        return NULL;
+    w->tenant = tenant;
+    w->next = tx->wakes;
+    tx->wakes = w;
+    return w;
+}
+
+/* Who listens is counted only now: one that came before the commit hears of it here, one that comes
+ * after it reads what is committed. */
+static void wake_listeners(struct tx *tx)
+{
+    if (tx->listening == NULL || atomic_load(tx->listening) == 0)
+        return;
+    for (const struct told_run *t = tx->told; t != NULL; t = t->next) {
+        struct wake *w = wake_new(tx, t->tenant);
+        if (w == NULL) {
+            atomic_store(tx->news_lost, true);
+            return;
+        }
+        w->told = true;
+        w->run = t->run;
+        w->feed = t->feed;
+    }
+}
+
+enum err tx_commit(struct tx *tx)
+{
+    enum err e = tx_flush(tx);
+    if (e == ERR_OK)
+        e = db_commit(tx->db);
+    if (e != ERR_OK)
+        return e;
+    tx->grew |= tx->told != NULL;
+    for (const struct told_run *t = tx->told; t != NULL && tx->untold != NULL; t = t->next)
+        atomic_fetch_add(tx->untold, t->last_seq - t->first_seq + 1);
+    wake_listeners(tx);
+    struct wake **last = &tx->woken;
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = tx->wakes;
+    tx->wakes = NULL;
+    return ERR_OK;
 }
 
 struct wake *tx_take_wakes(struct tx *tx)
 {
-    struct wake *taken = tx->wakes;
-    tx->wakes = NULL;
+    struct wake *taken = tx->woken;
+    tx->woken = NULL;
     return taken;
 }
 
@@ -471,17 +550,6 @@ enum err tx_cancel_later(struct tx *tx, struct uuid run_id)
 
 /* --- wake-ups --- */
 
-static struct wake *wake_new(struct tx *tx, int64_t tenant)
-{
-    struct wake *w = calloc(1, sizeof(*w));
-    if (w == NULL)
-        return NULL;
-    w->tenant = tenant;
-    w->next = tx->wakes;
-    tx->wakes = w;
-    return w;
-}
-
 enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue)
 {
     if (!tx->wants_wakes)
@@ -506,17 +574,20 @@ enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id)
     return ERR_OK;
 }
 
-enum err tx_wake_listeners(struct tx *tx, struct uuid run_id)
+enum err tx_told(struct tx *tx, int64_t tenant, int64_t run, int64_t seq)
 {
-    if (!tx->wants_told)
+    struct told_run *last = tx->told_last;
+    if (tx->told_unfed != NULL && last->run == run && last->last_seq + 1 == seq) {
+        last->last_seq = seq;
         return ERR_OK;
-    if (tx->wakes != NULL && tx->wakes->run_told &&
-        memcmp(&tx->wakes->run_id, &run_id, sizeof(run_id)) == 0)
-        return ERR_OK; /* told already */
-    struct wake *w = wake_new(tx, 0);
-    if (w == NULL)
+    }
+    struct told_run *t = arena_alloc(&tx->arena, sizeof(*t));
+    if (t == NULL)
         return ERR_NO_MEMORY;
-    w->run_told = true;
-    w->run_id = run_id;
+    *t = (struct told_run){NULL, tenant, run, seq, seq, 0};
+    *(last != NULL ? &last->next : &tx->told) = t;
+    tx->told_last = t;
+    if (tx->told_unfed == NULL)
+        tx->told_unfed = t;
     return ERR_OK;
 }

@@ -11,6 +11,8 @@
 #include "engine/op.h"
 #include "store/db.h"
 
+#include <stdatomic.h>
+
 struct doomed_run;
 struct expr;
 struct freed_slots;
@@ -29,8 +31,10 @@ struct definitions;
 struct wake {
     struct wake *next;
     bool run_over; /* a run ended */
-    bool run_told; /* a run's timeline has grown; with neither a queue has a job */
+    bool told;     /* a run's timeline has grown; with neither a queue has a job */
     int64_t tenant;
+    int64_t run;  /* that has grown */
+    int64_t feed; /* its row there */
     struct uuid run_id;
     char queue[129];
 };
@@ -62,6 +66,15 @@ struct doomed_run {
     struct uuid run_id;
 };
 
+/* Events that this transaction has added to a run's timeline. */
+struct told_run {
+    struct told_run *next;
+    int64_t tenant;
+    int64_t run;
+    int64_t first_seq, last_seq;
+    int64_t feed; /* its row there, once it is written */
+};
+
 struct tx {
     struct db *db;
     const struct env *env;
@@ -78,15 +91,24 @@ struct tx {
     /* NULL for readers, or while nobody waits for anything. */
     struct wake *wakes;
     bool wants_wakes;
-    bool wants_told; /* somebody listens to timelines */
-    bool has_calls;  /* a job for the server itself is pending */
-    bool stale;      /* forget everything when the next turn starts */
+    struct wake *woken;          /* by what is committed; until they are taken */
+    const atomic_int *listening; /* how many listen to timelines; NULL for readers */
+    atomic_bool *news_lost;      /* set when there was no memory to tell them */
+    bool grew;             /* the feed, by what is committed; until who looks at it puts it back */
+    atomic_llong *untold;  /* events that the bus has not been told of; NULL: there is none */
+    bool has_calls;        /* a job for the server itself is pending */
+    bool has_deliveries;   /* a webhook has something to be sent */
+    bool webhooks_changed; /* since fan_out.h has looked; outlives the transaction */
+    bool stale;            /* forget everything when the next turn starts */
     struct claim_turn claim_turns[CLAIM_TURNS];
     int64_t next_due; /* the earliest timer armed here; -1: none */
     struct expr *expr;
     struct kept_json *kept; /* parsed values of the op under way */
     struct doomed_run *doomed;
-    struct gate *gate; /* NULL for readers */
+    struct told_run *told, *told_last; /* in the order of telling */
+    struct told_run *told_unfed;       /* the first that is not in the feed yet */
+    int64_t last_feed_num;             /* -1: not known */
+    struct gate *gate;                 /* NULL for readers */
     struct gate_visit *visits;
     struct dispatch_state dispatch;
     struct freed_slots *freed; /* by the op under way */
@@ -103,11 +125,14 @@ void tx_release(struct tx *tx);
 
 /* A new turn: the clock is read, what may have become untrue is forgotten. */
 void tx_start(struct tx *tx);
-/* Writes the counters that changed. Before the commit. */
+/* Writes the counters that changed, and the feed. */
 MUST_CHECK enum err tx_flush(struct tx *tx);
+/* Flushes and commits; then whoever waits or listens can be woken. */
+MUST_CHECK enum err tx_commit(struct tx *tx);
 /* When settings changed: what was loaded is not true any more. */
 void tx_forget(struct tx *tx);
 void tx_rolled_back(struct tx *tx);
+/* For all commits since they were taken last; the caller owns them (free). */
 struct wake *tx_take_wakes(struct tx *tx);
 /* Puts those that were taken back to the others. */
 void tx_add_wakes(struct tx *tx, struct wake *taken);
@@ -173,7 +198,7 @@ MUST_CHECK enum err tx_cancel_later(struct tx *tx, struct uuid run_id);
 
 MUST_CHECK enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue);
 MUST_CHECK enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id);
-/* Something was added to the run's timeline. */
-MUST_CHECK enum err tx_wake_listeners(struct tx *tx, struct uuid run_id);
+/* The event is in the run's timeline, and goes into the feed with tx_flush(). */
+MUST_CHECK enum err tx_told(struct tx *tx, int64_t tenant, int64_t run, int64_t seq);
 
 #endif

@@ -1,4 +1,5 @@
 /* Tenants, API keys and idempotency records, for administrators. */
+#include "engine/audited.h"
 #include "engine/auth.h"
 #include "engine/page.h"
 #include "engine/render.h"
@@ -7,23 +8,7 @@
 #include "engine/use_cases.h"
 
 #include "base/limits.h"
-#include "store/audit.h"
 #include "store/tenants.h"
-
-static enum err audit(struct op *op, struct tx *tx, int64_t tenant, const char *action,
-                      struct str target, struct str detail)
-{
-    struct audit_entry entry = {
-        .tenant = tenant,
-        .at = tx->now_ms,
-        .actor = op->caller.actor,
-        .peer = op->caller.peer,
-        .action = str_of(action),
-        .target = target,
-        .detail = detail,
-    };
-    return audit_append(tx->db, &entry);
-}
 
 /* --- tenants --- */
 
@@ -100,7 +85,7 @@ static enum err set_tenant(struct op *op, struct tx *tx, struct tenant *tenant,
     struct json_out o = json_out_to(&op->answer.body);
     render_tenant(&o, tenant);
     if (e == ERR_OK && !same)
-        e = audit(op, tx, tenant->num, action, tenant->id, buf_str(&op->answer.body));
+        e = audited(op, tx, tenant->num, action, tenant->id, buf_str(&op->answer.body));
     if (e == ERR_OK && tenant->queued_runs > 0)
         e = run_slots_note_room(tx, tenant->num);
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the tenant");
@@ -264,7 +249,7 @@ static enum err create_key(struct op *op, struct tx *tx)
     struct json_out kept = json_out_to(&op->answer.kept_body);
     render_key(&kept, &key, STR_NONE);
     if (e == ERR_OK)
-        e = audit(op, tx, key.tenant, "key.create", key.prefix, buf_str(&op->answer.kept_body));
+        e = audited(op, tx, key.tenant, "key.create", key.prefix, buf_str(&op->answer.kept_body));
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the key");
 }
 
@@ -300,7 +285,7 @@ static enum err revoke_key(struct op *op, struct tx *tx)
     json_add_bool(&o, "revoked", true);
     json_close(&o, '}');
     if (e == ERR_OK)
-        e = audit(op, tx, MAX(tenant, 0), "key.revoke", buf_str(&op->answer.body), STR_NONE);
+        e = audited_id(op, tx, MAX(tenant, 0), "key.revoke", in->key_id, STR_NONE);
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot revoke the key");
 }
 
@@ -404,7 +389,8 @@ static enum err release_idem(struct op *op, struct tx *tx)
     struct idem_record record = {.num = s.num, .tenant = s.tenant->num, .key = in->key};
     e = idempotency_delete(tx->db, &record);
     if (e == ERR_OK)
-        e = audit(op, tx, s.tenant->num, "idempotency.release", in->key, buf_str(&op->answer.body));
+        e = audited(op, tx, s.tenant->num, "idempotency.release", in->key,
+                    buf_str(&op->answer.body));
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot release the key");
 }
 

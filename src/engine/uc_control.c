@@ -1,6 +1,7 @@
 /* Controlling runs: cancel, pause, resume, retry, rerun, signals; one at a time or many. Each is
  * idempotent by what it asks for: a run that is already so is shown as it is. */
 #include "engine/aftermath.h"
+#include "engine/audited.h"
 #include "engine/execute.h"
 #include "engine/job_move.h"
 #include "engine/limits_of_run.h"
@@ -129,6 +130,30 @@ static enum err act(struct op *op, struct run_move *m, const struct control_run_
     return ERR_INTERNAL;
 }
 
+/* The reason is in the run's timeline, which may be removed before the audit trail is: here too. */
+static enum err audit_action(struct op *op, const struct run_move *m,
+                             const struct control_run_input *in)
+{
+    static const char *const ACTIONS[] = {[CONTROL_CANCEL] = "run.cancel",
+                                          [CONTROL_PAUSE] = "run.pause",
+                                          [CONTROL_RESUME] = "run.resume",
+                                          [CONTROL_RETRY] = "run.retry"};
+    static_assert(ARRAY_LEN(ACTIONS) == CONTROL_COUNT, "one name per action");
+    struct buf detail;
+    buf_init(&detail, JSON_WRITTEN_MAX);
+    struct json_out o = json_out_to(&detail);
+    json_open(&o, NULL, '{');
+    json_add_text(&o, "workflow_id", m->run.workflow_id);
+    if (in->reason.ptr != NULL)
+        json_add_text(&o, "reason", in->reason);
+    json_close(&o, '}');
+    enum err e = ERR_NO_MEMORY;
+    if (buf_ok(&detail))
+        e = audited_id(op, m->tx, m->run.tenant, ACTIONS[in->action], m->run.id, buf_str(&detail));
+    buf_release(&detail);
+    return e;
+}
+
 static enum err control_run(struct op *op, struct tx *tx)
 {
     const struct control_run_input *in = op->input;
@@ -140,6 +165,8 @@ static enum err control_run(struct op *op, struct tx *tx)
     if (e != ERR_OK)
         return e;
     e = act(op, &m, in, &changed);
+    if (e == ERR_OK && changed)
+        e = audit_action(op, &m, in);
     if (e != ERR_OK)
         return op->problem.err != ERR_OK ? op->problem.err
                                          : problem_set(&op->problem, e, "cannot change the run");
@@ -215,6 +242,22 @@ static enum err copy_step(struct run_move *to, const struct run_move *from, size
     return e == ERR_OK ? map_items_insert(to->tx->db, to->run.num, (int64_t)step, items) : e;
 }
 
+static enum err audit_rerun(struct op *op, const struct run_move *old, const struct run_move *made)
+{
+    struct buf detail;
+    buf_init(&detail, KIB);
+    struct json_out o = json_out_to(&detail);
+    json_open(&o, NULL, '{');
+    json_add_text(&o, "workflow_id", old->run.workflow_id);
+    json_add_uuid(&o, "new_run_id", made->run.id);
+    json_close(&o, '}');
+    enum err e = ERR_NO_MEMORY;
+    if (buf_ok(&detail))
+        e = audited_id(op, made->tx, old->run.tenant, "run.rerun", old->run.id, buf_str(&detail));
+    buf_release(&detail);
+    return e;
+}
+
 static enum err rerun_run(struct op *op, struct tx *tx)
 {
     const struct rerun_run_input *in = op->input;
@@ -259,6 +302,8 @@ static enum err rerun_run(struct op *op, struct tx *tx)
     e = limits_store(&limits, tx, &m.run.scopes);
     if (e == ERR_OK)
         e = run_move_create_from(&m, &old, behind, copy_step, &op->problem);
+    if (e == ERR_OK)
+        e = audit_rerun(op, &old, &m);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot store the run");
     op->answer.has_run = true;
@@ -427,6 +472,8 @@ static enum err bulk_runs(struct op *op, struct tx *tx)
             e = act(op, &m, &in->control, &changed);
         if (e == ERR_OK)
             e = aftermath(tx, &op->problem);
+        if (e == ERR_OK && changed)
+            e = audit_action(op, &m, &in->control);
         changed_count += e == ERR_OK && changed;
         unchanged += e == ERR_OK && !changed;
         if (e != ERR_OK && !is_store_failure(e)) {

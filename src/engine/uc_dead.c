@@ -1,4 +1,6 @@
 /* Dead letters: jobs that failed for good, for somebody to look at, retry or drop. */
+#include "engine/approval_move.h"
+#include "engine/audited.h"
 #include "engine/job_move.h"
 #include "engine/limits_of_run.h"
 #include "engine/page.h"
@@ -22,22 +24,13 @@ static void add_dead(void *ctx, const struct job *job)
     problem_release(&p);
     if (d->err != ERR_OK)
         return;
-    render_job(&d->page.out, job, &m.run, m.def);
+    bool approved = false;
+    d->err = approval_of_job(&m, job, &approved);
+    render_job(&d->page.out, job, &m.run, m.def, approved);
     char last[64];
     (void)snprintf(last, sizeof(last), "%lld.%lld.%lld", (long long)job->dead_at,
                    (long long)job->run, (long long)job->ordinal);
     page_set_last(&d->page, str_of(last));
-}
-
-static bool read_cursor(struct str cursor, int64_t numbers[static 3])
-{
-    for (size_t i = 0; i < 3; i++) {
-        struct str part;
-        bool more = str_cut(cursor, '.', &part, &cursor);
-        if (more != (i < 2) || !str_to_i64(part, &numbers[i]))
-            return false;
-    }
-    return true;
 }
 
 static enum err list_dead(struct op *op, struct tx *tx)
@@ -48,7 +41,7 @@ static enum err list_dead(struct op *op, struct tx *tx)
     enum err e = tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
-    if (in->cursor.ptr != NULL && !read_cursor(in->cursor, before))
+    if (in->cursor.ptr != NULL && !page_read_place(in->cursor, before))
         return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
     struct dead_page d = {page_begin(op, in->limit), tx, ERR_OK};
     e = jobs_dead(tx->db, tenant->num, before[0], before[1], before[2], in->limit + 1, add_dead,
@@ -82,10 +75,14 @@ static enum err find_dead(struct op *op, struct tx *tx, struct job *ret_job, str
     return e;
 }
 
-static void answer_job(struct op *op, const struct job *job, const struct run_move *m)
+static enum err answer_job(struct op *op, const struct job *job, const struct run_move *m)
 {
     struct json_out o = json_out_to(&op->answer.body);
-    render_job(&o, job, &m->run, m->def);
+    bool approved = false;
+    if (approval_of_job(m, job, &approved) != ERR_OK)
+        return problem_set(&op->problem, ERR_INTERNAL, "cannot read the job's approval");
+    render_job(&o, job, &m->run, m->def, approved);
+    return ERR_OK;
 }
 
 static enum err retry_dead(struct op *op, struct tx *tx)
@@ -97,8 +94,7 @@ static enum err retry_dead(struct op *op, struct tx *tx)
         return e;
     if (job.dead_at < 0 && !job_is_over(job.state)) { /* again */
         op->answer.changed_nothing = true;
-        answer_job(op, &job, &m);
-        return ERR_OK;
+        return answer_job(op, &job, &m);
     }
     if (job.dead_at < 0)
         return problem_set(&op->problem, ERR_CONCURRENCY, "the job is no dead letter: it has %s",
@@ -107,11 +103,12 @@ static enum err retry_dead(struct op *op, struct tx *tx)
     bool found = false;
     if (e == ERR_OK)
         e = jobs_find_at(tx->db, job.run, job.ordinal, &tx->arena, &found, &job);
+    if (e == ERR_OK)
+        e = audited_id(op, tx, m.run.tenant, "dead_letter.retry", job.id, STR_NONE);
     if (e != ERR_OK)
         return op->problem.err != ERR_OK ? op->problem.err
                                          : problem_set(&op->problem, e, "cannot retry the job");
-    answer_job(op, &job, &m);
-    return ERR_OK;
+    return answer_job(op, &job, &m);
 }
 
 const struct use_case UC_RETRY_DEAD = {
@@ -129,10 +126,11 @@ static enum err drop_dead(struct op *op, struct tx *tx)
     op->answer.changed_nothing = job.dead_at < 0;
     if (job.dead_at >= 0)
         e = job_touch(&m, &job, &dropped);
+    if (e == ERR_OK && job.dead_at >= 0)
+        e = audited_id(op, tx, m.run.tenant, "dead_letter.drop", job.id, STR_NONE);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot drop the dead letter");
-    answer_job(op, &dropped, &m);
-    return ERR_OK;
+    return answer_job(op, &dropped, &m);
 }
 
 const struct use_case UC_DROP_DEAD = {

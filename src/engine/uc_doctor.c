@@ -1,4 +1,5 @@
 /* The doctor: recounts what can be recounted, says what differs, and makes anew what is derived. */
+#include "engine/audited.h"
 #include "engine/limit_lists.h"
 #include "engine/render.h"
 #include "engine/repair.h"
@@ -22,9 +23,12 @@ static const char *const DETAILS[] = {
     [DOCTOR_QUEUE] = "every queued run stands in one line, in its place, and is counted",
     [DOCTOR_RUNS] = "every run agrees with itself, its timeline and its jobs",
     [DOCTOR_JOBS] = "every open job has an active run, and its timer if it waits for a time",
+    [DOCTOR_APPROVALS] =
+        "every approval is decided at most once, and each that is pending has its job",
+    [DOCTOR_WEBHOOKS] = "every delivery has its webhook, and is over or to be sent",
     [DOCTOR_IDEMPOTENCY] = "every key has one record, and the run that it names exists",
     [DOCTOR_INDEXES] = "indexes that are filled later have what they should, and no more",
-    [DOCTOR_AUDIT] = "every audit entry continues its tenant's chain",
+    [DOCTOR_AUDIT] = "every audit entry continues its tenant's chain, and none is missing",
 };
 static_assert(ARRAY_LEN(DETAILS) == DOCTOR_CHECK_COUNT, "one line per check");
 
@@ -52,6 +56,8 @@ static void add_finding(void *ctx, const struct finding *f)
         json_add_text(o, "tenant", f->tenant);
     if (f->has_run)
         json_add_uuid(o, "run_id", f->run_id);
+    if (f->has_seq)
+        json_add_int(o, "seq", f->seq);
     if (f->has_kept)
         json_add_int(o, "kept", f->kept);
     if (f->has_counted)
@@ -105,20 +111,43 @@ static enum err look_at_keys(struct report *r, struct tx *tx, int64_t *ret_found
     return e;
 }
 
+struct audit_look {
+    struct report *report;
+    struct tx *tx;
+    int64_t found;
+    enum err err;
+};
+
+static void show_break(void *ctx, const struct audit_break *b)
+{
+    static const char *const WHAT[] = {
+        [AUDIT_CHANGED] = "an entry, or the one before it, is not what was written",
+        [AUDIT_MISSING] = "an entry has been removed",
+        [AUDIT_ADDED] = "an entry was not written by pawl",
+    };
+    struct audit_look *look = ctx;
+    struct finding f = {.what = WHAT[b->fault], .has_seq = true, .seq = b->seq};
+    if (look->found++ < FINDINGS_SHOWN_MAX && look->err == ERR_OK)
+        look->err = finding_show(look->tx->db, f, b->tenant, 0, add_finding, look->report);
+}
+
 static enum err look_at_audit(struct report *r, struct tx *tx, int64_t *ret_found,
                               int64_t *ret_checked)
 {
-    enum err e = audit_verify(tx->db, ret_checked, ret_found);
-    add_count(r, "entries do not continue their chain", *ret_found);
-    return e;
+    struct audit_look look = {r, tx, 0, ERR_OK};
+    enum err e = audit_verify_all(tx->db, show_break, &look, ret_checked);
+    *ret_found = look.found;
+    return e == ERR_OK ? look.err : e;
 }
 
 /* Of the checks that are tables of invariants. */
 static enum check_area area_of(enum doctor_check check)
 {
     static const enum check_area AREAS[DOCTOR_CHECK_COUNT] = {
-        [DOCTOR_SLOTS] = CHECK_SLOTS, [DOCTOR_QUEUE] = CHECK_QUEUE,     [DOCTOR_RUNS] = CHECK_RUNS,
-        [DOCTOR_JOBS] = CHECK_JOBS,   [DOCTOR_INDEXES] = CHECK_INDEXES,
+        [DOCTOR_SLOTS] = CHECK_SLOTS,         [DOCTOR_QUEUE] = CHECK_QUEUE,
+        [DOCTOR_RUNS] = CHECK_RUNS,           [DOCTOR_JOBS] = CHECK_JOBS,
+        [DOCTOR_APPROVALS] = CHECK_APPROVALS, [DOCTOR_WEBHOOKS] = CHECK_WEBHOOKS,
+        [DOCTOR_INDEXES] = CHECK_INDEXES,
     };
     return AREAS[check];
 }
@@ -158,6 +187,8 @@ static enum err look(struct report *r, struct tx *tx, enum doctor_check check, i
     case DOCTOR_QUEUE:
     case DOCTOR_RUNS:
     case DOCTOR_JOBS:
+    case DOCTOR_APPROVALS:
+    case DOCTOR_WEBHOOKS:
     case DOCTOR_INDEXES:
         return look_at_area(r, tx, area_of(check), ret_found, ret_checked);
     case DOCTOR_CHECK_COUNT:
@@ -278,16 +309,8 @@ static enum err audit_repair(struct op *op, struct tx *tx, const struct doctor_f
         json_add_int(&o, NAMES[REPAIRED[i]], before->differences[REPAIRED[i]]);
     json_add_int(&o, "repaired", repaired);
     json_close(&o, '}');
-    struct audit_entry entry = {
-        .tenant = 0,
-        .at = tx->now_ms,
-        .actor = op->caller.actor,
-        .peer = op->caller.peer,
-        .action = STR("doctor.repair"),
-        .target = STR("*"),
-        .detail = buf_str(&detail),
-    };
-    enum err e = buf_ok(&detail) ? audit_append(tx->db, &entry) : ERR_NO_MEMORY;
+    enum err e = buf_ok(&detail) ? audited(op, tx, 0, "doctor.repair", STR("*"), buf_str(&detail))
+                                 : ERR_NO_MEMORY;
     buf_release(&detail);
     return e;
 }

@@ -1,5 +1,6 @@
 /* Handing jobs to workers and taking their results. */
 #include "engine/aftermath.h"
+#include "engine/approval_move.h"
 #include "engine/execute.h"
 #include "engine/job_move.h"
 #include "engine/use_cases.h"
@@ -235,6 +236,23 @@ static enum err load_job(struct op *op, struct tx *tx, struct uuid id, struct jo
     (void)problem_set(&op->problem, e, missing ? "there is no such job" : "cannot read the job");
     return e;
 }
+
+static enum err claim_job(struct op *op, struct tx *tx)
+{
+    const struct claim_job_input *in = op->input;
+    struct job job;
+    struct run_move m;
+    enum err e = load_job(op, tx, in->job_id, &job, &m);
+    if (e != ERR_OK)
+        return e;
+    if (job.state != JOB_PENDING || str_starts_with(job.queue, STR(OWN_QUEUES)))
+        return problem_set(&op->problem, ERR_JOB_NOT_CLAIMABLE, "the job is %s",
+                           job_state_name(job.state));
+    struct json_out o = json_out_to(&op->answer.body);
+    return claim_one(op, &in->claim, tx, &job, &o);
+}
+
+const struct use_case UC_CLAIM_JOB = {.name = "claim_job", .changes = true, .run = claim_job};
 
 /* --- leases --- */
 
@@ -489,8 +507,12 @@ static enum err get_job(struct op *op, struct tx *tx)
     enum err e = load_job(op, tx, in->job_id, &job, &m);
     if (e != ERR_OK)
         return e;
+    bool approved = false;
+    e = approval_of_job(&m, &job, &approved);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot read the job's approval");
     struct json_out o = json_out_to(&op->answer.body);
-    render_job(&o, &job, &m.run, m.def);
+    render_job(&o, &job, &m.run, m.def, approved);
     return ERR_OK;
 }
 

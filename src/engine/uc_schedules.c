@@ -1,4 +1,5 @@
 /* Schedules: put, show, list, delete, trigger. */
+#include "engine/audited.h"
 #include "engine/page.h"
 #include "engine/render.h"
 #include "engine/schedules.h"
@@ -42,6 +43,13 @@ static void render_schedule(struct json_out *o, struct tx *tx, const struct sche
     json_add_time(o, "updated_at", s->updated_at);
     json_close(o, '}');
     problem_release(&p);
+}
+
+static bool says_the_same(const struct schedule *a, const struct schedule *b)
+{
+    return str_eq(a->workflow_id, b->workflow_id) && str_eq(a->cron, b->cron) &&
+           str_eq(a->timezone, b->timezone) && str_eq(a->input, b->input) &&
+           a->overlap == b->overlap && a->catch_up_ms == b->catch_up_ms && a->paused == b->paused;
 }
 
 static enum err put_schedule(struct op *op, struct tx *tx)
@@ -93,11 +101,13 @@ static enum err put_schedule(struct op *op, struct tx *tx)
         s.next_at = same_times ? old.next_at : timetable_next(&t, tx->now_ms);
     s.check_at = s.next_at;
     e = schedules_put(tx->db, &s);
+    struct json_out o = json_out_to(&op->answer.body);
+    render_schedule(&o, tx, &s);
+    if (e == ERR_OK && !(found && says_the_same(&old, &s)))
+        e = audited(op, tx, tenant->num, "schedule.put", s.id, buf_str(&op->answer.body));
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot store the schedule");
     tx_note_due(tx, s.check_at);
-    struct json_out o = json_out_to(&op->answer.body);
-    render_schedule(&o, tx, &s);
     return ERR_OK;
 }
 
@@ -143,6 +153,8 @@ static enum err delete_schedule(struct op *op, struct tx *tx)
     if (e != ERR_OK)
         return e;
     e = schedules_delete(tx->db, s.tenant, s.id, &found);
+    if (e == ERR_OK)
+        e = audited(op, tx, s.tenant, "schedule.delete", s.id, STR_NONE);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot delete the schedule");
     struct json_out o = json_out_to(&op->answer.body);
@@ -171,8 +183,6 @@ static enum err trigger_schedule(struct op *op, struct tx *tx)
         return op_err;
     s.last_error = STR_NONE;
     e = schedules_put(tx->db, &s);
-    if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot store the schedule");
     op->answer.has_run = true;
     op->answer.run_id = s.last_run;
     struct json_out o = json_out_to(&op->answer.body);
@@ -180,7 +190,9 @@ static enum err trigger_schedule(struct op *op, struct tx *tx)
     json_add_text(&o, "schedule_id", s.id);
     json_add_uuid(&o, "run_id", s.last_run);
     json_close(&o, '}');
-    return ERR_OK;
+    if (e == ERR_OK)
+        e = audited(op, tx, s.tenant, "schedule.trigger", s.id, buf_str(&op->answer.body));
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the schedule");
 }
 
 const struct use_case UC_TRIGGER_SCHEDULE = {

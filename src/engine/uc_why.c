@@ -1,5 +1,6 @@
 /* Why a run is not running, or not over: the limits that are full and who holds their slots, its
  * place in the queue, the worker, queue or time that its open steps wait for. */
+#include "engine/approval_move.h"
 #include "engine/dispatch.h"
 #include "engine/job_move.h"
 #include "engine/run_move.h"
@@ -149,6 +150,8 @@ static const char *kind_of(const struct why *w, const struct job *job)
     enum step_type type = w->m.def->steps[job->step].type;
     if (job->state == JOB_PENDING)
         return is_call(job) ? "call" : "worker_queue";
+    if (job->state == JOB_APPROVAL)
+        return "approval";
     if (job->state == JOB_RUNNING)
         return "worker";
     if (job->state == JOB_DISPATCHED)
@@ -156,6 +159,30 @@ static const char *kind_of(const struct why *w, const struct job *job)
     if (type == STEP_WAIT_SIGNAL && !job->undo)
         return "signal";
     return job->due_at >= 0 ? "timer" : "resume";
+}
+
+/* Who may decide it, and until when. */
+static enum err show_asked(struct why *w, const struct job *job)
+{
+    const struct step_def *step = &w->m.def->steps[job->step];
+    struct approval a;
+    bool found = false;
+    enum err e = approvals_find(w->tx->db, job->run, job->ordinal, &w->tx->arena, &found, &a);
+    if (e != ERR_OK || !found)
+        return e;
+    json_add_text(&w->o, "prompt", a.prompt);
+    json_add_int(&w->o, "approvals", a.votes);
+    json_add_int(&w->o, "needed", step->ask.count);
+    render_approvers(&w->o, "approvers", &step->ask.approvers);
+    if (a.escalated_at >= 0)
+        render_approvers(&w->o, "escalated_to", &step->ask.escalated);
+    if (step->ask.forbid_requester)
+        json_add_text(&w->o, "not_by", a.requested_by);
+    json_add_time(&w->o, "requested_at", a.requested_at);
+    json_add_time(&w->o, "expires_at", a.expires_at);
+    sum_up(w, "step %.*s waits for a person: %lld of %lld approvals", STR_ARG(step->name),
+           (long long)a.votes, (long long)step->ask.count);
+    return ERR_OK;
 }
 
 static enum err show_job(struct why *w, const struct job *job)
@@ -174,6 +201,8 @@ static enum err show_job(struct why *w, const struct job *job)
         json_add_int(&w->o, "place", ahead + 1);
         sum_up(w, "step %.*s waits for a worker of queue %.*s, at place %lld", STR_ARG(step->name),
                STR_ARG(job->queue), (long long)ahead + 1);
+    } else if (job->state == JOB_APPROVAL) {
+        e = show_asked(w, job);
     } else if (job->state == JOB_RUNNING) {
         json_add_text_or_null(&w->o, "worker_id", job->worker);
         json_add_int(&w->o, "attempt", job->attempt);

@@ -1,4 +1,5 @@
 /* Storing, showing and archiving workflows. */
+#include "engine/audited.h"
 #include "engine/dispatch.h"
 #include "engine/page.h"
 #include "engine/render.h"
@@ -129,12 +130,14 @@ static enum err put_workflow(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         e = same ? workflows_put(tx->db, tenant->num, &head)
                  : store_version(op, tx, tenant->num, &head);
+    answer_put(op, in->workflow_id, head.latest_version, !same);
+    if (e == ERR_OK)
+        e = audited(op, tx, tenant->num, "workflow.put", head.id, buf_str(&op->answer.body));
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot store the workflow");
     tx_newest_changed(tx);
     if (!same && old.found)
         dispatch_workflow(tx, tenant->num); /* the new version's limits are in force */
-    answer_put(op, in->workflow_id, head.latest_version, !same);
     return ERR_OK;
 }
 
@@ -155,6 +158,8 @@ static enum err archive_workflow(struct op *op, struct tx *tx)
     if (e != ERR_OK)
         return e;
     e = workflows_archive(tx->db, tenant->num, in->workflow_id, tx->now_ms, &changed);
+    if (e == ERR_OK && changed)
+        e = audited(op, tx, tenant->num, "workflow.archive", in->workflow_id, STR_NONE);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot archive the workflow");
     tx_newest_changed(tx);

@@ -10,6 +10,7 @@
 #include "store/runs.h"
 
 struct key_use;
+struct told_read;
 
 /* --- runs --- */
 
@@ -91,17 +92,13 @@ struct list_events_input {
 };
 extern const struct use_case UC_LIST_EVENTS;
 
-/* The same as server-sent events; what follows of it is told by the position. */
-struct stream_position {
-    int64_t after; /* the last event told */
-    bool more;     /* there are more already */
-    bool over;     /* the run is over and there are no more */
-};
-struct stream_events_input {
+/* The next events as server-sent events: of a run, or of all that the caller's tenant has. */
+struct read_told_input {
     struct uuid run_id;
-    struct stream_position *position; /* moved on by the run */
+    struct told_read *read; /* filled by the run; see told.h */
 };
-extern const struct use_case UC_STREAM_EVENTS;
+extern const struct use_case UC_READ_RUN_TOLD;
+extern const struct use_case UC_READ_TENANT_TOLD;
 
 /* --- jobs --- */
 
@@ -113,6 +110,13 @@ struct claim_input {
     int64_t lease_ms;
 };
 extern const struct use_case UC_CLAIM_JOBS;
+
+/* One job by its id: what a worker that was offered it on the bus does. */
+struct claim_job_input {
+    struct uuid job_id;
+    struct claim_input claim; /* who, and for how long */
+};
+extern const struct use_case UC_CLAIM_JOB;
 
 /* One result of a worker. */
 struct finish_job_input {
@@ -155,6 +159,32 @@ struct list_dead_input {
 extern const struct use_case UC_LIST_DEAD;
 extern const struct use_case UC_RETRY_DEAD; /* get_job_input: its run tries again */
 extern const struct use_case UC_DROP_DEAD;  /* get_job_input: nobody wants it any more */
+
+/* --- approvals --- */
+
+struct list_approvals_input {
+    enum approval_status status; /* APPROVAL_STATUS_COUNT: any */
+    int64_t limit;
+    struct str cursor; /* ptr NULL: from the newest */
+};
+extern const struct use_case UC_LIST_APPROVALS;
+extern const struct use_case UC_GET_APPROVAL; /* get_job_input */
+
+struct decide_input {
+    struct uuid job_id;
+    struct str reason;        /* ptr NULL: none was given */
+    struct str expected_hash; /* of what the caller has seen; ptr NULL: not said */
+    const json_t *edited;     /* what the caller made of the content; NULL: nothing else */
+    struct str edited_text;   /* the same as it is kept */
+};
+extern const struct use_case UC_APPROVE;
+extern const struct use_case UC_REJECT;
+
+struct approval_stats_input {
+    int64_t days;           /* how far back */
+    struct str workflow_id; /* ptr NULL: all */
+};
+extern const struct use_case UC_APPROVAL_STATS;
 
 /* --- workflows --- */
 
@@ -202,6 +232,46 @@ extern const struct use_case UC_GET_SCHEDULE;
 extern const struct use_case UC_DELETE_SCHEDULE;
 extern const struct use_case UC_TRIGGER_SCHEDULE;
 extern const struct use_case UC_LIST_SCHEDULES; /* list_input */
+
+/* --- webhooks --- */
+
+struct put_webhook_input {
+    struct uuid webhook_id; /* of one that is changed */
+    /* With ptr NULL they stay as they are; a new one has url and events. */
+    struct str url;
+    struct str events; /* see type_list_fits() */
+    struct str description;
+    enum { WEBHOOK_LEAVE, WEBHOOK_ENABLE, WEBHOOK_DISABLE } enabled;
+};
+extern const struct use_case UC_CREATE_WEBHOOK;
+extern const struct use_case UC_PUT_WEBHOOK;
+
+struct webhook_input {
+    struct uuid webhook_id;
+};
+extern const struct use_case UC_GET_WEBHOOK;
+extern const struct use_case UC_DELETE_WEBHOOK;
+extern const struct use_case UC_TEST_WEBHOOK;
+extern const struct use_case UC_LIST_WEBHOOKS; /* list_input */
+
+struct rotate_webhook_input {
+    struct uuid webhook_id;
+    int64_t keep_ms; /* for so long the old secret signs too */
+};
+extern const struct use_case UC_ROTATE_WEBHOOK;
+
+struct list_deliveries_input {
+    struct uuid webhook_id;
+    struct str cursor; /* ptr NULL: from the newest */
+    int64_t limit;
+};
+extern const struct use_case UC_LIST_DELIVERIES;
+
+struct delivery_input {
+    struct uuid webhook_id;
+    struct uuid delivery_id;
+};
+extern const struct use_case UC_REDELIVER;
 
 /* --- tenants, keys, idempotency records --- */
 
@@ -256,6 +326,45 @@ struct idem_input {
 extern const struct use_case UC_GET_IDEM;
 extern const struct use_case UC_RELEASE_IDEM;
 
+/* --- the audit trail: the caller's chain, or with "*" the server's own --- */
+
+struct list_audit_input {
+    int64_t after; /* the entry behind which the list begins, oldest first */
+    bool newest_first;
+    struct str actor;  /* ptr NULL: any */
+    struct str action; /* a pattern; ptr NULL: any */
+    int64_t limit;
+    struct str cursor; /* ptr NULL: from the beginning */
+};
+extern const struct use_case UC_LIST_AUDIT;
+
+/* A slice of it as JSON lines. */
+struct export_audit_input {
+    int64_t *after; /* moved on by the run; -1 at the end */
+    struct str actor;
+    struct str action;
+};
+extern const struct use_case UC_EXPORT_AUDIT;
+extern const struct use_case UC_VERIFY_AUDIT; /* no input; with "*" every chain */
+
+/* --- the outbox: of the caller's tenant, or with "*" of all --- */
+
+struct list_outbox_input {
+    const char *bus;    /* its kind; NULL: there is none */
+    const char *status; /* ok, failing or none */
+    const char *detail;
+    int64_t depth;
+    int64_t lag_ms;
+    struct str cursor; /* ptr NULL: from the beginning */
+    int64_t limit;
+};
+extern const struct use_case UC_LIST_OUTBOX;
+
+struct retry_parked_input {
+    struct str message_id;
+};
+extern const struct use_case UC_RETRY_PARKED;
+
 /* --- the whole store --- */
 
 #define DOCTOR_CHECKS(X)                 \
@@ -264,6 +373,8 @@ extern const struct use_case UC_RELEASE_IDEM;
     X(DOCTOR_QUEUE, "queue")             \
     X(DOCTOR_RUNS, "runs")               \
     X(DOCTOR_JOBS, "jobs")               \
+    X(DOCTOR_APPROVALS, "approvals")     \
+    X(DOCTOR_WEBHOOKS, "webhooks")       \
     X(DOCTOR_IDEMPOTENCY, "idempotency") \
     X(DOCTOR_INDEXES, "indexes")         \
     X(DOCTOR_AUDIT, "audit")

@@ -218,7 +218,7 @@ void waiters_wake(struct waiters *w, struct wake *wakes)
         wakes = wake->next;
         if (wake->run_over)
             wake_runs(w, wake);
-        else if (!wake->run_told)
+        else if (!wake->told)
             wake_claim(w, wake);
         free(wake);
     }

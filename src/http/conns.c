@@ -99,6 +99,8 @@ static bool is_late(struct conn *conn, int64_t now)
     case CONN_WORKING:
         return false; /* the engine has its own time-outs */
     case CONN_REPLY:
+        if (conn->request != NULL && conn->request->streams)
+            return !conn->request->suspended && now - conn->since_ms > HTTP_STREAM_STALL_MS;
         return !conn->streaming && now - conn->since_ms > HTTP_REPLY_TIMEOUT_MS;
     }
     assert(!"unknown phase");

@@ -81,16 +81,28 @@ bool http_is_answered(const struct http_request *req);
 
 /* --- a reply that goes on --- */
 
-/* Sends the head at once, and what is written to it as it comes. `taken` is called with req->user
- * whenever the client has taken all that was written; `gone` once it is away or all is sent:
- * nothing may be written after that. */
+enum http_piece {
+    HTTP_PIECE,
+    HTTP_LATER,
+    HTTP_END,
+    HTTP_BROKEN, /* there is more, but it cannot be had: the client sees that the end is missing */
+};
+
+/* Where its text comes from, asked for as the client takes it: nothing is kept for a client that
+ * does not. Both are called with req->user. */
+struct http_source {
+    /* The next piece, not empty, borrowed until the next call. HTTP_LATER: nothing yet, and
+     * http_stream_wake() follows. */
+    enum http_piece (*next)(void *user, struct str *ret);
+    /* The client is away, has not taken a byte for HTTP_STREAM_STALL_MS, or all is sent. */
+    void (*gone)(void *user);
+};
+
+/* Sends the head at once, and the rest as it comes. */
 void http_send_stream(struct http_request *req, const struct http_reply *reply,
-                      void (*taken)(void *user), void (*gone)(void *user));
-/* False when the client is too far behind, or away: then it is cut off, and `gone` follows. A text
- * of any size is taken by a client that has taken all before it. */
-bool http_stream_write(struct http_request *req, struct str text);
-/* After what was written. */
-void http_stream_end(struct http_request *req);
+                      const struct http_source *source);
+/* There may be more; not after `gone`. */
+void http_stream_wake(struct http_request *req);
 
 /* --- the server --- */
 

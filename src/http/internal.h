@@ -26,7 +26,7 @@ struct conn {
     int64_t since_ms; /* when the phase began, or its first byte came; -1: nothing has come yet */
     uint64_t bytes_before; /* what had been received when the last request ended */
     bool first;            /* no request has been finished on it yet */
-    bool streaming;        /* its answer is a file: it may take long */
+    bool streaming;        /* its answer is a file or a stream: it may take long */
 };
 
 struct request {
@@ -49,11 +49,8 @@ struct request {
 
     /* With a reply that goes on. */
     bool streams;
-    bool stream_ended;
-    struct buf unsent;
-    size_t unsent_from;
-    void (*stream_taken)(void *user);
-    void (*stream_gone)(void *user);
+    const struct http_source *source; /* NULL once it is over */
+    struct str unsent;                /* of the piece under way */
 };
 
 struct http_server {

@@ -36,6 +36,10 @@ void problem_put_json(struct buf *out, const struct problem *p, struct str trace
     json_add_text(&o, "trace_id", trace_id);
     for (size_t i = 0; i < p->number_count; i++)
         json_add_int(&o, p->numbers[i].name, p->numbers[i].value);
+    if (p->texts.len > 0 && buf_ok(&p->texts)) {
+        buf_put_char(out, ',');
+        buf_put(out, buf_str(&p->texts));
+    }
     if (p->limited_by != NULL)
         json_add_text(&o, "limited_by", str_of(p->limited_by));
     if (p->faults.len > 0)
@@ -100,7 +104,7 @@ void http_send_problem(struct http_request *req, const struct problem *p, struct
         "\"status\":503,\"detail\":\"\",\"code\":\"OUT_OF_MEMORY\",\"retryable\":true,"
         "\"trace_id\":\"\"}";
     struct buf text;
-    buf_init(&text, PROBLEM_FAULTS_MAX + 4 * KIB);
+    buf_init(&text, PROBLEM_FAULTS_MAX + PROBLEM_TEXTS_MAX + 4 * KIB);
     problem_put_json(&text, p, str_of(req->trace_id));
     struct str body = buf_ok(&text) ? arena_str(&req->arena, buf_str(&text)) : STR_NONE;
     buf_release(&text);

@@ -1,6 +1,9 @@
 /* The audit trail as rows. */
 #include "store/audit.h"
 
+#include "base/limits.h"
+#include "domain/type_pattern.h"
+
 static struct sha256 hash_entry(const struct sha256 *before, int64_t seq,
                                 const struct audit_entry *e)
 {
@@ -17,55 +20,173 @@ static struct sha256 hash_entry(const struct sha256 *before, int64_t seq,
     return sha256_of_parts(parts, ARRAY_LEN(parts));
 }
 
-enum err audit_append(struct db *db, const struct audit_entry *e)
+/* --- writing --- */
+
+/* What the next entry continues: the end that is kept, not the last entry that is there. An entry
+ * that was removed stays missed; the last one counts only where no end is kept. */
+static enum err read_end(struct db *db, int64_t tenant, struct audit_head *ret)
 {
-    static const char SQL_LAST[] =
-        "SELECT seq, hash FROM audit WHERE tenant = $1 ORDER BY seq DESC LIMIT 1";
-    static const char SQL_INSERT[] =
-        "INSERT INTO audit (tenant, seq, at, actor, peer, action, target, detail, hash)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-    struct sha256 before = {{0}};
-    int64_t seq = 0;
-    struct db_rows *rows = DB_QUERY(db, SQL_LAST, DB_I(e->tenant));
-    if (db_next(rows)) {
-        seq = db_int(rows, 0);
-        before = db_hash(rows, 1);
-    }
-    enum err err = db_rows_end(rows);
-    if (err != ERR_OK)
-        return err;
-    seq++;
-    struct sha256 hash = hash_entry(&before, seq, e);
-    return DB_EXEC(db, SQL_INSERT, NULL, DB_I(e->tenant), DB_I(seq), DB_I(e->at), DB_T(e->actor),
-                   DB_T(e->peer), DB_T(e->action), DB_T(e->target), DB_T(e->detail), DB_H(hash));
+    static const char SQL[] =
+        "SELECT seq, hash, 1 AS kept FROM audit_heads WHERE tenant = $1"
+        " UNION ALL SELECT seq, hash, 0 FROM (SELECT seq, hash FROM audit WHERE tenant = $1"
+        " ORDER BY seq DESC LIMIT 1) AS newest ORDER BY seq DESC, kept DESC LIMIT 1";
+    *ret = (struct audit_head){0};
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(tenant));
+    if (db_next(rows))
+        *ret = (struct audit_head){db_int(rows, 0), db_hash(rows, 1)};
+    return db_rows_end(rows);
 }
 
-enum err audit_verify(struct db *db, int64_t *ret_checked, int64_t *ret_broken)
+static enum err write_end(struct db *db, int64_t tenant, const struct audit_head *head)
 {
-    static const char SQL[] = "SELECT tenant, seq, at, actor, peer, action, target, detail, hash"
-                              " FROM audit ORDER BY tenant, seq";
-    struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
-    struct sha256 before = {{0}};
-    int64_t tenant = -1;
-    int64_t expected_seq = 0;
-    *ret_checked = 0;
-    *ret_broken = 0;
-    while (db_next(rows)) {
-        if (db_int(rows, 0) != tenant) {
-            tenant = db_int(rows, 0);
-            before = (struct sha256){{0}};
-            expected_seq = 0;
-        }
-        expected_seq++;
-        struct audit_entry e = {tenant,          db_int(rows, 2), db_str(rows, 3), db_str(rows, 4),
-                                db_str(rows, 5), db_str(rows, 6), db_str(rows, 7)};
-        struct sha256 kept = db_hash(rows, 8);
-        struct sha256 right = hash_entry(&before, expected_seq, &e);
-        *ret_checked += 1;
-        if (db_int(rows, 1) != expected_seq || !sha256_eq(&kept, &right))
-            *ret_broken += 1;
-        before = kept;
-        expected_seq = db_int(rows, 1);
+    static const char SQL[] =
+        "INSERT INTO audit_heads (tenant, seq, hash) VALUES ($1, $2, $3)"
+        " ON CONFLICT (tenant) DO UPDATE SET seq = excluded.seq, hash = excluded.hash";
+    return DB_EXEC(db, SQL, NULL, DB_I(tenant), DB_I(head->seq), DB_H(head->hash));
+}
+
+enum err audit_append(struct db *db, const struct audit_entry *e)
+{
+    static const char SQL[] =
+        "INSERT INTO audit (tenant, seq, at, actor, peer, action, target, detail, hash)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    struct audit_head head;
+    enum err err = read_end(db, e->tenant, &head);
+    if (err != ERR_OK)
+        return err;
+    struct sha256 before = head.hash;
+    head.seq++;
+    head.hash = hash_entry(&before, head.seq, e);
+    err =
+        DB_EXEC(db, SQL, NULL, DB_I(e->tenant), DB_I(head.seq), DB_I(e->at), DB_T(e->actor),
+                DB_T(e->peer), DB_T(e->action), DB_T(e->target), DB_T(e->detail), DB_H(head.hash));
+    return err == ERR_OK ? write_end(db, e->tenant, &head) : err;
+}
+
+/* --- reading --- */
+
+#define ROW "tenant, seq, at, actor, peer, action, target, detail, hash"
+
+static struct audit_row row_of(const struct db_rows *rows)
+{
+    return (struct audit_row){
+        .seq = db_int(rows, 1),
+        .entry = {.tenant = db_int(rows, 0),
+                  .at = db_int(rows, 2),
+                  .actor = db_str(rows, 3),
+                  .peer = db_str(rows, 4),
+                  .action = db_str(rows, 5),
+                  .target = db_str(rows, 6),
+                  .detail = db_str(rows, 7)},
+        .hash = db_hash(rows, 8),
+    };
+}
+
+static bool passes(const struct audit_filter *f, const struct audit_entry *e)
+{
+    return (f->actor.ptr == NULL || str_eq(f->actor, e->actor)) &&
+           (f->action.ptr == NULL || type_pattern_fits(f->action, e->action));
+}
+
+enum err audit_list(struct db *db, const struct audit_filter *filter, int64_t from,
+                    bool newest_first, audit_each *each, void *ctx, int64_t *ret_next)
+{
+    static const char SQL_UP[] = "SELECT " ROW " FROM audit WHERE tenant = $1 AND seq > $2"
+                                 " ORDER BY seq LIMIT $3";
+    static const char SQL_DOWN[] = "SELECT " ROW " FROM audit WHERE tenant = $1 AND seq < $2"
+                                   " ORDER BY seq DESC LIMIT $3";
+    struct db_rows *rows = DB_QUERY(db, newest_first ? SQL_DOWN : SQL_UP, DB_I(filter->tenant),
+                                    DB_I(from), DB_I(PAGE_SCAN_MAX + 1));
+    int64_t seen = 0;
+    bool full = false;
+    while (!full && db_next(rows)) {
+        struct audit_row row = row_of(rows);
+        full = ++seen > PAGE_SCAN_MAX || (passes(filter, &row.entry) && !each(ctx, &row));
+        if (!full)
+            from = row.seq;
     }
+    *ret_next = full ? from : -1;
     return db_rows_end(rows);
+}
+
+/* --- checking --- */
+
+const char *audit_fault_name(enum audit_fault fault)
+{
+    static const char *const NAMES[] = {
+        [AUDIT_CHANGED] = "changed", [AUDIT_MISSING] = "missing", [AUDIT_ADDED] = "added"};
+    return NAMES[fault];
+}
+
+struct walk {
+    int64_t tenant;
+    struct audit_head at; /* the last entry that was there */
+    audit_break_each *each;
+    void *ctx;
+};
+
+static void report(const struct walk *w, enum audit_fault fault, int64_t seq, int64_t at)
+{
+    struct audit_break broken = {fault, w->tenant, seq, at};
+    w->each(w->ctx, &broken);
+}
+
+/* Behind a gap nobody knows what the entry should continue: the gap is what is told. */
+static void step(struct walk *w, const struct audit_row *row, const struct audit_head *end)
+{
+    struct sha256 right = hash_entry(&w->at.hash, row->seq, &row->entry);
+    if (row->seq != w->at.seq + 1)
+        report(w, AUDIT_MISSING, w->at.seq + 1, -1);
+    else if (row->seq == end->seq + 1)
+        report(w, AUDIT_ADDED, row->seq, row->entry.at);
+    else if (!sha256_eq(&row->hash, &right) ||
+             (row->seq == end->seq && !sha256_eq(&row->hash, &end->hash)))
+        report(w, AUDIT_CHANGED, row->seq, row->entry.at);
+    w->at = (struct audit_head){row->seq, row->hash};
+}
+
+static enum err kept_end(struct db *db, int64_t tenant, struct audit_head *ret)
+{
+    static const char SQL[] = "SELECT seq, hash FROM audit_heads WHERE tenant = $1";
+    *ret = (struct audit_head){0};
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(tenant));
+    if (db_next(rows))
+        *ret = (struct audit_head){db_int(rows, 0), db_hash(rows, 1)};
+    return db_rows_end(rows);
+}
+
+enum err audit_verify(struct db *db, int64_t tenant, audit_break_each *each, void *ctx,
+                      int64_t *checked, struct audit_head *ret_head)
+{
+    static const char SQL[] = "SELECT " ROW " FROM audit WHERE tenant = $1 ORDER BY seq";
+    struct audit_head end;
+    enum err e = kept_end(db, tenant, &end);
+    if (e != ERR_OK)
+        return e;
+    struct walk w = {.tenant = tenant, .each = each, .ctx = ctx};
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(tenant));
+    while (db_next(rows)) {
+        struct audit_row row = row_of(rows);
+        step(&w, &row, &end);
+        ++*checked;
+    }
+    e = db_rows_end(rows);
+    if (e == ERR_OK && w.at.seq < end.seq)
+        report(&w, AUDIT_MISSING, w.at.seq + 1, -1);
+    *ret_head = w.at;
+    return e;
+}
+
+enum err audit_verify_all(struct db *db, audit_break_each *each, void *ctx, int64_t *checked)
+{
+    static const char SQL[] =
+        "SELECT tenant FROM audit_heads UNION SELECT tenant FROM audit ORDER BY tenant";
+    struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
+    enum err e = ERR_OK;
+    while (e == ERR_OK && db_next(rows)) {
+        struct audit_head ignored;
+        e = audit_verify(db, db_int(rows, 0), each, ctx, checked, &ignored);
+    }
+    enum err ended = db_rows_end(rows);
+    return e == ERR_OK ? ended : e;
 }

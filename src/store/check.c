@@ -2,6 +2,7 @@
 #include "store/check.h"
 
 #include "base/limits.h"
+#include "domain/approval.h"
 #include "domain/job.h"
 #include "domain/run.h"
 #include "store/derived.h"
@@ -20,6 +21,10 @@
 #define JOB_OVER(symbol, name, terminal) NAMES_IF_##terminal(name)
 #define JOB_OPEN(symbol, name, terminal) NAMES_IF_NOT_##terminal(name)
 
+#define APPROVAL_ANY(symbol, name, decided) ", '" name "'"
+#define APPROVAL_DECIDED(symbol, name, decided) NAMES_IF_##decided(name)
+
+#define IN_APPROVALS(which) "IN (''" APPROVAL_STATUSES(which) ")"
 #define IN_RUNS(which) "IN (''" RUN_STATUSES(which) ")"
 #define IN_JOBS(which) "IN (''" JOB_STATES(which) ")"
 
@@ -217,6 +222,71 @@ const struct invariant INVARIANTS[] = {
      " AND (NOT " JOB_MAY_WAIT
      " OR j.due_at IS NULL OR j.due_at <> t.due_at OR j.lease_epoch <> t.generation))"},
 
+    /* approvals: who is asked, and that it is decided once */
+    {CHECK_APPROVALS, CHECK_FULL,
+     "the status of an approval does not exist",
+     "SELECT a.tenant, a.run, a.ordinal, NULL FROM approvals a"
+     " WHERE NOT a.status " IN_APPROVALS(APPROVAL_ANY)},
+    {CHECK_APPROVALS, CHECK_FULL,
+     "an approval is decided and does not say by whom and when, or says so too early",
+     "SELECT a.tenant, a.run, a.ordinal, NULL FROM approvals a"
+     " WHERE (a.status " IN_APPROVALS(APPROVAL_DECIDED) ") <> (a.decided_at IS NOT NULL)"
+     " OR (a.decided_at IS NULL) <> (a.decided_by IS NULL)"},
+    {CHECK_APPROVALS, CHECK_FULL,
+     "an approval is of no job, or of another tenant's",
+     "SELECT a.tenant, a.run, a.ordinal, NULL FROM approvals a"
+     " LEFT JOIN jobs j ON j.run = a.run AND j.ordinal = a.ordinal"
+     " WHERE j.run IS NULL OR j.tenant <> a.tenant"},
+    {CHECK_APPROVALS, CHECK_FULL,
+     "an approval is pending although its job does not wait for it",
+     "SELECT a.tenant, a.run, a.ordinal, NULL FROM approvals a"
+     " JOIN jobs j ON j.run = a.run AND j.ordinal = a.ordinal"
+     " WHERE a.status = 'pending' AND j.state <> 'approval'"},
+    {CHECK_APPROVALS, CHECK_FULL,
+     "a job waits for an approval that is not pending",
+     "SELECT j.tenant, j.run, j.ordinal, NULL FROM jobs j"
+     " LEFT JOIN approvals a ON a.run = j.run AND a.ordinal = j.ordinal"
+     " WHERE j.state = 'approval' AND (a.status IS NULL OR a.status <> 'pending')"},
+    {CHECK_APPROVALS, CHECK_FULL,
+     "an approval counts other votes than there are",
+     "WITH counted AS (SELECT run, ordinal, count(*) AS n FROM approval_votes GROUP BY run, ordinal)"
+     " SELECT a.tenant, a.run, a.votes, COALESCE(c.n, 0) FROM approvals a"
+     " LEFT JOIN counted c ON c.run = a.run AND c.ordinal = a.ordinal"
+     " WHERE a.votes <> COALESCE(c.n, 0)"},
+    {CHECK_APPROVALS, CHECK_FULL,
+     "decisions are told more or less often than they were made",
+     "WITH told AS (SELECT run, count(*) AS n FROM events WHERE type = 'approval.decided'"
+     " GROUP BY run), made AS (SELECT run, count(*) AS n FROM approvals"
+     " WHERE decided_at IS NOT NULL GROUP BY run),"
+     " known AS (SELECT run FROM told UNION SELECT run FROM made)"
+     " SELECT NULL, k.run, COALESCE(t.n, 0), COALESCE(m.n, 0) FROM known k"
+     " LEFT JOIN told t ON t.run = k.run LEFT JOIN made m ON m.run = k.run"
+     " WHERE COALESCE(t.n, 0) <> COALESCE(m.n, 0)"},
+    {CHECK_APPROVALS, CHECK_FULL,
+     "a job was let go more than once",
+     "SELECT NULL, run, count(*), 1 FROM events WHERE type = 'job.approved'"
+     " GROUP BY run, data HAVING count(*) > 1"},
+
+    /* webhooks, and what is sent to them */
+    {CHECK_WEBHOOKS, CHECK_FULL,
+     "a delivery is of no webhook, or of another tenant's",
+     "SELECT d.tenant, NULL, d.webhook, NULL FROM deliveries d"
+     " LEFT JOIN webhooks w ON w.num = d.webhook"
+     " WHERE w.num IS NULL OR w.tenant <> d.tenant"},
+    {CHECK_WEBHOOKS, CHECK_FULL,
+     "the state of a delivery does not exist",
+     "SELECT d.tenant, NULL, d.num, NULL FROM deliveries d"
+     " WHERE NOT d.state IN ('pending', 'sending', 'delivered', 'failed')"},
+    {CHECK_WEBHOOKS, CHECK_FULL,
+     "a delivery is over and does not say when, or is to be sent all the same",
+     "SELECT d.tenant, NULL, d.num, NULL FROM deliveries d"
+     " WHERE (d.state IN ('delivered', 'failed')) <> (d.finished_at IS NOT NULL)"
+     " OR (d.finished_at IS NULL) <> (d.next_at IS NOT NULL)"},
+    {CHECK_WEBHOOKS, CHECK_FULL,
+     "there are webhooks, and nobody knows how far they have been told",
+     "SELECT NULL, NULL, count(*), NULL FROM webhooks WHERE deleted_at IS NULL"
+     " AND NOT EXISTS (SELECT 1 FROM feed_marks WHERE name = 'webhooks') HAVING count(*) > 0"},
+
     /* indexes that are filled later, up to their marks. Entries that should not be there are looked
      * for where there are more or fewer than there should be: where as many are missing, that is
      * found anyway. */
@@ -332,11 +402,15 @@ enum err check_extent(struct db *db, enum check_area area, int64_t *ret)
     static const char SQL_INDEXES[] = "SELECT (SELECT count(*) FROM runs_index)"
                                       " + (SELECT count(*) FROM holding)"
                                       " + (SELECT count(*) FROM idempotency_index)";
+    static const char SQL_WEBHOOKS[] = "SELECT (SELECT count(*) FROM webhooks)"
+                                       " + (SELECT count(*) FROM deliveries)";
     static const char *const SQL[] = {
         [CHECK_SLOTS] = "SELECT (SELECT count(*) FROM tenants) + (SELECT count(*) FROM scopes)",
         [CHECK_QUEUE] = "SELECT count(*) FROM queue",
         [CHECK_RUNS] = "SELECT count(*) FROM runs",
         [CHECK_JOBS] = "SELECT count(*) FROM jobs",
+        [CHECK_APPROVALS] = "SELECT count(*) FROM approvals",
+        [CHECK_WEBHOOKS] = SQL_WEBHOOKS,
         [CHECK_INDEXES] = SQL_INDEXES,
     };
     static_assert(ARRAY_LEN(SQL) == CHECK_AREA_COUNT, "one question per area");

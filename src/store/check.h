@@ -12,6 +12,8 @@ enum check_area {
     CHECK_QUEUE,
     CHECK_RUNS,
     CHECK_JOBS,
+    CHECK_APPROVALS,
+    CHECK_WEBHOOKS,
     CHECK_INDEXES,
     CHECK_AREA_COUNT
 };
@@ -42,6 +44,8 @@ struct finding {
     struct str tenant; /* its id; ptr NULL: of no tenant, or of one that is not there */
     bool has_run;      /* false also when the run is not there */
     struct uuid run_id;
+    bool has_seq; /* the place in a chain of the audit */
+    int64_t seq;
     bool has_kept;
     int64_t kept;
     bool has_counted;

@@ -14,7 +14,9 @@
 #define RUN_IS_DELAYED "(status = 'queued' AND start_at IS NOT NULL)"
 
 /* A job `j` in one of the states that wait for due_at, if there is one. */
-#define JOB_MAY_WAIT "(j.state = 'running' OR j.state = 'scheduled' OR j.state = 'dispatched')"
+#define JOB_MAY_WAIT                                                          \
+    "(j.state = 'running' OR j.state = 'scheduled' OR j.state = 'dispatched'" \
+    " OR j.state = 'approval')"
 /* Its child's end is told by a timer of any time. */
 #define JOB_HAS_CHILD "(j.state = 'dispatched' AND j.child IS NOT NULL)"
 

@@ -59,6 +59,12 @@ enum err jobs_update(struct db *db, const struct job *j, enum job_state from, in
     return e == ERR_OK && changed != 1 ? ERR_CONCURRENCY : e;
 }
 
+enum err jobs_set_input(struct db *db, int64_t run, int64_t ordinal, struct str input)
+{
+    static const char SQL[] = "UPDATE jobs SET input = $3 WHERE run = $1 AND ordinal = $2";
+    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal), DB_T(input));
+}
+
 static void read_row(const struct db_rows *rows, struct job *j)
 {
     *j = (struct job){

@@ -46,6 +46,9 @@ MUST_CHECK enum err jobs_insert(struct db *db, const struct job *job);
 MUST_CHECK enum err jobs_update(struct db *db, const struct job *job, enum job_state from,
                                 int64_t from_epoch);
 
+/* What it is given is changed before it is handed out. */
+MUST_CHECK enum err jobs_set_input(struct db *db, int64_t run, int64_t ordinal, struct str input);
+
 /* Text is copied to the arena. tenant 0: whosever it is. */
 MUST_CHECK enum err jobs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *arena,
                               bool *ret_found, struct job *ret);

@@ -139,6 +139,22 @@ enum err runs_find_num(struct db *db, int64_t num, struct arena *arena, bool *re
     return read_one(DB_QUERY(db, SQL, DB_I(num)), arena, ret_found, ret);
 }
 
+enum err runs_name(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
+                   struct uuid *ret_id, struct str *ret_workflow_id)
+{
+    static const char SQL[] = "SELECT id, workflow_id FROM runs WHERE num = $1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(num));
+    bool full = false;
+    *ret_found = db_next(rows);
+    if (*ret_found) {
+        *ret_id = db_uuid(rows, 0);
+        *ret_workflow_id = arena_str(arena, db_str(rows, 1));
+        full = ret_workflow_id->ptr == NULL;
+    }
+    enum err e = db_rows_end(rows);
+    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
+}
+
 enum err runs_is_of(struct db *db, int64_t num, struct str workflow_id, bool *ret)
 {
     static const char SQL[] = "SELECT 1 FROM runs WHERE num = $1 AND workflow_id = $2";
@@ -241,17 +257,22 @@ enum err runs_list(struct db *db, const struct run_filter *filter, int64_t befor
 
 /* --- the timeline --- */
 
-enum err events_append(struct db *db, int64_t run, int64_t seq, int64_t at, struct str type,
+enum err events_append(struct db *db, int64_t run, int64_t *seq, int64_t at, struct str type,
                        struct str data)
 {
     static const char SQL_KNOWN[] =
         "INSERT INTO events (run, seq, at, type, data) VALUES ($1, $2, $3, $4, $5)";
     static const char SQL[] =
         "INSERT INTO events (run, seq, at, type, data)"
-        " SELECT $1, COALESCE(MAX(seq), 0) + 1, $2, $3, $4 FROM events WHERE run = $1";
-    if (seq > 0)
-        return DB_EXEC(db, SQL_KNOWN, NULL, DB_I(run), DB_I(seq), DB_I(at), DB_T(type), DB_T(data));
-    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(at), DB_T(type), DB_T(data));
+        " SELECT $1, COALESCE(MAX(seq), 0) + 1, $2, $3, $4 FROM events WHERE run = $1"
+        " RETURNING seq";
+    if (*seq > 0)
+        return DB_EXEC(db, SQL_KNOWN, NULL, DB_I(run), DB_I(*seq), DB_I(at), DB_T(type),
+                       DB_T(data));
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_I(at), DB_T(type), DB_T(data));
+    if (db_next(rows))
+        *seq = db_int(rows, 0);
+    return db_rows_end(rows);
 }
 
 enum err events_list(struct db *db, int64_t run, int64_t after, int64_t limit, event_each *each,

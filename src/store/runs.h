@@ -60,6 +60,10 @@ MUST_CHECK enum err runs_find(struct db *db, int64_t tenant, struct uuid id, str
 MUST_CHECK enum err runs_find_num(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
                                   struct run *ret);
 
+/* Whose run it is, without the rest. The workflow's id is copied to the arena. */
+MUST_CHECK enum err runs_name(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
+                              struct uuid *ret_id, struct str *ret_workflow_id);
+
 /* Is it a run of this workflow? */
 MUST_CHECK enum err runs_is_of(struct db *db, int64_t num, struct str workflow_id, bool *ret);
 
@@ -89,9 +93,9 @@ struct event {
     struct str data; /* JSON object, or ptr NULL */
 };
 
-/* Behind the last one; `seq` is its number if the caller knows it, 0 otherwise. The run itself does
- * not change by being told about. */
-MUST_CHECK enum err events_append(struct db *db, int64_t run, int64_t seq, int64_t at,
+/* Behind the last one; *seq is its number if the caller knows it, and 0 otherwise: then it is set.
+ * The run itself does not change by being told about. */
+MUST_CHECK enum err events_append(struct db *db, int64_t run, int64_t *seq, int64_t at,
                                   struct str type, struct str data);
 typedef void event_each(void *ctx, const struct event *event);
 MUST_CHECK enum err events_list(struct db *db, int64_t run, int64_t after, int64_t limit,

@@ -3,6 +3,7 @@ import pytest
 
 import faults
 import harness
+from receiver import Receiver
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +20,19 @@ def api(dev_server):
 @pytest.fixture
 def tenant(api):
     return api.tenant()
+
+
+@pytest.fixture(scope="module")
+def calling_server():
+    """One of the file alone, which may call loopback, where the receivers are."""
+    with harness.server("--allow-private-addresses") as s:
+        yield s
+
+
+@pytest.fixture
+def receiver():
+    with Receiver() as r:
+        yield r
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,13 @@ def rows(db, sql, *args):
         conn.close()
 
 
+def write(db, sql):
+    """Past the server, if one runs."""
+    conn = sqlite3.connect(db, timeout=30)
+    conn.executescript(sql)
+    conn.close()
+
+
 def run_id_text(blob):
     return str(uuid.UUID(bytes=blob))
 
@@ -58,7 +65,7 @@ def assert_healthy(api):
     """The doctor finds nothing, wherever it looks."""
     r = api.get("/api/v1/doctor")
     assert r.status == 200 and r.json["ok"], r.json
-    assert {c["name"] for c in r.json["checks"]} == {"file", "slots", "queue", "runs", "jobs", "idempotency", "indexes", "audit"}
+    assert {c["name"] for c in r.json["checks"]} == {"file", "slots", "queue", "runs", "jobs", "approvals", "webhooks", "idempotency", "indexes", "audit"}
 
 
 def doctor_on_file(db):

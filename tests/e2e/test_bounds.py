@@ -12,13 +12,6 @@ from receiver import Receiver
 FAILED = ("failed", "EXPRESSION_FAILED")
 
 
-@pytest.fixture(scope="module")
-def calling_server():
-    """A server of these tests alone, so that its memory is theirs; it may call loopback."""
-    with harness.server("--allow-private-addresses") as s:
-        yield s
-
-
 @pytest.fixture
 def api(calling_server):
     return calling_server.client()

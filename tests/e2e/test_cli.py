@@ -43,6 +43,10 @@ COVERED = {
     "run watch", "run pause", "run resume", "run retry", "run rerun", "run signal", "run bulk", "schedule apply", "schedule list", "schedule show", "schedule delete",
     "schedule trigger", "job heartbeat", "job release", "dead list", "dead retry", "dead drop",  # test_cli_engine.py
     "worker",  # test_worker_command.py
+    "audit list", "audit verify", "audit export", "events",  # test_audit.py
+    "approval list", "approval show", "approval approve", "approval reject", "approval analytics",  # test_cli_approvals.py
+    "webhook create", "webhook list", "webhook show", "webhook set", "webhook rotate", "webhook delete", "webhook test", "webhook deliveries",
+    "webhook redeliver",  # test_webhooks.py
 }
 
 
@@ -59,7 +63,7 @@ def test_every_command_explains_itself():
     for command in sorted(COVERED):
         r = pawl(*command.split(), "--help")
         assert r.code == 0 and r.out.startswith(f"usage: pawl {command}") and "--json" in r.out and "exit code:" in r.out and r.err == "", r
-    for group in ("workflow", "run", "schedule", "job", "dead", "idem", "tenant", "key"):
+    for group in ("workflow", "run", "approval", "schedule", "webhook", "job", "dead", "idem", "tenant", "key"):
         r = pawl(group, "--help")
         assert r.code == 0 and r.out.startswith("usage:"), r
 
@@ -105,7 +109,7 @@ def test_workflow_validate_says_what_is_wrong(run, definition, tmp_path):
 
 def test_workflow_apply_warns_of_what_cannot_be_run_yet(run, tmp_path):
     path = tmp_path / "odd.json"
-    path.write_text(json.dumps({"id": "odd", "steps": [{"name": "ok", "type": "approval", "prompt": "Really?"}]}))
+    path.write_text(json.dumps({"id": "odd", "steps": [{"name": "ok", "type": "llm", "prompt": "Really?"}]}))
     r = run("workflow", "apply", path)
     assert r.code == 0 and r.out == "odd version 1 (new)\n" and r.err.startswith("warning: /steps/0/type"), r
 

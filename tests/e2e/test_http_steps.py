@@ -10,28 +10,14 @@ import pytest
 import harness
 from acts import ended, events, show, step
 from pages import walk
-from receiver import Receiver
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 QUICK = {"max_attempts": 3, "backoff_ms": 1, "jitter": "none"}
 
 
-@pytest.fixture(scope="module")
-def calling_server():
-    """Allowed to call loopback, where the receivers are."""
-    with harness.server("--allow-private-addresses") as s:
-        yield s
-
-
 @pytest.fixture
 def api(calling_server):
     return calling_server.client()
-
-
-@pytest.fixture
-def receiver():
-    with Receiver() as r:
-        yield r
 
 
 def http(name, url, method="GET", **more):

@@ -7,6 +7,8 @@ import pytest
 import harness
 import openapi
 import rawhttp
+import sse
+from nats import nats_server
 
 DOC = openapi.document()
 ROOT_KEY = "root-key-for-tests"
@@ -95,7 +97,7 @@ def test_the_server_serves_it_as_it_is(api):
 @pytest.fixture(scope="module")
 def judged():
     """A server with keys, its administrator, and every answer judged."""
-    with harness.server(dev=False, env={"PAWL_ROOT_KEY": ROOT_KEY}) as s:
+    with nats_server(config="max_payload: 20000\n") as bus, harness.server("--bus", bus.url, dev=False, env={"PAWL_ROOT_KEY": ROOT_KEY}) as s:
         yield openapi.JudgedClient(s.port, headers={"X-API-Key": ROOT_KEY})
 
 
@@ -113,7 +115,7 @@ def success_of_every_route(c):
     for wid, more in (("w", {"description": "d", "input_schema": {"type": "object"}}), ("w", {}), ("v", {})):
         c.put(f"/api/v1/workflows/{wid}", {"id": wid, "steps": steps, **more}, tenant=t, key=f"put-{wid}-{len(more)}")
     c.put("/api/v1/workflows/w", {"id": "w", "steps": steps}, tenant=t)
-    c.put("/api/v1/workflows/odd", {"steps": [{"name": "a", "type": "approval", "prompt": "?", "approvers": {"count": 1}}]}, tenant=t)
+    c.put("/api/v1/workflows/odd", {"steps": [{"name": "a", "type": "llm", "prompt": "?"}]}, tenant=t)
     for path in ("/api/v1/workflows?limit=1", "/api/v1/workflows", "/api/v1/workflows/w", "/api/v1/workflows/w?version=1",
                  "/api/v1/workflows/w/versions?limit=1", "/api/v1/workflows/w/versions"):
         assert c.get(path, tenant=t).status == 200
@@ -147,7 +149,28 @@ def success_of_every_route(c):
     runs_in_hand(c)
     work_by_lease(c)
     schedules(c)
+    decisions(c)
+    webhooks(c)
+    outbox(c)
+    trail(c)
+    as_it_happens(c)
     c.get("/api/v1/doctor"), c.post("/api/v1/doctor/repair", key="repair"), c.get("/api/v1/backup")
+
+
+def trail(c):
+    for query in ("", "?limit=1", "?order=newest&action=key.*&actor=root", "?after=3"):
+        assert c.get(f"/api/v1/audit{query}", tenant="acme").status == 200
+    c.get("/api/v1/audit"), c.get("/api/v1/audit/export", tenant="acme"), c.get("/api/v1/audit/verify", tenant="acme"), c.get("/api/v1/audit/verify")
+
+
+def as_it_happens(c):
+    """A stream does not end: its head is judged, and what comes first."""
+    with sse.Stream(c.port, "/api/v1/events?types=run.*", "acme", headers=[f"X-API-Key: {ROOT_KEY}"]) as now, \
+            sse.Stream(c.port, "/api/v1/events", "acme", "0-0", headers=[f"X-API-Key: {ROOT_KEY}"]) as before:
+        for s in (now, before):
+            openapi.validate(harness.Reply(200, {k.lower(): v for k, v in s.reply.getheaders()}, b""), "GET", "/api/v1/events")
+        assert before.read_one()[1] == "run.created"
+    c.seen.add(("GET", "/api/v1/events", 200))
 
 
 def everything_at_a_limit(c):
@@ -259,6 +282,79 @@ def schedules(c):
     c.delete("/api/v1/schedules/nightly", tenant=t)
 
 
+def decisions(c):
+    """Every form of an approval and of an answer to it, and every refusal."""
+    t = "decided"
+    c.put(f"/api/v1/tenants/{t}", {})
+    people = [c.post("/api/v1/keys", {"tenant": t, "role": "approver"}).json for _ in range(3)]
+    as_ = [{"headers": {"X-API-Key": p["key"]}} for p in people]
+    names = ["key:" + p["prefix"] for p in people]
+
+    def asked(gate):
+        c.workflow(t, "w", [{"name": "pay", "type": "task", "handler": "h", "requires_approval": gate}])
+        run = c.start(t, "w").json["run"]
+        c.get(f"/api/v1/runs/{run['id']}/why", tenant=t)
+        return run["id"], run["steps"][0]["job_id"]
+
+    def say(job, verb, who=None, **body):
+        return c.post(f"/api/v1/approvals/{job}/{verb}", body, tenant=t, **(who or {}))
+
+    _, plain = asked(True)
+    for verb in ("approve", "approve", "reject"):
+        say(plain, verb)
+    _, quorum = asked({"prompt": "${run.id}?", "content": [1], "approvers": {"count": 2, "users": names[:2]}, "expires_s": 600, "remind_every_s": 60,
+                       "escalation": {"after_s": 1, "approvers": {"roles": ["admin"]}}})
+    for who in (as_[0], as_[0], as_[2], as_[1], as_[1]):
+        say(quorum, "approve", who, reason="r", edited=[2])
+    _, refused = asked({"approvers": {"forbid_requester": True}})
+    say(refused, "approve"), say(refused, "reject", expected_hash="0"), say(refused, "reject", reason="no"), say(refused, "reject"), say(refused, "approve")
+    run, void = asked(True)
+    c.post(f"/api/v1/runs/{run}/cancel", {}, tenant=t), say(void, "approve"), say(NO_ID, "reject")
+    run, late = asked({"expires_s": 1, "approvers": {"users": names[:1]}})
+    harness.wait_until(lambda: c.get(f"/api/v1/approvals/{late}", tenant=t).json["status"] == "expired", "it expires")
+    say(late, "approve", as_[0])
+    for job in (plain, quorum, refused, void, late):
+        c.get(f"/api/v1/approvals/{job}", tenant=t), c.get(f"/api/v1/jobs/{job}", tenant=t)
+    for query in ("", "?limit=1", "?status=void"):
+        c.get(f"/api/v1/approvals{query}", tenant=t)
+    c.get("/api/v1/approvals/analytics", tenant=t), c.get("/api/v1/approvals/analytics?days=1&workflow_id=w", tenant=t)
+
+
+def webhooks(c):
+    t = "hooked"
+    c.put(f"/api/v1/tenants/{t}", {})
+    made = [c.post("/api/v1/webhooks", {"url": "http://127.0.0.1:1/", "events": ["run.*", "job.failed"], "description": "d"}, tenant=t, key="hook") for _ in range(2)]
+    assert ["secret" in r.json for r in made] == [True, False]
+    path = f"/api/v1/webhooks/{made[0].json['id']}"
+    for _ in range(2):  # a first delivery that is refused, since its address is not public, and one more
+        assert c.post(f"{path}/test", {}, tenant=t).status == 200
+    tried = lambda: [d for d in c.get(f"{path}/deliveries", tenant=t).json["items"] if d["last_error"]]
+    delivery = harness.wait_until(tried, "an attempt is made")[0]
+    c.get(path, tenant=t), c.get("/api/v1/webhooks", tenant=t), c.get("/api/v1/webhooks?limit=1", tenant=t), c.get(f"{path}/deliveries?limit=1", tenant=t)
+    c.put(path, {"enabled": False}, tenant=t), c.get(path, tenant=t), c.put(path, {"enabled": True, "events": ["*"], "url": "https://a.test/", "description": None}, tenant=t)
+    for _ in range(2):
+        assert c.post(f"{path}/rotate", {"old_secret_s": 60}, tenant=t, key="rotate").status == 200
+    c.get(path, tenant=t)
+    assert c.post(f"{path}/deliveries/{delivery['id']}/redeliver", {}, tenant=t).status == 200
+    assert c.delete(path, tenant=t).status == 200
+
+
+def outbox(c):
+    t = "told"
+    c.put(f"/api/v1/tenants/{t}", {})
+    c.workflow(t, "w", [{"name": "a", "type": "emit", "event": "too.large", "payload": "x" * 30000}, {"name": "b", "type": "task", "handler": "h"}])
+    c.start(t, "w"), c.start(t, "w")
+    parked = lambda: (items := c.get("/api/v1/outbox", tenant=t).json["items"])[1:] and items[0]["message_id"]
+    message = harness.wait_until(parked, "they are parked")
+    c.get("/api/v1/outbox?limit=1", tenant=t), c.get("/api/v1/outbox"), c.get("/readyz")
+    for _ in range(2):
+        assert c.post(f"/api/v1/outbox/{message}/retry", {}, tenant=t, key="parked").status == 200
+    job = c.post("/api/v1/jobs/claim", {"worker_id": "w1"}, tenant=t).json["jobs"][0]
+    c.post(f"/api/v1/jobs/{job['job_id']}/release", {"lease_token": job["lease_token"]}, tenant=t)
+    for _ in range(2):
+        assert c.post(f"/api/v1/jobs/{job['job_id']}/claim", {"worker_id": "w1", "lease_ms": 1000}, tenant=t, key="claim").status == 200
+
+
 def test_every_success_is_as_described(judged):
     success_of_every_route(judged)
     succeeded = {(m, p) for m, p, status in judged.seen if status == 200}
@@ -274,7 +370,7 @@ def test_every_problem_is_as_described(judged):
     c.workflow("slow", "free")
     harness.wait_until(lambda: c.start("slow", "free").code == "RATE_LIMITED", "a start is too soon after another")
     c.put("/api/v1/tenants/slow", {"rate_limit": None})
-    c.put("/api/v1/workflows/odd", {"steps": [{"name": "a", "type": "approval", "prompt": "?"}]}, tenant=t)
+    c.put("/api/v1/workflows/odd", {"steps": [{"name": "a", "type": "llm", "prompt": "?"}]}, tenant=t)
     run = c.start(t, "w", {"input": {}}, key="k").json["run_id"]
     expected = [
         (c.start(t, "w", b"{"), 400), (c.start(t, "w", {"colour": 1}), 400), (c.start(t, "w", {"input": {}}, headers={"Idempotency-Key": '"'}), 400),
@@ -306,7 +402,8 @@ def test_a_bad_request_to_any_route_is_as_described(judged, method, path):
     """Rubbish for an id, in the query and in the body: whatever comes back is one of the described answers, and no 5xx."""
     for rubbish in (NO_ID, "%20", "x" * 300):
         target = re.sub(r"\{\w+\}", rubbish, path)
-        for query in ("", "?limit=x&cursor=%00", "?colour=1"):
+        streams = path == "/api/v1/events"  # nothing is wrong without a query, and it does not end
+        for query in (*([] if streams else [""]), "?limit=x&cursor=%00", "?colour=1"):
             for body in ([b"", b"{", b"[]", {"colour": 1}, {"lease_token": 5, "steps": 1}] if method in ("POST", "PUT") else [None]):
                 assert judged.call(method, target + query, body, tenant="faulty").status < 500
 

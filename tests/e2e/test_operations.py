@@ -60,6 +60,8 @@ MUST_EXIST = {
     "pawl_idempotency_replays_total": ("counter", {"endpoint"}),
     "pawl_idempotency_mismatches_total": ("counter", {"endpoint"}),
     "pawl_idempotency_cleanup_failures_total": ("counter", {"context"}),
+    "pawl_approval_replays_total": ("counter", {"endpoint"}),
+    "pawl_approval_conflicts_total": ("counter", {"endpoint", "code"}),
     "pawl_commit_seconds": ("histogram", set()),
     "pawl_commit_batch_size": ("histogram", set()),
     "pawl_jobs": ("gauge", {"queue", "state"}),

@@ -124,7 +124,7 @@ def test_input_that_breaks_the_schema_leaves_no_key_and_no_run(api, tenant):
 
 
 def test_a_definition_that_cannot_run_leaves_no_key_and_no_run(api, tenant):
-    steps = [{"name": "ask", "type": "approval", "prompt": "?"}]
+    steps = [{"name": "ask", "type": "llm", "prompt": "?"}]
     warned = api.put("/api/v1/workflows/hold", {"steps": steps}, tenant=tenant)
     assert warned.status == 200 and warned.json["warnings"], warned
     r = api.start(tenant, key="k")

@@ -72,6 +72,18 @@ def test_cancel(api, tenant):
     assert [e["type"] for e in events].count("run.cancelled") == 1
 
 
+@pytest.mark.parametrize("verb", ["approve", "reject"])
+def test_decide(api, tenant, verb):
+    api.workflow(tenant, steps=[{"name": "pay", "type": "task", "handler": "h", "requires_approval": True}])
+    run = api.start(tenant).json["run"]
+    path = f"/api/v1/approvals/{run['steps'][0]['job_id']}"
+    first, second = twice(api, "POST", f"{path}/{verb}", {"reason": "r"}, tenant)
+    assert first == second and first["status"] == {"approve": "approved", "reject": "rejected"}[verb]
+    assert api.get(path, tenant=tenant).json["replays"] == 0
+    events = [e["type"] for e in api.get(f"/api/v1/runs/{run['id']}/events", tenant=tenant).json["items"]]
+    assert events.count("approval.decided") == 1
+
+
 def test_claim_hands_out_the_same_jobs(api, tenant):
     api.workflow(tenant)
     for _ in range(3):

@@ -1,12 +1,12 @@
 """The timeline of a run as a live stream of server-sent events: every event once, in order, and on from any of them."""
 import http.client
-import json
 import socket
 import struct
 
 import pytest
 
 import harness
+import sse
 from acts import begin, claim, complete, control, events, show, task
 from checks import assert_problem
 from harness import wait_until
@@ -15,57 +15,17 @@ NO_RUN = "0190b3c4-0000-7000-8000-000000000000"
 WAIT = {"name": "wait", "type": "wait_signal", "signal": "go"}
 
 
-class Stream:
-    """A reader of one run's events. `events` has what came so far as (id, event, data)."""
+class Stream(sse.Stream):
+    """A reader of one run's events, whose ids are the numbers of its timeline."""
 
     def __init__(self, port, tenant, run, last=None, buffer=None):
-        self.sock = socket.socket()
-        if buffer is not None:
-            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
-        self.sock.settimeout(harness.PATIENCE_S)
-        self.sock.connect(("127.0.0.1", port))
-        lines = [f"GET /api/v1/runs/{run}/events HTTP/1.1", "Host: pawl", "Accept: text/event-stream", f"X-Tenant-ID: {tenant}"]
-        if last is not None:
-            lines.append(f"Last-Event-ID: {last}")
-        self.sock.sendall("\r\n".join([*lines, "", ""]).encode())
-        self.events = []
-
-    def open(self):
-        self.reply = http.client.HTTPResponse(self.sock)
-        self.reply.begin()
-        assert self.reply.status == 200 and self.reply.headers["Content-Type"] == "text/event-stream", self.reply.headers
-        assert self.reply.headers["Cache-Control"] == "no-store"
-        return self
+        super().__init__(port, f"/api/v1/runs/{run}/events", tenant, last, buffer=buffer)
 
     def read_one(self):
-        """The next event, or None at the end."""
-        fields = {}
-        while line := self.reply.readline().decode():
-            line = line.rstrip("\n")
-            if not line and fields:
-                self.events.append((int(fields["id"]), fields["event"], json.loads(fields["data"])))
-                return self.events[-1]
-            if line and not line.startswith(":"):
-                name, _, value = line.partition(": ")
-                assert name not in fields, f"{name} comes twice in one event"
-                fields[name] = value
-        assert not fields, f"it ends in the middle of an event: {fields}"
-        return None
-
-    def read(self, count):
-        return [self.read_one() for _ in range(count)]
-
-    def rest(self):
-        """All to the end, which the server makes."""
-        while self.read_one():
-            pass
-        return self.events
-
-    def __enter__(self):
-        return self.open()
-
-    def __exit__(self, *_):
-        self.sock.close()
+        told = super().read_one()
+        if told:
+            self.events[-1] = told = (int(told[0]), *told[1:])
+        return told
 
 
 def as_page(api, tenant, run, after=0):
@@ -198,7 +158,7 @@ def test_200_readers_are_all_told_all(api, tenant, stream):
         assert all(s.rest() == told for s in readers)
     finally:
         for s in readers:
-            s.sock.close()
+            s.close()
 
 
 def test_readers_that_vanish_leave_nothing_behind(api, tenant, stream):
@@ -208,7 +168,7 @@ def test_readers_that_vanish_leave_nothing_behind(api, tenant, stream):
         s.read(2)
         if n % 2:
             s.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        s.sock.close()
+        s.close()
     with stream(run) as s:
         complete(api, tenant, claim(api, tenant)[0])
         finish(api, tenant, run)
@@ -231,23 +191,26 @@ def test_large_events_are_told_whole(api, tenant, stream, count, size):
         assert s.rest() == as_page(api, tenant, run)
 
 
-def test_a_reader_that_stops_reading_is_cut_off_and_can_go_on(api, tenant, stream):
+def test_a_reader_that_stops_reading_is_cut_off_and_can_go_on():
     """More is told while it does not read than any socket holds, event by event."""
-    steps = [step for n in range(100) for step in ({"name": f"w{n}", "type": "wait_signal", "signal": "go"}, {"name": f"e{n}", "type": "emit", "event": "big", "payload": "${input}"})]
-    run = begin(api, tenant, *steps, input="x" * 100_000)
-    stopped = stream(run, buffer=4096).open()
-    stopped.read(2)
-    for _ in range(100):
-        finish(api, tenant, run)
-    told = as_page(api, tenant, run)
-    assert told[-1][1] == "run.succeeded", "the run does not wait for it"
-    try:
-        stopped.rest()
-    except (AssertionError, OSError, http.client.HTTPException):
-        pass  # cut off, also in the middle of an event
-    finally:
-        stopped.sock.close()
-    got = stopped.events
-    assert 2 <= len(got) < len(told) and got == told[:len(got)], "what it has is right"
-    with stream(run, got[-1][0]) as s:
-        assert [*got, *s.rest()] == told
+    with harness.server() as server:
+        api = server.client()
+        steps = [step for n in range(100) for step in ({"name": f"w{n}", "type": "wait_signal", "signal": "go"}, {"name": f"e{n}", "type": "emit", "event": "big", "payload": "${input}"})]
+        run = begin(api, "t", *steps, input="x" * 100_000)
+        stopped = Stream(server.port, "t", run, buffer=4096).open()
+        stopped.read(2)
+        for _ in range(100):
+            finish(api, "t", run)
+        told = as_page(api, "t", run)
+        assert told[-1][1] == "run.succeeded", "the run does not wait for it"
+        wait_until(lambda: b"\npawl_event_listeners 0\n" in api.get("/metrics").raw, "it is cut off", seconds=harness.PATIENCE_S + 40)
+        try:
+            stopped.rest()
+        except (AssertionError, OSError, http.client.HTTPException, ValueError):
+            pass  # cut off, also in the middle of an event
+        finally:
+            stopped.close()
+        got = stopped.events
+        assert 2 <= len(got) < len(told) and got == told[:len(got)], "what it has is right"
+        with Stream(server.port, "t", run, got[-1][0]) as s:
+            assert [*got, *s.rest()] == told

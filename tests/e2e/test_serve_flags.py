@@ -41,7 +41,7 @@ def serve(tmp_path):
 
 def test_every_flag_has_its_variable():
     listed = flags()
-    assert set(listed) == {"--listen", "--store", "--gate", "--bus", "--dev", "--dev-insecure", "--allow-private-addresses", "--tls-cert", "--tls-key", "--log", "--log-level", "--wal-max-mib"}
+    assert set(listed) == {"--listen", "--store", "--gate", "--bus", "--bus-creds", "--bus-ca", "--bus-queues", "--dev", "--dev-insecure", "--allow-private-addresses", "--tls-cert", "--tls-key", "--log", "--log-level", "--wal-max-mib"}
     for flag, (_, variable) in listed.items():
         assert variable == "PAWL_" + flag[2:].replace("-", "_").upper()
 
@@ -68,7 +68,8 @@ def test_a_switch_is_off_when_its_variable_says_so(serve, off):
 MISTAKES = [
     (("--colour",), "--colour"), (("--listen",), "--listen"), (("now",), "now"), (("--dev=yes",), "--dev"), (("--log", "xml"), "xml"),
     (("--log-level", "loud"), "loud"), (("--wal-max-mib", "0"), "--wal-max-mib"), (("--wal-max-mib", "-5"), "--wal-max-mib"), (("--wal-max-mib", "many"), "many"),
-    (("--gate", "redis://127.0.0.1"), "redis"), (("--bus", "nats://127.0.0.1"), "bus"), (("--tls-cert", "x"), "--tls-key"), (("--tls-key", "x"), "--tls-cert"),
+    (("--gate", "redis://127.0.0.1"), "redis"), (("--bus", "redis://127.0.0.1"), "nats://"), (("--bus", "nats://127.0.0.1,"), "nats://"), (("--bus-queues", "q"), "--bus"), (("--bus-creds", "f"), "--bus"),
+    (("--bus", "nats://127.0.0.1", "--bus-queues", "a,,b"), "queues"), (("--tls-cert", "x"), "--tls-key"), (("--tls-key", "x"), "--tls-cert"),
 ]
 
 

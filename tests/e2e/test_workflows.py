@@ -22,7 +22,7 @@ def put(api, tenant, wid, definition):
 
 
 def contract_example():
-    """The definition that the contract shows: valid, but with much that this version does not run yet."""
+    """The definition that the contract shows."""
     return {
         "id": "refund", "description": "…", "input_schema": {}, "timeout_s": 3600,
         "concurrency": {"key": "input.customer_id", "limit": 1, "at_limit": "queue"},
@@ -199,14 +199,28 @@ def test_a_definition_over_256_kib_is_413(api, tenant):
     assert_problem(api.put("/api/v1/workflows/w", {"description": "x" * 300_000, "steps": [task("a")]}, tenant=tenant), 413, "BODY_TOO_LARGE")
 
 
-def test_the_contracts_example_is_stored_with_a_warning_and_not_started(api, tenant):
-    r = put(api, tenant, "refund", contract_example())
+def test_what_cannot_be_run_yet_is_stored_with_a_warning_and_not_started(api, tenant):
+    definition = {**contract_example(), "steps": [{"name": "ask", "type": "llm", "prompt": "?"}]}
+    r = put(api, tenant, "refund", definition)
     assert r["version"] == 1 and len(r["warnings"]) >= 1 and r["warnings"][0]["path"].startswith("/")
-    said = api.post("/api/v1/workflows/refund/validate", contract_example(), tenant=tenant).json
+    said = api.post("/api/v1/workflows/refund/validate", definition, tenant=tenant).json
     assert said["valid"] is True and said["warnings"] == r["warnings"]
     problem = assert_problem(api.start(tenant, "refund", key="k"), 422, "DEFINITION_UNSUPPORTED")
     assert r["warnings"][0]["path"] in problem["detail"]
     assert api.get("/api/v1/runs", tenant=tenant).json["items"] == []
+
+
+def test_the_contracts_example_runs(api, tenant):
+    assert put(api, tenant, "refund", contract_example())["warnings"] == []
+    r = api.start(tenant, "refund", {"input": {"order_id": 7, "customer_id": "c"}}, headers={"X-Actor": "rita"})
+    assert r.status == 200, r
+    assert api.work(tenant, output={"amount": 120})["input"] == {"id": 7}
+    asked = api.get("/api/v1/approvals?status=pending", tenant=tenant).json["items"]
+    assert [a["prompt"] for a in asked] == ["Refund 120?"]
+    path = f"/api/v1/approvals/{asked[0]['job_id']}/approve"
+    assert_problem(api.post(path, tenant=tenant, headers={"X-Actor": "rita"}), 403, "SELF_APPROVAL_DENIED")
+    assert api.post(path, tenant=tenant, headers={"X-Actor": "ann"}).json["status"] == "approved"
+    assert api.work(tenant)["step"] == "pay"
 
 
 def test_input_is_checked_against_the_schema(api, tenant):

@@ -108,8 +108,10 @@ static void one_event(struct play *play, struct bytes *b)
         PLAY_HOLDS(play, job > 0); /* otherwise it would hang for ever */
         if (play->broken)
             return;
+        bool denies = what % 8 == 6 && play->jobs[job].asked;
         play_job_over(play, job,
-                      what % 8 == 4   ? STEP_IS_FAILED
+                      denies          ? STEP_IS_DENIED
+                      : what % 8 == 4 ? STEP_IS_FAILED
                       : what % 8 == 5 ? STEP_IS_TIMED_OUT
                                       : STEP_IS_SUCCEEDED);
         play_go(play);

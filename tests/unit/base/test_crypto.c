@@ -93,6 +93,33 @@ static void hashes_that_differ_in_one_bit_are_not_equal(void **state)
     }
 }
 
+/* RFC 4231: keys shorter and longer than a block, as one piece and in pieces. */
+static void known_messages_have_their_known_codes(void **state)
+{
+    (void)state;
+    char aa[131];
+    memset(aa, '\xAA', sizeof(aa));
+    const struct {
+        struct str key;
+        struct str message;
+        const char *code;
+    } known[] = {
+        {STR("\x0B\x0B\x0B\x0B\x0B\x0B\x0B\x0B\x0B\x0B\x0B\x0B\x0B\x0B\x0B\x0B\x0B\x0B\x0B\x0B"),
+         STR("Hi There"), "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
+        {STR("Jefe"), STR("what do ya want for nothing?"),
+         "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
+        {{aa, sizeof(aa)},
+         STR("Test Using Larger Than Block-Size Key - Hash Key First"),
+         "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        struct str message = known[i].message;
+        struct str pieces[] = {{message.ptr, 3}, STR(""), {message.ptr + 3, message.len - 3}};
+        assert_hash(hmac_sha256(known[i].key, &message, 1), known[i].code);
+        assert_hash(hmac_sha256(known[i].key, pieces, ARRAY_LEN(pieces)), known[i].code);
+    }
+}
+
 static void *hash_many(void *arg)
 {
     bool *wrong = arg;
@@ -128,6 +155,7 @@ int main(void)
         cmocka_unit_test(no_two_lists_of_parts_share_a_hash),
         cmocka_unit_test(no_parts_hash_as_empty_text),
         cmocka_unit_test(hashes_that_differ_in_one_bit_are_not_equal),
+        cmocka_unit_test(known_messages_have_their_known_codes),
         cmocka_unit_test(threads_do_not_disturb_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

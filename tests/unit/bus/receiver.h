@@ -165,6 +165,8 @@ static inline bool serve(struct receiver *r, int fd, const char *path, const cha
         return send_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 5000000000\r\n\r\n");
     if (strcmp(path, "/500") == 0)
         return answer(fd, "500 Broken", "Retry-After: 7\r\n", "sorry");
+    if (strncmp(path, "/status/", 8) == 0)
+        return answer(fd, path + strlen("/status/"), "", "");
     if (strcmp(path, "/304") == 0)
         return answer(fd, "304 Not Modified", "", "");
     if (strcmp(path, "/300") == 0)

@@ -17,7 +17,7 @@ enum { PLAY_STEPS_MAX = 8, PLAY_JOBS_MAX = 2048 };
 enum play_choice {
     CHOOSE_CONDITION, /* 0: does not hold; 1: cannot be evaluated; else it holds */
     CHOOSE_ITEMS,     /* of a step with for_each */
-    CHOOSE_ITEM,      /* 0: succeeds at once; 1: fails at once; else it is open */
+    CHOOSE_ITEM,      /* 0: succeeds at once; 1: fails at once; 2: waits for a person; else open */
     CHOOSE_UNDO,      /* 0: fails at once */
     CHOOSE_PER_TURN,  /* jobs made before others have their turn, less one */
 };
@@ -29,6 +29,7 @@ enum play_outcome { PLAY_NONE, PLAY_OK, PLAY_BAD, PLAY_SKIPPED, PLAY_CUT, PLAY_S
 struct play_job {
     size_t step;
     bool undo;
+    bool asked;                /* it is open, and waits for a person */
     enum play_outcome outcome; /* PLAY_NONE: open */
 };
 
@@ -38,6 +39,7 @@ struct play_step {
     int64_t place; /* in the order of settling */
     bool undone;   /* or tried to */
     int64_t open;  /* jobs */
+    int64_t asked; /* of those: that wait for a person */
     int64_t undos_open;
 };
 
@@ -130,6 +132,8 @@ static inline void play_end_job(struct play *play, struct play_job *job, enum pl
     assert(job->step > 0 && job->outcome == PLAY_NONE && as != PLAY_NONE);
     job->outcome = as;
     struct play_step *s = &play->steps[job->step - 1];
+    s->asked -= job->asked;
+    job->asked = false;
     *(job->undo ? &s->undos_open : &s->open) -= 1;
 }
 
@@ -167,11 +171,32 @@ static inline void play_make_job(struct play *play, size_t step, int64_t ordinal
     *(undo ? &play->steps[step].undos_open : &play->steps[step].open) += 1;
 }
 
+static inline void play_ask(struct play *play, int64_t ordinal)
+{
+    struct play_job *job = &play->jobs[ordinal];
+    assert(!job->asked && !job->undo && job->outcome == PLAY_NONE);
+    job->asked = true;
+    play->steps[job->step - 1].asked++;
+    advance_asked(&play->p, job->step - 1);
+}
+
+/* The person lets the job go. */
+static inline void play_answer(struct play *play, int64_t ordinal)
+{
+    struct play_job *job = &play->jobs[ordinal];
+    assert(job->asked);
+    job->asked = false;
+    play->steps[job->step - 1].asked--;
+    advance_answered(&play->p, job->step - 1);
+}
+
 /* A job of the step ended by itself. */
 static inline void play_job_over(struct play *play, int64_t ordinal, enum step_status as)
 {
     struct play_job *job = &play->jobs[ordinal];
     size_t step = job->step - 1;
+    if (job->asked)
+        play_answer(play, ordinal);
     play_end_job(play, job, as == STEP_IS_SUCCEEDED ? PLAY_OK : PLAY_BAD);
     if (job->undo) {
         advance_undo_over(&play->p, step, as == STEP_IS_SUCCEEDED);
@@ -260,6 +285,8 @@ static inline void play_items(struct play *play, size_t step, int64_t count)
         uint64_t end = play_chance(play, CHOOSE_ITEM, step, 12);
         if (!play->broken && end <= 1)
             play_job_over(play, ordinal, end == 0 ? STEP_IS_SUCCEEDED : STEP_IS_FAILED);
+        else if (!play->broken && end == 2)
+            play_ask(play, ordinal);
     }
 }
 
@@ -319,6 +346,8 @@ static inline void play_check_end(struct play *play, enum run_event on)
 {
     PLAY_HOLDS(play, play_all_open(play) == 0);
     PLAY_HOLDS(play, (on == RUN_ON_SUCCEED) == !play->stopping);
+    bool denied = play->cause > 0 && play->p.steps[play->cause - 1].status == STEP_IS_DENIED;
+    PLAY_HOLDS(play, (on == RUN_ON_DENY) == denied);
     for (size_t i = 0; i < play->def->step_count; i++) {
         const struct play_step *s = &play->steps[i];
         PLAY_HOLDS(play, !s->begun || s->outcome != PLAY_NONE);
@@ -336,10 +365,10 @@ static inline void play_move(struct play *play, enum run_event on)
         [RUN_ON_START] = "start",       [RUN_ON_WAIT] = "wait",   [RUN_ON_WAKE] = "wake",
         [RUN_ON_SUCCEED] = "succeed",   [RUN_ON_FAIL] = "fail",   [RUN_ON_CANCEL] = "cancel",
         [RUN_ON_TIME_OUT] = "time_out", [RUN_ON_PAUSE] = "pause", [RUN_ON_RESUME] = "resume",
-        [RUN_ON_RETRY] = "retry",       [RUN_ON_ADMIT] = "admit",
+        [RUN_ON_RETRY] = "retry",       [RUN_ON_ADMIT] = "admit", [RUN_ON_DENY] = "deny",
     };
     play_log_word(play, WORDS[on]);
-    if (on == RUN_ON_SUCCEED || on == RUN_ON_FAIL || on == RUN_ON_TIME_OUT)
+    if (on == RUN_ON_SUCCEED || on == RUN_ON_FAIL || on == RUN_ON_TIME_OUT || on == RUN_ON_DENY)
         play_check_end(play, on);
     struct run_change change = {play->status, 0};
     enum err e = run_decide(play->status, on, &change);
@@ -357,7 +386,7 @@ static inline void play_check_counts(struct play *play)
         static const enum play_outcome BY_STATUS[STEP_STATUS_COUNT] = {
             [STEP_IS_SUCCEEDED] = PLAY_OK,    [STEP_IS_FAILED] = PLAY_BAD,
             [STEP_IS_SKIPPED] = PLAY_SKIPPED, [STEP_IS_CANCELLED] = PLAY_STOPPED,
-            [STEP_IS_TIMED_OUT] = PLAY_BAD,
+            [STEP_IS_TIMED_OUT] = PLAY_BAD,   [STEP_IS_DENIED] = PLAY_BAD,
         };
         enum play_outcome outcome = s->cut ? PLAY_CUT : BY_STATUS[s->status];
         enum play_outcome mine = play->steps[i].outcome;
@@ -367,6 +396,7 @@ static inline void play_check_counts(struct play *play)
         PLAY_HOLDS(play, s->over >= 0 && s->over <= s->begun && s->begun <= s->items);
         PLAY_HOLDS(play, s->failed >= 0 && s->failed <= s->over);
         PLAY_HOLDS(play, s->begun - s->over == play_open_jobs(play, i, false));
+        PLAY_HOLDS(play, s->asked == play->steps[i].asked);
         PLAY_HOLDS(play, s->first >= 0 && (s->first == 0) == (s->items == 0));
         PLAY_HOLDS(play, s->first + s->items - (s->first > 0) <= play->p.jobs);
         PLAY_HOLDS(play, (s->seq > 0) == step_is_settled(s->status) && s->seq <= play->p.order);
@@ -390,7 +420,8 @@ static inline void play_check_status(struct play *play)
     for (size_t i = 0; i < play->def->step_count; i++) {
         enum step_type type = play->def->steps[i].type;
         bool waits = type == STEP_SLEEP || type == STEP_WAIT_SIGNAL;
-        working += (waits ? 0 : play_open_jobs(play, i, false)) + play_open_jobs(play, i, true);
+        int64_t open = play_open_jobs(play, i, false) - play->steps[i].asked;
+        working += (waits ? 0 : open) + play_open_jobs(play, i, true);
     }
     PLAY_HOLDS(play, play->status != RUN_PENDING && play->status != RUN_QUEUED);
     PLAY_HOLDS(play, play->status != RUN_RUNNING || working > 0 || play->go_on);

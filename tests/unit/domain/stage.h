@@ -14,6 +14,7 @@ struct script {
     uint64_t items[PLAY_STEPS_MAX];
     bool succeeds_at_once[PLAY_STEPS_MAX];
     bool fails_at_once[PLAY_STEPS_MAX];
+    bool asks[PLAY_STEPS_MAX];
     bool undo_fails_at_once[PLAY_STEPS_MAX];
     uint64_t per_turn; /* 0: enough */
 };
@@ -34,7 +35,7 @@ static inline uint64_t choose(void *ctx, enum play_choice what, size_t step, uin
     case CHOOSE_ITEMS:
         return s->items[step];
     case CHOOSE_ITEM:
-        return s->succeeds_at_once[step] ? 0 : s->fails_at_once[step] ? 1 : 2;
+        return s->succeeds_at_once[step] ? 0 : s->fails_at_once[step] ? 1 : s->asks[step] ? 2 : 3;
     case CHOOSE_UNDO:
         return s->undo_fails_at_once[step] ? 0 : 1;
     case CHOOSE_PER_TURN:

@@ -158,6 +158,56 @@ static void a_wait_beside_work_does_not_make_the_run_wait(void **state)
     stage_free(s);
 }
 
+static void a_task_that_waits_for_a_person_is_not_work(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(STEPS(A_STEP("a", NEEDS("")) "," A_STEP("b", NEEDS(""))));
+    s->script.asks[0] = true;
+    go(s, RUN_RUNNING, "start +a .a +b .b");
+    succeeds(s, "b", RUN_WAITING, "wait");
+    play_answer(&s->play, state_of(s, "a")->first);
+    go(s, RUN_RUNNING, "wake");
+    succeeds(s, "a", RUN_SUCCEEDED, "succeed");
+    stage_free(s);
+}
+
+static void a_denied_step_denies_its_run_after_undoing_what_was_done(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(STEPS(A_STEP("a", UNDO) "," A_STEP("b", "") "," A_STEP("c", "")));
+    s->script.asks[1] = true;
+    go(s, RUN_RUNNING, "start +a .a");
+    succeeds(s, "a", RUN_WAITING, "+b .b wait");
+    ends(s, "b", STEP_IS_DENIED, RUN_RUNNING, "~a wake");
+    undo_ends(s, "a", true, RUN_DENIED, "deny");
+    stage_free(s);
+}
+
+static void a_denial_goes_the_way_of_an_error(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(
+        STEPS(A_STEP("a", ON_ERROR("c")) "," A_STEP("b", ",'needs':['a']") "," A_STEP("c", "")));
+    s->script.asks[0] = true;
+    go(s, RUN_WAITING, "start +a .a wait");
+    ends(s, "a", STEP_IS_DENIED, RUN_RUNNING, "-b +c wake .c");
+    succeeds(s, "c", RUN_SUCCEEDED, "succeed");
+    stage_free(s);
+}
+
+static void a_denied_item_ends_the_others_that_wait(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(STEPS(A_STEP("a", MAP("3"))));
+    s->script.items[0] = 3;
+    s->script.asks[0] = true;
+    go(s, RUN_WAITING, "start +a .a .a .a wait");
+    job_ends(s, "a", 1, STEP_IS_DENIED);
+    go(s, RUN_DENIED, "!a wake deny");
+    assert_int_equal(state_of(s, "a")->asked, 0);
+    stage_free(s);
+}
+
 static void a_wait_after_a_wait_goes_on_waiting(void **state)
 {
     (void)state;
@@ -481,6 +531,10 @@ int main(void)
         cmocka_unit_test(a_run_that_is_being_undone_is_not_also_out_of_time),
         cmocka_unit_test(a_run_whose_open_steps_all_wait_is_waiting),
         cmocka_unit_test(a_wait_beside_work_does_not_make_the_run_wait),
+        cmocka_unit_test(a_task_that_waits_for_a_person_is_not_work),
+        cmocka_unit_test(a_denied_step_denies_its_run_after_undoing_what_was_done),
+        cmocka_unit_test(a_denial_goes_the_way_of_an_error),
+        cmocka_unit_test(a_denied_item_ends_the_others_that_wait),
         cmocka_unit_test(a_wait_after_a_wait_goes_on_waiting),
         cmocka_unit_test(a_compensation_is_work),
         cmocka_unit_test(nothing_is_next_for_a_run_that_is_queued_or_over),

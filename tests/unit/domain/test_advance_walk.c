@@ -125,10 +125,15 @@ static void one_event(struct play *play, struct rng *r, bool calm)
     } else if (!calm && dice < 6) {
         play_cancel(play);
     } else if (job > 0 && (!play->go_on || dice < 60)) {
-        enum step_status as = calm || dice < 80 ? STEP_IS_SUCCEEDED
-                              : dice < 95       ? STEP_IS_FAILED
-                                                : STEP_IS_TIMED_OUT;
-        play_job_over(play, job, as);
+        bool asked = play->jobs[job].asked;
+        enum step_status as = asked && dice % 3 == 0 ? STEP_IS_DENIED
+                              : calm || dice < 80    ? STEP_IS_SUCCEEDED
+                              : dice < 95            ? STEP_IS_FAILED
+                                                     : STEP_IS_TIMED_OUT;
+        if (asked && dice % 3 == 1)
+            play_answer(play, job);
+        else
+            play_job_over(play, job, as);
         play_go(play);
     } else if (play->go_on) {
         play_go(play);
@@ -205,6 +210,7 @@ static void random_runs_keep_their_promises(void **state)
     /* Every kind of end and turn was seen often. */
     assert_true(tally.ended[RUN_SUCCEEDED] > HISTORIES / 10);
     assert_true(tally.ended[RUN_FAILED] > HISTORIES / 10);
+    assert_true(tally.ended[RUN_DENIED] > HISTORIES / 50);
     assert_true(tally.ended[RUN_TIMED_OUT] > HISTORIES / 50);
     assert_true(tally.ended[RUN_CANCELLED] > HISTORIES / 50);
     assert_true(tally.retried > HISTORIES / 10);

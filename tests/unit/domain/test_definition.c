@@ -21,7 +21,7 @@ static const char REFUND[] =
 
 /* --- what is accepted --- */
 
-static void the_contracts_example_is_valid_but_not_yet_run(void **state)
+static void the_contracts_example_is_valid_and_runs(void **state)
 {
     (void)state;
     struct trial t;
@@ -30,8 +30,7 @@ static void the_contracts_example_is_valid_but_not_yet_run(void **state)
     assert_true(str_is(t.def->id, "refund"));
     assert_int_equal(t.def->step_count, 4);
     assert_non_null(t.def->input_schema);
-    assert_true(str_is(t.def->unsupported,
-                       "/steps/1/type: steps of type \"approval\" cannot be run by this version"));
+    assert_int_equal(t.def->unsupported.len, 0);
     assert_int_equal(t.def->timeout_ms, 3600 * 1000);
     assert_int_equal(t.def->steps[3].need_count, 1);
     assert_int_equal(t.def->steps[3].needs[0], 2);
@@ -143,7 +142,12 @@ static void every_type_is_accepted_with_all_its_members(void **state)
     static const char *const VALID[] = {
         TASK("'queue':'q','input':[1],'requires_approval':true"),
         TASK("'requires_approval':false"),
-        TASK("'requires_approval':{'prompt':'p','approvers':{'count':2,'roles':['ops'],'users':['u'"
+        TASK("'requires_approval':{'approvers':{'users':['u']},'expires_s':60,'remind_every_s':20,"
+             "'escalation':{'after_s':59,'approvers':{'roles':['approver','admin']}}}"),
+        APPROVAL("'approvers':{'roles':['approver'],'count':100},'remind_every_s':1,'timeout_ms':5,"
+                 "'escalation':{'after_s':1,'approvers':{'users':['boss']}}"),
+        TASK("'requires_approval':{'prompt':'p','approvers':{'count':2,'roles':['operator'],'users'"
+             ":['u'"
              "]},"
              "'expires_s':60,'on_expire':'approve','content':{'x':1}}"),
         TASK("'compensate':{'handler':'u','queue':'q','input':{}}"),
@@ -359,6 +363,28 @@ static void faults_of_each_type_are_found(void **state)
         {APPROVAL("'approvers':{'forbid_requester':1}"), "/steps/0/approvers/forbid_requester",
          "true or false"},
         {APPROVAL("'approvers':{'roles':'ops'}"), "/steps/0/approvers/roles", "must be an array"},
+        {APPROVAL("'approvers':{'roles':['ops']}"), "/steps/0/approvers/roles/0", "may decide"},
+        {APPROVAL("'approvers':{'roles':['admin','viewer']}"), "/steps/0/approvers/roles/1",
+         "may decide"},
+        {APPROVAL("'approvers':{'count':2,'users':['u']}"), "/steps/0/approvers",
+         "more than there"},
+        {APPROVAL("'remind_every_s':0"), "/steps/0/remind_every_s", "whole number"},
+        {APPROVAL("'approvers':{'users':['u']},'escalation':{'after_s':1}"), "/steps/0/escalation",
+         "\"approvers\" is missing"},
+        {APPROVAL("'approvers':{'users':['u']},'escalation':{'after_s':5,'approvers':{}}"),
+         "/steps/0/escalation/approvers", "must name"},
+        {APPROVAL("'approvers':{'users':['u']},'expires_s':5,"
+                  "'escalation':{'after_s':5,'approvers':{'users':['v']}}"),
+         "/steps/0/escalation", "less than"},
+        {APPROVAL("'escalation':{'after_s':5,'approvers':{'users':['v']}}"), "/steps/0/escalation",
+         "lets everybody decide"},
+        {TASK("'requires_approval':{'expires_s':5,'approvers':{'roles':['approver']},"
+              "'escalation':{'after_s':6,'approvers':{'users':['v']}}}"),
+         "/steps/0/requires_approval/escalation", "less than"},
+        {TASK("'requires_approval':{'prompt':'${1 +}'}"), "/steps/0/requires_approval/prompt",
+         "not a valid"},
+        {TASK("'requires_approval':{'content':{'a':'${1 +}'}}"),
+         "/steps/0/requires_approval/content/a", "not a valid expression"},
         {APPROVAL("'approvers':{'users':['']}"), "/steps/0/approvers/users/0", "must be text"},
         {APPROVAL("'approvers':{'all':true}"), "/steps/0/approvers/all", "not known"},
         {APPROVAL("'expires_s':0"), "/steps/0/expires_s", "from 1"},
@@ -377,6 +403,7 @@ static void faults_of_each_type_are_found(void **state)
         {STEP("'type':'transform'"), "/steps/0", "\"output\" is missing"},
         {STEP("'type':'emit'"), "/steps/0", "\"event\" is missing"},
         {STEP("'type':'emit','event':'a b'"), "/steps/0/event", "must be a name"},
+        {STEP("'type':'emit','event':'run.succeeded'"), "/steps/0/event", "pawl's own events"},
         {STEP("'type':'workflow'"), "/steps/0", "\"workflow_id\" is missing"},
         {STEP("'type':'workflow','workflow_id':'a/b'"), "/steps/0/workflow_id", "must be a name"},
         {STEP("'type':'workflow','workflow_id':'w','version':0"), "/steps/0/version", "from 1"},
@@ -631,10 +658,8 @@ static void the_first_part_that_cannot_run_is_named(void **state)
         const char *text;
         const char *sentence;
     } ROWS[] = {
-        {TASK("'requires_approval':true"),
-         "/steps/0/requires_approval: steps that wait for an approval first"},
-        {"{'steps':[" A_TASK ",{'name':'b','type':'approval','prompt':'p'}]}",
-         "/steps/1/type: steps of type \"approval\""},
+        {"{'steps':[" A_TASK ",{'name':'b','type':'llm','prompt':'p'}]}",
+         "/steps/1/type: steps of type \"llm\""},
         {STEP("'type':'llm','prompt':'p'"), "/steps/0/type: steps of type \"llm\""},
         {"{'concurrency':{'key':'k','limit':1},'timeout_s':1,'steps':[" A_TASK "]}",
          "/concurrency: limits whose key is more than a path into the input"},
@@ -665,6 +690,8 @@ static void what_can_run_is_not_unsupported(void **state)
     static const char *const RUNS[] = {
         TASK("'on_error':'fail'"),
         TASK("'requires_approval':false"),
+        TASK("'requires_approval':{'prompt':'${input.a}'}"),
+        APPROVAL("'content':{'a':'${input.b}'}"),
         TASK("'input':{'${key}':'$ {x}','price':'$5 {'}"),
         TASK("'input':{'a':['$x',{'b/c':'is ${input.x}'}]}"),
         TASK("'when':'x','for_each':'input.list','timeout_ms':1,'retry':{},'on_error':'continue',"
@@ -713,7 +740,7 @@ static void freeing_nothing_is_fine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_contracts_example_is_valid_but_not_yet_run),
+        cmocka_unit_test(the_contracts_example_is_valid_and_runs),
         cmocka_unit_test(a_task_gets_its_queue_handler_and_input),
         cmocka_unit_test(a_null_input_is_an_input),
         cmocka_unit_test(a_sleep_has_a_duration_or_a_time),

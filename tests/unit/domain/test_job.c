@@ -7,37 +7,42 @@
 #define NO JOB_STATE_COUNT
 /* clang-format off */
 static const enum job_state EXPECTED[JOB_STATE_COUNT][JOB_EVENT_COUNT] = {
-#define ALL(x) {x, x, x, x, x, x, x, x, x, x, x, x, x}
-    [JOB_APPROVAL] = ALL(NO),
+#define ALL(x) {x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}
+    [JOB_APPROVAL] = {
+        [JOB_ON_CLAIM] = NO,               [JOB_ON_EXPIRE] = NO,               [JOB_ON_COMPLETE] = JOB_SUCCEEDED,
+        [JOB_ON_FAIL] = JOB_FAILED,        [JOB_ON_FIRE] = NO,                 [JOB_ON_CANCEL] = JOB_CANCELLED,
+        [JOB_ON_DISPATCH] = NO,            [JOB_ON_RETRY] = NO,                [JOB_ON_WAKE] = NO,
+        [JOB_ON_RELEASE] = NO,             [JOB_ON_TIME_OUT] = JOB_TIMED_OUT,  [JOB_ON_HOLD] = NO,
+        [JOB_ON_REVIVE] = NO,              [JOB_ON_APPROVE] = JOB_PENDING,     [JOB_ON_DENY] = JOB_DENIED},
     [JOB_PENDING] = {
         [JOB_ON_CLAIM] = JOB_RUNNING,      [JOB_ON_EXPIRE] = NO,               [JOB_ON_COMPLETE] = NO,
         [JOB_ON_FAIL] = JOB_FAILED,        [JOB_ON_FIRE] = NO,                 [JOB_ON_CANCEL] = JOB_CANCELLED,
         [JOB_ON_DISPATCH] = JOB_DISPATCHED, [JOB_ON_RETRY] = NO,               [JOB_ON_WAKE] = NO,
         [JOB_ON_RELEASE] = NO,             [JOB_ON_TIME_OUT] = NO,             [JOB_ON_HOLD] = JOB_SCHEDULED,
-        [JOB_ON_REVIVE] = NO},
+        [JOB_ON_REVIVE] = NO,              [JOB_ON_APPROVE] = NO,              [JOB_ON_DENY] = NO},
     [JOB_SCHEDULED] = {
         [JOB_ON_CLAIM] = NO,               [JOB_ON_EXPIRE] = NO,               [JOB_ON_COMPLETE] = JOB_SUCCEEDED,
         [JOB_ON_FAIL] = JOB_FAILED,        [JOB_ON_FIRE] = JOB_SUCCEEDED,      [JOB_ON_CANCEL] = JOB_CANCELLED,
         [JOB_ON_DISPATCH] = NO,            [JOB_ON_RETRY] = NO,                [JOB_ON_WAKE] = JOB_PENDING,
         [JOB_ON_RELEASE] = NO,             [JOB_ON_TIME_OUT] = JOB_TIMED_OUT,  [JOB_ON_HOLD] = NO,
-        [JOB_ON_REVIVE] = NO},
+        [JOB_ON_REVIVE] = NO,              [JOB_ON_APPROVE] = NO,              [JOB_ON_DENY] = NO},
     [JOB_DISPATCHED] = {
         [JOB_ON_CLAIM] = NO,               [JOB_ON_EXPIRE] = JOB_PENDING,      [JOB_ON_COMPLETE] = JOB_SUCCEEDED,
         [JOB_ON_FAIL] = JOB_FAILED,        [JOB_ON_FIRE] = NO,                 [JOB_ON_CANCEL] = JOB_CANCELLED,
         [JOB_ON_DISPATCH] = NO,            [JOB_ON_RETRY] = JOB_SCHEDULED,     [JOB_ON_WAKE] = NO,
         [JOB_ON_RELEASE] = NO,             [JOB_ON_TIME_OUT] = JOB_TIMED_OUT,  [JOB_ON_HOLD] = NO,
-        [JOB_ON_REVIVE] = NO},
+        [JOB_ON_REVIVE] = NO,              [JOB_ON_APPROVE] = NO,              [JOB_ON_DENY] = NO},
     [JOB_RUNNING] = {
         [JOB_ON_CLAIM] = NO,               [JOB_ON_EXPIRE] = JOB_PENDING,      [JOB_ON_COMPLETE] = JOB_SUCCEEDED,
         [JOB_ON_FAIL] = JOB_FAILED,        [JOB_ON_FIRE] = NO,                 [JOB_ON_CANCEL] = JOB_CANCELLED,
         [JOB_ON_DISPATCH] = NO,            [JOB_ON_RETRY] = JOB_SCHEDULED,     [JOB_ON_WAKE] = NO,
         [JOB_ON_RELEASE] = JOB_PENDING,    [JOB_ON_TIME_OUT] = JOB_TIMED_OUT,  [JOB_ON_HOLD] = NO,
-        [JOB_ON_REVIVE] = NO},
+        [JOB_ON_REVIVE] = NO,              [JOB_ON_APPROVE] = NO,              [JOB_ON_DENY] = NO},
     [JOB_SUCCEEDED] = ALL(NO),
-    [JOB_FAILED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, [JOB_ON_REVIVE] = JOB_PENDING},
+    [JOB_FAILED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, [JOB_ON_REVIVE] = JOB_PENDING, [JOB_ON_APPROVE] = NO, [JOB_ON_DENY] = NO},
     [JOB_DENIED] = ALL(NO),
-    [JOB_CANCELLED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, [JOB_ON_REVIVE] = JOB_PENDING},
-    [JOB_TIMED_OUT] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, [JOB_ON_REVIVE] = JOB_PENDING},
+    [JOB_CANCELLED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, [JOB_ON_REVIVE] = JOB_PENDING, [JOB_ON_APPROVE] = NO, [JOB_ON_DENY] = NO},
+    [JOB_TIMED_OUT] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, [JOB_ON_REVIVE] = JOB_PENDING, [JOB_ON_APPROVE] = NO, [JOB_ON_DENY] = NO},
     [JOB_SKIPPED] = ALL(NO),
 #undef ALL
 };
@@ -125,8 +130,8 @@ static void only_a_pending_job_is_handed_out(void **state)
 static void every_open_state_that_is_reached_can_be_cancelled(void **state)
 {
     (void)state;
-    static const enum job_state REACHED[] = {JOB_PENDING, JOB_SCHEDULED, JOB_DISPATCHED,
-                                             JOB_RUNNING};
+    static const enum job_state REACHED[] = {JOB_APPROVAL, JOB_PENDING, JOB_SCHEDULED,
+                                             JOB_DISPATCHED, JOB_RUNNING};
     for (size_t i = 0; i < ARRAY_LEN(REACHED); i++) {
         enum job_state to = NO;
         assert_int_equal(job_decide(REACHED[i], JOB_ON_CANCEL, &to), ERR_OK);
@@ -134,11 +139,24 @@ static void every_open_state_that_is_reached_can_be_cancelled(void **state)
     }
 }
 
+/* Only a person lets it go, or says no to it: no worker and no time does. */
+static void only_a_job_that_waits_for_a_person_is_approved_or_denied(void **state)
+{
+    (void)state;
+    for (enum job_state from = 0; from < JOB_STATE_COUNT; from++) {
+        enum job_state to;
+        enum err expected = from == JOB_APPROVAL ? ERR_OK : ERR_CONCURRENCY;
+        assert_int_equal(job_decide(from, JOB_ON_APPROVE, &to), expected);
+        assert_int_equal(job_decide(from, JOB_ON_DENY, &to), expected);
+    }
+}
+
 /* Nobody gets stuck: from every state that is reached there is a way to an end. */
 static void every_job_can_come_to_an_end(void **state)
 {
     (void)state;
-    bool reached[JOB_STATE_COUNT] = {[JOB_PENDING] = true, [JOB_SCHEDULED] = true};
+    bool reached[JOB_STATE_COUNT] = {
+        [JOB_PENDING] = true, [JOB_SCHEDULED] = true, [JOB_APPROVAL] = true};
     for (int round = 0; round < JOB_STATE_COUNT; round++) {
         for (enum job_state from = 0; from < JOB_STATE_COUNT; from++) {
             for (enum job_event on = 0; on < JOB_EVENT_COUNT && reached[from]; on++) {
@@ -153,7 +171,8 @@ static void every_job_can_come_to_an_end(void **state)
         if (reached[s] && !job_is_over(s))
             assert_int_equal(job_decide(s, JOB_ON_CANCEL, &to), ERR_OK);
     }
-    assert_false(reached[JOB_APPROVAL] || reached[JOB_DENIED] || reached[JOB_SKIPPED]);
+    assert_true(reached[JOB_DENIED]);
+    assert_false(reached[JOB_SKIPPED]);
 }
 
 static void a_job_may_be_handed_out_again_and_again(void **state)
@@ -208,6 +227,7 @@ int main(void)
         cmocka_unit_test(only_one_who_has_the_job_can_lose_it),
         cmocka_unit_test(only_a_pending_job_is_handed_out),
         cmocka_unit_test(every_open_state_that_is_reached_can_be_cancelled),
+        cmocka_unit_test(only_a_job_that_waits_for_a_person_is_approved_or_denied),
         cmocka_unit_test(every_job_can_come_to_an_end),
         cmocka_unit_test(a_job_may_be_handed_out_again_and_again),
         cmocka_unit_test(names_round_trip),

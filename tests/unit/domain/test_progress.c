@@ -202,6 +202,7 @@ static void random_step(struct rng *r, struct progress *p, struct step_state *s)
     s->begun = s->is_map ? (int64_t)rng_below(r, (uint64_t)s->items + 1) : 1;
     s->over = s->is_map ? (int64_t)rng_below(r, (uint64_t)s->begun + 1) : settled;
     s->failed = s->is_map ? (int64_t)rng_below(r, (uint64_t)s->over + 1) : 0;
+    s->asked = settled ? 0 : (int64_t)rng_below(r, (uint64_t)(s->begun - s->over) + 1);
     if (s->status == STEP_IS_SUCCEEDED && rng_below(r, 2) == 0) {
         s->undo = (enum undo_status)(1 + rng_below(r, UNDO_STATUS_COUNT - 1));
         s->undo_job = ++p->jobs;

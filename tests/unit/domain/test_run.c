@@ -7,21 +7,21 @@
 #define NO RUN_STATUS_COUNT
 /* clang-format off */
 static const enum run_status EXPECTED[RUN_STATUS_COUNT][RUN_EVENT_COUNT] = {
-    /* ADMIT, START, WAIT, WAKE, SUCCEED, FAIL, CANCEL, TIME_OUT, PAUSE, RESUME, RETRY */
-    [RUN_QUEUED] = {RUN_PENDING, NO, NO, NO, NO, NO, RUN_CANCELLED, NO, NO, NO, NO},
-    [RUN_PENDING] = {NO, RUN_RUNNING, NO, NO, NO, NO, RUN_CANCELLED, NO, NO, NO, NO},
+    /* ADMIT, START, WAIT, WAKE, SUCCEED, FAIL, CANCEL, TIME_OUT, PAUSE, RESUME, RETRY, DENY */
+    [RUN_QUEUED] = {RUN_PENDING, NO, NO, NO, NO, NO, RUN_CANCELLED, NO, NO, NO, NO, NO},
+    [RUN_PENDING] = {NO, RUN_RUNNING, NO, NO, NO, NO, RUN_CANCELLED, NO, NO, NO, NO, NO},
     [RUN_RUNNING] = {NO, NO, RUN_WAITING, NO, RUN_SUCCEEDED, RUN_FAILED, RUN_CANCELLED,
-                     RUN_TIMED_OUT, RUN_PAUSED, NO, NO},
-    [RUN_WAITING] = {NO, NO, NO, RUN_RUNNING, NO, NO, RUN_CANCELLED, NO, RUN_PAUSED, NO, NO},
-    [RUN_PAUSED] = {NO, NO, NO, NO, NO, NO, RUN_CANCELLED, NO, NO, RUN_RUNNING, NO},
-    [RUN_SUCCEEDED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
-    [RUN_FAILED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, RUN_PENDING},
-    [RUN_DENIED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
-    [RUN_CANCELLED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
-    [RUN_TIMED_OUT] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, RUN_PENDING},
+                     RUN_TIMED_OUT, RUN_PAUSED, NO, NO, RUN_DENIED},
+    [RUN_WAITING] = {NO, NO, NO, RUN_RUNNING, NO, NO, RUN_CANCELLED, NO, RUN_PAUSED, NO, NO, NO},
+    [RUN_PAUSED] = {NO, NO, NO, NO, NO, NO, RUN_CANCELLED, NO, NO, RUN_RUNNING, NO, NO},
+    [RUN_SUCCEEDED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
+    [RUN_FAILED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, RUN_PENDING, NO},
+    [RUN_DENIED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
+    [RUN_CANCELLED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
+    [RUN_TIMED_OUT] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, RUN_PENDING, NO},
 };
 /* clang-format on */
-static_assert(RUN_EVENT_COUNT == 11, "every event has its column");
+static_assert(RUN_EVENT_COUNT == 12, "every event has its column");
 
 /* Calls `check` for every pair that has an edge; pairs without one must be refused. */
 static void for_each_edge(void (*check)(enum run_status from, enum run_event on,

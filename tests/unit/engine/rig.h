@@ -22,6 +22,9 @@ struct rig {
     struct env env;
     struct metrics *metrics;
     struct gate *gate; /* NULL: the store's own; set before rig_start() */
+    struct bus *bus;   /* NULL: none; likewise */
+    bool keeps_all;
+    struct str bus_queue; /* whose jobs are offered there; ptr NULL: none */
     struct engine *engine;
     int finished; /* calls that are over, for their order */
 };
@@ -71,7 +74,11 @@ static inline void rig_start(struct rig *rig, int64_t log_bytes_max)
                                    .env = &rig->env,
                                    .metrics = rig->metrics,
                                    .log_bytes_max = log_bytes_max,
-                                   .gate = rig->gate};
+                                   .gate = rig->gate,
+                                   .bus = rig->bus,
+                                   .keeps_all = rig->keeps_all,
+                                   .bus_queues = &rig->bus_queue,
+                                   .bus_queue_count = rig->bus_queue.ptr != NULL};
     struct problem p;
     problem_init(&p);
     if (engine_open(&config, &p, &rig->engine) != ERR_OK)

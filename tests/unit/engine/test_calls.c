@@ -1,60 +1,10 @@
 /* Http steps through the real engine and a real receiver: hand-outs, late results, turns, and the
  * end of the server. The clock is the test's, the network is not. */
-#include "engine/rig.h"
-
-#include "bus/receiver.h"
+#include "engine/calling_rig.h"
 
 #include "engine/uc_calls.h"
 
-struct calls_rig {
-    struct rig *rig;
-    struct receiver *receiver;
-};
-
-/* The engine again, on the same file, this time allowed to call loopback. */
-static void open_engine(struct rig *rig)
-{
-    char url[160];
-    (void)snprintf(url, sizeof(url), "sqlite:%s", rig->file.text);
-    rig->metrics = metrics_new();
-    struct engine_config config = {.store_url = str_of(url),
-                                   .root_key = STR(""),
-                                   .env = &rig->env,
-                                   .metrics = rig->metrics,
-                                   .allow_private_addresses = true};
-    struct problem p;
-    problem_init(&p);
-    assert_int_equal(engine_open(&config, &p, &rig->engine), ERR_OK);
-    problem_release(&p);
-}
-
-static int calls_setup(void **state)
-{
-    struct calls_rig *c = calloc(1, sizeof(*c));
-    assert_non_null(c);
-    void *rig = NULL;
-    (void)rig_setup(&rig);
-    c->rig = rig;
-    rig_stop(c->rig);
-    open_engine(c->rig);
-    c->receiver = receiver_start();
-    *state = c;
-    return 0;
-}
-
-static int calls_teardown(void **state)
-{
-    struct calls_rig *c = *state;
-    receiver_stop(c->receiver); /* which ends what still waits */
-    void *rig = c->rig;
-    (void)rig_teardown(&rig);
-    free(c);
-    return 0;
-}
-
-#define calls_test(f) cmocka_unit_test_setup_teardown(f, calls_setup, calls_teardown)
-
-static void put_call(struct calls_rig *c, const char *id, const char *path, const char *more)
+static void put_call(struct calling_rig *c, const char *id, const char *path, const char *more)
 {
     char definition[512];
     (void)snprintf(definition, sizeof(definition),
@@ -72,7 +22,7 @@ static size_t answering(struct receiver *r)
     return count;
 }
 
-static void wait_answering(struct calls_rig *c, size_t count)
+static void wait_answering(struct calling_rig *c, size_t count)
 {
     int64_t until = real_seconds() + GIVE_UP_S;
     while (answering(c->receiver) != count) {
@@ -82,7 +32,7 @@ static void wait_answering(struct calls_rig *c, size_t count)
     }
 }
 
-static void wait_status(struct calls_rig *c, struct uuid run, const char *status)
+static void wait_status(struct calling_rig *c, struct uuid run, const char *status)
 {
     int64_t until = real_seconds() + GIVE_UP_S;
     char is[32];
@@ -116,7 +66,7 @@ static void assert_same_key(const struct receiver *r, size_t a, size_t b)
 /* The default time, and what a lease has beyond it. */
 enum { LEASE_MS = CALL_TIMEOUT_MS_DEFAULT + CALL_GRACE_MS };
 
-static void finish_as(struct calls_rig *c, int64_t epoch, const char *output)
+static void finish_as(struct calling_rig *c, int64_t epoch, const char *output)
 {
     struct call_job job = {.next = NULL};
     call_result_init(&job.result);
@@ -135,7 +85,7 @@ static void finish_as(struct calls_rig *c, int64_t epoch, const char *output)
 
 static void a_result_of_an_older_hand_out_changes_nothing(void **state)
 {
-    struct calls_rig *c = *state;
+    struct calling_rig *c = *state;
     put_call(c, "w", "/gate", "");
     struct uuid run = start(c->rig, "w");
     wait_answering(c, 1);
@@ -159,7 +109,7 @@ static void a_result_of_an_older_hand_out_changes_nothing(void **state)
 
 static void the_current_result_counts_once(void **state)
 {
-    struct calls_rig *c = *state;
+    struct calling_rig *c = *state;
     put_call(c, "w", "/gate", "");
     struct uuid run = start(c->rig, "w");
     wait_answering(c, 1);
@@ -176,7 +126,7 @@ static void the_current_result_counts_once(void **state)
 /* However the step's own time is set: it is the call that keeps it, not the lease. */
 static void a_lease_that_ends_is_no_time_out(void **state)
 {
-    struct calls_rig *c = *state;
+    struct calling_rig *c = *state;
     put_call(c, "w", "/gate", ",'timeout_ms':60000");
     struct uuid run = start(c->rig, "w");
     wait_answering(c, 1);
@@ -193,7 +143,7 @@ static void a_lease_that_ends_is_no_time_out(void **state)
 
 static void a_job_of_a_cancelled_run_is_left_alone(void **state)
 {
-    struct calls_rig *c = *state;
+    struct calling_rig *c = *state;
     put_call(c, "w", "/gate", "");
     struct uuid run = start(c->rig, "w");
     wait_answering(c, 1);
@@ -213,7 +163,7 @@ static void a_job_of_a_cancelled_run_is_left_alone(void **state)
 
 static void a_server_that_stops_gives_its_jobs_back(void **state)
 {
-    struct calls_rig *c = *state;
+    struct calling_rig *c = *state;
     put_call(c, "w", "/silent", "");
     (void)start(c->rig, "w");
     wait_answering(c, 1);
@@ -235,7 +185,7 @@ static void a_server_that_stops_gives_its_jobs_back(void **state)
 
 static void a_call_that_ends_while_the_server_stops_is_kept(void **state)
 {
-    struct calls_rig *c = *state;
+    struct calling_rig *c = *state;
     put_call(c, "w", "/gate", "");
     (void)start(c->rig, "w");
     wait_answering(c, 1);
@@ -245,7 +195,7 @@ static void a_call_that_ends_while_the_server_stops_is_kept(void **state)
     assert_int_equal(in_file(c->rig, "SELECT count(*) FROM jobs WHERE state = 'succeeded'"), 1);
 }
 
-static struct uuid start_as(struct calls_rig *c, const char *tenant, const char *workflow)
+static struct uuid start_as(struct calling_rig *c, const char *tenant, const char *workflow)
 {
     struct call s;
     start_init(&s, c->rig, workflow);
@@ -256,7 +206,7 @@ static struct uuid start_as(struct calls_rig *c, const char *tenant, const char 
     return id;
 }
 
-static void put_call_as(struct calls_rig *c, const char *tenant, const char *path)
+static void put_call_as(struct calling_rig *c, const char *tenant, const char *path)
 {
     char text[512];
     (void)snprintf(text, sizeof(text),
@@ -282,7 +232,7 @@ static void put_call_as(struct calls_rig *c, const char *tenant, const char *pat
 
 static void slow_receivers_of_one_tenant_do_not_stop_the_others(void **state)
 {
-    struct calls_rig *c = *state;
+    struct calling_rig *c = *state;
     put_call_as(c, "many", "/gate");
     put_call_as(c, "few", "/gate");
     for (int i = 0; i < CALLS_IN_FLIGHT_MAX + 10; i++)
@@ -312,8 +262,8 @@ static void slow_receivers_of_one_tenant_do_not_stop_the_others(void **state)
 }
 
 /* Asks as the engine would, while it has no room itself; the letters of the tenants, in order. */
-static void take_as(struct calls_rig *c, struct taken_calls *taken, struct take_calls_input *input,
-                    char *ret, size_t size)
+static void take_as(struct calling_rig *c, struct taken_calls *taken,
+                    struct take_calls_input *input, char *ret, size_t size)
 {
     struct call take;
     call_init(&take, c->rig, &UC_TAKE_CALLS);
@@ -339,7 +289,7 @@ static void take_as(struct calls_rig *c, struct taken_calls *taken, struct take_
 
 static void tenants_take_turns_by_their_weight(void **state)
 {
-    struct calls_rig *c = *state;
+    struct calling_rig *c = *state;
     static const char *const TENANTS[] = {"a", "b", "c", "d"};
     for (size_t t = 0; t < ARRAY_LEN(TENANTS); t++)
         put_call_as(c, TENANTS[t], "/gate");
@@ -385,14 +335,14 @@ static void tenants_take_turns_by_their_weight(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        calls_test(a_result_of_an_older_hand_out_changes_nothing),
-        calls_test(the_current_result_counts_once),
-        calls_test(a_lease_that_ends_is_no_time_out),
-        calls_test(a_job_of_a_cancelled_run_is_left_alone),
-        calls_test(a_server_that_stops_gives_its_jobs_back),
-        calls_test(a_call_that_ends_while_the_server_stops_is_kept),
-        calls_test(slow_receivers_of_one_tenant_do_not_stop_the_others),
-        calls_test(tenants_take_turns_by_their_weight),
+        calling_test(a_result_of_an_older_hand_out_changes_nothing),
+        calling_test(the_current_result_counts_once),
+        calling_test(a_lease_that_ends_is_no_time_out),
+        calling_test(a_job_of_a_cancelled_run_is_left_alone),
+        calling_test(a_server_that_stops_gives_its_jobs_back),
+        calling_test(a_call_that_ends_while_the_server_stops_is_kept),
+        calling_test(slow_receivers_of_one_tenant_do_not_stop_the_others),
+        calling_test(tenants_take_turns_by_their_weight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

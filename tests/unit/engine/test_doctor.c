@@ -429,7 +429,10 @@ static void what_is_not_derived_is_said_and_left(void **state)
          " key_hash, route, fingerprint, raw_hash, x'00112233445566778899aabbccddeeff', 200, 1,"
          " '{}', 0, 0, 1 FROM idempotency",
          DOCTOR_IDEMPOTENCY, 2},
-        {"UPDATE audit SET actor = 'somebody' WHERE seq = 1", DOCTOR_AUDIT, 1},
+        {"UPDATE audit SET actor = 'somebody' WHERE seq = 1 AND tenant = (SELECT max(tenant) FROM"
+         " audit)",
+         DOCTOR_AUDIT, 1},
+        {"DELETE FROM audit WHERE tenant = (SELECT max(tenant) FROM audit)", DOCTOR_AUDIT, 1},
     };
     live_busily(rig, 8);
     keep_a_key(rig);

@@ -97,7 +97,28 @@ static const char SOUND_TOO[] =
     "INSERT INTO timers (due_at, run, ordinal, generation) VALUES (3000, 1, 4, 1),"
     " (1, 1, 2, 0), (5000, 10, 0, 0), (9000, 11, 0, 0), (1, 12, -1, 0);"
     "INSERT INTO events (run, seq, at, type) SELECT num, 1, 1, 'run.created' FROM runs"
-    " WHERE num >= 10;";
+    " WHERE num >= 10;"
+    /* one that somebody is asked about, and one that was let go */
+    "INSERT INTO approvals (run, ordinal, tenant, status, prompt, content, content_hash,"
+    " requested_by, requested_at, votes, decided_by, decided_at) VALUES"
+    " (8, 1, 2, 'pending', 'p', 'null', 'h', 'me', 1, 1, NULL, NULL),"
+    " (7, 1, 1, 'approved', 'p', 'null', 'h', 'me', 1, 1, 'ann', 5);"
+    "INSERT INTO approval_votes (run, ordinal, actor, at) VALUES (8, 1, 'ann', 2),"
+    " (7, 1, 'ann', 5);"
+    "INSERT INTO events (run, seq, at, type, data) VALUES (7, 2, 5, 'approval.decided', '{}'),"
+    " (7, 3, 5, 'job.approved', '{\"job_id\":1}');"
+    /* a webhook with a delivery in each state, and one that was deleted and is not swept yet */
+    "INSERT INTO webhooks (num, id, tenant, url, events, secret, feed_from, created_by, created_at,"
+    " updated_at, deleted_at) VALUES"
+    " (1, x'01', 1, 'http://a.test/', '*', x'00', 0, 'me', 1, 1, NULL),"
+    " (2, x'02', 2, 'http://a.test/', '*', x'00', 0, 'me', 1, 1, 5);"
+    "INSERT INTO feed_marks (name, through) VALUES ('webhooks', 0);"
+    "INSERT INTO deliveries (num, id, webhook, tenant, event_id, event_type, body, state, attempts,"
+    " schedule_from, next_at, created_at, finished_at) VALUES"
+    " (1, x'01', 1, 1, 'e', 't', '{}', 'pending', 0, 0, 5, 1, NULL),"
+    " (2, x'02', 1, 1, 'e', 't', '{}', 'sending', 1, 0, 5, 1, NULL),"
+    " (3, x'03', 1, 1, 'e', 't', '{}', 'delivered', 1, 0, NULL, 1, 5),"
+    " (4, x'04', 2, 2, 'e', 't', '{}', 'failed', 1, 0, NULL, 1, 5);";
 
 struct fixture {
     struct folder *folder;
@@ -214,6 +235,18 @@ static bool begins(const char *text, const char *beginning)
 #define TIMER_MISSING "a job that waits for a time has no"
 #define START_MISSING "a run that is to start later has no"
 #define TIMER_STRAY "a timer is of"
+#define APPROVAL_UNKNOWN "the status of an approval"
+#define APPROVAL_END "an approval is decided"
+#define APPROVAL_JOB "an approval is of no job"
+#define APPROVAL_IDLE "an approval is pending"
+#define APPROVAL_MISSING "a job waits for an approval"
+#define VOTES_WRONG "an approval counts"
+#define DECISION_TOLD "decisions are told"
+#define LET_GO_TWICE "a job was let go"
+#define DELIVERY_STRAY "a delivery is of no"
+#define DELIVERY_STATE "the state of a delivery"
+#define DELIVERY_END "a delivery is over"
+#define WEBHOOK_MARK "there are webhooks"
 #define MARK_LOST "an index has lost"
 #define INDEX_MISSING "the index of runs lacks"
 #define INDEX_STRAY "the index of runs has"
@@ -317,6 +350,25 @@ static const struct damage DAMAGES[] = {
     {"INSERT INTO timers (due_at, run, ordinal, generation) VALUES (5, 3, 1, 0)", {TIMER_STRAY}},
     {"INSERT INTO timers (due_at, run, ordinal, generation) VALUES (5, 99, 1, 0)", {TIMER_STRAY}},
 
+    {"UPDATE approvals SET status = 'asked' WHERE run = 8", {APPROVAL_UNKNOWN, APPROVAL_MISSING}},
+    {"UPDATE approvals SET decided_at = NULL WHERE run = 7", {APPROVAL_END, DECISION_TOLD}},
+    {"UPDATE approvals SET decided_by = 'bob' WHERE run = 8", {APPROVAL_END}},
+    {"UPDATE approvals SET tenant = 1 WHERE run = 8", {APPROVAL_JOB}},
+    {"DELETE FROM jobs WHERE run = 7", {APPROVAL_JOB}},
+    {"UPDATE jobs SET state = 'pending' WHERE run = 8", {APPROVAL_IDLE}},
+    {"UPDATE approvals SET status = 'void' WHERE run = 8", {APPROVAL_MISSING}},
+    {"DELETE FROM approvals WHERE run = 8", {APPROVAL_MISSING}},
+    {"UPDATE approvals SET votes = 2 WHERE run = 8", {VOTES_WRONG}},
+    {"DELETE FROM approval_votes WHERE run = 8", {VOTES_WRONG}},
+    {"INSERT INTO events (run, seq, at, type, data) VALUES (7, 4, 6, 'approval.decided', '{}')",
+     {DECISION_TOLD}},
+    {"UPDATE approvals SET status = 'rejected', decided_at = 5, decided_by = 'ann' WHERE run = 8",
+     {APPROVAL_MISSING, DECISION_TOLD}},
+    {"INSERT INTO events (run, seq, at, type, data) VALUES (7, 4, 6, 'job.approved',"
+     " '{\"job_id\":1}')", {LET_GO_TWICE}},
+    {"INSERT INTO events (run, seq, at, type, data) VALUES (7, 4, 6, 'job.approved',"
+     " '{\"job_id\":2}')", {NULL}},
+
     {"DELETE FROM indexed WHERE name = 'idempotency'", {MARK_LOST, KEYS_STRAY}},
     {"DELETE FROM indexed WHERE name = 'runs'", {MARK_LOST, INDEX_STRAY, HOLDING_STRAY}},
     {"UPDATE indexed SET through = 10 WHERE name = 'runs'", {INDEX_MISSING, HOLDING_MISSING}},
@@ -331,6 +383,15 @@ static const struct damage DAMAGES[] = {
     {"DELETE FROM idempotency_index WHERE num = 1", {KEYS_MISSING}},
     {"INSERT INTO idempotency_index (tenant, key_hash, num) VALUES (1, 13, 3)", {KEYS_STRAY}},
     {"DELETE FROM idempotency WHERE num = 1", {KEYS_STRAY}},
+
+    {"DELETE FROM webhooks WHERE num = 2", {DELIVERY_STRAY}},
+    {"UPDATE webhooks SET tenant = 1 WHERE num = 2", {DELIVERY_STRAY}},
+    {"UPDATE deliveries SET state = 'lost' WHERE num = 1", {DELIVERY_STATE}},
+    {"UPDATE deliveries SET finished_at = 5 WHERE num = 1", {DELIVERY_END}},
+    {"UPDATE deliveries SET next_at = 5 WHERE num = 3", {DELIVERY_END}},
+    {"UPDATE deliveries SET next_at = NULL WHERE num = 2", {DELIVERY_END}},
+    {"UPDATE deliveries SET finished_at = NULL WHERE num = 4", {DELIVERY_END}},
+    {"DELETE FROM feed_marks", {WEBHOOK_MARK}},
 };
 /* clang-format on */
 
@@ -533,7 +594,7 @@ static void an_area_says_how_much_it_is_about(void **state)
 {
     const struct fixture *f = *state;
     struct db *db = open_reader(f->file.text);
-    static const int64_t EXPECTED[] = {2 + 4, 3, 12, 11, 7 + 3 + 2};
+    static const int64_t EXPECTED[] = {2 + 4, 3, 12, 11, 2, 2 + 4, 7 + 3 + 2};
     for (enum check_area area = 0; area < CHECK_AREA_COUNT; area++) {
         int64_t extent = -1;
         assert_ok(check_extent(db, area, &extent));

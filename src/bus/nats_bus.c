@@ -1,0 +1,486 @@
+/* NATS JetStream as a bus.
+ *
+ * The library can reconnect by itself and keep what was published meanwhile. Neither is wanted: a
+ * connection that is lost is thrown away and a new one made, so that every connection has its
+ * streams looked at, and what was not acknowledged is sent again by who knows what that is. */
+#include "bus/nats_bus.h"
+
+#include "base/env.h"
+#include "base/log.h"
+
+#include <jansson.h>
+#include <nats/nats.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    CONNECT_MS = 2000,
+    REQUEST_MS = 5000,   /* of questions about streams */
+    ACK_MS = 5000,       /* of a batch: a server that is well takes milliseconds */
+    LOOK_UP_MS = 100,    /* how soon an interrupt is noticed */
+    PING_MS = 10 * 1000, /* a dead link is noticed after two that were not answered */
+    URL_MAX = 512,
+    NANOS = 1000 * 1000 * 1000,
+};
+
+/* A stream that must be there. */
+struct stream {
+    const char *name;
+    const char *subjects;
+    jsRetentionPolicy retention;
+};
+
+static const struct stream EVENTS = {"PAWL", "pawl.>", js_LimitsPolicy};
+static const struct stream JOBS = {"PAWL_JOBS", "pawl-jobs.>", js_WorkQueuePolicy};
+
+struct nats_bus {
+    struct bus bus;
+    natsOptions *options;
+    bool jobs;
+
+    /* Of the one thread that publishes; `conn` is set under the lock. */
+    natsConnection *conn;
+    natsSubscription *acks;
+    natsInbox *inbox;
+    unsigned long long round; /* tells late acknowledgements of earlier rounds apart */
+    bool checked;             /* the streams are there */
+
+    atomic_bool interrupted;
+    pthread_mutex_t lock; /* guards the state */
+    struct bus_state state;
+};
+
+static struct nats_bus *of(struct bus *bus)
+{
+    return CONTAINER_OF(bus, struct nats_bus, bus);
+}
+
+/* --- state --- */
+
+static void set_state(struct nats_bus *b, bool ok, const char *detail)
+{
+    pthread_mutex_lock(&b->lock);
+    bool news = ok != b->state.ok || strcmp(detail, b->state.detail) != 0;
+    b->state.ok = ok;
+    (void)snprintf(b->state.detail, sizeof(b->state.detail), "%s", detail);
+    pthread_mutex_unlock(&b->lock);
+    if (news)
+        LOG(ok ? LOG_INFO : LOG_WARN, ok ? "the bus is connected" : "the bus is not usable",
+            LOG_Z("why", detail));
+}
+
+static void get_state(struct bus *bus, struct bus_state *ret)
+{
+    struct nats_bus *b = of(bus);
+    pthread_mutex_lock(&b->lock);
+    *ret = b->state;
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* On a thread of the library's. */
+static void on_closed(natsConnection *conn, void *ctx)
+{
+    struct nats_bus *b = ctx;
+    pthread_mutex_lock(&b->lock);
+    bool current = conn == b->conn;
+    pthread_mutex_unlock(&b->lock);
+    if (current)
+        set_state(b, false, "not connected: the connection was lost");
+}
+
+/* Likewise: what the server says in between, as that a subject is not permitted. */
+static void on_error(natsConnection *conn, natsSubscription *sub, natsStatus status, void *ctx)
+{
+    (void)conn;
+    (void)sub;
+    (void)ctx;
+    LOG(LOG_WARN, "the bus complains", LOG_Z("why", natsStatus_GetText(status)));
+}
+
+/* --- connecting --- */
+
+static void disconnect(struct nats_bus *b)
+{
+    natsConnection *conn = b->conn;
+    pthread_mutex_lock(&b->lock);
+    b->conn = NULL;
+    pthread_mutex_unlock(&b->lock);
+    natsSubscription_Destroy(b->acks);
+    natsInbox_Destroy(b->inbox);
+    natsConnection_Destroy(conn);
+    b->acks = NULL;
+    b->inbox = NULL;
+    b->checked = false;
+}
+
+static natsStatus subscribe_to_acks(struct nats_bus *b)
+{
+    char subject[128];
+    natsStatus s = natsInbox_Create(&b->inbox);
+    if (s != NATS_OK)
+        return s;
+    (void)snprintf(subject, sizeof(subject), "%s.*", b->inbox);
+    return natsConnection_SubscribeSync(&b->acks, b->conn, subject);
+}
+
+static bool make_connection(struct nats_bus *b)
+{
+    natsConnection *conn = NULL;
+    natsStatus s = natsConnection_Connect(&conn, b->options);
+    pthread_mutex_lock(&b->lock);
+    b->conn = conn;
+    pthread_mutex_unlock(&b->lock);
+    if (s == NATS_OK)
+        s = subscribe_to_acks(b);
+    if (s == NATS_OK)
+        return true;
+    char detail[BUS_WHY_MAX];
+    (void)snprintf(detail, sizeof(detail), "not connected: %s", natsStatus_GetText(s));
+    disconnect(b);
+    set_state(b, false, detail);
+    return false;
+}
+
+/* --- streams --- */
+
+static bool takes(const jsStreamConfig *config, const char *subjects)
+{
+    for (int i = 0; i < config->SubjectsLen; i++) {
+        if (strcmp(config->Subjects[i], subjects) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* NULL when the stream serves; otherwise what is wrong with it. */
+static const char *fault_of(const jsStreamConfig *config, const struct stream *want)
+{
+    if (!takes(config, want->subjects))
+        return "takes other subjects";
+    if (config->NoAck)
+        return "acknowledges nothing (no_ack)";
+    if (config->Sealed)
+        return "is sealed";
+    if (config->Retention != want->retention)
+        return want->retention == js_WorkQueuePolicy ? "is not a work queue"
+                                                     : "does not keep what was read";
+    return NULL;
+}
+
+static natsStatus make_stream(jsCtx *js, const struct stream *want, jsErrCode *ret_code)
+{
+    jsStreamConfig config;
+    const char *subjects[] = {want->subjects};
+    natsStatus s = jsStreamConfig_Init(&config);
+    if (s != NATS_OK)
+        return s;
+    config.Name = want->name;
+    config.Subjects = subjects;
+    config.SubjectsLen = 1;
+    config.Retention = want->retention;
+    config.Storage = js_FileStorage;
+    config.Duplicates = (int64_t)NATS_DUPLICATES_S * NANOS;
+    return js_AddStream(NULL, js, &config, NULL, ret_code);
+}
+
+static bool check_stream(struct nats_bus *b, jsCtx *js, const struct stream *want)
+{
+    jsStreamInfo *info = NULL;
+    jsErrCode code = 0;
+    char detail[BUS_WHY_MAX];
+    natsStatus s = js_GetStreamInfo(&info, js, want->name, NULL, &code);
+    const char *fault = s == NATS_OK ? fault_of(info->Config, want) : NULL;
+    if (s == NATS_OK && info->Config->Duplicates < (int64_t)NATS_DUPLICATES_S * NANOS)
+        LOG(LOG_WARN, "a stream forgets ids sooner than pawl's own would",
+            LOG_Z("stream", want->name), LOG_N("window_s", info->Config->Duplicates / NANOS));
+    jsStreamInfo_Destroy(info);
+    if (s == NATS_NOT_FOUND)
+        s = make_stream(js, want, &code);
+    if (s == NATS_OK && fault == NULL)
+        return true;
+    if (fault != NULL)
+        (void)snprintf(detail, sizeof(detail), "the stream %s is there, but %s", want->name, fault);
+    else if (code == JSStreamSubjectOverlapErr)
+        (void)snprintf(detail, sizeof(detail),
+                       "the stream %s cannot be made: another stream takes its subjects",
+                       want->name);
+    else
+        (void)snprintf(detail, sizeof(detail), "the stream %s cannot be had: %s (%d)", want->name,
+                       natsStatus_GetText(s), (int)code);
+    set_state(b, false, detail);
+    return false;
+}
+
+static bool check_streams(struct nats_bus *b)
+{
+    jsCtx *js = NULL;
+    jsOptions options;
+    natsStatus s = jsOptions_Init(&options);
+    options.Wait = REQUEST_MS;
+    if (s == NATS_OK)
+        s = natsConnection_JetStream(&js, b->conn, &options);
+    if (s != NATS_OK) {
+        set_state(b, false, natsStatus_GetText(s));
+        return false;
+    }
+    bool ok = check_stream(b, js, &EVENTS) && (!b->jobs || check_stream(b, js, &JOBS));
+    jsCtx_Destroy(js);
+    return ok;
+}
+
+static bool be_connected(struct bus *bus)
+{
+    struct nats_bus *b = of(bus);
+    if (atomic_load(&b->interrupted))
+        return false;
+    if (b->conn != NULL && natsConnection_IsClosed(b->conn))
+        disconnect(b);
+    if (b->conn == NULL && !make_connection(b))
+        return false;
+    if (!b->checked && !check_streams(b)) {
+        disconnect(b); /* the next one may reach a server that is better off */
+        return false;
+    }
+    if (!b->checked)
+        set_state(b, true, "");
+    b->checked = true;
+    return true;
+}
+
+/* --- publishing --- */
+
+static void say_why(struct bus_message *m, enum bus_result result, const char *why)
+{
+    m->result = result;
+    (void)snprintf(m->why, sizeof(m->why), "%s", why);
+}
+
+static natsStatus send_one(struct nats_bus *b, const struct bus_message *m, size_t index)
+{
+    char reply[128];
+    char subject[URL_MAX];
+    char id[128];
+    (void)snprintf(reply, sizeof(reply), "%s.%llu-%zu", b->inbox, b->round, index);
+    (void)snprintf(subject, sizeof(subject), "%.*s", STR_ARG(m->subject));
+    (void)snprintf(id, sizeof(id), "%.*s", STR_ARG(m->id));
+    assert(m->subject.len < sizeof(subject) && m->id.len < sizeof(id));
+    natsMsg *msg = NULL;
+    natsStatus s = natsMsg_Create(&msg, subject, reply, m->body.ptr, (int)m->body.len);
+    if (s == NATS_OK)
+        s = natsMsgHeader_Set(msg, "Nats-Msg-Id", id);
+    if (s == NATS_OK)
+        s = natsConnection_PublishMsg(b->conn, msg);
+    natsMsg_Destroy(msg);
+    return s;
+}
+
+/* What another try cannot mend. Whatever else JetStream says may pass: a disk that is full, a
+ * stream that has reached its limit, a cluster without a leader. */
+static bool is_for_good(json_int_t code)
+{
+    return code == JSStreamMessageExceedsMaximumErr;
+}
+
+static void settle(struct bus_message *m, natsMsg *answer)
+{
+    json_t *json =
+        json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
+    const json_t *error = json_object_get(json, "error");
+    if (error != NULL) {
+        const char *text = json_string_value(json_object_get(error, "description"));
+        bool good = is_for_good(json_integer_value(json_object_get(error, "err_code")));
+        say_why(m, good ? BUS_REFUSED : BUS_UNKNOWN, text != NULL ? text : "refused");
+    } else if (json_is_integer(json_object_get(json, "seq"))) {
+        say_why(m, BUS_STORED, "");
+    }
+    json_decref(json);
+}
+
+/* Which message of this round an answer is for; false: none. */
+static bool index_of(const struct nats_bus *b, natsMsg *answer, size_t count, size_t *ret)
+{
+    const char *last = strrchr(natsMsg_GetSubject(answer), '.');
+    unsigned long long round = 0;
+    if (last == NULL || sscanf(last, ".%llu-%zu", &round, ret) != 2)
+        return false;
+    return round == b->round && *ret < count;
+}
+
+/* True when at least one was answered. */
+static bool collect(struct nats_bus *b, struct bus_message *messages, size_t count, size_t sent)
+{
+    int64_t until = env_mono_ms(&ENV_SYSTEM) + ACK_MS;
+    bool any = false;
+    while (sent > 0 && !atomic_load(&b->interrupted)) {
+        int64_t left = until - env_mono_ms(&ENV_SYSTEM);
+        natsMsg *answer = NULL;
+        if (left <= 0)
+            break;
+        natsStatus s = natsSubscription_NextMsg(&answer, b->acks, MIN(left, (int64_t)LOOK_UP_MS));
+        size_t index = 0;
+        if (s == NATS_OK && index_of(b, answer, count, &index)) {
+            settle(&messages[index], answer);
+            any = true;
+            sent--;
+        }
+        natsMsg_Destroy(answer);
+        if (s == NATS_NO_RESPONDERS) { /* of which message it does not say */
+            b->checked = false;        /* the stream is gone, or JetStream is */
+            any = true;
+            sent--;
+        } else if (s != NATS_OK && s != NATS_TIMEOUT) {
+            break;
+        }
+    }
+    return any;
+}
+
+static void publish(struct bus *bus, struct bus_message *messages, size_t count)
+{
+    struct nats_bus *b = of(bus);
+    size_t sent = 0;
+    natsStatus s = b->conn != NULL ? NATS_OK : NATS_CONNECTION_CLOSED;
+    b->round++;
+    for (size_t i = 0; i < count; i++)
+        say_why(&messages[i], BUS_UNKNOWN, "not acknowledged");
+    for (size_t i = 0; i < count && s == NATS_OK && !atomic_load(&b->interrupted); i++) {
+        s = send_one(b, &messages[i], i);
+        sent += s == NATS_OK;
+        if (s == NATS_MAX_PAYLOAD) {
+            say_why(&messages[i], BUS_REFUSED, "larger than the server's max_payload");
+            s = NATS_OK;
+        }
+    }
+    bool any = b->conn != NULL && collect(b, messages, count, sent);
+    if (b->conn != NULL && sent > 0 && !any) {
+        disconnect(b); /* a link that carries nothing is no link */
+        set_state(b, false, "not connected: nothing was acknowledged");
+    }
+}
+
+/* --- life --- */
+
+static void interrupt(struct bus *bus)
+{
+    atomic_store(&of(bus)->interrupted, true);
+}
+
+static void bus_free(struct bus *bus)
+{
+    struct nats_bus *b = of(bus);
+    disconnect(b);
+    natsOptions_Destroy(b->options);
+    nats_CloseAndWait(0); /* its threads may still call back */
+    pthread_mutex_destroy(&b->lock);
+    free(b);
+}
+
+struct server_list {
+    char urls[NATS_SERVERS_MAX][URL_MAX];
+    const char *each[NATS_SERVERS_MAX];
+    int count;
+    bool secure;
+};
+
+static enum err add_server(struct server_list *list, struct str url, struct problem *p)
+{
+    bool secure = str_starts_with(url, STR("tls://"));
+    if (!secure && !str_starts_with(url, STR("nats://")))
+        return problem_set(p, ERR_FIELD_INVALID, "a bus is nats://HOST:PORT or tls://HOST:PORT");
+    if (list->count == NATS_SERVERS_MAX || url.len >= URL_MAX - 1)
+        return problem_set(p, ERR_FIELD_INVALID,
+                           "the bus has too many servers, or too long a name");
+    char *own = list->urls[list->count];
+    struct str rest = {url.ptr + (secure ? 6 : 7), url.len - (secure ? 6 : 7)};
+    if (rest.len == 0)
+        return problem_set(p, ERR_FIELD_INVALID, "a server of the bus has no name");
+    (void)snprintf(own, URL_MAX, "nats://%.*s", STR_ARG(rest));
+    list->each[list->count++] = own;
+    list->secure |= secure;
+    return ERR_OK;
+}
+
+static enum err list_servers(struct server_list *list, const char *urls, struct problem *p)
+{
+    struct str rest = str_of(urls);
+    enum err e = ERR_OK;
+    for (bool more = true; more && e == ERR_OK;) {
+        struct str url;
+        more = str_cut(rest, ',', &url, &rest);
+        e = add_server(list, str_trim(url), p);
+    }
+    return e;
+}
+
+static natsStatus set_options(struct nats_bus *b, const struct nats_bus_config *config,
+                              struct server_list *list)
+{
+    natsStatus s = natsOptions_Create(&b->options);
+    if (s == NATS_OK)
+        s = natsOptions_SetServers(b->options, list->each, list->count);
+    if (s == NATS_OK)
+        s = natsOptions_SetName(b->options, "pawl");
+    if (s == NATS_OK)
+        s = natsOptions_SetTimeout(b->options, CONNECT_MS);
+    if (s == NATS_OK)
+        s = natsOptions_SetAllowReconnect(b->options, false);
+    if (s == NATS_OK)
+        s = natsOptions_SetPingInterval(b->options, PING_MS);
+    if (s == NATS_OK)
+        s = natsOptions_SetSendAsap(b->options, true);
+    if (s == NATS_OK)
+        s = natsOptions_SetClosedCB(b->options, on_closed, b);
+    if (s == NATS_OK)
+        s = natsOptions_SetErrorHandler(b->options, on_error, b);
+    if (s == NATS_OK && (list->secure || config->ca != NULL))
+        s = natsOptions_SetSecure(b->options, true);
+    return s;
+}
+
+static enum err load_files(struct nats_bus *b, const struct nats_bus_config *config,
+                           struct problem *p)
+{
+    if (config->ca != NULL &&
+        natsOptions_LoadCATrustedCertificates(b->options, config->ca) != NATS_OK)
+        return problem_set(p, ERR_NOT_FOUND, "no certificates can be read from %s", config->ca);
+    if (config->creds != NULL &&
+        (access(config->creds, R_OK) != 0 || /* the library reads it at each connect */
+         natsOptions_SetUserCredentialsFromFiles(b->options, config->creds, NULL) != NATS_OK))
+        return problem_set(p, ERR_NOT_FOUND, "no credentials can be read from %s", config->creds);
+    return ERR_OK;
+}
+
+enum err nats_bus_new(const struct nats_bus_config *config, struct problem *p, struct bus **ret)
+{
+    struct server_list *list = calloc(1, sizeof(*list));
+    struct nats_bus *b = calloc(1, sizeof(*b));
+    if (list == NULL || b == NULL) {
+        free(list);
+        free(b);
+        return problem_set(p, ERR_NO_MEMORY, "no memory for the bus");
+    }
+    enum err e = list_servers(list, config->urls, p);
+    if (e != ERR_OK) {
+        free(list);
+        free(b);
+        return e;
+    }
+    b->bus = (struct bus){"nats", be_connected, publish, get_state, interrupt, bus_free};
+    b->jobs = config->jobs;
+    b->state = (struct bus_state){false, "not connected yet"};
+    pthread_mutex_init(&b->lock, NULL);
+    natsStatus s = set_options(b, config, list);
+    if (s != NATS_OK)
+        e = problem_set(p, ERR_FIELD_INVALID, "the bus cannot be used: %s", natsStatus_GetText(s));
+    if (e == ERR_OK)
+        e = load_files(b, config, p);
+    free(list);
+    if (e != ERR_OK) {
+        bus_free(&b->bus);
+        return e;
+    }
+    *ret = &b->bus;
+    return ERR_OK;
+}

@@ -1,0 +1,378 @@
+/* The relay: what it sends, in which order, when it says so, and what it puts aside. */
+#include "engine/acts.h"
+
+#include "engine/fake_bus.h"
+
+#define AT_ONCE                                                                       \
+    "{'steps':[{'name':'t','type':'transform','output':1},{'name':'e','type':'emit'," \
+    "'event':'told.all'}]}"
+#define MARK "SELECT coalesce((SELECT through FROM feed_marks WHERE name = 'bus'), 0)"
+#define END "SELECT max(num) FROM feed"
+
+static struct fake_bus BUS;
+
+static int setup(void **state)
+{
+    int rc = rig_setup(state);
+    struct rig *rig = *state;
+    fake_init(&BUS);
+    rig_stop(rig);
+    rig->bus = &BUS.bus;
+    rig->bus_queue = STR("default");
+    rig_start(rig, 0);
+    put_workflow(rig, "now", AT_ONCE);
+    put_workflow(rig, "task", ONE_TASK);
+    return rc;
+}
+
+#define relay_test(f) cmocka_unit_test_setup_teardown(f, setup, rig_teardown)
+
+static int64_t untold(struct rig *rig)
+{
+    struct engine_outbox outbox;
+    engine_outbox(rig->engine, &outbox);
+    return outbox.depth;
+}
+
+#define UNTIL(rig, condition)                               \
+    do {                                                    \
+        int64_t until_ = real_seconds() + GIVE_UP_S;        \
+        while (!(condition)) {                              \
+            if (real_seconds() >= until_)                   \
+                fail_msg("it did not happen: " #condition); \
+            rig_pass_ms((rig), RELAY_MARK_MS);              \
+            rig_round(rig);                                 \
+        }                                                   \
+    } while (0)
+
+static int64_t events_of(struct rig *rig, struct uuid run)
+{
+    char sql[200];
+    struct buf hex;
+    buf_init(&hex, 64);
+    buf_put_hex(&hex, run.bytes, sizeof(run.bytes));
+    (void)snprintf(
+        sql, sizeof(sql),
+        "SELECT count(*) FROM events WHERE run = (SELECT num FROM runs WHERE id = x'%s')", hex.ptr);
+    buf_release(&hex);
+    return in_file(rig, sql);
+}
+
+/* The number of a message in its run. */
+static int64_t seq_of(const struct fake_message *m)
+{
+    struct str run;
+    struct str seq;
+    int64_t number = 0;
+    assert_true(str_cut(str_of(m->id), ':', &run, &seq));
+    assert_true(str_to_i64(seq, &number));
+    return number;
+}
+
+static void everything_is_sent_once_and_then_marked(void **state)
+{
+    struct rig *rig = *state;
+    struct uuid run = start(rig, "now");
+    UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
+    assert_int_equal(untold(rig), 0);
+    assert_true(events_of(rig, run) >= 4);
+    assert_int_equal(fake_count(&BUS, run, 0, false), events_of(rig, run));
+}
+
+static void nothing_is_marked_before_it_is_acknowledged(void **state)
+{
+    struct rig *rig = *state;
+    fake_set_deaf(&BUS, true);
+    struct uuid run = start(rig, "now");
+    UNTIL(rig, fake_count(&BUS, run, 1, false) >= 3); /* it goes on trying */
+    assert_int_equal(in_file(rig, MARK), 0);
+    assert_int_equal(untold(rig), events_of(rig, run));
+    assert_int_equal(fake_count(&BUS, run, 2, false), 0);
+    fake_set_deaf(&BUS, false);
+    UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
+    assert_int_equal(untold(rig), 0);
+    assert_int_equal(fake_count(&BUS, run, 0, true), events_of(rig, run));
+}
+
+static void the_messages_of_a_run_wait_for_the_one_that_fails_and_other_runs_do_not(void **state)
+{
+    struct rig *rig = *state;
+    fake_set_away(&BUS, true);
+    struct uuid stuck = start(rig, "now");
+    struct uuid other = start(rig, "now");
+    fake_set_odd(&BUS, stuck, 2, BUS_UNKNOWN, RELAY_ATTEMPTS_MAX - 1);
+    fake_set_away(&BUS, false);
+    UNTIL(rig, untold(rig) == 0);
+    assert_int_equal(fake_count(&BUS, stuck, 2, false), RELAY_ATTEMPTS_MAX);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM parked"), 0);
+    int64_t next_seq[2] = {1, 1};
+    int last_batch[2] = {0, 0};
+    for (size_t i = 0; i < BUS.count; i++) {
+        const struct fake_message *m = &BUS.sent[i];
+        struct uuid run;
+        int64_t seq = seq_of(m);
+        assert_true(uuid_parse((struct str){m->id, UUID_TEXT_LEN}, &run));
+        size_t which = uuid_eq(run, stuck) ? 0 : 1;
+        assert_true(which == 0 || uuid_eq(run, other));
+        assert_int_equal(seq, next_seq[which]);
+        assert_true(m->batch > last_batch[which]); /* one of a run at a time */
+        last_batch[which] = m->batch;
+        next_seq[which] += m->result == BUS_STORED;
+    }
+}
+
+static void a_message_that_is_refused_is_parked_and_those_behind_it_are_sent(void **state)
+{
+    struct rig *rig = *state;
+    fake_set_away(&BUS, true);
+    struct uuid run = start(rig, "now");
+    fake_set_odd(&BUS, run, 2, BUS_REFUSED, -1);
+    fake_set_away(&BUS, false);
+    UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM parked WHERE seq = 2 AND offer = 0"
+                                  " AND reason = 'odd' AND attempts = 1 AND again = 0"),
+                     1);
+    assert_int_equal(untold(rig), 0);
+    assert_int_equal(fake_count(&BUS, run, 0, true), events_of(rig, run) - 1);
+}
+
+static void a_message_that_is_never_acknowledged_while_others_are_is_parked(void **state)
+{
+    struct rig *rig = *state;
+    fake_set_away(&BUS, true);
+    struct uuid stuck = start(rig, "now");
+    fake_set_odd(&BUS, stuck, 1, BUS_UNKNOWN, -1);
+    fake_set_away(&BUS, false);
+    UNTIL(rig, fake_count(&BUS, stuck, 1, false) > RELAY_ATTEMPTS_MAX + 2);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM parked"), 0); /* it may be the bus */
+    for (int i = 0; i < RELAY_ATTEMPTS_MAX; i++)
+        (void)start(rig, "now"); /* something else to acknowledge */
+    UNTIL(rig, in_file(rig, "SELECT count(*) FROM parked WHERE seq = 1") == 1);
+    assert_int_equal(in_file(rig, "SELECT attempts FROM parked"), RELAY_ATTEMPTS_MAX);
+    UNTIL(rig, untold(rig) == 0);
+    assert_int_equal(fake_count(&BUS, stuck, 0, true), events_of(rig, stuck) - 1);
+}
+
+static enum err ask_again(struct rig *rig, const char *id)
+{
+    struct retry_parked_input in = {str_of(id)};
+    struct call c;
+    call_init(&c, rig, &UC_RETRY_PARKED);
+    c.op.input = &in;
+    enum err e = perform(&c);
+    call_release(&c);
+    return e;
+}
+
+static void a_parked_message_is_sent_again_when_somebody_asks_for_it(void **state)
+{
+    struct rig *rig = *state;
+    fake_set_away(&BUS, true);
+    struct uuid run = start(rig, "now");
+    fake_set_odd(&BUS, run, 2, BUS_REFUSED, 2);
+    fake_set_away(&BUS, false);
+    UNTIL(rig, in_file(rig, "SELECT count(*) FROM parked") == 1);
+    int64_t mark = in_file(rig, END);
+    UNTIL(rig, in_file(rig, MARK) == mark);
+    assert_int_equal(ask_again(rig, "nothing"), ERR_NOT_FOUND);
+    assert_int_equal(ask_again(rig, BUS.odd), ERR_OK);
+    UNTIL(rig, in_file(rig, "SELECT count(*) FROM parked WHERE attempts = 2 AND again = 0") == 1);
+    assert_int_equal(ask_again(rig, BUS.odd), ERR_OK);
+    UNTIL(rig, in_file(rig, "SELECT count(*) FROM parked") == 0);
+    assert_int_equal(fake_count(&BUS, run, 2, true), 1);
+    assert_int_equal(untold(rig), 0);
+}
+
+static void what_was_not_marked_is_sent_again_under_the_same_ids(void **state)
+{
+    struct rig *rig = *state;
+    struct uuid run = start(rig, "now");
+    UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
+    tamper(rig,
+           "DELETE FROM feed_marks WHERE name = 'bus'"); /* as if killed before it was written */
+    UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
+    for (int seq = 1; seq <= events_of(rig, run); seq++)
+        assert_int_equal(fake_count(&BUS, run, seq, true), 2);
+    tamper(rig, "SELECT 1"); /* and when it was written, it is not */
+    struct uuid next = start(rig, "now");
+    UNTIL(rig, untold(rig) == 0);
+    assert_int_equal(fake_count(&BUS, run, 1, true), 2);
+    assert_int_equal(fake_count(&BUS, next, 1, true), 1);
+}
+
+enum { ITEMS = 1900 }; /* of which the window holds a part */
+
+/* A run with more events than that, while the bus is away. */
+static struct uuid start_long(struct rig *rig)
+{
+    char items[2 * ITEMS + 2] = "[0";
+    for (size_t i = 1; i < ITEMS; i++)
+        memcpy(items + 2 * i, ",0", 2);
+    items[2 * ITEMS] = ']';
+    put_workflow(rig, "long",
+                 "{'steps':[{'name':'t','type':'transform','output':1,'for_each':'input',"
+                 "'max_parallel':1000}]}");
+    fake_set_away(&BUS, true);
+    struct uuid run = start_with(rig, "long", items);
+    int64_t until = real_seconds() + GIVE_UP_S;
+    while (in_file(rig, "SELECT count(*) FROM runs WHERE status = 'succeeded'") == 0) {
+        assert_true(real_seconds() < until);
+        rig_pass_ms(rig, 1);
+        settle(rig);
+    }
+    return run;
+}
+
+static void a_long_timeline_is_sent_whole_and_in_order(void **state)
+{
+    struct rig *rig = *state;
+    struct uuid run = start_long(rig);
+    fake_set_away(&BUS, false);
+    UNTIL(rig, untold(rig) == 0 && in_file(rig, MARK) == in_file(rig, END));
+    assert_true(events_of(rig, run) > ITEMS);
+    assert_int_equal(fake_count(&BUS, run, 0, false), events_of(rig, run));
+    for (size_t i = 0; i < BUS.count; i++)
+        assert_int_equal(seq_of(&BUS.sent[i]), i + 1);
+}
+
+static void a_long_timeline_does_not_hold_up_other_runs(void **state)
+{
+    struct rig *rig = *state;
+    struct uuid run = start_long(rig);
+    struct uuid other = start(rig, "now");
+    int64_t others = events_of(rig, other);
+    tamper(rig, "SELECT 1"); /* the relay reads the feed anew */
+    fake_set_away(&BUS, false);
+    UNTIL(rig, untold(rig) == 0);
+    assert_int_equal(fake_count(&BUS, run, 0, false), events_of(rig, run));
+    for (size_t i = 0; i < BUS.count; i++) {
+        struct uuid of;
+        assert_true(uuid_parse((struct str){BUS.sent[i].id, UUID_TEXT_LEN}, &of));
+        if (uuid_eq(of, other)) /* one in each batch, from the first on */
+            assert_int_equal(BUS.sent[i].batch, seq_of(&BUS.sent[i]));
+    }
+    assert_int_equal(fake_count(&BUS, other, 0, true), others);
+}
+
+/* --- offers --- */
+
+static size_t offers(void)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&BUS.lock);
+    for (size_t i = 0; i < BUS.count; i++)
+        count += str_ends_with(str_of(BUS.sent[i].id), STR(":offer"));
+    pthread_mutex_unlock(&BUS.lock);
+    return count;
+}
+
+static void a_job_is_offered_each_time_that_it_becomes_claimable(void **state)
+{
+    struct rig *rig = *state;
+    struct uuid run = start(rig, "task");
+    UNTIL(rig, offers() == 1);
+    struct held h;
+    assert_true(claim_one(rig, 1000, &h));
+    UNTIL(rig, untold(rig) == 0);
+    assert_int_equal(offers(), 1);
+    rig_pass_ms(rig, 1001); /* the lease ends */
+    settle(rig);
+    UNTIL(rig, offers() == 2);
+    work(rig, "a");
+    UNTIL(rig, untold(rig) == 0);
+    assert_int_equal(offers(), 2);
+    assert_run_is(rig, run, "succeeded");
+    fake_set_away(&BUS, true);
+    struct uuid next = start(rig, "now");
+    assert_int_equal(untold(rig), events_of(rig, next)); /* offers do not count */
+}
+
+static void a_job_that_is_taken_already_is_not_offered(void **state)
+{
+    struct rig *rig = *state;
+    fake_set_away(&BUS, true);
+    (void)start(rig, "task");
+    struct held h;
+    assert_true(claim_one(rig, 60000, &h));
+    tamper(rig, "SELECT 1"); /* the relay reads the feed anew */
+    fake_set_away(&BUS, false);
+    UNTIL(rig, untold(rig) == 0);
+    assert_int_equal(offers(), 0);
+}
+
+/* --- what is kept for it --- */
+
+static void let_chores_run(struct rig *rig)
+{
+    for (int i = 0; i < 3; i++) {
+        rig_pass_ms(rig, RETENTION_PAUSE_MS);
+        settle(rig);
+    }
+}
+
+static void a_run_stays_until_the_bus_has_been_told_of_it(void **state)
+{
+    struct rig *rig = *state;
+    put_tenant(rig, "{'run_retention_s':1}");
+    fake_set_away(&BUS, true);
+    struct uuid run = start(rig, "now");
+    rig_pass_ms(rig, 5000);
+    let_chores_run(rig);
+    assert_run_is(rig, run, "succeeded");
+    fake_set_away(&BUS, false);
+    UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
+    let_chores_run(rig);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), 0);
+    assert_int_equal(fake_count(&BUS, run, 1, true), 1);
+}
+
+static void the_feed_is_swept_up_to_where_the_bus_is(void **state)
+{
+    struct rig *rig = *state;
+    (void)start(rig, "now");
+    UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
+    fake_set_away(&BUS, true);
+    (void)start(rig, "now");
+    rig_pass_ms(rig, INT64_C(1000) + FEED_KEPT_MS);
+    let_chores_run(rig);
+    assert_int_equal(in_file(rig, "SELECT min(num) FROM feed"), in_file(rig, MARK) + 1);
+    rig_stop(rig);
+    rig->bus = NULL;
+    rig->keeps_all = true; /* an offline command knows of no bus and removes nothing */
+    rig_start(rig, 0);
+    let_chores_run(rig);
+    assert_int_equal(in_file(rig, "SELECT min(num) FROM feed"), in_file(rig, MARK) + 1);
+    rig_stop(rig);
+    rig->keeps_all = false; /* a server without a bus holds nothing back for it */
+    rig_start(rig, 0);
+    let_chores_run(rig);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM feed"), 0);
+    rig_stop(rig);
+    rig->bus = &BUS.bus; /* and when it is back it goes on from what there is */
+    rig_start(rig, 0);
+    fake_set_away(&BUS, false);
+    struct uuid run = start(rig, "now");
+    UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
+    assert_int_equal(fake_count(&BUS, run, 1, true), 1);
+    assert_int_equal(untold(rig), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        relay_test(everything_is_sent_once_and_then_marked),
+        relay_test(nothing_is_marked_before_it_is_acknowledged),
+        relay_test(the_messages_of_a_run_wait_for_the_one_that_fails_and_other_runs_do_not),
+        relay_test(a_message_that_is_refused_is_parked_and_those_behind_it_are_sent),
+        relay_test(a_message_that_is_never_acknowledged_while_others_are_is_parked),
+        relay_test(a_parked_message_is_sent_again_when_somebody_asks_for_it),
+        relay_test(what_was_not_marked_is_sent_again_under_the_same_ids),
+        relay_test(a_long_timeline_is_sent_whole_and_in_order),
+        relay_test(a_long_timeline_does_not_hold_up_other_runs),
+        relay_test(a_job_is_offered_each_time_that_it_becomes_claimable),
+        relay_test(a_job_that_is_taken_already_is_not_offered),
+        relay_test(a_run_stays_until_the_bus_has_been_told_of_it),
+        relay_test(the_feed_is_swept_up_to_where_the_bus_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

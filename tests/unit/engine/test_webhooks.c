@@ -1,0 +1,838 @@
+/* Webhooks through the real engine and a real receiver: which events become deliveries, how often,
+ * in which order, and what their answers come to. The clock is the test's, the network is not. */
+#include "engine/acts.h"
+#include "engine/calling_rig.h"
+
+#include "engine/uc_deliveries.h"
+
+/* --- acts --- */
+
+/* The answer, owned by the caller. */
+static json_t *create_as(struct calling_rig *h, const char *tenant, const char *path,
+                         const char *events)
+{
+    char url[128];
+    (void)snprintf(url, sizeof(url), "http://127.0.0.1:%d%s", h->receiver->port, path);
+    struct put_webhook_input in = {.url = str_of(url), .events = str_of(events)};
+    struct call c;
+    call_init(&c, h->rig, &UC_CREATE_WEBHOOK);
+    c.op.caller.tenant = str_of(tenant);
+    c.op.input = &in;
+    must_perform(&c);
+    json_t *made = parsed_str(buf_str(&c.op.answer.body));
+    call_release(&c);
+    return made;
+}
+
+static struct uuid create(struct calling_rig *h, const char *path, const char *events)
+{
+    struct uuid id;
+    json_t *made = create_as(h, "acme", path, events);
+    assert_true(uuid_parse(json_str(json_object_get(made, "id")), &id));
+    json_decref(made);
+    return id;
+}
+
+static void change(struct calling_rig *h, struct put_webhook_input in)
+{
+    struct call c;
+    call_init(&c, h->rig, &UC_PUT_WEBHOOK);
+    c.op.input = &in;
+    must_perform(&c);
+    call_release(&c);
+}
+
+static void with_webhook(struct calling_rig *h, const struct use_case *use_case, struct uuid id)
+{
+    struct webhook_input in = {id};
+    struct call c;
+    call_init(&c, h->rig, use_case);
+    c.op.input = &in;
+    must_perform(&c);
+    call_release(&c);
+}
+
+static struct uuid first_delivery(struct calling_rig *h, struct uuid webhook)
+{
+    struct list_deliveries_input in = {webhook, STR_NONE, 200};
+    struct call c;
+    struct uuid id;
+    call_init(&c, h->rig, &UC_LIST_DELIVERIES);
+    c.op.input = &in;
+    must_perform(&c);
+    json_t *page = parsed_str(buf_str(&c.op.answer.body));
+    const json_t *items = json_object_get(page, "items");
+    const json_t *first = json_array_get(items, json_array_size(items) - 1);
+    assert_true(uuid_parse(json_str(json_object_get(first, "id")), &id));
+    json_decref(page);
+    call_release(&c);
+    return id;
+}
+
+static void redeliver(struct calling_rig *h, struct uuid webhook, struct uuid delivery)
+{
+    struct delivery_input in = {webhook, delivery};
+    struct call c;
+    call_init(&c, h->rig, &UC_REDELIVER);
+    c.op.input = &in;
+    must_perform(&c);
+    call_release(&c);
+}
+
+/* The writer has fanned out all that there is. */
+static void fan_out_all(struct calling_rig *h)
+{
+    rig_pass_ms(h->rig, FAN_OUT_PAUSE_MS + 1);
+    settle(h->rig);
+    rig_pass_ms(h->rig, FAN_OUT_PAUSE_MS + 1);
+    settle(h->rig);
+}
+
+static int64_t deliveries(struct calling_rig *h, const char *where)
+{
+    char sql[256];
+    (void)snprintf(sql, sizeof(sql), "SELECT count(*) FROM deliveries WHERE %s", where);
+    return in_file(h->rig, sql);
+}
+
+#define assert_deliveries(h, where, count) assert_int_equal(deliveries((h), (where)), (count))
+
+/* Turns the loop until so many deliveries are as said. The test's clock stands still. */
+static void wait_deliveries(struct calling_rig *h, const char *where, int64_t count)
+{
+    int64_t until = real_seconds() + GIVE_UP_S;
+    while (deliveries(h, where) != count) {
+        if (real_seconds() >= until)
+            fail_msg("%lld deliveries are %s, wanted %lld", (long long)deliveries(h, where), where,
+                     (long long)count);
+        rig_round(h->rig);
+    }
+}
+
+static size_t received(struct calling_rig *h)
+{
+    pthread_mutex_lock(&h->receiver->lock);
+    size_t count = h->receiver->request_count;
+    pthread_mutex_unlock(&h->receiver->lock);
+    return count;
+}
+
+static void wait_received(struct calling_rig *h, size_t count)
+{
+    int64_t until = real_seconds() + GIVE_UP_S;
+    while (received(h) < count) {
+        if (real_seconds() >= until)
+            fail_msg("%zu requests came, wanted %zu", received(h), count);
+        rig_round(h->rig);
+    }
+}
+
+/* A header of a request, copied to `out`. */
+static void header_of(struct calling_rig *h, size_t request, const char *name, char out[static 256])
+{
+    char line[64];
+    assert_true(request < h->receiver->request_count);
+    (void)snprintf(line, sizeof(line), "\r\n%s: ", name);
+    const char *at = strstr(h->receiver->requests[request], line);
+    assert_non_null(at);
+    at += strlen(line);
+    (void)snprintf(out, 256, "%.*s", (int)strcspn(at, "\r"), at);
+}
+
+static struct str body_of(struct calling_rig *h, size_t request)
+{
+    const char *end = strstr(h->receiver->requests[request], "\r\n\r\n");
+    assert_non_null(end);
+    return str_of(end + 4);
+}
+
+/* --- which events --- */
+
+static void each_event_becomes_one_delivery_for_each_webhook_that_wants_it(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    (void)create(h, "/ok", "*");
+    (void)create(h, "/ok", "run.succeeded,run.failed");
+    (void)create(h, "/ok", "job.*");
+    json_decref(create_as(h, "other", "/ok", "*"));
+    for (int i = 0; i < 3; i++) {
+        (void)start(h->rig, "w");
+        work(h->rig, "a");
+    }
+    fan_out_all(h);
+    int64_t events = in_file(h->rig, "SELECT count(*) FROM events");
+    int64_t jobs = in_file(h->rig, "SELECT count(*) FROM events WHERE type LIKE 'job.%'");
+    assert_true(events > 9 && jobs >= 3);
+    assert_deliveries(h, "webhook = 1", events);
+    assert_deliveries(h, "webhook = 2", 3);
+    assert_deliveries(h, "webhook = 3", jobs);
+    assert_deliveries(h, "webhook = 4", 0); /* another tenant's */
+    assert_int_equal(in_file(h->rig, "SELECT count(*) FROM (SELECT DISTINCT webhook, event_id"
+                                     " FROM deliveries)"),
+                     events + 3 + jobs);
+    wait_deliveries(h, "state = 'delivered'", events + 3 + jobs);
+    assert_int_equal(received(h), (size_t)(events + 3 + jobs));
+    assert_sound(h->rig);
+}
+
+static void what_was_before_a_webhook_is_not_told_to_it(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    (void)start(h->rig, "w");
+    (void)create(h, "/ok", "*");
+    fan_out_all(h);
+    assert_deliveries(h, "1", 0);
+    (void)start(h->rig, "w");
+    settle(h->rig); /* and a pause follows, in which nothing is fanned out */
+    int64_t told = deliveries(h, "webhook = 1");
+    assert_true(told > 0);
+    (void)start(h->rig, "w");
+    settle(h->rig);
+    assert_deliveries(h, "webhook = 1", told);
+    (void)create(h, "/ok", "*");
+    fan_out_all(h);
+    assert_deliveries(h, "webhook = 1", 2 * told);
+    assert_deliveries(h, "webhook = 2", 0);
+    work(h->rig, "a");
+    fan_out_all(h);
+    assert_true(deliveries(h, "webhook = 2") > 0);
+}
+
+static void without_webhooks_nothing_follows_the_feed(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    (void)start(h->rig, "w");
+    fan_out_all(h);
+    assert_int_equal(in_file(h->rig, "SELECT count(*) FROM feed_marks WHERE name = 'webhooks'"), 0);
+    struct uuid id = create(h, "/ok", "*");
+    assert_int_equal(in_file(h->rig, "SELECT count(*) FROM feed_marks WHERE name = 'webhooks'"), 1);
+    with_webhook(h, &UC_DELETE_WEBHOOK, id);
+    assert_int_equal(in_file(h->rig, "SELECT count(*) FROM feed_marks WHERE name LIKE 'webhooks%'"),
+                     0);
+}
+
+/* Time passes while the writer is at work: what is due then is done behind the same batch. */
+static enum err run_slowly(struct op *op, struct tx *tx)
+{
+    (void)tx;
+    rig_pass_ms(CONTAINER_OF(op, struct call, op)->rig, IDEM_STATS_FLUSH_MS);
+    op->answer.changed_nothing = true;
+    return ERR_OK;
+}
+
+static const struct use_case UC_SLOW = {.name = "slow", .changes = true, .run = run_slowly};
+
+/* Rows of others are passed over without a write; the last webhook goes before that is made up for.
+ */
+static void a_mark_that_is_gone_does_not_come_back(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    json_t *made = create_as(h, "other", "/ok", "*");
+    struct webhook_input in;
+    assert_true(uuid_parse(json_str(json_object_get(made, "id")), &in.webhook_id));
+    json_decref(made);
+    fan_out_all(h);
+    (void)start(h->rig, "w");
+    fan_out_all(h);
+    struct call slow[2]; /* two in one round, so that all go to the writer's thread */
+    struct call c;
+    call_init(&c, h->rig, &UC_DELETE_WEBHOOK);
+    c.op.caller.tenant = STR("other");
+    c.op.input = &in;
+    for (size_t i = 0; i < ARRAY_LEN(slow); i++) {
+        call_init(&slow[i], h->rig, &UC_SLOW);
+        submit(&slow[i]);
+    }
+    must_perform(&c);
+    call_release(&c);
+    for (size_t i = 0; i < ARRAY_LEN(slow); i++) {
+        wait_done(&slow[i]);
+        call_release(&slow[i]);
+    }
+    fan_out_all(h);
+    assert_int_equal(in_file(h->rig, "SELECT count(*) FROM feed_marks WHERE name = 'webhooks'"), 0);
+    assert_sound(h->rig);
+}
+
+static void how_far_it_is_is_written_down_now_and_then(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    json_decref(create_as(h, "other", "/ok", "*"));
+    (void)start(h->rig, "w");
+    fan_out_all(h);
+    rig_pass_ms(h->rig, IDEM_STATS_FLUSH_MS);
+    settle(h->rig);
+    assert_int_equal(in_file(h->rig, "SELECT through FROM feed_marks WHERE name = 'webhooks'"),
+                     in_file(h->rig, "SELECT max(num) FROM feed"));
+}
+
+/* More events in one commit than a slice may make. */
+static void a_slice_that_is_full_goes_on_where_it_was(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w",
+                 "{'steps':[{'name':'a','type':'task','handler':'h','for_each':'input'}]}");
+    for (int i = 0; i < 5; i++)
+        (void)create(h, "/silent", "*");
+    char input[512] = "[1";
+    for (int i = 2; i <= 120; i++)
+        (void)snprintf(input + strlen(input), sizeof(input) - strlen(input), ",%d%s", i % 10,
+                       i == 120 ? "]" : "");
+    (void)start_with(h->rig, "w", input);
+    int64_t events = in_file(h->rig, "SELECT count(*) FROM events");
+    assert_true(events * 5 > FAN_OUT_PER_TURN_MAX);
+    assert_int_equal(in_file(h->rig, "SELECT max(last_seq - first_seq + 1) FROM feed"), events);
+    fan_out_all(h);
+    assert_deliveries(h, "1", events * 5);
+    assert_int_equal(in_file(h->rig, "SELECT count(*) FROM (SELECT DISTINCT webhook, event_id"
+                                     " FROM deliveries)"),
+                     events * 5);
+    assert_int_equal(in_file(h->rig, "SELECT through FROM feed_marks WHERE name = 'webhooks.seq'"),
+                     0);
+    engine_drain(h->rig->engine);
+    rig_pass_ms(h->rig, CALL_DRAIN_MS);
+}
+
+/* As after kill -9 between any two slices: the mark and the deliveries are of the same commit. */
+static void a_mark_that_was_not_written_makes_no_second_delivery(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    (void)create(h, "/ok", "run.created");
+    for (int round = 0; round < 4; round++) {
+        for (int i = 0; i < 5; i++)
+            (void)start(h->rig, "w");
+        if (round % 2 == 0)
+            fan_out_all(h);
+        rig_stop(h->rig);
+        open_engine(h->rig);
+    }
+    fan_out_all(h);
+    assert_deliveries(h, "1", 20);
+    wait_deliveries(h, "state = 'delivered'", 20);
+    assert_int_equal(received(h), 20);
+}
+
+static void a_disabled_webhook_is_told_nothing_and_goes_on_later(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    struct uuid id = create(h, "/ok", "run.created");
+    change(h, (struct put_webhook_input){.webhook_id = id, .enabled = WEBHOOK_DISABLE});
+    (void)start(h->rig, "w");
+    fan_out_all(h);
+    assert_deliveries(h, "1", 0);
+    change(h, (struct put_webhook_input){.webhook_id = id, .enabled = WEBHOOK_ENABLE});
+    fan_out_all(h);
+    assert_deliveries(h, "1", 0);
+    (void)start(h->rig, "w");
+    fan_out_all(h);
+    wait_deliveries(h, "state = 'delivered'", 1);
+}
+
+/* --- what is sent --- */
+
+static void a_delivery_is_signed_and_named_after_its_event(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    json_t *made = create_as(h, "acme", "/ok", "run.created");
+    (void)start(h->rig, "w");
+    fan_out_all(h);
+    wait_received(h, 1);
+    char id[256];
+    char time[256];
+    char signature[256];
+    header_of(h, 0, "webhook-id", id);
+    header_of(h, 0, "webhook-timestamp", time);
+    header_of(h, 0, "webhook-signature", signature);
+    json_t *event = parsed_str(body_of(h, 0));
+    assert_string_equal(json_string_value(json_object_get(event, "id")), id);
+    assert_string_equal(json_string_value(json_object_get(event, "type")), "run.created");
+    assert_int_equal(strtoll(time, NULL, 10), rig_now_ms(h->rig) / 1000);
+    const char *secret = json_string_value(json_object_get(made, "secret"));
+    assert_memory_equal(secret, "whsec_", 6);
+    sqlite3 *raw = raw_open(h->rig->file.text);
+    sqlite3_stmt *stmt = NULL;
+    assert_int_equal(sqlite3_prepare_v2(raw, "SELECT secret FROM webhooks", -1, &stmt, NULL), 0);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    struct buf wanted;
+    buf_init(&wanted, 128);
+    webhook_put_signature(&wanted, (struct str){sqlite3_column_blob(stmt, 0), WEBHOOK_SECRET_LEN},
+                          str_of(id), strtoll(time, NULL, 10), body_of(h, 0));
+    assert_string_equal(signature, wanted.ptr);
+    buf_release(&wanted);
+    sqlite3_finalize(stmt);
+    raw_close(raw);
+    json_decref(event);
+    json_decref(made);
+}
+
+static size_t signatures_of(struct calling_rig *h, size_t request)
+{
+    char text[256];
+    size_t count = 1;
+    header_of(h, request, "webhook-signature", text);
+    for (const char *at = text; *at != '\0'; at++)
+        count += *at == ' ';
+    return count;
+}
+
+static void an_old_secret_signs_too_until_its_time_is_over(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    struct uuid id = create(h, "/ok", "run.created");
+    struct rotate_webhook_input in = {id, 60 * 1000};
+    struct call c;
+    call_init(&c, h->rig, &UC_ROTATE_WEBHOOK);
+    c.op.input = &in;
+    must_perform(&c);
+    call_release(&c);
+    (void)start(h->rig, "w");
+    fan_out_all(h);
+    wait_received(h, 1);
+    assert_int_equal(signatures_of(h, 0), 2);
+    wait_deliveries(h, "state = 'delivered'", 1);
+    rig_pass_ms(h->rig, 60 * 1000);
+    (void)start(h->rig, "w");
+    fan_out_all(h);
+    wait_received(h, 2);
+    assert_int_equal(signatures_of(h, 1), 1);
+}
+
+static void an_event_that_is_too_large_goes_without_its_data(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w",
+                 "{'steps':[{'name':'e','type':'emit','event':'big.news','payload':"
+                 "{'text':'${input.text}'}}]}");
+    (void)create(h, "/ok", "big.*");
+    char *text = malloc(DELIVERY_BODY_MAX + 64);
+    assert_non_null(text);
+    memset(text, 'x', DELIVERY_BODY_MAX + 63);
+    text[DELIVERY_BODY_MAX + 63] = '\0';
+    json_t *input = json_pack("{s:s}", "text", text);
+    char *dumped = json_dumps(input, JSON_COMPACT);
+    struct call c;
+    start_init(&c, h->rig, "w");
+    c.input.start.input = input;
+    c.input.start.input_text = str_of(dumped);
+    must_perform(&c);
+    call_release(&c);
+    free(dumped);
+    free(text);
+    json_decref(input);
+    fan_out_all(h);
+    wait_received(h, 1);
+    json_t *event = parsed_str(body_of(h, 0));
+    const json_t *data = json_object_get(event, "data");
+    assert_string_equal(json_string_value(json_object_get(event, "type")), "big.news");
+    assert_true(json_is_true(json_object_get(data, "data_left_out")));
+    assert_non_null(json_object_get(data, "run_id"));
+    json_decref(event);
+}
+
+/* --- answers --- */
+
+static void what_fails_is_sent_again_under_the_same_id(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    (void)create(h, "/500", "run.created");
+    (void)start(h->rig, "w");
+    fan_out_all(h);
+    wait_deliveries(h, "state = 'pending' AND attempts = 1 AND last_status = 500", 1);
+    int64_t wait_ms = in_file(h->rig, "SELECT next_at FROM deliveries") - rig_now_ms(h->rig);
+    assert_in_range(wait_ms, 5000, 5500);
+    assert_int_equal(in_file(h->rig, "SELECT count(*) FROM webhooks WHERE failing_since > 0"), 1);
+    rig_pass_ms(h->rig, wait_ms - 1);
+    settle(h->rig);
+    assert_int_equal(received(h), 1);
+    rig_pass_ms(h->rig, 1);
+    wait_deliveries(h, "state = 'pending' AND attempts = 2", 1);
+    char first[256];
+    char second[256];
+    header_of(h, 0, "webhook-id", first);
+    header_of(h, 1, "webhook-id", second);
+    assert_string_equal(first, second);
+    char at[2][256];
+    header_of(h, 0, "webhook-timestamp", at[0]);
+    header_of(h, 1, "webhook-timestamp", at[1]);
+    assert_string_not_equal(at[0], at[1]);
+}
+
+static void after_the_last_attempt_a_delivery_has_failed_and_can_be_sent_by_hand(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    struct uuid id = create(h, "/status/404", "run.created");
+    (void)start(h->rig, "w");
+    fan_out_all(h);
+    for (int attempt = 1; attempt < 10; attempt++) {
+        char where[64];
+        (void)snprintf(where, sizeof(where), "state = 'pending' AND attempts = %d", attempt);
+        wait_deliveries(h, where, 1);
+        int64_t at = in_file(h->rig, "SELECT next_at FROM deliveries");
+        rig_pass_ms(h->rig, at - rig_now_ms(h->rig));
+    }
+    wait_deliveries(h, "state = 'failed' AND attempts = 10 AND next_at IS NULL", 1);
+    assert_int_equal(received(h), 10);
+    assert_int_equal(in_file(h->rig, "SELECT count(*) FROM webhooks WHERE disabled_at IS NULL"), 1);
+    struct uuid delivery = first_delivery(h, id);
+    redeliver(h, id, delivery);
+    wait_deliveries(h, "state = 'pending' AND attempts = 11", 1); /* its schedule begins anew */
+    int64_t wait_ms = in_file(h->rig, "SELECT next_at FROM deliveries") - rig_now_ms(h->rig);
+    assert_in_range(wait_ms, 5000, 5500);
+    char url[128];
+    (void)snprintf(url, sizeof(url), "http://127.0.0.1:%d/ok", h->receiver->port);
+    change(h, (struct put_webhook_input){.webhook_id = id, .url = str_of(url)});
+    redeliver(h, id, delivery);
+    wait_deliveries(h, "state = 'delivered' AND attempts = 12", 1);
+    assert_int_equal(in_file(h->rig, "SELECT count(*) FROM webhooks WHERE failing_since IS NULL"),
+                     1);
+    assert_sound(h->rig);
+}
+
+static void gone_disables_the_webhook(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    (void)create(h, "/status/410", "run.created");
+    (void)start(h->rig, "w");
+    fan_out_all(h);
+    wait_deliveries(h, "state = 'failed' AND last_status = 410", 1);
+    assert_int_equal(in_file(h->rig, "SELECT count(*) FROM webhooks WHERE disabled_at IS NOT NULL"
+                                     " AND disabled_reason LIKE '%410%'"),
+                     1);
+    assert_int_equal(in_file(h->rig, "SELECT count(*) FROM audit WHERE action = 'webhook.disable'"
+                                     " AND actor = 'pawl'"),
+                     1);
+    (void)start(h->rig, "w");
+    fan_out_all(h);
+    assert_deliveries(h, "1", 1);
+    assert_sound(h->rig);
+}
+
+static void a_receiver_that_takes_nothing_for_days_is_disabled(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    (void)create(h, "/500", "run.created");
+    (void)start(h->rig, "w");
+    fan_out_all(h);
+    wait_deliveries(h, "attempts = 1 AND state = 'pending'", 1);
+    rig_pass_ms(h->rig, WEBHOOK_FAILING_MS_MAX);
+    wait_deliveries(h, "state = 'failed'", 1);
+    assert_int_equal(in_file(h->rig, "SELECT count(*) FROM webhooks WHERE disabled_at IS NOT NULL"
+                                     " AND disabled_reason LIKE '%five days%'"),
+                     1);
+}
+
+/* --- order and turns --- */
+
+static void events_of_a_run_arrive_in_order(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    (void)create(h, "/ok", "*");
+    for (int i = 0; i < 6; i++)
+        (void)start(h->rig, "w");
+    for (int i = 0; i < 6; i++)
+        work(h->rig, "a");
+    fan_out_all(h);
+    int64_t events = in_file(h->rig, "SELECT count(*) FROM events");
+    wait_deliveries(h, "state = 'delivered'", events);
+    char last[512][64];
+    size_t runs = 0;
+    for (size_t i = 0; i < received(h); i++) {
+        char id[256];
+        header_of(h, i, "webhook-id", id);
+        size_t r = 0;
+        while (r < runs && strncmp(last[r], id, UUID_TEXT_LEN) != 0)
+            r++;
+        long seq = strtol(id + UUID_TEXT_LEN + 1, NULL, 10);
+        long before = r < runs ? strtol(last[r] + UUID_TEXT_LEN + 1, NULL, 10) : 0;
+        assert_int_equal(seq, before + 1);
+        runs = MAX(runs, r + 1);
+        (void)snprintf(last[r], sizeof(last[r]), "%.63s", id);
+    }
+    assert_int_equal(runs, 6);
+}
+
+static void the_next_event_of_a_run_waits_for_the_one_before_it(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    (void)create(h, "/gate", "*");
+    (void)start(h->rig, "w");
+    work(h->rig, "a");
+    fan_out_all(h);
+    wait_deliveries(h, "state = 'sending'", 1);
+    settle(h->rig);
+    assert_true(deliveries(h, "state = 'pending'") > 2);
+    assert_deliveries(h, "state = 'sending'", 1);
+    (void)start(h->rig, "w"); /* of another run one may go */
+    fan_out_all(h);
+    wait_deliveries(h, "state = 'sending'", 2);
+    receiver_open_gate(h->receiver);
+    wait_deliveries(h, "state <> 'delivered'", 0);
+}
+
+static void a_slow_receiver_holds_up_no_other(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    (void)create(h, "/gate", "run.created"); /* webhook 1 */
+    (void)create(h, "/ok", "run.created");
+    for (int i = 0; i < 100; i++)
+        (void)start(h->rig, "w");
+    fan_out_all(h);
+    wait_deliveries(h, "webhook = 2 AND state = 'delivered'", 100);
+    assert_deliveries(h, "webhook = 1 AND state = 'sending'", WEBHOOK_IN_FLIGHT_MAX);
+    assert_deliveries(h, "webhook = 1 AND attempts > 0", WEBHOOK_IN_FLIGHT_MAX);
+    receiver_open_gate(h->receiver);
+    wait_deliveries(h, "state = 'delivered'", 200);
+    assert_int_equal(received(h), 200);
+}
+
+static void a_tenant_has_its_share_of_places(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    for (int i = 0; i < 6; i++)
+        (void)create(h, "/gate", "run.created");
+    for (int i = 0; i < 10; i++)
+        (void)start(h->rig, "w");
+    fan_out_all(h);
+    wait_deliveries(h, "state = 'sending'", WEBHOOKS_TENANT_IN_FLIGHT_MAX);
+    settle(h->rig);
+    assert_deliveries(h, "attempts > 0", WEBHOOKS_TENANT_IN_FLIGHT_MAX);
+    receiver_open_gate(h->receiver);
+    wait_deliveries(h, "state = 'delivered'", 60);
+}
+
+static void a_receiver_that_fails_gets_one_at_a_time(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    struct uuid id = create(h, "/500", "run.created");
+    (void)start(h->rig, "w");
+    fan_out_all(h);
+    wait_deliveries(h, "attempts = 1 AND state = 'pending'", 1);
+    char url[128];
+    (void)snprintf(url, sizeof(url), "http://127.0.0.1:%d/gate", h->receiver->port);
+    change(h, (struct put_webhook_input){.webhook_id = id, .url = str_of(url)});
+    for (int i = 0; i < 10; i++)
+        (void)start(h->rig, "w");
+    fan_out_all(h);
+    wait_deliveries(h, "state = 'sending'", 1);
+    settle(h->rig);
+    assert_deliveries(h, "state = 'sending'", 1);
+    receiver_open_gate(h->receiver);
+    wait_deliveries(h, "state = 'delivered'", 10);
+}
+
+/* --- the end of the server --- */
+
+static void what_was_being_sent_when_the_server_ended_is_sent_again(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    (void)create(h, "/silent", "run.created");
+    (void)start(h->rig, "w");
+    fan_out_all(h);
+    wait_received(h, 1);
+    engine_drain(h->rig->engine);
+    rig_pass_ms(h->rig, CALL_DRAIN_MS);
+    rig_stop(h->rig);
+    assert_deliveries(h, "state = 'pending' AND attempts = 1 AND last_error IS NULL", 1);
+    /* As if it had been killed instead: nobody marked it. */
+    sqlite3 *raw = raw_open(h->rig->file.text);
+    char sql[128];
+    (void)snprintf(sql, sizeof(sql), "UPDATE deliveries SET state = 'sending', next_at = %lld",
+                   (long long)(rig_now_ms(h->rig) + WEBHOOK_LEASE_MS));
+    raw_exec(raw, sql);
+    raw_close(raw);
+    open_engine(h->rig);
+    wait_received(h, 2);
+    char first[256];
+    char second[256];
+    header_of(h, 0, "webhook-id", first);
+    header_of(h, 1, "webhook-id", second);
+    assert_string_equal(first, second);
+    engine_drain(h->rig->engine);
+    rig_pass_ms(h->rig, CALL_DRAIN_MS);
+}
+
+static void a_late_result_of_an_earlier_hand_out_changes_nothing(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    struct uuid id = create(h, "/gate", "run.created");
+    (void)start(h->rig, "w");
+    fan_out_all(h);
+    wait_deliveries(h, "state = 'sending'", 1);
+    static const int64_t EPOCHS[] = {0, 2};
+    const char *outcome = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(EPOCHS); i++) {
+        struct delivery_job late = {
+            .place = {in_file(h->rig, "SELECT tenant FROM deliveries"), 1, -1},
+            .id = first_delivery(h, id),
+            .attempt = EPOCHS[i],
+            .result = {.status = 200, .retry_after_ms = -1, .outcome = &outcome},
+        };
+        struct call c;
+        call_init(&c, h->rig, &UC_FINISH_DELIVERY);
+        c.op.input = &late;
+        must_perform(&c);
+        call_release(&c);
+        assert_null(outcome);
+        assert_deliveries(h, "state = 'sending'", 1);
+    }
+    receiver_open_gate(h->receiver);
+    wait_deliveries(h, "state = 'delivered'", 1);
+}
+
+/* --- the log --- */
+
+static void the_log_is_kept_for_a_while(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    struct uuid id = create(h, "/ok", "run.created");
+    (void)start(h->rig, "w");
+    fan_out_all(h);
+    wait_deliveries(h, "state = 'delivered'", 1);
+    rig_pass_ms(h->rig, DELIVERY_KEPT_MS - 60 * 1000);
+    settle(h->rig);
+    assert_deliveries(h, "1", 1);
+    rig_pass_ms(h->rig, 2 * 60 * 1000);
+    settle(h->rig);
+    assert_deliveries(h, "1", 0);
+    with_webhook(h, &UC_TEST_WEBHOOK, id); /* it lives on */
+    wait_deliveries(h, "state = 'delivered' AND event_type = 'webhook.test'", 1);
+}
+
+static void a_deleted_webhook_goes_with_all_that_it_had(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    struct uuid id = create(h, "/500", "run.created");
+    (void)create(h, "/ok", "run.created");
+    for (int i = 0; i < 5; i++)
+        (void)start(h->rig, "w");
+    fan_out_all(h);
+    wait_deliveries(h, "attempts = 1", 10);
+    wait_deliveries(h, "state = 'sending'", 0);
+    with_webhook(h, &UC_DELETE_WEBHOOK, id);
+    assert_int_equal(in_file(h->rig, "SELECT count(*) FROM webhooks WHERE secret <> zeroblob(32)"),
+                     1);
+    assert_sound(h->rig);
+    for (int i = 0; i < 4; i++) {
+        rig_pass_ms(h->rig, DELIVERIES_SWEEP_PAUSE_MS);
+        settle(h->rig);
+    }
+    assert_int_equal(in_file(h->rig, "SELECT count(*) FROM webhooks"), 1);
+    assert_deliveries(h, "webhook = 1", 0);
+    assert_deliveries(h, "webhook = 2", 5);
+}
+
+static void a_webhook_that_is_flooded_is_disabled(void **state)
+{
+    struct calling_rig *h = *state;
+    put_workflow(h->rig, "w", ONE_TASK);
+    (void)create(h, "/500", "run.created");
+    (void)start(h->rig, "w");
+    fan_out_all(h);
+    wait_deliveries(h, "state = 'pending' AND attempts = 1", 1);
+    rig_stop(h->rig);
+    char sql[512];
+    (void)snprintf(sql, sizeof(sql),
+                   "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
+                   " INSERT INTO deliveries (num, id, webhook, tenant, event_id, event_type, body,"
+                   " state, attempts, schedule_from, next_at, created_at)"
+                   " SELECT d.num + i, d.id, d.webhook, d.tenant, 'x', 'y', '{}', 'pending', 0, 0,"
+                   " d.next_at + 1000000000, d.created_at FROM deliveries d, n",
+                   DELIVERIES_WAITING_MAX);
+    sqlite3 *raw = raw_open(h->rig->file.text);
+    raw_exec(raw, sql);
+    raw_close(raw);
+    open_engine(h->rig);
+    settle(h->rig);
+    assert_int_equal(in_file(h->rig, "SELECT count(*) FROM webhooks WHERE disabled_at IS NOT NULL"
+                                     " AND disabled_reason LIKE 'too many%'"),
+                     1);
+}
+
+/* --- refusals --- */
+
+static void a_tenant_has_a_bounded_number_of_webhooks(void **state)
+{
+    struct calling_rig *h = *state;
+    for (int i = 0; i < WEBHOOKS_PER_TENANT_MAX; i++)
+        (void)create(h, "/ok", "*");
+    struct put_webhook_input in = {.url = STR("http://127.0.0.1/"), .events = STR("*")};
+    struct call c;
+    call_init(&c, h->rig, &UC_CREATE_WEBHOOK);
+    c.op.input = &in;
+    assert_int_equal(perform(&c), ERR_WEBHOOK_LIMIT);
+    call_release(&c);
+    json_decref(create_as(h, "other", "/ok", "*"));
+}
+
+static void a_url_that_cannot_be_called_is_refused(void **state)
+{
+    struct calling_rig *h = *state;
+    static const char *const BAD[] = {"",           "nonsense",        "ftp://example.com/",
+                                      "http://",    "http://u@x.test", "file:///etc/passwd",
+                                      "http://a b/"};
+    for (size_t i = 0; i < ARRAY_LEN(BAD); i++) {
+        struct put_webhook_input in = {.url = str_of(BAD[i]), .events = STR("*")};
+        struct call c;
+        call_init(&c, h->rig, &UC_CREATE_WEBHOOK);
+        c.op.input = &in;
+        if (perform(&c) != ERR_FIELD_INVALID)
+            fail_msg("<%s> is taken", BAD[i]);
+        call_release(&c);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        calling_test(each_event_becomes_one_delivery_for_each_webhook_that_wants_it),
+        calling_test(what_was_before_a_webhook_is_not_told_to_it),
+        calling_test(without_webhooks_nothing_follows_the_feed),
+        calling_test(a_mark_that_is_gone_does_not_come_back),
+        calling_test(how_far_it_is_is_written_down_now_and_then),
+        calling_test(a_slice_that_is_full_goes_on_where_it_was),
+        calling_test(a_mark_that_was_not_written_makes_no_second_delivery),
+        calling_test(a_disabled_webhook_is_told_nothing_and_goes_on_later),
+        calling_test(a_delivery_is_signed_and_named_after_its_event),
+        calling_test(an_old_secret_signs_too_until_its_time_is_over),
+        calling_test(an_event_that_is_too_large_goes_without_its_data),
+        calling_test(what_fails_is_sent_again_under_the_same_id),
+        calling_test(after_the_last_attempt_a_delivery_has_failed_and_can_be_sent_by_hand),
+        calling_test(gone_disables_the_webhook),
+        calling_test(a_receiver_that_takes_nothing_for_days_is_disabled),
+        calling_test(events_of_a_run_arrive_in_order),
+        calling_test(the_next_event_of_a_run_waits_for_the_one_before_it),
+        calling_test(a_slow_receiver_holds_up_no_other),
+        calling_test(a_tenant_has_its_share_of_places),
+        calling_test(a_receiver_that_fails_gets_one_at_a_time),
+        calling_test(what_was_being_sent_when_the_server_ended_is_sent_again),
+        calling_test(a_late_result_of_an_earlier_hand_out_changes_nothing),
+        calling_test(the_log_is_kept_for_a_while),
+        calling_test(a_deleted_webhook_goes_with_all_that_it_had),
+        calling_test(a_webhook_that_is_flooded_is_disabled),
+        calling_test(a_tenant_has_a_bounded_number_of_webhooks),
+        calling_test(a_url_that_cannot_be_called_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
