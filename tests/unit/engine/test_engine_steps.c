@@ -742,7 +742,8 @@ static void a_child_that_ends_in_time_leaves_no_timer(void **state)
                  "{'steps':[{'name':'c','type':'workflow','workflow_id':'quick',"
                  "'timeout_ms':1000}]}");
     struct uuid run = start(rig, "parent");
-    settle(rig);
+    settle(rig); /* a turn for the child, and … */
+    settle(rig); /* … one for its parent, however they fall */
     assert_run_is(rig, run, "succeeded");
     assert_int_equal(timers(rig), 0);
     assert_sound(rig);
