@@ -73,7 +73,8 @@ class Worker:
 
     def __exit__(self, kind, value, trace):
         if self.process.poll() is None:
-            self.signal(signal.SIGCONT)
+            if state_of(self.process.pid) == "T":  # not always: it would undo the stop by which LeakSanitizer attaches at the end
+                self.signal(signal.SIGCONT)
             if kind is None:
                 code = self.stop()
                 assert code == 0, (code, self.err)
@@ -111,13 +112,18 @@ class Gates:
         return (self.folder / name).read_text().splitlines()
 
 
-def is_alive(pid):
-    """Whether a process is there and no zombie."""
+def state_of(pid):
+    """The letter that the kernel has for it; None when it is gone."""
     try:
         with open(f"/proc/{pid}/stat") as f:
-            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+            return f.read().rsplit(")", 1)[1].split()[0]
     except (FileNotFoundError, ProcessLookupError):  # gone before the open, or before the read
-        return False
+        return None
+
+
+def is_alive(pid):
+    """Whether a process is there and no zombie."""
+    return state_of(pid) not in (None, "Z")
 
 
 def wait_gone(pid):
