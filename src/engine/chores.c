@@ -304,11 +304,9 @@ static enum err fan_out(struct chores *c, struct tx *tx, int64_t mono)
     return e;
 }
 
-/* What a transaction before it has left for others to hear of comes first. */
 static bool fan_out_may_run(const struct chores *c, const struct tx *tx, int64_t mono)
 {
-    return fan_out_is_behind(&c->fan_out, tx) && mono >= c->fan_out.at && tx->wakes == NULL &&
-           !tx->has_calls;
+    return fan_out_is_behind(&c->fan_out, tx) && mono >= c->fan_out.at;
 }
 
 /* --- all of it --- */
@@ -370,15 +368,9 @@ enum err chores_run(struct chores *c, struct tx *tx)
     int64_t mono = env_mono_ms(c->env);
     enum err e = run_slices(c, tx, mono);
     if (e == ERR_OK && dispatch_is_due(tx) && mono >= c->dispatch_at) {
-        /* The next transaction begins with nothing: what the first one has done is told all the
-         * same. */
-        struct wake *wakes = tx_take_wakes(tx);
-        bool has_calls = tx->has_calls;
         e = dispatch(c, tx, mono);
         if (e == ERR_OK)
             (void)chores_note_timer(c, tx->next_due);
-        tx_add_wakes(tx, wakes);
-        tx->has_calls |= has_calls;
     }
     c->dispatch_more = dispatch_is_due(tx);
     if (e == ERR_OK && fan_out_may_run(c, tx, mono))

@@ -105,8 +105,6 @@ static void clear_turn(struct tx *tx)
     free_wakes(tx->wakes);
     tx->wakes = NULL;
     tx->next_due = -1;
-    tx->has_calls = false;
-    tx->has_deliveries = false;
     tx->freed = NULL;
     assert(tx->visits == NULL); /* they live in the arena */
     tx_drop_json(tx);
@@ -236,16 +234,6 @@ struct wake *tx_take_wakes(struct tx *tx)
     struct wake *taken = tx->woken;
     tx->woken = NULL;
     return taken;
-}
-
-void tx_add_wakes(struct tx *tx, struct wake *taken)
-{
-    while (taken != NULL) {
-        struct wake *w = taken;
-        taken = w->next;
-        w->next = tx->wakes;
-        tx->wakes = w;
-    }
 }
 
 /* --- tenants --- */

@@ -94,8 +94,10 @@ struct tx {
     struct wake *woken;          /* by what is committed; until they are taken */
     const atomic_int *listening; /* how many listen to timelines; NULL for readers */
     atomic_bool *news_lost;      /* set when there was no memory to tell them */
-    bool grew;             /* the feed, by what is committed; until who looks at it puts it back */
-    atomic_llong *untold;  /* events that the bus has not been told of; NULL: there is none */
+    bool grew;            /* the feed, by what is committed; until who looks at it puts it back */
+    atomic_llong *untold; /* events that the bus has not been told of; NULL: there is none */
+    /* Until who tells of them puts them back, over several transactions: a look that finds nothing
+     * after a rollback does no harm. */
     bool has_calls;        /* a job for the server itself is pending */
     bool has_deliveries;   /* a webhook has something to be sent */
     bool webhooks_changed; /* since fan_out.h has looked; outlives the transaction */
@@ -134,8 +136,6 @@ void tx_forget(struct tx *tx);
 void tx_rolled_back(struct tx *tx);
 /* For all commits since they were taken last; the caller owns them (free). */
 struct wake *tx_take_wakes(struct tx *tx);
-/* Puts those that were taken back to the others. */
-void tx_add_wakes(struct tx *tx, struct wake *taken);
 
 /* The caller's tenant. With creates_tenant one that is not stored yet has num 0.
  * ERR_TENANT_NOT_FOUND otherwise. Lives until the transaction ends. */
