@@ -75,6 +75,20 @@ int64_t env_mono_ms(const struct env *e)
     return e->mono_ns(e->ctx) / 1000000;
 }
 
+struct timespec env_wait_until(int64_t ms)
+{
+    struct timespec until;
+    int rc = clock_gettime(CLOCK_MONOTONIC, &until);
+    assert(rc == 0);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    return until;
+}
+
 void env_random(const struct env *e, void *out, size_t len)
 {
     e->random(e->ctx, out, len);

@@ -5,6 +5,8 @@
 
 #include "base/buf.h"
 
+#include <time.h>
+
 struct env {
     int64_t (*now_us)(void *ctx);  /* wall clock, microseconds since 1970 UTC */
     int64_t (*mono_ns)(void *ctx); /* never goes back; for durations and time-outs only */
@@ -18,6 +20,8 @@ extern const struct env ENV_SYSTEM;
 int64_t env_now_ms(const struct env *e);
 int64_t env_mono_ns(const struct env *e);
 int64_t env_mono_ms(const struct env *e);
+/* So many milliseconds from now on the system's monotonic clock, for pthread_cond_timedwait(). */
+struct timespec env_wait_until(int64_t ms);
 void env_random(const struct env *e, void *out, size_t len);
 
 /* --- ids: UUIDv7, 16 bytes, in the order of time to a quarter of a microsecond --- */

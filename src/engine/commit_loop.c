@@ -349,15 +349,7 @@ static struct op *take_waiting(struct commit_loop *l)
 
 static void wait_for_work(struct commit_loop *l, int64_t ms)
 {
-    struct timespec until;
-    int rc = clock_gettime(CLOCK_MONOTONIC, &until);
-    assert(rc == 0);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    struct timespec until = env_wait_until(ms);
     while (l->first == NULL && !l->stopping && !l->nudged) {
         if (pthread_cond_timedwait(&l->filled, &l->lock, &until) == ETIMEDOUT)
             break;

@@ -240,15 +240,7 @@ static int64_t rest_ms(struct relay *r)
 /* The lock is held. */
 static void wait_until(struct relay *r, int64_t ms)
 {
-    struct timespec until;
-    int rc = clock_gettime(CLOCK_MONOTONIC, &until);
-    assert(rc == 0);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    struct timespec until = env_wait_until(ms);
     bool failing = r->failures > 0; /* then more to send is no reason to try sooner */
     while (!r->stopping && (failing || !r->wanted)) {
         if (pthread_cond_timedwait(&r->told, &r->lock, &until) == ETIMEDOUT)
