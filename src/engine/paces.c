@@ -2,7 +2,7 @@
  * over. */
 #include "engine/paces.h"
 
-#include <stdlib.h>
+#include "base/pages.h"
 
 enum { SLOTS = 4096 };
 
@@ -16,12 +16,12 @@ struct paces {
 
 struct paces *paces_new(void)
 {
-    return calloc(1, sizeof(struct paces));
+    return pages_new(sizeof(struct paces));
 }
 
 void paces_free(struct paces *paces)
 {
-    free(paces);
+    pages_free(paces, sizeof(*paces));
 }
 
 static size_t slot_of(int64_t tenant, int64_t scope)

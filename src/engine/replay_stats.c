@@ -2,6 +2,7 @@
 #include "engine/replay_stats.h"
 
 #include "base/limits.h"
+#include "base/pages.h"
 #include "store/idempotency.h"
 
 #include <pthread.h>
@@ -31,8 +32,8 @@ struct replay_stats *replay_stats_new(void)
     struct replay_stats *stats = calloc(1, sizeof(*stats));
     if (stats == NULL)
         return NULL;
-    stats->filling = calloc(1, sizeof(*stats->filling));
-    stats->spare = calloc(1, sizeof(*stats->spare));
+    stats->filling = pages_new(sizeof(*stats->filling));
+    stats->spare = pages_new(sizeof(*stats->spare));
     pthread_mutex_init(&stats->lock, NULL);
     if (stats->filling == NULL || stats->spare == NULL) {
         replay_stats_free(stats);
@@ -46,8 +47,8 @@ void replay_stats_free(struct replay_stats *stats)
     if (stats == NULL)
         return;
     pthread_mutex_destroy(&stats->lock);
-    free(stats->filling);
-    free(stats->spare);
+    pages_free(stats->filling, sizeof(*stats->filling));
+    pages_free(stats->spare, sizeof(*stats->spare));
     free(stats);
 }
 

@@ -2,6 +2,7 @@
 #include "engine/tenant_labels.h"
 
 #include "base/limits.h"
+#include "base/pages.h"
 
 enum { SLOTS = METRIC_TENANTS_MAX * 2 };
 
@@ -15,12 +16,12 @@ struct tenant_labels {
 
 struct tenant_labels *tenant_labels_new(void)
 {
-    return calloc(1, sizeof(struct tenant_labels));
+    return pages_new(sizeof(struct tenant_labels));
 }
 
 void tenant_labels_free(struct tenant_labels *labels)
 {
-    free(labels);
+    pages_free(labels, sizeof(*labels));
 }
 
 struct str tenant_label(struct tenant_labels *labels, struct str tenant)

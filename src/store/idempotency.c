@@ -1,6 +1,7 @@
 /* Idempotency records as rows. */
 #include "store/idempotency.h"
 
+#include "base/pages.h"
 #include "domain/idempotency.h"
 #include "store/late_index.h"
 
@@ -55,7 +56,7 @@ struct idem_recent *idem_recent_new(void)
     if (r == NULL)
         return NULL;
     r->size = RECENT_FIRST_SIZE;
-    r->slots = calloc(r->size, sizeof(*r->slots));
+    r->slots = pages_new(r->size * sizeof(*r->slots));
     if (r->slots == NULL) {
         free(r);
         return NULL;
@@ -67,7 +68,7 @@ void idem_recent_free(struct idem_recent *r)
 {
     if (r == NULL)
         return;
-    free(r->slots);
+    pages_free(r->slots, r->size * sizeof(*r->slots));
     free(r);
 }
 
@@ -99,7 +100,7 @@ static bool grow(struct idem_recent *r)
 {
     struct recent_slot *old = r->slots;
     size_t old_size = r->size;
-    struct recent_slot *slots = calloc(old_size * 2, sizeof(*slots));
+    struct recent_slot *slots = pages_new(old_size * 2 * sizeof(*slots));
     if (slots == NULL)
         return false;
     r->slots = slots;
@@ -109,8 +110,15 @@ static bool grow(struct idem_recent *r)
         if (old[i].num != 0)
             put_slot(r, old[i].hash, old[i].num);
     }
-    free(old);
+    pages_free(old, old_size * sizeof(*old));
     return true;
+}
+
+static void empty(struct idem_recent *r)
+{
+    if (r->count > 0)
+        memset(r->slots, 0, r->size * sizeof(*r->slots));
+    r->count = 0;
 }
 
 static bool add_recent(struct idem_recent *r, uint64_t hash, int64_t num)
@@ -128,8 +136,7 @@ static enum err load_recent(struct idem_recent *r, struct db *db)
     static const char SQL[] = "SELECT num, tenant, key_hash FROM idempotency WHERE num > $1";
     if (r->loaded)
         return ERR_OK;
-    memset(r->slots, 0, r->size * sizeof(*r->slots));
-    r->count = 0;
+    empty(r);
     int64_t through;
     enum err e = late_index_through(db, LATE_IDEMPOTENCY, &through);
     if (e != ERR_OK)
@@ -151,10 +158,8 @@ enum err idem_recent_index(struct idem_recent *r, struct db *db)
     if (e != ERR_OK || r->count == 0)
         return e;
     e = late_index_fill(db, LATE_IDEMPOTENCY, r->last_num);
-    if (e == ERR_OK) {
-        memset(r->slots, 0, r->size * sizeof(*r->slots));
-        r->count = 0;
-    }
+    if (e == ERR_OK)
+        empty(r);
     return e;
 }
 
