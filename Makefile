@@ -36,21 +36,24 @@ fuzz:
 	@ninja -C build-fuzz --quiet
 	@python3 tests/fuzz/run.py --build build-fuzz --seconds $(SECONDS) --jobs $$(nproc)
 
-# Longer for soaks: make bench SECONDS=20 ROUNDS=5
+# Longer for soaks: make bench SECONDS=20 ROUNDS=5 SIGNALS=1000000
 bench: SECONDS ?= 5
+bench: SIGNALS ?= 100000
 bench: all
-	@python3 bench/run.py --pawl $(BUILD)/pawl --tools $(BUILD)/bench --seconds $(SECONDS) --rounds $(ROUNDS)
+	@python3 bench/run.py --pawl $(BUILD)/pawl --tools $(BUILD)/bench --seconds $(SECONDS) --rounds $(ROUNDS) --signals $(SIGNALS)
 
 # The same tests as in `make test`, for longer.
 soak: KILLS ?= 1000
 soak: HISTORIES ?= 50000
 soak: RUNS ?= 5000
 soak: EVENTS ?= 300000
+soak: SIGNALS ?= 1000000
 soak: all
 	@PAWL_HISTORIES=$(HISTORIES) $(BUILD)/tests/engine_test_admission_model
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_KILLS=$(KILLS) python3 -m pytest -q test_kill_limits.py
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_RUNS=$(RUNS) python3 -m pytest -q test_worker_command.py -k kills_of_server_and_workers
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_NATS_WAITING=$(EVENTS) PAWL_NATS_KILLS=50 python3 -m pytest -q test_nats.py -k 'away or killed'
+	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_SIGNALS=$(SIGNALS) python3 -m pytest -q test_entity_soak.py
 
 tidy:
 	@tools/bootstrap.sh test

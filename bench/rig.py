@@ -112,10 +112,9 @@ def run_tool(argv, seconds):
     return json.loads(done.stdout)
 
 
-def send_starts(tools, server, what, seconds, options, codes):
+def send_starts(tools, server, what, seconds, options, codes, body=START_BODY):
     """Runs the load generator; answers with other statuses than these spoil the figure."""
-    argv = [tools / "load", "--port", server.port, "--method", "POST", "--body", START_BODY,
-            *options]
+    argv = [tools / "load", "--port", server.port, "--method", "POST", "--body", body, *options]
     try:
         result = run_tool(argv, seconds)
     except BenchError as failure:

@@ -2,7 +2,7 @@
 """Measures pawl on this machine against a bare HTTP answer, a bare SQLite commit and itself.
 
     python3 bench/run.py --pawl build/pawl --tools build/bench [--seconds 5] [--rounds 3] [--json]
-                         [--only throughput|admission]
+                         [--only throughput|admission|entities] [--signals 100000]
 
 Absolute rates differ between machines and between minutes, so the targets are ratios: each round
 measures pawl between two readings of its yardstick, and a figure is the median of its rounds.
@@ -19,11 +19,12 @@ import sys
 import tempfile
 
 import admission
+import entities
 import throughput
 from rig import BenchError
 
 # Each measures a round on fresh servers, and makes the table's rows of all rounds.
-PARTS = {"throughput": throughput, "admission": admission}
+PARTS = {"throughput": throughput, "admission": admission, "entities": entities}
 
 
 def print_table(args, rows):
@@ -47,6 +48,8 @@ def parse_args():
     parser.add_argument("--seconds", type=float, default=5, help="length of one window")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=PARTS, help="this part alone")
+    parser.add_argument("--signals", type=int, default=100_000,
+                        help="how many one entity gets; past a million it is measured at each")
     parser.add_argument("--dir", type=pathlib.Path,
                         help="where the temporary stores go; by default the tools' folder, because "
                              "/tmp is often memory, where a commit costs nothing")
@@ -55,6 +58,8 @@ def parse_args():
     args = parser.parse_args()
     if not 0.1 <= args.seconds <= 600 or not 1 <= args.rounds <= 100:
         parser.error("--seconds is 0.1 to 600, --rounds 1 to 100")
+    if not 100_000 <= args.signals <= 1_000_000_000:
+        parser.error("--signals is 100000 to 1000000000")
     args.pawl, args.tools = args.pawl.resolve(), args.tools.resolve()
     for program in [args.pawl, *(args.tools / t for t in ("load", "bare_http", "sqlite_commit"))]:
         if not os.access(program, os.X_OK):

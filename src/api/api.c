@@ -106,7 +106,7 @@ static enum err find_route(struct call *c, char *allow, size_t allow_size)
     struct str method = str_is(c->req->method, "HEAD") ? STR("GET") : c->req->method;
     bool known_path = false;
     for (const struct route *r = ROUTES; r->method != NULL; r++) {
-        struct str params[PARAMS_MAX] = {STR_NONE, STR_NONE};
+        struct str params[PARAMS_MAX] = {STR_NONE};
         if (!matches(str_of(r->pattern), c->req->path, params))
             continue;
         known_path = true;
@@ -397,6 +397,24 @@ static struct str next_link(struct call *c)
     return out;
 }
 
+/* Where what was asked for will be: below the path that was asked, under the number that it got. */
+static struct str place_to_ask(struct call *c, struct str body)
+{
+    struct str out = STR_NONE;
+    json_t *answer = NULL;
+    if (json_parse(body, &c->op.problem, &answer) != ERR_OK)
+        return out;
+    struct buf place;
+    buf_init(&place, 4 * KIB);
+    buf_put(&place, c->req->path);
+    buf_printf(&place, "/%lld", (long long)json_integer_value(json_object_get(answer, "seq")));
+    if (buf_ok(&place))
+        out = arena_str(&c->req->arena, buf_str(&place));
+    buf_release(&place);
+    json_decref(answer);
+    return out;
+}
+
 /* The answer is the path of a file that was made for this request alone. */
 static void send_file(struct call *c)
 {
@@ -436,6 +454,8 @@ static void send_answer(struct call *c)
         http_reply_add(&reply, "Idempotent-Replayed", STR("true"));
     if (op->answer.next_cursor[0] != '\0')
         http_reply_add(&reply, "Link", next_link(c));
+    if (op->answer.status == 202 && (c->route->flags & ROUTE_ASKS) != 0)
+        http_reply_add(&reply, "Location", place_to_ask(c, body));
     http_send(c->req, &reply);
 }
 
@@ -483,6 +503,8 @@ static enum err read_wait(struct call *c)
     if ((c->route->flags & ROUTE_WAITS) == 0)
         return ERR_OK;
     static const char *const KNOWN[] = {"wait_ms", NULL};
+    if ((c->route->flags & ROUTE_ASKS) != 0)
+        c->op.wait_ms = ASK_WAIT_MS_DEFAULT;
     enum err e = http_query_only(c->req, KNOWN, &c->op.problem);
     if (e == ERR_OK)
         e = call_query_int(c, "wait_ms", 0, RUN_WAIT_MS_MAX, &c->op.wait_ms);
@@ -501,7 +523,9 @@ static enum err prepare(struct call *c)
         e = set_route_text(c);
     if (e != ERR_OK)
         return e;
-    if (c->op.idem.key.len > 0 && engine_replay(c->api->config.engine, &c->op))
+    /* Who asks may have to wait again, for which its input is needed. */
+    bool asks = (c->route->flags & ROUTE_ASKS) != 0;
+    if (c->op.idem.key.len > 0 && !asks && engine_replay(c->api->config.engine, &c->op))
         return ERR_OK;
     if (changes)
         e = parse_body(c);

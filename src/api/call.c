@@ -1,6 +1,8 @@
 /* What handlers use to read a request. */
 #include "api/call.h"
 
+#include "domain/dedup.h"
+
 enum err call_no_memory(struct call *c)
 {
     return problem_set(&c->op.problem, ERR_NO_MEMORY, "no memory for the request");
@@ -70,6 +72,34 @@ enum err call_if_match(struct call *c, int64_t *ret)
         return ERR_OK;
     return problem_set(&c->op.problem, ERR_BAD_REQUEST,
                        "If-Match must be a run's version in quotes, as \"7\"");
+}
+
+static enum err read_payload(struct call *c, const json_t *payload, struct signal_fields *ret)
+{
+    ret->payload = STR("null");
+    enum err e = payload != NULL ? call_json_text(c, payload, &ret->payload) : ERR_OK;
+    if (e == ERR_OK && ret->payload.len > JOB_OUTPUT_MAX)
+        return problem_set(&c->op.problem, ERR_BODY_TOO_LARGE, "payload may have at most %d bytes",
+                           JOB_OUTPUT_MAX);
+    return e == ERR_OK ? dedup_request(ret->name, payload, &c->op.problem, &ret->request) : e;
+}
+
+enum err call_signal(struct call *c, bool needs_key, struct signal_fields *ret)
+{
+    const json_t *payload;
+    struct fields f;
+    *ret = (struct signal_fields){0};
+    fields_begin(&f, c->body, &c->op.problem);
+    fields_name(&f, "name", NAME_MAX_LEN, &ret->name);
+    fields_require(&f, "name");
+    fields_any(&f, "payload", &payload);
+    fields_text(&f, "dedup_key", IDEM_KEY_MAX, &ret->dedup_key);
+    if (needs_key)
+        fields_require(&f, "dedup_key");
+    if (ret->dedup_key.ptr != NULL && ret->dedup_key.len == 0)
+        fields_fault(&f, "dedup_key", "must not be empty");
+    enum err e = fields_end(&f);
+    return e == ERR_OK ? read_payload(c, payload, ret) : e;
 }
 
 enum err call_json_text(struct call *c, const json_t *value, struct str *ret)

@@ -19,7 +19,7 @@ struct api {
 
 struct route;
 
-enum { PARAMS_MAX = 2 };
+enum { PARAMS_MAX = 3 };
 
 struct call {
     struct api *api;
@@ -52,6 +52,8 @@ enum route_flags {
     ROUTE_STREAM = 128, /* goes on as server-sent events when the client accepts them, or when there
                            is no other form */
     ROUTE_PERSONAL = 256, /* another person with the same key makes another request */
+    ROUTE_ASKS = 512,     /* waits by itself for what it asked for, ASK_WAIT_MS_DEFAULT at most; an
+                             answer without it says where that will be */
 };
 
 struct route {
@@ -87,6 +89,15 @@ MUST_CHECK enum err call_if_match(struct call *c, int64_t *ret);
 /* A JSON value as text in the arena. */
 MUST_CHECK enum err call_json_text(struct call *c, const json_t *value, struct str *ret);
 
+/* What a body says of a signal, to a run or to an entity. */
+struct signal_fields {
+    struct str name;
+    struct str payload;    /* JSON */
+    struct str dedup_key;  /* ptr NULL: none */
+    struct sha256 request; /* see dedup_request() */
+};
+MUST_CHECK enum err call_signal(struct call *c, bool needs_key, struct signal_fields *ret);
+
 void call_send_json(struct call *c, int status, struct str body);
 
 /* The client wants server-sent events: answers from here on. In streams.c. */
@@ -103,6 +114,9 @@ prepare_fn prepare_start_run, prepare_start_run_flat, prepare_get_run, prepare_c
 prepare_fn prepare_claim, prepare_claim_job, prepare_complete, prepare_fail, prepare_finish_jobs,
     prepare_heartbeat, prepare_list_dead, prepare_get_job;
 prepare_fn prepare_list_approvals, prepare_get_approval, prepare_decide, prepare_approval_stats;
+prepare_fn prepare_put_entity_type, prepare_entity_type, prepare_signal_entity,
+    prepare_update_entity, prepare_get_update, prepare_entity, prepare_migrate_entity,
+    prepare_list_of_entity, prepare_list_entities;
 prepare_fn prepare_put_schedule, prepare_schedule;
 prepare_fn prepare_create_webhook, prepare_put_webhook, prepare_webhook, prepare_rotate_webhook,
     prepare_list_deliveries, prepare_delivery;

@@ -1,27 +1,9 @@
 /* Routes of runs: start, show, list, cancel. */
 #include "api/call.h"
 
-/* --- start --- */
+#include "domain/labels.h"
 
-static void check_labels(struct fields *f, const json_t *labels)
-{
-    if (labels == NULL || f->err != ERR_OK)
-        return;
-    if (json_object_size(labels) > LABELS_MAX) {
-        fields_fault(f, "labels", "must have at most 32 members");
-        return;
-    }
-    json_t *o = (json_t *)(uintptr_t)labels;
-    for (void *it = json_object_iter(o); it != NULL; it = json_object_iter_next(o, it)) {
-        struct str name = str_of(json_object_iter_key(it));
-        const json_t *value = json_object_iter_value(it);
-        if (!str_is_name(name) || name.len > NAME_MAX_LEN ||
-            memchr(name.ptr, ':', name.len) != NULL)
-            fields_fault(f, "labels", "names must be letters, digits or _ - .");
-        else if (!json_is_string(value) || json_string_length(value) > LABEL_VALUE_MAX)
-            fields_fault(f, "labels", "values must be text of at most 256 bytes");
-    }
-}
+/* --- start --- */
 
 /* What both routes share; the workflow is named by the path or by the body. */
 static enum err read_start(struct call *c, struct fields *f, struct start_run_input *in)
@@ -31,7 +13,7 @@ static enum err read_start(struct call *c, struct fields *f, struct start_run_in
     struct str start_at = STR_NONE;
     fields_any(f, "input", &in->input);
     fields_object(f, "labels", &labels);
-    check_labels(f, labels);
+    labels_check(f, labels);
     fields_int(f, "priority", PRIORITY_MIN, PRIORITY_MAX, &in->priority);
     fields_text(f, "at_limit", NAME_MAX_LEN, &at_limit);
     in->at_limit = at_limit_of(at_limit);
@@ -146,28 +128,22 @@ enum err prepare_rerun_run(struct call *c)
 enum err prepare_signal_run(struct call *c)
 {
     struct signal_run_input *in = call_alloc(c, sizeof(*in));
+    struct signal_fields said;
     if (in == NULL)
         return c->op.problem.err;
     c->op.input = in;
-    const json_t *payload;
     enum err e = call_uuid(c, ERR_RUN_NOT_FOUND, &in->run_id);
     if (e == ERR_OK)
         e = call_if_match(c, &in->if_match);
-    struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
-    fields_name(&f, "name", NAME_MAX_LEN, &in->name);
-    fields_require(&f, "name");
-    fields_any(&f, "payload", &payload);
-    fields_text(&f, "dedup_key", IDEM_KEY_MAX, &in->dedup_key);
     if (e == ERR_OK)
-        e = fields_end(&f);
-    in->payload = STR("null");
-    if (e == ERR_OK && payload != NULL)
-        e = call_json_text(c, payload, &in->payload);
-    if (e == ERR_OK && in->payload.len > JOB_OUTPUT_MAX)
-        return problem_set(&c->op.problem, ERR_BODY_TOO_LARGE, "payload may have at most %d bytes",
-                           JOB_OUTPUT_MAX);
-    return e;
+        e = call_signal(c, false, &said);
+    if (e != ERR_OK)
+        return e;
+    in->name = said.name;
+    in->payload = said.payload;
+    in->dedup_key = said.dedup_key;
+    in->request = said.request;
+    return ERR_OK;
 }
 
 static void read_filter(struct fields *f, const json_t *filter, struct run_filter *ret)

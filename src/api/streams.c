@@ -1,5 +1,6 @@
-/* Events as they come: of a run until it is over, of a tenant for as long as the client stays. What
- * is said comes from a listener of the engine, as fast as the client takes it. */
+/* Events as they come: of a run until it is over, of an entity until it is deleted, of a tenant for
+ * as long as the client stays. What is said comes from a listener of the engine, as fast as the
+ * client takes it. */
 #include "api/call.h"
 
 #include "domain/type_pattern.h"
@@ -128,21 +129,35 @@ static enum err last_event_id(struct call *c, const char *param, struct str *ret
     return ERR_OK;
 }
 
-static enum err begin_with_run(struct call *c, struct listener *l)
+/* Of one run or entity. */
+static enum err begin_in_timeline(struct call *c, struct listener *l)
 {
     static const char *const NONE[] = {NULL};
     struct str last = STR_NONE;
     enum err e = http_query_only(c->req, NONE, &c->op.problem);
-    l->of_run = true;
-    if (e == ERR_OK)
-        e = call_uuid(c, ERR_RUN_NOT_FOUND, &l->run_id);
     if (e == ERR_OK)
         e = last_event_id(c, NULL, &last);
     if (e == ERR_OK && last.len > 0 &&
         (!str_to_i64(last, &l->read.from.seq) || l->read.from.seq < 0))
         e = problem_set(&c->op.problem, ERR_BAD_REQUEST,
-                        "Last-Event-ID must be the id of an event of this run");
+                        "Last-Event-ID must be the id of an event of this timeline");
     return e;
+}
+
+static enum err begin_with_run(struct call *c, struct listener *l)
+{
+    l->about = TOLD_RUN;
+    enum err e = call_uuid(c, ERR_RUN_NOT_FOUND, &l->owner_id);
+    return e == ERR_OK ? begin_in_timeline(c, l) : e;
+}
+
+/* Names that no type or entity can have are not found. */
+static enum err begin_with_entity(struct call *c, struct listener *l)
+{
+    l->about = TOLD_ENTITY;
+    l->entity_type = c->params[0];
+    l->entity_id = c->params[1];
+    return begin_in_timeline(c, l);
 }
 
 static bool read_place(struct str text, struct told_place *ret)
@@ -182,6 +197,8 @@ static enum err begin(struct call *c, struct stream **ret)
         return c->op.problem.err;
     *ret = s;
     s->listener.caller = c->op.caller;
+    if (c->route->use_case == &UC_LIST_ENTITY_EVENTS)
+        return begin_with_entity(c, &s->listener);
     return c->route->use_case != NULL ? begin_with_run(c, &s->listener)
                                       : begin_with_tenant(c, &s->listener);
 }

@@ -33,6 +33,9 @@
     X(ERR_APPROVAL_NOT_FOUND, "APPROVAL_NOT_FOUND",           404, false, "There is no such approval") \
     X(ERR_WEBHOOK_NOT_FOUND,  "WEBHOOK_NOT_FOUND",            404, false, "There is no such webhook") \
     X(ERR_DELIVERY_NOT_FOUND, "DELIVERY_NOT_FOUND",           404, false, "There is no such delivery") \
+    X(ERR_ENTITY_TYPE_NOT_FOUND, "ENTITY_TYPE_NOT_FOUND",     404, false, "There is no such type of entities") \
+    X(ERR_ENTITY_NOT_FOUND,   "ENTITY_NOT_FOUND",             404, false, "There is no such entity") \
+    X(ERR_UPDATE_NOT_FOUND,   "UPDATE_NOT_FOUND",             404, false, "There is no such update, or it is not known any more") \
     X(ERR_METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED",           405, false, "This resource has no such method") \
     X(ERR_IDEM_IN_FLIGHT,     "IDEMPOTENCY_IN_FLIGHT",        409, true,  "A request with this key is still being decided") \
     X(ERR_CONCURRENCY,        "CONCURRENCY_ERROR",            409, false, "The resource changed since it was read") \
@@ -44,6 +47,7 @@
     X(ERR_APPROVAL_STALE,     "APPROVAL_STALE",               409, false, "The content has changed since it was shown") \
     X(ERR_CONCURRENT_APPROVAL, "CONCURRENT_APPROVAL",         409, true,  "Somebody else is deciding this right now") \
     X(ERR_WEBHOOK_LIMIT,      "WEBHOOK_LIMIT_REACHED",        409, false, "The tenant has as many webhooks as it may") \
+    X(ERR_VERSION_UNKNOWN,    "ENTITY_VERSION_UNKNOWN",       409, false, "The type has no such version to go to") \
     X(ERR_BODY_TOO_LARGE,     "BODY_TOO_LARGE",               413, false, "The body is too large") \
     X(ERR_URI_TOO_LONG,       "URI_TOO_LONG",                 414, false, "The request target is too long") \
     X(ERR_MEDIA_TYPE,         "UNSUPPORTED_MEDIA_TYPE",       415, false, "The body must be application/json") \
@@ -51,9 +55,11 @@
     X(ERR_DEFINITION_UNSUPPORTED, "DEFINITION_UNSUPPORTED",   422, false, "This version cannot run the definition") \
     X(ERR_INPUT_INVALID,      "INPUT_INVALID",                422, false, "The input does not fit the workflow's schema") \
     X(ERR_EXPRESSION,         "EXPRESSION_FAILED",            422, false, "An expression could not be evaluated") \
+    X(ERR_ANSWER_INVALID,     "ENTITY_ANSWER_INVALID",        422, false, "The handler's answer cannot be applied") \
     X(ERR_IDEM_KEY_REUSED,    "IDEMPOTENCY_KEY_REUSED",       422, false, "The key was used for another request") \
     X(ERR_MAX_CONCURRENT_RUNS, "MAX_CONCURRENT_RUNS",         429, true,  "A limit of concurrent runs is reached") \
     X(ERR_QUEUE_FULL,         "QUEUE_FULL",                   429, true,  "As many runs are queued as may be") \
+    X(ERR_INBOX_FULL,         "INBOX_FULL",                   429, true,  "As many signals wait as may") \
     X(ERR_RATE_LIMITED,       "RATE_LIMITED",                 429, true,  "The tenant starts runs faster than it may") \
     X(ERR_HEADERS_TOO_LARGE,  "HEADERS_TOO_LARGE",            431, false, "The request head is too large") \
     X(ERR_INTERNAL,           "INTERNAL",                     500, true,  "The server failed")     \

@@ -51,9 +51,24 @@ enum {
     PROGRESS_TEXT_MAX = 64 * KIB,         /* STEPS_MAX steps with every number in full */
     RETRY_BACKOFF_MS_DEFAULT = 1000,
     RETRY_BACKOFF_MS_MAX_DEFAULT = 5 * 60 * 1000,
+    SIGNAL_NAMES_MAX = 100,               /* that one step waits for */
     LIMITS_PER_RUN_MAX = 4,               /* besides the tenant's: each costs a start three rows */
     DEFINITION_FAULTS_MAX = 50,           /* enough to mend a file in one go */
     DEFINITION_CACHE_MAX = 256,           /* parsed definitions kept by the writer */
+
+    /* --- entities --- */
+    ENTITY_ID_MAX = 200,                  /* bytes: an address, a URL, any id of another system */
+    ENTITY_STATE_MAX = 256 * KIB,         /* it is written with every answer, and kept with every generation */
+    ENTITY_TIMERS_MAX = 100,              /* of one entity: they are all in each record of a roll-over */
+    ENTITY_TIMER_PAYLOAD_MAX = 4 * KIB,   /* a reminder of what it was for; the rest is in the state */
+    ENTITY_EMITS_MAX = 100,               /* of one answer; likewise the runs that it starts */
+    ENTITY_BATCH_BYTES_MAX = 512 * KIB,   /* of signals in one call, unless one alone is larger */
+    ENTITY_EVENT_PAYLOAD_MAX = 4 * KIB,   /* larger ones are not repeated in the timeline */
+    ENTITY_UPDATE_RESULT_MAX = 64 * KIB,  /* kept as long as the update's key is known */
+    ENTITY_SWEEP_ROWS_PER_TURN_MAX = 500, /* removed in one go, before others have their turn */
+    DEDUP_EVICTED_PER_KEY_MAX = 1000,     /* one arrival after a quiet month must not hold up the writer */
+    DEDUP_STATS_PENDING_MAX = 1024,       /* entity types whose counts wait for the next sweep */
+    RUN_SIGNALS_WAITING_MAX = 10 * 1000,  /* in one run, for steps that have not begun: as many as a map has items */
 
     /* --- expressions --- */
     EXPR_SOURCE_MAX = 4 * KIB,            /* longer belongs in a worker */
@@ -71,6 +86,8 @@ enum {
     WAL_CHECKPOINT_PAGES = 4000,          /* measured: p99 of a commit stays under a millisecond */
     WAL_PAGES_MAX = 64 * 1024,            /* 256 MiB: past it writes are refused until it can shrink */
     TIMERS_PER_TURN_MAX = 256,            /* due timers share the writer with callers */
+    TIMERS_MS_PER_TURN_MAX = 20,          /* likewise, when each of them takes long */
+    TIMERS_BYTES_PER_TURN_MAX = 16 * MIB, /* of what they load: many large ones must not run a turn out of memory */
     LATE_INDEX_ROWS = 2048,               /* rows that are indexed together: a few milliseconds of work */
     HOLDERS_PASSED_MAX = 64,              /* runs of others that a search for holders passes over, again and again */
     EVICT_PER_TURN_MAX = 256,             /* likewise old idempotency keys */
@@ -98,6 +115,7 @@ enum {
     CLAIM_QUEUES_MAX = 16,
     CLAIM_WAIT_MS_MAX = 30 * 1000,
     RUN_WAIT_MS_MAX = 60 * 1000,
+    ASK_WAIT_MS_DEFAULT = 10 * 1000,      /* most handlers answer within it, and no proxy gives up before */
     LEASE_MS_MIN = 100,
     LEASE_MS_MAX = 12 * 3600 * 1000,
     LEASE_MS_DEFAULT = 30 * 1000,

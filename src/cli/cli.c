@@ -7,14 +7,15 @@
 #include <signal.h>
 
 static const struct command *const COMMANDS[] = {
-    &COMMAND_WORKFLOW, &COMMAND_RUN,    &COMMAND_APPROVAL, &COMMAND_SCHEDULE,
-    &COMMAND_JOB,      &COMMAND_DEAD,   &COMMAND_WORKER,   &COMMAND_IDEM,
-    &COMMAND_TENANT,   &COMMAND_KEY,    &COMMAND_AUDIT,    &COMMAND_EVENTS,
-    &COMMAND_WEBHOOK,  &COMMAND_DOCTOR, &COMMAND_BACKUP,   &COMMAND_BENCH,
+    &COMMAND_WORKFLOW, &COMMAND_RUN,   &COMMAND_APPROVAL, &COMMAND_ENTITY,  &COMMAND_SCHEDULE,
+    &COMMAND_JOB,      &COMMAND_DEAD,  &COMMAND_WORKER,   &COMMAND_IDEM,    &COMMAND_TENANT,
+    &COMMAND_KEY,      &COMMAND_AUDIT, &COMMAND_EVENTS,   &COMMAND_WEBHOOK, &COMMAND_DOCTOR,
+    &COMMAND_BACKUP,   &COMMAND_BENCH,
 };
 
 static const struct command *find_command(const char *name);
-static const struct verb *find_verb(const struct command *command, const char *name);
+static const struct verb *find_verb(const struct command *command, int argc, char **argv);
+static int words_of(const struct verb *verb);
 static enum cli_exit run_verb(const struct command *command, const struct verb *verb, int argc,
                               char **argv);
 static void command_help(FILE *out, const struct command *command);
@@ -29,11 +30,12 @@ int cli_main(int argc, char **argv)
         fprintf(stderr, "pawl: unknown command %s; see pawl --help\n", argv[1]);
         return CLI_USAGE;
     }
-    const char *word = argc > 2 ? argv[2] : NULL;
-    const struct verb *verb = find_verb(command, word);
+    const struct verb *verb = find_verb(command, argc, argv);
     if (verb != NULL)
         return (int)run_verb(command, verb, argc, argv);
-    bool asked = word != NULL && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0);
+    const char *word = argc > 2 ? argv[2] : NULL;
+    const char *last = argv[argc - 1]; /* behind a group of verbs, perhaps */
+    bool asked = word != NULL && (strcmp(last, "--help") == 0 || strcmp(last, "-h") == 0);
     if (word != NULL && !asked)
         fprintf(stderr, "pawl: unknown command %s %s\n", command->name, word);
     fputs("usage:\n", asked ? stdout : stderr);
@@ -62,7 +64,7 @@ static enum cli_exit run_verb(const struct command *command, const struct verb *
         fprintf(stderr, "pawl: libcurl cannot be used\n");
         return CLI_REFUSED;
     }
-    enum cli_exit rc = session_open(&session, verb, argc, argv, verb->name != NULL ? 3 : 2);
+    enum cli_exit rc = session_open(&session, verb, argc, argv, 2 + words_of(verb));
     if (rc == CLI_USAGE)
         verb_usage(stderr, command, verb);
     else if (rc == CLI_DONE && session.opt.help)
@@ -87,12 +89,22 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
+static int words_of(const struct verb *verb)
+{
+    return (verb->group != NULL) + (verb->name != NULL);
+}
+
 /* A command whose only verb has no name needs none. */
-static const struct verb *find_verb(const struct command *command, const char *name)
+static const struct verb *find_verb(const struct command *command, int argc, char **argv)
 {
     for (size_t i = 0; i < command->verb_count; i++) {
         const struct verb *verb = &command->verbs[i];
-        if (verb->name == NULL || (name != NULL && strcmp(verb->name, name) == 0))
+        const char *const words[] = {verb->group, verb->name};
+        int at = 2;
+        bool fits = argc >= at + words_of(verb);
+        for (size_t w = 0; w < ARRAY_LEN(words) && fits; w++)
+            fits = words[w] == NULL || strcmp(words[w], argv[at++]) == 0;
+        if (fits)
             return verb;
     }
     return NULL;
@@ -103,7 +115,8 @@ static const struct verb *find_verb(const struct command *command, const char *n
 /* "pawl run signal ID NAME", and how many characters that is. */
 static int verb_line(FILE *out, const struct command *command, const struct verb *verb)
 {
-    const char *const words[] = {verb->name, verb->arg, verb->arg2};
+    const char *const words[] = {verb->group, verb->name, verb->arg,
+                                 verb->arg2,  verb->arg3, verb->arg4};
     int width = fprintf(out, "pawl %s", command->name);
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (words[i] != NULL)

@@ -7,6 +7,7 @@
 extern const struct command COMMAND_WORKFLOW;
 extern const struct command COMMAND_RUN;
 extern const struct command COMMAND_APPROVAL;
+extern const struct command COMMAND_ENTITY;
 extern const struct command COMMAND_SCHEDULE;
 extern const struct command COMMAND_WEBHOOK;
 extern const struct command COMMAND_JOB;

@@ -6,8 +6,9 @@ static const char DEAD[] = "/api/v1/dead-letters/";
 static const struct flag FLAGS_LIST[] = {SESSION_PAGE_FLAGS, {.name = NULL}};
 
 static const struct column COLUMNS[] = {
-    {"JOB", "job_id"},  {"RUN", "run_id"},      {"WORKFLOW", "workflow_id"}, {"STEP", "step"},
-    {"QUEUE", "queue"}, {"ATTEMPT", "attempt"}, {"FAILED", "finished_at"},   {"ERROR", "error"},
+    {"JOB", "job_id"},      {"RUN", "run_id"},         {"WORKFLOW", "workflow_id"},
+    {"STEP", "step"},       {"ENTITY", "entity"},      {"QUEUE", "queue"},
+    {"ATTEMPT", "attempt"}, {"FAILED", "finished_at"}, {"ERROR", "error"},
 };
 
 static enum cli_exit dead_list(struct session *s);

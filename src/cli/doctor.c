@@ -30,7 +30,8 @@ const struct command COMMAND_DOCTOR = {"doctor", VERBS, ARRAY_LEN(VERBS)};
 /* "slots: active_runs of the tenant is not …, tenant acme, kept 3, counted 2" */
 static void show_finding(const json_t *check, json_t *finding)
 {
-    static const char *const MEMBERS[] = {"tenant", "run_id", "seq", "kept", "counted"};
+    static const char *const MEMBERS[] = {"tenant", "run_id", "entity_type", "entity_id",
+                                          "seq",    "kept",   "counted"};
     value_print(stdout, json_object_get(check, "name"));
     fputs(": ", stdout);
     value_print(stdout, json_object_get(finding, "what"));

@@ -19,6 +19,7 @@ enum {
     EXIT_DATA_ERROR = 65,                /* EX_DATAERR: the same input fails in the same way */
 };
 
+static bool is_of_entity(const struct hand *h);
 static void make_result(struct hand *h);
 static void make_failure(struct hand *h, const char *code, struct str message, bool retryable);
 static void tell(const struct hand *h, const char *status);
@@ -350,7 +351,8 @@ static bool turn_into_failure(struct hand *h)
         return false;
     json_t *problem = answer_json(&h->reply);
     struct str detail = json_str(json_object_get(problem, "detail"));
-    make_failure(h, "OUTPUT_REFUSED", detail.ptr != NULL ? detail : STR(""), false);
+    /* An entity waits for its handler to be mended; the steps behind a task wait for nobody. */
+    make_failure(h, "OUTPUT_REFUSED", detail.ptr != NULL ? detail : STR(""), is_of_entity(h));
     json_decref(problem);
     return true;
 }
@@ -504,30 +506,62 @@ static void make_result(struct hand *h)
 
 /* --- telling --- */
 
-/* One line for a job that has left this hand, or is about to. */
-static void tell(const struct hand *h, const char *status)
+static const json_t *entity_of(const struct hand *h)
 {
-    static const char *const SHOWN[] = {"job_id", "run_id",  "workflow_id",
+    return json_object_get(json_object_get(h->job, "input"), "entity");
+}
+
+static bool is_of_entity(const struct hand *h)
+{
+    return str_is(json_str(json_object_get(h->job, "kind")), "entity");
+}
+
+static json_t *line_of(const struct hand *h, const char *status)
+{
+    static const char *const SHOWN[] = {"job_id", "kind",    "run_id", "workflow_id",
                                         "step",   "handler", "attempt"};
-    bool has_code = h->code[0] != '\0';
     json_t *line = json_object();
     for (size_t i = 0; i < ARRAY_LEN(SHOWN); i++)
         (void)json_object_set(line, SHOWN[i], json_object_get(h->job, SHOWN[i]));
+    if (is_of_entity(h))
+        (void)json_object_set_new(line, "entity", json_deep_copy(entity_of(h)));
     (void)json_object_set_new(line, "status", json_string(status));
+    bool has_code = h->code[0] != '\0';
     (void)json_object_set_new(line, "code", has_code ? json_string(h->code) : json_null());
+    return line;
+}
+
+/* "ID  WORKFLOW  STEP  HANDLER  attempt N  ", with an entity's type and id instead. */
+static void print_job(const struct hand *h)
+{
+    bool entity = is_of_entity(h);
+    const json_t *owner = entity ? entity_of(h) : h->job;
+    const json_t *const words[] = {
+        json_object_get(h->job, "job_id"),
+        json_object_get(owner, entity ? "type" : "workflow_id"),
+        json_object_get(owner, entity ? "id" : "step"),
+        json_object_get(h->job, "handler"),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        value_print(stdout, words[i]);
+        fputs("  ", stdout);
+    }
+    fputs("attempt ", stdout);
+    value_print(stdout, json_object_get(h->job, "attempt"));
+    fputs("  ", stdout);
+}
+
+/* One line for a job that has left this hand, or is about to. */
+static void tell(const struct hand *h, const char *status)
+{
     if (h->crew->session->json) {
+        json_t *line = line_of(h, status);
         value_print(stdout, line);
+        json_decref(line);
     } else {
-        for (size_t i = 0; i < ARRAY_LEN(SHOWN); i++) {
-            if (strcmp(SHOWN[i], "run_id") == 0)
-                continue;
-            fputs(strcmp(SHOWN[i], "attempt") == 0 ? "attempt " : "", stdout);
-            value_print(stdout, json_object_get(line, SHOWN[i]));
-            fputs("  ", stdout);
-        }
-        printf("%s%s%s", status, has_code ? "  " : "", h->code);
+        print_job(h);
+        printf("%s%s%s", status, h->code[0] != '\0' ? "  " : "", h->code);
     }
     fputc('\n', stdout);
     (void)fflush(stdout);
-    json_decref(line);
 }

@@ -28,7 +28,7 @@ enum cli_exit input_file(const char *name, struct buf *out)
     return failed || !buf_ok(out) ? CLI_USAGE : CLI_DONE;
 }
 
-enum cli_exit input_json(const char *flag, const char *value, struct buf *out)
+enum cli_exit input_json(const char *source, const char *value, struct buf *out)
 {
     enum cli_exit rc = CLI_DONE;
     if (strcmp(value, "-") == 0)
@@ -40,8 +40,6 @@ enum cli_exit input_json(const char *flag, const char *value, struct buf *out)
     if (rc != CLI_DONE)
         return rc;
     json_t *parsed = NULL;
-    char source[64];
-    (void)snprintf(source, sizeof(source), "--%s", flag);
     if (input_parse(source, buf_str(out), &parsed) != CLI_DONE)
         return CLI_USAGE;
     json_decref(parsed);

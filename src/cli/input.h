@@ -8,9 +8,9 @@
 /* All of a file, or of standard input for "-". CLI_USAGE after saying why it cannot be read. */
 MUST_CHECK enum cli_exit input_file(const char *name, struct buf *out);
 
-/* The value of a flag: JSON as written, or `@file`, or `-`. CLI_USAGE after saying what is wrong.
- */
-MUST_CHECK enum cli_exit input_json(const char *flag, const char *value, struct buf *out);
+/* The value of a flag or an argument: JSON as written, or `@file`, or `-`. CLI_USAGE after saying
+ * what is wrong with it, under the name `source`. */
+MUST_CHECK enum cli_exit input_json(const char *source, const char *value, struct buf *out);
 
 /* Checks text that came from `source`; the caller owns *ret. CLI_REFUSED after saying what is
  * wrong. */

@@ -28,7 +28,7 @@ static const struct flag FLAGS_CLAIM[] = {
 };
 static const struct flag FLAGS_COMPLETE[] = {
     {.name = "lease-token", .value = "T", .help = "as claimed", .required = true},
-    {.name = "output", .value = "JSON|@FILE|-", .help = "the step's output"},
+    {.name = "output", .value = "JSON|@FILE|-", .help = "the step's output, or an entity's answer"},
     {.name = "state", .value = "JSON|@FILE|-", .help = "an object: the run's state from now on"},
     {.name = NULL},
 };
@@ -58,6 +58,7 @@ static const struct column CLAIM_COLUMNS[] = {
     {"ATTEMPT", "attempt"},
     {"LEASE TOKEN", "lease_token"},
     {"EXPIRES", "lease_expires_at"},
+    {"KIND", "kind"},
     {"INPUT", "input"},
 };
 

@@ -6,16 +6,25 @@
 
 #include <unistd.h>
 
+/* One that is always there is empty where the job has no such thing: a script may insist on its
+ * variables. */
 static const struct {
     const char *name;
     const char *member; /* of the job */
+    bool always;
 } VARIABLES[] = {
-    {"PAWL_JOB_ID", "job_id"},      {"PAWL_IDEMPOTENCY_KEY", "job_id"},
-    {"PAWL_RUN_ID", "run_id"},      {"PAWL_WORKFLOW_ID", "workflow_id"},
-    {"PAWL_STEP", "step"},          {"PAWL_HANDLER", "handler"},
-    {"PAWL_ATTEMPT", "attempt"},    {"PAWL_TENANT", "tenant"},
-    {"PAWL_ITEM", "item"},          {"PAWL_COMPENSATES", "compensates"},
-    {"TRACEPARENT", "traceparent"},
+    {"PAWL_JOB_ID", "job_id", true},
+    {"PAWL_IDEMPOTENCY_KEY", "job_id", true},
+    {"PAWL_KIND", "kind", true},
+    {"PAWL_RUN_ID", "run_id", true},
+    {"PAWL_WORKFLOW_ID", "workflow_id", true},
+    {"PAWL_STEP", "step", true},
+    {"PAWL_HANDLER", "handler", true},
+    {"PAWL_ATTEMPT", "attempt", true},
+    {"PAWL_TENANT", "tenant", true},
+    {"PAWL_ITEM", "item", false},
+    {"PAWL_COMPENSATES", "compensates", false},
+    {"TRACEPARENT", "traceparent", false},
 };
 
 /* One of another job, inherited from whoever started us, would be a lie. */
@@ -36,14 +45,15 @@ static void put_variables(struct buf *out, const json_t *job, struct str url)
     buf_put_char(out, '\0');
     for (size_t i = 0; i < ARRAY_LEN(VARIABLES); i++) {
         const json_t *value = json_object_get(job, VARIABLES[i].member);
-        if (value == NULL || json_is_null(value) || json_is_false(value))
+        bool none = value == NULL || json_is_null(value) || json_is_false(value);
+        if (none && !VARIABLES[i].always)
             continue;
         buf_printf(out, "%s=", VARIABLES[i].name);
         if (json_is_string(value))
             buf_put(out, str_of(json_string_value(value)));
         else if (json_is_true(value))
             buf_put_char(out, '1');
-        else
+        else if (!none)
             json_put_plain(out, value);
         buf_put_char(out, '\0');
     }

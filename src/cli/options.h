@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-enum { OPTIONS_GIVEN_MAX = 64, OPTIONS_LISTS_MAX = 3, OPTIONS_ARGS_MAX = 2 };
+enum { OPTIONS_GIVEN_MAX = 64, OPTIONS_LISTS_MAX = 3, OPTIONS_ARGS_MAX = 4 };
 
 /* A list of these ends with one whose name is NULL. */
 struct flag {

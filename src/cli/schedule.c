@@ -94,7 +94,7 @@ static enum cli_exit set_input(struct session *s, json_t *settings)
     if (value == NULL)
         return CLI_DONE;
     buf_init(&text, JSON_TEXT_MAX);
-    enum cli_exit rc = input_json("input", value, &text);
+    enum cli_exit rc = input_json("--input", value, &text);
     if (rc == CLI_DONE)
         rc = input_parse("--input", buf_str(&text), &input);
     if (rc == CLI_DONE)

@@ -60,6 +60,8 @@ enum cli_exit session_open(struct session *s, const struct verb *verb, int argc,
         return CLI_USAGE;
     s->arg = s->opt.args[0];
     s->arg2 = s->opt.args[1];
+    s->arg3 = s->opt.args[2];
+    s->arg4 = s->opt.args[3];
     s->json = options_has(&s->opt, "json");
     s->tenant = options_text_or_env(&s->opt, "tenant", "PAWL_TENANT");
     s->idempotency_key = options_text(&s->opt, "idempotency-key");
@@ -88,9 +90,11 @@ static bool check_arguments(const struct session *s)
 {
     const struct verb *verb = s->verb;
     const struct options *o = &s->opt;
-    const char *names[OPTIONS_ARGS_MAX] = {verb->arg, verb->arg2};
+    const char *names[] = {verb->arg, verb->arg2, verb->arg3, verb->arg4};
+    static_assert(ARRAY_LEN(names) == OPTIONS_ARGS_MAX, "all that are read are checked");
     for (size_t i = 0; i < OPTIONS_ARGS_MAX; i++) {
-        if (i >= o->arg_count && names[i] != NULL) {
+        bool needed = names[i] != NULL && names[i][0] != '[';
+        if (i >= o->arg_count && needed) {
             fprintf(stderr, "pawl: %s is needed\n", names[i]);
             return false;
         }
@@ -201,12 +205,19 @@ void session_add_queues(const struct session *s, struct json_out *out)
 
 enum cli_exit session_add_json(struct session *s, const char *member, const char *flag)
 {
-    const char *value = options_text(&s->opt, flag);
+    char source[64];
+    (void)snprintf(source, sizeof(source), "--%s", flag);
+    return session_add_json_arg(s, member, source, options_text(&s->opt, flag));
+}
+
+enum cli_exit session_add_json_arg(struct session *s, const char *member, const char *source,
+                                   const char *value)
+{
     if (value == NULL)
         return CLI_DONE;
     struct buf text;
     buf_init(&text, JSON_TEXT_MAX);
-    enum cli_exit rc = input_json(flag, value, &text);
+    enum cli_exit rc = input_json(source, value, &text);
     if (rc == CLI_DONE)
         json_add_raw(&s->out, member, buf_str(&text));
     buf_release(&text);

@@ -15,9 +15,12 @@
 struct session;
 
 struct verb {
-    const char *name;    /* NULL: the command's only one, which has no name */
-    const char *arg;     /* what the usage calls its first argument; NULL: it takes none */
-    const char *arg2;    /* likewise its second */
+    const char *group; /* a word in front of its name; NULL: none */
+    const char *name;  /* NULL: the command's only one, which has no name */
+    const char *arg;   /* what the usage calls its first argument; NULL: it takes none */
+    const char *arg2;  /* likewise its second */
+    const char *arg3;  /* and so on; one in brackets may be left out */
+    const char *arg4;
     const char *command; /* likewise the command behind `--` */
     const char *about;
     const char *notes; /* the help's last words; NULL: none */
@@ -39,6 +42,8 @@ struct session {
     struct options opt;
     const char *arg;
     const char *arg2;
+    const char *arg3;
+    const char *arg4; /* NULL: left out */
     const char *tenant;
     const char *idempotency_key; /* as given; NULL: one is made for each change */
     const char *if_match;        /* of the next request; NULL: none */
@@ -82,6 +87,9 @@ void session_add_worker(const struct session *s, struct json_out *out);
 void session_add_queues(const struct session *s, struct json_out *out);
 /* As above, of a flag that takes JSON, @file or -. */
 MUST_CHECK enum cli_exit session_add_json(struct session *s, const char *member, const char *flag);
+/* The same of an argument; nothing when value is NULL. `source` names it when it is wrong. */
+MUST_CHECK enum cli_exit session_add_json_arg(struct session *s, const char *member,
+                                              const char *source, const char *value);
 
 /* --- calling --- */
 

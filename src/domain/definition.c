@@ -8,6 +8,7 @@
 
 #include "base/env.h"
 #include "base/limits.h"
+#include "domain/dedup.h"
 #include "domain/definition_fields.h"
 #include "domain/expr.h"
 
@@ -616,6 +617,7 @@ static void build_step(struct step_def *step, const json_t *json)
         step->until_ms = MAX(until_ms, 0); /* long past is past enough, and -1 means none */
     step->request = json_object_get(json, "request");
     step->signals = json_object_get(json, "signal");
+    step->waits_for_all = str_is(json_str(json_object_get(json, "wait_for")), "all");
     step->output = json_object_get(json, "output");
     step->event = json_str(json_object_get(json, "event"));
     step->payload = json_object_get(json, "payload");
@@ -684,5 +686,8 @@ static bool parse_all(struct parse *ps)
     def->input_schema = json_object_get(ps->source, "input_schema");
     int64_t timeout_s = int_or(ps->source, "timeout_s", -1);
     def->timeout_ms = timeout_s < 0 ? -1 : timeout_s * 1000;
+    const json_t *signals = json_object_get(ps->source, "signals");
+    def->signal_window_ms = int_or(signals, "dedup_window_s", DEDUP_WINDOW_S_DEFAULT) * 1000;
+    def->signal_max_keys = int_or(signals, "dedup_max_keys", DEDUP_MAX_KEYS_DEFAULT);
     return build_limits(def, json_object_get(ps->source, "concurrency")) && set_unsupported(ps);
 }

@@ -82,6 +82,7 @@ struct step_def {
 
     const json_t *request;  /* http */
     const json_t *signals;  /* wait_signal: a text or an array of texts */
+    bool waits_for_all;     /* wait_signal: one of each, not the first of any */
     const json_t *output;   /* transform */
     struct str event;       /* emit */
     const json_t *payload;  /* emit; NULL: absent */
@@ -103,6 +104,9 @@ struct definition {
     size_t step_count;
     const json_t *input_schema; /* NULL when absent */
     int64_t timeout_ms;         /* of a whole run; -1: none */
+    /* How long, and how many, keys of signals to a run are known. */
+    int64_t signal_window_ms;
+    int64_t signal_max_keys;
     const struct limit_rule *limits;
     size_t limit_count; /* at most LIMITS_PER_RUN_MAX */
     /* Empty, or a sentence for people with the path of the first part that this version can check

@@ -5,6 +5,7 @@
 #include "base/env.h"
 #include "base/limits.h"
 #include "domain/expr.h"
+#include "domain/type_pattern.h"
 
 enum {
     PROMPT_MAX = 64 * KIB, /* a page for a person, several for a model */
@@ -17,7 +18,8 @@ enum {
     APPROVERS_MAX = 100,
     PARALLEL_MAX = 10 * 1000,
     LOOP_ELEMENTS_MAX = 10 * 1000,
-    SIGNALS_MAX = 100,
+    SIGNAL_WINDOW_S_MAX = 365 * 86400, /* as for entities */
+    SIGNAL_KEYS_MAX = 1000 * 1000,     /* likewise */
     CONCURRENT_RUNS_MAX = 1000 * 1000,
 };
 
@@ -138,6 +140,12 @@ static const struct member CONCURRENCY_MEMBERS[] = {
 };
 static const struct shape CONCURRENCY = SHAPE(CONCURRENCY_MEMBERS);
 
+static const struct member SIGNALS_MEMBERS[] = {
+    {"dedup_window_s", ANY, 0, .check = check_int, .min = 1, .max = SIGNAL_WINDOW_S_MAX},
+    {"dedup_max_keys", ANY, 0, .check = check_int, .min = 1, .max = SIGNAL_KEYS_MAX},
+};
+static const struct shape SIGNALS = SHAPE(SIGNALS_MEMBERS);
+
 #define UNDOABLE (ON(TASK) | ON(HTTP) | ON(WORKFLOW))
 #define WITH_INPUT (ON(TASK) | ON(WORKFLOW) | ON(LLM))
 #define PROMPTED (ON(APPROVAL) | ON(LLM))
@@ -169,7 +177,8 @@ static const struct member STEP_MEMBERS[] = {
     {"escalation",        ON(APPROVAL),    0,               .check = check_object, .shape = &ESCALATION},
     {"duration_ms",       ON(SLEEP),       0,               .check = check_int, .min = 0, .max = SLEEP_MS_MAX},
     {"until",             ON(SLEEP),       0,               .check = check_until, .max = EXPR_SOURCE_MAX},
-    {"signal",            ON(WAIT_SIGNAL), ON(WAIT_SIGNAL), .check = check_text_or_texts, .min = 1, .max = SIGNALS_MAX},
+    {"signal",            ON(WAIT_SIGNAL), ON(WAIT_SIGNAL), .check = check_text_or_texts, .min = 1, .max = SIGNAL_NAMES_MAX},
+    {"wait_for",          ON(WAIT_SIGNAL), 0,               .check = check_choice, .choices = "first|all"},
     {"output",            ON(TRANSFORM),   ON(TRANSFORM),   .check = check_any},
     {"event",             ON(EMIT),        ON(EMIT),        .check = check_event},
     {"payload",           ON(EMIT),        0,               .check = check_any},
@@ -185,6 +194,7 @@ static const struct member DEFINITION_MEMBERS[] = {
     {"input_schema", ANY, 0,   .check = check_schema},
     {"timeout_s",    ANY, 0,   .check = check_int,    .min = 1, .max = TIMEOUT_S_MAX},
     {"concurrency",  ANY, 0,   .check = check_limits, .min = 1, .max = LIMITS_PER_RUN_MAX, .shape = &CONCURRENCY},
+    {"signals",      ANY, 0,   .check = check_object, .shape = &SIGNALS},
     {"steps",        ANY, ANY, .check = check_steps,  .min = 1, .max = STEPS_MAX},
 };
 static const struct shape DEFINITION = SHAPE(DEFINITION_MEMBERS);
@@ -367,6 +377,12 @@ static void check_step(struct fault_list *f, json_t *step)
     }
     if (known && type == STEP_APPROVAL)
         check_asking(f, step);
+    if (str_is(json_str(json_object_get(step, "wait_for")), "all") &&
+        json_is_string(json_object_get(step, "signal"))) {
+        size_t back_to = fault_list_enter(f, STR("wait_for"));
+        fault_list_add(f, "\"all\" needs an array of names in \"signal\"");
+        fault_list_leave(f, back_to);
+    }
     if (known && type == STEP_SLEEP) {
         bool lasts = json_object_get(step, "duration_ms") != NULL;
         bool until = json_object_get(step, "until") != NULL;
@@ -464,16 +480,12 @@ static void check_queue(struct fault_list *f, const struct member *m, json_t *va
         fault_list_add(f, "must not begin with " OWN_QUEUES ": those are pawl's own queues");
 }
 
-/* Nobody who is told that a run has ended is to wonder who says so. */
 static void check_event(struct fault_list *f, const struct member *m, json_t *value)
 {
-    static const char *const OWN[] = {"run.",      "job.",    "step.",  "signal.",
-                                      "approval.", "entity.", "event.", "schedule."};
     check_name(f, m, value);
-    for (size_t i = 0; i < ARRAY_LEN(OWN); i++) {
-        if (str_starts_with(json_str(value), str_of(OWN[i])))
-            fault_list_add(f, "must not begin with %s: those are pawl's own events", OWN[i]);
-    }
+    const char *own = type_own_prefix(json_str(value));
+    if (own != NULL)
+        fault_list_add(f, "must not begin with %s: those are pawl's own events", own);
 }
 
 static void check_choice(struct fault_list *f, const struct member *m, json_t *value)

@@ -43,3 +43,14 @@ bool type_list_fits(struct str list, struct str type)
     }
     return false;
 }
+
+const char *type_own_prefix(struct str type)
+{
+    static const char *const OWN[] = {"run.",      "job.",    "step.",  "signal.",
+                                      "approval.", "entity.", "event.", "schedule."};
+    for (size_t i = 0; i < ARRAY_LEN(OWN); i++) {
+        if (str_starts_with(type, str_of(OWN[i])))
+            return OWN[i];
+    }
+    return NULL;
+}

@@ -414,5 +414,5 @@ enum err approval_due(struct run_move *m, struct job *job)
         e = approvals_update(m->tx->db, &a, a.content_hash);
     struct job later = *job;
     later.due_at = due_of(m, job, &a);
-    return e == ERR_OK ? job_touch(m, job, &later) : e;
+    return e == ERR_OK ? job_row_touch(m->tx, job, &later) : e;
 }

@@ -6,12 +6,17 @@
 #include "engine/aftermath.h"
 #include "engine/approval_move.h"
 #include "engine/dispatch.h"
+#include "engine/entity_call.h"
+#include "engine/entity_requeue.h"
+#include "engine/entity_starts.h"
 #include "engine/execute.h"
 #include "engine/feed_hold.h"
 #include "engine/job_move.h"
 #include "engine/run_move.h"
 #include "engine/schedules.h"
+#include "engine/signal_wait.h"
 #include "engine/uc_start.h"
+#include "engine/window_stats.h"
 #include "store/idempotency.h"
 #include "store/late_index.h"
 
@@ -120,16 +125,13 @@ static enum err fire_scheduled(struct run_move *m, struct job *job)
         enum err e = job_move(m, job, JOB_ON_FIRE);
         return e == ERR_OK ? run_move_job_over(m, job) : e;
     }
-    if (type == STEP_WAIT_SIGNAL) {
-        job->error = error_json(m->tx, "TIMED_OUT", STR("no signal came in time"));
-        enum err e = job->error.ptr != NULL ? job_move(m, job, JOB_ON_TIME_OUT) : ERR_NO_MEMORY;
-        return e == ERR_OK ? run_move_job_over(m, job) : e;
-    }
+    if (type == STEP_WAIT_SIGNAL)
+        return signal_wait_expire(m, job);
     if (m->run.status != RUN_PAUSED)
         return job_move(m, job, JOB_ON_WAKE);
     struct job held = *job; /* it stays where it is until the run is resumed */
     held.due_at = -1;
-    return job_touch(m, job, &held);
+    return job_row_touch(m->tx, job, &held);
 }
 
 /* A timer of an older generation is only removed. */
@@ -148,6 +150,8 @@ static enum err fire_job(struct tx *tx, const struct timer *timer, struct proble
         e = timers_delete(tx->db, timer);
     if (e != ERR_OK || (!due && !child))
         return e;
+    if (job_is_of_entity(&job))
+        return entity_call_due(tx, &job, p);
     struct run_move m;
     e = run_move_load(&m, tx, job.run, p);
     if (e == ERR_OK && job.state == JOB_APPROVAL)
@@ -163,9 +167,32 @@ static enum err fire_job(struct tx *tx, const struct timer *timer, struct proble
     return e;
 }
 
+/* One of an entity's own: a call of its handler is due, unless one is under way. */
+static enum err fire_entity(struct tx *tx, const struct timer *timer, struct problem *p)
+{
+    struct entity_move m;
+    bool found = false;
+    enum err e = entity_move_load(&m, tx, timer->run, p, &found);
+    if (e == ERR_OK)
+        e = timers_delete(tx->db, timer);
+    return e == ERR_OK && found ? entity_move_timer_due(&m, timer->due_at) : e;
+}
+
+static enum err fire_owner(struct tx *tx, const struct timer *timer, struct problem *p)
+{
+    switch (timer->ordinal) {
+    case TIMER_ENTITY:
+        return fire_entity(tx, timer, p);
+    case TIMER_ENTITY_START:
+        return entity_starts_due(tx, timer, p);
+    default:
+        return fire_run(tx, timer, p);
+    }
+}
+
 static enum err fire(struct tx *tx, const struct timer *timer, struct problem *p)
 {
-    enum err e = timer->ordinal <= TIMER_RUN ? fire_run(tx, timer, p) : fire_job(tx, timer, p);
+    enum err e = timer->ordinal <= TIMER_RUN ? fire_owner(tx, timer, p) : fire_job(tx, timer, p);
     if (e == ERR_OK)
         e = aftermath(tx, p);
     tx_drop_json(tx);
@@ -188,7 +215,11 @@ static enum err fire_due(struct chores *c, struct tx *tx)
     struct timer due[TIMERS_PER_TURN_MAX];
     size_t count = 0;
     enum err e = timers_due(tx->db, tx->now_ms, TIMERS_PER_TURN_MAX, due, &count);
+    /* Those that a turn has no room or no time for are due still, and come next. */
+    int64_t end = env_mono_ms(c->env) + TIMERS_MS_PER_TURN_MAX;
     for (size_t i = 0; i < count && e == ERR_OK; i++) {
+        if (i > 0 && (tx->arena.used > TIMERS_BYTES_PER_TURN_MAX || env_mono_ms(c->env) > end))
+            break;
         struct problem p;
         problem_init(&p);
         e = fire(tx, &due[i], &p);
@@ -220,11 +251,12 @@ static bool indexing_is_due(const struct tx *tx)
 
 static enum err fill_indexes(struct tx *tx)
 {
+    int64_t last = 0;
     enum err e = idem_recent_index(tx->recent_keys, tx->db);
-    if (e == ERR_OK && tx->last_run_num < 0)
-        e = runs_last_num(tx->db, &tx->last_run_num);
     if (e == ERR_OK)
-        e = late_index_fill(tx->db, LATE_RUNS, tx->last_run_num);
+        e = tx_last_num(tx, &last);
+    if (e == ERR_OK)
+        e = late_index_fill(tx->db, LATE_RUNS, last);
     if (e == ERR_OK) {
         tx->runs_unindexed = 0;
         tx->holders_sought = false;
@@ -325,7 +357,10 @@ static enum err run_slices(struct chores *c, struct tx *tx, int64_t mono)
     bool old_runs = !c->keeps_all && mono >= c->retention_at;
     bool old_deliveries = mono >= c->delivery_log_at;
     bool old_feed = !c->keeps_all && mono >= c->feed_at;
-    if (mono < c->retry_at || (!timers && !indexes && !old_runs && !old_deliveries && !old_feed))
+    bool generations = !c->keeps_all && (sweep || c->entity_sweep_more);
+    bool requeue = sweep || c->requeue_more;
+    if (mono < c->retry_at || (!timers && !indexes && !old_runs && !old_deliveries && !old_feed &&
+                               !generations && !requeue))
         return ERR_OK;
     int64_t was_due = c->next_due;
     tx_start(tx);
@@ -335,6 +370,8 @@ static enum err run_slices(struct chores *c, struct tx *tx, int64_t mono)
     if (e == ERR_OK && sweep)
         e = replay_stats_flush(c->stats, tx->db);
     if (e == ERR_OK && sweep)
+        e = window_stats_flush(tx->window_stats, tx->db, tx->now_ms);
+    if (e == ERR_OK && sweep)
         e = evict_keys(c, tx);
     if (e == ERR_OK && indexes)
         e = fill_indexes(tx);
@@ -342,6 +379,10 @@ static enum err run_slices(struct chores *c, struct tx *tx, int64_t mono)
         e = remove_old_runs(c, tx, mono);
     if (e == ERR_OK && old_feed)
         e = sweep_feed(c, tx, mono);
+    if (e == ERR_OK && generations)
+        e = entity_sweep_slice(&c->entity_sweep, tx, &c->entity_sweep_more);
+    if (e == ERR_OK && requeue)
+        e = entity_requeue_slice(tx, &c->requeue_more);
     if (e == ERR_OK && old_deliveries)
         e = sweep_deliveries(c, tx, mono);
     if (e == ERR_OK && sweep)
@@ -392,7 +433,8 @@ int64_t chores_wait_ms(const struct chores *c, int64_t now_ms)
     int64_t swept_at = MIN(c->next_sweep_at, c->delivery_log_at);
     if (!c->keeps_all)
         swept_at = MIN(swept_at, MIN(c->retention_at, c->feed_at));
-    int64_t wait = MAX(swept_at - mono, (int64_t)0);
+    bool more = c->entity_sweep_more || c->requeue_more;
+    int64_t wait = more ? 0 : MAX(swept_at - mono, (int64_t)0);
     if (c->fan_out_behind)
         wait = MIN(wait, MAX(c->fan_out.at - mono, (int64_t)0));
     if (c->dispatch_more)

@@ -5,6 +5,7 @@
 #define PAWL_ENGINE_CHORES_H
 
 #include "engine/delivery_log.h"
+#include "engine/entity_sweep.h"
 #include "engine/fan_out.h"
 #include "engine/replay_stats.h"
 #include "engine/retention.h"
@@ -23,6 +24,9 @@ struct chores {
     int64_t retention_at; /* monotonic ms */
     bool keeps_all;       /* neither of these two is done */
     int64_t feed_at;      /* likewise: old rows of the feed are looked for */
+    struct entity_sweep entity_sweep;
+    bool entity_sweep_more; /* than the last slice could do */
+    bool requeue_more;      /* likewise, of calls that go to another queue */
     struct fan_out fan_out;
     bool fan_out_behind; /* the feed has rows that webhooks may want */
     struct delivery_log delivery_log;

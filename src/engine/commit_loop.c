@@ -496,6 +496,7 @@ enum err commit_loop_start(const struct commit_loop_config *config, struct probl
     l->tx.listening = config->listening;
     l->tx.news_lost = config->news_lost;
     l->tx.queue_waits = config->queue_waits;
+    l->tx.entity_calls = config->entity_calls;
     l->tx.labels = config->queue_labels;
     if (e == ERR_OK)
         e = chores_init(&l->chores, config->db, config->stats, config->env);

@@ -337,8 +337,12 @@ static void over(struct engine *e, struct op *op)
         return;
     }
     count(e, op);
-    if (may_wait && op->answer.has_run && !op->answer.run_over &&
-        waiters_add_run(e->waiters, op, op->answer.replayed))
+    /* A replayed update is looked up even for who does not want to wait: its outcome is what the
+     * caller asks for, and the record has none. */
+    bool updates = op->use_case == &UC_UPDATE_ENTITY;
+    may_wait |= updates && op->err == ERR_OK && op->answer.replayed && !e->draining;
+    if (may_wait && (op->answer.has_run || updates) && !op->answer.run_over &&
+        waiters_add_asking(e->waiters, op, op->answer.replayed))
         return;
     finish(e, op);
 }
@@ -374,7 +378,7 @@ static void collect(struct engine *e)
         struct op *next = op->next;
         leave(e, op);
         e->reads_in_flight--;
-        if (!waiters_run_read(e->waiters, op))
+        if (!waiters_answer(e->waiters, op))
             finish(e, op);
         op = next;
     }
@@ -613,6 +617,7 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
         .batch_size = e->metrics.batch_size,
         .cleanup_failures = e->metrics.cleanup_failures,
         .queue_waits = e->metrics.queue_waits,
+        .entity_calls = e->metrics.entity_calls,
         .queue_labels = e->queue_labels,
         .gate = e->gate,
         .event_fd = e->event_fd,

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "engine/tx.h"
 #include "store/deliveries.h"
 #include "store/jobs.h"
 #include "store/parked.h"
@@ -30,6 +31,8 @@ static const struct {
     {PLACE(approval_replays), {"pawl_approval_replays_total", "Decisions that had been made just so before.", METRIC_COUNTER, {"endpoint", NULL}, NULL}},
     {PLACE(approval_conflicts), {"pawl_approval_conflicts_total", "Decisions that were refused.", METRIC_COUNTER, {"endpoint", "code"}, NULL}},
     {PLACE(cleanup_failures), {"pawl_idempotency_cleanup_failures_total", "Failed rounds of background cleaning.", METRIC_COUNTER, {"context", NULL}, NULL}},
+    {PLACE(entity_signals), {"pawl_entity_signals_total", "Signals and updates to entities, by what became of them.", METRIC_COUNTER, {"outcome", NULL}, NULL}},
+    {PLACE(entity_calls), {"pawl_entity_calls_total", "Calls of entities' handlers, by how they ended.", METRIC_COUNTER, {"outcome", NULL}, NULL}},
     {PLACE(commit_seconds), {"pawl_commit_seconds", "Time of one batch from begin to durable.", METRIC_HISTOGRAM, {NULL, NULL}, METRIC_SECONDS}},
     {PLACE(batch_size), {"pawl_commit_batch_size", "Requests made durable by one commit.", METRIC_HISTOGRAM, {NULL, NULL}, METRIC_SIZES}},
     {PLACE(jobs), {"pawl_jobs", "Jobs that wait for a worker.", METRIC_GAUGE, {"queue", "state"}, NULL}},
@@ -74,6 +77,11 @@ bool engine_metrics_init(struct engine_metrics *m, struct metrics *registry)
         metric_add(m->approval_conflicts, str_of(DECISIONS[i]),
                    str_of(err_code(ERR_APPROVAL_CONFLICT)), 0);
     }
+    static const char *const SIGNALS[] = {"accepted", "duplicate", "refused"};
+    for (size_t i = 0; i < ARRAY_LEN(SIGNALS); i++)
+        metric_add(m->entity_signals, str_of(SIGNALS[i]), STR_NONE, 0);
+    for (enum entity_call_end end = 0; end < ENTITY_CALL_COUNT; end++)
+        metric_add(m->entity_calls, str_of(entity_call_end_name(end)), STR_NONE, 0);
     metric_add(m->webhook_attempts, STR("delivered"), STR_NONE, 0);
     metric_add(m->webhook_attempts, STR("failed"), STR_NONE, 0);
     return true;
@@ -121,9 +129,20 @@ static void count_decision(struct engine_metrics *m, const struct op *op, struct
         metric_add(m->approval_conflicts, endpoint, str_of(err_code(op->err)), 1);
 }
 
+static struct str signal_outcome(const struct op *op)
+{
+    if (op->answer.replayed)
+        return STR("duplicate");
+    if (op->err == ERR_OK)
+        return str_of(op->answer.outcome);
+    return err_http_status(op->err) >= 500 ? STR("unavailable") : STR("refused");
+}
+
 void engine_metrics_count(struct engine_metrics *m, const struct op *op, const struct env *env)
 {
     struct str endpoint = str_of(op->use_case->name);
+    if (op->use_case == &UC_SIGNAL_ENTITY || op->use_case == &UC_UPDATE_ENTITY)
+        metric_add(m->entity_signals, signal_outcome(op), STR_NONE, 1);
     if (op->use_case->decides)
         count_decision(m, op, endpoint);
     if (op->answer.replayed)

@@ -1,11 +1,18 @@
-/* An event of a run's timeline as the world is told of it. */
+/* An event of a timeline as the world is told of it. */
 #define _GNU_SOURCE /* memmem */
 #include "engine/event_out.h"
 
 #include "engine/render.h"
 
+#include <ctype.h>
+
+/* Every character of an entity's name written as three. */
+enum { SOURCE_MAX = TENANT_ID_MAX + NAME_MAX_LEN + 3 * ENTITY_ID_MAX + 64 };
+
 /* What every event's data says, whatever else is in it. */
-static const char *const OURS[] = {"run_id", "workflow_id", "seq"};
+enum { OURS_COUNT = 3 };
+static const char *const OF_RUN[OURS_COUNT] = {"run_id", "workflow_id", "seq"};
+static const char *const OF_ENTITY[OURS_COUNT] = {"entity_type", "entity_id", "seq"};
 
 void event_out_init(struct event_out *out)
 {
@@ -20,22 +27,36 @@ void event_out_release(struct event_out *out)
 
 /* --- the data --- */
 
-static bool mentions_ours(struct str data)
+static const char *const *ours(const struct event_source *source)
 {
-    for (size_t i = 0; i < ARRAY_LEN(OURS); i++) {
-        if (memmem(data.ptr, data.len, OURS[i], strlen(OURS[i])) != NULL)
+    return source->owner.is_entity ? OF_ENTITY : OF_RUN;
+}
+
+static bool mentions_ours(const struct event_source *source, struct str data)
+{
+    const char *const *names = ours(source);
+    for (size_t i = 0; i < OURS_COUNT; i++) {
+        if (memmem(data.ptr, data.len, names[i], strlen(names[i])) != NULL)
             return true;
     }
     return false;
 }
 
-static bool is_ours(const char *name)
+static bool is_ours(const struct event_source *source, const char *name)
 {
-    for (size_t i = 0; i < ARRAY_LEN(OURS); i++) {
-        if (strcmp(name, OURS[i]) == 0)
+    const char *const *names = ours(source);
+    for (size_t i = 0; i < OURS_COUNT; i++) {
+        if (strcmp(name, names[i]) == 0)
             return true;
     }
     return false;
+}
+
+static bool is_said_already(const struct event_source *source, const char *name,
+                            const json_t *value)
+{
+    return !source->owner.is_entity && strcmp(name, "workflow_id") == 0 &&
+           str_eq(json_str(value), source->owner.workflow_id);
 }
 
 static void put_members(struct json_out *o, const struct event_source *source, json_t *data)
@@ -43,10 +64,10 @@ static void put_members(struct json_out *o, const struct event_source *source, j
     const char *name;
     json_t *value;
     json_object_foreach (data, name, value) {
-        if (strcmp(name, "workflow_id") == 0 && str_eq(json_str(value), source->workflow_id))
-            continue; /* said already */
+        if (is_said_already(source, name, value))
+            continue;
         buf_put_char(o->buf, ',');
-        buf_put(o->buf, is_ours(name) ? STR("\"data_") : STR("\""));
+        buf_put(o->buf, is_ours(source, name) ? STR("\"data_") : STR("\""));
         /* Escaped as a text is, without the quotation mark that is there already. */
         struct buf quoted;
         buf_init(&quoted, JSON_WRITTEN_MAX);
@@ -61,14 +82,26 @@ static void put_members(struct json_out *o, const struct event_source *source, j
     }
 }
 
+static void put_ours(struct json_out *o, const struct event_source *source, int64_t seq)
+{
+    const struct owner *owner = &source->owner;
+    const char *const *names = ours(source);
+    if (owner->is_entity) {
+        json_add_text(o, names[0], owner->type);
+        json_add_text(o, names[1], owner->name);
+    } else {
+        json_add_uuid(o, names[0], owner->id);
+        json_add_text(o, names[1], owner->workflow_id);
+    }
+    json_add_int(o, names[2], seq);
+}
+
 /* `parsed` is NULL where the text can go out as it is. */
 static void put_data(struct json_out *o, const struct event_source *source,
                      const struct event *event, json_t *parsed)
 {
     json_open(o, "data", '{');
-    json_add_uuid(o, "run_id", source->run_id);
-    json_add_text(o, "workflow_id", source->workflow_id);
-    json_add_int(o, "seq", event->seq);
+    put_ours(o, source, event->seq);
     if (parsed != NULL) {
         put_members(o, source, parsed);
     } else if (event->data.len > 2) { /* not {} */
@@ -80,18 +113,51 @@ static void put_data(struct json_out *o, const struct event_source *source,
 
 /* --- the frame --- */
 
+/* As one segment of a URI's path. */
+static void put_segment(struct buf *out, struct str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        if (isalnum(c) || (c != '\0' && strchr("-._~", c) != NULL))
+            buf_put_char(out, (char)c);
+        else
+            buf_printf(out, "%%%02X", c);
+    }
+}
+
 static void put_source(struct json_out *o, const struct event_source *source)
 {
-    char text[sizeof("/pawl//runs/") + TENANT_ID_MAX + UUID_TEXT_LEN];
-    struct buf id;
-    buf_init(&id, UUID_TEXT_LEN);
-    buf_put_uuid(&id, source->run_id);
-    int len = snprintf(text, sizeof(text), "/pawl/%.*s/runs/%s", STR_ARG(source->tenant),
-                       buf_ok(&id) ? id.ptr : "");
-    o->buf->failed |= !buf_ok(&id);
-    buf_release(&id);
-    assert(len > 0 && (size_t)len < sizeof(text));
-    json_add_text(o, "source", (struct str){text, (size_t)len});
+    const struct owner *owner = &source->owner;
+    struct buf text;
+    buf_init(&text, SOURCE_MAX);
+    buf_printf(&text, "/pawl/%.*s/", STR_ARG(source->tenant));
+    if (owner->is_entity) {
+        buf_printf(&text, "entities/%.*s/", STR_ARG(owner->type));
+        put_segment(&text, owner->name);
+    } else {
+        buf_put(&text, STR("runs/"));
+        buf_put_uuid(&text, owner->id);
+    }
+    if (buf_ok(&text))
+        json_add_text(o, "source", buf_str(&text));
+    o->buf->failed |= !buf_ok(&text);
+    buf_release(&text);
+}
+
+static void put_subject(struct json_out *o, const struct event_source *source)
+{
+    const struct owner *owner = &source->owner;
+    struct buf text;
+    if (!owner->is_entity) {
+        json_add_uuid(o, "subject", owner->id);
+        return;
+    }
+    buf_init(&text, SOURCE_MAX);
+    buf_printf(&text, "%.*s/%.*s", STR_ARG(owner->type), STR_ARG(owner->name));
+    if (buf_ok(&text))
+        json_add_text(o, "subject", buf_str(&text));
+    o->buf->failed |= !buf_ok(&text);
+    buf_release(&text);
 }
 
 static void put_frame(struct event_out *out, const struct event_source *source,
@@ -104,7 +170,7 @@ static void put_frame(struct event_out *out, const struct event_source *source,
     json_add_text(&o, "id", str_of(out->id));
     put_source(&o, source);
     json_add_text(&o, "type", str_of(out->type));
-    json_add_uuid(&o, "subject", source->run_id);
+    put_subject(&o, source);
     json_add_time(&o, "time", event->at);
     json_add_text(&o, "datacontenttype", STR("application/json"));
     put_data(&o, source, event, parsed);
@@ -134,7 +200,7 @@ static bool name_id(struct event_out *out, const struct event_source *source,
         buf_put(&id, STR("approval:"));
         buf_put(&id, job_id);
     } else {
-        buf_put_uuid(&id, source->run_id);
+        buf_put_uuid(&id, source->owner.id);
         buf_put_char(&id, ':');
         buf_put_i64(&id, event->seq);
     }
@@ -159,7 +225,7 @@ enum err event_out_fill(struct event_out *out, const struct event_source *source
     if (!is_object || source->tenant.len > TENANT_ID_MAX)
         return ERR_INTERNAL;
     json_t *parsed = NULL;
-    if (data.len > 0 && (mentions_ours(data) || str_is(event->type, "event.emitted") ||
+    if (data.len > 0 && (mentions_ours(source, data) || str_is(event->type, "event.emitted") ||
                          str_is(event->type, "job.approved"))) {
         /* Written by us: what a request may not have, as depth, was looked at on its way in. */
         parsed = json_loadb(data.ptr, data.len, JSON_ALLOW_NUL, NULL);

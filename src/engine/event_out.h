@@ -1,18 +1,28 @@
-/* An event of a run's timeline as the world is told of it: a CloudEvents 1.0 object in JSON, with
- * an id that is the same each time it is told. The bus, webhooks and streams of a tenant's events
- * all send this.
+/* An event of a run's or an entity's timeline as the world is told of it: a CloudEvents 1.0 object
+ * in JSON, with an id that is the same each time it is told. The bus, webhooks and streams of a
+ * tenant's events all send this.
  *
  *   {"specversion":"1.0", "id":"<run_id>:<seq>", "source":"/pawl/<tenant>/runs/<run_id>",
  *    "type":"job.created", "subject":"<run_id>", "time":"…", "datacontenttype":"application/json",
  *    "data":{"run_id":"…", "workflow_id":"…", "seq":N, …what the timeline says…}}
  *
- * Two types differ: `job.approved` has the id `approval:<job_id>`, and what an emit step sends
- * (`event.emitted`) has the type that the step names. If the timeline's data has a member run_id,
- * workflow_id or seq of its own, that one is sent as data_run_id and so on. */
+ * Of an entity:
+ *
+ *   {…, "id":"<uuid>:<seq>", "source":"/pawl/<tenant>/entities/<type>/<id>",
+ *    "type":"entity.signaled", "subject":"<type>/<id>", …,
+ *    "data":{"entity_type":"…", "entity_id":"…", "seq":N, …what the timeline says…}}
+ *
+ * with an id that no other entity has or had, even under the same name; in the source, which is a
+ * URI, the entity's name is percent-encoded.
+ *
+ * Two types differ: `job.approved` has the id `approval:<job_id>`, and what an emit step or an
+ * entity's answer sends (`event.emitted`) has the type that it names. If the timeline's data has a
+ * member of its own with one of the names above, that one is sent as data_run_id and so on. */
 #ifndef PAWL_ENGINE_EVENT_OUT_H
 #define PAWL_ENGINE_EVENT_OUT_H
 
 #include "base/limits.h"
+#include "store/owners.h"
 #include "store/runs.h"
 
 enum {
@@ -23,8 +33,7 @@ enum {
 /* Whose event it is. Text is borrowed. */
 struct event_source {
     struct str tenant;
-    struct uuid run_id;
-    struct str workflow_id;
+    struct owner owner;
 };
 
 struct event_out {

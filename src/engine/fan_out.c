@@ -171,7 +171,8 @@ static bool somebody_wants(const struct slice *s, struct str type)
     return any;
 }
 
-/* The event as it goes out. One that is too large goes without its data: receivers read the run. */
+/* The event as it goes out. One that is too large goes without its data: receivers read the run or
+ * the entity. */
 static enum err write_out(struct slice *s, const struct event *event)
 {
     enum err e = event_out_fill(&s->out, &s->source, event);
@@ -243,14 +244,13 @@ static enum err fan_out_row(struct slice *s, const struct feed_row *row, bool *r
     if (e != ERR_OK || s->of->count == 0)
         return e;
     s->source.tenant = s->of->tenant_id;
-    e = runs_name(s->tx->db, row->run, &s->tx->arena, &found, &s->source.run_id,
-                  &s->source.workflow_id);
-    if (e != ERR_OK || !found) /* a run that is gone has nothing to tell */
+    e = owners_find(s->tx->db, row->run, &s->tx->arena, &found, &s->source.owner);
+    if (e != ERR_OK || !found) /* who is gone has nothing to tell */
         return e;
     int64_t until = MIN(row->last_seq, s->last_seq + FAN_OUT_PER_TURN_MAX);
     e = events_list(s->tx->db, row->run, s->last_seq, until - s->last_seq, fan_out_event, s);
     if (s->made < FAN_OUT_PER_TURN_MAX)
-        s->last_seq = until; /* even if the run is being removed and has lost some */
+        s->last_seq = until; /* even if some are gone, because they are being removed */
     *ret_whole = s->last_seq >= row->last_seq;
     return e == ERR_OK ? s->err : e;
 }

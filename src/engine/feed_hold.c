@@ -44,15 +44,17 @@ enum err feed_hold_sweep(struct tx *tx, bool *ret_more)
 static bool hold(void *ctx, const struct feed_row *row)
 {
     struct held_runs *held = ctx;
-    held->runs[held->count++] = row->run;
+    held->runs[held->count++] = (struct held_run){row->run, row->first_seq};
     return held->count < FEED_HELD_RUNS_MAX;
 }
 
-static int by_number(const void *a, const void *b)
+static int by_run_and_seq(const void *a, const void *b)
 {
-    const int64_t *x = a;
-    const int64_t *y = b;
-    return (*x > *y) - (*x < *y);
+    const struct held_run *x = a;
+    const struct held_run *y = b;
+    if (x->run != y->run)
+        return x->run < y->run ? -1 : 1;
+    return (x->first_seq > y->first_seq) - (x->first_seq < y->first_seq);
 }
 
 enum err feed_hold_runs(struct tx *tx, struct held_runs *ret)
@@ -70,12 +72,28 @@ enum err feed_hold_runs(struct tx *tx, struct held_runs *ret)
     if (ret->runs == NULL)
         return ERR_NO_MEMORY;
     e = feed_list(tx->db, told, FEED_HELD_RUNS_MAX, hold, ret);
-    qsort(ret->runs, ret->count, sizeof(*ret->runs), by_number);
+    qsort(ret->runs, ret->count, sizeof(*ret->runs), by_run_and_seq);
     return e;
+}
+
+int64_t feed_held_from(const struct held_runs *held, int64_t run)
+{
+    size_t low = 0;
+    size_t high = held->count;
+    if (held->all)
+        return 0;
+    while (low < high) { /* to the first of this run, or where it would be */
+        size_t middle = low + (high - low) / 2;
+        if (held->runs[middle].run < run)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool held_back = low < held->count && held->runs[low].run == run;
+    return held_back ? held->runs[low].first_seq : INT64_MAX;
 }
 
 bool feed_holds_run(const struct held_runs *held, int64_t run)
 {
-    return held->all || (held->count > 0 && bsearch(&run, held->runs, held->count,
-                                                    sizeof(*held->runs), by_number) != NULL);
+    return feed_held_from(held, run) != INT64_MAX;
 }

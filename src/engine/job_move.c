@@ -3,7 +3,6 @@
 
 #include "base/limits.h"
 #include "domain/retry.h"
-#include "store/approvals.h"
 
 /* --- the timeline --- */
 
@@ -46,24 +45,6 @@ struct str error_json(struct tx *tx, const char *code, struct str message)
 
 /* --- timers --- */
 
-/* The timer that belongs to a job in this state, if it has one. */
-static bool timer_of(const struct job *job, struct timer *ret)
-{
-    if (job->due_at < 0 || job_is_over(job->state))
-        return false;
-    *ret = (struct timer){job->due_at, job->run, job->ordinal, job->lease_epoch};
-    return true;
-}
-
-static enum err arm(struct run_move *m, const struct job *job)
-{
-    struct timer timer;
-    if (!timer_of(job, &timer))
-        return ERR_OK;
-    tx_note_due(m->tx, timer.due_at);
-    return timers_insert(m->tx->db, &timer);
-}
-
 enum err run_arm(struct run_move *m, int64_t ordinal, int64_t due_at)
 {
     struct timer timer = {due_at, m->run.num, ordinal, 0};
@@ -77,40 +58,17 @@ enum err run_disarm(struct run_move *m, int64_t ordinal, int64_t due_at)
     return due_at < 0 ? ERR_OK : timers_delete(m->tx->db, &timer);
 }
 
-/* --- queues --- */
-
-/* The job lies in its queue: a worker may be waiting for it, or the server itself. */
-static enum err offer(struct run_move *m, const struct job *job)
-{
-    if (!str_is(job->queue, HTTP_QUEUE))
-        return tx_wake_queue(m->tx, job->tenant, job->queue);
-    m->tx->has_calls = true;
-    return ERR_OK;
-}
-
 /* --- making one --- */
 
 struct job job_blank(const struct run_move *m, size_t step, int64_t ordinal, int64_t item)
 {
     const struct step_def *def = &m->def->steps[step];
-    return (struct job){
-        .run = m->run.num,
-        .ordinal = ordinal,
-        .id = jobs_new_id(m->tx->env, m->run.num, ordinal),
-        .tenant = m->run.tenant,
-        .step = (int64_t)step,
-        .state = JOB_PENDING,
-        .queue = def->queue.ptr != NULL ? def->queue : STR(""),
-        .urgency = -m->run.priority,
-        .item = item,
-        .due_at = -1,
-        .armed_at = -1,
-        .created_at = m->tx->now_ms,
-        .started_at = -1,
-        .finished_at = -1,
-        .lease_ms = -1,
-        .dead_at = -1,
-    };
+    struct job job = job_row_blank(m->tx, m->run.num, ordinal, m->run.tenant);
+    job.step = (int64_t)step;
+    job.queue = def->queue.ptr != NULL ? def->queue : STR("");
+    job.urgency = -m->run.priority;
+    job.item = item;
+    return job;
 }
 
 enum err job_create(struct run_move *m, struct job *job)
@@ -124,18 +82,13 @@ enum err job_create(struct run_move *m, struct job *job)
         job->finished_at = m->tx->now_ms;
     if (job->state == JOB_FAILED)
         job->dead_at = m->tx->now_ms;
-    enum err e = jobs_insert(m->tx->db, job);
-    if (e == ERR_OK)
-        e = arm(m, job);
-    job->armed_at = job->due_at;
+    enum err e = job_row_create(m->tx, job);
     if (e == ERR_OK) {
         char type[32];
         (void)snprintf(type, sizeof(type), "job.%s",
                        waits ? "created" : job_state_name(job->state));
         e = job_tell(m, type, job);
     }
-    if (e == ERR_OK && job->state == JOB_PENDING)
-        e = offer(m, job);
     if (e == ERR_OK && m->views != NULL && !job->undo) {
         m->views[job->step].job = *job;
         m->views[job->step].has_job = true;
@@ -157,69 +110,10 @@ static const char *const EVENT_TYPES[] = {
 };
 static_assert(ARRAY_LEN(EVENT_TYPES) == JOB_EVENT_COUNT, "one type per event");
 
-static bool keeps_due(enum job_event on)
-{
-    return on == JOB_ON_CLAIM || on == JOB_ON_DISPATCH || on == JOB_ON_RETRY;
-}
-
 enum err job_move(struct run_move *m, struct job *job, enum job_event on)
 {
-    struct job old = *job;
-    struct timer timer;
-    enum job_state to;
-    enum err e = job_decide(old.state, on, &to);
-    if (e != ERR_OK)
-        return e;
-    if (old.armed_at >= 0) {
-        timer = (struct timer){old.armed_at, old.run, old.ordinal, old.lease_epoch};
-        e = timers_delete(m->tx->db, &timer);
-    }
-    job->state = to;
-    if (on == JOB_ON_CLAIM || on == JOB_ON_DISPATCH) {
-        job->attempt++;
-        job->lease_epoch++;
-        job->started_at = m->tx->now_ms;
-        job->note = STR_NONE;
-    }
-    if (on == JOB_ON_RELEASE)
-        job->attempt--; /* nothing was tried */
-    if (!keeps_due(on))
-        job->due_at = -1;
-    if (to == JOB_PENDING || to == JOB_SCHEDULED)
-        job->lease_ms = -1;
-    if (on == JOB_ON_REVIVE) {
-        job->finished_at = job->dead_at = -1;
-        job->attempt = 0; /* whoever asks for it grants as many as the first time */
-        job->error = job->output = STR_NONE;
-    }
-    if (job_is_over(to))
-        job->finished_at = m->tx->now_ms;
-    if (e == ERR_OK)
-        e = jobs_update(m->tx->db, job, old.state, old.lease_epoch);
-    if (e == ERR_OK && old.state == JOB_APPROVAL) /* unless that has been decided */
-        e = approvals_void(m->tx->db, job->run, job->ordinal);
-    if (e == ERR_OK)
-        e = arm(m, job);
-    if (e == ERR_OK)
-        e = job_tell(m, EVENT_TYPES[on], job);
-    if (e == ERR_OK && to == JOB_PENDING)
-        e = offer(m, job);
-    job->armed_at = job->due_at;
-    return e;
-}
-
-enum err job_touch(struct run_move *m, const struct job *old, const struct job *job)
-{
-    struct timer timer;
-    enum err e = ERR_OK;
-    assert(old->state == job->state && old->lease_epoch == job->lease_epoch);
-    if (timer_of(old, &timer) && old->due_at != job->due_at)
-        e = timers_delete(m->tx->db, &timer);
-    if (e == ERR_OK)
-        e = jobs_update(m->tx->db, job, old->state, old->lease_epoch);
-    if (e == ERR_OK && old->due_at != job->due_at)
-        e = arm(m, job);
-    return e;
+    enum err e = job_row_move(m->tx, job, on);
+    return e == ERR_OK ? job_tell(m, EVENT_TYPES[on], job) : e;
 }
 
 /* --- lost attempts --- */

@@ -1,14 +1,10 @@
-/* Making and changing one job inside a transaction: its row, its timer and its line in the
- * timeline, always through the table of states. What that means for the run is run_move's business.
- */
+/* Making and changing one job of a run inside a transaction: its row (job_row.h) and its line in
+ * the timeline. What that means for the run is run_move's business. */
 #ifndef PAWL_ENGINE_JOB_MOVE_H
 #define PAWL_ENGINE_JOB_MOVE_H
 
+#include "engine/job_row.h"
 #include "engine/run_move.h"
-
-/* The queue of jobs that the server does itself; workers cannot claim from it. */
-#define HTTP_QUEUE OWN_QUEUES "http"
-#define OWN_QUEUES "pawl:"
 
 /* Timers of a run that belong to no job. */
 enum {
@@ -25,8 +21,6 @@ MUST_CHECK enum err job_create(struct run_move *m, struct job *job);
 MUST_CHECK enum err job_move(struct run_move *m, struct job *job, enum job_event on);
 /* One line of the run's story about the job. */
 MUST_CHECK enum err job_tell(struct run_move *m, const char *type, const struct job *job);
-/* Writes a row whose state stays: a heartbeat. The timer follows due_at. */
-MUST_CHECK enum err job_touch(struct run_move *m, const struct job *old, const struct job *job);
 
 /* How an attempt was lost. */
 struct attempt_loss {

@@ -10,9 +10,9 @@ struct channel {
     struct listeners *all;
     struct channel *prev, *next; /* in its slot */
     struct channel *paced_next;
-    bool of_run;
-    int64_t number; /* of the run or the tenant; 0: a tenant that is not stored yet */
-    struct uuid run_id;
+    enum told_about about;
+    int64_t number; /* of the run, the entity or the tenant; 0: a tenant that is not stored yet */
+    struct uuid owner_id;
     char tenant[TENANT_ID_MAX + 2];
     struct listener *first;
     int64_t count;
@@ -67,21 +67,34 @@ const atomic_int *listeners_count(const struct listeners *ls)
     return &ls->count;
 }
 
-static const struct use_case *use_case_of(bool of_run)
+static const struct use_case *use_case_of(enum told_about about)
 {
-    return of_run ? &UC_READ_RUN_TOLD : &UC_READ_TENANT_TOLD;
+    switch (about) {
+    case TOLD_RUN:
+        return &UC_READ_RUN_TOLD;
+    case TOLD_ENTITY:
+        return &UC_READ_ENTITY_TOLD;
+    case TOLD_TENANT:
+        break;
+    }
+    return &UC_READ_TENANT_TOLD;
 }
 
 /* --- channels --- */
 
-static struct channel **slot_of(struct listeners *ls, bool of_run, int64_t number)
+static struct channel **slot_of(struct listeners *ls, bool of_tenant, int64_t number)
 {
-    return &ls->slots[((uint64_t)number * 2 + of_run) % SLOTS];
+    return &ls->slots[((uint64_t)number * 2 + of_tenant) % SLOTS];
+}
+
+static bool is_of_tenant(const struct channel *c)
+{
+    return c->about == TOLD_TENANT;
 }
 
 static void channel_link(struct channel *c)
 {
-    struct channel **slot = slot_of(c->all, c->of_run, c->number);
+    struct channel **slot = slot_of(c->all, is_of_tenant(c), c->number);
     c->prev = NULL;
     c->next = *slot;
     if (*slot != NULL)
@@ -91,7 +104,7 @@ static void channel_link(struct channel *c)
 
 static void channel_unlink(struct channel *c)
 {
-    *(c->prev != NULL ? &c->prev->next : slot_of(c->all, c->of_run, c->number)) = c->next;
+    *(c->prev != NULL ? &c->prev->next : slot_of(c->all, is_of_tenant(c), c->number)) = c->next;
     if (c->next != NULL)
         c->next->prev = c->prev;
 }
@@ -133,7 +146,7 @@ static void channel_read(struct channel *c)
 {
     c->reading = true;
     /* While a tenant is told of nothing, the rows of others pass it by unread. */
-    if (c->caught_up && !c->of_run && c->news && c->news_from > c->through.num)
+    if (c->caught_up && is_of_tenant(c) && c->news && c->news_from > c->through.num)
         c->through = (struct told_place){c->news_from - 1, INT64_MAX};
     c->news = false;
     c->news_from = 0;
@@ -166,7 +179,7 @@ static void channel_tell(struct channel *c, int64_t feed)
 /* The number of a tenant is known once it has been stored. */
 static void channel_learn_number(struct channel *c)
 {
-    if (c->of_run || c->number == c->op.tenant_num || c->op.tenant_num == 0)
+    if (!is_of_tenant(c) || c->number == c->op.tenant_num || c->op.tenant_num == 0)
         return;
     channel_unlink(c);
     c->number = c->op.tenant_num;
@@ -216,13 +229,13 @@ static void channel_read_done(struct op *op)
 
 static bool is_about(const struct channel *c, const struct listener *l)
 {
-    return c->of_run == l->of_run && str_is(l->caller.tenant, c->tenant) &&
-           (!l->of_run || memcmp(&c->run_id, &l->run_id, sizeof(c->run_id)) == 0);
+    return c->about == l->about && str_is(l->caller.tenant, c->tenant) &&
+           (is_of_tenant(c) || uuid_eq(c->owner_id, l->owner_id));
 }
 
 static int64_t number_of(const struct listener *l)
 {
-    return l->of_run ? uuid_time(l->run_id) : l->op.tenant_num;
+    return l->about == TOLD_TENANT ? l->op.tenant_num : uuid_time(l->owner_id);
 }
 
 static struct channel *channel_new(struct listener *l)
@@ -236,18 +249,18 @@ static struct channel *channel_new(struct listener *l)
     }
     start->kept = true;
     c->all = l->all;
-    c->of_run = l->of_run;
+    c->about = l->about;
     c->number = number_of(l);
-    c->run_id = l->run_id;
+    c->owner_id = l->owner_id;
     c->oldest = c->newest = start;
     c->through = l->place;
     c->caught_up = true;
     assert(l->caller.tenant.len < sizeof(c->tenant));
     memcpy(c->tenant, l->caller.tenant.ptr, l->caller.tenant.len);
-    op_init(&c->op, use_case_of(c->of_run));
+    op_init(&c->op, use_case_of(c->about));
     c->op.caller.tenant = str_of(c->tenant);
     c->op.caller.creates_tenant = l->caller.creates_tenant;
-    c->input = (struct read_told_input){c->run_id, &c->read};
+    c->input = (struct read_told_input){.owner_id = c->owner_id, .read = &c->read};
     c->op.input = &c->input;
     c->op.owner = c;
     c->op.done = channel_read_done;
@@ -259,7 +272,7 @@ static struct channel *channel_new(struct listener *l)
 
 static struct channel *channel_for(struct listener *l)
 {
-    struct channel *c = *slot_of(l->all, l->of_run, number_of(l));
+    struct channel *c = *slot_of(l->all, l->about == TOLD_TENANT, number_of(l));
     while (c != NULL && (!is_about(c, l) || c->failed || c->over))
         c = c->next;
     return c != NULL ? c : channel_new(l);
@@ -378,6 +391,7 @@ static void own_read_done(struct op *op)
         l->state = LISTENER_BEHIND;
         l->own = l->read.first;
         l->place = l->read.through;
+        l->owner_id = l->input.owner_id = l->read.owner_id;
     }
     l->failed = op->err != ERR_OK;
     l->told(l);
@@ -389,9 +403,9 @@ void listeners_add(struct listeners *ls, struct listener *l)
     atomic_fetch_add(&ls->count, 1);
     l->all = ls;
     l->state = LISTENER_OPENING;
-    op_init(&l->op, use_case_of(l->of_run));
+    op_init(&l->op, use_case_of(l->about));
     l->op.caller = l->caller;
-    l->input = (struct read_told_input){l->run_id, &l->read};
+    l->input = (struct read_told_input){l->owner_id, l->entity_type, l->entity_id, &l->read};
     l->op.input = &l->input;
     l->op.owner = l;
     l->op.done = own_read_done;
@@ -483,12 +497,12 @@ enum listener_says listener_next(struct listener *l, struct str *ret)
 
 /* --- news --- */
 
-static void tell_slot(struct listeners *ls, bool of_run, int64_t number, int64_t feed)
+static void tell_slot(struct listeners *ls, bool of_tenant, int64_t number, int64_t feed)
 {
     struct channel *next;
-    for (struct channel *c = *slot_of(ls, of_run, number); c != NULL; c = next) {
+    for (struct channel *c = *slot_of(ls, of_tenant, number); c != NULL; c = next) {
         next = c->next;
-        if (c->of_run == of_run && c->number == number)
+        if (is_of_tenant(c) == of_tenant && c->number == number)
             channel_tell(c, feed);
     }
 }
@@ -496,9 +510,9 @@ static void tell_slot(struct listeners *ls, bool of_run, int64_t number, int64_t
 void listeners_tell(struct listeners *ls, int64_t tenant, int64_t run, int64_t feed)
 {
     ls->heard++;
-    tell_slot(ls, true, run, 0);
-    tell_slot(ls, false, tenant, feed);
-    tell_slot(ls, false, 0, 0); /* tenants whose number is not known yet */
+    tell_slot(ls, false, run, 0);
+    tell_slot(ls, true, tenant, feed);
+    tell_slot(ls, true, 0, 0); /* tenants whose number is not known yet */
 }
 
 void listeners_tell_all(struct listeners *ls)

@@ -1,4 +1,4 @@
-/* Who listens to events, of one run or of a whole tenant, and what each is told.
+/* Who listens to events, of one run, one entity or a whole tenant, and what each is told.
  *
  * What comes is read once for all who listen to the same thing and have come as far: a channel
  * reads on when a commit has added to it, and keeps the newest events in a window. Listeners take
@@ -21,14 +21,18 @@
 
 struct channel;
 
+/* What is listened to. Runs and entities have their numbers in one row. */
+enum told_about { TOLD_TENANT, TOLD_RUN, TOLD_ENTITY };
+
 enum listener_state { LISTENER_OPENING, LISTENER_BEHIND, LISTENER_FOLLOWING };
 
 struct listener {
     /* Set by the caller; text stays until left(). */
     struct caller caller;
     bool begins_now;       /* as read.from_now, which is forgotten */
-    bool of_run;           /* otherwise of the caller's whole tenant */
-    struct uuid run_id;    /* with of_run */
+    enum told_about about; /* TOLD_TENANT: all that the caller's tenant has */
+    struct uuid owner_id;  /* the run; the entity's is found by the first read */
+    struct str entity_type, entity_id;
     struct told_read read; /* from and from_now: where it begins */
     struct str types;      /* patterns with commas between them; empty: all */
     /* It may have more to say; the first time it has been opened, or refused (op.err). Only then
@@ -76,7 +80,7 @@ void listeners_remove(struct listeners *ls, struct listener *l);
 /* What it says next, borrowed until the next call. LISTENER_LATER: told() follows. */
 enum listener_says listener_next(struct listener *l, struct str *ret);
 
-/* A commit has added to the run, with this row of the feed. */
+/* A commit has added to the run or the entity, with this row of the feed (0: it was deleted). */
 void listeners_tell(struct listeners *ls, int64_t tenant, int64_t run, int64_t feed);
 /* Nobody knows what commits have added to. */
 void listeners_tell_all(struct listeners *ls);

@@ -32,5 +32,6 @@ void op_clear_result(struct op *op)
     a->created = CREATED_UNSAID;
     a->has_run = a->run_over = a->replayed = a->changed_nothing = a->keep_waiting = a->told = false;
     a->already_decided = false;
+    a->update_of = a->update_seq = 0;
     a->next_cursor[0] = '\0';
 }

@@ -38,7 +38,8 @@ struct answer {
     struct buf kept_body;
     bool has_run;
     struct uuid run_id;
-    bool run_over;
+    bool run_over;                 /* or: what came of the update is known */
+    int64_t update_of, update_seq; /* the entity and the number of the update; 0: it was replayed */
     bool replayed;
     bool already_decided;         /* the same decision as one before: a replay without a key */
     bool changed_nothing;         /* not worth remembering under a key, as an empty claim */

@@ -187,10 +187,11 @@ static enum err offer_message(struct relay_window *w, struct tx *tx,
 /* One row with text of its own, so that the list is not open while its events are read. */
 struct row_copy {
     struct feed_row row;
-    bool has_run;
-    struct uuid run_id;
+    bool has_owner;
+    struct owner owner; /* with text in what follows: a run has no name, an entity no workflow */
     char tenant[TENANT_ID_MAX + 1];
-    char workflow[NAME_MAX_LEN + 1];
+    char sort[NAME_MAX_LEN + 1]; /* the workflow or the type */
+    char name[ENTITY_ID_MAX + 1];
 };
 
 struct row_list {
@@ -203,10 +204,12 @@ static bool copy_row(void *ctx, const struct feed_source *source)
 {
     struct row_list *list = ctx;
     struct row_copy *c = &list->rows[list->count++];
-    *c =
-        (struct row_copy){.row = source->row, .has_run = source->has_run, .run_id = source->run_id};
+    const struct owner *from = &source->owner;
+    *c = (struct row_copy){.row = source->row, .has_owner = source->has_owner, .owner = *from};
     (void)snprintf(c->tenant, sizeof(c->tenant), "%.*s", STR_ARG(source->tenant));
-    (void)snprintf(c->workflow, sizeof(c->workflow), "%.*s", STR_ARG(source->workflow_id));
+    (void)snprintf(c->sort, sizeof(c->sort), "%.*s",
+                   STR_ARG(from->is_entity ? from->type : from->workflow_id));
+    (void)snprintf(c->name, sizeof(c->name), "%.*s", STR_ARG(from->name));
     return list->count < list->limit;
 }
 
@@ -223,12 +226,15 @@ struct making {
 
 static struct making making_of(struct relay_window *w, const struct row_copy *row, int64_t after)
 {
-    return (struct making){
+    struct making mk = {
         .window = w,
         .row = row,
-        .source = {str_of(row->tenant), row->run_id, str_of(row->workflow)},
+        .source = {str_of(row->tenant), row->owner},
         .last_seq = after,
     };
+    mk.source.owner.workflow_id = mk.source.owner.type = str_of(row->sort);
+    mk.source.owner.name = str_of(row->name);
+    return mk;
 }
 
 static void add_made(struct making *mk, struct relay_message *m)
@@ -292,13 +298,18 @@ static enum err make_stub(struct making *mk)
     return ERR_OK;
 }
 
-/* The next `most` events of the row, and a stub for what is left of it. */
+/* The next `most` events of the row, and a stub for what is left of it. An entity that was deleted
+ * has nothing to tell, even if its events are still there. */
 static enum err make_messages(struct making *mk, struct tx *tx, int64_t most)
 {
     int64_t wanted = mk->row->row.last_seq - mk->last_seq;
     most = MIN(most, wanted);
     mk->last = &mk->first;
     enum err e = ERR_OK;
+    if (!mk->row->has_owner) {
+        mk->window->missing += wanted;
+        return ERR_OK;
+    }
     if (most > 0)
         e = events_list(tx->db, mk->row->row.run, mk->last_seq, most, make_event, mk);
     if (e == ERR_OK)
@@ -395,11 +406,7 @@ static enum err read_row(struct relay_window *w, struct tx *tx, const struct row
     const struct relay_lane *lane = lane_of(w, row->row.run);
     struct making mk = making_of(w, row, row->row.first_seq - 1);
     int64_t room = lane->has_stub ? 0 : MAX(RELAY_LANE_MAX - lane->messages, (int64_t)0);
-    enum err e = ERR_OK;
-    if (row->has_run)
-        e = make_messages(&mk, tx, room);
-    else
-        w->missing += row->row.last_seq - row->row.first_seq + 1;
+    enum err e = make_messages(&mk, tx, room);
     if (e != ERR_OK)
         return e;
     splice(w, &mk, w->last);
@@ -459,6 +466,7 @@ static bool holds(const struct relay_window *w, const char *id)
 struct saying {
     struct relay_window *window;
     struct event_source source;
+    int64_t seq;
     struct relay_message *said;
     enum err err;
 };
@@ -466,6 +474,8 @@ struct saying {
 static void say_event(void *ctx, const struct event *event)
 {
     struct saying *s = ctx;
+    if (event->seq != s->seq)
+        return; /* it is gone with its generation, and this is a later one */
     s->err = event_message(s->window, &s->source, event, &s->said);
     if (s->err == ERR_OK && !may_offer(s->window, event, &s->said->job))
         s->said->job = (struct uuid){0};
@@ -475,18 +485,18 @@ static void say_event(void *ctx, const struct event *event)
 static enum err say_again(struct relay_window *w, struct tx *tx, const struct parked *parked,
                           struct relay_message **ret)
 {
-    struct run run;
+    struct owner owner;
     struct tenant *tenant = NULL;
     struct relay_message *offer = NULL;
     bool found = false;
     *ret = NULL;
-    enum err e = runs_find_num(tx->db, parked->run, &tx->arena, &found, &run);
+    enum err e = owners_find(tx->db, parked->run, &tx->arena, &found, &owner);
     if (e != ERR_OK || !found)
         return e;
     e = tx_tenant_num(tx, parked->tenant, &tenant);
     if (e != ERR_OK)
         return e;
-    struct saying s = {.window = w, .source = {tenant->id, run.id, run.workflow_id}};
+    struct saying s = {.window = w, .source = {tenant->id, owner}, .seq = parked->seq};
     e = events_list(tx->db, parked->run, parked->seq - 1, 1, say_event, &s);
     if (e == ERR_OK)
         e = s.err;

@@ -236,6 +236,7 @@ void render_job(struct json_out *o, const struct job *j, const struct run *run,
     const struct step_def *step = &def->steps[j->step];
     json_open(o, NULL, '{');
     json_add_uuid(o, "job_id", j->id);
+    json_add_text(o, "kind", STR("step"));
     json_add_uuid(o, "run_id", run->id);
     json_add_text(o, "workflow_id", run->workflow_id);
     json_add_text(o, "step", step->name);

@@ -7,6 +7,7 @@
 #include "engine/run_slots.h"
 #include "engine/step_begin.h"
 #include "engine/values.h"
+#include "store/signals.h"
 
 enum { NEXTS_MAX = 100 * 1000 }; /* more in one turn is a bug, not a workflow */
 
@@ -660,8 +661,10 @@ static enum err revive_step(struct run_move *m, size_t step)
     if (e != ERR_OK)
         return e;
     if (offers.made == 0) { /* what could not be evaluated is evaluated again, and asked again */
+        if (m->def->steps[step].type == STEP_WAIT_SIGNAL) /* its senders will not send again */
+            e = signals_give_back(m->tx->db, m->run.num, s->first, s->first + s->begun);
         advance_again(&m->progress, step);
-        return ERR_OK;
+        return e;
     }
     int64_t revived = 0;
     for (int64_t ordinal = s->first; ordinal < s->first + s->begun && e == ERR_OK; ordinal++) {

@@ -77,6 +77,10 @@ MUST_CHECK enum err run_move_retry(struct run_move *m, struct str actor);
 MUST_CHECK enum err run_move_can_retry(const struct run_move *m, bool *ret);
 /* The same with its slots: like a start that is refused at a limit. In uc_control.c. */
 MUST_CHECK enum err run_retry_failed(struct op *op, struct run_move *m);
+/* For whoever controls a run: ERR_CONCURRENCY when it is not the version that the caller has read
+ * (-1: any), or when its status does not allow it. In uc_control.c. */
+MUST_CHECK enum err run_check_version(struct op *op, const struct run_move *m, int64_t if_match);
+MUST_CHECK enum err run_refuse(struct op *op, const struct run_move *m, const char *why);
 /* Only the row: for what changes neither steps nor status. */
 MUST_CHECK enum err run_move_save(struct run_move *m);
 

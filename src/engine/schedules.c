@@ -5,8 +5,8 @@
 #include "base/log.h"
 #include "base/zonefile.h"
 #include "engine/execute.h"
+#include "engine/own_start.h"
 #include "engine/render.h"
-#include "engine/use_cases.h"
 #include "store/runs.h"
 
 enum {
@@ -46,8 +46,8 @@ static struct str text_of(struct tx *tx, struct buf *text)
     return kept;
 }
 
-/* The same request every time, so that a key is never thought to be another's. */
-static bool set_key(struct tx *tx, struct op *op, const struct schedule *s, int64_t at_ms)
+/* What the start of this time is known by; false when memory ran out. */
+static bool set_key(struct tx *tx, const struct schedule *s, int64_t at_ms, struct own_start *start)
 {
     struct buf key;
     struct buf route;
@@ -59,15 +59,9 @@ static bool set_key(struct tx *tx, struct op *op, const struct schedule *s, int6
     buf_put_time(&key, at_ms);
     buf_put(&route, STR("SCHEDULE "));
     buf_put(&route, s->id);
-    op->idem.key = text_of(tx, &key);
-    op->idem.route = text_of(tx, &route);
-    if (op->idem.key.ptr == NULL || op->idem.route.ptr == NULL)
-        return false;
-    op->idem.key_hash = idem_key_hash(op->idem.key);
-    op->idem.raw_hash = idem_raw_hash(op->idem.route, op->idem.key);
-    op->idem.fingerprint = op->idem.raw_hash;
-    op->idem.has_fingerprint = true;
-    return true;
+    start->key = text_of(tx, &key);
+    start->route = text_of(tx, &route);
+    return start->key.ptr != NULL && start->route.ptr != NULL;
 }
 
 static struct str labels_of(struct tx *tx, const struct schedule *s)
@@ -84,34 +78,18 @@ static struct str labels_of(struct tx *tx, const struct schedule *s)
 enum err schedule_start(struct tx *tx, struct schedule *s, int64_t at_ms, struct str actor,
                         struct problem *p, enum err *ret_op_err)
 {
-    struct tenant *tenant;
-    enum err e = tx_tenant_num(tx, s->tenant, &tenant);
-    if (e != ERR_OK)
-        return e;
-    struct op op;
-    op_init(&op, &UC_START_RUN);
-    json_t *input = json_loadb(s->input.ptr, s->input.len, JSON_DECODE_ANY, NULL);
-    struct start_run_input in = {
+    struct own_start start = {
+        .tenant = s->tenant,
         .workflow_id = s->workflow_id,
-        .input = input,
-        .input_text = s->input,
+        .input = s->input,
         .labels = labels_of(tx, s),
         .at_limit = s->overlap == OVERLAP_QUEUE ? AT_LIMIT_QUEUE : AT_LIMIT_COUNT,
-        .start_at = -1,
+        .actor = actor,
+        .peer = STR("schedule"),
     };
-    op.input = &in;
-    op.caller = (struct caller){tenant->id, actor, STR("schedule"), ROLE_OPERATOR, false};
-    bool ready =
-        input != NULL && in.labels.ptr != NULL && (at_ms < 0 || set_key(tx, &op, s, at_ms));
-    e = ready ? execute_op(&op, tx) : ERR_NO_MEMORY;
-    if (e == ERR_OK && op.err == ERR_OK)
-        s->last_run = op.answer.run_id;
-    else if (e == ERR_OK)
-        (void)problem_set(p, op.err, "%s", op.problem.detail);
-    *ret_op_err = op.err;
-    json_decref(input);
-    op_release(&op);
-    return e;
+    if (start.labels.ptr == NULL || (at_ms >= 0 && !set_key(tx, s, at_ms, &start)))
+        return ERR_NO_MEMORY;
+    return own_start(tx, &start, p, ret_op_err, &s->last_run);
 }
 
 /* --- firing --- */

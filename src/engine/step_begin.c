@@ -4,8 +4,8 @@
 #include "base/limits.h"
 #include "engine/approval_move.h"
 #include "engine/job_move.h"
+#include "engine/signal_wait.h"
 #include "engine/values.h"
-#include "store/signals.h"
 
 #define EXPRESSION_FAILED "EXPRESSION_FAILED"
 
@@ -143,44 +143,10 @@ static enum err make_sleep(struct item *i)
     return ERR_OK;
 }
 
-enum err signal_take(struct run_move *m, const struct run_signal *s, struct job *job)
-{
-    struct buf text;
-    buf_init(&text, JSON_WRITTEN_MAX);
-    struct json_out o = json_out_to(&text);
-    json_open(&o, NULL, '{');
-    json_add_text(&o, "name", s->name);
-    json_add_raw(&o, "payload", s->payload);
-    json_add_time(&o, "at", s->at);
-    json_close(&o, '}');
-    job->output = buf_ok(&text) ? arena_str(&m->tx->arena, buf_str(&text)) : STR_NONE;
-    buf_release(&text);
-    return job->output.ptr != NULL ? signals_take(m->tx->db, m->run.num, s->seq, job->ordinal)
-                                   : ERR_NO_MEMORY;
-}
-
-/* A signal that came early is taken now. */
 static enum err make_wait(struct item *i)
 {
-    const json_t *names = i->def->signals;
-    size_t count = json_is_array(names) ? json_array_size(names) : 1;
-    i->job->state = JOB_SCHEDULED;
-    i->job->due_at = i->def->timeout_ms >= 0 ? i->m->tx->now_ms + i->def->timeout_ms : -1;
-    for (size_t n = 0; n < count; n++) {
-        struct str name = json_str(json_is_array(names) ? json_array_get(names, n) : names);
-        struct run_signal s;
-        bool found = false;
-        struct tx *tx = i->m->tx;
-        enum err e = signals_waiting(tx->db, i->m->run.num, name, &tx->arena, &found, &s);
-        if (e != ERR_OK)
-            return e;
-        if (!found)
-            continue;
-        i->job->state = JOB_SUCCEEDED;
-        i->job->due_at = -1;
-        return signal_take(i->m, &s, i->job);
-    }
-    return ERR_OK;
+    i->code = "OUTPUT_TOO_LARGE";
+    return signal_wait_begin(i->m, i->def, i->job, &i->p);
 }
 
 static enum err make_transform(struct item *i)

@@ -11,8 +11,4 @@ MUST_CHECK enum err step_begin_items(struct run_move *m, size_t step, int64_t co
 /* Makes the job that compensates it. */
 MUST_CHECK enum err step_begin_undo(struct run_move *m, size_t step);
 
-struct run_signal;
-/* The signal is the job's, and what it brought is the job's output. The job has yet to move. */
-MUST_CHECK enum err signal_take(struct run_move *m, const struct run_signal *s, struct job *job);
-
 #endif

@@ -4,12 +4,13 @@
 #define PAWL_ENGINE_TOLD_H
 
 #include "base/buf.h"
+#include "base/env.h"
 #include "base/str.h"
 
 #include <stdint.h>
 
-/* A place in what is told: of a tenant the row of the feed and the event in it; of a run the event
- * alone, with num 0. */
+/* A place in what is told: of a tenant the row of the feed and the event in it; of a run or an
+ * entity the event alone, with num 0. */
 struct told_place {
     int64_t num;
     int64_t seq; /* INT64_MAX: the whole row */
@@ -39,10 +40,11 @@ void told_events_drop(struct told_event *first);
 struct told_read {
     struct told_place from; /* in: the last place that was told */
     bool from_now;          /* in: `from` is not set: nothing that is there already is told */
+    struct uuid owner_id;   /* out: of the run or the entity that it is about */
     struct told_event *first;
     struct told_place through; /* all that is there up to here is in the list */
     bool more;                 /* there is more than was read in this go */
-    bool over;                 /* the run is over, and there is no more */
+    bool over; /* the run is over, or the entity was deleted, and there is no more */
 };
 
 #endif

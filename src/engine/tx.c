@@ -3,12 +3,16 @@
 
 #include "base/limits.h"
 #include "base/metrics.h"
+#include "base/pages.h"
 #include "domain/expr.h"
 #include "engine/definitions.h"
 #include "engine/dispatch.h"
+#include "engine/kept_types.h"
 #include "engine/paces.h"
 #include "engine/tenant_labels.h"
+#include "engine/window_stats.h"
 #include "gate/gate.h"
+#include "store/entities.h"
 #include "store/feed.h"
 #include "store/idempotency.h"
 #include "store/late_index.h"
@@ -41,6 +45,7 @@ struct kept_json {
 
 /* Direct-mapped: a workflow that shares its place with another is only looked up more often. */
 struct tx_heads {
+    bool any;
     struct {
         int64_t tenant; /* 0: empty */
         char id[NAME_MAX_LEN + 1];
@@ -53,7 +58,7 @@ enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
     *tx = (struct tx){.db = db,
                       .env = env,
                       .next_due = -1,
-                      .last_run_num = -1,
+                      .last_num = -1,
                       .last_feed_num = -1,
                       .runs_through = -1,
                       .webhooks_changed = true};
@@ -61,17 +66,20 @@ enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
     tx->remembers = db_is_only_writer(db);
     arena_init(&tx->arena, TX_ARENA_MAX);
     tx->tenants = calloc(1, sizeof(*tx->tenants));
-    tx->heads = calloc(1, sizeof(*tx->heads));
+    tx->heads = pages_new(sizeof(*tx->heads));
     tx->definitions = definitions_new();
+    tx->types = kept_types_new();
     tx->recent_keys = idem_recent_new();
     tx->paces = paces_new();
     bool ok = tx->tenants != NULL && tx->heads != NULL && tx->definitions != NULL &&
-              tx->recent_keys != NULL && tx->paces != NULL;
+              tx->types != NULL && tx->recent_keys != NULL && tx->paces != NULL;
     return ok ? ERR_OK : ERR_NO_MEMORY;
 }
 
 static void forget_tenants(struct tx_tenants *tenants)
 {
+    if (tenants->count == 0)
+        return;
     for (size_t i = 0; i < TENANT_SLOTS && tenants->count > 0; i++) {
         while (tenants->slots[i] != NULL) {
             struct tx_tenant *old = tenants->slots[i];
@@ -110,6 +118,7 @@ static void clear_turn(struct tx *tx)
     tx_drop_json(tx);
     tx->doomed = NULL;
     tx->told = tx->told_last = tx->told_unfed = NULL;
+    memset(tx->call_ends, 0, sizeof(tx->call_ends));
     arena_clear(&tx->arena);
     if (tx->definitions != NULL)
         definitions_trim(tx->definitions);
@@ -120,8 +129,9 @@ void tx_forget(struct tx *tx)
     clear_turn(tx);
     forget_tenants(tx->tenants);
     tx_newest_changed(tx);
+    kept_types_forget(tx->types);
     idem_recent_forget(tx->recent_keys);
-    tx->last_run_num = -1;
+    tx->last_num = -1;
     tx->last_feed_num = -1;
     tx->runs_through = -1;
     tx->stale = false;
@@ -130,18 +140,21 @@ void tx_forget(struct tx *tx)
 void tx_rolled_back(struct tx *tx)
 {
     tx_forget(tx);
+    window_stats_forget(tx->window_stats);
     dispatch_all(tx); /* what had been started is queued again */
 }
 
 void tx_release(struct tx *tx)
 {
-    if (tx->tenants != NULL && tx->heads != NULL && tx->recent_keys != NULL)
+    if (tx->tenants != NULL && tx->heads != NULL && tx->types != NULL && tx->recent_keys != NULL)
         tx_forget(tx);
     free_wakes(tx->woken);
     definitions_free(tx->definitions);
+    kept_types_free(tx->types);
     free(tx->tenants);
-    free(tx->heads);
+    pages_free(tx->heads, sizeof(*tx->heads));
     idem_recent_free(tx->recent_keys);
+    window_stats_free(tx->window_stats);
     paces_free(tx->paces);
     expr_free(tx->expr);
     arena_release(&tx->arena);
@@ -210,6 +223,16 @@ static void wake_listeners(struct tx *tx)
     }
 }
 
+static void count_calls(struct tx *tx)
+{
+    for (enum entity_call_end end = 0; end < ENTITY_CALL_COUNT; end++) {
+        if (tx->call_ends[end] > 0 && tx->entity_calls != NULL)
+            metric_add(tx->entity_calls, str_of(entity_call_end_name(end)), STR_NONE,
+                       (double)tx->call_ends[end]);
+        tx->call_ends[end] = 0;
+    }
+}
+
 enum err tx_commit(struct tx *tx)
 {
     enum err e = tx_flush(tx);
@@ -221,6 +244,7 @@ enum err tx_commit(struct tx *tx)
     for (const struct told_run *t = tx->told; t != NULL && tx->untold != NULL; t = t->next)
         atomic_fetch_add(tx->untold, t->last_seq - t->first_seq + 1);
     wake_listeners(tx);
+    count_calls(tx);
     struct wake **last = &tx->woken;
     while (*last != NULL)
         last = &(*last)->next;
@@ -395,6 +419,7 @@ enum err tx_newest(struct tx *tx, int64_t tenant, struct str id, struct workflow
     }
     enum err e = workflows_find(tx->db, tenant, id, take_newest, ret);
     if (e == ERR_OK && ret->found) {
+        tx->heads->any = true;
         tx->heads->slots[slot].tenant = tenant;
         tx->heads->slots[slot].newest = *ret;
         (void)snprintf(tx->heads->slots[slot].id, NAME_MAX_LEN + 1, "%.*s", STR_ARG(id));
@@ -404,7 +429,8 @@ enum err tx_newest(struct tx *tx, int64_t tenant, struct str id, struct workflow
 
 void tx_newest_changed(struct tx *tx)
 {
-    memset(tx->heads, 0, sizeof(*tx->heads));
+    if (tx->heads->any) /* most readers have never looked one up */
+        memset(tx->heads, 0, sizeof(*tx->heads));
 }
 
 bool tx_runs_index_is_due(const struct tx *tx)
@@ -421,17 +447,40 @@ enum err tx_runs_through(struct tx *tx, int64_t *ret)
     return e;
 }
 
-enum err tx_new_run(struct tx *tx, struct uuid *ret_id, int64_t *ret_num)
+enum err tx_last_num(struct tx *tx, int64_t *ret)
 {
+    int64_t entity = 0;
     enum err e = ERR_OK;
-    if (tx->last_run_num < 0)
-        e = runs_last_num(tx->db, &tx->last_run_num);
+    if (tx->last_num < 0) {
+        e = entities_last_num(tx->db, &entity);
+        if (e == ERR_OK)
+            e = runs_last_num(tx->db, &tx->last_num);
+        tx->last_num = MAX(tx->last_num, entity);
+    }
+    *ret = tx->last_num;
+    return e;
+}
+
+static enum err new_num(struct tx *tx, struct uuid *ret_id, int64_t *ret_num)
+{
+    int64_t last = 0;
+    enum err e = tx_last_num(tx, &last);
     if (e != ERR_OK)
         return e;
     *ret_id = env_new_id(tx->env);
-    *ret_num = tx->last_run_num = runs_new_num(ret_id, tx->last_run_num);
-    tx->runs_unindexed++;
+    *ret_num = tx->last_num = runs_new_num(ret_id, last);
     return ERR_OK;
+}
+
+enum err tx_new_run(struct tx *tx, struct uuid *ret_id, int64_t *ret_num)
+{
+    tx->runs_unindexed++;
+    return new_num(tx, ret_id, ret_num);
+}
+
+enum err tx_new_entity(struct tx *tx, struct uuid *ret_id, int64_t *ret_num)
+{
+    return new_num(tx, ret_id, ret_num);
 }
 
 enum err tx_definition(struct tx *tx, int64_t tenant, struct str workflow_id, int64_t version,
@@ -446,6 +495,21 @@ void tx_note_due(struct tx *tx, int64_t due_at)
 {
     if (due_at >= 0)
         tx->next_due = tx->next_due < 0 ? due_at : MIN(tx->next_due, due_at);
+}
+
+const char *entity_call_end_name(enum entity_call_end end)
+{
+    static const char *const NAMES[] = {
+#define X(symbol, name) name,
+        ENTITY_CALL_ENDS(X)
+#undef X
+    };
+    return NAMES[end];
+}
+
+void tx_count_call(struct tx *tx, enum entity_call_end end)
+{
+    tx->call_ends[end]++;
 }
 
 void tx_observe_queue_wait(struct tx *tx, const struct tenant *t, int64_t ms)
@@ -550,7 +614,8 @@ enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue)
     return ERR_OK;
 }
 
-enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id)
+enum err tx_wake_updates(struct tx *tx, int64_t tenant, struct uuid key, int64_t after,
+                         int64_t through)
 {
     if (!tx->wants_wakes)
         return ERR_OK;
@@ -558,8 +623,15 @@ enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id)
     if (w == NULL)
         return ERR_NO_MEMORY;
     w->run_over = true;
-    w->run_id = run_id;
+    w->run_id = key;
+    w->after = after;
+    w->through = through;
     return ERR_OK;
+}
+
+enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id)
+{
+    return tx_wake_updates(tx, tenant, run_id, 0, 0);
 }
 
 enum err tx_told(struct tx *tx, int64_t tenant, int64_t run, int64_t seq)

@@ -1,8 +1,8 @@
 /* One transaction and what it has loaded: each tenant once, definitions parsed once, counters
  * written once. The writer's holds a whole batch of ops; a reader's holds one.
  *
- * Where nobody else can write to the store, tenants and the newest versions of workflows are
- * remembered from one transaction to the next; a rollback forgets them all. */
+ * Where nobody else can write to the store, tenants, the newest versions of workflows and types of
+ * entities are remembered from one transaction to the next; a rollback forgets them all. */
 #ifndef PAWL_ENGINE_TX_H
 #define PAWL_ENGINE_TX_H
 
@@ -20,11 +20,13 @@ struct gate;
 struct gate_visit;
 struct idem_recent;
 struct kept_json;
+struct kept_types;
 struct metric;
 struct paces;
 struct tenant_labels;
 struct tx_tenants;
 struct tx_heads;
+struct window_stats;
 struct definitions;
 
 /* Something that waiting callers want to hear of once the commit is on disk. */
@@ -34,8 +36,9 @@ struct wake {
     bool told;     /* a run's timeline has grown; with neither a queue has a job */
     int64_t tenant;
     int64_t run;  /* that has grown */
-    int64_t feed; /* its row there */
+    int64_t feed; /* its row there; 0: it was deleted */
     struct uuid run_id;
+    int64_t after, through; /* updates with these numbers are decided; 0: all may be */
     char queue[129];
 };
 
@@ -75,6 +78,22 @@ struct told_run {
     int64_t feed; /* its row there, once it is written */
 };
 
+/* How calls of entities' handlers end. */
+#define ENTITY_CALL_ENDS(X)           \
+    X(ENTITY_CALL_APPLIED, "applied") \
+    X(ENTITY_CALL_FAILED, "failed")   \
+    X(ENTITY_CALL_EXPIRED, "expired") \
+    X(ENTITY_CALL_STALE, "stale") /* an answer under a lease that is not the current one */
+
+enum entity_call_end {
+#define X(symbol, name) symbol,
+    ENTITY_CALL_ENDS(X)
+#undef X
+        ENTITY_CALL_COUNT
+};
+
+const char *entity_call_end_name(enum entity_call_end end);
+
 struct tx {
     struct db *db;
     const struct env *env;
@@ -83,8 +102,9 @@ struct tx {
     struct tx_tenants *tenants;
     struct tx_heads *heads;
     struct definitions *definitions;
+    struct kept_types *types; /* of entities */
     struct idem_recent *recent_keys;
-    int64_t last_run_num;   /* -1: not known */
+    int64_t last_num;       /* of a run or an entity; -1: not known */
     int64_t runs_unindexed; /* made since the index of runs was filled */
     bool holders_sought;    /* since then; a search passes over every run that is not indexed */
     bool remembers;
@@ -113,12 +133,15 @@ struct tx {
     struct gate *gate;                 /* NULL for readers */
     struct gate_visit *visits;
     struct dispatch_state dispatch;
-    struct freed_slots *freed; /* by the op under way */
-    struct paces *paces;       /* how fast slots have been freeing */
-    int64_t runs_through;      /* late_index_through() of runs; -1: not known */
+    struct freed_slots *freed;            /* by the op under way */
+    struct paces *paces;                  /* how fast slots have been freeing */
+    int64_t runs_through;                 /* late_index_through() of runs; -1: not known */
+    int64_t call_ends[ENTITY_CALL_COUNT]; /* in this transaction */
+    struct metric *entity_calls;          /* where they are counted; NULL for readers */
     /* How long admitted runs had been queued; NULL for readers. */
     struct metric *queue_waits;
     struct tenant_labels *labels;
+    struct window_stats *window_stats; /* how duplicates of signals come */
 };
 
 /* `db` and `env` outlive it. */
@@ -166,8 +189,11 @@ void tx_newest_changed(struct tx *tx);
  */
 MUST_CHECK enum err tx_runs_through(struct tx *tx, int64_t *ret);
 bool tx_runs_index_is_due(const struct tx *tx);
-/* The id of a new run, and the number that is in it. */
+/* The id of a new run, or of a new entity, and the number that is in it. */
 MUST_CHECK enum err tx_new_run(struct tx *tx, struct uuid *ret_id, int64_t *ret_num);
+MUST_CHECK enum err tx_new_entity(struct tx *tx, struct uuid *ret_id, int64_t *ret_num);
+/* The highest number that a run or an entity has. */
+MUST_CHECK enum err tx_last_num(struct tx *tx, int64_t *ret);
 
 /* A stored definition, parsed. Borrowed until the transaction ends. */
 MUST_CHECK enum err tx_definition(struct tx *tx, int64_t tenant, struct str workflow_id,
@@ -177,6 +203,8 @@ MUST_CHECK enum err tx_definition(struct tx *tx, int64_t tenant, struct str work
 /* Something is due then (-1: nothing): the writer wakes for it. */
 void tx_note_due(struct tx *tx, int64_t due_at);
 
+/* Counted once it is committed. */
+void tx_count_call(struct tx *tx, enum entity_call_end end);
 void tx_observe_queue_wait(struct tx *tx, const struct tenant *t, int64_t ms);
 
 /* Lets a start into the tenant's gate, to leave it when the transaction ends. ERR_GATE_UNAVAILABLE
@@ -198,6 +226,9 @@ MUST_CHECK enum err tx_cancel_later(struct tx *tx, struct uuid run_id);
 
 MUST_CHECK enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue);
 MUST_CHECK enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id);
+/* Likewise those who wait for updates with numbers above `after` up to `through`; 0: for any. */
+MUST_CHECK enum err tx_wake_updates(struct tx *tx, int64_t tenant, struct uuid key, int64_t after,
+                                    int64_t through);
 /* The event is in the run's timeline, and goes into the feed with tx_flush(). */
 MUST_CHECK enum err tx_told(struct tx *tx, int64_t tenant, int64_t run, int64_t seq);
 

@@ -125,7 +125,8 @@ struct found_approval {
     struct approval approval;
 };
 
-/* ERR_APPROVAL_NOT_FOUND when there is not even such a job. */
+/* ERR_APPROVAL_NOT_FOUND when there is not even such a job, or it is the call of an entity, which
+ * nobody is ever asked about. */
 static enum err find_approval(struct op *op, struct tx *tx, struct uuid job_id,
                               struct found_approval *ret)
 {
@@ -137,7 +138,7 @@ static enum err find_approval(struct op *op, struct tx *tx, struct uuid job_id,
         return e;
     if (tenant->num != 0)
         e = jobs_find(tx->db, tenant->num, job_id, &tx->arena, &found, &ret->job);
-    if (e == ERR_OK && !found)
+    if (e == ERR_OK && (!found || ret->job.step == JOB_OF_ENTITY))
         return problem_set(&op->problem, ERR_APPROVAL_NOT_FOUND, "there is no such job");
     if (e == ERR_OK)
         e = approvals_find(tx->db, ret->job.run, ret->job.ordinal, &tx->arena, &ret->asked,

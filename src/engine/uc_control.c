@@ -1,4 +1,4 @@
-/* Controlling runs: cancel, pause, resume, retry, rerun, signals; one at a time or many. Each is
+/* Controlling runs: cancel, pause, resume, retry, rerun; one at a time or many. Each is
  * idempotent by what it asks for: a run that is already so is shown as it is. */
 #include "engine/aftermath.h"
 #include "engine/audited.h"
@@ -6,16 +6,14 @@
 #include "engine/job_move.h"
 #include "engine/limits_of_run.h"
 #include "engine/run_slots.h"
-#include "engine/step_begin.h"
 #include "engine/use_cases.h"
 #include "engine/values.h"
 
 #include "base/limits.h"
-#include "store/signals.h"
 
 /* --- shared --- */
 
-static enum err check_version(struct op *op, const struct run_move *m, int64_t if_match)
+enum err run_check_version(struct op *op, const struct run_move *m, int64_t if_match)
 {
     if (if_match < 0 || if_match == m->run.version)
         return ERR_OK;
@@ -26,7 +24,7 @@ static enum err check_version(struct op *op, const struct run_move *m, int64_t i
     return e;
 }
 
-static enum err refuse_status(struct op *op, const struct run_move *m, const char *why)
+enum err run_refuse(struct op *op, const struct run_move *m, const char *why)
 {
     enum err e = problem_set(&op->problem, ERR_CONCURRENCY, "the run is %s: %s",
                              run_status_name(m->run.status), why);
@@ -49,15 +47,14 @@ static enum err show(struct op *op, struct run_move *m)
 enum err run_retry_failed(struct op *op, struct run_move *m)
 {
     if (m->run.status != RUN_FAILED && m->run.status != RUN_TIMED_OUT)
-        return refuse_status(op, m, "only a run that failed can be retried");
+        return run_refuse(op, m, "only a run that failed can be retried");
     if (m->run.parent_run >= 0)
-        return refuse_status(op, m, "it is part of another run: retry that one");
+        return run_refuse(op, m, "it is part of another run: retry that one");
     bool possible = false;
     if (run_move_can_retry(m, &possible) != ERR_OK)
         return problem_set(&op->problem, ERR_INTERNAL, "cannot read the run's jobs");
     if (!possible)
-        return refuse_status(op, m,
-                             "items failed before they were handed out: rerun it from there");
+        return run_refuse(op, m, "items failed before they were handed out: rerun it from there");
     struct limits_of_run limits;
     json_t *input = json_loadb(m->run.input.ptr, m->run.input.len, JSON_DECODE_ANY, NULL);
     enum err e = input == NULL ? ERR_NO_MEMORY
@@ -81,7 +78,7 @@ static enum err do_cancel(struct op *op, struct run_move *m, struct str reason, 
     if (!*ret_changed)
         return ERR_OK;
     if (run_is_over(m->run.status))
-        return refuse_status(op, m, "it cannot be cancelled any more");
+        return run_refuse(op, m, "it cannot be cancelled any more");
     return run_move_cancel(m, op->caller.actor, reason);
 }
 
@@ -91,7 +88,7 @@ static enum err do_pause(struct op *op, struct run_move *m, bool *ret_changed)
     if (!*ret_changed)
         return ERR_OK;
     if (m->run.status != RUN_RUNNING && m->run.status != RUN_WAITING)
-        return refuse_status(op, m, "only a run that is under way can be paused");
+        return run_refuse(op, m, "only a run that is under way can be paused");
     return run_move_control(m, RUN_ON_PAUSE, op->caller.actor);
 }
 
@@ -101,7 +98,7 @@ static enum err do_resume(struct op *op, struct run_move *m, bool *ret_changed)
     if (*ret_changed)
         return run_move_control(m, RUN_ON_RESUME, op->caller.actor);
     if (run_is_over(m->run.status))
-        return refuse_status(op, m, "it cannot be resumed");
+        return run_refuse(op, m, "it cannot be resumed");
     return ERR_OK;
 }
 
@@ -161,7 +158,7 @@ static enum err control_run(struct op *op, struct tx *tx)
     bool changed = true;
     enum err e = run_move_find(&m, op, tx, in->run_id);
     if (e == ERR_OK)
-        e = check_version(op, &m, in->if_match);
+        e = run_check_version(op, &m, in->if_match);
     if (e != ERR_OK)
         return e;
     e = act(op, &m, in, &changed);
@@ -264,7 +261,7 @@ static enum err rerun_run(struct op *op, struct tx *tx)
     struct run_move old;
     enum err e = run_move_find(&old, op, tx, in->run_id);
     if (e == ERR_OK)
-        e = check_version(op, &old, in->if_match);
+        e = run_check_version(op, &old, in->if_match);
     if (e != ERR_OK)
         return e;
     size_t from = in->from_step.ptr != NULL ? definition_find_step(old.def, in->from_step) : 0;
@@ -272,7 +269,7 @@ static enum err rerun_run(struct op *op, struct tx *tx)
         return problem_set(&op->problem, ERR_FIELD_INVALID, "from_step: there is no step \"%.*s\"",
                            STR_ARG(in->from_step));
     if (!run_is_over(old.run.status))
-        return refuse_status(op, &old, "only a run that is over can be run again");
+        return run_refuse(op, &old, "only a run that is over can be run again");
     struct limits_of_run limits;
     json_t *input = json_loadb(old.run.input.ptr, old.run.input.len, JSON_DECODE_ANY, NULL);
     bool *behind = arena_alloc(&tx->arena, old.def->step_count * sizeof(*behind));
@@ -323,111 +320,6 @@ static enum err rerun_run(struct op *op, struct tx *tx)
 }
 
 const struct use_case UC_RERUN_RUN = {.name = "rerun_run", .changes = true, .run = rerun_run};
-
-/* --- signals --- */
-
-struct waiting_job {
-    struct run_move *m;
-    struct str name;
-    bool found;
-    struct job job;
-    bool full;
-};
-
-static bool is_waiting_for(void *ctx, const struct job *job)
-{
-    struct waiting_job *w = ctx;
-    const struct step_def *step = &w->m->def->steps[job->step];
-    if (step->type != STEP_WAIT_SIGNAL || job->undo || job->state != JOB_SCHEDULED)
-        return true;
-    size_t count = json_is_array(step->signals) ? json_array_size(step->signals) : 1;
-    for (size_t i = 0; i < count && !w->found; i++) {
-        const json_t *name =
-            json_is_array(step->signals) ? json_array_get(step->signals, i) : step->signals;
-        w->found = str_eq(json_str(name), w->name);
-    }
-    if (!w->found)
-        return true;
-    w->job = *job;
-    w->full = !arena_keep(&w->m->tx->arena, &w->job.queue);
-    return false;
-}
-
-/* The first step that waits for it gets it; otherwise it waits for its step. */
-static enum err deliver(struct run_move *m, const struct run_signal *s)
-{
-    struct waiting_job w = {.m = m, .name = s->name};
-    enum err e = jobs_open(m->tx->db, m->run.num, 1, JOB_ORDINAL_MAX, is_waiting_for, &w);
-    if (e != ERR_OK || !w.found)
-        return e;
-    e = w.full ? ERR_NO_MEMORY : signal_take(m, s, &w.job);
-    if (e == ERR_OK)
-        e = job_move(m, &w.job, JOB_ON_COMPLETE);
-    if (e == ERR_OK)
-        e = run_move_job_over(m, &w.job);
-    return e == ERR_OK ? run_move_go_on(m) : e;
-}
-
-static void answer_signal(struct op *op, const struct run_move *m, int64_t seq, bool duplicate)
-{
-    struct json_out o = json_out_to(&op->answer.body);
-    json_open(&o, NULL, '{');
-    json_add_uuid(&o, "run_id", m->run.id);
-    json_add_int(&o, "seq", seq);
-    json_add_bool(&o, "duplicate", duplicate);
-    json_add_text(&o, "run_status", str_of(run_status_name(m->run.status)));
-    json_close(&o, '}');
-}
-
-static enum err signal_run(struct op *op, struct tx *tx)
-{
-    const struct signal_run_input *in = op->input;
-    struct run_move m;
-    enum err e = run_move_find(&m, op, tx, in->run_id);
-    if (e == ERR_OK)
-        e = check_version(op, &m, in->if_match);
-    if (e != ERR_OK)
-        return e;
-    struct run_signal known = {0};
-    bool found = false;
-    if (in->dedup_key.ptr != NULL)
-        e = signals_find_key(tx->db, m.run.num, in->dedup_key, &tx->arena, &found, &known);
-    if (e == ERR_OK && found) {
-        if (!str_eq(known.name, in->name) || !json_same_text(known.payload, in->payload))
-            return problem_set(&op->problem, ERR_IDEM_KEY_REUSED,
-                               "the dedup_key belongs to another signal");
-        op->answer.changed_nothing = true;
-        answer_signal(op, &m, known.seq, true);
-        return ERR_OK;
-    }
-    if (e == ERR_OK && run_is_over(m.run.status))
-        return refuse_status(op, &m, "it takes no more signals");
-    struct run_signal s = {.run = m.run.num,
-                           .name = in->name,
-                           .payload = in->payload,
-                           .dedup_key = in->dedup_key,
-                           .at = tx->now_ms};
-    struct buf data;
-    buf_init(&data, 4 * KIB);
-    struct json_out o = json_out_to(&data);
-    json_open(&o, NULL, '{');
-    json_add_text(&o, "name", in->name);
-    json_add_text(&o, "by", op->caller.actor);
-    json_close(&o, '}');
-    if (e == ERR_OK)
-        e = signals_insert(tx->db, &s);
-    if (e == ERR_OK)
-        e = buf_ok(&data) ? run_move_tell(&m, "signal.received", buf_str(&data)) : ERR_NO_MEMORY;
-    buf_release(&data);
-    if (e == ERR_OK)
-        e = deliver(&m, &s);
-    if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot store the signal");
-    answer_signal(op, &m, s.seq, false);
-    return ERR_OK;
-}
-
-const struct use_case UC_SIGNAL_RUN = {.name = "signal_run", .changes = true, .run = signal_run};
 
 /* --- many runs --- */
 

@@ -1,6 +1,7 @@
 /* Dead letters: jobs that failed for good, for somebody to look at, retry or drop. */
 #include "engine/approval_move.h"
 #include "engine/audited.h"
+#include "engine/entity_call.h"
 #include "engine/job_move.h"
 #include "engine/limits_of_run.h"
 #include "engine/page.h"
@@ -12,21 +13,33 @@ struct dead_page {
     enum err err;
 };
 
+static enum err show_job(struct tx *tx, const struct job *job, struct problem *p,
+                         struct json_out *o)
+{
+    struct run_move m;
+    bool approved = false;
+    if (job_is_of_entity(job))
+        return entity_call_show(tx, job, p, o);
+    enum err e = run_move_load(&m, tx, job->run, p);
+    if (e == ERR_OK)
+        e = approval_of_job(&m, job, &approved);
+    if (e != ERR_OK)
+        return p->err != ERR_OK ? e : problem_set(p, e, "cannot read the job's approval");
+    render_job(o, job, &m.run, m.def, approved);
+    return ERR_OK;
+}
+
 static void add_dead(void *ctx, const struct job *job)
 {
     struct dead_page *d = ctx;
     if (d->err != ERR_OK || !page_takes(&d->page))
         return;
-    struct run_move m;
     struct problem p;
     problem_init(&p);
-    d->err = run_move_load(&m, d->tx, job->run, &p);
+    d->err = show_job(d->tx, job, &p, &d->page.out);
     problem_release(&p);
     if (d->err != ERR_OK)
         return;
-    bool approved = false;
-    d->err = approval_of_job(&m, job, &approved);
-    render_job(&d->page.out, job, &m.run, m.def, approved);
     char last[64];
     (void)snprintf(last, sizeof(last), "%lld.%lld.%lld", (long long)job->dead_at,
                    (long long)job->run, (long long)job->ordinal);
@@ -57,7 +70,7 @@ static enum err list_dead(struct op *op, struct tx *tx)
 const struct use_case UC_LIST_DEAD = {
     .name = "list_dead_letters", .changes = false, .run = list_dead};
 
-static enum err find_dead(struct op *op, struct tx *tx, struct job *ret_job, struct run_move *m)
+static enum err find_dead(struct op *op, struct tx *tx, struct job *ret_job)
 {
     const struct get_job_input *in = op->input;
     struct tenant *tenant;
@@ -65,9 +78,10 @@ static enum err find_dead(struct op *op, struct tx *tx, struct job *ret_job, str
     enum err e = tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
-    e = jobs_find(tx->db, tenant->num, in->job_id, &tx->arena, &found, ret_job);
+    if (tenant->num != 0) /* one that is not stored has none; 0 would mean everybody's */
+        e = jobs_find(tx->db, tenant->num, in->job_id, &tx->arena, &found, ret_job);
     if (e == ERR_OK && found)
-        return run_move_load(m, tx, ret_job->run, &op->problem);
+        return ERR_OK;
     bool missing = e == ERR_OK;
     if (missing)
         e = ERR_JOB_NOT_FOUND;
@@ -75,40 +89,45 @@ static enum err find_dead(struct op *op, struct tx *tx, struct job *ret_job, str
     return e;
 }
 
-static enum err answer_job(struct op *op, const struct job *job, const struct run_move *m)
+static enum err answer_job(struct op *op, struct tx *tx, const struct job *job)
 {
     struct json_out o = json_out_to(&op->answer.body);
-    bool approved = false;
-    if (approval_of_job(m, job, &approved) != ERR_OK)
-        return problem_set(&op->problem, ERR_INTERNAL, "cannot read the job's approval");
-    render_job(&o, job, &m->run, m->def, approved);
-    return ERR_OK;
+    return show_job(tx, job, &op->problem, &o);
+}
+
+/* Whoever owns it tries again: a run all that failed, an entity the same call. */
+static enum err try_again(struct op *op, struct tx *tx, struct job *job)
+{
+    struct run_move m;
+    bool found = false;
+    if (job_is_of_entity(job))
+        return entity_call_revive(op, tx, job);
+    enum err e = run_move_load(&m, tx, job->run, &op->problem);
+    if (e == ERR_OK)
+        e = run_retry_failed(op, &m);
+    return e == ERR_OK ? jobs_find_at(tx->db, job->run, job->ordinal, &tx->arena, &found, job) : e;
 }
 
 static enum err retry_dead(struct op *op, struct tx *tx)
 {
     struct job job;
-    struct run_move m;
-    enum err e = find_dead(op, tx, &job, &m);
+    enum err e = find_dead(op, tx, &job);
     if (e != ERR_OK)
         return e;
     if (job.dead_at < 0 && !job_is_over(job.state)) { /* again */
         op->answer.changed_nothing = true;
-        return answer_job(op, &job, &m);
+        return answer_job(op, tx, &job);
     }
     if (job.dead_at < 0)
         return problem_set(&op->problem, ERR_CONCURRENCY, "the job is no dead letter: it has %s",
                            job_state_name(job.state));
-    e = run_retry_failed(op, &m);
-    bool found = false;
+    e = try_again(op, tx, &job);
     if (e == ERR_OK)
-        e = jobs_find_at(tx->db, job.run, job.ordinal, &tx->arena, &found, &job);
-    if (e == ERR_OK)
-        e = audited_id(op, tx, m.run.tenant, "dead_letter.retry", job.id, STR_NONE);
+        e = audited_id(op, tx, job.tenant, "dead_letter.retry", job.id, STR_NONE);
     if (e != ERR_OK)
         return op->problem.err != ERR_OK ? op->problem.err
                                          : problem_set(&op->problem, e, "cannot retry the job");
-    return answer_job(op, &job, &m);
+    return answer_job(op, tx, &job);
 }
 
 const struct use_case UC_RETRY_DEAD = {
@@ -117,20 +136,23 @@ const struct use_case UC_RETRY_DEAD = {
 static enum err drop_dead(struct op *op, struct tx *tx)
 {
     struct job job;
-    struct run_move m;
-    enum err e = find_dead(op, tx, &job, &m);
+    enum err e = find_dead(op, tx, &job);
     if (e != ERR_OK)
         return e;
+    if (job_is_of_entity(&job) && job.dead_at >= 0)
+        return problem_set(&op->problem, ERR_CONCURRENCY,
+                           "an entity's call cannot be dropped, for its signals would be lost:"
+                           " retry it, or delete the entity");
     struct job dropped = job;
     dropped.dead_at = -1;
     op->answer.changed_nothing = job.dead_at < 0;
     if (job.dead_at >= 0)
-        e = job_touch(&m, &job, &dropped);
+        e = job_row_touch(tx, &job, &dropped);
     if (e == ERR_OK && job.dead_at >= 0)
-        e = audited_id(op, tx, m.run.tenant, "dead_letter.drop", job.id, STR_NONE);
+        e = audited_id(op, tx, job.tenant, "dead_letter.drop", job.id, STR_NONE);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot drop the dead letter");
-    return answer_job(op, &dropped, &m);
+    return answer_job(op, tx, &dropped);
 }
 
 const struct use_case UC_DROP_DEAD = {

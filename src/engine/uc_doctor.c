@@ -22,9 +22,12 @@ static const char *const DETAILS[] = {
     [DOCTOR_SLOTS] = "every counter of active runs is right, and so is who holds a slot",
     [DOCTOR_QUEUE] = "every queued run stands in one line, in its place, and is counted",
     [DOCTOR_RUNS] = "every run agrees with itself, its timeline and its jobs",
-    [DOCTOR_JOBS] = "every open job has an active run, and its timer if it waits for a time",
+    [DOCTOR_JOBS] =
+        "every open job has an active run or an entity, and its timer if it waits for a time",
     [DOCTOR_APPROVALS] =
         "every approval is decided at most once, and each that is pending has its job",
+    [DOCTOR_ENTITIES] =
+        "every entity has just the signals that wait, one call at most, its timer and its history",
     [DOCTOR_WEBHOOKS] = "every delivery has its webhook, and is over or to be sent",
     [DOCTOR_IDEMPOTENCY] = "every key has one record, and the run that it names exists",
     [DOCTOR_INDEXES] = "indexes that are filled later have what they should, and no more",
@@ -56,6 +59,10 @@ static void add_finding(void *ctx, const struct finding *f)
         json_add_text(o, "tenant", f->tenant);
     if (f->has_run)
         json_add_uuid(o, "run_id", f->run_id);
+    if (f->has_entity) {
+        json_add_text(o, "entity_type", f->entity_type);
+        json_add_text(o, "entity_id", f->entity_id);
+    }
     if (f->has_seq)
         json_add_int(o, "seq", f->seq);
     if (f->has_kept)
@@ -146,8 +153,8 @@ static enum check_area area_of(enum doctor_check check)
     static const enum check_area AREAS[DOCTOR_CHECK_COUNT] = {
         [DOCTOR_SLOTS] = CHECK_SLOTS,         [DOCTOR_QUEUE] = CHECK_QUEUE,
         [DOCTOR_RUNS] = CHECK_RUNS,           [DOCTOR_JOBS] = CHECK_JOBS,
-        [DOCTOR_APPROVALS] = CHECK_APPROVALS, [DOCTOR_WEBHOOKS] = CHECK_WEBHOOKS,
-        [DOCTOR_INDEXES] = CHECK_INDEXES,
+        [DOCTOR_APPROVALS] = CHECK_APPROVALS, [DOCTOR_ENTITIES] = CHECK_ENTITIES,
+        [DOCTOR_WEBHOOKS] = CHECK_WEBHOOKS,   [DOCTOR_INDEXES] = CHECK_INDEXES,
     };
     return AREAS[check];
 }
@@ -188,6 +195,7 @@ static enum err look(struct report *r, struct tx *tx, enum doctor_check check, i
     case DOCTOR_RUNS:
     case DOCTOR_JOBS:
     case DOCTOR_APPROVALS:
+    case DOCTOR_ENTITIES:
     case DOCTOR_WEBHOOKS:
     case DOCTOR_INDEXES:
         return look_at_area(r, tx, area_of(check), ret_found, ret_checked);
@@ -285,7 +293,7 @@ const struct use_case UC_DOCTOR_QUICK = {.name = "doctor_quick",
 
 /* In which something is derived. */
 static const enum doctor_check REPAIRED[] = {DOCTOR_SLOTS, DOCTOR_QUEUE, DOCTOR_JOBS,
-                                             DOCTOR_INDEXES};
+                                             DOCTOR_ENTITIES, DOCTOR_INDEXES};
 
 static struct check_result total_of(const struct report *r)
 {

@@ -1,43 +1,24 @@
 /* Handing jobs to workers and taking their results. */
 #include "engine/aftermath.h"
 #include "engine/approval_move.h"
+#include "engine/entity_call.h"
 #include "engine/execute.h"
 #include "engine/job_move.h"
+#include "engine/lease.h"
 #include "engine/use_cases.h"
 
 #include "base/limits.h"
-
-enum { TOKEN_HEX = 32, TOKEN_MAX = 64 };
-
-/* A lease's token says which hand-out of which job it is, and only the holder was told. */
-static void lease_token(const struct job *job, char out[static TOKEN_MAX])
-{
-    unsigned char numbers[16];
-    memcpy(numbers, &job->lease_epoch, 8);
-    memcpy(numbers + 8, &job->started_at, 8);
-    struct str parts[] = {{(const char *)job->id.bytes, sizeof(job->id.bytes)},
-                          {(const char *)numbers, sizeof(numbers)},
-                          job->worker};
-    struct sha256 hash = sha256_of_parts(parts, ARRAY_LEN(parts));
-    struct buf text;
-    buf_init(&text, TOKEN_MAX);
-    buf_put_i64(&text, job->lease_epoch);
-    buf_put_char(&text, '.');
-    buf_put_hex(&text, hash.bytes, TOKEN_HEX / 2);
-    assert(buf_ok(&text) && text.len < TOKEN_MAX);
-    memcpy(out, text.ptr, text.len + 1);
-    buf_release(&text);
-}
 
 /* --- claim --- */
 
 static void show_claimed(struct json_out *o, const struct run_move *m, const struct job *job)
 {
     const struct step_def *step = &m->def->steps[job->step];
-    char token[TOKEN_MAX];
+    char token[LEASE_TOKEN_MAX];
     lease_token(job, token);
     json_open(o, NULL, '{');
     json_add_uuid(o, "job_id", job->id);
+    json_add_text(o, "kind", STR("step"));
     json_add_uuid(o, "run_id", m->run.id);
     json_add_text(o, "workflow_id", m->run.workflow_id);
     json_add_text(o, "step", step->name);
@@ -72,6 +53,8 @@ static enum err claim_one(struct op *op, const struct claim_input *in, struct tx
                           const struct job *job, struct json_out *o)
 {
     struct run_move m;
+    if (job_is_of_entity(job))
+        return entity_call_claim(op, tx, in, job, o);
     enum err e = run_move_load(&m, tx, job->run, &op->problem);
     if (e != ERR_OK)
         return e;
@@ -216,8 +199,7 @@ const struct use_case UC_CLAIM_JOBS = {.name = "claim_jobs", .changes = true, .r
 
 /* --- complete and fail --- */
 
-static enum err load_job(struct op *op, struct tx *tx, struct uuid id, struct job *ret_job,
-                         struct run_move *m)
+static enum err find_job(struct op *op, struct tx *tx, struct uuid id, struct job *ret_job)
 {
     struct tenant *tenant = NULL;
     enum err e = ERR_OK;
@@ -229,7 +211,7 @@ static enum err load_job(struct op *op, struct tx *tx, struct uuid id, struct jo
     if (tenant == NULL || tenant->num != 0)
         e = jobs_find(tx->db, tenant != NULL ? tenant->num : 0, id, &tx->arena, &found, ret_job);
     if (e == ERR_OK && found)
-        return run_move_load(m, tx, ret_job->run, &op->problem);
+        return ERR_OK;
     bool missing = e == ERR_OK;
     if (missing)
         e = ERR_JOB_NOT_FOUND;
@@ -241,8 +223,7 @@ static enum err claim_job(struct op *op, struct tx *tx)
 {
     const struct claim_job_input *in = op->input;
     struct job job;
-    struct run_move m;
-    enum err e = load_job(op, tx, in->job_id, &job, &m);
+    enum err e = find_job(op, tx, in->job_id, &job);
     if (e != ERR_OK)
         return e;
     if (job.state != JOB_PENDING || str_starts_with(job.queue, STR(OWN_QUEUES)))
@@ -260,12 +241,8 @@ const struct use_case UC_CLAIM_JOB = {.name = "claim_job", .changes = true, .run
 static enum err refuse_stale(struct op *op, struct run_move *m, struct job *job, struct str token,
                              const char *why)
 {
-    struct str number;
-    struct str rest;
     int64_t epoch = 0;
-    (void)str_cut(token, '.', &number, &rest);
-    bool tell = str_to_i64(number, &epoch) && epoch > job->stale_epoch && epoch <= job->lease_epoch;
-    if (tell) {
+    if (lease_is_news(job, token, &epoch)) {
         struct job touched = *job;
         touched.stale_epoch = epoch;
         struct buf data;
@@ -277,7 +254,7 @@ static enum err refuse_stale(struct op *op, struct run_move *m, struct job *job,
         json_add_int(&o, "lease", epoch);
         json_add_text(&o, "by", op->caller.actor);
         json_close(&o, '}');
-        enum err e = buf_ok(&data) ? job_touch(m, job, &touched) : ERR_NO_MEMORY;
+        enum err e = buf_ok(&data) ? job_row_touch(m->tx, job, &touched) : ERR_NO_MEMORY;
         if (e == ERR_OK)
             e = run_move_tell(m, "job.stale_result", buf_str(&data));
         buf_release(&data);
@@ -286,15 +263,6 @@ static enum err refuse_stale(struct op *op, struct run_move *m, struct job *job,
         op->answer.told = true;
     }
     return problem_set(&op->problem, ERR_LEASE_LOST, "%s", why);
-}
-
-static bool is_current(const struct job *job, struct str token)
-{
-    char current[TOKEN_MAX];
-    if (job->lease_epoch == 0)
-        return false;
-    lease_token(job, current);
-    return str_is(token, current);
 }
 
 /* --- results --- */
@@ -327,10 +295,11 @@ static enum err answer_again(struct op *op, const struct finish_job_input *in, s
     return ERR_OK;
 }
 
-/* A failure that was reported before and waits for its next attempt. */
+/* A failure that was reported before, and waits for its next attempt or already for a worker. */
 static bool is_reported(const struct finish_job_input *in, const struct job *job)
 {
-    return in->failed && job->state == JOB_SCHEDULED && json_same_text(job->error, in->error);
+    return in->failed && (job->state == JOB_SCHEDULED || job->state == JOB_PENDING) &&
+           json_same_text(job->error, in->error);
 }
 
 static enum err finish_one(struct op *op, struct tx *tx, const struct finish_job_input *in,
@@ -338,11 +307,15 @@ static enum err finish_one(struct op *op, struct tx *tx, const struct finish_job
 {
     struct job job = {0};
     struct run_move m = {0};
-    enum err e = load_job(op, tx, in->job_id, &job, &m);
+    enum err e = find_job(op, tx, in->job_id, &job);
+    if (e == ERR_OK && job_is_of_entity(&job))
+        return entity_call_finish(op, tx, in, &job, o, ret_changed);
+    if (e == ERR_OK)
+        e = run_move_load(&m, tx, job.run, &op->problem);
     if (e != ERR_OK)
         return e;
     *ret_changed = true;
-    if (!is_current(&job, in->lease_token))
+    if (!lease_is_current(&job, in->lease_token))
         return refuse_stale(op, &m, &job, in->lease_token,
                             "this lease is not the job's current one: its result is not taken");
     if (job_is_over(job.state))
@@ -442,10 +415,14 @@ static enum err heartbeat(struct op *op, struct tx *tx)
     const struct heartbeat_input *in = op->input;
     struct job job = {0};
     struct run_move m = {0};
-    enum err e = load_job(op, tx, in->job_id, &job, &m);
+    enum err e = find_job(op, tx, in->job_id, &job);
+    if (e == ERR_OK && job_is_of_entity(&job))
+        return entity_call_heartbeat(op, tx, in, &job);
+    if (e == ERR_OK)
+        e = run_move_load(&m, tx, job.run, &op->problem);
     if (e != ERR_OK)
         return e;
-    bool current = is_current(&job, in->lease_token);
+    bool current = lease_is_current(&job, in->lease_token);
     bool cancelled = current && job.state == JOB_CANCELLED;
     if (!current || (job.state != JOB_RUNNING && !cancelled))
         return refuse_stale(op, &m, &job, in->lease_token, "the lease has ended");
@@ -454,7 +431,7 @@ static enum err heartbeat(struct op *op, struct tx *tx)
         renewed.due_at = lease_end(&m, &job, job.started_at);
         if (in->note.ptr != NULL)
             renewed.note = in->note;
-        e = job_touch(&m, &job, &renewed);
+        e = job_row_touch(tx, &job, &renewed);
         if (e != ERR_OK)
             return problem_set(&op->problem, e, "cannot renew the lease");
     }
@@ -475,10 +452,14 @@ static enum err release_job(struct op *op, struct tx *tx)
     const struct heartbeat_input *in = op->input;
     struct job job = {0};
     struct run_move m = {0};
-    enum err e = load_job(op, tx, in->job_id, &job, &m);
+    enum err e = find_job(op, tx, in->job_id, &job);
+    if (e == ERR_OK && job_is_of_entity(&job))
+        return entity_call_release(op, tx, in, &job);
+    if (e == ERR_OK)
+        e = run_move_load(&m, tx, job.run, &op->problem);
     if (e != ERR_OK)
         return e;
-    if (!is_current(&job, in->lease_token))
+    if (!lease_is_current(&job, in->lease_token))
         return refuse_stale(op, &m, &job, in->lease_token, "the lease has ended");
     struct json_out o = json_out_to(&op->answer.body);
     if (job.state == JOB_PENDING) { /* again */
@@ -504,14 +485,18 @@ static enum err get_job(struct op *op, struct tx *tx)
     const struct get_job_input *in = op->input;
     struct job job = {0};
     struct run_move m = {0};
-    enum err e = load_job(op, tx, in->job_id, &job, &m);
+    struct json_out o = json_out_to(&op->answer.body);
+    enum err e = find_job(op, tx, in->job_id, &job);
+    if (e == ERR_OK && job_is_of_entity(&job))
+        return entity_call_show(tx, &job, &op->problem, &o);
+    if (e == ERR_OK)
+        e = run_move_load(&m, tx, job.run, &op->problem);
     if (e != ERR_OK)
         return e;
     bool approved = false;
     e = approval_of_job(&m, &job, &approved);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot read the job's approval");
-    struct json_out o = json_out_to(&op->answer.body);
     render_job(&o, &job, &m.run, m.def, approved);
     return ERR_OK;
 }

@@ -1,4 +1,5 @@
-/* Reading what listeners are told next: the timeline of a run, or the feed of a tenant. */
+/* Reading what listeners are told next: the timeline of a run or an entity, or the feed of a
+ * tenant. */
 #include "engine/event_out.h"
 #include "engine/render.h"
 #include "engine/told.h"
@@ -6,8 +7,14 @@
 #include "engine/use_cases.h"
 
 #include "base/limits.h"
+#include "store/entities.h"
 #include "store/feed.h"
 #include "store/runs.h"
+
+/* What is said behind the place to come back to. */
+#define RESET                                                                              \
+    "event: reset\ndata: {\"reason\":\"events behind Last-Event-ID are not kept any more:" \
+    " what follows begins with the oldest that is\"}\n\n"
 
 /* --- a list that grows --- */
 
@@ -72,7 +79,8 @@ static enum err telling_end(struct telling *t, struct op *op, enum err e)
 
 /* --- of a run --- */
 
-static void add_run_event(void *ctx, const struct event *event)
+/* Of a run or an entity. */
+static void add_timeline_event(void *ctx, const struct event *event)
 {
     struct telling *t = ctx;
     if (t->err != ERR_OK || is_full(t)) {
@@ -101,19 +109,90 @@ static enum err read_run(struct op *op, struct tx *tx)
     enum err e = tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
-    e = runs_find(tx->db, tenant->num, in->run_id, &tx->arena, &found, &run);
+    e = runs_find(tx->db, tenant->num, in->owner_id, &tx->arena, &found, &run);
     if (e == ERR_OK && !found)
         return problem_set(&op->problem, ERR_RUN_NOT_FOUND, "there is no such run");
     struct telling t = telling_begin(read);
     read->through = read->from;
+    read->owner_id = in->owner_id;
     if (e == ERR_OK)
-        e = events_list(tx->db, run.num, read->from.seq, STREAM_EVENTS_MAX + 1, add_run_event, &t);
+        e = events_list(tx->db, run.num, read->from.seq, STREAM_EVENTS_MAX + 1, add_timeline_event,
+                        &t);
     read->over = e == ERR_OK && !read->more && run_is_over(run.status);
     return telling_end(&t, op, e);
 }
 
 const struct use_case UC_READ_RUN_TOLD = {
     .name = "stream_run_events", .changes = false, .run = read_run};
+
+/* --- of an entity --- */
+
+/* By the id that the first read has found, or else by its name. A type that is not there has no
+ * entities. */
+static enum err find_entity(const struct read_told_input *in, struct tx *tx, int64_t tenant,
+                            bool *ret_found, struct entity *ret)
+{
+    struct entity_type type;
+    *ret_found = false;
+    if (!uuid_is_nil(in->owner_id))
+        return entities_find_num(tx->db, uuid_time(in->owner_id), &tx->arena, ret_found, ret);
+    bool found = false;
+    enum err e = entity_types_find(tx->db, tenant, in->entity_type, &tx->arena, &found, &type);
+    if (e == ERR_OK && found)
+        e = entities_find(tx->db, type.num, in->entity_id, &tx->arena, ret_found, ret);
+    return e;
+}
+
+struct entity_reading {
+    struct telling t;
+    int64_t told; /* the last event that the reader knows; 0: none */
+    bool ahead;   /* of all there are: it knows another entity that had the name before */
+};
+
+/* Events go with their generation: who was told of one that a gap follows has missed something. */
+static void add_entity_event(void *ctx, const struct event *event)
+{
+    struct entity_reading *r = ctx;
+    struct telling *t = &r->t;
+    bool missed = r->ahead || (r->told > 0 && event->seq > r->told + 1);
+    if (missed && t->count == 0 && t->err == ERR_OK) {
+        struct told_place at = {0, event->seq - 1};
+        buf_clear(&t->text);
+        buf_printf(&t->text, "id: %lld\n" RESET, (long long)at.seq);
+        add(t, at, STR("reset"), true);
+    }
+    add_timeline_event(t, event);
+}
+
+static enum err read_entity(struct op *op, struct tx *tx)
+{
+    const struct read_told_input *in = op->input;
+    struct told_read *read = in->read;
+    struct tenant *tenant;
+    struct entity entity;
+    bool found = false;
+    enum err e = tx_tenant(tx, op, &tenant);
+    if (e != ERR_OK)
+        return e;
+    e = find_entity(in, tx, tenant->num, &found, &entity);
+    if (e == ERR_OK && !found && uuid_is_nil(in->owner_id))
+        return problem_set(&op->problem, ERR_ENTITY_NOT_FOUND, "there is no such entity");
+    struct entity_reading r = {.t = telling_begin(read), .told = read->from.seq};
+    read->through = read->from;
+    read->owner_id = found ? entity.id : in->owner_id;
+    /* It may have been deleted meanwhile: its last events are there for a while, and then it is
+     * over. */
+    int64_t num = found ? entity.num : uuid_time(in->owner_id);
+    r.ahead = found && r.told > entity.last_event;
+    if (e == ERR_OK)
+        e = events_list(tx->db, num, r.ahead ? 0 : r.told, STREAM_EVENTS_MAX + 1, add_entity_event,
+                        &r);
+    read->over = e == ERR_OK && !found && !read->more;
+    return telling_end(&r.t, op, e);
+}
+
+const struct use_case UC_READ_ENTITY_TOLD = {
+    .name = "stream_entity_events", .changes = false, .run = read_entity};
 
 /* --- of a tenant --- */
 
@@ -150,14 +229,11 @@ static void add_feed_event(void *ctx, const struct event *event)
 }
 
 /* Told before what is kept: the reader has missed something, or is at a place that never was. */
-static void add_reset(struct telling *t, int64_t swept)
+static void add_feed_reset(struct telling *t, int64_t swept)
 {
     struct told_place at = {swept, INT64_MAX};
     buf_clear(&t->text);
-    buf_printf(&t->text,
-               "id: %lld-0\nevent: reset\ndata: {\"reason\":\"events behind Last-Event-ID are not "
-               "kept any more: what follows begins with the oldest that is\"}\n\n",
-               (long long)swept + 1);
+    buf_printf(&t->text, "id: %lld-0\n" RESET, (long long)swept + 1);
     add(t, at, STR("reset"), true);
     t->read->through = at;
 }
@@ -174,7 +250,7 @@ static bool keep_row(void *ctx, const struct feed_source *source)
     struct feed_rows *rows = ctx;
     struct feed_source *kept = &rows->items[rows->count];
     *kept = *source;
-    rows->full = !arena_keep(rows->arena, &kept->workflow_id);
+    rows->full = !owner_keep(&kept->owner, rows->arena);
     rows->count++;
     return !rows->full;
 }
@@ -198,11 +274,10 @@ static enum err read_rows(struct feed_reading *r, struct tx *tx, int64_t tenant,
         const struct feed_source *row = &rows.items[i];
         bool begun = row->row.num == from.num;
         int64_t told = begun ? MAX(from.seq, row->row.first_seq - 1) : row->row.first_seq - 1;
-        r->source.run_id = row->run_id;
-        r->source.workflow_id = row->workflow_id;
+        r->source.owner = row->owner;
         r->at.num = row->row.num;
         r->last_seq = row->row.last_seq;
-        if (row->has_run)
+        if (row->has_owner)
             e = events_list(tx->db, row->row.run, told, row->row.last_seq - told, add_feed_event,
                             r);
         if (e == ERR_OK && !read->more)
@@ -237,7 +312,7 @@ static enum err read_tenant(struct op *op, struct tx *tx)
     bool ahead = read->through.num > last && !read->from_now &&
                  !(read->through.num == last + 1 && read->through.seq == 0);
     if (e == ERR_OK && ((read->through.num <= swept && swept > 0 && !all_of_swept) || ahead))
-        add_reset(&r.t, swept);
+        add_feed_reset(&r.t, swept);
     int64_t through = MIN(last, read->through.num + STREAM_SCAN_MAX);
     if (e == ERR_OK && tenant->num != 0 && read->through.num <= last)
         e = read_rows(&r, tx, tenant->num, through);

@@ -4,6 +4,7 @@
 #include "engine/dispatch.h"
 #include "engine/job_move.h"
 #include "engine/run_move.h"
+#include "engine/signal_wait.h"
 #include "engine/use_cases.h"
 
 #include "base/limits.h"
@@ -213,6 +214,8 @@ static enum err show_job(struct why *w, const struct job *job)
         if (strcmp(kind, "signal") == 0) {
             json_add_name(&w->o, "signal");
             json_put_plain(w->o.buf, step->signals);
+            if (step->waits_for_all)
+                e = signal_wait_show(w->tx->db, step, job, &w->o);
         }
         if (!uuid_is_nil(job->child))
             json_add_uuid(&w->o, "child_run_id", job->child);

@@ -4,6 +4,7 @@
 #define PAWL_ENGINE_USE_CASES_H
 
 #include "domain/definition.h"
+#include "domain/entity.h"
 #include "domain/run.h"
 #include "domain/schedule.h"
 #include "engine/op.h"
@@ -59,8 +60,9 @@ struct signal_run_input {
     struct uuid run_id;
     int64_t if_match;
     struct str name;
-    struct str payload;   /* JSON */
-    struct str dedup_key; /* ptr NULL: none */
+    struct str payload;    /* JSON */
+    struct sha256 request; /* with a dedup_key: see dedup_request() */
+    struct str dedup_key;  /* ptr NULL: none */
 };
 extern const struct use_case UC_SIGNAL_RUN;
 
@@ -92,12 +94,16 @@ struct list_events_input {
 };
 extern const struct use_case UC_LIST_EVENTS;
 
-/* The next events as server-sent events: of a run, or of all that the caller's tenant has. */
+/* The next events as server-sent events: of a run, of an entity, or of all that the caller's tenant
+ * has. */
 struct read_told_input {
-    struct uuid run_id;
+    struct uuid owner_id;   /* of the run or the entity; all zero: the entity is named */
+    struct str entity_type; /* how its user calls it; who has its id keeps to that one even if */
+    struct str entity_id;   /* another gets the same name */
     struct told_read *read; /* filled by the run; see told.h */
 };
 extern const struct use_case UC_READ_RUN_TOLD;
+extern const struct use_case UC_READ_ENTITY_TOLD;
 extern const struct use_case UC_READ_TENANT_TOLD;
 
 /* --- jobs --- */
@@ -185,6 +191,76 @@ struct approval_stats_input {
     struct str workflow_id; /* ptr NULL: all */
 };
 extern const struct use_case UC_APPROVAL_STATS;
+
+/* --- entities --- */
+
+struct put_entity_type_input {
+    struct str type;
+    int64_t version; /* -1: the newest, or 1 for a new type */
+    struct entity_rules rules;
+};
+extern const struct use_case UC_PUT_ENTITY_TYPE;
+
+struct entity_type_input {
+    struct str type;
+};
+extern const struct use_case UC_GET_ENTITY_TYPE;
+extern const struct use_case UC_LIST_ENTITY_TYPES; /* list_input */
+/* How the window of known keys fits the duplicates that come. */
+extern const struct use_case UC_ENTITY_STATS; /* entity_type_input */
+
+struct signal_entity_input {
+    struct str type;
+    struct str id;
+    struct str name;
+    struct str payload;    /* JSON, as it is kept */
+    struct sha256 request; /* over name and the canonical form of payload: see dedup_request() */
+    struct str dedup_key;  /* ptr NULL: none; an update has one */
+};
+extern const struct use_case UC_SIGNAL_ENTITY;
+extern const struct use_case UC_UPDATE_ENTITY;
+
+struct entity_input {
+    struct str type;
+    struct str id;
+};
+extern const struct use_case UC_GET_ENTITY;
+extern const struct use_case UC_DELETE_ENTITY;
+
+/* What came of an update: by its number, or, for who has just sent it, by its key. */
+struct get_update_input {
+    struct str type;
+    struct str id;
+    int64_t seq; /* 0: by key */
+    struct str dedup_key;
+    int64_t entity; /* its number, for who must not be told of another with the same name; 0: any */
+};
+extern const struct use_case UC_GET_UPDATE;
+
+struct migrate_entity_input {
+    struct str type;
+    struct str id;
+    int64_t version; /* -1: the newest */
+};
+extern const struct use_case UC_MIGRATE_ENTITY;
+
+/* Of the entity: its events behind the cursor, or its generations from the newest. */
+struct list_of_entity_input {
+    struct str type;
+    struct str id;
+    struct str cursor; /* ptr NULL: from the beginning */
+    int64_t limit;
+};
+extern const struct use_case UC_LIST_ENTITY_EVENTS;
+extern const struct use_case UC_LIST_GENERATIONS;
+
+struct list_entities_input {
+    struct str type;
+    int64_t type_version; /* -1: any */
+    struct str cursor;    /* ptr NULL: from the first by id */
+    int64_t limit;
+};
+extern const struct use_case UC_LIST_ENTITIES;
 
 /* --- workflows --- */
 
@@ -374,6 +450,7 @@ extern const struct use_case UC_RETRY_PARKED;
     X(DOCTOR_RUNS, "runs")               \
     X(DOCTOR_JOBS, "jobs")               \
     X(DOCTOR_APPROVALS, "approvals")     \
+    X(DOCTOR_ENTITIES, "entities")       \
     X(DOCTOR_WEBHOOKS, "webhooks")       \
     X(DOCTOR_IDEMPOTENCY, "idempotency") \
     X(DOCTOR_INDEXES, "indexes")         \

@@ -1,18 +1,25 @@
-/* Callers that wait for work or for the end of a run. */
+/* Callers that wait for work, for the end of a run, or for what comes of an update. */
 #include "engine/waiters.h"
 
 #include "base/limits.h"
+#include "engine/entity_move.h"
+#include "engine/entity_update.h"
 #include "engine/use_cases.h"
 
-enum { RUN_SLOTS = 1024 };
+enum { SLOTS = 1024 };
 
-/* A start that waits, with the question it will ask about its run. */
-struct run_waiter {
-    struct run_waiter *next; /* in its slot */
-    struct run_waiter *older, *newer;
+/* A caller that waits, with the question it will ask when it is woken. */
+struct asking {
+    struct asking *next; /* in its slot */
+    struct asking *older, *newer;
     struct op *op;
+    struct uuid key; /* by which it is woken: the run's id, or see entity_wait_key() */
+    int64_t seq;     /* of an update: it is woken when that is decided; 0: by anything */
     struct op question;
-    struct run_input input;
+    union {
+        struct run_input run;
+        struct get_update_input update;
+    } input;
     bool asking;
     bool again; /* it was woken while asking: the answer may be old already */
     bool last;  /* its time is over: whatever the answer says is final */
@@ -22,8 +29,8 @@ struct waiters {
     const struct env *env;
     struct waiters_hooks hooks;
     struct op *claims, **claims_last; /* by arrival, linked by `next` */
-    struct run_waiter *slots[RUN_SLOTS];
-    struct run_waiter *oldest, *newest;
+    struct asking *slots[SLOTS];
+    struct asking *oldest, *newest;
     size_t count;
 };
 
@@ -107,14 +114,14 @@ static void wake_claim(struct waiters *w, const struct wake *wake)
     }
 }
 
-/* --- runs --- */
+/* --- those who ask --- */
 
 static size_t slot_of(struct uuid id)
 {
-    return (id.bytes[14] | (size_t)id.bytes[15] << 8) % RUN_SLOTS;
+    return (id.bytes[14] | (size_t)id.bytes[15] << 8) % SLOTS;
 }
 
-static void ask(struct waiters *w, struct run_waiter *r)
+static void ask(struct waiters *w, struct asking *r)
 {
     if (r->asking) {
         r->again = true;
@@ -122,22 +129,45 @@ static void ask(struct waiters *w, struct run_waiter *r)
     }
     r->asking = true;
     r->again = false;
-    w->hooks.read_run(w->hooks.ctx, &r->question);
+    w->hooks.read_now(w->hooks.ctx, &r->question);
 }
 
-bool waiters_add_run(struct waiters *w, struct op *op, bool read_now)
+static bool is_update(const struct op *op)
 {
-    assert(op->answer.has_run);
-    struct run_waiter *r = calloc(1, sizeof(*r));
+    return op->use_case == &UC_UPDATE_ENTITY;
+}
+
+/* What it wants to know, and by which key it hears that there is news. */
+static void prepare_question(struct asking *r)
+{
+    const struct op *op = r->op;
+    if (is_update(op)) {
+        const struct signal_entity_input *in = op->input;
+        op_init(&r->question, &UC_GET_UPDATE);
+        r->key = entity_wait_key(op->caller.tenant, in->type, in->id);
+        r->input.update = (struct get_update_input){in->type, in->id, op->answer.update_seq,
+                                                    in->dedup_key, op->answer.update_of};
+        r->seq = op->answer.update_seq;
+        r->question.input = &r->input.update;
+    } else {
+        assert(op->answer.has_run);
+        op_init(&r->question, &UC_GET_RUN);
+        r->key = op->answer.run_id;
+        r->input.run = (struct run_input){op->answer.run_id};
+        r->question.input = &r->input.run;
+    }
+    r->question.caller = op->caller;
+    r->question.owner = r;
+}
+
+bool waiters_add_asking(struct waiters *w, struct op *op, bool read_now)
+{
+    struct asking *r = calloc(1, sizeof(*r));
     if (r == NULL)
         return false;
     r->op = op;
-    op_init(&r->question, &UC_GET_RUN);
-    r->input = (struct run_input){op->answer.run_id};
-    r->question.input = &r->input;
-    r->question.caller = op->caller;
-    r->question.owner = r;
-    size_t slot = slot_of(op->answer.run_id);
+    prepare_question(r);
+    size_t slot = slot_of(r->key);
     r->next = w->slots[slot];
     w->slots[slot] = r;
     r->older = w->newest;
@@ -149,9 +179,9 @@ bool waiters_add_run(struct waiters *w, struct op *op, bool read_now)
     return true;
 }
 
-static void remove_run(struct waiters *w, struct run_waiter *r)
+static void remove_asking(struct waiters *w, struct asking *r)
 {
-    struct run_waiter **at = &w->slots[slot_of(r->op->answer.run_id)];
+    struct asking **at = &w->slots[slot_of(r->key)];
     while (*at != r)
         at = &(*at)->next;
     *at = r->next;
@@ -163,7 +193,7 @@ static void remove_run(struct waiters *w, struct run_waiter *r)
 }
 
 /* The start's answer with the run as it is now. */
-static void show_current(struct op *op, const struct op *question)
+static void show_run(struct op *op, const struct op *question)
 {
     struct answer *a = &op->answer;
     a->run_over = question->answer.run_over;
@@ -179,32 +209,40 @@ static void show_current(struct op *op, const struct op *question)
         op->err = problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the answer");
 }
 
-bool waiters_run_read(struct waiters *w, struct op *question)
+bool waiters_answer(struct waiters *w, struct op *question)
 {
-    if (question->use_case != &UC_GET_RUN || question->done != NULL)
+    bool asks = question->use_case == &UC_GET_RUN || question->use_case == &UC_GET_UPDATE;
+    if (!asks || question->done != NULL)
         return false;
-    struct run_waiter *r = question->owner;
+    struct asking *r = question->owner;
     assert(&r->question == question && r->asking);
     r->asking = false;
     bool ok = question->err == ERR_OK;
-    if (ok)
-        show_current(r->op, question);
+    if (ok && is_update(r->op))
+        entity_update_answer_shown(r->op, &question->answer);
+    else if (ok)
+        show_run(r->op, question);
     if (ok && !r->op->answer.run_over && !r->last) {
         if (r->again)
             ask(w, r);
         return true;
     }
-    /* Over, out of time, or unreadable: then the answer that was committed still stands. */
+    /* Over, out of time, or unreadable: then the answer that was committed still stands, unless
+     * there is nothing left that it could be about. */
     struct op *op = r->op;
-    remove_run(w, r);
+    if (question->err == ERR_ENTITY_NOT_FOUND)
+        op->err = problem_set(&op->problem, question->err, "%s", question->problem.detail);
+    remove_asking(w, r);
     w->hooks.give_up(w->hooks.ctx, op);
     return true;
 }
 
-static void wake_runs(struct waiters *w, const struct wake *wake)
+static void wake_asking(struct waiters *w, const struct wake *wake)
 {
-    for (struct run_waiter *r = w->slots[slot_of(wake->run_id)]; r != NULL; r = r->next) {
-        if (uuid_eq(r->op->answer.run_id, wake->run_id))
+    for (struct asking *r = w->slots[slot_of(wake->run_id)]; r != NULL; r = r->next) {
+        bool decided =
+            wake->through == 0 || r->seq == 0 || (r->seq > wake->after && r->seq <= wake->through);
+        if (decided && uuid_eq(r->key, wake->run_id))
             ask(w, r);
     }
 }
@@ -217,7 +255,7 @@ void waiters_wake(struct waiters *w, struct wake *wakes)
         struct wake *wake = wakes;
         wakes = wake->next;
         if (wake->run_over)
-            wake_runs(w, wake);
+            wake_asking(w, wake);
         else if (!wake->told)
             wake_claim(w, wake);
         free(wake);
@@ -235,7 +273,7 @@ void waiters_tick(struct waiters *w, int64_t mono_ms, bool all)
         remove_claim(w, at);
         w->hooks.give_up(w->hooks.ctx, op);
     }
-    for (struct run_waiter *r = w->oldest; r != NULL; r = r->newer) {
+    for (struct asking *r = w->oldest; r != NULL; r = r->newer) {
         if (r->last || (!all && deadline(r->op) > mono_ms))
             continue;
         r->last = true;

@@ -6,6 +6,7 @@
 #include "domain/job.h"
 #include "domain/run.h"
 #include "store/derived.h"
+#include "store/owners.h"
 #include "store/runs.h"
 
 /* --- pieces of SQL --- */
@@ -168,10 +169,12 @@ const struct invariant INVARIANTS[] = {
      " LEFT JOIN events e ON e.run = r.num GROUP BY r.num"
      " HAVING count(e.seq) = 0 OR min(e.seq) <> 1 OR max(e.seq) <> count(e.seq)"},
     {CHECK_RUNS, CHECK_FULL,
-     "a timeline is of a run that is not there",
+     "a timeline is of no run or entity that is there or being removed",
      "WITH told AS (SELECT run FROM events GROUP BY run)"
      " SELECT NULL, NULL, e.run, NULL FROM told e LEFT JOIN runs r ON r.num = e.run"
-     " WHERE r.num IS NULL"},
+     " LEFT JOIN entities n ON n.num = e.run"
+     " LEFT JOIN entity_sweeps s ON s.entity = e.run AND s.deleted = 1"
+     " WHERE r.num IS NULL AND n.num IS NULL AND s.entity IS NULL"},
     {CHECK_RUNS, CHECK_FULL,
      "an active run has no open job",
      "SELECT r.tenant, r.num, NULL, NULL FROM runs r"
@@ -188,7 +191,12 @@ const struct invariant INVARIANTS[] = {
     {CHECK_JOBS, CHECK_FULL,
      "a job is of a run that is not there or another tenant's",
      "SELECT j.tenant, r.num, j.run, NULL FROM jobs j LEFT JOIN runs r ON r.num = j.run"
-     " WHERE r.num IS NULL OR r.tenant <> j.tenant"},
+     " WHERE j.step >= 0 AND (r.num IS NULL OR r.tenant <> j.tenant)"},
+    {CHECK_JOBS, CHECK_FULL,
+     "a call is of an entity that is not there or another tenant's",
+     "SELECT j.tenant, e.num, j.run, NULL FROM jobs j LEFT JOIN entities e ON e.num = j.run"
+     " LEFT JOIN entity_sweeps s ON s.entity = j.run AND s.deleted = 1"
+     " WHERE j.step < 0 AND s.entity IS NULL AND (e.num IS NULL OR e.tenant <> j.tenant)"},
     {CHECK_JOBS, CHECK_FULL,
      "the state of a job does not exist",
      "SELECT j.tenant, j.run, j.ordinal, NULL FROM jobs j WHERE NOT j.state " IN_JOBS(JOB_ANY)},
@@ -339,18 +347,24 @@ enum err finding_show(struct db *db, struct finding f, int64_t tenant, int64_t r
                       finding_each *each, void *ctx)
 {
     static const char SQL_TENANT[] = "SELECT id FROM tenants WHERE num = $1";
-    static const char SQL_RUN[] = "SELECT id FROM runs WHERE num = $1";
-    struct db_rows *rows = DB_QUERY(db, SQL_RUN, DB_I(run));
-    f.has_run = db_next(rows);
-    if (f.has_run)
-        f.run_id = db_uuid(rows, 0);
-    enum err e = db_rows_end(rows);
-    if (e != ERR_OK)
-        return e;
-    rows = DB_QUERY(db, SQL_TENANT, DB_I(tenant));
-    f.tenant = db_next(rows) ? db_str(rows, 0) : STR_NONE;
-    each(ctx, &f);
-    return db_rows_end(rows);
+    struct arena arena; /* the names are those of one */
+    struct owner owner = {0};
+    bool found = false;
+    arena_init(&arena, 4 * KIB);
+    enum err e = owners_find(db, run, &arena, &found, &owner);
+    f.has_run = found && !owner.is_entity;
+    f.has_entity = found && owner.is_entity;
+    f.run_id = owner.id;
+    f.entity_type = owner.type;
+    f.entity_id = owner.name;
+    if (e == ERR_OK) {
+        struct db_rows *rows = DB_QUERY(db, SQL_TENANT, DB_I(tenant));
+        f.tenant = db_next(rows) ? db_str(rows, 0) : STR_NONE;
+        each(ctx, &f);
+        e = db_rows_end(rows);
+    }
+    arena_release(&arena);
+    return e;
 }
 
 static enum err show(struct db *db, const struct invariant *inv, const struct db_rows *row,
@@ -389,10 +403,13 @@ enum err check_area(struct db *db, enum check_area area, unsigned depth, finding
                     void *ctx, struct check_result *result)
 {
     assert(depth == CHECK_FULL || depth == CHECK_QUICK);
+    bool entities = area == CHECK_ENTITIES;
+    const struct invariant *table = entities ? ENTITY_INVARIANTS : INVARIANTS;
+    size_t count = entities ? ENTITY_INVARIANT_COUNT : INVARIANT_COUNT;
     enum err e = ERR_OK;
-    for (size_t i = 0; i < INVARIANT_COUNT && e == ERR_OK; i++) {
-        if (INVARIANTS[i].area == area && (INVARIANTS[i].flags & depth) != 0)
-            e = look(db, &INVARIANTS[i], each, ctx, result);
+    for (size_t i = 0; i < count && e == ERR_OK; i++) {
+        if (table[i].area == area && (table[i].flags & depth) != 0)
+            e = look(db, &table[i], each, ctx, result);
     }
     return e;
 }
@@ -410,6 +427,7 @@ enum err check_extent(struct db *db, enum check_area area, int64_t *ret)
         [CHECK_RUNS] = "SELECT count(*) FROM runs",
         [CHECK_JOBS] = "SELECT count(*) FROM jobs",
         [CHECK_APPROVALS] = "SELECT count(*) FROM approvals",
+        [CHECK_ENTITIES] = "SELECT count(*) FROM entities",
         [CHECK_WEBHOOKS] = SQL_WEBHOOKS,
         [CHECK_INDEXES] = SQL_INDEXES,
     };

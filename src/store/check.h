@@ -13,6 +13,7 @@ enum check_area {
     CHECK_RUNS,
     CHECK_JOBS,
     CHECK_APPROVALS,
+    CHECK_ENTITIES,
     CHECK_WEBHOOKS,
     CHECK_INDEXES,
     CHECK_AREA_COUNT
@@ -22,20 +23,23 @@ enum check_area {
 enum {
     CHECK_FULL = 1,    /* looks at every row */
     CHECK_QUICK = 2,   /* costs as much as there are active and queued runs */
-    CHECK_DERIVED = 4, /* is made of the runs alone: store/repair.h mends it */
+    CHECK_DERIVED = 4, /* is made of runs and entities alone: store/repair.h mends it */
 };
 
 struct invariant {
     enum check_area area;
     unsigned flags;
     const char *broken; /* for people: what a row of the query is */
-    /* Columns: number of a tenant, number of a run, what is kept, what was counted; each may be
-     * null. */
+    /* Columns: number of a tenant, number of a run or an entity, what is kept, what was counted;
+     * each may be null. */
     const char *sql;
 };
 
 extern const struct invariant INVARIANTS[];
 extern const size_t INVARIANT_COUNT;
+/* Those of CHECK_ENTITIES; the others have all the rest. */
+extern const struct invariant ENTITY_INVARIANTS[];
+extern const size_t ENTITY_INVARIANT_COUNT;
 
 /* One thing that is wrong. */
 struct finding {
@@ -44,6 +48,9 @@ struct finding {
     struct str tenant; /* its id; ptr NULL: of no tenant, or of one that is not there */
     bool has_run;      /* false also when the run is not there */
     struct uuid run_id;
+    bool has_entity; /* likewise */
+    struct str entity_type;
+    struct str entity_id;
     bool has_seq; /* the place in a chain of the audit */
     int64_t seq;
     bool has_kept;
@@ -64,8 +71,8 @@ typedef void finding_each(void *ctx, const struct finding *finding);
  * *result, and calls `each` (may be NULL) for the first FINDINGS_SHOWN_MAX of every invariant. */
 MUST_CHECK enum err check_area(struct db *db, enum check_area area, unsigned depth,
                                finding_each *each, void *ctx, struct check_result *result);
-/* For checks that SQL cannot make: puts in the names of a tenant and a run (by number; 0: none),
- * and calls `each`. */
+/* For checks that SQL cannot make: puts in the names of a tenant and of a run or an entity (by
+ * number; 0: none), and calls `each`. */
 MUST_CHECK enum err finding_show(struct db *db, struct finding finding, int64_t tenant, int64_t run,
                                  finding_each *each, void *ctx);
 /* How many rows the area is about. */

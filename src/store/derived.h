@@ -1,4 +1,5 @@
-/* Pieces of SQL about what is derived from the runs, shared by the checks and the repair. */
+/* Pieces of SQL about what is derived from runs and entities, shared by the checks and the repair.
+ */
 #ifndef PAWL_STORE_DERIVED_H
 #define PAWL_STORE_DERIVED_H
 
@@ -19,6 +20,12 @@
     " OR j.state = 'approval')"
 /* Its child's end is told by a timer of any time. */
 #define JOB_HAS_CHILD "(j.state = 'dispatched' AND j.child IS NOT NULL)"
+
+/* Ordinals of timers that belong to an entity itself, as engine/entity_move.h has them. */
+#define ENTITY_TIMER "-2"
+#define ENTITY_START_TIMER "-3"
+/* An entity `e` whose next timer is armed. */
+#define ENTITY_IS_ARMED "(e.timer_at IS NOT NULL AND e.open_job IS NULL)"
 
 /* The number of the last run, or idempotency record, that its late index has. */
 #define RUNS_THROUGH "COALESCE((SELECT through FROM indexed WHERE name = 'runs'), 0)"

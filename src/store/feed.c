@@ -51,9 +51,9 @@ enum err feed_list_hooked(struct db *db, int64_t after, int64_t through, int64_t
     return each_row(DB_QUERY(db, SQL, DB_I(after), DB_I(through), DB_I(limit)), each, ctx);
 }
 
-#define SOURCES                                                                               \
-    "SELECT f.num, f.tenant, f.run, f.first_seq, f.last_seq, f.at, t.id, r.id, r.workflow_id" \
-    " FROM feed f JOIN tenants t ON t.num = f.tenant LEFT JOIN runs r ON r.num = f.run"
+#define SOURCES                                                                          \
+    "SELECT f.num, f.tenant, f.run, f.first_seq, f.last_seq, f.at, t.id, " OWNER_COLUMNS \
+    " FROM feed f JOIN tenants t ON t.num = f.tenant" OWNER_JOINS
 
 static enum err each_source(struct db_rows *rows, feed_each_source *each, void *ctx)
 {
@@ -61,12 +61,8 @@ static enum err each_source(struct db_rows *rows, feed_each_source *each, void *
     while (more && db_next(rows)) {
         struct feed_source source = {.row = {db_int(rows, 0), db_int(rows, 1), db_int(rows, 2),
                                              db_int(rows, 3), db_int(rows, 4), db_int(rows, 5)},
-                                     .tenant = db_str(rows, 6),
-                                     .has_run = !db_is_null(rows, 7)};
-        if (source.has_run) {
-            source.run_id = db_uuid(rows, 7);
-            source.workflow_id = db_str(rows, 8);
-        }
+                                     .tenant = db_str(rows, 6)};
+        source.has_owner = owner_read(rows, 7, &source.owner);
         more = each(ctx, &source);
     }
     return db_rows_end(rows);

@@ -1,9 +1,10 @@
 /* Every growth of a timeline in the order of the commits, for whoever tells the world. A row names
- * a run and a range of its events; it is written in the transaction that writes them. */
+ * a run or an entity and a range of its events; it is written in the transaction that writes them.
+ */
 #ifndef PAWL_STORE_FEED_H
 #define PAWL_STORE_FEED_H
 
-#include "store/db.h"
+#include "store/owners.h"
 
 /* The name of the mark below which rows have been removed. */
 #define FEED_SWEPT STR("swept")
@@ -11,7 +12,7 @@
 struct feed_row {
     int64_t num; /* rises by one */
     int64_t tenant;
-    int64_t run;
+    int64_t run; /* or the entity */
     int64_t first_seq, last_seq;
     int64_t at;
 };
@@ -31,9 +32,8 @@ MUST_CHECK enum err feed_list_hooked(struct db *db, int64_t after, int64_t throu
 struct feed_source {
     struct feed_row row;
     struct str tenant; /* its id */
-    bool has_run;      /* false: the run and its events are not kept any more */
-    struct uuid run_id;
-    struct str workflow_id;
+    bool has_owner;    /* false: it and its events are not kept any more */
+    struct owner owner;
 };
 typedef bool feed_each_source(void *ctx, const struct feed_source *source);
 MUST_CHECK enum err feed_sources(struct db *db, int64_t after, int64_t limit,

@@ -59,6 +59,18 @@ enum err jobs_update(struct db *db, const struct job *j, enum job_state from, in
     return e == ERR_OK && changed != 1 ? ERR_CONCURRENCY : e;
 }
 
+enum err jobs_remove(struct db *db, int64_t run, int64_t ordinal)
+{
+    static const char SQL[] = "DELETE FROM jobs WHERE run = $1 AND ordinal = $2";
+    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal));
+}
+
+enum err jobs_set_queue(struct db *db, int64_t run, int64_t ordinal, struct str queue)
+{
+    static const char SQL[] = "UPDATE jobs SET queue = $3 WHERE run = $1 AND ordinal = $2";
+    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal), DB_T(queue));
+}
+
 enum err jobs_set_input(struct db *db, int64_t run, int64_t ordinal, struct str input)
 {
     static const char SQL[] = "UPDATE jobs SET input = $3 WHERE run = $1 AND ordinal = $2";
@@ -206,12 +218,20 @@ enum err map_items_find(struct db *db, int64_t run, int64_t step, struct arena *
     return e == ERR_OK && full ? ERR_NO_MEMORY : e;
 }
 
+/* See the index jobs_claimable, which has the same. */
+#define PLACE "CASE WHEN step < 0 THEN created_at * 4096 ELSE run END"
+
+static int64_t place_of(const struct job *job)
+{
+    return job->step < 0 ? job->created_at * 4096 : job->run;
+}
+
 enum err jobs_next(struct db *db, int64_t tenant, struct str queue, struct arena *arena,
                    bool *ret_found, struct job *ret)
 {
     static const char SQL[] =
         "SELECT " COLUMNS " FROM jobs WHERE state = 'pending' AND queue = $1 AND tenant = $2"
-        " ORDER BY urgency, run, ordinal LIMIT 1";
+        " ORDER BY urgency, " PLACE ", run, ordinal LIMIT 1";
     return read_one(DB_QUERY(db, SQL, DB_T(queue), DB_I(tenant)), arena, ret_found, ret);
 }
 
@@ -230,11 +250,13 @@ enum err jobs_next_tenant(struct db *db, struct str queue, int64_t after, bool *
 enum err jobs_ahead(struct db *db, const struct job *job, int64_t max, int64_t *ret)
 {
     static const char SQL[] =
-        "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE state = 'pending' AND queue = $1"
-        " AND tenant = $2 AND (urgency, run, ordinal) < ($3, $4, $5) LIMIT $6) AS ahead";
+        "SELECT count(*) FROM (SELECT urgency, " PLACE " AS place, run, ordinal FROM jobs"
+        " WHERE state = 'pending' AND queue = $1 AND tenant = $2"
+        " ORDER BY urgency, " PLACE ", run, ordinal LIMIT $7) AS first"
+        " WHERE (urgency, place, run, ordinal) < ($3, $4, $5, $6)";
     struct db_rows *rows =
-        DB_QUERY(db, SQL, DB_T(job->queue), DB_I(job->tenant), DB_I(job->urgency), DB_I(job->run),
-                 DB_I(job->ordinal), DB_I(max));
+        DB_QUERY(db, SQL, DB_T(job->queue), DB_I(job->tenant), DB_I(job->urgency),
+                 DB_I(place_of(job)), DB_I(job->run), DB_I(job->ordinal), DB_I(max));
     *ret = db_next(rows) ? db_int(rows, 0) : 0;
     return db_rows_end(rows);
 }

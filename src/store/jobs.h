@@ -6,12 +6,15 @@
 #include "domain/job.h"
 #include "store/db.h"
 
+/* A call of an entity's handler has no step. */
+enum { JOB_OF_ENTITY = -1 };
+
 struct job {
-    int64_t run;     /* the run's num */
-    int64_t ordinal; /* 1, 2, 3 … within the run */
+    int64_t run;     /* the num of its owner, a run or an entity */
+    int64_t ordinal; /* 1, 2, 3 … within it */
     struct uuid id;
     int64_t tenant;
-    int64_t step; /* index into the definition's steps */
+    int64_t step; /* index into the definition's steps, or JOB_OF_ENTITY */
     enum job_state state;
     struct str queue;
     int64_t urgency; /* minus the run's priority: smaller is sooner */
@@ -46,6 +49,10 @@ MUST_CHECK enum err jobs_insert(struct db *db, const struct job *job);
 MUST_CHECK enum err jobs_update(struct db *db, const struct job *job, enum job_state from,
                                 int64_t from_epoch);
 
+MUST_CHECK enum err jobs_remove(struct db *db, int64_t run, int64_t ordinal);
+/* Whoever claims it next claims from another queue. */
+MUST_CHECK enum err jobs_set_queue(struct db *db, int64_t run, int64_t ordinal, struct str queue);
+
 /* What it is given is changed before it is handed out. */
 MUST_CHECK enum err jobs_set_input(struct db *db, int64_t run, int64_t ordinal, struct str input);
 
@@ -76,7 +83,8 @@ MUST_CHECK enum err map_items_insert(struct db *db, int64_t run, int64_t step, s
 MUST_CHECK enum err map_items_find(struct db *db, int64_t run, int64_t step, struct arena *arena,
                                    struct str *ret);
 
-/* The first claimable job of a queue: most urgent, then oldest. */
+/* The first claimable job of a queue: most urgent, then of the oldest run, or the oldest call of an
+ * entity. */
 MUST_CHECK enum err jobs_next(struct db *db, int64_t tenant, struct str queue, struct arena *arena,
                               bool *ret_found, struct job *ret);
 /* The next tenant after `after` (by number) with something to claim in the queue. */

@@ -265,6 +265,17 @@ enum err repair_timers(struct db *db)
         " SELECT COALESCE(r.start_at, r.deadline_at), r.num, 0, 0 FROM runs r"
         " WHERE (" RUN_IS_DELAYED " OR (" RUN_IS_ACTIVE " AND r.deadline_at IS NOT NULL))"
         " AND NOT EXISTS (SELECT 1 FROM timers t WHERE t.run = r.num AND t.ordinal = 0)",
+        /* An entity's own: one that is due later than it says was put off. */
+        "DELETE FROM timers WHERE ordinal = " ENTITY_TIMER
+        " AND NOT EXISTS (SELECT 1 FROM entities e WHERE e.num = timers.run"
+        " AND " ENTITY_IS_ARMED " AND e.timer_at <= timers.due_at)",
+        "INSERT INTO timers (due_at, run, ordinal, generation)"
+        " SELECT e.timer_at, e.num, " ENTITY_TIMER ", 0 FROM entities e WHERE " ENTITY_IS_ARMED
+        " AND e.num NOT IN (SELECT run FROM timers WHERE ordinal = " ENTITY_TIMER ")",
+        "INSERT INTO timers (due_at, run, ordinal, generation)"
+        " SELECT e.active_at, e.num, " ENTITY_START_TIMER ", 0 FROM entities e"
+        " WHERE e.num IN (SELECT entity FROM entity_starts)"
+        " AND e.num NOT IN (SELECT run FROM timers WHERE ordinal = " ENTITY_START_TIMER ")",
     };
     return run_all(db, TIMERS, ARRAY_LEN(TIMERS));
 }

@@ -43,6 +43,10 @@ static const char *const PARTS[] = {
     " FROM approval_votes WHERE run = $1 ORDER BY ordinal, actor LIMIT $2)",
     "DELETE FROM run_signals WHERE run = $1 AND seq IN"
     " (SELECT seq FROM run_signals WHERE run = $1 ORDER BY seq LIMIT $2)",
+    "DELETE FROM dedup WHERE owner = $1 AND num IN"
+    " (SELECT num FROM dedup WHERE owner = $1 ORDER BY num LIMIT $2)",
+    "DELETE FROM dedup_windows WHERE owner IN"
+    " (SELECT owner FROM dedup_windows WHERE owner = $1 LIMIT $2)",
     "DELETE FROM map_items WHERE run = $1 AND step IN"
     " (SELECT step FROM map_items WHERE run = $1 ORDER BY step LIMIT $2)",
 };

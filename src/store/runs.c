@@ -139,22 +139,6 @@ enum err runs_find_num(struct db *db, int64_t num, struct arena *arena, bool *re
     return read_one(DB_QUERY(db, SQL, DB_I(num)), arena, ret_found, ret);
 }
 
-enum err runs_name(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
-                   struct uuid *ret_id, struct str *ret_workflow_id)
-{
-    static const char SQL[] = "SELECT id, workflow_id FROM runs WHERE num = $1";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(num));
-    bool full = false;
-    *ret_found = db_next(rows);
-    if (*ret_found) {
-        *ret_id = db_uuid(rows, 0);
-        *ret_workflow_id = arena_str(arena, db_str(rows, 1));
-        full = ret_workflow_id->ptr == NULL;
-    }
-    enum err e = db_rows_end(rows);
-    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
-}
-
 enum err runs_is_of(struct db *db, int64_t num, struct str workflow_id, bool *ret)
 {
     static const char SQL[] = "SELECT 1 FROM runs WHERE num = $1 AND workflow_id = $2";

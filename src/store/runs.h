@@ -60,10 +60,6 @@ MUST_CHECK enum err runs_find(struct db *db, int64_t tenant, struct uuid id, str
 MUST_CHECK enum err runs_find_num(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
                                   struct run *ret);
 
-/* Whose run it is, without the rest. The workflow's id is copied to the arena. */
-MUST_CHECK enum err runs_name(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
-                              struct uuid *ret_id, struct str *ret_workflow_id);
-
 /* Is it a run of this workflow? */
 MUST_CHECK enum err runs_is_of(struct db *db, int64_t num, struct str workflow_id, bool *ret);
 

@@ -2,6 +2,7 @@
 #include "store/sqlite_file.h"
 
 #include "base/log.h"
+#include "domain/idempotency.h"
 #include "store/migrations.h"
 
 #include <errno.h>
@@ -134,10 +135,34 @@ static enum err migrate_one(sqlite3 *conn, const struct migration *m, struct pro
     return e;
 }
 
+/* pawl_key_hash(text): what migrations need to fill in and SQL cannot say. */
+static void key_hash(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    assert(count == 1);
+    const char *text = (const char *)sqlite3_value_text(values[0]);
+    if (text == NULL)
+        sqlite3_result_null(context);
+    else
+        sqlite3_result_int64(
+            context, idem_key_hash((struct str){text, (size_t)sqlite3_value_bytes(values[0])}));
+}
+
+static enum err add_functions(sqlite3 *conn, struct problem *p)
+{
+    int rc = sqlite3_create_function_v2(conn, "pawl_key_hash", 1,
+                                        SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY,
+                                        NULL, key_hash, NULL, NULL, NULL);
+    return rc == SQLITE_OK ? ERR_OK
+                           : problem_set(p, ERR_STORE_FAILED, "cannot prepare the migration: %s",
+                                         sqlite3_errmsg(conn));
+}
+
 enum err sqlite_file_migrate(sqlite3 *conn, struct problem *p)
 {
     int version = 0;
     enum err e = pragma_int(conn, "PRAGMA user_version", p, &version);
+    if (e == ERR_OK && version < newest_version())
+        e = add_functions(conn, p);
     for (size_t i = 0; e == ERR_OK && i < MIGRATIONS_SQLITE_COUNT; i++) {
         if (MIGRATIONS_SQLITE[i].number > version)
             e = migrate_one(conn, &MIGRATIONS_SQLITE[i], p);

@@ -192,6 +192,14 @@ def test_there_is_no_such_approval(api, tenant):
         assert_problem(api.get(f"/api/v1/approvals/{job}", tenant=tenant), 404, "APPROVAL_NOT_FOUND")
 
 
+def test_nobody_is_asked_about_the_call_of_an_entity(api, tenant):
+    assert api.put("/api/v1/entity-types/member", {"queue": "q", "handler": "h"}, tenant=tenant).status == 200
+    assert api.post("/api/v1/entities/member/ann/signals", {"name": "earn"}, tenant=tenant).status == 200
+    job = acts.claim(api, tenant, queues=["q"])[0]["job_id"]
+    assert_problem(decide(api, tenant, job, "approve"), 404, "APPROVAL_NOT_FOUND")
+    assert_problem(api.get(f"/api/v1/approvals/{job}", tenant=tenant), 404, "APPROVAL_NOT_FOUND")
+
+
 @pytest.mark.parametrize("body", [{"reason": 1}, {"reason": "x" * 2000}, {"expected_hash": []}, {"who": "me"}, [], "text"])
 def test_a_bad_body_decides_nothing(api, tenant, body):
     _, job = ask(api, tenant)

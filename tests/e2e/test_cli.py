@@ -45,6 +45,8 @@ COVERED = {
     "worker",  # test_worker_command.py
     "audit list", "audit verify", "audit export", "events",  # test_audit.py
     "approval list", "approval show", "approval approve", "approval reject", "approval analytics",  # test_cli_approvals.py
+    "entity type set", "entity type list", "entity type show", "entity signal", "entity update", "entity outcome", "entity show", "entity list", "entity events",
+    "entity generations", "entity migrate", "entity delete", "entity stats",  # test_cli_entities.py
     "webhook create", "webhook list", "webhook show", "webhook set", "webhook rotate", "webhook delete", "webhook test", "webhook deliveries",
     "webhook redeliver",  # test_webhooks.py
 }
@@ -52,7 +54,7 @@ COVERED = {
 
 def listed():
     """`workflow apply`, `run start`, …: what the help says there is."""
-    return {re.sub(r"( [A-Z|-]+)+$", "", m.group(1)) for m in re.finditer(r"^  pawl ([a-z ]+?(?: [A-Z|-]+)*)  ", pawl("--help").out, re.M)}
+    return {re.sub(r"( [][A-Z|-]+)+$", "", m.group(1)) for m in re.finditer(r"^  pawl ([a-z ]+?(?: [][A-Z|-]+)*)  ", pawl("--help").out, re.M)}
 
 
 def test_the_help_lists_what_these_tests_cover():
@@ -63,7 +65,7 @@ def test_every_command_explains_itself():
     for command in sorted(COVERED):
         r = pawl(*command.split(), "--help")
         assert r.code == 0 and r.out.startswith(f"usage: pawl {command}") and "--json" in r.out and "exit code:" in r.out and r.err == "", r
-    for group in ("workflow", "run", "approval", "schedule", "webhook", "job", "dead", "idem", "tenant", "key"):
+    for group in ("workflow", "run", "approval", "entity", "schedule", "webhook", "job", "dead", "idem", "tenant", "key"):
         r = pawl(group, "--help")
         assert r.code == 0 and r.out.startswith("usage:"), r
 

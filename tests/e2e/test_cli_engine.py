@@ -298,7 +298,7 @@ def test_dead_list_retry_drop(run, start, show, fail):
     rid = start()
     job = fail()
     rows = run("dead", "list").rows
-    assert rows[0] == ["JOB", "RUN", "WORKFLOW", "STEP", "QUEUE", "ATTEMPT", "FAILED", "ERROR"] and rows[1][:6] == [job["job_id"], rid, "w", "work", "default", "1"] and "BROKEN" in rows[1][7]
+    assert rows[0] == ["JOB", "RUN", "WORKFLOW", "STEP", "ENTITY", "QUEUE", "ATTEMPT", "FAILED", "ERROR"] and rows[1][:7] == [job["job_id"], rid, "w", "work", "-", "default", "1"] and "BROKEN" in rows[1][8]
     assert run("dead", "retry", job["job_id"]).out == f"{job['job_id']} pending\n"
     assert len(run("dead", "list").rows) == 1 and show(rid)["status"] == "running"
     fail()

@@ -136,7 +136,7 @@ def test_no_copy_is_left_beside_the_data(tmp_path):
 
 # --- doctor ---
 
-CHECKS = ["file", "slots", "queue", "runs", "jobs", "approvals", "webhooks", "idempotency", "indexes", "audit"]
+CHECKS = ["file", "slots", "queue", "runs", "jobs", "approvals", "entities", "webhooks", "idempotency", "indexes", "audit"]
 
 
 @pytest.fixture
@@ -174,6 +174,7 @@ def test_the_doctor_finds_nothing_wrong_with_a_sound_file(stopped):
     ("UPDATE tenants SET queued_runs = 1 WHERE id = 'acme'", "queue"),
     ("UPDATE runs SET version = 0 WHERE status = 'succeeded'", "runs"),
     ("UPDATE jobs SET finished_at = NULL WHERE state = 'succeeded'", "jobs"),
+    ("INSERT INTO entity_states (entity, type_version, state) VALUES (1, 1, '1')", "entities"),
     ("UPDATE idempotency SET run_id = x'00112233445566778899aabbccddeeff' WHERE key = 'k0'", "idempotency"),
     ("INSERT INTO runs_index (tenant, num) VALUES (1, 1)", "indexes"),
     ("UPDATE audit SET actor = 'somebody else'", "audit"),

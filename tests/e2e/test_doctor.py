@@ -67,7 +67,7 @@ def test_a_leaked_slot_is_in_the_log_and_the_metrics_right_after_the_start(serve
     assert 'pawl_doctor_differences{check="slots"} 1\n' in api.get("/metrics").raw.decode()
     assert "counters differ from the runs: see pawl doctor check=slots differences=1" in server.log()
     assert api.get("/api/v1/doctor").json["ok"] is False
-    assert differences(api) == {"file": 0, "slots": 1, "queue": 0, "runs": 0, "jobs": 0, "approvals": 0, "webhooks": 0, "idempotency": 0, "indexes": 0, "audit": 0}
+    assert differences(api) == {"file": 0, "slots": 1, "queue": 0, "runs": 0, "jobs": 0, "approvals": 0, "entities": 0, "webhooks": 0, "idempotency": 0, "indexes": 0, "audit": 0}
     assert api.post(REPAIR).json["ok"] is True
     assert differences(api)["slots"] == 0
 
@@ -163,12 +163,12 @@ def test_a_repair_is_remembered_under_its_key_and_audited_once(server):
     api = server.start().client()
     first = api.post(REPAIR, key="mend")
     assert first.status == 200 and first.json["repaired"] == 2 and first.json["ok"] is True
-    assert set(checks(first.json)) == {"slots", "queue", "jobs", "indexes"}
+    assert set(checks(first.json)) == {"slots", "queue", "jobs", "entities", "indexes"}
     again = api.post(REPAIR, key="mend")
     assert again.json == first.json and again.header("Idempotent-Replayed") == "true"
     assert api.post(REPAIR, {"x": 1}, key="other").code == "FIELD_INVALID"
     audit = rows(server.db, "SELECT tenant, actor, target, detail FROM audit WHERE action = 'doctor.repair'")
-    assert audit == [(0, "dev", "*", '{"slots":1,"queue":1,"jobs":0,"indexes":0,"repaired":2}')]
+    assert audit == [(0, "dev", "*", '{"slots":1,"queue":1,"jobs":0,"entities":0,"indexes":0,"repaired":2}')]
     assert_healthy(api)
 
 

@@ -73,6 +73,20 @@ def test_fanout_counts_its_own_readme(example):
     assert f'"total":{len((EXAMPLES / "fanout/README.md").read_text().split())}' in out
 
 
+def test_rewards_counts_each_purchase_once(example):
+    out = example("rewards/run.sh")
+    bought, redeemed, again, bob, left, anew, emitted = out.split("\n\n")[1:]
+    assert bought.splitlines()[1:] == ["1  new", "1  duplicate", "2  new", "2  duplicate", "3  new", "3  duplicate", '4  completed  {"points":1150,"tier":"gold"}']
+    assert redeemed.splitlines()[1:] == ['5  completed  {"left":950}', "6  rejected  TOO_FEW_POINTS: 5000 of 950 points"] and again.splitlines()[1:] == ['5  completed  {"left":950}']
+    assert '"points":0,"tier":"basic"' in bob and '"points":950,"tier":"silver"' in left
+    assert anew.splitlines()[1:] == ["1  duplicate", "8  new", '9  completed  {"points":20,"tier":"basic"}']
+    events = [json.loads(line.split(None, 3)[3]) for line in emitted.splitlines() if "event.emitted" in line]
+    assert [(e["event"], e["payload"]["points"]) for e in events] == [("tier.silver", 550), ("tier.gold", 1150), ("tier.silver", 950),
+                                                                    ("tier.silver", 700), ("points.expired", 700), ("tier.basic", 0)]
+    rows = {line.split()[0]: line.split() for line in emitted.splitlines()[-2:]}
+    assert sorted(rows) == ["ada", "bob"] and int(rows["ada"][3]) >= 3 and rows["ada"][4] == "0", rows
+
+
 def test_an_example_without_its_server_fails_and_says_why(tmp_path):
     done = subprocess.run([EXAMPLES / "fanout/run.sh"], capture_output=True, text=True, cwd=tmp_path,
                           env=cli.environment(PAWL=harness.PAWL, PAWL_URL=f"http://127.0.0.1:{cli.free_port()}"))

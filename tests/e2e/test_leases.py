@@ -219,6 +219,16 @@ def test_a_failure_that_is_tried_again_may_be_told_twice(api, tenant, start):
     assert event_types(api, tenant, run) == [*before, "job.stale_result"]
 
 
+def test_a_failure_may_be_told_twice_although_its_next_attempt_is_due(api, tenant, start):
+    run = start(retry={"max_attempts": 2, **QUICK})
+    job = claim(api, tenant)[0]
+    assert fail(api, tenant, job, message="no").json["status"] == "retrying"
+    wait_until(lambda: show_job(api, tenant, job["job_id"])["state"] == "pending", "the next attempt is due")
+    before = event_types(api, tenant, run)
+    assert fail(api, tenant, job, message="no").json["status"] == "already_failed"
+    assert event_types(api, tenant, run) == before
+
+
 def test_a_job_whose_workers_all_vanish_is_a_dead_letter(api, tenant, start):
     run = start(retry={"max_attempts": 3, **QUICK})
     attempts = [claim(api, tenant, lease_ms=100, wait_ms=30_000)[0]["attempt"] for _ in range(3)]
@@ -329,9 +339,11 @@ def test_a_dropped_dead_letter_is_off_the_list_and_nothing_else_changes(api, ten
 
 def test_dead_letters_of_others_are_not_there(api, tenant):
     [(job, _)] = dead_runs(api, tenant, 1).items()
-    other = api.tenant()
-    for r in (api.post(f"{DEAD}/{job}/retry", tenant=other), api.delete(f"{DEAD}/{job}", tenant=other), api.post(f"{DEAD}/{NO_JOB}/retry", tenant=tenant)):
-        assert_problem(r, 404, "JOB_NOT_FOUND")
+    for other in (api.tenant(), "t-that-is-not-stored-yet"):
+        assert dead_letters(api, other) == []
+        for r in (api.post(f"{DEAD}/{job}/retry", tenant=other), api.delete(f"{DEAD}/{job}", tenant=other)):
+            assert_problem(r, 404, "JOB_NOT_FOUND")
+    assert_problem(api.post(f"{DEAD}/{NO_JOB}/retry", tenant=tenant), 404, "JOB_NOT_FOUND")
     assert_problem(api.get(DEAD + "?cursor=nonsense", tenant=tenant), 400, "CURSOR_INVALID")
     assert len(dead_letters(api, tenant)) == 1
 

@@ -149,6 +149,7 @@ def success_of_every_route(c):
     runs_in_hand(c)
     work_by_lease(c)
     schedules(c)
+    entities(c)
     decisions(c)
     webhooks(c)
     outbox(c)
@@ -280,6 +281,75 @@ def schedules(c):
     assert c.post("/api/v1/schedules/daily/trigger", {}, tenant=t, key="now").status == 200
     c.get("/api/v1/schedules/daily", tenant=t), c.get("/api/v1/schedules", tenant=t), c.get("/api/v1/schedules?limit=1", tenant=t)
     c.delete("/api/v1/schedules/nightly", tenant=t)
+
+
+def entities(c):
+    """Every form of a type, of an entity in each status, of its calls and of what comes of an update."""
+    t, kinds, e = "lived", "/api/v1/entity-types", "/api/v1/entities/rewards/cust%2F1"
+    c.put(f"/api/v1/tenants/{t}", {})
+    full = {"queue": "q", "handler": "h", "version": None, "dedup_window_s": 60, "dedup_max_keys": 5, "rollover_events": 5, "keep_generations": None, "max_inbox": 9, "max_batch": 2,
+            "retry": {"max_attempts": 2, "backoff_ms": 60000, "max_backoff_ms": None}}
+    for name, body in (("rewards", full), ("rewards", full), ("plain", {"queue": "q2", "handler": "h"})):
+        assert c.put(f"{kinds}/{name}", body, tenant=t).status == 200
+    c.get(kinds, tenant=t), c.get(f"{kinds}?limit=1", tenant=t), c.get(f"{kinds}/rewards", tenant=t), c.get(f"{kinds}/rewards/stats", tenant=t)
+
+    def look():
+        return [c.get(e + suffix, tenant=t) for suffix in ("", "/events", "/events?limit=1", "/generations", "/generations?limit=1")]
+
+    def call():
+        job = c.post("/api/v1/jobs/claim", {"worker_id": "w1", "queues": ["q"]}, tenant=t).json["jobs"][0]
+        c.get(f"/api/v1/jobs/{job['job_id']}", tenant=t), look()
+        return f"/api/v1/jobs/{job['job_id']}", {"lease_token": job["lease_token"]}
+
+    def answer(**output):
+        path, lease = call()
+        for _ in range(2):  # and already_completed
+            assert c.post(f"{path}/complete", {**lease, "output": output}, tenant=t).status == 200
+        c.get(path, tenant=t), look()
+
+    for _ in range(2):
+        assert c.post(f"{e}/signals", {"name": "n", "payload": {"a": 1}, "dedup_key": "k"}, tenant=t, key="signal").status == 200
+    c.post(f"{e}/signals", {"name": "n", "payload": {"a": 1}, "dedup_key": "k"}, tenant=t), c.post(f"{e}/signals", {"name": "n", "payload": None, "dedup_key": None}, tenant=t)
+    for key in ("u1", "u2"):
+        assert c.post(f"{e}/updates?wait_ms=0", {"name": "ask", "dedup_key": key}, tenant=t, key=key).status == 202
+    look(), c.get(f"{e}/updates/3", tenant=t)
+    c.workflow(t, "w")
+    answer(state={"n": 1}, set_timers=[{"name": "a", "in_ms": 600000, "payload": [1]}, {"name": "b", "at": "2099-01-01T00:00:00Z"}], emit=[{"event": "told", "payload": 1}],
+           start=[{"workflow_id": "w", "input": 1, "labels": {"k": "v"}, "idempotency_key": "once"}])
+    answer(state={"n": 2}, cancel_timers=["b"], results=[{"seq": 3, "result": {"ok": True}}, {"seq": 4, "error": {"code": "NO", "message": "m"}}])
+    for key in ("u1", "u2"):
+        assert c.post(f"{e}/updates", {"name": "ask", "dedup_key": key}, tenant=t).status == 200 == c.post(f"{e}/updates", {"name": "ask", "dedup_key": key}, tenant=t, key=key).status
+    c.get(f"{e}/updates/3", tenant=t), c.get(f"{e}/updates/4", tenant=t)
+    c.put(f"{kinds}/rewards", {**full, "version": 2}, tenant=t), c.get(f"{kinds}/rewards", tenant=t)
+    for _ in range(2):
+        assert c.post(f"{e}/migrate", {"version": 2}, tenant=t).json["status"] == "migrating"
+    answer(state={"n": 3})
+    assert c.post(f"{e}/migrate", {}, tenant=t).json["status"] == "migrated"
+    for retryable in (True, False):
+        c.post(f"{e}/signals", {"name": "n"}, tenant=t)
+        if retryable:
+            path, lease = call()
+            c.post(f"{path}/heartbeat", lease, tenant=t), c.post(f"{path}/release", lease, tenant=t)
+        path, lease = call()
+        for _ in range(2):
+            assert c.post(f"{path}/fail", {**lease, "error": {"code": "X", "message": "m", "retryable": False}}, tenant=t).status == 200
+        look(), c.get("/api/v1/dead-letters", tenant=t), c.get(path, tenant=t)
+        job = path.rsplit("/", 1)[1]
+        assert c.post(f"/api/v1/dead-letters/{job}/retry", {}, tenant=t).status == 200
+        look()
+        if retryable:
+            path, lease = call()
+            assert c.post("/api/v1/jobs:complete", {"items": [{"job_id": job, **lease, "output": {"state": 4}}]}, tenant=t).json["results"][0]["status"] == "completed"
+    answer(state=5, finished=True)
+    assert c.get(e, tenant=t).json["status"] == "finished"
+    c.post(f"{e}/signals", {"name": "n"}, tenant=t), look()
+    for _ in range(9):
+        full_now = c.post(f"{e}/signals", {"name": "n"}, tenant=t)
+    assert full_now.code == "INBOX_FULL"
+    c.get("/api/v1/entities/rewards", tenant=t), c.get("/api/v1/entities/rewards?version=2&limit=1", tenant=t), c.get(f"{kinds}/rewards/stats", tenant=t)
+    with sse.Stream(c.port, f"{e}/events", t, headers=[f"X-API-Key: {ROOT_KEY}", "Accept: text/event-stream"]) as stream:
+        assert stream.reply.status == 200 and stream.read_one()[1] == "entity.created"
+    assert c.delete(e, tenant=t, key="gone").status == 200
 
 
 def decisions(c):

@@ -132,6 +132,73 @@ def test_a_completion_repeated_without_a_key_is_told_so(api, tenant):
     assert other.status == 409 and other.code == "LEASE_LOST"
 
 
+ENTITY = "/api/v1/entities/t/e"
+RULES = {"queue": "q", "handler": "h"}
+
+
+@pytest.fixture
+def entity(api, tenant):
+    """One with a signal that waits."""
+    assert api.put("/api/v1/entity-types/t", RULES, tenant=tenant).status == 200
+    assert api.post(f"{ENTITY}/signals", {"name": "first"}, tenant=tenant).status == 200
+
+
+def timeline(api, tenant):
+    return [e["type"] for e in api.get(f"{ENTITY}/events", tenant=tenant).json["items"]]
+
+
+def test_put_entity_type(api, tenant):
+    first, second = twice(api, "PUT", "/api/v1/entity-types/t", RULES, tenant)
+    assert first == second and first["created"] is True
+    api.put("/api/v1/entity-types/t", {**RULES, "version": 2}, tenant=tenant)
+    again = api.put("/api/v1/entity-types/t", RULES, key="again", tenant=tenant)
+    assert again.json == first and api.get("/api/v1/entity-types/t", tenant=tenant).json["version"] == 2
+
+
+def test_signal_entity(api, tenant, entity):
+    first, second = twice(api, "POST", f"{ENTITY}/signals", {"name": "n", "payload": [1]}, tenant)
+    assert first == second == {"seq": 2, "duplicate": False, "generation": 1}
+    assert timeline(api, tenant).count("entity.signaled") == 2
+    other = api.post(f"{ENTITY}/signals", {"name": "n", "payload": [2]}, key="again", tenant=tenant)
+    assert other.status == 422 and other.code == "IDEMPOTENCY_KEY_REUSED"
+    # The entity may be another by now: the answer is that of the first request.
+    assert api.delete(ENTITY, tenant=tenant).status == 200
+    assert api.post(f"{ENTITY}/signals", {"name": "n", "payload": [1]}, key="again", tenant=tenant).json == first
+    assert api.get(ENTITY, tenant=tenant).status == 404
+
+
+@pytest.mark.parametrize("result", [{"result": {"n": 1}}, {"error": {"code": "NO", "message": "m"}}])
+def test_update_entity(api, tenant, result):
+    """A retry of what was not answered in time gets the outcome, and the handler was asked once."""
+    api.put("/api/v1/entity-types/t", RULES, tenant=tenant)
+    body = {"name": "ask", "dedup_key": "u"}
+    first = api.post(f"{ENTITY}/updates?wait_ms=0", body, key="again", tenant=tenant)
+    assert first.status == 202 and first.header("Idempotent-Replayed") is None and first.header("Location") == f"{ENTITY}/updates/1"
+    waiting = api.post(f"{ENTITY}/updates?wait_ms=0", body, key="again", tenant=tenant)
+    assert waiting.status == 202 and waiting.header("Idempotent-Replayed") == "true" and waiting.header("Location") == f"{ENTITY}/updates/1"
+    job = claim(api, tenant, queues=["q"])
+    done = api.post(f"/api/v1/jobs/{job['job_id']}/complete", {"lease_token": job["lease_token"], "output": {"state": 1, "results": [{"seq": 1, **result}]}}, tenant=tenant)
+    assert done.status == 200, done
+    again = api.post(f"{ENTITY}/updates", body, key="again", tenant=tenant)
+    assert again.status == 200 and again.header("Idempotent-Replayed") == "true" and {k: again.json[k] for k in result} == result, again
+    assert timeline(api, tenant).count("entity.signaled") == 1
+
+
+def test_migrate_entity(api, tenant, entity):
+    api.put("/api/v1/entity-types/t", {**RULES, "version": 2}, tenant=tenant)
+    first, second = twice(api, "POST", f"{ENTITY}/migrate", {}, tenant)
+    assert first == second == {"status": "migrating", "from": 1, "to": 2} and timeline(api, tenant).count("entity.migration_requested") == 1
+
+
+def test_delete_entity(api, tenant, entity):
+    first, second = twice(api, "DELETE", ENTITY, None, tenant)
+    assert first == second == {"type": "t", "id": "e", "deleted": True}
+    # One that came later under that id is not deleted by the old request's retry.
+    api.post(f"{ENTITY}/signals", {"name": "n"}, tenant=tenant)
+    assert api.delete(ENTITY, key="again", tenant=tenant).header("Idempotent-Replayed") == "true"
+    assert api.get(ENTITY, tenant=tenant).json["last_seq"] == 1
+
+
 def test_release_of_a_key(api, tenant):
     api.workflow(tenant)
     api.start(tenant, key="held")

@@ -144,7 +144,7 @@ def test_the_environment_says_which_job_it_is(once, tenant, dev_server, start):
     lies = {"PAWL_ITEM": "9", "PAWL_COMPENSATES": "1", "TRACEPARENT": "00-x", "PAWL_JOB_ID": "lie", "KEPT": "a=b c"}
     job, _ = once("env", **lies)
     seen = dict(line.split("=", 1) for line in job["output"]["text"].splitlines() if line.startswith(("PAWL_", "TRACEPARENT", "KEPT")))
-    assert seen == {"PAWL_JOB_ID": job["job_id"], "PAWL_IDEMPOTENCY_KEY": job["job_id"], "PAWL_RUN_ID": job["run_id"], "PAWL_WORKFLOW_ID": "w", "PAWL_STEP": "work",
+    assert seen == {"PAWL_JOB_ID": job["job_id"], "PAWL_IDEMPOTENCY_KEY": job["job_id"], "PAWL_KIND": "step", "PAWL_RUN_ID": job["run_id"], "PAWL_WORKFLOW_ID": "w", "PAWL_STEP": "work",
                     "PAWL_HANDLER": "do.it", "PAWL_ATTEMPT": "1", "PAWL_TENANT": tenant, "PAWL_URL": dev_server.url, "KEPT": "a=b c"}
 
 

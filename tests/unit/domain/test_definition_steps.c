@@ -193,12 +193,15 @@ static void a_step_of_each_type_gets_what_it_runs_by(void **state)
                  "{'name':'d','type':'emit','event':'e.f','payload':1},"
                  "{'name':'e','type':'workflow','workflow_id':'w','version':3},"
                  "{'name':'f','type':'workflow','workflow_id':'w'},"
-                 "{'name':'g','type':'sleep','until':'${input.t}'}]}");
+                 "{'name':'g','type':'sleep','until':'${input.t}'},"
+                 "{'name':'h','type':'wait_signal','signal':['p','q'],'wait_for':'all'}]}");
     assert_valid(&t);
     const struct step_def *steps = t.def->steps;
     assert_true(json_is_object(steps[0].request));
     assert_int_equal(json_array_size(steps[1].signals), 2);
     assert_int_equal(steps[1].timeout_ms, 8);
+    assert_false(steps[1].waits_for_all);
+    assert_true(steps[7].waits_for_all);
     assert_true(json_is_object(steps[2].output));
     assert_str(steps[3].event, "e.f");
     assert_int_equal(json_integer_value(steps[3].payload), 1);
@@ -208,6 +211,23 @@ static void a_step_of_each_type_gets_what_it_runs_by(void **state)
     assert_str(steps[6].until, "${input.t}");
     assert_int_equal(steps[6].until_ms, -1);
     assert_int_equal(steps[6].duration_ms, -1);
+    end(&t);
+}
+
+static void keys_of_signals_are_known_as_the_definition_says(void **state)
+{
+    (void)state;
+    struct trial t;
+    try_text(&t, "{'steps':[{'name':'a','type':'wait_signal','signal':'s'}]}");
+    assert_valid(&t);
+    assert_int_equal(t.def->signal_window_ms, 3 * 86400 * 1000);
+    assert_int_equal(t.def->signal_max_keys, 10000);
+    end(&t);
+    try_text(&t, "{'signals':{'dedup_window_s':31536000,'dedup_max_keys':7},"
+                 "'steps':[{'name':'a','type':'wait_signal','signal':'s'}]}");
+    assert_valid(&t);
+    assert_int_equal(t.def->signal_window_ms, INT64_C(31536000000));
+    assert_int_equal(t.def->signal_max_keys, 7);
     end(&t);
 }
 
@@ -222,6 +242,7 @@ int main(void)
         cmocka_unit_test(steps_that_wait_for_each_others_errors_are_refused),
         cmocka_unit_test(a_step_gets_its_retries_times_and_compensation),
         cmocka_unit_test(a_step_of_each_type_gets_what_it_runs_by),
+        cmocka_unit_test(keys_of_signals_are_known_as_the_definition_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

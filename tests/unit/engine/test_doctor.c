@@ -1,5 +1,6 @@
 /* The doctor: nothing is wrong after a busy history, what was damaged is found, and what is derived
  * from the runs is made anew so that limits hold exactly again. */
+#include "engine/entity_acts.h"
 #include "engine/rig.h"
 
 #include "store/check.h"
@@ -510,8 +511,8 @@ static void a_repair_is_audited_once_and_remembered_under_its_key(void **state)
     assert_int_equal(findings.differences[DOCTOR_SLOTS], 0); /* as it is now */
     assert_int_equal(in_file(rig, "SELECT count(*) FROM audit WHERE tenant = 0 AND actor = 'tester'"
                                   " AND action = 'doctor.repair' AND detail ="
-                                  " '{\"slots\":1,\"queue\":1,\"jobs\":0,\"indexes\":0,"
-                                  "\"repaired\":2}'"),
+                                  " '{\"slots\":1,\"queue\":1,\"jobs\":0,\"entities\":0,"
+                                  "\"indexes\":0,\"repaired\":2}'"),
                      1);
     json_t *again = ask_keyed(rig, &UC_DOCTOR_REPAIR, "k", &findings);
     assert_true(json_equal(first, again));
@@ -837,6 +838,86 @@ static void a_leaked_slot_is_noticed_at_start_up_and_now_and_then(void **state)
     assert_healthy(rig);
 }
 
+/* --- entities --- */
+
+static const json_t *found_in(const json_t *report, const char *name)
+{
+    size_t i;
+    json_t *check;
+    json_array_foreach (json_object_get(report, "checks"), i, check) {
+        if (strcmp(json_string_value(json_object_get(check, "name")), name) == 0)
+            return json_array_get(json_object_get(check, "found"), 0);
+    }
+    return NULL;
+}
+
+static void what_is_wrong_with_an_entity_is_said_with_its_name(void **state)
+{
+    struct rig *rig = *state;
+    count_with(rig, "");
+    (void)must_send(rig, "ann", "k", 1);
+    assert_healthy(rig);
+    restart_damaged(rig, "DELETE FROM inbox");
+    json_t *report = ask(rig, &UC_DOCTOR);
+    const json_t *found = found_in(report, "entities");
+    assert_non_null(found);
+    assert_string_equal(json_string_value(json_object_get(found, "tenant")), "acme");
+    assert_string_equal(json_string_value(json_object_get(found, "entity_type")), "counter");
+    assert_string_equal(json_string_value(json_object_get(found, "entity_id")), "ann");
+    assert_null(json_object_get(found, "run_id"));
+    assert_int_equal(json_integer_value(json_object_get(found, "kept")), 1);
+    assert_int_equal(json_integer_value(json_object_get(found, "counted")), 0);
+    assert_true(json_is_false(json_object_get(found, "repairable")));
+    json_decref(report);
+    assert_int_equal(repaired(rig), 0);
+}
+
+static void a_lost_timer_of_an_entity_is_armed_again(void **state)
+{
+    struct rig *rig = *state;
+    count_with(rig, "");
+    (void)must_send(rig, "ann", NULL, 1);
+    assert_int_equal(handle_all(rig, ",\"set_timers\":[{\"name\":\"nap\",\"in_ms\":60000}]"), 1);
+    assert_healthy(rig);
+    restart_damaged(rig, "DELETE FROM timers");
+    assert_int_equal(repaired(rig), 1);
+    assert_healthy(rig);
+    assert_entity_is(rig, "ann", "idle");
+    rig_pass_ms(rig, 60000);
+    settle(rig);
+    assert_entity_is(rig, "ann", "waiting");
+    assert_int_equal(handle_all(rig, ""), 1);
+    assert_healthy(rig);
+}
+
+static void a_busy_entity_leaves_nothing_to_mend(void **state)
+{
+    struct rig *rig = *state;
+    count_with(rig, ",'rollover_events':7,'keep_generations':1,'dedup_max_keys':20");
+    for (int i = 0; i < 300; i++) {
+        char key[16];
+        (void)snprintf(key, sizeof(key), "k%d", i);
+        (void)must_send(rig, i % 3 == 0 ? "ann" : "bob", key, i);
+        if (i % 5 == 0)
+            (void)handle_all(rig, ",\"emit\":[{\"event\":\"sum.known\"}]");
+        if (i % 50 == 0)
+            assert_healthy(rig);
+        if (i % 70 == 0) {
+            rig_pass_ms(rig, 1000); /* old generations go */
+            settle(rig);
+        }
+    }
+    (void)handle_all(rig, "");
+    for (int64_t until = real_seconds() + GIVE_UP_S;
+         in_file(rig, "SELECT count(*) FROM entity_sweeps") > 0;) {
+        assert_true(real_seconds() < until);
+        rig_pass_ms(rig, 1000);
+        settle(rig);
+    }
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM entity_generations"), 2 * 2);
+    assert_healthy(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -857,6 +938,9 @@ int main(void)
         rig_test(a_lost_timer_is_armed_again),
         rig_test(a_run_that_was_not_counted_ends_after_the_repair),
         rig_test(a_leaked_slot_is_noticed_at_start_up_and_now_and_then),
+        rig_test(what_is_wrong_with_an_entity_is_said_with_its_name),
+        rig_test(a_lost_timer_of_an_entity_is_armed_again),
+        rig_test(a_busy_entity_leaves_nothing_to_mend),
     };
     return cmocka_run_group_tests_name("doctor", tests, NULL, NULL);
 }

@@ -11,8 +11,17 @@
 
 static struct event_source source(void)
 {
-    struct event_source s = {.tenant = STR("acme"), .workflow_id = STR("refund")};
-    assert_true(uuid_parse(STR(RUN), &s.run_id));
+    struct event_source s = {.tenant = STR("acme"), .owner = {.workflow_id = STR("refund")}};
+    assert_true(uuid_parse(STR(RUN), &s.owner.id));
+    return s;
+}
+
+static struct event_source entity_source(const char *type, const char *name)
+{
+    struct event_source s = {
+        .tenant = STR("acme"),
+        .owner = {.is_entity = true, .type = str_of(type), .name = str_of(name)}};
+    assert_true(uuid_parse(STR(RUN), &s.owner.id));
     return s;
 }
 
@@ -81,6 +90,109 @@ static void members_of_the_same_name_are_both_there(void **state)
                 "run.failed", ",\"cause\":{\"run_id\":\"child\"},\"q\\\"\":\"run_id\"");
 }
 
+/* --- of entities --- */
+
+/* The whole body, as text. */
+static void assert_entity_body(const char *type, const char *data, const char *want_type,
+                               const char *want_data)
+{
+    struct event_source s = entity_source("member", "ann");
+    struct event e = {7, INT64_C(1700000000123), str_of(type),
+                      data != NULL ? str_of(data) : STR_NONE};
+    struct event_out out;
+    struct buf want;
+    event_out_init(&out);
+    assert_int_equal(event_out_fill(&out, &s, &e), ERR_OK);
+    buf_init(&want, 4096);
+    buf_printf(&want,
+               "{\"specversion\":\"1.0\",\"id\":\"" RUN
+               ":7\",\"source\":\"/pawl/acme/entities/member/ann\",\"type\":\"%s\","
+               "\"subject\":\"member/ann\",\"time\":\"2023-11-14T22:13:20.123Z\","
+               "\"datacontenttype\":\"application/json\",\"data\":{\"entity_type\":\"member\","
+               "\"entity_id\":\"ann\",\"seq\":7%s}}",
+               want_type, want_data);
+    assert_string_equal(out.body.ptr, want.ptr);
+    assert_string_equal(out.id, RUN ":7");
+    assert_string_equal(out.type, want_type);
+    buf_release(&want);
+    event_out_release(&out);
+}
+
+static void an_event_of_an_entity_names_its_type_and_its_id(void **state)
+{
+    (void)state;
+    assert_entity_body("entity.created", NULL, "entity.created", "");
+    assert_entity_body("entity.called", "{\"attempt\":1}", "entity.called", ",\"attempt\":1");
+    assert_entity_body("event.emitted", "{\"event\":\"tier.reached\",\"payload\":{\"n\":2}}",
+                       "tier.reached", ",\"event\":\"tier.reached\",\"payload\":{\"n\":2}");
+}
+
+static void members_of_an_entitys_own_are_both_there(void **state)
+{
+    (void)state;
+    assert_entity_body("entity.signaled", "{\"seq\":41,\"name\":\"earn\"}", "entity.signaled",
+                       ",\"data_seq\":41,\"name\":\"earn\"");
+    assert_entity_body("entity.signaled", "{\"entity_id\":\"x\",\"entity_type\":[1]}",
+                       "entity.signaled", ",\"data_entity_id\":\"x\",\"data_entity_type\":[1]");
+    /* A run's names are nothing special here. */
+    assert_entity_body("entity.handled", "{\"run_id\":\"r\",\"workflow_id\":\"refund\"}",
+                       "entity.handled", ",\"run_id\":\"r\",\"workflow_id\":\"refund\"");
+}
+
+static void any_name_of_an_entity_gives_a_uri(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        const char *source;
+        const char *subject;
+    } NAMES[] = {
+        {"ann@mail.test", "ann%40mail.test", "ann@mail.test"},
+        {"a/b c", "a%2Fb%20c", "a/b c"},
+        {"100%", "100%25", "100%"},
+        {"\xc3\xa9\"~_-.", "%C3%A9%22~_-.", "\xc3\xa9\"~_-."},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(NAMES); i++) {
+        struct event_source s = entity_source("member", NAMES[i].name);
+        struct event e = {1, 0, STR("entity.created"), STR_NONE};
+        struct event_out out;
+        struct problem p;
+        char want[128];
+        json_t *body = NULL;
+        problem_init(&p);
+        event_out_init(&out);
+        assert_int_equal(event_out_fill(&out, &s, &e), ERR_OK);
+        assert_int_equal(json_parse(buf_str(&out.body), &p, &body), ERR_OK);
+        (void)snprintf(want, sizeof(want), "/pawl/acme/entities/member/%s", NAMES[i].source);
+        assert_string_equal(json_string_value(json_object_get(body, "source")), want);
+        (void)snprintf(want, sizeof(want), "member/%s", NAMES[i].subject);
+        assert_string_equal(json_string_value(json_object_get(body, "subject")), want);
+        json_decref(body);
+        event_out_release(&out);
+        problem_release(&p);
+    }
+}
+
+static void the_longest_names_fit(void **state)
+{
+    (void)state;
+    char tenant[TENANT_ID_MAX + 1];
+    char type[NAME_MAX_LEN + 1];
+    char name[ENTITY_ID_MAX + 1];
+    memset(tenant, 't', TENANT_ID_MAX);
+    memset(type, 'y', NAME_MAX_LEN);
+    memset(name, '"', ENTITY_ID_MAX); /* three characters in the URI, two in JSON */
+    tenant[TENANT_ID_MAX] = type[NAME_MAX_LEN] = name[ENTITY_ID_MAX] = '\0';
+    struct event_source s = entity_source(type, name);
+    s.tenant = str_of(tenant);
+    struct event e = {INT64_MAX, 0, STR("entity.created"), STR_NONE};
+    struct event_out out;
+    event_out_init(&out);
+    assert_int_equal(event_out_fill(&out, &s, &e), ERR_OK);
+    assert_string_equal(out.id, RUN ":9223372036854775807");
+    event_out_release(&out);
+}
+
 static void the_same_event_is_told_in_the_same_words_each_time(void **state)
 {
     (void)state;
@@ -142,6 +254,10 @@ int main(void)
         cmocka_unit_test(an_approved_job_has_an_id_of_its_own),
         cmocka_unit_test(what_a_step_emits_goes_out_under_the_name_it_gives),
         cmocka_unit_test(members_of_the_same_name_are_both_there),
+        cmocka_unit_test(an_event_of_an_entity_names_its_type_and_its_id),
+        cmocka_unit_test(members_of_an_entitys_own_are_both_there),
+        cmocka_unit_test(any_name_of_an_entity_gives_a_uri),
+        cmocka_unit_test(the_longest_names_fit),
         cmocka_unit_test(the_same_event_is_told_in_the_same_words_each_time),
         cmocka_unit_test(one_that_was_filled_before_holds_only_the_new_event),
         cmocka_unit_test(rows_that_the_timeline_never_writes_are_refused),

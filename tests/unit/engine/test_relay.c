@@ -1,5 +1,6 @@
 /* The relay: what it sends, in which order, when it says so, and what it puts aside. */
 #include "engine/acts.h"
+#include "engine/entity_acts.h"
 
 #include "engine/fake_bus.h"
 
@@ -183,6 +184,24 @@ static void a_parked_message_is_sent_again_when_somebody_asks_for_it(void **stat
     assert_int_equal(untold(rig), 0);
 }
 
+/* As when it went with its generation: the one behind it is not sent in its place. */
+static void a_parked_message_whose_event_is_gone_is_given_up(void **state)
+{
+    struct rig *rig = *state;
+    fake_set_away(&BUS, true);
+    struct uuid run = start(rig, "now");
+    fake_set_odd(&BUS, run, 2, BUS_REFUSED, 1);
+    fake_set_away(&BUS, false);
+    UNTIL(rig, in_file(rig, "SELECT count(*) FROM parked") == 1);
+    int64_t mark = in_file(rig, END);
+    UNTIL(rig, in_file(rig, MARK) == mark);
+    tamper(rig, "DELETE FROM events WHERE seq = 2");
+    assert_int_equal(ask_again(rig, BUS.odd), ERR_OK);
+    UNTIL(rig, in_file(rig, "SELECT count(*) FROM parked") == 0);
+    assert_int_equal(fake_count(&BUS, run, 2, true), 0);
+    assert_int_equal(fake_count(&BUS, run, 3, false), 1);
+}
+
 static void what_was_not_marked_is_sent_again_under_the_same_ids(void **state)
 {
     struct rig *rig = *state;
@@ -252,6 +271,63 @@ static void a_long_timeline_does_not_hold_up_other_runs(void **state)
             assert_int_equal(BUS.sent[i].batch, seq_of(&BUS.sent[i]));
     }
     assert_int_equal(fake_count(&BUS, other, 0, true), others);
+}
+
+/* --- entities --- */
+
+static void what_an_entity_tells_is_sent_under_its_id(void **state)
+{
+    struct rig *rig = *state;
+    count_with(rig, "");
+    (void)must_send(rig, "ann", NULL, 1);
+    UNTIL(rig, untold(rig) == 0 && in_file(rig, MARK) == in_file(rig, END));
+    assert_int_equal(BUS.count, 2);
+    assert_string_equal(BUS.sent[0].subject, "pawl.acme.entity.created");
+    assert_string_equal(BUS.sent[1].subject, "pawl.acme.entity.signaled");
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(seq_of(&BUS.sent[i]), i + 1);
+}
+
+static size_t sent_so_far(void)
+{
+    pthread_mutex_lock(&BUS.lock);
+    size_t count = BUS.count;
+    pthread_mutex_unlock(&BUS.lock);
+    return count;
+}
+
+/* Even what waits behind a long timeline. */
+static void what_an_entity_told_before_it_was_deleted_is_sent_too(void **state)
+{
+    enum { SIGNALS = 3 * RELAY_LANE_MAX };
+    struct rig *rig = *state;
+    count_with(rig, "");
+    fake_set_deaf(&BUS, true);
+    for (int i = 0; i < SIGNALS; i++)
+        (void)must_send(rig, "ann", NULL, 1);
+    UNTIL(rig, sent_so_far() > 0);
+    struct entity_input in = {COUNTER, STR("ann")};
+    struct call c;
+    call_init(&c, rig, &UC_DELETE_ENTITY);
+    c.op.input = &in;
+    must_perform(&c);
+    call_release(&c);
+    struct uuid ann;
+    assert_true(uuid_parse((struct str){BUS.sent[0].id, UUID_TEXT_LEN}, &ann));
+    int told = (int)in_file(rig, "SELECT count(*) FROM events");
+    struct uuid run = start(rig, "now");
+    rig_pass_ms(rig, 60 * 1000); /* the sweep is by, and leaves what is not told */
+    settle(rig);
+    fake_set_deaf(&BUS, false);
+    UNTIL(rig, untold(rig) == 0 && in_file(rig, MARK) == in_file(rig, END));
+    assert_true(told > SIGNALS + 1);
+    for (int seq = 1; seq <= told; seq++)
+        assert_int_equal(fake_count(&BUS, ann, seq, true), 1);
+    assert_int_equal(fake_count(&BUS, run, 0, true), events_of(rig, run));
+    UNTIL(rig, in_file(rig, "SELECT count(*) FROM entity_sweeps") == 0);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM events"), events_of(rig, run));
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM parked"), 0);
+    assert_sound(rig);
 }
 
 /* --- offers --- */
@@ -366,9 +442,12 @@ int main(void)
         relay_test(a_message_that_is_refused_is_parked_and_those_behind_it_are_sent),
         relay_test(a_message_that_is_never_acknowledged_while_others_are_is_parked),
         relay_test(a_parked_message_is_sent_again_when_somebody_asks_for_it),
+        relay_test(a_parked_message_whose_event_is_gone_is_given_up),
         relay_test(what_was_not_marked_is_sent_again_under_the_same_ids),
         relay_test(a_long_timeline_is_sent_whole_and_in_order),
         relay_test(a_long_timeline_does_not_hold_up_other_runs),
+        relay_test(what_an_entity_tells_is_sent_under_its_id),
+        relay_test(what_an_entity_told_before_it_was_deleted_is_sent_too),
         relay_test(a_job_is_offered_each_time_that_it_becomes_claimable),
         relay_test(a_job_that_is_taken_already_is_not_offered),
         relay_test(a_run_stays_until_the_bus_has_been_told_of_it),

@@ -168,6 +168,78 @@ static void more_timers_than_one_turn_takes_all_fire(void **state)
     assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 0);
 }
 
+/* --- turns that would take too much --- */
+
+/* Each look at the wall clock finds it a millisecond further: turns are told apart by their time.
+ */
+static int64_t ticking_now_us(void *ctx)
+{
+    return atomic_fetch_add(&((struct rig *)ctx)->now_us, 1000);
+}
+
+/* As if everything took longer than a turn may. */
+static int64_t slow_mono_ns(void *ctx)
+{
+    return atomic_fetch_add(&((struct rig *)ctx)->mono_ns,
+                            (TIMERS_MS_PER_TURN_MAX + 1) * INT64_C(1000000));
+}
+
+/* Sleepers whose time comes while the engine is down, so that all are due in its first turn. */
+static void oversleep(struct rig *rig, int count, struct str input)
+{
+    put_workflow(rig, "w", SLEEP_10);
+    for (int i = 0; i < count; i++) {
+        struct call c;
+        start_init(&c, rig, "w");
+        c.input.start.input_text = input;
+        must_perform(&c);
+        call_release(&c);
+    }
+    rig_stop(rig);
+    rig_pass_ms(rig, 10);
+    rig->env.now_us = ticking_now_us;
+}
+
+/* In how many turns all of them have ended. */
+static int64_t turns_until_ended(struct rig *rig, int count)
+{
+    rig_start(rig, 0);
+    int64_t until = real_seconds() + GIVE_UP_S;
+    while (in_file(rig, "SELECT count(*) FROM runs WHERE status = 'succeeded'") < count) {
+        assert_true(real_seconds() < until);
+        rig_round(rig);
+    }
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 0);
+    return in_file(rig, "SELECT count(DISTINCT finished_at) FROM runs");
+}
+
+static void timers_that_load_much_are_fired_in_many_turns(void **state)
+{
+    struct rig *rig = *state;
+    enum { TURNS = 3, SLEEPERS = TURNS * TIMERS_BYTES_PER_TURN_MAX / MIB };
+    struct buf large;
+    buf_init(&large, MIB);
+    buf_put_char(&large, '"');
+    while (large.len < MIB - 1)
+        buf_put_char(&large, 'x');
+    buf_put_char(&large, '"');
+    assert_true(buf_ok(&large));
+    oversleep(rig, SLEEPERS, buf_str(&large));
+    buf_release(&large);
+    int64_t turns = turns_until_ended(rig, SLEEPERS);
+    assert_true(turns >= TURNS);
+    assert_true(turns < SLEEPERS); /* and yet not one by one */
+}
+
+static void timers_that_take_long_are_fired_in_many_turns(void **state)
+{
+    struct rig *rig = *state;
+    enum { SLEEPERS = 10 };
+    oversleep(rig, SLEEPERS, STR("null"));
+    rig->env.mono_ns = slow_mono_ns;
+    assert_int_equal(turns_until_ended(rig, SLEEPERS), SLEEPERS);
+}
+
 /* --- leases --- */
 
 static void a_lease_that_ends_gives_the_job_to_the_next_worker(void **state)
@@ -292,6 +364,8 @@ int main(void)
         rig_test(a_clock_that_is_set_forward_fires_what_is_due_by_it),
         rig_test(timers_outlive_the_engine),
         rig_test(more_timers_than_one_turn_takes_all_fire),
+        rig_test(timers_that_load_much_are_fired_in_many_turns),
+        rig_test(timers_that_take_long_are_fired_in_many_turns),
         rig_test(a_lease_that_ends_gives_the_job_to_the_next_worker),
         rig_test(a_result_in_time_disarms_the_lease),
         rig_test(a_lease_that_ends_wakes_a_parked_claim),

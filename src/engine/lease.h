@@ -1,0 +1,18 @@
+/* The token by which a worker proves that it has the lease of a job: only the holder was told it,
+ * and another hand-out of the job has another one. */
+#ifndef PAWL_ENGINE_LEASE_H
+#define PAWL_ENGINE_LEASE_H
+
+#include "store/jobs.h"
+
+enum { LEASE_TOKEN_MAX = 64 };
+
+/* NUL-terminated. */
+void lease_token(const struct job *job, char out[static LEASE_TOKEN_MAX]);
+/* Is it the token of the last hand-out? */
+bool lease_is_current(const struct job *job, struct str token);
+/* A token of an earlier hand-out of the job, or of one that has ended, of which its timeline does
+ * not tell yet: *ret_epoch says which. */
+bool lease_is_news(const struct job *job, struct str token, int64_t *ret_epoch);
+
+#endif

@@ -1,0 +1,51 @@
+/* Starting a run that nobody has sent a request for. */
+#include "engine/own_start.h"
+
+#include "engine/execute.h"
+#include "engine/use_cases.h"
+
+/* The same request every time, so that a key is never thought to be another's. */
+static void set_key(struct op *op, const struct own_start *s)
+{
+    op->idem.key = s->key;
+    op->idem.route = s->route;
+    op->idem.key_hash = idem_key_hash(s->key);
+    op->idem.raw_hash = idem_raw_hash(s->route, s->key);
+    op->idem.fingerprint = op->idem.raw_hash;
+    op->idem.has_fingerprint = true;
+}
+
+enum err own_start(struct tx *tx, const struct own_start *s, struct problem *p,
+                   enum err *ret_refusal, struct uuid *ret_run)
+{
+    struct tenant *tenant;
+    enum err e = tx_tenant_num(tx, s->tenant, &tenant);
+    if (e != ERR_OK)
+        return e;
+    json_t *input = json_loadb(s->input.ptr, s->input.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    if (input == NULL)
+        return ERR_NO_MEMORY;
+    struct start_run_input in = {
+        .workflow_id = s->workflow_id,
+        .input = input,
+        .input_text = s->input,
+        .labels = s->labels,
+        .at_limit = s->at_limit,
+        .start_at = -1,
+    };
+    struct op op;
+    op_init(&op, &UC_START_RUN);
+    op.input = &in;
+    op.caller = (struct caller){tenant->id, s->actor, s->peer, ROLE_OPERATOR, false};
+    if (s->key.ptr != NULL)
+        set_key(&op, s);
+    e = execute_op(&op, tx);
+    *ret_refusal = op.err;
+    if (e == ERR_OK && op.err == ERR_OK)
+        *ret_run = op.answer.run_id;
+    else if (e == ERR_OK)
+        (void)problem_set(p, op.err, "%s", op.problem.detail);
+    json_decref(input);
+    op_release(&op);
+    return e;
+}
