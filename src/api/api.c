@@ -392,9 +392,7 @@ static struct str next_link(struct call *c)
     }
     /* Cursors are made of letters that need no encoding. */
     buf_printf(&link, "cursor=%s>; rel=\"next\"", c->op.answer.next_cursor);
-    struct str out = buf_ok(&link) ? arena_str(&c->req->arena, buf_str(&link)) : STR_NONE;
-    buf_release(&link);
-    return out;
+    return arena_take(&c->req->arena, &link);
 }
 
 /* Where what was asked for will be: below the path that was asked, under the number that it got. */

@@ -76,6 +76,13 @@ struct str arena_str(struct arena *a, struct str s)
     return (struct str){copy, s.len};
 }
 
+struct str arena_take(struct arena *a, struct buf *text)
+{
+    struct str kept = buf_ok(text) ? arena_str(a, buf_str(text)) : STR_NONE;
+    buf_release(text);
+    return kept;
+}
+
 bool arena_keep(struct arena *a, struct str *text)
 {
     if (text->ptr == NULL)

@@ -3,7 +3,7 @@
 #ifndef PAWL_BASE_ARENA_H
 #define PAWL_BASE_ARENA_H
 
-#include "base/str.h"
+#include "base/buf.h"
 
 struct arena_block;
 
@@ -22,6 +22,9 @@ void arena_release(struct arena *a);
 MUST_CHECK void *arena_alloc(struct arena *a, size_t size);
 /* A NUL-terminated copy; ptr is NULL when memory or the limit ran out. */
 MUST_CHECK struct str arena_str(struct arena *a, struct str s);
+/* The same of what a buffer holds, which is then released; ptr is NULL also when that has failed.
+ */
+MUST_CHECK struct str arena_take(struct arena *a, struct buf *text);
 /* Puts a copy in the place of borrowed text; none stays none. False when memory or the limit ran
  * out. */
 MUST_CHECK bool arena_keep(struct arena *a, struct str *text);

@@ -287,8 +287,7 @@ static enum err end_badly(struct run_move *m, struct job *job, const struct appr
     json_add_text(&o, "by", a->decided_by);
     json_add_text_or_null(&o, "reason", a->reason);
     json_close(&o, '}');
-    job->error = buf_ok(&text) ? arena_str(&m->tx->arena, buf_str(&text)) : STR_NONE;
-    buf_release(&text);
+    job->error = arena_take(&m->tx->arena, &text);
     if (job->error.ptr == NULL)
         return ERR_NO_MEMORY;
     if (fails)

@@ -111,8 +111,7 @@ static enum err take_child(struct run_move *m, struct job *job, struct problem *
     json_add_uuid(&o, "run_id", child.run.id);
     json_add_raw(&o, "cause", child.run.error);
     json_close(&o, '}');
-    struct str error = buf_ok(&text) ? arena_str(&m->tx->arena, buf_str(&text)) : STR_NONE;
-    buf_release(&text);
+    struct str error = arena_take(&m->tx->arena, &text);
     return error.ptr != NULL ? job_attempt_failed(m, job, error, STR("CHILD_FAILED"), false)
                              : ERR_NO_MEMORY;
 }

@@ -17,9 +17,7 @@ static struct str text_of(struct tx *tx, const json_t *value, size_t max)
         json_put_plain(&text, value);
     else
         buf_put(&text, STR("null"));
-    struct str kept = buf_ok(&text) ? arena_str(&tx->arena, buf_str(&text)) : STR_NONE;
-    buf_release(&text);
-    return kept;
+    return arena_take(&tx->arena, &text);
 }
 
 /* --- may it be applied: nothing is written before all of this is known --- */

@@ -60,7 +60,8 @@ MUST_CHECK enum err entity_move_settle(struct entity_move *m);
 
 /* What whoever waits for something of the entity is known by. */
 struct uuid entity_wait_key(struct str tenant, struct str type, struct str id);
-/* Wakes them once the commit is on disk. */
+/* Once the commit is on disk, wakes those who wait for updates above `after` up to `through`; with
+ * 0 and 0 all of them. */
 MUST_CHECK enum err entity_move_wake(struct entity_move *m, int64_t after, int64_t through);
 
 /* A version of the entity's type, which must exist. */

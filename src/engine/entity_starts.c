@@ -15,13 +15,6 @@ static enum err arm(struct tx *tx, int64_t entity, int64_t due_at)
     return timers_insert(tx->db, &timer);
 }
 
-static struct str kept(struct tx *tx, struct buf *text)
-{
-    struct str str = buf_ok(text) ? arena_str(&tx->arena, buf_str(text)) : STR_NONE;
-    buf_release(text);
-    return str;
-}
-
 static struct str json_text(struct tx *tx, const json_t *value, const char *when_absent)
 {
     struct buf text;
@@ -30,7 +23,7 @@ static struct str json_text(struct tx *tx, const json_t *value, const char *when
         json_put_plain(&text, value);
     else
         buf_put(&text, str_of(when_absent));
-    return kept(tx, &text);
+    return arena_take(&tx->arena, &text);
 }
 
 static struct str key_of(struct tx *tx, const struct job *job, size_t index)
@@ -41,7 +34,7 @@ static struct str key_of(struct tx *tx, const struct job *job, size_t index)
     buf_put_uuid(&key, job->id);
     buf_put_char(&key, ':');
     buf_put_i64(&key, (int64_t)index);
-    return kept(tx, &key);
+    return arena_take(&tx->arena, &key);
 }
 
 enum err entity_starts_note(struct entity_move *m, const struct job *job,
@@ -99,7 +92,7 @@ static struct str route_of(struct entity_move *m)
     buf_put(&route, m->type.id);
     buf_put_char(&route, '/');
     buf_put(&route, m->entity.name);
-    return kept(m->tx, &route);
+    return arena_take(&m->tx->arena, &route);
 }
 
 /* *ret_again: it was refused for the moment, and those behind it wait with it. */

@@ -38,9 +38,7 @@ struct str error_json(struct tx *tx, const char *code, struct str message)
     json_add_text(&o, "code", str_of(code));
     json_add_text(&o, "message", message);
     json_close(&o, '}');
-    struct str kept = buf_ok(&text) ? arena_str(&tx->arena, buf_str(&text)) : STR_NONE;
-    buf_release(&text);
-    return kept;
+    return arena_take(&tx->arena, &text);
 }
 
 /* --- timers --- */

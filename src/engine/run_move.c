@@ -328,8 +328,7 @@ static enum err collect_error(struct run_move *m)
     if (!undone)
         json_add_bool(&o, "compensation_failed", true);
     json_close(&o, '}');
-    m->run.error = buf_ok(&text) ? arena_str(&m->tx->arena, buf_str(&text)) : STR_NONE;
-    buf_release(&text);
+    m->run.error = arena_take(&m->tx->arena, &text);
     return m->run.error.ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
 }
 
@@ -569,9 +568,7 @@ static struct str control_note(struct run_move *m, struct str actor, struct str 
     json_add_text(&o, "by", actor);
     json_add_text_or_null(&o, "reason", reason);
     json_close(&o, '}');
-    struct str kept = buf_ok(&note) ? arena_str(&m->tx->arena, buf_str(&note)) : STR_NONE;
-    buf_release(&note);
-    return kept;
+    return arena_take(&m->tx->arena, &note);
 }
 
 enum err run_move_cancel(struct run_move *m, struct str actor, struct str reason)

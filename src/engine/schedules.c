@@ -39,13 +39,6 @@ int64_t timetable_next(const struct timetable *t, int64_t after_ms)
 
 /* --- starting --- */
 
-static struct str text_of(struct tx *tx, struct buf *text)
-{
-    struct str kept = buf_ok(text) ? arena_str(&tx->arena, buf_str(text)) : STR_NONE;
-    buf_release(text);
-    return kept;
-}
-
 /* What the start of this time is known by; false when memory ran out. */
 static bool set_key(struct tx *tx, const struct schedule *s, int64_t at_ms, struct own_start *start)
 {
@@ -59,8 +52,8 @@ static bool set_key(struct tx *tx, const struct schedule *s, int64_t at_ms, stru
     buf_put_time(&key, at_ms);
     buf_put(&route, STR("SCHEDULE "));
     buf_put(&route, s->id);
-    start->key = text_of(tx, &key);
-    start->route = text_of(tx, &route);
+    start->key = arena_take(&tx->arena, &key);
+    start->route = arena_take(&tx->arena, &route);
     return start->key.ptr != NULL && start->route.ptr != NULL;
 }
 
@@ -72,7 +65,7 @@ static struct str labels_of(struct tx *tx, const struct schedule *s)
     json_open(&o, NULL, '{');
     json_add_text(&o, "schedule", s->id);
     json_close(&o, '}');
-    return text_of(tx, &text);
+    return arena_take(&tx->arena, &text);
 }
 
 enum err schedule_start(struct tx *tx, struct schedule *s, int64_t at_ms, struct str actor,
@@ -118,7 +111,7 @@ static struct str error_of(struct tx *tx, const char *code, const char *detail, 
     json_add_text(&o, "message", str_of(detail));
     json_add_time(&o, "time", at_ms);
     json_close(&o, '}');
-    return text_of(tx, &text);
+    return arena_take(&tx->arena, &text);
 }
 
 /* On to the next time; one that is long past is not looked at again. */

@@ -62,9 +62,7 @@ static struct str output_of_one(struct run_move *m, const struct run_signal *s)
     json_open(&o, NULL, '{');
     json_add_text(&o, "name", s->name);
     put_signal(&o, s);
-    struct str kept = buf_ok(&text) ? arena_str(&m->tx->arena, buf_str(&text)) : STR_NONE;
-    buf_release(&text);
-    return kept;
+    return arena_take(&m->tx->arena, &text);
 }
 
 struct gathering {
@@ -283,8 +281,7 @@ static enum err late_error(struct run_move *m, const struct job *job, struct str
                                       : STR("no signal came in time"));
     enum err e = step->waits_for_all ? signal_wait_show(m->tx->db, step, job, &o) : ERR_OK;
     json_close(&o, '}');
-    *ret = buf_ok(&text) ? arena_str(&m->tx->arena, buf_str(&text)) : STR_NONE;
-    buf_release(&text);
+    *ret = arena_take(&m->tx->arena, &text);
     return e == ERR_OK && ret->ptr == NULL ? ERR_NO_MEMORY : e;
 }
 

@@ -358,8 +358,7 @@ static enum err undo_input(struct run_move *m, size_t step, struct str *ret)
     json_add_raw(&o, "input", job.input.ptr != NULL ? job.input : m->run.input);
     json_add_raw(&o, "output", output);
     json_close(&o, '}');
-    *ret = buf_ok(&text) ? arena_str(&m->tx->arena, buf_str(&text)) : STR_NONE;
-    buf_release(&text);
+    *ret = arena_take(&m->tx->arena, &text);
     return ret->ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
 }
 

@@ -1,10 +1,9 @@
 /* How the window in which a type's keys are known fits the duplicates that come: from these numbers
  * an operator can choose it. They are at most a second behind. */
+#include "engine/entity_move.h"
 #include "engine/render.h"
-#include "engine/tx.h"
 #include "engine/use_cases.h"
 #include "store/dedup.h"
-#include "store/entities.h"
 
 struct shown_type {
     struct entity_type type;
@@ -18,17 +17,11 @@ static enum err load(struct op *op, struct tx *tx, struct shown_type *ret)
     const struct entity_type_input *in = op->input;
     struct tenant *tenant;
     bool found = false;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = entity_type_load(op, tx, in->type, &tenant, &ret->type);
     if (e != ERR_OK)
         return e;
-    if (tenant->num != 0)
-        e = entity_types_find(tx->db, tenant->num, in->type, &tx->arena, &found, &ret->type);
-    if (e == ERR_OK && !found)
-        return problem_set(&op->problem, ERR_ENTITY_TYPE_NOT_FOUND,
-                           "there is no entity type \"%.*s\"", STR_ARG(in->type));
-    if (e == ERR_OK)
-        e = entity_versions_find(tx->db, ret->type.num, ret->type.latest_version, &tx->arena,
-                                 &found, &ret->newest);
+    e = entity_versions_find(tx->db, ret->type.num, ret->type.latest_version, &tx->arena, &found,
+                             &ret->newest);
     if (e == ERR_OK)
         e = found ? dedup_counts_find(tx->db, ret->type.num, &ret->counts, &ret->since)
                   : ERR_INTERNAL;

@@ -251,7 +251,6 @@ enum err values_text(struct tx *tx, const json_t *value, struct str *ret)
     struct buf text;
     buf_init(&text, JSON_KEPT_MAX);
     json_put_plain(&text, value);
-    *ret = buf_ok(&text) ? arena_str(&tx->arena, buf_str(&text)) : STR_NONE;
-    buf_release(&text);
+    *ret = arena_take(&tx->arena, &text);
     return ret->ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
 }

@@ -106,8 +106,7 @@ void http_send_problem(struct http_request *req, const struct problem *p, struct
     struct buf text;
     buf_init(&text, PROBLEM_FAULTS_MAX + PROBLEM_TEXTS_MAX + 4 * KIB);
     problem_put_json(&text, p, str_of(req->trace_id));
-    struct str body = buf_ok(&text) ? arena_str(&req->arena, buf_str(&text)) : STR_NONE;
-    buf_release(&text);
+    struct str body = arena_take(&req->arena, &text);
     struct http_reply reply;
     int status = body.ptr != NULL ? err_http_status(p->err) : 503;
     http_reply_init(&reply, status, STR("application/problem+json"),
