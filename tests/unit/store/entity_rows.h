@@ -2,7 +2,7 @@
 #ifndef PAWL_TESTS_STORE_ENTITY_ROWS_H
 #define PAWL_TESTS_STORE_ENTITY_ROWS_H
 
-#include "store/folder.h"
+#include "store/checked_file.h"
 
 /* A tenant with a type of entities in two versions. */
 #define ENTITY_STAGE                                                                              \
@@ -76,13 +76,6 @@ static inline void put_entity(const char *path, const struct entity_plan *p)
             p->events, p->calls};
         put_planned(raw, of_one, PLANNED_GENERATION);
     }
-    raw_close(raw);
-}
-
-static inline void put_rows(const char *path, const char *sql)
-{
-    sqlite3 *raw = raw_open(path);
-    raw_exec(raw, sql);
     raw_close(raw);
 }
 

@@ -1,6 +1,6 @@
 /* Every invariant of the store: a sound file breaks none, each damage is found for what it is, and
  * what is derived is made anew from the runs. */
-#include "store/folder.h"
+#include "store/checked_file.h"
 
 #include "store/check.h"
 #include "store/repair.h"
@@ -120,44 +120,10 @@ static const char SOUND_TOO[] =
     " (3, x'03', 1, 1, 'e', 't', '{}', 'delivered', 1, 0, NULL, 1, 5),"
     " (4, x'04', 2, 2, 'e', 't', '{}', 'failed', 1, 0, NULL, 1, 5);";
 
-struct fixture {
-    struct folder *folder;
-    struct path file;
-};
-
 static int fixture_setup(void **state)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    assert_non_null(f);
-    void *folder = NULL;
-    (void)folder_setup(&folder);
-    f->folder = folder;
-    f->file = path_in(f->folder, "p.db");
-    db_close(open_writer(f->file.text)); /* makes the tables */
-    sqlite3 *raw = raw_open(f->file.text);
-    raw_exec(raw, SOUND);
-    raw_exec(raw, SOUND_TOO);
-    raw_close(raw);
-    *state = f;
-    return 0;
-}
-
-static int fixture_teardown(void **state)
-{
-    struct fixture *f = *state;
-    void *folder = f->folder;
-    (void)folder_teardown(&folder);
-    free(f);
-    return 0;
-}
-
-#define check_test(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-
-static void damage(const char *path, const char *sql)
-{
-    sqlite3 *raw = raw_open(path);
-    raw_exec(raw, sql);
-    raw_close(raw);
+    static const char *const ROWS[] = {SOUND, SOUND_TOO};
+    return checked_file_setup(state, ROWS, ARRAY_LEN(ROWS));
 }
 
 /* --- what was found --- */
@@ -193,11 +159,6 @@ static struct check_result check_file(const char *path, unsigned depth, struct k
         assert_ok(check_area(db, area, depth, take, k, &result));
     db_close(db);
     return result;
-}
-
-static bool begins(const char *text, const char *beginning)
-{
-    return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
 /* --- damages --- */
@@ -410,7 +371,7 @@ static bool is_flagged(const char *what, unsigned flag)
 
 static void a_sound_store_breaks_nothing(void **state)
 {
-    const struct fixture *f = *state;
+    const struct checked_file *f = *state;
     struct kinds k;
     struct check_result result = check_file(f->file.text, CHECK_FULL, &k);
     if (k.count > 0)
@@ -436,12 +397,12 @@ static void assert_found(const struct damage *d, const struct kinds *k)
 
 static void every_damage_is_found_for_what_it_is(void **state)
 {
-    const struct fixture *f = *state;
+    const struct checked_file *f = *state;
     struct path broken = path_in(f->folder, "broken.db");
     for (size_t i = 0; i < ARRAY_LEN(DAMAGES); i++) {
         const struct damage *d = &DAMAGES[i];
         file_copy(f->file.text, broken.text);
-        damage(broken.text, d->sql);
+        put_rows(broken.text, d->sql);
         struct kinds k;
         struct check_result result = check_file(broken.text, CHECK_FULL, &k);
         assert_found(d, &k);
@@ -470,7 +431,7 @@ static void the_damages_break_every_invariant(void **state)
 
 static void a_quick_look_finds_wrong_counters_too(void **state)
 {
-    const struct fixture *f = *state;
+    const struct checked_file *f = *state;
     struct path broken = path_in(f->folder, "broken.db");
     int found = 0;
     for (size_t i = 0; i < ARRAY_LEN(DAMAGES); i++) {
@@ -479,7 +440,7 @@ static void a_quick_look_finds_wrong_counters_too(void **state)
             begins(d->sql, "INSERT INTO holding (tenant") || strstr(d->sql, "indexed") != NULL)
             continue; /* what the quick look relies on */
         file_copy(f->file.text, broken.text);
-        damage(broken.text, d->sql);
+        put_rows(broken.text, d->sql);
         struct kinds k;
         (void)check_file(broken.text, CHECK_QUICK, &k);
         size_t at = 0;
@@ -499,15 +460,15 @@ static void a_quick_look_finds_wrong_counters_too(void **state)
 /* A run that is over and whose slots were never given back: all that is kept agrees with itself. */
 static void a_quick_look_finds_a_slot_that_was_never_given_back(void **state)
 {
-    const struct fixture *f = *state;
+    const struct checked_file *f = *state;
     struct kinds k;
-    damage(f->file.text, "UPDATE runs SET status = 'succeeded', finished_at = 9 WHERE num = 3");
+    put_rows(f->file.text, "UPDATE runs SET status = 'succeeded', finished_at = 9 WHERE num = 3");
     assert_int_equal(check_file(f->file.text, CHECK_QUICK, &k).found, 1);
     assert_true(begins(k.what[0], TENANT_ACTIVE));
     assert_string_equal(k.last_tenant, "acme");
     assert_int_equal(k.last.kept, 3);
     assert_int_equal(k.last.counted, 2);
-    damage(f->file.text, "UPDATE runs SET status = 'succeeded', finished_at = 9 WHERE num = 8");
+    put_rows(f->file.text, "UPDATE runs SET status = 'succeeded', finished_at = 9 WHERE num = 8");
     assert_int_equal(check_file(f->file.text, CHECK_QUICK, &k).found, 3);
     assert_int_equal(k.count, 2);
     assert_true(begins(k.what[1], SLOT_STRAY));
@@ -515,7 +476,7 @@ static void a_quick_look_finds_a_slot_that_was_never_given_back(void **state)
 
 static void a_quick_look_never_reads_all_runs(void **state)
 {
-    const struct fixture *f = *state;
+    const struct checked_file *f = *state;
     sqlite3 *raw = raw_open(f->file.text);
     int looked_at = 0;
     for (size_t i = 0; i < INVARIANT_COUNT; i++) {
@@ -539,9 +500,9 @@ static void a_quick_look_never_reads_all_runs(void **state)
 
 static void a_finding_names_its_tenant_and_run(void **state)
 {
-    const struct fixture *f = *state;
+    const struct checked_file *f = *state;
     struct kinds k;
-    damage(f->file.text, "UPDATE lines SET waits_for = 3 WHERE num = 1");
+    put_rows(f->file.text, "UPDATE lines SET waits_for = 3 WHERE num = 1");
     (void)check_file(f->file.text, CHECK_FULL, &k);
     assert_int_equal(k.shown, 1);
     assert_string_equal(k.last_tenant, "acme");
@@ -549,9 +510,9 @@ static void a_finding_names_its_tenant_and_run(void **state)
     assert_int_equal(k.last.run_id.bytes[15], 5);
     assert_int_equal(k.last.kept, 3);
     /* a run and a tenant that are not there have no names */
-    damage(f->file.text,
-           "UPDATE lines SET waits_for = 2 WHERE num = 1;"
-           "INSERT INTO timers (due_at, run, ordinal, generation) VALUES (5, 9, 9, 0)");
+    put_rows(f->file.text,
+             "UPDATE lines SET waits_for = 2 WHERE num = 1;"
+             "INSERT INTO timers (due_at, run, ordinal, generation) VALUES (5, 9, 9, 0)");
     (void)check_file(f->file.text, CHECK_FULL, &k);
     assert_int_equal(k.shown, 1);
     assert_false(k.last.has_run);
@@ -560,11 +521,11 @@ static void a_finding_names_its_tenant_and_run(void **state)
 
 static void all_are_counted_and_the_first_are_shown(void **state)
 {
-    const struct fixture *f = *state;
+    const struct checked_file *f = *state;
     struct kinds k;
-    damage(f->file.text,
-           "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 250)"
-           " INSERT INTO timers (due_at, run, ordinal, generation) SELECT i, 99, 1, 0 FROM n");
+    put_rows(f->file.text,
+             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 250)"
+             " INSERT INTO timers (due_at, run, ordinal, generation) SELECT i, 99, 1, 0 FROM n");
     struct check_result result = check_file(f->file.text, CHECK_FULL, &k);
     assert_int_equal(result.found, 250);
     assert_int_equal(result.derived, 250);
@@ -578,10 +539,10 @@ static int64_t clock_that_runs_away(void *ctx)
 
 static void a_look_that_takes_too_long_is_cut_off(void **state)
 {
-    const struct fixture *f = *state;
-    damage(f->file.text,
-           "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
-           " INSERT INTO slots (scope, run) SELECT i, 1 FROM n");
+    const struct checked_file *f = *state;
+    put_rows(f->file.text,
+             "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
+             " INSERT INTO slots (scope, run) SELECT i, 1 FROM n");
     int64_t now = 1;
     struct env env = {clock_that_runs_away, clock_that_runs_away, ENV_SYSTEM.random, &now};
     struct db *db = open_with(f->file.text, DB_READER, &env, 0);
@@ -594,7 +555,7 @@ static void a_look_that_takes_too_long_is_cut_off(void **state)
 
 static void an_area_says_how_much_it_is_about(void **state)
 {
-    const struct fixture *f = *state;
+    const struct checked_file *f = *state;
     struct db *db = open_reader(f->file.text);
     static const int64_t EXPECTED[] = {2 + 4, 3, 12, 11, 2, 0, 2 + 4, 7 + 3 + 2};
     for (enum check_area area = 0; area < CHECK_AREA_COUNT; area++) {
@@ -622,7 +583,7 @@ static void repair_file(const char *path, int64_t *ret_changed)
 
 static void a_repair_leaves_a_sound_store_as_it_is(void **state)
 {
-    const struct fixture *f = *state;
+    const struct checked_file *f = *state;
     int64_t changed = -1;
     repair_file(f->file.text, &changed);
     assert_int_equal(changed, 0);
@@ -639,7 +600,7 @@ static bool is_about_lists(const struct damage *d)
 
 static void what_is_derived_is_made_anew(void **state)
 {
-    const struct fixture *f = *state;
+    const struct checked_file *f = *state;
     struct path broken = path_in(f->folder, "broken.db");
     int mended = 0;
     for (size_t i = 0; i < ARRAY_LEN(DAMAGES); i++) {
@@ -648,7 +609,7 @@ static void what_is_derived_is_made_anew(void **state)
         if (is_about_lists(d))
             continue;
         file_copy(f->file.text, broken.text);
-        damage(broken.text, d->sql);
+        put_rows(broken.text, d->sql);
         struct check_result before = check_file(broken.text, CHECK_FULL, &k);
         int64_t changed = 0;
         repair_file(broken.text, &changed);
@@ -664,12 +625,12 @@ static void what_is_derived_is_made_anew(void **state)
 
 static void everything_derived_can_be_made_anew_from_the_runs(void **state)
 {
-    const struct fixture *f = *state;
-    damage(f->file.text,
-           "DELETE FROM slots; DELETE FROM lines; DELETE FROM line_scopes; DELETE FROM queue;"
-           "DELETE FROM holding; DELETE FROM runs_index; DELETE FROM timers WHERE due_at > 1;"
-           "UPDATE tenants SET active_runs = 7, queued_runs = 7;"
-           "UPDATE scopes SET active_runs = 7, queued_runs = 7");
+    const struct checked_file *f = *state;
+    put_rows(f->file.text,
+             "DELETE FROM slots; DELETE FROM lines; DELETE FROM line_scopes; DELETE FROM queue;"
+             "DELETE FROM holding; DELETE FROM runs_index; DELETE FROM timers WHERE due_at > 1;"
+             "UPDATE tenants SET active_runs = 7, queued_runs = 7;"
+             "UPDATE scopes SET active_runs = 7, queued_runs = 7");
     int64_t changed = 0;
     repair_file(f->file.text, &changed);
     struct kinds k;
@@ -705,7 +666,7 @@ static bool see(void *ctx, const struct live_run *run)
 
 static void live_runs_are_those_that_are_active_or_queued(void **state)
 {
-    const struct fixture *f = *state;
+    const struct checked_file *f = *state;
     struct db *db = open_reader(f->file.text);
     struct seen all = {.room = 16};
     assert_ok(live_runs(db, 0, see, &all));
@@ -722,14 +683,14 @@ static void live_runs_are_those_that_are_active_or_queued(void **state)
 
 static void the_last_scope_is_also_one_that_is_only_named(void **state)
 {
-    const struct fixture *f = *state;
+    const struct checked_file *f = *state;
     int64_t last = 0;
     struct db *db = open_reader(f->file.text);
     assert_ok(repair_last_scope(db, &last));
     assert_int_equal(last, 14);
     db_close(db);
-    damage(f->file.text, "DELETE FROM scopes; UPDATE runs SET scopes = 'x,77,3' WHERE num = 4;"
-                         "UPDATE runs SET scopes = '99' WHERE num = 7");
+    put_rows(f->file.text, "DELETE FROM scopes; UPDATE runs SET scopes = 'x,77,3' WHERE num = 4;"
+                           "UPDATE runs SET scopes = '99' WHERE num = 7");
     db = open_reader(f->file.text);
     assert_ok(repair_last_scope(db, &last));
     assert_int_equal(last, 77); /* 7 is over */

@@ -75,37 +75,11 @@ static const char SOUND_TOO[] =
     "INSERT INTO dedup_windows (owner, first, last, emptied, forgotten) VALUES (20, 3, 4, 3, 2),"
     " (23, 4, 3, 4, 4), (2, 1, 1, 1, 1);";
 
-struct fixture {
-    struct folder *folder;
-    struct path file;
-};
-
 static int fixture_setup(void **state)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    assert_non_null(f);
-    void *folder = NULL;
-    (void)folder_setup(&folder);
-    f->folder = folder;
-    f->file = path_in(f->folder, "p.db");
-    db_close(open_writer(f->file.text)); /* makes the tables */
-    put_rows(f->file.text, ENTITY_STAGE);
-    put_rows(f->file.text, SOUND);
-    put_rows(f->file.text, SOUND_TOO);
-    *state = f;
-    return 0;
+    static const char *const ROWS[] = {ENTITY_STAGE, SOUND, SOUND_TOO};
+    return checked_file_setup(state, ROWS, ARRAY_LEN(ROWS));
 }
-
-static int fixture_teardown(void **state)
-{
-    struct fixture *f = *state;
-    void *folder = f->folder;
-    (void)folder_teardown(&folder);
-    free(f);
-    return 0;
-}
-
-#define check_test(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 /* --- what was found --- */
 
@@ -141,11 +115,6 @@ static struct kinds check_file(const char *path)
         assert_ok(check_area(db, area, CHECK_FULL, take, &k, &k.result));
     db_close(db);
     return k;
-}
-
-static bool begins(const char *text, const char *beginning)
-{
-    return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
 /* --- damages --- */
@@ -269,7 +238,7 @@ static const struct damage DAMAGES[] = {
 
 static void sound_entities_break_nothing(void **state)
 {
-    const struct fixture *f = *state;
+    const struct checked_file *f = *state;
     struct kinds k = check_file(f->file.text);
     if (k.count > 0)
         fail_msg("%s", k.what[0]);
@@ -288,7 +257,7 @@ static void assert_found(const struct damage *d, const struct kinds *k)
 
 static void every_damage_is_found_for_what_it_is(void **state)
 {
-    const struct fixture *f = *state;
+    const struct checked_file *f = *state;
     struct path broken = path_in(f->folder, "broken.db");
     for (size_t i = 0; i < ARRAY_LEN(DAMAGES); i++) {
         file_copy(f->file.text, broken.text);
@@ -316,7 +285,7 @@ static void the_damages_break_every_invariant(void **state)
 
 static void a_finding_names_its_entity(void **state)
 {
-    const struct fixture *f = *state;
+    const struct checked_file *f = *state;
     put_rows(f->file.text, "DELETE FROM inbox WHERE entity = 22");
     struct kinds k = check_file(f->file.text);
     assert_true(k.has_entity);
@@ -326,7 +295,7 @@ static void a_finding_names_its_entity(void **state)
 
 static void its_extent_is_the_number_of_entities(void **state)
 {
-    const struct fixture *f = *state;
+    const struct checked_file *f = *state;
     struct db *db = open_reader(f->file.text);
     int64_t extent = 0;
     assert_ok(check_extent(db, CHECK_ENTITIES, &extent));
@@ -350,7 +319,7 @@ static int64_t repair_file(const char *path)
 
 static void timers_of_entities_are_made_anew(void **state)
 {
-    const struct fixture *f = *state;
+    const struct checked_file *f = *state;
     struct path broken = path_in(f->folder, "broken.db");
     assert_int_equal(repair_file(f->file.text), 0); /* sound */
     int mended = 0;
