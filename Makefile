@@ -1,5 +1,5 @@
 # pawl, for people. `make run` and `make test` install what is missing and build first.
-.PHONY: all run test asan tsan fuzz bench soak tidy format bootstrap clean
+.PHONY: all run test asan tsan fuzz bench instructions soak tidy format bootstrap clean
 
 BUILD = build
 LISTEN ?= 127.0.0.1:7295
@@ -41,6 +41,11 @@ bench: SECONDS ?= 5
 bench: SIGNALS ?= 100000
 bench: all
 	@python3 bench/run.py --pawl $(BUILD)/pawl --tools $(BUILD)/bench --seconds $(SECONDS) --rounds $(ROUNDS) --signals $(SIGNALS)
+
+# What a start, a replay, a claim with its completion and a signal cost, whatever else the machine does.
+instructions: all
+	@tools/bootstrap.sh test
+	@python3 bench/instructions.py --pawl $(BUILD)/pawl --tools $(BUILD)/bench
 
 # The same tests as in `make test`, for longer.
 soak: KILLS ?= 1000

@@ -28,8 +28,9 @@ class BenchError(Exception):
 class Server:
     """A child process that says on stdout where it listens; stopped by its own pid on exit."""
 
-    def __init__(self, argv, ready, log):
+    def __init__(self, argv, ready, log, ready_wait_s=READY_WAIT_S):
         self.argv, self.ready, self.log = [str(a) for a in argv], re.compile(ready), log
+        self.ready_wait_s = ready_wait_s
         self.name = pathlib.Path(self.argv[0]).name
 
     def __enter__(self):
@@ -41,7 +42,7 @@ class Server:
         self.reader = threading.Thread(target=self._read, args=(said,), daemon=True)
         self.reader.start()
         try:
-            at, self.port = said.get(timeout=READY_WAIT_S)
+            at, self.port = said.get(timeout=self.ready_wait_s)
         except queue.Empty:
             at, self.port = 0, None
         except BaseException:
@@ -79,8 +80,8 @@ class Server:
         self.reader.join(1)
         self.process.stdout.close()
 
-    def client(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+    def client(self, timeout=10):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
 
     def log_tail(self):
         return pathlib.Path(self.log).read_text(errors="replace")[-2000:]
@@ -152,8 +153,8 @@ def ask(client, method, path, headers, body=None):
     return text
 
 
-def wait_ready(client):
-    until = time.monotonic() + READY_WAIT_S
+def wait_ready(client, wait_s=READY_WAIT_S):
+    until = time.monotonic() + wait_s
     while True:
         try:
             ask(client, "GET", "/readyz", {})
