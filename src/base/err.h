@@ -54,6 +54,7 @@
     X(ERR_DEFINITION_INVALID, "DEFINITION_INVALID",           422, false, "The workflow definition is not valid") \
     X(ERR_DEFINITION_UNSUPPORTED, "DEFINITION_UNSUPPORTED",   422, false, "This version cannot run the definition") \
     X(ERR_INPUT_INVALID,      "INPUT_INVALID",                422, false, "The input does not fit the workflow's schema") \
+    X(ERR_INPUT_TOO_COMPLEX,  "INPUT_TOO_COMPLEX",            422, false, "Checking the input against the schema takes too long") \
     X(ERR_EXPRESSION,         "EXPRESSION_FAILED",            422, false, "An expression could not be evaluated") \
     X(ERR_ANSWER_INVALID,     "ENTITY_ANSWER_INVALID",        422, false, "The handler's answer cannot be applied") \
     X(ERR_IDEM_KEY_REUSED,    "IDEMPOTENCY_KEY_REUSED",       422, false, "The key was used for another request") \

@@ -55,6 +55,7 @@ enum {
     LIMITS_PER_RUN_MAX = 4,               /* besides the tenant's: each costs a start three rows */
     DEFINITION_FAULTS_MAX = 50,           /* enough to mend a file in one go */
     DEFINITION_CACHE_MAX = 256,           /* parsed definitions kept by the writer */
+    SCHEMA_WORK_MAX = 4 * 1000 * 1000,    /* steps of checking one value, 0.2 s at worst: anyOf multiplies, so the value's size is no bound */
 
     /* --- entities --- */
     ENTITY_ID_MAX = 200,                  /* bytes: an address, a URL, any id of another system */

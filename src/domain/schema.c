@@ -9,11 +9,9 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
-    /* What judging one value may cost: 0.2 s at worst. anyOf and uniqueItems multiply, so the
-     * size of the value alone is no bound; a megabyte of small numbers costs less than half. */
-    SCHEMA_STEPS_MAX = 4 * 1000 * 1000,
     /* Reading this much text costs about as much as any other step. */
     SCHEMA_TEXT_PER_STEP = 32,
     /* Allowed values are listed in the message when they are shorter than this. */
@@ -25,7 +23,7 @@ struct judge {
     struct fault_list *faults;
     /* Above 0 only the verdict is wanted: inside anyOf, oneOf and not. */
     unsigned quiet;
-    size_t steps_left; /* 0: gave up */
+    struct work_budget *work;
 };
 
 /* The kinds of value that a keyword speaks about; it is silent about all others. */
@@ -139,18 +137,19 @@ void schema_check_schema(const json_t *schema, struct fault_list *faults)
     check_schema(walkable(schema), faults);
 }
 
-void schema_check_value(const json_t *schema, const json_t *value, struct fault_list *faults)
+enum schema_verdict schema_check_value(const json_t *schema, const json_t *value,
+                                       struct work_budget *work, struct fault_list *faults)
 {
     assert(schema != NULL && value != NULL);
-    struct judge j = {.faults = faults, .steps_left = SCHEMA_STEPS_MAX};
+    struct judge j = {.faults = faults, .work = work};
     size_t before = faults->count;
     bool ok = fits(&j, walkable(schema), walkable(value));
     assert(j.quiet == 0);
-    if (j.steps_left == 0)
-        fault_list_add(faults, "is too large to be checked against this schema");
-    else
-        assert(ok || faults->count > before || faults->count == DEFINITION_FAULTS_MAX ||
-               !buf_ok(faults->out));
+    if (work->left == 0)
+        return SCHEMA_GAVE_UP;
+    assert(ok || faults->count > before || faults->count == DEFINITION_FAULTS_MAX ||
+           !buf_ok(faults->out));
+    return ok ? SCHEMA_FITS : SCHEMA_MISFITS;
 }
 
 /* --- may a schema say this? --- */
@@ -315,8 +314,7 @@ static void check_nothing(json_t *want UNUSED, struct fault_list *faults UNUSED)
 /* False when the judgement has cost too much; then every question is answered at once with no. */
 static bool spend(struct judge *j, size_t steps)
 {
-    j->steps_left -= MIN(steps, j->steps_left);
-    return j->steps_left > 0;
+    return work_spend(j->work, steps);
 }
 
 static size_t text_steps(const json_t *text)
@@ -327,7 +325,7 @@ static size_t text_steps(const json_t *text)
 /* Nobody would read another fault. */
 static bool is_silent(const struct judge *j)
 {
-    return j->quiet > 0 || j->steps_left == 0 || j->faults->count >= DEFINITION_FAULTS_MAX;
+    return j->quiet > 0 || j->work->left == 0 || j->faults->count >= DEFINITION_FAULTS_MAX;
 }
 
 /* Returns false, so that a judge can `return misfit(…)`. */
@@ -476,7 +474,7 @@ static bool fits(struct judge *j, json_t *schema, json_t *value)
         assert(m.word != NULL);
         bool speaks = m.word->fits != NULL && is_kind(m.word->kind, value);
         ok = spend(j, 1) && (!speaks || m.word->fits(j, &m)) && ok;
-        if (!ok && (j->quiet > 0 || j->steps_left == 0))
+        if (!ok && (j->quiet > 0 || j->work->left == 0))
             return false;
     }
     return ok;
@@ -520,7 +518,7 @@ static bool fits_type(struct judge *j, const struct meeting *m)
     json_t *type;
     json_array_foreach (m->want, i, type) {
         if (!spend(j, 1) || is_type(m->value, type))
-            return j->steps_left > 0;
+            return j->work->left > 0;
     }
     return misfit(j, "is %s, which is none of the types allowed here", type_of(m->value));
 }
@@ -656,7 +654,7 @@ static bool fits_items(struct judge *j, const struct meeting *m)
 {
     bool ok = true;
     size_t first = json_array_size(json_object_get(m->schema, "prefixItems"));
-    for (size_t i = first; i < json_array_size(m->value) && j->steps_left > 0; i++)
+    for (size_t i = first; i < json_array_size(m->value) && j->work->left > 0; i++)
         ok = fits_element(j, m->want, i, json_array_get(m->value, i)) && ok;
     return ok;
 }
@@ -665,22 +663,89 @@ static bool fits_prefix(struct judge *j, const struct meeting *m)
 {
     bool ok = true;
     size_t count = MIN(json_array_size(m->want), json_array_size(m->value));
-    for (size_t i = 0; i < count && j->steps_left > 0; i++)
+    for (size_t i = 0; i < count && j->work->left > 0; i++)
         ok = fits_element(j, json_array_get(m->want, i), i, json_array_get(m->value, i)) && ok;
     return ok;
 }
 
+static uint64_t mixed(uint64_t h)
+{
+    h = (h ^ h >> 33) * UINT64_C(0xff51afd7ed558ccd);
+    h = (h ^ h >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+    return h ^ h >> 33;
+}
+
+static uint64_t hash_of_number(struct number n)
+{
+    uint64_t bits = (uint64_t)n.whole;
+    if (!n.exact)
+        memcpy(&bits, &n.real, sizeof(bits));
+    return mixed(bits + JSON_INTEGER);
+}
+
+/* Values that are equal() have the same hash. */
+static uint64_t hash_of(struct judge *j, json_t *value)
+{
+    if (!spend(j, 1))
+        return 0;
+    if (json_is_number(value))
+        return hash_of_number(number_of(value));
+    if (json_is_string(value))
+        return spend(j, text_steps(value)) ? str_hash(json_str(value)) : 0;
+    uint64_t hash = mixed((uint64_t)json_typeof(value));
+    for (size_t i = 0; i < json_array_size(value); i++)
+        hash = mixed(hash + hash_of(j, json_array_get(value, i)));
+    const char *name;
+    json_t *member;
+    json_object_foreach (value, name, member) /* in any order: a sum */
+        hash += mixed(str_hash(str_of(name)) + mixed(hash_of(j, member)));
+    return hash;
+}
+
+/* A hash table of elements by their place in the array. */
+struct seen {
+    uint64_t hash;
+    size_t place_plus_1; /* 0: free */
+};
+
+/* The place of an earlier element that is equal, or `place` itself, which is then in the table. */
+static size_t seen_before(struct judge *j, json_t *array, size_t place, struct seen *table,
+                          size_t mask)
+{
+    json_t *element = json_array_get(array, place);
+    uint64_t hash = hash_of(j, element);
+    size_t at = hash & mask;
+    for (; table[at].place_plus_1 != 0; at = (at + 1) & mask) {
+        if (!spend(j, 1))
+            return place;
+        size_t earlier = table[at].place_plus_1 - 1;
+        if (table[at].hash == hash && equal(j, json_array_get(array, earlier), element))
+            return earlier;
+    }
+    table[at] = (struct seen){hash, place + 1};
+    return place;
+}
+
 static bool fits_unique(struct judge *j, const struct meeting *m)
 {
-    if (!json_is_true(m->want))
+    size_t count = json_array_size(m->value);
+    if (!json_is_true(m->want) || count < 2 || !spend(j, count))
         return true;
-    for (size_t i = 1; i < json_array_size(m->value); i++) {
-        for (size_t k = 0; k < i && j->steps_left > 0; k++) {
-            if (equal(j, json_array_get(m->value, k), json_array_get(m->value, i)))
-                return misfit(j, "must not repeat an element: %zu and %zu are equal", k, i);
-        }
+    size_t slots = 4;
+    while (slots < 2 * count)
+        slots *= 2;
+    struct seen *table = calloc(slots, sizeof(*table));
+    if (table == NULL) {
+        j->faults->out->failed = true;
+        return false;
     }
-    return true;
+    bool ok = true;
+    for (size_t i = 0; ok && i < count && j->work->left > 0; i++) {
+        size_t k = seen_before(j, m->value, i, table, slots - 1);
+        ok = k == i || misfit(j, "must not repeat an element: %zu and %zu are equal", k, i);
+    }
+    free(table);
+    return ok;
 }
 
 static bool fits_properties(struct judge *j, const struct meeting *m)
@@ -731,7 +796,7 @@ static bool fits_names(struct judge *j, const struct meeting *m)
         (void)member;
         json_t *text = spend(j, 1) ? json_string(name) : NULL;
         if (text == NULL) {
-            j->faults->out->failed |= j->steps_left > 0;
+            j->faults->out->failed |= j->work->left > 0;
             return false;
         }
         if (!fits_quietly(j, m->want, text))

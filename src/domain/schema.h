@@ -5,6 +5,7 @@
 #define PAWL_DOMAIN_SCHEMA_H
 
 #include "base/json.h"
+#include "domain/work.h"
 
 #include <stdarg.h>
 
@@ -31,8 +32,17 @@ void fault_list_add_va(struct fault_list *list, const char *fmt, va_list args) P
 
 /* Is `schema` one that schema_check_value can apply? Faults if not. */
 void schema_check_schema(const json_t *schema, struct fault_list *faults);
-/* Does `value` fit? `schema` passed schema_check_schema. The work is bounded: a value that would
- * take too long gets a fault that says so. */
-void schema_check_value(const json_t *schema, const json_t *value, struct fault_list *faults);
+
+enum schema_verdict {
+    SCHEMA_FITS,
+    SCHEMA_MISFITS, /* the faults say where and why */
+    SCHEMA_GAVE_UP, /* the budget is used up; the faults are not all of them */
+};
+
+/* Does `value` fit? `schema` passed schema_check_schema. The caller's budget is SCHEMA_WORK_MAX, or
+ * what is left of a larger operation's. */
+MUST_CHECK enum schema_verdict schema_check_value(const json_t *schema, const json_t *value,
+                                                  struct work_budget *work,
+                                                  struct fault_list *faults);
 
 #endif

@@ -51,15 +51,25 @@ static enum err check_input(struct op *op, const struct definition *def, const j
     buf_put_char(&op->problem.faults, '[');
     fault_list_init(&faults, &op->problem.faults);
     json_t *null = json_null();
-    schema_check_value(def->input_schema, input != NULL ? input : null, &faults);
+    struct work_budget work = {SCHEMA_WORK_MAX};
+    enum schema_verdict verdict =
+        schema_check_value(def->input_schema, input != NULL ? input : null, &work, &faults);
     size_t count = faults.count;
     fault_list_release(&faults);
     buf_put_char(&op->problem.faults, ']');
-    if (count > 0)
+    if (!buf_ok(&op->problem.faults)) {
+        buf_clear(&op->problem.faults);
+        return problem_set(&op->problem, ERR_NO_MEMORY, "no memory to check the input");
+    }
+    if (verdict == SCHEMA_MISFITS)
         return problem_set(&op->problem, ERR_INPUT_INVALID,
                            "the input breaks the workflow's input_schema in %zu place%s", count,
                            count == 1 ? "" : "s");
     buf_clear(&op->problem.faults);
+    if (verdict == SCHEMA_GAVE_UP)
+        return problem_set(&op->problem, ERR_INPUT_TOO_COMPLEX,
+                           "checking the input against the workflow's input_schema takes too long: "
+                           "send less, or simplify the schema");
     return ERR_OK;
 }
 

@@ -230,3 +230,18 @@ def test_input_is_checked_against_the_schema(api, tenant):
     for bad, path in (({"n": 0}, "/n"), ({}, ""), ({"n": 1, "m": 2}, "/m"), ("text", ""), (None, "")):
         problem = assert_problem(api.start(tenant, "w", {"input": bad}), 422, "INPUT_INVALID")
         assert [e["path"] for e in problem["errors"]] == [path], problem
+
+
+def test_an_input_that_takes_too_long_to_check_is_refused_with_its_own_code(api, tenant):
+    branches = [{"items": {"type": "string", "minLength": i + 2}} for i in range(2000)]
+    put(api, tenant, "w", {"input_schema": {"anyOf": branches}, "steps": [task("a")]})
+    problem = assert_problem(api.start(tenant, "w", {"input": ["ab"] * 20000 + [None]}), 422, "INPUT_TOO_COMPLEX")
+    assert "errors" not in problem, problem
+    assert api.start(tenant, "w", {"input": ["ab"]}).status == 200
+
+
+def test_many_unique_items_are_checked(api, tenant):
+    put(api, tenant, "w", {"input_schema": {"uniqueItems": True}, "steps": [task("a")]})
+    assert api.start(tenant, "w", {"input": list(range(60000))}).status == 200
+    problem = assert_problem(api.start(tenant, "w", {"input": list(range(60000)) + [7.0]}), 422, "INPUT_INVALID")
+    assert problem["errors"] == [{"path": "", "message": "must not repeat an element: 7 and 60000 are equal"}], problem

@@ -11,8 +11,7 @@ static enum verdict concluded(struct fault_list *faults, struct buf *out)
     assert(buf_ok(out) && faults->path.len == 0);
     size_t shown = fuzz_check_faults(buf_str(out));
     assert(shown <= faults->count && (shown == 0) == (faults->count == 0));
-    bool gave_up = strstr(out->ptr, "is too large to be checked") != NULL;
-    enum verdict verdict = gave_up ? TOO_LARGE : faults->count == 0 ? FITS : MISFITS;
+    enum verdict verdict = faults->count == 0 ? FITS : MISFITS;
     fault_list_release(faults);
     buf_release(out);
     return verdict;
@@ -26,11 +25,16 @@ static enum verdict judge(const json_t *schema, const json_t *value)
     buf_init(&out, PROBLEM_FAULTS_MAX);
     buf_put_char(&out, '[');
     fault_list_init(&faults, &out);
+    struct work_budget work = {SCHEMA_WORK_MAX};
+    enum schema_verdict checked = SCHEMA_GAVE_UP;
     if (value == NULL)
         schema_check_schema(schema, &faults);
     else
-        schema_check_value(schema, value, &faults);
-    return concluded(&faults, &out);
+        checked = schema_check_value(schema, value, &work, &faults);
+    bool gave_up = value != NULL && checked == SCHEMA_GAVE_UP;
+    enum verdict by_faults = concluded(&faults, &out);
+    assert(value == NULL || gave_up || (checked == SCHEMA_FITS) == (by_faults == FITS));
+    return gave_up ? TOO_LARGE : by_faults;
 }
 
 /* Takes the schema. */

@@ -74,6 +74,7 @@ static void the_codes_of_the_contract_have_their_statuses(void **state)
         {ERR_LEASE_LOST, "LEASE_LOST", 409},
         {ERR_IDEM_KEY_REUSED, "IDEMPOTENCY_KEY_REUSED", 422},
         {ERR_INPUT_INVALID, "INPUT_INVALID", 422},
+        {ERR_INPUT_TOO_COMPLEX, "INPUT_TOO_COMPLEX", 422},
         {ERR_MAX_CONCURRENT_RUNS, "MAX_CONCURRENT_RUNS", 429},
         {ERR_NO_MEMORY, "OUT_OF_MEMORY", 503},
     };

@@ -27,6 +27,8 @@ static json_t *json_of(const char *quoted_singly)
 struct outcome {
     struct buf lines;
     size_t count;
+    enum schema_verdict verdict; /* of a value */
+    size_t work;                 /* steps that the value took */
 };
 
 static void outcome_of(struct outcome *o, struct fault_list *list)
@@ -76,7 +78,10 @@ static void check_value_json(struct outcome *o, json_t *schema, json_t *value)
     buf_init(&out, PROBLEM_FAULTS_MAX);
     struct fault_list list;
     fault_list_init(&list, &out);
-    schema_check_value(schema, value, &list);
+    struct work_budget work = {SCHEMA_WORK_MAX};
+    o->verdict = schema_check_value(schema, value, &work, &list);
+    o->work = SCHEMA_WORK_MAX - work.left;
+    assert_int_equal(o->verdict == SCHEMA_GAVE_UP, work.left == 0);
     outcome_of(o, &list);
     fault_list_release(&list);
     buf_release(&out);
@@ -100,6 +105,7 @@ static void assert_judged(const struct row *rows, size_t count)
         if (!str_is(buf_str(&o.lines), wanted))
             fail_msg("%s with %s\nwanted: %s\ngot: %.*s", rows[i].schema, rows[i].value, wanted,
                      STR_ARG(buf_str(&o.lines)));
+        assert_int_equal(o.verdict, rows[i].lines == NULL ? SCHEMA_FITS : SCHEMA_MISFITS);
         buf_release(&o.lines);
     }
 }
@@ -474,12 +480,31 @@ static void a_megabyte_of_numbers_is_judged(void **state)
     buf_release(&o.lines);
 }
 
-static void a_thousand_unique_elements_are_judged(void **state)
+/* Doubling the elements doubles the work. */
+static void unique_elements_are_found_in_linear_work(void **state)
 {
     (void)state;
+    struct outcome half;
+    check_value_json(&half, json_of("{'uniqueItems':true}"), array_of_numbers(30 * 1000));
+    assert_int_equal(half.verdict, SCHEMA_FITS);
+    buf_release(&half.lines);
+    struct outcome whole;
+    check_value_json(&whole, json_of("{'uniqueItems':true}"), array_of_numbers(60 * 1000));
+    assert_int_equal(whole.verdict, SCHEMA_FITS);
+    assert_in_range(whole.work, 60 * 1000, 10 * 60 * 1000);
+    assert_in_range(whole.work, half.work, 3 * half.work);
+    buf_release(&whole.lines);
+}
+
+static void a_repeated_element_far_away_is_found(void **state)
+{
+    (void)state;
+    json_t *value = array_of_numbers(100 * 1000);
+    (void)json_array_append_new(value, json_real(7));
+    (void)json_array_append_new(value, json_integer(3));
     struct outcome o;
-    check_value_json(&o, json_of("{'uniqueItems':true}"), array_of_numbers(1000));
-    assert_int_equal(o.count, 0);
+    check_value_json(&o, json_of("{'uniqueItems':true}"), value);
+    assert_string_equal(o.lines.ptr, ": must not repeat an element: 7 and 100000 are equal\n");
     buf_release(&o.lines);
 }
 
@@ -487,22 +512,42 @@ static void assert_given_up(json_t *schema, json_t *value)
 {
     struct outcome o;
     check_value_json(&o, schema, value);
-    assert_string_equal(o.lines.ptr, ": is too large to be checked against this schema\n");
+    assert_int_equal(o.verdict, SCHEMA_GAVE_UP);
     buf_release(&o.lines);
 }
 
 static void work_that_multiplies_is_given_up(void **state)
 {
     (void)state;
-    assert_given_up(json_of("{'uniqueItems':true}"), array_of_numbers(100 * 1000));
-
     json_t *branches = array_of(2000, json_of("{'items':{'type':'string','minLength':2}}"));
     json_t *value = array_of(20 * 1000, json_string("ab"));
     (void)json_array_append_new(value, json_null());
-    assert_given_up(json_pack("{s:o}", "anyOf", branches), value);
+    json_t *any = json_pack("{s:o}", "anyOf", branches);
+    assert_given_up(json_incref(any), json_incref(value));
 
     /* not must not turn giving up into a fit. */
-    assert_given_up(json_of("{'not':{'uniqueItems':true}}"), array_of_numbers(100 * 1000));
+    assert_given_up(json_pack("{s:o}", "not", any), value);
+}
+
+static void a_smaller_budget_ends_a_check_earlier(void **state)
+{
+    (void)state;
+    struct buf out;
+    buf_init(&out, PROBLEM_FAULTS_MAX);
+    struct fault_list list;
+    fault_list_init(&list, &out);
+    json_t *schema = json_of("{'items':{'type':'integer'}}");
+    json_t *value = array_of_numbers(100);
+    struct work_budget work = {50};
+    assert_int_equal(schema_check_value(schema, value, &work, &list), SCHEMA_GAVE_UP);
+    assert_int_equal(work.left, 0);
+    work.left = 1000;
+    assert_int_equal(schema_check_value(schema, value, &work, &list), SCHEMA_FITS);
+    assert_in_range(work.left, 1, 900);
+    json_decref(schema);
+    json_decref(value);
+    fault_list_release(&list);
+    buf_release(&out);
 }
 
 static void long_equal_texts_cost_what_they_weigh(void **state)
@@ -587,7 +632,9 @@ int main(void)
         cmocka_unit_test(all_misfits_show_at_once),
         cmocka_unit_test(faults_stop_at_their_limit),
         cmocka_unit_test(a_megabyte_of_numbers_is_judged),
-        cmocka_unit_test(a_thousand_unique_elements_are_judged),
+        cmocka_unit_test(unique_elements_are_found_in_linear_work),
+        cmocka_unit_test(a_repeated_element_far_away_is_found),
+        cmocka_unit_test(a_smaller_budget_ends_a_check_earlier),
         cmocka_unit_test(work_that_multiplies_is_given_up),
         cmocka_unit_test(long_equal_texts_cost_what_they_weigh),
         cmocka_unit_test(a_path_too_long_to_show_is_cut),
