@@ -257,9 +257,9 @@ static enum err fill_indexes(struct tx *tx)
     if (e == ERR_OK)
         e = late_index_fill(tx->db, LATE_RUNS, last);
     if (e == ERR_OK) {
-        tx->runs_unindexed = 0;
-        tx->holders_sought = false;
-        tx->runs_through = -1;
+        tx->pending->runs_unindexed = 0;
+        tx->pending->holders_sought = false;
+        tx->nums->runs_through = -1;
     }
     return e;
 }
@@ -329,7 +329,6 @@ static enum err fan_out(struct chores *c, struct tx *tx, int64_t mono)
         LOG(LOG_ERROR, "events could not be handed to webhooks", LOG_Z("error", err_code(e)));
         db_rollback(tx->db);
         tx_rolled_back(tx);
-        tx->webhooks_changed = true;
         c->fan_out.at = mono + RETRY_MS;
     }
     return e;
@@ -393,7 +392,6 @@ static enum err run_slices(struct chores *c, struct tx *tx, int64_t mono)
         db_rollback(tx->db);
         tx_rolled_back(tx);
         c->next_due = was_due; /* what fired has not fired after all */
-        tx->webhooks_changed = true;
         c->retry_at = mono + RETRY_MS;
         return e;
     }

@@ -64,12 +64,17 @@ void definitions_trim(struct definitions *cache)
         drop_oldest(cache);
 }
 
+void definitions_forget(struct definitions *cache)
+{
+    while (cache->count > 0)
+        drop_oldest(cache);
+}
+
 void definitions_free(struct definitions *cache)
 {
     if (cache == NULL)
         return;
-    while (cache->count > 0)
-        drop_oldest(cache);
+    definitions_forget(cache);
     free(cache);
 }
 

@@ -1,5 +1,6 @@
-/* Parsed definitions kept from one transaction to the next: versions are immutable, so they never
- * go stale. Each connection has its own; bounded by DEFINITION_CACHE_MAX. */
+/* Parsed definitions kept from one transaction to the next: committed versions never change, so
+ * they never go stale; only a rollback takes a version back. Each connection has its own; bounded
+ * by DEFINITION_CACHE_MAX. */
 #ifndef PAWL_ENGINE_DEFINITIONS_H
 #define PAWL_ENGINE_DEFINITIONS_H
 
@@ -18,5 +19,7 @@ MUST_CHECK enum err definitions_get(struct definitions *cache, struct db *db, in
 
 /* Between transactions: drops the longest unused above the bound. */
 void definitions_trim(struct definitions *cache);
+/* After a rollback: the version number, and even the tenant's, may be given to another. */
+void definitions_forget(struct definitions *cache);
 
 #endif

@@ -116,7 +116,7 @@ static enum err start(struct tx *tx, const struct line *line, struct problem *p)
  */
 static bool is_unswept(const struct tx *tx, const struct tenant *tenant)
 {
-    const struct dispatch_state *d = &tx->dispatch;
+    const struct dispatch_state *d = tx->dispatch;
     return d->sweeping && tenant->num >= d->sweep_tenant && tenant->num <= d->sweep_last;
 }
 
@@ -143,7 +143,7 @@ static enum err drain(struct tx *tx, const struct tenant *tenant, int64_t most, 
             e = start(tx, &line, p);
             budget->starts--;
             most--;
-            tx->dispatch.drained_any = true;
+            tx->dispatch->drained_any = true;
         }
     }
     return e;
@@ -190,13 +190,12 @@ enum err dispatch_freed(struct tx *tx, struct problem *p)
 
 void dispatch_tenant(struct tx *tx)
 {
-    tx->dispatch.draining = true;
-    tx->dispatch.drained_any = true; /* so that a whole round follows */
+    tx->dispatch->draining = true;
+    tx->dispatch->drained_any = true; /* so that a whole round follows */
 }
 
-static void sweep_tenants(struct tx *tx, int64_t first, int64_t last)
+static void sweep_tenants(struct dispatch_state *d, int64_t first, int64_t last)
 {
-    struct dispatch_state *d = &tx->dispatch;
     if (d->sweeping) { /* what was not looked at yet is looked at too */
         first = MIN(first, d->sweep_tenant);
         last = MAX(last, d->sweep_last);
@@ -205,22 +204,41 @@ static void sweep_tenants(struct tx *tx, int64_t first, int64_t last)
     d->sweep_tenant = first;
     d->sweep_scope = 0;
     d->sweep_last = last;
-    dispatch_tenant(tx);
+    d->draining = true;
+    d->drained_any = true;
 }
 
 void dispatch_workflow(struct tx *tx, int64_t tenant)
 {
-    sweep_tenants(tx, tenant, tenant);
+    sweep_tenants(tx->dispatch, tenant, tenant);
 }
 
 void dispatch_all(struct tx *tx)
 {
-    sweep_tenants(tx, 0, INT64_MAX);
+    dispatch_state_forget(tx->dispatch);
+}
+
+struct dispatch_state *dispatch_state_new(void)
+{
+    struct dispatch_state *state = calloc(1, sizeof(*state));
+    if (state != NULL)
+        dispatch_state_forget(state);
+    return state;
+}
+
+void dispatch_state_forget(struct dispatch_state *state)
+{
+    sweep_tenants(state, 0, INT64_MAX);
+}
+
+void dispatch_state_free(struct dispatch_state *state)
+{
+    free(state);
 }
 
 bool dispatch_is_due(const struct tx *tx)
 {
-    return tx->dispatch.sweeping || tx->dispatch.draining;
+    return tx->dispatch->sweeping || tx->dispatch->draining;
 }
 
 enum err dispatch_concerns(struct tx *tx, const struct tenant *tenant, bool *ret)
@@ -235,7 +253,7 @@ enum err dispatch_concerns(struct tx *tx, const struct tenant *tenant, bool *ret
 /* Scopes with room, although nothing was freed. */
 static enum err sweep(struct tx *tx, struct problem *p, struct budget *budget)
 {
-    struct dispatch_state *d = &tx->dispatch;
+    struct dispatch_state *d = tx->dispatch;
     enum err e = ERR_OK;
     while (e == ERR_OK && d->sweeping && budget->lines > 0) {
         bool found = false;
@@ -267,7 +285,7 @@ static enum err sweep(struct tx *tx, struct problem *p, struct budget *budget)
  */
 static enum err drain_in_turn(struct tx *tx, struct problem *p, struct budget *budget)
 {
-    struct dispatch_state *d = &tx->dispatch;
+    struct dispatch_state *d = tx->dispatch;
     enum err e = ERR_OK;
     while (e == ERR_OK && d->draining && budget->starts > 0 && budget->lines > 0) {
         bool found = false;

@@ -58,7 +58,7 @@ enum err door_look(struct tx *tx, struct door_key *key, const struct door_rules 
         return e;
     key->late_ms = look.verdict == DOOR_NEW ? look.age_ms : -1;
     struct dedup_counts *counts =
-        look.verdict == DOOR_DUPLICATE ? window_stats_of(&tx->window_stats, rules->type) : NULL;
+        look.verdict == DOOR_DUPLICATE ? window_stats_of(tx->window_stats, rules->type) : NULL;
     if (counts != NULL)
         counts->duplicates[dedup_bucket_of(look.age_ms)]++;
     *ret = look.verdict;
@@ -150,7 +150,7 @@ static enum err sweep(struct tx *tx, int64_t owner, struct eviction *v)
 static void count_arrival(struct tx *tx, const struct door_key *key, const struct door_rules *rules,
                           const struct eviction *v)
 {
-    struct dedup_counts *counts = window_stats_of(&tx->window_stats, rules->type);
+    struct dedup_counts *counts = window_stats_of(tx->window_stats, rules->type);
     if (counts == NULL)
         return;
     counts->keyed++;

@@ -15,9 +15,9 @@ enum { FEED_ROWS = 256 }; /* that are looked at closely in one slice */
 enum err fan_out_end_of_feed(struct tx *tx, int64_t *ret)
 {
     enum err e = ERR_OK;
-    if (tx->last_feed_num < 0)
-        e = feed_last(tx->db, &tx->last_feed_num);
-    *ret = tx->last_feed_num;
+    if (tx->nums->last_feed < 0)
+        e = feed_last(tx->db, &tx->nums->last_feed);
+    *ret = tx->nums->last_feed;
     return e;
 }
 
@@ -25,7 +25,7 @@ enum err fan_out_webhooks_changed(struct tx *tx, int64_t left)
 {
     bool found = false;
     int64_t mark = 0;
-    tx->webhooks_changed = true;
+    tx->pending->webhooks_changed = true;
     enum err e = feed_mark_get(tx->db, FAN_OUT_MARK, &found, &mark);
     if (e == ERR_OK && left > 0 && !found) {
         e = fan_out_end_of_feed(tx, &mark);
@@ -70,20 +70,21 @@ static enum err load(struct fan_out *f, struct tx *tx)
     f->kept = f->through;
     f->any = found;
     if (e == ERR_OK)
-        tx->webhooks_changed = false;
+        tx->pending->webhooks_changed = false;
     return e;
 }
 
 bool fan_out_is_behind(const struct fan_out *f, const struct tx *tx)
 {
-    bool end_is_known = tx->last_feed_num >= 0;
-    return tx->webhooks_changed || (f->any && (!end_is_known || tx->last_feed_num > f->through));
+    bool end_is_known = tx->nums->last_feed >= 0;
+    return tx->pending->webhooks_changed ||
+           (f->any && (!end_is_known || tx->nums->last_feed > f->through));
 }
 
 enum err fan_out_keep(struct fan_out *f, struct tx *tx)
 {
     /* If webhooks have changed, there may be no mark to move any more. */
-    if (!f->any || tx->webhooks_changed || f->through == f->kept)
+    if (!f->any || tx->pending->webhooks_changed || f->through == f->kept)
         return ERR_OK;
     enum err e = feed_mark_set(tx->db, FAN_OUT_MARK, f->through);
     if (e == ERR_OK)
@@ -283,7 +284,7 @@ enum err fan_out_slice(struct fan_out *f, struct tx *tx)
 {
     int64_t end = 0;
     enum err e = ERR_OK;
-    if (tx->webhooks_changed)
+    if (tx->pending->webhooks_changed)
         e = load(f, tx);
     if (e == ERR_OK && f->any)
         e = fan_out_end_of_feed(tx, &end);

@@ -21,8 +21,8 @@ struct fan_out {
 
 /* Is there something to do, now or at f->at? */
 bool fan_out_is_behind(const struct fan_out *f, const struct tx *tx);
-/* One slice, inside a transaction. Begins by reading where it was if tx->webhooks_changed is set:
- * at the start, after webhooks were made or deleted, and after a rollback. */
+/* One slice, inside a transaction. Begins by reading where it was if tx->pending->webhooks_changed
+ * is set: at the start, after webhooks were made or deleted, and after a rollback. */
 MUST_CHECK enum err fan_out_slice(struct fan_out *f, struct tx *tx);
 /* Writes down how far it has come, if the store does not know: now and then, since rows of tenants
  * without webhooks are passed over without a write. */

@@ -19,7 +19,7 @@ static enum err mend_admission(struct tx *tx)
 
 static enum err mend_indexes(struct tx *tx)
 {
-    tx->runs_through = -1;
+    tx->nums->runs_through = -1;
     return repair_indexes(tx->db);
 }
 

@@ -5,16 +5,11 @@
 #include "base/metrics.h"
 #include "base/pages.h"
 #include "domain/expr.h"
-#include "engine/definitions.h"
-#include "engine/dispatch.h"
-#include "engine/kept_types.h"
 #include "engine/paces.h"
 #include "engine/tenant_labels.h"
-#include "engine/window_stats.h"
 #include "gate/gate.h"
 #include "store/entities.h"
 #include "store/feed.h"
-#include "store/idempotency.h"
 #include "store/late_index.h"
 #include "store/runs.h"
 #include "store/tenants.h"
@@ -55,28 +50,32 @@ struct tx_heads {
 
 enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
 {
-    *tx = (struct tx){.db = db,
-                      .env = env,
-                      .next_due = -1,
-                      .last_num = -1,
-                      .last_feed_num = -1,
-                      .runs_through = -1,
-                      .webhooks_changed = true};
-    dispatch_all(tx);
+    *tx = (struct tx){.db = db, .env = env, .next_due = -1};
     tx->remembers = db_is_only_writer(db);
     arena_init(&tx->arena, TX_ARENA_MAX);
-    tx->tenants = calloc(1, sizeof(*tx->tenants));
-    tx->heads = pages_new(sizeof(*tx->heads));
-    tx->definitions = definitions_new();
-    tx->types = kept_types_new();
-    tx->recent_keys = idem_recent_new();
     tx->paces = paces_new();
-    bool ok = tx->tenants != NULL && tx->heads != NULL && tx->definitions != NULL &&
-              tx->types != NULL && tx->recent_keys != NULL && tx->paces != NULL;
+    bool ok = tx->paces != NULL;
+#define X(member, type, until, functions) \
+    tx->member = functions##_new();       \
+    ok &= tx->member != NULL;
+    TX_MEMORY(X)
+#undef X
     return ok ? ERR_OK : ERR_NO_MEMORY;
 }
 
-static void forget_tenants(struct tx_tenants *tenants)
+struct tx_tenants *tx_tenants_new(void)
+{
+    return calloc(1, sizeof(struct tx_tenants));
+}
+
+void tx_tenants_free(struct tx_tenants *tenants)
+{
+    if (tenants != NULL)
+        tx_tenants_forget(tenants);
+    free(tenants);
+}
+
+void tx_tenants_forget(struct tx_tenants *tenants)
 {
     if (tenants->count == 0)
         return;
@@ -120,41 +119,36 @@ static void clear_turn(struct tx *tx)
     tx->told = tx->told_last = tx->told_unfed = NULL;
     memset(tx->call_ends, 0, sizeof(tx->call_ends));
     arena_clear(&tx->arena);
-    if (tx->definitions != NULL)
-        definitions_trim(tx->definitions);
+}
+
+static void forget_until(struct tx *tx, enum memory_until end)
+{
+    clear_turn(tx);
+#define X(member, type, until, functions) \
+    if ((until) <= end)                   \
+        functions##_forget(tx->member);
+    TX_MEMORY(X)
+#undef X
+    tx->stale = false;
 }
 
 void tx_forget(struct tx *tx)
 {
-    clear_turn(tx);
-    forget_tenants(tx->tenants);
-    tx_newest_changed(tx);
-    kept_types_forget(tx->types);
-    idem_recent_forget(tx->recent_keys);
-    tx->last_num = -1;
-    tx->last_feed_num = -1;
-    tx->runs_through = -1;
-    tx->stale = false;
+    forget_until(tx, UNTIL_STALE);
 }
 
 void tx_rolled_back(struct tx *tx)
 {
-    tx_forget(tx);
-    window_stats_forget(tx->window_stats);
-    dispatch_all(tx); /* what had been started is queued again */
+    forget_until(tx, UNTIL_ROLLBACK);
 }
 
 void tx_release(struct tx *tx)
 {
-    if (tx->tenants != NULL && tx->heads != NULL && tx->types != NULL && tx->recent_keys != NULL)
-        tx_forget(tx);
+    clear_turn(tx);
     free_wakes(tx->woken);
-    definitions_free(tx->definitions);
-    kept_types_free(tx->types);
-    free(tx->tenants);
-    pages_free(tx->heads, sizeof(*tx->heads));
-    idem_recent_free(tx->recent_keys);
-    window_stats_free(tx->window_stats);
+#define X(member, type, until, functions) functions##_free(tx->member);
+    TX_MEMORY(X)
+#undef X
     paces_free(tx->paces);
     expr_free(tx->expr);
     arena_release(&tx->arena);
@@ -166,16 +160,17 @@ void tx_start(struct tx *tx)
         tx_forget(tx);
     else
         clear_turn(tx);
+    definitions_trim(tx->definitions);
     tx->now_ms = env_now_ms(tx->env);
 }
 
 static enum err write_feed(struct tx *tx)
 {
     enum err e = ERR_OK;
-    if (tx->told_unfed != NULL && tx->last_feed_num < 0)
-        e = feed_last(tx->db, &tx->last_feed_num);
+    if (tx->told_unfed != NULL && tx->nums->last_feed < 0)
+        e = feed_last(tx->db, &tx->nums->last_feed);
     for (struct told_run *t = tx->told_unfed; t != NULL && e == ERR_OK; t = t->next) {
-        t->feed = ++tx->last_feed_num;
+        t->feed = ++tx->nums->last_feed;
         struct feed_row row = {t->feed, t->tenant, t->run, t->first_seq, t->last_seq, tx->now_ms};
         e = feed_insert(tx->db, &row);
     }
@@ -427,23 +422,77 @@ enum err tx_newest(struct tx *tx, int64_t tenant, struct str id, struct workflow
     return e;
 }
 
+struct tx_heads *tx_heads_new(void)
+{
+    return pages_new(sizeof(struct tx_heads));
+}
+
+void tx_heads_forget(struct tx_heads *heads)
+{
+    if (heads->any) /* most readers have never looked one up */
+        memset(heads, 0, sizeof(*heads));
+}
+
+void tx_heads_free(struct tx_heads *heads)
+{
+    pages_free(heads, sizeof(*heads));
+}
+
 void tx_newest_changed(struct tx *tx)
 {
-    if (tx->heads->any) /* most readers have never looked one up */
-        memset(tx->heads, 0, sizeof(*tx->heads));
+    tx_heads_forget(tx->heads);
+}
+
+/* --- numbers, and what is pending --- */
+
+struct tx_nums *tx_nums_new(void)
+{
+    struct tx_nums *nums = malloc(sizeof(*nums));
+    if (nums != NULL)
+        tx_nums_forget(nums);
+    return nums;
+}
+
+void tx_nums_forget(struct tx_nums *nums)
+{
+    *nums = (struct tx_nums){-1, -1, -1};
+}
+
+void tx_nums_free(struct tx_nums *nums)
+{
+    free(nums);
+}
+
+struct tx_pending *tx_pending_new(void)
+{
+    struct tx_pending *pending = malloc(sizeof(*pending));
+    if (pending != NULL)
+        *pending = (struct tx_pending){.webhooks_changed = true};
+    return pending;
+}
+
+void tx_pending_forget(struct tx_pending *pending)
+{
+    *pending = (struct tx_pending){.runs_unindexed = LATE_INDEX_ROWS, .webhooks_changed = true};
+}
+
+void tx_pending_free(struct tx_pending *pending)
+{
+    free(pending);
 }
 
 bool tx_runs_index_is_due(const struct tx *tx)
 {
-    return tx->runs_unindexed >= (tx->holders_sought ? HOLDERS_PASSED_MAX : LATE_INDEX_ROWS);
+    return tx->pending->runs_unindexed >=
+           (tx->pending->holders_sought ? HOLDERS_PASSED_MAX : LATE_INDEX_ROWS);
 }
 
 enum err tx_runs_through(struct tx *tx, int64_t *ret)
 {
     enum err e = ERR_OK;
-    if (tx->runs_through < 0)
-        e = late_index_through(tx->db, LATE_RUNS, &tx->runs_through);
-    *ret = tx->runs_through;
+    if (tx->nums->runs_through < 0)
+        e = late_index_through(tx->db, LATE_RUNS, &tx->nums->runs_through);
+    *ret = tx->nums->runs_through;
     return e;
 }
 
@@ -451,13 +500,13 @@ enum err tx_last_num(struct tx *tx, int64_t *ret)
 {
     int64_t entity = 0;
     enum err e = ERR_OK;
-    if (tx->last_num < 0) {
+    if (tx->nums->last < 0) {
         e = entities_last_num(tx->db, &entity);
         if (e == ERR_OK)
-            e = runs_last_num(tx->db, &tx->last_num);
-        tx->last_num = MAX(tx->last_num, entity);
+            e = runs_last_num(tx->db, &tx->nums->last);
+        tx->nums->last = MAX(tx->nums->last, entity);
     }
-    *ret = tx->last_num;
+    *ret = tx->nums->last;
     return e;
 }
 
@@ -468,13 +517,13 @@ static enum err new_num(struct tx *tx, struct uuid *ret_id, int64_t *ret_num)
     if (e != ERR_OK)
         return e;
     *ret_id = env_new_id(tx->env);
-    *ret_num = tx->last_num = runs_new_num(ret_id, last);
+    *ret_num = tx->nums->last = runs_new_num(ret_id, last);
     return ERR_OK;
 }
 
 enum err tx_new_run(struct tx *tx, struct uuid *ret_id, int64_t *ret_num)
 {
-    tx->runs_unindexed++;
+    tx->pending->runs_unindexed++;
     return new_num(tx, ret_id, ret_num);
 }
 

@@ -1,14 +1,15 @@
 /* One transaction and what it has loaded: each tenant once, definitions parsed once, counters
  * written once. The writer's holds a whole batch of ops; a reader's holds one.
  *
- * Where nobody else can write to the store, tenants, the newest versions of workflows and types of
- * entities are remembered from one transaction to the next; a rollback forgets them all. */
+ * Where nobody else can write to the store, much is remembered from one transaction to the next; a
+ * rollback forgets all of it (tx_memory.h). */
 #ifndef PAWL_ENGINE_TX_H
 #define PAWL_ENGINE_TX_H
 
 #include "domain/definition.h"
 #include "domain/tenant.h"
 #include "engine/op.h"
+#include "engine/tx_memory.h"
 #include "store/db.h"
 
 #include <stdatomic.h>
@@ -18,16 +19,10 @@ struct expr;
 struct freed_slots;
 struct gate;
 struct gate_visit;
-struct idem_recent;
 struct kept_json;
-struct kept_types;
 struct metric;
 struct paces;
 struct tenant_labels;
-struct tx_tenants;
-struct tx_heads;
-struct window_stats;
-struct definitions;
 
 /* Something that waiting callers want to hear of once the commit is on disk. */
 struct wake {
@@ -50,18 +45,6 @@ struct claim_turn {
 };
 
 enum { CLAIM_TURNS = 1024 }; /* queues; past it some lose their turn now and then */
-
-/* Queued runs that may be able to start, although nothing will free a slot for them: after a limit
- * was raised, at the start of the server, after a rollback. See dispatch.h. */
-struct dispatch_state {
-    bool sweeping; /* lines that wait for a scope are looked at, from here on, up to a tenant */
-    int64_t sweep_tenant;
-    int64_t sweep_scope;
-    int64_t sweep_last;
-    bool draining; /* tenants take turns to start what can start, from here on */
-    int64_t drain_tenant;
-    bool drained_any; /* in this round */
-};
 
 /* A run to be cancelled, because the one that it is a part of has ended. */
 struct doomed_run {
@@ -99,14 +82,10 @@ struct tx {
     const struct env *env;
     int64_t now_ms;
     struct arena arena; /* what was loaded; emptied when the transaction ends */
-    struct tx_tenants *tenants;
-    struct tx_heads *heads;
-    struct definitions *definitions;
-    struct kept_types *types; /* of entities */
-    struct idem_recent *recent_keys;
-    int64_t last_num;       /* of a run or an entity; -1: not known */
-    int64_t runs_unindexed; /* made since the index of runs was filled */
-    bool holders_sought;    /* since then; a search passes over every run that is not indexed */
+    /* From one transaction to the next: see tx_memory.h. */
+#define X(member, type, until, functions) type *member;
+    TX_MEMORY(X)
+#undef X
     bool remembers;
     /* NULL for readers, or while nobody waits for anything. */
     struct wake *wakes;
@@ -118,10 +97,9 @@ struct tx {
     atomic_llong *untold; /* events that the bus has not been told of; NULL: there is none */
     /* Until who tells of them puts them back, over several transactions: a look that finds nothing
      * after a rollback does no harm. */
-    bool has_calls;        /* a job for the server itself is pending */
-    bool has_deliveries;   /* a webhook has something to be sent */
-    bool webhooks_changed; /* since fan_out.h has looked; outlives the transaction */
-    bool stale;            /* forget everything when the next turn starts */
+    bool has_calls;      /* a job for the server itself is pending */
+    bool has_deliveries; /* a webhook has something to be sent */
+    bool stale;          /* forget everything when the next turn starts */
     struct claim_turn claim_turns[CLAIM_TURNS];
     int64_t next_due; /* the earliest timer armed here; -1: none */
     struct expr *expr;
@@ -129,19 +107,15 @@ struct tx {
     struct doomed_run *doomed;
     struct told_run *told, *told_last; /* in the order of telling */
     struct told_run *told_unfed;       /* the first that is not in the feed yet */
-    int64_t last_feed_num;             /* -1: not known */
     struct gate *gate;                 /* NULL for readers */
     struct gate_visit *visits;
-    struct dispatch_state dispatch;
     struct freed_slots *freed;            /* by the op under way */
     struct paces *paces;                  /* how fast slots have been freeing */
-    int64_t runs_through;                 /* late_index_through() of runs; -1: not known */
     int64_t call_ends[ENTITY_CALL_COUNT]; /* in this transaction */
     struct metric *entity_calls;          /* where they are counted; NULL for readers */
     /* How long admitted runs had been queued; NULL for readers. */
     struct metric *queue_waits;
     struct tenant_labels *labels;
-    struct window_stats *window_stats; /* how duplicates of signals come */
 };
 
 /* `db` and `env` outlive it. */
@@ -156,6 +130,7 @@ MUST_CHECK enum err tx_flush(struct tx *tx);
 MUST_CHECK enum err tx_commit(struct tx *tx);
 /* When settings changed: what was loaded is not true any more. */
 void tx_forget(struct tx *tx);
+/* After db_rollback(): nothing that the transaction has read or made is believed any more. */
 void tx_rolled_back(struct tx *tx);
 /* For all commits since they were taken last; the caller owns them (free). */
 struct wake *tx_take_wakes(struct tx *tx);

@@ -223,7 +223,7 @@ static bool take_first(void *ctx, int64_t run)
  * every one of many would pass over what other tenants have just started. */
 static enum err seek_holders(struct start *s, bool newest_first, holder_each *each, void *ctx)
 {
-    s->tx->holders_sought = true;
+    s->tx->pending->holders_sought = true;
     return holding_list(s->tx->db, s->m.tenant->num, newest_first, each, ctx);
 }
 

@@ -2,6 +2,7 @@
 #include "engine/window_stats.h"
 
 #include "base/limits.h"
+#include "base/pages.h"
 #include "store/dedup.h"
 
 enum { SLOTS = DEDUP_STATS_PENDING_MAX * 2 };
@@ -14,19 +15,19 @@ struct window_stats {
     } slots[SLOTS];
 };
 
-void window_stats_free(struct window_stats *stats)
+struct window_stats *window_stats_new(void)
 {
-    free(stats);
+    return pages_new(sizeof(struct window_stats));
 }
 
-struct dedup_counts *window_stats_of(struct window_stats **stats, int64_t type)
+void window_stats_free(struct window_stats *stats)
+{
+    pages_free(stats, sizeof(*stats));
+}
+
+struct dedup_counts *window_stats_of(struct window_stats *s, int64_t type)
 {
     if (type == 0)
-        return NULL;
-    if (*stats == NULL)
-        *stats = calloc(1, sizeof(**stats));
-    struct window_stats *s = *stats;
-    if (s == NULL)
         return NULL;
     size_t at = (uint64_t)type * 0x9E3779B97F4A7C15u % SLOTS;
     while (s->slots[at].type != 0 && s->slots[at].type != type)
@@ -40,13 +41,13 @@ struct dedup_counts *window_stats_of(struct window_stats **stats, int64_t type)
 
 void window_stats_forget(struct window_stats *stats)
 {
-    if (stats != NULL && stats->used > 0)
+    if (stats->used > 0)
         memset(stats, 0, sizeof(*stats));
 }
 
 enum err window_stats_flush(struct window_stats *stats, struct db *db, int64_t now_ms)
 {
-    if (stats == NULL || stats->used == 0)
+    if (stats->used == 0)
         return ERR_OK;
     enum err e = ERR_OK;
     for (size_t i = 0; i < SLOTS && e == ERR_OK; i++) {

@@ -7,12 +7,12 @@
 #include "domain/dedup.h"
 #include "store/db.h"
 
-struct window_stats; /* NULL while nothing was counted */
+struct window_stats;
 
+MUST_CHECK struct window_stats *window_stats_new(void);
 void window_stats_free(struct window_stats *stats);
-/* Where to count for a type; NULL past DEDUP_STATS_PENDING_MAX types, when memory ran out, or when
- * the type is 0. */
-struct dedup_counts *window_stats_of(struct window_stats **stats, int64_t type);
+/* Where to count for a type; NULL past DEDUP_STATS_PENDING_MAX types, or when the type is 0. */
+struct dedup_counts *window_stats_of(struct window_stats *stats, int64_t type);
 /* After a rollback: what was counted may be counted again. */
 void window_stats_forget(struct window_stats *stats);
 /* Inside a transaction. On an error the counts taken are lost with it. */

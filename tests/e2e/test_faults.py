@@ -1,6 +1,7 @@
 """A disk that is full, that cannot sync, or that does not answer: nothing is acknowledged that is not kept."""
 import contextlib
 import http.client
+import json
 import sqlite3
 import threading
 
@@ -64,6 +65,48 @@ def test_a_disk_that_is_full_now_and_then_keeps_exactly_what_was_acknowledged(fa
     assert {r["id"] for r in all_runs(api, "t")} == set(acknowledged.values())
     assert active_runs(api, "t") == 160
     assert_healthy(api)
+
+
+def one_task(name):
+    return {"steps": [{"name": name, "type": "task", "handler": "noop"}]}
+
+
+def refused_together(s, disk, tenant, definition):
+    """A workflow and a start of it come in one batch, which meets a full disk: nothing of it is kept."""
+    head = [("X-Tenant-ID", tenant), ("Content-Type", "application/json")]
+    asked = [("PUT", "/api/v1/workflows/w", definition), ("POST", "/api/v1/workflows/w/runs", {"input": {}})]
+    with stalled_writer(s, disk) as api:
+        held = []
+        for method, path, body in asked:
+            held.append(wire.connect(s.port))
+            held[-1].sendall(wire.request(method, path, head, json.dumps(body).encode()))
+            # It has been read, and waits for the writer: another request, sent later, has been answered.
+            assert api.get("/healthz").status == 200
+        disk.says("full")
+        replies = [wire.answer(sock) for sock in held]
+    for sock in held:
+        sock.close()
+    assert_unavailable(replies[0], "STORE_FULL")
+    assert replies[1].status in (404, 503), replies
+
+
+def test_a_definition_that_was_never_committed_is_never_run(faulty):
+    s, disk = faulty
+    refused_together(s, disk, "t", one_task("gone"))
+    api = s.client()
+    assert api.put("/api/v1/workflows/w", one_task("kept"), tenant="t").json["version"] == 1
+    run = api.start("t", wid="w").json["run"]
+    assert [step["name"] for step in run["steps"]] == ["kept"]
+
+
+def test_a_tenant_never_runs_the_definition_of_one_that_was_rolled_back(faulty):
+    s, disk = faulty
+    refused_together(s, disk, "never", one_task("secret"))
+    api = s.client()
+    assert api.put("/api/v1/workflows/w", one_task("own"), tenant="new").json["version"] == 1
+    run = api.start("new", wid="w").json["run"]
+    assert [step["name"] for step in run["steps"]] == ["own"]
+    assert not any(r["workflow_id"] == "w" for r in all_runs(api, "t"))
 
 
 def test_a_timer_that_comes_due_on_a_full_disk_fires_when_there_is_space(faulty):
