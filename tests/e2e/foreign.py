@@ -1,31 +1,80 @@
-"""Clients that others wrote, from npm, in tests/foreign: installed once by the lock file, run with node."""
+"""What others wrote, in tests/foreign: clients, linters and generators from npm and PyPI, installed once in the versions that are pinned there."""
 import fcntl
 import functools
 import hashlib
 import json
+import shutil
 import subprocess
+import sys
 
 import harness
 
 FOLDER = harness.ROOT / "tests" / "foreign"
 
 
-@functools.lru_cache(maxsize=None)
-def install():
-    """`npm ci`, unless what is installed is what the lock file says. Test runs side by side wait for each other."""
-    wanted = hashlib.sha256((FOLDER / "package-lock.json").read_bytes()).hexdigest()
-    stamp = FOLDER / "node_modules" / ".installed"
-    with open(FOLDER / "package.json") as lock:
+def run(*command, timeout=None, **more):
+    """What a command prints; it must succeed."""
+    r = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=timeout, **more)
+    assert r.returncode == 0, r.stdout + r.stderr
+    return r.stdout
+
+
+def install_once(pins, stamp, install):
+    """install(), unless what is installed is what the file of pins says. Test runs side by side wait for each other."""
+    wanted = hashlib.sha256(pins.read_bytes()).hexdigest()
+    with open(pins) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not stamp.exists() or stamp.read_text() != wanted:
-            r = subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=FOLDER, capture_output=True, text=True)
-            assert r.returncode == 0, r.stdout + r.stderr
+            install()
             stamp.write_text(wanted)
+
+
+@functools.lru_cache(maxsize=None)
+def install():
+    install_once(FOLDER / "package-lock.json", FOLDER / "node_modules" / ".installed",
+                 lambda: run("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", cwd=FOLDER))
+
+
+@functools.lru_cache(maxsize=None)
+def python():
+    """The interpreter of a virtual environment with the packages of requirements.txt."""
+    venv, pins = FOLDER / ".venv", FOLDER / "requirements.txt"
+
+    def make():
+        shutil.rmtree(venv, ignore_errors=True)
+        run(sys.executable, "-m", "venv", venv)
+        run(venv / "bin" / "pip", "install", "--quiet", "--no-deps", "--requirement", pins)
+
+    install_once(pins, venv / ".installed", make)
+    return venv / "bin" / "python"
 
 
 def judge(script, question, timeout=None):
     """The script's answer to the question, both as JSON."""
     install()
-    r = subprocess.run(["node", script], cwd=FOLDER, input=json.dumps(question), capture_output=True, text=True, timeout=timeout or harness.PATIENCE_S * 3)
-    assert r.returncode == 0, r.stderr
-    return json.loads(r.stdout)
+    return json.loads(run("node", script, cwd=FOLDER, input=json.dumps(question), timeout=timeout or harness.PATIENCE_S * 3))
+
+
+# --- clients that are generated from docs/openapi.yaml; each says as JSON what it saw of a run ---
+
+DOCUMENT = harness.ROOT / "docs" / "openapi.yaml"
+
+
+def python_client(folder, url):
+    generator = python().parent / "openapi-python-client"
+    package = folder / "pawl_client"
+    run(generator, "generate", "--meta", "none", "--path", DOCUMENT, "--output-path", package, "--config", FOLDER / "python-client.yaml", "--fail-on-warning")
+    return json.loads(run(python(), FOLDER / "client.py", url, env={"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}))
+
+
+def typescript_client(folder, url):
+    """The types are checked strictly before it runs."""
+    install()
+    tools = FOLDER / "node_modules" / ".bin"
+    (folder / "node_modules").symlink_to(FOLDER / "node_modules")
+    (folder / "package.json").write_text('{"type": "module"}')
+    for name in ("client.ts", "tsconfig.json"):
+        shutil.copy(FOLDER / name, folder)
+    run(tools / "openapi-typescript", DOCUMENT, "--default-non-nullable", "false", "--output", folder / "pawl.d.ts")
+    run(tools / "tsc", cwd=folder)
+    return json.loads(run("node", "client.js", url, cwd=folder))
