@@ -390,10 +390,7 @@ static void collect(struct engine *e)
         over(e, op);
         op = next;
     }
-    for (const struct wake *w = wakes; w != NULL; w = w->next) {
-        if (w->told)
-            listeners_tell(e->listeners, w->tenant, w->run, w->feed);
-    }
+    listeners_tell(e->listeners, wakes);
     if (atomic_exchange(&e->news_lost, false))
         listeners_tell_all(e->listeners);
     waiters_wake(e->waiters, wakes);

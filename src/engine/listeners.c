@@ -29,9 +29,11 @@ struct channel {
     struct told_place through; /* read up to here */
     bool reading;
     bool news;         /* commits have added to it since the read began */
-    int64_t news_from; /* the first row of the feed that did; 0: not known */
+    int64_t news_from; /* the lowest row of the feed that did; 0: not known */
     bool caught_up;    /* the last read came to the end */
-    bool paced;        /* waits for next_at_ms */
+    bool noted;        /* in the list of channels that this round has brought news for */
+    struct channel *noted_next;
+    bool paced; /* waits for next_at_ms */
     int64_t next_at_ms;
 };
 
@@ -43,7 +45,11 @@ struct listeners {
     struct channel *paced;
     struct listener *waiting_first, *waiting_last; /* for their turn to read */
     size_t reading;
-    uint64_t heard; /* commits told of so far */
+    uint64_t heard;        /* rounds of commits told of so far */
+    struct channel *noted; /* with news of this round */
+    /* Every row of the feed above `announced_after` up to `announced` was announced, each one to
+     * the channels of its tenant. */
+    int64_t announced_after, announced;
 };
 
 struct listeners *listeners_new(const struct env *env, const struct listeners_hooks *hooks)
@@ -142,11 +148,19 @@ static void channel_free(struct channel *c)
 
 static void channel_read_done(struct op *op);
 
+/* Other tenants' rows are skipped unread, but only where it is certain that they are others': when
+ * all rows behind the last read were announced, and those before `news_from` not to this channel.
+ * Whatever is not certain is read. */
+static bool may_skip(const struct channel *c)
+{
+    return is_of_tenant(c) && c->caught_up && c->news && c->news_from > c->through.num &&
+           c->through.num >= c->all->announced_after;
+}
+
 static void channel_read(struct channel *c)
 {
     c->reading = true;
-    /* While a tenant is told of nothing, the rows of others pass it by unread. */
-    if (c->caught_up && is_of_tenant(c) && c->news && c->news_from > c->through.num)
+    if (may_skip(c))
         c->through = (struct told_place){c->news_from - 1, INT64_MAX};
     c->news = false;
     c->news_from = 0;
@@ -169,11 +183,16 @@ static void channel_go_on(struct channel *c)
     c->all->paced = c;
 }
 
-static void channel_tell(struct channel *c, int64_t feed)
+/* It reads once the whole round is noted: until then `news_from` may become lower. */
+static void channel_note(struct channel *c, int64_t feed)
 {
     c->news_from = c->news ? MIN(c->news_from, feed) : feed;
     c->news = true;
-    channel_go_on(c);
+    if (c->noted)
+        return;
+    c->noted = true;
+    c->noted_next = c->all->noted;
+    c->all->noted = c;
 }
 
 /* The number of a tenant is known once it has been stored. */
@@ -497,22 +516,57 @@ enum listener_says listener_next(struct listener *l, struct str *ret)
 
 /* --- news --- */
 
-static void tell_slot(struct listeners *ls, bool of_tenant, int64_t number, int64_t feed)
+static void note_slot(struct listeners *ls, bool of_tenant, int64_t number, int64_t feed)
 {
-    struct channel *next;
-    for (struct channel *c = *slot_of(ls, of_tenant, number); c != NULL; c = next) {
-        next = c->next;
+    for (struct channel *c = *slot_of(ls, of_tenant, number); c != NULL; c = c->next) {
         if (is_of_tenant(c) == of_tenant && c->number == number)
-            channel_tell(c, feed);
+            channel_note(c, feed);
     }
 }
 
-void listeners_tell(struct listeners *ls, int64_t tenant, int64_t run, int64_t feed)
+static void read_noted(struct listeners *ls)
 {
+    while (ls->noted != NULL) {
+        struct channel *c = ls->noted;
+        ls->noted = c->noted_next;
+        c->noted = false;
+        channel_go_on(c);
+    }
+}
+
+/* Numbers in the feed have no gaps and come once: as many rows as there are numbers from the lowest
+ * to the highest are all of them. A round that is not complete, or does not join the one before,
+ * leaves rows behind it that nobody may skip. */
+static void note_range(struct listeners *ls, int64_t lowest, int64_t highest, int64_t count)
+{
+    bool complete = highest - lowest + 1 == count;
+    if (!complete)
+        ls->announced_after = highest;
+    else if (lowest != ls->announced + 1)
+        ls->announced_after = lowest - 1;
+    ls->announced = highest;
+}
+
+void listeners_tell(struct listeners *ls, const struct wake *wakes)
+{
+    int64_t lowest = INT64_MAX;
+    int64_t highest = 0;
+    int64_t count = 0;
+    for (const struct wake *w = wakes; w != NULL; w = w->next) {
+        if (!w->told)
+            continue;
+        note_slot(ls, false, w->run, 0);
+        note_slot(ls, true, w->tenant, w->feed);
+        note_slot(ls, true, 0, 0); /* tenants whose number is not known yet */
+        lowest = MIN(lowest, w->feed);
+        highest = MAX(highest, w->feed);
+        count++;
+    }
+    if (count == 0)
+        return;
     ls->heard++;
-    tell_slot(ls, false, run, 0);
-    tell_slot(ls, true, tenant, feed);
-    tell_slot(ls, true, 0, 0); /* tenants whose number is not known yet */
+    note_range(ls, lowest, highest, count);
+    read_noted(ls);
 }
 
 void listeners_tell_all(struct listeners *ls)
@@ -520,8 +574,9 @@ void listeners_tell_all(struct listeners *ls)
     ls->heard++;
     for (size_t i = 0; i < SLOTS; i++) {
         for (struct channel *c = ls->slots[i]; c != NULL; c = c->next)
-            channel_tell(c, 0);
+            channel_note(c, 0);
     }
+    read_noted(ls);
 }
 
 void listeners_tick(struct listeners *ls, int64_t mono_ms)

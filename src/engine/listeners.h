@@ -15,6 +15,7 @@
 
 #include "engine/op.h"
 #include "engine/told.h"
+#include "engine/tx.h"
 #include "engine/use_cases.h"
 
 #include <stdatomic.h>
@@ -51,7 +52,7 @@ struct listener {
     struct told_place place;      /* up to which it has read by itself */
     struct op op;
     struct read_told_input input;
-    uint64_t heard; /* commits told of when its read began */
+    uint64_t heard; /* rounds of commits told of when its read began */
     bool reading;   /* the op is under way */
     bool waiting;   /* for its turn to read */
     bool failed;
@@ -80,8 +81,9 @@ void listeners_remove(struct listeners *ls, struct listener *l);
 /* What it says next, borrowed until the next call. LISTENER_LATER: told() follows. */
 enum listener_says listener_next(struct listener *l, struct str *ret);
 
-/* A commit has added to the run or the entity, with this row of the feed (0: it was deleted). */
-void listeners_tell(struct listeners *ls, int64_t tenant, int64_t run, int64_t feed);
+/* What commits have added to timelines, among other wakes. It only makes channels look again: no
+ * event is lost if wakes come in another order, or some not at all, as long as another follows. */
+void listeners_tell(struct listeners *ls, const struct wake *wakes);
 /* Nobody knows what commits have added to. */
 void listeners_tell_all(struct listeners *ls);
 /* Channels that were told too often too fast read now. */

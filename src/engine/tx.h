@@ -31,7 +31,7 @@ struct wake {
     bool told;     /* a run's timeline has grown; with neither a queue has a job */
     int64_t tenant;
     int64_t run;  /* that has grown */
-    int64_t feed; /* its row there; 0: it was deleted */
+    int64_t feed; /* its row there */
     struct uuid run_id;
     int64_t after, through; /* updates with these numbers are decided; 0: all may be */
     char queue[129];

@@ -313,6 +313,8 @@ static enum err read_tenant(struct op *op, struct tx *tx)
                  !(read->through.num == last + 1 && read->through.seq == 0);
     if (e == ERR_OK && ((read->through.num <= swept && swept > 0 && !all_of_swept) || ahead))
         add_feed_reset(&r.t, swept);
+    if (e == ERR_OK && tenant->num == 0) /* none of what is there is its own */
+        read->through = (struct told_place){MAX(read->through.num, last), INT64_MAX};
     int64_t through = MIN(last, read->through.num + STREAM_SCAN_MAX);
     if (e == ERR_OK && tenant->num != 0 && read->through.num <= last)
         e = read_rows(&r, tx, tenant->num, through);

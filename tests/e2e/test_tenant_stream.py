@@ -6,11 +6,13 @@ import re
 import socket
 import struct
 import subprocess
+import threading
 
 import pytest
 
 import foreign
 import harness
+import lives
 import sse
 from acts import begin, claim, complete, control, events, show, task
 from checks import assert_problem
@@ -361,3 +363,115 @@ def test_readers_that_vanish_leave_nothing_behind():
         assert_tells_all(s.events, api, "t")
         assert show(api, "t", run)["status"] == "succeeded"
         wait_until(lambda: listeners(api) == 0, "they are gone", seconds=harness.PATIENCE_S + 20)
+
+
+# --- the ledger ---
+
+NAP = {"name": "s", "type": "sleep", "duration_ms": 20}
+CLOSE = {"name": "e", "type": "emit", "event": "ledger.closed"}
+
+
+class Ledger:
+    """A reader that writes down everything, and comes back after each cut with the last id it has seen."""
+
+    def __init__(self, server, tenant):
+        self.server, self.tenant, self.told = server, tenant, []
+        self.begun_at, self.cuts = None, 0
+
+    def open(self):
+        last = self.told[-1][0] if self.told else self.begun_at
+        stream = listen(self.server, self.tenant, last).open()
+        self.begun_at = self.begun_at or stream.reply.headers["Last-Event-ID"]
+        return stream
+
+    def read(self, stream):
+        """Until the run that closes the ledger is over; False when it is cut off before."""
+        try:
+            closing = None
+            while True:
+                event = stream.read_one()
+                if event is None:
+                    return False
+                self.told.append(event)
+                _, kind, data = event
+                closing = data["subject"] if kind == "ledger.closed" else closing
+                if kind == "run.succeeded" and data["subject"] == closing:
+                    return True
+        except (ConnectionError, http.client.HTTPException, AssertionError):  # cut in the middle of an event
+            return False
+        finally:
+            stream.close()
+
+    def assert_balanced(self, api, runs):
+        created = {d["subject"] for _, kind, d in self.told if kind == "run.created"}
+        over = {d["subject"] for _, kind, d in self.told if kind == "run.succeeded"}
+        assert len(over) == runs + 1 and created == over
+        assert places(self.told) == sorted(set(places(self.told))), "each place once, and they rise"
+        assert_tells_all(self.told, api, self.tenant)
+
+
+def close_ledger(api, tenant, runs):
+    """When all runs are over: one more, the last that is told of."""
+    query = "/api/v1/runs?status=succeeded&limit=200"
+    wait_until(lambda: len(list(walk(api, query, tenant))) == runs, "all runs are over")
+    begin(api, tenant, CLOSE, wid="close")
+
+
+def test_under_load_every_stream_tells_every_event_once_and_in_order(api, dev_server, tenant):
+    runs, starters = 320, 4
+    other = api.tenant()
+    for t in (tenant, other):
+        api.workflow(t, "nap", [NAP])
+    ledgers = [Ledger(dev_server, tenant), Ledger(dev_server, tenant), Ledger(dev_server, other)]
+    streams = [ledger.open() for ledger in ledgers]
+    done = threading.Barrier(starters)
+
+    def play(i):
+        if i < len(ledgers):
+            return ledgers[i].read(streams[i])
+        for _ in range(runs // starters):
+            for t in (tenant, other):
+                assert api.start(t, "nap").status == 200
+        if done.wait() == 0:
+            for t in (tenant, other):
+                close_ledger(api, t, runs)
+        return True
+    assert all(harness.together(len(ledgers) + starters, play))
+    for ledger in ledgers:
+        ledger.assert_balanced(api, runs)
+
+
+def test_through_kills_a_stream_that_comes_back_has_no_gap_and_no_duplicate():
+    runs, starters, kills = 300, 3, 3
+    with harness.server() as s:
+        tenant = "ledger"
+        s.client().workflow(tenant, "nap", [NAP])
+        ledgers = [Ledger(s, tenant), Ledger(s, tenant)]
+        readers, clients = lives.Crowd(s), lives.Crowd(s)
+        started = threading.Semaphore(0)
+
+        def keep(i):
+            while not ledgers[i].read(readers.answered(lambda _: ledgers[i].open())):
+                ledgers[i].cuts += 1
+
+        def start(i):
+            for n in range(runs // starters):
+                r = clients.answered(lambda c: c.start(tenant, "nap", key=f"{i}-{n}"))
+                assert r.status == 200, r
+                started.release()
+        readers.begin((keep, len(ledgers)))
+        wait_until(lambda: all(ledger.begun_at for ledger in ledgers), "both listen")
+        clients.begin((start, starters))
+        for _ in range(kills):
+            for _ in range(runs // (kills + 1)):
+                assert started.acquire(timeout=harness.PATIENCE_S)
+            s.kill()
+            s.start()
+            readers.server_is_back()
+            clients.server_is_back()
+        clients.end()
+        close_ledger(s.client(), tenant, runs)
+        readers.end()
+        for ledger in ledgers:
+            assert ledger.cuts >= kills
+            ledger.assert_balanced(s.client(), runs)
