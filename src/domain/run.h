@@ -15,7 +15,8 @@
  *   CANCEL leads from every status that is not over to cancelled.
  *
  * queued   waits for a slot under every limit that applies to it; it stands in one line of the
- *          queue, has no job and counts as queued with its tenant and scopes.
+ *          queue, has no job and counts as queued with its tenant and scopes. Or it waits for its
+ *          start_at and stands in no line yet; if the queue is full by then, it fails (FAIL).
  * pending  has its slots, no step has begun, or none since it was made to try again.
  * running  at least one step can be or is being worked on.
  * waiting  every open step waits for a time or a message to come.
@@ -86,6 +87,7 @@ enum {
     /* from         on              to             effects */                                      \
     X(RUN_QUEUED,  RUN_ON_ADMIT,   RUN_PENDING,   FX_QUEUE_LEAVE | FX_SLOT_TAKE)                   \
     X(RUN_QUEUED,  RUN_ON_CANCEL,  RUN_CANCELLED, FX_QUEUE_LEAVE | FX_FINISH)                      \
+    X(RUN_QUEUED,  RUN_ON_FAIL,    RUN_FAILED,    FX_QUEUE_LEAVE | FX_FINISH)                      \
     X(RUN_PENDING, RUN_ON_START,   RUN_RUNNING,   FX_NONE)                                         \
     X(RUN_RUNNING, RUN_ON_WAIT,    RUN_WAITING,   FX_NONE)                                         \
     X(RUN_WAITING, RUN_ON_WAKE,    RUN_RUNNING,   FX_NONE)                                         \

@@ -2,6 +2,7 @@
 #include "engine/dispatch.h"
 
 #include "base/limits.h"
+#include "engine/limits_of_run.h"
 #include "engine/run_move.h"
 #include "engine/run_slots.h"
 #include "store/queue.h"
@@ -14,22 +15,6 @@ struct budget {
 
 /* --- rooms --- */
 
-enum err dispatch_scope_limit(struct tx *tx, const struct scope *scope, struct problem *p,
-                              int64_t *ret)
-{
-    struct workflow_newest newest;
-    const struct definition *def = NULL;
-    *ret = -1;
-    enum err e = tx_newest(tx, scope->tenant, scope->workflow_id, &newest);
-    if (e == ERR_OK && newest.found)
-        e = tx_definition(tx, scope->tenant, scope->workflow_id, newest.version, p, &def);
-    for (size_t i = 0; e == ERR_OK && def != NULL && i < def->limit_count; i++) {
-        if (str_eq(def->limits[i].path, scope->path))
-            *ret = def->limits[i].limit;
-    }
-    return e;
-}
-
 /* How many more runs fit under the scope. */
 static enum err room_of(struct tx *tx, int64_t num, struct problem *p, int64_t *ret)
 {
@@ -37,7 +22,7 @@ static enum err room_of(struct tx *tx, int64_t num, struct problem *p, int64_t *
     int64_t limit = -1;
     enum err e = scopes_get(tx->db, num, &tx->arena, &scope);
     if (e == ERR_OK)
-        e = dispatch_scope_limit(tx, &scope, p, &limit);
+        e = limit_in_force(tx, &scope, p, &limit);
     *ret = limit < 0 ? INT64_MAX : MAX(limit - scope.active_runs, (int64_t)0);
     return e;
 }

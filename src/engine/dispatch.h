@@ -16,11 +16,6 @@
 #include "engine/tx.h"
 #include "store/scopes.h"
 
-/* The limit in force for a scope: that of the newest version of its workflow; -1 when that version
- * has no such limit any more. */
-MUST_CHECK enum err dispatch_scope_limit(struct tx *tx, const struct scope *scope,
-                                         struct problem *p, int64_t *ret);
-
 /* After an op has freed slots: starts what they are enough for, a bounded number; the rest is left
  * to dispatch_turn(). */
 MUST_CHECK enum err dispatch_freed(struct tx *tx, struct problem *p);

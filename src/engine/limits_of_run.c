@@ -15,6 +15,34 @@ enum err limits_find_scope(struct db *db, const struct limit_rule *rule, const j
     return buf_ok(key) ? scopes_find(db, scope) : ERR_NO_MEMORY;
 }
 
+static enum err newest_definition(struct tx *tx, int64_t tenant, struct str workflow_id,
+                                  struct problem *p, const struct definition **ret)
+{
+    struct workflow_newest newest;
+    *ret = NULL;
+    enum err e = tx_newest(tx, tenant, workflow_id, &newest);
+    if (e != ERR_OK || !newest.found)
+        return e;
+    return tx_definition(tx, tenant, workflow_id, newest.version, p, ret);
+}
+
+static int64_t limit_by_path(const struct definition *newest, struct str path)
+{
+    for (size_t i = 0; newest != NULL && i < newest->limit_count; i++) {
+        if (str_eq(newest->limits[i].path, path))
+            return newest->limits[i].limit;
+    }
+    return -1;
+}
+
+enum err limit_in_force(struct tx *tx, const struct scope *scope, struct problem *p, int64_t *ret)
+{
+    const struct definition *newest;
+    enum err e = newest_definition(tx, scope->tenant, scope->workflow_id, p, &newest);
+    *ret = e == ERR_OK ? limit_by_path(newest, scope->path) : -1;
+    return e;
+}
+
 static enum err load_scope(struct limits_of_run *l, struct tx *tx, const struct tenant *tenant,
                            const struct definition *def, const struct limit_rule *rule,
                            const json_t *input)
@@ -36,9 +64,14 @@ enum err limits_load(struct limits_of_run *l, struct tx *tx, const struct tenant
 {
     assert(def->limit_count <= LIMITS_PER_RUN_MAX);
     bool queue_first = false;
+    const struct definition *newest = def;
     enum err e = dispatch_concerns(tx, tenant, &queue_first);
     if (e != ERR_OK)
         return problem_set(p, e, "cannot read the queue");
+    if (def->limit_count > 0)
+        e = newest_definition(tx, tenant->num, def->id, p, &newest);
+    if (e != ERR_OK)
+        return problem_set(p, e, "cannot read the newest version of the workflow");
     l->scope_count = 0;
     for (size_t i = 0; i < def->limit_count; i++) {
         const struct limit_rule *rule = &def->limits[i];
@@ -48,7 +81,7 @@ enum err limits_load(struct limits_of_run *l, struct tx *tx, const struct tenant
         enum at_limit own = rule->at_limit != AT_LIMIT_COUNT ? rule->at_limit : tenant->at_limit;
         l->states[i] = (struct limit_state){
             .current = l->scopes[i].active_runs,
-            .max = rule->limit,
+            .max = limit_by_path(newest, rule->path),
             .ahead = queue_first ? l->scopes[i].queued_runs : 0,
             .at_limit = at_limit != AT_LIMIT_COUNT ? at_limit : own,
         };
@@ -60,6 +93,18 @@ enum err limits_load(struct limits_of_run *l, struct tx *tx, const struct tenant
         .at_limit = at_limit != AT_LIMIT_COUNT ? at_limit : tenant->at_limit,
     };
     return ERR_OK;
+}
+
+enum err limits_load_again(struct limits_of_run *l, struct run_move *m, enum at_limit at_limit,
+                           struct problem *p)
+{
+    json_t *input =
+        json_loadb(m->run.input.ptr, m->run.input.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    if (input == NULL)
+        return problem_set(p, ERR_NO_MEMORY, "no memory for the run's input");
+    enum err e = limits_load(l, m->tx, m->tenant, m->def, input, at_limit, p);
+    json_decref(input);
+    return e;
 }
 
 struct admission limits_decide(const struct limits_of_run *l)

@@ -1,8 +1,12 @@
-/* The limits that apply to a start, as it finds them: those of its workflow and keys, and the
- * tenant's. */
+/* The limits that apply to a run that is to begin, as it finds them: those of its workflow and
+ * keys, and the tenant's. Every way a run can begin asks here: start, delayed start, dispatch from
+ * the queue, retry, rerun. A run counts under the rules of its own version; how many may be active
+ * under a rule is what the newest version says (docs/adr/008). Children need no slot
+ * (docs/adr/011). */
 #ifndef PAWL_ENGINE_LIMITS_OF_RUN_H
 #define PAWL_ENGINE_LIMITS_OF_RUN_H
 
+#include "engine/run_move.h"
 #include "engine/tx.h"
 #include "store/scopes.h"
 
@@ -16,11 +20,18 @@ struct limits_of_run {
  * rest. `key` holds its text, and is used again. */
 MUST_CHECK enum err limits_find_scope(struct db *db, const struct limit_rule *rule,
                                       const json_t *input, struct buf *key, struct scope *scope);
-/* `at_limit` is the request's own wish, or AT_LIMIT_COUNT. Text lives until the transaction ends.
- */
+/* The limit in force for a scope: that of the newest version of its workflow; -1 when that version
+ * has no such limit any more. */
+MUST_CHECK enum err limit_in_force(struct tx *tx, const struct scope *scope, struct problem *p,
+                                   int64_t *ret);
+/* `def` is the version that the run is pinned to. `at_limit` is the request's own wish, or
+ * AT_LIMIT_COUNT. Text lives until the transaction ends. */
 MUST_CHECK enum err limits_load(struct limits_of_run *l, struct tx *tx, const struct tenant *tenant,
                                 const struct definition *def, const json_t *input,
                                 enum at_limit at_limit, struct problem *p);
+/* The same for a run that has its input as text: one that was delayed, or ran before. */
+MUST_CHECK enum err limits_load_again(struct limits_of_run *l, struct run_move *m,
+                                      enum at_limit at_limit, struct problem *p);
 struct admission limits_decide(const struct limits_of_run *l);
 
 /* Fills p for a limit that is reached, with `current`, `limit` and when to try again. */

@@ -559,6 +559,14 @@ enum err run_move_admit(struct run_move *m)
     return e == ERR_OK ? run_move_go_on(m) : e;
 }
 
+enum err run_move_fail(struct run_move *m)
+{
+    assert(m->run.error.ptr != NULL && m->run.start_at >= 0);
+    enum err e = apply(m, RUN_ON_FAIL);
+    m->run.start_at = -1;
+    return e == ERR_OK ? run_move_save(m) : e;
+}
+
 static struct str control_note(struct run_move *m, struct str actor, struct str reason)
 {
     struct buf note;

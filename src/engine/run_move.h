@@ -61,6 +61,8 @@ MUST_CHECK enum err run_move_show(struct run_move *m, const struct step_view **r
 
 /* A queued run gets its slots and begins. */
 MUST_CHECK enum err run_move_admit(struct run_move *m);
+/* A run that waited for its start_at cannot begin: it ends with `m->run.error`. */
+MUST_CHECK enum err run_move_fail(struct run_move *m);
 /* A job is over: its step, and the run, may be too. `job` has its new state already. */
 MUST_CHECK enum err run_move_job_over(struct run_move *m, const struct job *job);
 /* Does what follows, settles the run when nothing is left, and writes its row. */

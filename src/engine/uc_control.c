@@ -56,11 +56,7 @@ enum err run_retry_failed(struct op *op, struct run_move *m)
     if (!possible)
         return run_refuse(op, m, "items failed before they were handed out: rerun it from there");
     struct limits_of_run limits;
-    json_t *input = json_loadb(m->run.input.ptr, m->run.input.len, JSON_DECODE_ANY, NULL);
-    enum err e = input == NULL ? ERR_NO_MEMORY
-                               : limits_load(&limits, m->tx, m->tenant, m->def, input,
-                                             AT_LIMIT_REJECT, &op->problem);
-    json_decref(input);
+    enum err e = limits_load_again(&limits, m, AT_LIMIT_REJECT, &op->problem);
     if (e != ERR_OK)
         return e;
     struct admission decided = limits_decide(&limits);
@@ -271,13 +267,9 @@ static enum err rerun_run(struct op *op, struct tx *tx)
     if (!run_is_over(old.run.status))
         return run_refuse(op, &old, "only a run that is over can be run again");
     struct limits_of_run limits;
-    json_t *input = json_loadb(old.run.input.ptr, old.run.input.len, JSON_DECODE_ANY, NULL);
     bool *behind = arena_alloc(&tx->arena, old.def->step_count * sizeof(*behind));
-    if (input == NULL || behind == NULL)
-        e = ERR_NO_MEMORY;
-    else
-        e = limits_load(&limits, tx, old.tenant, old.def, input, AT_LIMIT_REJECT, &op->problem);
-    json_decref(input);
+    e = behind != NULL ? limits_load_again(&limits, &old, AT_LIMIT_REJECT, &op->problem)
+                       : ERR_NO_MEMORY;
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot run it again");
     struct admission decided = limits_decide(&limits);

@@ -2,6 +2,7 @@
  * with nothing left behind. */
 #include "engine/uc_start.h"
 #include "engine/execute.h"
+#include "engine/job_move.h"
 #include "engine/limits_of_run.h"
 #include "engine/run_move.h"
 #include "engine/run_slots.h"
@@ -130,7 +131,6 @@ static void fill_run(struct start *s)
     s->m.run.traceparent = in->traceparent;
     s->m.run.created_by = s->op->caller.actor;
     s->m.run.created_at = s->tx->now_ms;
-    s->m.run.start_at = in->start_at;
 }
 
 static enum err admit(struct start *s, const char *outcome)
@@ -145,12 +145,17 @@ static enum err admit(struct start *s, const char *outcome)
     return answer_run(s->op, &s->m, outcome);
 }
 
+static bool queue_is_full(const struct tenant *t)
+{
+    return t->queued_runs >= tenant_queue_max(t);
+}
+
 static enum err queue_up(struct start *s)
 {
     const struct tenant *t = s->m.tenant;
     struct problem *p = &s->op->problem;
-    int64_t max = tenant_queue_max(t);
-    if (t->queued_runs >= max) {
+    if (queue_is_full(t)) {
+        int64_t max = tenant_queue_max(t);
         (void)problem_set(p, ERR_QUEUE_FULL, "%lld of %lld runs of tenant %.*s are queued",
                           (long long)t->queued_runs, (long long)max, STR_ARG(t->id));
         problem_add_limit(p, "queue", "queued-runs", t->queued_runs, max);
@@ -176,6 +181,7 @@ static enum err delay(struct start *s)
     if (e != ERR_OK)
         return e;
     fill_run(s);
+    s->m.run.start_at = s->in->start_at;
     e = run_move_create_delayed(&s->m, &s->op->problem);
     if (e != ERR_OK)
         return e;
@@ -183,27 +189,36 @@ static enum err delay(struct start *s)
     return answer_run(s->op, &s->m, "delayed");
 }
 
+static enum err fail_delayed(struct run_move *m)
+{
+    m->run.error = error_json(m->tx, "QUEUE_FULL",
+                              STR("the tenant's queue was full when the run was due to start"));
+    return m->run.error.ptr != NULL ? run_move_fail(m) : ERR_NO_MEMORY;
+}
+
+static enum err queue_delayed(struct run_move *m, const struct limits_of_run *limits)
+{
+    m->run.start_at = -1;
+    enum err e = run_queue_enter(m->tx, m->tenant, &m->run, limits_first_full(limits));
+    if (e == ERR_OK)
+        e = run_move_tell(m, "run.queued", STR_NONE);
+    return e == ERR_OK ? run_move_save(m) : e;
+}
+
 enum err start_delayed(struct run_move *m, struct problem *p)
 {
     assert(m->run.status == RUN_QUEUED && m->run.start_at >= 0);
     struct limits_of_run limits;
-    json_t *input =
-        json_loadb(m->run.input.ptr, m->run.input.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-    enum err e = input == NULL
-                     ? ERR_NO_MEMORY
-                     : limits_load(&limits, m->tx, m->tenant, m->def, input, AT_LIMIT_QUEUE, p);
-    json_decref(input);
-    if (e == ERR_OK)
-        e = limits_store(&limits, m->tx, &m->run.scopes);
+    enum err e = limits_load_again(&limits, m, AT_LIMIT_QUEUE, p);
     if (e != ERR_OK)
         return e;
-    if (limits_decide(&limits).verdict == ADMISSION_ADMIT)
-        return run_move_admit(m);
-    m->run.start_at = -1;
-    e = run_queue_enter(m->tx, m->tenant, &m->run, limits_first_full(&limits));
-    if (e == ERR_OK)
-        e = run_move_tell(m, "run.queued", STR_NONE);
-    return e == ERR_OK ? run_move_save(m) : e;
+    bool fits = limits_decide(&limits).verdict == ADMISSION_ADMIT;
+    if (!fits && queue_is_full(m->tenant))
+        return fail_delayed(m);
+    e = limits_store(&limits, m->tx, &m->run.scopes);
+    if (e != ERR_OK)
+        return e;
+    return fits ? run_move_admit(m) : queue_delayed(m, &limits);
 }
 
 /* --- cancel_oldest --- */

@@ -4,7 +4,8 @@
 
 #include "engine/run_move.h"
 
-/* The time of a delayed run has come: it is admitted, or stands in line from now on. */
+/* The time of a delayed run has come: it is admitted, stands in line from now
+ * on, or fails because the queue is full. */
 MUST_CHECK enum err start_delayed(struct run_move *m, struct problem *p);
 
 #endif

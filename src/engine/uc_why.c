@@ -1,8 +1,8 @@
 /* Why a run is not running, or not over: the limits that are full and who holds their slots, its
  * place in the queue, the worker, queue or time that its open steps wait for. */
 #include "engine/approval_move.h"
-#include "engine/dispatch.h"
 #include "engine/job_move.h"
+#include "engine/limits_of_run.h"
 #include "engine/run_move.h"
 #include "engine/signal_wait.h"
 #include "engine/use_cases.h"
@@ -110,7 +110,7 @@ static enum err show_limits(struct why *w)
         int64_t limit = -1;
         e = scopes_get(w->tx->db, scopes.nums[i], &w->tx->arena, &scope);
         if (e == ERR_OK)
-            e = dispatch_scope_limit(w->tx, &scope, &w->op->problem, &limit);
+            e = limit_in_force(w->tx, &scope, &w->op->problem, &limit);
         if (e == ERR_OK && limit >= 0 && scope.active_runs >= limit)
             e = show_limit(w, &scope, scope.active_runs, limit);
     }

@@ -480,3 +480,74 @@ def test_runs_of_an_archived_workflow_go_on(api, tenant):
     assert api.delete("/api/v1/workflows/w", tenant=tenant).status == 200
     assert_problem(api.start(tenant, "w"), 404, "WORKFLOW_NOT_FOUND")
     assert work(api, tenant, run)[0]["status"] == "succeeded"
+
+
+# --- the limit in force, whichever way a run begins ---
+
+def lowered_to_one(api, runs):
+    """A tenant whose workflow allowed five runs when `runs` were made, and allows one now."""
+    tenant = api.tenant()
+    put_limited(api, tenant, 5)
+    made = runs(tenant)
+    put_limited(api, tenant, 1)
+    return tenant, made
+
+
+def put_limited(api, tenant, limit):
+    r = api.put("/api/v1/workflows/w", {"steps": [task("a")], "concurrency": {"limit": limit}}, tenant=tenant)
+    assert r.status == 200, r
+
+
+def start_later(api, tenant, s):
+    r = api.start(tenant, "w", {"start_at": in_seconds(s)})
+    assert r.status == 200, r
+    return r.json["run_id"]
+
+
+def all_failed(api, tenant):
+    runs = [api.start(tenant, "w", {}).json["run_id"] for _ in range(5)]
+    for job in claim(api, tenant, max=5):
+        fail(api, tenant, job)
+    assert {show(api, tenant, run)["status"] for run in runs} == {"failed"}
+    return runs
+
+
+def test_delayed_starts_begin_under_the_limit_of_the_newest_version(api):
+    tenant, runs = lowered_to_one(api, lambda t: [start_later(api, t, 2) for _ in range(5)])
+    harness.wait_until(lambda: all(count_events(api, tenant, run, "run.queued") + count_events(api, tenant, run, "run.admitted") for run in runs), "all are due")
+    assert active_runs(api, tenant) == 1
+    assert [work(api, tenant, run)[0]["status"] for run in runs] == ["succeeded"] * 5, "the others follow one by one"
+
+
+@pytest.mark.parametrize("action", ["retry", "rerun"])
+def test_a_run_that_begins_again_meets_the_limit_of_the_newest_version(api, action):
+    tenant, runs = lowered_to_one(api, lambda t: all_failed(api, t))
+    answers = [control(api, tenant, run, action) for run in runs]
+    assert [r.status for r in answers] == [200, 429, 429, 429, 429] and active_runs(api, tenant) == 1
+    assert {(r.code, r.json["current"], r.json["limit"]) for r in answers[1:]} == {("MAX_CONCURRENT_RUNS", 1, 1)}
+    put_limited(api, tenant, 2)
+    assert control(api, tenant, runs[4], action).status == 200 and active_runs(api, tenant) == 2, "a raised limit counts as well"
+
+
+def test_a_delayed_start_that_finds_the_queue_full_fails_and_can_be_retried(api):
+    tenant = api.tenant(max_concurrent_runs=1, max_queued_runs=1, at_limit="queue")
+    put_limited(api, tenant, 5)
+    holds, waits = [api.start(tenant, "w", {}).json["run_id"] for _ in range(2)]
+    late = start_later(api, tenant, 0.1)
+    ended_run = ended(api, tenant, late)
+    assert (ended_run["status"], ended_run["error"]["code"]) == ("failed", "QUEUE_FULL") and ended_run["started_at"] is None
+    assert api.get(f"/api/v1/tenants/{tenant}", tenant=tenant).json["queued_runs"] == 1
+    assert control(api, tenant, late, "retry").code == "MAX_CONCURRENT_RUNS"
+    for run in (holds, waits):
+        assert work(api, tenant, run)[0]["status"] == "succeeded"
+    assert act(api, tenant, late, "retry")["status"] == "running"
+    assert work(api, tenant, late)[0]["status"] == "succeeded"
+
+
+def test_a_start_in_the_past_that_has_to_queue_leaves_the_queue_when_it_begins(api):
+    tenant = api.tenant(max_concurrent_runs=1, at_limit="queue")
+    put_limited(api, tenant, 5)
+    runs = [api.start(tenant, "w", {"start_at": "2020-01-01T00:00:00Z"}).json["run_id"] for _ in range(3)]
+    assert [work(api, tenant, run)[0]["status"] for run in runs] == ["succeeded"] * 3
+    shown = api.get(f"/api/v1/tenants/{tenant}", tenant=tenant).json
+    assert (shown["active_runs"], shown["queued_runs"]) == (0, 0)

@@ -40,6 +40,8 @@ static inline void wait_for_dispatch(struct history *h)
 
 static inline enum model_status status_of(const char *text)
 {
+    if (strcmp(text, "delayed") == 0)
+        return MODEL_DELAYED;
     if (strcmp(text, "queued") == 0)
         return MODEL_QUEUED;
     for (enum model_status s = MODEL_SUCCEEDED; s <= MODEL_CANCELLED; s++) {
@@ -187,7 +189,7 @@ static inline void check_lists(struct history *h)
          "SELECT q.tenant, l.tenant, l.scopes, q.urgency, q.run"
          " FROM queue q JOIN lines l ON l.num = q.line",
          "SELECT tenant, tenant, coalesce(scopes, ''), -priority, num FROM runs"
-         " WHERE status = 'queued'"},
+         " WHERE status = 'queued' AND start_at IS NULL"},
         {"lines", "SELECT num, urgency, run FROM lines",
          "SELECT line, urgency, run FROM (SELECT line, urgency, run, row_number()"
          " OVER (PARTITION BY line ORDER BY urgency, run) AS place FROM queue) WHERE place = 1"},

@@ -12,6 +12,7 @@ enum {
     ROUND_MAX = 30, /* calls of one round that are sure to be one batch */
     KEYS_MAX = 100,
     SLEEP_MS = 600 * 1000,
+    DELAY_MS = 300 * 1000, /* of starts for later: due before any sleeper wakes */
 };
 
 enum { PLAIN, KEYED, BOTH, PAIR, NAP };
@@ -43,6 +44,7 @@ struct step {
     struct call call;
     union {
         struct control_run_input control;
+        struct rerun_run_input rerun;
         struct rollback_tenant_input rollback;
     } input;
     json_t *json;
@@ -52,7 +54,8 @@ struct step {
     bool ends_batch; /* more begins than one call may start: the rest is the writer's */
     enum err err;
     bool is_start;
-    bool unsure; /* whether its run begins at once */
+    bool is_rerun; /* a start whose answer has no outcome */
+    bool unsure;   /* whether its run begins at once */
     bool replayed;
     struct model_answer answer;
 };
@@ -122,11 +125,9 @@ static inline void tell_steps(const struct history *h)
 static inline const char *outcome_name(enum model_outcome outcome)
 {
     static const char *const NAMES[] = {
-        [MODEL_ADMITTED] = "admitted",
-        [MODEL_WAITS] = "queued",
-        [MODEL_REPLACED_OLDEST] = "replaced_oldest",
-        [MODEL_COALESCED] = "coalesced",
-        [MODEL_LIMITED] = "limited",
+        [MODEL_ADMITTED] = "admitted",     [MODEL_WAITS] = "queued",
+        [MODEL_PUT_OFF] = "delayed",       [MODEL_REPLACED_OLDEST] = "replaced_oldest",
+        [MODEL_COALESCED] = "coalesced",   [MODEL_LIMITED] = "limited",
         [MODEL_QUEUE_FULL] = "queue_full",
     };
     return NAMES[outcome];
@@ -135,8 +136,8 @@ static inline const char *outcome_name(enum model_outcome outcome)
 static inline const char *status_name(enum model_status status)
 {
     static const char *const NAMES[] = {
-        [MODEL_QUEUED] = "queued", [MODEL_ACTIVE] = "active",       [MODEL_SUCCEEDED] = "succeeded",
-        [MODEL_FAILED] = "failed", [MODEL_CANCELLED] = "cancelled",
+        [MODEL_DELAYED] = "delayed",     [MODEL_QUEUED] = "queued", [MODEL_ACTIVE] = "active",
+        [MODEL_SUCCEEDED] = "succeeded", [MODEL_FAILED] = "failed", [MODEL_CANCELLED] = "cancelled",
     };
     return NAMES[status];
 }
@@ -193,6 +194,7 @@ static inline enum err err_of(enum model_outcome outcome)
     switch (outcome) {
     case MODEL_ADMITTED:
     case MODEL_WAITS:
+    case MODEL_PUT_OFF:
     case MODEL_REPLACED_OLDEST:
     case MODEL_COALESCED:
         return ERR_OK;
@@ -230,6 +232,17 @@ static inline size_t make_start(struct history *h, const struct model_start *sta
                    used != NULL ? ", " : "", used != NULL ? used->text : "",
                    s->replayed ? "replayed" : outcome_name(s->answer.outcome), s->answer.run);
     return s->answer.run;
+}
+
+static inline void make_delayed_start(struct history *h, const struct model_start *start)
+{
+    struct step *s = step_of_start(h, start);
+    int64_t start_at = atomic_load(&h->rig->now_us) / 1000 + DELAY_MS;
+    s->is_start = true;
+    s->call.input.start.start_at = start_at;
+    s->answer = model_put_off(&h->model, start, start_at);
+    size_t len = strlen(s->told);
+    (void)snprintf(s->told + len, sizeof(s->told) - len, ", later: run %zu", s->answer.run);
 }
 
 /* Makes a run for certain, which begins or waits: the model is told later. */
@@ -320,6 +333,42 @@ static inline void make_cancel(struct history *h, size_t run)
         expect_begun(s, model_end(&h->model, run, MODEL_CANCELLED));
     else if (of->status != MODEL_CANCELLED)
         s->err = ERR_CONCURRENCY;
+}
+
+static inline void make_retry(struct history *h, size_t run)
+{
+    const struct model_run *of = &h->model.runs[run];
+    struct step *s = step_new(h, &UC_CONTROL_RUN, of->tenant);
+    s->input.control = (struct control_run_input){
+        .run_id = h->known[run].id, .action = CONTROL_RETRY, .if_match = -1};
+    s->call.op.input = &s->input.control;
+    tell(s, "run %zu is retried, it is %s", run, status_name(of->status));
+    if (!model_is_over(&h->model, run))
+        return;
+    if (of->status != MODEL_FAILED) {
+        s->err = ERR_CONCURRENCY;
+        return;
+    }
+    s->answer = model_retry(&h->model, run);
+    s->err = err_of(s->answer.outcome);
+    if (s->err == ERR_OK)
+        h->known[run].claimed = false; /* its job is handed out under another lease */
+}
+
+static inline void make_rerun(struct history *h, size_t run)
+{
+    const struct model_run *of = &h->model.runs[run];
+    struct step *s = step_new(h, &UC_RERUN_RUN, of->tenant);
+    s->input.rerun = (struct rerun_run_input){.run_id = h->known[run].id, .if_match = -1};
+    s->call.op.input = &s->input.rerun;
+    tell(s, "run %zu is run again, it is %s", run, status_name(of->status));
+    if (!model_is_over(&h->model, run)) {
+        s->err = ERR_CONCURRENCY;
+        return;
+    }
+    s->is_start = s->is_rerun = true;
+    s->answer = model_rerun(&h->model, run);
+    s->err = err_of(s->answer.outcome);
 }
 
 static inline void settings_change(struct history *h, struct step *s, int tenant,
@@ -461,7 +510,8 @@ static inline void check_start(struct history *h, struct step *s)
         differs(h, "%s: %s", s->told, a->replayed ? "replayed" : "not replayed");
     if (a->created != (creates ? CREATED_YES : CREATED_NO))
         differs(h, "%s: %s", s->told, creates ? "no run was made" : "a run was made");
-    if (!s->replayed && !s->unsure && strcmp(a->outcome, outcome_name(s->answer.outcome)) != 0)
+    if (!s->replayed && !s->unsure && !s->is_rerun &&
+        strcmp(a->outcome, outcome_name(s->answer.outcome)) != 0)
         differs(h, "%s: %s", s->told, a->outcome);
     if (creates)
         *known = (struct known_run){.id = a->run_id, .made = true};
@@ -477,6 +527,8 @@ static inline void check_answer(struct history *h, struct step *s)
                 err_code(s->err));
     if (s->is_start)
         check_start(h, s);
+    else if (s->answer.limited_by != NULL)
+        check_refusal(h, s);
 }
 
 static inline void release_steps(struct history *h)
@@ -553,8 +605,9 @@ static inline sqlite3_stmt *prepared(sqlite3 *raw, const char *sql)
 static inline void open_file(struct history *h)
 {
     h->raw = raw_open(h->rig->file.text);
-    h->runs =
-        prepared(h->raw, "SELECT id, status, coalesce(started_at, -1) FROM runs ORDER BY num");
+    h->runs = prepared(h->raw, "SELECT id, CASE WHEN status = 'queued' AND start_at IS NOT NULL"
+                               " THEN 'delayed' ELSE status END, coalesce(started_at, -1)"
+                               " FROM runs ORDER BY num");
     h->tenants = prepared(h->raw, "SELECT id, active_runs, queued_runs FROM tenants ORDER BY id");
     h->scopes = prepared(h->raw, "SELECT t.id, s.workflow_id, s.path, s.key, s.active_runs,"
                                  " s.queued_runs, s.num FROM scopes s"

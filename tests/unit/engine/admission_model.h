@@ -72,7 +72,14 @@ struct model_scope {
     int64_t queued;
 };
 
-enum model_status { MODEL_QUEUED, MODEL_ACTIVE, MODEL_SUCCEEDED, MODEL_FAILED, MODEL_CANCELLED };
+enum model_status {
+    MODEL_DELAYED, /* waits for its time, and counts nowhere yet */
+    MODEL_QUEUED,
+    MODEL_ACTIVE,
+    MODEL_SUCCEEDED,
+    MODEL_FAILED,
+    MODEL_CANCELLED
+};
 
 /* In the order in which they were made. */
 struct model_run {
@@ -82,6 +89,7 @@ struct model_run {
     enum model_status status;
     size_t scopes[MODEL_RULES_MAX]; /* by the rules of the version it was started under */
     size_t scope_count;
+    int64_t start_at; /* of a delayed one */
 };
 
 struct model {
@@ -128,7 +136,8 @@ static inline void model_set_status(struct model *m, size_t run, enum model_stat
 
 static inline bool model_is_over(const struct model *m, size_t run)
 {
-    return m->runs[run].status != MODEL_QUEUED && m->runs[run].status != MODEL_ACTIVE;
+    enum model_status status = m->runs[run].status;
+    return status != MODEL_DELAYED && status != MODEL_QUEUED && status != MODEL_ACTIVE;
 }
 
 static inline size_t model_scope(struct model *m, int tenant, int workflow, int path,
@@ -237,6 +246,7 @@ struct model_start {
 enum model_outcome {
     MODEL_ADMITTED,
     MODEL_WAITS,
+    MODEL_PUT_OFF,
     MODEL_REPLACED_OLDEST,
     MODEL_COALESCED,
     MODEL_LIMITED,
@@ -267,11 +277,37 @@ struct model_limits {
     size_t count;
 };
 
+/* The tenant's limit comes last; then those who are about to leave the queue, and `at_limit`, which
+ * beats what rules and tenant say. */
+static inline void model_complete(const struct model *m, int tenant, enum at_limit at_limit,
+                                  struct model_limits *limits)
+{
+    const struct model_tenant *t = &m->tenants[tenant];
+    limits->all[limits->count++] = (struct model_limit){.of_tenant = true,
+                                                        .active = t->active,
+                                                        .queued = t->queued,
+                                                        .max = t->settings.max_concurrent_runs,
+                                                        .at_limit = t->settings.at_limit};
+    bool has_room =
+        t->settings.max_concurrent_runs < 0 || t->active < t->settings.max_concurrent_runs;
+    for (size_t i = 0; i < limits->count; i++) {
+        struct model_limit *limit = &limits->all[i];
+        if (!m->unlooked[tenant] || !has_room)
+            limit->queued = 0;
+        if (limit->at_limit == AT_LIMIT_COUNT)
+            limit->at_limit = t->settings.at_limit;
+        if (at_limit != AT_LIMIT_COUNT)
+            limit->at_limit = at_limit;
+        if (limit->at_limit == AT_LIMIT_CANCEL_OLDEST && limit->max == 0)
+            limit->at_limit = AT_LIMIT_REJECT; /* nobody can be cancelled to make room */
+    }
+}
+
 static inline struct model_limits model_limits_of(struct model *m, const struct model_start *start)
 {
     const struct model_tenant *t = &m->tenants[start->tenant];
     const struct model_workflow *w = &t->workflows[start->workflow];
-    struct model_limits limits = {.count = w->rule_count + 1};
+    struct model_limits limits = {.count = w->rule_count};
     for (size_t i = 0; i < w->rule_count; i++) {
         int path = w->rules[i].path;
         size_t scope = model_scope(m, start->tenant, start->workflow, path, start->keys[path]);
@@ -281,24 +317,22 @@ static inline struct model_limits model_limits_of(struct model *m, const struct 
                                              .max = w->rules[i].limit,
                                              .at_limit = w->rules[i].at_limit};
     }
-    limits.all[w->rule_count] = (struct model_limit){.of_tenant = true,
-                                                     .active = t->active,
-                                                     .queued = t->queued,
-                                                     .max = t->settings.max_concurrent_runs,
-                                                     .at_limit = t->settings.at_limit};
-    bool has_room =
-        t->settings.max_concurrent_runs < 0 || t->active < t->settings.max_concurrent_runs;
-    for (size_t i = 0; i < limits.count; i++) {
-        struct model_limit *limit = &limits.all[i];
-        if (!m->unlooked[start->tenant] || !has_room)
-            limit->queued = 0;
-        if (limit->at_limit == AT_LIMIT_COUNT)
-            limit->at_limit = t->settings.at_limit;
-        if (start->at_limit != AT_LIMIT_COUNT)
-            limit->at_limit = start->at_limit;
-        if (limit->at_limit == AT_LIMIT_CANCEL_OLDEST && limit->max == 0)
-            limit->at_limit = AT_LIMIT_REJECT; /* nobody can be cancelled to make room */
-    }
+    model_complete(m, start->tenant, start->at_limit, &limits);
+    return limits;
+}
+
+/* For a run that was made before: its own scopes, each with the limit that is in force now. */
+static inline struct model_limits model_limits_again(const struct model *m, size_t run,
+                                                     enum at_limit at_limit)
+{
+    const struct model_run *of = &m->runs[run];
+    struct model_limits limits = {.count = of->scope_count};
+    for (size_t i = 0; i < of->scope_count; i++)
+        limits.all[i] = (struct model_limit){.scope = of->scopes[i],
+                                             .active = m->scopes[of->scopes[i]].active,
+                                             .queued = m->scopes[of->scopes[i]].queued,
+                                             .max = model_scope_max(m, of->scopes[i])};
+    model_complete(m, of->tenant, at_limit, &limits);
     return limits;
 }
 
@@ -448,6 +482,56 @@ static inline struct model_answer model_start(struct model *m, const struct mode
     }
     fail_msg("a policy that the model does not know");
     return (struct model_answer){0};
+}
+
+/* --- other ways to begin --- */
+
+/* A run for later: no limit is asked yet. */
+static inline struct model_answer model_put_off(struct model *m, const struct model_start *start,
+                                                int64_t start_at)
+{
+    struct model_limits limits = model_limits_of(m, start);
+    size_t run = model_make_run(m, start, &limits, MODEL_DELAYED);
+    m->runs[run].start_at = start_at;
+    return (struct model_answer){.outcome = MODEL_PUT_OFF, .run = run};
+}
+
+/* Its time has come: it begins, or waits, or fails because nobody may wait any more. */
+static inline void model_due(struct model *m, size_t run)
+{
+    const struct model_tenant *t = &m->tenants[m->runs[run].tenant];
+    struct model_limits limits = model_limits_again(m, run, AT_LIMIT_QUEUE);
+    int64_t max = t->settings.max_queued_runs;
+    if (model_reached(&limits) == NULL)
+        model_set_status(m, run, MODEL_ACTIVE);
+    else
+        model_set_status(m, run, max >= 0 && t->queued >= max ? MODEL_FAILED : MODEL_QUEUED);
+}
+
+/* A failed run tries again, if there is room for it. */
+static inline struct model_answer model_retry(struct model *m, size_t run)
+{
+    struct model_limits limits = model_limits_again(m, run, AT_LIMIT_REJECT);
+    const struct model_limit *by = model_reached(&limits);
+    if (by != NULL)
+        return model_limited(m, by);
+    m->runs[run].status = MODEL_ACTIVE; /* it began before, and keeps that time */
+    model_recount(m);
+    return (struct model_answer){.outcome = MODEL_ADMITTED, .run = run};
+}
+
+/* The same once more, as a new run under the same rules. */
+static inline struct model_answer model_rerun(struct model *m, size_t run)
+{
+    struct model_limits limits = model_limits_again(m, run, AT_LIMIT_REJECT);
+    const struct model_limit *by = model_reached(&limits);
+    const struct model_run *old = &m->runs[run];
+    struct model_start start = {
+        .tenant = old->tenant, .workflow = old->workflow, .priority = old->priority};
+    if (by != NULL)
+        return model_limited(m, by);
+    return (struct model_answer){.outcome = MODEL_ADMITTED,
+                                 .run = model_make_run(m, &start, &limits, MODEL_ACTIVE)};
 }
 
 #endif

@@ -1,6 +1,6 @@
-/* Thousands of random histories of starts, ends, cancellations, changes of limits, rollbacks and
- * restarts against a simple model: never above a limit, never a slot lost, and the queue in the
- * order promised.
+/* Thousands of random histories of starts, delayed starts, ends, cancellations, retries, reruns,
+ * changes of limits, rollbacks and restarts against a simple model: never above a limit, never a
+ * slot lost, and the queue in the order promised.
  *
  *   PAWL_SEED=17 engine_test_admission_model          one history, telling each call
  *   PAWL_HISTORIES=50000 engine_test_admission_model  more of them, from PAWL_SEED on if it is set
@@ -105,9 +105,26 @@ static struct model_rule pick_rule(struct history *h, int path)
 
 /* --- calls at random --- */
 
-static void plan_start(struct history *h)
+static struct model_start pick_start(struct history *h)
 {
     static const char *const KEYS[] = {"a", "b", ""};
+    struct model_start start = {.tenant = pick_tenant(h),
+                                .workflow = pick_workflow(h),
+                                .priority = between(h, -1, 1),
+                                .at_limit = one_in(h, 2) ? AT_LIMIT_COUNT : pick_policy(h)};
+    for (int path = MODEL_BY_K; path < MODEL_PATH_COUNT; path++)
+        (void)snprintf(start.keys[path], MODEL_KEY_MAX, "%s", KEYS[pick(h, ARRAY_LEN(KEYS))]);
+    return start;
+}
+
+static void plan_delayed_start(struct history *h)
+{
+    struct model_start start = pick_start(h);
+    make_delayed_start(h, &start);
+}
+
+static void plan_start(struct history *h)
+{
     if (h->key_count > 0 && one_in(h, 8)) {
         struct used_key *used = &h->keys[pick(h, h->key_count)];
         if (used->kept && one_in(h, 5))
@@ -116,12 +133,7 @@ static void plan_start(struct history *h)
             (void)make_start(h, &used->start, used);
         return;
     }
-    struct model_start start = {.tenant = pick_tenant(h),
-                                .workflow = pick_workflow(h),
-                                .priority = between(h, -1, 1),
-                                .at_limit = one_in(h, 2) ? AT_LIMIT_COUNT : pick_policy(h)};
-    for (int path = MODEL_BY_K; path < MODEL_PATH_COUNT; path++)
-        (void)snprintf(start.keys[path], MODEL_KEY_MAX, "%s", KEYS[pick(h, ARRAY_LEN(KEYS))]);
+    struct model_start start = pick_start(h);
     struct used_key *used = NULL;
     if (h->key_count < KEYS_MAX && one_in(h, 5)) {
         used = &h->keys[h->key_count++];
@@ -168,6 +180,19 @@ static void plan_version(struct history *h)
     make_version(h, tenant, workflow, w);
 }
 
+static enum model_status pick_open_status(struct history *h)
+{
+    static const enum model_status OPEN[] = {MODEL_QUEUED, MODEL_QUEUED, MODEL_ACTIVE,
+                                             MODEL_DELAYED};
+    return OPEN[pick(h, ARRAY_LEN(OPEN))];
+}
+
+static enum model_status pick_over_status(struct history *h)
+{
+    static const enum model_status OVER[] = {MODEL_SUCCEEDED, MODEL_FAILED, MODEL_CANCELLED};
+    return OVER[pick(h, ARRAY_LEN(OVER))];
+}
+
 static void plan_step(struct history *h)
 {
     size_t planned = h->step_count;
@@ -176,8 +201,7 @@ static void plan_step(struct history *h)
     int tenant = pick_tenant(h);
     if (dice < 22 && pick_run(h, MODEL_ACTIVE, &run))
         (void)make_finish(h, run, one_in(h, 4));
-    else if (dice >= 22 && dice < 30 &&
-             pick_run(h, one_in(h, 3) ? MODEL_ACTIVE : MODEL_QUEUED, &run))
+    else if (dice >= 22 && dice < 30 && pick_run(h, pick_open_status(h), &run))
         make_cancel(h, run);
     else if (dice >= 30 && dice < 33 && h->has_before[tenant])
         make_rollback(h, tenant);
@@ -185,6 +209,12 @@ static void plan_step(struct history *h)
         plan_settings(h);
     else if (dice >= 43 && dice < 48)
         plan_version(h);
+    else if (dice >= 48 && dice < 54)
+        plan_delayed_start(h);
+    else if (dice >= 54 && dice < 58 && pick_run(h, MODEL_FAILED, &run))
+        make_retry(h, run);
+    else if (dice >= 58 && dice < 62 && pick_run(h, pick_over_status(h), &run))
+        make_rerun(h, run);
     if (h->step_count == planned)
         plan_start(h);
 }
@@ -220,7 +250,24 @@ static void do_calls(struct history *h)
     perform_steps(h);
 }
 
-/* The sleepers end one after the other, those that began first before the others. */
+/* Delayed runs come due one after the other, those with the earlier time first. */
+static void begin_delayed(struct history *h)
+{
+    for (;;) {
+        size_t next = h->model.run_count;
+        for (size_t i = 0; i < h->model.run_count; i++) {
+            if (h->model.runs[i].status == MODEL_DELAYED &&
+                (next == h->model.run_count ||
+                 h->model.runs[i].start_at < h->model.runs[next].start_at))
+                next = i;
+        }
+        if (next == h->model.run_count)
+            return;
+        model_due(&h->model, next);
+    }
+}
+
+/* After that the sleepers end one after the other, those that began first before the others. */
 static void wake_sleepers(struct history *h)
 {
     size_t sleepers[MODEL_RUNS_MAX];
@@ -235,11 +282,13 @@ static void wake_sleepers(struct history *h)
         }
         sleepers[at] = i;
     }
+    begin_delayed(h); /* a sleeper among them has not slept yet */
     for (size_t i = 0; i < count; i++)
         (void)model_end(&h->model, sleepers[i], MODEL_SUCCEEDED);
 }
 
-/* A second: the indexes are filled. Longer: whoever sleeps wakes up. */
+/* A second: the indexes are filled. Longer: delayed runs are due, and then whoever sleeps wakes up.
+ */
 static void do_time(struct history *h)
 {
     bool sleepers_wake = one_in(h, 2);
