@@ -431,9 +431,27 @@ static void send_file(struct call *c)
     http_send(c->req, &reply);
 }
 
+/* The client has the run as it is. */
+static void send_not_modified(struct call *c, struct str etag)
+{
+    struct http_reply reply;
+    http_reply_init(&reply, 304, STR(""), STR(""));
+    reply.route = str_of(c->route->pattern);
+    http_reply_add(&reply, "ETag", etag);
+    http_send(c->req, &reply);
+}
+
 static void send_answer(struct call *c)
 {
     struct op *op = &c->op;
+    bool reads_run = op->err == ERR_OK && c->route->use_case == &UC_GET_RUN;
+    struct str etag = op->err == ERR_OK && op->answer.run_version > 0
+                          ? call_etag(c, op->answer.run_version)
+                          : STR_NONE;
+    if (reads_run && call_has_version(c, op->answer.run_version)) {
+        send_not_modified(c, etag);
+        return;
+    }
     if (op->err == ERR_OK && (c->route->flags & ROUTE_FILE) != 0) {
         send_file(c);
         return;
@@ -450,6 +468,8 @@ static void send_answer(struct call *c)
     reply.route = str_of(c->route->pattern);
     if (op->answer.replayed || op->answer.already_decided)
         http_reply_add(&reply, "Idempotent-Replayed", STR("true"));
+    if (etag.len > 0)
+        http_reply_add(&reply, "ETag", etag);
     if (op->answer.next_cursor[0] != '\0')
         http_reply_add(&reply, "Link", next_link(c));
     if (op->answer.status == 202 && (c->route->flags & ROUTE_ASKS) != 0)

@@ -74,6 +74,34 @@ enum err call_if_match(struct call *c, int64_t *ret)
                        "If-Match must be a run's version in quotes, as \"7\"");
 }
 
+struct str call_etag(struct call *c, int64_t version)
+{
+    char tag[32];
+    (void)snprintf(tag, sizeof(tag), "\"%lld\"", (long long)version);
+    return arena_str(&c->req->arena, str_of(tag));
+}
+
+bool call_has_version(struct call *c, int64_t version)
+{
+    size_t count;
+    struct str rest = str_trim(http_header(c->req, "If-None-Match", &count));
+    struct str wanted = call_etag(c, version);
+    if (count != 1) /* two lines name nothing for sure: the whole answer is right as well */
+        return false;
+    if (str_is(rest, "*"))
+        return true;
+    while (rest.len > 0) {
+        struct str tag;
+        (void)str_cut(rest, ',', &tag, &rest);
+        tag = str_trim(tag);
+        if (str_starts_with(tag, STR("W/")))
+            tag = (struct str){tag.ptr + 2, tag.len - 2};
+        if (str_eq(tag, wanted))
+            return true;
+    }
+    return false;
+}
+
 static enum err read_payload(struct call *c, const json_t *payload, struct signal_fields *ret)
 {
     ret->payload = STR("null");

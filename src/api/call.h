@@ -86,6 +86,10 @@ MUST_CHECK enum err call_query_int(struct call *c, const char *name, int64_t min
                                    int64_t *ret);
 /* If-Match: "<version>"; -1 when absent. */
 MUST_CHECK enum err call_if_match(struct call *c, int64_t *ret);
+/* Does If-None-Match name this version? Weak tags count, as RFC 9110 wants it. */
+bool call_has_version(struct call *c, int64_t version);
+/* The version as an entity tag, in the arena; empty when memory ran out. */
+struct str call_etag(struct call *c, int64_t version);
 /* A JSON value as text in the arena. */
 MUST_CHECK enum err call_json_text(struct call *c, const json_t *value, struct str *ret);
 

@@ -88,7 +88,7 @@ enum err entity_move_load(struct entity_move *m, struct tx *tx, int64_t num, str
 enum err entity_move_tell(struct entity_move *m, const char *type, struct str data)
 {
     int64_t seq = ++m->entity.last_event;
-    enum err e = events_append(m->tx->db, m->entity.num, &seq, m->tx->now_ms, str_of(type), data);
+    enum err e = events_append(m->tx->db, m->entity.num, seq, m->tx->now_ms, str_of(type), data);
     return e == ERR_OK ? tx_told(m->tx, m->entity.tenant, m->entity.num, seq) : e;
 }
 

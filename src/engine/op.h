@@ -38,6 +38,7 @@ struct answer {
     struct buf kept_body;
     bool has_run;
     struct uuid run_id;
+    int64_t run_version;           /* of the run that is shown; 0: none is, or it is replayed */
     bool run_over;                 /* or: what came of the update is known */
     int64_t update_of, update_seq; /* the entity and the number of the update; 0: it was replayed */
     bool replayed;

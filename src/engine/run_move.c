@@ -13,9 +13,12 @@ enum { NEXTS_MAX = 100 * 1000 }; /* more in one turn is a bug, not a workflow */
 
 enum err run_move_tell(struct run_move *m, const char *type, struct str data)
 {
-    int64_t seq = m->is_new ? ++m->events_told : 0;
-    enum err e = events_append(m->tx->db, m->run.num, &seq, m->tx->now_ms, str_of(type), data);
-    return e == ERR_OK ? tx_told(m->tx, m->run.tenant, m->run.num, seq) : e;
+    enum err e =
+        events_append(m->tx->db, m->run.num, m->run.version + 1, m->tx->now_ms, str_of(type), data);
+    if (e != ERR_OK)
+        return e;
+    m->told = true;
+    return tx_told(m->tx, m->run.tenant, m->run.num, ++m->run.version);
 }
 
 /* --- loading --- */
@@ -257,19 +260,26 @@ static enum err apply(struct run_move *m, enum run_event on)
     return e;
 }
 
+/* A change of the row that had nothing to tell is told all the same: whoever has read the run sees
+ * by its version that it has changed. */
+static enum err tell_progress(struct run_move *m)
+{
+    return m->told ? ERR_OK : run_move_tell(m, "run.progressed", STR_NONE);
+}
+
 enum err run_move_save(struct run_move *m)
 {
     struct buf text;
     buf_init(&text, PROGRESS_TEXT_MAX);
     progress_put(&text, &m->progress);
     m->run.progress = buf_ok(&text) ? buf_str(&text) : STR_NONE;
-    enum err e = ERR_NO_MEMORY;
-    if (buf_ok(&text) && m->is_new)
+    enum err e = buf_ok(&text) ? tell_progress(m) : ERR_NO_MEMORY;
+    if (e == ERR_OK && m->is_new)
         e = runs_insert(m->tx->db, &m->run);
-    else if (buf_ok(&text))
+    else if (e == ERR_OK)
         e = runs_update(m->tx->db, &m->run);
     if (e == ERR_OK && arena_keep(&m->tx->arena, &m->run.progress))
-        m->is_new = false;
+        m->is_new = m->told = false;
     else if (e == ERR_OK)
         e = ERR_NO_MEMORY;
     buf_release(&text);
@@ -452,7 +462,7 @@ static enum err begin_run(struct run_move *m, enum run_status status)
     m->is_new = true;
     m->run.tenant = m->tenant->num;
     m->run.status = status;
-    m->run.version = 1;
+    m->run.revision = 1;
     if (m->progress.steps == NULL &&
         !progress_init(&m->progress, m->def->step_count, &m->tx->arena))
         return ERR_NO_MEMORY;

@@ -29,7 +29,7 @@ struct run_move {
     const json_t *items; /* of the step `items_step`; NULL: not loaded */
     size_t items_step;
     bool is_new;         /* the run has no row yet */
-    int64_t events_told; /* of a new run: how many events it has */
+    bool told;           /* its timeline has grown since its row was read or written */
     struct str end_note; /* what the timeline says about the end; none: the run's error, if any */
 };
 

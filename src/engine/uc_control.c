@@ -39,6 +39,7 @@ static enum err show(struct op *op, struct run_move *m)
     enum err e = run_move_show(m, &views);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot read the run's steps");
+    op->answer.run_version = m->run.version;
     struct json_out o = json_out_to(&op->answer.body);
     render_run(&o, NULL, &m->run, m->def, views);
     return ERR_OK;
@@ -297,6 +298,7 @@ static enum err rerun_run(struct op *op, struct tx *tx)
         return problem_set(&op->problem, e, "cannot store the run");
     op->answer.has_run = true;
     op->answer.run_id = m.run.id;
+    op->answer.run_version = m.run.version;
     op->answer.run_over = run_is_over(m.run.status);
     op->answer.created = CREATED_YES;
     const struct step_view *views;

@@ -16,6 +16,7 @@ static enum err get_run(struct op *op, struct tx *tx)
         return e;
     op->answer.has_run = true;
     op->answer.run_id = m.run.id;
+    op->answer.run_version = m.run.version;
     op->answer.run_over = run_is_over(m.run.status);
     const struct step_view *views;
     e = run_move_show(&m, &views);

@@ -107,6 +107,7 @@ static enum err answer_run(struct op *op, struct run_move *m, const char *outcom
     struct answer *a = &op->answer;
     a->has_run = true;
     a->run_id = m->run.id;
+    a->run_version = m->run.version;
     a->run_over = run_is_over(m->run.status);
     a->outcome = outcome;
     struct json_out o = json_out_to(&a->body);

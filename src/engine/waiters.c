@@ -197,6 +197,7 @@ static void show_run(struct op *op, const struct op *question)
 {
     struct answer *a = &op->answer;
     a->run_over = question->answer.run_over;
+    a->run_version = question->answer.run_version;
     buf_clear(&a->body);
     struct json_out o = json_out_to(&a->body);
     buf_put(&a->body, STR("\"run_id\":\""));

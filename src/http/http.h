@@ -57,7 +57,7 @@ void http_request_drop(struct http_request *req);
 
 struct http_reply {
     int status;
-    struct str content_type; /* a literal */
+    struct str content_type; /* a literal; empty: there is no content */
     struct str body;         /* stays valid as long as the request */
     /* Up to HTTP_REPLY_HEADERS_MAX; names are literals, values live as long as the request. */
     struct {

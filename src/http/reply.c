@@ -168,7 +168,8 @@ enum MHD_Result reply_queue(struct request *r)
     struct MHD_Response *response = response_of(r);
     if (response == NULL)
         return MHD_NO;
-    (void)MHD_add_response_header(response, "Content-Type", reply->content_type.ptr);
+    if (reply->content_type.len > 0)
+        (void)MHD_add_response_header(response, "Content-Type", reply->content_type.ptr);
     (void)MHD_add_response_header(response, "X-Trace-Id", r->pub.trace_id);
     for (size_t i = 0; i < reply->header_count; i++) {
         if (reply->headers[i].value.len > 0)

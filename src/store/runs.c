@@ -12,6 +12,11 @@ enum { LIST_CHUNK = 256 };
     "state, output, error, labels, created_by, created_at, started_at, finished_at, traceparent, " \
     "scopes, progress, deadline_at, start_at, parent_run, parent_ordinal, depth, rerun_of"
 
+/* What is read: besides the columns the number of the last event. The column called version is the
+ * revision. */
+#define READ_COLUMNS \
+    COLUMNS ", (SELECT seq FROM events WHERE run = runs.num ORDER BY seq DESC LIMIT 1)"
+
 enum err runs_last_num(struct db *db, int64_t *ret)
 {
     static const char SQL[] = "SELECT COALESCE(MAX(num), 0) FROM runs";
@@ -45,7 +50,7 @@ enum err runs_insert(struct db *db, const struct run *r)
         " $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)";
     return DB_EXEC(db, SQL, NULL, DB_I(r->num), DB_U(r->id), DB_I(r->tenant), DB_T(r->workflow_id),
                    DB_I(r->workflow_version), DB_T(str_of(run_status_name(r->status))),
-                   DB_I(r->version), DB_I(r->priority), DB_T(r->input), DB_T(r->state),
+                   DB_I(r->revision), DB_I(r->priority), DB_T(r->input), DB_T(r->state),
                    DB_T(r->output), DB_T(r->error), DB_T(r->labels), DB_T(r->created_by),
                    DB_I(r->created_at), DB_I_OR_NULL(r->started_at), DB_I_OR_NULL(r->finished_at),
                    DB_T(r->traceparent), DB_T(r->scopes), DB_T(r->progress),
@@ -61,7 +66,7 @@ enum err runs_update(struct db *db, struct run *r)
         " error = $6, started_at = $7, finished_at = $8, progress = $9, scopes = $10,"
         " deadline_at = $11, start_at = $12 WHERE num = $1 AND version = $2";
     int64_t changed = 0;
-    enum err e = DB_EXEC(db, SQL, &changed, DB_I(r->num), DB_I(r->version),
+    enum err e = DB_EXEC(db, SQL, &changed, DB_I(r->num), DB_I(r->revision),
                          DB_T(str_of(run_status_name(r->status))), DB_T(r->state), DB_T(r->output),
                          DB_T(r->error), DB_I_OR_NULL(r->started_at), DB_I_OR_NULL(r->finished_at),
                          DB_T(r->progress), DB_T(r->scopes), DB_I_OR_NULL(r->deadline_at),
@@ -69,7 +74,7 @@ enum err runs_update(struct db *db, struct run *r)
     if (e == ERR_OK && changed != 1)
         e = ERR_CONCURRENCY;
     if (e == ERR_OK)
-        r->version++;
+        r->revision++;
     return e;
 }
 
@@ -82,7 +87,7 @@ static void read_row(const struct db_rows *rows, struct run *r)
         .workflow_id = db_str(rows, 3),
         .workflow_version = db_int(rows, 4),
         .status = run_status_of(db_str(rows, 5)),
-        .version = db_int(rows, 6),
+        .revision = db_int(rows, 6),
         .priority = db_int(rows, 7),
         .input = db_str(rows, 8),
         .state = db_str(rows, 9),
@@ -102,6 +107,7 @@ static void read_row(const struct db_rows *rows, struct run *r)
         .parent_ordinal = db_int_or(rows, 23, -1),
         .depth = db_int(rows, 24),
         .rerun_of = db_uuid_or_nil(rows, 25),
+        .version = db_int_or(rows, 26, 0),
     };
     assert(r->status < RUN_STATUS_COUNT);
 }
@@ -127,7 +133,7 @@ enum err runs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *
                    bool *ret_found, struct run *ret)
 {
     static const char SQL[] =
-        "SELECT " COLUMNS " FROM runs WHERE num = $1 AND id = $2 AND tenant = $3";
+        "SELECT " READ_COLUMNS " FROM runs WHERE num = $1 AND id = $2 AND tenant = $3";
     return read_one(DB_QUERY(db, SQL, DB_I(uuid_time(id)), DB_U(id), DB_I(tenant)), arena,
                     ret_found, ret);
 }
@@ -135,7 +141,7 @@ enum err runs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *
 enum err runs_find_num(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
                        struct run *ret)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM runs WHERE num = $1";
+    static const char SQL[] = "SELECT " READ_COLUMNS " FROM runs WHERE num = $1";
     return read_one(DB_QUERY(db, SQL, DB_I(num)), arena, ret_found, ret);
 }
 
@@ -177,13 +183,13 @@ static struct db_rows *list_query(struct db *db, const struct run_filter *f, int
                                   int64_t through)
 {
     static const char SQL_BAD[] =
-        "SELECT " COLUMNS " FROM runs WHERE tenant = $1 AND status = $2 AND num < $3"
+        "SELECT " READ_COLUMNS " FROM runs WHERE tenant = $1 AND status = $2 AND num < $3"
         " AND (status = 'failed' OR status = 'denied' OR status = 'cancelled'"
         " OR status = 'timed_out') ORDER BY num DESC LIMIT $4"; /* the words of its index */
-    static const char SQL_RECENT[] = "SELECT " COLUMNS " FROM runs WHERE num > $1 AND num < $2"
+    static const char SQL_RECENT[] = "SELECT " READ_COLUMNS " FROM runs WHERE num > $1 AND num < $2"
                                      " AND tenant = $3 ORDER BY num DESC LIMIT $4";
     static const char SQL_OLDER[] =
-        "SELECT " COLUMNS " FROM runs WHERE num IN (SELECT num FROM runs_index"
+        "SELECT " READ_COLUMNS " FROM runs WHERE num IN (SELECT num FROM runs_index"
         " WHERE tenant = $1 AND num < $2 ORDER BY num DESC LIMIT $3) ORDER BY num DESC";
     if (ended_badly(f->status))
         return DB_QUERY(db, SQL_BAD, DB_I(f->tenant), DB_T(str_of(run_status_name(f->status))),
@@ -241,22 +247,12 @@ enum err runs_list(struct db *db, const struct run_filter *filter, int64_t befor
 
 /* --- the timeline --- */
 
-enum err events_append(struct db *db, int64_t run, int64_t *seq, int64_t at, struct str type,
+enum err events_append(struct db *db, int64_t run, int64_t seq, int64_t at, struct str type,
                        struct str data)
 {
-    static const char SQL_KNOWN[] =
-        "INSERT INTO events (run, seq, at, type, data) VALUES ($1, $2, $3, $4, $5)";
     static const char SQL[] =
-        "INSERT INTO events (run, seq, at, type, data)"
-        " SELECT $1, COALESCE(MAX(seq), 0) + 1, $2, $3, $4 FROM events WHERE run = $1"
-        " RETURNING seq";
-    if (*seq > 0)
-        return DB_EXEC(db, SQL_KNOWN, NULL, DB_I(run), DB_I(*seq), DB_I(at), DB_T(type),
-                       DB_T(data));
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_I(at), DB_T(type), DB_T(data));
-    if (db_next(rows))
-        *seq = db_int(rows, 0);
-    return db_rows_end(rows);
+        "INSERT INTO events (run, seq, at, type, data) VALUES ($1, $2, $3, $4, $5)";
+    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(seq), DB_I(at), DB_T(type), DB_T(data));
 }
 
 enum err events_list(struct db *db, int64_t run, int64_t after, int64_t limit, event_each *each,

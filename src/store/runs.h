@@ -20,7 +20,10 @@ struct run {
     struct str workflow_id;
     int64_t workflow_version;
     enum run_status status;
-    int64_t version; /* grows by one per change; every change names the version it read */
+    int64_t version;  /* the number of the last event of its timeline: grows with each change of the
+                       * run, its steps or their attempts; 0: it has none yet */
+    int64_t revision; /* of the row: grows by one per update, and every update names the one it read
+                       */
     int64_t priority;
     struct str input;
     struct str state;
@@ -50,8 +53,8 @@ int64_t runs_new_num(struct uuid *id, int64_t last_num);
 /* The time in it. */
 int64_t runs_num_ms(int64_t num);
 MUST_CHECK enum err runs_insert(struct db *db, const struct run *run);
-/* Writes what a change may alter, and version + 1, if the row still has run->version; else
- * ERR_CONCURRENCY. On success run->version is the new one. */
+/* Writes what a change may alter, and revision + 1, if the row still has run->revision; else
+ * ERR_CONCURRENCY. On success run->revision is the new one. */
 MUST_CHECK enum err runs_update(struct db *db, struct run *run);
 
 /* Text is copied to the arena. */
@@ -89,9 +92,8 @@ struct event {
     struct str data; /* JSON object, or ptr NULL */
 };
 
-/* Behind the last one; *seq is its number if the caller knows it, and 0 otherwise: then it is set.
- * The run itself does not change by being told about. */
-MUST_CHECK enum err events_append(struct db *db, int64_t run, int64_t *seq, int64_t at,
+/* `seq` is the number after the last one's. */
+MUST_CHECK enum err events_append(struct db *db, int64_t run, int64_t seq, int64_t at,
                                   struct str type, struct str data);
 typedef void event_each(void *ctx, const struct event *event);
 MUST_CHECK enum err events_list(struct db *db, int64_t run, int64_t after, int64_t limit,

@@ -43,7 +43,7 @@ def test_a_start_answers_with_the_whole_run(api, tenant):
     assert r.status == 200 and r.json["created"] is True
     run = r.json["run"]
     assert UUID7.fullmatch(run["id"]) and run["id"] == r.json["run_id"]
-    assert (run["workflow_id"], run["workflow_version"], run["status"], run["version"]) == ("w", 1, "running", 1)
+    assert (run["workflow_id"], run["workflow_version"], run["status"], run["version"]) == ("w", 1, "running", 2)
     assert (run["input"], run["state"], run["output"], run["error"]) == ({"x": [1]}, {}, None, None)
     assert run["labels"] == {"env": "prod", "n": "1"} and run["priority"] == 5 and run["finished_at"] is None
     assert RFC3339.fullmatch(run["created_at"]) and RFC3339.fullmatch(run["started_at"])

@@ -13,7 +13,7 @@ static inline struct run plain_run(int64_t tenant, struct uuid id, int64_t num)
         .workflow_id = STR("w"),
         .workflow_version = 1,
         .status = RUN_PENDING,
-        .version = 1,
+        .revision = 1,
         .input = STR("null"),
         .state = STR("{}"),
         .labels = STR("{}"),

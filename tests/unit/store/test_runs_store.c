@@ -95,7 +95,52 @@ static void a_run_comes_back_as_it_was_written(void **state)
     db_close(db);
 }
 
-static void a_change_that_read_an_older_version_is_refused(void **state)
+struct seen_versions {
+    int64_t versions[4];
+    size_t count;
+};
+
+static bool note_version(void *ctx, const struct run *run)
+{
+    struct seen_versions *seen = ctx;
+    seen->versions[seen->count++] = run->version;
+    return true;
+}
+
+static void the_version_of_a_run_is_the_number_of_its_last_event(void **state)
+{
+    struct db *db = open_writer(path_in(*state, "p.db").text);
+    struct arena arena;
+    arena_init(&arena, MIB);
+    struct run run = run_at(1, 5000, 0);
+    struct run other = run_at(1, 5000, run.num);
+    assert_ok(runs_insert(db, &run));
+    assert_ok(runs_insert(db, &other));
+    struct run back;
+    bool found = false;
+    assert_ok(runs_find_num(db, run.num, &arena, &found, &back));
+    assert_int_equal(back.version, 0);
+    assert_ok(events_append(db, other.num, 1, 100, STR("run.created"), STR_NONE));
+    for (int64_t seq = 1; seq <= 3; seq++)
+        assert_ok(events_append(db, run.num, seq, 100, STR("more"), STR_NONE));
+    assert_ok(runs_update(db, &run)); /* the row's own number is another */
+    assert_ok(runs_find_num(db, run.num, &arena, &found, &back));
+    assert_int_equal(back.version, 3);
+    assert_ok(runs_find(db, 1, run.id, &arena, &found, &back));
+    assert_int_equal(back.version, 3);
+    struct run_filter all = {
+        .tenant = 1, .status = RUN_STATUS_COUNT, .created_after = -1, .created_before = -1};
+    struct seen_versions seen = {.count = 0};
+    int64_t next = 0;
+    assert_ok(runs_list(db, &all, INT64_MAX, note_version, &seen, &next));
+    assert_int_equal(seen.count, 2);
+    assert_int_equal(seen.versions[0], 1);
+    assert_int_equal(seen.versions[1], 3);
+    arena_release(&arena);
+    db_close(db);
+}
+
+static void a_change_that_read_an_older_revision_is_refused(void **state)
 {
     struct db *db = open_writer(path_in(*state, "p.db").text);
     struct arena arena;
@@ -106,16 +151,16 @@ static void a_change_that_read_an_older_version_is_refused(void **state)
     run.status = RUN_RUNNING;
     run.started_at = 2000;
     assert_ok(runs_update(db, &run));
-    assert_int_equal(run.version, 2);
+    assert_int_equal(run.revision, 2);
     late.status = RUN_CANCELLED;
     assert_int_equal(runs_update(db, &late), ERR_CONCURRENCY);
-    assert_int_equal(late.version, 1);
+    assert_int_equal(late.revision, 1);
     struct run back;
     bool found = false;
     assert_ok(runs_find_num(db, run.num, &arena, &found, &back));
     assert_true(found);
     assert_int_equal(back.status, RUN_RUNNING);
-    assert_int_equal(back.version, 2);
+    assert_int_equal(back.revision, 2);
     assert_int_equal(back.started_at, 2000);
     arena_release(&arena);
     db_close(db);
@@ -196,10 +241,10 @@ static void model_update(struct model *m, struct db *db, struct rng *r)
     struct model_run *mine = &m->runs[rng_below(r, m->count)];
     mine->status = (enum run_status)rng_below(r, RUN_STATUS_COUNT);
     struct run run = plain_run(mine->tenant, (struct uuid){{0}}, mine->num);
-    run.version = mine->version;
+    run.revision = mine->version;
     run.status = mine->status;
     assert_ok(runs_update(db, &run));
-    mine->version = run.version;
+    mine->version = run.revision;
 }
 
 static void fill_index(struct db *db, int64_t last)
@@ -592,22 +637,20 @@ static void note_event(void *ctx, const struct event *event)
     seen->seqs[seen->count++] = event->seq;
 }
 
-/* Returns the number that it got. */
-static int64_t append(struct db *db, int64_t run, int64_t seq, const char *type)
+static void append(struct db *db, int64_t run, int64_t seq, const char *type)
 {
-    assert_ok(events_append(db, run, &seq, 100, str_of(type), STR_NONE));
-    return seq;
+    assert_ok(events_append(db, run, seq, 100, str_of(type), STR_NONE));
 }
 
 static void events_are_numbered_within_their_run(void **state)
 {
     struct db *db = open_writer(path_in(*state, "p.db").text);
-    assert_int_equal(append(db, 1, 1, "run.created"), 1);
-    assert_int_equal(append(db, 1, 2, "job.created"), 2);
-    assert_int_equal(append(db, 2, 0, "run.created"), 1);
+    append(db, 1, 1, "run.created");
+    append(db, 1, 2, "job.created");
+    append(db, 2, 1, "run.created");
     for (int i = 0; i < 5; i++)
-        assert_int_equal(append(db, 1, 0, "more"), 3 + i);
-    assert_int_equal(append(db, 2, 0, "more"), 2);
+        append(db, 1, 3 + i, "more");
+    append(db, 2, 2, "more");
     struct seen_events seen = {.count = 0};
     assert_ok(events_list(db, 1, 0, 100, note_event, &seen));
     assert_int_equal(seen.count, 7);
@@ -686,7 +729,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_rise_even_when_the_clock_does_not),
         folder_test(a_run_comes_back_as_it_was_written),
-        folder_test(a_change_that_read_an_older_version_is_refused),
+        folder_test(the_version_of_a_run_is_the_number_of_its_last_event),
+        folder_test(a_change_that_read_an_older_revision_is_refused),
         folder_test(a_number_is_not_given_out_again_when_its_run_is_gone),
         folder_test(the_statuses_that_hold_a_slot_are_the_same_in_sql),
         folder_test(lists_agree_with_a_model_wherever_the_index_ends),

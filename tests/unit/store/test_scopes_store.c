@@ -356,10 +356,10 @@ static void model_change(struct model *m, struct db *db, struct rng *r)
     bool held = run_holds_slot(mine->status);
     mine->status = random_status(r);
     struct run run = plain_run(mine->tenant, (struct uuid){{0}}, mine->num);
-    run.version = mine->version;
+    run.revision = mine->version;
     run.status = mine->status;
     assert_ok(runs_update(db, &run));
-    mine->version = run.version;
+    mine->version = run.revision;
     bool holds = run_holds_slot(mine->status);
     if (mine->num > m->through || held == holds)
         return;
