@@ -292,20 +292,16 @@ static bool read_stderr(struct child *c)
 
 /* --- as text --- */
 
-static struct str make_text(char *text, size_t len)
+static struct str without_line_ends(struct str text)
 {
-    str_repair_utf8(text, len);
-    for (size_t i = 0; i < len; i++)
-        if (text[i] == '\0')
-            text[i] = '?';
-    while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
-        len--;
-    return (struct str){text, len};
+    while (text.len > 0 && (text.ptr[text.len - 1] == '\n' || text.ptr[text.len - 1] == '\r'))
+        text.len--;
+    return text;
 }
 
-struct str child_stdout_text(struct child *c)
+struct str child_stdout_text(const struct child *c)
 {
-    return make_text(c->output.ptr, c->output.len);
+    return without_line_ends(buf_str(&c->output));
 }
 
 struct str child_stderr_text(struct child *c)
@@ -321,5 +317,9 @@ struct str child_stderr_text(struct child *c)
             len--;
         }
     }
-    return make_text(text, len);
+    str_repair_utf8(text, len);
+    for (size_t i = 0; i < len; i++)
+        if (text[i] == '\0')
+            text[i] = '?';
+    return without_line_ends((struct str){text, len});
 }

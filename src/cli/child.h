@@ -47,9 +47,9 @@ MUST_CHECK bool child_pump(struct child *c);
 /* To the whole group. */
 void child_signal(const struct child *c, int signal);
 
-/* All of its standard output, or the end of its standard error, as text: in UTF-8, without NULs
- * and without line ends behind it. Valid until the next start. */
-struct str child_stdout_text(struct child *c);
+/* All of its standard output, as it is, or the end of its standard error, with ? for what is not
+ * UTF-8 and for NULs; both without trailing line ends. Valid until the next start. */
+struct str child_stdout_text(const struct child *c);
 struct str child_stderr_text(struct child *c);
 
 #endif

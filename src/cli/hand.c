@@ -19,6 +19,9 @@ enum {
     EXIT_DATA_ERROR = 65,                /* EX_DATAERR: the same input fails in the same way */
 };
 
+#define BYTES_ADVICE(fault) \
+    "The command's output " fault ". Write bytes as text, for example with base64."
+
 static bool is_of_entity(const struct hand *h);
 static void make_result(struct hand *h);
 static void make_failure(struct hand *h, const char *code, struct str message, bool retryable);
@@ -440,13 +443,19 @@ static void make_too_large(struct hand *h)
                  false);
 }
 
-static bool is_json(struct str text)
+static bool is_json(struct str text, struct problem *p)
 {
     json_t *value = NULL;
-    struct problem problem;
-    problem_init(&problem);
-    bool is = json_parse(text, &problem, &value) == ERR_OK;
-    problem_release(&problem);
+    bool is = json_parse(text, p, &value) == ERR_OK;
+    json_decref(value);
+    return is;
+}
+
+/* JSON to a reader that looks over faults such as two members of one name. */
+static bool is_faulty_json(struct str text)
+{
+    json_t *value = json_loadb(text.ptr, text.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    bool is = value != NULL;
     json_decref(value);
     return is;
 }
@@ -460,28 +469,64 @@ static bool is_blank(struct str text)
     return i == text.len;
 }
 
-static void make_completion(struct hand *h)
+static void add_output(struct json_out *out, const struct hand *h, bool json)
+{
+    struct str output = buf_str(&h->child.output);
+    if (is_blank(output)) {
+        json_add_null(out, "output");
+    } else if (json) {
+        json_add_raw(out, "output", output);
+    } else {
+        json_open(out, "output", '{');
+        json_add_text(out, "text", child_stdout_text(&h->child));
+        json_close(out, '}');
+    }
+}
+
+static void make_completion(struct hand *h, bool json)
 {
     struct json_out out = json_out_to(&h->result);
-    struct str output = buf_str(&h->child.output);
     h->failed = false;
     buf_clear(&h->result);
     json_open(&out, NULL, '{');
     json_add_text(&out, "lease_token", json_str(json_object_get(h->job, "lease_token")));
     size_t start = h->result.len;
-    if (is_blank(output)) {
-        json_add_null(&out, "output");
-    } else if (is_json(output)) {
-        json_add_raw(&out, "output", output);
-    } else {
-        json_open(&out, "output", '{');
-        json_add_text(&out, "text", child_stdout_text(&h->child));
-        json_close(&out, '}');
-    }
+    add_output(&out, h, json);
     size_t len = h->result.len - start;
     json_close(&out, '}');
     if (!buf_ok(&h->result) || len > JOB_OUTPUT_MAX) /* as text, with its escapes */
         make_too_large(h);
+}
+
+/* The code for output that cannot be handed in as the command wrote it, with the reason in p; NULL
+ * for all other. */
+static const char *output_fault(struct str output, bool json, struct problem *p)
+{
+    if (json || output.len == 0)
+        return NULL;
+    if (memchr(output.ptr, '\0', output.len) != NULL) {
+        (void)problem_set(p, ERR_JSON_INVALID, BYTES_ADVICE("contains a NUL byte"));
+        return "OUTPUT_INVALID";
+    }
+    if (!str_is_utf8(output)) {
+        (void)problem_set(p, ERR_JSON_INVALID, BYTES_ADVICE("is not UTF-8"));
+        return "OUTPUT_NOT_UTF8";
+    }
+    return is_faulty_json(output) ? "OUTPUT_INVALID" : NULL;
+}
+
+static void make_output(struct hand *h)
+{
+    struct str output = buf_str(&h->child.output);
+    struct problem problem;
+    problem_init(&problem);
+    bool json = is_json(output, &problem);
+    const char *fault = output_fault(output, json, &problem);
+    if (fault == NULL)
+        make_completion(h, json);
+    else /* an entity waits for its handler to be mended, as with OUTPUT_REFUSED */
+        make_failure(h, fault, str_of(problem.detail), is_of_entity(h));
+    problem_release(&problem);
 }
 
 static void make_result(struct hand *h)
@@ -493,7 +538,7 @@ static void make_result(struct hand *h)
     if (h->child.output_too_large) {
         make_too_large(h);
     } else if (exited && number == 0) {
-        make_completion(h);
+        make_output(h);
     } else {
         struct str message = child_stderr_text(&h->child);
         (void)snprintf(code, sizeof(code), "%s_%d", exited ? "EXIT" : "SIGNAL", number);
