@@ -6,9 +6,17 @@ pawl=${PAWL:-$here/../../build/pawl}
 work=$(mktemp -d)
 worker= server=
 
+end() {
+    kill "$1" 2>/dev/null && wait "$1" || true
+}
+# A worker writes a job's line after the server has taken the result: its log is complete when it has ended.
+end_worker() {
+    end "$worker"
+    worker=
+}
 finish() {
     for process in $worker $server; do
-        kill "$process" 2>/dev/null && wait "$process" || true
+        end "$process"
     done
     rm -rf "$work"
 }

@@ -16,4 +16,5 @@ json.dump({"lines": [line for line in sys.stdin.read().splitlines() if line.stri
 '
 python3 -c "$lines" <"$file" >"$work/input.json"
 "$pawl" run start fanout --input "@$work/input.json" --wait-ms 60000
+end_worker
 echo "$(wc -l <"$work/worker.log") jobs; wc -w says $(wc -w <"$file")"

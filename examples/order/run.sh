@@ -20,6 +20,7 @@ order() {
 order Berlin
 order Atlantis
 
+end_worker
 echo
 echo "What the worker did:"
 cut -d ' ' -f 3- "$work/worker.log" | sed 's/^/  /'

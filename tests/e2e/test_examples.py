@@ -14,6 +14,24 @@ EXAMPLES = harness.ROOT / "examples"
 ID = re.compile(r"^([0-9a-f-]{36})  created  (\w+)$", re.M)
 
 
+# The binary, except that a worker's lines come late: all of them when it has ended.
+LATE_LOG = """#!/bin/sh
+[ "$1" = worker ] || exec "$PAWL_REAL" "$@"
+"$PAWL_REAL" "$@" >"$0.log" &
+trap 'kill $!' TERM
+wait $! || wait $!
+cat "$0.log"
+"""
+
+
+@pytest.fixture
+def late_log(tmp_path):
+    script = tmp_path / "pawl"
+    script.write_text(LATE_LOG)
+    script.chmod(0o755)
+    return {"PAWL": str(script), "PAWL_REAL": harness.PAWL}
+
+
 @pytest.fixture(params=["own server", "server at PAWL_URL"])
 def example(request, tmp_path, dev_server, tenant):
     """example(path, *args): what its script prints. Afterwards nothing of it is left."""
@@ -22,7 +40,7 @@ def example(request, tmp_path, dev_server, tenant):
         scratch = tmp_path / "scratch"
         scratch.mkdir()
         done = subprocess.run([EXAMPLES / script, *args], capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=tmp_path, timeout=harness.PATIENCE_S * 4,
-                              env=cli.environment(PAWL=harness.PAWL, TMPDIR=str(scratch), **{**there, **more}))
+                              env=cli.environment(**{"PAWL": harness.PAWL, "TMPDIR": str(scratch), **there, **more}))
         assert done.returncode == code, (done.stdout, done.stderr)
         assert list(scratch.iterdir()) == [], "temporary files stay behind"
         if code == 0:
@@ -31,8 +49,8 @@ def example(request, tmp_path, dev_server, tenant):
     return run
 
 
-def test_order_is_shipped_or_undone(example):
-    out = example("order/run.sh")
+def test_order_is_shipped_or_undone(example, late_log):
+    out = example("order/run.sh", **late_log)
     shipped, undone = re.split(r"\n\nAn order to \w+:\n", out.split("\n\nWhat the worker did:")[0])[1:]
     assert ID.search(shipped).group(2) == "succeeded"
     receipt = json.loads(re.search(r"^output  (.*)$", shipped, re.M).group(1))
@@ -58,10 +76,10 @@ def test_nightly_has_its_times_and_runs(example, args):
     assert re.search(r'^labels +\{"schedule":"nightly"\}$', out, re.M) and out.endswith("nightly deleted\n")
 
 
-def test_fanout_counts_every_line(example, tmp_path):
+def test_fanout_counts_every_line(example, tmp_path, late_log):
     lines = [f"{'word ' * (n % 7 + 1)}\"quoted\" {n}" for n in range(40)]
     (tmp_path / "text").write_text("\n\n".join(lines) + "\n")
-    out = example("fanout/run.sh", "text")
+    out = example("fanout/run.sh", "text", **late_log)
     assert ID.search(out).group(2) == "succeeded"
     result = json.loads(re.search(r"^output  (.*)$", out, re.M).group(1))
     counts = [len(line.split()) for line in lines]
