@@ -9,6 +9,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* TLS 1.2 and 1.3, with forward secrecy and authenticated encryption only. */
+#define TLS_PRIORITIES                                            \
+    "NONE:+VERS-TLS1.3:+VERS-TLS1.2:+ECDHE-ECDSA:+ECDHE-RSA"      \
+    ":+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM:+AEAD"         \
+    ":+SIGN-ALL:-SIGN-RSA-SHA1:-SIGN-ECDSA-SHA1:-SIGN-DSA-SHA1"   \
+    ":+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1:+COMP-NULL" \
+    ":+CTYPE-X509:%SERVER_PRECEDENCE"
+
 enum { TLS_FILE_MAX = 256 * KIB, BODY_DISCARD_MAX = 16 * HTTP_BODY_MAX };
 
 /* --- requests --- */
@@ -254,6 +262,7 @@ static enum err start_daemon(struct http_server *s, const char *cert, const char
     struct MHD_OptionItem tls[] = {
         {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)cert},
         {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)key},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_PRIORITIES},
         {MHD_OPTION_END, 0, NULL},
     };
     struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};

@@ -211,6 +211,42 @@ def test_both_current_protocols_are_spoken(secure, pem, version):
     conn.close()
 
 
+def handshake(server, *flags):
+    """What `openssl s_client` agrees on with the server, or None. @SECLEVEL=0 lets it offer what it would not by itself."""
+    r = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{server.port}", *flags], input=b"", capture_output=True, timeout=harness.PATIENCE_S)
+    agreed = re.search(rb"^New, (\S+), Cipher is (\S+)", r.stdout, re.M)
+    assert agreed, r
+    return None if agreed[2] == b"(NONE)" else agreed[2].decode()
+
+
+@pytest.fixture(scope="module")
+def rsa_pem(tmp_path_factory):
+    """Static RSA key exchange is only on offer where the certificate's key is RSA."""
+    folder = tmp_path_factory.mktemp("rsa")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", folder / "key", "-out", folder / "crt",
+                    "-subj", "/CN=localhost"], check=True, capture_output=True)
+    return str(folder / "crt"), str(folder / "key")
+
+
+def test_old_protocols_and_suites_without_forward_secrecy_are_refused(serve, rsa_pem):
+    server = serve("--listen", "127.0.0.1:0", "--dev", "--tls-cert", rsa_pem[0], "--tls-key", rsa_pem[1])
+    for flags in (("-tls1",), ("-tls1_1",)):
+        assert handshake(server, *flags, "-cipher", "ALL:@SECLEVEL=0") is None, flags
+    for suite in ("AES128-SHA", "AES256-SHA256", "AES128-GCM-SHA256", "AES256-GCM-SHA384", "ECDHE-RSA-AES128-SHA", "ECDHE-RSA-AES256-SHA384",
+                  "DHE-RSA-AES256-SHA", "CAMELLIA256-SHA", "kRSA", "aNULL", "eNULL"):
+        assert handshake(server, "-tls1_2", "-cipher", f"{suite}:@SECLEVEL=0") is None, suite
+
+
+def test_forward_secret_suites_are_accepted_with_either_kind_of_certificate(serve, pem, rsa_pem):
+    for kind, (cert, key) in {"ECDSA": pem("server"), "RSA": rsa_pem}.items():
+        server = serve("--listen", "127.0.0.1:0", "--dev", "--tls-cert", cert, "--tls-key", key)
+        for suite in ("AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305"):
+            assert handshake(server, "-tls1_2", "-cipher", f"ECDHE-{kind}-{suite}") == f"ECDHE-{kind}-{suite}"
+        for suite in ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"):
+            assert handshake(server, "-tls1_3", "-ciphersuites", suite) == suite
+        server.stop()
+
+
 @pytest.mark.parametrize("cert,key", [("missing", "good"), ("good", "missing"), ("garbage", "good"), ("good", "garbage"), ("good", "of another"), ("empty", "good")])
 def test_a_bad_certificate_exits_1_and_says_so(tmp_path, pem, cert, key):
     good = pem("server")
