@@ -77,7 +77,6 @@ static void stream_open(struct stream *s)
     struct http_reply reply;
     http_reply_init(&reply, 200, STR("text/event-stream"), STR_NONE);
     reply.route = str_of(c->route->pattern);
-    http_reply_add(&reply, "Cache-Control", STR("no-store"));
     http_reply_add(&reply, "X-Accel-Buffering", STR("no"));
     if (s->listener.begins_now) /* so that a client that hears nothing can come back where it was */
         http_reply_add(&reply, "Last-Event-ID", place_text(c, s->listener.place));

@@ -99,6 +99,8 @@ void stream_over(struct request *r);
 
 /* reply.c */
 enum MHD_Result reply_queue(struct request *r);
+/* The headers that every answer has. */
+void reply_add_constants(struct MHD_Response *response);
 /* Lets libmicrohttpd go on with a connection that waits. */
 void reply_resume(struct request *r);
 void problem_put_json(struct buf *out, const struct problem *p, struct str trace_id);

@@ -80,6 +80,7 @@ struct MHD_Response *__wrap_MHD_create_response_from_buffer(size_t size, void *b
     if (response != NULL) {
         (void)MHD_add_response_header(response, "Content-Type", "application/problem+json");
         (void)MHD_add_response_header(response, "X-Trace-Id", trace);
+        reply_add_constants(response);
     }
     buf_release(&text);
     problem_release(&p);

@@ -162,6 +162,13 @@ static struct MHD_Response *response_of(struct request *r)
         reply->body.len, (void *)(uintptr_t)reply->body.ptr, MHD_RESPMEM_PERSISTENT);
 }
 
+/* Answers belong to one caller and are what their type says. */
+void reply_add_constants(struct MHD_Response *response)
+{
+    (void)MHD_add_response_header(response, "Cache-Control", "no-store");
+    (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+}
+
 enum MHD_Result reply_queue(struct request *r)
 {
     const struct http_reply *reply = &r->reply;
@@ -171,6 +178,7 @@ enum MHD_Result reply_queue(struct request *r)
     if (reply->content_type.len > 0)
         (void)MHD_add_response_header(response, "Content-Type", reply->content_type.ptr);
     (void)MHD_add_response_header(response, "X-Trace-Id", r->pub.trace_id);
+    reply_add_constants(response);
     for (size_t i = 0; i < reply->header_count; i++) {
         if (reply->headers[i].value.len > 0)
             (void)MHD_add_response_header(response, reply->headers[i].name,

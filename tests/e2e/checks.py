@@ -5,10 +5,16 @@ TRACE_ID = re.compile(r"[0-9a-f]{32}")
 CODE = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
+def assert_private(reply):
+    """No cache may keep an answer, and no browser may take it for another type."""
+    assert reply.header("Cache-Control") == "no-store" and reply.header("X-Content-Type-Options") == "nosniff", reply.headers
+
+
 def assert_problem(reply, status, code=None, retryable=None):
     """The whole form of an error: problem+json, its members, and the status said twice."""
     assert reply.status == status, reply
     assert reply.header("Content-Type") == "application/problem+json", reply.headers
+    assert_private(reply)
     problem = reply.json
     for name in ("type", "title", "detail", "code", "trace_id"):
         assert isinstance(problem[name], str) and problem[name], (name, problem)

@@ -8,7 +8,7 @@ import pytest
 
 import harness
 import rawhttp
-from checks import TRACE_ID, assert_alive, assert_problem
+from checks import TRACE_ID, assert_alive, assert_private, assert_problem
 
 MIB = 1 << 20
 START = "/api/v1/workflows/hold/runs"
@@ -278,3 +278,17 @@ def test_a_runs_traceparent_reaches_its_worker(api, held):
     parent = f"00-{uuid.uuid4().hex}-00f067aa0ba902b7-01"
     api.start(held, headers={"traceparent": parent})
     assert api.work(held)["traceparent"] == parent
+
+
+# --- what every answer says about itself ---
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/api/v1/runs", "/api/v1/nothing", "/api/v1/backup", "/api/v1/audit/export"])
+def test_no_answer_is_kept_by_a_cache_or_taken_for_another_type(dev_server, path):
+    assert_private(dev_server.client().get(path, headers={"X-Tenant-ID": "*"} if "audit" in path else {}))
+
+
+def test_a_stream_and_a_parser_error_say_so_too(dev_server):
+    with rawhttp.Wire(dev_server.port) as wire:
+        wire.send(rawhttp.request("GET", "/api/v1/events"))
+        assert_private(wire.answer(head_only=True))
+    assert_private(rawhttp.exchange(dev_server.port, b"GET /healthz HTTP/9.9\r\nHost: localhost\r\n\r\n"))
