@@ -208,7 +208,7 @@ static enum err identify(struct call *c)
         e = header_once(c, "X-Actor", &actor);
     if (e != ERR_OK)
         return e;
-    if (tenant.len > 0 && !str_is(tenant, "*") && !tenant_id_ok(tenant))
+    if (tenant.ptr != NULL && !str_is(tenant, "*") && !tenant_id_ok(tenant))
         return problem_set(
             &c->op.problem, ERR_BAD_REQUEST,
             "X-Tenant-ID must be up to %d letters, digits or _ - . :", TENANT_ID_MAX);
