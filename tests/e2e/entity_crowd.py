@@ -39,7 +39,7 @@ class Line:
     """One connection, opened again whenever it breaks."""
 
     def __init__(self, port, tenant):
-        self.port, self.head = port, f"Host: pawl\r\nX-Tenant-ID: {tenant}\r\nContent-Type: application/json\r\n"
+        self.port, self.head = port, f"Host: localhost\r\nX-Tenant-ID: {tenant}\r\nContent-Type: application/json\r\n"
         self.sock, self.buffer = None, b""
 
     def send(self, path, body):

@@ -88,7 +88,7 @@ def exchange(port, data):
 
 def request(method, target, body=b"", headers=(), version="HTTP/1.1"):
     """A well-formed request; headers is a list of lines."""
-    lines = [f"{method} {target} {version}", "Host: pawl", *headers]
+    lines = [f"{method} {target} {version}", "Host: localhost", *headers]
     if body:
         lines.append(f"Content-Length: {len(body)}")
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body

@@ -14,7 +14,7 @@ def connect(port, path, tenant=None, last=None, buffer=None, headers=()):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
     sock.settimeout(harness.PATIENCE_S)
     sock.connect(("127.0.0.1", port))
-    lines = [f"GET {path} HTTP/1.1", "Host: pawl", "Accept: text/event-stream", *headers]
+    lines = [f"GET {path} HTTP/1.1", "Host: localhost", "Accept: text/event-stream", *headers]
     if tenant is not None:
         lines.append(f"X-Tenant-ID: {tenant}")
     if last is not None:

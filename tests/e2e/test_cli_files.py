@@ -125,7 +125,7 @@ def test_no_copy_is_left_beside_the_data(tmp_path):
         for _ in range(20):
             api.start("t", body={"input": "x" * 500_000})
         with socket.create_connection(("127.0.0.1", server.port)) as s:
-            s.sendall(b"GET /api/v1/backup HTTP/1.1\r\nHost: pawl\r\n\r\n")
+            s.sendall(b"GET /api/v1/backup HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert s.recv(100)
         assert api.get("/api/v1/backup").status == 200
         names = {"pawl.db", "pawl.db-wal", "pawl.db-shm", "pawl.db.lock", "stderr.log"}

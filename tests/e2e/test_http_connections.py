@@ -92,7 +92,7 @@ def test_300_idle_connections_block_nobody(dev_server, api, tenant):
             assert api.start(tenant, key=f"idle-{i}").status == 200
             assert api.work(tenant)["attempt"] == 1
         for i, wire in enumerate(wires):
-            wire.send(b"thz HTTP/1.1\r\nHost: pawl\r\n\r\n" if i % 3 == 0 else request("GET", "/healthz"))
+            wire.send(b"thz HTTP/1.1\r\nHost: localhost\r\n\r\n" if i % 3 == 0 else request("GET", "/healthz"))
         assert [w.answer().status for w in wires] == [200] * 300
 
 
@@ -125,10 +125,10 @@ def trickle(port, first, piece, ended):
 def test_slow_clients_are_cut_off_while_others_are_served(dev_server, api, tenant):
     """All kinds at once. Each sends a byte now and then, so that it is never silent, and is cut off all the same."""
     api.workflow(tenant)
-    post = b"POST /api/v1/jobs/claim HTTP/1.1\r\nHost: pawl\r\nContent-Type: application/json\r\n"
+    post = b"POST /api/v1/jobs/claim HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     kinds = {
         "request line": (b"GET /", b"a"),
-        "header": (b"GET /healthz HTTP/1.1\r\nHost: pawl\r\nA: ", b"a"),
+        "header": (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nA: ", b"a"),
         "head of a second request": (request("GET", "/healthz") + b"GET /", b"a"),
         "silence": (b"", b""),
         "body": (post + b"Content-Length: 1000000\r\n\r\n", b" "),

@@ -5,16 +5,16 @@ import harness
 from checks import assert_alive, assert_problem
 from rawhttp import CLOSED, Wire, exchange, request
 
-POST = b"POST /api/v1/jobs/claim HTTP/1.1\r\nHost: pawl\r\n"
-GET = b"GET /healthz HTTP/1.1\r\nHost: pawl\r\n"
+POST = b"POST /api/v1/jobs/claim HTTP/1.1\r\nHost: localhost\r\n"
+GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 
 # Each is answered, and the connection ends: after such a request nobody knows where the next one begins.
 ANSWERED = {
     "request_line_of_two_words": (b"GET /healthz\r\n\r\n", 400),
-    "request_line_with_a_lone_cr": (b"GET /healthz HTTP/1.1\rHost: pawl\r\n\r\n", 400),
-    "another_protocol": (b"GET /healthz HTPP/1.1\r\nHost: pawl\r\n\r\n", 400),
-    "http_9_9": (b"GET /healthz HTTP/9.9\r\nHost: pawl\r\n\r\n", 505),
-    "http_0_9": (b"GET /healthz HTTP/0.9\r\nHost: pawl\r\n\r\n", 505),
+    "request_line_with_a_lone_cr": (b"GET /healthz HTTP/1.1\rHost: localhost\r\n\r\n", 400),
+    "another_protocol": (b"GET /healthz HTPP/1.1\r\nHost: localhost\r\n\r\n", 400),
+    "http_9_9": (b"GET /healthz HTTP/9.9\r\nHost: localhost\r\n\r\n", 505),
+    "http_0_9": (b"GET /healthz HTTP/0.9\r\nHost: localhost\r\n\r\n", 505),
     "http_2_preface": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
     "header_without_colon": (GET + b"broken\r\n\r\n", 400),
     "header_with_blank_before_colon": (GET + b"Broken : x\r\n\r\n", 400),
@@ -41,9 +41,9 @@ ANSWERED = {
     "chunk_size_out_of_range": (POST + b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", 413),
     "one_header_over_8_kib": (GET + b"A: " + b"x" * 9000 + b"\r\n\r\n", 431),
     "many_headers_over_8_kib": (GET + b"".join(b"X-%d: xxxxxxxxxxxxxxxxxxxx\r\n" % i for i in range(400)) + b"\r\n", 431),
-    "target_over_8_kib": (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: pawl\r\n\r\n", 414),
-    "target_of_100_kib": (b"GET /?" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: pawl\r\n\r\n", 414),
-    "query_over_8_kib": (b"GET /api/v1/runs?cursor=" + b"a" * 9000 + b" HTTP/1.1\r\nHost: pawl\r\n\r\n", 414),
+    "target_over_8_kib": (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 414),
+    "target_of_100_kib": (b"GET /?" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 414),
+    "query_over_8_kib": (b"GET /api/v1/runs?cursor=" + b"a" * 9000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 414),
 }
 
 # libmicrohttpd gives no answer to these: without a method and a target there is no request that one could answer. An empty
@@ -51,17 +51,17 @@ ANSWERED = {
 CLOSED_UNANSWERED = {
     "garbage": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
     "one_word": b"hello\r\n\r\n",
-    "blank_before_the_method": b" GET /healthz HTTP/1.1\r\nHost: pawl\r\n\r\n",
-    "no_method": b" /healthz HTTP/1.1\r\nHost: pawl\r\n\r\n",
+    "blank_before_the_method": b" GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "no_method": b" /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "empty_length": POST + b"Content-Length: \r\n\r\n",
 }
 
 # What the parser lets through, as RFC 9112 allows a recipient to.
 TOLERATED = {
-    "lone_lf_line_ends": b"GET /healthz HTTP/1.1\nHost: pawl\n\n",
+    "lone_lf_line_ends": b"GET /healthz HTTP/1.1\nHost: localhost\n\n",
     "empty_lines_before_the_request": b"\r\n\r\n" + GET + b"\r\n",
     "http_1_0_without_host": b"GET /healthz HTTP/1.0\r\n\r\n",
-    "http_1_2": b"GET /healthz HTTP/1.2\r\nHost: pawl\r\n\r\n",
+    "http_1_2": b"GET /healthz HTTP/1.2\r\nHost: localhost\r\n\r\n",
     "head_just_below_8_kib": GET + b"A: " + b"x" * 7000 + b"\r\n\r\n",
     "blank_after_the_length": GET + b"Content-Length: 2 \r\n\r\n{}",
     "bytes_above_127_in_a_header": GET + b"A: \xe4\xff\r\n\r\n",
@@ -143,12 +143,12 @@ def test_malformed_requests_beside_good_ones(dev_server):
 def test_a_nul_does_not_cut_a_header_short(dev_server, header):
     """Two different values must not become one: `a` NUL `b` is not the key `a`."""
     body = b'{"steps":[{"name":"a","type":"task","handler":"h"}]}'
-    head = b"PUT /api/v1/workflows/nul HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + header
+    head = b"PUT /api/v1/workflows/nul HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + header
     reply = exchange(dev_server.port, head + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     assert reply is not CLOSED
     assert_problem(reply, 400)
 
 
 def test_a_nul_in_the_request_target_reaches_nothing(dev_server):
-    reply = exchange(dev_server.port, b"GET /healthz\0x HTTP/1.1\r\nHost: x\r\n\r\n")
+    reply = exchange(dev_server.port, b"GET /healthz\0x HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert reply is not CLOSED and reply.status in (400, 404), reply

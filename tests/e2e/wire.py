@@ -8,7 +8,7 @@ import harness
 
 def request(method, path, headers=(), body=b"", length=None):
     """The bytes of one request. Headers are (name, value) pairs, sent as given, also twice."""
-    lines = [f"{method} {path} HTTP/1.1".encode(), b"Host: pawl"]
+    lines = [f"{method} {path} HTTP/1.1".encode(), b"Host: localhost"]
     for name, value in headers:
         lines.append(name.encode() + b": " + (value if isinstance(value, bytes) else value.encode()))
     if body or length is not None:
