@@ -381,7 +381,7 @@ static enum err start(struct server *s, const struct options *o, int64_t wal_mib
     e = engine_open(&engine, p, &s->engine);
     if (e != ERR_OK)
         return e;
-    struct api_config api = {s->engine, s->metrics, &ENV_SYSTEM, o->dev != NULL};
+    struct api_config api = {s->engine, s->metrics, &ENV_SYSTEM, o->dev != NULL ? o->listen : NULL};
     s->api = api_new(&api);
     if (s->api == NULL)
         return problem_set(p, ERR_NO_MEMORY, "cannot start");

@@ -1,6 +1,7 @@
 /* The path of every request: route → who → key → body → engine → answer. */
 #include "api/call.h"
 
+#include "domain/dev_guard.h"
 #include "domain/idempotency.h"
 #include "domain/tenant.h"
 
@@ -54,6 +55,26 @@ void call_send_json(struct call *c, int status, struct str body)
     http_reply_init(&reply, status, STR("application/json"), body);
     reply.route = str_of(c->route->pattern);
     http_send(c->req, &reply);
+}
+
+/* --- who may call a development server --- */
+
+static enum err check_origin(struct call *c)
+{
+    struct str listen = str_of(c->api->config.dev_listen);
+    if (listen.ptr == NULL)
+        return ERR_OK;
+    size_t origins;
+    struct dev_request r = {
+        .host = str_trim(http_header(c->req, "Host", NULL)),
+        .origin = str_trim(http_header(c->req, "Origin", &origins)),
+        .fetch_site = str_trim(http_header(c->req, "Sec-Fetch-Site", NULL)),
+        .fetch_mode = str_trim(http_header(c->req, "Sec-Fetch-Mode", NULL)),
+        .shows_page = str_is(c->req->path, "/") && str_is(c->req->method, "GET"),
+    };
+    if (origins > 1)
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST, "there are two Origin headers");
+    return dev_guard_check(&r, listen, &c->op.problem);
 }
 
 /* --- routing --- */
@@ -215,7 +236,7 @@ static enum err identify(struct call *c)
     if (actor.len > ACTOR_MAX || !printable(actor))
         return problem_set(&c->op.problem, ERR_BAD_REQUEST,
                            "X-Actor must be printable and at most %d bytes", ACTOR_MAX);
-    if (c->api->config.dev)
+    if (c->api->config.dev_listen != NULL)
         return dev_caller(c, tenant, actor);
     e = api_key_of(c, &c->key);
     if (e != ERR_OK)
@@ -330,8 +351,13 @@ static enum err read_body_key(struct call *c)
 static enum err check_media_type(struct call *c)
 {
     struct str type = http_header(c->req, "Content-Type", NULL);
-    if (c->req->body.len == 0 || type.ptr == NULL)
+    if (c->req->body.len == 0)
         return ERR_OK;
+    if (type.ptr == NULL && c->api->config.dev_listen == NULL)
+        return ERR_OK;
+    if (type.ptr == NULL) /* a browser asks before it sends JSON from another site, but not this */
+        return problem_set(&c->op.problem, ERR_MEDIA_TYPE,
+                           "With --dev a body needs the header Content-Type: application/json.");
     struct str essence;
     struct str parameters;
     (void)str_cut(type, ';', &essence, &parameters);
@@ -592,7 +618,9 @@ void api_handle(void *ctx, struct http_request *req)
     req->user = c;
     req->cleanup = call_cleanup;
     char allow[64] = "";
-    enum err e = find_route(c, allow, sizeof(allow));
+    enum err e = check_origin(c);
+    if (e == ERR_OK)
+        e = find_route(c, allow, sizeof(allow));
     if (e == ERR_OK)
         e = authorize(c);
     if (e == ERR_OK)

@@ -12,7 +12,9 @@ struct api_config {
     struct engine *engine;
     struct metrics *metrics;
     const struct env *env;
-    bool dev; /* no keys needed; the headers say who it is */
+    /* Not NULL: no keys needed, the headers say who it is. Then it is the server's own HOST:PORT,
+     * and domain/dev_guard.h says who may call. */
+    const char *dev_listen;
 };
 
 MUST_CHECK struct api *api_new(const struct api_config *config);

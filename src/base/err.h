@@ -20,6 +20,7 @@
     X(ERR_CURSOR_INVALID,     "CURSOR_INVALID",               400, false, "The cursor is not one of this list") \
     X(ERR_UNAUTHENTICATED,    "UNAUTHENTICATED",              401, false, "A valid API key is needed") \
     X(ERR_FORBIDDEN,          "FORBIDDEN",                    403, false, "The role does not allow this") \
+    X(ERR_CROSS_SITE,         "CROSS_SITE_REQUEST",           403, false, "A page of another origin may not call a development server") \
     X(ERR_NOT_AN_APPROVER,    "NOT_AN_APPROVER",              403, false, "Others are asked to decide this") \
     X(ERR_SELF_APPROVAL,      "SELF_APPROVAL_DENIED",         403, false, "Who asked for it may not approve it") \
     X(ERR_NOT_FOUND,          "NOT_FOUND",                    404, false, "There is no such resource") \
@@ -51,6 +52,7 @@
     X(ERR_BODY_TOO_LARGE,     "BODY_TOO_LARGE",               413, false, "The body is too large") \
     X(ERR_URI_TOO_LONG,       "URI_TOO_LONG",                 414, false, "The request target is too long") \
     X(ERR_MEDIA_TYPE,         "UNSUPPORTED_MEDIA_TYPE",       415, false, "The body must be application/json") \
+    X(ERR_HOST_REFUSED,       "HOST_NOT_ALLOWED",             421, false, "A development server serves loopback names only") \
     X(ERR_DEFINITION_INVALID, "DEFINITION_INVALID",           422, false, "The workflow definition is not valid") \
     X(ERR_DEFINITION_UNSUPPORTED, "DEFINITION_UNSUPPORTED",   422, false, "This version cannot run the definition") \
     X(ERR_INPUT_INVALID,      "INPUT_INVALID",                422, false, "The input does not fit the workflow's schema") \

@@ -5,7 +5,7 @@ import harness
 from checks import assert_alive, assert_problem
 from rawhttp import CLOSED, Wire, exchange, request
 
-POST = b"POST /api/v1/jobs/claim HTTP/1.1\r\nHost: localhost\r\n"
+POST = b"POST /api/v1/jobs/claim HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 
 # Each is answered, and the connection ends: after such a request nobody knows where the next one begins.
@@ -63,7 +63,7 @@ TOLERATED = {
     "http_1_0_without_host": b"GET /healthz HTTP/1.0\r\n\r\n",
     "http_1_2": b"GET /healthz HTTP/1.2\r\nHost: localhost\r\n\r\n",
     "head_just_below_8_kib": GET + b"A: " + b"x" * 7000 + b"\r\n\r\n",
-    "blank_after_the_length": GET + b"Content-Length: 2 \r\n\r\n{}",
+    "blank_after_the_length": GET + b"Content-Type: application/json\r\nContent-Length: 2 \r\n\r\n{}",
     "bytes_above_127_in_a_header": GET + b"A: \xe4\xff\r\n\r\n",
 }
 
