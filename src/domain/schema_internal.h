@@ -1,0 +1,99 @@
+/* What the files of JSON Schema share: the table of keywords, and the judgement of one value. */
+#ifndef PAWL_DOMAIN_SCHEMA_INTERNAL_H
+#define PAWL_DOMAIN_SCHEMA_INTERNAL_H
+
+#include "domain/schema.h"
+#include "domain/schema_number.h"
+
+/* One judgement: schema_check_value() from beginning to end. */
+struct judge {
+    struct fault_list *faults;
+    /* Above 0 only the verdict is wanted: inside anyOf, oneOf and not. */
+    unsigned quiet;
+    struct work_budget *work;
+};
+
+/* The kinds of value that a keyword speaks about; it is silent about all others. */
+enum kind { KIND_ANY, KIND_TEXT, KIND_NUMBER, KIND_ARRAY, KIND_OBJECT };
+
+enum bound { BOUND_NONE, AT_LEAST, AT_MOST, ABOVE, BELOW };
+
+/* A keyword in a schema, met by a value. */
+struct meeting {
+    const struct keyword *word;
+    json_t *schema; /* where the keyword stands, for those that look at their neighbours */
+    json_t *want;   /* the keyword's own value */
+    json_t *value;
+};
+
+struct keyword {
+    const char *name;
+    enum kind kind;
+    void (*check)(json_t *want, struct fault_list *faults);
+    /* NULL: an annotation, which judges nothing. */
+    bool (*fits)(struct judge *j, const struct meeting *m);
+    enum bound bound;
+};
+
+/* NULL: pawl does not know it. */
+const struct keyword *schema_keyword(const char *name);
+
+/* --- may a schema say this? (schema_parse.c) --- */
+
+void keyword_check_schema(json_t *schema, struct fault_list *faults);
+void keyword_check_schemas(json_t *want, struct fault_list *faults);
+void keyword_check_properties(json_t *want, struct fault_list *faults);
+void keyword_check_type(json_t *want, struct fault_list *faults);
+void keyword_check_values(json_t *want, struct fault_list *faults);
+void keyword_check_required(json_t *want, struct fault_list *faults);
+void keyword_check_count(json_t *want, struct fault_list *faults);
+void keyword_check_number(json_t *want, struct fault_list *faults);
+void keyword_check_positive(json_t *want, struct fault_list *faults);
+void keyword_check_flag(json_t *want, struct fault_list *faults);
+void keyword_check_text(json_t *want, struct fault_list *faults);
+void keyword_check_array(json_t *want, struct fault_list *faults);
+void keyword_check_nothing(json_t *want, struct fault_list *faults);
+
+/* --- does a value fit? --- */
+
+/* schema_judge.c */
+bool keyword_fits_type(struct judge *j, const struct meeting *m);
+bool keyword_fits_enum(struct judge *j, const struct meeting *m);
+bool keyword_fits_const(struct judge *j, const struct meeting *m);
+bool keyword_fits_all(struct judge *j, const struct meeting *m);
+bool keyword_fits_any(struct judge *j, const struct meeting *m);
+bool keyword_fits_one(struct judge *j, const struct meeting *m);
+bool keyword_fits_not(struct judge *j, const struct meeting *m);
+bool keyword_fits_size(struct judge *j, const struct meeting *m);
+bool keyword_fits_limit(struct judge *j, const struct meeting *m);
+bool keyword_fits_multiple(struct judge *j, const struct meeting *m);
+bool keyword_fits_items(struct judge *j, const struct meeting *m);
+bool keyword_fits_prefix(struct judge *j, const struct meeting *m);
+bool keyword_fits_unique(struct judge *j, const struct meeting *m);
+bool keyword_fits_properties(struct judge *j, const struct meeting *m);
+bool keyword_fits_additional(struct judge *j, const struct meeting *m);
+bool keyword_fits_required(struct judge *j, const struct meeting *m);
+bool keyword_fits_names(struct judge *j, const struct meeting *m);
+
+/* --- judging (schema_judge.c) --- */
+
+/* Does the value fit the schema? */
+bool judge_fits(struct judge *j, json_t *schema, json_t *value);
+bool judge_member(struct judge *j, json_t *schema, const char *name, json_t *value);
+bool judge_element(struct judge *j, json_t *schema, size_t index, json_t *value);
+/* Only the verdict is wanted. */
+bool judge_quietly(struct judge *j, json_t *schema, json_t *value);
+/* Notes a fault and returns false, so that a judge can `return judge_misfit(…)`. */
+bool judge_misfit(struct judge *j, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* The message with what was wanted as JSON, or without when that is long. */
+bool judge_misfit_listing(struct judge *j, const char *message, const json_t *want);
+/* False when the judgement has cost too much; then every question is answered at once with no. */
+static inline bool judge_spend(struct judge *j, size_t steps)
+{
+    return work_spend(j->work, steps);
+}
+size_t judge_text_steps(const json_t *text);
+/* Equal as JSON Schema means it: 1 and 1.0 are, and members have no order (schema_values.c). */
+bool judge_equal(struct judge *j, json_t *a, json_t *b);
+
+#endif

@@ -1,0 +1,152 @@
+/* What a schema may say: each keyword's own value, before any value is judged by it. */
+#include "domain/schema_internal.h"
+
+#include <math.h>
+
+static const char *const TYPE_NAMES[] = {"null",   "boolean", "integer", "number",
+                                         "string", "array",   "object"};
+
+/* Recursion: no deeper than the JSON text, which json_parse keeps under JSON_DEPTH_MAX. */
+void keyword_check_schema(json_t *schema, struct fault_list *faults)
+{
+    if (json_is_boolean(schema))
+        return;
+    if (!json_is_object(schema)) {
+        fault_list_add(faults, "must be a schema: an object, true or false");
+        return;
+    }
+    const char *name;
+    json_t *want;
+    json_object_foreach (schema, name, want) {
+        size_t back_to = fault_list_enter(faults, str_of(name));
+        const struct keyword *word = schema_keyword(name);
+        if (word != NULL)
+            word->check(want, faults);
+        else
+            fault_list_add(faults, "the schema keyword \"%s\" is not supported", name);
+        fault_list_leave(faults, back_to);
+    }
+}
+
+static bool is_filled_array(json_t *want, struct fault_list *faults, const char *of_what)
+{
+    if (json_array_size(want) > 0) /* 0 for what is no array */
+        return true;
+    fault_list_add(faults, "must be an array with at least one %s", of_what);
+    return false;
+}
+
+void keyword_check_schemas(json_t *want, struct fault_list *faults)
+{
+    if (!is_filled_array(want, faults, "schema"))
+        return;
+    size_t i;
+    json_t *schema;
+    json_array_foreach (want, i, schema) {
+        size_t back_to = fault_list_enter_index(faults, i);
+        keyword_check_schema(schema, faults);
+        fault_list_leave(faults, back_to);
+    }
+}
+
+void keyword_check_properties(json_t *want, struct fault_list *faults)
+{
+    if (!json_is_object(want)) {
+        fault_list_add(faults, "must be an object of schemas");
+        return;
+    }
+    const char *name;
+    json_t *schema;
+    json_object_foreach (want, name, schema) {
+        size_t back_to = fault_list_enter(faults, str_of(name));
+        keyword_check_schema(schema, faults);
+        fault_list_leave(faults, back_to);
+    }
+}
+
+static void check_type_name(json_t *want, struct fault_list *faults)
+{
+    for (size_t i = 0; i < ARRAY_LEN(TYPE_NAMES); i++) {
+        if (json_is_string(want) && str_is(json_str(want), TYPE_NAMES[i]))
+            return;
+    }
+    fault_list_add(faults, "must be one of null, boolean, integer, number, string, array, object");
+}
+
+void keyword_check_type(json_t *want, struct fault_list *faults)
+{
+    if (json_is_string(want)) {
+        check_type_name(want, faults);
+        return;
+    }
+    if (!is_filled_array(want, faults, "type, or the name of one"))
+        return;
+    size_t i;
+    json_t *name;
+    json_array_foreach (want, i, name) {
+        size_t back_to = fault_list_enter_index(faults, i);
+        check_type_name(name, faults);
+        fault_list_leave(faults, back_to);
+    }
+}
+
+void keyword_check_values(json_t *want, struct fault_list *faults)
+{
+    (void)is_filled_array(want, faults, "value");
+}
+
+void keyword_check_required(json_t *want, struct fault_list *faults)
+{
+    if (!json_is_array(want)) {
+        fault_list_add(faults, "must be an array of member names");
+        return;
+    }
+    size_t i;
+    json_t *name;
+    json_array_foreach (want, i, name) {
+        if (json_is_string(name))
+            continue;
+        size_t back_to = fault_list_enter_index(faults, i);
+        fault_list_add(faults, "must be the name of a member");
+        fault_list_leave(faults, back_to);
+    }
+}
+
+void keyword_check_count(json_t *want, struct fault_list *faults)
+{
+    double count = json_is_number(want) ? json_number_value(want) : -1;
+    if (count < 0 || count != floor(count))
+        fault_list_add(faults, "must be a whole number, 0 or more");
+}
+
+void keyword_check_number(json_t *want, struct fault_list *faults)
+{
+    if (!json_is_number(want))
+        fault_list_add(faults, "must be a number");
+}
+
+void keyword_check_positive(json_t *want, struct fault_list *faults)
+{
+    if (!json_is_number(want) || json_number_value(want) <= 0)
+        fault_list_add(faults, "must be a number above 0");
+}
+
+void keyword_check_flag(json_t *want, struct fault_list *faults)
+{
+    if (!json_is_boolean(want))
+        fault_list_add(faults, "must be true or false");
+}
+
+void keyword_check_text(json_t *want, struct fault_list *faults)
+{
+    if (!json_is_string(want))
+        fault_list_add(faults, "must be text");
+}
+
+void keyword_check_array(json_t *want, struct fault_list *faults)
+{
+    if (!json_is_array(want))
+        fault_list_add(faults, "must be an array");
+}
+
+void keyword_check_nothing(json_t *want UNUSED, struct fault_list *faults UNUSED) {}
