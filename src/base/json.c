@@ -138,9 +138,9 @@ void json_put_text(struct buf *out, struct str text)
     buf_put_char(out, '"');
 }
 
-/* Digits and exponent of the shortest decimal that reads back as value (finite, positive). */
-static int shortest_digits(double value, char digits[static 20], int *ret_exponent)
+int json_double_digits(double value, char digits[static 20], int *ret_exponent)
 {
+    assert(isfinite(value) && value > 0);
     char text[40];
     for (int count = 1; count <= 17; count++) {
         (void)snprintf(text, sizeof(text), "%.*e", count - 1, value);
@@ -192,7 +192,7 @@ void json_put_double(struct buf *out, double value)
     }
     char digits[20] = "0";
     int exponent = 0;
-    int count = shortest_digits(value, digits, &exponent);
+    int count = json_double_digits(value, digits, &exponent);
     int point = exponent + 1; /* digits before the decimal point */
     if (count <= point && point <= 21) {
         buf_put_bytes(out, digits, (size_t)count);

@@ -27,6 +27,9 @@ void json_put_canonical_without(struct buf *out, const json_t *value, const char
 void json_put_text(struct buf *out, struct str text); /* quoted and escaped */
 /* The shortest digits that read back as the same double, as ECMAScript prints it. */
 void json_put_double(struct buf *out, double value);
+/* The same digits d, without a NUL, of a finite value above 0, which is d.ddd × 10^exponent.
+ * Returns how many there are, 17 at most. */
+int json_double_digits(double value, char digits[static 20], int *ret_exponent);
 
 static inline struct str json_str(const json_t *text)
 {

@@ -1,7 +1,8 @@
-/* Numbers of JSON, compared without rounding. */
+/* Numbers of JSON, compared and divided without rounding. */
 #include "domain/schema_number.h"
 
-#include <float.h>
+#include "base/json.h"
+
 #include <math.h>
 
 struct number schema_number_of(const json_t *value)
@@ -11,28 +12,74 @@ struct number schema_number_of(const json_t *value)
         return (struct number){true, whole, (double)whole};
     }
     double real = json_real_value(value);
-    if (real == floor(real) && fabs(real) < 0x1p63)
+    if (real == floor(real) && real >= -0x1p63 && real < 0x1p63)
         return (struct number){true, (int64_t)real, real};
     return (struct number){false, 0, real};
+}
+
+/* A real that is no whole number of 64 bits: it has a fraction, or is beyond all of them. */
+static int compare_whole(int64_t whole, double real)
+{
+    if (real >= 0x1p63)
+        return -1;
+    if (real < -0x1p63)
+        return 1;
+    return whole <= (int64_t)floor(real) ? -1 : 1;
 }
 
 int schema_number_compare(struct number a, struct number b)
 {
     if (a.exact && b.exact)
         return a.whole < b.whole ? -1 : a.whole > b.whole;
+    if (a.exact)
+        return compare_whole(a.whole, b.real);
+    if (b.exact)
+        return -compare_whole(b.whole, a.real);
     return a.real < b.real ? -1 : a.real > b.real;
 }
 
-/* Decimal fractions are not exact in binary: 0.3 counts as a multiple of 0.1. */
-static bool is_multiple_real(double value, double of)
+/* digits × 10^exponent, without its sign: what people read and write. */
+struct decimal {
+    uint64_t digits;
+    int exponent;
+};
+
+static struct decimal decimal_of(struct number n)
 {
-    double rest = fabs(fmod(value, of));
-    double slack = 4 * DBL_EPSILON * fabs(value);
-    return rest == 0 || (slack < of / 4 && (rest <= slack || of - rest <= slack));
+    if (n.exact)
+        return (struct decimal){n.whole < 0 ? -(uint64_t)n.whole : (uint64_t)n.whole, 0};
+    char digits[20];
+    int exponent;
+    int count = json_double_digits(fabs(n.real), digits, &exponent);
+    struct decimal d = {0, exponent - (count - 1)};
+    for (int i = 0; i < count; i++)
+        d.digits = d.digits * 10 + (uint64_t)(digits[i] - '0');
+    return d;
+}
+
+/* Is a whole number a × 10^power a multiple of b? */
+static bool divides_scaled(uint64_t a, int power, uint64_t b)
+{
+    __extension__ unsigned __int128 rest = a % b;
+    for (; power > 0 && rest != 0; power--)
+        rest = rest * 10 % b;
+    return rest == 0;
 }
 
 bool schema_number_is_multiple(struct number value, struct number of)
 {
-    return value.exact && of.exact ? value.whole % of.whole == 0
-                                   : is_multiple_real(value.real, of.real);
+    assert(of.exact ? of.whole > 0 : of.real > 0);
+    if (value.exact && of.exact)
+        return value.whole % of.whole == 0;
+    struct decimal a = decimal_of(value);
+    struct decimal b = decimal_of(of);
+    if (a.exponent >= b.exponent)
+        return divides_scaled(a.digits, a.exponent - b.exponent, b.digits);
+    /* Now a must be a multiple of b × 10^n: it ends with n zeros. */
+    for (int n = b.exponent - a.exponent; n > 0 && a.digits != 0; n--) {
+        if (a.digits % 10 != 0)
+            return false;
+        a.digits /= 10;
+    }
+    return a.digits % b.digits == 0;
 }

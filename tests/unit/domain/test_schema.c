@@ -372,7 +372,37 @@ static void numbers_keep_their_limits(void **state)
     assert_judged(ROWS, ARRAY_LEN(ROWS));
 }
 
-static void multiples_allow_for_decimal_fractions(void **state)
+static void whole_numbers_and_reals_are_compared_without_rounding(void **state)
+{
+    (void)state;
+    static const struct row ROWS[] = {
+        {"{'exclusiveMaximum':9223372036854775808.0}", "9223372036854775807", NULL},
+        {"{'maximum':9223372036854775808.0}", "9223372036854775807", NULL},
+        {"{'minimum':9223372036854775808.0}", "9223372036854775807",
+         ": must be at least 9223372036854776000.0\n"},
+        {"{'exclusiveMinimum':-9223372036854775808.0}", "-9223372036854775808",
+         ": must be above -9223372036854776000.0\n"},
+        {"{'minimum':-9223372036854775808.0}", "-9223372036854775808", NULL},
+        {"{'exclusiveMinimum':-9223372036854777856.0}", "-9223372036854775808", NULL},
+        {"{'const':9223372036854775808.0}", "9223372036854775807",
+         ": must be the value 9223372036854776000.0\n"},
+        {"{'const':-9223372036854775808.0}", "-9223372036854775808", NULL},
+        {"{'const':9007199254740992.0}", "9007199254740993",
+         ": must be the value 9007199254740992.0\n"},
+        {"{'maximum':4503599627370495.5}", "4503599627370495", NULL},
+        {"{'maximum':4503599627370495.5}", "4503599627370496",
+         ": must be at most 4503599627370495.5\n"},
+        {"{'minimum':-0.5}", "-1", ": must be at least -0.5\n"},
+        {"{'minimum':-0.5}", "0", NULL},
+        {"{'minimum':9223372036854775807}", "1e19", NULL},
+        {"{'maximum':-9223372036854775808}", "-1e19", NULL},
+        {"{'minimum':1}", "0.5", ": must be at least 1\n"},
+        {"{'uniqueItems':true}", "[9223372036854775807,9223372036854775808.0]", NULL},
+    };
+    assert_judged(ROWS, ARRAY_LEN(ROWS));
+}
+
+static void multiples_are_those_of_the_decimal_numbers(void **state)
 {
     (void)state;
     static const struct row ROWS[] = {
@@ -389,6 +419,26 @@ static void multiples_allow_for_decimal_fractions(void **state)
         {"{'multipleOf':0.5}", "1e308", NULL},
         {"{'multipleOf':0.123456789}", "1e308", ": must be a multiple of 0.123456789\n"},
         {"{'multipleOf':1.5}", "3", NULL},
+        {"{'multipleOf':1e-8}", "2814750", NULL},
+        {"{'multipleOf':1e-8}", "12391239123", NULL},
+        {"{'multipleOf':1e-8}", "0.000000015", ": must be a multiple of 1e-8\n"},
+        {"{'multipleOf':0.01}", "3000000000000", NULL},
+        {"{'multipleOf':0.01}", "9223372036854775807", NULL},
+        {"{'multipleOf':0.03}", "9223372036854775807", ": must be a multiple of 0.03\n"},
+        {"{'multipleOf':0.03}", "9223372036854775806", NULL},
+        {"{'multipleOf':0.01}", "9007199254740.93", NULL},
+        {"{'multipleOf':0.02}", "9007199254740.93", ": must be a multiple of 0.02\n"},
+        {"{'multipleOf':0.01}", "4.35", NULL},
+        {"{'multipleOf':0.01}", "0.0", NULL},
+        {"{'multipleOf':2.5}", "-0.0", NULL},
+        {"{'multipleOf':5e-324}", "1e308", NULL},
+        {"{'multipleOf':1e308}", "5e-324", ": must be a multiple of 1e+308\n"},
+        {"{'multipleOf':1e19}", "3e19", NULL},
+        {"{'multipleOf':1e19}", "25000000000000000000.0",
+         ": must be a multiple of 10000000000000000000.0\n"},
+        {"{'multipleOf':1e19}", "10", ": must be a multiple of 10000000000000000000.0\n"},
+        {"{'multipleOf':1}", "-9223372036854775808", NULL},
+        {"{'multipleOf':0.5}", "-9223372036854775808", NULL},
         {"{'multipleOf':1}", "1.5", ": must be a multiple of 1\n"},
     };
     assert_judged(ROWS, ARRAY_LEN(ROWS));
@@ -626,7 +676,8 @@ int main(void)
         cmocka_unit_test(elements_are_judged_by_place),
         cmocka_unit_test(text_is_measured_in_code_points),
         cmocka_unit_test(numbers_keep_their_limits),
-        cmocka_unit_test(multiples_allow_for_decimal_fractions),
+        cmocka_unit_test(whole_numbers_and_reals_are_compared_without_rounding),
+        cmocka_unit_test(multiples_are_those_of_the_decimal_numbers),
         cmocka_unit_test(combinations_are_judged_as_one),
         cmocka_unit_test(annotations_judge_nothing),
         cmocka_unit_test(all_misfits_show_at_once),
