@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns files into C: the numbered migrations, and the API description as JSON."""
+"""Makes C: of the numbered migrations, the API description as JSON, and the categories of Unicode."""
 import json
 import os
 import re
@@ -40,6 +40,19 @@ def openapi(out, path, version):
                "const size_t OPENAPI_JSON_LEN = %d;\n" % (c_bytes(data), len(data)))
 
 
+def unicode(out):
+    import unicodedata
+
+    spans, last = [], None
+    for c in range(sys.maxunicode + 1):
+        category = unicodedata.category(chr(c))
+        if category != last:
+            spans.append(f'    {{{c}, "{category}"}},')
+            last = category
+    write(out, '#include "domain/unicode.h"\n\nconst struct unicode_span UNICODE_SPANS[] = {\n%s\n};\n'
+               "const size_t UNICODE_SPAN_COUNT = %d;\n" % ("\n".join(spans), len(spans)))
+
+
 def write(out, text):
     os.makedirs(os.path.dirname(out), exist_ok=True)
     with open(out, "w", encoding="utf-8") as f:
@@ -48,4 +61,4 @@ def write(out, text):
 
 if __name__ == "__main__":
     kind, out, *rest = sys.argv[1:]
-    {"schema": lambda: schema(out, rest), "openapi": lambda: openapi(out, *rest)}[kind]()
+    {"schema": lambda: schema(out, rest), "openapi": lambda: openapi(out, *rest), "unicode": lambda: unicode(out)}[kind]()
