@@ -58,6 +58,7 @@ enum {
     REGEX_SIZE_MAX = 8 * KIB,             /* instructions and ranges of one pattern: .{1,4000}, ten times [\p{L}\p{N}] */
     REGEX_DEPTH_MAX = 64,                 /* groups within groups: recursion stays small */
     SCHEMA_PATTERNS_MAX = 64 * KIB,       /* the sizes of a schema's patterns together: 2 MiB while a value is checked */
+    SCHEMA_DEPTH_MAX = 1000,              /* schemas that judge one value inside each other: fifteen for each level of JSON; half a megabyte of stack */
     SCHEMA_WORK_MAX = 4 * 1000 * 1000,    /* steps of checking one value, 0.2 s at worst: anyOf multiplies, so the value's size is no bound */
 
     /* --- entities --- */

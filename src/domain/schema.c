@@ -7,41 +7,59 @@
 
 // clang-format off
 static const struct keyword KEYWORDS[] = {
-    /* name                  about        may say                  judges by */
-    {"type",                 KIND_ANY,    keyword_check_type,       keyword_fits_type,       BOUND_NONE},
-    {"properties",           KIND_OBJECT, keyword_check_properties, keyword_fits_properties, BOUND_NONE},
-    {"required",             KIND_OBJECT, keyword_check_required,   keyword_fits_required,   BOUND_NONE},
-    {"additionalProperties", KIND_OBJECT, keyword_check_schema,     keyword_fits_additional, BOUND_NONE},
-    {"propertyNames",        KIND_OBJECT, keyword_check_schema,     keyword_fits_names,      BOUND_NONE},
-    {"minProperties",        KIND_OBJECT, keyword_check_count,      keyword_fits_size,       AT_LEAST},
-    {"maxProperties",        KIND_OBJECT, keyword_check_count,      keyword_fits_size,       AT_MOST},
-    {"items",                KIND_ARRAY,  keyword_check_schema,     keyword_fits_items,      BOUND_NONE},
-    {"prefixItems",          KIND_ARRAY,  keyword_check_schemas,    keyword_fits_prefix,     BOUND_NONE},
-    {"minItems",             KIND_ARRAY,  keyword_check_count,      keyword_fits_size,       AT_LEAST},
-    {"maxItems",             KIND_ARRAY,  keyword_check_count,      keyword_fits_size,       AT_MOST},
-    {"uniqueItems",          KIND_ARRAY,  keyword_check_flag,       keyword_fits_unique,     BOUND_NONE},
-    {"minLength",            KIND_TEXT,   keyword_check_count,      keyword_fits_size,       AT_LEAST},
-    {"maxLength",            KIND_TEXT,   keyword_check_count,      keyword_fits_size,       AT_MOST},
-    {"minimum",              KIND_NUMBER, keyword_check_number,     keyword_fits_limit,      AT_LEAST},
-    {"maximum",              KIND_NUMBER, keyword_check_number,     keyword_fits_limit,      AT_MOST},
-    {"exclusiveMinimum",     KIND_NUMBER, keyword_check_number,     keyword_fits_limit,      ABOVE},
-    {"exclusiveMaximum",     KIND_NUMBER, keyword_check_number,     keyword_fits_limit,      BELOW},
-    {"multipleOf",           KIND_NUMBER, keyword_check_positive,   keyword_fits_multiple,   BOUND_NONE},
-    {"enum",                 KIND_ANY,    keyword_check_values,     keyword_fits_enum,       BOUND_NONE},
-    {"const",                KIND_ANY,    keyword_check_nothing,    keyword_fits_const,      BOUND_NONE},
-    {"allOf",                KIND_ANY,    keyword_check_schemas,    keyword_fits_all,        BOUND_NONE},
-    {"anyOf",                KIND_ANY,    keyword_check_schemas,    keyword_fits_any,        BOUND_NONE},
-    {"oneOf",                KIND_ANY,    keyword_check_schemas,    keyword_fits_one,        BOUND_NONE},
-    {"not",                  KIND_ANY,    keyword_check_schema,     keyword_fits_not,        BOUND_NONE},
-    {"title",                KIND_ANY,    keyword_check_text,       NULL,                    BOUND_NONE},
-    {"description",          KIND_ANY,    keyword_check_text,       NULL,                    BOUND_NONE},
-    {"default",              KIND_ANY,    keyword_check_nothing,    NULL,                    BOUND_NONE},
-    {"examples",             KIND_ANY,    keyword_check_array,      NULL,                    BOUND_NONE},
-    {"deprecated",           KIND_ANY,    keyword_check_flag,       NULL,                    BOUND_NONE},
-    {"format",               KIND_ANY,    keyword_check_text,       NULL,                    BOUND_NONE},
-    {"$comment",             KIND_ANY,    keyword_check_text,       NULL,                    BOUND_NONE},
-    {"$schema",              KIND_ANY,    keyword_check_text,       NULL,                    BOUND_NONE},
-    {"$id",                  KIND_ANY,    keyword_check_text,       NULL,                    BOUND_NONE},
+    /* name                  about        may say                           judges by                        bound       schemas        in place */
+    {"type",                 KIND_ANY,    keyword_check_type,               keyword_fits_type,               BOUND_NONE, HOLDS_NOTHING, false},
+    {"properties",           KIND_OBJECT, keyword_check_named,              keyword_fits_properties,         BOUND_NONE, HOLDS_NAMED,   false},
+    {"required",             KIND_OBJECT, keyword_check_required,           keyword_fits_required,           BOUND_NONE, HOLDS_NOTHING, false},
+    {"additionalProperties", KIND_OBJECT, keyword_check_schema,             keyword_fits_additional,         BOUND_NONE, HOLDS_ONE,     false},
+    {"patternProperties",    KIND_OBJECT, keyword_check_pattern_properties, keyword_fits_pattern_properties, BOUND_NONE, HOLDS_NAMED,   false},
+    {"propertyNames",        KIND_OBJECT, keyword_check_schema,             keyword_fits_names,              BOUND_NONE, HOLDS_ONE,     false},
+    {"minProperties",        KIND_OBJECT, keyword_check_count,              keyword_fits_size,               AT_LEAST,   HOLDS_NOTHING, false},
+    {"maxProperties",        KIND_OBJECT, keyword_check_count,              keyword_fits_size,               AT_MOST,    HOLDS_NOTHING, false},
+    {"dependentRequired",    KIND_OBJECT, keyword_check_dependents,         keyword_fits_dependent_required, BOUND_NONE, HOLDS_NOTHING, false},
+    {"dependentSchemas",     KIND_OBJECT, keyword_check_named,              keyword_fits_dependent_schemas,  BOUND_NONE, HOLDS_NAMED,   true},
+    {"items",                KIND_ARRAY,  keyword_check_schema,             keyword_fits_items,              BOUND_NONE, HOLDS_ONE,     false},
+    {"prefixItems",          KIND_ARRAY,  keyword_check_schemas,            keyword_fits_prefix,             BOUND_NONE, HOLDS_LIST,    false},
+    {"contains",             KIND_ARRAY,  keyword_check_schema,             keyword_fits_contains,           BOUND_NONE, HOLDS_ONE,     false},
+    {"minContains",          KIND_ARRAY,  keyword_check_count,              NULL,                            BOUND_NONE, HOLDS_NOTHING, false},
+    {"maxContains",          KIND_ARRAY,  keyword_check_count,              NULL,                            BOUND_NONE, HOLDS_NOTHING, false},
+    {"minItems",             KIND_ARRAY,  keyword_check_count,              keyword_fits_size,               AT_LEAST,   HOLDS_NOTHING, false},
+    {"maxItems",             KIND_ARRAY,  keyword_check_count,              keyword_fits_size,               AT_MOST,    HOLDS_NOTHING, false},
+    {"uniqueItems",          KIND_ARRAY,  keyword_check_flag,               keyword_fits_unique,             BOUND_NONE, HOLDS_NOTHING, false},
+    {"minLength",            KIND_TEXT,   keyword_check_count,              keyword_fits_size,               AT_LEAST,   HOLDS_NOTHING, false},
+    {"maxLength",            KIND_TEXT,   keyword_check_count,              keyword_fits_size,               AT_MOST,    HOLDS_NOTHING, false},
+    {"pattern",              KIND_TEXT,   keyword_check_pattern,            keyword_fits_pattern,            BOUND_NONE, HOLDS_NOTHING, false},
+    {"minimum",              KIND_NUMBER, keyword_check_number,             keyword_fits_limit,              AT_LEAST,   HOLDS_NOTHING, false},
+    {"maximum",              KIND_NUMBER, keyword_check_number,             keyword_fits_limit,              AT_MOST,    HOLDS_NOTHING, false},
+    {"exclusiveMinimum",     KIND_NUMBER, keyword_check_number,             keyword_fits_limit,              ABOVE,      HOLDS_NOTHING, false},
+    {"exclusiveMaximum",     KIND_NUMBER, keyword_check_number,             keyword_fits_limit,              BELOW,      HOLDS_NOTHING, false},
+    {"multipleOf",           KIND_NUMBER, keyword_check_positive,           keyword_fits_multiple,           BOUND_NONE, HOLDS_NOTHING, false},
+    {"enum",                 KIND_ANY,    keyword_check_values,             keyword_fits_enum,               BOUND_NONE, HOLDS_NOTHING, false},
+    {"const",                KIND_ANY,    keyword_check_nothing,            keyword_fits_const,              BOUND_NONE, HOLDS_NOTHING, false},
+    {"allOf",                KIND_ANY,    keyword_check_schemas,            keyword_fits_all,                BOUND_NONE, HOLDS_LIST,    true},
+    {"anyOf",                KIND_ANY,    keyword_check_schemas,            keyword_fits_any,                BOUND_NONE, HOLDS_LIST,    true},
+    {"oneOf",                KIND_ANY,    keyword_check_schemas,            keyword_fits_one,                BOUND_NONE, HOLDS_LIST,    true},
+    {"not",                  KIND_ANY,    keyword_check_schema,             keyword_fits_not,                BOUND_NONE, HOLDS_ONE,     true},
+    {"if",                   KIND_ANY,    keyword_check_schema,             keyword_fits_if,                 BOUND_NONE, HOLDS_ONE,     true},
+    {"then",                 KIND_ANY,    keyword_check_schema,             NULL,                            BOUND_NONE, HOLDS_ONE,     true},
+    {"else",                 KIND_ANY,    keyword_check_schema,             NULL,                            BOUND_NONE, HOLDS_ONE,     true},
+    {"$ref",                 KIND_ANY,    keyword_check_ref,                keyword_fits_ref,                BOUND_NONE, HOLDS_NOTHING, true},
+    {"$defs",                KIND_ANY,    keyword_check_named,              NULL,                            BOUND_NONE, HOLDS_NAMED,   false},
+    {"definitions",          KIND_ANY,    keyword_check_named,              NULL,                            BOUND_NONE, HOLDS_NAMED,   false},
+    {"title",                KIND_ANY,    keyword_check_text,               NULL,                            BOUND_NONE, HOLDS_NOTHING, false},
+    {"description",          KIND_ANY,    keyword_check_text,               NULL,                            BOUND_NONE, HOLDS_NOTHING, false},
+    {"default",              KIND_ANY,    keyword_check_nothing,            NULL,                            BOUND_NONE, HOLDS_NOTHING, false},
+    {"examples",             KIND_ANY,    keyword_check_array,              NULL,                            BOUND_NONE, HOLDS_NOTHING, false},
+    {"deprecated",           KIND_ANY,    keyword_check_flag,               NULL,                            BOUND_NONE, HOLDS_NOTHING, false},
+    {"readOnly",             KIND_ANY,    keyword_check_flag,               NULL,                            BOUND_NONE, HOLDS_NOTHING, false},
+    {"writeOnly",            KIND_ANY,    keyword_check_flag,               NULL,                            BOUND_NONE, HOLDS_NOTHING, false},
+    {"format",               KIND_ANY,    keyword_check_text,               NULL,                            BOUND_NONE, HOLDS_NOTHING, false},
+    {"contentEncoding",      KIND_ANY,    keyword_check_text,               NULL,                            BOUND_NONE, HOLDS_NOTHING, false},
+    {"contentMediaType",     KIND_ANY,    keyword_check_text,               NULL,                            BOUND_NONE, HOLDS_NOTHING, false},
+    {"contentSchema",        KIND_ANY,    keyword_check_schema,             NULL,                            BOUND_NONE, HOLDS_ONE,     false},
+    {"$comment",             KIND_ANY,    keyword_check_text,               NULL,                            BOUND_NONE, HOLDS_NOTHING, false},
+    {"$schema",              KIND_ANY,    keyword_check_text,               NULL,                            BOUND_NONE, HOLDS_NOTHING, false},
+    {"$id",                  KIND_ANY,    keyword_check_text,               NULL,                            BOUND_NONE, HOLDS_NOTHING, false},
 };
 // clang-format on
 
@@ -54,17 +72,21 @@ static json_t *walkable(const json_t *value)
 void schema_check_schema(const json_t *schema, struct fault_list *faults)
 {
     assert(schema != NULL);
-    keyword_check_schema(walkable(schema), faults);
+    struct reading r = {.faults = faults, .root = walkable(schema)};
+    keyword_check_schema(&r, r.root);
+    assert(r.own_ids == 0);
+    schema_map_release(&r.followed);
 }
 
 enum schema_verdict schema_check_value(const json_t *schema, const json_t *value,
                                        struct work_budget *work, struct fault_list *faults)
 {
     assert(schema != NULL && value != NULL);
-    struct judge j = {.faults = faults, .work = work};
+    struct judge j = {.faults = faults, .work = work, .root = walkable(schema)};
     size_t before = faults->count;
-    bool ok = judge_fits(&j, walkable(schema), walkable(value));
-    assert(j.quiet == 0);
+    bool ok = judge_fits(&j, j.root, walkable(value));
+    judge_release_patterns(&j);
+    assert(j.quiet == 0 && j.depth == 0);
     if (work->left == 0)
         return SCHEMA_GAVE_UP;
     assert(ok || faults->count > before || faults->count == DEFINITION_FAULTS_MAX ||

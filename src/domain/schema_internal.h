@@ -2,8 +2,19 @@
 #ifndef PAWL_DOMAIN_SCHEMA_INTERNAL_H
 #define PAWL_DOMAIN_SCHEMA_INTERNAL_H
 
+#include "domain/regex.h"
 #include "domain/schema.h"
+#include "domain/schema_map.h"
 #include "domain/schema_number.h"
+
+/* Reading one schema: schema_check_schema() from beginning to end. */
+struct reading {
+    struct fault_list *faults;
+    json_t *root;
+    unsigned own_ids;     /* schemas with a $id around this place, the root aside */
+    size_t patterns_size; /* of all patterns so far */
+    struct schema_map followed;
+};
 
 /* One judgement: schema_check_value() from beginning to end. */
 struct judge {
@@ -11,12 +22,18 @@ struct judge {
     /* Above 0 only the verdict is wanted: inside anyOf, oneOf and not. */
     unsigned quiet;
     struct work_budget *work;
+    json_t *root;
+    unsigned depth;
+    struct schema_map patterns; /* from a pattern's text to its struct regex */
 };
 
 /* The kinds of value that a keyword speaks about; it is silent about all others. */
 enum kind { KIND_ANY, KIND_TEXT, KIND_NUMBER, KIND_ARRAY, KIND_OBJECT };
 
 enum bound { BOUND_NONE, AT_LEAST, AT_MOST, ABOVE, BELOW };
+
+/* The schemas in a keyword's value. */
+enum holds { HOLDS_NOTHING, HOLDS_ONE, HOLDS_LIST, HOLDS_NAMED };
 
 /* A keyword in a schema, met by a value. */
 struct meeting {
@@ -29,10 +46,12 @@ struct meeting {
 struct keyword {
     const char *name;
     enum kind kind;
-    void (*check)(json_t *want, struct fault_list *faults);
-    /* NULL: an annotation, which judges nothing. */
+    void (*check)(struct reading *r, json_t *want);
+    /* NULL: an annotation, or one that another keyword looks at: it judges nothing itself. */
     bool (*fits)(struct judge *j, const struct meeting *m);
     enum bound bound;
+    enum holds holds;
+    bool in_place; /* what it holds or refers to judges the same value */
 };
 
 /* NULL: pawl does not know it. */
@@ -40,19 +59,25 @@ const struct keyword *schema_keyword(const char *name);
 
 /* --- may a schema say this? (schema_parse.c) --- */
 
-void keyword_check_schema(json_t *schema, struct fault_list *faults);
-void keyword_check_schemas(json_t *want, struct fault_list *faults);
-void keyword_check_properties(json_t *want, struct fault_list *faults);
-void keyword_check_type(json_t *want, struct fault_list *faults);
-void keyword_check_values(json_t *want, struct fault_list *faults);
-void keyword_check_required(json_t *want, struct fault_list *faults);
-void keyword_check_count(json_t *want, struct fault_list *faults);
-void keyword_check_number(json_t *want, struct fault_list *faults);
-void keyword_check_positive(json_t *want, struct fault_list *faults);
-void keyword_check_flag(json_t *want, struct fault_list *faults);
-void keyword_check_text(json_t *want, struct fault_list *faults);
-void keyword_check_array(json_t *want, struct fault_list *faults);
-void keyword_check_nothing(json_t *want, struct fault_list *faults);
+void keyword_check_schema(struct reading *r, json_t *schema);
+void keyword_check_schemas(struct reading *r, json_t *want);
+void keyword_check_named(struct reading *r, json_t *want);
+void keyword_check_type(struct reading *r, json_t *want);
+void keyword_check_values(struct reading *r, json_t *want);
+void keyword_check_required(struct reading *r, json_t *want);
+void keyword_check_count(struct reading *r, json_t *want);
+void keyword_check_number(struct reading *r, json_t *want);
+void keyword_check_positive(struct reading *r, json_t *want);
+void keyword_check_flag(struct reading *r, json_t *want);
+void keyword_check_text(struct reading *r, json_t *want);
+void keyword_check_array(struct reading *r, json_t *want);
+void keyword_check_nothing(struct reading *r, json_t *want);
+void keyword_check_dependents(struct reading *r, json_t *want);
+/* schema_pattern.c */
+void keyword_check_pattern(struct reading *r, json_t *want);
+void keyword_check_pattern_properties(struct reading *r, json_t *want);
+/* schema_ref.c */
+void keyword_check_ref(struct reading *r, json_t *want);
 
 /* --- does a value fit? --- */
 
@@ -64,16 +89,27 @@ bool keyword_fits_all(struct judge *j, const struct meeting *m);
 bool keyword_fits_any(struct judge *j, const struct meeting *m);
 bool keyword_fits_one(struct judge *j, const struct meeting *m);
 bool keyword_fits_not(struct judge *j, const struct meeting *m);
+bool keyword_fits_if(struct judge *j, const struct meeting *m);
+/* schema_values.c */
 bool keyword_fits_size(struct judge *j, const struct meeting *m);
 bool keyword_fits_limit(struct judge *j, const struct meeting *m);
 bool keyword_fits_multiple(struct judge *j, const struct meeting *m);
+bool keyword_fits_unique(struct judge *j, const struct meeting *m);
+/* schema_members.c */
 bool keyword_fits_items(struct judge *j, const struct meeting *m);
 bool keyword_fits_prefix(struct judge *j, const struct meeting *m);
-bool keyword_fits_unique(struct judge *j, const struct meeting *m);
+bool keyword_fits_contains(struct judge *j, const struct meeting *m);
 bool keyword_fits_properties(struct judge *j, const struct meeting *m);
 bool keyword_fits_additional(struct judge *j, const struct meeting *m);
 bool keyword_fits_required(struct judge *j, const struct meeting *m);
 bool keyword_fits_names(struct judge *j, const struct meeting *m);
+bool keyword_fits_dependent_required(struct judge *j, const struct meeting *m);
+bool keyword_fits_dependent_schemas(struct judge *j, const struct meeting *m);
+/* schema_pattern.c */
+bool keyword_fits_pattern(struct judge *j, const struct meeting *m);
+bool keyword_fits_pattern_properties(struct judge *j, const struct meeting *m);
+/* schema_ref.c */
+bool keyword_fits_ref(struct judge *j, const struct meeting *m);
 
 /* --- judging (schema_judge.c) --- */
 
@@ -95,5 +131,11 @@ static inline bool judge_spend(struct judge *j, size_t steps)
 size_t judge_text_steps(const json_t *text);
 /* Equal as JSON Schema means it: 1 and 1.0 are, and members have no order (schema_values.c). */
 bool judge_equal(struct judge *j, json_t *a, json_t *b);
+/* Does a member's name match one of these patterns? (schema_pattern.c) */
+bool judge_matches_any(struct judge *j, json_t *patterns, const char *name);
+void judge_release_patterns(struct judge *j);
+
+/* The schema that a $ref points to, or NULL (schema_ref.c). */
+json_t *schema_ref_target(json_t *root, const json_t *ref);
 
 #endif

@@ -82,13 +82,9 @@ static bool is_kind(enum kind kind, const json_t *value)
     return false;
 }
 
-/* Recursion: each call goes one schema deeper, and schemas cannot refer to themselves. */
-bool judge_fits(struct judge *j, json_t *schema, json_t *value)
+/* By each keyword that speaks about the value. */
+static bool fits_keywords(struct judge *j, json_t *schema, json_t *value)
 {
-    if (!judge_spend(j, 1))
-        return false;
-    if (json_is_boolean(schema))
-        return json_is_true(schema) || judge_misfit(j, "nothing is allowed here");
     bool ok = true;
     struct meeting m = {.schema = schema, .value = value};
     const char *name;
@@ -100,6 +96,21 @@ bool judge_fits(struct judge *j, json_t *schema, json_t *value)
         if (!ok && (j->quiet > 0 || j->work->left == 0))
             return false;
     }
+    return ok;
+}
+
+/* Recursion: SCHEMA_DEPTH_MAX deep. */
+bool judge_fits(struct judge *j, json_t *schema, json_t *value)
+{
+    if (!judge_spend(j, 1))
+        return false;
+    if (json_is_boolean(schema))
+        return json_is_true(schema) || judge_misfit(j, "nothing is allowed here");
+    if (j->depth == SCHEMA_DEPTH_MAX)
+        return judge_spend(j, SIZE_MAX); /* gives up */
+    j->depth++;
+    bool ok = fits_keywords(j, schema, value);
+    j->depth--;
     return ok;
 }
 
@@ -215,4 +226,11 @@ bool keyword_fits_one(struct judge *j, const struct meeting *m)
 bool keyword_fits_not(struct judge *j, const struct meeting *m)
 {
     return !judge_quietly(j, m->want, m->value) || judge_misfit(j, "fits the schema under not");
+}
+
+bool keyword_fits_if(struct judge *j, const struct meeting *m)
+{
+    bool holds = judge_quietly(j, m->want, m->value);
+    json_t *branch = json_object_get(m->schema, holds ? "then" : "else");
+    return branch == NULL || judge_fits(j, branch, m->value);
 }

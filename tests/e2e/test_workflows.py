@@ -245,3 +245,23 @@ def test_many_unique_items_are_checked(api, tenant):
     assert api.start(tenant, "w", {"input": list(range(60000))}).status == 200
     problem = assert_problem(api.start(tenant, "w", {"input": list(range(60000)) + [7.0]}), 422, "INPUT_INVALID")
     assert problem["errors"] == [{"path": "", "message": "must not repeat an element: 7 and 60000 are equal"}], problem
+
+
+def test_input_schemas_as_generators_write_them(api, tenant):
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema", "$ref": "#/$defs/Order",
+        "$defs": {
+            "Order": {"type": "object", "required": ["id", "lines"], "additionalProperties": False, "patternProperties": {"^x-": True},
+                      "properties": {"id": {"type": "string", "pattern": "^[A-Z]{2}-\\d{4,}$"}, "lines": {"type": "array", "contains": {"$ref": "#/$defs/Line"}},
+                                     "card": {"type": "string"}, "zip": {"type": "string"}, "parent": {"$ref": "#/$defs/Order"}, "price": {"multipleOf": 0.01}},
+                      "dependentRequired": {"card": ["zip"]},
+                      "if": {"properties": {"id": {"pattern": "^XX"}}}, "then": {"required": ["parent"]}},
+            "Line": {"type": "object", "required": ["sku"]}}}
+    put(api, tenant, "w", {"input_schema": schema, "steps": [task("a")]})
+    good = {"id": "AB-1234", "lines": [1, {"sku": "s"}], "x-any": 1, "price": 3000000000000}
+    for value in (good, {**good, "parent": good}, {**good, "id": "XX-9999", "parent": good}):
+        assert api.start(tenant, "w", {"input": value}).status == 200, value
+    for value, path in (({**good, "id": "ab-1234"}, "/id"), ({**good, "lines": [1]}, "/lines"), ({**good, "y": 1}, "/y"), ({**good, "card": "c"}, ""),
+                        ({**good, "id": "XX-9999"}, ""), ({**good, "parent": {**good, "id": "a"}}, "/parent/id"), ({**good, "price": 0.001}, "/price")):
+        problem = assert_problem(api.start(tenant, "w", {"input": value}), 422, "INPUT_INVALID")
+        assert [e["path"] for e in problem["errors"]] == [path], problem

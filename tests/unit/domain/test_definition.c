@@ -275,8 +275,8 @@ static void faults_of_the_whole_are_found(void **state)
          "/concurrency/at_limit", "reject|queue|cancel_oldest|coalesce"},
         {"{'concurrency':{'key':'k','limit':1,'x':1},'steps':[" A_TASK "]}", "/concurrency/x",
          "\"x\" is not known"},
-        {SCHEMA("{'properties':{'a':{'pattern':'^x'}}}"), "/input_schema/properties/a/pattern",
-         "\"pattern\" is not supported"},
+        {SCHEMA("{'properties':{'a':{'$anchor':'x'}}}"), "/input_schema/properties/a/$anchor",
+         "\"$anchor\" is not supported"},
         {SCHEMA("7"), "/input_schema", "must be a schema"},
     };
     assert_each_has_its_one_fault(ROWS, ARRAY_LEN(ROWS));
@@ -535,14 +535,14 @@ static void faults_of_all_kinds_show_at_once(void **state)
 {
     (void)state;
     struct trial t;
-    try_text(&t, "{'id':'x','colour':1,'input_schema':{'$ref':'#'},'steps':["
+    try_text(&t, "{'id':'x','colour':1,'input_schema':{'$anchor':'a'},'steps':["
                  "{'name':'a','type':'task','needs':['b']},"
                  "{'name':'b','type':'nap','needs':['a','zz']},"
                  "{'name':'b','type':'sleep','on_error':'nobody'}, 7]}");
     assert_int_equal(t.err, ERR_DEFINITION_INVALID);
     assert_fault(&t, "/id", "refund");
     assert_fault(&t, "/colour", "not known");
-    assert_fault(&t, "/input_schema/$ref", "\"$ref\" is not supported");
+    assert_fault(&t, "/input_schema/$anchor", "\"$anchor\" is not supported");
     assert_fault(&t, "/steps/0", "\"handler\" is missing");
     assert_fault(&t, "/steps/1/type", "must be one of");
     assert_fault(&t, "/steps/1/needs/1", "no step \"zz\"");
