@@ -29,6 +29,7 @@ struct relay {
     struct relay_window window;
     int64_t failures; /* in a row */
     int64_t delay_ms; /* the last one */
+    bool unnoted;     /* a message of the last batch could not be noted */
 
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t told;
@@ -86,13 +87,12 @@ static enum err read_on(struct relay *r)
 
 /* --- the thread: what became of them --- */
 
-static void note(struct relay *r, const struct relay_message *m, bool stored, const char *why)
+/* False when memory ran out: then the message is not over, and is sent again under its id. */
+static bool note(struct relay *r, const struct relay_message *m, bool stored, const char *why)
 {
     struct relay_note *n = calloc(1, sizeof(*n));
-    while (n == NULL) { /* a note that is lost is a message that is lost */
-        (void)usleep(RETRY_MS * 1000);
-        n = calloc(1, sizeof(*n));
-    }
+    if (n == NULL)
+        return false;
     memcpy(n->id, m->id, sizeof(n->id));
     memcpy(n->type, m->type, sizeof(n->type));
     (void)snprintf(n->reason, sizeof(n->reason), "%s", why);
@@ -114,15 +114,18 @@ static void note(struct relay *r, const struct relay_message *m, bool stored, co
     r->notes_last = &n->next;
     r->note_count++;
     pthread_mutex_unlock(&r->lock);
+    return true;
 }
 
 static void end_message(struct relay *r, struct relay_message *m, bool stored, const char *why)
 {
+    if ((!stored || m->again) && !note(r, m, stored, why)) {
+        r->unnoted = true;
+        return;
+    }
     if (!stored)
         LOG(LOG_ERROR, "the bus will not take a message: it is parked", LOG_Z("id", m->id),
             LOG_Z("why", why));
-    if (!stored || m->again)
-        note(r, m, stored, why);
     m->over = true;
     if (!m->offer && !m->again)
         atomic_fetch_sub(r->config.untold, 1);
@@ -154,7 +157,7 @@ static void settle_at_once(struct relay *r)
 {
     for (struct relay_message *m = r->window.first; m != NULL; m = m->next) {
         if (m->over && m->again)
-            note(r, m, true, "");
+            (void)note(r, m, true, ""); /* without it the row stays, and is looked at again */
         else if (!m->over && m->unspeakable)
             end_message(r, m, false, "its data is not what the timeline writes");
     }
@@ -188,6 +191,7 @@ static bool send_batch(struct relay *r)
     struct bus_message *messages = calloc(count + 1, sizeof(*messages));
     if (messages == NULL)
         return false;
+    r->unnoted = false;
     for (size_t i = 0; i < count; i++)
         messages[i] = (struct bus_message){str_of(each[i]->id), each[i]->subject, each[i]->body,
                                            BUS_UNKNOWN, ""};
@@ -199,7 +203,7 @@ static bool send_batch(struct relay *r)
         settle(r, each[i], &messages[i], flowing);
     free(messages);
     relay_window_clean(&r->window);
-    return flowing;
+    return flowing && !r->unnoted;
 }
 
 /* True when there may be more to do at once. */

@@ -557,7 +557,7 @@ size_t relay_window_batch(struct relay_window *w, struct relay_message **ret, si
         if (m->over)
             continue;
         struct relay_lane *lane = lane_of(w, m->run);
-        if (lane->messages++ == 0 && !m->stub)
+        if (lane->messages++ == 0 && !m->stub && !m->unspeakable)
             ret[count++] = m;
     }
     return count;

@@ -12,6 +12,18 @@
 
 static struct fake_bus BUS;
 
+/* Allocations that the relay's thread makes once a message was refused fail while it is set. */
+static atomic_bool out_of_memory;
+static _Thread_local bool has_refused;
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return has_refused && atomic_load(&out_of_memory) ? NULL : __real_calloc(count, size);
+}
+
 static int setup(void **state)
 {
     int rc = rig_setup(state);
@@ -433,6 +445,37 @@ static void the_feed_is_swept_up_to_where_the_bus_is(void **state)
     assert_int_equal(untold(rig), 0);
 }
 
+static void (*publish_as_usual)(struct bus *, struct bus_message *, size_t);
+
+static void publish_and_note(struct bus *bus, struct bus_message *messages, size_t count)
+{
+    publish_as_usual(bus, messages, count);
+    for (size_t i = 0; i < count; i++)
+        has_refused |= messages[i].result == BUS_REFUSED;
+}
+
+static void a_refused_message_for_which_there_is_no_memory_is_parked_later(void **state)
+{
+    struct rig *rig = *state;
+    fake_set_away(&BUS, true);
+    struct uuid run = start(rig, "now");
+    fake_set_odd(&BUS, run, 2, BUS_REFUSED, -1);
+    rig_stop(rig);
+    publish_as_usual = BUS.bus.publish;
+    BUS.bus.publish = publish_and_note;
+    atomic_store(&out_of_memory, true);
+    rig_start(rig, 0);
+    fake_set_away(&BUS, false);
+    UNTIL(rig, fake_count(&BUS, run, 2, false) > 0);
+    rig_stop(rig); /* it does not hold up the end of the server */
+    atomic_store(&out_of_memory, false);
+    rig_start(rig, 0);
+    UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM parked WHERE seq = 2 AND reason = 'odd'"),
+                     1);
+    assert_int_equal(fake_count(&BUS, run, 2, true), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -452,6 +495,7 @@ int main(void)
         relay_test(a_job_that_is_taken_already_is_not_offered),
         relay_test(a_run_stays_until_the_bus_has_been_told_of_it),
         relay_test(the_feed_is_swept_up_to_where_the_bus_is),
+        relay_test(a_refused_message_for_which_there_is_no_memory_is_parked_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
