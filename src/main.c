@@ -294,8 +294,12 @@ static int run_loop(struct server *s)
         if (!s->draining)
             continue;
         bool quiet = engine_idle(s->engine) && http_server_connections(s->http) == 0;
+        if (quiet && engine_failed(s->engine)) {
+            LOG(LOG_ERROR, "leaving: the data files stay as the failure left them");
+            _exit(EXIT_REFUSED); /* closing the store would write to a disk that has failed */
+        }
         if (quiet)
-            return engine_failed(s->engine) ? EXIT_REFUSED : EXIT_DONE;
+            return EXIT_DONE;
         if (env_mono_ms(&ENV_SYSTEM) > s->drain_until_ms) {
             LOG(LOG_WARN, "stopping with connections open",
                 LOG_N("connections", http_server_connections(s->http)));

@@ -327,6 +327,8 @@ static void do_chores(struct commit_loop *l)
     if (e == ERR_OK)
         tell_calls(l);
     tell_relay(l);
+    if (atomic_load(&l->failed))
+        return; /* the files stay as they are */
     backup_step(l);
     housekeep(l);
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum {
-    STATEMENT_SLOTS = 512, /* a power of two well above the number of statements */
+    STATEMENT_SLOTS_FIRST = 512, /* doubled before more than half are taken */
     PARAMETERS_MAX = 32,
     READER_BUSY_MS = 5000,
     PROGRESS_OPCODES = 20000, /* about a millisecond between looks at the deadline */
@@ -38,10 +38,13 @@ struct db {
     enum db_access access;
     const struct env *env;
     int lock_fd;
+    bool failed; /* nobody can tell what is on disk: the files stay as they are */
     int64_t log_pages;
     int64_t log_pages_max;
     int64_t deadline_ms;
-    struct db_rows statements[STATEMENT_SLOTS];
+    struct db_rows **statements; /* by the address of their text; NULL: free */
+    size_t statement_slots;
+    size_t statement_count;
     /* What a query gets that could not be prepared. */
     struct db_rows broken;
 };
@@ -70,6 +73,7 @@ static enum err err_of(struct db *db, int rc)
     case SQLITE_READONLY:
         LOG(LOG_ERROR, "the store failed", LOG_Z("error", sqlite3_errmsg(db->conn)),
             LOG_N("code", sqlite3_extended_errcode(db->conn)));
+        db->failed = true;
         return ERR_STORE_FAILED;
     default:
         LOG(LOG_ERROR, "a statement failed", LOG_Z("error", sqlite3_errmsg(db->conn)),
@@ -80,32 +84,73 @@ static enum err err_of(struct db *db, int rc)
 
 /* --- statements --- */
 
-static struct db_rows *prepare(struct db *db, const char *sql)
+static struct db_rows **slot_of(struct db_rows **slots, size_t count, const char *sql)
 {
-    size_t slot = ((uintptr_t)sql >> 4) % STATEMENT_SLOTS;
-    while (db->statements[slot].sql != NULL && db->statements[slot].sql != sql)
-        slot = (slot + 1) % STATEMENT_SLOTS;
-    struct db_rows *s = &db->statements[slot];
-    if (s->sql == sql)
-        return s;
-    sqlite3_stmt *stmt;
-    int rc = sqlite3_prepare_v3(db->conn, sql, -1, SQLITE_PREPARE_PERSISTENT, &stmt, NULL);
+    size_t slot = ((uintptr_t)sql >> 4) % count;
+    while (slots[slot] != NULL && slots[slot]->sql != sql)
+        slot = (slot + 1) % count;
+    return &slots[slot];
+}
+
+/* Makes room for one more statement, so that a search always ends at a free slot. */
+static bool grow(struct db *db)
+{
+    if (db->statement_count < db->statement_slots / 2)
+        return true;
+    size_t count = MAX((size_t)STATEMENT_SLOTS_FIRST, 2 * db->statement_slots);
+    struct db_rows **slots = calloc(count, sizeof(struct db_rows *));
+    if (slots == NULL)
+        return false;
+    for (size_t i = 0; i < db->statement_slots; i++) {
+        if (db->statements[i] != NULL)
+            *slot_of(slots, count, db->statements[i]->sql) = db->statements[i];
+    }
+    free(db->statements);
+    db->statements = slots;
+    db->statement_slots = count;
+    return true;
+}
+
+static struct db_rows *broken(struct db *db, enum err e)
+{
+    db->broken = (struct db_rows){.db = db, .err = e, .open = true};
+    return &db->broken;
+}
+
+static struct db_rows *compile(struct db *db, const char *sql)
+{
+    struct db_rows *s = calloc(1, sizeof(*s));
+    if (s == NULL || !grow(db)) {
+        free(s);
+        return broken(db, ERR_NO_MEMORY);
+    }
+    int rc = sqlite3_prepare_v3(db->conn, sql, -1, SQLITE_PREPARE_PERSISTENT, &s->stmt, NULL);
     if (rc != SQLITE_OK) {
         LOG(LOG_ERROR, "a statement does not compile", LOG_Z("sql", sql),
             LOG_Z("error", sqlite3_errmsg(db->conn)));
-        db->broken = (struct db_rows){.db = db, .err = err_of(db, rc), .open = true};
-        return &db->broken;
+        free(s);
+        return broken(db, err_of(db, rc));
     }
-    *s = (struct db_rows){.sql = sql, .stmt = stmt, .db = db};
-    s->parameters = sqlite3_bind_parameter_count(stmt);
+    s->sql = sql;
+    s->db = db;
+    s->parameters = sqlite3_bind_parameter_count(s->stmt);
     assert(s->parameters <= PARAMETERS_MAX);
     for (int i = 1; i <= s->parameters; i++) {
         char name[16];
         (void)snprintf(name, sizeof(name), "$%d", i);
-        s->index[i] = sqlite3_bind_parameter_index(stmt, name);
+        s->index[i] = sqlite3_bind_parameter_index(s->stmt, name);
         assert(s->index[i] > 0);
     }
+    *slot_of(db->statements, db->statement_slots, sql) = s;
+    db->statement_count++;
     return s;
+}
+
+static struct db_rows *prepare(struct db *db, const char *sql)
+{
+    struct db_rows *known =
+        db->statement_slots > 0 ? *slot_of(db->statements, db->statement_slots, sql) : NULL;
+    return known != NULL ? known : compile(db, sql);
 }
 
 static int bind(struct db_rows *s, int i, const struct db_value *v)
@@ -352,18 +397,15 @@ enum err db_backup_begin(struct db *db, struct problem *p, struct db_backup **re
     if (b == NULL)
         return problem_set(p, ERR_NO_MEMORY, "no memory for a backup");
     b->db = db;
-    unsigned char salt[4];
-    env_random(db->env, salt, sizeof(salt));
-    (void)snprintf(b->path, sizeof(b->path), "%s.backup-%02x%02x%02x%02x", db->path, salt[0],
-                   salt[1], salt[2], salt[3]);
-    int rc = sqlite3_open_v2(b->path, &b->copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
-    if (rc == SQLITE_OK)
+    bool named = sqlite_file_name_copy(db->path, db->env, b->path, sizeof(b->path));
+    if (named && sqlite3_open_v2(b->path, &b->copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                                 NULL) == SQLITE_OK)
         b->backup = sqlite3_backup_init(b->copy, "main", db->conn, "main");
     if (b->backup == NULL) {
         (void)problem_set(p, ERR_STORE_FULL, "cannot write a copy beside the store: %s",
                           b->copy != NULL ? sqlite3_errmsg(b->copy) : "no memory");
         (void)sqlite3_close(b->copy);
-        (void)unlink(b->path);
+        sqlite_file_remove_copy(b->path);
         free(b);
         return p->err;
     }
@@ -389,7 +431,7 @@ enum err db_backup_end(struct db_backup *b, char path[static DB_PATH_MAX])
     if (e == ERR_OK)
         memcpy(path, b->path, sizeof(b->path));
     else
-        (void)unlink(b->path);
+        sqlite_file_remove_copy(b->path);
     free(b);
     return e;
 }
@@ -441,6 +483,8 @@ static enum err connect_file(struct db *db, const char *path, struct problem *p)
     }
     enum err e = configure(db, p);
     if (e == ERR_OK && db->access == DB_WRITER)
+        e = sqlite_file_make_durable(db->conn, path, p);
+    if (e == ERR_OK && db->access == DB_WRITER)
         e = sqlite_file_migrate(db->conn, p);
     return e;
 }
@@ -479,10 +523,11 @@ enum err db_open(const struct db_config *config, struct problem *p, struct db **
     if (config->access == DB_WRITER)
         e = sqlite_file_lock(db->path, p, &db->lock_fd);
     if (e == ERR_OK && config->access == DB_WRITER)
-        sqlite_file_remove_old_copies(db->path);
+        sqlite_file_remove_unfinished_copies(db->path);
     if (e == ERR_OK)
         e = connect_file(db, db->path, p);
     if (e != ERR_OK) {
+        db->failed |= e == ERR_STORE_FAILED;
         db_close(db);
         return e;
     }
@@ -494,10 +539,16 @@ void db_close(struct db *db)
 {
     if (db == NULL)
         return;
-    for (size_t i = 0; i < STATEMENT_SLOTS; i++) {
-        assert(!db->statements[i].open);
-        (void)sqlite3_finalize(db->statements[i].stmt);
+    for (size_t i = 0; i < db->statement_slots; i++) {
+        if (db->statements[i] == NULL)
+            continue;
+        assert(!db->statements[i]->open);
+        (void)sqlite3_finalize(db->statements[i]->stmt);
+        free(db->statements[i]);
     }
+    free(db->statements);
+    if (db->failed && db->conn != NULL)
+        (void)sqlite3_db_config(db->conn, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     int rc = sqlite3_close(db->conn);
     assert(rc == SQLITE_OK);
     sqlite_file_unlock(db->lock_fd);

@@ -5,9 +5,11 @@
 #include "domain/idempotency.h"
 #include "store/migrations.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
+#include <libgen.h>
+#include <limits.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -55,21 +57,105 @@ void sqlite_file_unlock(int fd)
         close(fd);
 }
 
-void sqlite_file_remove_old_copies(const char *path)
+/* --- copies --- */
+
+static const char COPY_MARK[] = ".pawl-unfinished-copy-";
+enum { COPY_RANDOM = 16 };
+
+bool sqlite_file_name_copy(const char *path, const struct env *env, char *out, size_t out_size)
 {
-    char pattern[4200];
-    int len = snprintf(pattern, sizeof(pattern), "%s.backup-????????", path);
-    glob_t found;
-    /* A path with characters of glob()'s own could match other files: then they stay. */
-    if (len < 0 || (size_t)len >= sizeof(pattern) || strpbrk(path, "*?[\\") != NULL ||
-        glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
-        return;
-    for (size_t i = 0; i < found.gl_pathc; i++) {
-        LOG(LOG_INFO, "removing a copy that was never finished", LOG_Z("file", found.gl_pathv[i]));
-        (void)unlink(found.gl_pathv[i]);
-    }
-    globfree(&found);
+    unsigned char random[COPY_RANDOM];
+    char hex[2 * COPY_RANDOM + 1];
+    env_random(env, random, sizeof(random));
+    for (size_t i = 0; i < sizeof(random); i++)
+        (void)snprintf(hex + 2 * i, 3, "%02x", random[i]);
+    int len = snprintf(out, out_size, "%s%s%s", path, COPY_MARK, hex);
+    return len > 0 && (size_t)len < out_size;
 }
+
+/* "BASE.pawl-unfinished-copy-" and 32 hexadecimal digits. */
+static bool is_copy_of(const char *name, const char *base)
+{
+    size_t head = strlen(base) + strlen(COPY_MARK);
+    return strncmp(name, base, strlen(base)) == 0 &&
+           strncmp(name + strlen(base), COPY_MARK, strlen(COPY_MARK)) == 0 &&
+           strlen(name) == head + 2 * COPY_RANDOM &&
+           strspn(name + head, "0123456789abcdef") == 2 * COPY_RANDOM;
+}
+
+void sqlite_file_remove_copy(const char *copy)
+{
+    static const char *const BESIDE[] = {"", "-journal"};
+    for (size_t i = 0; i < ARRAY_LEN(BESIDE); i++) {
+        char name[PATH_MAX];
+        int len = snprintf(name, sizeof(name), "%s%s", copy, BESIDE[i]);
+        if (len > 0 && (size_t)len < sizeof(name))
+            (void)unlink(name);
+    }
+}
+
+void sqlite_file_remove_unfinished_copies(const char *path)
+{
+    char folder[PATH_MAX];
+    (void)snprintf(folder, sizeof(folder), "%s", path);
+    const char *slash = strrchr(path, '/');
+    const char *base = slash != NULL ? slash + 1 : path;
+    DIR *dir = opendir(dirname(folder));
+    if (dir == NULL)
+        return;
+    for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        char name[PATH_MAX];
+        int len = snprintf(name, sizeof(name), "%.*s%s", (int)(base - path), path, entry->d_name);
+        if (!is_copy_of(entry->d_name, base) || len < 0 || (size_t)len >= sizeof(name))
+            continue;
+        LOG(LOG_INFO, "removing a copy that was never finished", LOG_Z("file", name));
+        sqlite_file_remove_copy(name);
+    }
+    (void)closedir(dir);
+}
+
+/* --- on disk --- */
+
+static int sync_file(sqlite3 *conn, int which)
+{
+    sqlite3_file *file = NULL;
+    int rc = sqlite3_file_control(conn, "main", which, (void *)&file);
+    if (rc != SQLITE_OK || file == NULL || file->pMethods == NULL)
+        return rc; /* a new store has no log yet */
+    return file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
+}
+
+/* The names of the files. */
+static bool sync_folder(const char *path)
+{
+    char folder[PATH_MAX];
+    (void)snprintf(folder, sizeof(folder), "%s", path);
+    int fd = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool synced = fsync(fd) == 0 || errno == EINVAL; /* some file systems have no such thing */
+    close(fd);
+    return synced;
+}
+
+enum err sqlite_file_make_durable(sqlite3 *conn, const char *path, struct problem *p)
+{
+    int rc = sync_file(conn, SQLITE_FCNTL_JOURNAL_POINTER);
+    /* After a failed sync the kernel may take pages for written that are not: the sync above would
+     * not notice. So they are written again, into the file. A reader outside may keep some in the
+     * log; a failed sync is then two crashes ago at least. */
+    if (rc == SQLITE_OK)
+        rc = sqlite3_wal_checkpoint_v2(conn, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    if (rc == SQLITE_OK || rc == SQLITE_BUSY)
+        rc = sync_file(conn, SQLITE_FCNTL_FILE_POINTER);
+    if (rc == SQLITE_OK && sync_folder(path))
+        return ERR_OK;
+    return problem_set(p, ERR_STORE_FAILED,
+                       "%s cannot be synced to disk (%s): nothing is served from it", path,
+                       rc == SQLITE_OK ? strerror(errno) : sqlite3_errstr(rc));
+}
+
+/* --- owner and migrations --- */
 
 static enum err pragma_int(sqlite3 *conn, const char *sql, struct problem *p, int *ret)
 {

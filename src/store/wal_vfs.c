@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stdbool.h>
 
 /* The default layer takes fewer than 128 KiB at a time. */
 enum { GATHER_MAX = 120 * KIB };
@@ -18,6 +19,7 @@ struct wal_file {
     char *gathered;
     sqlite3_int64 offset; /* where gathered bytes belong */
     int len;
+    bool failed;        /* a sync did: the file must stay as it is */
     sqlite3_file *real; /* lies behind this struct */
 };
 
@@ -28,6 +30,8 @@ static struct wal_file *wal_of(sqlite3_file *file)
 
 static int flush(struct wal_file *w)
 {
+    if (w->failed)
+        return SQLITE_IOERR_FSYNC;
     if (w->len == 0)
         return SQLITE_OK;
     int rc = w->real->pMethods->xWrite(w->real, w->gathered, w->len, w->offset);
@@ -38,6 +42,8 @@ static int flush(struct wal_file *w)
 static int wal_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int64 offset)
 {
     struct wal_file *w = wal_of(file);
+    if (w->failed)
+        return SQLITE_IOERR_FSYNC;
     if (w->len > 0 && (offset != w->offset + w->len || w->len + len > GATHER_MAX)) {
         int rc = flush(w);
         if (rc != SQLITE_OK)
@@ -79,7 +85,13 @@ static int wal_truncate(sqlite3_file *file, sqlite3_int64 size)
 
 static int wal_sync(sqlite3_file *file, int flags)
 {
-    AFTER_FLUSH(xSync(w->real, flags));
+    struct wal_file *w = wal_of(file);
+    int rc = flush(w);
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = w->real->pMethods->xSync(w->real, flags);
+    w->failed = rc != SQLITE_OK;
+    return rc;
 }
 
 static int wal_size(sqlite3_file *file, sqlite3_int64 *ret)

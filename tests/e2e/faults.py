@@ -22,6 +22,7 @@ class Disk:
     def __init__(self, folder):
         self.control = pathlib.Path(folder) / "disk"
         self.hits_file = pathlib.Path(folder) / "disk.hits"
+        self.calls_file = pathlib.Path(folder) / "disk.calls"
 
     def says(self, mode):
         # Renamed into place: the library never reads a half-written word.
@@ -31,6 +32,11 @@ class Disk:
 
     def hits(self):
         return self.hits_file.stat().st_size if self.hits_file.exists() else 0
+
+    def calls(self):
+        """(call, file) for every change and sync of the store's files, in order, that was made while it said "fsync" or "watch"."""
+        lines = self.calls_file.read_text().splitlines() if self.calls_file.exists() else []
+        return [(call, pathlib.Path(path).name) for call, path in (line.split(" ", 1) for line in lines)]
 
     @contextlib.contextmanager
     def failing(self, mode):

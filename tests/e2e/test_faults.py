@@ -2,6 +2,7 @@
 import contextlib
 import http.client
 import json
+import signal
 import sqlite3
 import threading
 
@@ -195,6 +196,62 @@ def test_an_fsync_error_under_load_loses_nothing_that_was_acknowledged(faulty):
     assert {r["id"] for r in all_runs(api, "t")} == {*acknowledged.values(), *(r.json["run_id"] for r in answers.values())}
     assert len(all_runs(api, "t")) == len(acknowledged) + len(refused)
     assert_healthy(api)
+
+
+def test_after_a_failed_sync_the_server_leaves_the_files_as_they_are(faulty):
+    s, disk = faulty
+    api = s.client()
+    assert api.start("t", key="kept").status == 200
+    with disk.failing("fsync"):
+        assert_unavailable(api.start("t", key="k"), "STORE_FAILED")
+        assert s.ended() == 1
+        calls = disk.calls()
+    failed = calls.index(("sync", "pawl.db-wal"))
+    assert calls[failed + 1:] == []
+
+
+def test_what_a_crash_left_in_the_page_cache_is_synced_before_it_is_acknowledged(faulty):
+    s, disk = faulty
+    api = s.client()
+    run = api.start("t").json["run_id"]
+    job = api.post("/api/v1/jobs/claim", {"worker_id": "w"}, tenant="t").json["jobs"][0]
+    complete = f"/api/v1/jobs/{job['job_id']}/complete"
+    body = {"lease_token": job["lease_token"], "output": {"done": True}}
+    disk.says("kill")
+    with pytest.raises((OSError, http.client.HTTPException)):
+        api.post(complete, body, tenant="t")
+    assert s.ended() == -signal.SIGKILL
+    disk.says("watch")
+    s.start()
+    before_serving = disk.calls()
+    r = s.client().post(complete, body, tenant="t")
+    assert r.status == 200 and r.json["status"] == "already_completed"
+    assert s.client().get(f"/api/v1/runs/{run}", tenant="t").json["status"] == "succeeded"
+    synced = [name for call, name in before_serving if call == "sync"]
+    # The log first; then, since a failed sync may have lied about its pages, all of it again in the file.
+    assert synced.index("pawl.db-wal") < synced.index("pawl.db")
+    assert before_serving.index(("write", "pawl.db")) < len(before_serving) - 1 - before_serving[::-1].index(("sync", "pawl.db"))
+    disk.says("well")
+
+
+def test_a_server_does_not_start_when_what_it_recovered_cannot_be_synced(faulty):
+    s, disk = faulty
+    api = s.client()
+    disk.says("kill")
+    with pytest.raises((OSError, http.client.HTTPException)):
+        api.start("t", key="k")
+    assert s.ended() == -signal.SIGKILL
+    before = {p.name: p.read_bytes() for p in s.folder.glob("pawl.db*") if not p.name.endswith((".lock", "-shm"))}
+    with disk.failing("fsync"):
+        with pytest.raises(AssertionError, match="cannot be synced to disk"):
+            s.start()
+        assert s.ended() == 1
+        assert disk.calls()[-1] == ("sync", "pawl.db-wal")
+    assert before == {p.name: p.read_bytes() for p in s.folder.glob("pawl.db*") if not p.name.endswith((".lock", "-shm"))}
+    s.start()
+    r = s.client().start("t", key="k")
+    assert r.status == 200 and len(all_runs(s.client(), "t")) == 1
+    assert_healthy(s.client())
 
 
 # --- silent ---

@@ -4,13 +4,17 @@
  *   full    writes fail with ENOSPC
  *   fsync   fsync and fdatasync fail with EIO
  *   stall   fsync and fdatasync do not return until the file says something else
+ *   kill    the process dies at its next fsync or fdatasync, as kill -9 would have it
+ *   watch   nothing fails, but every change of such a file is noted
  *
  * Anything else, or no file: nothing happens. Each fault that was injected adds a byte to
- * PAWL_FAULT_FILE.hits, so that a test can wait for it. System calls only: a wrapper that called
- * the C library would meet itself. */
+ * PAWL_FAULT_FILE.hits, so that a test can wait for it. With `fsync` and `watch` each call that
+ * changes or syncs such a file adds a line "CALL PATH" to PAWL_FAULT_FILE.calls, before it is made.
+ * System calls only: a wrapper that called the C library would meet itself. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +30,9 @@ ssize_t pwrite(int fd, const void *data, size_t size, off_t at);
 ssize_t pwrite64(int fd, const void *data, size_t size, off64_t at);
 int fsync(int fd);
 int fdatasync(int fd);
+int ftruncate(int fd, off_t size);
+int ftruncate64(int fd, off64_t size);
+int unlink(const char *path);
 
 static bool mode_is(const char *mode)
 {
@@ -41,27 +48,57 @@ static bool mode_is(const char *mode)
     return got > 0 && strcmp(text, mode) == 0;
 }
 
-static bool is_store(int fd)
+static bool is_store_path(const char *path)
+{
+    return strstr(path, ".db") != NULL;
+}
+
+/* The path of an open file; "" when it has none. */
+static void path_of(int fd, char path[static 4096])
 {
     char link[32];
-    char path[4096];
     (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    long len = syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof(path) - 1);
-    if (len < 0)
-        return false;
-    path[len] = '\0';
-    return strstr(path, ".db") != NULL;
+    long len = syscall(SYS_readlinkat, AT_FDCWD, link, path, 4095);
+    path[len < 0 ? 0 : len] = '\0';
+}
+
+static bool is_store(int fd)
+{
+    char path[4096];
+    path_of(fd, path);
+    return is_store_path(path);
+}
+
+static void append(const char *suffix, const char *text)
+{
+    char path[4096];
+    (void)snprintf(path, sizeof(path), "%s%s", getenv("PAWL_FAULT_FILE"), suffix);
+    long fd = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    (void)syscall(SYS_write, fd, text, strlen(text));
+    syscall(SYS_close, fd);
 }
 
 static void note_hit(void)
 {
-    char path[4096];
-    (void)snprintf(path, sizeof(path), "%s.hits", getenv("PAWL_FAULT_FILE"));
-    long fd = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (fd < 0)
+    append(".hits", ".");
+}
+
+static void note_call(const char *call, const char *path)
+{
+    char line[4200];
+    if (!is_store_path(path) || (!mode_is("fsync") && !mode_is("watch")))
         return;
-    (void)syscall(SYS_write, fd, ".", 1);
-    syscall(SYS_close, fd);
+    (void)snprintf(line, sizeof(line), "%s %s\n", call, path);
+    append(".calls", line);
+}
+
+static void note_call_fd(const char *call, int fd)
+{
+    char path[4096];
+    path_of(fd, path);
+    note_call(call, path);
 }
 
 static bool disk_is_full(int fd)
@@ -82,6 +119,10 @@ static bool sync_fails(int fd)
         while (mode_is("stall"))
             (void)syscall(SYS_nanosleep, &SHORT, NULL);
     }
+    if (mode_is("kill") && is_store(fd)) {
+        note_hit();
+        (void)syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
+    }
     if (!mode_is("fsync") || !is_store(fd))
         return false;
     note_hit();
@@ -91,25 +132,48 @@ static bool sync_fails(int fd)
 
 ssize_t write(int fd, const void *data, size_t size)
 {
+    note_call_fd("write", fd);
     return disk_is_full(fd) ? -1 : syscall(SYS_write, fd, data, size);
 }
 
 ssize_t pwrite(int fd, const void *data, size_t size, off_t at)
 {
+    note_call_fd("write", fd);
     return disk_is_full(fd) ? -1 : syscall(SYS_pwrite64, fd, data, size, at);
 }
 
 ssize_t pwrite64(int fd, const void *data, size_t size, off64_t at)
 {
+    note_call_fd("write", fd);
     return disk_is_full(fd) ? -1 : syscall(SYS_pwrite64, fd, data, size, at);
 }
 
 int fsync(int fd)
 {
+    note_call_fd("sync", fd);
     return sync_fails(fd) ? -1 : (int)syscall(SYS_fsync, fd);
 }
 
 int fdatasync(int fd)
 {
+    note_call_fd("sync", fd);
     return sync_fails(fd) ? -1 : (int)syscall(SYS_fdatasync, fd);
+}
+
+int ftruncate(int fd, off_t size)
+{
+    note_call_fd("truncate", fd);
+    return (int)syscall(SYS_ftruncate, fd, size);
+}
+
+int ftruncate64(int fd, off64_t size)
+{
+    note_call_fd("truncate", fd);
+    return (int)syscall(SYS_ftruncate, fd, size);
+}
+
+int unlink(const char *path)
+{
+    note_call("unlink", path);
+    return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
 }

@@ -46,7 +46,7 @@ static inline int folder_teardown(void **state)
 #define folder_test(f) cmocka_unit_test_setup_teardown(f, folder_setup, folder_teardown)
 
 struct path {
-    char text[128];
+    char text[144];
 };
 
 static inline struct path path_in(const struct folder *f, const char *name)

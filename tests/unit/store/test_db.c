@@ -2,6 +2,7 @@
 #include "store/folder.h"
 
 #include "store/migrations.h"
+#include "store/sqlite_file.h"
 
 #include <dirent.h>
 
@@ -619,7 +620,7 @@ static bool has_backup(const struct folder *f)
     assert_non_null(dir);
     bool found = false;
     for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir))
-        found |= strstr(entry->d_name, ".backup-") != NULL;
+        found |= strstr(entry->d_name, "unfinished-copy") != NULL;
     (void)closedir(dir);
     return found;
 }
@@ -644,6 +645,64 @@ static void a_backup_that_is_given_up_leaves_no_file(void **state)
     assert_int_equal(db_backup_end(backup, copy), ERR_STORE_BUSY);
     assert_false(has_backup(*state));
     problem_release(&p);
+    db_close(db);
+}
+
+static void make_file(const struct folder *f, const char *name)
+{
+    FILE *file = fopen(path_in(f, name).text, "w");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static bool is_there(const struct folder *f, const char *name)
+{
+    struct stat s;
+    return stat(path_in(f, name).text, &s) == 0;
+}
+
+static void only_copies_that_pawl_has_named_are_removed_at_start(void **state)
+{
+    static const char *const OTHERS[] = {
+        "p.db.backup-20260801",
+        "p.db.backup-1a2b3c4d",
+        "p.db.pawl-unfinished-copy-20260801",
+        "p.db.pawl-unfinished-copy-0123456789abcdef0123456789abcdeg",
+        "p.db.pawl-unfinished-copy-0123456789abcdef0123456789abcdef.keep",
+        "q.db.pawl-unfinished-copy-0123456789abcdef0123456789abcdef",
+    };
+    struct path file = path_in(*state, "p.db");
+    struct db *db = open_writer(file.text);
+    char copy[60]; /* 58, and its end */
+    char journal[sizeof(copy) + 8];
+    assert_true(sqlite_file_name_copy("p.db", &ENV_SYSTEM, copy, sizeof(copy)));
+    (void)snprintf(journal, sizeof(journal), "%s-journal", copy);
+    for (size_t i = 0; i < ARRAY_LEN(OTHERS); i++)
+        make_file(*state, OTHERS[i]);
+    make_file(*state, copy);
+    make_file(*state, journal);
+    db_close(db);
+    db_close(open_writer(file.text));
+    assert_false(is_there(*state, copy));
+    assert_false(is_there(*state, journal));
+    for (size_t i = 0; i < ARRAY_LEN(OTHERS); i++)
+        assert_true(is_there(*state, OTHERS[i]));
+}
+
+enum { MANY_STATEMENTS = 3000 };
+
+/* The cache began with 512 places, and looked for a free one for ever when there was none. */
+static void any_number_of_statements_is_kept_and_found_again(void **state)
+{
+    static char texts[MANY_STATEMENTS][24];
+    struct path file = path_in(*state, "p.db");
+    struct db *db = open_writer(file.text);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < MANY_STATEMENTS; i++) {
+            (void)snprintf(texts[i], sizeof(texts[i]), "SELECT %d", i);
+            assert_int_equal(number_of(db, texts[i]), i);
+        }
+    }
     db_close(db);
 }
 
@@ -684,6 +743,8 @@ int main(void)
         folder_test(a_damaged_file_is_reported),
         folder_test(a_backup_made_while_writing_is_whole),
         folder_test(a_backup_that_is_given_up_leaves_no_file),
+        folder_test(only_copies_that_pawl_has_named_are_removed_at_start),
+        folder_test(any_number_of_statements_is_kept_and_found_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
