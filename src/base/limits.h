@@ -141,6 +141,10 @@ enum {
     FINISH_ITEMS_MAX = 100,               /* results in one call */
     PRIORITY_MIN = -100,
     PRIORITY_MAX = 100,
+    ATTEMPTS_KEPT_MAX = 20,               /* of those of a job that were lost: the first and the newest */
+    ATTEMPT_ERROR_MAX = 4 * KIB,          /* kept with each of them, and in the timeline; the job has the last one whole */
+    ATTEMPT_MESSAGE_MAX = 2 * KIB,        /* what is left of the message of a longer one */
+    ATTEMPTS_TEXT_MAX = 1 * MIB,          /* ATTEMPTS_KEPT_MAX of them, however their text is written */
     JOB_OUTPUT_MAX = 512 * KIB,           /* outputs of earlier steps travel with the run */
 
     /* --- calls out --- */

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "domain/retry.h"
+#include "engine/attempts.h"
 #include "engine/entity_apply.h"
 #include "engine/job_move.h"
 #include "engine/job_row.h"
@@ -146,16 +147,17 @@ static enum err show_claimed(struct json_out *o, struct entity_move *m, const st
     return e;
 }
 
-enum { TOLD_ERROR_MAX = 4 * KIB }; /* longer ones are for who looks at the job */
-
 static bool tells_error(const struct job *job)
 {
-    return job->state != JOB_RUNNING && job->error.ptr != NULL && job->error.len <= TOLD_ERROR_MAX;
+    return job->state != JOB_RUNNING && job->error.ptr != NULL;
 }
 
 /* One line about the call. */
 static enum err tell_call(struct entity_move *m, const char *type, const struct job *job)
 {
+    struct str error = tells_error(job) ? attempt_error(m->tx, job->error) : STR_NONE;
+    if (tells_error(job) && error.ptr == NULL)
+        return ERR_NO_MEMORY;
     struct buf data;
     buf_init(&data, 16 * KIB);
     struct json_out o = json_out_to(&data);
@@ -170,8 +172,8 @@ static enum err tell_call(struct entity_move *m, const char *type, const struct 
     }
     if (job->item == CALL_MIGRATE)
         json_add_bool(&o, "migrates", true);
-    if (tells_error(job))
-        json_add_raw(&o, "error", job->error);
+    if (error.ptr != NULL)
+        json_add_raw(&o, "error", error);
     if (job->state == JOB_SCHEDULED)
         json_add_time(&o, "retry_at", job->due_at);
     json_close(&o, '}');
@@ -351,7 +353,7 @@ enum err entity_call_release(struct op *op, struct tx *tx, const struct heartbea
 }
 
 /* Again after a delay, or not any more: then the entity waits for somebody to look at it. */
-static enum err attempt_lost(struct entity_move *m, struct job *job, bool again, int64_t delay_ms)
+static enum err call_failed(struct entity_move *m, struct job *job, bool again, int64_t delay_ms)
 {
     enum err e;
     job->output = STR_NONE;
@@ -386,13 +388,16 @@ static int64_t delay_before_next(const struct entity_move *m, const struct job *
 
 static enum err expire(struct entity_move *m, struct job *job)
 {
-    job->error = error_json(m->tx, "LEASE_EXPIRED", STR("the worker was not heard of again"));
+    job->error = error_json(m->tx, "LEASE_EXPIRED", STR("The lease expired without a heartbeat"));
     if (job->error.ptr == NULL)
         return ERR_NO_MEMORY;
     tx_count_call(m->tx, ENTITY_CALL_EXPIRED);
+    enum err e = attempt_lost(m->tx, job, ATTEMPT_LEASE_EXPIRED);
+    if (e != ERR_OK)
+        return e;
     if (!may_try_again(m, job))
-        return attempt_lost(m, job, false, 0);
-    enum err e = job_row_move(m->tx, job, JOB_ON_EXPIRE);
+        return call_failed(m, job, false, 0);
+    e = job_row_move(m->tx, job, JOB_ON_EXPIRE);
     if (e == ERR_OK)
         e = tell_call(m, "entity.call_failed", job);
     if (e == ERR_OK && must_give_way(m, job))
@@ -464,7 +469,8 @@ static enum err take_failure(struct entity_move *m, const struct finish_job_inpu
     bool again = in->retryable && may_try_again(m, job);
     job->error = in->error;
     tx_count_call(m->tx, ENTITY_CALL_FAILED);
-    return attempt_lost(m, job, again, again ? delay_before_next(m, job) : 0);
+    enum err e = attempt_lost(m->tx, job, ATTEMPT_FAILED);
+    return e == ERR_OK ? call_failed(m, job, again, again ? delay_before_next(m, job) : 0) : e;
 }
 
 enum err entity_call_finish(struct op *op, struct tx *tx, const struct finish_job_input *in,
@@ -555,6 +561,5 @@ enum err entity_call_show(struct tx *tx, const struct job *job, struct problem *
     json_add_time(o, "created_at", job->created_at);
     json_add_time(o, "started_at", job->started_at);
     json_add_time(o, "finished_at", job->finished_at);
-    json_close(o, '}');
     return ERR_OK;
 }

@@ -3,13 +3,15 @@
 
 #include "base/limits.h"
 #include "domain/retry.h"
+#include "engine/attempts.h"
 
 /* --- the timeline --- */
 
-enum err job_tell(struct run_move *m, const char *type, const struct job *job)
+/* With `error` (JSON; ptr NULL: none) when the event is that something went wrong. */
+static enum err tell(struct run_move *m, const char *type, const struct job *job, struct str error)
 {
     struct buf data;
-    buf_init(&data, 8 * KIB);
+    buf_init(&data, 8 * KIB + 2 * ATTEMPT_ERROR_MAX);
     struct json_out o = json_out_to(&data);
     json_open(&o, NULL, '{');
     json_add_uuid(&o, "job_id", job->id);
@@ -23,10 +25,23 @@ enum err job_tell(struct run_move *m, const char *type, const struct job *job)
         json_add_text(&o, "worker_id", job->worker);
     if (job->state == JOB_SCHEDULED && job->due_at >= 0)
         json_add_time(&o, "due_at", job->due_at);
+    if (error.ptr != NULL)
+        json_add_raw(&o, "error", error);
     json_close(&o, '}');
     enum err e = buf_ok(&data) ? run_move_tell(m, type, buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
+}
+
+enum err job_tell(struct run_move *m, const char *type, const struct job *job)
+{
+    return tell(m, type, job, STR_NONE);
+}
+
+static enum err tell_with_error(struct run_move *m, const char *type, const struct job *job)
+{
+    struct str error = attempt_error(m->tx, job->error);
+    return job->error.ptr == NULL || error.ptr != NULL ? tell(m, type, job, error) : ERR_NO_MEMORY;
 }
 
 struct str error_json(struct tx *tx, const char *code, struct str message)
@@ -85,7 +100,7 @@ enum err job_create(struct run_move *m, struct job *job)
         char type[32];
         (void)snprintf(type, sizeof(type), "job.%s",
                        waits ? "created" : job_state_name(job->state));
-        e = job_tell(m, type, job);
+        e = tell_with_error(m, type, job); /* a new job has one only if it has failed */
     }
     if (e == ERR_OK && m->views != NULL && !job->undo) {
         m->views[job->step].job = *job;
@@ -108,10 +123,20 @@ static const char *const EVENT_TYPES[] = {
 };
 static_assert(ARRAY_LEN(EVENT_TYPES) == JOB_EVENT_COUNT, "one type per event");
 
+/* job->error is what this event is about, not what an earlier attempt left. */
+static bool is_about_error(enum job_event on)
+{
+    return on == JOB_ON_EXPIRE || on == JOB_ON_FAIL || on == JOB_ON_RETRY ||
+           on == JOB_ON_TIME_OUT || on == JOB_ON_DENY;
+}
+
 enum err job_move(struct run_move *m, struct job *job, enum job_event on)
 {
     enum err e = job_row_move(m->tx, job, on);
-    return e == ERR_OK ? job_tell(m, EVENT_TYPES[on], job) : e;
+    if (e != ERR_OK)
+        return e;
+    return is_about_error(on) ? tell_with_error(m, EVENT_TYPES[on], job)
+                              : job_tell(m, EVENT_TYPES[on], job);
 }
 
 /* --- lost attempts --- */
@@ -141,6 +166,9 @@ enum err job_attempt_lost(struct run_move *m, struct job *job, const struct atte
 {
     job->error = loss->error;
     job->output = STR_NONE;
+    enum err e = attempt_lost(m->tx, job, loss->timed_out ? ATTEMPT_TIMED_OUT : ATTEMPT_FAILED);
+    if (e != ERR_OK)
+        return e;
     if (retry_after_failure(policy_of(m, job), job->attempt, loss->code, loss->retryable))
         return schedule_again(m, job, loss->delay_ms_least);
     return fail_for_good(m, job, loss->timed_out ? JOB_ON_TIME_OUT : JOB_ON_FAIL);
@@ -161,6 +189,21 @@ static bool is_out_of_time(const struct run_move *m, const struct job *job)
            job->started_at + timeout_ms <= m->tx->now_ms;
 }
 
+static enum err note_expiry(struct run_move *m, struct job *job)
+{
+    job->error =
+        error_json(m->tx, "LEASE_EXPIRED",
+                   job->state == JOB_DISPATCHED ? STR("The server stopped during the call")
+                                                : STR("The lease expired without a heartbeat"));
+    return job->error.ptr != NULL ? attempt_lost(m->tx, job, ATTEMPT_LEASE_EXPIRED) : ERR_NO_MEMORY;
+}
+
+static enum err offer_again(struct run_move *m, struct job *job)
+{
+    enum err e = job_move(m, job, JOB_ON_EXPIRE);
+    return e == ERR_OK && m->run.status == RUN_PAUSED ? job_move(m, job, JOB_ON_HOLD) : e;
+}
+
 enum err job_attempt_expired(struct run_move *m, struct job *job)
 {
     if (is_out_of_time(m, job)) {
@@ -172,16 +215,17 @@ enum err job_attempt_expired(struct run_move *m, struct job *job)
         };
         return late.error.ptr != NULL ? job_attempt_lost(m, job, &late) : ERR_NO_MEMORY;
     }
-    job->error =
-        error_json(m->tx, "LEASE_EXPIRED",
-                   job->state == JOB_DISPATCHED ? STR("the server stopped during the call")
-                                                : STR("the worker was not heard of again"));
-    if (job->error.ptr == NULL)
-        return ERR_NO_MEMORY;
+    enum err e = note_expiry(m, job);
+    if (e != ERR_OK)
+        return e;
     if (!retry_after_expiry(policy_of(m, job), job->attempt))
         return fail_for_good(m, job, JOB_ON_FAIL);
-    enum err e = job_move(m, job, JOB_ON_EXPIRE);
-    if (e == ERR_OK && m->run.status == RUN_PAUSED)
-        e = job_move(m, job, JOB_ON_HOLD);
-    return e;
+    return offer_again(m, job);
+}
+
+enum err job_call_given_back(struct run_move *m, struct job *job)
+{
+    assert(job->state == JOB_DISPATCHED);
+    enum err e = note_expiry(m, job);
+    return e == ERR_OK ? offer_again(m, job) : e;
 }

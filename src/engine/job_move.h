@@ -39,6 +39,9 @@ MUST_CHECK enum err job_attempt_failed(struct run_move *m, struct job *job, stru
 /* Nothing was heard of it in time. */
 MUST_CHECK enum err job_attempt_expired(struct run_move *m, struct job *job);
 
+/* The server stops and does not wait for the call: another one will make it, with the same key. */
+MUST_CHECK enum err job_call_given_back(struct run_move *m, struct job *job);
+
 /* A timer of the run; moves up when the writer wakes. */
 MUST_CHECK enum err run_arm(struct run_move *m, int64_t ordinal, int64_t due_at);
 MUST_CHECK enum err run_disarm(struct run_move *m, int64_t ordinal, int64_t due_at);

@@ -261,5 +261,4 @@ void render_job(struct json_out *o, const struct job *j, const struct run *run,
     json_add_time(o, "created_at", j->created_at);
     json_add_time(o, "started_at", j->started_at);
     json_add_time(o, "finished_at", j->finished_at);
-    json_close(o, '}');
 }

@@ -151,19 +151,12 @@ const struct use_case UC_TAKE_CALLS = {.name = "take_calls", .changes = true, .r
 
 /* --- finishing --- */
 
-/* Nobody knows what became of it: again, with the same key. */
-static enum err give_back(struct run_move *m, struct job *job)
-{
-    enum err e = job_move(m, job, JOB_ON_EXPIRE);
-    return e == ERR_OK && m->run.status == RUN_PAUSED ? job_move(m, job, JOB_ON_HOLD) : e;
-}
-
 static enum err apply(struct run_move *m, struct job *job, const struct call_result *r)
 {
     enum err e = ERR_OK;
     switch (r->kind) {
     case CALL_RESULT_NOTHING:
-        return give_back(m, job);
+        return job_call_given_back(m, job);
     case CALL_RESULT_ERROR:
         return job_attempt_lost(m, job,
                                 &(struct attempt_loss){.error = buf_str(&r->text),

@@ -1,8 +1,8 @@
 /* Dead letters: jobs that failed for good, for somebody to look at, retry or drop. */
-#include "engine/approval_move.h"
 #include "engine/audited.h"
 #include "engine/entity_call.h"
 #include "engine/job_move.h"
+#include "engine/job_view.h"
 #include "engine/limits_of_run.h"
 #include "engine/page.h"
 #include "engine/use_cases.h"
@@ -13,22 +13,6 @@ struct dead_page {
     enum err err;
 };
 
-static enum err show_job(struct tx *tx, const struct job *job, struct problem *p,
-                         struct json_out *o)
-{
-    struct run_move m;
-    bool approved = false;
-    if (job_is_of_entity(job))
-        return entity_call_show(tx, job, p, o);
-    enum err e = run_move_load(&m, tx, job->run, p);
-    if (e == ERR_OK)
-        e = approval_of_job(&m, job, &approved);
-    if (e != ERR_OK)
-        return p->err != ERR_OK ? e : problem_set(p, e, "cannot read the job's approval");
-    render_job(o, job, &m.run, m.def, approved);
-    return ERR_OK;
-}
-
 static void add_dead(void *ctx, const struct job *job)
 {
     struct dead_page *d = ctx;
@@ -36,7 +20,7 @@ static void add_dead(void *ctx, const struct job *job)
         return;
     struct problem p;
     problem_init(&p);
-    d->err = show_job(d->tx, job, &p, &d->page.out);
+    d->err = job_view(d->tx, job, &p, &d->page.out);
     problem_release(&p);
     if (d->err != ERR_OK)
         return;
@@ -92,7 +76,7 @@ static enum err find_dead(struct op *op, struct tx *tx, struct job *ret_job)
 static enum err answer_job(struct op *op, struct tx *tx, const struct job *job)
 {
     struct json_out o = json_out_to(&op->answer.body);
-    return show_job(tx, job, &op->problem, &o);
+    return job_view(tx, job, &op->problem, &o);
 }
 
 /* Whoever owns it tries again: a run all that failed, an entity the same call. */

@@ -1,9 +1,9 @@
 /* Handing jobs to workers and taking their results. */
 #include "engine/aftermath.h"
-#include "engine/approval_move.h"
 #include "engine/entity_call.h"
 #include "engine/execute.h"
 #include "engine/job_move.h"
+#include "engine/job_view.h"
 #include "engine/lease.h"
 #include "engine/use_cases.h"
 
@@ -484,21 +484,9 @@ static enum err get_job(struct op *op, struct tx *tx)
 {
     const struct get_job_input *in = op->input;
     struct job job = {0};
-    struct run_move m = {0};
     struct json_out o = json_out_to(&op->answer.body);
     enum err e = find_job(op, tx, in->job_id, &job);
-    if (e == ERR_OK && job_is_of_entity(&job))
-        return entity_call_show(tx, &job, &op->problem, &o);
-    if (e == ERR_OK)
-        e = run_move_load(&m, tx, job.run, &op->problem);
-    if (e != ERR_OK)
-        return e;
-    bool approved = false;
-    e = approval_of_job(&m, &job, &approved);
-    if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the job's approval");
-    render_job(&o, &job, &m.run, m.def, approved);
-    return ERR_OK;
+    return e == ERR_OK ? job_view(tx, &job, &op->problem, &o) : e;
 }
 
 const struct use_case UC_GET_JOB = {.name = "get_job", .changes = false, .run = get_job};

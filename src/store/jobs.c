@@ -77,6 +77,22 @@ enum err jobs_set_input(struct db *db, int64_t run, int64_t ordinal, struct str 
     return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal), DB_T(input));
 }
 
+enum err jobs_attempts(struct db *db, int64_t run, int64_t ordinal, struct buf *out)
+{
+    static const char SQL[] = "SELECT attempts FROM jobs WHERE run = $1 AND ordinal = $2";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_I(ordinal));
+    if (db_next(rows))
+        buf_put(out, db_str(rows, 0));
+    enum err e = db_rows_end(rows);
+    return e == ERR_OK && !buf_ok(out) ? ERR_NO_MEMORY : e;
+}
+
+enum err jobs_set_attempts(struct db *db, int64_t run, int64_t ordinal, struct str attempts)
+{
+    static const char SQL[] = "UPDATE jobs SET attempts = $3 WHERE run = $1 AND ordinal = $2";
+    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal), DB_T(attempts));
+}
+
 static void read_row(const struct db_rows *rows, struct job *j)
 {
     *j = (struct job){

@@ -56,6 +56,12 @@ MUST_CHECK enum err jobs_set_queue(struct db *db, int64_t run, int64_t ordinal, 
 /* What it is given is changed before it is handed out. */
 MUST_CHECK enum err jobs_set_input(struct db *db, int64_t run, int64_t ordinal, struct str input);
 
+/* Appends the attempts that were lost, a JSON list; nothing when none was. Kept apart from the rest
+ * of the row, since only jobs that fail have them. */
+MUST_CHECK enum err jobs_attempts(struct db *db, int64_t run, int64_t ordinal, struct buf *out);
+MUST_CHECK enum err jobs_set_attempts(struct db *db, int64_t run, int64_t ordinal,
+                                      struct str attempts);
+
 /* Text is copied to the arena. tenant 0: whosever it is. */
 MUST_CHECK enum err jobs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *arena,
                               bool *ret_found, struct job *ret);
