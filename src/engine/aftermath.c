@@ -11,8 +11,9 @@ static enum err cancel_doomed(struct tx *tx, struct problem *p)
         struct uuid id = tx->doomed->run_id;
         tx->doomed = tx->doomed->next;
         struct run_move m;
-        e = run_move_load(&m, tx, uuid_time(id), p);
-        if (e == ERR_OK && !run_is_over(m.run.status))
+        bool found = false; /* one that was removed needs no cancelling */
+        e = run_move_load_if(&m, tx, uuid_time(id), p, &found);
+        if (e == ERR_OK && found && !run_is_over(m.run.status))
             e = run_move_cancel(&m, STR("pawl"), STR("the run that it is a part of has ended"));
     }
     return e;

@@ -85,35 +85,44 @@ static enum err give_up_child(struct run_move *m, struct job *job)
     return e == ERR_OK ? tx_cancel_later(m->tx, job->child) : e;
 }
 
-/* A child run is over: its result is the job's. */
-static enum err take_child(struct run_move *m, struct job *job, struct problem *p)
+/* `child` is NULL when the child run is not there any more. */
+static enum err child_failed(struct run_move *m, struct job *job, const struct run *child)
 {
-    struct run_move child;
-    enum err e = run_move_load(&child, m->tx, uuid_time(job->child), p);
-    if (e != ERR_OK)
-        return e;
-    if (!run_is_over(child.run.status)) {
-        bool late = job->due_at >= 0 && job->due_at <= m->tx->now_ms;
-        return late ? give_up_child(m, job) : ERR_OK;
-    }
-    bool has_output = child.run.error.ptr == NULL;
-    if (child.run.status == RUN_SUCCEEDED && has_output) {
-        job->output = child.run.output.ptr != NULL ? child.run.output : STR("null");
-        e = job_move(m, job, JOB_ON_COMPLETE);
-        return e == ERR_OK ? run_move_job_over(m, job) : e;
-    }
     struct buf text;
     buf_init(&text, JSON_WRITTEN_MAX);
     struct json_out o = json_out_to(&text);
     json_open(&o, NULL, '{');
     json_add_text(&o, "code", STR("CHILD_FAILED"));
-    json_add_text(&o, "status", str_of(run_status_name(child.run.status)));
-    json_add_uuid(&o, "run_id", child.run.id);
-    json_add_raw(&o, "cause", child.run.error);
+    json_add_text(&o, "status",
+                  child != NULL ? str_of(run_status_name(child->status)) : STR("removed"));
+    json_add_uuid(&o, "run_id", job->child);
+    json_add_raw(&o, "cause", child != NULL ? child->error : STR_NONE);
     json_close(&o, '}');
     struct str error = arena_take(&m->tx->arena, &text);
     return error.ptr != NULL ? job_attempt_failed(m, job, error, STR("CHILD_FAILED"), false)
                              : ERR_NO_MEMORY;
+}
+
+/* A child run is over: its result is the job's. */
+static enum err take_child(struct run_move *m, struct job *job, struct problem *p)
+{
+    struct run_move child;
+    bool found = false;
+    enum err e = run_move_load_if(&child, m->tx, uuid_time(job->child), p, &found);
+    if (e != ERR_OK)
+        return e;
+    if (!found)
+        return child_failed(m, job, NULL);
+    if (!run_is_over(child.run.status)) {
+        bool late = job->due_at >= 0 && job->due_at <= m->tx->now_ms;
+        return late ? give_up_child(m, job) : ERR_OK;
+    }
+    bool has_output = child.run.error.ptr == NULL;
+    if (child.run.status != RUN_SUCCEEDED || !has_output)
+        return child_failed(m, job, &child.run);
+    job->output = child.run.output.ptr != NULL ? child.run.output : STR("null");
+    e = job_move(m, job, JOB_ON_COMPLETE);
+    return e == ERR_OK ? run_move_job_over(m, job) : e;
 }
 
 /* A sleep, a delay or a wait is over. */

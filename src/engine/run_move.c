@@ -69,8 +69,11 @@ static enum err load_progress(struct run_move *m)
     return jobs_of_run(m->tx->db, m->run.num, take_old_job, &m->progress);
 }
 
-static enum err load_definition(struct run_move *m, struct problem *p)
+static enum err load_rest(struct run_move *m, struct problem *p)
 {
+    /* Version 0.1.0 kept a start_at that was past when it came: such a run waits for no time. */
+    if (m->run.start_at <= m->run.created_at)
+        m->run.start_at = -1;
     enum err e = tx_definition(m->tx, m->run.tenant, m->run.workflow_id, m->run.workflow_version, p,
                                &m->def);
     if (e == ERR_OK)
@@ -78,18 +81,28 @@ static enum err load_definition(struct run_move *m, struct problem *p)
     return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot load how far the run is");
 }
 
-enum err run_move_load(struct run_move *m, struct tx *tx, int64_t run_num, struct problem *p)
+enum err run_move_load_if(struct run_move *m, struct tx *tx, int64_t run_num, struct problem *p,
+                          bool *ret_found)
 {
     *m = (struct run_move){.tx = tx};
-    bool found = false;
-    enum err e = runs_find_num(tx->db, run_num, &tx->arena, &found, &m->run);
-    if (e == ERR_OK && !found)
-        e = ERR_RUN_NOT_FOUND;
+    *ret_found = false;
+    enum err e = runs_find_num(tx->db, run_num, &tx->arena, ret_found, &m->run);
+    if (e == ERR_OK && !*ret_found)
+        return ERR_OK;
     if (e == ERR_OK)
         e = tx_tenant_num(tx, m->run.tenant, &m->tenant);
     if (e != ERR_OK)
         return problem_set(p, e, "cannot load the run");
-    return load_definition(m, p);
+    return load_rest(m, p);
+}
+
+enum err run_move_load(struct run_move *m, struct tx *tx, int64_t run_num, struct problem *p)
+{
+    bool found = false;
+    enum err e = run_move_load_if(m, tx, run_num, p, &found);
+    if (e == ERR_OK && !found)
+        return problem_set(p, ERR_RUN_NOT_FOUND, "cannot load the run");
+    return e;
 }
 
 enum err run_move_find(struct run_move *m, struct op *op, struct tx *tx, struct uuid id)
@@ -104,7 +117,7 @@ enum err run_move_find(struct run_move *m, struct op *op, struct tx *tx, struct 
         return problem_set(&op->problem, ERR_RUN_NOT_FOUND, "there is no such run");
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot read the run");
-    return load_definition(m, &op->problem);
+    return load_rest(m, &op->problem);
 }
 
 static enum err views_alloc(struct run_move *m)

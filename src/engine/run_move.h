@@ -54,6 +54,9 @@ MUST_CHECK enum err run_move_create_child(struct run_move *m, struct problem *p)
 /* An existing one. ERR_RUN_NOT_FOUND when there is none of this number. */
 MUST_CHECK enum err run_move_load(struct run_move *m, struct tx *tx, int64_t run_num,
                                   struct problem *p);
+/* The same for one that may have been removed: *ret_found is then false, and that is no error. */
+MUST_CHECK enum err run_move_load_if(struct run_move *m, struct tx *tx, int64_t run_num,
+                                     struct problem *p, bool *ret_found);
 /* The caller's run of this id. */
 MUST_CHECK enum err run_move_find(struct run_move *m, struct op *op, struct tx *tx, struct uuid id);
 /* What its steps look like, read from their jobs. */

@@ -19,9 +19,13 @@ enum err retention_next_tenant(struct db *db, int64_t after, bool *ret_found, in
 enum err retention_next_run(struct db *db, int64_t tenant, int64_t after, bool *ret_found,
                             int64_t *ret_run, int64_t *ret_finished_at)
 {
-    static const char SQL[] = "SELECT r.num, r.finished_at FROM runs_index i"
-                              " JOIN runs r ON r.num = i.num WHERE i.tenant = $1 AND i.num > $2"
-                              " ORDER BY i.num LIMIT 1";
+    /* One that an open job waits for counts as not ended: its result is still to be taken. */
+    static const char SQL[] =
+        "SELECT r.num, CASE WHEN r.parent_run IS NOT NULL AND EXISTS (SELECT 1 FROM jobs j"
+        " WHERE j.run = r.parent_run AND j.ordinal = r.parent_ordinal AND j.child = r.id"
+        " AND j.finished_at IS NULL) THEN NULL ELSE r.finished_at END"
+        " FROM runs_index i JOIN runs r ON r.num = i.num WHERE i.tenant = $1 AND i.num > $2"
+        " ORDER BY i.num LIMIT 1";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(tenant), DB_I(after));
     *ret_found = db_next(rows);
     if (*ret_found) {
@@ -70,4 +74,13 @@ enum err retention_remove(struct db *db, int64_t tenant, int64_t run, int64_t ro
         e = DB_EXEC(db, SQL_RUN, NULL, DB_I(run), DB_I(tenant));
     *ret_removed = rows - left + *ret_gone;
     return e;
+}
+
+enum err retention_has_begun(struct db *db, int64_t run, bool *ret)
+{
+    /* Events go first, and of those the one that tells of the run's making. */
+    static const char SQL[] = "SELECT 1 FROM events WHERE run = $1 AND seq = 1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run));
+    *ret = !db_next(rows);
+    return db_rows_end(rows);
 }

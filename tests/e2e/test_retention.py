@@ -2,6 +2,7 @@
 
 A server looks for them when it starts, and then every minute."""
 import datetime
+import time
 
 import harness
 from acts import begin, claim, complete, control, ended, fail, show, task
@@ -125,3 +126,23 @@ def test_thousands_of_rows_go_in_slices_through_kills_while_starts_go_on():
         wait_gone(api, "t", stay)
         assert left(s.db) == {}
         assert_healthy(api)
+
+
+def test_a_child_that_ended_while_the_server_was_down_is_taken_by_its_parent_before_it_goes():
+    with harness.server() as s:
+        api = s.client()
+        keep_runs_for(api, "t", 0)
+        api.workflow("t", "leaf", [{"name": "nap", "type": "sleep", "duration_ms": 1000}])
+        api.workflow("t", "middle", [{"name": "child", "type": "workflow", "workflow_id": "leaf"}])
+        api.workflow("t", "parent", [{"name": "child", "type": "workflow", "workflow_id": "middle"}, task("last")])
+        run = api.start("t", "parent").json["run_id"]
+        wait_until(lambda: rows(s.db, "SELECT count(*) FROM timers t JOIN jobs j ON j.run = t.run AND j.ordinal = t.ordinal") == [(1,)], "the leaf sleeps")
+        s.kill()
+        due = rows(s.db, "SELECT max(due_at) FROM timers")[0][0]
+        wait_until(lambda: time.time() * 1000 > due + 200, "its time is over")
+        api = s.start().client()
+        job = wait_until(lambda: claim(api, "t"), "the parent goes on")[0]
+        assert job["run_id"] == run and complete(api, "t", job).json["run_status"] == "succeeded"
+        api = look_again(s)
+        wait_gone(api, "t", set())
+        assert left(s.db) == {} and api.get("/api/v1/tenants/t", tenant="t").json["active_runs"] == 0

@@ -274,6 +274,77 @@ static void a_key_outlives_the_run_that_it_made(void **state)
     assert_sound(rig);
 }
 
+#define PARENT "{'steps':[{'name':'c','type':'workflow','workflow_id':'child'}]}"
+
+/* A parent that waits for its child, which is at its one task. */
+static struct uuid start_parent(struct rig *rig, const char *settings, const char *parent)
+{
+    put_tenant(rig, settings);
+    put_workflow(rig, "child", ONE_TASK);
+    put_workflow(rig, "parent", parent);
+    struct uuid run = start(rig, "parent");
+    settle(rig);
+    assert_int_equal(runs(rig), 2);
+    return run;
+}
+
+/* What is between the child's end and the turn in which its parent takes the result. */
+static void a_child_stays_until_its_parent_has_taken_the_result(void **state)
+{
+    struct rig *rig = *state;
+    struct uuid parent = start_parent(rig, KEEP_A_DAY, PARENT);
+    rig_pass_ms(rig, 2000);
+    settle(rig);
+    tamper(rig, "UPDATE runs SET status = 'succeeded', finished_at = created_at, output = '7'"
+                " WHERE parent_run IS NOT NULL;"
+                "UPDATE jobs SET state = 'succeeded', finished_at = 1 WHERE child IS NULL");
+    pass(rig, 2 * DAY_S);
+    assert_int_equal(runs(rig), 2);
+    tamper(rig, "INSERT INTO timers (due_at, run, ordinal, generation)"
+                " SELECT 1, run, ordinal, 0 FROM jobs WHERE child IS NOT NULL");
+    settle(rig);
+    settle(rig);
+    assert_run_is(rig, parent, "succeeded");
+    pass(rig, 2 * DAY_S);
+    assert_int_equal(runs(rig), 0);
+}
+
+/* As servers before this one could leave it. */
+#define REMOVE_CHILD                                                                   \
+    "DELETE FROM timers;"                                                              \
+    "DELETE FROM jobs WHERE run IN (SELECT num FROM runs WHERE parent_run > 0);"       \
+    "DELETE FROM events WHERE run IN (SELECT num FROM runs WHERE parent_run > 0);"     \
+    "DELETE FROM feed WHERE run IN (SELECT num FROM runs WHERE parent_run > 0);"       \
+    "DELETE FROM runs_index WHERE num IN (SELECT num FROM runs WHERE parent_run > 0);" \
+    "DELETE FROM runs WHERE parent_run > 0;"
+
+static void a_step_whose_child_is_gone_fails(void **state)
+{
+    struct rig *rig = *state;
+    struct uuid parent = start_parent(rig, KEEP_A_DAY, PARENT);
+    tamper(rig, REMOVE_CHILD "INSERT INTO timers (due_at, run, ordinal, generation)"
+                             " SELECT 1, run, ordinal, 0 FROM jobs WHERE child IS NOT NULL");
+    settle(rig);
+    settle(rig);
+    assert_run_is(rig, parent, "failed");
+    json_t *run = show_run(rig, parent);
+    const json_t *cause = of_step(run, "c", "error");
+    assert_string_equal(json_string_value(json_object_get(cause, "code")), "CHILD_FAILED");
+    assert_string_equal(json_string_value(json_object_get(cause, "status")), "removed");
+    json_decref(run);
+    assert_int_equal(in_file(rig, "SELECT active_runs FROM tenants"), 0);
+}
+
+static void a_parent_whose_child_is_gone_can_be_cancelled(void **state)
+{
+    struct rig *rig = *state;
+    struct uuid parent = start_parent(rig, KEEP_A_DAY, PARENT);
+    tamper(rig, REMOVE_CHILD);
+    assert_int_equal(control(rig, parent, CONTROL_CANCEL), ERR_OK);
+    assert_run_is(rig, parent, "cancelled");
+    assert_int_equal(in_file(rig, "SELECT active_runs FROM tenants"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +356,9 @@ int main(void)
         rig_test(a_run_of_many_events_goes_in_slices_and_is_found_again_after_a_crash),
         rig_test(starts_go_on_while_thousands_of_runs_go),
         rig_test(a_key_outlives_the_run_that_it_made),
+        rig_test(a_child_stays_until_its_parent_has_taken_the_result),
+        rig_test(a_step_whose_child_is_gone_fails),
+        rig_test(a_parent_whose_child_is_gone_can_be_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
