@@ -40,6 +40,16 @@
     X(ERR_METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED",           405, false, "This resource has no such method") \
     X(ERR_IDEM_IN_FLIGHT,     "IDEMPOTENCY_IN_FLIGHT",        409, true,  "A request with this key is still being decided") \
     X(ERR_CONCURRENCY,        "CONCURRENCY_ERROR",            409, false, "The resource changed since it was read") \
+    X(ERR_RUN_IS_OVER,        "RUN_IS_OVER",                  409, false, "The run has already ended") \
+    X(ERR_RUN_NOT_OVER,       "RUN_NOT_OVER",                 409, false, "The run has not ended yet") \
+    X(ERR_RUN_NOT_UNDER_WAY,  "RUN_NOT_UNDER_WAY",            409, false, "The run has not begun yet") \
+    X(ERR_RUN_IS_A_CHILD,     "RUN_IS_A_CHILD",               409, false, "The run is part of another run") \
+    X(ERR_RUN_NOT_RETRYABLE,  "RUN_NOT_RETRYABLE",            409, false, "The run cannot be retried, only rerun") \
+    X(ERR_RUN_BEING_REMOVED,  "RUN_BEING_REMOVED",            409, false, "The run is being removed by retention") \
+    X(ERR_NOT_A_DEAD_LETTER,  "NOT_A_DEAD_LETTER",            409, false, "The job is not a dead letter") \
+    X(ERR_ENTITY_CALL_KEPT,   "ENTITY_CALL_NOT_DROPPABLE",    409, false, "A call of an entity cannot be dropped") \
+    X(ERR_ENTITY_MIGRATING,   "ENTITY_MIGRATING",             409, false, "The entity is being migrated to another version") \
+    X(ERR_STATUS_CONFLICT,    "STATUS_CONFLICT",              409, false, "The status does not allow this") \
     X(ERR_JOB_NOT_CLAIMABLE,  "JOB_NOT_CLAIMABLE",            409, false, "This job is not waiting for a worker") \
     X(ERR_LEASE_LOST,         "LEASE_LOST",                   409, false, "The lease of this job is gone") \
     X(ERR_APPROVAL_CONFLICT,  "APPROVAL_CONFLICT",            409, false, "The opposite has been decided") \

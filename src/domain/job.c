@@ -31,7 +31,7 @@ enum err job_decide(enum job_state from, enum job_event on, enum job_state *ret)
             return ERR_OK;
         }
     }
-    return ERR_CONCURRENCY;
+    return ERR_STATUS_CONFLICT;
 }
 
 const char *job_state_name(enum job_state state)

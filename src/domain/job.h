@@ -117,7 +117,7 @@ enum job_event {
     X(JOB_CANCELLED, JOB_ON_REVIVE,   JOB_PENDING)
 /* clang-format on */
 
-/* Pure. ERR_CONCURRENCY when the state has no such edge; *ret is then untouched. */
+/* Pure. ERR_STATUS_CONFLICT when the state has no such edge; *ret is then untouched. */
 MUST_CHECK enum err job_decide(enum job_state from, enum job_event on, enum job_state *ret);
 
 const char *job_state_name(enum job_state state);

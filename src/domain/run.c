@@ -36,7 +36,7 @@ enum err run_decide(enum run_status from, enum run_event on, struct run_change *
             return ERR_OK;
         }
     }
-    return ERR_CONCURRENCY;
+    return ERR_STATUS_CONFLICT;
 }
 
 const char *run_status_name(enum run_status status)

@@ -111,7 +111,7 @@ struct run_change {
     unsigned effects;
 };
 
-/* Pure. ERR_CONCURRENCY when the status has no such edge; *ret is then untouched. */
+/* Pure. ERR_STATUS_CONFLICT when the status has no such edge; *ret is then untouched. */
 MUST_CHECK enum err run_decide(enum run_status from, enum run_event on, struct run_change *ret);
 
 const char *run_status_name(enum run_status status);

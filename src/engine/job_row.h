@@ -16,7 +16,7 @@ struct job job_row_blank(const struct tx *tx, int64_t owner, int64_t ordinal, in
 /* Stores a new job in the state it has, arms its timer and wakes who waits for it. */
 MUST_CHECK enum err job_row_create(struct tx *tx, struct job *job);
 /* Fill in output, error, worker and due_at before; the rest is done here. On success *job is the
- * new row. ERR_CONCURRENCY when its state has no such edge. */
+ * new row. ERR_STATUS_CONFLICT when its state has no such edge. */
 MUST_CHECK enum err job_row_move(struct tx *tx, struct job *job, enum job_event on);
 /* Writes a row whose state stays: a heartbeat. The timer follows due_at. */
 MUST_CHECK enum err job_row_touch(struct tx *tx, const struct job *old, const struct job *job);

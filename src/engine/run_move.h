@@ -71,7 +71,7 @@ MUST_CHECK enum err run_move_job_over(struct run_move *m, const struct job *job)
 /* Does what follows, settles the run when nothing is left, and writes its row. */
 MUST_CHECK enum err run_move_go_on(struct run_move *m);
 /* Ends the run at once; the timeline says who did and why (reason: ptr NULL for none).
- * ERR_CONCURRENCY when it is over already. */
+ * ERR_STATUS_CONFLICT when it is over already. */
 MUST_CHECK enum err run_move_cancel(struct run_move *m, struct str actor, struct str reason);
 /* Through the table, for pause and resume; then goes on. */
 MUST_CHECK enum err run_move_control(struct run_move *m, enum run_event on, struct str actor);
@@ -83,9 +83,11 @@ MUST_CHECK enum err run_move_can_retry(const struct run_move *m, bool *ret);
 /* The same with its slots: like a start that is refused at a limit. In uc_control.c. */
 MUST_CHECK enum err run_retry_failed(struct op *op, struct run_move *m);
 /* For whoever controls a run: ERR_CONCURRENCY when it is not the version that the caller has read
- * (-1: any), or when its status does not allow it. In uc_control.c. */
+ * (-1: any); and a refusal with a code of its own when its status does not allow it. In
+ * uc_control.c. */
 MUST_CHECK enum err run_check_version(struct op *op, const struct run_move *m, int64_t if_match);
-MUST_CHECK enum err run_refuse(struct op *op, const struct run_move *m, const char *why);
+MUST_CHECK enum err run_refuse(struct op *op, const struct run_move *m, enum err code,
+                               const char *why);
 /* Only the row: for what changes neither steps nor status. */
 MUST_CHECK enum err run_move_save(struct run_move *m);
 

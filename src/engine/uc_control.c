@@ -10,6 +10,7 @@
 #include "engine/values.h"
 
 #include "base/limits.h"
+#include "store/retention.h"
 
 /* --- shared --- */
 
@@ -24,12 +25,24 @@ enum err run_check_version(struct op *op, const struct run_move *m, int64_t if_m
     return e;
 }
 
-enum err run_refuse(struct op *op, const struct run_move *m, const char *why)
+enum err run_refuse(struct op *op, const struct run_move *m, enum err code, const char *why)
 {
-    enum err e = problem_set(&op->problem, ERR_CONCURRENCY, "the run is %s: %s",
-                             run_status_name(m->run.status), why);
+    enum err e =
+        problem_set(&op->problem, code, "The run is %s: %s", run_status_name(m->run.status), why);
     problem_add_number(&op->problem, "actual", m->run.version);
     return e;
+}
+
+/* Before a run that is over is made use of again. */
+static enum err check_whole(struct op *op, const struct run_move *m)
+{
+    bool being_removed = false;
+    enum err e = retention_has_begun(m->tx->db, m->run.num, &being_removed);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot read the run's events");
+    if (!being_removed)
+        return ERR_OK;
+    return run_refuse(op, m, ERR_RUN_BEING_REMOVED, "its retention is over, part of it is gone");
 }
 
 static enum err show(struct op *op, struct run_move *m)
@@ -48,16 +61,21 @@ static enum err show(struct op *op, struct run_move *m)
 enum err run_retry_failed(struct op *op, struct run_move *m)
 {
     if (m->run.status != RUN_FAILED && m->run.status != RUN_TIMED_OUT)
-        return run_refuse(op, m, "only a run that failed can be retried");
+        return run_refuse(op, m, run_is_over(m->run.status) ? ERR_RUN_IS_OVER : ERR_RUN_NOT_OVER,
+                          "only a run that failed can be retried");
     if (m->run.parent_run >= 0)
-        return run_refuse(op, m, "it is part of another run: retry that one");
+        return run_refuse(op, m, ERR_RUN_IS_A_CHILD, "retry the run that it is part of");
+    enum err e = check_whole(op, m);
+    if (e != ERR_OK)
+        return e;
     bool possible = false;
     if (run_move_can_retry(m, &possible) != ERR_OK)
         return problem_set(&op->problem, ERR_INTERNAL, "cannot read the run's jobs");
     if (!possible)
-        return run_refuse(op, m, "items failed before they were handed out: rerun it from there");
+        return run_refuse(op, m, ERR_RUN_NOT_RETRYABLE,
+                          "items failed before they were handed out, rerun it from there");
     struct limits_of_run limits;
-    enum err e = limits_load_again(&limits, m, AT_LIMIT_REJECT, &op->problem);
+    e = limits_load_again(&limits, m, AT_LIMIT_REJECT, &op->problem);
     if (e != ERR_OK)
         return e;
     struct admission decided = limits_decide(&limits);
@@ -75,7 +93,7 @@ static enum err do_cancel(struct op *op, struct run_move *m, struct str reason, 
     if (!*ret_changed)
         return ERR_OK;
     if (run_is_over(m->run.status))
-        return run_refuse(op, m, "it cannot be cancelled any more");
+        return run_refuse(op, m, ERR_RUN_IS_OVER, "it cannot be cancelled any more");
     return run_move_cancel(m, op->caller.actor, reason);
 }
 
@@ -84,8 +102,10 @@ static enum err do_pause(struct op *op, struct run_move *m, bool *ret_changed)
     *ret_changed = m->run.status != RUN_PAUSED;
     if (!*ret_changed)
         return ERR_OK;
+    if (run_is_over(m->run.status))
+        return run_refuse(op, m, ERR_RUN_IS_OVER, "it cannot be paused");
     if (m->run.status != RUN_RUNNING && m->run.status != RUN_WAITING)
-        return run_refuse(op, m, "only a run that is under way can be paused");
+        return run_refuse(op, m, ERR_RUN_NOT_UNDER_WAY, "it can be paused once it has begun");
     return run_move_control(m, RUN_ON_PAUSE, op->caller.actor);
 }
 
@@ -95,7 +115,7 @@ static enum err do_resume(struct op *op, struct run_move *m, bool *ret_changed)
     if (*ret_changed)
         return run_move_control(m, RUN_ON_RESUME, op->caller.actor);
     if (run_is_over(m->run.status))
-        return run_refuse(op, m, "it cannot be resumed");
+        return run_refuse(op, m, ERR_RUN_IS_OVER, "it cannot be resumed");
     return ERR_OK;
 }
 
@@ -266,7 +286,10 @@ static enum err rerun_run(struct op *op, struct tx *tx)
         return problem_set(&op->problem, ERR_FIELD_INVALID, "from_step: there is no step \"%.*s\"",
                            STR_ARG(in->from_step));
     if (!run_is_over(old.run.status))
-        return run_refuse(op, &old, "only a run that is over can be run again");
+        return run_refuse(op, &old, ERR_RUN_NOT_OVER, "only a run that has ended can be rerun");
+    e = check_whole(op, &old);
+    if (e != ERR_OK)
+        return e;
     struct limits_of_run limits;
     bool *behind = arena_alloc(&tx->arena, old.def->step_count * sizeof(*behind));
     e = behind != NULL ? limits_load_again(&limits, &old, AT_LIMIT_REJECT, &op->problem)

@@ -103,8 +103,8 @@ static enum err retry_dead(struct op *op, struct tx *tx)
         return answer_job(op, tx, &job);
     }
     if (job.dead_at < 0)
-        return problem_set(&op->problem, ERR_CONCURRENCY, "the job is no dead letter: it has %s",
-                           job_state_name(job.state));
+        return problem_set(&op->problem, ERR_NOT_A_DEAD_LETTER,
+                           "The job has already ended (status: %s)", job_state_name(job.state));
     e = try_again(op, tx, &job);
     if (e == ERR_OK)
         e = audited_id(op, tx, job.tenant, "dead_letter.retry", job.id, STR_NONE);
@@ -124,9 +124,9 @@ static enum err drop_dead(struct op *op, struct tx *tx)
     if (e != ERR_OK)
         return e;
     if (job_is_of_entity(&job) && job.dead_at >= 0)
-        return problem_set(&op->problem, ERR_CONCURRENCY,
-                           "an entity's call cannot be dropped, for its signals would be lost:"
-                           " retry it, or delete the entity");
+        return problem_set(
+            &op->problem, ERR_ENTITY_CALL_KEPT,
+            "The call's signals would be lost with it: retry it, or delete the entity");
     struct job dropped = job;
     dropped.dead_at = -1;
     op->answer.changed_nothing = job.dead_at < 0;

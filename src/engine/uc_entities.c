@@ -257,7 +257,7 @@ static enum err ask_for_migration(struct op *op, struct entity_move *m, int64_t 
     bool migrating = false;
     enum err e = entity_call_give_way(m, &migrating);
     if (e == ERR_OK && migrating)
-        e = problem_set(&op->problem, ERR_CONCURRENCY,
+        e = problem_set(&op->problem, ERR_ENTITY_MIGRATING,
                         "a worker is migrating it to version %lld: try again when it is done",
                         (long long)m->entity.migrate_to);
     if (e != ERR_OK)
@@ -302,8 +302,8 @@ static enum err migrate_entity(struct op *op, struct tx *tx)
     /* A finished one begins anew, with the newest version, when something comes. */
     bool there = to == from || m.entity.finished_at >= 0;
     if (to == from && m.entity.migrate_to >= 0)
-        return problem_set(&op->problem, ERR_CONCURRENCY, "it is being migrated to version %lld",
-                           (long long)m.entity.migrate_to);
+        return problem_set(&op->problem, ERR_ENTITY_MIGRATING,
+                           "it is being migrated to version %lld", (long long)m.entity.migrate_to);
     op->answer.changed_nothing = asked || there;
     if (!asked && !there)
         e = ask_for_migration(op, &m, to);

@@ -113,7 +113,7 @@ static enum err signal_run(struct op *op, struct tx *tx)
     if (e != ERR_OK || known)
         return e;
     if (run_is_over(m.run.status))
-        return run_refuse(op, &m, "it takes no more signals");
+        return run_refuse(op, &m, ERR_RUN_IS_OVER, "it takes no more signals");
     struct run_signal s = {
         .run = m.run.num, .name = in->name, .payload = in->payload, .at = tx->now_ms};
     e = take_in(op, &m, &s, &key);

@@ -84,7 +84,7 @@ def test_a_rejected_job_denies_its_run(api, tenant):
     assert shown["status"] == "denied" and shown["error"]["code"] == "STEP_DENIED" and acts.step(shown, "pay")["status"] == "denied"
     assert shown["error"]["cause"] == {"code": "APPROVAL_REJECTED", "message": "a person rejected it", "by": "ann", "reason": "no"}
     assert api.work(tenant) is None
-    assert_problem(api.post(f"/api/v1/runs/{run}/retry", tenant=tenant), 409, "CONCURRENCY_ERROR")
+    assert_problem(api.post(f"/api/v1/runs/{run}/retry", tenant=tenant), 409, "RUN_IS_OVER")
 
 
 def test_what_does_not_wait_for_a_decision_takes_none(api, tenant):

@@ -94,7 +94,7 @@ def test_retry_tries_the_failed_step_again(run, start, show, fail, api, tenant):
     assert api.work(tenant)["run_id"] == rid and show(rid)["steps"][0]["status"] == "succeeded"
     assert run("run", "cancel", rid).code == 0
     r = run("run", "retry", rid)
-    assert r.code == 1 and "CONCURRENCY_ERROR" in r.err and r.out == "", r
+    assert r.code == 1 and "RUN_IS_OVER" in r.err and r.out == "", r
 
 
 def test_rerun_is_a_new_run_that_keeps_what_lies_before_a_step(run, start, show, api, tenant):
@@ -225,7 +225,7 @@ def test_bulk_says_what_was_refused(run, start, api, tenant):
     over, active = start(), start()
     assert run("run", "cancel", over).code == 0
     r = run("run", "bulk", "pause", "--all")
-    assert r.code == 1 and r.out == "2 runs: 1 changed, 0 were so already, 1 refused\n" and f"pawl: {over}: CONCURRENCY_ERROR: " in r.err and active not in r.err, r
+    assert r.code == 1 and r.out == "2 runs: 1 changed, 0 were so already, 1 refused\n" and f"pawl: {over}: RUN_IS_OVER: " in r.err and active not in r.err, r
 
 
 def test_bulk_follows_the_pages_and_is_safe_to_repeat(run, api, tenant):

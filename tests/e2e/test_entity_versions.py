@@ -222,7 +222,7 @@ def test_a_migration_that_no_worker_has_makes_way_for_another(entity):
     job = e.call(queues=["q2"])
     assert (job["input"]["from_version"], job["input"]["to_version"]) == (1, 3)
     before = e.see()
-    assert_problem(e.api.post(e.path("/migrate"), {"version": 2}, tenant=e.tenant), 409, "CONCURRENCY_ERROR")
+    assert_problem(e.api.post(e.path("/migrate"), {"version": 2}, tenant=e.tenant), 409, "ENTITY_MIGRATING")
     assert e.see() == before
     e.answer(job, state=3)
     assert e.see()["type_version"] == 3 and [x["data"]["to"] for x in e.events("entity.migrated")] == [3]

@@ -299,7 +299,7 @@ def test_a_dead_letter_is_retried_under_its_id(api, tenant):
     assert api.post(f"{DEAD}/{job}/retry", tenant=tenant).json["state"] == "pending" and show(api, tenant, run)["version"] == version, "again changes nothing"
     again = claim(api, tenant)[0]
     assert again["job_id"] == job and complete(api, tenant, again, output="at last").json["run_status"] == "succeeded"
-    assert_problem(api.post(f"{DEAD}/{job}/retry", tenant=tenant), 409, "CONCURRENCY_ERROR")
+    assert_problem(api.post(f"{DEAD}/{job}/retry", tenant=tenant), 409, "NOT_A_DEAD_LETTER")
     assert show(api, tenant, run)["output"] == "at last" and "run.retried" in event_types(api, tenant, run)
 
 
@@ -334,7 +334,7 @@ def test_a_dropped_dead_letter_is_off_the_list_and_nothing_else_changes(api, ten
         r = api.delete(f"{DEAD}/{job}", tenant=tenant)
         assert r.status == 200 and (r.json["job_id"], r.json["state"]) == (job, "failed"), r
     assert [d["job_id"] for d in dead_letters(api, tenant)] == [other] and show(api, tenant, run) == before
-    assert_problem(api.post(f"{DEAD}/{job}/retry", tenant=tenant), 409, "CONCURRENCY_ERROR")
+    assert_problem(api.post(f"{DEAD}/{job}/retry", tenant=tenant), 409, "NOT_A_DEAD_LETTER")
 
 
 def test_dead_letters_of_others_are_not_there(api, tenant):

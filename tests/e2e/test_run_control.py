@@ -139,11 +139,28 @@ def test_16_of_the_same_action_at_once_are_one(api, tenant, action):
 def test_an_action_that_does_not_fit_is_refused_and_changes_nothing(api, tenant):
     over = begin(api, tenant, transform("a", 1))
     under_way = begin(api, tenant, task("a"))
-    for run, action in ((over, "cancel"), (over, "pause"), (over, "resume"), (over, "retry"), (over, "signals"), (under_way, "rerun")):
+    later = begin(api, tenant, task("a"), body={"start_at": in_seconds(3600)})
+    for run, action, code in ((over, "cancel", "RUN_IS_OVER"), (over, "pause", "RUN_IS_OVER"), (over, "resume", "RUN_IS_OVER"), (over, "retry", "RUN_IS_OVER"),
+                              (over, "signals", "RUN_IS_OVER"), (under_way, "rerun", "RUN_NOT_OVER"), (later, "pause", "RUN_NOT_UNDER_WAY")):
         before = show(api, tenant, run)
-        problem = assert_problem(control(api, tenant, run, action, {"name": "go"} if action == "signals" else None), 409, "CONCURRENCY_ERROR", retryable=False)
+        problem = assert_problem(control(api, tenant, run, action, {"name": "go"} if action == "signals" else None), 409, code, retryable=False)
         assert problem["actual"] == before["version"] and show(api, tenant, run) == before
-    assert len(all_runs(api, tenant)) == 2
+    assert len(all_runs(api, tenant)) == 3
+
+
+def test_a_child_is_not_retried_by_itself(api, tenant):
+    api.workflow(tenant, "leaf", [task("a")])
+    parent = begin(api, tenant, {"name": "c", "type": "workflow", "workflow_id": "leaf"}, wid="parent")
+    fail(api, tenant, claim_one(api, tenant))
+    child = ended(api, tenant, parent)["steps"][0]["child_run_id"]
+    assert_problem(control(api, tenant, child, "retry"), 409, "RUN_IS_A_CHILD")
+
+
+def test_if_match_on_a_run_that_is_over_tells_the_version_first(api, tenant):
+    over = begin(api, tenant, transform("a", 1))
+    version = show(api, tenant, over)["version"]
+    assert_problem(control(api, tenant, over, "cancel", headers={"If-Match": f'"{version - 1}"'}), 409, "CONCURRENCY_ERROR")
+    assert_problem(control(api, tenant, over, "cancel", headers={"If-Match": f'"{version}"'}), 409, "RUN_IS_OVER")
 
 
 @pytest.mark.parametrize("action", ACTIONS)
@@ -359,7 +376,7 @@ def test_a_bulk_action_names_what_it_could_not_change(api, tenant):
     over = begin(api, tenant, transform("a", 1))
     live = begin(api, tenant, task("a"))
     answer = bulk(api, tenant, "pause", filter={})
-    assert counted(answer) == (2, 1, 0, 1) and (answer["refused"][0]["run_id"], answer["refused"][0]["code"]) == (over, "CONCURRENCY_ERROR")
+    assert counted(answer) == (2, 1, 0, 1) and (answer["refused"][0]["run_id"], answer["refused"][0]["code"]) == (over, "RUN_IS_OVER")
     assert show(api, tenant, live)["status"] == "paused"
     assert counted(bulk(api, tenant, "resume", filter={"status": "paused"})) == (1, 1, 0, 0)
 

@@ -289,7 +289,7 @@ def test_a_finished_run_is_not_cancelled(api, tenant):
     api.workflow(tenant, "w")
     run = api.start(tenant, "w").json["run_id"]
     api.work(tenant)
-    assert_problem(api.post(f"/api/v1/runs/{run}/cancel", tenant=tenant), 409, "CONCURRENCY_ERROR")
+    assert_problem(api.post(f"/api/v1/runs/{run}/cancel", tenant=tenant), 409, "RUN_IS_OVER")
     assert show(api, tenant, run)["status"] == "succeeded"
 
 

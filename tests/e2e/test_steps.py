@@ -195,7 +195,7 @@ def test_no_signal_in_time_fails_the_step(api, tenant):
     run = begin(api, tenant, wait_for(timeout_ms=20))
     shown = ended(api, tenant, run)
     assert error_of(shown) == ("wait", "TIMED_OUT") and statuses(shown) == {"wait": "timed_out"}
-    assert_problem(signal(api, tenant, run, "go"), 409, "CONCURRENCY_ERROR")
+    assert_problem(signal(api, tenant, run, "go"), 409, "RUN_IS_OVER")
 
 
 def test_a_run_may_go_on_without_the_signal(api, tenant):

@@ -55,7 +55,7 @@ static void every_pair_leads_where_the_diagram_says(void **state)
         for (enum job_event on = 0; on < JOB_EVENT_COUNT; on++) {
             enum job_state to = NO;
             enum err e = job_decide(from, on, &to);
-            if (e != (EXPECTED[from][on] == NO ? ERR_CONCURRENCY : ERR_OK) ||
+            if (e != (EXPECTED[from][on] == NO ? ERR_STATUS_CONFLICT : ERR_OK) ||
                 to != EXPECTED[from][on])
                 fail_msg("%s on event %d goes to %d", job_state_name(from), (int)on, (int)to);
         }
@@ -66,7 +66,7 @@ static void a_refusal_leaves_the_state_untouched(void **state)
 {
     (void)state;
     enum job_state to = JOB_DENIED;
-    assert_int_equal(job_decide(JOB_PENDING, JOB_ON_COMPLETE, &to), ERR_CONCURRENCY);
+    assert_int_equal(job_decide(JOB_PENDING, JOB_ON_COMPLETE, &to), ERR_STATUS_CONFLICT);
     assert_int_equal(to, JOB_DENIED);
 }
 
@@ -97,7 +97,7 @@ static void what_succeeded_is_never_done_again(void **state)
     (void)state;
     for (enum job_event on = 0; on < JOB_EVENT_COUNT; on++) {
         enum job_state to;
-        assert_int_equal(job_decide(JOB_SUCCEEDED, on, &to), ERR_CONCURRENCY);
+        assert_int_equal(job_decide(JOB_SUCCEEDED, on, &to), ERR_STATUS_CONFLICT);
     }
 }
 
@@ -107,10 +107,10 @@ static void only_one_who_has_the_job_can_lose_it(void **state)
     for (enum job_state from = 0; from < JOB_STATE_COUNT; from++) {
         enum job_state to;
         bool held = from == JOB_RUNNING || from == JOB_DISPATCHED;
-        assert_int_equal(job_decide(from, JOB_ON_EXPIRE, &to), held ? ERR_OK : ERR_CONCURRENCY);
-        assert_int_equal(job_decide(from, JOB_ON_RETRY, &to), held ? ERR_OK : ERR_CONCURRENCY);
+        assert_int_equal(job_decide(from, JOB_ON_EXPIRE, &to), held ? ERR_OK : ERR_STATUS_CONFLICT);
+        assert_int_equal(job_decide(from, JOB_ON_RETRY, &to), held ? ERR_OK : ERR_STATUS_CONFLICT);
         assert_int_equal(job_decide(from, JOB_ON_RELEASE, &to),
-                         from == JOB_RUNNING ? ERR_OK : ERR_CONCURRENCY);
+                         from == JOB_RUNNING ? ERR_OK : ERR_STATUS_CONFLICT);
     }
 }
 
@@ -120,7 +120,7 @@ static void only_a_pending_job_is_handed_out(void **state)
     (void)state;
     for (enum job_state from = 0; from < JOB_STATE_COUNT; from++) {
         enum job_state to;
-        enum err expected = from == JOB_PENDING ? ERR_OK : ERR_CONCURRENCY;
+        enum err expected = from == JOB_PENDING ? ERR_OK : ERR_STATUS_CONFLICT;
         assert_int_equal(job_decide(from, JOB_ON_CLAIM, &to), expected);
         assert_int_equal(job_decide(from, JOB_ON_DISPATCH, &to), expected);
         assert_int_equal(job_decide(from, JOB_ON_HOLD, &to), expected);
@@ -145,7 +145,7 @@ static void only_a_job_that_waits_for_a_person_is_approved_or_denied(void **stat
     (void)state;
     for (enum job_state from = 0; from < JOB_STATE_COUNT; from++) {
         enum job_state to;
-        enum err expected = from == JOB_APPROVAL ? ERR_OK : ERR_CONCURRENCY;
+        enum err expected = from == JOB_APPROVAL ? ERR_OK : ERR_STATUS_CONFLICT;
         assert_int_equal(job_decide(from, JOB_ON_APPROVE, &to), expected);
         assert_int_equal(job_decide(from, JOB_ON_DENY, &to), expected);
     }

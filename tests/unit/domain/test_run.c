@@ -43,7 +43,7 @@ static void every_pair_leads_where_the_diagram_says(void **state)
         for (enum run_event on = 0; on < RUN_EVENT_COUNT; on++) {
             struct run_change change = {NO, 0};
             enum err e = run_decide(from, on, &change);
-            if (e != (EXPECTED[from][on] == NO ? ERR_CONCURRENCY : ERR_OK) ||
+            if (e != (EXPECTED[from][on] == NO ? ERR_STATUS_CONFLICT : ERR_OK) ||
                 change.to != EXPECTED[from][on])
                 fail_msg("%s on event %d goes to %d", run_status_name(from), (int)on,
                          (int)change.to);
@@ -55,7 +55,7 @@ static void a_refusal_leaves_the_change_untouched(void **state)
 {
     (void)state;
     struct run_change change = {RUN_PAUSED, 77};
-    assert_int_equal(run_decide(RUN_SUCCEEDED, RUN_ON_CANCEL, &change), ERR_CONCURRENCY);
+    assert_int_equal(run_decide(RUN_SUCCEEDED, RUN_ON_CANCEL, &change), ERR_STATUS_CONFLICT);
     assert_int_equal(change.to, RUN_PAUSED);
     assert_int_equal(change.effects, 77);
 }

@@ -332,7 +332,7 @@ static inline void make_cancel(struct history *h, size_t run)
     if (!model_is_over(&h->model, run))
         expect_begun(s, model_end(&h->model, run, MODEL_CANCELLED));
     else if (of->status != MODEL_CANCELLED)
-        s->err = ERR_CONCURRENCY;
+        s->err = ERR_RUN_IS_OVER;
 }
 
 static inline void make_retry(struct history *h, size_t run)
@@ -346,7 +346,7 @@ static inline void make_retry(struct history *h, size_t run)
     if (!model_is_over(&h->model, run))
         return;
     if (of->status != MODEL_FAILED) {
-        s->err = ERR_CONCURRENCY;
+        s->err = ERR_RUN_IS_OVER;
         return;
     }
     s->answer = model_retry(&h->model, run);
@@ -363,7 +363,7 @@ static inline void make_rerun(struct history *h, size_t run)
     s->call.op.input = &s->input.rerun;
     tell(s, "run %zu is run again, it is %s", run, status_name(of->status));
     if (!model_is_over(&h->model, run)) {
-        s->err = ERR_CONCURRENCY;
+        s->err = ERR_RUN_NOT_OVER;
         return;
     }
     s->is_start = s->is_rerun = true;

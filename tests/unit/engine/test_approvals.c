@@ -193,7 +193,7 @@ static void a_rejected_task_is_denied_and_so_is_its_run(void **state)
     assert_nothing_to_claim(rig);
     assert_approval(rig, job, "reason", "too much");
     assert_int_equal(in_file(rig, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 0);
-    assert_int_equal(control(rig, run, CONTROL_RETRY), ERR_CONCURRENCY); /* no means no */
+    assert_int_equal(control(rig, run, CONTROL_RETRY), ERR_RUN_IS_OVER); /* no means no */
     assert_int_equal(told(rig, "job.approved"), 0);
     assert_sound(rig);
 }

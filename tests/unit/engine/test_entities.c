@@ -186,7 +186,7 @@ static void a_call_that_cannot_succeed_blocks_until_somebody_retries_it(void **s
     struct call c;
     call_init(&c, rig, &UC_DROP_DEAD);
     c.op.input = &dead;
-    assert_int_equal(perform(&c), ERR_CONCURRENCY); /* its signals would be lost */
+    assert_int_equal(perform(&c), ERR_ENTITY_CALL_KEPT); /* its signals would be lost */
     call_release(&c);
     call_init(&c, rig, &UC_RETRY_DEAD);
     c.op.input = &dead;
@@ -560,7 +560,7 @@ static void it_cannot_stay_where_it_is_while_another_version_is_asked_for(void *
     count_with(rig, ",'version':2");
     assert_int_equal(migrate(rig, "a", 1), ERR_OK); /* is there already */
     assert_int_equal(migrate(rig, "a", 2), ERR_OK);
-    assert_int_equal(migrate(rig, "a", 1), ERR_CONCURRENCY);
+    assert_int_equal(migrate(rig, "a", 1), ERR_ENTITY_MIGRATING);
     assert_int_equal(entity_number(rig, "a", "migrating_to"), 2);
 }
 
@@ -575,7 +575,7 @@ static void a_migration_that_nobody_makes_can_be_led_elsewhere(void **state)
     count_with(rig, ",'version':4");
     assert_int_equal(migrate(rig, "a", 2), ERR_OK);
     struct handed h = claim_call(rig, 30000);
-    assert_int_equal(migrate(rig, "a", 3), ERR_CONCURRENCY); /* while a worker is at it */
+    assert_int_equal(migrate(rig, "a", 3), ERR_ENTITY_MIGRATING); /* while a worker is at it */
     assert_int_equal(finish_call(rig, &h, NULL, false), ERR_OK);
     assert_entity_is(rig, "a", "blocked");
     json_decref(h.job);

@@ -2,6 +2,7 @@
 #include "engine/acts.h"
 
 #include "engine/retention.h"
+#include "store/retention.h"
 
 enum { DAY_S = 24 * 3600 };
 
@@ -274,6 +275,41 @@ static void a_key_outlives_the_run_that_it_made(void **state)
     assert_sound(rig);
 }
 
+static enum err rerun(struct rig *rig, struct uuid id)
+{
+    struct rerun_run_input in = {.run_id = id, .if_match = -1};
+    struct call c;
+    call_init(&c, rig, &UC_RERUN_RUN);
+    c.op.input = &in;
+    enum err e = perform(&c);
+    call_release(&c);
+    return e;
+}
+
+/* The first slice of a removal takes the oldest events, and here no more than that. */
+static void a_run_whose_removal_has_begun_is_not_made_use_of_again(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "w", ONE_TASK);
+    struct uuid run = start(rig, "w");
+    work_badly(rig, "a");
+    assert_run_is(rig, run, "failed");
+    rig_stop(rig);
+    struct db *db = open_writer(rig->file.text);
+    int64_t removed = 0;
+    bool gone = true;
+    assert_int_equal(db_begin(db), ERR_OK);
+    assert_int_equal(retention_remove(db, 1, uuid_time(run), 1, &removed, &gone), ERR_OK);
+    assert_int_equal(db_commit(db), ERR_OK);
+    db_close(db);
+    assert_true(removed == 1 && !gone);
+    rig_start(rig, 0);
+    assert_int_equal(control(rig, run, CONTROL_RETRY), ERR_RUN_BEING_REMOVED);
+    assert_int_equal(rerun(rig, run), ERR_RUN_BEING_REMOVED);
+    assert_run_is(rig, run, "failed");
+    assert_int_equal(runs(rig), 1);
+}
+
 #define PARENT "{'steps':[{'name':'c','type':'workflow','workflow_id':'child'}]}"
 
 /* A parent that waits for its child, which is at its one task. */
@@ -356,6 +392,7 @@ int main(void)
         rig_test(a_run_of_many_events_goes_in_slices_and_is_found_again_after_a_crash),
         rig_test(starts_go_on_while_thousands_of_runs_go),
         rig_test(a_key_outlives_the_run_that_it_made),
+        rig_test(a_run_whose_removal_has_begun_is_not_made_use_of_again),
         rig_test(a_child_stays_until_its_parent_has_taken_the_result),
         rig_test(a_step_whose_child_is_gone_fails),
         rig_test(a_parent_whose_child_is_gone_can_be_cancelled),

@@ -206,7 +206,7 @@ static void a_cancelled_run_keeps_what_had_come_and_takes_no_more(void **state)
     struct uuid run = start(rig, "w");
     assert_int_equal(send_with(rig, run, "paid", "1", "k").err, ERR_OK);
     assert_int_equal(control(rig, run, CONTROL_CANCEL), ERR_OK);
-    assert_int_equal(send_with(rig, run, "packed", "1", NULL).err, ERR_CONCURRENCY);
+    assert_int_equal(send_with(rig, run, "packed", "1", NULL).err, ERR_RUN_IS_OVER);
     assert_true(send_with(rig, run, "paid", "1", "k").duplicate);
     assert_sound(rig);
 }
