@@ -71,7 +71,7 @@ static const struct flag {
      "allow --dev on an address that other machines reach"},
     {"--allow-private-addresses", "PAWL_ALLOW_PRIVATE_ADDRESSES", true,
      offsetof(struct options, allow_private_addresses), NULL,
-     "http steps and webhooks may call this machine and its neighbours, not public ones only"},
+     "let http steps and webhooks call private and loopback addresses (--dev: loopback anyway)"},
     {"--tls-cert", "PAWL_TLS_CERT", false, offsetof(struct options, tls_cert), "FILE",
      "PEM certificate chain: speak HTTPS"},
     {"--tls-key", "PAWL_TLS_KEY", false, offsetof(struct options, tls_key), "FILE",
@@ -361,6 +361,14 @@ static enum err open_bus(struct server *s, const struct options *o, struct probl
     return e == ERR_OK ? nats_bus_new(&bus, p, &s->bus) : e;
 }
 
+/* A development server may call this machine, unless others could make it do so. */
+static enum address_reach reach_of(const struct options *o)
+{
+    if (o->allow_private_addresses != NULL)
+        return REACH_ALL;
+    return o->dev != NULL && http_is_loopback(o->listen) ? REACH_LOOPBACK : REACH_PUBLIC;
+}
+
 static enum err start(struct server *s, const struct options *o, int64_t wal_mib, struct problem *p)
 {
     s->signal_fd = open_signals();
@@ -380,7 +388,7 @@ static enum err start(struct server *s, const struct options *o, int64_t wal_mib
         .bus_queues = s->bus_queues,
         .bus_queue_count = s->bus_queue_count,
         .keeps_all = getenv("PAWL_PRIVATE") != NULL, /* it serves one offline command */
-        .allow_private_addresses = o->allow_private_addresses != NULL,
+        .reach = reach_of(o),
     };
     e = engine_open(&engine, p, &s->engine);
     if (e != ERR_OK)

@@ -13,8 +13,7 @@
     X(CALL_ANSWERED,            "ANSWERED",            false) /* whatever the status */            \
     X(CALL_TIMED_OUT,           "TIMED_OUT",           true)                                       \
     X(CALL_REQUEST_INVALID,     "REQUEST_INVALID",     false)                                      \
-    X(CALL_ADDRESS_REFUSED,     "ADDRESS_REFUSED",     false)                                      \
-    X(CALL_NAME_NOT_RESOLVED,   "NAME_NOT_RESOLVED",   true)                                       \
+    X(CALL_ADDRESS_REFUSED,   "ADDRESS_REFUSED",     true)  /* or no such name */  \
     X(CALL_CONNECT_FAILED,      "CONNECT_FAILED",      true)                                       \
     X(CALL_TLS_FAILED,          "TLS_FAILED",          true)                                       \
     X(CALL_CONNECTION_LOST,     "CONNECTION_LOST",     true)                                       \

@@ -100,7 +100,7 @@ static void begin(struct http_caller *c, struct place *place, struct http_call *
     struct transfer *t = &place->transfer;
     place->busy = true;
     c->busy++;
-    if (!transfer_begin(t, call, c->config.allow_private_addresses)) {
+    if (!transfer_begin(t, call, c->config.reach)) {
         leave(c, place);
     } else if (curl_multi_add_handle(c->multi, t->easy) != CURLM_OK) {
         http_call_end(call, CALL_FAILED, "out of memory");

@@ -4,7 +4,7 @@
  * Every call and every redirect of it is bounded: in time, in the size of the response, in the
  * number of hops. Only http and https are spoken; proxies of the environment are not used; headers
  * that may hold credentials do not travel to another origin, and nothing goes on from https to
- * http. Addresses that are not public (domain/address.h) are refused when a socket is about to be
+ * http. Addresses out of reach (domain/address.h) are refused when a socket is about to be
  * connected, so that whatever a name resolved to before does not matter. Connections are kept for
  * the next call to the same origin; a request that finds its kept connection closed is sent once
  * more by libcurl, so receivers that count effects need an idempotency key. */
@@ -12,11 +12,12 @@
 #define PAWL_BUS_HTTP_CALLER_H
 
 #include "bus/http_call.h"
+#include "domain/address.h"
 
 struct http_caller;
 
 struct http_caller_config {
-    bool allow_private_addresses;
+    enum address_reach reach;
     int event_fd; /* written when there is something to collect */
     /* Called on the caller's thread for each call that is over, before it can be collected: for
      * work that should not hold up who collects. NULL: nothing to do. */

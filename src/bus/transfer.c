@@ -3,6 +3,7 @@
 
 #include "base/env.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "domain/address.h"
 
 #include <netinet/in.h>
@@ -172,7 +173,7 @@ static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_so
     struct transfer *t = ctx;
     enum address_kind kind = kind_of(address);
     t->resolving = false;
-    if (purpose != CURLSOCKTYPE_IPCXN || (kind != ADDRESS_PUBLIC && !t->allow_private_addresses)) {
+    if (purpose != CURLSOCKTYPE_IPCXN || !address_in_reach(kind, t->reach)) {
         t->refused = true;
         t->refused_kind = address_kind_name(kind);
         return CURL_SOCKET_BAD;
@@ -330,11 +331,10 @@ static bool set_hop(struct transfer *t, const char *url, bool home, bool with_bo
 
 /* --- the way of a call --- */
 
-bool transfer_begin(struct transfer *t, struct http_call *call, bool allow_private_addresses)
+bool transfer_begin(struct transfer *t, struct http_call *call, enum address_reach reach)
 {
     const struct http_request *r = &call->request;
-    *t = (struct transfer){
-        .call = call, .method = r->method, .allow_private_addresses = allow_private_addresses};
+    *t = (struct transfer){.call = call, .method = r->method, .reach = reach};
     const char *why = NULL;
     if (!is_token(r->method))
         return refuse(t, CALL_REQUEST_INVALID, "the method is not a word");
@@ -361,7 +361,7 @@ static enum call_end end_of(CURLcode code)
     case CURLE_OPERATION_TIMEDOUT:
         return CALL_TIMED_OUT;
     case CURLE_COULDNT_RESOLVE_HOST:
-        return CALL_NAME_NOT_RESOLVED;
+        return CALL_ADDRESS_REFUSED;
     case CURLE_COULDNT_CONNECT:
         return CALL_CONNECT_FAILED;
     case CURLE_SSL_CONNECT_ERROR:
@@ -382,18 +382,40 @@ static enum call_end end_of(CURLcode code)
     }
 }
 
+/* A name that does not resolve and one whose address is out of reach look the same: who writes a
+ * workflow must not find out which names exist inside the server's network. */
+static const char *const REFUSED_DETAIL[] = {
+    [REACH_PUBLIC] = "the host does not resolve, or not to a public address "
+                     "(pawl serve --allow-private-addresses allows others)",
+    [REACH_LOOPBACK] = "the host does not resolve, or not to a public or loopback address "
+                       "(pawl serve --allow-private-addresses allows others)",
+    [REACH_ALL] = "the host does not resolve",
+};
+
+/* For the operator, who may know. */
+static void log_refusal(const struct transfer *t)
+{
+    char *host = NULL;
+    if (curl_url_get(t->origin, CURLUPART_HOST, &host, 0) == CURLUE_OK)
+        LOG(LOG_DEBUG, "a call was refused: its address is out of reach", LOG_Z("host", host),
+            LOG_Z("address", t->refused_kind), LOG_N("redirects", t->redirects));
+    curl_free(host);
+}
+
 static void set_end(struct transfer *t, CURLcode code)
 {
+    enum call_end end = end_of(code);
+    bool refused = t->refused && !t->tried;
+    if (refused)
+        log_refusal(t);
     if (t->too_large)
         http_call_end(t->call, CALL_RESPONSE_TOO_LARGE,
                       "the response has more than %d bytes, or more than %d of headers",
                       CALL_RESPONSE_MAX, CALL_HEAD_MAX);
-    else if (t->refused && !t->tried)
-        http_call_end(t->call, CALL_ADDRESS_REFUSED,
-                      "the host has a %s address, and this server calls public ones only",
-                      t->refused_kind);
+    else if (refused || end == CALL_ADDRESS_REFUSED)
+        http_call_end(t->call, CALL_ADDRESS_REFUSED, "%s", REFUSED_DETAIL[t->reach]);
     else
-        http_call_end(t->call, end_of(code), "%s",
+        http_call_end(t->call, end, "%s",
                       t->error[0] != '\0' ? t->error : curl_easy_strerror(code));
 }
 

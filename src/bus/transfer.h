@@ -4,13 +4,14 @@
 #define PAWL_BUS_TRANSFER_H
 
 #include "bus/http_call.h"
+#include "domain/address.h"
 
 #include <curl/curl.h>
 
 struct transfer {
     struct http_call *call; /* NULL: none */
     CURL *easy;
-    bool allow_private_addresses;
+    enum address_reach reach;
 
     CURLU *origin; /* where the request was meant for */
     struct curl_slist *headers;
@@ -31,7 +32,7 @@ struct transfer {
 
 /* Makes the easy handle ready for the first hop. False when the call is over already. */
 MUST_CHECK bool transfer_begin(struct transfer *t, struct http_call *call,
-                               bool allow_private_addresses);
+                               enum address_reach reach);
 /* libcurl is done with a hop, and the handle is out of its multi handle. True when there is another
  * hop to make; otherwise the call's end is set. */
 MUST_CHECK bool transfer_goes_on(struct transfer *t, CURLcode code);

@@ -66,6 +66,12 @@ const char *address_kind_name(enum address_kind kind)
     return NAMES[kind];
 }
 
+bool address_in_reach(enum address_kind kind, enum address_reach reach)
+{
+    return kind == ADDRESS_PUBLIC || reach == REACH_ALL ||
+           (kind == ADDRESS_LOOPBACK && reach == REACH_LOOPBACK);
+}
+
 static bool begins_with(const unsigned char *bytes, const unsigned char *prefix, int bits)
 {
     size_t whole = (size_t)bits / 8;

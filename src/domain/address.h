@@ -31,6 +31,14 @@ enum address_kind {
 
 const char *address_kind_name(enum address_kind kind);
 
+/* What may be called. */
+enum address_reach {
+    REACH_PUBLIC,   /* public addresses only */
+    REACH_LOOPBACK, /* and this machine's own: for development */
+    REACH_ALL,
+};
+bool address_in_reach(enum address_kind kind, enum address_reach reach);
+
 /* Bytes in network order. An IPv6 address that carries an IPv4 address (mapped, NAT64, 6to4,
  * ISATAP) is of the kind of that one; what no registry has given out is reserved. */
 enum address_kind address_kind_v4(const unsigned char bytes[static 4]);

@@ -208,7 +208,7 @@ enum err calls_start(const struct calls_config *config, struct problem *p, struc
         return problem_set(p, ERR_NO_MEMORY, "no memory for calls");
     c->config = *config;
     struct http_caller_config caller = {
-        .allow_private_addresses = config->allow_private_addresses,
+        .reach = config->reach,
         .event_fd = config->event_fd,
         .over = shape_result,
     };

@@ -11,6 +11,7 @@
 #ifndef PAWL_ENGINE_CALLS_H
 #define PAWL_ENGINE_CALLS_H
 
+#include "domain/address.h"
 #include "engine/op.h"
 
 #include <stdatomic.h>
@@ -18,7 +19,7 @@
 struct calls;
 
 struct calls_config {
-    bool allow_private_addresses;
+    enum address_reach reach;
     const struct env *env;
     int event_fd;           /* written when calls_collect() has something to do */
     atomic_bool *has_calls; /* set by the writer: a job is pending */

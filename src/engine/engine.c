@@ -632,7 +632,7 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
     if (err != ERR_OK)
         return err;
     struct calls_config calls = {
-        .allow_private_addresses = config->allow_private_addresses,
+        .reach = config->reach,
         .env = config->env,
         .event_fd = e->event_fd,
         .has_calls = &e->has_calls,
@@ -643,7 +643,7 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
     if (err != ERR_OK)
         return err;
     struct webhooks_config webhooks = {
-        .allow_private_addresses = config->allow_private_addresses,
+        .reach = config->reach,
         .env = config->env,
         .event_fd = e->event_fd,
         .has_deliveries = &e->has_deliveries,

@@ -4,6 +4,7 @@
 #define PAWL_ENGINE_ENGINE_H
 
 #include "base/metrics.h"
+#include "domain/address.h"
 #include "engine/auth.h"
 #include "engine/listeners.h"
 #include "engine/op.h"
@@ -22,8 +23,8 @@ struct engine_config {
     struct bus *bus;              /* where events go; NULL: nowhere. Outlives the engine */
     const struct str *bus_queues; /* whose jobs are offered there too; outlive the engine */
     size_t bus_queue_count;
-    bool keeps_all;               /* removes neither old runs nor old rows of the feed */
-    bool allow_private_addresses; /* http steps may call any address, not public ones only */
+    bool keeps_all;           /* removes neither old runs nor old rows of the feed */
+    enum address_reach reach; /* what http steps and webhooks may call */
 };
 
 /* Opens and migrates the store, starts the writer and the readers. The caller owns *ret. */

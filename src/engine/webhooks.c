@@ -246,7 +246,7 @@ enum err webhooks_start(const struct webhooks_config *config, struct problem *p,
 {
     struct webhooks *w = calloc(1, sizeof(*w));
     struct http_caller_config caller = {
-        .allow_private_addresses = config->allow_private_addresses,
+        .reach = config->reach,
         .event_fd = config->event_fd,
     };
     if (w != NULL)

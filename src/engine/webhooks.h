@@ -9,6 +9,7 @@
 #ifndef PAWL_ENGINE_WEBHOOKS_H
 #define PAWL_ENGINE_WEBHOOKS_H
 
+#include "domain/address.h"
 #include "engine/op.h"
 
 #include <stdatomic.h>
@@ -17,7 +18,7 @@ struct metric;
 struct webhooks;
 
 struct webhooks_config {
-    bool allow_private_addresses;
+    enum address_reach reach;
     const struct env *env;
     int event_fd;                /* written when webhooks_collect() has something to do */
     atomic_bool *has_deliveries; /* set by the writer: something is to be sent, now or later */

@@ -13,6 +13,7 @@ import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAWL = os.environ.get("PAWL_BIN", str(ROOT / "build" / "pawl"))
+ROOT_KEY = "7f3Kq9ZtW2mXc8RbLd5HvNs4YpGj6AeU"  # for PAWL_ROOT_KEY: an administrator of the server
 # Sanitizer builds are several times slower: waits for a condition are longer there, never the checks weaker.
 PATIENCE_S = float(os.environ.get("PAWL_PATIENCE_S", "20"))
 

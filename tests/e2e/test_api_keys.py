@@ -8,7 +8,7 @@ import harness
 from checks import assert_problem
 from cli import pawl
 
-ROOT = "root-key-for-tests"
+ROOT = harness.ROOT_KEY
 
 
 @pytest.fixture

@@ -158,7 +158,7 @@ def test_only_those_who_are_named_decide_and_others_learn_nothing(api, tenant):
 
 
 def test_roles_and_tenants_come_before_any_replay():
-    root = "root-key-for-tests"
+    root = harness.ROOT_KEY
     with harness.server(dev=False, env={"PAWL_ROOT_KEY": root}) as s:
         admin = s.client(headers={"Authorization": f"Bearer {root}"})
 

@@ -12,7 +12,7 @@ from cli import pawl
 from inspect_store import doctor_on_file, rows, write
 from pages import walk
 
-ROOT = "root-key-for-tests"
+ROOT = harness.ROOT_KEY
 HASH = re.compile(r"[0-9a-f]{64}")
 INSTANT = {"name": "t", "type": "transform", "output": 1}
 

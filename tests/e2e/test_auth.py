@@ -7,7 +7,7 @@ import harness
 import rawhttp
 from checks import assert_problem
 
-ROOT = "root-key-for-tests"
+ROOT = harness.ROOT_KEY
 ROLES = ["viewer", "worker", "approver", "operator", "admin"]
 SOME_ID = "0190b3c4-0000-7000-8000-000000000000"
 

@@ -242,10 +242,10 @@ def test_key_create_list_revoke(run, tenant):
 
 
 def test_an_api_key_from_the_environment_is_sent():
-    with harness.server(dev=False, env={"PAWL_ROOT_KEY": "root-key"}) as s:
+    with harness.server(dev=False, env={"PAWL_ROOT_KEY": harness.ROOT_KEY}) as s:
         r = pawl("run", "list", PAWL_URL=s.url)
         assert r.code == 1 and "UNAUTHENTICATED" in r.err
-        key = pawl("key", "create", "--tenant", "acme", "--role", "viewer", PAWL_URL=s.url, PAWL_API_KEY="root-key").out.strip()
+        key = pawl("key", "create", "--tenant", "acme", "--role", "viewer", PAWL_URL=s.url, PAWL_API_KEY=harness.ROOT_KEY).out.strip()
         assert pawl("run", "list", PAWL_URL=s.url, PAWL_API_KEY=key).code == 0
         assert pawl("run", "list", "--url", s.url, "--api-key", key).code == 0
         r = pawl("run", "cancel", NO_ID, PAWL_URL=s.url, PAWL_API_KEY=key)

@@ -181,8 +181,8 @@ def test_gate_flags_make_a_tenant_too(run, api, tenant):
 
 
 def test_a_gate_that_cannot_be_read_is_not_overwritten():
-    with harness.server(dev=False, env={"PAWL_ROOT_KEY": "root-key"}) as s:
-        viewer = pawl("key", "create", "--tenant", "acme", "--role", "viewer", PAWL_URL=s.url, PAWL_API_KEY="root-key").out.strip()
+    with harness.server(dev=False, env={"PAWL_ROOT_KEY": harness.ROOT_KEY}) as s:
+        viewer = pawl("key", "create", "--tenant", "acme", "--role", "viewer", PAWL_URL=s.url, PAWL_API_KEY=harness.ROOT_KEY).out.strip()
         r = pawl("tenant", "set", "acme", "--gate-policy", "fixed", PAWL_URL=s.url, PAWL_API_KEY=viewer)
         assert r.code == 1 and "FORBIDDEN" in r.err and r.out == "", r
     r = pawl("tenant", "set", "acme", "--gate-policy", "fixed", "--timeout-s", "1", PAWL_URL=s.url)

@@ -129,7 +129,7 @@ def test_a_server_on_all_addresses_answers_to_any_host_but_to_no_foreign_page():
 
 
 def test_with_keys_neither_host_nor_origin_matters():
-    root = "R00tKeyOfTheDevGuardTests0123456789abcdef"
+    root = harness.ROOT_KEY
     with harness.server(dev=False, env={"PAWL_ROOT_KEY": root}) as s:
         key = [f"X-API-Key: {root}", "X-Tenant-ID: t"]
         assert send(s, "PUT", "/api/v1/tenants/t", *key, host="pawl.example", body=json.dumps({}).encode()).status == 200

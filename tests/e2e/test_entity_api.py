@@ -13,7 +13,7 @@ TYPES = "/api/v1/entity-types"
 RULES = {"queue": "q", "handler": "h"}
 DEFAULTS = {"version": 1, "dedup_window_s": 259200, "dedup_max_keys": 10000, "rollover_events": 200, "keep_generations": 10, "max_inbox": 100000,
             "max_batch": 100, "retry": {"max_attempts": 0, "backoff_ms": 1000, "max_backoff_ms": 300000}}
-ROOT = "root-key-for-tests"
+ROOT = harness.ROOT_KEY
 
 
 def path(eid="e", suffix="", etype="rewards"):

@@ -1,6 +1,7 @@
 """Steps of type http: what goes out, what comes back, what is tried again, what is refused, and what a crash does."""
 import base64
 import datetime
+import json
 import pathlib
 import socket
 import threading
@@ -271,20 +272,45 @@ def test_headers_that_frame_the_message_cannot_be_chosen(api, tenant, receiver, 
 # --- addresses ---
 
 @pytest.fixture(scope="module")
-def strict_server():
-    """As it comes, with --dev."""
-    with harness.server() as s:
-        yield s
+def strict():
+    """A client of a server as it comes, which asks for keys."""
+    with harness.server(dev=False, env={"PAWL_ROOT_KEY": harness.ROOT_KEY}) as s:
+        yield s.client(headers={"X-API-Key": harness.ROOT_KEY})
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "2130706433", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]", "10.0.0.1", "169.254.169.254",
                                   "192.168.1.1", "[fd00::1]", "100.64.0.1"])
-def test_only_public_addresses_are_called_unless_allowed(strict_server, receiver, host):
-    api = strict_server.client()
-    tenant = api.tenant()
+def test_only_public_addresses_are_called_unless_allowed(strict, receiver, host):
+    tenant = strict.tenant()
     receiver.answers("/inside", (200, b"the server's own network"))
-    shown = run(api, tenant, http("a", receiver.url("/inside", host=host), retry=QUICK))
-    assert failure(shown) == "ADDRESS_REFUSED" and step(shown, "a")["attempt"] == 1 and not receiver.sent
+    shown = run(strict, tenant, http("a", receiver.url("/inside", host=host)))
+    assert failure(shown) == "ADDRESS_REFUSED" and not receiver.sent
+    assert "--allow-private-addresses" in step(shown, "a")["error"]["message"]
+
+
+def test_a_refused_address_and_an_unknown_name_cannot_be_told_apart(strict):
+    tenant = strict.tenant()
+    errors = [step(run(strict, tenant, http("a", f"http://{host}/", retry=QUICK)), "a")
+              for host in ("localhost", "no-such-name.invalid", "169.254.169.254")]
+    assert [e["attempt"] for e in errors] == [3, 3, 3]
+    assert len({json.dumps(e["error"], sort_keys=True) for e in errors}) == 1, errors
+
+
+def test_a_development_server_calls_loopback_and_no_other_private_address(receiver):
+    with harness.server() as s:
+        api = s.client()
+        tenant = api.tenant()
+        url = receiver.answers("/inside", (200, b""))
+        assert run(api, tenant, http("a", url))["status"] == "succeeded"
+        refused = step(run(api, tenant, http("a", "http://169.254.169.254/")), "a")["error"]
+        assert refused["code"] == "ADDRESS_REFUSED" and "--allow-private-addresses" in refused["message"], refused
+
+
+def test_a_development_server_that_others_reach_calls_public_addresses_only(receiver):
+    with harness.server("--dev-insecure", "--listen", "0.0.0.0:0") as s:
+        api = s.client()
+        tenant = api.tenant()
+        assert failure(run(api, tenant, http("a", receiver.answers("/inside", (200, b""))))) == "ADDRESS_REFUSED"
 
 
 def test_a_variable_allows_them_too(receiver):

@@ -252,8 +252,8 @@ def test_a_release_is_audited():
 
 
 def test_only_an_admin_releases():
-    with harness.server(dev=False, env={"PAWL_ROOT_KEY": "pawl_root_of_this_test"}) as s:
-        root = s.client(headers={"X-API-Key": "pawl_root_of_this_test", "X-Tenant-ID": "t"})
+    with harness.server(dev=False, env={"PAWL_ROOT_KEY": harness.ROOT_KEY}) as s:
+        root = s.client(headers={"X-API-Key": harness.ROOT_KEY, "X-Tenant-ID": "t"})
         assert root.put("/api/v1/tenants/t").status == 200
         who = {}
         for role in ("viewer", "worker", "approver", "operator", "admin"):

@@ -11,7 +11,7 @@ import sse
 from nats import nats_server
 
 DOC = openapi.document()
-ROOT_KEY = "root-key-for-tests"
+ROOT_KEY = harness.ROOT_KEY
 NO_ID = "0190b3c4-0000-7000-8000-000000000000"
 
 

@@ -20,7 +20,7 @@ from harness import wait_until
 from inspect_store import write
 from pages import walk
 
-ROOT = "root-key-for-tests"
+ROOT = harness.ROOT_KEY
 PATH = "/api/v1/events"
 INSTANT = {"name": "t", "type": "transform", "output": 1}
 EMIT = {"name": "e", "type": "emit", "event": "orders.paid", "payload": {"amount": 7}}

@@ -14,7 +14,7 @@ from cli import pawl
 from checks import assert_problem
 from pages import walk
 
-ROOT_KEY = "root-key-for-tests"
+ROOT_KEY = harness.ROOT_KEY
 
 
 @pytest.fixture
@@ -246,15 +246,26 @@ def test_a_delivery_can_be_sent_again_by_hand(api, tenant, receiver):
 
 
 def test_private_addresses_are_refused_without_the_flag(receiver):
+    with harness.server(dev=False, env={"PAWL_ROOT_KEY": ROOT_KEY}) as s:
+        api = s.client(headers={"X-API-Key": ROOT_KEY})
+        tenant = api.tenant()
+        hook = create(api, tenant, receiver.answers("/hook", (200, b"")), ["run.created"])
+        api.workflow(tenant)
+        api.start(tenant)
+        refused = harness.wait_until(lambda: [d for d in deliveries(api, tenant, hook) if d["attempts"] == 1 and d["last_error"]], "the attempt is refused")[0]
+        assert "--allow-private-addresses" in refused["last_error"]
+        assert refused["last_error"].startswith("ADDRESS_REFUSED") and refused["last_status"] is None and refused["state"] == "pending"
+        assert receiver.sent == []
+
+
+def test_a_development_server_sends_to_loopback(receiver):
     with harness.server() as s:
         api = s.client()
         tenant = api.tenant()
         hook = create(api, tenant, receiver.answers("/hook", (200, b"")), ["run.created"])
         api.workflow(tenant)
         api.start(tenant)
-        refused = harness.wait_until(lambda: [d for d in deliveries(api, tenant, hook) if d["attempts"] == 1 and d["last_error"]], "the attempt is refused")[0]
-        assert refused["last_error"].startswith("ADDRESS_REFUSED") and refused["last_status"] is None and refused["state"] == "pending"
-        assert receiver.sent == []
+        harness.wait_until(lambda: [d for d in deliveries(api, tenant, hook) if d["state"] == "delivered"], "it is delivered")
 
 
 # --- kill -9 ---

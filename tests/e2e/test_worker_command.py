@@ -561,8 +561,8 @@ def test_usage_errors(args):
 
 
 def test_a_worker_that_is_refused_ends():
-    with harness.server(dev=False, env={"PAWL_ROOT_KEY": "root-key"}) as s:
-        key = pawl("key", "create", "--tenant", "acme", "--role", "viewer", PAWL_URL=s.url, PAWL_API_KEY="root-key").out.strip()
+    with harness.server(dev=False, env={"PAWL_ROOT_KEY": harness.ROOT_KEY}) as s:
+        key = pawl("key", "create", "--tenant", "acme", "--role", "viewer", PAWL_URL=s.url, PAWL_API_KEY=harness.ROOT_KEY).out.strip()
         with Worker(s.url, "acme", "true", PAWL_API_KEY=key) as w:
             assert w.ended() == 1 and "FORBIDDEN" in w.err
 

@@ -120,24 +120,22 @@ static void count_over(struct http_call *call)
     atomic_fetch_add(&hook_calls, 1);
 }
 
-static struct http_caller *caller_start(int event_fd, bool allow_private_addresses)
+static struct http_caller *caller_start(int event_fd, enum address_reach reach)
 {
-    struct http_caller_config config = {.allow_private_addresses = allow_private_addresses,
-                                        .event_fd = event_fd,
-                                        .over = count_over};
+    struct http_caller_config config = {.reach = reach, .event_fd = event_fd, .over = count_over};
     struct http_caller *caller = http_caller_new(&config);
     assert_non_null(caller);
     return caller;
 }
 
-static int setup(void **state, bool allow_private_addresses)
+static int setup(void **state, enum address_reach reach)
 {
     struct rig *rig = calloc(1, sizeof(*rig));
     assert_non_null(rig);
     rig->receiver = receiver_start();
     rig->other = receiver_start();
     rig->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    rig->caller = caller_start(rig->event_fd, allow_private_addresses);
+    rig->caller = caller_start(rig->event_fd, reach);
     atomic_store(&public_port, rig->receiver->port);
     *state = rig;
     return 0;
@@ -145,12 +143,17 @@ static int setup(void **state, bool allow_private_addresses)
 
 static int setup_open(void **state)
 {
-    return setup(state, true);
+    return setup(state, REACH_ALL);
 }
 
 static int setup_public_only(void **state)
 {
-    return setup(state, false);
+    return setup(state, REACH_PUBLIC);
+}
+
+static int setup_dev(void **state)
+{
+    return setup(state, REACH_LOOPBACK);
 }
 
 static void collect(struct rig *rig)
@@ -499,7 +502,7 @@ static void a_refused_connection_is_told(void **state)
 static void an_unknown_name_is_told(void **state)
 {
     struct rig *rig = *state;
-    assert_end(get(rig, "http://nobody.test/"), CALL_NAME_NOT_RESOLVED);
+    assert_end(get(rig, "http://nobody.test/"), CALL_ADDRESS_REFUSED);
 }
 
 static void a_connection_that_ends_early_is_told(void **state)
@@ -870,8 +873,36 @@ static void a_name_that_changes_its_mind_is_refused(void **state)
     assert_int_equal(rig->other->connection_count, 0);
 }
 
+/* Who writes a workflow does not learn which names exist inside. */
+static void a_name_that_is_private_and_one_that_is_none_look_alike(void **state)
+{
+    struct rig *rig = *state;
+    char detail[CALL_DETAIL_MAX];
+    const struct http_call *none = get(rig, "http://nobody.test/");
+    assert_end(none, CALL_ADDRESS_REFUSED);
+    memcpy(detail, none->detail, sizeof(detail));
+    assert_non_null(strstr(detail, "--allow-private-addresses"));
+    const struct http_call *private = get(rig, "http://private.test/");
+    assert_end(private, CALL_ADDRESS_REFUSED);
+    assert_string_equal(private->detail, detail);
+}
+
+static void in_development_loopback_is_called_and_no_other_private_address(void **state)
+{
+    struct rig *rig = *state;
+    static const char *const REFUSED[] = {"0.0.0.0", "10.1.2.3", "private.test", "169.254.169.254",
+                                          "[fd00::1]"};
+    assert_answer(get(rig, url_at(rig->receiver, "127.0.0.1", "/ok")), 200, "fine");
+    for (size_t i = 0; i < ARRAY_LEN(REFUSED); i++) {
+        const struct http_call *call = get(rig, url_at(rig->receiver, REFUSED[i], "/ok"));
+        assert_end(call, CALL_ADDRESS_REFUSED);
+        assert_non_null(strstr(call->detail, "--allow-private-addresses"));
+    }
+}
+
 #define with_rig(f) cmocka_unit_test_setup_teardown(f, setup_open, teardown)
 #define public_only(f) cmocka_unit_test_setup_teardown(f, setup_public_only, teardown)
+#define in_development(f) cmocka_unit_test_setup_teardown(f, setup_dev, teardown)
 
 int main(void)
 {
@@ -914,6 +945,8 @@ int main(void)
         public_only(of_a_names_addresses_only_public_ones_are_tried),
         public_only(a_redirect_to_a_private_address_is_refused),
         public_only(a_name_that_changes_its_mind_is_refused),
+        public_only(a_name_that_is_private_and_one_that_is_none_look_alike),
+        in_development(in_development_loopback_is_called_and_no_other_private_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

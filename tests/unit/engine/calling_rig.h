@@ -22,7 +22,7 @@ static inline void open_engine(struct rig *rig)
                                    .root_key = STR(""),
                                    .env = &rig->env,
                                    .metrics = rig->metrics,
-                                   .allow_private_addresses = true};
+                                   .reach = REACH_ALL};
     struct problem p;
     problem_init(&p);
     assert_int_equal(engine_open(&config, &p, &rig->engine), ERR_OK);
