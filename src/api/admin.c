@@ -116,7 +116,11 @@ enum err prepare_create_key(struct call *c)
         fields_fault(&f, "tenant", "must be * or letters, digits or _ - . :");
     if (f.err == ERR_OK && all && in->role != ROLE_WORKER && in->role != ROLE_ADMIN)
         fields_fault(&f, "tenant", "only workers and admins can serve all tenants");
-    return fields_end(&f);
+    enum err e = fields_end(&f);
+    if (e == ERR_OK && !c->op.caller.all_tenants && !str_eq(in->tenant_id, c->op.caller.tenant))
+        e = problem_set(&c->op.problem, ERR_FORBIDDEN,
+                        "This key can make keys for its own tenant only.");
+    return e;
 }
 
 enum err prepare_revoke_key(struct call *c)

@@ -174,28 +174,36 @@ static enum err dev_caller(struct call *c, struct str tenant, struct str actor)
     struct caller *who = &c->op.caller;
     who->role = ROLE_ADMIN;
     who->creates_tenant = true;
+    who->all_tenants = true;
     who->tenant = tenant.len > 0 ? tenant : STR("default");
     who->actor = actor.len > 0 ? actor : STR("dev");
     return ERR_OK;
 }
 
-/* The tenant that a key's holder acts on: its own, or for those who may the one they name. */
+/* The tenant that a key's holder acts on: its own, or with a key for "*" the one it names. */
 static enum err key_caller(struct call *c, struct str tenant, const struct auth_identity *id)
 {
     struct caller *who = &c->op.caller;
-    bool all = str_is(id->tenant, "*");
+    who->all_tenants = str_is(id->tenant, "*");
     who->role = id->role;
     who->actor = arena_str(&c->req->arena, id->actor);
     who->tenant = tenant.len > 0 ? tenant : arena_str(&c->req->arena, id->tenant);
     if (who->actor.ptr == NULL || who->tenant.ptr == NULL)
         return call_no_memory(c);
-    bool foreign = tenant.len > 0 && !str_eq(tenant, id->tenant);
-    if (foreign && !all && id->role != ROLE_ADMIN)
+    if (tenant.len > 0 && !who->all_tenants && !str_eq(tenant, id->tenant))
         return problem_set(&c->op.problem, ERR_FORBIDDEN,
                            "this key belongs to another tenant than X-Tenant-ID names");
-    if (str_is(tenant, "*") && !all && id->role != ROLE_ADMIN)
-        return problem_set(&c->op.problem, ERR_FORBIDDEN, "this key does not serve all tenants");
     return ERR_OK;
+}
+
+static enum err forbidden(struct call *c)
+{
+    const struct caller *who = &c->op.caller;
+    if (role_may(who->role, true, c->route->may))
+        return problem_set(&c->op.problem, ERR_FORBIDDEN,
+                           "This needs an admin key for all tenants (*); this key is for one.");
+    return problem_set(&c->op.problem, ERR_FORBIDDEN, "the role %s does not allow this",
+                       role_name(who->role));
 }
 
 static enum err api_key_of(struct call *c, struct str *ret)
@@ -253,9 +261,8 @@ static enum err authorize(struct call *c)
     enum err e = identify(c);
     if (e != ERR_OK)
         return e;
-    if (!role_may(c->op.caller.role, c->route->may))
-        return problem_set(&c->op.problem, ERR_FORBIDDEN, "the role %s does not allow this",
-                           role_name(c->op.caller.role));
+    if (!role_may(c->op.caller.role, c->op.caller.all_tenants, c->route->may))
+        return forbidden(c);
     bool all_tenants = str_is(c->op.caller.tenant, "*");
     if (all_tenants && c->route->may != MAY_WORK && (c->route->flags & ROUTE_NO_TENANT) == 0 &&
         c->route->prepare != prepare_get_job)

@@ -4,7 +4,7 @@
 static const struct flag FLAGS_CREATE[] = {
     {.name = "role",
      .value = "admin|operator|approver|worker|viewer",
-     .help = "what it may do",
+     .help = "what it may do; an admin of --tenant '*' rules the server",
      .required = true},
     {.name = "label", .value = "TEXT", .help = "whose it is, for people"},
     {.name = NULL},

@@ -130,7 +130,7 @@ static bool are_among(const struct approvers *a, struct str actor, enum role rol
 bool approval_may_decide(const struct approval_ask *ask, bool escalated, struct str actor,
                          enum role role)
 {
-    if (!role_may(role, MAY_DECIDE))
+    if (!role_may(role, false, MAY_DECIDE))
         return false;
     bool open = ask->approvers.roles == NULL && ask->approvers.users == NULL;
     return open || are_among(&ask->approvers, actor, role) ||

@@ -544,7 +544,7 @@ static void check_roles(struct fault_list *f, const struct member *m, json_t *va
         const json_t *name = json_array_get(value, i);
         enum role role = role_of(json_str(name));
         size_t back_to = fault_list_enter_index(f, i);
-        if (json_is_string(name) && (role == ROLE_COUNT || !role_may(role, MAY_DECIDE)))
+        if (json_is_string(name) && (role == ROLE_COUNT || !role_may(role, false, MAY_DECIDE)))
             fault_list_add(f, "must be a role that may decide: approver, operator or admin");
         fault_list_leave(f, back_to);
     }

@@ -26,8 +26,10 @@ enum role role_of(struct str name)
     return role;
 }
 
-bool role_may(enum role role, unsigned action)
+bool role_may(enum role role, bool all_tenants, unsigned action)
 {
     assert(role < ROLE_COUNT && action != 0);
+    if ((action & MAY_RULE_SERVER) != 0 && !all_tenants)
+        return false;
     return (ROWS[role].may & action) == action;
 }

@@ -21,6 +21,7 @@ struct caller {
     struct str peer;   /* from where */
     enum role role;
     bool creates_tenant; /* --dev: a tenant exists as soon as it is named */
+    bool all_tenants;    /* its key is for "*", whichever tenant it names */
 };
 
 /* What an answer says about `created`, which is true for the first caller only. */

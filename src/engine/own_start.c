@@ -36,7 +36,7 @@ enum err own_start(struct tx *tx, const struct own_start *s, struct problem *p,
     struct op op;
     op_init(&op, &UC_START_RUN);
     op.input = &in;
-    op.caller = (struct caller){tenant->id, s->actor, s->peer, ROLE_OPERATOR, false};
+    op.caller = (struct caller){tenant->id, s->actor, s->peer, ROLE_OPERATOR, false, false};
     if (s->key.ptr != NULL)
         set_key(&op, s);
     e = execute_op(&op, tx);

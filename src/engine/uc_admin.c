@@ -16,11 +16,14 @@ enum {
     SETTINGS_TEXT_MAX = 8 * KIB
 }; /* a name of TEXT_MAX control characters, each written as \u0001 */
 
-/* The tenant that the path names, which need not be the caller's own. */
+/* The tenant that the path names: the caller's own, or any for those who rule the server. */
 static enum err tenant_named(struct op *op, struct tx *tx, struct str id, bool create,
                              struct tenant **ret)
 {
     struct str own = op->caller.tenant;
+    if (!op->caller.all_tenants && !str_eq(id, own))
+        return problem_set(&op->problem, ERR_TENANT_NOT_FOUND, "there is no tenant \"%.*s\"",
+                           STR_ARG(id));
     bool own_creates = op->caller.creates_tenant;
     op->caller.tenant = id;
     op->caller.creates_tenant = create;

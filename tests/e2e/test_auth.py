@@ -1,4 +1,5 @@
 """Who may do what: keys, roles, tenants. Every refusal is told apart: 401 who are you, 403 you may not, 404 not yours."""
+import json
 import re
 
 import pytest
@@ -96,8 +97,9 @@ def test_other_keys_outlive_a_revocation(locked, root, holder):
 
 # --- roles ---
 
+# An admin is one of its tenant; only one whose key is for all tenants rules the server.
 ADMIN, RUN, WORK, READ = {"admin"}, {"admin", "operator"}, {"admin", "operator", "worker"}, set(ROLES)
-DECIDE = {"admin", "operator", "approver"}
+DECIDE, SERVER = {"admin", "operator", "approver"}, set()
 MATRIX = [
     ("POST", "/api/v1/workflows/{}/runs", RUN), ("POST", "/api/v1/workflow-runs", RUN), ("POST", "/api/v1/runs/{}/cancel", RUN),
     ("POST", "/api/v1/runs/{}/pause", RUN), ("POST", "/api/v1/runs/{}/resume", RUN), ("POST", "/api/v1/runs/{}/retry", RUN),
@@ -105,7 +107,7 @@ MATRIX = [
     ("PUT", "/api/v1/workflows/{}", RUN), ("DELETE", "/api/v1/workflows/{}", RUN),
     ("POST", "/api/v1/jobs/claim", WORK), ("POST", "/api/v1/jobs/{}/complete", WORK), ("POST", "/api/v1/jobs/{}/fail", WORK),
     ("POST", "/api/v1/jobs/{}/heartbeat", WORK), ("POST", "/api/v1/jobs/{}/release", WORK), ("POST", "/api/v1/jobs:complete", WORK),
-    ("POST", "/api/v1/jobs/{}/claim", WORK), ("GET", "/api/v1/outbox", ADMIN), ("POST", "/api/v1/outbox/{}/retry", ADMIN),
+    ("POST", "/api/v1/jobs/{}/claim", WORK), ("GET", "/api/v1/outbox", SERVER), ("POST", "/api/v1/outbox/{}/retry", SERVER),
     ("GET", "/api/v1/dead-letters", READ), ("POST", "/api/v1/dead-letters/{}/retry", RUN), ("DELETE", "/api/v1/dead-letters/{}", RUN),
     ("GET", "/api/v1/schedules", READ), ("GET", "/api/v1/schedules/{}", READ), ("PUT", "/api/v1/schedules/{}", RUN),
     ("DELETE", "/api/v1/schedules/{}", RUN), ("POST", "/api/v1/schedules/{}/trigger", RUN),
@@ -123,11 +125,11 @@ MATRIX = [
     ("POST", "/api/v1/approvals/{}/approve", DECIDE), ("POST", "/api/v1/approvals/{}/reject", DECIDE),
     ("GET", "/api/v1/workflows", READ), ("GET", "/api/v1/workflows/{}", READ), ("GET", "/api/v1/workflows/{}/versions", READ),
     ("POST", "/api/v1/workflows/{}/validate", READ), ("GET", "/api/v1/idempotency-keys/{}", READ),
-    ("DELETE", "/api/v1/idempotency-keys/{}", ADMIN), ("GET", "/api/v1/tenants", ADMIN), ("PUT", "/api/v1/tenants/{}", ADMIN),
+    ("DELETE", "/api/v1/idempotency-keys/{}", ADMIN), ("GET", "/api/v1/tenants", SERVER), ("PUT", "/api/v1/tenants/{}", SERVER),
     ("GET", "/api/v1/tenants/{}", ADMIN), ("POST", "/api/v1/keys", ADMIN), ("GET", "/api/v1/keys", ADMIN), ("DELETE", "/api/v1/keys/{}", ADMIN),
-    ("GET", "/api/v1/tenants/{}/settings", ADMIN), ("POST", "/api/v1/tenants/{}/rollback", ADMIN),
+    ("GET", "/api/v1/tenants/{}/settings", ADMIN), ("POST", "/api/v1/tenants/{}/rollback", SERVER),
     ("GET", "/api/v1/events", READ), ("GET", "/api/v1/audit", ADMIN), ("GET", "/api/v1/audit/verify", ADMIN), ("GET", "/api/v1/audit/export", ADMIN),
-    ("GET", "/api/v1/doctor", ADMIN), ("POST", "/api/v1/doctor/repair", ADMIN), ("GET", "/api/v1/backup", ADMIN),
+    ("GET", "/api/v1/doctor", SERVER), ("POST", "/api/v1/doctor/repair", SERVER), ("GET", "/api/v1/backup", SERVER),
 ]
 
 
@@ -137,14 +139,33 @@ def test_the_matrix_covers_every_route_that_needs_a_key():
     assert closed == {(method, path) for method, path, _ in MATRIX}
 
 
+def try_route(client, method, path, **kw):
+    query = "?after=none" if path == "/api/v1/events" else ""  # a stream would not end
+    return client.call(method, path.replace("{}", SOME_ID) + query, {} if method in ("POST", "PUT") else None, **kw)
+
+
+def test_an_admin_of_all_tenants_may_everything(root, holder):
+    root.put("/api/v1/tenants/matrix", {})
+    client = holder("*", "admin")
+    for method, path, _ in MATRIX:
+        r = try_route(client, method, path, tenant="matrix")
+        assert r.status < 500 and r.status not in (401, 403), (method, path, r)
+
+
+def test_a_worker_of_all_tenants_rules_none_of_them(holder):
+    client = holder("*", "worker")
+    for method, path, roles in MATRIX:
+        if "worker" not in roles:
+            assert_problem(try_route(client, method, path, tenant="matrix"), 403, "FORBIDDEN")
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_a_role_may_what_the_matrix_says(holder, role):
     """Allowed requests get past the role: whatever they meet then (200, 400, 404), it is no 403."""
     client = holder("matrix", role)
     wrong = []
     for method, path, roles in MATRIX:
-        query = "?after=none" if path == "/api/v1/events" else ""  # a stream would not end
-        r = client.call(method, path.replace("{}", SOME_ID) + query, {} if method in ("POST", "PUT") else None)
+        r = try_route(client, method, path)
         assert r.status < 500 and r.status != 401, (method, path, r)
         if (r.status != 403) != (role in roles):
             wrong.append((method, path, r))
@@ -218,16 +239,61 @@ def test_another_tenants_api_key_is_404(root, holder):
     assert_problem(admin.delete(f"/api/v1/keys/{made['id']}"), 404, "NOT_FOUND")
 
 
-@pytest.mark.parametrize("role", [r for r in ROLES if r != "admin"])
-def test_another_tenants_name_in_x_tenant_id_is_403(holder, another_tenants, role):
+@pytest.mark.parametrize("role", ROLES)
+def test_another_tenants_name_in_x_tenant_id_is_403_on_every_route(holder, another_tenants, role):
     client = holder("mine", role)
-    assert_problem(client.get("/api/v1/runs", tenant="theirs"), 403, "FORBIDDEN")
-    assert_problem(client.get("/api/v1/runs", tenant="*"), 403, "FORBIDDEN")
+    for method, path, _ in MATRIX:
+        for name in ("theirs", "*", "unheard-of"):
+            assert_problem(try_route(client, method, path, tenant=name), 403, "FORBIDDEN")
     assert client.get("/api/v1/runs", tenant="mine").status == 200
 
 
-def test_an_admin_acts_on_any_tenant(holder, another_tenants):
+# --- administrators of one tenant ---
+
+def test_a_tenants_admin_sees_its_settings_and_no_others(holder, another_tenants):
     admin = holder("mine", "admin")
+    assert admin.get("/api/v1/tenants/mine").json["id"] == "mine"
+    assert admin.get("/api/v1/tenants/mine/settings").status == 200
+    for path in ("/api/v1/tenants/{}", "/api/v1/tenants/{}/settings"):
+        theirs, nobodys = admin.get(path.format("theirs")), admin.get(path.format("unheard-of"))
+        assert_problem(theirs, 404, "TENANT_NOT_FOUND")
+        assert theirs.json["detail"] == nobodys.json["detail"].replace("unheard-of", "theirs")
+
+
+def test_a_tenants_admin_cannot_raise_its_own_limits(root, holder):
+    root.put("/api/v1/tenants/bounded", {"max_concurrent_runs": 5})
+    root.put("/api/v1/tenants/bounded", {"max_concurrent_runs": 1})
+    admin = holder("bounded", "admin")
+    assert_problem(admin.put("/api/v1/tenants/bounded", {"max_concurrent_runs": 100}), 403, "FORBIDDEN")
+    assert_problem(admin.post("/api/v1/tenants/bounded/rollback", {}), 403, "FORBIDDEN")
+    assert admin.get("/api/v1/tenants/bounded").json["max_concurrent_runs"] == 1
+
+
+def test_a_tenants_admin_makes_and_revokes_keys_of_its_tenant_only(locked, root, holder):
+    admin = holder("mine", "admin")
+    for role in ROLES:
+        made = admin.post("/api/v1/keys", {"role": role}).json
+        assert made["tenant"] == "mine" and made["role"] == role
+        assert locked.client(headers={"X-API-Key": made["key"]}).get("/api/v1/runs").status == 200
+        assert admin.delete(f"/api/v1/keys/{made['id']}").json["revoked"] is True
+    before = len(root.get("/api/v1/keys?limit=200").json["items"])
+    for tenant in ("theirs", "*", "made-by-nobody"):
+        assert_problem(admin.post("/api/v1/keys", {"tenant": tenant, "role": "admin"}), 403, "FORBIDDEN")
+    assert len(root.get("/api/v1/keys?limit=200").json["items"]) == before
+    assert_problem(root.get("/api/v1/tenants/made-by-nobody"), 404, "TENANT_NOT_FOUND")
+    assert_problem(admin.delete(f"/api/v1/keys/{make_key(root, '*', 'admin')['id']}"), 404, "NOT_FOUND")
+
+
+def test_a_tenants_admin_reads_its_own_audit_trail_only(root, holder):
+    root.put("/api/v1/tenants/audited", {"max_concurrent_runs": 3})
+    admin = holder("audited", "admin")
+    assert {e["tenant"] for e in admin.get("/api/v1/audit").json["items"]} == {"audited"}
+    assert {json.loads(line)["tenant"] for line in admin.get("/api/v1/audit/export").raw.splitlines()} == {"audited"}
+    assert admin.get("/api/v1/audit/verify").json["ok"] is True
+
+
+def test_an_admin_of_all_tenants_acts_on_the_one_it_names(holder, another_tenants):
+    admin = holder("*", "admin")
     assert admin.get(f"/api/v1/runs/{another_tenants['run']}", tenant="theirs").json["id"] == another_tenants["run"]
     assert admin.put("/api/v1/tenants/fresh", {"name": "Fresh"}).json["name"] == "Fresh"
     admin.workflow("fresh")

@@ -181,7 +181,7 @@ static void without_a_list_every_role_that_may_decide_does(void **state)
     struct asked a = asked(NULL, NULL, NULL);
     for (enum role role = 0; role < ROLE_COUNT; role++)
         assert_int_equal(approval_may_decide(&a.ask, false, STR("ann"), role),
-                         role_may(role, MAY_DECIDE));
+                         role_may(role, false, MAY_DECIDE));
     json_decref(a.json);
 }
 

@@ -3,15 +3,16 @@
 
 #include "domain/role.h"
 
-static const unsigned ACTIONS[] = {MAY_READ, MAY_RUN, MAY_WORK, MAY_DECIDE, MAY_ADMIN};
+static const unsigned ACTIONS[] = {MAY_READ,   MAY_RUN,   MAY_WORK,
+                                   MAY_DECIDE, MAY_ADMIN, MAY_RULE_SERVER};
 
 static const bool EXPECTED[ROLE_COUNT][ARRAY_LEN(ACTIONS)] = {
-    /* read, run, work, decide, admin */
-    [ROLE_VIEWER] = {true, false, false, false, false},
-    [ROLE_WORKER] = {true, false, true, false, false},
-    [ROLE_APPROVER] = {true, false, false, true, false},
-    [ROLE_OPERATOR] = {true, true, true, true, false},
-    [ROLE_ADMIN] = {true, true, true, true, true},
+    /* read, run, work, decide, admin, rule the server (with a key for all tenants) */
+    [ROLE_VIEWER] = {true, false, false, false, false, false},
+    [ROLE_WORKER] = {true, false, true, false, false, false},
+    [ROLE_APPROVER] = {true, false, false, true, false, false},
+    [ROLE_OPERATOR] = {true, true, true, true, false, false},
+    [ROLE_ADMIN] = {true, true, true, true, true, true},
 };
 
 static void every_role_may_what_the_table_says(void **state)
@@ -19,8 +20,19 @@ static void every_role_may_what_the_table_says(void **state)
     (void)state;
     for (enum role role = 0; role < ROLE_COUNT; role++) {
         for (size_t i = 0; i < ARRAY_LEN(ACTIONS); i++) {
-            if (role_may(role, ACTIONS[i]) != EXPECTED[role][i])
+            if (role_may(role, true, ACTIONS[i]) != EXPECTED[role][i])
                 fail_msg("%s and action %u", role_name(role), ACTIONS[i]);
+        }
+    }
+}
+
+static void a_key_of_one_tenant_never_rules_the_server(void **state)
+{
+    (void)state;
+    for (enum role role = 0; role < ROLE_COUNT; role++) {
+        for (unsigned set = 1; set < 64; set++) {
+            bool expected = (set & MAY_RULE_SERVER) == 0 && role_may(role, true, set);
+            assert_int_equal(role_may(role, false, set), expected);
         }
     }
 }
@@ -29,13 +41,13 @@ static void several_actions_need_a_right_to_each(void **state)
 {
     (void)state;
     for (enum role role = 0; role < ROLE_COUNT; role++) {
-        for (unsigned set = 1; set < 32; set++) {
+        for (unsigned set = 1; set < 64; set++) {
             bool all = true;
             for (size_t i = 0; i < ARRAY_LEN(ACTIONS); i++) {
                 if ((set & ACTIONS[i]) != 0)
                     all = all && EXPECTED[role][i];
             }
-            assert_int_equal(role_may(role, set), all);
+            assert_int_equal(role_may(role, true, set), all);
         }
     }
 }
@@ -44,7 +56,7 @@ static void nobody_has_a_right_that_does_not_exist(void **state)
 {
     (void)state;
     for (enum role role = 0; role < ROLE_COUNT; role++)
-        assert_false(role_may(role, 32));
+        assert_false(role_may(role, true, 64));
 }
 
 static void names_round_trip(void **state)
@@ -70,6 +82,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_role_may_what_the_table_says),
+        cmocka_unit_test(a_key_of_one_tenant_never_rules_the_server),
         cmocka_unit_test(several_actions_need_a_right_to_each),
         cmocka_unit_test(nobody_has_a_right_that_does_not_exist),
         cmocka_unit_test(names_round_trip),

@@ -183,7 +183,7 @@ static inline void call_init(struct call *c, struct rig *rig, const struct use_c
     memset(c, 0, sizeof(*c));
     op_init(&c->op, use_case);
     c->rig = rig;
-    c->op.caller = (struct caller){STR("acme"), STR("tester"), STR("here"), ROLE_ADMIN, true};
+    c->op.caller = (struct caller){STR("acme"), STR("tester"), STR("here"), ROLE_ADMIN, true, true};
     c->op.input = &c->input;
     c->op.done = call_done;
     c->op.bytes = 100;
