@@ -8,6 +8,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+/* A path and the number of an update. */
+#define PLACE_ROOM(path) ((path).len + sizeof("/-9223372036854775808"))
+
 struct api *api_new(const struct api_config *config)
 {
     struct api *api = calloc(1, sizeof(*api));
@@ -391,21 +394,6 @@ static enum err parse_body(struct call *c)
 
 /* --- answers --- */
 
-static struct str body_text(struct call *c)
-{
-    struct answer *a = &c->op.answer;
-    if (a->created == CREATED_UNSAID)
-        return buf_str(&a->body);
-    struct str head =
-        a->created == CREATED_YES ? STR("{\"created\":true,") : STR("{\"created\":false,");
-    char *text = arena_alloc(&c->req->arena, head.len + a->body.len + 1);
-    if (text == NULL)
-        return STR_NONE;
-    memcpy(text, head.ptr, head.len);
-    memcpy(text + head.len, a->body.ptr, a->body.len);
-    return (struct str){text, head.len + a->body.len};
-}
-
 /* The same list from the next page on: every other parameter stays. */
 static struct str next_link(struct call *c)
 {
@@ -428,22 +416,16 @@ static struct str next_link(struct call *c)
     return arena_take(&c->req->arena, &link);
 }
 
-/* Where what was asked for will be: below the path that was asked, under the number that it got. */
-static struct str place_to_ask(struct call *c, struct str body)
+/* Where what was asked for will be: below the path that was asked, under the number that it got.
+ * Its room was taken before the change was made. */
+static struct str place_to_ask(struct call *c)
 {
-    struct str out = STR_NONE;
-    json_t *answer = NULL;
-    if (json_parse(body, &c->op.problem, &answer) != ERR_OK)
-        return out;
-    struct buf place;
-    buf_init(&place, 4 * KIB);
-    buf_put(&place, c->req->path);
-    buf_printf(&place, "/%lld", (long long)json_integer_value(json_object_get(answer, "seq")));
-    if (buf_ok(&place))
-        out = arena_str(&c->req->arena, buf_str(&place));
-    buf_release(&place);
-    json_decref(answer);
-    return out;
+    int64_t seq = c->op.answer.update_seq;
+    if (seq == 0)
+        return STR_NONE;
+    int n = snprintf(c->place, PLACE_ROOM(c->req->path), "%.*s/%lld", STR_ARG(c->req->path),
+                     (long long)seq);
+    return (struct str){c->place, (size_t)n};
 }
 
 /* The answer is the path of a file that was made for this request alone. */
@@ -489,15 +471,12 @@ static void send_answer(struct call *c)
         send_file(c);
         return;
     }
-    struct str body = op->err == ERR_OK ? body_text(c) : STR_NONE;
-    if (op->err == ERR_OK && body.ptr == NULL)
-        op->err = call_no_memory(c);
     if (op->err != ERR_OK) {
         send_problem(c, NULL);
         return;
     }
     struct http_reply reply;
-    http_reply_init(&reply, op->answer.status, STR("application/json"), body);
+    http_reply_init(&reply, op->answer.status, STR("application/json"), buf_str(&op->answer.body));
     reply.route = str_of(c->route->pattern);
     if (op->answer.replayed || op->answer.already_decided)
         http_reply_add(&reply, "Idempotent-Replayed", STR("true"));
@@ -506,7 +485,7 @@ static void send_answer(struct call *c)
     if (op->answer.next_cursor[0] != '\0')
         http_reply_add(&reply, "Link", next_link(c));
     if (op->answer.status == 202 && (c->route->flags & ROUTE_ASKS) != 0)
-        http_reply_add(&reply, "Location", place_to_ask(c, body));
+        http_reply_add(&reply, "Location", place_to_ask(c));
     http_send(c->req, &reply);
 }
 
@@ -554,8 +533,12 @@ static enum err read_wait(struct call *c)
     if ((c->route->flags & ROUTE_WAITS) == 0)
         return ERR_OK;
     static const char *const KNOWN[] = {"wait_ms", NULL};
-    if ((c->route->flags & ROUTE_ASKS) != 0)
+    if ((c->route->flags & ROUTE_ASKS) != 0) {
         c->op.wait_ms = ASK_WAIT_MS_DEFAULT;
+        c->place = call_alloc(c, PLACE_ROOM(c->req->path));
+        if (c->place == NULL)
+            return c->op.problem.err;
+    }
     enum err e = http_query_only(c->req, KNOWN, &c->op.problem);
     if (e == ERR_OK)
         e = call_query_int(c, "wait_ms", 0, RUN_WAIT_MS_MAX, &c->op.wait_ms);

@@ -30,6 +30,7 @@ struct call {
     json_t *body;                  /* NULL when there was none */
     struct definition *definition; /* parsed by the handler, freed with the call */
     struct str fingerprinted;      /* the route, and who asks where that makes another request */
+    char *place;                   /* with ROUTE_ASKS: room for where the answer will be */
     struct stream *stream;         /* NULL: its answer is one piece */
     struct export *export;         /* likewise */
     struct op op;

@@ -16,8 +16,8 @@ enum {
     HTTP_HEAD_TIMEOUT_MS = 10 * 1000,     /* a head fits in one packet; slower is an attack or a dead link */
     HTTP_BODY_TIMEOUT_MS = 30 * 1000,     /* 1 MiB at 280 kbit/s */
     HTTP_REPLY_TIMEOUT_MS = 60 * 1000,    /* a reader that trickles must not hold a buffer for ever */
-    HTTP_REQUEST_ARENA_MAX = 4 * MIB,     /* body, parsed pieces and the reply of one request */
-    HTTP_REPLY_MAX = 8 * MIB,             /* a page of 200 runs with large inputs */
+    HTTP_REQUEST_ARENA_MAX = 4 * MIB,     /* parsed pieces and texts of one request; its answer is not in it */
+    HTTP_REPLY_MAX = 8 * MIB,             /* a page of 200 runs with large inputs; any one run fits */
     HTTP_STREAM_STALL_MS = 15 * 1000,     /* a reader that takes nothing for so long is cut off; it comes back where it was */
     HTTP_STREAM_SOCKET_BYTES = 64 * KIB,  /* of one reader in the kernel: a thousand are 64 MiB, not gigabytes */
     HTTP_STREAMS_MAX = 2048,              /* half of the connections: the rest is for those who ask and work */

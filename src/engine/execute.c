@@ -24,10 +24,10 @@ bool answer_from_record(struct op *op, const struct idem_record *record)
     case IDEM_REPLAY:
         op_clear_result(op);
         op->answer.status = record->status;
-        op->answer.created = record->says_created ? CREATED_NO : CREATED_UNSAID;
         op->answer.has_run = record->has_run;
         op->answer.run_id = record->run_id;
         op->answer.replayed = true;
+        answer_begin(&op->answer, record->says_created ? CREATED_NO : CREATED_UNSAID);
         buf_put(&op->answer.body, record->body);
         if (!buf_ok(&op->answer.body))
             op->err = problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the answer");
@@ -67,8 +67,6 @@ static void consider(void *ctx, const struct idem_record *record)
 static enum err remember(struct op *op, struct tx *tx, struct tenant *tenant,
                          const struct idem_record *expired)
 {
-    const struct buf *body =
-        op->answer.kept_body.len > 0 ? &op->answer.kept_body : &op->answer.body;
     enum err e = tx_tenant_ensure(tx, tenant);
     if (e == ERR_OK && expired != NULL)
         e = idempotency_delete(tx->db, expired);
@@ -85,7 +83,7 @@ static enum err remember(struct op *op, struct tx *tx, struct tenant *tenant,
         .run_id = op->answer.run_id,
         .status = op->answer.status,
         .says_created = op->answer.created != CREATED_UNSAID,
-        .body = buf_str(body),
+        .body = answer_to_keep(&op->answer),
         .created_at = tx->now_ms,
         .expires_at = idem_expires_ms(tx->now_ms, tenant->idempotency_retention_ms),
     };

@@ -35,3 +35,45 @@ void op_clear_result(struct op *op)
     a->update_of = a->update_seq = 0;
     a->next_cursor[0] = '\0';
 }
+
+static struct str beginning_of(const struct answer *a)
+{
+    switch (a->created) {
+    case CREATED_YES:
+        return STR("{\"created\":true,");
+    case CREATED_NO:
+        return STR("{\"created\":false,");
+    case CREATED_UNSAID:
+        break;
+    }
+    return STR("");
+}
+
+void answer_begin(struct answer *a, enum answer_created created)
+{
+    assert(a->body.len == 0);
+    a->created = created;
+    buf_put(&a->body, beginning_of(a));
+}
+
+struct str answer_to_keep(const struct answer *a)
+{
+    if (a->kept_body.len > 0)
+        return buf_str(&a->kept_body);
+    struct str body = buf_str(&a->body);
+    size_t begun = beginning_of(a).len;
+    assert(body.len >= begun);
+    return (struct str){body.ptr + begun, body.len - begun};
+}
+
+bool answer_replace(struct answer *a, struct buf *body)
+{
+    bool ok = buf_ok(body);
+    struct buf unused = *body;
+    if (ok) {
+        unused = a->body;
+        a->body = *body;
+    }
+    buf_release(&unused);
+    return ok;
+}

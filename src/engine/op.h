@@ -31,17 +31,17 @@ enum { CURSOR_MAX = 512 };
 
 struct answer {
     int status;
-    /* A JSON object. When `created` is said, without the opening brace: the member is put in front
-     * of it. */
+    /* A JSON object, whole before the commit and sent from here: after a commit nothing is left
+     * that could fail. */
     struct buf body;
-    enum answer_created created;
+    enum answer_created created; /* see answer_begin() */
     /* What is kept for replays instead of body when that holds a secret; empty otherwise. */
     struct buf kept_body;
     bool has_run;
     struct uuid run_id;
     int64_t run_version;           /* of the run that is shown; 0: none is, or it is replayed */
     bool run_over;                 /* or: what came of the update is known */
-    int64_t update_of, update_seq; /* the entity and the number of the update; 0: it was replayed */
+    int64_t update_of, update_seq; /* the entity and the number of the update; 0: not known */
     bool replayed;
     bool already_decided;         /* the same decision as one before: a replay without a key */
     bool changed_nothing;         /* not worth remembering under a key, as an empty claim */
@@ -108,5 +108,12 @@ void op_init(struct op *op, const struct use_case *use_case);
 void op_release(struct op *op);
 /* Forgets what an earlier run of it left. */
 void op_clear_result(struct op *op);
+
+/* Begins a body that says `created`, with that as its first member; others follow. */
+void answer_begin(struct answer *a, enum answer_created created);
+/* What is kept under an idempotency key: the body without its beginning, or kept_body. */
+struct str answer_to_keep(const struct answer *a);
+/* Takes over another body, after the commit. False when that has failed: the old one stands. */
+bool answer_replace(struct answer *a, struct buf *body);
 
 #endif

@@ -323,12 +323,12 @@ static enum err rerun_run(struct op *op, struct tx *tx)
     op->answer.run_id = m.run.id;
     op->answer.run_version = m.run.version;
     op->answer.run_over = run_is_over(m.run.status);
-    op->answer.created = CREATED_YES;
     const struct step_view *views;
     m.views = NULL;
     e = run_move_show(&m, &views);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot read the run's steps");
+    answer_begin(&op->answer, CREATED_YES);
     struct json_out o = json_out_to(&op->answer.body);
     json_add_uuid(&o, "run_id", m.run.id);
     render_run(&o, "run", &m.run, m.def, views);

@@ -292,14 +292,14 @@ void entity_update_answer_shown(struct op *op, const struct answer *shown)
 {
     /* A replay by its idempotency key says what the first answer said. */
     bool duplicate = op->answer.outcome != NULL && strcmp(op->answer.outcome, "duplicate") == 0;
-    struct buf *body = &op->answer.body;
+    struct buf body;
+    buf_init(&body, HTTP_REPLY_MAX);
+    buf_put(&body, duplicate ? STR("{\"duplicate\":true,") : STR("{\"duplicate\":false,"));
+    buf_put_bytes(&body, shown->body.ptr + 1, shown->body.len - 1);
     op->answer.run_over = shown->run_over;
-    op->answer.status = shown->run_over ? 200 : 202;
-    buf_clear(body);
-    buf_put(body, duplicate ? STR("{\"duplicate\":true,") : STR("{\"duplicate\":false,"));
-    buf_put_bytes(body, shown->body.ptr + 1, shown->body.len - 1);
-    if (!buf_ok(body))
-        op->err = problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the answer");
+    op->answer.update_seq = shown->update_seq;
+    if (answer_replace(&op->answer, &body))
+        op->answer.status = shown->run_over ? 200 : 202;
 }
 
 static enum err get_update(struct op *op, struct tx *tx)
@@ -327,6 +327,7 @@ static enum err get_update(struct op *op, struct tx *tx)
     json_open(&o, NULL, '{');
     put_update(&o, &update);
     op->answer.run_over = update.outcome.ptr != NULL;
+    op->answer.update_seq = update.seq;
     return ERR_OK;
 }
 

@@ -98,7 +98,8 @@ static enum err take_token(struct start *s)
 
 /* --- what comes of it --- */
 
-static enum err answer_run(struct op *op, struct run_move *m, const char *outcome)
+static enum err answer_run(struct op *op, struct run_move *m, enum answer_created created,
+                           const char *outcome)
 {
     const struct step_view *views;
     enum err e = run_move_show(m, &views);
@@ -110,9 +111,10 @@ static enum err answer_run(struct op *op, struct run_move *m, const char *outcom
     a->run_version = m->run.version;
     a->run_over = run_is_over(m->run.status);
     a->outcome = outcome;
+    answer_begin(a, created);
     struct json_out o = json_out_to(&a->body);
     json_add_uuid(&o, "run_id", m->run.id);
-    if (a->created == CREATED_NO)
+    if (created == CREATED_NO)
         json_add_bool(&o, "coalesced", true);
     render_run(&o, "run", &m->run, m->def, views);
     json_close(&o, '}');
@@ -142,8 +144,7 @@ static enum err admit(struct start *s, const char *outcome)
         e = run_move_create(&s->m, &s->op->problem);
     if (e != ERR_OK)
         return problem_set(&s->op->problem, e, "cannot store the run");
-    s->op->answer.created = CREATED_YES;
-    return answer_run(s->op, &s->m, outcome);
+    return answer_run(s->op, &s->m, CREATED_YES, outcome);
 }
 
 static bool queue_is_full(const struct tenant *t)
@@ -171,8 +172,7 @@ static enum err queue_up(struct start *s)
         e = run_move_create_queued(&s->m, limits_first_full(&s->limits), p);
     if (e != ERR_OK)
         return problem_set(p, e, "cannot queue the run");
-    s->op->answer.created = CREATED_YES;
-    return answer_run(s->op, &s->m, "queued");
+    return answer_run(s->op, &s->m, CREATED_YES, "queued");
 }
 
 /* A run for later needs no slot yet. */
@@ -186,8 +186,7 @@ static enum err delay(struct start *s)
     e = run_move_create_delayed(&s->m, &s->op->problem);
     if (e != ERR_OK)
         return e;
-    s->op->answer.created = CREATED_YES;
-    return answer_run(s->op, &s->m, "delayed");
+    return answer_run(s->op, &s->m, CREATED_YES, "delayed");
 }
 
 static enum err fail_delayed(struct run_move *m)
@@ -354,8 +353,7 @@ static enum err coalesce(struct start *s, size_t by)
         e = run_move_load(&active, s->tx, w.run, &s->op->problem);
     if (e != ERR_OK)
         return problem_set(&s->op->problem, e, "cannot read the active run");
-    s->op->answer.created = CREATED_NO;
-    return answer_run(s->op, &active, "coalesced");
+    return answer_run(s->op, &active, CREATED_NO, "coalesced");
 }
 
 /* --- all of it --- */

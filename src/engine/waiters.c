@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "engine/entity_move.h"
 #include "engine/entity_update.h"
+#include "engine/render.h"
 #include "engine/use_cases.h"
 
 enum { SLOTS = 1024 };
@@ -192,22 +193,19 @@ static void remove_asking(struct waiters *w, struct asking *r)
     free(r);
 }
 
-/* The start's answer with the run as it is now. */
+/* The start's answer with the run as it is now; without memory for that, as it was committed. */
 static void show_run(struct op *op, const struct op *question)
 {
-    struct answer *a = &op->answer;
-    a->run_over = question->answer.run_over;
-    a->run_version = question->answer.run_version;
-    buf_clear(&a->body);
-    struct json_out o = json_out_to(&a->body);
-    buf_put(&a->body, STR("\"run_id\":\""));
-    buf_put_uuid(&a->body, a->run_id);
-    buf_put_char(&a->body, '"');
-    o.comma = true;
+    struct answer shown = op->answer;
+    buf_init(&shown.body, HTTP_REPLY_MAX);
+    answer_begin(&shown, op->answer.created);
+    struct json_out o = json_out_to(&shown.body);
+    json_add_uuid(&o, "run_id", shown.run_id);
     json_add_raw(&o, "run", buf_str(&question->answer.body));
     json_close(&o, '}');
-    if (!buf_ok(&a->body))
-        op->err = problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the answer");
+    op->answer.run_over = question->answer.run_over;
+    if (answer_replace(&op->answer, &shown.body))
+        op->answer.run_version = question->answer.run_version;
 }
 
 bool waiters_answer(struct waiters *w, struct op *question)

@@ -57,3 +57,35 @@ def test_numbers_that_grow_when_written_out_are_refused_for_good_or_kept(api, te
     r = api.start(tenant, body='{"input":[' + ",".join(["1e20"] * 200000) + "]}", key="too-large")
     assert (r.status, r.code, r.json["retryable"]) == (413, "BODY_TOO_LARGE", False)
     assert api.get("/api/v1/idempotency-keys/too-large", tenant=tenant).status == 404
+
+
+# --- answers that are larger than what a request may take ---
+
+ECHOES = [{"name": f"e{i}", "type": "transform", "output": "${input}"} for i in range(3)]
+ECHOED = {"input": "x" * 900000}
+
+
+def test_an_answer_that_repeats_a_large_input_four_times_is_given_and_replayed(api, tenant):
+    api.workflow(tenant, "echo", ECHOES)
+    first = api.start(tenant, "echo", body=ECHOED, key="k")
+    assert first.status == 200 and first.json["created"] is True, first
+    run = first.json["run"]
+    assert run["status"] == "succeeded" and len(first.raw) > 3600000
+    assert all(s["output"] == ECHOED["input"] or s["left_out"] for s in run["steps"])
+    again = api.start(tenant, "echo", body=ECHOED, key="k")
+    assert again.status == 200 and again.header("Idempotent-Replayed") == "true", again
+    assert again.json == {**first.json, "created": False}
+
+
+def test_large_answers_of_the_other_ways_to_start_are_given_and_replayed(api, tenant):
+    api.workflow(tenant, "echo", ECHOES)
+    body = {"definitionId": "echo", **ECHOED}
+    flat = [api.post("/api/v1/workflow-runs", body, key="flat", tenant=tenant) for _ in range(2)]
+    waited = [api.post("/api/v1/workflows/echo/runs?wait_ms=20000", ECHOED, key="waited", tenant=tenant) for _ in range(2)]
+    run = flat[0].json["run"]["id"]
+    rerun = [api.post(f"/api/v1/runs/{run}/rerun", {}, key="rerun", tenant=tenant) for _ in range(2)]
+    for first, again in (flat, waited, rerun):
+        assert (first.status, again.status) == (200, 200), (first, again)
+        assert (first.json["created"], again.json["created"]) == (True, False)
+        assert first.json["run"]["id"] == again.json["run"]["id"]
+        assert min(len(first.raw), len(again.raw)) > 3600000
