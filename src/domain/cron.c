@@ -130,8 +130,8 @@ static enum err parse_element(const struct field *f, struct str text, struct pro
         return e;
     if (has_step) {
         /* A longer step is a mistake: `*` with /90 minutes would fire once an hour. */
-        if (!parse_number(step_text, &step) || step < 1 || step > f->last)
-            return fault_range(p, f, text, "a range with a step", 1, f->last);
+        if (!parse_number(step_text, &step) || step < 1 || step > f->max)
+            return fault_range(p, f, text, "a range with a step", 1, f->max);
         if (single)
             high = MAX(low, f->last);
     }

@@ -7,9 +7,10 @@
  *
  * A field is a list of elements with commas between them. An element is a value, a range `a-b`, or
  * `*` for all, and after any of these a step: `1-10/3` is 1, 4, 7, 10; `5/10` is from 5 to the
- * field's end by tens; `*` and `5/1` end with 6 in day-of-week. A range of weekdays may end with
- * SUN. `?` is another way to write `*`. Without a field for seconds an expression fires at second
- * 0. Instead of fields: @yearly or @annually, @monthly, @weekly, @daily or @midnight, @hourly.
+ * field's end by tens; `*` and `5/1` end with 6 in day-of-week, where a step of 7 leaves the first
+ * value only. A range of weekdays may end with SUN. `?` is another way to write `*`. Without a
+ * field for seconds an expression fires at second 0. Instead of fields: @yearly or @annually,
+ * @monthly, @weekly, @daily or @midnight, @hourly.
  *
  * A field that begins with `*` is a wildcard, as in Vixie's cron and its manuals, also where a step
  * follows. That decides two things:

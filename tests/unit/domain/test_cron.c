@@ -1,6 +1,7 @@
 /* Cron expressions: what is read and refused, the days on which clocks are set, and every firing of
  * random expressions against a model that walks minute by minute. */
 #include "base/support.h"
+#include "doc_table.h"
 
 #include "base/limits.h"
 #include "base/zonefile.h"
@@ -121,6 +122,9 @@ static void sunday_is_0_and_7_and_may_end_a_range(void **state)
     assert_true(parse("0 0 * * 1/2").weekdays == bits("1 3 5"));
     assert_true(parse("0 0 * * 7/2").weekdays == bits("0"));
     assert_true(parse("0 0 * * */3").weekdays == bits("0 3 6"));
+    assert_true(parse("0 0 * * */7").weekdays == bits("0"));
+    assert_true(parse("0 0 * * MON/7").weekdays == bits("1"));
+    assert_true(parse("0 0 * * 0-7/7").weekdays == bits("0"));
 }
 
 static void words_stand_for_the_usual_expressions(void **state)
@@ -193,7 +197,7 @@ static void faults_name_the_field_and_what_is_wrong(void **state)
     refused("*/0 * * * *", "minute: \"*/0\"", "1 to 59");
     refused("*/60 * * * *", "minute: \"*/60\"", "1 to 59");
     refused("* */24 * * *", "hour: \"*/24\"", "1 to 23");
-    refused("* * * * */7", "day-of-week: \"*/7\"", "1 to 6");
+    refused("* * * * */8", "day-of-week: \"*/8\"", "1 to 7");
     refused("1-5/ * * * *", "minute: \"1-5/\"", "step");
     refused("1-5/x * * * *", "minute: \"1-5/x\"", "step");
     refused("1-5/2/3 * * * *", "minute: \"1-5/2/3\"", "step");
@@ -449,6 +453,65 @@ static void after_the_table_the_rule_counts(void **state)
           "2100-03-29T00:30:00Z");
     FIRES("30 1 * * *", "America/New_York", "2100-11-06T12:00:00Z", "2100-11-07T05:30:00Z",
           "2100-11-08T06:30:00Z");
+}
+
+/* --- the documentation --- */
+
+static void check_doc_refused(const char *text)
+{
+    struct problem p;
+    problem_init(&p);
+    struct cron c;
+    if (cron_parse(str_of(text), &p, &c) != ERR_FIELD_INVALID)
+        fail_msg("taken: <%s>", text);
+    problem_release(&p);
+}
+
+static void check_doc_times(const char *text, const char *zone_name, const char *after,
+                            struct str times)
+{
+    bool more = true;
+    char last[32];
+    (void)snprintf(last, sizeof(last), "%s", after);
+    while (more) {
+        struct str one;
+        char time[32];
+        more = str_cut(times, ',', &one, &times);
+        (void)snprintf(time, sizeof(time), "%.*s", STR_ARG(str_trim(one)));
+        const char *expected = time;
+        fires(text, zone_name, last, &expected, 1);
+        (void)snprintf(last, sizeof(last), "%s", time);
+    }
+}
+
+static void check_doc_row(void *ctx UNUSED, const struct doc_row *row)
+{
+    char text[64];
+    char zone_name[64];
+    char after[32];
+    assert_true(row->count == 5);
+    (void)snprintf(text, sizeof(text), "%.*s", STR_ARG(row->cells[0]));
+    (void)snprintf(zone_name, sizeof(zone_name), "%.*s", STR_ARG(row->cells[1]));
+    (void)snprintf(after, sizeof(after), "%.*s", STR_ARG(row->cells[2]));
+    struct zone utc = ZONE_UTC;
+    int64_t next;
+    if (str_is(row->cells[3], "refused")) {
+        check_doc_refused(text);
+    } else if (str_is(row->cells[3], "never")) {
+        struct cron c = parse(text);
+        assert_false(cron_next(&c, &utc, at(after), &next));
+    } else {
+        check_doc_times(text, zone_name, after, row->cells[3]);
+    }
+}
+
+static void every_documented_corner_case_is_so(void **state)
+{
+    (void)state;
+    char *text = doc_read("api.md");
+    size_t rows = doc_each_row(doc_marked(text, "<!-- table: cron;"), check_doc_row, NULL);
+    assert_in_range(rows, 25, 1000);
+    free(text);
 }
 
 /* --- the model --- */
@@ -850,6 +913,7 @@ int main(void)
         cmocka_unit_test(a_time_that_comes_twice_fires_at_the_first),
         cmocka_unit_test(a_wildcard_hour_follows_the_clock),
         cmocka_unit_test(after_the_table_the_rule_counts),
+        cmocka_unit_test(every_documented_corner_case_is_so),
         cmocka_unit_test(random_expressions_fire_as_in_the_model),
         cmocka_unit_test(seconds_fire_as_in_the_model),
         cmocka_unit_test(clocks_without_sense_are_followed_all_the_same),
