@@ -252,9 +252,9 @@ static bool call(struct expr *x, lua_CFunction fn, void *arg)
     return status == LUA_OK;
 }
 
-/* What went wrong, from the message on the stack, without our chunk's name and the first line's
- * number. */
-static void reason(struct expr *x, char ret[static REASON_MAX])
+/* What went wrong, from the message on the stack, without our chunk's name and the number of the
+ * first or only line: Lua counts one more at the end of an expression. */
+static void reason(struct expr *x, struct str source, char ret[static REASON_MAX])
 {
     const char *message = lua_tostring(x->lua, -1);
     char *rest = NULL;
@@ -271,7 +271,7 @@ static void reason(struct expr *x, char ret[static REASON_MAX])
         (void)snprintf(ret, REASON_MAX, "takes more than %d MiB of memory", EXPR_MEMORY_MAX / MIB);
     else if (x->over_steps)
         (void)snprintf(ret, REASON_MAX, "takes more than %d steps", EXPR_STEPS_MAX);
-    else if (line > 1)
+    else if (line > 1 && memchr(source.ptr, '\n', source.len) != NULL)
         (void)snprintf(ret, REASON_MAX, "line %lu: %s", line, message);
     else
         (void)snprintf(ret, REASON_MAX, "%s", message);
@@ -295,7 +295,7 @@ enum err expr_evaluate(struct expr *x, struct evaluation *e, struct problem *p)
     if (call(x, evaluate, e))
         return ERR_OK;
     char why[REASON_MAX];
-    reason(x, why);
+    reason(x, e->source, why);
     if (x->failed == ERR_NO_MEMORY)
         return problem_set(p, ERR_NO_MEMORY, "no memory to evaluate an expression");
     struct str source = shown(e->source);
@@ -336,7 +336,7 @@ void expr_check(struct expr *x, struct str source, struct fault_list *faults)
     expr_call_begin(x, NULL);
     if (!call(x, check_source, &source)) {
         char why[REASON_MAX];
-        reason(x, why);
+        reason(x, source, why);
         if (x->failed == ERR_OK)
             fault_list_add(faults, "is not a valid expression: %s", why);
         else

@@ -5,19 +5,19 @@
  * it may hold function literals. Its value depends on the roots alone: there is no clock, no
  * chance, no file, and nothing that one evaluation leaves behind for the next.
  *
- * Values. What is absent is nil, and a member of nil is nil, so that `steps.a.output.amount` is nil
- * when any part of it is absent; a null that is read is nil too. Lists are counted from 1. Objects
+ * Values. What is absent is nil, and a member of nil or of any scalar is nil, so that
+ * `steps.a.output.amount` is nil when any part of it is absent; a null that is read is nil too. Lists are counted from 1. Objects
  * and lists of the roots are never copied and cannot be changed; == compares them by content, but
  * one never equals a table. `#v` counts elements, members, or the bytes of a text. Texts have the
- * functions of `string` as methods: `input.name:lower()`. The other way, nil becomes null, whole
- * numbers stay whole, other numbers must be finite, texts must be UTF-8 without NUL, and a value of
- * a root comes back as it is, its nulls included. A table with the keys 1…n becomes an array, one
+ * functions of `string` as methods: `input.name:lower()`. The other way, nil becomes null, numbers
+ * without a fraction are whole below 2^53, all must be finite, texts must be UTF-8 without NUL, and
+ * an object or list of a root comes back as it is, its nulls included. A table with the keys 1…n becomes an array, one
  * with names an object with its members sorted, {} an empty object; what the functions below make
  * are arrays, [] when empty.
  *
  *   type(v)                  "nil", "boolean", "number", "string", "list", "object", "function"
- *   tostring(v)              numbers as JSON shows them; `..` shows only 14 digits
- *   tonumber(v)              nil for what is no number
+ *   tostring(v)              numbers as JSON shows them; `..` is Lua's own: 14 digits, 5.0 for 10/2
+ *   tonumber(v[, base])      nil for what is no number
  *   pairs(v) ipairs(v)       members in the order of the JSON, those of a table sorted; all elements
  *   select(n, …)             as in Lua
  *   list(…)                  a list of its arguments, nil among them
@@ -34,7 +34,8 @@
  *   string.contains starts_with ends_with      plain text, no patterns
  *   string.replace(s, what, by) string.split(s, at) string.join(l[, between])
  *
- * All that take a list take nil for an empty one.
+ * All that take a list take nil for an empty one. A name that a library lacks is a fault. The corner
+ * cases are a table in docs/workflows.md, of which each row is a test.
  *
  * Templates. A text that is one ${…} from beginning to end becomes the value itself; otherwise the
  * values are put into the text: null as nothing, objects and lists as JSON. `$${` is a plain `${`.

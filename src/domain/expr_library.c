@@ -127,8 +127,48 @@ static int lib_tostring(lua_State *L)
     return 1;
 }
 
+static int digit_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'z' ? c - 'a' + 10 : INT32_MAX;
+}
+
+/* A whole number in this base, with nothing but a sign before it. False also when it needs more
+ * than 64 bits. */
+static bool parse_in_base(struct str text, int base, lua_Integer *ret)
+{
+    bool negative = text.len > 0 && text.ptr[0] == '-';
+    lua_Integer value = 0;
+    size_t i = negative ? 1 : 0;
+    bool ok = text.len > i;
+    for (; ok && i < text.len; i++) {
+        int digit = digit_value(text.ptr[i]);
+        ok = digit < base && !__builtin_mul_overflow(value, base, &value) &&
+             !__builtin_add_overflow(value, negative ? -digit : digit, &value);
+    }
+    *ret = value;
+    return ok;
+}
+
+static int tonumber_in_base(lua_State *L)
+{
+    struct str text = str_trim(expr_text_arg(L, 1));
+    lua_Integer base = expr_whole_arg(L, 2);
+    luaL_argcheck(L, base >= 2 && base <= 36, 2, "base must be from 2 to 36");
+    lua_Integer value;
+    if (text.len <= NUMBER_TEXT_MAX && parse_in_base(text, (int)base, &value))
+        lua_pushinteger(L, value);
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
 static int lib_tonumber(lua_State *L)
 {
+    if (!lua_isnoneornil(L, 2))
+        return tonumber_in_base(L);
     if (lua_type(L, 1) == LUA_TSTRING) {
         struct str text = expr_text_arg(L, 1);
         if (text.len > NUMBER_TEXT_MAX || lua_stringtonumber(L, text.ptr) != text.len + 1)
@@ -545,11 +585,25 @@ static void seal(lua_State *L)
     lua_replace(L, table);
 }
 
+/* A name that a library does not have is a slip, not nil. */
+static int library_lacks(lua_State *L)
+{
+    const char *library = lua_tostring(L, lua_upvalueindex(1));
+    if (lua_type(L, 2) == LUA_TSTRING)
+        expr_throw(L, "there is no '%s.%s'", library, lua_tostring(L, 2));
+    expr_throw(L, "'%s' has functions only, by their names", library);
+}
+
 /* Puts a library into the table of globals on top of the stack. */
 static void add_library(lua_State *L, const char *name, const luaL_Reg *functions)
 {
     lua_newtable(L);
     luaL_setfuncs(L, functions, 0);
+    lua_createtable(L, 0, 1);
+    lua_pushstring(L, name);
+    lua_pushcclosure(L, library_lacks, 1);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
     seal(L);
     lua_setfield(L, -2, name);
 }

@@ -28,6 +28,16 @@ static void attach_value(lua_State *L, int idx, json_t *parent, const struct str
 
 /* --- things --- */
 
+/* Any member of values of this type is nil. Pops the value. */
+static void have_no_members(lua_State *L)
+{
+    lua_createtable(L, 0, 1);
+    lua_newtable(L);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
+    lua_pop(L, 1);
+}
+
 void expr_values_open(lua_State *L)
 {
     static const char *const NAMES[THING_COUNT] = {
@@ -49,13 +59,12 @@ void expr_values_open(lua_State *L)
         lua_setfield(L, -2, "__eq");
         x->ref_meta[kind] = luaL_ref(L, LUA_REGISTRYINDEX);
     }
-    /* A member of nil is nil. */
     lua_pushnil(L);
-    lua_createtable(L, 0, 1);
-    lua_newtable(L);
-    lua_setfield(L, -2, "__index");
-    lua_setmetatable(L, -2);
-    lua_pop(L, 1);
+    have_no_members(L);
+    lua_pushboolean(L, 0);
+    have_no_members(L);
+    lua_pushinteger(L, 0);
+    have_no_members(L);
 }
 
 struct thing *expr_push_thing(lua_State *L, enum thing_kind kind, size_t size, int user_values)
@@ -254,6 +263,18 @@ _Noreturn static void throw_not_json(lua_State *L, int idx)
                thing != NULL && thing->kind == THING_LIBRARY ? "library" : expr_type(L, idx));
 }
 
+/* A number without a fraction is a whole one: what comes of 10 / 2 is 5, and -0.0 is 0. Past 2^53
+ * reals are not exact, and stay what they are. NULL: no memory. */
+static json_t *json_of_number(lua_State *L, int idx)
+{
+    if (lua_isinteger(L, idx))
+        return json_integer(lua_tointeger(L, idx));
+    double value = finite_at(L, idx);
+    if (value == floor(value) && fabs(value) < 0x1p53)
+        return json_integer((json_int_t)value);
+    return json_real(value);
+}
+
 /* A new reference to any value but a table. NULL: no memory. */
 static json_t *plain_json(lua_State *L, int idx)
 {
@@ -265,9 +286,7 @@ static json_t *plain_json(lua_State *L, int idx)
         return json_boolean(lua_toboolean(L, idx));
     case LUA_TNUMBER:
         expr_charge(L, BYTES_OF_SCALAR);
-        if (lua_isinteger(L, idx))
-            return json_integer(lua_tointeger(L, idx));
-        return json_real(finite_at(L, idx));
+        return json_of_number(L, idx);
     case LUA_TSTRING: {
         struct str text = text_at(L, idx);
         expr_charge(L, 2 * BYTES_OF_SCALAR + text.len);
@@ -415,6 +434,12 @@ void expr_put_text(lua_State *L, int idx, struct buf *out)
 {
     if (lua_isnoneornil(L, idx))
         return;
+    if (lua_type(L, idx) == LUA_TNUMBER && !lua_isinteger(L, idx)) {
+        expr_spend(L, STEPS_OF_REAL);
+        json_put_double(out, finite_at(L, idx));
+        expr_put(L, out, STR(""));
+        return;
+    }
     if (lua_type(L, idx) != LUA_TSTRING) {
         expr_put_json(L, idx, out);
         return;
