@@ -1,10 +1,11 @@
 # pawl, for people. `make run` and `make test` install what is missing and build first.
-.PHONY: all run test asan tsan fuzz bench instructions soak tidy format bootstrap clean
+.PHONY: all run install test asan tsan fuzz bench instructions soak tidy format bootstrap clean
 
 BUILD = build
 LISTEN ?= 127.0.0.1:7295
 DATA ?= pawl-data
 ROUNDS ?= 3
+PREFIX ?= /usr/local
 
 all: bootstrap
 	@cmake -G Ninja -B $(BUILD) $(if $(CI),-DPAWL_WERROR=ON) >/dev/null
@@ -15,6 +16,9 @@ bootstrap:
 
 run: all
 	@tools/run.sh $(BUILD)/pawl $(LISTEN) $(DATA)
+
+install: all
+	@install -D -m 0755 $(BUILD)/pawl $(DESTDIR)$(PREFIX)/bin/pawl
 
 test:
 	@tools/bootstrap.sh test

@@ -1,0 +1,162 @@
+"""Every command block of README and docs, run as it is written: nothing fails, and what a page shows is what is printed."""
+import json
+import pathlib
+import re
+
+import pytest
+
+import cli
+import docpages
+import harness
+
+RUNNABLE = [p for p in docpages.PAGES if any(b.language in docpages.SHELLS for b in docpages.blocks(p))]
+NOT_RUN_MAX = 7
+
+
+def name(page):
+    return str(page.relative_to(harness.ROOT))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """An empty one that has what `make` leaves at the top of the repository."""
+    work = tmp_path / "work"
+    work.mkdir()
+    for there in ("examples", "deploy"):
+        (work / there).symlink_to(harness.ROOT / there)
+    (work / "build").symlink_to(pathlib.Path(harness.PAWL).parent)
+    return work
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A folder for PATH with `pawl` in it, and stand-ins for the tools of the machine that it is installed on."""
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    (bin_folder / "pawl").symlink_to(harness.PAWL)
+    for tool, does in docpages.HOST_TOOLS.items():
+        (bin_folder / tool).write_text(f"#!/bin/sh\n{does}\n")
+        (bin_folder / tool).chmod(0o755)
+    return bin_folder
+
+
+def run_page(page, folder, path):
+    """With a development server of its own. What the page itself starts listens elsewhere."""
+    with harness.server(*docpages.page_hints(page).get("flags", "").split()) as server:
+        shell = docpages.Page(page, folder, server.url)
+        shell.run(path, {"PAWL_URL": server.url, "PAWL_LISTEN": f"127.0.0.1:{cli.free_port()}"})
+    return shell
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", RUNNABLE, ids=name)
+def test_every_command_of_a_page_does_what_the_page_says(page, folder, path):
+    shell = run_page(page, folder, path)
+    wrong = docpages.faults(shell)
+    assert not wrong, "\n\n".join(wrong) + shell.noise
+
+
+def test_blocks_that_are_not_run_are_few_and_say_why(capsys):
+    left_out = [(b.where, b.hints["not run"]) for p in docpages.PAGES for b in docpages.blocks(p) if "not run" in b.hints]
+    with capsys.disabled():
+        print("\ncommands of README and docs that are not run: " + "; ".join(f"{where} ({why})" for where, why in left_out))
+    assert all(why for _, why in left_out) and len(left_out) <= NOT_RUN_MAX
+
+
+def steps_of(value):
+    """The steps of a definition, of a step or of a list of steps; None for other JSON."""
+    if isinstance(value, dict) and isinstance(value.get("steps"), list):
+        return None if "status" in value else value
+    steps = value if isinstance(value, list) else [value]
+    return {"steps": steps} if all(isinstance(s, dict) and {"name", "type"} <= set(s) for s in steps) else None
+
+
+@pytest.mark.parametrize("page", [p for p in docpages.PAGES if any(b.language == "json" for b in docpages.blocks(p))], ids=name)
+def test_every_json_block_is_json_and_every_definition_is_valid(page, api, tenant):
+    for block in docpages.blocks(page):
+        if block.language != "json":
+            continue
+        try:
+            definition = steps_of(json.loads(block.text))
+        except json.JSONDecodeError:
+            assert "…" in block.text, block.where
+            continue
+        if definition is not None:
+            r = api.post("/api/v1/workflows/w/validate", {k: v for k, v in definition.items() if k != "id"}, tenant=tenant)
+            assert r.status == 200 and r.json["valid"], (block.where, r)
+
+
+def test_every_python_block_is_python():
+    for block in (b for p in docpages.PAGES for b in docpages.blocks(p) if b.language == "python"):
+        compile(block.text, block.where, "exec")
+
+
+@pytest.fixture
+def retry_guide(monkeypatch):
+    """The guide's code, with pauses that are noted instead of slept."""
+    text = next(b.text for b in docpages.blocks(harness.ROOT / "docs" / "idempotency.md") if "class Budget" in b.text)
+    guide, now, pauses = {}, [0.0], []
+    exec(text, guide)
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        now[0] += seconds
+
+    monkeypatch.setattr(guide["time"], "sleep", sleep)
+    monkeypatch.setattr(guide["time"], "monotonic", lambda: now[0])
+    return guide, pauses
+
+
+def answers(*given):
+    """send() of one that gives these answers in turn, the last for ever."""
+    left = list(given)
+
+    def send():
+        answer = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return send
+
+
+BUSY = (429, {"Retry-After": "3"}, {"retryable": True})
+
+
+def test_the_retry_guide_waits_as_asked_and_comes_back(retry_guide):
+    guide, pauses = retry_guide
+    assert guide["call"](answers(BUSY, OSError(), (200, {}, "done")), guide["Budget"]()) == "done"
+    assert 3 <= pauses[0] <= 3.2 and 0 <= pauses[1] <= 0.4
+
+
+@pytest.mark.parametrize("last,retries", [((422, {}, {"retryable": False}), 0), ((503, {}, {"retryable": True}), 10), (OSError("reset"), 10)])
+def test_the_retry_guide_stops_when_retries_cannot_help_or_the_budget_is_spent(retry_guide, last, retries):
+    guide, pauses = retry_guide
+    with pytest.raises(RuntimeError):
+        guide["call"](answers(last), guide["Budget"](), patience_s=1e9)
+    assert len(pauses) == retries
+
+
+def test_the_retry_guide_ends_at_its_deadline(retry_guide):
+    guide, pauses = retry_guide
+    with pytest.raises(RuntimeError):
+        guide["call"](answers(BUSY), guide["Budget"](), patience_s=10)
+    assert sum(pauses) <= 10
+
+
+def test_every_link_leads_somewhere():
+    for page in docpages.PAGES:
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            file, _, anchor = target.partition("#")
+            if re.match(r"\w+:", file):
+                continue
+            there = (page.parent / file).resolve() if file else page
+            assert there.exists(), (name(page), target)
+            assert not anchor or anchor in anchors(there), (name(page), target)
+
+
+def anchors(page):
+    """As GitHub makes them of headings."""
+    titles = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "", t)).strip().lower().replace(" ", "-") for t in titles}
