@@ -581,6 +581,7 @@ static void through_engine(struct call *c)
     op->done = op_done;
     bool takes_long = (c->route->flags & ROUTE_LONG) != 0;
     op->timed_out = takes_long ? NULL : op_timed_out;
+    op->shows_now = (c->route->flags & ROUTE_SHOWS_NOW) != 0;
     op->owner = c;
     op->submitted_ns = c->req->begun_ns;
     if (prepare(c) != ERR_OK) {

@@ -55,6 +55,7 @@ enum route_flags {
     ROUTE_PERSONAL = 256, /* another person with the same key makes another request */
     ROUTE_ASKS = 512,     /* waits by itself for what it asked for, ASK_WAIT_MS_DEFAULT at most; an
                              answer without it says where that will be */
+    ROUTE_SHOWS_NOW = 1024, /* a replay shows the run as it is now */
 };
 
 struct route {

@@ -5,8 +5,8 @@
 const struct route ROUTES[] = {
     {"POST", "/api/v1/workflows/{}/runs", MAY_RUN, ROUTE_BODY_KEY | ROUTE_WAITS, &UC_START_RUN,
      prepare_start_run, NULL, "idempotency_key"},
-    {"POST", "/api/v1/workflow-runs", MAY_RUN, ROUTE_BODY_KEY | ROUTE_WAITS, &UC_START_RUN,
-     prepare_start_run_flat, NULL, "idempotencyKey"},
+    {"POST", "/api/v1/workflow-runs", MAY_RUN, ROUTE_BODY_KEY | ROUTE_WAITS | ROUTE_SHOWS_NOW,
+     &UC_START_RUN, prepare_start_run_flat, NULL, "idempotencyKey"},
     {"GET", "/api/v1/runs", MAY_READ, ROUTE_QUERY, &UC_LIST_RUNS, prepare_list_runs, NULL, NULL},
     {"GET", "/api/v1/runs/{}", MAY_READ, 0, &UC_GET_RUN, prepare_get_run, NULL, NULL},
     {"GET", "/api/v1/runs/{}/why", MAY_READ, 0, &UC_WHY_RUN, prepare_get_run, NULL, NULL},

@@ -43,7 +43,8 @@ static const struct flag FLAGS_SET[] = {
      .min = 1},
     {.name = "gate-policy",
      .value = "POLICY",
-     .help = "delays at a busy gate: fixed, full_jitter, equal_jitter or decorrelated"},
+     .help = "delays at a busy gate: fixed, full_jitter, equal_jitter or decorrelated; all\n"
+             "gate flags need a server with a gate outside the store"},
     {.name = "gate-max-wait-ms",
      .value = "N|default",
      .help = "how long a start waits for the gate",

@@ -137,6 +137,17 @@ static bool parse_kept(struct str text, read_setting *read, void *ret)
     return ok;
 }
 
+bool gate_policy_eq(const struct gate_policy *a, const struct gate_policy *b)
+{
+    return a->max_wait_ms == b->max_wait_ms && a->lock_ttl_ms == b->lock_ttl_ms &&
+           a->retry_delay_ms == b->retry_delay_ms && a->policy == b->policy;
+}
+
+bool gate_policy_is_default(const struct gate_policy *gate)
+{
+    return gate_policy_eq(gate, &GATE_DEFAULT);
+}
+
 bool gate_policy_parse(struct str json, struct gate_policy *ret)
 {
     *ret = GATE_DEFAULT;

@@ -51,6 +51,9 @@ void tenant_put_settings(struct json_out *o, const struct tenant *t);
 
 /* How two of the settings are kept; empty text is the default. False for text that is none. */
 void gate_policy_put(struct json_out *o, const char *name, const struct gate_policy *gate);
+/* Nothing that differs from the defaults. */
+bool gate_policy_is_default(const struct gate_policy *gate);
+bool gate_policy_eq(const struct gate_policy *a, const struct gate_policy *b);
 bool gate_policy_parse(struct str json, struct gate_policy *ret);
 void rate_limit_put(struct json_out *o, const char *name, const struct rate_limit *rate);
 bool rate_limit_parse(struct str json, struct rate_limit *ret);

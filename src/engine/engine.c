@@ -337,10 +337,12 @@ static void over(struct engine *e, struct op *op)
         return;
     }
     count(e, op);
-    /* A replayed update is looked up even for who does not want to wait: its outcome is what the
-     * caller asks for, and the record has none. */
+    /* A replayed update is looked up even for a caller that does not want to wait: its outcome is
+     * what the caller asks for, and the record has none. The same for a run that is to be shown as
+     * it is now. */
     bool updates = op->use_case == &UC_UPDATE_ENTITY;
-    may_wait |= updates && op->err == ERR_OK && op->answer.replayed && !e->draining;
+    bool looks = updates || op->shows_now;
+    may_wait |= looks && op->err == ERR_OK && op->answer.replayed && !e->draining;
     if (may_wait && (op->answer.has_run || updates) && !op->answer.run_over &&
         waiters_add_asking(e->waiters, op, op->answer.replayed))
         return;

@@ -85,6 +85,8 @@ struct op {
     int64_t gate_delay_ms; /* the last one */
     int64_t gate_due_ms;   /* when it is over */
 
+    /* A replay shows the run as it is now, not as the first answer did. */
+    bool shows_now;
     /* How long the caller is willing to wait for a claim or a run's end; 0: not at all. */
     int64_t wait_ms;
 

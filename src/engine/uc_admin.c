@@ -6,6 +6,7 @@
 #include "engine/run_slots.h"
 #include "engine/tx.h"
 #include "engine/use_cases.h"
+#include "gate/gate.h"
 
 #include "base/limits.h"
 #include "store/tenants.h"
@@ -94,6 +95,18 @@ static enum err set_tenant(struct op *op, struct tx *tx, struct tenant *tenant,
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the tenant");
 }
 
+/* A setting that would be kept and do nothing is refused. What a tenant has from version 0.1.0
+ * stays, so that its settings can be read and put again. */
+static enum err check_gate(struct op *op, const struct tx *tx, const struct gate_policy *old,
+                           const struct gate_policy *changed)
+{
+    if (!tx->gate->never_waits || gate_policy_is_default(changed) || gate_policy_eq(old, changed))
+        return ERR_OK;
+    return problem_set(&op->problem, ERR_FIELD_INVALID,
+                       "gate: these settings need an admission gate outside the store, and this"
+                       " server has none; leave them out or at their defaults");
+}
+
 static enum err put_tenant(struct op *op, struct tx *tx)
 {
     const struct put_tenant_input *in = op->input;
@@ -103,6 +116,8 @@ static enum err put_tenant(struct op *op, struct tx *tx)
         return e;
     struct tenant changed = *tenant;
     e = tenant_apply(&changed, in->body, &tx->arena, &op->problem);
+    if (e == ERR_OK)
+        e = check_gate(op, tx, &tenant->gate, &changed.gate);
     return e == ERR_OK ? set_tenant(op, tx, tenant, changed, "tenant.set") : e;
 }
 

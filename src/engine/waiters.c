@@ -167,6 +167,7 @@ bool waiters_add_asking(struct waiters *w, struct op *op, bool read_now)
     if (r == NULL)
         return false;
     r->op = op;
+    r->last = op->wait_ms == 0;
     prepare_question(r);
     size_t slot = slot_of(r->key);
     r->next = w->slots[slot];

@@ -39,6 +39,7 @@ struct gate {
     /* After the commit or the rollback, for tickets that are held. A gate that cannot be reached
      * now gives the lock back later, or lets it expire. */
     void (*leave)(struct gate *gate, const struct gate_ticket *ticket);
+    bool never_waits; /* a tenant's gate_policy has no effect here */
 };
 
 /* The gate of a store that one writer serves: its transaction. */

@@ -164,20 +164,19 @@ def test_half_a_setting_is_a_mistake_and_changes_nothing(run, api, tenant, flags
     assert r.code == 2 and flags[0] in r.err and settings(api, tenant) == before, r
 
 
-def test_gate_flags_change_what_is_given_and_nothing_else(run, api, tenant):
-    given = {"--gate-policy": "equal_jitter", "--gate-max-wait-ms": "700", "--gate-retry-delay-ms": "7", "--gate-lock-ttl-ms": "7000"}
-    r = run("tenant", "set", tenant, *(part for pair in given.items() for part in pair), "--json")
-    assert r.json["gate"] == {"max_wait_ms": 700, "lock_ttl_ms": 7000, "retry_delay_ms": 7, "policy": "equal_jitter"}
-    assert run("tenant", "set", tenant, "--gate-max-wait-ms", "0", "--json").json["gate"] == {**r.json["gate"], "max_wait_ms": 0}
-    assert run("tenant", "set", tenant, "--gate-policy", "decorrelated", "--json").json["gate"] == {**r.json["gate"], "max_wait_ms": 0, "policy": "decorrelated"}
-    assert run("tenant", "set", tenant, "--gate-retry-delay-ms", "default", "--json").json["gate"]["retry_delay_ms"] == 10
-    assert settings(api, tenant)["gate"] == {"max_wait_ms": 0, "lock_ttl_ms": 7000, "retry_delay_ms": 10, "policy": "decorrelated"}
-
-
-def test_gate_flags_make_a_tenant_too(run, api, tenant):
+@pytest.mark.parametrize("flags", [("--gate-policy", "equal_jitter"), ("--gate-max-wait-ms", "700"), ("--gate-retry-delay-ms", "7"), ("--gate-lock-ttl-ms", "7000")])
+def test_gate_flags_that_would_have_no_effect_are_refused(run, api, tenant, flags):
+    before = settings(api, tenant)
+    r = run("tenant", "set", tenant, *flags, "--weight", "3")
+    assert r.code == 1 and "gate outside the store" in r.err and r.out == "" and settings(api, tenant) == before, r
     new = tenant + "-new"
-    assert run("tenant", "set", new, "--gate-max-wait-ms", "5").code == 0
-    assert settings(api, new)["gate"] == {"max_wait_ms": 5, "lock_ttl_ms": 10000, "retry_delay_ms": 10, "policy": "full_jitter"}
+    assert run("tenant", "set", new, *flags).code == 1 and api.get(f"/api/v1/tenants/{new}").status == 404
+
+
+def test_gate_flags_with_the_defaults_change_nothing(run, api, tenant):
+    before = settings(api, tenant)
+    assert run("tenant", "set", tenant, "--gate-policy", "full_jitter", "--gate-max-wait-ms", "2000", "--gate-retry-delay-ms", "default").code == 0
+    assert settings(api, tenant) == before
 
 
 def test_a_gate_that_cannot_be_read_is_not_overwritten():
@@ -199,11 +198,11 @@ def test_an_unknown_policy_is_refused_by_name(run, tenant):
 
 def test_history_says_who_changed_what(run, tenant):
     assert run("tenant", "set", tenant, "--max-concurrent-runs", "2", "--at-limit", "queue", PAWL_ACTOR="ada").code == 0
-    assert run("tenant", "set", tenant, "--gate-max-wait-ms", "50", PAWL_ACTOR="bob").code == 0
+    assert run("tenant", "set", tenant, "--rate-per-second", "5", "--rate-burst", "20", PAWL_ACTOR="bob").code == 0
     r = run("tenant", "history", tenant)
     assert r.code == 0 and r.rows[0] == ["VERSION", "AT", "BY", "CHANGED"], r
     newest, middle, oldest = ([row[0], row[2], " ".join(row[3:])] for row in r.rows[1:])
-    assert newest == ["3", "bob", "gate.max_wait_ms 50 (was 2000)"]
+    assert newest[:2] == ["3", "bob"] and "rate_limit" in newest[2] and "(was null)" in newest[2]
     assert middle == ["2", "ada", 'max_concurrent_runs 2 (was null), at_limit "queue" (was "reject")']
     assert oldest[:2] == ["1", "dev"] and 'at_limit "reject"' in oldest[2]
 
@@ -216,7 +215,7 @@ def test_history_as_json_is_the_servers_answer(run, api, tenant):
 
 def test_setting_what_is_set_makes_no_version(run, tenant):
     for _ in range(3):
-        assert run("tenant", "set", tenant, "--weight", "2", "--gate-policy", "fixed", "--json").json["settings_version"] == 2
+        assert run("tenant", "set", tenant, "--weight", "2", "--gate-policy", "full_jitter", "--json").json["settings_version"] == 2
 
 
 def test_rollback_goes_back_one_version_or_to_the_one_named(run, api, tenant):
@@ -250,7 +249,7 @@ def test_a_repeated_rollback_with_its_key_goes_back_once(run, api, tenant):
 def test_history_and_rollback_work_on_a_file(tmp_path):
     store = f"sqlite:{tmp_path}/pawl.db"
     for limit in ("1", "2"):
-        assert pawl("tenant", "set", "acme", "--max-concurrent-runs", limit, "--gate-max-wait-ms", limit, "--store", store).code == 0
+        assert pawl("tenant", "set", "acme", "--max-concurrent-runs", limit, "--weight", limit, "--store", store).code == 0
     assert pawl("tenant", "rollback", "acme", "--store", store).code == 0
     r = pawl("tenant", "history", "acme", "--store", store)
     assert [row[0] for row in r.rows[1:]] == ["3", "2", "1"] and "max_concurrent_runs 1 (was 2)" in r.out, r

@@ -107,7 +107,7 @@ def success_of_every_route(c):
     for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/"):
         c.get(path)
     c.put(f"/api/v1/tenants/{t}", {"name": "Acme", "max_concurrent_runs": 100, "max_queued_runs": 5, "at_limit": "reject", "idempotency_retention_s": 3600,
-                                   "gate": {"max_wait_ms": 10}, "rate_limit": {"per_second": 5, "burst": 10}, "weight": 2})
+                                   "gate": {"max_wait_ms": 2000}, "rate_limit": {"per_second": 5, "burst": 10}, "weight": 2})
     c.put(f"/api/v1/tenants/{t}", {"name": None, "max_concurrent_runs": None, "idempotency_retention_s": None, "gate": None, "rate_limit": None})
     c.get(f"/api/v1/tenants/{t}"), c.get("/api/v1/tenants?limit=1"), c.get("/api/v1/tenants")
     steps = [{"name": "a", "type": "task", "handler": "h", "queue": "q", "input": {"x": 1}}, {"name": "z", "type": "sleep", "duration_ms": 1},

@@ -146,3 +146,16 @@ def test_a_child_that_ended_while_the_server_was_down_is_taken_by_its_parent_bef
         api = look_again(s)
         wait_gone(api, "t", set())
         assert left(s.db) == {} and api.get("/api/v1/tenants/t", tenant="t").json["active_runs"] == 0
+
+
+def test_a_replay_on_the_flat_route_of_a_run_that_is_gone_is_the_first_answer():
+    with harness.server() as s:
+        api = s.client()
+        keep_runs_for(api, "t", 0)
+        api.workflow("t", "leaf", [{"name": "x", "type": "transform", "output": 1}])
+        ask = {"definitionId": "leaf", "idempotencyKey": "k"}
+        first = api.post("/api/v1/workflow-runs", ask, tenant="t")
+        api = look_again(s)
+        wait_gone(api, "t", set())
+        again = api.post("/api/v1/workflow-runs", ask, tenant="t")
+        assert again.status == 200 and again.json == {**first.json, "created": False} and again.header("Idempotent-Replayed") == "true"

@@ -1,6 +1,8 @@
 /* A tenant's settings over time: every change is a version that can be listed and gone back to. */
 #include "engine/rig.h"
 
+#include "gate/gate.h"
+
 /* --- calls --- */
 
 /* All that one call needs, for as long as it is under way. */
@@ -195,9 +197,59 @@ static void every_change_is_a_version_with_all_settings_and_who_made_it(void **s
     change_release(&c);
 }
 
-static void what_changes_nothing_makes_no_version_and_no_audit_entry(void **state)
+/* A gate at which starts may have to wait, so that a tenant's settings for it have an effect. */
+static struct rig *with_outside_gate(void **state)
+{
+    static struct gate outside; /* outlives the engine that knows it */
+    struct rig *rig = *state;
+    outside = *gate_store();
+    outside.never_waits = false;
+    rig_stop(rig);
+    rig->gate = &outside;
+    rig_start(rig, 0);
+    return rig;
+}
+
+static enum err put_refused(struct rig *rig, const char *body)
+{
+    struct call c;
+    call_init(&c, rig, &UC_PUT_TENANT);
+    json_t *json = json_of(body);
+    c.input.tenant = (struct put_tenant_input){STR("acme"), json};
+    enum err e = perform(&c);
+    json_decref(json);
+    call_release(&c);
+    return e;
+}
+
+static void gate_settings_that_would_have_no_effect_are_refused(void **state)
 {
     struct rig *rig = *state;
+    (void)put(rig, "{}");
+    assert_int_equal(put_refused(rig, "{'weight':2,'gate':{'max_wait_ms':1}}"), ERR_FIELD_INVALID);
+    assert_int_equal(put(rig, "{'gate':null}"), 1);
+    assert_int_equal(put(rig, "{'gate':{}}"), 1);
+    assert_int_equal(put(rig, "{'gate':{'max_wait_ms':2000,'lock_ttl_ms':10000,"
+                              "'retry_delay_ms':10,'policy':'full_jitter'}}"),
+                     1);
+}
+
+static void gate_settings_from_before_stay_and_can_be_put_again(void **state)
+{
+    struct rig *rig = with_outside_gate(state);
+    assert_int_equal(put(rig, "{'gate':{'max_wait_ms':1}}"), 1);
+    rig_stop(rig);
+    rig->gate = NULL;
+    rig_start(rig, 0);
+    assert_int_equal(put(rig, "{'gate':{'max_wait_ms':1}}"), 1);
+    assert_int_equal(put(rig, "{'weight':2}"), 2);
+    assert_int_equal(put_refused(rig, "{'gate':{'max_wait_ms':2}}"), ERR_FIELD_INVALID);
+    assert_int_equal(put(rig, "{'gate':null}"), 3);
+}
+
+static void what_changes_nothing_makes_no_version_and_no_audit_entry(void **state)
+{
+    struct rig *rig = with_outside_gate(state);
     static const char BODY[] = "{'name':'Acme','max_concurrent_runs':5,'at_limit':'coalesce',"
                                "'gate':{'max_wait_ms':1},'rate_limit':{'per_second':1,'burst':2}}";
     (void)put(rig, BODY);
@@ -224,7 +276,7 @@ static void what_changes_nothing_makes_no_version_and_no_audit_entry(void **stat
 
 static void every_setting_that_changes_makes_a_version(void **state)
 {
-    struct rig *rig = *state;
+    struct rig *rig = with_outside_gate(state);
     static const char *const BODIES[] = {
         "{'name':'Acme'}",
         "{'name':'acme'}",
@@ -301,7 +353,7 @@ static void a_tenant_that_came_to_be_by_the_way_can_go_back_to_how_it_began(void
 
 static void a_rollback_restores_every_setting_and_nothing_else(void **state)
 {
-    struct rig *rig = *state;
+    struct rig *rig = with_outside_gate(state);
     put_workflow(rig, "w", ONE_TASK);
     (void)put(rig,
               "{'name':'Acme','max_concurrent_runs':5,'max_queued_runs':6,'at_limit':'queue',"
@@ -557,6 +609,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(every_change_is_a_version_with_all_settings_and_who_made_it),
+        rig_test(gate_settings_that_would_have_no_effect_are_refused),
+        rig_test(gate_settings_from_before_stay_and_can_be_put_again),
         rig_test(what_changes_nothing_makes_no_version_and_no_audit_entry),
         rig_test(every_setting_that_changes_makes_a_version),
         rig_test(a_refused_change_leaves_everything_as_it_was),
