@@ -80,6 +80,9 @@ enum {
     EXPR_WORDS_MAX = 250,                 /* names, numbers and texts of one: Lua 5.4.4 compiles functions of more than 255 constants wrongly */
     EXPR_STEPS_MAX = 200 * 1000,          /* of one condition or one filled value: a tenth of a second at worst, usually a millisecond */
     EXPR_MEMORY_MAX = 16 * MIB,           /* likewise, garbage included: a few copies of the largest text, or 100,000 small values */
+    CPU_STEPS_PER_TURN = 50 * 1000,       /* of all expressions of a tenant in one transaction; the rest goes on in slices. A few hundred usual ones */
+    CPU_PAUSE_FACTOR = 4,                 /* after a slice the tenant pauses so many times as long as it took: at most a fifth of the writer's time */
+    CPU_PUT_OFF_MS_MAX = 60 * 1000,       /* how far apart the first and the last of many are put off; then they come together and are put off again */
     EXPR_CACHE_MAX = 256,                 /* compiled expressions kept by each thread */
     EXPR_CACHE_BYTES_MAX = 4 * MIB,       /* and what they may weigh together: a hostile one is fifty times its text */
 

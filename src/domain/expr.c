@@ -200,6 +200,11 @@ static void count_instructions(lua_State *L, lua_Debug *ar UNUSED)
 
 /* --- one call from outside --- */
 
+uint64_t expr_steps_spent(const struct expr *x)
+{
+    return x->steps_spent;
+}
+
 void expr_call_begin(struct expr *x, const struct expr_vars *vars)
 {
     assert(!x->busy && x->made_count == 0 && lua_gettop(x->lua) == 0);
@@ -216,6 +221,7 @@ void expr_call_begin(struct expr *x, const struct expr_vars *vars)
 void expr_call_end(struct expr *x)
 {
     assert(x->busy);
+    x->steps_spent += x->over_steps ? EXPR_STEPS_MAX : EXPR_STEPS_MAX - x->steps_left;
     lua_settop(x->lua, 0);
     if (x->has_kept_texts) {
         lua_pushboolean(x->lua, false);

@@ -61,6 +61,9 @@ void expr_free(struct expr *x);
 MUST_CHECK struct expr *expr_new_within(size_t memory_max);
 void expr_limit(struct expr *x, size_t memory_max);
 
+/* All steps that calls have taken so far. */
+uint64_t expr_steps_spent(const struct expr *x);
+
 /* Where the roots come from. Asked at each use, so a root that is not used need not be there. */
 struct expr_vars {
     void *ctx;

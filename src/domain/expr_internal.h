@@ -54,6 +54,7 @@ struct expr {
     bool busy;
     const struct expr_vars *vars;
     size_t steps_left;
+    uint64_t steps_spent; /* by all calls that are over */
     size_t room;          /* bytes left */
     size_t longest_text;  /* made so far: comparing it is one instruction */
     size_t largest_block; /* likewise, of other memory: no table has more slots than fit in it */

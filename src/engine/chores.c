@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "engine/aftermath.h"
 #include "engine/approval_move.h"
+#include "engine/cpu_shares.h"
 #include "engine/dispatch.h"
 #include "engine/entity_call.h"
 #include "engine/entity_requeue.h"
@@ -62,8 +63,10 @@ static enum err fire_run(struct tx *tx, const struct timer *timer, struct proble
     e = timers_delete(tx->db, timer);
     if (e != ERR_OK || !found || run_is_over(m.run.status))
         return e;
-    if (timer->ordinal == TIMER_GO_ON)
+    if (timer->ordinal == TIMER_GO_ON) {
+        cpu_shares_resume(tx->cpu, m.run.tenant);
         return m.run.status == RUN_QUEUED ? ERR_OK : run_move_go_on(&m);
+    }
     /* A timer that is later than the run says was put off; an earlier one is of another time. */
     bool starts = m.run.start_at >= 0 && m.run.start_at <= timer->due_at;
     if (m.run.status == RUN_QUEUED)

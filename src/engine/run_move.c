@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "engine/approval_move.h"
+#include "engine/cpu_shares.h"
 #include "engine/job_move.h"
 #include "engine/run_slots.h"
 #include "engine/step_begin.h"
@@ -407,6 +408,16 @@ static enum err begin_items(struct run_move *m, const struct next *next, int64_t
     return step_begin_items(m, next->step, count);
 }
 
+/* What is next evaluates expressions, and the tenant has used up its share of the writer's time.
+ * The first item of a step that has begun does not wait: see run_move_go_on(). */
+static bool has_to_wait(const struct run_move *m, const struct next *next)
+{
+    bool begins = next->kind == NEXT_BEGIN || next->kind == NEXT_UNDO ||
+                  (next->kind == NEXT_ITEMS && m->progress.steps[next->step].begun > 0);
+    return begins && cpu_shares_used_up(m->tx->cpu, m->run.tenant, m->tx->now_ms) &&
+           step_evaluates(&m->def->steps[next->step]);
+}
+
 enum err run_move_go_on(struct run_move *m)
 {
     enum err e = ERR_OK;
@@ -421,6 +432,11 @@ enum err run_move_go_on(struct run_move *m)
         bool makes_jobs = next.kind == NEXT_BEGIN || next.kind == NEXT_ITEMS;
         if (makes_jobs && made >= MAP_ITEMS_PER_TURN_MAX) {
             e = run_arm(m, TIMER_GO_ON, m->tx->now_ms);
+            break;
+        }
+        if (has_to_wait(m, &next)) {
+            e = run_arm(m, TIMER_GO_ON,
+                        cpu_shares_put_off(m->tx->cpu, m->run.tenant, m->tx->now_ms));
             break;
         }
         switch (next.kind) {

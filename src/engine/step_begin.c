@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "engine/approval_move.h"
+#include "engine/cpu_shares.h"
 #include "engine/job_move.h"
 #include "engine/signal_wait.h"
 #include "engine/values.h"
@@ -331,8 +332,22 @@ enum err step_begin_items(struct run_move *m, size_t step, int64_t count)
         const json_t *value = s->is_map ? json_array_get(m->items, (size_t)i) : NULL;
         advance_items_begun(&m->progress, step, 1);
         e = begin_item(m, step, i, value);
+        if (cpu_shares_used_up(m->tx->cpu, m->run.tenant, m->tx->now_ms))
+            break;
     }
     return e;
+}
+
+static bool fills(const json_t *template)
+{
+    return template != NULL && expr_has_template(template);
+}
+
+bool step_evaluates(const struct step_def *def)
+{
+    return def->when.len > 0 || def->until.len > 0 || def->asks || json_is_string(def->for_each) ||
+           fills(def->for_each) || fills(def->input) || fills(def->request) || fills(def->output) ||
+           fills(def->payload) || fills(def->undo_input);
 }
 
 /* --- compensation --- */

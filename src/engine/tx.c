@@ -5,6 +5,7 @@
 #include "base/metrics.h"
 #include "base/pages.h"
 #include "domain/expr.h"
+#include "engine/cpu_shares.h"
 #include "engine/paces.h"
 #include "engine/tenant_labels.h"
 #include "gate/gate.h"
@@ -54,7 +55,8 @@ enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
     tx->remembers = db_is_only_writer(db);
     arena_init(&tx->arena, TX_ARENA_MAX);
     tx->paces = paces_new();
-    bool ok = tx->paces != NULL;
+    tx->cpu = cpu_shares_new();
+    bool ok = tx->paces != NULL && tx->cpu != NULL;
 #define X(member, type, until, functions) \
     tx->member = functions##_new();       \
     ok &= tx->member != NULL;
@@ -150,12 +152,14 @@ void tx_release(struct tx *tx)
     TX_MEMORY(X)
 #undef X
     paces_free(tx->paces);
+    cpu_shares_free(tx->cpu);
     expr_free(tx->expr);
     arena_release(&tx->arena);
 }
 
 void tx_start(struct tx *tx)
 {
+    cpu_shares_turn(tx->cpu);
     if (!tx->remembers || tx->stale || tx->tenants->count > TENANTS_MAX)
         tx_forget(tx);
     else

@@ -14,6 +14,7 @@
 
 #include <stdatomic.h>
 
+struct cpu_shares;
 struct doomed_run;
 struct expr;
 struct freed_slots;
@@ -103,6 +104,7 @@ struct tx {
     struct claim_turn claim_turns[CLAIM_TURNS];
     int64_t next_due; /* the earliest timer armed here; -1: none */
     struct expr *expr;
+    struct cpu_shares *cpu; /* outlives rollbacks: what was taken was taken */
     struct kept_json *kept; /* parsed values of the op under way */
     struct doomed_run *doomed;
     struct told_run *told, *told_last; /* in the order of telling */

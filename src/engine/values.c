@@ -2,6 +2,7 @@
 #include "engine/values.h"
 
 #include "base/limits.h"
+#include "engine/cpu_shares.h"
 
 /* --- reading --- */
 
@@ -201,6 +202,24 @@ static enum err get(void *ctx, struct str root, struct str name, const json_t **
 
 /* --- evaluating --- */
 
+/* What one evaluation takes is put on its tenant's account. */
+struct meter {
+    uint64_t steps;
+    int64_t ns;
+};
+
+static struct meter meter_begin(const struct run_move *m, const struct expr *x)
+{
+    return (struct meter){expr_steps_spent(x), env_mono_ns(m->tx->env)};
+}
+
+static void meter_end(const struct run_move *m, const struct expr *x, struct meter begun)
+{
+    cpu_shares_spend(m->tx->cpu, m->run.tenant, m->tx->now_ms,
+                     (int64_t)(expr_steps_spent(x) - begun.steps),
+                     env_mono_ns(m->tx->env) - begun.ns);
+}
+
 enum err values_truth(struct run_move *m, struct str source, struct problem *p, bool *ret)
 {
     struct values v = {.m = m};
@@ -208,7 +227,10 @@ enum err values_truth(struct run_move *m, struct str source, struct problem *p, 
     struct expr *x = tx_expr(m->tx);
     if (x == NULL)
         return ERR_NO_MEMORY;
-    return expr_truth(x, source, &vars, p, ret);
+    struct meter meter = meter_begin(m, x);
+    enum err e = expr_truth(x, source, &vars, p, ret);
+    meter_end(m, x, meter);
+    return e;
 }
 
 static enum err keep(struct run_move *m, enum err e, json_t *value, const json_t **ret)
@@ -229,7 +251,9 @@ enum err values_eval(struct run_move *m, struct str source, struct problem *p, c
     json_t *value = NULL;
     if (x == NULL)
         return ERR_NO_MEMORY;
+    struct meter meter = meter_begin(m, x);
     enum err e = expr_value(x, source, &vars, p, &value);
+    meter_end(m, x, meter);
     return keep(m, e, value, ret);
 }
 
@@ -242,7 +266,9 @@ enum err values_fill(struct run_move *m, const json_t *template, const json_t *i
     json_t *value = NULL;
     if (x == NULL)
         return ERR_NO_MEMORY;
+    struct meter meter = meter_begin(m, x);
     enum err e = expr_fill(x, template, &vars, p, &value);
+    meter_end(m, x, meter);
     return keep(m, e, value, ret);
 }
 

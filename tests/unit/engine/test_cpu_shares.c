@@ -1,0 +1,199 @@
+/* Expressions that take long: a tenant's runs go on in slices, and everybody else is not kept
+ * waiting. */
+#include "engine/acts.h"
+
+#include "engine/cpu_shares.h"
+
+enum { A = 1, B = 2, MS = 1000 * 1000, NOW = 5000 };
+
+/* --- the account --- */
+
+static void a_tenant_within_its_share_is_not_put_off(void **state)
+{
+    (void)state;
+    struct cpu_shares *s = cpu_shares_new();
+    assert_non_null(s);
+    for (int turn = 0; turn < 10; turn++) {
+        cpu_shares_turn(s);
+        cpu_shares_spend(s, A, NOW, CPU_STEPS_PER_TURN - 1, 3 * MS);
+        assert_false(cpu_shares_used_up(s, A, NOW));
+    }
+    cpu_shares_free(s);
+}
+
+static void a_share_that_is_used_up_is_the_tenants_own(void **state)
+{
+    (void)state;
+    struct cpu_shares *s = cpu_shares_new();
+    assert_non_null(s);
+    cpu_shares_turn(s);
+    cpu_shares_spend(s, A, NOW, CPU_STEPS_PER_TURN / 2, MS);
+    cpu_shares_spend(s, A, NOW, CPU_STEPS_PER_TURN / 2, MS);
+    assert_true(cpu_shares_used_up(s, A, NOW));
+    assert_false(cpu_shares_used_up(s, B, NOW));
+    cpu_shares_free(s);
+}
+
+static void after_a_slice_the_tenant_pauses_as_long_as_the_factor_says(void **state)
+{
+    (void)state;
+    struct cpu_shares *s = cpu_shares_new();
+    assert_non_null(s);
+    cpu_shares_turn(s);
+    cpu_shares_spend(s, A, NOW, CPU_STEPS_PER_TURN, 20 * MS);
+    int64_t end = NOW + 20 * (CPU_PAUSE_FACTOR + 1);
+    cpu_shares_turn(s);
+    assert_true(cpu_shares_used_up(s, A, end - 1));
+    assert_false(cpu_shares_used_up(s, A, end));
+    cpu_shares_free(s);
+}
+
+static void those_put_off_stand_behind_each_other(void **state)
+{
+    (void)state;
+    struct cpu_shares *s = cpu_shares_new();
+    assert_non_null(s);
+    cpu_shares_turn(s);
+    cpu_shares_spend(s, A, NOW, CPU_STEPS_PER_TURN, 20 * MS);
+    int64_t gap = 20 * (CPU_PAUSE_FACTOR + 1);
+    assert_int_equal(cpu_shares_put_off(s, A, NOW), NOW + gap);
+    assert_int_equal(cpu_shares_put_off(s, A, NOW), NOW + 2 * gap);
+    cpu_shares_resume(s, A);
+    assert_int_equal(cpu_shares_put_off(s, A, NOW), NOW + 2 * gap);
+    for (int i = 0; i < 10 * CPU_PUT_OFF_MS_MAX; i++)
+        assert_true(cpu_shares_put_off(s, A, NOW) <= NOW + gap + CPU_PUT_OFF_MS_MAX);
+    cpu_shares_free(s);
+}
+
+/* --- runs --- */
+
+/* Some twenty thousand steps: a few of them are all that a tenant may spend in one turn. */
+#define HEAVY                                                                                  \
+    "${reduce(input, function(a, v) return reduce(input, function(b, w) return b + w end, a) " \
+    "end, 0)}"
+enum { ITEMS = 60, STEPS = 12 };
+
+static struct uuid start_heavy(struct rig *rig, const char *workflow)
+{
+    struct buf input;
+    buf_init(&input, MIB);
+    buf_put_char(&input, '[');
+    for (int i = 0; i < ITEMS; i++)
+        buf_put(&input, i > 0 ? STR(",1") : STR("1"));
+    buf_put(&input, STR("]"));
+    buf_put_char(&input, '\0');
+    assert_true(buf_ok(&input));
+    struct uuid run = start_with(rig, workflow, input.ptr);
+    buf_release(&input);
+    return run;
+}
+
+static void put_heavy(struct rig *rig, const char *workflow, int steps, const char *more)
+{
+    struct buf text;
+    buf_init(&text, MIB);
+    buf_put(&text, STR("{'steps':["));
+    for (int i = 0; i < steps; i++)
+        buf_printf(&text, "%s{'name':'s%d','type':'transform','needs':[],'output':'" HEAVY "'%s}",
+                   i > 0 ? "," : "", i, more);
+    buf_put(&text, STR("]}"));
+    buf_put_char(&text, '\0');
+    assert_true(buf_ok(&text));
+    put_workflow(rig, workflow, text.ptr);
+    buf_release(&text);
+}
+
+static int64_t steps_over(struct rig *rig, struct uuid id)
+{
+    json_t *run = show_run(rig, id);
+    const json_t *steps = json_object_get(run, "steps");
+    int64_t over = 0;
+    for (size_t i = 0; i < json_array_size(steps); i++)
+        over += strcmp(json_string_value(json_object_get(json_array_get(steps, i), "status")),
+                       "succeeded") == 0;
+    json_decref(run);
+    return over;
+}
+
+static void settle_until_over(struct rig *rig, struct uuid run)
+{
+    for (int i = 0; i < 1000; i++) {
+        json_t *shown = show_run(rig, run);
+        bool over = !json_is_null(json_object_get(shown, "finished_at"));
+        json_decref(shown);
+        if (over)
+            return;
+        rig_pass_ms(rig, 1000);
+        settle(rig);
+    }
+    fail_msg("the run does not come to an end");
+}
+
+static void a_run_of_many_expressions_goes_on_in_slices(void **state)
+{
+    struct rig *rig = *state;
+    put_heavy(rig, "w", STEPS, "");
+    struct uuid run = start_heavy(rig, "w");
+    int64_t at_once = in_file(rig, "SELECT count(*) FROM jobs");
+    assert_in_range(at_once, 1, STEPS - 1);
+    settle_until_over(rig, run);
+    assert_run_is(rig, run, "succeeded");
+    assert_int_equal(steps_over(rig, run), STEPS);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM jobs"), STEPS); /* each of them once */
+    assert_int_equal(in_file(rig, "SELECT active_runs FROM tenants"), 0);
+    assert_sound(rig);
+}
+
+static void items_of_a_map_are_made_in_slices_too(void **state)
+{
+    struct rig *rig = *state;
+    put_heavy(rig, "w", 1,
+              ",'for_each':'list(1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20)'");
+    struct uuid run = start_heavy(rig, "w");
+    assert_in_range(in_file(rig, "SELECT count(*) FROM jobs"), 1, 19);
+    settle_until_over(rig, run);
+    assert_run_is(rig, run, "succeeded");
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM jobs"), 20);
+    assert_sound(rig);
+}
+
+static void what_is_put_off_survives_a_restart(void **state)
+{
+    struct rig *rig = *state;
+    put_heavy(rig, "w", STEPS, "");
+    struct uuid run = start_heavy(rig, "w");
+    rig_stop(rig);
+    rig_start(rig, 0);
+    settle_until_over(rig, run);
+    assert_int_equal(steps_over(rig, run), STEPS);
+    assert_sound(rig);
+}
+
+static void a_run_that_is_put_off_can_be_cancelled(void **state)
+{
+    struct rig *rig = *state;
+    put_heavy(rig, "w", STEPS, "");
+    struct uuid run = start_heavy(rig, "w");
+    assert_int_equal(control(rig, run, CONTROL_CANCEL), ERR_OK);
+    int64_t jobs = in_file(rig, "SELECT count(*) FROM jobs");
+    rig_pass_ms(rig, 1000);
+    settle(rig);
+    assert_run_is(rig, run, "cancelled");
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM jobs"), jobs);
+    assert_sound(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_tenant_within_its_share_is_not_put_off),
+        cmocka_unit_test(a_share_that_is_used_up_is_the_tenants_own),
+        cmocka_unit_test(after_a_slice_the_tenant_pauses_as_long_as_the_factor_says),
+        cmocka_unit_test(those_put_off_stand_behind_each_other),
+        rig_test(a_run_of_many_expressions_goes_on_in_slices),
+        rig_test(items_of_a_map_are_made_in_slices_too),
+        rig_test(what_is_put_off_survives_a_restart),
+        rig_test(a_run_that_is_put_off_can_be_cancelled),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
