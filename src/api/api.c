@@ -489,13 +489,35 @@ static void send_answer(struct call *c)
     http_send(c->req, &reply);
 }
 
+/* --- hand-outs --- */
+
+static bool caller_is_there(const struct op *op)
+{
+    const struct call *c = op->owner;
+    return http_is_connected(c->req);
+}
+
+static void answer_unsent(void *user)
+{
+    struct call *c = user;
+    engine_give_back(c->api->config.engine, &c->op);
+}
+
+/* Jobs for a client that has gone are given back, and it is not told of them. */
 static void op_done(struct op *op)
 {
     struct call *c = op->owner;
+    bool hands_out = op->err == ERR_OK && op->answer.handed.len > 0;
+    bool lost = op->abandoned || (hands_out && !http_is_connected(c->req));
+    if (lost)
+        engine_give_back(c->api->config.engine, op);
     if (op->abandoned) {
         if (op->err == ERR_OK && (c->route->flags & ROUTE_FILE) != 0)
             (void)unlink(op->answer.body.ptr);
+    } else if (lost) {
+        http_hang_up(c->req);
     } else {
+        c->req->unsent = hands_out ? answer_unsent : NULL;
         send_answer(c);
     }
     http_request_drop(c->req);
@@ -583,6 +605,7 @@ static void through_engine(struct call *c)
     op->timed_out = takes_long ? NULL : op_timed_out;
     op->shows_now = (c->route->flags & ROUTE_SHOWS_NOW) != 0;
     op->owner = c;
+    op->is_there = caller_is_there;
     op->submitted_ns = c->req->begun_ns;
     if (prepare(c) != ERR_OK) {
         send_problem(c, NULL);

@@ -120,8 +120,10 @@ enum {
 
     /* --- work --- */
     CLAIM_MAX = 100,                      /* jobs handed out in one call */
+    HANDED_BYTES_MAX = CLAIM_MAX * 128,   /* what is noted of each job that one call hands out */
     CLAIM_QUEUES_MAX = 16,
     CLAIM_WAIT_MS_MAX = 30 * 1000,
+    CLAIM_LOOK_MS = 1000,                 /* so often callers that wait are looked at whether they are still there */
     RUN_WAIT_MS_MAX = 60 * 1000,
     ASK_WAIT_MS_DEFAULT = 10 * 1000,      /* most handlers answer within it, and no proxy gives up before */
     LEASE_MS_MIN = 100,

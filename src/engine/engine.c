@@ -7,6 +7,7 @@
 #include "engine/commit_loop.h"
 #include "engine/engine_metrics.h"
 #include "engine/execute.h"
+#include "engine/give_back.h"
 #include "engine/readers.h"
 #include "engine/relay.h"
 #include "engine/use_cases.h"
@@ -353,6 +354,12 @@ static void over(struct engine *e, struct op *op)
 static void submit_own(void *ctx, struct op *op)
 {
     to_writer(ctx, op);
+}
+
+void engine_give_back(struct engine *e, struct op *op)
+{
+    if (op->err == ERR_OK && op->idem.key.len == 0)
+        give_back_jobs(op, submit_own, e);
 }
 
 static void give_up(void *ctx, struct op *op)

@@ -46,6 +46,10 @@ MUST_CHECK bool engine_replay(struct engine *engine, struct op *op);
  * then. */
 void engine_submit(struct engine *engine, struct op *op);
 
+/* The answer of this op did not reach its caller: jobs that it was handed are released at once. Not
+ * if it has an idempotency key, under which the caller is given the same answer again. */
+void engine_give_back(struct engine *engine, struct op *op);
+
 /* The listener is told what is committed, from where it wants to begin; see listeners.h. */
 void engine_listen(struct engine *engine, struct listener *listener);
 void engine_unlisten(struct engine *engine, struct listener *listener);

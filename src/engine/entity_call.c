@@ -121,8 +121,8 @@ static struct str handler_of(struct entity_move *m, const struct job *job, enum 
     return *e == ERR_OK ? to.rules.handler : STR_NONE;
 }
 
-static enum err show_claimed(struct json_out *o, struct entity_move *m, const struct job *job,
-                             const struct buf *signals)
+static enum err show_claimed(struct op *op, struct json_out *o, struct entity_move *m,
+                             const struct job *job, const struct buf *signals)
 {
     enum err e = ERR_OK;
     struct str handler = handler_of(m, job, &e);
@@ -130,6 +130,9 @@ static enum err show_claimed(struct json_out *o, struct entity_move *m, const st
         return e;
     char token[LEASE_TOKEN_MAX];
     lease_token(job, token);
+    lease_note_handed(op, job->id, token);
+    if (!buf_ok(&op->answer.handed))
+        return ERR_NO_MEMORY;
     json_open(o, NULL, '{');
     json_add_uuid(o, "job_id", job->id);
     json_add_text(o, "kind", STR("entity"));
@@ -199,7 +202,7 @@ enum err entity_call_claim(struct op *op, struct tx *tx, const struct claim_inpu
     if (e == ERR_OK)
         e = job_row_move(tx, &taken, JOB_ON_CLAIM);
     if (e == ERR_OK)
-        e = show_claimed(o, &m, &taken, &signals);
+        e = show_claimed(op, o, &m, &taken, &signals);
     if (e == ERR_OK)
         e = tell_call(&m, "entity.called", &taken);
     if (e == ERR_OK)

@@ -41,3 +41,10 @@ bool lease_is_news(const struct job *job, struct str token, int64_t *ret_epoch)
     return str_to_i64(number, ret_epoch) && *ret_epoch > job->stale_epoch &&
            *ret_epoch <= job->lease_epoch;
 }
+
+void lease_note_handed(struct op *op, struct uuid job_id, const char *token)
+{
+    struct handed_job handed = {.job_id = job_id};
+    (void)snprintf(handed.token, sizeof(handed.token), "%s", token);
+    buf_put_bytes(&op->answer.handed, &handed, sizeof(handed));
+}

@@ -3,9 +3,16 @@
 #ifndef PAWL_ENGINE_LEASE_H
 #define PAWL_ENGINE_LEASE_H
 
+#include "engine/op.h"
 #include "store/jobs.h"
 
 enum { LEASE_TOKEN_MAX = 64 };
+
+/* A lease that an op has given; answer.handed of the op is a list of them. */
+struct handed_job {
+    struct uuid job_id;
+    char token[LEASE_TOKEN_MAX];
+};
 
 /* NUL-terminated. */
 void lease_token(const struct job *job, char out[static LEASE_TOKEN_MAX]);
@@ -14,5 +21,8 @@ bool lease_is_current(const struct job *job, struct str token);
 /* A token of an earlier hand-out of the job, or of one that has ended, of which its timeline does
  * not tell yet: *ret_epoch says which. */
 bool lease_is_news(const struct job *job, struct str token, int64_t *ret_epoch);
+
+/* Writes down that the op's caller is given the job. */
+void lease_note_handed(struct op *op, struct uuid job_id, const char *token);
 
 #endif

@@ -9,6 +9,7 @@ void op_init(struct op *op, const struct use_case *use_case)
     problem_init(&op->problem);
     buf_init(&op->answer.body, HTTP_REPLY_MAX);
     buf_init(&op->answer.kept_body, HTTP_REPLY_MAX);
+    buf_init(&op->answer.handed, HANDED_BYTES_MAX);
 }
 
 void op_release(struct op *op)
@@ -16,6 +17,7 @@ void op_release(struct op *op)
     problem_release(&op->problem);
     buf_release(&op->answer.body);
     buf_release(&op->answer.kept_body);
+    buf_release(&op->answer.handed);
 }
 
 void op_clear_result(struct op *op)
@@ -27,6 +29,7 @@ void op_clear_result(struct op *op)
     struct answer *a = &op->answer;
     buf_clear(&a->body);
     buf_clear(&a->kept_body);
+    buf_clear(&a->handed);
     a->status = 200;
     a->outcome = NULL;
     a->created = CREATED_UNSAID;

@@ -37,6 +37,7 @@ struct answer {
     enum answer_created created; /* see answer_begin() */
     /* What is kept for replays instead of body when that holds a secret; empty otherwise. */
     struct buf kept_body;
+    struct buf handed; /* jobs that the caller is given; see lease.h */
     bool has_run;
     struct uuid run_id;
     int64_t run_version;           /* of the run that is shown; 0: none is, or it is replayed */
@@ -90,6 +91,8 @@ struct op {
     /* How long the caller is willing to wait for a claim or a run's end; 0: not at all. */
     int64_t wait_ms;
 
+    /* Asked on the loop thread: can the caller still be given something? NULL: always. */
+    bool (*is_there)(const struct op *op);
     /* Called on the loop thread when it is over. */
     void (*done)(struct op *op);
     /* Called on the loop thread when it takes too long; done() still comes, and then only frees. */

@@ -11,11 +11,13 @@
 
 /* --- claim --- */
 
-static void show_claimed(struct json_out *o, const struct run_move *m, const struct job *job)
+static void show_claimed(struct op *op, struct json_out *o, const struct run_move *m,
+                         const struct job *job)
 {
     const struct step_def *step = &m->def->steps[job->step];
     char token[LEASE_TOKEN_MAX];
     lease_token(job, token);
+    lease_note_handed(op, job->id, token);
     json_open(o, NULL, '{');
     json_add_uuid(o, "job_id", job->id);
     json_add_text(o, "kind", STR("step"));
@@ -65,8 +67,10 @@ static enum err claim_one(struct op *op, const struct claim_input *in, struct tx
     e = job_move(&m, &taken, JOB_ON_CLAIM);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot hand out the job");
-    show_claimed(o, &m, &taken);
-    return ERR_OK;
+    show_claimed(op, o, &m, &taken);
+    return buf_ok(&op->answer.handed)
+               ? ERR_OK
+               : problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the job");
 }
 
 /* Large inputs end a claim early: what is left of the answer's room holds one more job of any size.

@@ -33,6 +33,7 @@ struct waiters {
     struct asking *slots[SLOTS];
     struct asking *oldest, *newest;
     size_t count;
+    int64_t look_at_ms; /* when claims are looked at whether their callers are still there */
 };
 
 struct waiters *waiters_new(const struct env *env, const struct waiters_hooks *hooks)
@@ -96,8 +97,14 @@ static bool wants(const struct op *op, const struct wake *wake)
     return false;
 }
 
-/* One job wakes one claim, the one that has waited longest. A tenant that was not stored when its
- * claim came may be by now: such a claim is woken by anything in its queue. */
+static bool is_gone(const struct op *op)
+{
+    return op->is_there != NULL && !op->is_there(op);
+}
+
+/* One job wakes one claim, the one that has waited longest and whose caller is still there. A
+ * tenant that was not stored when its claim came may be by now: such a claim is woken by anything
+ * in its queue. */
 static void wake_claim(struct waiters *w, const struct wake *wake)
 {
     struct op **at = &w->claims;
@@ -109,6 +116,10 @@ static void wake_claim(struct waiters *w, const struct wake *wake)
             continue;
         }
         remove_claim(w, at);
+        if (is_gone(op)) {
+            w->hooks.give_up(w->hooks.ctx, op);
+            continue;
+        }
         w->hooks.claim_again(w->hooks.ctx, op);
         if (!unknown)
             return;
@@ -264,9 +275,12 @@ void waiters_wake(struct waiters *w, struct wake *wakes)
 
 void waiters_tick(struct waiters *w, int64_t mono_ms, bool all)
 {
+    bool looks = mono_ms >= w->look_at_ms;
+    if (looks)
+        w->look_at_ms = mono_ms + CLAIM_LOOK_MS;
     for (struct op **at = &w->claims; *at != NULL;) {
         struct op *op = *at;
-        if (!all && deadline(op) > mono_ms) {
+        if (!all && deadline(op) > mono_ms && !(looks && is_gone(op))) {
             at = &op->next;
             continue;
         }

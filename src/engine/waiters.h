@@ -30,7 +30,8 @@ MUST_CHECK bool waiters_add_asking(struct waiters *w, struct op *op, bool read_n
 void waiters_wake(struct waiters *w, struct wake *wakes);
 /* Is it one of ours? Then it is handled. */
 MUST_CHECK bool waiters_answer(struct waiters *w, struct op *question);
-/* Gives up on those whose time is over; with `all` on everyone. */
+/* Gives up on those whose time is over and claims whose callers have gone; with `all` on everyone.
+ */
 void waiters_tick(struct waiters *w, int64_t mono_ms, bool all);
 size_t waiters_count(const struct waiters *w);
 

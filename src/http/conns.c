@@ -1,10 +1,12 @@
 /* Watching connections, so that a slow or silent client cannot hold one for ever. libmicrohttpd
  * itself only knows how long a connection was silent; a client that sends a byte now and then would
  * never be silent. */
+#define _GNU_SOURCE /* POLLRDHUP */
 #include "http/internal.h"
 
 #include <linux/tcp.h> /* the C library's tcp_info lacks tcpi_bytes_received */
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 enum { SWEEP_MS = 1000 };
@@ -87,6 +89,18 @@ static bool has_hung_up(const struct conn *conn)
 {
     char byte;
     return recv(conn->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* A connection that waits for its answer is suspended: libmicrohttpd does not look at it. */
+bool http_is_connected(const struct http_request *req)
+{
+    const struct request *r = request_of(req);
+    if (r->connection == NULL)
+        return false;
+    if (r->conn == NULL || r->conn->fd < 0)
+        return true; /* it is not watched */
+    struct pollfd at = {r->conn->fd, POLLRDHUP, 0};
+    return poll(&at, 1, 0) <= 0 || (at.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) == 0;
 }
 
 static bool is_late(struct conn *conn, int64_t now)

@@ -31,6 +31,8 @@ struct http_request {
     char trace_id[33];
     struct str traceparent; /* as sent, when it is a valid one; ptr NULL otherwise */
     int64_t begun_ns;
+    /* Called when the answer could not be sent whole; before `cleanup`. May be NULL. */
+    void (*unsent)(void *user);
     /* Called once nobody holds the request any more; replies may point to what it frees. */
     void (*cleanup)(void *user);
     void *user;
@@ -76,6 +78,12 @@ void http_send(struct http_request *req, const struct http_reply *reply);
 /* The problem as problem+json, with Retry-After and the limit's fields where they belong. */
 void http_send_problem(struct http_request *req, const struct problem *p, struct str route,
                        const char *allow);
+/* Is the client still there to be answered? Not once it has closed the connection, or only its own
+ * side of it: clients that do so and go on listening are too rare to hand them something that
+ * others wait for. */
+bool http_is_connected(const struct http_request *req);
+/* Instead of a reply: closes the connection. */
+void http_hang_up(struct http_request *req);
 /* True when the request has been answered. */
 bool http_is_answered(const struct http_request *req);
 

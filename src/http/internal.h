@@ -44,7 +44,8 @@ struct request {
     bool suspended;
     bool answered;
     bool queued;
-    bool last; /* the connection ends with this answer */
+    bool last;    /* the connection ends with this answer */
+    bool hung_up; /* it ends without one */
     struct http_reply reply;
 
     /* With a reply that goes on. */

@@ -139,6 +139,14 @@ void http_send(struct http_request *req, const struct http_reply *reply)
     reply_resume(r); /* the handler is called again and queues it */
 }
 
+void http_hang_up(struct http_request *req)
+{
+    struct request *r = request_of(req);
+    assert(!r->answered);
+    r->answered = r->hung_up = true;
+    reply_resume(r);
+}
+
 void reply_resume(struct request *r)
 {
     if (!r->suspended || r->connection == NULL)
@@ -172,7 +180,7 @@ void reply_add_constants(struct MHD_Response *response)
 enum MHD_Result reply_queue(struct request *r)
 {
     const struct http_reply *reply = &r->reply;
-    struct MHD_Response *response = response_of(r);
+    struct MHD_Response *response = r->hung_up ? NULL : response_of(r);
     if (response == NULL)
         return MHD_NO;
     if (reply->content_type.len > 0)

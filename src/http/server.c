@@ -119,11 +119,12 @@ static void end_request(void *ctx, struct MHD_Connection *connection, void **con
 {
     struct http_server *s = ctx;
     (void)connection;
-    (void)code;
     struct request *r = *con_cls;
     if (r == NULL)
         return;
     *con_cls = NULL;
+    if (r->answered && code != MHD_REQUEST_TERMINATED_COMPLETED_OK && r->pub.unsent != NULL)
+        r->pub.unsent(r->pub.user);
     if (r->queued) {
         int number = r->reply.status;
         char status[] = {(char)('0' + number / 100), (char)('0' + number / 10 % 10),
