@@ -97,7 +97,8 @@ static void print_serve_help(FILE *out)
     }
     fprintf(out,
             "\n  PAWL_ROOT_KEY (environment only) is an API key that is an admin of all tenants\n"
-            "  and is kept nowhere: for the first set-up.\n"
+            "  and is kept nowhere: for the first set-up. At least 32 random characters, as\n"
+            "  `openssl rand -hex 32` makes them.\n"
             "\nPrints `pawl listening on URL` when it is ready. SIGTERM drains and exits 0.\n");
 }
 
@@ -157,6 +158,16 @@ static int parse_options(int argc, char **argv, struct options *o)
         *option_at(o, flag) = flag->is_switch ? "1" : joined ? value.ptr : argv[++i];
     }
     return 0;
+}
+
+static int check_root_key(void)
+{
+    struct str key = str_of(getenv("PAWL_ROOT_KEY"));
+    const char *fault = key.len > 0 ? auth_root_key_fault(key) : NULL;
+    if (fault == NULL)
+        return 0;
+    fprintf(stderr, "pawl serve: PAWL_ROOT_KEY %s. Make one with: openssl rand -hex 32\n", fault);
+    return EXIT_USAGE;
 }
 
 static int check_options(const struct options *o, int64_t *ret_wal_mib)
@@ -440,6 +451,8 @@ static int serve(int argc, char **argv, bool dev)
     int rc = parse_options(argc, argv, &o);
     if (rc == 0)
         rc = check_options(&o, &wal_mib);
+    if (rc == 0)
+        rc = check_root_key();
     if (rc == 0 && !log_level_of(o.log_level, &level))
         rc = usage("--log-level is debug, info, warn or error, not ", o.log_level);
     if (rc != 0)

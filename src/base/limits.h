@@ -236,6 +236,8 @@ enum {
 
     /* --- keys and caches --- */
     API_KEY_TEXT_MAX = 128,
+    ROOT_KEY_MIN = 32,                    /* characters: 128 bits when they are hexadecimal */
+    ROOT_KEY_DISTINCT_MIN = 8,            /* of them: 32 random hexadecimal digits have fewer once in 25 million keys */
     AUTH_CACHE_MAX = 4096,
     LAST_USED_GRAIN_MS = 60 * 1000,       /* a key's last use is kept to the minute, not to the request */
     IDEM_STATS_PENDING_MAX = 4096,        /* replay counts that wait for the next commit */

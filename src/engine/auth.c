@@ -31,6 +31,36 @@ void auth_make_key(const struct env *env, char *text, struct str *ret_prefix,
     *ret_hash = sha256_of((struct str){text, (size_t)len});
 }
 
+/* The same few characters again and again, from the first on. */
+static bool repeats(struct str key)
+{
+    for (size_t period = 1; period <= key.len / 2; period++) {
+        if (memcmp(key.ptr, key.ptr + period, key.len - period) == 0)
+            return true;
+    }
+    return false;
+}
+
+const char *auth_root_key_fault(struct str key)
+{
+    bool seen[256] = {false};
+    size_t distinct = 0;
+    if (key.len < ROOT_KEY_MIN)
+        return "is too short: it needs 32 random characters";
+    if (key.len >= API_KEY_TEXT_MAX)
+        return "is too long: at most 127 characters";
+    for (size_t i = 0; i < key.len; i++) {
+        unsigned char c = (unsigned char)key.ptr[i];
+        if (c <= ' ' || c > '~')
+            return "has a character that is not visible ASCII";
+        distinct += !seen[c];
+        seen[c] = true;
+    }
+    if (distinct < ROOT_KEY_DISTINCT_MIN || repeats(key))
+        return "is not random: anybody could guess it";
+    return NULL;
+}
+
 struct known_key {
     struct known_key *next;
     struct sha256 hash;

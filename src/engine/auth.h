@@ -21,6 +21,10 @@ struct key_use {
     int64_t at_ms;
 };
 
+/* Why this cannot be the root key, which nothing but its length and its chance protect; NULL: it
+ * can. */
+const char *auth_root_key_fault(struct str key);
+
 /* `root_key` may be empty; it is an admin of all tenants that is kept nowhere. */
 MUST_CHECK struct auth *auth_new(const struct env *env, struct str root_key);
 void auth_free(struct auth *auth);

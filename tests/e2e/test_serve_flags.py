@@ -85,6 +85,21 @@ def test_a_mistake_in_a_variable_exits_2_too(tmp_path, args, named):
     assert r.code == 2 and named in r.err and not list(tmp_path.iterdir()), r
 
 
+@pytest.mark.parametrize("key", ["a", "root-key", "x" * 31, "A" * 64, "abcdefg" * 8, "0123456789abcdef" * 2, "correct horse battery staple 1234567890", "ä" * 20,
+                                 harness.ROOT_KEY[:31], harness.ROOT_KEY * 4])
+def test_a_root_key_that_could_be_guessed_is_refused(tmp_path, key):
+    r = pawl("serve", "--listen", "127.0.0.1:0", cwd=tmp_path, PAWL_ROOT_KEY=key)
+    assert r.code == 2 and "PAWL_ROOT_KEY" in r.err and "openssl rand -hex 32" in r.err and r.out == "", r
+    assert len(key) < 8 or key not in r.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_random_root_key_is_taken(serve):
+    made = subprocess.run(["openssl", "rand", "-hex", "32"], check=True, capture_output=True, text=True).stdout.strip()
+    s = serve("--listen", "127.0.0.1:0", PAWL_ROOT_KEY=made)
+    assert s.client(headers={"X-API-Key": made}).get("/api/v1/tenants").status == 200
+
+
 @pytest.mark.parametrize("listen", ["nonsense", "127.0.0.1", "127.0.0.1:", "127.0.0.1:70000", "127.0.0.1:x", "::1:80", "203.0.113.1:0", "no.such.host.invalid:0"])
 def test_an_address_that_cannot_be_exits_1_and_is_named(tmp_path, listen):
     r = pawl("serve", "--listen", listen, cwd=tmp_path)
