@@ -98,7 +98,7 @@ static void start_command(struct hand *h, int64_t now)
 {
     struct job_env env;
     struct buf *input = child_input(&h->child);
-    job_env_make(&env, h->job, buf_str(&h->client.url));
+    job_env_make(&env, h->job, buf_str(&h->client.url), h->crew->pass_api_key);
     json_put_plain(input, json_object_get(h->job, "input"));
     buf_put_char(input, '\n');
     int failure = ENOMEM;

@@ -33,6 +33,7 @@ struct crew {
     CURLM *multi;
     int64_t lease_ms;
     int64_t grace_ms;  /* from SIGTERM to SIGKILL */
+    bool pass_api_key; /* commands get our PAWL_API_KEY */
     int start_failure; /* errno of a command that was not started, until the worker clears it */
     bool away;         /* the server gave no answer, or none that counts */
 };

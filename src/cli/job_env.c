@@ -27,11 +27,14 @@ static const struct {
     {"TRACEPARENT", "traceparent", false},
 };
 
-/* One of another job, inherited from whoever started us, would be a lie. */
-static bool is_replaced(struct str variable)
+/* A variable of another job, inherited from whoever started us, would be a lie. And a command that
+ * is only to do its job must not be able to act as the worker. */
+static bool is_left_out(struct str variable, bool pass_api_key)
 {
     struct str name, value;
     (void)str_cut(variable, '=', &name, &value);
+    if (str_is(name, "PAWL_ROOT_KEY") || (str_is(name, "PAWL_API_KEY") && !pass_api_key))
+        return true;
     bool replaced = str_is(name, "PAWL_URL");
     for (size_t i = 0; i < ARRAY_LEN(VARIABLES); i++)
         replaced |= str_is(name, VARIABLES[i].name);
@@ -59,7 +62,7 @@ static void put_variables(struct buf *out, const json_t *job, struct str url)
     }
 }
 
-void job_env_make(struct job_env *e, const json_t *job, struct str url)
+void job_env_make(struct job_env *e, const json_t *job, struct str url, bool pass_api_key)
 {
     size_t inherited = 0, count = 0;
     buf_init(&e->text, 64 * KIB);
@@ -72,7 +75,7 @@ void job_env_make(struct job_env *e, const json_t *job, struct str url)
     if (e->vars == NULL)
         return;
     for (size_t i = 0; i < inherited; i++)
-        if (!is_replaced(str_of(environ[i])))
+        if (!is_left_out(str_of(environ[i]), pass_api_key))
             e->vars[count++] = environ[i];
     for (size_t at = 0; at < e->text.len; at += strlen(e->text.ptr + at) + 1)
         e->vars[count++] = e->text.ptr + at;

@@ -1,4 +1,5 @@
-/* What a command that works on a job finds in its environment: all of ours, and the job's own. */
+/* What a command that works on a job finds in its environment: ours without our keys, and the job's
+ * own. */
 #ifndef PAWL_CLI_JOB_ENV_H
 #define PAWL_CLI_JOB_ENV_H
 
@@ -10,7 +11,7 @@ struct job_env {
 };
 
 /* job as the server hands it out. job_env_release is due in any case. */
-void job_env_make(struct job_env *e, const json_t *job, struct str url);
+void job_env_make(struct job_env *e, const json_t *job, struct str url, bool pass_api_key);
 void job_env_release(struct job_env *e);
 
 #endif

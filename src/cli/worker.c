@@ -44,6 +44,8 @@ static const struct flag FLAGS[] = {
      .number = true,
      .max = GRACE_MS_MAX},
     {.name = "worker-id", .value = "W", .help = "default: host and process"},
+    {.name = "pass-api-key",
+     .help = "let commands have PAWL_API_KEY, to call the server themselves"},
     {.name = "once", .help = "end after one job"},
     {.name = "max-jobs", .value = "N", .help = "end after so many", .number = true, .min = 1},
     {.name = NULL},
@@ -65,7 +67,8 @@ static const char NOTES[] =
     "Its environment has PAWL_JOB_ID, PAWL_IDEMPOTENCY_KEY (the same in every attempt), PAWL_KIND (step or\n"
     "entity), PAWL_RUN_ID, PAWL_WORKFLOW_ID and PAWL_STEP (all three empty for an entity), PAWL_HANDLER,\n"
     "PAWL_ATTEMPT, PAWL_TENANT, PAWL_URL and, where there is one, PAWL_ITEM (its place in for_each, from\n"
-    "0), PAWL_COMPENSATES (1) and TRACEPARENT.\n"
+    "0), PAWL_COMPENSATES (1) and TRACEPARENT. PAWL_API_KEY is withheld unless --pass-api-key is given,\n"
+    "PAWL_ROOT_KEY always.\n"
     "\n"
     "For an entity, the input is {\"kind\", \"entity\", \"state\", \"signals\", \"timers\", ...} and the output must\n"
     "be {\"state\", \"set_timers\"?, ...}: see docs/entities.md. What is none fails the call, which is tried\n"
@@ -360,6 +363,7 @@ static enum cli_exit worker(struct session *s)
 {
     struct worker w = {
         .crew = {.session = s,
+                 .pass_api_key = options_has(&s->opt, "pass-api-key"),
                  .lease_ms = options_number(&s->opt, "lease-ms", LEASE_MS_DEFAULT),
                  .grace_ms = options_number(&s->opt, "grace-ms", GRACE_MS_DEFAULT)},
         .hand_count = (size_t)options_number(&s->opt, "concurrency", 1),

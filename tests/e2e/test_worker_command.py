@@ -140,6 +140,17 @@ def test_exit_code_65_is_not_tried_again(start, flow, work, job_of):
 
 # --- the environment ---
 
+def test_a_command_does_not_get_the_workers_keys(once):
+    job, _ = once("env", PAWL_API_KEY="pawl_of_the_worker", PAWL_ROOT_KEY="of_the_server", OTHER="stays")
+    text = job["output"]["text"]
+    assert "OTHER=stays" in text and "pawl_of_the_worker" not in text and "of_the_server" not in text
+
+
+def test_a_command_gets_the_api_key_when_that_is_asked_for(once):
+    job, _ = once("env", flags=["--pass-api-key"], PAWL_API_KEY="pawl_of_the_worker", PAWL_ROOT_KEY="of_the_server")
+    assert "PAWL_API_KEY=pawl_of_the_worker" in job["output"]["text"] and "of_the_server" not in job["output"]["text"]
+
+
 def test_the_environment_says_which_job_it_is(once, tenant, dev_server, start):
     lies = {"PAWL_ITEM": "9", "PAWL_COMPENSATES": "1", "TRACEPARENT": "00-x", "PAWL_JOB_ID": "lie", "KEPT": "a=b c"}
     job, _ = once("env", **lies)
