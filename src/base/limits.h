@@ -55,7 +55,7 @@ enum {
     LIMITS_PER_RUN_MAX = 4,               /* besides the tenant's: each costs a start three rows */
     DEFINITION_FAULTS_MAX = 50,           /* enough to mend a file in one go */
     DEFINITION_CACHE_MAX = 256,           /* parsed definitions kept by the writer */
-    REGEX_SIZE_MAX = 8 * KIB,             /* instructions and ranges of one pattern: .{1,4000}, ten times [\p{L}\p{N}] */
+    REGEX_SIZE_MAX = 8 * KIB,             /* instructions and ranges of one pattern: .{1,4000}, or \p{L} ten times */
     REGEX_DEPTH_MAX = 64,                 /* groups within groups: recursion stays small */
     SCHEMA_PATTERNS_MAX = 64 * KIB,       /* the sizes of a schema's patterns together: 2 MiB while a value is checked */
     SCHEMA_DEPTH_MAX = 1000,              /* schemas that judge one value inside each other: fifteen for each level of JSON; half a megabyte of stack */

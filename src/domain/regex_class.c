@@ -129,9 +129,11 @@ bool class_set_add_escape(struct class_set *set, char letter)
 
 static bool is_of(const char *category, struct str wanted)
 {
+    if (wanted.len == 0 || wanted.len > 2 || category[0] != wanted.ptr[0])
+        return false;
     if (str_is(wanted, "LC"))
-        return category[0] == 'L' && strchr("ult", category[1]) != NULL;
-    return str_starts_with(str_of(category), wanted);
+        return category[1] == 'u' || category[1] == 'l' || category[1] == 't';
+    return wanted.len == 1 || category[1] == wanted.ptr[1];
 }
 
 bool class_set_add_category(struct class_set *set, struct str name, bool negated)
@@ -148,7 +150,7 @@ bool class_set_add_category(struct class_set *set, struct str name, bool negated
             name = str_of(LONG_NAMES[i].category);
     }
     bool known = false;
-    for (size_t i = 0; name.len > 0 && i < UNICODE_SPAN_COUNT; i++) {
+    for (size_t i = 0; i < UNICODE_SPAN_COUNT; i++) {
         bool is_one = is_of(UNICODE_SPANS[i].category, name);
         known = known || is_one;
         bool is_last = i + 1 == UNICODE_SPAN_COUNT;

@@ -48,6 +48,7 @@ struct regex {
     size_t class_count;
     struct regex_range *ranges;
     size_t range_count;
+    size_t category_count; /* of \p{…}: finding what one stands for takes a while */
 
     /* --- room for a search: `count` of each --- */
     uint32_t *marks; /* the number of the round in which an instruction was met */
@@ -57,7 +58,10 @@ struct regex {
     uint32_t round;
 };
 
-enum { REGEX_CODE_POINT_MAX = 0x10FFFF };
+enum {
+    REGEX_CODE_POINT_MAX = 0x10FFFF,
+    REGEX_CATEGORY_SIZE = 64, /* what a \p{…} weighs beside its ranges */
+};
 
 /* The code point at `at`, which is moved behind it. A byte that is not UTF-8 stands for itself. */
 static inline uint32_t regex_next(struct str text, size_t *at)

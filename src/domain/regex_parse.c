@@ -73,7 +73,7 @@ static bool skip_text(struct parser *p, const char *text)
 static bool grow(struct parser *p, size_t more)
 {
     struct regex *r = p->r;
-    if (more > REGEX_SIZE_MAX || r->count + r->range_count + more > REGEX_SIZE_MAX)
+    if (more > REGEX_SIZE_MAX || regex_size(r) + more > REGEX_SIZE_MAX)
         return too_large(p);
     if (r->count + more <= p->program_cap)
         return true;
@@ -139,7 +139,7 @@ static bool emit_class(struct parser *p)
     class_set_normalise(&p->set);
     if (p->set.failed)
         return no_memory(p);
-    if (r->count + r->range_count + p->set.count > REGEX_SIZE_MAX)
+    if (regex_size(r) + p->set.count > REGEX_SIZE_MAX)
         return too_large(p);
     struct regex_range *ranges =
         realloc(r->ranges, (r->range_count + p->set.count + 1) * sizeof(*ranges));
@@ -171,7 +171,8 @@ static bool read_category(struct parser *p, bool negated)
     if (!class_set_add_category(&p->set, name, negated))
         return refuse(p, "\\p knows general categories only, such as L, Lu or Nd");
     p->at += name.len + 1;
-    return true;
+    p->r->category_count++;
+    return regex_size(p->r) <= REGEX_SIZE_MAX || too_large(p);
 }
 
 /* What stands for several code points: \d and the like. True when it was one; the letter and what
@@ -584,5 +585,5 @@ void regex_free(struct regex *r)
 
 size_t regex_size(const struct regex *r)
 {
-    return r->count + r->range_count;
+    return r->count + r->range_count + r->category_count * REGEX_CATEGORY_SIZE;
 }

@@ -10,6 +10,9 @@ enum { PATTERN_SIZE_PER_STEP = 8 };
 
 static void check_pattern(struct reading *r, struct str pattern)
 {
+    /* Nobody would read another fault, and compiling takes a while. */
+    if (r->patterns_size > SCHEMA_PATTERNS_MAX || r->faults->count >= DEFINITION_FAULTS_MAX)
+        return;
     struct regex_fault fault;
     struct regex *compiled = regex_compile(pattern, &fault);
     if (compiled != NULL) {

@@ -208,6 +208,19 @@ static void what_is_not_supported_is_refused_with_a_reason(void **state)
     }
 }
 
+/* Each is looked up in all of Unicode. */
+static void categories_are_bounded(void **state)
+{
+    (void)state;
+    char pattern[200 * 8 + 1] = "";
+    for (size_t i = 0; i < 200; i++)
+        memcpy(pattern + i * 6, "\\p{Cs}", 7);
+    struct regex_fault fault;
+    assert_null(regex_compile(str_of(pattern), &fault));
+    assert_string_equal(fault.why, "the expression is too large");
+    assert_in_range(fault.at, 100 * 6, 130 * 6);
+}
+
 static void groups_nest_to_their_limit(void **state)
 {
     (void)state;
@@ -267,6 +280,7 @@ int main(void)
         cmocka_unit_test(classes_hold_code_points),
         cmocka_unit_test(escapes_stand_for_one_character),
         cmocka_unit_test(what_is_not_supported_is_refused_with_a_reason),
+        cmocka_unit_test(categories_are_bounded),
         cmocka_unit_test(groups_nest_to_their_limit),
         cmocka_unit_test(hostile_expressions_take_linear_work),
         cmocka_unit_test(a_search_ends_with_its_budget),

@@ -171,8 +171,10 @@ static void patterns_are_bounded_together(void **state)
     }
     struct outcome o;
     check_schema_json(&o, json_pack("{s:o}", "patternProperties", patterns));
-    assert_in_range(o.count, 1, 19);
-    assert_non_null(strstr(o.lines.ptr, "the patterns of this schema are too large together"));
+    assert_int_equal(o.count, 1);
+    assert_string_equal(o.lines.ptr,
+                        "/patternProperties/a{4000}16: the patterns of this schema are "
+                        "too large together\n");
     buf_release(&o.lines);
 }
 
