@@ -25,7 +25,9 @@ static char next_unescaped(struct str text, size_t *at)
     int high = *at < text.len ? hex_value(text.ptr[*at]) : -1;
     int low = *at + 1 < text.len ? hex_value(text.ptr[*at + 1]) : -1;
     *at += 2;
-    return high < 0 || low < 0 ? '\0' : (char)(high << 4 | low);
+    if (high < 0 || low < 0)
+        return '\0';
+    return (char)(high << 4 | low);
 }
 
 /* Reads the name from *at up to the next /, unescaped. False when it cannot be one. */
