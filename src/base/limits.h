@@ -146,6 +146,12 @@ enum {
     FINISH_ITEMS_MAX = 100,               /* results in one call */
     PRIORITY_MIN = -100,
     PRIORITY_MAX = 100,
+    POLLS_KEPT_MAX = 4096,                /* workers and queues whose last poll is remembered: 1.4 MiB */
+    POLLED_LATELY_MS = 60 * 1000,         /* twice CLAIM_WAIT_MS_MAX: a worker that waits has polled lately */
+    QUEUE_TIMERS_MAX = 10 * 1000,         /* leases and delays looked at to count those of a tenant's queues: 30 ms */
+    QUEUE_READY_MAX = 10 * 1000,          /* jobs of one queue that are counted out */
+    QUEUE_OLDEST_MAX = 1000,              /* and those among which the oldest is looked for */
+    QUEUES_PASSED_MAX = 1000,             /* queues of others that one page passes over */
     ATTEMPTS_KEPT_MAX = 20,               /* of those of a job that were lost: the first and the newest */
     ATTEMPT_ERROR_MAX = 4 * KIB,          /* kept with each of them, and in the timeline; the job has the last one whole */
     ATTEMPT_MESSAGE_MAX = 2 * KIB,        /* what is left of the message of a longer one */

@@ -500,6 +500,7 @@ enum err commit_loop_start(const struct commit_loop_config *config, struct probl
     l->tx.queue_waits = config->queue_waits;
     l->tx.entity_calls = config->entity_calls;
     l->tx.labels = config->queue_labels;
+    l->tx.polls = config->polls;
     if (e == ERR_OK)
         e = chores_init(&l->chores, config->db, config->stats, config->env);
     l->chores.keeps_all = config->keeps_all;

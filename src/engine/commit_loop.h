@@ -26,6 +26,7 @@ struct commit_loop_config {
     struct metric *queue_waits;
     struct metric *entity_calls;
     struct tenant_labels *queue_labels; /* the writer's own */
+    struct polls *polls;
     struct gate *gate;
     int event_fd;                /* written when there is something to collect */
     atomic_int *waiting_callers; /* claims and run waits that want wake-ups */

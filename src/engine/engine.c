@@ -8,6 +8,7 @@
 #include "engine/engine_metrics.h"
 #include "engine/execute.h"
 #include "engine/give_back.h"
+#include "engine/polls.h"
 #include "engine/readers.h"
 #include "engine/relay.h"
 #include "engine/use_cases.h"
@@ -38,6 +39,7 @@ struct engine {
     struct gate *gate;
     struct bus *bus;                    /* NULL: none */
     struct tenant_labels *queue_labels; /* the writer's */
+    struct polls *polls;
     int event_fd;
     struct db *writer;
     struct db *reader; /* this thread's own: replays and keys */
@@ -606,11 +608,12 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
 {
     struct db_config writer = {config->store_url, DB_WRITER, config->env, config->log_bytes_max};
     struct db_config reader = {config->store_url, DB_READER, config->env, 0};
+    struct readers_config readers = {config->store_url, config->env, e->event_fd, e->polls};
     enum err err = db_open(&writer, p, &e->writer);
     if (err == ERR_OK)
         err = db_open(&reader, p, &e->reader);
     if (err == ERR_OK)
-        err = readers_start(config->store_url, config->env, e->event_fd, p, &e->readers);
+        err = readers_start(&readers, p, &e->readers);
     if (err == ERR_OK && config->bus != NULL)
         err = count_untold(e, p);
     if (err != ERR_OK)
@@ -625,6 +628,7 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
         .queue_waits = e->metrics.queue_waits,
         .entity_calls = e->metrics.entity_calls,
         .queue_labels = e->queue_labels,
+        .polls = e->polls,
         .gate = e->gate,
         .event_fd = e->event_fd,
         .waiting_callers = &e->waiting_callers,
@@ -701,9 +705,10 @@ enum err engine_open(const struct engine_config *config, struct problem *p, stru
     struct listeners_hooks told = {e, ask};
     e->listeners = listeners_new(config->env, &told);
     e->queue_labels = tenant_labels_new();
+    e->polls = polls_new(env_now_ms(config->env));
     enum err err = ERR_OK;
     if (e->event_fd < 0 || e->stats == NULL || e->auth == NULL || e->waiters == NULL ||
-        e->queue_labels == NULL || e->listeners == NULL || !counted)
+        e->queue_labels == NULL || e->polls == NULL || e->listeners == NULL || !counted)
         err = problem_set(p, ERR_NO_MEMORY, "no memory for the engine");
     if (err == ERR_OK)
         err = open_parts(e, config, p);
@@ -735,6 +740,7 @@ void engine_close(struct engine *e)
     listeners_free(e->listeners);
     engine_metrics_release(&e->metrics);
     tenant_labels_free(e->queue_labels);
+    polls_free(e->polls);
     /* The writer last: closing the last connection folds the log back into the file. */
     db_close(e->reader);
     db_close(e->writer);

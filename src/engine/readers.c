@@ -102,26 +102,27 @@ struct op *readers_collect(struct readers *rs)
     return first;
 }
 
-static enum err reader_start(struct reader *r, struct str store_url, const struct env *env,
+static enum err reader_start(struct reader *r, const struct readers_config *config,
                              struct problem *p)
 {
-    struct db_config config = {.url = store_url, .access = DB_READER, .env = env};
-    enum err e = db_open(&config, p, &r->db);
+    struct db_config store = {.url = config->store_url, .access = DB_READER, .env = config->env};
+    enum err e = db_open(&store, p, &r->db);
     if (e == ERR_OK)
-        e = tx_init(&r->tx, r->db, env);
+        e = tx_init(&r->tx, r->db, config->env);
+    if (e == ERR_OK)
+        r->tx.polls = config->polls;
     if (e == ERR_OK && pthread_create(&r->thread, NULL, reader_main, r) != 0)
         e = problem_set(p, ERR_NO_MEMORY, "cannot start a reader");
     r->runs = e == ERR_OK;
     return e;
 }
 
-enum err readers_start(struct str store_url, const struct env *env, int event_fd, struct problem *p,
-                       struct readers **ret)
+enum err readers_start(const struct readers_config *config, struct problem *p, struct readers **ret)
 {
     struct readers *rs = calloc(1, sizeof(*rs));
     if (rs == NULL)
         return problem_set(p, ERR_NO_MEMORY, "no memory for the readers");
-    rs->event_fd = event_fd;
+    rs->event_fd = config->event_fd;
     rs->last = &rs->first;
     rs->done_last = &rs->done_first;
     pthread_mutex_init(&rs->lock, NULL);
@@ -129,7 +130,7 @@ enum err readers_start(struct str store_url, const struct env *env, int event_fd
     enum err e = ERR_OK;
     for (size_t i = 0; i < READERS && e == ERR_OK; i++) {
         rs->each[i].readers = rs;
-        e = reader_start(&rs->each[i], store_url, env, p);
+        e = reader_start(&rs->each[i], config, p);
     }
     if (e != ERR_OK) {
         readers_free(rs);

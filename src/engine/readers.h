@@ -8,9 +8,16 @@
 
 struct readers;
 
-/* Opens READERS connections. event_fd is written when there is something to collect. */
-MUST_CHECK enum err readers_start(struct str store_url, const struct env *env, int event_fd,
-                                  struct problem *p, struct readers **ret);
+struct readers_config {
+    struct str store_url;
+    const struct env *env;
+    int event_fd; /* written when there is something to collect */
+    struct polls *polls;
+};
+
+/* Opens READERS connections. */
+MUST_CHECK enum err readers_start(const struct readers_config *config, struct problem *p,
+                                  struct readers **ret);
 /* Finishes what was pushed, then ends the threads. Collect once more afterwards. */
 void readers_stop(struct readers *readers);
 void readers_free(struct readers *readers);

@@ -23,6 +23,7 @@ struct gate_visit;
 struct kept_json;
 struct metric;
 struct paces;
+struct polls;
 struct tenant_labels;
 
 /* Something that waiting callers want to hear of once the commit is on disk. */
@@ -118,6 +119,7 @@ struct tx {
     /* How long admitted runs had been queued; NULL for readers. */
     struct metric *queue_waits;
     struct tenant_labels *labels;
+    struct polls *polls; /* who asks for work; NULL: nobody wants to know */
 };
 
 /* `db` and `env` outlive it. */

@@ -5,6 +5,7 @@
 #include "engine/job_move.h"
 #include "engine/job_view.h"
 #include "engine/lease.h"
+#include "engine/polls.h"
 #include "engine/use_cases.h"
 
 #include "base/limits.h"
@@ -178,6 +179,7 @@ static enum err claim(struct op *op, const struct claim_input *in, struct tx *tx
         return e;
     json_open(o, "jobs", '[');
     for (size_t i = 0; i < in->queue_count && e == ERR_OK; i++) {
+        polls_note(tx->polls, op->caller.tenant, in->worker_id, in->queues[i], tx->now_ms);
         if (all)
             e = claim_all_tenants(op, in, tx, in->queues[i], ret_count, o);
         else
@@ -234,6 +236,7 @@ static enum err claim_job(struct op *op, struct tx *tx)
         return problem_set(&op->problem, ERR_JOB_NOT_CLAIMABLE, "the job is %s",
                            job_state_name(job.state));
     struct json_out o = json_out_to(&op->answer.body);
+    polls_note(tx->polls, op->caller.tenant, in->claim.worker_id, job.queue, tx->now_ms);
     return claim_one(op, &in->claim, tx, &job, &o);
 }
 
