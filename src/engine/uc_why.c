@@ -1,8 +1,11 @@
 /* Why a run is not running, or not over: the limits that are full and who holds their slots, its
- * place in the queue, the worker, queue or time that its open steps wait for. */
+ * place in the queue, its pause, the worker, queue, time, signal or person that its open steps wait
+ * for. */
 #include "engine/approval_move.h"
+#include "engine/attempts.h"
 #include "engine/job_move.h"
 #include "engine/limits_of_run.h"
+#include "engine/polls.h"
 #include "engine/run_move.h"
 #include "engine/signal_wait.h"
 #include "engine/use_cases.h"
@@ -16,7 +19,7 @@ struct why {
     struct run_move m;
     struct json_out o;
     size_t reasons;
-    char summary[256]; /* about the first reason */
+    char summary[512]; /* about the first reason */
 };
 
 static void sum_up(struct why *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -80,8 +83,8 @@ static enum err show_limit(struct why *w, const struct scope *scope, int64_t cur
                      : holding_list(w->tx->db, w->m.tenant->num, false, add_holder, &holders);
     if (e != ERR_OK)
         return e;
-    sum_up(w, "%lld of %lld runs of %s %.*s%s%.*s are active", (long long)current, (long long)limit,
-           scope != NULL ? "workflow" : "tenant",
+    sum_up(w, "%lld of %lld runs of %s %.*s%s%.*s are active.", (long long)current,
+           (long long)limit, scope != NULL ? "workflow" : "tenant",
            STR_ARG(scope != NULL ? scope->workflow_id : w->m.tenant->id), keyed ? " with key " : "",
            (int)MIN(key.len, (size_t)64), key.ptr);
     json_open(&w->o, NULL, '{');
@@ -137,6 +140,50 @@ static enum err show_place(struct why *w)
     return e;
 }
 
+/* --- the pause --- */
+
+struct time_text {
+    char text[32];
+};
+
+static struct time_text time_text(int64_t ms)
+{
+    struct time_text t = {{0}};
+    struct buf out;
+    buf_init(&out, sizeof(t.text));
+    buf_put_time(&out, ms);
+    if (buf_ok(&out))
+        (void)snprintf(t.text, sizeof(t.text), "%.*s", STR_ARG(buf_str(&out)));
+    buf_release(&out);
+    return t;
+}
+
+/* Who paused the run, and when. */
+static enum err show_pause(struct why *w)
+{
+    struct event event = {.at = -1};
+    bool found = false;
+    enum err e =
+        events_newest(w->tx->db, w->m.run.num, STR("run.paused"), &w->tx->arena, &found, &event);
+    if (e != ERR_OK)
+        return e;
+    json_t *note =
+        event.data.ptr != NULL ? json_loadb(event.data.ptr, event.data.len, 0, NULL) : NULL;
+    struct str by = json_str(json_object_get(note, "by"));
+    json_open(&w->o, NULL, '{');
+    json_add_text(&w->o, "kind", STR("pause"));
+    json_add_text_or_null(&w->o, "by", by);
+    json_add_time(&w->o, "at", event.at);
+    json_close(&w->o, '}');
+    if (by.ptr != NULL)
+        sum_up(w, "%.*s paused the run at %s. It goes on when it is resumed.", STR_ARG(by),
+               time_text(event.at).text);
+    else
+        sum_up(w, "The run is paused. It goes on when it is resumed.");
+    json_decref(note);
+    return ERR_OK;
+}
+
 /* --- steps --- */
 
 /* pawl itself makes it, in its turn. */
@@ -159,7 +206,41 @@ static const char *kind_of(const struct why *w, const struct job *job)
         return uuid_is_nil(job->child) ? "call" : "child_run";
     if (type == STEP_WAIT_SIGNAL && !job->undo)
         return "signal";
-    return job->due_at >= 0 ? "timer" : "resume";
+    if (job->due_at < 0)
+        return "resume";
+    return type == STEP_SLEEP && !job->undo ? "timer" : "retry";
+}
+
+/* "roles approver; users ann, bob": those on the lists. */
+static void put_people(struct buf *out, const char *what, const json_t *list)
+{
+    size_t i;
+    json_t *name;
+    if (json_array_size(list) == 0)
+        return;
+    buf_printf(out, "%s%s ", out->len > 0 ? "; " : "", what);
+    json_array_foreach (list, i, name)
+        buf_printf(out, "%s%s", i > 0 ? ", " : "", json_string_value(name));
+}
+
+static void sum_up_asked(struct why *w, const struct step_def *step, const struct approval *a)
+{
+    struct buf who;
+    buf_init(&who, 4 * KIB);
+    put_people(&who, "roles", step->ask.approvers.roles);
+    put_people(&who, "users", step->ask.approvers.users);
+    if (a->escalated_at >= 0) {
+        put_people(&who, "roles", step->ask.escalated.roles);
+        put_people(&who, "users", step->ask.escalated.users);
+    }
+    if (who.len == 0)
+        buf_put(&who, STR("anyone whose role allows it"));
+    sum_up(w, "Step %.*s waits for a person: %lld of %lld approvals. May decide: %.*s%s%.*s.",
+           STR_ARG(step->name), (long long)a->votes, (long long)step->ask.count,
+           STR_ARG(buf_ok(&who) ? buf_str(&who) : STR("many")),
+           step->ask.forbid_requester ? "; not " : "",
+           step->ask.forbid_requester ? (int)a->requested_by.len : 0, a->requested_by.ptr);
+    buf_release(&who);
 }
 
 /* Who may decide it, and until when. */
@@ -181,46 +262,143 @@ static enum err show_asked(struct why *w, const struct job *job)
         json_add_text(&w->o, "not_by", a.requested_by);
     json_add_time(&w->o, "requested_at", a.requested_at);
     json_add_time(&w->o, "expires_at", a.expires_at);
-    sum_up(w, "step %.*s waits for a person: %lld of %lld approvals", STR_ARG(step->name),
-           (long long)a.votes, (long long)step->ask.count);
+    sum_up_asked(w, step, &a);
     return ERR_OK;
+}
+
+/* Why the attempt before was lost, if there was one. */
+static enum err show_last_error(struct why *w, const struct job *job)
+{
+    if (job->error.ptr == NULL)
+        return ERR_OK;
+    struct str error = attempt_error(w->tx, job->error);
+    json_add_raw(&w->o, "last_error", error);
+    return error.ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
+}
+
+static void sum_up_queue(struct why *w, const struct job *job, int64_t place,
+                         const struct queue_polls *polls)
+{
+    struct str step = w->m.def->steps[job->step].name;
+    int64_t now = w->tx->now_ms;
+    if (polls->workers > 0 || w->tx->polls == NULL)
+        sum_up(w, "Step %.*s waits for a worker of queue %.*s, at place %lld.", STR_ARG(step),
+               STR_ARG(job->queue), (long long)place);
+    else if (polls->last_at >= 0)
+        sum_up(w, "Step %.*s waits for a worker. No worker has polled queue %.*s for %lld s.",
+               STR_ARG(step), STR_ARG(job->queue), (long long)((now - polls->last_at) / 1000));
+    else
+        sum_up(w,
+               "Step %.*s waits for a worker. No worker has polled queue %.*s since the server "
+               "started %lld s ago.",
+               STR_ARG(step), STR_ARG(job->queue),
+               (long long)(MAX(now - polls_since(w->tx->polls), (int64_t)0) / 1000));
+}
+
+static enum err show_queue(struct why *w, const struct job *job)
+{
+    int64_t ahead = 0;
+    enum err e = jobs_ahead(w->tx->db, job, WHY_PLACE_MAX, &ahead);
+    struct queue_polls polls =
+        polls_of_queue(w->tx->polls, w->m.tenant->id, job->queue, w->tx->now_ms);
+    json_add_text(&w->o, "queue", job->queue);
+    json_add_int(&w->o, "place", ahead + 1);
+    json_add_int(&w->o, "workers", polls.workers);
+    json_add_time(&w->o, "last_polled_at", polls.last_at);
+    sum_up_queue(w, job, ahead + 1, &polls);
+    return e == ERR_OK ? show_last_error(w, job) : e;
+}
+
+/* Between two attempts. */
+static enum err show_retry(struct why *w, const struct job *job)
+{
+    const struct step_def *step = &w->m.def->steps[job->step];
+    json_t *error = job->error.ptr != NULL
+                        ? json_loadb(job->error.ptr, job->error.len, JSON_ALLOW_NUL, NULL)
+                        : NULL;
+    struct str code = json_str(json_object_get(error, "code"));
+    struct str message = json_str(json_object_get(error, "message"));
+    json_add_time(&w->o, "due_at", job->due_at);
+    json_add_int(&w->o, "attempt", job->attempt + 1);
+    json_add_int(&w->o, "max_attempts", MAX(step->retry.max_attempts, (int64_t)1));
+    sum_up(w, "Attempt %lld of step %.*s failed with %.*s%s%.*s. Attempt %lld is due at %s.",
+           (long long)job->attempt, STR_ARG(step->name), (int)code.len,
+           code.ptr != NULL ? code.ptr : "", message.len > 0 ? ": " : "",
+           (int)MIN(message.len, (size_t)200), message.ptr != NULL ? message.ptr : "",
+           (long long)job->attempt + 1, time_text(job->due_at).text);
+    json_decref(error);
+    return show_last_error(w, job);
+}
+
+static void sum_up_event(struct why *w, const struct job *job, const char *kind)
+{
+    const struct step_def *step = &w->m.def->steps[job->step];
+    if (strcmp(kind, "signal") == 0) {
+        struct str name = json_str(json_is_array(step->signals) ? json_array_get(step->signals, 0)
+                                                                : step->signals);
+        bool several = json_array_size(step->signals) > 1;
+        sum_up(w, "Step %.*s waits for the signal %.*s%s.", STR_ARG(step->name), STR_ARG(name),
+               !several              ? ""
+               : step->waits_for_all ? " and others"
+                                     : " or another");
+    } else if (strcmp(kind, "timer") == 0) {
+        sum_up(w, "Step %.*s sleeps until %s.", STR_ARG(step->name), time_text(job->due_at).text);
+    } else if (strcmp(kind, "child_run") == 0) {
+        sum_up(w, "Step %.*s waits for its child run.", STR_ARG(step->name));
+    } else if (strcmp(kind, "resume") == 0) {
+        sum_up(w, "Step %.*s waits for the run to be resumed.", STR_ARG(step->name));
+    } else if (job->state == JOB_PENDING) {
+        sum_up(w, "Step %.*s waits for its turn to be called.", STR_ARG(step->name));
+    } else {
+        sum_up(w, "Step %.*s waits for the answer to its call.", STR_ARG(step->name));
+    }
+}
+
+static enum err show_event(struct why *w, const struct job *job, const char *kind)
+{
+    const struct step_def *step = &w->m.def->steps[job->step];
+    enum err e = ERR_OK;
+    json_add_time(&w->o, "due_at", job->due_at);
+    if (strcmp(kind, "signal") == 0) {
+        json_add_name(&w->o, "signal");
+        json_put_plain(w->o.buf, step->signals);
+        if (step->waits_for_all)
+            e = signal_wait_show(w->tx->db, step, job, &w->o);
+    }
+    if (!uuid_is_nil(job->child))
+        json_add_uuid(&w->o, "child_run_id", job->child);
+    sum_up_event(w, job, kind);
+    return e;
+}
+
+static void show_worker(struct why *w, const struct job *job)
+{
+    json_add_text_or_null(&w->o, "worker_id", job->worker);
+    json_add_int(&w->o, "attempt", job->attempt);
+    json_add_time(&w->o, "lease_expires_at", job->due_at);
+    sum_up(w, "Step %.*s is with worker %.*s, attempt %lld. Its lease ends at %s.",
+           STR_ARG(w->m.def->steps[job->step].name), STR_ARG(job->worker), (long long)job->attempt,
+           time_text(job->due_at).text);
 }
 
 static enum err show_job(struct why *w, const struct job *job)
 {
-    const struct step_def *step = &w->m.def->steps[job->step];
     const char *kind = kind_of(w, job);
-    int64_t ahead = 0;
     enum err e = ERR_OK;
     json_open(&w->o, NULL, '{');
     json_add_text(&w->o, "kind", str_of(kind));
-    json_add_text(&w->o, "step", step->name);
+    json_add_text(&w->o, "step", w->m.def->steps[job->step].name);
     json_add_uuid(&w->o, "job_id", job->id);
-    if (job->state == JOB_PENDING && !is_call(job)) {
-        e = jobs_ahead(w->tx->db, job, WHY_PLACE_MAX, &ahead);
-        json_add_text(&w->o, "queue", job->queue);
-        json_add_int(&w->o, "place", ahead + 1);
-        sum_up(w, "step %.*s waits for a worker of queue %.*s, at place %lld", STR_ARG(step->name),
-               STR_ARG(job->queue), (long long)ahead + 1);
-    } else if (job->state == JOB_APPROVAL) {
+    if (job->state == JOB_PENDING && !is_call(job))
+        e = show_queue(w, job);
+    else if (job->state == JOB_APPROVAL)
         e = show_asked(w, job);
-    } else if (job->state == JOB_RUNNING) {
-        json_add_text_or_null(&w->o, "worker_id", job->worker);
-        json_add_int(&w->o, "attempt", job->attempt);
-        json_add_time(&w->o, "lease_expires_at", job->due_at);
-        sum_up(w, "step %.*s is with worker %.*s", STR_ARG(step->name), STR_ARG(job->worker));
-    } else {
-        json_add_time(&w->o, "due_at", job->due_at);
-        if (strcmp(kind, "signal") == 0) {
-            json_add_name(&w->o, "signal");
-            json_put_plain(w->o.buf, step->signals);
-            if (step->waits_for_all)
-                e = signal_wait_show(w->tx->db, step, job, &w->o);
-        }
-        if (!uuid_is_nil(job->child))
-            json_add_uuid(&w->o, "child_run_id", job->child);
-        sum_up(w, "step %.*s waits for its %s", STR_ARG(step->name), kind);
-    }
+    else if (job->state == JOB_RUNNING)
+        show_worker(w, job);
+    else if (strcmp(kind, "retry") == 0)
+        e = show_retry(w, job);
+    else
+        e = show_event(w, job, kind);
     json_close(&w->o, '}');
     return e;
 }
@@ -241,7 +419,9 @@ static bool show_open(void *ctx, const struct job *job)
 static enum err show_steps(struct why *w)
 {
     struct shown_jobs s = {.why = w};
-    enum err e = jobs_open(w->tx->db, w->m.run.num, 1, JOB_ORDINAL_MAX, show_open, &s);
+    enum err e = w->m.run.status == RUN_PAUSED ? show_pause(w) : ERR_OK;
+    if (e == ERR_OK)
+        e = jobs_open(w->tx->db, w->m.run.num, 1, JOB_ORDINAL_MAX, show_open, &s);
     return e == ERR_OK ? s.err : e;
 }
 
@@ -252,7 +432,7 @@ static void show_start(struct why *w)
     json_add_text(&w->o, "kind", STR("timer"));
     json_add_time(&w->o, "due_at", w->m.run.start_at);
     json_close(&w->o, '}');
-    sum_up(w, "it was started for a later time");
+    sum_up(w, "The run was started for a later time: %s.", time_text(w->m.run.start_at).text);
 }
 
 /* --- all of it --- */
@@ -277,9 +457,10 @@ static enum err why_run(struct op *op, struct tx *tx)
         e = show_steps(&w);
     json_close(&w.o, ']');
     if (run_is_over(w.m.run.status))
-        sum_up(&w, "the run is over: its status is %s", run_status_name(w.m.run.status));
+        sum_up(&w, "The run is over. Its status is %s.", run_status_name(w.m.run.status));
     else
-        sum_up(&w, queued ? "its limits have room: it is about to start" : "it waits for nothing");
+        sum_up(&w, queued ? "The limits have room: the run is about to start."
+                          : "The run waits for nothing.");
     json_add_text(&w.o, "summary", str_of(w.summary));
     if (e == ERR_OK && queued && w.m.run.start_at < 0)
         e = show_place(&w);

@@ -267,3 +267,19 @@ enum err events_list(struct db *db, int64_t run, int64_t after, int64_t limit, e
     }
     return db_rows_end(rows);
 }
+
+enum err events_newest(struct db *db, int64_t run, struct str type, struct arena *arena,
+                       bool *ret_found, struct event *ret)
+{
+    static const char SQL[] = "SELECT seq, at, type, data FROM events"
+                              " WHERE run = $1 AND type = $2 ORDER BY seq DESC LIMIT 1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_T(type));
+    bool full = false;
+    *ret_found = db_next(rows);
+    if (*ret_found) {
+        *ret = (struct event){db_int(rows, 0), db_int(rows, 1), db_str(rows, 2), db_str(rows, 3)};
+        full = !(arena_keep(arena, &ret->type) && arena_keep(arena, &ret->data));
+    }
+    enum err e = db_rows_end(rows);
+    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
+}

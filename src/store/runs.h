@@ -95,6 +95,9 @@ struct event {
 /* `seq` is the number after the last one's. */
 MUST_CHECK enum err events_append(struct db *db, int64_t run, int64_t seq, int64_t at,
                                   struct str type, struct str data);
+/* The newest of this type; text is copied to the arena. */
+MUST_CHECK enum err events_newest(struct db *db, int64_t run, struct str type, struct arena *arena,
+                                  bool *ret_found, struct event *ret);
 typedef void event_each(void *ctx, const struct event *event);
 MUST_CHECK enum err events_list(struct db *db, int64_t run, int64_t after, int64_t limit,
                                 event_each *each, void *ctx);

@@ -53,7 +53,7 @@ def test_why_names_the_limit_its_holders_and_the_place(run, start):
     for place, waiting in enumerate((first, second), 1):
         r = run("run", "why", waiting)
         lines = r.out.splitlines()
-        assert r.code == 0 and lines[0] == "1 of 1 runs of workflow w with key ada are active", r
+        assert r.code == 0 and lines[0] == "1 of 1 runs of workflow w with key ada are active.", r
         assert lines[1] == f"place {place} in the queue for its limit; 2 runs of the tenant are queued"
         assert "key input.customer = ada: 1 of 1 runs are active" in lines
         assert [row[:3] for row in table_after(r.out, "HELD BY")] == [[holder, "w", "running"]]
@@ -88,16 +88,16 @@ def test_why_says_how_many_holders_it_does_not_name(run, api, tenant):
 def test_why_of_an_active_run_says_what_its_step_waits_for(run, start, api, tenant):
     one, two = start({"customer": 1}), start({"customer": 2})
     r = run("run", "why", two)
-    assert r.out.splitlines()[0] == "step work waits for a worker of queue default, at place 2", r
+    assert r.out.splitlines()[0].startswith("Step work waits for a worker. No worker has polled queue default since the server started "), r
     assert table_after(r.out, "STEP")[0][:4] == ["work", "worker_queue", "default", "2"]
     job = api.post("/api/v1/jobs/claim", {"worker_id": "w7"}, tenant=tenant).json["jobs"][0]
     r = run("run", "why", one)
-    assert job["run_id"] == one and r.out.splitlines()[0] == "step work is with worker w7", r
+    assert job["run_id"] == one and r.out.splitlines()[0] == f"Step work is with worker w7, attempt 1. Its lease ends at {job['lease_expires_at']}.", r
     assert table_after(r.out, "STEP")[0][:2] == ["work", "worker"] and "w7" in table_after(r.out, "STEP")[0]
     api.post(f"/api/v1/jobs/{job['job_id']}/complete", {"lease_token": job["lease_token"]}, tenant=tenant)
     r = run("run", "why", one)
     due = api.get(f"/api/v1/runs/{one}/why", tenant=tenant).json["waits_for"][0]["due_at"]
-    assert r.out.splitlines()[0] == "step rest waits for its timer" and due in table_after(r.out, "STEP")[0], r
+    assert r.out.splitlines()[0] == f"Step rest sleeps until {due}." and due in table_after(r.out, "STEP")[0], r
 
 
 def test_why_of_a_run_that_is_over(run, start):

@@ -4,6 +4,7 @@ import uuid
 
 import pytest
 
+import harness
 from checks import assert_problem
 
 RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -192,6 +193,91 @@ def test_steps_side_by_side_are_all_said(api, tenant):
     run = start(api, tenant)
     api.post("/api/v1/jobs/claim", {"worker_id": "w"}, tenant=tenant)
     assert [(w["step"], w["kind"]) for w in why(api, tenant, run)["waits_for"]] == [("nap", "timer"), ("dig", "worker_queue"), ("fill", "worker")]
+
+
+def fail_once(api, tenant, **retry):
+    api.workflow(tenant, steps=[{"name": "dig", "type": "task", "handler": "noop", "retry": {"max_attempts": 4, "jitter": "none", **retry}}])
+    run = start(api, tenant)
+    job = api.post("/api/v1/jobs/claim", {"worker_id": "w"}, tenant=tenant).json["jobs"][0]
+    r = api.post(f"/api/v1/jobs/{job['job_id']}/fail", {"lease_token": job["lease_token"], "error": {"code": "ROCK", "message": "too hard"}}, tenant=tenant)
+    assert r.json["status"] == "retrying", r
+    return run, r.json["retry_at"]
+
+
+def test_a_run_between_attempts_names_the_last_error_and_the_next_attempt(api, tenant):
+    run, due_at = fail_once(api, tenant, backoff_ms=600000, max_backoff_ms=600000)
+    answer = why(api, tenant, run)
+    waits, = answer["waits_for"]
+    assert (waits["kind"], waits["step"], waits["attempt"], waits["max_attempts"], waits["due_at"]) == ("retry", "dig", 2, 4, due_at)
+    assert waits["last_error"] == {"code": "ROCK", "message": "too hard"}
+    assert answer["summary"] == f"Attempt 1 of step dig failed with ROCK: too hard. Attempt 2 is due at {due_at}."
+
+
+def test_a_job_that_waits_for_a_worker_again_names_the_last_error(api, tenant):
+    run, _ = fail_once(api, tenant, backoff_ms=0)
+    waits, = harness.wait_until(lambda: [w for w in why(api, tenant, run)["waits_for"] if w["kind"] == "worker_queue"], "the delay is over")
+    assert waits["last_error"]["code"] == "ROCK"
+
+
+def test_a_paused_run_names_who_paused_it_and_when(api, tenant):
+    api.workflow(tenant)
+    run = start(api, tenant)
+    for who in ("ann", "bob"):
+        api.post(f"/api/v1/runs/{run}/pause", tenant=tenant, headers={"X-Actor": who})
+        at = api.get(f"/api/v1/runs/{run}/events?limit=200", tenant=tenant).json["items"][-1]["at"]
+        answer = why(api, tenant, run)
+        pause, held = answer["waits_for"]
+        assert pause == {"kind": "pause", "by": who, "at": at} and (held["kind"], held["step"]) == ("resume", "work")
+        assert answer["summary"] == f"{who} paused the run at {at}. It goes on when it is resumed."
+        api.post(f"/api/v1/runs/{run}/resume", tenant=tenant)
+    assert [w["kind"] for w in why(api, tenant, run)["waits_for"]] == ["worker_queue"]
+
+
+def test_a_queue_that_nobody_polls_is_named_as_such(api, tenant):
+    queue = "q-" + uuid.uuid4().hex[:8]
+    api.workflow(tenant, steps=[{"name": "dig", "type": "task", "handler": "noop", "queue": queue}])
+    run = start(api, tenant)
+    answer = why(api, tenant, run)
+    waits, = answer["waits_for"]
+    assert (waits["workers"], waits["last_polled_at"]) == (0, None)
+    assert re.fullmatch(rf"Step dig waits for a worker\. No worker has polled queue {queue} since the server started \d+ s ago\.", answer["summary"])
+    other = api.tenant()
+    api.post("/api/v1/jobs/claim", {"worker_id": "theirs", "queues": [queue]}, tenant=other)
+    assert why(api, tenant, run)["waits_for"][0]["workers"] == 0, "a worker of another tenant is no help"
+    first = start(api, tenant, priority=9)
+    api.post("/api/v1/jobs/claim", {"worker_id": "ours", "queues": ["x", queue]}, tenant=tenant)
+    assert why(api, tenant, first)["waits_for"][0]["kind"] == "worker"
+    answer = why(api, tenant, run)
+    waits, = answer["waits_for"]
+    assert waits["workers"] == 1 and RFC3339.fullmatch(waits["last_polled_at"])
+    assert answer["summary"] == f"Step dig waits for a worker of queue {queue}, at place 1."
+
+
+def test_a_worker_for_all_tenants_counts_for_each(api, tenant):
+    queue = "q-" + uuid.uuid4().hex[:8]
+    api.post("/api/v1/jobs/claim", {"worker_id": "shared", "queues": [queue]}, tenant="*")
+    api.workflow(tenant, steps=[{"name": "dig", "type": "task", "handler": "noop", "queue": queue}])
+    assert why(api, tenant, start(api, tenant))["waits_for"][0]["workers"] == 1
+
+
+@pytest.mark.parametrize("approvers,who", [
+    ({"users": ["ann", "bob"], "roles": ["approver"], "forbid_requester": True}, "roles approver; users ann, bob; not dev"),
+    ({"forbid_requester": False}, "anyone whose role allows it"),
+])
+def test_a_run_that_waits_for_a_person_says_who_may_decide(api, tenant, approvers, who):
+    api.workflow(tenant, steps=[{"name": "ok", "type": "approval", "prompt": "Go on?", "approvers": approvers}])
+    assert why(api, tenant, start(api, tenant))["summary"] == f"Step ok waits for a person: 0 of 1 approvals. May decide: {who}."
+
+
+def test_other_reasons_in_plain_words(api, tenant):
+    api.workflow(tenant, "kid", [{"name": "nap", "type": "sleep", "duration_ms": 600000}])
+    for step, said in (({"type": "wait_signal", "signal": "go"}, "Step s waits for the signal go."),
+                       ({"type": "wait_signal", "signal": ["go", "stop"]}, "Step s waits for the signal go or another."),
+                       ({"type": "workflow", "workflow_id": "kid"}, "Step s waits for its child run."),
+                       ({"type": "sleep", "until": "2999-01-01T00:00:00Z"}, "Step s sleeps until 2999-01-01T00:00:00.000Z.")):
+        api.workflow(tenant, steps=[{"name": "s", **step}])
+        assert why(api, tenant, start(api, tenant))["summary"] == said
+    assert why(api, tenant, start(api, tenant, start_at="2999-01-01T00:00:00Z"))["summary"] == "The run was started for a later time: 2999-01-01T00:00:00.000Z."
 
 
 # --- over, or not there ---
