@@ -36,6 +36,10 @@ const struct route ROUTES[] = {
     {"POST", "/api/v1/dead-letters/{}/retry", MAY_RUN, 0, &UC_RETRY_DEAD, prepare_get_job, NULL,
      NULL},
     {"DELETE", "/api/v1/dead-letters/{}", MAY_RUN, 0, &UC_DROP_DEAD, prepare_get_job, NULL, NULL},
+    {"GET", "/api/v1/queues", MAY_READ, ROUTE_QUERY, &UC_LIST_QUEUES, prepare_list_dead, NULL,
+     NULL},
+    {"GET", "/api/v1/workers", MAY_READ, ROUTE_QUERY, &UC_LIST_WORKERS, prepare_list_dead, NULL,
+     NULL},
     {"GET", "/api/v1/jobs/{}", MAY_READ, 0, &UC_GET_JOB, prepare_get_job, NULL, NULL},
 
     {"GET", "/api/v1/approvals", MAY_READ, ROUTE_QUERY, &UC_LIST_APPROVALS, prepare_list_approvals,

@@ -163,8 +163,10 @@ struct list_dead_input {
     struct str cursor; /* ptr NULL: from the newest */
 };
 extern const struct use_case UC_LIST_DEAD;
-extern const struct use_case UC_RETRY_DEAD; /* get_job_input: its run tries again */
-extern const struct use_case UC_DROP_DEAD;  /* get_job_input: nobody wants it any more */
+extern const struct use_case UC_LIST_QUEUES;  /* list_dead_input, by name */
+extern const struct use_case UC_LIST_WORKERS; /* list_dead_input, by id */
+extern const struct use_case UC_RETRY_DEAD;   /* get_job_input: its run tries again */
+extern const struct use_case UC_DROP_DEAD;    /* get_job_input: nobody wants it any more */
 
 /* --- approvals --- */
 

@@ -120,7 +120,7 @@ MATRIX = [
     ("DELETE", "/api/v1/webhooks/{}", RUN), ("POST", "/api/v1/webhooks/{}/rotate", RUN), ("POST", "/api/v1/webhooks/{}/test", RUN),
     ("GET", "/api/v1/webhooks/{}/deliveries", RUN), ("POST", "/api/v1/webhooks/{}/deliveries/{}/redeliver", RUN),
     ("GET", "/api/v1/runs", READ), ("GET", "/api/v1/runs/{}", READ), ("GET", "/api/v1/runs/{}/events", READ), ("GET", "/api/v1/runs/{}/why", READ),
-    ("GET", "/api/v1/jobs/{}", READ),
+    ("GET", "/api/v1/jobs/{}", READ), ("GET", "/api/v1/queues", READ), ("GET", "/api/v1/workers", READ),
     ("GET", "/api/v1/approvals", READ), ("GET", "/api/v1/approvals/analytics", READ), ("GET", "/api/v1/approvals/{}", READ),
     ("POST", "/api/v1/approvals/{}/approve", DECIDE), ("POST", "/api/v1/approvals/{}/reject", DECIDE),
     ("GET", "/api/v1/workflows", READ), ("GET", "/api/v1/workflows/{}", READ), ("GET", "/api/v1/workflows/{}/versions", READ),

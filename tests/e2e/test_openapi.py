@@ -216,6 +216,7 @@ def runs_in_hand(c):
     run = c.start(t, "w", {"input": [1, 2, 3]}).json["run_id"]
     for action in ("pause", "pause", "resume", "resume"):
         assert c.post(f"/api/v1/runs/{run}/{action}", {}, tenant=t).status == 200
+        c.get(f"/api/v1/runs/{run}/why", tenant=t)
     for _ in range(3):
         c.work(t, "q", output={"x": 1}), c.get(f"/api/v1/runs/{run}", tenant=t)
     c.get(f"/api/v1/runs/{run}/why", tenant=t)
@@ -241,6 +242,8 @@ def failed_runs(c, t):
     job = c.post("/api/v1/jobs/claim", {"worker_id": "w1"}, tenant=t).json["jobs"][0]
     c.post(f"/api/v1/jobs/{job['job_id']}/fail", {"lease_token": job["lease_token"], "error": {"code": "X"}}, tenant=t)
     assert c.work(t)["compensates"] is True
+    for path in ("/api/v1/queues", "/api/v1/queues?limit=1", "/api/v1/workers", "/api/v1/workers?limit=1"):
+        assert c.get(path, tenant=t).json["items"]
     c.get(f"/api/v1/runs/{run}", tenant=t), c.get("/api/v1/dead-letters", tenant=t), c.get("/api/v1/dead-letters?limit=1", tenant=t)
     assert c.post(f"/api/v1/dead-letters/{job['job_id']}/retry", {}, tenant=t, key="dead").status == 200
     c.work(t)
