@@ -7,6 +7,7 @@ A hint is an HTML comment, which readers do not see, right above a block:
     <!-- docs-test: until: REGEX -->                 each command of the block runs until it has printed this
     <!-- docs-test: own port -->                     what the block starts listens on a port of its own instead of the page's
     <!-- docs-test: file: NAME -->                   the block is the content of a file
+    <!-- docs-test: gives: [INPUT, OUTPUT] -->       the block is a definition; a run with this input has this output
     <!-- docs-test: output -->                       the block is what the block before it prints; `…` stands for anything
     <!-- docs-test: output, vary: REGEX -->          the same, and texts that match differ from run to run
     <!-- docs-test-setup                             shell commands that run before the block, in the same shell

@@ -84,6 +84,11 @@ def test_every_json_block_is_json_and_every_definition_is_valid(page, api, tenan
         if definition is not None:
             r = api.post("/api/v1/workflows/w/validate", {k: v for k, v in definition.items() if k != "id"}, tenant=tenant)
             assert r.status == 200 and r.json["valid"], (block.where, r)
+        if "gives" in block.hints:
+            given, output = json.loads(block.hints["gives"])
+            api.workflow(tenant, definition["id"], definition["steps"])
+            run = api.post(f"/api/v1/workflows/{definition['id']}/runs?wait_ms=60000", {"input": given}, tenant=tenant).json["run"]
+            assert (run["status"], run["output"]) == ("succeeded", output), block.where
 
 
 def test_every_python_block_is_python():
