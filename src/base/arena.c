@@ -29,6 +29,30 @@ void arena_clear(struct arena *a)
     }
     a->blocks->used = 0;
     a->used = 0;
+    a->refused = false;
+}
+
+struct arena_mark arena_mark(const struct arena *a)
+{
+    if (a->blocks == NULL)
+        return (struct arena_mark){0};
+    return (struct arena_mark){a->blocks, a->blocks->used, a->used};
+}
+
+void arena_back_to(struct arena *a, struct arena_mark mark)
+{
+    if (mark.block == NULL) {
+        arena_clear(a);
+        return;
+    }
+    while (a->blocks != mark.block) {
+        struct arena_block *old = a->blocks;
+        a->blocks = old->next;
+        free(old);
+    }
+    a->blocks->used = mark.block_used;
+    a->used = mark.used;
+    a->refused = false;
 }
 
 void arena_release(struct arena *a)
@@ -43,11 +67,12 @@ void arena_release(struct arena *a)
 
 void *arena_alloc(struct arena *a, size_t size)
 {
-    if (size > a->limit || size > SIZE_MAX - ARENA_ALIGN)
-        return NULL;
+    size_t left = a->limit - MIN(a->used, a->limit);
     size_t need = (size + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
-    if (need > a->limit - MIN(a->used, a->limit))
+    if (size > left || need > left || size > SIZE_MAX - ARENA_ALIGN) {
+        a->refused = true;
         return NULL;
+    }
     struct arena_block *block = a->blocks;
     if (block == NULL || block->cap - block->used < need) {
         size_t cap = MAX(need, (size_t)ARENA_BLOCK);

@@ -1,5 +1,6 @@
 /* Memory of one request or one batch: taken piece by piece, given back all at once.
- * Bounded: past its limit arena_alloc returns NULL, which the caller reports as ERR_NO_MEMORY. */
+ * Bounded: past its limit arena_alloc returns NULL, which the caller reports as ERR_NO_MEMORY;
+ * `refused` then tells the limit from a machine that is short of memory. */
 #ifndef PAWL_BASE_ARENA_H
 #define PAWL_BASE_ARENA_H
 
@@ -11,12 +12,24 @@ struct arena {
     struct arena_block *blocks;
     size_t used;
     size_t limit;
+    bool refused; /* something was asked for that would have passed the limit */
+};
+
+/* A place to go back to. */
+struct arena_mark {
+    struct arena_block *block;
+    size_t block_used;
+    size_t used;
 };
 
 void arena_init(struct arena *a, size_t limit);
 /* Frees everything but the first block, which the next request reuses. */
 void arena_clear(struct arena *a);
 void arena_release(struct arena *a);
+
+/* What is taken from here on can be given back without the rest, by arena_back_to(). Marks nest. */
+struct arena_mark arena_mark(const struct arena *a);
+void arena_back_to(struct arena *a, struct arena_mark mark);
 
 /* Zeroed, aligned for any type. */
 MUST_CHECK void *arena_alloc(struct arena *a, size_t size);

@@ -198,6 +198,15 @@ enum err jobs_open(struct db *db, int64_t run, int64_t from, int64_t to, job_eac
     return db_rows_end(rows);
 }
 
+enum err jobs_next_open(struct db *db, int64_t run, int64_t from, int64_t to, struct arena *arena,
+                        bool *ret_found, struct job *ret)
+{
+    static const char SQL[] =
+        "SELECT " COLUMNS " FROM jobs WHERE run = $1 AND ordinal >= $2 AND ordinal < $3"
+        " AND finished_at IS NULL ORDER BY ordinal LIMIT 1";
+    return read_one(DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to)), arena, ret_found, ret);
+}
+
 enum err jobs_dead(struct db *db, int64_t tenant, int64_t dead_at, int64_t run, int64_t ordinal,
                    int64_t limit, job_each *each, void *ctx)
 {

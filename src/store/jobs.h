@@ -76,6 +76,10 @@ MUST_CHECK enum err jobs_of_run(struct db *db, int64_t run, job_each *each, void
 typedef bool job_each_open(void *ctx, const struct job *job);
 MUST_CHECK enum err jobs_open(struct db *db, int64_t run, int64_t from, int64_t to,
                               job_each_open *each, void *ctx);
+/* The first of them, with its text in the arena: for a caller that changes each before it looks at
+ * the next. */
+MUST_CHECK enum err jobs_next_open(struct db *db, int64_t run, int64_t from, int64_t to,
+                                   struct arena *arena, bool *ret_found, struct job *ret);
 /* The outputs of the jobs with these ordinals, in order. */
 MUST_CHECK enum err jobs_range(struct db *db, int64_t run, int64_t from, int64_t to, job_each *each,
                                void *ctx);

@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include "base/arena.h"
+#include "base/limits.h"
 
 enum { ALIGN = 16 };
 
@@ -155,6 +156,57 @@ static void clearing_and_releasing_an_unused_arena_is_harmless(void **state)
     assert_null(a.blocks);
 }
 
+static void what_was_taken_behind_a_mark_can_be_given_back_alone(void **state)
+{
+    (void)state;
+    struct arena a;
+    arena_init(&a, 64 * KIB);
+    char *before = arena_alloc(&a, 100);
+    memset(before, 'b', 100);
+    struct arena_mark outer = arena_mark(&a);
+    assert_non_null(arena_alloc(&a, 50));
+    struct arena_mark inner = arena_mark(&a);
+    for (int round = 0; round < 1000; round++) { /* far more than the limit, all together */
+        assert_non_null(arena_alloc(&a, 20 * KIB));
+        assert_non_null(arena_alloc(&a, 20 * KIB));
+        arena_back_to(&a, inner);
+    }
+    arena_back_to(&a, outer);
+    const unsigned char *after = arena_alloc(&a, 50);
+    assert_true(is_zero(after, 50));
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(before[i], 'b');
+    arena_release(&a);
+}
+
+static void a_mark_in_an_empty_arena_leads_back_to_an_empty_one(void **state)
+{
+    (void)state;
+    struct arena a;
+    arena_init(&a, 16 * KIB);
+    struct arena_mark mark = arena_mark(&a);
+    assert_non_null(arena_alloc(&a, 16 * KIB));
+    arena_back_to(&a, mark);
+    assert_int_equal(a.used, 0);
+    assert_non_null(arena_alloc(&a, 16 * KIB));
+    arena_release(&a);
+}
+
+static void a_refusal_at_the_limit_is_remembered_until_there_is_room(void **state)
+{
+    (void)state;
+    struct arena a;
+    arena_init(&a, KIB);
+    struct arena_mark mark = arena_mark(&a);
+    assert_non_null(arena_alloc(&a, KIB));
+    assert_false(a.refused);
+    assert_null(arena_alloc(&a, 1));
+    assert_true(a.refused);
+    arena_back_to(&a, mark);
+    assert_false(a.refused);
+    arena_release(&a);
+}
+
 static void a_released_arena_may_be_used_again(void **state)
 {
     (void)state;
@@ -281,6 +333,9 @@ int main(void)
         cmocka_unit_test(clearing_gives_back_the_whole_limit),
         cmocka_unit_test(clearing_keeps_the_first_block_for_the_next_request),
         cmocka_unit_test(clearing_and_releasing_an_unused_arena_is_harmless),
+        cmocka_unit_test(what_was_taken_behind_a_mark_can_be_given_back_alone),
+        cmocka_unit_test(a_mark_in_an_empty_arena_leads_back_to_an_empty_one),
+        cmocka_unit_test(a_refusal_at_the_limit_is_remembered_until_there_is_room),
         cmocka_unit_test(a_released_arena_may_be_used_again),
         cmocka_unit_test(nothing_asked_still_gives_a_pointer),
         cmocka_unit_test(copied_text_is_terminated_and_its_own),
