@@ -69,6 +69,7 @@
     X(ERR_INPUT_TOO_COMPLEX,  "INPUT_TOO_COMPLEX",            422, false, "Checking the input against the schema takes too long") \
     X(ERR_EXPRESSION,         "EXPRESSION_FAILED",            422, false, "An expression could not be evaluated") \
     X(ERR_ANSWER_INVALID,     "ENTITY_ANSWER_INVALID",        422, false, "The handler's answer cannot be applied") \
+    X(ERR_TOO_LARGE,          "OPERATION_TOO_LARGE",          422, false, "The operation needs more memory than one may take") \
     X(ERR_IDEM_KEY_REUSED,    "IDEMPOTENCY_KEY_REUSED",       422, false, "The key was used for another request") \
     X(ERR_MAX_CONCURRENT_RUNS, "MAX_CONCURRENT_RUNS",         429, true,  "A limit of concurrent runs is reached") \
     X(ERR_QUEUE_FULL,         "QUEUE_FULL",                   429, true,  "As many runs are queued as may be") \

@@ -89,6 +89,8 @@ enum {
     /* --- the commit loop --- */
     OPS_WAITING_MAX = 8192,               /* twice the connections: past it callers get 503 */
     OPS_BYTES_MAX = 64 * MIB,             /* bodies waiting for the writer, all together */
+    OP_BYTES_MAX = 256 * MIB,             /* that one operation may load: past it the operation is refused, not the server short of memory */
+    RUN_BYTES_PER_TURN_MAX = 32 * MIB,    /* loaded while a run goes on: the rest in a turn of its own, and what one step needs still fits */
     OPS_PER_COMMIT_MAX = 512,             /* one fsync's worth: keeps a commit short */
     OP_WAIT_MS_MAX = 10 * 1000,           /* then the caller is told to ask again */
     WAL_CHECKPOINT_PAGES = 4000,          /* measured: p99 of a commit stays under a millisecond */

@@ -12,7 +12,8 @@
  *                                │        SUCCEED │   │ FAIL, TIME_OUT, DENY
  *                                │ RETRY          ▼   ▼
  *                                └────── failed, timed_out    succeeded, denied
- *   CANCEL leads from every status that is not over to cancelled.
+ *   CANCEL leads from every status that is not over to cancelled, GIVE_UP to failed: the run cannot
+ *   go on, whatever its steps say, and nothing is compensated.
  *
  * queued   waits for a slot under every limit that applies to it; it stands in one line of the
  *          queue, has no job and counts as queued with its tenant and scopes. Or it waits for its
@@ -66,6 +67,7 @@ enum run_event {
     RUN_ON_RESUME,
     RUN_ON_RETRY,
     RUN_ON_DENY,
+    RUN_ON_GIVE_UP,
     RUN_EVENT_COUNT
 };
 
@@ -103,7 +105,12 @@ enum {
     X(RUN_PENDING, RUN_ON_CANCEL,  RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
     X(RUN_RUNNING, RUN_ON_CANCEL,  RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
     X(RUN_WAITING, RUN_ON_CANCEL,  RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
-    X(RUN_PAUSED,  RUN_ON_CANCEL,  RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)
+    X(RUN_PAUSED,  RUN_ON_CANCEL,  RUN_CANCELLED, FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
+    X(RUN_QUEUED,  RUN_ON_GIVE_UP, RUN_FAILED,    FX_QUEUE_LEAVE | FX_FINISH)                      \
+    X(RUN_PENDING, RUN_ON_GIVE_UP, RUN_FAILED,    FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
+    X(RUN_RUNNING, RUN_ON_GIVE_UP, RUN_FAILED,    FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
+    X(RUN_WAITING, RUN_ON_GIVE_UP, RUN_FAILED,    FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)       \
+    X(RUN_PAUSED,  RUN_ON_GIVE_UP, RUN_FAILED,    FX_SLOT_FREE | FX_JOBS_CANCEL | FX_FINISH)
 /* clang-format on */
 
 struct run_change {

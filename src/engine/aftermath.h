@@ -1,5 +1,8 @@
-/* What follows from an op before it is over: children of runs that ended are cancelled, queued runs
- * take the slots that were freed. */
+/* What follows from an op before it is over: queued runs take the slots that were freed.
+ *
+ * Those runs are other people's work. If one of them cannot start, tx->dispatch_failed says so; the
+ * transaction is then rolled back and run again with tx->dispatches_later set, in which queued runs
+ * are left to background work. */
 #ifndef PAWL_ENGINE_AFTERMATH_H
 #define PAWL_ENGINE_AFTERMATH_H
 

@@ -63,6 +63,8 @@ static enum err fire_run(struct tx *tx, const struct timer *timer, struct proble
     e = timers_delete(tx->db, timer);
     if (e != ERR_OK || !found || run_is_over(m.run.status))
         return e;
+    if (timer->ordinal == TIMER_PARENT_OVER)
+        return run_move_cancel(&m, STR("pawl"), STR("the run that it is a part of has ended"));
     if (timer->ordinal == TIMER_GO_ON) {
         cpu_shares_resume(tx->cpu, m.run.tenant);
         return m.run.status == RUN_QUEUED ? ERR_OK : run_move_go_on(&m);
@@ -85,7 +87,7 @@ static enum err give_up_child(struct run_move *m, struct job *job)
         .timed_out = true,
     };
     enum err e = late.error.ptr != NULL ? job_attempt_lost(m, job, &late) : ERR_NO_MEMORY;
-    return e == ERR_OK ? tx_cancel_later(m->tx, job->child) : e;
+    return e == ERR_OK ? run_move_doom(m->tx, job->child) : e;
 }
 
 /* `child` is NULL when the child run is not there any more. */
@@ -228,12 +230,17 @@ static enum err fire_due(struct chores *c, struct tx *tx)
     enum err e = timers_due(tx->db, tx->now_ms, TIMERS_PER_TURN_MAX, due, &count);
     /* Those that a turn has no room or no time for are due still, and come next. */
     int64_t end = env_mono_ms(c->env) + TIMERS_MS_PER_TURN_MAX;
+    size_t loaded = 0;
     for (size_t i = 0; i < count && e == ERR_OK; i++) {
-        if (i > 0 && (tx->arena.used > TIMERS_BYTES_PER_TURN_MAX || env_mono_ms(c->env) > end))
+        if (i > 0 && (loaded > TIMERS_BYTES_PER_TURN_MAX || env_mono_ms(c->env) > end))
             break;
         struct problem p;
         problem_init(&p);
+        struct arena_mark mark = arena_mark(&tx->arena);
         e = fire(tx, &due[i], &p);
+        loaded += tx->arena.used;
+        if (e == ERR_OK)
+            arena_back_to(&tx->arena, mark);
         if (e != ERR_OK && !is_store_failure(e))
             e = postpone(tx, &due[i], &p);
         problem_release(&p);

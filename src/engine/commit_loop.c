@@ -104,6 +104,8 @@ static const char *why_of(enum err e)
                "key";
     case ERR_NO_MEMORY:
         return "out of memory: nothing was changed";
+    case ERR_TOO_LARGE:
+        return "this needs more memory than one operation may take: nothing was changed";
     case ERR_STORE_BUSY:
         return "the store is busy: nothing was changed";
     default:
@@ -113,30 +115,52 @@ static const char *why_of(enum err e)
 
 /* --- one batch --- */
 
+/* How one go at a batch ended. */
+struct outcome {
+    enum err err;
+    struct op *culprit;   /* the op that failed; NULL: none of them did */
+    bool dispatch_failed; /* not the ops did, but a queued run that was to take a slot they freed */
+};
+
 /* Begins, runs all, commits. An error means that nothing of it happened, or (STORE_FAILED) that
  * nobody knows. */
-static enum err try_batch(struct commit_loop *l, struct op *first)
+static struct outcome try_batch(struct commit_loop *l, struct op *first, bool dispatches_later)
 {
     struct tx *tx = &l->tx;
+    struct outcome out = {.err = ERR_OK};
     tx_start(tx);
+    tx->dispatches_later = dispatches_later;
     tx->wants_wakes = atomic_load(l->config.waiting_callers) > 0;
-    enum err e = db_begin(tx->db);
-    if (e != ERR_OK)
-        return e;
-    for (struct op *op = first; op != NULL && e == ERR_OK; op = op->next) {
+    out.err = db_begin(tx->db);
+    if (out.err != ERR_OK)
+        return out;
+    for (struct op *op = first; op != NULL && out.err == ERR_OK; op = op->next) {
+        struct arena_mark mark = arena_mark(&tx->arena);
         if (op->use_case->sees_counts)
-            e = replay_stats_flush(l->config.stats, tx->db);
-        if (e == ERR_OK)
-            e = execute_op(op, tx);
+            out.err = replay_stats_flush(l->config.stats, tx->db);
+        if (out.err == ERR_OK)
+            out.err = execute_op(op, tx);
+        if (out.err == ERR_OK)
+            arena_back_to(&tx->arena, mark);
+        else
+            out.culprit = op;
     }
-    if (e == ERR_OK)
-        e = tx_commit(tx);
-    if (e != ERR_OK)
+    if (out.err == ERR_OK)
+        out.err = tx_commit(tx);
+    out.dispatch_failed = tx->dispatch_failed;
+    if (out.err != ERR_OK)
         db_rollback(tx->db);
     tx_leave_gates(tx);
-    if (e != ERR_OK)
+    if (out.err != ERR_OK)
         tx_rolled_back(tx);
-    return e;
+    return out;
+}
+
+/* Queued runs that cannot start are no business of the ops that made room for them. */
+static struct outcome try_batch_apart(struct commit_loop *l, struct op *first)
+{
+    struct outcome out = try_batch(l, first, false);
+    return out.dispatch_failed && !is_outage(out.err) ? try_batch(l, first, true) : out;
 }
 
 static bool changes_keys(const struct op *op)
@@ -190,6 +214,67 @@ static void answer_without_writing(struct commit_loop *l, struct op *first)
     }
 }
 
+static struct wake *run_batch(struct commit_loop *l, struct op *first);
+
+/* The list up to `end`, which stays linked behind it. */
+static void run_until(struct commit_loop *l, struct op *first, const struct op *end,
+                      struct wake ***last)
+{
+    if (first == end)
+        return;
+    struct op **cut = &first->next;
+    while (*cut != end)
+        cut = &(*cut)->next;
+    struct op *rest = *cut;
+    *cut = NULL;
+    **last = run_batch(l, first);
+    while (**last != NULL)
+        *last = &(**last)->next;
+    *cut = rest;
+}
+
+/* One op broke the batch: those before it, that op, and those behind it go each for themselves. Or
+ * nobody did, but there is no room for all: alone each gets what it deserves, and a replay, which
+ * needs no room, gets its answer. */
+static struct wake *run_apart(struct commit_loop *l, struct op *first, const struct outcome *out)
+{
+    struct wake *wakes = NULL;
+    struct wake **last = &wakes;
+    if (out->culprit != NULL && !is_outage(out->err)) {
+        run_until(l, first, out->culprit, &last);
+        run_until(l, out->culprit, out->culprit->next, &last);
+        run_until(l, out->culprit->next, NULL, &last);
+        return wakes;
+    }
+    for (struct op *op = first; op != NULL; op = op->next)
+        run_until(l, op, op->next, &last);
+    return wakes;
+}
+
+static void fail_batch(struct commit_loop *l, struct op *first, enum err e)
+{
+    if (e == ERR_INTERNAL && first->next == NULL)
+        LOG(LOG_ERROR, "a bug: a request failed half-way and was rolled back",
+            LOG_Z("use_case", first->use_case->name), LOG_Z("error", err_code(first->err)),
+            LOG_Z("why", first->problem.detail));
+    fail_all(first, e, why_of(e));
+    note_failure(l, e);
+}
+
+static void note_committed(struct commit_loop *l, struct op *first, int64_t begun_ns)
+{
+    double count = 0;
+    for (const struct op *op = first; op != NULL; op = op->next)
+        count++;
+    if (l->disk_full)
+        LOG(LOG_INFO, "the disk has room again");
+    l->disk_full = false;
+    after_commit(l, first);
+    double seconds = (double)(env_mono_ns(l->config.env) - begun_ns) / 1e9;
+    metric_observe(l->config.commit_seconds, STR_NONE, STR_NONE, seconds);
+    metric_observe(l->config.batch_size, STR_NONE, STR_NONE, count);
+}
+
 /* The turn is held. Every op of the list is decided when it returns, and nothing is published yet.
  */
 static struct wake *run_batch(struct commit_loop *l, struct op *first)
@@ -202,39 +287,21 @@ static struct wake *run_batch(struct commit_loop *l, struct op *first)
         answer_without_writing(l, first);
         return NULL;
     }
-    int64_t begun = env_mono_ns(l->config.env);
-    double count = 0;
-    for (const struct op *op = first; op != NULL; op = op->next)
-        count++;
-    enum err e = try_batch(l, first);
-    if (e == ERR_OK) {
-        if (l->disk_full)
-            LOG(LOG_INFO, "the disk has room again");
-        l->disk_full = false;
-        after_commit(l, first);
-        double seconds = (double)(env_mono_ns(l->config.env) - begun) / 1e9;
-        metric_observe(l->config.commit_seconds, STR_NONE, STR_NONE, seconds);
-        metric_observe(l->config.batch_size, STR_NONE, STR_NONE, count);
+    bool alone = first->next == NULL;
+    struct outcome out;
+    int64_t begun;
+    do {
+        begun = env_mono_ns(l->config.env);
+        out = try_batch_apart(l, first);
+    } while (out.err != ERR_OK && alone && first->runs_again && !is_outage(out.err));
+    if (out.err == ERR_OK) {
+        note_committed(l, first, begun);
         return tx_take_wakes(&l->tx);
     }
-    if (first->next == NULL || e == ERR_STORE_FAILED) {
-        fail_all(first, e, why_of(e));
-        note_failure(l, e);
-        return NULL;
-    }
-    /* One op broke the batch, or there is no room for all: alone, each gets what it deserves, and a
-     * replay, which needs no room, gets its answer. */
-    struct wake *wakes = NULL;
-    struct wake **wakes_last = &wakes;
-    for (struct op *op = first; op != NULL; op = op->next) {
-        struct op *rest = op->next;
-        op->next = NULL;
-        *wakes_last = run_batch(l, op);
-        while (*wakes_last != NULL)
-            wakes_last = &(*wakes_last)->next;
-        op->next = rest;
-    }
-    return wakes;
+    if (!alone && out.err != ERR_STORE_FAILED)
+        return run_apart(l, first, &out);
+    fail_batch(l, first, out.err);
+    return NULL;
 }
 
 /* --- backup --- */

@@ -83,6 +83,7 @@ struct loading {
     struct problem *problem;
     struct definition *def;
     enum err err;
+    char why[PROBLEM_DETAIL_MAX]; /* the stored text cannot be read */
 };
 
 static void parse_stored(void *ctx, const struct workflow_version *version)
@@ -92,6 +93,8 @@ static void parse_stored(void *ctx, const struct workflow_version *version)
     l->err = json_parse(version->definition, l->problem, &json);
     if (l->err == ERR_OK)
         l->err = definition_parse(json, l->id, l->problem, &l->def);
+    if (l->err != ERR_OK)
+        (void)snprintf(l->why, sizeof(l->why), "%s", l->problem->detail);
     json_decref(json);
 }
 
@@ -113,8 +116,9 @@ enum err definitions_get(struct definitions *cache, struct db *db, int64_t tenan
     if (e == ERR_OK)
         e = l.err;
     if (e != ERR_OK)
-        return problem_set(p, e, "cannot load version %lld of workflow \"%.*s\"",
-                           (long long)version, STR_ARG(workflow_id));
+        return problem_set(p, e, "cannot load version %lld of workflow \"%.*s\"%s%s",
+                           (long long)version, STR_ARG(workflow_id), l.why[0] != '\0' ? ": " : "",
+                           l.why);
     struct cached *c = calloc(1, sizeof(*c));
     if (c == NULL) {
         definition_free(l.def);

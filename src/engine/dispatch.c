@@ -92,8 +92,16 @@ static enum err park(struct tx *tx, const struct line *line, int64_t full, struc
 static enum err start(struct tx *tx, const struct line *line, struct problem *p)
 {
     struct run_move m;
+    struct arena_mark mark = arena_mark(&tx->arena);
+    tx->starting = line->run;
     enum err e = run_move_load(&m, tx, line->run, p);
-    return e == ERR_OK ? run_move_admit(&m) : e;
+    if (e == ERR_OK)
+        e = run_move_admit(&m);
+    if (e != ERR_OK)
+        return e;
+    tx->starting = 0;
+    arena_back_to(&tx->arena, mark);
+    return ERR_OK;
 }
 
 /* Lines of the tenant wait for scopes that have room: until they are swept nobody knows who is

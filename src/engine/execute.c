@@ -3,10 +3,15 @@
 
 #include "engine/aftermath.h"
 
-bool is_store_failure(enum err e)
+bool is_outage(enum err e)
 {
     return e == ERR_STORE_BUSY || e == ERR_STORE_FULL || e == ERR_STORE_FAILED ||
-           e == ERR_NO_MEMORY || e == ERR_INTERNAL;
+           e == ERR_NO_MEMORY;
+}
+
+bool is_store_failure(enum err e)
+{
+    return is_outage(e) || e == ERR_INTERNAL;
 }
 
 bool answer_from_record(struct op *op, const struct idem_record *record)
@@ -90,20 +95,21 @@ static enum err remember(struct op *op, struct tx *tx, struct tenant *tenant,
     return idempotency_insert(tx->db, tx->recent_keys, &record);
 }
 
-/* Runs the use case; a rejection must have left no row changed. */
+/* Runs the use case. A refusal that has changed something takes the transaction with it. */
 static enum err run_use_case(struct op *op, struct tx *tx)
 {
-    int64_t before = db_changes(tx->db);
+    int64_t before = tx_changes(tx);
     op->err = op->use_case->run(op, tx);
     if (op->err == ERR_OK)
         op->err = aftermath(tx, &op->problem);
     tx_drop_json(tx);
     if (op->err == ERR_OK && !buf_ok(&op->answer.body))
-        op->err = problem_set(&op->problem, ERR_NO_MEMORY, "the answer is too large");
-    if (is_store_failure(op->err))
+        op->err = problem_set(&op->problem, ERR_TOO_LARGE, "the answer is too large");
+    op->err = tx_own_error(tx, op->err);
+    if (is_store_failure(op->err) || op->err == ERR_TOO_LARGE)
         return op->err;
-    assert(op->err == ERR_OK || op->answer.told || db_changes(tx->db) == before);
-    return ERR_OK;
+    bool half_done = op->err != ERR_OK && !op->answer.told && tx_changes(tx) != before;
+    return half_done ? ERR_INTERNAL : ERR_OK;
 }
 
 enum err execute_op(struct op *op, struct tx *tx)

@@ -8,8 +8,9 @@
 
 /* Timers of a run that belong to no job. */
 enum {
-    TIMER_GO_ON = -1, /* there is more to do than one turn may take */
-    TIMER_RUN = 0,    /* its deadline, or its start */
+    TIMER_PARENT_OVER = -4, /* the job that it is a part of has ended: it is cancelled */
+    TIMER_GO_ON = -1,       /* there is more to do than one turn may take */
+    TIMER_RUN = 0,          /* its deadline, or its start */
 };
 
 /* A job of the step with the next free ordinal of its item, pending, not stored. */

@@ -18,6 +18,30 @@ void op_release(struct op *op)
     buf_release(&op->answer.body);
     buf_release(&op->answer.kept_body);
     buf_release(&op->answer.handed);
+    free(op->spoilt);
+}
+
+bool op_spoil_item(struct op *op, int64_t item, enum err e, const char *detail)
+{
+    if (op->spoilt == NULL)
+        op->spoilt = calloc(SPOILT_ITEMS_MAX, sizeof(*op->spoilt));
+    if (op->spoilt == NULL || op->spoilt_count == SPOILT_ITEMS_MAX)
+        return false;
+    struct spoilt_item *s = &op->spoilt[op->spoilt_count++];
+    s->item = item;
+    s->err = e;
+    (void)snprintf(s->detail, sizeof(s->detail), "%s", detail);
+    op->runs_again = true;
+    return true;
+}
+
+const struct spoilt_item *op_spoilt_item(const struct op *op, int64_t item)
+{
+    for (size_t i = 0; i < op->spoilt_count; i++) {
+        if (op->spoilt[i].item == item)
+            return &op->spoilt[i];
+    }
+    return NULL;
 }
 
 void op_clear_result(struct op *op)
@@ -25,6 +49,7 @@ void op_clear_result(struct op *op)
     op->err = ERR_OK;
     op->known_num = 0;
     op->gate_busy = false;
+    op->runs_again = false;
     problem_clear(&op->problem);
     struct answer *a = &op->answer;
     buf_clear(&a->body);

@@ -65,6 +65,14 @@ struct use_case {
     bool sees_counts; /* replay counts that wait for a commit are written before it runs */
 };
 
+enum { SPOILT_ITEMS_MAX = 16 }; /* of one op: each costs another go at it */
+
+struct spoilt_item {
+    int64_t item; /* whatever names it within the op */
+    enum err err;
+    char detail[PROBLEM_DETAIL_MAX];
+};
+
 struct op {
     const struct use_case *use_case;
     struct caller caller;
@@ -78,6 +86,9 @@ struct op {
     struct answer answer;
     int64_t tenant_num; /* 0 when the tenant is not stored */
     int64_t known_num;  /* the idempotency record that answered, to be counted; 0: none did */
+    struct spoilt_item *spoilt; /* SPOILT_ITEMS_MAX places, or NULL; outlives one go at it */
+    size_t spoilt_count;
+    bool runs_again; /* an item was just added there */
 
     /* The gate was busy: the op comes again after a delay by this policy. */
     bool gate_busy;
@@ -108,6 +119,16 @@ struct op {
     bool abandoned;
     bool decided; /* by engine_replay(): only waiting and counting are left */
 };
+
+/* For use cases that answer many items at once: each of them is done whole or not at all. One that
+ * fails after it has changed something cannot be undone by itself; it is written down here, the
+ * transaction is rolled back, and when the op runs again the item is answered by its error without
+ * being tried. */
+
+/* Writes it down; false when there is no room, and the op fails as a whole. */
+MUST_CHECK bool op_spoil_item(struct op *op, int64_t item, enum err e, const char *detail);
+/* NULL when the item may be tried. */
+const struct spoilt_item *op_spoilt_item(const struct op *op, int64_t item);
 
 void op_init(struct op *op, const struct use_case *use_case);
 void op_release(struct op *op);

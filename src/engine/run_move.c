@@ -77,8 +77,9 @@ static enum err load_rest(struct run_move *m, struct problem *p)
         m->run.start_at = -1;
     enum err e = tx_definition(m->tx, m->run.tenant, m->run.workflow_id, m->run.workflow_version, p,
                                &m->def);
-    if (e == ERR_OK)
-        e = load_progress(m);
+    if (e != ERR_OK)
+        return e; /* p says why */
+    e = load_progress(m);
     return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot load how far the run is");
 }
 
@@ -156,70 +157,66 @@ enum err run_move_show(struct run_move *m, const struct step_view **ret_views)
 
 /* --- jobs of the run, together --- */
 
-struct open_jobs {
-    struct run_move *m;
-    struct job *jobs;
-    size_t count, room;
-    bool full;
-};
+typedef enum err open_job_fn(struct run_move *m, struct job *job, enum job_event on);
 
-static bool collect_open(void *ctx, const struct job *job)
+/* Does it to every open job with an ordinal from … to - 1. One at a time is in memory: there may be
+ * thousands, each with a large input. */
+static enum err each_open_job(struct run_move *m, int64_t from, int64_t to, open_job_fn *fn,
+                              enum job_event on)
 {
-    struct open_jobs *o = ctx;
-    struct arena *arena = &o->m->tx->arena;
-    if (o->count == o->room) {
-        size_t room = MAX(o->room * 2, (size_t)16);
-        struct job *more = arena_alloc(arena, room * sizeof(*more));
-        if (more == NULL) {
-            o->full = true;
-            return false;
+    struct arena *arena = &m->tx->arena;
+    bool found = true;
+    enum err e = ERR_OK;
+    while (e == ERR_OK && found) {
+        struct arena_mark mark = arena_mark(arena);
+        struct job job;
+        e = jobs_next_open(m->tx->db, m->run.num, from, to, arena, &found, &job);
+        if (e == ERR_OK && found) {
+            from = job.ordinal + 1;
+            e = fn(m, &job, on);
         }
-        if (o->count > 0)
-            memcpy(more, o->jobs, o->count * sizeof(*more));
-        o->jobs = more;
-        o->room = room;
-    }
-    struct job *kept = &o->jobs[o->count++];
-    *kept = *job;
-    o->full = !(arena_keep(arena, &kept->queue) && arena_keep(arena, &kept->worker) &&
-                arena_keep(arena, &kept->output) && arena_keep(arena, &kept->error) &&
-                arena_keep(arena, &kept->input) && arena_keep(arena, &kept->note));
-    return !o->full;
-}
-
-/* Every open job with an ordinal from … to - 1 moves by `on`, where it can. */
-static enum err move_open_jobs(struct run_move *m, int64_t from, int64_t to, enum job_event on)
-{
-    struct open_jobs o = {.m = m};
-    enum err e = jobs_open(m->tx->db, m->run.num, from, to, collect_open, &o);
-    if (e == ERR_OK && o.full)
-        e = ERR_NO_MEMORY;
-    for (size_t i = 0; i < o.count && e == ERR_OK; i++) {
-        enum job_state ignored;
-        if (job_decide(o.jobs[i].state, on, &ignored) != ERR_OK)
-            continue;
-        e = job_move(m, &o.jobs[i], on);
-        if (e == ERR_OK && on == JOB_ON_CANCEL && !uuid_is_nil(o.jobs[i].child))
-            e = tx_cancel_later(m->tx, o.jobs[i].child);
+        if (e == ERR_OK)
+            arena_back_to(arena, mark);
     }
     return e;
+}
+
+/* A child of a run that ended is cancelled in a turn of its own. */
+enum err run_move_doom(struct tx *tx, struct uuid child)
+{
+    struct run_move m = {.tx = tx, .run = {.num = uuid_time(child)}};
+    return run_arm(&m, TIMER_PARENT_OVER, tx->now_ms);
+}
+
+/* Moves by `on`, where it can. */
+static enum err move_open_job(struct run_move *m, struct job *job, enum job_event on)
+{
+    enum job_state ignored;
+    if (job_decide(job->state, on, &ignored) != ERR_OK)
+        return ERR_OK;
+    enum err e = job_move(m, job, on);
+    if (e == ERR_OK && on == JOB_ON_CANCEL && !uuid_is_nil(job->child))
+        e = run_move_doom(m->tx, job->child);
+    return e;
+}
+
+static enum err move_open_jobs(struct run_move *m, int64_t from, int64_t to, enum job_event on)
+{
+    return each_open_job(m, from, to, move_open_job, on);
 }
 
 /* Jobs that are only kept back go to their queue again; a delay or a sleep goes on. */
+static enum err release_if_held(struct run_move *m, struct job *job, enum job_event on)
+{
+    enum step_type type = m->def->steps[job->step].type;
+    bool held = job->state == JOB_SCHEDULED && job->due_at < 0 &&
+                (job->undo || type == STEP_TASK || type == STEP_HTTP);
+    return held ? job_move(m, job, on) : ERR_OK;
+}
+
 static enum err release_held(struct run_move *m)
 {
-    struct open_jobs o = {.m = m};
-    enum err e = jobs_open(m->tx->db, m->run.num, 1, JOB_ORDINAL_MAX, collect_open, &o);
-    if (e == ERR_OK && o.full)
-        e = ERR_NO_MEMORY;
-    for (size_t i = 0; i < o.count && e == ERR_OK; i++) {
-        enum step_type type = m->def->steps[o.jobs[i].step].type;
-        bool held = o.jobs[i].state == JOB_SCHEDULED && o.jobs[i].due_at < 0 &&
-                    (o.jobs[i].undo || type == STEP_TASK || type == STEP_HTTP);
-        if (held)
-            e = job_move(m, &o.jobs[i], JOB_ON_WAKE);
-    }
-    return e;
+    return each_open_job(m, 1, JOB_ORDINAL_MAX, release_if_held, JOB_ON_WAKE);
 }
 
 /* --- the run itself --- */
@@ -418,6 +415,32 @@ static bool has_to_wait(const struct run_move *m, const struct next *next)
            step_evaluates(&m->def->steps[next->step]);
 }
 
+bool run_move_is_large(const struct run_move *m)
+{
+    return m->tx->arena.used > RUN_BYTES_PER_TURN_MAX;
+}
+
+/* Must the rest wait for a turn of its own? A step begins together with its first job: its progress
+ * does not tell one from the other. */
+static bool is_enough(const struct run_move *m, const struct next *next, int64_t made)
+{
+    bool many = made >= MAP_ITEMS_PER_TURN_MAX;
+    switch (next->kind) {
+    case NEXT_BEGIN:
+        return many || run_move_is_large(m);
+    case NEXT_ITEMS:
+        return many || (m->progress.steps[next->step].begun > 0 && run_move_is_large(m));
+    case NEXT_UNDO:
+        return run_move_is_large(m);
+    case NEXT_NOTHING:
+    case NEXT_SKIP:
+    case NEXT_STOP:
+    case NEXT_RUN:
+        break;
+    }
+    return false;
+}
+
 enum err run_move_go_on(struct run_move *m)
 {
     enum err e = ERR_OK;
@@ -427,10 +450,7 @@ enum err run_move_go_on(struct run_move *m)
         struct next next = advance_next(m->def, &m->progress, m->run.status);
         if (next.kind == NEXT_NOTHING)
             break;
-        /* A step begins together with its first job: its progress does not tell one from the other.
-         */
-        bool makes_jobs = next.kind == NEXT_BEGIN || next.kind == NEXT_ITEMS;
-        if (makes_jobs && made >= MAP_ITEMS_PER_TURN_MAX) {
+        if (turn > 0 && is_enough(m, &next, made)) {
             e = run_arm(m, TIMER_GO_ON, m->tx->now_ms);
             break;
         }
@@ -633,6 +653,37 @@ enum err run_move_cancel(struct run_move *m, struct str actor, struct str reason
     return e == ERR_OK ? run_move_save(m) : e;
 }
 
+/* A queued run has no jobs: it can be ended although its definition cannot be loaded. */
+static enum err load_to_end(struct run_move *m, struct tx *tx, int64_t run_num, struct problem *p)
+{
+    enum err e = run_move_load(m, tx, run_num, p);
+    bool bare = e != ERR_OK && m->tenant != NULL && m->run.status == RUN_QUEUED;
+    if (bare)
+        m->progress = (struct progress){0};
+    return bare ? ERR_OK : e;
+}
+
+enum err run_move_give_up(struct tx *tx, int64_t run_num, enum err why, const char *message,
+                          struct problem *p)
+{
+    struct run_move m;
+    enum err e = load_to_end(&m, tx, run_num, p);
+    if (e != ERR_OK || run_is_over(m.run.status))
+        return e;
+    bool delayed = m.run.status == RUN_QUEUED && m.run.start_at >= 0;
+    m.run.error = error_json(tx, err_code(why), str_of(message));
+    if (m.run.error.ptr == NULL)
+        return ERR_NO_MEMORY;
+    e = apply(&m, RUN_ON_GIVE_UP);
+    if (e == ERR_OK && delayed)
+        e = run_disarm(&m, TIMER_RUN, m.run.start_at);
+    for (size_t i = 0; i < m.progress.count && e == ERR_OK; i++)
+        advance_stopped(&m.progress, i);
+    if (e != ERR_OK)
+        return e;
+    return m.progress.count > 0 ? run_move_save(&m) : runs_update(tx->db, &m.run);
+}
+
 enum err run_move_control(struct run_move *m, enum run_event on, struct str actor)
 {
     struct str note = control_note(m, actor, STR_NONE);
@@ -712,6 +763,7 @@ static enum err revive_step(struct run_move *m, size_t step)
     }
     int64_t revived = 0;
     for (int64_t ordinal = s->first; ordinal < s->first + s->begun && e == ERR_OK; ordinal++) {
+        struct arena_mark mark = arena_mark(&m->tx->arena);
         struct job job;
         bool found = false;
         enum job_state ignored;
@@ -720,6 +772,8 @@ static enum err revive_step(struct run_move *m, size_t step)
             continue;
         e = job_move(m, &job, JOB_ON_REVIVE);
         revived++;
+        if (e == ERR_OK)
+            arena_back_to(&m->tx->arena, mark);
     }
     advance_revive(&m->progress, step, revived);
     return e;

@@ -73,6 +73,14 @@ MUST_CHECK enum err run_move_go_on(struct run_move *m);
 /* Ends the run at once; the timeline says who did and why (reason: ptr NULL for none).
  * ERR_STATUS_CONFLICT when it is over already. */
 MUST_CHECK enum err run_move_cancel(struct run_move *m, struct str actor, struct str reason);
+/* The run cannot go on, because of `why`: it fails at once, whatever its steps say. Loads one job
+ * at a time, so that it works for a run that is too large for anything else. */
+MUST_CHECK enum err run_move_give_up(struct tx *tx, int64_t run_num, enum err why,
+                                     const char *message, struct problem *p);
+/* The job that waited for this child run is over: the child is cancelled in a turn of its own. */
+MUST_CHECK enum err run_move_doom(struct tx *tx, struct uuid child);
+/* So much is loaded that the rest had better wait for a turn of its own. */
+bool run_move_is_large(const struct run_move *m);
 /* Through the table, for pause and resume; then goes on. */
 MUST_CHECK enum err run_move_control(struct run_move *m, enum run_event on, struct str actor);
 /* A failed run tries its failed steps again. Its scopes are taken anew by the caller. */

@@ -27,7 +27,7 @@ static enum err keep_holding(struct tx *tx, const struct run *run, bool holds)
 
 static enum err note_freed(struct tx *tx, int64_t tenant, const struct scope_list *scopes)
 {
-    struct freed_slots *freed = arena_alloc(&tx->arena, sizeof(*freed));
+    struct freed_slots *freed = arena_alloc(&tx->notes, sizeof(*freed));
     if (freed == NULL)
         return ERR_NO_MEMORY;
     *freed = (struct freed_slots){tx->freed, tenant, *scopes};

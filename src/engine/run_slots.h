@@ -8,7 +8,7 @@
 #include "store/scopes.h"
 
 /* Slots that an op has freed, or a place in the queue that it has left: others may start now. Lives
- * in the transaction's arena. */
+ * in the transaction's notes. */
 struct freed_slots {
     struct freed_slots *next;
     int64_t tenant;

@@ -329,6 +329,8 @@ enum err step_begin_items(struct run_move *m, size_t step, int64_t count)
     for (int64_t i = from; i < from + count && e == ERR_OK; i++) {
         if (step_is_settled(s->status)) /* an item has failed at once */
             break;
+        if (i > from && run_move_is_large(m))
+            break; /* the rest in a turn of its own */
         const json_t *value = s->is_map ? json_array_get(m->items, (size_t)i) : NULL;
         advance_items_begun(&m->progress, step, 1);
         e = begin_item(m, step, i, value);

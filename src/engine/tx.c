@@ -16,7 +16,7 @@
 #include "store/tenants.h"
 #include "store/workflows.h"
 
-enum { TX_ARENA_MAX = 256 * MIB, TENANT_SLOTS = 1024, TENANTS_MAX = 4096, HEAD_SLOTS = 512 };
+enum { TENANT_SLOTS = 1024, TENANTS_MAX = 4096, HEAD_SLOTS = 512 };
 
 struct tx_tenant {
     struct tenant tenant;         /* first, so that a tenant's address finds its entry */
@@ -53,7 +53,8 @@ enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
 {
     *tx = (struct tx){.db = db, .env = env, .next_due = -1};
     tx->remembers = db_is_only_writer(db);
-    arena_init(&tx->arena, TX_ARENA_MAX);
+    arena_init(&tx->arena, OP_BYTES_MAX);
+    arena_init(&tx->notes, OP_BYTES_MAX);
     tx->paces = paces_new();
     tx->cpu = cpu_shares_new();
     bool ok = tx->paces != NULL && tx->cpu != NULL;
@@ -115,12 +116,13 @@ static void clear_turn(struct tx *tx)
     tx->wakes = NULL;
     tx->next_due = -1;
     tx->freed = NULL;
-    assert(tx->visits == NULL); /* they live in the arena */
+    tx->dispatches_later = tx->dispatch_failed = false;
+    assert(tx->visits == NULL); /* they live in the notes */
     tx_drop_json(tx);
-    tx->doomed = NULL;
     tx->told = tx->told_last = tx->told_unfed = NULL;
     memset(tx->call_ends, 0, sizeof(tx->call_ends));
     arena_clear(&tx->arena);
+    arena_clear(&tx->notes);
 }
 
 static void forget_until(struct tx *tx, enum memory_until end)
@@ -155,6 +157,7 @@ void tx_release(struct tx *tx)
     cpu_shares_free(tx->cpu);
     expr_free(tx->expr);
     arena_release(&tx->arena);
+    arena_release(&tx->notes);
 }
 
 void tx_start(struct tx *tx)
@@ -367,6 +370,7 @@ void tx_tenant_touch(struct tx *tx, struct tenant *t)
 {
     struct tx_tenant *entry = CONTAINER_OF(t, struct tx_tenant, tenant);
     assert(t->num != 0);
+    tx->touched++;
     if (entry->dirty)
         return;
     entry->dirty = true;
@@ -542,6 +546,18 @@ enum err tx_definition(struct tx *tx, int64_t tenant, struct str workflow_id, in
     return definitions_get(tx->definitions, tx->db, tenant, workflow_id, version, p, ret);
 }
 
+/* --- what an op may do --- */
+
+int64_t tx_changes(const struct tx *tx)
+{
+    return db_changes(tx->db) + tx->touched;
+}
+
+enum err tx_own_error(const struct tx *tx, enum err e)
+{
+    return e == ERR_NO_MEMORY && (tx->arena.refused || tx->notes.refused) ? ERR_TOO_LARGE : e;
+}
+
 /* --- admission --- */
 
 void tx_note_due(struct tx *tx, int64_t due_at)
@@ -591,7 +607,7 @@ enum err tx_enter_gate(struct tx *tx, struct op *op, const struct tenant *t)
 {
     if (is_inside(tx, t))
         return ERR_OK;
-    struct gate_visit *visit = arena_alloc(&tx->arena, sizeof(*visit));
+    struct gate_visit *visit = arena_alloc(&tx->notes, sizeof(*visit));
     if (visit == NULL)
         return problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the gate's ticket");
     switch (tx->gate->enter(tx->gate, t->id, &t->gate, &visit->ticket)) {
@@ -633,7 +649,7 @@ struct expr *tx_expr(struct tx *tx)
 
 bool tx_keep_json(struct tx *tx, json_t *json)
 {
-    struct kept_json *kept = arena_alloc(&tx->arena, sizeof(*kept));
+    struct kept_json *kept = arena_alloc(&tx->notes, sizeof(*kept));
     if (kept == NULL) {
         json_decref(json);
         return false;
@@ -641,16 +657,6 @@ bool tx_keep_json(struct tx *tx, json_t *json)
     *kept = (struct kept_json){tx->kept, json};
     tx->kept = kept;
     return true;
-}
-
-enum err tx_cancel_later(struct tx *tx, struct uuid run_id)
-{
-    struct doomed_run *doomed = arena_alloc(&tx->arena, sizeof(*doomed));
-    if (doomed == NULL)
-        return ERR_NO_MEMORY;
-    *doomed = (struct doomed_run){tx->doomed, run_id};
-    tx->doomed = doomed;
-    return ERR_OK;
 }
 
 /* --- wake-ups --- */
@@ -694,7 +700,7 @@ enum err tx_told(struct tx *tx, int64_t tenant, int64_t run, int64_t seq)
         last->last_seq = seq;
         return ERR_OK;
     }
-    struct told_run *t = arena_alloc(&tx->arena, sizeof(*t));
+    struct told_run *t = arena_alloc(&tx->notes, sizeof(*t));
     if (t == NULL)
         return ERR_NO_MEMORY;
     *t = (struct told_run){NULL, tenant, run, seq, seq, 0};

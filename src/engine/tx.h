@@ -15,7 +15,6 @@
 #include <stdatomic.h>
 
 struct cpu_shares;
-struct doomed_run;
 struct expr;
 struct freed_slots;
 struct gate;
@@ -48,12 +47,6 @@ struct claim_turn {
 
 enum { CLAIM_TURNS = 1024 }; /* queues; past it some lose their turn now and then */
 
-/* A run to be cancelled, because the one that it is a part of has ended. */
-struct doomed_run {
-    struct doomed_run *next;
-    struct uuid run_id;
-};
-
 /* Events that this transaction has added to a run's timeline. */
 struct told_run {
     struct told_run *next;
@@ -83,7 +76,9 @@ struct tx {
     struct db *db;
     const struct env *env;
     int64_t now_ms;
-    struct arena arena; /* what was loaded; emptied when the transaction ends */
+    struct arena arena; /* what the op under way has loaded; emptied when it is over */
+    struct arena notes; /* what is to be known until the transaction ends: small things only */
+    int64_t touched;    /* how often counters were changed that are written later */
     /* From one transaction to the next: see tx_memory.h. */
 #define X(member, type, until, functions) type *member;
     TX_MEMORY(X)
@@ -105,15 +100,17 @@ struct tx {
     struct claim_turn claim_turns[CLAIM_TURNS];
     int64_t next_due; /* the earliest timer armed here; -1: none */
     struct expr *expr;
-    struct cpu_shares *cpu; /* outlives rollbacks: what was taken was taken */
-    struct kept_json *kept; /* parsed values of the op under way */
-    struct doomed_run *doomed;
+    struct cpu_shares *cpu;            /* outlives rollbacks: what was taken was taken */
+    struct kept_json *kept;            /* parsed values of the op under way */
     struct told_run *told, *told_last; /* in the order of telling */
     struct told_run *told_unfed;       /* the first that is not in the feed yet */
     struct gate *gate;                 /* NULL for readers */
     struct gate_visit *visits;
-    struct freed_slots *freed;            /* by the op under way */
-    struct paces *paces;                  /* how fast slots have been freeing */
+    struct freed_slots *freed; /* by the op under way */
+    bool dispatches_later;     /* see aftermath.h */
+    bool dispatch_failed;      /* likewise */
+    int64_t starting;          /* the queued run that was starting when it failed; 0: none */
+    struct paces *paces;       /* how fast slots have been freeing */
     int64_t call_ends[ENTITY_CALL_COUNT]; /* in this transaction */
     struct metric *entity_calls;          /* where they are counted; NULL for readers */
     /* How long admitted runs had been queued; NULL for readers. */
@@ -179,6 +176,12 @@ MUST_CHECK enum err tx_definition(struct tx *tx, int64_t tenant, struct str work
                                   int64_t version, struct problem *p,
                                   const struct definition **ret);
 
+/* What was changed so far, rows and counters: the same number again means nothing since. */
+int64_t tx_changes(const struct tx *tx);
+/* ERR_TOO_LARGE instead of ERR_NO_MEMORY, if it was not the machine that was short of memory but
+ * the op that wanted more than one may have. */
+enum err tx_own_error(const struct tx *tx, enum err e);
+
 /* Something is due then (-1: nothing): the writer wakes for it. */
 void tx_note_due(struct tx *tx, int64_t due_at);
 
@@ -200,9 +203,6 @@ MUST_CHECK bool tx_keep_json(struct tx *tx, json_t *json);
 /* An op or a timer is done with: what it had parsed goes. A batch of many with large inputs would
  * hold them all at once otherwise. */
 void tx_drop_json(struct tx *tx);
-/* A child of a run that ended: cancelled when the op is over. */
-MUST_CHECK enum err tx_cancel_later(struct tx *tx, struct uuid run_id);
-
 MUST_CHECK enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue);
 MUST_CHECK enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id);
 /* Likewise those who wait for updates with numbers above `after` up to `through`; 0: for any. */

@@ -354,6 +354,60 @@ static bool add_found(void *ctx, const struct run *run)
     return true;
 }
 
+struct bulk {
+    struct op *op;
+    struct tx *tx;
+    struct json_out o;
+    int64_t changed, unchanged;
+};
+
+static void answer_refused(struct bulk *b, struct uuid run_id, enum err e, const char *detail)
+{
+    json_open(&b->o, NULL, '{');
+    json_add_uuid(&b->o, "run_id", run_id);
+    json_add_text(&b->o, "code", str_of(err_code(e)));
+    json_add_text(&b->o, "detail", str_of(detail));
+    json_close(&b->o, '}');
+}
+
+static enum err change_run(struct bulk *b, struct uuid run_id, bool *ret_changed)
+{
+    const struct bulk_runs_input *in = b->op->input;
+    struct run_move m;
+    enum err e = run_move_load(&m, b->tx, uuid_time(run_id), &b->op->problem);
+    if (e == ERR_OK)
+        e = act(b->op, &m, &in->control, ret_changed);
+    if (e == ERR_OK && *ret_changed)
+        e = audit_action(b->op, &m, &in->control);
+    return tx_own_error(b->tx, e);
+}
+
+/* All of it or nothing. An error takes the transaction with it. */
+static enum err bulk_one(struct bulk *b, struct uuid run_id)
+{
+    struct op *op = b->op;
+    const struct spoilt_item *spoilt = op_spoilt_item(op, uuid_time(run_id));
+    if (spoilt != NULL) {
+        answer_refused(b, run_id, spoilt->err, spoilt->detail);
+        return ERR_OK;
+    }
+    bool changed = false;
+    int64_t before = tx_changes(b->tx);
+    enum err e = change_run(b, run_id, &changed);
+    if (e == ERR_OK) {
+        b->changed += changed;
+        b->unchanged += !changed;
+        return aftermath(b->tx, &op->problem);
+    }
+    if (is_outage(e))
+        return e;
+    if (tx_changes(b->tx) != before || is_store_failure(e))
+        return op_spoil_item(op, uuid_time(run_id), e, op->problem.detail) ? e : ERR_INTERNAL;
+    answer_refused(b, run_id, e, op->problem.detail);
+    problem_clear(&op->problem);
+    return ERR_OK;
+}
+
 static enum err bulk_runs(struct op *op, struct tx *tx)
 {
     const struct bulk_runs_input *in = op->input;
@@ -368,48 +422,32 @@ static enum err bulk_runs(struct op *op, struct tx *tx)
     e = runs_list(tx->db, &filter, in->before, add_found, found, &next);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot list the runs");
-    struct json_out o = json_out_to(&op->answer.body);
-    int64_t changed_count = 0;
-    int64_t unchanged = 0;
-    json_open(&o, NULL, '{');
-    json_open(&o, "refused", '[');
+    struct bulk b = {.op = op, .tx = tx, .o = json_out_to(&op->answer.body)};
+    json_open(&b.o, NULL, '{');
+    json_open(&b.o, "refused", '[');
     for (size_t i = 0; i < found->count && e == ERR_OK && !in->dry_run; i++) {
-        struct run_move m;
-        bool changed = false;
-        e = run_move_load(&m, tx, uuid_time(found->ids[i]), &op->problem);
-        if (e == ERR_OK)
-            e = act(op, &m, &in->control, &changed);
-        if (e == ERR_OK)
-            e = aftermath(tx, &op->problem);
-        if (e == ERR_OK && changed)
-            e = audit_action(op, &m, &in->control);
-        changed_count += e == ERR_OK && changed;
-        unchanged += e == ERR_OK && !changed;
-        if (e != ERR_OK && !is_store_failure(e)) {
-            json_open(&o, NULL, '{');
-            json_add_uuid(&o, "run_id", found->ids[i]);
-            json_add_text(&o, "code", str_of(err_code(e)));
-            json_add_text(&o, "detail", str_of(op->problem.detail));
-            json_close(&o, '}');
-            problem_clear(&op->problem);
-            e = ERR_OK;
+        struct arena_mark mark = arena_mark(&tx->arena);
+        e = bulk_one(&b, found->ids[i]);
+        if (e == ERR_OK) {
+            tx_drop_json(tx);
+            arena_back_to(&tx->arena, mark);
         }
     }
-    json_close(&o, ']');
+    json_close(&b.o, ']');
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot change the runs");
-    json_add_int(&o, "matched", (int64_t)found->count);
-    json_add_int(&o, "changed", changed_count);
-    json_add_int(&o, "unchanged", unchanged);
-    json_add_bool(&o, "dry_run", in->dry_run);
-    json_add_name(&o, "next_cursor");
+    json_add_int(&b.o, "matched", (int64_t)found->count);
+    json_add_int(&b.o, "changed", b.changed);
+    json_add_int(&b.o, "unchanged", b.unchanged);
+    json_add_bool(&b.o, "dry_run", in->dry_run);
+    json_add_name(&b.o, "next_cursor");
     if (next >= 0)
-        buf_printf(o.buf, "\"%lld\"", (long long)next);
+        buf_printf(b.o.buf, "\"%lld\"", (long long)next);
     else
-        buf_put(o.buf, STR("null"));
-    o.comma = true;
-    json_close(&o, '}');
-    op->answer.changed_nothing = changed_count == 0;
+        buf_put(b.o.buf, STR("null"));
+    b.o.comma = true;
+    json_close(&b.o, '}');
+    op->answer.changed_nothing = b.changed == 0;
     return ERR_OK;
 }
 

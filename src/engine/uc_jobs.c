@@ -371,16 +371,42 @@ const struct use_case UC_FINISH_JOB = {.name = "finish_job", .changes = true, .r
 /* --- many results at once --- */
 
 /* One that was refused is told so in its place, and the others count. */
-static void answer_refused(struct json_out *o, const struct finish_job_input *in,
-                           const struct problem *p)
+static void answer_refused(struct json_out *o, const struct finish_job_input *in, enum err e,
+                           const char *detail)
 {
     json_open(o, NULL, '{');
     json_add_uuid(o, "job_id", in->job_id);
     json_add_text(o, "status", STR("refused"));
-    json_add_text(o, "code", str_of(err_code(p->err)));
-    json_add_text(o, "detail", str_of(p->detail));
-    json_add_bool(o, "retryable", err_retryable(p->err));
+    json_add_text(o, "code", str_of(err_code(e)));
+    json_add_text(o, "detail", str_of(detail));
+    json_add_bool(o, "retryable", err_retryable(e));
     json_close(o, '}');
+}
+
+/* All of the item or nothing; *ret_changed says which. An error takes the transaction with it. */
+static enum err finish_item(struct op *op, struct tx *tx, size_t index, struct json_out *o,
+                            bool *ret_changed)
+{
+    const struct finish_jobs_input *in = op->input;
+    const struct finish_job_input *item = &in->items[index];
+    const struct spoilt_item *spoilt = op_spoilt_item(op, (int64_t)index);
+    *ret_changed = spoilt == NULL;
+    if (spoilt != NULL) {
+        answer_refused(o, item, spoilt->err, spoilt->detail);
+        return ERR_OK;
+    }
+    int64_t before = tx_changes(tx);
+    enum err e = tx_own_error(tx, finish_one(op, tx, item, o, ret_changed));
+    if (e == ERR_OK || is_outage(e))
+        return e;
+    bool half_done = tx_changes(tx) != before && !op->answer.told;
+    if (half_done || is_store_failure(e))
+        return op_spoil_item(op, (int64_t)index, e, op->problem.detail) ? e : ERR_INTERNAL;
+    answer_refused(o, item, e, op->problem.detail);
+    *ret_changed = op->answer.told;
+    op->answer.told = false;
+    problem_clear(&op->problem);
+    return ERR_OK;
 }
 
 static enum err finish_jobs(struct op *op, struct tx *tx)
@@ -392,17 +418,16 @@ static enum err finish_jobs(struct op *op, struct tx *tx)
     json_open(&o, NULL, '{');
     json_open(&o, "results", '[');
     for (size_t i = 0; i < in->count && e == ERR_OK; i++) {
+        struct arena_mark mark = arena_mark(&tx->arena);
         bool changed = true;
-        e = finish_one(op, tx, &in->items[i], &o, &changed);
-        if (e != ERR_OK && !is_store_failure(e)) {
-            answer_refused(&o, &in->items[i], &op->problem);
-            changed = op->answer.told;
-            problem_clear(&op->problem);
-            e = ERR_OK;
-        }
+        e = finish_item(op, tx, i, &o, &changed);
         any |= changed;
         if (e == ERR_OK)
             e = aftermath(tx, &op->problem);
+        if (e == ERR_OK) {
+            tx_drop_json(tx);
+            arena_back_to(&tx->arena, mark);
+        }
     }
     json_close(&o, ']');
     int64_t count = 0;

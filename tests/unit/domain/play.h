@@ -366,6 +366,7 @@ static inline void play_move(struct play *play, enum run_event on)
         [RUN_ON_SUCCEED] = "succeed",   [RUN_ON_FAIL] = "fail",   [RUN_ON_CANCEL] = "cancel",
         [RUN_ON_TIME_OUT] = "time_out", [RUN_ON_PAUSE] = "pause", [RUN_ON_RESUME] = "resume",
         [RUN_ON_RETRY] = "retry",       [RUN_ON_ADMIT] = "admit", [RUN_ON_DENY] = "deny",
+        [RUN_ON_GIVE_UP] = "give_up",
     };
     play_log_word(play, WORDS[on]);
     if (on == RUN_ON_SUCCEED || on == RUN_ON_FAIL || on == RUN_ON_TIME_OUT || on == RUN_ON_DENY)

@@ -7,21 +7,21 @@
 #define NO RUN_STATUS_COUNT
 /* clang-format off */
 static const enum run_status EXPECTED[RUN_STATUS_COUNT][RUN_EVENT_COUNT] = {
-    /* ADMIT, START, WAIT, WAKE, SUCCEED, FAIL, CANCEL, TIME_OUT, PAUSE, RESUME, RETRY, DENY */
-    [RUN_QUEUED] = {RUN_PENDING, NO, NO, NO, NO, RUN_FAILED, RUN_CANCELLED, NO, NO, NO, NO, NO},
-    [RUN_PENDING] = {NO, RUN_RUNNING, NO, NO, NO, NO, RUN_CANCELLED, NO, NO, NO, NO, NO},
-    [RUN_RUNNING] = {NO, NO, RUN_WAITING, NO, RUN_SUCCEEDED, RUN_FAILED, RUN_CANCELLED,
-                     RUN_TIMED_OUT, RUN_PAUSED, NO, NO, RUN_DENIED},
-    [RUN_WAITING] = {NO, NO, NO, RUN_RUNNING, NO, NO, RUN_CANCELLED, NO, RUN_PAUSED, NO, NO, NO},
-    [RUN_PAUSED] = {NO, NO, NO, NO, NO, NO, RUN_CANCELLED, NO, NO, RUN_RUNNING, NO, NO},
-    [RUN_SUCCEEDED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
-    [RUN_FAILED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, RUN_PENDING, NO},
-    [RUN_DENIED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
-    [RUN_CANCELLED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
-    [RUN_TIMED_OUT] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, RUN_PENDING, NO},
+    /* ADMIT, START, WAIT, WAKE, SUCCEED, FAIL, CANCEL, TIME_OUT, PAUSE, RESUME, RETRY, DENY,
+     * GIVE_UP */
+    [RUN_QUEUED] = {RUN_PENDING, NO, NO, NO, NO, RUN_FAILED, RUN_CANCELLED, NO, NO, NO, NO, NO, RUN_FAILED},
+    [RUN_PENDING] = {NO, RUN_RUNNING, NO, NO, NO, NO, RUN_CANCELLED, NO, NO, NO, NO, NO, RUN_FAILED},
+    [RUN_RUNNING] = {NO, NO, RUN_WAITING, NO, RUN_SUCCEEDED, RUN_FAILED, RUN_CANCELLED, RUN_TIMED_OUT, RUN_PAUSED, NO, NO, RUN_DENIED, RUN_FAILED},
+    [RUN_WAITING] = {NO, NO, NO, RUN_RUNNING, NO, NO, RUN_CANCELLED, NO, RUN_PAUSED, NO, NO, NO, RUN_FAILED},
+    [RUN_PAUSED] = {NO, NO, NO, NO, NO, NO, RUN_CANCELLED, NO, NO, RUN_RUNNING, NO, NO, RUN_FAILED},
+    [RUN_SUCCEEDED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
+    [RUN_FAILED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, RUN_PENDING, NO, NO},
+    [RUN_DENIED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
+    [RUN_CANCELLED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
+    [RUN_TIMED_OUT] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, RUN_PENDING, NO, NO},
 };
 /* clang-format on */
-static_assert(RUN_EVENT_COUNT == 12, "every event has its column");
+static_assert(RUN_EVENT_COUNT == 13, "every event has its column");
 
 /* Calls `check` for every pair that has an edge; pairs without one must be refused. */
 static void for_each_edge(void (*check)(enum run_status from, enum run_event on,
@@ -121,7 +121,7 @@ static void check_jobs(enum run_status from, enum run_event on, const struct run
 {
     /* A run that ends by itself has ended its open jobs before; a queued one never had any. */
     assert_int_equal((change->effects & FX_JOBS_CANCEL) != 0,
-                     from != RUN_QUEUED && on == RUN_ON_CANCEL);
+                     from != RUN_QUEUED && (on == RUN_ON_CANCEL || on == RUN_ON_GIVE_UP));
     assert_int_equal((change->effects & FX_JOBS_HOLD) != 0, change->to == RUN_PAUSED);
     assert_int_equal((change->effects & FX_JOBS_RELEASE) != 0,
                      from == RUN_PAUSED && !run_is_over(change->to));

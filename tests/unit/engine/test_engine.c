@@ -339,6 +339,100 @@ static void a_replay_in_a_batch_that_breaks_is_counted_once(void **state)
     call_release(&first);
 }
 
+/* Writes, and is then refused as if it had not. */
+static enum err run_half(struct op *op, struct tx *tx)
+{
+    (void)run_breaker(op, tx);
+    return problem_set(&op->problem, ERR_RUN_NOT_FOUND, "refused on purpose");
+}
+
+static const struct use_case UC_HALF = {.name = "half", .changes = true, .run = run_half};
+
+/* Wants more memory than one operation may take. */
+static enum err run_glutton(struct op *op, struct tx *tx)
+{
+    (void)run_breaker(op, tx);
+    bool fits = arena_alloc(&tx->arena, OP_BYTES_MAX) != NULL &&
+                arena_alloc(&tx->arena, OP_BYTES_MAX) != NULL;
+    return fits ? ERR_OK : problem_set(&op->problem, ERR_NO_MEMORY, "no memory");
+}
+
+static const struct use_case UC_GLUTTON = {.name = "glutton", .changes = true, .run = run_glutton};
+
+static void assert_one_spoils_nothing(struct rig *rig, const struct use_case *spoiler, enum err e)
+{
+    put_workflow(rig, "w", ONE_TASK);
+    settle(rig);
+    struct call calls[MANY];
+    for (size_t i = 0; i < MANY; i++) {
+        if (i == 4)
+            call_init(&calls[i], rig, spoiler);
+        else
+            start_init(&calls[i], rig, "w");
+        submit(&calls[i]);
+    }
+    for (size_t i = 0; i < MANY; i++) {
+        wait_done(&calls[i]);
+        assert_int_equal(calls[i].op.err, i == 4 ? e : ERR_OK);
+        call_release(&calls[i]);
+    }
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), MANY - 1);
+    assert_int_equal(in_file(rig, "SELECT active_runs FROM tenants WHERE id = 'acme'"), MANY - 1);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 0);
+}
+
+static void a_refusal_that_has_changed_rows_is_rolled_back_alone_and_is_no_abort(void **state)
+{
+    assert_one_spoils_nothing(*state, &UC_HALF, ERR_INTERNAL);
+}
+
+static void an_op_that_needs_too_much_memory_is_refused_alone(void **state)
+{
+    assert_one_spoils_nothing(*state, &UC_GLUTTON, ERR_TOO_LARGE);
+}
+
+/* --- many items in one op: each is done whole or not at all --- */
+
+/* Odd items fail after they have written. */
+static enum err run_items(struct op *op, struct tx *tx)
+{
+    static const char SQL[] = "INSERT INTO timers (due_at, run, ordinal, generation)"
+                              " VALUES ($1, $2, 1, 1)";
+    struct call *c = CONTAINER_OF(op, struct call, op);
+    c->runs++;
+    for (int64_t item = 0; item < 6; item++) {
+        if (op_spoilt_item(op, item) != NULL)
+            continue;
+        enum err e = DB_EXEC(tx->db, SQL, NULL, DB_I(INT64_MAX), DB_I(item));
+        if (e == ERR_OK && item % 2 == 1 && op_spoil_item(op, item, ERR_RUN_NOT_FOUND, "odd"))
+            e = problem_set(&op->problem, ERR_RUN_NOT_FOUND, "odd");
+        if (e != ERR_OK)
+            return e;
+    }
+    return ERR_OK;
+}
+
+static const struct use_case UC_ITEMS = {.name = "items", .changes = true, .run = run_items};
+
+static void items_that_fail_half_way_leave_nothing_and_the_others_are_done(void **state)
+{
+    struct rig *rig = *state;
+    struct call calls[3];
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        call_init(&calls[i], rig, i == 1 ? &UC_ITEMS : &UC_PROBE);
+        submit(&calls[i]);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        wait_done(&calls[i]);
+        assert_int_equal(calls[i].op.err, ERR_OK);
+    }
+    assert_int_equal(calls[1].op.spoilt_count, 3);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 3);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers WHERE run % 2 = 1"), 0);
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++)
+        call_release(&calls[i]);
+}
+
 static void an_op_that_breaks_alone_gets_its_error(void **state)
 {
     struct rig *rig = *state;
@@ -597,6 +691,9 @@ int main(void)
         rig_test(a_batch_admits_exactly_up_to_the_limit),
         rig_test(one_op_that_breaks_does_not_take_the_batch_with_it),
         rig_test(a_replay_in_a_batch_that_breaks_is_counted_once),
+        rig_test(a_refusal_that_has_changed_rows_is_rolled_back_alone_and_is_no_abort),
+        rig_test(an_op_that_needs_too_much_memory_is_refused_alone),
+        rig_test(items_that_fail_half_way_leave_nothing_and_the_others_are_done),
         rig_test(an_op_that_breaks_alone_gets_its_error),
         rig_test(a_parked_claim_gets_the_next_job),
         rig_test(one_job_wakes_the_claim_that_waited_longest),

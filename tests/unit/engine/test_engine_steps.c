@@ -726,6 +726,7 @@ static void a_child_out_of_time_is_cancelled_and_its_step_times_out(void **state
     assert_sound(rig);
     rig_pass_ms(rig, 1);
     settle(rig);
+    settle(rig); /* the child has a turn of its own */
     assert_run_is(rig, child, "cancelled");
     assert_step_is(rig, run, "c", "timed_out");
     assert_run_is(rig, run, "failed");
