@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+static const double TWO_TO_63 = 9223372036854775808.0;
+
 struct number schema_number_of(const json_t *value)
 {
     if (json_is_integer(value)) {
@@ -12,7 +14,7 @@ struct number schema_number_of(const json_t *value)
         return (struct number){true, whole, (double)whole};
     }
     double real = json_real_value(value);
-    if (real == floor(real) && real >= -0x1p63 && real < 0x1p63)
+    if (real == floor(real) && real >= -TWO_TO_63 && real < TWO_TO_63)
         return (struct number){true, (int64_t)real, real};
     return (struct number){false, 0, real};
 }
@@ -20,9 +22,9 @@ struct number schema_number_of(const json_t *value)
 /* A real that is no whole number of 64 bits: it has a fraction, or is beyond all of them. */
 static int compare_whole(int64_t whole, double real)
 {
-    if (real >= 0x1p63)
+    if (real >= TWO_TO_63)
         return -1;
-    if (real < -0x1p63)
+    if (real < -TWO_TO_63)
         return 1;
     return whole <= (int64_t)floor(real) ? -1 : 1;
 }
