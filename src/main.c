@@ -26,6 +26,7 @@ enum {
 
 struct options {
     const char *listen;
+    const char *metrics_listen;
     const char *store;
     const char *gate;
     const char *bus;
@@ -65,6 +66,8 @@ static const struct flag {
      "PEM certificates that the bus's own may come from: speak TLS with it"},
     {"--bus-queues", "PAWL_BUS_QUEUES", false, offsetof(struct options, bus_queues), "Q,Q",
      "queues whose jobs are offered to workers on the bus too"},
+    {"--metrics-listen", "PAWL_METRICS_LISTEN", false, offsetof(struct options, metrics_listen),
+     "HOST:PORT", "serve /metrics, /healthz and /readyz here too, without a key (plain HTTP)"},
     {"--dev", "PAWL_DEV", true, offsetof(struct options, dev), NULL,
      "no API keys: X-Tenant-ID and X-Actor say who it is"},
     {"--dev-insecure", "PAWL_DEV_INSECURE", true, offsetof(struct options, dev_insecure), NULL,
@@ -213,6 +216,7 @@ struct server {
     struct engine *engine;
     struct api *api;
     struct http_server *http;
+    struct http_server *aside; /* at --metrics-listen; NULL: none */
     int signal_fd;
     bool draining;
     int64_t drain_until_ms;
@@ -247,13 +251,27 @@ static void begin_drain(struct server *s, const char *why, int64_t patience_ms)
     engine_drain(s->engine);
     api_drain(s->api);
     http_server_drain(s->http);
+    if (s->aside != NULL)
+        http_server_drain(s->aside);
+}
+
+static size_t open_connections(const struct server *s)
+{
+    return http_server_connections(s->http) +
+           (s->aside != NULL ? http_server_connections(s->aside) : 0);
 }
 
 static int sleep_ms(const struct server *s)
 {
-    int http = http_server_timeout_ms(s->http);
-    int engine = engine_timeout_ms(s->engine);
-    return http >= 0 ? MIN(http, engine) : engine;
+    int wait = engine_timeout_ms(s->engine);
+    int others[] = {
+        http_server_timeout_ms(s->http),
+        s->aside != NULL ? http_server_timeout_ms(s->aside) : -1,
+        api_timeout_ms(s->api),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        wait = others[i] >= 0 ? MIN(wait, others[i]) : wait;
+    return wait;
 }
 
 /* A client that talks alone sends its next request within moments: looking a little longer costs
@@ -279,6 +297,7 @@ static void turn(struct server *s)
         {http_server_fd(s->http), POLLIN, 0},
         {engine_event_fd(s->engine), POLLIN, 0},
         {s->signal_fd, POLLIN, 0},
+        {s->aside != NULL ? http_server_fd(s->aside) : -1, POLLIN, 0},
     };
     int rc = wait_for_events(s, fds, ARRAY_LEN(fds));
     assert(rc >= 0 || errno == EINTR);
@@ -291,6 +310,8 @@ static void turn(struct server *s)
     }
     engine_poll(s->engine, (fds[1].revents & POLLIN) != 0);
     http_server_turn(s->http);
+    if (s->aside != NULL)
+        http_server_turn(s->aside);
     api_tick(s->api, env_mono_ms(&ENV_SYSTEM));
     engine_round_end(s->engine);
     if (engine_failed(s->engine) && !s->draining)
@@ -304,7 +325,7 @@ static int run_loop(struct server *s)
         turn(s);
         if (!s->draining)
             continue;
-        bool quiet = engine_idle(s->engine) && http_server_connections(s->http) == 0;
+        bool quiet = engine_idle(s->engine) && open_connections(s) == 0;
         if (quiet && engine_failed(s->engine)) {
             LOG(LOG_ERROR, "leaving: the data files stay as the failure left them");
             _exit(EXIT_REFUSED); /* closing the store would write to a disk that has failed */
@@ -313,7 +334,7 @@ static int run_loop(struct server *s)
             return EXIT_DONE;
         if (env_mono_ms(&ENV_SYSTEM) > s->drain_until_ms) {
             LOG(LOG_WARN, "stopping with connections open",
-                LOG_N("connections", http_server_connections(s->http)));
+                LOG_N("connections", open_connections(s)));
             /* What was acknowledged is on disk; tidying up could hang on what is not. */
             _exit(engine_failed(s->engine) ? EXIT_REFUSED : EXIT_DONE);
         }
@@ -380,6 +401,20 @@ static enum address_reach reach_of(const struct options *o)
     return o->dev != NULL && http_is_loopback(o->listen) ? REACH_LOOPBACK : REACH_PUBLIC;
 }
 
+static enum err start_aside(struct server *s, const struct options *o, struct problem *p)
+{
+    struct http_config http = {
+        .listen = o->metrics_listen,
+        .env = &ENV_SYSTEM,
+        .handler = api_handle_aside,
+        .handler_ctx = s->api,
+    };
+    enum err e = http_server_start(&http, p, &s->aside);
+    if (e == ERR_OK)
+        LOG(LOG_INFO, "metrics and health are served", LOG_Z("url", http_server_url(s->aside)));
+    return e;
+}
+
 static enum err start(struct server *s, const struct options *o, int64_t wal_mib, struct problem *p)
 {
     s->signal_fd = open_signals();
@@ -417,12 +452,14 @@ static enum err start(struct server *s, const struct options *o, int64_t wal_mib
         .handler = api_handle,
         .handler_ctx = s->api,
     };
-    return http_server_start(&http, p, &s->http);
+    e = http_server_start(&http, p, &s->http);
+    return e == ERR_OK && o->metrics_listen != NULL ? start_aside(s, o, p) : e;
 }
 
 static void stop(struct server *s)
 {
     http_server_free(s->http);
+    http_server_free(s->aside);
     engine_close(s->engine);
     if (s->bus != NULL)
         s->bus->free(s->bus);

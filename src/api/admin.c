@@ -114,8 +114,9 @@ enum err prepare_create_key(struct call *c)
     bool all = str_is(in->tenant_id, "*");
     if (f.err == ERR_OK && !all && !tenant_id_ok(in->tenant_id))
         fields_fault(&f, "tenant", "must be * or letters, digits or _ - . :");
-    if (f.err == ERR_OK && all && in->role != ROLE_WORKER && in->role != ROLE_ADMIN)
-        fields_fault(&f, "tenant", "only workers and admins can serve all tenants");
+    bool for_all = in->role == ROLE_VIEWER || in->role == ROLE_WORKER || in->role == ROLE_ADMIN;
+    if (f.err == ERR_OK && all && !for_all)
+        fields_fault(&f, "tenant", "only viewers, workers and admins can be for all tenants");
     enum err e = fields_end(&f);
     if (e == ERR_OK && !c->op.caller.all_tenants && !str_eq(in->tenant_id, c->op.caller.tenant))
         e = problem_set(&c->op.problem, ERR_FORBIDDEN,

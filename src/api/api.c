@@ -14,20 +14,34 @@
 struct api *api_new(const struct api_config *config)
 {
     struct api *api = calloc(1, sizeof(*api));
-    if (api != NULL)
-        api->config = *config;
+    if (api == NULL)
+        return NULL;
+    api->config = *config;
+    api->metrics = metrics_maker_new(api);
+    if (api->metrics == NULL) {
+        free(api);
+        return NULL;
+    }
     return api;
 }
 
 void api_free(struct api *api)
 {
     assert(api == NULL || api->streams == NULL);
+    if (api != NULL)
+        metrics_maker_free(api->metrics);
     free(api);
 }
 
 void api_tick(struct api *api, int64_t mono_ms)
 {
     streams_tick(api, mono_ms);
+    metrics_tick(api);
+}
+
+int api_timeout_ms(const struct api *api)
+{
+    return metrics_timeout_ms(api);
 }
 
 void api_drain(struct api *api)
@@ -44,6 +58,7 @@ static void call_cleanup(void *user)
     json_decref(c->body);
     definition_free(c->definition);
     op_release(&c->op);
+    metrics_text_drop(c->metrics_text);
 }
 
 static void send_problem(struct call *c, const char *allow)
@@ -125,13 +140,19 @@ static enum err no_route(struct call *c, bool known_path, char *allow, size_t al
     return problem_set(&c->op.problem, ERR_METHOD_NOT_ALLOWED, "allowed here: %s", allow);
 }
 
+/* The listener beside the main one has a few routes only. */
+static bool is_served(const struct call *c, const struct route *r)
+{
+    return !c->aside || (r->flags & ROUTE_ASIDE) != 0;
+}
+
 static enum err find_route(struct call *c, char *allow, size_t allow_size)
 {
     struct str method = str_is(c->req->method, "HEAD") ? STR("GET") : c->req->method;
     bool known_path = false;
     for (const struct route *r = ROUTES; r->method != NULL; r++) {
         struct str params[PARAMS_MAX] = {STR_NONE};
-        if (!matches(str_of(r->pattern), c->req->path, params))
+        if (!matches(str_of(r->pattern), c->req->path, params) || !is_served(c, r))
             continue;
         known_path = true;
         /* A literal path beats a variable one that would fit too, because it stands first in the
@@ -259,13 +280,16 @@ static enum err identify(struct call *c)
 
 static enum err authorize(struct call *c)
 {
-    if ((c->route->flags & ROUTE_OPEN) != 0)
+    if ((c->route->flags & ROUTE_OPEN) != 0 || c->aside)
         return ERR_OK;
     enum err e = identify(c);
     if (e != ERR_OK)
         return e;
     if (!role_may(c->op.caller.role, c->op.caller.all_tenants, c->route->may))
         return forbidden(c);
+    if ((c->route->flags & ROUTE_SERVER_KEY) != 0 && !c->op.caller.all_tenants)
+        return problem_set(&c->op.problem, ERR_FORBIDDEN,
+                           "This needs a key for all tenants (*); this key is for one.");
     bool all_tenants = str_is(c->op.caller.tenant, "*");
     if (all_tenants && c->route->may != MAY_WORK && (c->route->flags & ROUTE_NO_TENANT) == 0 &&
         c->route->prepare != prepare_get_job)
@@ -615,7 +639,7 @@ static void through_engine(struct call *c)
     engine_submit(c->api->config.engine, op);
 }
 
-void api_handle(void *ctx, struct http_request *req)
+static void handle(struct api *api, struct http_request *req, bool aside)
 {
     struct call *c = arena_alloc(&req->arena, sizeof(*c));
     if (c == NULL) {
@@ -626,8 +650,9 @@ void api_handle(void *ctx, struct http_request *req)
         problem_release(&p);
         return;
     }
-    c->api = ctx;
+    c->api = api;
     c->req = req;
+    c->aside = aside;
     op_init(&c->op, NULL);
     req->user = c;
     req->cleanup = call_cleanup;
@@ -650,4 +675,14 @@ void api_handle(void *ctx, struct http_request *req)
     } else {
         through_engine(c);
     }
+}
+
+void api_handle(void *ctx, struct http_request *req)
+{
+    handle(ctx, req, false);
+}
+
+void api_handle_aside(void *ctx, struct http_request *req)
+{
+    handle(ctx, req, true);
 }

@@ -22,10 +22,14 @@ void api_free(struct api *api);
 
 /* Now and then, on the loop's thread. */
 void api_tick(struct api *api, int64_t mono_ms);
+/* How long the loop may sleep before; -1: for ever. */
+int api_timeout_ms(const struct api *api);
 /* Ends the answers that go on. */
 void api_drain(struct api *api);
 
 /* An http_handler; ctx is a struct api. */
 void api_handle(void *ctx, struct http_request *req);
+/* Likewise for the listener beside it: health and metrics, without a key. */
+void api_handle_aside(void *ctx, struct http_request *req);
 
 #endif

@@ -8,6 +8,8 @@
 #include "engine/use_cases.h"
 
 struct export;
+struct metrics_maker;
+struct metrics_text;
 struct stream;
 
 struct api {
@@ -15,6 +17,7 @@ struct api {
     struct stream *streams;
     size_t stream_count;
     int64_t next_pulse_ms;
+    struct metrics_maker *metrics;
 };
 
 struct route;
@@ -25,6 +28,7 @@ struct call {
     struct api *api;
     struct http_request *req;
     const struct route *route;
+    bool aside;                    /* it came to --metrics-listen */
     struct str params[PARAMS_MAX]; /* the path's variable parts, decoded */
     struct str key;                /* the caller's API key; ptr NULL: none was needed */
     json_t *body;                  /* NULL when there was none */
@@ -33,6 +37,8 @@ struct call {
     char *place;                   /* with ROUTE_ASKS: room for where the answer will be */
     struct stream *stream;         /* NULL: its answer is one piece */
     struct export *export;         /* likewise */
+    struct metrics_text *metrics_text; /* that is sent; NULL: none */
+    struct call *next_scraper;
     struct op op;
 };
 
@@ -55,7 +61,9 @@ enum route_flags {
     ROUTE_PERSONAL = 256, /* another person with the same key makes another request */
     ROUTE_ASKS = 512,     /* waits by itself for what it asked for, ASK_WAIT_MS_DEFAULT at most; an
                              answer without it says where that will be */
-    ROUTE_SHOWS_NOW = 1024, /* a replay shows the run as it is now */
+    ROUTE_SHOWS_NOW = 1024,  /* a replay shows the run as it is now */
+    ROUTE_SERVER_KEY = 2048, /* needs a key for all tenants */
+    ROUTE_ASIDE = 4096,      /* served without a key at --metrics-listen, where nothing else is */
 };
 
 struct route {
@@ -111,6 +119,13 @@ bool call_wants_stream(struct call *c);
 void call_stream(struct call *c);
 void streams_tick(struct api *api, int64_t mono_ms);
 void streams_end(struct api *api);
+
+/* In metrics.c. */
+MUST_CHECK struct metrics_maker *metrics_maker_new(struct api *api);
+void metrics_maker_free(struct metrics_maker *maker);
+void metrics_text_drop(struct metrics_text *text); /* NULL is fine */
+void metrics_tick(struct api *api);
+int metrics_timeout_ms(const struct api *api);
 
 /* --- handlers, by file --- */
 

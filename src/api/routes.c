@@ -149,9 +149,10 @@ const struct route ROUTES[] = {
     {"GET", "/api/v1/backup", MAY_RULE_SERVER, ROUTE_NO_TENANT | ROUTE_FILE | ROUTE_LONG,
      &UC_BACKUP, prepare_nothing, NULL, NULL},
 
-    {"GET", "/healthz", 0, ROUTE_OPEN, NULL, NULL, direct_healthz, NULL},
-    {"GET", "/readyz", 0, ROUTE_OPEN, NULL, NULL, direct_readyz, NULL},
-    {"GET", "/metrics", 0, ROUTE_OPEN, NULL, NULL, direct_metrics, NULL},
+    {"GET", "/healthz", 0, ROUTE_OPEN | ROUTE_ASIDE, NULL, NULL, direct_healthz, NULL},
+    {"GET", "/readyz", 0, ROUTE_OPEN | ROUTE_ASIDE, NULL, NULL, direct_readyz, NULL},
+    {"GET", "/metrics", MAY_READ, ROUTE_NO_TENANT | ROUTE_SERVER_KEY | ROUTE_ASIDE, NULL, NULL,
+     direct_metrics, NULL},
     {"GET", "/openapi.json", 0, ROUTE_OPEN, NULL, NULL, direct_openapi, NULL},
     {"GET", "/", 0, ROUTE_OPEN, NULL, NULL, direct_index, NULL},
     {NULL, NULL, 0, 0, NULL, NULL, NULL, NULL},

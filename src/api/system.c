@@ -53,22 +53,6 @@ void direct_readyz(struct call *c)
     http_send(c->req, &reply);
 }
 
-void direct_metrics(struct call *c)
-{
-    engine_refresh_gauges(c->api->config.engine);
-    struct buf *out = &c->op.answer.body;
-    metrics_put_text(c->api->config.metrics, out);
-    if (!buf_ok(out)) {
-        (void)problem_set(&c->op.problem, ERR_NO_MEMORY, "the metrics are too large");
-        http_send_problem(c->req, &c->op.problem, str_of(c->route->pattern), NULL);
-        return;
-    }
-    struct http_reply reply;
-    http_reply_init(&reply, 200, STR("text/plain; version=0.0.4; charset=utf-8"), buf_str(out));
-    reply.route = str_of(c->route->pattern);
-    http_send(c->req, &reply);
-}
-
 void direct_openapi(struct call *c)
 {
     call_send_json(c, 200, (struct str){(const char *)OPENAPI_JSON, OPENAPI_JSON_LEN});

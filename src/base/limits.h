@@ -240,6 +240,9 @@ enum {
 
     /* --- metrics --- */
     METRIC_TENANTS_MAX = 1000,            /* the contract's: the rest share `other` */
+    METRIC_QUEUES_MAX = 1000,             /* likewise of queues */
+    METRICS_REST = 9,                     /* times as long as making the text took: a tenth of one processor at most */
+    METRICS_REST_MS_MAX = 1000,           /* scrapers do not wait longer than that for it */
     METRIC_SERIES_MAX = 8192,             /* per family */
 
     /* --- keys and caches --- */

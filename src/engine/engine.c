@@ -36,6 +36,7 @@ enum {
 struct engine {
     const struct env *env;
     struct engine_metrics metrics;
+    struct read_metrics_input metrics_input;
     struct gate *gate;
     struct bus *bus;                    /* NULL: none */
     struct tenant_labels *queue_labels; /* the writer's */
@@ -554,10 +555,8 @@ enum err engine_ready(const struct engine *e, struct problem *p)
     return ERR_OK;
 }
 
-void engine_refresh_gauges(struct engine *e)
+void engine_read_metrics(struct engine *e, struct op *op)
 {
-    if (open_snapshot(e))
-        engine_metrics_read(&e->metrics, e->reader, env_now_ms(e->env));
     metric_set(e->metrics.log_bytes, STR_NONE, STR_NONE, (double)commit_loop_log_bytes(e->commits));
     metric_set(e->metrics.in_flight, STR_NONE, STR_NONE, (double)e->in_flight);
     metric_set(e->metrics.listeners, STR_NONE, STR_NONE,
@@ -566,6 +565,9 @@ void engine_refresh_gauges(struct engine *e)
     engine_outbox(e, &outbox);
     metric_set(e->metrics.outbox_depth, STR_NONE, STR_NONE, (double)outbox.depth);
     metric_set(e->metrics.outbox_lag, STR_NONE, STR_NONE, (double)outbox.lag_ms / 1e3);
+    op->use_case = &UC_READ_METRICS;
+    op->input = &e->metrics_input;
+    ask(e, op);
 }
 
 const char *engine_store_name(void)
@@ -702,6 +704,7 @@ enum err engine_open(const struct engine_config *config, struct problem *p, stru
     e->auth = auth_new(config->env, config->root_key);
     e->waiters = waiters_new(config->env, &hooks);
     bool counted = engine_metrics_init(&e->metrics, config->metrics);
+    e->metrics_input = (struct read_metrics_input){&e->metrics, config->metrics};
     struct listeners_hooks told = {e, ask};
     e->listeners = listeners_new(config->env, &told);
     e->queue_labels = tenant_labels_new();

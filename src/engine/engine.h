@@ -81,8 +81,9 @@ bool engine_failed(const struct engine *engine);
 
 /* ERR_OK when it takes work; otherwise why not. */
 MUST_CHECK enum err engine_ready(const struct engine *engine, struct problem *p);
-/* Fills the gauges that are read, not counted. */
-void engine_refresh_gauges(struct engine *engine);
+/* Writes all metrics out: op->done() follows, with their text as answer.body. One at a time. Sets
+ * the op's use case and input. */
+void engine_read_metrics(struct engine *engine, struct op *op);
 const char *engine_store_name(void);
 const char *engine_gate_name(const struct engine *engine);
 

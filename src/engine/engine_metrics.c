@@ -181,12 +181,16 @@ struct reading {
     struct engine_metrics *metrics;
     struct db *reader;
     int64_t now_ms;
+    struct arena *arena;    /* what was read of one tenant */
+    size_t queues, tenants; /* shown so far, the largest first */
 };
 
+/* Those past the bound are summed. */
 static void add_job_gauge(void *ctx, struct str queue, struct str state, int64_t number)
 {
-    const struct reading *r = ctx;
-    metric_set(r->metrics->jobs, queue, state, (double)number);
+    struct reading *r = ctx;
+    struct str label = r->queues++ < METRIC_QUEUES_MAX ? label_of_name(queue) : LABEL_OTHER;
+    metric_add(r->metrics->jobs, label, state, (double)number);
 }
 
 static void add_webhook_gauge(void *ctx, struct str state, int64_t number)
@@ -212,36 +216,36 @@ static enum err read_webhooks(const struct reading *r)
     return e;
 }
 
-/* A gauge that tenants past the bound share is their maximum. */
-static void raise_gauge(struct metric *gauge, struct str tenant, double value)
-{
-    metric_set(gauge, tenant, STR_NONE, MAX(value, metric_value(gauge, tenant, STR_NONE)));
-}
-
+/* Tenants come by what they use, the most first: all gauges of one are shown, so that they can be
+ * compared. Those past the bound are summed, but for the oldest run, which is the oldest of all. */
 static void add_tenant_gauges(void *ctx, const struct tenant *t)
 {
-    const struct reading *r = ctx;
+    struct reading *r = ctx;
     struct engine_metrics *m = r->metrics;
-    struct str tenant = tenant_label(m->labels, t->id);
-    raise_gauge(m->slots_held, tenant, (double)t->active_runs);
-    raise_gauge(m->queued_runs, tenant, (double)t->queued_runs);
+    struct str tenant = r->tenants++ < METRIC_TENANTS_MAX ? label_of_name(t->id) : LABEL_OTHER;
+    metric_add(m->slots_held, tenant, STR_NONE, (double)t->active_runs);
+    metric_add(m->queued_runs, tenant, STR_NONE, (double)t->queued_runs);
     if (t->max_concurrent_runs >= 0)
-        raise_gauge(m->slots_limit, tenant, (double)t->max_concurrent_runs);
+        metric_add(m->slots_limit, tenant, STR_NONE, (double)t->max_concurrent_runs);
     if (t->max_queued_runs >= 0)
-        raise_gauge(m->queued_limit, tenant, (double)t->max_queued_runs);
+        metric_add(m->queued_limit, tenant, STR_NONE, (double)t->max_queued_runs);
     int64_t oldest = 0;
     if (t->queued_runs > 0 && queue_oldest(r->reader, t->num, &oldest) != ERR_OK)
         LOG(LOG_WARN, "the queue could not be read");
     int64_t age_ms = oldest > 0 ? r->now_ms - runs_num_ms(oldest) : 0;
-    raise_gauge(m->queue_oldest, tenant, (double)MAX(age_ms, (int64_t)0) / 1e3);
+    double age = (double)MAX(age_ms, (int64_t)0) / 1e3;
+    metric_set(m->queue_oldest, tenant, STR_NONE,
+               MAX(age, metric_value(m->queue_oldest, tenant, STR_NONE)));
+    arena_clear(r->arena);
 }
 
-void engine_metrics_read(struct engine_metrics *m, struct db *reader, int64_t now_ms)
+static void read_gauges(struct engine_metrics *m, struct db *reader, int64_t now_ms)
 {
     struct metric *const gauges[] = {m->jobs,        m->slots_held,   m->slots_limit,
                                      m->queued_runs, m->queued_limit, m->queue_oldest};
-    struct reading r = {m, reader, now_ms};
+    struct reading r = {.metrics = m, .reader = reader, .now_ms = now_ms};
     struct arena arena;
+    r.arena = &arena;
     arena_init(&arena, GAUGE_ARENA_MAX);
     for (size_t i = 0; i < ARRAY_LEN(gauges); i++)
         metric_clear(gauges[i]);
@@ -257,3 +261,14 @@ void engine_metrics_read(struct engine_metrics *m, struct db *reader, int64_t no
         LOG(LOG_WARN, "webhooks could not be counted");
     arena_release(&arena);
 }
+
+static enum err read_metrics(struct op *op, struct tx *tx)
+{
+    const struct read_metrics_input *in = op->input;
+    read_gauges(in->metrics, tx->db, tx->now_ms);
+    metrics_put_text(in->registry, &op->answer.body);
+    return ERR_OK;
+}
+
+const struct use_case UC_READ_METRICS = {
+    .name = "read_metrics", .changes = false, .run = read_metrics};

@@ -53,7 +53,13 @@ void engine_metrics_release(struct engine_metrics *m);
 void engine_metrics_count(struct engine_metrics *m, const struct op *op, const struct env *env);
 /* A check of the data that is over. */
 void engine_metrics_checked(struct engine_metrics *m, const struct op *op, int64_t now_ms);
-/* Gauges that are read from the store, in the reader's snapshot. */
-void engine_metrics_read(struct engine_metrics *m, struct db *reader, int64_t now_ms);
+
+/* Reads the gauges that are in the store and writes all metrics out as text, by a reader. One at a
+ * time: gauges are made again by each. */
+struct read_metrics_input {
+    struct engine_metrics *metrics;
+    struct metrics *registry;
+};
+extern const struct use_case UC_READ_METRICS;
 
 #endif

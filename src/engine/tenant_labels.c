@@ -27,7 +27,8 @@ void tenant_labels_free(struct tenant_labels *labels)
 struct str tenant_label(struct tenant_labels *labels, struct str tenant)
 {
     if (tenant.len == 0 || tenant.len > TENANT_ID_MAX)
-        return STR("other");
+        return LABEL_OTHER;
+    tenant = label_of_name(tenant);
     size_t at = str_hash(tenant) % SLOTS;
     while (labels->slots[at].len > 0) {
         struct str known = {labels->slots[at].name, labels->slots[at].len};
@@ -36,7 +37,7 @@ struct str tenant_label(struct tenant_labels *labels, struct str tenant)
         at = (at + 1) % SLOTS;
     }
     if (labels->count >= METRIC_TENANTS_MAX)
-        return STR("other");
+        return LABEL_OTHER;
     memcpy(labels->slots[at].name, tenant.ptr, tenant.len);
     labels->slots[at].len = tenant.len;
     labels->count++;

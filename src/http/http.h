@@ -121,7 +121,7 @@ struct http_config {
     const char *tls_cert; /* PEM files; NULL: plain HTTP */
     const char *tls_key;
     const struct env *env;
-    struct metrics *metrics;
+    struct metrics *metrics; /* NULL: its requests are not counted */
     http_handler *handler;
     void *handler_ctx;
 };

@@ -131,7 +131,8 @@ static void end_request(void *ctx, struct MHD_Connection *connection, void **con
                          (char)('0' + number % 10), '\0'};
         double seconds = (double)(env_mono_ns(s->config.env) - r->pub.begun_ns) / 1e9;
         struct str route = r->reply.route.ptr != NULL ? r->reply.route : STR("none");
-        metric_observe(s->durations, route, str_of(status), seconds);
+        if (s->durations != NULL)
+            metric_observe(s->durations, route, str_of(status), seconds);
     }
     if (r->conn != NULL) {
         r->conn->request = NULL;
@@ -301,8 +302,10 @@ enum err http_server_start(const struct http_config *config, struct problem *p,
     char *key = NULL;
     char host[128];
     int port = 0;
-    s->durations = metrics_declare(config->metrics, &DURATIONS);
-    enum err e = s->durations != NULL ? ERR_OK : problem_set(p, ERR_NO_MEMORY, "no memory");
+    if (config->metrics != NULL)
+        s->durations = metrics_declare(config->metrics, &DURATIONS);
+    bool counts = s->durations != NULL || config->metrics == NULL;
+    enum err e = counts ? ERR_OK : problem_set(p, ERR_NO_MEMORY, "no memory");
     if (e == ERR_OK && config->tls_cert != NULL)
         e = read_pem(config->tls_cert, p, &cert);
     if (e == ERR_OK && config->tls_cert != NULL)

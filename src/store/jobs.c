@@ -292,7 +292,7 @@ enum err jobs_count(struct db *db,
 {
     /* Only what can be counted along an index: finished jobs are many and of no use here. */
     static const char SQL[] = "SELECT queue, 'pending', count(*) FROM jobs WHERE state = 'pending'"
-                              " GROUP BY queue";
+                              " GROUP BY queue ORDER BY 3 DESC, 1";
     struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
     while (db_next(rows))
         each(ctx, db_str(rows, 0), db_str(rows, 1), db_int(rows, 2));

@@ -229,6 +229,6 @@ enum err tenants_in_use(struct db *db, struct arena *arena,
 {
     static const char SQL[] =
         "SELECT " COLUMNS " FROM tenants WHERE active_runs > 0 OR queued_runs > 0"
-        " OR max_concurrent_runs IS NOT NULL LIMIT $1";
-    return walk(DB_QUERY(db, SQL, DB_I(METRIC_TENANTS_MAX + 1)), arena, each, ctx);
+        " OR max_concurrent_runs IS NOT NULL ORDER BY active_runs + queued_runs DESC, num";
+    return walk(db_query_values(db, SQL, NULL, 0), arena, each, ctx);
 }

@@ -21,7 +21,7 @@ MUST_CHECK enum err tenants_list(struct db *db, struct str after, int64_t limit,
                                  struct arena *arena,
                                  void (*each)(void *ctx, const struct tenant *t), void *ctx);
 
-/* Those with a limit, an active or a queued run; up to METRIC_TENANTS_MAX + 1 of them. */
+/* Those with a limit, an active or a queued run; the ones with the most runs first. */
 MUST_CHECK enum err tenants_in_use(struct db *db, struct arena *arena,
                                    void (*each)(void *ctx, const struct tenant *t), void *ctx);
 

@@ -77,7 +77,7 @@ def test_the_last_use_is_noted(root, locked):
 
 
 @pytest.mark.parametrize("body", [
-    {}, {"role": "king"}, {"role": "viewer", "tenant": "a b"}, {"role": "viewer", "tenant": "*"}, {"role": "operator", "tenant": "*"},
+    {}, {"role": "king"}, {"role": "viewer", "tenant": "a b"}, {"role": "approver", "tenant": "*"}, {"role": "operator", "tenant": "*"},
     {"role": "viewer", "label": "x" * 2000}, {"role": 1}, {"role": "viewer", "tenant": 5},
 ])
 def test_a_key_that_cannot_be_is_400(root, body):

@@ -80,7 +80,7 @@ def test_it_has_exactly_the_problem_codes_of_the_server():
 
 def test_open_routes_need_no_key_and_others_do(dev_server):
     open_paths = {p for (_, p), o in openapi.operations().items() if o.get("security") == []}
-    assert open_paths == {"/healthz", "/readyz", "/metrics", "/openapi.json", "/"} and DOC["security"]
+    assert open_paths == {"/healthz", "/readyz", "/openapi.json", "/"} and DOC["security"]
     for (method, path), operation in openapi.operations().items():
         assert ("401" in operation["responses"]) == (path not in open_paths), path
 

@@ -51,12 +51,21 @@ static void names_that_no_tenant_can_have_share_it_too(void **state)
     tenant_labels_free(labels);
 }
 
+static void a_tenant_called_other_does_not_share_it(void **state)
+{
+    (void)state;
+    struct tenant_labels *labels = tenant_labels_new();
+    assert_str(tenant_label(labels, STR("other")), "(other)");
+    tenant_labels_free(labels);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tenant_keeps_its_label),
         cmocka_unit_test(past_the_bound_new_tenants_share_one_label),
         cmocka_unit_test(names_that_no_tenant_can_have_share_it_too),
+        cmocka_unit_test(a_tenant_called_other_does_not_share_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,128 @@
+/* GET /metrics. The text is made by a reader, not by the loop, one at a time: all who ask while one
+ * is being made share the next. After each there is a rest of several times as long, so that
+ * scrapers, however many, take a small part of one processor. Nothing is kept: every answer was
+ * made after its request came. */
+#include "api/call.h"
+
+struct metrics_text {
+    struct buf text;
+    int holders; /* requests that it is sent to */
+};
+
+struct metrics_maker {
+    struct api *api;
+    struct op op;
+    bool making;
+    int64_t begun_ns, next_ns; /* when it began, and when the next may */
+    struct call *waiting;      /* for the next, linked by next_scraper */
+    struct call *served;       /* by the one under way */
+};
+
+struct metrics_maker *metrics_maker_new(struct api *api)
+{
+    struct metrics_maker *m = calloc(1, sizeof(*m));
+    if (m != NULL)
+        m->api = api;
+    return m;
+}
+
+void metrics_maker_free(struct metrics_maker *m)
+{
+    assert(m == NULL || (!m->making && m->waiting == NULL));
+    free(m);
+}
+
+void metrics_text_drop(struct metrics_text *t)
+{
+    if (t == NULL || --t->holders > 0)
+        return;
+    buf_release(&t->text);
+    free(t);
+}
+
+static void send_text(struct call *c, struct metrics_text *t)
+{
+    struct http_reply reply;
+    t->holders++;
+    c->metrics_text = t;
+    http_reply_init(&reply, 200, STR("text/plain; version=0.0.4; charset=utf-8"),
+                    buf_str(&t->text));
+    reply.route = str_of(c->route->pattern);
+    http_send(c->req, &reply);
+}
+
+/* Takes the text over from the op, with one holder; NULL with the op's problem set. */
+static struct metrics_text *take_text(struct op *op)
+{
+    struct metrics_text *t = op->err == ERR_OK ? calloc(1, sizeof(*t)) : NULL;
+    if (t == NULL && op->err == ERR_OK)
+        op->err = problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the metrics");
+    if (t == NULL)
+        return NULL;
+    t->holders = 1;
+    t->text = op->answer.body;
+    buf_init(&op->answer.body, 0);
+    return t;
+}
+
+static void make_if_due(struct metrics_maker *m);
+
+static void made(struct op *op)
+{
+    struct metrics_maker *m = op->owner;
+    struct metrics_text *t = take_text(op);
+    while (m->served != NULL) {
+        struct call *c = m->served;
+        m->served = c->next_scraper;
+        if (t != NULL)
+            send_text(c, t);
+        else
+            http_send_problem(c->req, &op->problem, str_of(c->route->pattern), NULL);
+        http_request_drop(c->req);
+    }
+    metrics_text_drop(t);
+    op_release(op);
+    int64_t now = env_mono_ns(m->api->config.env);
+    m->next_ns =
+        now + MIN((now - m->begun_ns) * METRICS_REST, METRICS_REST_MS_MAX * INT64_C(1000000));
+    m->making = false;
+    make_if_due(m);
+}
+
+static void make_if_due(struct metrics_maker *m)
+{
+    int64_t now = env_mono_ns(m->api->config.env);
+    if (m->making || m->waiting == NULL || now < m->next_ns)
+        return;
+    m->making = true;
+    m->begun_ns = now;
+    m->served = m->waiting;
+    m->waiting = NULL;
+    op_init(&m->op, NULL);
+    m->op.owner = m;
+    m->op.done = made;
+    engine_read_metrics(m->api->config.engine, &m->op);
+}
+
+void direct_metrics(struct call *c)
+{
+    struct metrics_maker *m = c->api->metrics;
+    http_request_hold(c->req); /* until made() */
+    c->next_scraper = m->waiting;
+    m->waiting = c;
+    make_if_due(m);
+}
+
+void metrics_tick(struct api *api)
+{
+    make_if_due(api->metrics);
+}
+
+int metrics_timeout_ms(const struct api *api)
+{
+    const struct metrics_maker *m = api->metrics;
+    if (m->making || m->waiting == NULL)
+        return -1;
+    int64_t left_ns = m->next_ns - env_mono_ns(api->config.env);
+    return left_ns > 0 ? (int)(left_ns / 1000000 + 1) : 0;
+}
