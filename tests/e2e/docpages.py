@@ -13,7 +13,6 @@ A hint is an HTML comment, which readers do not see, right above a block:
     <!-- docs-test-setup                             shell commands that run before the block, in the same shell
     …
     -->
-    <!-- docs-test-page: flags: --allow-private-addresses -->      anywhere on a page: more flags for its server
 """
 import os
 import re
@@ -46,9 +45,9 @@ def parse_hints(comment):
     return {name.strip(): value.strip()}
 
 
-def page_hints(page):
-    found = re.findall(r"<!-- docs-test-page: (.*?) -->", page.read_text())
-    return {k: v for comment in found for k, v in parse_hints(comment).items()}
+def prose(page):
+    """A page without its blocks."""
+    return re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
 
 
 def blocks(page):

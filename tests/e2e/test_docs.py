@@ -1,4 +1,6 @@
 """Every command block of README and docs, run as it is written: nothing fails, and what a page shows is what is printed."""
+import functools
+import itertools
 import json
 import pathlib
 import re
@@ -42,7 +44,7 @@ def path(tmp_path):
 
 def run_page(page, folder, path):
     """With a development server of its own. What the page itself starts listens elsewhere."""
-    with harness.server(*docpages.page_hints(page).get("flags", "").split()) as server:
+    with harness.server() as server:
         shell = docpages.Page(page, folder, server.url)
         shell.run(path, {"PAWL_URL": server.url, "PAWL_LISTEN": f"127.0.0.1:{cli.free_port()}"})
     return shell
@@ -89,6 +91,34 @@ def test_every_json_block_is_json_and_every_definition_is_valid(page, api, tenan
             api.workflow(tenant, definition["id"], definition["steps"])
             run = api.post(f"/api/v1/workflows/{definition['id']}/runs?wait_ms=60000", {"input": given}, tenant=tenant).json["run"]
             assert (run["status"], run["output"]) == ("succeeded", output), block.where
+
+
+@functools.lru_cache(maxsize=None)
+def help_of(words):
+    """The help of the command that these words begin with."""
+    for n in range(len(words), 0, -1):
+        done = cli.pawl(*words[:n], "--help")
+        if done.code == 0:
+            return done.out
+    return None
+
+
+@pytest.mark.parametrize("page", docpages.PAGES, ids=name)
+def test_every_command_and_flag_that_a_page_names_exists(page):
+    for code in re.findall(r"`(pawl [^`]+)`", docpages.prose(page)):
+        words = code.split(" -- ")[0].split()[1:]
+        command = tuple(itertools.takewhile(lambda w: re.fullmatch("[a-z][a-z-]*", w), words[:3]))
+        if command[:1] == ("listening",):  # what the server prints
+            continue
+        text = help_of(command)
+        assert text is not None, code
+        assert [w for w in words if w.startswith("--") and w not in text] == [], code
+
+
+def test_every_flag_and_variable_of_the_server_is_documented():
+    text = (harness.ROOT / "docs" / "operations.md").read_text()
+    wanted = set(re.findall(r"^ +(--[a-z-]+)|(PAWL_[A-Z_]+)", cli.pawl("serve", "--help").out, re.M))
+    assert len(wanted) > 20 and [w for w in map("".join, wanted) if w not in text] == []
 
 
 def test_every_python_block_is_python():
@@ -151,8 +181,7 @@ def test_the_retry_guide_ends_at_its_deadline(retry_guide):
 
 def test_every_link_leads_somewhere():
     for page in docpages.PAGES:
-        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
-        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        for target in re.findall(r"\]\(([^)\s]+)\)", docpages.prose(page)):
             file, _, anchor = target.partition("#")
             if re.match(r"\w+:", file):
                 continue
@@ -163,5 +192,5 @@ def test_every_link_leads_somewhere():
 
 def anchors(page):
     """As GitHub makes them of headings."""
-    titles = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.S), re.M)
+    titles = re.findall(r"^#+ (.*)$", docpages.prose(page), re.M)
     return {re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "", t)).strip().lower().replace(" ", "-") for t in titles}
