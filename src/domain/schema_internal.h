@@ -45,6 +45,7 @@ struct meeting {
 
 struct keyword {
     const char *name;
+    size_t len;
     enum kind kind;
     void (*check)(struct reading *r, json_t *want);
     /* NULL: an annotation, or one that another keyword looks at: it judges nothing itself. */
