@@ -49,6 +49,10 @@ void uuid_set_time(struct uuid *id, int64_t time);
 
 enum { TIME_TEXT_LEN = 24 };
 
+/* The first and the last millisecond of the years 1 to 9999. */
+#define TIME_MS_MIN INT64_C(-62135596800000)
+#define TIME_MS_MAX INT64_C(253402300799999)
+
 /* For years 1 to 9999. */
 void buf_put_time(struct buf *b, int64_t ms);
 /* Any RFC 3339 date-time, with an offset or Z, with or without a fraction, that lies in the years

@@ -77,6 +77,7 @@
     X(ERR_RATE_LIMITED,       "RATE_LIMITED",                 429, true,  "The tenant starts runs faster than it may") \
     X(ERR_HEADERS_TOO_LARGE,  "HEADERS_TOO_LARGE",            431, false, "The request head is too large") \
     X(ERR_INTERNAL,           "INTERNAL",                     500, true,  "The server failed")     \
+    X(ERR_DAMAGED,            "OBJECT_DAMAGED",               500, false, "The stored object is damaged") \
     X(ERR_OVERLOADED,         "OVERLOADED",                   503, true,  "Too many requests are waiting") \
     X(ERR_GATE_UNAVAILABLE,   "ADMISSION_GATE_UNAVAILABLE",   503, true,  "The admission gate did not let the start in") \
     X(ERR_NO_MEMORY,          "OUT_OF_MEMORY",                503, true,  "The server is short of memory") \

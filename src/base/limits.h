@@ -99,6 +99,7 @@ enum {
     TIMERS_MS_PER_TURN_MAX = 20,          /* likewise, when each of them takes long */
     TIMERS_BYTES_PER_TURN_MAX = 16 * MIB, /* of what they load: many large ones must not run a turn out of memory */
     LATE_INDEX_ROWS = 2048,               /* rows that are indexed together: a few milliseconds of work */
+    DAMAGED_PASSED_MAX = 16,              /* damaged jobs that a claim passes over; more are a damaged file */
     HOLDERS_PASSED_MAX = 64,              /* runs of others that a search for holders passes over, again and again */
     EVICT_PER_TURN_MAX = 256,             /* likewise old idempotency keys */
     READERS = 2,                          /* threads that answer GETs beside the HTTP loop */

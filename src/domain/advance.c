@@ -229,6 +229,16 @@ void advance_skip(struct progress *p, size_t step, bool cut)
     settle(p, step, STEP_IS_SKIPPED);
 }
 
+bool advance_expects(const struct progress *p, size_t step, bool undo)
+{
+    if (step >= p->count)
+        return false;
+    const struct step_state *s = &p->steps[step];
+    if (undo)
+        return s->undo == UNDO_OPEN;
+    return s->status == STEP_IS_ACTIVE && s->over < s->begun && s->asked <= s->begun - s->over - 1;
+}
+
 void advance_job_over(const struct definition *def, struct progress *p, size_t step,
                       enum step_status as)
 {

@@ -41,6 +41,9 @@ void advance_asked(struct progress *p, size_t step);
 void advance_answered(struct progress *p, size_t step);
 /* The step's condition does not hold, or it is cut off. */
 void advance_skip(struct progress *p, size_t step, bool cut);
+/* Is a job of the step, or the one that undoes it, still to end? If not, rows and record of the run
+ * contradict each other. */
+bool advance_expects(const struct progress *p, size_t step, bool undo);
 /* A job of the step is over, by no other way than `as` (a settled status). */
 void advance_job_over(const struct definition *def, struct progress *p, size_t step,
                       enum step_status as);

@@ -198,7 +198,7 @@ enum err progress_parse(struct str text, size_t count, struct arena *arena, stru
             take_step(&c, &p.steps[i]);
     }
     if (!c.ok || c.at != c.end || !is_sound(&p))
-        return ERR_INTERNAL;
+        return ERR_DAMAGED;
     *ret = p;
     return ERR_OK;
 }

@@ -12,8 +12,7 @@ enum { PROMPT_SHOWN_MAX = 64 * KIB, TOLD_MAX = 1 * MIB };
 
 static const struct approval_ask *ask_of(const struct run_move *m, const struct job *job)
 {
-    assert(m->def->steps[job->step].asks);
-    return &m->def->steps[job->step].ask;
+    return &job_step(m->def, job)->ask;
 }
 
 static enum err fill(struct run_move *m, const json_t *template, const json_t *item,
@@ -30,7 +29,7 @@ static enum err compose_prompt(struct run_move *m, const struct job *job, const 
     if (ask->prompt == NULL) {
         char text[2 * NAME_MAX_LEN + 64];
         (void)snprintf(text, sizeof(text), "May step %.*s of workflow %.*s be done?",
-                       STR_ARG(m->def->steps[job->step].name), STR_ARG(m->run.workflow_id));
+                       STR_ARG(job_step(m->def, job)->name), STR_ARG(m->run.workflow_id));
         *ret = arena_str(&m->tx->arena, str_of(text));
         return ret->ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
     }
@@ -50,7 +49,9 @@ static enum err compose_prompt(struct run_move *m, const struct job *job, const 
 static enum err parse_kept(struct tx *tx, struct str text, const json_t **ret)
 {
     json_t *json = json_loadb(text.ptr, text.len, JSON_DECODE_ANY, NULL);
-    if (json == NULL || !tx_keep_json(tx, json))
+    if (json == NULL)
+        return ERR_DAMAGED;
+    if (!tx_keep_json(tx, json))
         return ERR_NO_MEMORY;
     *ret = json;
     return ERR_OK;
@@ -61,7 +62,7 @@ static enum err compose_content(struct run_move *m, const struct job *job, const
                                 struct problem *p, const json_t **ret)
 {
     static const struct str NOTHING = {"null", 4};
-    const struct step_def *step = &m->def->steps[job->step];
+    const struct step_def *step = job_step(m->def, job);
     if (step->ask.content != NULL)
         return fill(m, step->ask.content, item, p, ret);
     if (step->type == STEP_APPROVAL)
@@ -97,7 +98,7 @@ enum err approval_hash(struct tx *tx, struct str prompt, const json_t *content, 
 /* The end of an approval step's own time; a task's begins when it is handed out. */
 static int64_t gives_up_at(const struct run_move *m, const struct job *job)
 {
-    const struct step_def *step = &m->def->steps[job->step];
+    const struct step_def *step = job_step(m->def, job);
     bool limited = step->type == STEP_APPROVAL && step->timeout_ms >= 0;
     return limited ? job->created_at + step->timeout_ms : -1;
 }
@@ -137,7 +138,7 @@ enum err approval_compose(struct run_move *m, struct job *job, const json_t *ite
         return e;
     job->state = JOB_APPROVAL;
     job->due_at = due_of(m, job, ret);
-    if (m->def->steps[job->step].type == STEP_APPROVAL) { /* asking is all that it does */
+    if (job_step(m->def, job)->type == STEP_APPROVAL) { /* asking is all that it does */
         job->attempt = 1;
         job->started_at = now;
     }
@@ -159,8 +160,8 @@ static void tell_begin(struct told *t, struct run_move *m, const struct job *job
     t->out = json_out_to(&t->data);
     json_open(&t->out, NULL, '{');
     json_add_uuid(&t->out, "job_id", job->id);
-    json_add_text(&t->out, "step", m->def->steps[job->step].name);
-    if (m->def->steps[job->step].for_each != NULL)
+    json_add_text(&t->out, "step", job_step(m->def, job)->name);
+    if (job_step(m->def, job)->for_each != NULL)
         json_add_int(&t->out, "item", job->item);
 }
 
@@ -238,7 +239,7 @@ bool approval_is_granted(const struct approval *a, const struct approval_ask *as
 
 enum err approval_of_job(const struct run_move *m, const struct job *job, bool *ret_granted)
 {
-    const struct step_def *step = &m->def->steps[job->step];
+    const struct step_def *step = job_step(m->def, job);
     struct approval a;
     bool found = false;
     enum err e = ERR_OK;
@@ -309,7 +310,7 @@ enum err approval_settle(struct run_move *m, struct job *job, struct approval *a
     advance_answered(&m->progress, (size_t)job->step);
     if (!approval_is_granted(a, ask_of(m, job)))
         e = end_badly(m, job, a);
-    else if (m->def->steps[job->step].type == STEP_APPROVAL)
+    else if (job_step(m->def, job)->type == STEP_APPROVAL)
         e = complete_approval(m, job, a);
     else
         e = let_task_go(m, job, a);
@@ -325,7 +326,7 @@ static enum err audit_expiry(struct run_move *m, const struct job *job)
     struct json_out o = json_out_to(&text);
     json_open(&o, NULL, '{');
     json_add_uuid(&o, "run_id", m->run.id);
-    json_add_text(&o, "step", m->def->steps[job->step].name);
+    json_add_text(&o, "step", job_step(m->def, job)->name);
     json_add_text(&o, "outcome", str_of(on_expire_name(ask_of(m, job)->on_expire)));
     json_close(&o, '}');
     struct buf target;
@@ -395,7 +396,7 @@ enum err approval_due(struct run_move *m, struct job *job)
     bool found = false;
     enum err e = approvals_find(m->tx->db, job->run, job->ordinal, &m->tx->arena, &found, &a);
     if (e == ERR_OK && (!found || a.status != APPROVAL_PENDING))
-        return ERR_INTERNAL; /* the doctor names it */
+        return ERR_DAMAGED; /* the doctor names it */
     if (e != ERR_OK)
         return e;
     if (a.expires_at >= 0 && a.expires_at <= now)

@@ -133,7 +133,7 @@ static enum err take_child(struct run_move *m, struct job *job, struct problem *
 /* A sleep, a delay or a wait is over. */
 static enum err fire_scheduled(struct run_move *m, struct job *job)
 {
-    enum step_type type = m->def->steps[job->step].type;
+    enum step_type type = job_step(m->def, job)->type;
     if (type == STEP_SLEEP) {
         enum err e = job_move(m, job, JOB_ON_FIRE);
         return e == ERR_OK ? run_move_job_over(m, job) : e;

@@ -108,6 +108,9 @@ static const char *why_of(enum err e)
         return "this needs more memory than one operation may take: nothing was changed";
     case ERR_STORE_BUSY:
         return "the store is busy: nothing was changed";
+    case ERR_DAMAGED:
+        return "a stored object that the change needs is damaged: nothing was changed. The "
+               "server's log names it, and so does `pawl doctor`";
     default:
         return "the change could not be made: nothing was changed";
     }

@@ -15,13 +15,14 @@ struct look {
     enum door_verdict verdict;
     int64_t seq;
     int64_t age_ms; /* of the newest that had the same key; -1: none */
+    bool damaged;
 };
 
 /* A row of an earlier version has no fingerprint: then the key alone decides. */
 static bool same_request(const struct door_key *key, struct str kept)
 {
-    assert(kept.len <= SHA256_LEN);
-    return kept.len == 0 || memcmp(key->request.bytes, kept.ptr, kept.len) == 0;
+    return kept.len == 0 || (kept.len <= sizeof(key->request.bytes) &&
+                             memcmp(key->request.bytes, kept.ptr, kept.len) == 0);
 }
 
 static bool look_at(void *ctx, const struct dedup_key *row)
@@ -35,7 +36,10 @@ static bool look_at(void *ctx, const struct dedup_key *row)
         l->age_ms = dedup_age_ms(row->at, l->now_ms);
     if (!knows)
         return row->num > w->first;
-    assert(row->key.ptr != NULL); /* text goes only after the window has moved on */
+    if (row->key.ptr == NULL) { /* text goes only after the window has moved on */
+        l->damaged = true;
+        return false;
+    }
     l->verdict = same_request(l->key, row->request) ? DOOR_DUPLICATE : DOOR_REUSED;
     l->seq = row->seq;
     return false;
@@ -54,6 +58,8 @@ enum err door_look(struct tx *tx, struct door_key *key, const struct door_rules 
     enum err e = dedup_windows_find(tx->db, key->owner, &key->window);
     if (e == ERR_OK)
         e = dedup_with_hash(tx->db, key->owner, key->key_hash, look_at, &look);
+    if (e == ERR_OK && look.damaged)
+        e = ERR_DAMAGED;
     if (e != ERR_OK)
         return e;
     key->late_ms = look.verdict == DOOR_NEW ? look.age_ms : -1;
@@ -103,12 +109,15 @@ struct eviction {
     int64_t now_ms;
     int64_t by_age, by_count;
     int64_t last_seq;
+    bool damaged; /* keys are numbered without a gap */
 };
 
 static bool evict(void *ctx, const struct dedup_key *row)
 {
     struct eviction *v = ctx;
-    assert(row->num == v->window->first);
+    v->damaged |= row->num != v->window->first;
+    if (v->damaged)
+        return false;
     enum dedup_leaving leaving = dedup_oldest_leaves(v->window, &v->limits, row->at, v->now_ms);
     if (leaving == DEDUP_STAYS)
         return false;
@@ -122,7 +131,9 @@ static bool evict(void *ctx, const struct dedup_key *row)
 static bool forget(void *ctx, const struct dedup_key *row)
 {
     struct eviction *v = ctx;
-    assert(row->num == v->window->forgotten);
+    v->damaged |= row->num != v->window->forgotten;
+    if (v->damaged)
+        return false;
     if (row->num == v->window->emptied ||
         !dedup_oldest_is_forgotten(v->window, &v->limits, row->at, v->now_ms))
         return false;
@@ -180,6 +191,8 @@ enum err door_enter(struct tx *tx, const struct door_key *key, const struct door
     if (e == ERR_OK &&
         dedup_sweep_is_due(&window, &eviction.limits, eviction.by_age + eviction.by_count))
         e = sweep(tx, key->owner, &eviction);
+    if (e == ERR_OK && eviction.damaged)
+        e = ERR_DAMAGED;
     if (e == ERR_OK)
         e = dedup_windows_put(tx->db, key->owner, &window);
     if (e != ERR_OK)

@@ -314,7 +314,7 @@ enum err entity_call_give_way(struct entity_move *m, bool *ret_migrating)
     enum err e =
         jobs_find_at(m->tx->db, m->entity.num, m->entity.open_job, &m->tx->arena, &found, &job);
     if (e == ERR_OK && !found)
-        return ERR_INTERNAL;
+        return ERR_DAMAGED;
     if (e != ERR_OK || job.state != JOB_RUNNING)
         return e == ERR_OK ? give_way(m, &job) : e;
     *ret_migrating = job.item == CALL_MIGRATE;

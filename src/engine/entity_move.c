@@ -35,7 +35,7 @@ enum err entity_version_load(struct entity_move *m, int64_t version, struct enti
     bool found = false;
     enum err e = kept_types_version(m->tx->types, m->tx->db, m->type.num, version, &m->tx->arena,
                                     &found, ret);
-    return e == ERR_OK && !found ? ERR_INTERNAL : e; /* versions are never removed */
+    return e == ERR_OK && !found ? ERR_DAMAGED : e; /* versions are never removed */
 }
 
 enum err entity_move_find(struct entity_move *m, struct op *op, struct tx *tx, struct str type,
@@ -78,7 +78,7 @@ enum err entity_move_load(struct entity_move *m, struct tx *tx, int64_t num, str
     if (e == ERR_OK)
         e = entity_types_find_num(tx->db, m->entity.type, &tx->arena, &known, &m->type);
     if (e == ERR_OK)
-        e = known ? entity_version_load(m, m->entity.type_version, &m->version) : ERR_INTERNAL;
+        e = known ? entity_version_load(m, m->entity.type_version, &m->version) : ERR_DAMAGED;
     m->read = m->entity;
     return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot load the entity");
 }

@@ -11,7 +11,7 @@ bool is_outage(enum err e)
 
 bool is_store_failure(enum err e)
 {
-    return is_outage(e) || e == ERR_INTERNAL;
+    return is_outage(e) || e == ERR_INTERNAL || e == ERR_DAMAGED;
 }
 
 bool answer_from_record(struct op *op, const struct idem_record *record)

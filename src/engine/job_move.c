@@ -15,8 +15,8 @@ static enum err tell(struct run_move *m, const char *type, const struct job *job
     struct json_out o = json_out_to(&data);
     json_open(&o, NULL, '{');
     json_add_uuid(&o, "job_id", job->id);
-    json_add_text(&o, "step", m->def->steps[job->step].name);
-    if (m->def->steps[job->step].for_each != NULL && !job->undo)
+    json_add_text(&o, "step", job_step(m->def, job)->name);
+    if (job_step(m->def, job)->for_each != NULL && !job->undo)
         json_add_int(&o, "item", job->item);
     if (job->undo)
         json_add_bool(&o, "compensates", true);
@@ -143,7 +143,7 @@ enum err job_move(struct run_move *m, struct job *job, enum job_event on)
 
 static const struct retry_policy *policy_of(const struct run_move *m, const struct job *job)
 {
-    return &m->def->steps[job->step].retry;
+    return &job_step(m->def, job)->retry;
 }
 
 static enum err schedule_again(struct run_move *m, struct job *job, int64_t delay_ms_least)
@@ -184,7 +184,7 @@ enum err job_attempt_failed(struct run_move *m, struct job *job, struct str erro
 /* The time of a call is kept by who makes it: its timer fires only if nobody does any more. */
 static bool is_out_of_time(const struct run_move *m, const struct job *job)
 {
-    int64_t timeout_ms = m->def->steps[job->step].timeout_ms;
+    int64_t timeout_ms = job_step(m->def, job)->timeout_ms;
     return job->state != JOB_DISPATCHED && timeout_ms >= 0 &&
            job->started_at + timeout_ms <= m->tx->now_ms;
 }

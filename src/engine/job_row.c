@@ -1,6 +1,7 @@
 /* A job's row, its timer and its place in its queue. */
 #include "engine/job_row.h"
 
+#include "base/log.h"
 #include "store/approvals.h"
 
 /* The timer that belongs to a job in this state, if it has one. */
@@ -135,4 +136,15 @@ enum err job_row_remove(struct tx *tx, const struct job *job)
 {
     enum err e = disarm(tx, job);
     return e == ERR_OK ? jobs_remove(tx->db, job->run, job->ordinal) : e;
+}
+
+const struct step_def *job_step(const struct definition *def, const struct job *job)
+{
+    static const struct step_def NONE = {
+        .name = {"?", 1}, .handler = {"", 0}, .retry = {.max_attempts = 1}, .timeout_ms = -1};
+    if (job->step >= 0 && (size_t)job->step < def->step_count)
+        return job_step(def, job);
+    LOG(LOG_ERROR, "a stored job is damaged: its workflow has no such step", LOG_N("run", job->run),
+        LOG_N("ordinal", job->ordinal), LOG_N("step", job->step));
+    return &NONE;
 }

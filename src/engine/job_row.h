@@ -23,4 +23,8 @@ MUST_CHECK enum err job_row_touch(struct tx *tx, const struct job *old, const st
 /* As if it had never been. */
 MUST_CHECK enum err job_row_remove(struct tx *tx, const struct job *job);
 
+/* The step that a job of a run is of. A row that names one which the definition does not have is
+ * damaged: it gets a step that has no name and asks nobody. */
+const struct step_def *job_step(const struct definition *def, const struct job *job);
+
 #endif

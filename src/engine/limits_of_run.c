@@ -101,7 +101,7 @@ enum err limits_load_again(struct limits_of_run *l, struct run_move *m, enum at_
     json_t *input =
         json_loadb(m->run.input.ptr, m->run.input.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     if (input == NULL)
-        return problem_set(p, ERR_NO_MEMORY, "no memory for the run's input");
+        return problem_set(p, ERR_DAMAGED, "the run's input is not JSON");
     enum err e = limits_load(l, m->tx, m->tenant, m->def, input, at_limit, p);
     json_decref(input);
     return e;

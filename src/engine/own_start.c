@@ -24,7 +24,7 @@ enum err own_start(struct tx *tx, const struct own_start *s, struct problem *p,
         return e;
     json_t *input = json_loadb(s->input.ptr, s->input.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     if (input == NULL)
-        return ERR_NO_MEMORY;
+        return ERR_DAMAGED;
     struct start_run_input in = {
         .workflow_id = s->workflow_id,
         .input = input,

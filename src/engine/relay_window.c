@@ -2,6 +2,7 @@
 #include "engine/relay_window.h"
 
 #include "bus/subject.h"
+#include "engine/job_row.h"
 #include "engine/run_move.h"
 #include "store/feed.h"
 #include "store/parked.h"
@@ -122,7 +123,7 @@ static bool serves(const struct relay_window *w, struct str queue)
 
 static void put_offer(struct buf *body, const struct run_move *m, const struct job *job)
 {
-    const struct step_def *step = &m->def->steps[job->step];
+    const struct step_def *step = job_step(m->def, job);
     struct json_out o = json_out_to(body);
     json_open(&o, NULL, '{');
     json_add_uuid(&o, "job_id", job->id);

@@ -2,6 +2,7 @@
 #include "engine/render.h"
 
 #include "base/limits.h"
+#include "engine/job_row.h"
 
 void json_add_time(struct json_out *o, const char *name, int64_t ms)
 {
@@ -232,8 +233,7 @@ static void render_labels(struct json_out *o, const struct job *j, bool approved
 void render_job(struct json_out *o, const struct job *j, const struct run *run,
                 const struct definition *def, bool approved)
 {
-    assert(j->step >= 0 && (size_t)j->step < def->step_count);
-    const struct step_def *step = &def->steps[j->step];
+    const struct step_def *step = job_step(def, j);
     json_open(o, NULL, '{');
     json_add_uuid(o, "job_id", j->id);
     json_add_text(o, "kind", STR("step"));

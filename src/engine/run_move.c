@@ -43,6 +43,8 @@ struct run run_blank(void)
 static void take_old_job(void *ctx, const struct job *job)
 {
     struct progress *p = ctx;
+    if (job->step < 0 || (size_t)job->step >= p->count)
+        return; /* damage, which the doctor finds */
     struct step_state *s = &p->steps[job->step];
     static const enum step_status BY_STATE[JOB_STATE_COUNT] = {
         [JOB_SUCCEEDED] = STEP_IS_SUCCEEDED, [JOB_FAILED] = STEP_IS_FAILED,
@@ -208,7 +210,7 @@ static enum err move_open_jobs(struct run_move *m, int64_t from, int64_t to, enu
 /* Jobs that are only kept back go to their queue again; a delay or a sleep goes on. */
 static enum err release_if_held(struct run_move *m, struct job *job, enum job_event on)
 {
-    enum step_type type = m->def->steps[job->step].type;
+    enum step_type type = job_step(m->def, job)->type;
     bool held = job->state == JOB_SCHEDULED && job->due_at < 0 &&
                 (job->undo || type == STEP_TASK || type == STEP_HTTP);
     return held ? job_move(m, job, on) : ERR_OK;
@@ -383,7 +385,9 @@ enum err run_move_job_over(struct run_move *m, const struct job *job)
         [JOB_DENIED] = STEP_IS_DENIED,
     };
     size_t step = (size_t)job->step;
-    assert(step < m->progress.count && job_is_over(job->state));
+    assert(job_is_over(job->state));
+    if (!advance_expects(&m->progress, step, job->undo))
+        return ERR_DAMAGED;
     if (job->undo)
         advance_undo_over(&m->progress, step, job->state == JOB_SUCCEEDED);
     else
@@ -707,7 +711,7 @@ struct step_offers {
 static bool was_let_go(struct step_offers *o, const struct job *job)
 {
     bool granted = false;
-    if (!o->m->def->steps[job->step].asks || o->err != ERR_OK)
+    if (!job_step(o->m->def, job)->asks || o->err != ERR_OK)
         return true;
     o->err = approval_of_job(o->m, job, &granted);
     return granted;

@@ -53,7 +53,7 @@ enum err run_slots_free(struct tx *tx, struct tenant *tenant, const struct run *
 {
     assert(tenant->num == run->tenant);
     if (tenant->active_runs <= 0)
-        return ERR_INTERNAL; /* the counter is damaged, and the doctor must be able to start */
+        return ERR_DAMAGED; /* the counter is damaged, and the doctor must be able to start */
     struct scope_list scopes = scope_list_parse(run->scopes);
     tenant->active_runs--;
     tx_tenant_touch(tx, tenant);
@@ -91,7 +91,7 @@ enum err run_queue_leave(struct tx *tx, struct tenant *tenant, const struct run 
 {
     assert(tenant->num == run->tenant);
     if (tenant->queued_runs <= 0)
-        return ERR_INTERNAL;
+        return ERR_DAMAGED;
     struct scope_list scopes = scope_list_parse(run->scopes);
     tenant->queued_runs--;
     tx_tenant_touch(tx, tenant);

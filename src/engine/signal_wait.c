@@ -188,7 +188,7 @@ static enum err is_wanted(struct run_move *m, const struct step_def *step, const
 static bool look_at(void *ctx, const struct job *job)
 {
     struct search *s = ctx;
-    const struct step_def *step = &s->m->def->steps[job->step];
+    const struct step_def *step = job_step(s->m->def, job);
     if (step->type != STEP_WAIT_SIGNAL || job->undo || job->state != JOB_SCHEDULED)
         return true;
     s->err = is_wanted(s->m, step, job, s->name, &s->found);
@@ -218,7 +218,7 @@ static enum err fail_too_large(struct run_move *m, struct job *job)
 /* *ret_over: it has all that it waits for, and has moved. */
 static enum err complete_all(struct run_move *m, struct job *job, bool *ret_over)
 {
-    const struct step_def *step = &m->def->steps[job->step];
+    const struct step_def *step = job_step(m->def, job);
     bool which[SIGNAL_NAMES_MAX] = {false};
     struct came came = {step, which, 0};
     bool too_large = false;
@@ -236,7 +236,7 @@ enum err signal_wait_give(struct run_move *m, const struct run_signal *s, struct
 {
     bool over = true;
     enum err e = signals_take(m->tx->db, m->run.num, s->seq, job->ordinal);
-    if (e == ERR_OK && m->def->steps[job->step].waits_for_all) {
+    if (e == ERR_OK && job_step(m->def, job)->waits_for_all) {
         e = complete_all(m, job, &over);
     } else if (e == ERR_OK) {
         job->output = output_of_one(m, s);
@@ -270,7 +270,7 @@ enum err signal_wait_show(struct db *db, const struct step_def *step, const stru
 /* With the names that had come, if it waits for all. */
 static enum err late_error(struct run_move *m, const struct job *job, struct str *ret)
 {
-    const struct step_def *step = &m->def->steps[job->step];
+    const struct step_def *step = job_step(m->def, job);
     struct buf text;
     buf_init(&text, MIB);
     struct json_out o = json_out_to(&text);

@@ -314,7 +314,9 @@ static enum err load_items(struct run_move *m, size_t step)
     if (e != ERR_OK)
         return e;
     json_t *items = json_loadb(text.ptr, text.len, 0, NULL);
-    if (items == NULL || !tx_keep_json(m->tx, items))
+    if (items == NULL)
+        return ERR_DAMAGED;
+    if (!tx_keep_json(m->tx, items))
         return ERR_NO_MEMORY;
     m->items = items;
     m->items_step = step;

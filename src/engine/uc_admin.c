@@ -147,7 +147,7 @@ static enum err rollback_tenant(struct op *op, struct tx *tx)
         e = tenant_apply(&changed, json, &tx->arena, &op->problem);
     json_decref(json);
     if (e != ERR_OK) /* what was kept must be readable */
-        return problem_set(&op->problem, ERR_INTERNAL, "the kept settings are damaged");
+        return problem_set(&op->problem, ERR_DAMAGED, "the kept settings are damaged");
     return set_tenant(op, tx, tenant, changed, "tenant.rollback");
 }
 

@@ -2,6 +2,7 @@
 #include "engine/approval_move.h"
 #include "engine/audited.h"
 #include "engine/execute.h"
+#include "engine/job_row.h"
 #include "engine/page.h"
 #include "engine/use_cases.h"
 
@@ -13,7 +14,7 @@
 static void show_approval(struct json_out *o, const struct run_move *m, const struct job *job,
                           const struct approval *a)
 {
-    const struct step_def *step = &m->def->steps[job->step];
+    const struct step_def *step = job_step(m->def, job);
     json_open(o, NULL, '{');
     json_add_uuid(o, "job_id", job->id);
     json_add_uuid(o, "run_id", m->run.id);
@@ -66,7 +67,7 @@ static enum err add_row(struct approvals_page *p, const struct approval *a)
     if (e == ERR_OK)
         e = jobs_find_at(p->tx->db, a->run, a->ordinal, &p->tx->arena, &found, &job);
     if (e == ERR_OK && !found)
-        e = ERR_INTERNAL;
+        e = ERR_DAMAGED;
     if (e != ERR_OK)
         return e;
     show_approval(&p->page.out, &m, &job, a);

@@ -39,7 +39,7 @@ static struct call_job *call_job_new(const struct run_move *m, const struct job 
         return NULL;
     taken->ticket = (struct call_ticket){job->tenant, job->run, job->ordinal, job->lease_epoch};
     taken->frame.job_id = job->id;
-    taken->frame.timeout_ms = timeout_of(&m->def->steps[job->step]);
+    taken->frame.timeout_ms = timeout_of(job_step(m->def, job));
     taken->input = (struct str){taken->text, input.len};
     if (input.len > 0)
         memcpy(taken->text, input.ptr, input.len);
@@ -58,7 +58,7 @@ static enum err take_one(struct take *t, struct job *job)
     enum err e = run_move_load(&m, t->tx, job->run, &t->op->problem);
     if (e != ERR_OK)
         return e;
-    job->due_at = t->tx->now_ms + timeout_of(&m.def->steps[job->step]) + CALL_GRACE_MS;
+    job->due_at = t->tx->now_ms + timeout_of(job_step(m.def, job)) + CALL_GRACE_MS;
     e = job_move(&m, job, JOB_ON_DISPATCH);
     if (e != ERR_OK)
         return e;

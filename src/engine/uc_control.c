@@ -69,8 +69,9 @@ enum err run_retry_failed(struct op *op, struct run_move *m)
     if (e != ERR_OK)
         return e;
     bool possible = false;
-    if (run_move_can_retry(m, &possible) != ERR_OK)
-        return problem_set(&op->problem, ERR_INTERNAL, "cannot read the run's jobs");
+    enum err read = run_move_can_retry(m, &possible);
+    if (read != ERR_OK)
+        return problem_set(&op->problem, read, "cannot read the run's jobs");
     if (!possible)
         return run_refuse(op, m, ERR_RUN_NOT_RETRYABLE,
                           "items failed before they were handed out, rerun it from there");

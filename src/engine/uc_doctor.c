@@ -19,6 +19,7 @@ static const char *const NAMES[] = {
 
 static const char *const DETAILS[] = {
     [DOCTOR_FILE] = "the data file is intact",
+    [DOCTOR_OBJECTS] = "every stored object can be read: ids, hashes, words and times are sound",
     [DOCTOR_SLOTS] = "every counter of active runs is right, and so is who holds a slot",
     [DOCTOR_QUEUE] = "every queued run stands in one line, in its place, and is counted",
     [DOCTOR_RUNS] = "every run agrees with itself, its timeline and its jobs",
@@ -151,10 +152,11 @@ static enum err look_at_audit(struct report *r, struct tx *tx, int64_t *ret_foun
 static enum check_area area_of(enum doctor_check check)
 {
     static const enum check_area AREAS[DOCTOR_CHECK_COUNT] = {
-        [DOCTOR_SLOTS] = CHECK_SLOTS,         [DOCTOR_QUEUE] = CHECK_QUEUE,
-        [DOCTOR_RUNS] = CHECK_RUNS,           [DOCTOR_JOBS] = CHECK_JOBS,
-        [DOCTOR_APPROVALS] = CHECK_APPROVALS, [DOCTOR_ENTITIES] = CHECK_ENTITIES,
-        [DOCTOR_WEBHOOKS] = CHECK_WEBHOOKS,   [DOCTOR_INDEXES] = CHECK_INDEXES,
+        [DOCTOR_OBJECTS] = CHECK_OBJECTS,   [DOCTOR_SLOTS] = CHECK_SLOTS,
+        [DOCTOR_QUEUE] = CHECK_QUEUE,       [DOCTOR_RUNS] = CHECK_RUNS,
+        [DOCTOR_JOBS] = CHECK_JOBS,         [DOCTOR_APPROVALS] = CHECK_APPROVALS,
+        [DOCTOR_ENTITIES] = CHECK_ENTITIES, [DOCTOR_WEBHOOKS] = CHECK_WEBHOOKS,
+        [DOCTOR_INDEXES] = CHECK_INDEXES,
     };
     return AREAS[check];
 }
@@ -190,6 +192,7 @@ static enum err look(struct report *r, struct tx *tx, enum doctor_check check, i
         return look_at_keys(r, tx, ret_found, ret_checked);
     case DOCTOR_AUDIT:
         return look_at_audit(r, tx, ret_found, ret_checked);
+    case DOCTOR_OBJECTS:
     case DOCTOR_SLOTS:
     case DOCTOR_QUEUE:
     case DOCTOR_RUNS:

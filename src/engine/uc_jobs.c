@@ -15,7 +15,7 @@
 static void show_claimed(struct op *op, struct json_out *o, const struct run_move *m,
                          const struct job *job)
 {
-    const struct step_def *step = &m->def->steps[job->step];
+    const struct step_def *step = job_step(m->def, job);
     char token[LEASE_TOKEN_MAX];
     lease_token(job, token);
     lease_note_handed(op, job->id, token);
@@ -48,7 +48,7 @@ static void show_claimed(struct op *op, struct json_out *o, const struct run_mov
 static int64_t lease_end(const struct run_move *m, const struct job *job, int64_t begun_at)
 {
     int64_t end = m->tx->now_ms + job->lease_ms;
-    int64_t timeout_ms = m->def->steps[job->step].timeout_ms;
+    int64_t timeout_ms = job_step(m->def, job)->timeout_ms;
     return timeout_ms >= 0 ? MIN(end, begun_at + timeout_ms) : end;
 }
 
@@ -257,7 +257,7 @@ static enum err refuse_stale(struct op *op, struct run_move *m, struct job *job,
         struct json_out o = json_out_to(&data);
         json_open(&o, NULL, '{');
         json_add_uuid(&o, "job_id", job->id);
-        json_add_text(&o, "step", m->def->steps[job->step].name);
+        json_add_text(&o, "step", job_step(m->def, job)->name);
         json_add_int(&o, "lease", epoch);
         json_add_text(&o, "by", op->caller.actor);
         json_close(&o, '}');

@@ -195,7 +195,7 @@ static bool is_call(const struct job *job)
 /* What one open job waits for. */
 static const char *kind_of(const struct why *w, const struct job *job)
 {
-    enum step_type type = w->m.def->steps[job->step].type;
+    enum step_type type = job_step(w->m.def, job)->type;
     if (job->state == JOB_PENDING)
         return is_call(job) ? "call" : "worker_queue";
     if (job->state == JOB_APPROVAL)
@@ -246,7 +246,7 @@ static void sum_up_asked(struct why *w, const struct step_def *step, const struc
 /* Who may decide it, and until when. */
 static enum err show_asked(struct why *w, const struct job *job)
 {
-    const struct step_def *step = &w->m.def->steps[job->step];
+    const struct step_def *step = job_step(w->m.def, job);
     struct approval a;
     bool found = false;
     enum err e = approvals_find(w->tx->db, job->run, job->ordinal, &w->tx->arena, &found, &a);
@@ -279,7 +279,7 @@ static enum err show_last_error(struct why *w, const struct job *job)
 static void sum_up_queue(struct why *w, const struct job *job, int64_t place,
                          const struct queue_polls *polls)
 {
-    struct str step = w->m.def->steps[job->step].name;
+    struct str step = job_step(w->m.def, job)->name;
     int64_t now = w->tx->now_ms;
     if (polls->workers > 0 || w->tx->polls == NULL)
         sum_up(w, "Step %.*s waits for a worker of queue %.*s, at place %lld.", STR_ARG(step),
@@ -312,7 +312,7 @@ static enum err show_queue(struct why *w, const struct job *job)
 /* Between two attempts. */
 static enum err show_retry(struct why *w, const struct job *job)
 {
-    const struct step_def *step = &w->m.def->steps[job->step];
+    const struct step_def *step = job_step(w->m.def, job);
     json_t *error = job->error.ptr != NULL
                         ? json_loadb(job->error.ptr, job->error.len, JSON_ALLOW_NUL, NULL)
                         : NULL;
@@ -332,7 +332,7 @@ static enum err show_retry(struct why *w, const struct job *job)
 
 static void sum_up_event(struct why *w, const struct job *job, const char *kind)
 {
-    const struct step_def *step = &w->m.def->steps[job->step];
+    const struct step_def *step = job_step(w->m.def, job);
     if (strcmp(kind, "signal") == 0) {
         struct str name = json_str(json_is_array(step->signals) ? json_array_get(step->signals, 0)
                                                                 : step->signals);
@@ -356,7 +356,7 @@ static void sum_up_event(struct why *w, const struct job *job, const char *kind)
 
 static enum err show_event(struct why *w, const struct job *job, const char *kind)
 {
-    const struct step_def *step = &w->m.def->steps[job->step];
+    const struct step_def *step = job_step(w->m.def, job);
     enum err e = ERR_OK;
     json_add_time(&w->o, "due_at", job->due_at);
     if (strcmp(kind, "signal") == 0) {
@@ -377,7 +377,7 @@ static void show_worker(struct why *w, const struct job *job)
     json_add_int(&w->o, "attempt", job->attempt);
     json_add_time(&w->o, "lease_expires_at", job->due_at);
     sum_up(w, "Step %.*s is with worker %.*s, attempt %lld. Its lease ends at %s.",
-           STR_ARG(w->m.def->steps[job->step].name), STR_ARG(job->worker), (long long)job->attempt,
+           STR_ARG(job_step(w->m.def, job)->name), STR_ARG(job->worker), (long long)job->attempt,
            time_text(job->due_at).text);
 }
 
@@ -387,7 +387,7 @@ static enum err show_job(struct why *w, const struct job *job)
     enum err e = ERR_OK;
     json_open(&w->o, NULL, '{');
     json_add_text(&w->o, "kind", str_of(kind));
-    json_add_text(&w->o, "step", w->m.def->steps[job->step].name);
+    json_add_text(&w->o, "step", job_step(w->m.def, job)->name);
     json_add_uuid(&w->o, "job_id", job->id);
     if (job->state == JOB_PENDING && !is_call(job))
         e = show_queue(w, job);

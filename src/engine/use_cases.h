@@ -447,6 +447,7 @@ extern const struct use_case UC_RETRY_PARKED;
 
 #define DOCTOR_CHECKS(X)                 \
     X(DOCTOR_FILE, "file")               \
+    X(DOCTOR_OBJECTS, "objects")         \
     X(DOCTOR_SLOTS, "slots")             \
     X(DOCTOR_QUEUE, "queue")             \
     X(DOCTOR_RUNS, "runs")               \

@@ -11,7 +11,7 @@ static const json_t *parsed(struct values *v, struct str text)
 {
     json_t *json = text.len > 0 ? json_loadb(text.ptr, text.len, JSON_DECODE_ANY, NULL) : NULL;
     if (json == NULL && text.len > 0)
-        v->err = ERR_NO_MEMORY;
+        v->err = ERR_DAMAGED;
     else if (json != NULL && !tx_keep_json(v->m->tx, json))
         v->err = ERR_NO_MEMORY;
     return v->err == ERR_OK ? json : NULL;

@@ -19,30 +19,29 @@ enum err approvals_insert(struct db *db, const struct approval *a)
                    DB_T(a->reason), DB_T(a->edited), DB_I(a->replays), DB_I(a->conflicts));
 }
 
-static void read_row(const struct db_rows *rows, struct approval *a)
+static void read_row(struct db_rows *rows, struct approval *a)
 {
     *a = (struct approval){
         .run = db_int(rows, 0),
-        .ordinal = db_int(rows, 1),
+        .ordinal = db_count(rows, 1),
         .tenant = db_int(rows, 2),
-        .status = approval_status_of(db_str(rows, 3)),
+        .status = db_known(rows, 3, approval_status_of(db_str(rows, 3)), APPROVAL_STATUS_COUNT),
         .prompt = db_str(rows, 4),
         .content = db_str(rows, 5),
         .content_hash = db_str(rows, 6),
         .requested_by = db_str(rows, 7),
-        .requested_at = db_int(rows, 8),
-        .expires_at = db_int_or(rows, 9, -1),
-        .reminded = db_int(rows, 10),
-        .escalated_at = db_int_or(rows, 11, -1),
-        .votes = db_int(rows, 12),
+        .requested_at = db_time(rows, 8),
+        .expires_at = db_time_or(rows, 9, -1),
+        .reminded = db_count(rows, 10),
+        .escalated_at = db_time_or(rows, 11, -1),
+        .votes = db_count(rows, 12),
         .decided_by = db_str(rows, 13),
-        .decided_at = db_int_or(rows, 14, -1),
+        .decided_at = db_time_or(rows, 14, -1),
         .reason = db_str(rows, 15),
         .edited = db_str(rows, 16),
-        .replays = db_int(rows, 17),
-        .conflicts = db_int(rows, 18),
+        .replays = db_count(rows, 17),
+        .conflicts = db_count(rows, 18),
     };
-    assert(a->status < APPROVAL_STATUS_COUNT);
 }
 
 enum err approvals_find(struct db *db, int64_t run, int64_t ordinal, struct arena *arena,
@@ -114,7 +113,7 @@ enum err approvals_list(struct db *db, int64_t tenant, enum approval_status stat
     while (more && db_next(rows)) {
         struct approval a;
         read_row(rows, &a);
-        more = each(ctx, &a);
+        more = db_skip_damaged(rows) || each(ctx, &a);
     }
     return db_rows_end(rows);
 }
@@ -150,8 +149,9 @@ enum err votes_list(struct db *db, int64_t run, int64_t ordinal, vote_each *each
                               " WHERE run = $1 AND ordinal = $2 ORDER BY at, actor";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_I(ordinal));
     while (db_next(rows)) {
-        struct vote v = {db_str(rows, 0), db_int(rows, 1), db_str(rows, 2)};
-        each(ctx, &v);
+        struct vote v = {db_str(rows, 0), db_time(rows, 1), db_str(rows, 2)};
+        if (!db_skip_damaged(rows))
+            each(ctx, &v);
     }
     return db_rows_end(rows);
 }
@@ -167,11 +167,15 @@ enum err approvals_facts(struct db *db, int64_t tenant, int64_t since, int64_t l
         " WHERE a.tenant = $1 AND a.requested_at >= $2 ORDER BY a.requested_at DESC LIMIT $3";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(tenant), DB_I(since), DB_I(limit));
     while (db_next(rows)) {
-        struct approval_fact fact = {db_str(rows, 0), approval_status_of(db_str(rows, 1)),
-                                     db_int(rows, 2), db_int_or(rows, 3, -1),
-                                     db_int(rows, 4), db_int(rows, 5)};
-        assert(fact.status < APPROVAL_STATUS_COUNT);
-        each(ctx, &fact);
+        struct approval_fact fact = {
+            db_str(rows, 0),
+            db_known(rows, 1, approval_status_of(db_str(rows, 1)), APPROVAL_STATUS_COUNT),
+            db_int(rows, 2),
+            db_int_or(rows, 3, -1),
+            db_int(rows, 4),
+            db_int(rows, 5)};
+        if (!db_skip_damaged(rows))
+            each(ctx, &fact);
     }
     return db_rows_end(rows);
 }

@@ -16,6 +16,7 @@ enum check_area {
     CHECK_ENTITIES,
     CHECK_WEBHOOKS,
     CHECK_INDEXES,
+    CHECK_OBJECTS,
     CHECK_AREA_COUNT
 };
 
@@ -37,9 +38,11 @@ struct invariant {
 
 extern const struct invariant INVARIANTS[];
 extern const size_t INVARIANT_COUNT;
-/* Those of CHECK_ENTITIES; the others have all the rest. */
+/* Those of CHECK_ENTITIES and CHECK_OBJECTS; the others have all the rest. */
 extern const struct invariant ENTITY_INVARIANTS[];
 extern const size_t ENTITY_INVARIANT_COUNT;
+extern const struct invariant OBJECT_INVARIANTS[];
+extern const size_t OBJECT_INVARIANT_COUNT;
 
 /* One thing that is wrong. */
 struct finding {

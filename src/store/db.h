@@ -36,6 +36,8 @@ void db_close(struct db *db);
 
 /* --- values and statements --- */
 
+#define DB_COUNT_END (INT64_C(1) << 60)
+
 enum db_kind { DB_NULL, DB_INT, DB_TEXT, DB_BLOB };
 
 struct db_value {
@@ -81,13 +83,32 @@ struct db_rows *db_query_values(struct db *db, const char *sql, const struct db_
 bool db_next(struct db_rows *rows);
 MUST_CHECK enum err db_rows_end(struct db_rows *rows);
 
-bool db_is_null(const struct db_rows *rows, int column);
-int64_t db_int(const struct db_rows *rows, int column);
-int64_t db_int_or(const struct db_rows *rows, int column, int64_t when_null);
-struct str db_str(const struct db_rows *rows, int column); /* ptr is NULL for null */
-struct uuid db_uuid(const struct db_rows *rows, int column);
-struct uuid db_uuid_or_nil(const struct db_rows *rows, int column);
-struct sha256 db_hash(const struct db_rows *rows, int column);
+/* A column that holds what pawl never writes there (a value of another type, an id of another
+ * length, a word that is not in its table) is damage: the query ends with ERR_DAMAGED, the log
+ * names the row, and the reader gets a harmless value of the right type. A reader that checks more
+ * than these functions do says so with db_damaged(). */
+bool db_is_null(struct db_rows *rows, int column);
+int64_t db_int(struct db_rows *rows, int column);
+int64_t db_int_or(struct db_rows *rows, int column, int64_t when_null);
+/* A count, a version, a number that pawl gave: 0 or more, and within the 60 bits that an id has for
+ * it. */
+int64_t db_count(struct db_rows *rows, int column);
+int64_t db_count_or(struct db_rows *rows, int column, int64_t when_null);
+/* A time, in milliseconds: of the years 1 to 9999, which are those that can be shown. */
+int64_t db_time(struct db_rows *rows, int column);
+int64_t db_time_or(struct db_rows *rows, int column, int64_t when_null);
+struct str db_str(struct db_rows *rows, int column); /* ptr is NULL for null */
+struct uuid db_uuid(struct db_rows *rows, int column);
+struct uuid db_uuid_or_nil(struct db_rows *rows, int column);
+struct sha256 db_hash(struct db_rows *rows, int column);
+void db_damaged(struct db_rows *rows, int column);
+/* Of a word that was looked up in a table of `count`: itself, or 0 and damage when it is not there.
+ */
+unsigned db_known(struct db_rows *rows, int column, unsigned value, unsigned count);
+/* Has the row been whole so far? */
+bool db_is_whole(const struct db_rows *rows);
+/* For lists of what people look at: true when the row is damaged, and to be left out. */
+bool db_skip_damaged(struct db_rows *rows);
 
 /* True when nobody else can write to the store while this connection is open: what it has committed
  * or read once stays true until it changes it itself. */

@@ -10,10 +10,12 @@ enum err dedup_windows_find(struct db *db, int64_t owner, struct dedup_window *r
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(owner));
     *ret = dedup_window_new();
     if (db_next(rows)) {
-        *ret = (struct dedup_window){.first = db_int(rows, 0),
-                                     .last = db_int(rows, 1),
-                                     .emptied = db_int(rows, 2),
-                                     .forgotten = db_int(rows, 3)};
+        *ret = (struct dedup_window){.first = db_count(rows, 0),
+                                     .last = db_count(rows, 1),
+                                     .emptied = db_count(rows, 2),
+                                     .forgotten = db_count(rows, 3)};
+        if (!dedup_window_is_sound(ret))
+            db_damaged(rows, 0);
     }
     return db_rows_end(rows);
 }
@@ -51,12 +53,12 @@ enum err dedup_with_hash(struct db *db, int64_t owner, int64_t key_hash, dedup_k
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(owner), DB_I(key_hash));
     bool more = true;
     while (more && db_next(rows)) {
-        struct dedup_key key = {.num = db_int(rows, 0),
+        struct dedup_key key = {.num = db_count(rows, 0),
                                 .key_hash = key_hash,
                                 .key = db_str(rows, 1),
                                 .request = db_str(rows, 2),
-                                .seq = db_int(rows, 3),
-                                .at = db_int(rows, 4)};
+                                .seq = db_count(rows, 3),
+                                .at = db_time(rows, 4)};
         more = each(ctx, &key);
     }
     return db_rows_end(rows);
@@ -71,7 +73,7 @@ enum err dedup_from(struct db *db, int64_t owner, int64_t num, int64_t limit, de
     bool more = true;
     while (more && db_next(rows)) {
         struct dedup_key key = {
-            .num = db_int(rows, 0), .seq = db_int(rows, 1), .at = db_int(rows, 2)};
+            .num = db_count(rows, 0), .seq = db_count(rows, 1), .at = db_time(rows, 2)};
         more = each(ctx, &key);
     }
     return db_rows_end(rows);

@@ -22,7 +22,6 @@ static enum delivery_state state_of(struct str name)
     enum delivery_state state = 0;
     while (state < DELIVERY_STATE_COUNT && !str_is(name, STATES[state]))
         state++;
-    assert(state < DELIVERY_STATE_COUNT);
     return state;
 }
 
@@ -30,7 +29,7 @@ enum err deliveries_last_num(struct db *db, int64_t *ret)
 {
     static const char SQL[] = "SELECT COALESCE(MAX(num), 0) FROM deliveries";
     struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
-    *ret = db_next(rows) ? db_int(rows, 0) : 0;
+    *ret = db_next(rows) ? db_count(rows, 0) : 0;
     return db_rows_end(rows);
 }
 
@@ -58,25 +57,28 @@ enum err deliveries_update(struct db *db, const struct delivery *d)
 
 /* --- reading --- */
 
-static void read_row(const struct db_rows *r, struct delivery *d)
+/* A delivery has been handed out at least as often as before its schedule began. */
+static void read_row(struct db_rows *r, struct delivery *d)
 {
     *d = (struct delivery){
-        .num = db_int(r, 0),
+        .num = db_count(r, 0),
         .id = db_uuid(r, 1),
         .webhook = db_int(r, 2),
         .tenant = db_int(r, 3),
         .run = db_int_or(r, 4, -1),
         .event_id = db_str(r, 5),
         .event_type = db_str(r, 6),
-        .state = state_of(db_str(r, 7)),
-        .attempts = db_int(r, 8),
-        .schedule_from = db_int(r, 9),
-        .next_at = db_int_or(r, 10, -1),
+        .state = db_known(r, 7, state_of(db_str(r, 7)), DELIVERY_STATE_COUNT),
+        .attempts = db_count(r, 8),
+        .schedule_from = db_count(r, 9),
+        .next_at = db_time_or(r, 10, -1),
         .last_status = db_int_or(r, 11, -1),
         .last_error = db_str(r, 12),
-        .created_at = db_int(r, 13),
-        .finished_at = db_int_or(r, 14, -1),
+        .created_at = db_time(r, 13),
+        .finished_at = db_time_or(r, 14, -1),
     };
+    if (d->schedule_from > d->attempts)
+        db_damaged(r, 9);
 }
 
 enum err deliveries_find(struct db *db, int64_t webhook, struct uuid id, struct arena *arena,
@@ -105,7 +107,8 @@ enum err deliveries_list(struct db *db, int64_t webhook, int64_t before, int64_t
     while (db_next(rows)) {
         struct delivery d;
         read_row(rows, &d);
-        each(ctx, &d);
+        if (!db_skip_damaged(rows))
+            each(ctx, &d);
     }
     return db_rows_end(rows);
 }
@@ -124,7 +127,7 @@ enum err deliveries_due(struct db *db, int64_t webhook, int64_t now_ms, int64_t 
         struct delivery d;
         read_row(rows, &d);
         d.body = db_str(rows, 15);
-        more = each(ctx, &d);
+        more = db_skip_damaged(rows) || each(ctx, &d);
     }
     return db_rows_end(rows);
 }
@@ -165,7 +168,7 @@ enum err deliveries_waiting(struct db *db, int64_t webhook, int64_t limit, int64
         " WHERE next_at IS NOT NULL AND webhook = $2 LIMIT $1) AS waiting";
     struct db_rows *rows = webhook == 0 ? DB_QUERY(db, SQL_ALL, DB_I(limit))
                                         : DB_QUERY(db, SQL_ONE, DB_I(limit), DB_I(webhook));
-    *ret = db_next(rows) ? db_int(rows, 0) : 0;
+    *ret = db_next(rows) ? db_count(rows, 0) : 0;
     return db_rows_end(rows);
 }
 
@@ -176,7 +179,7 @@ enum err deliveries_kept_from(struct db *db, int64_t webhook, int64_t kept, int6
     static const char SQL[] = "SELECT num FROM deliveries WHERE webhook = $1"
                               " ORDER BY num DESC LIMIT 1 OFFSET $2";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(webhook), DB_I(kept - 1));
-    *ret = db_next(rows) ? db_int(rows, 0) : 0;
+    *ret = db_next(rows) ? db_count(rows, 0) : 0;
     return db_rows_end(rows);
 }
 

@@ -5,15 +5,15 @@
 
 #define TYPE_COLUMNS "num, tenant, id, latest_version, created_at, updated_at"
 
-static void read_type(const struct db_rows *rows, struct entity_type *t)
+static void read_type(struct db_rows *rows, struct entity_type *t)
 {
     *t = (struct entity_type){
-        .num = db_int(rows, 0),
+        .num = db_count(rows, 0),
         .tenant = db_int(rows, 1),
         .id = db_str(rows, 2),
-        .latest_version = db_int(rows, 3),
-        .created_at = db_int(rows, 4),
-        .updated_at = db_int(rows, 5),
+        .latest_version = db_count(rows, 3),
+        .created_at = db_time(rows, 4),
+        .updated_at = db_time(rows, 5),
     };
 }
 
@@ -85,29 +85,33 @@ enum err entity_types_list(struct db *db, int64_t tenant, struct str after, int6
     "keep_generations, max_inbox, max_batch, max_attempts, backoff_ms, max_backoff_ms, " \
     "created_by, created_at, updated_at"
 
-static void read_version(const struct db_rows *rows, struct entity_version *v)
+static void read_version(struct db_rows *rows, struct entity_version *v)
 {
     *v = (struct entity_version){
         .type = db_int(rows, 0),
-        .version = db_int(rows, 1),
+        .version = db_count(rows, 1),
         .rules =
             {
                 .queue = db_str(rows, 2),
                 .handler = db_str(rows, 3),
-                .dedup_window_ms = db_int(rows, 4),
-                .dedup_max_keys = db_int(rows, 5),
-                .rollover_events = db_int(rows, 6),
-                .keep_generations = db_int_or(rows, 7, -1),
-                .max_inbox = db_int(rows, 8),
-                .max_batch = db_int(rows, 9),
-                .max_attempts = db_int(rows, 10),
-                .backoff_ms = db_int(rows, 11),
-                .max_backoff_ms = db_int(rows, 12),
+                .dedup_window_ms = db_count(rows, 4),
+                .dedup_max_keys = db_count(rows, 5),
+                .rollover_events = db_count(rows, 6),
+                .keep_generations = db_count_or(rows, 7, -1),
+                .max_inbox = db_count(rows, 8),
+                .max_batch = db_count(rows, 9),
+                .max_attempts = db_count(rows, 10),
+                .backoff_ms = db_count(rows, 11),
+                .max_backoff_ms = db_count(rows, 12),
             },
         .created_by = db_str(rows, 13),
-        .created_at = db_int(rows, 14),
-        .updated_at = db_int(rows, 15),
+        .created_at = db_time(rows, 14),
+        .updated_at = db_time(rows, 15),
     };
+    const struct entity_rules *r = &v->rules;
+    if (r->dedup_window_ms < 1 || r->dedup_max_keys < 1 || r->rollover_events < 1 ||
+        r->max_batch < 1)
+        db_damaged(rows, 4);
 }
 
 enum err entity_versions_find(struct db *db, int64_t type, int64_t version, struct arena *arena,
@@ -199,30 +203,34 @@ enum err entity_versions_list(struct db *db, int64_t type, int64_t limit, entity
     "consumed_seq, given_seq, last_event, rolled_event, calls, open_job, timer_at, " \
     "migrate_to, created_at, active_at, finished_at"
 
-static void read_row(const struct db_rows *rows, struct entity *x)
+static void read_row(struct db_rows *rows, struct entity *x)
 {
     *x = (struct entity){
-        .num = db_int(rows, 0),
+        .num = db_count(rows, 0),
         .id = db_uuid(rows, 1),
         .tenant = db_int(rows, 2),
         .type = db_int(rows, 3),
         .name = db_str(rows, 4),
-        .type_version = db_int(rows, 5),
-        .version = db_int(rows, 6),
-        .generation = db_int(rows, 7),
-        .last_seq = db_int(rows, 8),
-        .consumed_seq = db_int(rows, 9),
-        .given_seq = db_int_or(rows, 10, -1),
-        .last_event = db_int(rows, 11),
-        .rolled_event = db_int(rows, 12),
-        .calls = db_int(rows, 13),
-        .open_job = db_int_or(rows, 14, -1),
-        .timer_at = db_int_or(rows, 15, -1),
-        .migrate_to = db_int_or(rows, 16, -1),
-        .created_at = db_int(rows, 17),
-        .active_at = db_int(rows, 18),
-        .finished_at = db_int_or(rows, 19, -1),
+        .type_version = db_count(rows, 5),
+        .version = db_count(rows, 6),
+        .generation = db_count(rows, 7),
+        .last_seq = db_count(rows, 8),
+        .consumed_seq = db_count(rows, 9),
+        .given_seq = db_count_or(rows, 10, -1),
+        .last_event = db_count(rows, 11),
+        .rolled_event = db_count(rows, 12),
+        .calls = db_count(rows, 13),
+        .open_job = db_count_or(rows, 14, -1),
+        .timer_at = db_time_or(rows, 15, -1),
+        .migrate_to = db_count_or(rows, 16, -1),
+        .created_at = db_time(rows, 17),
+        .active_at = db_time(rows, 18),
+        .finished_at = db_time_or(rows, 19, -1),
     };
+    if (x->consumed_seq > x->last_seq || x->given_seq > x->last_seq)
+        db_damaged(rows, 8);
+    if (x->rolled_event > x->last_event)
+        db_damaged(rows, 11);
 }
 
 enum err entities_last_num(struct db *db, int64_t *ret)
@@ -231,7 +239,7 @@ enum err entities_last_num(struct db *db, int64_t *ret)
                               " FROM entities UNION ALL SELECT MAX(entity) FROM entity_sweeps)"
                               " AS nums";
     struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
-    *ret = db_next(rows) ? db_int(rows, 0) : 0;
+    *ret = db_next(rows) ? db_count(rows, 0) : 0;
     return db_rows_end(rows);
 }
 
@@ -323,7 +331,7 @@ enum err entities_list(struct db *db, int64_t type, int64_t type_version, struct
     while (more && db_next(rows)) {
         struct entity entity;
         read_row(rows, &entity);
-        more = each(ctx, &entity);
+        more = db_skip_damaged(rows) || each(ctx, &entity);
     }
     return db_rows_end(rows);
 }

@@ -18,7 +18,7 @@ enum err feed_last(struct db *db, int64_t *ret)
     if (e != ERR_OK)
         return e;
     struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
-    int64_t last = db_next(rows) ? db_int(rows, 0) : 0;
+    int64_t last = db_next(rows) ? db_count(rows, 0) : 0;
     *ret = MAX(last, swept); /* a number that was removed is not given again */
     return db_rows_end(rows);
 }
@@ -89,7 +89,7 @@ enum err feed_count_events(struct db *db, int64_t after, int64_t *ret)
     static const char SQL[] =
         "SELECT COALESCE(SUM(last_seq - first_seq + 1), 0) FROM feed WHERE num > $1";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(after));
-    *ret = db_next(rows) ? db_int(rows, 0) : 0;
+    *ret = db_next(rows) ? db_count(rows, 0) : 0;
     return db_rows_end(rows);
 }
 

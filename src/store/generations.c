@@ -26,17 +26,17 @@ enum err generations_list(struct db *db, int64_t entity, int64_t before, int64_t
     while (more && db_next(rows)) {
         struct generation g = {
             .entity = db_int(rows, 0),
-            .generation = db_int(rows, 1),
-            .type_version = db_int(rows, 2),
+            .generation = db_count(rows, 1),
+            .type_version = db_count(rows, 2),
             .reason = db_str(rows, 3),
             .state = db_str(rows, 4),
-            .version = db_int(rows, 5),
-            .consumed_seq = db_int(rows, 6),
+            .version = db_count(rows, 5),
+            .consumed_seq = db_count(rows, 6),
             .timers = db_str(rows, 7),
             .dedup = db_str(rows, 8),
-            .first_event = db_int(rows, 9),
-            .first_call = db_int(rows, 10),
-            .at = db_int(rows, 11),
+            .first_event = db_count(rows, 9),
+            .first_call = db_count(rows, 10),
+            .at = db_time(rows, 11),
         };
         more = each(ctx, &g);
     }

@@ -10,10 +10,10 @@
     "i.says_created, i.body, i.replays, i.mismatches, i.created_at, i.last_replayed_at, " \
     "i.expires_at"
 
-static void read_row(const struct db_rows *r, struct idem_record *record)
+static void read_row(struct db_rows *r, struct idem_record *record)
 {
     *record = (struct idem_record){
-        .num = db_int(r, 0),
+        .num = db_count(r, 0),
         .tenant = db_int(r, 1),
         .key = db_str(r, 2),
         .route = db_str(r, 3),
@@ -23,14 +23,16 @@ static void read_row(const struct db_rows *r, struct idem_record *record)
         .status = (int)db_int(r, 7),
         .says_created = db_int(r, 8) != 0,
         .body = db_str(r, 9),
-        .replays = db_int(r, 10),
-        .mismatches = db_int(r, 11),
-        .created_at = db_int(r, 12),
-        .last_replayed_at = db_int_or(r, 13, -1),
-        .expires_at = db_int_or(r, 14, -1),
+        .replays = db_count(r, 10),
+        .mismatches = db_count(r, 11),
+        .created_at = db_time(r, 12),
+        .last_replayed_at = db_time_or(r, 13, -1),
+        .expires_at = db_time_or(r, 14, -1),
     };
     if (record->has_run)
         record->run_id = db_uuid(r, 6);
+    if (record->status < 200 || record->status > 299) /* nothing else is kept */
+        db_damaged(r, 7);
 }
 
 /* --- the most recent --- */
@@ -192,7 +194,8 @@ static enum err find_one(struct db_rows *rows, idem_record_each *each, void *ctx
     if (*ret_found) {
         struct idem_record record;
         read_row(rows, &record);
-        each(ctx, &record);
+        if (db_is_whole(rows))
+            each(ctx, &record);
     }
     return db_rows_end(rows);
 }
@@ -289,6 +292,7 @@ enum err idempotency_orphans(struct db *db, int64_t *ret_checked, int64_t *ret_o
     *ret_orphans = 0;
     while (e == ERR_OK && db_next(rows)) {
         struct uuid id = db_uuid(rows, 0);
+        (void)db_skip_damaged(rows); /* it is the id of no run */
         struct db_rows *run = DB_QUERY(db, SQL_RUN, DB_I(uuid_time(id)), DB_U(id));
         ++*ret_checked;
         *ret_orphans += !db_next(run);

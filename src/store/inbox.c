@@ -19,7 +19,7 @@ enum err inbox_list(struct db *db, int64_t entity, int64_t after, int64_t throug
     bool more = true;
     while (more && db_next(rows)) {
         struct inbox_signal s = {db_int(rows, 0), db_int(rows, 1),      db_str(rows, 2),
-                                 db_str(rows, 3), db_int(rows, 4) != 0, db_int(rows, 5)};
+                                 db_str(rows, 3), db_int(rows, 4) != 0, db_time(rows, 5)};
         more = each(ctx, &s);
     }
     return db_rows_end(rows);
@@ -53,12 +53,12 @@ enum err entity_updates_find(struct db *db, int64_t entity, int64_t seq, struct 
     if (*ret_found) {
         *ret = (struct entity_update){
             .entity = db_int(rows, 0),
-            .seq = db_int(rows, 1),
+            .seq = db_count(rows, 1),
             .name = db_str(rows, 2),
             .outcome = db_str(rows, 3),
             .rejected = db_int(rows, 4) != 0,
-            .at = db_int(rows, 5),
-            .decided_at = db_int_or(rows, 6, -1),
+            .at = db_time(rows, 5),
+            .decided_at = db_time_or(rows, 6, -1),
         };
         full = !(arena_keep(arena, &ret->name) && arena_keep(arena, &ret->outcome));
     }
@@ -153,8 +153,8 @@ enum err entity_timers_list(struct db *db, int64_t entity, bool only_given, enti
                               " WHERE entity = $1 AND given >= $2 ORDER BY due_at, name";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(entity), DB_I(only_given));
     while (db_next(rows)) {
-        struct entity_timer t = {db_int(rows, 0), db_str(rows, 1), db_int(rows, 2), db_str(rows, 3),
-                                 db_int(rows, 4) != 0};
+        struct entity_timer t = {db_int(rows, 0), db_str(rows, 1), db_time(rows, 2),
+                                 db_str(rows, 3), db_int(rows, 4) != 0};
         each(ctx, &t);
     }
     return db_rows_end(rows);

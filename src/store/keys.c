@@ -16,22 +16,21 @@ enum err keys_insert(struct db *db, const struct api_key *key)
                    DB_T(key->label), DB_I(key->created_at), DB_T(key->created_by));
 }
 
-static void read_row(const struct db_rows *r, struct api_key *key)
+static void read_row(struct db_rows *r, struct api_key *key)
 {
     *key = (struct api_key){
         .id = db_uuid(r, 0),
         .tenant = db_int_or(r, 1, 0),
         .prefix = db_str(r, 2),
         .hash = db_hash(r, 3),
-        .role = role_of(db_str(r, 4)),
+        .role = db_known(r, 4, role_of(db_str(r, 4)), ROLE_COUNT),
         .label = db_str(r, 5),
-        .created_at = db_int(r, 6),
+        .created_at = db_time(r, 6),
         .created_by = db_str(r, 7),
-        .last_used_at = db_int_or(r, 8, -1),
-        .revoked_at = db_int_or(r, 9, -1),
+        .last_used_at = db_time_or(r, 8, -1),
+        .revoked_at = db_time_or(r, 9, -1),
         .tenant_id = db_is_null(r, 1) ? STR("*") : db_str(r, 10),
     };
-    assert(key->role < ROLE_COUNT);
 }
 
 static enum err each_row(struct db_rows *rows, api_key_each *each, void *ctx)
@@ -39,7 +38,8 @@ static enum err each_row(struct db_rows *rows, api_key_each *each, void *ctx)
     while (db_next(rows)) {
         struct api_key key;
         read_row(rows, &key);
-        each(ctx, &key);
+        if (!db_skip_damaged(rows))
+            each(ctx, &key);
     }
     return db_rows_end(rows);
 }

@@ -8,7 +8,7 @@ enum err late_index_through(struct db *db, enum late_index which, int64_t *ret)
     static const char SQL[] = "SELECT through FROM indexed WHERE name = $1";
     struct str name = which == LATE_RUNS ? STR("runs") : STR("idempotency");
     struct db_rows *rows = DB_QUERY(db, SQL, DB_T(name));
-    *ret = db_next(rows) ? db_int(rows, 0) : 0;
+    *ret = db_next(rows) ? db_count(rows, 0) : 0;
     return db_rows_end(rows);
 }
 

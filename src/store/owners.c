@@ -1,7 +1,7 @@
 /* Whose a timeline is. */
 #include "store/owners.h"
 
-bool owner_read(const struct db_rows *rows, int column, struct owner *ret)
+bool owner_read(struct db_rows *rows, int column, struct owner *ret)
 {
     enum { RUN_ID, WORKFLOW, ENTITY_ID, TYPE, NAME };
     if (!db_is_null(rows, column + RUN_ID)) {

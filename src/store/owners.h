@@ -25,7 +25,7 @@ struct owner {
     " ON d.entity = CASE WHEN r.num IS NULL AND n.num IS NULL THEN f.run END" \
     " LEFT JOIN entity_types y ON y.num = COALESCE(n.type, d.type)"
 /* The columns from this one on. False: it is not kept any more. */
-bool owner_read(const struct db_rows *rows, int column, struct owner *ret);
+bool owner_read(struct db_rows *rows, int column, struct owner *ret);
 
 /* Text is copied to the arena. */
 MUST_CHECK enum err owners_find(struct db *db, int64_t num, struct arena *arena, bool *ret_found,

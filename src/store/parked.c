@@ -39,15 +39,15 @@ static enum err each_row(struct db_rows *rows, parked_each *each, void *ctx)
     while (more && db_next(rows)) {
         struct parked p = {
             .feed = db_int(rows, 0),
-            .seq = db_int(rows, 1),
+            .seq = db_count(rows, 1),
             .offer = db_int(rows, 2) != 0,
             .message_id = db_str(rows, 3),
             .tenant = db_int(rows, 4),
             .run = db_int(rows, 5),
             .type = db_str(rows, 6),
             .reason = db_str(rows, 7),
-            .attempts = db_int(rows, 8),
-            .at = db_int(rows, 9),
+            .attempts = db_count(rows, 8),
+            .at = db_time(rows, 9),
             .again = db_int(rows, 10) != 0,
             .tenant_id = db_str(rows, 11),
         };

@@ -109,7 +109,7 @@ enum err queue_delete(struct db *db, int64_t tenant, struct str scopes, int64_t 
     if (e == ERR_OK && found)
         e = DB_EXEC(db, SQL, &changed, DB_I(line.num), DB_I(urgency), DB_I(run));
     if (e == ERR_OK && changed != 1)
-        return ERR_INTERNAL;
+        return ERR_DAMAGED;
     if (e == ERR_OK && line.run == run)
         e = move_up(db, line.num, scopes);
     return e;

@@ -21,7 +21,7 @@ enum err runs_last_num(struct db *db, int64_t *ret)
 {
     static const char SQL[] = "SELECT COALESCE(MAX(num), 0) FROM runs";
     struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
-    int64_t last = db_next(rows) ? db_int(rows, 0) : 0;
+    int64_t last = db_next(rows) ? db_count(rows, 0) : 0;
     int64_t through = 0;
     enum err e = db_rows_end(rows);
     if (e == ERR_OK) /* the last ones may be past their retention and gone */
@@ -78,16 +78,16 @@ enum err runs_update(struct db *db, struct run *r)
     return e;
 }
 
-static void read_row(const struct db_rows *rows, struct run *r)
+static void read_row(struct db_rows *rows, struct run *r)
 {
     *r = (struct run){
-        .num = db_int(rows, 0),
+        .num = db_count(rows, 0),
         .id = db_uuid(rows, 1),
         .tenant = db_int(rows, 2),
         .workflow_id = db_str(rows, 3),
-        .workflow_version = db_int(rows, 4),
-        .status = run_status_of(db_str(rows, 5)),
-        .revision = db_int(rows, 6),
+        .workflow_version = db_count(rows, 4),
+        .status = db_known(rows, 5, run_status_of(db_str(rows, 5)), RUN_STATUS_COUNT),
+        .revision = db_count(rows, 6),
         .priority = db_int(rows, 7),
         .input = db_str(rows, 8),
         .state = db_str(rows, 9),
@@ -95,21 +95,20 @@ static void read_row(const struct db_rows *rows, struct run *r)
         .error = db_str(rows, 11),
         .labels = db_str(rows, 12),
         .created_by = db_str(rows, 13),
-        .created_at = db_int(rows, 14),
-        .started_at = db_int_or(rows, 15, -1),
-        .finished_at = db_int_or(rows, 16, -1),
+        .created_at = db_time(rows, 14),
+        .started_at = db_time_or(rows, 15, -1),
+        .finished_at = db_time_or(rows, 16, -1),
         .traceparent = db_str(rows, 17),
         .scopes = db_str(rows, 18),
         .progress = db_str(rows, 19),
-        .deadline_at = db_int_or(rows, 20, -1),
-        .start_at = db_int_or(rows, 21, -1),
+        .deadline_at = db_time_or(rows, 20, -1),
+        .start_at = db_time_or(rows, 21, -1),
         .parent_run = db_int_or(rows, 22, -1),
-        .parent_ordinal = db_int_or(rows, 23, -1),
-        .depth = db_int(rows, 24),
+        .parent_ordinal = db_count_or(rows, 23, -1),
+        .depth = db_count(rows, 24),
         .rerun_of = db_uuid_or_nil(rows, 25),
-        .version = db_int_or(rows, 26, 0),
+        .version = db_count_or(rows, 26, 0),
     };
-    assert(r->status < RUN_STATUS_COUNT);
 }
 
 static enum err read_one(struct db_rows *rows, struct arena *arena, bool *ret_found,
@@ -211,8 +210,9 @@ static enum err list_chunk(struct db *db, const struct run_filter *f, int64_t th
     while (db_next(rows)) {
         struct run r;
         read_row(rows, &r);
+        bool damaged = db_skip_damaged(rows);
         bool fits = (f->status == RUN_STATUS_COUNT || f->status == r.status) && matches(f, &r);
-        if (fits && !each(ctx, &r)) {
+        if (fits && !damaged && !each(ctx, &r)) {
             *ret_full = true;
             break;
         }
@@ -262,8 +262,9 @@ enum err events_list(struct db *db, int64_t run, int64_t after, int64_t limit, e
                               " WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_I(after), DB_I(limit));
     while (db_next(rows)) {
-        struct event event = {db_int(rows, 0), db_int(rows, 1), db_str(rows, 2), db_str(rows, 3)};
-        each(ctx, &event);
+        struct event event = {db_int(rows, 0), db_time(rows, 1), db_str(rows, 2), db_str(rows, 3)};
+        if (!db_skip_damaged(rows))
+            each(ctx, &event);
     }
     return db_rows_end(rows);
 }

@@ -32,7 +32,7 @@ enum err schedules_delete(struct db *db, int64_t tenant, struct str id, bool *re
     return e;
 }
 
-static void read_row(const struct db_rows *rows, struct schedule *s)
+static void read_row(struct db_rows *rows, struct schedule *s)
 {
     *s = (struct schedule){
         .tenant = db_int(rows, 0),
@@ -40,20 +40,21 @@ static void read_row(const struct db_rows *rows, struct schedule *s)
         .workflow_id = db_str(rows, 2),
         .cron = db_str(rows, 3),
         .timezone = db_str(rows, 4),
-        .overlap = overlap_of(db_str(rows, 5)),
-        .catch_up_ms = db_int(rows, 6),
+        .overlap = db_known(rows, 5, overlap_of(db_str(rows, 5)), OVERLAP_COUNT),
+        .catch_up_ms = db_count(rows, 6),
         .input = db_str(rows, 7),
         .paused = db_int(rows, 8) != 0,
-        .next_at = db_int_or(rows, 9, -1),
-        .check_at = db_int_or(rows, 10, -1),
-        .last_at = db_int_or(rows, 11, -1),
+        .next_at = db_time_or(rows, 9, -1),
+        .check_at = db_time_or(rows, 10, -1),
+        .last_at = db_time_or(rows, 11, -1),
         .last_run = db_uuid_or_nil(rows, 12),
         .last_error = db_str(rows, 13),
         .created_by = db_str(rows, 14),
-        .created_at = db_int(rows, 15),
-        .updated_at = db_int(rows, 16),
+        .created_at = db_time(rows, 15),
+        .updated_at = db_time(rows, 16),
     };
-    assert(s->overlap < OVERLAP_COUNT);
+    if (s->check_at >= 0 && (s->next_at < 0 || s->next_at > s->check_at))
+        db_damaged(rows, 9);
 }
 
 static enum err read_one(struct db_rows *rows, struct arena *arena, bool *ret_found,
@@ -89,7 +90,8 @@ enum err schedules_list(struct db *db, int64_t tenant, struct str after, int64_t
     while (db_next(rows)) {
         struct schedule s;
         read_row(rows, &s);
-        each(ctx, &s);
+        if (!db_skip_damaged(rows))
+            each(ctx, &s);
     }
     return db_rows_end(rows);
 }

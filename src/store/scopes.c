@@ -57,9 +57,11 @@ enum err scopes_find(struct db *db, struct scope *s)
         DB_QUERY(db, SQL, DB_I(s->tenant), DB_T(s->workflow_id), DB_T(s->path), DB_T(s->key));
     s->num = s->active_runs = s->queued_runs = 0;
     if (db_next(rows)) {
-        s->num = db_int(rows, 0);
-        s->active_runs = db_int(rows, 1);
-        s->queued_runs = db_int(rows, 2);
+        s->num = db_count(rows, 0);
+        s->active_runs = db_count(rows, 1);
+        s->queued_runs = db_count(rows, 2);
+        if (s->num == 0)
+            db_damaged(rows, 0);
     }
     return db_rows_end(rows);
 }
@@ -89,14 +91,15 @@ enum err scopes_get(struct db *db, int64_t num, struct arena *arena, struct scop
     bool found = db_next(rows);
     bool full = false;
     if (found) {
-        *ret = (struct scope){db_int(rows, 0), db_int(rows, 1), db_str(rows, 2), db_str(rows, 3),
-                              db_str(rows, 4), db_int(rows, 5), db_int(rows, 6)};
+        *ret =
+            (struct scope){db_count(rows, 0), db_int(rows, 1),   db_str(rows, 2),  db_str(rows, 3),
+                           db_str(rows, 4),   db_count(rows, 5), db_count(rows, 6)};
         full = !(arena_keep(arena, &ret->workflow_id) && arena_keep(arena, &ret->path) &&
                  arena_keep(arena, &ret->key));
     }
     enum err e = db_rows_end(rows);
     if (e == ERR_OK && !found)
-        return ERR_INTERNAL;
+        return ERR_DAMAGED;
     return e == ERR_OK && full ? ERR_NO_MEMORY : e;
 }
 
@@ -109,7 +112,7 @@ enum err scopes_count(struct db *db, int64_t num, int64_t active, int64_t queued
     int64_t changed = 0;
     enum err e = DB_EXEC(db, SQL, &changed, DB_I(num), DB_I(active), DB_I(queued));
     if (e == ERR_OK && changed != 1)
-        e = ERR_INTERNAL;
+        e = ERR_DAMAGED;
     if (e == ERR_OK && active + queued < 0)
         e = DB_EXEC(db, SQL_EMPTY, NULL, DB_I(num));
     return e;

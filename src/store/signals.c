@@ -7,7 +7,7 @@ enum err signals_last(struct db *db, int64_t run, int64_t *ret)
 {
     static const char SQL[] = "SELECT COALESCE(MAX(seq), 0) FROM run_signals WHERE run = $1";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run));
-    *ret = db_next(rows) ? db_int(rows, 0) : 0;
+    *ret = db_next(rows) ? db_count(rows, 0) : 0;
     return db_rows_end(rows);
 }
 
@@ -20,13 +20,13 @@ enum err signals_insert(struct db *db, const struct run_signal *s)
                    DB_I(s->at));
 }
 
-static struct run_signal read_row(const struct db_rows *rows)
+static struct run_signal read_row(struct db_rows *rows)
 {
     return (struct run_signal){.run = db_int(rows, 0),
-                               .seq = db_int(rows, 1),
+                               .seq = db_count(rows, 1),
                                .name = db_str(rows, 2),
                                .payload = db_str(rows, 3),
-                               .at = db_int(rows, 4)};
+                               .at = db_time(rows, 4)};
 }
 
 enum err signals_waiting(struct db *db, int64_t run, struct str name, struct arena *arena,
@@ -52,7 +52,7 @@ enum err signals_count_waiting(struct db *db, int64_t run, int64_t limit, int64_
     static const char SQL[] = "SELECT count(*) FROM (SELECT 1 FROM run_signals"
                               " WHERE run = $1 AND taken_by IS NULL LIMIT $2) AS waiting";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_I(limit));
-    *ret = db_next(rows) ? db_int(rows, 0) : 0;
+    *ret = db_next(rows) ? db_count(rows, 0) : 0;
     return db_rows_end(rows);
 }
 
@@ -62,7 +62,7 @@ enum err signals_take(struct db *db, int64_t run, int64_t seq, int64_t ordinal)
         "UPDATE run_signals SET taken_by = $3 WHERE run = $1 AND seq = $2 AND taken_by IS NULL";
     int64_t changed = 0;
     enum err e = DB_EXEC(db, SQL, &changed, DB_I(run), DB_I(seq), DB_I(ordinal));
-    return e == ERR_OK && changed != 1 ? ERR_INTERNAL : e;
+    return e == ERR_OK && changed != 1 ? ERR_DAMAGED : e;
 }
 
 enum err signals_taken(struct db *db, int64_t run, int64_t ordinal, signal_each *each, void *ctx)

@@ -217,49 +217,137 @@ enum err db_exec_values(struct db *db, const char *sql, const struct db_value *v
     return db_rows_end(s);
 }
 
-bool db_is_null(const struct db_rows *s, int column)
+/* What names the row in the log: its first columns, which are its key in every statement. */
+static void describe_row(struct db_rows *s, struct buf *out)
+{
+    int columns = MIN(sqlite3_column_count(s->stmt), 3);
+    for (int i = 0; i < columns; i++) {
+        int type = sqlite3_column_type(s->stmt, i);
+        buf_printf(out, "%s%s=", i > 0 ? " " : "", sqlite3_column_name(s->stmt, i));
+        if (type == SQLITE_INTEGER)
+            buf_put_i64(out, sqlite3_column_int64(s->stmt, i));
+        else if (type == SQLITE_BLOB)
+            buf_put_hex(out, sqlite3_column_blob(s->stmt, i),
+                        (size_t)MIN(sqlite3_column_bytes(s->stmt, i), 32));
+        else if (type != SQLITE_NULL)
+            buf_printf(out, "%.64s", (const char *)sqlite3_column_text(s->stmt, i));
+    }
+}
+
+void db_damaged(struct db_rows *s, int column)
+{
+    if (s->err != ERR_OK)
+        return;
+    s->err = ERR_DAMAGED;
+    struct buf row;
+    buf_init(&row, KIB);
+    describe_row(s, &row);
+    LOG(LOG_ERROR, "a stored object is damaged",
+        LOG_S("row", buf_ok(&row) ? buf_str(&row) : STR_NONE),
+        LOG_Z("column", sqlite3_column_name(s->stmt, column)), LOG_Z("statement", s->sql));
+    buf_release(&row);
+}
+
+bool db_is_whole(const struct db_rows *s)
+{
+    return s->err != ERR_DAMAGED;
+}
+
+bool db_skip_damaged(struct db_rows *s)
+{
+    if (s->err != ERR_DAMAGED)
+        return false;
+    s->err = ERR_OK;
+    return true;
+}
+
+unsigned db_known(struct db_rows *s, int column, unsigned value, unsigned count)
+{
+    if (value < count)
+        return value;
+    db_damaged(s, column);
+    return 0;
+}
+
+bool db_is_null(struct db_rows *s, int column)
 {
     return sqlite3_column_type(s->stmt, column) == SQLITE_NULL;
 }
 
-int64_t db_int(const struct db_rows *s, int column)
+int64_t db_int(struct db_rows *s, int column)
 {
+    int type = sqlite3_column_type(s->stmt, column);
+    if (type != SQLITE_INTEGER && type != SQLITE_NULL)
+        db_damaged(s, column);
     return sqlite3_column_int64(s->stmt, column);
 }
 
-int64_t db_int_or(const struct db_rows *s, int column, int64_t when_null)
+int64_t db_int_or(struct db_rows *s, int column, int64_t when_null)
 {
     return db_is_null(s, column) ? when_null : db_int(s, column);
 }
 
-struct str db_str(const struct db_rows *s, int column)
+int64_t db_count(struct db_rows *s, int column)
 {
+    int64_t number = db_int(s, column);
+    if (number >= 0 && number < DB_COUNT_END)
+        return number;
+    db_damaged(s, column);
+    return 0;
+}
+
+int64_t db_count_or(struct db_rows *s, int column, int64_t when_null)
+{
+    return db_is_null(s, column) ? when_null : db_count(s, column);
+}
+
+int64_t db_time(struct db_rows *s, int column)
+{
+    int64_t ms = db_int(s, column);
+    if (ms >= TIME_MS_MIN && ms <= TIME_MS_MAX)
+        return ms;
+    db_damaged(s, column);
+    return 0;
+}
+
+int64_t db_time_or(struct db_rows *s, int column, int64_t when_null)
+{
+    return db_is_null(s, column) ? when_null : db_time(s, column);
+}
+
+struct str db_str(struct db_rows *s, int column)
+{
+    int type = sqlite3_column_type(s->stmt, column);
+    if (type != SQLITE_TEXT && type != SQLITE_BLOB && type != SQLITE_NULL)
+        db_damaged(s, column);
     const char *text = (const char *)sqlite3_column_text(s->stmt, column);
     return (struct str){text, (size_t)sqlite3_column_bytes(s->stmt, column)};
 }
 
-/* A fixed number of bytes; a row that has another number was not written by pawl. */
-static void copy_blob(const struct db_rows *s, int column, void *out, size_t len)
+/* A fixed number of bytes. */
+static void copy_blob(struct db_rows *s, int column, void *out, size_t len)
 {
     const void *blob = sqlite3_column_blob(s->stmt, column);
-    assert(blob != NULL && (size_t)sqlite3_column_bytes(s->stmt, column) == len);
-    memcpy(out, blob, len);
+    if (blob != NULL && (size_t)sqlite3_column_bytes(s->stmt, column) == len)
+        memcpy(out, blob, len);
+    else
+        db_damaged(s, column);
 }
 
-struct uuid db_uuid(const struct db_rows *s, int column)
+struct uuid db_uuid(struct db_rows *s, int column)
 {
     struct uuid id = {{0}};
     copy_blob(s, column, id.bytes, sizeof(id.bytes));
     return id;
 }
 
-struct uuid db_uuid_or_nil(const struct db_rows *s, int column)
+struct uuid db_uuid_or_nil(struct db_rows *s, int column)
 {
     struct uuid nil = {{0}};
     return db_is_null(s, column) ? nil : db_uuid(s, column);
 }
 
-struct sha256 db_hash(const struct db_rows *s, int column)
+struct sha256 db_hash(struct db_rows *s, int column)
 {
     struct sha256 hash = {{0}};
     copy_blob(s, column, hash.bytes, sizeof(hash.bytes));

@@ -9,28 +9,29 @@
     "settings_version, rate_full_at, run_retention_ms"
 
 /* False when the arena is full. */
-static bool read_row(const struct db_rows *r, struct arena *arena, struct tenant *t)
+static bool read_row(struct db_rows *r, struct arena *arena, struct tenant *t)
 {
     *t = (struct tenant){
-        .num = db_int(r, 0),
+        .num = db_count(r, 0),
         .id = db_str(r, 1),
         .name = db_str(r, 2),
-        .max_concurrent_runs = db_int_or(r, 3, -1),
-        .max_queued_runs = db_int_or(r, 4, -1),
-        .at_limit = at_limit_of(db_str(r, 5)),
-        .idempotency_retention_ms = db_int_or(r, 6, -1),
-        .weight = db_int(r, 7),
-        .active_runs = db_int(r, 10),
-        .queued_runs = db_int(r, 11),
-        .created_at = db_int(r, 12),
-        .updated_at = db_int(r, 13),
-        .settings_version = db_int(r, 14),
+        .max_concurrent_runs = db_count_or(r, 3, -1),
+        .max_queued_runs = db_count_or(r, 4, -1),
+        .at_limit = db_known(r, 5, at_limit_of(db_str(r, 5)), AT_LIMIT_COUNT),
+        .idempotency_retention_ms = db_count_or(r, 6, -1),
+        .weight = db_count(r, 7),
+        .active_runs = db_count(r, 10),
+        .queued_runs = db_count(r, 11),
+        .created_at = db_time(r, 12),
+        .updated_at = db_time(r, 13),
+        .settings_version = db_count(r, 14),
         .rate_full_at_ns = db_int(r, 15),
-        .run_retention_ms = db_int_or(r, 16, -1),
+        .run_retention_ms = db_count_or(r, 16, -1),
     };
     bool known =
         gate_policy_parse(db_str(r, 8), &t->gate) && rate_limit_parse(db_str(r, 9), &t->rate_limit);
-    assert(known && t->at_limit < AT_LIMIT_COUNT);
+    if (!known)
+        db_damaged(r, 8);
     return arena_keep(arena, &t->id) && arena_keep(arena, &t->name);
 }
 
@@ -163,9 +164,9 @@ enum err settings_keep(struct db *db, const struct settings *s)
     return e;
 }
 
-static void read_settings(const struct db_rows *rows, struct settings *s)
+static void read_settings(struct db_rows *rows, struct settings *s)
 {
-    *s = (struct settings){db_int(rows, 0), db_int(rows, 1), db_str(rows, 2), db_int(rows, 3),
+    *s = (struct settings){db_int(rows, 0), db_int(rows, 1), db_str(rows, 2), db_time(rows, 3),
                            db_str(rows, 4)};
 }
 
@@ -196,7 +197,8 @@ enum err settings_list(struct db *db, int64_t tenant, int64_t before, int64_t li
     while (db_next(rows)) {
         struct settings s;
         read_settings(rows, &s);
-        each(ctx, &s);
+        if (!db_skip_damaged(rows))
+            each(ctx, &s);
     }
     return db_rows_end(rows);
 }
@@ -208,7 +210,7 @@ static enum err walk(struct db_rows *rows, struct arena *arena,
     while (!full && db_next(rows)) {
         struct tenant t;
         full = !read_row(rows, arena, &t);
-        if (!full)
+        if (!full && !db_skip_damaged(rows))
             each(ctx, &t);
     }
     enum err e = db_rows_end(rows);

@@ -10,7 +10,7 @@ static struct db_value secret_value(const struct webhook_secret *secret)
     return DB_B(secret->bytes, WEBHOOK_SECRET_LEN);
 }
 
-static void read_secret(const struct db_rows *r, int column, struct webhook_secret *ret)
+static void read_secret(struct db_rows *r, int column, struct webhook_secret *ret)
 {
     static_assert((int)WEBHOOK_SECRET_LEN == (int)SHA256_LEN, "read as a hash is");
     struct sha256 bytes = db_hash(r, column);
@@ -69,22 +69,22 @@ enum err webhooks_count(struct db *db, int64_t tenant, int64_t *ret)
 
 /* --- reading --- */
 
-static void read_row(const struct db_rows *r, struct webhook *w)
+static void read_row(struct db_rows *r, struct webhook *w)
 {
     *w = (struct webhook){
-        .num = db_int(r, 0),
+        .num = db_count(r, 0),
         .id = db_uuid(r, 1),
         .tenant = db_int(r, 2),
         .url = db_str(r, 3),
         .events = db_str(r, 4),
         .description = db_str(r, 5),
-        .old_secret_until = db_int_or(r, 8, -1),
-        .failing_since = db_int_or(r, 9, -1),
-        .disabled_at = db_int_or(r, 10, -1),
+        .old_secret_until = db_time_or(r, 8, -1),
+        .failing_since = db_time_or(r, 9, -1),
+        .disabled_at = db_time_or(r, 10, -1),
         .disabled_reason = db_str(r, 11),
         .created_by = db_str(r, 12),
-        .created_at = db_int(r, 13),
-        .updated_at = db_int(r, 14),
+        .created_at = db_time(r, 13),
+        .updated_at = db_time(r, 14),
         .feed_from = db_int(r, 15),
     };
     read_secret(r, 6, &w->secret);
@@ -133,7 +133,8 @@ enum err webhooks_list(struct db *db, int64_t tenant, int64_t after, int64_t lim
     while (db_next(rows)) {
         struct webhook w;
         read_row(rows, &w);
-        each(ctx, &w);
+        if (!db_skip_damaged(rows))
+            each(ctx, &w);
     }
     return db_rows_end(rows);
 }

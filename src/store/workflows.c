@@ -9,11 +9,11 @@ static enum err each_head(struct db_rows *rows, workflow_head_each *each, void *
     while (db_next(rows)) {
         struct workflow_head head = {
             .id = db_str(rows, 0),
-            .latest_version = db_int(rows, 1),
+            .latest_version = db_count(rows, 1),
             .description = db_str(rows, 2),
-            .archived_at = db_int_or(rows, 3, -1),
-            .created_at = db_int(rows, 4),
-            .updated_at = db_int(rows, 5),
+            .archived_at = db_time_or(rows, 3, -1),
+            .created_at = db_time(rows, 4),
+            .updated_at = db_time(rows, 5),
         };
         each(ctx, &head);
     }
@@ -24,13 +24,14 @@ static enum err each_version(struct db_rows *rows, workflow_version_each *each, 
 {
     while (db_next(rows)) {
         struct workflow_version version = {
-            .version = db_int(rows, 0),
+            .version = db_count(rows, 0),
             .digest = db_hash(rows, 1),
             .definition = db_str(rows, 2),
-            .created_at = db_int(rows, 3),
+            .created_at = db_time(rows, 3),
             .created_by = db_str(rows, 4),
         };
-        each(ctx, &version);
+        if (db_is_whole(rows))
+            each(ctx, &version);
     }
     return db_rows_end(rows);
 }

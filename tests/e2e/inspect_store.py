@@ -65,7 +65,7 @@ def assert_healthy(api):
     """The doctor finds nothing, wherever it looks."""
     r = api.get("/api/v1/doctor")
     assert r.status == 200 and r.json["ok"], r.json
-    assert {c["name"] for c in r.json["checks"]} == {"file", "slots", "queue", "runs", "jobs", "approvals", "entities", "webhooks", "idempotency", "indexes", "audit"}
+    assert {c["name"] for c in r.json["checks"]} == {"file", "objects", "slots", "queue", "runs", "jobs", "approvals", "entities", "webhooks", "idempotency", "indexes", "audit"}
 
 
 def doctor_on_file(db):

@@ -136,7 +136,7 @@ def test_no_copy_is_left_beside_the_data(tmp_path):
 
 # --- doctor ---
 
-CHECKS = ["file", "slots", "queue", "runs", "jobs", "approvals", "entities", "webhooks", "idempotency", "indexes", "audit"]
+CHECKS = ["file", "objects", "slots", "queue", "runs", "jobs", "approvals", "entities", "webhooks", "idempotency", "indexes", "audit"]
 
 
 @pytest.fixture

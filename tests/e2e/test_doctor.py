@@ -67,7 +67,7 @@ def test_a_leaked_slot_is_in_the_log_and_the_metrics_right_after_the_start(serve
     assert 'pawl_doctor_differences{check="slots"} 1\n' in api.get("/metrics").raw.decode()
     assert "counters differ from the runs: see pawl doctor check=slots differences=1" in server.log()
     assert api.get("/api/v1/doctor").json["ok"] is False
-    assert differences(api) == {"file": 0, "slots": 1, "queue": 0, "runs": 0, "jobs": 0, "approvals": 0, "entities": 0, "webhooks": 0, "idempotency": 0, "indexes": 0, "audit": 0}
+    assert differences(api) == {"file": 0, "objects": 0, "slots": 1, "queue": 0, "runs": 0, "jobs": 0, "approvals": 0, "entities": 0, "webhooks": 0, "idempotency": 0, "indexes": 0, "audit": 0}
     assert api.post(REPAIR).json["ok"] is True
     assert differences(api)["slots"] == 0
 

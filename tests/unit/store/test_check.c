@@ -16,8 +16,9 @@ static const char SOUND[] =
     "0,"
     " 1, 1);"
     "INSERT INTO workflow_versions (tenant, workflow_id, version, digest, definition, created_at,"
-    " created_by) VALUES (1, 'w', 1, x'00', '{}', 1, 'me'), (1, 'v', 1, x'00', '{}', 1, 'me'),"
-    " (2, 'w', 1, x'00', '{}', 1, 'me');"
+    " created_by) VALUES (1, 'w', 1, zeroblob(32), '{}', 1, 'me'), (1, 'v', 1, zeroblob(32), '{}', "
+    "1, 'me'),"
+    " (2, 'w', 1, zeroblob(32), '{}', 1, 'me');"
     "INSERT INTO scopes (num, tenant, workflow_id, path, key, active_runs, queued_runs) VALUES"
     " (1, 1, 'w', '', '', 2, 2), (2, 1, 'w', 'input.c', 'a', 1, 2), (3, 1, 'w', 'input.c', 'b', 1,"
     " 0), (14, 2, 'w', '', '', 1, 0);"
@@ -52,13 +53,13 @@ static const char SOUND[] =
     " (2, 0, 6, 1);"
     "INSERT INTO jobs (run, ordinal, id, tenant, step, state, queue, urgency, attempt, lease_epoch,"
     " worker, due_at, created_at, finished_at) VALUES"
-    " (1, 1, x'01', 1, 0, 'running', 'q', 0, 1, 1, 'me', 1000, 1, NULL),"
-    " (2, 1, x'02', 1, 0, 'succeeded', 'q', 0, 1, 1, 'me', NULL, 1, 5),"
-    " (2, 2, x'03', 1, 1, 'scheduled', '', 0, 1, 0, NULL, 2000, 1, NULL),"
-    " (3, 1, x'04', 1, 0, 'pending', 'q', 0, 0, 0, NULL, NULL, 1, NULL),"
-    " (7, 1, x'05', 1, 0, 'succeeded', 'q', 0, 1, 1, 'me', NULL, 1, 9),"
-    " (8, 1, x'06', 2, 0, 'approval', '', 0, 0, 0, NULL, NULL, 1, NULL),"
-    " (9, 1, x'07', 2, 0, 'skipped', 'q', 0, 1, 1, NULL, NULL, 1, 9);"
+    " (1, 1, zeroblob(16), 1, 0, 'running', 'q', 0, 1, 1, 'me', 1000, 1, NULL),"
+    " (2, 1, zeroblob(16), 1, 0, 'succeeded', 'q', 0, 1, 1, 'me', NULL, 1, 5),"
+    " (2, 2, zeroblob(16), 1, 1, 'scheduled', '', 0, 1, 0, NULL, 2000, 1, NULL),"
+    " (3, 1, zeroblob(16), 1, 0, 'pending', 'q', 0, 0, 0, NULL, NULL, 1, NULL),"
+    " (7, 1, zeroblob(16), 1, 0, 'succeeded', 'q', 0, 1, 1, 'me', NULL, 1, 9),"
+    " (8, 1, zeroblob(16), 2, 0, 'approval', '', 0, 0, 0, NULL, NULL, 1, NULL),"
+    " (9, 1, zeroblob(16), 2, 0, 'skipped', 'q', 0, 1, 1, NULL, NULL, 1, 9);"
     "INSERT INTO timers (due_at, run, ordinal, generation) VALUES (1000, 1, 1, 1), (2000, 2, 2, 0);"
     "INSERT INTO events (run, seq, at, type) SELECT num, 1, 1, 'run.created' FROM runs;"
     "INSERT INTO events (run, seq, at, type) SELECT num, 2, 1, 'more' FROM runs WHERE num < 5;"
@@ -69,9 +70,9 @@ static const char SOUND[] =
     "INSERT INTO holding (tenant, run) VALUES (1, 1), (1, 2), (1, 3);"
     "INSERT INTO idempotency (num, tenant, key, key_hash, route, fingerprint, raw_hash, status,"
     " says_created, body, replays, mismatches, created_at) VALUES"
-    " (1, 1, 'a', 11, 'r', x'00', x'00', 200, 1, '{}', 0, 0, 1),"
-    " (2, 2, 'b', 12, 'r', x'00', x'00', 200, 1, '{}', 0, 0, 1),"
-    " (3, 1, 'c', 13, 'r', x'00', x'00', 200, 1, '{}', 0, 0, 1);"
+    " (1, 1, 'a', 11, 'r', zeroblob(32), zeroblob(32), 200, 1, '{}', 0, 0, 1),"
+    " (2, 2, 'b', 12, 'r', zeroblob(32), zeroblob(32), 200, 1, '{}', 0, 0, 1),"
+    " (3, 1, 'c', 13, 'r', zeroblob(32), zeroblob(32), 200, 1, '{}', 0, 0, 1);"
     "INSERT INTO idempotency_index (tenant, key_hash, num) VALUES (1, 11, 1), (2, 12, 2);";
 
 static const char SOUND_TOO[] =
@@ -87,12 +88,12 @@ static const char SOUND_TOO[] =
     /* two that wait for their children, an HTTP call, and one that waits for a signal */
     "INSERT INTO jobs (run, ordinal, id, tenant, step, state, queue, urgency, attempt, lease_epoch,"
     " due_at, created_at, child) VALUES"
-    " (1, 2, x'08', 1, 0, 'dispatched', '', 0, 1, 0, NULL, 1,"
+    " (1, 2, zeroblob(16), 1, 0, 'dispatched', '', 0, 1, 0, NULL, 1,"
     "  x'0000000000000000000000000000000b'),"
-    " (1, 3, x'09', 1, 0, 'dispatched', '', 0, 1, 0, NULL, 1,"
+    " (1, 3, zeroblob(16), 1, 0, 'dispatched', '', 0, 1, 0, NULL, 1,"
     "  x'0000000000000000000000000000000c'),"
-    " (1, 4, x'0a', 1, 0, 'dispatched', 'pawl:http', 0, 1, 1, 3000, 1, NULL),"
-    " (11, 1, x'0b', 1, 0, 'scheduled', '', 0, 1, 0, NULL, 1, NULL);"
+    " (1, 4, zeroblob(16), 1, 0, 'dispatched', 'pawl:http', 0, 1, 1, 3000, 1, NULL),"
+    " (11, 1, zeroblob(16), 1, 0, 'scheduled', '', 0, 1, 0, NULL, 1, NULL);"
     /* the last four: a child's end is told, a start, a deadline, more than one turn could do */
     "INSERT INTO timers (due_at, run, ordinal, generation) VALUES (3000, 1, 4, 1),"
     " (1, 1, 2, 0), (5000, 10, 0, 0), (9000, 11, 0, 0), (1, 12, -1, 0);"
@@ -110,15 +111,17 @@ static const char SOUND_TOO[] =
     /* a webhook with a delivery in each state, and one that was deleted and is not swept yet */
     "INSERT INTO webhooks (num, id, tenant, url, events, secret, feed_from, created_by, created_at,"
     " updated_at, deleted_at) VALUES"
-    " (1, x'01', 1, 'http://a.test/', '*', x'00', 0, 'me', 1, 1, NULL),"
-    " (2, x'02', 2, 'http://a.test/', '*', x'00', 0, 'me', 1, 1, 5);"
+    " (1, x'00000000000000000000000000000001', 1, 'http://a.test/', '*', "
+    "zeroblob(32), 0, 'me', 1, 1, NULL),"
+    " (2, x'00000000000000000000000000000002', 2, 'http://a.test/', '*', "
+    "zeroblob(32), 0, 'me', 1, 1, 5);"
     "INSERT INTO feed_marks (name, through) VALUES ('webhooks', 0);"
     "INSERT INTO deliveries (num, id, webhook, tenant, event_id, event_type, body, state, attempts,"
     " schedule_from, next_at, created_at, finished_at) VALUES"
-    " (1, x'01', 1, 1, 'e', 't', '{}', 'pending', 0, 0, 5, 1, NULL),"
-    " (2, x'02', 1, 1, 'e', 't', '{}', 'sending', 1, 0, 5, 1, NULL),"
-    " (3, x'03', 1, 1, 'e', 't', '{}', 'delivered', 1, 0, NULL, 1, 5),"
-    " (4, x'04', 2, 2, 'e', 't', '{}', 'failed', 1, 0, NULL, 1, 5);";
+    " (1, zeroblob(16), 1, 1, 'e', 't', '{}', 'pending', 0, 0, 5, 1, NULL),"
+    " (2, zeroblob(16), 1, 1, 'e', 't', '{}', 'sending', 1, 0, 5, 1, NULL),"
+    " (3, zeroblob(16), 1, 1, 'e', 't', '{}', 'delivered', 1, 0, NULL, 1, 5),"
+    " (4, zeroblob(16), 2, 2, 'e', 't', '{}', 'failed', 1, 0, NULL, 1, 5);";
 
 static int fixture_setup(void **state)
 {
@@ -287,7 +290,7 @@ static const struct damage DAMAGES[] = {
     {"DELETE FROM jobs WHERE run = 3", {NO_OPEN_JOB}},
     {"DELETE FROM timers WHERE run = 12", {NO_OPEN_JOB}},
     {"INSERT INTO jobs (run, ordinal, id, tenant, step, state, queue, urgency, attempt,"
-     " lease_epoch, created_at, finished_at) VALUES (4, 1, x'09', 1, 0, 'failed', 'q', 0, 0, 0, 1,"
+     " lease_epoch, created_at, finished_at) VALUES (4, 1, zeroblob(16), 1, 0, 'failed', 'q', 0, 0, 0, 1,"
      " 9)", {QUEUED_JOB}},
 
     {"UPDATE jobs SET run = 99 WHERE run = 9", {JOB_STRAY}},
@@ -557,7 +560,8 @@ static void an_area_says_how_much_it_is_about(void **state)
 {
     const struct checked_file *f = *state;
     struct db *db = open_reader(f->file.text);
-    static const int64_t EXPECTED[] = {2 + 4, 3, 12, 11, 2, 0, 2 + 4, 7 + 3 + 2};
+    static const int64_t EXPECTED[] = {2 + 4, 3, 12, 11, 2, 0, 2 + 4, 7 + 3 + 2, 46};
+    static_assert(ARRAY_LEN(EXPECTED) == CHECK_AREA_COUNT, "one for each area");
     for (enum check_area area = 0; area < CHECK_AREA_COUNT; area++) {
         int64_t extent = -1;
         assert_ok(check_extent(db, area, &extent));

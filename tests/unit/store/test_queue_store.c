@@ -94,16 +94,16 @@ static void the_first_of_a_line_is_the_most_urgent_then_the_oldest(void **state)
 static void a_run_that_is_not_queued_cannot_leave(void **state)
 {
     struct db *db = open_writer(path_in(*state, "p.db").text);
-    assert_int_equal(queue_delete(db, 1, STR("8"), 0, 100), ERR_INTERNAL); /* no line at all */
+    assert_int_equal(queue_delete(db, 1, STR("8"), 0, 100), ERR_DAMAGED); /* no line at all */
     assert_ok(queue_insert(db, 1, STR("8"), 8, 0, 100));
-    assert_int_equal(queue_delete(db, 1, STR("8"), 0, 101), ERR_INTERNAL);
-    assert_int_equal(queue_delete(db, 1, STR("8"), 1, 100), ERR_INTERNAL);
-    assert_int_equal(queue_delete(db, 1, STR("9"), 0, 100), ERR_INTERNAL);
-    assert_int_equal(queue_delete(db, 2, STR("8"), 0, 100), ERR_INTERNAL);
+    assert_int_equal(queue_delete(db, 1, STR("8"), 0, 101), ERR_DAMAGED);
+    assert_int_equal(queue_delete(db, 1, STR("8"), 1, 100), ERR_DAMAGED);
+    assert_int_equal(queue_delete(db, 1, STR("9"), 0, 100), ERR_DAMAGED);
+    assert_int_equal(queue_delete(db, 2, STR("8"), 0, 100), ERR_DAMAGED);
     assert_line(db, 1, "8", 8, 0, 100);
     assert_int_equal(number_of(db, "SELECT count(*) FROM queue"), 1);
     assert_ok(queue_delete(db, 1, STR("8"), 0, 100));
-    assert_int_equal(queue_delete(db, 1, STR("8"), 0, 100), ERR_INTERNAL); /* nor twice */
+    assert_int_equal(queue_delete(db, 1, STR("8"), 0, 100), ERR_DAMAGED); /* nor twice */
     db_close(db);
 }
 

@@ -142,8 +142,8 @@ static void a_scope_that_must_exist_and_does_not_is_an_error(void **state)
     struct arena arena;
     arena_init(&arena, MIB);
     struct scope s;
-    assert_int_equal(scopes_get(db, 1, &arena, &s), ERR_INTERNAL);
-    assert_int_equal(scopes_count(db, 1, 1, 0), ERR_INTERNAL);
+    assert_int_equal(scopes_get(db, 1, &arena, &s), ERR_DAMAGED);
+    assert_int_equal(scopes_count(db, 1, 1, 0), ERR_DAMAGED);
     arena_release(&arena);
     db_close(db);
 }
