@@ -242,7 +242,7 @@ def test_what_a_command_leaves_running_is_not_waited_for_and_ends_with_it(once, 
 
 def test_heartbeats_keep_the_lease_while_the_command_works(start, work, gates, job_of):
     run = start()
-    with work(*gates.script("reach started; await go"), flags=["--lease-ms", 300]) as w:
+    with work(*gates.script("reach started; await go"), flags=["--lease-ms", 1500]) as w:
         gates.wait("started")
         renewals = set()
 
@@ -259,7 +259,7 @@ def test_heartbeats_keep_the_lease_while_the_command_works(start, work, gates, j
 @pytest.mark.parametrize("script", ["trap '' TERM; reach started; while :; do sleep 1; done", "trap 'reach asked; exit 0' TERM; reach started; while :; do sleep 0.01; done"])
 def test_a_cancelled_job_ends_its_command_and_is_not_reported(api, tenant, start, work, gates, job_of, events_of, script):
     run = start()
-    with work(*gates.script(script), flags=["--lease-ms", 300, "--grace-ms", 100]) as w:
+    with work(*gates.script(script), flags=["--lease-ms", 1500, "--grace-ms", 100]) as w:
         pid = int(gates.wait("started"))
         before = open_fds(w.pid)
         assert api.post(f"/api/v1/runs/{run}/cancel", tenant=tenant).status == 200
