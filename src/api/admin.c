@@ -43,7 +43,7 @@ enum err prepare_rollback_tenant(struct call *c)
     c->op.input = in;
     in->version = -1;
     struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     fields_int(&f, "version", 1, INT64_MAX, &in->version);
     enum err e = fields_end(&f);
     return e == ERR_OK ? call_name(c, TENANT_ID_MAX, &in->tenant_id) : e;
@@ -58,7 +58,7 @@ enum err prepare_doctor(struct call *c)
     in->findings = findings;
     c->op.input = in;
     struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     return fields_end(&f);
 }
 
@@ -90,7 +90,7 @@ enum err prepare_retry_parked(struct call *c)
     c->op.input = in;
     in->message_id = c->params[0];
     struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     return fields_end(&f);
 }
 
@@ -103,7 +103,7 @@ enum err prepare_create_key(struct call *c)
     struct str role = STR_NONE;
     struct fields f;
     in->tenant_id = str_is(c->op.caller.tenant, "*") ? STR("default") : c->op.caller.tenant;
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     fields_text(&f, "tenant", TENANT_ID_MAX, &in->tenant_id);
     fields_text(&f, "role", NAME_MAX_LEN, &role);
     fields_text(&f, "label", TEXT_MAX, &in->label);

@@ -56,6 +56,7 @@ static void call_cleanup(void *user)
 {
     struct call *c = user;
     json_decref(c->body);
+    json_defaults_release(&c->defaults);
     definition_free(c->definition);
     op_release(&c->op);
     metrics_text_drop(c->metrics_text);
@@ -361,6 +362,20 @@ static enum err set_route_text(struct call *c)
     return ERR_OK;
 }
 
+/* The body has been read: what makes no difference in it is known. */
+static enum err set_fingerprint(struct call *c)
+{
+    struct idem_claim *idem = &c->op.idem;
+    enum err e = idem_fingerprint(c->fingerprinted, c->body, c->route->body_key, &c->defaults,
+                                  &c->op.problem, &idem->fingerprint);
+    idem->has_fingerprint = true;
+    idem->has_spelled_out = c->defaults.count > 0;
+    if (e == ERR_OK && idem->has_spelled_out)
+        e = idem_fingerprint(c->fingerprinted, c->body, c->route->body_key, NULL, &c->op.problem,
+                             &idem->spelled_out);
+    return e;
+}
+
 /* A key in the body, where the route allows one; it must be the header's if both are there. */
 static enum err read_body_key(struct call *c)
 {
@@ -611,12 +626,9 @@ static enum err prepare(struct call *c)
         e = parse_body(c);
     if (e == ERR_OK && (c->route->flags & ROUTE_BODY_KEY) != 0)
         e = read_body_key(c);
-    if (e == ERR_OK && c->op.idem.key.len > 0) {
-        e = idem_fingerprint(c->fingerprinted, c->body, c->route->body_key, &c->op.problem,
-                             &c->op.idem.fingerprint);
-        c->op.idem.has_fingerprint = true;
-    }
-    return e == ERR_OK ? c->route->prepare(c) : e;
+    if (e == ERR_OK)
+        e = c->route->prepare(c);
+    return e == ERR_OK && c->op.idem.key.len > 0 ? set_fingerprint(c) : e;
 }
 
 static void through_engine(struct call *c)

@@ -51,7 +51,7 @@ enum err prepare_decide(struct call *c)
     c->op.input = in;
     const json_t *edited;
     struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     fields_text(&f, "reason", TEXT_MAX, &in->reason);
     fields_text(&f, "expected_hash", NAME_MAX_LEN, &in->expected_hash);
     fields_any(&f, "edited", &edited);

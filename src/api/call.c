@@ -8,6 +8,12 @@ enum err call_no_memory(struct call *c)
     return problem_set(&c->op.problem, ERR_NO_MEMORY, "no memory for the request");
 }
 
+void call_fields(struct call *c, struct fields *f, const json_t *object)
+{
+    fields_begin(f, object, &c->op.problem);
+    f->defaults = &c->defaults;
+}
+
 void *call_alloc(struct call *c, size_t size)
 {
     void *out = arena_alloc(&c->req->arena, size);
@@ -125,10 +131,12 @@ enum err call_signal(struct call *c, bool needs_key, struct signal_fields *ret)
     const json_t *payload;
     struct fields f;
     *ret = (struct signal_fields){0};
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     fields_name(&f, "name", NAME_MAX_LEN, &ret->name);
     fields_require(&f, "name");
     fields_any(&f, "payload", &payload);
+    if (json_is_null(payload))
+        fields_default(&f, "payload");
     fields_text(&f, "dedup_key", IDEM_KEY_MAX, &ret->dedup_key);
     if (needs_key)
         fields_require(&f, "dedup_key");

@@ -35,6 +35,7 @@ struct call {
     struct definition *definition; /* parsed by the handler, freed with the call */
     struct str fingerprinted;      /* the route, and who asks where that makes another request */
     char *place;                   /* with ROUTE_ASKS: room for where the answer will be */
+    struct json_defaults defaults; /* members of the body that make no difference */
     struct stream *stream;         /* NULL: its answer is one piece */
     struct export *export;         /* likewise */
     struct metrics_text *metrics_text; /* that is sent; NULL: none */
@@ -82,6 +83,9 @@ extern const struct route ROUTES[];
 
 /* --- for handlers --- */
 
+/* As fields_begin(), for the body or an object in it: members that make no difference are left out
+ * of the request's fingerprint. */
+void call_fields(struct call *c, struct fields *f, const json_t *object);
 /* Zeroed, in the request's arena; NULL with the problem set when memory ran out. */
 MUST_CHECK void *call_alloc(struct call *c, size_t size);
 enum err call_no_memory(struct call *c);

@@ -26,7 +26,7 @@ enum err prepare_put_entity_type(struct call *c)
     c->op.input = in;
     enum err e = call_name(c, NAME_MAX_LEN, &in->type);
     if (e == ERR_OK)
-        e = entity_rules_parse(c->body, &c->op.problem, &in->rules, &in->version);
+        e = entity_rules_parse(c->body, &c->defaults, &c->op.problem, &in->rules, &in->version);
     return e;
 }
 
@@ -107,7 +107,7 @@ enum err prepare_migrate_entity(struct call *c)
     in->version = -1;
     enum err e = read_id(c, &in->type, &in->id);
     struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     fields_int(&f, "version", 1, INT32_MAX, &in->version);
     return e == ERR_OK ? fields_end(&f) : e;
 }

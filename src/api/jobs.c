@@ -23,6 +23,8 @@ static enum err read_queues(struct call *c, struct fields *f, struct claim_input
     }
     if (count == 0)
         fields_fault(f, "queues", "must name at least one queue");
+    else if (count == 1 && str_eq(queues[0], DEFAULT))
+        fields_default(f, "queues");
     in->queues = queues;
     in->queue_count = count;
     return ERR_OK;
@@ -33,7 +35,7 @@ static enum err read_claim(struct call *c, const json_t *body, struct claim_inpu
     in->max = 1;
     in->lease_ms = LEASE_MS_DEFAULT;
     struct fields f;
-    fields_begin(&f, body, &c->op.problem);
+    call_fields(c, &f, body);
     fields_text(&f, "worker_id", NAME_MAX_LEN, &in->worker_id);
     fields_require(&f, "worker_id");
     enum err e = read_queues(c, &f, in);
@@ -62,7 +64,7 @@ enum err prepare_claim_job(struct call *c)
     c->op.input = in;
     in->claim.lease_ms = LEASE_MS_DEFAULT;
     struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     fields_text(&f, "worker_id", NAME_MAX_LEN, &in->claim.worker_id);
     fields_require(&f, "worker_id");
     fields_int(&f, "lease_ms", LEASE_MS_MIN, LEASE_MS_MAX, &in->claim.lease_ms);
@@ -81,7 +83,7 @@ static enum err read_error(struct call *c, const json_t *error, struct finish_jo
     const json_t *details;
     in->failed = true;
     in->retryable = true;
-    fields_begin(&f, error, &c->op.problem);
+    call_fields(c, &f, error);
     fields_text(&f, "code", NAME_MAX_LEN, &in->code);
     fields_text(&f, "message", JOB_OUTPUT_MAX, &message);
     fields_bool(&f, "retryable", &in->retryable);
@@ -112,7 +114,7 @@ static struct finish_job_input *begin_finish(struct call *c, struct fields *f)
     if (in == NULL)
         return NULL;
     c->op.input = in;
-    fields_begin(f, c->body, &c->op.problem);
+    call_fields(c, f, c->body);
     fields_text(f, "lease_token", TEXT_MAX, &in->lease_token);
     fields_require(f, "lease_token");
     return in;
@@ -127,6 +129,8 @@ enum err prepare_complete(struct call *c)
     const json_t *output;
     const json_t *state;
     fields_any(&f, "output", &output);
+    if (json_is_null(output))
+        fields_default(&f, "output");
     fields_object(&f, "state", &state);
     enum err e = fields_end(&f);
     if (e == ERR_OK)
@@ -157,7 +161,7 @@ static enum err read_item(struct call *c, const json_t *item, struct finish_job_
     const json_t *output;
     const json_t *state;
     const json_t *error;
-    fields_begin(&f, item, &c->op.problem);
+    call_fields(c, &f, item);
     fields_text(&f, "job_id", TEXT_MAX, &job_id);
     fields_text(&f, "lease_token", TEXT_MAX, &in->lease_token);
     fields_any(&f, "output", &output);
@@ -185,7 +189,7 @@ enum err prepare_finish_jobs(struct call *c)
     const json_t *list;
     const json_t *wanted;
     struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     fields_array(&f, "items", FINISH_ITEMS_MAX, &list);
     fields_require(&f, "items");
     fields_object(&f, "claim", &wanted);
@@ -219,7 +223,7 @@ enum err prepare_heartbeat(struct call *c)
     c->op.input = in;
     const json_t *progress;
     struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     fields_text(&f, "lease_token", TEXT_MAX, &in->lease_token);
     fields_require(&f, "lease_token");
     fields_any(&f, "progress", &progress);

@@ -12,7 +12,11 @@ static enum err read_start(struct call *c, struct fields *f, struct start_run_in
     struct str at_limit = STR_NONE;
     struct str start_at = STR_NONE;
     fields_any(f, "input", &in->input);
+    if (json_is_null(in->input))
+        fields_default(f, "input");
     fields_object(f, "labels", &labels);
+    if (labels != NULL && json_object_size(labels) == 0)
+        fields_default(f, "labels");
     labels_check(f, labels);
     fields_int(f, "priority", PRIORITY_MIN, PRIORITY_MAX, &in->priority);
     fields_text(f, "at_limit", NAME_MAX_LEN, &at_limit);
@@ -24,7 +28,7 @@ static enum err read_start(struct call *c, struct fields *f, struct start_run_in
     if (start_at.ptr != NULL && (!time_parse(start_at, &in->start_at) || in->start_at < 0))
         fields_fault(f, "start_at", "must be a time as 2026-01-31T12:00:00Z");
     struct str key = STR_NONE;
-    fields_text(f, c->route->body_key, IDEM_KEY_MAX, &key);
+    fields_text(f, c->route->body_key, IDEM_KEY_BYTES_MAX, &key);
     enum err e = fields_end(f);
     in->input_text = STR("null");
     in->labels = STR("{}");
@@ -46,7 +50,7 @@ enum err prepare_start_run(struct call *c)
     if (e != ERR_OK)
         return e;
     struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     return read_start(c, &f, in);
 }
 
@@ -56,7 +60,7 @@ enum err prepare_start_run_flat(struct call *c)
     if (in == NULL)
         return c->op.problem.err;
     struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     fields_name(&f, "definitionId", NAME_MAX_LEN, &in->workflow_id);
     fields_require(&f, "definitionId");
     return read_start(c, &f, in);
@@ -84,7 +88,7 @@ static enum err prepare_control(struct call *c, enum control_action action)
     if (e == ERR_OK)
         e = call_if_match(c, &in->if_match);
     struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     if (action == CONTROL_CANCEL)
         fields_text(&f, "reason", TEXT_MAX, &in->reason);
     return e == ERR_OK ? fields_end(&f) : e;
@@ -120,7 +124,7 @@ enum err prepare_rerun_run(struct call *c)
     if (e == ERR_OK)
         e = call_if_match(c, &in->if_match);
     struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     fields_text(&f, "from_step", NAME_MAX_LEN, &in->from_step);
     return e == ERR_OK ? fields_end(&f) : e;
 }
@@ -155,6 +159,7 @@ static void read_filter(struct fields *f, const json_t *filter, struct run_filte
         (struct run_filter){.status = RUN_STATUS_COUNT, .created_after = -1, .created_before = -1};
     struct fields g;
     fields_begin(&g, filter, f->problem);
+    g.defaults = f->defaults;
     fields_text(&g, "status", NAME_MAX_LEN, &status);
     fields_text(&g, "workflow_id", NAME_MAX_LEN, &ret->workflow_id);
     fields_text(&g, "label", TEXT_MAX, &label);
@@ -183,7 +188,7 @@ enum err prepare_bulk_runs(struct call *c)
     struct str cursor = STR_NONE;
     const json_t *filter;
     struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     fields_text(&f, "action", NAME_MAX_LEN, &action);
     fields_require(&f, "action");
     fields_object(&f, "filter", &filter);

@@ -12,13 +12,15 @@ enum err prepare_put_schedule(struct call *c)
     int64_t catch_up_s = 0;
     in->timezone = STR("UTC");
     struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     fields_name(&f, "workflow_id", NAME_MAX_LEN, &in->workflow_id);
     fields_text(&f, "cron", TEXT_MAX, &in->cron);
     fields_text(&f, "timezone", NAME_MAX_LEN, &in->timezone);
     fields_text(&f, "overlap", NAME_MAX_LEN, &overlap);
     fields_int(&f, "catch_up_s", 0, SCHEDULE_CATCH_UP_S_MAX, &catch_up_s);
     fields_any(&f, "input", &input);
+    if (json_is_null(input))
+        fields_default(&f, "input");
     fields_bool(&f, "paused", &in->paused);
     fields_require(&f, "workflow_id");
     fields_require(&f, "cron");

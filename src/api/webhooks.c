@@ -44,7 +44,7 @@ enum err prepare_create_webhook(struct call *c)
         return c->op.problem.err;
     c->op.input = in;
     struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     enum err e = read_settings(c, &f, in);
     fields_require(&f, "url");
     fields_require(&f, "events");
@@ -58,14 +58,17 @@ enum err prepare_put_webhook(struct call *c)
     if (in == NULL)
         return c->op.problem.err;
     c->op.input = in;
-    bool enabled = false;
-    const json_t *said = json_object_get(c->body, "enabled");
+    const json_t *enabled;
     struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     enum err e = read_settings(c, &f, in);
-    fields_bool(&f, "enabled", &enabled);
-    if (said != NULL && !json_is_null(said))
-        in->enabled = enabled ? WEBHOOK_ENABLE : WEBHOOK_DISABLE;
+    fields_any(&f, "enabled", &enabled);
+    if (json_is_boolean(enabled))
+        in->enabled = json_is_true(enabled) ? WEBHOOK_ENABLE : WEBHOOK_DISABLE;
+    else if (json_is_null(enabled))
+        fields_default(&f, "enabled");
+    else if (enabled != NULL)
+        fields_fault(&f, "enabled", "must be true or false");
     enum err ended = fields_end(&f);
     if (ended != ERR_OK || e != ERR_OK)
         return ended != ERR_OK ? ended : e;
@@ -80,7 +83,7 @@ enum err prepare_rotate_webhook(struct call *c)
     c->op.input = in;
     int64_t keep_s = WEBHOOK_OLD_SECRET_S;
     struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     fields_int(&f, "old_secret_s", 0, WEBHOOK_OLD_SECRET_S_MAX, &keep_s);
     in->keep_ms = keep_s * 1000;
     enum err e = fields_end(&f);
@@ -90,7 +93,7 @@ enum err prepare_rotate_webhook(struct call *c)
 static enum err no_fields(struct call *c)
 {
     struct fields f;
-    fields_begin(&f, c->body, &c->op.problem);
+    call_fields(c, &f, c->body);
     return fields_end(&f);
 }
 

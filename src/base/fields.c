@@ -18,6 +18,14 @@ void fields_fault(struct fields *f, const char *name, const char *message)
     f->err = problem_set(f->problem, ERR_FIELD_INVALID, "%s: %s", name, message);
 }
 
+void fields_default(struct fields *f, const char *name)
+{
+    if (f->err != ERR_OK || f->defaults == NULL || f->object == NULL)
+        return;
+    if (!json_defaults_add(f->defaults, f->object, name))
+        f->err = problem_set(f->problem, ERR_NO_MEMORY, "no memory for the request");
+}
+
 /* Notes that the name is a known one. NULL when absent, null, or after a fault. */
 static const json_t *look_up(struct fields *f, const char *name)
 {
@@ -29,9 +37,18 @@ static const json_t *look_up(struct fields *f, const char *name)
     return json_is_null(value) ? NULL : value;
 }
 
-void fields_text(struct fields *f, const char *name, size_t len_max, struct str *ret)
+/* As look_up(), where null is as good as absent. */
+static const json_t *look_up_or_null(struct fields *f, const char *name)
 {
     const json_t *value = look_up(f, name);
+    if (value == NULL && json_is_null(json_object_get(f->object, name)))
+        fields_default(f, name);
+    return value;
+}
+
+void fields_text(struct fields *f, const char *name, size_t len_max, struct str *ret)
+{
+    const json_t *value = look_up_or_null(f, name);
     if (value == NULL)
         return;
     char message[64];
@@ -41,13 +58,15 @@ void fields_text(struct fields *f, const char *name, size_t len_max, struct str 
         (void)snprintf(message, sizeof(message), "must have at most %zu bytes", len_max);
         fields_fault(f, name, message);
     } else {
+        if (ret->ptr != NULL && str_eq(*ret, json_str(value)))
+            fields_default(f, name);
         *ret = json_str(value);
     }
 }
 
 void fields_name(struct fields *f, const char *name, size_t len_max, struct str *ret)
 {
-    struct str text = STR_NONE;
+    struct str text = *ret;
     fields_text(f, name, len_max, &text);
     if (f->err != ERR_OK || text.ptr == NULL)
         return;
@@ -59,27 +78,31 @@ void fields_name(struct fields *f, const char *name, size_t len_max, struct str 
 
 void fields_int(struct fields *f, const char *name, int64_t min, int64_t max, int64_t *ret)
 {
-    const json_t *value = look_up(f, name);
+    const json_t *value = look_up_or_null(f, name);
     if (value == NULL)
         return;
-    if (!json_is_integer(value) || json_integer_value(value) < min ||
-        json_integer_value(value) > max) {
+    int64_t number = 0;
+    if (!json_whole(value, &number) || number < min || number > max) {
         char message[96];
         (void)snprintf(message, sizeof(message), "must be a whole number from %lld to %lld",
                        (long long)min, (long long)max);
         fields_fault(f, name, message);
         return;
     }
-    *ret = json_integer_value(value);
+    if (*ret == number)
+        fields_default(f, name);
+    *ret = number;
 }
 
 void fields_bool(struct fields *f, const char *name, bool *ret)
 {
-    const json_t *value = look_up(f, name);
+    const json_t *value = look_up_or_null(f, name);
     if (value == NULL)
         return;
     if (!json_is_boolean(value))
         fields_fault(f, name, "must be true or false");
+    else if (*ret == json_is_true(value))
+        fields_default(f, name);
     else
         *ret = json_is_true(value);
 }
@@ -93,7 +116,7 @@ void fields_any(struct fields *f, const char *name, const json_t **ret)
 void fields_object(struct fields *f, const char *name, const json_t **ret)
 {
     *ret = NULL;
-    const json_t *value = look_up(f, name);
+    const json_t *value = look_up_or_null(f, name);
     if (value == NULL)
         return;
     if (!json_is_object(value))
@@ -105,7 +128,7 @@ void fields_object(struct fields *f, const char *name, const json_t **ret)
 void fields_array(struct fields *f, const char *name, size_t count_max, const json_t **ret)
 {
     *ret = NULL;
-    const json_t *value = look_up(f, name);
+    const json_t *value = look_up_or_null(f, name);
     if (value == NULL)
         return;
     char message[64];

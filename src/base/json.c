@@ -27,9 +27,10 @@ __attribute__((constructor)) static void watch_allocations(void)
 }
 
 /* Depth is checked before parsing: the parser's own recursion limit is far larger than ours. */
-static bool depth_within(struct str text, int depth_max)
+static bool depth_within(struct str text, int depth_max, bool *ret_reals)
 {
     int depth = 0;
+    *ret_reals = false;
     bool in_text = false;
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
@@ -45,6 +46,8 @@ static bool depth_within(struct str text, int depth_max)
                 return false;
         } else if (c == ']' || c == '}') {
             depth--;
+        } else if (c == '.' || c == 'e' || c == 'E') {
+            *ret_reals = true; /* or the end of true and false */
         }
     }
     return true;
@@ -62,12 +65,21 @@ enum err json_parse(struct str text, struct problem *p, json_t **ret)
     /* The parser overlooks a NUL right after a number or a literal. */
     if (memchr(text.ptr, '\0', text.len) != NULL)
         return problem_set(p, ERR_JSON_INVALID, "the text contains a NUL byte");
-    if (!depth_within(text, JSON_DEPTH_MAX))
+    bool reals;
+    if (!depth_within(text, JSON_DEPTH_MAX, &reals))
         return problem_set(p, ERR_JSON_INVALID, "nested deeper than %d levels", JSON_DEPTH_MAX);
     json_error_t error;
+    struct buf rewritten;
+    buf_init(&rewritten, JSON_WRITTEN_MAX); /* `1e18` grows to 19 digits */
     memory_ran_out = false;
-    json_t *value =
-        json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    if (reals && json_put_whole_numbers(&rewritten, text)) {
+        memory_ran_out = !buf_ok(&rewritten);
+        text = buf_str(&rewritten);
+    }
+    json_t *value = memory_ran_out ? NULL
+                                   : json_loadb(text.ptr, text.len,
+                                                JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    buf_release(&rewritten);
     if (value == NULL && memory_ran_out)
         return problem_set(p, ERR_NO_MEMORY, "no memory to read the body");
     if (value == NULL)
@@ -265,9 +277,18 @@ static int member_order(const void *a, const void *b)
     return (*p != '\0') - (*q != '\0');
 }
 
-static void put_value(struct buf *out, const json_t *value, bool canonical, const char *left_out);
+/* What of an object is not written. */
+struct omitted {
+    const char *member; /* of the outermost; NULL: none */
+    const struct json_defaults *defaults;
+};
 
-static void put_members_sorted(struct buf *out, const json_t *object, const char *left_out)
+static const struct omitted NOTHING_OMITTED = {NULL, NULL};
+
+static void put_value(struct buf *out, const json_t *value, bool canonical,
+                      const struct omitted *omitted);
+
+static void put_members_sorted(struct buf *out, const json_t *object, const struct omitted *omitted)
 {
     enum { FEW = 24 };
     struct member few[FEW];
@@ -285,17 +306,19 @@ static void put_members_sorted(struct buf *out, const json_t *object, const char
     json_t *o = (json_t *)(uintptr_t)object;
     for (void *it = json_object_iter(o); it != NULL; it = json_object_iter_next(o, it)) {
         const char *name = json_object_iter_key(it);
-        if (left_out != NULL && strcmp(name, left_out) == 0)
+        if ((omitted->member != NULL && strcmp(name, omitted->member) == 0) ||
+            json_defaults_has(omitted->defaults, object, name))
             continue;
         members[n++] = (struct member){name, strlen(name), json_object_iter_value(it)};
     }
     qsort(members, n, sizeof(*members), member_order);
+    const struct omitted below = {NULL, omitted->defaults};
     for (size_t i = 0; i < n; i++) {
         if (i > 0)
             buf_put_char(out, ',');
         json_put_text(out, (struct str){members[i].name, members[i].len});
         buf_put_char(out, ':');
-        put_value(out, members[i].value, true, NULL);
+        put_value(out, members[i].value, true, &below);
     }
     if (members != few)
         free(members);
@@ -311,7 +334,7 @@ static void put_members_as_written(struct buf *out, const json_t *object)
         first = false;
         json_put_text(out, str_of(json_object_iter_key(it)));
         buf_put_char(out, ':');
-        put_value(out, json_object_iter_value(it), false, NULL);
+        put_value(out, json_object_iter_value(it), false, &NOTHING_OMITTED);
     }
 }
 
@@ -330,26 +353,29 @@ static void put_real(struct buf *out, double value, bool canonical)
 }
 
 /* Depth is bounded by json_parse, so recursion is too. */
-static void put_value(struct buf *out, const json_t *value, bool canonical, const char *left_out)
+static void put_value(struct buf *out, const json_t *value, bool canonical,
+                      const struct omitted *omitted)
 {
     switch (json_typeof(value)) {
     case JSON_OBJECT:
         buf_put_char(out, '{');
         if (canonical)
-            put_members_sorted(out, value, left_out);
+            put_members_sorted(out, value, omitted);
         else
             put_members_as_written(out, value);
         buf_put_char(out, '}');
         return;
-    case JSON_ARRAY:
+    case JSON_ARRAY: {
+        const struct omitted below = {NULL, omitted->defaults};
         buf_put_char(out, '[');
         for (size_t i = 0; i < json_array_size(value); i++) {
             if (i > 0)
                 buf_put_char(out, ',');
-            put_value(out, json_array_get(value, i), canonical, NULL);
+            put_value(out, json_array_get(value, i), canonical, &below);
         }
         buf_put_char(out, ']');
         return;
+    }
     case JSON_STRING:
         json_put_text(out, json_str(value));
         return;
@@ -374,17 +400,19 @@ static void put_value(struct buf *out, const json_t *value, bool canonical, cons
 
 void json_put_plain(struct buf *out, const json_t *value)
 {
-    put_value(out, value, false, NULL);
+    put_value(out, value, false, &NOTHING_OMITTED);
 }
 
 void json_put_canonical(struct buf *out, const json_t *value)
 {
-    put_value(out, value, true, NULL);
+    put_value(out, value, true, &NOTHING_OMITTED);
 }
 
-void json_put_canonical_without(struct buf *out, const json_t *value, const char *left_out)
+void json_put_canonical_without(struct buf *out, const json_t *value, const char *left_out,
+                                const struct json_defaults *defaults)
 {
-    put_value(out, value, true, left_out);
+    const struct omitted omitted = {left_out, defaults};
+    put_value(out, value, true, &omitted);
 }
 
 /* --- replies --- */

@@ -14,6 +14,14 @@
 
 /* The caller owns *ret (json_decref). On failure p says where and why. */
 MUST_CHECK enum err json_parse(struct str text, struct problem *p, json_t **ret);
+/* One rule for numbers: a literal whose value is a whole number of 64 bits is that number, however
+ * it is written (1, 1.0, 1e0; 9007199254740993.0 too, which no double holds). Every other literal
+ * with a fraction or an exponent is the double that is nearest to it. True, and *ret, when the
+ * value is a whole number. */
+bool json_whole(const json_t *value, int64_t *ret);
+/* The text with literals beyond 2^53 that have a fraction or an exponent, and are whole numbers,
+ * written as integers. False, and nothing is put, when there are none. */
+bool json_put_whole_numbers(struct buf *out, struct str text);
 /* Two texts of the same value: the order of members and white space do not count. */
 bool json_same_text(struct str a, struct str b);
 
@@ -21,8 +29,26 @@ bool json_same_text(struct str a, struct str b);
 void json_put_plain(struct buf *out, const json_t *value);
 void json_put_canonical(struct buf *out, const json_t *value);
 
-/* As canonical, leaving out one member of the outermost object (NULL: none). */
-void json_put_canonical_without(struct buf *out, const json_t *value, const char *left_out);
+/* Members of a request's objects that say no more than their absence would: null, or spelled out
+ * with their default. */
+struct json_defaults {
+    struct json_default {
+        const json_t *object; /* NULL: a free slot */
+        const char *name;
+    } * slots;
+    size_t slot_count; /* a power of two, or 0 */
+    size_t count;
+};
+
+/* `name` is borrowed. False when memory ran out. */
+MUST_CHECK bool json_defaults_add(struct json_defaults *d, const json_t *object, const char *name);
+bool json_defaults_has(const struct json_defaults *d, const json_t *object, const char *name);
+void json_defaults_release(struct json_defaults *d);
+
+/* As canonical, leaving out one member of the outermost object (NULL: none), and all that are
+ * defaults (NULL: none). */
+void json_put_canonical_without(struct buf *out, const json_t *value, const char *left_out,
+                                const struct json_defaults *defaults);
 
 void json_put_text(struct buf *out, struct str text); /* quoted and escaped */
 /* The shortest digits that read back as the same double, as ECMAScript prints it. */
@@ -70,13 +96,14 @@ struct fields {
     const json_t *object;
     struct problem *problem;
     enum err err;
+    struct json_defaults *defaults; /* where to note members that make no difference; may be NULL */
     const char *seen[24];
     size_t seen_count;
 };
 
 /* `object` may be NULL (an empty body): then every field is absent. */
 void fields_begin(struct fields *f, const json_t *object, struct problem *p);
-/* Absent or null leaves *ret as it was. */
+/* Absent or null leaves *ret as it was: what it was is the default. */
 void fields_text(struct fields *f, const char *name, size_t len_max, struct str *ret);
 void fields_name(struct fields *f, const char *name, size_t len_max, struct str *ret);
 void fields_int(struct fields *f, const char *name, int64_t min, int64_t max, int64_t *ret);
@@ -87,6 +114,8 @@ void fields_any(struct fields *f, const char *name, const json_t **ret);
 void fields_object(struct fields *f, const char *name, const json_t **ret);
 void fields_array(struct fields *f, const char *name, size_t count_max, const json_t **ret);
 void fields_require(struct fields *f, const char *name);
+/* The member, whatever it is, says no more than its absence would. */
+void fields_default(struct fields *f, const char *name);
 /* Says what is wrong with a field from outside, e.g. "must be one of …". */
 void fields_fault(struct fields *f, const char *name, const char *message);
 MUST_CHECK enum err fields_end(struct fields *f);

@@ -36,8 +36,9 @@ enum {
     ACTOR_MAX = 128,
     NAME_MAX_LEN = 128,                   /* workflows, steps, queues, handlers */
     TEXT_MAX = 1024,                      /* names and descriptions for people */
-    IDEM_KEY_MAX = 255,                   /* the contract's */
-    ROUTE_MAX = 512,                      /* method and path as kept with an idempotency key */
+    IDEM_KEY_MAX = 255,                   /* characters: the contract's */
+    IDEM_KEY_BYTES_MAX = 4 * IDEM_KEY_MAX,
+    ROUTE_MAX = 2 * KIB,                  /* method and path as kept with an idempotency key; another key may be in it */
     LABELS_MAX = 32,
     LABEL_VALUE_MAX = 256,
 

@@ -526,8 +526,8 @@ static bool set_unsupported(struct parse *ps)
 
 static int64_t int_or(const json_t *object, const char *name, int64_t when_absent)
 {
-    const json_t *value = json_object_get(object, name);
-    return value != NULL ? json_integer_value(value) : when_absent;
+    int64_t number = when_absent;
+    return json_whole(json_object_get(object, name), &number) ? number : when_absent;
 }
 
 static void build_retry(struct retry_policy *retry, const json_t *json)
@@ -602,13 +602,12 @@ static void build_step(struct step_def *step, const json_t *json)
     bool known = step_type_parse(json_str(json_object_get(json, "type")), &step->type);
     assert(known && step->name.len > 0);
     const json_t *queue = json_object_get(json, "queue");
-    const json_t *duration = json_object_get(json, "duration_ms");
     struct str until = json_str(json_object_get(json, "until"));
     if (step->type == STEP_TASK)
         step->queue = queue != NULL ? json_str(queue) : STR("default");
     step->handler = json_str(json_object_get(json, "handler"));
     step->input = json_object_get(json, "input");
-    step->duration_ms = duration != NULL ? json_integer_value(duration) : -1;
+    step->duration_ms = int_or(json, "duration_ms", -1);
     step->until_ms = -1;
     int64_t until_ms;
     if (expr_has_template(json_object_get(json, "until")))
@@ -642,7 +641,7 @@ static bool build_limits(struct definition *def, const json_t *json)
         const json_t *limit = limit_at(json, i);
         const json_t *key = json_object_get(limit, "key");
         rules[i].path = key != NULL ? json_str(key) : STR("");
-        rules[i].limit = json_integer_value(json_object_get(limit, "limit"));
+        rules[i].limit = int_or(limit, "limit", 0);
         rules[i].at_limit = at_limit_of(json_str(json_object_get(limit, "at_limit")));
     }
     def->limits = rules;

@@ -319,8 +319,9 @@ static void check_approvers(struct fault_list *f, const struct member *m, json_t
     check_object(f, m, value);
     const json_t *users = json_object_get(value, "users");
     const json_t *count = json_object_get(value, "count");
-    if (users != NULL && json_object_get(value, "roles") == NULL && json_is_integer(count) &&
-        json_integer_value(count) > (json_int_t)json_array_size(users))
+    int64_t needed;
+    if (users != NULL && json_object_get(value, "roles") == NULL && json_whole(count, &needed) &&
+        needed > (int64_t)json_array_size(users))
         fault_list_add(f, "\"count\" is more than there are \"users\"");
 }
 
@@ -341,8 +342,9 @@ static void check_asking(struct fault_list *f, const json_t *object)
     if (escalation == NULL)
         return;
     size_t back_to = fault_list_enter(f, STR("escalation"));
-    if (json_is_integer(after) && json_is_integer(expires) &&
-        json_integer_value(after) >= json_integer_value(expires))
+    int64_t after_s;
+    int64_t expires_s;
+    if (json_whole(after, &after_s) && json_whole(expires, &expires_s) && after_s >= expires_s)
         fault_list_add(f, "\"after_s\" must be less than \"expires_s\"");
     if (json_object_get(approvers, "roles") == NULL && json_object_get(approvers, "users") == NULL)
         fault_list_add(f, "has no meaning while \"approvers\" lets everybody decide");
@@ -437,8 +439,8 @@ static void check_bool(struct fault_list *f, const struct member *m, json_t *val
 
 static void check_int(struct fault_list *f, const struct member *m, json_t *value)
 {
-    if (!json_is_integer(value) || json_integer_value(value) < m->min ||
-        json_integer_value(value) > m->max)
+    int64_t number;
+    if (!json_whole(value, &number) || number < m->min || number > m->max)
         fault_list_add(f, "must be a whole number from %lld to %lld", (long long)m->min,
                        (long long)m->max);
 }

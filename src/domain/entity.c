@@ -54,17 +54,17 @@ bool entity_id_ok(struct str id)
 static void read_kept(struct fields *f, int64_t *ret)
 {
     const json_t *kept;
+    int64_t number;
     fields_any(f, "keep_generations", &kept);
     if (kept == NULL)
         return;
     if (json_is_null(kept))
         *ret = -1;
-    else if (!json_is_integer(kept) || json_integer_value(kept) < 0 ||
-             json_integer_value(kept) > KEEP_GENERATIONS_MAX)
+    else if (!json_whole(kept, &number) || number < 0 || number > KEEP_GENERATIONS_MAX)
         fields_fault(f, "keep_generations",
                      "must be a whole number from 0 to 1000000, or null for all");
     else
-        *ret = json_integer_value(kept);
+        *ret = number;
 }
 
 static void read_retry(struct fields *f, struct entity_rules *rules)
@@ -75,20 +75,22 @@ static void read_retry(struct fields *f, struct entity_rules *rules)
         return;
     struct fields g;
     fields_begin(&g, retry, f->problem);
+    g.defaults = f->defaults;
     fields_int(&g, "max_attempts", 0, CALL_ATTEMPTS_MAX, &rules->max_attempts);
     fields_int(&g, "backoff_ms", 0, CALL_BACKOFF_MS_MAX, &rules->backoff_ms);
     fields_int(&g, "max_backoff_ms", 0, CALL_BACKOFF_MS_MAX, &rules->max_backoff_ms);
     f->err = fields_end(&g);
 }
 
-enum err entity_rules_parse(const json_t *body, struct problem *p, struct entity_rules *ret,
-                            int64_t *ret_version)
+enum err entity_rules_parse(const json_t *body, struct json_defaults *defaults, struct problem *p,
+                            struct entity_rules *ret, int64_t *ret_version)
 {
     struct entity_rules rules = entity_rules_default();
     int64_t version = -1;
     int64_t window_s = rules.dedup_window_ms / 1000;
     struct fields f;
     fields_begin(&f, body, p);
+    f.defaults = defaults;
     fields_name(&f, "queue", NAME_MAX_LEN, &rules.queue);
     fields_require(&f, "queue");
     if (str_starts_with(rules.queue, STR(OWN_QUEUES)))

@@ -38,9 +38,11 @@ bool entity_id_ok(struct str id);
 
 /* With the defaults of everything but queue and handler. */
 struct entity_rules entity_rules_default(void);
-/* Reads {queue, handler, version, dedup_window_s, …}. *ret_version is -1 when none is named. */
-MUST_CHECK enum err entity_rules_parse(const json_t *body, struct problem *p,
-                                       struct entity_rules *ret, int64_t *ret_version);
+/* Reads {queue, handler, version, dedup_window_s, …}. *ret_version is -1 when none is named.
+ * Members that make no difference are noted in `defaults` (may be NULL). */
+MUST_CHECK enum err entity_rules_parse(const json_t *body, struct json_defaults *defaults,
+                                       struct problem *p, struct entity_rules *ret,
+                                       int64_t *ret_version);
 /* As members of an object. */
 void entity_rules_render(struct json_out *o, const struct entity_rules *rules);
 /* Of a call to the handler: without an end when the type names none. */

@@ -17,13 +17,26 @@ enum err idem_key_check(struct str key, struct problem *p)
 {
     if (key.len == 0)
         return invalid(p, "is empty");
-    if (key.len > IDEM_KEY_MAX)
-        return invalid(p, "is longer than 255 characters");
+    if (!str_is_utf8(key))
+        return invalid(p, "is not UTF-8 text");
+    size_t characters = 0;
+    for (size_t i = 0; i < key.len; i++) {
+        unsigned char c = (unsigned char)key.ptr[i];
+        if (c < 0x20 || c == 0x7F || (c == 0xC2 && (unsigned char)key.ptr[i + 1] < 0xA0))
+            return invalid(p, "must not hold control characters");
+        characters += (c & 0xC0) != 0x80; /* not the rest of one */
+    }
+    return characters <= IDEM_KEY_MAX ? ERR_OK : invalid(p, "is longer than 255 characters");
+}
+
+/* A key without quotes is what may stand in a header alone. */
+static bool is_bare(struct str key)
+{
     for (size_t i = 0; i < key.len; i++) {
         if (!is_visible(key.ptr[i]))
-            return invalid(p, "may hold visible ASCII characters only");
+            return false;
     }
-    return ERR_OK;
+    return true;
 }
 
 /* --- RFC 8941: a string item and its parameters --- */
@@ -125,6 +138,8 @@ enum err idem_key_parse(struct str header, struct arena *arena, struct problem *
         if (!scan_parameters(&s))
             return invalid(p, "has text behind its closing quote that is no parameter");
     } else if (text.len > 0) {
+        if (!is_bare(text))
+            return invalid(p, "without quotes may hold visible ASCII characters only");
         memcpy(copy, text.ptr, text.len);
     }
     enum err e = idem_key_check(key, p);
@@ -150,12 +165,13 @@ struct sha256 idem_raw_hash(struct str route, struct str body)
 }
 
 enum err idem_fingerprint(struct str route, const json_t *body, const char *key_member,
-                          struct problem *p, struct sha256 *ret)
+                          const struct json_defaults *defaults, struct problem *p,
+                          struct sha256 *ret)
 {
     struct buf canonical;
     buf_init(&canonical, JSON_WRITTEN_MAX);
     if (body != NULL)
-        json_put_canonical_without(&canonical, body, key_member);
+        json_put_canonical_without(&canonical, body, key_member, defaults);
     else
         buf_put(&canonical, STR("{}"));
     enum err e = ERR_OK;
@@ -177,7 +193,9 @@ enum idem_verdict idem_compare(const struct idem_claim *claim, const struct sha2
         return IDEM_REPLAY;
     if (!claim->has_fingerprint)
         return IDEM_UNSURE;
-    return sha256_eq(&claim->fingerprint, fingerprint) ? IDEM_REPLAY : IDEM_MISMATCH;
+    bool same = sha256_eq(&claim->fingerprint, fingerprint) ||
+                (claim->has_spelled_out && sha256_eq(&claim->spelled_out, fingerprint));
+    return same ? IDEM_REPLAY : IDEM_MISMATCH;
 }
 
 int64_t idem_expires_ms(int64_t created_ms, int64_t retention_ms)

@@ -11,7 +11,8 @@
  * do not count. The text is copied to the arena. ERR_IDEM_KEY_INVALID says what is wrong. */
 MUST_CHECK enum err idem_key_parse(struct str header, struct arena *arena, struct problem *p,
                                    struct str *ret);
-/* The same for a key in a body: 1…255 visible ASCII characters, taken as they are. */
+/* The same for a key in a body, taken as it is: 1 to IDEM_KEY_MAX characters of UTF-8 text, none of
+ * them a control character. */
 MUST_CHECK enum err idem_key_check(struct str key, struct problem *p);
 
 /* One request's claim to be the first with its key. */
@@ -22,6 +23,10 @@ struct idem_claim {
     struct sha256 raw_hash;    /* over route and the bytes as sent */
     struct sha256 fingerprint; /* over route and canonical JSON; only when has_fingerprint */
     bool has_fingerprint;
+    /* The same with members that make no difference: what pawl 0.1.0 kept. Only when there are any.
+     */
+    struct sha256 spelled_out;
+    bool has_spelled_out;
 };
 
 /* 64 bits of a strong hash: nobody can make keys collide, and a chance collision is told apart by
@@ -30,9 +35,10 @@ int64_t idem_key_hash(struct str key);
 
 struct sha256 idem_raw_hash(struct str route, struct str body);
 /* `key_member` names the member that holds the key, or NULL: where the key is written makes no
- * difference. */
+ * difference. Nor do `defaults` (may be NULL). */
 MUST_CHECK enum err idem_fingerprint(struct str route, const json_t *body, const char *key_member,
-                                     struct problem *p, struct sha256 *ret);
+                                     const struct json_defaults *defaults, struct problem *p,
+                                     struct sha256 *ret);
 
 enum idem_verdict {
     IDEM_REPLAY,   /* the same request: give the first answer again */

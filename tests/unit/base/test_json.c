@@ -516,7 +516,6 @@ static void reals_are_the_nearest_double(void **state)
         {"5e-324", 1},
         {"4.9406564584124654e-324", 1},
         {"2.2250738585072014e-308", 0x0010000000000000},
-        {"9007199254740993.0", 0x4340000000000000},
         {"9223372036854775808.0", 0x43e0000000000000},
         {"1e21", 0x444b1ae4d6e2ef50},
         {"1E23", 0x44b52d02c7e14af6},
@@ -533,6 +532,62 @@ static void reals_are_the_nearest_double(void **state)
             fail_msg("%s was read as %a", ROWS[i].text, json_real_value(value));
         json_decref(value);
     }
+}
+
+/* One number is one value, however it is written, as far as 64 bits go. */
+static void whole_numbers_are_read_exactly_however_they_are_written(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t value;
+    } ROWS[] = {
+        {"9007199254740993", 9007199254740993},
+        {"9007199254740993.0", 9007199254740993},
+        {"9007199254740993.000", 9007199254740993},
+        {"9.007199254740993e15", 9007199254740993},
+        {"90071992547409930E-1", 9007199254740993},
+        {"-9007199254740993.0", -9007199254740993},
+        {"1e18", 1000000000000000000},
+        {"9223372036854775807.0", INT64_MAX},
+        {"9.223372036854775807e+18", INT64_MAX},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
+        json_t *value = parsed(ROWS[i].text);
+        int64_t number = 0;
+        assert_true(json_is_integer(value) && json_whole(value, &number));
+        assert_true(number == ROWS[i].value);
+        json_decref(value);
+        char inside[80];
+        (void)snprintf(inside, sizeof(inside), "{\"a\\\":1.5\":[%s,1.50]}", ROWS[i].text);
+        value = parsed(inside);
+        const json_t *list = json_object_get(value, "a\":1.5");
+        assert_true(json_integer_value(json_array_get(list, 0)) == ROWS[i].value);
+        assert_true(json_real_value(json_array_get(list, 1)) == 1.5);
+        json_decref(value);
+    }
+}
+
+static void a_whole_number_is_told_from_others(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool whole;
+        int64_t value;
+    } ROWS[] = {
+        {"1.0", true, 1},  {"-0.0", true, 0},  {"1e3", true, 1000}, {"7", true, 7},
+        {"1.5", false, 0}, {"1e19", false, 0}, {"\"1\"", false, 0}, {"true", false, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
+        json_t *value = parsed(ROWS[i].text);
+        int64_t number = 0;
+        assert_int_equal(json_whole(value, &number), ROWS[i].whole);
+        assert_true(number == ROWS[i].value);
+        json_decref(value);
+    }
+    int64_t number;
+    assert_false(json_whole(NULL, &number));
 }
 
 static void the_reason_names_line_and_column(void **state)
@@ -668,6 +723,8 @@ int main(void)
         cmocka_unit_test(integers_past_64_bits_are_refused),
         cmocka_unit_test(numbers_past_a_double_are_refused),
         cmocka_unit_test(reals_are_the_nearest_double),
+        cmocka_unit_test(whole_numbers_are_read_exactly_however_they_are_written),
+        cmocka_unit_test(a_whole_number_is_told_from_others),
         cmocka_unit_test(the_reason_names_line_and_column),
         cmocka_unit_test(mangled_documents_are_read_or_refused_cleanly),
         cmocka_unit_test(running_out_of_memory_is_never_the_callers_fault),

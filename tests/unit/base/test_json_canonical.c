@@ -1,6 +1,8 @@
 /* Writing JSON: RFC 8785 and its order of names, the plain form, and the ceiling of both. */
 #include "support.h"
 
+#include <math.h>
+
 static void put_canonical(struct buf *out, const char *text)
 {
     json_t *value = parsed(text);
@@ -236,7 +238,7 @@ static void the_left_out_member_is_missing_from_the_outermost_object_only(void *
         struct buf b;
         buf_init(&b, 1024);
         json_t *value = parsed(ROWS[i].text);
-        json_put_canonical_without(&b, value, ROWS[i].left_out);
+        json_put_canonical_without(&b, value, ROWS[i].left_out, NULL);
         assert_str(buf_str(&b), ROWS[i].wanted);
         json_decref(value);
         buf_release(&b);
@@ -281,6 +283,8 @@ static json_t *random_real(struct rng *rng)
     for (;;) {
         double value = rng_below(rng, 2) == 0 ? double_of_bits(rng_next(rng))
                                               : (double)rng_below(rng, 1000000) / 100;
+        if (value == floor(value) && fabs(value) > 0x1p53 && fabs(value) < 0x1p63)
+            continue;                    /* is read as an integer, which holds more */
         json_t *real = json_real(value); /* NULL for NaN and the infinities */
         if (real != NULL)
             return real;

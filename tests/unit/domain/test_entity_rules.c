@@ -13,7 +13,7 @@ static enum err parse(const char *text, struct problem *p, struct entity_rules *
     json_t *body = NULL;
     problem_init(p);
     assert_int_equal(json_parse(str_of(text), p, &body), ERR_OK);
-    enum err e = entity_rules_parse(body, p, ret, ret_version);
+    enum err e = entity_rules_parse(body, NULL, p, ret, ret_version);
     /* Text is borrowed from the body: what is looked at afterwards are numbers. */
     json_decref(body);
     return e;

@@ -15,7 +15,7 @@ static inline enum err put_entity_type(struct rig *rig, const char *body)
     problem_init(&p);
     json_t *json = json_of(body);
     struct put_entity_type_input in = {.type = COUNTER, .version = -1};
-    if (entity_rules_parse(json, &p, &in.rules, &in.version) != ERR_OK)
+    if (entity_rules_parse(json, NULL, &p, &in.rules, &in.version) != ERR_OK)
         fail_msg("the rules are wrong: %s", p.detail);
     struct call c;
     call_init(&c, rig, &UC_PUT_ENTITY_TYPE);
