@@ -146,8 +146,7 @@ prepare_fn prepare_put_schedule, prepare_schedule;
 prepare_fn prepare_create_webhook, prepare_put_webhook, prepare_webhook, prepare_rotate_webhook,
     prepare_list_deliveries, prepare_delivery;
 prepare_fn prepare_put_workflow, prepare_get_workflow, prepare_archive_workflow,
-    prepare_list_workflows, prepare_list_versions;
-direct_fn direct_validate;
+    prepare_list_workflows, prepare_list_versions, prepare_validate_workflow;
 prepare_fn prepare_put_tenant, prepare_get_tenant, prepare_list_tenants, prepare_create_key,
     prepare_list_settings, prepare_rollback_tenant, prepare_list_keys, prepare_revoke_key,
     prepare_idem, prepare_doctor, prepare_nothing;

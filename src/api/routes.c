@@ -87,7 +87,8 @@ const struct route ROUTES[] = {
      NULL, NULL},
     {"GET", "/api/v1/workflows/{}/versions", MAY_READ, ROUTE_QUERY, &UC_LIST_VERSIONS,
      prepare_list_versions, NULL, NULL},
-    {"POST", "/api/v1/workflows/{}/validate", MAY_READ, 0, NULL, NULL, direct_validate, NULL},
+    {"POST", "/api/v1/workflows/{}/validate", MAY_READ, 0, &UC_VALIDATE_WORKFLOW,
+     prepare_validate_workflow, NULL, NULL},
 
     {"GET", "/api/v1/schedules", MAY_READ, ROUTE_QUERY, &UC_LIST_SCHEDULES, prepare_list_workflows,
      NULL, NULL},

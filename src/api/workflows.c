@@ -3,14 +3,20 @@
 
 #include "base/crypto.h"
 
-static enum err read_definition(struct call *c, struct str id)
+static enum err check_definition_size(struct call *c)
 {
-    if (c->body == NULL)
+    if (c->req->body.len == 0)
         return problem_set(&c->op.problem, ERR_JSON_INVALID, "the body must be a definition");
     if (c->req->body.len > DEFINITION_MAX)
         return problem_set(&c->op.problem, ERR_BODY_TOO_LARGE,
                            "a definition may have at most %d bytes", DEFINITION_MAX);
-    return definition_parse(c->body, id, &c->op.problem, &c->definition);
+    return ERR_OK;
+}
+
+static enum err read_definition(struct call *c, struct str id)
+{
+    enum err e = check_definition_size(c);
+    return e == ERR_OK ? definition_parse(c->body, id, &c->op.problem, &c->definition) : e;
 }
 
 enum err prepare_put_workflow(struct call *c)
@@ -97,42 +103,15 @@ enum err prepare_list_versions(struct call *c)
     return in != NULL ? call_name(c, NAME_MAX_LEN, &in->parent) : c->op.problem.err;
 }
 
-/* --- validate: says what is wrong and changes nothing --- */
-
-static void add_unsupported(struct json_out *o, struct str unsupported)
+/* Parsing and checking are left to a reader's thread: a large definition would hold up every
+ * connection here. */
+enum err prepare_validate_workflow(struct call *c)
 {
-    struct str path;
-    struct str message;
-    if (!str_cut(unsupported, ':', &path, &message))
-        return;
-    json_open(o, NULL, '{');
-    json_add_text(o, "path", path);
-    json_add_text(o, "message", str_trim(message));
-    json_close(o, '}');
-}
-
-void direct_validate(struct call *c)
-{
-    struct problem *p = &c->op.problem;
-    struct str id;
-    enum err e = call_name(c, NAME_MAX_LEN, &id);
-    if (e == ERR_OK && c->req->body.len > 0)
-        e = json_parse(c->req->body, p, &c->body);
-    if (e == ERR_OK)
-        e = read_definition(c, id);
-    if (e != ERR_OK && e != ERR_DEFINITION_INVALID) {
-        http_send_problem(c->req, p, str_of(c->route->pattern), NULL);
-        return;
-    }
-    struct buf *out = &c->op.answer.body;
-    struct json_out o = json_out_to(out);
-    json_open(&o, NULL, '{');
-    json_add_bool(&o, "valid", e == ERR_OK);
-    json_add_raw(&o, "errors", e == ERR_OK ? STR("[]") : buf_str(&p->faults));
-    json_open(&o, "warnings", '[');
-    if (e == ERR_OK)
-        add_unsupported(&o, c->definition->unsupported);
-    json_close(&o, ']');
-    json_close(&o, '}');
-    call_send_json(c, 200, buf_str(out));
+    struct validate_workflow_input *in = call_alloc(c, sizeof(*in));
+    if (in == NULL)
+        return c->op.problem.err;
+    c->op.input = in;
+    in->text = c->req->body;
+    enum err e = call_name(c, NAME_MAX_LEN, &in->workflow_id);
+    return e == ERR_OK ? check_definition_size(c) : e;
 }

@@ -284,3 +284,48 @@ static enum err list_versions(struct op *op, struct tx *tx)
 
 const struct use_case UC_LIST_VERSIONS = {
     .name = "list_versions", .changes = false, .run = list_versions};
+
+/* --- validate --- */
+
+static void add_unsupported(struct json_out *o, struct str unsupported)
+{
+    struct str path;
+    struct str message;
+    if (!str_cut(unsupported, ':', &path, &message))
+        return;
+    json_open(o, NULL, '{');
+    json_add_text(o, "path", path);
+    json_add_text(o, "message", str_trim(message));
+    json_close(o, '}');
+}
+
+static enum err validate_workflow(struct op *op, struct tx *tx)
+{
+    (void)tx;
+    const struct validate_workflow_input *in = op->input;
+    struct problem *p = &op->problem;
+    json_t *json = NULL;
+    struct definition *def = NULL;
+    enum err e = json_parse(in->text, p, &json);
+    if (e == ERR_OK)
+        e = definition_parse(json, in->workflow_id, p, &def);
+    if (e == ERR_OK || e == ERR_DEFINITION_INVALID) {
+        struct json_out o = json_out_to(&op->answer.body);
+        json_open(&o, NULL, '{');
+        json_add_bool(&o, "valid", e == ERR_OK);
+        json_add_raw(&o, "errors", e == ERR_OK ? STR("[]") : buf_str(&p->faults));
+        json_open(&o, "warnings", '[');
+        if (e == ERR_OK)
+            add_unsupported(&o, def->unsupported);
+        json_close(&o, ']');
+        json_close(&o, '}');
+        problem_clear(p);
+        e = ERR_OK;
+    }
+    definition_free(def);
+    json_decref(json);
+    return e;
+}
+
+const struct use_case UC_VALIDATE_WORKFLOW = {
+    .name = "validate_workflow", .changes = false, .run = validate_workflow};

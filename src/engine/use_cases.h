@@ -286,6 +286,12 @@ struct list_input {
     struct str cursor; /* ptr NULL: from the beginning */
     int64_t limit;
 };
+/* Says what is wrong with a definition, and changes nothing. */
+struct validate_workflow_input {
+    struct str workflow_id;
+    struct str text; /* JSON, as it came */
+};
+extern const struct use_case UC_VALIDATE_WORKFLOW;
 extern const struct use_case UC_LIST_WORKFLOWS;
 extern const struct use_case UC_LIST_VERSIONS;
 
