@@ -82,6 +82,7 @@ enum {
     EXPR_STEPS_MAX = 200 * 1000,          /* of one condition or one filled value: a tenth of a second at worst, usually a millisecond */
     EXPR_MEMORY_MAX = 16 * MIB,           /* likewise, garbage included: a few copies of the largest text, or 100,000 small values */
     CPU_STEPS_PER_TURN = 50 * 1000,       /* of all expressions of a tenant in one transaction; the rest goes on in slices. A few hundred usual ones */
+    CPU_STEPS_PER_ITEM = 150,             /* what a job of a map counts as: some 300 of one tenant in one transaction, over all its runs; no pause follows */
     CPU_PAUSE_FACTOR = 4,                 /* after a slice the tenant pauses so many times as long as it took: at most a fifth of the writer's time */
     CPU_PUT_OFF_MS_MAX = 60 * 1000,       /* how far apart the first and the last of many are put off; then they come together and are put off again */
     EXPR_CACHE_MAX = 256,                 /* compiled expressions kept by each thread */
@@ -92,6 +93,7 @@ enum {
     OPS_BYTES_MAX = 64 * MIB,             /* bodies waiting for the writer, all together */
     OP_BYTES_MAX = 256 * MIB,             /* that one operation may load: past it the operation is refused, not the server short of memory */
     RUN_BYTES_PER_TURN_MAX = 32 * MIB,    /* loaded while a run goes on: the rest in a turn of its own, and what one step needs still fits */
+    INLINE_BYTES_MAX = 64 * KIB,          /* of a change that the HTTP loop makes itself: larger ones take long to check */
     OPS_PER_COMMIT_MAX = 512,             /* one fsync's worth: keeps a commit short */
     OP_WAIT_MS_MAX = 10 * 1000,           /* then the caller is told to ask again */
     WAL_CHECKPOINT_PAGES = 4000,          /* measured: p99 of a commit stays under a millisecond */

@@ -172,7 +172,8 @@ static void over(struct engine *e, struct op *op);
 static bool may_run_inline(const struct engine *e, const struct op *op)
 {
     return e->in_flight == 0 && e->quiet_rounds >= QUIET_ROUNDS && e->round_requests <= 1 &&
-           op->use_case != &UC_BACKUP && op->use_case != &UC_DOCTOR_REPAIR;
+           op->bytes <= INLINE_BYTES_MAX && op->use_case != &UC_BACKUP &&
+           op->use_case != &UC_DOCTOR_REPAIR;
 }
 
 void engine_submit(struct engine *e, struct op *op)

@@ -409,14 +409,14 @@ static enum err begin_items(struct run_move *m, const struct next *next, int64_t
     return step_begin_items(m, next->step, count);
 }
 
-/* What is next evaluates expressions, and the tenant has used up its share of the writer's time.
+/* What is next takes of the tenant's share of the writer's time, and that is used up.
  * The first item of a step that has begun does not wait: see run_move_go_on(). */
 static bool has_to_wait(const struct run_move *m, const struct next *next)
 {
     bool begins = next->kind == NEXT_BEGIN || next->kind == NEXT_UNDO ||
                   (next->kind == NEXT_ITEMS && m->progress.steps[next->step].begun > 0);
     return begins && cpu_shares_used_up(m->tx->cpu, m->run.tenant, m->tx->now_ms) &&
-           step_evaluates(&m->def->steps[next->step]);
+           step_takes_share(&m->def->steps[next->step]);
 }
 
 bool run_move_is_large(const struct run_move *m)

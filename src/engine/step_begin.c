@@ -336,6 +336,8 @@ enum err step_begin_items(struct run_move *m, size_t step, int64_t count)
         const json_t *value = s->is_map ? json_array_get(m->items, (size_t)i) : NULL;
         advance_items_begun(&m->progress, step, 1);
         e = begin_item(m, step, i, value);
+        if (s->is_map)
+            cpu_shares_spend(m->tx->cpu, m->run.tenant, m->tx->now_ms, CPU_STEPS_PER_ITEM, 0);
         if (cpu_shares_used_up(m->tx->cpu, m->run.tenant, m->tx->now_ms))
             break;
     }
@@ -347,11 +349,11 @@ static bool fills(const json_t *template)
     return template != NULL && expr_has_template(template);
 }
 
-bool step_evaluates(const struct step_def *def)
+bool step_takes_share(const struct step_def *def)
 {
-    return def->when.len > 0 || def->until.len > 0 || def->asks || json_is_string(def->for_each) ||
-           fills(def->for_each) || fills(def->input) || fills(def->request) || fills(def->output) ||
-           fills(def->payload) || fills(def->undo_input);
+    return def->for_each != NULL || def->when.len > 0 || def->until.len > 0 || def->asks ||
+           fills(def->input) || fills(def->request) || fills(def->output) || fills(def->payload) ||
+           fills(def->undo_input);
 }
 
 /* --- compensation --- */

@@ -11,7 +11,8 @@ MUST_CHECK enum err step_begin(struct run_move *m, size_t step);
 MUST_CHECK enum err step_begin_items(struct run_move *m, size_t step, int64_t count);
 /* Makes the job that compensates it. */
 MUST_CHECK enum err step_begin_undo(struct run_move *m, size_t step);
-/* Does beginning the step, or its compensation, evaluate an expression? */
-bool step_evaluates(const struct step_def *def);
+/* Does beginning the step, or its compensation, take of its tenant's share: by evaluating an
+ * expression, or by making many jobs? */
+bool step_takes_share(const struct step_def *def);
 
 #endif

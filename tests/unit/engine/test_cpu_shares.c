@@ -157,6 +157,39 @@ static void items_of_a_map_are_made_in_slices_too(void **state)
     assert_sound(rig);
 }
 
+static void maps_of_many_runs_share_what_one_turn_may_make(void **state)
+{
+    enum { COUNT = 200, RUNS = 4 };
+    struct rig *rig = *state;
+    put_workflow(rig, "w",
+                 "{'steps':[{'name':'m','type':'task','handler':'h','for_each':'input'}]}");
+    struct buf input;
+    buf_init(&input, MIB);
+    for (int i = 0; i < COUNT; i++)
+        buf_put(&input, i > 0 ? STR(",1") : STR("[1"));
+    buf_put(&input, STR("]"));
+    buf_put_char(&input, '\0');
+    json_t *json = json_of(input.ptr);
+    struct call calls[RUNS];
+    for (int i = 0; i < RUNS; i++) {
+        start_init(&calls[i], rig, "w");
+        calls[i].input.start.input = json;
+        calls[i].input.start.input_text = (struct str){input.ptr, input.len - 1};
+        submit(&calls[i]);
+    }
+    for (int i = 0; i < RUNS; i++) {
+        wait_done(&calls[i]);
+        assert_int_equal(calls[i].op.err, ERR_OK);
+        call_release(&calls[i]);
+    }
+    settle(rig);
+    settle(rig);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM jobs"), RUNS * COUNT);
+    assert_sound(rig);
+    json_decref(json);
+    buf_release(&input);
+}
+
 static void what_is_put_off_survives_a_restart(void **state)
 {
     struct rig *rig = *state;
@@ -192,6 +225,7 @@ int main(void)
         cmocka_unit_test(those_put_off_stand_behind_each_other),
         rig_test(a_run_of_many_expressions_goes_on_in_slices),
         rig_test(items_of_a_map_are_made_in_slices_too),
+        rig_test(maps_of_many_runs_share_what_one_turn_may_make),
         rig_test(what_is_put_off_survives_a_restart),
         rig_test(a_run_that_is_put_off_can_be_cancelled),
     };
