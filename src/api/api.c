@@ -631,10 +631,19 @@ static enum err prepare(struct call *c)
     return e == ERR_OK && c->op.idem.key.len > 0 ? set_fingerprint(c) : e;
 }
 
+/* The `endpoint` of admissions, where several routes share a use case. */
+static const char *endpoint_of(const struct route *r)
+{
+    if (r->prepare == prepare_start_run_flat)
+        return "flat_start";
+    return r->prepare == prepare_retry_run ? "retry" : NULL;
+}
+
 static void through_engine(struct call *c)
 {
     struct op *op = &c->op;
     op->use_case = c->route->use_case;
+    op->endpoint = endpoint_of(c->route);
     op->bytes = sizeof(*c) + c->req->body.len;
     op->done = op_done;
     bool takes_long = (c->route->flags & ROUTE_LONG) != 0;

@@ -100,7 +100,7 @@ static struct str admission_outcome(const struct op *op)
         return STR("replayed");
     switch ((int)op->err) {
     case ERR_OK:
-        return str_of(op->answer.outcome);
+        return op->answer.outcome != NULL ? str_of(op->answer.outcome) : STR("admitted");
     case ERR_MAX_CONCURRENT_RUNS:
         return STR("limited");
     case ERR_QUEUE_FULL:
@@ -114,18 +114,18 @@ static struct str admission_outcome(const struct op *op)
     }
 }
 
-/* What the table of decisions refuses; a request that never came to it does not count. */
-static bool is_refused_decision(enum err e)
+/* A decision that meets another one. Who may not decide meets none. */
+static bool is_conflict(enum err e)
 {
-    int status = err_http_status(e);
-    return status == 409 || e == ERR_SELF_APPROVAL || e == ERR_NOT_AN_APPROVER;
+    return err_http_status(e) == 409;
 }
 
+/* The same decision again counts as a replay, whether a key says so or the approval itself. */
 static void count_decision(struct engine_metrics *m, const struct op *op, struct str endpoint)
 {
-    if (op->answer.already_decided)
+    if (op->answer.already_decided || op->answer.replayed)
         metric_add(m->approval_replays, endpoint, STR_NONE, 1);
-    if (is_refused_decision(op->err))
+    if (is_conflict(op->err))
         metric_add(m->approval_conflicts, endpoint, str_of(err_code(op->err)), 1);
 }
 
@@ -149,12 +149,13 @@ void engine_metrics_count(struct engine_metrics *m, const struct op *op, const s
         metric_add(m->replays, endpoint, STR_NONE, 1);
     if (op->err == ERR_IDEM_KEY_REUSED)
         metric_add(m->mismatches, endpoint, STR_NONE, 1);
-    if (!op->use_case->admits)
+    const char *began = op->endpoint != NULL ? op->endpoint : op->use_case->admits;
+    if (began == NULL)
         return;
     struct str tenant = tenant_label(m->labels, op->caller.tenant);
     double seconds = (double)(env_mono_ns(env) - op->submitted_ns) / 1e9;
     metric_add(m->admissions, tenant, admission_outcome(op), 1);
-    metric_observe(m->admission_wait, tenant, endpoint, seconds);
+    metric_observe(m->admission_wait, tenant, str_of(began), seconds);
 }
 
 void engine_metrics_checked(struct engine_metrics *m, const struct op *op, int64_t now_ms)

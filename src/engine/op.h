@@ -58,11 +58,11 @@ struct use_case {
     /* load → decide → write. Runs again from the start when its batch is rolled back. An error must
      * leave the transaction's rows as they were, and goes to op->problem. */
     enum err (*run)(struct op *op, struct tx *tx);
-    bool decides;     /* counts as a decision of a person in metrics */
-    bool admits;      /* counts as an admission in metrics */
-    int64_t read_ms;  /* how long a reader may take; 0: READ_MS_MAX */
-    bool checks;      /* its input is a struct doctor_input, and what it found goes to metrics */
-    bool sees_counts; /* replay counts that wait for a commit are written before it runs */
+    bool decides;       /* counts as a decision of a person in metrics */
+    const char *admits; /* counts as an admission in metrics, under this endpoint; NULL: not */
+    int64_t read_ms;    /* how long a reader may take; 0: READ_MS_MAX */
+    bool checks;        /* its input is a struct doctor_input, and what it found goes to metrics */
+    bool sees_counts;   /* replay counts that wait for a commit are written before it runs */
 };
 
 enum { SPOILT_ITEMS_MAX = 16 }; /* of one op: each costs another go at it */
@@ -77,8 +77,9 @@ struct op {
     const struct use_case *use_case;
     struct caller caller;
     struct idem_claim idem;
-    const void *input; /* the use case's own struct */
-    size_t bytes;      /* the weight of the request while it waits */
+    const void *input;    /* the use case's own struct */
+    const char *endpoint; /* of an admission, where the route knows better than the use case */
+    size_t bytes;         /* the weight of the request while it waits */
 
     /* Set by the run. */
     enum err err;

@@ -337,7 +337,8 @@ static enum err rerun_run(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_RERUN_RUN = {.name = "rerun_run", .changes = true, .run = rerun_run};
+const struct use_case UC_RERUN_RUN = {
+    .name = "rerun_run", .changes = true, .run = rerun_run, .admits = "rerun"};
 
 /* --- many runs --- */
 

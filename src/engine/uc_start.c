@@ -394,4 +394,4 @@ static enum err start_run(struct op *op, struct tx *tx)
 }
 
 const struct use_case UC_START_RUN = {
-    .name = "start_run", .changes = true, .run = start_run, .admits = true};
+    .name = "start_run", .changes = true, .run = start_run, .admits = "start"};

@@ -301,6 +301,22 @@ def test_replays_and_conflicts_are_counted_by_endpoint_and_code(api, tenant):
     assert [b - a for a, b in zip(before, counts())] == [2, 0, 1, 1]
 
 
+def test_a_decision_repeated_under_a_key_is_a_replay_and_one_that_is_not_allowed_no_conflict(api, tenant):
+    def counts():
+        text = api.get("/metrics").raw.decode()
+        return {name: sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith(f"pawl_approval_{name}_total{{"))
+                for name in ("replays", "conflicts")}
+
+    before = counts()
+    _, job = ask(api, tenant, gate={"approvers": {"count": 1, "forbid_requester": True}})
+    for _ in range(2):
+        assert_problem(decide(api, tenant, job, "approve", "dev"), 403, "SELF_APPROVAL_DENIED")
+    for _ in range(3):
+        assert decide(api, tenant, job, "approve", "ann", key="once").status == 200
+    after = counts()
+    assert (after["replays"] - before["replays"], after["conflicts"] - before["conflicts"]) == (2, 0)
+
+
 def test_analytics(api, tenant):
     for wid, verb in (("a", "approve"), ("a", "reject"), ("b", "approve"), ("b", None)):
         _, job = ask(api, tenant, wid=wid)

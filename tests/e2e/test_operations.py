@@ -112,9 +112,24 @@ def test_metrics_count_what_happened(api, tenant):
     for name in ("pawl_idempotency_replays_total", "pawl_idempotency_mismatches_total"):
         key = (name, (("endpoint", "start_run"),))
         assert after[key] == before.get(key, 0) + 1
-    key = ("pawl_admission_wait_seconds_count", (("tenant", tenant), ("endpoint", "start_run")))
+    key = ("pawl_admission_wait_seconds_count", (("tenant", tenant), ("endpoint", "start")))
     assert after[key] == 5
     assert after["pawl_jobs", (("queue", "default"), ("state", "pending"))] >= 1
+
+
+def test_every_way_to_begin_a_run_is_counted_under_its_own_endpoint(api, tenant):
+    api.workflow(tenant, "fails", [{"name": "a", "type": "transform", "output": "${1 + {}}"}])
+    run = api.start(tenant, "fails").json["run_id"]
+    api.workflow(tenant, "works", [{"name": "a", "type": "transform", "output": 1}])
+    assert api.post("/api/v1/workflow-runs", {"definitionId": "works"}, tenant=tenant).status == 200
+    assert api.post(f"/api/v1/runs/{run}/retry", tenant=tenant).status == 200
+    for _ in range(2):
+        assert api.post(f"/api/v1/runs/{run}/rerun", key="again", tenant=tenant).status == 200
+    text = parse(metrics(api))
+    waits = {dict(labels)["endpoint"]: v for (name, labels), v in text.items() if name == "pawl_admission_wait_seconds_count" and dict(labels)["tenant"] == tenant}
+    assert waits == {"start": 1, "flat_start": 1, "retry": 1, "rerun": 2}
+    outcomes = {dict(labels)["outcome"]: v for (name, labels), v in text.items() if name == "pawl_admissions_total" and dict(labels)["tenant"] == tenant}
+    assert outcomes == {"admitted": 4, "replayed": 1}
 
 
 def test_routes_are_labelled_by_their_pattern(api):
