@@ -143,7 +143,7 @@ const struct step_def *job_step(const struct definition *def, const struct job *
     static const struct step_def NONE = {
         .name = {"?", 1}, .handler = {"", 0}, .retry = {.max_attempts = 1}, .timeout_ms = -1};
     if (job->step >= 0 && (size_t)job->step < def->step_count)
-        return job_step(def, job);
+        return &def->steps[job->step];
     LOG(LOG_ERROR, "a stored job is damaged: its workflow has no such step", LOG_N("run", job->run),
         LOG_N("ordinal", job->ordinal), LOG_N("step", job->step));
     return &NONE;
