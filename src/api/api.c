@@ -275,8 +275,25 @@ static enum err identify(struct call *c)
     if (e != ERR_OK)
         return e;
     struct auth_identity id;
+    c->key_epoch = engine_auth_epoch(c->api->config.engine);
     e = engine_identify(c->api->config.engine, c->key, &c->op.problem, &id);
     return e == ERR_OK ? key_caller(c, tenant, &id) : e;
+}
+
+bool call_key_holds(struct call *c)
+{
+    struct engine *engine = c->api->config.engine;
+    uint64_t epoch = engine_auth_epoch(engine);
+    if (c->key.ptr == NULL || epoch == c->key_epoch)
+        return true;
+    struct auth_identity id;
+    struct problem ignored;
+    problem_init(&ignored);
+    enum err e = engine_identify(engine, c->key, &ignored, &id);
+    problem_release(&ignored);
+    if (e == ERR_OK)
+        c->key_epoch = epoch;
+    return e != ERR_UNAUTHENTICATED;
 }
 
 static enum err authorize(struct call *c)
@@ -532,8 +549,8 @@ static void send_answer(struct call *c)
 
 static bool caller_is_there(const struct op *op)
 {
-    const struct call *c = op->owner;
-    return http_is_connected(c->req);
+    struct call *c = op->owner;
+    return http_is_connected(c->req) && call_key_holds(c);
 }
 
 static void answer_unsent(void *user)
@@ -542,17 +559,22 @@ static void answer_unsent(void *user)
     engine_give_back(c->api->config.engine, &c->op);
 }
 
-/* Jobs for a client that has gone are given back, and it is not told of them. */
+/* Jobs for a client that has gone, or whose key has, are given back, and it is not told of them. */
 static void op_done(struct op *op)
 {
     struct call *c = op->owner;
+    bool revoked = op->wait_ms > 0 && !call_key_holds(c);
     bool hands_out = op->err == ERR_OK && op->answer.handed.len > 0;
-    bool lost = op->abandoned || (hands_out && !http_is_connected(c->req));
+    bool lost = op->abandoned || (hands_out && (revoked || !http_is_connected(c->req)));
     if (lost)
         engine_give_back(c->api->config.engine, op);
     if (op->abandoned) {
         if (op->err == ERR_OK && (c->route->flags & ROUTE_FILE) != 0)
             (void)unlink(op->answer.body.ptr);
+    } else if (revoked) { /* a change that it made while the key held stays */
+        op->err = problem_set(&op->problem, ERR_UNAUTHENTICATED,
+                              "the API key was revoked while the request waited");
+        send_answer(c);
     } else if (lost) {
         http_hang_up(c->req);
     } else {

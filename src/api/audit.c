@@ -70,7 +70,7 @@ static enum http_piece next_slice(void *user, struct str *ret)
     }
     if (x->reading)
         return HTTP_LATER;
-    if (c->op.err != ERR_OK)
+    if (c->op.err != ERR_OK || !call_key_holds(c))
         return HTTP_BROKEN; /* the client sees that the end is missing */
     if (x->after < 0)
         return HTTP_END;

@@ -18,6 +18,7 @@ struct api {
     size_t stream_count;
     int64_t next_pulse_ms;
     struct metrics_maker *metrics;
+    uint64_t key_epoch; /* engine_auth_epoch() when the streams' keys were checked */
 };
 
 struct route;
@@ -31,6 +32,7 @@ struct call {
     bool aside;                    /* it came to --metrics-listen */
     struct str params[PARAMS_MAX]; /* the path's variable parts, decoded */
     struct str key;                /* the caller's API key; ptr NULL: none was needed */
+    uint64_t key_epoch;            /* engine_auth_epoch() when it was checked */
     json_t *body;                  /* NULL when there was none */
     struct definition *definition; /* parsed by the handler, freed with the call */
     struct str fingerprinted;      /* the route, and who asks where that makes another request */
@@ -115,6 +117,10 @@ struct signal_fields {
     struct sha256 request; /* see dedup_request() */
 };
 MUST_CHECK enum err call_signal(struct call *c, bool needs_key, struct signal_fields *ret);
+
+/* False: the key was revoked since the request came. For requests that wait or go on, before they
+ * are given anything. */
+bool call_key_holds(struct call *c);
 
 void call_send_json(struct call *c, int status, struct str body);
 

@@ -44,6 +44,7 @@ static void stream_close(struct stream *s)
 static enum http_piece say_next(void *user, struct str *ret)
 {
     struct stream *s = ((struct call *)user)->stream;
+    s->ending |= !call_key_holds(s->call);
     enum listener_says says = s->ending ? LISTENER_OVER : listener_next(&s->listener, ret);
     bool quiet = says == LISTENER_LATER && s->pulse;
     s->pulse = false;
@@ -225,27 +226,19 @@ void call_stream(struct call *c)
 /* --- all of them --- */
 
 /* A key that was revoked opens no more requests, and ends those that go on. */
-static bool may_stay(const struct stream *s)
-{
-    if (s->call->key.ptr == NULL)
-        return true;
-    struct auth_identity id;
-    struct problem ignored;
-    problem_init(&ignored);
-    enum err e = engine_identify(s->call->api->config.engine, s->call->key, &ignored, &id);
-    problem_release(&ignored);
-    return e != ERR_UNAUTHENTICATED;
-}
-
 void streams_tick(struct api *api, int64_t mono_ms)
 {
-    if (mono_ms < api->next_pulse_ms)
+    uint64_t epoch = engine_auth_epoch(api->config.engine);
+    bool pulse = mono_ms >= api->next_pulse_ms;
+    if (!pulse && epoch == api->key_epoch)
         return;
-    api->next_pulse_ms = mono_ms + HTTP_STREAM_PULSE_MS;
+    api->key_epoch = epoch;
+    if (pulse)
+        api->next_pulse_ms = mono_ms + HTTP_STREAM_PULSE_MS;
     for (struct stream *s = api->streams; s != NULL; s = s->next) {
-        s->pulse = true;
-        s->ending |= !may_stay(s);
-        if (s->open)
+        s->pulse |= pulse;
+        s->ending |= !call_key_holds(s->call);
+        if (s->open && (pulse || s->ending))
             http_stream_wake(s->call->req);
     }
 }

@@ -292,6 +292,11 @@ enum err engine_identify(struct engine *e, struct str key, struct problem *p,
     return auth_check(e->auth, fresh_reader, e, epoch, key, p, ret);
 }
 
+uint64_t engine_auth_epoch(const struct engine *e)
+{
+    return atomic_load(&e->auth_epoch);
+}
+
 /* --- completion --- */
 
 /* The gate was busy: the op comes again after a delay, while its budget lasts. */

@@ -38,6 +38,8 @@ void engine_close(struct engine *engine);
 /* Whose API key it is. */
 MUST_CHECK enum err engine_identify(struct engine *engine, struct str key, struct problem *p,
                                     struct auth_identity *ret);
+/* Rises with every change of any key: what engine_identify() said before may be wrong by now. */
+uint64_t engine_auth_epoch(const struct engine *engine);
 /* Is the key of this request known, and do its bytes alone tell the answer? Then op holds it, and
  * true. Costs one look-up; the body need not be parsed. The op must still be submitted, to wait and
  * to be counted. */

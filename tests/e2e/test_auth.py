@@ -1,6 +1,7 @@
 """Who may do what: keys, roles, tenants. Every refusal is told apart: 401 who are you, 403 you may not, 404 not yours."""
 import json
 import re
+import threading
 
 import pytest
 
@@ -93,6 +94,39 @@ def test_other_keys_outlive_a_revocation(locked, root, holder):
     stays = holder("stays", "viewer")
     root.delete(f"/api/v1/keys/{make_key(root, 'stays', 'viewer')['id']}")
     assert stays.get("/api/v1/runs").status == 200
+
+
+def revoked_while(locked, root, role, ask):
+    """What `ask` answers whose key is revoked while it waits."""
+    made = make_key(root, "waits", role)
+    client, got = locked.client(headers={"X-API-Key": made["key"]}), []
+    asking = threading.Thread(target=lambda: got.append(ask(client)))
+    asking.start()
+    harness.wait_until(lambda: [k for k in root.get("/api/v1/keys?limit=200", tenant="waits").json["items"] if k["id"] == made["id"] and k["last_used_at"]], "the key is used")
+    assert root.delete(f"/api/v1/keys/{made['id']}").status == 200
+    return asking, got
+
+
+def test_a_start_that_waits_is_told_nothing_once_its_key_is_revoked(locked, root):
+    root.put("/api/v1/tenants/waits", {})
+    root.workflow("waits")
+    asking, got = revoked_while(locked, root, "operator", lambda c: c.post("/api/v1/workflows/hold/runs?wait_ms=60000", {"input": 1}, key="kept"))
+    assert root.work("waits")
+    asking.join()
+    assert_problem(got[0], 401, "UNAUTHENTICATED")
+    assert root.start("waits", body={"input": 1}, key="kept").json["created"] is False  # it was made while the key held
+
+
+def test_a_waiting_claim_gets_no_job_once_its_key_is_revoked(locked, root):
+    """And the job goes to the next one that waits, at once."""
+    root.put("/api/v1/tenants/waits", {})
+    root.workflow("waits", "claimed", [{"name": "a", "type": "task", "handler": "h", "queue": "claimed"}])
+    claim = {"worker_id": "w", "queues": ["claimed"], "wait_ms": 30000, "lease_ms": 600000}
+    asking, got = revoked_while(locked, root, "worker", lambda c: c.post("/api/v1/jobs/claim", claim))
+    assert root.start("waits", "claimed").status == 200
+    assert len(root.post("/api/v1/jobs/claim", claim, tenant="waits").json["jobs"]) == 1
+    asking.join()
+    assert_problem(got[0], 401, "UNAUTHENTICATED")
 
 
 # --- roles ---

@@ -246,6 +246,16 @@ def test_the_stream_of_a_revoked_key_ends():
         assert_problem(server.client(headers={"X-API-Key": made["key"]}).get(PATH), 401, "UNAUTHENTICATED")
 
 
+def test_the_stream_of_a_revoked_key_hears_of_nothing_that_comes_after():
+    with harness.server(dev=False, env={"PAWL_ROOT_KEY": ROOT}) as server:
+        root = server.client(headers={"Authorization": f"Bearer {ROOT}"})
+        made = root.post("/api/v1/keys", {"tenant": "t", "role": "viewer"}).json
+        with sse.Stream(server.port, PATH, headers=[f"X-API-Key: {made['key']}"]) as gone:
+            root.delete(f"/api/v1/keys/{made['id']}")
+            begin(root, "t", INSTANT)
+            assert gone.rest() == []
+
+
 def test_a_quiet_stream_says_that_it_is_still_here(dev_server, api, tenant):
     run = begin(api, tenant, task("a"))
     with listen(dev_server, tenant) as quiet, sse.Stream(dev_server.port, f"/api/v1/runs/{run}/events", tenant) as of_run:
