@@ -276,7 +276,7 @@ static enum err identify(struct call *c)
         return e;
     struct auth_identity id;
     c->key_epoch = engine_auth_epoch(c->api->config.engine);
-    e = engine_identify(c->api->config.engine, c->key, &c->op.problem, &id);
+    e = engine_identify(c->api->config.engine, c->key, c->req->peer, &c->op.problem, &id);
     return e == ERR_OK ? key_caller(c, tenant, &id) : e;
 }
 
@@ -289,7 +289,7 @@ bool call_key_holds(struct call *c)
     struct auth_identity id;
     struct problem ignored;
     problem_init(&ignored);
-    enum err e = engine_identify(engine, c->key, &ignored, &id);
+    enum err e = engine_identify(engine, c->key, STR_NONE, &ignored, &id);
     problem_release(&ignored);
     if (e == ERR_OK)
         c->key_epoch = epoch;

@@ -75,6 +75,7 @@
     X(ERR_QUEUE_FULL,         "QUEUE_FULL",                   429, true,  "As many runs are queued as may be") \
     X(ERR_INBOX_FULL,         "INBOX_FULL",                   429, true,  "As many signals wait as may") \
     X(ERR_RATE_LIMITED,       "RATE_LIMITED",                 429, true,  "The tenant starts runs faster than it may") \
+    X(ERR_LOGIN_THROTTLED,    "TOO_MANY_FAILED_LOGINS",       429, true,  "Too many invalid API keys came from this address") \
     X(ERR_HEADERS_TOO_LARGE,  "HEADERS_TOO_LARGE",            431, false, "The request head is too large") \
     X(ERR_INTERNAL,           "INTERNAL",                     500, true,  "The server failed")     \
     X(ERR_DAMAGED,            "OBJECT_DAMAGED",               500, false, "The stored object is damaged") \

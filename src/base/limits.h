@@ -251,6 +251,10 @@ enum {
 
     /* --- keys and caches --- */
     API_KEY_TEXT_MAX = 128,
+    LOGIN_FAILURES_BURST = 100,           /* of one address: a fleet behind one address restarts with an old key */
+    LOGIN_FAILURES_PER_S = 10,            /* and then: a person or a script that retries hardly notices */
+    LOGIN_PEERS_MAX = 4096,               /* addresses that are remembered: 96 KiB */
+    LOGIN_LOG_MS = 10 * 1000,             /* failed logins are a line in the log that often at most */
     ROOT_KEY_MIN = 32,                    /* characters: 128 bits when they are hexadecimal */
     ROOT_KEY_DISTINCT_MIN = 8,            /* of them: 32 random hexadecimal digits have fewer once in 25 million keys */
     AUTH_CACHE_MAX = 4096,

@@ -2,6 +2,7 @@
 #include "engine/auth.h"
 
 #include "base/limits.h"
+#include "engine/login_throttle.h"
 #include "store/keys.h"
 
 enum { PREFIX_LEN = 10, SECRET_LEN = 40, SLOTS = 1024, USES_MAX = 256 };
@@ -65,6 +66,7 @@ struct known_key {
     struct known_key *next;
     struct sha256 hash;
     struct uuid id;
+    uint64_t epoch; /* when it was read: another one means that it may have been revoked */
     enum role role;
     char tenant[TENANT_ID_MAX + 1];
     char actor[PREFIX_LEN + 16];
@@ -75,7 +77,7 @@ struct auth {
     const struct env *env;
     bool has_root;
     struct sha256 root_hash;
-    uint64_t epoch;
+    struct login_throttle throttle;
     size_t count;
     struct known_key *slots[SLOTS];
     struct key_use uses[USES_MAX];
@@ -152,16 +154,23 @@ static void note_use(struct auth *auth, struct known_key *k)
     auth->uses[auth->use_count++] = (struct key_use){k->id, now};
 }
 
-static struct known_key *cached(struct auth *auth, const struct sha256 *hash)
+static struct known_key **cached(struct auth *auth, const struct sha256 *hash)
 {
-    for (struct known_key *k = auth->slots[slot_of(hash)]; k != NULL; k = k->next) {
-        if (sha256_eq(&k->hash, hash))
-            return k;
-    }
-    return NULL;
+    struct known_key **at = &auth->slots[slot_of(hash)];
+    while (*at != NULL && !sha256_eq(&(*at)->hash, hash))
+        at = &(*at)->next;
+    return at;
 }
 
-static enum err load(struct auth *auth, struct db *reader, struct str key,
+static void forget_one(struct auth *auth, struct known_key **at)
+{
+    struct known_key *old = *at;
+    *at = old->next;
+    free(old);
+    auth->count--;
+}
+
+static enum err load(struct auth *auth, struct db *reader, uint64_t epoch, struct str key,
                      const struct sha256 *hash, struct known_key **ret)
 {
     struct lookup l = {.hash = hash};
@@ -176,6 +185,7 @@ static enum err load(struct auth *auth, struct db *reader, struct str key,
     if (auth->count >= AUTH_CACHE_MAX)
         forget_all(auth);
     size_t slot = slot_of(hash);
+    l.found->epoch = epoch;
     l.found->next = auth->slots[slot];
     auth->slots[slot] = l.found;
     auth->count++;
@@ -183,26 +193,50 @@ static enum err load(struct auth *auth, struct db *reader, struct str key,
     return ERR_OK;
 }
 
-enum err auth_check(struct auth *auth, auth_reader *reader, void *ctx, uint64_t epoch,
-                    struct str key, struct problem *p, struct auth_identity *ret)
+/* A key that was somebody's a moment ago is looked up whatever its address has sent: where many
+ * share one address, none of them can lock out the others. */
+static enum err find_key(struct auth *auth, const struct auth_question *q,
+                         const struct sha256 *hash, struct problem *p, struct known_key **ret)
 {
-    if (key.len == 0 || key.len >= API_KEY_TEXT_MAX)
+    struct known_key **at = cached(auth, hash);
+    bool was_known = *at != NULL;
+    if (was_known && (*at)->epoch == q->epoch) {
+        *ret = *at;
+        return ERR_OK;
+    }
+    if (was_known)
+        forget_one(auth, at);
+    int64_t now_ms = env_now_ms(auth->env);
+    int64_t wait_ms = 0;
+    if (!was_known && q->peer.ptr != NULL)
+        wait_ms = login_throttle_wait_ms(&auth->throttle, q->peer, now_ms);
+    if (wait_ms > 0) {
+        p->retry_after_s = (int)((wait_ms + 999) / 1000);
+        return problem_set(p, ERR_LOGIN_THROTTLED,
+                           "Wait before you try another API key from this address.");
+    }
+    enum err e = load(auth, q->reader(q->reader_ctx), q->epoch, q->key, hash, ret);
+    if (e != ERR_OK)
+        return problem_set(p, e, "cannot check the API key");
+    if (*ret == NULL && q->peer.ptr != NULL)
+        login_throttle_failed(&auth->throttle, q->peer, now_ms);
+    return *ret != NULL ? ERR_OK : problem_set(p, ERR_UNAUTHENTICATED, "the API key is not valid");
+}
+
+enum err auth_check(struct auth *auth, const struct auth_question *q, struct problem *p,
+                    struct auth_identity *ret)
+{
+    if (q->key.len == 0 || q->key.len >= API_KEY_TEXT_MAX)
         return problem_set(p, ERR_UNAUTHENTICATED, "the API key is not valid");
-    struct sha256 hash = sha256_of(key);
+    struct sha256 hash = sha256_of(q->key);
     if (auth->has_root && sha256_eq(&hash, &auth->root_hash)) {
         *ret = (struct auth_identity){STR("*"), ROLE_ADMIN, STR("root")};
         return ERR_OK;
     }
-    if (epoch != auth->epoch) {
-        forget_all(auth);
-        auth->epoch = epoch;
-    }
-    struct known_key *k = cached(auth, &hash);
-    enum err e = k != NULL ? ERR_OK : load(auth, reader(ctx), key, &hash, &k);
-    if (e != ERR_OK)
-        return problem_set(p, e, "cannot check the API key");
-    if (k == NULL)
-        return problem_set(p, ERR_UNAUTHENTICATED, "the API key is not valid");
+    struct known_key *k = NULL;
+    enum err e = find_key(auth, q, &hash, p, &k);
+    if (e != ERR_OK || k == NULL)
+        return e;
     note_use(auth, k);
     *ret = (struct auth_identity){str_of(k->tenant), k->role, str_of(k->actor)};
     return ERR_OK;

@@ -1,8 +1,8 @@
 /* API keys: how they look, how they are made, and who a given key is.
  *
  * A key is pawl_PREFIX_SECRET. The prefix finds the row, the SHA-256 of the whole proves it,
- * compared in constant time. Looked-up keys are remembered until any key changes. Used by the HTTP
- * loop's thread only. */
+ * compared in constant time. Looked-up keys are remembered, and looked up again when any key has
+ * changed. Used by the HTTP loop's thread only. */
 #ifndef PAWL_ENGINE_AUTH_H
 #define PAWL_ENGINE_AUTH_H
 
@@ -29,19 +29,29 @@ const char *auth_root_key_fault(struct str key);
 MUST_CHECK struct auth *auth_new(const struct env *env, struct str root_key);
 void auth_free(struct auth *auth);
 
-/* Whose key it is; `ret` borrows from the cache until the next call. ERR_UNAUTHENTICATED when it is
- * nobody's or revoked. `epoch` rises with every change of any key; read it first. `reader` gives a
- * connection whose next query sees all that is committed by then: it is asked for only when the
+/* Gives a connection whose next query sees all that is committed by then; asked for only when the
  * cache does not know. */
 typedef struct db *auth_reader(void *ctx);
+
+struct auth_question {
+    struct str key;
+    struct str peer; /* whose failures count, see login_throttle.h; ptr NULL: nobody's */
+    uint64_t epoch;  /* rises with every change of any key; read it first */
+    auth_reader *reader;
+    void *reader_ctx;
+};
 
 struct auth_identity {
     struct str tenant; /* "*": all */
     enum role role;
     struct str actor; /* "key:PREFIX" or "root" */
 };
-MUST_CHECK enum err auth_check(struct auth *auth, auth_reader *reader, void *ctx, uint64_t epoch,
-                               struct str key, struct problem *p, struct auth_identity *ret);
+
+/* Whose key it is; `ret` borrows from the cache until the next call. ERR_UNAUTHENTICATED when it is
+ * nobody's or revoked, ERR_LOGIN_THROTTLED when too many from that peer were and this one is not
+ * known yet. */
+MUST_CHECK enum err auth_check(struct auth *auth, const struct auth_question *q, struct problem *p,
+                               struct auth_identity *ret);
 
 /* Takes up to `max` uses that are a grain or more apart. */
 size_t auth_take_uses(struct auth *auth, struct key_use *out, size_t max);

@@ -81,6 +81,9 @@ struct engine {
     struct op *at_gate;
     size_t at_gate_count;
 
+    int64_t login_log_at_ms; /* not before: a line about failed logins */
+    int64_t logins_unlogged;
+
     /* The check that the engine makes by itself. */
     struct op check;
     struct doctor_input check_input;
@@ -285,16 +288,35 @@ static struct db *fresh_reader(void *ctx)
     return e->reader;
 }
 
-enum err engine_identify(struct engine *e, struct str key, struct problem *p,
-                         struct auth_identity *ret)
-{
-    uint64_t epoch = atomic_load(&e->auth_epoch);
-    return auth_check(e->auth, fresh_reader, e, epoch, key, p, ret);
-}
-
 uint64_t engine_auth_epoch(const struct engine *e)
 {
     return atomic_load(&e->auth_epoch);
+}
+
+/* Counted, and told in the log at a bounded rate. */
+static void note_failed_login(struct engine *e, struct str peer, enum err why)
+{
+    bool throttled = why == ERR_LOGIN_THROTTLED;
+    int64_t mono = env_mono_ms(e->env);
+    metric_add(e->metrics.auth_failures, throttled ? STR("throttled") : STR("invalid"), STR_NONE,
+               1);
+    e->logins_unlogged++;
+    if (mono < e->login_log_at_ms)
+        return;
+    LOG(LOG_WARN, "API keys were refused", LOG_S("peer", peer),
+        LOG_N("since_last_line", e->logins_unlogged), LOG_N("throttled", throttled));
+    e->logins_unlogged = 0;
+    e->login_log_at_ms = mono + LOGIN_LOG_MS;
+}
+
+enum err engine_identify(struct engine *e, struct str key, struct str peer, struct problem *p,
+                         struct auth_identity *ret)
+{
+    struct auth_question q = {key, peer, engine_auth_epoch(e), fresh_reader, e};
+    enum err err = auth_check(e->auth, &q, p, ret);
+    if (peer.ptr != NULL && (err == ERR_UNAUTHENTICATED || err == ERR_LOGIN_THROTTLED))
+        note_failed_login(e, peer, err);
+    return err;
 }
 
 /* --- completion --- */

@@ -36,8 +36,8 @@ void engine_close(struct engine *engine);
 /* --- one request --- */
 
 /* Whose API key it is. */
-MUST_CHECK enum err engine_identify(struct engine *engine, struct str key, struct problem *p,
-                                    struct auth_identity *ret);
+MUST_CHECK enum err engine_identify(struct engine *engine, struct str key, struct str peer,
+                                    struct problem *p, struct auth_identity *ret);
 /* Rises with every change of any key: what engine_identify() said before may be wrong by now. */
 uint64_t engine_auth_epoch(const struct engine *engine);
 /* Is the key of this request known, and do its bytes alone tell the answer? Then op holds it, and

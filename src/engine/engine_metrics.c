@@ -31,6 +31,7 @@ static const struct {
     {PLACE(approval_replays), {"pawl_approval_replays_total", "Decisions that had been made just so before.", METRIC_COUNTER, {"endpoint", NULL}, NULL}},
     {PLACE(approval_conflicts), {"pawl_approval_conflicts_total", "Decisions that were refused.", METRIC_COUNTER, {"endpoint", "code"}, NULL}},
     {PLACE(cleanup_failures), {"pawl_idempotency_cleanup_failures_total", "Failed rounds of background cleaning.", METRIC_COUNTER, {"context", NULL}, NULL}},
+    {PLACE(auth_failures), {"pawl_auth_failures_total", "API keys that were refused: invalid, or throttled because many from their address were.", METRIC_COUNTER, {"reason", NULL}, NULL}},
     {PLACE(entity_signals), {"pawl_entity_signals_total", "Signals and updates to entities, by what became of them.", METRIC_COUNTER, {"outcome", NULL}, NULL}},
     {PLACE(entity_calls), {"pawl_entity_calls_total", "Calls of entities' handlers, by how they ended.", METRIC_COUNTER, {"outcome", NULL}, NULL}},
     {PLACE(commit_seconds), {"pawl_commit_seconds", "Time of one batch from begin to durable.", METRIC_HISTOGRAM, {NULL, NULL}, METRIC_SECONDS}},
@@ -69,6 +70,8 @@ bool engine_metrics_init(struct engine_metrics *m, struct metrics *registry)
     }
     /* Counters that nothing has touched yet are there from the start, as zero. */
     metric_add(m->cleanup_failures, STR("chores"), STR_NONE, 0);
+    metric_add(m->auth_failures, STR("invalid"), STR_NONE, 0);
+    metric_add(m->auth_failures, STR("throttled"), STR_NONE, 0);
     metric_add(m->replays, STR("start_run"), STR_NONE, 0);
     metric_add(m->mismatches, STR("start_run"), STR_NONE, 0);
     static const char *const DECISIONS[] = {"approve", "reject"};

@@ -18,6 +18,7 @@ struct engine_metrics {
     struct metric *approval_replays;
     struct metric *approval_conflicts;
     struct metric *cleanup_failures;
+    struct metric *auth_failures;
     struct metric *entity_signals;
     struct metric *entity_calls;
     struct metric *commit_seconds;
