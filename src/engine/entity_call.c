@@ -129,7 +129,7 @@ static enum err show_claimed(struct op *op, struct json_out *o, struct entity_mo
     if (e != ERR_OK)
         return e;
     char token[LEASE_TOKEN_MAX];
-    lease_token(job, token);
+    lease_token(m->tx, job, token);
     lease_note_handed(op, job->id, token);
     if (!buf_ok(&op->answer.handed))
         return ERR_NO_MEMORY;
@@ -246,7 +246,7 @@ enum err entity_call_heartbeat(struct op *op, struct tx *tx, const struct heartb
                                const struct job *job)
 {
     struct job renewed = *job;
-    if (!lease_is_current(job, in->lease_token) || job->state != JOB_RUNNING) {
+    if (!lease_is_current(tx, job, in->lease_token) || job->state != JOB_RUNNING) {
         struct entity_move m;
         enum err e = load(op, tx, job, &m);
         return e == ERR_OK ? refuse_stale(op, &m, &renewed, in->lease_token, "the lease has ended")
@@ -334,7 +334,7 @@ enum err entity_call_release(struct op *op, struct tx *tx, const struct heartbea
     enum err e = load(op, tx, job, &m);
     if (e != ERR_OK)
         return e;
-    bool current = lease_is_current(job, in->lease_token);
+    bool current = lease_is_current(tx, job, in->lease_token);
     bool again = current && job->state == JOB_PENDING;
     if (!current || (job->state != JOB_RUNNING && !again))
         return refuse_stale(op, &m, job, in->lease_token, "the lease has ended");
@@ -486,7 +486,7 @@ enum err entity_call_finish(struct op *op, struct tx *tx, const struct finish_jo
     if (e != ERR_OK)
         return e;
     *ret_changed = true;
-    if (!lease_is_current(job, in->lease_token))
+    if (!lease_is_current(tx, job, in->lease_token))
         return refuse_stale(op, &m, job, in->lease_token,
                             "this lease is not the job's current one: its result is not taken");
     if (in->state.ptr != NULL)

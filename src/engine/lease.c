@@ -5,7 +5,7 @@
 
 enum { TOKEN_HEX = 32 };
 
-void lease_token(const struct job *job, char out[static LEASE_TOKEN_MAX])
+void lease_token(const struct tx *tx, const struct job *job, char out[static LEASE_TOKEN_MAX])
 {
     unsigned char numbers[16];
     memcpy(numbers, &job->lease_epoch, 8);
@@ -13,7 +13,8 @@ void lease_token(const struct job *job, char out[static LEASE_TOKEN_MAX])
     struct str parts[] = {{(const char *)job->id.bytes, sizeof(job->id.bytes)},
                           {(const char *)numbers, sizeof(numbers)},
                           job->worker};
-    struct sha256 hash = sha256_of_parts(parts, ARRAY_LEN(parts));
+    struct str key = {(const char *)tx->lease_key.bytes, sizeof(tx->lease_key.bytes)};
+    struct sha256 hash = hmac_sha256(key, parts, ARRAY_LEN(parts));
     struct buf text;
     buf_init(&text, LEASE_TOKEN_MAX);
     buf_put_i64(&text, job->lease_epoch);
@@ -24,13 +25,22 @@ void lease_token(const struct job *job, char out[static LEASE_TOKEN_MAX])
     buf_release(&text);
 }
 
-bool lease_is_current(const struct job *job, struct str token)
+/* Takes as long whatever they have in common. */
+static bool same_token(struct str given, struct str right)
+{
+    unsigned char differs = given.len != right.len;
+    for (size_t i = 0; i < right.len; i++)
+        differs |= (unsigned char)(right.ptr[i] ^ (i < given.len ? given.ptr[i] : 0));
+    return differs == 0;
+}
+
+bool lease_is_current(const struct tx *tx, const struct job *job, struct str token)
 {
     char current[LEASE_TOKEN_MAX];
     if (job->lease_epoch == 0)
         return false;
-    lease_token(job, current);
-    return str_is(token, current);
+    lease_token(tx, job, current);
+    return same_token(token, str_of(current));
 }
 
 bool lease_is_news(const struct job *job, struct str token, int64_t *ret_epoch)

@@ -3,7 +3,7 @@
 #ifndef PAWL_ENGINE_LEASE_H
 #define PAWL_ENGINE_LEASE_H
 
-#include "engine/op.h"
+#include "engine/tx.h"
 #include "store/jobs.h"
 
 enum { LEASE_TOKEN_MAX = 64 };
@@ -14,10 +14,11 @@ struct handed_job {
     char token[LEASE_TOKEN_MAX];
 };
 
-/* NUL-terminated. */
-void lease_token(const struct job *job, char out[static LEASE_TOKEN_MAX]);
+/* NUL-terminated. Signed with a key of the store, so that nobody can compute it from what is shown
+ * of the job. By the writer. */
+void lease_token(const struct tx *tx, const struct job *job, char out[static LEASE_TOKEN_MAX]);
 /* Is it the token of the last hand-out? */
-bool lease_is_current(const struct job *job, struct str token);
+bool lease_is_current(const struct tx *tx, const struct job *job, struct str token);
 /* A token of an earlier hand-out of the job, or of one that has ended, of which its timeline does
  * not tell yet: *ret_epoch says which. */
 bool lease_is_news(const struct job *job, struct str token, int64_t *ret_epoch);

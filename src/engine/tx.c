@@ -63,7 +63,9 @@ enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
     ok &= tx->member != NULL;
     TX_MEMORY(X)
 #undef X
-    return ok ? ERR_OK : ERR_NO_MEMORY;
+    if (!ok)
+        return ERR_NO_MEMORY;
+    return tx->remembers ? secrets_get(db, env, STR("lease"), &tx->lease_key) : ERR_OK;
 }
 
 struct tx_tenants *tx_tenants_new(void)

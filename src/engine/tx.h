@@ -10,7 +10,7 @@
 #include "domain/tenant.h"
 #include "engine/op.h"
 #include "engine/tx_memory.h"
-#include "store/db.h"
+#include "store/secrets.h"
 
 #include <stdatomic.h>
 
@@ -75,6 +75,7 @@ const char *entity_call_end_name(enum entity_call_end end);
 struct tx {
     struct db *db;
     const struct env *env;
+    struct secret lease_key; /* of the writer: signs tokens of leases */
     int64_t now_ms;
     struct arena arena; /* what the op under way has loaded; emptied when it is over */
     struct arena notes; /* what is to be known until the transaction ends: small things only */

@@ -17,7 +17,7 @@ static void show_claimed(struct op *op, struct json_out *o, const struct run_mov
 {
     const struct step_def *step = job_step(m->def, job);
     char token[LEASE_TOKEN_MAX];
-    lease_token(job, token);
+    lease_token(m->tx, job, token);
     lease_note_handed(op, job->id, token);
     json_open(o, NULL, '{');
     json_add_uuid(o, "job_id", job->id);
@@ -322,7 +322,7 @@ static enum err finish_one(struct op *op, struct tx *tx, const struct finish_job
     if (e != ERR_OK)
         return e;
     *ret_changed = true;
-    if (!lease_is_current(&job, in->lease_token))
+    if (!lease_is_current(tx, &job, in->lease_token))
         return refuse_stale(op, &m, &job, in->lease_token,
                             "this lease is not the job's current one: its result is not taken");
     if (job_is_over(job.state))
@@ -454,7 +454,7 @@ static enum err heartbeat(struct op *op, struct tx *tx)
         e = run_move_load(&m, tx, job.run, &op->problem);
     if (e != ERR_OK)
         return e;
-    bool current = lease_is_current(&job, in->lease_token);
+    bool current = lease_is_current(tx, &job, in->lease_token);
     bool cancelled = current && job.state == JOB_CANCELLED;
     if (!current || (job.state != JOB_RUNNING && !cancelled))
         return refuse_stale(op, &m, &job, in->lease_token, "the lease has ended");
@@ -491,7 +491,7 @@ static enum err release_job(struct op *op, struct tx *tx)
         e = run_move_load(&m, tx, job.run, &op->problem);
     if (e != ERR_OK)
         return e;
-    if (!lease_is_current(&job, in->lease_token))
+    if (!lease_is_current(tx, &job, in->lease_token))
         return refuse_stale(op, &m, &job, in->lease_token, "the lease has ended");
     struct json_out o = json_out_to(&op->answer.body);
     if (job.state == JOB_PENDING) { /* again */

@@ -1,14 +1,18 @@
 """Who holds a job, and for how long: fenced leases, heartbeats, giving back, attempts that run out, dead letters, batches."""
 import datetime
+import hashlib
 import json
 import signal
+import struct
 import subprocess
 import sys
 import time
+import uuid
 
 import pytest
 
 import harness
+import inspect_store
 from acts import claim, complete, events, fail, result, show, task
 from checks import assert_problem
 from harness import wait_until
@@ -417,3 +421,38 @@ def test_a_claim_waits_for_all_its_queues_at_once(api, dev_server, tenant, queue
 
     [job], run = harness.together(2, one)
     assert job["run_id"] == run.json["run_id"]
+
+
+def test_a_lease_token_cannot_be_computed_from_what_is_shown_of_the_job(api, tenant):
+    """As pawl 0.1.0 made them: a hash of values that GET /jobs/{id} shows."""
+    api.workflow(tenant)
+    api.start(tenant)
+    job = api.post("/api/v1/jobs/claim", {"worker_id": "w"}, tenant=tenant).json["jobs"][0]
+    shown = api.get(f"/api/v1/jobs/{job['job_id']}", tenant=tenant).json
+    started = datetime.datetime.fromisoformat(shown["started_at"].replace("Z", "+00:00"))
+    started_ms = round(started.timestamp() * 1000)
+    epoch = int(job["lease_token"].partition(".")[0])
+    parts = [uuid.UUID(job["job_id"]).bytes, struct.pack("<qq", epoch, started_ms), b"w"]
+    # Each part with its length before it, and joined: however they were put together, the secret is missing.
+    guesses = [b"".join(parts), b"".join(struct.pack("<Q", len(p)) + p for p in parts), b"".join(struct.pack(">Q", len(p)) + p for p in parts)]
+    for guess in guesses:
+        token = f"{epoch}.{hashlib.sha256(guess).hexdigest()[:32]}"
+        assert token != job["lease_token"]
+        r = api.post(f"/api/v1/jobs/{job['job_id']}/complete", {"lease_token": token}, tenant=tenant)
+        assert r.status == 409 and r.code == "LEASE_LOST", r
+    assert api.post(f"/api/v1/jobs/{job['job_id']}/complete", {"lease_token": job["lease_token"]}, tenant=tenant).status == 200
+
+
+def test_a_lease_token_outlives_a_restart_and_is_of_no_use_in_another_store():
+    keys = []
+    for _ in range(2):
+        with harness.server() as s:
+            api = s.client()
+            api.workflow("t")
+            api.start("t")
+            job = api.post("/api/v1/jobs/claim", {"worker_id": "w"}, tenant="t").json["jobs"][0]
+            s.kill()
+            s.start()
+            assert s.client().post(f"/api/v1/jobs/{job['job_id']}/heartbeat", {"lease_token": job["lease_token"]}, tenant="t").status == 200
+            keys.append(inspect_store.rows(s.db, "SELECT value FROM secrets WHERE name = 'lease'")[0][0])
+    assert len(keys[0]) == 32 and keys[0] != keys[1]

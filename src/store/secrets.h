@@ -1,0 +1,16 @@
+/* Random keys that belong to one store and stay in it. */
+#ifndef PAWL_STORE_SECRETS_H
+#define PAWL_STORE_SECRETS_H
+
+#include "store/db.h"
+
+struct secret {
+    unsigned char bytes[SHA256_LEN];
+};
+
+/* The key of this name, made by chance if there is none yet. By the writer, between transactions.
+ * ERR_DAMAGED when what is kept is no key. */
+MUST_CHECK enum err secrets_get(struct db *db, const struct env *env, struct str name,
+                                struct secret *ret);
+
+#endif
