@@ -53,7 +53,7 @@ static void read_row(struct db_rows *rows, struct schedule *s)
         .created_at = db_time(rows, 15),
         .updated_at = db_time(rows, 16),
     };
-    if (s->check_at >= 0 && (s->next_at < 0 || s->next_at > s->check_at))
+    if (!db_is_null(rows, 10) && (db_is_null(rows, 9) || s->next_at > s->check_at))
         db_damaged(rows, 9);
 }
 

@@ -8,8 +8,8 @@ struct secret {
     unsigned char bytes[SHA256_LEN];
 };
 
-/* The key of this name, made by chance if there is none yet. By the writer, between transactions.
- * ERR_DAMAGED when what is kept is no key. */
+/* The key of this name, made by chance if there is none yet, or what is kept is damaged. By the
+ * writer, between transactions. */
 MUST_CHECK enum err secrets_get(struct db *db, const struct env *env, struct str name,
                                 struct secret *ret);
 

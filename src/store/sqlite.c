@@ -570,10 +570,12 @@ static enum err connect_file(struct db *db, const char *path, struct problem *p)
             return e;
     }
     enum err e = configure(db, p);
-    if (e == ERR_OK && db->access == DB_WRITER)
-        e = sqlite_file_make_durable(db->conn, path, p);
-    if (e == ERR_OK && db->access == DB_WRITER)
+    if (e != ERR_OK || db->access != DB_WRITER)
+        return e;
+    e = sqlite_file_make_durable(db->conn, path, p);
+    if (e == ERR_OK)
         e = sqlite_file_migrate(db->conn, p);
+    db->failed |= e == ERR_STORE_FAILED;
     return e;
 }
 
@@ -615,7 +617,6 @@ enum err db_open(const struct db_config *config, struct problem *p, struct db **
     if (e == ERR_OK)
         e = connect_file(db, db->path, p);
     if (e != ERR_OK) {
-        db->failed |= e == ERR_STORE_FAILED;
         db_close(db);
         return e;
     }
