@@ -98,6 +98,7 @@ enum {
     OP_WAIT_MS_MAX = 10 * 1000,           /* then the caller is told to ask again */
     WAL_CHECKPOINT_PAGES = 4000,          /* measured: p99 of a commit stays under a millisecond */
     WAL_PAGES_MAX = 64 * 1024,            /* 256 MiB: past it writes are refused until it can shrink */
+    PUT_ASIDE_MS = 60 * 1000,             /* what cannot be done waits, and twice as long each time, up to an hour: it needs a person, not the writer's time */
     TIMERS_PER_TURN_MAX = 256,            /* due timers share the writer with callers */
     TIMERS_MS_PER_TURN_MAX = 20,          /* likewise, when each of them takes long */
     TIMERS_BYTES_PER_TURN_MAX = 16 * MIB, /* of what they load: many large ones must not run a turn out of memory */

@@ -3,8 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "engine/chores.h"
-#include "engine/dispatch.h"
+#include "engine/background.h"
 #include "engine/execute.h"
 #include "engine/use_cases.h"
 
@@ -21,7 +20,7 @@ struct commit_loop {
 
     pthread_mutex_t turn; /* held while the connection is in use */
     struct tx tx;
-    struct chores chores;
+    struct background background;
     bool disk_full;
     bool sooner; /* a timer comes before the time that the writer sleeps until */
     struct db_backup *backup;
@@ -173,7 +172,7 @@ static bool changes_keys(const struct op *op)
 
 static void after_commit(struct commit_loop *l, struct op *first)
 {
-    l->sooner |= chores_note_timer(&l->chores, l->tx.next_due);
+    l->sooner |= background_note_due(&l->background, l->tx.next_due);
     tell_calls(l);
     tell_relay(l);
     for (const struct op *op = first; op != NULL; op = op->next) {
@@ -383,22 +382,15 @@ static void housekeep(struct commit_loop *l)
 }
 
 /* What the writer does besides callers' work. */
-static void do_chores(struct commit_loop *l)
+static void do_background(struct commit_loop *l)
 {
     if (atomic_load(&l->failed))
         return;
     l->tx.wants_wakes = atomic_load(l->config.waiting_callers) > 0;
-    enum err e = chores_run(&l->chores, &l->tx);
-    if (e != ERR_OK) {
-        metric_add(l->config.cleanup_failures, STR("chores"), STR_NONE, 1);
-        note_failure(l, e);
-    }
+    note_failure(l, background_run(&l->background, &l->tx));
     publish(l, NULL, tx_take_wakes(&l->tx));
-    if (e == ERR_OK)
-        tell_calls(l);
+    tell_calls(l);
     tell_relay(l);
-    if (atomic_load(&l->failed))
-        return; /* the files stay as they are */
     backup_step(l);
     housekeep(l);
 }
@@ -450,10 +442,10 @@ static void *writer_main(void *ctx)
             publish(l, first, wakes);
         }
         l->sooner = false;
-        do_chores(l);
-        wait_ms = l->backup != NULL ? 0
-                                    : MIN(chores_wait_ms(&l->chores, env_now_ms(l->config.env)),
-                                          (int64_t)IDLE_WAIT_MS_MAX);
+        do_background(l);
+        wait_ms = l->backup != NULL
+                      ? 0
+                      : MIN(background_wait_ms(&l->background, &l->tx), (int64_t)IDLE_WAIT_MS_MAX);
         pthread_mutex_unlock(&l->turn);
     }
     pthread_mutex_lock(&l->turn);
@@ -497,9 +489,11 @@ bool commit_loop_try_inline(struct commit_loop *l, struct op *op)
     if (alone) {
         struct wake *wakes = run_batch(l, op);
         publish(l, NULL, wakes);
-        /* The writer sleeps until a time it knew of before this turn, and the chores are its own.
+        /* The writer sleeps until a time it knew of before this turn, and background work is its
+         * own.
          */
-        if (l->sooner || chores_are_wanted(&l->chores, &l->tx) || db_wants_housekeeping(l->tx.db))
+        if (l->sooner || background_is_wanted(&l->background, &l->tx) ||
+            db_wants_housekeeping(l->tx.db))
             nudge(l);
     }
     pthread_mutex_unlock(&l->turn);
@@ -572,8 +566,9 @@ enum err commit_loop_start(const struct commit_loop_config *config, struct probl
     l->tx.labels = config->queue_labels;
     l->tx.polls = config->polls;
     if (e == ERR_OK)
-        e = chores_init(&l->chores, config->db, config->stats, config->env);
-    l->chores.keeps_all = config->keeps_all;
+        e = background_init(&l->background, config->db, config->stats, config->env,
+                            config->cleanup_failures);
+    l->background.keeps_all = config->keeps_all;
     if (e == ERR_OK && pthread_create(&l->thread, NULL, writer_main, l) != 0)
         e = ERR_NO_MEMORY;
     if (e != ERR_OK) {

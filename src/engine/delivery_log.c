@@ -49,7 +49,8 @@ static enum err next_webhook(struct delivery_log *log, struct tx *tx, bool *ret_
 
 enum err delivery_log_slice(struct delivery_log *log, struct tx *tx, bool *ret_more)
 {
-    bool found = log->webhook != 0;
+    bool found = log->webhook != 0 && !log->skips;
+    log->skips = false;
     enum err e = ERR_OK;
     *ret_more = false;
     if (!found)

@@ -12,6 +12,7 @@ struct delivery_log {
     bool deleted;
     struct deliveries_below below; /* what may go */
     int64_t at;                    /* looked at up to here */
+    bool skips;                    /* this webhook failed: on with the next */
 };
 
 /* *ret_more is false when the walk is at its end and begins anew the next time. */

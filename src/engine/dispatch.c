@@ -47,6 +47,48 @@ static bool tenant_has_room(const struct tenant *t)
     return t->max_concurrent_runs < 0 || t->active_runs < t->max_concurrent_runs;
 }
 
+/* --- tenants that are put aside --- */
+
+static bool is_aside(const struct tx *tx, int64_t tenant)
+{
+    for (size_t i = 0; i < tx->aside_count; i++) {
+        if (tx->asides[i].tenant == tenant)
+            return true;
+    }
+    return false;
+}
+
+static void take_back(struct tx *tx, size_t i)
+{
+    dispatch_workflow(tx, tx->asides[i].tenant);
+    tx->asides[i] = tx->asides[--tx->aside_count];
+}
+
+void dispatch_set_aside(struct tx *tx, int64_t tenant, int64_t until_ms)
+{
+    if (is_aside(tx, tenant))
+        return;
+    if (tx->aside_count == ASIDE_TENANTS_MAX)
+        take_back(tx, 0);
+    tx->asides[tx->aside_count++] = (struct aside_tenant){tenant, until_ms};
+}
+
+int64_t dispatch_aside_until(const struct tx *tx)
+{
+    int64_t first = -1;
+    for (size_t i = 0; i < tx->aside_count; i++)
+        first = first < 0 ? tx->asides[i].until_ms : MIN(first, tx->asides[i].until_ms);
+    return first;
+}
+
+void dispatch_bring_back(struct tx *tx, int64_t now_ms)
+{
+    for (size_t i = tx->aside_count; i-- > 0;) {
+        if (tx->asides[i].until_ms <= now_ms)
+            take_back(tx, i);
+    }
+}
+
 /* --- lines --- */
 
 /* The scope has room: so many of its first lines wait for the tenant from now on. */
@@ -56,6 +98,9 @@ static enum err pull(struct tx *tx, int64_t tenant, int64_t scope, struct proble
     int64_t room = 0;
     bool found = true;
     struct line line;
+    if (is_aside(tx, tenant))
+        return ERR_OK;
+    tx->dispatching = (struct dispatching){.tenant = tenant};
     enum err e = lines_first(tx->db, tenant, scope, &tx->arena, &found, &line);
     if (e == ERR_OK && found) /* a scope that lines wait for exists */
         e = room_of(tx, scope, p, &room);
@@ -93,13 +138,13 @@ static enum err start(struct tx *tx, const struct line *line, struct problem *p)
 {
     struct run_move m;
     struct arena_mark mark = arena_mark(&tx->arena);
-    tx->starting = line->run;
+    tx->dispatching.run = line->run;
     enum err e = run_move_load(&m, tx, line->run, p);
     if (e == ERR_OK)
         e = run_move_admit(&m);
     if (e != ERR_OK)
         return e;
-    tx->starting = 0;
+    tx->dispatching.run = 0;
     arena_back_to(&tx->arena, mark);
     return ERR_OK;
 }
@@ -118,7 +163,10 @@ static enum err drain(struct tx *tx, const struct tenant *tenant, int64_t most, 
                       struct budget *budget)
 {
     enum err e = ERR_OK;
+    if (is_aside(tx, tenant->num))
+        return ERR_OK;
     while (e == ERR_OK && tenant_has_room(tenant) && most > 0 && !is_unswept(tx, tenant)) {
+        tx->dispatching = (struct dispatching){.tenant = tenant->num};
         struct line line;
         bool found = false;
         e = lines_first(tx->db, tenant->num, 0, &tx->arena, &found, &line);
@@ -237,8 +285,9 @@ bool dispatch_is_due(const struct tx *tx)
 enum err dispatch_concerns(struct tx *tx, const struct tenant *tenant, bool *ret)
 {
     struct line line;
-    *ret = dispatch_is_due(tx) && tenant->queued_runs > 0 && tenant_has_room(tenant);
-    if (!*ret || is_unswept(tx, tenant))
+    bool aside = is_aside(tx, tenant->num);
+    *ret = (dispatch_is_due(tx) || aside) && tenant->queued_runs > 0 && tenant_has_room(tenant);
+    if (!*ret || aside || is_unswept(tx, tenant))
         return ERR_OK;
     return lines_first(tx->db, tenant->num, 0, &tx->arena, ret, &line);
 }

@@ -27,7 +27,13 @@ void dispatch_all(struct tx *tx);
 bool dispatch_is_due(const struct tx *tx);
 /* Are queued runs of the tenant about to begin? Then its free slots are theirs. */
 MUST_CHECK enum err dispatch_concerns(struct tx *tx, const struct tenant *tenant, bool *ret);
-/* One slice of what is due. Inside a transaction. */
+/* Nothing of the tenant can be started, whatever room there is: its queue waits until then, and
+ * those of others go on. */
+void dispatch_set_aside(struct tx *tx, int64_t tenant, int64_t until_ms);
+/* When the first of them comes back; -1: none is set aside. */
+int64_t dispatch_aside_until(const struct tx *tx);
+void dispatch_bring_back(struct tx *tx, int64_t now_ms);
+/* One slice of what is due. Inside a transaction. On an error tx->dispatching says with whom. */
 MUST_CHECK enum err dispatch_turn(struct tx *tx, struct problem *p);
 
 #endif

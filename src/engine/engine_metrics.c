@@ -69,7 +69,6 @@ bool engine_metrics_init(struct engine_metrics *m, struct metrics *registry)
         *(struct metric **)(void *)((char *)m + FAMILIES[i].place) = metric;
     }
     /* Counters that nothing has touched yet are there from the start, as zero. */
-    metric_add(m->cleanup_failures, STR("chores"), STR_NONE, 0);
     metric_add(m->auth_failures, STR("invalid"), STR_NONE, 0);
     metric_add(m->auth_failures, STR("throttled"), STR_NONE, 0);
     metric_add(m->replays, STR("start_run"), STR_NONE, 0);

@@ -45,6 +45,7 @@ enum err retention_slice(struct retention *r, struct tx *tx, bool *ret_more)
         if (e != ERR_OK)
             return e;
         bool gone = true;
+        r->trying = run;
         int64_t removed = 0;
         if (finished_at >= 0 && finished_at <= tx->now_ms - r->tenant_ms &&
             !feed_holds_run(&held, run))
@@ -57,4 +58,9 @@ enum err retention_slice(struct retention *r, struct tx *tx, bool *ret_more)
     }
     *ret_more = true;
     return ERR_OK;
+}
+
+void retention_skip(struct retention *r)
+{
+    r->run = MAX(r->run, r->trying);
 }

@@ -2,7 +2,6 @@
 #include "engine/schedules.h"
 
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/zonefile.h"
 #include "engine/execute.h"
 #include "engine/own_start.h"
@@ -169,21 +168,33 @@ static enum err fire_one(struct tx *tx, struct schedule *s, struct problem *p)
     return schedules_put(tx->db, s);
 }
 
-enum err schedules_fire(struct tx *tx)
+enum err schedules_fire(struct tx *tx, int64_t most, struct problem *p, bool *ret_fired)
 {
     enum err e = ERR_OK;
-    for (int64_t n = 0; n < SCHEDULES_PER_TURN_MAX && e == ERR_OK; n++) {
+    *ret_fired = false;
+    for (int64_t n = 0; n < most && e == ERR_OK; n++) {
+        struct arena_mark mark = arena_mark(&tx->arena);
         struct schedule s;
         bool found = false;
         e = schedules_due(tx->db, tx->now_ms, &tx->arena, &found, &s);
         if (e != ERR_OK || !found)
             return e;
-        struct problem p;
-        problem_init(&p);
-        e = fire_one(tx, &s, &p);
-        if (e != ERR_OK)
-            LOG(LOG_ERROR, "a schedule could not be fired", LOG_Z("why", p.detail));
-        problem_release(&p);
+        *ret_fired = true;
+        e = fire_one(tx, &s, p);
+        if (e == ERR_OK)
+            arena_back_to(&tx->arena, mark);
     }
     return e;
+}
+
+enum err schedules_put_aside(struct tx *tx, int64_t until_ms, enum err why, const char *detail)
+{
+    struct schedule s;
+    bool found = false;
+    enum err e = schedules_due(tx->db, tx->now_ms, &tx->arena, &found, &s);
+    if (e != ERR_OK || !found)
+        return e;
+    s.check_at = until_ms;
+    s.last_error = error_of(tx, err_code(why), detail, s.next_at);
+    return s.last_error.ptr != NULL ? schedules_put(tx->db, &s) : ERR_NO_MEMORY;
 }

@@ -21,7 +21,11 @@ int64_t timetable_next(const struct timetable *t, int64_t after_ms);
 MUST_CHECK enum err schedule_start(struct tx *tx, struct schedule *s, int64_t at_ms,
                                    struct str actor, struct problem *p, enum err *ret_op_err);
 
-/* Fires what is due, a bounded number. Inside a transaction. */
-MUST_CHECK enum err schedules_fire(struct tx *tx);
+/* Fires what is due, `most` at most. Inside a transaction. On an error the first that is due has
+ * failed, if most is 1. *ret_fired: there was one. */
+MUST_CHECK enum err schedules_fire(struct tx *tx, int64_t most, struct problem *p, bool *ret_fired);
+/* The first that is due is not looked at before this time, and says why. */
+MUST_CHECK enum err schedules_put_aside(struct tx *tx, int64_t until_ms, enum err why,
+                                        const char *detail);
 
 #endif

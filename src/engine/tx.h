@@ -56,6 +56,20 @@ struct told_run {
     int64_t feed; /* its row there, once it is written */
 };
 
+/* Whose queued runs are being started, and which; 0: none. */
+struct dispatching {
+    int64_t tenant;
+    int64_t run;
+};
+
+/* A tenant whose queued runs cannot be started, although there is room: they wait until then. */
+struct aside_tenant {
+    int64_t tenant;
+    int64_t until_ms;
+};
+
+enum { ASIDE_TENANTS_MAX = 16 }; /* past it the one that waits longest comes back early */
+
 /* How calls of entities' handlers end. */
 #define ENTITY_CALL_ENDS(X)           \
     X(ENTITY_CALL_APPLIED, "applied") \
@@ -107,11 +121,13 @@ struct tx {
     struct told_run *told_unfed;       /* the first that is not in the feed yet */
     struct gate *gate;                 /* NULL for readers */
     struct gate_visit *visits;
-    struct freed_slots *freed; /* by the op under way */
-    bool dispatches_later;     /* see aftermath.h */
-    bool dispatch_failed;      /* likewise */
-    int64_t starting;          /* the queued run that was starting when it failed; 0: none */
-    struct paces *paces;       /* how fast slots have been freeing */
+    struct freed_slots *freed;      /* by the op under way */
+    bool dispatches_later;          /* see aftermath.h */
+    bool dispatch_failed;           /* likewise */
+    struct dispatching dispatching; /* what it was at when it failed */
+    struct aside_tenant asides[ASIDE_TENANTS_MAX];
+    size_t aside_count;
+    struct paces *paces;                  /* how fast slots have been freeing */
     int64_t call_ends[ENTITY_CALL_COUNT]; /* in this transaction */
     struct metric *entity_calls;          /* where they are counted; NULL for readers */
     /* How long admitted runs had been queued; NULL for readers. */

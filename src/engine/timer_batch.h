@@ -1,0 +1,25 @@
+/* Firing the timers that are due: together as long as all goes well, else one by one. */
+#ifndef PAWL_ENGINE_TIMER_BATCH_H
+#define PAWL_ENGINE_TIMER_BATCH_H
+
+#include "base/limits.h"
+#include "engine/put_aside.h"
+#include "engine/work.h"
+#include "store/jobs.h"
+
+struct timer_batch {
+    int64_t next; /* the earliest; -1: none */
+    size_t alone; /* so many of those that are due are fired one by one: one of them failed */
+    struct timer due[TIMERS_PER_TURN_MAX];
+    size_t count;
+    size_t tried;       /* of these, in the transaction under way */
+    int64_t found_next; /* by it */
+};
+
+/* One slice. A timer that cannot be fired alone fails its run if that is the reason
+ * (ERR_TOO_LARGE), or is put aside; *ret_failed counts those. */
+MUST_CHECK enum err timer_batch_turn(struct timer_batch *b, struct work_env *w, struct tx *tx,
+                                     struct put_aside *aside, struct problem *p,
+                                     int64_t *ret_failed);
+
+#endif
