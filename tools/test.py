@@ -2,6 +2,8 @@
 """Builds and runs everything that CI runs, a few stages at a time, and ends with `N passed, N failed`."""
 import argparse
 import concurrent.futures
+import hashlib
+import json
 import os
 import pathlib
 import re
@@ -24,8 +26,11 @@ TSAN_TESTS = ["test_exactly_once.py", "test_limit.py", "test_exact_limits.py", "
 printing = threading.Lock()
 
 
-# End-to-end tests wait more than they compute: their files run in halves, and one stage more than the machine has cores.
-HALVES = 2
+# Every end-to-end test runs once: on the ASan build, which sees all that the release build sees and more; those marked `slow`,
+# which need the speed or the size of the real thing, on the release build, together with the files that show it to users.
+RELEASE_TESTS = ["test_docs.py", "test_examples.py", "test_deploy_rules.py", "test_store_file.py"]
+# They wait more than they compute: their files run in shares, and one stage more than the machine has cores.
+SHARES = 4
 STAGES_AT_ONCE = 3
 
 
@@ -82,9 +87,9 @@ def e2e(folder, tests=(), env=None, marks=None):
     return run
 
 
-def e2e_half(half):
+def e2e_share(share):
     files = sorted(path.name for path in (ROOT / "tests/e2e").glob("test_*.py"))
-    return files[half::HALVES]
+    return [f for f in files if f not in RELEASE_TESTS][share::SHARES]
 
 
 def fuzz(folder, seconds):
@@ -110,13 +115,39 @@ def sources(*patterns):
     return subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
 
 
+def inputs_of(files):
+    """{source: digest of everything that clang-tidy reads for it}: the file, what it includes of ours, and the rules."""
+    includes, target = {}, None
+    for line in shell(["ninja", "-C", "build", "-t", "deps"])[1].splitlines():
+        if line[:1].strip():
+            target = line.split(":")[0]
+        elif target and line.strip():
+            includes.setdefault(target, []).append(line.strip())
+    digests = {}
+    for target, paths in includes.items():
+        ours = sorted({(ROOT / "build" / path).resolve() for path in paths if not path.startswith("/usr/")})
+        source = next((f for f in files if ROOT / f in ours and target.endswith(f"{f}.o")), None)
+        if source:
+            digest = hashlib.sha256((ROOT / ".clang-tidy").read_bytes())
+            for path in ours:
+                digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
+            digests[source] = digest.hexdigest()
+    return digests
+
+
 def tidy():
+    """Looks only at files whose inputs changed since they were last clean; a fresh build folder looks at all."""
     files = sources("src/*.c")
-    halves = [files[i::2] for i in range(2)]
+    digests = inputs_of(files)
+    kept = ROOT / "build/tidy-clean.json"
+    clean = json.loads(kept.read_text()) if kept.exists() else {}
+    changed = [f for f in files if f not in digests or clean.get(f) != digests[f]]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda part: shell(["clang-tidy-14", "--quiet", "-p", "build", *part]), halves))
-    code = max(c for c, _ in results)
-    return (1, 0, "") if code == 0 else (0, 1, "\n".join(line for _, out in results for line in out.splitlines() if not line.endswith("warnings generated.")))
+        results = list(pool.map(lambda f: (f, *shell(["clang-tidy-14", "--quiet", "-p", "build", f])), changed))
+    clean.update({f: digests[f] for f, code, _ in results if code == 0 and f in digests})
+    kept.write_text(json.dumps(clean, indent=1))
+    out = "\n".join(line for _, code, text in results if code for line in text.splitlines() if not line.endswith("warnings generated."))
+    return (1, 0, "") if all(code == 0 for _, code, _ in results) else (0, 1, out)
 
 
 def formatted():
@@ -136,10 +167,11 @@ def stages():
         Stage("layers", "lint", check(PYTHON, "tools/check_layers.py")),
         Stage("build-asan", "asan", build("build-asan", "-DPAWL_SANITIZE=address")),
         Stage("unit", "release", unit("build"), ["build"]),
-        *(Stage(f"e2e {half + 1}", "release", e2e("build", e2e_half(half)), ["build"]) for half in range(HALVES)),
+        Stage("e2e release", "release", e2e("build", RELEASE_TESTS), ["build"]),
+        Stage("e2e slow", "release", e2e("build", marks="slow"), ["build"]),
         Stage("build-tsan", "tsan", build("build-tsan", "-DPAWL_SANITIZE=thread")),
         Stage("unit-asan", "asan", unit("build-asan", SANITIZER_ENV), ["build-asan"]),
-        *(Stage(f"e2e-asan {half + 1}", "asan", e2e("build-asan", e2e_half(half), slow, "not slow"), ["build-asan"]) for half in range(HALVES)),
+        *(Stage(f"e2e-asan {i + 1}", "asan", e2e("build-asan", e2e_share(i), slow, "not slow"), ["build-asan"]) for i in range(SHARES)),
         Stage("unit-tsan", "tsan", unit("build-tsan", SANITIZER_ENV, "^(base|bus|store|engine)/"), ["build-tsan"]),
         Stage("e2e-tsan", "tsan", e2e("build-tsan", TSAN_TESTS, slow, marks="not slow"), ["build-tsan"]),
         Stage("build-fuzz", "fuzz", build("build-fuzz", "-DCMAKE_C_COMPILER=clang-14", "-DPAWL_FUZZ=ON")),
