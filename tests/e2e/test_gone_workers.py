@@ -20,7 +20,7 @@ LARGE = {"input": "x" * 1000000}
 
 def request(path, tenant, body):
     data = json.dumps(body).encode()
-    head = f"POST {path} HTTP/1.1\r\nHost: pawl\r\nX-Tenant-ID: {tenant}\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nX-Tenant-ID: {tenant}\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
     return head.encode() + data
 
 
@@ -138,7 +138,7 @@ def test_with_a_key_the_same_jobs_are_there_for_a_client_that_comes_again(api, d
     api.workflow(tenant)
     runs = [api.start(tenant, body=LARGE).json["run_id"] for _ in range(4)]
     body = {"worker_id": "w", "max": 4, "lease_ms": HOUR_MS}
-    keyed = request("/api/v1/jobs/claim", tenant, body).replace(b"Host: pawl", b"Host: pawl\r\nIdempotency-Key: again")
+    keyed = request("/api/v1/jobs/claim", tenant, body).replace(b"Host: localhost", b"Host: localhost\r\nIdempotency-Key: again")
     leave_in_the_middle(dev_server.port, keyed)
     r = api.post("/api/v1/jobs/claim", body, key="again", tenant=tenant)
     assert r.header("Idempotent-Replayed") == "true" and [job["run_id"] for job in r.json["jobs"]] == runs
