@@ -56,7 +56,7 @@ static enum err check_host(struct str given, struct str listen, struct problem *
     struct str host = host_of(given);
     if (given.ptr == NULL || is_any_address(own)) /* no browser leaves Host out */
         return ERR_OK;
-    if (host.len > 0 && (is_loopback(host) || str_eq_nocase(host, own)))
+    if (host.len > 0 && (str_eq_nocase(host, own) || is_loopback(host)))
         return ERR_OK;
     return problem_set(p, ERR_HOST_REFUSED,
                        "With --dev only loopback names are served, not \"%.*s\". Use localhost.",
