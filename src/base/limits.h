@@ -100,6 +100,9 @@ enum {
     WAL_PAGES_MAX = 64 * 1024,            /* 256 MiB: past it writes are refused until it can shrink */
     PUT_ASIDE_MS = 60 * 1000,             /* what cannot be done waits, and twice as long each time, up to an hour: it needs a person, not the writer's time */
     TIMERS_PER_TURN_MAX = 256,            /* due timers share the writer with callers */
+    TIMERS_SEARCHED_MAX = 8192,           /* of a tenant with a backlog, passed over in one turn for those of others: two milliseconds */
+    TIMERS_SINGLED_OUT_MAX = 64,          /* of tenants behind that backlog, fired in the same turn */
+    TIMERS_SINGLED_OUT_TENANT_MAX = 8,    /* likewise, of one of them */
     TIMERS_MS_PER_TURN_MAX = 20,          /* likewise, when each of them takes long */
     TIMERS_BYTES_PER_TURN_MAX = 16 * MIB, /* of what they load: many large ones must not run a turn out of memory */
     LATE_INDEX_ROWS = 2048,               /* rows that are indexed together: a few milliseconds of work */

@@ -264,8 +264,8 @@ static enum err arm(struct entity_move *m)
     int64_t is = armed_at(&m->entity);
     if (was == is)
         return ERR_OK;
-    struct timer old = {was, m->entity.num, TIMER_ENTITY, 0};
-    struct timer new = {is, m->entity.num, TIMER_ENTITY, 0};
+    struct timer old = {was, m->entity.num, TIMER_ENTITY, 0, m->entity.tenant};
+    struct timer new = {is, m->entity.num, TIMER_ENTITY, 0, m->entity.tenant};
     enum err e = was >= 0 ? timers_delete(m->tx->db, &old) : ERR_OK;
     if (e != ERR_OK || is < 0)
         return e;

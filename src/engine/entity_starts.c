@@ -8,9 +8,9 @@
 
 enum { STARTS_PER_TURN = 16, AGAIN_MS = 1000, AGAIN_MS_MAX = 60 * 1000 };
 
-static enum err arm(struct tx *tx, int64_t entity, int64_t due_at)
+static enum err arm(struct tx *tx, const struct entity *entity, int64_t due_at)
 {
-    struct timer timer = {due_at, entity, TIMER_ENTITY_START, 0};
+    struct timer timer = {due_at, entity->num, TIMER_ENTITY_START, 0, entity->tenant};
     tx_note_due(tx, due_at);
     return timers_insert(tx->db, &timer);
 }
@@ -55,7 +55,7 @@ enum err entity_starts_note(struct entity_move *m, const struct job *job,
         bool ok = row.input.ptr != NULL && row.labels.ptr != NULL && row.key.ptr != NULL;
         e = ok ? entity_starts_insert(m->tx->db, &row) : ERR_NO_MEMORY;
     }
-    return e == ERR_OK && !armed ? arm(m->tx, m->entity.num, m->tx->now_ms) : e;
+    return e == ERR_OK && !armed ? arm(m->tx, &m->entity, m->tx->now_ms) : e;
 }
 
 /* --- starting --- */
@@ -149,7 +149,7 @@ enum err entity_starts_due(struct tx *tx, const struct timer *timer, struct prob
     }
     if (e == ERR_OK && found) {
         int64_t delay = again ? MIN(AGAIN_MS * row.tries, (int64_t)AGAIN_MS_MAX) : 0;
-        e = arm(tx, m.entity.num, tx->now_ms + delay);
+        e = arm(tx, &m.entity, tx->now_ms + delay);
     }
     bool told = e == ERR_OK && m.entity.last_event > m.read.last_event;
     return told ? entity_move_settle(&m) : e;

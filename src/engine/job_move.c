@@ -60,14 +60,14 @@ struct str error_json(struct tx *tx, const char *code, struct str message)
 
 enum err run_arm(struct run_move *m, int64_t ordinal, int64_t due_at)
 {
-    struct timer timer = {due_at, m->run.num, ordinal, 0};
+    struct timer timer = {due_at, m->run.num, ordinal, 0, m->run.tenant};
     tx_note_due(m->tx, due_at);
     return timers_insert(m->tx->db, &timer);
 }
 
 enum err run_disarm(struct run_move *m, int64_t ordinal, int64_t due_at)
 {
-    struct timer timer = {due_at, m->run.num, ordinal, 0};
+    struct timer timer = {due_at, m->run.num, ordinal, 0, m->run.tenant};
     return due_at < 0 ? ERR_OK : timers_delete(m->tx->db, &timer);
 }
 

@@ -9,7 +9,7 @@ static bool timer_of(const struct job *job, struct timer *ret)
 {
     if (job->due_at < 0 || job_is_over(job->state))
         return false;
-    *ret = (struct timer){job->due_at, job->run, job->ordinal, job->lease_epoch};
+    *ret = (struct timer){job->due_at, job->run, job->ordinal, job->lease_epoch, job->tenant};
     return true;
 }
 
@@ -26,7 +26,7 @@ static enum err disarm(struct tx *tx, const struct job *job)
 {
     if (job->armed_at < 0)
         return ERR_OK;
-    struct timer timer = {job->armed_at, job->run, job->ordinal, job->lease_epoch};
+    struct timer timer = {job->armed_at, job->run, job->ordinal, job->lease_epoch, job->tenant};
     return timers_delete(tx->db, &timer);
 }
 

@@ -13,18 +13,45 @@ static enum err find_next(struct timer_batch *b, struct tx *tx)
 
 /* --- together --- */
 
+static enum err load_due(struct timer_batch *b, struct tx *tx)
+{
+    b->others_count = 0;
+    enum err e = timers_due(tx->db, tx->now_ms, TIMERS_PER_TURN_MAX, b->due, &b->count);
+    if (e != ERR_OK || b->count < TIMERS_PER_TURN_MAX)
+        return e;
+    return timer_turns_search(&b->search, tx->db, tx->now_ms, b->due, b->count, b->others,
+                              &b->others_count);
+}
+
+/* All of them, tenants in turn. */
+static size_t mix(const struct timer_batch *b, const struct timer **out)
+{
+    const struct timer *all[TIMERS_PER_TURN_MAX + TIMERS_SINGLED_OUT_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < b->count; i++)
+        all[count++] = &b->due[i];
+    for (size_t i = 0; i < b->others_count; i++)
+        all[count++] = &b->others[i];
+    timer_turns_mix(all, count, out);
+    return count;
+}
+
 static enum err fire_together(void *ctx, struct tx *tx, struct problem *p)
 {
     struct timer_batch *b = ctx;
-    enum err e = timers_due(tx->db, tx->now_ms, TIMERS_PER_TURN_MAX, b->due, &b->count);
+    const struct timer *timers[TIMERS_PER_TURN_MAX + TIMERS_SINGLED_OUT_MAX];
+    b->tried = false;
+    enum err e = load_due(b, tx);
+    size_t count = e == ERR_OK ? mix(b, timers) : 0;
     /* Those that a turn has no room or no time for are due still, and come next. */
     int64_t end = env_mono_ms(tx->env) + TIMERS_MS_PER_TURN_MAX;
     size_t loaded = 0;
-    for (b->tried = 0; b->tried < b->count && e == ERR_OK;) {
-        if (b->tried > 0 && (loaded > TIMERS_BYTES_PER_TURN_MAX || env_mono_ms(tx->env) > end))
+    for (size_t i = 0; i < count && e == ERR_OK; i++) {
+        if (i > 0 && (loaded > TIMERS_BYTES_PER_TURN_MAX || env_mono_ms(tx->env) > end))
             break;
+        b->tried = true;
         struct arena_mark mark = arena_mark(&tx->arena);
-        e = timer_fire(tx, &b->due[b->tried++], p);
+        e = timer_fire(tx, timers[i], p);
         loaded += tx->arena.used;
         if (e == ERR_OK)
             arena_back_to(&tx->arena, mark);
@@ -93,6 +120,19 @@ static enum err deal_with(struct alone *a, struct work_env *w, struct tx *tx,
     return work_transaction(w, tx, postpone, a, p);
 }
 
+/* By itself; one that fails is dealt with. */
+static enum err fire_one(struct timer_batch *b, const struct timer *timer, struct work_env *w,
+                         struct tx *tx, struct put_aside *aside, struct problem *p,
+                         int64_t *ret_failed)
+{
+    struct alone a = {.batch = b, .timer = timer};
+    a.why = work_transaction(w, tx, fire_alone, &a, p);
+    if (a.why == ERR_OK || is_outage(a.why))
+        return a.why;
+    ++*ret_failed;
+    return deal_with(&a, w, tx, aside, p);
+}
+
 static enum err fire_one_by_one(struct timer_batch *b, struct work_env *w, struct tx *tx,
                                 struct put_aside *aside, struct problem *p, int64_t *ret_failed)
 {
@@ -103,12 +143,7 @@ static enum err fire_one_by_one(struct timer_batch *b, struct work_env *w, struc
     for (size_t i = 0; i < b->count && e == ERR_OK; i++) {
         if (i > 0 && env_mono_ms(tx->env) > end)
             break;
-        struct alone a = {.batch = b, .timer = &b->due[i]};
-        a.why = e = work_transaction(w, tx, fire_alone, &a, p);
-        if (e != ERR_OK && !is_outage(e)) {
-            ++*ret_failed;
-            e = deal_with(&a, w, tx, aside, p);
-        }
+        e = fire_one(b, &b->due[i], w, tx, aside, p, ret_failed);
         b->alone -= e == ERR_OK;
     }
     return e;
@@ -120,9 +155,11 @@ enum err timer_batch_turn(struct timer_batch *b, struct work_env *w, struct tx *
     enum err e = ERR_OK;
     if (b->alone == 0) {
         e = work_transaction(w, tx, fire_together, b, p);
-        if (e != ERR_OK && !is_outage(e) && b->tried > 0) {
-            b->alone = b->tried;
+        if (e != ERR_OK && !is_outage(e) && b->tried) {
+            b->alone = b->count;
             e = ERR_OK;
+            for (size_t i = 0; i < b->others_count && e == ERR_OK; i++)
+                e = fire_one(b, &b->others[i], w, tx, aside, p, ret_failed);
         }
     }
     if (e == ERR_OK && b->alone > 0)

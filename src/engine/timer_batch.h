@@ -1,9 +1,14 @@
-/* Firing the timers that are due: together as long as all goes well, else one by one. */
+/* Firing the timers that are due: together as long as all goes well, else one by one.
+ *
+ * Tenants take turns. A turn takes the earliest timers; if there are more of them than it can take,
+ * it also searches for timers of other tenants behind them. Those of one tenant are fired in the
+ * order of their times. */
 #ifndef PAWL_ENGINE_TIMER_BATCH_H
 #define PAWL_ENGINE_TIMER_BATCH_H
 
 #include "base/limits.h"
 #include "engine/put_aside.h"
+#include "engine/timer_turns.h"
 #include "engine/work.h"
 #include "store/jobs.h"
 
@@ -12,8 +17,11 @@ struct timer_batch {
     size_t alone; /* so many of those that are due are fired one by one: one of them failed */
     struct timer due[TIMERS_PER_TURN_MAX];
     size_t count;
-    size_t tried;       /* of these, in the transaction under way */
-    int64_t found_next; /* by it */
+    struct timer others[TIMERS_SINGLED_OUT_MAX]; /* of tenants that have none in `due` */
+    size_t others_count;
+    struct timer_search search; /* for those */
+    bool tried;                 /* the transaction under way has come as far as firing one */
+    int64_t found_next;         /* by it */
 };
 
 /* One slice. A timer that cannot be fired alone fails its run if that is the reason

@@ -322,7 +322,7 @@ const struct use_case UC_MIGRATE_ENTITY = {
 
 static enum err remove_timer(struct tx *tx, int64_t due_at, int64_t entity, int64_t ordinal)
 {
-    struct timer timer = {due_at, entity, ordinal, 0};
+    struct timer timer = {.due_at = due_at, .run = entity, .ordinal = ordinal};
     return due_at >= 0 ? timers_delete(tx->db, &timer) : ERR_OK;
 }
 

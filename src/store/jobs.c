@@ -312,12 +312,12 @@ enum err jobs_count(struct db *db,
 
 enum err timers_insert(struct db *db, const struct timer *t)
 {
-    static const char SQL[] = "INSERT INTO timers (due_at, run, ordinal, generation)"
-                              " VALUES ($1, $2, $3, $4)"
+    static const char SQL[] = "INSERT INTO timers (due_at, run, ordinal, generation, tenant)"
+                              " VALUES ($1, $2, $3, $4, $5)"
                               " ON CONFLICT (due_at, run, ordinal) DO UPDATE"
                               " SET generation = excluded.generation";
     return DB_EXEC(db, SQL, NULL, DB_I(t->due_at), DB_I(t->run), DB_I(t->ordinal),
-                   DB_I(t->generation));
+                   DB_I(t->generation), DB_I(t->tenant));
 }
 
 enum err timers_delete(struct db *db, const struct timer *t)
@@ -328,18 +328,40 @@ enum err timers_delete(struct db *db, const struct timer *t)
                    DB_I(t->generation));
 }
 
+#define TIMER_COLUMNS "due_at, run, ordinal, generation, tenant"
+
+static struct timer read_timer(struct db_rows *rows)
+{
+    return (struct timer){db_int(rows, 0), db_int(rows, 1), db_int(rows, 2), db_int(rows, 3),
+                          db_int(rows, 4)};
+}
+
 enum err timers_due(struct db *db, int64_t now_ms, size_t limit, struct timer *out,
                     size_t *ret_count)
 {
-    static const char SQL[] = "SELECT due_at, run, ordinal, generation FROM timers"
+    static const char SQL[] = "SELECT " TIMER_COLUMNS " FROM timers"
                               " WHERE due_at <= $1 ORDER BY due_at, run, ordinal LIMIT $2";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(now_ms), DB_I((int64_t)limit));
     size_t count = 0;
-    while (db_next(rows)) {
-        out[count++] =
-            (struct timer){db_int(rows, 0), db_int(rows, 1), db_int(rows, 2), db_int(rows, 3)};
-    }
+    while (db_next(rows))
+        out[count++] = read_timer(rows);
     *ret_count = count;
+    return db_rows_end(rows);
+}
+
+enum err timers_due_after(struct db *db, int64_t now_ms, const struct timer *after, int64_t limit,
+                          timer_each *each, void *ctx)
+{
+    static const char SQL[] = "SELECT " TIMER_COLUMNS " FROM timers"
+                              " WHERE due_at <= $1 AND (due_at, run, ordinal) > ($2, $3, $4)"
+                              " ORDER BY due_at, run, ordinal LIMIT $5";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(now_ms), DB_I(after->due_at), DB_I(after->run),
+                                    DB_I(after->ordinal), DB_I(limit));
+    bool more = true;
+    while (more && db_next(rows)) {
+        struct timer timer = read_timer(rows);
+        more = each(ctx, &timer);
+    }
     return db_rows_end(rows);
 }
 

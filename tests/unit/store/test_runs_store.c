@@ -680,7 +680,7 @@ static void timers_come_earliest_first(void **state)
     assert_int_equal(due, -1);
     struct rng r = {11};
     for (int64_t i = 0; i < 50; i++) {
-        struct timer t = {100 + (int64_t)rng_below(&r, 30), i, 1, 0};
+        struct timer t = {100 + (int64_t)rng_below(&r, 30), i, 1, 0, 1};
         assert_ok(timers_insert(db, &t));
     }
     struct timer out[64];
@@ -708,8 +708,8 @@ static void timers_come_earliest_first(void **state)
 static void a_timer_is_deleted_by_its_generation_only(void **state)
 {
     struct db *db = open_writer(path_in(*state, "p.db").text);
-    struct timer t = {100, 1, 1, 1};
-    struct timer older = {100, 1, 1, 0};
+    struct timer t = {100, 1, 1, 1, 1};
+    struct timer older = {100, 1, 1, 0, 1};
     assert_ok(timers_insert(db, &older));
     assert_ok(timers_insert(db, &t)); /* takes its place */
     assert_ok(timers_delete(db, &older));
