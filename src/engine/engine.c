@@ -187,7 +187,7 @@ void engine_submit(struct engine *e, struct op *op)
     e->round_requests++;
     if (op->wait_ms > 0)
         atomic_fetch_add(&e->waiting_callers, 1);
-    if (e->draining) {
+    if (e->draining && op->use_case->changes) { /* whoever only asks is still answered */
         refuse(e, op, ERR_DRAINING, "the server is shutting down: retry with the same key");
     } else if (op->decided) {
         over(e, op);

@@ -272,7 +272,7 @@ static void values_of_another_type_are_refused(void **state)
     must_refuse("{'name':1}", "name");
     must_refuse("{'at_limit':true}", "at_limit");
     must_refuse("{'max_concurrent_runs':'5'}", "max_concurrent_runs");
-    must_refuse("{'max_concurrent_runs':1.0}", "max_concurrent_runs");
+    must_refuse("{'max_concurrent_runs':1.5}", "max_concurrent_runs");
     must_refuse("{'max_queued_runs':[]}", "max_queued_runs");
     must_refuse("{'idempotency_retention_s':0.5}", "idempotency_retention_s");
     must_refuse("{'weight':'heavy'}", "weight");
