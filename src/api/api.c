@@ -88,9 +88,10 @@ static enum err check_origin(struct call *c)
         .host = str_trim(http_header(c->req, "Host", NULL)),
         .origin = str_trim(http_header(c->req, "Origin", &origins)),
         .fetch_site = str_trim(http_header(c->req, "Sec-Fetch-Site", NULL)),
-        .fetch_mode = str_trim(http_header(c->req, "Sec-Fetch-Mode", NULL)),
         .shows_page = str_is(c->req->path, "/") && str_is(c->req->method, "GET"),
     };
+    if (r.shows_page) /* its mode matters there alone */
+        r.fetch_mode = str_trim(http_header(c->req, "Sec-Fetch-Mode", NULL));
     if (origins > 1)
         return problem_set(&c->op.problem, ERR_BAD_REQUEST, "there are two Origin headers");
     return dev_guard_check(&r, listen, &c->op.problem);

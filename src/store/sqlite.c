@@ -181,8 +181,11 @@ struct db_rows *db_query_values(struct db *db, const char *sql, const struct db_
     assert(s->parameters == (int)count && (values != NULL || count == 0));
     s->open = true;
     s->err = ERR_OK;
-    for (size_t i = 0; i < count && s->err == ERR_OK; i++)
-        s->err = err_of(db, bind(s, (int)i + 1, &values[i]));
+    int rc = SQLITE_OK;
+    for (size_t i = 0; i < count && rc == SQLITE_OK; i++)
+        rc = bind(s, (int)i + 1, &values[i]);
+    if (rc != SQLITE_OK)
+        s->err = err_of(db, rc);
     return s;
 }
 
@@ -192,7 +195,8 @@ bool db_next(struct db_rows *s)
     if (s->err != ERR_OK)
         return false;
     int rc = sqlite3_step(s->stmt);
-    s->err = err_of(s->db, rc);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        s->err = err_of(s->db, rc);
     return rc == SQLITE_ROW;
 }
 
