@@ -101,7 +101,6 @@ MALFORMED = {
     "parameter without its value": '"abc";a=',
     "unterminated parameter": '"abc";a="b',
     "space inside": "a b",
-    "space inside quotes": '"a b"',
     "tab inside": "a\tb",
     "256 characters": "a" * 256,
     "256 quoted characters": '"' + "a" * 256 + '"',
@@ -166,7 +165,7 @@ def test_a_body_key_that_disagrees_is_refused_also_when_the_header_key_is_known(
     assert record(api, ready, "b") is None and len(all_runs(api, ready)) == 1
 
 
-@pytest.mark.parametrize("value", [1, 1.5, True, [], {}, ["k"], "", "a b", "é", "a\x01b", "a" * 256])
+@pytest.mark.parametrize("value", [1, 1.5, True, [], {}, ["k"], "", "a\x01b", "a\nb", "a" * 256])
 def test_a_malformed_key_in_the_body_is_refused(api, ready, value):
     assert_refused(api, ready, api.start(ready, body={"idempotency_key": value}))
     assert_refused(api, ready, api.post("/api/v1/workflow-runs", {"definitionId": "hold", "idempotencyKey": value}, tenant=ready))
@@ -210,7 +209,7 @@ def test_the_inspector_finds_keys_that_a_path_must_encode(api, ready, key):
 def test_a_key_at_the_end_of_a_path_is_decoded_once(api, ready):
     api.start(ready, key="a%2Fb")
     assert record(api, ready, "a%2Fb") is not None and record(api, ready, "a/b") is None
-    r = api.get("/api/v1/idempotency-keys/" + urllib.parse.quote("é"), tenant=ready)
+    r = api.get("/api/v1/idempotency-keys/" + urllib.parse.quote("a\x01b"), tenant=ready)
     assert r.status == 400 and r.code == "IDEMPOTENCY_KEY_INVALID"
 
 
