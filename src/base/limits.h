@@ -93,6 +93,8 @@ enum {
     OPS_BYTES_MAX = 64 * MIB,             /* bodies waiting for the writer, all together */
     OP_BYTES_MAX = 256 * MIB,             /* that one operation may load: past it the operation is refused, not the server short of memory */
     RUN_BYTES_PER_TURN_MAX = 32 * MIB,    /* loaded while a run goes on: the rest in a turn of its own, and what one step needs still fits */
+    BODY_ON_LOOP_MAX = 16 * KIB,          /* read on the HTTP loop itself, in half a millisecond; larger ones are read beside it: 40 ms for 1 MiB */
+    BODIES_PER_TENANT_BYTES_MAX = 32 * MIB, /* large bodies of one tenant that wait to be read: half of OPS_BYTES_MAX, the rest is for the others */
     INLINE_BYTES_MAX = 64 * KIB,          /* of a change that the HTTP loop makes itself: larger ones take long to check */
     OPS_PER_COMMIT_MAX = 512,             /* one fsync's worth: keeps a commit short */
     OP_WAIT_MS_MAX = 10 * 1000,           /* then the caller is told to ask again */

@@ -47,6 +47,8 @@ struct engine {
     bool snapshot;     /* the reader has one open, until the round ends */
     struct commit_loop *commits;
     struct readers *readers;
+    struct body_thread *bodies;
+    size_t bodies_read; /* are being, or wait for it */
     struct waiters *waiters;
     struct replay_stats *stats;
     struct auth *auth;
@@ -146,6 +148,11 @@ static void refuse(struct engine *e, struct op *op, enum err err, const char *wh
     finish(e, op);
 }
 
+static void refuse_draining(struct engine *e, struct op *op)
+{
+    refuse(e, op, ERR_DRAINING, "the server is shutting down: retry with the same key");
+}
+
 /* --- submission --- */
 
 static void hand_over(struct engine *e)
@@ -188,7 +195,7 @@ void engine_submit(struct engine *e, struct op *op)
     if (op->wait_ms > 0)
         atomic_fetch_add(&e->waiting_callers, 1);
     if (e->draining && op->use_case->changes) { /* whoever only asks is still answered */
-        refuse(e, op, ERR_DRAINING, "the server is shutting down: retry with the same key");
+        refuse_draining(e, op);
     } else if (op->decided) {
         over(e, op);
     } else if (!op->use_case->changes) {
@@ -206,6 +213,29 @@ void engine_submit(struct engine *e, struct op *op)
     } else {
         to_writer(e, op);
     }
+}
+
+void engine_read_body(struct engine *e, struct op *op, struct body_task *task)
+{
+    bool fits = e->in_flight_bytes + task->bytes <= OPS_BYTES_MAX;
+    if (!e->draining && fits && body_thread_push(e->bodies, task)) {
+        e->bodies_read++;
+        e->in_flight_bytes += task->bytes;
+        return;
+    }
+    if (op->wait_ms > 0)
+        atomic_fetch_add(&e->waiting_callers, 1);
+    if (e->draining)
+        refuse_draining(e, op);
+    else
+        refuse(e, op, ERR_OVERLOADED, "too many large requests are waiting: nothing was changed");
+}
+
+void engine_free_body(struct engine *e, struct body_task *task)
+{
+    assert(task->bytes == 0 && task->done == NULL);
+    bool taken = body_thread_push(e->bodies, task);
+    assert(taken);
 }
 
 bool engine_expects_more(const struct engine *e)
@@ -411,8 +441,21 @@ static void ask(void *ctx, struct op *question)
     readers_push(e->readers, question);
 }
 
+static void collect_bodies(struct engine *e)
+{
+    struct body_task *task = body_thread_collect(e->bodies);
+    while (task != NULL) {
+        struct body_task *next = task->next;
+        e->bodies_read--;
+        e->in_flight_bytes -= task->bytes;
+        task->done(task);
+        task = next;
+    }
+}
+
 static void collect(struct engine *e)
 {
+    collect_bodies(e);
     struct op *op = readers_collect(e->readers);
     while (op != NULL) {
         struct op *next = op->next;
@@ -562,9 +605,9 @@ void engine_drain(struct engine *e)
 
 bool engine_idle(const struct engine *e)
 {
-    return e->in_flight == 0 && waiters_count(e->waiters) == 0 && e->at_gate_count == 0 &&
-           !e->touching && !e->checking && calls_idle(e->calls) && relay_idle(e->relay) &&
-           webhooks_idle(e->webhooks);
+    return e->in_flight == 0 && e->bodies_read == 0 && waiters_count(e->waiters) == 0 &&
+           e->at_gate_count == 0 && !e->touching && !e->checking && calls_idle(e->calls) &&
+           relay_idle(e->relay) && webhooks_idle(e->webhooks);
 }
 
 bool engine_failed(const struct engine *e)
@@ -644,6 +687,8 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
         err = db_open(&reader, p, &e->reader);
     if (err == ERR_OK)
         err = readers_start(&readers, p, &e->readers);
+    if (err == ERR_OK)
+        err = body_thread_start(e->event_fd, p, &e->bodies);
     if (err == ERR_OK && config->bus != NULL)
         err = count_untold(e, p);
     if (err != ERR_OK)
@@ -757,7 +802,7 @@ void engine_close(struct engine *e)
 {
     if (e == NULL)
         return;
-    assert(e->in_flight == 0);
+    assert(e->in_flight == 0 && e->bodies_read == 0);
     if (e->snapshot)
         db_snapshot_end(e->reader);
     relay_free(e->relay);
@@ -765,6 +810,7 @@ void engine_close(struct engine *e)
     webhooks_free(e->webhooks);
     commit_loop_free(e->commits);
     readers_free(e->readers);
+    body_thread_free(e->bodies);
     waiters_free(e->waiters);
     auth_free(e->auth);
     replay_stats_free(e->stats);

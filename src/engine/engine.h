@@ -6,6 +6,7 @@
 #include "base/metrics.h"
 #include "domain/address.h"
 #include "engine/auth.h"
+#include "engine/body_thread.h"
 #include "engine/listeners.h"
 #include "engine/op.h"
 
@@ -47,6 +48,13 @@ MUST_CHECK bool engine_replay(struct engine *engine, struct op *op);
 /* op->done() follows, perhaps before this returns. The request and all that op points to stay until
  * then. */
 void engine_submit(struct engine *engine, struct op *op);
+
+/* For an op whose request is too large to be read on this thread: task->run() reads it on another
+ * one, task->done() follows and submits the op. When too much waits, the op is refused instead as
+ * by engine_submit(). The request and all that the task points to stay until then. */
+void engine_read_body(struct engine *engine, struct op *op, struct body_task *task);
+/* Has task->run() called there, which frees what was read, and the task. */
+void engine_free_body(struct engine *engine, struct body_task *task);
 
 /* The answer of this op did not reach its caller: jobs that it was handed are released at once. Not
  * if it has an idempotency key, under which the caller is given the same answer again. */
