@@ -22,7 +22,7 @@ SANITIZER_ENV = {
 }
 # Under TSan the tests in which many threads of the server meet, and no unit tests of domain, which knows none; the others
 # add time, not races.
-TSAN_TESTS = ["test_exactly_once.py", "test_limit.py", "test_exact_limits.py", "test_jobs.py", "test_runs.py", "test_api_keys.py", "test_http_steps.py", "test_nats.py", "test_webhooks.py"]
+TSAN_TESTS = ["test_exactly_once.py", "test_large_bodies.py", "test_limit.py", "test_exact_limits.py", "test_jobs.py", "test_runs.py", "test_api_keys.py", "test_http_steps.py", "test_nats.py", "test_webhooks.py"]
 printing = threading.Lock()
 
 

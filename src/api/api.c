@@ -2,7 +2,6 @@
 #include "api/call.h"
 
 #include "domain/dev_guard.h"
-#include "domain/idempotency.h"
 #include "domain/tenant.h"
 
 #include <fcntl.h>
@@ -55,9 +54,7 @@ void api_drain(struct api *api)
 static void call_cleanup(void *user)
 {
     struct call *c = user;
-    json_decref(c->body);
-    json_defaults_release(&c->defaults);
-    definition_free(c->definition);
+    call_free_body(c);
     op_release(&c->op);
     metrics_text_drop(c->metrics_text);
 }
@@ -297,6 +294,13 @@ bool call_key_holds(struct call *c)
     return e != ERR_UNAUTHENTICATED;
 }
 
+enum err call_revoked(struct call *c)
+{
+    problem_clear(&c->op.problem);
+    return problem_set(&c->op.problem, ERR_UNAUTHENTICATED,
+                       "the API key was revoked while the request waited");
+}
+
 static enum err authorize(struct call *c)
 {
     if ((c->route->flags & ROUTE_OPEN) != 0 || c->aside)
@@ -317,103 +321,7 @@ static enum err authorize(struct call *c)
     return ERR_OK;
 }
 
-/* --- the key --- */
-
-/* The key in one header; empty when it is absent. */
-static enum err key_in_header(struct call *c, const char *name, struct str *ret)
-{
-    size_t count;
-    struct str value = http_header(c->req, name, &count);
-    *ret = STR_NONE;
-    if (count == 0)
-        return ERR_OK;
-    if (count > 1)
-        return problem_set(&c->op.problem, ERR_IDEM_KEY_INVALID, "there are two %s headers", name);
-    return idem_key_parse(value, &c->req->arena, &c->op.problem, ret);
-}
-
-static enum err disagree(struct call *c)
-{
-    return problem_set(&c->op.problem, ERR_IDEM_KEY_INVALID,
-                       "the request names two different idempotency keys");
-}
-
-static enum err read_key(struct call *c)
-{
-    struct str one;
-    struct str two;
-    enum err e = key_in_header(c, "Idempotency-Key", &one);
-    if (e == ERR_OK)
-        e = key_in_header(c, "X-Idempotency-Key", &two);
-    if (e != ERR_OK)
-        return e;
-    if (one.ptr != NULL && two.ptr != NULL && !str_eq(one, two))
-        return disagree(c);
-    c->op.idem.key = one.ptr != NULL ? one : two;
-    return ERR_OK;
-}
-
-/* "POST /api/v1/…" with the path as it means, so that %2D and - are one route. */
-static enum err set_route_text(struct call *c)
-{
-    struct str path;
-    if (!http_decode(c->req, c->req->path, &path))
-        return problem_set(&c->op.problem, ERR_BAD_REQUEST, "the path is badly encoded");
-    size_t len = c->req->method.len + 1 + path.len;
-    bool personal = (c->route->flags & ROUTE_PERSONAL) != 0;
-    struct str who = personal ? c->op.caller.actor : STR("");
-    if (len > ROUTE_MAX)
-        return problem_set(&c->op.problem, ERR_URI_TOO_LONG, "the path is too long for a key");
-    char *text = arena_alloc(&c->req->arena, len + 1 + who.len + 1);
-    if (text == NULL)
-        return call_no_memory(c);
-    memcpy(text, c->req->method.ptr, c->req->method.len);
-    text[c->req->method.len] = ' ';
-    memcpy(text + c->req->method.len + 1, path.ptr, path.len);
-    text[len] = ' ';
-    if (who.len > 0)
-        memcpy(text + len + 1, who.ptr, who.len);
-    c->op.idem.route = (struct str){text, len};
-    c->fingerprinted = (struct str){text, personal ? len + 1 + who.len : len};
-    c->op.idem.key_hash = idem_key_hash(c->op.idem.key);
-    c->op.idem.raw_hash = idem_raw_hash(c->fingerprinted, c->req->body);
-    return ERR_OK;
-}
-
-/* The body has been read: what makes no difference in it is known. */
-static enum err set_fingerprint(struct call *c)
-{
-    struct idem_claim *idem = &c->op.idem;
-    enum err e = idem_fingerprint(c->fingerprinted, c->body, c->route->body_key, &c->defaults,
-                                  &c->op.problem, &idem->fingerprint);
-    idem->has_fingerprint = true;
-    idem->has_spelled_out = c->defaults.count > 0;
-    if (e == ERR_OK && idem->has_spelled_out)
-        e = idem_fingerprint(c->fingerprinted, c->body, c->route->body_key, NULL, &c->op.problem,
-                             &idem->spelled_out);
-    return e;
-}
-
-/* A key in the body, where the route allows one; it must be the header's if both are there. */
-static enum err read_body_key(struct call *c)
-{
-    const json_t *given = json_object_get(c->body, c->route->body_key);
-    if (given == NULL || json_is_null(given))
-        return ERR_OK;
-    if (!json_is_string(given))
-        return problem_set(&c->op.problem, ERR_IDEM_KEY_INVALID, "%s must be text",
-                           c->route->body_key);
-    struct str key = json_str(given);
-    enum err e = idem_key_check(key, &c->op.problem);
-    if (e != ERR_OK)
-        return e;
-    if (c->op.idem.key.len > 0)
-        return str_eq(c->op.idem.key, key) ? ERR_OK : disagree(c);
-    c->op.idem.key = key;
-    return set_route_text(c);
-}
-
-/* --- the body --- */
+/* --- the media type --- */
 
 static enum err check_media_type(struct call *c)
 {
@@ -440,13 +348,6 @@ static enum err check_media_type(struct call *c)
         return ERR_OK;
     return problem_set(&c->op.problem, ERR_MEDIA_TYPE, "the body is \"%.*s\"",
                        (int)MIN(type.len, (size_t)100), type.ptr);
-}
-
-static enum err parse_body(struct call *c)
-{
-    if (c->req->body.len == 0)
-        return ERR_OK;
-    return json_parse(c->req->body, &c->op.problem, &c->body);
 }
 
 /* --- answers --- */
@@ -573,8 +474,7 @@ static void op_done(struct op *op)
         if (op->err == ERR_OK && (c->route->flags & ROUTE_FILE) != 0)
             (void)unlink(op->answer.body.ptr);
     } else if (revoked) { /* a change that it made while the key held stays */
-        op->err = problem_set(&op->problem, ERR_UNAUTHENTICATED,
-                              "the API key was revoked while the request waited");
+        op->err = call_revoked(c);
         send_answer(c);
     } else if (lost) {
         http_hang_up(c->req);
@@ -629,37 +529,23 @@ static enum err read_wait(struct call *c)
     return e;
 }
 
-/* Everything up to the engine. A request that the engine has seen before needs no parsing. */
-static enum err prepare(struct call *c)
-{
-    bool changes = c->route->use_case->changes && !str_is(c->req->method, "GET") &&
-                   !str_is(c->req->method, "HEAD");
-    enum err e = changes ? read_key(c) : ERR_OK;
-    if (e == ERR_OK)
-        e = read_wait(c);
-    if (e == ERR_OK && c->op.idem.key.len > 0)
-        e = set_route_text(c);
-    if (e != ERR_OK)
-        return e;
-    /* Who asks may have to wait again, for which its input is needed. */
-    bool asks = (c->route->flags & ROUTE_ASKS) != 0;
-    if (c->op.idem.key.len > 0 && !asks && engine_replay(c->api->config.engine, &c->op))
-        return ERR_OK;
-    if (changes)
-        e = parse_body(c);
-    if (e == ERR_OK && (c->route->flags & ROUTE_BODY_KEY) != 0)
-        e = read_body_key(c);
-    if (e == ERR_OK)
-        e = c->route->prepare(c);
-    return e == ERR_OK && c->op.idem.key.len > 0 ? set_fingerprint(c) : e;
-}
-
 /* The `endpoint` of admissions, where several routes share a use case. */
 static const char *endpoint_of(const struct route *r)
 {
     if (r->prepare == prepare_start_run_flat)
         return "flat_start";
     return r->prepare == prepare_retry_run ? "retry" : NULL;
+}
+
+/* It has been read. */
+static void submit(struct call *c, enum err e)
+{
+    if (e == ERR_OK) {
+        engine_submit(c->api->config.engine, &c->op);
+        return;
+    }
+    send_problem(c, NULL);
+    http_request_drop(c->req);
 }
 
 static void through_engine(struct call *c)
@@ -675,12 +561,12 @@ static void through_engine(struct call *c)
     op->owner = c;
     op->is_there = caller_is_there;
     op->submitted_ns = c->req->begun_ns;
-    if (prepare(c) != ERR_OK) {
+    if (read_wait(c) != ERR_OK) {
         send_problem(c, NULL);
         return;
     }
     http_request_hold(c->req); /* until op_done() */
-    engine_submit(c->api->config.engine, op);
+    call_read(c, submit);
 }
 
 static void handle(struct api *api, struct http_request *req, bool aside)

@@ -46,7 +46,8 @@ struct call {
 };
 
 /* How a route reads its request: fills op.input (in the request's arena) and, where the route has
- * several, op.use_case. An error has its problem set. */
+ * several, op.use_case. An error has its problem set. A large body is prepared on the body thread:
+ * use nothing that the loop shares. */
 typedef enum err prepare_fn(struct call *c);
 /* A route that needs no engine: answers by itself. */
 typedef void direct_fn(struct call *c);
@@ -121,6 +122,15 @@ MUST_CHECK enum err call_signal(struct call *c, bool needs_key, struct signal_fi
 /* False: the key was revoked since the request came. For requests that wait or go on, before they
  * are given anything. */
 bool call_key_holds(struct call *c);
+/* What such a request is answered instead. */
+enum err call_revoked(struct call *c);
+
+/* In reading.c. Reads the key and the body, up to what the engine is asked, and calls then(): at
+ * once, or later if the body is large. Instead of it op.done() may come, when the engine refuses.
+ */
+typedef void call_read_fn(struct call *c, enum err e);
+void call_read(struct call *c, call_read_fn *then);
+void call_free_body(struct call *c);
 
 void call_send_json(struct call *c, int status, struct str body);
 

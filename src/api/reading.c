@@ -1,0 +1,228 @@
+/* From the bytes of a request to what the engine is asked: its key, its body, its fingerprint. */
+#include "api/call.h"
+
+#include "domain/idempotency.h"
+
+/* --- the key --- */
+
+/* The key in one header; empty when it is absent. */
+static enum err key_in_header(struct call *c, const char *name, struct str *ret)
+{
+    size_t count;
+    struct str value = http_header(c->req, name, &count);
+    *ret = STR_NONE;
+    if (count == 0)
+        return ERR_OK;
+    if (count > 1)
+        return problem_set(&c->op.problem, ERR_IDEM_KEY_INVALID, "there are two %s headers", name);
+    return idem_key_parse(value, &c->req->arena, &c->op.problem, ret);
+}
+
+static enum err disagree(struct call *c)
+{
+    return problem_set(&c->op.problem, ERR_IDEM_KEY_INVALID,
+                       "the request names two different idempotency keys");
+}
+
+static enum err read_key(struct call *c)
+{
+    struct str one;
+    struct str two;
+    enum err e = key_in_header(c, "Idempotency-Key", &one);
+    if (e == ERR_OK)
+        e = key_in_header(c, "X-Idempotency-Key", &two);
+    if (e != ERR_OK)
+        return e;
+    if (one.ptr != NULL && two.ptr != NULL && !str_eq(one, two))
+        return disagree(c);
+    c->op.idem.key = one.ptr != NULL ? one : two;
+    return ERR_OK;
+}
+
+/* "POST /api/v1/…" with the path as it means, so that %2D and - are one route. */
+static enum err set_route_text(struct call *c)
+{
+    struct str path;
+    if (!http_decode(c->req, c->req->path, &path))
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST, "the path is badly encoded");
+    size_t len = c->req->method.len + 1 + path.len;
+    bool personal = (c->route->flags & ROUTE_PERSONAL) != 0;
+    struct str who = personal ? c->op.caller.actor : STR("");
+    if (len > ROUTE_MAX)
+        return problem_set(&c->op.problem, ERR_URI_TOO_LONG, "the path is too long for a key");
+    char *text = arena_alloc(&c->req->arena, len + 1 + who.len + 1);
+    if (text == NULL)
+        return call_no_memory(c);
+    memcpy(text, c->req->method.ptr, c->req->method.len);
+    text[c->req->method.len] = ' ';
+    memcpy(text + c->req->method.len + 1, path.ptr, path.len);
+    text[len] = ' ';
+    if (who.len > 0)
+        memcpy(text + len + 1, who.ptr, who.len);
+    c->op.idem.route = (struct str){text, len};
+    c->fingerprinted = (struct str){text, personal ? len + 1 + who.len : len};
+    c->op.idem.key_hash = idem_key_hash(c->op.idem.key);
+    c->op.idem.raw_hash = idem_raw_hash(c->fingerprinted, c->req->body);
+    return ERR_OK;
+}
+
+/* The body has been read: what makes no difference in it is known. */
+static enum err set_fingerprint(struct call *c)
+{
+    struct idem_claim *idem = &c->op.idem;
+    enum err e = idem_fingerprint(c->fingerprinted, c->body, c->route->body_key, &c->defaults,
+                                  &c->op.problem, &idem->fingerprint);
+    idem->has_spelled_out = c->defaults.count > 0;
+    if (e == ERR_OK && idem->has_spelled_out)
+        e = idem_fingerprint(c->fingerprinted, c->body, c->route->body_key, NULL, &c->op.problem,
+                             &idem->spelled_out);
+    idem->has_fingerprint = e == ERR_OK;
+    return e;
+}
+
+/* A key in the body, where the route allows one; it must be the header's if both are there. */
+static enum err read_body_key(struct call *c)
+{
+    const json_t *given = json_object_get(c->body, c->route->body_key);
+    if (given == NULL || json_is_null(given))
+        return ERR_OK;
+    if (!json_is_string(given))
+        return problem_set(&c->op.problem, ERR_IDEM_KEY_INVALID, "%s must be text",
+                           c->route->body_key);
+    struct str key = json_str(given);
+    enum err e = idem_key_check(key, &c->op.problem);
+    if (e != ERR_OK)
+        return e;
+    if (c->op.idem.key.len > 0)
+        return str_eq(c->op.idem.key, key) ? ERR_OK : disagree(c);
+    c->op.idem.key = key;
+    return set_route_text(c);
+}
+
+/* --- the body --- */
+
+/* What takes as long as the body is large, but for its hash. */
+static enum err read_body(struct call *c, bool changes)
+{
+    enum err e = ERR_OK;
+    if (changes && c->req->body.len > 0)
+        e = json_parse(c->req->body, &c->op.problem, &c->body);
+    if (e == ERR_OK && (c->route->flags & ROUTE_BODY_KEY) != 0)
+        e = read_body_key(c);
+    if (e == ERR_OK)
+        e = c->route->prepare(c);
+    return e == ERR_OK && c->op.idem.key.len > 0 ? set_fingerprint(c) : e;
+}
+
+/* Does the engine know the answer? Who asks may have to wait again, for which its input is needed.
+ */
+static bool is_replay(struct call *c)
+{
+    bool asks = (c->route->flags & ROUTE_ASKS) != 0;
+    return c->op.idem.key.len > 0 && !asks && engine_replay(c->api->config.engine, &c->op);
+}
+
+/* A request that the engine has seen before needs no parsing. */
+static enum err read_here(struct call *c, bool changes)
+{
+    enum err e = c->op.idem.key.len > 0 ? set_route_text(c) : ERR_OK;
+    if (e != ERR_OK || is_replay(c))
+        return e;
+    return read_body(c, changes);
+}
+
+/* --- large bodies, beside the loop --- */
+
+struct large_body {
+    struct body_task task;
+    struct call *call;
+    call_read_fn *then;
+    bool has_key; /* in its head */
+    enum err err;
+};
+
+/* Until it is done, the loop does not touch the call: its connection is suspended. */
+static void read_large(struct body_task *task)
+{
+    struct large_body *large = task->owner;
+    struct call *c = large->call;
+    large->err = large->has_key ? set_route_text(c) : ERR_OK;
+    if (large->err == ERR_OK)
+        large->err = read_body(c, true);
+}
+
+/* On the loop again. Also here a request with the bytes of an earlier one is a replay of that,
+ * whatever would become of it today. */
+static void large_is_read(struct body_task *task)
+{
+    struct large_body *large = task->owner;
+    struct call *c = large->call;
+    if (!call_key_holds(c))
+        large->then(c, call_revoked(c));
+    else if (large->has_key && is_replay(c))
+        large->then(c, ERR_OK);
+    else
+        large->then(c, large->err);
+}
+
+static enum err read_beside(struct call *c, call_read_fn *then)
+{
+    struct large_body *large = call_alloc(c, sizeof(*large));
+    if (large == NULL)
+        return c->op.problem.err;
+    large->task = (struct body_task){.run = read_large,
+                                     .done = large_is_read,
+                                     .tenant = c->op.caller.tenant,
+                                     .bytes = c->op.bytes,
+                                     .owner = large};
+    large->call = c;
+    large->then = then;
+    large->has_key = c->op.idem.key.len > 0;
+    engine_read_body(c->api->config.engine, &c->op, &large->task);
+    return ERR_OK;
+}
+
+void call_read(struct call *c, call_read_fn *then)
+{
+    bool changes = c->route->use_case->changes && !str_is(c->req->method, "GET") &&
+                   !str_is(c->req->method, "HEAD");
+    enum err e = changes ? read_key(c) : ERR_OK;
+    bool beside = e == ERR_OK && changes && c->req->body.len > BODY_ON_LOOP_MAX;
+    if (beside)
+        e = read_beside(c, then);
+    else if (e == ERR_OK)
+        e = read_here(c, changes);
+    if (!beside || e != ERR_OK)
+        then(c, e);
+}
+
+/* --- the end --- */
+
+struct leftovers {
+    struct body_task task;
+    json_t *body;
+    struct definition *definition;
+};
+
+static void free_leftovers(struct body_task *task)
+{
+    struct leftovers *left = task->owner;
+    json_decref(left->body);
+    definition_free(left->definition);
+    free(left);
+}
+
+/* A large body takes long to free, too. */
+void call_free_body(struct call *c)
+{
+    json_defaults_release(&c->defaults);
+    struct leftovers *left =
+        c->body != NULL && c->req->body.len > BODY_ON_LOOP_MAX ? calloc(1, sizeof(*left)) : NULL;
+    if (left == NULL) {
+        json_decref(c->body);
+        definition_free(c->definition);
+        return;
+    }
+    *left = (struct leftovers){{.run = free_leftovers, .owner = left}, c->body, c->definition};
+    engine_free_body(c->api->config.engine, &left->task);
+}
