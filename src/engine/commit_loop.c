@@ -561,9 +561,7 @@ enum err commit_loop_start(const struct commit_loop_config *config, struct probl
     l->tx.untold = config->untold;
     l->tx.listening = config->listening;
     l->tx.news_lost = config->news_lost;
-    l->tx.queue_waits = config->queue_waits;
-    l->tx.entity_calls = config->entity_calls;
-    l->tx.labels = config->queue_labels;
+    l->tx.metrics = config->tx_metrics;
     l->tx.polls = config->polls;
     if (e == ERR_OK)
         e = background_init(&l->background, config->db, config->stats, config->env,

@@ -23,9 +23,7 @@ struct commit_loop_config {
     struct metric *commit_seconds;
     struct metric *batch_size;
     struct metric *cleanup_failures;
-    struct metric *queue_waits;
-    struct metric *entity_calls;
-    struct tenant_labels *queue_labels; /* the writer's own */
+    struct tx_metrics tx_metrics;
     struct polls *polls;
     struct gate *gate;
     int event_fd;                /* written when there is something to collect */

@@ -38,8 +38,8 @@ struct engine {
     struct engine_metrics metrics;
     struct read_metrics_input metrics_input;
     struct gate *gate;
-    struct bus *bus;                    /* NULL: none */
-    struct tenant_labels *queue_labels; /* the writer's */
+    struct bus *bus;                     /* NULL: none */
+    struct tenant_labels *writer_labels; /* the writer's */
     struct polls *polls;
     int event_fd;
     struct db *writer;
@@ -700,9 +700,11 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
         .commit_seconds = e->metrics.commit_seconds,
         .batch_size = e->metrics.batch_size,
         .cleanup_failures = e->metrics.cleanup_failures,
-        .queue_waits = e->metrics.queue_waits,
-        .entity_calls = e->metrics.entity_calls,
-        .queue_labels = e->queue_labels,
+        .tx_metrics = {.entity_calls = e->metrics.entity_calls,
+                       .queue_waits = e->metrics.queue_waits,
+                       .admissions = e->metrics.admissions,
+                       .admission_wait = e->metrics.admission_wait,
+                       .labels = e->writer_labels},
         .polls = e->polls,
         .gate = e->gate,
         .event_fd = e->event_fd,
@@ -780,11 +782,11 @@ enum err engine_open(const struct engine_config *config, struct problem *p, stru
     e->metrics_input = (struct read_metrics_input){&e->metrics, config->metrics};
     struct listeners_hooks told = {e, ask};
     e->listeners = listeners_new(config->env, &told);
-    e->queue_labels = tenant_labels_new();
+    e->writer_labels = tenant_labels_new();
     e->polls = polls_new(env_now_ms(config->env));
     enum err err = ERR_OK;
     if (e->event_fd < 0 || e->stats == NULL || e->auth == NULL || e->waiters == NULL ||
-        e->queue_labels == NULL || e->polls == NULL || e->listeners == NULL || !counted)
+        e->writer_labels == NULL || e->polls == NULL || e->listeners == NULL || !counted)
         err = problem_set(p, ERR_NO_MEMORY, "no memory for the engine");
     if (err == ERR_OK)
         err = open_parts(e, config, p);
@@ -816,7 +818,7 @@ void engine_close(struct engine *e)
     replay_stats_free(e->stats);
     listeners_free(e->listeners);
     engine_metrics_release(&e->metrics);
-    tenant_labels_free(e->queue_labels);
+    tenant_labels_free(e->writer_labels);
     polls_free(e->polls);
     /* The writer last: closing the last connection folds the log back into the file. */
     db_close(e->reader);

@@ -96,7 +96,7 @@ void engine_metrics_release(struct engine_metrics *m)
 
 /* --- counting --- */
 
-static struct str admission_outcome(const struct op *op)
+struct str admission_outcome(const struct op *op)
 {
     if (op->answer.replayed)
         return STR("replayed");

@@ -96,7 +96,8 @@ static struct str route_of(struct entity_move *m)
 }
 
 /* *ret_again: it was refused for the moment, and those behind it wait with it. */
-static enum err start_one(struct entity_move *m, struct entity_start *row, bool *ret_again)
+static enum err start_one(struct entity_move *m, struct entity_start *row, int64_t due_at,
+                          bool *ret_again)
 {
     struct own_start start = {
         .tenant = m->entity.tenant,
@@ -108,20 +109,21 @@ static enum err start_one(struct entity_move *m, struct entity_start *row, bool 
         .route = route_of(m),
         .actor = STR("pawl"),
         .peer = STR("entity"),
+        .endpoint = "entity",
+        .due_at = due_at,
     };
     struct problem p;
-    struct uuid run = {0};
-    enum err refusal = ERR_OK;
+    struct own_started started;
     if (start.route.ptr == NULL)
         return ERR_NO_MEMORY;
     problem_init(&p);
-    enum err e = own_start(m->tx, &start, &p, &refusal, &run);
-    *ret_again = e == ERR_OK && refusal != ERR_OK && err_retryable(refusal);
+    enum err e = own_start(m->tx, &start, &p, &started);
+    *ret_again = e == ERR_OK && started.refusal != ERR_OK && err_retryable(started.refusal);
     if (*ret_again) {
         row->tries++;
         e = entity_starts_tried(m->tx->db, row);
     } else if (e == ERR_OK) {
-        e = tell(m, row, run, refusal, p.detail);
+        e = tell(m, row, started.run, started.refusal, p.detail);
         if (e == ERR_OK)
             e = entity_starts_remove(m->tx->db, row->entity, row->num);
     }
@@ -145,7 +147,7 @@ enum err entity_starts_due(struct tx *tx, const struct timer *timer, struct prob
         e = entity_starts_first(tx->db, m.entity.num, &tx->arena, &found, &row);
         if (e != ERR_OK || !found)
             break;
-        e = start_one(&m, &row, &again);
+        e = start_one(&m, &row, timer->due_at, &again);
     }
     if (e == ERR_OK && found) {
         int64_t delay = again ? MIN(AGAIN_MS * row.tries, (int64_t)AGAIN_MS_MAX) : 0;

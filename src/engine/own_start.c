@@ -1,6 +1,7 @@
 /* Starting a run that nobody has sent a request for. */
 #include "engine/own_start.h"
 
+#include "engine/engine_metrics.h"
 #include "engine/execute.h"
 #include "engine/use_cases.h"
 
@@ -15,8 +16,18 @@ static void set_key(struct op *op, const struct own_start *s)
     op->idem.has_fingerprint = true;
 }
 
+/* Every try counts; only a run that came of it has waited. */
+static enum err count(struct tx *tx, const struct own_start *s, const struct tenant *t,
+                      const struct op *op)
+{
+    if (s->endpoint == NULL)
+        return ERR_OK;
+    int64_t wait_ms = op->err == ERR_OK ? MAX(tx->now_ms - s->due_at, (int64_t)0) : -1;
+    return tx_count_admission(tx, t, s->endpoint, admission_outcome(op), wait_ms);
+}
+
 enum err own_start(struct tx *tx, const struct own_start *s, struct problem *p,
-                   enum err *ret_refusal, struct uuid *ret_run)
+                   struct own_started *ret)
 {
     struct tenant *tenant;
     enum err e = tx_tenant_num(tx, s->tenant, &tenant);
@@ -40,10 +51,10 @@ enum err own_start(struct tx *tx, const struct own_start *s, struct problem *p,
     if (s->key.ptr != NULL)
         set_key(&op, s);
     e = execute_op(&op, tx);
-    *ret_refusal = op.err;
-    if (e == ERR_OK && op.err == ERR_OK)
-        *ret_run = op.answer.run_id;
-    else if (e == ERR_OK)
+    if (e == ERR_OK)
+        e = count(tx, s, tenant, &op);
+    *ret = (struct own_started){op.err, op.answer.run_id, op.answer.outcome};
+    if (e == ERR_OK && op.err != ERR_OK)
         (void)problem_set(p, op.err, "%s", op.problem.detail);
     json_decref(input);
     op_release(&op);

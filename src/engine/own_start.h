@@ -15,11 +15,18 @@ struct own_start {
     struct str route; /* whose key it is; as `SCHEDULE nightly` */
     struct str actor;
     struct str peer;
+    const char *endpoint; /* what it is counted under; NULL: the request around it is counted */
+    int64_t due_at;       /* since when it waits to be started */
 };
 
-/* A refusal is no error of the transaction: *ret_refusal is then other than ERR_OK, and p says why.
- * Otherwise *ret_run is the run, new or the one that the key has made before. */
+struct own_started {
+    enum err refusal;    /* ERR_OK: none */
+    struct uuid run;     /* without one: the run, new or the one that the key has made before */
+    const char *outcome; /* likewise, as in struct answer */
+};
+
+/* A refusal is no error of the transaction: p says why. */
 MUST_CHECK enum err own_start(struct tx *tx, const struct own_start *start, struct problem *p,
-                              enum err *ret_refusal, struct uuid *ret_run);
+                              struct own_started *ret);
 
 #endif

@@ -604,6 +604,8 @@ enum err run_move_create_child(struct run_move *m, struct problem *p)
         e = run_arm(m, TIMER_GO_ON, m->tx->now_ms);
     if (e == ERR_OK)
         e = run_move_save(m);
+    if (e == ERR_OK)
+        e = tx_count_admission(m->tx, m->tenant, "child", STR("admitted"), 0);
     return stored(e, p);
 }
 

@@ -68,7 +68,7 @@ static struct str labels_of(struct tx *tx, const struct schedule *s)
 }
 
 enum err schedule_start(struct tx *tx, struct schedule *s, int64_t at_ms, struct str actor,
-                        struct problem *p, enum err *ret_op_err)
+                        struct problem *p, struct own_started *ret)
 {
     struct own_start start = {
         .tenant = s->tenant,
@@ -78,10 +78,15 @@ enum err schedule_start(struct tx *tx, struct schedule *s, int64_t at_ms, struct
         .at_limit = s->overlap == OVERLAP_QUEUE ? AT_LIMIT_QUEUE : AT_LIMIT_COUNT,
         .actor = actor,
         .peer = STR("schedule"),
+        .endpoint = at_ms >= 0 ? "schedule" : NULL,
+        .due_at = at_ms,
     };
     if (start.labels.ptr == NULL || (at_ms >= 0 && !set_key(tx, s, at_ms, &start)))
         return ERR_NO_MEMORY;
-    return own_start(tx, &start, p, ret_op_err, &s->last_run);
+    enum err e = own_start(tx, &start, p, ret);
+    if (e == ERR_OK && ret->refusal == ERR_OK)
+        s->last_run = ret->run;
+    return e;
 }
 
 /* --- firing --- */
@@ -125,7 +130,7 @@ static enum err fire_one(struct tx *tx, struct schedule *s, struct problem *p)
 {
     struct timetable t;
     struct schedule_last last = {false, false};
-    enum err op_err = ERR_OK;
+    struct own_started started;
     enum err e = timetable_read(s->cron, s->timezone, &tx->arena, p, &t);
     if (e == ERR_FIELD_INVALID) { /* its zone is gone from the system */
         s->last_error = error_of(tx, "TIMETABLE_INVALID", p->detail, s->next_at);
@@ -150,13 +155,13 @@ static enum err fire_one(struct tx *tx, struct schedule *s, struct problem *p)
         move_on(tx, s, &t, false);
         break;
     case SCHEDULE_FIRE:
-        e = schedule_start(tx, s, due, STR("schedule"), p, &op_err);
+        e = schedule_start(tx, s, due, STR("schedule"), p, &started);
         if (e != ERR_OK)
             return e;
         s->last_error = STR_NONE;
-        if (op_err != ERR_OK)
-            s->last_error = error_of(tx, err_code(op_err), p->detail, due);
-        if (op_err != ERR_OK && err_retryable(op_err)) {
+        if (started.refusal != ERR_OK)
+            s->last_error = error_of(tx, err_code(started.refusal), p->detail, due);
+        if (started.refusal != ERR_OK && err_retryable(started.refusal)) {
             s->check_at = tx->now_ms + LOOK_AGAIN_MS; /* until it is too late for it */
             break;
         }

@@ -2,12 +2,10 @@
 #include "engine/tx.h"
 
 #include "base/limits.h"
-#include "base/metrics.h"
 #include "base/pages.h"
 #include "domain/expr.h"
 #include "engine/cpu_shares.h"
 #include "engine/paces.h"
-#include "engine/tenant_labels.h"
 #include "gate/gate.h"
 #include "store/entities.h"
 #include "store/feed.h"
@@ -122,7 +120,7 @@ static void clear_turn(struct tx *tx)
     assert(tx->visits == NULL); /* they live in the notes */
     tx_drop_json(tx);
     tx->told = tx->told_last = tx->told_unfed = NULL;
-    memset(tx->call_ends, 0, sizeof(tx->call_ends));
+    tx->counts = (struct tx_counts){0};
     arena_clear(&tx->arena);
     arena_clear(&tx->notes);
 }
@@ -227,16 +225,6 @@ static void wake_listeners(struct tx *tx)
     }
 }
 
-static void count_calls(struct tx *tx)
-{
-    for (enum entity_call_end end = 0; end < ENTITY_CALL_COUNT; end++) {
-        if (tx->call_ends[end] > 0 && tx->entity_calls != NULL)
-            metric_add(tx->entity_calls, str_of(entity_call_end_name(end)), STR_NONE,
-                       (double)tx->call_ends[end]);
-        tx->call_ends[end] = 0;
-    }
-}
-
 enum err tx_commit(struct tx *tx)
 {
     enum err e = tx_flush(tx);
@@ -248,7 +236,7 @@ enum err tx_commit(struct tx *tx)
     for (const struct told_run *t = tx->told; t != NULL && tx->untold != NULL; t = t->next)
         atomic_fetch_add(tx->untold, t->last_seq - t->first_seq + 1);
     wake_listeners(tx);
-    count_calls(tx);
+    tx_counts_show(tx);
     struct wake **last = &tx->woken;
     while (*last != NULL)
         last = &(*last)->next;
@@ -566,28 +554,6 @@ void tx_note_due(struct tx *tx, int64_t due_at)
 {
     if (due_at >= 0)
         tx->next_due = tx->next_due < 0 ? due_at : MIN(tx->next_due, due_at);
-}
-
-const char *entity_call_end_name(enum entity_call_end end)
-{
-    static const char *const NAMES[] = {
-#define X(symbol, name) name,
-        ENTITY_CALL_ENDS(X)
-#undef X
-    };
-    return NAMES[end];
-}
-
-void tx_count_call(struct tx *tx, enum entity_call_end end)
-{
-    tx->call_ends[end]++;
-}
-
-void tx_observe_queue_wait(struct tx *tx, const struct tenant *t, int64_t ms)
-{
-    if (tx->queue_waits != NULL)
-        metric_observe(tx->queue_waits, tenant_label(tx->labels, t->id), STR_NONE,
-                       (double)MAX(ms, (int64_t)0) / 1e3);
 }
 
 struct gate_visit {

@@ -9,6 +9,7 @@
 #include "domain/definition.h"
 #include "domain/tenant.h"
 #include "engine/op.h"
+#include "engine/tx_counts.h"
 #include "engine/tx_memory.h"
 #include "store/secrets.h"
 
@@ -20,10 +21,8 @@ struct freed_slots;
 struct gate;
 struct gate_visit;
 struct kept_json;
-struct metric;
 struct paces;
 struct polls;
-struct tenant_labels;
 
 /* Something that waiting callers want to hear of once the commit is on disk. */
 struct wake {
@@ -70,22 +69,6 @@ struct aside_tenant {
 
 enum { ASIDE_TENANTS_MAX = 16 }; /* past it the one that waits longest comes back early */
 
-/* How calls of entities' handlers end. */
-#define ENTITY_CALL_ENDS(X)           \
-    X(ENTITY_CALL_APPLIED, "applied") \
-    X(ENTITY_CALL_FAILED, "failed")   \
-    X(ENTITY_CALL_EXPIRED, "expired") \
-    X(ENTITY_CALL_STALE, "stale") /* an answer under a lease that is not the current one */
-
-enum entity_call_end {
-#define X(symbol, name) symbol,
-    ENTITY_CALL_ENDS(X)
-#undef X
-        ENTITY_CALL_COUNT
-};
-
-const char *entity_call_end_name(enum entity_call_end end);
-
 struct tx {
     struct db *db;
     const struct env *env;
@@ -127,12 +110,9 @@ struct tx {
     struct dispatching dispatching; /* what it was at when it failed */
     struct aside_tenant asides[ASIDE_TENANTS_MAX];
     size_t aside_count;
-    struct paces *paces;                  /* how fast slots have been freeing */
-    int64_t call_ends[ENTITY_CALL_COUNT]; /* in this transaction */
-    struct metric *entity_calls;          /* where they are counted; NULL for readers */
-    /* How long admitted runs had been queued; NULL for readers. */
-    struct metric *queue_waits;
-    struct tenant_labels *labels;
+    struct paces *paces; /* how fast slots have been freeing */
+    struct tx_counts counts;
+    struct tx_metrics metrics;
     struct polls *polls; /* who asks for work; NULL: nobody wants to know */
 };
 
@@ -201,10 +181,6 @@ enum err tx_own_error(const struct tx *tx, enum err e);
 
 /* Something is due then (-1: nothing): the writer wakes for it. */
 void tx_note_due(struct tx *tx, int64_t due_at);
-
-/* Counted once it is committed. */
-void tx_count_call(struct tx *tx, enum entity_call_end end);
-void tx_observe_queue_wait(struct tx *tx, const struct tenant *t, int64_t ms);
 
 /* Lets a start into the tenant's gate, to leave it when the transaction ends. ERR_GATE_UNAVAILABLE
  * when it is down, or busy: then op->gate_busy is set too. */

@@ -172,19 +172,20 @@ const struct use_case UC_DELETE_SCHEDULE = {
 static enum err trigger_schedule(struct op *op, struct tx *tx)
 {
     struct schedule s;
-    enum err op_err = ERR_OK;
+    struct own_started started;
     enum err e = find_schedule(op, tx, &s);
     if (e != ERR_OK)
         return e;
-    e = schedule_start(tx, &s, -1, op->caller.actor, &op->problem, &op_err);
+    e = schedule_start(tx, &s, -1, op->caller.actor, &op->problem, &started);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot start the run");
-    if (op_err != ERR_OK)
-        return op_err;
+    if (started.refusal != ERR_OK)
+        return started.refusal;
     s.last_error = STR_NONE;
     e = schedules_put(tx->db, &s);
     op->answer.has_run = true;
     op->answer.run_id = s.last_run;
+    op->answer.outcome = started.outcome;
     struct json_out o = json_out_to(&op->answer.body);
     json_open(&o, NULL, '{');
     json_add_text(&o, "schedule_id", s.id);
@@ -196,7 +197,7 @@ static enum err trigger_schedule(struct op *op, struct tx *tx)
 }
 
 const struct use_case UC_TRIGGER_SCHEDULE = {
-    .name = "trigger_schedule", .changes = true, .run = trigger_schedule};
+    .name = "trigger_schedule", .changes = true, .run = trigger_schedule, .admits = "schedule"};
 
 struct schedule_page {
     struct page page;

@@ -11,8 +11,11 @@ import pytest
 
 import harness
 import rawhttp
+from acts import begin, ended
 from checks import assert_alive, assert_problem
 from cli import free_port
+from entities import Entity, define
+from inspect_store import all_runs
 
 SANITIZED = os.environ.get("PAWL_SANITIZED") == "1"
 
@@ -117,6 +120,16 @@ def test_metrics_count_what_happened(api, tenant):
     assert after["pawl_jobs", (("queue", "default"), ("state", "pending"))] >= 1
 
 
+def admissions(api, tenant):
+    """({endpoint: how many waits were measured}, {outcome: how many}) of a tenant."""
+    text = parse(metrics(api))
+
+    def by(label, family):
+        return {dict(labels)[label]: v for (name, labels), v in text.items() if name == family and dict(labels)["tenant"] == tenant}
+
+    return by("endpoint", "pawl_admission_wait_seconds_count"), by("outcome", "pawl_admissions_total")
+
+
 def test_every_way_to_begin_a_run_is_counted_under_its_own_endpoint(api, tenant):
     api.workflow(tenant, "fails", [{"name": "a", "type": "transform", "output": "${1 + {}}"}])
     run = api.start(tenant, "fails").json["run_id"]
@@ -125,11 +138,36 @@ def test_every_way_to_begin_a_run_is_counted_under_its_own_endpoint(api, tenant)
     assert api.post(f"/api/v1/runs/{run}/retry", tenant=tenant).status == 200
     for _ in range(2):
         assert api.post(f"/api/v1/runs/{run}/rerun", key="again", tenant=tenant).status == 200
-    text = parse(metrics(api))
-    waits = {dict(labels)["endpoint"]: v for (name, labels), v in text.items() if name == "pawl_admission_wait_seconds_count" and dict(labels)["tenant"] == tenant}
-    assert waits == {"start": 1, "flat_start": 1, "retry": 1, "rerun": 2}
-    outcomes = {dict(labels)["outcome"]: v for (name, labels), v in text.items() if name == "pawl_admissions_total" and dict(labels)["tenant"] == tenant}
-    assert outcomes == {"admitted": 4, "replayed": 1}
+    ended(api, tenant, begin(api, tenant, {"name": "kid", "type": "workflow", "workflow_id": "works"}, wid="parent"))
+    define(api, tenant)
+    e = Entity(api, tenant)
+    e.send(), e.handle(state=1, start=[{"workflow_id": "works"}, {"workflow_id": "none"}])
+    harness.wait_until(lambda: e.events("entity.run_started") and e.events("entity.run_refused"), "the entity's runs are decided")
+    schedule = "/api/v1/schedules/s"
+    assert api.put(schedule, {"workflow_id": "works", "cron": "* * * * * *"}, tenant=tenant).status == 200
+    harness.wait_until(lambda: api.get(schedule, tenant=tenant).json["last_time"], "the schedule fires")
+    for _ in range(2):
+        assert api.post(schedule + "/trigger", tenant=tenant, key="now").status == 200
+    assert api.delete(schedule, tenant=tenant).status == 200  # by the same writer: all that it committed before is counted
+    scheduled = sum(r["labels"] == {"schedule": "s"} for r in all_runs(api, tenant))
+    assert scheduled >= 2
+    waits, outcomes = admissions(api, tenant)
+    assert waits == {"start": 2, "flat_start": 1, "retry": 1, "rerun": 2, "child": 1, "entity": 1, "schedule": scheduled + 1}
+    assert outcomes == {"admitted": 7 + scheduled, "replayed": 2, "refused": 1}
+
+
+def test_a_scheduled_run_has_waited_since_its_time_and_every_try_counts(api):
+    tenant = api.tenant(max_concurrent_runs=1)
+    api.workflow(tenant, "hold")
+    held = api.start(tenant).json["run_id"]
+    assert api.put("/api/v1/schedules/s", {"workflow_id": "hold", "cron": "* * * * * *", "catch_up_s": 3600}, tenant=tenant).status == 200
+    harness.wait_until(lambda: admissions(api, tenant)[1].get("limited"), "the schedule meets the limit")
+    assert "schedule" not in admissions(api, tenant)[0], "a wait ends with the run's admission"
+    assert api.post(f"/api/v1/runs/{held}/cancel", tenant=tenant).status == 200
+    harness.wait_until(lambda: admissions(api, tenant)[0].get("schedule"), "there is room")
+    api.delete("/api/v1/schedules/s", tenant=tenant)
+    waited = parse(metrics(api))["pawl_admission_wait_seconds_sum", (("tenant", tenant), ("endpoint", "schedule"))]
+    assert waited >= 1, "the second try comes a second after the first"
 
 
 def test_routes_are_labelled_by_their_pattern(api):
