@@ -170,6 +170,12 @@ def test_a_scheduled_run_has_waited_since_its_time_and_every_try_counts(api):
     assert waited >= 1, "the second try comes a second after the first"
 
 
+def test_the_contexts_of_failed_background_work_are_documented(api):
+    contexts = {dict(labels)["context"] for (name, labels) in parse(metrics(api)) if name == "pawl_idempotency_cleanup_failures_total"}
+    line = next(l for l in (harness.ROOT / "docs/operations.md").read_text().splitlines() if l.startswith("| `pawl_idempotency_cleanup_failures_total"))
+    assert contexts and contexts == set(re.findall(r"`(\w+)`", line))
+
+
 def test_routes_are_labelled_by_their_pattern(api):
     for i in range(50):
         api.get(f"/api/v1/runs/none-{i}"), api.get(f"/nothing/{i}")
