@@ -16,8 +16,8 @@
 MUST_CHECK enum err json_parse(struct str text, struct problem *p, json_t **ret);
 /* One rule for numbers: a literal whose value is a whole number of 64 bits is that number, however
  * it is written (1, 1.0, 1e0; 9007199254740993.0 too, which no double holds). Every other literal
- * with a fraction or an exponent is the double that is nearest to it. True, and *ret, when the
- * value is a whole number. */
+ * with a fraction or an exponent is the double that is nearest to it, which beyond 2^53 is the
+ * whole number that its shortest digits say. True, and *ret, when the value is a whole number. */
 bool json_whole(const json_t *value, int64_t *ret);
 /* The text with literals beyond 2^53 that have a fraction or an exponent, and are whole numbers,
  * written as integers. False, and nothing is put, when there are none. */

@@ -2,6 +2,7 @@
 #include "base/json.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #define DOUBLE_EXACT_MAX (INT64_C(1) << 53)
 
@@ -18,11 +19,14 @@ bool json_whole(const json_t *value, int64_t *ret)
     return true;
 }
 
-/* A number as it is written: DIGITS × 10^exponent. */
+enum { DIGITS_KEPT = 20 }; /* one more than 64 bits have */
+
+/* A number as it is written: digits × 10^exponent, without zeros around the digits. */
 struct decimal {
     bool negative;
-    char digits[20]; /* without zeros around them */
-    int count;
+    char digits[DIGITS_KEPT]; /* the first of them */
+    int count;                /* of all of them */
+    int zeros;                /* read behind the last of them, not in the exponent yet */
     int exponent;
 };
 
@@ -39,40 +43,44 @@ static size_t digits_at(struct str text, size_t at)
     return n;
 }
 
-/* False for one with more digits than 64 bits have. */
-static bool add_digits(struct decimal *d, struct str text, size_t from, size_t count, bool fraction)
+static void add_digit(struct decimal *d, char c)
 {
-    for (size_t i = 0; i < count; i++) {
-        char c = text.ptr[from + i];
-        d->exponent -= fraction;
-        if (d->count == 0 && c == '0')
-            continue;
-        if (d->count == (int)sizeof(d->digits))
-            return false;
-        d->digits[d->count++] = c;
-    }
-    return true;
+    if (d->count < DIGITS_KEPT)
+        d->digits[d->count] = c;
+    d->count++;
 }
 
-/* The number that begins at `at`; *ret_len is the length of its text, 0 when it is none. False when
- * it is too long to be one of ours. */
-static bool scan_number(struct str text, size_t at, size_t *ret_len, struct decimal *ret)
+static void add_digits(struct decimal *d, struct str text, size_t from, size_t count, bool fraction)
+{
+    for (size_t i = 0; i < count; i++) {
+        d->exponent -= fraction;
+        if (text.ptr[from + i] == '0') {
+            d->zeros += d->count > 0;
+            continue;
+        }
+        for (; d->zeros > 0; d->zeros--)
+            add_digit(d, '0');
+        add_digit(d, text.ptr[from + i]);
+    }
+}
+
+/* The number that begins at `at`. Returns the length of its text, 0 when it is none. */
+static size_t scan_number(struct str text, size_t at, struct decimal *ret)
 {
     size_t i = at;
     *ret = (struct decimal){.negative = text.ptr[at] == '-'};
-    *ret_len = 0;
     i += ret->negative;
     size_t whole = digits_at(text, i);
     if (whole == 0 || (whole > 1 && text.ptr[i] == '0'))
-        return false;
-    bool fits = add_digits(ret, text, i, whole, false);
+        return 0;
+    add_digits(ret, text, i, whole, false);
     i += whole;
     if (i < text.len && text.ptr[i] == '.') {
         size_t fraction = digits_at(text, i + 1);
-        fits = fits && add_digits(ret, text, i + 1, fraction, true);
+        add_digits(ret, text, i + 1, fraction, true);
         i += 1 + fraction;
         if (fraction == 0)
-            return false;
+            return 0;
     }
     if (i < text.len && (text.ptr[i] == 'e' || text.ptr[i] == 'E')) {
         i++;
@@ -80,24 +88,21 @@ static bool scan_number(struct str text, size_t at, size_t *ret_len, struct deci
         i += i < text.len && (text.ptr[i] == '-' || text.ptr[i] == '+');
         size_t count = digits_at(text, i);
         if (count == 0)
-            return false;
+            return 0;
         int power = 0;
         for (size_t k = 0; k < count; k++)
             power = MIN(10 * power + (text.ptr[i + k] - '0'), 10000);
         ret->exponent += minus ? -power : power;
         i += count;
     }
-    *ret_len = i - at;
-    return fits;
+    ret->exponent += ret->zeros;
+    ret->zeros = 0;
+    return i - at;
 }
 
 /* True for a whole number of 64 bits that a double may not hold exactly. */
-static bool needs_integer(struct decimal *d, int64_t *ret)
+static bool needs_integer(const struct decimal *d, int64_t *ret)
 {
-    while (d->count > 0 && d->digits[d->count - 1] == '0') {
-        d->count--;
-        d->exponent++;
-    }
     if (d->count == 0 || d->exponent < 0 || d->count + d->exponent > 19)
         return false;
     uint64_t value = 0;
@@ -107,6 +112,26 @@ static bool needs_integer(struct decimal *d, int64_t *ret)
         return false;
     *ret = d->negative ? -(int64_t)value : (int64_t)value;
     return true;
+}
+
+/* The double nearest to one that is no whole number. Beyond 2^53 it is one all the same: that which
+ * its shortest digits say, so that it reads as it is written. */
+static bool is_whole_when_rounded(const struct decimal *d, int64_t *ret)
+{
+    int before_point = d->count + d->exponent;
+    if (d->count == 0 || before_point < 16 || before_point > 19)
+        return false;
+    char text[DIGITS_KEPT + 16];
+    int kept = MIN(d->count, (int)DIGITS_KEPT);
+    (void)snprintf(text, sizeof(text), "%.*se%d", kept, d->digits, before_point - kept);
+    struct decimal nearest = {.negative = d->negative};
+    int exponent;
+    char digits[20];
+    int count = json_double_digits(strtod(text, NULL), digits, &exponent);
+    for (int i = 0; i < count; i++)
+        add_digit(&nearest, digits[i]);
+    nearest.exponent = exponent + 1 - count;
+    return needs_integer(&nearest, ret);
 }
 
 bool json_put_whole_numbers(struct buf *out, struct str text)
@@ -122,11 +147,11 @@ bool json_put_whole_numbers(struct buf *out, struct str text)
             in_text = true;
         } else if (c == '-' || is_digit(c)) {
             struct decimal d;
-            size_t len;
             int64_t value;
-            bool fits = scan_number(text, i, &len, &d);
+            size_t len = scan_number(text, i, &d);
             bool plain = len == (c == '-') + digits_at(text, i + (c == '-'));
-            if (len > 0 && fits && !plain && needs_integer(&d, &value)) {
+            if (len > 0 && !plain &&
+                (needs_integer(&d, &value) || is_whole_when_rounded(&d, &value))) {
                 buf_put_bytes(out, text.ptr + done, i - done);
                 buf_put_i64(out, value);
                 done = i + len;

@@ -551,6 +551,10 @@ static void whole_numbers_are_read_exactly_however_they_are_written(void **state
         {"1e18", 1000000000000000000},
         {"9223372036854775807.0", INT64_MAX},
         {"9.223372036854775807e+18", INT64_MAX},
+        {"9223372036854775807.000000000000", INT64_MAX},
+        /* No whole numbers, but the doubles nearest to them are. */
+        {"9223372036854775807012341e-7", 922337203685477600},
+        {"-9007199254740993.5", -9007199254740994},
     };
     for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
         json_t *value = parsed(ROWS[i].text);
