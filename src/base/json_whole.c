@@ -123,7 +123,9 @@ static bool is_whole_when_rounded(const struct decimal *d, int64_t *ret)
         return false;
     char text[DIGITS_KEPT + 16];
     int kept = MIN(d->count, (int)DIGITS_KEPT);
-    (void)snprintf(text, sizeof(text), "%.*se%d", kept, d->digits, before_point - kept);
+    /* The digits that were not kept are not all zeros: a 1 rounds as they would. */
+    (void)snprintf(text, sizeof(text), "%.*s%de%d", kept, d->digits, d->count > kept,
+                   before_point - kept - 1);
     struct decimal nearest = {.negative = d->negative};
     int exponent;
     char digits[20];
@@ -132,6 +134,18 @@ static bool is_whole_when_rounded(const struct decimal *d, int64_t *ret)
         add_digit(&nearest, digits[i]);
     nearest.exponent = exponent + 1 - count;
     return needs_integer(&nearest, ret);
+}
+
+/* Everything that could be a part of a number. If more of it stands there than a number has, the
+ * text is malformed, and writing a part of it in another way could make it well-formed. */
+static size_t length_of_run(struct str text, size_t at)
+{
+    size_t n = 0;
+    while (at + n < text.len &&
+           (is_digit(text.ptr[at + n]) || text.ptr[at + n] == '.' || text.ptr[at + n] == '+' ||
+            text.ptr[at + n] == '-' || (text.ptr[at + n] | 0x20) == 'e'))
+        n++;
+    return n;
 }
 
 bool json_put_whole_numbers(struct buf *out, struct str text)
@@ -148,15 +162,16 @@ bool json_put_whole_numbers(struct buf *out, struct str text)
         } else if (c == '-' || is_digit(c)) {
             struct decimal d;
             int64_t value;
+            size_t run = length_of_run(text, i);
             size_t len = scan_number(text, i, &d);
             bool plain = len == (c == '-') + digits_at(text, i + (c == '-'));
-            if (len > 0 && !plain &&
+            if (len == run && !plain &&
                 (needs_integer(&d, &value) || is_whole_when_rounded(&d, &value))) {
                 buf_put_bytes(out, text.ptr + done, i - done);
                 buf_put_i64(out, value);
                 done = i + len;
             }
-            i += MAX(len, (size_t)1) - 1;
+            i += run - 1;
         }
     }
     if (done > 0)

@@ -555,6 +555,7 @@ static void whole_numbers_are_read_exactly_however_they_are_written(void **state
         /* No whole numbers, but the doubles nearest to them are. */
         {"9223372036854775807012341e-7", 922337203685477600},
         {"-9007199254740993.5", -9007199254740994},
+        {"9007199254740993.00000000000000000001", 9007199254740994},
     };
     for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
         json_t *value = parsed(ROWS[i].text);
@@ -569,6 +570,23 @@ static void whole_numbers_are_read_exactly_however_they_are_written(void **state
         assert_true(json_integer_value(json_array_get(list, 0)) == ROWS[i].value);
         assert_true(json_real_value(json_array_get(list, 1)) == 1.5);
         json_decref(value);
+    }
+}
+
+static void a_malformed_number_stays_so_however_large_it_is(void **state)
+{
+    (void)state;
+    static const char *const TEXTS[] = {
+        "[-922337203685477580.0.5]", "[1.0.9e17]",  "[1e18e1]", "[1e18.5]",
+        "[9007199254740993.0-1]",    "[1e18 1e18]", "[01e18]",  "[1.e18]",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(TEXTS); i++) {
+        struct problem p;
+        problem_init(&p);
+        json_t *value = NULL;
+        if (json_parse(str_of(TEXTS[i]), &p, &value) != ERR_JSON_INVALID)
+            fail_msg("taken: %s", TEXTS[i]);
+        problem_release(&p);
     }
 }
 
@@ -728,6 +746,7 @@ int main(void)
         cmocka_unit_test(numbers_past_a_double_are_refused),
         cmocka_unit_test(reals_are_the_nearest_double),
         cmocka_unit_test(whole_numbers_are_read_exactly_however_they_are_written),
+        cmocka_unit_test(a_malformed_number_stays_so_however_large_it_is),
         cmocka_unit_test(a_whole_number_is_told_from_others),
         cmocka_unit_test(the_reason_names_line_and_column),
         cmocka_unit_test(mangled_documents_are_read_or_refused_cleanly),
