@@ -149,7 +149,9 @@ static enum err show_queue(struct queues_page *q, struct page *page, struct str 
         running += fact->worker.ptr != NULL ? fact->jobs : 0;
         delayed += fact->worker.ptr == NULL ? fact->jobs : 0;
         polled_at = MAX(polled_at, fact->polled_at);
-        if (fact->polled_at >= q->tx->now_ms - POLLED_LATELY_MS && !str_eq(last, fact->worker)) {
+        bool polls =
+            fact->worker.ptr != NULL && fact->polled_at >= q->tx->now_ms - POLLED_LATELY_MS;
+        if (polls && !str_eq(last, fact->worker)) {
             workers++;
             last = fact->worker;
         }
@@ -306,18 +308,24 @@ static void set_cursor(struct page *page, struct str worker)
     buf_release(&hex);
 }
 
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 static bool read_cursor(struct str cursor, char *id, size_t size, struct str *ret)
 {
     size_t len = 0;
     if (cursor.len % 2 != 0 || cursor.len / 2 > size)
         return false;
     for (size_t i = 0; i < cursor.len; i += 2) {
-        static const char DIGITS[] = "0123456789abcdef";
-        const char *high = memchr(DIGITS, cursor.ptr[i], 16);
-        const char *low = memchr(DIGITS, cursor.ptr[i + 1], 16);
-        if (high == NULL || low == NULL)
+        int high = hex_value(cursor.ptr[i]);
+        int low = hex_value(cursor.ptr[i + 1]);
+        if (high < 0 || low < 0)
             return false;
-        id[len++] = (char)((high - DIGITS) << 4 | (low - DIGITS));
+        id[len++] = (char)(high * 16 + low);
     }
     *ret = (struct str){id, len};
     return true;
