@@ -18,7 +18,7 @@ from rig import BenchError, PARK_PATH, START_BODY, Server, ask, send_starts, wai
 from throughput import prepare
 
 READY_WAIT_S = 120  # callgrind runs a program some fifty times slower
-WORK = {"id": "work", "steps": [{"name": "only", "type": "task", "queue": "counted", "handler": "h"}]}
+WORK = {"id": "one_task", "steps": [{"name": "only", "type": "task", "queue": "counted", "handler": "h"}]}
 ENTITY = {"queue": "entities", "handler": "h"}
 BATCH = 50
 
@@ -79,7 +79,7 @@ def measure(args, folder):
         wait_ready(client, READY_WAIT_S)
         prepare(client)
         tenant = {"X-Tenant-ID": "t0"}
-        ask(client, "PUT", "/api/v1/workflows/work", tenant, json.dumps(WORK))
+        ask(client, "PUT", "/api/v1/workflows/one_task", tenant, json.dumps(WORK))
         ask(client, "PUT", "/api/v1/entity-types/account", tenant, json.dumps(ENTITY))
         counter = Counter(server, folder)
         starts(args, server, 64, "{u}", n)  # warm: caches, statements, the first tables
@@ -88,7 +88,7 @@ def measure(args, folder):
         figures["replay, 64 connections"] = counter.of(lambda: starts(args, server, 64, "dup", n)) // n
         few = n // 10 // BATCH * BATCH
         for _ in range(few):
-            ask(client, "POST", "/api/v1/workflows/work/runs", tenant, "{}")
+            ask(client, "POST", "/api/v1/workflows/one_task/runs", tenant, "{}")
         figures["claim and complete"] = counter.of(lambda: claim_and_complete(client, few)) // few
         signals(client, 40, 0)
         figures["signal to an entity"] = counter.of(lambda: signals(client, few, 1000)) // few

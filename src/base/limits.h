@@ -104,7 +104,7 @@ enum {
     TIMERS_PER_TURN_MAX = 256,            /* due timers share the writer with callers */
     TIMERS_SEARCHED_MAX = 8192,           /* of a tenant with a backlog, passed over in one turn for those of others: two milliseconds */
     TIMERS_SINGLED_OUT_MAX = 64,          /* of tenants behind that backlog, fired in the same turn */
-    TIMERS_SINGLED_OUT_TENANT_MAX = 8,    /* likewise, of one of them */
+    TIMERS_SINGLED_OUT_TENANT_MAX = 8,    /* of one such tenant */
     TIMERS_MS_PER_TURN_MAX = 20,          /* likewise, when each of them takes long */
     TIMERS_BYTES_PER_TURN_MAX = 16 * MIB, /* of what they load: many large ones must not run a turn out of memory */
     LATE_INDEX_ROWS = 2048,               /* rows that are indexed together: a few milliseconds of work */
@@ -250,7 +250,7 @@ enum {
 
     /* --- metrics --- */
     METRIC_TENANTS_MAX = 1000,            /* the contract's: the rest share `other` */
-    METRIC_QUEUES_MAX = 1000,             /* likewise of queues */
+    METRIC_QUEUES_MAX = 1000,             /* as many queues as tenants */
     METRICS_REST = 9,                     /* times as long as making the text took: a tenth of one processor at most */
     METRICS_REST_MS_MAX = 1000,           /* scrapers do not wait longer than that for it */
     METRIC_SERIES_MAX = 8192,             /* per family */
