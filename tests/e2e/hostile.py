@@ -40,7 +40,33 @@ def validate(client, tenant):
     return lambda: client.post("/api/v1/workflows/w/validate", body, tenant=tenant)
 
 
-WORKLOADS = {f.__name__: f for f in (transforms, long_polls, streams, validate)}
+def large_bodies(client, tenant):
+    body = '{"input":[' + ",".join(["{}"] * 330_000) + '],"no_such_member":1}'  # nearly 1 MiB, and as slow to read as any
+    return lambda: client.start(tenant, "w", body)
+
+
+def unique_items(client, tenant):
+    client.workflow(tenant, "w", [{"name": "t", "type": "task", "handler": "h"}], input_schema={"type": "array", "uniqueItems": True})
+    body = json.dumps({"input": [*range(60_000), 59_999]})  # refused at the end
+    return lambda: client.start(tenant, "w", body)
+
+
+def maps_with_large_inputs(client, tenant):
+    client.workflow(tenant, "w", [{"name": f"m{i}", "type": "transform", "needs": [], "for_each": "input.l", "output": "${item.n}"} for i in range(5)])
+    body = json.dumps({"input": {"l": [{"n": n, "text": "x" * 300} for n in range(2000)]}})
+    return lambda: client.start(tenant, "w", body)
+
+
+def deep_children(client, tenant):
+    """A start that becomes a thousand runs, down to the greatest depth."""
+    client.workflow(tenant, "w9", [{"name": "t", "type": "transform", "output": "${input}"}])
+    for depth in reversed(range(9)):
+        client.workflow(tenant, f"w{depth}", [{"name": f"c{i}", "type": "workflow", "workflow_id": f"w{depth + 1}", "needs": [], "input": "${input}"} for i in range(2)])
+    body = {"input": {"text": "x" * 1000}}
+    return lambda: client.start(tenant, "w0", body)
+
+
+WORKLOADS = {f.__name__: f for f in (transforms, long_polls, streams, validate, large_bodies, unique_items, maps_with_large_inputs, deep_children)}
 held = []
 
 
