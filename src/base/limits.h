@@ -103,6 +103,7 @@ enum {
     PUT_ASIDE_MS = 60 * 1000,             /* what cannot be done waits, and twice as long each time, up to an hour: it needs a person, not the writer's time */
     TIMERS_PER_TURN_MAX = 256,            /* due timers share the writer with callers */
     TIMERS_SEARCHED_MAX = 8192,           /* of a tenant with a backlog, passed over in one turn for those of others: two milliseconds */
+    TIMERS_LATEST_SEARCHED_MAX = 2048,    /* of the latest that are due, looked at first: a small tenant's timer is usually there */
     TIMERS_SINGLED_OUT_MAX = 64,          /* of tenants behind that backlog, fired in the same turn */
     TIMERS_SINGLED_OUT_TENANT_MAX = 8,    /* of one such tenant */
     TIMERS_MS_PER_TURN_MAX = 20,          /* likewise, when each of them takes long */

@@ -4,7 +4,7 @@
 #include "base/limits.h"
 
 #include <assert.h>
-#include <string.h>
+#include <stdlib.h>
 
 /* A power of two, at least twice as many as there are timers in one turn. */
 enum { SLOTS = 1024, TIMERS_MAX = TIMERS_PER_TURN_MAX + TIMERS_SINGLED_OUT_MAX };
@@ -38,11 +38,21 @@ static bool is_behind(const struct timer *a, const struct timer *b)
 
 struct found {
     struct tally tally;
+    const struct timer *end; /* of the front */
     struct timer *out;
     size_t count;
     struct timer last;
     int64_t looked_at;
 };
+
+static bool is_found(const struct found *f, const struct timer *timer)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        if (!is_behind(&f->out[i], timer) && !is_behind(timer, &f->out[i]))
+            return true;
+    }
+    return false;
+}
 
 static bool consider(void *ctx, const struct timer *timer)
 {
@@ -50,11 +60,35 @@ static bool consider(void *ctx, const struct timer *timer)
     f->last = *timer;
     f->looked_at++;
     int64_t *of_tenant = count_of(&f->tally, timer->tenant);
-    if (*of_tenant < TIMERS_SINGLED_OUT_TENANT_MAX) {
+    if (*of_tenant < TIMERS_SINGLED_OUT_TENANT_MAX && !is_found(f, timer)) {
         ++*of_tenant;
         f->out[f->count++] = *timer;
     }
     return f->count < TIMERS_SINGLED_OUT_MAX;
+}
+
+static bool consider_latest(void *ctx, const struct timer *timer)
+{
+    const struct found *f = ctx;
+    return is_behind(timer, f->end) && consider(ctx, timer);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    return is_behind(a, b) - is_behind(b, a);
+}
+
+/* Goes on where the last search ended. */
+static enum err search_on(struct timer_search *search, struct db *db, int64_t now_ms,
+                          struct found *f)
+{
+    struct timer from = is_behind(&search->at, f->end) ? search->at : *f->end;
+    f->looked_at = 0;
+    enum err e = timers_due_after(db, now_ms, &from, TIMERS_SEARCHED_MAX, consider, f);
+    bool at_the_end = f->looked_at < TIMERS_SEARCHED_MAX && f->count < TIMERS_SINGLED_OUT_MAX;
+    if (e == ERR_OK)
+        search->at = at_the_end ? (struct timer){0} : f->last;
+    return e;
 }
 
 enum err timer_turns_search(struct timer_search *search, struct db *db, int64_t now_ms,
@@ -62,16 +96,15 @@ enum err timer_turns_search(struct timer_search *search, struct db *db, int64_t 
                             size_t *ret_count)
 {
     assert(front_count > 0);
-    struct found f = {.out = out};
+    struct found f = {.end = &front[front_count - 1], .out = out};
     for (size_t i = 0; i < front_count; i++)
         *count_of(&f.tally, front[i].tenant) = TIMERS_SINGLED_OUT_TENANT_MAX;
-    const struct timer *end = &front[front_count - 1];
-    struct timer from = is_behind(&search->at, end) ? search->at : *end;
-    enum err e = timers_due_after(db, now_ms, &from, TIMERS_SEARCHED_MAX, consider, &f);
+    enum err e = timers_due_latest(db, now_ms, TIMERS_LATEST_SEARCHED_MAX, consider_latest, &f);
+    if (e == ERR_OK && f.count < TIMERS_SINGLED_OUT_MAX)
+        e = search_on(search, db, now_ms, &f);
     if (e != ERR_OK)
         return e;
-    bool at_the_end = f.looked_at < TIMERS_SEARCHED_MAX && f.count < TIMERS_SINGLED_OUT_MAX;
-    search->at = at_the_end ? (struct timer){0} : f.last;
+    qsort(out, f.count, sizeof(*out), by_time);
     *ret_count = f.count;
     return ERR_OK;
 }

@@ -11,8 +11,9 @@ struct timer_search {
 };
 
 /* Timers behind the last of `front`, of tenants that have none in it: up to TIMERS_SINGLED_OUT_MAX
- * into `out`. Looks at a bounded number and goes on behind them the next time, so that every timer
- * of a backlog is looked at once in a while. */
+ * into `out`, earliest first. Looks at the latest, which have become due since the last turn, and
+ * then at a bounded number of the others, behind which it goes on the next time, so that every
+ * timer of a backlog is looked at once in a while. */
 MUST_CHECK enum err timer_turns_search(struct timer_search *search, struct db *db, int64_t now_ms,
                                        const struct timer *front, size_t front_count,
                                        struct timer *out, size_t *ret_count);

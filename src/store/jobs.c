@@ -349,20 +349,33 @@ enum err timers_due(struct db *db, int64_t now_ms, size_t limit, struct timer *o
     return db_rows_end(rows);
 }
 
-enum err timers_due_after(struct db *db, int64_t now_ms, const struct timer *after, int64_t limit,
-                          timer_each *each, void *ctx)
+static enum err each_timer(struct db_rows *rows, timer_each *each, void *ctx)
 {
-    static const char SQL[] = "SELECT " TIMER_COLUMNS " FROM timers"
-                              " WHERE due_at <= $1 AND (due_at, run, ordinal) > ($2, $3, $4)"
-                              " ORDER BY due_at, run, ordinal LIMIT $5";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(now_ms), DB_I(after->due_at), DB_I(after->run),
-                                    DB_I(after->ordinal), DB_I(limit));
     bool more = true;
     while (more && db_next(rows)) {
         struct timer timer = read_timer(rows);
         more = each(ctx, &timer);
     }
     return db_rows_end(rows);
+}
+
+enum err timers_due_after(struct db *db, int64_t now_ms, const struct timer *after, int64_t limit,
+                          timer_each *each, void *ctx)
+{
+    static const char SQL[] = "SELECT " TIMER_COLUMNS " FROM timers"
+                              " WHERE due_at <= $1 AND (due_at, run, ordinal) > ($2, $3, $4)"
+                              " ORDER BY due_at, run, ordinal LIMIT $5";
+    return each_timer(DB_QUERY(db, SQL, DB_I(now_ms), DB_I(after->due_at), DB_I(after->run),
+                               DB_I(after->ordinal), DB_I(limit)),
+                      each, ctx);
+}
+
+enum err timers_due_latest(struct db *db, int64_t now_ms, int64_t limit, timer_each *each,
+                           void *ctx)
+{
+    static const char SQL[] = "SELECT " TIMER_COLUMNS " FROM timers WHERE due_at <= $1"
+                              " ORDER BY due_at DESC, run DESC, ordinal DESC LIMIT $2";
+    return each_timer(DB_QUERY(db, SQL, DB_I(now_ms), DB_I(limit)), each, ctx);
 }
 
 enum err timers_next(struct db *db, int64_t *ret_due_at)

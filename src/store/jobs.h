@@ -130,6 +130,9 @@ MUST_CHECK enum err timers_due(struct db *db, int64_t now_ms, size_t limit, stru
 typedef bool timer_each(void *ctx, const struct timer *timer);
 MUST_CHECK enum err timers_due_after(struct db *db, int64_t now_ms, const struct timer *after,
                                      int64_t limit, timer_each *each, void *ctx);
+/* Those that are due, latest first. */
+MUST_CHECK enum err timers_due_latest(struct db *db, int64_t now_ms, int64_t limit,
+                                      timer_each *each, void *ctx);
 /* -1 when there is none. */
 MUST_CHECK enum err timers_next(struct db *db, int64_t *ret_due_at);
 

@@ -66,7 +66,16 @@ def deep_children(client, tenant):
     return lambda: client.start(tenant, "w0", body)
 
 
-WORKLOADS = {f.__name__: f for f in (transforms, long_polls, streams, validate, large_bodies, unique_items, maps_with_large_inputs, deep_children)}
+def timers(client, tenant):
+    """Thousands that are due at the same time, and ever more of them."""
+    client.workflow(tenant, "w", [{"name": "n", "type": "sleep", "for_each": "input.l", "duration_ms": 500}])
+    body = {"input": {"l": list(range(250))}}
+    for _ in range(40):
+        client.start(tenant, "w", body)
+    return lambda: client.start(tenant, "w", body)
+
+
+WORKLOADS = {f.__name__: f for f in (transforms, long_polls, streams, validate, large_bodies, unique_items, maps_with_large_inputs, deep_children, timers)}
 held = []
 
 

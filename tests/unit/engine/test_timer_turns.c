@@ -32,10 +32,24 @@ static size_t search(struct timer_search *s, struct db *db, struct timer *found)
     return count;
 }
 
-static void a_timer_behind_a_backlog_is_found_within_a_few_searches(void **state)
+static void a_timer_that_has_just_become_due_is_found_at_once(void **state)
 {
     struct db *db = open_with_backlog(state, 1);
+    arm(db, 4001, 7, 2);
     arm(db, 4000, 7, 2);
+    arm(db, 4002, 7, 1);
+    struct timer_search s = {0};
+    struct timer found[TIMERS_SINGLED_OUT_MAX];
+    assert_int_equal(search(&s, db, found), 2);
+    assert_int_equal(found[0].due_at, 4000);
+    assert_int_equal(found[1].due_at, 4001);
+    db_close(db);
+}
+
+static void a_timer_in_the_middle_of_a_backlog_is_found_within_a_few_searches(void **state)
+{
+    struct db *db = open_with_backlog(state, 1);
+    arm(db, 1100, MANY + 1, 2);
     struct timer_search s = {0};
     struct timer found[TIMERS_SINGLED_OUT_MAX];
     size_t count = 0;
@@ -43,7 +57,7 @@ static void a_timer_behind_a_backlog_is_found_within_a_few_searches(void **state
         count = search(&s, db, found);
     assert_int_equal(count, 1);
     assert_int_equal(found[0].tenant, 2);
-    assert_int_equal(found[0].due_at, 4000);
+    assert_int_equal(found[0].due_at, 1100);
     db_close(db);
 }
 
@@ -101,7 +115,8 @@ static void tenants_take_turns_and_each_keeps_its_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        folder_test(a_timer_behind_a_backlog_is_found_within_a_few_searches),
+        folder_test(a_timer_that_has_just_become_due_is_found_at_once),
+        folder_test(a_timer_in_the_middle_of_a_backlog_is_found_within_a_few_searches),
         folder_test(a_search_that_came_to_the_end_begins_again),
         folder_test(tenants_of_the_front_are_not_singled_out_and_no_other_takes_all_places),
         cmocka_unit_test(tenants_take_turns_and_each_keeps_its_order),
