@@ -26,24 +26,22 @@ void fields_default(struct fields *f, const char *name)
         f->err = problem_set(f->problem, ERR_NO_MEMORY, "no memory for the request");
 }
 
-/* Notes that the name is a known one. NULL when absent, null, or after a fault. */
-static const json_t *look_up(struct fields *f, const char *name)
+/* Notes that the name is a known one. NULL when absent or after a fault. */
+static const json_t *find(struct fields *f, const char *name)
 {
     assert(f->seen_count < ARRAY_LEN(f->seen));
     f->seen[f->seen_count++] = name;
-    if (f->err != ERR_OK || f->object == NULL)
-        return NULL;
-    const json_t *value = json_object_get(f->object, name);
-    return json_is_null(value) ? NULL : value;
+    return f->err == ERR_OK ? json_object_get(f->object, name) : NULL;
 }
 
-/* As look_up(), where null is as good as absent. */
+/* As find(), where a request with null is the same as one without it. */
 static const json_t *look_up_or_null(struct fields *f, const char *name)
 {
-    const json_t *value = look_up(f, name);
-    if (value == NULL && json_is_null(json_object_get(f->object, name)))
-        fields_default(f, name);
-    return value;
+    const json_t *value = find(f, name);
+    if (!json_is_null(value))
+        return value;
+    fields_default(f, name);
+    return NULL;
 }
 
 void fields_text(struct fields *f, const char *name, size_t len_max, struct str *ret)
@@ -109,8 +107,7 @@ void fields_bool(struct fields *f, const char *name, bool *ret)
 
 void fields_any(struct fields *f, const char *name, const json_t **ret)
 {
-    (void)look_up(f, name);
-    *ret = f->err == ERR_OK && f->object != NULL ? json_object_get(f->object, name) : NULL;
+    *ret = find(f, name);
 }
 
 void fields_object(struct fields *f, const char *name, const json_t **ret)

@@ -142,10 +142,12 @@ enum err idem_key_parse(struct str header, struct arena *arena, struct problem *
             return invalid(p, "without quotes may hold visible ASCII characters only");
         memcpy(copy, text.ptr, text.len);
     }
-    enum err e = idem_key_check(key, p);
-    if (e == ERR_OK)
-        *ret = key;
-    return e;
+    if (key.len == 0)
+        return invalid(p, "is empty");
+    if (key.len > IDEM_KEY_MAX) /* all ASCII: bytes are characters */
+        return invalid(p, "is longer than 255 characters");
+    *ret = key;
+    return ERR_OK;
 }
 
 /* --- what makes two requests the same --- */
