@@ -54,8 +54,13 @@ def test_many_large_jobs_are_cancelled_together(server):
     tenant = api.tenant()
     run = begin(api, tenant, "large", large_map())
     wait_until(lambda: rows(server.db, "SELECT count(*) FROM jobs") == [(320,)], "all jobs are made", seconds=120)
-    r = api.post(f"/api/v1/runs/{run}/cancel", tenant=tenant)
-    assert r.status == 200 and r.json["status"] == "cancelled", r
+
+    def cancelled():
+        r = api.post(f"/api/v1/runs/{run}/cancel", tenant=tenant, key="cancel")
+        assert r.status == 200 or r.code in ("STORE_BUSY", "IDEMPOTENCY_IN_FLIGHT"), r  # a slow machine takes longer than a request may
+        return r.status == 200 and r.json["status"] == "cancelled"
+
+    wait_until(cancelled, "the run is cancelled", seconds=120)
     assert active_runs(api, tenant) == 0
     assert_healthy(api)
 
