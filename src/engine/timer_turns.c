@@ -85,10 +85,13 @@ static enum err search_on(struct timer_search *search, struct db *db, int64_t no
     struct timer from = is_behind(&search->at, f->end) ? search->at : *f->end;
     f->looked_at = 0;
     enum err e = timers_due_after(db, now_ms, &from, TIMERS_SEARCHED_MAX, consider, f);
+    if (e != ERR_OK)
+        return e;
     bool at_the_end = f->looked_at < TIMERS_SEARCHED_MAX && f->count < TIMERS_SINGLED_OUT_MAX;
-    if (e == ERR_OK)
-        search->at = at_the_end ? (struct timer){0} : f->last;
-    return e;
+    search->at = f->last;
+    if (at_the_end)
+        search->at = (struct timer){0};
+    return ERR_OK;
 }
 
 enum err timer_turns_search(struct timer_search *search, struct db *db, int64_t now_ms,
