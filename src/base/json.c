@@ -69,6 +69,8 @@ enum err json_parse(struct str text, struct problem *p, json_t **ret)
     if (!depth_within(text, JSON_DEPTH_MAX, &reals))
         return problem_set(p, ERR_JSON_INVALID, "nested deeper than %d levels", JSON_DEPTH_MAX);
     json_error_t error;
+    error.line = error.column = 0; /* the rest is large, and set before it is looked at */
+    error.text[0] = '\0';
     struct buf rewritten;
     buf_init(&rewritten, JSON_WRITTEN_MAX); /* `1e18` grows to 19 digits */
     memory_ran_out = false;

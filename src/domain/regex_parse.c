@@ -231,7 +231,7 @@ static bool read_unicode(struct parser *p, uint32_t *ret)
 {
     if (skip(p, '{'))
         return read_braced_hex(p, ret);
-    uint32_t high;
+    uint32_t high = 0;
     if (!read_hex(p, 4, &high))
         return false;
     *ret = high;

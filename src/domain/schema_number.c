@@ -62,6 +62,7 @@ static struct decimal decimal_of(struct number n)
 /* Is a whole number a × 10^power a multiple of b? */
 static bool divides_scaled(uint64_t a, int power, uint64_t b)
 {
+    assert(b > 0);
     __extension__ unsigned __int128 rest = a % b;
     for (; power > 0 && rest != 0; power--)
         rest = rest * 10 % b;
@@ -75,6 +76,7 @@ bool schema_number_is_multiple(struct number value, struct number of)
         return value.whole % of.whole == 0;
     struct decimal a = decimal_of(value);
     struct decimal b = decimal_of(of);
+    assert(b.digits > 0);
     if (a.exponent >= b.exponent)
         return divides_scaled(a.digits, a.exponent - b.exponent, b.digits);
     /* Now a must be a multiple of b × 10^n: it ends with n zeros. */

@@ -412,8 +412,10 @@ static void note_failure(struct background *b, enum work_kind kind, enum err e,
 {
     /* A disk that has room again is noticed soon; what is broken is left alone for longer. */
     int64_t delay = RETRY_MS;
-    if (!is_outage(e))
-        delay <<= MIN(b->kinds[kind].failed++, (int64_t)5);
+    if (!is_outage(e)) {
+        delay <<= MIN(b->kinds[kind].failed, (int64_t)5);
+        b->kinds[kind].failed++;
+    }
     b->kinds[kind].retry_at = env_mono_ms(b->env.env) + MIN(delay, (int64_t)RETRY_MS_MAX);
     metric_add(b->failures, str_of(WORK[kind].name), STR_NONE, 1);
     LOG(LOG_WARN, "background work failed and will be tried again", LOG_Z("work", WORK[kind].name),

@@ -11,6 +11,7 @@ int64_t put_aside_ms(struct put_aside *aside, uint64_t what)
         aside->places[at].what = what;
         aside->places[at].times = 0;
     }
-    int64_t times = MIN(aside->places[at].times++, (int64_t)6);
+    int64_t times = MIN(aside->places[at].times, (int64_t)6);
+    aside->places[at].times++;
     return (int64_t)PUT_ASIDE_MS << times;
 }

@@ -22,9 +22,11 @@ static enum err tenant_named(struct op *op, struct tx *tx, struct str id, bool c
                              struct tenant **ret)
 {
     struct str own = op->caller.tenant;
-    if (!op->caller.all_tenants && !str_eq(id, own))
-        return problem_set(&op->problem, ERR_TENANT_NOT_FOUND, "there is no tenant \"%.*s\"",
-                           STR_ARG(id));
+    if (!op->caller.all_tenants && !str_eq(id, own)) {
+        (void)problem_set(&op->problem, ERR_TENANT_NOT_FOUND, "there is no tenant \"%.*s\"",
+                          STR_ARG(id));
+        return ERR_TENANT_NOT_FOUND;
+    }
     bool own_creates = op->caller.creates_tenant;
     op->caller.tenant = id;
     op->caller.creates_tenant = create;
