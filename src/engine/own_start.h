@@ -22,7 +22,7 @@ struct own_start {
 struct own_started {
     enum err refusal;    /* ERR_OK: none */
     struct uuid run;     /* without one: the run, new or the one that the key has made before */
-    const char *outcome; /* likewise, as in struct answer */
+    const char *outcome; /* as in struct answer */
 };
 
 /* A refusal is no error of the transaction: p says why. */

@@ -38,8 +38,8 @@ void render_tenant(struct json_out *o, const struct tenant *t);
 void render_key(struct json_out *o, const struct api_key *key, struct str secret);
 void render_workflow_head(struct json_out *o, const struct workflow_head *head);
 void render_idem_record(struct json_out *o, const struct idem_record *record);
-/* `approved`: a person let it go, and that was told under a stable id. The object stays open, for
- * attempts_show(). */
+/* `approved`: a person approved the job, and that was published under a stable id. The object stays
+ * open, for attempts_show(). */
 void render_job(struct json_out *o, const struct job *job, const struct run *run,
                 const struct definition *def, bool approved);
 

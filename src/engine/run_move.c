@@ -273,8 +273,8 @@ static enum err apply(struct run_move *m, enum run_event on)
     return e;
 }
 
-/* A change of the row that had nothing to tell is told all the same: whoever has read the run sees
- * by its version that it has changed. */
+/* Every change of the row appends an event, so that a reader sees by the version that the run has
+ * changed. */
 static enum err tell_progress(struct run_move *m)
 {
     return m->told ? ERR_OK : run_move_tell(m, "run.progressed", STR_NONE);

@@ -106,7 +106,7 @@ struct tx {
     struct gate_visit *visits;
     struct freed_slots *freed;      /* by the op under way */
     bool dispatches_later;          /* see aftermath.h */
-    bool dispatch_failed;           /* likewise */
+    bool dispatch_failed;           /* a queued run could not start */
     struct dispatching dispatching; /* what it was at when it failed */
     struct aside_tenant asides[ASIDE_TENANTS_MAX];
     size_t aside_count;

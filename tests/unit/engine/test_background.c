@@ -174,6 +174,27 @@ static void a_tenant_whose_queue_is_damaged_waits_alone(void **state)
     assert_int_equal(ended(rig, "bad", "queued"), 0);
 }
 
+/* More than two turns take, and one of another tenant that is due after all of them. */
+static void a_timer_behind_anothers_backlog_is_fired_in_the_first_turn(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow_of(rig, "many", "nap", SLEEP_1000);
+    put_workflow_of(rig, "few", "nap", SLEEP_1000);
+    for (int i = 0; i < 2 * TIMERS_PER_TURN_MAX + 50; i++)
+        start_of(rig, "many", "nap");
+    rig_pass_ms(rig, 1);
+    start_of(rig, "few", "nap");
+    rig_pass_ms(rig, 2000);
+    while (in_file(rig, "SELECT count(*) FROM timers") > 0)
+        settle(rig);
+    assert_int_equal(ended(rig, "few", "succeeded"), 1);
+    assert_int_equal(ended(rig, "many", "succeeded"), 2 * TIMERS_PER_TURN_MAX + 50);
+    static const char BEHIND[] =
+        "SELECT count(*) FROM feed WHERE num > (SELECT max(f.num) FROM feed f"
+        " JOIN tenants t ON t.num = f.tenant WHERE t.id = 'few')";
+    assert_true(in_file(rig, BEHIND) > TIMERS_PER_TURN_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +202,7 @@ int main(void)
         rig_test(a_sweep_that_fails_again_and_again_holds_up_no_timer),
         rig_test(a_queued_run_that_cannot_start_fails_alone),
         rig_test(a_tenant_whose_queue_is_damaged_waits_alone),
+        rig_test(a_timer_behind_anothers_backlog_is_fired_in_the_first_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
