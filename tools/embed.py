@@ -49,7 +49,7 @@ def unicode(out):
         if category != last:
             spans.append(f'    {{{c}, "{category}"}},')
             last = category
-    write(out, '#include "domain/unicode.h"\n\nconst struct unicode_span UNICODE_SPANS[] = {\n%s\n};\n'
+    write(out, '#include "domain/schema/unicode.h"\n\nconst struct unicode_span UNICODE_SPANS[] = {\n%s\n};\n'
                "const size_t UNICODE_SPAN_COUNT = %d;\n" % ("\n".join(spans), len(spans)))
 
 

@@ -3,8 +3,8 @@
 #ifndef PAWL_API_API_H
 #define PAWL_API_API_H
 
-#include "engine/engine.h"
 #include "http/http.h"
+#include "runtime/engine.h"
 
 struct api;
 

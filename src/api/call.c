@@ -1,7 +1,7 @@
 /* What handlers use to read a request. */
 #include "api/call.h"
 
-#include "domain/dedup.h"
+#include "domain/entity/dedup.h"
 
 enum err call_no_memory(struct call *c)
 {

@@ -5,7 +5,7 @@
 #include "api/api.h"
 #include "base/json.h"
 #include "base/limits.h"
-#include "engine/use_cases.h"
+#include "core/usecase/use_cases.h"
 
 struct export;
 struct metrics_maker;

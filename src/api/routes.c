@@ -1,6 +1,6 @@
 /* Every route of the HTTP interface, in one table. */
 #include "api/call.h"
-#include "engine/commit_loop.h"
+#include "runtime/writer.h"
 
 const struct route ROUTES[] = {
     {"POST", "/api/v1/workflows/{}/runs", MAY_RUN, ROUTE_BODY_KEY | ROUTE_WAITS, &UC_START_RUN,

@@ -4,7 +4,7 @@
 #include "api/call.h"
 
 #include "domain/type_pattern.h"
-#include "engine/listeners.h"
+#include "outbound/subscriptions.h"
 
 #define PULSE STR(": still here\n\n")
 

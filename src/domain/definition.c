@@ -8,9 +8,9 @@
 
 #include "base/env.h"
 #include "base/limits.h"
-#include "domain/dedup.h"
 #include "domain/definition_fields.h"
-#include "domain/expr.h"
+#include "domain/entity/dedup.h"
+#include "domain/expr/expr.h"
 
 #include <stdlib.h>
 

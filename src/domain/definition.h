@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
-#include "domain/admission.h"
+#include "domain/admission/admission.h"
 #include "domain/approval.h"
 
 /* A table is read by its columns. */

@@ -4,7 +4,7 @@
 
 #include "base/env.h"
 #include "base/limits.h"
-#include "domain/expr.h"
+#include "domain/expr/expr.h"
 #include "domain/type_pattern.h"
 
 enum {

@@ -4,7 +4,7 @@
 #define PAWL_DOMAIN_DEFINITION_FIELDS_H
 
 #include "domain/definition.h"
-#include "domain/schema.h"
+#include "domain/schema/schema.h"
 
 /* Adds a fault for each member that is unknown, missing, misplaced or has a bad value. */
 void definition_check_fields(json_t *source, struct fault_list *faults);

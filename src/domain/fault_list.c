@@ -1,5 +1,5 @@
 /* Collects faults as JSON elements, each with a JSON Pointer to its place. */
-#include "domain/schema.h"
+#include "domain/schema/schema.h"
 
 #include "base/limits.h"
 

@@ -4,9 +4,9 @@
 
 #include "base/arena.h"
 #include "base/json.h"
-#include "domain/admission.h"
+#include "domain/admission/admission.h"
+#include "domain/admission/rate.h"
 #include "domain/backoff.h"
-#include "domain/rate.h"
 
 /* How a start waits for a gate that another one holds. The in-store gate never makes it wait. */
 struct gate_policy {

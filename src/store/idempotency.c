@@ -3,7 +3,7 @@
 
 #include "base/pages.h"
 #include "domain/idempotency.h"
-#include "store/late_index.h"
+#include "store/run/late_index.h"
 
 #define COLUMNS                                                                           \
     "i.num, i.tenant, i.key, i.route, i.fingerprint, i.raw_hash, i.run_id, i.status, "    \

@@ -3,7 +3,7 @@
 #define PAWL_STORE_SCHEDULES_H
 
 #include "base/arena.h"
-#include "domain/schedule.h"
+#include "domain/calendar/schedule.h"
 #include "store/db.h"
 
 struct schedule {

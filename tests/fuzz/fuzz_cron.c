@@ -1,5 +1,5 @@
 /* Any text as a cron expression: what is taken fires when its sets say so, and only then. */
-#include "domain/cron.h"
+#include "domain/calendar/cron.h"
 #include "fuzz.h"
 
 /* A time of the calendar fits, asked in the plainest way. */

@@ -1,6 +1,6 @@
 /* Any JSON as the answer of an entity's handler: what is taken keeps to its bounds, and what is
  * refused is refused with a reason. */
-#include "domain/entity_answer.h"
+#include "domain/entity/entity_answer.h"
 #include "domain/type_pattern.h"
 #include "fuzz.h"
 

@@ -1,7 +1,7 @@
 /* An expression on the first lines and, behind an empty line, the JSON that it sees: every outcome
  * is one of the allowed, the same in a state with another hash seed, and the same inside ${…}; a
  * value can be written and read again. The JSON is also a template by itself. */
-#include "domain/expr.h"
+#include "domain/expr/expr.h"
 #include "fuzz.h"
 
 static enum err get(void *ctx, struct str root, struct str name, const json_t **ret)

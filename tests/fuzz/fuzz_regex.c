@@ -2,7 +2,7 @@
  * around a pattern do not change what it finds. Then the bytes are taken as choices: an expression
  * made by them is written as a pattern, and the search agrees with a slow matcher that keeps the
  * set of places at which each part may end. */
-#include "domain/regex.h"
+#include "domain/schema/regex.h"
 #include "fuzz.h"
 
 enum { PATTERN_MAX = 4096, TEXT_PLACES_MAX = 24, NODES_MAX = 24, REPEAT_MAX = 4 };

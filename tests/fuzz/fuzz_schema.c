@@ -1,6 +1,6 @@
 /* A schema on the first line and a value behind it: the verdict obeys the laws of not, allOf,
  * anyOf, oneOf, enum and const, and does not depend on the order of members. */
-#include "domain/schema.h"
+#include "domain/schema/schema.h"
 #include "fuzz.h"
 
 enum verdict { FITS, MISFITS, TOO_LARGE };

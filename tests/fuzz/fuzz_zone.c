@@ -1,6 +1,6 @@
 /* Any bytes as a TZif file: a zone that is taken answers for every instant, its answers fit each
  * other, and expressions go on firing in it. */
-#include "domain/cron.h"
+#include "domain/calendar/cron.h"
 #include "fuzz.h"
 
 static void check_instant(const struct zone *z, int64_t t)

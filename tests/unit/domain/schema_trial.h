@@ -6,7 +6,7 @@
 #include "testing.h"
 
 #include "base/limits.h"
-#include "domain/schema.h"
+#include "domain/schema/schema.h"
 
 static inline json_t *json_of(const char *quoted_singly)
 {

@@ -4,7 +4,7 @@
 
 #include "base/crypto.h"
 #include "base/limits.h"
-#include "domain/admission.h"
+#include "domain/admission/admission.h"
 
 /* --- one limit --- */
 

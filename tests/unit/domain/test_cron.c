@@ -5,7 +5,7 @@
 
 #include "base/limits.h"
 #include "base/zonefile.h"
-#include "domain/cron.h"
+#include "domain/calendar/cron.h"
 
 static int64_t at(const char *text)
 {

@@ -1,7 +1,7 @@
 /* Windows of known keys, and how well they fit. */
 #include "base/support.h"
 
-#include "domain/dedup.h"
+#include "domain/entity/dedup.h"
 
 static struct sha256 request(const char *name, const char *payload)
 {

@@ -2,7 +2,7 @@
 #include "base/support.h"
 
 #include "base/limits.h"
-#include "domain/entity_answer.h"
+#include "domain/entity/entity_answer.h"
 
 static const int64_t NOW = INT64_C(1700000000000);
 

@@ -3,7 +3,7 @@
 #include "base/support.h"
 
 #include "base/limits.h"
-#include "domain/entity.h"
+#include "domain/entity/entity.h"
 
 #define GOOD "\"queue\":\"q\",\"handler\":\"h\""
 

@@ -3,7 +3,7 @@
 #include "base/support.h"
 
 #include "base/limits.h"
-#include "domain/expr.h"
+#include "domain/expr/expr.h"
 
 #include <sys/resource.h>
 

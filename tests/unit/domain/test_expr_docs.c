@@ -2,7 +2,7 @@
 #include "base/support.h"
 #include "doc_table.h"
 
-#include "domain/expr.h"
+#include "domain/expr/expr.h"
 
 struct world {
     struct expr *x;

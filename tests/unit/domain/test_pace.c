@@ -1,7 +1,7 @@
 /* The pace of releases and the advice that is made of it. */
 #include "base/support.h"
 
-#include "domain/pace.h"
+#include "domain/admission/pace.h"
 
 static const int64_t NOW_MS = INT64_C(1767225600000);
 

@@ -2,7 +2,7 @@
  */
 #include "base/support.h"
 
-#include "domain/rate.h"
+#include "domain/admission/rate.h"
 
 static const int64_t YEAR_2026_MS = INT64_C(1767225600000);
 static const int64_t YEAR_9999_MS = INT64_C(253402300799999); /* its last millisecond */

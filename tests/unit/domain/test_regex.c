@@ -2,7 +2,7 @@
 #include "testing.h"
 
 #include "base/limits.h"
-#include "domain/regex.h"
+#include "domain/schema/regex.h"
 
 #include <stdio.h>
 #include <stdlib.h>

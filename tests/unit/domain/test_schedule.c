@@ -1,7 +1,7 @@
 /* What becomes of a schedule's time when it has come: every case. */
 #include "base/support.h"
 
-#include "domain/schedule.h"
+#include "domain/calendar/schedule.h"
 
 enum { DUE = 1000000 };
 

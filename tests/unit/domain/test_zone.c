@@ -4,7 +4,7 @@
 
 #include "base/limits.h"
 #include "base/zonefile.h"
-#include "domain/zone.h"
+#include "domain/calendar/zone.h"
 
 #include <fts.h>
 

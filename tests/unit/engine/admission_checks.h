@@ -5,8 +5,8 @@
 
 #include "engine/admission_history.h"
 
-#include "engine/dispatch.h"
-#include "store/scopes.h"
+#include "core/run/dispatch.h"
+#include "store/run/scopes.h"
 
 #include <sched.h>
 

@@ -7,7 +7,7 @@
 #include "testing.h"
 
 #include "base/limits.h"
-#include "domain/admission.h"
+#include "domain/admission/admission.h"
 
 #include <string.h>
 

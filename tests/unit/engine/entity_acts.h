@@ -4,7 +4,7 @@
 
 #include "engine/rig.h"
 
-#include "domain/dedup.h"
+#include "domain/entity/dedup.h"
 
 #define COUNTER STR("counter")
 

@@ -5,9 +5,9 @@
 
 #include "store/folder.h"
 
-#include "engine/engine.h"
-#include "engine/tx.h"
-#include "engine/use_cases.h"
+#include "core/txn/tx.h"
+#include "core/usecase/use_cases.h"
+#include "runtime/engine.h"
 
 #include <poll.h>
 #include <stdatomic.h>

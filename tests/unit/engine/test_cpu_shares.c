@@ -2,7 +2,7 @@
  * waiting. */
 #include "engine/acts.h"
 
-#include "engine/cpu_shares.h"
+#include "core/txn/cpu_shares.h"
 
 enum { A = 1, B = 2, MS = 1000 * 1000, NOW = 5000 };
 

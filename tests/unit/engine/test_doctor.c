@@ -3,7 +3,7 @@
 #include "engine/entity_acts.h"
 #include "engine/rig.h"
 
-#include "store/check.h"
+#include "store/doctor/check.h"
 
 /* --- asking --- */
 

@@ -1,7 +1,7 @@
 /* The engine as a whole: batches, idempotency, rejections, waiting, draining. */
 #include "engine/rig.h"
 
-#include "engine/commit_loop.h"
+#include "runtime/writer.h"
 
 enum { MANY = 12 }; /* fewer than the loop hands over before its round ends: one batch */
 

@@ -1,7 +1,7 @@
 /* How the window of a type's keys fits the duplicates that come, as operators see it. */
 #include "engine/rig.h"
 
-#include "domain/dedup.h"
+#include "domain/entity/dedup.h"
 
 enum { DAY_MS = 86400 * 1000 };
 

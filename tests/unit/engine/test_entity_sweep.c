@@ -3,7 +3,7 @@
 #include "engine/acts.h"
 #include "store/entity_rows.h"
 
-#include "engine/entity_sweep.h"
+#include "core/entity/entity_sweep.h"
 
 /* --- a stage without a server --- */
 

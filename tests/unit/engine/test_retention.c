@@ -1,8 +1,8 @@
 /* Finished runs go when their time is over, in slices; runs that are not over stay. */
 #include "engine/acts.h"
 
-#include "engine/retention.h"
-#include "store/retention.h"
+#include "core/background/retention.h"
+#include "store/run/retention.h"
 
 enum { DAY_S = 24 * 3600 };
 

@@ -2,7 +2,7 @@
  * known. */
 #include "engine/acts.h"
 
-#include "domain/dedup.h"
+#include "domain/entity/dedup.h"
 
 #define WAIT(name, signal, more) "{'name':'" name "','type':'wait_signal','signal':" signal more "}"
 #define BOTH "['paid','packed']"

@@ -3,7 +3,7 @@
 #include "engine/acts.h"
 #include "engine/calling_rig.h"
 
-#include "engine/uc_deliveries.h"
+#include "core/usecase/deliveries.h"
 
 /* --- acts --- */
 

@@ -2,7 +2,7 @@
 #ifndef PAWL_TESTS_STORE_ROWS_H
 #define PAWL_TESTS_STORE_ROWS_H
 
-#include "store/runs.h"
+#include "store/run/runs.h"
 
 static inline struct run plain_run(int64_t tenant, struct uuid id, int64_t num)
 {

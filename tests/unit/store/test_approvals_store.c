@@ -2,8 +2,8 @@
 #include "store/folder.h"
 #include "store/rows.h"
 
-#include "store/approvals.h"
-#include "store/retention.h"
+#include "store/run/approvals.h"
+#include "store/run/retention.h"
 
 static struct approval plain_approval(int64_t run, int64_t ordinal)
 {

@@ -2,8 +2,8 @@
  * what is derived is made anew from the runs. */
 #include "store/checked_file.h"
 
-#include "store/check.h"
-#include "store/repair.h"
+#include "store/doctor/check.h"
+#include "store/doctor/repair.h"
 
 /* --- a small store in which every kind of row occurs --- */
 

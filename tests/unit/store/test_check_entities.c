@@ -2,8 +2,8 @@
  * the timers that are derived are made anew. */
 #include "store/entity_rows.h"
 
-#include "store/check.h"
-#include "store/repair.h"
+#include "store/doctor/check.h"
+#include "store/doctor/repair.h"
 
 /* 20 waits for a timer, and an old generation of it is being removed. 21 is being handled, and was
  * told of one of its timers. 22 is blocked by a dead letter. 23 has finished. 24 wants a run to be

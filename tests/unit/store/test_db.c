@@ -2,7 +2,7 @@
 #include "store/folder.h"
 
 #include "store/migrations.h"
-#include "store/sqlite_file.h"
+#include "store/sqlite/sqlite_file.h"
 
 #include <dirent.h>
 

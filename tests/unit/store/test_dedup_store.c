@@ -2,7 +2,7 @@
 #include "store/folder.h"
 
 #include "domain/idempotency.h"
-#include "store/dedup.h"
+#include "store/entity/dedup.h"
 #include "store/migrations.h"
 
 static struct db *open_here(const struct folder *f)

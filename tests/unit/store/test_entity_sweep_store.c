@@ -2,9 +2,9 @@
  * nothing else; of an entity that was deleted everything goes, its events last. */
 #include "store/entity_rows.h"
 
-#include "store/entity_sweep.h"
-#include "store/generations.h"
-#include "store/jobs.h"
+#include "store/entity/entity_sweep.h"
+#include "store/entity/generations.h"
+#include "store/run/jobs.h"
 
 enum { ENTITY = 5, ALL_ROWS = 1000 };
 

@@ -5,8 +5,8 @@
 #include "store/rows.h"
 
 #include "store/idempotency.h"
-#include "store/late_index.h"
-#include "store/runs.h"
+#include "store/run/late_index.h"
+#include "store/run/runs.h"
 #include "store/tenants.h"
 
 struct shelf {

@@ -1,7 +1,7 @@
 /* Whose a number is: a run's, an entity's, or nobody's any more; also along the feed. */
 #include "store/entity_rows.h"
 
-#include "store/feed.h"
+#include "store/outbox/feed.h"
 #include "store/owners.h"
 
 /* 2 is a run, 5 and 6 are entities; 7 was one, and so was 8, of which not everything is told yet.

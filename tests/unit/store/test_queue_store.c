@@ -1,7 +1,7 @@
 /* Runs that wait for a slot: lines, their first runs, and places in the queue. */
 #include "store/folder.h"
 
-#include "store/queue.h"
+#include "store/run/queue.h"
 
 /* --- the line of a run --- */
 

@@ -2,9 +2,9 @@
 #include "store/folder.h"
 #include "store/rows.h"
 
-#include "store/jobs.h"
-#include "store/late_index.h"
-#include "store/runs.h"
+#include "store/run/jobs.h"
+#include "store/run/late_index.h"
+#include "store/run/runs.h"
 
 /* --- numbers --- */
 

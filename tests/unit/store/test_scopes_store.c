@@ -2,9 +2,9 @@
 #include "store/folder.h"
 #include "store/rows.h"
 
-#include "store/late_index.h"
-#include "store/runs.h"
-#include "store/scopes.h"
+#include "store/run/late_index.h"
+#include "store/run/runs.h"
+#include "store/run/scopes.h"
 
 /* --- the scopes of one run as text --- */
 

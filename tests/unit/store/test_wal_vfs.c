@@ -2,7 +2,7 @@
  * alone would have put it. */
 #include "store/folder.h"
 
-#include "store/wal_vfs.h"
+#include "store/sqlite/wal_vfs.h"
 
 static void make_blobs(struct db *db)
 {

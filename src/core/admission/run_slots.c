@@ -1,0 +1,105 @@
+/* The slots of a run and its place in the queue. */
+#include "core/admission/run_slots.h"
+
+#include "core/admission/slot_release_rate.h"
+#include "store/run/queue.h"
+
+/* Adds to every scope of the run. */
+static enum err count_scopes(struct tx *tx, const struct scope_list *scopes, int64_t active,
+                             int64_t queued)
+{
+    enum err e = ERR_OK;
+    for (size_t i = 0; i < scopes->count && e == ERR_OK; i++)
+        e = scopes_count(tx->db, scopes->nums[i], active, queued);
+    return e;
+}
+
+/* A run that the index of runs has passed is in `holding` exactly while it holds a slot. */
+static enum err keep_holding(struct tx *tx, const struct run *run, bool holds)
+{
+    int64_t through;
+    enum err e = tx_runs_through(tx, &through);
+    if (e != ERR_OK || run->num > through)
+        return e;
+    return holds ? holding_insert(tx->db, run->tenant, run->num)
+                 : holding_delete(tx->db, run->tenant, run->num);
+}
+
+static enum err note_freed(struct tx *tx, int64_t tenant, const struct scope_list *scopes)
+{
+    struct freed_slots *freed = arena_alloc(&tx->notes, sizeof(*freed));
+    if (freed == NULL)
+        return ERR_NO_MEMORY;
+    *freed = (struct freed_slots){tx->freed, tenant, *scopes};
+    tx->freed = freed;
+    return ERR_OK;
+}
+
+enum err run_slots_take(struct tx *tx, struct tenant *tenant, const struct run *run)
+{
+    assert(tenant->num == run->tenant);
+    struct scope_list scopes = scope_list_parse(run->scopes);
+    tenant->active_runs++;
+    tx_tenant_touch(tx, tenant);
+    enum err e = keep_holding(tx, run, true);
+    if (e == ERR_OK)
+        e = count_scopes(tx, &scopes, 1, 0);
+    for (size_t i = 0; i < scopes.count && e == ERR_OK; i++)
+        e = slots_insert(tx->db, scopes.nums[i], run->num);
+    return e;
+}
+
+enum err run_slots_free(struct tx *tx, struct tenant *tenant, const struct run *run)
+{
+    assert(tenant->num == run->tenant);
+    if (tenant->active_runs <= 0)
+        return ERR_DAMAGED; /* the counter is damaged, and the doctor must be able to start */
+    struct scope_list scopes = scope_list_parse(run->scopes);
+    tenant->active_runs--;
+    tx_tenant_touch(tx, tenant);
+    paces_freed(tx->paces, tenant->num, 0, tx->now_ms);
+    enum err e = keep_holding(tx, run, false);
+    for (size_t i = 0; i < scopes.count && e == ERR_OK; i++) {
+        paces_freed(tx->paces, tenant->num, scopes.nums[i], tx->now_ms);
+        e = slots_delete(tx->db, scopes.nums[i], run->num);
+    }
+    if (e == ERR_OK)
+        e = count_scopes(tx, &scopes, -1, 0);
+    return e == ERR_OK ? note_freed(tx, tenant->num, &scopes) : e;
+}
+
+enum err run_slots_note_room(struct tx *tx, int64_t tenant)
+{
+    static const struct scope_list NONE = {.count = 0};
+    return note_freed(tx, tenant, &NONE);
+}
+
+enum err run_queue_enter(struct tx *tx, struct tenant *tenant, const struct run *run,
+                         int64_t waits_for)
+{
+    assert(tenant->num == run->tenant);
+    struct scope_list scopes = scope_list_parse(run->scopes);
+    tenant->queued_runs++;
+    tx_tenant_touch(tx, tenant);
+    enum err e = count_scopes(tx, &scopes, 0, 1);
+    if (e == ERR_OK)
+        e = queue_insert(tx->db, tenant->num, run->scopes, waits_for, -run->priority, run->num);
+    return e;
+}
+
+enum err run_queue_leave(struct tx *tx, struct tenant *tenant, const struct run *run, bool admitted)
+{
+    assert(tenant->num == run->tenant);
+    if (tenant->queued_runs <= 0)
+        return ERR_DAMAGED;
+    struct scope_list scopes = scope_list_parse(run->scopes);
+    tenant->queued_runs--;
+    tx_tenant_touch(tx, tenant);
+    enum err e = queue_delete(tx->db, tenant->num, run->scopes, -run->priority, run->num);
+    if (admitted) /* it counts as active first, so that a scope is never without a run meanwhile */
+        return e == ERR_OK ? count_scopes(tx, &scopes, 0, -1) : e;
+    if (e == ERR_OK)
+        e = count_scopes(tx, &scopes, 0, -1);
+    /* Its line may have been the one that room was kept for. */
+    return e == ERR_OK ? note_freed(tx, tenant->num, &scopes) : e;
+}

@@ -1,0 +1,76 @@
+/* Background work: what the writer does by itself between batches. Each kind is a row of one table,
+ * runs in small slices, each in a transaction of its own, and has its own time to try again after a
+ * failure: no kind holds up another. Within a kind no owner holds up another either: what cannot be
+ * done together is done one by one, and what fails alone is put aside (docs/adr/019). */
+#ifndef PAWL_CORE_BACKGROUND_BACKGROUND_H
+#define PAWL_CORE_BACKGROUND_BACKGROUND_H
+
+#include "core/background/delivery_log.h"
+#include "core/background/fan_out.h"
+#include "core/background/put_aside.h"
+#include "core/background/retention.h"
+#include "core/background/timer_batch.h"
+#include "core/background/work.h"
+#include "core/entity/entity_sweep.h"
+#include "core/txn/replay_stats.h"
+
+struct metric;
+
+/* In the order in which they run: what follows from time first. */
+/* clang-format off */
+#define BACKGROUND_WORK(X)                                                                         \
+    /* symbol            context         functions */ \
+    X(WORK_TIMERS,      "timers",        timers)      /* ends of leases and sleeps, deadlines, delayed starts */   \
+    X(WORK_SCHEDULES,   "schedules",     schedules)   /* times that start runs */                                 \
+    X(WORK_COUNTS,      "counts",        counts)      /* counts of replays and duplicates go to the store */       \
+    X(WORK_KEYS,        "keys",          keys)        /* idempotency keys past their time */                      \
+    X(WORK_INDEXES,     "indexes",       indexes)     /* rows that their index does not have yet */               \
+    X(WORK_RETENTION,   "retention",     retention)   /* old runs */                                              \
+    X(WORK_FEED,        "feed",          feed)        /* old rows of the feed */                                  \
+    X(WORK_GENERATIONS, "generations",   generations) /* old generations of entities, and deleted ones */         \
+    X(WORK_REQUEUE,     "requeue",       requeue)     /* calls that go to another queue */                        \
+    X(WORK_DELIVERIES,  "deliveries",    deliveries)  /* the log of webhooks */                                   \
+    X(WORK_DISPATCH,    "dispatch",      queued)      /* queued runs that can start */                            \
+    X(WORK_WEBHOOKS,    "webhooks",      webhooks)    /* events become deliveries */
+/* clang-format on */
+
+enum work_kind {
+#define X(symbol, name, functions) symbol,
+    BACKGROUND_WORK(X)
+#undef X
+        WORK_COUNT
+};
+
+struct background {
+    struct work_env env;
+    struct replay_stats *stats;
+    struct metric *failures; /* by kind */
+    bool keeps_all;          /* neither old runs nor old rows of the feed are removed */
+    struct {
+        int64_t at;       /* nothing to do before this time (monotonic ms) */
+        int64_t retry_at; /* after a failure: not before this time (monotonic ms) */
+        int64_t failed;   /* how often in a row */
+        bool more;        /* than the last slice could do */
+    } kinds[WORK_COUNT];
+    struct timer_batch timers;
+    int64_t next_schedule; /* -1: none */
+    struct put_aside aside;
+    struct retention retention;
+    struct entity_sweep entity_sweep;
+    struct fan_out fan_out;
+    struct delivery_log delivery_log;
+};
+
+/* Reads the earliest timer and schedule. */
+MUST_CHECK enum err background_init(struct background *b, struct db *db, struct replay_stats *stats,
+                                    const struct env *env, struct metric *failures);
+/* A batch armed a timer, or set a schedule (-1: none). True when it is the first to come. */
+bool background_note_due(struct background *b, int64_t due_at);
+/* All that is due, one slice of each. Wakes stay in tx. Returns the first outage that it met. */
+MUST_CHECK enum err background_run(struct background *b, struct tx *tx);
+/* Is there something that a turn without it has brought? Then it should run soon. */
+bool background_is_wanted(const struct background *b, const struct tx *tx);
+/* How long nothing will be due. */
+int64_t background_wait_ms(const struct background *b, const struct tx *tx);
+
+#endif

@@ -1,0 +1,71 @@
+/* The log of deliveries stays bounded. */
+#include "core/background/delivery_log.h"
+
+#include "base/limits.h"
+#include "core/usecase/deliveries.h"
+
+/* A number that was given at this time, or right before. */
+static int64_t num_of_ms(int64_t ms)
+{
+    return MAX(ms, (int64_t)0) << 12; /* as uuid_time() counts */
+}
+
+/* Its receiver takes less than there is to tell, and there is no end of it. */
+static enum err stop_if_flooded(struct delivery_log *log, struct tx *tx)
+{
+    struct webhook w;
+    bool found = false;
+    int64_t waiting = 0;
+    enum err e = deliveries_waiting(tx->db, log->webhook, DELIVERIES_WAITING_MAX + 1, &waiting);
+    if (e != ERR_OK || waiting <= DELIVERIES_WAITING_MAX)
+        return e;
+    e = webhooks_find_num(tx->db, log->webhook, &tx->arena, &found, &w);
+    if (e == ERR_OK && found && w.disabled_at < 0)
+        e = webhook_disable(tx, &w, "too many deliveries wait for its receiver");
+    return e;
+}
+
+static enum err next_webhook(struct delivery_log *log, struct tx *tx, bool *ret_found)
+{
+    int64_t kept_from = 0;
+    bool deleted = false;
+    enum err e = webhooks_next(tx->db, log->webhook, ret_found, &log->webhook, &deleted);
+    if (e != ERR_OK || !*ret_found) {
+        *log = (struct delivery_log){0};
+        return e;
+    }
+    log->deleted = deleted;
+    log->at = 0;
+    log->below = (struct deliveries_below){INT64_MAX, INT64_MAX};
+    if (deleted)
+        return ERR_OK;
+    e = stop_if_flooded(log, tx);
+    if (e == ERR_OK)
+        e = deliveries_kept_from(tx->db, log->webhook, DELIVERIES_KEPT_MAX, &kept_from);
+    log->below.any = num_of_ms(tx->now_ms - DELIVERY_KEPT_MS);
+    log->below.over = MAX(kept_from, log->below.any);
+    return e;
+}
+
+enum err delivery_log_slice(struct delivery_log *log, struct tx *tx, bool *ret_more)
+{
+    bool found = log->webhook != 0 && !log->skips;
+    log->skips = false;
+    enum err e = ERR_OK;
+    *ret_more = false;
+    if (!found)
+        e = next_webhook(log, tx, &found);
+    if (e != ERR_OK || !found)
+        return e;
+    int64_t looked = 0;
+    e = deliveries_sweep(tx->db, log->webhook, &log->below, DELIVERIES_SWEPT_PER_TURN_MAX, &log->at,
+                         &looked);
+    if (e == ERR_OK && looked < DELIVERIES_SWEPT_PER_TURN_MAX) {
+        if (log->deleted)
+            e = webhooks_remove(tx->db, log->webhook);
+        if (e == ERR_OK)
+            e = next_webhook(log, tx, &found);
+    }
+    *ret_more = e == ERR_OK && found;
+    return e;
+}

@@ -1,0 +1,173 @@
+/* What a timer does when its time has come. */
+#include "core/background/timer_fire.h"
+
+#include "base/limits.h"
+#include "core/entity/entity_call.h"
+#include "core/entity/entity_starts.h"
+#include "core/run/approval_txn.h"
+#include "core/run/follow_up.h"
+#include "core/run/job_txn.h"
+#include "core/run/run_txn.h"
+#include "core/run/signal_wait.h"
+#include "core/txn/cpu_shares.h"
+#include "core/usecase/start.h"
+
+/* The run's own: its start, its deadline, or more to do than one turn may take. */
+static enum err fire_run(struct tx *tx, const struct timer *timer, struct problem *p)
+{
+    struct run_move m;
+    enum err e = run_move_load(&m, tx, timer->run, p);
+    if (e != ERR_OK && e != ERR_RUN_NOT_FOUND)
+        return e;
+    bool found = e == ERR_OK;
+    e = timers_delete(tx->db, timer);
+    if (e != ERR_OK || !found || run_is_over(m.run.status))
+        return e;
+    if (timer->ordinal == TIMER_PARENT_OVER)
+        return run_move_cancel(&m, STR("pawl"), STR("the run that it is a part of has ended"));
+    if (timer->ordinal == TIMER_GO_ON) {
+        cpu_shares_resume(tx->cpu, m.run.tenant);
+        return m.run.status == RUN_QUEUED ? ERR_OK : run_move_go_on(&m);
+    }
+    /* A timer that is later than the run says was put off; an earlier one is of another time. */
+    bool starts = m.run.start_at >= 0 && m.run.start_at <= timer->due_at;
+    if (m.run.status == RUN_QUEUED)
+        return starts ? start_delayed(&m, p) : ERR_OK;
+    if (m.run.deadline_at < 0 || m.run.deadline_at > timer->due_at)
+        return ERR_OK;
+    advance_timed_out(&m.progress);
+    return run_move_go_on(&m);
+}
+
+static enum err give_up_child(struct run_move *m, struct job *job)
+{
+    struct attempt_loss late = {
+        .error = error_json(m->tx, "TIMED_OUT", STR("the child run took longer than timeout_ms")),
+        .code = STR("TIMED_OUT"),
+        .timed_out = true,
+    };
+    enum err e = late.error.ptr != NULL ? job_attempt_lost(m, job, &late) : ERR_NO_MEMORY;
+    return e == ERR_OK ? run_move_doom(m->tx, job->child) : e;
+}
+
+/* `child` is NULL when the child run is not there any more. */
+static enum err child_failed(struct run_move *m, struct job *job, const struct run *child)
+{
+    struct buf text;
+    buf_init(&text, JSON_WRITTEN_MAX);
+    struct json_out o = json_out_to(&text);
+    json_open(&o, NULL, '{');
+    json_add_text(&o, "code", STR("CHILD_FAILED"));
+    json_add_text(&o, "status",
+                  child != NULL ? str_of(run_status_name(child->status)) : STR("removed"));
+    json_add_uuid(&o, "run_id", job->child);
+    json_add_raw(&o, "cause", child != NULL ? child->error : STR_NONE);
+    json_close(&o, '}');
+    struct str error = arena_take(&m->tx->arena, &text);
+    return error.ptr != NULL ? job_attempt_failed(m, job, error, STR("CHILD_FAILED"), false)
+                             : ERR_NO_MEMORY;
+}
+
+/* A child run is over: its result is the job's. */
+static enum err take_child(struct run_move *m, struct job *job, struct problem *p)
+{
+    struct run_move child;
+    bool found = false;
+    enum err e = run_move_load_if(&child, m->tx, uuid_time(job->child), p, &found);
+    if (e != ERR_OK)
+        return e;
+    if (!found)
+        return child_failed(m, job, NULL);
+    if (!run_is_over(child.run.status)) {
+        bool late = job->due_at >= 0 && job->due_at <= m->tx->now_ms;
+        return late ? give_up_child(m, job) : ERR_OK;
+    }
+    bool has_output = child.run.error.ptr == NULL;
+    if (child.run.status != RUN_SUCCEEDED || !has_output)
+        return child_failed(m, job, &child.run);
+    job->output = child.run.output.ptr != NULL ? child.run.output : STR("null");
+    e = job_move(m, job, JOB_ON_COMPLETE);
+    return e == ERR_OK ? run_move_job_over(m, job) : e;
+}
+
+/* A sleep, a delay or a wait is over. */
+static enum err fire_scheduled(struct run_move *m, struct job *job)
+{
+    enum step_type type = job_step(m->def, job)->type;
+    if (type == STEP_SLEEP) {
+        enum err e = job_move(m, job, JOB_ON_FIRE);
+        return e == ERR_OK ? run_move_job_over(m, job) : e;
+    }
+    if (type == STEP_WAIT_SIGNAL)
+        return signal_wait_expire(m, job);
+    if (m->run.status != RUN_PAUSED)
+        return job_move(m, job, JOB_ON_WAKE);
+    struct job held = *job; /* it stays where it is until the run is resumed */
+    held.due_at = -1;
+    return job_row_touch(m->tx, job, &held);
+}
+
+/* A timer of an older generation is only removed. */
+static enum err fire_job(struct tx *tx, const struct timer *timer, struct problem *p)
+{
+    struct job job;
+    bool found = false;
+    enum err e = jobs_find_at(tx->db, timer->run, timer->ordinal, &tx->arena, &found, &job);
+    if (e != ERR_OK)
+        return e;
+    bool child = found && job.state == JOB_DISPATCHED && !uuid_is_nil(job.child);
+    bool due = found && !job_is_over(job.state) && job.lease_epoch == timer->generation &&
+               job.due_at >= 0 &&
+               job.due_at <= timer->due_at; /* later than the job says: put off */
+    if (!due || child)
+        e = timers_delete(tx->db, timer);
+    if (e != ERR_OK || (!due && !child))
+        return e;
+    if (job_is_of_entity(&job))
+        return entity_call_due(tx, &job, p);
+    struct run_move m;
+    e = run_move_load(&m, tx, job.run, p);
+    if (e == ERR_OK && job.state == JOB_APPROVAL)
+        return approval_due(&m, &job);
+    if (e == ERR_OK && child)
+        e = take_child(&m, &job, p);
+    else if (e == ERR_OK && job.state == JOB_SCHEDULED)
+        e = fire_scheduled(&m, &job);
+    else if (e == ERR_OK)
+        e = job_attempt_expired(&m, &job);
+    if (e == ERR_OK && job_is_over(job.state))
+        e = run_move_go_on(&m);
+    return e;
+}
+
+/* One of an entity's own: a call of its handler is due, unless one is under way. */
+static enum err fire_entity(struct tx *tx, const struct timer *timer, struct problem *p)
+{
+    struct entity_move m;
+    bool found = false;
+    enum err e = entity_move_load(&m, tx, timer->run, p, &found);
+    if (e == ERR_OK)
+        e = timers_delete(tx->db, timer);
+    return e == ERR_OK && found ? entity_move_timer_due(&m, timer->due_at) : e;
+}
+
+static enum err fire_owner(struct tx *tx, const struct timer *timer, struct problem *p)
+{
+    switch (timer->ordinal) {
+    case TIMER_ENTITY:
+        return fire_entity(tx, timer, p);
+    case TIMER_ENTITY_START:
+        return entity_starts_due(tx, timer, p);
+    default:
+        return fire_run(tx, timer, p);
+    }
+}
+
+enum err timer_fire(struct tx *tx, const struct timer *timer, struct problem *p)
+{
+    enum err e = timer->ordinal <= TIMER_RUN ? fire_owner(tx, timer, p) : fire_job(tx, timer, p);
+    if (e == ERR_OK)
+        e = aftermath(tx, p);
+    tx_drop_json(tx);
+    return e;
+}

@@ -1,0 +1,158 @@
+/* Runs that an entity's answers want to be started. */
+#include "core/entity/entity_starts.h"
+
+#include "base/limits.h"
+#include "core/txn/render.h"
+#include "core/usecase/internal_start.h"
+#include "store/entity/entity_starts.h"
+
+enum { STARTS_PER_TURN = 16, AGAIN_MS = 1000, AGAIN_MS_MAX = 60 * 1000 };
+
+static enum err arm(struct tx *tx, const struct entity *entity, int64_t due_at)
+{
+    struct timer timer = {due_at, entity->num, TIMER_ENTITY_START, 0, entity->tenant};
+    tx_note_due(tx, due_at);
+    return timers_insert(tx->db, &timer);
+}
+
+static struct str json_text(struct tx *tx, const json_t *value, const char *when_absent)
+{
+    struct buf text;
+    buf_init(&text, JSON_KEPT_MAX);
+    if (value != NULL)
+        json_put_plain(&text, value);
+    else
+        buf_put(&text, str_of(when_absent));
+    return arena_take(&tx->arena, &text);
+}
+
+static struct str key_of(struct tx *tx, const struct job *job, size_t index)
+{
+    struct buf key;
+    buf_init(&key, IDEM_KEY_MAX);
+    buf_put(&key, STR("entity:"));
+    buf_put_uuid(&key, job->id);
+    buf_put_char(&key, ':');
+    buf_put_i64(&key, (int64_t)index);
+    return arena_take(&tx->arena, &key);
+}
+
+enum err entity_starts_note(struct entity_move *m, const struct job *job,
+                            const struct entity_answer *a)
+{
+    bool armed = false; /* with those that wait already */
+    enum err e = entity_starts_any(m->tx->db, m->entity.num, &armed);
+    for (size_t i = 0; i < a->start_count && e == ERR_OK; i++) {
+        const struct answer_start *start = &a->starts[i];
+        struct entity_start row = {
+            .entity = m->entity.num,
+            .workflow_id = start->workflow_id,
+            .input = json_text(m->tx, start->input, "null"),
+            .labels = json_text(m->tx, start->labels, "{}"),
+            .key =
+                start->idempotency_key.ptr != NULL ? start->idempotency_key : key_of(m->tx, job, i),
+        };
+        bool ok = row.input.ptr != NULL && row.labels.ptr != NULL && row.key.ptr != NULL;
+        e = ok ? entity_starts_insert(m->tx->db, &row) : ERR_NO_MEMORY;
+    }
+    return e == ERR_OK && !armed ? arm(m->tx, &m->entity, m->tx->now_ms) : e;
+}
+
+/* --- starting --- */
+
+static enum err tell(struct entity_move *m, const struct entity_start *row, struct uuid run,
+                     enum err refusal, const char *why)
+{
+    struct buf data;
+    buf_init(&data, 8 * KIB);
+    struct json_out o = json_out_to(&data);
+    json_open(&o, NULL, '{');
+    json_add_text(&o, "workflow_id", row->workflow_id);
+    if (refusal == ERR_OK) {
+        json_add_uuid(&o, "run_id", run);
+    } else {
+        json_add_text(&o, "code", str_of(err_code(refusal)));
+        json_add_text(&o, "detail", str_of(why));
+    }
+    json_add_text(&o, "idempotency_key", row->key);
+    json_close(&o, '}');
+    enum err e = ERR_NO_MEMORY;
+    if (buf_ok(&data))
+        e = entity_move_tell(m, refusal == ERR_OK ? "entity.run_started" : "entity.run_refused",
+                             buf_str(&data));
+    buf_release(&data);
+    return e;
+}
+
+static struct str route_of(struct entity_move *m)
+{
+    struct buf route;
+    buf_init(&route, ROUTE_MAX);
+    buf_put(&route, STR("ENTITY "));
+    buf_put(&route, m->type.id);
+    buf_put_char(&route, '/');
+    buf_put(&route, m->entity.name);
+    return arena_take(&m->tx->arena, &route);
+}
+
+/* *ret_again: it was refused for the moment, and those behind it wait with it. */
+static enum err start_one(struct entity_move *m, struct entity_start *row, int64_t due_at,
+                          bool *ret_again)
+{
+    struct own_start start = {
+        .tenant = m->entity.tenant,
+        .workflow_id = row->workflow_id,
+        .input = row->input,
+        .labels = row->labels,
+        .at_limit = AT_LIMIT_COUNT,
+        .key = row->key,
+        .route = route_of(m),
+        .actor = STR("pawl"),
+        .peer = STR("entity"),
+        .endpoint = "entity",
+        .due_at = due_at,
+    };
+    struct problem p;
+    struct own_started started;
+    if (start.route.ptr == NULL)
+        return ERR_NO_MEMORY;
+    problem_init(&p);
+    enum err e = own_start(m->tx, &start, &p, &started);
+    *ret_again = e == ERR_OK && started.refusal != ERR_OK && err_retryable(started.refusal);
+    if (*ret_again) {
+        row->tries++;
+        e = entity_starts_tried(m->tx->db, row);
+    } else if (e == ERR_OK) {
+        e = tell(m, row, started.run, started.refusal, p.detail);
+        if (e == ERR_OK)
+            e = entity_starts_remove(m->tx->db, row->entity, row->num);
+    }
+    problem_release(&p);
+    return e;
+}
+
+enum err entity_starts_due(struct tx *tx, const struct timer *timer, struct problem *p)
+{
+    struct entity_move m;
+    bool exists = false;
+    enum err e = timers_delete(tx->db, timer);
+    if (e == ERR_OK)
+        e = entity_move_load(&m, tx, timer->run, p, &exists);
+    if (e != ERR_OK || !exists)
+        return e;
+    struct entity_start row = {0};
+    bool found = true;
+    bool again = false;
+    for (int i = 0; i < STARTS_PER_TURN && e == ERR_OK && !again; i++) {
+        e = entity_starts_first(tx->db, m.entity.num, &tx->arena, &found, &row);
+        if (e != ERR_OK || !found)
+            break;
+        e = start_one(&m, &row, timer->due_at, &again);
+    }
+    if (e == ERR_OK && found) {
+        int64_t delay = again ? MIN(AGAIN_MS * row.tries, (int64_t)AGAIN_MS_MAX) : 0;
+        e = arm(tx, &m.entity, tx->now_ms + delay);
+    }
+    bool told = e == ERR_OK && m.entity.last_event > m.read.last_event;
+    return told ? entity_move_settle(&m) : e;
+}

@@ -1,0 +1,402 @@
+/* Moving one entity on, inside a transaction. */
+#include "core/entity/entity_txn.h"
+
+#include "base/json.h"
+#include "base/limits.h"
+#include "core/txn/entity_type_cache.h"
+#include "core/txn/job_row.h"
+#include "core/txn/render.h"
+#include "core/txn/signal_dedup.h"
+#include "store/entity/generations.h"
+#include "store/entity/inbox.h"
+#include "store/run/runs.h"
+
+/* --- loading --- */
+
+enum err entity_type_load(struct op *op, struct tx *tx, struct str id, struct tenant **ret_tenant,
+                          struct entity_type *ret)
+{
+    bool found = false;
+    enum err e = tx_tenant(tx, op, ret_tenant);
+    if (e != ERR_OK)
+        return e;
+    if ((*ret_tenant)->num != 0)
+        e = kept_types_find(tx->types, tx->db, (*ret_tenant)->num, id, &tx->arena, &found, ret);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot read the type");
+    if (!found)
+        return problem_set(&op->problem, ERR_ENTITY_TYPE_NOT_FOUND,
+                           "there is no entity type \"%.*s\"", STR_ARG(id));
+    return ERR_OK;
+}
+
+enum err entity_version_load(struct entity_move *m, int64_t version, struct entity_version *ret)
+{
+    bool found = false;
+    enum err e = kept_types_version(m->tx->types, m->tx->db, m->type.num, version, &m->tx->arena,
+                                    &found, ret);
+    return e == ERR_OK && !found ? ERR_DAMAGED : e; /* versions are never removed */
+}
+
+enum err entity_move_find(struct entity_move *m, struct op *op, struct tx *tx, struct str type,
+                          struct str id, bool *ret_found)
+{
+    *m = (struct entity_move){.tx = tx};
+    enum err e = entity_type_load(op, tx, type, &m->tenant, &m->type);
+    if (e != ERR_OK)
+        return e;
+    e = entities_find(tx->db, m->type.num, id, &tx->arena, ret_found, &m->entity);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot read the entity");
+    m->read = m->entity;
+    e = entity_version_load(m, *ret_found ? m->entity.type_version : m->type.latest_version,
+                            &m->version);
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot read the type's version");
+}
+
+enum err entity_move_need(struct entity_move *m, struct op *op, struct tx *tx, struct str type,
+                          struct str id)
+{
+    bool found = false;
+    enum err e = entity_move_find(m, op, tx, type, id, &found);
+    if (e == ERR_OK && !found)
+        e = problem_set(&op->problem, ERR_ENTITY_NOT_FOUND, "there is no %.*s \"%.*s\"",
+                        STR_ARG(type), STR_ARG(id));
+    return e;
+}
+
+enum err entity_move_load(struct entity_move *m, struct tx *tx, int64_t num, struct problem *p,
+                          bool *ret_found)
+{
+    *m = (struct entity_move){.tx = tx};
+    enum err e = entities_find_num(tx->db, num, &tx->arena, ret_found, &m->entity);
+    if (e == ERR_OK && !*ret_found)
+        return ERR_OK;
+    bool known = false;
+    if (e == ERR_OK)
+        e = tx_tenant_num(tx, m->entity.tenant, &m->tenant);
+    if (e == ERR_OK)
+        e = entity_types_find_num(tx->db, m->entity.type, &tx->arena, &known, &m->type);
+    if (e == ERR_OK)
+        e = known ? entity_version_load(m, m->entity.type_version, &m->version) : ERR_DAMAGED;
+    m->read = m->entity;
+    return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot load the entity");
+}
+
+/* --- telling --- */
+
+enum err entity_move_tell(struct entity_move *m, const char *type, struct str data)
+{
+    int64_t seq = ++m->entity.last_event;
+    enum err e = events_append(m->tx->db, m->entity.num, seq, m->tx->now_ms, str_of(type), data);
+    return e == ERR_OK ? tx_told(m->tx, m->entity.tenant, m->entity.num, seq) : e;
+}
+
+static enum err tell_generation(struct entity_move *m, const char *type)
+{
+    struct buf data;
+    buf_init(&data, KIB);
+    struct json_out o = json_out_to(&data);
+    json_open(&o, NULL, '{');
+    json_add_int(&o, "generation", m->entity.generation);
+    json_add_int(&o, "consumed_seq", m->entity.consumed_seq);
+    json_close(&o, '}');
+    enum err e = buf_ok(&data) ? entity_move_tell(m, type, buf_str(&data)) : ERR_NO_MEMORY;
+    buf_release(&data);
+    return e;
+}
+
+void entity_put_name(struct json_out *o, const struct entity_move *m)
+{
+    json_open(o, "entity", '{');
+    json_add_text(o, "type", m->type.id);
+    json_add_text(o, "id", m->entity.name);
+    json_close(o, '}');
+}
+
+/* --- generations --- */
+
+static void put_timer(void *ctx, const struct entity_timer *t)
+{
+    struct json_out *o = ctx;
+    json_open(o, NULL, '{');
+    json_add_text(o, "name", t->name);
+    json_add_time(o, "due_at", t->due_at);
+    json_add_raw(o, "payload", t->payload);
+    json_close(o, '}');
+}
+
+enum err entity_put_timers(struct json_out *o, const char *name, struct db *db, int64_t entity,
+                           bool only_given)
+{
+    json_open(o, name, '[');
+    enum err e = entity_timers_list(db, entity, only_given, put_timer, o);
+    json_close(o, ']');
+    return e == ERR_OK && !buf_ok(o->buf) ? ERR_NO_MEMORY : e;
+}
+
+/* The keys stay where they are, whatever generation they came in: the record says which they are.
+ */
+static enum err put_window(struct entity_move *m, struct buf *out)
+{
+    struct door_view view = {.oldest_at = -1};
+    enum err e = ERR_OK;
+    if (!m->is_new)
+        e = door_show(m->tx->db, m->entity.num, &view);
+    struct json_out o = json_out_to(out);
+    json_open(&o, NULL, '{');
+    json_add_int(&o, "keys", view.keys);
+    json_add_int(&o, "first", view.first);
+    json_add_int(&o, "last", view.last);
+    json_add_time(&o, "oldest", view.oldest_at);
+    json_close(&o, '}');
+    return e == ERR_OK && !buf_ok(out) ? ERR_NO_MEMORY : e;
+}
+
+static enum err record_generation(struct entity_move *m, const char *reason)
+{
+    struct entity *x = &m->entity;
+    struct entity_state state = {0};
+    bool has_state = false;
+    struct buf timers;
+    struct buf dedup;
+    buf_init(&timers, 4 * MIB);
+    buf_init(&dedup, KIB);
+    enum err e = m->is_new
+                     ? ERR_OK
+                     : entity_states_find(m->tx->db, x->num, &m->tx->arena, &has_state, &state);
+    struct json_out o = json_out_to(&timers);
+    if (e == ERR_OK)
+        e = entity_put_timers(&o, NULL, m->tx->db, x->num, false);
+    if (e == ERR_OK)
+        e = put_window(m, &dedup);
+    struct generation g = {
+        .entity = x->num,
+        .generation = x->generation,
+        .type_version = x->type_version,
+        .reason = str_of(reason),
+        .state = state.state,
+        .version = x->version,
+        .consumed_seq = x->consumed_seq,
+        .timers = buf_str(&timers),
+        .dedup = buf_str(&dedup),
+        .first_event = x->rolled_event + 1,
+        .first_call = x->calls + (x->open_job < 0), /* the call under way is of the new one */
+        .at = m->tx->now_ms,
+    };
+    if (e == ERR_OK)
+        e = generations_insert(m->tx->db, &g);
+    buf_release(&timers);
+    buf_release(&dedup);
+    return e;
+}
+
+/* Generations that need not be kept go later, a few rows at a time. */
+static enum err note_sweep(struct entity_move *m)
+{
+    int64_t keep = m->version.rules.keep_generations;
+    int64_t through = m->entity.generation - 1 - keep;
+    return keep >= 0 && through >= 1 ? entity_sweeps_note(m->tx->db, m->entity.num, through)
+                                     : ERR_OK;
+}
+
+enum err entity_move_begin_generation(struct entity_move *m, const char *reason)
+{
+    enum err e = ERR_OK;
+    m->entity.generation++;
+    m->entity.rolled_event = m->entity.last_event;
+    if (!m->is_new && m->entity.type_version != m->version.version)
+        e = entities_pin(m->tx->db, m->entity.num, m->version.version);
+    m->entity.type_version = m->version.version;
+    if (e == ERR_OK)
+        e = record_generation(m, reason);
+    return e == ERR_OK ? note_sweep(m) : e;
+}
+
+enum err entity_move_create(struct entity_move *m, struct str id, struct str by)
+{
+    m->is_new = true;
+    m->entity = (struct entity){
+        .tenant = m->tenant->num,
+        .type = m->type.num,
+        .name = id,
+        .given_seq = -1,
+        .open_job = -1,
+        .timer_at = -1,
+        .migrate_to = -1,
+        .created_at = m->tx->now_ms,
+        .active_at = m->tx->now_ms,
+        .finished_at = -1,
+    };
+    m->read = m->entity;
+    enum err e = tx_new_entity(m->tx, &m->entity.id, &m->entity.num);
+    if (e == ERR_OK)
+        e = entity_move_begin_generation(m, "created");
+    struct buf data;
+    buf_init(&data, KIB);
+    struct json_out o = json_out_to(&data);
+    json_open(&o, NULL, '{');
+    json_add_int(&o, "type_version", m->version.version);
+    json_add_text(&o, "by", by);
+    json_close(&o, '}');
+    if (e == ERR_OK)
+        e = buf_ok(&data) ? entity_move_tell(m, "entity.created", buf_str(&data)) : ERR_NO_MEMORY;
+    buf_release(&data);
+    return e;
+}
+
+/* --- timers --- */
+
+enum err entity_move_seek_timer(struct entity_move *m)
+{
+    return entity_timers_next(m->tx->db, m->entity.num, &m->entity.timer_at);
+}
+
+/* While a call is under way nothing can be done about a timer that is due. */
+static int64_t armed_at(const struct entity *x)
+{
+    return x->open_job < 0 ? x->timer_at : -1;
+}
+
+static enum err arm(struct entity_move *m)
+{
+    int64_t was = armed_at(&m->read);
+    int64_t is = armed_at(&m->entity);
+    if (was == is)
+        return ERR_OK;
+    struct timer old = {was, m->entity.num, TIMER_ENTITY, 0, m->entity.tenant};
+    struct timer new = {is, m->entity.num, TIMER_ENTITY, 0, m->entity.tenant};
+    enum err e = was >= 0 ? timers_delete(m->tx->db, &old) : ERR_OK;
+    if (e != ERR_OK || is < 0)
+        return e;
+    tx_note_due(m->tx, is);
+    return timers_insert(m->tx->db, &new);
+}
+
+/* --- calls --- */
+
+void entity_move_call_over(struct entity_move *m)
+{
+    m->entity.open_job = -1;
+    m->entity.given_seq = -1;
+}
+
+static bool has_work(const struct entity_move *m)
+{
+    const struct entity *x = &m->entity;
+    return x->migrate_to >= 0 || x->last_seq > x->consumed_seq ||
+           (x->timer_at >= 0 && x->timer_at <= m->tx->now_ms);
+}
+
+/* A migration is the business of those who handle the version that it leads to. */
+static enum err queue_of_call(struct entity_move *m, bool migrates, struct str *ret)
+{
+    *ret = m->version.rules.queue;
+    if (!migrates)
+        return ERR_OK;
+    struct entity_version to;
+    enum err e = entity_version_load(m, m->entity.migrate_to, &to);
+    if (e == ERR_OK)
+        *ret = to.rules.queue;
+    return e;
+}
+
+static enum err open_call(struct entity_move *m)
+{
+    struct entity *x = &m->entity;
+    bool migrates = x->migrate_to >= 0;
+    struct str queue = STR_NONE;
+    enum err e = queue_of_call(m, migrates, &queue);
+    if (e != ERR_OK)
+        return e;
+    int64_t ordinal = x->calls++ % JOB_ORDINAL_MAX + 1;
+    if (x->calls > JOB_ORDINAL_MAX) /* years later the numbers come round again */
+        e = jobs_remove(m->tx->db, x->num, ordinal);
+    struct job job = job_row_blank(m->tx, x->num, ordinal, x->tenant);
+    job.step = JOB_OF_ENTITY;
+    job.queue = queue;
+    job.item = migrates ? CALL_MIGRATE : CALL_SIGNALS;
+    x->open_job = ordinal;
+    x->given_seq = -1;
+    return e == ERR_OK ? job_row_create(m->tx, &job) : e;
+}
+
+/* --- settling --- */
+
+/* Something came for an entity that had finished: it begins anew as a new one would, with nothing
+ * but its keys. */
+static enum err reopen(struct entity_move *m)
+{
+    m->entity.finished_at = -1;
+    enum err e = entity_states_delete(m->tx->db, m->entity.num);
+    if (e == ERR_OK)
+        e = entity_version_load(m, m->type.latest_version, &m->version);
+    if (e == ERR_OK)
+        e = entity_move_begin_generation(m, "reopened");
+    return e == ERR_OK ? tell_generation(m, "entity.reopened") : e;
+}
+
+static enum err roll_over(struct entity_move *m)
+{
+    enum err e = entity_move_begin_generation(m, "rolled_over");
+    return e == ERR_OK ? tell_generation(m, "entity.rolled_over") : e;
+}
+
+enum err entity_move_settle(struct entity_move *m)
+{
+    struct entity *x = &m->entity;
+    enum err e = ERR_OK;
+    if (x->finished_at >= 0 && has_work(m))
+        e = reopen(m);
+    if (e == ERR_OK && x->open_job < 0 && has_work(m))
+        e = open_call(m);
+    if (e == ERR_OK)
+        e = arm(m);
+    if (e == ERR_OK && x->last_event - x->rolled_event >= m->version.rules.rollover_events)
+        e = roll_over(m);
+    if (e != ERR_OK)
+        return e;
+    assert(x->last_event > m->read.last_event && x->consumed_seq <= x->last_seq);
+    if (m->is_new)
+        e = entities_insert(m->tx->db, x);
+    else
+        e = entities_update(m->tx->db, x, m->read.version, m->read.last_event);
+    m->is_new = false;
+    m->read = *x;
+    return e;
+}
+
+/* One that was put off is later than the entity says; one of an earlier time is only removed. */
+enum err entity_move_timer_due(struct entity_move *m, int64_t due_at)
+{
+    int64_t armed = armed_at(&m->entity);
+    if (armed < 0 || armed > due_at)
+        return ERR_OK;
+    struct buf data;
+    buf_init(&data, KIB);
+    struct json_out o = json_out_to(&data);
+    json_open(&o, NULL, '{');
+    json_add_time(&o, "due_at", m->entity.timer_at);
+    json_close(&o, '}');
+    enum err e =
+        buf_ok(&data) ? entity_move_tell(m, "entity.timer_due", buf_str(&data)) : ERR_NO_MEMORY;
+    buf_release(&data);
+    return e == ERR_OK ? entity_move_settle(m) : e;
+}
+
+/* --- who waits --- */
+
+struct uuid entity_wait_key(struct str tenant, struct str type, struct str id)
+{
+    struct str parts[] = {tenant, type, id};
+    struct sha256 hash = sha256_of_parts(parts, ARRAY_LEN(parts));
+    struct uuid key;
+    memcpy(key.bytes, hash.bytes, sizeof(key.bytes));
+    return key;
+}
+
+enum err entity_move_wake(struct entity_move *m, int64_t after, int64_t through)
+{
+    struct uuid key = entity_wait_key(m->tenant->id, m->type.id, m->entity.name);
+    return tx_wake_updates(m->tx, m->entity.tenant, key, after, through);
+}

@@ -1,0 +1,77 @@
+/* Moving one entity on, inside a transaction: its row, inbox, job, timers, timeline and generation
+ * change together or not at all. Every use case that changes an entity goes through here.
+ *
+ * A move is loaded, changed, and then entity_move_settle() does what follows: it opens the entity
+ * again if it was finished and something waits, makes the next call of the handler, arms the timer,
+ * rolls the history over, and writes the row once. */
+#ifndef PAWL_CORE_ENTITY_ENTITY_TXN_H
+#define PAWL_CORE_ENTITY_ENTITY_TXN_H
+
+#include "core/txn/tx.h"
+#include "store/entity/entities.h"
+#include "store/run/jobs.h"
+
+/* Kinds of calls, kept as a job's `item`. */
+enum { CALL_SIGNALS = 0, CALL_MIGRATE = 1 };
+
+/* Timers of an entity that belong to no call, as ordinals in `timers`. */
+enum {
+    TIMER_ENTITY = -2,       /* one of its own is due */
+    TIMER_ENTITY_START = -3, /* runs are to be started for it */
+};
+
+struct entity_move {
+    struct tx *tx;
+    struct tenant *tenant;
+    struct entity_type type;
+    struct entity_version version; /* the one that it is pinned to */
+    struct entity entity;
+    struct entity read; /* as the row was */
+    bool is_new;
+};
+
+/* The caller's type; ERR_ENTITY_TYPE_NOT_FOUND. */
+MUST_CHECK enum err entity_type_load(struct op *op, struct tx *tx, struct str id,
+                                     struct tenant **ret_tenant, struct entity_type *ret);
+/* The caller's entity; *ret_found false leaves tenant and type loaded, and the newest version. */
+MUST_CHECK enum err entity_move_find(struct entity_move *m, struct op *op, struct tx *tx,
+                                     struct str type, struct str id, bool *ret_found);
+/* The same; ERR_ENTITY_NOT_FOUND when there is none. */
+MUST_CHECK enum err entity_move_need(struct entity_move *m, struct op *op, struct tx *tx,
+                                     struct str type, struct str id);
+/* By its number; *ret_found false when it is gone. */
+MUST_CHECK enum err entity_move_load(struct entity_move *m, struct tx *tx, int64_t num,
+                                     struct problem *p, bool *ret_found);
+/* A new one, after entity_move_find() has found none. Its row is written by the settling. */
+MUST_CHECK enum err entity_move_create(struct entity_move *m, struct str id, struct str by);
+
+/* One line of its story. `data` is a JSON object, or ptr NULL. */
+MUST_CHECK enum err entity_move_tell(struct entity_move *m, const char *type, struct str data);
+/* The call under way is over. */
+void entity_move_call_over(struct entity_move *m);
+/* Goes over to another generation, pinned to m->version. */
+MUST_CHECK enum err entity_move_begin_generation(struct entity_move *m, const char *reason);
+/* Its timers changed: looks for the next one that is due. */
+MUST_CHECK enum err entity_move_seek_timer(struct entity_move *m);
+/* The timer that was armed for this time has fired, and is removed. */
+MUST_CHECK enum err entity_move_timer_due(struct entity_move *m, int64_t due_at);
+/* Does what follows, and writes the row. */
+MUST_CHECK enum err entity_move_settle(struct entity_move *m);
+
+/* What whoever waits for something of the entity is known by. */
+struct uuid entity_wait_key(struct str tenant, struct str type, struct str id);
+/* Once the commit is on disk, wakes those who wait for updates above `after` up to `through`; with
+ * 0 and 0 all of them. */
+MUST_CHECK enum err entity_move_wake(struct entity_move *m, int64_t after, int64_t through);
+
+/* A version of the entity's type, which must exist. */
+MUST_CHECK enum err entity_version_load(struct entity_move *m, int64_t version,
+                                        struct entity_version *ret);
+
+/* Its timers as an array, all of them or those that the call under way was given. */
+MUST_CHECK enum err entity_put_timers(struct json_out *o, const char *name, struct db *db,
+                                      int64_t entity, bool only_given);
+/* "entity":{"type":…,"id":…} */
+void entity_put_name(struct json_out *o, const struct entity_move *m);
+
+#endif

@@ -1,0 +1,364 @@
+/* Starting queued runs when their limits have room. */
+#include "core/run/dispatch.h"
+
+#include "base/limits.h"
+#include "core/admission/limits_of_run.h"
+#include "core/admission/run_slots.h"
+#include "core/run/run_txn.h"
+#include "store/run/queue.h"
+
+/* What one slice may still do. */
+struct budget {
+    int64_t starts;
+    int64_t lines;
+};
+
+/* --- rooms --- */
+
+/* How many more runs fit under the scope. */
+static enum err room_of(struct tx *tx, int64_t num, struct problem *p, int64_t *ret)
+{
+    struct scope scope;
+    int64_t limit = -1;
+    enum err e = scopes_get(tx->db, num, &tx->arena, &scope);
+    if (e == ERR_OK)
+        e = limit_in_force(tx, &scope, p, &limit);
+    *ret = limit < 0 ? INT64_MAX : MAX(limit - scope.active_runs, (int64_t)0);
+    return e;
+}
+
+/* The first scope of the line that is full; 0 when none is. */
+static enum err full_scope(struct tx *tx, const struct line *line, struct problem *p, int64_t *ret)
+{
+    struct scope_list scopes = scope_list_parse(line->scopes);
+    enum err e = ERR_OK;
+    *ret = 0;
+    for (size_t i = 0; i < scopes.count && e == ERR_OK && *ret == 0; i++) {
+        int64_t room = 0;
+        e = room_of(tx, scopes.nums[i], p, &room);
+        if (e == ERR_OK && room == 0)
+            *ret = scopes.nums[i];
+    }
+    return e;
+}
+
+static bool tenant_has_room(const struct tenant *t)
+{
+    return t->max_concurrent_runs < 0 || t->active_runs < t->max_concurrent_runs;
+}
+
+/* --- tenants that are put aside --- */
+
+static bool is_aside(const struct tx *tx, int64_t tenant)
+{
+    for (size_t i = 0; i < tx->aside_count; i++) {
+        if (tx->asides[i].tenant == tenant)
+            return true;
+    }
+    return false;
+}
+
+static void take_back(struct tx *tx, size_t i)
+{
+    dispatch_workflow(tx, tx->asides[i].tenant);
+    tx->asides[i] = tx->asides[--tx->aside_count];
+}
+
+void dispatch_set_aside(struct tx *tx, int64_t tenant, int64_t until_ms)
+{
+    if (is_aside(tx, tenant))
+        return;
+    if (tx->aside_count == ASIDE_TENANTS_MAX)
+        take_back(tx, 0);
+    tx->asides[tx->aside_count++] = (struct aside_tenant){tenant, until_ms};
+}
+
+int64_t dispatch_aside_until(const struct tx *tx)
+{
+    int64_t first = -1;
+    for (size_t i = 0; i < tx->aside_count; i++)
+        first = first < 0 ? tx->asides[i].until_ms : MIN(first, tx->asides[i].until_ms);
+    return first;
+}
+
+void dispatch_bring_back(struct tx *tx, int64_t now_ms)
+{
+    for (size_t i = tx->aside_count; i-- > 0;) {
+        if (tx->asides[i].until_ms <= now_ms)
+            take_back(tx, i);
+    }
+}
+
+/* --- lines --- */
+
+/* The scope has room: so many of its first lines wait for the tenant from now on. */
+static enum err pull(struct tx *tx, int64_t tenant, int64_t scope, struct problem *p,
+                     struct budget *budget)
+{
+    int64_t room = 0;
+    bool found = true;
+    struct line line;
+    if (is_aside(tx, tenant))
+        return ERR_OK;
+    tx->dispatching = (struct dispatching){.tenant = tenant};
+    enum err e = lines_first(tx->db, tenant, scope, &tx->arena, &found, &line);
+    if (e == ERR_OK && found) /* a scope that lines wait for exists */
+        e = room_of(tx, scope, p, &room);
+    while (e == ERR_OK && found && room > 0) {
+        if (budget->lines-- <= 0) {
+            dispatch_workflow(tx, tenant);
+            return ERR_OK;
+        }
+        int64_t full = 0;
+        e = full_scope(tx, &line, p, &full);
+        if (e == ERR_OK)
+            e = lines_park(tx->db, line.num, full);
+        if (full == 0)
+            room--;
+        if (e == ERR_OK)
+            e = lines_first(tx->db, tenant, scope, &tx->arena, &found, &line);
+    }
+    return e;
+}
+
+/* The line turns out to be blocked: the room that its other scopes have is for others. */
+static enum err park(struct tx *tx, const struct line *line, int64_t full, struct problem *p,
+                     struct budget *budget)
+{
+    struct scope_list scopes = scope_list_parse(line->scopes);
+    enum err e = lines_park(tx->db, line->num, full);
+    for (size_t i = 0; i < scopes.count && e == ERR_OK; i++) {
+        if (scopes.nums[i] != full)
+            e = pull(tx, line->tenant, scopes.nums[i], p, budget);
+    }
+    return e;
+}
+
+static enum err start(struct tx *tx, const struct line *line, struct problem *p)
+{
+    struct run_move m;
+    struct arena_mark mark = arena_mark(&tx->arena);
+    tx->dispatching.run = line->run;
+    enum err e = run_move_load(&m, tx, line->run, p);
+    if (e == ERR_OK)
+        e = run_move_admit(&m);
+    if (e != ERR_OK)
+        return e;
+    tx->dispatching.run = 0;
+    arena_back_to(&tx->arena, mark);
+    return ERR_OK;
+}
+
+/* Lines of the tenant wait for scopes that have room: until they are swept nobody knows who is
+ * next.
+ */
+static bool is_unswept(const struct tx *tx, const struct tenant *tenant)
+{
+    const struct dispatch_state *d = tx->dispatch;
+    return d->sweeping && tenant->num >= d->sweep_tenant && tenant->num <= d->sweep_last;
+}
+
+/* Starts what the tenant has room for, in order, `most` at most. */
+static enum err drain(struct tx *tx, const struct tenant *tenant, int64_t most, struct problem *p,
+                      struct budget *budget)
+{
+    enum err e = ERR_OK;
+    if (is_aside(tx, tenant->num))
+        return ERR_OK;
+    while (e == ERR_OK && tenant_has_room(tenant) && most > 0 && !is_unswept(tx, tenant)) {
+        tx->dispatching = (struct dispatching){.tenant = tenant->num};
+        struct line line;
+        bool found = false;
+        e = lines_first(tx->db, tenant->num, 0, &tx->arena, &found, &line);
+        if (e != ERR_OK || !found)
+            return e;
+        if (budget->starts <= 0 || budget->lines-- <= 0) {
+            dispatch_tenant(tx);
+            return ERR_OK;
+        }
+        int64_t full = 0;
+        e = full_scope(tx, &line, p, &full);
+        if (e == ERR_OK && full > 0) {
+            e = park(tx, &line, full, p, budget);
+        } else if (e == ERR_OK) {
+            e = start(tx, &line, p);
+            budget->starts--;
+            most--;
+            tx->dispatch->drained_any = true;
+        }
+    }
+    return e;
+}
+
+/* --- with an op --- */
+
+static enum err pull_freed(struct tx *tx, const struct freed_slots *freed, struct problem *p,
+                           struct budget *budget)
+{
+    struct tenant *tenant;
+    enum err e = tx_tenant_num(tx, freed->tenant, &tenant);
+    for (size_t i = 0; i < freed->scopes.count && e == ERR_OK && tenant->queued_runs > 0; i++)
+        e = pull(tx, tenant->num, freed->scopes.nums[i], p, budget);
+    return e;
+}
+
+static enum err drain_freed(struct tx *tx, const struct freed_slots *freed, struct problem *p,
+                            struct budget *budget)
+{
+    struct tenant *tenant;
+    enum err e = tx_tenant_num(tx, freed->tenant, &tenant);
+    return e == ERR_OK && tenant->queued_runs > 0 ? drain(tx, tenant, INT64_MAX, p, budget) : e;
+}
+
+enum err dispatch_freed(struct tx *tx, struct problem *p)
+{
+    struct budget budget = {DISPATCHED_PER_OP_MAX, LINES_PER_TURN_MAX};
+    enum err e = ERR_OK;
+    while (tx->freed != NULL &&
+           e == ERR_OK) { /* a started run may be over at once, and free more */
+        const struct freed_slots *all = tx->freed;
+        tx->freed = NULL;
+        /* All that was freed is known before the first run starts: the best one comes first. */
+        for (const struct freed_slots *f = all; f != NULL && e == ERR_OK; f = f->next)
+            e = pull_freed(tx, f, p, &budget);
+        for (const struct freed_slots *f = all; f != NULL && e == ERR_OK; f = f->next)
+            e = drain_freed(tx, f, p, &budget);
+    }
+    return e;
+}
+
+/* --- in slices --- */
+
+void dispatch_tenant(struct tx *tx)
+{
+    tx->dispatch->draining = true;
+    tx->dispatch->drained_any = true; /* so that a whole round follows */
+}
+
+static void sweep_tenants(struct dispatch_state *d, int64_t first, int64_t last)
+{
+    if (d->sweeping) { /* what was not looked at yet is looked at too */
+        first = MIN(first, d->sweep_tenant);
+        last = MAX(last, d->sweep_last);
+    }
+    d->sweeping = true;
+    d->sweep_tenant = first;
+    d->sweep_scope = 0;
+    d->sweep_last = last;
+    d->draining = true;
+    d->drained_any = true;
+}
+
+void dispatch_workflow(struct tx *tx, int64_t tenant)
+{
+    sweep_tenants(tx->dispatch, tenant, tenant);
+}
+
+void dispatch_all(struct tx *tx)
+{
+    dispatch_state_forget(tx->dispatch);
+}
+
+struct dispatch_state *dispatch_state_new(void)
+{
+    struct dispatch_state *state = calloc(1, sizeof(*state));
+    if (state != NULL)
+        dispatch_state_forget(state);
+    return state;
+}
+
+void dispatch_state_forget(struct dispatch_state *state)
+{
+    sweep_tenants(state, 0, INT64_MAX);
+}
+
+void dispatch_state_free(struct dispatch_state *state)
+{
+    free(state);
+}
+
+bool dispatch_is_due(const struct tx *tx)
+{
+    return tx->dispatch->sweeping || tx->dispatch->draining;
+}
+
+enum err dispatch_concerns(struct tx *tx, const struct tenant *tenant, bool *ret)
+{
+    struct line line;
+    bool aside = is_aside(tx, tenant->num);
+    *ret = (dispatch_is_due(tx) || aside) && tenant->queued_runs > 0 && tenant_has_room(tenant);
+    if (!*ret || aside || is_unswept(tx, tenant))
+        return ERR_OK;
+    return lines_first(tx->db, tenant->num, 0, &tx->arena, ret, &line);
+}
+
+/* Scopes with room, although nothing was freed. */
+static enum err sweep(struct tx *tx, struct problem *p, struct budget *budget)
+{
+    struct dispatch_state *d = tx->dispatch;
+    enum err e = ERR_OK;
+    while (e == ERR_OK && d->sweeping && budget->lines > 0) {
+        bool found = false;
+        int64_t tenant = 0;
+        int64_t scope = 0;
+        e = lines_next_scope(tx->db, d->sweep_tenant, d->sweep_scope, &found, &tenant, &scope);
+        if (e != ERR_OK)
+            return e;
+        if (!found || tenant > d->sweep_last) {
+            d->sweeping = false;
+            dispatch_tenant(tx); /* a whole round for what was found */
+            break;
+        }
+        budget->lines--;
+        struct dispatch_state before = *d;
+        e = pull(tx, tenant, scope, p, budget);
+        if (budget->lines <= 0) {
+            d->sweep_tenant = before.sweep_tenant; /* the same scope again in the next slice */
+            d->sweep_scope = before.sweep_scope;
+        } else {
+            d->sweep_tenant = tenant;
+            d->sweep_scope = scope;
+        }
+    }
+    return e;
+}
+
+/* Tenants in turn, each with as many runs as its weight. A round that starts nothing is the last.
+ */
+static enum err drain_in_turn(struct tx *tx, struct problem *p, struct budget *budget)
+{
+    struct dispatch_state *d = tx->dispatch;
+    enum err e = ERR_OK;
+    while (e == ERR_OK && d->draining && budget->starts > 0 && budget->lines > 0) {
+        bool found = false;
+        int64_t num = 0;
+        e = lines_next_tenant(tx->db, d->drain_tenant, &found, &num);
+        if (e != ERR_OK)
+            return e;
+        if (!found) {
+            d->draining =
+                d->drained_any && d->drain_tenant > 0; /* the end of a sweep sets it again */
+            d->drained_any = false;
+            d->drain_tenant = 0;
+            continue;
+        }
+        budget->lines--;
+        struct tenant *tenant = NULL;
+        e = tx_tenant_num(tx, num, &tenant);
+        if (e == ERR_OK)
+            e = drain(tx, tenant, tenant->weight, p, budget);
+        d->drain_tenant = num;
+    }
+    return e;
+}
+
+enum err dispatch_turn(struct tx *tx, struct problem *p)
+{
+    struct budget budget = {DISPATCHED_PER_TURN_MAX, LINES_PER_TURN_MAX};
+    enum err e = sweep(tx, p, &budget);
+    budget.lines = LINES_PER_TURN_MAX;
+    if (e == ERR_OK)
+        e = drain_in_turn(tx, p, &budget);
+    /* A started run that was over at once has freed its slots again. */
+    return e == ERR_OK ? dispatch_freed(tx, p) : e;
+}

@@ -1,0 +1,382 @@
+/* What the input of an http step's job is on the wire, and what came back is as its result. */
+#include "core/run/http_step.h"
+
+#include "base/json.h"
+#include "base/limits.h"
+#include "domain/call_verdict.h"
+
+enum { HEADERS_MAX = 100 }; /* of a request or in an output: more is a mistake */
+
+/* application/json, text/json, application/problem+json …, with or without parameters. */
+static bool is_json_type(struct str content_type)
+{
+    struct str type;
+    struct str parameters;
+    (void)str_cut(content_type, ';', &type, &parameters);
+    type = str_trim(type);
+    struct str suffix = STR("+json");
+    return str_eq_nocase(type, STR("application/json")) || str_eq_nocase(type, STR("text/json")) ||
+           (type.len > suffix.len &&
+            str_eq_nocase((struct str){type.ptr + type.len - suffix.len, suffix.len}, suffix));
+}
+
+/* --- the request --- */
+
+struct draft {
+    const json_t *input;
+    const struct call_frame *frame;
+    struct problem *p;
+    struct http_header headers[HEADERS_MAX];
+    size_t header_count;
+    struct str content_type; /* ptr NULL: none was given */
+    struct buf text;         /* of header values that are not text, and of the body */
+    char job_id[UUID_TEXT_LEN + 1];
+};
+
+static enum err add_header(struct draft *d, struct str name, struct str value)
+{
+    if (d->header_count == HEADERS_MAX)
+        return problem_set(d->p, ERR_FIELD_INVALID, "a request may have at most %d headers",
+                           HEADERS_MAX);
+    d->headers[d->header_count++] = (struct http_header){name, value};
+    return ERR_OK;
+}
+
+/* A template that is all of a value gives numbers as numbers. */
+static enum err header_text(struct draft *d, const char *name, const json_t *value,
+                            struct arena *arena, struct str *ret)
+{
+    if (json_is_string(value)) {
+        *ret = json_str(value);
+        return ERR_OK;
+    }
+    if (!json_is_number(value) && !json_is_boolean(value))
+        return problem_set(d->p, ERR_FIELD_INVALID, "the header %s is not text", name);
+    buf_clear(&d->text);
+    json_put_plain(&d->text, value);
+    *ret = buf_ok(&d->text) ? arena_str(arena, buf_str(&d->text)) : STR_NONE;
+    return ret->ptr != NULL ? ERR_OK : problem_set(d->p, ERR_NO_MEMORY, "out of memory");
+}
+
+static enum err add_headers(struct draft *d, struct arena *arena)
+{
+    json_t *headers = json_object_get(d->input, "headers");
+    const char *name;
+    const json_t *value;
+    if (headers != NULL && !json_is_object(headers) && !json_is_null(headers))
+        return problem_set(d->p, ERR_FIELD_INVALID, "headers is not an object");
+    json_object_foreach (headers, name, value) {
+        struct str text = STR_NONE;
+        struct str key = str_of(name);
+        /* These two are the server's to say. A null is no header at all. */
+        if (json_is_null(value) || str_eq_nocase(key, STR("idempotency-key")) ||
+            (str_eq_nocase(key, STR("traceparent")) && d->frame->traceparent.ptr != NULL))
+            continue;
+        enum err e = header_text(d, name, value, arena, &text);
+        if (e == ERR_OK)
+            e = add_header(d, key, text);
+        if (e != ERR_OK)
+            return e;
+        if (str_eq_nocase(key, STR("content-type")))
+            d->content_type = text;
+    }
+    struct buf id;
+    buf_init(&id, UUID_TEXT_LEN);
+    buf_put_uuid(&id, d->frame->job_id);
+    if (buf_ok(&id))
+        memcpy(d->job_id, id.ptr, UUID_TEXT_LEN);
+    bool ok = buf_ok(&id);
+    buf_release(&id);
+    if (!ok)
+        return problem_set(d->p, ERR_NO_MEMORY, "out of memory");
+    enum err e = add_header(d, STR("Idempotency-Key"), str_of(d->job_id));
+    if (e == ERR_OK && d->frame->traceparent.ptr != NULL)
+        e = add_header(d, STR("traceparent"), d->frame->traceparent);
+    return e;
+}
+
+/* Text with a type of its own goes out as it is, everything else as JSON. */
+static enum err set_body(struct draft *d, struct str *ret)
+{
+    const json_t *body = json_object_get(d->input, "body");
+    *ret = STR_NONE;
+    if (body == NULL || json_is_null(body))
+        return ERR_OK;
+    if (json_is_string(body) && d->content_type.ptr != NULL && !is_json_type(d->content_type)) {
+        *ret = json_str(body);
+        return ERR_OK;
+    }
+    buf_clear(&d->text);
+    json_put_plain(&d->text, body);
+    *ret = buf_str(&d->text);
+    if (!buf_ok(&d->text))
+        return problem_set(d->p, ERR_NO_MEMORY, "out of memory");
+    return d->content_type.ptr != NULL
+               ? ERR_OK
+               : add_header(d, STR("Content-Type"), STR("application/json"));
+}
+
+static enum err make(struct draft *d, struct arena *arena, struct http_call **ret)
+{
+    const json_t *method = json_object_get(d->input, "method");
+    const json_t *url = json_object_get(d->input, "url");
+    struct http_request request = {.timeout_ms = d->frame->timeout_ms,
+                                   .redirects_max = CALL_REDIRECTS_MAX};
+    if (!json_is_string(method) || !json_is_string(url))
+        return problem_set(d->p, ERR_FIELD_INVALID, "method or url is not text");
+    enum err e = add_headers(d, arena);
+    if (e == ERR_OK)
+        e = set_body(d, &request.body);
+    if (e != ERR_OK)
+        return e;
+    request.method = json_str(method);
+    request.url = json_str(url);
+    request.headers = d->headers;
+    request.header_count = d->header_count;
+    *ret = http_call_new(&request);
+    return *ret != NULL ? ERR_OK : problem_set(d->p, ERR_NO_MEMORY, "out of memory");
+}
+
+enum err call_of_input(struct str input, const struct call_frame *frame, struct problem *p,
+                       struct http_call **ret)
+{
+    json_t *json = input.len > 0 ? json_loadb(input.ptr, input.len, 0, NULL) : NULL;
+    if (!json_is_object(json)) {
+        json_decref(json);
+        return problem_set(p, ERR_FIELD_INVALID, "the job has no request");
+    }
+    struct draft d = {.input = json, .frame = frame, .p = p};
+    struct arena arena;
+    arena_init(&arena, CALL_HEAD_MAX);
+    buf_init(&d.text, JSON_WRITTEN_MAX);
+    enum err e = make(&d, &arena, ret);
+    buf_release(&d.text);
+    arena_release(&arena);
+    json_decref(json);
+    return e;
+}
+
+/* --- the result --- */
+
+void call_result_init(struct call_result *r)
+{
+    *r = (struct call_result){.kind = CALL_RESULT_NOTHING};
+    buf_init(&r->text, CALL_OUTPUT_MAX);
+}
+
+void call_result_release(struct call_result *r)
+{
+    buf_release(&r->text);
+}
+
+static bool is_dull(struct str name)
+{
+    static const char *const DULL[] = {"connection", "keep-alive",        "set-cookie",
+                                       "trailer",    "transfer-encoding", "upgrade"};
+    for (size_t i = 0; i < ARRAY_LEN(DULL); i++) {
+        if (str_eq_nocase(name, str_of(DULL[i])))
+            return true;
+    }
+    return false;
+}
+
+static void lower(struct buf *out, struct str name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+        buf_put_char(out, (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c));
+    }
+}
+
+/* Lines of the same name are one value, as RFC 9110 has it. */
+static void put_value(struct buf *out, const struct http_header *headers, size_t count, size_t from)
+{
+    buf_clear(out);
+    for (size_t i = from; i < count; i++) {
+        if (!str_eq_nocase(headers[i].name, headers[from].name))
+            continue;
+        if (out->len > 0)
+            buf_put(out, STR(", "));
+        buf_put(out, headers[i].value);
+    }
+}
+
+static bool is_repeated(const struct http_header *headers, size_t at)
+{
+    for (size_t i = 0; i < at; i++) {
+        if (str_eq_nocase(headers[i].name, headers[at].name))
+            return true;
+    }
+    return false;
+}
+
+/* {name in small letters: value}. Cookies and what is about the connection are left out. */
+static void put_headers(struct json_out *o, const struct http_call *call)
+{
+    struct http_header headers[HEADERS_MAX];
+    size_t count = 0;
+    size_t at = 0;
+    size_t bytes = 0;
+    while (count < HEADERS_MAX && http_call_next_header(call, &at, &headers[count])) {
+        bytes += headers[count].name.len + headers[count].value.len;
+        if (bytes > CALL_HEADERS_KEPT_MAX)
+            break;
+        count += !is_dull(headers[count].name);
+    }
+    struct buf name;
+    struct buf value;
+    buf_init(&name, CALL_HEAD_MAX);
+    buf_init(&value, CALL_HEAD_MAX);
+    json_open(o, "headers", '{');
+    for (size_t i = 0; i < count; i++) {
+        if (is_repeated(headers, i))
+            continue;
+        buf_clear(&name);
+        lower(&name, headers[i].name);
+        put_value(&value, headers, count, i);
+        if (o->comma)
+            buf_put_char(o->buf, ',');
+        json_put_text(o->buf, buf_str(&name));
+        buf_put_char(o->buf, ':');
+        json_put_text(o->buf, buf_str(&value));
+        o->comma = true;
+    }
+    json_close(o, '}');
+    o->buf->failed |= name.failed || value.failed;
+    buf_release(&name);
+    buf_release(&value);
+}
+
+/* JSON in this store has no NUL. */
+static bool is_text(struct str s)
+{
+    return str_is_utf8(s) && memchr(s.ptr, '\0', s.len) == NULL;
+}
+
+/* ERR_NO_MEMORY, or done. */
+static enum err put_json_body(struct json_out *o, struct str body, bool *ret_done)
+{
+    struct problem p;
+    problem_init(&p);
+    json_t *json = NULL;
+    enum err e = json_parse(body, &p, &json);
+    problem_release(&p);
+    *ret_done = e == ERR_OK;
+    if (e != ERR_OK)
+        return e == ERR_NO_MEMORY ? e : ERR_OK;
+    json_add_name(o, "body");
+    json_put_plain(o->buf, json);
+    o->comma = true;
+    json_add_text(o, "body_encoding", STR("json"));
+    json_decref(json);
+    return ERR_OK;
+}
+
+static enum err put_body(struct json_out *o, const struct http_call *call)
+{
+    struct str body = buf_str(&call->body);
+    bool done = false;
+    if (body.len == 0) {
+        json_add_null(o, "body");
+        return ERR_OK;
+    }
+    if (is_json_type(http_call_header(call, STR("content-type")))) {
+        enum err e = put_json_body(o, body, &done);
+        if (e != ERR_OK || done)
+            return e;
+    }
+    if (is_text(body)) {
+        json_add_text(o, "body", body);
+        json_add_text(o, "body_encoding", STR("text"));
+        return ERR_OK;
+    }
+    json_add_name(o, "body");
+    buf_put_char(o->buf, '"');
+    buf_put_base64(o->buf, body.ptr, body.len);
+    buf_put_char(o->buf, '"');
+    o->comma = true;
+    json_add_text(o, "body_encoding", STR("base64"));
+    return ERR_OK;
+}
+
+/* The first bytes of what the receiver had to say, if that is text. */
+static void put_excerpt(struct json_out *o, const struct http_call *call)
+{
+    char excerpt[CALL_EXCERPT_MAX];
+    size_t len = MIN(call->body.len, sizeof(excerpt));
+    if (len == 0 || memchr(call->body.ptr, '\0', len) != NULL)
+        return;
+    memcpy(excerpt, call->body.ptr, len);
+    str_repair_utf8(excerpt, len);
+    json_add_text(o, "body", (struct str){excerpt, len});
+}
+
+static void put_error(struct call_result *r, const char *message, const struct http_call *call)
+{
+    r->kind = CALL_RESULT_ERROR;
+    buf_clear(&r->text);
+    struct json_out o = json_out_to(&r->text);
+    json_open(&o, NULL, '{');
+    json_add_text(&o, "code", str_of(r->code));
+    json_add_text(&o, "message", str_of(message));
+    if (call != NULL) {
+        json_open(&o, "details", '{');
+        json_add_int(&o, "status", call->status);
+        put_excerpt(&o, call);
+        json_close(&o, '}');
+    }
+    json_close(&o, '}');
+}
+
+void call_result_refuse(struct call_result *r, enum call_end end, const char *why)
+{
+    (void)snprintf(r->code, sizeof(r->code), "%s", call_end_code(end));
+    r->retryable = call_end_retryable(end);
+    r->timed_out = end == CALL_TIMED_OUT;
+    put_error(r, why, NULL);
+}
+
+static void take_output(struct call_result *r, const struct http_call *call)
+{
+    struct json_out o = json_out_to(&r->text);
+    r->kind = CALL_RESULT_OUTPUT;
+    json_open(&o, NULL, '{');
+    json_add_int(&o, "status", call->status);
+    put_headers(&o, call);
+    enum err e = put_body(&o, call);
+    json_close(&o, '}');
+    if (e == ERR_OK && buf_ok(&r->text))
+        return;
+    /* Escapes and base64 make some bodies larger than they came. */
+    bool large = e == ERR_OK && r->text.len + call->body.len > CALL_OUTPUT_MAX / 2;
+    call_result_refuse(r, large ? CALL_RESPONSE_TOO_LARGE : CALL_FAILED,
+                       large ? "the response is too large as JSON" : "out of memory");
+}
+
+static void take_answer(struct call_result *r, const struct http_call *call, int64_t now_ms)
+{
+    enum call_verdict verdict = call_verdict_of(call->status);
+    if (verdict == CALL_IS_DONE) {
+        take_output(r, call);
+        return;
+    }
+    char message[64];
+    (void)snprintf(message, sizeof(message), "the receiver answered %d", call->status);
+    (void)snprintf(r->code, sizeof(r->code), "HTTP_%d", call->status);
+    r->retryable = verdict == CALL_IS_LOST;
+    if (r->retryable)
+        r->retry_after_ms =
+            MAX(retry_after_ms(http_call_header(call, STR("retry-after")), now_ms), (int64_t)0);
+    put_error(r, message, call);
+}
+
+void call_result_take(struct call_result *r, const struct http_call *call, int64_t now_ms)
+{
+    buf_clear(&r->text);
+    if (call->end == CALL_ANSWERED)
+        take_answer(r, call, now_ms);
+    else if (call->end == CALL_ABORTED)
+        r->kind = CALL_RESULT_NOTHING;
+    else
+        call_result_refuse(r, call->end, call->detail);
+}

@@ -1,0 +1,231 @@
+/* Making and changing one job inside a transaction. */
+#include "core/run/job_txn.h"
+
+#include "base/limits.h"
+#include "core/txn/attempts.h"
+#include "domain/retry.h"
+
+/* --- the timeline --- */
+
+/* With `error` (JSON; ptr NULL: none) when the event is that something went wrong. */
+static enum err tell(struct run_move *m, const char *type, const struct job *job, struct str error)
+{
+    struct buf data;
+    buf_init(&data, 8 * KIB + 2 * ATTEMPT_ERROR_MAX);
+    struct json_out o = json_out_to(&data);
+    json_open(&o, NULL, '{');
+    json_add_uuid(&o, "job_id", job->id);
+    json_add_text(&o, "step", job_step(m->def, job)->name);
+    if (job_step(m->def, job)->for_each != NULL && !job->undo)
+        json_add_int(&o, "item", job->item);
+    if (job->undo)
+        json_add_bool(&o, "compensates", true);
+    json_add_int(&o, "attempt", job->attempt);
+    if (job->worker.ptr != NULL)
+        json_add_text(&o, "worker_id", job->worker);
+    if (job->state == JOB_SCHEDULED && job->due_at >= 0)
+        json_add_time(&o, "due_at", job->due_at);
+    if (error.ptr != NULL)
+        json_add_raw(&o, "error", error);
+    json_close(&o, '}');
+    enum err e = buf_ok(&data) ? run_move_tell(m, type, buf_str(&data)) : ERR_NO_MEMORY;
+    buf_release(&data);
+    return e;
+}
+
+enum err job_tell(struct run_move *m, const char *type, const struct job *job)
+{
+    return tell(m, type, job, STR_NONE);
+}
+
+static enum err tell_with_error(struct run_move *m, const char *type, const struct job *job)
+{
+    struct str error = attempt_error(m->tx, job->error);
+    return job->error.ptr == NULL || error.ptr != NULL ? tell(m, type, job, error) : ERR_NO_MEMORY;
+}
+
+struct str error_json(struct tx *tx, const char *code, struct str message)
+{
+    struct buf text;
+    buf_init(&text, 16 * KIB);
+    struct json_out o = json_out_to(&text);
+    json_open(&o, NULL, '{');
+    json_add_text(&o, "code", str_of(code));
+    json_add_text(&o, "message", message);
+    json_close(&o, '}');
+    return arena_take(&tx->arena, &text);
+}
+
+/* --- timers --- */
+
+enum err run_arm(struct run_move *m, int64_t ordinal, int64_t due_at)
+{
+    struct timer timer = {due_at, m->run.num, ordinal, 0, m->run.tenant};
+    tx_note_due(m->tx, due_at);
+    return timers_insert(m->tx->db, &timer);
+}
+
+enum err run_disarm(struct run_move *m, int64_t ordinal, int64_t due_at)
+{
+    struct timer timer = {due_at, m->run.num, ordinal, 0, m->run.tenant};
+    return due_at < 0 ? ERR_OK : timers_delete(m->tx->db, &timer);
+}
+
+/* --- making one --- */
+
+struct job job_blank(const struct run_move *m, size_t step, int64_t ordinal, int64_t item)
+{
+    const struct step_def *def = &m->def->steps[step];
+    struct job job = job_row_blank(m->tx, m->run.num, ordinal, m->run.tenant);
+    job.step = (int64_t)step;
+    job.queue = def->queue.ptr != NULL ? def->queue : STR("");
+    job.urgency = -m->run.priority;
+    job.item = item;
+    return job;
+}
+
+enum err job_create(struct run_move *m, struct job *job)
+{
+    bool waits = job->state == JOB_PENDING || job->state == JOB_APPROVAL;
+    if (!waits) {
+        job->attempt = 1;
+        job->started_at = m->tx->now_ms;
+    }
+    if (job_is_over(job->state))
+        job->finished_at = m->tx->now_ms;
+    if (job->state == JOB_FAILED)
+        job->dead_at = m->tx->now_ms;
+    enum err e = job_row_create(m->tx, job);
+    if (e == ERR_OK) {
+        char type[32];
+        (void)snprintf(type, sizeof(type), "job.%s",
+                       waits ? "created" : job_state_name(job->state));
+        e = tell_with_error(m, type, job); /* a new job has one only if it has failed */
+    }
+    if (e == ERR_OK && m->views != NULL && !job->undo) {
+        m->views[job->step].job = *job;
+        m->views[job->step].has_job = true;
+    }
+    return e;
+}
+
+/* --- changing one --- */
+
+static const char *const EVENT_TYPES[] = {
+    [JOB_ON_CLAIM] = "job.claimed",       [JOB_ON_EXPIRE] = "job.lease_expired",
+    [JOB_ON_COMPLETE] = "job.succeeded",  [JOB_ON_FAIL] = "job.failed",
+    [JOB_ON_FIRE] = "job.succeeded",      [JOB_ON_CANCEL] = "job.cancelled",
+    [JOB_ON_DISPATCH] = "job.dispatched", [JOB_ON_RETRY] = "job.retry_scheduled",
+    [JOB_ON_WAKE] = "job.created",        [JOB_ON_RELEASE] = "job.released",
+    [JOB_ON_TIME_OUT] = "job.timed_out",  [JOB_ON_HOLD] = "job.held",
+    [JOB_ON_REVIVE] = "job.retried",      [JOB_ON_APPROVE] = "job.approved",
+    [JOB_ON_DENY] = "job.denied",
+};
+static_assert(ARRAY_LEN(EVENT_TYPES) == JOB_EVENT_COUNT, "one type per event");
+
+/* job->error is what this event is about, not what an earlier attempt left. */
+static bool is_about_error(enum job_event on)
+{
+    return on == JOB_ON_EXPIRE || on == JOB_ON_FAIL || on == JOB_ON_RETRY ||
+           on == JOB_ON_TIME_OUT || on == JOB_ON_DENY;
+}
+
+enum err job_move(struct run_move *m, struct job *job, enum job_event on)
+{
+    enum err e = job_row_move(m->tx, job, on);
+    if (e != ERR_OK)
+        return e;
+    return is_about_error(on) ? tell_with_error(m, EVENT_TYPES[on], job)
+                              : job_tell(m, EVENT_TYPES[on], job);
+}
+
+/* --- lost attempts --- */
+
+static const struct retry_policy *policy_of(const struct run_move *m, const struct job *job)
+{
+    return &job_step(m->def, job)->retry;
+}
+
+static enum err schedule_again(struct run_move *m, struct job *job, int64_t delay_ms_least)
+{
+    uint64_t seed;
+    env_random(m->tx->env, &seed, sizeof(seed));
+    int64_t delay = retry_delay_ms(policy_of(m, job), MAX(job->attempt, (int64_t)1), seed);
+    job->due_at = m->tx->now_ms + MAX(delay, delay_ms_least);
+    return job_move(m, job, JOB_ON_RETRY);
+}
+
+static enum err fail_for_good(struct run_move *m, struct job *job, enum job_event on)
+{
+    job->dead_at = m->tx->now_ms;
+    enum err e = job_move(m, job, on);
+    return e == ERR_OK ? run_move_job_over(m, job) : e;
+}
+
+enum err job_attempt_lost(struct run_move *m, struct job *job, const struct attempt_loss *loss)
+{
+    job->error = loss->error;
+    job->output = STR_NONE;
+    enum err e = attempt_lost(m->tx, job, loss->timed_out ? ATTEMPT_TIMED_OUT : ATTEMPT_FAILED);
+    if (e != ERR_OK)
+        return e;
+    if (retry_after_failure(policy_of(m, job), job->attempt, loss->code, loss->retryable))
+        return schedule_again(m, job, loss->delay_ms_least);
+    return fail_for_good(m, job, loss->timed_out ? JOB_ON_TIME_OUT : JOB_ON_FAIL);
+}
+
+enum err job_attempt_failed(struct run_move *m, struct job *job, struct str error, struct str code,
+                            bool retryable)
+{
+    struct attempt_loss loss = {.error = error, .code = code, .retryable = retryable};
+    return job_attempt_lost(m, job, &loss);
+}
+
+/* The time of a call is kept by who makes it: its timer fires only if nobody does any more. */
+static bool is_out_of_time(const struct run_move *m, const struct job *job)
+{
+    int64_t timeout_ms = job_step(m->def, job)->timeout_ms;
+    return job->state != JOB_DISPATCHED && timeout_ms >= 0 &&
+           job->started_at + timeout_ms <= m->tx->now_ms;
+}
+
+static enum err note_expiry(struct run_move *m, struct job *job)
+{
+    job->error =
+        error_json(m->tx, "LEASE_EXPIRED",
+                   job->state == JOB_DISPATCHED ? STR("The server stopped during the call")
+                                                : STR("The lease expired without a heartbeat"));
+    return job->error.ptr != NULL ? attempt_lost(m->tx, job, ATTEMPT_LEASE_EXPIRED) : ERR_NO_MEMORY;
+}
+
+static enum err offer_again(struct run_move *m, struct job *job)
+{
+    enum err e = job_move(m, job, JOB_ON_EXPIRE);
+    return e == ERR_OK && m->run.status == RUN_PAUSED ? job_move(m, job, JOB_ON_HOLD) : e;
+}
+
+enum err job_attempt_expired(struct run_move *m, struct job *job)
+{
+    if (is_out_of_time(m, job)) {
+        struct attempt_loss late = {
+            .error = error_json(m->tx, "TIMED_OUT", STR("the attempt took longer than timeout_ms")),
+            .code = STR("TIMED_OUT"),
+            .retryable = true,
+            .timed_out = true,
+        };
+        return late.error.ptr != NULL ? job_attempt_lost(m, job, &late) : ERR_NO_MEMORY;
+    }
+    enum err e = note_expiry(m, job);
+    if (e != ERR_OK)
+        return e;
+    if (!retry_after_expiry(policy_of(m, job), job->attempt))
+        return fail_for_good(m, job, JOB_ON_FAIL);
+    return offer_again(m, job);
+}
+
+enum err job_call_given_back(struct run_move *m, struct job *job)
+{
+    assert(job->state == JOB_DISPATCHED);
+    enum err e = note_expiry(m, job);
+    return e == ERR_OK ? offer_again(m, job) : e;
+}

@@ -1,0 +1,157 @@
+/* The attempts of a job. */
+#include "core/txn/attempts.h"
+
+#include "base/limits.h"
+#include "core/txn/render.h"
+
+enum { LOAD_FLAGS = JSON_DECODE_ANY | JSON_ALLOW_NUL };
+
+static const char *const END_NAMES[] = {"failed", "timed_out", "lease_expired"};
+static_assert(ARRAY_LEN(END_NAMES) == ATTEMPT_END_COUNT, "one name for each");
+
+static json_t *load(struct str text)
+{
+    return text.len > 0 ? json_loadb(text.ptr, text.len, LOAD_FLAGS, NULL) : NULL;
+}
+
+/* The attempts that were lost; NULL when none was, or when their text cannot be read. */
+static enum err load_lost(struct tx *tx, const struct job *job, json_t **ret)
+{
+    struct buf text;
+    buf_init(&text, ATTEMPTS_TEXT_MAX);
+    enum err e = jobs_attempts(tx->db, job->run, job->ordinal, &text);
+    *ret = e == ERR_OK ? load(buf_str(&text)) : NULL;
+    buf_release(&text);
+    return e;
+}
+
+struct str attempt_error(struct tx *tx, struct str error)
+{
+    if (error.len <= ATTEMPT_ERROR_MAX)
+        return error;
+    json_t *whole = load(error);
+    struct str code = json_str(json_object_get(whole, "code"));
+    struct str message = json_str(json_object_get(whole, "message"));
+    char cut[ATTEMPT_MESSAGE_MAX + 1];
+    (void)snprintf(cut, sizeof(cut), "%.*s", (int)MIN(message.len, (size_t)ATTEMPT_MESSAGE_MAX),
+                   message.ptr != NULL ? message.ptr : "");
+    str_repair_utf8(cut, strlen(cut));
+    struct buf text;
+    buf_init(&text, 4 * ATTEMPT_ERROR_MAX);
+    struct json_out o = json_out_to(&text);
+    json_open(&o, NULL, '{');
+    json_add_text(&o, "code", code.ptr != NULL ? code : STR("UNKNOWN"));
+    json_add_text(&o, "message", str_of(cut));
+    json_add_bool(&o, "truncated", true);
+    json_close(&o, '}');
+    json_decref(whole);
+    return arena_take(&tx->arena, &text);
+}
+
+/* --- keeping --- */
+
+static void put_attempt(struct json_out *o, const struct job *job, const char *outcome,
+                        int64_t finished_at, struct str error)
+{
+    json_open(o, NULL, '{');
+    json_add_int(o, "attempt", job->attempt);
+    json_add_int(o, "lease", job->lease_epoch);
+    json_add_text_or_null(o, "worker_id", job->worker);
+    json_add_time(o, "started_at", job->started_at);
+    json_add_time(o, "finished_at", finished_at);
+    json_add_text(o, "outcome", str_of(outcome));
+    json_add_raw(o, "error", error);
+    json_close(o, '}');
+}
+
+/* Those that stay of the ones before; one more follows. */
+static void put_kept(struct buf *out, const json_t *list)
+{
+    size_t count = json_array_size(list);
+    size_t dropped = count + 1 > ATTEMPTS_KEPT_MAX ? count + 1 - ATTEMPTS_KEPT_MAX : 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && i <= dropped)
+            continue;
+        json_put_plain(out, json_array_get(list, i));
+        buf_put_char(out, ',');
+    }
+}
+
+enum err attempt_lost(struct tx *tx, const struct job *job, enum attempt_end how)
+{
+    json_t *before = NULL;
+    struct str error = attempt_error(tx, job->error);
+    if (job->error.ptr != NULL && error.ptr == NULL)
+        return ERR_NO_MEMORY;
+    enum err e = load_lost(tx, job, &before);
+    if (e != ERR_OK)
+        return e;
+    struct buf text;
+    buf_init(&text, ATTEMPTS_TEXT_MAX);
+    struct json_out o = json_out_to(&text);
+    buf_put_char(&text, '[');
+    put_kept(&text, before);
+    put_attempt(&o, job, END_NAMES[how], tx->now_ms, error);
+    buf_put_char(&text, ']');
+    e = buf_ok(&text) ? jobs_set_attempts(tx->db, job->run, job->ordinal, buf_str(&text))
+                      : ERR_NO_MEMORY;
+    buf_release(&text);
+    json_decref(before);
+    return e;
+}
+
+/* --- showing --- */
+
+/* What the row itself tells of the newest attempt; NULL: nothing, since it has none, or it is among
+ * those that were lost. */
+static const char *outcome_of(const struct job *job, const json_t *last)
+{
+    int64_t lease = json_integer_value(json_object_get(last, "lease"));
+    int64_t attempt = json_integer_value(json_object_get(last, "attempt"));
+    bool known = last != NULL && (lease == job->lease_epoch || attempt == job->attempt);
+    if (job->attempt == 0)
+        return NULL;
+    switch (job->state) {
+    case JOB_RUNNING:
+    case JOB_DISPATCHED:
+        return "running";
+    case JOB_SUCCEEDED:
+        return "succeeded";
+    case JOB_FAILED:
+    case JOB_TIMED_OUT:
+    case JOB_CANCELLED:
+    case JOB_DENIED:
+    case JOB_SKIPPED:
+        return known ? NULL : job_state_name(job->state);
+    case JOB_APPROVAL:
+    case JOB_PENDING:
+    case JOB_SCHEDULED:
+    case JOB_STATE_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+enum err attempts_show(struct tx *tx, const struct job *job, struct json_out *o)
+{
+    json_t *list = NULL;
+    enum err e = load_lost(tx, job, &list);
+    if (e != ERR_OK)
+        return e;
+    size_t count = json_array_size(list);
+    json_open(o, "attempts", '[');
+    for (size_t i = 0; i < count; i++) {
+        json_add_name(o, NULL);
+        json_put_plain(o->buf, json_array_get(list, i));
+    }
+    const json_t *last = count > 0 ? json_array_get(list, count - 1) : NULL;
+    const char *outcome = outcome_of(job, last);
+    if (outcome != NULL) {
+        struct str error = attempt_error(tx, job->error);
+        bool succeeded = job->state == JOB_SUCCEEDED || !job_is_over(job->state);
+        put_attempt(o, job, outcome, job->finished_at, succeeded ? STR_NONE : error);
+    }
+    json_close(o, ']');
+    json_decref(list);
+    return ERR_OK;
+}

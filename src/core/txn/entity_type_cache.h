@@ -1,0 +1,24 @@
+/* Types of entities and their versions, remembered from one transaction to the next where nobody
+ * else can write to the store: every signal and every call needs them, and they hardly ever change.
+ * Direct-mapped: one that shares its place with another is only looked up more often. */
+#ifndef PAWL_CORE_TXN_ENTITY_TYPE_CACHE_H
+#define PAWL_CORE_TXN_ENTITY_TYPE_CACHE_H
+
+#include "store/entity/entities.h"
+
+struct kept_types;
+
+MUST_CHECK struct kept_types *kept_types_new(void);
+void kept_types_free(struct kept_types *kept); /* NULL is fine */
+/* After a type was put, and after a rollback. */
+void kept_types_forget(struct kept_types *kept);
+
+/* Text is copied to the arena. */
+MUST_CHECK enum err kept_types_find(struct kept_types *kept, struct db *db, int64_t tenant,
+                                    struct str id, struct arena *arena, bool *ret_found,
+                                    struct entity_type *ret);
+MUST_CHECK enum err kept_types_version(struct kept_types *kept, struct db *db, int64_t type,
+                                       int64_t version, struct arena *arena, bool *ret_found,
+                                       struct entity_version *ret);
+
+#endif

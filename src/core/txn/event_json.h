@@ -1,0 +1,52 @@
+/* An event of a run's or an entity's timeline as the world is told of it: a CloudEvents 1.0 object
+ * in JSON, with an id that is the same each time it is told. The bus, webhooks and streams of a
+ * tenant's events all send this.
+ *
+ *   {"specversion":"1.0", "id":"<run_id>:<seq>", "source":"/pawl/<tenant>/runs/<run_id>",
+ *    "type":"job.created", "subject":"<run_id>", "time":"…", "datacontenttype":"application/json",
+ *    "data":{"run_id":"…", "workflow_id":"…", "seq":N, …what the timeline says…}}
+ *
+ * Of an entity:
+ *
+ *   {…, "id":"<uuid>:<seq>", "source":"/pawl/<tenant>/entities/<type>/<id>",
+ *    "type":"entity.signaled", "subject":"<type>/<id>", …,
+ *    "data":{"entity_type":"…", "entity_id":"…", "seq":N, …what the timeline says…}}
+ *
+ * with an id that no other entity has or had, even under the same name; in the source, which is a
+ * URI, the entity's name is percent-encoded.
+ *
+ * Two types differ: `job.approved` has the id `approval:<job_id>`, and what an emit step or an
+ * entity's answer sends (`event.emitted`) has the type that it names. If the timeline's data has a
+ * member of its own with one of the names above, that one is sent as data_run_id and so on. */
+#ifndef PAWL_CORE_TXN_EVENT_JSON_H
+#define PAWL_CORE_TXN_EVENT_JSON_H
+
+#include "base/limits.h"
+#include "store/owners.h"
+#include "store/run/runs.h"
+
+enum {
+    EVENT_ID_MAX = 63, /* a UUID, a colon and any number */
+    EVENT_OUT_MAX = JSON_WRITTEN_MAX + 8 * KIB,
+};
+
+/* Whose event it is. Text is borrowed. */
+struct event_source {
+    struct str tenant;
+    struct owner owner;
+};
+
+struct event_out {
+    char id[EVENT_ID_MAX + 1];
+    char type[NAME_MAX_LEN + 1];
+    struct buf body; /* the JSON object, on one line */
+};
+
+/* Holds no memory until it is filled; may be filled many times. */
+void event_out_init(struct event_out *out);
+void event_out_release(struct event_out *out);
+/* ERR_INTERNAL when the row's data is not what the timeline writes; ERR_NO_MEMORY. */
+MUST_CHECK enum err event_out_fill(struct event_out *out, const struct event_source *source,
+                                   const struct event *event);
+
+#endif

@@ -1,0 +1,107 @@
+/* One request as the engine sees it. */
+#include "core/txn/op.h"
+
+#include "base/limits.h"
+
+void op_init(struct op *op, const struct use_case *use_case)
+{
+    *op = (struct op){.use_case = use_case};
+    problem_init(&op->problem);
+    buf_init(&op->answer.body, HTTP_REPLY_MAX);
+    buf_init(&op->answer.kept_body, HTTP_REPLY_MAX);
+    buf_init(&op->answer.handed, HANDED_BYTES_MAX);
+}
+
+void op_release(struct op *op)
+{
+    problem_release(&op->problem);
+    buf_release(&op->answer.body);
+    buf_release(&op->answer.kept_body);
+    buf_release(&op->answer.handed);
+    free(op->spoilt);
+}
+
+bool op_spoil_item(struct op *op, int64_t item, enum err e, const char *detail)
+{
+    if (op->spoilt == NULL)
+        op->spoilt = calloc(SPOILT_ITEMS_MAX, sizeof(*op->spoilt));
+    if (op->spoilt == NULL || op->spoilt_count == SPOILT_ITEMS_MAX)
+        return false;
+    struct spoilt_item *s = &op->spoilt[op->spoilt_count++];
+    s->item = item;
+    s->err = e;
+    (void)snprintf(s->detail, sizeof(s->detail), "%s", detail);
+    op->runs_again = true;
+    return true;
+}
+
+const struct spoilt_item *op_spoilt_item(const struct op *op, int64_t item)
+{
+    for (size_t i = 0; i < op->spoilt_count; i++) {
+        if (op->spoilt[i].item == item)
+            return &op->spoilt[i];
+    }
+    return NULL;
+}
+
+void op_clear_result(struct op *op)
+{
+    op->err = ERR_OK;
+    op->known_num = 0;
+    op->gate_busy = false;
+    op->runs_again = false;
+    problem_clear(&op->problem);
+    struct answer *a = &op->answer;
+    buf_clear(&a->body);
+    buf_clear(&a->kept_body);
+    buf_clear(&a->handed);
+    a->status = 200;
+    a->outcome = NULL;
+    a->created = CREATED_UNSAID;
+    a->has_run = a->run_over = a->replayed = a->changed_nothing = a->keep_waiting = a->told = false;
+    a->already_decided = false;
+    a->update_of = a->update_seq = 0;
+    a->next_cursor[0] = '\0';
+}
+
+static struct str beginning_of(const struct answer *a)
+{
+    switch (a->created) {
+    case CREATED_YES:
+        return STR("{\"created\":true,");
+    case CREATED_NO:
+        return STR("{\"created\":false,");
+    case CREATED_UNSAID:
+        break;
+    }
+    return STR("");
+}
+
+void answer_begin(struct answer *a, enum answer_created created)
+{
+    assert(a->body.len == 0);
+    a->created = created;
+    buf_put(&a->body, beginning_of(a));
+}
+
+struct str answer_to_keep(const struct answer *a)
+{
+    if (a->kept_body.len > 0)
+        return buf_str(&a->kept_body);
+    struct str body = buf_str(&a->body);
+    size_t begun = beginning_of(a).len;
+    assert(body.len >= begun);
+    return (struct str){body.ptr + begun, body.len - begun};
+}
+
+bool answer_replace(struct answer *a, struct buf *body)
+{
+    bool ok = buf_ok(body);
+    struct buf unused = *body;
+    if (ok) {
+        unused = a->body;
+        a->body = *body;
+    }
+    buf_release(&unused);
+    return ok;
+}

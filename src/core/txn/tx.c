@@ -1,0 +1,680 @@
+/* One transaction and what it has loaded. */
+#include "core/txn/tx.h"
+
+#include "base/limits.h"
+#include "base/pages.h"
+#include "core/admission/slot_release_rate.h"
+#include "core/txn/cpu_shares.h"
+#include "domain/expr/expr.h"
+#include "gate/gate.h"
+#include "store/entity/entities.h"
+#include "store/outbox/feed.h"
+#include "store/run/late_index.h"
+#include "store/run/runs.h"
+#include "store/tenants.h"
+#include "store/workflows.h"
+
+enum { TENANT_SLOTS = 1024, TENANTS_MAX = 4096, HEAD_SLOTS = 512 };
+
+struct tx_tenant {
+    struct tenant tenant;         /* first, so that a tenant's address finds its entry */
+    struct tx_tenant *next;       /* in its slot */
+    struct tx_tenant *next_num;   /* in its slot by number; not while it has none */
+    struct tx_tenant *next_dirty; /* counters to write */
+    bool dirty;
+    char text[]; /* what the tenant's strings point to */
+};
+
+struct tx_tenants {
+    struct tx_tenant *slots[TENANT_SLOTS];
+    struct tx_tenant *by_num[TENANT_SLOTS];
+    struct tx_tenant *dirty;
+    size_t count;
+};
+
+struct kept_json {
+    struct kept_json *next;
+    json_t *json;
+};
+
+/* Direct-mapped: a workflow that shares its place with another is only looked up more often. */
+struct tx_heads {
+    bool any;
+    struct {
+        int64_t tenant; /* 0: empty */
+        char id[NAME_MAX_LEN + 1];
+        struct workflow_newest newest;
+    } slots[HEAD_SLOTS];
+};
+
+enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
+{
+    *tx = (struct tx){.db = db, .env = env, .next_due = -1};
+    tx->remembers = db_is_only_writer(db);
+    arena_init(&tx->arena, OP_BYTES_MAX);
+    arena_init(&tx->notes, OP_BYTES_MAX);
+    tx->paces = paces_new();
+    tx->cpu = cpu_shares_new();
+    bool ok = tx->paces != NULL && tx->cpu != NULL;
+#define X(member, type, until, functions) \
+    tx->member = functions##_new();       \
+    ok &= tx->member != NULL;
+    TX_MEMORY(X)
+#undef X
+    if (!ok)
+        return ERR_NO_MEMORY;
+    return tx->remembers ? secrets_get(db, env, STR("lease"), &tx->lease_key) : ERR_OK;
+}
+
+struct tx_tenants *tx_tenants_new(void)
+{
+    return calloc(1, sizeof(struct tx_tenants));
+}
+
+void tx_tenants_free(struct tx_tenants *tenants)
+{
+    if (tenants != NULL)
+        tx_tenants_forget(tenants);
+    free(tenants);
+}
+
+void tx_tenants_forget(struct tx_tenants *tenants)
+{
+    if (tenants->count == 0)
+        return;
+    for (size_t i = 0; i < TENANT_SLOTS && tenants->count > 0; i++) {
+        while (tenants->slots[i] != NULL) {
+            struct tx_tenant *old = tenants->slots[i];
+            tenants->slots[i] = old->next;
+            tenants->count--;
+            free(old);
+        }
+    }
+    memset(tenants->by_num, 0, sizeof(tenants->by_num));
+    tenants->dirty = NULL;
+}
+
+void tx_drop_json(struct tx *tx)
+{
+    for (; tx->kept != NULL; tx->kept = tx->kept->next)
+        json_decref(tx->kept->json);
+}
+
+static void free_wakes(struct wake *first)
+{
+    while (first != NULL) {
+        struct wake *old = first;
+        first = old->next;
+        free(old);
+    }
+}
+
+/* What belongs to one transaction only. */
+static void clear_turn(struct tx *tx)
+{
+    free_wakes(tx->wakes);
+    tx->wakes = NULL;
+    tx->next_due = -1;
+    tx->freed = NULL;
+    tx->dispatches_later = tx->dispatch_failed = false;
+    assert(tx->visits == NULL); /* they live in the notes */
+    tx_drop_json(tx);
+    tx->told = tx->told_last = tx->told_unfed = NULL;
+    tx->counts = (struct tx_counts){0};
+    arena_clear(&tx->arena);
+    arena_clear(&tx->notes);
+}
+
+static void forget_until(struct tx *tx, enum memory_until end)
+{
+    clear_turn(tx);
+#define X(member, type, until, functions) \
+    if ((until) <= end)                   \
+        functions##_forget(tx->member);
+    TX_MEMORY(X)
+#undef X
+    tx->stale = false;
+}
+
+void tx_forget(struct tx *tx)
+{
+    forget_until(tx, UNTIL_STALE);
+}
+
+void tx_rolled_back(struct tx *tx)
+{
+    forget_until(tx, UNTIL_ROLLBACK);
+}
+
+void tx_release(struct tx *tx)
+{
+    clear_turn(tx);
+    free_wakes(tx->woken);
+#define X(member, type, until, functions) functions##_free(tx->member);
+    TX_MEMORY(X)
+#undef X
+    paces_free(tx->paces);
+    cpu_shares_free(tx->cpu);
+    expr_free(tx->expr);
+    arena_release(&tx->arena);
+    arena_release(&tx->notes);
+}
+
+void tx_start(struct tx *tx)
+{
+    cpu_shares_turn(tx->cpu);
+    if (!tx->remembers || tx->stale || tx->tenants->count > TENANTS_MAX)
+        tx_forget(tx);
+    else
+        clear_turn(tx);
+    definitions_trim(tx->definitions);
+    tx->now_ms = env_now_ms(tx->env);
+}
+
+static enum err write_feed(struct tx *tx)
+{
+    enum err e = ERR_OK;
+    if (tx->told_unfed != NULL && tx->nums->last_feed < 0)
+        e = feed_last(tx->db, &tx->nums->last_feed);
+    for (struct told_run *t = tx->told_unfed; t != NULL && e == ERR_OK; t = t->next) {
+        t->feed = ++tx->nums->last_feed;
+        struct feed_row row = {t->feed, t->tenant, t->run, t->first_seq, t->last_seq, tx->now_ms};
+        e = feed_insert(tx->db, &row);
+    }
+    tx->told_unfed = NULL;
+    return e;
+}
+
+enum err tx_flush(struct tx *tx)
+{
+    enum err e = ERR_OK;
+    for (struct tx_tenant *t = tx->tenants->dirty; t != NULL && e == ERR_OK; t = t->next_dirty) {
+        e = tenants_update_counters(tx->db, &t->tenant);
+        t->dirty = false;
+    }
+    tx->tenants->dirty = NULL;
+    return e == ERR_OK ? write_feed(tx) : e;
+}
+
+static struct wake *wake_new(struct tx *tx, int64_t tenant)
+{
+    struct wake *w = calloc(1, sizeof(*w));
+    if (w == NULL)
+        return NULL;
+    w->tenant = tenant;
+    w->next = tx->wakes;
+    tx->wakes = w;
+    return w;
+}
+
+/* Who listens is counted only now: one that came before the commit hears of it here, one that comes
+ * after it reads what is committed. */
+static void wake_listeners(struct tx *tx)
+{
+    if (tx->listening == NULL || atomic_load(tx->listening) == 0)
+        return;
+    for (const struct told_run *t = tx->told; t != NULL; t = t->next) {
+        struct wake *w = wake_new(tx, t->tenant);
+        if (w == NULL) {
+            atomic_store(tx->news_lost, true);
+            return;
+        }
+        w->told = true;
+        w->run = t->run;
+        w->feed = t->feed;
+    }
+}
+
+enum err tx_commit(struct tx *tx)
+{
+    enum err e = tx_flush(tx);
+    if (e == ERR_OK)
+        e = db_commit(tx->db);
+    if (e != ERR_OK)
+        return e;
+    tx->grew |= tx->told != NULL;
+    for (const struct told_run *t = tx->told; t != NULL && tx->untold != NULL; t = t->next)
+        atomic_fetch_add(tx->untold, t->last_seq - t->first_seq + 1);
+    wake_listeners(tx);
+    tx_counts_show(tx);
+    struct wake **last = &tx->woken;
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = tx->wakes;
+    tx->wakes = NULL;
+    return ERR_OK;
+}
+
+struct wake *tx_take_wakes(struct tx *tx)
+{
+    struct wake *taken = tx->woken;
+    tx->woken = NULL;
+    return taken;
+}
+
+/* --- tenants --- */
+
+static void link_num(struct tx *tx, struct tx_tenant *t)
+{
+    struct tx_tenant **slot = &tx->tenants->by_num[(uint64_t)t->tenant.num % TENANT_SLOTS];
+    t->next_num = *slot;
+    *slot = t;
+}
+
+/* Keeps a tenant that was read into the transaction's arena, with text of its own. */
+static struct tx_tenant *remember(struct tx *tx, const struct tenant *read)
+{
+    size_t len = read->id.len + read->name.len;
+    struct tx_tenant *t = calloc(1, sizeof(*t) + len);
+    if (t == NULL)
+        return NULL;
+    t->tenant = *read;
+    struct str *const own[] = {&t->tenant.id, &t->tenant.name};
+    char *at = t->text;
+    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+        if (own[i]->ptr == NULL)
+            continue;
+        memcpy(at, own[i]->ptr, own[i]->len);
+        own[i]->ptr = at;
+        at += own[i]->len;
+    }
+    struct tx_tenant **slot = &tx->tenants->slots[str_hash(t->tenant.id) % TENANT_SLOTS];
+    t->next = *slot;
+    *slot = t;
+    tx->tenants->count++;
+    if (t->tenant.num != 0)
+        link_num(tx, t);
+    return t;
+}
+
+static struct tx_tenant *recall(struct tx *tx, struct str id)
+{
+    struct tx_tenant *t = tx->tenants->slots[str_hash(id) % TENANT_SLOTS];
+    while (t != NULL && !str_eq(t->tenant.id, id))
+        t = t->next;
+    return t;
+}
+
+enum err tx_tenant(struct tx *tx, struct op *op, struct tenant **ret)
+{
+    struct str id = op->caller.tenant;
+    /* "*" has a row as soon as it is needed: the keys of callers that speak for all tenants belong
+     * to it. */
+    bool may_be_new = op->caller.creates_tenant || str_is(id, "*");
+    struct tx_tenant *t = recall(tx, id);
+    if (t == NULL) {
+        struct tenant found = tenant_default(id, tx->now_ms);
+        bool exists = false;
+        enum err e = tenants_find(tx->db, id, &tx->arena, &exists, &found);
+        if (e != ERR_OK)
+            return problem_set(&op->problem, e, "cannot read the tenant");
+        t = exists || may_be_new ? remember(tx, &found) : NULL;
+        if (t == NULL && (exists || may_be_new))
+            return problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the tenant");
+    }
+    if (t == NULL || (t->tenant.num == 0 && !may_be_new))
+        return problem_set(&op->problem, ERR_TENANT_NOT_FOUND, "there is no tenant \"%.*s\"",
+                           STR_ARG(id));
+    if (t->tenant.num == 0)
+        t->tenant.created_at = t->tenant.updated_at = tx->now_ms;
+    op->tenant_num = t->tenant.num;
+    *ret = &t->tenant;
+    return ERR_OK;
+}
+
+enum err tx_tenant_num(struct tx *tx, int64_t num, struct tenant **ret)
+{
+    struct tx_tenant *known = tx->tenants->by_num[(uint64_t)num % TENANT_SLOTS];
+    while (known != NULL && known->tenant.num != num)
+        known = known->next_num;
+    if (known != NULL) {
+        *ret = &known->tenant;
+        return ERR_OK;
+    }
+    struct tenant found;
+    bool exists = false;
+    enum err e = tenants_find_num(tx->db, num, &tx->arena, &exists, &found);
+    if (e == ERR_OK && !exists)
+        e = ERR_INTERNAL;
+    if (e != ERR_OK)
+        return e;
+    assert(recall(tx, found.id) == NULL);
+    struct tx_tenant *t = remember(tx, &found);
+    if (t == NULL)
+        return ERR_NO_MEMORY;
+    *ret = &t->tenant;
+    return ERR_OK;
+}
+
+enum err tx_tenant_ensure(struct tx *tx, struct tenant *t)
+{
+    if (t->num != 0)
+        return ERR_OK;
+    enum err e = tenants_insert(tx->db, t);
+    if (e == ERR_OK)
+        link_num(tx, CONTAINER_OF(t, struct tx_tenant, tenant));
+    return e;
+}
+
+void tx_tenant_touch(struct tx *tx, struct tenant *t)
+{
+    struct tx_tenant *entry = CONTAINER_OF(t, struct tx_tenant, tenant);
+    assert(t->num != 0);
+    tx->touched++;
+    if (entry->dirty)
+        return;
+    entry->dirty = true;
+    entry->next_dirty = tx->tenants->dirty;
+    tx->tenants->dirty = entry;
+}
+
+void tx_tenant_changed(struct tx *tx)
+{
+    tx->stale = true;
+}
+
+enum err tx_reload_counters(struct tx *tx)
+{
+    assert(tx->tenants->dirty == NULL);
+    enum err e = ERR_OK;
+    for (size_t i = 0; i < TENANT_SLOTS; i++) {
+        for (struct tx_tenant *t = tx->tenants->slots[i]; t != NULL && e == ERR_OK; t = t->next) {
+            struct tenant kept = {0};
+            bool found = false;
+            if (t->tenant.num != 0)
+                e = tenants_find_num(tx->db, t->tenant.num, &tx->arena, &found, &kept);
+            if (found) {
+                t->tenant.active_runs = kept.active_runs;
+                t->tenant.queued_runs = kept.queued_runs;
+            }
+        }
+    }
+    return e;
+}
+
+/* --- workflows and runs --- */
+
+static void take_newest(void *ctx, const struct workflow_head *head)
+{
+    struct workflow_newest *n = ctx;
+    *n = (struct workflow_newest){true, head->archived_at >= 0, head->latest_version};
+}
+
+enum err tx_newest(struct tx *tx, int64_t tenant, struct str id, struct workflow_newest *ret)
+{
+    *ret = (struct workflow_newest){0};
+    if (tenant == 0)
+        return ERR_OK; /* a tenant that is not stored has none */
+    size_t slot = (str_hash(id) ^ (uint64_t)tenant * 0x9E3779B97F4A7C15u) % HEAD_SLOTS;
+    if (tx->heads->slots[slot].tenant == tenant && str_is(id, tx->heads->slots[slot].id)) {
+        *ret = tx->heads->slots[slot].newest;
+        return ERR_OK;
+    }
+    enum err e = workflows_find(tx->db, tenant, id, take_newest, ret);
+    if (e == ERR_OK && ret->found) {
+        tx->heads->any = true;
+        tx->heads->slots[slot].tenant = tenant;
+        tx->heads->slots[slot].newest = *ret;
+        (void)snprintf(tx->heads->slots[slot].id, NAME_MAX_LEN + 1, "%.*s", STR_ARG(id));
+    }
+    return e;
+}
+
+struct tx_heads *tx_heads_new(void)
+{
+    return pages_new(sizeof(struct tx_heads));
+}
+
+void tx_heads_forget(struct tx_heads *heads)
+{
+    if (heads->any) /* most readers have never looked one up */
+        memset(heads, 0, sizeof(*heads));
+}
+
+void tx_heads_free(struct tx_heads *heads)
+{
+    pages_free(heads, sizeof(*heads));
+}
+
+void tx_newest_changed(struct tx *tx)
+{
+    tx_heads_forget(tx->heads);
+}
+
+/* --- numbers, and what is pending --- */
+
+struct tx_nums *tx_nums_new(void)
+{
+    struct tx_nums *nums = malloc(sizeof(*nums));
+    if (nums != NULL)
+        tx_nums_forget(nums);
+    return nums;
+}
+
+void tx_nums_forget(struct tx_nums *nums)
+{
+    *nums = (struct tx_nums){-1, -1, -1};
+}
+
+void tx_nums_free(struct tx_nums *nums)
+{
+    free(nums);
+}
+
+struct tx_pending *tx_pending_new(void)
+{
+    struct tx_pending *pending = malloc(sizeof(*pending));
+    if (pending != NULL)
+        *pending = (struct tx_pending){.webhooks_changed = true};
+    return pending;
+}
+
+void tx_pending_forget(struct tx_pending *pending)
+{
+    *pending = (struct tx_pending){.runs_unindexed = LATE_INDEX_ROWS, .webhooks_changed = true};
+}
+
+void tx_pending_free(struct tx_pending *pending)
+{
+    free(pending);
+}
+
+bool tx_runs_index_is_due(const struct tx *tx)
+{
+    return tx->pending->runs_unindexed >=
+           (tx->pending->holders_sought ? HOLDERS_PASSED_MAX : LATE_INDEX_ROWS);
+}
+
+enum err tx_runs_through(struct tx *tx, int64_t *ret)
+{
+    enum err e = ERR_OK;
+    if (tx->nums->runs_through < 0)
+        e = late_index_through(tx->db, LATE_RUNS, &tx->nums->runs_through);
+    *ret = tx->nums->runs_through;
+    return e;
+}
+
+enum err tx_last_num(struct tx *tx, int64_t *ret)
+{
+    int64_t entity = 0;
+    enum err e = ERR_OK;
+    if (tx->nums->last < 0) {
+        e = entities_last_num(tx->db, &entity);
+        if (e == ERR_OK)
+            e = runs_last_num(tx->db, &tx->nums->last);
+        tx->nums->last = MAX(tx->nums->last, entity);
+    }
+    *ret = tx->nums->last;
+    return e;
+}
+
+static enum err new_num(struct tx *tx, struct uuid *ret_id, int64_t *ret_num)
+{
+    int64_t last = 0;
+    enum err e = tx_last_num(tx, &last);
+    if (e != ERR_OK)
+        return e;
+    *ret_id = env_new_id(tx->env);
+    *ret_num = tx->nums->last = runs_new_num(ret_id, last);
+    return ERR_OK;
+}
+
+enum err tx_new_run(struct tx *tx, struct uuid *ret_id, int64_t *ret_num)
+{
+    tx->pending->runs_unindexed++;
+    return new_num(tx, ret_id, ret_num);
+}
+
+enum err tx_new_entity(struct tx *tx, struct uuid *ret_id, int64_t *ret_num)
+{
+    return new_num(tx, ret_id, ret_num);
+}
+
+enum err tx_definition(struct tx *tx, int64_t tenant, struct str workflow_id, int64_t version,
+                       struct problem *p, const struct definition **ret)
+{
+    return definitions_get(tx->definitions, tx->db, tenant, workflow_id, version, p, ret);
+}
+
+/* --- what an op may do --- */
+
+int64_t tx_changes(const struct tx *tx)
+{
+    return db_changes(tx->db) + tx->touched;
+}
+
+enum err tx_own_error(const struct tx *tx, enum err e)
+{
+    return e == ERR_NO_MEMORY && (tx->arena.refused || tx->notes.refused) ? ERR_TOO_LARGE : e;
+}
+
+/* --- admission --- */
+
+void tx_note_due(struct tx *tx, int64_t due_at)
+{
+    if (due_at >= 0)
+        tx->next_due = tx->next_due < 0 ? due_at : MIN(tx->next_due, due_at);
+}
+
+struct gate_visit {
+    struct gate_visit *next;
+    struct gate_ticket ticket;
+};
+
+/* A transaction that is inside stays so until it ends. */
+static bool is_inside(const struct tx *tx, const struct tenant *t)
+{
+    for (const struct gate_visit *v = tx->visits; v != NULL; v = v->next) {
+        if (str_eq(v->ticket.tenant, t->id))
+            return true;
+    }
+    return false;
+}
+
+enum err tx_enter_gate(struct tx *tx, struct op *op, const struct tenant *t)
+{
+    if (is_inside(tx, t))
+        return ERR_OK;
+    struct gate_visit *visit = arena_alloc(&tx->notes, sizeof(*visit));
+    if (visit == NULL)
+        return problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the gate's ticket");
+    switch (tx->gate->enter(tx->gate, t->id, &t->gate, &visit->ticket)) {
+    case GATE_ENTERED:
+        if (visit->ticket.held) {
+            visit->ticket.tenant = t->id;
+            visit->next = tx->visits;
+            tx->visits = visit;
+        }
+        return ERR_OK;
+    case GATE_BUSY:
+        op->gate_busy = true;
+        op->gate_policy = t->gate;
+        return problem_set(&op->problem, ERR_GATE_UNAVAILABLE,
+                           "other starts of tenant %.*s were in the gate for %lld ms",
+                           STR_ARG(t->id), (long long)t->gate.max_wait_ms);
+    case GATE_DOWN:
+        return problem_set(&op->problem, ERR_GATE_UNAVAILABLE, "the gate \"%s\" cannot be reached",
+                           tx->gate->name);
+    }
+    assert(!"unknown answer");
+    return ERR_INTERNAL;
+}
+
+void tx_leave_gates(struct tx *tx)
+{
+    for (; tx->visits != NULL; tx->visits = tx->visits->next)
+        tx->gate->leave(tx->gate, &tx->visits->ticket);
+}
+
+/* --- expressions --- */
+
+struct expr *tx_expr(struct tx *tx)
+{
+    if (tx->expr == NULL)
+        tx->expr = expr_new();
+    return tx->expr;
+}
+
+bool tx_keep_json(struct tx *tx, json_t *json)
+{
+    struct kept_json *kept = arena_alloc(&tx->notes, sizeof(*kept));
+    if (kept == NULL) {
+        json_decref(json);
+        return false;
+    }
+    *kept = (struct kept_json){tx->kept, json};
+    tx->kept = kept;
+    return true;
+}
+
+/* --- wake-ups --- */
+
+enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue)
+{
+    if (!tx->wants_wakes)
+        return ERR_OK;
+    struct wake *w = wake_new(tx, tenant);
+    if (w == NULL)
+        return ERR_NO_MEMORY;
+    assert(queue.len < sizeof(w->queue));
+    memcpy(w->queue, queue.ptr, queue.len);
+    return ERR_OK;
+}
+
+enum err tx_wake_updates(struct tx *tx, int64_t tenant, struct uuid key, int64_t after,
+                         int64_t through)
+{
+    if (!tx->wants_wakes)
+        return ERR_OK;
+    struct wake *w = wake_new(tx, tenant);
+    if (w == NULL)
+        return ERR_NO_MEMORY;
+    w->run_over = true;
+    w->run_id = key;
+    w->after = after;
+    w->through = through;
+    return ERR_OK;
+}
+
+enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id)
+{
+    return tx_wake_updates(tx, tenant, run_id, 0, 0);
+}
+
+enum err tx_told(struct tx *tx, int64_t tenant, int64_t run, int64_t seq)
+{
+    struct told_run *last = tx->told_last;
+    if (tx->told_unfed != NULL && last->run == run && last->last_seq + 1 == seq) {
+        last->last_seq = seq;
+        return ERR_OK;
+    }
+    struct told_run *t = arena_alloc(&tx->notes, sizeof(*t));
+    if (t == NULL)
+        return ERR_NO_MEMORY;
+    *t = (struct told_run){NULL, tenant, run, seq, seq, 0};
+    *(last != NULL ? &last->next : &tx->told) = t;
+    tx->told_last = t;
+    if (tx->told_unfed == NULL)
+        tx->told_unfed = t;
+    return ERR_OK;
+}

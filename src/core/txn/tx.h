@@ -1,0 +1,207 @@
+/* One transaction and what it has loaded: each tenant once, definitions parsed once, counters
+ * written once. The writer's holds a whole batch of ops; a reader's holds one.
+ *
+ * Where nobody else can write to the store, much is remembered from one transaction to the next; a
+ * rollback forgets all of it (tx_memory.h). */
+#ifndef PAWL_CORE_TXN_TX_H
+#define PAWL_CORE_TXN_TX_H
+
+#include "core/txn/op.h"
+#include "core/txn/tx_counts.h"
+#include "core/txn/tx_memory.h"
+#include "domain/definition.h"
+#include "domain/tenant.h"
+#include "store/secrets.h"
+
+#include <stdatomic.h>
+
+struct cpu_shares;
+struct expr;
+struct freed_slots;
+struct gate;
+struct gate_visit;
+struct kept_json;
+struct paces;
+struct polls;
+
+/* Something that waiting callers want to hear of once the commit is on disk. */
+struct wake {
+    struct wake *next;
+    bool run_over; /* a run ended */
+    bool told;     /* a run's timeline has grown; with neither a queue has a job */
+    int64_t tenant;
+    int64_t run;  /* that has grown */
+    int64_t feed; /* its row there */
+    struct uuid run_id;
+    int64_t after, through; /* updates with these numbers are decided; 0: all may be */
+    char queue[129];
+};
+
+/* Whose turn it is to have a job of a queue handed out, among all tenants. */
+struct claim_turn {
+    uint64_t queue;
+    int64_t tenant;
+    int64_t left; /* jobs until the turn goes on */
+};
+
+enum { CLAIM_TURNS = 1024 }; /* queues; past it some lose their turn now and then */
+
+/* Events that this transaction has added to a run's timeline. */
+struct told_run {
+    struct told_run *next;
+    int64_t tenant;
+    int64_t run;
+    int64_t first_seq, last_seq;
+    int64_t feed; /* its row there, once it is written */
+};
+
+/* Whose queued runs are being started, and which; 0: none. */
+struct dispatching {
+    int64_t tenant;
+    int64_t run;
+};
+
+/* A tenant whose queued runs cannot be started, although there is room: they wait until then. */
+struct aside_tenant {
+    int64_t tenant;
+    int64_t until_ms;
+};
+
+enum { ASIDE_TENANTS_MAX = 16 }; /* past it the one that waits longest comes back early */
+
+struct tx {
+    struct db *db;
+    const struct env *env;
+    struct secret lease_key; /* of the writer: signs tokens of leases */
+    int64_t now_ms;
+    struct arena arena; /* what the op under way has loaded; emptied when it is over */
+    struct arena notes; /* what is to be known until the transaction ends: small things only */
+    int64_t touched;    /* how often counters were changed that are written later */
+    /* From one transaction to the next: see tx_memory.h. */
+#define X(member, type, until, functions) type *member;
+    TX_MEMORY(X)
+#undef X
+    bool remembers;
+    /* NULL for readers, or while nobody waits for anything. */
+    struct wake *wakes;
+    bool wants_wakes;
+    struct wake *woken;          /* by what is committed; until they are taken */
+    const atomic_int *listening; /* how many listen to timelines; NULL for readers */
+    atomic_bool *news_lost;      /* set when there was no memory to tell them */
+    bool grew;            /* the feed, by what is committed; until who looks at it puts it back */
+    atomic_llong *untold; /* events that the bus has not been told of; NULL: there is none */
+    /* Until who tells of them puts them back, over several transactions: a look that finds nothing
+     * after a rollback does no harm. */
+    bool has_calls;      /* a job for the server itself is pending */
+    bool has_deliveries; /* a webhook has something to be sent */
+    bool stale;          /* forget everything when the next turn starts */
+    struct claim_turn claim_turns[CLAIM_TURNS];
+    int64_t next_due; /* the earliest timer armed here; -1: none */
+    struct expr *expr;
+    struct cpu_shares *cpu;            /* outlives rollbacks: what was taken was taken */
+    struct kept_json *kept;            /* parsed values of the op under way */
+    struct told_run *told, *told_last; /* in the order of telling */
+    struct told_run *told_unfed;       /* the first that is not in the feed yet */
+    struct gate *gate;                 /* NULL for readers */
+    struct gate_visit *visits;
+    struct freed_slots *freed;      /* by the op under way */
+    bool dispatches_later;          /* see aftermath.h */
+    bool dispatch_failed;           /* a queued run could not start */
+    struct dispatching dispatching; /* what it was at when it failed */
+    struct aside_tenant asides[ASIDE_TENANTS_MAX];
+    size_t aside_count;
+    struct paces *paces; /* how fast slots have been freeing */
+    struct tx_counts counts;
+    struct tx_metrics metrics;
+    struct polls *polls; /* who asks for work; NULL: nobody wants to know */
+};
+
+/* `db` and `env` outlive it. */
+MUST_CHECK enum err tx_init(struct tx *tx, struct db *db, const struct env *env);
+void tx_release(struct tx *tx);
+
+/* A new turn: the clock is read, what may have become untrue is forgotten. */
+void tx_start(struct tx *tx);
+/* Writes the counters that changed, and the feed. */
+MUST_CHECK enum err tx_flush(struct tx *tx);
+/* Flushes and commits; then whoever waits or listens can be woken. */
+MUST_CHECK enum err tx_commit(struct tx *tx);
+/* When settings changed: what was loaded is not true any more. */
+void tx_forget(struct tx *tx);
+/* After db_rollback(): nothing that the transaction has read or made is believed any more. */
+void tx_rolled_back(struct tx *tx);
+/* For all commits since they were taken last; the caller owns them (free). */
+struct wake *tx_take_wakes(struct tx *tx);
+
+/* The caller's tenant. With creates_tenant one that is not stored yet has num 0.
+ * ERR_TENANT_NOT_FOUND otherwise. Lives until the transaction ends. */
+MUST_CHECK enum err tx_tenant(struct tx *tx, struct op *op, struct tenant **ret);
+/* By the number in a row; it must exist. */
+MUST_CHECK enum err tx_tenant_num(struct tx *tx, int64_t num, struct tenant **ret);
+/* Stores the tenant if it is new. Called before the first row that belongs to it. */
+MUST_CHECK enum err tx_tenant_ensure(struct tx *tx, struct tenant *t);
+/* Its counters changed; they are written at the end of the batch. */
+void tx_tenant_touch(struct tx *tx, struct tenant *t);
+/* Its settings changed: loaded again by the next transaction. */
+void tx_tenant_changed(struct tx *tx);
+/* Counters were changed in the store itself, after tx_flush(): those that are remembered are read
+ * again. */
+MUST_CHECK enum err tx_reload_counters(struct tx *tx);
+
+/* The newest version of a workflow. */
+struct workflow_newest {
+    bool found;
+    bool archived;
+    int64_t version;
+};
+MUST_CHECK enum err tx_newest(struct tx *tx, int64_t tenant, struct str workflow_id,
+                              struct workflow_newest *ret);
+/* A workflow changed in this transaction. */
+void tx_newest_changed(struct tx *tx);
+/* The highest number of a run that is in the index of runs and, if it holds a slot, in `holding`.
+ */
+MUST_CHECK enum err tx_runs_through(struct tx *tx, int64_t *ret);
+bool tx_runs_index_is_due(const struct tx *tx);
+/* The id of a new run, or of a new entity, and the number that is in it. */
+MUST_CHECK enum err tx_new_run(struct tx *tx, struct uuid *ret_id, int64_t *ret_num);
+MUST_CHECK enum err tx_new_entity(struct tx *tx, struct uuid *ret_id, int64_t *ret_num);
+/* The highest number that a run or an entity has. */
+MUST_CHECK enum err tx_last_num(struct tx *tx, int64_t *ret);
+
+/* A stored definition, parsed. Borrowed until the transaction ends. */
+MUST_CHECK enum err tx_definition(struct tx *tx, int64_t tenant, struct str workflow_id,
+                                  int64_t version, struct problem *p,
+                                  const struct definition **ret);
+
+/* What was changed so far, rows and counters: the same number again means nothing since. */
+int64_t tx_changes(const struct tx *tx);
+/* ERR_TOO_LARGE instead of ERR_NO_MEMORY, if it was not the machine that was short of memory but
+ * the op that wanted more than one may have. */
+enum err tx_own_error(const struct tx *tx, enum err e);
+
+/* Something is due then (-1: nothing): the writer wakes for it. */
+void tx_note_due(struct tx *tx, int64_t due_at);
+
+/* Lets a start into the tenant's gate, to leave it when the transaction ends. ERR_GATE_UNAVAILABLE
+ * when it is down, or busy: then op->gate_busy is set too. */
+MUST_CHECK enum err tx_enter_gate(struct tx *tx, struct op *op, const struct tenant *t);
+/* After the commit or the rollback. */
+void tx_leave_gates(struct tx *tx);
+
+/* The evaluator of expressions; NULL when memory ran out. */
+struct expr *tx_expr(struct tx *tx);
+/* Takes over a reference until tx_drop_json() or the end of the transaction; false, and drops it,
+ * when memory ran out. */
+MUST_CHECK bool tx_keep_json(struct tx *tx, json_t *json);
+/* An op or a timer is done with: what it had parsed goes. A batch of many with large inputs would
+ * hold them all at once otherwise. */
+void tx_drop_json(struct tx *tx);
+MUST_CHECK enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue);
+MUST_CHECK enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id);
+/* Likewise those who wait for updates with numbers above `after` up to `through`; 0: for any. */
+MUST_CHECK enum err tx_wake_updates(struct tx *tx, int64_t tenant, struct uuid key, int64_t after,
+                                    int64_t through);
+/* The event is in the run's timeline, and goes into the feed with tx_flush(). */
+MUST_CHECK enum err tx_told(struct tx *tx, int64_t tenant, int64_t run, int64_t seq);
+
+#endif

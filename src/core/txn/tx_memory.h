@@ -1,0 +1,84 @@
+/* What a connection remembers from one transaction to the next, in one table: the members of struct
+ * tx are made from it, and so are the functions that empty them. A rollback empties every row, so
+ * nothing that was rolled back is believed later. Whoever wants to remember more adds a row here.
+ *
+ * Not in the table, because a wrong value does no harm: whose turn it is to be handed a job, how
+ * fast slots have been freeing, the evaluator of expressions. */
+#ifndef PAWL_CORE_TXN_TX_MEMORY_H
+#define PAWL_CORE_TXN_TX_MEMORY_H
+
+#include "core/txn/definition_cache.h"
+#include "core/txn/entity_type_cache.h"
+#include "core/txn/window_stats.h"
+#include "store/idempotency.h"
+
+/* How long a row stays true. */
+enum memory_until {
+    UNTIL_STALE,    /* until somebody else may have written, or settings changed */
+    UNTIL_ROLLBACK, /* what is committed of it never changes, or is known here alone */
+};
+
+/* Tenants that were read, by name and by number. In tx.c. */
+struct tx_tenants;
+MUST_CHECK struct tx_tenants *tx_tenants_new(void);
+void tx_tenants_forget(struct tx_tenants *tenants);
+void tx_tenants_free(struct tx_tenants *tenants);
+
+/* The newest versions of workflows. In tx.c. */
+struct tx_heads;
+MUST_CHECK struct tx_heads *tx_heads_new(void);
+void tx_heads_forget(struct tx_heads *heads);
+void tx_heads_free(struct tx_heads *heads);
+
+/* Numbers that were read; -1: not known. */
+struct tx_nums {
+    int64_t last;         /* of a run or an entity */
+    int64_t last_feed;    /* the last row of the feed */
+    int64_t runs_through; /* late_index_through() of runs */
+};
+MUST_CHECK struct tx_nums *tx_nums_new(void);
+void tx_nums_forget(struct tx_nums *nums);
+void tx_nums_free(struct tx_nums *nums);
+
+/* What background work has to look at, beyond what the rows say. After a rollback: everything. */
+struct tx_pending {
+    int64_t runs_unindexed; /* made since the index of runs was filled */
+    bool holders_sought;    /* since then; a search passes over every run that is not indexed */
+    bool webhooks_changed;  /* since fan_out.h has looked */
+};
+MUST_CHECK struct tx_pending *tx_pending_new(void);
+void tx_pending_forget(struct tx_pending *pending);
+void tx_pending_free(struct tx_pending *pending);
+
+/* Queued runs that may be able to start, although nothing will free a slot for them: after a limit
+ * was raised, at the start of the server, after a rollback. See dispatch.h. */
+struct dispatch_state {
+    bool sweeping; /* lines that wait for a scope are looked at, from here on, up to a tenant */
+    int64_t sweep_tenant;
+    int64_t sweep_scope;
+    int64_t sweep_last;
+    bool draining; /* tenants take turns to start what can start, from here on */
+    int64_t drain_tenant;
+    bool drained_any; /* in this round */
+};
+MUST_CHECK struct dispatch_state *dispatch_state_new(void);
+/* All lines are looked at again. */
+void dispatch_state_forget(struct dispatch_state *state);
+void dispatch_state_free(struct dispatch_state *state);
+
+/* A table is read by its columns. */
+/* clang-format off */
+#define TX_MEMORY(X)                                                                               \
+    /* member        type                    until           functions */                          \
+    X(tenants,      struct tx_tenants,      UNTIL_STALE,    tx_tenants)                            \
+    X(heads,        struct tx_heads,        UNTIL_STALE,    tx_heads)                              \
+    X(types,        struct kept_types,      UNTIL_STALE,    kept_types)                            \
+    X(recent_keys,  struct idem_recent,     UNTIL_STALE,    idem_recent)                           \
+    X(nums,         struct tx_nums,         UNTIL_STALE,    tx_nums)                               \
+    X(definitions,  struct definitions,     UNTIL_ROLLBACK, definitions)                           \
+    X(window_stats, struct window_stats,    UNTIL_ROLLBACK, window_stats)                          \
+    X(pending,      struct tx_pending,      UNTIL_ROLLBACK, tx_pending)                            \
+    X(dispatch,     struct dispatch_state,  UNTIL_ROLLBACK, dispatch_state)
+/* clang-format on */
+
+#endif

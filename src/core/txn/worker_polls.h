@@ -1,0 +1,42 @@
+/* Who polls for work: when each worker last claimed from each queue. In memory only and bounded; a
+ * restart forgets it. Noted by the writer, read by the threads that answer questions. */
+#ifndef PAWL_CORE_TXN_WORKER_POLLS_H
+#define PAWL_CORE_TXN_WORKER_POLLS_H
+
+#include "base/env.h"
+#include "base/limits.h"
+#include "base/str.h"
+
+struct polls;
+
+/* One worker at one queue. */
+struct poll_entry {
+    char tenant[TENANT_ID_MAX + 1]; /* "*": it serves all tenants */
+    char worker[NAME_MAX_LEN + 1];
+    char queue[NAME_MAX_LEN + 1];
+    int64_t last_at; /* 0: this place is free */
+};
+
+/* `now_ms` is when the server started: before it nothing is known. NULL: no memory. */
+MUST_CHECK struct polls *polls_new(int64_t now_ms);
+void polls_free(struct polls *polls);
+
+/* `polls` may be NULL: then nobody wants to know. */
+void polls_note(struct polls *polls, struct str tenant, struct str worker, struct str queue,
+                int64_t now_ms);
+
+int64_t polls_since(const struct polls *polls);
+/* Those of the tenant's own workers and of workers for all tenants. The entry is borrowed for the
+ * call, which must be short: the writer waits. */
+typedef void poll_each(void *ctx, const struct poll_entry *entry);
+void polls_list(struct polls *polls, struct str tenant, poll_each *each, void *ctx);
+
+/* One queue, as a tenant's jobs in it meet it. */
+struct queue_polls {
+    int64_t last_at; /* -1: nobody has polled it since the server started */
+    int64_t workers; /* that polled within POLLED_LATELY_MS */
+};
+struct queue_polls polls_of_queue(struct polls *polls, struct str tenant, struct str queue,
+                                  int64_t now_ms);
+
+#endif

@@ -1,0 +1,201 @@
+/* Jobs of http steps on their way out and back. */
+#include "core/usecase/calls.h"
+
+#include "core/run/job_txn.h"
+#include "core/usecase/execute.h"
+
+void call_job_free(struct call_job *job)
+{
+    if (job == NULL)
+        return;
+    call_result_release(&job->result);
+    op_release(&job->op);
+    free(job);
+}
+
+/* --- taking --- */
+
+struct take {
+    struct op *op;
+    struct tx *tx;
+    const struct take_calls_input *in;
+    struct taken_calls *out;
+    struct call_job **last;
+    size_t count;
+};
+
+static int64_t timeout_of(const struct step_def *step)
+{
+    return step->timeout_ms < 0 ? CALL_TIMEOUT_MS_DEFAULT
+                                : MIN(step->timeout_ms, (int64_t)CALL_TIMEOUT_MS_MAX);
+}
+
+static struct call_job *call_job_new(const struct run_move *m, const struct job *job)
+{
+    struct str input = job->input;
+    struct str trace = m->run.traceparent;
+    struct call_job *taken = calloc(1, sizeof(*taken) + input.len + trace.len);
+    if (taken == NULL)
+        return NULL;
+    taken->ticket = (struct call_ticket){job->tenant, job->run, job->ordinal, job->lease_epoch};
+    taken->frame.job_id = job->id;
+    taken->frame.timeout_ms = timeout_of(job_step(m->def, job));
+    taken->input = (struct str){taken->text, input.len};
+    if (input.len > 0)
+        memcpy(taken->text, input.ptr, input.len);
+    if (trace.ptr != NULL) {
+        taken->frame.traceparent = (struct str){taken->text + input.len, trace.len};
+        memcpy(taken->text + input.len, trace.ptr, trace.len);
+    }
+    call_result_init(&taken->result);
+    op_init(&taken->op, &UC_FINISH_CALL);
+    return taken;
+}
+
+static enum err take_one(struct take *t, struct job *job)
+{
+    struct run_move m;
+    enum err e = run_move_load(&m, t->tx, job->run, &t->op->problem);
+    if (e != ERR_OK)
+        return e;
+    job->due_at = t->tx->now_ms + timeout_of(job_step(m.def, job)) + CALL_GRACE_MS;
+    e = job_move(&m, job, JOB_ON_DISPATCH);
+    if (e != ERR_OK)
+        return e;
+    struct call_job *taken = call_job_new(&m, job);
+    if (taken == NULL)
+        return ERR_NO_MEMORY;
+    *t->last = taken;
+    t->last = &taken->next;
+    t->count++;
+    return ERR_OK;
+}
+
+/* How many more of its calls may be under way. */
+static size_t room_of(const struct take *t, int64_t tenant)
+{
+    size_t busy = 0;
+    for (size_t i = 0; i < t->in->tenant_count; i++)
+        busy += t->in->tenants[i] == tenant;
+    for (const struct call_job *job = t->out->first; job != NULL; job = job->next)
+        busy += job->ticket.tenant == tenant;
+    size_t room = busy < CALLS_PER_TENANT_MAX ? CALLS_PER_TENANT_MAX - busy : 0;
+    return MIN(room, t->in->room - t->count);
+}
+
+static enum err take_from(struct take *t, int64_t num)
+{
+    struct tenant *tenant = NULL;
+    enum err e = tx_tenant_num(t->tx, num, &tenant);
+    if (e != ERR_OK)
+        return e;
+    size_t room = room_of(t, num);
+    size_t most = MIN(room, (size_t)MAX(tenant->weight, (int64_t)1));
+    t->out->left_some |= room == 0;
+    bool found = true;
+    for (size_t i = 0; i < most && e == ERR_OK && found; i++) {
+        struct job job;
+        e = jobs_next(t->tx->db, num, STR(HTTP_QUEUE), &t->tx->arena, &found, &job);
+        if (e == ERR_OK && found)
+            e = take_one(t, &job);
+    }
+    return e;
+}
+
+/* Rounds through all tenants with something to call, from where the last one ended, until a whole
+ * round takes nothing. */
+static enum err take_turns(struct take *t)
+{
+    bool whole = t->out->turn == 0;
+    size_t before = 0;
+    while (t->count < t->in->room) {
+        int64_t tenant = 0;
+        bool found = false;
+        enum err e = jobs_next_tenant(t->tx->db, STR(HTTP_QUEUE), t->out->turn, &found, &tenant);
+        if (e == ERR_OK && !found && whole && t->count == before)
+            return ERR_OK;
+        if (e == ERR_OK && found) {
+            e = take_from(t, tenant);
+        } else {
+            whole = true;
+            before = t->count;
+        }
+        t->out->turn = tenant;
+        if (e != ERR_OK)
+            return e;
+    }
+    t->out->left_some = true;
+    return ERR_OK;
+}
+
+static enum err take_calls(struct op *op, struct tx *tx)
+{
+    const struct take_calls_input *in = op->input;
+    while (in->taken->first != NULL) { /* of a run that was rolled back */
+        struct call_job *old = in->taken->first;
+        in->taken->first = old->next;
+        call_job_free(old);
+    }
+    in->taken->left_some = false;
+    struct take t = {.op = op, .tx = tx, .in = in, .out = in->taken, .last = &in->taken->first};
+    enum err e = take_turns(&t);
+    op->answer.changed_nothing = t.count == 0;
+    if (e == ERR_OK)
+        return ERR_OK;
+    /* Some may have been taken: only a rollback undoes that. */
+    return problem_set(&op->problem, is_store_failure(e) ? e : ERR_INTERNAL,
+                       "jobs could not be taken: %s", err_code(e));
+}
+
+const struct use_case UC_TAKE_CALLS = {.name = "take_calls", .changes = true, .run = take_calls};
+
+/* --- finishing --- */
+
+static enum err apply(struct run_move *m, struct job *job, const struct call_result *r)
+{
+    enum err e = ERR_OK;
+    switch (r->kind) {
+    case CALL_RESULT_NOTHING:
+        return job_call_given_back(m, job);
+    case CALL_RESULT_ERROR:
+        return job_attempt_lost(m, job,
+                                &(struct attempt_loss){.error = buf_str(&r->text),
+                                                       .code = str_of(r->code),
+                                                       .retryable = r->retryable,
+                                                       .timed_out = r->timed_out,
+                                                       .delay_ms_least = r->retry_after_ms});
+    case CALL_RESULT_OUTPUT:
+        job->output = buf_str(&r->text);
+        job->error = STR_NONE;
+        e = job_move(m, job, JOB_ON_COMPLETE);
+        return e == ERR_OK ? run_move_job_over(m, job) : e;
+    }
+    assert(!"unknown kind");
+    return ERR_INTERNAL;
+}
+
+static enum err finish_call(struct op *op, struct tx *tx)
+{
+    const struct call_job *in = op->input;
+    const struct call_ticket *ticket = &in->ticket;
+    struct job job;
+    struct run_move m;
+    bool found = false;
+    enum err e = jobs_find_at(tx->db, ticket->run, ticket->ordinal, &tx->arena, &found, &job);
+    bool current = found && job.state == JOB_DISPATCHED && job.lease_epoch == ticket->epoch;
+    op->answer.changed_nothing = e == ERR_OK && !current;
+    if (e == ERR_OK && !current)
+        return ERR_OK; /* the run was cancelled, or the lease has ended */
+    if (e == ERR_OK)
+        e = run_move_load(&m, tx, ticket->run, &op->problem);
+    if (e == ERR_OK)
+        e = apply(&m, &job, &in->result);
+    if (e == ERR_OK && job_is_over(job.state))
+        e = run_move_go_on(&m);
+    if (e == ERR_OK)
+        return ERR_OK;
+    return problem_set(&op->problem, is_store_failure(e) ? e : ERR_INTERNAL,
+                       "the result of a call could not be stored: %s", err_code(e));
+}
+
+const struct use_case UC_FINISH_CALL = {.name = "finish_call", .changes = true, .run = finish_call};

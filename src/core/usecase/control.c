@@ -1,0 +1,456 @@
+/* Controlling runs: cancel, pause, resume, retry, rerun; one at a time or many. Each is
+ * idempotent by what it asks for: a run that is already so is shown as it is. */
+#include "core/admission/limits_of_run.h"
+#include "core/admission/run_slots.h"
+#include "core/run/follow_up.h"
+#include "core/run/job_txn.h"
+#include "core/run/run_values.h"
+#include "core/txn/audited.h"
+#include "core/usecase/execute.h"
+#include "core/usecase/use_cases.h"
+
+#include "base/limits.h"
+#include "store/run/retention.h"
+
+/* --- shared --- */
+
+enum err run_check_version(struct op *op, const struct run_move *m, int64_t if_match)
+{
+    if (if_match < 0 || if_match == m->run.version)
+        return ERR_OK;
+    enum err e =
+        problem_set(&op->problem, ERR_CONCURRENCY, "the run has changed since it was read");
+    problem_add_number(&op->problem, "expected", if_match);
+    problem_add_number(&op->problem, "actual", m->run.version);
+    return e;
+}
+
+enum err run_refuse(struct op *op, const struct run_move *m, enum err code, const char *why)
+{
+    enum err e =
+        problem_set(&op->problem, code, "The run is %s: %s", run_status_name(m->run.status), why);
+    problem_add_number(&op->problem, "actual", m->run.version);
+    return e;
+}
+
+/* Before a run that is over is made use of again. */
+static enum err check_whole(struct op *op, const struct run_move *m)
+{
+    bool being_removed = false;
+    enum err e = retention_has_begun(m->tx->db, m->run.num, &being_removed);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot read the run's events");
+    if (!being_removed)
+        return ERR_OK;
+    return run_refuse(op, m, ERR_RUN_BEING_REMOVED, "its retention is over, part of it is gone");
+}
+
+static enum err show(struct op *op, struct run_move *m)
+{
+    const struct step_view *views;
+    m->views = NULL; /* what changed here is read again */
+    enum err e = run_move_show(m, &views);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot read the run's steps");
+    op->answer.run_version = m->run.version;
+    struct json_out o = json_out_to(&op->answer.body);
+    render_run(&o, NULL, &m->run, m->def, views);
+    return ERR_OK;
+}
+
+enum err run_retry_failed(struct op *op, struct run_move *m)
+{
+    if (m->run.status != RUN_FAILED && m->run.status != RUN_TIMED_OUT)
+        return run_refuse(op, m, run_is_over(m->run.status) ? ERR_RUN_IS_OVER : ERR_RUN_NOT_OVER,
+                          "only a run that failed can be retried");
+    if (m->run.parent_run >= 0)
+        return run_refuse(op, m, ERR_RUN_IS_A_CHILD, "retry the run that it is part of");
+    enum err e = check_whole(op, m);
+    if (e != ERR_OK)
+        return e;
+    bool possible = false;
+    enum err read = run_move_can_retry(m, &possible);
+    if (read != ERR_OK)
+        return problem_set(&op->problem, read, "cannot read the run's jobs");
+    if (!possible)
+        return run_refuse(op, m, ERR_RUN_NOT_RETRYABLE,
+                          "items failed before they were handed out, rerun it from there");
+    struct limits_of_run limits;
+    e = limits_load_again(&limits, m, AT_LIMIT_REJECT, &op->problem);
+    if (e != ERR_OK)
+        return e;
+    struct admission decided = limits_decide(&limits);
+    if (decided.verdict != ADMISSION_ADMIT)
+        return limits_reject(&limits, decided.by, m->tx, m->tenant, &op->problem);
+    e = limits_store(&limits, m->tx, &m->run.scopes);
+    return e == ERR_OK ? run_move_retry(m, op->caller.actor) : e;
+}
+
+/* --- each action on a loaded run; *ret_changed is false when it is so already --- */
+
+static enum err do_cancel(struct op *op, struct run_move *m, struct str reason, bool *ret_changed)
+{
+    *ret_changed = m->run.status != RUN_CANCELLED;
+    if (!*ret_changed)
+        return ERR_OK;
+    if (run_is_over(m->run.status))
+        return run_refuse(op, m, ERR_RUN_IS_OVER, "it cannot be cancelled any more");
+    return run_move_cancel(m, op->caller.actor, reason);
+}
+
+static enum err do_pause(struct op *op, struct run_move *m, bool *ret_changed)
+{
+    *ret_changed = m->run.status != RUN_PAUSED;
+    if (!*ret_changed)
+        return ERR_OK;
+    if (run_is_over(m->run.status))
+        return run_refuse(op, m, ERR_RUN_IS_OVER, "it cannot be paused");
+    if (m->run.status != RUN_RUNNING && m->run.status != RUN_WAITING)
+        return run_refuse(op, m, ERR_RUN_NOT_UNDER_WAY, "it can be paused once it has begun");
+    return run_move_control(m, RUN_ON_PAUSE, op->caller.actor);
+}
+
+static enum err do_resume(struct op *op, struct run_move *m, bool *ret_changed)
+{
+    *ret_changed = m->run.status == RUN_PAUSED;
+    if (*ret_changed)
+        return run_move_control(m, RUN_ON_RESUME, op->caller.actor);
+    if (run_is_over(m->run.status))
+        return run_refuse(op, m, ERR_RUN_IS_OVER, "it cannot be resumed");
+    return ERR_OK;
+}
+
+static enum err do_retry(struct op *op, struct run_move *m, bool *ret_changed)
+{
+    *ret_changed = run_is_over(m->run.status);
+    return *ret_changed ? run_retry_failed(op, m) : ERR_OK; /* otherwise it is trying */
+}
+
+static enum err act(struct op *op, struct run_move *m, const struct control_run_input *in,
+                    bool *ret_changed)
+{
+    switch (in->action) {
+    case CONTROL_CANCEL:
+        return do_cancel(op, m, in->reason, ret_changed);
+    case CONTROL_PAUSE:
+        return do_pause(op, m, ret_changed);
+    case CONTROL_RESUME:
+        return do_resume(op, m, ret_changed);
+    case CONTROL_RETRY:
+        return do_retry(op, m, ret_changed);
+    case CONTROL_COUNT:
+        break;
+    }
+    assert(!"unknown action");
+    return ERR_INTERNAL;
+}
+
+/* The reason is in the run's timeline, which may be removed before the audit trail is: here too. */
+static enum err audit_action(struct op *op, const struct run_move *m,
+                             const struct control_run_input *in)
+{
+    static const char *const ACTIONS[] = {[CONTROL_CANCEL] = "run.cancel",
+                                          [CONTROL_PAUSE] = "run.pause",
+                                          [CONTROL_RESUME] = "run.resume",
+                                          [CONTROL_RETRY] = "run.retry"};
+    static_assert(ARRAY_LEN(ACTIONS) == CONTROL_COUNT, "one name per action");
+    struct buf detail;
+    buf_init(&detail, JSON_WRITTEN_MAX);
+    struct json_out o = json_out_to(&detail);
+    json_open(&o, NULL, '{');
+    json_add_text(&o, "workflow_id", m->run.workflow_id);
+    if (in->reason.ptr != NULL)
+        json_add_text(&o, "reason", in->reason);
+    json_close(&o, '}');
+    enum err e = ERR_NO_MEMORY;
+    if (buf_ok(&detail))
+        e = audited_id(op, m->tx, m->run.tenant, ACTIONS[in->action], m->run.id, buf_str(&detail));
+    buf_release(&detail);
+    return e;
+}
+
+static enum err control_run(struct op *op, struct tx *tx)
+{
+    const struct control_run_input *in = op->input;
+    struct run_move m;
+    bool changed = true;
+    enum err e = run_move_find(&m, op, tx, in->run_id);
+    if (e == ERR_OK)
+        e = run_check_version(op, &m, in->if_match);
+    if (e != ERR_OK)
+        return e;
+    e = act(op, &m, in, &changed);
+    if (e == ERR_OK && changed)
+        e = audit_action(op, &m, in);
+    if (e != ERR_OK)
+        return op->problem.err != ERR_OK ? op->problem.err
+                                         : problem_set(&op->problem, e, "cannot change the run");
+    op->answer.changed_nothing = !changed;
+    return show(op, &m);
+}
+
+const struct use_case UC_CONTROL_RUN = {.name = "control_run", .changes = true, .run = control_run};
+
+/* --- rerun --- */
+
+/* The step that is asked for, those whose effect was undone, and every step that lies behind one
+ * of them. */
+static void mark_behind(const struct run_move *old, size_t from, bool *behind)
+{
+    const struct definition *def = old->def;
+    for (size_t i = 0; i < def->step_count; i++)
+        behind[i] = i == from || old->progress.steps[i].undo != UNDO_NONE;
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < def->step_count; i++) {
+            bool now = behind[i];
+            for (size_t n = 0; n < def->steps[i].need_count; n++)
+                now |= behind[def->steps[i].needs[n]];
+            if (def->steps[i].handles_errors)
+                now = true; /* an error may lead there again */
+            more |= now && !behind[i];
+            behind[i] = now;
+        }
+    }
+}
+
+struct copying {
+    struct run_move *to;
+    int64_t first;
+    enum err err;
+};
+
+static void copy_job(void *ctx, const struct job *job)
+{
+    struct copying *c = ctx;
+    struct job copy = *job;
+    if (c->err != ERR_OK)
+        return;
+    copy.run = c->to->run.num;
+    copy.ordinal = c->first + job->item;
+    copy.id = jobs_new_id(c->to->tx->env, copy.run, copy.ordinal);
+    copy.dead_at = -1;
+    c->err = jobs_insert(c->to->tx->db, &copy);
+}
+
+/* The step's jobs and results as they were, under the new run's own ids. */
+static enum err copy_step(struct run_move *to, const struct run_move *from, size_t step)
+{
+    const struct step_state *old = &from->progress.steps[step];
+    struct step_state *s = &to->progress.steps[step];
+    *s = *old;
+    s->seq = ++to->progress.order;
+    to->progress.settled++;
+    if (old->first == 0)
+        return ERR_OK;
+    s->first = to->progress.jobs + 1;
+    to->progress.jobs += old->items;
+    struct copying c = {.to = to, .first = s->first};
+    enum err e =
+        jobs_range(to->tx->db, from->run.num, old->first, old->first + old->items, copy_job, &c);
+    if (e == ERR_OK)
+        e = c.err;
+    if (e != ERR_OK || !old->is_map)
+        return e;
+    struct str items = STR_NONE;
+    e = map_items_find(to->tx->db, from->run.num, (int64_t)step, &to->tx->arena, &items);
+    return e == ERR_OK ? map_items_insert(to->tx->db, to->run.num, (int64_t)step, items) : e;
+}
+
+static enum err audit_rerun(struct op *op, const struct run_move *old, const struct run_move *made)
+{
+    struct buf detail;
+    buf_init(&detail, KIB);
+    struct json_out o = json_out_to(&detail);
+    json_open(&o, NULL, '{');
+    json_add_text(&o, "workflow_id", old->run.workflow_id);
+    json_add_uuid(&o, "new_run_id", made->run.id);
+    json_close(&o, '}');
+    enum err e = ERR_NO_MEMORY;
+    if (buf_ok(&detail))
+        e = audited_id(op, made->tx, old->run.tenant, "run.rerun", old->run.id, buf_str(&detail));
+    buf_release(&detail);
+    return e;
+}
+
+static enum err rerun_run(struct op *op, struct tx *tx)
+{
+    const struct rerun_run_input *in = op->input;
+    struct run_move old;
+    enum err e = run_move_find(&old, op, tx, in->run_id);
+    if (e == ERR_OK)
+        e = run_check_version(op, &old, in->if_match);
+    if (e != ERR_OK)
+        return e;
+    size_t from = in->from_step.ptr != NULL ? definition_find_step(old.def, in->from_step) : 0;
+    if (from == old.def->step_count)
+        return problem_set(&op->problem, ERR_FIELD_INVALID, "from_step: there is no step \"%.*s\"",
+                           STR_ARG(in->from_step));
+    if (!run_is_over(old.run.status))
+        return run_refuse(op, &old, ERR_RUN_NOT_OVER, "only a run that has ended can be rerun");
+    e = check_whole(op, &old);
+    if (e != ERR_OK)
+        return e;
+    struct limits_of_run limits;
+    bool *behind = arena_alloc(&tx->arena, old.def->step_count * sizeof(*behind));
+    e = behind != NULL ? limits_load_again(&limits, &old, AT_LIMIT_REJECT, &op->problem)
+                       : ERR_NO_MEMORY;
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot run it again");
+    struct admission decided = limits_decide(&limits);
+    if (decided.verdict != ADMISSION_ADMIT)
+        return limits_reject(&limits, decided.by, tx, old.tenant, &op->problem);
+    mark_behind(&old, from, behind);
+    if (in->from_step.ptr == NULL)
+        memset(behind, 1, old.def->step_count * sizeof(*behind));
+    struct run_move m = {.tx = tx, .tenant = old.tenant, .def = old.def, .run = run_blank()};
+    m.run.workflow_id = old.run.workflow_id;
+    m.run.workflow_version = old.run.workflow_version;
+    m.run.priority = old.run.priority;
+    m.run.input = old.run.input;
+    m.run.labels = old.run.labels;
+    m.run.traceparent = old.run.traceparent;
+    m.run.created_by = op->caller.actor;
+    m.run.created_at = tx->now_ms;
+    m.run.rerun_of = old.run.id;
+    e = limits_store(&limits, tx, &m.run.scopes);
+    if (e == ERR_OK)
+        e = run_move_create_from(&m, &old, behind, copy_step, &op->problem);
+    if (e == ERR_OK)
+        e = audit_rerun(op, &old, &m);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot store the run");
+    op->answer.has_run = true;
+    op->answer.run_id = m.run.id;
+    op->answer.run_version = m.run.version;
+    op->answer.run_over = run_is_over(m.run.status);
+    const struct step_view *views;
+    m.views = NULL;
+    e = run_move_show(&m, &views);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot read the run's steps");
+    answer_begin(&op->answer, CREATED_YES);
+    struct json_out o = json_out_to(&op->answer.body);
+    json_add_uuid(&o, "run_id", m.run.id);
+    render_run(&o, "run", &m.run, m.def, views);
+    json_close(&o, '}');
+    return ERR_OK;
+}
+
+const struct use_case UC_RERUN_RUN = {
+    .name = "rerun_run", .changes = true, .run = rerun_run, .admits = "rerun"};
+
+/* --- many runs --- */
+
+struct found_runs {
+    struct uuid ids[BULK_RUNS_MAX];
+    size_t count;
+};
+
+static bool add_found(void *ctx, const struct run *run)
+{
+    struct found_runs *f = ctx;
+    if (f->count == BULK_RUNS_MAX)
+        return false; /* the next call goes on with this one */
+    f->ids[f->count++] = run->id;
+    return true;
+}
+
+struct bulk {
+    struct op *op;
+    struct tx *tx;
+    struct json_out o;
+    int64_t changed, unchanged;
+};
+
+static void answer_refused(struct bulk *b, struct uuid run_id, enum err e, const char *detail)
+{
+    json_open(&b->o, NULL, '{');
+    json_add_uuid(&b->o, "run_id", run_id);
+    json_add_text(&b->o, "code", str_of(err_code(e)));
+    json_add_text(&b->o, "detail", str_of(detail));
+    json_close(&b->o, '}');
+}
+
+static enum err change_run(struct bulk *b, struct uuid run_id, bool *ret_changed)
+{
+    const struct bulk_runs_input *in = b->op->input;
+    struct run_move m;
+    enum err e = run_move_load(&m, b->tx, uuid_time(run_id), &b->op->problem);
+    if (e == ERR_OK)
+        e = act(b->op, &m, &in->control, ret_changed);
+    if (e == ERR_OK && *ret_changed)
+        e = audit_action(b->op, &m, &in->control);
+    return tx_own_error(b->tx, e);
+}
+
+/* All of it or nothing. An error takes the transaction with it. */
+static enum err bulk_one(struct bulk *b, struct uuid run_id)
+{
+    struct op *op = b->op;
+    const struct spoilt_item *spoilt = op_spoilt_item(op, uuid_time(run_id));
+    if (spoilt != NULL) {
+        answer_refused(b, run_id, spoilt->err, spoilt->detail);
+        return ERR_OK;
+    }
+    bool changed = false;
+    int64_t before = tx_changes(b->tx);
+    enum err e = change_run(b, run_id, &changed);
+    if (e == ERR_OK) {
+        b->changed += changed;
+        b->unchanged += !changed;
+        return aftermath(b->tx, &op->problem);
+    }
+    if (is_outage(e))
+        return e;
+    if (tx_changes(b->tx) != before || is_store_failure(e))
+        return op_spoil_item(op, uuid_time(run_id), e, op->problem.detail) ? e : ERR_INTERNAL;
+    answer_refused(b, run_id, e, op->problem.detail);
+    problem_clear(&op->problem);
+    return ERR_OK;
+}
+
+static enum err bulk_runs(struct op *op, struct tx *tx)
+{
+    const struct bulk_runs_input *in = op->input;
+    struct tenant *tenant;
+    enum err e = tx_tenant(tx, op, &tenant);
+    struct found_runs *found = arena_alloc(&tx->arena, sizeof(*found));
+    if (e != ERR_OK || found == NULL)
+        return e != ERR_OK ? e : problem_set(&op->problem, ERR_NO_MEMORY, "no memory");
+    struct run_filter filter = in->filter;
+    filter.tenant = tenant->num;
+    int64_t next = -1;
+    e = runs_list(tx->db, &filter, in->before, add_found, found, &next);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot list the runs");
+    struct bulk b = {.op = op, .tx = tx, .o = json_out_to(&op->answer.body)};
+    json_open(&b.o, NULL, '{');
+    json_open(&b.o, "refused", '[');
+    for (size_t i = 0; i < found->count && e == ERR_OK && !in->dry_run; i++) {
+        struct arena_mark mark = arena_mark(&tx->arena);
+        e = bulk_one(&b, found->ids[i]);
+        if (e == ERR_OK) {
+            tx_drop_json(tx);
+            arena_back_to(&tx->arena, mark);
+        }
+    }
+    json_close(&b.o, ']');
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot change the runs");
+    json_add_int(&b.o, "matched", (int64_t)found->count);
+    json_add_int(&b.o, "changed", b.changed);
+    json_add_int(&b.o, "unchanged", b.unchanged);
+    json_add_bool(&b.o, "dry_run", in->dry_run);
+    json_add_name(&b.o, "next_cursor");
+    if (next >= 0)
+        buf_printf(b.o.buf, "\"%lld\"", (long long)next);
+    else
+        buf_put(b.o.buf, STR("null"));
+    b.o.comma = true;
+    json_close(&b.o, '}');
+    op->answer.changed_nothing = b.changed == 0;
+    return ERR_OK;
+}
+
+const struct use_case UC_BULK_RUNS = {.name = "bulk_runs", .changes = true, .run = bulk_runs};

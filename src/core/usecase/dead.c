@@ -1,0 +1,143 @@
+/* Dead letters: jobs that failed for good, for somebody to look at, retry or drop. */
+#include "core/admission/limits_of_run.h"
+#include "core/entity/entity_call.h"
+#include "core/run/job_txn.h"
+#include "core/txn/audited.h"
+#include "core/txn/page.h"
+#include "core/usecase/job_view.h"
+#include "core/usecase/use_cases.h"
+
+struct dead_page {
+    struct page page;
+    struct tx *tx;
+    enum err err;
+};
+
+static void add_dead(void *ctx, const struct job *job)
+{
+    struct dead_page *d = ctx;
+    if (d->err != ERR_OK || !page_takes(&d->page))
+        return;
+    struct problem p;
+    problem_init(&p);
+    d->err = job_view(d->tx, job, &p, &d->page.out);
+    problem_release(&p);
+    if (d->err != ERR_OK)
+        return;
+    char last[64];
+    (void)snprintf(last, sizeof(last), "%lld.%lld.%lld", (long long)job->dead_at,
+                   (long long)job->run, (long long)job->ordinal);
+    page_set_last(&d->page, str_of(last));
+}
+
+static enum err list_dead(struct op *op, struct tx *tx)
+{
+    const struct list_dead_input *in = op->input;
+    struct tenant *tenant;
+    int64_t before[3] = {INT64_MAX, INT64_MAX, INT64_MAX};
+    enum err e = tx_tenant(tx, op, &tenant);
+    if (e != ERR_OK)
+        return e;
+    if (in->cursor.ptr != NULL && !page_read_place(in->cursor, before))
+        return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+    struct dead_page d = {page_begin(op, in->limit), tx, ERR_OK};
+    e = jobs_dead(tx->db, tenant->num, before[0], before[1], before[2], in->limit + 1, add_dead,
+                  &d);
+    if (e == ERR_OK)
+        e = d.err;
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot list the dead letters");
+    page_end(&d.page);
+    return ERR_OK;
+}
+
+const struct use_case UC_LIST_DEAD = {
+    .name = "list_dead_letters", .changes = false, .run = list_dead};
+
+static enum err find_dead(struct op *op, struct tx *tx, struct job *ret_job)
+{
+    const struct get_job_input *in = op->input;
+    struct tenant *tenant;
+    bool found = false;
+    enum err e = tx_tenant(tx, op, &tenant);
+    if (e != ERR_OK)
+        return e;
+    if (tenant->num != 0) /* one that is not stored has none; 0 would mean everybody's */
+        e = jobs_find(tx->db, tenant->num, in->job_id, &tx->arena, &found, ret_job);
+    if (e == ERR_OK && found)
+        return ERR_OK;
+    bool missing = e == ERR_OK;
+    if (missing)
+        e = ERR_JOB_NOT_FOUND;
+    (void)problem_set(&op->problem, e, missing ? "there is no such job" : "cannot read the job");
+    return e;
+}
+
+static enum err answer_job(struct op *op, struct tx *tx, const struct job *job)
+{
+    struct json_out o = json_out_to(&op->answer.body);
+    return job_view(tx, job, &op->problem, &o);
+}
+
+/* Whoever owns it tries again: a run all that failed, an entity the same call. */
+static enum err try_again(struct op *op, struct tx *tx, struct job *job)
+{
+    struct run_move m;
+    bool found = false;
+    if (job_is_of_entity(job))
+        return entity_call_revive(op, tx, job);
+    enum err e = run_move_load(&m, tx, job->run, &op->problem);
+    if (e == ERR_OK)
+        e = run_retry_failed(op, &m);
+    return e == ERR_OK ? jobs_find_at(tx->db, job->run, job->ordinal, &tx->arena, &found, job) : e;
+}
+
+static enum err retry_dead(struct op *op, struct tx *tx)
+{
+    struct job job;
+    enum err e = find_dead(op, tx, &job);
+    if (e != ERR_OK)
+        return e;
+    if (job.dead_at < 0 && !job_is_over(job.state)) { /* again */
+        op->answer.changed_nothing = true;
+        return answer_job(op, tx, &job);
+    }
+    if (job.dead_at < 0)
+        return problem_set(&op->problem, ERR_NOT_A_DEAD_LETTER,
+                           "The job has already ended (status: %s)", job_state_name(job.state));
+    e = try_again(op, tx, &job);
+    if (e == ERR_OK)
+        e = audited_id(op, tx, job.tenant, "dead_letter.retry", job.id, STR_NONE);
+    if (e != ERR_OK)
+        return op->problem.err != ERR_OK ? op->problem.err
+                                         : problem_set(&op->problem, e, "cannot retry the job");
+    return answer_job(op, tx, &job);
+}
+
+const struct use_case UC_RETRY_DEAD = {
+    .name = "retry_dead_letter", .changes = true, .run = retry_dead};
+
+static enum err drop_dead(struct op *op, struct tx *tx)
+{
+    struct job job;
+    enum err e = find_dead(op, tx, &job);
+    if (e != ERR_OK)
+        return e;
+    if (job_is_of_entity(&job) && job.dead_at >= 0)
+        return problem_set(
+            &op->problem, ERR_ENTITY_CALL_KEPT,
+            "The call's signals would be lost with it: retry it, or delete the entity");
+    struct job dropped = job;
+    dropped.dead_at = -1;
+    op->answer.changed_nothing = job.dead_at < 0;
+    if (job.dead_at >= 0)
+        e = job_row_touch(tx, &job, &dropped);
+    if (e == ERR_OK && job.dead_at >= 0)
+        e = audited_id(op, tx, job.tenant, "dead_letter.drop", job.id, STR_NONE);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot drop the dead letter");
+    return answer_job(op, tx, &dropped);
+}
+
+const struct use_case UC_DROP_DEAD = {
+    .name = "drop_dead_letter", .changes = true, .run = drop_dead};

@@ -1,0 +1,328 @@
+/* Deliveries of webhooks on their way out and back. */
+#include "core/usecase/deliveries.h"
+
+#include "core/txn/render.h"
+#include "core/txn/tx.h"
+#include "core/usecase/execute.h"
+#include "store/audit.h"
+#include "store/outbox/deliveries.h"
+
+void delivery_job_free(struct delivery_job *job)
+{
+    if (job == NULL)
+        return;
+    op_release(&job->op);
+    free(job);
+}
+
+enum err webhook_disable(struct tx *tx, struct webhook *w, const char *reason)
+{
+    struct buf id;
+    struct buf detail;
+    buf_init(&id, UUID_TEXT_LEN);
+    buf_init(&detail, KIB);
+    buf_put_uuid(&id, w->id);
+    struct json_out o = json_out_to(&detail);
+    json_open(&o, NULL, '{');
+    json_add_text(&o, "reason", str_of(reason));
+    json_close(&o, '}');
+    w->disabled_at = w->updated_at = tx->now_ms;
+    w->disabled_reason = str_of(reason);
+    struct audit_entry entry = {
+        .tenant = w->tenant,
+        .at = tx->now_ms,
+        .actor = STR("pawl"),
+        .peer = STR(""),
+        .action = STR("webhook.disable"),
+        .target = buf_str(&id),
+        .detail = buf_str(&detail),
+    };
+    enum err e = buf_ok(&id) && buf_ok(&detail) ? webhooks_update(tx->db, w) : ERR_NO_MEMORY;
+    if (e == ERR_OK)
+        e = audit_append(tx->db, &entry);
+    buf_release(&id);
+    buf_release(&detail);
+    return e;
+}
+
+/* --- taking --- */
+
+struct take {
+    struct tx *tx;
+    const struct take_deliveries_input *in;
+    struct taken_deliveries *out;
+    struct delivery_job **last;
+    size_t count;
+    size_t asked; /* webhooks */
+
+    /* The webhook that has its turn. */
+    struct webhook webhook;
+    bool failing;
+    size_t looked;
+    enum err err;
+};
+
+static struct delivery_job *job_new(const struct take *t, const struct delivery *d)
+{
+    const struct webhook *w = &t->webhook;
+    struct delivery_job *job = calloc(1, sizeof(*job) + w->url.len + d->event_id.len + d->body.len);
+    if (job == NULL)
+        return NULL;
+    const struct str from[] = {w->url, d->event_id, d->body};
+    struct str *const to[] = {&job->url, &job->event_id, &job->body};
+    char *at = job->text;
+    for (size_t i = 0; i < ARRAY_LEN(from); i++) {
+        if (from[i].len > 0)
+            memcpy(at, from[i].ptr, from[i].len);
+        *to[i] = (struct str){at, from[i].len};
+        at += from[i].len;
+    }
+    job->place = (struct delivery_place){d->tenant, d->webhook, d->run};
+    job->id = d->id;
+    job->attempt = d->attempts + 1;
+    job->secrets[job->secret_count++] = w->secret;
+    if (w->old_secret_until > t->tx->now_ms)
+        job->secrets[job->secret_count++] = w->old_secret;
+    job->result.retry_after_ms = -1;
+    job->result.outcome = &job->outcome;
+    op_init(&job->op, &UC_FINISH_DELIVERY);
+    return job;
+}
+
+/* How much of the same is under way. */
+struct busy {
+    size_t tenant;
+    size_t webhook;
+    bool run; /* an event of this run goes to this webhook: the next one waits, to keep the order */
+};
+
+static void add_busy(struct busy *busy, const struct delivery_place *a,
+                     const struct delivery_place *b)
+{
+    bool same = a->webhook == b->webhook;
+    busy->tenant += a->tenant == b->tenant;
+    busy->webhook += same;
+    busy->run |= same && a->run >= 0 && a->run == b->run;
+}
+
+static struct busy busy_with(const struct take *t, const struct delivery_place *place)
+{
+    struct busy busy = {0};
+    for (size_t i = 0; i < t->in->under_way_count; i++)
+        add_busy(&busy, &t->in->under_way[i], place);
+    for (const struct delivery_job *job = t->out->first; job != NULL; job = job->next)
+        add_busy(&busy, &job->place, place);
+    return busy;
+}
+
+static bool has_room(const struct take *t, const struct busy *busy)
+{
+    size_t most = t->failing ? 1 : WEBHOOK_IN_FLIGHT_MAX;
+    return busy->webhook < most && busy->tenant < WEBHOOKS_TENANT_IN_FLIGHT_MAX &&
+           t->count < t->in->room;
+}
+
+static bool take_one(void *ctx, const struct delivery *d)
+{
+    struct take *t = ctx;
+    struct delivery_place place = {d->tenant, d->webhook, d->run};
+    struct busy busy = busy_with(t, &place);
+    t->looked++;
+    if (!has_room(t, &busy)) {
+        t->out->left_some = true;
+        return false;
+    }
+    if (busy.run) {
+        t->out->left_some = true;
+        return true;
+    }
+    struct delivery_job *job = job_new(t, d);
+    if (job == NULL) {
+        t->err = ERR_NO_MEMORY;
+        return false;
+    }
+    *t->last = job;
+    t->last = &job->next;
+    t->count++;
+    return true;
+}
+
+/* Marks what was taken, beginning with `job`. */
+static enum err mark_taken(struct take *t, const struct delivery_job *job)
+{
+    enum err e = ERR_OK;
+    for (; job != NULL && e == ERR_OK; job = job->next)
+        e = deliveries_take(t->tx->db, uuid_time(job->id), job->attempt,
+                            t->tx->now_ms + WEBHOOK_LEASE_MS);
+    return e;
+}
+
+static enum err take_from(struct take *t, int64_t webhook, bool failing)
+{
+    bool found = false;
+    enum err e = webhooks_find_num(t->tx->db, webhook, &t->tx->arena, &found, &t->webhook);
+    if (e != ERR_OK || !found)
+        return e;
+    struct delivery_job **from = t->last;
+    t->failing = failing;
+    t->looked = 0;
+    e = deliveries_due(t->tx->db, webhook, t->tx->now_ms, WEBHOOK_LOOKED_AT_MAX, take_one, t);
+    t->out->left_some |= t->looked == WEBHOOK_LOOKED_AT_MAX;
+    if (e == ERR_OK)
+        e = t->err;
+    return e == ERR_OK ? mark_taken(t, *from) : e;
+}
+
+/* Those with numbers above `after` up to `through`, as long as there is room. */
+static enum err take_between(struct take *t, int64_t after, int64_t through)
+{
+    struct taken_deliveries *out = t->out;
+    while (t->count < t->in->room && t->asked < WEBHOOKS_PER_TURN_MAX) {
+        struct webhook_due due;
+        bool found = false;
+        enum err e = webhooks_next_due(t->tx->db, after, through, t->tx->now_ms, &found, &due);
+        if (e != ERR_OK || !found)
+            return e;
+        e = take_from(t, due.num, due.failing);
+        if (e != ERR_OK)
+            return e;
+        after = out->turn = due.num;
+        t->asked++;
+    }
+    out->left_some |= t->count == t->in->room;
+    out->unfinished |= t->asked == WEBHOOKS_PER_TURN_MAX;
+    return ERR_OK;
+}
+
+/* One round through the webhooks that have something due, from where the last one ended. */
+static enum err take_turns(struct take *t)
+{
+    int64_t from = t->out->turn;
+    enum err e = ERR_OK;
+    if (t->in->first)
+        e = deliveries_give_back(t->tx->db, t->tx->now_ms, t->tx->now_ms + WEBHOOK_LEASE_MS);
+    if (e == ERR_OK)
+        e = take_between(t, from, INT64_MAX);
+    if (e == ERR_OK)
+        e = take_between(t, 0, from);
+    return e == ERR_OK ? deliveries_next_after(t->tx->db, t->tx->now_ms, &t->out->next_at) : e;
+}
+
+static enum err take_deliveries(struct op *op, struct tx *tx)
+{
+    const struct take_deliveries_input *in = op->input;
+    struct taken_deliveries *out = in->taken;
+    while (out->first != NULL) { /* of a run that was rolled back */
+        struct delivery_job *old = out->first;
+        out->first = old->next;
+        delivery_job_free(old);
+    }
+    out->left_some = out->unfinished = false;
+    struct take t = {.tx = tx, .in = in, .out = out, .last = &out->first};
+    enum err e = take_turns(&t);
+    op->answer.changed_nothing = t.count == 0 && !in->first;
+    if (e == ERR_OK)
+        return ERR_OK;
+    /* Some may have been taken: only a rollback undoes that. */
+    return problem_set(&op->problem, is_store_failure(e) ? e : ERR_INTERNAL,
+                       "deliveries could not be taken: %s", err_code(e));
+}
+
+const struct use_case UC_TAKE_DELIVERIES = {
+    .name = "take_deliveries", .changes = true, .run = take_deliveries};
+
+/* --- finishing --- */
+
+static enum err note_failing(struct tx *tx, const struct webhook *w, bool failing)
+{
+    if (failing == (w->failing_since >= 0))
+        return ERR_OK;
+    return webhooks_set_failing(tx->db, w->num, failing ? tx->now_ms : -1);
+}
+
+static void end_delivery(struct tx *tx, struct delivery *d, enum delivery_state state)
+{
+    d->state = state;
+    d->next_at = -1;
+    d->finished_at = tx->now_ms;
+}
+
+/* Nobody knows what became of it: again, under the same id. */
+static void give_back(struct tx *tx, struct delivery *d)
+{
+    d->state = DELIVERY_PENDING;
+    d->next_at = tx->now_ms;
+}
+
+/* What the delivery and its webhook are now. */
+static enum err apply(struct tx *tx, struct webhook *w, struct delivery *d,
+                      const struct delivery_result *r)
+{
+    struct attempt_end end = {
+        .status = r->status,
+        .attempts = d->attempts - d->schedule_from,
+        .retry_after_ms = r->retry_after_ms,
+        .failing_ms = w->failing_since >= 0 ? tx->now_ms - w->failing_since : 0,
+    };
+    int64_t delay_ms = 0;
+    env_random(tx->env, &end.seed, sizeof(end.seed));
+    d->last_status = r->status > 0 ? r->status : -1;
+    d->last_error = r->error[0] != '\0' ? str_of(r->error) : STR_NONE;
+    switch (attempt_judge(&end, &delay_ms)) {
+    case ATTEMPT_DELIVERED:
+        end_delivery(tx, d, DELIVERY_DELIVERED);
+        *r->outcome = "delivered";
+        return note_failing(tx, w, false);
+    case ATTEMPT_AGAIN:
+        d->state = DELIVERY_PENDING;
+        d->next_at = tx->now_ms + delay_ms;
+        *r->outcome = "retried";
+        return note_failing(tx, w, true);
+    case ATTEMPT_FAILED:
+        end_delivery(tx, d, DELIVERY_FAILED);
+        *r->outcome = "failed";
+        return note_failing(tx, w, true);
+    case ATTEMPT_GONE:
+        end_delivery(tx, d, DELIVERY_FAILED);
+        *r->outcome = "gone";
+        return webhook_disable(tx, w, "its receiver answered 410 Gone");
+    case ATTEMPT_DEAD:
+        end_delivery(tx, d, DELIVERY_FAILED);
+        *r->outcome = "failed";
+        return webhook_disable(tx, w, "its receiver has taken nothing for five days");
+    }
+    assert(!"unknown verdict");
+    return ERR_INTERNAL;
+}
+
+static enum err finish_delivery(struct op *op, struct tx *tx)
+{
+    const struct delivery_job *in = op->input;
+    const struct delivery_result *r = &in->result;
+    struct webhook w;
+    struct delivery d = {.state = DELIVERY_FAILED};
+    bool found = false;
+    *r->outcome = NULL;
+    enum err e = webhooks_find_num(tx->db, in->place.webhook, &tx->arena, &found, &w);
+    if (e == ERR_OK && found)
+        e = deliveries_find(tx->db, in->place.webhook, in->id, &tx->arena, &found, &d);
+    bool current = e == ERR_OK && found && d.state == DELIVERY_SENDING && d.attempts == in->attempt;
+    op->answer.changed_nothing = e == ERR_OK && !current;
+    if (e == ERR_OK && !current)
+        return ERR_OK; /* the webhook was deleted, or the delivery was handed out again */
+    if (e == ERR_OK && r->nothing)
+        give_back(tx, &d);
+    else if (e == ERR_OK)
+        e = apply(tx, &w, &d, r);
+    if (e == ERR_OK)
+        e = deliveries_update(tx->db, &d);
+    if (e == ERR_OK) {
+        tx->has_deliveries |= d.next_at >= 0;
+        return ERR_OK;
+    }
+    return problem_set(&op->problem, is_store_failure(e) ? e : ERR_INTERNAL,
+                       "the result of a delivery could not be stored: %s", err_code(e));
+}
+
+const struct use_case UC_FINISH_DELIVERY = {
+    .name = "finish_delivery", .changes = true, .run = finish_delivery};

@@ -1,0 +1,138 @@
+/* One op inside a transaction, with idempotency around its use case. */
+#include "core/usecase/execute.h"
+
+#include "core/run/follow_up.h"
+
+bool is_outage(enum err e)
+{
+    return e == ERR_STORE_BUSY || e == ERR_STORE_FULL || e == ERR_STORE_FAILED ||
+           e == ERR_NO_MEMORY;
+}
+
+bool is_store_failure(enum err e)
+{
+    return is_outage(e) || e == ERR_INTERNAL || e == ERR_DAMAGED;
+}
+
+bool answer_from_record(struct op *op, const struct idem_record *record)
+{
+    switch (idem_compare(&op->idem, &record->raw_hash, &record->fingerprint)) {
+    case IDEM_UNSURE:
+        return false;
+    case IDEM_MISMATCH:
+        op_clear_result(op);
+        op->err = problem_set(&op->problem, ERR_IDEM_KEY_REUSED,
+                              "the key \"%.*s\" belongs to another request (%.*s): use a new key",
+                              STR_ARG(record->key), STR_ARG(record->route));
+        op->known_num = record->num;
+        return true;
+    case IDEM_REPLAY:
+        op_clear_result(op);
+        op->answer.status = record->status;
+        op->answer.has_run = record->has_run;
+        op->answer.run_id = record->run_id;
+        op->answer.replayed = true;
+        answer_begin(&op->answer, record->says_created ? CREATED_NO : CREATED_UNSAID);
+        buf_put(&op->answer.body, record->body);
+        if (!buf_ok(&op->answer.body))
+            op->err = problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the answer");
+        op->known_num = record->num;
+        return true;
+    }
+    assert(!"unknown verdict");
+    return false;
+}
+
+void count_known(const struct op *op, struct replay_stats *stats, int64_t now_ms)
+{
+    if (op->known_num > 0)
+        replay_stats_add(stats, op->known_num, op->err == ERR_IDEM_KEY_REUSED, now_ms);
+}
+
+struct known {
+    struct op *op;
+    struct tx *tx;
+    bool answered;
+    bool expired; /* an expired record is in the way */
+    struct idem_record old;
+};
+
+static void consider(void *ctx, const struct idem_record *record)
+{
+    struct known *k = ctx;
+    if (record->expires_at >= 0 && record->expires_at <= k->tx->now_ms) {
+        k->expired = true;
+        k->old.num = record->num;
+        return;
+    }
+    k->answered = answer_from_record(k->op, record);
+    assert(k->answered || !k->op->idem.has_fingerprint);
+}
+
+static enum err remember(struct op *op, struct tx *tx, struct tenant *tenant,
+                         const struct idem_record *expired)
+{
+    enum err e = tx_tenant_ensure(tx, tenant);
+    if (e == ERR_OK && expired != NULL)
+        e = idempotency_delete(tx->db, expired);
+    if (e != ERR_OK)
+        return e;
+    struct idem_record record = {
+        .tenant = tenant->num,
+        .key = op->idem.key,
+        .key_hash = op->idem.key_hash,
+        .route = op->idem.route,
+        .fingerprint = op->idem.fingerprint,
+        .raw_hash = op->idem.raw_hash,
+        .has_run = op->answer.has_run,
+        .run_id = op->answer.run_id,
+        .status = op->answer.status,
+        .says_created = op->answer.created != CREATED_UNSAID,
+        .body = answer_to_keep(&op->answer),
+        .created_at = tx->now_ms,
+        .expires_at = idem_expires_ms(tx->now_ms, tenant->idempotency_retention_ms),
+    };
+    return idempotency_insert(tx->db, tx->recent_keys, &record);
+}
+
+/* Runs the use case. A refusal that has changed something takes the transaction with it. */
+static enum err run_use_case(struct op *op, struct tx *tx)
+{
+    int64_t before = tx_changes(tx);
+    op->err = op->use_case->run(op, tx);
+    if (op->err == ERR_OK)
+        op->err = aftermath(tx, &op->problem);
+    tx_drop_json(tx);
+    if (op->err == ERR_OK && !buf_ok(&op->answer.body))
+        op->err = problem_set(&op->problem, ERR_TOO_LARGE, "the answer is too large");
+    op->err = tx_own_error(tx, op->err);
+    if (is_store_failure(op->err) || op->err == ERR_TOO_LARGE)
+        return op->err;
+    bool half_done = op->err != ERR_OK && !op->answer.told && tx_changes(tx) != before;
+    return half_done ? ERR_INTERNAL : ERR_OK;
+}
+
+enum err execute_op(struct op *op, struct tx *tx)
+{
+    op_clear_result(op);
+    if (op->idem.key.len == 0)
+        return run_use_case(op, tx);
+    assert(op->idem.has_fingerprint && op->idem.key_hash != 0);
+    struct tenant *tenant;
+    enum err e = tx_tenant(tx, op, &tenant);
+    if (e != ERR_OK) {
+        op->err = e;
+        return is_store_failure(e) ? e : ERR_OK;
+    }
+    struct known k = {.op = op, .tx = tx};
+    e = idempotency_find_hashed(tx->db, tx->recent_keys, tenant->num, op->idem.key,
+                                op->idem.key_hash, consider, &k);
+    if (e != ERR_OK || k.answered)
+        return e;
+    e = run_use_case(op, tx);
+    if (e != ERR_OK || op->err != ERR_OK || op->answer.changed_nothing)
+        return e;
+    k.old.tenant = tenant->num;
+    k.old.key = op->idem.key;
+    return remember(op, tx, tenant, k.expired ? &k.old : NULL);
+}

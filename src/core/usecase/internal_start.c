@@ -1,0 +1,62 @@
+/* Starting a run that nobody has sent a request for. */
+#include "core/usecase/internal_start.h"
+
+#include "core/usecase/execute.h"
+#include "core/usecase/use_cases.h"
+#include "runtime/engine_metrics.h"
+
+/* The same request every time, so that a key is never thought to be another's. */
+static void set_key(struct op *op, const struct own_start *s)
+{
+    op->idem.key = s->key;
+    op->idem.route = s->route;
+    op->idem.key_hash = idem_key_hash(s->key);
+    op->idem.raw_hash = idem_raw_hash(s->route, s->key);
+    op->idem.fingerprint = op->idem.raw_hash;
+    op->idem.has_fingerprint = true;
+}
+
+/* Every try counts; only a run that came of it has waited. */
+static enum err count(struct tx *tx, const struct own_start *s, const struct tenant *t,
+                      const struct op *op)
+{
+    if (s->endpoint == NULL)
+        return ERR_OK;
+    int64_t wait_ms = op->err == ERR_OK ? MAX(tx->now_ms - s->due_at, (int64_t)0) : -1;
+    return tx_count_admission(tx, t, s->endpoint, admission_outcome(op), wait_ms);
+}
+
+enum err own_start(struct tx *tx, const struct own_start *s, struct problem *p,
+                   struct own_started *ret)
+{
+    struct tenant *tenant;
+    enum err e = tx_tenant_num(tx, s->tenant, &tenant);
+    if (e != ERR_OK)
+        return e;
+    json_t *input = json_loadb(s->input.ptr, s->input.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    if (input == NULL)
+        return ERR_DAMAGED;
+    struct start_run_input in = {
+        .workflow_id = s->workflow_id,
+        .input = input,
+        .input_text = s->input,
+        .labels = s->labels,
+        .at_limit = s->at_limit,
+        .start_at = -1,
+    };
+    struct op op;
+    op_init(&op, &UC_START_RUN);
+    op.input = &in;
+    op.caller = (struct caller){tenant->id, s->actor, s->peer, ROLE_OPERATOR, false, false};
+    if (s->key.ptr != NULL)
+        set_key(&op, s);
+    e = execute_op(&op, tx);
+    if (e == ERR_OK)
+        e = count(tx, s, tenant, &op);
+    *ret = (struct own_started){op.err, op.answer.run_id, op.answer.outcome};
+    if (e == ERR_OK && op.err != ERR_OK)
+        (void)problem_set(p, op.err, "%s", op.problem.detail);
+    json_decref(input);
+    op_release(&op);
+    return e;
+}

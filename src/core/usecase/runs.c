@@ -1,0 +1,107 @@
+/* Showing runs. */
+#include "core/run/run_txn.h"
+#include "core/txn/page.h"
+#include "core/usecase/use_cases.h"
+
+#include "base/limits.h"
+
+/* --- one run --- */
+
+static enum err get_run(struct op *op, struct tx *tx)
+{
+    const struct run_input *in = op->input;
+    struct run_move m;
+    enum err e = run_move_find(&m, op, tx, in->run_id);
+    if (e != ERR_OK)
+        return e;
+    op->answer.has_run = true;
+    op->answer.run_id = m.run.id;
+    op->answer.run_version = m.run.version;
+    op->answer.run_over = run_is_over(m.run.status);
+    const struct step_view *views;
+    e = run_move_show(&m, &views);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot read the run's steps");
+    struct json_out o = json_out_to(&op->answer.body);
+    render_run(&o, NULL, &m.run, m.def, views);
+    return ERR_OK;
+}
+
+const struct use_case UC_GET_RUN = {.name = "get_run", .changes = false, .run = get_run};
+
+/* --- lists --- */
+
+static bool add_run(void *ctx, const struct run *run)
+{
+    struct page *page = ctx;
+    if (!page_takes(page))
+        return false;
+    render_run(&page->out, NULL, run, NULL, NULL);
+    return true;
+}
+
+static enum err list_runs(struct op *op, struct tx *tx)
+{
+    const struct list_runs_input *in = op->input;
+    struct tenant *tenant;
+    enum err e = tx_tenant(tx, op, &tenant);
+    if (e != ERR_OK)
+        return e;
+    int64_t before = INT64_MAX;
+    if (in->cursor.ptr != NULL && (!str_to_i64(in->cursor, &before) || before < 0))
+        return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+    struct run_filter filter = {
+        .tenant = tenant->num,
+        .status = in->status,
+        .workflow_id = in->workflow_id,
+        .label_name = in->label_name,
+        .label_value = in->label_value,
+        .created_after = in->created_after,
+        .created_before = in->created_before,
+    };
+    struct page page = page_begin(op, in->limit);
+    int64_t next = -1;
+    e = runs_list(tx->db, &filter, before, add_run, &page, &next);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot list the runs");
+    page.more = next >= 0; /* also when the scan ended before the page was full */
+    if (page.more)
+        page_set_last_number(&page, next);
+    page_end(&page);
+    return ERR_OK;
+}
+
+const struct use_case UC_LIST_RUNS = {.name = "list_runs", .changes = false, .run = list_runs};
+
+static void add_event(void *ctx, const struct event *event)
+{
+    struct page *page = ctx;
+    if (!page_takes(page))
+        return;
+    render_event(&page->out, event);
+    page_set_last_number(page, event->seq);
+}
+
+static enum err list_events(struct op *op, struct tx *tx)
+{
+    const struct list_events_input *in = op->input;
+    struct tenant *tenant;
+    struct run run;
+    bool found = false;
+    enum err e = tx_tenant(tx, op, &tenant);
+    if (e != ERR_OK)
+        return e;
+    e = runs_find(tx->db, tenant->num, in->run_id, &tx->arena, &found, &run);
+    if (e == ERR_OK && !found)
+        return problem_set(&op->problem, ERR_RUN_NOT_FOUND, "there is no such run");
+    struct page page = page_begin(op, in->limit);
+    if (e == ERR_OK)
+        e = events_list(tx->db, run.num, in->after, in->limit + 1, add_event, &page);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot list the events");
+    page_end(&page);
+    return ERR_OK;
+}
+
+const struct use_case UC_LIST_EVENTS = {
+    .name = "list_events", .changes = false, .run = list_events};

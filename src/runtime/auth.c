@@ -1,0 +1,252 @@
+/* API keys and the cache of those seen lately. */
+#include "runtime/auth.h"
+
+#include "base/limits.h"
+#include "runtime/login_throttle.h"
+#include "store/keys.h"
+
+enum { PREFIX_LEN = 10, SECRET_LEN = 40, SLOTS = 1024, USES_MAX = 256 };
+
+static const char ALPHABET[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"; /* 32 letters, none alike */
+
+static void random_text(const struct env *env, char *out, size_t len)
+{
+    unsigned char bytes[64];
+    assert(len <= sizeof(bytes));
+    env_random(env, bytes, len);
+    for (size_t i = 0; i < len; i++)
+        out[i] = ALPHABET[bytes[i] & 31];
+    out[len] = '\0';
+}
+
+void auth_make_key(const struct env *env, char *text, struct str *ret_prefix,
+                   struct sha256 *ret_hash)
+{
+    char prefix[PREFIX_LEN + 1];
+    char secret[SECRET_LEN + 1];
+    random_text(env, prefix, PREFIX_LEN);
+    random_text(env, secret, SECRET_LEN);
+    int len = snprintf(text, API_KEY_TEXT_MAX, "pawl_%s_%s", prefix, secret);
+    assert(len > 0 && len < API_KEY_TEXT_MAX);
+    *ret_prefix = (struct str){text, 5 + PREFIX_LEN};
+    *ret_hash = sha256_of((struct str){text, (size_t)len});
+}
+
+/* The same few characters again and again, from the first on. */
+static bool repeats(struct str key)
+{
+    for (size_t period = 1; period <= key.len / 2; period++) {
+        if (memcmp(key.ptr, key.ptr + period, key.len - period) == 0)
+            return true;
+    }
+    return false;
+}
+
+const char *auth_root_key_fault(struct str key)
+{
+    bool seen[256] = {false};
+    size_t distinct = 0;
+    if (key.len < ROOT_KEY_MIN)
+        return "is too short: it needs 32 random characters";
+    if (key.len >= API_KEY_TEXT_MAX)
+        return "is too long: at most 127 characters";
+    for (size_t i = 0; i < key.len; i++) {
+        unsigned char c = (unsigned char)key.ptr[i];
+        if (c <= ' ' || c > '~')
+            return "has a character that is not visible ASCII";
+        distinct += !seen[c];
+        seen[c] = true;
+    }
+    if (distinct < ROOT_KEY_DISTINCT_MIN || repeats(key))
+        return "is not random: anybody could guess it";
+    return NULL;
+}
+
+struct known_key {
+    struct known_key *next;
+    struct sha256 hash;
+    struct uuid id;
+    uint64_t epoch; /* when it was read: another one means that it may have been revoked */
+    enum role role;
+    char tenant[TENANT_ID_MAX + 1];
+    char actor[PREFIX_LEN + 16];
+    int64_t last_noted_ms;
+};
+
+struct auth {
+    const struct env *env;
+    bool has_root;
+    struct sha256 root_hash;
+    struct login_throttle throttle;
+    size_t count;
+    struct known_key *slots[SLOTS];
+    struct key_use uses[USES_MAX];
+    size_t use_count;
+};
+
+struct auth *auth_new(const struct env *env, struct str root_key)
+{
+    struct auth *auth = calloc(1, sizeof(*auth));
+    if (auth == NULL)
+        return NULL;
+    auth->env = env;
+    auth->has_root = root_key.len > 0;
+    if (auth->has_root)
+        auth->root_hash = sha256_of(root_key);
+    return auth;
+}
+
+static void forget_all(struct auth *auth)
+{
+    for (size_t i = 0; i < SLOTS; i++) {
+        while (auth->slots[i] != NULL) {
+            struct known_key *old = auth->slots[i];
+            auth->slots[i] = old->next;
+            free(old);
+        }
+    }
+    auth->count = 0;
+}
+
+void auth_free(struct auth *auth)
+{
+    if (auth == NULL)
+        return;
+    forget_all(auth);
+    free(auth);
+}
+
+static size_t slot_of(const struct sha256 *hash)
+{
+    return (hash->bytes[0] | (size_t)hash->bytes[1] << 8) % SLOTS;
+}
+
+struct lookup {
+    const struct sha256 *hash;
+    struct known_key *found; /* owned until it is put into the cache */
+    bool no_memory;
+};
+
+static void take_row(void *ctx, const struct api_key *row)
+{
+    struct lookup *l = ctx;
+    if (!sha256_eq(&row->hash, l->hash) || row->revoked_at >= 0)
+        return;
+    struct known_key *k = calloc(1, sizeof(*k));
+    l->no_memory = k == NULL;
+    if (k == NULL)
+        return;
+    k->hash = row->hash;
+    k->id = row->id;
+    k->role = row->role;
+    k->last_noted_ms = row->last_used_at;
+    (void)snprintf(k->tenant, sizeof(k->tenant), "%.*s", STR_ARG(row->tenant_id));
+    (void)snprintf(k->actor, sizeof(k->actor), "key:%.*s", STR_ARG(row->prefix));
+    l->found = k;
+}
+
+static void note_use(struct auth *auth, struct known_key *k)
+{
+    int64_t now = env_now_ms(auth->env);
+    if (now - k->last_noted_ms < LAST_USED_GRAIN_MS || auth->use_count == USES_MAX)
+        return;
+    k->last_noted_ms = now;
+    auth->uses[auth->use_count++] = (struct key_use){k->id, now};
+}
+
+static struct known_key **cached(struct auth *auth, const struct sha256 *hash)
+{
+    struct known_key **at = &auth->slots[slot_of(hash)];
+    while (*at != NULL && !sha256_eq(&(*at)->hash, hash))
+        at = &(*at)->next;
+    return at;
+}
+
+static void forget_one(struct auth *auth, struct known_key **at)
+{
+    struct known_key *old = *at;
+    *at = old->next;
+    free(old);
+    auth->count--;
+}
+
+static enum err load(struct auth *auth, struct db *reader, uint64_t epoch, struct str key,
+                     const struct sha256 *hash, struct known_key **ret)
+{
+    struct lookup l = {.hash = hash};
+    size_t prefix_len = 5 + PREFIX_LEN;
+    enum err e = ERR_OK;
+    if (key.len > prefix_len && str_starts_with(key, STR("pawl_")))
+        e = keys_find_prefix(reader, (struct str){key.ptr, prefix_len}, take_row, &l);
+    if (e == ERR_OK && l.no_memory)
+        e = ERR_NO_MEMORY;
+    if (e != ERR_OK || l.found == NULL)
+        return e;
+    if (auth->count >= AUTH_CACHE_MAX)
+        forget_all(auth);
+    size_t slot = slot_of(hash);
+    l.found->epoch = epoch;
+    l.found->next = auth->slots[slot];
+    auth->slots[slot] = l.found;
+    auth->count++;
+    *ret = l.found;
+    return ERR_OK;
+}
+
+/* A key that was somebody's a moment ago is looked up whatever its address has sent: where many
+ * share one address, none of them can lock out the others. */
+static enum err find_key(struct auth *auth, const struct auth_question *q,
+                         const struct sha256 *hash, struct problem *p, struct known_key **ret)
+{
+    struct known_key **at = cached(auth, hash);
+    bool was_known = *at != NULL;
+    if (was_known && (*at)->epoch == q->epoch) {
+        *ret = *at;
+        return ERR_OK;
+    }
+    if (was_known)
+        forget_one(auth, at);
+    int64_t now_ms = env_now_ms(auth->env);
+    int64_t wait_ms = 0;
+    if (!was_known && q->peer.ptr != NULL)
+        wait_ms = login_throttle_wait_ms(&auth->throttle, q->peer, now_ms);
+    if (wait_ms > 0) {
+        p->retry_after_s = (int)((wait_ms + 999) / 1000);
+        return problem_set(p, ERR_LOGIN_THROTTLED,
+                           "Wait before you try another API key from this address.");
+    }
+    enum err e = load(auth, q->reader(q->reader_ctx), q->epoch, q->key, hash, ret);
+    if (e != ERR_OK)
+        return problem_set(p, e, "cannot check the API key");
+    if (*ret == NULL && q->peer.ptr != NULL)
+        login_throttle_failed(&auth->throttle, q->peer, now_ms);
+    return *ret != NULL ? ERR_OK : problem_set(p, ERR_UNAUTHENTICATED, "the API key is not valid");
+}
+
+enum err auth_check(struct auth *auth, const struct auth_question *q, struct problem *p,
+                    struct auth_identity *ret)
+{
+    if (q->key.len == 0 || q->key.len >= API_KEY_TEXT_MAX)
+        return problem_set(p, ERR_UNAUTHENTICATED, "the API key is not valid");
+    struct sha256 hash = sha256_of(q->key);
+    if (auth->has_root && sha256_eq(&hash, &auth->root_hash)) {
+        *ret = (struct auth_identity){STR("*"), ROLE_ADMIN, STR("root")};
+        return ERR_OK;
+    }
+    struct known_key *k = NULL;
+    enum err e = find_key(auth, q, &hash, p, &k);
+    if (e != ERR_OK || k == NULL)
+        return e;
+    note_use(auth, k);
+    *ret = (struct auth_identity){str_of(k->tenant), k->role, str_of(k->actor)};
+    return ERR_OK;
+}
+
+size_t auth_take_uses(struct auth *auth, struct key_use *out, size_t max)
+{
+    size_t count = MIN(auth->use_count, max);
+    memcpy(out, auth->uses, count * sizeof(*out));
+    memmove(auth->uses, auth->uses + count, (auth->use_count - count) * sizeof(*out));
+    auth->use_count -= count;
+    return count;
+}

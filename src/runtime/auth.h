@@ -1,0 +1,59 @@
+/* API keys: how they look, how they are made, and who a given key is.
+ *
+ * A key is pawl_PREFIX_SECRET. The prefix finds the row, the SHA-256 of the whole proves it,
+ * compared in constant time. Looked-up keys are remembered, and looked up again when any key has
+ * changed. Used by the HTTP loop's thread only. */
+#ifndef PAWL_RUNTIME_AUTH_H
+#define PAWL_RUNTIME_AUTH_H
+
+#include "core/txn/op.h"
+#include "store/db.h"
+
+/* The prefix points into `text`, which holds API_KEY_TEXT_MAX bytes. */
+void auth_make_key(const struct env *env, char *text, struct str *ret_prefix,
+                   struct sha256 *ret_hash);
+
+struct auth;
+
+/* A key that was used since the last asking, for the row's last_used_at. */
+struct key_use {
+    struct uuid id;
+    int64_t at_ms;
+};
+
+/* Why this cannot be the root key, which nothing but its length and its chance protect; NULL: it
+ * can. */
+const char *auth_root_key_fault(struct str key);
+
+/* `root_key` may be empty; it is an admin of all tenants that is kept nowhere. */
+MUST_CHECK struct auth *auth_new(const struct env *env, struct str root_key);
+void auth_free(struct auth *auth);
+
+/* Gives a connection whose next query sees all that is committed by then; asked for only when the
+ * cache does not know. */
+typedef struct db *auth_reader(void *ctx);
+
+struct auth_question {
+    struct str key;
+    struct str peer; /* whose failures count, see login_throttle.h; ptr NULL: nobody's */
+    uint64_t epoch;  /* rises with every change of any key; read it first */
+    auth_reader *reader;
+    void *reader_ctx;
+};
+
+struct auth_identity {
+    struct str tenant; /* "*": all */
+    enum role role;
+    struct str actor; /* "key:PREFIX" or "root" */
+};
+
+/* Whose key it is; `ret` borrows from the cache until the next call. ERR_UNAUTHENTICATED when it is
+ * nobody's or revoked, ERR_LOGIN_THROTTLED when too many from that peer were and this one is not
+ * known yet. */
+MUST_CHECK enum err auth_check(struct auth *auth, const struct auth_question *q, struct problem *p,
+                               struct auth_identity *ret);
+
+/* Takes up to `max` uses that are a grain or more apart. */
+size_t auth_take_uses(struct auth *auth, struct key_use *out, size_t max);
+
+#endif

@@ -1,0 +1,829 @@
+/* The engine: submission, completion and everything that the HTTP loop's thread does in between. */
+#include "runtime/engine.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "core/txn/worker_polls.h"
+#include "core/usecase/execute.h"
+#include "core/usecase/use_cases.h"
+#include "gate/gate.h"
+#include "outbound/calls.h"
+#include "outbound/relay.h"
+#include "outbound/webhooks.h"
+#include "runtime/engine_metrics.h"
+#include "runtime/give_back.h"
+#include "runtime/readers.h"
+#include "runtime/waiters.h"
+#include "runtime/writer.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+    QUIET_ROUNDS = 8, /* so many rounds of at most one request make an inline commit worth it */
+    TICK_MS = 20,     /* how exactly a wait ends */
+    QUIET_TIMEOUT_MS = 1000, /* nothing to do: time-outs are looked at once a second */
+    HAND_OVER_OPS = 32,      /* worth a commit of their own when the writer has nothing to do */
+    MISSES_MAX = 64,         /* new keys in a row until look-ups for replays become rare */
+    SAMPLE_EVERY = 16,
+    GATE_TICK_MS = 2, /* how exactly a delay at the gate ends */
+    GATE_DELAY_MS_MAX = 1000,
+    TOUCH_EVERY_MS = 5000,
+    TOUCH_MAX = 64,
+};
+
+struct engine {
+    const struct env *env;
+    struct engine_metrics metrics;
+    struct read_metrics_input metrics_input;
+    struct gate *gate;
+    struct bus *bus;                     /* NULL: none */
+    struct tenant_labels *writer_labels; /* the writer's */
+    struct polls *polls;
+    int event_fd;
+    struct db *writer;
+    struct db *reader; /* this thread's own: replays and keys */
+    bool snapshot;     /* the reader has one open, until the round ends */
+    struct commit_loop *commits;
+    struct readers *readers;
+    struct body_thread *bodies;
+    size_t bodies_read; /* are being, or wait for it */
+    struct waiters *waiters;
+    struct replay_stats *stats;
+    struct auth *auth;
+    struct listeners *listeners;
+    atomic_int waiting_callers;
+    atomic_bool news_lost;
+    atomic_ullong auth_epoch;
+    struct calls *calls;
+    atomic_bool has_calls;
+    struct relay *relay; /* NULL: there is no bus */
+    atomic_bool fed;
+    atomic_llong untold; /* events that the bus has not acknowledged */
+    struct webhooks *webhooks;
+    atomic_bool has_deliveries;
+
+    /* What this round has brought for the writer. */
+    struct op *round_first, **round_last;
+    size_t round_ops;
+    size_t round_requests;
+    size_t last_round_requests;
+    size_t quiet_rounds;
+
+    /* Under way, oldest first. */
+    struct op *oldest, *newest;
+    size_t in_flight;
+    size_t in_flight_bytes;
+    size_t reads_in_flight;
+    uint64_t replay_misses; /* keys in a row that were not known */
+    bool draining;
+
+    /* Starts that found the gate busy, linked by `next`. */
+    struct op *at_gate;
+    size_t at_gate_count;
+
+    int64_t login_log_at_ms; /* not before: a line about failed logins */
+    int64_t logins_unlogged;
+
+    /* The check that the engine makes by itself. */
+    struct op check;
+    struct doctor_input check_input;
+    struct doctor_findings findings;
+    bool checking;
+    int64_t check_at_ms;
+
+    /* Last uses of API keys on their way to the store. */
+    struct op touch;
+    struct touch_keys_input touch_input;
+    struct key_use touch_uses[TOUCH_MAX];
+    bool touching;
+    int64_t touch_at_ms;
+};
+
+static void count(struct engine *e, const struct op *op)
+{
+    if (op->answer.replayed)
+        e->replay_misses = 0;
+    engine_metrics_count(&e->metrics, op, e->env);
+}
+
+/* --- in flight --- */
+
+static void enter(struct engine *e, struct op *op)
+{
+    op->entered_ms = env_mono_ms(e->env);
+    op->older = e->newest;
+    op->newer = NULL;
+    *(e->newest != NULL ? &e->newest->newer : &e->oldest) = op;
+    e->newest = op;
+    e->in_flight++;
+    e->in_flight_bytes += op->bytes;
+}
+
+static void leave(struct engine *e, struct op *op)
+{
+    *(op->older != NULL ? &op->older->newer : &e->oldest) = op->newer;
+    *(op->newer != NULL ? &op->newer->older : &e->newest) = op->older;
+    op->older = op->newer = NULL;
+    e->in_flight--;
+    e->in_flight_bytes -= op->bytes;
+}
+
+/* The op's last moment here. */
+static void finish(struct engine *e, struct op *op)
+{
+    if (op->wait_ms > 0)
+        atomic_fetch_sub(&e->waiting_callers, 1);
+    if (op->use_case->checks)
+        engine_metrics_checked(&e->metrics, op, env_now_ms(e->env));
+    op->done(op);
+}
+
+static void refuse(struct engine *e, struct op *op, enum err err, const char *why)
+{
+    op_clear_result(op);
+    op->err = problem_set(&op->problem, err, "%s", why);
+    count(e, op);
+    finish(e, op);
+}
+
+static void refuse_draining(struct engine *e, struct op *op)
+{
+    refuse(e, op, ERR_DRAINING, "the server is shutting down: retry with the same key");
+}
+
+/* --- submission --- */
+
+static void hand_over(struct engine *e)
+{
+    if (e->round_first == NULL)
+        return;
+    commit_loop_push(e->commits, e->round_first);
+    e->round_first = NULL;
+    e->round_last = &e->round_first;
+    e->round_ops = 0;
+}
+
+/* Collected until the round ends, but an idle writer gets its work sooner: it commits while this
+ * thread reads on. */
+static void to_writer(struct engine *e, struct op *op)
+{
+    op->next = NULL;
+    enter(e, op);
+    *e->round_last = op;
+    e->round_last = &op->next;
+    if (++e->round_ops >= HAND_OVER_OPS && commit_loop_is_idle(e->commits))
+        hand_over(e);
+}
+
+static void over(struct engine *e, struct op *op);
+
+static bool may_run_inline(const struct engine *e, const struct op *op)
+{
+    return e->in_flight == 0 && e->quiet_rounds >= QUIET_ROUNDS && e->round_requests <= 1 &&
+           op->bytes <= INLINE_BYTES_MAX && op->use_case != &UC_BACKUP &&
+           op->use_case != &UC_DOCTOR_REPAIR;
+}
+
+void engine_submit(struct engine *e, struct op *op)
+{
+    op->submitted_ms = env_mono_ms(e->env);
+    op->abandoned = false;
+    op->next = NULL;
+    e->round_requests++;
+    if (op->wait_ms > 0)
+        atomic_fetch_add(&e->waiting_callers, 1);
+    if (e->draining && op->use_case->changes) { /* whoever only asks is still answered */
+        refuse_draining(e, op);
+    } else if (op->decided) {
+        over(e, op);
+    } else if (!op->use_case->changes) {
+        if (e->reads_in_flight >= READS_WAITING_MAX) {
+            refuse(e, op, ERR_OVERLOADED, "too many reads are waiting");
+            return;
+        }
+        e->reads_in_flight++;
+        enter(e, op);
+        readers_push(e->readers, op);
+    } else if (e->in_flight >= OPS_WAITING_MAX || e->in_flight_bytes + op->bytes > OPS_BYTES_MAX) {
+        refuse(e, op, ERR_OVERLOADED, "too many changes are waiting: nothing was changed");
+    } else if (may_run_inline(e, op) && commit_loop_try_inline(e->commits, op)) {
+        over(e, op);
+    } else {
+        to_writer(e, op);
+    }
+}
+
+void engine_read_body(struct engine *e, struct op *op, struct body_task *task)
+{
+    bool fits = e->in_flight_bytes + task->bytes <= OPS_BYTES_MAX;
+    if (!e->draining && fits && body_thread_push(e->bodies, task)) {
+        e->bodies_read++;
+        e->in_flight_bytes += task->bytes;
+        return;
+    }
+    if (op->wait_ms > 0)
+        atomic_fetch_add(&e->waiting_callers, 1);
+    if (e->draining)
+        refuse_draining(e, op);
+    else
+        refuse(e, op, ERR_OVERLOADED, "too many large requests are waiting: nothing was changed");
+}
+
+void engine_free_body(struct engine *e, struct body_task *task)
+{
+    assert(task->bytes == 0 && task->done == NULL);
+    bool taken = body_thread_push(e->bodies, task);
+    assert(taken);
+}
+
+bool engine_expects_more(const struct engine *e)
+{
+    return e->last_round_requests > 0 && e->quiet_rounds >= QUIET_ROUNDS && e->in_flight == 0;
+}
+
+void engine_round_end(struct engine *e)
+{
+    e->last_round_requests = e->round_requests;
+    if (e->snapshot) {
+        db_snapshot_end(e->reader);
+        e->snapshot = false;
+    }
+    if (e->round_requests > 0)
+        e->quiet_rounds = e->round_requests == 1 ? e->quiet_rounds + 1 : 0;
+    e->round_requests = 0;
+    hand_over(e);
+}
+
+/* --- replays --- */
+
+struct replay {
+    struct engine *engine;
+    struct op *op;
+    bool answered;
+};
+
+static void try_record(void *ctx, const struct idem_record *record)
+{
+    struct replay *r = ctx;
+    int64_t now = env_now_ms(r->engine->env);
+    if (record->expires_at < 0 || record->expires_at > now)
+        r->answered = answer_from_record(r->op, record);
+    if (r->answered)
+        count_known(r->op, r->engine->stats, now);
+}
+
+/* One snapshot serves all look-ups of a round. */
+static bool open_snapshot(struct engine *e)
+{
+    if (!e->snapshot)
+        e->snapshot = db_snapshot_begin(e->reader, READ_MS_MAX) == ERR_OK;
+    return e->snapshot;
+}
+
+/* A new key costs a look-up here that finds nothing, and the writer looks again anyway. So a run of
+ * misses makes look-ups rare, until one hits; but a replay must not suffer when the writer is busy
+ * or refuses. */
+static bool worth_looking(struct engine *e)
+{
+    return e->replay_misses < MISSES_MAX || e->in_flight > OPS_WAITING_MAX / 2 ||
+           commit_loop_log_full(e->commits) || e->replay_misses % SAMPLE_EVERY == 0;
+}
+
+bool engine_replay(struct engine *e, struct op *op)
+{
+    assert(op->idem.key.len > 0);
+    e->replay_misses++;
+    if (e->draining || !worth_looking(e) || !open_snapshot(e))
+        return false;
+    struct replay r = {e, op, false};
+    /* A failed look-up is no answer: the writer will look again, and say so if it fails too. */
+    if (idempotency_find_named(e->reader, op->caller.tenant, op->idem.key, op->idem.key_hash,
+                               try_record, &r) != ERR_OK)
+        return false;
+    if (r.answered)
+        e->replay_misses = 0;
+    op->decided = r.answered;
+    return r.answered;
+}
+
+/* A snapshot of this round may be older than a revocation that was answered in it. */
+static struct db *fresh_reader(void *ctx)
+{
+    struct engine *e = ctx;
+    if (e->snapshot)
+        db_snapshot_end(e->reader);
+    e->snapshot = false;
+    return e->reader;
+}
+
+uint64_t engine_auth_epoch(const struct engine *e)
+{
+    return atomic_load(&e->auth_epoch);
+}
+
+/* Counted, and told in the log at a bounded rate. */
+static void note_failed_login(struct engine *e, struct str peer, enum err why)
+{
+    bool throttled = why == ERR_LOGIN_THROTTLED;
+    int64_t mono = env_mono_ms(e->env);
+    metric_add(e->metrics.auth_failures, throttled ? STR("throttled") : STR("invalid"), STR_NONE,
+               1);
+    e->logins_unlogged++;
+    if (mono < e->login_log_at_ms)
+        return;
+    LOG(LOG_WARN, "API keys were refused", LOG_S("peer", peer),
+        LOG_N("since_last_line", e->logins_unlogged), LOG_N("throttled", throttled));
+    e->logins_unlogged = 0;
+    e->login_log_at_ms = mono + LOGIN_LOG_MS;
+}
+
+enum err engine_identify(struct engine *e, struct str key, struct str peer, struct problem *p,
+                         struct auth_identity *ret)
+{
+    struct auth_question q = {key, peer, engine_auth_epoch(e), fresh_reader, e};
+    enum err err = auth_check(e->auth, &q, p, ret);
+    if (peer.ptr != NULL && (err == ERR_UNAUTHENTICATED || err == ERR_LOGIN_THROTTLED))
+        note_failed_login(e, peer, err);
+    return err;
+}
+
+/* --- completion --- */
+
+/* The gate was busy: the op comes again after a delay, while its budget lasts. */
+static bool wait_for_gate(struct engine *e, struct op *op)
+{
+    const struct gate_policy *policy = &op->gate_policy;
+    int64_t mono = env_mono_ms(e->env);
+    int64_t left = op->submitted_ms + policy->max_wait_ms - mono;
+    if (left <= 0 || e->at_gate_count >= OPS_WAITING_MAX)
+        return false;
+    struct backoff backoff = {policy->policy, policy->retry_delay_ms, GATE_DELAY_MS_MAX};
+    uint64_t seed;
+    env_random(e->env, &seed, sizeof(seed));
+    int64_t previous = op->gate_tries == 0 ? policy->retry_delay_ms : op->gate_delay_ms;
+    op->gate_delay_ms = backoff_delay_ms(&backoff, ++op->gate_tries, previous, seed);
+    op->gate_due_ms = mono + MIN(op->gate_delay_ms, left);
+    op->next = e->at_gate;
+    e->at_gate = op;
+    e->at_gate_count++;
+    return true;
+}
+
+/* Those whose delay is over try again, all of them when the server drains. */
+static void try_gate_again(struct engine *e, int64_t mono_ms)
+{
+    struct op **at = &e->at_gate;
+    while (*at != NULL) {
+        struct op *op = *at;
+        if (op->gate_due_ms > mono_ms && !e->draining) {
+            at = &op->next;
+            continue;
+        }
+        *at = op->next;
+        e->at_gate_count--;
+        to_writer(e, op);
+    }
+}
+
+/* A decided op: answered now, or parked when its caller wants to wait. */
+static void over(struct engine *e, struct op *op)
+{
+    bool may_wait = op->err == ERR_OK && op->wait_ms > 0 && !e->draining && !op->abandoned;
+    if (op->gate_busy && !op->abandoned && !e->draining && wait_for_gate(e, op))
+        return;
+    if (may_wait && op->use_case == &UC_CLAIM_JOBS && op->answer.keep_waiting &&
+        env_mono_ms(e->env) < op->submitted_ms + op->wait_ms) {
+        waiters_add_claim(e->waiters, op);
+        return;
+    }
+    count(e, op);
+    /* A replayed update is looked up even for a caller that does not want to wait: its outcome is
+     * what the caller asks for, and the record has none. The same for a run that is to be shown as
+     * it is now. */
+    bool updates = op->use_case == &UC_UPDATE_ENTITY;
+    bool looks = updates || op->shows_now;
+    may_wait |= looks && op->err == ERR_OK && op->answer.replayed && !e->draining;
+    if (may_wait && (op->answer.has_run || updates) && !op->answer.run_over &&
+        waiters_add_asking(e->waiters, op, op->answer.replayed))
+        return;
+    finish(e, op);
+}
+
+/* What the engine asks of itself is not held up by others, nor refused while it drains. */
+static void submit_own(void *ctx, struct op *op)
+{
+    to_writer(ctx, op);
+}
+
+void engine_give_back(struct engine *e, struct op *op)
+{
+    if (op->err == ERR_OK && op->idem.key.len == 0)
+        give_back_jobs(op, submit_own, e);
+}
+
+static void give_up(void *ctx, struct op *op)
+{
+    struct engine *e = ctx;
+    if (op->use_case == &UC_CLAIM_JOBS)
+        count(e, op);
+    finish(e, op);
+}
+
+/* What the engine wants to know by itself. */
+static void ask(void *ctx, struct op *question)
+{
+    struct engine *e = ctx;
+    question->submitted_ms = env_mono_ms(e->env);
+    e->reads_in_flight++;
+    enter(e, question);
+    readers_push(e->readers, question);
+}
+
+static void collect_bodies(struct engine *e)
+{
+    struct body_task *task = body_thread_collect(e->bodies);
+    while (task != NULL) {
+        struct body_task *next = task->next;
+        e->bodies_read--;
+        e->in_flight_bytes -= task->bytes;
+        task->done(task);
+        task = next;
+    }
+}
+
+static void collect(struct engine *e)
+{
+    collect_bodies(e);
+    struct op *op = readers_collect(e->readers);
+    while (op != NULL) {
+        struct op *next = op->next;
+        leave(e, op);
+        e->reads_in_flight--;
+        if (!waiters_answer(e->waiters, op))
+            finish(e, op);
+        op = next;
+    }
+    struct wake *wakes;
+    commit_loop_collect(e->commits, &op, &wakes);
+    while (op != NULL) {
+        struct op *next = op->next;
+        leave(e, op);
+        over(e, op);
+        op = next;
+    }
+    listeners_tell(e->listeners, wakes);
+    if (atomic_exchange(&e->news_lost, false))
+        listeners_tell_all(e->listeners);
+    waiters_wake(e->waiters, wakes);
+    calls_collect(e->calls);
+    webhooks_collect(e->webhooks);
+}
+
+void engine_listen(struct engine *e, struct listener *listener)
+{
+    listeners_add(e->listeners, listener);
+}
+
+void engine_unlisten(struct engine *e, struct listener *listener)
+{
+    listeners_remove(e->listeners, listener);
+}
+
+/* Those that take too long are told to ask again; they stay until the store is done with them. */
+static void time_out_slow(struct engine *e, int64_t mono_ms)
+{
+    for (struct op *op = e->oldest; op != NULL; op = op->newer) {
+        if (mono_ms - op->entered_ms < OP_WAIT_MS_MAX)
+            return;
+        if (op->abandoned || op->timed_out == NULL)
+            continue;
+        op->abandoned = true;
+        op->timed_out(op);
+    }
+}
+
+static void touched(struct op *op)
+{
+    struct engine *e = op->owner;
+    e->touching = false;
+    op_release(op);
+}
+
+static void touch_keys_now_and_then(struct engine *e, int64_t mono_ms)
+{
+    if (e->touching || e->draining || mono_ms < e->touch_at_ms)
+        return;
+    e->touch_at_ms = mono_ms + TOUCH_EVERY_MS;
+    size_t n = auth_take_uses(e->auth, e->touch_uses, TOUCH_MAX);
+    if (n == 0)
+        return;
+    op_init(&e->touch, &UC_TOUCH_KEYS);
+    e->touch_input = (struct touch_keys_input){e->touch_uses, n};
+    e->touch.input = &e->touch_input;
+    e->touch.owner = e;
+    e->touch.done = touched;
+    e->touching = true;
+    engine_submit(e, &e->touch);
+}
+
+static void checked(struct op *op)
+{
+    struct engine *e = op->owner;
+    e->checking = false;
+    if (op->err != ERR_OK)
+        LOG(LOG_WARN, "the counters could not be checked in time",
+            LOG_Z("why", op->problem.detail));
+    for (size_t i = 0; i < DOCTOR_CHECK_COUNT && op->err == ERR_OK; i++) {
+        if (e->findings.differences[i] > 0)
+            LOG(LOG_ERROR, "counters differ from the runs: see pawl doctor",
+                LOG_Z("check", doctor_check_name((enum doctor_check)i)),
+                LOG_N("differences", e->findings.differences[i]));
+    }
+    op_release(op);
+}
+
+/* At the start and every few minutes: a leaked slot should be heard of before it is missed. */
+static void check_now_and_then(struct engine *e, int64_t mono_ms)
+{
+    if (e->checking || e->draining || mono_ms < e->check_at_ms)
+        return;
+    e->check_at_ms = mono_ms + CHECK_EVERY_MS;
+    op_init(&e->check, &UC_DOCTOR_QUICK);
+    e->check_input.findings = &e->findings;
+    e->check.input = &e->check_input;
+    e->check.owner = e;
+    e->check.done = checked;
+    e->checking = true;
+    engine_submit(e, &e->check);
+}
+
+void engine_poll(struct engine *e, bool readable)
+{
+    uint64_t ignored;
+    if (readable && read(e->event_fd, &ignored, sizeof(ignored)) > 0)
+        collect(e);
+    int64_t mono = env_mono_ms(e->env);
+    waiters_tick(e->waiters, mono, e->draining);
+    time_out_slow(e, mono);
+    try_gate_again(e, mono);
+    check_now_and_then(e, mono);
+    touch_keys_now_and_then(e, mono);
+    calls_tick(e->calls, mono);
+    relay_tick(e->relay, mono);
+    webhooks_tick(e->webhooks, mono);
+    listeners_tick(e->listeners, mono);
+    hand_over(e); /* claims that go again are not requests of this round */
+}
+
+int engine_event_fd(const struct engine *e)
+{
+    return e->event_fd;
+}
+
+int engine_timeout_ms(const struct engine *e)
+{
+    if (e->at_gate_count > 0)
+        return GATE_TICK_MS;
+    int wait = waiters_count(e->waiters) > 0 || e->draining ? TICK_MS : QUIET_TIMEOUT_MS;
+    int tell = listeners_timeout_ms(e->listeners, env_mono_ms(e->env));
+    int relay = relay_timeout_ms(e->relay, env_mono_ms(e->env));
+    wait = tell >= 0 ? MIN(wait, tell) : wait;
+    return relay >= 0 ? MIN(wait, relay) : wait;
+}
+
+/* --- the end, and operators --- */
+
+void engine_drain(struct engine *e)
+{
+    e->draining = true;
+    calls_drain(e->calls, env_mono_ms(e->env));
+    relay_drain(e->relay);
+    webhooks_drain(e->webhooks, env_mono_ms(e->env));
+}
+
+bool engine_idle(const struct engine *e)
+{
+    return e->in_flight == 0 && e->bodies_read == 0 && waiters_count(e->waiters) == 0 &&
+           e->at_gate_count == 0 && !e->touching && !e->checking && calls_idle(e->calls) &&
+           relay_idle(e->relay) && webhooks_idle(e->webhooks);
+}
+
+bool engine_failed(const struct engine *e)
+{
+    return commit_loop_failed(e->commits);
+}
+
+enum err engine_ready(const struct engine *e, struct problem *p)
+{
+    if (e->draining)
+        return problem_set(p, ERR_DRAINING, "shutting down");
+    if (commit_loop_failed(e->commits))
+        return problem_set(p, ERR_STORE_FAILED, "the store failed");
+    if (commit_loop_log_full(e->commits))
+        return problem_set(p, ERR_STORE_BUSY, "the write-ahead log is full");
+    return ERR_OK;
+}
+
+void engine_read_metrics(struct engine *e, struct op *op)
+{
+    metric_set(e->metrics.log_bytes, STR_NONE, STR_NONE, (double)commit_loop_log_bytes(e->commits));
+    metric_set(e->metrics.in_flight, STR_NONE, STR_NONE, (double)e->in_flight);
+    metric_set(e->metrics.listeners, STR_NONE, STR_NONE,
+               (double)atomic_load(listeners_count(e->listeners)));
+    struct engine_outbox outbox;
+    engine_outbox(e, &outbox);
+    metric_set(e->metrics.outbox_depth, STR_NONE, STR_NONE, (double)outbox.depth);
+    metric_set(e->metrics.outbox_lag, STR_NONE, STR_NONE, (double)outbox.lag_ms / 1e3);
+    op->use_case = &UC_READ_METRICS;
+    op->input = &e->metrics_input;
+    ask(e, op);
+}
+
+const char *engine_store_name(void)
+{
+    return db_engine_name();
+}
+
+const char *engine_gate_name(const struct engine *e)
+{
+    return e->gate->name;
+}
+
+void engine_outbox(struct engine *e, struct engine_outbox *ret)
+{
+    *ret = (struct engine_outbox){.status = "none"};
+    if (e->relay == NULL)
+        return;
+    struct relay_figures figures;
+    relay_figures(e->relay, &figures);
+    ret->bus = e->bus->name;
+    ret->status = figures.bus.ok ? "ok" : "failing";
+    ret->depth = figures.depth;
+    ret->lag_ms = figures.lag_ms;
+    static_assert(sizeof(ret->detail) >= sizeof(figures.bus.detail), "it has room for any");
+    memcpy(ret->detail, figures.bus.detail, sizeof(figures.bus.detail));
+}
+
+/* --- life --- */
+
+/* Before the writer begins to add to it. */
+static enum err count_untold(struct engine *e, struct problem *p)
+{
+    int64_t untold = 0;
+    enum err err = relay_count_untold(e->writer, &untold);
+    atomic_store(&e->untold, untold);
+    return err == ERR_OK ? ERR_OK : problem_set(p, err, "the feed cannot be read");
+}
+
+static enum err open_parts(struct engine *e, const struct engine_config *config, struct problem *p)
+{
+    struct db_config writer = {config->store_url, DB_WRITER, config->env, config->log_bytes_max};
+    struct db_config reader = {config->store_url, DB_READER, config->env, 0};
+    struct readers_config readers = {config->store_url, config->env, e->event_fd, e->polls};
+    enum err err = db_open(&writer, p, &e->writer);
+    if (err == ERR_OK)
+        err = db_open(&reader, p, &e->reader);
+    if (err == ERR_OK)
+        err = readers_start(&readers, p, &e->readers);
+    if (err == ERR_OK)
+        err = body_thread_start(e->event_fd, p, &e->bodies);
+    if (err == ERR_OK && config->bus != NULL)
+        err = count_untold(e, p);
+    if (err != ERR_OK)
+        return err;
+    struct commit_loop_config commits = {
+        .db = e->writer,
+        .env = config->env,
+        .stats = e->stats,
+        .commit_seconds = e->metrics.commit_seconds,
+        .batch_size = e->metrics.batch_size,
+        .cleanup_failures = e->metrics.cleanup_failures,
+        .tx_metrics = {.entity_calls = e->metrics.entity_calls,
+                       .queue_waits = e->metrics.queue_waits,
+                       .admissions = e->metrics.admissions,
+                       .admission_wait = e->metrics.admission_wait,
+                       .labels = e->writer_labels},
+        .polls = e->polls,
+        .gate = e->gate,
+        .event_fd = e->event_fd,
+        .waiting_callers = &e->waiting_callers,
+        .listening = listeners_count(e->listeners),
+        .news_lost = &e->news_lost,
+        .auth_epoch = &e->auth_epoch,
+        .has_calls = &e->has_calls,
+        .fed = &e->fed,
+        .untold = config->bus != NULL ? &e->untold : NULL,
+        .keeps_all = config->keeps_all,
+        .has_deliveries = &e->has_deliveries,
+    };
+    err = commit_loop_start(&commits, p, &e->commits);
+    if (err != ERR_OK)
+        return err;
+    struct calls_config calls = {
+        .reach = config->reach,
+        .env = config->env,
+        .event_fd = e->event_fd,
+        .has_calls = &e->has_calls,
+        .submit = submit_own,
+        .ctx = e,
+    };
+    err = calls_start(&calls, p, &e->calls);
+    if (err != ERR_OK)
+        return err;
+    struct webhooks_config webhooks = {
+        .reach = config->reach,
+        .env = config->env,
+        .event_fd = e->event_fd,
+        .has_deliveries = &e->has_deliveries,
+        .attempts = e->metrics.webhook_attempts,
+        .submit = submit_own,
+        .ctx = e,
+    };
+    return webhooks_start(&webhooks, p, &e->webhooks);
+}
+
+static enum err open_relay(struct engine *e, const struct engine_config *config, struct problem *p)
+{
+    if (config->bus == NULL)
+        return ERR_OK;
+    struct relay_config relay = {
+        .bus = config->bus,
+        .store_url = config->store_url,
+        .env = config->env,
+        .queues = config->bus_queues,
+        .queue_count = config->bus_queue_count,
+        .event_fd = e->event_fd,
+        .fed = &e->fed,
+        .untold = &e->untold,
+        .submit = submit_own,
+        .ctx = e,
+    };
+    return relay_start(&relay, p, &e->relay);
+}
+
+enum err engine_open(const struct engine_config *config, struct problem *p, struct engine **ret)
+{
+    struct engine *e = calloc(1, sizeof(*e));
+    if (e == NULL)
+        return problem_set(p, ERR_NO_MEMORY, "no memory for the engine");
+    e->env = config->env;
+    e->gate = config->gate != NULL ? config->gate : gate_store();
+    e->bus = config->bus;
+    e->round_last = &e->round_first;
+    e->quiet_rounds = QUIET_ROUNDS;
+    struct waiters_hooks hooks = {e, submit_own, give_up, ask};
+    e->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    e->stats = replay_stats_new();
+    e->auth = auth_new(config->env, config->root_key);
+    e->waiters = waiters_new(config->env, &hooks);
+    bool counted = engine_metrics_init(&e->metrics, config->metrics);
+    e->metrics_input = (struct read_metrics_input){&e->metrics, config->metrics};
+    struct listeners_hooks told = {e, ask};
+    e->listeners = listeners_new(config->env, &told);
+    e->writer_labels = tenant_labels_new();
+    e->polls = polls_new(env_now_ms(config->env));
+    enum err err = ERR_OK;
+    if (e->event_fd < 0 || e->stats == NULL || e->auth == NULL || e->waiters == NULL ||
+        e->writer_labels == NULL || e->polls == NULL || e->listeners == NULL || !counted)
+        err = problem_set(p, ERR_NO_MEMORY, "no memory for the engine");
+    if (err == ERR_OK)
+        err = open_parts(e, config, p);
+    if (err == ERR_OK)
+        err = open_relay(e, config, p);
+    if (err != ERR_OK) {
+        engine_close(e);
+        return err;
+    }
+    *ret = e;
+    return ERR_OK;
+}
+
+void engine_close(struct engine *e)
+{
+    if (e == NULL)
+        return;
+    assert(e->in_flight == 0 && e->bodies_read == 0);
+    if (e->snapshot)
+        db_snapshot_end(e->reader);
+    relay_free(e->relay);
+    calls_free(e->calls);
+    webhooks_free(e->webhooks);
+    commit_loop_free(e->commits);
+    readers_free(e->readers);
+    body_thread_free(e->bodies);
+    waiters_free(e->waiters);
+    auth_free(e->auth);
+    replay_stats_free(e->stats);
+    listeners_free(e->listeners);
+    engine_metrics_release(&e->metrics);
+    tenant_labels_free(e->writer_labels);
+    polls_free(e->polls);
+    /* The writer last: closing the last connection folds the log back into the file. */
+    db_close(e->reader);
+    db_close(e->writer);
+    if (e->event_fd >= 0)
+        close(e->event_fd);
+    free(e);
+}

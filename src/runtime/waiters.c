@@ -1,0 +1,296 @@
+/* Callers that wait for work, for the end of a run, or for what comes of an update. */
+#include "runtime/waiters.h"
+
+#include "base/limits.h"
+#include "core/entity/entity_txn.h"
+#include "core/entity/entity_update.h"
+#include "core/txn/render.h"
+#include "core/usecase/use_cases.h"
+
+enum { SLOTS = 1024 };
+
+/* A caller that waits, with the question it will ask when it is woken. */
+struct asking {
+    struct asking *next; /* in its slot */
+    struct asking *older, *newer;
+    struct op *op;
+    struct uuid key; /* by which it is woken: the run's id, or see entity_wait_key() */
+    int64_t seq;     /* of an update: it is woken when that is decided; 0: by anything */
+    struct op question;
+    union {
+        struct run_input run;
+        struct get_update_input update;
+    } input;
+    bool asking;
+    bool again; /* it was woken while asking: the answer may be old already */
+    bool last;  /* its time is over: whatever the answer says is final */
+};
+
+struct waiters {
+    const struct env *env;
+    struct waiters_hooks hooks;
+    struct op *claims, **claims_last; /* by arrival, linked by `next` */
+    struct asking *slots[SLOTS];
+    struct asking *oldest, *newest;
+    size_t count;
+    int64_t look_at_ms; /* when claims are looked at whether their callers are still there */
+};
+
+struct waiters *waiters_new(const struct env *env, const struct waiters_hooks *hooks)
+{
+    struct waiters *w = calloc(1, sizeof(*w));
+    if (w == NULL)
+        return NULL;
+    w->env = env;
+    w->hooks = *hooks;
+    w->claims_last = &w->claims;
+    return w;
+}
+
+void waiters_free(struct waiters *w)
+{
+    if (w == NULL)
+        return;
+    assert(w->count == 0);
+    free(w);
+}
+
+size_t waiters_count(const struct waiters *w)
+{
+    return w->count;
+}
+
+static int64_t deadline(const struct op *op)
+{
+    return op->submitted_ms + op->wait_ms;
+}
+
+/* --- claims --- */
+
+void waiters_add_claim(struct waiters *w, struct op *op)
+{
+    op->next = NULL;
+    *w->claims_last = op;
+    w->claims_last = &op->next;
+    w->count++;
+}
+
+static void remove_claim(struct waiters *w, struct op **at)
+{
+    struct op *op = *at;
+    *at = op->next;
+    if (w->claims_last == &op->next)
+        w->claims_last = at;
+    op->next = NULL;
+    w->count--;
+}
+
+static bool wants(const struct op *op, const struct wake *wake)
+{
+    if (!str_is(op->caller.tenant, "*") && op->tenant_num != wake->tenant)
+        return false;
+    const struct claim_input *in = op->input;
+    for (size_t i = 0; i < in->queue_count; i++) {
+        if (str_is(in->queues[i], wake->queue))
+            return true;
+    }
+    return false;
+}
+
+static bool is_gone(const struct op *op)
+{
+    return op->is_there != NULL && !op->is_there(op);
+}
+
+/* One job wakes one claim, the one that has waited longest and whose caller is still there. A
+ * tenant that was not stored when its claim came may be by now: such a claim is woken by anything
+ * in its queue. */
+static void wake_claim(struct waiters *w, const struct wake *wake)
+{
+    struct op **at = &w->claims;
+    while (*at != NULL) {
+        struct op *op = *at;
+        bool unknown = op->tenant_num == 0 && op->caller.creates_tenant;
+        if (!unknown && !wants(op, wake)) {
+            at = &op->next;
+            continue;
+        }
+        remove_claim(w, at);
+        if (is_gone(op)) {
+            w->hooks.give_up(w->hooks.ctx, op);
+            continue;
+        }
+        w->hooks.claim_again(w->hooks.ctx, op);
+        if (!unknown)
+            return;
+    }
+}
+
+/* --- those who ask --- */
+
+static size_t slot_of(struct uuid id)
+{
+    return (id.bytes[14] | (size_t)id.bytes[15] << 8) % SLOTS;
+}
+
+static void ask(struct waiters *w, struct asking *r)
+{
+    if (r->asking) {
+        r->again = true;
+        return;
+    }
+    r->asking = true;
+    r->again = false;
+    w->hooks.read_now(w->hooks.ctx, &r->question);
+}
+
+static bool is_update(const struct op *op)
+{
+    return op->use_case == &UC_UPDATE_ENTITY;
+}
+
+/* What it wants to know, and by which key it hears that there is news. */
+static void prepare_question(struct asking *r)
+{
+    const struct op *op = r->op;
+    if (is_update(op)) {
+        const struct signal_entity_input *in = op->input;
+        op_init(&r->question, &UC_GET_UPDATE);
+        r->key = entity_wait_key(op->caller.tenant, in->type, in->id);
+        r->input.update = (struct get_update_input){in->type, in->id, op->answer.update_seq,
+                                                    in->dedup_key, op->answer.update_of};
+        r->seq = op->answer.update_seq;
+        r->question.input = &r->input.update;
+    } else {
+        assert(op->answer.has_run);
+        op_init(&r->question, &UC_GET_RUN);
+        r->key = op->answer.run_id;
+        r->input.run = (struct run_input){op->answer.run_id};
+        r->question.input = &r->input.run;
+    }
+    r->question.caller = op->caller;
+    r->question.owner = r;
+}
+
+bool waiters_add_asking(struct waiters *w, struct op *op, bool read_now)
+{
+    struct asking *r = calloc(1, sizeof(*r));
+    if (r == NULL)
+        return false;
+    r->op = op;
+    r->last = op->wait_ms == 0;
+    prepare_question(r);
+    size_t slot = slot_of(r->key);
+    r->next = w->slots[slot];
+    w->slots[slot] = r;
+    r->older = w->newest;
+    *(w->newest != NULL ? &w->newest->newer : &w->oldest) = r;
+    w->newest = r;
+    w->count++;
+    if (read_now)
+        ask(w, r);
+    return true;
+}
+
+static void remove_asking(struct waiters *w, struct asking *r)
+{
+    struct asking **at = &w->slots[slot_of(r->key)];
+    while (*at != r)
+        at = &(*at)->next;
+    *at = r->next;
+    *(r->older != NULL ? &r->older->newer : &w->oldest) = r->newer;
+    *(r->newer != NULL ? &r->newer->older : &w->newest) = r->older;
+    w->count--;
+    op_release(&r->question);
+    free(r);
+}
+
+/* The start's answer with the run as it is now; without memory for that, as it was committed. */
+static void show_run(struct op *op, const struct op *question)
+{
+    struct answer shown = op->answer;
+    buf_init(&shown.body, HTTP_REPLY_MAX);
+    answer_begin(&shown, op->answer.created);
+    struct json_out o = json_out_to(&shown.body);
+    json_add_uuid(&o, "run_id", shown.run_id);
+    json_add_raw(&o, "run", buf_str(&question->answer.body));
+    json_close(&o, '}');
+    op->answer.run_over = question->answer.run_over;
+    if (answer_replace(&op->answer, &shown.body))
+        op->answer.run_version = question->answer.run_version;
+}
+
+bool waiters_answer(struct waiters *w, struct op *question)
+{
+    bool asks = question->use_case == &UC_GET_RUN || question->use_case == &UC_GET_UPDATE;
+    if (!asks || question->done != NULL)
+        return false;
+    struct asking *r = question->owner;
+    assert(&r->question == question && r->asking);
+    r->asking = false;
+    bool ok = question->err == ERR_OK;
+    if (ok && is_update(r->op))
+        entity_update_answer_shown(r->op, &question->answer);
+    else if (ok)
+        show_run(r->op, question);
+    if (ok && !r->op->answer.run_over && !r->last) {
+        if (r->again)
+            ask(w, r);
+        return true;
+    }
+    /* Over, out of time, or unreadable: then the answer that was committed still stands, unless
+     * there is nothing left that it could be about. */
+    struct op *op = r->op;
+    if (question->err == ERR_ENTITY_NOT_FOUND)
+        op->err = problem_set(&op->problem, question->err, "%s", question->problem.detail);
+    remove_asking(w, r);
+    w->hooks.give_up(w->hooks.ctx, op);
+    return true;
+}
+
+static void wake_asking(struct waiters *w, const struct wake *wake)
+{
+    for (struct asking *r = w->slots[slot_of(wake->run_id)]; r != NULL; r = r->next) {
+        bool decided =
+            wake->through == 0 || r->seq == 0 || (r->seq > wake->after && r->seq <= wake->through);
+        if (decided && uuid_eq(r->key, wake->run_id))
+            ask(w, r);
+    }
+}
+
+/* --- both --- */
+
+void waiters_wake(struct waiters *w, struct wake *wakes)
+{
+    while (wakes != NULL) {
+        struct wake *wake = wakes;
+        wakes = wake->next;
+        if (wake->run_over)
+            wake_asking(w, wake);
+        else if (!wake->told)
+            wake_claim(w, wake);
+        free(wake);
+    }
+}
+
+void waiters_tick(struct waiters *w, int64_t mono_ms, bool all)
+{
+    bool looks = mono_ms >= w->look_at_ms;
+    if (looks)
+        w->look_at_ms = mono_ms + CLAIM_LOOK_MS;
+    for (struct op **at = &w->claims; *at != NULL;) {
+        struct op *op = *at;
+        if (!all && deadline(op) > mono_ms && !(looks && is_gone(op))) {
+            at = &op->next;
+            continue;
+        }
+        remove_claim(w, at);
+        w->hooks.give_up(w->hooks.ctx, op);
+    }
+    for (struct asking *r = w->oldest; r != NULL; r = r->newer) {
+        if (r->last || (!all && deadline(r->op) > mono_ms))
+            continue;
+        r->last = true;
+        ask(w, r);
+    }
+}

@@ -1,0 +1,38 @@
+/* Pieces of SQL about what is derived from runs and entities, shared by the checks and the repair.
+ */
+#ifndef PAWL_STORE_DOCTOR_DERIVED_H
+#define PAWL_STORE_DOCTOR_DERIVED_H
+
+/* A list of scopes as "3,17" has this number in it. */
+#define LIST_HAS(list, num) "(',' || " list " || ',' LIKE '%,' || CAST(" num " AS TEXT) || ',%')"
+
+/* Of a run: under way, by itself or as part of another. */
+#define RUN_IS_ACTIVE                                                 \
+    "(status = 'pending' OR status = 'running' OR status = 'waiting'" \
+    " OR status = 'paused')"
+/* Of a run: stands in a line of the queue, or will when its time has come. */
+#define RUN_IS_IN_LINE "(status = 'queued' AND start_at IS NULL)"
+#define RUN_IS_DELAYED "(status = 'queued' AND start_at IS NOT NULL)"
+
+/* A job `j` in one of the states that wait for due_at, if there is one. */
+#define JOB_MAY_WAIT                                                          \
+    "(j.state = 'running' OR j.state = 'scheduled' OR j.state = 'dispatched'" \
+    " OR j.state = 'approval')"
+/* Its child's end is told by a timer of any time. */
+#define JOB_HAS_CHILD "(j.state = 'dispatched' AND j.child IS NOT NULL)"
+
+/* Ordinals of timers that belong to an entity itself, as engine/entity_move.h has them. */
+#define ENTITY_TIMER "-2"
+#define ENTITY_START_TIMER "-3"
+/* An entity `e` whose next timer is armed. */
+#define ENTITY_IS_ARMED "(e.timer_at IS NOT NULL AND e.open_job IS NULL)"
+
+/* The number of the last run, or idempotency record, that its late index has. */
+#define RUNS_THROUGH "COALESCE((SELECT through FROM indexed WHERE name = 'runs'), 0)"
+#define KEYS_THROUGH "COALESCE((SELECT through FROM indexed WHERE name = 'idempotency'), 0)"
+
+/* A column of the first place in the queue of a line. */
+#define FIRST_IN_LINE(line, column) \
+    "(SELECT q." column " FROM queue q WHERE q.line = " line " ORDER BY q.urgency, q.run LIMIT 1)"
+
+#endif

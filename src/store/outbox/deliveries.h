@@ -1,0 +1,95 @@
+/* What webhooks are to be sent, and how that went, as rows.
+ *
+ *   pending ── take ──▶ sending ── finish ──▶ delivered, failed, or pending again
+ *      ▲                   │
+ *      └── its next_at is past: the server has stopped meanwhile
+ */
+#ifndef PAWL_STORE_OUTBOX_DELIVERIES_H
+#define PAWL_STORE_OUTBOX_DELIVERIES_H
+
+#include "base/arena.h"
+#include "store/db.h"
+
+#define DELIVERY_STATES(X)             \
+    X(DELIVERY_PENDING, "pending")     \
+    X(DELIVERY_SENDING, "sending")     \
+    X(DELIVERY_DELIVERED, "delivered") \
+    X(DELIVERY_FAILED, "failed")
+
+enum delivery_state {
+#define X(symbol, name) symbol,
+    DELIVERY_STATES(X)
+#undef X
+        DELIVERY_STATE_COUNT
+};
+
+const char *delivery_state_name(enum delivery_state state);
+
+struct delivery {
+    int64_t num; /* the time in its id, rising */
+    struct uuid id;
+    int64_t webhook;
+    int64_t tenant;
+    int64_t run; /* -1: it is a test */
+    struct str event_id;
+    struct str event_type;
+    struct str body; /* JSON; not in lists */
+    enum delivery_state state;
+    int64_t attempts;
+    int64_t schedule_from;
+    int64_t next_at;       /* -1: it is over */
+    int64_t last_status;   /* -1: there was no answer yet, or none to the last attempt */
+    struct str last_error; /* ptr NULL: none */
+    int64_t created_at;
+    int64_t finished_at; /* -1: not yet */
+};
+
+/* The highest number so far; 0 when there is none. */
+MUST_CHECK enum err deliveries_last_num(struct db *db, int64_t *ret);
+MUST_CHECK enum err deliveries_insert(struct db *db, const struct delivery *d);
+/* State, attempts, times and results. */
+MUST_CHECK enum err deliveries_update(struct db *db, const struct delivery *d);
+
+/* Without its body. Text is copied to the arena. */
+MUST_CHECK enum err deliveries_find(struct db *db, int64_t webhook, struct uuid id,
+                                    struct arena *arena, bool *ret_found, struct delivery *ret);
+/* Newest first, below `before`, without bodies. Text is borrowed for the call. */
+typedef void delivery_each(void *ctx, const struct delivery *d);
+MUST_CHECK enum err deliveries_list(struct db *db, int64_t webhook, int64_t before, int64_t limit,
+                                    delivery_each *each, void *ctx);
+
+/* --- for who sends --- */
+
+/* What is due, in the order of next_at and num, with bodies borrowed for the call; `each` returns
+ * false to stop. */
+typedef bool delivery_due_each(void *ctx, const struct delivery *d);
+MUST_CHECK enum err deliveries_due(struct db *db, int64_t webhook, int64_t now_ms, int64_t limit,
+                                   delivery_due_each *each, void *ctx);
+/* Handed out for the how-manieth time, and due again when this time is past. */
+MUST_CHECK enum err deliveries_take(struct db *db, int64_t num, int64_t attempt, int64_t until_ms);
+/* Those that a server was sending when it ended, no longer than until `until_ms`, are due now. Only
+ * where there is no other server. */
+MUST_CHECK enum err deliveries_give_back(struct db *db, int64_t now_ms, int64_t until_ms);
+/* When the first one of an enabled webhook is due after this time; -1: none. */
+MUST_CHECK enum err deliveries_next_after(struct db *db, int64_t now_ms, int64_t *ret);
+
+/* How many wait, at most `limit`; with webhook 0 those of all. */
+MUST_CHECK enum err deliveries_waiting(struct db *db, int64_t webhook, int64_t limit, int64_t *ret);
+
+/* --- for who sweeps --- */
+
+/* The number below which only `kept` newer ones do not lie; 0 when there are not so many. */
+MUST_CHECK enum err deliveries_kept_from(struct db *db, int64_t webhook, int64_t kept,
+                                         int64_t *ret);
+/* Which may go: numbers below `over` if they are over, those below `any` in any case. */
+struct deliveries_below {
+    int64_t over;
+    int64_t any;
+};
+/* Looks at up to `limit` of the webhook's above *at, moves *at past them, and removes those that
+ * may go. *ret_looked tells how many there were. */
+MUST_CHECK enum err deliveries_sweep(struct db *db, int64_t webhook,
+                                     const struct deliveries_below *below, int64_t limit,
+                                     int64_t *at, int64_t *ret_looked);
+
+#endif

@@ -1,0 +1,131 @@
+/* Every growth of a timeline in the order of the commits. */
+#include "store/outbox/feed.h"
+
+enum err feed_insert(struct db *db, const struct feed_row *r)
+{
+    static const char SQL[] = "INSERT INTO feed (num, tenant, run, first_seq, last_seq, at)"
+                              " VALUES ($1, $2, $3, $4, $5, $6)";
+    return DB_EXEC(db, SQL, NULL, DB_I(r->num), DB_I(r->tenant), DB_I(r->run), DB_I(r->first_seq),
+                   DB_I(r->last_seq), DB_I(r->at));
+}
+
+enum err feed_last(struct db *db, int64_t *ret)
+{
+    static const char SQL[] = "SELECT COALESCE(MAX(num), 0) FROM feed";
+    bool found;
+    int64_t swept;
+    enum err e = feed_mark_get(db, FEED_SWEPT, &found, &swept);
+    if (e != ERR_OK)
+        return e;
+    struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
+    int64_t last = db_next(rows) ? db_count(rows, 0) : 0;
+    *ret = MAX(last, swept); /* a number that was removed is not given again */
+    return db_rows_end(rows);
+}
+
+static enum err each_row(struct db_rows *rows, feed_each *each, void *ctx)
+{
+    bool more = true;
+    while (more && db_next(rows)) {
+        struct feed_row row = {db_int(rows, 0), db_int(rows, 1), db_int(rows, 2),
+                               db_int(rows, 3), db_int(rows, 4), db_int(rows, 5)};
+        more = each(ctx, &row);
+    }
+    return db_rows_end(rows);
+}
+
+enum err feed_list(struct db *db, int64_t after, int64_t limit, feed_each *each, void *ctx)
+{
+    static const char SQL[] = "SELECT num, tenant, run, first_seq, last_seq, at FROM feed"
+                              " WHERE num > $1 ORDER BY num LIMIT $2";
+    return each_row(DB_QUERY(db, SQL, DB_I(after), DB_I(limit)), each, ctx);
+}
+
+enum err feed_list_hooked(struct db *db, int64_t after, int64_t through, int64_t limit,
+                          feed_each *each, void *ctx)
+{
+    static const char SQL[] = "SELECT f.num, f.tenant, f.run, f.first_seq, f.last_seq, f.at"
+                              " FROM feed f WHERE f.num > $1 AND f.num <= $2"
+                              " AND EXISTS (SELECT 1 FROM webhooks w WHERE w.tenant = f.tenant)"
+                              " ORDER BY f.num LIMIT $3";
+    return each_row(DB_QUERY(db, SQL, DB_I(after), DB_I(through), DB_I(limit)), each, ctx);
+}
+
+#define SOURCES                                                                          \
+    "SELECT f.num, f.tenant, f.run, f.first_seq, f.last_seq, f.at, t.id, " OWNER_COLUMNS \
+    " FROM feed f JOIN tenants t ON t.num = f.tenant" OWNER_JOINS
+
+static enum err each_source(struct db_rows *rows, feed_each_source *each, void *ctx)
+{
+    bool more = true;
+    while (more && db_next(rows)) {
+        struct feed_source source = {.row = {db_int(rows, 0), db_int(rows, 1), db_int(rows, 2),
+                                             db_int(rows, 3), db_int(rows, 4), db_int(rows, 5)},
+                                     .tenant = db_str(rows, 6)};
+        source.has_owner = owner_read(rows, 7, &source.owner);
+        more = each(ctx, &source);
+    }
+    return db_rows_end(rows);
+}
+
+enum err feed_sources(struct db *db, int64_t after, int64_t limit, feed_each_source *each,
+                      void *ctx)
+{
+    static const char SQL[] = SOURCES " WHERE f.num > $1 ORDER BY f.num LIMIT $2";
+    return each_source(DB_QUERY(db, SQL, DB_I(after), DB_I(limit)), each, ctx);
+}
+
+enum err feed_of_tenant(struct db *db, int64_t tenant, int64_t after, int64_t through,
+                        int64_t limit, feed_each_source *each, void *ctx)
+{
+    static const char SQL[] = SOURCES " WHERE f.num > $1 AND f.num <= $2 AND f.tenant = $3"
+                                      " ORDER BY f.num LIMIT $4";
+    return each_source(DB_QUERY(db, SQL, DB_I(after), DB_I(through), DB_I(tenant), DB_I(limit)),
+                       each, ctx);
+}
+
+enum err feed_count_events(struct db *db, int64_t after, int64_t *ret)
+{
+    static const char SQL[] =
+        "SELECT COALESCE(SUM(last_seq - first_seq + 1), 0) FROM feed WHERE num > $1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(after));
+    *ret = db_next(rows) ? db_count(rows, 0) : 0;
+    return db_rows_end(rows);
+}
+
+enum err feed_mark_get(struct db *db, struct str name, bool *ret_found, int64_t *ret)
+{
+    static const char SQL[] = "SELECT through FROM feed_marks WHERE name = $1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_T(name));
+    *ret_found = db_next(rows);
+    *ret = *ret_found ? db_int(rows, 0) : 0;
+    return db_rows_end(rows);
+}
+
+enum err feed_mark_set(struct db *db, struct str name, int64_t through)
+{
+    static const char SQL[] = "INSERT INTO feed_marks (name, through) VALUES ($1, $2)"
+                              " ON CONFLICT (name) DO UPDATE SET through = excluded.through";
+    return DB_EXEC(db, SQL, NULL, DB_T(name), DB_I(through));
+}
+
+enum err feed_mark_drop(struct db *db, struct str name)
+{
+    static const char SQL[] = "DELETE FROM feed_marks WHERE name = $1";
+    return DB_EXEC(db, SQL, NULL, DB_T(name));
+}
+
+enum err feed_sweep(struct db *db, int64_t before_ms, int64_t through, int64_t limit,
+                    int64_t *ret_removed)
+{
+    static const char SQL_LAST[] = "SELECT MAX(num) FROM (SELECT num, at FROM feed WHERE num <= $1"
+                                   " ORDER BY num LIMIT $2) AS oldest WHERE at < $3";
+    static const char SQL[] = "DELETE FROM feed WHERE num <= $1";
+    *ret_removed = 0;
+    struct db_rows *rows = DB_QUERY(db, SQL_LAST, DB_I(through), DB_I(limit), DB_I(before_ms));
+    int64_t last = db_next(rows) ? db_int_or(rows, 0, -1) : -1;
+    enum err e = db_rows_end(rows);
+    if (e == ERR_OK && last >= 0)
+        e = DB_EXEC(db, SQL, ret_removed, DB_I(last));
+    return e == ERR_OK && last >= 0 ? feed_mark_set(db, FEED_SWEPT, last) : e;
+}

@@ -1,0 +1,57 @@
+/* Every growth of a timeline in the order of the commits, for whoever tells the world. A row names
+ * a run or an entity and a range of its events; it is written in the transaction that writes them.
+ */
+#ifndef PAWL_STORE_OUTBOX_FEED_H
+#define PAWL_STORE_OUTBOX_FEED_H
+
+#include "store/owners.h"
+
+/* The name of the mark below which rows have been removed. */
+#define FEED_SWEPT STR("swept")
+
+struct feed_row {
+    int64_t num; /* rises by one */
+    int64_t tenant;
+    int64_t run; /* or the entity */
+    int64_t first_seq, last_seq;
+    int64_t at;
+};
+
+MUST_CHECK enum err feed_insert(struct db *db, const struct feed_row *row);
+/* The highest number ever given; 0 when there is none. */
+MUST_CHECK enum err feed_last(struct db *db, int64_t *ret);
+/* Rows above `after`, in order. `each` returns false to stop. */
+typedef bool feed_each(void *ctx, const struct feed_row *row);
+MUST_CHECK enum err feed_list(struct db *db, int64_t after, int64_t limit, feed_each *each,
+                              void *ctx);
+
+/* The same of tenants that have webhooks, up to `through`. */
+MUST_CHECK enum err feed_list_hooked(struct db *db, int64_t after, int64_t through, int64_t limit,
+                                     feed_each *each, void *ctx);
+/* The same with what their events are told of. Text is borrowed. */
+struct feed_source {
+    struct feed_row row;
+    struct str tenant; /* its id */
+    bool has_owner;    /* false: it and its events are not kept any more */
+    struct owner owner;
+};
+typedef bool feed_each_source(void *ctx, const struct feed_source *source);
+MUST_CHECK enum err feed_sources(struct db *db, int64_t after, int64_t limit,
+                                 feed_each_source *each, void *ctx);
+/* Of one tenant, up to `through`: the rows of others are passed over. */
+MUST_CHECK enum err feed_of_tenant(struct db *db, int64_t tenant, int64_t after, int64_t through,
+                                   int64_t limit, feed_each_source *each, void *ctx);
+/* How many events the rows above `after` tell of. Looks at each of them. */
+MUST_CHECK enum err feed_count_events(struct db *db, int64_t after, int64_t *ret);
+
+/* How far somebody has come. A name that was never set is at 0, with *ret_found false. */
+MUST_CHECK enum err feed_mark_get(struct db *db, struct str name, bool *ret_found, int64_t *ret);
+MUST_CHECK enum err feed_mark_set(struct db *db, struct str name, int64_t through);
+/* It does not follow the feed any more. */
+MUST_CHECK enum err feed_mark_drop(struct db *db, struct str name);
+
+/* Removes up to `limit` rows that are older than `before_ms` and not above `through`. */
+MUST_CHECK enum err feed_sweep(struct db *db, int64_t before_ms, int64_t through, int64_t limit,
+                               int64_t *ret_removed);
+
+#endif

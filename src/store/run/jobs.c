@@ -1,0 +1,387 @@
+/* Jobs and timers as rows. */
+#include "store/run/jobs.h"
+
+#include "base/limits.h"
+
+#define COLUMNS                                                                             \
+    "run, ordinal, id, tenant, step, state, queue, urgency, attempt, lease_epoch, worker, " \
+    "due_at, output, error, created_at, started_at, finished_at, item, undo, input, "       \
+    "lease_ms, note, child, dead_at, stale_epoch"
+
+/* Behind the time: two bits that RFC 9562 fixes, 24 bits of the ordinal, 38 bits of chance. */
+struct uuid jobs_new_id(const struct env *env, int64_t run, int64_t ordinal)
+{
+    assert(ordinal > 0 && ordinal <= JOB_ORDINAL_MAX);
+    struct uuid id;
+    env_random(env, id.bytes + 8, 8);
+    uuid_set_time(&id, run);
+    id.bytes[8] = (unsigned char)(0x80 | ordinal >> 18);
+    id.bytes[9] = (unsigned char)(ordinal >> 10);
+    id.bytes[10] = (unsigned char)(ordinal >> 2);
+    id.bytes[11] = (unsigned char)((ordinal & 3) << 6 | (id.bytes[11] & 0x3F));
+    return id;
+}
+
+static int64_t ordinal_of(struct uuid id)
+{
+    return (int64_t)(id.bytes[8] & 0x3F) << 18 | id.bytes[9] << 10 | id.bytes[10] << 2 |
+           id.bytes[11] >> 6;
+}
+
+enum err jobs_insert(struct db *db, const struct job *j)
+{
+    static const char SQL[] =
+        "INSERT INTO jobs (" COLUMNS ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,"
+        " $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)";
+    return DB_EXEC(db, SQL, NULL, DB_I(j->run), DB_I(j->ordinal), DB_U(j->id), DB_I(j->tenant),
+                   DB_I(j->step), DB_T(str_of(job_state_name(j->state))), DB_T(j->queue),
+                   DB_I(j->urgency), DB_I(j->attempt), DB_I(j->lease_epoch), DB_T(j->worker),
+                   DB_I_OR_NULL(j->due_at), DB_T(j->output), DB_T(j->error), DB_I(j->created_at),
+                   DB_I_OR_NULL(j->started_at), DB_I_OR_NULL(j->finished_at), DB_I(j->item),
+                   DB_I(j->undo), DB_T(j->input), DB_I_OR_NULL(j->lease_ms), DB_T(j->note),
+                   uuid_is_nil(j->child) ? DB_N() : DB_U(j->child), DB_I_OR_NULL(j->dead_at),
+                   DB_I(j->stale_epoch));
+}
+
+enum err jobs_update(struct db *db, const struct job *j, enum job_state from, int64_t from_epoch)
+{
+    static const char SQL[] =
+        "UPDATE jobs SET state = $5, attempt = $6, lease_epoch = $7, worker = $8, due_at = $9,"
+        " output = $10, error = $11, started_at = $12, finished_at = $13, lease_ms = $14,"
+        " note = $15, dead_at = $16, child = $17, stale_epoch = $18"
+        " WHERE run = $1 AND ordinal = $2 AND state = $3 AND lease_epoch = $4";
+    int64_t changed = 0;
+    enum err e = DB_EXEC(
+        db, SQL, &changed, DB_I(j->run), DB_I(j->ordinal), DB_T(str_of(job_state_name(from))),
+        DB_I(from_epoch), DB_T(str_of(job_state_name(j->state))), DB_I(j->attempt),
+        DB_I(j->lease_epoch), DB_T(j->worker), DB_I_OR_NULL(j->due_at), DB_T(j->output),
+        DB_T(j->error), DB_I_OR_NULL(j->started_at), DB_I_OR_NULL(j->finished_at),
+        DB_I_OR_NULL(j->lease_ms), DB_T(j->note), DB_I_OR_NULL(j->dead_at),
+        uuid_is_nil(j->child) ? DB_N() : DB_U(j->child), DB_I(j->stale_epoch));
+    return e == ERR_OK && changed != 1 ? ERR_CONCURRENCY : e;
+}
+
+enum err jobs_remove(struct db *db, int64_t run, int64_t ordinal)
+{
+    static const char SQL[] = "DELETE FROM jobs WHERE run = $1 AND ordinal = $2";
+    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal));
+}
+
+enum err jobs_set_queue(struct db *db, int64_t run, int64_t ordinal, struct str queue)
+{
+    static const char SQL[] = "UPDATE jobs SET queue = $3 WHERE run = $1 AND ordinal = $2";
+    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal), DB_T(queue));
+}
+
+enum err jobs_set_input(struct db *db, int64_t run, int64_t ordinal, struct str input)
+{
+    static const char SQL[] = "UPDATE jobs SET input = $3 WHERE run = $1 AND ordinal = $2";
+    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal), DB_T(input));
+}
+
+enum err jobs_attempts(struct db *db, int64_t run, int64_t ordinal, struct buf *out)
+{
+    static const char SQL[] = "SELECT attempts FROM jobs WHERE run = $1 AND ordinal = $2";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_I(ordinal));
+    if (db_next(rows))
+        buf_put(out, db_str(rows, 0));
+    enum err e = db_rows_end(rows);
+    return e == ERR_OK && !buf_ok(out) ? ERR_NO_MEMORY : e;
+}
+
+enum err jobs_set_attempts(struct db *db, int64_t run, int64_t ordinal, struct str attempts)
+{
+    static const char SQL[] = "UPDATE jobs SET attempts = $3 WHERE run = $1 AND ordinal = $2";
+    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal), DB_T(attempts));
+}
+
+static void read_row(struct db_rows *rows, struct job *j)
+{
+    *j = (struct job){
+        .run = db_int(rows, 0),
+        .ordinal = db_count(rows, 1),
+        .id = db_uuid(rows, 2),
+        .tenant = db_int(rows, 3),
+        .step = db_int(rows, 4),
+        .state = db_known(rows, 5, job_state_of(db_str(rows, 5)), JOB_STATE_COUNT),
+        .queue = db_str(rows, 6),
+        .urgency = db_int(rows, 7),
+        .attempt = db_count(rows, 8),
+        .lease_epoch = db_count(rows, 9),
+        .worker = db_str(rows, 10),
+        .due_at = db_time_or(rows, 11, -1),
+        .armed_at = db_time_or(rows, 11, -1),
+        .output = db_str(rows, 12),
+        .error = db_str(rows, 13),
+        .created_at = db_time(rows, 14),
+        .started_at = db_time_or(rows, 15, -1),
+        .finished_at = db_time_or(rows, 16, -1),
+        .item = db_count(rows, 17),
+        .undo = db_int(rows, 18) != 0,
+        .input = db_str(rows, 19),
+        .lease_ms = db_count_or(rows, 20, -1),
+        .note = db_str(rows, 21),
+        .child = db_uuid_or_nil(rows, 22),
+        .dead_at = db_time_or(rows, 23, -1),
+        .stale_epoch = db_count(rows, 24),
+    };
+    if (j->step < -1 || j->step >= STEPS_MAX) /* -1: a call of an entity's handler */
+        db_damaged(rows, 4);
+}
+
+static enum err read_one(struct db_rows *rows, struct arena *arena, bool *ret_found,
+                         struct job *ret)
+{
+    bool full = false;
+    *ret_found = db_next(rows);
+    if (*ret_found) {
+        read_row(rows, ret);
+        full = !(arena_keep(arena, &ret->queue) && arena_keep(arena, &ret->worker) &&
+                 arena_keep(arena, &ret->output) && arena_keep(arena, &ret->error) &&
+                 arena_keep(arena, &ret->input) && arena_keep(arena, &ret->note));
+    }
+    enum err e = db_rows_end(rows);
+    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
+}
+
+enum err jobs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *arena,
+                   bool *ret_found, struct job *ret)
+{
+    static const char SQL[] =
+        "SELECT " COLUMNS " FROM jobs WHERE run = $1 AND ordinal = $2 AND id = $3"
+        " AND ($4 = 0 OR tenant = $4)";
+    return read_one(
+        DB_QUERY(db, SQL, DB_I(uuid_time(id)), DB_I(ordinal_of(id)), DB_U(id), DB_I(tenant)), arena,
+        ret_found, ret);
+}
+
+enum err jobs_find_at(struct db *db, int64_t run, int64_t ordinal, struct arena *arena,
+                      bool *ret_found, struct job *ret)
+{
+    static const char SQL[] = "SELECT " COLUMNS " FROM jobs WHERE run = $1 AND ordinal = $2";
+    return read_one(DB_QUERY(db, SQL, DB_I(run), DB_I(ordinal)), arena, ret_found, ret);
+}
+
+static enum err walk(struct db_rows *rows, job_each *each, void *ctx)
+{
+    while (db_next(rows)) {
+        struct job job;
+        read_row(rows, &job);
+        if (db_is_whole(rows))
+            each(ctx, &job);
+    }
+    return db_rows_end(rows);
+}
+
+enum err jobs_of_run(struct db *db, int64_t run, job_each *each, void *ctx)
+{
+    static const char SQL[] = "SELECT " COLUMNS " FROM jobs WHERE run = $1 ORDER BY ordinal";
+    return walk(DB_QUERY(db, SQL, DB_I(run)), each, ctx);
+}
+
+enum err jobs_range(struct db *db, int64_t run, int64_t from, int64_t to, job_each *each, void *ctx)
+{
+    static const char SQL[] = "SELECT " COLUMNS " FROM jobs WHERE run = $1 AND ordinal >= $2"
+                              " AND ordinal < $3 ORDER BY ordinal";
+    return walk(DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to)), each, ctx);
+}
+
+enum err jobs_open(struct db *db, int64_t run, int64_t from, int64_t to, job_each_open *each,
+                   void *ctx)
+{
+    static const char SQL[] =
+        "SELECT " COLUMNS " FROM jobs WHERE run = $1 AND ordinal >= $2 AND ordinal < $3"
+        " AND finished_at IS NULL ORDER BY ordinal";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to));
+    bool more = true;
+    while (more && db_next(rows)) {
+        struct job job;
+        read_row(rows, &job);
+        more = db_is_whole(rows) && each(ctx, &job);
+    }
+    return db_rows_end(rows);
+}
+
+enum err jobs_next_open(struct db *db, int64_t run, int64_t from, int64_t to, struct arena *arena,
+                        bool *ret_found, struct job *ret)
+{
+    static const char SQL[] =
+        "SELECT " COLUMNS " FROM jobs WHERE run = $1 AND ordinal >= $2 AND ordinal < $3"
+        " AND finished_at IS NULL ORDER BY ordinal LIMIT 1";
+    return read_one(DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to)), arena, ret_found, ret);
+}
+
+enum err jobs_dead(struct db *db, int64_t tenant, int64_t dead_at, int64_t run, int64_t ordinal,
+                   int64_t limit, job_each *each, void *ctx)
+{
+    static const char SQL[] =
+        "SELECT " COLUMNS " FROM jobs WHERE tenant = $1 AND dead_at IS NOT NULL"
+        " AND (dead_at, run, ordinal) < ($2, $3, $4)"
+        " ORDER BY dead_at DESC, run DESC, ordinal DESC LIMIT $5";
+    return walk(
+        DB_QUERY(db, SQL, DB_I(tenant), DB_I(dead_at), DB_I(run), DB_I(ordinal), DB_I(limit)), each,
+        ctx);
+}
+
+enum err map_items_insert(struct db *db, int64_t run, int64_t step, struct str items)
+{
+    static const char SQL[] = "INSERT INTO map_items (run, step, items) VALUES ($1, $2, $3)"
+                              " ON CONFLICT (run, step) DO UPDATE SET items = excluded.items";
+    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(step), DB_T(items));
+}
+
+enum err map_items_find(struct db *db, int64_t run, int64_t step, struct arena *arena,
+                        struct str *ret)
+{
+    static const char SQL[] = "SELECT items FROM map_items WHERE run = $1 AND step = $2";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_I(step));
+    bool found = db_next(rows);
+    bool full = false;
+    if (found) {
+        *ret = db_str(rows, 0);
+        full = !arena_keep(arena, ret);
+    }
+    enum err e = db_rows_end(rows);
+    if (e == ERR_OK && !found)
+        return ERR_DAMAGED;
+    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
+}
+
+/* See the index jobs_claimable, which has the same. */
+#define PLACE "CASE WHEN step < 0 THEN created_at * 4096 ELSE run END"
+
+static int64_t place_of(const struct job *job)
+{
+    return job->step < 0 ? job->created_at * 4096 : job->run;
+}
+
+enum err jobs_next(struct db *db, int64_t tenant, struct str queue, struct arena *arena,
+                   bool *ret_found, struct job *ret)
+{
+    static const char SQL[] =
+        "SELECT " COLUMNS " FROM jobs WHERE state = 'pending' AND queue = $1 AND tenant = $2"
+        " ORDER BY urgency, " PLACE ", run, ordinal LIMIT 1 OFFSET $3";
+    enum err e = ERR_DAMAGED;
+    /* Damaged ones do not hold up those behind them. */
+    for (int64_t passed = 0; e == ERR_DAMAGED && passed < DAMAGED_PASSED_MAX; passed++)
+        e = read_one(DB_QUERY(db, SQL, DB_T(queue), DB_I(tenant), DB_I(passed)), arena, ret_found,
+                     ret);
+    return e;
+}
+
+enum err jobs_next_tenant(struct db *db, struct str queue, int64_t after, bool *ret_found,
+                          int64_t *ret_tenant)
+{
+    static const char SQL[] = "SELECT tenant FROM jobs WHERE state = 'pending' AND queue = $1"
+                              " AND tenant > $2 ORDER BY tenant LIMIT 1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_T(queue), DB_I(after));
+    *ret_found = db_next(rows);
+    if (*ret_found)
+        *ret_tenant = db_int(rows, 0);
+    return db_rows_end(rows);
+}
+
+enum err jobs_ahead(struct db *db, const struct job *job, int64_t max, int64_t *ret)
+{
+    static const char SQL[] =
+        "SELECT count(*) FROM (SELECT urgency, " PLACE " AS place, run, ordinal FROM jobs"
+        " WHERE state = 'pending' AND queue = $1 AND tenant = $2"
+        " ORDER BY urgency, " PLACE ", run, ordinal LIMIT $7) AS first"
+        " WHERE (urgency, place, run, ordinal) < ($3, $4, $5, $6)";
+    struct db_rows *rows =
+        DB_QUERY(db, SQL, DB_T(job->queue), DB_I(job->tenant), DB_I(job->urgency),
+                 DB_I(place_of(job)), DB_I(job->run), DB_I(job->ordinal), DB_I(max));
+    *ret = db_next(rows) ? db_int(rows, 0) : 0;
+    return db_rows_end(rows);
+}
+
+enum err jobs_count(struct db *db,
+                    void (*each)(void *ctx, struct str queue, struct str state, int64_t count),
+                    void *ctx)
+{
+    /* Only what can be counted along an index: finished jobs are many and of no use here. */
+    static const char SQL[] = "SELECT queue, 'pending', count(*) FROM jobs WHERE state = 'pending'"
+                              " GROUP BY queue ORDER BY 3 DESC, 1";
+    struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
+    while (db_next(rows))
+        each(ctx, db_str(rows, 0), db_str(rows, 1), db_int(rows, 2));
+    return db_rows_end(rows);
+}
+
+/* --- timers --- */
+
+enum err timers_insert(struct db *db, const struct timer *t)
+{
+    static const char SQL[] = "INSERT INTO timers (due_at, run, ordinal, generation, tenant)"
+                              " VALUES ($1, $2, $3, $4, $5)"
+                              " ON CONFLICT (due_at, run, ordinal) DO UPDATE"
+                              " SET generation = excluded.generation";
+    return DB_EXEC(db, SQL, NULL, DB_I(t->due_at), DB_I(t->run), DB_I(t->ordinal),
+                   DB_I(t->generation), DB_I(t->tenant));
+}
+
+enum err timers_delete(struct db *db, const struct timer *t)
+{
+    static const char SQL[] =
+        "DELETE FROM timers WHERE due_at = $1 AND run = $2 AND ordinal = $3 AND generation = $4";
+    return DB_EXEC(db, SQL, NULL, DB_I(t->due_at), DB_I(t->run), DB_I(t->ordinal),
+                   DB_I(t->generation));
+}
+
+#define TIMER_COLUMNS "due_at, run, ordinal, generation, tenant"
+
+static struct timer read_timer(struct db_rows *rows)
+{
+    return (struct timer){db_int(rows, 0), db_int(rows, 1), db_int(rows, 2), db_int(rows, 3),
+                          db_int(rows, 4)};
+}
+
+enum err timers_due(struct db *db, int64_t now_ms, size_t limit, struct timer *out,
+                    size_t *ret_count)
+{
+    static const char SQL[] = "SELECT " TIMER_COLUMNS " FROM timers"
+                              " WHERE due_at <= $1 ORDER BY due_at, run, ordinal LIMIT $2";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(now_ms), DB_I((int64_t)limit));
+    size_t count = 0;
+    while (db_next(rows))
+        out[count++] = read_timer(rows);
+    *ret_count = count;
+    return db_rows_end(rows);
+}
+
+static enum err each_timer(struct db_rows *rows, timer_each *each, void *ctx)
+{
+    bool more = true;
+    while (more && db_next(rows)) {
+        struct timer timer = read_timer(rows);
+        more = each(ctx, &timer);
+    }
+    return db_rows_end(rows);
+}
+
+enum err timers_due_after(struct db *db, int64_t now_ms, const struct timer *after, int64_t limit,
+                          timer_each *each, void *ctx)
+{
+    static const char SQL[] = "SELECT " TIMER_COLUMNS " FROM timers"
+                              " WHERE due_at <= $1 AND (due_at, run, ordinal) > ($2, $3, $4)"
+                              " ORDER BY due_at, run, ordinal LIMIT $5";
+    return each_timer(DB_QUERY(db, SQL, DB_I(now_ms), DB_I(after->due_at), DB_I(after->run),
+                               DB_I(after->ordinal), DB_I(limit)),
+                      each, ctx);
+}
+
+enum err timers_due_latest(struct db *db, int64_t now_ms, int64_t limit, timer_each *each,
+                           void *ctx)
+{
+    static const char SQL[] = "SELECT " TIMER_COLUMNS " FROM timers WHERE due_at <= $1"
+                              " ORDER BY due_at DESC, run DESC, ordinal DESC LIMIT $2";
+    return each_timer(DB_QUERY(db, SQL, DB_I(now_ms), DB_I(limit)), each, ctx);
+}
+
+enum err timers_next(struct db *db, int64_t *ret_due_at)
+{
+    static const char SQL[] = "SELECT due_at FROM timers ORDER BY due_at LIMIT 1";
+    struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
+    *ret_due_at = db_next(rows) ? db_int(rows, 0) : -1;
+    return db_rows_end(rows);
+}

@@ -1,0 +1,47 @@
+/* Runs that wait for a slot. Those of a tenant that count under the same scopes stand in one line,
+ * since the same limits block them; a line waits for one limit at a time. So the next run to start
+ * is found by looking at lines, however many runs stand in them. */
+#ifndef PAWL_STORE_RUN_QUEUE_H
+#define PAWL_STORE_RUN_QUEUE_H
+
+#include "store/run/scopes.h"
+
+struct line {
+    int64_t num;
+    int64_t tenant;
+    struct str scopes; /* as in the runs; empty: none */
+    int64_t waits_for; /* a scope that is full; 0: the tenant's own limit */
+    int64_t urgency;   /* of its first run: minus the priority, smaller is sooner */
+    int64_t run;       /* its first */
+};
+
+/* Puts a run into its line. `waits_for` is what blocks it now: a new line waits for that, and so
+ * does one that waited for a scope and has a better first run now. */
+MUST_CHECK enum err queue_insert(struct db *db, int64_t tenant, struct str scopes,
+                                 int64_t waits_for, int64_t urgency, int64_t run);
+/* Takes a run out, wherever it stands; an empty line goes. */
+MUST_CHECK enum err queue_delete(struct db *db, int64_t tenant, struct str scopes, int64_t urgency,
+                                 int64_t run);
+
+/* The tenant's line that waits for this limit and whose first run comes first. */
+MUST_CHECK enum err lines_first(struct db *db, int64_t tenant, int64_t waits_for,
+                                struct arena *arena, bool *ret_found, struct line *ret);
+MUST_CHECK enum err lines_park(struct db *db, int64_t line, int64_t waits_for);
+/* The next scope behind (tenant, scope) that a line waits for. */
+MUST_CHECK enum err lines_next_scope(struct db *db, int64_t tenant, int64_t scope, bool *ret_found,
+                                     int64_t *ret_tenant, int64_t *ret_scope);
+/* The next tenant behind `after`, by number, that has queued runs. */
+MUST_CHECK enum err lines_next_tenant(struct db *db, int64_t after, bool *ret_found,
+                                      int64_t *ret_tenant);
+/* What the run's line waits for. */
+MUST_CHECK enum err lines_find(struct db *db, int64_t tenant, struct str scopes,
+                               struct arena *arena, bool *ret_found, struct line *ret);
+
+/* How many of the tenant's queued runs would be started before this one, of those that count under
+ * `scope` (0: all); counts to `max` at most. */
+MUST_CHECK enum err queue_ahead(struct db *db, int64_t tenant, int64_t scope, int64_t urgency,
+                                int64_t run, int64_t max, int64_t *ret);
+/* The tenant's queued run that was made first; 0: none is queued. */
+MUST_CHECK enum err queue_oldest(struct db *db, int64_t tenant, int64_t *ret_run);
+
+#endif

@@ -1,0 +1,86 @@
+/* Removing finished runs, a few rows at a time. */
+#include "store/run/retention.h"
+
+enum err retention_next_tenant(struct db *db, int64_t after, bool *ret_found, int64_t *ret_tenant,
+                               int64_t *ret_retention_ms)
+{
+    static const char SQL[] = "SELECT num, run_retention_ms FROM tenants"
+                              " WHERE run_retention_ms IS NOT NULL AND num > $1"
+                              " ORDER BY num LIMIT 1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(after));
+    *ret_found = db_next(rows);
+    if (*ret_found) {
+        *ret_tenant = db_int(rows, 0);
+        *ret_retention_ms = db_int(rows, 1);
+    }
+    return db_rows_end(rows);
+}
+
+enum err retention_next_run(struct db *db, int64_t tenant, int64_t after, bool *ret_found,
+                            int64_t *ret_run, int64_t *ret_finished_at)
+{
+    /* One that an open job waits for counts as not ended: its result is still to be taken. */
+    static const char SQL[] =
+        "SELECT r.num, CASE WHEN r.parent_run IS NOT NULL AND EXISTS (SELECT 1 FROM jobs j"
+        " WHERE j.run = r.parent_run AND j.ordinal = r.parent_ordinal AND j.child = r.id"
+        " AND j.finished_at IS NULL) THEN NULL ELSE r.finished_at END"
+        " FROM runs_index i JOIN runs r ON r.num = i.num WHERE i.tenant = $1 AND i.num > $2"
+        " ORDER BY i.num LIMIT 1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(tenant), DB_I(after));
+    *ret_found = db_next(rows);
+    if (*ret_found) {
+        *ret_run = db_int(rows, 0);
+        *ret_finished_at = db_int_or(rows, 1, -1);
+    }
+    return db_rows_end(rows);
+}
+
+/* What hangs on a run, each by its own number within it. */
+static const char *const PARTS[] = {
+    "DELETE FROM events WHERE run = $1 AND seq IN"
+    " (SELECT seq FROM events WHERE run = $1 ORDER BY seq LIMIT $2)",
+    "DELETE FROM jobs WHERE run = $1 AND ordinal IN"
+    " (SELECT ordinal FROM jobs WHERE run = $1 ORDER BY ordinal LIMIT $2)",
+    "DELETE FROM approvals WHERE run = $1 AND ordinal IN"
+    " (SELECT ordinal FROM approvals WHERE run = $1 ORDER BY ordinal LIMIT $2)",
+    "DELETE FROM approval_votes WHERE run = $1 AND (ordinal, actor) IN (SELECT ordinal, actor"
+    " FROM approval_votes WHERE run = $1 ORDER BY ordinal, actor LIMIT $2)",
+    "DELETE FROM run_signals WHERE run = $1 AND seq IN"
+    " (SELECT seq FROM run_signals WHERE run = $1 ORDER BY seq LIMIT $2)",
+    "DELETE FROM dedup WHERE owner = $1 AND num IN"
+    " (SELECT num FROM dedup WHERE owner = $1 ORDER BY num LIMIT $2)",
+    "DELETE FROM dedup_windows WHERE owner IN"
+    " (SELECT owner FROM dedup_windows WHERE owner = $1 LIMIT $2)",
+    "DELETE FROM map_items WHERE run = $1 AND step IN"
+    " (SELECT step FROM map_items WHERE run = $1 ORDER BY step LIMIT $2)",
+};
+
+enum err retention_remove(struct db *db, int64_t tenant, int64_t run, int64_t rows,
+                          int64_t *ret_removed, bool *ret_gone)
+{
+    static const char SQL_INDEX[] = "DELETE FROM runs_index WHERE tenant = $1 AND num = $2";
+    static const char SQL_RUN[] = "DELETE FROM runs WHERE num = $1 AND tenant = $2";
+    int64_t left = rows;
+    enum err e = ERR_OK;
+    for (size_t i = 0; i < ARRAY_LEN(PARTS) && e == ERR_OK && left > 0; i++) {
+        int64_t changed = 0;
+        e = DB_EXEC(db, PARTS[i], &changed, DB_I(run), DB_I(left));
+        left -= changed;
+    }
+    *ret_gone = e == ERR_OK && left > 0;
+    if (*ret_gone)
+        e = DB_EXEC(db, SQL_INDEX, NULL, DB_I(tenant), DB_I(run));
+    if (e == ERR_OK && *ret_gone)
+        e = DB_EXEC(db, SQL_RUN, NULL, DB_I(run), DB_I(tenant));
+    *ret_removed = rows - left + *ret_gone;
+    return e;
+}
+
+enum err retention_has_begun(struct db *db, int64_t run, bool *ret)
+{
+    /* Events go first, and of those the one that tells of the run's making. */
+    static const char SQL[] = "SELECT 1 FROM events WHERE run = $1 AND seq = 1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run));
+    *ret = !db_next(rows);
+    return db_rows_end(rows);
+}

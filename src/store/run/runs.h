@@ -1,0 +1,105 @@
+/* Runs and their timelines as rows. */
+#ifndef PAWL_STORE_RUN_RUNS_H
+#define PAWL_STORE_RUN_RUNS_H
+
+#include "base/arena.h"
+#include "domain/run.h"
+#include "store/db.h"
+
+/* The runs that hold a slot: those with a status of run_holds_slot() (a test compares the two) that
+ * are not part of another run. Spelt with OR, because for a list of IN SQLite builds a temporary
+ * table. */
+#define RUN_HOLDS_SLOT                                                                        \
+    "(parent_run IS NULL AND (status = 'waiting' OR status = 'running' OR status = 'pending'" \
+    " OR status = 'paused'))"
+
+struct run {
+    int64_t num; /* the time in its id, rising with each run over all tenants: see runs_new_num() */
+    struct uuid id;
+    int64_t tenant;
+    struct str workflow_id;
+    int64_t workflow_version;
+    enum run_status status;
+    int64_t version;  /* the number of the last event of its timeline: grows with each change of the
+                       * run, its steps or their attempts; 0: it has none yet */
+    int64_t revision; /* of the row: grows by one per update, and every update names the one it read
+                       */
+    int64_t priority;
+    struct str input;
+    struct str state;
+    struct str output;      /* ptr NULL: none yet */
+    struct str error;       /* ptr NULL: none */
+    struct str labels;      /* JSON object of texts */
+    struct str traceparent; /* of the request that started it; ptr NULL: it had none */
+    struct str created_by;
+    struct str scopes; /* limits it counts under besides its tenant's: see scope_list_parse() */
+    int64_t created_at;
+    int64_t started_at;  /* -1: not yet */
+    int64_t finished_at; /* -1: not yet */
+    struct str progress; /* see domain/progress.h; ptr NULL: made by an earlier version */
+    int64_t deadline_at; /* -1: none */
+    int64_t start_at;    /* a queued run that waits for this time; -1: none */
+    int64_t parent_run;  /* the num of the run it is a part of, and the job there; -1: none */
+    int64_t parent_ordinal;
+    int64_t depth;        /* how many runs are above it */
+    struct uuid rerun_of; /* all zero: none */
+};
+
+/* The highest number of a run so far; 0 when there is none. */
+MUST_CHECK enum err runs_last_num(struct db *db, int64_t *ret);
+/* Makes `id` later than the run before it, if it is not already, so that its time is a number of
+ * its own. */
+int64_t runs_new_num(struct uuid *id, int64_t last_num);
+/* The time in it. */
+int64_t runs_num_ms(int64_t num);
+MUST_CHECK enum err runs_insert(struct db *db, const struct run *run);
+/* Writes what a change may alter, and revision + 1, if the row still has run->revision; else
+ * ERR_CONCURRENCY. On success run->revision is the new one. */
+MUST_CHECK enum err runs_update(struct db *db, struct run *run);
+
+/* Text is copied to the arena. */
+MUST_CHECK enum err runs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *arena,
+                              bool *ret_found, struct run *ret);
+MUST_CHECK enum err runs_find_num(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
+                                  struct run *ret);
+
+/* Is it a run of this workflow? */
+MUST_CHECK enum err runs_is_of(struct db *db, int64_t num, struct str workflow_id, bool *ret);
+
+struct run_filter {
+    int64_t tenant;
+    enum run_status status; /* RUN_STATUS_COUNT: any */
+    struct str workflow_id; /* ptr NULL: any */
+    struct str label_name;  /* ptr NULL: any */
+    struct str label_value;
+    int64_t created_after;  /* -1: any */
+    int64_t created_before; /* -1: any */
+};
+
+/* Newest first, those below `before` (a run's num; INT64_MAX: from the newest). `each` returns
+ * false to stop. Looks at no more than PAGE_SCAN_MAX rows; *ret_next is where to go on, or -1 at
+ * the end. Text is borrowed. */
+typedef bool run_each(void *ctx, const struct run *run);
+MUST_CHECK enum err runs_list(struct db *db, const struct run_filter *filter, int64_t before,
+                              run_each *each, void *ctx, int64_t *ret_next);
+
+/* --- the timeline --- */
+
+struct event {
+    int64_t seq; /* 1, 2, 3 … within the run */
+    int64_t at;
+    struct str type;
+    struct str data; /* JSON object, or ptr NULL */
+};
+
+/* `seq` is the number after the last one's. */
+MUST_CHECK enum err events_append(struct db *db, int64_t run, int64_t seq, int64_t at,
+                                  struct str type, struct str data);
+/* The newest of this type; text is copied to the arena. */
+MUST_CHECK enum err events_newest(struct db *db, int64_t run, struct str type, struct arena *arena,
+                                  bool *ret_found, struct event *ret);
+typedef void event_each(void *ctx, const struct event *event);
+MUST_CHECK enum err events_list(struct db *db, int64_t run, int64_t after, int64_t limit,
+                                event_each *each, void *ctx);
+
+#endif

@@ -1,0 +1,198 @@
+/* Limits by workflow and key as rows, and who holds their slots. */
+#include "store/run/scopes.h"
+
+#include "store/run/late_index.h"
+#include "store/run/runs.h"
+
+/* --- lists of scopes --- */
+
+void scope_list_add(struct scope_list *list, int64_t num)
+{
+    assert(num > 0 && list->count < LIMITS_PER_RUN_MAX);
+    size_t at = list->count++;
+    while (at > 0 && list->nums[at - 1] > num) {
+        list->nums[at] = list->nums[at - 1];
+        at--;
+    }
+    list->nums[at] = num;
+}
+
+struct scope_list scope_list_parse(struct str text)
+{
+    struct scope_list list = {.count = 0};
+    while (text.len > 0) {
+        struct str part;
+        int64_t num = 0;
+        (void)str_cut(text, ',', &part, &text);
+        /* What is no list is damage, which the doctor finds; the rest counts. */
+        bool usable = str_to_i64(part, &num) && num > 0 && list.count < LIMITS_PER_RUN_MAX;
+        for (size_t i = 0; i < list.count; i++)
+            usable &= list.nums[i] != num;
+        if (usable)
+            scope_list_add(&list, num);
+    }
+    return list;
+}
+
+struct str scope_list_text(const struct scope_list *list, char out[static SCOPE_LIST_TEXT_MAX])
+{
+    size_t len = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < list->count; i++) {
+        int n = snprintf(out + len, SCOPE_LIST_TEXT_MAX - len, "%s%lld", i > 0 ? "," : "",
+                         (long long)list->nums[i]);
+        assert(n > 0 && len + (size_t)n < SCOPE_LIST_TEXT_MAX);
+        len += (size_t)n;
+    }
+    return (struct str){out, len};
+}
+
+/* --- counters --- */
+
+enum err scopes_find(struct db *db, struct scope *s)
+{
+    static const char SQL[] = "SELECT num, active_runs, queued_runs FROM scopes"
+                              " WHERE tenant = $1 AND workflow_id = $2 AND path = $3 AND key = $4";
+    struct db_rows *rows =
+        DB_QUERY(db, SQL, DB_I(s->tenant), DB_T(s->workflow_id), DB_T(s->path), DB_T(s->key));
+    s->num = s->active_runs = s->queued_runs = 0;
+    if (db_next(rows)) {
+        s->num = db_count(rows, 0);
+        s->active_runs = db_count(rows, 1);
+        s->queued_runs = db_count(rows, 2);
+        if (s->num == 0)
+            db_damaged(rows, 0);
+    }
+    return db_rows_end(rows);
+}
+
+enum err scopes_insert(struct db *db, struct scope *s)
+{
+    static const char SQL[] =
+        "INSERT INTO scopes (tenant, workflow_id, path, key, active_runs, queued_runs)"
+        " VALUES ($1, $2, $3, $4, 0, 0) RETURNING num";
+    assert(s->num == 0);
+    struct db_rows *rows =
+        DB_QUERY(db, SQL, DB_I(s->tenant), DB_T(s->workflow_id), DB_T(s->path), DB_T(s->key));
+    int64_t num = 0;
+    while (db_next(rows))
+        num = db_int(rows, 0);
+    enum err e = db_rows_end(rows);
+    if (e == ERR_OK)
+        s->num = num;
+    return e;
+}
+
+enum err scopes_get(struct db *db, int64_t num, struct arena *arena, struct scope *ret)
+{
+    static const char SQL[] = "SELECT num, tenant, workflow_id, path, key, active_runs,"
+                              " queued_runs FROM scopes WHERE num = $1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(num));
+    bool found = db_next(rows);
+    bool full = false;
+    if (found) {
+        *ret =
+            (struct scope){db_count(rows, 0), db_int(rows, 1),   db_str(rows, 2),  db_str(rows, 3),
+                           db_str(rows, 4),   db_count(rows, 5), db_count(rows, 6)};
+        full = !(arena_keep(arena, &ret->workflow_id) && arena_keep(arena, &ret->path) &&
+                 arena_keep(arena, &ret->key));
+    }
+    enum err e = db_rows_end(rows);
+    if (e == ERR_OK && !found)
+        return ERR_DAMAGED;
+    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
+}
+
+enum err scopes_count(struct db *db, int64_t num, int64_t active, int64_t queued)
+{
+    static const char SQL[] = "UPDATE scopes SET active_runs = active_runs + $2,"
+                              " queued_runs = queued_runs + $3 WHERE num = $1";
+    static const char SQL_EMPTY[] =
+        "DELETE FROM scopes WHERE num = $1 AND active_runs = 0 AND queued_runs = 0";
+    int64_t changed = 0;
+    enum err e = DB_EXEC(db, SQL, &changed, DB_I(num), DB_I(active), DB_I(queued));
+    if (e == ERR_OK && changed != 1)
+        e = ERR_DAMAGED;
+    if (e == ERR_OK && active + queued < 0)
+        e = DB_EXEC(db, SQL_EMPTY, NULL, DB_I(num));
+    return e;
+}
+
+/* --- holders --- */
+
+enum err slots_insert(struct db *db, int64_t scope, int64_t run)
+{
+    static const char SQL[] = "INSERT INTO slots (scope, run) VALUES ($1, $2)";
+    return DB_EXEC(db, SQL, NULL, DB_I(scope), DB_I(run));
+}
+
+enum err slots_delete(struct db *db, int64_t scope, int64_t run)
+{
+    static const char SQL[] = "DELETE FROM slots WHERE scope = $1 AND run = $2";
+    return DB_EXEC(db, SQL, NULL, DB_I(scope), DB_I(run));
+}
+
+static enum err walk(struct db_rows *rows, holder_each *each, void *ctx, bool *ret_stopped)
+{
+    bool stopped = false;
+    while (!stopped && db_next(rows))
+        stopped = !each(ctx, db_int(rows, 0));
+    *ret_stopped = stopped;
+    return db_rows_end(rows);
+}
+
+enum err slots_edge(struct db *db, int64_t scope, bool newest, bool *ret_found, int64_t *ret_run)
+{
+    static const char SQL_OLDEST[] = "SELECT run FROM slots WHERE scope = $1 ORDER BY run LIMIT 1";
+    static const char SQL_NEWEST[] =
+        "SELECT run FROM slots WHERE scope = $1 ORDER BY run DESC LIMIT 1";
+    struct db_rows *rows = DB_QUERY(db, newest ? SQL_NEWEST : SQL_OLDEST, DB_I(scope));
+    *ret_found = db_next(rows);
+    if (*ret_found)
+        *ret_run = db_int(rows, 0);
+    return db_rows_end(rows);
+}
+
+enum err slots_list(struct db *db, int64_t scope, holder_each *each, void *ctx)
+{
+    static const char SQL[] = "SELECT run FROM slots WHERE scope = $1 ORDER BY run";
+    bool stopped;
+    return walk(DB_QUERY(db, SQL, DB_I(scope)), each, ctx, &stopped);
+}
+
+enum err holding_insert(struct db *db, int64_t tenant, int64_t run)
+{
+    static const char SQL[] = "INSERT INTO holding (tenant, run) VALUES ($1, $2)";
+    return DB_EXEC(db, SQL, NULL, DB_I(tenant), DB_I(run));
+}
+
+enum err holding_delete(struct db *db, int64_t tenant, int64_t run)
+{
+    static const char SQL[] = "DELETE FROM holding WHERE tenant = $1 AND run = $2";
+    return DB_EXEC(db, SQL, NULL, DB_I(tenant), DB_I(run));
+}
+
+enum err holding_list(struct db *db, int64_t tenant, bool newest_first, holder_each *each,
+                      void *ctx)
+{
+    static const char SQL_INDEXED[] = "SELECT run FROM holding WHERE tenant = $1 ORDER BY run";
+    static const char SQL_INDEXED_DOWN[] =
+        "SELECT run FROM holding WHERE tenant = $1 ORDER BY run DESC";
+    static const char SQL_RECENT[] =
+        "SELECT num FROM runs WHERE num > $1 AND tenant = $2 AND " RUN_HOLDS_SLOT " ORDER BY num";
+    static const char SQL_RECENT_DOWN[] =
+        "SELECT num FROM runs WHERE num > $1 AND tenant = $2 AND " RUN_HOLDS_SLOT
+        " ORDER BY num DESC";
+    int64_t through;
+    enum err e = late_index_through(db, LATE_RUNS, &through);
+    bool stopped = false;
+    for (int part = 0; part < 2 && e == ERR_OK && !stopped; part++) {
+        bool recent = (part == 0) == newest_first;
+        struct db_rows *rows =
+            recent ? DB_QUERY(db, newest_first ? SQL_RECENT_DOWN : SQL_RECENT, DB_I(through),
+                              DB_I(tenant))
+                   : DB_QUERY(db, newest_first ? SQL_INDEXED_DOWN : SQL_INDEXED, DB_I(tenant));
+        e = walk(rows, each, ctx, &stopped);
+    }
+    return e;
+}

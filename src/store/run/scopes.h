@@ -1,0 +1,65 @@
+/* The limits besides a tenant's own: one scope per workflow, or per key that its runs name, with
+ * its counters; and who holds the slots of a scope or a tenant. A scope exists while a run counts
+ * under it. */
+#ifndef PAWL_STORE_RUN_SCOPES_H
+#define PAWL_STORE_RUN_SCOPES_H
+
+#include "base/arena.h"
+#include "base/limits.h"
+#include "store/db.h"
+
+struct scope {
+    int64_t num; /* 0: not stored */
+    int64_t tenant;
+    struct str workflow_id;
+    struct str path; /* of the key in the input; empty: the whole workflow */
+    struct str key;
+    int64_t active_runs; /* hold a slot */
+    int64_t queued_runs;
+};
+
+/* --- the scopes of one run, as its row keeps them: "3,17" --- */
+
+struct scope_list {
+    int64_t nums[LIMITS_PER_RUN_MAX]; /* rising */
+    size_t count;
+};
+
+enum { SCOPE_LIST_TEXT_MAX = LIMITS_PER_RUN_MAX * 21 };
+
+void scope_list_add(struct scope_list *list, int64_t num);
+/* Empty text is no scope. Only this module writes it; of damaged text what can be read counts,
+ * each number once. */
+struct scope_list scope_list_parse(struct str text);
+struct str scope_list_text(const struct scope_list *list, char out[static SCOPE_LIST_TEXT_MAX]);
+
+/* --- counters --- */
+
+/* Finds by tenant, workflow_id, path and key; what is found is put into the rest of *s. */
+MUST_CHECK enum err scopes_find(struct db *db, struct scope *s);
+/* Gives it its number, with no runs. */
+MUST_CHECK enum err scopes_insert(struct db *db, struct scope *s);
+/* By number; it must exist. Text is copied to the arena. */
+MUST_CHECK enum err scopes_get(struct db *db, int64_t num, struct arena *arena, struct scope *ret);
+/* Adds to the counters. A scope without runs is removed. */
+MUST_CHECK enum err scopes_count(struct db *db, int64_t num, int64_t active, int64_t queued);
+
+/* --- holders --- */
+
+MUST_CHECK enum err slots_insert(struct db *db, int64_t scope, int64_t run);
+MUST_CHECK enum err slots_delete(struct db *db, int64_t scope, int64_t run);
+/* The oldest or newest run with a slot of the scope. */
+MUST_CHECK enum err slots_edge(struct db *db, int64_t scope, bool newest, bool *ret_found,
+                               int64_t *ret_run);
+/* From the oldest on. `each` returns false to stop. */
+typedef bool holder_each(void *ctx, int64_t run);
+MUST_CHECK enum err slots_list(struct db *db, int64_t scope, holder_each *each, void *ctx);
+
+/* A tenant's holders up to the run that its index reaches; those behind it are looked at one by
+ * one (see late_index.h). */
+MUST_CHECK enum err holding_insert(struct db *db, int64_t tenant, int64_t run);
+MUST_CHECK enum err holding_delete(struct db *db, int64_t tenant, int64_t run);
+MUST_CHECK enum err holding_list(struct db *db, int64_t tenant, bool newest_first,
+                                 holder_each *each, void *ctx);
+
+#endif

@@ -1,0 +1,257 @@
+/* The data file's lock, its owner and its migrations. */
+#include "store/sqlite/sqlite_file.h"
+
+#include "base/log.h"
+#include "domain/idempotency.h"
+#include "store/migrations.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+enum { APPLICATION_ID = 0x7061776C /* "pawl" */ };
+
+enum err sqlite_file_lock(const char *path, struct problem *p, int *ret_fd)
+{
+    char name[4200];
+    /* A link and its target are one file, so the lock stands beside the target, which a new link
+     * may not have yet. */
+    char *real = realpath(path, NULL);
+    int made = real == NULL ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644) : -1;
+    if (made >= 0) {
+        close(made);
+        real = realpath(path, NULL);
+    }
+    int len = snprintf(name, sizeof(name), "%s.lock", real != NULL ? real : path);
+    free(real);
+    if (len < 0 || (size_t)len >= sizeof(name))
+        return problem_set(p, ERR_BAD_REQUEST, "the path of the store is too long");
+    int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return problem_set(p, ERR_STORE_FAILED, "cannot open %s: %s", name, strerror(errno));
+    char pid[16] = "";
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        ssize_t got = pread(fd, pid, sizeof(pid) - 1, 0);
+        int why = errno;
+        close(fd);
+        if (why != EWOULDBLOCK && got < 0)
+            return problem_set(p, ERR_STORE_FAILED, "cannot lock %s: %s", name, strerror(why));
+        return problem_set(p, ERR_STORE_BUSY, "%s is in use by another pawl (process %.*s)", path,
+                           (int)strcspn(pid, "\n"), pid);
+    }
+    len = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)len, 0) != len)
+        LOG(LOG_WARN, "cannot write the process id to the lock file", LOG_Z("file", name));
+    *ret_fd = fd;
+    return ERR_OK;
+}
+
+void sqlite_file_unlock(int fd)
+{
+    /* The file stays: removing it would let a third process lock a file that nobody else sees. */
+    if (fd >= 0)
+        close(fd);
+}
+
+/* --- copies --- */
+
+static const char COPY_MARK[] = ".pawl-unfinished-copy-";
+enum { COPY_RANDOM = 16 };
+
+bool sqlite_file_name_copy(const char *path, const struct env *env, char *out, size_t out_size)
+{
+    unsigned char random[COPY_RANDOM];
+    char hex[2 * COPY_RANDOM + 1];
+    env_random(env, random, sizeof(random));
+    for (size_t i = 0; i < sizeof(random); i++)
+        (void)snprintf(hex + 2 * i, 3, "%02x", random[i]);
+    int len = snprintf(out, out_size, "%s%s%s", path, COPY_MARK, hex);
+    return len > 0 && (size_t)len < out_size;
+}
+
+/* "BASE.pawl-unfinished-copy-" and 32 hexadecimal digits. */
+static bool is_copy_of(const char *name, const char *base)
+{
+    size_t head = strlen(base) + strlen(COPY_MARK);
+    return strncmp(name, base, strlen(base)) == 0 &&
+           strncmp(name + strlen(base), COPY_MARK, strlen(COPY_MARK)) == 0 &&
+           strlen(name) == head + 2 * COPY_RANDOM &&
+           strspn(name + head, "0123456789abcdef") == 2 * COPY_RANDOM;
+}
+
+void sqlite_file_remove_copy(const char *copy)
+{
+    static const char *const BESIDE[] = {"", "-journal"};
+    for (size_t i = 0; i < ARRAY_LEN(BESIDE); i++) {
+        char name[PATH_MAX];
+        int len = snprintf(name, sizeof(name), "%s%s", copy, BESIDE[i]);
+        if (len > 0 && (size_t)len < sizeof(name))
+            (void)unlink(name);
+    }
+}
+
+void sqlite_file_remove_unfinished_copies(const char *path)
+{
+    char folder[PATH_MAX];
+    (void)snprintf(folder, sizeof(folder), "%s", path);
+    const char *slash = strrchr(path, '/');
+    const char *base = slash != NULL ? slash + 1 : path;
+    DIR *dir = opendir(dirname(folder));
+    if (dir == NULL)
+        return;
+    for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        char name[PATH_MAX];
+        int len = snprintf(name, sizeof(name), "%.*s%s", (int)(base - path), path, entry->d_name);
+        if (!is_copy_of(entry->d_name, base) || len < 0 || (size_t)len >= sizeof(name))
+            continue;
+        LOG(LOG_INFO, "removing a copy that was never finished", LOG_Z("file", name));
+        sqlite_file_remove_copy(name);
+    }
+    (void)closedir(dir);
+}
+
+/* --- on disk --- */
+
+static int sync_file(sqlite3 *conn, int which)
+{
+    sqlite3_file *file = NULL;
+    int rc = sqlite3_file_control(conn, "main", which, (void *)&file);
+    if (rc != SQLITE_OK || file == NULL || file->pMethods == NULL)
+        return rc; /* a new store has no log yet */
+    return file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
+}
+
+/* The names of the files. */
+static bool sync_folder(const char *path)
+{
+    char folder[PATH_MAX];
+    (void)snprintf(folder, sizeof(folder), "%s", path);
+    int fd = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool synced = fsync(fd) == 0 || errno == EINVAL; /* some file systems have no such thing */
+    close(fd);
+    return synced;
+}
+
+enum err sqlite_file_make_durable(sqlite3 *conn, const char *path, struct problem *p)
+{
+    int rc = sync_file(conn, SQLITE_FCNTL_JOURNAL_POINTER);
+    /* After a failed sync the kernel may take pages for written that are not: the sync above would
+     * not notice. So they are written again, into the file. A reader outside may keep some in the
+     * log; a failed sync is then two crashes ago at least. */
+    if (rc == SQLITE_OK)
+        rc = sqlite3_wal_checkpoint_v2(conn, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    if (rc == SQLITE_OK || rc == SQLITE_BUSY)
+        rc = sync_file(conn, SQLITE_FCNTL_FILE_POINTER);
+    if (rc == SQLITE_OK && sync_folder(path))
+        return ERR_OK;
+    return problem_set(p, ERR_STORE_FAILED,
+                       "%s cannot be synced to disk (%s): nothing is served from it", path,
+                       rc == SQLITE_OK ? strerror(errno) : sqlite3_errstr(rc));
+}
+
+/* --- owner and migrations --- */
+
+static enum err pragma_int(sqlite3 *conn, const char *sql, struct problem *p, int *ret)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2(conn, sql, -1, &stmt, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW)
+        *ret = sqlite3_column_int(stmt, 0);
+    (void)sqlite3_finalize(stmt);
+    if (rc == SQLITE_ROW)
+        return ERR_OK;
+    return problem_set(p, ERR_STORE_FAILED, "cannot read the database: %s", sqlite3_errmsg(conn));
+}
+
+static int newest_version(void)
+{
+    return MIGRATIONS_SQLITE[MIGRATIONS_SQLITE_COUNT - 1].number;
+}
+
+enum err sqlite_file_check_owner(sqlite3 *conn, const char *path, struct problem *p)
+{
+    int application = 0;
+    int version = 0;
+    int tables = 0;
+    enum err e = pragma_int(conn, "PRAGMA application_id", p, &application);
+    if (e == ERR_OK)
+        e = pragma_int(conn, "PRAGMA user_version", p, &version);
+    if (e == ERR_OK)
+        e = pragma_int(conn, "SELECT count(*) FROM sqlite_schema", p, &tables);
+    if (e != ERR_OK)
+        return problem_set(p, e, "cannot read %s: %s", path, sqlite3_errmsg(conn));
+    if (application != APPLICATION_ID && (application != 0 || version != 0 || tables != 0))
+        return problem_set(p, ERR_STORE_FAILED, "%s is a database of another program", path);
+    if (version > newest_version())
+        return problem_set(
+            p, ERR_STORE_FAILED,
+            "%s was written by a newer pawl (its schema is %d, this pawl %s knows up "
+            "to %d): use that version or restore a backup",
+            path, version, PAWL_VERSION, newest_version());
+    return ERR_OK;
+}
+
+static enum err migrate_one(sqlite3 *conn, const struct migration *m, struct problem *p)
+{
+    char stamp[128];
+    (void)snprintf(stamp, sizeof(stamp), "PRAGMA application_id=%d; PRAGMA user_version=%d; COMMIT",
+                   APPLICATION_ID, m->number);
+    char *message = NULL;
+    int rc = sqlite3_exec(conn, "BEGIN IMMEDIATE", NULL, NULL, &message);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(conn, m->sql, NULL, NULL, &message);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(conn, stamp, NULL, NULL, &message);
+    if (rc == SQLITE_OK) {
+        LOG(LOG_INFO, "migrated the store", LOG_N("schema", m->number), LOG_Z("name", m->name));
+        return ERR_OK;
+    }
+    enum err e = problem_set(p, ERR_STORE_FAILED, "migration %d (%s) failed: %s", m->number,
+                             m->name, message != NULL ? message : sqlite3_errmsg(conn));
+    sqlite3_free(message);
+    (void)sqlite3_exec(conn, "ROLLBACK", NULL, NULL, NULL);
+    return e;
+}
+
+/* pawl_key_hash(text): what migrations need to fill in and SQL cannot say. */
+static void key_hash(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    assert(count == 1);
+    const char *text = (const char *)sqlite3_value_text(values[0]);
+    if (text == NULL)
+        sqlite3_result_null(context);
+    else
+        sqlite3_result_int64(
+            context, idem_key_hash((struct str){text, (size_t)sqlite3_value_bytes(values[0])}));
+}
+
+static enum err add_functions(sqlite3 *conn, struct problem *p)
+{
+    int rc = sqlite3_create_function_v2(conn, "pawl_key_hash", 1,
+                                        SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY,
+                                        NULL, key_hash, NULL, NULL, NULL);
+    return rc == SQLITE_OK ? ERR_OK
+                           : problem_set(p, ERR_STORE_FAILED, "cannot prepare the migration: %s",
+                                         sqlite3_errmsg(conn));
+}
+
+enum err sqlite_file_migrate(sqlite3 *conn, struct problem *p)
+{
+    int version = 0;
+    enum err e = pragma_int(conn, "PRAGMA user_version", p, &version);
+    if (e == ERR_OK && version < newest_version())
+        e = add_functions(conn, p);
+    for (size_t i = 0; e == ERR_OK && i < MIGRATIONS_SQLITE_COUNT; i++) {
+        if (MIGRATIONS_SQLITE[i].number > version)
+            e = migrate_one(conn, &MIGRATIONS_SQLITE[i], p);
+    }
+    return e;
+}

@@ -1,0 +1,266 @@
+/* An event as the world is told of it: its id, its type, and a CloudEvents body. */
+#include "testing.h"
+
+#include "base/json.h"
+#include "core/txn/event_json.h"
+
+#include <stdlib.h>
+
+#define RUN "01890a5d-ac96-774b-bcce-b302099a8057"
+#define JOB "01890a5d-ac96-774b-8000-000000000001"
+
+static struct event_source source(void)
+{
+    struct event_source s = {.tenant = STR("acme"), .owner = {.workflow_id = STR("refund")}};
+    assert_true(uuid_parse(STR(RUN), &s.owner.id));
+    return s;
+}
+
+static struct event_source entity_source(const char *type, const char *name)
+{
+    struct event_source s = {
+        .tenant = STR("acme"),
+        .owner = {.is_entity = true, .type = str_of(type), .name = str_of(name)}};
+    assert_true(uuid_parse(STR(RUN), &s.owner.id));
+    return s;
+}
+
+static enum err fill(struct event_out *out, const char *type, const char *data)
+{
+    struct event_source s = source();
+    struct event e = {7, INT64_C(1700000000123), str_of(type),
+                      data != NULL ? str_of(data) : STR_NONE};
+    event_out_init(out);
+    return event_out_fill(out, &s, &e);
+}
+
+/* The whole body, as text. */
+static void assert_body(const char *type, const char *data, const char *want_id,
+                        const char *want_type, const char *want_data)
+{
+    struct event_out out;
+    struct buf want;
+    assert_int_equal(fill(&out, type, data), ERR_OK);
+    buf_init(&want, 4096);
+    buf_printf(&want,
+               "{\"specversion\":\"1.0\",\"id\":\"%s\",\"source\":\"/pawl/acme/runs/" RUN
+               "\",\"type\":\"%s\",\"subject\":\"" RUN
+               "\",\"time\":\"2023-11-14T22:13:20.123Z\",\"datacontenttype\":\"application/json\","
+               "\"data\":{\"run_id\":\"" RUN "\",\"workflow_id\":\"refund\",\"seq\":7%s}}",
+               want_id, want_type, want_data);
+    assert_string_equal(out.body.ptr, want.ptr);
+    assert_string_equal(out.id, want_id);
+    assert_string_equal(out.type, want_type);
+    buf_release(&want);
+    event_out_release(&out);
+}
+
+static void an_event_has_its_run_and_number_as_its_id(void **state)
+{
+    (void)state;
+    assert_body("run.queued", NULL, RUN ":7", "run.queued", "");
+    assert_body("run.queued", "{}", RUN ":7", "run.queued", "");
+    assert_body("job.created", "{\"job_id\":\"x\",\"n\":1.0}", RUN ":7", "job.created",
+                ",\"job_id\":\"x\",\"n\":1.0");
+}
+
+static void an_approved_job_has_an_id_of_its_own(void **state)
+{
+    (void)state;
+    assert_body("job.approved", "{\"job_id\":\"" JOB "\",\"step\":\"pay\"}", "approval:" JOB,
+                "job.approved", ",\"job_id\":\"" JOB "\",\"step\":\"pay\"");
+}
+
+static void what_a_step_emits_goes_out_under_the_name_it_gives(void **state)
+{
+    (void)state;
+    assert_body("event.emitted", "{\"event\":\"order.placed\",\"payload\":[1,{\"a\":null}]}",
+                RUN ":7", "order.placed",
+                ",\"event\":\"order.placed\",\"payload\":[1,{\"a\":null}]");
+}
+
+static void members_of_the_same_name_are_both_there(void **state)
+{
+    (void)state;
+    assert_body("run.failed", "{\"code\":\"CHILD_FAILED\",\"run_id\":\"child\",\"seq\":[1]}",
+                RUN ":7", "run.failed",
+                ",\"code\":\"CHILD_FAILED\",\"data_run_id\":\"child\",\"data_seq\":[1]");
+    /* Deeper down they are in nobody's way. */
+    assert_body("run.failed", "{\"cause\":{\"run_id\":\"child\"},\"q\\\"\":\"run_id\"}", RUN ":7",
+                "run.failed", ",\"cause\":{\"run_id\":\"child\"},\"q\\\"\":\"run_id\"");
+}
+
+/* --- of entities --- */
+
+/* The whole body, as text. */
+static void assert_entity_body(const char *type, const char *data, const char *want_type,
+                               const char *want_data)
+{
+    struct event_source s = entity_source("member", "ann");
+    struct event e = {7, INT64_C(1700000000123), str_of(type),
+                      data != NULL ? str_of(data) : STR_NONE};
+    struct event_out out;
+    struct buf want;
+    event_out_init(&out);
+    assert_int_equal(event_out_fill(&out, &s, &e), ERR_OK);
+    buf_init(&want, 4096);
+    buf_printf(&want,
+               "{\"specversion\":\"1.0\",\"id\":\"" RUN
+               ":7\",\"source\":\"/pawl/acme/entities/member/ann\",\"type\":\"%s\","
+               "\"subject\":\"member/ann\",\"time\":\"2023-11-14T22:13:20.123Z\","
+               "\"datacontenttype\":\"application/json\",\"data\":{\"entity_type\":\"member\","
+               "\"entity_id\":\"ann\",\"seq\":7%s}}",
+               want_type, want_data);
+    assert_string_equal(out.body.ptr, want.ptr);
+    assert_string_equal(out.id, RUN ":7");
+    assert_string_equal(out.type, want_type);
+    buf_release(&want);
+    event_out_release(&out);
+}
+
+static void an_event_of_an_entity_names_its_type_and_its_id(void **state)
+{
+    (void)state;
+    assert_entity_body("entity.created", NULL, "entity.created", "");
+    assert_entity_body("entity.called", "{\"attempt\":1}", "entity.called", ",\"attempt\":1");
+    assert_entity_body("event.emitted", "{\"event\":\"tier.reached\",\"payload\":{\"n\":2}}",
+                       "tier.reached", ",\"event\":\"tier.reached\",\"payload\":{\"n\":2}");
+}
+
+static void members_of_an_entitys_own_are_both_there(void **state)
+{
+    (void)state;
+    assert_entity_body("entity.signaled", "{\"seq\":41,\"name\":\"earn\"}", "entity.signaled",
+                       ",\"data_seq\":41,\"name\":\"earn\"");
+    assert_entity_body("entity.signaled", "{\"entity_id\":\"x\",\"entity_type\":[1]}",
+                       "entity.signaled", ",\"data_entity_id\":\"x\",\"data_entity_type\":[1]");
+    /* A run's names are nothing special here. */
+    assert_entity_body("entity.handled", "{\"run_id\":\"r\",\"workflow_id\":\"refund\"}",
+                       "entity.handled", ",\"run_id\":\"r\",\"workflow_id\":\"refund\"");
+}
+
+static void any_name_of_an_entity_gives_a_uri(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        const char *source;
+        const char *subject;
+    } NAMES[] = {
+        {"ann@mail.test", "ann%40mail.test", "ann@mail.test"},
+        {"a/b c", "a%2Fb%20c", "a/b c"},
+        {"100%", "100%25", "100%"},
+        {"\xc3\xa9\"~_-.", "%C3%A9%22~_-.", "\xc3\xa9\"~_-."},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(NAMES); i++) {
+        struct event_source s = entity_source("member", NAMES[i].name);
+        struct event e = {1, 0, STR("entity.created"), STR_NONE};
+        struct event_out out;
+        struct problem p;
+        char want[128];
+        json_t *body = NULL;
+        problem_init(&p);
+        event_out_init(&out);
+        assert_int_equal(event_out_fill(&out, &s, &e), ERR_OK);
+        assert_int_equal(json_parse(buf_str(&out.body), &p, &body), ERR_OK);
+        (void)snprintf(want, sizeof(want), "/pawl/acme/entities/member/%s", NAMES[i].source);
+        assert_string_equal(json_string_value(json_object_get(body, "source")), want);
+        (void)snprintf(want, sizeof(want), "member/%s", NAMES[i].subject);
+        assert_string_equal(json_string_value(json_object_get(body, "subject")), want);
+        json_decref(body);
+        event_out_release(&out);
+        problem_release(&p);
+    }
+}
+
+static void the_longest_names_fit(void **state)
+{
+    (void)state;
+    char tenant[TENANT_ID_MAX + 1];
+    char type[NAME_MAX_LEN + 1];
+    char name[ENTITY_ID_MAX + 1];
+    memset(tenant, 't', TENANT_ID_MAX);
+    memset(type, 'y', NAME_MAX_LEN);
+    memset(name, '"', ENTITY_ID_MAX); /* three characters in the URI, two in JSON */
+    tenant[TENANT_ID_MAX] = type[NAME_MAX_LEN] = name[ENTITY_ID_MAX] = '\0';
+    struct event_source s = entity_source(type, name);
+    s.tenant = str_of(tenant);
+    struct event e = {INT64_MAX, 0, STR("entity.created"), STR_NONE};
+    struct event_out out;
+    event_out_init(&out);
+    assert_int_equal(event_out_fill(&out, &s, &e), ERR_OK);
+    assert_string_equal(out.id, RUN ":9223372036854775807");
+    event_out_release(&out);
+}
+
+static void the_same_event_is_told_in_the_same_words_each_time(void **state)
+{
+    (void)state;
+    struct event_out one;
+    struct event_out two;
+    assert_int_equal(fill(&one, "run.failed", "{\"seq\":1.50,\"b\":1e20,\"a\":\"\\u00e9\"}"),
+                     ERR_OK);
+    assert_int_equal(fill(&two, "run.failed", "{\"seq\":1.50,\"b\":1e20,\"a\":\"\\u00e9\"}"),
+                     ERR_OK);
+    assert_string_equal(one.body.ptr, two.body.ptr);
+    event_out_release(&one);
+    event_out_release(&two);
+}
+
+static void one_that_was_filled_before_holds_only_the_new_event(void **state)
+{
+    (void)state;
+    struct event_out out;
+    struct event_source s = source();
+    struct event e = {8, 0, STR("run.resumed"), STR_NONE};
+    assert_int_equal(fill(&out, "job.created", "{\"long\":\"enough to be longer\"}"), ERR_OK);
+    assert_int_equal(event_out_fill(&out, &s, &e), ERR_OK);
+    assert_string_equal(out.id, RUN ":8");
+    struct problem p;
+    problem_init(&p);
+    json_t *body = NULL;
+    assert_int_equal(json_parse(buf_str(&out.body), &p, &body), ERR_OK);
+    assert_null(json_object_get(json_object_get(body, "data"), "long"));
+    json_decref(body);
+    problem_release(&p);
+    event_out_release(&out);
+}
+
+static void rows_that_the_timeline_never_writes_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        const char *data;
+    } BAD[] = {{"run.failed", "[1]"},
+               {"run.failed", "text"},
+               {"run.failed", "{\"run_id\":}"},
+               {"event.emitted", NULL},
+               {"event.emitted", "{\"payload\":1}"},
+               {"event.emitted", "{\"event\":7}"},
+               {"job.approved", NULL},
+               {"job.approved", "{\"job_id\":\"short\"}"}};
+    for (size_t i = 0; i < ARRAY_LEN(BAD); i++) {
+        struct event_out out;
+        assert_int_equal(fill(&out, BAD[i].type, BAD[i].data), ERR_INTERNAL);
+        event_out_release(&out);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_event_has_its_run_and_number_as_its_id),
+        cmocka_unit_test(an_approved_job_has_an_id_of_its_own),
+        cmocka_unit_test(what_a_step_emits_goes_out_under_the_name_it_gives),
+        cmocka_unit_test(members_of_the_same_name_are_both_there),
+        cmocka_unit_test(an_event_of_an_entity_names_its_type_and_its_id),
+        cmocka_unit_test(members_of_an_entitys_own_are_both_there),
+        cmocka_unit_test(any_name_of_an_entity_gives_a_uri),
+        cmocka_unit_test(the_longest_names_fit),
+        cmocka_unit_test(the_same_event_is_told_in_the_same_words_each_time),
+        cmocka_unit_test(one_that_was_filled_before_holds_only_the_new_event),
+        cmocka_unit_test(rows_that_the_timeline_never_writes_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,187 @@
+/* How fast slots free, kept apart by tenant and scope, and what a rejected start is told of it. */
+#include "engine/rig.h"
+
+#include "core/admission/slot_release_rate.h"
+
+/* --- the memory --- */
+
+/* So many releases, this far apart; the last one at `end_ms`. */
+static void free_slots(struct paces *paces, int64_t tenant, int64_t scope, int64_t interval_ms,
+                       int64_t end_ms)
+{
+    enum { RELEASES = 3 };
+    for (int64_t i = RELEASES - 1; i >= 0; i--)
+        paces_freed(paces, tenant, scope, end_ms - i * interval_ms);
+}
+
+static void an_unknown_pace_is_a_second(void **state)
+{
+    (void)state;
+    struct paces *paces = paces_new();
+    assert_non_null(paces);
+    assert_int_equal(paces_retry_after_s(paces, 1, 0, 1000), 1);
+    assert_int_equal(paces_retry_after_s(paces, INT64_MAX, INT64_MAX, 0), 1);
+    paces_freed(paces, 1, 0, 1000); /* one release is no pace yet */
+    assert_int_equal(paces_retry_after_s(paces, 1, 0, 1000), 1);
+    paces_free(paces);
+}
+
+static void a_tenant_and_each_of_its_scopes_have_a_pace_of_their_own(void **state)
+{
+    (void)state;
+    struct paces *paces = paces_new();
+    free_slots(paces, 1, 0, 10000, 100000);
+    free_slots(paces, 1, 7, 20000, 100000);
+    free_slots(paces, 2, 0, 30000, 100000);
+    free_slots(paces, 2, 7, 40000, 100000);
+    assert_int_equal(paces_retry_after_s(paces, 1, 0, 100000), 10);
+    assert_int_equal(paces_retry_after_s(paces, 1, 7, 100000), 20);
+    assert_int_equal(paces_retry_after_s(paces, 2, 0, 100000), 30);
+    assert_int_equal(paces_retry_after_s(paces, 2, 7, 100000), 40);
+    assert_int_equal(paces_retry_after_s(paces, 1, 0, 104000), 6);
+    assert_int_equal(paces_retry_after_s(paces, 1, 8, 100000), 1);
+    assert_int_equal(paces_retry_after_s(paces, 3, 0, 100000), 1);
+    paces_free(paces);
+}
+
+static void forgetting_is_allowed_and_mixing_is_not(void **state)
+{
+    enum { TENANTS = 3, SCOPES = 5000 }; /* a tenant alone has more than there are places */
+    (void)state;
+    struct paces *paces = paces_new();
+    for (int64_t tenant = 1; tenant <= TENANTS; tenant++) {
+        for (int64_t scope = 0; scope < SCOPES; scope++) {
+            int64_t pace_s = 2 + (tenant * SCOPES + scope) % 50;
+            free_slots(paces, tenant, scope, pace_s * 1000, 200000);
+            /* The last one is always remembered. */
+            assert_int_equal(paces_retry_after_s(paces, tenant, scope, 200000), pace_s);
+        }
+    }
+    for (int64_t tenant = 1; tenant <= TENANTS; tenant++) {
+        for (int64_t scope = 0; scope < SCOPES; scope++) {
+            int64_t told_s = paces_retry_after_s(paces, tenant, scope, 200000);
+            if (told_s != 1) /* else it is forgotten */
+                assert_int_equal(told_s, 2 + (tenant * SCOPES + scope) % 50);
+        }
+    }
+    paces_free(paces);
+}
+
+static void a_thousand_tenants_are_mostly_remembered(void **state)
+{
+    enum { TENANTS = 1000 };
+    (void)state;
+    struct paces *paces = paces_new();
+    for (int64_t tenant = 1; tenant <= TENANTS; tenant++)
+        free_slots(paces, tenant, 0, 5000, 100000);
+    int remembered = 0;
+    for (int64_t tenant = 1; tenant <= TENANTS; tenant++)
+        remembered += paces_retry_after_s(paces, tenant, 0, 100000) == 5;
+    assert_true(remembered >= TENANTS * 3 / 4);
+    paces_free(paces);
+}
+
+static void one_that_lost_its_place_begins_anew(void **state)
+{
+    (void)state;
+    struct paces *paces = paces_new();
+    free_slots(paces, 1, 0, 30000, 100000);
+    int64_t rival = 2; /* the first that shares a place with tenant 1 */
+    while (paces_retry_after_s(paces, 1, 0, 100000) == 30) {
+        paces_freed(paces, rival++, 0, 100000);
+        assert_true(rival < 1000000);
+    }
+    paces_freed(paces, 1, 0, 110000); /* nothing of before is left */
+    assert_int_equal(paces_retry_after_s(paces, 1, 0, 110000), 1);
+    paces_freed(paces, 1, 0, 115000);
+    assert_int_equal(paces_retry_after_s(paces, 1, 0, 115000), 5);
+    paces_free(paces);
+}
+
+/* --- what a rejected start is told --- */
+
+static void cancel(struct rig *rig, struct uuid run)
+{
+    struct control_run_input in = {.run_id = run, .action = CONTROL_CANCEL, .if_match = -1};
+    struct call c;
+    call_init(&c, rig, &UC_CONTROL_RUN);
+    c.op.input = &in;
+    must_perform(&c);
+    call_release(&c);
+}
+
+static void assert_told(struct rig *rig, const char *workflow, const char *limited_by,
+                        int retry_after_s)
+{
+    struct call c;
+    start_init(&c, rig, workflow);
+    assert_int_equal(perform(&c), ERR_MAX_CONCURRENT_RUNS);
+    assert_string_equal(c.op.problem.limited_by, limited_by);
+    assert_int_equal(c.op.problem.retry_after_s, retry_after_s);
+    call_release(&c);
+}
+
+/* Runs one after the other, each for seven seconds; the one that is left holds the last slot. */
+static void run_one_after_the_other(struct rig *rig, const char *workflow)
+{
+    for (int i = 0; i < 4; i++) {
+        struct uuid run = start(rig, workflow);
+        rig_pass_ms(rig, 7000);
+        cancel(rig, run);
+    }
+    (void)start(rig, workflow);
+}
+
+static void a_rejected_start_is_told_when_its_tenants_next_slot_is_likely(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "w", ONE_TASK);
+    put_tenant(rig, "{'max_concurrent_runs':1}");
+    struct uuid first = start(rig, "w");
+    assert_told(rig, "w", "tenant", 1); /* nobody knows yet */
+    cancel(rig, first);
+    run_one_after_the_other(rig, "w");
+    assert_told(rig, "w", "tenant", 7);
+    rig_pass_ms(rig, 2500);
+    assert_told(rig, "w", "tenant", 5);
+    rig_pass_ms(rig, 4500);
+    assert_told(rig, "w", "tenant", 1);
+    rig_pass_ms(rig, 10000); /* overdue by ten seconds: as long again */
+    assert_told(rig, "w", "tenant", 10);
+}
+
+static void a_rejected_start_is_told_the_pace_of_the_limit_it_met(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "slow",
+                 "{'concurrency':{'limit':2},'steps':[{'name':'a','type':'task',"
+                 "'handler':'h'}]}");
+    put_workflow(rig, "quick", ONE_TASK);
+    put_tenant(rig, "{'max_concurrent_runs':4}");
+    (void)start(rig, "slow"); /* stays */
+    struct uuid holder = start(rig, "slow");
+    assert_told(rig, "slow", "workflow", 1);
+    for (int i = 0; i < 8; i++) { /* others free the tenant's slots meanwhile, one each second */
+        struct uuid run = start(rig, "quick");
+        rig_pass_ms(rig, 1000);
+        cancel(rig, run);
+    }
+    assert_told(rig, "slow", "workflow", 1); /* none of them was of this limit */
+    cancel(rig, holder);
+    run_one_after_the_other(rig, "slow");
+    assert_told(rig, "slow", "workflow", 7);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_unknown_pace_is_a_second),
+        cmocka_unit_test(a_tenant_and_each_of_its_scopes_have_a_pace_of_their_own),
+        cmocka_unit_test(forgetting_is_allowed_and_mixing_is_not),
+        cmocka_unit_test(a_thousand_tenants_are_mostly_remembered),
+        cmocka_unit_test(one_that_lost_its_place_begins_anew),
+        rig_test(a_rejected_start_is_told_when_its_tenants_next_slot_is_likely),
+        rig_test(a_rejected_start_is_told_the_pace_of_the_limit_it_met),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,232 @@
+/* Channels of listeners: whatever order wakes come in, and whichever are missing, every row of the
+ * feed is read; rows of other tenants are passed by unread where that is certain. */
+#include "outbound/subscriptions.h"
+
+#include "base/limits.h"
+
+#include "testing.h"
+
+enum { TENANT = 7, OTHER = 8, ROWS_MAX = 100 };
+
+/* The feed, one event a row, and the read that is under way. */
+struct scene {
+    struct listeners *all;
+    struct listener listener;
+    struct op *reading;
+    int64_t tenants[ROWS_MAX]; /* of row 1, 2, … */
+    int64_t last;
+    int64_t told[ROWS_MAX]; /* rows that the listener was told of, in that order */
+    size_t told_count;
+    int64_t looked_at; /* rows that reads have passed */
+};
+
+static void begin_read(void *ctx, struct op *op)
+{
+    struct scene *s = ctx;
+    assert_null(s->reading);
+    s->reading = op;
+}
+
+/* What UC_READ_TENANT_TOLD does. */
+static void finish_read(struct scene *s)
+{
+    struct op *op = s->reading;
+    const struct read_told_input *in = op->input;
+    struct told_read *read = in->read;
+    struct told_event **end = &read->first;
+    s->reading = NULL;
+    read->first = NULL;
+    if (read->from_now)
+        read->from = (struct told_place){s->last, INT64_MAX};
+    for (int64_t num = read->from.num + 1; num <= s->last; num++) {
+        s->looked_at++;
+        if (s->tenants[num] != TENANT)
+            continue;
+        *end = told_event_new((struct told_place){num, 1}, STR("run.created"), STR("x"));
+        assert_non_null(*end);
+        end = &(*end)->next;
+        *end = NULL;
+    }
+    read->through = (struct told_place){MAX(s->last, read->from.num), INT64_MAX};
+    op->err = ERR_OK;
+    op->tenant_num = TENANT;
+    op->done(op);
+}
+
+static void hear(struct listener *l)
+{
+    struct scene *s = CONTAINER_OF(l, struct scene, listener);
+    struct str text;
+    while (listener_next(l, &text) == LISTENER_SAYS)
+        s->told[s->told_count++] = l->current->at.num;
+}
+
+static void left(struct listener *l)
+{
+    (void)l;
+}
+
+static int setup(void **state)
+{
+    struct scene *s = calloc(1, sizeof(*s));
+    struct listeners_hooks hooks = {s, begin_read};
+    assert_non_null(s);
+    s->all = listeners_new(&ENV_SYSTEM, &hooks);
+    s->listener = (struct listener){
+        .caller = {.tenant = STR("t")},
+        .about = TOLD_TENANT,
+        .read = {.from_now = true},
+        .told = hear,
+        .left = left,
+    };
+    listeners_add(s->all, &s->listener);
+    finish_read(s);
+    assert_null(s->reading);
+    *state = s;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct scene *s = *state;
+    listeners_remove(s->all, &s->listener);
+    if (s->reading != NULL)
+        finish_read(s);
+    listeners_free(s->all);
+    free(s);
+    return 0;
+}
+
+static int64_t commit(struct scene *s, int64_t tenant)
+{
+    s->tenants[++s->last] = tenant;
+    return s->last;
+}
+
+/* Wakes for these rows, in the order given, as one round brings them. */
+static void announce(struct scene *s, const int64_t *rows, size_t count)
+{
+    struct wake wakes[ROWS_MAX] = {0};
+    for (size_t i = 0; i < count; i++)
+        wakes[i] = (struct wake){.next = i + 1 < count ? &wakes[i + 1] : NULL,
+                                 .told = true,
+                                 .tenant = s->tenants[rows[i]],
+                                 .run = 1000 + rows[i],
+                                 .feed = rows[i]};
+    listeners_tell(s->all, count > 0 ? wakes : NULL);
+}
+
+#define ANNOUNCE(s, ...) \
+    announce(s, (int64_t[]){__VA_ARGS__}, ARRAY_LEN(((int64_t[]){__VA_ARGS__})))
+
+static void read_all(struct scene *s)
+{
+    while (s->reading != NULL)
+        finish_read(s);
+}
+
+static void assert_told_through(struct scene *s, int64_t last)
+{
+    size_t at = 0;
+    for (int64_t num = 1; num <= last; num++) {
+        if (s->tenants[num] != TENANT)
+            continue;
+        assert_true(at < s->told_count);
+        assert_int_equal(s->told[at++], num);
+    }
+    assert_int_equal(s->told_count, at);
+}
+
+static void wakes_of_a_round_may_come_in_any_order(void **state)
+{
+    struct scene *s = *state;
+    for (int i = 0; i < 4; i++)
+        commit(s, TENANT);
+    ANNOUNCE(s, 4, 2, 3, 1);
+    read_all(s);
+    assert_told_through(s, 4);
+    for (int i = 0; i < 3; i++)
+        commit(s, i == 1 ? OTHER : TENANT);
+    ANNOUNCE(s, 7, 6, 5);
+    read_all(s);
+    assert_told_through(s, 7);
+}
+
+static void a_row_that_was_not_announced_is_read_with_the_next(void **state)
+{
+    struct scene *s = *state;
+    commit(s, TENANT);
+    ANNOUNCE(s, 1);
+    read_all(s);
+    commit(s, TENANT); /* its wake is lost */
+    commit(s, TENANT);
+    ANNOUNCE(s, 3);
+    read_all(s);
+    assert_told_through(s, 3);
+    commit(s, TENANT);
+    commit(s, TENANT); /* lost out of the middle of a round */
+    commit(s, OTHER);
+    commit(s, TENANT);
+    ANNOUNCE(s, 7, 6);
+    read_all(s);
+    assert_told_through(s, 7);
+}
+
+static void rounds_in_the_wrong_order_lose_nothing(void **state)
+{
+    struct scene *s = *state;
+    for (int i = 0; i < 6; i++)
+        commit(s, i % 2 == 0 ? TENANT : OTHER);
+    ANNOUNCE(s, 5, 6);
+    read_all(s);
+    ANNOUNCE(s, 1, 2);
+    read_all(s);
+    ANNOUNCE(s, 4, 3);
+    read_all(s);
+    assert_told_through(s, 6);
+}
+
+static void what_is_committed_during_a_read_is_read_after_it(void **state)
+{
+    struct scene *s = *state;
+    commit(s, TENANT);
+    ANNOUNCE(s, 1);
+    assert_non_null(s->reading);
+    commit(s, TENANT);
+    commit(s, OTHER);
+    ANNOUNCE(s, 3, 2);
+    finish_read(s); /* its snapshot has rows 2 and 3 already */
+    commit(s, TENANT);
+    ANNOUNCE(s, 4);
+    read_all(s);
+    assert_told_through(s, 4);
+}
+
+static void rows_of_others_are_passed_by_unread(void **state)
+{
+    struct scene *s = *state;
+    commit(s, TENANT);
+    ANNOUNCE(s, 1);
+    read_all(s);
+    s->looked_at = 0;
+    for (int i = 0; i < 50; i++)
+        ANNOUNCE(s, commit(s, OTHER));
+    assert_null(s->reading);
+    ANNOUNCE(s, commit(s, TENANT));
+    read_all(s);
+    assert_told_through(s, 52);
+    assert_int_equal(s->looked_at, 1);
+}
+
+int main(void)
+{
+#define listeners_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        listeners_test(wakes_of_a_round_may_come_in_any_order),
+        listeners_test(a_row_that_was_not_announced_is_read_with_the_next),
+        listeners_test(rounds_in_the_wrong_order_lose_nothing),
+        listeners_test(what_is_committed_during_a_read_is_read_after_it),
+        listeners_test(rows_of_others_are_passed_by_unread),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
