@@ -139,7 +139,7 @@ static enum err no_route(struct call *c, bool known_path, char *allow, size_t al
     return problem_set(&c->op.problem, ERR_METHOD_NOT_ALLOWED, "allowed here: %s", allow);
 }
 
-/* The listener beside the main one has a few routes only. */
+/* The subscriber beside the main one has a few routes only. */
 static bool is_served(const struct call *c, const struct route *r)
 {
     return !c->aside || (r->flags & ROUTE_ASIDE) != 0;

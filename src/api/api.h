@@ -29,7 +29,7 @@ void api_drain(struct api *api);
 
 /* An http_handler; ctx is a struct api. */
 void api_handle(void *ctx, struct http_request *req);
-/* Likewise for the listener beside it: health and metrics, without a key. */
+/* Likewise for the subscriber beside it: health and metrics, without a key. */
 void api_handle_aside(void *ctx, struct http_request *req);
 
 #endif

@@ -1,5 +1,5 @@
 /* Events as they come: of a run until it is over, of an entity until it is deleted, of a tenant for
- * as long as the client stays. What is said comes from a listener of the engine, as fast as the
+ * as long as the client stays. What is said comes from a subscriber of the engine, as fast as the
  * client takes it. */
 #include "api/call.h"
 
@@ -9,7 +9,7 @@
 #define PULSE STR(": still here\n\n")
 
 struct stream {
-    struct listener listener;
+    struct subscriber subscriber;
     struct call *call;
     struct stream *prev, *next;
     bool open;   /* the head is sent */
@@ -27,16 +27,16 @@ static void unlink_stream(struct stream *s)
 }
 
 /* Nobody needs it any more: the request goes, and the stream with its arena. */
-static void listener_left(struct listener *l)
+static void subscriber_left(struct subscriber *l)
 {
-    struct stream *s = CONTAINER_OF(l, struct stream, listener);
+    struct stream *s = CONTAINER_OF(l, struct stream, subscriber);
     http_request_drop(s->call->req);
 }
 
 static void stream_close(struct stream *s)
 {
     unlink_stream(s);
-    engine_unlisten(s->call->api->config.engine, &s->listener);
+    engine_unsubscribe(s->call->api->config.engine, &s->subscriber);
 }
 
 /* --- the client --- */
@@ -45,14 +45,15 @@ static enum http_piece say_next(void *user, struct str *ret)
 {
     struct stream *s = ((struct call *)user)->stream;
     s->ending |= !call_key_holds(s->call);
-    enum listener_says says = s->ending ? LISTENER_OVER : listener_next(&s->listener, ret);
-    bool quiet = says == LISTENER_LATER && s->pulse;
+    enum subscriber_next_result says =
+        s->ending ? SUBSCRIBER_ENDED : subscriber_next(&s->subscriber, ret);
+    bool quiet = says == SUBSCRIBER_LATER && s->pulse;
     s->pulse = false;
     if (quiet)
         *ret = PULSE;
-    if (says == LISTENER_OVER)
+    if (says == SUBSCRIBER_ENDED)
         return HTTP_END; /* the client asks again from where it is, if it likes */
-    return says == LISTENER_SAYS || quiet ? HTTP_PIECE : HTTP_LATER;
+    return says == SUBSCRIBER_EVENT || quiet ? HTTP_PIECE : HTTP_LATER;
 }
 
 static void client_gone(void *user)
@@ -64,7 +65,7 @@ static const struct http_source SOURCE = {say_next, client_gone};
 
 /* Behind all of a row is before the next. Empty, which leaves the header out, when memory ran out.
  */
-static struct str place_text(struct call *c, struct told_place at)
+static struct str place_text(struct call *c, struct stream_position at)
 {
     char text[48];
     assert(at.seq == INT64_MAX);
@@ -79,15 +80,15 @@ static void stream_open(struct stream *s)
     http_reply_init(&reply, 200, STR("text/event-stream"), STR_NONE);
     reply.route = str_of(c->route->pattern);
     http_reply_add(&reply, "X-Accel-Buffering", STR("no"));
-    if (s->listener.begins_now) /* so that a client that hears nothing can come back where it was */
-        http_reply_add(&reply, "Last-Event-ID", place_text(c, s->listener.place));
+    if (s->subscriber.from_now) /* so that a client that hears nothing can come back where it was */
+        http_reply_add(&reply, "Last-Event-ID", place_text(c, s->subscriber.place));
     s->open = true;
     http_send_stream(c->req, &reply, &SOURCE);
 }
 
-static void listener_told(struct listener *l)
+static void on_subscriber_event(struct subscriber *l)
 {
-    struct stream *s = CONTAINER_OF(l, struct stream, listener);
+    struct stream *s = CONTAINER_OF(l, struct stream, subscriber);
     struct call *c = s->call;
     if (s->open) {
         http_stream_wake(c->req);
@@ -130,7 +131,7 @@ static enum err last_event_id(struct call *c, const char *param, struct str *ret
 }
 
 /* Of one run or entity. */
-static enum err begin_in_timeline(struct call *c, struct listener *l)
+static enum err begin_in_timeline(struct call *c, struct subscriber *l)
 {
     static const char *const NONE[] = {NULL};
     struct str last = STR_NONE;
@@ -144,23 +145,23 @@ static enum err begin_in_timeline(struct call *c, struct listener *l)
     return e;
 }
 
-static enum err begin_with_run(struct call *c, struct listener *l)
+static enum err begin_with_run(struct call *c, struct subscriber *l)
 {
-    l->about = TOLD_RUN;
+    l->about = STREAM_RUN;
     enum err e = call_uuid(c, ERR_RUN_NOT_FOUND, &l->owner_id);
     return e == ERR_OK ? begin_in_timeline(c, l) : e;
 }
 
 /* Names that no type or entity can have are not found. */
-static enum err begin_with_entity(struct call *c, struct listener *l)
+static enum err begin_with_entity(struct call *c, struct subscriber *l)
 {
-    l->about = TOLD_ENTITY;
+    l->about = STREAM_ENTITY;
     l->entity_type = c->params[0];
     l->entity_id = c->params[1];
     return begin_in_timeline(c, l);
 }
 
-static bool read_place(struct str text, struct told_place *ret)
+static bool read_place(struct str text, struct stream_position *ret)
 {
     struct str num;
     struct str seq;
@@ -168,7 +169,7 @@ static bool read_place(struct str text, struct told_place *ret)
            str_to_i64(seq, &ret->seq) && ret->seq >= 0 && ret->seq < INT64_MAX;
 }
 
-static enum err begin_with_tenant(struct call *c, struct listener *l)
+static enum err begin_with_tenant(struct call *c, struct subscriber *l)
 {
     static const char *const KNOWN[] = {"types", "after", NULL};
     struct str last = STR_NONE;
@@ -180,7 +181,7 @@ static enum err begin_with_tenant(struct call *c, struct listener *l)
                         "types must be event types with commas between them, as run.*,job.failed");
     if (e == ERR_OK)
         e = last_event_id(c, "after", &last);
-    l->begins_now = l->read.from_now = last.len == 0;
+    l->from_now = l->read.from_now = last.len == 0;
     if (e == ERR_OK && last.len > 0 && !read_place(last, &l->read.from))
         e = problem_set(&c->op.problem, ERR_BAD_REQUEST,
                         "Last-Event-ID must be the id of an event, as 17-3");
@@ -196,11 +197,11 @@ static enum err begin(struct call *c, struct stream **ret)
     if (s == NULL)
         return c->op.problem.err;
     *ret = s;
-    s->listener.caller = c->op.caller;
+    s->subscriber.caller = c->op.caller;
     if (c->route->use_case == &UC_LIST_ENTITY_EVENTS)
-        return begin_with_entity(c, &s->listener);
-    return c->route->use_case != NULL ? begin_with_run(c, &s->listener)
-                                      : begin_with_tenant(c, &s->listener);
+        return begin_with_entity(c, &s->subscriber);
+    return c->route->use_case != NULL ? begin_with_run(c, &s->subscriber)
+                                      : begin_with_tenant(c, &s->subscriber);
 }
 
 void call_stream(struct call *c)
@@ -212,15 +213,15 @@ void call_stream(struct call *c)
     }
     c->stream = s;
     s->call = c;
-    s->listener.told = listener_told;
-    s->listener.left = listener_left;
+    s->subscriber.on_event = on_subscriber_event;
+    s->subscriber.on_closed = subscriber_left;
     s->next = c->api->streams;
     if (s->next != NULL)
         s->next->prev = s;
     c->api->streams = s;
     c->api->stream_count++;
-    http_request_hold(c->req); /* until listener_left() */
-    engine_listen(c->api->config.engine, &s->listener);
+    http_request_hold(c->req); /* until subscriber_left() */
+    engine_subscribe(c->api->config.engine, &s->subscriber);
 }
 
 /* --- all of them --- */

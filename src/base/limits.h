@@ -117,12 +117,12 @@ enum {
     DOCTOR_MS_MAX = 10 * 60 * 1000,       /* a look at every row */
     READ_MS_MAX = 5 * 1000,               /* a query that takes longer is cut off: it pins the WAL */
 
-    /* --- listeners --- */
-    STREAM_EVENTS_MAX = 100,              /* read in one go for one listener, or for all that have come as far */
+    /* --- subscriptions --- */
+    STREAM_EVENTS_MAX = 100,              /* read in one go for one subscriber, or for all that have come as far */
     STREAM_BYTES_MAX = 256 * KIB,         /* likewise, and one event more */
     STREAM_SCAN_MAX = 4096,               /* rows of the feed looked at in one go: most are of other tenants */
     STREAM_WINDOW_BYTES = 256 * KIB,      /* newest events of one tenant or run, kept for those who listen to it */
-    STREAM_READS_MAX = 32,                /* at once, of listeners that are behind: other questions have room */
+    STREAM_READS_MAX = 32,                /* at once, of subscriptions that are behind: other questions have room */
     STREAM_LISTENERS_PER_MS = 50,         /* a thousand are told at most every 20 ms: half of the loop's time at worst */
 
     /* --- pages --- */
@@ -228,7 +228,7 @@ enum {
     RELAY_ATTEMPTS_MAX = 5,               /* of a message that is not acknowledged although others are: then it is parked */
     RELAY_BACKOFF_MS = 50,
     RELAY_BACKOFF_MS_MAX = 2 * 1000,      /* a server that is back is noticed within that time */
-    FEED_KEPT_MS = 3 * 86400 * 1000,      /* for those who come back: a listener, a bus that is added later */
+    FEED_KEPT_MS = 3 * 86400 * 1000,      /* for those who come back: a subscriber, a bus that is added later */
     FEED_SWEPT_PER_TURN_MAX = 1000,       /* rows removed in one slice: a millisecond or two */
     FEED_SWEEP_PAUSE_MS = 60 * 1000,      /* after the last row that was old enough */
     FEED_HELD_RUNS_MAX = 8192,            /* runs that a relay is behind with: past it no run is removed until it has caught up */

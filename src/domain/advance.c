@@ -139,7 +139,7 @@ struct next advance_next(const struct definition *def, const struct progress *p,
                          enum run_status status)
 {
     assert(p->count == def->step_count);
-    if (status == RUN_QUEUED || run_is_over(status))
+    if (status == RUN_QUEUED || run_has_ended(status))
         return (struct next){.kind = NEXT_NOTHING};
     struct next next = next_leftover(p);
     if (next.kind != NEXT_NOTHING || status == RUN_PAUSED)

@@ -48,7 +48,7 @@ enum job_state job_state_of(struct str name)
     return state;
 }
 
-bool job_is_over(enum job_state state)
+bool job_has_ended(enum job_state state)
 {
     assert(state < JOB_STATE_COUNT);
     return STATES[state].terminal;

@@ -123,6 +123,6 @@ MUST_CHECK enum err job_decide(enum job_state from, enum job_event on, enum job_
 const char *job_state_name(enum job_state state);
 /* JOB_STATE_COUNT when there is no such state. */
 enum job_state job_state_of(struct str name);
-bool job_is_over(enum job_state state);
+bool job_has_ended(enum job_state state);
 
 #endif

@@ -29,7 +29,7 @@ enum err run_decide(enum run_status from, enum run_event on, struct run_change *
     for (size_t i = 0; i < ARRAY_LEN(EDGES); i++) {
         if (EDGES[i].from == from && EDGES[i].on == on) {
             *ret = EDGES[i].change;
-            assert(run_is_over(ret->to) == ((ret->effects & FX_FINISH) != 0));
+            assert(run_has_ended(ret->to) == ((ret->effects & FX_FINISH) != 0));
             assert(run_holds_slot(from) - run_holds_slot(ret->to) ==
                    ((ret->effects & FX_SLOT_FREE) != 0) - ((ret->effects & FX_SLOT_TAKE) != 0));
             assert((from == RUN_QUEUED) == ((ret->effects & FX_QUEUE_LEAVE) != 0));
@@ -59,7 +59,7 @@ bool run_holds_slot(enum run_status status)
     return STATUSES[status].holds_slot;
 }
 
-bool run_is_over(enum run_status status)
+bool run_has_ended(enum run_status status)
 {
     assert(status < RUN_STATUS_COUNT);
     return STATUSES[status].terminal;

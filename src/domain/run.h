@@ -125,6 +125,6 @@ const char *run_status_name(enum run_status status);
 /* RUN_STATUS_COUNT when there is no such status. */
 enum run_status run_status_of(struct str name);
 bool run_holds_slot(enum run_status status);
-bool run_is_over(enum run_status status);
+bool run_has_ended(enum run_status status);
 
 #endif

@@ -32,7 +32,7 @@ struct relay {
     bool unnoted;     /* a message of the last batch could not be noted */
 
     pthread_mutex_t lock; /* guards all below */
-    pthread_cond_t told;
+    pthread_cond_t woken;
     bool wanted; /* the thread has something to look at */
     bool stopping;
     bool over;       /* the thread has ended */
@@ -80,7 +80,7 @@ static enum err read_on(struct relay *r)
     if (r->window.missing > 0)
         LOG(LOG_WARN, "events were removed before the bus was told of them",
             LOG_N("events", r->window.missing));
-    atomic_fetch_sub(r->config.untold, r->window.missing);
+    atomic_fetch_sub(r->config.unpublished_events, r->window.missing);
     r->window.missing = 0;
     return e;
 }
@@ -128,7 +128,7 @@ static void end_message(struct relay *r, struct relay_message *m, bool stored, c
             LOG_Z("why", why));
     m->over = true;
     if (!m->offer && !m->again)
-        atomic_fetch_sub(r->config.untold, 1);
+        atomic_fetch_sub(r->config.unpublished_events, 1);
 }
 
 /* `flowing`: others of the same batch came through, so it is not the bus that is at fault. */
@@ -247,7 +247,7 @@ static void wait_until(struct relay *r, int64_t ms)
     struct timespec until = env_wait_until(ms);
     bool failing = r->failures > 0; /* then more to send is no reason to try sooner */
     while (!r->stopping && (failing || !r->wanted)) {
-        if (pthread_cond_timedwait(&r->told, &r->lock, &until) == ETIMEDOUT)
+        if (pthread_cond_timedwait(&r->woken, &r->lock, &until) == ETIMEDOUT)
             break;
     }
     r->wanted = false;
@@ -346,7 +346,7 @@ void relay_tick(struct relay *r, int64_t mono_ms)
     if (atomic_exchange(r->config.fed, false)) {
         pthread_mutex_lock(&r->lock);
         r->wanted = true;
-        pthread_cond_signal(&r->told);
+        pthread_cond_signal(&r->woken);
         pthread_mutex_unlock(&r->lock);
     }
     if (!r->marking && !r->mark_failed && (mono_ms >= r->mark_at_ms || r->draining) &&
@@ -377,7 +377,7 @@ void relay_drain(struct relay *r)
     r->config.bus->interrupt(r->config.bus);
     pthread_mutex_lock(&r->lock);
     r->stopping = true;
-    pthread_cond_signal(&r->told);
+    pthread_cond_signal(&r->woken);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -396,7 +396,7 @@ void relay_figures(struct relay *r, struct relay_figures *ret)
     pthread_mutex_lock(&r->lock);
     int64_t oldest = r->oldest_at;
     pthread_mutex_unlock(&r->lock);
-    ret->depth = MAX(atomic_load(r->config.untold), 0);
+    ret->depth = MAX(atomic_load(r->config.unpublished_events), 0);
     ret->lag_ms = oldest >= 0 ? MAX(env_now_ms(r->config.env) - oldest, (int64_t)0) : 0;
     r->config.bus->state(r->config.bus, &ret->bus);
 }
@@ -428,7 +428,7 @@ static enum err begin(struct relay *r, struct problem *p)
     return ERR_OK;
 }
 
-enum err relay_count_untold(struct db *db, int64_t *ret)
+enum err relay_count_unpublished(struct db *db, int64_t *ret)
 {
     bool found = false;
     int64_t mark = 0;
@@ -448,7 +448,7 @@ enum err relay_start(const struct relay_config *config, struct problem *p, struc
     pthread_mutex_init(&r->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&r->told, &attr);
+    pthread_cond_init(&r->woken, &attr);
     pthread_condattr_destroy(&attr);
     enum err e = begin(r, p);
     if (e != ERR_OK) {
@@ -473,6 +473,6 @@ void relay_free(struct relay *r)
     tx_release(&r->tx);
     db_close(r->db);
     pthread_mutex_destroy(&r->lock);
-    pthread_cond_destroy(&r->told);
+    pthread_cond_destroy(&r->woken);
     free(r);
 }

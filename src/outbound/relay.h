@@ -27,17 +27,17 @@ struct relay_config {
     const struct env *env;
     const struct str *queues; /* whose jobs are offered on the bus too; outlive the relay */
     size_t queue_count;
-    int event_fd;     /* written when relay_tick() has something to do */
-    atomic_bool *fed; /* set by the writer: the feed has grown */
-    atomic_llong
-        *untold; /* events that are not acknowledged yet: the writer adds, the relay takes off */
+    int event_fd;                     /* written when relay_tick() has something to do */
+    atomic_bool *fed;                 /* set by the writer: the feed has grown */
+    atomic_llong *unpublished_events; /* events that are not acknowledged yet: the writer adds, the
+                                         relay takes off */
     /* Has the op run by the writer; its done() follows later. */
     void (*submit)(void *ctx, struct op *op);
     void *ctx;
 };
 
 /* How many events the bus has not been told of: before the writer begins. */
-MUST_CHECK enum err relay_count_untold(struct db *db, int64_t *ret);
+MUST_CHECK enum err relay_count_unpublished(struct db *db, int64_t *ret);
 
 MUST_CHECK enum err relay_start(const struct relay_config *config, struct problem *p,
                                 struct relay **ret);

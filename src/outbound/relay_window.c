@@ -22,7 +22,7 @@ void relay_window_init(struct relay_window *w, int64_t after, const struct str *
 {
     *w = (struct relay_window){.through = after, .queues = queues, .queue_count = queue_count};
     w->last = &w->first;
-    event_out_init(&w->words);
+    event_json_init(&w->words);
 }
 
 void relay_window_release(struct relay_window *w)
@@ -32,7 +32,7 @@ void relay_window_release(struct relay_window *w)
         w->first = old->next;
         free(old);
     }
-    event_out_release(&w->words);
+    event_json_release(&w->words);
 }
 
 static bool is_full(const struct relay_window *w)
@@ -68,13 +68,13 @@ static enum err event_message(struct relay_window *w, const struct event_source 
                               const struct event *event, struct relay_message **ret)
 {
     struct buf subject;
-    enum err e = event_out_fill(&w->words, source, event);
+    enum err e = event_json_fill(&w->words, source, event);
     bool unspeakable = e == ERR_INTERNAL;
     if (e != ERR_OK && !unspeakable)
         return e;
     if (unspeakable) { /* it is parked under the id that it would have had */
         struct event bare = {event->seq, event->at, STR("event"), STR_NONE};
-        e = event_out_fill(&w->words, source, &bare);
+        e = event_json_fill(&w->words, source, &bare);
     }
     buf_init(&subject, SUBJECT_MAX);
     buf_put(&subject, STR("pawl."));
@@ -121,7 +121,7 @@ static bool serves(const struct relay_window *w, struct str queue)
     return false;
 }
 
-static void put_offer(struct buf *body, const struct run_move *m, const struct job *job)
+static void put_offer(struct buf *body, const struct run_txn *m, const struct job *job)
 {
     const struct step_def *step = job_step(m->def, job);
     struct json_out o = json_out_to(body);
@@ -141,7 +141,7 @@ static enum err offer_message(struct relay_window *w, struct tx *tx,
                               const struct relay_message *event, struct relay_message **ret)
 {
     struct job job;
-    struct run_move m;
+    struct run_txn m;
     struct problem p;
     bool found = false;
     *ret = NULL;
@@ -149,7 +149,7 @@ static enum err offer_message(struct relay_window *w, struct tx *tx,
     if (e != ERR_OK || !found || job.state != JOB_PENDING || !serves(w, job.queue))
         return e;
     problem_init(&p);
-    e = run_move_load(&m, tx, job.run, &p);
+    e = run_txn_load(&m, tx, job.run, &p);
     problem_release(&p);
     if (e != ERR_OK)
         return e == ERR_RUN_NOT_FOUND ? ERR_OK : e;

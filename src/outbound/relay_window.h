@@ -54,7 +54,7 @@ struct relay_window {
     size_t bytes;
     int64_t through; /* every row up to here is in the window or over */
     int64_t missing; /* events that are not kept any more, to be taken off the count */
-    struct event_out words;
+    struct event_json words;
     struct relay_lane lanes[RELAY_LANES]; /* a hash table, made anew by whoever needs it */
 };
 

@@ -5,19 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-int told_place_cmp(struct told_place a, struct told_place b)
+int stream_position_cmp(struct stream_position a, struct stream_position b)
 {
     if (a.num != b.num)
         return a.num < b.num ? -1 : 1;
     return (a.seq > b.seq) - (a.seq < b.seq);
 }
 
-struct told_event *told_event_new(struct told_place at, struct str type, struct str text)
+struct stream_event *stream_event_new(struct stream_position at, struct str type, struct str text)
 {
-    struct told_event *e = malloc(sizeof(*e) + type.len + text.len);
+    struct stream_event *e = malloc(sizeof(*e) + type.len + text.len);
     if (e == NULL)
         return NULL;
-    *e = (struct told_event){.at = at, .holders = 1};
+    *e = (struct stream_event){.at = at, .holders = 1};
     if (type.len > 0)
         memcpy(e->bytes, type.ptr, type.len);
     if (text.len > 0)
@@ -27,7 +27,7 @@ struct told_event *told_event_new(struct told_place at, struct str type, struct 
     return e;
 }
 
-void told_event_drop(struct told_event *e)
+void stream_event_release(struct stream_event *e)
 {
     if (e == NULL)
         return;
@@ -36,11 +36,11 @@ void told_event_drop(struct told_event *e)
         free(e);
 }
 
-void told_events_drop(struct told_event *first)
+void stream_events_release(struct stream_event *first)
 {
     while (first != NULL) {
-        struct told_event *next = first->next;
-        told_event_drop(first);
+        struct stream_event *next = first->next;
+        stream_event_release(first);
         first = next;
     }
 }

@@ -7,26 +7,26 @@
 enum { SLOTS = 4096 };
 
 struct channel {
-    struct listeners *all;
+    struct subscriptions *all;
     struct channel *prev, *next; /* in its slot */
     struct channel *paced_next;
-    enum told_about about;
+    enum stream_scope about;
     int64_t number; /* of the run, the entity or the tenant; 0: a tenant that is not stored yet */
     struct uuid owner_id;
     char tenant[TENANT_ID_MAX + 2];
-    struct listener *first;
+    struct subscriber *first;
     int64_t count;
 
     /* The window: always at least one, so that there is a place to be at. */
-    struct told_event *oldest, *newest;
+    struct stream_event *oldest, *newest;
     size_t bytes;
     bool over;
     bool failed;
 
-    struct told_read read;
+    struct stream_read read;
     struct op op;
-    struct read_told_input input;
-    struct told_place through; /* read up to here */
+    struct read_stream_input input;
+    struct stream_position through; /* read up to here */
     bool reading;
     bool news;         /* commits have added to it since the read began */
     int64_t news_from; /* the lowest row of the feed that did; 0: not known */
@@ -37,24 +37,25 @@ struct channel {
     int64_t next_at_ms;
 };
 
-struct listeners {
+struct subscriptions {
     const struct env *env;
-    struct listeners_hooks hooks;
+    struct subscriptions_hooks hooks;
     atomic_int count;
     struct channel *slots[SLOTS];
     struct channel *paced;
-    struct listener *waiting_first, *waiting_last; /* for their turn to read */
+    struct subscriber *waiting_first, *waiting_last; /* for their turn to read */
     size_t reading;
-    uint64_t heard;        /* rounds of commits told of so far */
+    uint64_t commits_seen; /* rounds of commits told of so far */
     struct channel *noted; /* with news of this round */
     /* Every row of the feed above `announced_after` up to `announced` was announced, each one to
      * the channels of its tenant. */
     int64_t announced_after, announced;
 };
 
-struct listeners *listeners_new(const struct env *env, const struct listeners_hooks *hooks)
+struct subscriptions *subscriptions_new(const struct env *env,
+                                        const struct subscriptions_hooks *hooks)
 {
-    struct listeners *ls = calloc(1, sizeof(*ls));
+    struct subscriptions *ls = calloc(1, sizeof(*ls));
     if (ls == NULL)
         return NULL;
     ls->env = env;
@@ -62,25 +63,25 @@ struct listeners *listeners_new(const struct env *env, const struct listeners_ho
     return ls;
 }
 
-void listeners_free(struct listeners *ls)
+void subscriptions_free(struct subscriptions *ls)
 {
     assert(ls == NULL || (atomic_load(&ls->count) == 0 && ls->reading == 0));
     free(ls);
 }
 
-const atomic_int *listeners_count(const struct listeners *ls)
+const atomic_int *subscriptions_count(const struct subscriptions *ls)
 {
     return &ls->count;
 }
 
-static const struct use_case *use_case_of(enum told_about about)
+static const struct use_case *use_case_of(enum stream_scope about)
 {
     switch (about) {
-    case TOLD_RUN:
+    case STREAM_RUN:
         return &UC_READ_RUN_TOLD;
-    case TOLD_ENTITY:
+    case STREAM_ENTITY:
         return &UC_READ_ENTITY_TOLD;
-    case TOLD_TENANT:
+    case STREAM_TENANT:
         break;
     }
     return &UC_READ_TENANT_TOLD;
@@ -88,14 +89,14 @@ static const struct use_case *use_case_of(enum told_about about)
 
 /* --- channels --- */
 
-static struct channel **slot_of(struct listeners *ls, bool of_tenant, int64_t number)
+static struct channel **slot_of(struct subscriptions *ls, bool of_tenant, int64_t number)
 {
     return &ls->slots[((uint64_t)number * 2 + of_tenant) % SLOTS];
 }
 
 static bool is_of_tenant(const struct channel *c)
 {
-    return c->about == TOLD_TENANT;
+    return c->about == STREAM_TENANT;
 }
 
 static void channel_link(struct channel *c)
@@ -127,11 +128,11 @@ static void unpace(struct channel *c)
 
 static void window_drop_oldest(struct channel *c)
 {
-    struct told_event *old = c->oldest;
+    struct stream_event *old = c->oldest;
     c->oldest = old->next;
     c->bytes -= old->text.len;
     old->kept = false;
-    told_event_drop(old);
+    stream_event_release(old);
 }
 
 /* Nobody follows it, and it is not reading. */
@@ -161,10 +162,10 @@ static void channel_read(struct channel *c)
 {
     c->reading = true;
     if (may_skip(c))
-        c->through = (struct told_place){c->news_from - 1, INT64_MAX};
+        c->through = (struct stream_position){c->news_from - 1, INT64_MAX};
     c->news = false;
     c->news_from = 0;
-    c->read = (struct told_read){.from = c->through};
+    c->read = (struct stream_read){.from = c->through};
     op_clear_result(&c->op);
     c->all->hooks.read(c->all->hooks.ctx, &c->op);
 }
@@ -205,10 +206,10 @@ static void channel_learn_number(struct channel *c)
     channel_link(c);
 }
 
-static void window_take(struct channel *c, struct told_event *first)
+static void window_take(struct channel *c, struct stream_event *first)
 {
     while (first != NULL) {
-        struct told_event *event = first;
+        struct stream_event *event = first;
         first = event->next;
         event->next = NULL;
         event->kept = true;
@@ -225,7 +226,7 @@ static void channel_read_done(struct op *op)
     struct channel *c = op->owner;
     c->reading = false;
     if (c->first == NULL) {
-        told_events_drop(c->read.first);
+        stream_events_release(c->read.first);
         channel_free(c);
         return;
     }
@@ -240,30 +241,30 @@ static void channel_read_done(struct op *op)
     }
     if (changed)
         c->next_at_ms = env_mono_ms(c->all->env) + c->count / STREAM_LISTENERS_PER_MS;
-    for (struct listener *l = c->first; l != NULL && changed; l = l->next)
-        l->told(l);
+    for (struct subscriber *l = c->first; l != NULL && changed; l = l->next)
+        l->on_event(l);
     if (c->news || c->read.more)
         channel_go_on(c);
 }
 
-static bool is_about(const struct channel *c, const struct listener *l)
+static bool is_about(const struct channel *c, const struct subscriber *l)
 {
     return c->about == l->about && str_is(l->caller.tenant, c->tenant) &&
            (is_of_tenant(c) || uuid_eq(c->owner_id, l->owner_id));
 }
 
-static int64_t number_of(const struct listener *l)
+static int64_t number_of(const struct subscriber *l)
 {
-    return l->about == TOLD_TENANT ? l->op.tenant_num : uuid_time(l->owner_id);
+    return l->about == STREAM_TENANT ? l->op.tenant_num : uuid_time(l->owner_id);
 }
 
-static struct channel *channel_new(struct listener *l)
+static struct channel *channel_new(struct subscriber *l)
 {
     struct channel *c = calloc(1, sizeof(*c));
-    struct told_event *start = told_event_new(l->place, STR_NONE, STR_NONE);
+    struct stream_event *start = stream_event_new(l->place, STR_NONE, STR_NONE);
     if (c == NULL || start == NULL) {
         free(c);
-        told_event_drop(start);
+        stream_event_release(start);
         return NULL;
     }
     start->kept = true;
@@ -279,29 +280,29 @@ static struct channel *channel_new(struct listener *l)
     op_init(&c->op, use_case_of(c->about));
     c->op.caller.tenant = str_of(c->tenant);
     c->op.caller.creates_tenant = l->caller.creates_tenant;
-    c->input = (struct read_told_input){.owner_id = c->owner_id, .read = &c->read};
+    c->input = (struct read_stream_input){.owner_id = c->owner_id, .read = &c->read};
     c->op.input = &c->input;
     c->op.owner = c;
     c->op.done = channel_read_done;
     channel_link(c);
-    /* What came while the listener read may be behind what it has read. */
-    c->news = l->all->heard != l->heard;
+    /* What came while the subscriber read may be behind what it has read. */
+    c->news = l->all->commits_seen != l->commits_seen;
     return c;
 }
 
-static struct channel *channel_for(struct listener *l)
+static struct channel *channel_for(struct subscriber *l)
 {
-    struct channel *c = *slot_of(l->all, l->about == TOLD_TENANT, number_of(l));
+    struct channel *c = *slot_of(l->all, l->about == STREAM_TENANT, number_of(l));
     while (c != NULL && (!is_about(c, l) || c->failed || c->over))
         c = c->next;
     return c != NULL ? c : channel_new(l);
 }
 
-/* --- one listener --- */
+/* --- one subscriber --- */
 
-static void wait_for_turn(struct listener *l)
+static void wait_for_turn(struct subscriber *l)
 {
-    struct listeners *ls = l->all;
+    struct subscriptions *ls = l->all;
     l->waiting = true;
     l->prev = ls->waiting_last;
     l->next = NULL;
@@ -309,29 +310,29 @@ static void wait_for_turn(struct listener *l)
     ls->waiting_last = l;
 }
 
-static void stop_waiting(struct listener *l)
+static void stop_waiting(struct subscriber *l)
 {
-    struct listeners *ls = l->all;
+    struct subscriptions *ls = l->all;
     *(l->prev != NULL ? &l->prev->next : &ls->waiting_first) = l->next;
     *(l->next != NULL ? &l->next->prev : &ls->waiting_last) = l->prev;
     l->prev = l->next = NULL;
     l->waiting = false;
 }
 
-static void next_readers(struct listeners *ls)
+static void next_readers(struct subscriptions *ls)
 {
     while (ls->reading < STREAM_READS_MAX && ls->waiting_first != NULL) {
-        struct listener *l = ls->waiting_first;
+        struct subscriber *l = ls->waiting_first;
         stop_waiting(l);
         l->reading = true;
-        l->heard = ls->heard;
+        l->commits_seen = ls->commits_seen;
         ls->reading++;
         op_clear_result(&l->op);
         ls->hooks.read(ls->hooks.ctx, &l->op);
     }
 }
 
-static void leave_channel(struct listener *l)
+static void leave_channel(struct subscriber *l)
 {
     struct channel *c = l->channel;
     *(l->prev != NULL ? &l->prev->next : &c->first) = l->next;
@@ -340,40 +341,40 @@ static void leave_channel(struct listener *l)
     l->prev = l->next = NULL;
     l->channel = NULL;
     c->count--;
-    told_event_drop(l->current);
+    stream_event_release(l->current);
     l->current = NULL;
     if (c->first == NULL && !c->reading)
         channel_free(c);
 }
 
-static void read_on(struct listener *l)
+static void read_on(struct subscriber *l)
 {
-    l->state = LISTENER_BEHIND;
-    l->read = (struct told_read){.from = l->place};
+    l->state = SUBSCRIBER_BEHIND;
+    l->read = (struct stream_read){.from = l->place};
     wait_for_turn(l);
     next_readers(l->all);
 }
 
 /* It has read all that was there: from here on the channel reads for it, unless that is further
  * than its window reaches back. */
-static void follow(struct listener *l)
+static void follow(struct subscriber *l)
 {
     struct channel *c = channel_for(l);
     if (c == NULL) {
         l->failed = true;
         return;
     }
-    if (told_place_cmp(c->oldest->at, l->place) > 0) {
+    if (stream_position_cmp(c->oldest->at, l->place) > 0) {
         read_on(l);
         return;
     }
-    struct told_event *at = c->oldest;
-    while (at->next != NULL && told_place_cmp(at->next->at, l->place) <= 0)
+    struct stream_event *at = c->oldest;
+    while (at->next != NULL && stream_position_cmp(at->next->at, l->place) <= 0)
         at = at->next;
-    told_event_drop(l->current);
+    stream_event_release(l->current);
     l->current = at;
     at->holders++;
-    l->state = LISTENER_FOLLOWING;
+    l->state = SUBSCRIBER_FOLLOWING;
     l->channel = c;
     l->prev = NULL;
     l->next = c->first;
@@ -385,46 +386,46 @@ static void follow(struct listener *l)
         channel_go_on(c);
 }
 
-static void gone_for_good(struct listener *l)
+static void gone_for_good(struct subscriber *l)
 {
-    told_events_drop(l->own);
-    told_event_drop(l->current);
+    stream_events_release(l->own);
+    stream_event_release(l->current);
     l->own = l->current = NULL;
     op_release(&l->op);
-    l->left(l);
+    l->on_closed(l);
 }
 
 static void own_read_done(struct op *op)
 {
-    struct listener *l = op->owner;
-    struct listeners *ls = l->all;
+    struct subscriber *l = op->owner;
+    struct subscriptions *ls = l->all;
     l->reading = false;
     ls->reading--;
-    if (l->gone) {
-        told_events_drop(l->read.first);
+    if (l->closed) {
+        stream_events_release(l->read.first);
         gone_for_good(l);
         next_readers(ls);
         return;
     }
     if (op->err == ERR_OK) {
-        l->state = LISTENER_BEHIND;
+        l->state = SUBSCRIBER_BEHIND;
         l->own = l->read.first;
         l->place = l->read.through;
         l->owner_id = l->input.owner_id = l->read.owner_id;
     }
     l->failed = op->err != ERR_OK;
-    l->told(l);
+    l->on_event(l);
     next_readers(ls);
 }
 
-void listeners_add(struct listeners *ls, struct listener *l)
+void subscriptions_add(struct subscriptions *ls, struct subscriber *l)
 {
     atomic_fetch_add(&ls->count, 1);
     l->all = ls;
-    l->state = LISTENER_OPENING;
+    l->state = SUBSCRIBER_OPENING;
     op_init(&l->op, use_case_of(l->about));
     l->op.caller = l->caller;
-    l->input = (struct read_told_input){l->owner_id, l->entity_type, l->entity_id, &l->read};
+    l->input = (struct read_stream_input){l->owner_id, l->entity_type, l->entity_id, &l->read};
     l->op.input = &l->input;
     l->op.owner = l;
     l->op.done = own_read_done;
@@ -432,10 +433,10 @@ void listeners_add(struct listeners *ls, struct listener *l)
     next_readers(ls);
 }
 
-void listeners_remove(struct listeners *ls, struct listener *l)
+void subscriptions_remove(struct subscriptions *ls, struct subscriber *l)
 {
-    assert(!l->gone);
-    l->gone = true;
+    assert(!l->closed);
+    l->closed = true;
     atomic_fetch_sub(&ls->count, 1);
     if (l->waiting)
         stop_waiting(l);
@@ -447,16 +448,16 @@ void listeners_remove(struct listeners *ls, struct listener *l)
 
 /* --- what it says --- */
 
-static bool wants(const struct listener *l, const struct told_event *event)
+static bool wants(const struct subscriber *l, const struct stream_event *event)
 {
     return event->for_all || l->types.len == 0 || type_list_fits(l->types, event->type);
 }
 
 /* The next of what it has read by itself; false when that is all said. */
-static bool say_own(struct listener *l, struct str *ret)
+static bool say_own(struct subscriber *l, struct str *ret)
 {
     while (l->own != NULL) {
-        told_event_drop(l->current);
+        stream_event_release(l->current);
         l->current = l->own;
         l->own = l->own->next;
         if (wants(l, l->current)) {
@@ -468,14 +469,14 @@ static bool say_own(struct listener *l, struct str *ret)
 }
 
 /* The next in the window; false when there is none. */
-static bool say_next(struct listener *l, struct str *ret)
+static bool say_next(struct subscriber *l, struct str *ret)
 {
     while (l->current->kept && l->current->next != NULL) {
-        struct told_event *event = l->current->next;
+        struct stream_event *event = l->current->next;
         event->holders++;
-        told_event_drop(l->current);
+        stream_event_release(l->current);
         l->current = event;
-        if (told_place_cmp(event->at, l->place) > 0 && wants(l, event)) {
+        if (stream_position_cmp(event->at, l->place) > 0 && wants(l, event)) {
             *ret = event->text;
             return true;
         }
@@ -483,40 +484,40 @@ static bool say_next(struct listener *l, struct str *ret)
     return false;
 }
 
-enum listener_says listener_next(struct listener *l, struct str *ret)
+enum subscriber_next_result subscriber_next(struct subscriber *l, struct str *ret)
 {
-    if (l->state == LISTENER_FOLLOWING) {
+    if (l->state == SUBSCRIBER_FOLLOWING) {
         if (say_next(l, ret))
-            return LISTENER_SAYS;
+            return SUBSCRIBER_EVENT;
         if (l->current->kept)
-            return l->channel->over || l->channel->failed ? LISTENER_OVER : LISTENER_LATER;
-        if (told_place_cmp(l->current->at, l->place) > 0)
+            return l->channel->over || l->channel->failed ? SUBSCRIBER_ENDED : SUBSCRIBER_LATER;
+        if (stream_position_cmp(l->current->at, l->place) > 0)
             l->place = l->current->at;
         leave_channel(l); /* the window has moved on */
         read_on(l);
-        return LISTENER_LATER;
+        return SUBSCRIBER_LATER;
     }
     if (say_own(l, ret))
-        return LISTENER_SAYS;
+        return SUBSCRIBER_EVENT;
     if (l->failed)
-        return LISTENER_OVER;
+        return SUBSCRIBER_ENDED;
     if (l->reading || l->waiting)
-        return LISTENER_LATER;
+        return SUBSCRIBER_LATER;
     if (l->read.over)
-        return LISTENER_OVER;
+        return SUBSCRIBER_ENDED;
     if (l->read.more) {
         read_on(l);
-        return LISTENER_LATER;
+        return SUBSCRIBER_LATER;
     }
     follow(l);
     if (l->failed)
-        return LISTENER_OVER;
-    return l->state == LISTENER_FOLLOWING ? listener_next(l, ret) : LISTENER_LATER;
+        return SUBSCRIBER_ENDED;
+    return l->state == SUBSCRIBER_FOLLOWING ? subscriber_next(l, ret) : SUBSCRIBER_LATER;
 }
 
 /* --- news --- */
 
-static void note_slot(struct listeners *ls, bool of_tenant, int64_t number, int64_t feed)
+static void note_slot(struct subscriptions *ls, bool of_tenant, int64_t number, int64_t feed)
 {
     for (struct channel *c = *slot_of(ls, of_tenant, number); c != NULL; c = c->next) {
         if (is_of_tenant(c) == of_tenant && c->number == number)
@@ -524,7 +525,7 @@ static void note_slot(struct listeners *ls, bool of_tenant, int64_t number, int6
     }
 }
 
-static void read_noted(struct listeners *ls)
+static void read_noted(struct subscriptions *ls)
 {
     while (ls->noted != NULL) {
         struct channel *c = ls->noted;
@@ -537,7 +538,7 @@ static void read_noted(struct listeners *ls)
 /* Numbers in the feed have no gaps and come once: as many rows as there are numbers from the lowest
  * to the highest are all of them. A round that is not complete, or does not join the one before,
  * leaves rows behind it that nobody may skip. */
-static void note_range(struct listeners *ls, int64_t lowest, int64_t highest, int64_t count)
+static void note_range(struct subscriptions *ls, int64_t lowest, int64_t highest, int64_t count)
 {
     bool complete = highest - lowest + 1 == count;
     if (!complete)
@@ -547,7 +548,7 @@ static void note_range(struct listeners *ls, int64_t lowest, int64_t highest, in
     ls->announced = highest;
 }
 
-void listeners_tell(struct listeners *ls, const struct wake *wakes)
+void subscriptions_committed(struct subscriptions *ls, const struct wake *wakes)
 {
     int64_t lowest = INT64_MAX;
     int64_t highest = 0;
@@ -564,14 +565,14 @@ void listeners_tell(struct listeners *ls, const struct wake *wakes)
     }
     if (count == 0)
         return;
-    ls->heard++;
+    ls->commits_seen++;
     note_range(ls, lowest, highest, count);
     read_noted(ls);
 }
 
-void listeners_tell_all(struct listeners *ls)
+void subscriptions_commits_lost(struct subscriptions *ls)
 {
-    ls->heard++;
+    ls->commits_seen++;
     for (size_t i = 0; i < SLOTS; i++) {
         for (struct channel *c = ls->slots[i]; c != NULL; c = c->next)
             channel_note(c, 0);
@@ -579,7 +580,7 @@ void listeners_tell_all(struct listeners *ls)
     read_noted(ls);
 }
 
-void listeners_tick(struct listeners *ls, int64_t mono_ms)
+void subscriptions_tick(struct subscriptions *ls, int64_t mono_ms)
 {
     struct channel *next;
     for (struct channel *c = ls->paced; c != NULL; c = next) {
@@ -591,7 +592,7 @@ void listeners_tick(struct listeners *ls, int64_t mono_ms)
     }
 }
 
-int listeners_timeout_ms(const struct listeners *ls, int64_t mono_ms)
+int subscriptions_timeout_ms(const struct subscriptions *ls, int64_t mono_ms)
 {
     int64_t soonest = -1;
     for (const struct channel *c = ls->paced; c != NULL; c = c->paced_next) {

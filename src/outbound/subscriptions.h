@@ -23,72 +23,73 @@
 struct channel;
 
 /* What is listened to. Runs and entities have their numbers in one row. */
-enum told_about { TOLD_TENANT, TOLD_RUN, TOLD_ENTITY };
+enum stream_scope { STREAM_TENANT, STREAM_RUN, STREAM_ENTITY };
 
-enum listener_state { LISTENER_OPENING, LISTENER_BEHIND, LISTENER_FOLLOWING };
+enum subscriber_state { SUBSCRIBER_OPENING, SUBSCRIBER_BEHIND, SUBSCRIBER_FOLLOWING };
 
-struct listener {
+struct subscriber {
     /* Set by the caller; text stays until left(). */
     struct caller caller;
-    bool begins_now;       /* as read.from_now, which is forgotten */
-    enum told_about about; /* TOLD_TENANT: all that the caller's tenant has */
-    struct uuid owner_id;  /* the run; the entity's is found by the first read */
+    bool from_now;           /* as read.from_now, which is forgotten */
+    enum stream_scope about; /* STREAM_TENANT: all that the caller's tenant has */
+    struct uuid owner_id;    /* the run; the entity's is found by the first read */
     struct str entity_type, entity_id;
-    struct told_read read; /* from and from_now: where it begins */
-    struct str types;      /* patterns with commas between them; empty: all */
+    struct stream_read read; /* from and from_now: where it begins */
+    struct str types;        /* patterns with commas between them; empty: all */
     /* It may have more to say; the first time it has been opened, or refused (op.err). Only then
      * may it be removed from within. */
-    void (*told)(struct listener *l);
-    /* After listeners_remove(): it may be freed. */
-    void (*left)(struct listener *l);
+    void (*on_event)(struct subscriber *l);
+    /* After subscriptions_remove(): it may be freed. */
+    void (*on_closed)(struct subscriber *l);
 
     /* The module's. */
-    struct listeners *all;
-    enum listener_state state;
-    struct listener *prev, *next; /* in its channel, or waiting for its turn to read */
-    struct channel *channel;      /* that it follows */
-    struct told_event *own;       /* read by itself, not said yet */
-    struct told_event *current;   /* said last; in a window while it follows */
-    struct told_place place;      /* up to which it has read by itself */
+    struct subscriptions *all;
+    enum subscriber_state state;
+    struct subscriber *prev, *next; /* in its channel, or waiting for its turn to read */
+    struct channel *channel;        /* that it follows */
+    struct stream_event *own;       /* read by itself, not said yet */
+    struct stream_event *current;   /* said last; in a window while it follows */
+    struct stream_position place;   /* up to which it has read by itself */
     struct op op;
-    struct read_told_input input;
-    uint64_t heard; /* rounds of commits told of when its read began */
-    bool reading;   /* the op is under way */
-    bool waiting;   /* for its turn to read */
+    struct read_stream_input input;
+    uint64_t commits_seen; /* rounds of commits told of when its read began */
+    bool reading;          /* the op is under way */
+    bool waiting;          /* for its turn to read */
     bool failed;
-    bool gone;
+    bool closed;
 };
 
-enum listener_says { LISTENER_SAYS, LISTENER_LATER, LISTENER_OVER };
+enum subscriber_next_result { SUBSCRIBER_EVENT, SUBSCRIBER_LATER, SUBSCRIBER_ENDED };
 
-struct listeners;
+struct subscriptions;
 
-struct listeners_hooks {
+struct subscriptions_hooks {
     void *ctx;
     void (*read)(void *ctx, struct op *op); /* op->done() follows */
 };
 
 /* NULL when memory ran out. */
-struct listeners *listeners_new(const struct env *env, const struct listeners_hooks *hooks);
+struct subscriptions *subscriptions_new(const struct env *env,
+                                        const struct subscriptions_hooks *hooks);
 /* All have been removed. */
-void listeners_free(struct listeners *ls);
+void subscriptions_free(struct subscriptions *ls);
 /* How many there are, for the writer too. */
-const atomic_int *listeners_count(const struct listeners *ls);
+const atomic_int *subscriptions_count(const struct subscriptions *ls);
 
-/* Opens it. The listener is the caller's, and stays where it is until left(). */
-void listeners_add(struct listeners *ls, struct listener *l);
-void listeners_remove(struct listeners *ls, struct listener *l);
-/* What it says next, borrowed until the next call. LISTENER_LATER: told() follows. */
-enum listener_says listener_next(struct listener *l, struct str *ret);
+/* Opens it. The subscriber is the caller's, and stays where it is until left(). */
+void subscriptions_add(struct subscriptions *ls, struct subscriber *l);
+void subscriptions_remove(struct subscriptions *ls, struct subscriber *l);
+/* What it says next, borrowed until the next call. SUBSCRIBER_LATER: told() follows. */
+enum subscriber_next_result subscriber_next(struct subscriber *l, struct str *ret);
 
 /* What commits have added to timelines, among other wakes. It only makes channels look again: no
  * event is lost if wakes come in another order, or some not at all, as long as another follows. */
-void listeners_tell(struct listeners *ls, const struct wake *wakes);
+void subscriptions_committed(struct subscriptions *ls, const struct wake *wakes);
 /* Nobody knows what commits have added to. */
-void listeners_tell_all(struct listeners *ls);
+void subscriptions_commits_lost(struct subscriptions *ls);
 /* Channels that were told too often too fast read now. */
-void listeners_tick(struct listeners *ls, int64_t mono_ms);
+void subscriptions_tick(struct subscriptions *ls, int64_t mono_ms);
 /* When that is due; -1: never. */
-int listeners_timeout_ms(const struct listeners *ls, int64_t mono_ms);
+int subscriptions_timeout_ms(const struct subscriptions *ls, int64_t mono_ms);
 
 #endif

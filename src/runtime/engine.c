@@ -40,27 +40,27 @@ struct engine {
     struct gate *gate;
     struct bus *bus;                     /* NULL: none */
     struct tenant_labels *writer_labels; /* the writer's */
-    struct polls *polls;
+    struct worker_polls *polls;
     int event_fd;
     struct db *writer;
     struct db *reader; /* this thread's own: replays and keys */
     bool snapshot;     /* the reader has one open, until the round ends */
-    struct commit_loop *commits;
+    struct writer *commits;
     struct readers *readers;
     struct body_thread *bodies;
     size_t bodies_read; /* are being, or wait for it */
     struct waiters *waiters;
     struct replay_stats *stats;
     struct auth *auth;
-    struct listeners *listeners;
+    struct subscriptions *subscriptions;
     atomic_int waiting_callers;
-    atomic_bool news_lost;
+    atomic_bool wakes_lost;
     atomic_ullong auth_epoch;
     struct calls *calls;
     atomic_bool has_calls;
     struct relay *relay; /* NULL: there is no bus */
     atomic_bool fed;
-    atomic_llong untold; /* events that the bus has not acknowledged */
+    atomic_llong unpublished_events; /* events that the bus has not acknowledged */
     struct webhooks *webhooks;
     atomic_bool has_deliveries;
 
@@ -159,7 +159,7 @@ static void hand_over(struct engine *e)
 {
     if (e->round_first == NULL)
         return;
-    commit_loop_push(e->commits, e->round_first);
+    writer_push(e->commits, e->round_first);
     e->round_first = NULL;
     e->round_last = &e->round_first;
     e->round_ops = 0;
@@ -173,11 +173,11 @@ static void to_writer(struct engine *e, struct op *op)
     enter(e, op);
     *e->round_last = op;
     e->round_last = &op->next;
-    if (++e->round_ops >= HAND_OVER_OPS && commit_loop_is_idle(e->commits))
+    if (++e->round_ops >= HAND_OVER_OPS && writer_is_idle(e->commits))
         hand_over(e);
 }
 
-static void over(struct engine *e, struct op *op);
+static void op_decided(struct engine *e, struct op *op);
 
 static bool may_run_inline(const struct engine *e, const struct op *op)
 {
@@ -197,7 +197,7 @@ void engine_submit(struct engine *e, struct op *op)
     if (e->draining && op->use_case->changes) { /* whoever only asks is still answered */
         refuse_draining(e, op);
     } else if (op->decided) {
-        over(e, op);
+        op_decided(e, op);
     } else if (!op->use_case->changes) {
         if (e->reads_in_flight >= READS_WAITING_MAX) {
             refuse(e, op, ERR_OVERLOADED, "too many reads are waiting");
@@ -208,8 +208,8 @@ void engine_submit(struct engine *e, struct op *op)
         readers_push(e->readers, op);
     } else if (e->in_flight >= OPS_WAITING_MAX || e->in_flight_bytes + op->bytes > OPS_BYTES_MAX) {
         refuse(e, op, ERR_OVERLOADED, "too many changes are waiting: nothing was changed");
-    } else if (may_run_inline(e, op) && commit_loop_try_inline(e->commits, op)) {
-        over(e, op);
+    } else if (may_run_inline(e, op) && writer_try_inline(e->commits, op)) {
+        op_decided(e, op);
     } else {
         to_writer(e, op);
     }
@@ -288,7 +288,7 @@ static bool open_snapshot(struct engine *e)
 static bool worth_looking(struct engine *e)
 {
     return e->replay_misses < MISSES_MAX || e->in_flight > OPS_WAITING_MAX / 2 ||
-           commit_loop_log_full(e->commits) || e->replay_misses % SAMPLE_EVERY == 0;
+           writer_log_full(e->commits) || e->replay_misses % SAMPLE_EVERY == 0;
 }
 
 bool engine_replay(struct engine *e, struct op *op)
@@ -388,7 +388,7 @@ static void try_gate_again(struct engine *e, int64_t mono_ms)
 }
 
 /* A decided op: answered now, or parked when its caller wants to wait. */
-static void over(struct engine *e, struct op *op)
+static void op_decided(struct engine *e, struct op *op)
 {
     bool may_wait = op->err == ERR_OK && op->wait_ms > 0 && !e->draining && !op->abandoned;
     if (op->gate_busy && !op->abandoned && !e->draining && wait_for_gate(e, op))
@@ -423,7 +423,7 @@ void engine_give_back(struct engine *e, struct op *op)
         give_back_jobs(op, submit_own, e);
 }
 
-static void give_up(void *ctx, struct op *op)
+static void expire_waiter(void *ctx, struct op *op)
 {
     struct engine *e = ctx;
     if (op->use_case == &UC_CLAIM_JOBS)
@@ -432,7 +432,7 @@ static void give_up(void *ctx, struct op *op)
 }
 
 /* What the engine wants to know by itself. */
-static void ask(void *ctx, struct op *question)
+static void submit_read(void *ctx, struct op *question)
 {
     struct engine *e = ctx;
     question->submitted_ms = env_mono_ms(e->env);
@@ -466,29 +466,29 @@ static void collect(struct engine *e)
         op = next;
     }
     struct wake *wakes;
-    commit_loop_collect(e->commits, &op, &wakes);
+    writer_collect(e->commits, &op, &wakes);
     while (op != NULL) {
         struct op *next = op->next;
         leave(e, op);
-        over(e, op);
+        op_decided(e, op);
         op = next;
     }
-    listeners_tell(e->listeners, wakes);
-    if (atomic_exchange(&e->news_lost, false))
-        listeners_tell_all(e->listeners);
+    subscriptions_committed(e->subscriptions, wakes);
+    if (atomic_exchange(&e->wakes_lost, false))
+        subscriptions_commits_lost(e->subscriptions);
     waiters_wake(e->waiters, wakes);
     calls_collect(e->calls);
     webhooks_collect(e->webhooks);
 }
 
-void engine_listen(struct engine *e, struct listener *listener)
+void engine_subscribe(struct engine *e, struct subscriber *subscriber)
 {
-    listeners_add(e->listeners, listener);
+    subscriptions_add(e->subscriptions, subscriber);
 }
 
-void engine_unlisten(struct engine *e, struct listener *listener)
+void engine_unsubscribe(struct engine *e, struct subscriber *subscriber)
 {
-    listeners_remove(e->listeners, listener);
+    subscriptions_remove(e->subscriptions, subscriber);
 }
 
 /* Those that take too long are told to ask again; they stay until the store is done with them. */
@@ -573,7 +573,7 @@ void engine_poll(struct engine *e, bool readable)
     calls_tick(e->calls, mono);
     relay_tick(e->relay, mono);
     webhooks_tick(e->webhooks, mono);
-    listeners_tick(e->listeners, mono);
+    subscriptions_tick(e->subscriptions, mono);
     hand_over(e); /* claims that go again are not requests of this round */
 }
 
@@ -587,7 +587,7 @@ int engine_timeout_ms(const struct engine *e)
     if (e->at_gate_count > 0)
         return GATE_TICK_MS;
     int wait = waiters_count(e->waiters) > 0 || e->draining ? TICK_MS : QUIET_TIMEOUT_MS;
-    int tell = listeners_timeout_ms(e->listeners, env_mono_ms(e->env));
+    int tell = subscriptions_timeout_ms(e->subscriptions, env_mono_ms(e->env));
     int relay = relay_timeout_ms(e->relay, env_mono_ms(e->env));
     wait = tell >= 0 ? MIN(wait, tell) : wait;
     return relay >= 0 ? MIN(wait, relay) : wait;
@@ -612,33 +612,33 @@ bool engine_idle(const struct engine *e)
 
 bool engine_failed(const struct engine *e)
 {
-    return commit_loop_failed(e->commits);
+    return writer_failed(e->commits);
 }
 
 enum err engine_ready(const struct engine *e, struct problem *p)
 {
     if (e->draining)
         return problem_set(p, ERR_DRAINING, "shutting down");
-    if (commit_loop_failed(e->commits))
+    if (writer_failed(e->commits))
         return problem_set(p, ERR_STORE_FAILED, "the store failed");
-    if (commit_loop_log_full(e->commits))
+    if (writer_log_full(e->commits))
         return problem_set(p, ERR_STORE_BUSY, "the write-ahead log is full");
     return ERR_OK;
 }
 
 void engine_read_metrics(struct engine *e, struct op *op)
 {
-    metric_set(e->metrics.log_bytes, STR_NONE, STR_NONE, (double)commit_loop_log_bytes(e->commits));
+    metric_set(e->metrics.log_bytes, STR_NONE, STR_NONE, (double)writer_log_bytes(e->commits));
     metric_set(e->metrics.in_flight, STR_NONE, STR_NONE, (double)e->in_flight);
-    metric_set(e->metrics.listeners, STR_NONE, STR_NONE,
-               (double)atomic_load(listeners_count(e->listeners)));
+    metric_set(e->metrics.subscriptions, STR_NONE, STR_NONE,
+               (double)atomic_load(subscriptions_count(e->subscriptions)));
     struct engine_outbox outbox;
     engine_outbox(e, &outbox);
     metric_set(e->metrics.outbox_depth, STR_NONE, STR_NONE, (double)outbox.depth);
     metric_set(e->metrics.outbox_lag, STR_NONE, STR_NONE, (double)outbox.lag_ms / 1e3);
     op->use_case = &UC_READ_METRICS;
     op->input = &e->metrics_input;
-    ask(e, op);
+    submit_read(e, op);
 }
 
 const char *engine_store_name(void)
@@ -669,11 +669,11 @@ void engine_outbox(struct engine *e, struct engine_outbox *ret)
 /* --- life --- */
 
 /* Before the writer begins to add to it. */
-static enum err count_untold(struct engine *e, struct problem *p)
+static enum err count_unpublished(struct engine *e, struct problem *p)
 {
-    int64_t untold = 0;
-    enum err err = relay_count_untold(e->writer, &untold);
-    atomic_store(&e->untold, untold);
+    int64_t unpublished_events = 0;
+    enum err err = relay_count_unpublished(e->writer, &unpublished_events);
+    atomic_store(&e->unpublished_events, unpublished_events);
     return err == ERR_OK ? ERR_OK : problem_set(p, err, "the feed cannot be read");
 }
 
@@ -690,10 +690,10 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
     if (err == ERR_OK)
         err = body_thread_start(e->event_fd, p, &e->bodies);
     if (err == ERR_OK && config->bus != NULL)
-        err = count_untold(e, p);
+        err = count_unpublished(e, p);
     if (err != ERR_OK)
         return err;
-    struct commit_loop_config commits = {
+    struct writer_config commits = {
         .db = e->writer,
         .env = config->env,
         .stats = e->stats,
@@ -709,16 +709,16 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
         .gate = e->gate,
         .event_fd = e->event_fd,
         .waiting_callers = &e->waiting_callers,
-        .listening = listeners_count(e->listeners),
-        .news_lost = &e->news_lost,
+        .listening = subscriptions_count(e->subscriptions),
+        .wakes_lost = &e->wakes_lost,
         .auth_epoch = &e->auth_epoch,
         .has_calls = &e->has_calls,
         .fed = &e->fed,
-        .untold = config->bus != NULL ? &e->untold : NULL,
+        .unpublished_events = config->bus != NULL ? &e->unpublished_events : NULL,
         .keeps_all = config->keeps_all,
         .has_deliveries = &e->has_deliveries,
     };
-    err = commit_loop_start(&commits, p, &e->commits);
+    err = writer_start(&commits, p, &e->commits);
     if (err != ERR_OK)
         return err;
     struct calls_config calls = {
@@ -756,7 +756,7 @@ static enum err open_relay(struct engine *e, const struct engine_config *config,
         .queue_count = config->bus_queue_count,
         .event_fd = e->event_fd,
         .fed = &e->fed,
-        .untold = &e->untold,
+        .unpublished_events = &e->unpublished_events,
         .submit = submit_own,
         .ctx = e,
     };
@@ -773,20 +773,20 @@ enum err engine_open(const struct engine_config *config, struct problem *p, stru
     e->bus = config->bus;
     e->round_last = &e->round_first;
     e->quiet_rounds = QUIET_ROUNDS;
-    struct waiters_hooks hooks = {e, submit_own, give_up, ask};
+    struct waiters_hooks hooks = {e, submit_own, expire_waiter, submit_read};
     e->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     e->stats = replay_stats_new();
     e->auth = auth_new(config->env, config->root_key);
     e->waiters = waiters_new(config->env, &hooks);
     bool counted = engine_metrics_init(&e->metrics, config->metrics);
     e->metrics_input = (struct read_metrics_input){&e->metrics, config->metrics};
-    struct listeners_hooks told = {e, ask};
-    e->listeners = listeners_new(config->env, &told);
+    struct subscriptions_hooks told = {e, submit_read};
+    e->subscriptions = subscriptions_new(config->env, &told);
     e->writer_labels = tenant_labels_new();
-    e->polls = polls_new(env_now_ms(config->env));
+    e->polls = worker_polls_new(env_now_ms(config->env));
     enum err err = ERR_OK;
     if (e->event_fd < 0 || e->stats == NULL || e->auth == NULL || e->waiters == NULL ||
-        e->writer_labels == NULL || e->polls == NULL || e->listeners == NULL || !counted)
+        e->writer_labels == NULL || e->polls == NULL || e->subscriptions == NULL || !counted)
         err = problem_set(p, ERR_NO_MEMORY, "no memory for the engine");
     if (err == ERR_OK)
         err = open_parts(e, config, p);
@@ -810,16 +810,16 @@ void engine_close(struct engine *e)
     relay_free(e->relay);
     calls_free(e->calls);
     webhooks_free(e->webhooks);
-    commit_loop_free(e->commits);
+    writer_free(e->commits);
     readers_free(e->readers);
     body_thread_free(e->bodies);
     waiters_free(e->waiters);
     auth_free(e->auth);
     replay_stats_free(e->stats);
-    listeners_free(e->listeners);
+    subscriptions_free(e->subscriptions);
     engine_metrics_release(&e->metrics);
     tenant_labels_free(e->writer_labels);
-    polls_free(e->polls);
+    worker_polls_free(e->polls);
     /* The writer last: closing the last connection folds the log back into the file. */
     db_close(e->reader);
     db_close(e->writer);

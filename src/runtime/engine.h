@@ -60,9 +60,9 @@ void engine_free_body(struct engine *engine, struct body_task *task);
  * if it has an idempotency key, under which the caller is given the same answer again. */
 void engine_give_back(struct engine *engine, struct op *op);
 
-/* The listener is told what is committed, from where it wants to begin; see listeners.h. */
-void engine_listen(struct engine *engine, struct listener *listener);
-void engine_unlisten(struct engine *engine, struct listener *listener);
+/* The subscriber is told what is committed, from where it wants to begin; see subscriptions.h. */
+void engine_subscribe(struct engine *engine, struct subscriber *subscriber);
+void engine_unsubscribe(struct engine *engine, struct subscriber *subscriber);
 
 /* --- the loop --- */
 

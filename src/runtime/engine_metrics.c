@@ -8,7 +8,7 @@
 #include "store/outbox/parked.h"
 #include "store/outbox/webhooks.h"
 #include "store/run/jobs.h"
-#include "store/run/queue.h"
+#include "store/run/run_queue.h"
 #include "store/run/runs.h"
 #include "store/tenants.h"
 
@@ -42,7 +42,7 @@ static const struct {
     {PLACE(outbox_parked), {"pawl_outbox_parked", "Messages that the bus will not take.", METRIC_GAUGE, {NULL, NULL}, NULL}},
     {PLACE(log_bytes), {"pawl_store_log_bytes", "Size of the write-ahead log in use.", METRIC_GAUGE, {NULL, NULL}, NULL}},
     {PLACE(in_flight), {"pawl_requests_in_flight", "Requests that wait for the store.", METRIC_GAUGE, {NULL, NULL}, NULL}},
-    {PLACE(listeners), {"pawl_event_listeners", "Clients that listen to events as they come.", METRIC_GAUGE, {NULL, NULL}, NULL}},
+    {PLACE(subscriptions), {"pawl_event_listeners", "Clients that listen to events as they come.", METRIC_GAUGE, {NULL, NULL}, NULL}},
     {PLACE(queue_waits), {"pawl_queue_wait_seconds", "Time that admitted runs had been queued.", METRIC_HISTOGRAM, {"tenant", NULL}, METRIC_WAITS}},
     {PLACE(queued_runs), {"pawl_queued_runs", "Runs that wait for a slot.", METRIC_GAUGE, {"tenant", NULL}, NULL}},
     {PLACE(queued_limit), {"pawl_queued_runs_limit", "Runs that may wait, where the tenant says so.", METRIC_GAUGE, {"tenant", NULL}, NULL}},

@@ -12,7 +12,7 @@ struct readers_config {
     struct str store_url;
     const struct env *env;
     int event_fd; /* written when there is something to collect */
-    struct polls *polls;
+    struct worker_polls *polls;
 };
 
 /* Opens READERS connections. */

@@ -13,8 +13,8 @@
 
 enum { IDLE_WAIT_MS_MAX = 1000 }; /* a wall clock that jumps is noticed within this time */
 
-struct commit_loop {
-    struct commit_loop_config config;
+struct writer {
+    struct writer_config config;
     pthread_t thread;
     bool thread_runs;
 
@@ -42,14 +42,14 @@ struct commit_loop {
 
 /* --- giving back --- */
 
-static void signal_loop(struct commit_loop *l)
+static void signal_loop(struct writer *l)
 {
     uint64_t one = 1;
     ssize_t n = write(l->config.event_fd, &one, sizeof(one));
     assert(n == sizeof(one) || errno == EAGAIN); /* full: it is readable already */
 }
 
-static void publish(struct commit_loop *l, struct op *first, struct wake *wakes)
+static void publish(struct writer *l, struct op *first, struct wake *wakes)
 {
     if (first == NULL && wakes == NULL)
         return;
@@ -67,7 +67,7 @@ static void publish(struct commit_loop *l, struct op *first, struct wake *wakes)
 }
 
 /* After a commit: the server has calls to make, for http steps or webhooks. */
-static void tell_calls(struct commit_loop *l)
+static void tell_calls(struct writer *l)
 {
     if (l->tx.has_calls && !atomic_exchange(l->config.has_calls, true))
         signal_loop(l);
@@ -78,7 +78,7 @@ static void tell_calls(struct commit_loop *l)
 }
 
 /* After a commit: there is something to tell. */
-static void tell_relay(struct commit_loop *l)
+static void tell_relay(struct writer *l)
 {
     if (l->tx.grew && !atomic_exchange(l->config.fed, true))
         signal_loop(l);
@@ -126,7 +126,7 @@ struct outcome {
 
 /* Begins, runs all, commits. An error means that nothing of it happened, or (STORE_FAILED) that
  * nobody knows. */
-static struct outcome try_batch(struct commit_loop *l, struct op *first, bool dispatches_later)
+static struct outcome try_batch(struct writer *l, struct op *first, bool dispatches_later)
 {
     struct tx *tx = &l->tx;
     struct outcome out = {.err = ERR_OK};
@@ -159,7 +159,7 @@ static struct outcome try_batch(struct commit_loop *l, struct op *first, bool di
 }
 
 /* Queued runs that cannot start are no business of the ops that made room for them. */
-static struct outcome try_batch_apart(struct commit_loop *l, struct op *first)
+static struct outcome try_batch_apart(struct writer *l, struct op *first)
 {
     struct outcome out = try_batch(l, first, false);
     return out.dispatch_failed && !is_outage(out.err) ? try_batch(l, first, true) : out;
@@ -170,7 +170,7 @@ static bool changes_keys(const struct op *op)
     return op->use_case == &UC_CREATE_KEY || op->use_case == &UC_REVOKE_KEY;
 }
 
-static void after_commit(struct commit_loop *l, struct op *first)
+static void after_commit(struct writer *l, struct op *first)
 {
     l->sooner |= background_note_due(&l->background, l->tx.next_due);
     tell_calls(l);
@@ -182,7 +182,7 @@ static void after_commit(struct commit_loop *l, struct op *first)
     }
 }
 
-static void note_failure(struct commit_loop *l, enum err e)
+static void note_failure(struct writer *l, enum err e)
 {
     if (e == ERR_STORE_FULL && !l->disk_full)
         LOG(LOG_ERROR, "the disk is full: changes are refused");
@@ -194,7 +194,7 @@ static void note_failure(struct commit_loop *l, enum err e)
 }
 
 /* The log may not grow: replays are answered all the same, everything else is refused. */
-static void answer_without_writing(struct commit_loop *l, struct op *first)
+static void answer_without_writing(struct writer *l, struct op *first)
 {
     for (struct op *op = first; op != NULL; op = op->next) {
         tx_start(&l->tx);
@@ -216,11 +216,10 @@ static void answer_without_writing(struct commit_loop *l, struct op *first)
     }
 }
 
-static struct wake *run_batch(struct commit_loop *l, struct op *first);
+static struct wake *run_batch(struct writer *l, struct op *first);
 
 /* The list up to `end`, which stays linked behind it. */
-static void run_until(struct commit_loop *l, struct op *first, const struct op *end,
-                      struct wake ***last)
+static void run_until(struct writer *l, struct op *first, const struct op *end, struct wake ***last)
 {
     if (first == end)
         return;
@@ -238,7 +237,7 @@ static void run_until(struct commit_loop *l, struct op *first, const struct op *
 /* One op broke the batch: those before it, that op, and those behind it go each for themselves. Or
  * nobody did, but there is no room for all: alone each gets what it deserves, and a replay, which
  * needs no room, gets its answer. */
-static struct wake *run_apart(struct commit_loop *l, struct op *first, const struct outcome *out)
+static struct wake *run_apart(struct writer *l, struct op *first, const struct outcome *out)
 {
     struct wake *wakes = NULL;
     struct wake **last = &wakes;
@@ -253,7 +252,7 @@ static struct wake *run_apart(struct commit_loop *l, struct op *first, const str
     return wakes;
 }
 
-static void fail_batch(struct commit_loop *l, struct op *first, enum err e)
+static void fail_batch(struct writer *l, struct op *first, enum err e)
 {
     if (e == ERR_INTERNAL && first->next == NULL)
         LOG(LOG_ERROR, "a bug: a request failed half-way and was rolled back",
@@ -263,7 +262,7 @@ static void fail_batch(struct commit_loop *l, struct op *first, enum err e)
     note_failure(l, e);
 }
 
-static void note_committed(struct commit_loop *l, struct op *first, int64_t begun_ns)
+static void note_committed(struct writer *l, struct op *first, int64_t begun_ns)
 {
     double count = 0;
     for (const struct op *op = first; op != NULL; op = op->next)
@@ -279,7 +278,7 @@ static void note_committed(struct commit_loop *l, struct op *first, int64_t begu
 
 /* The turn is held. Every op of the list is decided when it returns, and nothing is published yet.
  */
-static struct wake *run_batch(struct commit_loop *l, struct op *first)
+static struct wake *run_batch(struct writer *l, struct op *first)
 {
     if (atomic_load(&l->failed)) {
         fail_all(first, ERR_STORE_FAILED, why_of(ERR_STORE_FAILED));
@@ -310,7 +309,7 @@ static struct wake *run_batch(struct commit_loop *l, struct op *first)
 
 const struct use_case UC_BACKUP = {.name = "backup", .changes = true, .run = NULL};
 
-static void backup_over(struct commit_loop *l, enum err e)
+static void backup_over(struct writer *l, enum err e)
 {
     struct op *op = l->backup_op;
     char path[DB_PATH_MAX];
@@ -326,7 +325,7 @@ static void backup_over(struct commit_loop *l, enum err e)
     publish(l, op, NULL);
 }
 
-static void backup_begin(struct commit_loop *l, struct op *op)
+static void backup_begin(struct writer *l, struct op *op)
 {
     op_clear_result(op);
     if (l->backup != NULL)
@@ -339,7 +338,7 @@ static void backup_begin(struct commit_loop *l, struct op *op)
         l->backup_op = op;
 }
 
-static void backup_step(struct commit_loop *l)
+static void backup_step(struct writer *l)
 {
     if (l->backup == NULL)
         return;
@@ -350,7 +349,7 @@ static void backup_step(struct commit_loop *l)
 }
 
 /* Takes backups out of the list, which then holds only what one transaction can do. */
-static struct op *split_backups(struct commit_loop *l, struct op *first)
+static struct op *split_backups(struct writer *l, struct op *first)
 {
     struct op **at = &first;
     while (*at != NULL) {
@@ -368,7 +367,7 @@ static struct op *split_backups(struct commit_loop *l, struct op *first)
 
 /* --- turns --- */
 
-static void housekeep(struct commit_loop *l)
+static void housekeep(struct writer *l)
 {
     enum err e = db_housekeep(l->tx.db);
     bool full = e == ERR_STORE_BUSY;
@@ -382,7 +381,7 @@ static void housekeep(struct commit_loop *l)
 }
 
 /* What the writer does besides callers' work. */
-static void do_background(struct commit_loop *l)
+static void do_background(struct writer *l)
 {
     if (atomic_load(&l->failed))
         return;
@@ -396,7 +395,7 @@ static void do_background(struct commit_loop *l)
 }
 
 /* Up to OPS_PER_COMMIT_MAX of what waits. The lock is held. */
-static struct op *take_waiting(struct commit_loop *l)
+static struct op *take_waiting(struct writer *l)
 {
     struct op *first = l->first;
     struct op *op = first;
@@ -411,7 +410,7 @@ static struct op *take_waiting(struct commit_loop *l)
     return first;
 }
 
-static void wait_for_work(struct commit_loop *l, int64_t ms)
+static void wait_for_work(struct writer *l, int64_t ms)
 {
     struct timespec until = env_wait_until(ms);
     while (l->first == NULL && !l->stopping && !l->nudged) {
@@ -423,7 +422,7 @@ static void wait_for_work(struct commit_loop *l, int64_t ms)
 
 static void *writer_main(void *ctx)
 {
-    struct commit_loop *l = ctx;
+    struct writer *l = ctx;
     int64_t wait_ms = 0;
     for (;;) {
         pthread_mutex_lock(&l->lock);
@@ -457,7 +456,7 @@ static void *writer_main(void *ctx)
 
 /* --- the HTTP loop's side --- */
 
-static void nudge(struct commit_loop *l)
+static void nudge(struct writer *l)
 {
     pthread_mutex_lock(&l->lock);
     l->nudged = true;
@@ -465,7 +464,7 @@ static void nudge(struct commit_loop *l)
     pthread_mutex_unlock(&l->lock);
 }
 
-void commit_loop_push(struct commit_loop *l, struct op *first)
+void writer_push(struct writer *l, struct op *first)
 {
     pthread_mutex_lock(&l->lock);
     assert(!l->stopping);
@@ -478,7 +477,7 @@ void commit_loop_push(struct commit_loop *l, struct op *first)
     pthread_mutex_unlock(&l->lock);
 }
 
-bool commit_loop_try_inline(struct commit_loop *l, struct op *op)
+bool writer_try_inline(struct writer *l, struct op *op)
 {
     assert(op->next == NULL && op->use_case != &UC_BACKUP);
     if (pthread_mutex_trylock(&l->turn) != 0)
@@ -500,7 +499,7 @@ bool commit_loop_try_inline(struct commit_loop *l, struct op *op)
     return alone;
 }
 
-void commit_loop_collect(struct commit_loop *l, struct op **ret_ops, struct wake **ret_wakes)
+void writer_collect(struct writer *l, struct op **ret_ops, struct wake **ret_wakes)
 {
     pthread_mutex_lock(&l->lock);
     *ret_ops = l->done_first;
@@ -512,29 +511,29 @@ void commit_loop_collect(struct commit_loop *l, struct op **ret_ops, struct wake
     pthread_mutex_unlock(&l->lock);
 }
 
-bool commit_loop_is_idle(struct commit_loop *l)
+bool writer_is_idle(struct writer *l)
 {
     return atomic_load_explicit(&l->idle, memory_order_relaxed);
 }
 
-bool commit_loop_failed(struct commit_loop *l)
+bool writer_failed(struct writer *l)
 {
     return atomic_load(&l->failed);
 }
 
-bool commit_loop_log_full(struct commit_loop *l)
+bool writer_log_full(struct writer *l)
 {
     return atomic_load(&l->log_full);
 }
 
-int64_t commit_loop_log_bytes(struct commit_loop *l)
+int64_t writer_log_bytes(struct writer *l)
 {
     return atomic_load(&l->log_bytes);
 }
 
 /* --- life --- */
 
-static void init_locks(struct commit_loop *l)
+static void init_locks(struct writer *l)
 {
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
@@ -545,10 +544,9 @@ static void init_locks(struct commit_loop *l)
     pthread_mutex_init(&l->turn, NULL);
 }
 
-enum err commit_loop_start(const struct commit_loop_config *config, struct problem *p,
-                           struct commit_loop **ret)
+enum err writer_start(const struct writer_config *config, struct problem *p, struct writer **ret)
 {
-    struct commit_loop *l = calloc(1, sizeof(*l));
+    struct writer *l = calloc(1, sizeof(*l));
     if (l == NULL)
         return problem_set(p, ERR_NO_MEMORY, "no memory for the commit loop");
     l->config = *config;
@@ -558,9 +556,9 @@ enum err commit_loop_start(const struct commit_loop_config *config, struct probl
     init_locks(l);
     enum err e = tx_init(&l->tx, config->db, config->env);
     l->tx.gate = config->gate;
-    l->tx.untold = config->untold;
+    l->tx.unpublished_events = config->unpublished_events;
     l->tx.listening = config->listening;
-    l->tx.news_lost = config->news_lost;
+    l->tx.wakes_lost = config->wakes_lost;
     l->tx.metrics = config->tx_metrics;
     l->tx.polls = config->polls;
     if (e == ERR_OK)
@@ -570,7 +568,7 @@ enum err commit_loop_start(const struct commit_loop_config *config, struct probl
     if (e == ERR_OK && pthread_create(&l->thread, NULL, writer_main, l) != 0)
         e = ERR_NO_MEMORY;
     if (e != ERR_OK) {
-        commit_loop_free(l);
+        writer_free(l);
         return problem_set(p, e, "cannot start the writer");
     }
     l->thread_runs = true;
@@ -578,7 +576,7 @@ enum err commit_loop_start(const struct commit_loop_config *config, struct probl
     return ERR_OK;
 }
 
-void commit_loop_stop(struct commit_loop *l)
+void writer_stop(struct writer *l)
 {
     if (!l->thread_runs)
         return;
@@ -590,11 +588,11 @@ void commit_loop_stop(struct commit_loop *l)
     l->thread_runs = false;
 }
 
-void commit_loop_free(struct commit_loop *l)
+void writer_free(struct writer *l)
 {
     if (l == NULL)
         return;
-    commit_loop_stop(l);
+    writer_stop(l);
     tx_release(&l->tx);
     pthread_mutex_destroy(&l->turn);
     pthread_mutex_destroy(&l->lock);

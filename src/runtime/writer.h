@@ -14,9 +14,9 @@
 
 #include <stdatomic.h>
 
-struct commit_loop;
+struct writer;
 
-struct commit_loop_config {
+struct writer_config {
     struct db *db; /* the writer's; owned by the caller */
     const struct env *env;
     struct replay_stats *stats;
@@ -24,41 +24,42 @@ struct commit_loop_config {
     struct metric *batch_size;
     struct metric *cleanup_failures;
     struct tx_metrics tx_metrics;
-    struct polls *polls;
+    struct worker_polls *polls;
     struct gate *gate;
     int event_fd;                /* written when there is something to collect */
     atomic_int *waiting_callers; /* claims and run waits that want wake-ups */
     const atomic_int *listening; /* callers that want to hear of every event */
-    atomic_bool *news_lost;      /* set when they could not be told */
+    atomic_bool *wakes_lost;     /* set when they could not be told */
     atomic_ullong *auth_epoch;   /* raised when an API key changed */
     atomic_bool *has_calls;      /* set when a job for the server itself is pending */
     atomic_bool *has_deliveries; /* set when webhooks have something to send */
     atomic_bool *fed;            /* set when the feed has grown */
     bool keeps_all;              /* neither old runs nor old rows of the feed are removed */
-    atomic_llong *untold;        /* events that the bus has not been told of; NULL: there is none */
+    atomic_llong
+        *unpublished_events; /* events that the bus has not been told of; NULL: there is none */
 };
 
 /* Starts the writer thread. The caller owns *ret. */
-MUST_CHECK enum err commit_loop_start(const struct commit_loop_config *config, struct problem *p,
-                                      struct commit_loop **ret);
+MUST_CHECK enum err writer_start(const struct writer_config *config, struct problem *p,
+                                 struct writer **ret);
 /* Finishes what was pushed, then ends the thread. Collect once more afterwards. */
-void commit_loop_stop(struct commit_loop *loop);
-void commit_loop_free(struct commit_loop *loop);
+void writer_stop(struct writer *loop);
+void writer_free(struct writer *loop);
 
 /* A list of ops linked by `next`, in order. */
-void commit_loop_push(struct commit_loop *loop, struct op *first);
+void writer_push(struct writer *loop, struct op *first);
 /* Runs one op at once on this thread; false when a turn is under way or others wait. */
-MUST_CHECK bool commit_loop_try_inline(struct commit_loop *loop, struct op *op);
+MUST_CHECK bool writer_try_inline(struct writer *loop, struct op *op);
 /* What is over, in the order of commits. The caller owns the wakes (free). */
-void commit_loop_collect(struct commit_loop *loop, struct op **ret_ops, struct wake **ret_wakes);
+void writer_collect(struct writer *loop, struct op **ret_ops, struct wake **ret_wakes);
 
 /* True while the writer has nothing to do: a hint, it may be over at once. */
-bool commit_loop_is_idle(struct commit_loop *loop);
+bool writer_is_idle(struct writer *loop);
 /* True once the store could not prove a commit: nothing is acknowledged any more. */
-bool commit_loop_failed(struct commit_loop *loop);
+bool writer_failed(struct writer *loop);
 /* True while the log is past its limit: new writes are refused. */
-bool commit_loop_log_full(struct commit_loop *loop);
-int64_t commit_loop_log_bytes(struct commit_loop *loop);
+bool writer_log_full(struct writer *loop);
+int64_t writer_log_bytes(struct writer *loop);
 
 /* Makes the next commits include a copy of the store; the op comes back with its path as
  * answer.body. */

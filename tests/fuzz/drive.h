@@ -110,7 +110,7 @@ static inline enum run_status drive_to_end(const struct definition *def, uint64_
     bool ok = progress_init(&d.p, def->step_count, &d.arena);
     assert(ok);
     drive_go(&d);
-    while (!run_is_over(d.status)) {
+    while (!run_has_ended(d.status)) {
         drive_event(&d);
         drive_go(&d);
     }

@@ -132,7 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     play_go(&play);
     int retries = RETRIES_MAX;
     for (int i = 0; !play.broken; i++) {
-        bool over = run_is_over(play.status);
+        bool over = run_has_ended(play.status);
         bool tries = (play.status == RUN_FAILED || play.status == RUN_TIMED_OUT) && b.left > 0;
         if (over && (!tries || retries-- == 0))
             break;

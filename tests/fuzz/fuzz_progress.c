@@ -34,7 +34,7 @@ static void check_advance(const struct progress *p)
         struct next next = advance_next(&def, p, status);
         assert(next.kind <= NEXT_RUN && next.step < p->count);
         assert(next.kind != NEXT_ITEMS || next.count > 0);
-        assert(next.kind == NEXT_NOTHING || !run_is_over(status));
+        assert(next.kind == NEXT_NOTHING || !run_has_ended(status));
     }
     for (size_t i = 0; i < p->count; i++) {
         (void)advance_may_retry(&def, p, i);

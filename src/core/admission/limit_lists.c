@@ -2,7 +2,7 @@
 #include "core/admission/limit_lists.h"
 
 #include "base/limits.h"
-#include "core/admission/limits_of_run.h"
+#include "core/admission/run_limits.h"
 #include "core/txn/definition_cache.h"
 #include "core/usecase/execute.h"
 #include "store/doctor/repair.h"
@@ -13,9 +13,9 @@ enum { RUN_ARENA_MAX = 32 * MIB }; /* one run: its input and what else it keeps 
 /* The limits of one run after another. */
 struct lists {
     struct tx *tx;
-    struct problem problem;                  /* why a definition or an input cannot be read */
-    struct scope scopes[LIMITS_PER_RUN_MAX]; /* num 0: there is none yet */
-    struct buf keys[LIMITS_PER_RUN_MAX];     /* what their keys point to */
+    struct problem problem; /* why a definition or an input cannot be read */
+    struct limit_key_row scopes[LIMITS_PER_RUN_MAX]; /* num 0: there is none yet */
+    struct buf keys[LIMITS_PER_RUN_MAX];             /* what their keys point to */
     size_t count;
     enum err err; /* of the store */
 
@@ -53,13 +53,14 @@ static enum err by_definition(struct lists *l, const struct live_run *run)
     json_t *input = NULL;
     l->count = 0;
     problem_clear(&l->problem);
-    definitions_trim(l->tx->definitions); /* there may be many; nobody else holds one now */
+    definition_cache_trim(l->tx->definitions); /* there may be many; nobody else holds one now */
     enum err e = tx_definition(l->tx, run->tenant, run->workflow_id, run->workflow_version,
                                &l->problem, &def);
     if (e == ERR_OK && def->limit_count > 0)
         e = json_parse(run->input, &l->problem, &input);
     for (size_t i = 0; e == ERR_OK && i < def->limit_count; i++) {
-        l->scopes[i] = (struct scope){.tenant = run->tenant, .workflow_id = run->workflow_id};
+        l->scopes[i] =
+            (struct limit_key_row){.tenant = run->tenant, .workflow_id = run->workflow_id};
         e = limits_find_scope(l->tx->db, &def->limits[i], input, &l->keys[i], &l->scopes[i]);
         l->count++;
     }
@@ -68,21 +69,22 @@ static enum err by_definition(struct lists *l, const struct live_run *run)
 }
 
 /* As the run should keep it; not yet, while a scope has no number. */
-static bool right_list(const struct lists *l, char out[static SCOPE_LIST_TEXT_MAX], struct str *ret)
+static bool right_list(const struct lists *l, char out[static LIMIT_KEY_LIST_TEXT_MAX],
+                       struct str *ret)
 {
-    struct scope_list list = {.count = 0};
+    struct limit_key_list list = {.count = 0};
     for (size_t i = 0; i < l->count; i++) {
         if (l->scopes[i].num == 0)
             return false;
-        scope_list_add(&list, l->scopes[i].num);
+        limit_key_list_add(&list, l->scopes[i].num);
     }
-    *ret = scope_list_text(&list, out);
+    *ret = limit_key_list_text(&list, out);
     return true;
 }
 
 static bool is_right(const struct lists *l, const struct live_run *run)
 {
-    char text[SCOPE_LIST_TEXT_MAX];
+    char text[LIMIT_KEY_LIST_TEXT_MAX];
     struct str right;
     return right_list(l, text, &right) && str_eq(right, run->scopes);
 }
@@ -124,18 +126,18 @@ enum err limit_lists_check(struct tx *tx, finding_each *each, void *ctx,
 
 /* What of the run's list is there. */
 static enum err list_of_rest(struct lists *l, const struct live_run *run,
-                             char out[static SCOPE_LIST_TEXT_MAX], struct str *ret)
+                             char out[static LIMIT_KEY_LIST_TEXT_MAX], struct str *ret)
 {
-    struct scope_list kept = scope_list_parse(run->scopes);
-    struct scope_list rest = {.count = 0};
+    struct limit_key_list kept = limit_key_list_parse(run->scopes);
+    struct limit_key_list rest = {.count = 0};
     enum err e = ERR_OK;
     for (size_t i = 0; i < kept.count && e == ERR_OK; i++) {
         bool own = false;
         e = repair_owns_scope(l->tx->db, kept.nums[i], run->tenant, run->workflow_id, &own);
         if (own)
-            scope_list_add(&rest, kept.nums[i]);
+            limit_key_list_add(&rest, kept.nums[i]);
     }
-    *ret = scope_list_text(&rest, out);
+    *ret = limit_key_list_text(&rest, out);
     return e;
 }
 
@@ -149,9 +151,9 @@ static bool names_scope(const struct lists *l, int64_t num)
 
 /* Where one limit is lost and one number of the list leads nowhere, they belong together: the limit
  * comes back under its number, and the lists of other runs are right again too. */
-static enum err restore_number(struct lists *l, const struct scope_list *kept)
+static enum err restore_number(struct lists *l, const struct limit_key_list *kept)
 {
-    struct scope *lost = NULL;
+    struct limit_key_row *lost = NULL;
     size_t lost_count = 0;
     int64_t number = 0;
     size_t number_count = 0;
@@ -196,8 +198,8 @@ static enum err give_numbers(struct lists *l)
 
 static enum err mend_list(struct lists *l, const struct live_run *run)
 {
-    struct scope_list kept = scope_list_parse(run->scopes);
-    char text[SCOPE_LIST_TEXT_MAX];
+    struct limit_key_list kept = limit_key_list_parse(run->scopes);
+    char text[LIMIT_KEY_LIST_TEXT_MAX];
     struct str list = STR_NONE;
     enum err e = by_definition(l, run);
     if (is_store_failure(e))
@@ -222,7 +224,7 @@ static enum err mend_list(struct lists *l, const struct live_run *run)
 static bool is_fine(void *ctx, const struct live_run *run)
 {
     struct lists *l = ctx;
-    char text[SCOPE_LIST_TEXT_MAX];
+    char text[LIMIT_KEY_LIST_TEXT_MAX];
     struct str rest = STR_NONE;
     enum err e = by_definition(l, run);
     bool fine = e == ERR_OK && is_right(l, run);

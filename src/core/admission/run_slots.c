@@ -1,16 +1,16 @@
 /* The slots of a run and its place in the queue. */
 #include "core/admission/run_slots.h"
 
-#include "core/admission/slot_release_rate.h"
-#include "store/run/queue.h"
+#include "core/admission/release_rates.h"
+#include "store/run/run_queue.h"
 
 /* Adds to every scope of the run. */
-static enum err count_scopes(struct tx *tx, const struct scope_list *scopes, int64_t active,
+static enum err count_scopes(struct tx *tx, const struct limit_key_list *scopes, int64_t active,
                              int64_t queued)
 {
     enum err e = ERR_OK;
     for (size_t i = 0; i < scopes->count && e == ERR_OK; i++)
-        e = scopes_count(tx->db, scopes->nums[i], active, queued);
+        e = limit_keys_count(tx->db, scopes->nums[i], active, queued);
     return e;
 }
 
@@ -21,11 +21,11 @@ static enum err keep_holding(struct tx *tx, const struct run *run, bool holds)
     enum err e = tx_runs_through(tx, &through);
     if (e != ERR_OK || run->num > through)
         return e;
-    return holds ? holding_insert(tx->db, run->tenant, run->num)
-                 : holding_delete(tx->db, run->tenant, run->num);
+    return holds ? active_runs_insert(tx->db, run->tenant, run->num)
+                 : active_runs_delete(tx->db, run->tenant, run->num);
 }
 
-static enum err note_freed(struct tx *tx, int64_t tenant, const struct scope_list *scopes)
+static enum err note_freed(struct tx *tx, int64_t tenant, const struct limit_key_list *scopes)
 {
     struct freed_slots *freed = arena_alloc(&tx->notes, sizeof(*freed));
     if (freed == NULL)
@@ -38,7 +38,7 @@ static enum err note_freed(struct tx *tx, int64_t tenant, const struct scope_lis
 enum err run_slots_take(struct tx *tx, struct tenant *tenant, const struct run *run)
 {
     assert(tenant->num == run->tenant);
-    struct scope_list scopes = scope_list_parse(run->scopes);
+    struct limit_key_list scopes = limit_key_list_parse(run->scopes);
     tenant->active_runs++;
     tx_tenant_touch(tx, tenant);
     enum err e = keep_holding(tx, run, true);
@@ -54,13 +54,13 @@ enum err run_slots_free(struct tx *tx, struct tenant *tenant, const struct run *
     assert(tenant->num == run->tenant);
     if (tenant->active_runs <= 0)
         return ERR_DAMAGED; /* the counter is damaged, and the doctor must be able to start */
-    struct scope_list scopes = scope_list_parse(run->scopes);
+    struct limit_key_list scopes = limit_key_list_parse(run->scopes);
     tenant->active_runs--;
     tx_tenant_touch(tx, tenant);
-    paces_freed(tx->paces, tenant->num, 0, tx->now_ms);
+    release_rates_note(tx->release_rates, tenant->num, 0, tx->now_ms);
     enum err e = keep_holding(tx, run, false);
     for (size_t i = 0; i < scopes.count && e == ERR_OK; i++) {
-        paces_freed(tx->paces, tenant->num, scopes.nums[i], tx->now_ms);
+        release_rates_note(tx->release_rates, tenant->num, scopes.nums[i], tx->now_ms);
         e = slots_delete(tx->db, scopes.nums[i], run->num);
     }
     if (e == ERR_OK)
@@ -70,7 +70,7 @@ enum err run_slots_free(struct tx *tx, struct tenant *tenant, const struct run *
 
 enum err run_slots_note_room(struct tx *tx, int64_t tenant)
 {
-    static const struct scope_list NONE = {.count = 0};
+    static const struct limit_key_list NONE = {.count = 0};
     return note_freed(tx, tenant, &NONE);
 }
 
@@ -78,7 +78,7 @@ enum err run_queue_enter(struct tx *tx, struct tenant *tenant, const struct run 
                          int64_t waits_for)
 {
     assert(tenant->num == run->tenant);
-    struct scope_list scopes = scope_list_parse(run->scopes);
+    struct limit_key_list scopes = limit_key_list_parse(run->scopes);
     tenant->queued_runs++;
     tx_tenant_touch(tx, tenant);
     enum err e = count_scopes(tx, &scopes, 0, 1);
@@ -92,7 +92,7 @@ enum err run_queue_leave(struct tx *tx, struct tenant *tenant, const struct run 
     assert(tenant->num == run->tenant);
     if (tenant->queued_runs <= 0)
         return ERR_DAMAGED;
-    struct scope_list scopes = scope_list_parse(run->scopes);
+    struct limit_key_list scopes = limit_key_list_parse(run->scopes);
     tenant->queued_runs--;
     tx_tenant_touch(tx, tenant);
     enum err e = queue_delete(tx->db, tenant->num, run->scopes, -run->priority, run->num);

@@ -4,15 +4,15 @@
 #define PAWL_CORE_ADMISSION_RUN_SLOTS_H
 
 #include "core/txn/tx.h"
+#include "store/run/limit_keys.h"
 #include "store/run/runs.h"
-#include "store/run/scopes.h"
 
 /* Slots that an op has freed, or a place in the queue that it has left: others may start now. Lives
  * in the transaction's notes. */
 struct freed_slots {
     struct freed_slots *next;
     int64_t tenant;
-    struct scope_list scopes;
+    struct limit_key_list scopes;
 };
 
 /* The run becomes active under its tenant and all its scopes. */

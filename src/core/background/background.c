@@ -308,7 +308,7 @@ struct failed_start {
 static enum err fail_queued(void *ctx, struct tx *tx, struct problem *p)
 {
     const struct failed_start *f = ctx;
-    return run_move_give_up(tx, f->run, f->why, f->detail, p);
+    return run_txn_give_up(tx, f->run, f->why, f->detail, p);
 }
 
 /* A queued run that cannot start fails; if not even that is possible, its tenant's queue waits. */

@@ -109,7 +109,7 @@ struct slice {
     struct feed_row rows[FEED_ROWS];
     size_t row_count;
     struct hooked *hooked;
-    struct event_out out;
+    struct event_json out;
     size_t made; /* deliveries */
 
     /* The row under way. */
@@ -176,7 +176,7 @@ static bool somebody_wants(const struct slice *s, struct str type)
  * the entity. */
 static enum err write_out(struct slice *s, const struct event *event)
 {
-    enum err e = event_out_fill(&s->out, &s->source, event);
+    enum err e = event_json_fill(&s->out, &s->source, event);
     if (e != ERR_OK || s->out.body.len <= DELIVERY_BODY_MAX)
         return e;
     struct buf data;
@@ -189,7 +189,7 @@ static enum err write_out(struct slice *s, const struct event *event)
     json_close(&o, '}');
     struct event small = *event;
     small.data = buf_str(&data);
-    e = buf_ok(&data) ? event_out_fill(&s->out, &s->source, &small) : ERR_NO_MEMORY;
+    e = buf_ok(&data) ? event_json_fill(&s->out, &s->source, &small) : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }
@@ -294,10 +294,10 @@ enum err fan_out_slice(struct fan_out *f, struct tx *tx)
     if (s == NULL)
         return ERR_NO_MEMORY;
     *s = (struct slice){.tx = tx, .f = f};
-    event_out_init(&s->out);
+    event_json_init(&s->out);
     bool was_inside = f->seq > 0;
     e = fan_out_rows(s, MIN(end, f->through + FAN_OUT_FEED_PER_TURN_MAX));
-    event_out_release(&s->out);
+    event_json_release(&s->out);
     bool inside = f->seq > 0 || was_inside;
     if (e == ERR_OK && (s->made > 0 || inside))
         e = fan_out_keep(f, tx);

@@ -24,7 +24,7 @@ static enum err told_through(struct tx *tx, int64_t *ret_told, int64_t *ret_end)
 {
     enum err e = fan_out_end_of_feed(tx, ret_end);
     *ret_told = *ret_end;
-    if (e == ERR_OK && tx->untold != NULL)
+    if (e == ERR_OK && tx->unpublished_events != NULL)
         e = lower_to_mark(tx, RELAY_MARK, true, ret_told);
     return e == ERR_OK ? lower_to_mark(tx, FAN_OUT_MARK, false, ret_told) : e;
 }

@@ -39,7 +39,8 @@ int64_t timetable_next(const struct timetable *t, int64_t after_ms)
 /* --- starting --- */
 
 /* What the start of this time is known by; false when memory ran out. */
-static bool set_key(struct tx *tx, const struct schedule *s, int64_t at_ms, struct own_start *start)
+static bool set_key(struct tx *tx, const struct schedule *s, int64_t at_ms,
+                    struct internal_start *start)
 {
     struct buf key;
     struct buf route;
@@ -68,9 +69,9 @@ static struct str labels_of(struct tx *tx, const struct schedule *s)
 }
 
 enum err schedule_start(struct tx *tx, struct schedule *s, int64_t at_ms, struct str actor,
-                        struct problem *p, struct own_started *ret)
+                        struct problem *p, struct internal_start_made *ret)
 {
-    struct own_start start = {
+    struct internal_start start = {
         .tenant = s->tenant,
         .workflow_id = s->workflow_id,
         .input = s->input,
@@ -83,7 +84,7 @@ enum err schedule_start(struct tx *tx, struct schedule *s, int64_t at_ms, struct
     };
     if (start.labels.ptr == NULL || (at_ms >= 0 && !set_key(tx, s, at_ms, &start)))
         return ERR_NO_MEMORY;
-    enum err e = own_start(tx, &start, p, ret);
+    enum err e = internal_start(tx, &start, p, ret);
     if (e == ERR_OK && ret->refusal == ERR_OK)
         s->last_run = ret->run;
     return e;
@@ -100,7 +101,7 @@ static enum err look_at_last(struct tx *tx, const struct schedule *s, struct sch
         return ERR_OK;
     enum err e = runs_find(tx->db, s->tenant, s->last_run, &tx->arena, &found, &run);
     if (e == ERR_OK && found)
-        *ret = (struct schedule_last){!run_is_over(run.status),
+        *ret = (struct schedule_last){!run_has_ended(run.status),
                                       run.finished_at < 0 || run.finished_at >= s->next_at};
     return e;
 }
@@ -130,7 +131,7 @@ static enum err fire_one(struct tx *tx, struct schedule *s, struct problem *p)
 {
     struct timetable t;
     struct schedule_last last = {false, false};
-    struct own_started started;
+    struct internal_start_made started;
     enum err e = timetable_read(s->cron, s->timezone, &tx->arena, p, &t);
     if (e == ERR_FIELD_INVALID) { /* its zone is gone from the system */
         s->last_error = error_of(tx, "TIMETABLE_INVALID", p->detail, s->next_at);

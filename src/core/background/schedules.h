@@ -20,7 +20,8 @@ int64_t timetable_next(const struct timetable *t, int64_t after_ms);
 /* Starts the run of a time (key `schedule:<id>:<time>`), or of a request when at_ms is -1: then
  * without a key, and counted with the request. The run is in s->last_run too. */
 MUST_CHECK enum err schedule_start(struct tx *tx, struct schedule *s, int64_t at_ms,
-                                   struct str actor, struct problem *p, struct own_started *ret);
+                                   struct str actor, struct problem *p,
+                                   struct internal_start_made *ret);
 
 /* Fires what is due, `most` at most. Inside a transaction. On an error the first that is due has
  * failed, if most is 1. *ret_fired: there was one. */

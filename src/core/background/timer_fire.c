@@ -15,19 +15,19 @@
 /* The run's own: its start, its deadline, or more to do than one turn may take. */
 static enum err fire_run(struct tx *tx, const struct timer *timer, struct problem *p)
 {
-    struct run_move m;
-    enum err e = run_move_load(&m, tx, timer->run, p);
+    struct run_txn m;
+    enum err e = run_txn_load(&m, tx, timer->run, p);
     if (e != ERR_OK && e != ERR_RUN_NOT_FOUND)
         return e;
     bool found = e == ERR_OK;
     e = timers_delete(tx->db, timer);
-    if (e != ERR_OK || !found || run_is_over(m.run.status))
+    if (e != ERR_OK || !found || run_has_ended(m.run.status))
         return e;
     if (timer->ordinal == TIMER_PARENT_OVER)
-        return run_move_cancel(&m, STR("pawl"), STR("the run that it is a part of has ended"));
+        return run_txn_cancel(&m, STR("pawl"), STR("the run that it is a part of has ended"));
     if (timer->ordinal == TIMER_GO_ON) {
         cpu_shares_resume(tx->cpu, m.run.tenant);
-        return m.run.status == RUN_QUEUED ? ERR_OK : run_move_go_on(&m);
+        return m.run.status == RUN_QUEUED ? ERR_OK : run_txn_advance(&m);
     }
     /* A timer that is later than the run says was put off; an earlier one is of another time. */
     bool starts = m.run.start_at >= 0 && m.run.start_at <= timer->due_at;
@@ -36,10 +36,10 @@ static enum err fire_run(struct tx *tx, const struct timer *timer, struct proble
     if (m.run.deadline_at < 0 || m.run.deadline_at > timer->due_at)
         return ERR_OK;
     advance_timed_out(&m.progress);
-    return run_move_go_on(&m);
+    return run_txn_advance(&m);
 }
 
-static enum err give_up_child(struct run_move *m, struct job *job)
+static enum err give_up_child(struct run_txn *m, struct job *job)
 {
     struct attempt_loss late = {
         .error = error_json(m->tx, "TIMED_OUT", STR("the child run took longer than timeout_ms")),
@@ -47,11 +47,11 @@ static enum err give_up_child(struct run_move *m, struct job *job)
         .timed_out = true,
     };
     enum err e = late.error.ptr != NULL ? job_attempt_lost(m, job, &late) : ERR_NO_MEMORY;
-    return e == ERR_OK ? run_move_doom(m->tx, job->child) : e;
+    return e == ERR_OK ? run_txn_cancel_child_later(m->tx, job->child) : e;
 }
 
 /* `child` is NULL when the child run is not there any more. */
-static enum err child_failed(struct run_move *m, struct job *job, const struct run *child)
+static enum err child_failed(struct run_txn *m, struct job *job, const struct run *child)
 {
     struct buf text;
     buf_init(&text, JSON_WRITTEN_MAX);
@@ -69,16 +69,16 @@ static enum err child_failed(struct run_move *m, struct job *job, const struct r
 }
 
 /* A child run is over: its result is the job's. */
-static enum err take_child(struct run_move *m, struct job *job, struct problem *p)
+static enum err take_child(struct run_txn *m, struct job *job, struct problem *p)
 {
-    struct run_move child;
+    struct run_txn child;
     bool found = false;
-    enum err e = run_move_load_if(&child, m->tx, uuid_time(job->child), p, &found);
+    enum err e = run_txn_load_if(&child, m->tx, uuid_time(job->child), p, &found);
     if (e != ERR_OK)
         return e;
     if (!found)
         return child_failed(m, job, NULL);
-    if (!run_is_over(child.run.status)) {
+    if (!run_has_ended(child.run.status)) {
         bool late = job->due_at >= 0 && job->due_at <= m->tx->now_ms;
         return late ? give_up_child(m, job) : ERR_OK;
     }
@@ -86,22 +86,22 @@ static enum err take_child(struct run_move *m, struct job *job, struct problem *
     if (child.run.status != RUN_SUCCEEDED || !has_output)
         return child_failed(m, job, &child.run);
     job->output = child.run.output.ptr != NULL ? child.run.output : STR("null");
-    e = job_move(m, job, JOB_ON_COMPLETE);
-    return e == ERR_OK ? run_move_job_over(m, job) : e;
+    e = job_change(m, job, JOB_ON_COMPLETE);
+    return e == ERR_OK ? run_txn_job_ended(m, job) : e;
 }
 
 /* A sleep, a delay or a wait is over. */
-static enum err fire_scheduled(struct run_move *m, struct job *job)
+static enum err fire_scheduled(struct run_txn *m, struct job *job)
 {
     enum step_type type = job_step(m->def, job)->type;
     if (type == STEP_SLEEP) {
-        enum err e = job_move(m, job, JOB_ON_FIRE);
-        return e == ERR_OK ? run_move_job_over(m, job) : e;
+        enum err e = job_change(m, job, JOB_ON_FIRE);
+        return e == ERR_OK ? run_txn_job_ended(m, job) : e;
     }
     if (type == STEP_WAIT_SIGNAL)
         return signal_wait_expire(m, job);
     if (m->run.status != RUN_PAUSED)
-        return job_move(m, job, JOB_ON_WAKE);
+        return job_change(m, job, JOB_ON_WAKE);
     struct job held = *job; /* it stays where it is until the run is resumed */
     held.due_at = -1;
     return job_row_touch(m->tx, job, &held);
@@ -116,7 +116,7 @@ static enum err fire_job(struct tx *tx, const struct timer *timer, struct proble
     if (e != ERR_OK)
         return e;
     bool child = found && job.state == JOB_DISPATCHED && !uuid_is_nil(job.child);
-    bool due = found && !job_is_over(job.state) && job.lease_epoch == timer->generation &&
+    bool due = found && !job_has_ended(job.state) && job.lease_epoch == timer->generation &&
                job.due_at >= 0 &&
                job.due_at <= timer->due_at; /* later than the job says: put off */
     if (!due || child)
@@ -125,8 +125,8 @@ static enum err fire_job(struct tx *tx, const struct timer *timer, struct proble
         return e;
     if (job_is_of_entity(&job))
         return entity_call_due(tx, &job, p);
-    struct run_move m;
-    e = run_move_load(&m, tx, job.run, p);
+    struct run_txn m;
+    e = run_txn_load(&m, tx, job.run, p);
     if (e == ERR_OK && job.state == JOB_APPROVAL)
         return approval_due(&m, &job);
     if (e == ERR_OK && child)
@@ -135,20 +135,20 @@ static enum err fire_job(struct tx *tx, const struct timer *timer, struct proble
         e = fire_scheduled(&m, &job);
     else if (e == ERR_OK)
         e = job_attempt_expired(&m, &job);
-    if (e == ERR_OK && job_is_over(job.state))
-        e = run_move_go_on(&m);
+    if (e == ERR_OK && job_has_ended(job.state))
+        e = run_txn_advance(&m);
     return e;
 }
 
 /* One of an entity's own: a call of its handler is due, unless one is under way. */
 static enum err fire_entity(struct tx *tx, const struct timer *timer, struct problem *p)
 {
-    struct entity_move m;
+    struct entity_txn m;
     bool found = false;
-    enum err e = entity_move_load(&m, tx, timer->run, p, &found);
+    enum err e = entity_txn_load(&m, tx, timer->run, p, &found);
     if (e == ERR_OK)
         e = timers_delete(tx->db, timer);
-    return e == ERR_OK && found ? entity_move_timer_due(&m, timer->due_at) : e;
+    return e == ERR_OK && found ? entity_txn_timer_due(&m, timer->due_at) : e;
 }
 
 static enum err fire_owner(struct tx *tx, const struct timer *timer, struct problem *p)
@@ -167,7 +167,7 @@ enum err timer_fire(struct tx *tx, const struct timer *timer, struct problem *p)
 {
     enum err e = timer->ordinal <= TIMER_RUN ? fire_owner(tx, timer, p) : fire_job(tx, timer, p);
     if (e == ERR_OK)
-        e = aftermath(tx, p);
+        e = follow_up(tx, p);
     tx_drop_json(tx);
     return e;
 }

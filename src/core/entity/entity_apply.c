@@ -39,7 +39,7 @@ static void count_other(void *ctx, const struct entity_timer *t)
     n->count += !named;
 }
 
-static enum err check_timers(struct op *op, struct entity_move *m, const struct entity_answer *a)
+static enum err check_timers(struct op *op, struct entity_txn *m, const struct entity_answer *a)
 {
     struct names names = {a, (int64_t)a->timer_count};
     enum err e = ERR_OK;
@@ -59,7 +59,7 @@ static enum err check_timers(struct op *op, struct entity_move *m, const struct 
     return e;
 }
 
-static enum err check_results(struct op *op, struct entity_move *m, const struct entity_answer *a)
+static enum err check_results(struct op *op, struct entity_txn *m, const struct entity_answer *a)
 {
     const struct entity *x = &m->entity;
     enum err e = ERR_OK;
@@ -82,7 +82,7 @@ static enum err check_results(struct op *op, struct entity_move *m, const struct
     return e;
 }
 
-static enum err check(struct op *op, struct entity_move *m, const struct entity_answer *a,
+static enum err check(struct op *op, struct entity_txn *m, const struct entity_answer *a,
                       bool migrates, struct str *ret_state)
 {
     *ret_state = a->state != NULL ? text_of(m->tx, a->state, ENTITY_STATE_MAX) : STR_NONE;
@@ -98,7 +98,7 @@ static enum err check(struct op *op, struct entity_move *m, const struct entity_
 
 /* --- applying --- */
 
-static enum err apply_timers(struct entity_move *m, const struct entity_answer *a)
+static enum err apply_timers(struct entity_txn *m, const struct entity_answer *a)
 {
     struct db *db = m->tx->db;
     int64_t entity = m->entity.num;
@@ -115,10 +115,10 @@ static enum err apply_timers(struct entity_move *m, const struct entity_answer *
     }
     if (e == ERR_OK && a->finished)
         e = entity_timers_remove_all(db, entity);
-    return e == ERR_OK ? entity_move_seek_timer(m) : e;
+    return e == ERR_OK ? entity_txn_seek_timer(m) : e;
 }
 
-static enum err emit(struct entity_move *m, const struct answer_emit *emitted)
+static enum err emit(struct entity_txn *m, const struct answer_emit *emitted)
 {
     struct buf data;
     buf_init(&data, JSON_WRITTEN_MAX);
@@ -133,13 +133,13 @@ static enum err emit(struct entity_move *m, const struct answer_emit *emitted)
     o.comma = true;
     json_close(&o, '}');
     enum err e =
-        buf_ok(&data) ? entity_move_tell(m, "event.emitted", buf_str(&data)) : ERR_NO_MEMORY;
+        buf_ok(&data) ? entity_txn_add_event(m, "event.emitted", buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }
 
 /* An update that the handler says nothing about was done, with nothing to tell. */
-static enum err decide_updates(struct entity_move *m, const struct entity_answer *a,
+static enum err decide_updates(struct entity_txn *m, const struct entity_answer *a,
                                int64_t *ret_decided)
 {
     struct entity_update u = {
@@ -163,7 +163,7 @@ static enum err decide_updates(struct entity_move *m, const struct entity_answer
     return e;
 }
 
-static enum err tell_handled(struct entity_move *m, const struct job *job, int64_t from,
+static enum err tell_handled(struct entity_txn *m, const struct job *job, int64_t from,
                              int64_t updates)
 {
     struct buf data;
@@ -180,19 +180,19 @@ static enum err tell_handled(struct entity_move *m, const struct job *job, int64
         json_add_int(&o, "updates", updates);
     json_close(&o, '}');
     enum err e =
-        buf_ok(&data) ? entity_move_tell(m, "entity.handled", buf_str(&data)) : ERR_NO_MEMORY;
+        buf_ok(&data) ? entity_txn_add_event(m, "entity.handled", buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }
 
 /* The state is of the new version from here on, and so is the generation. */
-static enum err migrate(struct entity_move *m)
+static enum err migrate(struct entity_txn *m)
 {
     int64_t from = m->entity.type_version;
     enum err e = entity_version_load(m, m->entity.migrate_to, &m->version);
     m->entity.migrate_to = -1;
     if (e == ERR_OK)
-        e = entity_move_begin_generation(m, "migrated");
+        e = entity_txn_begin_generation(m, "migrated");
     struct buf data;
     buf_init(&data, KIB);
     struct json_out o = json_out_to(&data);
@@ -202,12 +202,13 @@ static enum err migrate(struct entity_move *m)
     json_add_int(&o, "generation", m->entity.generation);
     json_close(&o, '}');
     if (e == ERR_OK)
-        e = buf_ok(&data) ? entity_move_tell(m, "entity.migrated", buf_str(&data)) : ERR_NO_MEMORY;
+        e = buf_ok(&data) ? entity_txn_add_event(m, "entity.migrated", buf_str(&data))
+                          : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }
 
-static enum err put_state(struct entity_move *m, struct str state, bool migrates)
+static enum err put_state(struct entity_txn *m, struct str state, bool migrates)
 {
     int64_t version = migrates ? m->entity.migrate_to : m->entity.type_version;
     struct entity_state new = {version, state};
@@ -221,7 +222,7 @@ static enum err put_state(struct entity_move *m, struct str state, bool migrates
     return e;
 }
 
-enum err entity_apply(struct op *op, struct entity_move *m, struct job *job, const json_t *output)
+enum err entity_apply(struct op *op, struct entity_txn *m, struct job *job, const json_t *output)
 {
     struct entity_answer a;
     struct entity *x = &m->entity;
@@ -234,7 +235,7 @@ enum err entity_apply(struct op *op, struct entity_move *m, struct job *job, con
         return e;
     int64_t from = x->consumed_seq;
     int64_t updates = 0;
-    e = job_row_move(m->tx, job, JOB_ON_COMPLETE);
+    e = job_row_change(m->tx, job, JOB_ON_COMPLETE);
     tx_count_call(m->tx, ENTITY_CALL_APPLIED);
     if (e == ERR_OK)
         e = put_state(m, state, migrates);
@@ -247,7 +248,7 @@ enum err entity_apply(struct op *op, struct entity_move *m, struct job *job, con
     x->consumed_seq = MAX(x->consumed_seq, x->given_seq);
     x->version++;
     x->active_at = m->tx->now_ms;
-    entity_move_call_over(m);
+    entity_txn_call_ended(m);
     if (e == ERR_OK)
         e = tell_handled(m, job, from, updates);
     for (size_t i = 0; i < a.emit_count && e == ERR_OK; i++)
@@ -259,9 +260,9 @@ enum err entity_apply(struct op *op, struct entity_move *m, struct job *job, con
     if (e == ERR_OK && a.finished) {
         x->finished_at = m->tx->now_ms;
         x->migrate_to = -1; /* there is nothing to migrate: what comes next begins anew */
-        e = entity_move_tell(m, "entity.finished", STR_NONE);
+        e = entity_txn_add_event(m, "entity.finished", STR_NONE);
     }
     if (e == ERR_OK)
-        e = entity_move_settle(m);
-    return e == ERR_OK && updates > 0 ? entity_move_wake(m, from, x->consumed_seq) : e;
+        e = entity_txn_settle(m);
+    return e == ERR_OK && updates > 0 ? entity_txn_wake(m, from, x->consumed_seq) : e;
 }

@@ -11,10 +11,10 @@
 #include "domain/retry.h"
 #include "store/entity/inbox.h"
 
-static enum err load(struct op *op, struct tx *tx, const struct job *job, struct entity_move *m)
+static enum err load(struct op *op, struct tx *tx, const struct job *job, struct entity_txn *m)
 {
     bool found = false;
-    enum err e = entity_move_load(m, tx, job->run, &op->problem, &found);
+    enum err e = entity_txn_load(m, tx, job->run, &op->problem, &found);
     if (e == ERR_OK && !found)
         e = problem_set(&op->problem, ERR_JOB_NOT_FOUND, "the entity of this job is gone");
     return e;
@@ -51,7 +51,7 @@ static bool add_signal(void *ctx, const struct inbox_signal *s)
 
 /* What the call is about is settled when it is first handed out, and stays so: an attempt that was
  * lost may have done things in the world under this job's id. */
-static enum err settle_batch(struct entity_move *m, const struct job *job, struct buf *signals)
+static enum err settle_batch(struct entity_txn *m, const struct job *job, struct buf *signals)
 {
     struct entity *x = &m->entity;
     struct batch b = {
@@ -74,12 +74,12 @@ static enum err settle_batch(struct entity_move *m, const struct job *job, struc
     if (job->item == CALL_SIGNALS && x->timer_at >= 0 && x->timer_at <= m->tx->now_ms) {
         e = entity_timers_give(m->tx->db, x->num, m->tx->now_ms);
         if (e == ERR_OK)
-            e = entity_move_seek_timer(m);
+            e = entity_txn_seek_timer(m);
     }
     return e;
 }
 
-static enum err put_input(struct json_out *o, struct entity_move *m, const struct job *job,
+static enum err put_input(struct json_out *o, struct entity_txn *m, const struct job *job,
                           const struct buf *signals)
 {
     const struct entity *x = &m->entity;
@@ -112,7 +112,7 @@ static enum err put_input(struct json_out *o, struct entity_move *m, const struc
     return e;
 }
 
-static struct str handler_of(struct entity_move *m, const struct job *job, enum err *e)
+static struct str handler_of(struct entity_txn *m, const struct job *job, enum err *e)
 {
     struct entity_version to;
     if (job->item != CALL_MIGRATE || m->entity.migrate_to < 0) /* or it is done */
@@ -121,7 +121,7 @@ static struct str handler_of(struct entity_move *m, const struct job *job, enum 
     return *e == ERR_OK ? to.rules.handler : STR_NONE;
 }
 
-static enum err show_claimed(struct op *op, struct json_out *o, struct entity_move *m,
+static enum err show_claimed(struct op *op, struct json_out *o, struct entity_txn *m,
                              const struct job *job, const struct buf *signals)
 {
     enum err e = ERR_OK;
@@ -156,7 +156,7 @@ static bool tells_error(const struct job *job)
 }
 
 /* One line about the call. */
-static enum err tell_call(struct entity_move *m, const char *type, const struct job *job)
+static enum err tell_call(struct entity_txn *m, const char *type, const struct job *job)
 {
     struct str error = tells_error(job) ? attempt_error(m->tx, job->error) : STR_NONE;
     if (tells_error(job) && error.ptr == NULL)
@@ -180,7 +180,7 @@ static enum err tell_call(struct entity_move *m, const char *type, const struct 
     if (job->state == JOB_SCHEDULED)
         json_add_time(&o, "retry_at", job->due_at);
     json_close(&o, '}');
-    enum err e = buf_ok(&data) ? entity_move_tell(m, type, buf_str(&data)) : ERR_NO_MEMORY;
+    enum err e = buf_ok(&data) ? entity_txn_add_event(m, type, buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }
@@ -188,7 +188,7 @@ static enum err tell_call(struct entity_move *m, const char *type, const struct 
 enum err entity_call_claim(struct op *op, struct tx *tx, const struct claim_input *in,
                            const struct job *job, struct json_out *o)
 {
-    struct entity_move m;
+    struct entity_txn m;
     enum err e = load(op, tx, job, &m);
     if (e != ERR_OK)
         return e;
@@ -200,21 +200,21 @@ enum err entity_call_claim(struct op *op, struct tx *tx, const struct claim_inpu
     buf_init(&signals, 4 * JSON_WRITTEN_MAX);
     e = settle_batch(&m, job, &signals);
     if (e == ERR_OK)
-        e = job_row_move(tx, &taken, JOB_ON_CLAIM);
+        e = job_row_change(tx, &taken, JOB_ON_CLAIM);
     if (e == ERR_OK)
         e = show_claimed(op, o, &m, &taken, &signals);
     if (e == ERR_OK)
         e = tell_call(&m, "entity.called", &taken);
     if (e == ERR_OK)
-        e = entity_move_settle(&m);
+        e = entity_txn_settle(&m);
     buf_release(&signals);
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot hand out the job");
 }
 
 /* --- leases --- */
 
-static enum err refuse_stale(struct op *op, struct entity_move *m, struct job *job,
-                             struct str token, const char *why)
+static enum err refuse_stale(struct op *op, struct entity_txn *m, struct job *job, struct str token,
+                             const char *why)
 {
     int64_t epoch = 0;
     if (lease_is_news(job, token, &epoch)) {
@@ -230,14 +230,14 @@ static enum err refuse_stale(struct op *op, struct entity_move *m, struct job *j
         json_close(&o, '}');
         enum err e = buf_ok(&data) ? job_row_touch(m->tx, job, &touched) : ERR_NO_MEMORY;
         if (e == ERR_OK)
-            e = entity_move_tell(m, "job.stale_result", buf_str(&data));
+            e = entity_txn_add_event(m, "job.stale_result", buf_str(&data));
         tx_count_call(m->tx, ENTITY_CALL_STALE);
         if (e == ERR_OK)
-            e = entity_move_settle(m);
+            e = entity_txn_settle(m);
         buf_release(&data);
         if (e != ERR_OK)
             return problem_set(&op->problem, e, "cannot note the stale lease");
-        op->answer.told = true;
+        op->answer.refusal_wrote = true;
     }
     return problem_set(&op->problem, ERR_LEASE_LOST, "%s", why);
 }
@@ -247,7 +247,7 @@ enum err entity_call_heartbeat(struct op *op, struct tx *tx, const struct heartb
 {
     struct job renewed = *job;
     if (!lease_is_current(tx, job, in->lease_token) || job->state != JOB_RUNNING) {
-        struct entity_move m;
+        struct entity_txn m;
         enum err e = load(op, tx, job, &m);
         return e == ERR_OK ? refuse_stale(op, &m, &renewed, in->lease_token, "the lease has ended")
                            : e;
@@ -267,7 +267,7 @@ enum err entity_call_heartbeat(struct op *op, struct tx *tx, const struct heartb
     return ERR_OK;
 }
 
-static void answer_call(struct json_out *o, const struct entity_move *m, const struct job *job,
+static void answer_call(struct json_out *o, const struct entity_txn *m, const struct job *job,
                         const char *status)
 {
     json_open(o, NULL, '{');
@@ -285,7 +285,7 @@ static void answer_call(struct json_out *o, const struct entity_move *m, const s
 
 /* --- lost attempts --- */
 
-static enum err give_way(struct entity_move *m, struct job *job)
+static enum err give_way(struct entity_txn *m, struct job *job)
 {
     enum err e = ERR_OK;
     if (job->state == JOB_FAILED) {
@@ -294,17 +294,17 @@ static enum err give_way(struct entity_move *m, struct job *job)
         e = job_row_touch(m->tx, job, &dropped);
         *job = dropped;
     } else {
-        e = job_row_move(m->tx, job, JOB_ON_CANCEL);
+        e = job_row_change(m->tx, job, JOB_ON_CANCEL);
     }
     if (e == ERR_OK && m->entity.given_seq >= 0)
         e = entity_timers_take_back(m->tx->db, m->entity.num);
     if (e == ERR_OK && m->entity.given_seq >= 0)
-        e = entity_move_seek_timer(m);
-    entity_move_call_over(m);
+        e = entity_txn_seek_timer(m);
+    entity_txn_call_ended(m);
     return e;
 }
 
-enum err entity_call_give_way(struct entity_move *m, bool *ret_migrating)
+enum err entity_call_give_way(struct entity_txn *m, bool *ret_migrating)
 {
     struct job job;
     bool found = false;
@@ -322,7 +322,7 @@ enum err entity_call_give_way(struct entity_move *m, bool *ret_migrating)
 }
 
 /* The old version's call ended without an answer while a migration waits for its end. */
-static bool must_give_way(const struct entity_move *m, const struct job *job)
+static bool must_give_way(const struct entity_txn *m, const struct job *job)
 {
     return m->entity.migrate_to >= 0 && job->item != CALL_MIGRATE;
 }
@@ -330,7 +330,7 @@ static bool must_give_way(const struct entity_move *m, const struct job *job)
 enum err entity_call_release(struct op *op, struct tx *tx, const struct heartbeat_input *in,
                              struct job *job)
 {
-    struct entity_move m;
+    struct entity_txn m;
     enum err e = load(op, tx, job, &m);
     if (e != ERR_OK)
         return e;
@@ -340,13 +340,13 @@ enum err entity_call_release(struct op *op, struct tx *tx, const struct heartbea
         return refuse_stale(op, &m, job, in->lease_token, "the lease has ended");
     op->answer.changed_nothing = again;
     if (!again)
-        e = job_row_move(tx, job, JOB_ON_RELEASE);
+        e = job_row_change(tx, job, JOB_ON_RELEASE);
     if (e == ERR_OK && !again && must_give_way(&m, job)) {
         e = tell_call(&m, "entity.call_released", job);
         if (e == ERR_OK)
             e = give_way(&m, job);
         if (e == ERR_OK)
-            e = entity_move_settle(&m);
+            e = entity_txn_settle(&m);
     }
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot release the job");
@@ -356,32 +356,32 @@ enum err entity_call_release(struct op *op, struct tx *tx, const struct heartbea
 }
 
 /* Again after a delay, or not any more: then the entity waits for somebody to look at it. */
-static enum err call_failed(struct entity_move *m, struct job *job, bool again, int64_t delay_ms)
+static enum err call_failed(struct entity_txn *m, struct job *job, bool again, int64_t delay_ms)
 {
     enum err e;
     job->output = STR_NONE;
     if (again) {
         job->due_at = m->tx->now_ms + delay_ms;
-        e = job_row_move(m->tx, job, JOB_ON_RETRY);
+        e = job_row_change(m->tx, job, JOB_ON_RETRY);
     } else {
         job->dead_at = m->tx->now_ms;
-        e = job_row_move(m->tx, job, JOB_ON_FAIL);
+        e = job_row_change(m->tx, job, JOB_ON_FAIL);
     }
     bool gives_way = must_give_way(m, job);
     if (e == ERR_OK)
         e = tell_call(m, again || gives_way ? "entity.call_failed" : "entity.blocked", job);
     if (e == ERR_OK && gives_way)
         e = give_way(m, job);
-    return e == ERR_OK ? entity_move_settle(m) : e;
+    return e == ERR_OK ? entity_txn_settle(m) : e;
 }
 
-static bool may_try_again(const struct entity_move *m, const struct job *job)
+static bool may_try_again(const struct entity_txn *m, const struct job *job)
 {
     int64_t max = m->version.rules.max_attempts;
     return max == 0 || job->attempt < max;
 }
 
-static int64_t delay_before_next(const struct entity_move *m, const struct job *job)
+static int64_t delay_before_next(const struct entity_txn *m, const struct job *job)
 {
     uint64_t seed;
     env_random(m->tx->env, &seed, sizeof(seed));
@@ -389,7 +389,7 @@ static int64_t delay_before_next(const struct entity_move *m, const struct job *
     return retry_delay_ms(&policy, MAX(job->attempt, (int64_t)1), seed);
 }
 
-static enum err expire(struct entity_move *m, struct job *job)
+static enum err expire(struct entity_txn *m, struct job *job)
 {
     job->error = error_json(m->tx, "LEASE_EXPIRED", STR("The lease expired without a heartbeat"));
     if (job->error.ptr == NULL)
@@ -400,21 +400,21 @@ static enum err expire(struct entity_move *m, struct job *job)
         return e;
     if (!may_try_again(m, job))
         return call_failed(m, job, false, 0);
-    e = job_row_move(m->tx, job, JOB_ON_EXPIRE);
+    e = job_row_change(m->tx, job, JOB_ON_EXPIRE);
     if (e == ERR_OK)
         e = tell_call(m, "entity.call_failed", job);
     if (e == ERR_OK && must_give_way(m, job))
         e = give_way(m, job);
-    return e == ERR_OK ? entity_move_settle(m) : e;
+    return e == ERR_OK ? entity_txn_settle(m) : e;
 }
 
 enum err entity_call_due(struct tx *tx, struct job *job, struct problem *p)
 {
-    struct entity_move m;
+    struct entity_txn m;
     bool found = false;
     if (job->state == JOB_SCHEDULED)
-        return job_row_move(tx, job, JOB_ON_WAKE);
-    enum err e = entity_move_load(&m, tx, job->run, p, &found);
+        return job_row_change(tx, job, JOB_ON_WAKE);
+    enum err e = entity_txn_load(&m, tx, job->run, p, &found);
     if (e != ERR_OK)
         return e;
     return found ? expire(&m, job) : job_row_remove(tx, job);
@@ -422,13 +422,13 @@ enum err entity_call_due(struct tx *tx, struct job *job, struct problem *p)
 
 enum err entity_call_revive(struct op *op, struct tx *tx, struct job *job)
 {
-    struct entity_move m;
+    struct entity_txn m;
     enum err e = load(op, tx, job, &m);
     if (e == ERR_OK)
-        e = job_row_move(tx, job, JOB_ON_REVIVE);
+        e = job_row_change(tx, job, JOB_ON_REVIVE);
     if (e == ERR_OK)
         e = tell_call(&m, "entity.unblocked", job);
-    return e == ERR_OK ? entity_move_settle(&m) : e;
+    return e == ERR_OK ? entity_txn_settle(&m) : e;
 }
 
 /* --- results --- */
@@ -466,7 +466,7 @@ static bool is_known(const struct finish_job_input *in, const struct job *job, s
     return job->state == JOB_SUCCEEDED && str_eq(job->output, digest);
 }
 
-static enum err take_failure(struct entity_move *m, const struct finish_job_input *in,
+static enum err take_failure(struct entity_txn *m, const struct finish_job_input *in,
                              struct job *job)
 {
     bool again = in->retryable && may_try_again(m, job);
@@ -479,7 +479,7 @@ static enum err take_failure(struct entity_move *m, const struct finish_job_inpu
 enum err entity_call_finish(struct op *op, struct tx *tx, const struct finish_job_input *in,
                             struct job *job, struct json_out *o, bool *ret_changed)
 {
-    struct entity_move m;
+    struct entity_txn m;
     json_t *output = NULL;
     struct str digest = STR_NONE;
     enum err e = load(op, tx, job, &m);
@@ -507,7 +507,7 @@ enum err entity_call_finish(struct op *op, struct tx *tx, const struct finish_jo
         answer_call(o, &m, job, in->failed ? "already_failed" : "already_completed");
         return ERR_OK;
     }
-    if (job_is_over(job->state))
+    if (job_has_ended(job->state))
         return problem_set(&op->problem, ERR_LEASE_LOST, "the job is over: it has %s",
                            job_state_name(job->state));
     if (job->state != JOB_RUNNING)
@@ -533,9 +533,9 @@ enum err entity_call_finish(struct op *op, struct tx *tx, const struct finish_jo
 enum err entity_call_show(struct tx *tx, const struct job *job, struct problem *p,
                           struct json_out *o)
 {
-    struct entity_move m;
+    struct entity_txn m;
     bool found = false;
-    enum err e = entity_move_load(&m, tx, job->run, p, &found);
+    enum err e = entity_txn_load(&m, tx, job->run, p, &found);
     if (e != ERR_OK)
         return e;
     if (!found)

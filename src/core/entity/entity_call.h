@@ -28,7 +28,7 @@ MUST_CHECK enum err entity_call_due(struct tx *tx, struct job *job, struct probl
 /* A migration was asked for: a call that nobody is working on makes way for it, since there may be
  * nobody left who handles the old version. What it was about waits for the call after that.
  * *ret_migrating: a worker is migrating it right now, and nothing was changed. */
-MUST_CHECK enum err entity_call_give_way(struct entity_move *m, bool *ret_migrating);
+MUST_CHECK enum err entity_call_give_way(struct entity_txn *m, bool *ret_migrating);
 /* A dead letter is tried again. */
 MUST_CHECK enum err entity_call_revive(struct op *op, struct tx *tx, struct job *job);
 

@@ -37,7 +37,7 @@ static struct str key_of(struct tx *tx, const struct job *job, size_t index)
     return arena_take(&tx->arena, &key);
 }
 
-enum err entity_starts_note(struct entity_move *m, const struct job *job,
+enum err entity_starts_note(struct entity_txn *m, const struct job *job,
                             const struct entity_answer *a)
 {
     bool armed = false; /* with those that wait already */
@@ -60,7 +60,7 @@ enum err entity_starts_note(struct entity_move *m, const struct job *job,
 
 /* --- starting --- */
 
-static enum err tell(struct entity_move *m, const struct entity_start *row, struct uuid run,
+static enum err tell(struct entity_txn *m, const struct entity_start *row, struct uuid run,
                      enum err refusal, const char *why)
 {
     struct buf data;
@@ -78,13 +78,13 @@ static enum err tell(struct entity_move *m, const struct entity_start *row, stru
     json_close(&o, '}');
     enum err e = ERR_NO_MEMORY;
     if (buf_ok(&data))
-        e = entity_move_tell(m, refusal == ERR_OK ? "entity.run_started" : "entity.run_refused",
-                             buf_str(&data));
+        e = entity_txn_add_event(m, refusal == ERR_OK ? "entity.run_started" : "entity.run_refused",
+                                 buf_str(&data));
     buf_release(&data);
     return e;
 }
 
-static struct str route_of(struct entity_move *m)
+static struct str route_of(struct entity_txn *m)
 {
     struct buf route;
     buf_init(&route, ROUTE_MAX);
@@ -96,10 +96,10 @@ static struct str route_of(struct entity_move *m)
 }
 
 /* *ret_again: it was refused for the moment, and those behind it wait with it. */
-static enum err start_one(struct entity_move *m, struct entity_start *row, int64_t due_at,
+static enum err start_one(struct entity_txn *m, struct entity_start *row, int64_t due_at,
                           bool *ret_again)
 {
-    struct own_start start = {
+    struct internal_start start = {
         .tenant = m->entity.tenant,
         .workflow_id = row->workflow_id,
         .input = row->input,
@@ -113,11 +113,11 @@ static enum err start_one(struct entity_move *m, struct entity_start *row, int64
         .due_at = due_at,
     };
     struct problem p;
-    struct own_started started;
+    struct internal_start_made started;
     if (start.route.ptr == NULL)
         return ERR_NO_MEMORY;
     problem_init(&p);
-    enum err e = own_start(m->tx, &start, &p, &started);
+    enum err e = internal_start(m->tx, &start, &p, &started);
     *ret_again = e == ERR_OK && started.refusal != ERR_OK && err_retryable(started.refusal);
     if (*ret_again) {
         row->tries++;
@@ -133,11 +133,11 @@ static enum err start_one(struct entity_move *m, struct entity_start *row, int64
 
 enum err entity_starts_due(struct tx *tx, const struct timer *timer, struct problem *p)
 {
-    struct entity_move m;
+    struct entity_txn m;
     bool exists = false;
     enum err e = timers_delete(tx->db, timer);
     if (e == ERR_OK)
-        e = entity_move_load(&m, tx, timer->run, p, &exists);
+        e = entity_txn_load(&m, tx, timer->run, p, &exists);
     if (e != ERR_OK || !exists)
         return e;
     struct entity_start row = {0};
@@ -154,5 +154,5 @@ enum err entity_starts_due(struct tx *tx, const struct timer *timer, struct prob
         e = arm(tx, &m.entity, tx->now_ms + delay);
     }
     bool told = e == ERR_OK && m.entity.last_event > m.read.last_event;
-    return told ? entity_move_settle(&m) : e;
+    return told ? entity_txn_settle(&m) : e;
 }

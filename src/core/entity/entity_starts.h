@@ -7,7 +7,7 @@
 #include "core/entity/entity_txn.h"
 #include "domain/entity/entity_answer.h"
 
-MUST_CHECK enum err entity_starts_note(struct entity_move *m, const struct job *job,
+MUST_CHECK enum err entity_starts_note(struct entity_txn *m, const struct job *job,
                                        const struct entity_answer *answer);
 /* The timer TIMER_ENTITY_START fired. */
 MUST_CHECK enum err entity_starts_due(struct tx *tx, const struct timer *timer, struct problem *p);

@@ -29,7 +29,7 @@ static enum err remove_deleted(struct tx *tx, int64_t entity, int64_t from, int6
     enum err e = entity_sweep_deleted(tx->db, entity, rows, ret_removed, ret_gone);
     if (e != ERR_OK || !*ret_gone)
         return e;
-    e = door_forget(tx->db, entity, rows - *ret_removed, &keys, ret_gone);
+    e = signal_dedup_forget(tx->db, entity, rows - *ret_removed, &keys, ret_gone);
     *ret_removed += keys;
     if (e != ERR_OK || !*ret_gone)
         return e;

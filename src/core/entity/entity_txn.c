@@ -21,7 +21,8 @@ enum err entity_type_load(struct op *op, struct tx *tx, struct str id, struct te
     if (e != ERR_OK)
         return e;
     if ((*ret_tenant)->num != 0)
-        e = kept_types_find(tx->types, tx->db, (*ret_tenant)->num, id, &tx->arena, &found, ret);
+        e = entity_type_cache_find(tx->types, tx->db, (*ret_tenant)->num, id, &tx->arena, &found,
+                                   ret);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot read the type");
     if (!found)
@@ -30,18 +31,18 @@ enum err entity_type_load(struct op *op, struct tx *tx, struct str id, struct te
     return ERR_OK;
 }
 
-enum err entity_version_load(struct entity_move *m, int64_t version, struct entity_version *ret)
+enum err entity_version_load(struct entity_txn *m, int64_t version, struct entity_version *ret)
 {
     bool found = false;
-    enum err e = kept_types_version(m->tx->types, m->tx->db, m->type.num, version, &m->tx->arena,
-                                    &found, ret);
+    enum err e = entity_type_cache_version(m->tx->types, m->tx->db, m->type.num, version,
+                                           &m->tx->arena, &found, ret);
     return e == ERR_OK && !found ? ERR_DAMAGED : e; /* versions are never removed */
 }
 
-enum err entity_move_find(struct entity_move *m, struct op *op, struct tx *tx, struct str type,
-                          struct str id, bool *ret_found)
+enum err entity_txn_find(struct entity_txn *m, struct op *op, struct tx *tx, struct str type,
+                         struct str id, bool *ret_found)
 {
-    *m = (struct entity_move){.tx = tx};
+    *m = (struct entity_txn){.tx = tx};
     enum err e = entity_type_load(op, tx, type, &m->tenant, &m->type);
     if (e != ERR_OK)
         return e;
@@ -54,21 +55,21 @@ enum err entity_move_find(struct entity_move *m, struct op *op, struct tx *tx, s
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot read the type's version");
 }
 
-enum err entity_move_need(struct entity_move *m, struct op *op, struct tx *tx, struct str type,
-                          struct str id)
+enum err entity_txn_need(struct entity_txn *m, struct op *op, struct tx *tx, struct str type,
+                         struct str id)
 {
     bool found = false;
-    enum err e = entity_move_find(m, op, tx, type, id, &found);
+    enum err e = entity_txn_find(m, op, tx, type, id, &found);
     if (e == ERR_OK && !found)
         e = problem_set(&op->problem, ERR_ENTITY_NOT_FOUND, "there is no %.*s \"%.*s\"",
                         STR_ARG(type), STR_ARG(id));
     return e;
 }
 
-enum err entity_move_load(struct entity_move *m, struct tx *tx, int64_t num, struct problem *p,
-                          bool *ret_found)
+enum err entity_txn_load(struct entity_txn *m, struct tx *tx, int64_t num, struct problem *p,
+                         bool *ret_found)
 {
-    *m = (struct entity_move){.tx = tx};
+    *m = (struct entity_txn){.tx = tx};
     enum err e = entities_find_num(tx->db, num, &tx->arena, ret_found, &m->entity);
     if (e == ERR_OK && !*ret_found)
         return ERR_OK;
@@ -85,14 +86,14 @@ enum err entity_move_load(struct entity_move *m, struct tx *tx, int64_t num, str
 
 /* --- telling --- */
 
-enum err entity_move_tell(struct entity_move *m, const char *type, struct str data)
+enum err entity_txn_add_event(struct entity_txn *m, const char *type, struct str data)
 {
     int64_t seq = ++m->entity.last_event;
     enum err e = events_append(m->tx->db, m->entity.num, seq, m->tx->now_ms, str_of(type), data);
-    return e == ERR_OK ? tx_told(m->tx, m->entity.tenant, m->entity.num, seq) : e;
+    return e == ERR_OK ? tx_note_event(m->tx, m->entity.tenant, m->entity.num, seq) : e;
 }
 
-static enum err tell_generation(struct entity_move *m, const char *type)
+static enum err tell_generation(struct entity_txn *m, const char *type)
 {
     struct buf data;
     buf_init(&data, KIB);
@@ -101,12 +102,12 @@ static enum err tell_generation(struct entity_move *m, const char *type)
     json_add_int(&o, "generation", m->entity.generation);
     json_add_int(&o, "consumed_seq", m->entity.consumed_seq);
     json_close(&o, '}');
-    enum err e = buf_ok(&data) ? entity_move_tell(m, type, buf_str(&data)) : ERR_NO_MEMORY;
+    enum err e = buf_ok(&data) ? entity_txn_add_event(m, type, buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }
 
-void entity_put_name(struct json_out *o, const struct entity_move *m)
+void entity_put_name(struct json_out *o, const struct entity_txn *m)
 {
     json_open(o, "entity", '{');
     json_add_text(o, "type", m->type.id);
@@ -137,12 +138,12 @@ enum err entity_put_timers(struct json_out *o, const char *name, struct db *db, 
 
 /* The keys stay where they are, whatever generation they came in: the record says which they are.
  */
-static enum err put_window(struct entity_move *m, struct buf *out)
+static enum err put_window(struct entity_txn *m, struct buf *out)
 {
-    struct door_view view = {.oldest_at = -1};
+    struct signal_dedup_view view = {.oldest_at = -1};
     enum err e = ERR_OK;
     if (!m->is_new)
-        e = door_show(m->tx->db, m->entity.num, &view);
+        e = signal_dedup_show(m->tx->db, m->entity.num, &view);
     struct json_out o = json_out_to(out);
     json_open(&o, NULL, '{');
     json_add_int(&o, "keys", view.keys);
@@ -153,7 +154,7 @@ static enum err put_window(struct entity_move *m, struct buf *out)
     return e == ERR_OK && !buf_ok(out) ? ERR_NO_MEMORY : e;
 }
 
-static enum err record_generation(struct entity_move *m, const char *reason)
+static enum err record_generation(struct entity_txn *m, const char *reason)
 {
     struct entity *x = &m->entity;
     struct entity_state state = {0};
@@ -192,7 +193,7 @@ static enum err record_generation(struct entity_move *m, const char *reason)
 }
 
 /* Generations that need not be kept go later, a few rows at a time. */
-static enum err note_sweep(struct entity_move *m)
+static enum err note_sweep(struct entity_txn *m)
 {
     int64_t keep = m->version.rules.keep_generations;
     int64_t through = m->entity.generation - 1 - keep;
@@ -200,7 +201,7 @@ static enum err note_sweep(struct entity_move *m)
                                      : ERR_OK;
 }
 
-enum err entity_move_begin_generation(struct entity_move *m, const char *reason)
+enum err entity_txn_begin_generation(struct entity_txn *m, const char *reason)
 {
     enum err e = ERR_OK;
     m->entity.generation++;
@@ -213,7 +214,7 @@ enum err entity_move_begin_generation(struct entity_move *m, const char *reason)
     return e == ERR_OK ? note_sweep(m) : e;
 }
 
-enum err entity_move_create(struct entity_move *m, struct str id, struct str by)
+enum err entity_txn_create(struct entity_txn *m, struct str id, struct str by)
 {
     m->is_new = true;
     m->entity = (struct entity){
@@ -231,7 +232,7 @@ enum err entity_move_create(struct entity_move *m, struct str id, struct str by)
     m->read = m->entity;
     enum err e = tx_new_entity(m->tx, &m->entity.id, &m->entity.num);
     if (e == ERR_OK)
-        e = entity_move_begin_generation(m, "created");
+        e = entity_txn_begin_generation(m, "created");
     struct buf data;
     buf_init(&data, KIB);
     struct json_out o = json_out_to(&data);
@@ -240,14 +241,15 @@ enum err entity_move_create(struct entity_move *m, struct str id, struct str by)
     json_add_text(&o, "by", by);
     json_close(&o, '}');
     if (e == ERR_OK)
-        e = buf_ok(&data) ? entity_move_tell(m, "entity.created", buf_str(&data)) : ERR_NO_MEMORY;
+        e = buf_ok(&data) ? entity_txn_add_event(m, "entity.created", buf_str(&data))
+                          : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }
 
 /* --- timers --- */
 
-enum err entity_move_seek_timer(struct entity_move *m)
+enum err entity_txn_seek_timer(struct entity_txn *m)
 {
     return entity_timers_next(m->tx->db, m->entity.num, &m->entity.timer_at);
 }
@@ -258,7 +260,7 @@ static int64_t armed_at(const struct entity *x)
     return x->open_job < 0 ? x->timer_at : -1;
 }
 
-static enum err arm(struct entity_move *m)
+static enum err arm(struct entity_txn *m)
 {
     int64_t was = armed_at(&m->read);
     int64_t is = armed_at(&m->entity);
@@ -275,13 +277,13 @@ static enum err arm(struct entity_move *m)
 
 /* --- calls --- */
 
-void entity_move_call_over(struct entity_move *m)
+void entity_txn_call_ended(struct entity_txn *m)
 {
     m->entity.open_job = -1;
     m->entity.given_seq = -1;
 }
 
-static bool has_work(const struct entity_move *m)
+static bool has_work(const struct entity_txn *m)
 {
     const struct entity *x = &m->entity;
     return x->migrate_to >= 0 || x->last_seq > x->consumed_seq ||
@@ -289,7 +291,7 @@ static bool has_work(const struct entity_move *m)
 }
 
 /* A migration is the business of those who handle the version that it leads to. */
-static enum err queue_of_call(struct entity_move *m, bool migrates, struct str *ret)
+static enum err queue_of_call(struct entity_txn *m, bool migrates, struct str *ret)
 {
     *ret = m->version.rules.queue;
     if (!migrates)
@@ -301,7 +303,7 @@ static enum err queue_of_call(struct entity_move *m, bool migrates, struct str *
     return e;
 }
 
-static enum err open_call(struct entity_move *m)
+static enum err open_call(struct entity_txn *m)
 {
     struct entity *x = &m->entity;
     bool migrates = x->migrate_to >= 0;
@@ -325,24 +327,24 @@ static enum err open_call(struct entity_move *m)
 
 /* Something came for an entity that had finished: it begins anew as a new one would, with nothing
  * but its keys. */
-static enum err reopen(struct entity_move *m)
+static enum err reopen(struct entity_txn *m)
 {
     m->entity.finished_at = -1;
     enum err e = entity_states_delete(m->tx->db, m->entity.num);
     if (e == ERR_OK)
         e = entity_version_load(m, m->type.latest_version, &m->version);
     if (e == ERR_OK)
-        e = entity_move_begin_generation(m, "reopened");
+        e = entity_txn_begin_generation(m, "reopened");
     return e == ERR_OK ? tell_generation(m, "entity.reopened") : e;
 }
 
-static enum err roll_over(struct entity_move *m)
+static enum err roll_over(struct entity_txn *m)
 {
-    enum err e = entity_move_begin_generation(m, "rolled_over");
+    enum err e = entity_txn_begin_generation(m, "rolled_over");
     return e == ERR_OK ? tell_generation(m, "entity.rolled_over") : e;
 }
 
-enum err entity_move_settle(struct entity_move *m)
+enum err entity_txn_settle(struct entity_txn *m)
 {
     struct entity *x = &m->entity;
     enum err e = ERR_OK;
@@ -367,7 +369,7 @@ enum err entity_move_settle(struct entity_move *m)
 }
 
 /* One that was put off is later than the entity says; one of an earlier time is only removed. */
-enum err entity_move_timer_due(struct entity_move *m, int64_t due_at)
+enum err entity_txn_timer_due(struct entity_txn *m, int64_t due_at)
 {
     int64_t armed = armed_at(&m->entity);
     if (armed < 0 || armed > due_at)
@@ -379,9 +381,9 @@ enum err entity_move_timer_due(struct entity_move *m, int64_t due_at)
     json_add_time(&o, "due_at", m->entity.timer_at);
     json_close(&o, '}');
     enum err e =
-        buf_ok(&data) ? entity_move_tell(m, "entity.timer_due", buf_str(&data)) : ERR_NO_MEMORY;
+        buf_ok(&data) ? entity_txn_add_event(m, "entity.timer_due", buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
-    return e == ERR_OK ? entity_move_settle(m) : e;
+    return e == ERR_OK ? entity_txn_settle(m) : e;
 }
 
 /* --- who waits --- */
@@ -395,7 +397,7 @@ struct uuid entity_wait_key(struct str tenant, struct str type, struct str id)
     return key;
 }
 
-enum err entity_move_wake(struct entity_move *m, int64_t after, int64_t through)
+enum err entity_txn_wake(struct entity_txn *m, int64_t after, int64_t through)
 {
     struct uuid key = entity_wait_key(m->tenant->id, m->type.id, m->entity.name);
     return tx_wake_updates(m->tx, m->entity.tenant, key, after, through);

@@ -1,7 +1,7 @@
 /* Moving one entity on, inside a transaction: its row, inbox, job, timers, timeline and generation
  * change together or not at all. Every use case that changes an entity goes through here.
  *
- * A move is loaded, changed, and then entity_move_settle() does what follows: it opens the entity
+ * A move is loaded, changed, and then entity_txn_settle() does what follows: it opens the entity
  * again if it was finished and something waits, makes the next call of the handler, arms the timer,
  * rolls the history over, and writes the row once. */
 #ifndef PAWL_CORE_ENTITY_ENTITY_TXN_H
@@ -20,7 +20,7 @@ enum {
     TIMER_ENTITY_START = -3, /* runs are to be started for it */
 };
 
-struct entity_move {
+struct entity_txn {
     struct tx *tx;
     struct tenant *tenant;
     struct entity_type type;
@@ -34,44 +34,44 @@ struct entity_move {
 MUST_CHECK enum err entity_type_load(struct op *op, struct tx *tx, struct str id,
                                      struct tenant **ret_tenant, struct entity_type *ret);
 /* The caller's entity; *ret_found false leaves tenant and type loaded, and the newest version. */
-MUST_CHECK enum err entity_move_find(struct entity_move *m, struct op *op, struct tx *tx,
-                                     struct str type, struct str id, bool *ret_found);
+MUST_CHECK enum err entity_txn_find(struct entity_txn *m, struct op *op, struct tx *tx,
+                                    struct str type, struct str id, bool *ret_found);
 /* The same; ERR_ENTITY_NOT_FOUND when there is none. */
-MUST_CHECK enum err entity_move_need(struct entity_move *m, struct op *op, struct tx *tx,
-                                     struct str type, struct str id);
+MUST_CHECK enum err entity_txn_need(struct entity_txn *m, struct op *op, struct tx *tx,
+                                    struct str type, struct str id);
 /* By its number; *ret_found false when it is gone. */
-MUST_CHECK enum err entity_move_load(struct entity_move *m, struct tx *tx, int64_t num,
-                                     struct problem *p, bool *ret_found);
-/* A new one, after entity_move_find() has found none. Its row is written by the settling. */
-MUST_CHECK enum err entity_move_create(struct entity_move *m, struct str id, struct str by);
+MUST_CHECK enum err entity_txn_load(struct entity_txn *m, struct tx *tx, int64_t num,
+                                    struct problem *p, bool *ret_found);
+/* A new one, after entity_txn_find() has found none. Its row is written by the settling. */
+MUST_CHECK enum err entity_txn_create(struct entity_txn *m, struct str id, struct str by);
 
 /* One line of its story. `data` is a JSON object, or ptr NULL. */
-MUST_CHECK enum err entity_move_tell(struct entity_move *m, const char *type, struct str data);
+MUST_CHECK enum err entity_txn_add_event(struct entity_txn *m, const char *type, struct str data);
 /* The call under way is over. */
-void entity_move_call_over(struct entity_move *m);
+void entity_txn_call_ended(struct entity_txn *m);
 /* Goes over to another generation, pinned to m->version. */
-MUST_CHECK enum err entity_move_begin_generation(struct entity_move *m, const char *reason);
+MUST_CHECK enum err entity_txn_begin_generation(struct entity_txn *m, const char *reason);
 /* Its timers changed: looks for the next one that is due. */
-MUST_CHECK enum err entity_move_seek_timer(struct entity_move *m);
+MUST_CHECK enum err entity_txn_seek_timer(struct entity_txn *m);
 /* The timer that was armed for this time has fired, and is removed. */
-MUST_CHECK enum err entity_move_timer_due(struct entity_move *m, int64_t due_at);
+MUST_CHECK enum err entity_txn_timer_due(struct entity_txn *m, int64_t due_at);
 /* Does what follows, and writes the row. */
-MUST_CHECK enum err entity_move_settle(struct entity_move *m);
+MUST_CHECK enum err entity_txn_settle(struct entity_txn *m);
 
 /* What whoever waits for something of the entity is known by. */
 struct uuid entity_wait_key(struct str tenant, struct str type, struct str id);
 /* Once the commit is on disk, wakes those who wait for updates above `after` up to `through`; with
  * 0 and 0 all of them. */
-MUST_CHECK enum err entity_move_wake(struct entity_move *m, int64_t after, int64_t through);
+MUST_CHECK enum err entity_txn_wake(struct entity_txn *m, int64_t after, int64_t through);
 
 /* A version of the entity's type, which must exist. */
-MUST_CHECK enum err entity_version_load(struct entity_move *m, int64_t version,
+MUST_CHECK enum err entity_version_load(struct entity_txn *m, int64_t version,
                                         struct entity_version *ret);
 
 /* Its timers as an array, all of them or those that the call under way was given. */
 MUST_CHECK enum err entity_put_timers(struct json_out *o, const char *name, struct db *db,
                                       int64_t entity, bool only_given);
 /* "entity":{"type":…,"id":…} */
-void entity_put_name(struct json_out *o, const struct entity_move *m);
+void entity_put_name(struct json_out *o, const struct entity_txn *m);
 
 #endif

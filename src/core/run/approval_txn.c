@@ -10,19 +10,19 @@ enum { PROMPT_SHOWN_MAX = 64 * KIB, TOLD_MAX = 1 * MIB };
 
 /* --- asking --- */
 
-static const struct approval_ask *ask_of(const struct run_move *m, const struct job *job)
+static const struct approval_ask *ask_of(const struct run_txn *m, const struct job *job)
 {
     return &job_step(m->def, job)->ask;
 }
 
-static enum err fill(struct run_move *m, const json_t *template, const json_t *item,
+static enum err fill(struct run_txn *m, const json_t *template, const json_t *item,
                      struct problem *p, const json_t **ret)
 {
     *ret = template;
     return expr_has_template(template) ? values_fill(m, template, item, p, ret) : ERR_OK;
 }
 
-static enum err compose_prompt(struct run_move *m, const struct job *job, const json_t *item,
+static enum err compose_prompt(struct run_txn *m, const struct job *job, const json_t *item,
                                struct problem *p, struct str *ret)
 {
     const struct approval_ask *ask = ask_of(m, job);
@@ -58,7 +58,7 @@ static enum err parse_kept(struct tx *tx, struct str text, const json_t **ret)
 }
 
 /* Without a content of its own a task shows what it will be given. */
-static enum err compose_content(struct run_move *m, const struct job *job, const json_t *item,
+static enum err compose_content(struct run_txn *m, const struct job *job, const json_t *item,
                                 struct problem *p, const json_t **ret)
 {
     static const struct str NOTHING = {"null", 4};
@@ -96,22 +96,22 @@ enum err approval_hash(struct tx *tx, struct str prompt, const json_t *content, 
 }
 
 /* The end of an approval step's own time; a task's begins when it is handed out. */
-static int64_t gives_up_at(const struct run_move *m, const struct job *job)
+static int64_t gives_up_at(const struct run_txn *m, const struct job *job)
 {
     const struct step_def *step = job_step(m->def, job);
     bool limited = step->type == STEP_APPROVAL && step->timeout_ms >= 0;
     return limited ? job->created_at + step->timeout_ms : -1;
 }
 
-static int64_t due_of(const struct run_move *m, const struct job *job, const struct approval *a)
+static int64_t due_of(const struct run_txn *m, const struct job *job, const struct approval *a)
 {
     int64_t due = approval_next_due(ask_of(m, job), a->requested_at, a->expires_at, a->reminded,
                                     a->escalated_at >= 0);
     return earlier_due(due, gives_up_at(m, job));
 }
 
-enum err approval_compose(struct run_move *m, struct job *job, const json_t *item,
-                          struct problem *p, struct approval *ret)
+enum err approval_compose(struct run_txn *m, struct job *job, const json_t *item, struct problem *p,
+                          struct approval *ret)
 {
     const struct approval_ask *ask = ask_of(m, job);
     const json_t *content = NULL;
@@ -148,12 +148,12 @@ enum err approval_compose(struct run_move *m, struct job *job, const json_t *ite
 /* --- the timeline --- */
 
 struct told {
-    struct run_move *m;
+    struct run_txn *m;
     struct buf data;
     struct json_out out;
 };
 
-static void tell_begin(struct told *t, struct run_move *m, const struct job *job)
+static void tell_begin(struct told *t, struct run_txn *m, const struct job *job)
 {
     t->m = m;
     buf_init(&t->data, TOLD_MAX);
@@ -168,7 +168,8 @@ static void tell_begin(struct told *t, struct run_move *m, const struct job *job
 static enum err tell_end(struct told *t, const char *type)
 {
     json_close(&t->out, '}');
-    enum err e = buf_ok(&t->data) ? run_move_tell(t->m, type, buf_str(&t->data)) : ERR_NO_MEMORY;
+    enum err e =
+        buf_ok(&t->data) ? run_txn_add_event(t->m, type, buf_str(&t->data)) : ERR_NO_MEMORY;
     buf_release(&t->data);
     return e;
 }
@@ -185,7 +186,7 @@ static void tell_approvers(struct told *t, const struct approvers *approvers)
     }
 }
 
-enum err approval_request(struct run_move *m, const struct job *job, const struct approval *a)
+enum err approval_request(struct run_txn *m, const struct job *job, const struct approval *a)
 {
     const struct approval_ask *ask = ask_of(m, job);
     enum err e = approvals_insert(m->tx->db, a);
@@ -203,8 +204,8 @@ enum err approval_request(struct run_move *m, const struct job *job, const struc
     return tell_end(&t, "approval.requested");
 }
 
-enum err approval_tell_vote(struct run_move *m, const struct job *job, const struct approval *a,
-                            struct str voter, bool edited)
+enum err approval_add_vote_event(struct run_txn *m, const struct job *job, const struct approval *a,
+                                 struct str voter, bool edited)
 {
     struct told t;
     tell_begin(&t, m, job);
@@ -215,7 +216,7 @@ enum err approval_tell_vote(struct run_move *m, const struct job *job, const str
     return tell_end(&t, "approval.voted");
 }
 
-static enum err tell_decision(struct run_move *m, const struct job *job, const struct approval *a)
+static enum err tell_decision(struct run_txn *m, const struct job *job, const struct approval *a)
 {
     struct told t;
     tell_begin(&t, m, job);
@@ -237,7 +238,7 @@ bool approval_is_granted(const struct approval *a, const struct approval_ask *as
            (a->status == APPROVAL_EXPIRED && ask->on_expire == ON_EXPIRE_APPROVE);
 }
 
-enum err approval_of_job(const struct run_move *m, const struct job *job, bool *ret_granted)
+enum err approval_of_job(const struct run_txn *m, const struct job *job, bool *ret_granted)
 {
     const struct step_def *step = job_step(m->def, job);
     struct approval a;
@@ -250,7 +251,7 @@ enum err approval_of_job(const struct run_move *m, const struct job *job, bool *
 }
 
 /* The task goes into its queue under its own id, with what the person made of its input. */
-static enum err let_task_go(struct run_move *m, struct job *job, const struct approval *a)
+static enum err let_task_go(struct run_txn *m, struct job *job, const struct approval *a)
 {
     enum err e = ERR_OK;
     if (a->edited.ptr != NULL) {
@@ -258,23 +259,23 @@ static enum err let_task_go(struct run_move *m, struct job *job, const struct ap
         e = jobs_set_input(m->tx->db, job->run, job->ordinal, job->input);
     }
     if (e == ERR_OK)
-        e = job_move(m, job, JOB_ON_APPROVE);
+        e = job_change(m, job, JOB_ON_APPROVE);
     if (e == ERR_OK && m->run.status == RUN_PAUSED)
-        e = job_move(m, job, JOB_ON_HOLD);
+        e = job_change(m, job, JOB_ON_HOLD);
     return e;
 }
 
 /* An approval's output is what was approved, as the next steps are to see it. */
-static enum err complete_approval(struct run_move *m, struct job *job, const struct approval *a)
+static enum err complete_approval(struct run_txn *m, struct job *job, const struct approval *a)
 {
     job->output = a->edited.ptr != NULL ? a->edited : a->content;
-    enum err e = job_tell(m, "job.approved", job);
+    enum err e = job_add_event(m, "job.approved", job);
     if (e == ERR_OK)
-        e = job_move(m, job, JOB_ON_COMPLETE);
-    return e == ERR_OK ? run_move_job_over(m, job) : e;
+        e = job_change(m, job, JOB_ON_COMPLETE);
+    return e == ERR_OK ? run_txn_job_ended(m, job) : e;
 }
 
-static enum err end_badly(struct run_move *m, struct job *job, const struct approval *a)
+static enum err end_badly(struct run_txn *m, struct job *job, const struct approval *a)
 {
     bool expired = a->status == APPROVAL_EXPIRED;
     bool fails = expired && ask_of(m, job)->on_expire == ON_EXPIRE_FAIL;
@@ -293,11 +294,11 @@ static enum err end_badly(struct run_move *m, struct job *job, const struct appr
         return ERR_NO_MEMORY;
     if (fails)
         job->dead_at = m->tx->now_ms;
-    enum err e = job_move(m, job, fails ? JOB_ON_FAIL : JOB_ON_DENY);
-    return e == ERR_OK ? run_move_job_over(m, job) : e;
+    enum err e = job_change(m, job, fails ? JOB_ON_FAIL : JOB_ON_DENY);
+    return e == ERR_OK ? run_txn_job_ended(m, job) : e;
 }
 
-enum err approval_settle(struct run_move *m, struct job *job, struct approval *a, struct str shown)
+enum err approval_settle(struct run_txn *m, struct job *job, struct approval *a, struct str shown)
 {
     assert(job->state == JOB_APPROVAL && approval_is_decided(a->status));
     assert(a->decided_by.ptr != NULL);
@@ -314,12 +315,12 @@ enum err approval_settle(struct run_move *m, struct job *job, struct approval *a
         e = complete_approval(m, job, a);
     else
         e = let_task_go(m, job, a);
-    return e == ERR_OK ? run_move_go_on(m) : e;
+    return e == ERR_OK ? run_txn_advance(m) : e;
 }
 
 /* --- time --- */
 
-static enum err audit_expiry(struct run_move *m, const struct job *job)
+static enum err audit_expiry(struct run_txn *m, const struct job *job)
 {
     struct buf text;
     buf_init(&text, KIB);
@@ -348,7 +349,7 @@ static enum err audit_expiry(struct run_move *m, const struct job *job)
     return e;
 }
 
-static enum err expire(struct run_move *m, struct job *job, struct approval *a)
+static enum err expire(struct run_txn *m, struct job *job, struct approval *a)
 {
     a->status = APPROVAL_EXPIRED;
     a->decided_by = STR(APPROVAL_BY_PAWL);
@@ -356,19 +357,19 @@ static enum err expire(struct run_move *m, struct job *job, struct approval *a)
     return e == ERR_OK ? audit_expiry(m, job) : e;
 }
 
-static enum err give_up(struct run_move *m, struct job *job)
+static enum err give_up(struct run_txn *m, struct job *job)
 {
     job->error = error_json(m->tx, "TIMED_OUT", STR("nobody decided within timeout_ms"));
     if (job->error.ptr == NULL)
         return ERR_NO_MEMORY;
     advance_answered(&m->progress, (size_t)job->step);
-    enum err e = job_move(m, job, JOB_ON_TIME_OUT);
+    enum err e = job_change(m, job, JOB_ON_TIME_OUT);
     if (e == ERR_OK)
-        e = run_move_job_over(m, job);
-    return e == ERR_OK ? run_move_go_on(m) : e;
+        e = run_txn_job_ended(m, job);
+    return e == ERR_OK ? run_txn_advance(m) : e;
 }
 
-static enum err escalate(struct run_move *m, const struct job *job, struct approval *a)
+static enum err escalate(struct run_txn *m, const struct job *job, struct approval *a)
 {
     struct told t;
     a->escalated_at = m->tx->now_ms;
@@ -377,7 +378,7 @@ static enum err escalate(struct run_move *m, const struct job *job, struct appro
     return tell_end(&t, "approval.escalated");
 }
 
-static enum err remind(struct run_move *m, const struct job *job, struct approval *a, int64_t count)
+static enum err remind(struct run_txn *m, const struct job *job, struct approval *a, int64_t count)
 {
     struct told t;
     a->reminded = count;
@@ -388,7 +389,7 @@ static enum err remind(struct run_move *m, const struct job *job, struct approva
     return tell_end(&t, "approval.reminded");
 }
 
-enum err approval_due(struct run_move *m, struct job *job)
+enum err approval_due(struct run_txn *m, struct job *job)
 {
     const struct approval_ask *ask = ask_of(m, job);
     int64_t now = m->tx->now_ms;

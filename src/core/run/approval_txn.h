@@ -11,10 +11,10 @@
 
 /* What is to be shown for this job, filled in; nothing is stored. Sets the job's state and time.
  * `item` is NULL where the step has one only. ERR_EXPRESSION with p when it cannot be evaluated. */
-MUST_CHECK enum err approval_compose(struct run_move *m, struct job *job, const json_t *item,
+MUST_CHECK enum err approval_compose(struct run_txn *m, struct job *job, const json_t *item,
                                      struct problem *p, struct approval *ret);
 /* Stores it and tells of it. The job is stored. */
-MUST_CHECK enum err approval_request(struct run_move *m, const struct job *job,
+MUST_CHECK enum err approval_request(struct run_txn *m, const struct job *job,
                                      const struct approval *a);
 
 /* Hash of what is shown, as lower-case hex in the transaction's arena. */
@@ -24,18 +24,19 @@ MUST_CHECK enum err approval_hash(struct tx *tx, struct str prompt, const json_t
 /* Decided: a->status, decided_by, reason and edited are set, and `shown` is its content_hash as it
  * was read. Writes it down, moves the job, and the run goes on. ERR_CONCURRENT_APPROVAL when
  * somebody else was first; then nothing is changed. */
-MUST_CHECK enum err approval_settle(struct run_move *m, struct job *job, struct approval *a,
+MUST_CHECK enum err approval_settle(struct run_txn *m, struct job *job, struct approval *a,
                                     struct str shown);
 /* A vote, and more are needed: `voter` has been counted. */
-MUST_CHECK enum err approval_tell_vote(struct run_move *m, const struct job *job,
-                                       const struct approval *a, struct str voter, bool edited);
+MUST_CHECK enum err approval_add_vote_event(struct run_txn *m, const struct job *job,
+                                            const struct approval *a, struct str voter,
+                                            bool edited);
 /* The job's time has come: a reminder, an escalation, or the end. */
-MUST_CHECK enum err approval_due(struct run_move *m, struct job *job);
+MUST_CHECK enum err approval_due(struct run_txn *m, struct job *job);
 
 /* Does it count as approved, by a person or by its end? */
 bool approval_is_granted(const struct approval *a, const struct approval_ask *ask);
 /* Has the job been approved? Not when nobody was asked. */
-MUST_CHECK enum err approval_of_job(const struct run_move *m, const struct job *job,
+MUST_CHECK enum err approval_of_job(const struct run_txn *m, const struct job *job,
                                     bool *ret_granted);
 
 #endif

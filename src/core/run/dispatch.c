@@ -2,10 +2,10 @@
 #include "core/run/dispatch.h"
 
 #include "base/limits.h"
-#include "core/admission/limits_of_run.h"
+#include "core/admission/run_limits.h"
 #include "core/admission/run_slots.h"
 #include "core/run/run_txn.h"
-#include "store/run/queue.h"
+#include "store/run/run_queue.h"
 
 /* What one slice may still do. */
 struct budget {
@@ -18,9 +18,9 @@ struct budget {
 /* How many more runs fit under the scope. */
 static enum err room_of(struct tx *tx, int64_t num, struct problem *p, int64_t *ret)
 {
-    struct scope scope;
+    struct limit_key_row scope;
     int64_t limit = -1;
-    enum err e = scopes_get(tx->db, num, &tx->arena, &scope);
+    enum err e = limit_keys_get(tx->db, num, &tx->arena, &scope);
     if (e == ERR_OK)
         e = limit_in_force(tx, &scope, p, &limit);
     *ret = limit < 0 ? INT64_MAX : MAX(limit - scope.active_runs, (int64_t)0);
@@ -28,9 +28,10 @@ static enum err room_of(struct tx *tx, int64_t num, struct problem *p, int64_t *
 }
 
 /* The first scope of the line that is full; 0 when none is. */
-static enum err full_scope(struct tx *tx, const struct line *line, struct problem *p, int64_t *ret)
+static enum err full_scope(struct tx *tx, const struct queue_group *line, struct problem *p,
+                           int64_t *ret)
 {
-    struct scope_list scopes = scope_list_parse(line->scopes);
+    struct limit_key_list scopes = limit_key_list_parse(line->scopes);
     enum err e = ERR_OK;
     *ret = 0;
     for (size_t i = 0; i < scopes.count && e == ERR_OK && *ret == 0; i++) {
@@ -97,11 +98,11 @@ static enum err pull(struct tx *tx, int64_t tenant, int64_t scope, struct proble
 {
     int64_t room = 0;
     bool found = true;
-    struct line line;
+    struct queue_group line;
     if (is_aside(tx, tenant))
         return ERR_OK;
     tx->dispatching = (struct dispatching){.tenant = tenant};
-    enum err e = lines_first(tx->db, tenant, scope, &tx->arena, &found, &line);
+    enum err e = queue_groups_first(tx->db, tenant, scope, &tx->arena, &found, &line);
     if (e == ERR_OK && found) /* a scope that lines wait for exists */
         e = room_of(tx, scope, p, &room);
     while (e == ERR_OK && found && room > 0) {
@@ -112,21 +113,21 @@ static enum err pull(struct tx *tx, int64_t tenant, int64_t scope, struct proble
         int64_t full = 0;
         e = full_scope(tx, &line, p, &full);
         if (e == ERR_OK)
-            e = lines_park(tx->db, line.num, full);
+            e = queue_groups_park(tx->db, line.num, full);
         if (full == 0)
             room--;
         if (e == ERR_OK)
-            e = lines_first(tx->db, tenant, scope, &tx->arena, &found, &line);
+            e = queue_groups_first(tx->db, tenant, scope, &tx->arena, &found, &line);
     }
     return e;
 }
 
 /* The line turns out to be blocked: the room that its other scopes have is for others. */
-static enum err park(struct tx *tx, const struct line *line, int64_t full, struct problem *p,
+static enum err park(struct tx *tx, const struct queue_group *line, int64_t full, struct problem *p,
                      struct budget *budget)
 {
-    struct scope_list scopes = scope_list_parse(line->scopes);
-    enum err e = lines_park(tx->db, line->num, full);
+    struct limit_key_list scopes = limit_key_list_parse(line->scopes);
+    enum err e = queue_groups_park(tx->db, line->num, full);
     for (size_t i = 0; i < scopes.count && e == ERR_OK; i++) {
         if (scopes.nums[i] != full)
             e = pull(tx, line->tenant, scopes.nums[i], p, budget);
@@ -134,14 +135,14 @@ static enum err park(struct tx *tx, const struct line *line, int64_t full, struc
     return e;
 }
 
-static enum err start(struct tx *tx, const struct line *line, struct problem *p)
+static enum err start(struct tx *tx, const struct queue_group *line, struct problem *p)
 {
-    struct run_move m;
+    struct run_txn m;
     struct arena_mark mark = arena_mark(&tx->arena);
     tx->dispatching.run = line->run;
-    enum err e = run_move_load(&m, tx, line->run, p);
+    enum err e = run_txn_load(&m, tx, line->run, p);
     if (e == ERR_OK)
-        e = run_move_admit(&m);
+        e = run_txn_admit(&m);
     if (e != ERR_OK)
         return e;
     tx->dispatching.run = 0;
@@ -167,9 +168,9 @@ static enum err drain(struct tx *tx, const struct tenant *tenant, int64_t most, 
         return ERR_OK;
     while (e == ERR_OK && tenant_has_room(tenant) && most > 0 && !is_unswept(tx, tenant)) {
         tx->dispatching = (struct dispatching){.tenant = tenant->num};
-        struct line line;
+        struct queue_group line;
         bool found = false;
-        e = lines_first(tx->db, tenant->num, 0, &tx->arena, &found, &line);
+        e = queue_groups_first(tx->db, tenant->num, 0, &tx->arena, &found, &line);
         if (e != ERR_OK || !found)
             return e;
         if (budget->starts <= 0 || budget->lines-- <= 0) {
@@ -284,12 +285,12 @@ bool dispatch_is_due(const struct tx *tx)
 
 enum err dispatch_concerns(struct tx *tx, const struct tenant *tenant, bool *ret)
 {
-    struct line line;
+    struct queue_group line;
     bool aside = is_aside(tx, tenant->num);
     *ret = (dispatch_is_due(tx) || aside) && tenant->queued_runs > 0 && tenant_has_room(tenant);
     if (!*ret || aside || is_unswept(tx, tenant))
         return ERR_OK;
-    return lines_first(tx->db, tenant->num, 0, &tx->arena, ret, &line);
+    return queue_groups_first(tx->db, tenant->num, 0, &tx->arena, ret, &line);
 }
 
 /* Scopes with room, although nothing was freed. */
@@ -301,7 +302,8 @@ static enum err sweep(struct tx *tx, struct problem *p, struct budget *budget)
         bool found = false;
         int64_t tenant = 0;
         int64_t scope = 0;
-        e = lines_next_scope(tx->db, d->sweep_tenant, d->sweep_scope, &found, &tenant, &scope);
+        e = queue_groups_next_limit_key(tx->db, d->sweep_tenant, d->sweep_scope, &found, &tenant,
+                                        &scope);
         if (e != ERR_OK)
             return e;
         if (!found || tenant > d->sweep_last) {
@@ -332,7 +334,7 @@ static enum err drain_in_turn(struct tx *tx, struct problem *p, struct budget *b
     while (e == ERR_OK && d->draining && budget->starts > 0 && budget->lines > 0) {
         bool found = false;
         int64_t num = 0;
-        e = lines_next_tenant(tx->db, d->drain_tenant, &found, &num);
+        e = queue_groups_next_tenant(tx->db, d->drain_tenant, &found, &num);
         if (e != ERR_OK)
             return e;
         if (!found) {

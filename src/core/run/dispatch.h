@@ -14,7 +14,7 @@
 #define PAWL_CORE_RUN_DISPATCH_H
 
 #include "core/txn/tx.h"
-#include "store/run/scopes.h"
+#include "store/run/limit_keys.h"
 
 /* After an op has freed slots: starts what they are enough for, a bounded number; the rest is left
  * to dispatch_turn(). */

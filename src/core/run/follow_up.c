@@ -4,7 +4,7 @@
 #include "core/admission/run_slots.h"
 #include "core/run/dispatch.h"
 
-enum err aftermath(struct tx *tx, struct problem *p)
+enum err follow_up(struct tx *tx, struct problem *p)
 {
     if (!tx->dispatches_later) {
         enum err e = dispatch_freed(tx, p);

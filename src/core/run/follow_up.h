@@ -8,6 +8,6 @@
 
 #include "core/txn/tx.h"
 
-MUST_CHECK enum err aftermath(struct tx *tx, struct problem *p);
+MUST_CHECK enum err follow_up(struct tx *tx, struct problem *p);
 
 #endif

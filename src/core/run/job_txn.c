@@ -8,7 +8,7 @@
 /* --- the timeline --- */
 
 /* With `error` (JSON; ptr NULL: none) when the event is that something went wrong. */
-static enum err tell(struct run_move *m, const char *type, const struct job *job, struct str error)
+static enum err tell(struct run_txn *m, const char *type, const struct job *job, struct str error)
 {
     struct buf data;
     buf_init(&data, 8 * KIB + 2 * ATTEMPT_ERROR_MAX);
@@ -28,17 +28,17 @@ static enum err tell(struct run_move *m, const char *type, const struct job *job
     if (error.ptr != NULL)
         json_add_raw(&o, "error", error);
     json_close(&o, '}');
-    enum err e = buf_ok(&data) ? run_move_tell(m, type, buf_str(&data)) : ERR_NO_MEMORY;
+    enum err e = buf_ok(&data) ? run_txn_add_event(m, type, buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }
 
-enum err job_tell(struct run_move *m, const char *type, const struct job *job)
+enum err job_add_event(struct run_txn *m, const char *type, const struct job *job)
 {
     return tell(m, type, job, STR_NONE);
 }
 
-static enum err tell_with_error(struct run_move *m, const char *type, const struct job *job)
+static enum err tell_with_error(struct run_txn *m, const char *type, const struct job *job)
 {
     struct str error = attempt_error(m->tx, job->error);
     return job->error.ptr == NULL || error.ptr != NULL ? tell(m, type, job, error) : ERR_NO_MEMORY;
@@ -58,14 +58,14 @@ struct str error_json(struct tx *tx, const char *code, struct str message)
 
 /* --- timers --- */
 
-enum err run_arm(struct run_move *m, int64_t ordinal, int64_t due_at)
+enum err run_arm(struct run_txn *m, int64_t ordinal, int64_t due_at)
 {
     struct timer timer = {due_at, m->run.num, ordinal, 0, m->run.tenant};
     tx_note_due(m->tx, due_at);
     return timers_insert(m->tx->db, &timer);
 }
 
-enum err run_disarm(struct run_move *m, int64_t ordinal, int64_t due_at)
+enum err run_disarm(struct run_txn *m, int64_t ordinal, int64_t due_at)
 {
     struct timer timer = {due_at, m->run.num, ordinal, 0, m->run.tenant};
     return due_at < 0 ? ERR_OK : timers_delete(m->tx->db, &timer);
@@ -73,7 +73,7 @@ enum err run_disarm(struct run_move *m, int64_t ordinal, int64_t due_at)
 
 /* --- making one --- */
 
-struct job job_blank(const struct run_move *m, size_t step, int64_t ordinal, int64_t item)
+struct job job_blank(const struct run_txn *m, size_t step, int64_t ordinal, int64_t item)
 {
     const struct step_def *def = &m->def->steps[step];
     struct job job = job_row_blank(m->tx, m->run.num, ordinal, m->run.tenant);
@@ -84,14 +84,14 @@ struct job job_blank(const struct run_move *m, size_t step, int64_t ordinal, int
     return job;
 }
 
-enum err job_create(struct run_move *m, struct job *job)
+enum err job_create(struct run_txn *m, struct job *job)
 {
     bool waits = job->state == JOB_PENDING || job->state == JOB_APPROVAL;
     if (!waits) {
         job->attempt = 1;
         job->started_at = m->tx->now_ms;
     }
-    if (job_is_over(job->state))
+    if (job_has_ended(job->state))
         job->finished_at = m->tx->now_ms;
     if (job->state == JOB_FAILED)
         job->dead_at = m->tx->now_ms;
@@ -130,39 +130,39 @@ static bool is_about_error(enum job_event on)
            on == JOB_ON_TIME_OUT || on == JOB_ON_DENY;
 }
 
-enum err job_move(struct run_move *m, struct job *job, enum job_event on)
+enum err job_change(struct run_txn *m, struct job *job, enum job_event on)
 {
-    enum err e = job_row_move(m->tx, job, on);
+    enum err e = job_row_change(m->tx, job, on);
     if (e != ERR_OK)
         return e;
     return is_about_error(on) ? tell_with_error(m, EVENT_TYPES[on], job)
-                              : job_tell(m, EVENT_TYPES[on], job);
+                              : job_add_event(m, EVENT_TYPES[on], job);
 }
 
 /* --- lost attempts --- */
 
-static const struct retry_policy *policy_of(const struct run_move *m, const struct job *job)
+static const struct retry_policy *policy_of(const struct run_txn *m, const struct job *job)
 {
     return &job_step(m->def, job)->retry;
 }
 
-static enum err schedule_again(struct run_move *m, struct job *job, int64_t delay_ms_least)
+static enum err schedule_again(struct run_txn *m, struct job *job, int64_t delay_ms_least)
 {
     uint64_t seed;
     env_random(m->tx->env, &seed, sizeof(seed));
     int64_t delay = retry_delay_ms(policy_of(m, job), MAX(job->attempt, (int64_t)1), seed);
     job->due_at = m->tx->now_ms + MAX(delay, delay_ms_least);
-    return job_move(m, job, JOB_ON_RETRY);
+    return job_change(m, job, JOB_ON_RETRY);
 }
 
-static enum err fail_for_good(struct run_move *m, struct job *job, enum job_event on)
+static enum err fail_for_good(struct run_txn *m, struct job *job, enum job_event on)
 {
     job->dead_at = m->tx->now_ms;
-    enum err e = job_move(m, job, on);
-    return e == ERR_OK ? run_move_job_over(m, job) : e;
+    enum err e = job_change(m, job, on);
+    return e == ERR_OK ? run_txn_job_ended(m, job) : e;
 }
 
-enum err job_attempt_lost(struct run_move *m, struct job *job, const struct attempt_loss *loss)
+enum err job_attempt_lost(struct run_txn *m, struct job *job, const struct attempt_loss *loss)
 {
     job->error = loss->error;
     job->output = STR_NONE;
@@ -174,7 +174,7 @@ enum err job_attempt_lost(struct run_move *m, struct job *job, const struct atte
     return fail_for_good(m, job, loss->timed_out ? JOB_ON_TIME_OUT : JOB_ON_FAIL);
 }
 
-enum err job_attempt_failed(struct run_move *m, struct job *job, struct str error, struct str code,
+enum err job_attempt_failed(struct run_txn *m, struct job *job, struct str error, struct str code,
                             bool retryable)
 {
     struct attempt_loss loss = {.error = error, .code = code, .retryable = retryable};
@@ -182,14 +182,14 @@ enum err job_attempt_failed(struct run_move *m, struct job *job, struct str erro
 }
 
 /* The time of a call is kept by who makes it: its timer fires only if nobody does any more. */
-static bool is_out_of_time(const struct run_move *m, const struct job *job)
+static bool is_out_of_time(const struct run_txn *m, const struct job *job)
 {
     int64_t timeout_ms = job_step(m->def, job)->timeout_ms;
     return job->state != JOB_DISPATCHED && timeout_ms >= 0 &&
            job->started_at + timeout_ms <= m->tx->now_ms;
 }
 
-static enum err note_expiry(struct run_move *m, struct job *job)
+static enum err note_expiry(struct run_txn *m, struct job *job)
 {
     job->error =
         error_json(m->tx, "LEASE_EXPIRED",
@@ -198,13 +198,13 @@ static enum err note_expiry(struct run_move *m, struct job *job)
     return job->error.ptr != NULL ? attempt_lost(m->tx, job, ATTEMPT_LEASE_EXPIRED) : ERR_NO_MEMORY;
 }
 
-static enum err offer_again(struct run_move *m, struct job *job)
+static enum err offer_again(struct run_txn *m, struct job *job)
 {
-    enum err e = job_move(m, job, JOB_ON_EXPIRE);
-    return e == ERR_OK && m->run.status == RUN_PAUSED ? job_move(m, job, JOB_ON_HOLD) : e;
+    enum err e = job_change(m, job, JOB_ON_EXPIRE);
+    return e == ERR_OK && m->run.status == RUN_PAUSED ? job_change(m, job, JOB_ON_HOLD) : e;
 }
 
-enum err job_attempt_expired(struct run_move *m, struct job *job)
+enum err job_attempt_expired(struct run_txn *m, struct job *job)
 {
     if (is_out_of_time(m, job)) {
         struct attempt_loss late = {
@@ -223,7 +223,7 @@ enum err job_attempt_expired(struct run_move *m, struct job *job)
     return offer_again(m, job);
 }
 
-enum err job_call_given_back(struct run_move *m, struct job *job)
+enum err job_call_given_back(struct run_txn *m, struct job *job)
 {
     assert(job->state == JOB_DISPATCHED);
     enum err e = note_expiry(m, job);

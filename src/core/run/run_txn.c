@@ -12,14 +12,14 @@
 
 enum { NEXTS_MAX = 100 * 1000 }; /* more in one turn is a bug, not a workflow */
 
-enum err run_move_tell(struct run_move *m, const char *type, struct str data)
+enum err run_txn_add_event(struct run_txn *m, const char *type, struct str data)
 {
     enum err e =
         events_append(m->tx->db, m->run.num, m->run.version + 1, m->tx->now_ms, str_of(type), data);
     if (e != ERR_OK)
         return e;
     m->told = true;
-    return tx_told(m->tx, m->run.tenant, m->run.num, ++m->run.version);
+    return tx_note_event(m->tx, m->run.tenant, m->run.num, ++m->run.version);
 }
 
 /* --- loading --- */
@@ -54,7 +54,7 @@ static void take_old_job(void *ctx, const struct job *job)
     *s = (struct step_state){
         .status = STEP_IS_ACTIVE, .first = job->ordinal, .items = 1, .begun = 1};
     p->jobs = MAX(p->jobs, job->ordinal);
-    if (!job_is_over(job->state))
+    if (!job_has_ended(job->state))
         return;
     s->status = BY_STATE[job->state];
     s->over = 1;
@@ -62,7 +62,7 @@ static void take_old_job(void *ctx, const struct job *job)
     p->settled++;
 }
 
-static enum err load_progress(struct run_move *m)
+static enum err load_progress(struct run_txn *m)
 {
     struct arena *arena = &m->tx->arena;
     if (m->run.progress.ptr != NULL)
@@ -72,7 +72,7 @@ static enum err load_progress(struct run_move *m)
     return jobs_of_run(m->tx->db, m->run.num, take_old_job, &m->progress);
 }
 
-static enum err load_rest(struct run_move *m, struct problem *p)
+static enum err load_rest(struct run_txn *m, struct problem *p)
 {
     /* Version 0.1.0 kept a start_at that was past when it came: such a run waits for no time. */
     if (m->run.start_at <= m->run.created_at)
@@ -85,10 +85,10 @@ static enum err load_rest(struct run_move *m, struct problem *p)
     return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot load how far the run is");
 }
 
-enum err run_move_load_if(struct run_move *m, struct tx *tx, int64_t run_num, struct problem *p,
-                          bool *ret_found)
+enum err run_txn_load_if(struct run_txn *m, struct tx *tx, int64_t run_num, struct problem *p,
+                         bool *ret_found)
 {
-    *m = (struct run_move){.tx = tx};
+    *m = (struct run_txn){.tx = tx};
     *ret_found = false;
     enum err e = runs_find_num(tx->db, run_num, &tx->arena, ret_found, &m->run);
     if (e == ERR_OK && !*ret_found)
@@ -100,18 +100,18 @@ enum err run_move_load_if(struct run_move *m, struct tx *tx, int64_t run_num, st
     return load_rest(m, p);
 }
 
-enum err run_move_load(struct run_move *m, struct tx *tx, int64_t run_num, struct problem *p)
+enum err run_txn_load(struct run_txn *m, struct tx *tx, int64_t run_num, struct problem *p)
 {
     bool found = false;
-    enum err e = run_move_load_if(m, tx, run_num, p, &found);
+    enum err e = run_txn_load_if(m, tx, run_num, p, &found);
     if (e == ERR_OK && !found)
         return problem_set(p, ERR_RUN_NOT_FOUND, "cannot load the run");
     return e;
 }
 
-enum err run_move_find(struct run_move *m, struct op *op, struct tx *tx, struct uuid id)
+enum err run_txn_find(struct run_txn *m, struct op *op, struct tx *tx, struct uuid id)
 {
-    *m = (struct run_move){.tx = tx};
+    *m = (struct run_txn){.tx = tx};
     enum err e = tx_tenant(tx, op, &m->tenant);
     if (e != ERR_OK)
         return e;
@@ -124,14 +124,14 @@ enum err run_move_find(struct run_move *m, struct op *op, struct tx *tx, struct 
     return load_rest(m, &op->problem);
 }
 
-static enum err views_alloc(struct run_move *m)
+static enum err views_alloc(struct run_txn *m)
 {
     m->views = arena_alloc(&m->tx->arena, m->def->step_count * sizeof(*m->views));
     return m->views != NULL ? ERR_OK : ERR_NO_MEMORY;
 }
 
 /* All its items together: none of their jobs speaks for it. */
-static enum err show_map(struct run_move *m, size_t step, struct step_view *view)
+static enum err show_map(struct run_txn *m, size_t step, struct step_view *view)
 {
     view->has_job = false;
     enum err e = values_output(m, step, &view->output);
@@ -140,7 +140,7 @@ static enum err show_map(struct run_move *m, size_t step, struct step_view *view
     return e;
 }
 
-enum err run_move_show(struct run_move *m, const struct step_view **ret_views)
+enum err run_txn_show(struct run_txn *m, const struct step_view **ret_views)
 {
     bool fresh = m->views != NULL; /* made here: its jobs are known */
     enum err e = fresh ? ERR_OK : views_alloc(m);
@@ -159,11 +159,11 @@ enum err run_move_show(struct run_move *m, const struct step_view **ret_views)
 
 /* --- jobs of the run, together --- */
 
-typedef enum err open_job_fn(struct run_move *m, struct job *job, enum job_event on);
+typedef enum err open_job_fn(struct run_txn *m, struct job *job, enum job_event on);
 
 /* Does it to every open job with an ordinal from … to - 1. One at a time is in memory: there may be
  * thousands, each with a large input. */
-static enum err each_open_job(struct run_move *m, int64_t from, int64_t to, open_job_fn *fn,
+static enum err each_open_job(struct run_txn *m, int64_t from, int64_t to, open_job_fn *fn,
                               enum job_event on)
 {
     struct arena *arena = &m->tx->arena;
@@ -184,51 +184,51 @@ static enum err each_open_job(struct run_move *m, int64_t from, int64_t to, open
 }
 
 /* A child of a run that ended is cancelled in a turn of its own. */
-enum err run_move_doom(struct tx *tx, struct uuid child)
+enum err run_txn_cancel_child_later(struct tx *tx, struct uuid child)
 {
-    struct run_move m = {.tx = tx, .run = {.num = uuid_time(child)}};
+    struct run_txn m = {.tx = tx, .run = {.num = uuid_time(child)}};
     return run_arm(&m, TIMER_PARENT_OVER, tx->now_ms);
 }
 
 /* Moves by `on`, where it can. */
-static enum err move_open_job(struct run_move *m, struct job *job, enum job_event on)
+static enum err move_open_job(struct run_txn *m, struct job *job, enum job_event on)
 {
     enum job_state ignored;
     if (job_decide(job->state, on, &ignored) != ERR_OK)
         return ERR_OK;
-    enum err e = job_move(m, job, on);
+    enum err e = job_change(m, job, on);
     if (e == ERR_OK && on == JOB_ON_CANCEL && !uuid_is_nil(job->child))
-        e = run_move_doom(m->tx, job->child);
+        e = run_txn_cancel_child_later(m->tx, job->child);
     return e;
 }
 
-static enum err move_open_jobs(struct run_move *m, int64_t from, int64_t to, enum job_event on)
+static enum err move_open_jobs(struct run_txn *m, int64_t from, int64_t to, enum job_event on)
 {
     return each_open_job(m, from, to, move_open_job, on);
 }
 
 /* Jobs that are only kept back go to their queue again; a delay or a sleep goes on. */
-static enum err release_if_held(struct run_move *m, struct job *job, enum job_event on)
+static enum err release_if_held(struct run_txn *m, struct job *job, enum job_event on)
 {
     enum step_type type = job_step(m->def, job)->type;
     bool held = job->state == JOB_SCHEDULED && job->due_at < 0 &&
                 (job->undo || type == STEP_TASK || type == STEP_HTTP);
-    return held ? job_move(m, job, on) : ERR_OK;
+    return held ? job_change(m, job, on) : ERR_OK;
 }
 
-static enum err release_held(struct run_move *m)
+static enum err release_held(struct run_txn *m)
 {
     return each_open_job(m, 1, JOB_ORDINAL_MAX, release_if_held, JOB_ON_WAKE);
 }
 
 /* --- the run itself --- */
 
-static enum err tell_end(struct run_move *m)
+static enum err tell_end(struct run_txn *m)
 {
     char type[32];
     (void)snprintf(type, sizeof(type), "run.%s", run_status_name(m->run.status));
     m->run.finished_at = m->tx->now_ms;
-    enum err e = run_move_tell(m, type, m->end_note.ptr != NULL ? m->end_note : m->run.error);
+    enum err e = run_txn_add_event(m, type, m->end_note.ptr != NULL ? m->end_note : m->run.error);
     if (e == ERR_OK)
         e = tx_wake_run(m->tx, m->run.tenant, m->run.id);
     if (e == ERR_OK)
@@ -236,18 +236,18 @@ static enum err tell_end(struct run_move *m)
     if (e != ERR_OK || m->run.parent_run < 0)
         return e;
     /* The job that waits for it looks in a turn of its own. */
-    struct run_move parent = {.tx = m->tx, .run = {.num = m->run.parent_run}};
+    struct run_txn parent = {.tx = m->tx, .run = {.num = m->run.parent_run}};
     return run_arm(&parent, m->run.parent_ordinal, m->tx->now_ms);
 }
 
 /* A child is part of its parent's slot. */
-static bool counts(const struct run_move *m)
+static bool counts(const struct run_txn *m)
 {
     return m->run.parent_run < 0;
 }
 
 /* The one door: status, slots, times and timeline of a run change here. */
-static enum err apply(struct run_move *m, enum run_event on)
+static enum err apply(struct run_txn *m, enum run_event on)
 {
     struct run_change change;
     enum err e = run_decide(m->run.status, on, &change);
@@ -275,12 +275,12 @@ static enum err apply(struct run_move *m, enum run_event on)
 
 /* Every change of the row appends an event, so that a reader sees by the version that the run has
  * changed. */
-static enum err tell_progress(struct run_move *m)
+static enum err tell_progress(struct run_txn *m)
 {
-    return m->told ? ERR_OK : run_move_tell(m, "run.progressed", STR_NONE);
+    return m->told ? ERR_OK : run_txn_add_event(m, "run.progressed", STR_NONE);
 }
 
-enum err run_move_save(struct run_move *m)
+enum err run_txn_save(struct run_txn *m)
 {
     struct buf text;
     buf_init(&text, PROGRESS_TEXT_MAX);
@@ -302,7 +302,7 @@ enum err run_move_save(struct run_move *m)
 /* --- the end --- */
 
 /* The output of the last step in the order written that has one. */
-static enum err collect_output(struct run_move *m)
+static enum err collect_output(struct run_txn *m)
 {
     for (size_t i = m->def->step_count; i-- > 0;) {
         const struct step_state *s = &m->progress.steps[i];
@@ -325,7 +325,7 @@ static enum err collect_output(struct run_move *m)
     return ERR_OK;
 }
 
-static enum err collect_error(struct run_move *m)
+static enum err collect_error(struct run_txn *m)
 {
     if (m->progress.stop == STOP_TIMED_OUT) {
         m->run.error =
@@ -355,7 +355,7 @@ static enum err collect_error(struct run_move *m)
     return m->run.error.ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
 }
 
-static enum err collect_result(struct run_move *m, enum run_event on)
+static enum err collect_result(struct run_txn *m, enum run_event on)
 {
     if (on == RUN_ON_SUCCEED)
         return collect_output(m);
@@ -365,7 +365,7 @@ static enum err collect_result(struct run_move *m, enum run_event on)
 
 /* --- going on --- */
 
-static enum err stop_step(struct run_move *m, size_t step)
+static enum err stop_step(struct run_txn *m, size_t step)
 {
     const struct step_state *s = &m->progress.steps[step];
     enum err e = ERR_OK;
@@ -376,7 +376,7 @@ static enum err stop_step(struct run_move *m, size_t step)
     return e;
 }
 
-enum err run_move_job_over(struct run_move *m, const struct job *job)
+enum err run_txn_job_ended(struct run_txn *m, const struct job *job)
 {
     static const enum step_status BY_STATE[JOB_STATE_COUNT] = {
         [JOB_SUCCEEDED] = STEP_IS_SUCCEEDED,
@@ -385,7 +385,7 @@ enum err run_move_job_over(struct run_move *m, const struct job *job)
         [JOB_DENIED] = STEP_IS_DENIED,
     };
     size_t step = (size_t)job->step;
-    assert(job_is_over(job->state));
+    assert(job_has_ended(job->state));
     if (!advance_expects(&m->progress, step, job->undo))
         return ERR_DAMAGED;
     if (job->undo)
@@ -402,7 +402,7 @@ enum err run_move_job_over(struct run_move *m, const struct job *job)
 }
 
 /* So many jobs at a time, the rest in a turn of its own. */
-static enum err begin_items(struct run_move *m, const struct next *next, int64_t *made)
+static enum err begin_items(struct run_txn *m, const struct next *next, int64_t *made)
 {
     int64_t count = MIN(next->count, MAP_ITEMS_PER_TURN_MAX - *made);
     *made += count;
@@ -410,8 +410,8 @@ static enum err begin_items(struct run_move *m, const struct next *next, int64_t
 }
 
 /* What is next takes of the tenant's share of the writer's time, and that is used up.
- * The first item of a step that has begun does not wait: see run_move_go_on(). */
-static bool has_to_wait(const struct run_move *m, const struct next *next)
+ * The first item of a step that has begun does not wait: see run_txn_advance(). */
+static bool has_to_wait(const struct run_txn *m, const struct next *next)
 {
     bool begins = next->kind == NEXT_BEGIN || next->kind == NEXT_UNDO ||
                   (next->kind == NEXT_ITEMS && m->progress.steps[next->step].begun > 0);
@@ -419,23 +419,23 @@ static bool has_to_wait(const struct run_move *m, const struct next *next)
            step_takes_share(&m->def->steps[next->step]);
 }
 
-bool run_move_is_large(const struct run_move *m)
+bool run_txn_is_large(const struct run_txn *m)
 {
     return m->tx->arena.used > RUN_BYTES_PER_TURN_MAX;
 }
 
 /* Must the rest wait for a turn of its own? A step begins together with its first job: its progress
  * does not tell one from the other. */
-static bool is_enough(const struct run_move *m, const struct next *next, int64_t made)
+static bool is_enough(const struct run_txn *m, const struct next *next, int64_t made)
 {
     bool many = made >= MAP_ITEMS_PER_TURN_MAX;
     switch (next->kind) {
     case NEXT_BEGIN:
-        return many || run_move_is_large(m);
+        return many || run_txn_is_large(m);
     case NEXT_ITEMS:
-        return many || (m->progress.steps[next->step].begun > 0 && run_move_is_large(m));
+        return many || (m->progress.steps[next->step].begun > 0 && run_txn_is_large(m));
     case NEXT_UNDO:
-        return run_move_is_large(m);
+        return run_txn_is_large(m);
     case NEXT_NOTHING:
     case NEXT_SKIP:
     case NEXT_STOP:
@@ -445,7 +445,7 @@ static bool is_enough(const struct run_move *m, const struct next *next, int64_t
     return false;
 }
 
-enum err run_move_go_on(struct run_move *m)
+enum err run_txn_advance(struct run_txn *m)
 {
     enum err e = ERR_OK;
     int64_t made = 0;
@@ -488,13 +488,13 @@ enum err run_move_go_on(struct run_move *m)
             break;
         }
     }
-    return e == ERR_OK ? run_move_save(m) : e;
+    return e == ERR_OK ? run_txn_save(m) : e;
 }
 
 /* --- new runs --- */
 
 /* The first lines of a new run's story. */
-static enum err tell_created(struct run_move *m)
+static enum err tell_created(struct run_txn *m)
 {
     struct buf data;
     buf_init(&data, 4 * KIB);
@@ -504,12 +504,13 @@ static enum err tell_created(struct run_move *m)
     json_add_int(&o, "workflow_version", m->run.workflow_version);
     json_add_text(&o, "created_by", m->run.created_by);
     json_close(&o, '}');
-    enum err e = buf_ok(&data) ? run_move_tell(m, "run.created", buf_str(&data)) : ERR_NO_MEMORY;
+    enum err e =
+        buf_ok(&data) ? run_txn_add_event(m, "run.created", buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }
 
-static enum err begin_run(struct run_move *m, enum run_status status)
+static enum err begin_run(struct run_txn *m, enum run_status status)
 {
     assert(m->tenant->num > 0 && m->def != NULL);
     m->is_new = true;
@@ -530,7 +531,7 @@ static enum err stored(enum err e, struct problem *p)
     return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot store the run");
 }
 
-static enum err set_deadline(struct run_move *m)
+static enum err set_deadline(struct run_txn *m)
 {
     if (m->def->timeout_ms < 0)
         return ERR_OK;
@@ -538,7 +539,7 @@ static enum err set_deadline(struct run_move *m)
     return run_arm(m, TIMER_RUN, m->run.deadline_at);
 }
 
-enum err run_move_create(struct run_move *m, struct problem *p)
+enum err run_txn_create(struct run_txn *m, struct problem *p)
 {
     enum err e = begin_run(m, RUN_PENDING);
     if (e == ERR_OK)
@@ -546,12 +547,12 @@ enum err run_move_create(struct run_move *m, struct problem *p)
     if (e == ERR_OK)
         e = set_deadline(m);
     if (e == ERR_OK)
-        e = run_move_go_on(m);
+        e = run_txn_advance(m);
     return stored(e, p);
 }
 
-enum err run_move_create_from(struct run_move *m, const struct run_move *from, const bool *again,
-                              copy_step_fn *copy, struct problem *p)
+enum err run_txn_create_from(struct run_txn *m, const struct run_txn *from, const bool *again,
+                             copy_step_fn *copy, struct problem *p)
 {
     enum err e = begin_run(m, RUN_PENDING);
     if (e == ERR_OK)
@@ -565,36 +566,36 @@ enum err run_move_create_from(struct run_move *m, const struct run_move *from, c
     if (e == ERR_OK)
         e = set_deadline(m);
     if (e == ERR_OK)
-        e = run_move_go_on(m);
+        e = run_txn_advance(m);
     return stored(e, p);
 }
 
-enum err run_move_create_queued(struct run_move *m, int64_t waits_for, struct problem *p)
+enum err run_txn_create_queued(struct run_txn *m, int64_t waits_for, struct problem *p)
 {
     enum err e = begin_run(m, RUN_QUEUED);
     if (e == ERR_OK)
         e = run_queue_enter(m->tx, m->tenant, &m->run, waits_for);
     if (e == ERR_OK)
-        e = run_move_tell(m, "run.queued", STR_NONE);
+        e = run_txn_add_event(m, "run.queued", STR_NONE);
     if (e == ERR_OK)
-        e = run_move_save(m);
+        e = run_txn_save(m);
     return stored(e, p);
 }
 
-enum err run_move_create_delayed(struct run_move *m, struct problem *p)
+enum err run_txn_create_delayed(struct run_txn *m, struct problem *p)
 {
     assert(m->run.start_at >= 0);
     enum err e = begin_run(m, RUN_QUEUED);
     if (e == ERR_OK)
         e = run_arm(m, TIMER_RUN, m->run.start_at);
     if (e == ERR_OK)
-        e = run_move_tell(m, "run.scheduled", STR_NONE);
+        e = run_txn_add_event(m, "run.scheduled", STR_NONE);
     if (e == ERR_OK)
-        e = run_move_save(m);
+        e = run_txn_save(m);
     return stored(e, p);
 }
 
-enum err run_move_create_child(struct run_move *m, struct problem *p)
+enum err run_txn_create_child(struct run_txn *m, struct problem *p)
 {
     assert(m->run.parent_run > 0);
     enum err e = begin_run(m, RUN_PENDING);
@@ -603,7 +604,7 @@ enum err run_move_create_child(struct run_move *m, struct problem *p)
     if (e == ERR_OK)
         e = run_arm(m, TIMER_GO_ON, m->tx->now_ms);
     if (e == ERR_OK)
-        e = run_move_save(m);
+        e = run_txn_save(m);
     if (e == ERR_OK)
         e = tx_count_admission(m->tx, m->tenant, "child", STR("admitted"), 0);
     return stored(e, p);
@@ -611,28 +612,28 @@ enum err run_move_create_child(struct run_move *m, struct problem *p)
 
 /* --- control --- */
 
-enum err run_move_admit(struct run_move *m)
+enum err run_txn_admit(struct run_txn *m)
 {
     enum err e = apply(m, RUN_ON_ADMIT);
     m->run.start_at = -1;
     if (e == ERR_OK)
-        e = run_move_tell(m, "run.admitted", STR_NONE);
+        e = run_txn_add_event(m, "run.admitted", STR_NONE);
     if (e == ERR_OK)
         e = set_deadline(m);
     if (e == ERR_OK)
         tx_observe_queue_wait(m->tx, m->tenant, m->tx->now_ms - m->run.created_at);
-    return e == ERR_OK ? run_move_go_on(m) : e;
+    return e == ERR_OK ? run_txn_advance(m) : e;
 }
 
-enum err run_move_fail(struct run_move *m)
+enum err run_txn_fail(struct run_txn *m)
 {
     assert(m->run.error.ptr != NULL && m->run.start_at >= 0);
     enum err e = apply(m, RUN_ON_FAIL);
     m->run.start_at = -1;
-    return e == ERR_OK ? run_move_save(m) : e;
+    return e == ERR_OK ? run_txn_save(m) : e;
 }
 
-static struct str control_note(struct run_move *m, struct str actor, struct str reason)
+static struct str control_note(struct run_txn *m, struct str actor, struct str reason)
 {
     struct buf note;
     buf_init(&note, 16 * KIB);
@@ -644,7 +645,7 @@ static struct str control_note(struct run_move *m, struct str actor, struct str 
     return arena_take(&m->tx->arena, &note);
 }
 
-enum err run_move_cancel(struct run_move *m, struct str actor, struct str reason)
+enum err run_txn_cancel(struct run_txn *m, struct str actor, struct str reason)
 {
     bool delayed = m->run.status == RUN_QUEUED && m->run.start_at >= 0;
     m->end_note = control_note(m, actor, reason);
@@ -656,25 +657,25 @@ enum err run_move_cancel(struct run_move *m, struct str actor, struct str reason
         e = run_disarm(m, TIMER_RUN, m->run.start_at);
     for (size_t i = 0; i < m->progress.count && e == ERR_OK; i++)
         advance_stopped(&m->progress, i);
-    return e == ERR_OK ? run_move_save(m) : e;
+    return e == ERR_OK ? run_txn_save(m) : e;
 }
 
 /* A queued run has no jobs: it can be ended although its definition cannot be loaded. */
-static enum err load_to_end(struct run_move *m, struct tx *tx, int64_t run_num, struct problem *p)
+static enum err load_to_end(struct run_txn *m, struct tx *tx, int64_t run_num, struct problem *p)
 {
-    enum err e = run_move_load(m, tx, run_num, p);
+    enum err e = run_txn_load(m, tx, run_num, p);
     bool bare = e != ERR_OK && m->tenant != NULL && m->run.status == RUN_QUEUED;
     if (bare)
         m->progress = (struct progress){0};
     return bare ? ERR_OK : e;
 }
 
-enum err run_move_give_up(struct tx *tx, int64_t run_num, enum err why, const char *message,
-                          struct problem *p)
+enum err run_txn_give_up(struct tx *tx, int64_t run_num, enum err why, const char *message,
+                         struct problem *p)
 {
-    struct run_move m;
+    struct run_txn m;
     enum err e = load_to_end(&m, tx, run_num, p);
-    if (e != ERR_OK || run_is_over(m.run.status))
+    if (e != ERR_OK || run_has_ended(m.run.status))
         return e;
     bool delayed = m.run.status == RUN_QUEUED && m.run.start_at >= 0;
     m.run.error = error_json(tx, err_code(why), str_of(message));
@@ -687,24 +688,24 @@ enum err run_move_give_up(struct tx *tx, int64_t run_num, enum err why, const ch
         advance_stopped(&m.progress, i);
     if (e != ERR_OK)
         return e;
-    return m.progress.count > 0 ? run_move_save(&m) : runs_update(tx->db, &m.run);
+    return m.progress.count > 0 ? run_txn_save(&m) : runs_update(tx->db, &m.run);
 }
 
-enum err run_move_control(struct run_move *m, enum run_event on, struct str actor)
+enum err run_txn_control(struct run_txn *m, enum run_event on, struct str actor)
 {
     struct str note = control_note(m, actor, STR_NONE);
     if (note.ptr == NULL)
         return ERR_NO_MEMORY;
     enum err e = apply(m, on);
     if (e == ERR_OK)
-        e = run_move_tell(m, on == RUN_ON_PAUSE ? "run.paused" : "run.resumed", note);
-    return e == ERR_OK ? run_move_go_on(m) : e;
+        e = run_txn_add_event(m, on == RUN_ON_PAUSE ? "run.paused" : "run.resumed", note);
+    return e == ERR_OK ? run_txn_advance(m) : e;
 }
 
 /* Jobs of a step that were handed out or could have been, and those that ended before that: by an
  * expression, or without an approval. */
 struct step_offers {
-    const struct run_move *m;
+    const struct run_txn *m;
     int64_t made;
     int64_t ended_before;
     enum err err;
@@ -728,7 +729,7 @@ static void count_offer(void *ctx, const struct job *job)
 }
 
 /* None for a step whose jobs are not tried again under their own ids. */
-static enum err count_offers(const struct run_move *m, size_t step, struct step_offers *ret)
+static enum err count_offers(const struct run_txn *m, size_t step, struct step_offers *ret)
 {
     const struct step_state *s = &m->progress.steps[step];
     enum step_type type = m->def->steps[step].type;
@@ -738,7 +739,7 @@ static enum err count_offers(const struct run_move *m, size_t step, struct step_
     return e == ERR_OK ? ret->err : e;
 }
 
-enum err run_move_can_retry(const struct run_move *m, bool *ret)
+enum err run_txn_can_retry(const struct run_txn *m, bool *ret)
 {
     enum err e = ERR_OK;
     *ret = true;
@@ -754,7 +755,7 @@ enum err run_move_can_retry(const struct run_move *m, bool *ret)
 
 /* Jobs of tasks and calls are done again under their own ids, so that who has seen them before can
  * tell; steps of other kinds begin anew. */
-static enum err revive_step(struct run_move *m, size_t step)
+static enum err revive_step(struct run_txn *m, size_t step)
 {
     struct step_state *s = &m->progress.steps[step];
     struct step_offers offers = {.m = m};
@@ -776,7 +777,7 @@ static enum err revive_step(struct run_move *m, size_t step)
         e = jobs_find_at(m->tx->db, m->run.num, ordinal, &m->tx->arena, &found, &job);
         if (e != ERR_OK || !found || job_decide(job.state, JOB_ON_REVIVE, &ignored) != ERR_OK)
             continue;
-        e = job_move(m, &job, JOB_ON_REVIVE);
+        e = job_change(m, &job, JOB_ON_REVIVE);
         revived++;
         if (e == ERR_OK)
             arena_back_to(&m->tx->arena, mark);
@@ -785,7 +786,7 @@ static enum err revive_step(struct run_move *m, size_t step)
     return e;
 }
 
-enum err run_move_retry(struct run_move *m, struct str actor)
+enum err run_txn_retry(struct run_txn *m, struct str actor)
 {
     struct str note = control_note(m, actor, STR_NONE);
     if (note.ptr == NULL)
@@ -794,7 +795,7 @@ enum err run_move_retry(struct run_move *m, struct str actor)
     m->run.finished_at = -1;
     enum err e = apply(m, RUN_ON_RETRY);
     if (e == ERR_OK)
-        e = run_move_tell(m, "run.retried", note);
+        e = run_txn_add_event(m, "run.retried", note);
     bool *undone = arena_alloc(&m->tx->arena, m->progress.count * sizeof(*undone));
     if (e == ERR_OK && undone == NULL)
         e = ERR_NO_MEMORY;
@@ -809,5 +810,5 @@ enum err run_move_retry(struct run_move *m, struct str actor)
     advance_unstop(&m->progress);
     if (e == ERR_OK)
         e = set_deadline(m);
-    return e == ERR_OK ? run_move_go_on(m) : e;
+    return e == ERR_OK ? run_txn_advance(m) : e;
 }

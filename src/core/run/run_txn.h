@@ -1,8 +1,8 @@
 /* Moving one run on, inside a transaction: its row, jobs, timers, timeline and slots change
  * together or not at all. Every use case that changes a run goes through here.
  *
- * A move is loaded, changed (a job, or the run itself), and then run_move_go_on() does what follows
- * from it (domain/advance.h) and writes the run's row once. */
+ * A move is loaded, changed (a job, or the run itself), and then run_txn_advance() does what
+ * follows from it (domain/advance.h) and writes the run's row once. */
 #ifndef PAWL_CORE_RUN_RUN_TXN_H
 #define PAWL_CORE_RUN_RUN_TXN_H
 
@@ -16,7 +16,7 @@ struct read_text {
     const json_t *value;
 };
 
-struct run_move {
+struct run_txn {
     struct tx *tx;
     struct tenant *tenant;
     struct run run;
@@ -37,69 +37,68 @@ struct run_move {
 struct run run_blank(void);
 /* A new run: `m->run` is filled but for id, num and status, `m->def` is its definition; the tenant
  * is stored and has room. */
-MUST_CHECK enum err run_move_create(struct run_move *m, struct problem *p);
+MUST_CHECK enum err run_txn_create(struct run_txn *m, struct problem *p);
 /* A new run that goes on where another stopped: steps that are not `again` are taken over by
  * `copy`. */
-typedef enum err copy_step_fn(struct run_move *to, const struct run_move *from, size_t step);
-MUST_CHECK enum err run_move_create_from(struct run_move *m, const struct run_move *from,
-                                         const bool *again, copy_step_fn *copy, struct problem *p);
+typedef enum err copy_step_fn(struct run_txn *to, const struct run_txn *from, size_t step);
+MUST_CHECK enum err run_txn_create_from(struct run_txn *m, const struct run_txn *from,
+                                        const bool *again, copy_step_fn *copy, struct problem *p);
 /* A new run that waits for a slot; `waits_for` is the limit that is full: a scope, or 0. */
-MUST_CHECK enum err run_move_create_queued(struct run_move *m, int64_t waits_for,
-                                           struct problem *p);
+MUST_CHECK enum err run_txn_create_queued(struct run_txn *m, int64_t waits_for, struct problem *p);
 /* A new run that waits for its start_at. */
-MUST_CHECK enum err run_move_create_delayed(struct run_move *m, struct problem *p);
+MUST_CHECK enum err run_txn_create_delayed(struct run_txn *m, struct problem *p);
 /* A new run that is a part of another: it needs no slot, and begins in a turn of its own. */
-MUST_CHECK enum err run_move_create_child(struct run_move *m, struct problem *p);
+MUST_CHECK enum err run_txn_create_child(struct run_txn *m, struct problem *p);
 
 /* An existing one. ERR_RUN_NOT_FOUND when there is none of this number. */
-MUST_CHECK enum err run_move_load(struct run_move *m, struct tx *tx, int64_t run_num,
-                                  struct problem *p);
+MUST_CHECK enum err run_txn_load(struct run_txn *m, struct tx *tx, int64_t run_num,
+                                 struct problem *p);
 /* The same for one that may have been removed: *ret_found is then false, and that is no error. */
-MUST_CHECK enum err run_move_load_if(struct run_move *m, struct tx *tx, int64_t run_num,
-                                     struct problem *p, bool *ret_found);
+MUST_CHECK enum err run_txn_load_if(struct run_txn *m, struct tx *tx, int64_t run_num,
+                                    struct problem *p, bool *ret_found);
 /* The caller's run of this id. */
-MUST_CHECK enum err run_move_find(struct run_move *m, struct op *op, struct tx *tx, struct uuid id);
+MUST_CHECK enum err run_txn_find(struct run_txn *m, struct op *op, struct tx *tx, struct uuid id);
 /* What its steps look like, read from their jobs. */
-MUST_CHECK enum err run_move_show(struct run_move *m, const struct step_view **ret_views);
+MUST_CHECK enum err run_txn_show(struct run_txn *m, const struct step_view **ret_views);
 
 /* A queued run gets its slots and begins. */
-MUST_CHECK enum err run_move_admit(struct run_move *m);
+MUST_CHECK enum err run_txn_admit(struct run_txn *m);
 /* A run that waited for its start_at cannot begin: it ends with `m->run.error`. */
-MUST_CHECK enum err run_move_fail(struct run_move *m);
+MUST_CHECK enum err run_txn_fail(struct run_txn *m);
 /* A job is over: its step, and the run, may be too. `job` has its new state already. */
-MUST_CHECK enum err run_move_job_over(struct run_move *m, const struct job *job);
+MUST_CHECK enum err run_txn_job_ended(struct run_txn *m, const struct job *job);
 /* Does what follows, settles the run when nothing is left, and writes its row. */
-MUST_CHECK enum err run_move_go_on(struct run_move *m);
+MUST_CHECK enum err run_txn_advance(struct run_txn *m);
 /* Ends the run at once; the timeline says who did and why (reason: ptr NULL for none).
  * ERR_STATUS_CONFLICT when it is over already. */
-MUST_CHECK enum err run_move_cancel(struct run_move *m, struct str actor, struct str reason);
+MUST_CHECK enum err run_txn_cancel(struct run_txn *m, struct str actor, struct str reason);
 /* The run cannot go on, because of `why`: it fails at once, whatever its steps say. Loads one job
  * at a time, so that it works for a run that is too large for anything else. */
-MUST_CHECK enum err run_move_give_up(struct tx *tx, int64_t run_num, enum err why,
-                                     const char *message, struct problem *p);
+MUST_CHECK enum err run_txn_give_up(struct tx *tx, int64_t run_num, enum err why,
+                                    const char *message, struct problem *p);
 /* The job that waited for this child run is over: the child is cancelled in a turn of its own. */
-MUST_CHECK enum err run_move_doom(struct tx *tx, struct uuid child);
+MUST_CHECK enum err run_txn_cancel_child_later(struct tx *tx, struct uuid child);
 /* So much is loaded that the rest had better wait for a turn of its own. */
-bool run_move_is_large(const struct run_move *m);
+bool run_txn_is_large(const struct run_txn *m);
 /* Through the table, for pause and resume; then goes on. */
-MUST_CHECK enum err run_move_control(struct run_move *m, enum run_event on, struct str actor);
+MUST_CHECK enum err run_txn_control(struct run_txn *m, enum run_event on, struct str actor);
 /* A failed run tries its failed steps again. Its scopes are taken anew by the caller. */
-MUST_CHECK enum err run_move_retry(struct run_move *m, struct str actor);
+MUST_CHECK enum err run_txn_retry(struct run_txn *m, struct str actor);
 /* Not when some items of a map were handed out and others ended before that: which of them are to
  * be evaluated, or asked for, again is for a person to say, with a rerun. */
-MUST_CHECK enum err run_move_can_retry(const struct run_move *m, bool *ret);
+MUST_CHECK enum err run_txn_can_retry(const struct run_txn *m, bool *ret);
 /* The same with its slots: like a start that is refused at a limit. In uc_control.c. */
-MUST_CHECK enum err run_retry_failed(struct op *op, struct run_move *m);
+MUST_CHECK enum err run_retry_failed(struct op *op, struct run_txn *m);
 /* For whoever controls a run: ERR_CONCURRENCY when it is not the version that the caller has read
  * (-1: any); and a refusal with a code of its own when its status does not allow it. In
  * uc_control.c. */
-MUST_CHECK enum err run_check_version(struct op *op, const struct run_move *m, int64_t if_match);
-MUST_CHECK enum err run_refuse(struct op *op, const struct run_move *m, enum err code,
+MUST_CHECK enum err run_check_version(struct op *op, const struct run_txn *m, int64_t if_match);
+MUST_CHECK enum err run_refuse(struct op *op, const struct run_txn *m, enum err code,
                                const char *why);
 /* Only the row: for what changes neither steps nor status. */
-MUST_CHECK enum err run_move_save(struct run_move *m);
+MUST_CHECK enum err run_txn_save(struct run_txn *m);
 
 /* One line of the run's story. `data` is a JSON object, or ptr NULL. */
-MUST_CHECK enum err run_move_tell(struct run_move *m, const char *type, struct str data);
+MUST_CHECK enum err run_txn_add_event(struct run_txn *m, const char *type, struct str data);
 
 #endif

@@ -42,7 +42,7 @@ static void add_output(void *ctx, const struct job *job)
     buf_put(&o->text, job->output.len > 0 ? job->output : STR("null"));
 }
 
-enum err values_output(struct run_move *m, size_t step, struct str *ret)
+enum err values_output(struct run_txn *m, size_t step, struct str *ret)
 {
     const struct step_state *s = &m->progress.steps[step];
     *ret = STR_NONE;
@@ -71,14 +71,14 @@ enum err values_output(struct run_move *m, size_t step, struct str *ret)
     return e;
 }
 
-bool values_too_large(const struct run_move *m, size_t step, struct str output)
+bool values_too_large(const struct run_txn *m, size_t step, struct str output)
 {
     const struct step_state *s = &m->progress.steps[step];
     return s->is_map && s->first > 0 && step_is_settled(s->status) && output.ptr == NULL;
 }
 
 struct first_error {
-    struct run_move *m;
+    struct run_txn *m;
     struct str error;
     bool full;
 };
@@ -86,14 +86,14 @@ struct first_error {
 static void take_error(void *ctx, const struct job *job)
 {
     struct first_error *f = ctx;
-    if (f->error.ptr != NULL || !job_is_over(job->state) || job->state == JOB_SUCCEEDED ||
+    if (f->error.ptr != NULL || !job_has_ended(job->state) || job->state == JOB_SUCCEEDED ||
         job->error.ptr == NULL)
         return;
     f->error = job->error;
     f->full = !arena_keep(&f->m->tx->arena, &f->error);
 }
 
-enum err values_error(struct run_move *m, size_t step, struct str *ret)
+enum err values_error(struct run_txn *m, size_t step, struct str *ret)
 {
     const struct step_state *s = &m->progress.steps[step];
     struct first_error f = {.m = m, .error = STR_NONE};
@@ -113,7 +113,7 @@ static const char *step_word(enum step_status status)
 /* {status, output, error, attempt} of a step that has begun. */
 static const json_t *step_value(struct values *v, struct str name)
 {
-    struct run_move *m = v->m;
+    struct run_txn *m = v->m;
     size_t step = definition_find_step(m->def, name);
     if (step == m->def->step_count)
         return NULL;
@@ -208,19 +208,19 @@ struct meter {
     int64_t ns;
 };
 
-static struct meter meter_begin(const struct run_move *m, const struct expr *x)
+static struct meter meter_begin(const struct run_txn *m, const struct expr *x)
 {
     return (struct meter){expr_steps_spent(x), env_mono_ns(m->tx->env)};
 }
 
-static void meter_end(const struct run_move *m, const struct expr *x, struct meter begun)
+static void meter_end(const struct run_txn *m, const struct expr *x, struct meter begun)
 {
     cpu_shares_spend(m->tx->cpu, m->run.tenant, m->tx->now_ms,
                      (int64_t)(expr_steps_spent(x) - begun.steps),
                      env_mono_ns(m->tx->env) - begun.ns);
 }
 
-enum err values_truth(struct run_move *m, struct str source, struct problem *p, bool *ret)
+enum err values_truth(struct run_txn *m, struct str source, struct problem *p, bool *ret)
 {
     struct values v = {.m = m};
     const struct expr_vars vars = {&v, get};
@@ -233,7 +233,7 @@ enum err values_truth(struct run_move *m, struct str source, struct problem *p, 
     return e;
 }
 
-static enum err keep(struct run_move *m, enum err e, json_t *value, const json_t **ret)
+static enum err keep(struct run_txn *m, enum err e, json_t *value, const json_t **ret)
 {
     if (e != ERR_OK)
         return e;
@@ -243,7 +243,7 @@ static enum err keep(struct run_move *m, enum err e, json_t *value, const json_t
     return ERR_OK;
 }
 
-enum err values_eval(struct run_move *m, struct str source, struct problem *p, const json_t **ret)
+enum err values_eval(struct run_txn *m, struct str source, struct problem *p, const json_t **ret)
 {
     struct values v = {.m = m};
     const struct expr_vars vars = {&v, get};
@@ -257,7 +257,7 @@ enum err values_eval(struct run_move *m, struct str source, struct problem *p, c
     return keep(m, e, value, ret);
 }
 
-enum err values_fill(struct run_move *m, const json_t *template, const json_t *item,
+enum err values_fill(struct run_txn *m, const json_t *template, const json_t *item,
                      struct problem *p, const json_t **ret)
 {
     struct values v = {.m = m, .item = item};

@@ -7,28 +7,28 @@
 #include "domain/expr/expr.h"
 
 struct values {
-    struct run_move *m;
+    struct run_txn *m;
     const json_t *item; /* NULL: none */
     enum err err;       /* why something could not be read */
 };
 
 /* ERR_EXPRESSION with p when it cannot be evaluated: the step fails. Other errors are the store's.
  */
-MUST_CHECK enum err values_truth(struct run_move *m, struct str source, struct problem *p,
+MUST_CHECK enum err values_truth(struct run_txn *m, struct str source, struct problem *p,
                                  bool *ret);
 /* What is returned lives until the transaction ends. */
-MUST_CHECK enum err values_eval(struct run_move *m, struct str source, struct problem *p,
+MUST_CHECK enum err values_eval(struct run_txn *m, struct str source, struct problem *p,
                                 const json_t **ret);
-MUST_CHECK enum err values_fill(struct run_move *m, const json_t *value, const json_t *item,
+MUST_CHECK enum err values_fill(struct run_txn *m, const json_t *value, const json_t *item,
                                 struct problem *p, const json_t **ret);
 /* A JSON value as text in the transaction's arena. */
 MUST_CHECK enum err values_text(struct tx *tx, const json_t *value, struct str *ret);
 /* The output of a step: its job's, or for a map those of its items in order. Empty: none. */
-MUST_CHECK enum err values_output(struct run_move *m, size_t step, struct str *ret);
+MUST_CHECK enum err values_output(struct run_txn *m, size_t step, struct str *ret);
 /* The outputs of a map's items are more than JSON_KEPT_MAX together, so that `output`, which
  * values_output() gave, is none. */
-bool values_too_large(const struct run_move *m, size_t step, struct str output);
+bool values_too_large(const struct run_txn *m, size_t step, struct str output);
 /* The error of a step: of the first of its jobs that did not succeed. Empty: none. */
-MUST_CHECK enum err values_error(struct run_move *m, size_t step, struct str *ret);
+MUST_CHECK enum err values_error(struct run_txn *m, size_t step, struct str *ret);
 
 #endif

@@ -54,7 +54,7 @@ static void put_signal(struct json_out *o, const struct run_signal *s)
     json_close(o, '}');
 }
 
-static struct str output_of_one(struct run_move *m, const struct run_signal *s)
+static struct str output_of_one(struct run_txn *m, const struct run_signal *s)
 {
     struct buf text;
     buf_init(&text, JSON_WRITTEN_MAX);
@@ -87,7 +87,7 @@ static bool gather(void *ctx, const struct run_signal *s)
 
 /* {"paid":{"payload":…,"at":…},"packed":{…}}. Each may be as large as an output may: together they
  * may not. */
-static enum err output_of_all(struct run_move *m, const struct job *job, struct str *ret,
+static enum err output_of_all(struct run_txn *m, const struct job *job, struct str *ret,
                               bool *ret_too_large)
 {
     struct buf text;
@@ -107,7 +107,7 @@ static enum err output_of_all(struct run_move *m, const struct job *job, struct 
 
 /* --- beginning to wait --- */
 
-static enum err begin_first(struct run_move *m, const struct step_def *step, struct job *job)
+static enum err begin_first(struct run_txn *m, const struct step_def *step, struct job *job)
 {
     for (size_t n = 0; n < name_count(step); n++) {
         struct run_signal s;
@@ -127,7 +127,7 @@ static enum err begin_first(struct run_move *m, const struct step_def *step, str
     return ERR_OK;
 }
 
-static enum err begin_all(struct run_move *m, const struct step_def *step, struct job *job,
+static enum err begin_all(struct run_txn *m, const struct step_def *step, struct job *job,
                           struct problem *p)
 {
     size_t came = 0;
@@ -152,7 +152,7 @@ static enum err begin_all(struct run_move *m, const struct step_def *step, struc
     return e;
 }
 
-enum err signal_wait_begin(struct run_move *m, const struct step_def *step, struct job *job,
+enum err signal_wait_begin(struct run_txn *m, const struct step_def *step, struct job *job,
                            struct problem *p)
 {
     job->state = JOB_SCHEDULED;
@@ -163,7 +163,7 @@ enum err signal_wait_begin(struct run_move *m, const struct step_def *step, stru
 /* --- a signal comes --- */
 
 struct search {
-    struct run_move *m;
+    struct run_txn *m;
     struct str name;
     struct job *job;
     bool found;
@@ -171,7 +171,7 @@ struct search {
 };
 
 /* False for one that waits for all and has got this one. */
-static enum err is_wanted(struct run_move *m, const struct step_def *step, const struct job *job,
+static enum err is_wanted(struct run_txn *m, const struct step_def *step, const struct job *job,
                           struct str name, bool *ret)
 {
     size_t at = place_of(step, name);
@@ -200,7 +200,7 @@ static bool look_at(void *ctx, const struct job *job)
     return false;
 }
 
-enum err signal_wait_find(struct run_move *m, struct str name, bool *ret_found, struct job *ret)
+enum err signal_wait_find(struct run_txn *m, struct str name, bool *ret_found, struct job *ret)
 {
     struct search s = {.m = m, .name = name, .job = ret};
     enum err e = jobs_open(m->tx->db, m->run.num, 1, JOB_ORDINAL_MAX, look_at, &s);
@@ -208,15 +208,15 @@ enum err signal_wait_find(struct run_move *m, struct str name, bool *ret_found, 
     return e == ERR_OK ? s.err : e;
 }
 
-static enum err fail_too_large(struct run_move *m, struct job *job)
+static enum err fail_too_large(struct run_txn *m, struct job *job)
 {
     job->error = error_json(m->tx, TOO_LARGE_CODE,
                             STR("the signals together are larger than an output may be"));
-    return job->error.ptr != NULL ? job_move(m, job, JOB_ON_FAIL) : ERR_NO_MEMORY;
+    return job->error.ptr != NULL ? job_change(m, job, JOB_ON_FAIL) : ERR_NO_MEMORY;
 }
 
 /* *ret_over: it has all that it waits for, and has moved. */
-static enum err complete_all(struct run_move *m, struct job *job, bool *ret_over)
+static enum err complete_all(struct run_txn *m, struct job *job, bool *ret_over)
 {
     const struct step_def *step = job_step(m->def, job);
     bool which[SIGNAL_NAMES_MAX] = {false};
@@ -229,10 +229,10 @@ static enum err complete_all(struct run_move *m, struct job *job, bool *ret_over
     e = output_of_all(m, job, &job->output, &too_large);
     if (e == ERR_OK && too_large)
         return fail_too_large(m, job);
-    return e == ERR_OK ? job_move(m, job, JOB_ON_COMPLETE) : e;
+    return e == ERR_OK ? job_change(m, job, JOB_ON_COMPLETE) : e;
 }
 
-enum err signal_wait_give(struct run_move *m, const struct run_signal *s, struct job *job)
+enum err signal_wait_give(struct run_txn *m, const struct run_signal *s, struct job *job)
 {
     bool over = true;
     enum err e = signals_take(m->tx->db, m->run.num, s->seq, job->ordinal);
@@ -240,11 +240,11 @@ enum err signal_wait_give(struct run_move *m, const struct run_signal *s, struct
         e = complete_all(m, job, &over);
     } else if (e == ERR_OK) {
         job->output = output_of_one(m, s);
-        e = job->output.ptr != NULL ? job_move(m, job, JOB_ON_COMPLETE) : ERR_NO_MEMORY;
+        e = job->output.ptr != NULL ? job_change(m, job, JOB_ON_COMPLETE) : ERR_NO_MEMORY;
     }
     if (e == ERR_OK && over)
-        e = run_move_job_over(m, job);
-    return e == ERR_OK && over ? run_move_go_on(m) : e;
+        e = run_txn_job_ended(m, job);
+    return e == ERR_OK && over ? run_txn_advance(m) : e;
 }
 
 /* --- time is over, and looking on --- */
@@ -268,7 +268,7 @@ enum err signal_wait_show(struct db *db, const struct step_def *step, const stru
 }
 
 /* With the names that had come, if it waits for all. */
-static enum err late_error(struct run_move *m, const struct job *job, struct str *ret)
+static enum err late_error(struct run_txn *m, const struct job *job, struct str *ret)
 {
     const struct step_def *step = job_step(m->def, job);
     struct buf text;
@@ -285,10 +285,10 @@ static enum err late_error(struct run_move *m, const struct job *job, struct str
     return e == ERR_OK && ret->ptr == NULL ? ERR_NO_MEMORY : e;
 }
 
-enum err signal_wait_expire(struct run_move *m, struct job *job)
+enum err signal_wait_expire(struct run_txn *m, struct job *job)
 {
     enum err e = late_error(m, job, &job->error);
     if (e == ERR_OK)
-        e = job_move(m, job, JOB_ON_TIME_OUT);
-    return e == ERR_OK ? run_move_job_over(m, job) : e;
+        e = job_change(m, job, JOB_ON_TIME_OUT);
+    return e == ERR_OK ? run_txn_job_ended(m, job) : e;
 }

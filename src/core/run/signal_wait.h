@@ -8,17 +8,17 @@
 
 /* A new job of such a step takes what came early: it is over, or scheduled to wait. ERR_EXPRESSION
  * when all have come and are too large for an output. */
-MUST_CHECK enum err signal_wait_begin(struct run_move *m, const struct step_def *step,
+MUST_CHECK enum err signal_wait_begin(struct run_txn *m, const struct step_def *step,
                                       struct job *job, struct problem *p);
 
 /* The first job that waits for the name. */
-MUST_CHECK enum err signal_wait_find(struct run_move *m, struct str name, bool *ret_found,
+MUST_CHECK enum err signal_wait_find(struct run_txn *m, struct str name, bool *ret_found,
                                      struct job *ret);
 /* Hands the signal to it; then the run may go on. */
-MUST_CHECK enum err signal_wait_give(struct run_move *m, const struct run_signal *s,
+MUST_CHECK enum err signal_wait_give(struct run_txn *m, const struct run_signal *s,
                                      struct job *job);
 /* Its time is over. */
-MUST_CHECK enum err signal_wait_expire(struct run_move *m, struct job *job);
+MUST_CHECK enum err signal_wait_expire(struct run_txn *m, struct job *job);
 
 /* Of a job that waits for all: the names that have come, and those that are missing, as members of
  * an object. */

@@ -13,7 +13,7 @@
 /* --- failures --- */
 
 /* A job that was never more than its error: an expression of the step cannot be evaluated. */
-static enum err create_failed(struct run_move *m, struct job *job, const char *code,
+static enum err create_failed(struct run_txn *m, struct job *job, const char *code,
                               struct str message)
 {
     job->state = JOB_FAILED;
@@ -22,7 +22,7 @@ static enum err create_failed(struct run_move *m, struct job *job, const char *c
 }
 
 /* The step fails before it has items. */
-static enum err fail_step(struct run_move *m, size_t step, const char *code, const char *message)
+static enum err fail_step(struct run_txn *m, size_t step, const char *code, const char *message)
 {
     advance_begin(&m->progress, step, -1);
     advance_items_begun(&m->progress, step, 1);
@@ -33,7 +33,7 @@ static enum err fail_step(struct run_move *m, size_t step, const char *code, con
     return e;
 }
 
-static enum err skip_step(struct run_move *m, size_t step)
+static enum err skip_step(struct run_txn *m, size_t step)
 {
     struct buf data;
     buf_init(&data, 4 * KIB);
@@ -42,14 +42,15 @@ static enum err skip_step(struct run_move *m, size_t step)
     json_add_text(&o, "step", m->def->steps[step].name);
     json_close(&o, '}');
     advance_skip(&m->progress, step, false);
-    enum err e = buf_ok(&data) ? run_move_tell(m, "step.skipped", buf_str(&data)) : ERR_NO_MEMORY;
+    enum err e =
+        buf_ok(&data) ? run_txn_add_event(m, "step.skipped", buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }
 
 /* --- conditions and items --- */
 
-static enum err begin_map(struct run_move *m, size_t step, struct problem *p)
+static enum err begin_map(struct run_txn *m, size_t step, struct problem *p)
 {
     const struct step_def *def = &m->def->steps[step];
     const json_t *items = NULL;
@@ -73,7 +74,7 @@ static enum err begin_map(struct run_move *m, size_t step, struct problem *p)
     return e;
 }
 
-enum err step_begin(struct run_move *m, size_t step)
+enum err step_begin(struct run_txn *m, size_t step)
 {
     const struct step_def *def = &m->def->steps[step];
     struct problem p;
@@ -95,7 +96,7 @@ enum err step_begin(struct run_move *m, size_t step)
 /* --- one item, by the type of the step --- */
 
 struct item {
-    struct run_move *m;
+    struct run_txn *m;
     const struct step_def *def;
     struct job *job;
     const json_t *value; /* NULL: the step has one item only */
@@ -170,7 +171,7 @@ static enum err make_emit(struct item *i)
     json_add_text(&o, "event", i->def->event);
     json_add_raw(&o, "payload", i->job->output);
     json_close(&o, '}');
-    e = buf_ok(&data) ? run_move_tell(i->m, "event.emitted", buf_str(&data)) : ERR_NO_MEMORY;
+    e = buf_ok(&data) ? run_txn_add_event(i->m, "event.emitted", buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }
@@ -185,7 +186,7 @@ static enum err make_call(struct item *i)
  * as many runs as the disk can hold. */
 static enum err check_ancestors(struct item *i)
 {
-    struct run_move *m = i->m;
+    struct run_txn *m = i->m;
     struct run run = m->run;
     for (;;) {
         if (str_eq(run.workflow_id, i->def->workflow_id))
@@ -203,9 +204,9 @@ static enum err check_ancestors(struct item *i)
 /* The child begins in a turn of its own, and its end wakes the job. */
 static enum err make_child(struct item *i)
 {
-    struct run_move *m = i->m;
+    struct run_txn *m = i->m;
     i->code = "CHILD_REFUSED";
-    struct run_move child = {.tx = m->tx, .tenant = m->tenant, .run = run_blank()};
+    struct run_txn child = {.tx = m->tx, .tenant = m->tenant, .run = run_blank()};
     struct workflow_newest newest = {0};
     enum err e = tx_newest(m->tx, m->run.tenant, i->def->workflow_id, &newest);
     if (e != ERR_OK)
@@ -245,7 +246,7 @@ static enum err make_child(struct item *i)
     child.run.parent_ordinal = i->job->ordinal;
     child.run.depth = m->run.depth + 1;
     if (e == ERR_OK)
-        e = run_move_create_child(&child, &i->p);
+        e = run_txn_create_child(&child, &i->p);
     i->job->state = JOB_DISPATCHED;
     if (i->def->timeout_ms >= 0)
         i->job->due_at = m->tx->now_ms + i->def->timeout_ms;
@@ -280,7 +281,7 @@ static enum err make(struct item *i)
     return ERR_INTERNAL;
 }
 
-static enum err begin_item(struct run_move *m, size_t step, int64_t index, const json_t *value)
+static enum err begin_item(struct run_txn *m, size_t step, int64_t index, const json_t *value)
 {
     int64_t first = m->progress.steps[step].first;
     struct job job = job_blank(m, step, first + index, index);
@@ -300,12 +301,12 @@ static enum err begin_item(struct run_move *m, size_t step, int64_t index, const
     problem_release(&i.p);
     if (e == ERR_OK && job.state == JOB_APPROVAL)
         e = approval_request(m, &job, &i.approval);
-    if (e == ERR_OK && job_is_over(job.state))
-        e = run_move_job_over(m, &job);
+    if (e == ERR_OK && job_has_ended(job.state))
+        e = run_txn_job_ended(m, &job);
     return e;
 }
 
-static enum err load_items(struct run_move *m, size_t step)
+static enum err load_items(struct run_txn *m, size_t step)
 {
     if (m->items != NULL && m->items_step == step)
         return ERR_OK;
@@ -323,7 +324,7 @@ static enum err load_items(struct run_move *m, size_t step)
     return ERR_OK;
 }
 
-enum err step_begin_items(struct run_move *m, size_t step, int64_t count)
+enum err step_begin_items(struct run_txn *m, size_t step, int64_t count)
 {
     struct step_state *s = &m->progress.steps[step];
     int64_t from = s->begun;
@@ -331,7 +332,7 @@ enum err step_begin_items(struct run_move *m, size_t step, int64_t count)
     for (int64_t i = from; i < from + count && e == ERR_OK; i++) {
         if (step_is_settled(s->status)) /* an item has failed at once */
             break;
-        if (i > from && run_move_is_large(m))
+        if (i > from && run_txn_is_large(m))
             break; /* the rest in a turn of its own */
         const json_t *value = s->is_map ? json_array_get(m->items, (size_t)i) : NULL;
         advance_items_begun(&m->progress, step, 1);
@@ -359,7 +360,7 @@ bool step_takes_share(const struct step_def *def)
 /* --- compensation --- */
 
 /* It gets what the step was given and what it made of it: of a map its items and their outputs. */
-static enum err undo_input(struct run_move *m, size_t step, struct str *ret)
+static enum err undo_input(struct run_txn *m, size_t step, struct str *ret)
 {
     const struct step_state *s = &m->progress.steps[step];
     struct str output = STR_NONE;
@@ -383,7 +384,7 @@ static enum err undo_input(struct run_move *m, size_t step, struct str *ret)
     return ret->ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
 }
 
-enum err step_begin_undo(struct run_move *m, size_t step)
+enum err step_begin_undo(struct run_txn *m, size_t step)
 {
     const struct step_def *def = &m->def->steps[step];
     advance_undo_begun(&m->progress, step);
@@ -399,7 +400,7 @@ enum err step_begin_undo(struct run_move *m, size_t step)
     else if (e == ERR_OK)
         e = job_create(m, &job);
     problem_release(&i.p);
-    if (e == ERR_OK && job_is_over(job.state))
+    if (e == ERR_OK && job_has_ended(job.state))
         advance_undo_over(&m->progress, step, false);
     return e;
 }

@@ -148,7 +148,7 @@ enum err attempts_show(struct tx *tx, const struct job *job, struct json_out *o)
     const char *outcome = outcome_of(job, last);
     if (outcome != NULL) {
         struct str error = attempt_error(tx, job->error);
-        bool succeeded = job->state == JOB_SUCCEEDED || !job_is_over(job->state);
+        bool succeeded = job->state == JOB_SUCCEEDED || !job_has_ended(job->state);
         put_attempt(o, job, outcome, job->finished_at, succeeded ? STR_NONE : error);
     }
     json_close(o, ']');

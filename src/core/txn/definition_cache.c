@@ -14,15 +14,15 @@ struct cached {
     struct definition *def;
 };
 
-struct definitions {
+struct definition_cache {
     struct cached *slots[SLOTS];
     struct cached *oldest, *newest;
     size_t count;
 };
 
-struct definitions *definitions_new(void)
+struct definition_cache *definition_cache_new(void)
 {
-    return calloc(1, sizeof(struct definitions));
+    return calloc(1, sizeof(struct definition_cache));
 }
 
 static size_t slot_of(int64_t tenant, struct str workflow_id, int64_t version)
@@ -31,13 +31,13 @@ static size_t slot_of(int64_t tenant, struct str workflow_id, int64_t version)
            SLOTS;
 }
 
-static void unlink_age(struct definitions *cache, struct cached *c)
+static void unlink_age(struct definition_cache *cache, struct cached *c)
 {
     *(c->older != NULL ? &c->older->newer : &cache->oldest) = c->newer;
     *(c->newer != NULL ? &c->newer->older : &cache->newest) = c->older;
 }
 
-static void link_newest(struct definitions *cache, struct cached *c)
+static void link_newest(struct definition_cache *cache, struct cached *c)
 {
     c->older = cache->newest;
     c->newer = NULL;
@@ -45,7 +45,7 @@ static void link_newest(struct definitions *cache, struct cached *c)
     cache->newest = c;
 }
 
-static void drop_oldest(struct definitions *cache)
+static void drop_oldest(struct definition_cache *cache)
 {
     struct cached *c = cache->oldest;
     unlink_age(cache, c);
@@ -58,23 +58,23 @@ static void drop_oldest(struct definitions *cache)
     cache->count--;
 }
 
-void definitions_trim(struct definitions *cache)
+void definition_cache_trim(struct definition_cache *cache)
 {
     while (cache->count > DEFINITION_CACHE_MAX)
         drop_oldest(cache);
 }
 
-void definitions_forget(struct definitions *cache)
+void definition_cache_forget(struct definition_cache *cache)
 {
     while (cache->count > 0)
         drop_oldest(cache);
 }
 
-void definitions_free(struct definitions *cache)
+void definition_cache_free(struct definition_cache *cache)
 {
     if (cache == NULL)
         return;
-    definitions_forget(cache);
+    definition_cache_forget(cache);
     free(cache);
 }
 
@@ -98,9 +98,9 @@ static void parse_stored(void *ctx, const struct workflow_version *version)
     json_decref(json);
 }
 
-enum err definitions_get(struct definitions *cache, struct db *db, int64_t tenant,
-                         struct str workflow_id, int64_t version, struct problem *p,
-                         const struct definition **ret)
+enum err definition_cache_get(struct definition_cache *cache, struct db *db, int64_t tenant,
+                              struct str workflow_id, int64_t version, struct problem *p,
+                              const struct definition **ret)
 {
     size_t slot = slot_of(tenant, workflow_id, version);
     for (struct cached *c = cache->slots[slot]; c != NULL; c = c->next) {

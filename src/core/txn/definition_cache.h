@@ -7,19 +7,19 @@
 #include "domain/definition.h"
 #include "store/db.h"
 
-struct definitions;
+struct definition_cache;
 
-MUST_CHECK struct definitions *definitions_new(void);
-void definitions_free(struct definitions *cache);
+MUST_CHECK struct definition_cache *definition_cache_new(void);
+void definition_cache_free(struct definition_cache *cache);
 
-/* Borrowed until definitions_trim(). ERR_WORKFLOW_NOT_FOUND when there is no such version. */
-MUST_CHECK enum err definitions_get(struct definitions *cache, struct db *db, int64_t tenant,
-                                    struct str workflow_id, int64_t version, struct problem *p,
-                                    const struct definition **ret);
+/* Borrowed until definition_cache_trim(). ERR_WORKFLOW_NOT_FOUND when there is no such version. */
+MUST_CHECK enum err definition_cache_get(struct definition_cache *cache, struct db *db,
+                                         int64_t tenant, struct str workflow_id, int64_t version,
+                                         struct problem *p, const struct definition **ret);
 
 /* Between transactions: drops the longest unused above the bound. */
-void definitions_trim(struct definitions *cache);
+void definition_cache_trim(struct definition_cache *cache);
 /* After a rollback: the version number, and even the tenant's, may be given to another. */
-void definitions_forget(struct definitions *cache);
+void definition_cache_forget(struct definition_cache *cache);
 
 #endif

@@ -6,7 +6,7 @@
 
 enum { SLOTS = 64 };
 
-struct kept_types {
+struct entity_type_cache {
     bool any;
     struct {
         struct entity_type type; /* num 0: empty */
@@ -20,17 +20,17 @@ struct kept_types {
     } versions[SLOTS];
 };
 
-struct kept_types *kept_types_new(void)
+struct entity_type_cache *entity_type_cache_new(void)
 {
-    return pages_new(sizeof(struct kept_types));
+    return pages_new(sizeof(struct entity_type_cache));
 }
 
-void kept_types_free(struct kept_types *kept)
+void entity_type_cache_free(struct entity_type_cache *kept)
 {
     pages_free(kept, sizeof(*kept));
 }
 
-void kept_types_forget(struct kept_types *kept)
+void entity_type_cache_forget(struct entity_type_cache *kept)
 {
     if (kept->any)
         memset(kept, 0, sizeof(*kept));
@@ -45,8 +45,9 @@ static bool keep_text(struct str *text, char *own, size_t size)
     return true;
 }
 
-enum err kept_types_find(struct kept_types *kept, struct db *db, int64_t tenant, struct str id,
-                         struct arena *arena, bool *ret_found, struct entity_type *ret)
+enum err entity_type_cache_find(struct entity_type_cache *kept, struct db *db, int64_t tenant,
+                                struct str id, struct arena *arena, bool *ret_found,
+                                struct entity_type *ret)
 {
     size_t at = (str_hash(id) ^ (uint64_t)tenant * 0x9E3779B97F4A7C15u) % SLOTS;
     struct entity_type *slot = &kept->types[at].type;
@@ -65,8 +66,9 @@ enum err kept_types_find(struct kept_types *kept, struct db *db, int64_t tenant,
     return ERR_OK;
 }
 
-enum err kept_types_version(struct kept_types *kept, struct db *db, int64_t type, int64_t version,
-                            struct arena *arena, bool *ret_found, struct entity_version *ret)
+enum err entity_type_cache_version(struct entity_type_cache *kept, struct db *db, int64_t type,
+                                   int64_t version, struct arena *arena, bool *ret_found,
+                                   struct entity_version *ret)
 {
     size_t at = (uint64_t)(type * 31 + version) % SLOTS;
     struct entity_version *slot = &kept->versions[at].version;

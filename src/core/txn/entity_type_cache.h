@@ -6,19 +6,19 @@
 
 #include "store/entity/entities.h"
 
-struct kept_types;
+struct entity_type_cache;
 
-MUST_CHECK struct kept_types *kept_types_new(void);
-void kept_types_free(struct kept_types *kept); /* NULL is fine */
+MUST_CHECK struct entity_type_cache *entity_type_cache_new(void);
+void entity_type_cache_free(struct entity_type_cache *kept); /* NULL is fine */
 /* After a type was put, and after a rollback. */
-void kept_types_forget(struct kept_types *kept);
+void entity_type_cache_forget(struct entity_type_cache *kept);
 
 /* Text is copied to the arena. */
-MUST_CHECK enum err kept_types_find(struct kept_types *kept, struct db *db, int64_t tenant,
-                                    struct str id, struct arena *arena, bool *ret_found,
-                                    struct entity_type *ret);
-MUST_CHECK enum err kept_types_version(struct kept_types *kept, struct db *db, int64_t type,
-                                       int64_t version, struct arena *arena, bool *ret_found,
-                                       struct entity_version *ret);
+MUST_CHECK enum err entity_type_cache_find(struct entity_type_cache *kept, struct db *db,
+                                           int64_t tenant, struct str id, struct arena *arena,
+                                           bool *ret_found, struct entity_type *ret);
+MUST_CHECK enum err entity_type_cache_version(struct entity_type_cache *kept, struct db *db,
+                                              int64_t type, int64_t version, struct arena *arena,
+                                              bool *ret_found, struct entity_version *ret);
 
 #endif

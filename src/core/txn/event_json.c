@@ -14,13 +14,13 @@ enum { OURS_COUNT = 3 };
 static const char *const OF_RUN[OURS_COUNT] = {"run_id", "workflow_id", "seq"};
 static const char *const OF_ENTITY[OURS_COUNT] = {"entity_type", "entity_id", "seq"};
 
-void event_out_init(struct event_out *out)
+void event_json_init(struct event_json *out)
 {
-    *out = (struct event_out){0};
+    *out = (struct event_json){0};
     buf_init(&out->body, EVENT_OUT_MAX);
 }
 
-void event_out_release(struct event_out *out)
+void event_json_release(struct event_json *out)
 {
     buf_release(&out->body);
 }
@@ -160,7 +160,7 @@ static void put_subject(struct json_out *o, const struct event_source *source)
     buf_release(&text);
 }
 
-static void put_frame(struct event_out *out, const struct event_source *source,
+static void put_frame(struct event_json *out, const struct event_source *source,
                       const struct event *event, json_t *parsed)
 {
     struct json_out o = json_out_to(&out->body);
@@ -188,7 +188,7 @@ static bool keep(char *to, size_t size, struct str text)
     return true;
 }
 
-static bool name_id(struct event_out *out, const struct event_source *source,
+static bool name_id(struct event_json *out, const struct event_source *source,
                     const struct event *event, const json_t *parsed)
 {
     struct buf id;
@@ -209,7 +209,7 @@ static bool name_id(struct event_out *out, const struct event_source *source,
     return ok;
 }
 
-static bool name_type(struct event_out *out, const struct event *event, const json_t *parsed)
+static bool name_type(struct event_json *out, const struct event *event, const json_t *parsed)
 {
     struct str type = event->type;
     if (str_is(type, "event.emitted"))
@@ -217,8 +217,8 @@ static bool name_type(struct event_out *out, const struct event *event, const js
     return type.len > 0 && keep(out->type, sizeof(out->type), type);
 }
 
-enum err event_out_fill(struct event_out *out, const struct event_source *source,
-                        const struct event *event)
+enum err event_json_fill(struct event_json *out, const struct event_source *source,
+                         const struct event *event)
 {
     struct str data = event->data;
     bool is_object = data.len == 0 || (data.ptr[0] == '{' && data.ptr[data.len - 1] == '}');

@@ -36,17 +36,17 @@ struct event_source {
     struct owner owner;
 };
 
-struct event_out {
+struct event_json {
     char id[EVENT_ID_MAX + 1];
     char type[NAME_MAX_LEN + 1];
     struct buf body; /* the JSON object, on one line */
 };
 
 /* Holds no memory until it is filled; may be filled many times. */
-void event_out_init(struct event_out *out);
-void event_out_release(struct event_out *out);
+void event_json_init(struct event_json *out);
+void event_json_release(struct event_json *out);
 /* ERR_INTERNAL when the row's data is not what the timeline writes; ERR_NO_MEMORY. */
-MUST_CHECK enum err event_out_fill(struct event_out *out, const struct event_source *source,
-                                   const struct event *event);
+MUST_CHECK enum err event_json_fill(struct event_json *out, const struct event_source *source,
+                                    const struct event *event);
 
 #endif

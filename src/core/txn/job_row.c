@@ -7,7 +7,7 @@
 /* The timer that belongs to a job in this state, if it has one. */
 static bool timer_of(const struct job *job, struct timer *ret)
 {
-    if (job->due_at < 0 || job_is_over(job->state))
+    if (job->due_at < 0 || job_has_ended(job->state))
         return false;
     *ret = (struct timer){job->due_at, job->run, job->ordinal, job->lease_epoch, job->tenant};
     return true;
@@ -93,11 +93,11 @@ static void change(struct job *job, enum job_event on, enum job_state to, int64_
         job->attempt = 0; /* whoever asks for it grants as many as the first time */
         job->error = job->output = STR_NONE;
     }
-    if (job_is_over(to))
+    if (job_has_ended(to))
         job->finished_at = now_ms;
 }
 
-enum err job_row_move(struct tx *tx, struct job *job, enum job_event on)
+enum err job_row_change(struct tx *tx, struct job *job, enum job_event on)
 {
     struct job old = *job;
     enum job_state to;

@@ -1,6 +1,6 @@
 /* The part of making and changing a job that is the same whoever owns it, a run or an entity: its
  * row, its timer and its place in its queue, always through the table of states. What the timeline
- * says of it is the owner's business: job_move.h, entity_call.h. */
+ * says of it is the owner's business: job_change.h, entity_call.h. */
 #ifndef PAWL_CORE_TXN_JOB_ROW_H
 #define PAWL_CORE_TXN_JOB_ROW_H
 
@@ -17,7 +17,7 @@ struct job job_row_blank(const struct tx *tx, int64_t owner, int64_t ordinal, in
 MUST_CHECK enum err job_row_create(struct tx *tx, struct job *job);
 /* Fill in output, error, worker and due_at before; the rest is done here. On success *job is the
  * new row. ERR_STATUS_CONFLICT when its state has no such edge. */
-MUST_CHECK enum err job_row_move(struct tx *tx, struct job *job, enum job_event on);
+MUST_CHECK enum err job_row_change(struct tx *tx, struct job *job, enum job_event on);
 /* Writes a row whose state stays: a heartbeat. The timer follows due_at. */
 MUST_CHECK enum err job_row_touch(struct tx *tx, const struct job *old, const struct job *job);
 /* As if it had never been. */

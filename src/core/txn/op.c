@@ -18,16 +18,16 @@ void op_release(struct op *op)
     buf_release(&op->answer.body);
     buf_release(&op->answer.kept_body);
     buf_release(&op->answer.handed);
-    free(op->spoilt);
+    free(op->failed_items);
 }
 
-bool op_spoil_item(struct op *op, int64_t item, enum err e, const char *detail)
+bool op_fail_item(struct op *op, int64_t item, enum err e, const char *detail)
 {
-    if (op->spoilt == NULL)
-        op->spoilt = calloc(SPOILT_ITEMS_MAX, sizeof(*op->spoilt));
-    if (op->spoilt == NULL || op->spoilt_count == SPOILT_ITEMS_MAX)
+    if (op->failed_items == NULL)
+        op->failed_items = calloc(FAILED_ITEMS_MAX, sizeof(*op->failed_items));
+    if (op->failed_items == NULL || op->failed_item_count == FAILED_ITEMS_MAX)
         return false;
-    struct spoilt_item *s = &op->spoilt[op->spoilt_count++];
+    struct failed_item *s = &op->failed_items[op->failed_item_count++];
     s->item = item;
     s->err = e;
     (void)snprintf(s->detail, sizeof(s->detail), "%s", detail);
@@ -35,11 +35,11 @@ bool op_spoil_item(struct op *op, int64_t item, enum err e, const char *detail)
     return true;
 }
 
-const struct spoilt_item *op_spoilt_item(const struct op *op, int64_t item)
+const struct failed_item *op_failed_item(const struct op *op, int64_t item)
 {
-    for (size_t i = 0; i < op->spoilt_count; i++) {
-        if (op->spoilt[i].item == item)
-            return &op->spoilt[i];
+    for (size_t i = 0; i < op->failed_item_count; i++) {
+        if (op->failed_items[i].item == item)
+            return &op->failed_items[i];
     }
     return NULL;
 }
@@ -58,7 +58,8 @@ void op_clear_result(struct op *op)
     a->status = 200;
     a->outcome = NULL;
     a->created = CREATED_UNSAID;
-    a->has_run = a->run_over = a->replayed = a->changed_nothing = a->keep_waiting = a->told = false;
+    a->has_run = a->run_over = a->replayed = a->changed_nothing = a->keep_waiting =
+        a->refusal_wrote = false;
     a->already_decided = false;
     a->update_of = a->update_seq = 0;
     a->next_cursor[0] = '\0';

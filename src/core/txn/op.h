@@ -48,7 +48,7 @@ struct answer {
     bool changed_nothing;         /* not worth remembering under a key, as an empty claim */
     bool keep_waiting;            /* a claim found nothing and may wait for more */
     const char *outcome;          /* of a start, for metrics; a literal */
-    bool told;                    /* a refusal that the timeline tells of */
+    bool refusal_wrote;           /* a refusal that left an event in the timeline */
     char next_cursor[CURSOR_MAX]; /* "" at the end of a list */
 };
 
@@ -65,9 +65,9 @@ struct use_case {
     bool sees_counts;   /* replay counts that wait for a commit are written before it runs */
 };
 
-enum { SPOILT_ITEMS_MAX = 16 }; /* of one op: each costs another go at it */
+enum { FAILED_ITEMS_MAX = 16 }; /* of one op: each costs another go at it */
 
-struct spoilt_item {
+struct failed_item {
     int64_t item; /* whatever names it within the op */
     enum err err;
     char detail[PROBLEM_DETAIL_MAX];
@@ -87,8 +87,8 @@ struct op {
     struct answer answer;
     int64_t tenant_num; /* 0 when the tenant is not stored */
     int64_t known_num;  /* the idempotency record that answered, to be counted; 0: none did */
-    struct spoilt_item *spoilt; /* SPOILT_ITEMS_MAX places, or NULL; outlives one go at it */
-    size_t spoilt_count;
+    struct failed_item *failed_items; /* FAILED_ITEMS_MAX places, or NULL; outlives one go at it */
+    size_t failed_item_count;
     bool runs_again; /* an item was just added there */
 
     /* The gate was busy: the op comes again after a delay by this policy. */
@@ -127,9 +127,9 @@ struct op {
  * being tried. */
 
 /* Writes it down; false when there is no room, and the op fails as a whole. */
-MUST_CHECK bool op_spoil_item(struct op *op, int64_t item, enum err e, const char *detail);
+MUST_CHECK bool op_fail_item(struct op *op, int64_t item, enum err e, const char *detail);
 /* NULL when the item may be tried. */
-const struct spoilt_item *op_spoilt_item(const struct op *op, int64_t item);
+const struct failed_item *op_failed_item(const struct op *op, int64_t item);
 
 void op_init(struct op *op, const struct use_case *use_case);
 void op_release(struct op *op);

@@ -9,17 +9,17 @@
 /* --- is it known --- */
 
 struct look {
-    const struct door_key *key;
+    const struct signal_dedup_key *key;
     struct dedup_limits limits;
     int64_t now_ms;
-    enum door_verdict verdict;
+    enum signal_dedup_verdict verdict;
     int64_t seq;
     int64_t age_ms; /* of the newest that had the same key; -1: none */
     bool damaged;
 };
 
 /* A row of an earlier version has no fingerprint: then the key alone decides. */
-static bool same_request(const struct door_key *key, struct str kept)
+static bool same_request(const struct signal_dedup_key *key, struct str kept)
 {
     return kept.len == 0 || (kept.len <= sizeof(key->request.bytes) &&
                              memcmp(key->request.bytes, kept.ptr, kept.len) == 0);
@@ -40,19 +40,20 @@ static bool look_at(void *ctx, const struct dedup_key *row)
         l->damaged = true;
         return false;
     }
-    l->verdict = same_request(l->key, row->request) ? DOOR_DUPLICATE : DOOR_REUSED;
+    l->verdict = same_request(l->key, row->request) ? SIGNAL_DUPLICATE : SIGNAL_REUSED;
     l->seq = row->seq;
     return false;
 }
 
-enum err door_look(struct tx *tx, struct door_key *key, const struct door_rules *rules,
-                   enum door_verdict *ret, int64_t *ret_seq)
+enum err signal_dedup_check(struct tx *tx, struct signal_dedup_key *key,
+                            const struct signal_dedup_rules *rules, enum signal_dedup_verdict *ret,
+                            int64_t *ret_seq)
 {
     assert(key->key.ptr != NULL && rules->window_ms > 0 && rules->max_keys > 0);
     struct look look = {.key = key,
                         .limits = {rules->window_ms, rules->max_keys},
                         .now_ms = tx->now_ms,
-                        .verdict = DOOR_NEW,
+                        .verdict = SIGNAL_NEW,
                         .age_ms = -1};
     key->key_hash = idem_key_hash(key->key);
     enum err e = dedup_windows_find(tx->db, key->owner, &key->window);
@@ -62,9 +63,9 @@ enum err door_look(struct tx *tx, struct door_key *key, const struct door_rules 
         e = ERR_DAMAGED;
     if (e != ERR_OK)
         return e;
-    key->late_ms = look.verdict == DOOR_NEW ? look.age_ms : -1;
+    key->late_ms = look.verdict == SIGNAL_NEW ? look.age_ms : -1;
     struct dedup_counts *counts =
-        look.verdict == DOOR_DUPLICATE ? window_stats_of(tx->window_stats, rules->type) : NULL;
+        look.verdict == SIGNAL_DUPLICATE ? window_stats_of(tx->window_stats, rules->type) : NULL;
     if (counts != NULL)
         counts->duplicates[dedup_bucket_of(look.age_ms)]++;
     *ret = look.verdict;
@@ -87,7 +88,8 @@ static bool find_at(void *ctx, const struct dedup_key *row)
     return !f->found;
 }
 
-enum err door_find(struct db *db, int64_t owner, struct str key, bool *ret_found, int64_t *ret_seq)
+enum err signal_dedup_find(struct db *db, int64_t owner, struct str key, bool *ret_found,
+                           int64_t *ret_seq)
 {
     struct dedup_window window;
     struct find find = {.key = key};
@@ -158,8 +160,8 @@ static enum err sweep(struct tx *tx, int64_t owner, struct eviction *v)
     return e;
 }
 
-static void count_arrival(struct tx *tx, const struct door_key *key, const struct door_rules *rules,
-                          const struct eviction *v)
+static void count_arrival(struct tx *tx, const struct signal_dedup_key *key,
+                          const struct signal_dedup_rules *rules, const struct eviction *v)
 {
     struct dedup_counts *counts = window_stats_of(tx->window_stats, rules->type);
     if (counts == NULL)
@@ -171,8 +173,9 @@ static void count_arrival(struct tx *tx, const struct door_key *key, const struc
         counts->late[dedup_bucket_of(key->late_ms)]++;
 }
 
-enum err door_enter(struct tx *tx, const struct door_key *key, const struct door_rules *rules,
-                    int64_t seq, int64_t *ret_evicted_seq)
+enum err signal_dedup_record(struct tx *tx, const struct signal_dedup_key *key,
+                             const struct signal_dedup_rules *rules, int64_t seq,
+                             int64_t *ret_evicted_seq)
 {
     struct dedup_window window = key->window;
     struct eviction eviction = {
@@ -206,26 +209,26 @@ enum err door_enter(struct tx *tx, const struct door_key *key, const struct door
 
 static bool take_time(void *ctx, const struct dedup_key *row)
 {
-    struct door_view *view = ctx;
+    struct signal_dedup_view *view = ctx;
     view->oldest_at = row->at;
     return false;
 }
 
-enum err door_show(struct db *db, int64_t owner, struct door_view *ret)
+enum err signal_dedup_show(struct db *db, int64_t owner, struct signal_dedup_view *ret)
 {
     struct dedup_window window;
     enum err e = dedup_windows_find(db, owner, &window);
     if (e != ERR_OK)
         return e;
-    *ret = (struct door_view){.keys = window.last - window.first + 1,
-                              .oldest_at = -1,
-                              .first = window.first,
-                              .last = window.last};
+    *ret = (struct signal_dedup_view){.keys = window.last - window.first + 1,
+                                      .oldest_at = -1,
+                                      .first = window.first,
+                                      .last = window.last};
     return ret->keys > 0 ? dedup_from(db, owner, window.first, 1, take_time, ret) : ERR_OK;
 }
 
-enum err door_forget(struct db *db, int64_t owner, int64_t rows, int64_t *ret_removed,
-                     bool *ret_gone)
+enum err signal_dedup_forget(struct db *db, int64_t owner, int64_t rows, int64_t *ret_removed,
+                             bool *ret_gone)
 {
     return dedup_remove_owner(db, owner, rows, ret_removed, ret_gone);
 }

@@ -8,52 +8,53 @@
 #include "core/txn/tx.h"
 #include "domain/entity/dedup.h"
 
-struct door_rules {
+struct signal_dedup_rules {
     int64_t window_ms;
     int64_t max_keys;
     int64_t type; /* the entity type that statistics are kept for; 0: none */
 };
 
-struct door_key {
+struct signal_dedup_key {
     int64_t owner; /* the number of the run or the entity */
     struct str key;
     struct sha256 request; /* of the signal: see dedup_request() */
-    /* What door_look() has seen, for door_enter(). */
+    /* What signal_dedup_check() has seen, for signal_dedup_record(). */
     int64_t key_hash;
     struct dedup_window window;
     int64_t late_ms; /* the key had been here, so long ago; -1: not that anybody knew */
 };
 
-enum door_verdict {
-    DOOR_NEW,
-    DOOR_DUPLICATE, /* *ret_seq is the number of the first one */
-    DOOR_REUSED,    /* the key came with another name or payload; likewise */
+enum signal_dedup_verdict {
+    SIGNAL_NEW,
+    SIGNAL_DUPLICATE, /* *ret_seq is the number of the first one */
+    SIGNAL_REUSED,    /* the key came with another name or payload; likewise */
 };
 
 /* Changes no row. */
-MUST_CHECK enum err door_look(struct tx *tx, struct door_key *key, const struct door_rules *rules,
-                              enum door_verdict *ret, int64_t *ret_seq);
+MUST_CHECK enum err signal_dedup_check(struct tx *tx, struct signal_dedup_key *key,
+                                       const struct signal_dedup_rules *rules,
+                                       enum signal_dedup_verdict *ret, int64_t *ret_seq);
 /* The number of the signal that came with the key, if that is in the window still. For readers too.
  */
-MUST_CHECK enum err door_find(struct db *db, int64_t owner, struct str key, bool *ret_found,
-                              int64_t *ret_seq);
-/* A new key goes into the window, after door_look() has said that it is new; what no longer fits
- * goes out of it, DEDUP_EVICTED_PER_KEY_MAX at most. *ret_evicted_seq: signals up to this number
- * (0: none) have no key any more. */
-MUST_CHECK enum err door_enter(struct tx *tx, const struct door_key *key,
-                               const struct door_rules *rules, int64_t seq,
-                               int64_t *ret_evicted_seq);
+MUST_CHECK enum err signal_dedup_find(struct db *db, int64_t owner, struct str key, bool *ret_found,
+                                      int64_t *ret_seq);
+/* A new key goes into the window, after signal_dedup_check() has said that it is new; what no
+ * longer fits goes out of it, DEDUP_EVICTED_PER_KEY_MAX at most. *ret_evicted_seq: signals up to
+ * this number (0: none) have no key any more. */
+MUST_CHECK enum err signal_dedup_record(struct tx *tx, const struct signal_dedup_key *key,
+                                        const struct signal_dedup_rules *rules, int64_t seq,
+                                        int64_t *ret_evicted_seq);
 
 /* As of the last arrival: keys that have grown too old since leave with the next one. */
-struct door_view {
+struct signal_dedup_view {
     int64_t keys;
     int64_t oldest_at;   /* -1: there is none */
     int64_t first, last; /* their numbers in the order of arrival */
 };
-MUST_CHECK enum err door_show(struct db *db, int64_t owner, struct door_view *ret);
+MUST_CHECK enum err signal_dedup_show(struct db *db, int64_t owner, struct signal_dedup_view *ret);
 
 /* Removes up to `rows` rows of an owner that is gone; *ret_gone when that was all. */
-MUST_CHECK enum err door_forget(struct db *db, int64_t owner, int64_t rows, int64_t *ret_removed,
-                                bool *ret_gone);
+MUST_CHECK enum err signal_dedup_forget(struct db *db, int64_t owner, int64_t rows,
+                                        int64_t *ret_removed, bool *ret_gone);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 #include "base/pages.h"
-#include "core/admission/slot_release_rate.h"
+#include "core/admission/release_rates.h"
 #include "core/txn/cpu_shares.h"
 #include "domain/expr/expr.h"
 #include "gate/gate.h"
@@ -53,9 +53,9 @@ enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
     tx->remembers = db_is_only_writer(db);
     arena_init(&tx->arena, OP_BYTES_MAX);
     arena_init(&tx->notes, OP_BYTES_MAX);
-    tx->paces = paces_new();
+    tx->release_rates = release_rates_new();
     tx->cpu = cpu_shares_new();
-    bool ok = tx->paces != NULL && tx->cpu != NULL;
+    bool ok = tx->release_rates != NULL && tx->cpu != NULL;
 #define X(member, type, until, functions) \
     tx->member = functions##_new();       \
     ok &= tx->member != NULL;
@@ -153,7 +153,7 @@ void tx_release(struct tx *tx)
 #define X(member, type, until, functions) functions##_free(tx->member);
     TX_MEMORY(X)
 #undef X
-    paces_free(tx->paces);
+    release_rates_free(tx->release_rates);
     cpu_shares_free(tx->cpu);
     expr_free(tx->expr);
     arena_release(&tx->arena);
@@ -167,7 +167,7 @@ void tx_start(struct tx *tx)
         tx_forget(tx);
     else
         clear_turn(tx);
-    definitions_trim(tx->definitions);
+    definition_cache_trim(tx->definitions);
     tx->now_ms = env_now_ms(tx->env);
 }
 
@@ -176,7 +176,7 @@ static enum err write_feed(struct tx *tx)
     enum err e = ERR_OK;
     if (tx->told_unfed != NULL && tx->nums->last_feed < 0)
         e = feed_last(tx->db, &tx->nums->last_feed);
-    for (struct told_run *t = tx->told_unfed; t != NULL && e == ERR_OK; t = t->next) {
+    for (struct event_range *t = tx->told_unfed; t != NULL && e == ERR_OK; t = t->next) {
         t->feed = ++tx->nums->last_feed;
         struct feed_row row = {t->feed, t->tenant, t->run, t->first_seq, t->last_seq, tx->now_ms};
         e = feed_insert(tx->db, &row);
@@ -213,10 +213,10 @@ static void wake_listeners(struct tx *tx)
 {
     if (tx->listening == NULL || atomic_load(tx->listening) == 0)
         return;
-    for (const struct told_run *t = tx->told; t != NULL; t = t->next) {
+    for (const struct event_range *t = tx->told; t != NULL; t = t->next) {
         struct wake *w = wake_new(tx, t->tenant);
         if (w == NULL) {
-            atomic_store(tx->news_lost, true);
+            atomic_store(tx->wakes_lost, true);
             return;
         }
         w->told = true;
@@ -233,8 +233,9 @@ enum err tx_commit(struct tx *tx)
     if (e != ERR_OK)
         return e;
     tx->grew |= tx->told != NULL;
-    for (const struct told_run *t = tx->told; t != NULL && tx->untold != NULL; t = t->next)
-        atomic_fetch_add(tx->untold, t->last_seq - t->first_seq + 1);
+    for (const struct event_range *t = tx->told; t != NULL && tx->unpublished_events != NULL;
+         t = t->next)
+        atomic_fetch_add(tx->unpublished_events, t->last_seq - t->first_seq + 1);
     wake_listeners(tx);
     tx_counts_show(tx);
     struct wake **last = &tx->woken;
@@ -533,7 +534,7 @@ enum err tx_new_entity(struct tx *tx, struct uuid *ret_id, int64_t *ret_num)
 enum err tx_definition(struct tx *tx, int64_t tenant, struct str workflow_id, int64_t version,
                        struct problem *p, const struct definition **ret)
 {
-    return definitions_get(tx->definitions, tx->db, tenant, workflow_id, version, p, ret);
+    return definition_cache_get(tx->definitions, tx->db, tenant, workflow_id, version, p, ret);
 }
 
 /* --- what an op may do --- */
@@ -661,17 +662,17 @@ enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id)
     return tx_wake_updates(tx, tenant, run_id, 0, 0);
 }
 
-enum err tx_told(struct tx *tx, int64_t tenant, int64_t run, int64_t seq)
+enum err tx_note_event(struct tx *tx, int64_t tenant, int64_t run, int64_t seq)
 {
-    struct told_run *last = tx->told_last;
+    struct event_range *last = tx->told_last;
     if (tx->told_unfed != NULL && last->run == run && last->last_seq + 1 == seq) {
         last->last_seq = seq;
         return ERR_OK;
     }
-    struct told_run *t = arena_alloc(&tx->notes, sizeof(*t));
+    struct event_range *t = arena_alloc(&tx->notes, sizeof(*t));
     if (t == NULL)
         return ERR_NO_MEMORY;
-    *t = (struct told_run){NULL, tenant, run, seq, seq, 0};
+    *t = (struct event_range){NULL, tenant, run, seq, seq, 0};
     *(last != NULL ? &last->next : &tx->told) = t;
     tx->told_last = t;
     if (tx->told_unfed == NULL)

@@ -21,8 +21,8 @@ struct freed_slots;
 struct gate;
 struct gate_visit;
 struct kept_json;
-struct paces;
-struct polls;
+struct release_rates;
+struct worker_polls;
 
 /* Something that waiting callers want to hear of once the commit is on disk. */
 struct wake {
@@ -47,8 +47,8 @@ struct claim_turn {
 enum { CLAIM_TURNS = 1024 }; /* queues; past it some lose their turn now and then */
 
 /* Events that this transaction has added to a run's timeline. */
-struct told_run {
-    struct told_run *next;
+struct event_range {
+    struct event_range *next;
     int64_t tenant;
     int64_t run;
     int64_t first_seq, last_seq;
@@ -87,9 +87,10 @@ struct tx {
     bool wants_wakes;
     struct wake *woken;          /* by what is committed; until they are taken */
     const atomic_int *listening; /* how many listen to timelines; NULL for readers */
-    atomic_bool *news_lost;      /* set when there was no memory to tell them */
-    bool grew;            /* the feed, by what is committed; until who looks at it puts it back */
-    atomic_llong *untold; /* events that the bus has not been told of; NULL: there is none */
+    atomic_bool *wakes_lost;     /* set when there was no memory to tell them */
+    bool grew; /* the feed, by what is committed; until who looks at it puts it back */
+    atomic_llong
+        *unpublished_events; /* events that the bus has not been told of; NULL: there is none */
     /* Until who tells of them puts them back, over several transactions: a look that finds nothing
      * after a rollback does no harm. */
     bool has_calls;      /* a job for the server itself is pending */
@@ -98,22 +99,22 @@ struct tx {
     struct claim_turn claim_turns[CLAIM_TURNS];
     int64_t next_due; /* the earliest timer armed here; -1: none */
     struct expr *expr;
-    struct cpu_shares *cpu;            /* outlives rollbacks: what was taken was taken */
-    struct kept_json *kept;            /* parsed values of the op under way */
-    struct told_run *told, *told_last; /* in the order of telling */
-    struct told_run *told_unfed;       /* the first that is not in the feed yet */
-    struct gate *gate;                 /* NULL for readers */
+    struct cpu_shares *cpu;               /* outlives rollbacks: what was taken was taken */
+    struct kept_json *kept;               /* parsed values of the op under way */
+    struct event_range *told, *told_last; /* in the order of telling */
+    struct event_range *told_unfed;       /* the first that is not in the feed yet */
+    struct gate *gate;                    /* NULL for readers */
     struct gate_visit *visits;
     struct freed_slots *freed;      /* by the op under way */
-    bool dispatches_later;          /* see aftermath.h */
+    bool dispatches_later;          /* see follow_up.h */
     bool dispatch_failed;           /* a queued run could not start */
     struct dispatching dispatching; /* what it was at when it failed */
     struct aside_tenant asides[ASIDE_TENANTS_MAX];
     size_t aside_count;
-    struct paces *paces; /* how fast slots have been freeing */
+    struct release_rates *release_rates; /* how fast slots have been freeing */
     struct tx_counts counts;
     struct tx_metrics metrics;
-    struct polls *polls; /* who asks for work; NULL: nobody wants to know */
+    struct worker_polls *polls; /* who asks for work; NULL: nobody wants to know */
 };
 
 /* `db` and `env` outlive it. */
@@ -202,6 +203,6 @@ MUST_CHECK enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_i
 MUST_CHECK enum err tx_wake_updates(struct tx *tx, int64_t tenant, struct uuid key, int64_t after,
                                     int64_t through);
 /* The event is in the run's timeline, and goes into the feed with tx_flush(). */
-MUST_CHECK enum err tx_told(struct tx *tx, int64_t tenant, int64_t run, int64_t seq);
+MUST_CHECK enum err tx_note_event(struct tx *tx, int64_t tenant, int64_t run, int64_t seq);
 
 #endif

@@ -5,8 +5,8 @@
 #include "core/txn/tenant_labels.h"
 #include "core/txn/tx.h"
 
-struct own_admission {
-    struct own_admission *next;
+struct internal_admission {
+    struct internal_admission *next;
     struct str tenant;
     const char *endpoint;
     struct str outcome;
@@ -31,10 +31,10 @@ void tx_count_call(struct tx *tx, enum entity_call_end end)
 enum err tx_count_admission(struct tx *tx, const struct tenant *t, const char *endpoint,
                             struct str outcome, int64_t wait_ms)
 {
-    struct own_admission *a = arena_alloc(&tx->notes, sizeof(*a));
+    struct internal_admission *a = arena_alloc(&tx->notes, sizeof(*a));
     if (a == NULL)
         return ERR_NO_MEMORY;
-    *a = (struct own_admission){tx->counts.admissions, t->id, endpoint, outcome, wait_ms};
+    *a = (struct internal_admission){tx->counts.admissions, t->id, endpoint, outcome, wait_ms};
     tx->counts.admissions = a;
     return ERR_OK;
 }
@@ -58,7 +58,7 @@ static void show_calls(const struct tx *tx)
 static void show_admissions(const struct tx *tx)
 {
     const struct tx_metrics *m = &tx->metrics;
-    for (const struct own_admission *a = tx->counts.admissions; a != NULL; a = a->next) {
+    for (const struct internal_admission *a = tx->counts.admissions; a != NULL; a = a->next) {
         struct str tenant = tenant_label(m->labels, a->tenant);
         metric_add(m->admissions, tenant, a->outcome, 1);
         if (a->wait_ms >= 0)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct metric;
-struct own_admission;
+struct internal_admission;
 struct tenant;
 struct tenant_labels;
 struct tx;
@@ -41,7 +41,7 @@ struct tx_metrics {
 
 struct tx_counts {
     int64_t call_ends[ENTITY_CALL_COUNT];
-    struct own_admission *admissions; /* in the transaction's notes */
+    struct internal_admission *admissions; /* in the transaction's notes */
 };
 
 void tx_count_call(struct tx *tx, enum entity_call_end end);

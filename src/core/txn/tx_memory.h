@@ -69,16 +69,16 @@ void dispatch_state_free(struct dispatch_state *state);
 /* A table is read by its columns. */
 /* clang-format off */
 #define TX_MEMORY(X)                                                                               \
-    /* member        type                    until           functions */                          \
-    X(tenants,      struct tx_tenants,      UNTIL_STALE,    tx_tenants)                            \
-    X(heads,        struct tx_heads,        UNTIL_STALE,    tx_heads)                              \
-    X(types,        struct kept_types,      UNTIL_STALE,    kept_types)                            \
-    X(recent_keys,  struct idem_recent,     UNTIL_STALE,    idem_recent)                           \
-    X(nums,         struct tx_nums,         UNTIL_STALE,    tx_nums)                               \
-    X(definitions,  struct definitions,     UNTIL_ROLLBACK, definitions)                           \
-    X(window_stats, struct window_stats,    UNTIL_ROLLBACK, window_stats)                          \
-    X(pending,      struct tx_pending,      UNTIL_ROLLBACK, tx_pending)                            \
-    X(dispatch,     struct dispatch_state,  UNTIL_ROLLBACK, dispatch_state)
+    /* member        type                       until           functions */                       \
+    X(tenants,      struct tx_tenants,         UNTIL_STALE,    tx_tenants)                         \
+    X(heads,        struct tx_heads,           UNTIL_STALE,    tx_heads)                           \
+    X(types,        struct entity_type_cache,  UNTIL_STALE,    entity_type_cache)                  \
+    X(recent_keys,  struct idem_recent,        UNTIL_STALE,    idem_recent)                        \
+    X(nums,         struct tx_nums,            UNTIL_STALE,    tx_nums)                            \
+    X(definitions,  struct definition_cache,   UNTIL_ROLLBACK, definition_cache)                   \
+    X(window_stats, struct window_stats,       UNTIL_ROLLBACK, window_stats)                       \
+    X(pending,      struct tx_pending,         UNTIL_ROLLBACK, tx_pending)                         \
+    X(dispatch,     struct dispatch_state,     UNTIL_ROLLBACK, dispatch_state)
 /* clang-format on */
 
 #endif

@@ -7,15 +7,15 @@
 
 enum { WAYS = 8, BUCKETS = POLLS_KEPT_MAX / WAYS };
 
-struct polls {
+struct worker_polls {
     int64_t since;
     pthread_mutex_t lock; /* guards all below */
     struct poll_entry entries[POLLS_KEPT_MAX];
 };
 
-struct polls *polls_new(int64_t now_ms)
+struct worker_polls *worker_polls_new(int64_t now_ms)
 {
-    struct polls *p = pages_new(sizeof(*p));
+    struct worker_polls *p = pages_new(sizeof(*p));
     if (p == NULL)
         return NULL;
     p->since = now_ms;
@@ -23,7 +23,7 @@ struct polls *polls_new(int64_t now_ms)
     return p;
 }
 
-void polls_free(struct polls *p)
+void worker_polls_free(struct worker_polls *p)
 {
     if (p == NULL)
         return;
@@ -31,7 +31,7 @@ void polls_free(struct polls *p)
     pages_free(p, sizeof(*p));
 }
 
-int64_t polls_since(const struct polls *p)
+int64_t worker_polls_since(const struct worker_polls *p)
 {
     return p->since;
 }
@@ -74,8 +74,8 @@ static void copy(char *to, size_t size, struct str from)
     to[len] = '\0';
 }
 
-void polls_note(struct polls *p, struct str tenant, struct str worker, struct str queue,
-                int64_t now_ms)
+void worker_polls_note(struct worker_polls *p, struct str tenant, struct str worker,
+                       struct str queue, int64_t now_ms)
 {
     if (p == NULL)
         return;
@@ -93,7 +93,7 @@ void polls_note(struct polls *p, struct str tenant, struct str worker, struct st
     pthread_mutex_unlock(&p->lock);
 }
 
-void polls_list(struct polls *p, struct str tenant, poll_each *each, void *ctx)
+void worker_polls_list(struct worker_polls *p, struct str tenant, poll_each *each, void *ctx)
 {
     if (p == NULL)
         return;
@@ -122,11 +122,11 @@ static void count_poll(void *ctx, const struct poll_entry *e)
     q->found.workers += e->last_at >= q->lately;
 }
 
-struct queue_polls polls_of_queue(struct polls *p, struct str tenant, struct str queue,
-                                  int64_t now_ms)
+struct queue_polls worker_polls_of_queue(struct worker_polls *p, struct str tenant,
+                                         struct str queue, int64_t now_ms)
 {
     struct one_queue q = {
         .name = queue, .lately = now_ms - POLLED_LATELY_MS, .found = {.last_at = -1}};
-    polls_list(p, tenant, count_poll, &q);
+    worker_polls_list(p, tenant, count_poll, &q);
     return q.found;
 }

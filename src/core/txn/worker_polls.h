@@ -7,7 +7,7 @@
 #include "base/limits.h"
 #include "base/str.h"
 
-struct polls;
+struct worker_polls;
 
 /* One worker at one queue. */
 struct poll_entry {
@@ -18,25 +18,25 @@ struct poll_entry {
 };
 
 /* `now_ms` is when the server started: before it nothing is known. NULL: no memory. */
-MUST_CHECK struct polls *polls_new(int64_t now_ms);
-void polls_free(struct polls *polls);
+MUST_CHECK struct worker_polls *worker_polls_new(int64_t now_ms);
+void worker_polls_free(struct worker_polls *polls);
 
 /* `polls` may be NULL: then nobody wants to know. */
-void polls_note(struct polls *polls, struct str tenant, struct str worker, struct str queue,
-                int64_t now_ms);
+void worker_polls_note(struct worker_polls *polls, struct str tenant, struct str worker,
+                       struct str queue, int64_t now_ms);
 
-int64_t polls_since(const struct polls *polls);
+int64_t worker_polls_since(const struct worker_polls *polls);
 /* Those of the tenant's own workers and of workers for all tenants. The entry is borrowed for the
  * call, which must be short: the writer waits. */
 typedef void poll_each(void *ctx, const struct poll_entry *entry);
-void polls_list(struct polls *polls, struct str tenant, poll_each *each, void *ctx);
+void worker_polls_list(struct worker_polls *polls, struct str tenant, poll_each *each, void *ctx);
 
 /* One queue, as a tenant's jobs in it meet it. */
 struct queue_polls {
     int64_t last_at; /* -1: nobody has polled it since the server started */
     int64_t workers; /* that polled within POLLED_LATELY_MS */
 };
-struct queue_polls polls_of_queue(struct polls *polls, struct str tenant, struct str queue,
-                                  int64_t now_ms);
+struct queue_polls worker_polls_of_queue(struct worker_polls *polls, struct str tenant,
+                                         struct str queue, int64_t now_ms);
 
 #endif

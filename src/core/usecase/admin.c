@@ -1,6 +1,6 @@
 /* Tenants, API keys and idempotency records, for administrators. */
 #include "core/admission/run_slots.h"
-#include "core/txn/audited.h"
+#include "core/txn/audit_record.h"
 #include "core/txn/page.h"
 #include "core/txn/render.h"
 #include "core/txn/tx.h"
@@ -91,7 +91,7 @@ static enum err set_tenant(struct op *op, struct tx *tx, struct tenant *tenant,
     struct json_out o = json_out_to(&op->answer.body);
     render_tenant(&o, tenant);
     if (e == ERR_OK && !same)
-        e = audited(op, tx, tenant->num, action, tenant->id, buf_str(&op->answer.body));
+        e = audit_record(op, tx, tenant->num, action, tenant->id, buf_str(&op->answer.body));
     if (e == ERR_OK && tenant->queued_runs > 0)
         e = run_slots_note_room(tx, tenant->num);
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the tenant");
@@ -269,7 +269,8 @@ static enum err create_key(struct op *op, struct tx *tx)
     struct json_out kept = json_out_to(&op->answer.kept_body);
     render_key(&kept, &key, STR_NONE);
     if (e == ERR_OK)
-        e = audited(op, tx, key.tenant, "key.create", key.prefix, buf_str(&op->answer.kept_body));
+        e = audit_record(op, tx, key.tenant, "key.create", key.prefix,
+                         buf_str(&op->answer.kept_body));
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the key");
 }
 
@@ -305,7 +306,7 @@ static enum err revoke_key(struct op *op, struct tx *tx)
     json_add_bool(&o, "revoked", true);
     json_close(&o, '}');
     if (e == ERR_OK)
-        e = audited_id(op, tx, MAX(tenant, 0), "key.revoke", in->key_id, STR_NONE);
+        e = audit_record_id(op, tx, MAX(tenant, 0), "key.revoke", in->key_id, STR_NONE);
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot revoke the key");
 }
 
@@ -409,8 +410,8 @@ static enum err release_idem(struct op *op, struct tx *tx)
     struct idem_record record = {.num = s.num, .tenant = s.tenant->num, .key = in->key};
     e = idempotency_delete(tx->db, &record);
     if (e == ERR_OK)
-        e = audited(op, tx, s.tenant->num, "idempotency.release", in->key,
-                    buf_str(&op->answer.body));
+        e = audit_record(op, tx, s.tenant->num, "idempotency.release", in->key,
+                         buf_str(&op->answer.body));
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot release the key");
 }
 

@@ -1,6 +1,6 @@
 /* What people decide: the list of what waits for them, one approval, approve and reject. */
 #include "core/run/approval_txn.h"
-#include "core/txn/audited.h"
+#include "core/txn/audit_record.h"
 #include "core/txn/job_row.h"
 #include "core/txn/page.h"
 #include "core/usecase/execute.h"
@@ -11,7 +11,7 @@
 /* --- showing --- */
 
 /* All but the closing brace. */
-static void show_approval(struct json_out *o, const struct run_move *m, const struct job *job,
+static void show_approval(struct json_out *o, const struct run_txn *m, const struct job *job,
                           const struct approval *a)
 {
     const struct step_def *step = job_step(m->def, job);
@@ -57,12 +57,12 @@ struct approvals_page {
 
 static enum err add_row(struct approvals_page *p, const struct approval *a)
 {
-    struct run_move m;
+    struct run_txn m;
     struct job job;
     bool found = false;
     struct problem problem;
     problem_init(&problem);
-    enum err e = run_move_load(&m, p->tx, a->run, &problem);
+    enum err e = run_txn_load(&m, p->tx, a->run, &problem);
     problem_release(&problem);
     if (e == ERR_OK)
         e = jobs_find_at(p->tx->db, a->run, a->ordinal, &p->tx->arena, &found, &job);
@@ -121,7 +121,7 @@ const struct use_case UC_LIST_APPROVALS = {
 
 struct found_approval {
     struct job job;
-    struct run_move m;
+    struct run_txn m;
     bool asked; /* somebody was asked about the job */
     struct approval approval;
 };
@@ -146,7 +146,7 @@ static enum err find_approval(struct op *op, struct tx *tx, struct uuid job_id,
                            &ret->approval);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot read the approval");
-    return run_move_load(&ret->m, tx, ret->job.run, &op->problem);
+    return run_txn_load(&ret->m, tx, ret->job.run, &op->problem);
 }
 
 static void add_vote(void *ctx, const struct vote *v)
@@ -314,7 +314,7 @@ static enum err refuse(struct deciding *d, enum err why)
         break;
     }
     enum err e = approvals_count(d->tx->db, a->run, a->ordinal, true);
-    d->op->answer.told = true;
+    d->op->answer.refusal_wrote = true;
     return e == ERR_OK ? why : problem_set(p, e, "cannot count the refusal");
 }
 
@@ -331,8 +331,8 @@ static enum err audit(struct deciding *d, const char *action)
     json_add_text_or_null(&o, "reason", d->in->reason);
     json_add_bool(&o, "edited", d->edits);
     json_close(&o, '}');
-    enum err e = buf_ok(&text) ? audited_id(d->op, d->tx, d->f.m.run.tenant, action, d->f.job.id,
-                                            buf_str(&text))
+    enum err e = buf_ok(&text) ? audit_record_id(d->op, d->tx, d->f.m.run.tenant, action,
+                                                 d->f.job.id, buf_str(&text))
                                : ERR_NO_MEMORY;
     buf_release(&text);
     return e;
@@ -385,7 +385,7 @@ static enum err record(struct deciding *d)
     if (e == ERR_OK)
         e = audit(d, "approval.vote");
     if (e == ERR_OK)
-        e = approval_tell_vote(&d->f.m, &d->f.job, a, d->op->caller.actor, d->edits);
+        e = approval_add_vote_event(&d->f.m, &d->f.job, a, d->op->caller.actor, d->edits);
     return e;
 }
 

@@ -30,7 +30,7 @@ static int64_t timeout_of(const struct step_def *step)
                                 : MIN(step->timeout_ms, (int64_t)CALL_TIMEOUT_MS_MAX);
 }
 
-static struct call_job *call_job_new(const struct run_move *m, const struct job *job)
+static struct call_job *call_job_new(const struct run_txn *m, const struct job *job)
 {
     struct str input = job->input;
     struct str trace = m->run.traceparent;
@@ -54,12 +54,12 @@ static struct call_job *call_job_new(const struct run_move *m, const struct job 
 
 static enum err take_one(struct take *t, struct job *job)
 {
-    struct run_move m;
-    enum err e = run_move_load(&m, t->tx, job->run, &t->op->problem);
+    struct run_txn m;
+    enum err e = run_txn_load(&m, t->tx, job->run, &t->op->problem);
     if (e != ERR_OK)
         return e;
     job->due_at = t->tx->now_ms + timeout_of(job_step(m.def, job)) + CALL_GRACE_MS;
-    e = job_move(&m, job, JOB_ON_DISPATCH);
+    e = job_change(&m, job, JOB_ON_DISPATCH);
     if (e != ERR_OK)
         return e;
     struct call_job *taken = call_job_new(&m, job);
@@ -151,7 +151,7 @@ const struct use_case UC_TAKE_CALLS = {.name = "take_calls", .changes = true, .r
 
 /* --- finishing --- */
 
-static enum err apply(struct run_move *m, struct job *job, const struct call_result *r)
+static enum err apply(struct run_txn *m, struct job *job, const struct call_result *r)
 {
     enum err e = ERR_OK;
     switch (r->kind) {
@@ -167,8 +167,8 @@ static enum err apply(struct run_move *m, struct job *job, const struct call_res
     case CALL_RESULT_OUTPUT:
         job->output = buf_str(&r->text);
         job->error = STR_NONE;
-        e = job_move(m, job, JOB_ON_COMPLETE);
-        return e == ERR_OK ? run_move_job_over(m, job) : e;
+        e = job_change(m, job, JOB_ON_COMPLETE);
+        return e == ERR_OK ? run_txn_job_ended(m, job) : e;
     }
     assert(!"unknown kind");
     return ERR_INTERNAL;
@@ -179,7 +179,7 @@ static enum err finish_call(struct op *op, struct tx *tx)
     const struct call_job *in = op->input;
     const struct call_ticket *ticket = &in->ticket;
     struct job job;
-    struct run_move m;
+    struct run_txn m;
     bool found = false;
     enum err e = jobs_find_at(tx->db, ticket->run, ticket->ordinal, &tx->arena, &found, &job);
     bool current = found && job.state == JOB_DISPATCHED && job.lease_epoch == ticket->epoch;
@@ -187,11 +187,11 @@ static enum err finish_call(struct op *op, struct tx *tx)
     if (e == ERR_OK && !current)
         return ERR_OK; /* the run was cancelled, or the lease has ended */
     if (e == ERR_OK)
-        e = run_move_load(&m, tx, ticket->run, &op->problem);
+        e = run_txn_load(&m, tx, ticket->run, &op->problem);
     if (e == ERR_OK)
         e = apply(&m, &job, &in->result);
-    if (e == ERR_OK && job_is_over(job.state))
-        e = run_move_go_on(&m);
+    if (e == ERR_OK && job_has_ended(job.state))
+        e = run_txn_advance(&m);
     if (e == ERR_OK)
         return ERR_OK;
     return problem_set(&op->problem, is_store_failure(e) ? e : ERR_INTERNAL,

@@ -1,11 +1,11 @@
 /* Controlling runs: cancel, pause, resume, retry, rerun; one at a time or many. Each is
  * idempotent by what it asks for: a run that is already so is shown as it is. */
-#include "core/admission/limits_of_run.h"
+#include "core/admission/run_limits.h"
 #include "core/admission/run_slots.h"
 #include "core/run/follow_up.h"
 #include "core/run/job_txn.h"
 #include "core/run/run_values.h"
-#include "core/txn/audited.h"
+#include "core/txn/audit_record.h"
 #include "core/usecase/execute.h"
 #include "core/usecase/use_cases.h"
 
@@ -14,7 +14,7 @@
 
 /* --- shared --- */
 
-enum err run_check_version(struct op *op, const struct run_move *m, int64_t if_match)
+enum err run_check_version(struct op *op, const struct run_txn *m, int64_t if_match)
 {
     if (if_match < 0 || if_match == m->run.version)
         return ERR_OK;
@@ -25,7 +25,7 @@ enum err run_check_version(struct op *op, const struct run_move *m, int64_t if_m
     return e;
 }
 
-enum err run_refuse(struct op *op, const struct run_move *m, enum err code, const char *why)
+enum err run_refuse(struct op *op, const struct run_txn *m, enum err code, const char *why)
 {
     enum err e =
         problem_set(&op->problem, code, "The run is %s: %s", run_status_name(m->run.status), why);
@@ -34,7 +34,7 @@ enum err run_refuse(struct op *op, const struct run_move *m, enum err code, cons
 }
 
 /* Before a run that is over is made use of again. */
-static enum err check_whole(struct op *op, const struct run_move *m)
+static enum err check_whole(struct op *op, const struct run_txn *m)
 {
     bool being_removed = false;
     enum err e = retention_has_begun(m->tx->db, m->run.num, &being_removed);
@@ -45,11 +45,11 @@ static enum err check_whole(struct op *op, const struct run_move *m)
     return run_refuse(op, m, ERR_RUN_BEING_REMOVED, "its retention is over, part of it is gone");
 }
 
-static enum err show(struct op *op, struct run_move *m)
+static enum err show(struct op *op, struct run_txn *m)
 {
     const struct step_view *views;
     m->views = NULL; /* what changed here is read again */
-    enum err e = run_move_show(m, &views);
+    enum err e = run_txn_show(m, &views);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot read the run's steps");
     op->answer.run_version = m->run.version;
@@ -58,10 +58,10 @@ static enum err show(struct op *op, struct run_move *m)
     return ERR_OK;
 }
 
-enum err run_retry_failed(struct op *op, struct run_move *m)
+enum err run_retry_failed(struct op *op, struct run_txn *m)
 {
     if (m->run.status != RUN_FAILED && m->run.status != RUN_TIMED_OUT)
-        return run_refuse(op, m, run_is_over(m->run.status) ? ERR_RUN_IS_OVER : ERR_RUN_NOT_OVER,
+        return run_refuse(op, m, run_has_ended(m->run.status) ? ERR_RUN_IS_OVER : ERR_RUN_NOT_OVER,
                           "only a run that failed can be retried");
     if (m->run.parent_run >= 0)
         return run_refuse(op, m, ERR_RUN_IS_A_CHILD, "retry the run that it is part of");
@@ -69,7 +69,7 @@ enum err run_retry_failed(struct op *op, struct run_move *m)
     if (e != ERR_OK)
         return e;
     bool possible = false;
-    enum err read = run_move_can_retry(m, &possible);
+    enum err read = run_txn_can_retry(m, &possible);
     if (read != ERR_OK)
         return problem_set(&op->problem, read, "cannot read the run's jobs");
     if (!possible)
@@ -83,50 +83,50 @@ enum err run_retry_failed(struct op *op, struct run_move *m)
     if (decided.verdict != ADMISSION_ADMIT)
         return limits_reject(&limits, decided.by, m->tx, m->tenant, &op->problem);
     e = limits_store(&limits, m->tx, &m->run.scopes);
-    return e == ERR_OK ? run_move_retry(m, op->caller.actor) : e;
+    return e == ERR_OK ? run_txn_retry(m, op->caller.actor) : e;
 }
 
 /* --- each action on a loaded run; *ret_changed is false when it is so already --- */
 
-static enum err do_cancel(struct op *op, struct run_move *m, struct str reason, bool *ret_changed)
+static enum err do_cancel(struct op *op, struct run_txn *m, struct str reason, bool *ret_changed)
 {
     *ret_changed = m->run.status != RUN_CANCELLED;
     if (!*ret_changed)
         return ERR_OK;
-    if (run_is_over(m->run.status))
+    if (run_has_ended(m->run.status))
         return run_refuse(op, m, ERR_RUN_IS_OVER, "it cannot be cancelled any more");
-    return run_move_cancel(m, op->caller.actor, reason);
+    return run_txn_cancel(m, op->caller.actor, reason);
 }
 
-static enum err do_pause(struct op *op, struct run_move *m, bool *ret_changed)
+static enum err do_pause(struct op *op, struct run_txn *m, bool *ret_changed)
 {
     *ret_changed = m->run.status != RUN_PAUSED;
     if (!*ret_changed)
         return ERR_OK;
-    if (run_is_over(m->run.status))
+    if (run_has_ended(m->run.status))
         return run_refuse(op, m, ERR_RUN_IS_OVER, "it cannot be paused");
     if (m->run.status != RUN_RUNNING && m->run.status != RUN_WAITING)
         return run_refuse(op, m, ERR_RUN_NOT_UNDER_WAY, "it can be paused once it has begun");
-    return run_move_control(m, RUN_ON_PAUSE, op->caller.actor);
+    return run_txn_control(m, RUN_ON_PAUSE, op->caller.actor);
 }
 
-static enum err do_resume(struct op *op, struct run_move *m, bool *ret_changed)
+static enum err do_resume(struct op *op, struct run_txn *m, bool *ret_changed)
 {
     *ret_changed = m->run.status == RUN_PAUSED;
     if (*ret_changed)
-        return run_move_control(m, RUN_ON_RESUME, op->caller.actor);
-    if (run_is_over(m->run.status))
+        return run_txn_control(m, RUN_ON_RESUME, op->caller.actor);
+    if (run_has_ended(m->run.status))
         return run_refuse(op, m, ERR_RUN_IS_OVER, "it cannot be resumed");
     return ERR_OK;
 }
 
-static enum err do_retry(struct op *op, struct run_move *m, bool *ret_changed)
+static enum err do_retry(struct op *op, struct run_txn *m, bool *ret_changed)
 {
-    *ret_changed = run_is_over(m->run.status);
+    *ret_changed = run_has_ended(m->run.status);
     return *ret_changed ? run_retry_failed(op, m) : ERR_OK; /* otherwise it is trying */
 }
 
-static enum err act(struct op *op, struct run_move *m, const struct control_run_input *in,
+static enum err act(struct op *op, struct run_txn *m, const struct control_run_input *in,
                     bool *ret_changed)
 {
     switch (in->action) {
@@ -146,7 +146,7 @@ static enum err act(struct op *op, struct run_move *m, const struct control_run_
 }
 
 /* The reason is in the run's timeline, which may be removed before the audit trail is: here too. */
-static enum err audit_action(struct op *op, const struct run_move *m,
+static enum err audit_action(struct op *op, const struct run_txn *m,
                              const struct control_run_input *in)
 {
     static const char *const ACTIONS[] = {[CONTROL_CANCEL] = "run.cancel",
@@ -164,7 +164,8 @@ static enum err audit_action(struct op *op, const struct run_move *m,
     json_close(&o, '}');
     enum err e = ERR_NO_MEMORY;
     if (buf_ok(&detail))
-        e = audited_id(op, m->tx, m->run.tenant, ACTIONS[in->action], m->run.id, buf_str(&detail));
+        e = audit_record_id(op, m->tx, m->run.tenant, ACTIONS[in->action], m->run.id,
+                            buf_str(&detail));
     buf_release(&detail);
     return e;
 }
@@ -172,9 +173,9 @@ static enum err audit_action(struct op *op, const struct run_move *m,
 static enum err control_run(struct op *op, struct tx *tx)
 {
     const struct control_run_input *in = op->input;
-    struct run_move m;
+    struct run_txn m;
     bool changed = true;
-    enum err e = run_move_find(&m, op, tx, in->run_id);
+    enum err e = run_txn_find(&m, op, tx, in->run_id);
     if (e == ERR_OK)
         e = run_check_version(op, &m, in->if_match);
     if (e != ERR_OK)
@@ -195,7 +196,7 @@ const struct use_case UC_CONTROL_RUN = {.name = "control_run", .changes = true, 
 
 /* The step that is asked for, those whose effect was undone, and every step that lies behind one
  * of them. */
-static void mark_behind(const struct run_move *old, size_t from, bool *behind)
+static void mark_behind(const struct run_txn *old, size_t from, bool *behind)
 {
     const struct definition *def = old->def;
     for (size_t i = 0; i < def->step_count; i++)
@@ -215,7 +216,7 @@ static void mark_behind(const struct run_move *old, size_t from, bool *behind)
 }
 
 struct copying {
-    struct run_move *to;
+    struct run_txn *to;
     int64_t first;
     enum err err;
 };
@@ -234,7 +235,7 @@ static void copy_job(void *ctx, const struct job *job)
 }
 
 /* The step's jobs and results as they were, under the new run's own ids. */
-static enum err copy_step(struct run_move *to, const struct run_move *from, size_t step)
+static enum err copy_step(struct run_txn *to, const struct run_txn *from, size_t step)
 {
     const struct step_state *old = &from->progress.steps[step];
     struct step_state *s = &to->progress.steps[step];
@@ -257,7 +258,7 @@ static enum err copy_step(struct run_move *to, const struct run_move *from, size
     return e == ERR_OK ? map_items_insert(to->tx->db, to->run.num, (int64_t)step, items) : e;
 }
 
-static enum err audit_rerun(struct op *op, const struct run_move *old, const struct run_move *made)
+static enum err audit_rerun(struct op *op, const struct run_txn *old, const struct run_txn *made)
 {
     struct buf detail;
     buf_init(&detail, KIB);
@@ -268,7 +269,8 @@ static enum err audit_rerun(struct op *op, const struct run_move *old, const str
     json_close(&o, '}');
     enum err e = ERR_NO_MEMORY;
     if (buf_ok(&detail))
-        e = audited_id(op, made->tx, old->run.tenant, "run.rerun", old->run.id, buf_str(&detail));
+        e = audit_record_id(op, made->tx, old->run.tenant, "run.rerun", old->run.id,
+                            buf_str(&detail));
     buf_release(&detail);
     return e;
 }
@@ -276,8 +278,8 @@ static enum err audit_rerun(struct op *op, const struct run_move *old, const str
 static enum err rerun_run(struct op *op, struct tx *tx)
 {
     const struct rerun_run_input *in = op->input;
-    struct run_move old;
-    enum err e = run_move_find(&old, op, tx, in->run_id);
+    struct run_txn old;
+    enum err e = run_txn_find(&old, op, tx, in->run_id);
     if (e == ERR_OK)
         e = run_check_version(op, &old, in->if_match);
     if (e != ERR_OK)
@@ -286,7 +288,7 @@ static enum err rerun_run(struct op *op, struct tx *tx)
     if (from == old.def->step_count)
         return problem_set(&op->problem, ERR_FIELD_INVALID, "from_step: there is no step \"%.*s\"",
                            STR_ARG(in->from_step));
-    if (!run_is_over(old.run.status))
+    if (!run_has_ended(old.run.status))
         return run_refuse(op, &old, ERR_RUN_NOT_OVER, "only a run that has ended can be rerun");
     e = check_whole(op, &old);
     if (e != ERR_OK)
@@ -303,7 +305,7 @@ static enum err rerun_run(struct op *op, struct tx *tx)
     mark_behind(&old, from, behind);
     if (in->from_step.ptr == NULL)
         memset(behind, 1, old.def->step_count * sizeof(*behind));
-    struct run_move m = {.tx = tx, .tenant = old.tenant, .def = old.def, .run = run_blank()};
+    struct run_txn m = {.tx = tx, .tenant = old.tenant, .def = old.def, .run = run_blank()};
     m.run.workflow_id = old.run.workflow_id;
     m.run.workflow_version = old.run.workflow_version;
     m.run.priority = old.run.priority;
@@ -315,7 +317,7 @@ static enum err rerun_run(struct op *op, struct tx *tx)
     m.run.rerun_of = old.run.id;
     e = limits_store(&limits, tx, &m.run.scopes);
     if (e == ERR_OK)
-        e = run_move_create_from(&m, &old, behind, copy_step, &op->problem);
+        e = run_txn_create_from(&m, &old, behind, copy_step, &op->problem);
     if (e == ERR_OK)
         e = audit_rerun(op, &old, &m);
     if (e != ERR_OK)
@@ -323,10 +325,10 @@ static enum err rerun_run(struct op *op, struct tx *tx)
     op->answer.has_run = true;
     op->answer.run_id = m.run.id;
     op->answer.run_version = m.run.version;
-    op->answer.run_over = run_is_over(m.run.status);
+    op->answer.run_over = run_has_ended(m.run.status);
     const struct step_view *views;
     m.views = NULL;
-    e = run_move_show(&m, &views);
+    e = run_txn_show(&m, &views);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot read the run's steps");
     answer_begin(&op->answer, CREATED_YES);
@@ -375,8 +377,8 @@ static void answer_refused(struct bulk *b, struct uuid run_id, enum err e, const
 static enum err change_run(struct bulk *b, struct uuid run_id, bool *ret_changed)
 {
     const struct bulk_runs_input *in = b->op->input;
-    struct run_move m;
-    enum err e = run_move_load(&m, b->tx, uuid_time(run_id), &b->op->problem);
+    struct run_txn m;
+    enum err e = run_txn_load(&m, b->tx, uuid_time(run_id), &b->op->problem);
     if (e == ERR_OK)
         e = act(b->op, &m, &in->control, ret_changed);
     if (e == ERR_OK && *ret_changed)
@@ -388,9 +390,9 @@ static enum err change_run(struct bulk *b, struct uuid run_id, bool *ret_changed
 static enum err bulk_one(struct bulk *b, struct uuid run_id)
 {
     struct op *op = b->op;
-    const struct spoilt_item *spoilt = op_spoilt_item(op, uuid_time(run_id));
-    if (spoilt != NULL) {
-        answer_refused(b, run_id, spoilt->err, spoilt->detail);
+    const struct failed_item *failed_items = op_failed_item(op, uuid_time(run_id));
+    if (failed_items != NULL) {
+        answer_refused(b, run_id, failed_items->err, failed_items->detail);
         return ERR_OK;
     }
     bool changed = false;
@@ -399,12 +401,12 @@ static enum err bulk_one(struct bulk *b, struct uuid run_id)
     if (e == ERR_OK) {
         b->changed += changed;
         b->unchanged += !changed;
-        return aftermath(b->tx, &op->problem);
+        return follow_up(b->tx, &op->problem);
     }
     if (is_outage(e))
         return e;
     if (tx_changes(b->tx) != before || is_store_failure(e))
-        return op_spoil_item(op, uuid_time(run_id), e, op->problem.detail) ? e : ERR_INTERNAL;
+        return op_fail_item(op, uuid_time(run_id), e, op->problem.detail) ? e : ERR_INTERNAL;
     answer_refused(b, run_id, e, op->problem.detail);
     problem_clear(&op->problem);
     return ERR_OK;

@@ -1,8 +1,8 @@
 /* Dead letters: jobs that failed for good, for somebody to look at, retry or drop. */
-#include "core/admission/limits_of_run.h"
+#include "core/admission/run_limits.h"
 #include "core/entity/entity_call.h"
 #include "core/run/job_txn.h"
-#include "core/txn/audited.h"
+#include "core/txn/audit_record.h"
 #include "core/txn/page.h"
 #include "core/usecase/job_view.h"
 #include "core/usecase/use_cases.h"
@@ -82,11 +82,11 @@ static enum err answer_job(struct op *op, struct tx *tx, const struct job *job)
 /* Whoever owns it tries again: a run all that failed, an entity the same call. */
 static enum err try_again(struct op *op, struct tx *tx, struct job *job)
 {
-    struct run_move m;
+    struct run_txn m;
     bool found = false;
     if (job_is_of_entity(job))
         return entity_call_revive(op, tx, job);
-    enum err e = run_move_load(&m, tx, job->run, &op->problem);
+    enum err e = run_txn_load(&m, tx, job->run, &op->problem);
     if (e == ERR_OK)
         e = run_retry_failed(op, &m);
     return e == ERR_OK ? jobs_find_at(tx->db, job->run, job->ordinal, &tx->arena, &found, job) : e;
@@ -98,7 +98,7 @@ static enum err retry_dead(struct op *op, struct tx *tx)
     enum err e = find_dead(op, tx, &job);
     if (e != ERR_OK)
         return e;
-    if (job.dead_at < 0 && !job_is_over(job.state)) { /* again */
+    if (job.dead_at < 0 && !job_has_ended(job.state)) { /* again */
         op->answer.changed_nothing = true;
         return answer_job(op, tx, &job);
     }
@@ -107,7 +107,7 @@ static enum err retry_dead(struct op *op, struct tx *tx)
                            "The job has already ended (status: %s)", job_state_name(job.state));
     e = try_again(op, tx, &job);
     if (e == ERR_OK)
-        e = audited_id(op, tx, job.tenant, "dead_letter.retry", job.id, STR_NONE);
+        e = audit_record_id(op, tx, job.tenant, "dead_letter.retry", job.id, STR_NONE);
     if (e != ERR_OK)
         return op->problem.err != ERR_OK ? op->problem.err
                                          : problem_set(&op->problem, e, "cannot retry the job");
@@ -133,7 +133,7 @@ static enum err drop_dead(struct op *op, struct tx *tx)
     if (job.dead_at >= 0)
         e = job_row_touch(tx, &job, &dropped);
     if (e == ERR_OK && job.dead_at >= 0)
-        e = audited_id(op, tx, job.tenant, "dead_letter.drop", job.id, STR_NONE);
+        e = audit_record_id(op, tx, job.tenant, "dead_letter.drop", job.id, STR_NONE);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot drop the dead letter");
     return answer_job(op, tx, &dropped);

@@ -1,6 +1,6 @@
 /* The doctor: recounts what can be recounted, says what differs, and makes anew what is derived. */
 #include "core/admission/limit_lists.h"
-#include "core/txn/audited.h"
+#include "core/txn/audit_record.h"
 #include "core/txn/render.h"
 #include "core/txn/tx.h"
 #include "core/usecase/repair.h"
@@ -320,8 +320,9 @@ static enum err audit_repair(struct op *op, struct tx *tx, const struct doctor_f
         json_add_int(&o, NAMES[REPAIRED[i]], before->differences[REPAIRED[i]]);
     json_add_int(&o, "repaired", repaired);
     json_close(&o, '}');
-    enum err e = buf_ok(&detail) ? audited(op, tx, 0, "doctor.repair", STR("*"), buf_str(&detail))
-                                 : ERR_NO_MEMORY;
+    enum err e = buf_ok(&detail)
+                     ? audit_record(op, tx, 0, "doctor.repair", STR("*"), buf_str(&detail))
+                     : ERR_NO_MEMORY;
     buf_release(&detail);
     return e;
 }

@@ -2,7 +2,7 @@
 #include "core/entity/entity_call.h"
 #include "core/entity/entity_txn.h"
 #include "core/entity/entity_update.h"
-#include "core/txn/audited.h"
+#include "core/txn/audit_record.h"
 #include "core/txn/job_row.h"
 #include "core/txn/render.h"
 #include "core/txn/signal_dedup.h"
@@ -17,11 +17,11 @@
 struct signal {
     struct op *op;
     const struct signal_entity_input *in;
-    struct entity_move m;
+    struct entity_txn m;
     bool exists;
     bool asks;
-    struct door_rules rules;
-    struct door_key key;
+    struct signal_dedup_rules rules;
+    struct signal_dedup_key key;
 };
 
 static bool has_key(const struct signal *s)
@@ -33,33 +33,34 @@ static enum err load(struct signal *s, struct op *op, struct tx *tx, bool asks)
 {
     const struct signal_entity_input *in = op->input;
     *s = (struct signal){.op = op, .in = in, .asks = asks};
-    enum err e = entity_move_find(&s->m, op, tx, in->type, in->id, &s->exists);
+    enum err e = entity_txn_find(&s->m, op, tx, in->type, in->id, &s->exists);
     if (e != ERR_OK)
         return e;
     const struct entity_rules *rules = &s->m.version.rules;
-    s->rules = (struct door_rules){rules->dedup_window_ms, rules->dedup_max_keys, s->m.type.num};
-    s->key =
-        (struct door_key){.owner = s->m.entity.num, .key = in->dedup_key, .request = in->request};
+    s->rules =
+        (struct signal_dedup_rules){rules->dedup_window_ms, rules->dedup_max_keys, s->m.type.num};
+    s->key = (struct signal_dedup_key){
+        .owner = s->m.entity.num, .key = in->dedup_key, .request = in->request};
     return ERR_OK;
 }
 
 /* *ret_seq is the number of the signal that the key has come with before; 0: it is new. */
-static enum err look_at_door(struct signal *s, int64_t *ret_seq)
+static enum err check_dedup(struct signal *s, int64_t *ret_seq)
 {
-    enum door_verdict verdict = DOOR_NEW;
+    enum signal_dedup_verdict verdict = SIGNAL_NEW;
     enum err e = ERR_OK;
     *ret_seq = 0;
     if (has_key(s))
-        e = door_look(s->m.tx, &s->key, &s->rules, &verdict, ret_seq);
+        e = signal_dedup_check(s->m.tx, &s->key, &s->rules, &verdict, ret_seq);
     if (e != ERR_OK)
         return problem_set(&s->op->problem, e, "cannot look for the key");
     switch (verdict) {
-    case DOOR_NEW:
+    case SIGNAL_NEW:
         *ret_seq = 0;
         return ERR_OK;
-    case DOOR_DUPLICATE:
+    case SIGNAL_DUPLICATE:
         return ERR_OK;
-    case DOOR_REUSED:
+    case SIGNAL_REUSED:
         return problem_set(&s->op->problem, ERR_IDEM_KEY_REUSED,
                            "the dedup_key \"%.*s\" belongs to another signal: use a new key",
                            STR_ARG(s->in->dedup_key));
@@ -100,20 +101,20 @@ static enum err tell_signal(struct signal *s, int64_t seq)
     else
         json_add_int(&o, "payload_bytes", (int64_t)in->payload.len);
     json_close(&o, '}');
-    enum err e =
-        buf_ok(&data) ? entity_move_tell(&s->m, "entity.signaled", buf_str(&data)) : ERR_NO_MEMORY;
+    enum err e = buf_ok(&data) ? entity_txn_add_event(&s->m, "entity.signaled", buf_str(&data))
+                               : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }
 
 /* Keys that left the window take with them what came of their updates. */
-static enum err enter_door(struct signal *s, int64_t seq)
+static enum err record_dedup(struct signal *s, int64_t seq)
 {
     int64_t evicted = 0;
     if (!has_key(s))
         return ERR_OK;
     s->key.owner = s->m.entity.num;
-    enum err e = door_enter(s->m.tx, &s->key, &s->rules, seq, &evicted);
+    enum err e = signal_dedup_record(s->m.tx, &s->key, &s->rules, seq, &evicted);
     /* Those that wait are still to be told what came of them. */
     int64_t through = MIN(evicted, s->m.entity.consumed_seq);
     return e == ERR_OK && through > 0 ? entity_updates_remove(s->m.tx->db, s->m.entity.num, through)
@@ -124,10 +125,10 @@ static enum err enter_door(struct signal *s, int64_t seq)
 static enum err take_in(struct signal *s, int64_t *ret_seq)
 {
     const struct signal_entity_input *in = s->in;
-    struct entity_move *m = &s->m;
+    struct entity_txn *m = &s->m;
     enum err e = ERR_OK;
     if (!s->exists)
-        e = entity_move_create(m, in->id, s->op->caller.actor);
+        e = entity_txn_create(m, in->id, s->op->caller.actor);
     int64_t seq = ++m->entity.last_seq;
     m->entity.active_at = m->tx->now_ms;
     struct inbox_signal row = {m->entity.num, seq, in->name, in->payload, s->asks, m->tx->now_ms};
@@ -138,11 +139,11 @@ static enum err take_in(struct signal *s, int64_t *ret_seq)
     if (e == ERR_OK && s->asks)
         e = entity_updates_insert(m->tx->db, &update);
     if (e == ERR_OK)
-        e = enter_door(s, seq);
+        e = record_dedup(s, seq);
     if (e == ERR_OK)
         e = tell_signal(s, seq);
     if (e == ERR_OK)
-        e = entity_move_settle(m);
+        e = entity_txn_settle(m);
     *ret_seq = seq;
     return e == ERR_OK ? ERR_OK : problem_set(&s->op->problem, e, "cannot store the signal");
 }
@@ -153,7 +154,7 @@ static enum err signal_entity(struct op *op, struct tx *tx)
     int64_t seq = 0;
     enum err e = load(&s, op, tx, false);
     if (e == ERR_OK)
-        e = look_at_door(&s, &seq);
+        e = check_dedup(&s, &seq);
     bool duplicate = seq > 0;
     if (e == ERR_OK && !duplicate) {
         e = check_room(&s);
@@ -201,7 +202,7 @@ static enum err update_entity(struct op *op, struct tx *tx)
     int64_t seq = 0;
     enum err e = load(&s, op, tx, true);
     if (e == ERR_OK)
-        e = look_at_door(&s, &seq);
+        e = check_dedup(&s, &seq);
     if (e != ERR_OK)
         return e;
     op->answer.changed_nothing = seq > 0;
@@ -237,7 +238,7 @@ static void answer_migration(struct op *op, const char *status, int64_t from, in
     json_close(&o, '}');
 }
 
-static enum err audit_entity(struct op *op, struct entity_move *m, const char *action,
+static enum err audit_entity(struct op *op, struct entity_txn *m, const char *action,
                              struct str detail)
 {
     struct buf target;
@@ -246,13 +247,13 @@ static enum err audit_entity(struct op *op, struct entity_move *m, const char *a
     buf_put_char(&target, '/');
     buf_put(&target, m->entity.name);
     enum err e = buf_ok(&target)
-                     ? audited(op, m->tx, m->entity.tenant, action, buf_str(&target), detail)
+                     ? audit_record(op, m->tx, m->entity.tenant, action, buf_str(&target), detail)
                      : ERR_NO_MEMORY;
     buf_release(&target);
     return e;
 }
 
-static enum err ask_for_migration(struct op *op, struct entity_move *m, int64_t to)
+static enum err ask_for_migration(struct op *op, struct entity_txn *m, int64_t to)
 {
     bool migrating = false;
     enum err e = entity_call_give_way(m, &migrating);
@@ -271,21 +272,21 @@ static enum err ask_for_migration(struct op *op, struct entity_move *m, int64_t 
     json_add_int(&o, "to", to);
     json_add_text(&o, "by", op->caller.actor);
     json_close(&o, '}');
-    e = buf_ok(&data) ? entity_move_tell(m, "entity.migration_requested", buf_str(&data))
+    e = buf_ok(&data) ? entity_txn_add_event(m, "entity.migration_requested", buf_str(&data))
                       : ERR_NO_MEMORY;
     if (e == ERR_OK)
         e = audit_entity(op, m, "entity.migrate", buf_str(&data));
     buf_release(&data);
-    return e == ERR_OK ? entity_move_settle(m) : e;
+    return e == ERR_OK ? entity_txn_settle(m) : e;
 }
 
 static enum err migrate_entity(struct op *op, struct tx *tx)
 {
     const struct migrate_entity_input *in = op->input;
-    struct entity_move m;
+    struct entity_txn m;
     struct entity_version target;
     bool known = false;
-    enum err e = entity_move_need(&m, op, tx, in->type, in->id);
+    enum err e = entity_txn_need(&m, op, tx, in->type, in->id);
     if (e != ERR_OK)
         return e;
     int64_t from = m.entity.type_version;
@@ -326,7 +327,7 @@ static enum err remove_timer(struct tx *tx, int64_t due_at, int64_t entity, int6
     return due_at >= 0 ? timers_delete(tx->db, &timer) : ERR_OK;
 }
 
-static enum err tell_deletion(struct op *op, struct entity_move *m)
+static enum err tell_deletion(struct op *op, struct entity_txn *m)
 {
     struct buf data;
     buf_init(&data, 4 * KIB);
@@ -335,7 +336,7 @@ static enum err tell_deletion(struct op *op, struct entity_move *m)
     json_add_text(&o, "by", op->caller.actor);
     json_close(&o, '}');
     enum err e =
-        buf_ok(&data) ? entity_move_tell(m, "entity.deleted", buf_str(&data)) : ERR_NO_MEMORY;
+        buf_ok(&data) ? entity_txn_add_event(m, "entity.deleted", buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }
@@ -344,10 +345,10 @@ static enum err tell_deletion(struct op *op, struct entity_move *m)
 static enum err delete_entity(struct op *op, struct tx *tx)
 {
     const struct entity_input *in = op->input;
-    struct entity_move m;
+    struct entity_txn m;
     struct job job;
     bool found = false;
-    enum err e = entity_move_need(&m, op, tx, in->type, in->id);
+    enum err e = entity_txn_need(&m, op, tx, in->type, in->id);
     if (e != ERR_OK)
         return e;
     if (m.entity.open_job >= 0)
@@ -365,7 +366,7 @@ static enum err delete_entity(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         e = audit_entity(op, &m, "entity.delete", STR_NONE);
     if (e == ERR_OK)
-        e = entity_move_wake(&m, 0, 0);
+        e = entity_txn_wake(&m, 0, 0);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot delete the entity");
     struct json_out o = json_out_to(&op->answer.body);

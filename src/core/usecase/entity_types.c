@@ -1,6 +1,6 @@
 /* Types of entities: how their entities are handled. */
 #include "core/entity/entity_txn.h"
-#include "core/txn/audited.h"
+#include "core/txn/audit_record.h"
 #include "core/txn/entity_type_cache.h"
 #include "core/txn/page.h"
 #include "core/txn/render.h"
@@ -54,9 +54,9 @@ static enum err audit_put(struct op *op, struct tx *tx, const struct entity_type
     json_open(&o, NULL, '{');
     json_add_int(&o, "version", version);
     json_close(&o, '}');
-    enum err e = buf_ok(&detail)
-                     ? audited(op, tx, type->tenant, "entity_type.put", type->id, buf_str(&detail))
-                     : ERR_NO_MEMORY;
+    enum err e = buf_ok(&detail) ? audit_record(op, tx, type->tenant, "entity_type.put", type->id,
+                                                buf_str(&detail))
+                                 : ERR_NO_MEMORY;
     buf_release(&detail);
     return e;
 }
@@ -104,7 +104,7 @@ static enum err put_type(struct op *op, struct tx *tx)
         .created_at = known ? old.created_at : tx->now_ms,
         .updated_at = tx->now_ms,
     };
-    kept_types_forget(tx->types);
+    entity_type_cache_forget(tx->types);
     e = store_type(tx, tenant, &type, exists, version);
     new.type = type.num;
     if (e == ERR_OK)

@@ -90,10 +90,10 @@ static enum err put_state(struct json_out *o, struct tx *tx, int64_t entity)
     return e;
 }
 
-static enum err put_window(struct json_out *o, struct entity_move *m)
+static enum err put_window(struct json_out *o, struct entity_txn *m)
 {
-    struct door_view view;
-    enum err e = door_show(m->tx->db, m->entity.num, &view);
+    struct signal_dedup_view view;
+    enum err e = signal_dedup_show(m->tx->db, m->entity.num, &view);
     if (e != ERR_OK)
         return e;
     json_open(o, "dedup", '{');
@@ -108,10 +108,10 @@ static enum err put_window(struct json_out *o, struct entity_move *m)
 static enum err get_entity(struct op *op, struct tx *tx)
 {
     const struct entity_input *in = op->input;
-    struct entity_move m;
+    struct entity_txn m;
     struct job call;
     bool called = false;
-    enum err e = entity_move_need(&m, op, tx, in->type, in->id);
+    enum err e = entity_txn_need(&m, op, tx, in->type, in->id);
     if (e != ERR_OK)
         return e;
     if (m.entity.open_job >= 0)
@@ -196,9 +196,9 @@ static void add_event(void *ctx, const struct event *event)
 static enum err list_events(struct op *op, struct tx *tx)
 {
     const struct list_of_entity_input *in = op->input;
-    struct entity_move m;
+    struct entity_txn m;
     int64_t after = 0;
-    enum err e = entity_move_need(&m, op, tx, in->type, in->id);
+    enum err e = entity_txn_need(&m, op, tx, in->type, in->id);
     if (e == ERR_OK)
         e = read_cursor(op, in->cursor, &after);
     if (e != ERR_OK)
@@ -239,9 +239,9 @@ static bool add_generation(void *ctx, const struct generation *g)
 static enum err list_generations(struct op *op, struct tx *tx)
 {
     const struct list_of_entity_input *in = op->input;
-    struct entity_move m;
+    struct entity_txn m;
     int64_t before = INT64_MAX;
-    enum err e = entity_move_need(&m, op, tx, in->type, in->id);
+    enum err e = entity_txn_need(&m, op, tx, in->type, in->id);
     if (e == ERR_OK)
         e = read_cursor(op, in->cursor, &before);
     if (e != ERR_OK)
@@ -305,17 +305,17 @@ void entity_update_answer_shown(struct op *op, const struct answer *shown)
 static enum err get_update(struct op *op, struct tx *tx)
 {
     const struct get_update_input *in = op->input;
-    struct entity_move m;
+    struct entity_txn m;
     struct entity_update update;
     bool found = true;
     int64_t seq = in->seq;
-    enum err e = entity_move_need(&m, op, tx, in->type, in->id);
+    enum err e = entity_txn_need(&m, op, tx, in->type, in->id);
     if (e != ERR_OK)
         return e;
     if (in->entity != 0 && in->entity != m.entity.num)
         return problem_set(&op->problem, ERR_ENTITY_NOT_FOUND, "the entity was deleted");
     if (seq == 0)
-        e = door_find(tx->db, m.entity.num, in->dedup_key, &found, &seq);
+        e = signal_dedup_find(tx->db, m.entity.num, in->dedup_key, &found, &seq);
     if (e == ERR_OK && found)
         e = entity_updates_find(tx->db, m.entity.num, seq, &tx->arena, &found, &update);
     if (e != ERR_OK)

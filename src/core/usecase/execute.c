@@ -101,14 +101,14 @@ static enum err run_use_case(struct op *op, struct tx *tx)
     int64_t before = tx_changes(tx);
     op->err = op->use_case->run(op, tx);
     if (op->err == ERR_OK)
-        op->err = aftermath(tx, &op->problem);
+        op->err = follow_up(tx, &op->problem);
     tx_drop_json(tx);
     if (op->err == ERR_OK && !buf_ok(&op->answer.body))
         op->err = problem_set(&op->problem, ERR_TOO_LARGE, "the answer is too large");
     op->err = tx_own_error(tx, op->err);
     if (is_store_failure(op->err) || op->err == ERR_TOO_LARGE)
         return op->err;
-    bool half_done = op->err != ERR_OK && !op->answer.told && tx_changes(tx) != before;
+    bool half_done = op->err != ERR_OK && !op->answer.refusal_wrote && tx_changes(tx) != before;
     return half_done ? ERR_INTERNAL : ERR_OK;
 }
 

@@ -6,7 +6,7 @@
 #include "runtime/engine_metrics.h"
 
 /* The same request every time, so that a key is never thought to be another's. */
-static void set_key(struct op *op, const struct own_start *s)
+static void set_key(struct op *op, const struct internal_start *s)
 {
     op->idem.key = s->key;
     op->idem.route = s->route;
@@ -17,7 +17,7 @@ static void set_key(struct op *op, const struct own_start *s)
 }
 
 /* Every try counts; only a run that came of it has waited. */
-static enum err count(struct tx *tx, const struct own_start *s, const struct tenant *t,
+static enum err count(struct tx *tx, const struct internal_start *s, const struct tenant *t,
                       const struct op *op)
 {
     if (s->endpoint == NULL)
@@ -26,8 +26,8 @@ static enum err count(struct tx *tx, const struct own_start *s, const struct ten
     return tx_count_admission(tx, t, s->endpoint, admission_outcome(op), wait_ms);
 }
 
-enum err own_start(struct tx *tx, const struct own_start *s, struct problem *p,
-                   struct own_started *ret)
+enum err internal_start(struct tx *tx, const struct internal_start *s, struct problem *p,
+                        struct internal_start_made *ret)
 {
     struct tenant *tenant;
     enum err e = tx_tenant_num(tx, s->tenant, &tenant);
@@ -53,7 +53,7 @@ enum err own_start(struct tx *tx, const struct own_start *s, struct problem *p,
     e = execute_op(&op, tx);
     if (e == ERR_OK)
         e = count(tx, s, tenant, &op);
-    *ret = (struct own_started){op.err, op.answer.run_id, op.answer.outcome};
+    *ret = (struct internal_start_made){op.err, op.answer.run_id, op.answer.outcome};
     if (e == ERR_OK && op.err != ERR_OK)
         (void)problem_set(p, op.err, "%s", op.problem.detail);
     json_decref(input);

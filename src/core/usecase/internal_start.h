@@ -5,7 +5,7 @@
 
 #include "core/txn/tx.h"
 
-struct own_start {
+struct internal_start {
     int64_t tenant;
     struct str workflow_id;
     struct str input;  /* JSON */
@@ -19,14 +19,14 @@ struct own_start {
     int64_t due_at;       /* since when it waits to be started */
 };
 
-struct own_started {
+struct internal_start_made {
     enum err refusal;    /* ERR_OK: none */
     struct uuid run;     /* without one: the run, new or the one that the key has made before */
     const char *outcome; /* as in struct answer */
 };
 
 /* A refusal is no error of the transaction: p says why. */
-MUST_CHECK enum err own_start(struct tx *tx, const struct own_start *start, struct problem *p,
-                              struct own_started *ret);
+MUST_CHECK enum err internal_start(struct tx *tx, const struct internal_start *start,
+                                   struct problem *p, struct internal_start_made *ret);
 
 #endif

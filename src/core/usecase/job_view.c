@@ -9,9 +9,9 @@
 static enum err view_step(struct tx *tx, const struct job *job, struct problem *p,
                           struct json_out *o)
 {
-    struct run_move m;
+    struct run_txn m;
     bool approved = false;
-    enum err e = run_move_load(&m, tx, job->run, p);
+    enum err e = run_txn_load(&m, tx, job->run, p);
     if (e != ERR_OK)
         return e;
     e = approval_of_job(&m, job, &approved);

@@ -12,7 +12,7 @@
 
 /* --- claim --- */
 
-static void show_claimed(struct op *op, struct json_out *o, const struct run_move *m,
+static void show_claimed(struct op *op, struct json_out *o, const struct run_txn *m,
                          const struct job *job)
 {
     const struct step_def *step = job_step(m->def, job);
@@ -45,7 +45,7 @@ static void show_claimed(struct op *op, struct json_out *o, const struct run_mov
 }
 
 /* The end of a lease, or of the attempt's own time if that comes first. */
-static int64_t lease_end(const struct run_move *m, const struct job *job, int64_t begun_at)
+static int64_t lease_end(const struct run_txn *m, const struct job *job, int64_t begun_at)
 {
     int64_t end = m->tx->now_ms + job->lease_ms;
     int64_t timeout_ms = job_step(m->def, job)->timeout_ms;
@@ -55,17 +55,17 @@ static int64_t lease_end(const struct run_move *m, const struct job *job, int64_
 static enum err claim_one(struct op *op, const struct claim_input *in, struct tx *tx,
                           const struct job *job, struct json_out *o)
 {
-    struct run_move m;
+    struct run_txn m;
     if (job_is_of_entity(job))
         return entity_call_claim(op, tx, in, job, o);
-    enum err e = run_move_load(&m, tx, job->run, &op->problem);
+    enum err e = run_txn_load(&m, tx, job->run, &op->problem);
     if (e != ERR_OK)
         return e;
     struct job taken = *job;
     taken.worker = in->worker_id;
     taken.lease_ms = in->lease_ms;
     taken.due_at = lease_end(&m, &taken, tx->now_ms);
-    e = job_move(&m, &taken, JOB_ON_CLAIM);
+    e = job_change(&m, &taken, JOB_ON_CLAIM);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot hand out the job");
     show_claimed(op, o, &m, &taken);
@@ -179,7 +179,7 @@ static enum err claim(struct op *op, const struct claim_input *in, struct tx *tx
         return e;
     json_open(o, "jobs", '[');
     for (size_t i = 0; i < in->queue_count && e == ERR_OK; i++) {
-        polls_note(tx->polls, op->caller.tenant, in->worker_id, in->queues[i], tx->now_ms);
+        worker_polls_note(tx->polls, op->caller.tenant, in->worker_id, in->queues[i], tx->now_ms);
         if (all)
             e = claim_all_tenants(op, in, tx, in->queues[i], ret_count, o);
         else
@@ -236,7 +236,7 @@ static enum err claim_job(struct op *op, struct tx *tx)
         return problem_set(&op->problem, ERR_JOB_NOT_CLAIMABLE, "the job is %s",
                            job_state_name(job.state));
     struct json_out o = json_out_to(&op->answer.body);
-    polls_note(tx->polls, op->caller.tenant, in->claim.worker_id, job.queue, tx->now_ms);
+    worker_polls_note(tx->polls, op->caller.tenant, in->claim.worker_id, job.queue, tx->now_ms);
     return claim_one(op, &in->claim, tx, &job, &o);
 }
 
@@ -245,7 +245,7 @@ const struct use_case UC_CLAIM_JOB = {.name = "claim_job", .changes = true, .run
 /* --- leases --- */
 
 /* A worker that comes too late is told so, and the timeline tells of it, once for each lease. */
-static enum err refuse_stale(struct op *op, struct run_move *m, struct job *job, struct str token,
+static enum err refuse_stale(struct op *op, struct run_txn *m, struct job *job, struct str token,
                              const char *why)
 {
     int64_t epoch = 0;
@@ -263,11 +263,11 @@ static enum err refuse_stale(struct op *op, struct run_move *m, struct job *job,
         json_close(&o, '}');
         enum err e = buf_ok(&data) ? job_row_touch(m->tx, job, &touched) : ERR_NO_MEMORY;
         if (e == ERR_OK)
-            e = run_move_tell(m, "job.stale_result", buf_str(&data));
+            e = run_txn_add_event(m, "job.stale_result", buf_str(&data));
         buf_release(&data);
         if (e != ERR_OK)
             return problem_set(&op->problem, e, "cannot note the stale lease");
-        op->answer.told = true;
+        op->answer.refusal_wrote = true;
     }
     return problem_set(&op->problem, ERR_LEASE_LOST, "%s", why);
 }
@@ -275,7 +275,7 @@ static enum err refuse_stale(struct op *op, struct run_move *m, struct job *job,
 /* --- results --- */
 
 static void answer_finished(struct json_out *o, const struct job *job, const char *status,
-                            const struct run_move *m)
+                            const struct run_txn *m)
 {
     json_open(o, NULL, '{');
     json_add_uuid(o, "job_id", job->id);
@@ -289,7 +289,7 @@ static void answer_finished(struct json_out *o, const struct job *job, const cha
 
 /* The job is over: the same result again is answered, anything else comes too late. */
 static enum err answer_again(struct op *op, const struct finish_job_input *in, struct json_out *o,
-                             const struct job *job, const struct run_move *m, bool *ret_changed)
+                             const struct job *job, const struct run_txn *m, bool *ret_changed)
 {
     bool again = in->failed
                      ? job->state == JOB_FAILED && json_same_text(job->error, in->error)
@@ -313,19 +313,19 @@ static enum err finish_one(struct op *op, struct tx *tx, const struct finish_job
                            struct json_out *o, bool *ret_changed)
 {
     struct job job = {0};
-    struct run_move m = {0};
+    struct run_txn m = {0};
     enum err e = find_job(op, tx, in->job_id, &job);
     if (e == ERR_OK && job_is_of_entity(&job))
         return entity_call_finish(op, tx, in, &job, o, ret_changed);
     if (e == ERR_OK)
-        e = run_move_load(&m, tx, job.run, &op->problem);
+        e = run_txn_load(&m, tx, job.run, &op->problem);
     if (e != ERR_OK)
         return e;
     *ret_changed = true;
     if (!lease_is_current(tx, &job, in->lease_token))
         return refuse_stale(op, &m, &job, in->lease_token,
                             "this lease is not the job's current one: its result is not taken");
-    if (job_is_over(job.state))
+    if (job_has_ended(job.state))
         return answer_again(op, in, o, &job, &m, ret_changed);
     if (is_reported(in, &job)) {
         *ret_changed = false;
@@ -341,12 +341,12 @@ static enum err finish_one(struct op *op, struct tx *tx, const struct finish_job
     } else {
         job.output = in->output;
         job.error = STR_NONE;
-        e = job_move(&m, &job, JOB_ON_COMPLETE);
+        e = job_change(&m, &job, JOB_ON_COMPLETE);
         if (e == ERR_OK)
-            e = run_move_job_over(&m, &job);
+            e = run_txn_job_ended(&m, &job);
     }
-    if (e == ERR_OK && (job_is_over(job.state) || in->state.ptr != NULL))
-        e = run_move_go_on(&m);
+    if (e == ERR_OK && (job_has_ended(job.state) || in->state.ptr != NULL))
+        e = run_txn_advance(&m);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot store the result");
     answer_finished(o, &job,
@@ -389,22 +389,22 @@ static enum err finish_item(struct op *op, struct tx *tx, size_t index, struct j
 {
     const struct finish_jobs_input *in = op->input;
     const struct finish_job_input *item = &in->items[index];
-    const struct spoilt_item *spoilt = op_spoilt_item(op, (int64_t)index);
-    *ret_changed = spoilt == NULL;
-    if (spoilt != NULL) {
-        answer_refused(o, item, spoilt->err, spoilt->detail);
+    const struct failed_item *failed_items = op_failed_item(op, (int64_t)index);
+    *ret_changed = failed_items == NULL;
+    if (failed_items != NULL) {
+        answer_refused(o, item, failed_items->err, failed_items->detail);
         return ERR_OK;
     }
     int64_t before = tx_changes(tx);
     enum err e = tx_own_error(tx, finish_one(op, tx, item, o, ret_changed));
     if (e == ERR_OK || is_outage(e))
         return e;
-    bool half_done = tx_changes(tx) != before && !op->answer.told;
+    bool half_done = tx_changes(tx) != before && !op->answer.refusal_wrote;
     if (half_done || is_store_failure(e))
-        return op_spoil_item(op, (int64_t)index, e, op->problem.detail) ? e : ERR_INTERNAL;
+        return op_fail_item(op, (int64_t)index, e, op->problem.detail) ? e : ERR_INTERNAL;
     answer_refused(o, item, e, op->problem.detail);
-    *ret_changed = op->answer.told;
-    op->answer.told = false;
+    *ret_changed = op->answer.refusal_wrote;
+    op->answer.refusal_wrote = false;
     problem_clear(&op->problem);
     return ERR_OK;
 }
@@ -423,7 +423,7 @@ static enum err finish_jobs(struct op *op, struct tx *tx)
         e = finish_item(op, tx, i, &o, &changed);
         any |= changed;
         if (e == ERR_OK)
-            e = aftermath(tx, &op->problem);
+            e = follow_up(tx, &op->problem);
         if (e == ERR_OK) {
             tx_drop_json(tx);
             arena_back_to(&tx->arena, mark);
@@ -446,12 +446,12 @@ static enum err heartbeat(struct op *op, struct tx *tx)
 {
     const struct heartbeat_input *in = op->input;
     struct job job = {0};
-    struct run_move m = {0};
+    struct run_txn m = {0};
     enum err e = find_job(op, tx, in->job_id, &job);
     if (e == ERR_OK && job_is_of_entity(&job))
         return entity_call_heartbeat(op, tx, in, &job);
     if (e == ERR_OK)
-        e = run_move_load(&m, tx, job.run, &op->problem);
+        e = run_txn_load(&m, tx, job.run, &op->problem);
     if (e != ERR_OK)
         return e;
     bool current = lease_is_current(tx, &job, in->lease_token);
@@ -483,12 +483,12 @@ static enum err release_job(struct op *op, struct tx *tx)
 {
     const struct heartbeat_input *in = op->input;
     struct job job = {0};
-    struct run_move m = {0};
+    struct run_txn m = {0};
     enum err e = find_job(op, tx, in->job_id, &job);
     if (e == ERR_OK && job_is_of_entity(&job))
         return entity_call_release(op, tx, in, &job);
     if (e == ERR_OK)
-        e = run_move_load(&m, tx, job.run, &op->problem);
+        e = run_txn_load(&m, tx, job.run, &op->problem);
     if (e != ERR_OK)
         return e;
     if (!lease_is_current(tx, &job, in->lease_token))
@@ -501,9 +501,9 @@ static enum err release_job(struct op *op, struct tx *tx)
     }
     if (job.state != JOB_RUNNING)
         return refuse_stale(op, &m, &job, in->lease_token, "the lease has ended");
-    e = job_move(&m, &job, JOB_ON_RELEASE);
+    e = job_change(&m, &job, JOB_ON_RELEASE);
     if (e == ERR_OK && m.run.status == RUN_PAUSED)
-        e = job_move(&m, &job, JOB_ON_HOLD);
+        e = job_change(&m, &job, JOB_ON_HOLD);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot release the job");
     answer_finished(&o, &job, "released", &m);

@@ -1,7 +1,7 @@
 /* The outbox: how far the bus has been told, and what it would not take. */
 #include "core/usecase/outbox.h"
 
-#include "core/txn/audited.h"
+#include "core/txn/audit_record.h"
 #include "core/txn/page.h"
 #include "core/txn/render.h"
 #include "core/usecase/use_cases.h"
@@ -111,7 +111,7 @@ static enum err retry_parked(struct op *op, struct tx *tx)
     if (e == ERR_OK && !found)
         return problem_set(&op->problem, ERR_NOT_FOUND, "no such message is parked");
     if (e == ERR_OK)
-        e = audited(op, tx, MAX(tenant, (int64_t)0), "outbox.retry", in->message_id, STR_NONE);
+        e = audit_record(op, tx, MAX(tenant, (int64_t)0), "outbox.retry", in->message_id, STR_NONE);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "the message could not be taken up again");
     struct json_out o = json_out_to(&op->answer.body);

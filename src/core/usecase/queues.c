@@ -6,7 +6,7 @@
 #include "core/txn/worker_polls.h"
 #include "core/usecase/use_cases.h"
 
-#include "store/run/queues.h"
+#include "store/run/worker_queues.h"
 
 /* --- what is known, but for the jobs that are ready --- */
 
@@ -89,7 +89,7 @@ static enum err collect(struct tx *tx, const struct tenant *tenant, struct facts
 {
     *f = (struct facts){.arena = &tx->arena};
     enum err e = queues_timed(tx->db, tenant->num, add_timed, f, &f->all);
-    polls_list(tx->polls, tenant->id, add_poll, f);
+    worker_polls_list(tx->polls, tenant->id, add_poll, f);
     if (e == ERR_OK && f->full)
         e = ERR_NO_MEMORY;
     if (e == ERR_OK && f->count > 0)

@@ -10,16 +10,16 @@
 static enum err get_run(struct op *op, struct tx *tx)
 {
     const struct run_input *in = op->input;
-    struct run_move m;
-    enum err e = run_move_find(&m, op, tx, in->run_id);
+    struct run_txn m;
+    enum err e = run_txn_find(&m, op, tx, in->run_id);
     if (e != ERR_OK)
         return e;
     op->answer.has_run = true;
     op->answer.run_id = m.run.id;
     op->answer.run_version = m.run.version;
-    op->answer.run_over = run_is_over(m.run.status);
+    op->answer.run_over = run_has_ended(m.run.status);
     const struct step_view *views;
-    e = run_move_show(&m, &views);
+    e = run_txn_show(&m, &views);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot read the run's steps");
     struct json_out o = json_out_to(&op->answer.body);

@@ -1,6 +1,6 @@
 /* Schedules: put, show, list, delete, trigger. */
 #include "core/background/schedules.h"
-#include "core/txn/audited.h"
+#include "core/txn/audit_record.h"
 #include "core/txn/page.h"
 #include "core/txn/render.h"
 #include "core/usecase/use_cases.h"
@@ -104,7 +104,7 @@ static enum err put_schedule(struct op *op, struct tx *tx)
     struct json_out o = json_out_to(&op->answer.body);
     render_schedule(&o, tx, &s);
     if (e == ERR_OK && !(found && says_the_same(&old, &s)))
-        e = audited(op, tx, tenant->num, "schedule.put", s.id, buf_str(&op->answer.body));
+        e = audit_record(op, tx, tenant->num, "schedule.put", s.id, buf_str(&op->answer.body));
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot store the schedule");
     tx_note_due(tx, s.check_at);
@@ -154,7 +154,7 @@ static enum err delete_schedule(struct op *op, struct tx *tx)
         return e;
     e = schedules_delete(tx->db, s.tenant, s.id, &found);
     if (e == ERR_OK)
-        e = audited(op, tx, s.tenant, "schedule.delete", s.id, STR_NONE);
+        e = audit_record(op, tx, s.tenant, "schedule.delete", s.id, STR_NONE);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot delete the schedule");
     struct json_out o = json_out_to(&op->answer.body);
@@ -172,7 +172,7 @@ const struct use_case UC_DELETE_SCHEDULE = {
 static enum err trigger_schedule(struct op *op, struct tx *tx)
 {
     struct schedule s;
-    struct own_started started;
+    struct internal_start_made started;
     enum err e = find_schedule(op, tx, &s);
     if (e != ERR_OK)
         return e;
@@ -192,7 +192,7 @@ static enum err trigger_schedule(struct op *op, struct tx *tx)
     json_add_uuid(&o, "run_id", s.last_run);
     json_close(&o, '}');
     if (e == ERR_OK)
-        e = audited(op, tx, s.tenant, "schedule.trigger", s.id, buf_str(&op->answer.body));
+        e = audit_record(op, tx, s.tenant, "schedule.trigger", s.id, buf_str(&op->answer.body));
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the schedule");
 }
 

@@ -6,13 +6,13 @@
 
 #include "base/limits.h"
 
-static struct door_rules rules_of(const struct run_move *m)
+static struct signal_dedup_rules rules_of(const struct run_txn *m)
 {
-    return (struct door_rules){.window_ms = m->def->signal_window_ms,
-                               .max_keys = m->def->signal_max_keys};
+    return (struct signal_dedup_rules){.window_ms = m->def->signal_window_ms,
+                                       .max_keys = m->def->signal_max_keys};
 }
 
-static void answer(struct op *op, const struct run_move *m, int64_t seq, bool duplicate)
+static void answer(struct op *op, const struct run_txn *m, int64_t seq, bool duplicate)
 {
     struct json_out o = json_out_to(&op->answer.body);
     json_open(&o, NULL, '{');
@@ -23,18 +23,19 @@ static void answer(struct op *op, const struct run_move *m, int64_t seq, bool du
     json_close(&o, '}');
 }
 
-static enum err look_up(struct op *op, struct run_move *m, struct door_key *key, bool *ret_known)
+static enum err look_up(struct op *op, struct run_txn *m, struct signal_dedup_key *key,
+                        bool *ret_known)
 {
-    struct door_rules rules = rules_of(m);
-    enum door_verdict verdict = DOOR_NEW;
+    struct signal_dedup_rules rules = rules_of(m);
+    enum signal_dedup_verdict verdict = SIGNAL_NEW;
     int64_t seq = 0;
-    enum err e = door_look(m->tx, key, &rules, &verdict, &seq);
+    enum err e = signal_dedup_check(m->tx, key, &rules, &verdict, &seq);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot look up the dedup_key");
-    if (verdict == DOOR_REUSED)
+    if (verdict == SIGNAL_REUSED)
         return problem_set(&op->problem, ERR_IDEM_KEY_REUSED,
                            "the dedup_key belongs to another signal");
-    *ret_known = verdict == DOOR_DUPLICATE;
+    *ret_known = verdict == SIGNAL_DUPLICATE;
     if (*ret_known) {
         op->answer.changed_nothing = true;
         answer(op, m, seq, true);
@@ -43,7 +44,7 @@ static enum err look_up(struct op *op, struct run_move *m, struct door_key *key,
 }
 
 /* Counting is left out while no more have come than may wait. */
-static enum err check_room(struct op *op, const struct run_move *m, int64_t came)
+static enum err check_room(struct op *op, const struct run_txn *m, int64_t came)
 {
     int64_t waiting = 0;
     if (came < RUN_SIGNALS_WAITING_MAX)
@@ -58,7 +59,7 @@ static enum err check_room(struct op *op, const struct run_move *m, int64_t came
     return e;
 }
 
-static enum err tell(struct op *op, struct run_move *m, struct str name)
+static enum err tell(struct op *op, struct run_txn *m, struct str name)
 {
     struct buf data;
     buf_init(&data, 4 * KIB);
@@ -68,16 +69,16 @@ static enum err tell(struct op *op, struct run_move *m, struct str name)
     json_add_text(&o, "by", op->caller.actor);
     json_close(&o, '}');
     enum err e =
-        buf_ok(&data) ? run_move_tell(m, "signal.received", buf_str(&data)) : ERR_NO_MEMORY;
+        buf_ok(&data) ? run_txn_add_event(m, "signal.received", buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }
 
 /* The first step that waits for it gets it; otherwise it waits for its step. */
-static enum err take_in(struct op *op, struct run_move *m, struct run_signal *s,
-                        const struct door_key *key)
+static enum err take_in(struct op *op, struct run_txn *m, struct run_signal *s,
+                        const struct signal_dedup_key *key)
 {
-    struct door_rules rules = rules_of(m);
+    struct signal_dedup_rules rules = rules_of(m);
     struct job job;
     bool awaited = false;
     int64_t evicted = 0;
@@ -91,7 +92,7 @@ static enum err take_in(struct op *op, struct run_move *m, struct run_signal *s,
     s->seq++;
     e = signals_insert(m->tx->db, s);
     if (e == ERR_OK && key->key.ptr != NULL)
-        e = door_enter(m->tx, key, &rules, s->seq, &evicted);
+        e = signal_dedup_record(m->tx, key, &rules, s->seq, &evicted);
     if (e == ERR_OK)
         e = tell(op, m, s->name);
     return e == ERR_OK && awaited ? signal_wait_give(m, s, &job) : e;
@@ -100,19 +101,20 @@ static enum err take_in(struct op *op, struct run_move *m, struct run_signal *s,
 static enum err signal_run(struct op *op, struct tx *tx)
 {
     const struct signal_run_input *in = op->input;
-    struct run_move m;
+    struct run_txn m;
     bool known = false;
-    enum err e = run_move_find(&m, op, tx, in->run_id);
+    enum err e = run_txn_find(&m, op, tx, in->run_id);
     if (e == ERR_OK)
         e = run_check_version(op, &m, in->if_match);
     if (e != ERR_OK)
         return e;
-    struct door_key key = {.owner = m.run.num, .key = in->dedup_key, .request = in->request};
+    struct signal_dedup_key key = {
+        .owner = m.run.num, .key = in->dedup_key, .request = in->request};
     if (key.key.ptr != NULL)
         e = look_up(op, &m, &key, &known);
     if (e != ERR_OK || known)
         return e;
-    if (run_is_over(m.run.status))
+    if (run_has_ended(m.run.status))
         return run_refuse(op, &m, ERR_RUN_IS_OVER, "it takes no more signals");
     struct run_signal s = {
         .run = m.run.num, .name = in->name, .payload = in->payload, .at = tx->now_ms};

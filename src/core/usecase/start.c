@@ -1,7 +1,7 @@
 /* Starting a run: one transaction in which it is admitted, queued, handed an active run, or refused
  * with nothing left behind. */
 #include "core/usecase/start.h"
-#include "core/admission/limits_of_run.h"
+#include "core/admission/run_limits.h"
 #include "core/admission/run_slots.h"
 #include "core/run/job_txn.h"
 #include "core/run/run_txn.h"
@@ -15,7 +15,7 @@ struct start {
     struct op *op;
     struct tx *tx;
     const struct start_run_input *in;
-    struct run_move m;
+    struct run_txn m;
     struct limits_of_run limits;
 };
 
@@ -98,18 +98,18 @@ static enum err take_token(struct start *s)
 
 /* --- what comes of it --- */
 
-static enum err answer_run(struct op *op, struct run_move *m, enum answer_created created,
+static enum err answer_run(struct op *op, struct run_txn *m, enum answer_created created,
                            const char *outcome)
 {
     const struct step_view *views;
-    enum err e = run_move_show(m, &views);
+    enum err e = run_txn_show(m, &views);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot read the run's steps");
     struct answer *a = &op->answer;
     a->has_run = true;
     a->run_id = m->run.id;
     a->run_version = m->run.version;
-    a->run_over = run_is_over(m->run.status);
+    a->run_over = run_has_ended(m->run.status);
     a->outcome = outcome;
     answer_begin(a, created);
     struct json_out o = json_out_to(&a->body);
@@ -141,7 +141,7 @@ static enum err admit(struct start *s, const char *outcome)
     fill_run(s);
     enum err e = limits_store(&s->limits, s->tx, &s->m.run.scopes);
     if (e == ERR_OK)
-        e = run_move_create(&s->m, &s->op->problem);
+        e = run_txn_create(&s->m, &s->op->problem);
     if (e != ERR_OK)
         return problem_set(&s->op->problem, e, "cannot store the run");
     return answer_run(s->op, &s->m, CREATED_YES, outcome);
@@ -169,7 +169,7 @@ static enum err queue_up(struct start *s)
     fill_run(s);
     e = limits_store(&s->limits, s->tx, &s->m.run.scopes);
     if (e == ERR_OK)
-        e = run_move_create_queued(&s->m, limits_first_full(&s->limits), p);
+        e = run_txn_create_queued(&s->m, limits_first_full(&s->limits), p);
     if (e != ERR_OK)
         return problem_set(p, e, "cannot queue the run");
     return answer_run(s->op, &s->m, CREATED_YES, "queued");
@@ -183,29 +183,29 @@ static enum err delay(struct start *s)
         return e;
     fill_run(s);
     s->m.run.start_at = s->in->start_at;
-    e = run_move_create_delayed(&s->m, &s->op->problem);
+    e = run_txn_create_delayed(&s->m, &s->op->problem);
     if (e != ERR_OK)
         return e;
     return answer_run(s->op, &s->m, CREATED_YES, "delayed");
 }
 
-static enum err fail_delayed(struct run_move *m)
+static enum err fail_delayed(struct run_txn *m)
 {
     m->run.error = error_json(m->tx, "QUEUE_FULL",
                               STR("the tenant's queue was full when the run was due to start"));
-    return m->run.error.ptr != NULL ? run_move_fail(m) : ERR_NO_MEMORY;
+    return m->run.error.ptr != NULL ? run_txn_fail(m) : ERR_NO_MEMORY;
 }
 
-static enum err queue_delayed(struct run_move *m, const struct limits_of_run *limits)
+static enum err queue_delayed(struct run_txn *m, const struct limits_of_run *limits)
 {
     m->run.start_at = -1;
     enum err e = run_queue_enter(m->tx, m->tenant, &m->run, limits_first_full(limits));
     if (e == ERR_OK)
-        e = run_move_tell(m, "run.queued", STR_NONE);
-    return e == ERR_OK ? run_move_save(m) : e;
+        e = run_txn_add_event(m, "run.queued", STR_NONE);
+    return e == ERR_OK ? run_txn_save(m) : e;
 }
 
-enum err start_delayed(struct run_move *m, struct problem *p)
+enum err start_delayed(struct run_txn *m, struct problem *p)
 {
     assert(m->run.status == RUN_QUEUED && m->run.start_at >= 0);
     struct limits_of_run limits;
@@ -218,7 +218,7 @@ enum err start_delayed(struct run_move *m, struct problem *p)
     e = limits_store(&limits, m->tx, &m->run.scopes);
     if (e != ERR_OK)
         return e;
-    return fits ? run_move_admit(m) : queue_delayed(m, &limits);
+    return fits ? run_txn_admit(m) : queue_delayed(m, &limits);
 }
 
 /* --- cancel_oldest --- */
@@ -239,7 +239,7 @@ static bool take_first(void *ctx, int64_t run)
 static enum err seek_holders(struct start *s, bool newest_first, holder_each *each, void *ctx)
 {
     s->tx->pending->holders_sought = true;
-    return holding_list(s->tx->db, s->m.tenant->num, newest_first, each, ctx);
+    return active_runs_list(s->tx->db, s->m.tenant->num, newest_first, each, ctx);
 }
 
 /* Ends the oldest run that holds a slot under the limit. */
@@ -252,12 +252,12 @@ static enum err cancel_one(struct start *s, size_t which)
                      : slots_list(s->tx->db, s->limits.scopes[which].num, take_first, &oldest);
     if (e == ERR_OK && oldest.run == 0)
         e = ERR_INTERNAL; /* a limit that is reached has holders */
-    struct run_move victim;
+    struct run_txn victim;
     if (e == ERR_OK)
-        e = run_move_load(&victim, s->tx, oldest.run, &s->op->problem);
+        e = run_txn_load(&victim, s->tx, oldest.run, &s->op->problem);
     if (e == ERR_OK)
-        e = run_move_cancel(&victim, s->op->caller.actor,
-                            STR("at_limit is cancel_oldest: a newer run took its place"));
+        e = run_txn_cancel(&victim, s->op->caller.actor,
+                           STR("at_limit is cancel_oldest: a newer run took its place"));
     /* A holder that is no run, or over, is damage, and others may have been cancelled already. */
     return e == ERR_OK || is_store_failure(e) ? e : ERR_INTERNAL;
 }
@@ -269,8 +269,8 @@ static enum err recount(struct start *s, size_t which)
         s->limits.states[which].current = s->m.tenant->active_runs;
         return ERR_OK;
     }
-    struct scope *scope = &s->limits.scopes[which];
-    enum err e = scopes_find(s->tx->db, scope);
+    struct limit_key_row *scope = &s->limits.scopes[which];
+    enum err e = limit_keys_find(s->tx->db, scope);
     s->limits.states[which].current = scope->active_runs;
     return e;
 }
@@ -348,9 +348,9 @@ static enum err coalesce(struct start *s, size_t by)
         e = w.err;
     if (e == ERR_OK && w.run == 0)
         return limits_reject(&s->limits, by, s->tx, s->m.tenant, &s->op->problem);
-    struct run_move active;
+    struct run_txn active;
     if (e == ERR_OK)
-        e = run_move_load(&active, s->tx, w.run, &s->op->problem);
+        e = run_txn_load(&active, s->tx, w.run, &s->op->problem);
     if (e != ERR_OK)
         return problem_set(&s->op->problem, e, "cannot read the active run");
     return answer_run(s->op, &active, CREATED_NO, "coalesced");

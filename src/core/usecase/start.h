@@ -6,6 +6,6 @@
 
 /* The time of a delayed run has come: it is admitted, stands in line from now
  * on, or fails because the queue is full. */
-MUST_CHECK enum err start_delayed(struct run_move *m, struct problem *p);
+MUST_CHECK enum err start_delayed(struct run_txn *m, struct problem *p);
 
 #endif

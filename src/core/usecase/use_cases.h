@@ -11,7 +11,7 @@
 #include "store/run/runs.h"
 
 struct key_use;
-struct told_read;
+struct stream_read;
 
 /* --- runs --- */
 
@@ -96,11 +96,11 @@ extern const struct use_case UC_LIST_EVENTS;
 
 /* The next events as server-sent events: of a run, of an entity, or of all that the caller's tenant
  * has. */
-struct read_told_input {
-    struct uuid owner_id;   /* of the run or the entity; all zero: the entity is named */
-    struct str entity_type; /* how its user calls it; who has its id keeps to that one even if */
-    struct str entity_id;   /* another gets the same name */
-    struct told_read *read; /* filled by the run; see told.h */
+struct read_stream_input {
+    struct uuid owner_id;     /* of the run or the entity; all zero: the entity is named */
+    struct str entity_type;   /* how its user calls it; who has its id keeps to that one even if */
+    struct str entity_id;     /* another gets the same name */
+    struct stream_read *read; /* filled by the run; see told.h */
 };
 extern const struct use_case UC_READ_RUN_TOLD;
 extern const struct use_case UC_READ_ENTITY_TOLD;

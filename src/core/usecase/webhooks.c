@@ -1,6 +1,6 @@
 /* Webhooks and the log of their deliveries. */
 #include "core/background/fan_out.h"
-#include "core/txn/audited.h"
+#include "core/txn/audit_record.h"
 #include "core/txn/page.h"
 #include "core/txn/render.h"
 #include "core/usecase/use_cases.h"
@@ -160,7 +160,8 @@ static enum err create_webhook(struct op *op, struct tx *tx)
     struct json_out kept = json_out_to(&op->answer.kept_body);
     render_webhook(&kept, &w, false);
     if (e == ERR_OK)
-        e = audited_id(op, tx, w.tenant, "webhook.create", w.id, buf_str(&op->answer.kept_body));
+        e = audit_record_id(op, tx, w.tenant, "webhook.create", w.id,
+                            buf_str(&op->answer.kept_body));
     return cannot_store(op, e);
 }
 
@@ -200,7 +201,7 @@ static enum err put_webhook(struct op *op, struct tx *tx)
     struct json_out o = json_out_to(&op->answer.body);
     render_webhook(&o, &w, false);
     if (e == ERR_OK)
-        e = audited_id(op, tx, w.tenant, "webhook.set", w.id, buf_str(&op->answer.body));
+        e = audit_record_id(op, tx, w.tenant, "webhook.set", w.id, buf_str(&op->answer.body));
     return cannot_store(op, e);
 }
 
@@ -223,7 +224,8 @@ static enum err rotate_webhook(struct op *op, struct tx *tx)
     struct json_out kept = json_out_to(&op->answer.kept_body);
     render_webhook(&kept, &w, false);
     if (e == ERR_OK)
-        e = audited_id(op, tx, w.tenant, "webhook.rotate", w.id, buf_str(&op->answer.kept_body));
+        e = audit_record_id(op, tx, w.tenant, "webhook.rotate", w.id,
+                            buf_str(&op->answer.kept_body));
     return cannot_store(op, e);
 }
 
@@ -244,7 +246,7 @@ static enum err delete_webhook(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         e = fan_out_webhooks_changed(tx, left);
     if (e == ERR_OK)
-        e = audited_id(op, tx, w.tenant, "webhook.delete", w.id, STR_NONE);
+        e = audit_record_id(op, tx, w.tenant, "webhook.delete", w.id, STR_NONE);
     struct json_out o = json_out_to(&op->answer.body);
     json_open(&o, NULL, '{');
     json_add_uuid(&o, "id", w.id);
@@ -362,7 +364,7 @@ static enum err redeliver(struct op *op, struct tx *tx)
     struct json_out o = json_out_to(&op->answer.body);
     render_delivery(&o, &d);
     if (e == ERR_OK)
-        e = audited_id(op, tx, d.tenant, "webhook.redeliver", d.id, buf_str(&op->answer.body));
+        e = audit_record_id(op, tx, d.tenant, "webhook.redeliver", d.id, buf_str(&op->answer.body));
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the delivery");
 }
 

@@ -1,7 +1,7 @@
 /* Why a run is not running, or not over: the limits that are full and who holds their slots, its
  * place in the queue, its pause, the worker, queue, time, signal or person that its open steps wait
  * for. */
-#include "core/admission/limits_of_run.h"
+#include "core/admission/run_limits.h"
 #include "core/run/approval_txn.h"
 #include "core/run/job_txn.h"
 #include "core/run/run_txn.h"
@@ -11,12 +11,12 @@
 #include "core/usecase/use_cases.h"
 
 #include "base/limits.h"
-#include "store/run/queue.h"
+#include "store/run/run_queue.h"
 
 struct why {
     struct op *op;
     struct tx *tx;
-    struct run_move m;
+    struct run_txn m;
     struct json_out o;
     size_t reasons;
     char summary[512]; /* about the first reason */
@@ -72,7 +72,8 @@ static enum err show_holders(struct why *w, const struct holders *h)
 }
 
 /* `scope` is NULL for the tenant's own limit. */
-static enum err show_limit(struct why *w, const struct scope *scope, int64_t current, int64_t limit)
+static enum err show_limit(struct why *w, const struct limit_key_row *scope, int64_t current,
+                           int64_t limit)
 {
     struct holders holders = {.count = 0};
     struct str path = scope != NULL ? scope->path : STR("");
@@ -80,7 +81,7 @@ static enum err show_limit(struct why *w, const struct scope *scope, int64_t cur
     bool keyed = path.len > 0;
     enum err e = scope != NULL
                      ? slots_list(w->tx->db, scope->num, add_holder, &holders)
-                     : holding_list(w->tx->db, w->m.tenant->num, false, add_holder, &holders);
+                     : active_runs_list(w->tx->db, w->m.tenant->num, false, add_holder, &holders);
     if (e != ERR_OK)
         return e;
     sum_up(w, "%lld of %lld runs of %s %.*s%s%.*s are active.", (long long)current,
@@ -106,12 +107,12 @@ static enum err show_limit(struct why *w, const struct scope *scope, int64_t cur
 
 static enum err show_limits(struct why *w)
 {
-    struct scope_list scopes = scope_list_parse(w->m.run.scopes);
+    struct limit_key_list scopes = limit_key_list_parse(w->m.run.scopes);
     enum err e = ERR_OK;
     for (size_t i = 0; i < scopes.count && e == ERR_OK; i++) {
-        struct scope scope;
+        struct limit_key_row scope;
         int64_t limit = -1;
-        e = scopes_get(w->tx->db, scopes.nums[i], &w->tx->arena, &scope);
+        e = limit_keys_get(w->tx->db, scopes.nums[i], &w->tx->arena, &scope);
         if (e == ERR_OK)
             e = limit_in_force(w->tx, &scope, &w->op->problem, &limit);
         if (e == ERR_OK && limit >= 0 && scope.active_runs >= limit)
@@ -127,10 +128,11 @@ static enum err show_limits(struct why *w)
 static enum err show_place(struct why *w)
 {
     const struct run *run = &w->m.run;
-    struct line line = {0};
+    struct queue_group line = {0};
     bool found = false;
     int64_t ahead = 0;
-    enum err e = lines_find(w->tx->db, run->tenant, run->scopes, &w->tx->arena, &found, &line);
+    enum err e =
+        queue_groups_find(w->tx->db, run->tenant, run->scopes, &w->tx->arena, &found, &line);
     if (e == ERR_OK && found)
         e = queue_ahead(w->tx->db, run->tenant, line.waits_for, -run->priority, run->num,
                         WHY_PLACE_MAX, &ahead);
@@ -292,7 +294,7 @@ static void sum_up_queue(struct why *w, const struct job *job, int64_t place,
                "Step %.*s waits for a worker. No worker has polled queue %.*s since the server "
                "started %lld s ago.",
                STR_ARG(step), STR_ARG(job->queue),
-               (long long)(MAX(now - polls_since(w->tx->polls), (int64_t)0) / 1000));
+               (long long)(MAX(now - worker_polls_since(w->tx->polls), (int64_t)0) / 1000));
 }
 
 static enum err show_queue(struct why *w, const struct job *job)
@@ -300,7 +302,7 @@ static enum err show_queue(struct why *w, const struct job *job)
     int64_t ahead = 0;
     enum err e = jobs_ahead(w->tx->db, job, WHY_PLACE_MAX, &ahead);
     struct queue_polls polls =
-        polls_of_queue(w->tx->polls, w->m.tenant->id, job->queue, w->tx->now_ms);
+        worker_polls_of_queue(w->tx->polls, w->m.tenant->id, job->queue, w->tx->now_ms);
     json_add_text(&w->o, "queue", job->queue);
     json_add_int(&w->o, "place", ahead + 1);
     json_add_int(&w->o, "workers", polls.workers);
@@ -441,7 +443,7 @@ static enum err why_run(struct op *op, struct tx *tx)
 {
     const struct run_input *in = op->input;
     struct why w = {.op = op, .tx = tx, .o = json_out_to(&op->answer.body)};
-    enum err e = run_move_find(&w.m, op, tx, in->run_id);
+    enum err e = run_txn_find(&w.m, op, tx, in->run_id);
     if (e != ERR_OK)
         return e;
     bool queued = w.m.run.status == RUN_QUEUED;
@@ -453,10 +455,10 @@ static enum err why_run(struct op *op, struct tx *tx)
         show_start(&w);
     else if (queued)
         e = show_limits(&w);
-    else if (!run_is_over(w.m.run.status))
+    else if (!run_has_ended(w.m.run.status))
         e = show_steps(&w);
     json_close(&w.o, ']');
-    if (run_is_over(w.m.run.status))
+    if (run_has_ended(w.m.run.status))
         sum_up(&w, "The run is over. Its status is %s.", run_status_name(w.m.run.status));
     else
         sum_up(&w, queued ? "The limits have room: the run is about to start."

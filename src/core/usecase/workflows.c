@@ -1,6 +1,6 @@
 /* Storing, showing and archiving workflows. */
 #include "core/run/dispatch.h"
-#include "core/txn/audited.h"
+#include "core/txn/audit_record.h"
 #include "core/txn/page.h"
 #include "core/txn/render.h"
 #include "core/txn/tx.h"
@@ -132,7 +132,7 @@ static enum err put_workflow(struct op *op, struct tx *tx)
                  : store_version(op, tx, tenant->num, &head);
     answer_put(op, in->workflow_id, head.latest_version, !same);
     if (e == ERR_OK)
-        e = audited(op, tx, tenant->num, "workflow.put", head.id, buf_str(&op->answer.body));
+        e = audit_record(op, tx, tenant->num, "workflow.put", head.id, buf_str(&op->answer.body));
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot store the workflow");
     tx_newest_changed(tx);
@@ -159,7 +159,7 @@ static enum err archive_workflow(struct op *op, struct tx *tx)
         return e;
     e = workflows_archive(tx->db, tenant->num, in->workflow_id, tx->now_ms, &changed);
     if (e == ERR_OK && changed)
-        e = audited(op, tx, tenant->num, "workflow.archive", in->workflow_id, STR_NONE);
+        e = audit_record(op, tx, tenant->num, "workflow.archive", in->workflow_id, STR_NONE);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot archive the workflow");
     tx_newest_changed(tx);

@@ -21,7 +21,7 @@
 /* Its child's end is told by a timer of any time. */
 #define JOB_HAS_CHILD "(j.state = 'dispatched' AND j.child IS NOT NULL)"
 
-/* Ordinals of timers that belong to an entity itself, as engine/entity_move.h has them. */
+/* Ordinals of timers that belong to an entity itself, as engine/entity_txn.h has them. */
 #define ENTITY_TIMER "-2"
 #define ENTITY_START_TIMER "-3"
 /* An entity `e` whose next timer is armed. */

@@ -2,7 +2,7 @@
 #include "store/doctor/repair.h"
 
 #include "store/doctor/derived.h"
-#include "store/run/queue.h"
+#include "store/run/run_queue.h"
 #include "store/run/runs.h"
 
 #define RUN_IS_LIVE "(" RUN_HOLDS_SLOT " OR " RUN_IS_IN_LINE ")"
@@ -42,7 +42,7 @@ enum err repair_owns_scope(struct db *db, int64_t num, int64_t tenant, struct st
     return exists(DB_QUERY(db, SQL, DB_I(num), DB_I(tenant), DB_T(workflow_id)), ret);
 }
 
-enum err repair_insert_scope(struct db *db, const struct scope *s)
+enum err repair_insert_scope(struct db *db, const struct limit_key_row *s)
 {
     static const char SQL[] =
         "INSERT INTO scopes (num, tenant, workflow_id, path, key, active_runs, queued_runs)"
@@ -70,7 +70,7 @@ enum err repair_last_scope(struct db *db, int64_t *ret)
         return e;
     rows = db_query_values(db, SQL_LISTS, NULL, 0);
     while (db_next(rows)) {
-        struct scope_list list = scope_list_parse(db_str(rows, 0));
+        struct limit_key_list list = limit_key_list_parse(db_str(rows, 0));
         if (list.count > 0)
             *ret = MAX(*ret, list.nums[list.count - 1]);
     }
@@ -107,7 +107,7 @@ static enum err mend_slots(struct db *db)
         return e;
     struct db_rows *rows = db_query_values(db, SQL_RUNS, NULL, 0);
     while (e == ERR_OK && db_next(rows)) {
-        struct scope_list list = scope_list_parse(db_str(rows, 1));
+        struct limit_key_list list = limit_key_list_parse(db_str(rows, 1));
         for (size_t i = 0; i < list.count && e == ERR_OK; i++)
             e = DB_EXEC(db, SQL_SLOT, NULL, DB_I(list.nums[i]), DB_I(db_int(rows, 0)));
     }
@@ -127,14 +127,14 @@ static enum err put_into_line(struct db *db, int64_t *after, bool *ret_more)
         " LEFT JOIN queue q ON q.line = l.num AND q.urgency = -r.priority AND q.run = r.num"
         " WHERE r.num > $1 AND " RUN_IS_IN_LINE " AND q.run IS NULL ORDER BY r.num LIMIT 1";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(*after));
-    char text[SCOPE_LIST_TEXT_MAX];
+    char text[LIMIT_KEY_LIST_TEXT_MAX];
     struct str scopes = STR_NONE;
     int64_t tenant = 0;
     int64_t priority = 0;
     *ret_more = db_next(rows);
     if (*ret_more) {
-        struct scope_list list = scope_list_parse(db_str(rows, 3));
-        scopes = scope_list_text(&list, text);
+        struct limit_key_list list = limit_key_list_parse(db_str(rows, 3));
+        scopes = limit_key_list_text(&list, text);
         *after = db_int(rows, 0);
         tenant = db_int(rows, 1);
         priority = db_int(rows, 2);
@@ -153,7 +153,7 @@ static enum err list_lines(struct db *db)
     struct db_rows *rows = db_query_values(db, SQL_LINES, NULL, 0);
     enum err e = ERR_OK;
     while (e == ERR_OK && db_next(rows)) {
-        struct scope_list list = scope_list_parse(db_str(rows, 1));
+        struct limit_key_list list = limit_key_list_parse(db_str(rows, 1));
         for (size_t i = 0; i < list.count && e == ERR_OK; i++)
             e = DB_EXEC(db, SQL_SCOPE, NULL, DB_I(list.nums[i]), DB_I(db_int(rows, 0)));
     }

@@ -4,7 +4,7 @@
 #ifndef PAWL_STORE_DOCTOR_REPAIR_H
 #define PAWL_STORE_DOCTOR_REPAIR_H
 
-#include "store/run/scopes.h"
+#include "store/run/limit_keys.h"
 
 /* --- the lists of limits that runs keep: they must be right before the rest is made of them --- */
 
@@ -29,7 +29,7 @@ MUST_CHECK enum err repair_has_scope(struct db *db, int64_t num, bool *ret);
 MUST_CHECK enum err repair_owns_scope(struct db *db, int64_t num, int64_t tenant,
                                       struct str workflow_id, bool *ret);
 /* Under the number that it has, with no runs. */
-MUST_CHECK enum err repair_insert_scope(struct db *db, const struct scope *scope);
+MUST_CHECK enum err repair_insert_scope(struct db *db, const struct limit_key_row *scope);
 /* Empty: none. To its readers the run does not change by it. */
 MUST_CHECK enum err repair_set_list(struct db *db, int64_t run, struct str scopes);
 

@@ -173,7 +173,7 @@ static bool matches(const struct run_filter *f, const struct run *r)
 
 static bool ended_badly(enum run_status status)
 {
-    return status < RUN_STATUS_COUNT && run_is_over(status) && status != RUN_SUCCEEDED;
+    return status < RUN_STATUS_COUNT && run_has_ended(status) && status != RUN_SUCCEEDED;
 }
 
 /* Those that ended badly have an index of their own, because people look for them. The others are

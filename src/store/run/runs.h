@@ -32,7 +32,7 @@ struct run {
     struct str labels;      /* JSON object of texts */
     struct str traceparent; /* of the request that started it; ptr NULL: it had none */
     struct str created_by;
-    struct str scopes; /* limits it counts under besides its tenant's: see scope_list_parse() */
+    struct str scopes; /* limits it counts under besides its tenant's: see limit_key_list_parse() */
     int64_t created_at;
     int64_t started_at;  /* -1: not yet */
     int64_t finished_at; /* -1: not yet */

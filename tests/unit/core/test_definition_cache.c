@@ -19,13 +19,13 @@ static void store_version(struct db *db, int64_t tenant, const char *id, int64_t
     assert_ok(workflows_add_version(db, tenant, str_of(id), &v));
 }
 
-static const struct definition *get(struct definitions *cache, struct db *db, int64_t tenant,
+static const struct definition *get(struct definition_cache *cache, struct db *db, int64_t tenant,
                                     const char *id, int64_t version)
 {
     struct problem p;
     problem_init(&p);
     const struct definition *def = NULL;
-    assert_ok(definitions_get(cache, db, tenant, str_of(id), version, &p, &def));
+    assert_ok(definition_cache_get(cache, db, tenant, str_of(id), version, &p, &def));
     char name[64];
     (void)snprintf(name, sizeof(name), "t%d-%s-v%d", (int)tenant, id, (int)version);
     assert_str(def->steps[0].name, name);
@@ -33,13 +33,13 @@ static const struct definition *get(struct definitions *cache, struct db *db, in
     return def;
 }
 
-static enum err try_get(struct definitions *cache, struct db *db, int64_t tenant, const char *id,
-                        int64_t version)
+static enum err try_get(struct definition_cache *cache, struct db *db, int64_t tenant,
+                        const char *id, int64_t version)
 {
     struct problem p;
     problem_init(&p);
     const struct definition *def = NULL;
-    enum err e = definitions_get(cache, db, tenant, str_of(id), version, &p, &def);
+    enum err e = definition_cache_get(cache, db, tenant, str_of(id), version, &p, &def);
     assert_int_equal(e == ERR_OK, def != NULL);
     problem_release(&p);
     return e;
@@ -55,21 +55,21 @@ static void forget_rows(struct db *db)
 static void a_definition_is_loaded_once(void **state)
 {
     struct db *db = open_writer(path_in(*state, "p.db").text);
-    struct definitions *cache = definitions_new();
+    struct definition_cache *cache = definition_cache_new();
     store_version(db, 1, "w", 1);
     const struct definition *first = get(cache, db, 1, "w", 1);
     forget_rows(db);
     assert_ptr_equal(get(cache, db, 1, "w", 1), first);
-    definitions_trim(cache);
+    definition_cache_trim(cache);
     assert_ptr_equal(get(cache, db, 1, "w", 1), first);
-    definitions_free(cache);
+    definition_cache_free(cache);
     db_close(db);
 }
 
 static void tenants_workflows_and_versions_are_told_apart(void **state)
 {
     struct db *db = open_writer(path_in(*state, "p.db").text);
-    struct definitions *cache = definitions_new();
+    struct definition_cache *cache = definition_cache_new();
     for (int64_t tenant = 1; tenant <= 3; tenant++) {
         for (int64_t version = 1; version <= 3; version++) {
             store_version(db, tenant, "w", version);
@@ -87,14 +87,14 @@ static void tenants_workflows_and_versions_are_told_apart(void **state)
     assert_int_equal(try_get(cache, db, 1, "w", 4), ERR_WORKFLOW_NOT_FOUND);
     assert_int_equal(try_get(cache, db, 4, "w", 1), ERR_WORKFLOW_NOT_FOUND);
     assert_int_equal(try_get(cache, db, 1, "y", 1), ERR_WORKFLOW_NOT_FOUND);
-    definitions_free(cache);
+    definition_cache_free(cache);
     db_close(db);
 }
 
 static void what_is_borrowed_stays_until_the_trim(void **state)
 {
     struct db *db = open_writer(path_in(*state, "p.db").text);
-    struct definitions *cache = definitions_new();
+    struct definition_cache *cache = definition_cache_new();
     enum { COUNT = DEFINITION_CACHE_MAX + 40 };
     static const struct definition *borrowed[COUNT + 1];
     assert_ok(db_begin(db));
@@ -108,14 +108,14 @@ static void what_is_borrowed_stays_until_the_trim(void **state)
         (void)snprintf(name, sizeof(name), "t1-w-v%d", (int)v);
         assert_str(borrowed[v]->steps[0].name, name);
     }
-    definitions_free(cache);
+    definition_cache_free(cache);
     db_close(db);
 }
 
 static void the_longest_unused_are_dropped_first(void **state)
 {
     struct db *db = open_writer(path_in(*state, "p.db").text);
-    struct definitions *cache = definitions_new();
+    struct definition_cache *cache = definition_cache_new();
     enum { EXTRA = 10, COUNT = DEFINITION_CACHE_MAX + EXTRA };
     assert_ok(db_begin(db));
     for (int64_t v = 1; v <= COUNT; v++)
@@ -126,16 +126,16 @@ static void the_longest_unused_are_dropped_first(void **state)
     /* The first five are used again, so that the next ten are the longest unused. */
     for (int64_t v = 1; v <= 5; v++)
         (void)get(cache, db, 1, "w", v);
-    definitions_trim(cache);
+    definition_cache_trim(cache);
     forget_rows(db);
     for (int64_t v = 1; v <= COUNT; v++) {
         bool dropped = v > 5 && v <= 5 + EXTRA;
         assert_int_equal(try_get(cache, db, 1, "w", v), dropped ? ERR_WORKFLOW_NOT_FOUND : ERR_OK);
     }
-    definitions_trim(cache); /* within the bound nothing goes */
+    definition_cache_trim(cache); /* within the bound nothing goes */
     for (int64_t v = 1; v <= 5; v++)
         (void)get(cache, db, 1, "w", v);
-    definitions_free(cache);
+    definition_cache_free(cache);
     db_close(db);
 }
 
@@ -143,22 +143,22 @@ static void a_definition_that_does_not_parse_is_an_error_and_not_kept(void **sta
 {
     static const char SQL[] = "UPDATE workflow_versions SET definition = '{'";
     struct db *db = open_writer(path_in(*state, "p.db").text);
-    struct definitions *cache = definitions_new();
+    struct definition_cache *cache = definition_cache_new();
     store_version(db, 1, "w", 1);
     run_sql(db, SQL);
     assert_int_not_equal(try_get(cache, db, 1, "w", 1), ERR_OK);
     forget_rows(db);
     store_version(db, 1, "w", 1);
     (void)get(cache, db, 1, "w", 1);
-    definitions_free(cache);
+    definition_cache_free(cache);
     db_close(db);
 }
 
 static void freeing_nothing_is_fine(void **state)
 {
     (void)state;
-    definitions_free(NULL);
-    definitions_free(definitions_new());
+    definition_cache_free(NULL);
+    definition_cache_free(definition_cache_new());
 }
 
 int main(void)

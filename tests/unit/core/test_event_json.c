@@ -25,20 +25,20 @@ static struct event_source entity_source(const char *type, const char *name)
     return s;
 }
 
-static enum err fill(struct event_out *out, const char *type, const char *data)
+static enum err fill(struct event_json *out, const char *type, const char *data)
 {
     struct event_source s = source();
     struct event e = {7, INT64_C(1700000000123), str_of(type),
                       data != NULL ? str_of(data) : STR_NONE};
-    event_out_init(out);
-    return event_out_fill(out, &s, &e);
+    event_json_init(out);
+    return event_json_fill(out, &s, &e);
 }
 
 /* The whole body, as text. */
 static void assert_body(const char *type, const char *data, const char *want_id,
                         const char *want_type, const char *want_data)
 {
-    struct event_out out;
+    struct event_json out;
     struct buf want;
     assert_int_equal(fill(&out, type, data), ERR_OK);
     buf_init(&want, 4096);
@@ -52,7 +52,7 @@ static void assert_body(const char *type, const char *data, const char *want_id,
     assert_string_equal(out.id, want_id);
     assert_string_equal(out.type, want_type);
     buf_release(&want);
-    event_out_release(&out);
+    event_json_release(&out);
 }
 
 static void an_event_has_its_run_and_number_as_its_id(void **state)
@@ -99,10 +99,10 @@ static void assert_entity_body(const char *type, const char *data, const char *w
     struct event_source s = entity_source("member", "ann");
     struct event e = {7, INT64_C(1700000000123), str_of(type),
                       data != NULL ? str_of(data) : STR_NONE};
-    struct event_out out;
+    struct event_json out;
     struct buf want;
-    event_out_init(&out);
-    assert_int_equal(event_out_fill(&out, &s, &e), ERR_OK);
+    event_json_init(&out);
+    assert_int_equal(event_json_fill(&out, &s, &e), ERR_OK);
     buf_init(&want, 4096);
     buf_printf(&want,
                "{\"specversion\":\"1.0\",\"id\":\"" RUN
@@ -115,7 +115,7 @@ static void assert_entity_body(const char *type, const char *data, const char *w
     assert_string_equal(out.id, RUN ":7");
     assert_string_equal(out.type, want_type);
     buf_release(&want);
-    event_out_release(&out);
+    event_json_release(&out);
 }
 
 static void an_event_of_an_entity_names_its_type_and_its_id(void **state)
@@ -155,20 +155,20 @@ static void any_name_of_an_entity_gives_a_uri(void **state)
     for (size_t i = 0; i < ARRAY_LEN(NAMES); i++) {
         struct event_source s = entity_source("member", NAMES[i].name);
         struct event e = {1, 0, STR("entity.created"), STR_NONE};
-        struct event_out out;
+        struct event_json out;
         struct problem p;
         char want[128];
         json_t *body = NULL;
         problem_init(&p);
-        event_out_init(&out);
-        assert_int_equal(event_out_fill(&out, &s, &e), ERR_OK);
+        event_json_init(&out);
+        assert_int_equal(event_json_fill(&out, &s, &e), ERR_OK);
         assert_int_equal(json_parse(buf_str(&out.body), &p, &body), ERR_OK);
         (void)snprintf(want, sizeof(want), "/pawl/acme/entities/member/%s", NAMES[i].source);
         assert_string_equal(json_string_value(json_object_get(body, "source")), want);
         (void)snprintf(want, sizeof(want), "member/%s", NAMES[i].subject);
         assert_string_equal(json_string_value(json_object_get(body, "subject")), want);
         json_decref(body);
-        event_out_release(&out);
+        event_json_release(&out);
         problem_release(&p);
     }
 }
@@ -186,35 +186,35 @@ static void the_longest_names_fit(void **state)
     struct event_source s = entity_source(type, name);
     s.tenant = str_of(tenant);
     struct event e = {INT64_MAX, 0, STR("entity.created"), STR_NONE};
-    struct event_out out;
-    event_out_init(&out);
-    assert_int_equal(event_out_fill(&out, &s, &e), ERR_OK);
+    struct event_json out;
+    event_json_init(&out);
+    assert_int_equal(event_json_fill(&out, &s, &e), ERR_OK);
     assert_string_equal(out.id, RUN ":9223372036854775807");
-    event_out_release(&out);
+    event_json_release(&out);
 }
 
 static void the_same_event_is_told_in_the_same_words_each_time(void **state)
 {
     (void)state;
-    struct event_out one;
-    struct event_out two;
+    struct event_json one;
+    struct event_json two;
     assert_int_equal(fill(&one, "run.failed", "{\"seq\":1.50,\"b\":1e20,\"a\":\"\\u00e9\"}"),
                      ERR_OK);
     assert_int_equal(fill(&two, "run.failed", "{\"seq\":1.50,\"b\":1e20,\"a\":\"\\u00e9\"}"),
                      ERR_OK);
     assert_string_equal(one.body.ptr, two.body.ptr);
-    event_out_release(&one);
-    event_out_release(&two);
+    event_json_release(&one);
+    event_json_release(&two);
 }
 
 static void one_that_was_filled_before_holds_only_the_new_event(void **state)
 {
     (void)state;
-    struct event_out out;
+    struct event_json out;
     struct event_source s = source();
     struct event e = {8, 0, STR("run.resumed"), STR_NONE};
     assert_int_equal(fill(&out, "job.created", "{\"long\":\"enough to be longer\"}"), ERR_OK);
-    assert_int_equal(event_out_fill(&out, &s, &e), ERR_OK);
+    assert_int_equal(event_json_fill(&out, &s, &e), ERR_OK);
     assert_string_equal(out.id, RUN ":8");
     struct problem p;
     problem_init(&p);
@@ -223,7 +223,7 @@ static void one_that_was_filled_before_holds_only_the_new_event(void **state)
     assert_null(json_object_get(json_object_get(body, "data"), "long"));
     json_decref(body);
     problem_release(&p);
-    event_out_release(&out);
+    event_json_release(&out);
 }
 
 static void rows_that_the_timeline_never_writes_are_refused(void **state)
@@ -241,9 +241,9 @@ static void rows_that_the_timeline_never_writes_are_refused(void **state)
                {"job.approved", NULL},
                {"job.approved", "{\"job_id\":\"short\"}"}};
     for (size_t i = 0; i < ARRAY_LEN(BAD); i++) {
-        struct event_out out;
+        struct event_json out;
         assert_int_equal(fill(&out, BAD[i].type, BAD[i].data), ERR_INTERNAL);
-        event_out_release(&out);
+        event_json_release(&out);
     }
 }
 

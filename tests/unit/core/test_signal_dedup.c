@@ -17,7 +17,7 @@ struct house {
     struct env env;
     int64_t now_ms;
     struct tx tx;
-    struct door_rules rules;
+    struct signal_dedup_rules rules;
     int64_t seq;
 };
 
@@ -45,7 +45,7 @@ static struct house *house_open(struct folder *folder)
     h->env = (struct env){house_now_us, house_mono_ns, house_random, h};
     h->now_ms = INT64_C(1700000000000);
     h->db = open_with(h->file.text, DB_WRITER, &h->env, 0);
-    h->rules = (struct door_rules){.window_ms = 1000, .max_keys = 3, .type = TYPE};
+    h->rules = (struct signal_dedup_rules){.window_ms = 1000, .max_keys = 3, .type = TYPE};
     assert_ok(tx_init(&h->tx, h->db, &h->env));
     return h;
 }
@@ -68,26 +68,26 @@ static void turn_end(struct house *h)
     assert_ok(tx_commit(&h->tx));
 }
 
-static struct door_key key_of(int64_t owner, const char *key, const char *request)
+static struct signal_dedup_key key_of(int64_t owner, const char *key, const char *request)
 {
-    return (struct door_key){
+    return (struct signal_dedup_key){
         .owner = owner, .key = str_of(key), .request = sha256_of(str_of(request))};
 }
 
 /* Looks, and goes in if it is new. The number of the signal is in *ret_seq. */
-static enum door_verdict knock(struct house *h, const char *key, const char *request,
-                               int64_t *ret_seq)
+static enum signal_dedup_verdict knock(struct house *h, const char *key, const char *request,
+                                       int64_t *ret_seq)
 {
-    struct door_key k = key_of(OWNER, key, request);
-    enum door_verdict verdict = DOOR_REUSED;
+    struct signal_dedup_key k = key_of(OWNER, key, request);
+    enum signal_dedup_verdict verdict = SIGNAL_REUSED;
     int64_t evicted = 0;
     turn_begin(h);
     int64_t before = db_changes(h->db);
-    assert_ok(door_look(&h->tx, &k, &h->rules, &verdict, ret_seq));
+    assert_ok(signal_dedup_check(&h->tx, &k, &h->rules, &verdict, ret_seq));
     assert_int_equal(db_changes(h->db), before);
-    if (verdict == DOOR_NEW) {
+    if (verdict == SIGNAL_NEW) {
         *ret_seq = ++h->seq;
-        assert_ok(door_enter(&h->tx, &k, &h->rules, *ret_seq, &evicted));
+        assert_ok(signal_dedup_record(&h->tx, &k, &h->rules, *ret_seq, &evicted));
         assert_true(evicted < *ret_seq);
     }
     turn_end(h);
@@ -97,22 +97,22 @@ static enum door_verdict knock(struct house *h, const char *key, const char *req
 static void assert_new(struct house *h, const char *key)
 {
     int64_t seq = 0;
-    if (knock(h, key, "r", &seq) != DOOR_NEW)
+    if (knock(h, key, "r", &seq) != SIGNAL_NEW)
         fail_msg("%s is known", key);
 }
 
 static void assert_known(struct house *h, const char *key, int64_t seq)
 {
     int64_t found = 0;
-    if (knock(h, key, "r", &found) != DOOR_DUPLICATE)
+    if (knock(h, key, "r", &found) != SIGNAL_DUPLICATE)
         fail_msg("%s is not known", key);
     assert_int_equal(found, seq);
 }
 
-static struct door_view view_of(struct house *h)
+static struct signal_dedup_view view_of(struct house *h)
 {
-    struct door_view view;
-    assert_ok(door_show(h->db, OWNER, &view));
+    struct signal_dedup_view view;
+    assert_ok(signal_dedup_show(h->db, OWNER, &view));
     return view;
 }
 
@@ -146,7 +146,7 @@ static void a_key_with_another_signal_is_refused(void **state)
     struct house *h = house_open(*state);
     int64_t seq = 0;
     assert_new(h, "a");
-    assert_int_equal(knock(h, "a", "another", &seq), DOOR_REUSED);
+    assert_int_equal(knock(h, "a", "another", &seq), SIGNAL_REUSED);
     assert_known(h, "a", 1);
     assert_int_equal(view_of(h).keys, 1);
     assert_int_equal(dedup_duplicates(counts_of(h)), 1); /* what is refused is no duplicate */
@@ -156,13 +156,13 @@ static void a_key_with_another_signal_is_refused(void **state)
 static void owners_have_keys_of_their_own(void **state)
 {
     struct house *h = house_open(*state);
-    struct door_key other = key_of(OWNER + 1, "a", "r");
-    enum door_verdict verdict = DOOR_REUSED;
+    struct signal_dedup_key other = key_of(OWNER + 1, "a", "r");
+    enum signal_dedup_verdict verdict = SIGNAL_REUSED;
     int64_t seq = 0;
     assert_new(h, "a");
     turn_begin(h);
-    assert_ok(door_look(&h->tx, &other, &h->rules, &verdict, &seq));
-    assert_int_equal(verdict, DOOR_NEW);
+    assert_ok(signal_dedup_check(&h->tx, &other, &h->rules, &verdict, &seq));
+    assert_int_equal(verdict, SIGNAL_NEW);
     turn_end(h);
     house_close(h);
 }
@@ -176,7 +176,7 @@ static void a_key_without_a_fingerprint_fits_any_signal(void **state)
     run_sql(h->db, "UPDATE dedup SET request = x''");
     turn_end(h);
     int64_t seq = 0;
-    assert_int_equal(knock(h, "a", "whatever", &seq), DOOR_DUPLICATE);
+    assert_int_equal(knock(h, "a", "whatever", &seq), SIGNAL_DUPLICATE);
     assert_int_equal(seq, 1);
     house_close(h);
 }
@@ -209,14 +209,14 @@ static void readers_find_the_number_of_a_key(void **state)
     int64_t seq = 0;
     assert_new(h, "a");
     assert_new(h, "b");
-    assert_ok(door_find(h->db, OWNER, STR("b"), &found, &seq));
+    assert_ok(signal_dedup_find(h->db, OWNER, STR("b"), &found, &seq));
     assert_true(found);
     assert_int_equal(seq, 2);
-    assert_ok(door_find(h->db, OWNER, STR("c"), &found, &seq));
+    assert_ok(signal_dedup_find(h->db, OWNER, STR("c"), &found, &seq));
     assert_false(found);
     assert_new(h, "d");
     assert_new(h, "e"); /* pushes out a, which keeps its text for a while */
-    assert_ok(door_find(h->db, OWNER, STR("a"), &found, &seq));
+    assert_ok(signal_dedup_find(h->db, OWNER, STR("a"), &found, &seq));
     assert_false(found);
     house_close(h);
 }
@@ -271,18 +271,18 @@ static void who_enters_hears_up_to_which_signal_keys_are_gone(void **state)
         assert_new(h, name);
         h->seq += 10; /* signals without keys */
     }
-    struct door_key k = key_of(OWNER, "next", "r");
-    enum door_verdict verdict = DOOR_REUSED;
+    struct signal_dedup_key k = key_of(OWNER, "next", "r");
+    enum signal_dedup_verdict verdict = SIGNAL_REUSED;
     turn_begin(h);
-    assert_ok(door_look(&h->tx, &k, &h->rules, &verdict, &evicted));
-    assert_ok(door_enter(&h->tx, &k, &h->rules, 200, &evicted));
+    assert_ok(signal_dedup_check(&h->tx, &k, &h->rules, &verdict, &evicted));
+    assert_ok(signal_dedup_record(&h->tx, &k, &h->rules, 200, &evicted));
     turn_end(h);
     assert_int_equal(evicted, 101);
     h->now_ms += 5000;
     k = key_of(OWNER, "later", "r");
     turn_begin(h);
-    assert_ok(door_look(&h->tx, &k, &h->rules, &verdict, &evicted));
-    assert_ok(door_enter(&h->tx, &k, &h->rules, 201, &evicted));
+    assert_ok(signal_dedup_check(&h->tx, &k, &h->rules, &verdict, &evicted));
+    assert_ok(signal_dedup_record(&h->tx, &k, &h->rules, 201, &evicted));
     turn_end(h);
     assert_int_equal(evicted, 200);
     assert_int_equal(view_of(h).keys, 1);
@@ -410,12 +410,12 @@ static void counts_wait_for_the_sweep(void **state)
 static void a_rollback_takes_its_counts_back(void **state)
 {
     struct house *h = house_open(*state);
-    struct door_key k = key_of(OWNER, "a", "r");
-    enum door_verdict verdict = DOOR_REUSED;
+    struct signal_dedup_key k = key_of(OWNER, "a", "r");
+    enum signal_dedup_verdict verdict = SIGNAL_REUSED;
     int64_t seq = 0;
     turn_begin(h);
-    assert_ok(door_look(&h->tx, &k, &h->rules, &verdict, &seq));
-    assert_ok(door_enter(&h->tx, &k, &h->rules, 1, &seq));
+    assert_ok(signal_dedup_check(&h->tx, &k, &h->rules, &verdict, &seq));
+    assert_ok(signal_dedup_record(&h->tx, &k, &h->rules, 1, &seq));
     db_rollback(h->db);
     tx_rolled_back(&h->tx);
     assert_int_equal(counts_of(h)->keyed, 0);
@@ -526,9 +526,9 @@ static void an_owner_that_is_gone_leaves_nothing(void **state)
     assert_new(h, "a");
     assert_new(h, "b");
     turn_begin(h);
-    assert_ok(door_forget(h->db, OWNER, 2, &removed, &gone));
+    assert_ok(signal_dedup_forget(h->db, OWNER, 2, &removed, &gone));
     assert_false(gone);
-    assert_ok(door_forget(h->db, OWNER, 2, &removed, &gone));
+    assert_ok(signal_dedup_forget(h->db, OWNER, 2, &removed, &gone));
     assert_true(gone);
     turn_end(h);
     assert_int_equal(number_of(h->db, "SELECT count(*) FROM dedup"), 0);
@@ -556,7 +556,7 @@ static uint64_t next_random(uint64_t *seed)
     return *seed;
 }
 
-static int64_t model_find(const struct model *m, const struct door_rules *rules, int key,
+static int64_t model_find(const struct model *m, const struct signal_dedup_rules *rules, int key,
                           int64_t now)
 {
     for (int64_t n = m->last; n >= m->first && n > m->last - rules->max_keys; n--) {
@@ -566,7 +566,7 @@ static int64_t model_find(const struct model *m, const struct door_rules *rules,
     return 0;
 }
 
-static void model_add(struct model *m, const struct door_rules *rules, int key, int request,
+static void model_add(struct model *m, const struct signal_dedup_rules *rules, int key, int request,
                       int64_t now)
 {
     m->last++;
@@ -598,16 +598,17 @@ static void play(struct house *h, struct model *m, uint64_t seed)
         (void)snprintf(name, sizeof(name), "key-%d", key);
         int64_t known = model_find(m, &h->rules, key, h->now_ms);
         int64_t seq = 0;
-        enum door_verdict verdict = knock(h, name, request ? "r1" : "r0", &seq);
-        enum door_verdict wanted = known == 0                              ? DOOR_NEW
-                                   : m->arrivals[known].request == request ? DOOR_DUPLICATE
-                                                                           : DOOR_REUSED;
+        enum signal_dedup_verdict verdict = knock(h, name, request ? "r1" : "r0", &seq);
+        enum signal_dedup_verdict wanted = known == 0 ? SIGNAL_NEW
+                                           : m->arrivals[known].request == request
+                                               ? SIGNAL_DUPLICATE
+                                               : SIGNAL_REUSED;
         if (verdict != wanted || (known != 0 && seq != known))
             fail_msg("step %d: %s: verdict %d, wanted %d; number %" PRId64 ", wanted %" PRId64,
                      step, name, (int)verdict, (int)wanted, seq, known);
         if (known == 0)
             model_add(m, &h->rules, key, request, h->now_ms);
-        struct door_view view = view_of(h);
+        struct signal_dedup_view view = view_of(h);
         assert_int_equal(view.first, m->first);
         assert_int_equal(view.last, m->last);
     }

@@ -60,7 +60,8 @@ static bool types_is_known(struct tx *tx)
 {
     struct entity_type found;
     bool is_found = false;
-    assert_ok(kept_types_find(tx->types, tx->db, TENANT, STR("t"), &tx->arena, &is_found, &found));
+    assert_ok(
+        entity_type_cache_find(tx->types, tx->db, TENANT, STR("t"), &tx->arena, &is_found, &found));
     return is_found;
 }
 

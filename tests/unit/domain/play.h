@@ -428,7 +428,7 @@ static inline void play_check_status(struct play *play)
     PLAY_HOLDS(play, play->status != RUN_RUNNING || working > 0 || play->go_on);
     PLAY_HOLDS(play, play->status != RUN_WAITING || working == 0);
     PLAY_HOLDS(play, play->status != RUN_WAITING || play_all_open(play) > 0 || play->go_on);
-    PLAY_HOLDS(play, !run_is_over(play->status) || play_all_open(play) == 0);
+    PLAY_HOLDS(play, !run_has_ended(play->status) || play_all_open(play) == 0);
 }
 
 static inline void play_check_text(struct play *play)

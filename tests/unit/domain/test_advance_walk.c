@@ -164,7 +164,7 @@ static bool play_history(uint64_t seed, struct tally *tally, bool tells)
     for (int i = 0; !play.broken; i++) {
         if (tells)
             print_message("%d: %s: %s\n", i, run_status_name(play.status), play.log);
-        if (run_is_over(play.status)) {
+        if (run_has_ended(play.status)) {
             note(tally, &play);
             bool may = play.status == RUN_FAILED || play.status == RUN_TIMED_OUT;
             if (!may || retries-- == 0)

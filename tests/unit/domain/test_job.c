@@ -76,7 +76,7 @@ static void what_is_over_stays_so_but_for_a_job_that_is_made_to_try_again(void *
     int terminal = 0;
     int revivable = 0;
     for (enum job_state from = 0; from < JOB_STATE_COUNT; from++) {
-        if (!job_is_over(from))
+        if (!job_has_ended(from))
             continue;
         terminal++;
         for (enum job_event on = 0; on < JOB_EVENT_COUNT; on++) {
@@ -168,7 +168,7 @@ static void every_job_can_come_to_an_end(void **state)
     }
     for (enum job_state s = 0; s < JOB_STATE_COUNT; s++) {
         enum job_state to;
-        if (reached[s] && !job_is_over(s))
+        if (reached[s] && !job_has_ended(s))
             assert_int_equal(job_decide(s, JOB_ON_CANCEL, &to), ERR_OK);
     }
     assert_true(reached[JOB_DENIED]);

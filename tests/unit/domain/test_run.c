@@ -66,7 +66,7 @@ static void what_is_over_stays_so_but_for_a_run_that_is_made_to_try_again(void *
     int terminal = 0;
     int retried = 0;
     for (enum run_status from = 0; from < RUN_STATUS_COUNT; from++) {
-        if (!run_is_over(from))
+        if (!run_has_ended(from))
             continue;
         terminal++;
         for (enum run_event on = 0; on < RUN_EVENT_COUNT; on++) {
@@ -86,7 +86,7 @@ static void what_is_over_stays_so_but_for_a_run_that_is_made_to_try_again(void *
 static void check_end(enum run_status from, enum run_event on, const struct run_change *change)
 {
     (void)on;
-    if (!run_is_over(change->to))
+    if (!run_has_ended(change->to))
         return;
     /* What it counted as, it no longer counts as. */
     assert_true((change->effects & (from == RUN_QUEUED ? FX_QUEUE_LEAVE : FX_SLOT_FREE)) != 0);
@@ -108,7 +108,7 @@ static void check_slot(enum run_status from, enum run_event on, const struct run
     assert_int_equal((change->effects & FX_SLOT_TAKE) != 0, !held && holds);
     assert_int_equal((change->effects & FX_QUEUE_LEAVE) != 0, from == RUN_QUEUED);
     assert_true(change->to != RUN_QUEUED); /* a run is queued when it is made, or never */
-    assert_int_equal((change->effects & FX_FINISH) != 0, run_is_over(change->to));
+    assert_int_equal((change->effects & FX_FINISH) != 0, run_has_ended(change->to));
 }
 
 static void slots_are_taken_freed_and_places_left_exactly_when_they_change_hands(void **state)
@@ -124,7 +124,7 @@ static void check_jobs(enum run_status from, enum run_event on, const struct run
                      from != RUN_QUEUED && (on == RUN_ON_CANCEL || on == RUN_ON_GIVE_UP));
     assert_int_equal((change->effects & FX_JOBS_HOLD) != 0, change->to == RUN_PAUSED);
     assert_int_equal((change->effects & FX_JOBS_RELEASE) != 0,
-                     from == RUN_PAUSED && !run_is_over(change->to));
+                     from == RUN_PAUSED && !run_has_ended(change->to));
 }
 
 static void open_jobs_end_with_a_cancelled_run_and_are_held_while_it_is_paused(void **state)
@@ -137,7 +137,7 @@ static void a_terminal_status_holds_no_slot(void **state)
 {
     (void)state;
     for (enum run_status s = 0; s < RUN_STATUS_COUNT; s++)
-        assert_false(run_is_over(s) && run_holds_slot(s));
+        assert_false(run_has_ended(s) && run_holds_slot(s));
 }
 
 static void every_run_can_still_end(void **state)

@@ -6,7 +6,7 @@
 #include "engine/admission_history.h"
 
 #include "core/run/dispatch.h"
-#include "store/run/scopes.h"
+#include "store/run/limit_keys.h"
 
 #include <sched.h>
 
@@ -212,7 +212,7 @@ static inline void check_lists(struct history *h)
 
 struct waiting_line {
     int tenant;
-    struct scope_list scopes;
+    struct limit_key_list scopes;
     int64_t waits_for;
     int64_t urgency;
     int64_t run;
@@ -272,7 +272,7 @@ static inline void check_lines(struct history *h)
     while (sqlite3_step(rows) == SQLITE_ROW)
         lines[count++] =
             (struct waiting_line){.tenant = place_of(text_at(rows, 0), TENANTS, MODEL_TENANTS),
-                                  .scopes = scope_list_parse(str_of(text_at(rows, 1))),
+                                  .scopes = limit_key_list_parse(str_of(text_at(rows, 1))),
                                   .waits_for = sqlite3_column_int64(rows, 2),
                                   .urgency = sqlite3_column_int64(rows, 3),
                                   .run = sqlite3_column_int64(rows, 4)};

@@ -401,10 +401,10 @@ static enum err run_items(struct op *op, struct tx *tx)
     struct call *c = CONTAINER_OF(op, struct call, op);
     c->runs++;
     for (int64_t item = 0; item < 6; item++) {
-        if (op_spoilt_item(op, item) != NULL)
+        if (op_failed_item(op, item) != NULL)
             continue;
         enum err e = DB_EXEC(tx->db, SQL, NULL, DB_I(INT64_MAX), DB_I(item));
-        if (e == ERR_OK && item % 2 == 1 && op_spoil_item(op, item, ERR_RUN_NOT_FOUND, "odd"))
+        if (e == ERR_OK && item % 2 == 1 && op_fail_item(op, item, ERR_RUN_NOT_FOUND, "odd"))
             e = problem_set(&op->problem, ERR_RUN_NOT_FOUND, "odd");
         if (e != ERR_OK)
             return e;
@@ -426,7 +426,7 @@ static void items_that_fail_half_way_leave_nothing_and_the_others_are_done(void 
         wait_done(&calls[i]);
         assert_int_equal(calls[i].op.err, ERR_OK);
     }
-    assert_int_equal(calls[1].op.spoilt_count, 3);
+    assert_int_equal(calls[1].op.failed_item_count, 3);
     assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 3);
     assert_int_equal(in_file(rig, "SELECT count(*) FROM timers WHERE run % 2 = 1"), 0);
     for (size_t i = 0; i < ARRAY_LEN(calls); i++)

@@ -269,8 +269,8 @@ static void who_listens_hears_of_a_deletion(void **state)
     stage_close(&s);
 }
 
-/* More is untold than can be looked at: nothing of generations goes, and of deleted entities all
- * but their events. */
+/* More is unpublished_events than can be looked at: nothing of generations goes, and of deleted
+ * entities all but their events. */
 static void while_a_bus_is_far_behind_little_is_looked_at(void **state)
 {
     struct stage s;

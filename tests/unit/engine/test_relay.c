@@ -40,7 +40,7 @@ static int setup(void **state)
 
 #define relay_test(f) cmocka_unit_test_setup_teardown(f, setup, rig_teardown)
 
-static int64_t untold(struct rig *rig)
+static int64_t unpublished_events(struct rig *rig)
 {
     struct engine_outbox outbox;
     engine_outbox(rig->engine, &outbox);
@@ -87,7 +87,7 @@ static void everything_is_sent_once_and_then_marked(void **state)
     struct rig *rig = *state;
     struct uuid run = start(rig, "now");
     UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
-    assert_int_equal(untold(rig), 0);
+    assert_int_equal(unpublished_events(rig), 0);
     assert_true(events_of(rig, run) >= 4);
     assert_int_equal(fake_count(&BUS, run, 0, false), events_of(rig, run));
 }
@@ -99,11 +99,11 @@ static void nothing_is_marked_before_it_is_acknowledged(void **state)
     struct uuid run = start(rig, "now");
     UNTIL(rig, fake_count(&BUS, run, 1, false) >= 3); /* it goes on trying */
     assert_int_equal(in_file(rig, MARK), 0);
-    assert_int_equal(untold(rig), events_of(rig, run));
+    assert_int_equal(unpublished_events(rig), events_of(rig, run));
     assert_int_equal(fake_count(&BUS, run, 2, false), 0);
     fake_set_deaf(&BUS, false);
     UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
-    assert_int_equal(untold(rig), 0);
+    assert_int_equal(unpublished_events(rig), 0);
     assert_int_equal(fake_count(&BUS, run, 0, true), events_of(rig, run));
 }
 
@@ -115,7 +115,7 @@ static void the_messages_of_a_run_wait_for_the_one_that_fails_and_other_runs_do_
     struct uuid other = start(rig, "now");
     fake_set_odd(&BUS, stuck, 2, BUS_UNKNOWN, RELAY_ATTEMPTS_MAX - 1);
     fake_set_away(&BUS, false);
-    UNTIL(rig, untold(rig) == 0);
+    UNTIL(rig, unpublished_events(rig) == 0);
     assert_int_equal(fake_count(&BUS, stuck, 2, false), RELAY_ATTEMPTS_MAX);
     assert_int_equal(in_file(rig, "SELECT count(*) FROM parked"), 0);
     int64_t next_seq[2] = {1, 1};
@@ -145,7 +145,7 @@ static void a_message_that_is_refused_is_parked_and_those_behind_it_are_sent(voi
     assert_int_equal(in_file(rig, "SELECT count(*) FROM parked WHERE seq = 2 AND offer = 0"
                                   " AND reason = 'odd' AND attempts = 1 AND again = 0"),
                      1);
-    assert_int_equal(untold(rig), 0);
+    assert_int_equal(unpublished_events(rig), 0);
     assert_int_equal(fake_count(&BUS, run, 0, true), events_of(rig, run) - 1);
 }
 
@@ -162,7 +162,7 @@ static void a_message_that_is_never_acknowledged_while_others_are_is_parked(void
         (void)start(rig, "now"); /* something else to acknowledge */
     UNTIL(rig, in_file(rig, "SELECT count(*) FROM parked WHERE seq = 1") == 1);
     assert_int_equal(in_file(rig, "SELECT attempts FROM parked"), RELAY_ATTEMPTS_MAX);
-    UNTIL(rig, untold(rig) == 0);
+    UNTIL(rig, unpublished_events(rig) == 0);
     assert_int_equal(fake_count(&BUS, stuck, 0, true), events_of(rig, stuck) - 1);
 }
 
@@ -193,7 +193,7 @@ static void a_parked_message_is_sent_again_when_somebody_asks_for_it(void **stat
     assert_int_equal(ask_again(rig, BUS.odd), ERR_OK);
     UNTIL(rig, in_file(rig, "SELECT count(*) FROM parked") == 0);
     assert_int_equal(fake_count(&BUS, run, 2, true), 1);
-    assert_int_equal(untold(rig), 0);
+    assert_int_equal(unpublished_events(rig), 0);
 }
 
 /* As when it went with its generation: the one behind it is not sent in its place. */
@@ -226,7 +226,7 @@ static void what_was_not_marked_is_sent_again_under_the_same_ids(void **state)
         assert_int_equal(fake_count(&BUS, run, seq, true), 2);
     tamper(rig, "SELECT 1"); /* and when it was written, it is not */
     struct uuid next = start(rig, "now");
-    UNTIL(rig, untold(rig) == 0);
+    UNTIL(rig, unpublished_events(rig) == 0);
     assert_int_equal(fake_count(&BUS, run, 1, true), 2);
     assert_int_equal(fake_count(&BUS, next, 1, true), 1);
 }
@@ -259,7 +259,7 @@ static void a_long_timeline_is_sent_whole_and_in_order(void **state)
     struct rig *rig = *state;
     struct uuid run = start_long(rig);
     fake_set_away(&BUS, false);
-    UNTIL(rig, untold(rig) == 0 && in_file(rig, MARK) == in_file(rig, END));
+    UNTIL(rig, unpublished_events(rig) == 0 && in_file(rig, MARK) == in_file(rig, END));
     assert_true(events_of(rig, run) > ITEMS);
     assert_int_equal(fake_count(&BUS, run, 0, false), events_of(rig, run));
     for (size_t i = 0; i < BUS.count; i++)
@@ -274,7 +274,7 @@ static void a_long_timeline_does_not_hold_up_other_runs(void **state)
     int64_t others = events_of(rig, other);
     tamper(rig, "SELECT 1"); /* the relay reads the feed anew */
     fake_set_away(&BUS, false);
-    UNTIL(rig, untold(rig) == 0);
+    UNTIL(rig, unpublished_events(rig) == 0);
     assert_int_equal(fake_count(&BUS, run, 0, false), events_of(rig, run));
     for (size_t i = 0; i < BUS.count; i++) {
         struct uuid of;
@@ -292,7 +292,7 @@ static void what_an_entity_tells_is_sent_under_its_id(void **state)
     struct rig *rig = *state;
     count_with(rig, "");
     (void)must_send(rig, "ann", NULL, 1);
-    UNTIL(rig, untold(rig) == 0 && in_file(rig, MARK) == in_file(rig, END));
+    UNTIL(rig, unpublished_events(rig) == 0 && in_file(rig, MARK) == in_file(rig, END));
     assert_int_equal(BUS.count, 2);
     assert_string_equal(BUS.sent[0].subject, "pawl.acme.entity.created");
     assert_string_equal(BUS.sent[1].subject, "pawl.acme.entity.signaled");
@@ -331,7 +331,7 @@ static void what_an_entity_told_before_it_was_deleted_is_sent_too(void **state)
     rig_pass_ms(rig, 60 * 1000); /* the sweep is by, and leaves what is not told */
     settle(rig);
     fake_set_deaf(&BUS, false);
-    UNTIL(rig, untold(rig) == 0 && in_file(rig, MARK) == in_file(rig, END));
+    UNTIL(rig, unpublished_events(rig) == 0 && in_file(rig, MARK) == in_file(rig, END));
     assert_true(told > SIGNALS + 1);
     for (int seq = 1; seq <= told; seq++)
         assert_int_equal(fake_count(&BUS, ann, seq, true), 1);
@@ -361,18 +361,18 @@ static void a_job_is_offered_each_time_that_it_becomes_claimable(void **state)
     UNTIL(rig, offers() == 1);
     struct held h;
     assert_true(claim_one(rig, 1000, &h));
-    UNTIL(rig, untold(rig) == 0);
+    UNTIL(rig, unpublished_events(rig) == 0);
     assert_int_equal(offers(), 1);
     rig_pass_ms(rig, 1001); /* the lease ends */
     settle(rig);
     UNTIL(rig, offers() == 2);
     work(rig, "a");
-    UNTIL(rig, untold(rig) == 0);
+    UNTIL(rig, unpublished_events(rig) == 0);
     assert_int_equal(offers(), 2);
     assert_run_is(rig, run, "succeeded");
     fake_set_away(&BUS, true);
     struct uuid next = start(rig, "now");
-    assert_int_equal(untold(rig), events_of(rig, next)); /* offers do not count */
+    assert_int_equal(unpublished_events(rig), events_of(rig, next)); /* offers do not count */
 }
 
 static void a_job_that_is_taken_already_is_not_offered(void **state)
@@ -384,7 +384,7 @@ static void a_job_that_is_taken_already_is_not_offered(void **state)
     assert_true(claim_one(rig, 60000, &h));
     tamper(rig, "SELECT 1"); /* the relay reads the feed anew */
     fake_set_away(&BUS, false);
-    UNTIL(rig, untold(rig) == 0);
+    UNTIL(rig, unpublished_events(rig) == 0);
     assert_int_equal(offers(), 0);
 }
 
@@ -442,7 +442,7 @@ static void the_feed_is_swept_up_to_where_the_bus_is(void **state)
     struct uuid run = start(rig, "now");
     UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
     assert_int_equal(fake_count(&BUS, run, 1, true), 1);
-    assert_int_equal(untold(rig), 0);
+    assert_int_equal(unpublished_events(rig), 0);
 }
 
 static void (*publish_as_usual)(struct bus *, struct bus_message *, size_t);

@@ -254,7 +254,7 @@ static void what_changes_nothing_makes_no_version_and_no_audit_entry(void **stat
                                "'gate':{'max_wait_ms':1},'rate_limit':{'per_second':1,'burst':2}}";
     (void)put(rig, BODY);
     settle(rig);
-    int64_t audited = audit_count(rig);
+    int64_t audit_record = audit_count(rig);
     json_t *before = get_tenant(rig);
     rig_pass_ms(rig, 500);
     static const char *const SAME[] = {BODY,
@@ -268,7 +268,7 @@ static void what_changes_nothing_makes_no_version_and_no_audit_entry(void **stat
     assert_int_equal(rollback(rig, 1), 1); /* to what holds already */
     json_t *after = get_tenant(rig);
     assert_true(json_equal(before, after)); /* updated_at too */
-    assert_int_equal(audit_count(rig), audited);
+    assert_int_equal(audit_count(rig), audit_record);
     assert_versions(rig, (const int64_t[]){1}, 1);
     json_decref(before);
     json_decref(after);
@@ -301,13 +301,13 @@ static void a_refused_change_leaves_everything_as_it_was(void **state)
 {
     struct rig *rig = *state;
     (void)put(rig, "{'max_concurrent_runs':5}");
-    int64_t audited = audit_count(rig);
+    int64_t audit_record = audit_count(rig);
     struct change c;
     put_init(&c, rig, "{'max_concurrent_runs':6,'weight':0}");
     assert_int_equal(perform(&c.call), ERR_FIELD_INVALID);
     assert_int_equal(max_runs(rig), 5);
     assert_versions(rig, (const int64_t[]){1}, 1);
-    assert_int_equal(audit_count(rig), audited);
+    assert_int_equal(audit_count(rig), audit_record);
     change_release(&c);
 }
 
@@ -401,14 +401,14 @@ static void a_version_that_is_not_kept_cannot_be_gone_back_to(void **state)
 {
     struct rig *rig = *state;
     (void)put(rig, "{'max_concurrent_runs':1}");
-    int64_t audited = audit_count(rig);
+    int64_t audit_record = audit_count(rig);
     assert_int_equal(try_rollback(rig, THE_ONE_BEFORE), ERR_SETTINGS_NOT_FOUND);
     assert_int_equal(try_rollback(rig, 0), ERR_SETTINGS_NOT_FOUND);
     assert_int_equal(try_rollback(rig, 2), ERR_SETTINGS_NOT_FOUND);
     assert_int_equal(try_rollback(rig, INT64_MAX), ERR_SETTINGS_NOT_FOUND);
     assert_int_equal(max_runs(rig), 1);
     assert_versions(rig, (const int64_t[]){1}, 1);
-    assert_int_equal(audit_count(rig), audited);
+    assert_int_equal(audit_count(rig), audit_record);
 }
 
 static void a_tenant_that_is_not_there_is_not_made_by_a_rollback(void **state)

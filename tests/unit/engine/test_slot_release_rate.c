@@ -1,101 +1,102 @@
 /* How fast slots free, kept apart by tenant and scope, and what a rejected start is told of it. */
 #include "engine/rig.h"
 
-#include "core/admission/slot_release_rate.h"
+#include "core/admission/release_rates.h"
 
 /* --- the memory --- */
 
 /* So many releases, this far apart; the last one at `end_ms`. */
-static void free_slots(struct paces *paces, int64_t tenant, int64_t scope, int64_t interval_ms,
-                       int64_t end_ms)
+static void free_slots(struct release_rates *release_rates, int64_t tenant, int64_t scope,
+                       int64_t interval_ms, int64_t end_ms)
 {
     enum { RELEASES = 3 };
     for (int64_t i = RELEASES - 1; i >= 0; i--)
-        paces_freed(paces, tenant, scope, end_ms - i * interval_ms);
+        release_rates_note(release_rates, tenant, scope, end_ms - i * interval_ms);
 }
 
 static void an_unknown_pace_is_a_second(void **state)
 {
     (void)state;
-    struct paces *paces = paces_new();
-    assert_non_null(paces);
-    assert_int_equal(paces_retry_after_s(paces, 1, 0, 1000), 1);
-    assert_int_equal(paces_retry_after_s(paces, INT64_MAX, INT64_MAX, 0), 1);
-    paces_freed(paces, 1, 0, 1000); /* one release is no pace yet */
-    assert_int_equal(paces_retry_after_s(paces, 1, 0, 1000), 1);
-    paces_free(paces);
+    struct release_rates *release_rates = release_rates_new();
+    assert_non_null(release_rates);
+    assert_int_equal(release_rates_retry_after_s(release_rates, 1, 0, 1000), 1);
+    assert_int_equal(release_rates_retry_after_s(release_rates, INT64_MAX, INT64_MAX, 0), 1);
+    release_rates_note(release_rates, 1, 0, 1000); /* one release is no pace yet */
+    assert_int_equal(release_rates_retry_after_s(release_rates, 1, 0, 1000), 1);
+    release_rates_free(release_rates);
 }
 
 static void a_tenant_and_each_of_its_scopes_have_a_pace_of_their_own(void **state)
 {
     (void)state;
-    struct paces *paces = paces_new();
-    free_slots(paces, 1, 0, 10000, 100000);
-    free_slots(paces, 1, 7, 20000, 100000);
-    free_slots(paces, 2, 0, 30000, 100000);
-    free_slots(paces, 2, 7, 40000, 100000);
-    assert_int_equal(paces_retry_after_s(paces, 1, 0, 100000), 10);
-    assert_int_equal(paces_retry_after_s(paces, 1, 7, 100000), 20);
-    assert_int_equal(paces_retry_after_s(paces, 2, 0, 100000), 30);
-    assert_int_equal(paces_retry_after_s(paces, 2, 7, 100000), 40);
-    assert_int_equal(paces_retry_after_s(paces, 1, 0, 104000), 6);
-    assert_int_equal(paces_retry_after_s(paces, 1, 8, 100000), 1);
-    assert_int_equal(paces_retry_after_s(paces, 3, 0, 100000), 1);
-    paces_free(paces);
+    struct release_rates *release_rates = release_rates_new();
+    free_slots(release_rates, 1, 0, 10000, 100000);
+    free_slots(release_rates, 1, 7, 20000, 100000);
+    free_slots(release_rates, 2, 0, 30000, 100000);
+    free_slots(release_rates, 2, 7, 40000, 100000);
+    assert_int_equal(release_rates_retry_after_s(release_rates, 1, 0, 100000), 10);
+    assert_int_equal(release_rates_retry_after_s(release_rates, 1, 7, 100000), 20);
+    assert_int_equal(release_rates_retry_after_s(release_rates, 2, 0, 100000), 30);
+    assert_int_equal(release_rates_retry_after_s(release_rates, 2, 7, 100000), 40);
+    assert_int_equal(release_rates_retry_after_s(release_rates, 1, 0, 104000), 6);
+    assert_int_equal(release_rates_retry_after_s(release_rates, 1, 8, 100000), 1);
+    assert_int_equal(release_rates_retry_after_s(release_rates, 3, 0, 100000), 1);
+    release_rates_free(release_rates);
 }
 
 static void forgetting_is_allowed_and_mixing_is_not(void **state)
 {
     enum { TENANTS = 3, SCOPES = 5000 }; /* a tenant alone has more than there are places */
     (void)state;
-    struct paces *paces = paces_new();
+    struct release_rates *release_rates = release_rates_new();
     for (int64_t tenant = 1; tenant <= TENANTS; tenant++) {
         for (int64_t scope = 0; scope < SCOPES; scope++) {
             int64_t pace_s = 2 + (tenant * SCOPES + scope) % 50;
-            free_slots(paces, tenant, scope, pace_s * 1000, 200000);
+            free_slots(release_rates, tenant, scope, pace_s * 1000, 200000);
             /* The last one is always remembered. */
-            assert_int_equal(paces_retry_after_s(paces, tenant, scope, 200000), pace_s);
+            assert_int_equal(release_rates_retry_after_s(release_rates, tenant, scope, 200000),
+                             pace_s);
         }
     }
     for (int64_t tenant = 1; tenant <= TENANTS; tenant++) {
         for (int64_t scope = 0; scope < SCOPES; scope++) {
-            int64_t told_s = paces_retry_after_s(paces, tenant, scope, 200000);
+            int64_t told_s = release_rates_retry_after_s(release_rates, tenant, scope, 200000);
             if (told_s != 1) /* else it is forgotten */
                 assert_int_equal(told_s, 2 + (tenant * SCOPES + scope) % 50);
         }
     }
-    paces_free(paces);
+    release_rates_free(release_rates);
 }
 
 static void a_thousand_tenants_are_mostly_remembered(void **state)
 {
     enum { TENANTS = 1000 };
     (void)state;
-    struct paces *paces = paces_new();
+    struct release_rates *release_rates = release_rates_new();
     for (int64_t tenant = 1; tenant <= TENANTS; tenant++)
-        free_slots(paces, tenant, 0, 5000, 100000);
+        free_slots(release_rates, tenant, 0, 5000, 100000);
     int remembered = 0;
     for (int64_t tenant = 1; tenant <= TENANTS; tenant++)
-        remembered += paces_retry_after_s(paces, tenant, 0, 100000) == 5;
+        remembered += release_rates_retry_after_s(release_rates, tenant, 0, 100000) == 5;
     assert_true(remembered >= TENANTS * 3 / 4);
-    paces_free(paces);
+    release_rates_free(release_rates);
 }
 
 static void one_that_lost_its_place_begins_anew(void **state)
 {
     (void)state;
-    struct paces *paces = paces_new();
-    free_slots(paces, 1, 0, 30000, 100000);
+    struct release_rates *release_rates = release_rates_new();
+    free_slots(release_rates, 1, 0, 30000, 100000);
     int64_t rival = 2; /* the first that shares a place with tenant 1 */
-    while (paces_retry_after_s(paces, 1, 0, 100000) == 30) {
-        paces_freed(paces, rival++, 0, 100000);
+    while (release_rates_retry_after_s(release_rates, 1, 0, 100000) == 30) {
+        release_rates_note(release_rates, rival++, 0, 100000);
         assert_true(rival < 1000000);
     }
-    paces_freed(paces, 1, 0, 110000); /* nothing of before is left */
-    assert_int_equal(paces_retry_after_s(paces, 1, 0, 110000), 1);
-    paces_freed(paces, 1, 0, 115000);
-    assert_int_equal(paces_retry_after_s(paces, 1, 0, 115000), 5);
-    paces_free(paces);
+    release_rates_note(release_rates, 1, 0, 110000); /* nothing of before is left */
+    assert_int_equal(release_rates_retry_after_s(release_rates, 1, 0, 110000), 1);
+    release_rates_note(release_rates, 1, 0, 115000);
+    assert_int_equal(release_rates_retry_after_s(release_rates, 1, 0, 115000), 5);
+    release_rates_free(release_rates);
 }
 
 /* --- what a rejected start is told --- */

@@ -1,5 +1,5 @@
-/* Channels of listeners: whatever order wakes come in, and whichever are missing, every row of the
- * feed is read; rows of other tenants are passed by unread where that is certain. */
+/* Channels of subscriptions: whatever order wakes come in, and whichever are missing, every row of
+ * the feed is read; rows of other tenants are passed by unread where that is certain. */
 #include "outbound/subscriptions.h"
 
 #include "base/limits.h"
@@ -10,12 +10,12 @@ enum { TENANT = 7, OTHER = 8, ROWS_MAX = 100 };
 
 /* The feed, one event a row, and the read that is under way. */
 struct scene {
-    struct listeners *all;
-    struct listener listener;
+    struct subscriptions *all;
+    struct subscriber subscriber;
     struct op *reading;
     int64_t tenants[ROWS_MAX]; /* of row 1, 2, … */
     int64_t last;
-    int64_t told[ROWS_MAX]; /* rows that the listener was told of, in that order */
+    int64_t told[ROWS_MAX]; /* rows that the subscriber was told of, in that order */
     size_t told_count;
     int64_t looked_at; /* rows that reads have passed */
 };
@@ -31,37 +31,37 @@ static void begin_read(void *ctx, struct op *op)
 static void finish_read(struct scene *s)
 {
     struct op *op = s->reading;
-    const struct read_told_input *in = op->input;
-    struct told_read *read = in->read;
-    struct told_event **end = &read->first;
+    const struct read_stream_input *in = op->input;
+    struct stream_read *read = in->read;
+    struct stream_event **end = &read->first;
     s->reading = NULL;
     read->first = NULL;
     if (read->from_now)
-        read->from = (struct told_place){s->last, INT64_MAX};
+        read->from = (struct stream_position){s->last, INT64_MAX};
     for (int64_t num = read->from.num + 1; num <= s->last; num++) {
         s->looked_at++;
         if (s->tenants[num] != TENANT)
             continue;
-        *end = told_event_new((struct told_place){num, 1}, STR("run.created"), STR("x"));
+        *end = stream_event_new((struct stream_position){num, 1}, STR("run.created"), STR("x"));
         assert_non_null(*end);
         end = &(*end)->next;
         *end = NULL;
     }
-    read->through = (struct told_place){MAX(s->last, read->from.num), INT64_MAX};
+    read->through = (struct stream_position){MAX(s->last, read->from.num), INT64_MAX};
     op->err = ERR_OK;
     op->tenant_num = TENANT;
     op->done(op);
 }
 
-static void hear(struct listener *l)
+static void hear(struct subscriber *l)
 {
-    struct scene *s = CONTAINER_OF(l, struct scene, listener);
+    struct scene *s = CONTAINER_OF(l, struct scene, subscriber);
     struct str text;
-    while (listener_next(l, &text) == LISTENER_SAYS)
+    while (subscriber_next(l, &text) == SUBSCRIBER_EVENT)
         s->told[s->told_count++] = l->current->at.num;
 }
 
-static void left(struct listener *l)
+static void left(struct subscriber *l)
 {
     (void)l;
 }
@@ -69,17 +69,17 @@ static void left(struct listener *l)
 static int setup(void **state)
 {
     struct scene *s = calloc(1, sizeof(*s));
-    struct listeners_hooks hooks = {s, begin_read};
+    struct subscriptions_hooks hooks = {s, begin_read};
     assert_non_null(s);
-    s->all = listeners_new(&ENV_SYSTEM, &hooks);
-    s->listener = (struct listener){
+    s->all = subscriptions_new(&ENV_SYSTEM, &hooks);
+    s->subscriber = (struct subscriber){
         .caller = {.tenant = STR("t")},
-        .about = TOLD_TENANT,
+        .about = STREAM_TENANT,
         .read = {.from_now = true},
-        .told = hear,
-        .left = left,
+        .on_event = hear,
+        .on_closed = left,
     };
-    listeners_add(s->all, &s->listener);
+    subscriptions_add(s->all, &s->subscriber);
     finish_read(s);
     assert_null(s->reading);
     *state = s;
@@ -89,10 +89,10 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct scene *s = *state;
-    listeners_remove(s->all, &s->listener);
+    subscriptions_remove(s->all, &s->subscriber);
     if (s->reading != NULL)
         finish_read(s);
-    listeners_free(s->all);
+    subscriptions_free(s->all);
     free(s);
     return 0;
 }
@@ -113,7 +113,7 @@ static void announce(struct scene *s, const int64_t *rows, size_t count)
                                  .tenant = s->tenants[rows[i]],
                                  .run = 1000 + rows[i],
                                  .feed = rows[i]};
-    listeners_tell(s->all, count > 0 ? wakes : NULL);
+    subscriptions_committed(s->all, count > 0 ? wakes : NULL);
 }
 
 #define ANNOUNCE(s, ...) \
@@ -220,13 +220,13 @@ static void rows_of_others_are_passed_by_unread(void **state)
 
 int main(void)
 {
-#define listeners_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define subscriptions_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        listeners_test(wakes_of_a_round_may_come_in_any_order),
-        listeners_test(a_row_that_was_not_announced_is_read_with_the_next),
-        listeners_test(rounds_in_the_wrong_order_lose_nothing),
-        listeners_test(what_is_committed_during_a_read_is_read_after_it),
-        listeners_test(rows_of_others_are_passed_by_unread),
+        subscriptions_test(wakes_of_a_round_may_come_in_any_order),
+        subscriptions_test(a_row_that_was_not_announced_is_read_with_the_next),
+        subscriptions_test(rounds_in_the_wrong_order_lose_nothing),
+        subscriptions_test(what_is_committed_during_a_read_is_read_after_it),
+        subscriptions_test(rows_of_others_are_passed_by_unread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,16 @@
 /* Runs that wait for a slot: lines, their first runs, and places in the queue. */
 #include "store/folder.h"
 
-#include "store/run/queue.h"
+#include "store/run/run_queue.h"
 
 /* --- the line of a run --- */
 
-static bool find_line(struct db *db, int64_t tenant, const char *scopes, struct line *ret)
+static bool find_line(struct db *db, int64_t tenant, const char *scopes, struct queue_group *ret)
 {
     struct arena arena;
     bool found = false;
     arena_init(&arena, MIB);
-    assert_ok(lines_find(db, tenant, str_of(scopes), &arena, &found, ret));
+    assert_ok(queue_groups_find(db, tenant, str_of(scopes), &arena, &found, ret));
     if (found)
         assert_str(ret->scopes, scopes);
     ret->scopes = str_of(scopes); /* the arena goes */
@@ -21,7 +21,7 @@ static bool find_line(struct db *db, int64_t tenant, const char *scopes, struct 
 static void assert_line(struct db *db, int64_t tenant, const char *scopes, int64_t waits_for,
                         int64_t urgency, int64_t run)
 {
-    struct line line;
+    struct queue_group line;
     if (!find_line(db, tenant, scopes, &line))
         fail_msg("tenant %d has no line \"%s\"", (int)tenant, scopes);
     assert_true(line.num > 0);
@@ -34,7 +34,7 @@ static void assert_line(struct db *db, int64_t tenant, const char *scopes, int64
 static void a_line_is_made_by_its_first_run_and_goes_with_its_last(void **state)
 {
     struct db *db = open_writer(path_in(*state, "p.db").text);
-    struct line line;
+    struct queue_group line;
     assert_false(find_line(db, 1, "3,17", &line));
     assert_ok(queue_insert(db, 1, STR("3,17"), 17, 0, 100));
     assert_line(db, 1, "3,17", 17, 0, 100);
@@ -112,11 +112,11 @@ static void a_line_that_is_parked_waits_for_something_else(void **state)
     struct db *db = open_writer(path_in(*state, "p.db").text);
     assert_ok(queue_insert(db, 1, STR("3,17"), 17, 0, 100));
     assert_ok(queue_insert(db, 1, STR("3"), 3, 0, 90));
-    struct line line;
+    struct queue_group line;
     assert_true(find_line(db, 1, "3,17", &line));
-    assert_ok(lines_park(db, line.num, 3));
+    assert_ok(queue_groups_park(db, line.num, 3));
     assert_line(db, 1, "3,17", 3, 0, 100);
-    assert_ok(lines_park(db, line.num, 0));
+    assert_ok(queue_groups_park(db, line.num, 0));
     assert_line(db, 1, "3,17", 0, 0, 100);
     assert_line(db, 1, "3", 3, 0, 90);
     db_close(db);
@@ -163,14 +163,14 @@ static int64_t scope_num(int64_t tenant, int64_t part)
     return part == 0 ? 0 : tenant * 100 + part;
 }
 
-static struct str shape_text(int64_t tenant, size_t shape, char out[static SCOPE_LIST_TEXT_MAX])
+static struct str shape_text(int64_t tenant, size_t shape, char out[static LIMIT_KEY_LIST_TEXT_MAX])
 {
-    struct scope_list list = {.count = 0};
+    struct limit_key_list list = {.count = 0};
     for (size_t i = 0; i < ARRAY_LEN(SHAPE_SCOPES[shape]); i++) {
         if (SHAPE_SCOPES[shape][i] != 0)
-            scope_list_add(&list, scope_num(tenant, SHAPE_SCOPES[shape][i]));
+            limit_key_list_add(&list, scope_num(tenant, SHAPE_SCOPES[shape][i]));
     }
-    return scope_list_text(&list, out);
+    return limit_key_list_text(&list, out);
 }
 
 static bool shape_has(size_t shape, int64_t part)
@@ -218,13 +218,13 @@ static int64_t model_ahead(const struct model *m, int64_t tenant, int64_t part, 
 
 static void check_lines(const struct model *m, struct db *db)
 {
-    char text[SCOPE_LIST_TEXT_MAX];
+    char text[LIMIT_KEY_LIST_TEXT_MAX];
     int64_t expected_lines = 0;
     for (int64_t tenant = 1; tenant <= TENANTS; tenant++) {
         for (size_t shape = 0; shape < SHAPES; shape++) {
             (void)shape_text(tenant, shape, text);
             const struct model_run *first = model_first(m, tenant, shape, -1);
-            struct line line;
+            struct queue_group line;
             assert_int_equal(find_line(db, tenant, text, &line), first != NULL);
             if (first == NULL)
                 continue;
@@ -241,13 +241,13 @@ static void check_firsts(const struct model *m, struct db *db, struct arena *are
         for (int64_t part = 0; part <= 3; part++) {
             int64_t waits_for = scope_num(tenant, part);
             const struct model_run *first = model_first(m, tenant, SHAPES, waits_for);
-            struct line line;
+            struct queue_group line;
             bool found = false;
-            assert_ok(lines_first(db, tenant, waits_for, arena, &found, &line));
+            assert_ok(queue_groups_first(db, tenant, waits_for, arena, &found, &line));
             assert_int_equal(found, first != NULL);
             if (first == NULL)
                 continue;
-            char text[SCOPE_LIST_TEXT_MAX];
+            char text[LIMIT_KEY_LIST_TEXT_MAX];
             assert_true(str_eq(line.scopes, shape_text(tenant, first->shape, text)));
             assert_int_equal(line.waits_for, waits_for);
             assert_int_equal(line.urgency, first->urgency);
@@ -266,13 +266,14 @@ static void check_walk(const struct model *m, struct db *db)
         for (int64_t part = 1; part <= 3; part++) {
             if (model_first(m, tenant, SHAPES, scope_num(tenant, part)) == NULL)
                 continue;
-            assert_ok(lines_next_scope(db, at_tenant, at_scope, &found, &at_tenant, &at_scope));
+            assert_ok(queue_groups_next_limit_key(db, at_tenant, at_scope, &found, &at_tenant,
+                                                  &at_scope));
             assert_true(found);
             assert_int_equal(at_tenant, tenant);
             assert_int_equal(at_scope, scope_num(tenant, part));
         }
     }
-    assert_ok(lines_next_scope(db, at_tenant, at_scope, &found, &at_tenant, &at_scope));
+    assert_ok(queue_groups_next_limit_key(db, at_tenant, at_scope, &found, &at_tenant, &at_scope));
     assert_false(found);
 }
 
@@ -304,7 +305,7 @@ static void check_places(const struct model *m, struct db *db, struct rng *r)
 
 static void model_put(struct model *m, struct db *db, struct model_run *run, struct rng *r)
 {
-    char text[SCOPE_LIST_TEXT_MAX];
+    char text[LIMIT_KEY_LIST_TEXT_MAX];
     int64_t tenant = run->tenant;
     const int64_t *parts = SHAPE_SCOPES[run->shape];
     int64_t waits_for = scope_num(tenant, parts[rng_below(r, ARRAY_LEN(SHAPE_SCOPES[0]))]);
@@ -319,7 +320,7 @@ static void model_put(struct model *m, struct db *db, struct model_run *run, str
 
 static void model_take(struct db *db, struct model_run *run)
 {
-    char text[SCOPE_LIST_TEXT_MAX];
+    char text[LIMIT_KEY_LIST_TEXT_MAX];
     assert_ok(queue_delete(db, run->tenant, shape_text(run->tenant, run->shape, text), run->urgency,
                            run->run));
     run->in = false;
@@ -327,17 +328,17 @@ static void model_take(struct db *db, struct model_run *run)
 
 static void model_park(struct model *m, struct db *db, struct rng *r)
 {
-    char text[SCOPE_LIST_TEXT_MAX];
+    char text[LIMIT_KEY_LIST_TEXT_MAX];
     int64_t tenant = 1 + (int64_t)rng_below(r, TENANTS);
     size_t shape = rng_below(r, SHAPES);
-    struct line line;
+    struct queue_group line;
     (void)shape_text(tenant, shape, text);
     if (!find_line(db, tenant, text, &line))
         return;
     const int64_t *parts = SHAPE_SCOPES[shape];
     m->waits_for[tenant][shape] =
         scope_num(tenant, parts[rng_below(r, ARRAY_LEN(SHAPE_SCOPES[0]))]);
-    assert_ok(lines_park(db, line.num, m->waits_for[tenant][shape]));
+    assert_ok(queue_groups_park(db, line.num, m->waits_for[tenant][shape]));
 }
 
 static void the_queue_agrees_with_a_model_whatever_comes_and_goes(void **state)
@@ -435,16 +436,16 @@ static void an_empty_queue_has_nobody_in_it(void **state)
     struct arena arena;
     arena_init(&arena, MIB);
     bool found = true;
-    struct line line;
+    struct queue_group line;
     int64_t number = -1;
     int64_t other = -1;
-    assert_ok(lines_first(db, 1, 0, &arena, &found, &line));
+    assert_ok(queue_groups_first(db, 1, 0, &arena, &found, &line));
     assert_false(found);
     found = true;
-    assert_ok(lines_find(db, 1, STR(""), &arena, &found, &line));
+    assert_ok(queue_groups_find(db, 1, STR(""), &arena, &found, &line));
     assert_false(found);
     found = true;
-    assert_ok(lines_next_scope(db, 0, 0, &found, &number, &other));
+    assert_ok(queue_groups_next_limit_key(db, 0, 0, &found, &number, &other));
     assert_false(found);
     assert_ok(queue_ahead(db, 1, 0, 0, INT64_MAX, 10, &number));
     assert_int_equal(number, 0);
@@ -467,11 +468,11 @@ static void tenants_with_queued_runs_are_found_one_after_the_other(void **state)
     int64_t at = 0;
     bool found = false;
     for (size_t i = 0; i < ARRAY_LEN(WAITING); i++) {
-        assert_ok(lines_next_tenant(db, at, &found, &at));
+        assert_ok(queue_groups_next_tenant(db, at, &found, &at));
         assert_true(found);
         assert_int_equal(at, WAITING[i]);
     }
-    assert_ok(lines_next_tenant(db, at, &found, &at));
+    assert_ok(queue_groups_next_tenant(db, at, &found, &at));
     assert_false(found);
     db_close(db);
 }
@@ -483,9 +484,9 @@ static void text_that_does_not_fit_the_arena_is_no_memory(void **state)
     struct arena arena;
     arena_init(&arena, 0);
     bool found = false;
-    struct line line;
-    assert_int_equal(lines_first(db, 1, 8, &arena, &found, &line), ERR_NO_MEMORY);
-    assert_int_equal(lines_find(db, 1, STR("8"), &arena, &found, &line), ERR_NO_MEMORY);
+    struct queue_group line;
+    assert_int_equal(queue_groups_first(db, 1, 8, &arena, &found, &line), ERR_NO_MEMORY);
+    assert_int_equal(queue_groups_find(db, 1, STR("8"), &arena, &found, &line), ERR_NO_MEMORY);
     arena_release(&arena);
     db_close(db);
 }

@@ -3,15 +3,15 @@
 #include "store/rows.h"
 
 #include "store/run/late_index.h"
+#include "store/run/limit_keys.h"
 #include "store/run/runs.h"
-#include "store/run/scopes.h"
 
 /* --- the scopes of one run as text --- */
 
-static void assert_list_text(const struct scope_list *list, const char *expected)
+static void assert_list_text(const struct limit_key_list *list, const char *expected)
 {
-    char text[SCOPE_LIST_TEXT_MAX];
-    assert_str(scope_list_text(list, text), expected);
+    char text[LIMIT_KEY_LIST_TEXT_MAX];
+    assert_str(limit_key_list_text(list, text), expected);
 }
 
 static void a_list_is_kept_rising_whatever_the_order_of_its_making(void **state)
@@ -20,9 +20,9 @@ static void a_list_is_kept_rising_whatever_the_order_of_its_making(void **state)
     static const int64_t ORDERS[][3] = {{3, 17, 170}, {3, 170, 17}, {17, 3, 170},
                                         {17, 170, 3}, {170, 3, 17}, {170, 17, 3}};
     for (size_t i = 0; i < ARRAY_LEN(ORDERS); i++) {
-        struct scope_list list = {.count = 0};
+        struct limit_key_list list = {.count = 0};
         for (size_t k = 0; k < ARRAY_LEN(ORDERS[i]); k++)
-            scope_list_add(&list, ORDERS[i][k]);
+            limit_key_list_add(&list, ORDERS[i][k]);
         assert_list_text(&list, "3,17,170");
     }
 }
@@ -38,10 +38,10 @@ static void a_list_survives_being_text(void **state)
         "2,10,33,400",
         "9223372036854775804,9223372036854775805,9223372036854775806,9223372036854775807"};
     for (size_t i = 0; i < ARRAY_LEN(TEXTS); i++) {
-        struct scope_list list = scope_list_parse(str_of(TEXTS[i]));
+        struct limit_key_list list = limit_key_list_parse(str_of(TEXTS[i]));
         assert_list_text(&list, TEXTS[i]);
     }
-    assert_int_equal(scope_list_parse(STR_NONE).count, 0); /* a run whose column is null */
+    assert_int_equal(limit_key_list_parse(STR_NONE).count, 0); /* a run whose column is null */
 }
 
 /* Damage is the doctor's to find; what can be read still counts. */
@@ -56,48 +56,49 @@ static void what_is_no_number_of_a_scope_is_left_out(void **state)
         {"-1,0,3", "3"},      {"1,2,3,4,5", "1,2,3,4"}, {"99999999999999999999,3", "3"},
     };
     for (size_t i = 0; i < ARRAY_LEN(LISTS); i++) {
-        struct scope_list list = scope_list_parse(str_of(LISTS[i].damaged));
+        struct limit_key_list list = limit_key_list_parse(str_of(LISTS[i].damaged));
         assert_list_text(&list, LISTS[i].rest);
     }
 }
 
 /* --- counters --- */
 
-static struct scope scope_of(int64_t tenant, const char *workflow, const char *path,
-                             const char *key)
+static struct limit_key_row scope_of(int64_t tenant, const char *workflow, const char *path,
+                                     const char *key)
 {
-    return (struct scope){.num = 99, /* what is not found has none */
-                          .tenant = tenant,
-                          .workflow_id = str_of(workflow),
-                          .path = str_of(path),
-                          .key = str_of(key),
-                          .active_runs = 98,
-                          .queued_runs = 97};
+    return (struct limit_key_row){.num = 99, /* what is not found has none */
+                                  .tenant = tenant,
+                                  .workflow_id = str_of(workflow),
+                                  .path = str_of(path),
+                                  .key = str_of(key),
+                                  .active_runs = 98,
+                                  .queued_runs = 97};
 }
 
-static void assert_counts(struct db *db, const struct scope *s, int64_t active, int64_t queued)
+static void assert_counts(struct db *db, const struct limit_key_row *s, int64_t active,
+                          int64_t queued)
 {
-    struct scope now = *s;
-    assert_ok(scopes_find(db, &now));
+    struct limit_key_row now = *s;
+    assert_ok(limit_keys_find(db, &now));
     assert_int_equal(now.num, s->num);
     assert_int_equal(now.active_runs, active);
     assert_int_equal(now.queued_runs, queued);
 }
 
-static void assert_gone(struct db *db, const struct scope *s)
+static void assert_gone(struct db *db, const struct limit_key_row *s)
 {
-    struct scope now = *s;
-    assert_ok(scopes_find(db, &now));
+    struct limit_key_row now = *s;
+    assert_ok(limit_keys_find(db, &now));
     assert_int_equal(now.num, 0);
     assert_int_equal(now.active_runs, 0);
     assert_int_equal(now.queued_runs, 0);
 }
 
-static void insert_scope(struct db *db, struct scope *s)
+static void insert_scope(struct db *db, struct limit_key_row *s)
 {
-    assert_ok(scopes_find(db, s));
+    assert_ok(limit_keys_find(db, s));
     assert_int_equal(s->num, 0);
-    assert_ok(scopes_insert(db, s));
+    assert_ok(limit_keys_insert(db, s));
     assert_true(s->num > 0);
 }
 
@@ -107,7 +108,7 @@ static void a_scope_is_found_by_all_that_names_it(void **state)
     struct arena arena;
     arena_init(&arena, MIB);
     /* Neighbours of each other in one part each. */
-    struct scope scopes[] = {
+    struct limit_key_row scopes[] = {
         scope_of(1, "w", "", ""),         scope_of(2, "w", "", ""),
         scope_of(1, "v", "", ""),         scope_of(1, "w", "input.a", ""),
         scope_of(1, "w", "input.a", "x"), scope_of(1, "w", "input.a", "X"),
@@ -116,14 +117,14 @@ static void a_scope_is_found_by_all_that_names_it(void **state)
     for (size_t i = 0; i < ARRAY_LEN(scopes); i++)
         insert_scope(db, &scopes[i]);
     for (size_t i = 0; i < ARRAY_LEN(scopes); i++) {
-        assert_ok(scopes_count(db, scopes[i].num, (int64_t)i + 1, (int64_t)i + 20));
+        assert_ok(limit_keys_count(db, scopes[i].num, (int64_t)i + 1, (int64_t)i + 20));
         for (size_t k = 0; k < i; k++)
             assert_int_not_equal(scopes[k].num, scopes[i].num);
     }
     for (size_t i = 0; i < ARRAY_LEN(scopes); i++) {
         assert_counts(db, &scopes[i], (int64_t)i + 1, (int64_t)i + 20);
-        struct scope back;
-        assert_ok(scopes_get(db, scopes[i].num, &arena, &back));
+        struct limit_key_row back;
+        assert_ok(limit_keys_get(db, scopes[i].num, &arena, &back));
         assert_int_equal(back.num, scopes[i].num);
         assert_int_equal(back.tenant, scopes[i].tenant);
         assert_true(str_eq(back.workflow_id, scopes[i].workflow_id));
@@ -141,9 +142,9 @@ static void a_scope_that_must_exist_and_does_not_is_an_error(void **state)
     struct db *db = open_writer(path_in(*state, "p.db").text);
     struct arena arena;
     arena_init(&arena, MIB);
-    struct scope s;
-    assert_int_equal(scopes_get(db, 1, &arena, &s), ERR_DAMAGED);
-    assert_int_equal(scopes_count(db, 1, 1, 0), ERR_DAMAGED);
+    struct limit_key_row s;
+    assert_int_equal(limit_keys_get(db, 1, &arena, &s), ERR_DAMAGED);
+    assert_int_equal(limit_keys_count(db, 1, 1, 0), ERR_DAMAGED);
     arena_release(&arena);
     db_close(db);
 }
@@ -151,12 +152,12 @@ static void a_scope_that_must_exist_and_does_not_is_an_error(void **state)
 static void text_that_does_not_fit_the_arena_is_no_memory(void **state)
 {
     struct db *db = open_writer(path_in(*state, "p.db").text);
-    struct scope s = scope_of(1, "workflow", "input.path", "key");
+    struct limit_key_row s = scope_of(1, "workflow", "input.path", "key");
     insert_scope(db, &s);
     struct arena arena;
     arena_init(&arena, 1);
-    struct scope back;
-    assert_int_equal(scopes_get(db, s.num, &arena, &back), ERR_NO_MEMORY);
+    struct limit_key_row back;
+    assert_int_equal(limit_keys_get(db, s.num, &arena, &back), ERR_NO_MEMORY);
     arena_release(&arena);
     db_close(db);
 }
@@ -164,23 +165,23 @@ static void text_that_does_not_fit_the_arena_is_no_memory(void **state)
 static void a_scope_goes_with_its_last_run_and_not_before(void **state)
 {
     struct db *db = open_writer(path_in(*state, "p.db").text);
-    struct scope s = scope_of(1, "w", "input.a", "x");
-    struct scope other = scope_of(1, "w", "input.a", "y");
+    struct limit_key_row s = scope_of(1, "w", "input.a", "x");
+    struct limit_key_row other = scope_of(1, "w", "input.a", "y");
     insert_scope(db, &s);
     insert_scope(db, &other);
     assert_counts(db, &s, 0, 0); /* made for a run that is on its way */
-    assert_ok(scopes_count(db, s.num, 1, 0));
-    assert_ok(scopes_count(db, s.num, 0, 1));
-    assert_ok(scopes_count(db, s.num, -1, 0));
+    assert_ok(limit_keys_count(db, s.num, 1, 0));
+    assert_ok(limit_keys_count(db, s.num, 0, 1));
+    assert_ok(limit_keys_count(db, s.num, -1, 0));
     assert_counts(db, &s, 0, 1); /* nobody holds a slot, one waits */
-    assert_ok(scopes_count(db, s.num, 1, 0));
-    assert_ok(scopes_count(db, s.num, 0, -1));
+    assert_ok(limit_keys_count(db, s.num, 1, 0));
+    assert_ok(limit_keys_count(db, s.num, 0, -1));
     assert_counts(db, &s, 1, 0); /* it was admitted */
-    assert_ok(scopes_count(db, s.num, -1, 0));
+    assert_ok(limit_keys_count(db, s.num, -1, 0));
     assert_gone(db, &s);
     assert_counts(db, &other, 0, 0);
-    assert_ok(scopes_count(db, other.num, 0, 1));
-    assert_ok(scopes_count(db, other.num, 0, -1));
+    assert_ok(limit_keys_count(db, other.num, 0, 1));
+    assert_ok(limit_keys_count(db, other.num, 0, -1));
     assert_gone(db, &other);
     assert_int_equal(number_of(db, "SELECT count(*) FROM scopes"), 0);
     db_close(db);
@@ -200,8 +201,8 @@ static void counters_agree_with_a_model(void **state)
     for (int step = 0; step < STEPS; step++) {
         size_t k = rng_below(&r, KEYS);
         (void)snprintf(keys[k], sizeof(keys[k]), "%zu", k);
-        struct scope s = scope_of(1, "w", "input.k", keys[k]);
-        assert_ok(scopes_find(db, &s));
+        struct limit_key_row s = scope_of(1, "w", "input.k", keys[k]);
+        assert_ok(limit_keys_find(db, &s));
         assert_int_equal(s.num != 0, model[k].active + model[k].queued > 0);
         assert_int_equal(s.active_runs, model[k].active);
         assert_int_equal(s.queued_runs, model[k].queued);
@@ -209,8 +210,8 @@ static void counters_agree_with_a_model(void **state)
         int64_t *count = queue ? &model[k].queued : &model[k].active;
         int64_t by = *count > 0 && rng_below(&r, 5) < 3 ? -1 : 1; /* often back to none */
         if (s.num == 0)
-            assert_ok(scopes_insert(db, &s));
-        assert_ok(scopes_count(db, s.num, queue ? 0 : by, queue ? by : 0));
+            assert_ok(limit_keys_insert(db, &s));
+        assert_ok(limit_keys_count(db, s.num, queue ? 0 : by, queue ? by : 0));
         *count += by;
     }
     assert_ok(db_commit(db));
@@ -220,11 +221,11 @@ static void counters_agree_with_a_model(void **state)
 static void a_counter_never_goes_below_none(void **state)
 {
     struct db *db = open_writer(path_in(*state, "p.db").text);
-    struct scope s = scope_of(1, "w", "", "");
+    struct limit_key_row s = scope_of(1, "w", "", "");
     insert_scope(db, &s);
-    assert_ok(scopes_count(db, s.num, 1, 1));
-    assert_int_not_equal(scopes_count(db, s.num, -2, 0), ERR_OK);
-    assert_int_not_equal(scopes_count(db, s.num, 0, -2), ERR_OK);
+    assert_ok(limit_keys_count(db, s.num, 1, 1));
+    assert_int_not_equal(limit_keys_count(db, s.num, -2, 0), ERR_OK);
+    assert_int_not_equal(limit_keys_count(db, s.num, 0, -2), ERR_OK);
     assert_counts(db, &s, 1, 1);
     db_close(db);
 }
@@ -364,9 +365,9 @@ static void model_change(struct model *m, struct db *db, struct rng *r)
     if (mine->num > m->through || held == holds)
         return;
     if (holds)
-        assert_ok(holding_insert(db, mine->tenant, mine->num));
+        assert_ok(active_runs_insert(db, mine->tenant, mine->num));
     else
-        assert_ok(holding_delete(db, mine->tenant, mine->num));
+        assert_ok(active_runs_delete(db, mine->tenant, mine->num));
 }
 
 static void model_index(struct model *m, struct db *db, int64_t last)
@@ -383,7 +384,7 @@ static void check_holders(const struct model *m, struct db *db, int64_t tenant, 
 {
     static struct seen seen;
     seen = (struct seen){.room = room};
-    assert_ok(holding_list(db, tenant, newest_first, note_holder, &seen));
+    assert_ok(active_runs_list(db, tenant, newest_first, note_holder, &seen));
     size_t at = 0;
     for (size_t i = 0; i < m->count && at < room; i++) {
         const struct model_run *run = &m->runs[newest_first ? m->count - 1 - i : i];

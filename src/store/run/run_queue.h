@@ -1,12 +1,12 @@
 /* Runs that wait for a slot. Those of a tenant that count under the same scopes stand in one line,
  * since the same limits block them; a line waits for one limit at a time. So the next run to start
  * is found by looking at lines, however many runs stand in them. */
-#ifndef PAWL_STORE_RUN_QUEUE_H
-#define PAWL_STORE_RUN_QUEUE_H
+#ifndef PAWL_STORE_RUN_RUN_QUEUE_H
+#define PAWL_STORE_RUN_RUN_QUEUE_H
 
-#include "store/run/scopes.h"
+#include "store/run/limit_keys.h"
 
-struct line {
+struct queue_group {
     int64_t num;
     int64_t tenant;
     struct str scopes; /* as in the runs; empty: none */
@@ -24,18 +24,21 @@ MUST_CHECK enum err queue_delete(struct db *db, int64_t tenant, struct str scope
                                  int64_t run);
 
 /* The tenant's line that waits for this limit and whose first run comes first. */
-MUST_CHECK enum err lines_first(struct db *db, int64_t tenant, int64_t waits_for,
-                                struct arena *arena, bool *ret_found, struct line *ret);
-MUST_CHECK enum err lines_park(struct db *db, int64_t line, int64_t waits_for);
+MUST_CHECK enum err queue_groups_first(struct db *db, int64_t tenant, int64_t waits_for,
+                                       struct arena *arena, bool *ret_found,
+                                       struct queue_group *ret);
+MUST_CHECK enum err queue_groups_park(struct db *db, int64_t line, int64_t waits_for);
 /* The next scope behind (tenant, scope) that a line waits for. */
-MUST_CHECK enum err lines_next_scope(struct db *db, int64_t tenant, int64_t scope, bool *ret_found,
-                                     int64_t *ret_tenant, int64_t *ret_scope);
+MUST_CHECK enum err queue_groups_next_limit_key(struct db *db, int64_t tenant, int64_t scope,
+                                                bool *ret_found, int64_t *ret_tenant,
+                                                int64_t *ret_scope);
 /* The next tenant behind `after`, by number, that has queued runs. */
-MUST_CHECK enum err lines_next_tenant(struct db *db, int64_t after, bool *ret_found,
-                                      int64_t *ret_tenant);
+MUST_CHECK enum err queue_groups_next_tenant(struct db *db, int64_t after, bool *ret_found,
+                                             int64_t *ret_tenant);
 /* What the run's line waits for. */
-MUST_CHECK enum err lines_find(struct db *db, int64_t tenant, struct str scopes,
-                               struct arena *arena, bool *ret_found, struct line *ret);
+MUST_CHECK enum err queue_groups_find(struct db *db, int64_t tenant, struct str scopes,
+                                      struct arena *arena, bool *ret_found,
+                                      struct queue_group *ret);
 
 /* How many of the tenant's queued runs would be started before this one, of those that count under
  * `scope` (0: all); counts to `max` at most. */

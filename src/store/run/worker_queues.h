@@ -1,6 +1,6 @@
 /* What lies in a tenant's worker queues, counted within bounds: no query here looks at all jobs. */
-#ifndef PAWL_STORE_RUN_QUEUES_H
-#define PAWL_STORE_RUN_QUEUES_H
+#ifndef PAWL_STORE_RUN_WORKER_QUEUES_H
+#define PAWL_STORE_RUN_WORKER_QUEUES_H
 
 #include "base/arena.h"
 #include "store/db.h"

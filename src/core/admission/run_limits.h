@@ -3,34 +3,35 @@
  * the queue, retry, rerun. A run counts under the rules of its own version; how many may be active
  * under a rule is what the newest version says (docs/adr/008). Children need no slot
  * (docs/adr/011). */
-#ifndef PAWL_CORE_ADMISSION_LIMITS_OF_RUN_H
-#define PAWL_CORE_ADMISSION_LIMITS_OF_RUN_H
+#ifndef PAWL_CORE_ADMISSION_RUN_LIMITS_H
+#define PAWL_CORE_ADMISSION_RUN_LIMITS_H
 
 #include "core/run/run_txn.h"
 #include "core/txn/tx.h"
-#include "store/run/scopes.h"
+#include "store/run/limit_keys.h"
 
 struct limits_of_run {
     struct limit_state states[LIMITS_PER_RUN_MAX + 1]; /* the tenant's is the last */
-    struct scope scopes[LIMITS_PER_RUN_MAX];           /* num 0: no run counts under it yet */
+    struct limit_key_row scopes[LIMITS_PER_RUN_MAX];   /* num 0: no run counts under it yet */
     size_t scope_count;
 };
 
 /* The scope of a rule for this input: finds by scope->tenant and workflow_id, and fills in the
  * rest. `key` holds its text, and is used again. */
 MUST_CHECK enum err limits_find_scope(struct db *db, const struct limit_rule *rule,
-                                      const json_t *input, struct buf *key, struct scope *scope);
+                                      const json_t *input, struct buf *key,
+                                      struct limit_key_row *scope);
 /* The limit in force for a scope: that of the newest version of its workflow; -1 when that version
  * has no such limit any more. */
-MUST_CHECK enum err limit_in_force(struct tx *tx, const struct scope *scope, struct problem *p,
-                                   int64_t *ret);
+MUST_CHECK enum err limit_in_force(struct tx *tx, const struct limit_key_row *scope,
+                                   struct problem *p, int64_t *ret);
 /* `def` is the version that the run is pinned to. `at_limit` is the request's own wish, or
  * AT_LIMIT_COUNT. Text lives until the transaction ends. */
 MUST_CHECK enum err limits_load(struct limits_of_run *l, struct tx *tx, const struct tenant *tenant,
                                 const struct definition *def, const json_t *input,
                                 enum at_limit at_limit, struct problem *p);
 /* The same for a run that has its input as text: one that was delayed, or ran before. */
-MUST_CHECK enum err limits_load_again(struct limits_of_run *l, struct run_move *m,
+MUST_CHECK enum err limits_load_again(struct limits_of_run *l, struct run_txn *m,
                                       enum at_limit at_limit, struct problem *p);
 struct admission limits_decide(const struct limits_of_run *l);
 

@@ -1,31 +1,31 @@
 /* Runs that wait for a slot, as rows. */
-#include "store/run/queue.h"
+#include "store/run/run_queue.h"
 
 #define COLUMNS "num, tenant, scopes, waits_for, urgency, run"
 
 static enum err read_line(struct db_rows *rows, struct arena *arena, bool *ret_found,
-                          struct line *ret)
+                          struct queue_group *ret)
 {
     bool full = false;
     *ret_found = db_next(rows);
     if (*ret_found) {
-        *ret = (struct line){db_int(rows, 0), db_int(rows, 1), db_str(rows, 2),
-                             db_int(rows, 3), db_int(rows, 4), db_int(rows, 5)};
+        *ret = (struct queue_group){db_int(rows, 0), db_int(rows, 1), db_str(rows, 2),
+                                    db_int(rows, 3), db_int(rows, 4), db_int(rows, 5)};
         full = arena != NULL && !arena_keep(arena, &ret->scopes);
     }
     enum err e = db_rows_end(rows);
     return e == ERR_OK && full ? ERR_NO_MEMORY : e;
 }
 
-enum err lines_find(struct db *db, int64_t tenant, struct str scopes, struct arena *arena,
-                    bool *ret_found, struct line *ret)
+enum err queue_groups_find(struct db *db, int64_t tenant, struct str scopes, struct arena *arena,
+                           bool *ret_found, struct queue_group *ret)
 {
     static const char SQL[] = "SELECT " COLUMNS " FROM lines WHERE tenant = $1 AND scopes = $2";
     struct str text = scopes.ptr != NULL ? scopes : STR("");
     return read_line(DB_QUERY(db, SQL, DB_I(tenant), DB_T(text)), arena, ret_found, ret);
 }
 
-static enum err line_insert(struct db *db, struct line *line)
+static enum err line_insert(struct db *db, struct queue_group *line)
 {
     static const char SQL[] = "INSERT INTO lines (tenant, scopes, waits_for, urgency, run)"
                               " VALUES ($1, $2, $3, $4, $5) RETURNING num";
@@ -35,7 +35,7 @@ static enum err line_insert(struct db *db, struct line *line)
     while (db_next(rows))
         line->num = db_int(rows, 0);
     enum err e = db_rows_end(rows);
-    struct scope_list scopes = scope_list_parse(line->scopes);
+    struct limit_key_list scopes = limit_key_list_parse(line->scopes);
     for (size_t i = 0; i < scopes.count && e == ERR_OK; i++)
         e = DB_EXEC(db, SQL_SCOPE, NULL, DB_I(scopes.nums[i]), DB_I(line->num));
     return e;
@@ -45,7 +45,7 @@ static enum err line_delete(struct db *db, int64_t num, struct str text)
 {
     static const char SQL[] = "DELETE FROM lines WHERE num = $1";
     static const char SQL_SCOPE[] = "DELETE FROM line_scopes WHERE scope = $1 AND line = $2";
-    struct scope_list scopes = scope_list_parse(text);
+    struct limit_key_list scopes = limit_key_list_parse(text);
     enum err e = DB_EXEC(db, SQL, NULL, DB_I(num));
     for (size_t i = 0; i < scopes.count && e == ERR_OK; i++)
         e = DB_EXEC(db, SQL_SCOPE, NULL, DB_I(scopes.nums[i]), DB_I(num));
@@ -63,12 +63,12 @@ enum err queue_insert(struct db *db, int64_t tenant, struct str scopes, int64_t 
 {
     static const char SQL[] =
         "INSERT INTO queue (line, urgency, run, tenant) VALUES ($1, $2, $3, $4)";
-    struct line line = {0};
+    struct queue_group line = {0};
     bool found = false;
-    enum err e = lines_find(db, tenant, scopes, NULL, &found, &line);
+    enum err e = queue_groups_find(db, tenant, scopes, NULL, &found, &line);
     if (e == ERR_OK && !found) {
         struct str text = scopes.ptr != NULL ? scopes : STR("");
-        line = (struct line){0, tenant, text, waits_for, urgency, run};
+        line = (struct queue_group){0, tenant, text, waits_for, urgency, run};
         e = line_insert(db, &line);
     } else if (e == ERR_OK &&
                (urgency < line.urgency || (urgency == line.urgency && run < line.run))) {
@@ -76,7 +76,7 @@ enum err queue_insert(struct db *db, int64_t tenant, struct str scopes, int64_t 
         /* Its line may have been passed over by worse ones. One that waits for the tenant stays:
          * the room of its scopes is reserved for it. */
         if (e == ERR_OK && line.waits_for != 0)
-            e = lines_park(db, line.num, waits_for);
+            e = queue_groups_park(db, line.num, waits_for);
     }
     if (e == ERR_OK)
         e = DB_EXEC(db, SQL, NULL, DB_I(line.num), DB_I(urgency), DB_I(run), DB_I(tenant));
@@ -102,10 +102,10 @@ enum err queue_delete(struct db *db, int64_t tenant, struct str scopes, int64_t 
                       int64_t run)
 {
     static const char SQL[] = "DELETE FROM queue WHERE line = $1 AND urgency = $2 AND run = $3";
-    struct line line = {0};
+    struct queue_group line = {0};
     bool found = false;
     int64_t changed = 0;
-    enum err e = lines_find(db, tenant, scopes, NULL, &found, &line);
+    enum err e = queue_groups_find(db, tenant, scopes, NULL, &found, &line);
     if (e == ERR_OK && found)
         e = DB_EXEC(db, SQL, &changed, DB_I(line.num), DB_I(urgency), DB_I(run));
     if (e == ERR_OK && changed != 1)
@@ -115,22 +115,22 @@ enum err queue_delete(struct db *db, int64_t tenant, struct str scopes, int64_t 
     return e;
 }
 
-enum err lines_first(struct db *db, int64_t tenant, int64_t waits_for, struct arena *arena,
-                     bool *ret_found, struct line *ret)
+enum err queue_groups_first(struct db *db, int64_t tenant, int64_t waits_for, struct arena *arena,
+                            bool *ret_found, struct queue_group *ret)
 {
     static const char SQL[] = "SELECT " COLUMNS " FROM lines WHERE tenant = $1 AND waits_for = $2"
                               " ORDER BY urgency, run LIMIT 1";
     return read_line(DB_QUERY(db, SQL, DB_I(tenant), DB_I(waits_for)), arena, ret_found, ret);
 }
 
-enum err lines_park(struct db *db, int64_t line, int64_t waits_for)
+enum err queue_groups_park(struct db *db, int64_t line, int64_t waits_for)
 {
     static const char SQL[] = "UPDATE lines SET waits_for = $2 WHERE num = $1";
     return DB_EXEC(db, SQL, NULL, DB_I(line), DB_I(waits_for));
 }
 
-enum err lines_next_scope(struct db *db, int64_t tenant, int64_t scope, bool *ret_found,
-                          int64_t *ret_tenant, int64_t *ret_scope)
+enum err queue_groups_next_limit_key(struct db *db, int64_t tenant, int64_t scope, bool *ret_found,
+                                     int64_t *ret_tenant, int64_t *ret_scope)
 {
     static const char SQL[] = "SELECT tenant, waits_for FROM lines"
                               " WHERE (tenant, waits_for) > ($1, $2) AND waits_for > 0"
@@ -144,7 +144,8 @@ enum err lines_next_scope(struct db *db, int64_t tenant, int64_t scope, bool *re
     return db_rows_end(rows);
 }
 
-enum err lines_next_tenant(struct db *db, int64_t after, bool *ret_found, int64_t *ret_tenant)
+enum err queue_groups_next_tenant(struct db *db, int64_t after, bool *ret_found,
+                                  int64_t *ret_tenant)
 {
     static const char SQL[] = "SELECT tenant FROM lines WHERE tenant > $1 ORDER BY tenant LIMIT 1";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(after));

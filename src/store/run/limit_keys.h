@@ -1,14 +1,14 @@
 /* The limits besides a tenant's own: one scope per workflow, or per key that its runs name, with
  * its counters; and who holds the slots of a scope or a tenant. A scope exists while a run counts
  * under it. */
-#ifndef PAWL_STORE_RUN_SCOPES_H
-#define PAWL_STORE_RUN_SCOPES_H
+#ifndef PAWL_STORE_RUN_LIMIT_KEYS_H
+#define PAWL_STORE_RUN_LIMIT_KEYS_H
 
 #include "base/arena.h"
 #include "base/limits.h"
 #include "store/db.h"
 
-struct scope {
+struct limit_key_row {
     int64_t num; /* 0: not stored */
     int64_t tenant;
     struct str workflow_id;
@@ -20,29 +20,31 @@ struct scope {
 
 /* --- the scopes of one run, as its row keeps them: "3,17" --- */
 
-struct scope_list {
+struct limit_key_list {
     int64_t nums[LIMITS_PER_RUN_MAX]; /* rising */
     size_t count;
 };
 
-enum { SCOPE_LIST_TEXT_MAX = LIMITS_PER_RUN_MAX * 21 };
+enum { LIMIT_KEY_LIST_TEXT_MAX = LIMITS_PER_RUN_MAX * 21 };
 
-void scope_list_add(struct scope_list *list, int64_t num);
+void limit_key_list_add(struct limit_key_list *list, int64_t num);
 /* Empty text is no scope. Only this module writes it; of damaged text what can be read counts,
  * each number once. */
-struct scope_list scope_list_parse(struct str text);
-struct str scope_list_text(const struct scope_list *list, char out[static SCOPE_LIST_TEXT_MAX]);
+struct limit_key_list limit_key_list_parse(struct str text);
+struct str limit_key_list_text(const struct limit_key_list *list,
+                               char out[static LIMIT_KEY_LIST_TEXT_MAX]);
 
 /* --- counters --- */
 
 /* Finds by tenant, workflow_id, path and key; what is found is put into the rest of *s. */
-MUST_CHECK enum err scopes_find(struct db *db, struct scope *s);
+MUST_CHECK enum err limit_keys_find(struct db *db, struct limit_key_row *s);
 /* Gives it its number, with no runs. */
-MUST_CHECK enum err scopes_insert(struct db *db, struct scope *s);
+MUST_CHECK enum err limit_keys_insert(struct db *db, struct limit_key_row *s);
 /* By number; it must exist. Text is copied to the arena. */
-MUST_CHECK enum err scopes_get(struct db *db, int64_t num, struct arena *arena, struct scope *ret);
+MUST_CHECK enum err limit_keys_get(struct db *db, int64_t num, struct arena *arena,
+                                   struct limit_key_row *ret);
 /* Adds to the counters. A scope without runs is removed. */
-MUST_CHECK enum err scopes_count(struct db *db, int64_t num, int64_t active, int64_t queued);
+MUST_CHECK enum err limit_keys_count(struct db *db, int64_t num, int64_t active, int64_t queued);
 
 /* --- holders --- */
 
@@ -57,9 +59,9 @@ MUST_CHECK enum err slots_list(struct db *db, int64_t scope, holder_each *each, 
 
 /* A tenant's holders up to the run that its index reaches; those behind it are looked at one by
  * one (see late_index.h). */
-MUST_CHECK enum err holding_insert(struct db *db, int64_t tenant, int64_t run);
-MUST_CHECK enum err holding_delete(struct db *db, int64_t tenant, int64_t run);
-MUST_CHECK enum err holding_list(struct db *db, int64_t tenant, bool newest_first,
-                                 holder_each *each, void *ctx);
+MUST_CHECK enum err active_runs_insert(struct db *db, int64_t tenant, int64_t run);
+MUST_CHECK enum err active_runs_delete(struct db *db, int64_t tenant, int64_t run);
+MUST_CHECK enum err active_runs_list(struct db *db, int64_t tenant, bool newest_first,
+                                     holder_each *each, void *ctx);
 
 #endif

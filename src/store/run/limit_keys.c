@@ -1,12 +1,12 @@
 /* Limits by workflow and key as rows, and who holds their slots. */
-#include "store/run/scopes.h"
+#include "store/run/limit_keys.h"
 
 #include "store/run/late_index.h"
 #include "store/run/runs.h"
 
 /* --- lists of scopes --- */
 
-void scope_list_add(struct scope_list *list, int64_t num)
+void limit_key_list_add(struct limit_key_list *list, int64_t num)
 {
     assert(num > 0 && list->count < LIMITS_PER_RUN_MAX);
     size_t at = list->count++;
@@ -17,9 +17,9 @@ void scope_list_add(struct scope_list *list, int64_t num)
     list->nums[at] = num;
 }
 
-struct scope_list scope_list_parse(struct str text)
+struct limit_key_list limit_key_list_parse(struct str text)
 {
-    struct scope_list list = {.count = 0};
+    struct limit_key_list list = {.count = 0};
     while (text.len > 0) {
         struct str part;
         int64_t num = 0;
@@ -29,19 +29,20 @@ struct scope_list scope_list_parse(struct str text)
         for (size_t i = 0; i < list.count; i++)
             usable &= list.nums[i] != num;
         if (usable)
-            scope_list_add(&list, num);
+            limit_key_list_add(&list, num);
     }
     return list;
 }
 
-struct str scope_list_text(const struct scope_list *list, char out[static SCOPE_LIST_TEXT_MAX])
+struct str limit_key_list_text(const struct limit_key_list *list,
+                               char out[static LIMIT_KEY_LIST_TEXT_MAX])
 {
     size_t len = 0;
     out[0] = '\0';
     for (size_t i = 0; i < list->count; i++) {
-        int n = snprintf(out + len, SCOPE_LIST_TEXT_MAX - len, "%s%lld", i > 0 ? "," : "",
+        int n = snprintf(out + len, LIMIT_KEY_LIST_TEXT_MAX - len, "%s%lld", i > 0 ? "," : "",
                          (long long)list->nums[i]);
-        assert(n > 0 && len + (size_t)n < SCOPE_LIST_TEXT_MAX);
+        assert(n > 0 && len + (size_t)n < LIMIT_KEY_LIST_TEXT_MAX);
         len += (size_t)n;
     }
     return (struct str){out, len};
@@ -49,7 +50,7 @@ struct str scope_list_text(const struct scope_list *list, char out[static SCOPE_
 
 /* --- counters --- */
 
-enum err scopes_find(struct db *db, struct scope *s)
+enum err limit_keys_find(struct db *db, struct limit_key_row *s)
 {
     static const char SQL[] = "SELECT num, active_runs, queued_runs FROM scopes"
                               " WHERE tenant = $1 AND workflow_id = $2 AND path = $3 AND key = $4";
@@ -66,7 +67,7 @@ enum err scopes_find(struct db *db, struct scope *s)
     return db_rows_end(rows);
 }
 
-enum err scopes_insert(struct db *db, struct scope *s)
+enum err limit_keys_insert(struct db *db, struct limit_key_row *s)
 {
     static const char SQL[] =
         "INSERT INTO scopes (tenant, workflow_id, path, key, active_runs, queued_runs)"
@@ -83,7 +84,7 @@ enum err scopes_insert(struct db *db, struct scope *s)
     return e;
 }
 
-enum err scopes_get(struct db *db, int64_t num, struct arena *arena, struct scope *ret)
+enum err limit_keys_get(struct db *db, int64_t num, struct arena *arena, struct limit_key_row *ret)
 {
     static const char SQL[] = "SELECT num, tenant, workflow_id, path, key, active_runs,"
                               " queued_runs FROM scopes WHERE num = $1";
@@ -91,9 +92,9 @@ enum err scopes_get(struct db *db, int64_t num, struct arena *arena, struct scop
     bool found = db_next(rows);
     bool full = false;
     if (found) {
-        *ret =
-            (struct scope){db_count(rows, 0), db_int(rows, 1),   db_str(rows, 2),  db_str(rows, 3),
-                           db_str(rows, 4),   db_count(rows, 5), db_count(rows, 6)};
+        *ret = (struct limit_key_row){db_count(rows, 0), db_int(rows, 1), db_str(rows, 2),
+                                      db_str(rows, 3),   db_str(rows, 4), db_count(rows, 5),
+                                      db_count(rows, 6)};
         full = !(arena_keep(arena, &ret->workflow_id) && arena_keep(arena, &ret->path) &&
                  arena_keep(arena, &ret->key));
     }
@@ -103,7 +104,7 @@ enum err scopes_get(struct db *db, int64_t num, struct arena *arena, struct scop
     return e == ERR_OK && full ? ERR_NO_MEMORY : e;
 }
 
-enum err scopes_count(struct db *db, int64_t num, int64_t active, int64_t queued)
+enum err limit_keys_count(struct db *db, int64_t num, int64_t active, int64_t queued)
 {
     static const char SQL[] = "UPDATE scopes SET active_runs = active_runs + $2,"
                               " queued_runs = queued_runs + $3 WHERE num = $1";
@@ -160,20 +161,20 @@ enum err slots_list(struct db *db, int64_t scope, holder_each *each, void *ctx)
     return walk(DB_QUERY(db, SQL, DB_I(scope)), each, ctx, &stopped);
 }
 
-enum err holding_insert(struct db *db, int64_t tenant, int64_t run)
+enum err active_runs_insert(struct db *db, int64_t tenant, int64_t run)
 {
     static const char SQL[] = "INSERT INTO holding (tenant, run) VALUES ($1, $2)";
     return DB_EXEC(db, SQL, NULL, DB_I(tenant), DB_I(run));
 }
 
-enum err holding_delete(struct db *db, int64_t tenant, int64_t run)
+enum err active_runs_delete(struct db *db, int64_t tenant, int64_t run)
 {
     static const char SQL[] = "DELETE FROM holding WHERE tenant = $1 AND run = $2";
     return DB_EXEC(db, SQL, NULL, DB_I(tenant), DB_I(run));
 }
 
-enum err holding_list(struct db *db, int64_t tenant, bool newest_first, holder_each *each,
-                      void *ctx)
+enum err active_runs_list(struct db *db, int64_t tenant, bool newest_first, holder_each *each,
+                          void *ctx)
 {
     static const char SQL_INDEXED[] = "SELECT run FROM holding WHERE tenant = $1 ORDER BY run";
     static const char SQL_INDEXED_DOWN[] =

@@ -1,5 +1,5 @@
 /* What lies in a tenant's worker queues. */
-#include "store/run/queues.h"
+#include "store/run/worker_queues.h"
 
 #include "base/limits.h"
 

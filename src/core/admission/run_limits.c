@@ -1,18 +1,18 @@
 /* The limits that apply to a start. */
-#include "core/admission/limits_of_run.h"
+#include "core/admission/run_limits.h"
 
-#include "core/admission/slot_release_rate.h"
+#include "core/admission/release_rates.h"
 #include "core/run/dispatch.h"
 
 enum err limits_find_scope(struct db *db, const struct limit_rule *rule, const json_t *input,
-                           struct buf *key, struct scope *scope)
+                           struct buf *key, struct limit_key_row *scope)
 {
     buf_clear(key);
     if (rule->path.len > 0)
         limit_key(rule->path, input, key);
     scope->path = rule->path;
     scope->key = key->len > 0 ? buf_str(key) : STR("");
-    return buf_ok(key) ? scopes_find(db, scope) : ERR_NO_MEMORY;
+    return buf_ok(key) ? limit_keys_find(db, scope) : ERR_NO_MEMORY;
 }
 
 static enum err newest_definition(struct tx *tx, int64_t tenant, struct str workflow_id,
@@ -35,7 +35,8 @@ static int64_t limit_by_path(const struct definition *newest, struct str path)
     return -1;
 }
 
-enum err limit_in_force(struct tx *tx, const struct scope *scope, struct problem *p, int64_t *ret)
+enum err limit_in_force(struct tx *tx, const struct limit_key_row *scope, struct problem *p,
+                        int64_t *ret)
 {
     const struct definition *newest;
     enum err e = newest_definition(tx, scope->tenant, scope->workflow_id, p, &newest);
@@ -47,10 +48,10 @@ static enum err load_scope(struct limits_of_run *l, struct tx *tx, const struct 
                            const struct definition *def, const struct limit_rule *rule,
                            const json_t *input)
 {
-    struct scope *scope = &l->scopes[l->scope_count++];
+    struct limit_key_row *scope = &l->scopes[l->scope_count++];
     struct buf key;
     buf_init(&key, LIMIT_KEY_MAX);
-    *scope = (struct scope){.tenant = tenant->num, .workflow_id = def->id};
+    *scope = (struct limit_key_row){.tenant = tenant->num, .workflow_id = def->id};
     enum err e = limits_find_scope(tx->db, rule, input, &key, scope);
     if (e == ERR_OK && !arena_keep(&tx->arena, &scope->key))
         e = ERR_NO_MEMORY;
@@ -95,7 +96,7 @@ enum err limits_load(struct limits_of_run *l, struct tx *tx, const struct tenant
     return ERR_OK;
 }
 
-enum err limits_load_again(struct limits_of_run *l, struct run_move *m, enum at_limit at_limit,
+enum err limits_load_again(struct limits_of_run *l, struct run_txn *m, enum at_limit at_limit,
                            struct problem *p)
 {
     json_t *input =
@@ -116,7 +117,7 @@ enum err limits_reject(const struct limits_of_run *l, size_t which, struct tx *t
                        const struct tenant *tenant, struct problem *p)
 {
     const struct limit_state *limit = &l->states[which];
-    const struct scope *scope = which < l->scope_count ? &l->scopes[which] : NULL;
+    const struct limit_key_row *scope = which < l->scope_count ? &l->scopes[which] : NULL;
     /* Slots that queued runs are about to take are as good as taken. */
     int64_t current = MIN(limit->current + limit->ahead, MAX(limit->current, limit->max));
     static const char FORMAT[] = "%lld of %lld runs of %s %.*s%s%.*s%s%.*s%s are active: try again "
@@ -135,8 +136,8 @@ enum err limits_reject(const struct limits_of_run *l, size_t which, struct tx *t
         problem_add_limit(p, "workflow", "concurrent-runs-of-workflow", current, limit->max);
     else
         problem_add_limit(p, "key", "concurrent-runs-of-key", current, limit->max);
-    p->retry_after_s = (int)paces_retry_after_s(tx->paces, tenant->num,
-                                                scope != NULL ? scope->num : 0, tx->now_ms);
+    p->retry_after_s = (int)release_rates_retry_after_s(tx->release_rates, tenant->num,
+                                                        scope != NULL ? scope->num : 0, tx->now_ms);
     return p->err;
 }
 
@@ -152,18 +153,18 @@ int64_t limits_first_full(const struct limits_of_run *l)
 
 enum err limits_store(struct limits_of_run *l, struct tx *tx, struct str *ret_list)
 {
-    struct scope_list list = {.count = 0};
+    struct limit_key_list list = {.count = 0};
     enum err e = ERR_OK;
     for (size_t i = 0; i < l->scope_count && e == ERR_OK; i++) {
         if (l->scopes[i].num == 0)
-            e = scopes_insert(tx->db, &l->scopes[i]);
+            e = limit_keys_insert(tx->db, &l->scopes[i]);
         if (e == ERR_OK)
-            scope_list_add(&list, l->scopes[i].num);
+            limit_key_list_add(&list, l->scopes[i].num);
     }
     *ret_list = STR_NONE;
     if (e != ERR_OK || list.count == 0)
         return e;
-    char text[SCOPE_LIST_TEXT_MAX];
-    *ret_list = arena_str(&tx->arena, scope_list_text(&list, text));
+    char text[LIMIT_KEY_LIST_TEXT_MAX];
+    *ret_list = arena_str(&tx->arena, limit_key_list_text(&list, text));
     return ret_list->ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
 }

@@ -1,4 +1,4 @@
-/* Reading what listeners are told next: the timeline of a run or an entity, or the feed of a
+/* Reading what subscriptions are told next: the timeline of a run or an entity, or the feed of a
  * tenant. */
 #include "core/txn/event_json.h"
 #include "core/txn/render.h"
@@ -19,15 +19,15 @@
 /* --- a list that grows --- */
 
 struct telling {
-    struct told_read *read;
-    struct told_event **last;
+    struct stream_read *read;
+    struct stream_event **last;
     struct buf text; /* of the event being written */
     size_t count;
     size_t bytes;
     enum err err;
 };
 
-static struct telling telling_begin(struct told_read *read)
+static struct telling telling_begin(struct stream_read *read)
 {
     read->first = NULL;
     read->more = read->over = false;
@@ -50,10 +50,10 @@ static void put_event_line(struct buf *out, struct str type)
     buf_put_char(out, '\n');
 }
 
-static void add(struct telling *t, struct told_place at, struct str type, bool for_all)
+static void add(struct telling *t, struct stream_position at, struct str type, bool for_all)
 {
-    struct told_event *event =
-        buf_ok(&t->text) ? told_event_new(at, type, buf_str(&t->text)) : NULL;
+    struct stream_event *event =
+        buf_ok(&t->text) ? stream_event_new(at, type, buf_str(&t->text)) : NULL;
     if (event == NULL) {
         t->err = ERR_NO_MEMORY;
         return;
@@ -72,7 +72,7 @@ static enum err telling_end(struct telling *t, struct op *op, enum err e)
         e = t->err;
     if (e == ERR_OK)
         return ERR_OK;
-    told_events_drop(t->read->first);
+    stream_events_release(t->read->first);
     t->read->first = NULL;
     return problem_set(&op->problem, e, "cannot read the events");
 }
@@ -87,7 +87,7 @@ static void add_timeline_event(void *ctx, const struct event *event)
         t->read->more = true;
         return;
     }
-    struct told_place at = {0, event->seq};
+    struct stream_position at = {0, event->seq};
     buf_clear(&t->text);
     buf_printf(&t->text, "id: %lld\n", (long long)event->seq);
     put_event_line(&t->text, event->type);
@@ -101,8 +101,8 @@ static void add_timeline_event(void *ctx, const struct event *event)
 
 static enum err read_run(struct op *op, struct tx *tx)
 {
-    const struct read_told_input *in = op->input;
-    struct told_read *read = in->read;
+    const struct read_stream_input *in = op->input;
+    struct stream_read *read = in->read;
     struct tenant *tenant;
     struct run run;
     bool found = false;
@@ -118,7 +118,7 @@ static enum err read_run(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         e = events_list(tx->db, run.num, read->from.seq, STREAM_EVENTS_MAX + 1, add_timeline_event,
                         &t);
-    read->over = e == ERR_OK && !read->more && run_is_over(run.status);
+    read->over = e == ERR_OK && !read->more && run_has_ended(run.status);
     return telling_end(&t, op, e);
 }
 
@@ -129,7 +129,7 @@ const struct use_case UC_READ_RUN_TOLD = {
 
 /* By the id that the first read has found, or else by its name. A type that is not there has no
  * entities. */
-static enum err find_entity(const struct read_told_input *in, struct tx *tx, int64_t tenant,
+static enum err find_entity(const struct read_stream_input *in, struct tx *tx, int64_t tenant,
                             bool *ret_found, struct entity *ret)
 {
     struct entity_type type;
@@ -156,7 +156,7 @@ static void add_entity_event(void *ctx, const struct event *event)
     struct telling *t = &r->t;
     bool missed = r->ahead || (r->told > 0 && event->seq > r->told + 1);
     if (missed && t->count == 0 && t->err == ERR_OK) {
-        struct told_place at = {0, event->seq - 1};
+        struct stream_position at = {0, event->seq - 1};
         buf_clear(&t->text);
         buf_printf(&t->text, "id: %lld\n" RESET, (long long)at.seq);
         add(t, at, STR("reset"), true);
@@ -166,8 +166,8 @@ static void add_entity_event(void *ctx, const struct event *event)
 
 static enum err read_entity(struct op *op, struct tx *tx)
 {
-    const struct read_told_input *in = op->input;
-    struct told_read *read = in->read;
+    const struct read_stream_input *in = op->input;
+    struct stream_read *read = in->read;
     struct tenant *tenant;
     struct entity entity;
     bool found = false;
@@ -198,10 +198,10 @@ const struct use_case UC_READ_ENTITY_TOLD = {
 
 struct feed_reading {
     struct telling t;
-    struct event_out out;
+    struct event_json out;
     struct event_source source;
-    struct told_place at; /* of the next event */
-    int64_t last_seq;     /* of its row */
+    struct stream_position at; /* of the next event */
+    int64_t last_seq;          /* of its row */
 };
 
 static void add_feed_event(void *ctx, const struct event *event)
@@ -214,7 +214,7 @@ static void add_feed_event(void *ctx, const struct event *event)
         t->read->more = true;
         return;
     }
-    t->err = event_out_fill(&r->out, &r->source, event);
+    t->err = event_json_fill(&r->out, &r->source, event);
     if (t->err != ERR_OK)
         return;
     r->at.seq = event->seq;
@@ -231,7 +231,7 @@ static void add_feed_event(void *ctx, const struct event *event)
 /* Told before what is kept: the reader has missed something, or is at a place that never was. */
 static void add_feed_reset(struct telling *t, int64_t swept)
 {
-    struct told_place at = {swept, INT64_MAX};
+    struct stream_position at = {swept, INT64_MAX};
     buf_clear(&t->text);
     buf_printf(&t->text, "id: %lld-0\n" RESET, (long long)swept + 1);
     add(t, at, STR("reset"), true);
@@ -258,8 +258,8 @@ static bool keep_row(void *ctx, const struct feed_source *source)
 /* The rows first and then their events: one question at a time. */
 static enum err read_rows(struct feed_reading *r, struct tx *tx, int64_t tenant, int64_t through)
 {
-    struct told_read *read = r->t.read;
-    struct told_place from = read->through;
+    struct stream_read *read = r->t.read;
+    struct stream_position from = read->through;
     struct feed_rows rows = {
         .items = arena_alloc(&tx->arena, STREAM_EVENTS_MAX * sizeof(*rows.items)),
         .arena = &tx->arena,
@@ -281,20 +281,20 @@ static enum err read_rows(struct feed_reading *r, struct tx *tx, int64_t tenant,
             e = events_list(tx->db, row->row.run, told, row->row.last_seq - told, add_feed_event,
                             r);
         if (e == ERR_OK && !read->more)
-            read->through = (struct told_place){row->row.num, INT64_MAX};
+            read->through = (struct stream_position){row->row.num, INT64_MAX};
     }
     if (e != ERR_OK || read->more)
         return e;
     read->more = rows.count == STREAM_EVENTS_MAX;
     if (!read->more)
-        read->through = (struct told_place){through, INT64_MAX};
+        read->through = (struct stream_position){through, INT64_MAX};
     return ERR_OK;
 }
 
 static enum err read_tenant(struct op *op, struct tx *tx)
 {
-    const struct read_told_input *in = op->input;
-    struct told_read *read = in->read;
+    const struct read_stream_input *in = op->input;
+    struct stream_read *read = in->read;
     struct tenant *tenant;
     int64_t last = 0;
     int64_t swept = 0;
@@ -306,20 +306,20 @@ static enum err read_tenant(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         e = feed_mark_get(tx->db, FEED_SWEPT, &found, &swept);
     struct feed_reading r = {.t = telling_begin(read), .source = {.tenant = tenant->id}};
-    event_out_init(&r.out);
-    read->through = read->from_now ? (struct told_place){last, INT64_MAX} : read->from;
+    event_json_init(&r.out);
+    read->through = read->from_now ? (struct stream_position){last, INT64_MAX} : read->from;
     bool all_of_swept = read->through.num == swept && read->through.seq == INT64_MAX;
     bool ahead = read->through.num > last && !read->from_now &&
                  !(read->through.num == last + 1 && read->through.seq == 0);
     if (e == ERR_OK && ((read->through.num <= swept && swept > 0 && !all_of_swept) || ahead))
         add_feed_reset(&r.t, swept);
     if (e == ERR_OK && tenant->num == 0) /* none of what is there is its own */
-        read->through = (struct told_place){MAX(read->through.num, last), INT64_MAX};
+        read->through = (struct stream_position){MAX(read->through.num, last), INT64_MAX};
     int64_t through = MIN(last, read->through.num + STREAM_SCAN_MAX);
     if (e == ERR_OK && tenant->num != 0 && read->through.num <= last)
         e = read_rows(&r, tx, tenant->num, through);
     read->more |= e == ERR_OK && read->through.num < last;
-    event_out_release(&r.out);
+    event_json_release(&r.out);
     return telling_end(&r.t, op, e);
 }
 

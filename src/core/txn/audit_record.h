@@ -4,16 +4,16 @@
  * Audited is what somebody with a key does to what others rely on: settings, keys, definitions,
  * schedules, decisions, and runs that are stopped or set going by hand. Starts and the work on jobs
  * are not: the timeline of the run tells of those. */
-#ifndef PAWL_CORE_TXN_AUDITED_H
-#define PAWL_CORE_TXN_AUDITED_H
+#ifndef PAWL_CORE_TXN_AUDIT_RECORD_H
+#define PAWL_CORE_TXN_AUDIT_RECORD_H
 
 #include "core/txn/tx.h"
 
 /* `tenant` 0 is the chain of the server itself. `detail` is JSON, or ptr NULL. */
-MUST_CHECK enum err audited(const struct op *op, struct tx *tx, int64_t tenant, const char *action,
-                            struct str target, struct str detail);
+MUST_CHECK enum err audit_record(const struct op *op, struct tx *tx, int64_t tenant,
+                                 const char *action, struct str target, struct str detail);
 /* The same about a run or a job, by its id. */
-MUST_CHECK enum err audited_id(const struct op *op, struct tx *tx, int64_t tenant,
-                               const char *action, struct uuid target, struct str detail);
+MUST_CHECK enum err audit_record_id(const struct op *op, struct tx *tx, int64_t tenant,
+                                    const char *action, struct uuid target, struct str detail);
 
 #endif

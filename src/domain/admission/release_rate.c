@@ -1,16 +1,16 @@
 /* Exponential smoothing of the time between releases. */
-#include "domain/admission/pace.h"
+#include "domain/admission/release_rate.h"
 
 static const int64_t MS_PER_S = 1000;
 
-static int64_t silence_ms(const struct pace *p, int64_t now_ms);
+static int64_t silence_ms(const struct release_rate *p, int64_t now_ms);
 
-struct pace pace_unknown(void)
+struct release_rate release_rate_unknown(void)
 {
-    return (struct pace){.last_freed_ms = -1, .interval_ms = -1};
+    return (struct release_rate){.last_freed_ms = -1, .interval_ms = -1};
 }
 
-void pace_freed(struct pace *p, int64_t now_ms)
+void release_rate_note(struct release_rate *p, int64_t now_ms)
 {
     assert(now_ms >= 0);
     if (p->last_freed_ms >= 0) {
@@ -21,7 +21,7 @@ void pace_freed(struct pace *p, int64_t now_ms)
     p->last_freed_ms = now_ms;
 }
 
-int64_t pace_retry_after_s(const struct pace *p, int64_t now_ms)
+int64_t release_rate_retry_after_s(const struct release_rate *p, int64_t now_ms)
 {
     assert(now_ms >= 0);
     if (p->interval_ms < 0)
@@ -34,7 +34,7 @@ int64_t pace_retry_after_s(const struct pace *p, int64_t now_ms)
     return MAX(1, MIN(left_s, RETRY_AFTER_S_MAX));
 }
 
-static int64_t silence_ms(const struct pace *p, int64_t now_ms)
+static int64_t silence_ms(const struct release_rate *p, int64_t now_ms)
 {
     return now_ms > p->last_freed_ms ? now_ms - p->last_freed_ms : 0;
 }
