@@ -59,10 +59,10 @@ soak: EVENTS ?= 300000
 soak: SIGNALS ?= 1000000
 soak: all
 	@PAWL_HISTORIES=$(HISTORIES) $(BUILD)/tests/engine_test_admission_model
-	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_KILLS=$(KILLS) python3 -m pytest -q test_kill_limits.py
-	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_RUNS=$(RUNS) python3 -m pytest -q test_worker_command.py -k kills_of_server_and_workers
-	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_NATS_WAITING=$(EVENTS) PAWL_NATS_KILLS=50 python3 -m pytest -q test_nats.py -k 'away or killed'
-	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_SIGNALS=$(SIGNALS) python3 -m pytest -q test_entity_soak.py
+	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_KILLS=$(KILLS) python3 -m pytest -q admission/test_kill_limits.py
+	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_RUNS=$(RUNS) python3 -m pytest -q cli/test_worker_command.py -k kills_of_server_and_workers
+	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_NATS_WAITING=$(EVENTS) PAWL_NATS_KILLS=50 python3 -m pytest -q events/test_nats.py -k 'away or killed'
+	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_SIGNALS=$(SIGNALS) python3 -m pytest -q entities/test_entity_soak.py
 
 tidy:
 	@tools/bootstrap.sh test

@@ -22,13 +22,13 @@ SANITIZER_ENV = {
 }
 # Under TSan the tests in which many threads of the server meet, and no unit tests of domain, which knows none; the others
 # add time, not races.
-TSAN_TESTS = ["test_exactly_once.py", "test_large_bodies.py", "test_limit.py", "test_exact_limits.py", "test_jobs.py", "test_runs.py", "test_api_keys.py", "test_http_steps.py", "test_nats.py", "test_webhooks.py"]
+TSAN_TESTS = ["once/test_exactly_once.py", "http/test_large_bodies.py", "admission/test_limit.py", "admission/test_exact_limits.py", "runs/test_jobs.py", "runs/test_runs.py", "http/test_api_keys.py", "runs/test_http_steps.py", "events/test_nats.py", "events/test_webhooks.py"]
 printing = threading.Lock()
 
 
 # Every end-to-end test runs once: on the ASan build, which sees all that the release build sees and more; those marked `slow`,
 # which need the speed or the size of the real thing, on the release build, together with the files that show it to users.
-RELEASE_TESTS = ["test_docs.py", "test_examples.py", "test_deploy_rules.py", "test_store_file.py"]
+RELEASE_TESTS = ["operating/test_docs.py", "operating/test_examples.py", "operating/test_deploy_rules.py", "store/test_store_file.py"]
 # They wait more than they compute: their files run in shares, and one stage more than the machine has cores.
 SHARES = 4
 STAGES_AT_ONCE = 3
@@ -71,7 +71,7 @@ def unit(folder, env=None, only="."):
 
 
 def e2e(folder, tests=(), env=None, marks=None):
-    """`tests` are names of files; without any all of them."""
+    """`tests` are paths in tests/e2e; without any all of them."""
 
     def run():
         command = [PYTHON, "-m", "pytest", "--tb=short", "--durations=8"]
@@ -88,7 +88,7 @@ def e2e(folder, tests=(), env=None, marks=None):
 
 
 def e2e_share(share):
-    files = sorted(path.name for path in (ROOT / "tests/e2e").glob("test_*.py"))
+    files = sorted(str(path.relative_to(ROOT / "tests/e2e")) for path in (ROOT / "tests/e2e").rglob("test_*.py"))
     return [f for f in files if f not in RELEASE_TESTS][share::SHARES]
 
 

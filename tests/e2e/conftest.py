@@ -1,4 +1,6 @@
 """One shared development server for tests that need nothing special; each test takes tenants of its own."""
+import subprocess
+
 import pytest
 
 import faults
@@ -39,3 +41,18 @@ def receiver():
 def fault_library(tmp_path_factory):
     """fault/preload.c, built."""
     return faults.build_library(tmp_path_factory.mktemp("fault"))
+
+
+@pytest.fixture(scope="module")
+def pem(tmp_path_factory):
+    """pem(name): certificate and key files, made once."""
+    folder = tmp_path_factory.mktemp("tls")
+
+    def make(name):
+        cert, key = folder / f"{name}.crt", folder / f"{name}.key"
+        if not cert.exists():
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-keyout", key,
+                            "-out", cert, "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"], check=True, capture_output=True)
+        return str(cert), str(key)
+
+    return make

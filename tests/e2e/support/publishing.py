@@ -1,0 +1,26 @@
+"""Servers that publish their events on a bus."""
+import contextlib
+
+import harness
+
+# Seven events a run, all in one commit.
+AT_ONCE = [{"name": "a", "type": "transform", "output": 1}, {"name": "say", "type": "emit", "event": "order.placed", "payload": {"n": "${input.n}"}},
+           {"name": "b", "type": "transform", "output": 2}]
+
+
+def bus_of(api):
+    return api.get("/readyz").json["dependencies"]["bus"]
+
+
+def waiting(api):
+    return bus_of(api)["waiting"]
+
+
+@contextlib.contextmanager
+def publishing_server(bus, *flags):
+    """A server that publishes on a bus, and a tenant with the workflow `now`."""
+    with harness.server("--bus", bus, *flags) as server:
+        api = server.client()
+        tenant = api.tenant()
+        api.workflow(tenant, "now", AT_ONCE)
+        yield server, api, tenant
