@@ -100,7 +100,7 @@ void http_send_problem(struct http_request *req, const struct problem *p, struct
                        const char *allow)
 {
     static const char LAST_RESORT[] =
-        "{\"type\":\"urn:pawl:problem:OUT_OF_MEMORY\",\"title\":\"The server is short of memory\","
+        "{\"type\":\"urn:pawl:problem:OUT_OF_MEMORY\",\"title\":\"The server is out of memory\","
         "\"status\":503,\"detail\":\"\",\"code\":\"OUT_OF_MEMORY\",\"retryable\":true,"
         "\"trace_id\":\"\"}";
     struct buf text;
