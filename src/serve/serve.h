@@ -1,0 +1,10 @@
+/* pawl serve: reads the options of the server, then runs it until it is asked to stop. */
+#ifndef PAWL_SERVE_SERVE_H
+#define PAWL_SERVE_SERVE_H
+
+#include <stdbool.h>
+
+/* argv[1] is the command, its options follow. `dev` turns --dev on. Returns the exit code. */
+int serve_main(int argc, char **argv, bool dev);
+
+#endif

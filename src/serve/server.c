@@ -1,0 +1,305 @@
+/* The server: wiring, event loop, and an orderly stop. */
+#include "serve/server.h"
+
+#include "api/api.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "bus/nats_bus.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+    DRAIN_MS_MAX = 20 * 1000, /* systemd waits 90 s before it kills */
+    FAILED_DRAIN_MS_MAX = 1000,
+    LINGER_NS = 100 * 1000,
+};
+
+struct server {
+    struct metrics *metrics;
+    struct bus *bus; /* NULL: none */
+    struct str bus_queues[BUS_QUEUES_MAX];
+    size_t bus_queue_count;
+    struct engine *engine;
+    struct api *api;
+    struct http_server *http;
+    struct http_server *metrics_http; /* at metrics_listen; NULL: none */
+    int signal_fd;
+    bool draining;
+    int64_t drain_until_ms;
+};
+
+static enum err start(struct server *s, const struct server_config *config, struct problem *p);
+static enum serve_exit run_loop(struct server *s);
+static void stop(struct server *s);
+static void notify_systemd(const char *state);
+
+enum serve_exit server_run(const struct server_config *config)
+{
+    struct server s = {.signal_fd = -1};
+    struct problem p;
+    enum serve_exit rc;
+    problem_init(&p);
+    if (start(&s, config, &p) == ERR_OK) {
+        printf("pawl listening on %s\n", http_server_url(s.http));
+        fflush(stdout);
+        notify_systemd("READY=1");
+        rc = run_loop(&s);
+    } else {
+        bool bad_option = config->bus != NULL && s.bus == NULL && p.err == ERR_FIELD_INVALID;
+        fprintf(stderr, "pawl: %s\n", p.detail);
+        rc = bad_option ? SERVE_USAGE : SERVE_FAILED;
+    }
+    problem_release(&p);
+    stop(&s);
+    return rc;
+}
+
+/* --- starting --- */
+
+static int open_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    /* Before any thread starts, so that all inherit it. */
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+        return -1;
+    return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+static enum err read_bus_queues(struct server *s, const char *list, struct problem *p)
+{
+    struct str rest = str_of(list);
+    for (bool more = list != NULL; more;) {
+        struct str queue;
+        more = str_cut(rest, ',', &queue, &rest);
+        queue = str_trim(queue);
+        if (queue.len > NAME_MAX_LEN || !str_is_name(queue) || s->bus_queue_count == BUS_QUEUES_MAX)
+            return problem_set(p, ERR_FIELD_INVALID, "--bus-queues is up to %d names of queues",
+                               BUS_QUEUES_MAX);
+        s->bus_queues[s->bus_queue_count++] = queue;
+    }
+    return ERR_OK;
+}
+
+static enum err open_bus(struct server *s, const struct server_config *config, struct problem *p)
+{
+    if (config->bus == NULL)
+        return ERR_OK;
+    enum err e = read_bus_queues(s, config->bus_queues, p);
+    struct nats_bus_config bus = {
+        .urls = config->bus,
+        .creds = config->bus_creds,
+        .ca = config->bus_ca,
+        .jobs = s->bus_queue_count > 0,
+    };
+    return e == ERR_OK ? nats_bus_new(&bus, p, &s->bus) : e;
+}
+
+/* A development server may call this machine, unless others could make it do so. */
+static enum address_reach reach_of(const struct server_config *config)
+{
+    if (config->allow_private_addresses)
+        return REACH_ALL;
+    return config->dev && http_is_loopback(config->listen) ? REACH_LOOPBACK : REACH_PUBLIC;
+}
+
+static enum err start_metrics_http(struct server *s, const struct server_config *config,
+                                   struct problem *p)
+{
+    struct http_config http = {
+        .listen = config->metrics_listen,
+        .env = &ENV_SYSTEM,
+        .handler = api_handle_aside,
+        .handler_ctx = s->api,
+    };
+    enum err e = http_server_start(&http, p, &s->metrics_http);
+    if (e == ERR_OK)
+        LOG(LOG_INFO, "metrics and health are served",
+            LOG_Z("url", http_server_url(s->metrics_http)));
+    return e;
+}
+
+static enum err start(struct server *s, const struct server_config *config, struct problem *p)
+{
+    s->signal_fd = open_signals();
+    s->metrics = metrics_new();
+    if (s->signal_fd < 0 || s->metrics == NULL)
+        return problem_set(p, ERR_NO_MEMORY, "cannot start");
+    enum err e = open_bus(s, config, p); /* starts threads, so after the signals are blocked */
+    if (e != ERR_OK)
+        return e;
+    struct engine_config engine = {
+        .store_url = str_of(config->store),
+        .root_key = str_of(config->root_key),
+        .env = &ENV_SYSTEM,
+        .metrics = s->metrics,
+        .log_bytes_max = config->wal_bytes_max,
+        .bus = s->bus,
+        .bus_queues = s->bus_queues,
+        .bus_queue_count = s->bus_queue_count,
+        .keeps_all = config->keeps_all,
+        .reach = reach_of(config),
+    };
+    e = engine_open(&engine, p, &s->engine);
+    if (e != ERR_OK)
+        return e;
+    struct api_config api = {s->engine, s->metrics, &ENV_SYSTEM,
+                             config->dev ? config->listen : NULL};
+    s->api = api_new(&api);
+    if (s->api == NULL)
+        return problem_set(p, ERR_NO_MEMORY, "cannot start");
+    struct http_config http = {
+        .listen = config->listen,
+        .tls_cert = config->tls_cert,
+        .tls_key = config->tls_key,
+        .env = &ENV_SYSTEM,
+        .metrics = s->metrics,
+        .handler = api_handle,
+        .handler_ctx = s->api,
+    };
+    e = http_server_start(&http, p, &s->http);
+    return e == ERR_OK && config->metrics_listen != NULL ? start_metrics_http(s, config, p) : e;
+}
+
+static void stop(struct server *s)
+{
+    http_server_free(s->http);
+    http_server_free(s->metrics_http);
+    engine_close(s->engine);
+    if (s->bus != NULL)
+        s->bus->free(s->bus);
+    api_free(s->api);
+    metrics_free(s->metrics);
+    if (s->signal_fd >= 0)
+        close(s->signal_fd);
+}
+
+/* --- the loop --- */
+
+static void begin_drain(struct server *s, const char *reason, int64_t ms_max)
+{
+    LOG(LOG_INFO, "draining", LOG_Z("reason", reason));
+    notify_systemd("STOPPING=1");
+    s->draining = true;
+    s->drain_until_ms = env_mono_ms(&ENV_SYSTEM) + ms_max;
+    engine_drain(s->engine);
+    api_drain(s->api);
+    http_server_drain(s->http);
+    if (s->metrics_http != NULL)
+        http_server_drain(s->metrics_http);
+}
+
+static size_t open_connections(const struct server *s)
+{
+    return http_server_connections(s->http) +
+           (s->metrics_http != NULL ? http_server_connections(s->metrics_http) : 0);
+}
+
+static int sleep_ms(const struct server *s)
+{
+    int wait = engine_timeout_ms(s->engine);
+    int others[] = {
+        http_server_timeout_ms(s->http),
+        s->metrics_http != NULL ? http_server_timeout_ms(s->metrics_http) : -1,
+        api_timeout_ms(s->api),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        wait = others[i] >= 0 ? MIN(wait, others[i]) : wait;
+    return wait;
+}
+
+/* Polls a little longer before it sleeps. A single client sends its next request within
+ * microseconds of the answer, and a sleep and wake-up on a virtual machine costs half a commit. */
+static int wait_for_events(struct server *s, struct pollfd *fds, nfds_t count)
+{
+    int ms = sleep_ms(s);
+    if (ms > 0 && engine_expects_more(s->engine)) {
+        int64_t until = env_mono_ns(&ENV_SYSTEM) + LINGER_NS;
+        do {
+            int rc = poll(fds, count, 0);
+            if (rc != 0)
+                return rc;
+        } while (env_mono_ns(&ENV_SYSTEM) < until);
+    }
+    return poll(fds, count, ms);
+}
+
+static void turn(struct server *s)
+{
+    struct pollfd fds[] = {
+        {http_server_fd(s->http), POLLIN, 0},
+        {engine_event_fd(s->engine), POLLIN, 0},
+        {s->signal_fd, POLLIN, 0},
+        {s->metrics_http != NULL ? http_server_fd(s->metrics_http) : -1, POLLIN, 0},
+    };
+    int rc = wait_for_events(s, fds, ARRAY_LEN(fds));
+    assert(rc >= 0 || errno == EINTR);
+    struct signalfd_siginfo info;
+    if ((fds[2].revents & POLLIN) != 0 && read(s->signal_fd, &info, sizeof(info)) > 0) {
+        if (s->draining)
+            s->drain_until_ms = 0; /* the second signal: stop now */
+        else
+            begin_drain(s, "signal", DRAIN_MS_MAX);
+    }
+    engine_poll(s->engine, (fds[1].revents & POLLIN) != 0);
+    http_server_turn(s->http);
+    if (s->metrics_http != NULL)
+        http_server_turn(s->metrics_http);
+    api_tick(s->api, env_mono_ms(&ENV_SYSTEM));
+    engine_round_end(s->engine);
+    if (engine_failed(s->engine) && !s->draining)
+        begin_drain(s, "the store failed", FAILED_DRAIN_MS_MAX);
+}
+
+/* Runs until a drain has sent every answer, or its time is up. */
+static enum serve_exit run_loop(struct server *s)
+{
+    for (;;) {
+        turn(s);
+        if (!s->draining)
+            continue;
+        bool quiet = engine_idle(s->engine) && open_connections(s) == 0;
+        if (quiet && engine_failed(s->engine)) {
+            LOG(LOG_ERROR, "exiting without closing the store, because it failed");
+            _exit(SERVE_FAILED); /* closing would write to a failed disk */
+        }
+        if (quiet)
+            return SERVE_DONE;
+        if (env_mono_ms(&ENV_SYSTEM) > s->drain_until_ms) {
+            LOG(LOG_WARN, "stopping with connections open",
+                LOG_N("connections", open_connections(s)));
+            /* Everything acknowledged is on disk. An orderly close could hang. */
+            _exit(engine_failed(s->engine) ? SERVE_FAILED : SERVE_DONE);
+        }
+    }
+}
+
+/* --- systemd --- */
+
+/* sd_notify: one datagram to the socket that systemd names. */
+static void notify_systemd(const char *state)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    if (path == NULL || path[0] == '\0' || strlen(path) >= sizeof(to.sun_path))
+        return;
+    memcpy(to.sun_path, path, strlen(path));
+    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+    if (path[0] == '@')
+        to.sun_path[0] = '\0'; /* a name in the abstract namespace */
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 ||
+        sendto(fd, state, strlen(state), 0, (const struct sockaddr *)(const void *)&to, len) < 0)
+        LOG(LOG_WARN, "cannot notify systemd", LOG_Z("state", state),
+            LOG_Z("error", strerror(errno)));
+    if (fd >= 0)
+        close(fd);
+}

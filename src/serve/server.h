@@ -1,0 +1,32 @@
+/* The server: opens the store, the bus and the sockets, and runs the event loop until a signal or a
+ * failed store ends it. */
+#ifndef PAWL_SERVE_SERVER_H
+#define PAWL_SERVE_SERVER_H
+
+#include "base/str.h"
+
+enum serve_exit { SERVE_DONE = 0, SERVE_FAILED = 1, SERVE_USAGE = 2 };
+
+/* Texts are borrowed and must outlive the server. NULL: not set. */
+struct server_config {
+    const char *listen;         /* HOST:PORT */
+    const char *metrics_listen; /* a second address, for /metrics and health only */
+    const char *store;          /* sqlite:PATH */
+    const char *bus;            /* one or more URLs, separated by commas */
+    const char *bus_creds;
+    const char *bus_ca;
+    const char *bus_queues; /* names, separated by commas */
+    const char *tls_cert;
+    const char *tls_key;
+    const char *root_key;
+    int64_t wal_bytes_max;        /* 0: the store's default */
+    bool dev;                     /* no API keys */
+    bool allow_private_addresses; /* http steps and webhooks may call every address */
+    bool keeps_all;               /* delete no old runs or events, for one offline command */
+};
+
+/* Returns when the server has stopped. Prints `pawl listening on URL` once it is ready; an error
+ * goes to standard error. */
+enum serve_exit server_run(const struct server_config *config);
+
+#endif
