@@ -1,6 +1,7 @@
 /* pawl: picks the command. */
 #include "base/macros.h"
 #include "cli/cli.h"
+#include "cli/exit.h"
 #include "runtime/engine.h"
 #include "serve/serve.h"
 

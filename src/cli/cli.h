@@ -6,9 +6,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* What the process ends with; scripts rely on it. */
-enum cli_exit { CLI_DONE = 0, CLI_REFUSED = 1, CLI_USAGE = 2, CLI_UNREACHABLE = 3 };
-
 /* argv[1] is the subcommand. Returns the exit code. Ignores SIGPIPE for the whole process. */
 int cli_main(int argc, char **argv);
 

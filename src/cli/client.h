@@ -8,7 +8,7 @@
 #define PAWL_CLI_CLIENT_H
 
 #include "base/buf.h"
-#include "cli/cli.h"
+#include "cli/exit.h"
 
 #include <curl/curl.h>
 

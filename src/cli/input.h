@@ -3,7 +3,7 @@
 #define PAWL_CLI_INPUT_H
 
 #include "base/json.h"
-#include "cli/cli.h"
+#include "cli/exit.h"
 
 /* All of a file, or of standard input for "-". CLI_USAGE after saying why it cannot be read. */
 MUST_CHECK enum cli_exit input_file(const char *name, struct buf *out);

@@ -4,7 +4,7 @@
 #ifndef PAWL_CLI_LOCAL_H
 #define PAWL_CLI_LOCAL_H
 
-#include "cli/cli.h"
+#include "cli/exit.h"
 
 #include <sys/types.h>
 
