@@ -133,7 +133,7 @@ static enum err emit(struct entity_txn *m, const struct answer_emit *emitted)
     o.comma = true;
     json_close(&o, '}');
     enum err e =
-        buf_ok(&data) ? entity_txn_add_event(m, "event.emitted", buf_str(&data)) : ERR_NO_MEMORY;
+        buf_ok(&data) ? entity_txn_add_event(m, EVENT_EMITTED, buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }
@@ -179,8 +179,8 @@ static enum err tell_handled(struct entity_txn *m, const struct job *job, int64_
     if (updates > 0)
         json_add_int(&o, "updates", updates);
     json_close(&o, '}');
-    enum err e =
-        buf_ok(&data) ? entity_txn_add_event(m, "entity.handled", buf_str(&data)) : ERR_NO_MEMORY;
+    enum err e = buf_ok(&data) ? entity_txn_add_event(m, EVENT_ENTITY_HANDLED, buf_str(&data))
+                               : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }
@@ -202,7 +202,7 @@ static enum err migrate(struct entity_txn *m)
     json_add_int(&o, "generation", m->entity.generation);
     json_close(&o, '}');
     if (e == ERR_OK)
-        e = buf_ok(&data) ? entity_txn_add_event(m, "entity.migrated", buf_str(&data))
+        e = buf_ok(&data) ? entity_txn_add_event(m, EVENT_ENTITY_MIGRATED, buf_str(&data))
                           : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
@@ -260,7 +260,7 @@ enum err entity_apply(struct op *op, struct entity_txn *m, struct job *job, cons
     if (e == ERR_OK && a.finished) {
         x->finished_at = m->tx->now_ms;
         x->migrate_to = -1; /* there is nothing to migrate: what comes next begins anew */
-        e = entity_txn_add_event(m, "entity.finished", STR_NONE);
+        e = entity_txn_add_event(m, EVENT_ENTITY_FINISHED, STR_NONE);
     }
     if (e == ERR_OK)
         e = entity_txn_settle(m);

@@ -156,7 +156,7 @@ static bool tells_error(const struct job *job)
 }
 
 /* One line about the call. */
-static enum err tell_call(struct entity_txn *m, const char *type, const struct job *job)
+static enum err tell_call(struct entity_txn *m, enum event_type type, const struct job *job)
 {
     struct str error = tells_error(job) ? attempt_error(m->tx, job->error) : STR_NONE;
     if (tells_error(job) && error.ptr == NULL)
@@ -204,7 +204,7 @@ enum err entity_call_claim(struct op *op, struct tx *tx, const struct claim_inpu
     if (e == ERR_OK)
         e = show_claimed(op, o, &m, &taken, &signals);
     if (e == ERR_OK)
-        e = tell_call(&m, "entity.called", &taken);
+        e = tell_call(&m, EVENT_ENTITY_CALLED, &taken);
     if (e == ERR_OK)
         e = entity_txn_settle(&m);
     buf_release(&signals);
@@ -230,7 +230,7 @@ static enum err refuse_stale(struct op *op, struct entity_txn *m, struct job *jo
         json_close(&o, '}');
         enum err e = buf_ok(&data) ? job_row_touch(m->tx, job, &touched) : ERR_NO_MEMORY;
         if (e == ERR_OK)
-            e = entity_txn_add_event(m, "job.stale_result", buf_str(&data));
+            e = entity_txn_add_event(m, EVENT_JOB_STALE_RESULT, buf_str(&data));
         tx_count_call(m->tx, ENTITY_CALL_STALE);
         if (e == ERR_OK)
             e = entity_txn_settle(m);
@@ -342,7 +342,7 @@ enum err entity_call_release(struct op *op, struct tx *tx, const struct heartbea
     if (!again)
         e = job_row_change(tx, job, JOB_ON_RELEASE);
     if (e == ERR_OK && !again && must_give_way(&m, job)) {
-        e = tell_call(&m, "entity.call_released", job);
+        e = tell_call(&m, EVENT_ENTITY_CALL_RELEASED, job);
         if (e == ERR_OK)
             e = give_way(&m, job);
         if (e == ERR_OK)
@@ -369,7 +369,7 @@ static enum err call_failed(struct entity_txn *m, struct job *job, bool again, i
     }
     bool gives_way = must_give_way(m, job);
     if (e == ERR_OK)
-        e = tell_call(m, again || gives_way ? "entity.call_failed" : "entity.blocked", job);
+        e = tell_call(m, again || gives_way ? EVENT_ENTITY_CALL_FAILED : EVENT_ENTITY_BLOCKED, job);
     if (e == ERR_OK && gives_way)
         e = give_way(m, job);
     return e == ERR_OK ? entity_txn_settle(m) : e;
@@ -402,7 +402,7 @@ static enum err expire(struct entity_txn *m, struct job *job)
         return call_failed(m, job, false, 0);
     e = job_row_change(m->tx, job, JOB_ON_EXPIRE);
     if (e == ERR_OK)
-        e = tell_call(m, "entity.call_failed", job);
+        e = tell_call(m, EVENT_ENTITY_CALL_FAILED, job);
     if (e == ERR_OK && must_give_way(m, job))
         e = give_way(m, job);
     return e == ERR_OK ? entity_txn_settle(m) : e;
@@ -427,7 +427,7 @@ enum err entity_call_revive(struct op *op, struct tx *tx, struct job *job)
     if (e == ERR_OK)
         e = job_row_change(tx, job, JOB_ON_REVIVE);
     if (e == ERR_OK)
-        e = tell_call(&m, "entity.unblocked", job);
+        e = tell_call(&m, EVENT_ENTITY_UNBLOCKED, job);
     return e == ERR_OK ? entity_txn_settle(&m) : e;
 }
 

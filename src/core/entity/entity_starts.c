@@ -78,8 +78,9 @@ static enum err tell(struct entity_txn *m, const struct entity_start *row, struc
     json_close(&o, '}');
     enum err e = ERR_NO_MEMORY;
     if (buf_ok(&data))
-        e = entity_txn_add_event(m, refusal == ERR_OK ? "entity.run_started" : "entity.run_refused",
-                                 buf_str(&data));
+        e = entity_txn_add_event(
+            m, refusal == ERR_OK ? EVENT_ENTITY_RUN_STARTED : EVENT_ENTITY_RUN_REFUSED,
+            buf_str(&data));
     buf_release(&data);
     return e;
 }

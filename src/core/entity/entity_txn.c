@@ -86,14 +86,15 @@ enum err entity_txn_load(struct entity_txn *m, struct tx *tx, int64_t num, struc
 
 /* --- telling --- */
 
-enum err entity_txn_add_event(struct entity_txn *m, const char *type, struct str data)
+enum err entity_txn_add_event(struct entity_txn *m, enum event_type type, struct str data)
 {
     int64_t seq = ++m->entity.last_event;
-    enum err e = events_append(m->tx->db, m->entity.num, seq, m->tx->now_ms, str_of(type), data);
+    enum err e =
+        events_append(m->tx->db, m->entity.num, seq, m->tx->now_ms, event_type_name(type), data);
     return e == ERR_OK ? tx_note_event(m->tx, m->entity.tenant, m->entity.num, seq) : e;
 }
 
-static enum err tell_generation(struct entity_txn *m, const char *type)
+static enum err tell_generation(struct entity_txn *m, enum event_type type)
 {
     struct buf data;
     buf_init(&data, KIB);
@@ -241,7 +242,7 @@ enum err entity_txn_create(struct entity_txn *m, struct str id, struct str by)
     json_add_text(&o, "by", by);
     json_close(&o, '}');
     if (e == ERR_OK)
-        e = buf_ok(&data) ? entity_txn_add_event(m, "entity.created", buf_str(&data))
+        e = buf_ok(&data) ? entity_txn_add_event(m, EVENT_ENTITY_CREATED, buf_str(&data))
                           : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
@@ -335,13 +336,13 @@ static enum err reopen(struct entity_txn *m)
         e = entity_version_load(m, m->type.latest_version, &m->version);
     if (e == ERR_OK)
         e = entity_txn_begin_generation(m, "reopened");
-    return e == ERR_OK ? tell_generation(m, "entity.reopened") : e;
+    return e == ERR_OK ? tell_generation(m, EVENT_ENTITY_REOPENED) : e;
 }
 
 static enum err roll_over(struct entity_txn *m)
 {
     enum err e = entity_txn_begin_generation(m, "rolled_over");
-    return e == ERR_OK ? tell_generation(m, "entity.rolled_over") : e;
+    return e == ERR_OK ? tell_generation(m, EVENT_ENTITY_ROLLED_OVER) : e;
 }
 
 enum err entity_txn_settle(struct entity_txn *m)
@@ -380,8 +381,8 @@ enum err entity_txn_timer_due(struct entity_txn *m, int64_t due_at)
     json_open(&o, NULL, '{');
     json_add_time(&o, "due_at", m->entity.timer_at);
     json_close(&o, '}');
-    enum err e =
-        buf_ok(&data) ? entity_txn_add_event(m, "entity.timer_due", buf_str(&data)) : ERR_NO_MEMORY;
+    enum err e = buf_ok(&data) ? entity_txn_add_event(m, EVENT_ENTITY_TIMER_DUE, buf_str(&data))
+                               : ERR_NO_MEMORY;
     buf_release(&data);
     return e == ERR_OK ? entity_txn_settle(m) : e;
 }

@@ -8,6 +8,7 @@
 #define PAWL_CORE_ENTITY_ENTITY_TXN_H
 
 #include "core/txn/tx.h"
+#include "domain/timeline.h"
 #include "store/entity/entities.h"
 #include "store/run/jobs.h"
 
@@ -46,7 +47,8 @@ MUST_CHECK enum err entity_txn_load(struct entity_txn *m, struct tx *tx, int64_t
 MUST_CHECK enum err entity_txn_create(struct entity_txn *m, struct str id, struct str by);
 
 /* One line of its story. `data` is a JSON object, or ptr NULL. */
-MUST_CHECK enum err entity_txn_add_event(struct entity_txn *m, const char *type, struct str data);
+MUST_CHECK enum err entity_txn_add_event(struct entity_txn *m, enum event_type type,
+                                         struct str data);
 /* The call under way is over. */
 void entity_txn_call_ended(struct entity_txn *m);
 /* Goes over to another generation, pinned to m->version. */

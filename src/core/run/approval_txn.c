@@ -165,7 +165,7 @@ static void tell_begin(struct told *t, struct run_txn *m, const struct job *job)
         json_add_int(&t->out, "item", job->item);
 }
 
-static enum err tell_end(struct told *t, const char *type)
+static enum err tell_end(struct told *t, enum event_type type)
 {
     json_close(&t->out, '}');
     enum err e =
@@ -201,7 +201,7 @@ enum err approval_request(struct run_txn *m, const struct job *job, const struct
     json_add_time(&t.out, "expires_at", a->expires_at);
     json_add_int(&t.out, "needed", ask->count);
     tell_approvers(&t, &ask->approvers);
-    return tell_end(&t, "approval.requested");
+    return tell_end(&t, EVENT_APPROVAL_REQUESTED);
 }
 
 enum err approval_add_vote_event(struct run_txn *m, const struct job *job, const struct approval *a,
@@ -213,7 +213,7 @@ enum err approval_add_vote_event(struct run_txn *m, const struct job *job, const
     json_add_int(&t.out, "approvals", a->votes);
     json_add_int(&t.out, "needed", ask_of(m, job)->count);
     json_add_bool(&t.out, "edited", edited);
-    return tell_end(&t, "approval.voted");
+    return tell_end(&t, EVENT_APPROVAL_VOTED);
 }
 
 static enum err tell_decision(struct run_txn *m, const struct job *job, const struct approval *a)
@@ -227,7 +227,7 @@ static enum err tell_decision(struct run_txn *m, const struct job *job, const st
     json_add_time(&t.out, "at", a->decided_at);
     json_add_text_or_null(&t.out, "reason", a->reason);
     json_add_bool(&t.out, "edited", a->edited.ptr != NULL);
-    return tell_end(&t, "approval.decided");
+    return tell_end(&t, EVENT_APPROVAL_DECIDED);
 }
 
 /* --- deciding --- */
@@ -269,7 +269,7 @@ static enum err let_task_go(struct run_txn *m, struct job *job, const struct app
 static enum err complete_approval(struct run_txn *m, struct job *job, const struct approval *a)
 {
     job->output = a->edited.ptr != NULL ? a->edited : a->content;
-    enum err e = job_add_event(m, "job.approved", job);
+    enum err e = job_add_event(m, EVENT_JOB_APPROVED, job);
     if (e == ERR_OK)
         e = job_change(m, job, JOB_ON_COMPLETE);
     return e == ERR_OK ? run_txn_job_ended(m, job) : e;
@@ -375,7 +375,7 @@ static enum err escalate(struct run_txn *m, const struct job *job, struct approv
     a->escalated_at = m->tx->now_ms;
     tell_begin(&t, m, job);
     tell_approvers(&t, &ask_of(m, job)->escalated);
-    return tell_end(&t, "approval.escalated");
+    return tell_end(&t, EVENT_APPROVAL_ESCALATED);
 }
 
 static enum err remind(struct run_txn *m, const struct job *job, struct approval *a, int64_t count)
@@ -386,7 +386,7 @@ static enum err remind(struct run_txn *m, const struct job *job, struct approval
     json_add_int(&t.out, "reminder", count);
     json_add_text(&t.out, "prompt", a->prompt);
     json_add_time(&t.out, "expires_at", a->expires_at);
-    return tell_end(&t, "approval.reminded");
+    return tell_end(&t, EVENT_APPROVAL_REMINDED);
 }
 
 enum err approval_due(struct run_txn *m, struct job *job)

@@ -8,7 +8,8 @@
 /* --- the timeline --- */
 
 /* With `error` (JSON; ptr NULL: none) when the event is that something went wrong. */
-static enum err tell(struct run_txn *m, const char *type, const struct job *job, struct str error)
+static enum err tell(struct run_txn *m, enum event_type type, const struct job *job,
+                     struct str error)
 {
     struct buf data;
     buf_init(&data, 8 * KIB + 2 * ATTEMPT_ERROR_MAX);
@@ -33,12 +34,12 @@ static enum err tell(struct run_txn *m, const char *type, const struct job *job,
     return e;
 }
 
-enum err job_add_event(struct run_txn *m, const char *type, const struct job *job)
+enum err job_add_event(struct run_txn *m, enum event_type type, const struct job *job)
 {
     return tell(m, type, job, STR_NONE);
 }
 
-static enum err tell_with_error(struct run_txn *m, const char *type, const struct job *job)
+static enum err tell_with_error(struct run_txn *m, enum event_type type, const struct job *job)
 {
     struct str error = attempt_error(m->tx, job->error);
     return job->error.ptr == NULL || error.ptr != NULL ? tell(m, type, job, error) : ERR_NO_MEMORY;
@@ -84,6 +85,13 @@ struct job job_blank(const struct run_txn *m, size_t step, int64_t ordinal, int6
     return job;
 }
 
+/* What the timeline says of a new job, by the state that it begins with. */
+static const enum event_type CREATED_AS[JOB_STATE_COUNT] = {
+    [JOB_APPROVAL] = EVENT_JOB_CREATED,    [JOB_PENDING] = EVENT_JOB_CREATED,
+    [JOB_SCHEDULED] = EVENT_JOB_SCHEDULED, [JOB_DISPATCHED] = EVENT_JOB_DISPATCHED,
+    [JOB_SUCCEEDED] = EVENT_JOB_SUCCEEDED, [JOB_FAILED] = EVENT_JOB_FAILED,
+};
+
 enum err job_create(struct run_txn *m, struct job *job)
 {
     bool waits = job->state == JOB_PENDING || job->state == JOB_APPROVAL;
@@ -96,12 +104,8 @@ enum err job_create(struct run_txn *m, struct job *job)
     if (job->state == JOB_FAILED)
         job->dead_at = m->tx->now_ms;
     enum err e = job_row_create(m->tx, job);
-    if (e == ERR_OK) {
-        char type[32];
-        (void)snprintf(type, sizeof(type), "job.%s",
-                       waits ? "created" : job_state_name(job->state));
-        e = tell_with_error(m, type, job); /* a new job has one only if it has failed */
-    }
+    if (e == ERR_OK) /* a new job has an error only if it has failed */
+        e = tell_with_error(m, CREATED_AS[job->state], job);
     if (e == ERR_OK && m->views != NULL && !job->undo) {
         m->views[job->step].job = *job;
         m->views[job->step].has_job = true;
@@ -111,15 +115,15 @@ enum err job_create(struct run_txn *m, struct job *job)
 
 /* --- changing one --- */
 
-static const char *const EVENT_TYPES[] = {
-    [JOB_ON_CLAIM] = "job.claimed",       [JOB_ON_EXPIRE] = "job.lease_expired",
-    [JOB_ON_COMPLETE] = "job.succeeded",  [JOB_ON_FAIL] = "job.failed",
-    [JOB_ON_FIRE] = "job.succeeded",      [JOB_ON_CANCEL] = "job.cancelled",
-    [JOB_ON_DISPATCH] = "job.dispatched", [JOB_ON_RETRY] = "job.retry_scheduled",
-    [JOB_ON_WAKE] = "job.created",        [JOB_ON_RELEASE] = "job.released",
-    [JOB_ON_TIME_OUT] = "job.timed_out",  [JOB_ON_HOLD] = "job.held",
-    [JOB_ON_REVIVE] = "job.retried",      [JOB_ON_APPROVE] = "job.approved",
-    [JOB_ON_DENY] = "job.denied",
+static const enum event_type EVENT_TYPES[] = {
+    [JOB_ON_CLAIM] = EVENT_JOB_CLAIMED,       [JOB_ON_EXPIRE] = EVENT_JOB_LEASE_EXPIRED,
+    [JOB_ON_COMPLETE] = EVENT_JOB_SUCCEEDED,  [JOB_ON_FAIL] = EVENT_JOB_FAILED,
+    [JOB_ON_FIRE] = EVENT_JOB_SUCCEEDED,      [JOB_ON_CANCEL] = EVENT_JOB_CANCELLED,
+    [JOB_ON_DISPATCH] = EVENT_JOB_DISPATCHED, [JOB_ON_RETRY] = EVENT_JOB_RETRY_SCHEDULED,
+    [JOB_ON_WAKE] = EVENT_JOB_CREATED,        [JOB_ON_RELEASE] = EVENT_JOB_RELEASED,
+    [JOB_ON_TIME_OUT] = EVENT_JOB_TIMED_OUT,  [JOB_ON_HOLD] = EVENT_JOB_HELD,
+    [JOB_ON_REVIVE] = EVENT_JOB_RETRIED,      [JOB_ON_APPROVE] = EVENT_JOB_APPROVED,
+    [JOB_ON_DENY] = EVENT_JOB_DENIED,
 };
 static_assert(ARRAY_LEN(EVENT_TYPES) == JOB_EVENT_COUNT, "one type per event");
 

@@ -21,7 +21,7 @@ MUST_CHECK enum err job_create(struct run_txn *m, struct job *job);
  * new row. */
 MUST_CHECK enum err job_change(struct run_txn *m, struct job *job, enum job_event on);
 /* One line of the run's story about the job. */
-MUST_CHECK enum err job_add_event(struct run_txn *m, const char *type, const struct job *job);
+MUST_CHECK enum err job_add_event(struct run_txn *m, enum event_type type, const struct job *job);
 
 /* How an attempt was lost. */
 struct attempt_loss {

@@ -12,10 +12,10 @@
 
 enum { NEXTS_MAX = 100 * 1000 }; /* more in one turn is a bug, not a workflow */
 
-enum err run_txn_add_event(struct run_txn *m, const char *type, struct str data)
+enum err run_txn_add_event(struct run_txn *m, enum event_type type, struct str data)
 {
-    enum err e =
-        events_append(m->tx->db, m->run.num, m->run.version + 1, m->tx->now_ms, str_of(type), data);
+    enum err e = events_append(m->tx->db, m->run.num, m->run.version + 1, m->tx->now_ms,
+                               event_type_name(type), data);
     if (e != ERR_OK)
         return e;
     m->told = true;
@@ -225,8 +225,7 @@ static enum err release_held(struct run_txn *m)
 
 static enum err tell_end(struct run_txn *m)
 {
-    char type[32];
-    (void)snprintf(type, sizeof(type), "run.%s", run_status_name(m->run.status));
+    enum event_type type = event_of_run_end(m->run.status);
     m->run.finished_at = m->tx->now_ms;
     enum err e = run_txn_add_event(m, type, m->end_note.ptr != NULL ? m->end_note : m->run.error);
     if (e == ERR_OK)
@@ -277,7 +276,7 @@ static enum err apply(struct run_txn *m, enum run_event on)
  * changed. */
 static enum err tell_progress(struct run_txn *m)
 {
-    return m->told ? ERR_OK : run_txn_add_event(m, "run.progressed", STR_NONE);
+    return m->told ? ERR_OK : run_txn_add_event(m, EVENT_RUN_PROGRESSED, STR_NONE);
 }
 
 enum err run_txn_save(struct run_txn *m)
@@ -505,7 +504,7 @@ static enum err tell_created(struct run_txn *m)
     json_add_text(&o, "created_by", m->run.created_by);
     json_close(&o, '}');
     enum err e =
-        buf_ok(&data) ? run_txn_add_event(m, "run.created", buf_str(&data)) : ERR_NO_MEMORY;
+        buf_ok(&data) ? run_txn_add_event(m, EVENT_RUN_CREATED, buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }
@@ -576,7 +575,7 @@ enum err run_txn_create_queued(struct run_txn *m, int64_t waits_for, struct prob
     if (e == ERR_OK)
         e = run_queue_enter(m->tx, m->tenant, &m->run, waits_for);
     if (e == ERR_OK)
-        e = run_txn_add_event(m, "run.queued", STR_NONE);
+        e = run_txn_add_event(m, EVENT_RUN_QUEUED, STR_NONE);
     if (e == ERR_OK)
         e = run_txn_save(m);
     return stored(e, p);
@@ -589,7 +588,7 @@ enum err run_txn_create_delayed(struct run_txn *m, struct problem *p)
     if (e == ERR_OK)
         e = run_arm(m, TIMER_RUN, m->run.start_at);
     if (e == ERR_OK)
-        e = run_txn_add_event(m, "run.scheduled", STR_NONE);
+        e = run_txn_add_event(m, EVENT_RUN_SCHEDULED, STR_NONE);
     if (e == ERR_OK)
         e = run_txn_save(m);
     return stored(e, p);
@@ -617,7 +616,7 @@ enum err run_txn_admit(struct run_txn *m)
     enum err e = apply(m, RUN_ON_ADMIT);
     m->run.start_at = -1;
     if (e == ERR_OK)
-        e = run_txn_add_event(m, "run.admitted", STR_NONE);
+        e = run_txn_add_event(m, EVENT_RUN_ADMITTED, STR_NONE);
     if (e == ERR_OK)
         e = set_deadline(m);
     if (e == ERR_OK)
@@ -698,7 +697,7 @@ enum err run_txn_control(struct run_txn *m, enum run_event on, struct str actor)
         return ERR_NO_MEMORY;
     enum err e = apply(m, on);
     if (e == ERR_OK)
-        e = run_txn_add_event(m, on == RUN_ON_PAUSE ? "run.paused" : "run.resumed", note);
+        e = run_txn_add_event(m, on == RUN_ON_PAUSE ? EVENT_RUN_PAUSED : EVENT_RUN_RESUMED, note);
     return e == ERR_OK ? run_txn_advance(m) : e;
 }
 
@@ -795,7 +794,7 @@ enum err run_txn_retry(struct run_txn *m, struct str actor)
     m->run.finished_at = -1;
     enum err e = apply(m, RUN_ON_RETRY);
     if (e == ERR_OK)
-        e = run_txn_add_event(m, "run.retried", note);
+        e = run_txn_add_event(m, EVENT_RUN_RETRIED, note);
     bool *undone = arena_alloc(&m->tx->arena, m->progress.count * sizeof(*undone));
     if (e == ERR_OK && undone == NULL)
         e = ERR_NO_MEMORY;

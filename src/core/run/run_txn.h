@@ -9,6 +9,7 @@
 #include "core/txn/render.h"
 #include "core/txn/tx.h"
 #include "domain/advance.h"
+#include "domain/timeline.h"
 
 /* A text of the run as JSON, read when it is first asked for. */
 struct read_text {
@@ -99,6 +100,6 @@ MUST_CHECK enum err run_refuse(struct op *op, const struct run_txn *m, enum err 
 MUST_CHECK enum err run_txn_save(struct run_txn *m);
 
 /* One line of the run's story. `data` is a JSON object, or ptr NULL. */
-MUST_CHECK enum err run_txn_add_event(struct run_txn *m, const char *type, struct str data);
+MUST_CHECK enum err run_txn_add_event(struct run_txn *m, enum event_type type, struct str data);
 
 #endif

@@ -43,7 +43,7 @@ static enum err skip_step(struct run_txn *m, size_t step)
     json_close(&o, '}');
     advance_skip(&m->progress, step, false);
     enum err e =
-        buf_ok(&data) ? run_txn_add_event(m, "step.skipped", buf_str(&data)) : ERR_NO_MEMORY;
+        buf_ok(&data) ? run_txn_add_event(m, EVENT_STEP_SKIPPED, buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }
@@ -171,7 +171,7 @@ static enum err make_emit(struct item *i)
     json_add_text(&o, "event", i->def->event);
     json_add_raw(&o, "payload", i->job->output);
     json_close(&o, '}');
-    e = buf_ok(&data) ? run_txn_add_event(i->m, "event.emitted", buf_str(&data)) : ERR_NO_MEMORY;
+    e = buf_ok(&data) ? run_txn_add_event(i->m, EVENT_EMITTED, buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }

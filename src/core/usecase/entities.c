@@ -101,7 +101,7 @@ static enum err tell_signal(struct signal *s, int64_t seq)
     else
         json_add_int(&o, "payload_bytes", (int64_t)in->payload.len);
     json_close(&o, '}');
-    enum err e = buf_ok(&data) ? entity_txn_add_event(&s->m, "entity.signaled", buf_str(&data))
+    enum err e = buf_ok(&data) ? entity_txn_add_event(&s->m, EVENT_ENTITY_SIGNALED, buf_str(&data))
                                : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
@@ -272,7 +272,7 @@ static enum err ask_for_migration(struct op *op, struct entity_txn *m, int64_t t
     json_add_int(&o, "to", to);
     json_add_text(&o, "by", op->caller.actor);
     json_close(&o, '}');
-    e = buf_ok(&data) ? entity_txn_add_event(m, "entity.migration_requested", buf_str(&data))
+    e = buf_ok(&data) ? entity_txn_add_event(m, EVENT_ENTITY_MIGRATION_REQUESTED, buf_str(&data))
                       : ERR_NO_MEMORY;
     if (e == ERR_OK)
         e = audit_entity(op, m, "entity.migrate", buf_str(&data));
@@ -335,8 +335,8 @@ static enum err tell_deletion(struct op *op, struct entity_txn *m)
     json_open(&o, NULL, '{');
     json_add_text(&o, "by", op->caller.actor);
     json_close(&o, '}');
-    enum err e =
-        buf_ok(&data) ? entity_txn_add_event(m, "entity.deleted", buf_str(&data)) : ERR_NO_MEMORY;
+    enum err e = buf_ok(&data) ? entity_txn_add_event(m, EVENT_ENTITY_DELETED, buf_str(&data))
+                               : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }

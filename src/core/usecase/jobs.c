@@ -263,7 +263,7 @@ static enum err refuse_stale(struct op *op, struct run_txn *m, struct job *job, 
         json_close(&o, '}');
         enum err e = buf_ok(&data) ? job_row_touch(m->tx, job, &touched) : ERR_NO_MEMORY;
         if (e == ERR_OK)
-            e = run_txn_add_event(m, "job.stale_result", buf_str(&data));
+            e = run_txn_add_event(m, EVENT_JOB_STALE_RESULT, buf_str(&data));
         buf_release(&data);
         if (e != ERR_OK)
             return problem_set(&op->problem, e, "cannot note the stale lease");

@@ -69,7 +69,7 @@ static enum err tell(struct op *op, struct run_txn *m, struct str name)
     json_add_text(&o, "by", op->caller.actor);
     json_close(&o, '}');
     enum err e =
-        buf_ok(&data) ? run_txn_add_event(m, "signal.received", buf_str(&data)) : ERR_NO_MEMORY;
+        buf_ok(&data) ? run_txn_add_event(m, EVENT_SIGNAL_RECEIVED, buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }

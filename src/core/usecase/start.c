@@ -201,7 +201,7 @@ static enum err queue_delayed(struct run_txn *m, const struct limits_of_run *lim
     m->run.start_at = -1;
     enum err e = run_queue_enter(m->tx, m->tenant, &m->run, limits_first_full(limits));
     if (e == ERR_OK)
-        e = run_txn_add_event(m, "run.queued", STR_NONE);
+        e = run_txn_add_event(m, EVENT_RUN_QUEUED, STR_NONE);
     return e == ERR_OK ? run_txn_save(m) : e;
 }
 

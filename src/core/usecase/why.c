@@ -165,8 +165,8 @@ static enum err show_pause(struct why *w)
 {
     struct event event = {.at = -1};
     bool found = false;
-    enum err e =
-        events_newest(w->tx->db, w->m.run.num, STR("run.paused"), &w->tx->arena, &found, &event);
+    enum err e = events_newest(w->tx->db, w->m.run.num, event_type_name(EVENT_RUN_PAUSED),
+                               &w->tx->arena, &found, &event);
     if (e != ERR_OK)
         return e;
     json_t *note =
