@@ -415,7 +415,7 @@ static enum err begin(struct relay *r, struct problem *p)
     if (e == ERR_OK)
         e = db_snapshot_begin(r->db, READ_MS_MAX);
     if (e == ERR_OK) {
-        e = feed_mark_get(r->db, RELAY_MARK, &found, &mark);
+        e = feed_mark_get(r->db, FEED_MARK_BUS, &found, &mark);
         db_snapshot_end(r->db);
     }
     if (e != ERR_OK)
@@ -432,7 +432,7 @@ enum err relay_count_unpublished(struct db *db, int64_t *ret)
 {
     bool found = false;
     int64_t mark = 0;
-    enum err e = feed_mark_get(db, RELAY_MARK, &found, &mark);
+    enum err e = feed_mark_get(db, FEED_MARK_BUS, &found, &mark);
     return e == ERR_OK ? feed_count_events(db, mark, ret) : e;
 }
 

@@ -16,8 +16,6 @@
 
 #include <stdatomic.h>
 
-#define RELAY_MARK STR("bus")
-
 struct db;
 struct relay;
 

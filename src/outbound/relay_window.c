@@ -163,7 +163,7 @@ static enum err offer_message(struct relay_window *w, struct tx *tx,
     struct relay_message *offer =
         buf_ok(&subject) && buf_ok(&body) ? message_new(buf_str(&subject), buf_str(&body)) : NULL;
     struct buf id;
-    buf_init(&id, RELAY_ID_MAX);
+    buf_init(&id, EVENT_MESSAGE_ID_MAX);
     buf_put_uuid(&id, m.run.id);
     buf_printf(&id, ":%lld:offer", (long long)event->seq);
     if (offer != NULL && buf_ok(&id)) {
@@ -438,7 +438,7 @@ enum err relay_window_fill(struct relay_window *w, struct tx *tx)
 
 struct parked_copy {
     struct parked parked;
-    char id[RELAY_ID_MAX + 1];
+    char id[EVENT_MESSAGE_ID_MAX + 1];
 };
 
 struct parked_list_copy {

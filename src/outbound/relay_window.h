@@ -12,7 +12,6 @@
 #include "core/txn/tx.h"
 
 enum {
-    RELAY_ID_MAX = EVENT_ID_MAX + 6, /* …:offer */
     RELAY_LANES = 2 * (RELAY_WINDOW_MESSAGES + RELAY_WINDOW_STUBS),
 };
 
@@ -31,7 +30,7 @@ struct relay_message {
     bool unspeakable; /* its event cannot be put into words */
     struct uuid job;  /* of an event that may make it claimable; all zero: none */
     int64_t attempts; /* that failed while others came through */
-    char id[RELAY_ID_MAX + 1];
+    char id[EVENT_MESSAGE_ID_MAX + 1];
     char type[NAME_MAX_LEN + 1];
     struct str subject;
     struct str body;

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/txn/event_json.h"
+#include "core/txn/feed_hold.h"
 #include "domain/type_pattern.h"
 #include "store/outbox/deliveries.h"
 #include "store/outbox/feed.h"
@@ -12,30 +13,21 @@ enum { FEED_ROWS = 256 }; /* that are looked at closely in one slice */
 
 /* --- who changes webhooks --- */
 
-enum err fan_out_end_of_feed(struct tx *tx, int64_t *ret)
-{
-    enum err e = ERR_OK;
-    if (tx->nums->last_feed < 0)
-        e = feed_last(tx->db, &tx->nums->last_feed);
-    *ret = tx->nums->last_feed;
-    return e;
-}
-
 enum err fan_out_webhooks_changed(struct tx *tx, int64_t left)
 {
     bool found = false;
     int64_t mark = 0;
     tx->pending->webhooks_changed = true;
-    enum err e = feed_mark_get(tx->db, FAN_OUT_MARK, &found, &mark);
+    enum err e = feed_mark_get(tx->db, FEED_MARK_WEBHOOKS, &found, &mark);
     if (e == ERR_OK && left > 0 && !found) {
-        e = fan_out_end_of_feed(tx, &mark);
+        e = feed_end(tx, &mark);
         if (e == ERR_OK)
-            e = feed_mark_set(tx->db, FAN_OUT_MARK, mark);
+            e = feed_mark_set(tx->db, FEED_MARK_WEBHOOKS, mark);
     } else if (e == ERR_OK && left == 0 && found) {
         /* Nobody follows: a mark that stays would keep the feed and old runs for ever. */
-        e = feed_mark_drop(tx->db, FAN_OUT_MARK);
+        e = feed_mark_drop(tx->db, FEED_MARK_WEBHOOKS);
         if (e == ERR_OK)
-            e = feed_mark_drop(tx->db, FAN_OUT_SEQ_MARK);
+            e = feed_mark_drop(tx->db, FEED_MARK_WEBHOOKS_SEQ);
     }
     return e;
 }
@@ -64,9 +56,9 @@ static enum err load(struct fan_out *f, struct tx *tx)
     *f = (struct fan_out){.at = f->at};
     enum err e = webhooks_count(tx->db, 0, &count);
     if (e == ERR_OK && count > 0)
-        e = feed_mark_get(tx->db, FAN_OUT_MARK, &found, &f->through);
+        e = feed_mark_get(tx->db, FEED_MARK_WEBHOOKS, &found, &f->through);
     if (e == ERR_OK && found)
-        e = feed_mark_get(tx->db, FAN_OUT_SEQ_MARK, &inside, &f->seq);
+        e = feed_mark_get(tx->db, FEED_MARK_WEBHOOKS_SEQ, &inside, &f->seq);
     f->kept = f->through;
     f->any = found;
     if (e == ERR_OK)
@@ -86,7 +78,7 @@ enum err fan_out_keep(struct fan_out *f, struct tx *tx)
     /* If webhooks have changed, there may be no mark to move any more. */
     if (!f->any || tx->pending->webhooks_changed || f->through == f->kept)
         return ERR_OK;
-    enum err e = feed_mark_set(tx->db, FAN_OUT_MARK, f->through);
+    enum err e = feed_mark_set(tx->db, FEED_MARK_WEBHOOKS, f->through);
     if (e == ERR_OK)
         f->kept = f->through;
     return e;
@@ -287,7 +279,7 @@ enum err fan_out_slice(struct fan_out *f, struct tx *tx)
     if (tx->pending->webhooks_changed)
         e = load(f, tx);
     if (e == ERR_OK && f->any)
-        e = fan_out_end_of_feed(tx, &end);
+        e = feed_end(tx, &end);
     if (e != ERR_OK || !fan_out_is_behind(f, tx))
         return e;
     struct slice *s = arena_alloc(&tx->arena, sizeof(*s));
@@ -302,6 +294,6 @@ enum err fan_out_slice(struct fan_out *f, struct tx *tx)
     if (e == ERR_OK && (s->made > 0 || inside))
         e = fan_out_keep(f, tx);
     if (e == ERR_OK && inside)
-        e = feed_mark_set(tx->db, FAN_OUT_SEQ_MARK, f->seq);
+        e = feed_mark_set(tx->db, FEED_MARK_WEBHOOKS_SEQ, f->seq);
     return e;
 }

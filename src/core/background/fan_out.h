@@ -7,10 +7,6 @@
 #include "core/txn/tx.h"
 #include "store/outbox/webhooks.h"
 
-#define FAN_OUT_MARK STR("webhooks")
-/* Of the row of the feed behind the mark, the events up to this number are done. */
-#define FAN_OUT_SEQ_MARK STR("webhooks.seq")
-
 struct fan_out {
     bool any;        /* there is a webhook */
     int64_t through; /* the feed is done up to here */
@@ -30,8 +26,6 @@ MUST_CHECK enum err fan_out_keep(struct fan_out *f, struct tx *tx);
 
 /* --- for who changes webhooks --- */
 
-/* The end of the feed, for a webhook that begins now. */
-MUST_CHECK enum err fan_out_end_of_feed(struct tx *tx, int64_t *ret);
 /* A webhook was made or deleted. `left` is how many there are now. */
 MUST_CHECK enum err fan_out_webhooks_changed(struct tx *tx, int64_t left);
 /* A delivery that is due at once; fills num, id, state and times. */

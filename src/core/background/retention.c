@@ -2,7 +2,7 @@
 #include "core/background/retention.h"
 
 #include "base/limits.h"
-#include "core/background/feed_hold.h"
+#include "core/txn/feed_hold.h"
 #include "store/run/retention.h"
 #include "store/run/runs.h"
 

@@ -2,7 +2,7 @@
 #include "core/entity/entity_sweep.h"
 
 #include "base/limits.h"
-#include "core/background/feed_hold.h"
+#include "core/txn/feed_hold.h"
 #include "core/txn/signal_dedup.h"
 #include "store/entity/entity_sweep.h"
 

@@ -26,7 +26,8 @@
 #include "store/run/runs.h"
 
 enum {
-    EVENT_ID_MAX = 63, /* a UUID, a colon and any number */
+    EVENT_ID_MAX = 63,                       /* a UUID, a colon and any number */
+    EVENT_MESSAGE_ID_MAX = EVENT_ID_MAX + 6, /* on the bus an offer of its job has ":offer" too */
     EVENT_OUT_MAX = JSON_WRITTEN_MAX + 8 * KIB,
 };
 

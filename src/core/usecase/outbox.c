@@ -5,7 +5,6 @@
 #include "core/txn/page.h"
 #include "core/txn/render.h"
 #include "core/usecase/use_cases.h"
-#include "outbound/relay.h"
 #include "store/outbox/feed.h"
 
 /* --- the relay's own --- */
@@ -18,7 +17,7 @@ static enum err mark_relayed(struct op *op, struct tx *tx)
         e = n->stored ? parked_remove(tx->db, n->parked.message_id)
                       : parked_put(tx->db, &n->parked);
     if (e == ERR_OK)
-        e = feed_mark_set(tx->db, RELAY_MARK, in->through);
+        e = feed_mark_set(tx->db, FEED_MARK_BUS, in->through);
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "the mark could not be written");
 }
 

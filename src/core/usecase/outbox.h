@@ -3,8 +3,8 @@
 #ifndef PAWL_CORE_USECASE_OUTBOX_H
 #define PAWL_CORE_USECASE_OUTBOX_H
 
+#include "core/txn/event_json.h"
 #include "core/txn/op.h"
-#include "outbound/relay_window.h"
 #include "store/outbox/parked.h"
 
 /* A message that is parked, or was and is no more. */
@@ -12,7 +12,7 @@ struct relay_note {
     struct relay_note *next;
     bool stored; /* it came through after all */
     struct parked parked;
-    char id[RELAY_ID_MAX + 1];
+    char id[EVENT_MESSAGE_ID_MAX + 1];
     char type[NAME_MAX_LEN + 1];
     char reason[160];
 };

@@ -304,7 +304,7 @@ static enum err read_tenant(struct op *op, struct tx *tx)
         return e;
     e = feed_last(tx->db, &last);
     if (e == ERR_OK)
-        e = feed_mark_get(tx->db, FEED_SWEPT, &found, &swept);
+        e = feed_mark_get(tx->db, FEED_MARK_SWEPT, &found, &swept);
     struct feed_reading r = {.t = telling_begin(read), .source = {.tenant = tenant->id}};
     event_json_init(&r.out);
     read->through = read->from_now ? (struct stream_position){last, INT64_MAX} : read->from;

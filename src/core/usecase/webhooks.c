@@ -1,6 +1,7 @@
 /* Webhooks and the log of their deliveries. */
 #include "core/background/fan_out.h"
 #include "core/txn/audit_record.h"
+#include "core/txn/feed_hold.h"
 #include "core/txn/page.h"
 #include "core/txn/render.h"
 #include "core/usecase/use_cases.h"
@@ -148,7 +149,7 @@ static enum err create_webhook(struct op *op, struct tx *tx)
         e = tx_tenant_ensure(tx, tenant);
     w.tenant = tenant->num;
     if (e == ERR_OK)
-        e = fan_out_end_of_feed(tx, &w.feed_from);
+        e = feed_end(tx, &w.feed_from);
     if (e == ERR_OK)
         e = webhooks_insert(tx->db, &w);
     if (e == ERR_OK)
@@ -174,7 +175,7 @@ static enum err enable(struct tx *tx, struct webhook *w)
     w->disabled_at = w->failing_since = -1;
     w->disabled_reason = STR_NONE;
     tx->has_deliveries = true; /* what waited when it was disabled */
-    return fan_out_end_of_feed(tx, &w->feed_from);
+    return feed_end(tx, &w->feed_from);
 }
 
 static enum err put_webhook(struct op *op, struct tx *tx)

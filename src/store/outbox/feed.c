@@ -14,7 +14,7 @@ enum err feed_last(struct db *db, int64_t *ret)
     static const char SQL[] = "SELECT COALESCE(MAX(num), 0) FROM feed";
     bool found;
     int64_t swept;
-    enum err e = feed_mark_get(db, FEED_SWEPT, &found, &swept);
+    enum err e = feed_mark_get(db, FEED_MARK_SWEPT, &found, &swept);
     if (e != ERR_OK)
         return e;
     struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
@@ -127,5 +127,5 @@ enum err feed_sweep(struct db *db, int64_t before_ms, int64_t through, int64_t l
     enum err e = db_rows_end(rows);
     if (e == ERR_OK && last >= 0)
         e = DB_EXEC(db, SQL, ret_removed, DB_I(last));
-    return e == ERR_OK && last >= 0 ? feed_mark_set(db, FEED_SWEPT, last) : e;
+    return e == ERR_OK && last >= 0 ? feed_mark_set(db, FEED_MARK_SWEPT, last) : e;
 }

@@ -6,8 +6,13 @@
 
 #include "store/owners.h"
 
-/* The name of the mark below which rows have been removed. */
-#define FEED_SWEPT STR("swept")
+/* The names of marks. Each reader of the feed has one: it has handled every row up to it. */
+#define FEED_MARK_BUS STR("bus")
+#define FEED_MARK_WEBHOOKS STR("webhooks")
+/* Of the row after FEED_MARK_WEBHOOKS, the events up to this seq are handled. */
+#define FEED_MARK_WEBHOOKS_SEQ STR("webhooks.seq")
+/* Rows up to this one have been removed. */
+#define FEED_MARK_SWEPT STR("swept")
 
 struct feed_row {
     int64_t num; /* rises by one */

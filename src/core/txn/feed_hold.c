@@ -1,12 +1,21 @@
-/* What must be kept for those who follow the feed and are behind. */
-#include "core/background/feed_hold.h"
+/* What the feed's readers still need. */
+#include "core/txn/feed_hold.h"
 
 #include "base/limits.h"
-#include "core/background/fan_out.h"
-#include "outbound/relay.h"
 #include "store/outbox/feed.h"
 
 #include <stdlib.h>
+
+enum err feed_end(struct tx *tx, int64_t *ret)
+{
+    if (tx->nums->last_feed < 0) {
+        enum err e = feed_last(tx->db, &tx->nums->last_feed);
+        if (e != ERR_OK)
+            return e;
+    }
+    *ret = tx->nums->last_feed;
+    return ERR_OK;
+}
 
 static enum err lower_to_mark(struct tx *tx, struct str name, bool must_be_there, int64_t *through)
 {
@@ -18,27 +27,35 @@ static enum err lower_to_mark(struct tx *tx, struct str name, bool must_be_there
     return e;
 }
 
-/* Everybody has been told of the rows up to *ret_told; *ret_end is the last. A bus that is not
- * configured holds nothing back, wherever it once was. */
-static enum err told_through(struct tx *tx, int64_t *ret_told, int64_t *ret_end)
+/* Every reader has handled the rows up to *ret_through; *ret_end is the last row. The mark of the
+ * bus counts only while a bus is configured. */
+static enum err handled_through(struct tx *tx, int64_t *ret_through, int64_t *ret_end)
 {
-    enum err e = fan_out_end_of_feed(tx, ret_end);
-    *ret_told = *ret_end;
-    if (e == ERR_OK && tx->unpublished_events != NULL)
-        e = lower_to_mark(tx, RELAY_MARK, true, ret_told);
-    return e == ERR_OK ? lower_to_mark(tx, FAN_OUT_MARK, false, ret_told) : e;
+    enum err e = feed_end(tx, ret_end);
+    if (e != ERR_OK)
+        return e;
+    *ret_through = *ret_end;
+    if (tx->unpublished_events != NULL) {
+        e = lower_to_mark(tx, FEED_MARK_BUS, true, ret_through);
+        if (e != ERR_OK)
+            return e;
+    }
+    return lower_to_mark(tx, FEED_MARK_WEBHOOKS, false, ret_through);
 }
 
 enum err feed_hold_sweep(struct tx *tx, bool *ret_more)
 {
-    int64_t told = 0;
+    int64_t through = 0;
     int64_t end = 0;
     int64_t removed = 0;
-    enum err e = told_through(tx, &told, &end);
-    if (e == ERR_OK)
-        e = feed_sweep(tx->db, tx->now_ms - FEED_KEPT_MS, told, FEED_SWEPT_PER_TURN_MAX, &removed);
+    enum err e = handled_through(tx, &through, &end);
+    if (e != ERR_OK)
+        return e;
+    e = feed_sweep(tx->db, tx->now_ms - FEED_KEPT_MS, through, FEED_SWEPT_PER_TURN_MAX, &removed);
+    if (e != ERR_OK)
+        return e;
     *ret_more = removed == FEED_SWEPT_PER_TURN_MAX;
-    return e;
+    return ERR_OK;
 }
 
 static bool hold(void *ctx, const struct feed_row *row)
@@ -59,21 +76,23 @@ static int by_run_and_seq(const void *a, const void *b)
 
 enum err feed_hold_runs(struct tx *tx, struct held_runs *ret)
 {
-    int64_t told = 0;
+    int64_t through = 0;
     int64_t end = 0;
     *ret = (struct held_runs){0};
-    enum err e = told_through(tx, &told, &end);
-    if (e != ERR_OK || told >= end)
+    enum err e = handled_through(tx, &through, &end);
+    if (e != ERR_OK || through >= end)
         return e;
-    ret->all = end - told > FEED_HELD_RUNS_MAX;
+    ret->all = end - through > FEED_HELD_RUNS_MAX;
     if (ret->all)
         return ERR_OK;
     ret->runs = arena_alloc(&tx->arena, FEED_HELD_RUNS_MAX * sizeof(*ret->runs));
     if (ret->runs == NULL)
         return ERR_NO_MEMORY;
-    e = feed_list(tx->db, told, FEED_HELD_RUNS_MAX, hold, ret);
+    e = feed_list(tx->db, through, FEED_HELD_RUNS_MAX, hold, ret);
+    if (e != ERR_OK)
+        return e;
     qsort(ret->runs, ret->count, sizeof(*ret->runs), by_run_and_seq);
-    return e;
+    return ERR_OK;
 }
 
 int64_t feed_held_from(const struct held_runs *held, int64_t run)
@@ -82,7 +101,7 @@ int64_t feed_held_from(const struct held_runs *held, int64_t run)
     size_t high = held->count;
     if (held->all)
         return 0;
-    while (low < high) { /* to the first of this run, or where it would be */
+    while (low < high) { /* find the first row of this run, or its place */
         size_t middle = low + (high - low) / 2;
         if (held->runs[middle].run < run)
             low = middle + 1;
