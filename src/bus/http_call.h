@@ -78,9 +78,6 @@ bool http_call_next_header(const struct http_call *call, size_t *at, struct http
 /* The first of this name, in any case; ptr NULL when there is none. */
 struct str http_call_header(const struct http_call *call, struct str name);
 
-/* Why this is no URL that may be called, whatever its host resolves to; NULL: it is one. */
-const char *http_url_fault(struct str url);
-
 /* How it ended; for those who make it. */
 void http_call_end(struct http_call *call, enum call_end end, const char *fmt, ...)
     PRINTF_LIKE(3, 4);

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "domain/address.h"
+#include "domain/url.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -82,37 +83,19 @@ static bool check_headers(struct transfer *t)
     return bytes <= CALL_HEAD_MAX || refuse(t, CALL_REQUEST_INVALID, "the headers are too large");
 }
 
-/* NULL with a reason when it is not a URL that may be called. */
+/* NULL with a reason (see url_fault()) when it is not a URL that may be called. */
 static CURLU *parse_url(struct str url, const char **ret_why)
 {
+    assert(url.ptr[url.len] == '\0');
+    *ret_why = url_fault(url);
+    if (*ret_why != NULL)
+        return NULL;
     CURLU *parsed = curl_url();
-    char *scheme = NULL;
-    char *user = NULL;
-    *ret_why = NULL;
-    if (parsed == NULL)
-        *ret_why = "out of memory";
-    else if (memchr(url.ptr, '\0', url.len) != NULL ||
-             curl_url_set(parsed, CURLUPART_URL, url.ptr, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK ||
-             curl_url_get(parsed, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK)
-        *ret_why = "it is no URL";
-    else if (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
-        *ret_why = "its scheme is neither http nor https";
-    else if (curl_url_get(parsed, CURLUPART_USER, &user, 0) == CURLUE_OK)
-        *ret_why = "it names a user, who belongs in a header";
-    curl_free(scheme);
-    curl_free(user);
-    if (*ret_why == NULL)
+    if (parsed != NULL && curl_url_set(parsed, CURLUPART_URL, url.ptr, 0) == CURLUE_OK)
         return parsed;
+    *ret_why = parsed == NULL ? "cannot be read: out of memory" : "is not a valid URL";
     curl_url_cleanup(parsed);
     return NULL;
-}
-
-const char *http_url_fault(struct str url)
-{
-    const char *why = NULL;
-    assert(url.ptr[url.len] == '\0');
-    curl_url_cleanup(parse_url(url, &why));
-    return why;
 }
 
 static bool same_part(CURLU *a, CURLU *b, CURLUPart part)
@@ -344,7 +327,7 @@ bool transfer_begin(struct transfer *t, struct http_call *call, enum address_rea
         return false;
     t->origin = parse_url(r->url, &why);
     if (t->origin == NULL) {
-        http_call_end(call, CALL_REQUEST_INVALID, "the URL cannot be called: %s", why);
+        http_call_end(call, CALL_REQUEST_INVALID, "the URL %s", why);
         return false;
     }
     t->secure = is_secure(t->origin);
@@ -430,8 +413,7 @@ static bool follow(struct transfer *t, const char *url)
     }
     CURLU *to = parse_url(str_of(url), &why);
     if (to == NULL) {
-        http_call_end(t->call, CALL_REDIRECT_REFUSED, "redirected to what cannot be called: %s",
-                      why);
+        http_call_end(t->call, CALL_REDIRECT_REFUSED, "the URL of a redirect %s", why);
         return false;
     }
     bool secure = is_secure(to);

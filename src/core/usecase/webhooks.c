@@ -7,7 +7,7 @@
 #include "core/usecase/use_cases.h"
 
 #include "base/limits.h"
-#include "bus/http_call.h"
+#include "domain/url.h"
 #include "store/outbox/deliveries.h"
 #include "store/outbox/webhooks.h"
 
@@ -106,10 +106,10 @@ static enum err find_delivery(struct op *op, struct tx *tx, const struct deliver
 
 static enum err check_url(struct op *op, struct str url)
 {
-    const char *fault = http_url_fault(url);
-    if (fault != NULL)
-        return problem_set(&op->problem, ERR_FIELD_INVALID, "url: cannot be called: %s", fault);
-    return ERR_OK;
+    const char *fault = url_fault(url);
+    if (fault == NULL)
+        return ERR_OK;
+    return problem_set(&op->problem, ERR_FIELD_INVALID, "url %s", fault);
 }
 
 static enum err cannot_store(struct op *op, enum err e)

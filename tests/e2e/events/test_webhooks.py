@@ -488,4 +488,4 @@ def test_faults_of_the_command_line(run):
         r = run("webhook", *args)
         assert r.code == 2 and r.err and r.out == "", r
     r = run("webhook", "create", "--to", "ftp://a.test/", "--event", "*")
-    assert r.code == 1 and "cannot be called" in r.err and r.out == "", r
+    assert r.code == 1 and "must start with http:// or https://" in r.err and r.out == "", r
