@@ -31,9 +31,10 @@ struct relay {
     int64_t delay_ms; /* the last one */
     bool unnoted;     /* a message of the last batch could not be noted */
 
+    atomic_bool wanted; /* the feed has grown since the thread last looked */
+
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t woken;
-    bool wanted; /* the thread has something to look at */
     bool stopping;
     bool over;       /* the thread has ended */
     int64_t through; /* to be marked */
@@ -246,11 +247,11 @@ static void wait_until(struct relay *r, int64_t ms)
 {
     struct timespec until = env_wait_until(ms);
     bool failing = r->failures > 0; /* then more to send is no reason to try sooner */
-    while (!r->stopping && (failing || !r->wanted)) {
+    while (!r->stopping && (failing || !atomic_load(&r->wanted))) {
         if (pthread_cond_timedwait(&r->woken, &r->lock, &until) == ETIMEDOUT)
             break;
     }
-    r->wanted = false;
+    atomic_store(&r->wanted, false);
 }
 
 static void *relay_main(void *ctx)
@@ -339,16 +340,21 @@ static void submit_mark(struct relay *r, int64_t mono_ms)
     r->config.submit(r->config.ctx, &r->mark);
 }
 
+void relay_wake(struct relay *r)
+{
+    if (r == NULL || atomic_exchange(&r->wanted, true))
+        return; /* it has been woken already, and has not looked yet */
+    pthread_mutex_lock(&r->lock);
+    pthread_cond_signal(&r->woken);
+    pthread_mutex_unlock(&r->lock);
+}
+
 void relay_tick(struct relay *r, int64_t mono_ms)
 {
     if (r == NULL)
         return;
-    if (atomic_exchange(r->config.fed, false)) {
-        pthread_mutex_lock(&r->lock);
-        r->wanted = true;
-        pthread_cond_signal(&r->woken);
-        pthread_mutex_unlock(&r->lock);
-    }
+    if (atomic_exchange(r->config.fed, false))
+        relay_wake(r);
     if (!r->marking && !r->mark_failed && (mono_ms >= r->mark_at_ms || r->draining) &&
         take_report(r))
         submit_mark(r, mono_ms);

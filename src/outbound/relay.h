@@ -42,6 +42,9 @@ MUST_CHECK enum err relay_start(const struct relay_config *config, struct proble
 /* It must be idle. */
 void relay_free(struct relay *relay);
 
+/* The feed has grown: the relay reads it soon. Cheap; from any thread, NULL is fine. */
+void relay_wake(struct relay *relay);
+
 /* Wakes the thread when there is something to send; has written how far it has come. */
 void relay_tick(struct relay *relay, int64_t mono_ms);
 /* How long the loop may sleep; -1: as long as it likes. */
