@@ -15,8 +15,8 @@
 
 #include "core/txn/op.h"
 #include "core/txn/tx.h"
+#include "core/usecase/stream_event.h"
 #include "core/usecase/use_cases.h"
-#include "outbound/stream_event.h"
 
 #include <stdatomic.h>
 

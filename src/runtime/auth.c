@@ -1,36 +1,11 @@
-/* API keys and the cache of those seen lately. */
+/* Checks API keys, with a cache of the most recent ones. */
 #include "runtime/auth.h"
 
 #include "base/limits.h"
+#include "domain/api_key.h"
 #include "runtime/login_throttle.h"
-#include "store/keys.h"
 
-enum { PREFIX_LEN = 10, SECRET_LEN = 40, SLOTS = 1024, USES_MAX = 256 };
-
-static const char ALPHABET[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"; /* 32 letters, none alike */
-
-static void random_text(const struct env *env, char *out, size_t len)
-{
-    unsigned char bytes[64];
-    assert(len <= sizeof(bytes));
-    env_random(env, bytes, len);
-    for (size_t i = 0; i < len; i++)
-        out[i] = ALPHABET[bytes[i] & 31];
-    out[len] = '\0';
-}
-
-void auth_make_key(const struct env *env, char *text, struct str *ret_prefix,
-                   struct sha256 *ret_hash)
-{
-    char prefix[PREFIX_LEN + 1];
-    char secret[SECRET_LEN + 1];
-    random_text(env, prefix, PREFIX_LEN);
-    random_text(env, secret, SECRET_LEN);
-    int len = snprintf(text, API_KEY_TEXT_MAX, "pawl_%s_%s", prefix, secret);
-    assert(len > 0 && len < API_KEY_TEXT_MAX);
-    *ret_prefix = (struct str){text, 5 + PREFIX_LEN};
-    *ret_hash = sha256_of((struct str){text, (size_t)len});
-}
+enum { SLOTS = 1024, USES_MAX = 256 };
 
 /* The same few characters again and again, from the first on. */
 static bool repeats(struct str key)
@@ -69,7 +44,7 @@ struct known_key {
     uint64_t epoch; /* when it was read: another one means that it may have been revoked */
     enum role role;
     char tenant[TENANT_ID_MAX + 1];
-    char actor[PREFIX_LEN + 16];
+    char actor[API_KEY_PREFIX_LEN + 8]; /* "key:PREFIX" */
     int64_t last_noted_ms;
 };
 
@@ -174,14 +149,14 @@ static enum err load(struct auth *auth, struct db *reader, uint64_t epoch, struc
                      const struct sha256 *hash, struct known_key **ret)
 {
     struct lookup l = {.hash = hash};
-    size_t prefix_len = 5 + PREFIX_LEN;
-    enum err e = ERR_OK;
-    if (key.len > prefix_len && str_starts_with(key, STR("pawl_")))
-        e = keys_find_prefix(reader, (struct str){key.ptr, prefix_len}, take_row, &l);
-    if (e == ERR_OK && l.no_memory)
-        e = ERR_NO_MEMORY;
-    if (e != ERR_OK || l.found == NULL)
+    struct str prefix;
+    if (!api_key_prefix(key, &prefix))
+        return ERR_OK;
+    enum err e = keys_find_prefix(reader, prefix, take_row, &l);
+    if (e != ERR_OK)
         return e;
+    if (l.found == NULL)
+        return l.no_memory ? ERR_NO_MEMORY : ERR_OK;
     if (auth->count >= AUTH_CACHE_MAX)
         forget_all(auth);
     size_t slot = slot_of(hash);

@@ -1,25 +1,14 @@
-/* API keys: how they look, how they are made, and who a given key is.
+/* Whose API key it is (domain/api_key.h).
  *
- * A key is pawl_PREFIX_SECRET. The prefix finds the row, the SHA-256 of the whole proves it,
- * compared in constant time. Looked-up keys are remembered, and looked up again when any key has
- * changed. Used by the HTTP loop's thread only. */
+ * The key's prefix finds its row; its SHA-256 is compared in constant time. Keys that were found
+ * are cached, and looked up again when any key has changed. Used by the HTTP loop's thread only. */
 #ifndef PAWL_RUNTIME_AUTH_H
 #define PAWL_RUNTIME_AUTH_H
 
 #include "core/txn/op.h"
-#include "store/db.h"
-
-/* The prefix points into `text`, which holds API_KEY_TEXT_MAX bytes. */
-void auth_make_key(const struct env *env, char *text, struct str *ret_prefix,
-                   struct sha256 *ret_hash);
+#include "store/keys.h"
 
 struct auth;
-
-/* A key that was used since the last asking, for the row's last_used_at. */
-struct key_use {
-    struct uuid id;
-    int64_t at_ms;
-};
 
 /* Why this cannot be the root key, which nothing but its length and its chance protect; NULL: it
  * can. */
@@ -53,7 +42,7 @@ struct auth_identity {
 MUST_CHECK enum err auth_check(struct auth *auth, const struct auth_question *q, struct problem *p,
                                struct auth_identity *ret);
 
-/* Takes up to `max` uses that are a grain or more apart. */
+/* Takes up to `max` uses of keys that their rows do not know yet. */
 size_t auth_take_uses(struct auth *auth, struct key_use *out, size_t max);
 
 #endif

@@ -96,26 +96,6 @@ void engine_metrics_release(struct engine_metrics *m)
 
 /* --- counting --- */
 
-struct str admission_outcome(const struct op *op)
-{
-    if (op->answer.replayed)
-        return STR("replayed");
-    switch ((int)op->err) {
-    case ERR_OK:
-        return op->answer.outcome != NULL ? str_of(op->answer.outcome) : STR("admitted");
-    case ERR_MAX_CONCURRENT_RUNS:
-        return STR("limited");
-    case ERR_QUEUE_FULL:
-        return STR("queue_full");
-    case ERR_RATE_LIMITED:
-        return STR("rate_limited");
-    case ERR_IDEM_KEY_REUSED:
-        return STR("mismatched");
-    default:
-        return err_http_status(op->err) >= 500 ? STR("unavailable") : STR("refused");
-    }
-}
-
 /* A decision that meets another one. Who may not decide meets none. */
 static bool is_conflict(enum err e)
 {
@@ -156,7 +136,7 @@ void engine_metrics_count(struct engine_metrics *m, const struct op *op, const s
         return;
     struct str tenant = tenant_label(m->labels, op->caller.tenant);
     double seconds = (double)(env_mono_ns(env) - op->submitted_ns) / 1e9;
-    metric_add(m->admissions, tenant, admission_outcome(op), 1);
+    metric_add(m->admissions, tenant, op_admission_outcome(op), 1);
     metric_observe(m->admission_wait, tenant, str_of(began), seconds);
 }
 

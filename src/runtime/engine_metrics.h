@@ -50,8 +50,6 @@ struct engine_metrics {
 MUST_CHECK bool engine_metrics_init(struct engine_metrics *m, struct metrics *registry);
 void engine_metrics_release(struct engine_metrics *m);
 
-/* The `outcome` of a start, from its op. */
-struct str admission_outcome(const struct op *op);
 /* An op that was answered. */
 void engine_metrics_count(struct engine_metrics *m, const struct op *op, const struct env *env);
 /* A check of the data that is over. */

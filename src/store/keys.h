@@ -31,6 +31,11 @@ MUST_CHECK enum err keys_list(struct db *db, int64_t tenant, struct uuid after, 
  */
 MUST_CHECK enum err keys_revoke(struct db *db, int64_t tenant, struct uuid id, int64_t now_ms,
                                 bool *ret_found);
+/* A use of a key, for last_used_at. */
+struct key_use {
+    struct uuid id;
+    int64_t at_ms;
+};
 MUST_CHECK enum err keys_touch(struct db *db, struct uuid id, int64_t now_ms);
 
 #endif

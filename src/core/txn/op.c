@@ -106,3 +106,23 @@ bool answer_replace(struct answer *a, struct buf *body)
     buf_release(&unused);
     return ok;
 }
+
+struct str op_admission_outcome(const struct op *op)
+{
+    if (op->answer.replayed)
+        return STR("replayed");
+    switch ((int)op->err) {
+    case ERR_OK:
+        return op->answer.outcome != NULL ? str_of(op->answer.outcome) : STR("admitted");
+    case ERR_MAX_CONCURRENT_RUNS:
+        return STR("limited");
+    case ERR_QUEUE_FULL:
+        return STR("queue_full");
+    case ERR_RATE_LIMITED:
+        return STR("rate_limited");
+    case ERR_IDEM_KEY_REUSED:
+        return STR("mismatched");
+    default:
+        return err_http_status(op->err) >= 500 ? STR("unavailable") : STR("refused");
+    }
+}

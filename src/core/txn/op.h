@@ -135,6 +135,8 @@ void op_init(struct op *op, const struct use_case *use_case);
 void op_release(struct op *op);
 /* Forgets what an earlier run of it left. */
 void op_clear_result(struct op *op);
+/* The metrics label `outcome` of a start that was answered. */
+struct str op_admission_outcome(const struct op *op);
 
 /* Begins a body that says `created`, with that as its first member; others follow. */
 void answer_begin(struct answer *a, enum answer_created created);

@@ -6,9 +6,10 @@
 #include "core/txn/tx.h"
 #include "core/usecase/use_cases.h"
 #include "gate/gate.h"
-#include "runtime/auth.h"
 
 #include "base/limits.h"
+#include "domain/api_key.h"
+#include "store/keys.h"
 #include "store/tenants.h"
 
 /* --- tenants --- */
@@ -249,7 +250,9 @@ static enum err create_key(struct op *op, struct tx *tx)
         if (e != ERR_OK)
             return problem_set(&op->problem, e, "cannot store the tenant");
     }
+    struct api_key_random random;
     char secret[API_KEY_TEXT_MAX];
+    env_random(tx->env, &random, sizeof(random));
     struct api_key key = {
         .id = env_new_id(tx->env),
         .tenant = tenant != NULL ? tenant->num : 0,
@@ -261,7 +264,7 @@ static enum err create_key(struct op *op, struct tx *tx)
         .last_used_at = -1,
         .revoked_at = -1,
     };
-    auth_make_key(tx->env, secret, &key.prefix, &key.hash);
+    api_key_make(&random, secret, &key.prefix, &key.hash);
     e = keys_insert(tx->db, &key);
     struct json_out o = json_out_to(&op->answer.body);
     render_key(&o, &key, str_of(secret));

@@ -3,7 +3,6 @@
 
 #include "core/usecase/execute.h"
 #include "core/usecase/use_cases.h"
-#include "runtime/engine_metrics.h"
 
 /* The same request every time, so that a key is never thought to be another's. */
 static void set_key(struct op *op, const struct internal_start *s)
@@ -23,7 +22,7 @@ static enum err count(struct tx *tx, const struct internal_start *s, const struc
     if (s->endpoint == NULL)
         return ERR_OK;
     int64_t wait_ms = op->err == ERR_OK ? MAX(tx->now_ms - s->due_at, (int64_t)0) : -1;
-    return tx_count_admission(tx, t, s->endpoint, admission_outcome(op), wait_ms);
+    return tx_count_admission(tx, t, s->endpoint, op_admission_outcome(op), wait_ms);
 }
 
 enum err internal_start(struct tx *tx, const struct internal_start *s, struct problem *p,

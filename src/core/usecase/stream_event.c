@@ -1,5 +1,5 @@
 /* Events on their way to those who listen. */
-#include "outbound/stream_event.h"
+#include "core/usecase/stream_event.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Events on their way to those who listen: as they are sent, each once in memory however many it
  * goes to. */
-#ifndef PAWL_OUTBOUND_STREAM_EVENT_H
-#define PAWL_OUTBOUND_STREAM_EVENT_H
+#ifndef PAWL_CORE_USECASE_STREAM_EVENT_H
+#define PAWL_CORE_USECASE_STREAM_EVENT_H
 
 #include "base/buf.h"
 #include "base/env.h"

@@ -3,8 +3,8 @@
 #include "core/txn/event_json.h"
 #include "core/txn/render.h"
 #include "core/txn/tx.h"
+#include "core/usecase/stream_event.h"
 #include "core/usecase/use_cases.h"
-#include "outbound/stream_event.h"
 
 #include "base/limits.h"
 #include "store/entity/entities.h"
