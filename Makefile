@@ -46,10 +46,10 @@ bench: SIGNALS ?= 100000
 bench: all
 	@python3 bench/run.py --pawl $(BUILD)/pawl --tools $(BUILD)/bench --seconds $(SECONDS) --rounds $(ROUNDS) --signals $(SIGNALS)
 
-# What a start, a replay, a claim with its completion and a signal cost, whatever else the machine does.
+# Instructions of a start, a replay, a claim with its completion and a signal, against those of bench/instructions.json.
 instructions: all
 	@tools/bootstrap.sh test
-	@python3 bench/instructions.py --pawl $(BUILD)/pawl --tools $(BUILD)/bench
+	@python3 bench/instructions.py --pawl $(BUILD)/pawl --tools $(BUILD)/bench --check bench/instructions.json
 
 # The same tests as in `make test`, for longer.
 soak: KILLS ?= 1000

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """Counts the instructions that pawl executes for a start, a replay, a claim with its completion and a signal.
 
-    python3 bench/instructions.py --pawl build/pawl --tools build/bench [--requests 2000] [--json]
+    python3 bench/instructions.py --pawl build/pawl --tools build/bench [--requests 2000] [--check FILE | --write FILE]
 
 Instructions under callgrind hardly depend on what else the machine does, so a change of a few percent shows. The server
 runs on a fresh store; each figure is counted over its own requests after a warm-up. "64 connections" are batched by the
 writer as under load, "1 connection" is one commit for each request.
+
+`--check` compares with the figures of a file, bench/instructions.json, and fails if one is more than a tenth above it.
+`--write` makes that file: after a change that is dearer on purpose, or cheaper, with the reason in the commit.
 """
 import argparse
 import json
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,6 +25,8 @@ READY_WAIT_S = 120  # callgrind runs a program some fifty times slower
 WORK = {"id": "one_task", "steps": [{"name": "only", "type": "task", "queue": "counted", "handler": "h"}]}
 ENTITY = {"queue": "entities", "handler": "h"}
 BATCH = 50
+DEARER_MAX = 1.10  # a figure may be so many times what the file says
+TRIES_MAX = 3  # a busy machine adds instructions now and then and takes none away, so the least of several counts
 
 
 def callgrind_server(args, folder):
@@ -96,26 +102,52 @@ def measure(args, folder):
     return figures
 
 
+def measure_fresh(args):
+    with tempfile.TemporaryDirectory(prefix="pawl-instructions-") as folder:
+        return measure(args, pathlib.Path(folder))
+
+
+def show(figures, expected):
+    for name, count in figures.items():
+        ratio = f"{count / expected[name]:>8.2f} of {expected[name]:,}" if name in expected else ""
+        print(f"{name:<28}{count:>12,}{ratio}")
+
+
+def check(args):
+    expected = json.loads(args.check.read_text())
+    least = {}
+    for _ in range(TRIES_MAX):
+        least = {name: min(count, least.get(name, count)) for name, count in measure_fresh(args).items()}
+        dearer = [name for name in expected if least[name] > DEARER_MAX * expected[name]]
+        if not dearer:
+            break
+    show(least, expected)
+    for name in dearer:
+        print(f"dearer than {args.check} allows: {name}")
+    return 1 if dearer or least.keys() != expected.keys() else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pawl", type=pathlib.Path, required=True, help="the server's binary")
     parser.add_argument("--tools", type=pathlib.Path, required=True, help="where load is")
     parser.add_argument("--requests", type=int, default=2000, help="for each figure of starts; a tenth for the others")
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
+    parser.add_argument("--check", type=pathlib.Path, help="fail if a figure is more than a tenth above this file's")
+    parser.add_argument("--write", type=pathlib.Path, help="write the medians of three measurements to this file")
     args = parser.parse_args()
     if not 500 <= args.requests <= 1_000_000:
         parser.error("--requests is 500 to 1,000,000")
     try:
-        with tempfile.TemporaryDirectory(prefix="pawl-instructions-") as folder:
-            figures = measure(args, pathlib.Path(folder))
+        if args.check:
+            return check(args)
+        several = [measure_fresh(args) for _ in range(TRIES_MAX if args.write else 1)]
     except BenchError as failure:
         print(failure, file=sys.stderr)
         return 1
-    if args.json:
-        print(json.dumps(figures))
-    else:
-        for name, count in figures.items():
-            print(f"{name:<28}{count:>12,}")
+    figures = {name: statistics.median(one[name] for one in several) for name in several[0]}
+    show(figures, {})
+    if args.write:
+        args.write.write_text(json.dumps(figures, indent=2) + "\n")
     return 0
 
 
