@@ -34,6 +34,40 @@ static void every_failure_has_a_failing_status(void **state)
         assert_in_range(err_http_status(e), 400, 599);
 }
 
+/* What the transaction does with an error depends on its class alone, so the class must agree with
+ * what the client is told: a request at fault is refused, and only the store or the machine fails
+ * in a way that passes. */
+static void classes_agree_with_statuses(void **state)
+{
+    (void)state;
+    assert_int_equal(err_class(ERR_OK), ERR_CLASS_NONE);
+    for (enum err e = FIRST_FAILURE; e < ERR_COUNT; e++) {
+        assert_int_not_equal(err_class(e), ERR_CLASS_NONE);
+        if (err_is_outage(e))
+            assert_int_equal(err_http_status(e), 503);
+        if (err_http_status(e) == 500)
+            assert_false(err_is_refusal(e));
+    }
+    assert_false(err_is_outage(ERR_TOO_LARGE)); /* one operation's own fault */
+    assert_true(err_is_refusal(ERR_OVERLOADED));
+}
+
+static void a_refusal_about_another_object_is_damage(void **state)
+{
+    (void)state;
+    assert_int_equal(err_of_other(ERR_RUN_NOT_FOUND), ERR_DAMAGED);
+    assert_int_equal(err_of_other(ERR_STORE_BUSY), ERR_STORE_BUSY);
+    assert_int_equal(err_of_other(ERR_OK), ERR_OK);
+}
+
+static void a_refusal_after_a_change_is_a_bug(void **state)
+{
+    (void)state;
+    assert_int_equal(err_after_change(ERR_STATUS_CONFLICT), ERR_INTERNAL);
+    assert_int_equal(err_after_change(ERR_DAMAGED), ERR_DAMAGED);
+    assert_int_equal(err_after_change(ERR_OK), ERR_OK);
+}
+
 /* What a client may rely on without knowing the code: wait and ask again after 408, 429, 500 and
  * 503; never after a status that says the request itself is at fault. */
 static void statuses_agree_with_retryable(void **state)
@@ -282,6 +316,9 @@ int main(void)
         cmocka_unit_test(codes_and_titles_are_told_apart),
         cmocka_unit_test(every_failure_has_a_failing_status),
         cmocka_unit_test(statuses_agree_with_retryable),
+        cmocka_unit_test(classes_agree_with_statuses),
+        cmocka_unit_test(a_refusal_about_another_object_is_damage),
+        cmocka_unit_test(a_refusal_after_a_change_is_a_bug),
         cmocka_unit_test(the_codes_of_the_contract_have_their_statuses),
         cmocka_unit_test(a_bare_status_finds_an_entry_of_that_status),
         cmocka_unit_test(a_parsers_status_finds_the_general_entry),
