@@ -184,7 +184,7 @@ static enum err read_beside(struct call *c, call_read_fn *then)
 
 void call_read(struct call *c, call_read_fn *then)
 {
-    bool changes = c->route->use_case->changes && !str_is(c->req->method, "GET") &&
+    bool changes = c->route->use_case->write != NULL && !str_is(c->req->method, "GET") &&
                    !str_is(c->req->method, "HEAD");
     enum err e = changes ? read_key(c) : ERR_OK;
     bool beside = e == ERR_OK && changes && c->req->body.len > BODY_ON_LOOP_MAX;

@@ -25,7 +25,7 @@ struct relay {
 
     /* The thread's own. */
     struct db *db;
-    struct tx tx;
+    struct read_tx tx;
     struct relay_window window;
     int64_t failures; /* in a row */
     int64_t delay_ms; /* the last one */
@@ -71,13 +71,13 @@ static enum err read_on(struct relay *r)
     enum err e = db_snapshot_begin(r->db, READ_MS_MAX);
     if (e != ERR_OK)
         return e;
-    tx_start(&r->tx);
+    read_tx_start(&r->tx, env_now_ms(r->config.env));
     if (r->window.count < RELAY_WINDOW_MESSAGES / 2)
         e = relay_window_fill(&r->window, &r->tx);
     if (e == ERR_OK && parked)
         e = relay_window_fill_parked(&r->window, &r->tx);
     db_snapshot_end(r->db);
-    tx_forget(&r->tx);
+    read_tx_clear(&r->tx);
     if (r->window.missing > 0)
         LOG(LOG_WARN, "events were removed before the bus was told of them",
             LOG_N("events", r->window.missing));
@@ -417,7 +417,7 @@ static enum err begin(struct relay *r, struct problem *p)
     int64_t mark = 0;
     enum err e = db_open(&config, p, &r->db);
     if (e == ERR_OK)
-        e = tx_init(&r->tx, r->db, r->config.env);
+        e = read_tx_init(&r->tx, r->db);
     if (e == ERR_OK)
         e = db_snapshot_begin(r->db, READ_MS_MAX);
     if (e == ERR_OK) {
@@ -476,7 +476,7 @@ void relay_free(struct relay *r)
     free_notes(r->marking_notes);
     if (r->window.last != NULL)
         relay_window_release(&r->window);
-    tx_release(&r->tx);
+    read_tx_release(&r->tx);
     db_close(r->db);
     pthread_mutex_destroy(&r->lock);
     pthread_cond_destroy(&r->woken);

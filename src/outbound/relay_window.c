@@ -137,7 +137,7 @@ static void put_offer(struct buf *body, const struct run_txn *m, const struct jo
 }
 
 /* NULL in *ret when the job is not claimable now: who claims it again later is told then. */
-static enum err offer_message(struct relay_window *w, struct tx *tx,
+static enum err offer_message(struct relay_window *w, struct read_tx *tx,
                               const struct relay_message *event, struct relay_message **ret)
 {
     struct job job;
@@ -149,7 +149,7 @@ static enum err offer_message(struct relay_window *w, struct tx *tx,
     if (e != ERR_OK || !found || job.state != JOB_PENDING || !serves(w, job.queue))
         return e;
     problem_init(&p);
-    e = run_txn_load(&m, tx, job.run, &p);
+    e = run_txn_read(&m, tx, job.run, &p);
     problem_release(&p);
     if (e != ERR_OK)
         return e == ERR_RUN_NOT_FOUND ? ERR_OK : e;
@@ -264,7 +264,7 @@ static void make_event(void *ctx, const struct event *event)
 }
 
 /* Puts the offers behind their events. */
-static enum err make_offers(struct making *mk, struct tx *tx)
+static enum err make_offers(struct making *mk, struct read_tx *tx)
 {
     for (struct relay_message *m = mk->first; m != NULL; m = m->next) {
         struct relay_message *offer = NULL;
@@ -301,7 +301,7 @@ static enum err make_stub(struct making *mk)
 
 /* The next `most` events of the row, and a stub for what is left of it. An entity that was deleted
  * has nothing to tell, even if its events are still there. */
-static enum err make_messages(struct making *mk, struct tx *tx, int64_t most)
+static enum err make_messages(struct making *mk, struct read_tx *tx, int64_t most)
 {
     int64_t wanted = mk->row->row.last_seq - mk->last_seq;
     most = MIN(most, wanted);
@@ -374,7 +374,7 @@ static void look_at_lanes(struct relay_window *w)
 }
 
 /* Stubs whose turn has come are read on. */
-static enum err read_stubs(struct relay_window *w, struct tx *tx)
+static enum err read_stubs(struct relay_window *w, struct read_tx *tx)
 {
     struct relay_message **at = &w->first;
     while (*at != NULL && w->count < RELAY_WINDOW_MESSAGES && w->bytes < RELAY_WINDOW_BYTES) {
@@ -402,7 +402,7 @@ static enum err read_stubs(struct relay_window *w, struct tx *tx)
     return ERR_OK;
 }
 
-static enum err read_row(struct relay_window *w, struct tx *tx, const struct row_copy *row)
+static enum err read_row(struct relay_window *w, struct read_tx *tx, const struct row_copy *row)
 {
     const struct relay_lane *lane = lane_of(w, row->row.run);
     struct making mk = making_of(w, row, row->row.first_seq - 1);
@@ -415,7 +415,7 @@ static enum err read_row(struct relay_window *w, struct tx *tx, const struct row
     return ERR_OK;
 }
 
-enum err relay_window_fill(struct relay_window *w, struct tx *tx)
+enum err relay_window_fill(struct relay_window *w, struct read_tx *tx)
 {
     struct row_list *list = calloc(1, sizeof(*list));
     if (list == NULL)
@@ -483,7 +483,7 @@ static void say_event(void *ctx, const struct event *event)
 }
 
 /* The message again, from its event; NULL in *ret when there is nothing left to say. */
-static enum err say_again(struct relay_window *w, struct tx *tx, const struct parked *parked,
+static enum err say_again(struct relay_window *w, struct read_tx *tx, const struct parked *parked,
                           struct relay_message **ret)
 {
     struct owner owner;
@@ -494,7 +494,7 @@ static enum err say_again(struct relay_window *w, struct tx *tx, const struct pa
     enum err e = owners_find(tx->db, parked->run, &tx->arena, &found, &owner);
     if (e != ERR_OK || !found)
         return e;
-    e = tx_tenant_num(tx, parked->tenant, &tenant);
+    e = read_tx_tenant_num(tx, parked->tenant, &tenant);
     if (e != ERR_OK)
         return e;
     struct saying s = {.window = w, .source = {tenant->id, owner}, .seq = parked->seq};
@@ -511,7 +511,7 @@ static enum err say_again(struct relay_window *w, struct tx *tx, const struct pa
     return e;
 }
 
-static enum err read_parked(struct relay_window *w, struct tx *tx, const struct parked_copy *c)
+static enum err read_parked(struct relay_window *w, struct read_tx *tx, const struct parked_copy *c)
 {
     struct relay_message *m = NULL;
     enum err e = say_again(w, tx, &c->parked, &m);
@@ -535,7 +535,7 @@ static enum err read_parked(struct relay_window *w, struct tx *tx, const struct 
     return ERR_OK;
 }
 
-enum err relay_window_fill_parked(struct relay_window *w, struct tx *tx)
+enum err relay_window_fill_parked(struct relay_window *w, struct read_tx *tx)
 {
     struct parked_list_copy *list = calloc(1, sizeof(*list));
     enum err e =

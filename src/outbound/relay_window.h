@@ -63,10 +63,10 @@ void relay_window_init(struct relay_window *w, int64_t after, const struct str *
 void relay_window_release(struct relay_window *w);
 
 /* Reads on as far as there is room. Inside a snapshot; `tx` is a reader's. */
-MUST_CHECK enum err relay_window_fill(struct relay_window *w, struct tx *tx);
+MUST_CHECK enum err relay_window_fill(struct relay_window *w, struct read_tx *tx);
 /* Takes in parked messages that are to be tried again; those whose event or offer is no more are
  * over at once. */
-MUST_CHECK enum err relay_window_fill_parked(struct relay_window *w, struct tx *tx);
+MUST_CHECK enum err relay_window_fill_parked(struct relay_window *w, struct read_tx *tx);
 
 /* The next messages, at most one of a run, in order. */
 size_t relay_window_batch(struct relay_window *w, struct relay_message **ret, size_t max);

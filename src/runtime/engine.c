@@ -194,11 +194,11 @@ void engine_submit(struct engine *e, struct op *op)
     e->round_requests++;
     if (op->wait_ms > 0)
         atomic_fetch_add(&e->waiting_callers, 1);
-    if (e->draining && op->use_case->changes) { /* whoever only asks is still answered */
+    if (e->draining && op->use_case->write != NULL) { /* whoever only asks is still answered */
         refuse_draining(e, op);
     } else if (op->decided) {
         op_decided(e, op);
-    } else if (!op->use_case->changes) {
+    } else if (op->use_case->read != NULL) {
         if (e->reads_in_flight >= READS_WAITING_MAX) {
             refuse(e, op, ERR_OVERLOADED, "too many reads are waiting");
             return;

@@ -245,7 +245,7 @@ static void read_gauges(struct engine_metrics *m, struct db *reader, int64_t now
     arena_release(&arena);
 }
 
-static enum err read_metrics(struct op *op, struct tx *tx)
+static enum err read_metrics(struct op *op, struct read_tx *tx)
 {
     const struct read_metrics_input *in = op->input;
     read_gauges(in->metrics, tx->db, tx->now_ms);
@@ -253,5 +253,4 @@ static enum err read_metrics(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_READ_METRICS = {
-    .name = "read_metrics", .changes = false, .run = read_metrics};
+const struct use_case UC_READ_METRICS = {.name = "read_metrics", .read = read_metrics};

@@ -13,11 +13,12 @@ struct reader {
     pthread_t thread;
     bool runs;
     struct db *db;
-    struct tx tx;
+    struct read_tx tx;
 };
 
 struct readers {
     struct reader each[READERS];
+    const struct env *env;
     int event_fd;
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t filled;
@@ -32,10 +33,10 @@ static void answer(struct reader *r, struct op *op)
     int64_t budget_ms = op->use_case->read_ms > 0 ? op->use_case->read_ms : READ_MS_MAX;
     enum err e = db_snapshot_begin(r->db, budget_ms);
     if (e == ERR_OK) {
-        tx_start(&r->tx);
-        e = op->use_case->run(op, &r->tx);
+        read_tx_start(&r->tx, env_now_ms(r->readers->env));
+        e = op->use_case->read(op, &r->tx);
         db_snapshot_end(r->db);
-        tx_forget(&r->tx);
+        read_tx_clear(&r->tx);
     }
     if (e == ERR_OK && !buf_ok(&op->answer.body))
         e = problem_set(&op->problem, ERR_NO_MEMORY, "the answer is too large: ask for less");
@@ -108,7 +109,7 @@ static enum err reader_start(struct reader *r, const struct readers_config *conf
     struct db_config store = {.url = config->store_url, .access = DB_READER, .env = config->env};
     enum err e = db_open(&store, p, &r->db);
     if (e == ERR_OK)
-        e = tx_init(&r->tx, r->db, config->env);
+        e = read_tx_init(&r->tx, r->db);
     if (e == ERR_OK)
         r->tx.polls = config->polls;
     if (e == ERR_OK && pthread_create(&r->thread, NULL, reader_main, r) != 0)
@@ -122,6 +123,7 @@ enum err readers_start(const struct readers_config *config, struct problem *p, s
     struct readers *rs = calloc(1, sizeof(*rs));
     if (rs == NULL)
         return problem_set(p, ERR_NO_MEMORY, "no memory for the readers");
+    rs->env = config->env;
     rs->event_fd = config->event_fd;
     rs->last = &rs->first;
     rs->done_last = &rs->done_first;
@@ -159,7 +161,7 @@ void readers_free(struct readers *rs)
         return;
     readers_stop(rs);
     for (size_t i = 0; i < READERS; i++) {
-        tx_release(&rs->each[i].tx);
+        read_tx_release(&rs->each[i].tx);
         db_close(rs->each[i].db);
     }
     pthread_mutex_destroy(&rs->lock);

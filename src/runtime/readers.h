@@ -4,7 +4,7 @@
 #define PAWL_RUNTIME_READERS_H
 
 #include "core/txn/op.h"
-#include "core/txn/tx.h"
+#include "core/txn/read_tx.h"
 
 struct readers;
 

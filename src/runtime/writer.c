@@ -307,7 +307,15 @@ static struct wake *run_batch(struct writer *l, struct op *first)
 
 /* --- backup --- */
 
-const struct use_case UC_BACKUP = {.name = "backup", .changes = true, .run = NULL};
+/* A backup is no part of a batch: split_backups() takes it out before. */
+static enum err not_in_a_batch(struct op *op, struct tx *tx)
+{
+    (void)tx;
+    assert(!"a backup in a batch");
+    return problem_set(&op->problem, ERR_INTERNAL, "a backup is no part of a batch");
+}
+
+const struct use_case UC_BACKUP = {.name = "backup", .write = not_in_a_batch};
 
 static void backup_over(struct writer *l, enum err e)
 {

@@ -12,7 +12,7 @@ enum { RUN_ARENA_MAX = 32 * MIB }; /* one run: its input and what else it keeps 
 
 /* The limits of one run after another. */
 struct lists {
-    struct tx *tx;
+    struct read_tx *tx;
     struct problem problem; /* why a definition or an input cannot be read */
     struct limit_key_row scopes[LIMITS_PER_RUN_MAX]; /* num 0: there is none yet */
     struct buf keys[LIMITS_PER_RUN_MAX];             /* what their keys point to */
@@ -29,7 +29,7 @@ struct lists {
     int64_t wrong_run; /* 0: none */
 };
 
-static void lists_init(struct lists *l, struct tx *tx)
+static void lists_init(struct lists *l, struct read_tx *tx)
 {
     *l = (struct lists){.tx = tx, .last = -1};
     problem_init(&l->problem);
@@ -54,8 +54,8 @@ static enum err by_definition(struct lists *l, const struct live_run *run)
     l->count = 0;
     problem_clear(&l->problem);
     definition_cache_trim(l->tx->definitions); /* there may be many; nobody else holds one now */
-    enum err e = tx_definition(l->tx, run->tenant, run->workflow_id, run->workflow_version,
-                               &l->problem, &def);
+    enum err e = read_tx_definition(l->tx, run->tenant, run->workflow_id, run->workflow_version,
+                                    &l->problem, &def);
     if (e == ERR_OK && def->limit_count > 0)
         e = json_parse(run->input, &l->problem, &input);
     for (size_t i = 0; e == ERR_OK && i < def->limit_count; i++) {
@@ -108,7 +108,7 @@ static bool check_one(void *ctx, const struct live_run *run)
     return l->err == ERR_OK;
 }
 
-enum err limit_lists_check(struct tx *tx, finding_each *each, void *ctx,
+enum err limit_lists_check(struct read_tx *tx, finding_each *each, void *ctx,
                            struct check_result *result)
 {
     struct lists l;
@@ -257,7 +257,7 @@ static enum err mend_run(struct lists *l, int64_t num)
 enum err limit_lists_mend(struct tx *tx)
 {
     struct lists l;
-    lists_init(&l, tx);
+    lists_init(&l, &tx->read);
     int64_t after = 0;
     enum err e;
     do {

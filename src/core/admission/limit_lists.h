@@ -7,7 +7,7 @@
 #include "store/doctor/check.h"
 
 /* As check_area(). A run whose definition or input cannot be read is passed over. */
-MUST_CHECK enum err limit_lists_check(struct tx *tx, finding_each *each, void *ctx,
+MUST_CHECK enum err limit_lists_check(struct read_tx *tx, finding_each *each, void *ctx,
                                       struct check_result *result);
 /* Makes the lists right, and the limits again that are lost. A run whose definition is lost keeps
  * of its list what is there. */

@@ -1,8 +1,8 @@
 /* The limits that apply to a start. */
 #include "core/admission/run_limits.h"
 
-#include "core/admission/release_rates.h"
 #include "core/run/dispatch.h"
+#include "core/txn/release_rates.h"
 
 enum err limits_find_scope(struct db *db, const struct limit_rule *rule, const json_t *input,
                            struct buf *key, struct limit_key_row *scope)
@@ -15,15 +15,15 @@ enum err limits_find_scope(struct db *db, const struct limit_rule *rule, const j
     return buf_ok(key) ? limit_keys_find(db, scope) : ERR_NO_MEMORY;
 }
 
-static enum err newest_definition(struct tx *tx, int64_t tenant, struct str workflow_id,
+static enum err newest_definition(struct read_tx *tx, int64_t tenant, struct str workflow_id,
                                   struct problem *p, const struct definition **ret)
 {
     struct workflow_newest newest;
     *ret = NULL;
-    enum err e = tx_newest(tx, tenant, workflow_id, &newest);
+    enum err e = read_tx_newest(tx, tenant, workflow_id, &newest);
     if (e != ERR_OK || !newest.found)
         return e;
-    return tx_definition(tx, tenant, workflow_id, newest.version, p, ret);
+    return read_tx_definition(tx, tenant, workflow_id, newest.version, p, ret);
 }
 
 static int64_t limit_by_path(const struct definition *newest, struct str path)
@@ -35,7 +35,7 @@ static int64_t limit_by_path(const struct definition *newest, struct str path)
     return -1;
 }
 
-enum err limit_in_force(struct tx *tx, const struct limit_key_row *scope, struct problem *p,
+enum err limit_in_force(struct read_tx *tx, const struct limit_key_row *scope, struct problem *p,
                         int64_t *ret)
 {
     const struct definition *newest;
@@ -70,7 +70,7 @@ enum err limits_load(struct limits_of_run *l, struct tx *tx, const struct tenant
     if (e != ERR_OK)
         return problem_set(p, e, "cannot read the queue");
     if (def->limit_count > 0)
-        e = newest_definition(tx, tenant->num, def->id, p, &newest);
+        e = newest_definition(&tx->read, tenant->num, def->id, p, &newest);
     if (e != ERR_OK)
         return problem_set(p, e, "cannot read the newest version of the workflow");
     l->scope_count = 0;

@@ -23,7 +23,7 @@ MUST_CHECK enum err limits_find_scope(struct db *db, const struct limit_rule *ru
                                       struct limit_key_row *scope);
 /* The limit in force for a scope: that of the newest version of its workflow; -1 when that version
  * has no such limit any more. */
-MUST_CHECK enum err limit_in_force(struct tx *tx, const struct limit_key_row *scope,
+MUST_CHECK enum err limit_in_force(struct read_tx *tx, const struct limit_key_row *scope,
                                    struct problem *p, int64_t *ret);
 /* `def` is the version that the run is pinned to. `at_limit` is the request's own wish, or
  * AT_LIMIT_COUNT. Text lives until the transaction ends. */

@@ -1,7 +1,7 @@
 /* The slots of a run and its place in the queue. */
 #include "core/admission/run_slots.h"
 
-#include "core/admission/release_rates.h"
+#include "core/txn/release_rates.h"
 #include "store/run/run_queue.h"
 
 /* Adds to every scope of the run. */

@@ -138,7 +138,7 @@ static enum err hooked_of(struct slice *s, int64_t tenant, const struct hooked *
     if (h != NULL)
         return ERR_OK;
     struct tenant *t = NULL;
-    enum err e = tx_tenant_num(s->tx, tenant, &t);
+    enum err e = read_tx_tenant_num(&s->tx->read, tenant, &t);
     h = e == ERR_OK ? arena_alloc(&s->tx->arena, sizeof(*h)) : NULL;
     if (h == NULL)
         return e == ERR_OK ? ERR_NO_MEMORY : e;

@@ -168,6 +168,6 @@ enum err timer_fire(struct tx *tx, const struct timer *timer, struct problem *p)
     enum err e = timer->ordinal <= TIMER_RUN ? fire_owner(tx, timer, p) : fire_job(tx, timer, p);
     if (e == ERR_OK)
         e = follow_up(tx, p);
-    tx_drop_json(tx);
+    read_tx_drop_json(&tx->read);
     return e;
 }

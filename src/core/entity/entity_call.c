@@ -158,7 +158,7 @@ static bool tells_error(const struct job *job)
 /* One line about the call. */
 static enum err tell_call(struct entity_txn *m, enum event_type type, const struct job *job)
 {
-    struct str error = tells_error(job) ? attempt_error(m->tx, job->error) : STR_NONE;
+    struct str error = tells_error(job) ? attempt_error(&m->tx->read, job->error) : STR_NONE;
     if (tells_error(job) && error.ptr == NULL)
         return ERR_NO_MEMORY;
     struct buf data;
@@ -496,7 +496,7 @@ enum err entity_call_finish(struct op *op, struct tx *tx, const struct finish_jo
         output = json_loadb(in->output.ptr != NULL ? in->output.ptr : "{}",
                             in->output.ptr != NULL ? in->output.len : 2,
                             JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-        if (output == NULL || !tx_keep_json(tx, output))
+        if (output == NULL || !read_tx_keep_json(&tx->read, output))
             return problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the answer");
         digest = digest_of(tx, output);
         if (digest.ptr == NULL)
@@ -530,12 +530,12 @@ enum err entity_call_finish(struct op *op, struct tx *tx, const struct finish_jo
 
 /* --- showing --- */
 
-enum err entity_call_show(struct tx *tx, const struct job *job, struct problem *p,
+enum err entity_call_show(struct read_tx *tx, const struct job *job, struct problem *p,
                           struct json_out *o)
 {
     struct entity_txn m;
     bool found = false;
-    enum err e = entity_txn_load(&m, tx, job->run, p, &found);
+    enum err e = entity_txn_read_num(&m, tx, job->run, p, &found);
     if (e != ERR_OK)
         return e;
     if (!found)

@@ -33,7 +33,7 @@ MUST_CHECK enum err entity_call_give_way(struct entity_txn *m, bool *ret_migrati
 MUST_CHECK enum err entity_call_revive(struct op *op, struct tx *tx, struct job *job);
 
 /* The job for its readers; the object stays open, as render_job() leaves it. */
-MUST_CHECK enum err entity_call_show(struct tx *tx, const struct job *job, struct problem *p,
+MUST_CHECK enum err entity_call_show(struct read_tx *tx, const struct job *job, struct problem *p,
                                      struct json_out *o);
 
 #endif

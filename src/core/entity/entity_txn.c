@@ -13,11 +13,11 @@
 
 /* --- loading --- */
 
-enum err entity_type_load(struct op *op, struct tx *tx, struct str id, struct tenant **ret_tenant,
-                          struct entity_type *ret)
+enum err entity_type_load(struct op *op, struct read_tx *tx, struct str id,
+                          struct tenant **ret_tenant, struct entity_type *ret)
 {
     bool found = false;
-    enum err e = tx_tenant(tx, op, ret_tenant);
+    enum err e = read_tx_tenant(tx, op, ret_tenant);
     if (e != ERR_OK)
         return e;
     if ((*ret_tenant)->num != 0)
@@ -34,15 +34,16 @@ enum err entity_type_load(struct op *op, struct tx *tx, struct str id, struct te
 enum err entity_version_load(struct entity_txn *m, int64_t version, struct entity_version *ret)
 {
     bool found = false;
-    enum err e = entity_type_cache_version(m->tx->types, m->tx->db, m->type.num, version,
-                                           &m->tx->arena, &found, ret);
+    struct read_tx *tx = m->read_tx;
+    enum err e =
+        entity_type_cache_version(tx->types, tx->db, m->type.num, version, &tx->arena, &found, ret);
     return e == ERR_OK && !found ? ERR_DAMAGED : e; /* versions are never removed */
 }
 
-enum err entity_txn_find(struct entity_txn *m, struct op *op, struct tx *tx, struct str type,
-                         struct str id, bool *ret_found)
+static enum err read_if(struct entity_txn *m, struct op *op, struct read_tx *tx, struct str type,
+                        struct str id, bool *ret_found)
 {
-    *m = (struct entity_txn){.tx = tx};
+    *m = (struct entity_txn){.read_tx = tx};
     enum err e = entity_type_load(op, tx, type, &m->tenant, &m->type);
     if (e != ERR_OK)
         return e;
@@ -55,33 +56,57 @@ enum err entity_txn_find(struct entity_txn *m, struct op *op, struct tx *tx, str
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot read the type's version");
 }
 
-enum err entity_txn_need(struct entity_txn *m, struct op *op, struct tx *tx, struct str type,
+enum err entity_txn_find(struct entity_txn *m, struct op *op, struct tx *tx, struct str type,
+                         struct str id, bool *ret_found)
+{
+    enum err e = read_if(m, op, &tx->read, type, id, ret_found);
+    m->tx = tx;
+    return e;
+}
+
+enum err entity_txn_read(struct entity_txn *m, struct op *op, struct read_tx *tx, struct str type,
                          struct str id)
 {
     bool found = false;
-    enum err e = entity_txn_find(m, op, tx, type, id, &found);
+    enum err e = read_if(m, op, tx, type, id, &found);
     if (e == ERR_OK && !found)
         e = problem_set(&op->problem, ERR_ENTITY_NOT_FOUND, "there is no %.*s \"%.*s\"",
                         STR_ARG(type), STR_ARG(id));
     return e;
 }
 
-enum err entity_txn_load(struct entity_txn *m, struct tx *tx, int64_t num, struct problem *p,
-                         bool *ret_found)
+enum err entity_txn_need(struct entity_txn *m, struct op *op, struct tx *tx, struct str type,
+                         struct str id)
 {
-    *m = (struct entity_txn){.tx = tx};
+    enum err e = entity_txn_read(m, op, &tx->read, type, id);
+    m->tx = tx;
+    return e;
+}
+
+enum err entity_txn_read_num(struct entity_txn *m, struct read_tx *tx, int64_t num,
+                             struct problem *p, bool *ret_found)
+{
+    *m = (struct entity_txn){.read_tx = tx};
     enum err e = entities_find_num(tx->db, num, &tx->arena, ret_found, &m->entity);
     if (e == ERR_OK && !*ret_found)
         return ERR_OK;
     bool known = false;
     if (e == ERR_OK)
-        e = tx_tenant_num(tx, m->entity.tenant, &m->tenant);
+        e = read_tx_tenant_num(tx, m->entity.tenant, &m->tenant);
     if (e == ERR_OK)
         e = entity_types_find_num(tx->db, m->entity.type, &tx->arena, &known, &m->type);
     if (e == ERR_OK)
         e = known ? entity_version_load(m, m->entity.type_version, &m->version) : ERR_DAMAGED;
     m->read = m->entity;
     return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot load the entity");
+}
+
+enum err entity_txn_load(struct entity_txn *m, struct tx *tx, int64_t num, struct problem *p,
+                         bool *ret_found)
+{
+    enum err e = entity_txn_read_num(m, &tx->read, num, p, ret_found);
+    m->tx = tx;
+    return e;
 }
 
 /* --- telling --- */

@@ -22,7 +22,8 @@ enum {
 };
 
 struct entity_txn {
-    struct tx *tx;
+    struct read_tx *read_tx; /* what it was loaded through */
+    struct tx *tx;           /* NULL: it was loaded to be shown and must not change */
     struct tenant *tenant;
     struct entity_type type;
     struct entity_version version; /* the one that it is pinned to */
@@ -32,7 +33,7 @@ struct entity_txn {
 };
 
 /* The caller's type; ERR_ENTITY_TYPE_NOT_FOUND. */
-MUST_CHECK enum err entity_type_load(struct op *op, struct tx *tx, struct str id,
+MUST_CHECK enum err entity_type_load(struct op *op, struct read_tx *tx, struct str id,
                                      struct tenant **ret_tenant, struct entity_type *ret);
 /* The caller's entity; *ret_found false leaves tenant and type loaded, and the newest version. */
 MUST_CHECK enum err entity_txn_find(struct entity_txn *m, struct op *op, struct tx *tx,
@@ -43,6 +44,11 @@ MUST_CHECK enum err entity_txn_need(struct entity_txn *m, struct op *op, struct 
 /* By its number; *ret_found false when it is gone. */
 MUST_CHECK enum err entity_txn_load(struct entity_txn *m, struct tx *tx, int64_t num,
                                     struct problem *p, bool *ret_found);
+/* The same two for an entity that is only shown. */
+MUST_CHECK enum err entity_txn_read(struct entity_txn *m, struct op *op, struct read_tx *tx,
+                                    struct str type, struct str id);
+MUST_CHECK enum err entity_txn_read_num(struct entity_txn *m, struct read_tx *tx, int64_t num,
+                                        struct problem *p, bool *ret_found);
 /* A new one, after entity_txn_find() has found none. Its row is written by the settling. */
 MUST_CHECK enum err entity_txn_create(struct entity_txn *m, struct str id, struct str by);
 

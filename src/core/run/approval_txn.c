@@ -51,7 +51,7 @@ static enum err parse_kept(struct tx *tx, struct str text, const json_t **ret)
     json_t *json = json_loadb(text.ptr, text.len, JSON_DECODE_ANY, NULL);
     if (json == NULL)
         return ERR_DAMAGED;
-    if (!tx_keep_json(tx, json))
+    if (!read_tx_keep_json(&tx->read, json))
         return ERR_NO_MEMORY;
     *ret = json;
     return ERR_OK;

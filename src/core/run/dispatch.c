@@ -22,7 +22,7 @@ static enum err room_of(struct tx *tx, int64_t num, struct problem *p, int64_t *
     int64_t limit = -1;
     enum err e = limit_keys_get(tx->db, num, &tx->arena, &scope);
     if (e == ERR_OK)
-        e = limit_in_force(tx, &scope, p, &limit);
+        e = limit_in_force(&tx->read, &scope, p, &limit);
     *ret = limit < 0 ? INT64_MAX : MAX(limit - scope.active_runs, (int64_t)0);
     return e;
 }
@@ -197,7 +197,7 @@ static enum err pull_freed(struct tx *tx, const struct freed_slots *freed, struc
                            struct budget *budget)
 {
     struct tenant *tenant;
-    enum err e = tx_tenant_num(tx, freed->tenant, &tenant);
+    enum err e = read_tx_tenant_num(&tx->read, freed->tenant, &tenant);
     for (size_t i = 0; i < freed->scopes.count && e == ERR_OK && tenant->queued_runs > 0; i++)
         e = pull(tx, tenant->num, freed->scopes.nums[i], p, budget);
     return e;
@@ -207,7 +207,7 @@ static enum err drain_freed(struct tx *tx, const struct freed_slots *freed, stru
                             struct budget *budget)
 {
     struct tenant *tenant;
-    enum err e = tx_tenant_num(tx, freed->tenant, &tenant);
+    enum err e = read_tx_tenant_num(&tx->read, freed->tenant, &tenant);
     return e == ERR_OK && tenant->queued_runs > 0 ? drain(tx, tenant, INT64_MAX, p, budget) : e;
 }
 
@@ -346,7 +346,7 @@ static enum err drain_in_turn(struct tx *tx, struct problem *p, struct budget *b
         }
         budget->lines--;
         struct tenant *tenant = NULL;
-        e = tx_tenant_num(tx, num, &tenant);
+        e = read_tx_tenant_num(&tx->read, num, &tenant);
         if (e == ERR_OK)
             e = drain(tx, tenant, tenant->weight, p, budget);
         d->drain_tenant = num;

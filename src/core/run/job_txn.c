@@ -41,7 +41,7 @@ enum err job_add_event(struct run_txn *m, enum event_type type, const struct job
 
 static enum err tell_with_error(struct run_txn *m, enum event_type type, const struct job *job)
 {
-    struct str error = attempt_error(m->tx, job->error);
+    struct str error = attempt_error(&m->tx->read, job->error);
     return job->error.ptr == NULL || error.ptr != NULL ? tell(m, type, job, error) : ERR_NO_MEMORY;
 }
 

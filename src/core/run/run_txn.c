@@ -64,12 +64,12 @@ static void take_old_job(void *ctx, const struct job *job)
 
 static enum err load_progress(struct run_txn *m)
 {
-    struct arena *arena = &m->tx->arena;
+    struct arena *arena = &m->read_tx->arena;
     if (m->run.progress.ptr != NULL)
         return progress_parse(m->run.progress, m->def->step_count, arena, &m->progress);
     if (!progress_init(&m->progress, m->def->step_count, arena))
         return ERR_NO_MEMORY;
-    return jobs_of_run(m->tx->db, m->run.num, take_old_job, &m->progress);
+    return jobs_of_run(m->read_tx->db, m->run.num, take_old_job, &m->progress);
 }
 
 static enum err load_rest(struct run_txn *m, struct problem *p)
@@ -77,42 +77,57 @@ static enum err load_rest(struct run_txn *m, struct problem *p)
     /* Version 0.1.0 kept a start_at that was past when it came: such a run waits for no time. */
     if (m->run.start_at <= m->run.created_at)
         m->run.start_at = -1;
-    enum err e = tx_definition(m->tx, m->run.tenant, m->run.workflow_id, m->run.workflow_version, p,
-                               &m->def);
+    enum err e = read_tx_definition(m->read_tx, m->run.tenant, m->run.workflow_id,
+                                    m->run.workflow_version, p, &m->def);
     if (e != ERR_OK)
         return e; /* p says why */
     e = load_progress(m);
     return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot load how far the run is");
 }
 
-enum err run_txn_load_if(struct run_txn *m, struct tx *tx, int64_t run_num, struct problem *p,
-                         bool *ret_found)
+static enum err read_if(struct run_txn *m, struct read_tx *tx, int64_t run_num, struct problem *p,
+                        bool *ret_found)
 {
-    *m = (struct run_txn){.tx = tx};
+    *m = (struct run_txn){.read_tx = tx};
     *ret_found = false;
     enum err e = runs_find_num(tx->db, run_num, &tx->arena, ret_found, &m->run);
     if (e == ERR_OK && !*ret_found)
         return ERR_OK;
     if (e == ERR_OK)
-        e = tx_tenant_num(tx, m->run.tenant, &m->tenant);
+        e = read_tx_tenant_num(tx, m->run.tenant, &m->tenant);
     if (e != ERR_OK)
         return problem_set(p, e, "cannot load the run");
     return load_rest(m, p);
 }
 
-enum err run_txn_load(struct run_txn *m, struct tx *tx, int64_t run_num, struct problem *p)
+enum err run_txn_read(struct run_txn *m, struct read_tx *tx, int64_t run_num, struct problem *p)
 {
     bool found = false;
-    enum err e = run_txn_load_if(m, tx, run_num, p, &found);
+    enum err e = read_if(m, tx, run_num, p, &found);
     if (e == ERR_OK && !found)
         return problem_set(p, ERR_RUN_NOT_FOUND, "cannot load the run");
     return e;
 }
 
-enum err run_txn_find(struct run_txn *m, struct op *op, struct tx *tx, struct uuid id)
+enum err run_txn_load_if(struct run_txn *m, struct tx *tx, int64_t run_num, struct problem *p,
+                         bool *ret_found)
 {
-    *m = (struct run_txn){.tx = tx};
-    enum err e = tx_tenant(tx, op, &m->tenant);
+    enum err e = read_if(m, &tx->read, run_num, p, ret_found);
+    m->tx = tx;
+    return e;
+}
+
+enum err run_txn_load(struct run_txn *m, struct tx *tx, int64_t run_num, struct problem *p)
+{
+    enum err e = run_txn_read(m, &tx->read, run_num, p);
+    m->tx = tx;
+    return e;
+}
+
+enum err run_txn_read_id(struct run_txn *m, struct op *op, struct read_tx *tx, struct uuid id)
+{
+    *m = (struct run_txn){.read_tx = tx};
+    enum err e = read_tx_tenant(tx, op, &m->tenant);
     if (e != ERR_OK)
         return e;
     bool found = false;
@@ -124,9 +139,16 @@ enum err run_txn_find(struct run_txn *m, struct op *op, struct tx *tx, struct uu
     return load_rest(m, &op->problem);
 }
 
+enum err run_txn_find(struct run_txn *m, struct op *op, struct tx *tx, struct uuid id)
+{
+    enum err e = run_txn_read_id(m, op, &tx->read, id);
+    m->tx = tx;
+    return e;
+}
+
 static enum err views_alloc(struct run_txn *m)
 {
-    m->views = arena_alloc(&m->tx->arena, m->def->step_count * sizeof(*m->views));
+    m->views = arena_alloc(&m->read_tx->arena, m->def->step_count * sizeof(*m->views));
     return m->views != NULL ? ERR_OK : ERR_NO_MEMORY;
 }
 
@@ -150,7 +172,7 @@ enum err run_txn_show(struct run_txn *m, const struct step_view **ret_views)
         if (view->state->is_map)
             e = show_map(m, i, view);
         else if (view->state->first > 0 && !fresh)
-            e = jobs_find_at(m->tx->db, m->run.num, view->state->first, &m->tx->arena,
+            e = jobs_find_at(m->read_tx->db, m->run.num, view->state->first, &m->read_tx->arena,
                              &view->has_job, &view->job);
     }
     *ret_views = m->views;
@@ -186,7 +208,7 @@ static enum err each_open_job(struct run_txn *m, int64_t from, int64_t to, open_
 /* A child of a run that ended is cancelled in a turn of its own. */
 enum err run_txn_cancel_child_later(struct tx *tx, struct uuid child)
 {
-    struct run_txn m = {.tx = tx, .run = {.num = uuid_time(child)}};
+    struct run_txn m = {.read_tx = &tx->read, .tx = tx, .run = {.num = uuid_time(child)}};
     return run_arm(&m, TIMER_PARENT_OVER, tx->now_ms);
 }
 
@@ -235,7 +257,7 @@ static enum err tell_end(struct run_txn *m)
     if (e != ERR_OK || m->run.parent_run < 0)
         return e;
     /* The job that waits for it looks in a turn of its own. */
-    struct run_txn parent = {.tx = m->tx, .run = {.num = m->run.parent_run}};
+    struct run_txn parent = {.read_tx = m->read_tx, .tx = m->tx, .run = {.num = m->run.parent_run}};
     return run_arm(&parent, m->run.parent_ordinal, m->tx->now_ms);
 }
 

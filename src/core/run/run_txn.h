@@ -18,7 +18,8 @@ struct read_text {
 };
 
 struct run_txn {
-    struct tx *tx;
+    struct read_tx *read_tx; /* what it was loaded through */
+    struct tx *tx;           /* NULL: it was loaded to be shown and must not change */
     struct tenant *tenant;
     struct run run;
     const struct definition *def;
@@ -59,6 +60,11 @@ MUST_CHECK enum err run_txn_load_if(struct run_txn *m, struct tx *tx, int64_t ru
                                     struct problem *p, bool *ret_found);
 /* The caller's run of this id. */
 MUST_CHECK enum err run_txn_find(struct run_txn *m, struct op *op, struct tx *tx, struct uuid id);
+/* The same two for a run that is only shown. */
+MUST_CHECK enum err run_txn_read(struct run_txn *m, struct read_tx *tx, int64_t run_num,
+                                 struct problem *p);
+MUST_CHECK enum err run_txn_read_id(struct run_txn *m, struct op *op, struct read_tx *tx,
+                                    struct uuid id);
 /* What its steps look like, read from their jobs. */
 MUST_CHECK enum err run_txn_show(struct run_txn *m, const struct step_view **ret_views);
 

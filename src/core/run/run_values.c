@@ -12,7 +12,7 @@ static const json_t *parsed(struct values *v, struct str text)
     json_t *json = text.len > 0 ? json_loadb(text.ptr, text.len, JSON_DECODE_ANY, NULL) : NULL;
     if (json == NULL && text.len > 0)
         v->err = ERR_DAMAGED;
-    else if (json != NULL && !tx_keep_json(v->m->tx, json))
+    else if (json != NULL && !read_tx_keep_json(v->m->read_tx, json))
         v->err = ERR_NO_MEMORY;
     return v->err == ERR_OK ? json : NULL;
 }
@@ -53,7 +53,8 @@ enum err values_output(struct run_txn *m, size_t step, struct str *ret)
     if (!s->is_map) {
         struct job job;
         bool found = false;
-        enum err e = jobs_find_at(m->tx->db, m->run.num, s->first, &m->tx->arena, &found, &job);
+        enum err e =
+            jobs_find_at(m->read_tx->db, m->run.num, s->first, &m->read_tx->arena, &found, &job);
         if (e == ERR_OK && found)
             *ret = job.output;
         return e;
@@ -63,10 +64,11 @@ enum err values_output(struct run_txn *m, size_t step, struct str *ret)
     struct outputs o = {.count = 0};
     buf_init(&o.text, JSON_KEPT_MAX);
     buf_put_char(&o.text, '[');
-    enum err e = jobs_range(m->tx->db, m->run.num, s->first, s->first + s->items, add_output, &o);
+    enum err e =
+        jobs_range(m->read_tx->db, m->run.num, s->first, s->first + s->items, add_output, &o);
     buf_put_char(&o.text, ']');
     if (e == ERR_OK && buf_ok(&o.text))
-        *ret = arena_str(&m->tx->arena, buf_str(&o.text));
+        *ret = arena_str(&m->read_tx->arena, buf_str(&o.text));
     buf_release(&o.text);
     return e;
 }
@@ -90,14 +92,15 @@ static void take_error(void *ctx, const struct job *job)
         job->error.ptr == NULL)
         return;
     f->error = job->error;
-    f->full = !arena_keep(&f->m->tx->arena, &f->error);
+    f->full = !arena_keep(&f->m->read_tx->arena, &f->error);
 }
 
 enum err values_error(struct run_txn *m, size_t step, struct str *ret)
 {
     const struct step_state *s = &m->progress.steps[step];
     struct first_error f = {.m = m, .error = STR_NONE};
-    enum err e = jobs_range(m->tx->db, m->run.num, s->first, s->first + s->items, take_error, &f);
+    enum err e =
+        jobs_range(m->read_tx->db, m->run.num, s->first, s->first + s->items, take_error, &f);
     *ret = f.error;
     return e == ERR_OK && f.full ? ERR_NO_MEMORY : e;
 }
@@ -118,7 +121,8 @@ static const json_t *step_value(struct values *v, struct str name)
     if (step == m->def->step_count)
         return NULL;
     if (m->step_values == NULL)
-        m->step_values = arena_alloc(&m->tx->arena, m->def->step_count * sizeof(*m->step_values));
+        m->step_values =
+            arena_alloc(&m->read_tx->arena, m->def->step_count * sizeof(*m->step_values));
     if (m->step_values == NULL) {
         v->err = ERR_NO_MEMORY;
         return NULL;
@@ -133,7 +137,8 @@ static const json_t *step_value(struct values *v, struct str name)
     if (v->err == ERR_OK && values_too_large(m, step, output))
         v->err = ERR_EXPRESSION; /* nobody is to go on with nil in their place */
     if (v->err == ERR_OK && s->first > 0 && !s->is_map)
-        v->err = jobs_find_at(m->tx->db, m->run.num, s->first, &m->tx->arena, &found, &job);
+        v->err =
+            jobs_find_at(m->read_tx->db, m->run.num, s->first, &m->read_tx->arena, &found, &job);
     else if (v->err == ERR_OK && step_is_settled(s->status))
         v->err = values_error(m, step, &job.error);
     if (v->err != ERR_OK)
@@ -224,7 +229,7 @@ enum err values_truth(struct run_txn *m, struct str source, struct problem *p, b
 {
     struct values v = {.m = m};
     const struct expr_vars vars = {&v, get};
-    struct expr *x = tx_expr(m->tx);
+    struct expr *x = read_tx_expr(m->read_tx);
     if (x == NULL)
         return ERR_NO_MEMORY;
     struct meter meter = meter_begin(m, x);
@@ -237,7 +242,7 @@ static enum err keep(struct run_txn *m, enum err e, json_t *value, const json_t 
 {
     if (e != ERR_OK)
         return e;
-    if (!tx_keep_json(m->tx, value))
+    if (!read_tx_keep_json(m->read_tx, value))
         return ERR_NO_MEMORY;
     *ret = value;
     return ERR_OK;
@@ -247,7 +252,7 @@ enum err values_eval(struct run_txn *m, struct str source, struct problem *p, co
 {
     struct values v = {.m = m};
     const struct expr_vars vars = {&v, get};
-    struct expr *x = tx_expr(m->tx);
+    struct expr *x = read_tx_expr(m->read_tx);
     json_t *value = NULL;
     if (x == NULL)
         return ERR_NO_MEMORY;
@@ -262,7 +267,7 @@ enum err values_fill(struct run_txn *m, const json_t *template, const json_t *it
 {
     struct values v = {.m = m, .item = item};
     const struct expr_vars vars = {&v, get};
-    struct expr *x = tx_expr(m->tx);
+    struct expr *x = read_tx_expr(m->read_tx);
     json_t *value = NULL;
     if (x == NULL)
         return ERR_NO_MEMORY;

@@ -206,9 +206,10 @@ static enum err make_child(struct item *i)
 {
     struct run_txn *m = i->m;
     i->code = "CHILD_REFUSED";
-    struct run_txn child = {.tx = m->tx, .tenant = m->tenant, .run = run_blank()};
+    struct run_txn child = {
+        .read_tx = m->read_tx, .tx = m->tx, .tenant = m->tenant, .run = run_blank()};
     struct workflow_newest newest = {0};
-    enum err e = tx_newest(m->tx, m->run.tenant, i->def->workflow_id, &newest);
+    enum err e = read_tx_newest(&m->tx->read, m->run.tenant, i->def->workflow_id, &newest);
     if (e != ERR_OK)
         return e;
     if (!newest.found || (newest.archived && i->def->version < 0))
@@ -222,8 +223,8 @@ static enum err make_child(struct item *i)
         return e;
     child.run.workflow_id = i->def->workflow_id;
     child.run.workflow_version = i->def->version > 0 ? i->def->version : newest.version;
-    e = tx_definition(m->tx, m->run.tenant, child.run.workflow_id, child.run.workflow_version,
-                      &i->p, &child.def);
+    e = read_tx_definition(&m->tx->read, m->run.tenant, child.run.workflow_id,
+                           child.run.workflow_version, &i->p, &child.def);
     if (e == ERR_WORKFLOW_NOT_FOUND)
         return problem_set(&i->p, ERR_EXPRESSION, "workflow \"%.*s\" has no version %lld",
                            STR_ARG(i->def->workflow_id), (long long)i->def->version);
@@ -317,7 +318,7 @@ static enum err load_items(struct run_txn *m, size_t step)
     json_t *items = json_loadb(text.ptr, text.len, 0, NULL);
     if (items == NULL)
         return ERR_DAMAGED;
-    if (!tx_keep_json(m->tx, items))
+    if (!read_tx_keep_json(&m->tx->read, items))
         return ERR_NO_MEMORY;
     m->items = items;
     m->items_step = step;

@@ -15,7 +15,7 @@ static json_t *load(struct str text)
 }
 
 /* The attempts that were lost; NULL when none was, or when their text cannot be read. */
-static enum err load_lost(struct tx *tx, const struct job *job, json_t **ret)
+static enum err load_lost(struct read_tx *tx, const struct job *job, json_t **ret)
 {
     struct buf text;
     buf_init(&text, ATTEMPTS_TEXT_MAX);
@@ -25,7 +25,7 @@ static enum err load_lost(struct tx *tx, const struct job *job, json_t **ret)
     return e;
 }
 
-struct str attempt_error(struct tx *tx, struct str error)
+struct str attempt_error(struct read_tx *tx, struct str error)
 {
     if (error.len <= ATTEMPT_ERROR_MAX)
         return error;
@@ -80,10 +80,10 @@ static void put_kept(struct buf *out, const json_t *list)
 enum err attempt_lost(struct tx *tx, const struct job *job, enum attempt_end how)
 {
     json_t *before = NULL;
-    struct str error = attempt_error(tx, job->error);
+    struct str error = attempt_error(&tx->read, job->error);
     if (job->error.ptr != NULL && error.ptr == NULL)
         return ERR_NO_MEMORY;
-    enum err e = load_lost(tx, job, &before);
+    enum err e = load_lost(&tx->read, job, &before);
     if (e != ERR_OK)
         return e;
     struct buf text;
@@ -132,7 +132,7 @@ static const char *outcome_of(const struct job *job, const json_t *last)
     return NULL;
 }
 
-enum err attempts_show(struct tx *tx, const struct job *job, struct json_out *o)
+enum err attempts_show(struct read_tx *tx, const struct job *job, struct json_out *o)
 {
     json_t *list = NULL;
     enum err e = load_lost(tx, job, &list);

@@ -14,10 +14,10 @@ enum attempt_end { ATTEMPT_FAILED, ATTEMPT_TIMED_OUT, ATTEMPT_LEASE_EXPIRED, ATT
 MUST_CHECK enum err attempt_lost(struct tx *tx, const struct job *job, enum attempt_end how);
 
 /* The member `attempts`: those that were lost, then the one under way or the one that ended it. */
-MUST_CHECK enum err attempts_show(struct tx *tx, const struct job *job, struct json_out *o);
+MUST_CHECK enum err attempts_show(struct read_tx *tx, const struct job *job, struct json_out *o);
 
 /* An error as timelines and lists of attempts have it: whole, or, if it is longer than
  * ATTEMPT_ERROR_MAX, its code and the beginning of its message. ptr NULL: no memory. */
-struct str attempt_error(struct tx *tx, struct str error);
+struct str attempt_error(struct read_tx *tx, struct str error);
 
 #endif

@@ -12,8 +12,9 @@
 #include "domain/role.h"
 #include "domain/tenant.h"
 
-struct tx;
 struct op;
+struct read_tx;
+struct tx;
 
 struct caller {
     struct str tenant; /* its id; "*" is all of them, for workers */
@@ -54,10 +55,12 @@ struct answer {
 
 struct use_case {
     const char *name; /* the `endpoint` of metrics */
-    bool changes;     /* runs on the writer, remembered under its key; otherwise on a reader */
-    /* load → decide → write. Runs again from the start when its batch is rolled back. An error must
-     * leave the transaction's rows as they were, and goes to op->problem. */
-    enum err (*run)(struct op *op, struct tx *tx);
+    /* Exactly one of these two is set. A read runs on a reader's thread, in a snapshot. A write
+     * runs on the writer's, is remembered under its key, and runs again from the start when its
+     * batch is rolled back. An error goes to op->problem; a write that returns one must leave the
+     * transaction's rows as they were. */
+    enum err (*read)(struct op *op, struct read_tx *tx);
+    enum err (*write)(struct op *op, struct tx *tx);
     bool decides;       /* counts as a decision of a person in metrics */
     const char *admits; /* counts as an admission in metrics, under this endpoint; NULL: not */
     int64_t read_ms;    /* how long a reader may take; 0: READ_MS_MAX */

@@ -2,102 +2,28 @@
 #include "core/txn/tx.h"
 
 #include "base/limits.h"
-#include "base/pages.h"
-#include "core/admission/release_rates.h"
 #include "core/txn/cpu_shares.h"
-#include "domain/expr/expr.h"
+#include "core/txn/release_rates.h"
 #include "gate/gate.h"
 #include "store/entity/entities.h"
 #include "store/outbox/feed.h"
 #include "store/run/late_index.h"
 #include "store/run/runs.h"
 #include "store/tenants.h"
-#include "store/workflows.h"
-
-enum { TENANT_SLOTS = 1024, TENANTS_MAX = 4096, HEAD_SLOTS = 512 };
-
-struct tx_tenant {
-    struct tenant tenant;         /* first, so that a tenant's address finds its entry */
-    struct tx_tenant *next;       /* in its slot */
-    struct tx_tenant *next_num;   /* in its slot by number; not while it has none */
-    struct tx_tenant *next_dirty; /* counters to write */
-    bool dirty;
-    char text[]; /* what the tenant's strings point to */
-};
-
-struct tx_tenants {
-    struct tx_tenant *slots[TENANT_SLOTS];
-    struct tx_tenant *by_num[TENANT_SLOTS];
-    struct tx_tenant *dirty;
-    size_t count;
-};
-
-struct kept_json {
-    struct kept_json *next;
-    json_t *json;
-};
-
-/* Direct-mapped: a workflow that shares its place with another is only looked up more often. */
-struct tx_heads {
-    bool any;
-    struct {
-        int64_t tenant; /* 0: empty */
-        char id[NAME_MAX_LEN + 1];
-        struct workflow_newest newest;
-    } slots[HEAD_SLOTS];
-};
 
 enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
 {
-    *tx = (struct tx){.db = db, .env = env, .next_due = -1};
-    tx->remembers = db_is_only_writer(db);
-    arena_init(&tx->arena, OP_BYTES_MAX);
-    arena_init(&tx->notes, OP_BYTES_MAX);
+    *tx = (struct tx){.env = env, .next_due = -1};
+    bool ok = read_tx_init(&tx->read, db) == ERR_OK;
     tx->release_rates = release_rates_new();
     tx->cpu = cpu_shares_new();
-    bool ok = tx->release_rates != NULL && tx->cpu != NULL;
+    ok &= tx->release_rates != NULL && tx->cpu != NULL;
 #define X(member, type, until, functions) \
     tx->member = functions##_new();       \
     ok &= tx->member != NULL;
     TX_MEMORY(X)
 #undef X
-    if (!ok)
-        return ERR_NO_MEMORY;
-    return tx->remembers ? secrets_get(db, env, STR("lease"), &tx->lease_key) : ERR_OK;
-}
-
-struct tx_tenants *tx_tenants_new(void)
-{
-    return calloc(1, sizeof(struct tx_tenants));
-}
-
-void tx_tenants_free(struct tx_tenants *tenants)
-{
-    if (tenants != NULL)
-        tx_tenants_forget(tenants);
-    free(tenants);
-}
-
-void tx_tenants_forget(struct tx_tenants *tenants)
-{
-    if (tenants->count == 0)
-        return;
-    for (size_t i = 0; i < TENANT_SLOTS && tenants->count > 0; i++) {
-        while (tenants->slots[i] != NULL) {
-            struct tx_tenant *old = tenants->slots[i];
-            tenants->slots[i] = old->next;
-            tenants->count--;
-            free(old);
-        }
-    }
-    memset(tenants->by_num, 0, sizeof(tenants->by_num));
-    tenants->dirty = NULL;
-}
-
-void tx_drop_json(struct tx *tx)
-{
-    for (; tx->kept != NULL; tx->kept = tx->kept->next)
-        json_decref(tx->kept->json);
+    return ok ? secrets_get(db, env, STR("lease"), &tx->lease_key) : ERR_NO_MEMORY;
 }
 
 static void free_wakes(struct wake *first)
@@ -118,16 +44,15 @@ static void clear_turn(struct tx *tx)
     tx->freed = NULL;
     tx->dispatches_later = tx->dispatch_failed = false;
     assert(tx->visits == NULL); /* they live in the notes */
-    tx_drop_json(tx);
     tx->told = tx->told_last = tx->told_unfed = NULL;
     tx->counts = (struct tx_counts){0};
-    arena_clear(&tx->arena);
-    arena_clear(&tx->notes);
+    read_tx_clear(&tx->read);
 }
 
 static void forget_until(struct tx *tx, enum memory_until end)
 {
     clear_turn(tx);
+    read_tx_forget(&tx->read, end);
 #define X(member, type, until, functions) \
     if ((until) <= end)                   \
         functions##_forget(tx->member);
@@ -155,20 +80,17 @@ void tx_release(struct tx *tx)
 #undef X
     release_rates_free(tx->release_rates);
     cpu_shares_free(tx->cpu);
-    expr_free(tx->expr);
-    arena_release(&tx->arena);
-    arena_release(&tx->notes);
+    read_tx_release(&tx->read);
 }
 
 void tx_start(struct tx *tx)
 {
     cpu_shares_turn(tx->cpu);
-    if (!tx->remembers || tx->stale || tx->tenants->count > TENANTS_MAX)
+    if (!tx->remembers || tx->stale)
         tx_forget(tx);
     else
         clear_turn(tx);
-    definition_cache_trim(tx->definitions);
-    tx->now_ms = env_now_ms(tx->env);
+    read_tx_start(&tx->read, env_now_ms(tx->env));
 }
 
 static enum err write_feed(struct tx *tx)
@@ -187,12 +109,7 @@ static enum err write_feed(struct tx *tx)
 
 enum err tx_flush(struct tx *tx)
 {
-    enum err e = ERR_OK;
-    for (struct tx_tenant *t = tx->tenants->dirty; t != NULL && e == ERR_OK; t = t->next_dirty) {
-        e = tenants_update_counters(tx->db, &t->tenant);
-        t->dirty = false;
-    }
-    tx->tenants->dirty = NULL;
+    enum err e = tenant_cache_flush(tx->tenants, tx->db);
     return e == ERR_OK ? write_feed(tx) : e;
 }
 
@@ -255,118 +172,20 @@ struct wake *tx_take_wakes(struct tx *tx)
 
 /* --- tenants --- */
 
-static void link_num(struct tx *tx, struct tx_tenant *t)
-{
-    struct tx_tenant **slot = &tx->tenants->by_num[(uint64_t)t->tenant.num % TENANT_SLOTS];
-    t->next_num = *slot;
-    *slot = t;
-}
-
-/* Keeps a tenant that was read into the transaction's arena, with text of its own. */
-static struct tx_tenant *remember(struct tx *tx, const struct tenant *read)
-{
-    size_t len = read->id.len + read->name.len;
-    struct tx_tenant *t = calloc(1, sizeof(*t) + len);
-    if (t == NULL)
-        return NULL;
-    t->tenant = *read;
-    struct str *const own[] = {&t->tenant.id, &t->tenant.name};
-    char *at = t->text;
-    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
-        if (own[i]->ptr == NULL)
-            continue;
-        memcpy(at, own[i]->ptr, own[i]->len);
-        own[i]->ptr = at;
-        at += own[i]->len;
-    }
-    struct tx_tenant **slot = &tx->tenants->slots[str_hash(t->tenant.id) % TENANT_SLOTS];
-    t->next = *slot;
-    *slot = t;
-    tx->tenants->count++;
-    if (t->tenant.num != 0)
-        link_num(tx, t);
-    return t;
-}
-
-static struct tx_tenant *recall(struct tx *tx, struct str id)
-{
-    struct tx_tenant *t = tx->tenants->slots[str_hash(id) % TENANT_SLOTS];
-    while (t != NULL && !str_eq(t->tenant.id, id))
-        t = t->next;
-    return t;
-}
-
-enum err tx_tenant(struct tx *tx, struct op *op, struct tenant **ret)
-{
-    struct str id = op->caller.tenant;
-    /* "*" has a row as soon as it is needed: the keys of callers that speak for all tenants belong
-     * to it. */
-    bool may_be_new = op->caller.creates_tenant || str_is(id, "*");
-    struct tx_tenant *t = recall(tx, id);
-    if (t == NULL) {
-        struct tenant found = tenant_default(id, tx->now_ms);
-        bool exists = false;
-        enum err e = tenants_find(tx->db, id, &tx->arena, &exists, &found);
-        if (e != ERR_OK)
-            return problem_set(&op->problem, e, "cannot read the tenant");
-        t = exists || may_be_new ? remember(tx, &found) : NULL;
-        if (t == NULL && (exists || may_be_new))
-            return problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the tenant");
-    }
-    if (t == NULL || (t->tenant.num == 0 && !may_be_new))
-        return problem_set(&op->problem, ERR_TENANT_NOT_FOUND, "there is no tenant \"%.*s\"",
-                           STR_ARG(id));
-    if (t->tenant.num == 0)
-        t->tenant.created_at = t->tenant.updated_at = tx->now_ms;
-    op->tenant_num = t->tenant.num;
-    *ret = &t->tenant;
-    return ERR_OK;
-}
-
-enum err tx_tenant_num(struct tx *tx, int64_t num, struct tenant **ret)
-{
-    struct tx_tenant *known = tx->tenants->by_num[(uint64_t)num % TENANT_SLOTS];
-    while (known != NULL && known->tenant.num != num)
-        known = known->next_num;
-    if (known != NULL) {
-        *ret = &known->tenant;
-        return ERR_OK;
-    }
-    struct tenant found;
-    bool exists = false;
-    enum err e = tenants_find_num(tx->db, num, &tx->arena, &exists, &found);
-    if (e == ERR_OK && !exists)
-        e = ERR_INTERNAL;
-    if (e != ERR_OK)
-        return e;
-    assert(recall(tx, found.id) == NULL);
-    struct tx_tenant *t = remember(tx, &found);
-    if (t == NULL)
-        return ERR_NO_MEMORY;
-    *ret = &t->tenant;
-    return ERR_OK;
-}
-
 enum err tx_tenant_ensure(struct tx *tx, struct tenant *t)
 {
     if (t->num != 0)
         return ERR_OK;
     enum err e = tenants_insert(tx->db, t);
     if (e == ERR_OK)
-        link_num(tx, CONTAINER_OF(t, struct tx_tenant, tenant));
+        tenant_cache_numbered(tx->tenants, t);
     return e;
 }
 
 void tx_tenant_touch(struct tx *tx, struct tenant *t)
 {
-    struct tx_tenant *entry = CONTAINER_OF(t, struct tx_tenant, tenant);
-    assert(t->num != 0);
     tx->touched++;
-    if (entry->dirty)
-        return;
-    entry->dirty = true;
-    entry->next_dirty = tx->tenants->dirty;
-    tx->tenants->dirty = entry;
+    tenant_cache_touch(tx->tenants, t);
 }
 
 void tx_tenant_changed(struct tx *tx)
@@ -376,70 +195,12 @@ void tx_tenant_changed(struct tx *tx)
 
 enum err tx_reload_counters(struct tx *tx)
 {
-    assert(tx->tenants->dirty == NULL);
-    enum err e = ERR_OK;
-    for (size_t i = 0; i < TENANT_SLOTS; i++) {
-        for (struct tx_tenant *t = tx->tenants->slots[i]; t != NULL && e == ERR_OK; t = t->next) {
-            struct tenant kept = {0};
-            bool found = false;
-            if (t->tenant.num != 0)
-                e = tenants_find_num(tx->db, t->tenant.num, &tx->arena, &found, &kept);
-            if (found) {
-                t->tenant.active_runs = kept.active_runs;
-                t->tenant.queued_runs = kept.queued_runs;
-            }
-        }
-    }
-    return e;
-}
-
-/* --- workflows and runs --- */
-
-static void take_newest(void *ctx, const struct workflow_head *head)
-{
-    struct workflow_newest *n = ctx;
-    *n = (struct workflow_newest){true, head->archived_at >= 0, head->latest_version};
-}
-
-enum err tx_newest(struct tx *tx, int64_t tenant, struct str id, struct workflow_newest *ret)
-{
-    *ret = (struct workflow_newest){0};
-    if (tenant == 0)
-        return ERR_OK; /* a tenant that is not stored has none */
-    size_t slot = (str_hash(id) ^ (uint64_t)tenant * 0x9E3779B97F4A7C15u) % HEAD_SLOTS;
-    if (tx->heads->slots[slot].tenant == tenant && str_is(id, tx->heads->slots[slot].id)) {
-        *ret = tx->heads->slots[slot].newest;
-        return ERR_OK;
-    }
-    enum err e = workflows_find(tx->db, tenant, id, take_newest, ret);
-    if (e == ERR_OK && ret->found) {
-        tx->heads->any = true;
-        tx->heads->slots[slot].tenant = tenant;
-        tx->heads->slots[slot].newest = *ret;
-        (void)snprintf(tx->heads->slots[slot].id, NAME_MAX_LEN + 1, "%.*s", STR_ARG(id));
-    }
-    return e;
-}
-
-struct tx_heads *tx_heads_new(void)
-{
-    return pages_new(sizeof(struct tx_heads));
-}
-
-void tx_heads_forget(struct tx_heads *heads)
-{
-    if (heads->any) /* most readers have never looked one up */
-        memset(heads, 0, sizeof(*heads));
-}
-
-void tx_heads_free(struct tx_heads *heads)
-{
-    pages_free(heads, sizeof(*heads));
+    return tenant_cache_reload(tx->tenants, tx->db, &tx->arena);
 }
 
 void tx_newest_changed(struct tx *tx)
 {
-    tx_heads_forget(tx->heads);
+    newest_cache_forget(tx->newest);
 }
 
 /* --- numbers, and what is pending --- */
@@ -531,12 +292,6 @@ enum err tx_new_entity(struct tx *tx, struct uuid *ret_id, int64_t *ret_num)
     return new_num(tx, ret_id, ret_num);
 }
 
-enum err tx_definition(struct tx *tx, int64_t tenant, struct str workflow_id, int64_t version,
-                       struct problem *p, const struct definition **ret)
-{
-    return definition_cache_get(tx->definitions, tx->db, tenant, workflow_id, version, p, ret);
-}
-
 /* --- what an op may do --- */
 
 int64_t tx_changes(const struct tx *tx)
@@ -605,27 +360,6 @@ void tx_leave_gates(struct tx *tx)
 {
     for (; tx->visits != NULL; tx->visits = tx->visits->next)
         tx->gate->leave(tx->gate, &tx->visits->ticket);
-}
-
-/* --- expressions --- */
-
-struct expr *tx_expr(struct tx *tx)
-{
-    if (tx->expr == NULL)
-        tx->expr = expr_new();
-    return tx->expr;
-}
-
-bool tx_keep_json(struct tx *tx, json_t *json)
-{
-    struct kept_json *kept = arena_alloc(&tx->notes, sizeof(*kept));
-    if (kept == NULL) {
-        json_decref(json);
-        return false;
-    }
-    *kept = (struct kept_json){tx->kept, json};
-    tx->kept = kept;
-    return true;
 }
 
 /* --- wake-ups --- */

@@ -1,12 +1,11 @@
-/* One transaction and what it has loaded: each tenant once, definitions parsed once, counters
- * written once. The writer's holds a whole batch of ops; a reader's holds one.
- *
- * Where nobody else can write to the store, much is remembered from one transaction to the next; a
- * rollback forgets all of it (tx_memory.h). */
+/* The writer's transaction: a batch of ops with what they have loaded and changed. Counters are
+ * written once, at its end. What it remembers from one transaction to the next is in read_tx.h and
+ * tx_memory.h; a rollback forgets all of it. */
 #ifndef PAWL_CORE_TXN_TX_H
 #define PAWL_CORE_TXN_TX_H
 
 #include "core/txn/op.h"
+#include "core/txn/read_tx.h"
 #include "core/txn/tx_counts.h"
 #include "core/txn/tx_memory.h"
 #include "domain/definition.h"
@@ -16,13 +15,10 @@
 #include <stdatomic.h>
 
 struct cpu_shares;
-struct expr;
 struct freed_slots;
 struct gate;
 struct gate_visit;
-struct kept_json;
 struct release_rates;
-struct worker_polls;
 
 /* Something that waiting callers want to hear of once the commit is on disk. */
 struct wake {
@@ -70,23 +66,25 @@ struct aside_tenant {
 enum { ASIDE_TENANTS_MAX = 16 }; /* past it the one that waits longest comes back early */
 
 struct tx {
-    struct db *db;
+    /* The read transaction inside; its members are members of this struct too. */
+    union {
+        struct read_tx read;
+        struct {
+            READ_TX_MEMBERS
+        };
+    };
     const struct env *env;
-    struct secret lease_key; /* of the writer: signs tokens of leases */
-    int64_t now_ms;
-    struct arena arena; /* what the op under way has loaded; emptied when it is over */
-    struct arena notes; /* what is to be known until the transaction ends: small things only */
-    int64_t touched;    /* how often counters were changed that are written later */
+    struct secret lease_key; /* signs tokens of leases */
+    int64_t touched;         /* how often counters were changed that are written later */
     /* From one transaction to the next: see tx_memory.h. */
 #define X(member, type, until, functions) type *member;
     TX_MEMORY(X)
 #undef X
-    bool remembers;
-    /* NULL for readers, or while nobody waits for anything. */
+    /* NULL while nobody waits for anything. */
     struct wake *wakes;
     bool wants_wakes;
     struct wake *woken;          /* by what is committed; until they are taken */
-    const atomic_int *listening; /* how many listen to timelines; NULL for readers */
+    const atomic_int *listening; /* how many listen to timelines */
     atomic_bool *wakes_lost;     /* set when there was no memory to tell them */
     bool grew; /* the feed, by what is committed; until who looks at it puts it back */
     atomic_llong
@@ -97,13 +95,11 @@ struct tx {
     bool has_deliveries; /* a webhook has something to be sent */
     bool stale;          /* forget everything when the next turn starts */
     struct claim_turn claim_turns[CLAIM_TURNS];
-    int64_t next_due; /* the earliest timer armed here; -1: none */
-    struct expr *expr;
+    int64_t next_due;                     /* the earliest timer armed here; -1: none */
     struct cpu_shares *cpu;               /* outlives rollbacks: what was taken was taken */
-    struct kept_json *kept;               /* parsed values of the op under way */
     struct event_range *told, *told_last; /* in the order of telling */
     struct event_range *told_unfed;       /* the first that is not in the feed yet */
-    struct gate *gate;                    /* NULL for readers */
+    struct gate *gate;
     struct gate_visit *visits;
     struct freed_slots *freed;      /* by the op under way */
     bool dispatches_later;          /* see follow_up.h */
@@ -114,7 +110,6 @@ struct tx {
     struct release_rates *release_rates; /* how fast slots have been freeing */
     struct tx_counts counts;
     struct tx_metrics metrics;
-    struct worker_polls *polls; /* who asks for work; NULL: nobody wants to know */
 };
 
 /* `db` and `env` outlive it. */
@@ -134,11 +129,6 @@ void tx_rolled_back(struct tx *tx);
 /* For all commits since they were taken last; the caller owns them (free). */
 struct wake *tx_take_wakes(struct tx *tx);
 
-/* The caller's tenant. With creates_tenant one that is not stored yet has num 0.
- * ERR_TENANT_NOT_FOUND otherwise. Lives until the transaction ends. */
-MUST_CHECK enum err tx_tenant(struct tx *tx, struct op *op, struct tenant **ret);
-/* By the number in a row; it must exist. */
-MUST_CHECK enum err tx_tenant_num(struct tx *tx, int64_t num, struct tenant **ret);
 /* Stores the tenant if it is new. Called before the first row that belongs to it. */
 MUST_CHECK enum err tx_tenant_ensure(struct tx *tx, struct tenant *t);
 /* Its counters changed; they are written at the end of the batch. */
@@ -149,14 +139,6 @@ void tx_tenant_changed(struct tx *tx);
  * again. */
 MUST_CHECK enum err tx_reload_counters(struct tx *tx);
 
-/* The newest version of a workflow. */
-struct workflow_newest {
-    bool found;
-    bool archived;
-    int64_t version;
-};
-MUST_CHECK enum err tx_newest(struct tx *tx, int64_t tenant, struct str workflow_id,
-                              struct workflow_newest *ret);
 /* A workflow changed in this transaction. */
 void tx_newest_changed(struct tx *tx);
 /* The highest number of a run that is in the index of runs and, if it holds a slot, in `holding`.
@@ -168,11 +150,6 @@ MUST_CHECK enum err tx_new_run(struct tx *tx, struct uuid *ret_id, int64_t *ret_
 MUST_CHECK enum err tx_new_entity(struct tx *tx, struct uuid *ret_id, int64_t *ret_num);
 /* The highest number that a run or an entity has. */
 MUST_CHECK enum err tx_last_num(struct tx *tx, int64_t *ret);
-
-/* A stored definition, parsed. Borrowed until the transaction ends. */
-MUST_CHECK enum err tx_definition(struct tx *tx, int64_t tenant, struct str workflow_id,
-                                  int64_t version, struct problem *p,
-                                  const struct definition **ret);
 
 /* What was changed so far, rows and counters: the same number again means nothing since. */
 int64_t tx_changes(const struct tx *tx);
@@ -189,14 +166,6 @@ MUST_CHECK enum err tx_enter_gate(struct tx *tx, struct op *op, const struct ten
 /* After the commit or the rollback. */
 void tx_leave_gates(struct tx *tx);
 
-/* The evaluator of expressions; NULL when memory ran out. */
-struct expr *tx_expr(struct tx *tx);
-/* Takes over a reference until tx_drop_json() or the end of the transaction; false, and drops it,
- * when memory ran out. */
-MUST_CHECK bool tx_keep_json(struct tx *tx, json_t *json);
-/* An op or a timer is done with: what it had parsed goes. A batch of many with large inputs would
- * hold them all at once otherwise. */
-void tx_drop_json(struct tx *tx);
 MUST_CHECK enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue);
 MUST_CHECK enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id);
 /* Likewise those who wait for updates with numbers above `after` up to `through`; 0: for any. */

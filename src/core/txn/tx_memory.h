@@ -1,34 +1,16 @@
-/* What a connection remembers from one transaction to the next, in one table: the members of struct
+/* What only the writer remembers from one transaction to the next, in one table: members of struct
  * tx are made from it, and so are the functions that empty them. A rollback empties every row, so
- * nothing that was rolled back is believed later. Whoever wants to remember more adds a row here.
+ * nothing that was rolled back is believed later. Add a row here to remember more, or to
+ * READ_MEMORY in read_tx.h if readers need it too.
  *
  * Not in the table, because a wrong value does no harm: whose turn it is to be handed a job, how
  * fast slots have been freeing, the evaluator of expressions. */
 #ifndef PAWL_CORE_TXN_TX_MEMORY_H
 #define PAWL_CORE_TXN_TX_MEMORY_H
 
-#include "core/txn/definition_cache.h"
-#include "core/txn/entity_type_cache.h"
+#include "core/txn/read_tx.h"
 #include "core/txn/window_stats.h"
 #include "store/idempotency.h"
-
-/* How long a row stays true. */
-enum memory_until {
-    UNTIL_STALE,    /* until somebody else may have written, or settings changed */
-    UNTIL_ROLLBACK, /* what is committed of it never changes, or is known here alone */
-};
-
-/* Tenants that were read, by name and by number. In tx.c. */
-struct tx_tenants;
-MUST_CHECK struct tx_tenants *tx_tenants_new(void);
-void tx_tenants_forget(struct tx_tenants *tenants);
-void tx_tenants_free(struct tx_tenants *tenants);
-
-/* The newest versions of workflows. In tx.c. */
-struct tx_heads;
-MUST_CHECK struct tx_heads *tx_heads_new(void);
-void tx_heads_forget(struct tx_heads *heads);
-void tx_heads_free(struct tx_heads *heads);
 
 /* Numbers that were read; -1: not known. */
 struct tx_nums {
@@ -70,12 +52,8 @@ void dispatch_state_free(struct dispatch_state *state);
 /* clang-format off */
 #define TX_MEMORY(X)                                                                               \
     /* member        type                       until           functions */                       \
-    X(tenants,      struct tx_tenants,         UNTIL_STALE,    tx_tenants)                         \
-    X(heads,        struct tx_heads,           UNTIL_STALE,    tx_heads)                           \
-    X(types,        struct entity_type_cache,  UNTIL_STALE,    entity_type_cache)                  \
     X(recent_keys,  struct idem_recent,        UNTIL_STALE,    idem_recent)                        \
     X(nums,         struct tx_nums,            UNTIL_STALE,    tx_nums)                            \
-    X(definitions,  struct definition_cache,   UNTIL_ROLLBACK, definition_cache)                   \
     X(window_stats, struct window_stats,       UNTIL_ROLLBACK, window_stats)                       \
     X(pending,      struct tx_pending,         UNTIL_ROLLBACK, tx_pending)                         \
     X(dispatch,     struct dispatch_state,     UNTIL_ROLLBACK, dispatch_state)

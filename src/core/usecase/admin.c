@@ -19,7 +19,7 @@ enum {
 }; /* a name of TEXT_MAX control characters, each written as \u0001 */
 
 /* The tenant that the path names: the caller's own, or any for those who rule the server. */
-static enum err tenant_named(struct op *op, struct tx *tx, struct str id, bool create,
+static enum err tenant_named(struct op *op, struct read_tx *tx, struct str id, bool create,
                              struct tenant **ret)
 {
     struct str own = op->caller.tenant;
@@ -31,7 +31,7 @@ static enum err tenant_named(struct op *op, struct tx *tx, struct str id, bool c
     bool own_creates = op->caller.creates_tenant;
     op->caller.tenant = id;
     op->caller.creates_tenant = create;
-    enum err e = tx_tenant(tx, op, ret);
+    enum err e = read_tx_tenant(tx, op, ret);
     op->caller.tenant = own;
     op->caller.creates_tenant = own_creates;
     return e;
@@ -114,7 +114,7 @@ static enum err put_tenant(struct op *op, struct tx *tx)
 {
     const struct put_tenant_input *in = op->input;
     struct tenant *tenant;
-    enum err e = tenant_named(op, tx, in->tenant_id, true, &tenant);
+    enum err e = tenant_named(op, &tx->read, in->tenant_id, true, &tenant);
     if (e != ERR_OK)
         return e;
     struct tenant changed = *tenant;
@@ -124,13 +124,13 @@ static enum err put_tenant(struct op *op, struct tx *tx)
     return e == ERR_OK ? set_tenant(op, tx, tenant, changed, "tenant.set") : e;
 }
 
-const struct use_case UC_PUT_TENANT = {.name = "put_tenant", .changes = true, .run = put_tenant};
+const struct use_case UC_PUT_TENANT = {.name = "put_tenant", .write = put_tenant};
 
 static enum err rollback_tenant(struct op *op, struct tx *tx)
 {
     const struct rollback_tenant_input *in = op->input;
     struct tenant *tenant;
-    enum err e = tenant_named(op, tx, in->tenant_id, false, &tenant);
+    enum err e = tenant_named(op, &tx->read, in->tenant_id, false, &tenant);
     if (e != ERR_OK)
         return e;
     int64_t version = in->version >= 0 ? in->version : tenant->settings_version - 1;
@@ -154,8 +154,7 @@ static enum err rollback_tenant(struct op *op, struct tx *tx)
     return set_tenant(op, tx, tenant, changed, "tenant.rollback");
 }
 
-const struct use_case UC_ROLLBACK_TENANT = {
-    .name = "rollback_tenant", .changes = true, .run = rollback_tenant};
+const struct use_case UC_ROLLBACK_TENANT = {.name = "rollback_tenant", .write = rollback_tenant};
 
 struct settings_page {
     struct page page;
@@ -178,7 +177,7 @@ static void add_settings(void *ctx, const struct settings *s)
     page_set_last_number(&p->page, s->version);
 }
 
-static enum err list_settings(struct op *op, struct tx *tx)
+static enum err list_settings(struct op *op, struct read_tx *tx)
 {
     const struct list_settings_input *in = op->input;
     struct tenant *tenant;
@@ -196,10 +195,9 @@ static enum err list_settings(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_SETTINGS = {
-    .name = "list_settings", .changes = false, .run = list_settings};
+const struct use_case UC_LIST_SETTINGS = {.name = "list_settings", .read = list_settings};
 
-static enum err get_tenant(struct op *op, struct tx *tx)
+static enum err get_tenant(struct op *op, struct read_tx *tx)
 {
     const struct tenant_input *in = op->input;
     struct tenant *tenant;
@@ -211,7 +209,7 @@ static enum err get_tenant(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_GET_TENANT = {.name = "get_tenant", .changes = false, .run = get_tenant};
+const struct use_case UC_GET_TENANT = {.name = "get_tenant", .read = get_tenant};
 
 static void add_tenant(void *ctx, const struct tenant *t)
 {
@@ -222,7 +220,7 @@ static void add_tenant(void *ctx, const struct tenant *t)
     page_set_last(page, t->id);
 }
 
-static enum err list_tenants(struct op *op, struct tx *tx)
+static enum err list_tenants(struct op *op, struct read_tx *tx)
 {
     const struct list_input *in = op->input;
     struct page page = page_begin(op, in->limit);
@@ -233,8 +231,7 @@ static enum err list_tenants(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_TENANTS = {
-    .name = "list_tenants", .changes = false, .run = list_tenants};
+const struct use_case UC_LIST_TENANTS = {.name = "list_tenants", .read = list_tenants};
 
 /* --- API keys --- */
 
@@ -244,7 +241,7 @@ static enum err create_key(struct op *op, struct tx *tx)
     struct tenant *tenant = NULL;
     enum err e = ERR_OK;
     if (!str_is(in->tenant_id, "*")) {
-        e = tenant_named(op, tx, in->tenant_id, true, &tenant);
+        e = tenant_named(op, &tx->read, in->tenant_id, true, &tenant);
         if (e == ERR_OK)
             e = tx_tenant_ensure(tx, tenant);
         if (e != ERR_OK)
@@ -277,16 +274,16 @@ static enum err create_key(struct op *op, struct tx *tx)
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the key");
 }
 
-const struct use_case UC_CREATE_KEY = {.name = "create_key", .changes = true, .run = create_key};
+const struct use_case UC_CREATE_KEY = {.name = "create_key", .write = create_key};
 
 /* Root and --dev see every tenant's keys when they ask for "*". */
-static enum err key_scope(struct op *op, struct tx *tx, int64_t *ret_tenant)
+static enum err key_scope(struct op *op, struct read_tx *tx, int64_t *ret_tenant)
 {
     *ret_tenant = 0;
     if (str_is(op->caller.tenant, "*"))
         return ERR_OK;
     struct tenant *tenant;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e == ERR_OK)
         *ret_tenant = tenant->num != 0 ? tenant->num : -1; /* not stored: it has no keys */
     return e;
@@ -297,7 +294,7 @@ static enum err revoke_key(struct op *op, struct tx *tx)
     const struct key_input *in = op->input;
     int64_t tenant;
     bool found = false;
-    enum err e = key_scope(op, tx, &tenant);
+    enum err e = key_scope(op, &tx->read, &tenant);
     if (e != ERR_OK)
         return e;
     e = keys_revoke(tx->db, tenant, in->key_id, tx->now_ms, &found);
@@ -313,7 +310,7 @@ static enum err revoke_key(struct op *op, struct tx *tx)
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot revoke the key");
 }
 
-const struct use_case UC_REVOKE_KEY = {.name = "revoke_key", .changes = true, .run = revoke_key};
+const struct use_case UC_REVOKE_KEY = {.name = "revoke_key", .write = revoke_key};
 
 static void add_key(void *ctx, const struct api_key *key)
 {
@@ -328,7 +325,7 @@ static void add_key(void *ctx, const struct api_key *key)
     buf_release(&id);
 }
 
-static enum err list_keys(struct op *op, struct tx *tx)
+static enum err list_keys(struct op *op, struct read_tx *tx)
 {
     const struct list_input *in = op->input;
     int64_t tenant;
@@ -346,7 +343,7 @@ static enum err list_keys(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_KEYS = {.name = "list_keys", .changes = false, .run = list_keys};
+const struct use_case UC_LIST_KEYS = {.name = "list_keys", .read = list_keys};
 
 static enum err touch_keys(struct op *op, struct tx *tx)
 {
@@ -357,7 +354,7 @@ static enum err touch_keys(struct op *op, struct tx *tx)
     return e;
 }
 
-const struct use_case UC_TOUCH_KEYS = {.name = "touch_keys", .changes = true, .run = touch_keys};
+const struct use_case UC_TOUCH_KEYS = {.name = "touch_keys", .write = touch_keys};
 
 /* --- idempotency records --- */
 
@@ -381,7 +378,7 @@ static enum err find_record(struct op *op, struct tx *tx, struct shown_record *s
 {
     const struct idem_input *in = op->input;
     struct tenant *tenant;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(&tx->read, op, &tenant);
     if (e != ERR_OK)
         return e;
     *s = (struct shown_record){.op = op, .tenant = tenant};
@@ -401,7 +398,7 @@ static enum err get_idem(struct op *op, struct tx *tx)
 
 /* Runs on the writer, behind the counts that wait for the next commit. */
 const struct use_case UC_GET_IDEM = {
-    .name = "get_idempotency_key", .changes = true, .run = get_idem, .sees_counts = true};
+    .name = "get_idempotency_key", .write = get_idem, .sees_counts = true};
 
 static enum err release_idem(struct op *op, struct tx *tx)
 {
@@ -418,5 +415,4 @@ static enum err release_idem(struct op *op, struct tx *tx)
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot release the key");
 }
 
-const struct use_case UC_RELEASE_IDEM = {
-    .name = "release_idempotency_key", .changes = true, .run = release_idem};
+const struct use_case UC_RELEASE_IDEM = {.name = "release_idempotency_key", .write = release_idem};

@@ -24,7 +24,7 @@ struct group {
 
 struct stats {
     const struct approval_stats_input *in;
-    struct tx *tx;
+    struct read_tx *tx;
     int64_t looked_at;
     struct group all;
     struct group groups[APPROVAL_STATS_WORKFLOWS_MAX + 1]; /* the last: of no group of its own */
@@ -171,11 +171,11 @@ static void show(struct op *op, const struct stats *s, int64_t since)
     json_close(&o, '}');
 }
 
-static enum err approval_stats(struct op *op, struct tx *tx)
+static enum err approval_stats(struct op *op, struct read_tx *tx)
 {
     const struct approval_stats_input *in = op->input;
     struct tenant *tenant;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
     struct stats *s = arena_alloc(&tx->arena, sizeof(*s));
@@ -196,5 +196,4 @@ static enum err approval_stats(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_APPROVAL_STATS = {
-    .name = "approval_stats", .changes = false, .run = approval_stats};
+const struct use_case UC_APPROVAL_STATS = {.name = "approval_stats", .read = approval_stats};

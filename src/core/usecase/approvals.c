@@ -51,7 +51,7 @@ static void show_approval(struct json_out *o, const struct run_txn *m, const str
 
 struct approvals_page {
     struct page page;
-    struct tx *tx;
+    struct read_tx *tx;
     enum err err;
 };
 
@@ -62,7 +62,7 @@ static enum err add_row(struct approvals_page *p, const struct approval *a)
     bool found = false;
     struct problem problem;
     problem_init(&problem);
-    enum err e = run_txn_load(&m, p->tx, a->run, &problem);
+    enum err e = run_txn_read(&m, p->tx, a->run, &problem);
     problem_release(&problem);
     if (e == ERR_OK)
         e = jobs_find_at(p->tx->db, a->run, a->ordinal, &p->tx->arena, &found, &job);
@@ -93,12 +93,12 @@ static bool add_approval(void *ctx, const struct approval *a)
     return p->err == ERR_OK;
 }
 
-static enum err list_approvals(struct op *op, struct tx *tx)
+static enum err list_approvals(struct op *op, struct read_tx *tx)
 {
     const struct list_approvals_input *in = op->input;
     struct tenant *tenant;
     int64_t before[3] = {INT64_MAX, INT64_MAX, INT64_MAX};
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
     if (in->cursor.ptr != NULL && !page_read_place(in->cursor, before))
@@ -114,8 +114,7 @@ static enum err list_approvals(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_APPROVALS = {
-    .name = "list_approvals", .changes = false, .run = list_approvals};
+const struct use_case UC_LIST_APPROVALS = {.name = "list_approvals", .read = list_approvals};
 
 /* --- one --- */
 
@@ -128,13 +127,13 @@ struct found_approval {
 
 /* ERR_APPROVAL_NOT_FOUND when there is not even such a job, or it is the call of an entity, which
  * nobody is ever asked about. */
-static enum err find_approval(struct op *op, struct tx *tx, struct uuid job_id,
+static enum err find_approval(struct op *op, struct read_tx *tx, struct uuid job_id,
                               struct found_approval *ret)
 {
     struct tenant *tenant;
     bool found = false;
     ret->asked = false;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
     if (tenant->num != 0)
@@ -146,7 +145,7 @@ static enum err find_approval(struct op *op, struct tx *tx, struct uuid job_id,
                            &ret->approval);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot read the approval");
-    return run_txn_load(&ret->m, tx, ret->job.run, &op->problem);
+    return run_txn_read(&ret->m, tx, ret->job.run, &op->problem);
 }
 
 static void add_vote(void *ctx, const struct vote *v)
@@ -159,7 +158,7 @@ static void add_vote(void *ctx, const struct vote *v)
     json_close(o, '}');
 }
 
-static enum err get_approval(struct op *op, struct tx *tx)
+static enum err get_approval(struct op *op, struct read_tx *tx)
 {
     const struct get_job_input *in = op->input;
     struct found_approval f;
@@ -177,8 +176,7 @@ static enum err get_approval(struct op *op, struct tx *tx)
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot read the votes");
 }
 
-const struct use_case UC_GET_APPROVAL = {
-    .name = "get_approval", .changes = false, .run = get_approval};
+const struct use_case UC_GET_APPROVAL = {.name = "get_approval", .read = get_approval};
 
 /* --- deciding --- */
 
@@ -405,9 +403,10 @@ static enum err decide(struct op *op, struct tx *tx, enum approval_action action
 {
     struct deciding d = {.op = op, .tx = tx, .in = op->input, .action = action};
     unsigned facts = 0;
-    enum err e = find_approval(op, tx, d.in->job_id, &d.f);
+    enum err e = find_approval(op, &tx->read, d.in->job_id, &d.f);
     if (e != ERR_OK)
         return e;
+    d.f.m.tx = tx;
     if (!d.f.asked)
         return problem_set(&op->problem, ERR_NOT_AWAITING_APPROVAL,
                            "nobody was asked about this job");
@@ -434,7 +433,5 @@ static enum err reject(struct op *op, struct tx *tx)
     return decide(op, tx, APPROVAL_REJECT);
 }
 
-const struct use_case UC_APPROVE = {
-    .name = "approve", .changes = true, .run = approve, .decides = true};
-const struct use_case UC_REJECT = {
-    .name = "reject", .changes = true, .run = reject, .decides = true};
+const struct use_case UC_APPROVE = {.name = "approve", .write = approve, .decides = true};
+const struct use_case UC_REJECT = {.name = "reject", .write = reject, .decides = true};

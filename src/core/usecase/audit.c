@@ -11,13 +11,13 @@
 enum { EXPORT_SLICE_MAX = 64 * KIB }; /* the rest of an answer's room holds any one entry */
 
 /* The caller's chain; "*" is that of the server itself. */
-static enum err chain_of(struct op *op, struct tx *tx, int64_t *ret)
+static enum err chain_of(struct op *op, struct read_tx *tx, int64_t *ret)
 {
     struct tenant *tenant = NULL;
     *ret = 0;
     if (str_is(op->caller.tenant, "*"))
         return ERR_OK;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e == ERR_OK)
         *ret = tenant->num != 0 ? tenant->num : -1; /* not stored: it has no entries */
     return e;
@@ -49,7 +49,7 @@ static bool add_entry(void *ctx, const struct audit_row *row)
     return true;
 }
 
-static enum err list_audit(struct op *op, struct tx *tx)
+static enum err list_audit(struct op *op, struct read_tx *tx)
 {
     const struct list_audit_input *in = op->input;
     struct audit_filter filter = {.actor = in->actor, .action = in->action};
@@ -71,7 +71,7 @@ static enum err list_audit(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_AUDIT = {.name = "list_audit", .changes = false, .run = list_audit};
+const struct use_case UC_LIST_AUDIT = {.name = "list_audit", .read = list_audit};
 
 /* --- as JSON lines --- */
 
@@ -87,7 +87,7 @@ static bool add_line(void *ctx, const struct audit_row *row)
     return true;
 }
 
-static enum err export_audit(struct op *op, struct tx *tx)
+static enum err export_audit(struct op *op, struct read_tx *tx)
 {
     const struct export_audit_input *in = op->input;
     struct audit_filter filter = {.actor = in->actor, .action = in->action};
@@ -102,8 +102,7 @@ static enum err export_audit(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_EXPORT_AUDIT = {
-    .name = "export_audit", .changes = false, .run = export_audit};
+const struct use_case UC_EXPORT_AUDIT = {.name = "export_audit", .read = export_audit};
 
 /* --- is it whole? --- */
 
@@ -120,7 +119,7 @@ static void note_first(void *ctx, const struct audit_break *found)
     v->broken = true;
 }
 
-static enum err render_break(struct json_out *o, struct tx *tx, const struct audit_break *b)
+static enum err render_break(struct json_out *o, struct read_tx *tx, const struct audit_break *b)
 {
     struct tenant tenant = {.id = STR("*")};
     bool found = b->tenant == 0;
@@ -146,7 +145,7 @@ static void render_head(struct json_out *o, const struct audit_head *head)
     json_close(o, '}');
 }
 
-static enum err verify_audit(struct op *op, struct tx *tx)
+static enum err verify_audit(struct op *op, struct read_tx *tx)
 {
     bool all = str_is(op->caller.tenant, "*");
     int64_t tenant;
@@ -179,4 +178,4 @@ static enum err verify_audit(struct op *op, struct tx *tx)
 
 /* Reads a whole chain, as the doctor does. */
 const struct use_case UC_VERIFY_AUDIT = {
-    .name = "verify_audit", .changes = false, .run = verify_audit, .read_ms = DOCTOR_MS_MAX};
+    .name = "verify_audit", .read = verify_audit, .read_ms = DOCTOR_MS_MAX};

@@ -86,7 +86,7 @@ static size_t room_of(const struct take *t, int64_t tenant)
 static enum err take_from(struct take *t, int64_t num)
 {
     struct tenant *tenant = NULL;
-    enum err e = tx_tenant_num(t->tx, num, &tenant);
+    enum err e = read_tx_tenant_num(&t->tx->read, num, &tenant);
     if (e != ERR_OK)
         return e;
     size_t room = room_of(t, num);
@@ -147,7 +147,7 @@ static enum err take_calls(struct op *op, struct tx *tx)
                        "jobs could not be taken: %s", err_code(e));
 }
 
-const struct use_case UC_TAKE_CALLS = {.name = "take_calls", .changes = true, .run = take_calls};
+const struct use_case UC_TAKE_CALLS = {.name = "take_calls", .write = take_calls};
 
 /* --- finishing --- */
 
@@ -198,4 +198,4 @@ static enum err finish_call(struct op *op, struct tx *tx)
                        "the result of a call could not be stored: %s", err_code(e));
 }
 
-const struct use_case UC_FINISH_CALL = {.name = "finish_call", .changes = true, .run = finish_call};
+const struct use_case UC_FINISH_CALL = {.name = "finish_call", .write = finish_call};

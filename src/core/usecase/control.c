@@ -190,7 +190,7 @@ static enum err control_run(struct op *op, struct tx *tx)
     return show(op, &m);
 }
 
-const struct use_case UC_CONTROL_RUN = {.name = "control_run", .changes = true, .run = control_run};
+const struct use_case UC_CONTROL_RUN = {.name = "control_run", .write = control_run};
 
 /* --- rerun --- */
 
@@ -305,7 +305,8 @@ static enum err rerun_run(struct op *op, struct tx *tx)
     mark_behind(&old, from, behind);
     if (in->from_step.ptr == NULL)
         memset(behind, 1, old.def->step_count * sizeof(*behind));
-    struct run_txn m = {.tx = tx, .tenant = old.tenant, .def = old.def, .run = run_blank()};
+    struct run_txn m = {
+        .read_tx = &tx->read, .tx = tx, .tenant = old.tenant, .def = old.def, .run = run_blank()};
     m.run.workflow_id = old.run.workflow_id;
     m.run.workflow_version = old.run.workflow_version;
     m.run.priority = old.run.priority;
@@ -339,8 +340,7 @@ static enum err rerun_run(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_RERUN_RUN = {
-    .name = "rerun_run", .changes = true, .run = rerun_run, .admits = "rerun"};
+const struct use_case UC_RERUN_RUN = {.name = "rerun_run", .write = rerun_run, .admits = "rerun"};
 
 /* --- many runs --- */
 
@@ -416,7 +416,7 @@ static enum err bulk_runs(struct op *op, struct tx *tx)
 {
     const struct bulk_runs_input *in = op->input;
     struct tenant *tenant;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(&tx->read, op, &tenant);
     struct found_runs *found = arena_alloc(&tx->arena, sizeof(*found));
     if (e != ERR_OK || found == NULL)
         return e != ERR_OK ? e : problem_set(&op->problem, ERR_NO_MEMORY, "no memory");
@@ -433,7 +433,7 @@ static enum err bulk_runs(struct op *op, struct tx *tx)
         struct arena_mark mark = arena_mark(&tx->arena);
         e = bulk_one(&b, found->ids[i]);
         if (e == ERR_OK) {
-            tx_drop_json(tx);
+            read_tx_drop_json(&tx->read);
             arena_back_to(&tx->arena, mark);
         }
     }
@@ -455,4 +455,4 @@ static enum err bulk_runs(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_BULK_RUNS = {.name = "bulk_runs", .changes = true, .run = bulk_runs};
+const struct use_case UC_BULK_RUNS = {.name = "bulk_runs", .write = bulk_runs};

@@ -9,7 +9,7 @@
 
 struct dead_page {
     struct page page;
-    struct tx *tx;
+    struct read_tx *tx;
     enum err err;
 };
 
@@ -30,12 +30,12 @@ static void add_dead(void *ctx, const struct job *job)
     page_set_last(&d->page, str_of(last));
 }
 
-static enum err list_dead(struct op *op, struct tx *tx)
+static enum err list_dead(struct op *op, struct read_tx *tx)
 {
     const struct list_dead_input *in = op->input;
     struct tenant *tenant;
     int64_t before[3] = {INT64_MAX, INT64_MAX, INT64_MAX};
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
     if (in->cursor.ptr != NULL && !page_read_place(in->cursor, before))
@@ -51,15 +51,14 @@ static enum err list_dead(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_DEAD = {
-    .name = "list_dead_letters", .changes = false, .run = list_dead};
+const struct use_case UC_LIST_DEAD = {.name = "list_dead_letters", .read = list_dead};
 
-static enum err find_dead(struct op *op, struct tx *tx, struct job *ret_job)
+static enum err find_dead(struct op *op, struct read_tx *tx, struct job *ret_job)
 {
     const struct get_job_input *in = op->input;
     struct tenant *tenant;
     bool found = false;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
     if (tenant->num != 0) /* one that is not stored has none; 0 would mean everybody's */
@@ -73,7 +72,7 @@ static enum err find_dead(struct op *op, struct tx *tx, struct job *ret_job)
     return e;
 }
 
-static enum err answer_job(struct op *op, struct tx *tx, const struct job *job)
+static enum err answer_job(struct op *op, struct read_tx *tx, const struct job *job)
 {
     struct json_out o = json_out_to(&op->answer.body);
     return job_view(tx, job, &op->problem, &o);
@@ -95,12 +94,12 @@ static enum err try_again(struct op *op, struct tx *tx, struct job *job)
 static enum err retry_dead(struct op *op, struct tx *tx)
 {
     struct job job;
-    enum err e = find_dead(op, tx, &job);
+    enum err e = find_dead(op, &tx->read, &job);
     if (e != ERR_OK)
         return e;
     if (job.dead_at < 0 && !job_has_ended(job.state)) { /* again */
         op->answer.changed_nothing = true;
-        return answer_job(op, tx, &job);
+        return answer_job(op, &tx->read, &job);
     }
     if (job.dead_at < 0)
         return problem_set(&op->problem, ERR_NOT_A_DEAD_LETTER,
@@ -111,16 +110,15 @@ static enum err retry_dead(struct op *op, struct tx *tx)
     if (e != ERR_OK)
         return op->problem.err != ERR_OK ? op->problem.err
                                          : problem_set(&op->problem, e, "cannot retry the job");
-    return answer_job(op, tx, &job);
+    return answer_job(op, &tx->read, &job);
 }
 
-const struct use_case UC_RETRY_DEAD = {
-    .name = "retry_dead_letter", .changes = true, .run = retry_dead};
+const struct use_case UC_RETRY_DEAD = {.name = "retry_dead_letter", .write = retry_dead};
 
 static enum err drop_dead(struct op *op, struct tx *tx)
 {
     struct job job;
-    enum err e = find_dead(op, tx, &job);
+    enum err e = find_dead(op, &tx->read, &job);
     if (e != ERR_OK)
         return e;
     if (job_is_of_entity(&job) && job.dead_at >= 0)
@@ -136,8 +134,7 @@ static enum err drop_dead(struct op *op, struct tx *tx)
         e = audit_record_id(op, tx, job.tenant, "dead_letter.drop", job.id, STR_NONE);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot drop the dead letter");
-    return answer_job(op, tx, &dropped);
+    return answer_job(op, &tx->read, &dropped);
 }
 
-const struct use_case UC_DROP_DEAD = {
-    .name = "drop_dead_letter", .changes = true, .run = drop_dead};
+const struct use_case UC_DROP_DEAD = {.name = "drop_dead_letter", .write = drop_dead};

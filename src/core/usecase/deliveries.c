@@ -228,8 +228,7 @@ static enum err take_deliveries(struct op *op, struct tx *tx)
                        "deliveries could not be taken: %s", err_code(e));
 }
 
-const struct use_case UC_TAKE_DELIVERIES = {
-    .name = "take_deliveries", .changes = true, .run = take_deliveries};
+const struct use_case UC_TAKE_DELIVERIES = {.name = "take_deliveries", .write = take_deliveries};
 
 /* --- finishing --- */
 
@@ -324,5 +323,4 @@ static enum err finish_delivery(struct op *op, struct tx *tx)
                        "the result of a delivery could not be stored: %s", err_code(e));
 }
 
-const struct use_case UC_FINISH_DELIVERY = {
-    .name = "finish_delivery", .changes = true, .run = finish_delivery};
+const struct use_case UC_FINISH_DELIVERY = {.name = "finish_delivery", .write = finish_delivery};

@@ -83,7 +83,7 @@ static void add_count(struct report *r, const char *what, int64_t count)
 
 /* --- checks: each returns how many differences there are, of how many things --- */
 
-static enum err look_at_file(struct report *r, struct tx *tx, int64_t *ret_found)
+static enum err look_at_file(struct report *r, struct read_tx *tx, int64_t *ret_found)
 {
     struct buf lines;
     buf_init(&lines, 16 * KIB);
@@ -105,7 +105,7 @@ static enum err look_at_file(struct report *r, struct tx *tx, int64_t *ret_found
     return e;
 }
 
-static enum err look_at_keys(struct report *r, struct tx *tx, int64_t *ret_found,
+static enum err look_at_keys(struct report *r, struct read_tx *tx, int64_t *ret_found,
                              int64_t *ret_checked)
 {
     int64_t orphans = 0;
@@ -121,7 +121,7 @@ static enum err look_at_keys(struct report *r, struct tx *tx, int64_t *ret_found
 
 struct audit_look {
     struct report *report;
-    struct tx *tx;
+    struct read_tx *tx;
     int64_t found;
     enum err err;
 };
@@ -139,7 +139,7 @@ static void show_break(void *ctx, const struct audit_break *b)
         look->err = finding_show(look->tx->db, f, b->tenant, 0, add_finding, look->report);
 }
 
-static enum err look_at_audit(struct report *r, struct tx *tx, int64_t *ret_found,
+static enum err look_at_audit(struct report *r, struct read_tx *tx, int64_t *ret_found,
                               int64_t *ret_checked)
 {
     struct audit_look look = {r, tx, 0, ERR_OK};
@@ -161,7 +161,7 @@ static enum check_area area_of(enum doctor_check check)
     return AREAS[check];
 }
 
-static enum err check_fully(struct tx *tx, enum check_area area, finding_each *each, void *ctx,
+static enum err check_fully(struct read_tx *tx, enum check_area area, finding_each *each, void *ctx,
                             struct check_result *result)
 {
     enum err e = check_area(tx->db, area, CHECK_FULL, each, ctx, result);
@@ -170,7 +170,7 @@ static enum err check_fully(struct tx *tx, enum check_area area, finding_each *e
     return e;
 }
 
-static enum err look_at_area(struct report *r, struct tx *tx, enum check_area area,
+static enum err look_at_area(struct report *r, struct read_tx *tx, enum check_area area,
                              int64_t *ret_found, int64_t *ret_checked)
 {
     struct check_result *result = &r->results[area];
@@ -181,8 +181,8 @@ static enum err look_at_area(struct report *r, struct tx *tx, enum check_area ar
     return e;
 }
 
-static enum err look(struct report *r, struct tx *tx, enum doctor_check check, int64_t *ret_found,
-                     int64_t *ret_checked)
+static enum err look(struct report *r, struct read_tx *tx, enum doctor_check check,
+                     int64_t *ret_found, int64_t *ret_checked)
 {
     switch (check) {
     case DOCTOR_FILE:
@@ -216,7 +216,7 @@ static void note(struct doctor_findings *findings, enum doctor_check check, int6
 }
 
 /* One check as an object of the report. */
-static enum err report_check(struct report *r, struct tx *tx, enum doctor_check check)
+static enum err report_check(struct report *r, struct read_tx *tx, enum doctor_check check)
 {
     int64_t found = 0;
     int64_t checked = 0;
@@ -251,7 +251,7 @@ static enum err cannot_finish(struct op *op, enum err e)
 
 /* --- all of it --- */
 
-static enum err doctor(struct op *op, struct tx *tx)
+static enum err doctor(struct op *op, struct read_tx *tx)
 {
     struct report r = report_begin(op);
     enum err e = ERR_OK;
@@ -267,11 +267,11 @@ static enum err doctor(struct op *op, struct tx *tx)
 
 /* Looks at every row; the log cannot be folded back meanwhile, so even the doctor has a limit. */
 const struct use_case UC_DOCTOR = {
-    .name = "doctor", .changes = false, .run = doctor, .read_ms = DOCTOR_MS_MAX, .checks = true};
+    .name = "doctor", .read = doctor, .read_ms = DOCTOR_MS_MAX, .checks = true};
 
 /* --- quickly --- */
 
-static enum err quick(struct op *op, struct tx *tx)
+static enum err quick(struct op *op, struct read_tx *tx)
 {
     static const enum doctor_check COUNTED[] = {DOCTOR_SLOTS, DOCTOR_QUEUE};
     const struct doctor_input *in = op->input;
@@ -286,11 +286,8 @@ static enum err quick(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_DOCTOR_QUICK = {.name = "doctor_quick",
-                                         .changes = false,
-                                         .run = quick,
-                                         .read_ms = CHECK_MS_MAX,
-                                         .checks = true};
+const struct use_case UC_DOCTOR_QUICK = {
+    .name = "doctor_quick", .read = quick, .read_ms = CHECK_MS_MAX, .checks = true};
 
 /* --- repair --- */
 
@@ -342,7 +339,7 @@ static enum err mend(struct op *op, struct tx *tx, struct report *r)
         if (!broken[area])
             continue;
         r->results[area] = (struct check_result){0};
-        e = check_fully(tx, area, NULL, NULL, &r->results[area]);
+        e = check_fully(&tx->read, area, NULL, NULL, &r->results[area]);
         note(r->findings, REPAIRED[i], r->results[area].found);
     }
     return e == ERR_OK ? audit_repair(op, tx, &before, derived - total_of(r).derived) : e;
@@ -354,7 +351,7 @@ static enum err repair(struct op *op, struct tx *tx)
     enum err e = tx_flush(tx);
     struct report r = report_begin(op);
     for (size_t i = 0; i < ARRAY_LEN(REPAIRED) && e == ERR_OK; i++)
-        e = report_check(&r, tx, REPAIRED[i]);
+        e = report_check(&r, &tx->read, REPAIRED[i]);
     struct check_result before = total_of(&r);
     op->answer.changed_nothing = before.derived == 0;
     if (e == ERR_OK && before.derived > 0)
@@ -369,5 +366,4 @@ static enum err repair(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_DOCTOR_REPAIR = {
-    .name = "doctor_repair", .changes = true, .run = repair, .checks = true};
+const struct use_case UC_DOCTOR_REPAIR = {.name = "doctor_repair", .write = repair, .checks = true};

@@ -174,8 +174,7 @@ static enum err signal_entity(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_SIGNAL_ENTITY = {
-    .name = "signal_entity", .changes = true, .run = signal_entity};
+const struct use_case UC_SIGNAL_ENTITY = {.name = "signal_entity", .write = signal_entity};
 
 /* --- updates --- */
 
@@ -223,8 +222,7 @@ static enum err update_entity(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_UPDATE_ENTITY = {
-    .name = "update_entity", .changes = true, .run = update_entity};
+const struct use_case UC_UPDATE_ENTITY = {.name = "update_entity", .write = update_entity};
 
 /* --- migration --- */
 
@@ -316,8 +314,7 @@ static enum err migrate_entity(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_MIGRATE_ENTITY = {
-    .name = "migrate_entity", .changes = true, .run = migrate_entity};
+const struct use_case UC_MIGRATE_ENTITY = {.name = "migrate_entity", .write = migrate_entity};
 
 /* --- deletion --- */
 
@@ -378,5 +375,4 @@ static enum err delete_entity(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_DELETE_ENTITY = {
-    .name = "delete_entity", .changes = true, .run = delete_entity};
+const struct use_case UC_DELETE_ENTITY = {.name = "delete_entity", .write = delete_entity};

@@ -12,7 +12,7 @@ struct shown_type {
     int64_t since;
 };
 
-static enum err load(struct op *op, struct tx *tx, struct shown_type *ret)
+static enum err load(struct op *op, struct read_tx *tx, struct shown_type *ret)
 {
     const struct entity_type_input *in = op->input;
     struct tenant *tenant;
@@ -65,7 +65,7 @@ static void show_share(struct json_out *o, const char *name, const struct dedup_
     json_close(o, '}');
 }
 
-static enum err entity_stats(struct op *op, struct tx *tx)
+static enum err entity_stats(struct op *op, struct read_tx *tx)
 {
     struct shown_type t = {.since = -1};
     enum err e = load(op, tx, &t);
@@ -98,4 +98,4 @@ static enum err entity_stats(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_ENTITY_STATS = {.name = "entity_stats", .run = entity_stats};
+const struct use_case UC_ENTITY_STATS = {.name = "entity_stats", .read = entity_stats};

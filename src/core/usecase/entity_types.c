@@ -80,7 +80,7 @@ static enum err put_type(struct op *op, struct tx *tx)
     struct entity_version old = {0};
     bool exists = false;
     bool known = false;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(&tx->read, op, &tenant);
     if (e == ERR_OK && tenant->num != 0)
         e = entity_types_find(tx->db, tenant->num, in->type, &tx->arena, &exists, &type);
     int64_t newest = exists ? type.latest_version : 1;
@@ -119,8 +119,7 @@ static enum err put_type(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_PUT_ENTITY_TYPE = {
-    .name = "put_entity_type", .changes = true, .run = put_type};
+const struct use_case UC_PUT_ENTITY_TYPE = {.name = "put_entity_type", .write = put_type};
 
 /* --- showing --- */
 
@@ -132,7 +131,7 @@ static void add_version(void *ctx, const struct entity_version *v)
     json_close(o, '}');
 }
 
-static enum err get_type(struct op *op, struct tx *tx)
+static enum err get_type(struct op *op, struct read_tx *tx)
 {
     const struct entity_type_input *in = op->input;
     struct tenant *tenant;
@@ -158,8 +157,7 @@ static enum err get_type(struct op *op, struct tx *tx)
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot read the type's versions");
 }
 
-const struct use_case UC_GET_ENTITY_TYPE = {
-    .name = "get_entity_type", .changes = false, .run = get_type};
+const struct use_case UC_GET_ENTITY_TYPE = {.name = "get_entity_type", .read = get_type};
 
 static bool add_type(void *ctx, const struct entity_type *t)
 {
@@ -176,11 +174,11 @@ static bool add_type(void *ctx, const struct entity_type *t)
     return true;
 }
 
-static enum err list_types(struct op *op, struct tx *tx)
+static enum err list_types(struct op *op, struct read_tx *tx)
 {
     const struct list_input *in = op->input;
     struct tenant *tenant;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
     struct page page = page_begin(op, in->limit);
@@ -191,5 +189,4 @@ static enum err list_types(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_ENTITY_TYPES = {
-    .name = "list_entity_types", .changes = false, .run = list_types};
+const struct use_case UC_LIST_ENTITY_TYPES = {.name = "list_entity_types", .read = list_types};

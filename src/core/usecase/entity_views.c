@@ -77,7 +77,7 @@ static void put_facts(struct json_out *o, struct str type, const struct entity *
     json_add_time(o, "finished_at", x->finished_at);
 }
 
-static enum err put_state(struct json_out *o, struct tx *tx, int64_t entity)
+static enum err put_state(struct json_out *o, struct read_tx *tx, int64_t entity)
 {
     struct entity_state state = {0};
     bool found = false;
@@ -93,7 +93,7 @@ static enum err put_state(struct json_out *o, struct tx *tx, int64_t entity)
 static enum err put_window(struct json_out *o, struct entity_txn *m)
 {
     struct signal_dedup_view view;
-    enum err e = signal_dedup_show(m->tx->db, m->entity.num, &view);
+    enum err e = signal_dedup_show(m->read_tx->db, m->entity.num, &view);
     if (e != ERR_OK)
         return e;
     json_open(o, "dedup", '{');
@@ -105,13 +105,13 @@ static enum err put_window(struct json_out *o, struct entity_txn *m)
     return ERR_OK;
 }
 
-static enum err get_entity(struct op *op, struct tx *tx)
+static enum err get_entity(struct op *op, struct read_tx *tx)
 {
     const struct entity_input *in = op->input;
     struct entity_txn m;
     struct job call;
     bool called = false;
-    enum err e = entity_txn_need(&m, op, tx, in->type, in->id);
+    enum err e = entity_txn_read(&m, op, tx, in->type, in->id);
     if (e != ERR_OK)
         return e;
     if (m.entity.open_job >= 0)
@@ -131,7 +131,7 @@ static enum err get_entity(struct op *op, struct tx *tx)
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot read the entity");
 }
 
-const struct use_case UC_GET_ENTITY = {.name = "get_entity", .changes = false, .run = get_entity};
+const struct use_case UC_GET_ENTITY = {.name = "get_entity", .read = get_entity};
 
 /* --- lists --- */
 
@@ -157,7 +157,7 @@ static bool add_entity(void *ctx, const struct entity *x)
     return true;
 }
 
-static enum err list_entities(struct op *op, struct tx *tx)
+static enum err list_entities(struct op *op, struct read_tx *tx)
 {
     const struct list_entities_input *in = op->input;
     struct tenant *tenant;
@@ -174,8 +174,7 @@ static enum err list_entities(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_ENTITIES = {
-    .name = "list_entities", .changes = false, .run = list_entities};
+const struct use_case UC_LIST_ENTITIES = {.name = "list_entities", .read = list_entities};
 
 static enum err read_cursor(struct op *op, struct str cursor, int64_t *place)
 {
@@ -193,12 +192,12 @@ static void add_event(void *ctx, const struct event *event)
     page_set_last_number(page, event->seq);
 }
 
-static enum err list_events(struct op *op, struct tx *tx)
+static enum err list_events(struct op *op, struct read_tx *tx)
 {
     const struct list_of_entity_input *in = op->input;
     struct entity_txn m;
     int64_t after = 0;
-    enum err e = entity_txn_need(&m, op, tx, in->type, in->id);
+    enum err e = entity_txn_read(&m, op, tx, in->type, in->id);
     if (e == ERR_OK)
         e = read_cursor(op, in->cursor, &after);
     if (e != ERR_OK)
@@ -211,8 +210,7 @@ static enum err list_events(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_ENTITY_EVENTS = {
-    .name = "list_entity_events", .changes = false, .run = list_events};
+const struct use_case UC_LIST_ENTITY_EVENTS = {.name = "list_entity_events", .read = list_events};
 
 static bool add_generation(void *ctx, const struct generation *g)
 {
@@ -236,12 +234,12 @@ static bool add_generation(void *ctx, const struct generation *g)
     return true;
 }
 
-static enum err list_generations(struct op *op, struct tx *tx)
+static enum err list_generations(struct op *op, struct read_tx *tx)
 {
     const struct list_of_entity_input *in = op->input;
     struct entity_txn m;
     int64_t before = INT64_MAX;
-    enum err e = entity_txn_need(&m, op, tx, in->type, in->id);
+    enum err e = entity_txn_read(&m, op, tx, in->type, in->id);
     if (e == ERR_OK)
         e = read_cursor(op, in->cursor, &before);
     if (e != ERR_OK)
@@ -254,8 +252,7 @@ static enum err list_generations(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_GENERATIONS = {
-    .name = "list_generations", .changes = false, .run = list_generations};
+const struct use_case UC_LIST_GENERATIONS = {.name = "list_generations", .read = list_generations};
 
 /* --- updates --- */
 
@@ -302,14 +299,14 @@ void entity_update_answer_shown(struct op *op, const struct answer *shown)
         op->answer.status = shown->run_over ? 200 : 202;
 }
 
-static enum err get_update(struct op *op, struct tx *tx)
+static enum err get_update(struct op *op, struct read_tx *tx)
 {
     const struct get_update_input *in = op->input;
     struct entity_txn m;
     struct entity_update update;
     bool found = true;
     int64_t seq = in->seq;
-    enum err e = entity_txn_need(&m, op, tx, in->type, in->id);
+    enum err e = entity_txn_read(&m, op, tx, in->type, in->id);
     if (e != ERR_OK)
         return e;
     if (in->entity != 0 && in->entity != m.entity.num)
@@ -331,4 +328,4 @@ static enum err get_update(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_GET_UPDATE = {.name = "get_update", .changes = false, .run = get_update};
+const struct use_case UC_GET_UPDATE = {.name = "get_update", .read = get_update};

@@ -99,10 +99,10 @@ static enum err remember(struct op *op, struct tx *tx, struct tenant *tenant,
 static enum err run_use_case(struct op *op, struct tx *tx)
 {
     int64_t before = tx_changes(tx);
-    op->err = op->use_case->run(op, tx);
+    op->err = op->use_case->write(op, tx);
     if (op->err == ERR_OK)
         op->err = follow_up(tx, &op->problem);
-    tx_drop_json(tx);
+    read_tx_drop_json(&tx->read);
     if (op->err == ERR_OK && !buf_ok(&op->answer.body))
         op->err = problem_set(&op->problem, ERR_TOO_LARGE, "the answer is too large");
     op->err = tx_own_error(tx, op->err);
@@ -119,7 +119,7 @@ enum err execute_op(struct op *op, struct tx *tx)
         return run_use_case(op, tx);
     assert(op->idem.has_fingerprint && op->idem.key_hash != 0);
     struct tenant *tenant;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(&tx->read, op, &tenant);
     if (e != ERR_OK) {
         op->err = e;
         return is_store_failure(e) ? e : ERR_OK;

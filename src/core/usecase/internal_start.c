@@ -29,7 +29,7 @@ enum err internal_start(struct tx *tx, const struct internal_start *s, struct pr
                         struct internal_start_made *ret)
 {
     struct tenant *tenant;
-    enum err e = tx_tenant_num(tx, s->tenant, &tenant);
+    enum err e = read_tx_tenant_num(&tx->read, s->tenant, &tenant);
     if (e != ERR_OK)
         return e;
     json_t *input = json_loadb(s->input.ptr, s->input.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);

@@ -6,12 +6,12 @@
 #include "core/run/job_txn.h"
 #include "core/txn/attempts.h"
 
-static enum err view_step(struct tx *tx, const struct job *job, struct problem *p,
+static enum err view_step(struct read_tx *tx, const struct job *job, struct problem *p,
                           struct json_out *o)
 {
     struct run_txn m;
     bool approved = false;
-    enum err e = run_txn_load(&m, tx, job->run, p);
+    enum err e = run_txn_read(&m, tx, job->run, p);
     if (e != ERR_OK)
         return e;
     e = approval_of_job(&m, job, &approved);
@@ -21,7 +21,7 @@ static enum err view_step(struct tx *tx, const struct job *job, struct problem *
     return ERR_OK;
 }
 
-enum err job_view(struct tx *tx, const struct job *job, struct problem *p, struct json_out *o)
+enum err job_view(struct read_tx *tx, const struct job *job, struct problem *p, struct json_out *o)
 {
     enum err e = job_is_of_entity(job) ? entity_call_show(tx, job, p, o) : view_step(tx, job, p, o);
     if (e != ERR_OK)

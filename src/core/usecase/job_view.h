@@ -6,7 +6,7 @@
 #include "store/run/jobs.h"
 
 /* One JSON object. */
-MUST_CHECK enum err job_view(struct tx *tx, const struct job *job, struct problem *p,
+MUST_CHECK enum err job_view(struct read_tx *tx, const struct job *job, struct problem *p,
                              struct json_out *o);
 
 #endif

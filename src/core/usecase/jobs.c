@@ -114,7 +114,7 @@ static enum err pass_turn(struct op *op, struct tx *tx, struct str queue, struct
     if (e == ERR_OK && !found && turn->tenant > 0)
         e = jobs_next_tenant(tx->db, queue, 0, &found, &next);
     if (e == ERR_OK && found)
-        e = tx_tenant_num(tx, next, &tenant);
+        e = read_tx_tenant_num(&tx->read, next, &tenant);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "cannot look for jobs");
     if (found) {
@@ -174,7 +174,7 @@ static enum err claim(struct op *op, const struct claim_input *in, struct tx *tx
     enum err e = ERR_OK;
     *ret_count = 0;
     if (!all)
-        e = tx_tenant(tx, op, &tenant);
+        e = read_tx_tenant(&tx->read, op, &tenant);
     if (e != ERR_OK)
         return e;
     json_open(o, "jobs", '[');
@@ -201,16 +201,16 @@ static enum err claim_jobs(struct op *op, struct tx *tx)
     return e;
 }
 
-const struct use_case UC_CLAIM_JOBS = {.name = "claim_jobs", .changes = true, .run = claim_jobs};
+const struct use_case UC_CLAIM_JOBS = {.name = "claim_jobs", .write = claim_jobs};
 
 /* --- complete and fail --- */
 
-static enum err find_job(struct op *op, struct tx *tx, struct uuid id, struct job *ret_job)
+static enum err find_job(struct op *op, struct read_tx *tx, struct uuid id, struct job *ret_job)
 {
     struct tenant *tenant = NULL;
     enum err e = ERR_OK;
     if (!str_is(op->caller.tenant, "*"))
-        e = tx_tenant(tx, op, &tenant);
+        e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
     bool found = false;
@@ -229,7 +229,7 @@ static enum err claim_job(struct op *op, struct tx *tx)
 {
     const struct claim_job_input *in = op->input;
     struct job job;
-    enum err e = find_job(op, tx, in->job_id, &job);
+    enum err e = find_job(op, &tx->read, in->job_id, &job);
     if (e != ERR_OK)
         return e;
     if (job.state != JOB_PENDING || str_starts_with(job.queue, STR(OWN_QUEUES)))
@@ -240,7 +240,7 @@ static enum err claim_job(struct op *op, struct tx *tx)
     return claim_one(op, &in->claim, tx, &job, &o);
 }
 
-const struct use_case UC_CLAIM_JOB = {.name = "claim_job", .changes = true, .run = claim_job};
+const struct use_case UC_CLAIM_JOB = {.name = "claim_job", .write = claim_job};
 
 /* --- leases --- */
 
@@ -314,7 +314,7 @@ static enum err finish_one(struct op *op, struct tx *tx, const struct finish_job
 {
     struct job job = {0};
     struct run_txn m = {0};
-    enum err e = find_job(op, tx, in->job_id, &job);
+    enum err e = find_job(op, &tx->read, in->job_id, &job);
     if (e == ERR_OK && job_is_of_entity(&job))
         return entity_call_finish(op, tx, in, &job, o, ret_changed);
     if (e == ERR_OK)
@@ -366,7 +366,7 @@ static enum err finish_job(struct op *op, struct tx *tx)
     return e;
 }
 
-const struct use_case UC_FINISH_JOB = {.name = "finish_job", .changes = true, .run = finish_job};
+const struct use_case UC_FINISH_JOB = {.name = "finish_job", .write = finish_job};
 
 /* --- many results at once --- */
 
@@ -425,7 +425,7 @@ static enum err finish_jobs(struct op *op, struct tx *tx)
         if (e == ERR_OK)
             e = follow_up(tx, &op->problem);
         if (e == ERR_OK) {
-            tx_drop_json(tx);
+            read_tx_drop_json(&tx->read);
             arena_back_to(&tx->arena, mark);
         }
     }
@@ -438,7 +438,7 @@ static enum err finish_jobs(struct op *op, struct tx *tx)
     return e;
 }
 
-const struct use_case UC_FINISH_JOBS = {.name = "finish_jobs", .changes = true, .run = finish_jobs};
+const struct use_case UC_FINISH_JOBS = {.name = "finish_jobs", .write = finish_jobs};
 
 /* --- heartbeat and release --- */
 
@@ -447,7 +447,7 @@ static enum err heartbeat(struct op *op, struct tx *tx)
     const struct heartbeat_input *in = op->input;
     struct job job = {0};
     struct run_txn m = {0};
-    enum err e = find_job(op, tx, in->job_id, &job);
+    enum err e = find_job(op, &tx->read, in->job_id, &job);
     if (e == ERR_OK && job_is_of_entity(&job))
         return entity_call_heartbeat(op, tx, in, &job);
     if (e == ERR_OK)
@@ -477,14 +477,14 @@ static enum err heartbeat(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_HEARTBEAT = {.name = "heartbeat", .changes = true, .run = heartbeat};
+const struct use_case UC_HEARTBEAT = {.name = "heartbeat", .write = heartbeat};
 
 static enum err release_job(struct op *op, struct tx *tx)
 {
     const struct heartbeat_input *in = op->input;
     struct job job = {0};
     struct run_txn m = {0};
-    enum err e = find_job(op, tx, in->job_id, &job);
+    enum err e = find_job(op, &tx->read, in->job_id, &job);
     if (e == ERR_OK && job_is_of_entity(&job))
         return entity_call_release(op, tx, in, &job);
     if (e == ERR_OK)
@@ -510,9 +510,9 @@ static enum err release_job(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_RELEASE_JOB = {.name = "release_job", .changes = true, .run = release_job};
+const struct use_case UC_RELEASE_JOB = {.name = "release_job", .write = release_job};
 
-static enum err get_job(struct op *op, struct tx *tx)
+static enum err get_job(struct op *op, struct read_tx *tx)
 {
     const struct get_job_input *in = op->input;
     struct job job = {0};
@@ -521,4 +521,4 @@ static enum err get_job(struct op *op, struct tx *tx)
     return e == ERR_OK ? job_view(tx, &job, &op->problem, &o) : e;
 }
 
-const struct use_case UC_GET_JOB = {.name = "get_job", .changes = false, .run = get_job};
+const struct use_case UC_GET_JOB = {.name = "get_job", .read = get_job};

@@ -21,19 +21,18 @@ static enum err mark_relayed(struct op *op, struct tx *tx)
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "the mark could not be written");
 }
 
-const struct use_case UC_MARK_RELAYED = {
-    .name = "mark_relayed", .changes = true, .run = mark_relayed};
+const struct use_case UC_MARK_RELAYED = {.name = "mark_relayed", .write = mark_relayed};
 
 /* --- for operators --- */
 
 /* 0: everybody's. */
-static enum err tenant_of(struct op *op, struct tx *tx, int64_t *ret)
+static enum err tenant_of(struct op *op, struct read_tx *tx, int64_t *ret)
 {
     struct tenant *tenant = NULL;
     *ret = 0;
     if (str_is(op->caller.tenant, "*"))
         return ERR_OK;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e == ERR_OK) /* one that is not stored has nothing */
         *ret = tenant->num != 0 ? tenant->num : -1;
     return e;
@@ -73,7 +72,7 @@ static bool add_parked(void *ctx, const struct parked *p)
     return true;
 }
 
-static enum err list_outbox(struct op *op, struct tx *tx)
+static enum err list_outbox(struct op *op, struct read_tx *tx)
 {
     const struct list_outbox_input *in = op->input;
     int64_t tenant;
@@ -95,15 +94,14 @@ static enum err list_outbox(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_OUTBOX = {
-    .name = "list_outbox", .changes = false, .run = list_outbox};
+const struct use_case UC_LIST_OUTBOX = {.name = "list_outbox", .read = list_outbox};
 
 static enum err retry_parked(struct op *op, struct tx *tx)
 {
     const struct retry_parked_input *in = op->input;
     int64_t tenant;
     bool found = false;
-    enum err e = tenant_of(op, tx, &tenant);
+    enum err e = tenant_of(op, &tx->read, &tenant);
     if (e != ERR_OK)
         return e;
     e = parked_ask_again(tx->db, tenant, in->message_id, &found);
@@ -121,5 +119,4 @@ static enum err retry_parked(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_RETRY_PARKED = {
-    .name = "retry_parked", .changes = true, .run = retry_parked};
+const struct use_case UC_RETRY_PARKED = {.name = "retry_parked", .write = retry_parked};

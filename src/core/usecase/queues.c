@@ -84,7 +84,7 @@ static int by_worker(const void *a, const void *b)
     return order != 0 ? order : by_text(x->queue, y->queue);
 }
 
-static enum err collect(struct tx *tx, const struct tenant *tenant, struct facts *f,
+static enum err collect(struct read_tx *tx, const struct tenant *tenant, struct facts *f,
                         int (*order)(const void *, const void *))
 {
     *f = (struct facts){.arena = &tx->arena};
@@ -100,7 +100,7 @@ static enum err collect(struct tx *tx, const struct tenant *tenant, struct facts
 /* --- queues --- */
 
 struct queues_page {
-    struct tx *tx;
+    struct read_tx *tx;
     const struct tenant *tenant;
     struct facts facts;
     size_t at;       /* the first fact behind the cursor */
@@ -208,11 +208,11 @@ static enum err fill_queues(struct queues_page *q, struct page *page, struct str
     }
 }
 
-static enum err list_queues(struct op *op, struct tx *tx)
+static enum err list_queues(struct op *op, struct read_tx *tx)
 {
     const struct list_dead_input *in = op->input;
     struct tenant *tenant;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
     if (in->cursor.ptr != NULL && !str_is_name(in->cursor))
@@ -228,13 +228,12 @@ static enum err list_queues(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_QUEUES = {
-    .name = "list_queues", .changes = false, .run = list_queues};
+const struct use_case UC_LIST_QUEUES = {.name = "list_queues", .read = list_queues};
 
 /* --- workers --- */
 
 struct workers_page {
-    struct tx *tx;
+    struct read_tx *tx;
     const struct tenant *tenant;
     struct facts facts;
 };
@@ -354,13 +353,13 @@ static enum err fill_workers(struct workers_page *w, struct page *page, struct s
     return e;
 }
 
-static enum err list_workers(struct op *op, struct tx *tx)
+static enum err list_workers(struct op *op, struct read_tx *tx)
 {
     const struct list_dead_input *in = op->input;
     struct tenant *tenant;
     struct str after = STR("");
     char id[NAME_MAX_LEN];
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
     if (in->cursor.ptr != NULL && !read_cursor(in->cursor, id, sizeof(id), &after))
@@ -376,5 +375,4 @@ static enum err list_workers(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_WORKERS = {
-    .name = "list_workers", .changes = false, .run = list_workers};
+const struct use_case UC_LIST_WORKERS = {.name = "list_workers", .read = list_workers};

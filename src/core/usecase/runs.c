@@ -7,11 +7,11 @@
 
 /* --- one run --- */
 
-static enum err get_run(struct op *op, struct tx *tx)
+static enum err get_run(struct op *op, struct read_tx *tx)
 {
     const struct run_input *in = op->input;
     struct run_txn m;
-    enum err e = run_txn_find(&m, op, tx, in->run_id);
+    enum err e = run_txn_read_id(&m, op, tx, in->run_id);
     if (e != ERR_OK)
         return e;
     op->answer.has_run = true;
@@ -27,7 +27,7 @@ static enum err get_run(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_GET_RUN = {.name = "get_run", .changes = false, .run = get_run};
+const struct use_case UC_GET_RUN = {.name = "get_run", .read = get_run};
 
 /* --- lists --- */
 
@@ -40,11 +40,11 @@ static bool add_run(void *ctx, const struct run *run)
     return true;
 }
 
-static enum err list_runs(struct op *op, struct tx *tx)
+static enum err list_runs(struct op *op, struct read_tx *tx)
 {
     const struct list_runs_input *in = op->input;
     struct tenant *tenant;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
     int64_t before = INT64_MAX;
@@ -71,7 +71,7 @@ static enum err list_runs(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_RUNS = {.name = "list_runs", .changes = false, .run = list_runs};
+const struct use_case UC_LIST_RUNS = {.name = "list_runs", .read = list_runs};
 
 static void add_event(void *ctx, const struct event *event)
 {
@@ -82,13 +82,13 @@ static void add_event(void *ctx, const struct event *event)
     page_set_last_number(page, event->seq);
 }
 
-static enum err list_events(struct op *op, struct tx *tx)
+static enum err list_events(struct op *op, struct read_tx *tx)
 {
     const struct list_events_input *in = op->input;
     struct tenant *tenant;
     struct run run;
     bool found = false;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
     e = runs_find(tx->db, tenant->num, in->run_id, &tx->arena, &found, &run);
@@ -103,5 +103,4 @@ static enum err list_events(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_EVENTS = {
-    .name = "list_events", .changes = false, .run = list_events};
+const struct use_case UC_LIST_EVENTS = {.name = "list_events", .read = list_events};

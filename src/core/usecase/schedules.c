@@ -10,7 +10,7 @@
 
 enum { TIMES_SHOWN = 5 };
 
-static void render_schedule(struct json_out *o, struct tx *tx, const struct schedule *s)
+static void render_schedule(struct json_out *o, struct read_tx *tx, const struct schedule *s)
 {
     struct timetable t;
     struct problem p;
@@ -60,14 +60,14 @@ static enum err put_schedule(struct op *op, struct tx *tx)
     struct schedule old;
     bool found = false;
     struct workflow_newest newest = {0};
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(&tx->read, op, &tenant);
     if (e == ERR_OK)
         e = timetable_read(in->cron, in->timezone, &tx->arena, &op->problem, &t);
     if (e == ERR_OK && timetable_next(&t, tx->now_ms) < 0)
         e = problem_set(&op->problem, ERR_FIELD_INVALID, "cron: there is no such day");
     if (e != ERR_OK)
         return e;
-    e = tx_newest(tx, tenant->num, in->workflow_id, &newest);
+    e = read_tx_newest(&tx->read, tenant->num, in->workflow_id, &newest);
     if (e == ERR_OK && (!newest.found || newest.archived))
         return problem_set(&op->problem, ERR_WORKFLOW_NOT_FOUND, "there is no workflow \"%.*s\"",
                            STR_ARG(in->workflow_id));
@@ -102,7 +102,7 @@ static enum err put_schedule(struct op *op, struct tx *tx)
     s.check_at = s.next_at;
     e = schedules_put(tx->db, &s);
     struct json_out o = json_out_to(&op->answer.body);
-    render_schedule(&o, tx, &s);
+    render_schedule(&o, &tx->read, &s);
     if (e == ERR_OK && !(found && says_the_same(&old, &s)))
         e = audit_record(op, tx, tenant->num, "schedule.put", s.id, buf_str(&op->answer.body));
     if (e != ERR_OK)
@@ -111,15 +111,14 @@ static enum err put_schedule(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_PUT_SCHEDULE = {
-    .name = "put_schedule", .changes = true, .run = put_schedule};
+const struct use_case UC_PUT_SCHEDULE = {.name = "put_schedule", .write = put_schedule};
 
-static enum err find_schedule(struct op *op, struct tx *tx, struct schedule *ret)
+static enum err find_schedule(struct op *op, struct read_tx *tx, struct schedule *ret)
 {
     const struct schedule_input *in = op->input;
     struct tenant *tenant;
     bool found = false;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
     e = schedules_find(tx->db, tenant->num, in->id, &tx->arena, &found, ret);
@@ -131,7 +130,7 @@ static enum err find_schedule(struct op *op, struct tx *tx, struct schedule *ret
     return ERR_OK;
 }
 
-static enum err get_schedule(struct op *op, struct tx *tx)
+static enum err get_schedule(struct op *op, struct read_tx *tx)
 {
     struct schedule s;
     enum err e = find_schedule(op, tx, &s);
@@ -142,14 +141,13 @@ static enum err get_schedule(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_GET_SCHEDULE = {
-    .name = "get_schedule", .changes = false, .run = get_schedule};
+const struct use_case UC_GET_SCHEDULE = {.name = "get_schedule", .read = get_schedule};
 
 static enum err delete_schedule(struct op *op, struct tx *tx)
 {
     struct schedule s;
     bool found = false;
-    enum err e = find_schedule(op, tx, &s);
+    enum err e = find_schedule(op, &tx->read, &s);
     if (e != ERR_OK)
         return e;
     e = schedules_delete(tx->db, s.tenant, s.id, &found);
@@ -165,15 +163,14 @@ static enum err delete_schedule(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_DELETE_SCHEDULE = {
-    .name = "delete_schedule", .changes = true, .run = delete_schedule};
+const struct use_case UC_DELETE_SCHEDULE = {.name = "delete_schedule", .write = delete_schedule};
 
 /* A run now, besides the times. The request's own key makes it one. */
 static enum err trigger_schedule(struct op *op, struct tx *tx)
 {
     struct schedule s;
     struct internal_start_made started;
-    enum err e = find_schedule(op, tx, &s);
+    enum err e = find_schedule(op, &tx->read, &s);
     if (e != ERR_OK)
         return e;
     e = schedule_start(tx, &s, -1, op->caller.actor, &op->problem, &started);
@@ -197,11 +194,11 @@ static enum err trigger_schedule(struct op *op, struct tx *tx)
 }
 
 const struct use_case UC_TRIGGER_SCHEDULE = {
-    .name = "trigger_schedule", .changes = true, .run = trigger_schedule, .admits = "schedule"};
+    .name = "trigger_schedule", .write = trigger_schedule, .admits = "schedule"};
 
 struct schedule_page {
     struct page page;
-    struct tx *tx;
+    struct read_tx *tx;
 };
 
 static void add_schedule(void *ctx, const struct schedule *s)
@@ -213,11 +210,11 @@ static void add_schedule(void *ctx, const struct schedule *s)
     page_set_last(&p->page, s->id);
 }
 
-static enum err list_schedules(struct op *op, struct tx *tx)
+static enum err list_schedules(struct op *op, struct read_tx *tx)
 {
     const struct list_input *in = op->input;
     struct tenant *tenant;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
     struct schedule_page p = {page_begin(op, in->limit), tx};
@@ -228,5 +225,4 @@ static enum err list_schedules(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_SCHEDULES = {
-    .name = "list_schedules", .changes = false, .run = list_schedules};
+const struct use_case UC_LIST_SCHEDULES = {.name = "list_schedules", .read = list_schedules};

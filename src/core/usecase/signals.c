@@ -126,4 +126,4 @@ static enum err signal_run(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_SIGNAL_RUN = {.name = "signal_run", .changes = true, .run = signal_run};
+const struct use_case UC_SIGNAL_RUN = {.name = "signal_run", .write = signal_run};

@@ -27,7 +27,7 @@ static enum err load_startable(struct start *s)
     const struct start_run_input *in = s->in;
     struct problem *p = &s->op->problem;
     struct workflow_newest head;
-    enum err e = tx_newest(s->tx, s->m.tenant->num, in->workflow_id, &head);
+    enum err e = read_tx_newest(&s->tx->read, s->m.tenant->num, in->workflow_id, &head);
     if (e != ERR_OK)
         return problem_set(p, e, "cannot read the workflow");
     if (!head.found || head.archived)
@@ -35,7 +35,8 @@ static enum err load_startable(struct start *s)
                            head.archived ? "workflow \"%.*s\" is archived: it starts no new runs"
                                          : "there is no workflow \"%.*s\"",
                            STR_ARG(in->workflow_id));
-    e = tx_definition(s->tx, s->m.tenant->num, in->workflow_id, head.version, p, &s->m.def);
+    e = read_tx_definition(&s->tx->read, s->m.tenant->num, in->workflow_id, head.version, p,
+                           &s->m.def);
     if (e != ERR_OK)
         return e;
     s->m.run.workflow_version = head.version;
@@ -360,8 +361,8 @@ static enum err coalesce(struct start *s, size_t by)
 
 static enum err start_run(struct op *op, struct tx *tx)
 {
-    struct start s = {.op = op, .tx = tx, .in = op->input, .m = {.tx = tx}};
-    enum err e = tx_tenant(tx, op, &s.m.tenant);
+    struct start s = {.op = op, .tx = tx, .in = op->input, .m = {.read_tx = &tx->read, .tx = tx}};
+    enum err e = read_tx_tenant(&tx->read, op, &s.m.tenant);
     if (e == ERR_OK)
         e = load_startable(&s);
     if (e == ERR_OK)
@@ -393,5 +394,4 @@ static enum err start_run(struct op *op, struct tx *tx)
     return ERR_INTERNAL;
 }
 
-const struct use_case UC_START_RUN = {
-    .name = "start_run", .changes = true, .run = start_run, .admits = "start"};
+const struct use_case UC_START_RUN = {.name = "start_run", .write = start_run, .admits = "start"};

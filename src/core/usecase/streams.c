@@ -99,14 +99,14 @@ static void add_timeline_event(void *ctx, const struct event *event)
     t->read->through = at;
 }
 
-static enum err read_run(struct op *op, struct tx *tx)
+static enum err read_run(struct op *op, struct read_tx *tx)
 {
     const struct read_stream_input *in = op->input;
     struct stream_read *read = in->read;
     struct tenant *tenant;
     struct run run;
     bool found = false;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
     e = runs_find(tx->db, tenant->num, in->owner_id, &tx->arena, &found, &run);
@@ -122,14 +122,13 @@ static enum err read_run(struct op *op, struct tx *tx)
     return telling_end(&t, op, e);
 }
 
-const struct use_case UC_READ_RUN_TOLD = {
-    .name = "stream_run_events", .changes = false, .run = read_run};
+const struct use_case UC_READ_RUN_TOLD = {.name = "stream_run_events", .read = read_run};
 
 /* --- of an entity --- */
 
 /* By the id that the first read has found, or else by its name. A type that is not there has no
  * entities. */
-static enum err find_entity(const struct read_stream_input *in, struct tx *tx, int64_t tenant,
+static enum err find_entity(const struct read_stream_input *in, struct read_tx *tx, int64_t tenant,
                             bool *ret_found, struct entity *ret)
 {
     struct entity_type type;
@@ -164,14 +163,14 @@ static void add_entity_event(void *ctx, const struct event *event)
     add_timeline_event(t, event);
 }
 
-static enum err read_entity(struct op *op, struct tx *tx)
+static enum err read_entity(struct op *op, struct read_tx *tx)
 {
     const struct read_stream_input *in = op->input;
     struct stream_read *read = in->read;
     struct tenant *tenant;
     struct entity entity;
     bool found = false;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
     e = find_entity(in, tx, tenant->num, &found, &entity);
@@ -191,8 +190,7 @@ static enum err read_entity(struct op *op, struct tx *tx)
     return telling_end(&r.t, op, e);
 }
 
-const struct use_case UC_READ_ENTITY_TOLD = {
-    .name = "stream_entity_events", .changes = false, .run = read_entity};
+const struct use_case UC_READ_ENTITY_TOLD = {.name = "stream_entity_events", .read = read_entity};
 
 /* --- of a tenant --- */
 
@@ -256,7 +254,8 @@ static bool keep_row(void *ctx, const struct feed_source *source)
 }
 
 /* The rows first and then their events: one question at a time. */
-static enum err read_rows(struct feed_reading *r, struct tx *tx, int64_t tenant, int64_t through)
+static enum err read_rows(struct feed_reading *r, struct read_tx *tx, int64_t tenant,
+                          int64_t through)
 {
     struct stream_read *read = r->t.read;
     struct stream_position from = read->through;
@@ -291,7 +290,7 @@ static enum err read_rows(struct feed_reading *r, struct tx *tx, int64_t tenant,
     return ERR_OK;
 }
 
-static enum err read_tenant(struct op *op, struct tx *tx)
+static enum err read_tenant(struct op *op, struct read_tx *tx)
 {
     const struct read_stream_input *in = op->input;
     struct stream_read *read = in->read;
@@ -299,7 +298,7 @@ static enum err read_tenant(struct op *op, struct tx *tx)
     int64_t last = 0;
     int64_t swept = 0;
     bool found;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
     e = feed_last(tx->db, &last);
@@ -323,5 +322,4 @@ static enum err read_tenant(struct op *op, struct tx *tx)
     return telling_end(&r.t, op, e);
 }
 
-const struct use_case UC_READ_TENANT_TOLD = {
-    .name = "stream_events", .changes = false, .run = read_tenant};
+const struct use_case UC_READ_TENANT_TOLD = {.name = "stream_events", .read = read_tenant};

@@ -72,11 +72,11 @@ static void render_delivery(struct json_out *o, const struct delivery *d)
 
 /* --- finding --- */
 
-static enum err find_webhook(struct op *op, struct tx *tx, struct uuid id, struct webhook *ret)
+static enum err find_webhook(struct op *op, struct read_tx *tx, struct uuid id, struct webhook *ret)
 {
     struct tenant *tenant;
     bool found = false;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
     e = webhooks_find(tx->db, tenant->num, id, &tx->arena, &found, ret);
@@ -91,7 +91,7 @@ static enum err find_delivery(struct op *op, struct tx *tx, const struct deliver
 {
     struct webhook w;
     bool found = false;
-    enum err e = find_webhook(op, tx, in->webhook_id, &w);
+    enum err e = find_webhook(op, &tx->read, in->webhook_id, &w);
     if (e != ERR_OK)
         return e;
     e = deliveries_find(tx->db, w.num, in->delivery_id, &tx->arena, &found, ret);
@@ -125,7 +125,7 @@ static enum err create_webhook(struct op *op, struct tx *tx)
     int64_t all = 0;
     enum err e = check_url(op, in->url);
     if (e == ERR_OK)
-        e = tx_tenant(tx, op, &tenant);
+        e = read_tx_tenant(&tx->read, op, &tenant);
     if (e != ERR_OK)
         return e;
     e = webhooks_count(tx->db, tenant->num, &count);
@@ -166,8 +166,7 @@ static enum err create_webhook(struct op *op, struct tx *tx)
     return cannot_store(op, e);
 }
 
-const struct use_case UC_CREATE_WEBHOOK = {
-    .name = "create_webhook", .changes = true, .run = create_webhook};
+const struct use_case UC_CREATE_WEBHOOK = {.name = "create_webhook", .write = create_webhook};
 
 /* What happened while it was disabled is not its business. */
 static enum err enable(struct tx *tx, struct webhook *w)
@@ -184,7 +183,7 @@ static enum err put_webhook(struct op *op, struct tx *tx)
     struct webhook w;
     enum err e = in->url.ptr != NULL ? check_url(op, in->url) : ERR_OK;
     if (e == ERR_OK)
-        e = find_webhook(op, tx, in->webhook_id, &w);
+        e = find_webhook(op, &tx->read, in->webhook_id, &w);
     if (e != ERR_OK)
         return e;
     w.url = in->url.ptr != NULL ? in->url : w.url;
@@ -206,13 +205,13 @@ static enum err put_webhook(struct op *op, struct tx *tx)
     return cannot_store(op, e);
 }
 
-const struct use_case UC_PUT_WEBHOOK = {.name = "put_webhook", .changes = true, .run = put_webhook};
+const struct use_case UC_PUT_WEBHOOK = {.name = "put_webhook", .write = put_webhook};
 
 static enum err rotate_webhook(struct op *op, struct tx *tx)
 {
     const struct rotate_webhook_input *in = op->input;
     struct webhook w;
-    enum err e = find_webhook(op, tx, in->webhook_id, &w);
+    enum err e = find_webhook(op, &tx->read, in->webhook_id, &w);
     if (e != ERR_OK)
         return e;
     w.old_secret = w.secret;
@@ -230,15 +229,14 @@ static enum err rotate_webhook(struct op *op, struct tx *tx)
     return cannot_store(op, e);
 }
 
-const struct use_case UC_ROTATE_WEBHOOK = {
-    .name = "rotate_webhook", .changes = true, .run = rotate_webhook};
+const struct use_case UC_ROTATE_WEBHOOK = {.name = "rotate_webhook", .write = rotate_webhook};
 
 static enum err delete_webhook(struct op *op, struct tx *tx)
 {
     const struct webhook_input *in = op->input;
     struct webhook w;
     int64_t left = 0;
-    enum err e = find_webhook(op, tx, in->webhook_id, &w);
+    enum err e = find_webhook(op, &tx->read, in->webhook_id, &w);
     if (e != ERR_OK)
         return e;
     e = webhooks_delete(tx->db, w.num, tx->now_ms);
@@ -256,12 +254,11 @@ static enum err delete_webhook(struct op *op, struct tx *tx)
     return cannot_store(op, e);
 }
 
-const struct use_case UC_DELETE_WEBHOOK = {
-    .name = "delete_webhook", .changes = true, .run = delete_webhook};
+const struct use_case UC_DELETE_WEBHOOK = {.name = "delete_webhook", .write = delete_webhook};
 
 /* --- reading --- */
 
-static enum err get_webhook(struct op *op, struct tx *tx)
+static enum err get_webhook(struct op *op, struct read_tx *tx)
 {
     const struct webhook_input *in = op->input;
     struct webhook w;
@@ -273,8 +270,7 @@ static enum err get_webhook(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_GET_WEBHOOK = {
-    .name = "get_webhook", .changes = false, .run = get_webhook};
+const struct use_case UC_GET_WEBHOOK = {.name = "get_webhook", .read = get_webhook};
 
 /* A place in a list; *ret stays as it was without a cursor. */
 static enum err read_place(struct op *op, struct str cursor, int64_t *ret)
@@ -293,12 +289,12 @@ static void add_webhook(void *ctx, const struct webhook *w)
     page_set_last_number(page, w->num);
 }
 
-static enum err list_webhooks(struct op *op, struct tx *tx)
+static enum err list_webhooks(struct op *op, struct read_tx *tx)
 {
     const struct list_input *in = op->input;
     struct tenant *tenant;
     int64_t after = 0;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e == ERR_OK)
         e = read_place(op, in->cursor, &after);
     if (e != ERR_OK)
@@ -311,8 +307,7 @@ static enum err list_webhooks(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_WEBHOOKS = {
-    .name = "list_webhooks", .changes = false, .run = list_webhooks};
+const struct use_case UC_LIST_WEBHOOKS = {.name = "list_webhooks", .read = list_webhooks};
 
 /* --- deliveries --- */
 
@@ -325,7 +320,7 @@ static void add_delivery(void *ctx, const struct delivery *d)
     page_set_last_number(page, d->num);
 }
 
-static enum err list_deliveries(struct op *op, struct tx *tx)
+static enum err list_deliveries(struct op *op, struct read_tx *tx)
 {
     const struct list_deliveries_input *in = op->input;
     struct webhook w;
@@ -343,8 +338,7 @@ static enum err list_deliveries(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_DELIVERIES = {
-    .name = "list_deliveries", .changes = false, .run = list_deliveries};
+const struct use_case UC_LIST_DELIVERIES = {.name = "list_deliveries", .read = list_deliveries};
 
 /* Again from the beginning of its schedule, under the same webhook-id. One that is being sent this
  * very moment is left alone. */
@@ -369,7 +363,7 @@ static enum err redeliver(struct op *op, struct tx *tx)
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the delivery");
 }
 
-const struct use_case UC_REDELIVER = {.name = "redeliver", .changes = true, .run = redeliver};
+const struct use_case UC_REDELIVER = {.name = "redeliver", .write = redeliver};
 
 /* --- a test --- */
 
@@ -398,9 +392,9 @@ static enum err test_webhook(struct op *op, struct tx *tx)
     const struct webhook_input *in = op->input;
     struct webhook w;
     struct tenant *tenant = NULL;
-    enum err e = find_webhook(op, tx, in->webhook_id, &w);
+    enum err e = find_webhook(op, &tx->read, in->webhook_id, &w);
     if (e == ERR_OK)
-        e = tx_tenant(tx, op, &tenant);
+        e = read_tx_tenant(&tx->read, op, &tenant);
     if (e != ERR_OK)
         return e;
     struct buf id;
@@ -428,5 +422,4 @@ static enum err test_webhook(struct op *op, struct tx *tx)
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the delivery");
 }
 
-const struct use_case UC_TEST_WEBHOOK = {
-    .name = "test_webhook", .changes = true, .run = test_webhook};
+const struct use_case UC_TEST_WEBHOOK = {.name = "test_webhook", .write = test_webhook};

@@ -15,7 +15,7 @@
 
 struct why {
     struct op *op;
-    struct tx *tx;
+    struct read_tx *tx;
     struct run_txn m;
     struct json_out o;
     size_t reasons;
@@ -439,11 +439,11 @@ static void show_start(struct why *w)
 
 /* --- all of it --- */
 
-static enum err why_run(struct op *op, struct tx *tx)
+static enum err why_run(struct op *op, struct read_tx *tx)
 {
     const struct run_input *in = op->input;
     struct why w = {.op = op, .tx = tx, .o = json_out_to(&op->answer.body)};
-    enum err e = run_txn_find(&w.m, op, tx, in->run_id);
+    enum err e = run_txn_read_id(&w.m, op, tx, in->run_id);
     if (e != ERR_OK)
         return e;
     bool queued = w.m.run.status == RUN_QUEUED;
@@ -471,4 +471,4 @@ static enum err why_run(struct op *op, struct tx *tx)
                        : problem_set(&op->problem, e, "cannot tell what the run waits for");
 }
 
-const struct use_case UC_WHY_RUN = {.name = "why_run", .changes = false, .run = why_run};
+const struct use_case UC_WHY_RUN = {.name = "why_run", .read = why_run};

@@ -46,7 +46,7 @@ static enum err not_found(struct op *op, struct str id)
                        STR_ARG(id));
 }
 
-static enum err find_head(struct op *op, struct tx *tx, int64_t tenant, struct str id,
+static enum err find_head(struct op *op, struct read_tx *tx, int64_t tenant, struct str id,
                           struct kept_head *ret)
 {
     *ret = (struct kept_head){.arena = &tx->arena};
@@ -102,9 +102,9 @@ static enum err put_workflow(struct op *op, struct tx *tx)
     struct tenant *tenant;
     struct kept_head old;
     struct kept_version latest = {.arena = &tx->arena};
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(&tx->read, op, &tenant);
     if (e == ERR_OK)
-        e = find_head(op, tx, tenant->num, in->workflow_id, &old);
+        e = find_head(op, &tx->read, tenant->num, in->workflow_id, &old);
     if (e != ERR_OK)
         return e;
     if (old.found)
@@ -141,8 +141,7 @@ static enum err put_workflow(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_PUT_WORKFLOW = {
-    .name = "put_workflow", .changes = true, .run = put_workflow};
+const struct use_case UC_PUT_WORKFLOW = {.name = "put_workflow", .write = put_workflow};
 
 static enum err archive_workflow(struct op *op, struct tx *tx)
 {
@@ -150,9 +149,9 @@ static enum err archive_workflow(struct op *op, struct tx *tx)
     struct tenant *tenant;
     struct kept_head head;
     bool changed = false;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(&tx->read, op, &tenant);
     if (e == ERR_OK)
-        e = find_head(op, tx, tenant->num, in->workflow_id, &head);
+        e = find_head(op, &tx->read, tenant->num, in->workflow_id, &head);
     if (e == ERR_OK && !head.found)
         return not_found(op, in->workflow_id);
     if (e != ERR_OK)
@@ -170,17 +169,16 @@ static enum err archive_workflow(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_ARCHIVE_WORKFLOW = {
-    .name = "archive_workflow", .changes = true, .run = archive_workflow};
+const struct use_case UC_ARCHIVE_WORKFLOW = {.name = "archive_workflow", .write = archive_workflow};
 
 /* --- show --- */
 
-static enum err get_workflow(struct op *op, struct tx *tx)
+static enum err get_workflow(struct op *op, struct read_tx *tx)
 {
     const struct workflow_input *in = op->input;
     struct tenant *tenant;
     struct kept_head head;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e == ERR_OK)
         e = find_head(op, tx, tenant->num, in->workflow_id, &head);
     if (e == ERR_OK && !head.found)
@@ -211,8 +209,7 @@ static enum err get_workflow(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_GET_WORKFLOW = {
-    .name = "get_workflow", .changes = false, .run = get_workflow};
+const struct use_case UC_GET_WORKFLOW = {.name = "get_workflow", .read = get_workflow};
 
 /* --- lists --- */
 
@@ -225,11 +222,11 @@ static void add_head(void *ctx, const struct workflow_head *head)
     page_set_last(page, head->id);
 }
 
-static enum err list_workflows(struct op *op, struct tx *tx)
+static enum err list_workflows(struct op *op, struct read_tx *tx)
 {
     const struct list_input *in = op->input;
     struct tenant *tenant;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
     struct page page = page_begin(op, in->limit);
@@ -240,8 +237,7 @@ static enum err list_workflows(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_WORKFLOWS = {
-    .name = "list_workflows", .changes = false, .run = list_workflows};
+const struct use_case UC_LIST_WORKFLOWS = {.name = "list_workflows", .read = list_workflows};
 
 static void add_version(void *ctx, const struct workflow_version *v)
 {
@@ -258,13 +254,13 @@ static void add_version(void *ctx, const struct workflow_version *v)
     page_set_last_number(page, v->version);
 }
 
-static enum err list_versions(struct op *op, struct tx *tx)
+static enum err list_versions(struct op *op, struct read_tx *tx)
 {
     const struct list_input *in = op->input;
     struct tenant *tenant;
     struct kept_head head;
     int64_t before = INT64_MAX;
-    enum err e = tx_tenant(tx, op, &tenant);
+    enum err e = read_tx_tenant(tx, op, &tenant);
     if (e == ERR_OK && in->cursor.ptr != NULL && (!str_to_i64(in->cursor, &before) || before < 1))
         return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
     if (e == ERR_OK)
@@ -282,8 +278,7 @@ static enum err list_versions(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-const struct use_case UC_LIST_VERSIONS = {
-    .name = "list_versions", .changes = false, .run = list_versions};
+const struct use_case UC_LIST_VERSIONS = {.name = "list_versions", .read = list_versions};
 
 /* --- validate --- */
 
@@ -299,7 +294,7 @@ static void add_unsupported(struct json_out *o, struct str unsupported)
     json_close(o, '}');
 }
 
-static enum err validate_workflow(struct op *op, struct tx *tx)
+static enum err validate_workflow(struct op *op, struct read_tx *tx)
 {
     (void)tx;
     const struct validate_workflow_input *in = op->input;
@@ -327,5 +322,5 @@ static enum err validate_workflow(struct op *op, struct tx *tx)
     return e;
 }
 
-const struct use_case UC_VALIDATE_WORKFLOW = {
-    .name = "validate_workflow", .changes = false, .run = validate_workflow};
+const struct use_case UC_VALIDATE_WORKFLOW = {.name = "validate_workflow",
+                                              .read = validate_workflow};

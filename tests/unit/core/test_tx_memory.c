@@ -1,5 +1,5 @@
 /* What a connection remembers is forgotten with the transaction that it came from. One pair of
- * functions for each row of TX_MEMORY: a row without them does not compile. */
+ * functions for each row of READ_MEMORY and TX_MEMORY: a row without them does not compile. */
 #include "store/folder.h"
 
 #include "core/run/dispatch.h"
@@ -20,7 +20,7 @@ static void remember_tenants(struct tx *tx)
     op_init(&op, NULL);
     op.caller = (struct caller){.tenant = STR("acme"), .creates_tenant = true};
     struct tenant *t = NULL;
-    assert_ok(tx_tenant(tx, &op, &t));
+    assert_ok(read_tx_tenant(&tx->read, &op, &t));
     assert_ok(tx_tenant_ensure(tx, t));
     assert_int_equal(t->num, 1);
     op_release(&op);
@@ -29,7 +29,7 @@ static void remember_tenants(struct tx *tx)
 static bool tenants_is_known(struct tx *tx)
 {
     struct tenant *t = NULL;
-    return tx_tenant_num(tx, 1, &t) == ERR_OK;
+    return read_tx_tenant_num(&tx->read, 1, &t) == ERR_OK;
 }
 
 static void add_version(struct tx *tx)
@@ -43,17 +43,17 @@ static void add_version(struct tx *tx)
     assert_ok(workflows_add_version(tx->db, TENANT, STR("w"), &v));
 }
 
-static bool heads_is_known(struct tx *tx)
+static bool newest_is_known(struct tx *tx)
 {
     struct workflow_newest newest;
-    assert_ok(tx_newest(tx, TENANT, STR("w"), &newest));
+    assert_ok(read_tx_newest(&tx->read, TENANT, STR("w"), &newest));
     return newest.found;
 }
 
-static void remember_heads(struct tx *tx)
+static void remember_newest(struct tx *tx)
 {
     add_version(tx);
-    assert_true(heads_is_known(tx));
+    assert_true(newest_is_known(tx));
 }
 
 static bool types_is_known(struct tx *tx)
@@ -116,7 +116,7 @@ static bool definitions_is_known(struct tx *tx)
     struct problem p;
     problem_init(&p);
     const struct definition *def = NULL;
-    enum err e = tx_definition(tx, TENANT, STR("w"), 1, &p, &def);
+    enum err e = read_tx_definition(&tx->read, TENANT, STR("w"), 1, &p, &def);
     problem_release(&p);
     return e == ERR_OK;
 }
@@ -169,7 +169,7 @@ struct row {
 
 static const struct row ROWS[] = {
 #define X(member, type, until, functions) {#member, until, remember_##member, member##_is_known},
-    TX_MEMORY(X)
+    READ_MEMORY(X) TX_MEMORY(X)
 #undef X
 };
 

@@ -245,7 +245,7 @@ static inline enum err run_probe(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-static const struct use_case UC_PROBE = {.name = "probe", .changes = true, .run = run_probe};
+static const struct use_case UC_PROBE = {.name = "probe", .write = run_probe};
 
 /* Has the writer take two whole turns: what is due has been done when it returns. */
 static inline void settle(struct rig *rig)

@@ -508,7 +508,7 @@ static enum err run_breaker(struct op *op, struct tx *tx)
     return problem_set(&op->problem, e == ERR_OK ? ERR_INTERNAL : e, "broken on purpose");
 }
 
-static const struct use_case UC_BREAKER = {.name = "breaker", .changes = true, .run = run_breaker};
+static const struct use_case UC_BREAKER = {.name = "breaker", .write = run_breaker};
 
 static void who_was_inside_leaves_after_a_rollback_and_goes_in_again(void **state)
 {

@@ -1,7 +1,7 @@
 /* How fast slots free, kept apart by tenant and scope, and what a rejected start is told of it. */
 #include "engine/rig.h"
 
-#include "core/admission/release_rates.h"
+#include "core/txn/release_rates.h"
 
 /* --- the memory --- */
 

@@ -223,7 +223,7 @@ static enum err run_slowly(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-static const struct use_case UC_SLOW = {.name = "slow", .changes = true, .run = run_slowly};
+static const struct use_case UC_SLOW = {.name = "slow", .write = run_slowly};
 
 /* Rows of others are passed over without a write; the last webhook goes before that is made up for.
  */

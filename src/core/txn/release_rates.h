@@ -1,7 +1,7 @@
 /* How fast slots have been freeing, by tenant and by scope: the memory behind Retry-After. A guess
  * that is kept in memory only, bounded, and may be forgotten at any time. */
-#ifndef PAWL_CORE_ADMISSION_RELEASE_RATES_H
-#define PAWL_CORE_ADMISSION_RELEASE_RATES_H
+#ifndef PAWL_CORE_TXN_RELEASE_RATES_H
+#define PAWL_CORE_TXN_RELEASE_RATES_H
 
 #include "domain/admission/release_rate.h"
 

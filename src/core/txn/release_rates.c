@@ -1,6 +1,6 @@
 /* How fast slots have been freeing. Direct-mapped: one that shares its place with another takes it
  * over. */
-#include "core/admission/release_rates.h"
+#include "core/txn/release_rates.h"
 
 #include "base/pages.h"
 
