@@ -20,13 +20,22 @@ static void print_help(FILE *out)
     cli_help(out);
 }
 
+/* With the storage engines in this binary. */
+static void print_version(void)
+{
+    printf("pawl %s (", PAWL_VERSION);
+    for (size_t i = 0; engine_store_name_at(i) != NULL; i++)
+        printf("%s%s", i > 0 ? ", " : "", engine_store_name_at(i));
+    printf(")\n");
+}
+
 int main(int argc, char **argv)
 {
     const char *command = argc > 1 ? argv[1] : "--help";
     if (strcmp(command, "serve") == 0 || strcmp(command, "dev") == 0)
         return serve_main(argc, argv, strcmp(command, "dev") == 0);
     if (strcmp(command, "version") == 0 || strcmp(command, "--version") == 0) {
-        printf("pawl %s (%s)\n", PAWL_VERSION, engine_store_name());
+        print_version();
         return CLI_DONE;
     }
     if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0 ||

@@ -33,7 +33,7 @@ void direct_readyz(struct call *c)
     json_open(&o, "dependencies", '{');
     json_open(&o, "store", '{');
     json_add_text(&o, "status", e == ERR_OK ? STR("ok") : STR("failing"));
-    json_add_text(&o, "engine", str_of(engine_store_name()));
+    json_add_text(&o, "engine", str_of(engine_store_name(c->api->config.engine)));
     json_add_text(&o, "detail", str_of(p->detail));
     json_close(&o, '}');
     /* The gate is the store's transaction: they fail together. */

@@ -641,9 +641,14 @@ void engine_read_metrics(struct engine *e, struct op *op)
     submit_read(e, op);
 }
 
-const char *engine_store_name(void)
+const char *engine_store_name(const struct engine *e)
 {
-    return db_engine_name();
+    return db_engine_name(e->writer);
+}
+
+const char *engine_store_name_at(size_t i)
+{
+    return db_engine_name_at(i);
 }
 
 const char *engine_gate_name(const struct engine *e)

@@ -94,7 +94,10 @@ MUST_CHECK enum err engine_ready(const struct engine *engine, struct problem *p)
 /* Writes all metrics out: op->done() follows, with their text as answer.body. One at a time. Sets
  * the op's use case and input. */
 void engine_read_metrics(struct engine *engine, struct op *op);
-const char *engine_store_name(void);
+/* The storage engine that runs. */
+const char *engine_store_name(const struct engine *engine);
+/* Those in this binary, by number; NULL after the last. */
+const char *engine_store_name_at(size_t i);
 const char *engine_gate_name(const struct engine *engine);
 
 /* How far the bus has been told. */

@@ -338,6 +338,10 @@ static void backup_begin(struct writer *l, struct op *op)
     op_clear_result(op);
     if (l->backup != NULL)
         op->err = problem_set(&op->problem, ERR_STORE_BUSY, "another backup is being made");
+    else if (!db_has_backup(l->tx.db))
+        op->err = problem_set(&op->problem, ERR_BAD_REQUEST,
+                              "%s has no online backup here: use the database's own tools",
+                              db_engine_name(l->tx.db));
     else
         op->err = db_backup_begin(l->tx.db, &op->problem, &l->backup);
     if (op->err != ERR_OK)
@@ -377,6 +381,8 @@ static struct op *split_backups(struct writer *l, struct op *first)
 
 static void housekeep(struct writer *l)
 {
+    if (!db_has_log(l->tx.db))
+        return;
     enum err e = db_housekeep(l->tx.db);
     bool full = e == ERR_STORE_BUSY;
     if (full != atomic_load(&l->log_full)) {

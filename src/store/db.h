@@ -1,9 +1,18 @@
-/* The door to the database engine: connections, transactions, statements. Nothing above this header
- * knows which engine runs; SQL is written in the part that SQLite and PostgreSQL share, with $1…
- * parameters.
+/* The store's contract: connections, transactions, statements. Nothing above this header knows
+ * which engine runs. SQL is written in the part that SQLite and PostgreSQL share, with $1…
+ * parameters. store/db_driver.h is the other side: what an engine implements.
  *
  * A connection is used by one thread at a time. Statements are prepared once per connection and
- * found again by the address of their text, so the text must be a constant with static storage. */
+ * found again by the address of their text, so the text must be a constant with static storage.
+ *
+ * An engine may fetch a result whole when the query is made, or row by row; it may run a statement
+ * at once, or keep it until the next query, the next statement that asks for its count, or the
+ * commit. Callers must work with both:
+ *  - A query sees everything that its transaction wrote before it. What is written while its rows
+ *    are being read may or may not show in them.
+ *  - db_exec_values() without ret_changed may return ERR_OK for a statement that fails later: at
+ *    the next query, the next counted statement or db_commit(), which then returns its error.
+ *  - After an error the transaction can only be rolled back. */
 #ifndef PAWL_STORE_DB_H
 #define PAWL_STORE_DB_H
 
@@ -24,21 +33,32 @@ struct db_config {
     enum db_access access;
     const struct env *env;
     /* A write-ahead log larger than this refuses new writes until it can be folded back; 0: the
-     * default. */
+     * default. Engines without such a log ignore it. */
     int64_t log_bytes_max;
 };
 
-/* A writer takes the file's lock, creates what is missing and migrates. p says for people what is
- * wrong: the file is another program's, newer than this binary, or in use by another pawl. The
- * caller owns *ret. */
+/* The scheme of the URL chooses the engine. A writer takes the store's lock, creates what is
+ * missing and migrates. p explains what is wrong: the store belongs to another program, is newer
+ * than this binary, or is in use by another pawl. The caller owns *ret. */
 MUST_CHECK enum err db_open(const struct db_config *config, struct problem *p, struct db **ret);
 void db_close(struct db *db);
+
+/* The engine of a connection, for people: "SQLite 3.40.1". */
+const char *db_engine_name(const struct db *db);
+/* The engines in this binary, by number; NULL after the last. */
+const char *db_engine_name_at(size_t i);
 
 /* --- values and statements --- */
 
 #define DB_COUNT_END (INT64_C(1) << 60)
 
-enum db_kind { DB_NULL, DB_INT, DB_TEXT, DB_BLOB };
+enum db_kind {
+    DB_NULL,
+    DB_INT,
+    DB_TEXT,
+    DB_BLOB,
+    DB_OTHER, /* a type that pawl never writes: only in a damaged row */
+};
 
 struct db_value {
     enum db_kind kind;
@@ -62,7 +82,9 @@ static inline struct db_value db_text(struct str s)
     return (struct db_value){s.ptr == NULL ? DB_NULL : DB_TEXT, 0, s};
 }
 
-/* A statement without rows. ret_changed may be NULL. */
+/* A statement without rows. With ret_changed it is run at once and *ret_changed is the number of
+ * rows that it changed; on an engine across a network that costs a round trip. With NULL the engine
+ * may run it later: see above. */
 MUST_CHECK enum err db_exec_values(struct db *db, const char *sql, const struct db_value *values,
                                    size_t count, int64_t *ret_changed);
 
@@ -71,8 +93,8 @@ MUST_CHECK enum err db_exec_values(struct db *db, const char *sql, const struct 
                    ARRAY_LEN(((const struct db_value[]){__VA_ARGS__})), (ret_changed))
 
 /* Rows one by one. Columns are valid until the next db_next() or db_rows_end(), which must be
- * called and returns how the query ended: a failed query has no rows and says so there. One query
- * per SQL text at a time. */
+ * called and returns how the query ended: a failed query has no rows and returns its error there.
+ * One query per SQL text at a time. */
 struct db_rows *db_query_values(struct db *db, const char *sql, const struct db_value *values,
                                 size_t count);
 
@@ -86,7 +108,7 @@ MUST_CHECK enum err db_rows_end(struct db_rows *rows);
 /* A column that holds what pawl never writes there (a value of another type, an id of another
  * length, a word that is not in its table) is damage: the query ends with ERR_DAMAGED, the log
  * names the row, and the reader gets a harmless value of the right type. A reader that checks more
- * than these functions do says so with db_damaged(). */
+ * than these functions do reports it with db_damaged(). */
 bool db_is_null(struct db_rows *rows, int column);
 int64_t db_int(struct db_rows *rows, int column);
 int64_t db_int_or(struct db_rows *rows, int column, int64_t when_null);
@@ -107,7 +129,7 @@ void db_damaged(struct db_rows *rows, int column);
 unsigned db_known(struct db_rows *rows, int column, unsigned value, unsigned count);
 /* Has the row been whole so far? */
 bool db_is_whole(const struct db_rows *rows);
-/* For lists of what people look at: true when the row is damaged, and to be left out. */
+/* For lists that people look at: true when the row is damaged and must be left out. */
 bool db_skip_damaged(struct db_rows *rows);
 
 /* True when nobody else can write to the store while this connection is open: what it has committed
@@ -116,40 +138,57 @@ bool db_is_only_writer(const struct db *db);
 
 /* --- transactions --- */
 
+/* How a commit ended. */
+enum db_outcome {
+    DB_COMMITTED, /* it is on disk */
+    DB_ABORTED,   /* nothing happened; it may be tried again */
+    DB_FENCED,    /* nothing happened, and another owner has the store: never try again */
+    DB_IN_DOUBT,  /* nobody can tell; nothing more may be acknowledged from this connection */
+};
+
+/* Nothing of a transaction is undone singly: there are no savepoints. To undo one operation of a
+ * batch, roll back and run the others again. */
 MUST_CHECK enum err db_begin(struct db *db);
-/* ERR_OK: it is on disk. ERR_STORE_FULL: nothing happened, it may work later. ERR_STORE_FAILED:
- * nobody can tell what is on disk; nothing more may be acknowledged. */
+/* ERR_OK: committed. ERR_STORE_FAILED: fenced or in doubt. Any other error: aborted, and the
+ * transaction is over. ERR_STORE_FULL: there is no room, it may work later. ERR_INTERNAL: a
+ * statement broke a constraint. */
 MUST_CHECK enum err db_commit(struct db *db);
+/* Of the last db_commit(). */
+enum db_outcome db_commit_outcome(const struct db *db);
+/* Without a transaction it does nothing. */
 void db_rollback(struct db *db);
-/* Rows changed by this connection so far: what a rejected request must leave as it was. */
+/* Grows whenever this connection may have changed a row; the same number again means that nothing
+ * was written since. An engine that runs statements later counts statements, not rows. */
 int64_t db_changes(const struct db *db);
 
-/* A snapshot of committed data for at most ms; a query that is still running then fails. */
+/* A snapshot of committed data for at most ms; a query that is still running then fails with
+ * ERR_STORE_BUSY. */
 MUST_CHECK enum err db_snapshot_begin(struct db *db, int64_t ms);
 void db_snapshot_end(struct db *db);
 
-/* --- housekeeping, by the writer only, between transactions --- */
+/* --- what an engine may lack: ask before use --- */
 
-/* True when db_housekeep() would have something to do. */
+/* A log that its writer must fold back, between transactions. */
+bool db_has_log(const struct db *db);
+/* True when db_housekeep() would have something to do; false without a log. */
 bool db_wants_housekeeping(const struct db *db);
 /* Folds the log back when it is long enough. ERR_STORE_BUSY when it is past its limit and a reader
  * outside keeps it from shrinking: then no write may be taken. */
 MUST_CHECK enum err db_housekeep(struct db *db);
 int64_t db_log_bytes(const struct db *db);
 
-/* The engine's own check of the file; writes what it found, one line each, to `found`. */
-MUST_CHECK enum err db_integrity(struct db *db, struct buf *found);
+/* The engine's own check of its files; writes what it found, one line each, to `found`. */
+bool db_has_integrity_check(const struct db *db);
+MUST_CHECK enum err db_integrity_check(struct db *db, struct buf *found);
 
 /* An online copy beside the store, a slice at a time, so that commits go on in between. */
 struct db_backup;
+bool db_has_backup(const struct db *db);
 MUST_CHECK enum err db_backup_begin(struct db *db, struct problem *p, struct db_backup **ret);
 MUST_CHECK enum err db_backup_step(struct db_backup *backup, bool *ret_done);
 /* Also to give up. With ERR_OK `path` names a whole copy that the caller removes; otherwise there
  * is none. */
 enum { DB_PATH_MAX = 4200 };
 MUST_CHECK enum err db_backup_end(struct db_backup *backup, char path[static DB_PATH_MAX]);
-
-/* What runs, for people: "SQLite 3.40.1". */
-const char *db_engine_name(void);
 
 #endif

@@ -1,0 +1,345 @@
+/* The part of the store that is the same for all engines: choosing one, the rules of use, typed
+ * columns and damage. */
+#include "store/db.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "store/db_driver.h"
+
+/* --- opening --- */
+
+static enum err unknown_scheme(const struct db_config *config, struct problem *p)
+{
+    char forms[128] = "";
+    for (size_t i = 0; DB_ENGINES[i] != NULL; i++) {
+        size_t used = strlen(forms);
+        (void)snprintf(forms + used, sizeof(forms) - used, "%s%s", i > 0 ? " or " : "",
+                       DB_ENGINES[i]->form);
+    }
+    return problem_set(p, ERR_BAD_REQUEST, "a store is given as %s, not \"%.*s\"", forms,
+                       STR_ARG(config->url));
+}
+
+enum err db_open(const struct db_config *config, struct problem *p, struct db **ret)
+{
+    for (size_t i = 0; DB_ENGINES[i] != NULL; i++) {
+        struct str scheme = DB_ENGINES[i]->scheme;
+        if (!str_starts_with(config->url, scheme) || config->url.len == scheme.len)
+            continue;
+        struct str address = {config->url.ptr + scheme.len, config->url.len - scheme.len};
+        return DB_ENGINES[i]->open(config, address, p, ret);
+    }
+    return unknown_scheme(config, p);
+}
+
+void db_close(struct db *db)
+{
+    if (db != NULL)
+        db->ops->close(db);
+}
+
+const char *db_engine_name(const struct db *db)
+{
+    return db->ops->name;
+}
+
+const char *db_engine_name_at(size_t i)
+{
+    return DB_ENGINES[i] != NULL ? DB_ENGINES[i]->name : NULL;
+}
+
+/* --- statements --- */
+
+enum err db_exec_values(struct db *db, const char *sql, const struct db_value *values, size_t count,
+                        int64_t *ret_changed)
+{
+    return db->ops->exec(db, sql, values, count, ret_changed);
+}
+
+struct db_rows *db_query_values(struct db *db, const char *sql, const struct db_value *values,
+                                size_t count)
+{
+    return db->ops->query(db, sql, values, count);
+}
+
+bool db_next(struct db_rows *rows)
+{
+    assert(rows->open);
+    return rows->err == ERR_OK && rows->db->ops->next(rows);
+}
+
+enum err db_rows_end(struct db_rows *rows)
+{
+    assert(rows->open);
+    rows->open = false;
+    rows->db->ops->end(rows);
+    return rows->err;
+}
+
+/* --- damage --- */
+
+/* What names the row in the log: its first columns, which are its key in every statement. */
+static void describe_row(struct db_rows *rows, struct buf *out)
+{
+    const struct db_ops *ops = rows->db->ops;
+    int columns = MIN(ops->column_count(rows), 3);
+    for (int i = 0; i < columns; i++) {
+        struct db_value v = ops->column(rows, i);
+        buf_printf(out, "%s%s=", i > 0 ? " " : "", ops->column_name(rows, i));
+        if (v.kind == DB_INT)
+            buf_put_i64(out, v.number);
+        else if (v.kind == DB_BLOB)
+            buf_put_hex(out, v.bytes.ptr, MIN(v.bytes.len, (size_t)32));
+        else if (v.kind == DB_TEXT)
+            buf_printf(out, "%.*s", (int)MIN(v.bytes.len, (size_t)64), v.bytes.ptr);
+    }
+}
+
+void db_damaged(struct db_rows *rows, int column)
+{
+    if (rows->err != ERR_OK)
+        return;
+    rows->err = ERR_DAMAGED;
+    struct buf row;
+    buf_init(&row, KIB);
+    describe_row(rows, &row);
+    LOG(LOG_ERROR, "a stored object is damaged",
+        LOG_S("row", buf_ok(&row) ? buf_str(&row) : STR_NONE),
+        LOG_Z("column", rows->db->ops->column_name(rows, column)), LOG_Z("statement", rows->sql));
+    buf_release(&row);
+}
+
+bool db_is_whole(const struct db_rows *rows)
+{
+    return rows->err != ERR_DAMAGED;
+}
+
+bool db_skip_damaged(struct db_rows *rows)
+{
+    if (rows->err != ERR_DAMAGED)
+        return false;
+    rows->err = ERR_OK;
+    return true;
+}
+
+unsigned db_known(struct db_rows *rows, int column, unsigned value, unsigned count)
+{
+    if (value < count)
+        return value;
+    db_damaged(rows, column);
+    return 0;
+}
+
+/* --- typed columns: one call of the driver each --- */
+
+static struct db_value column_of(struct db_rows *rows, int column)
+{
+    return rows->db->ops->column(rows, column);
+}
+
+bool db_is_null(struct db_rows *rows, int column)
+{
+    return column_of(rows, column).kind == DB_NULL;
+}
+
+/* An integer, or `otherwise` for null. */
+static int64_t int_of(struct db_rows *rows, int column, int64_t otherwise)
+{
+    struct db_value v = column_of(rows, column);
+    if (v.kind == DB_INT)
+        return v.number;
+    if (v.kind == DB_NULL)
+        return otherwise;
+    db_damaged(rows, column);
+    return 0;
+}
+
+/* An integer from first to last, or `otherwise` for null. */
+static int64_t int_within(struct db_rows *rows, int column, int64_t first, int64_t last,
+                          int64_t otherwise)
+{
+    struct db_value v = column_of(rows, column);
+    if (v.kind == DB_INT && v.number >= first && v.number <= last)
+        return v.number;
+    if (v.kind == DB_NULL)
+        return otherwise;
+    db_damaged(rows, column);
+    return 0;
+}
+
+int64_t db_int(struct db_rows *rows, int column)
+{
+    return int_of(rows, column, 0);
+}
+
+int64_t db_int_or(struct db_rows *rows, int column, int64_t when_null)
+{
+    return int_of(rows, column, when_null);
+}
+
+int64_t db_count(struct db_rows *rows, int column)
+{
+    return int_within(rows, column, 0, DB_COUNT_END - 1, 0);
+}
+
+int64_t db_count_or(struct db_rows *rows, int column, int64_t when_null)
+{
+    return int_within(rows, column, 0, DB_COUNT_END - 1, when_null);
+}
+
+int64_t db_time(struct db_rows *rows, int column)
+{
+    return int_within(rows, column, TIME_MS_MIN, TIME_MS_MAX, 0);
+}
+
+int64_t db_time_or(struct db_rows *rows, int column, int64_t when_null)
+{
+    return int_within(rows, column, TIME_MS_MIN, TIME_MS_MAX, when_null);
+}
+
+struct str db_str(struct db_rows *rows, int column)
+{
+    struct db_value v = column_of(rows, column);
+    if (v.kind == DB_TEXT || v.kind == DB_BLOB)
+        return v.bytes;
+    if (v.kind == DB_NULL)
+        return STR_NONE;
+    db_damaged(rows, column);
+    return STR("");
+}
+
+/* A fixed number of bytes. */
+static void copy_bytes(struct db_rows *rows, int column, const struct db_value *v, void *out,
+                       size_t len)
+{
+    if ((v->kind == DB_BLOB || v->kind == DB_TEXT) && v->bytes.len == len)
+        memcpy(out, v->bytes.ptr, len);
+    else
+        db_damaged(rows, column);
+}
+
+struct uuid db_uuid(struct db_rows *rows, int column)
+{
+    struct uuid id = {{0}};
+    struct db_value v = column_of(rows, column);
+    copy_bytes(rows, column, &v, id.bytes, sizeof(id.bytes));
+    return id;
+}
+
+struct uuid db_uuid_or_nil(struct db_rows *rows, int column)
+{
+    struct uuid id = {{0}};
+    struct db_value v = column_of(rows, column);
+    if (v.kind != DB_NULL)
+        copy_bytes(rows, column, &v, id.bytes, sizeof(id.bytes));
+    return id;
+}
+
+struct sha256 db_hash(struct db_rows *rows, int column)
+{
+    struct sha256 hash = {{0}};
+    struct db_value v = column_of(rows, column);
+    copy_bytes(rows, column, &v, hash.bytes, sizeof(hash.bytes));
+    return hash;
+}
+
+bool db_is_only_writer(const struct db *db)
+{
+    return db->ops->is_only_writer(db);
+}
+
+/* --- transactions --- */
+
+enum err db_begin(struct db *db)
+{
+    return db->ops->begin(db);
+}
+
+enum err db_commit(struct db *db)
+{
+    enum err e = db->ops->commit(db, &db->outcome);
+    assert((e == ERR_OK) == (db->outcome == DB_COMMITTED));
+    assert((e == ERR_STORE_FAILED) == (db->outcome == DB_FENCED || db->outcome == DB_IN_DOUBT));
+    return e;
+}
+
+enum db_outcome db_commit_outcome(const struct db *db)
+{
+    return db->outcome;
+}
+
+void db_rollback(struct db *db)
+{
+    db->ops->rollback(db);
+}
+
+int64_t db_changes(const struct db *db)
+{
+    return db->ops->changes(db);
+}
+
+enum err db_snapshot_begin(struct db *db, int64_t ms)
+{
+    return db->ops->snapshot_begin(db, ms);
+}
+
+void db_snapshot_end(struct db *db)
+{
+    db->ops->snapshot_end(db);
+}
+
+/* --- what an engine may lack --- */
+
+bool db_has_log(const struct db *db)
+{
+    return db->ops->log != NULL;
+}
+
+bool db_wants_housekeeping(const struct db *db)
+{
+    return db->ops->log != NULL && db->ops->log->wants_housekeeping(db);
+}
+
+enum err db_housekeep(struct db *db)
+{
+    assert(db_has_log(db));
+    return db->ops->log->housekeep(db);
+}
+
+int64_t db_log_bytes(const struct db *db)
+{
+    assert(db_has_log(db));
+    return db->ops->log->bytes(db);
+}
+
+bool db_has_integrity_check(const struct db *db)
+{
+    return db->ops->integrity_check != NULL;
+}
+
+enum err db_integrity_check(struct db *db, struct buf *found)
+{
+    assert(db_has_integrity_check(db));
+    return db->ops->integrity_check(db, found);
+}
+
+bool db_has_backup(const struct db *db)
+{
+    return db->ops->backup != NULL;
+}
+
+enum err db_backup_begin(struct db *db, struct problem *p, struct db_backup **ret)
+{
+    assert(db_has_backup(db));
+    return db->ops->backup->begin(db, p, ret);
+}
+
+enum err db_backup_step(struct db_backup *backup, bool *ret_done)
+{
+    return backup->db->ops->backup->step(backup, ret_done);
+}
+
+enum err db_backup_end(struct db_backup *backup, char path[static DB_PATH_MAX])
+{
+    return backup->db->ops->backup->end(backup, path);
+}
