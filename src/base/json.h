@@ -8,6 +8,7 @@
 #ifndef PAWL_BASE_JSON_H
 #define PAWL_BASE_JSON_H
 
+#include "base/json_out.h"
 #include "base/problem.h"
 
 #include <jansson.h>
@@ -50,7 +51,6 @@ void json_defaults_release(struct json_defaults *d);
 void json_put_canonical_without(struct buf *out, const json_t *value, const char *left_out,
                                 const struct json_defaults *defaults);
 
-void json_put_text(struct buf *out, struct str text); /* quoted and escaped */
 /* The shortest digits that read back as the same double, as ECMAScript prints it. */
 void json_put_double(struct buf *out, double value);
 /* The same digits d, without a NUL, of a finite value above 0, which is d.ddd × 10^exponent.
@@ -61,32 +61,6 @@ static inline struct str json_str(const json_t *text)
 {
     return (struct str){json_string_value(text), json_string_length(text)};
 }
-
-/* --- writing a reply member by member --- */
-
-/* Keeps the commas. Every call appends to the buffer; ask buf_ok() at the end. */
-struct json_out {
-    struct buf *buf;
-    bool comma;
-};
-
-static inline struct json_out json_out_to(struct buf *b)
-{
-    return (struct json_out){b, false};
-}
-
-/* In all of these name is NULL inside an array; a literal otherwise. */
-/* The comma and the name; the caller puts the value. */
-void json_add_name(struct json_out *o, const char *name);
-void json_open(struct json_out *o, const char *name, char bracket);
-void json_close(struct json_out *o, char bracket);
-void json_add_text(struct json_out *o, const char *name, struct str value);
-void json_add_text_or_null(struct json_out *o, const char *name, struct str value);
-void json_add_int(struct json_out *o, const char *name, int64_t value);
-void json_add_bool(struct json_out *o, const char *name, bool value);
-void json_add_null(struct json_out *o, const char *name);
-/* Ready JSON, as kept in the store; empty becomes null. */
-void json_add_raw(struct json_out *o, const char *name, struct str json);
 
 /* --- reading a request's object field by field --- */
 

@@ -1,7 +1,7 @@
 /* What went wrong with one request. */
 #include "base/problem.h"
 
-#include "base/json.h"
+#include "base/json_out.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -28,20 +28,6 @@ static_assert((NAME_SLOTS & (NAME_SLOTS - 1)) == 0, "slots are found with a mask
 static_assert(DEFINITION_ARENA_MAX > STEPS_MAX * STEPS_MAX * (int)sizeof(size_t),
               "a definition that keeps the limits fits its arena");
 
-static const char *const TYPE_NAMES[] = {
-#define X(symbol, name, runs) [symbol] = name,
-    STEP_TYPES(X)
-#undef X
-};
-
-static const bool TYPE_RUNS[] = {
-#define X(symbol, name, runs) [symbol] = runs,
-    STEP_TYPES(X)
-#undef X
-};
-
-static_assert(ARRAY_LEN(TYPE_NAMES) == STEP_TYPE_COUNT, "every step type has a name");
-
 /* One parse from beginning to end. */
 struct parse {
     struct definition *def;
@@ -55,12 +41,6 @@ struct parse {
 
 static bool parse_all(struct parse *ps);
 static enum err conclude(struct parse *ps, bool memory_ok, struct problem *p);
-
-const char *step_type_name(enum step_type type)
-{
-    assert(type < STEP_TYPE_COUNT);
-    return TYPE_NAMES[type];
-}
 
 enum err definition_parse(json_t *source, struct str id, struct problem *p, struct definition **ret)
 {
@@ -493,7 +473,7 @@ static bool find_unsupported(struct fault_list *at, json_t *object, bool in_step
             return true;
         }
         if (in_step && strcmp(name, "type") == 0 && step_type_parse(json_str(value), &type) &&
-            !TYPE_RUNS[type]) {
+            !step_type_runs(type)) {
             put_unsupported(out, at, "steps of type", step_type_name(type));
             return true;
         }

@@ -8,33 +8,7 @@
 #include "base/json.h"
 #include "domain/admission/admission.h"
 #include "domain/approval.h"
-
-/* A table is read by its columns. */
-/* clang-format off */
-#define STEP_TYPES(X)                                                                              \
-    /* symbol         name           runs in this version */                                       \
-    X(STEP_TASK,        "task",        true)                                                       \
-    X(STEP_SLEEP,       "sleep",       true)                                                       \
-    X(STEP_HTTP,        "http",        true)                                                       \
-    X(STEP_APPROVAL,    "approval",    true)                                                       \
-    X(STEP_WAIT_SIGNAL, "wait_signal", true)                                                       \
-    X(STEP_TRANSFORM,   "transform",   true)                                                       \
-    X(STEP_EMIT,        "emit",        true)                                                       \
-    X(STEP_WORKFLOW,    "workflow",    true)                                                       \
-    X(STEP_LLM,         "llm",         false)
-/* clang-format on */
-
-enum step_type {
-#define X(symbol, name, runs) symbol,
-    STEP_TYPES(X)
-#undef X
-        STEP_TYPE_COUNT
-};
-
-const char *step_type_name(enum step_type type);
-
-/* Queues of this prefix are served by pawl itself. */
-#define OWN_QUEUES "pawl:"
+#include "domain/step_type.h"
 
 /* What a failed step means for its run. */
 enum on_error { ON_ERROR_FAIL, ON_ERROR_CONTINUE, ON_ERROR_STEP };

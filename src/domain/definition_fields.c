@@ -5,6 +5,9 @@
 #include "base/env.h"
 #include "base/limits.h"
 #include "domain/expr/expr.h"
+#include "domain/role.h"
+#include "domain/schema/schema.h"
+#include "domain/step_type.h"
 #include "domain/type_pattern.h"
 
 enum {
@@ -205,17 +208,6 @@ void definition_check_fields(json_t *source, struct fault_list *faults)
     assert(source != NULL);
     const struct member whole = {.check = check_object, .shape = &DEFINITION};
     check_object(faults, &whole, source);
-}
-
-bool step_type_parse(struct str name, enum step_type *ret)
-{
-    for (unsigned i = 0; i < STEP_TYPE_COUNT; i++) {
-        if (str_is(name, step_type_name((enum step_type)i))) {
-            *ret = (enum step_type)i;
-            return true;
-        }
-    }
-    return false;
 }
 
 /* --- objects --- */

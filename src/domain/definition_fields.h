@@ -3,14 +3,9 @@
 #ifndef PAWL_DOMAIN_DEFINITION_FIELDS_H
 #define PAWL_DOMAIN_DEFINITION_FIELDS_H
 
-#include "domain/definition.h"
-#include "domain/schema/schema.h"
+#include "domain/fault_list.h"
 
 /* Adds a fault for each member that is unknown, missing, misplaced or has a bad value. */
 void definition_check_fields(json_t *source, struct fault_list *faults);
-
-MUST_CHECK bool step_type_parse(struct str name, enum step_type *ret);
-
-/* Is there a ${ in it? */
 
 #endif

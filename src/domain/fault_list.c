@@ -1,5 +1,5 @@
 /* Collects faults as JSON elements, each with a JSON Pointer to its place. */
-#include "domain/schema/schema.h"
+#include "domain/fault_list.h"
 
 #include "base/limits.h"
 

@@ -1,6 +1,8 @@
 /* The state in which expressions run: its memory, its budget, what it has compiled, and the calls
  * from outside. */
-#include "domain/expr/expr_internal.h"
+#include "domain/expr/expr.h"
+
+#include "domain/expr/expr_state.h"
 
 #include <stdarg.h>
 

@@ -49,7 +49,7 @@
 #define PAWL_DOMAIN_EXPR_EXPR_H
 
 #include "base/json.h"
-#include "domain/schema/schema.h" /* struct fault_list */
+#include "domain/fault_list.h"
 
 /* A Lua state with what it has compiled. One for each thread; NULL when memory ran out. */
 struct expr;

@@ -1,7 +1,8 @@
 /* The functions that expressions may call: pure, and each pays for its work by the size of what it
  * works on. Lua's own libraries are left out as a whole: their patterns take exponential time, and
  * the rest of them is files, clocks and ways around the limits. */
-#include "domain/expr/expr_internal.h"
+#include "domain/expr/expr.h"
+#include "domain/expr/expr_state.h"
 
 #include <math.h>
 

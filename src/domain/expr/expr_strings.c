@@ -1,6 +1,6 @@
 /* The functions of `string`, `math` and `json`. */
 #define _GNU_SOURCE /* memmem */
-#include "domain/expr/expr_internal.h"
+#include "domain/expr/expr_state.h"
 
 #include <math.h>
 

@@ -1,6 +1,8 @@
 /* ${…} in the texts of JSON values: finding them, checking them, filling them in. */
 #define _GNU_SOURCE /* memmem */
-#include "domain/expr/expr_internal.h"
+#include "domain/expr/expr.h"
+
+#include "domain/expr/expr_state.h"
 
 /* --- reading --- */
 

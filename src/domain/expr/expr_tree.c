@@ -1,5 +1,5 @@
 /* Walks over JSON values: whether two are the same, and how much one weighs. */
-#include "domain/expr/expr_internal.h"
+#include "domain/expr/expr_state.h"
 
 #include <math.h>
 

@@ -1,6 +1,7 @@
 /* JSON in Lua and Lua in JSON: objects and lists are seen through small userdata that point into
  * the JSON, so that the size of an input does not matter to an expression that reads one member. */
-#include "domain/expr/expr_internal.h"
+#include "domain/expr/expr.h"
+#include "domain/expr/expr_state.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Judging a value by a schema, and the keywords that speak about any value. */
-#include "domain/schema/schema_internal.h"
+#include "domain/schema/keyword.h"
 
 #include "base/limits.h"
 

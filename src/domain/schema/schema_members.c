@@ -1,5 +1,5 @@
 /* The keywords that speak about the elements of an array and the members of an object. */
-#include "domain/schema/schema_internal.h"
+#include "domain/schema/keyword.h"
 
 bool keyword_fits_items(struct judge *j, const struct meeting *m)
 {

@@ -1,5 +1,5 @@
 /* What a schema may say: each keyword's own value, before any value is judged by it. */
-#include "domain/schema/schema_internal.h"
+#include "domain/schema/keyword.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* pattern and patternProperties. An expression is compiled when it is first met in a judgement, and
  * kept to its end. */
-#include "domain/schema/schema_internal.h"
+#include "domain/schema/keyword.h"
 
 #include "base/limits.h"
 

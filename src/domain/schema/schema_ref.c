@@ -1,6 +1,6 @@
 /* References inside a schema: `#`, or `#` and a JSON Pointer to another place where a schema
  * stands. */
-#include "domain/schema/schema_internal.h"
+#include "domain/schema/keyword.h"
 
 #include "base/limits.h"
 

@@ -1,5 +1,5 @@
 /* The keywords that speak about the size of a value, about numbers, and about equal values. */
-#include "domain/schema/schema_internal.h"
+#include "domain/schema/keyword.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Indexes that are filled later, in bulk. */
 #include "store/run/late_index.h"
 
-#include "store/run/runs.h"
+#include "store/run/slot_holders.h"
 
 enum err late_index_through(struct db *db, enum late_index which, int64_t *ret)
 {

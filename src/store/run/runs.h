@@ -5,13 +5,7 @@
 #include "base/arena.h"
 #include "domain/run.h"
 #include "store/db.h"
-
-/* The runs that hold a slot: those with a status of run_holds_slot() (a test compares the two) that
- * are not part of another run. Spelt with OR, because for a list of IN SQLite builds a temporary
- * table. */
-#define RUN_HOLDS_SLOT                                                                        \
-    "(parent_run IS NULL AND (status = 'waiting' OR status = 'running' OR status = 'pending'" \
-    " OR status = 'paused'))"
+#include "store/run/slot_holders.h"
 
 struct run {
     int64_t num; /* the time in its id, rising with each run over all tenants: see runs_new_num() */

@@ -1,9 +1,9 @@
 /* What the files of JSON Schema share: the table of keywords, and the judgement of one value. */
-#ifndef PAWL_DOMAIN_SCHEMA_SCHEMA_INTERNAL_H
-#define PAWL_DOMAIN_SCHEMA_SCHEMA_INTERNAL_H
+#ifndef PAWL_DOMAIN_SCHEMA_KEYWORD_H
+#define PAWL_DOMAIN_SCHEMA_KEYWORD_H
 
+#include "domain/fault_list.h"
 #include "domain/schema/regex.h"
-#include "domain/schema/schema.h"
 #include "domain/schema/schema_map.h"
 #include "domain/schema/schema_number.h"
 

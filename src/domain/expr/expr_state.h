@@ -1,12 +1,13 @@
-/* What the files of the expressions share: the state, its budget, and values on Lua's stack.
+/* The Lua state in which expressions run, its budget, and values on Lua's stack: shared by the
+ * files of this folder, while expr.h is for callers.
  *
  * Functions that take a lua_State run inside a protected call and may leave by longjmp. So whatever
  * they hold belongs to Lua, to the struct expr, or to a JSON value that one of these owns. */
-#ifndef PAWL_DOMAIN_EXPR_EXPR_INTERNAL_H
-#define PAWL_DOMAIN_EXPR_EXPR_INTERNAL_H
+#ifndef PAWL_DOMAIN_EXPR_EXPR_STATE_H
+#define PAWL_DOMAIN_EXPR_EXPR_STATE_H
 
+#include "base/json.h"
 #include "base/limits.h"
-#include "domain/expr/expr.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -35,6 +36,8 @@ struct thing {
     enum thing_kind kind;
     const json_t *json; /* of a list or an object, and only of these: it outlives the call */
 };
+
+struct expr_vars;
 
 struct chunk {
     char *source; /* NULL: the place is free */
