@@ -4,7 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "bus/http_caller.h"
-#include "core/usecase/calls.h"
+#include "outbound/http_step.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -93,7 +93,7 @@ static void save_again(struct calls *c)
 static void shape_result(struct http_call *call)
 {
     struct call_job *job = call->owner;
-    call_result_take(&job->result, call, env_now_ms(&ENV_SYSTEM));
+    http_step_take_result(&job->result, call, env_now_ms(&ENV_SYSTEM));
 }
 
 void calls_collect(struct calls *c)
@@ -120,7 +120,7 @@ static void begin(struct calls *c, struct call_job *job)
         return;
     }
     problem_init(&p);
-    enum err e = call_of_input(job->input, &job->frame, &p, &call);
+    enum err e = http_step_shape(job, &p, &call);
     if (e == ERR_OK) {
         call->owner = job;
         if (!http_caller_submit(c->caller, call)) {
@@ -129,8 +129,8 @@ static void begin(struct calls *c, struct call_job *job)
         }
     }
     if (e != ERR_OK) {
-        call_result_refuse(&job->result,
-                           e == ERR_FIELD_INVALID ? CALL_REQUEST_INVALID : CALL_FAILED, p.detail);
+        http_step_refuse(&job->result, e == ERR_FIELD_INVALID ? CALL_REQUEST_INVALID : CALL_FAILED,
+                         p.detail);
         save(c, job);
     }
     problem_release(&p);

@@ -4,6 +4,17 @@
 #include "core/run/job_txn.h"
 #include "core/usecase/execute.h"
 
+void call_result_init(struct call_result *r)
+{
+    *r = (struct call_result){.kind = CALL_RESULT_NOTHING};
+    buf_init(&r->text, CALL_OUTPUT_MAX);
+}
+
+void call_result_release(struct call_result *r)
+{
+    buf_release(&r->text);
+}
+
 void call_job_free(struct call_job *job)
 {
     if (job == NULL)
@@ -38,13 +49,13 @@ static struct call_job *call_job_new(const struct run_txn *m, const struct job *
     if (taken == NULL)
         return NULL;
     taken->ticket = (struct call_ticket){job->tenant, job->run, job->ordinal, job->lease_epoch};
-    taken->frame.job_id = job->id;
-    taken->frame.timeout_ms = timeout_of(job_step(m->def, job));
+    taken->id = job->id;
+    taken->timeout_ms = timeout_of(job_step(m->def, job));
     taken->input = (struct str){taken->text, input.len};
     if (input.len > 0)
         memcpy(taken->text, input.ptr, input.len);
     if (trace.ptr != NULL) {
-        taken->frame.traceparent = (struct str){taken->text + input.len, trace.len};
+        taken->traceparent = (struct str){taken->text + input.len, trace.len};
         memcpy(taken->text + input.len, trace.ptr, trace.len);
     }
     call_result_init(&taken->result);

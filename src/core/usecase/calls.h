@@ -1,10 +1,10 @@
-/* Jobs of http steps on their way out and back: the use cases that the engine asks of itself
- * (calls.h). Each hand-out has its job's lease_epoch; a result of an older one changes nothing. */
+/* Jobs of http steps: handed out to be called, and their results taken back. The server itself asks
+ * for both (outbound/outgoing.h). A hand-out has its job's lease_epoch; the result of an older one
+ * changes nothing. */
 #ifndef PAWL_CORE_USECASE_CALLS_H
 #define PAWL_CORE_USECASE_CALLS_H
 
 #include "base/limits.h"
-#include "core/run/http_step.h"
 #include "core/txn/op.h"
 
 /* Which hand-out of which job. */
@@ -15,15 +15,35 @@ struct call_ticket {
     int64_t epoch;
 };
 
+/* The result of a call, for the job. */
+struct call_result {
+    enum {
+        CALL_RESULT_OUTPUT,  /* text is the job's output */
+        CALL_RESULT_ERROR,   /* text is its error: {code, message, details?} */
+        CALL_RESULT_NOTHING, /* it was aborted: the job is to be done again */
+    } kind;
+    struct buf text;
+    char code[32];
+    bool retryable;
+    bool timed_out;
+    int64_t retry_after_ms; /* what the receiver asked for; 0: nothing */
+};
+
+/* CALL_RESULT_NOTHING. */
+void call_result_init(struct call_result *r);
+void call_result_release(struct call_result *r);
+
 /* One job that was taken, with all that its call needs. */
 struct call_job {
     struct call_job *next;
     struct call_ticket ticket;
-    struct call_frame frame;
-    struct str input;
+    struct uuid id;
+    int64_t timeout_ms;
+    struct str traceparent;    /* ptr NULL: none */
+    struct str input;          /* the request, as the step's templates filled it */
     struct call_result result; /* who makes the call fills it */
     struct op op;              /* likewise, to bring the result back */
-    char text[];               /* what `input` and `frame` point to */
+    char text[];               /* what `input` and `traceparent` point to */
 };
 
 void call_job_free(struct call_job *job);

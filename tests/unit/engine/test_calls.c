@@ -281,7 +281,7 @@ static void take_as(struct calling_rig *c, struct taken_calls *taken,
         assert_true(len + 1 < size);
         ret[len++] = (char)in_file(c->rig, sql);
         assert_int_equal(job->ticket.epoch, 1);
-        assert_int_equal(job->frame.timeout_ms, CALL_TIMEOUT_MS_DEFAULT);
+        assert_int_equal(job->timeout_ms, CALL_TIMEOUT_MS_DEFAULT);
         call_job_free(job);
     }
     ret[len] = '\0';

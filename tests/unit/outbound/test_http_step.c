@@ -2,16 +2,16 @@
 #include "base/support.h"
 
 #include "base/limits.h"
-#include "core/run/http_step.h"
+#include "outbound/http_step.h"
 
 #define TRACE "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-static struct call_frame frame_with(struct str traceparent)
+static struct call_job job_with(struct str input, struct str traceparent)
 {
-    struct call_frame frame = {.traceparent = traceparent, .timeout_ms = 1234};
-    bool ok = uuid_parse(STR("01a1dddc-23f5-795c-8000-0077dc244979"), &frame.job_id);
+    struct call_job job = {.input = input, .traceparent = traceparent, .timeout_ms = 1234};
+    bool ok = uuid_parse(STR("01a1dddc-23f5-795c-8000-0077dc244979"), &job.id);
     assert_true(ok);
-    return frame;
+    return job;
 }
 
 /* --- requests --- */
@@ -24,11 +24,11 @@ static struct http_call *shaped(const char *quoted_singly, struct str traceparen
     assert_true(len < sizeof(text));
     for (size_t i = 0; i <= len; i++)
         text[i] = (char)(quoted_singly[i] == '\'' ? '"' : quoted_singly[i]);
-    struct call_frame frame = frame_with(traceparent);
+    struct call_job job = job_with((struct str){text, len}, traceparent);
     struct problem p;
     struct http_call *call = NULL;
     problem_init(&p);
-    enum err e = call_of_input((struct str){text, len}, &frame, &p, &call);
+    enum err e = http_step_shape(&job, &p, &call);
     assert_int_equal(e == ERR_OK, call != NULL);
     assert_true(e == ERR_OK || e == ERR_FIELD_INVALID);
     problem_release(&p);
@@ -175,11 +175,11 @@ static void what_makes_no_request_is_refused(void **state)
     for (int i = 0; i < 100; i++)
         buf_printf(&many, ",\"A%d\":1", i);
     buf_put(&many, STR("}}"));
-    struct call_frame frame = frame_with(STR_NONE);
+    struct call_job job = job_with(buf_str(&many), STR_NONE);
     struct problem p;
     struct http_call *call = NULL;
     problem_init(&p);
-    assert_int_equal(call_of_input(buf_str(&many), &frame, &p, &call), ERR_FIELD_INVALID);
+    assert_int_equal(http_step_shape(&job, &p, &call), ERR_FIELD_INVALID);
     problem_release(&p);
     buf_release(&many);
 }
@@ -205,7 +205,7 @@ static struct call_result result_of(struct http_call *call)
 {
     struct call_result r;
     call_result_init(&r);
-    call_result_take(&r, call, INT64_C(784111777000));
+    http_step_take_result(&r, call, INT64_C(784111777000));
     assert_true(buf_ok(&r.text));
     http_call_free(call);
     return r;

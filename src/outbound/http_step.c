@@ -1,11 +1,11 @@
-/* What the input of an http step's job is on the wire, and what came back is as its result. */
-#include "core/run/http_step.h"
+/* The call of an http step. */
+#include "outbound/http_step.h"
 
 #include "base/json.h"
 #include "base/limits.h"
 #include "domain/call_verdict.h"
 
-enum { HEADERS_MAX = 100 }; /* of a request or in an output: more is a mistake */
+enum { HEADERS_MAX = 100 }; /* in a request or an output; nobody needs more */
 
 /* application/json, text/json, application/problem+json …, with or without parameters. */
 static bool is_json_type(struct str content_type)
@@ -24,12 +24,12 @@ static bool is_json_type(struct str content_type)
 
 struct draft {
     const json_t *input;
-    const struct call_frame *frame;
+    const struct call_job *job;
     struct problem *p;
     struct http_header headers[HEADERS_MAX];
     size_t header_count;
-    struct str content_type; /* ptr NULL: none was given */
-    struct buf text;         /* of header values that are not text, and of the body */
+    struct str content_type; /* ptr NULL: not given */
+    struct buf text;         /* scratch: header values that are not text, then the body */
     char job_id[UUID_TEXT_LEN + 1];
 };
 
@@ -42,7 +42,7 @@ static enum err add_header(struct draft *d, struct str name, struct str value)
     return ERR_OK;
 }
 
-/* A template that is all of a value gives numbers as numbers. */
+/* A template that is the whole value of a header may give a number or a boolean. */
 static enum err header_text(struct draft *d, const char *name, const json_t *value,
                             struct arena *arena, struct str *ret)
 {
@@ -51,11 +51,30 @@ static enum err header_text(struct draft *d, const char *name, const json_t *val
         return ERR_OK;
     }
     if (!json_is_number(value) && !json_is_boolean(value))
-        return problem_set(d->p, ERR_FIELD_INVALID, "the header %s is not text", name);
+        return problem_set(d->p, ERR_FIELD_INVALID,
+                           "header %s must be a string, a number or a boolean", name);
     buf_clear(&d->text);
     json_put_plain(&d->text, value);
     *ret = buf_ok(&d->text) ? arena_str(arena, buf_str(&d->text)) : STR_NONE;
     return ret->ptr != NULL ? ERR_OK : problem_set(d->p, ERR_NO_MEMORY, "out of memory");
+}
+
+/* The key is the job's id: the same at every attempt. */
+static enum err add_own_headers(struct draft *d)
+{
+    struct buf id;
+    buf_init(&id, UUID_TEXT_LEN);
+    buf_put_uuid(&id, d->job->id);
+    bool ok = buf_ok(&id);
+    if (ok)
+        memcpy(d->job_id, id.ptr, UUID_TEXT_LEN);
+    buf_release(&id);
+    if (!ok)
+        return problem_set(d->p, ERR_NO_MEMORY, "out of memory");
+    enum err e = add_header(d, STR("Idempotency-Key"), str_of(d->job_id));
+    if (e != ERR_OK || d->job->traceparent.ptr == NULL)
+        return e;
+    return add_header(d, STR("traceparent"), d->job->traceparent);
 }
 
 static enum err add_headers(struct draft *d, struct arena *arena)
@@ -64,38 +83,27 @@ static enum err add_headers(struct draft *d, struct arena *arena)
     const char *name;
     const json_t *value;
     if (headers != NULL && !json_is_object(headers) && !json_is_null(headers))
-        return problem_set(d->p, ERR_FIELD_INVALID, "headers is not an object");
+        return problem_set(d->p, ERR_FIELD_INVALID, "headers must be an object");
     json_object_foreach (headers, name, value) {
         struct str text = STR_NONE;
         struct str key = str_of(name);
-        /* These two are the server's to say. A null is no header at all. */
+        /* The server sets these two itself. Null means: leave the header out. */
         if (json_is_null(value) || str_eq_nocase(key, STR("idempotency-key")) ||
-            (str_eq_nocase(key, STR("traceparent")) && d->frame->traceparent.ptr != NULL))
+            (str_eq_nocase(key, STR("traceparent")) && d->job->traceparent.ptr != NULL))
             continue;
         enum err e = header_text(d, name, value, arena, &text);
-        if (e == ERR_OK)
-            e = add_header(d, key, text);
+        if (e != ERR_OK)
+            return e;
+        e = add_header(d, key, text);
         if (e != ERR_OK)
             return e;
         if (str_eq_nocase(key, STR("content-type")))
             d->content_type = text;
     }
-    struct buf id;
-    buf_init(&id, UUID_TEXT_LEN);
-    buf_put_uuid(&id, d->frame->job_id);
-    if (buf_ok(&id))
-        memcpy(d->job_id, id.ptr, UUID_TEXT_LEN);
-    bool ok = buf_ok(&id);
-    buf_release(&id);
-    if (!ok)
-        return problem_set(d->p, ERR_NO_MEMORY, "out of memory");
-    enum err e = add_header(d, STR("Idempotency-Key"), str_of(d->job_id));
-    if (e == ERR_OK && d->frame->traceparent.ptr != NULL)
-        e = add_header(d, STR("traceparent"), d->frame->traceparent);
-    return e;
+    return add_own_headers(d);
 }
 
-/* Text with a type of its own goes out as it is, everything else as JSON. */
+/* A string with a content type that is not JSON is sent as it is, everything else as JSON. */
 static enum err set_body(struct draft *d, struct str *ret)
 {
     const json_t *body = json_object_get(d->input, "body");
@@ -120,13 +128,14 @@ static enum err make(struct draft *d, struct arena *arena, struct http_call **re
 {
     const json_t *method = json_object_get(d->input, "method");
     const json_t *url = json_object_get(d->input, "url");
-    struct http_request request = {.timeout_ms = d->frame->timeout_ms,
+    struct http_request request = {.timeout_ms = d->job->timeout_ms,
                                    .redirects_max = CALL_REDIRECTS_MAX};
     if (!json_is_string(method) || !json_is_string(url))
-        return problem_set(d->p, ERR_FIELD_INVALID, "method or url is not text");
+        return problem_set(d->p, ERR_FIELD_INVALID, "method and url must be strings");
     enum err e = add_headers(d, arena);
-    if (e == ERR_OK)
-        e = set_body(d, &request.body);
+    if (e != ERR_OK)
+        return e;
+    e = set_body(d, &request.body);
     if (e != ERR_OK)
         return e;
     request.method = json_str(method);
@@ -137,15 +146,15 @@ static enum err make(struct draft *d, struct arena *arena, struct http_call **re
     return *ret != NULL ? ERR_OK : problem_set(d->p, ERR_NO_MEMORY, "out of memory");
 }
 
-enum err call_of_input(struct str input, const struct call_frame *frame, struct problem *p,
-                       struct http_call **ret)
+enum err http_step_shape(const struct call_job *job, struct problem *p, struct http_call **ret)
 {
+    struct str input = job->input;
     json_t *json = input.len > 0 ? json_loadb(input.ptr, input.len, 0, NULL) : NULL;
     if (!json_is_object(json)) {
         json_decref(json);
         return problem_set(p, ERR_FIELD_INVALID, "the job has no request");
     }
-    struct draft d = {.input = json, .frame = frame, .p = p};
+    struct draft d = {.input = json, .job = job, .p = p};
     struct arena arena;
     arena_init(&arena, CALL_HEAD_MAX);
     buf_init(&d.text, JSON_WRITTEN_MAX);
@@ -158,23 +167,13 @@ enum err call_of_input(struct str input, const struct call_frame *frame, struct 
 
 /* --- the result --- */
 
-void call_result_init(struct call_result *r)
+/* About the connection, or a secret of the receiver. */
+static bool is_left_out(struct str name)
 {
-    *r = (struct call_result){.kind = CALL_RESULT_NOTHING};
-    buf_init(&r->text, CALL_OUTPUT_MAX);
-}
-
-void call_result_release(struct call_result *r)
-{
-    buf_release(&r->text);
-}
-
-static bool is_dull(struct str name)
-{
-    static const char *const DULL[] = {"connection", "keep-alive",        "set-cookie",
-                                       "trailer",    "transfer-encoding", "upgrade"};
-    for (size_t i = 0; i < ARRAY_LEN(DULL); i++) {
-        if (str_eq_nocase(name, str_of(DULL[i])))
+    static const char *const NAMES[] = {"connection", "keep-alive",        "set-cookie",
+                                        "trailer",    "transfer-encoding", "upgrade"};
+    for (size_t i = 0; i < ARRAY_LEN(NAMES); i++) {
+        if (str_eq_nocase(name, str_of(NAMES[i])))
             return true;
     }
     return false;
@@ -188,7 +187,7 @@ static void lower(struct buf *out, struct str name)
     }
 }
 
-/* Lines of the same name are one value, as RFC 9110 has it. */
+/* Lines with the same name make one value, joined by commas (RFC 9110). */
 static void put_value(struct buf *out, const struct http_header *headers, size_t count, size_t from)
 {
     buf_clear(out);
@@ -210,7 +209,7 @@ static bool is_repeated(const struct http_header *headers, size_t at)
     return false;
 }
 
-/* {name in small letters: value}. Cookies and what is about the connection are left out. */
+/* {lower-case name: value}. */
 static void put_headers(struct json_out *o, const struct http_call *call)
 {
     struct http_header headers[HEADERS_MAX];
@@ -221,7 +220,7 @@ static void put_headers(struct json_out *o, const struct http_call *call)
         bytes += headers[count].name.len + headers[count].value.len;
         if (bytes > CALL_HEADERS_KEPT_MAX)
             break;
-        count += !is_dull(headers[count].name);
+        count += !is_left_out(headers[count].name);
     }
     struct buf name;
     struct buf value;
@@ -247,13 +246,13 @@ static void put_headers(struct json_out *o, const struct http_call *call)
     buf_release(&value);
 }
 
-/* JSON in this store has no NUL. */
+/* JSON in the store must not contain NUL. */
 static bool is_text(struct str s)
 {
     return str_is_utf8(s) && memchr(s.ptr, '\0', s.len) == NULL;
 }
 
-/* ERR_NO_MEMORY, or done. */
+/* *ret_done is false when the body is not JSON. */
 static enum err put_json_body(struct json_out *o, struct str body, bool *ret_done)
 {
     struct problem p;
@@ -299,7 +298,7 @@ static enum err put_body(struct json_out *o, const struct http_call *call)
     return ERR_OK;
 }
 
-/* The first bytes of what the receiver had to say, if that is text. */
+/* The first bytes of the response body, if they are text. */
 static void put_excerpt(struct json_out *o, const struct http_call *call)
 {
     char excerpt[CALL_EXCERPT_MAX];
@@ -328,7 +327,7 @@ static void put_error(struct call_result *r, const char *message, const struct h
     json_close(&o, '}');
 }
 
-void call_result_refuse(struct call_result *r, enum call_end end, const char *why)
+void http_step_refuse(struct call_result *r, enum call_end end, const char *why)
 {
     (void)snprintf(r->code, sizeof(r->code), "%s", call_end_code(end));
     r->retryable = call_end_retryable(end);
@@ -347,10 +346,10 @@ static void take_output(struct call_result *r, const struct http_call *call)
     json_close(&o, '}');
     if (e == ERR_OK && buf_ok(&r->text))
         return;
-    /* Escapes and base64 make some bodies larger than they came. */
+    /* Escapes and base64 make some bodies larger. */
     bool large = e == ERR_OK && r->text.len + call->body.len > CALL_OUTPUT_MAX / 2;
-    call_result_refuse(r, large ? CALL_RESPONSE_TOO_LARGE : CALL_FAILED,
-                       large ? "the response is too large as JSON" : "out of memory");
+    http_step_refuse(r, large ? CALL_RESPONSE_TOO_LARGE : CALL_FAILED,
+                     large ? "the response is too large as JSON" : "out of memory");
 }
 
 static void take_answer(struct call_result *r, const struct http_call *call, int64_t now_ms)
@@ -370,7 +369,7 @@ static void take_answer(struct call_result *r, const struct http_call *call, int
     put_error(r, message, call);
 }
 
-void call_result_take(struct call_result *r, const struct http_call *call, int64_t now_ms)
+void http_step_take_result(struct call_result *r, const struct http_call *call, int64_t now_ms)
 {
     buf_clear(&r->text);
     if (call->end == CALL_ANSWERED)
@@ -378,5 +377,5 @@ void call_result_take(struct call_result *r, const struct http_call *call, int64
     else if (call->end == CALL_ABORTED)
         r->kind = CALL_RESULT_NOTHING;
     else
-        call_result_refuse(r, call->end, call->detail);
+        http_step_refuse(r, call->end, call->detail);
 }
