@@ -379,3 +379,45 @@ void http_step_take_result(struct call_result *r, const struct http_call *call, 
     else
         http_step_refuse(r, call->end, call->detail);
 }
+
+/* --- the kind --- */
+
+static struct call_job *call_of(struct outgoing_job *job)
+{
+    return CONTAINER_OF(job, struct call_job, out);
+}
+
+static void refuse(struct outgoing_job *job, enum call_end end, const char *why)
+{
+    http_step_refuse(&call_of(job)->result, end, why);
+}
+
+static struct http_call *shape(struct outgoing_job *job, int64_t now_ms)
+{
+    (void)now_ms;
+    struct problem p;
+    struct http_call *call = NULL;
+    problem_init(&p);
+    enum err e = http_step_shape(call_of(job), &p, &call);
+    if (e != ERR_OK)
+        refuse(job, e == ERR_FIELD_INVALID ? CALL_REQUEST_INVALID : CALL_FAILED, p.detail);
+    problem_release(&p);
+    return call;
+}
+
+static void read_result(struct outgoing_job *job, const struct http_call *call, int64_t now_ms)
+{
+    struct call_result *r = &call_of(job)->result;
+    http_step_take_result(r, call, now_ms);
+    job->op.bytes = r->text.len;
+}
+
+const struct outgoing_kind HTTP_STEP_CALLS = {
+    .name = "http step",
+    .take = &UC_TAKE_CALLS,
+    .finish = &UC_FINISH_CALL,
+    .taken_per_turn_max = CALLS_TAKEN_PER_TURN_MAX,
+    .shape = shape,
+    .refuse = refuse,
+    .read_result = read_result,
+};

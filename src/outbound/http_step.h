@@ -2,8 +2,10 @@
 #ifndef PAWL_OUTBOUND_HTTP_STEP_H
 #define PAWL_OUTBOUND_HTTP_STEP_H
 
-#include "bus/http_call.h"
 #include "core/usecase/calls.h"
+#include "outbound/outgoing_kind.h"
+
+extern const struct outgoing_kind HTTP_STEP_CALLS;
 
 /* The job's input is {method, url, headers?, body?}, as the step's templates filled it.
  * ERR_FIELD_INVALID when that is not a request. The caller owns *ret. */

@@ -7,9 +7,8 @@
 #include "core/usecase/execute.h"
 #include "core/usecase/use_cases.h"
 #include "gate/gate.h"
-#include "outbound/calls.h"
+#include "outbound/outgoing.h"
 #include "outbound/relay.h"
-#include "outbound/webhooks.h"
 #include "runtime/engine_metrics.h"
 #include "runtime/give_back.h"
 #include "runtime/readers.h"
@@ -56,12 +55,11 @@ struct engine {
     atomic_int waiting_callers;
     atomic_bool wakes_lost;
     atomic_ullong auth_epoch;
-    struct calls *calls;
+    struct outgoing *outgoing;
     atomic_bool has_calls;
     struct relay *relay; /* NULL: there is no bus */
     atomic_bool fed;
     atomic_llong unpublished_events; /* events that the bus has not acknowledged */
-    struct webhooks *webhooks;
     atomic_bool has_deliveries;
 
     /* What this round has brought for the writer. */
@@ -477,8 +475,7 @@ static void collect(struct engine *e)
     if (atomic_exchange(&e->wakes_lost, false))
         subscriptions_commits_lost(e->subscriptions);
     waiters_wake(e->waiters, wakes);
-    calls_collect(e->calls);
-    webhooks_collect(e->webhooks);
+    outgoing_collect(e->outgoing);
 }
 
 void engine_subscribe(struct engine *e, struct subscriber *subscriber)
@@ -570,9 +567,8 @@ void engine_poll(struct engine *e, bool readable)
     try_gate_again(e, mono);
     check_now_and_then(e, mono);
     touch_keys_now_and_then(e, mono);
-    calls_tick(e->calls, mono);
+    outgoing_tick(e->outgoing, mono);
     relay_tick(e->relay, mono);
-    webhooks_tick(e->webhooks, mono);
     subscriptions_tick(e->subscriptions, mono);
     hand_over(e); /* claims that go again are not requests of this round */
 }
@@ -598,16 +594,15 @@ int engine_timeout_ms(const struct engine *e)
 void engine_drain(struct engine *e)
 {
     e->draining = true;
-    calls_drain(e->calls, env_mono_ms(e->env));
+    outgoing_drain(e->outgoing, env_mono_ms(e->env));
     relay_drain(e->relay);
-    webhooks_drain(e->webhooks, env_mono_ms(e->env));
 }
 
 bool engine_idle(const struct engine *e)
 {
     return e->in_flight == 0 && e->bodies_read == 0 && waiters_count(e->waiters) == 0 &&
-           e->at_gate_count == 0 && !e->touching && !e->checking && calls_idle(e->calls) &&
-           relay_idle(e->relay) && webhooks_idle(e->webhooks);
+           e->at_gate_count == 0 && !e->touching && !e->checking && outgoing_idle(e->outgoing) &&
+           relay_idle(e->relay);
 }
 
 bool engine_failed(const struct engine *e)
@@ -726,27 +721,17 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
     err = writer_start(&commits, p, &e->commits);
     if (err != ERR_OK)
         return err;
-    struct calls_config calls = {
+    struct outgoing_config outgoing = {
         .reach = config->reach,
         .env = config->env,
         .event_fd = e->event_fd,
-        .has_calls = &e->has_calls,
+        .ready =
+            {[OUTGOING_HTTP_STEPS] = &e->has_calls, [OUTGOING_DELIVERIES] = &e->has_deliveries},
+        .outcomes = {[OUTGOING_DELIVERIES] = e->metrics.webhook_attempts},
         .submit = submit_own,
         .ctx = e,
     };
-    err = calls_start(&calls, p, &e->calls);
-    if (err != ERR_OK)
-        return err;
-    struct webhooks_config webhooks = {
-        .reach = config->reach,
-        .env = config->env,
-        .event_fd = e->event_fd,
-        .has_deliveries = &e->has_deliveries,
-        .attempts = e->metrics.webhook_attempts,
-        .submit = submit_own,
-        .ctx = e,
-    };
-    return webhooks_start(&webhooks, p, &e->webhooks);
+    return outgoing_start(&outgoing, p, &e->outgoing);
 }
 
 static enum err open_relay(struct engine *e, const struct engine_config *config, struct problem *p)
@@ -813,8 +798,7 @@ void engine_close(struct engine *e)
     if (e->snapshot)
         db_snapshot_end(e->reader);
     relay_free(e->relay);
-    calls_free(e->calls);
-    webhooks_free(e->webhooks);
+    outgoing_free(e->outgoing);
     writer_free(e->commits);
     readers_free(e->readers);
     body_thread_free(e->bodies);

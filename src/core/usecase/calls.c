@@ -1,4 +1,4 @@
-/* Jobs of http steps on their way out and back. */
+/* The calls of http steps. */
 #include "core/usecase/calls.h"
 
 #include "core/run/job_txn.h"
@@ -15,23 +15,14 @@ void call_result_release(struct call_result *r)
     buf_release(&r->text);
 }
 
-void call_job_free(struct call_job *job)
-{
-    if (job == NULL)
-        return;
-    call_result_release(&job->result);
-    op_release(&job->op);
-    free(job);
-}
-
 /* --- taking --- */
 
 struct take {
     struct op *op;
     struct tx *tx;
-    const struct take_calls_input *in;
-    struct taken_calls *out;
-    struct call_job **last;
+    const struct take_outgoing_input *in;
+    struct taken_outgoing *out;
+    struct outgoing_job **last;
     size_t count;
 };
 
@@ -41,6 +32,11 @@ static int64_t timeout_of(const struct step_def *step)
                                 : MIN(step->timeout_ms, (int64_t)CALL_TIMEOUT_MS_MAX);
 }
 
+static void release(struct outgoing_job *job)
+{
+    call_result_release(&CONTAINER_OF(job, struct call_job, out)->result);
+}
+
 static struct call_job *call_job_new(const struct run_txn *m, const struct job *job)
 {
     struct str input = job->input;
@@ -48,7 +44,10 @@ static struct call_job *call_job_new(const struct run_txn *m, const struct job *
     struct call_job *taken = calloc(1, sizeof(*taken) + input.len + trace.len);
     if (taken == NULL)
         return NULL;
-    taken->ticket = (struct call_ticket){job->tenant, job->run, job->ordinal, job->lease_epoch};
+    taken->out.place = (struct outgoing_place){.tenant = job->tenant, .run = job->run};
+    taken->out.release = release;
+    taken->ordinal = job->ordinal;
+    taken->epoch = job->lease_epoch;
     taken->id = job->id;
     taken->timeout_ms = timeout_of(job_step(m->def, job));
     taken->input = (struct str){taken->text, input.len};
@@ -59,7 +58,6 @@ static struct call_job *call_job_new(const struct run_txn *m, const struct job *
         memcpy(taken->text + input.len, trace.ptr, trace.len);
     }
     call_result_init(&taken->result);
-    op_init(&taken->op, &UC_FINISH_CALL);
     return taken;
 }
 
@@ -76,20 +74,20 @@ static enum err take_one(struct take *t, struct job *job)
     struct call_job *taken = call_job_new(&m, job);
     if (taken == NULL)
         return ERR_NO_MEMORY;
-    *t->last = taken;
-    t->last = &taken->next;
+    *t->last = &taken->out;
+    t->last = &taken->out.next;
     t->count++;
     return ERR_OK;
 }
 
-/* How many more of its calls may be under way. */
+/* How many more of the tenant's calls may be under way. */
 static size_t room_of(const struct take *t, int64_t tenant)
 {
     size_t busy = 0;
-    for (size_t i = 0; i < t->in->tenant_count; i++)
-        busy += t->in->tenants[i] == tenant;
-    for (const struct call_job *job = t->out->first; job != NULL; job = job->next)
-        busy += job->ticket.tenant == tenant;
+    for (size_t i = 0; i < t->in->under_way_count; i++)
+        busy += t->in->under_way[i].tenant == tenant;
+    for (const struct outgoing_job *job = t->out->first; job != NULL; job = job->next)
+        busy += job->place.tenant == tenant;
     size_t room = busy < CALLS_PER_TENANT_MAX ? CALLS_PER_TENANT_MAX - busy : 0;
     return MIN(room, t->in->room - t->count);
 }
@@ -103,18 +101,21 @@ static enum err take_from(struct take *t, int64_t num)
     size_t room = room_of(t, num);
     size_t most = MIN(room, (size_t)MAX(tenant->weight, (int64_t)1));
     t->out->left_some |= room == 0;
-    bool found = true;
-    for (size_t i = 0; i < most && e == ERR_OK && found; i++) {
+    for (size_t i = 0; i < most; i++) {
         struct job job;
+        bool found = false;
         e = jobs_next(t->tx->db, num, STR(HTTP_QUEUE), &t->tx->arena, &found, &job);
-        if (e == ERR_OK && found)
-            e = take_one(t, &job);
+        if (e != ERR_OK || !found)
+            return e;
+        e = take_one(t, &job);
+        if (e != ERR_OK)
+            return e;
     }
-    return e;
+    return ERR_OK;
 }
 
-/* Rounds through all tenants with something to call, from where the last one ended, until a whole
- * round takes nothing. */
+/* Goes around the tenants that have something to call, from where the last take ended, until a
+ * whole round takes nothing. */
 static enum err take_turns(struct take *t)
 {
     bool whole = t->out->turn == 0;
@@ -123,15 +124,17 @@ static enum err take_turns(struct take *t)
         int64_t tenant = 0;
         bool found = false;
         enum err e = jobs_next_tenant(t->tx->db, STR(HTTP_QUEUE), t->out->turn, &found, &tenant);
-        if (e == ERR_OK && !found && whole && t->count == before)
+        if (e != ERR_OK)
+            return e;
+        if (!found && whole && t->count == before)
             return ERR_OK;
-        if (e == ERR_OK && found) {
-            e = take_from(t, tenant);
-        } else {
+        t->out->turn = tenant; /* 0 at the end of a round */
+        if (!found) {
             whole = true;
             before = t->count;
+            continue;
         }
-        t->out->turn = tenant;
+        e = take_from(t, tenant);
         if (e != ERR_OK)
             return e;
     }
@@ -141,13 +144,10 @@ static enum err take_turns(struct take *t)
 
 static enum err take_calls(struct op *op, struct tx *tx)
 {
-    const struct take_calls_input *in = op->input;
-    while (in->taken->first != NULL) { /* of a run that was rolled back */
-        struct call_job *old = in->taken->first;
-        in->taken->first = old->next;
-        call_job_free(old);
-    }
-    in->taken->left_some = false;
+    const struct take_outgoing_input *in = op->input;
+    outgoing_jobs_free(&in->taken->first); /* those of a run that was rolled back */
+    in->taken->left_some = in->taken->unfinished = false;
+    in->taken->next_at = -1;
     struct take t = {.op = op, .tx = tx, .in = in, .out = in->taken, .last = &in->taken->first};
     enum err e = take_turns(&t);
     op->answer.changed_nothing = t.count == 0;
@@ -185,24 +185,34 @@ static enum err apply(struct run_txn *m, struct job *job, const struct call_resu
     return ERR_INTERNAL;
 }
 
-static enum err finish_call(struct op *op, struct tx *tx)
+/* *ret_current: this hand-out is still the job's last one. */
+static enum err finish(const struct call_job *in, struct tx *tx, struct problem *p,
+                       bool *ret_current)
 {
-    const struct call_job *in = op->input;
-    const struct call_ticket *ticket = &in->ticket;
     struct job job;
     struct run_txn m;
     bool found = false;
-    enum err e = jobs_find_at(tx->db, ticket->run, ticket->ordinal, &tx->arena, &found, &job);
-    bool current = found && job.state == JOB_DISPATCHED && job.lease_epoch == ticket->epoch;
-    op->answer.changed_nothing = e == ERR_OK && !current;
-    if (e == ERR_OK && !current)
-        return ERR_OK; /* the run was cancelled, or the lease has ended */
-    if (e == ERR_OK)
-        e = run_txn_load(&m, tx, ticket->run, &op->problem);
-    if (e == ERR_OK)
-        e = apply(&m, &job, &in->result);
-    if (e == ERR_OK && job_has_ended(job.state))
-        e = run_txn_advance(&m);
+    int64_t run = in->out.place.run;
+    enum err e = jobs_find_at(tx->db, run, in->ordinal, &tx->arena, &found, &job);
+    if (e != ERR_OK)
+        return e;
+    *ret_current = found && job.state == JOB_DISPATCHED && job.lease_epoch == in->epoch;
+    if (!*ret_current)
+        return ERR_OK; /* the run was cancelled, or the lease has expired */
+    e = run_txn_load(&m, tx, run, p);
+    if (e != ERR_OK)
+        return e;
+    e = apply(&m, &job, &in->result);
+    if (e != ERR_OK || !job_has_ended(job.state))
+        return e;
+    return run_txn_advance(&m);
+}
+
+static enum err finish_call(struct op *op, struct tx *tx)
+{
+    bool current = true;
+    enum err e = finish(op->input, tx, &op->problem, &current);
+    op->answer.changed_nothing = !current;
     if (e == ERR_OK)
         return ERR_OK;
     return problem_set(&op->problem, is_store_failure(e) ? e : ERR_INTERNAL,

@@ -1,4 +1,4 @@
-/* Deliveries of webhooks on their way out and back. */
+/* Deliveries of webhooks. */
 #include "core/usecase/deliveries.h"
 
 #include "core/txn/render.h"
@@ -6,14 +6,6 @@
 #include "core/usecase/execute.h"
 #include "store/audit.h"
 #include "store/outbox/deliveries.h"
-
-void delivery_job_free(struct delivery_job *job)
-{
-    if (job == NULL)
-        return;
-    op_release(&job->op);
-    free(job);
-}
 
 enum err webhook_disable(struct tx *tx, struct webhook *w, const char *reason)
 {
@@ -49,9 +41,9 @@ enum err webhook_disable(struct tx *tx, struct webhook *w, const char *reason)
 
 struct take {
     struct tx *tx;
-    const struct take_deliveries_input *in;
-    struct taken_deliveries *out;
-    struct delivery_job **last;
+    const struct take_outgoing_input *in;
+    struct taken_outgoing *out;
+    struct outgoing_job **last;
     size_t count;
     size_t asked; /* webhooks */
 
@@ -77,15 +69,13 @@ static struct delivery_job *job_new(const struct take *t, const struct delivery 
         *to[i] = (struct str){at, from[i].len};
         at += from[i].len;
     }
-    job->place = (struct delivery_place){d->tenant, d->webhook, d->run};
+    job->out.place = (struct outgoing_place){d->tenant, d->webhook, d->run};
     job->id = d->id;
     job->attempt = d->attempts + 1;
     job->secrets[job->secret_count++] = w->secret;
     if (w->old_secret_until > t->tx->now_ms)
         job->secrets[job->secret_count++] = w->old_secret;
-    job->result.retry_after_ms = -1;
-    job->result.outcome = &job->outcome;
-    op_init(&job->op, &UC_FINISH_DELIVERY);
+    job->result = (struct delivery_result){.nothing = true, .retry_after_ms = -1};
     return job;
 }
 
@@ -96,8 +86,8 @@ struct busy {
     bool run; /* an event of this run goes to this webhook: the next one waits, to keep the order */
 };
 
-static void add_busy(struct busy *busy, const struct delivery_place *a,
-                     const struct delivery_place *b)
+static void add_busy(struct busy *busy, const struct outgoing_place *a,
+                     const struct outgoing_place *b)
 {
     bool same = a->webhook == b->webhook;
     busy->tenant += a->tenant == b->tenant;
@@ -105,12 +95,12 @@ static void add_busy(struct busy *busy, const struct delivery_place *a,
     busy->run |= same && a->run >= 0 && a->run == b->run;
 }
 
-static struct busy busy_with(const struct take *t, const struct delivery_place *place)
+static struct busy busy_with(const struct take *t, const struct outgoing_place *place)
 {
     struct busy busy = {0};
     for (size_t i = 0; i < t->in->under_way_count; i++)
         add_busy(&busy, &t->in->under_way[i], place);
-    for (const struct delivery_job *job = t->out->first; job != NULL; job = job->next)
+    for (const struct outgoing_job *job = t->out->first; job != NULL; job = job->next)
         add_busy(&busy, &job->place, place);
     return busy;
 }
@@ -125,7 +115,7 @@ static bool has_room(const struct take *t, const struct busy *busy)
 static bool take_one(void *ctx, const struct delivery *d)
 {
     struct take *t = ctx;
-    struct delivery_place place = {d->tenant, d->webhook, d->run};
+    struct outgoing_place place = {d->tenant, d->webhook, d->run};
     struct busy busy = busy_with(t, &place);
     t->looked++;
     if (!has_room(t, &busy)) {
@@ -141,20 +131,23 @@ static bool take_one(void *ctx, const struct delivery *d)
         t->err = ERR_NO_MEMORY;
         return false;
     }
-    *t->last = job;
-    t->last = &job->next;
+    *t->last = &job->out;
+    t->last = &job->out.next;
     t->count++;
     return true;
 }
 
-/* Marks what was taken, beginning with `job`. */
-static enum err mark_taken(struct take *t, const struct delivery_job *job)
+/* Marks what was taken, beginning with `first`. */
+static enum err mark_taken(struct take *t, struct outgoing_job *first)
 {
-    enum err e = ERR_OK;
-    for (; job != NULL && e == ERR_OK; job = job->next)
-        e = deliveries_take(t->tx->db, uuid_time(job->id), job->attempt,
-                            t->tx->now_ms + WEBHOOK_LEASE_MS);
-    return e;
+    for (struct outgoing_job *out = first; out != NULL; out = out->next) {
+        const struct delivery_job *job = CONTAINER_OF(out, struct delivery_job, out);
+        enum err e = deliveries_take(t->tx->db, uuid_time(job->id), job->attempt,
+                                     t->tx->now_ms + WEBHOOK_LEASE_MS);
+        if (e != ERR_OK)
+            return e;
+    }
+    return ERR_OK;
 }
 
 static enum err take_from(struct take *t, int64_t webhook, bool failing)
@@ -163,20 +156,22 @@ static enum err take_from(struct take *t, int64_t webhook, bool failing)
     enum err e = webhooks_find_num(t->tx->db, webhook, &t->tx->arena, &found, &t->webhook);
     if (e != ERR_OK || !found)
         return e;
-    struct delivery_job **from = t->last;
+    struct outgoing_job **from = t->last;
     t->failing = failing;
     t->looked = 0;
     e = deliveries_due(t->tx->db, webhook, t->tx->now_ms, WEBHOOK_LOOKED_AT_MAX, take_one, t);
+    if (e != ERR_OK)
+        return e;
+    if (t->err != ERR_OK)
+        return t->err;
     t->out->left_some |= t->looked == WEBHOOK_LOOKED_AT_MAX;
-    if (e == ERR_OK)
-        e = t->err;
-    return e == ERR_OK ? mark_taken(t, *from) : e;
+    return mark_taken(t, *from);
 }
 
 /* Those with numbers above `after` up to `through`, as long as there is room. */
 static enum err take_between(struct take *t, int64_t after, int64_t through)
 {
-    struct taken_deliveries *out = t->out;
+    struct taken_outgoing *out = t->out;
     while (t->count < t->in->room && t->asked < WEBHOOKS_PER_TURN_MAX) {
         struct webhook_due due;
         bool found = false;
@@ -198,25 +193,26 @@ static enum err take_between(struct take *t, int64_t after, int64_t through)
 static enum err take_turns(struct take *t)
 {
     int64_t from = t->out->turn;
+    int64_t now_ms = t->tx->now_ms;
     enum err e = ERR_OK;
     if (t->in->first)
-        e = deliveries_give_back(t->tx->db, t->tx->now_ms, t->tx->now_ms + WEBHOOK_LEASE_MS);
-    if (e == ERR_OK)
-        e = take_between(t, from, INT64_MAX);
-    if (e == ERR_OK)
-        e = take_between(t, 0, from);
-    return e == ERR_OK ? deliveries_next_after(t->tx->db, t->tx->now_ms, &t->out->next_at) : e;
+        e = deliveries_give_back(t->tx->db, now_ms, now_ms + WEBHOOK_LEASE_MS);
+    if (e != ERR_OK)
+        return e;
+    e = take_between(t, from, INT64_MAX);
+    if (e != ERR_OK)
+        return e;
+    e = take_between(t, 0, from);
+    if (e != ERR_OK)
+        return e;
+    return deliveries_next_after(t->tx->db, now_ms, &t->out->next_at);
 }
 
 static enum err take_deliveries(struct op *op, struct tx *tx)
 {
-    const struct take_deliveries_input *in = op->input;
-    struct taken_deliveries *out = in->taken;
-    while (out->first != NULL) { /* of a run that was rolled back */
-        struct delivery_job *old = out->first;
-        out->first = old->next;
-        delivery_job_free(old);
-    }
+    const struct take_outgoing_input *in = op->input;
+    struct taken_outgoing *out = in->taken;
+    outgoing_jobs_free(&out->first); /* those of a run that was rolled back */
     out->left_some = out->unfinished = false;
     struct take t = {.tx = tx, .in = in, .out = out, .last = &out->first};
     enum err e = take_turns(&t);
@@ -253,9 +249,9 @@ static void give_back(struct tx *tx, struct delivery *d)
     d->next_at = tx->now_ms;
 }
 
-/* What the delivery and its webhook are now. */
+/* Changes the delivery and its webhook as the result asks. */
 static enum err apply(struct tx *tx, struct webhook *w, struct delivery *d,
-                      const struct delivery_result *r)
+                      const struct delivery_result *r, const char **ret_outcome)
 {
     struct attempt_end end = {
         .status = r->status,
@@ -270,55 +266,63 @@ static enum err apply(struct tx *tx, struct webhook *w, struct delivery *d,
     switch (attempt_judge(&end, &delay_ms)) {
     case ATTEMPT_DELIVERED:
         end_delivery(tx, d, DELIVERY_DELIVERED);
-        *r->outcome = "delivered";
+        *ret_outcome = "delivered";
         return note_failing(tx, w, false);
     case ATTEMPT_AGAIN:
         d->state = DELIVERY_PENDING;
         d->next_at = tx->now_ms + delay_ms;
-        *r->outcome = "retried";
+        *ret_outcome = "retried";
         return note_failing(tx, w, true);
     case ATTEMPT_FAILED:
         end_delivery(tx, d, DELIVERY_FAILED);
-        *r->outcome = "failed";
+        *ret_outcome = "failed";
         return note_failing(tx, w, true);
     case ATTEMPT_GONE:
         end_delivery(tx, d, DELIVERY_FAILED);
-        *r->outcome = "gone";
+        *ret_outcome = "gone";
         return webhook_disable(tx, w, "its receiver answered 410 Gone");
     case ATTEMPT_DEAD:
         end_delivery(tx, d, DELIVERY_FAILED);
-        *r->outcome = "failed";
+        *ret_outcome = "failed";
         return webhook_disable(tx, w, "its receiver has taken nothing for five days");
     }
     assert(!"unknown verdict");
     return ERR_INTERNAL;
 }
 
-static enum err finish_delivery(struct op *op, struct tx *tx)
+/* *ret_current: this hand-out is still the delivery's last one. */
+static enum err finish(const struct delivery_job *in, struct tx *tx, bool *ret_current,
+                       const char **ret_outcome)
 {
-    const struct delivery_job *in = op->input;
-    const struct delivery_result *r = &in->result;
     struct webhook w;
     struct delivery d = {.state = DELIVERY_FAILED};
+    int64_t webhook = in->out.place.webhook;
     bool found = false;
-    *r->outcome = NULL;
-    enum err e = webhooks_find_num(tx->db, in->place.webhook, &tx->arena, &found, &w);
+    enum err e = webhooks_find_num(tx->db, webhook, &tx->arena, &found, &w);
     if (e == ERR_OK && found)
-        e = deliveries_find(tx->db, in->place.webhook, in->id, &tx->arena, &found, &d);
-    bool current = e == ERR_OK && found && d.state == DELIVERY_SENDING && d.attempts == in->attempt;
-    op->answer.changed_nothing = e == ERR_OK && !current;
-    if (e == ERR_OK && !current)
+        e = deliveries_find(tx->db, webhook, in->id, &tx->arena, &found, &d);
+    if (e != ERR_OK)
+        return e;
+    *ret_current = found && d.state == DELIVERY_SENDING && d.attempts == in->attempt;
+    if (!*ret_current)
         return ERR_OK; /* the webhook was deleted, or the delivery was handed out again */
-    if (e == ERR_OK && r->nothing)
+    if (in->result.nothing)
         give_back(tx, &d);
-    else if (e == ERR_OK)
-        e = apply(tx, &w, &d, r);
+    else
+        e = apply(tx, &w, &d, &in->result, ret_outcome);
+    if (e != ERR_OK)
+        return e;
+    tx->has_deliveries |= d.next_at >= 0;
+    return deliveries_update(tx->db, &d);
+}
+
+static enum err finish_delivery(struct op *op, struct tx *tx)
+{
+    bool current = true;
+    enum err e = finish(op->input, tx, &current, &op->answer.outcome);
+    op->answer.changed_nothing = !current;
     if (e == ERR_OK)
-        e = deliveries_update(tx->db, &d);
-    if (e == ERR_OK) {
-        tx->has_deliveries |= d.next_at >= 0;
         return ERR_OK;
-    }
     return problem_set(&op->problem, is_store_failure(e) ? e : ERR_INTERNAL,
                        "the result of a delivery could not be stored: %s", err_code(e));
 }

@@ -68,13 +68,11 @@ enum { LEASE_MS = CALL_TIMEOUT_MS_DEFAULT + CALL_GRACE_MS };
 
 static void finish_as(struct calling_rig *c, int64_t epoch, const char *output)
 {
-    struct call_job job = {.next = NULL};
+    struct call_job job = {.ordinal = 1, .epoch = epoch};
     call_result_init(&job.result);
     job.result.kind = CALL_RESULT_OUTPUT;
     buf_put(&job.result.text, str_of(output));
-    job.ticket.run = in_file(c->rig, "SELECT run FROM jobs");
-    job.ticket.ordinal = 1;
-    job.ticket.epoch = epoch;
+    job.out.place.run = in_file(c->rig, "SELECT run FROM jobs");
     struct call finish;
     call_init(&finish, c->rig, &UC_FINISH_CALL);
     finish.op.input = &job;
@@ -262,8 +260,8 @@ static void slow_receivers_of_one_tenant_do_not_stop_the_others(void **state)
 }
 
 /* Asks as the engine would, while it has no room itself; the letters of the tenants, in order. */
-static void take_as(struct calling_rig *c, struct taken_calls *taken,
-                    struct take_calls_input *input, char *ret, size_t size)
+static void take_as(struct calling_rig *c, struct taken_outgoing *taken,
+                    struct take_outgoing_input *input, char *ret, size_t size)
 {
     struct call take;
     call_init(&take, c->rig, &UC_TAKE_CALLS);
@@ -273,16 +271,16 @@ static void take_as(struct calling_rig *c, struct taken_calls *taken,
     call_release(&take);
     size_t len = 0;
     while (taken->first != NULL) {
-        struct call_job *job = taken->first;
+        struct call_job *job = CONTAINER_OF(taken->first, struct call_job, out);
         char sql[128];
-        taken->first = job->next;
+        taken->first = job->out.next;
         (void)snprintf(sql, sizeof(sql), "SELECT unicode(id) FROM tenants WHERE num = %lld",
-                       (long long)job->ticket.tenant);
+                       (long long)job->out.place.tenant);
         assert_true(len + 1 < size);
         ret[len++] = (char)in_file(c->rig, sql);
-        assert_int_equal(job->ticket.epoch, 1);
+        assert_int_equal(job->epoch, 1);
         assert_int_equal(job->timeout_ms, CALL_TIMEOUT_MS_DEFAULT);
-        call_job_free(job);
+        outgoing_job_free(&job->out);
     }
     ret[len] = '\0';
 }
@@ -310,8 +308,8 @@ static void tenants_take_turns_by_their_weight(void **state)
         (void)start_as(c, "c", "w");
         (void)start_as(c, "d", "w");
     }
-    struct taken_calls taken = {.turn = 0};
-    struct take_calls_input input = {.room = 5};
+    struct taken_outgoing taken = {.turn = 0};
+    struct take_outgoing_input input = {.room = 5};
     char got[32];
     take_as(c, &taken, &input, got, sizeof(got));
     assert_string_equal(got, "bcddb");
@@ -320,13 +318,13 @@ static void tenants_take_turns_by_their_weight(void **state)
     assert_string_equal(got, "cddbc"); /* goes on where the last one stopped */
     /* All but one of c's share is under way elsewhere. */
     input.room = 20;
-    input.tenant_count = CALLS_PER_TENANT_MAX - 1;
-    for (size_t i = 0; i < input.tenant_count; i++)
-        input.tenants[i] = in_file(c->rig, "SELECT num FROM tenants WHERE id = 'c'");
+    input.under_way_count = CALLS_PER_TENANT_MAX - 1;
+    for (size_t i = 0; i < input.under_way_count; i++)
+        input.under_way[i].tenant = in_file(c->rig, "SELECT num FROM tenants WHERE id = 'c'");
     take_as(c, &taken, &input, got, sizeof(got));
     assert_string_equal(got, "ddbcbb");
     assert_true(taken.left_some);
-    input.tenant_count = 0;
+    input.under_way_count = 0;
     take_as(c, &taken, &input, got, sizeof(got));
     assert_string_equal(got, "cc");
     assert_false(taken.left_some);
