@@ -147,7 +147,7 @@ static enum err begin_in_timeline(struct call *c, struct subscriber *l)
 
 static enum err begin_with_run(struct call *c, struct subscriber *l)
 {
-    l->about = STREAM_RUN;
+    l->scope = STREAM_RUN;
     enum err e = call_uuid(c, ERR_RUN_NOT_FOUND, &l->owner_id);
     return e == ERR_OK ? begin_in_timeline(c, l) : e;
 }
@@ -155,7 +155,7 @@ static enum err begin_with_run(struct call *c, struct subscriber *l)
 /* Names that no type or entity can have are not found. */
 static enum err begin_with_entity(struct call *c, struct subscriber *l)
 {
-    l->about = STREAM_ENTITY;
+    l->scope = STREAM_ENTITY;
     l->entity_type = c->params[0];
     l->entity_id = c->params[1];
     return begin_in_timeline(c, l);

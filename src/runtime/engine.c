@@ -770,7 +770,7 @@ enum err engine_open(const struct engine_config *config, struct problem *p, stru
     e->waiters = waiters_new(config->env, &hooks);
     bool counted = engine_metrics_init(&e->metrics, config->metrics);
     e->metrics_input = (struct read_metrics_input){&e->metrics, config->metrics};
-    struct subscriptions_hooks told = {e, submit_read};
+    struct stream_hooks told = {e, submit_read};
     e->subscriptions = subscriptions_new(config->env, &told);
     e->writer_labels = tenant_labels_new();
     e->polls = worker_polls_new(env_now_ms(config->env));

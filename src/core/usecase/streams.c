@@ -122,7 +122,7 @@ static enum err read_run(struct op *op, struct read_tx *tx)
     return telling_end(&t, op, e);
 }
 
-const struct use_case UC_READ_RUN_TOLD = {.name = "stream_run_events", .read = read_run};
+const struct use_case UC_STREAM_RUN = {.name = "stream_run_events", .read = read_run};
 
 /* --- of an entity --- */
 
@@ -190,7 +190,7 @@ static enum err read_entity(struct op *op, struct read_tx *tx)
     return telling_end(&r.t, op, e);
 }
 
-const struct use_case UC_READ_ENTITY_TOLD = {.name = "stream_entity_events", .read = read_entity};
+const struct use_case UC_STREAM_ENTITY = {.name = "stream_entity_events", .read = read_entity};
 
 /* --- of a tenant --- */
 
@@ -322,4 +322,4 @@ static enum err read_tenant(struct op *op, struct read_tx *tx)
     return telling_end(&r.t, op, e);
 }
 
-const struct use_case UC_READ_TENANT_TOLD = {.name = "stream_events", .read = read_tenant};
+const struct use_case UC_STREAM_TENANT = {.name = "stream_events", .read = read_tenant};

@@ -94,17 +94,15 @@ struct list_events_input {
 };
 extern const struct use_case UC_LIST_EVENTS;
 
-/* The next events as server-sent events: of a run, of an entity, or of all that the caller's tenant
- * has. */
+/* Reads the next events for a stream: of a run, of an entity, or of the caller's whole tenant. */
 struct read_stream_input {
-    struct uuid owner_id;     /* of the run or the entity; all zero: the entity is named */
-    struct str entity_type;   /* how its user calls it; who has its id keeps to that one even if */
-    struct str entity_id;     /* another gets the same name */
-    struct stream_read *read; /* filled by the run; see told.h */
+    struct uuid owner_id; /* of the run or the entity; all zero: find the entity by its name */
+    struct str entity_type, entity_id;
+    struct stream_read *read; /* filled by the read; see stream_event.h */
 };
-extern const struct use_case UC_READ_RUN_TOLD;
-extern const struct use_case UC_READ_ENTITY_TOLD;
-extern const struct use_case UC_READ_TENANT_TOLD;
+extern const struct use_case UC_STREAM_RUN;
+extern const struct use_case UC_STREAM_ENTITY;
+extern const struct use_case UC_STREAM_TENANT;
 
 /* --- jobs --- */
 

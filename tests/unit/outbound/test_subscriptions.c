@@ -27,7 +27,7 @@ static void begin_read(void *ctx, struct op *op)
     s->reading = op;
 }
 
-/* What UC_READ_TENANT_TOLD does. */
+/* What UC_STREAM_TENANT does. */
 static void finish_read(struct scene *s)
 {
     struct op *op = s->reading;
@@ -69,12 +69,12 @@ static void left(struct subscriber *l)
 static int setup(void **state)
 {
     struct scene *s = calloc(1, sizeof(*s));
-    struct subscriptions_hooks hooks = {s, begin_read};
+    struct stream_hooks hooks = {s, begin_read};
     assert_non_null(s);
     s->all = subscriptions_new(&ENV_SYSTEM, &hooks);
     s->subscriber = (struct subscriber){
         .caller = {.tenant = STR("t")},
-        .about = STREAM_TENANT,
+        .scope = STREAM_TENANT,
         .read = {.from_now = true},
         .on_event = hear,
         .on_closed = left,
