@@ -3,6 +3,21 @@
 
 #include "base/limits.h"
 #include "domain/type_pattern.h"
+#include "store/columns.h"
+
+#define AUDIT_COLUMNS(X, p)             \
+    X(p, 1, INT, tenant, entry.tenant)  \
+    X(p, 2, COUNT, seq, seq)            \
+    X(p, 3, TIME, at, entry.at)         \
+    X(p, 4, TEXT, actor, entry.actor)   \
+    X(p, 5, TEXT, peer, entry.peer)     \
+    X(p, 6, TEXT, action, entry.action) \
+    X(p, 7, TEXT, target, entry.target) \
+    X(p, 8, TEXT, detail, entry.detail) \
+    X(p, 9, HASH, hash, hash)
+COLUMNS_NUMBERED(AUDIT_COLUMNS, AUDIT);
+
+#define SELECT_AUDIT COLUMNS_SELECT(AUDIT_COLUMNS, "") " FROM audit"
 
 static struct sha256 hash_entry(const struct sha256 *before, int64_t seq,
                                 const struct audit_entry *e)
@@ -47,9 +62,7 @@ static enum err write_end(struct db *db, int64_t tenant, const struct audit_head
 
 enum err audit_append(struct db *db, const struct audit_entry *e)
 {
-    static const char SQL[] =
-        "INSERT INTO audit (tenant, seq, at, actor, peer, action, target, detail, hash)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    static const char SQL[] = COLUMNS_INSERT("audit", AUDIT_COLUMNS);
     struct audit_head head;
     enum err err = read_end(db, e->tenant, &head);
     if (err != ERR_OK)
@@ -57,29 +70,16 @@ enum err audit_append(struct db *db, const struct audit_entry *e)
     struct sha256 before = head.hash;
     head.seq++;
     head.hash = hash_entry(&before, head.seq, e);
-    err =
-        DB_EXEC(db, SQL, NULL, DB_I(e->tenant), DB_I(head.seq), DB_I(e->at), DB_T(e->actor),
-                DB_T(e->peer), DB_T(e->action), DB_T(e->target), DB_T(e->detail), DB_H(head.hash));
+    const struct audit_row row = {.seq = head.seq, .entry = *e, .hash = head.hash};
+    err = DB_EXEC(db, SQL, NULL, AUDIT_COLUMNS(COLUMN_BIND, &row));
     return err == ERR_OK ? write_end(db, e->tenant, &head) : err;
 }
 
 /* --- reading --- */
 
-#define ROW "tenant, seq, at, actor, peer, action, target, detail, hash"
-
 static struct audit_row row_of(struct db_rows *rows)
 {
-    return (struct audit_row){
-        .seq = db_count(rows, 1),
-        .entry = {.tenant = db_int(rows, 0),
-                  .at = db_time(rows, 2),
-                  .actor = db_str(rows, 3),
-                  .peer = db_str(rows, 4),
-                  .action = db_str(rows, 5),
-                  .target = db_str(rows, 6),
-                  .detail = db_str(rows, 7)},
-        .hash = db_hash(rows, 8),
-    };
+    return (struct audit_row){AUDIT_COLUMNS(COLUMN_READ, rows)};
 }
 
 static bool passes(const struct audit_filter *f, const struct audit_entry *e)
@@ -91,10 +91,10 @@ static bool passes(const struct audit_filter *f, const struct audit_entry *e)
 enum err audit_list(struct db *db, const struct audit_filter *filter, int64_t from,
                     bool newest_first, audit_each *each, void *ctx, int64_t *ret_next)
 {
-    static const char SQL_UP[] = "SELECT " ROW " FROM audit WHERE tenant = $1 AND seq > $2"
-                                 " ORDER BY seq LIMIT $3";
-    static const char SQL_DOWN[] = "SELECT " ROW " FROM audit WHERE tenant = $1 AND seq < $2"
-                                   " ORDER BY seq DESC LIMIT $3";
+    static const char SQL_UP[] = SELECT_AUDIT " WHERE tenant = $1 AND seq > $2"
+                                              " ORDER BY seq LIMIT $3";
+    static const char SQL_DOWN[] = SELECT_AUDIT " WHERE tenant = $1 AND seq < $2"
+                                                " ORDER BY seq DESC LIMIT $3";
     struct db_rows *rows = DB_QUERY(db, newest_first ? SQL_DOWN : SQL_UP, DB_I(filter->tenant),
                                     DB_I(from), DB_I(PAGE_SCAN_MAX + 1));
     int64_t seen = 0;
@@ -159,7 +159,7 @@ static enum err kept_end(struct db *db, int64_t tenant, struct audit_head *ret)
 enum err audit_verify(struct db *db, int64_t tenant, audit_break_each *each, void *ctx,
                       int64_t *checked, struct audit_head *ret_head)
 {
-    static const char SQL[] = "SELECT " ROW " FROM audit WHERE tenant = $1 ORDER BY seq";
+    static const char SQL[] = SELECT_AUDIT " WHERE tenant = $1 ORDER BY seq";
     struct audit_head end;
     enum err e = kept_end(db, tenant, &end);
     if (e != ERR_OK)

@@ -3,36 +3,40 @@
 
 #include "base/pages.h"
 #include "domain/idempotency.h"
+#include "store/columns.h"
 #include "store/run/late_index.h"
 
-#define COLUMNS                                                                           \
-    "i.num, i.tenant, i.key, i.route, i.fingerprint, i.raw_hash, i.run_id, i.status, "    \
-    "i.says_created, i.body, i.replays, i.mismatches, i.created_at, i.last_replayed_at, " \
-    "i.expires_at"
+#define COLUMN_BIND_HTTP_STATUS(value) DB_I(value)
+#define COLUMN_READ_HTTP_STATUS(rows, at) (int)db_int(rows, at)
 
-static void read_row(struct db_rows *r, struct idem_record *record)
+#define IDEM_COLUMNS(X, p)                    \
+    X(p, 1, COUNT, num, num)                  \
+    X(p, 2, INT, tenant, tenant)              \
+    X(p, 3, TEXT, key, key)                   \
+    X(p, 4, TEXT, route, route)               \
+    X(p, 5, HASH, fingerprint, fingerprint)   \
+    X(p, 6, HASH, raw_hash, raw_hash)         \
+    X(p, 7, UUID_OR_NONE, run_id, run_id)     \
+    X(p, 8, HTTP_STATUS, status, status)      \
+    X(p, 9, BOOL, says_created, says_created) \
+    X(p, 10, TEXT, body, body)                \
+    X(p, 11, TIME, created_at, created_at)    \
+    X(p, 12, TIME_OR_NONE, expires_at, expires_at)
+#define IDEM_USE(X, p)                      \
+    X(p, 13, COUNT, replays, replays)       \
+    X(p, 14, COUNT, mismatches, mismatches) \
+    X(p, 15, TIME_OR_NONE, last_replayed_at, last_replayed_at)
+#define ALL_COLUMNS(X, p) IDEM_COLUMNS(X, p) IDEM_USE(X, p)
+COLUMNS_NUMBERED(ALL_COLUMNS, IDEM);
+
+#define SELECT_RECORDS COLUMNS_SELECT(ALL_COLUMNS, "i.")
+
+static void read_row(struct db_rows *rows, struct idem_record *record)
 {
-    *record = (struct idem_record){
-        .num = db_count(r, 0),
-        .tenant = db_int(r, 1),
-        .key = db_str(r, 2),
-        .route = db_str(r, 3),
-        .fingerprint = db_hash(r, 4),
-        .raw_hash = db_hash(r, 5),
-        .has_run = !db_is_null(r, 6),
-        .status = (int)db_int(r, 7),
-        .says_created = db_int(r, 8) != 0,
-        .body = db_str(r, 9),
-        .replays = db_count(r, 10),
-        .mismatches = db_count(r, 11),
-        .created_at = db_time(r, 12),
-        .last_replayed_at = db_time_or(r, 13, -1),
-        .expires_at = db_time_or(r, 14, -1),
-    };
-    if (record->has_run)
-        record->run_id = db_uuid(r, 6);
-    if (record->status < 200 || record->status > 299) /* nothing else is kept */
-        db_damaged(r, 7);
+    *record = (struct idem_record){ALL_COLUMNS(COLUMN_READ, rows)};
+    record->has_run = !uuid_is_nil(record->run_id);
+    if (record->status < 200 || record->status > 299) /* only successes are stored */
+        db_damaged(rows, IDEM_AT_status);
 }
 
 /* --- the most recent --- */
@@ -169,22 +173,20 @@ enum err idem_recent_index(struct idem_recent *r, struct db *db)
 
 enum err idempotency_insert(struct db *db, struct idem_recent *recent, const struct idem_record *r)
 {
-    static const char SQL[] =
-        "INSERT INTO idempotency (num, tenant, key, key_hash, route, fingerprint, raw_hash, run_id,"
-        " status, says_created, body, replays, mismatches, created_at, expires_at)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, 0, $12, $13)";
+    static const char SQL[] = COLUMNS_INSERT_WITH("idempotency", IDEM_COLUMNS,
+                                                  "key_hash, replays, mismatches", "$13, 0, 0");
     enum err e = load_recent(recent, db);
     if (e != ERR_OK)
         return e;
-    int64_t num = recent->last_num + 1;
+    struct idem_record row = *r;
+    row.num = recent->last_num + 1;
+    if (!r->has_run)
+        row.run_id = (struct uuid){{0}};
     int64_t hash = r->key_hash != 0 ? r->key_hash : idem_key_hash(r->key);
-    e = DB_EXEC(db, SQL, NULL, DB_I(num), DB_I(r->tenant), DB_T(r->key), DB_I(hash), DB_T(r->route),
-                DB_H(r->fingerprint), DB_H(r->raw_hash), r->has_run ? DB_U(r->run_id) : DB_N(),
-                DB_I(r->status), DB_I(r->says_created), DB_T(r->body), DB_I(r->created_at),
-                DB_I_OR_NULL(r->expires_at));
-    if (e == ERR_OK && !add_recent(recent, slot_hash(r->tenant, hash), num))
-        e = ERR_NO_MEMORY;
-    return e;
+    e = DB_EXEC(db, SQL, NULL, IDEM_COLUMNS(COLUMN_BIND, &row) DB_I(hash));
+    if (e != ERR_OK)
+        return e;
+    return add_recent(recent, slot_hash(r->tenant, hash), row.num) ? ERR_OK : ERR_NO_MEMORY;
 }
 
 /* True when there was such a record. */
@@ -204,11 +206,12 @@ enum err idempotency_find_hashed(struct db *db, struct idem_recent *recent, int6
                                  struct str key, int64_t key_hash, idem_record_each *each,
                                  void *ctx)
 {
-    static const char SQL_RECENT[] = "SELECT " COLUMNS " FROM idempotency i"
-                                     " WHERE i.num = $1 AND i.tenant = $2 AND i.key = $3";
+    static const char SQL_RECENT[] =
+        SELECT_RECORDS " FROM idempotency i"
+                       " WHERE i.num = $1 AND i.tenant = $2 AND i.key = $3";
     static const char SQL_OLDER[] =
-        "SELECT " COLUMNS " FROM idempotency_index x JOIN idempotency i ON i.num = x.num"
-        " WHERE x.tenant = $1 AND x.key_hash = $2 AND i.key = $3";
+        SELECT_RECORDS " FROM idempotency_index x JOIN idempotency i ON i.num = x.num"
+                       " WHERE x.tenant = $1 AND x.key_hash = $2 AND i.key = $3";
     enum err e = load_recent(recent, db);
     if (e != ERR_OK)
         return e;
@@ -238,10 +241,11 @@ enum err idempotency_find(struct db *db, struct idem_recent *recent, int64_t ten
 enum err idempotency_find_named(struct db *db, struct str tenant_id, struct str key,
                                 int64_t key_hash, idem_record_each *each, void *ctx)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM tenants t"
-                              " JOIN idempotency_index x ON x.tenant = t.num AND x.key_hash = $2"
-                              " JOIN idempotency i ON i.num = x.num"
-                              " WHERE t.id = $1 AND i.key = $3";
+    static const char SQL[] =
+        SELECT_RECORDS " FROM tenants t"
+                       " JOIN idempotency_index x ON x.tenant = t.num AND x.key_hash = $2"
+                       " JOIN idempotency i ON i.num = x.num"
+                       " WHERE t.id = $1 AND i.key = $3";
     bool found;
     return find_one(DB_QUERY(db, SQL, DB_T(tenant_id), DB_I(key_hash), DB_T(key)), each, ctx,
                     &found);

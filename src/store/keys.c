@@ -1,36 +1,44 @@
 /* API keys as rows. */
 #include "store/keys.h"
 
-#define COLUMNS                                                                       \
-    "k.id, k.tenant, k.prefix, k.hash, k.role, k.label, k.created_at, k.created_by, " \
-    "k.last_used_at, k.revoked_at, t.id"
-#define FROM " FROM api_keys k LEFT JOIN tenants t ON t.num = k.tenant "
+#include "store/columns.h"
+
+#define COLUMN_BIND_ROLE(value) COLUMN_BIND_WORD(role_name(value))
+#define COLUMN_READ_ROLE(rows, at) COLUMN_READ_WORD(rows, at, role_of, ROLE_COUNT)
+
+/* A key of all tenants has no tenant: null in the row, 0 in the struct. */
+#define COLUMN_BIND_TENANT_OR_ALL(value) ((value) == 0 ? DB_N() : DB_I(value))
+#define COLUMN_READ_TENANT_OR_ALL(rows, at) db_int_or(rows, at, 0)
+
+#define KEY_COLUMNS(X, p)                  \
+    X(p, 1, UUID, id, id)                  \
+    X(p, 2, TENANT_OR_ALL, tenant, tenant) \
+    X(p, 3, TEXT, prefix, prefix)          \
+    X(p, 4, HASH, hash, hash)              \
+    X(p, 5, ROLE, role, role)              \
+    X(p, 6, TEXT, label, label)            \
+    X(p, 7, TIME, created_at, created_at)  \
+    X(p, 8, TEXT, created_by, created_by)
+#define KEY_USE(X, p)                                 \
+    X(p, 9, TIME_OR_NONE, last_used_at, last_used_at) \
+    X(p, 10, TIME_OR_NONE, revoked_at, revoked_at)
+#define ALL_COLUMNS(X, p) KEY_COLUMNS(X, p) KEY_USE(X, p)
+COLUMNS_NUMBERED(ALL_COLUMNS, KEY);
+
+#define SELECT_KEYS                   \
+    COLUMNS_SELECT(ALL_COLUMNS, "k.") \
+    ", t.id FROM api_keys k LEFT JOIN tenants t ON t.num = k.tenant"
 
 enum err keys_insert(struct db *db, const struct api_key *key)
 {
-    static const char SQL[] =
-        "INSERT INTO api_keys (id, tenant, prefix, hash, role, label, created_at, created_by)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-    return DB_EXEC(db, SQL, NULL, DB_U(key->id), key->tenant == 0 ? DB_N() : DB_I(key->tenant),
-                   DB_T(key->prefix), DB_H(key->hash), DB_T(str_of(role_name(key->role))),
-                   DB_T(key->label), DB_I(key->created_at), DB_T(key->created_by));
+    static const char SQL[] = COLUMNS_INSERT("api_keys", KEY_COLUMNS);
+    return DB_EXEC(db, SQL, NULL, KEY_COLUMNS(COLUMN_BIND, key));
 }
 
-static void read_row(struct db_rows *r, struct api_key *key)
+static void read_row(struct db_rows *rows, struct api_key *key)
 {
-    *key = (struct api_key){
-        .id = db_uuid(r, 0),
-        .tenant = db_int_or(r, 1, 0),
-        .prefix = db_str(r, 2),
-        .hash = db_hash(r, 3),
-        .role = db_known(r, 4, role_of(db_str(r, 4)), ROLE_COUNT),
-        .label = db_str(r, 5),
-        .created_at = db_time(r, 6),
-        .created_by = db_str(r, 7),
-        .last_used_at = db_time_or(r, 8, -1),
-        .revoked_at = db_time_or(r, 9, -1),
-        .tenant_id = db_is_null(r, 1) ? STR("*") : db_str(r, 10),
-    };
+    *key = (struct api_key){ALL_COLUMNS(COLUMN_READ, rows)};
+    key->tenant_id = db_is_null(rows, KEY_AT_tenant) ? STR("*") : db_str(rows, KEY_COLUMNS_END);
 }
 
 static enum err each_row(struct db_rows *rows, api_key_each *each, void *ctx)
@@ -46,7 +54,7 @@ static enum err each_row(struct db_rows *rows, api_key_each *each, void *ctx)
 
 enum err keys_find_prefix(struct db *db, struct str prefix, api_key_each *each, void *ctx)
 {
-    static const char SQL[] = "SELECT " COLUMNS FROM "WHERE k.prefix = $1";
+    static const char SQL[] = SELECT_KEYS " WHERE k.prefix = $1";
     return each_row(DB_QUERY(db, SQL, DB_T(prefix)), each, ctx);
 }
 
@@ -54,8 +62,7 @@ enum err keys_list(struct db *db, int64_t tenant, struct uuid after, int64_t lim
                    api_key_each *each, void *ctx)
 {
     static const char SQL[] =
-        "SELECT " COLUMNS FROM
-        "WHERE k.id > $1 AND ($2 = 0 OR k.tenant = $2) ORDER BY k.id LIMIT $3";
+        SELECT_KEYS " WHERE k.id > $1 AND ($2 = 0 OR k.tenant = $2) ORDER BY k.id LIMIT $3";
     return each_row(DB_QUERY(db, SQL, DB_U(after), DB_I(tenant), DB_I(limit)), each, ctx);
 }
 

@@ -1,26 +1,45 @@
 /* Schedules as rows. */
 #include "store/schedules.h"
 
-#define COLUMNS                                                                      \
-    "tenant, id, workflow_id, cron, timezone, overlap, catch_up_ms, input, paused, " \
-    "next_at, check_at, last_at, last_run, last_error, created_by, created_at, updated_at"
+#include "store/columns.h"
+
+#define COLUMN_BIND_OVERLAP(value) COLUMN_BIND_WORD(overlap_name(value))
+#define COLUMN_READ_OVERLAP(rows, at) COLUMN_READ_WORD(rows, at, overlap_of, OVERLAP_COUNT)
+#define COLUMN_KEEP_OVERLAP(arena, value)
+
+#define SCHEDULE_COLUMNS(X, p)                 \
+    X(p, 1, INT, tenant, tenant)               \
+    X(p, 2, TEXT, id, id)                      \
+    X(p, 3, TEXT, workflow_id, workflow_id)    \
+    X(p, 4, TEXT, cron, cron)                  \
+    X(p, 5, TEXT, timezone, timezone)          \
+    X(p, 6, OVERLAP, overlap, overlap)         \
+    X(p, 7, COUNT, catch_up_ms, catch_up_ms)   \
+    X(p, 8, TEXT, input, input)                \
+    X(p, 9, BOOL, paused, paused)              \
+    X(p, 10, TIME_OR_NONE, next_at, next_at)   \
+    X(p, 11, TIME_OR_NONE, check_at, check_at) \
+    X(p, 12, TIME_OR_NONE, last_at, last_at)   \
+    X(p, 13, UUID_OR_NONE, last_run, last_run) \
+    X(p, 14, TEXT, last_error, last_error)     \
+    X(p, 15, TEXT, created_by, created_by)     \
+    X(p, 16, TIME, created_at, created_at)     \
+    X(p, 17, TIME, updated_at, updated_at)
+COLUMNS_NUMBERED(SCHEDULE_COLUMNS, SCHEDULE);
+
+#define SELECT_SCHEDULES COLUMNS_SELECT(SCHEDULE_COLUMNS, "") " FROM schedules"
+#define INSERT_SCHEDULE COLUMNS_INSERT("schedules", SCHEDULE_COLUMNS)
 
 enum err schedules_put(struct db *db, const struct schedule *s)
 {
-    static const char SQL[] =
-        "INSERT INTO schedules (" COLUMNS ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,"
-        " $12, $13, $14, $15, $16, $17) ON CONFLICT (tenant, id) DO UPDATE SET"
+    static const char SQL[] = INSERT_SCHEDULE
+        " ON CONFLICT (tenant, id) DO UPDATE SET"
         " workflow_id = excluded.workflow_id, cron = excluded.cron, timezone = excluded.timezone,"
         " overlap = excluded.overlap, catch_up_ms = excluded.catch_up_ms, input = excluded.input,"
         " paused = excluded.paused, next_at = excluded.next_at, check_at = excluded.check_at,"
         " last_at = excluded.last_at, last_run = excluded.last_run,"
         " last_error = excluded.last_error, updated_at = excluded.updated_at";
-    return DB_EXEC(db, SQL, NULL, DB_I(s->tenant), DB_T(s->id), DB_T(s->workflow_id), DB_T(s->cron),
-                   DB_T(s->timezone), DB_T(str_of(overlap_name(s->overlap))), DB_I(s->catch_up_ms),
-                   DB_T(s->input), DB_I(s->paused), DB_I_OR_NULL(s->next_at),
-                   DB_I_OR_NULL(s->check_at), DB_I_OR_NULL(s->last_at),
-                   uuid_is_nil(s->last_run) ? DB_N() : DB_U(s->last_run), DB_T(s->last_error),
-                   DB_T(s->created_by), DB_I(s->created_at), DB_I(s->updated_at));
+    return DB_EXEC(db, SQL, NULL, SCHEDULE_COLUMNS(COLUMN_BIND, s));
 }
 
 enum err schedules_delete(struct db *db, int64_t tenant, struct str id, bool *ret_found)
@@ -34,57 +53,26 @@ enum err schedules_delete(struct db *db, int64_t tenant, struct str id, bool *re
 
 static void read_row(struct db_rows *rows, struct schedule *s)
 {
-    *s = (struct schedule){
-        .tenant = db_int(rows, 0),
-        .id = db_str(rows, 1),
-        .workflow_id = db_str(rows, 2),
-        .cron = db_str(rows, 3),
-        .timezone = db_str(rows, 4),
-        .overlap = db_known(rows, 5, overlap_of(db_str(rows, 5)), OVERLAP_COUNT),
-        .catch_up_ms = db_count(rows, 6),
-        .input = db_str(rows, 7),
-        .paused = db_int(rows, 8) != 0,
-        .next_at = db_time_or(rows, 9, -1),
-        .check_at = db_time_or(rows, 10, -1),
-        .last_at = db_time_or(rows, 11, -1),
-        .last_run = db_uuid_or_nil(rows, 12),
-        .last_error = db_str(rows, 13),
-        .created_by = db_str(rows, 14),
-        .created_at = db_time(rows, 15),
-        .updated_at = db_time(rows, 16),
-    };
-    if (!db_is_null(rows, 10) && (db_is_null(rows, 9) || s->next_at > s->check_at))
-        db_damaged(rows, 9);
+    *s = (struct schedule){SCHEDULE_COLUMNS(COLUMN_READ, rows)};
+    bool checked = !db_is_null(rows, SCHEDULE_AT_check_at);
+    if (checked && (db_is_null(rows, SCHEDULE_AT_next_at) || s->next_at > s->check_at))
+        db_damaged(rows, SCHEDULE_AT_next_at);
 }
 
-static enum err read_one(struct db_rows *rows, struct arena *arena, bool *ret_found,
-                         struct schedule *ret)
-{
-    bool full = false;
-    *ret_found = db_next(rows);
-    if (*ret_found) {
-        read_row(rows, ret);
-        full = !(arena_keep(arena, &ret->id) && arena_keep(arena, &ret->workflow_id) &&
-                 arena_keep(arena, &ret->cron) && arena_keep(arena, &ret->timezone) &&
-                 arena_keep(arena, &ret->input) && arena_keep(arena, &ret->last_error) &&
-                 arena_keep(arena, &ret->created_by));
-    }
-    enum err e = db_rows_end(rows);
-    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
-}
+COLUMNS_READ_ONE(read_one, struct schedule, SCHEDULE_COLUMNS, read_row);
 
 enum err schedules_find(struct db *db, int64_t tenant, struct str id, struct arena *arena,
                         bool *ret_found, struct schedule *ret)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM schedules WHERE tenant = $1 AND id = $2";
+    static const char SQL[] = SELECT_SCHEDULES " WHERE tenant = $1 AND id = $2";
     return read_one(DB_QUERY(db, SQL, DB_I(tenant), DB_T(id)), arena, ret_found, ret);
 }
 
 enum err schedules_list(struct db *db, int64_t tenant, struct str after, int64_t limit,
                         void (*each)(void *ctx, const struct schedule *s), void *ctx)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM schedules WHERE tenant = $1 AND id > $2"
-                              " ORDER BY id LIMIT $3";
+    static const char SQL[] = SELECT_SCHEDULES " WHERE tenant = $1 AND id > $2"
+                                               " ORDER BY id LIMIT $3";
     struct str from = after.ptr != NULL ? after : STR("");
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(tenant), DB_T(from), DB_I(limit));
     while (db_next(rows)) {
@@ -99,8 +87,8 @@ enum err schedules_list(struct db *db, int64_t tenant, struct str after, int64_t
 enum err schedules_due(struct db *db, int64_t now_ms, struct arena *arena, bool *ret_found,
                        struct schedule *ret)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM schedules WHERE check_at <= $1"
-                              " ORDER BY check_at LIMIT 1";
+    static const char SQL[] = SELECT_SCHEDULES " WHERE check_at <= $1"
+                                               " ORDER BY check_at LIMIT 1";
     return read_one(DB_QUERY(db, SQL, DB_I(now_ms)), arena, ret_found, ret);
 }
 

@@ -2,61 +2,68 @@
 #include "store/tenants.h"
 
 #include "base/limits.h"
+#include "store/columns.h"
 
-#define COLUMNS                                                                                 \
-    "num, id, name, max_concurrent_runs, max_queued_runs, at_limit, idempotency_retention_ms, " \
-    "weight, gate, rate_limit, active_runs, queued_runs, created_at, updated_at, "              \
-    "settings_version, rate_full_at, run_retention_ms"
+#define COLUMN_BIND_AT_LIMIT(value) COLUMN_BIND_WORD(at_limit_name(value))
+#define COLUMN_READ_AT_LIMIT(rows, at) COLUMN_READ_WORD(rows, at, at_limit_of, AT_LIMIT_COUNT)
+#define COLUMN_KEEP_AT_LIMIT(arena, value)
 
-/* False when the arena is full. */
-static bool read_row(struct db_rows *r, struct arena *arena, struct tenant *t)
+#define TENANT_COLUMNS(X, p)                                                   \
+    X(p, 1, TEXT, id, id)                                                      \
+    X(p, 2, TEXT, name, name)                                                  \
+    X(p, 3, COUNT_OR_NONE, max_concurrent_runs, max_concurrent_runs)           \
+    X(p, 4, COUNT_OR_NONE, max_queued_runs, max_queued_runs)                   \
+    X(p, 5, AT_LIMIT, at_limit, at_limit)                                      \
+    X(p, 6, COUNT_OR_NONE, idempotency_retention_ms, idempotency_retention_ms) \
+    X(p, 7, COUNT, weight, weight)                                             \
+    X(p, 8, COUNT, active_runs, active_runs)                                   \
+    X(p, 9, COUNT, queued_runs, queued_runs)                                   \
+    X(p, 10, TIME, created_at, created_at)                                     \
+    X(p, 11, TIME, updated_at, updated_at)                                     \
+    X(p, 12, COUNT, settings_version, settings_version)                        \
+    X(p, 13, INT, rate_full_at, rate_full_at_ns)                               \
+    X(p, 14, COUNT_OR_NONE, run_retention_ms, run_retention_ms)
+COLUMNS_NUMBERED(TENANT_COLUMNS, TENANT);
+
+/* Two settings are stored as JSON, and the number is given by the table. */
+enum { AT_GATE = TENANT_COLUMNS_END, AT_RATE_LIMIT, AT_NUM };
+#define SELECT_TENANTS COLUMNS_SELECT(TENANT_COLUMNS, "") ", gate, rate_limit, num FROM tenants"
+#define INSERT_TENANT COLUMNS_INSERT_WITH("tenants", TENANT_COLUMNS, "gate, rate_limit", "$15, $16")
+
+#define SETTINGS_COLUMNS(X, p)     \
+    X(p, 1, INT, tenant, tenant)   \
+    X(p, 2, INT, version, version) \
+    X(p, 3, TEXT, settings, json)  \
+    X(p, 4, TIME, at, at)          \
+    X(p, 5, TEXT, actor, actor)
+COLUMNS_NUMBERED(SETTINGS_COLUMNS, SETTINGS);
+
+#define SELECT_SETTINGS COLUMNS_SELECT(SETTINGS_COLUMNS, "") " FROM tenant_settings"
+#define INSERT_SETTINGS COLUMNS_INSERT("tenant_settings", SETTINGS_COLUMNS)
+
+static void read_row(struct db_rows *rows, struct tenant *t)
 {
-    *t = (struct tenant){
-        .num = db_count(r, 0),
-        .id = db_str(r, 1),
-        .name = db_str(r, 2),
-        .max_concurrent_runs = db_count_or(r, 3, -1),
-        .max_queued_runs = db_count_or(r, 4, -1),
-        .at_limit = db_known(r, 5, at_limit_of(db_str(r, 5)), AT_LIMIT_COUNT),
-        .idempotency_retention_ms = db_count_or(r, 6, -1),
-        .weight = db_count(r, 7),
-        .active_runs = db_count(r, 10),
-        .queued_runs = db_count(r, 11),
-        .created_at = db_time(r, 12),
-        .updated_at = db_time(r, 13),
-        .settings_version = db_count(r, 14),
-        .rate_full_at_ns = db_int(r, 15),
-        .run_retention_ms = db_count_or(r, 16, -1),
-    };
-    bool known =
-        gate_policy_parse(db_str(r, 8), &t->gate) && rate_limit_parse(db_str(r, 9), &t->rate_limit);
-    if (!known)
-        db_damaged(r, 8);
-    return arena_keep(arena, &t->id) && arena_keep(arena, &t->name);
+    *t = (struct tenant){TENANT_COLUMNS(COLUMN_READ, rows)};
+    t->num = db_count(rows, AT_NUM);
+    if (!gate_policy_parse(db_str(rows, AT_GATE), &t->gate))
+        db_damaged(rows, AT_GATE);
+    if (!rate_limit_parse(db_str(rows, AT_RATE_LIMIT), &t->rate_limit))
+        db_damaged(rows, AT_RATE_LIMIT);
 }
 
-static enum err read_one(struct db_rows *rows, struct arena *arena, bool *ret_found,
-                         struct tenant *ret)
-{
-    bool full = false;
-    *ret_found = db_next(rows);
-    if (*ret_found)
-        full = !read_row(rows, arena, ret);
-    enum err e = db_rows_end(rows);
-    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
-}
+COLUMNS_READ_ONE(read_one, struct tenant, TENANT_COLUMNS, read_row);
 
 enum err tenants_find(struct db *db, struct str id, struct arena *arena, bool *ret_found,
                       struct tenant *ret)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM tenants WHERE id = $1";
+    static const char SQL[] = SELECT_TENANTS " WHERE id = $1";
     return read_one(DB_QUERY(db, SQL, DB_T(id)), arena, ret_found, ret);
 }
 
 enum err tenants_find_num(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
                           struct tenant *ret)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM tenants WHERE num = $1";
+    static const char SQL[] = SELECT_TENANTS " WHERE num = $1";
     return read_one(DB_QUERY(db, SQL, DB_I(num)), arena, ret_found, ret);
 }
 
@@ -90,22 +97,12 @@ static struct db_value rate_value(const struct kept_text *k)
 
 enum err tenants_insert(struct db *db, struct tenant *t)
 {
-    static const char SQL[] =
-        "INSERT INTO tenants (id, name, max_concurrent_runs, max_queued_runs, at_limit,"
-        " idempotency_retention_ms, weight, gate, rate_limit, active_runs, queued_runs,"
-        " created_at, updated_at, settings_version, rate_full_at, run_retention_ms)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
-        " RETURNING num";
+    static const char SQL[] = INSERT_TENANT " RETURNING num";
     assert(t->num == 0);
     struct kept_text kept;
     kept_text_of(&kept, t);
     struct db_rows *rows = DB_QUERY(
-        db, SQL, DB_T(t->id), DB_T(t->name), DB_I_OR_NULL(t->max_concurrent_runs),
-        DB_I_OR_NULL(t->max_queued_runs), DB_T(str_of(at_limit_name(t->at_limit))),
-        DB_I_OR_NULL(t->idempotency_retention_ms), DB_I(t->weight), DB_T(buf_str(&kept.gate)),
-        rate_value(&kept), DB_I(t->active_runs), DB_I(t->queued_runs), DB_I(t->created_at),
-        DB_I(t->updated_at), DB_I(t->settings_version), DB_I(t->rate_full_at_ns),
-        DB_I_OR_NULL(t->run_retention_ms));
+        db, SQL, TENANT_COLUMNS(COLUMN_BIND, t) DB_T(buf_str(&kept.gate)), rate_value(&kept));
     int64_t num = 0;
     if (db_next(rows))
         num = db_int(rows, 0);
@@ -152,47 +149,34 @@ enum err tenants_update_counters(struct db *db, const struct tenant *t)
 
 enum err settings_keep(struct db *db, const struct settings *s)
 {
-    static const char SQL[] =
-        "INSERT INTO tenant_settings (tenant, version, settings, at, actor)"
-        " VALUES ($1, $2, $3, $4, $5) ON CONFLICT (tenant, version) DO NOTHING";
+    static const char SQL[] = INSERT_SETTINGS " ON CONFLICT (tenant, version) DO NOTHING";
     static const char SQL_PRUNE[] =
         "DELETE FROM tenant_settings WHERE tenant = $1 AND version <= $2";
-    enum err e = DB_EXEC(db, SQL, NULL, DB_I(s->tenant), DB_I(s->version), DB_T(s->json),
-                         DB_I(s->at), DB_T(s->actor));
-    if (e == ERR_OK)
-        e = DB_EXEC(db, SQL_PRUNE, NULL, DB_I(s->tenant), DB_I(s->version - SETTINGS_KEPT_MAX));
-    return e;
+    enum err e = DB_EXEC(db, SQL, NULL, SETTINGS_COLUMNS(COLUMN_BIND, s));
+    if (e != ERR_OK)
+        return e;
+    return DB_EXEC(db, SQL_PRUNE, NULL, DB_I(s->tenant), DB_I(s->version - SETTINGS_KEPT_MAX));
 }
 
 static void read_settings(struct db_rows *rows, struct settings *s)
 {
-    *s = (struct settings){db_int(rows, 0), db_int(rows, 1), db_str(rows, 2), db_time(rows, 3),
-                           db_str(rows, 4)};
+    *s = (struct settings){SETTINGS_COLUMNS(COLUMN_READ, rows)};
 }
 
-#define SETTINGS_COLUMNS "tenant, version, settings, at, actor"
+COLUMNS_READ_ONE(read_one_settings, struct settings, SETTINGS_COLUMNS, read_settings);
 
 enum err settings_find(struct db *db, int64_t tenant, int64_t version, struct arena *arena,
                        bool *ret_found, struct settings *ret)
 {
-    static const char SQL[] =
-        "SELECT " SETTINGS_COLUMNS " FROM tenant_settings WHERE tenant = $1 AND version = $2";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(tenant), DB_I(version));
-    bool full = false;
-    *ret_found = db_next(rows);
-    if (*ret_found) {
-        read_settings(rows, ret);
-        full = !(arena_keep(arena, &ret->json) && arena_keep(arena, &ret->actor));
-    }
-    enum err e = db_rows_end(rows);
-    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
+    static const char SQL[] = SELECT_SETTINGS " WHERE tenant = $1 AND version = $2";
+    return read_one_settings(DB_QUERY(db, SQL, DB_I(tenant), DB_I(version)), arena, ret_found, ret);
 }
 
 enum err settings_list(struct db *db, int64_t tenant, int64_t before, int64_t limit,
                        void (*each)(void *ctx, const struct settings *s), void *ctx)
 {
-    static const char SQL[] = "SELECT " SETTINGS_COLUMNS " FROM tenant_settings WHERE tenant = $1"
-                              " AND version < $2 ORDER BY version DESC LIMIT $3";
+    static const char SQL[] = SELECT_SETTINGS " WHERE tenant = $1"
+                                              " AND version < $2 ORDER BY version DESC LIMIT $3";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(tenant), DB_I(before), DB_I(limit));
     while (db_next(rows)) {
         struct settings s;
@@ -209,7 +193,8 @@ static enum err walk(struct db_rows *rows, struct arena *arena,
     bool full = false;
     while (!full && db_next(rows)) {
         struct tenant t;
-        full = !read_row(rows, arena, &t);
+        read_row(rows, &t);
+        full = !(TENANT_COLUMNS(COLUMN_KEEP, &t) true);
         if (!full && !db_skip_damaged(rows))
             each(ctx, &t);
     }
@@ -220,8 +205,7 @@ static enum err walk(struct db_rows *rows, struct arena *arena,
 enum err tenants_list(struct db *db, struct str after, int64_t limit, struct arena *arena,
                       void (*each)(void *ctx, const struct tenant *t), void *ctx)
 {
-    static const char SQL[] =
-        "SELECT " COLUMNS " FROM tenants WHERE id > $1 AND id <> '*' ORDER BY id LIMIT $2";
+    static const char SQL[] = SELECT_TENANTS " WHERE id > $1 AND id <> '*' ORDER BY id LIMIT $2";
     return walk(DB_QUERY(db, SQL, DB_T(after.ptr != NULL ? after : STR("")), DB_I(limit)), arena,
                 each, ctx);
 }
@@ -229,8 +213,8 @@ enum err tenants_list(struct db *db, struct str after, int64_t limit, struct are
 enum err tenants_in_use(struct db *db, struct arena *arena,
                         void (*each)(void *ctx, const struct tenant *t), void *ctx)
 {
-    static const char SQL[] =
-        "SELECT " COLUMNS " FROM tenants WHERE active_runs > 0 OR queued_runs > 0"
+    static const char SQL[] = SELECT_TENANTS
+        " WHERE active_runs > 0 OR queued_runs > 0"
         " OR max_concurrent_runs IS NOT NULL ORDER BY active_runs + queued_runs DESC, num";
     return walk(db_query_values(db, SQL, NULL, 0), arena, each, ctx);
 }

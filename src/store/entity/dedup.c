@@ -1,6 +1,19 @@
 /* Keys of signals, windows and counts as rows. */
 #include "store/entity/dedup.h"
 
+#include "store/columns.h"
+
+#define KEY_COLUMNS(X, p)            \
+    X(p, 1, COUNT, num, num)         \
+    X(p, 2, INT, key_hash, key_hash) \
+    X(p, 3, TEXT, key, key)          \
+    X(p, 4, BYTES, request, request) \
+    X(p, 5, COUNT, seq, seq)         \
+    X(p, 6, TIME, at, at)
+COLUMNS_NUMBERED(KEY_COLUMNS, KEY);
+
+#define SELECT_KEYS COLUMNS_SELECT(KEY_COLUMNS, "d.")
+
 /* --- windows --- */
 
 enum err dedup_windows_find(struct db *db, int64_t owner, struct dedup_window *ret)
@@ -35,11 +48,9 @@ enum err dedup_windows_put(struct db *db, int64_t owner, const struct dedup_wind
 
 enum err dedup_insert(struct db *db, int64_t owner, const struct dedup_key *key)
 {
-    static const char SQL[] = "INSERT INTO dedup (owner, num, key_hash, key, request, seq, at)"
-                              " VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    static const char SQL[] = COLUMNS_INSERT_WITH("dedup", KEY_COLUMNS, "owner", "$7");
     assert(key->key.ptr != NULL);
-    return DB_EXEC(db, SQL, NULL, DB_I(owner), DB_I(key->num), DB_I(key->key_hash), DB_T(key->key),
-                   DB_B(key->request.ptr, key->request.len), DB_I(key->seq), DB_I(key->at));
+    return DB_EXEC(db, SQL, NULL, KEY_COLUMNS(COLUMN_BIND, key) DB_I(owner));
 }
 
 enum err dedup_with_hash(struct db *db, int64_t owner, int64_t key_hash, dedup_key_each *each,
@@ -47,18 +58,13 @@ enum err dedup_with_hash(struct db *db, int64_t owner, int64_t key_hash, dedup_k
 {
     /* First in the index alone: asked for the rows at once, SQLite would rather look through all
      * keys of the owner. */
-    static const char SQL[] = "SELECT d.num, d.key, d.request, d.seq, d.at FROM dedup i"
-                              " JOIN dedup d ON d.owner = i.owner AND d.num = i.num"
-                              " WHERE i.owner = $1 AND i.key_hash = $2 ORDER BY i.num DESC";
+    static const char SQL[] =
+        SELECT_KEYS " FROM dedup i JOIN dedup d ON d.owner = i.owner AND d.num = i.num"
+                    " WHERE i.owner = $1 AND i.key_hash = $2 ORDER BY i.num DESC";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(owner), DB_I(key_hash));
     bool more = true;
     while (more && db_next(rows)) {
-        struct dedup_key key = {.num = db_count(rows, 0),
-                                .key_hash = key_hash,
-                                .key = db_str(rows, 1),
-                                .request = db_str(rows, 2),
-                                .seq = db_count(rows, 3),
-                                .at = db_time(rows, 4)};
+        struct dedup_key key = {KEY_COLUMNS(COLUMN_READ, rows)};
         more = each(ctx, &key);
     }
     return db_rows_end(rows);

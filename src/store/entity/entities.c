@@ -1,57 +1,49 @@
 /* Types of entities and the entities themselves as rows. */
 #include "store/entity/entities.h"
 
+#include "store/columns.h"
+
 /* --- types --- */
 
-#define TYPE_COLUMNS "num, tenant, id, latest_version, created_at, updated_at"
+#define TYPE_COLUMNS(X, p)                         \
+    X(p, 1, INT, tenant, tenant)                   \
+    X(p, 2, TEXT, id, id)                          \
+    X(p, 3, COUNT, latest_version, latest_version) \
+    X(p, 4, TIME, created_at, created_at)          \
+    X(p, 5, TIME, updated_at, updated_at)
+COLUMNS_NUMBERED(TYPE_COLUMNS, TYPE);
+
+#define SELECT_TYPES COLUMNS_SELECT(TYPE_COLUMNS, "") ", num FROM entity_types"
+#define INSERT_TYPE                                          \
+    COLUMNS_INSERT_WITH("entity_types", TYPE_COLUMNS, "num", \
+                        "(SELECT COALESCE(MAX(num), 0) + 1 FROM entity_types)")
 
 static void read_type(struct db_rows *rows, struct entity_type *t)
 {
-    *t = (struct entity_type){
-        .num = db_count(rows, 0),
-        .tenant = db_int(rows, 1),
-        .id = db_str(rows, 2),
-        .latest_version = db_count(rows, 3),
-        .created_at = db_time(rows, 4),
-        .updated_at = db_time(rows, 5),
-    };
+    *t = (struct entity_type){TYPE_COLUMNS(COLUMN_READ, rows)};
+    t->num = db_count(rows, TYPE_COLUMNS_END);
 }
 
-static enum err read_one_type(struct db_rows *rows, struct arena *arena, bool *ret_found,
-                              struct entity_type *ret)
-{
-    bool full = false;
-    *ret_found = db_next(rows);
-    if (*ret_found) {
-        read_type(rows, ret);
-        full = !arena_keep(arena, &ret->id);
-    }
-    enum err e = db_rows_end(rows);
-    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
-}
+COLUMNS_READ_ONE(read_one_type, struct entity_type, TYPE_COLUMNS, read_type);
 
 enum err entity_types_find(struct db *db, int64_t tenant, struct str id, struct arena *arena,
                            bool *ret_found, struct entity_type *ret)
 {
-    static const char SQL[] =
-        "SELECT " TYPE_COLUMNS " FROM entity_types WHERE tenant = $1 AND id = $2";
+    static const char SQL[] = SELECT_TYPES " WHERE tenant = $1 AND id = $2";
     return read_one_type(DB_QUERY(db, SQL, DB_I(tenant), DB_T(id)), arena, ret_found, ret);
 }
 
 enum err entity_types_find_num(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
                                struct entity_type *ret)
 {
-    static const char SQL[] = "SELECT " TYPE_COLUMNS " FROM entity_types WHERE num = $1";
+    static const char SQL[] = SELECT_TYPES " WHERE num = $1";
     return read_one_type(DB_QUERY(db, SQL, DB_I(num)), arena, ret_found, ret);
 }
 
 enum err entity_types_insert(struct db *db, struct entity_type *t)
 {
-    static const char SQL[] =
-        "INSERT INTO entity_types (num, tenant, id, latest_version, created_at, updated_at)"
-        " SELECT COALESCE(MAX(num), 0) + 1, $1, $2, $3, $4, $5 FROM entity_types RETURNING num";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(t->tenant), DB_T(t->id), DB_I(t->latest_version),
-                                    DB_I(t->created_at), DB_I(t->updated_at));
+    static const char SQL[] = INSERT_TYPE " RETURNING num";
+    struct db_rows *rows = DB_QUERY(db, SQL, TYPE_COLUMNS(COLUMN_BIND, t));
     while (db_next(rows))
         t->num = db_int(rows, 0);
     return db_rows_end(rows);
@@ -67,8 +59,8 @@ enum err entity_types_update(struct db *db, const struct entity_type *t)
 enum err entity_types_list(struct db *db, int64_t tenant, struct str after, int64_t limit,
                            entity_type_each *each, void *ctx)
 {
-    static const char SQL[] = "SELECT " TYPE_COLUMNS " FROM entity_types WHERE tenant = $1"
-                              " AND id > $2 ORDER BY id LIMIT $3";
+    static const char SQL[] = SELECT_TYPES " WHERE tenant = $1"
+                                           " AND id > $2 ORDER BY id LIMIT $3";
     struct db_rows *rows =
         DB_QUERY(db, SQL, DB_I(tenant), DB_T(after.ptr != NULL ? after : STR("")), DB_I(limit));
     bool more = true;
@@ -80,62 +72,50 @@ enum err entity_types_list(struct db *db, int64_t tenant, struct str after, int6
     return db_rows_end(rows);
 }
 
-#define VERSION_COLUMNS                                                                  \
-    "type, version, queue, handler, dedup_window_ms, dedup_max_keys, rollover_events, "  \
-    "keep_generations, max_inbox, max_batch, max_attempts, backoff_ms, max_backoff_ms, " \
-    "created_by, created_at, updated_at"
+#define VERSION_COLUMNS(X, p)                                        \
+    X(p, 1, INT, type, type)                                         \
+    X(p, 2, COUNT, version, version)                                 \
+    X(p, 3, TEXT, queue, rules.queue)                                \
+    X(p, 4, TEXT, handler, rules.handler)                            \
+    X(p, 5, COUNT, dedup_window_ms, rules.dedup_window_ms)           \
+    X(p, 6, COUNT, dedup_max_keys, rules.dedup_max_keys)             \
+    X(p, 7, COUNT, rollover_events, rules.rollover_events)           \
+    X(p, 8, COUNT_OR_NONE, keep_generations, rules.keep_generations) \
+    X(p, 9, COUNT, max_inbox, rules.max_inbox)                       \
+    X(p, 10, COUNT, max_batch, rules.max_batch)                      \
+    X(p, 11, COUNT, max_attempts, rules.max_attempts)                \
+    X(p, 12, COUNT, backoff_ms, rules.backoff_ms)                    \
+    X(p, 13, COUNT, max_backoff_ms, rules.max_backoff_ms)            \
+    X(p, 14, TEXT, created_by, created_by)                           \
+    X(p, 15, TIME, created_at, created_at)                           \
+    X(p, 16, TIME, updated_at, updated_at)
+COLUMNS_NUMBERED(VERSION_COLUMNS, VERSION);
+
+#define SELECT_VERSIONS COLUMNS_SELECT(VERSION_COLUMNS, "") " FROM entity_type_versions"
+#define INSERT_VERSION COLUMNS_INSERT("entity_type_versions", VERSION_COLUMNS)
 
 static void read_version(struct db_rows *rows, struct entity_version *v)
 {
-    *v = (struct entity_version){
-        .type = db_int(rows, 0),
-        .version = db_count(rows, 1),
-        .rules =
-            {
-                .queue = db_str(rows, 2),
-                .handler = db_str(rows, 3),
-                .dedup_window_ms = db_count(rows, 4),
-                .dedup_max_keys = db_count(rows, 5),
-                .rollover_events = db_count(rows, 6),
-                .keep_generations = db_count_or(rows, 7, -1),
-                .max_inbox = db_count(rows, 8),
-                .max_batch = db_count(rows, 9),
-                .max_attempts = db_count(rows, 10),
-                .backoff_ms = db_count(rows, 11),
-                .max_backoff_ms = db_count(rows, 12),
-            },
-        .created_by = db_str(rows, 13),
-        .created_at = db_time(rows, 14),
-        .updated_at = db_time(rows, 15),
-    };
+    *v = (struct entity_version){VERSION_COLUMNS(COLUMN_READ, rows)};
     const struct entity_rules *r = &v->rules;
     if (r->dedup_window_ms < 1 || r->dedup_max_keys < 1 || r->rollover_events < 1 ||
         r->max_batch < 1)
-        db_damaged(rows, 4);
+        db_damaged(rows, VERSION_AT_dedup_window_ms);
 }
+
+COLUMNS_READ_ONE(read_one_version, struct entity_version, VERSION_COLUMNS, read_version);
 
 enum err entity_versions_find(struct db *db, int64_t type, int64_t version, struct arena *arena,
                               bool *ret_found, struct entity_version *ret)
 {
-    static const char SQL[] =
-        "SELECT " VERSION_COLUMNS " FROM entity_type_versions WHERE type = $1 AND version = $2";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(type), DB_I(version));
-    bool full = false;
-    *ret_found = db_next(rows);
-    if (*ret_found) {
-        read_version(rows, ret);
-        full = !(arena_keep(arena, &ret->rules.queue) && arena_keep(arena, &ret->rules.handler) &&
-                 arena_keep(arena, &ret->created_by));
-    }
-    enum err e = db_rows_end(rows);
-    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
+    static const char SQL[] = SELECT_VERSIONS " WHERE type = $1 AND version = $2";
+    return read_one_version(DB_QUERY(db, SQL, DB_I(type), DB_I(version)), arena, ret_found, ret);
 }
 
 enum err entity_versions_put(struct db *db, const struct entity_version *v)
 {
-    static const char SQL[] =
-        "INSERT INTO entity_type_versions (" VERSION_COLUMNS ") VALUES ($1, $2, $3, $4, $5, $6,"
-        " $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) ON CONFLICT (type, version) DO UPDATE SET"
+    static const char SQL[] = INSERT_VERSION
+        " ON CONFLICT (type, version) DO UPDATE SET"
         " queue = excluded.queue, handler = excluded.handler,"
         " dedup_window_ms = excluded.dedup_window_ms, dedup_max_keys = excluded.dedup_max_keys,"
         " rollover_events = excluded.rollover_events,"
@@ -143,12 +123,7 @@ enum err entity_versions_put(struct db *db, const struct entity_version *v)
         " max_batch = excluded.max_batch, max_attempts = excluded.max_attempts,"
         " backoff_ms = excluded.backoff_ms, max_backoff_ms = excluded.max_backoff_ms,"
         " updated_at = excluded.updated_at";
-    const struct entity_rules *r = &v->rules;
-    return DB_EXEC(db, SQL, NULL, DB_I(v->type), DB_I(v->version), DB_T(r->queue), DB_T(r->handler),
-                   DB_I(r->dedup_window_ms), DB_I(r->dedup_max_keys), DB_I(r->rollover_events),
-                   DB_I_OR_NULL(r->keep_generations), DB_I(r->max_inbox), DB_I(r->max_batch),
-                   DB_I(r->max_attempts), DB_I(r->backoff_ms), DB_I(r->max_backoff_ms),
-                   DB_T(v->created_by), DB_I(v->created_at), DB_I(v->updated_at));
+    return DB_EXEC(db, SQL, NULL, VERSION_COLUMNS(COLUMN_BIND, v));
 }
 
 enum err entity_versions_requeued(struct db *db, int64_t type, int64_t version, struct str through)
@@ -185,8 +160,8 @@ enum err entity_versions_requeueing(struct db *db, struct arena *arena, bool *re
 enum err entity_versions_list(struct db *db, int64_t type, int64_t limit, entity_version_each *each,
                               void *ctx)
 {
-    static const char SQL[] = "SELECT " VERSION_COLUMNS " FROM entity_type_versions WHERE type = $1"
-                              " ORDER BY version DESC LIMIT $2";
+    static const char SQL[] = SELECT_VERSIONS " WHERE type = $1"
+                                              " ORDER BY version DESC LIMIT $2";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(type), DB_I(limit));
     while (db_next(rows)) {
         struct entity_version version;
@@ -198,40 +173,41 @@ enum err entity_versions_list(struct db *db, int64_t type, int64_t limit, entity
 
 /* --- entities --- */
 
-#define COLUMNS                                                                      \
-    "num, id, tenant, type, name, type_version, version, generation, last_seq, "     \
-    "consumed_seq, given_seq, last_event, rolled_event, calls, open_job, timer_at, " \
-    "migrate_to, created_at, active_at, finished_at"
+#define ENTITY_COLUMNS(X, p)                        \
+    X(p, 1, COUNT, num, num)                        \
+    X(p, 2, UUID, id, id)                           \
+    X(p, 3, INT, tenant, tenant)                    \
+    X(p, 4, INT, type, type)                        \
+    X(p, 5, TEXT, name, name)                       \
+    X(p, 6, COUNT, type_version, type_version)      \
+    X(p, 7, COUNT, version, version)                \
+    X(p, 8, COUNT, generation, generation)          \
+    X(p, 9, COUNT, last_seq, last_seq)              \
+    X(p, 10, COUNT, consumed_seq, consumed_seq)     \
+    X(p, 11, COUNT_OR_NONE, given_seq, given_seq)   \
+    X(p, 12, COUNT, last_event, last_event)         \
+    X(p, 13, COUNT, rolled_event, rolled_event)     \
+    X(p, 14, COUNT, calls, calls)                   \
+    X(p, 15, COUNT_OR_NONE, open_job, open_job)     \
+    X(p, 16, TIME_OR_NONE, timer_at, timer_at)      \
+    X(p, 17, COUNT_OR_NONE, migrate_to, migrate_to) \
+    X(p, 18, TIME, created_at, created_at)          \
+    X(p, 19, TIME, active_at, active_at)            \
+    X(p, 20, TIME_OR_NONE, finished_at, finished_at)
+COLUMNS_NUMBERED(ENTITY_COLUMNS, ENTITY);
+
+#define SELECT_ENTITIES COLUMNS_SELECT(ENTITY_COLUMNS, "") " FROM entities"
 
 static void read_row(struct db_rows *rows, struct entity *x)
 {
-    *x = (struct entity){
-        .num = db_count(rows, 0),
-        .id = db_uuid(rows, 1),
-        .tenant = db_int(rows, 2),
-        .type = db_int(rows, 3),
-        .name = db_str(rows, 4),
-        .type_version = db_count(rows, 5),
-        .version = db_count(rows, 6),
-        .generation = db_count(rows, 7),
-        .last_seq = db_count(rows, 8),
-        .consumed_seq = db_count(rows, 9),
-        .given_seq = db_count_or(rows, 10, -1),
-        .last_event = db_count(rows, 11),
-        .rolled_event = db_count(rows, 12),
-        .calls = db_count(rows, 13),
-        .open_job = db_count_or(rows, 14, -1),
-        .timer_at = db_time_or(rows, 15, -1),
-        .migrate_to = db_count_or(rows, 16, -1),
-        .created_at = db_time(rows, 17),
-        .active_at = db_time(rows, 18),
-        .finished_at = db_time_or(rows, 19, -1),
-    };
+    *x = (struct entity){ENTITY_COLUMNS(COLUMN_READ, rows)};
     if (x->consumed_seq > x->last_seq || x->given_seq > x->last_seq)
-        db_damaged(rows, 8);
+        db_damaged(rows, ENTITY_AT_last_seq);
     if (x->rolled_event > x->last_event)
-        db_damaged(rows, 11);
+        db_damaged(rows, ENTITY_AT_last_event);
 }
+
+COLUMNS_READ_ONE(read_one, struct entity, ENTITY_COLUMNS, read_row);
 
 enum err entities_last_num(struct db *db, int64_t *ret)
 {
@@ -243,45 +219,24 @@ enum err entities_last_num(struct db *db, int64_t *ret)
     return db_rows_end(rows);
 }
 
-static enum err read_one(struct db_rows *rows, struct arena *arena, bool *ret_found,
-                         struct entity *ret)
-{
-    bool full = false;
-    *ret_found = db_next(rows);
-    if (*ret_found) {
-        read_row(rows, ret);
-        full = !arena_keep(arena, &ret->name);
-    }
-    enum err e = db_rows_end(rows);
-    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
-}
-
 enum err entities_find(struct db *db, int64_t type, struct str name, struct arena *arena,
                        bool *ret_found, struct entity *ret)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM entities WHERE type = $1 AND name = $2";
+    static const char SQL[] = SELECT_ENTITIES " WHERE type = $1 AND name = $2";
     return read_one(DB_QUERY(db, SQL, DB_I(type), DB_T(name)), arena, ret_found, ret);
 }
 
 enum err entities_find_num(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
                            struct entity *ret)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM entities WHERE num = $1";
+    static const char SQL[] = SELECT_ENTITIES " WHERE num = $1";
     return read_one(DB_QUERY(db, SQL, DB_I(num)), arena, ret_found, ret);
 }
 
 enum err entities_insert(struct db *db, const struct entity *x)
 {
-    static const char SQL[] =
-        "INSERT INTO entities (" COLUMNS ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,"
-        " $12, $13, $14, $15, $16, $17, $18, $19, $20)";
-    return DB_EXEC(db, SQL, NULL, DB_I(x->num), DB_U(x->id), DB_I(x->tenant), DB_I(x->type),
-                   DB_T(x->name), DB_I(x->type_version), DB_I(x->version), DB_I(x->generation),
-                   DB_I(x->last_seq), DB_I(x->consumed_seq), DB_I_OR_NULL(x->given_seq),
-                   DB_I(x->last_event), DB_I(x->rolled_event), DB_I(x->calls),
-                   DB_I_OR_NULL(x->open_job), DB_I_OR_NULL(x->timer_at),
-                   DB_I_OR_NULL(x->migrate_to), DB_I(x->created_at), DB_I(x->active_at),
-                   DB_I_OR_NULL(x->finished_at));
+    static const char SQL[] = COLUMNS_INSERT("entities", ENTITY_COLUMNS);
+    return DB_EXEC(db, SQL, NULL, ENTITY_COLUMNS(COLUMN_BIND, x));
 }
 
 enum err entities_update(struct db *db, const struct entity *x, int64_t read_version,
@@ -317,11 +272,11 @@ enum err entities_delete(struct db *db, int64_t num)
 enum err entities_list(struct db *db, int64_t type, int64_t type_version, struct str after,
                        int64_t limit, entity_each *each, void *ctx)
 {
-    static const char SQL_ALL[] = "SELECT " COLUMNS " FROM entities WHERE type = $1 AND name > $2"
-                                  " ORDER BY name LIMIT $3";
+    static const char SQL_ALL[] = SELECT_ENTITIES " WHERE type = $1 AND name > $2"
+                                                  " ORDER BY name LIMIT $3";
     static const char SQL_OF_VERSION[] =
-        "SELECT " COLUMNS " FROM entities WHERE type = $1 AND name > $2"
-        " AND type_version = $4 ORDER BY name LIMIT $3";
+        SELECT_ENTITIES " WHERE type = $1 AND name > $2"
+                        " AND type_version = $4 ORDER BY name LIMIT $3";
     struct str behind = after.ptr != NULL ? after : STR("");
     struct db_rows *rows = type_version < 0
                                ? DB_QUERY(db, SQL_ALL, DB_I(type), DB_T(behind), DB_I(limit))

@@ -1,14 +1,27 @@
 /* Runs that answers of entities want to be started, as rows. */
 #include "store/entity/entity_starts.h"
 
+#include "store/columns.h"
+
+#define START_COLUMNS(X, p)                 \
+    X(p, 1, INT, entity, entity)            \
+    X(p, 2, TEXT, workflow_id, workflow_id) \
+    X(p, 3, TEXT, input, input)             \
+    X(p, 4, TEXT, labels, labels)           \
+    X(p, 5, TEXT, key, key)
+#define START_PROGRESS(X, p) \
+    X(p, 6, INT, num, num)   \
+    X(p, 7, INT, tries, tries)
+#define ALL_COLUMNS(X, p) START_COLUMNS(X, p) START_PROGRESS(X, p)
+COLUMNS_NUMBERED(ALL_COLUMNS, START);
+#define SELECT_STARTS COLUMNS_SELECT(ALL_COLUMNS, "") " FROM entity_starts"
+
 enum err entity_starts_insert(struct db *db, const struct entity_start *s)
 {
-    static const char SQL[] =
-        "INSERT INTO entity_starts (entity, num, workflow_id, input, labels, key, tries)"
-        " SELECT $1, COALESCE(MAX(num), 0) + 1, $2, $3, $4, $5, 0 FROM entity_starts"
-        " WHERE entity = $1";
-    return DB_EXEC(db, SQL, NULL, DB_I(s->entity), DB_T(s->workflow_id), DB_T(s->input),
-                   DB_T(s->labels), DB_T(s->key));
+    static const char SQL[] = COLUMNS_INSERT_WITH(
+        "entity_starts", START_COLUMNS, "tries, num",
+        "0, (SELECT COALESCE(MAX(num), 0) + 1 FROM entity_starts WHERE entity = $1)");
+    return DB_EXEC(db, SQL, NULL, START_COLUMNS(COLUMN_BIND, s));
 }
 
 enum err entity_starts_any(struct db *db, int64_t entity, bool *ret)
@@ -19,24 +32,18 @@ enum err entity_starts_any(struct db *db, int64_t entity, bool *ret)
     return db_rows_end(rows);
 }
 
+static void read_row(struct db_rows *rows, struct entity_start *s)
+{
+    *s = (struct entity_start){ALL_COLUMNS(COLUMN_READ, rows)};
+}
+
+COLUMNS_READ_ONE(read_one, struct entity_start, ALL_COLUMNS, read_row);
+
 enum err entity_starts_first(struct db *db, int64_t entity, struct arena *arena, bool *ret_found,
                              struct entity_start *ret)
 {
-    static const char SQL[] =
-        "SELECT entity, num, workflow_id, input, labels, key, tries FROM entity_starts"
-        " WHERE entity = $1 ORDER BY num LIMIT 1";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(entity));
-    bool full = false;
-    *ret_found = db_next(rows);
-    if (*ret_found) {
-        *ret = (struct entity_start){db_int(rows, 0), db_int(rows, 1), db_str(rows, 2),
-                                     db_str(rows, 3), db_str(rows, 4), db_str(rows, 5),
-                                     db_int(rows, 6)};
-        full = !(arena_keep(arena, &ret->workflow_id) && arena_keep(arena, &ret->input) &&
-                 arena_keep(arena, &ret->labels) && arena_keep(arena, &ret->key));
-    }
-    enum err e = db_rows_end(rows);
-    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
+    static const char SQL[] = SELECT_STARTS " WHERE entity = $1 ORDER BY num LIMIT 1";
+    return read_one(DB_QUERY(db, SQL, DB_I(entity)), arena, ret_found, ret);
 }
 
 enum err entity_starts_tried(struct db *db, const struct entity_start *s)

@@ -1,43 +1,39 @@
 /* Generations of entities as rows. */
 #include "store/entity/generations.h"
 
-#define COLUMNS                                                                        \
-    "entity, generation, type_version, reason, state, version, consumed_seq, timers, " \
-    "dedup, first_event, first_call, at"
+#include "store/columns.h"
+
+#define GENERATION_COLUMNS(X, p)               \
+    X(p, 1, INT, entity, entity)               \
+    X(p, 2, COUNT, generation, generation)     \
+    X(p, 3, COUNT, type_version, type_version) \
+    X(p, 4, TEXT, reason, reason)              \
+    X(p, 5, TEXT, state, state)                \
+    X(p, 6, COUNT, version, version)           \
+    X(p, 7, COUNT, consumed_seq, consumed_seq) \
+    X(p, 8, TEXT, timers, timers)              \
+    X(p, 9, TEXT, dedup, dedup)                \
+    X(p, 10, COUNT, first_event, first_event)  \
+    X(p, 11, COUNT, first_call, first_call)    \
+    X(p, 12, TIME, at, at)
+COLUMNS_NUMBERED(GENERATION_COLUMNS, GENERATION);
+#define SELECT_GENERATIONS COLUMNS_SELECT(GENERATION_COLUMNS, "") " FROM entity_generations"
 
 enum err generations_insert(struct db *db, const struct generation *g)
 {
-    static const char SQL[] = "INSERT INTO entity_generations (" COLUMNS ") VALUES"
-                              " ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
-    return DB_EXEC(db, SQL, NULL, DB_I(g->entity), DB_I(g->generation), DB_I(g->type_version),
-                   DB_T(g->reason), DB_T(g->state), DB_I(g->version), DB_I(g->consumed_seq),
-                   DB_T(g->timers), DB_T(g->dedup), DB_I(g->first_event), DB_I(g->first_call),
-                   DB_I(g->at));
+    static const char SQL[] = COLUMNS_INSERT("entity_generations", GENERATION_COLUMNS);
+    return DB_EXEC(db, SQL, NULL, GENERATION_COLUMNS(COLUMN_BIND, g));
 }
 
 enum err generations_list(struct db *db, int64_t entity, int64_t before, int64_t limit,
                           generation_each *each, void *ctx)
 {
-    static const char SQL[] =
-        "SELECT " COLUMNS " FROM entity_generations WHERE entity = $1 AND generation < $2"
-        " ORDER BY generation DESC LIMIT $3";
+    static const char SQL[] = SELECT_GENERATIONS " WHERE entity = $1 AND generation < $2"
+                                                 " ORDER BY generation DESC LIMIT $3";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(entity), DB_I(before), DB_I(limit));
     bool more = true;
     while (more && db_next(rows)) {
-        struct generation g = {
-            .entity = db_int(rows, 0),
-            .generation = db_count(rows, 1),
-            .type_version = db_count(rows, 2),
-            .reason = db_str(rows, 3),
-            .state = db_str(rows, 4),
-            .version = db_count(rows, 5),
-            .consumed_seq = db_count(rows, 6),
-            .timers = db_str(rows, 7),
-            .dedup = db_str(rows, 8),
-            .first_event = db_count(rows, 9),
-            .first_call = db_count(rows, 10),
-            .at = db_time(rows, 11),
-        };
+        struct generation g = {GENERATION_COLUMNS(COLUMN_READ, rows)};
         more = each(ctx, &g);
     }
     return db_rows_end(rows);

@@ -1,9 +1,34 @@
 /* What webhooks are to be sent, and how that went, as rows. */
 #include "store/outbox/deliveries.h"
 
-#define COLUMNS                                                                             \
-    "num, id, webhook, tenant, run, event_id, event_type, state, attempts, schedule_from, " \
-    "next_at, last_status, last_error, created_at, finished_at"
+#include "store/columns.h"
+
+#define COLUMN_BIND_DELIVERY_STATE(value) COLUMN_BIND_WORD(STATES[value])
+#define COLUMN_READ_DELIVERY_STATE(rows, at) \
+    COLUMN_READ_WORD(rows, at, state_of, DELIVERY_STATE_COUNT)
+#define COLUMN_KEEP_DELIVERY_STATE(arena, value)
+
+#define DELIVERY_COLUMNS(X, p)                    \
+    X(p, 1, COUNT, num, num)                      \
+    X(p, 2, UUID, id, id)                         \
+    X(p, 3, INT, webhook, webhook)                \
+    X(p, 4, INT, tenant, tenant)                  \
+    X(p, 5, INT_OR_NONE, run, run)                \
+    X(p, 6, TEXT, event_id, event_id)             \
+    X(p, 7, TEXT, event_type, event_type)         \
+    X(p, 8, DELIVERY_STATE, state, state)         \
+    X(p, 9, COUNT, attempts, attempts)            \
+    X(p, 10, COUNT, schedule_from, schedule_from) \
+    X(p, 11, TIME_OR_NONE, next_at, next_at)      \
+    X(p, 12, TIME, created_at, created_at)
+#define DELIVERY_RESULT(X, p)                       \
+    X(p, 13, INT_OR_NONE, last_status, last_status) \
+    X(p, 14, TEXT, last_error, last_error)          \
+    X(p, 15, TIME_OR_NONE, finished_at, finished_at)
+#define ALL_COLUMNS(X, p) DELIVERY_COLUMNS(X, p) DELIVERY_RESULT(X, p)
+COLUMNS_NUMBERED(ALL_COLUMNS, DELIVERY);
+#define SELECT_DELIVERIES COLUMNS_SELECT(ALL_COLUMNS, "") " FROM deliveries"
+#define SELECT_WITH_BODY COLUMNS_SELECT(ALL_COLUMNS, "") ", body FROM deliveries"
 
 static const char *const STATES[] = {
 #define X(symbol, name) name,
@@ -35,14 +60,10 @@ enum err deliveries_last_num(struct db *db, int64_t *ret)
 
 enum err deliveries_insert(struct db *db, const struct delivery *d)
 {
-    static const char SQL[] =
-        "INSERT INTO deliveries (num, id, webhook, tenant, run, event_id, event_type, body, state,"
-        " attempts, schedule_from, next_at, created_at)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, 0, $10, $11)";
+    static const char SQL[] = COLUMNS_INSERT_WITH("deliveries", DELIVERY_COLUMNS, "body", "$13");
     assert(d->state == DELIVERY_PENDING && d->next_at >= 0);
-    return DB_EXEC(db, SQL, NULL, DB_I(d->num), DB_U(d->id), DB_I(d->webhook), DB_I(d->tenant),
-                   DB_I_OR_NULL(d->run), DB_T(d->event_id), DB_T(d->event_type), DB_T(d->body),
-                   DB_T(str_of(STATES[d->state])), DB_I(d->next_at), DB_I(d->created_at));
+    assert(d->attempts == 0 && d->schedule_from == 0);
+    return DB_EXEC(db, SQL, NULL, DELIVERY_COLUMNS(COLUMN_BIND, d) DB_T(d->body));
 }
 
 enum err deliveries_update(struct db *db, const struct delivery *d)
@@ -58,51 +79,28 @@ enum err deliveries_update(struct db *db, const struct delivery *d)
 /* --- reading --- */
 
 /* A delivery has been handed out at least as often as before its schedule began. */
-static void read_row(struct db_rows *r, struct delivery *d)
+static void read_row(struct db_rows *rows, struct delivery *d)
 {
-    *d = (struct delivery){
-        .num = db_count(r, 0),
-        .id = db_uuid(r, 1),
-        .webhook = db_int(r, 2),
-        .tenant = db_int(r, 3),
-        .run = db_int_or(r, 4, -1),
-        .event_id = db_str(r, 5),
-        .event_type = db_str(r, 6),
-        .state = db_known(r, 7, state_of(db_str(r, 7)), DELIVERY_STATE_COUNT),
-        .attempts = db_count(r, 8),
-        .schedule_from = db_count(r, 9),
-        .next_at = db_time_or(r, 10, -1),
-        .last_status = db_int_or(r, 11, -1),
-        .last_error = db_str(r, 12),
-        .created_at = db_time(r, 13),
-        .finished_at = db_time_or(r, 14, -1),
-    };
+    *d = (struct delivery){ALL_COLUMNS(COLUMN_READ, rows)};
     if (d->schedule_from > d->attempts)
-        db_damaged(r, 9);
+        db_damaged(rows, DELIVERY_AT_schedule_from);
 }
+
+COLUMNS_READ_ONE(read_one, struct delivery, ALL_COLUMNS, read_row);
 
 enum err deliveries_find(struct db *db, int64_t webhook, struct uuid id, struct arena *arena,
                          bool *ret_found, struct delivery *ret)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM deliveries"
-                              " WHERE num = $1 AND id = $2 AND webhook = $3";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(uuid_time(id)), DB_U(id), DB_I(webhook));
-    bool full = false;
-    *ret_found = db_next(rows);
-    if (*ret_found) {
-        read_row(rows, ret);
-        full = !(arena_keep(arena, &ret->event_id) && arena_keep(arena, &ret->event_type) &&
-                 arena_keep(arena, &ret->last_error));
-    }
-    enum err e = db_rows_end(rows);
-    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
+    static const char SQL[] = SELECT_DELIVERIES " WHERE num = $1 AND id = $2 AND webhook = $3";
+    return read_one(DB_QUERY(db, SQL, DB_I(uuid_time(id)), DB_U(id), DB_I(webhook)), arena,
+                    ret_found, ret);
 }
 
 enum err deliveries_list(struct db *db, int64_t webhook, int64_t before, int64_t limit,
                          delivery_each *each, void *ctx)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM deliveries"
-                              " WHERE webhook = $1 AND num < $2 ORDER BY num DESC LIMIT $3";
+    static const char SQL[] =
+        SELECT_DELIVERIES " WHERE webhook = $1 AND num < $2 ORDER BY num DESC LIMIT $3";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(webhook), DB_I(before), DB_I(limit));
     while (db_next(rows)) {
         struct delivery d;
@@ -118,15 +116,15 @@ enum err deliveries_list(struct db *db, int64_t webhook, int64_t before, int64_t
 enum err deliveries_due(struct db *db, int64_t webhook, int64_t now_ms, int64_t limit,
                         delivery_due_each *each, void *ctx)
 {
-    static const char SQL[] = "SELECT " COLUMNS ", body FROM deliveries"
-                              " WHERE webhook = $1 AND next_at IS NOT NULL AND next_at <= $2"
-                              " ORDER BY next_at, num LIMIT $3";
+    static const char SQL[] =
+        SELECT_WITH_BODY " WHERE webhook = $1 AND next_at IS NOT NULL AND next_at <= $2"
+                         " ORDER BY next_at, num LIMIT $3";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(webhook), DB_I(now_ms), DB_I(limit));
     bool more = true;
     while (more && db_next(rows)) {
         struct delivery d;
         read_row(rows, &d);
-        d.body = db_str(rows, 15);
+        d.body = db_str(rows, DELIVERY_COLUMNS_END);
         more = db_skip_damaged(rows) || each(ctx, &d);
     }
     return db_rows_end(rows);

@@ -1,12 +1,22 @@
 /* Every growth of a timeline in the order of the commits. */
 #include "store/outbox/feed.h"
 
+#include "store/columns.h"
+
+#define FEED_COLUMNS(X, p)             \
+    X(p, 1, INT, num, num)             \
+    X(p, 2, INT, tenant, tenant)       \
+    X(p, 3, INT, run, run)             \
+    X(p, 4, INT, first_seq, first_seq) \
+    X(p, 5, INT, last_seq, last_seq)   \
+    X(p, 6, INT, at, at)
+COLUMNS_NUMBERED(FEED_COLUMNS, FEED);
+#define SELECT_FEED COLUMNS_SELECT(FEED_COLUMNS, "") " FROM feed"
+
 enum err feed_insert(struct db *db, const struct feed_row *r)
 {
-    static const char SQL[] = "INSERT INTO feed (num, tenant, run, first_seq, last_seq, at)"
-                              " VALUES ($1, $2, $3, $4, $5, $6)";
-    return DB_EXEC(db, SQL, NULL, DB_I(r->num), DB_I(r->tenant), DB_I(r->run), DB_I(r->first_seq),
-                   DB_I(r->last_seq), DB_I(r->at));
+    static const char SQL[] = COLUMNS_INSERT("feed", FEED_COLUMNS);
+    return DB_EXEC(db, SQL, NULL, FEED_COLUMNS(COLUMN_BIND, r));
 }
 
 enum err feed_last(struct db *db, int64_t *ret)
@@ -27,8 +37,7 @@ static enum err each_row(struct db_rows *rows, feed_each *each, void *ctx)
 {
     bool more = true;
     while (more && db_next(rows)) {
-        struct feed_row row = {db_int(rows, 0), db_int(rows, 1), db_int(rows, 2),
-                               db_int(rows, 3), db_int(rows, 4), db_int(rows, 5)};
+        struct feed_row row = {FEED_COLUMNS(COLUMN_READ, rows)};
         more = each(ctx, &row);
     }
     return db_rows_end(rows);
@@ -36,33 +45,31 @@ static enum err each_row(struct db_rows *rows, feed_each *each, void *ctx)
 
 enum err feed_list(struct db *db, int64_t after, int64_t limit, feed_each *each, void *ctx)
 {
-    static const char SQL[] = "SELECT num, tenant, run, first_seq, last_seq, at FROM feed"
-                              " WHERE num > $1 ORDER BY num LIMIT $2";
+    static const char SQL[] = SELECT_FEED " WHERE num > $1 ORDER BY num LIMIT $2";
     return each_row(DB_QUERY(db, SQL, DB_I(after), DB_I(limit)), each, ctx);
 }
 
 enum err feed_list_hooked(struct db *db, int64_t after, int64_t through, int64_t limit,
                           feed_each *each, void *ctx)
 {
-    static const char SQL[] = "SELECT f.num, f.tenant, f.run, f.first_seq, f.last_seq, f.at"
-                              " FROM feed f WHERE f.num > $1 AND f.num <= $2"
-                              " AND EXISTS (SELECT 1 FROM webhooks w WHERE w.tenant = f.tenant)"
-                              " ORDER BY f.num LIMIT $3";
+    static const char SQL[] = COLUMNS_SELECT(
+        FEED_COLUMNS, "f.") " FROM feed f WHERE f.num > $1 AND f.num <= $2"
+                            " AND EXISTS (SELECT 1 FROM webhooks w WHERE w.tenant = f.tenant)"
+                            " ORDER BY f.num LIMIT $3";
     return each_row(DB_QUERY(db, SQL, DB_I(after), DB_I(through), DB_I(limit)), each, ctx);
 }
 
-#define SOURCES                                                                          \
-    "SELECT f.num, f.tenant, f.run, f.first_seq, f.last_seq, f.at, t.id, " OWNER_COLUMNS \
-    " FROM feed f JOIN tenants t ON t.num = f.tenant" OWNER_JOINS
+#define SOURCES                        \
+    COLUMNS_SELECT(FEED_COLUMNS, "f.") \
+    ", t.id, " OWNER_COLUMNS " FROM feed f JOIN tenants t ON t.num = f.tenant" OWNER_JOINS
 
 static enum err each_source(struct db_rows *rows, feed_each_source *each, void *ctx)
 {
     bool more = true;
     while (more && db_next(rows)) {
-        struct feed_source source = {.row = {db_int(rows, 0), db_int(rows, 1), db_int(rows, 2),
-                                             db_int(rows, 3), db_int(rows, 4), db_int(rows, 5)},
-                                     .tenant = db_str(rows, 6)};
-        source.has_owner = owner_read(rows, 7, &source.owner);
+        struct feed_source source = {.row = {FEED_COLUMNS(COLUMN_READ, rows)},
+                                     .tenant = db_str(rows, FEED_COLUMNS_END)};
+        source.has_owner = owner_read(rows, FEED_COLUMNS_END + 1, &source.owner);
         more = each(ctx, &source);
     }
     return db_rows_end(rows);

@@ -1,20 +1,34 @@
 /* Messages that the bus will never take as they are. */
 #include "store/outbox/parked.h"
 
-#define COLUMNS                                                                                  \
-    "p.feed, p.seq, p.offer, p.message_id, p.tenant, p.run, p.type, p.reason, p.attempts, p.at," \
-    " p.again, t.id"
+#include "store/columns.h"
+
+#define PARKED_COLUMNS(X, p)              \
+    X(p, 1, INT, feed, feed)              \
+    X(p, 2, COUNT, seq, seq)              \
+    X(p, 3, BOOL, offer, offer)           \
+    X(p, 4, TEXT, message_id, message_id) \
+    X(p, 5, INT, tenant, tenant)          \
+    X(p, 6, INT, run, run)                \
+    X(p, 7, TEXT, type, type)             \
+    X(p, 8, TEXT, reason, reason)         \
+    X(p, 9, COUNT, attempts, attempts)    \
+    X(p, 10, TIME, at, at)
+#define PARKED_RETRY(X, p) X(p, 11, BOOL, again, again)
+#define ALL_COLUMNS(X, p) PARKED_COLUMNS(X, p) PARKED_RETRY(X, p)
+COLUMNS_NUMBERED(ALL_COLUMNS, PARKED);
+
+#define INSERT_PARKED COLUMNS_INSERT("parked", PARKED_COLUMNS)
+#define SELECT_PARKED                 \
+    COLUMNS_SELECT(ALL_COLUMNS, "p.") \
+    ", t.id FROM parked p JOIN tenants t ON t.num = p.tenant"
 
 enum err parked_put(struct db *db, const struct parked *p)
 {
-    static const char SQL[] =
-        "INSERT INTO parked (feed, seq, offer, message_id, tenant, run, type, reason, attempts, at)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+    static const char SQL[] = INSERT_PARKED
         " ON CONFLICT (message_id) DO UPDATE SET reason = excluded.reason,"
         " attempts = parked.attempts + excluded.attempts, at = excluded.at, again = 0";
-    return DB_EXEC(db, SQL, NULL, DB_I(p->feed), DB_I(p->seq), DB_I(p->offer), DB_T(p->message_id),
-                   DB_I(p->tenant), DB_I(p->run), DB_T(p->type), DB_T(p->reason), DB_I(p->attempts),
-                   DB_I(p->at));
+    return DB_EXEC(db, SQL, NULL, PARKED_COLUMNS(COLUMN_BIND, p));
 }
 
 enum err parked_remove(struct db *db, struct str message_id)
@@ -37,20 +51,8 @@ static enum err each_row(struct db_rows *rows, parked_each *each, void *ctx)
 {
     bool more = true;
     while (more && db_next(rows)) {
-        struct parked p = {
-            .feed = db_int(rows, 0),
-            .seq = db_count(rows, 1),
-            .offer = db_int(rows, 2) != 0,
-            .message_id = db_str(rows, 3),
-            .tenant = db_int(rows, 4),
-            .run = db_int(rows, 5),
-            .type = db_str(rows, 6),
-            .reason = db_str(rows, 7),
-            .attempts = db_count(rows, 8),
-            .at = db_time(rows, 9),
-            .again = db_int(rows, 10) != 0,
-            .tenant_id = db_str(rows, 11),
-        };
+        struct parked p = {ALL_COLUMNS(COLUMN_READ, rows)};
+        p.tenant_id = db_str(rows, PARKED_COLUMNS_END);
         more = each(ctx, &p);
     }
     return db_rows_end(rows);
@@ -59,10 +61,9 @@ static enum err each_row(struct db_rows *rows, parked_each *each, void *ctx)
 enum err parked_list(struct db *db, int64_t tenant, int64_t feed, int64_t seq, bool offer,
                      int64_t limit, parked_each *each, void *ctx)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM parked p JOIN tenants t ON t.num = p.tenant"
-                              " WHERE (p.feed, p.seq, p.offer) > ($1, $2, $3)"
-                              " AND (p.tenant = $4 OR $4 = 0)"
-                              " ORDER BY p.feed, p.seq, p.offer LIMIT $5";
+    static const char SQL[] = SELECT_PARKED " WHERE (p.feed, p.seq, p.offer) > ($1, $2, $3)"
+                                            " AND (p.tenant = $4 OR $4 = 0)"
+                                            " ORDER BY p.feed, p.seq, p.offer LIMIT $5";
     return each_row(
         DB_QUERY(db, SQL, DB_I(feed), DB_I(seq), DB_I(offer), DB_I(tenant), DB_I(limit)), each,
         ctx);
@@ -70,8 +71,8 @@ enum err parked_list(struct db *db, int64_t tenant, int64_t feed, int64_t seq, b
 
 enum err parked_again(struct db *db, int64_t limit, parked_each *each, void *ctx)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM parked p JOIN tenants t ON t.num = p.tenant"
-                              " WHERE p.again = 1 ORDER BY p.feed, p.seq, p.offer LIMIT $1";
+    static const char SQL[] =
+        SELECT_PARKED " WHERE p.again = 1 ORDER BY p.feed, p.seq, p.offer LIMIT $1";
     return each_row(DB_QUERY(db, SQL, DB_I(limit)), each, ctx);
 }
 

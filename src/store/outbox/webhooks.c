@@ -1,30 +1,52 @@
 /* Webhooks as rows. */
 #include "store/outbox/webhooks.h"
 
-#define COLUMNS                                                                         \
-    "num, id, tenant, url, events, description, secret, old_secret, old_secret_until, " \
-    "failing_since, disabled_at, disabled_reason, created_by, created_at, updated_at, feed_from"
+#include "store/columns.h"
 
 static struct db_value secret_value(const struct webhook_secret *secret)
 {
     return DB_B(secret->bytes, WEBHOOK_SECRET_LEN);
 }
 
-static void read_secret(struct db_rows *r, int column, struct webhook_secret *ret)
+static struct webhook_secret read_secret(struct db_rows *rows, int column)
 {
     static_assert((int)WEBHOOK_SECRET_LEN == (int)SHA256_LEN, "read as a hash is");
-    struct sha256 bytes = db_hash(r, column);
-    memcpy(ret->bytes, bytes.bytes, WEBHOOK_SECRET_LEN);
+    struct sha256 bytes = db_hash(rows, column);
+    struct webhook_secret secret;
+    memcpy(secret.bytes, bytes.bytes, WEBHOOK_SECRET_LEN);
+    return secret;
 }
+
+#define COLUMN_BIND_SECRET(value) secret_value(&(value))
+#define COLUMN_READ_SECRET(rows, at) read_secret(rows, at)
+#define COLUMN_KEEP_SECRET(arena, value)
+
+#define WEBHOOK_COLUMNS(X, p)               \
+    X(p, 1, UUID, id, id)                   \
+    X(p, 2, INT, tenant, tenant)            \
+    X(p, 3, TEXT, url, url)                 \
+    X(p, 4, TEXT, events, events)           \
+    X(p, 5, TEXT, description, description) \
+    X(p, 6, SECRET, secret, secret)         \
+    X(p, 7, TEXT, created_by, created_by)   \
+    X(p, 8, TIME, created_at, created_at)   \
+    X(p, 9, TIME, updated_at, updated_at)   \
+    X(p, 10, INT, feed_from, feed_from)
+#define WEBHOOK_STATE(X, p)                                    \
+    X(p, 11, COUNT, num, num)                                  \
+    X(p, 12, TIME_OR_NONE, old_secret_until, old_secret_until) \
+    X(p, 13, TIME_OR_NONE, failing_since, failing_since)       \
+    X(p, 14, TIME_OR_NONE, disabled_at, disabled_at)           \
+    X(p, 15, TEXT, disabled_reason, disabled_reason)
+#define ALL_COLUMNS(X, p) WEBHOOK_COLUMNS(X, p) WEBHOOK_STATE(X, p)
+COLUMNS_NUMBERED(ALL_COLUMNS, WEBHOOK);
+
+#define SELECT_WEBHOOKS COLUMNS_SELECT(ALL_COLUMNS, "") ", old_secret FROM webhooks"
 
 enum err webhooks_insert(struct db *db, const struct webhook *w)
 {
-    static const char SQL[] =
-        "INSERT INTO webhooks (id, tenant, url, events, description, secret, created_by,"
-        " created_at, updated_at, feed_from) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9)";
-    return DB_EXEC(db, SQL, NULL, DB_U(w->id), DB_I(w->tenant), DB_T(w->url), DB_T(w->events),
-                   DB_T(w->description), secret_value(&w->secret), DB_T(w->created_by),
-                   DB_I(w->created_at), DB_I(w->feed_from));
+    static const char SQL[] = COLUMNS_INSERT("webhooks", WEBHOOK_COLUMNS);
+    return DB_EXEC(db, SQL, NULL, WEBHOOK_COLUMNS(COLUMN_BIND, w));
 }
 
 enum err webhooks_update(struct db *db, const struct webhook *w)
@@ -69,66 +91,36 @@ enum err webhooks_count(struct db *db, int64_t tenant, int64_t *ret)
 
 /* --- reading --- */
 
-static void read_row(struct db_rows *r, struct webhook *w)
+static void read_row(struct db_rows *rows, struct webhook *w)
 {
-    *w = (struct webhook){
-        .num = db_count(r, 0),
-        .id = db_uuid(r, 1),
-        .tenant = db_int(r, 2),
-        .url = db_str(r, 3),
-        .events = db_str(r, 4),
-        .description = db_str(r, 5),
-        .old_secret_until = db_time_or(r, 8, -1),
-        .failing_since = db_time_or(r, 9, -1),
-        .disabled_at = db_time_or(r, 10, -1),
-        .disabled_reason = db_str(r, 11),
-        .created_by = db_str(r, 12),
-        .created_at = db_time(r, 13),
-        .updated_at = db_time(r, 14),
-        .feed_from = db_int(r, 15),
-    };
-    read_secret(r, 6, &w->secret);
+    *w = (struct webhook){ALL_COLUMNS(COLUMN_READ, rows)};
     if (w->old_secret_until >= 0)
-        read_secret(r, 7, &w->old_secret);
+        w->old_secret = read_secret(rows, WEBHOOK_COLUMNS_END);
 }
 
-static enum err read_one(struct db_rows *rows, struct arena *arena, bool *ret_found,
-                         struct webhook *ret)
-{
-    bool full = false;
-    *ret_found = db_next(rows);
-    if (*ret_found) {
-        read_row(rows, ret);
-        full = !(arena_keep(arena, &ret->url) && arena_keep(arena, &ret->events) &&
-                 arena_keep(arena, &ret->description) && arena_keep(arena, &ret->disabled_reason) &&
-                 arena_keep(arena, &ret->created_by));
-    }
-    enum err e = db_rows_end(rows);
-    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
-}
+COLUMNS_READ_ONE(read_one, struct webhook, ALL_COLUMNS, read_row);
 
 enum err webhooks_find(struct db *db, int64_t tenant, struct uuid id, struct arena *arena,
                        bool *ret_found, struct webhook *ret)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM webhooks"
-                              " WHERE id = $1 AND tenant = $2 AND deleted_at IS NULL";
+    static const char SQL[] =
+        SELECT_WEBHOOKS " WHERE id = $1 AND tenant = $2 AND deleted_at IS NULL";
     return read_one(DB_QUERY(db, SQL, DB_U(id), DB_I(tenant)), arena, ret_found, ret);
 }
 
 enum err webhooks_find_num(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
                            struct webhook *ret)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM webhooks"
-                              " WHERE num = $1 AND deleted_at IS NULL";
+    static const char SQL[] = SELECT_WEBHOOKS " WHERE num = $1 AND deleted_at IS NULL";
     return read_one(DB_QUERY(db, SQL, DB_I(num)), arena, ret_found, ret);
 }
 
 enum err webhooks_list(struct db *db, int64_t tenant, int64_t after, int64_t limit,
                        webhook_each *each, void *ctx)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM webhooks"
-                              " WHERE tenant = $1 AND num > $2 AND deleted_at IS NULL"
-                              " ORDER BY num LIMIT $3";
+    static const char SQL[] =
+        SELECT_WEBHOOKS " WHERE tenant = $1 AND num > $2 AND deleted_at IS NULL"
+                        " ORDER BY num LIMIT $3";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(tenant), DB_I(after), DB_I(limit));
     while (db_next(rows)) {
         struct webhook w;

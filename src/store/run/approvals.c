@@ -1,65 +1,55 @@
 /* Approvals and votes as rows. */
 #include "store/run/approvals.h"
 
-#define COLUMNS                                                                         \
-    "run, ordinal, tenant, status, prompt, content, content_hash, requested_by, "       \
-    "requested_at, expires_at, reminded, escalated_at, votes, decided_by, decided_at, " \
-    "reason, edited, replays, conflicts"
+#include "store/columns.h"
+
+#define COLUMN_BIND_APPROVAL_STATUS(value) COLUMN_BIND_WORD(approval_status_name(value))
+#define COLUMN_READ_APPROVAL_STATUS(rows, at) \
+    COLUMN_READ_WORD(rows, at, approval_status_of, APPROVAL_STATUS_COUNT)
+#define COLUMN_KEEP_APPROVAL_STATUS(arena, value)
+
+#define APPROVAL_COLUMNS(X, p)                         \
+    X(p, 1, INT, run, run)                             \
+    X(p, 2, COUNT, ordinal, ordinal)                   \
+    X(p, 3, INT, tenant, tenant)                       \
+    X(p, 4, APPROVAL_STATUS, status, status)           \
+    X(p, 5, TEXT, prompt, prompt)                      \
+    X(p, 6, TEXT, content, content)                    \
+    X(p, 7, TEXT, content_hash, content_hash)          \
+    X(p, 8, TEXT, requested_by, requested_by)          \
+    X(p, 9, TIME, requested_at, requested_at)          \
+    X(p, 10, TIME_OR_NONE, expires_at, expires_at)     \
+    X(p, 11, COUNT, reminded, reminded)                \
+    X(p, 12, TIME_OR_NONE, escalated_at, escalated_at) \
+    X(p, 13, COUNT, votes, votes)                      \
+    X(p, 14, TEXT, decided_by, decided_by)             \
+    X(p, 15, TIME_OR_NONE, decided_at, decided_at)     \
+    X(p, 16, TEXT, reason, reason)                     \
+    X(p, 17, TEXT, edited, edited)                     \
+    X(p, 18, COUNT, replays, replays)                  \
+    X(p, 19, COUNT, conflicts, conflicts)
+COLUMNS_NUMBERED(APPROVAL_COLUMNS, APPROVAL);
+
+#define SELECT_APPROVALS COLUMNS_SELECT(APPROVAL_COLUMNS, "") " FROM approvals"
 
 enum err approvals_insert(struct db *db, const struct approval *a)
 {
-    static const char SQL[] =
-        "INSERT INTO approvals (" COLUMNS ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,"
-        " $12, $13, $14, $15, $16, $17, $18, $19)";
-    return DB_EXEC(db, SQL, NULL, DB_I(a->run), DB_I(a->ordinal), DB_I(a->tenant),
-                   DB_T(str_of(approval_status_name(a->status))), DB_T(a->prompt), DB_T(a->content),
-                   DB_T(a->content_hash), DB_T(a->requested_by), DB_I(a->requested_at),
-                   DB_I_OR_NULL(a->expires_at), DB_I(a->reminded), DB_I_OR_NULL(a->escalated_at),
-                   DB_I(a->votes), DB_T(a->decided_by), DB_I_OR_NULL(a->decided_at),
-                   DB_T(a->reason), DB_T(a->edited), DB_I(a->replays), DB_I(a->conflicts));
+    static const char SQL[] = COLUMNS_INSERT("approvals", APPROVAL_COLUMNS);
+    return DB_EXEC(db, SQL, NULL, APPROVAL_COLUMNS(COLUMN_BIND, a));
 }
 
 static void read_row(struct db_rows *rows, struct approval *a)
 {
-    *a = (struct approval){
-        .run = db_int(rows, 0),
-        .ordinal = db_count(rows, 1),
-        .tenant = db_int(rows, 2),
-        .status = db_known(rows, 3, approval_status_of(db_str(rows, 3)), APPROVAL_STATUS_COUNT),
-        .prompt = db_str(rows, 4),
-        .content = db_str(rows, 5),
-        .content_hash = db_str(rows, 6),
-        .requested_by = db_str(rows, 7),
-        .requested_at = db_time(rows, 8),
-        .expires_at = db_time_or(rows, 9, -1),
-        .reminded = db_count(rows, 10),
-        .escalated_at = db_time_or(rows, 11, -1),
-        .votes = db_count(rows, 12),
-        .decided_by = db_str(rows, 13),
-        .decided_at = db_time_or(rows, 14, -1),
-        .reason = db_str(rows, 15),
-        .edited = db_str(rows, 16),
-        .replays = db_count(rows, 17),
-        .conflicts = db_count(rows, 18),
-    };
+    *a = (struct approval){APPROVAL_COLUMNS(COLUMN_READ, rows)};
 }
+
+COLUMNS_READ_ONE(read_one, struct approval, APPROVAL_COLUMNS, read_row);
 
 enum err approvals_find(struct db *db, int64_t run, int64_t ordinal, struct arena *arena,
                         bool *ret_found, struct approval *ret)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM approvals WHERE run = $1 AND ordinal = $2";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_I(ordinal));
-    bool full = false;
-    *ret_found = db_next(rows);
-    if (*ret_found) {
-        read_row(rows, ret);
-        full = !(arena_keep(arena, &ret->prompt) && arena_keep(arena, &ret->content) &&
-                 arena_keep(arena, &ret->content_hash) && arena_keep(arena, &ret->requested_by) &&
-                 arena_keep(arena, &ret->decided_by) && arena_keep(arena, &ret->reason) &&
-                 arena_keep(arena, &ret->edited));
-    }
-    enum err e = db_rows_end(rows);
-    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
+    static const char SQL[] = SELECT_APPROVALS " WHERE run = $1 AND ordinal = $2";
+    return read_one(DB_QUERY(db, SQL, DB_I(run), DB_I(ordinal)), arena, ret_found, ret);
 }
 
 enum err approvals_update(struct db *db, const struct approval *a, struct str shown)
@@ -96,13 +86,15 @@ enum err approvals_list(struct db *db, int64_t tenant, enum approval_status stat
                         int64_t before_at, int64_t before_run, int64_t before_ordinal,
                         approval_each *each, void *ctx)
 {
-    static const char SQL_ALL[] = "SELECT " COLUMNS " FROM approvals WHERE tenant = $1"
-                                  " AND (requested_at, run, ordinal) < ($2, $3, $4)"
-                                  " ORDER BY requested_at DESC, run DESC, ordinal DESC";
-    static const char SQL_STATUS[] = "SELECT " COLUMNS " FROM approvals WHERE tenant = $1"
-                                     " AND (requested_at, run, ordinal) < ($2, $3, $4)"
-                                     " AND status = $5"
-                                     " ORDER BY requested_at DESC, run DESC, ordinal DESC";
+    static const char SQL_ALL[] =
+        SELECT_APPROVALS " WHERE tenant = $1"
+                         " AND (requested_at, run, ordinal) < ($2, $3, $4)"
+                         " ORDER BY requested_at DESC, run DESC, ordinal DESC";
+    static const char SQL_STATUS[] =
+        SELECT_APPROVALS " WHERE tenant = $1"
+                         " AND (requested_at, run, ordinal) < ($2, $3, $4)"
+                         " AND status = $5"
+                         " ORDER BY requested_at DESC, run DESC, ordinal DESC";
     struct db_rows *rows =
         status == APPROVAL_STATUS_COUNT
             ? DB_QUERY(db, SQL_ALL, DB_I(tenant), DB_I(before_at), DB_I(before_run),

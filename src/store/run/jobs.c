@@ -2,11 +2,51 @@
 #include "store/run/jobs.h"
 
 #include "base/limits.h"
+#include "store/columns.h"
 
-#define COLUMNS                                                                             \
-    "run, ordinal, id, tenant, step, state, queue, urgency, attempt, lease_epoch, worker, " \
-    "due_at, output, error, created_at, started_at, finished_at, item, undo, input, "       \
-    "lease_ms, note, child, dead_at, stale_epoch"
+#define COLUMN_BIND_JOB_STATE(value) COLUMN_BIND_WORD(job_state_name(value))
+#define COLUMN_READ_JOB_STATE(rows, at) COLUMN_READ_WORD(rows, at, job_state_of, JOB_STATE_COUNT)
+#define COLUMN_KEEP_JOB_STATE(arena, value)
+
+#define JOB_COLUMNS(X, p)                            \
+    X(p, 1, INT, run, run)                           \
+    X(p, 2, COUNT, ordinal, ordinal)                 \
+    X(p, 3, UUID, id, id)                            \
+    X(p, 4, INT, tenant, tenant)                     \
+    X(p, 5, INT, step, step)                         \
+    X(p, 6, JOB_STATE, state, state)                 \
+    X(p, 7, TEXT, queue, queue)                      \
+    X(p, 8, INT, urgency, urgency)                   \
+    X(p, 9, COUNT, attempt, attempt)                 \
+    X(p, 10, COUNT, lease_epoch, lease_epoch)        \
+    X(p, 11, TEXT, worker, worker)                   \
+    X(p, 12, TIME_OR_NONE, due_at, due_at)           \
+    X(p, 13, TEXT, output, output)                   \
+    X(p, 14, TEXT, error, error)                     \
+    X(p, 15, TIME, created_at, created_at)           \
+    X(p, 16, TIME_OR_NONE, started_at, started_at)   \
+    X(p, 17, TIME_OR_NONE, finished_at, finished_at) \
+    X(p, 18, COUNT, item, item)                      \
+    X(p, 19, BOOL, undo, undo)                       \
+    X(p, 20, TEXT, input, input)                     \
+    X(p, 21, COUNT_OR_NONE, lease_ms, lease_ms)      \
+    X(p, 22, TEXT, note, note)                       \
+    X(p, 23, UUID_OR_NONE, child, child)             \
+    X(p, 24, TIME_OR_NONE, dead_at, dead_at)         \
+    X(p, 25, COUNT, stale_epoch, stale_epoch)
+COLUMNS_NUMBERED(JOB_COLUMNS, JOB);
+
+#define TIMER_COLUMNS(X, p)              \
+    X(p, 1, INT, due_at, due_at)         \
+    X(p, 2, INT, run, run)               \
+    X(p, 3, INT, ordinal, ordinal)       \
+    X(p, 4, INT, generation, generation) \
+    X(p, 5, INT, tenant, tenant)
+COLUMNS_NUMBERED(TIMER_COLUMNS, TIMER);
+
+#define SELECT_JOBS COLUMNS_SELECT(JOB_COLUMNS, "") " FROM jobs"
+#define SELECT_TIMERS COLUMNS_SELECT(TIMER_COLUMNS, "") " FROM timers"
+#define INSERT_TIMER COLUMNS_INSERT("timers", TIMER_COLUMNS)
 
 /* Behind the time: two bits that RFC 9562 fixes, 24 bits of the ordinal, 38 bits of chance. */
 struct uuid jobs_new_id(const struct env *env, int64_t run, int64_t ordinal)
@@ -30,17 +70,8 @@ static int64_t ordinal_of(struct uuid id)
 
 enum err jobs_insert(struct db *db, const struct job *j)
 {
-    static const char SQL[] =
-        "INSERT INTO jobs (" COLUMNS ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,"
-        " $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)";
-    return DB_EXEC(db, SQL, NULL, DB_I(j->run), DB_I(j->ordinal), DB_U(j->id), DB_I(j->tenant),
-                   DB_I(j->step), DB_T(str_of(job_state_name(j->state))), DB_T(j->queue),
-                   DB_I(j->urgency), DB_I(j->attempt), DB_I(j->lease_epoch), DB_T(j->worker),
-                   DB_I_OR_NULL(j->due_at), DB_T(j->output), DB_T(j->error), DB_I(j->created_at),
-                   DB_I_OR_NULL(j->started_at), DB_I_OR_NULL(j->finished_at), DB_I(j->item),
-                   DB_I(j->undo), DB_T(j->input), DB_I_OR_NULL(j->lease_ms), DB_T(j->note),
-                   uuid_is_nil(j->child) ? DB_N() : DB_U(j->child), DB_I_OR_NULL(j->dead_at),
-                   DB_I(j->stale_epoch));
+    static const char SQL[] = COLUMNS_INSERT("jobs", JOB_COLUMNS);
+    return DB_EXEC(db, SQL, NULL, JOB_COLUMNS(COLUMN_BIND, j));
 }
 
 enum err jobs_update(struct db *db, const struct job *j, enum job_state from, int64_t from_epoch)
@@ -97,59 +128,19 @@ enum err jobs_set_attempts(struct db *db, int64_t run, int64_t ordinal, struct s
 
 static void read_row(struct db_rows *rows, struct job *j)
 {
-    *j = (struct job){
-        .run = db_int(rows, 0),
-        .ordinal = db_count(rows, 1),
-        .id = db_uuid(rows, 2),
-        .tenant = db_int(rows, 3),
-        .step = db_int(rows, 4),
-        .state = db_known(rows, 5, job_state_of(db_str(rows, 5)), JOB_STATE_COUNT),
-        .queue = db_str(rows, 6),
-        .urgency = db_int(rows, 7),
-        .attempt = db_count(rows, 8),
-        .lease_epoch = db_count(rows, 9),
-        .worker = db_str(rows, 10),
-        .due_at = db_time_or(rows, 11, -1),
-        .armed_at = db_time_or(rows, 11, -1),
-        .output = db_str(rows, 12),
-        .error = db_str(rows, 13),
-        .created_at = db_time(rows, 14),
-        .started_at = db_time_or(rows, 15, -1),
-        .finished_at = db_time_or(rows, 16, -1),
-        .item = db_count(rows, 17),
-        .undo = db_int(rows, 18) != 0,
-        .input = db_str(rows, 19),
-        .lease_ms = db_count_or(rows, 20, -1),
-        .note = db_str(rows, 21),
-        .child = db_uuid_or_nil(rows, 22),
-        .dead_at = db_time_or(rows, 23, -1),
-        .stale_epoch = db_count(rows, 24),
-    };
-    if (j->step < -1 || j->step >= STEPS_MAX) /* -1: a call of an entity's handler */
-        db_damaged(rows, 4);
+    *j = (struct job){JOB_COLUMNS(COLUMN_READ, rows)};
+    j->armed_at = j->due_at;
+    if (j->step < JOB_OF_ENTITY || j->step >= STEPS_MAX)
+        db_damaged(rows, JOB_AT_step);
 }
 
-static enum err read_one(struct db_rows *rows, struct arena *arena, bool *ret_found,
-                         struct job *ret)
-{
-    bool full = false;
-    *ret_found = db_next(rows);
-    if (*ret_found) {
-        read_row(rows, ret);
-        full = !(arena_keep(arena, &ret->queue) && arena_keep(arena, &ret->worker) &&
-                 arena_keep(arena, &ret->output) && arena_keep(arena, &ret->error) &&
-                 arena_keep(arena, &ret->input) && arena_keep(arena, &ret->note));
-    }
-    enum err e = db_rows_end(rows);
-    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
-}
+COLUMNS_READ_ONE(read_one, struct job, JOB_COLUMNS, read_row);
 
 enum err jobs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *arena,
                    bool *ret_found, struct job *ret)
 {
-    static const char SQL[] =
-        "SELECT " COLUMNS " FROM jobs WHERE run = $1 AND ordinal = $2 AND id = $3"
-        " AND ($4 = 0 OR tenant = $4)";
+    static const char SQL[] = SELECT_JOBS " WHERE run = $1 AND ordinal = $2 AND id = $3"
+                                          " AND ($4 = 0 OR tenant = $4)";
     return read_one(
         DB_QUERY(db, SQL, DB_I(uuid_time(id)), DB_I(ordinal_of(id)), DB_U(id), DB_I(tenant)), arena,
         ret_found, ret);
@@ -158,7 +149,7 @@ enum err jobs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *
 enum err jobs_find_at(struct db *db, int64_t run, int64_t ordinal, struct arena *arena,
                       bool *ret_found, struct job *ret)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM jobs WHERE run = $1 AND ordinal = $2";
+    static const char SQL[] = SELECT_JOBS " WHERE run = $1 AND ordinal = $2";
     return read_one(DB_QUERY(db, SQL, DB_I(run), DB_I(ordinal)), arena, ret_found, ret);
 }
 
@@ -175,23 +166,22 @@ static enum err walk(struct db_rows *rows, job_each *each, void *ctx)
 
 enum err jobs_of_run(struct db *db, int64_t run, job_each *each, void *ctx)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM jobs WHERE run = $1 ORDER BY ordinal";
+    static const char SQL[] = SELECT_JOBS " WHERE run = $1 ORDER BY ordinal";
     return walk(DB_QUERY(db, SQL, DB_I(run)), each, ctx);
 }
 
 enum err jobs_range(struct db *db, int64_t run, int64_t from, int64_t to, job_each *each, void *ctx)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM jobs WHERE run = $1 AND ordinal >= $2"
-                              " AND ordinal < $3 ORDER BY ordinal";
+    static const char SQL[] = SELECT_JOBS " WHERE run = $1 AND ordinal >= $2"
+                                          " AND ordinal < $3 ORDER BY ordinal";
     return walk(DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to)), each, ctx);
 }
 
 enum err jobs_open(struct db *db, int64_t run, int64_t from, int64_t to, job_each_open *each,
                    void *ctx)
 {
-    static const char SQL[] =
-        "SELECT " COLUMNS " FROM jobs WHERE run = $1 AND ordinal >= $2 AND ordinal < $3"
-        " AND finished_at IS NULL ORDER BY ordinal";
+    static const char SQL[] = SELECT_JOBS " WHERE run = $1 AND ordinal >= $2 AND ordinal < $3"
+                                          " AND finished_at IS NULL ORDER BY ordinal";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to));
     bool more = true;
     while (more && db_next(rows)) {
@@ -205,19 +195,17 @@ enum err jobs_open(struct db *db, int64_t run, int64_t from, int64_t to, job_eac
 enum err jobs_next_open(struct db *db, int64_t run, int64_t from, int64_t to, struct arena *arena,
                         bool *ret_found, struct job *ret)
 {
-    static const char SQL[] =
-        "SELECT " COLUMNS " FROM jobs WHERE run = $1 AND ordinal >= $2 AND ordinal < $3"
-        " AND finished_at IS NULL ORDER BY ordinal LIMIT 1";
+    static const char SQL[] = SELECT_JOBS " WHERE run = $1 AND ordinal >= $2 AND ordinal < $3"
+                                          " AND finished_at IS NULL ORDER BY ordinal LIMIT 1";
     return read_one(DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to)), arena, ret_found, ret);
 }
 
 enum err jobs_dead(struct db *db, int64_t tenant, int64_t dead_at, int64_t run, int64_t ordinal,
                    int64_t limit, job_each *each, void *ctx)
 {
-    static const char SQL[] =
-        "SELECT " COLUMNS " FROM jobs WHERE tenant = $1 AND dead_at IS NOT NULL"
-        " AND (dead_at, run, ordinal) < ($2, $3, $4)"
-        " ORDER BY dead_at DESC, run DESC, ordinal DESC LIMIT $5";
+    static const char SQL[] = SELECT_JOBS " WHERE tenant = $1 AND dead_at IS NOT NULL"
+                                          " AND (dead_at, run, ordinal) < ($2, $3, $4)"
+                                          " ORDER BY dead_at DESC, run DESC, ordinal DESC LIMIT $5";
     return walk(
         DB_QUERY(db, SQL, DB_I(tenant), DB_I(dead_at), DB_I(run), DB_I(ordinal), DB_I(limit)), each,
         ctx);
@@ -259,8 +247,8 @@ enum err jobs_next(struct db *db, int64_t tenant, struct str queue, struct arena
                    bool *ret_found, struct job *ret)
 {
     static const char SQL[] =
-        "SELECT " COLUMNS " FROM jobs WHERE state = 'pending' AND queue = $1 AND tenant = $2"
-        " ORDER BY urgency, " PLACE ", run, ordinal LIMIT 1 OFFSET $3";
+        SELECT_JOBS " WHERE state = 'pending' AND queue = $1 AND tenant = $2"
+                    " ORDER BY urgency, " PLACE ", run, ordinal LIMIT 1 OFFSET $3";
     enum err e = ERR_DAMAGED;
     /* Damaged ones do not hold up those behind them. */
     for (int64_t passed = 0; e == ERR_DAMAGED && passed < DAMAGED_PASSED_MAX; passed++)
@@ -312,12 +300,9 @@ enum err jobs_count(struct db *db,
 
 enum err timers_insert(struct db *db, const struct timer *t)
 {
-    static const char SQL[] = "INSERT INTO timers (due_at, run, ordinal, generation, tenant)"
-                              " VALUES ($1, $2, $3, $4, $5)"
-                              " ON CONFLICT (due_at, run, ordinal) DO UPDATE"
-                              " SET generation = excluded.generation";
-    return DB_EXEC(db, SQL, NULL, DB_I(t->due_at), DB_I(t->run), DB_I(t->ordinal),
-                   DB_I(t->generation), DB_I(t->tenant));
+    static const char SQL[] = INSERT_TIMER " ON CONFLICT (due_at, run, ordinal) DO UPDATE"
+                                           " SET generation = excluded.generation";
+    return DB_EXEC(db, SQL, NULL, TIMER_COLUMNS(COLUMN_BIND, t));
 }
 
 enum err timers_delete(struct db *db, const struct timer *t)
@@ -328,19 +313,16 @@ enum err timers_delete(struct db *db, const struct timer *t)
                    DB_I(t->generation));
 }
 
-#define TIMER_COLUMNS "due_at, run, ordinal, generation, tenant"
-
 static struct timer read_timer(struct db_rows *rows)
 {
-    return (struct timer){db_int(rows, 0), db_int(rows, 1), db_int(rows, 2), db_int(rows, 3),
-                          db_int(rows, 4)};
+    return (struct timer){TIMER_COLUMNS(COLUMN_READ, rows)};
 }
 
 enum err timers_due(struct db *db, int64_t now_ms, size_t limit, struct timer *out,
                     size_t *ret_count)
 {
-    static const char SQL[] = "SELECT " TIMER_COLUMNS " FROM timers"
-                              " WHERE due_at <= $1 ORDER BY due_at, run, ordinal LIMIT $2";
+    static const char SQL[] =
+        SELECT_TIMERS " WHERE due_at <= $1 ORDER BY due_at, run, ordinal LIMIT $2";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(now_ms), DB_I((int64_t)limit));
     size_t count = 0;
     while (db_next(rows))
@@ -362,9 +344,9 @@ static enum err each_timer(struct db_rows *rows, timer_each *each, void *ctx)
 enum err timers_due_after(struct db *db, int64_t now_ms, const struct timer *after, int64_t limit,
                           timer_each *each, void *ctx)
 {
-    static const char SQL[] = "SELECT " TIMER_COLUMNS " FROM timers"
-                              " WHERE due_at <= $1 AND (due_at, run, ordinal) > ($2, $3, $4)"
-                              " ORDER BY due_at, run, ordinal LIMIT $5";
+    static const char SQL[] =
+        SELECT_TIMERS " WHERE due_at <= $1 AND (due_at, run, ordinal) > ($2, $3, $4)"
+                      " ORDER BY due_at, run, ordinal LIMIT $5";
     return each_timer(DB_QUERY(db, SQL, DB_I(now_ms), DB_I(after->due_at), DB_I(after->run),
                                DB_I(after->ordinal), DB_I(limit)),
                       each, ctx);
@@ -373,8 +355,9 @@ enum err timers_due_after(struct db *db, int64_t now_ms, const struct timer *aft
 enum err timers_due_latest(struct db *db, int64_t now_ms, int64_t limit, timer_each *each,
                            void *ctx)
 {
-    static const char SQL[] = "SELECT " TIMER_COLUMNS " FROM timers WHERE due_at <= $1"
-                              " ORDER BY due_at DESC, run DESC, ordinal DESC LIMIT $2";
+    static const char SQL[] =
+        SELECT_TIMERS " WHERE due_at <= $1"
+                      " ORDER BY due_at DESC, run DESC, ordinal DESC LIMIT $2";
     return each_timer(DB_QUERY(db, SQL, DB_I(now_ms), DB_I(limit)), each, ctx);
 }
 

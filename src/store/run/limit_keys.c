@@ -1,9 +1,25 @@
 /* Limits by workflow and key as rows, and who holds their slots. */
 #include "store/run/limit_keys.h"
 
+#include "store/columns.h"
 #include "store/run/late_index.h"
 #include "store/run/runs.h"
 
+#define LIMIT_KEY_COLUMNS(X, p)             \
+    X(p, 1, INT, tenant, tenant)            \
+    X(p, 2, TEXT, workflow_id, workflow_id) \
+    X(p, 3, TEXT, path, path)               \
+    X(p, 4, TEXT, key, key)
+#define LIMIT_KEY_COUNTERS(X, p)             \
+    X(p, 5, COUNT, num, num)                 \
+    X(p, 6, COUNT, active_runs, active_runs) \
+    X(p, 7, COUNT, queued_runs, queued_runs)
+#define ALL_COLUMNS(X, p) LIMIT_KEY_COLUMNS(X, p) LIMIT_KEY_COUNTERS(X, p)
+COLUMNS_NUMBERED(ALL_COLUMNS, LIMIT_KEY);
+#define SELECT_LIMIT_KEYS COLUMNS_SELECT(ALL_COLUMNS, "") " FROM scopes"
+
+#define INSERT_LIMIT_KEY \
+    COLUMNS_INSERT_WITH("scopes", LIMIT_KEY_COLUMNS, "active_runs, queued_runs", "0, 0")
 /* --- lists of scopes --- */
 
 void limit_key_list_add(struct limit_key_list *list, int64_t num)
@@ -69,12 +85,9 @@ enum err limit_keys_find(struct db *db, struct limit_key_row *s)
 
 enum err limit_keys_insert(struct db *db, struct limit_key_row *s)
 {
-    static const char SQL[] =
-        "INSERT INTO scopes (tenant, workflow_id, path, key, active_runs, queued_runs)"
-        " VALUES ($1, $2, $3, $4, 0, 0) RETURNING num";
+    static const char SQL[] = INSERT_LIMIT_KEY " RETURNING num";
     assert(s->num == 0);
-    struct db_rows *rows =
-        DB_QUERY(db, SQL, DB_I(s->tenant), DB_T(s->workflow_id), DB_T(s->path), DB_T(s->key));
+    struct db_rows *rows = DB_QUERY(db, SQL, LIMIT_KEY_COLUMNS(COLUMN_BIND, s));
     int64_t num = 0;
     while (db_next(rows))
         num = db_int(rows, 0);
@@ -84,24 +97,19 @@ enum err limit_keys_insert(struct db *db, struct limit_key_row *s)
     return e;
 }
 
+static void read_row(struct db_rows *rows, struct limit_key_row *s)
+{
+    *s = (struct limit_key_row){ALL_COLUMNS(COLUMN_READ, rows)};
+}
+
+COLUMNS_READ_ONE(read_one, struct limit_key_row, ALL_COLUMNS, read_row);
+
 enum err limit_keys_get(struct db *db, int64_t num, struct arena *arena, struct limit_key_row *ret)
 {
-    static const char SQL[] = "SELECT num, tenant, workflow_id, path, key, active_runs,"
-                              " queued_runs FROM scopes WHERE num = $1";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(num));
-    bool found = db_next(rows);
-    bool full = false;
-    if (found) {
-        *ret = (struct limit_key_row){db_count(rows, 0), db_int(rows, 1), db_str(rows, 2),
-                                      db_str(rows, 3),   db_str(rows, 4), db_count(rows, 5),
-                                      db_count(rows, 6)};
-        full = !(arena_keep(arena, &ret->workflow_id) && arena_keep(arena, &ret->path) &&
-                 arena_keep(arena, &ret->key));
-    }
-    enum err e = db_rows_end(rows);
-    if (e == ERR_OK && !found)
-        return ERR_DAMAGED;
-    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
+    static const char SQL[] = SELECT_LIMIT_KEYS " WHERE num = $1";
+    bool found;
+    enum err e = read_one(DB_QUERY(db, SQL, DB_I(num)), arena, &found, ret);
+    return e == ERR_OK && !found ? ERR_DAMAGED : e;
 }
 
 enum err limit_keys_count(struct db *db, int64_t num, int64_t active, int64_t queued)

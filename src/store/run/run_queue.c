@@ -1,37 +1,46 @@
 /* Runs that wait for a slot, as rows. */
 #include "store/run/run_queue.h"
 
-#define COLUMNS "num, tenant, scopes, waits_for, urgency, run"
+#include "store/columns.h"
 
-static enum err read_line(struct db_rows *rows, struct arena *arena, bool *ret_found,
-                          struct queue_group *ret)
+#define GROUP_COLUMNS(X, p)            \
+    X(p, 1, INT, tenant, tenant)       \
+    X(p, 2, TEXT, scopes, scopes)      \
+    X(p, 3, INT, waits_for, waits_for) \
+    X(p, 4, INT, urgency, urgency)     \
+    X(p, 5, INT, run, run)
+COLUMNS_NUMBERED(GROUP_COLUMNS, GROUP);
+
+#define SELECT_GROUPS COLUMNS_SELECT(GROUP_COLUMNS, "") ", num FROM lines"
+
+/* Without an arena the text is not needed, and not kept. */
+static enum err read_group(struct db_rows *rows, struct arena *arena, bool *ret_found,
+                           struct queue_group *ret)
 {
-    bool full = false;
+    bool kept = true;
     *ret_found = db_next(rows);
     if (*ret_found) {
-        *ret = (struct queue_group){db_int(rows, 0), db_int(rows, 1), db_str(rows, 2),
-                                    db_int(rows, 3), db_int(rows, 4), db_int(rows, 5)};
-        full = arena != NULL && !arena_keep(arena, &ret->scopes);
+        *ret = (struct queue_group){GROUP_COLUMNS(COLUMN_READ, rows)};
+        ret->num = db_int(rows, GROUP_COLUMNS_END);
+        kept = arena == NULL || (GROUP_COLUMNS(COLUMN_KEEP, ret) true);
     }
     enum err e = db_rows_end(rows);
-    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
+    return e == ERR_OK && !kept ? ERR_NO_MEMORY : e;
 }
 
 enum err queue_groups_find(struct db *db, int64_t tenant, struct str scopes, struct arena *arena,
                            bool *ret_found, struct queue_group *ret)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM lines WHERE tenant = $1 AND scopes = $2";
+    static const char SQL[] = SELECT_GROUPS " WHERE tenant = $1 AND scopes = $2";
     struct str text = scopes.ptr != NULL ? scopes : STR("");
-    return read_line(DB_QUERY(db, SQL, DB_I(tenant), DB_T(text)), arena, ret_found, ret);
+    return read_group(DB_QUERY(db, SQL, DB_I(tenant), DB_T(text)), arena, ret_found, ret);
 }
 
 static enum err line_insert(struct db *db, struct queue_group *line)
 {
-    static const char SQL[] = "INSERT INTO lines (tenant, scopes, waits_for, urgency, run)"
-                              " VALUES ($1, $2, $3, $4, $5) RETURNING num";
+    static const char SQL[] = COLUMNS_INSERT("lines", GROUP_COLUMNS) " RETURNING num";
     static const char SQL_SCOPE[] = "INSERT INTO line_scopes (scope, line) VALUES ($1, $2)";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(line->tenant), DB_T(line->scopes),
-                                    DB_I(line->waits_for), DB_I(line->urgency), DB_I(line->run));
+    struct db_rows *rows = DB_QUERY(db, SQL, GROUP_COLUMNS(COLUMN_BIND, line));
     while (db_next(rows))
         line->num = db_int(rows, 0);
     enum err e = db_rows_end(rows);
@@ -118,9 +127,9 @@ enum err queue_delete(struct db *db, int64_t tenant, struct str scopes, int64_t 
 enum err queue_groups_first(struct db *db, int64_t tenant, int64_t waits_for, struct arena *arena,
                             bool *ret_found, struct queue_group *ret)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM lines WHERE tenant = $1 AND waits_for = $2"
-                              " ORDER BY urgency, run LIMIT 1";
-    return read_line(DB_QUERY(db, SQL, DB_I(tenant), DB_I(waits_for)), arena, ret_found, ret);
+    static const char SQL[] = SELECT_GROUPS " WHERE tenant = $1 AND waits_for = $2"
+                                            " ORDER BY urgency, run LIMIT 1";
+    return read_group(DB_QUERY(db, SQL, DB_I(tenant), DB_I(waits_for)), arena, ret_found, ret);
 }
 
 enum err queue_groups_park(struct db *db, int64_t line, int64_t waits_for)

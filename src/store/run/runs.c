@@ -3,19 +3,57 @@
 
 #include "base/json.h"
 #include "base/limits.h"
+#include "store/columns.h"
 #include "store/run/late_index.h"
 
 enum { LIST_CHUNK = 256 };
 
-#define COLUMNS                                                                                    \
-    "num, id, tenant, workflow_id, workflow_version, status, version, priority, input, "           \
-    "state, output, error, labels, created_by, created_at, started_at, finished_at, traceparent, " \
-    "scopes, progress, deadline_at, start_at, parent_run, parent_ordinal, depth, rerun_of"
+#define COLUMN_BIND_RUN_STATUS(value) COLUMN_BIND_WORD(run_status_name(value))
+#define COLUMN_READ_RUN_STATUS(rows, at) COLUMN_READ_WORD(rows, at, run_status_of, RUN_STATUS_COUNT)
+#define COLUMN_KEEP_RUN_STATUS(arena, value)
 
-/* What is read: besides the columns the number of the last event. The column called version is the
- * revision. */
-#define READ_COLUMNS \
-    COLUMNS ", (SELECT seq FROM events WHERE run = runs.num ORDER BY seq DESC LIMIT 1)"
+/* The column called version is the revision. */
+#define RUN_COLUMNS(X, p)                                   \
+    X(p, 1, COUNT, num, num)                                \
+    X(p, 2, UUID, id, id)                                   \
+    X(p, 3, INT, tenant, tenant)                            \
+    X(p, 4, TEXT, workflow_id, workflow_id)                 \
+    X(p, 5, COUNT, workflow_version, workflow_version)      \
+    X(p, 6, RUN_STATUS, status, status)                     \
+    X(p, 7, COUNT, version, revision)                       \
+    X(p, 8, INT, priority, priority)                        \
+    X(p, 9, TEXT, input, input)                             \
+    X(p, 10, TEXT, state, state)                            \
+    X(p, 11, TEXT, output, output)                          \
+    X(p, 12, TEXT, error, error)                            \
+    X(p, 13, TEXT, labels, labels)                          \
+    X(p, 14, TEXT, created_by, created_by)                  \
+    X(p, 15, TIME, created_at, created_at)                  \
+    X(p, 16, TIME_OR_NONE, started_at, started_at)          \
+    X(p, 17, TIME_OR_NONE, finished_at, finished_at)        \
+    X(p, 18, TEXT, traceparent, traceparent)                \
+    X(p, 19, TEXT, scopes, scopes)                          \
+    X(p, 20, TEXT, progress, progress)                      \
+    X(p, 21, TIME_OR_NONE, deadline_at, deadline_at)        \
+    X(p, 22, TIME_OR_NONE, start_at, start_at)              \
+    X(p, 23, INT_OR_NONE, parent_run, parent_run)           \
+    X(p, 24, COUNT_OR_NONE, parent_ordinal, parent_ordinal) \
+    X(p, 25, COUNT, depth, depth)                           \
+    X(p, 26, UUID_OR_NONE, rerun_of, rerun_of)
+COLUMNS_NUMBERED(RUN_COLUMNS, RUN);
+
+#define EVENT_COLUMNS(X, p)   \
+    X(p, 1, COUNT, seq, seq)  \
+    X(p, 2, TIME, at, at)     \
+    X(p, 3, TEXT, type, type) \
+    X(p, 4, TEXT, data, data)
+COLUMNS_NUMBERED(EVENT_COLUMNS, EVENT);
+#define SELECT_EVENTS COLUMNS_SELECT(EVENT_COLUMNS, "") " FROM events"
+
+/* Besides the columns the number of the last event is read. */
+#define SELECT_RUNS                 \
+    COLUMNS_SELECT(RUN_COLUMNS, "") \
+    ", (SELECT seq FROM events WHERE run = runs.num ORDER BY seq DESC LIMIT 1) FROM runs"
 
 enum err runs_last_num(struct db *db, int64_t *ret)
 {
@@ -45,18 +83,8 @@ int64_t runs_num_ms(int64_t num)
 
 enum err runs_insert(struct db *db, const struct run *r)
 {
-    static const char SQL[] =
-        "INSERT INTO runs (" COLUMNS ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,"
-        " $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)";
-    return DB_EXEC(db, SQL, NULL, DB_I(r->num), DB_U(r->id), DB_I(r->tenant), DB_T(r->workflow_id),
-                   DB_I(r->workflow_version), DB_T(str_of(run_status_name(r->status))),
-                   DB_I(r->revision), DB_I(r->priority), DB_T(r->input), DB_T(r->state),
-                   DB_T(r->output), DB_T(r->error), DB_T(r->labels), DB_T(r->created_by),
-                   DB_I(r->created_at), DB_I_OR_NULL(r->started_at), DB_I_OR_NULL(r->finished_at),
-                   DB_T(r->traceparent), DB_T(r->scopes), DB_T(r->progress),
-                   DB_I_OR_NULL(r->deadline_at), DB_I_OR_NULL(r->start_at),
-                   DB_I_OR_NULL(r->parent_run), DB_I_OR_NULL(r->parent_ordinal), DB_I(r->depth),
-                   uuid_is_nil(r->rerun_of) ? DB_N() : DB_U(r->rerun_of));
+    static const char SQL[] = COLUMNS_INSERT("runs", RUN_COLUMNS);
+    return DB_EXEC(db, SQL, NULL, RUN_COLUMNS(COLUMN_BIND, r));
 }
 
 enum err runs_update(struct db *db, struct run *r)
@@ -80,59 +108,16 @@ enum err runs_update(struct db *db, struct run *r)
 
 static void read_row(struct db_rows *rows, struct run *r)
 {
-    *r = (struct run){
-        .num = db_count(rows, 0),
-        .id = db_uuid(rows, 1),
-        .tenant = db_int(rows, 2),
-        .workflow_id = db_str(rows, 3),
-        .workflow_version = db_count(rows, 4),
-        .status = db_known(rows, 5, run_status_of(db_str(rows, 5)), RUN_STATUS_COUNT),
-        .revision = db_count(rows, 6),
-        .priority = db_int(rows, 7),
-        .input = db_str(rows, 8),
-        .state = db_str(rows, 9),
-        .output = db_str(rows, 10),
-        .error = db_str(rows, 11),
-        .labels = db_str(rows, 12),
-        .created_by = db_str(rows, 13),
-        .created_at = db_time(rows, 14),
-        .started_at = db_time_or(rows, 15, -1),
-        .finished_at = db_time_or(rows, 16, -1),
-        .traceparent = db_str(rows, 17),
-        .scopes = db_str(rows, 18),
-        .progress = db_str(rows, 19),
-        .deadline_at = db_time_or(rows, 20, -1),
-        .start_at = db_time_or(rows, 21, -1),
-        .parent_run = db_int_or(rows, 22, -1),
-        .parent_ordinal = db_count_or(rows, 23, -1),
-        .depth = db_count(rows, 24),
-        .rerun_of = db_uuid_or_nil(rows, 25),
-        .version = db_count_or(rows, 26, 0),
-    };
+    *r = (struct run){RUN_COLUMNS(COLUMN_READ, rows)};
+    r->version = db_count_or(rows, RUN_COLUMNS_END, 0);
 }
 
-static enum err read_one(struct db_rows *rows, struct arena *arena, bool *ret_found,
-                         struct run *ret)
-{
-    bool full = false;
-    *ret_found = db_next(rows);
-    if (*ret_found) {
-        read_row(rows, ret);
-        full = !(arena_keep(arena, &ret->workflow_id) && arena_keep(arena, &ret->input) &&
-                 arena_keep(arena, &ret->state) && arena_keep(arena, &ret->output) &&
-                 arena_keep(arena, &ret->error) && arena_keep(arena, &ret->labels) &&
-                 arena_keep(arena, &ret->created_by) && arena_keep(arena, &ret->traceparent) &&
-                 arena_keep(arena, &ret->scopes) && arena_keep(arena, &ret->progress));
-    }
-    enum err e = db_rows_end(rows);
-    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
-}
+COLUMNS_READ_ONE(read_one, struct run, RUN_COLUMNS, read_row);
 
 enum err runs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *arena,
                    bool *ret_found, struct run *ret)
 {
-    static const char SQL[] =
-        "SELECT " READ_COLUMNS " FROM runs WHERE num = $1 AND id = $2 AND tenant = $3";
+    static const char SQL[] = SELECT_RUNS " WHERE num = $1 AND id = $2 AND tenant = $3";
     return read_one(DB_QUERY(db, SQL, DB_I(uuid_time(id)), DB_U(id), DB_I(tenant)), arena,
                     ret_found, ret);
 }
@@ -140,7 +125,7 @@ enum err runs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *
 enum err runs_find_num(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
                        struct run *ret)
 {
-    static const char SQL[] = "SELECT " READ_COLUMNS " FROM runs WHERE num = $1";
+    static const char SQL[] = SELECT_RUNS " WHERE num = $1";
     return read_one(DB_QUERY(db, SQL, DB_I(num)), arena, ret_found, ret);
 }
 
@@ -181,15 +166,15 @@ static bool ended_badly(enum run_status status)
 static struct db_rows *list_query(struct db *db, const struct run_filter *f, int64_t before,
                                   int64_t through)
 {
-    static const char SQL_BAD[] =
-        "SELECT " READ_COLUMNS " FROM runs WHERE tenant = $1 AND status = $2 AND num < $3"
+    static const char SQL_BAD[] = SELECT_RUNS
+        " WHERE tenant = $1 AND status = $2 AND num < $3"
         " AND (status = 'failed' OR status = 'denied' OR status = 'cancelled'"
         " OR status = 'timed_out') ORDER BY num DESC LIMIT $4"; /* the words of its index */
-    static const char SQL_RECENT[] = "SELECT " READ_COLUMNS " FROM runs WHERE num > $1 AND num < $2"
-                                     " AND tenant = $3 ORDER BY num DESC LIMIT $4";
+    static const char SQL_RECENT[] = SELECT_RUNS " WHERE num > $1 AND num < $2"
+                                                 " AND tenant = $3 ORDER BY num DESC LIMIT $4";
     static const char SQL_OLDER[] =
-        "SELECT " READ_COLUMNS " FROM runs WHERE num IN (SELECT num FROM runs_index"
-        " WHERE tenant = $1 AND num < $2 ORDER BY num DESC LIMIT $3) ORDER BY num DESC";
+        SELECT_RUNS " WHERE num IN (SELECT num FROM runs_index"
+                    " WHERE tenant = $1 AND num < $2 ORDER BY num DESC LIMIT $3) ORDER BY num DESC";
     if (ended_badly(f->status))
         return DB_QUERY(db, SQL_BAD, DB_I(f->tenant), DB_T(str_of(run_status_name(f->status))),
                         DB_I(before), DB_I(LIST_CHUNK));
@@ -250,19 +235,26 @@ enum err runs_list(struct db *db, const struct run_filter *filter, int64_t befor
 enum err events_append(struct db *db, int64_t run, int64_t seq, int64_t at, struct str type,
                        struct str data)
 {
-    static const char SQL[] =
-        "INSERT INTO events (run, seq, at, type, data) VALUES ($1, $2, $3, $4, $5)";
-    return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(seq), DB_I(at), DB_T(type), DB_T(data));
+    static const char SQL[] = COLUMNS_INSERT_WITH("events", EVENT_COLUMNS, "run", "$5");
+    const struct event event = {seq, at, type, data};
+    return DB_EXEC(db, SQL, NULL, EVENT_COLUMNS(COLUMN_BIND, &event) DB_I(run));
 }
+
+static void read_event(struct db_rows *rows, struct event *event)
+{
+    *event = (struct event){EVENT_COLUMNS(COLUMN_READ, rows)};
+}
+
+COLUMNS_READ_ONE(read_one_event, struct event, EVENT_COLUMNS, read_event);
 
 enum err events_list(struct db *db, int64_t run, int64_t after, int64_t limit, event_each *each,
                      void *ctx)
 {
-    static const char SQL[] = "SELECT seq, at, type, data FROM events"
-                              " WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+    static const char SQL[] = SELECT_EVENTS " WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_I(after), DB_I(limit));
     while (db_next(rows)) {
-        struct event event = {db_int(rows, 0), db_time(rows, 1), db_str(rows, 2), db_str(rows, 3)};
+        struct event event;
+        read_event(rows, &event);
         if (!db_skip_damaged(rows))
             each(ctx, &event);
     }
@@ -272,15 +264,7 @@ enum err events_list(struct db *db, int64_t run, int64_t after, int64_t limit, e
 enum err events_newest(struct db *db, int64_t run, struct str type, struct arena *arena,
                        bool *ret_found, struct event *ret)
 {
-    static const char SQL[] = "SELECT seq, at, type, data FROM events"
-                              " WHERE run = $1 AND type = $2 ORDER BY seq DESC LIMIT 1";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_T(type));
-    bool full = false;
-    *ret_found = db_next(rows);
-    if (*ret_found) {
-        *ret = (struct event){db_int(rows, 0), db_int(rows, 1), db_str(rows, 2), db_str(rows, 3)};
-        full = !(arena_keep(arena, &ret->type) && arena_keep(arena, &ret->data));
-    }
-    enum err e = db_rows_end(rows);
-    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
+    static const char SQL[] =
+        SELECT_EVENTS " WHERE run = $1 AND type = $2 ORDER BY seq DESC LIMIT 1";
+    return read_one_event(DB_QUERY(db, SQL, DB_I(run), DB_T(type)), arena, ret_found, ret);
 }

@@ -1,7 +1,17 @@
 /* Signals to runs as rows. */
 #include "store/run/signals.h"
 
-#define COLUMNS "run, seq, name, payload, at"
+#include "store/columns.h"
+
+#define SIGNAL_COLUMNS(X, p)        \
+    X(p, 1, INT, run, run)          \
+    X(p, 2, COUNT, seq, seq)        \
+    X(p, 3, TEXT, name, name)       \
+    X(p, 4, TEXT, payload, payload) \
+    X(p, 5, TIME, at, at)
+COLUMNS_NUMBERED(SIGNAL_COLUMNS, SIGNAL);
+
+#define SELECT_SIGNALS COLUMNS_SELECT(SIGNAL_COLUMNS, "") " FROM run_signals"
 
 enum err signals_last(struct db *db, int64_t run, int64_t *ret)
 {
@@ -13,38 +23,26 @@ enum err signals_last(struct db *db, int64_t run, int64_t *ret)
 
 enum err signals_insert(struct db *db, const struct run_signal *s)
 {
-    static const char SQL[] =
-        "INSERT INTO run_signals (run, seq, name, payload, at) VALUES ($1, $2, $3, $4, $5)";
+    static const char SQL[] = COLUMNS_INSERT("run_signals", SIGNAL_COLUMNS);
     assert(s->seq > 0);
-    return DB_EXEC(db, SQL, NULL, DB_I(s->run), DB_I(s->seq), DB_T(s->name), DB_T(s->payload),
-                   DB_I(s->at));
+    return DB_EXEC(db, SQL, NULL, SIGNAL_COLUMNS(COLUMN_BIND, s));
 }
 
-static struct run_signal read_row(struct db_rows *rows)
+static void read_row(struct db_rows *rows, struct run_signal *s)
 {
-    return (struct run_signal){.run = db_int(rows, 0),
-                               .seq = db_count(rows, 1),
-                               .name = db_str(rows, 2),
-                               .payload = db_str(rows, 3),
-                               .at = db_time(rows, 4)};
+    *s = (struct run_signal){SIGNAL_COLUMNS(COLUMN_READ, rows)};
 }
+
+COLUMNS_READ_ONE(read_one, struct run_signal, SIGNAL_COLUMNS, read_row);
 
 enum err signals_waiting(struct db *db, int64_t run, struct str name, struct arena *arena,
                          bool *ret_found, struct run_signal *ret)
 {
     /* The number first: asked for the row at once, SQLite passes over all that were taken. */
-    static const char SQL[] = "SELECT " COLUMNS " FROM run_signals WHERE run = $1 AND seq ="
-                              " (SELECT MIN(seq) FROM run_signals"
-                              " WHERE run = $1 AND taken_by IS NULL AND name = $2)";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_T(name));
-    bool full = false;
-    *ret_found = db_next(rows);
-    if (*ret_found) {
-        *ret = read_row(rows);
-        full = !(arena_keep(arena, &ret->name) && arena_keep(arena, &ret->payload));
-    }
-    enum err e = db_rows_end(rows);
-    return e == ERR_OK && full ? ERR_NO_MEMORY : e;
+    static const char SQL[] = SELECT_SIGNALS " WHERE run = $1 AND seq ="
+                                             " (SELECT MIN(seq) FROM run_signals"
+                                             " WHERE run = $1 AND taken_by IS NULL AND name = $2)";
+    return read_one(DB_QUERY(db, SQL, DB_I(run), DB_T(name)), arena, ret_found, ret);
 }
 
 enum err signals_count_waiting(struct db *db, int64_t run, int64_t limit, int64_t *ret)
@@ -67,13 +65,15 @@ enum err signals_take(struct db *db, int64_t run, int64_t seq, int64_t ordinal)
 
 enum err signals_taken(struct db *db, int64_t run, int64_t ordinal, signal_each *each, void *ctx)
 {
-    static const char SQL[] = "SELECT " COLUMNS " FROM run_signals WHERE run = $1 AND seq IN"
-                              " (SELECT seq FROM run_signals WHERE run = $1 AND taken_by = $2)"
-                              " ORDER BY name, seq";
+    static const char SQL[] =
+        SELECT_SIGNALS " WHERE run = $1 AND seq IN"
+                       " (SELECT seq FROM run_signals WHERE run = $1 AND taken_by = $2)"
+                       " ORDER BY name, seq";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_I(ordinal));
     bool more = true;
     while (more && db_next(rows)) {
-        struct run_signal s = read_row(rows);
+        struct run_signal s;
+        read_row(rows, &s);
         more = each(ctx, &s);
     }
     return db_rows_end(rows);
