@@ -50,7 +50,7 @@ static const struct verb VERBS[] = {
 const struct command COMMAND_BENCH = {"bench", VERBS, ARRAY_LEN(VERBS)};
 
 /* One connection: its client, and the memory its requests reuse. */
-struct hand {
+struct connection {
     struct bench *bench;
     struct client client;
     struct reply reply;
@@ -60,31 +60,31 @@ struct hand {
 /* True when the server took it. A refusal is printed and stays one; a server out of reach is asked
  * again until it is back or the bench is over. No keys here: a claim lost on the way comes back
  * when its lease ends, and a completion is told apart by its lease token. */
-static bool ask(struct hand *h, const struct request *req)
+static bool ask(struct connection *c, const struct request *req)
 {
     for (;;) {
-        enum cli_exit rc = client_send(&h->client, req, &h->reply);
-        if (rc == CLI_DONE && h->reply.status < 300)
+        enum cli_exit rc = client_send(&c->client, req, &c->reply);
+        if (rc == CLI_DONE && c->reply.status < 300)
             return true;
         if (rc == CLI_DONE)
-            refusal_print(&h->reply);
+            refusal_print(&c->reply);
         else
-            fprintf(stderr, "pawl: %s\n", h->client.error);
-        bool later = rc == CLI_DONE ? h->reply.status >= 500 || h->reply.status == 429
+            fprintf(stderr, "pawl: %s\n", c->client.error);
+        bool later = rc == CLI_DONE ? c->reply.status >= 500 || c->reply.status == 429
                                     : rc == CLI_UNREACHABLE;
-        if (!later || atomic_load(&h->bench->stop))
+        if (!later || atomic_load(&c->bench->stop))
             return false;
         client_pause(PAUSE_MS);
     }
 }
 
 /* All results in one call, which brings the next jobs with it. */
-static void write_results(struct hand *h, const json_t *jobs)
+static void write_results(struct connection *c, const json_t *jobs)
 {
     size_t i;
     json_t *job;
-    struct json_out out = json_out_to(&h->body);
-    buf_clear(&h->body);
+    struct json_out out = json_out_to(&c->body);
+    buf_clear(&c->body);
     json_open(&out, NULL, '{');
     json_open(&out, "items", '[');
     json_array_foreach (jobs, i, job) {
@@ -95,14 +95,14 @@ static void write_results(struct hand *h, const json_t *jobs)
         json_close(&out, '}');
     }
     json_close(&out, ']');
-    json_add_raw(&out, "claim", buf_str(&h->bench->claim));
+    json_add_raw(&out, "claim", buf_str(&c->bench->claim));
     json_close(&out, '}');
 }
 
 /* The jobs of an answer; the caller owns them. NULL: there are none. */
-static json_t *jobs_of(const struct hand *h)
+static json_t *jobs_of(const struct connection *c)
 {
-    json_t *answer = json_loadb(h->reply.body.ptr, h->reply.body.len, 0, NULL);
+    json_t *answer = json_loadb(c->reply.body.ptr, c->reply.body.len, 0, NULL);
     json_t *jobs = json_object_get(answer, "jobs");
     jobs = json_array_size(jobs) > 0 ? json_incref(jobs) : NULL;
     json_decref(answer);
@@ -112,33 +112,33 @@ static json_t *jobs_of(const struct hand *h)
 static void *work(void *ctx)
 {
     struct bench *b = ctx;
-    struct hand h = {.bench = b};
-    reply_init(&h.reply);
-    buf_init(&h.body, HTTP_BODY_MAX);
+    struct connection c = {.bench = b};
+    reply_init(&c.reply);
+    buf_init(&c.body, HTTP_BODY_MAX);
     const struct request claim = {.method = "POST",
                                   .path = STR("/api/v1/jobs/claim"),
                                   .body = buf_str(&b->claim),
                                   .wait_ms = CLAIM_WAIT_MS};
-    bool able = client_open(&h.client, &b->setup);
+    bool able = client_open(&c.client, &b->setup);
     while (able && !atomic_load(&b->stop)) {
-        able = ask(&h, &claim);
-        json_t *jobs = able ? jobs_of(&h) : NULL;
+        able = ask(&c, &claim);
+        json_t *jobs = able ? jobs_of(&c) : NULL;
         while (jobs != NULL) {
-            write_results(&h, jobs);
+            write_results(&c, jobs);
             json_decref(jobs);
             struct request results = {
-                .method = "POST", .path = STR("/api/v1/jobs:complete"), .body = buf_str(&h.body)};
-            able = ask(&h, &results);
-            jobs = able ? jobs_of(&h) : NULL;
+                .method = "POST", .path = STR("/api/v1/jobs:complete"), .body = buf_str(&c.body)};
+            able = ask(&c, &results);
+            jobs = able ? jobs_of(&c) : NULL;
         }
     }
     if (!able && !atomic_load(&b->stop)) {
         atomic_store(&b->failed, true);
         kill(getpid(), SIGTERM); /* the others have nothing to wait for */
     }
-    client_close(&h.client);
-    reply_release(&h.reply);
-    buf_release(&h.body);
+    client_close(&c.client);
+    reply_release(&c.reply);
+    buf_release(&c.body);
     return NULL;
 }
 

@@ -105,7 +105,7 @@ enum cli_exit client_end(struct client *c, CURLM *multi, CURLcode code)
     return verdict(c, code);
 }
 
-void client_break_off(struct client *c, CURLM *multi)
+void client_cancel(struct client *c, CURLM *multi)
 {
     curl_multi_remove_handle(multi, c->curl);
 }

@@ -84,7 +84,7 @@ MUST_CHECK bool client_begin(struct client *c, CURLM *multi, const struct reques
 /* Takes off one that is over, with the code that the multi handle gave. As client_send. */
 MUST_CHECK enum cli_exit client_end(struct client *c, CURLM *multi, CURLcode code);
 /* Takes off one that is under way. */
-void client_break_off(struct client *c, CURLM *multi);
+void client_cancel(struct client *c, CURLM *multi);
 
 /* Percent-encodes all but letters, digits and -._~ */
 void buf_put_escaped(struct buf *b, struct str text);

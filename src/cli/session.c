@@ -77,7 +77,7 @@ enum cli_exit session_open(struct session *s, const struct verb *verb, int argc,
 enum cli_exit session_close(struct session *s, enum cli_exit rc)
 {
     client_close(&s->client);
-    enum cli_exit stopped = local_stop(&s->local);
+    enum cli_exit stopped = private_server_stop(&s->private_server);
     reply_release(&s->reply);
     buf_release(&s->path);
     buf_release(&s->body);
@@ -133,9 +133,9 @@ static enum cli_exit find_server(struct session *s)
         fprintf(stderr, "pawl: --url and --store name two servers\n");
         return CLI_USAGE;
     }
-    enum cli_exit rc = local_start(&s->local, store);
-    s->setup.url = s->local.url;
-    s->setup.api_key = s->local.key;
+    enum cli_exit rc = private_server_start(&s->private_server, store);
+    s->setup.url = s->private_server.url;
+    s->setup.api_key = s->private_server.key;
     return rc;
 }
 

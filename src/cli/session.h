@@ -8,8 +8,8 @@
 
 #include "base/json.h"
 #include "cli/client.h"
-#include "cli/local.h"
 #include "cli/options.h"
+#include "cli/private_server.h"
 #include "cli/table.h"
 
 struct session;
@@ -48,7 +48,7 @@ struct session {
     const char *idempotency_key; /* as given; NULL: one is made for each change */
     const char *if_match;        /* of the next request; NULL: none */
     bool json;
-    struct local local;
+    struct private_server private_server;
     struct client_setup setup;
     struct client client;
     int64_t wait_ms;     /* how long the server is asked to wait */

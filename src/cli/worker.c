@@ -1,12 +1,12 @@
-/* pawl worker: runs a command for each job of some queues.
+/* pawl worker: runs a command for each job of one or more queues.
  *
- * One loop and no threads: requests are made beside each other on one multi handle, commands are
- * watched through their pipes. There is a hand for each job that may be worked on at a time. A job
- * that was claimed and not heard of comes back when its lease ends, so that claims carry no key. */
+ * One loop and no threads: requests run in parallel on one multi handle, and commands are watched
+ * through their pipes. There is one slot for each job that may run at a time. Claims carry no
+ * idempotency key: when an answer is lost, the job comes back when its lease expires. */
 #include "base/env.h"
 #include "base/limits.h"
 #include "cli/commands.h"
-#include "cli/hand.h"
+#include "cli/worker_slot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@ enum {
     CLAIM_EMPTY_PAUSE_MS = 200,   /* after no jobs at all without having waited */
     GRACE_MS_DEFAULT = 10 * 1000, /* as of container runtimes */
     GRACE_MS_MAX = 60 * 60 * 1000,
-    LET_GO_PATIENCE_MS = 5 * 1000, /* after the second signal: somebody wants us gone */
+    ABORT_MS_MAX = 5 * 1000, /* after the second signal */
     LOOP_MS_MAX = 60 * 1000,
 };
 
@@ -95,9 +95,9 @@ static const struct verb VERBS[] = {
 const struct command COMMAND_WORKER = {"worker", VERBS, ARRAY_LEN(VERBS)};
 
 struct worker {
-    struct crew crew;
-    struct hand *hands;
-    size_t hand_count;
+    struct worker_pool pool;
+    struct worker_slot *slots;
+    size_t slot_count;
     struct curl_waitfd *fds;
     int signal_fd;
     int signals;        /* that told us to stop */
@@ -108,7 +108,7 @@ struct worker {
         struct client client;
         struct reply reply;
         struct buf body;
-        bool under_way;
+        bool in_flight;
         int64_t called_at;
         int64_t next_at;
         int tries; /* in a row without an answer */
@@ -127,17 +127,17 @@ static bool is_stopping(const struct worker *w)
 
 /* --- claims --- */
 
-static int64_t free_hands(const struct worker *w)
+static int64_t free_slots(const struct worker *w)
 {
     int64_t count = 0;
-    for (size_t i = 0; i < w->hand_count; i++)
-        count += hand_is_free(&w->hands[i]);
+    for (size_t i = 0; i < w->slot_count; i++)
+        count += worker_slot_is_free(&w->slots[i]);
     return count;
 }
 
 static bool may_claim(const struct worker *w)
 {
-    return !is_stopping(w) && w->jobs_left > 0 && !w->claim.under_way && free_hands(w) > 0;
+    return !is_stopping(w) && w->jobs_left > 0 && !w->claim.in_flight && free_slots(w) > 0;
 }
 
 static void claim(struct worker *w, int64_t now)
@@ -145,59 +145,59 @@ static void claim(struct worker *w, int64_t now)
     struct json_out out = json_out_to(&w->claim.body);
     buf_clear(&w->claim.body);
     json_open(&out, NULL, '{');
-    session_add_worker(w->crew.session, &out);
-    session_add_queues(w->crew.session, &out);
-    json_add_int(&out, "max", MIN(free_hands(w), w->jobs_left));
+    session_add_worker(w->pool.session, &out);
+    session_add_queues(w->pool.session, &out);
+    json_add_int(&out, "max", MIN(free_slots(w), w->jobs_left));
     json_add_int(&out, "wait_ms", CLAIM_WAIT_MS);
-    json_add_int(&out, "lease_ms", w->crew.lease_ms);
+    json_add_int(&out, "lease_ms", w->pool.lease_ms);
     json_close(&out, '}');
     struct request req = {.method = "POST",
                           .path = STR("/api/v1/jobs/claim"),
                           .body = buf_str(&w->claim.body),
                           .wait_ms = CLAIM_WAIT_MS};
     w->claim.called_at = now;
-    w->claim.under_way = client_begin(&w->claim.client, w->crew.multi, &req, &w->claim.reply);
-    if (!w->claim.under_way)
-        w->claim.next_at = now + hand_backoff_ms(w->claim.tries++);
+    w->claim.in_flight = client_begin(&w->claim.client, w->pool.multi, &req, &w->claim.reply);
+    if (!w->claim.in_flight)
+        w->claim.next_at = now + worker_backoff_ms(w->claim.tries++);
 }
 
 /* One that cannot be started now may be later; one that does not exist stops the worker. */
 static void note_start_failure(struct worker *w, int64_t now)
 {
-    int failure = w->crew.start_failure;
+    int failure = w->pool.start_failure;
     if (failure == 0)
         return;
-    fprintf(stderr, "pawl: cannot run %s: %s\n", w->crew.session->opt.command[0],
+    fprintf(stderr, "pawl: cannot run %s: %s\n", w->pool.session->opt.command[0],
             strerror(failure));
     if (failure == ENOENT || failure == EACCES || failure == ENOTDIR || failure == ENOEXEC)
         w->rc = CLI_REFUSED;
     w->claim.next_at = now + CLAIM_PAUSE_MS;
-    w->crew.start_failure = 0;
+    w->pool.start_failure = 0;
 }
 
-static void hand_out(struct worker *w, int64_t now)
+static void assign_jobs(struct worker *w, int64_t now)
 {
     size_t i;
     json_t *job;
     json_t *body = answer_json(&w->claim.reply);
     json_t *jobs = json_object_get(body, "jobs");
-    struct hand *h = w->hands;
+    struct worker_slot *slot = w->slots;
     int64_t took_ms = now - w->claim.called_at;
-    bool late = took_ms > CLAIM_WAIT_MS + w->crew.lease_ms / 2;
+    bool late = took_ms > CLAIM_WAIT_MS + w->pool.lease_ms / 2;
     w->claim.next_at = now;
     /* A server that does not wait is on its way down. */
     if (json_array_size(jobs) == 0 && took_ms < CLAIM_WAIT_MS / 2)
         w->claim.next_at = now + CLAIM_EMPTY_PAUSE_MS;
     json_array_foreach (jobs, i, job) {
-        while (h < w->hands + w->hand_count && !hand_is_free(h))
-            h++;
-        if (h == w->hands + w->hand_count)
+        while (slot < w->slots + w->slot_count && !worker_slot_is_free(slot))
+            slot++;
+        if (slot == w->slots + w->slot_count)
             break; /* more than we asked for */
         w->jobs_left--;
         if (is_stopping(w))
-            hand_return(h, job, now);
+            worker_slot_return(slot, job, now);
         else
-            hand_take(h, job, late, now);
+            worker_slot_take(slot, job, late, now);
         note_start_failure(w, now);
     }
     json_decref(body);
@@ -205,20 +205,20 @@ static void hand_out(struct worker *w, int64_t now)
 
 static void claim_answered(struct worker *w, enum cli_exit rc, int64_t now)
 {
-    w->claim.under_way = false;
+    w->claim.in_flight = false;
     if (rc == CLI_USAGE) { /* the URL is none */
         fprintf(stderr, "pawl: %s\n", w->claim.client.error);
         w->rc = rc;
         return;
     }
-    enum answer answer = crew_judge(&w->crew, &w->claim.client, rc);
+    enum answer answer = worker_pool_judge(&w->pool, &w->claim.client, rc);
     if (answer == ANSWER_LATER) {
-        w->claim.next_at = now + hand_backoff_ms(w->claim.tries++);
+        w->claim.next_at = now + worker_backoff_ms(w->claim.tries++);
         return;
     }
     w->claim.tries = 0;
     if (answer == ANSWER_TAKEN) {
-        hand_out(w, now);
+        assign_jobs(w, now);
         return;
     }
     refusal_print(&w->claim.reply);
@@ -234,9 +234,9 @@ static void take_signals(struct worker *w, int64_t now)
     while (read(w->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         if (++w->signals != 2)
             continue;
-        w->give_up_at = now + LET_GO_PATIENCE_MS;
-        for (size_t i = 0; i < w->hand_count; i++)
-            hand_let_go(&w->hands[i], now);
+        w->give_up_at = now + ABORT_MS_MAX;
+        for (size_t i = 0; i < w->slot_count; i++)
+            worker_slot_abort(&w->slots[i], now);
     }
 }
 
@@ -246,15 +246,15 @@ static void take_answers(struct worker *w)
 {
     CURLMsg *message;
     int left;
-    while ((message = curl_multi_info_read(w->crew.multi, &left)) != NULL) {
+    while ((message = curl_multi_info_read(w->pool.multi, &left)) != NULL) {
         struct client *c = NULL;
         CURLcode code = message->data.result;
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &c);
-        enum cli_exit rc = client_end(c, w->crew.multi, code);
+        enum cli_exit rc = client_end(c, w->pool.multi, code);
         if (c == &w->claim.client)
             claim_answered(w, rc, now_ms());
         else
-            hand_answered(CONTAINER_OF(c, struct hand, client), rc, now_ms());
+            worker_slot_answered(CONTAINER_OF(c, struct worker_slot, client), rc, now_ms());
         note_start_failure(w, now_ms());
     }
 }
@@ -266,16 +266,16 @@ static void wait(struct worker *w, int64_t now)
     if (may_claim(w))
         until = MIN(until, w->claim.next_at);
     w->fds[count++] = (struct curl_waitfd){w->signal_fd, CURL_WAIT_POLLIN, 0};
-    for (size_t i = 0; i < w->hand_count; i++) {
-        until = MIN(until, hand_due(&w->hands[i]));
-        count += (unsigned)child_fds(&w->hands[i].child, &w->fds[count]);
+    for (size_t i = 0; i < w->slot_count; i++) {
+        until = MIN(until, worker_slot_due(&w->slots[i]));
+        count += (unsigned)job_process_fds(&w->slots[i].process, &w->fds[count]);
     }
-    curl_multi_poll(w->crew.multi, w->fds, count, (int)MAX(until - now, (int64_t)0), NULL);
+    curl_multi_poll(w->pool.multi, w->fds, count, (int)MAX(until - now, (int64_t)0), NULL);
 }
 
 static bool is_over(const struct worker *w, int64_t now)
 {
-    bool idle = !w->claim.under_way && free_hands(w) == (int64_t)w->hand_count;
+    bool idle = !w->claim.in_flight && free_slots(w) == (int64_t)w->slot_count;
     return now >= w->give_up_at || (idle && (is_stopping(w) || w->jobs_left <= 0));
 }
 
@@ -284,17 +284,17 @@ static void loop(struct worker *w)
 {
     for (int64_t now = now_ms(); !is_over(w, now); now = now_ms()) {
         int running;
-        for (size_t i = 0; i < w->hand_count; i++)
-            hand_act(&w->hands[i], now);
+        for (size_t i = 0; i < w->slot_count; i++)
+            worker_slot_act(&w->slots[i], now);
         if (may_claim(w) && now >= w->claim.next_at)
             claim(w, now);
         wait(w, now);
-        curl_multi_perform(w->crew.multi, &running);
+        curl_multi_perform(w->pool.multi, &running);
         take_answers(w);
         now = now_ms();
         take_signals(w, now);
-        for (size_t i = 0; i < w->hand_count; i++)
-            hand_pump(&w->hands[i], now);
+        for (size_t i = 0; i < w->slot_count; i++)
+            worker_slot_pump(&w->slots[i], now);
     }
 }
 
@@ -327,15 +327,15 @@ static void fill_standard_fds(void)
 static bool worker_open(struct worker *w)
 {
     fill_standard_fds();
-    w->crew.multi = curl_multi_init();
-    w->hands = calloc(w->hand_count, sizeof(*w->hands));
-    w->fds = calloc(1 + w->hand_count * CHILD_FDS_MAX, sizeof(*w->fds));
+    w->pool.multi = curl_multi_init();
+    w->slots = calloc(w->slot_count, sizeof(*w->slots));
+    w->fds = calloc(1 + w->slot_count * JOB_PROCESS_FDS_MAX, sizeof(*w->fds));
     reply_init(&w->claim.reply);
     buf_init(&w->claim.body, HTTP_HEAD_MAX);
-    bool able = client_open(&w->claim.client, &w->crew.session->setup) && open_signals(w) &&
-                w->crew.multi != NULL && w->hands != NULL && w->fds != NULL;
-    for (size_t i = 0; w->hands != NULL && i < w->hand_count; i++)
-        able = hand_open(&w->hands[i], &w->crew) && able;
+    bool able = client_open(&w->claim.client, &w->pool.session->setup) && open_signals(w) &&
+                w->pool.multi != NULL && w->slots != NULL && w->fds != NULL;
+    for (size_t i = 0; w->slots != NULL && i < w->slot_count; i++)
+        able = worker_slot_open(&w->slots[i], &w->pool) && able;
     if (!able)
         fprintf(stderr, "pawl: no memory, or no file descriptors\n");
     return able;
@@ -343,33 +343,33 @@ static bool worker_open(struct worker *w)
 
 static void worker_close(struct worker *w)
 {
-    if (w->rc == CLI_DONE && w->hands != NULL && free_hands(w) < (int64_t)w->hand_count)
+    if (w->rc == CLI_DONE && w->slots != NULL && free_slots(w) < (int64_t)w->slot_count)
         w->rc = CLI_UNREACHABLE; /* gave up */
-    for (size_t i = 0; w->hands != NULL && i < w->hand_count; i++)
-        hand_close(&w->hands[i]);
-    if (w->claim.under_way)
-        client_break_off(&w->claim.client, w->crew.multi);
+    for (size_t i = 0; w->slots != NULL && i < w->slot_count; i++)
+        worker_slot_close(&w->slots[i]);
+    if (w->claim.in_flight)
+        client_cancel(&w->claim.client, w->pool.multi);
     client_close(&w->claim.client);
     reply_release(&w->claim.reply);
     buf_release(&w->claim.body);
-    curl_multi_cleanup(w->crew.multi);
+    curl_multi_cleanup(w->pool.multi);
     if (w->signal_fd >= 0)
         (void)close(w->signal_fd);
-    free(w->hands);
+    free(w->slots);
     free(w->fds);
 }
 
 static enum cli_exit worker(struct session *s)
 {
     struct worker w = {
-        .crew = {.session = s,
+        .pool = {.session = s,
                  .pass_api_key = options_has(&s->opt, "pass-api-key"),
                  .lease_ms = options_number(&s->opt, "lease-ms", LEASE_MS_DEFAULT),
                  .grace_ms = options_number(&s->opt, "grace-ms", GRACE_MS_DEFAULT)},
-        .hand_count = (size_t)options_number(&s->opt, "concurrency", 1),
+        .slot_count = (size_t)options_number(&s->opt, "concurrency", 1),
         .signal_fd = -1,
-        .give_up_at = HAND_NEVER,
-        .jobs_left = options_number(&s->opt, "max-jobs", HAND_NEVER),
+        .give_up_at = SLOT_NEVER,
+        .jobs_left = options_number(&s->opt, "max-jobs", SLOT_NEVER),
     };
     if (options_has(&s->opt, "once"))
         w.jobs_left = 1;

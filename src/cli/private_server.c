@@ -1,6 +1,6 @@
 /* A private server for the time of one command. */
 #define _GNU_SOURCE /* memfd_create, pipe2 */
-#include "cli/local.h"
+#include "cli/private_server.h"
 
 #include "base/env.h"
 #include "cli/client.h"
@@ -25,70 +25,70 @@ static const char READY[] = "pawl listening on ";
 extern char **environ;
 
 static char **child_environment(char *root_key);
-static void become_server(const struct local *l, int out_fd, pid_t parent, const char *store,
-                          char **environment);
-static bool wait_until_ready(struct local *l);
-static int reap(struct local *l);
-static void pass_on_log(const struct local *l);
+static void become_server(const struct private_server *server, int out_fd, pid_t parent,
+                          const char *store, char **environment);
+static bool wait_until_ready(struct private_server *server);
+static int reap(struct private_server *server);
+static void pass_on_log(const struct private_server *server);
 
-enum cli_exit local_start(struct local *l, const char *store)
+enum cli_exit private_server_start(struct private_server *server, const char *store)
 {
     unsigned char secret[32];
-    char variable[sizeof("PAWL_ROOT_KEY=") + sizeof(l->key)];
+    char variable[sizeof("PAWL_ROOT_KEY=") + sizeof(server->key)];
     int out[2] = {-1, -1};
     env_random(&ENV_SYSTEM, secret, sizeof(secret));
     for (size_t i = 0; i < sizeof(secret); i++)
-        (void)snprintf(l->key + 2 * i, 3, "%02x", secret[i]);
-    (void)snprintf(variable, sizeof(variable), "PAWL_ROOT_KEY=%s", l->key);
+        (void)snprintf(server->key + 2 * i, 3, "%02x", secret[i]);
+    (void)snprintf(variable, sizeof(variable), "PAWL_ROOT_KEY=%s", server->key);
 
     char **environment = child_environment(variable);
-    l->log_fd = memfd_create("pawl-log", MFD_CLOEXEC);
-    if (environment == NULL || l->log_fd < 0 || pipe2(out, O_CLOEXEC) != 0) {
+    server->log_fd = memfd_create("pawl-log", MFD_CLOEXEC);
+    if (environment == NULL || server->log_fd < 0 || pipe2(out, O_CLOEXEC) != 0) {
         fprintf(stderr, "pawl: cannot prepare a private server: %s\n", strerror(errno));
-        if (l->log_fd >= 0)
-            close(l->log_fd);
+        if (server->log_fd >= 0)
+            close(server->log_fd);
         free(environment);
         return CLI_REFUSED;
     }
-    l->out_fd = out[0];
+    server->out_fd = out[0];
     pid_t parent = getpid();
-    l->pid = fork();
-    if (l->pid == 0)
-        become_server(l, out[1], parent, store, environment);
+    server->pid = fork();
+    if (server->pid == 0)
+        become_server(server, out[1], parent, store, environment);
     int fork_errno = errno;
     close(out[1]);
     free(environment);
-    if (l->pid > 0 && wait_until_ready(l))
+    if (server->pid > 0 && wait_until_ready(server))
         return CLI_DONE;
 
-    if (l->pid > 0) {
-        reap(l);
-        pass_on_log(l);
+    if (server->pid > 0) {
+        reap(server);
+        pass_on_log(server);
         fprintf(stderr, "pawl: no private server could be started on %s\n", store);
     } else {
         fprintf(stderr, "pawl: cannot start a process: %s\n", strerror(fork_errno));
     }
-    close(l->out_fd);
-    close(l->log_fd);
-    l->pid = 0;
+    close(server->out_fd);
+    close(server->log_fd);
+    server->pid = 0;
     return CLI_REFUSED;
 }
 
-enum cli_exit local_stop(struct local *l)
+enum cli_exit private_server_stop(struct private_server *server)
 {
-    if (l->pid == 0)
+    if (server->pid == 0)
         return CLI_DONE;
-    int status = reap(l);
+    int status = reap(server);
     bool ended_well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (!ended_well) {
-        pass_on_log(l);
+        pass_on_log(server);
         fprintf(stderr, "pawl: the private server did not end well (%s %d)\n",
                 WIFSIGNALED(status) ? "signal" : "exit code",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     }
-    close(l->out_fd);
-    close(l->log_fd);
-    l->pid = 0;
+    close(server->out_fd);
+    close(server->log_fd);
+    server->pid = 0;
     return ended_well ? CLI_DONE : CLI_REFUSED;
 }
 
@@ -114,15 +114,15 @@ static char **child_environment(char *root_key)
 }
 
 /* Between fork and exec: system calls only. The server ends with us, however we end. */
-static void become_server(const struct local *l, int out_fd, pid_t parent, const char *store,
-                          char **environment)
+static void become_server(const struct private_server *server, int out_fd, pid_t parent,
+                          const char *store, char **environment)
 {
     static char self[] = "pawl", serve[] = "serve", listen[] = "--listen", port[] = "127.0.0.1:0",
                 flag[] = "--store";
     char *argv[] = {self, serve, listen, port, flag, (char *)(uintptr_t)store, NULL};
     (void)signal(SIGPIPE, SIG_DFL);
     if (prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent &&
-        dup2(out_fd, STDOUT_FILENO) >= 0 && dup2(l->log_fd, STDERR_FILENO) >= 0)
+        dup2(out_fd, STDOUT_FILENO) >= 0 && dup2(server->log_fd, STDERR_FILENO) >= 0)
         execve("/proc/self/exe", argv, environment);
     _exit(127);
 }
@@ -130,18 +130,18 @@ static void become_server(const struct local *l, int out_fd, pid_t parent, const
 /* --- its life --- */
 
 /* Looks for the line that names the URL; everything else on standard output is skipped. */
-static bool wait_until_ready(struct local *l)
+static bool wait_until_ready(struct private_server *server)
 {
     char text[4096];
     size_t len = 0;
     int64_t deadline = env_mono_ms(&ENV_SYSTEM) + START_MS_MAX;
     while (len < sizeof(text) - 1) {
         int64_t left = deadline - env_mono_ms(&ENV_SYSTEM);
-        struct pollfd output = {.fd = l->out_fd, .events = POLLIN};
+        struct pollfd output = {.fd = server->out_fd, .events = POLLIN};
         int ready = left > 0 ? poll(&output, 1, (int)left) : 0;
         if (ready == 0 || (ready < 0 && errno != EINTR))
             return false;
-        ssize_t got = ready > 0 ? read(l->out_fd, text + len, sizeof(text) - 1 - len) : -1;
+        ssize_t got = ready > 0 ? read(server->out_fd, text + len, sizeof(text) - 1 - len) : -1;
         if (got == 0 || (got < 0 && errno != EINTR))
             return false;
         len += got > 0 ? (size_t)got : 0;
@@ -151,34 +151,34 @@ static bool wait_until_ready(struct local *l)
             continue;
         line += sizeof(READY) - 1;
         size_t url_len = strcspn(line, " \r\n");
-        return (size_t)snprintf(l->url, sizeof(l->url), "%.*s", (int)url_len, line) <
-               sizeof(l->url);
+        return (size_t)snprintf(server->url, sizeof(server->url), "%.*s", (int)url_len, line) <
+               sizeof(server->url);
     }
     return false;
 }
 
 /* Asks it to end, insists after a while, and returns its wait status. */
-static int reap(struct local *l)
+static int reap(struct private_server *server)
 {
     int status = 0;
     int64_t deadline = env_mono_ms(&ENV_SYSTEM) + STOP_MS_MAX;
-    kill(l->pid, SIGTERM);
+    kill(server->pid, SIGTERM);
     for (;;) {
-        pid_t gone = waitpid(l->pid, &status, WNOHANG);
-        if (gone == l->pid || (gone < 0 && errno != EINTR))
+        pid_t gone = waitpid(server->pid, &status, WNOHANG);
+        if (gone == server->pid || (gone < 0 && errno != EINTR))
             return status;
         if (env_mono_ms(&ENV_SYSTEM) > deadline)
-            kill(l->pid, SIGKILL);
+            kill(server->pid, SIGKILL);
         client_pause(STOP_POLL_MS);
     }
 }
 
-static void pass_on_log(const struct local *l)
+static void pass_on_log(const struct private_server *server)
 {
     char text[4096];
     off_t at = 0;
     ssize_t got;
-    while ((got = pread(l->log_fd, text, sizeof(text), at)) > 0) {
+    while ((got = pread(server->log_fd, text, sizeof(text), at)) > 0) {
         fwrite(text, 1, (size_t)got, stderr);
         at += got;
     }

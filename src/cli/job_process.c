@@ -1,6 +1,6 @@
 /* Running one command: fork, pipes, and its end. */
 #define _GNU_SOURCE /* pipe2, execvpe, close_range */
-#include "cli/child.h"
+#include "cli/job_process.h"
 
 #include "base/limits.h"
 
@@ -30,29 +30,29 @@ struct pipes {
 static void become(const struct pipes *p, char *const *argv, char *const *env, pid_t parent);
 static int take_failure(int fd);
 static void close_fd(int *fd);
-static void write_input(struct child *c);
-static bool read_output(struct child *c);
-static bool read_stderr(struct child *c);
+static void write_input(struct job_process *p);
+static bool read_output(struct job_process *p);
+static bool read_stderr(struct job_process *p);
 
-void child_init(struct child *c, size_t output_max)
+void job_process_init(struct job_process *p, size_t output_max)
 {
-    *c = (struct child){.pidfd = -1, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
-    buf_init(&c->input, HTTP_REPLY_MAX);
-    buf_init(&c->output, output_max);
+    *p = (struct job_process){.pidfd = -1, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+    buf_init(&p->input, HTTP_REPLY_MAX);
+    buf_init(&p->output, output_max);
 }
 
-void child_release(struct child *c)
+void job_process_release(struct job_process *p)
 {
-    assert(c->pid == 0);
-    buf_release(&c->input);
-    buf_release(&c->output);
+    assert(p->pid == 0);
+    buf_release(&p->input);
+    buf_release(&p->output);
 }
 
-struct buf *child_input(struct child *c)
+struct buf *job_process_input(struct job_process *p)
 {
-    assert(c->pid == 0);
-    buf_clear(&c->input);
-    return &c->input;
+    assert(p->pid == 0);
+    buf_clear(&p->input);
+    return &p->input;
 }
 
 /* --- starting --- */
@@ -87,42 +87,42 @@ static void discard(pid_t pid)
         ;
 }
 
-int child_start(struct child *c, char *const *argv, char *const *env)
+int job_process_start(struct job_process *p, char *const *argv, char *const *env)
 {
-    assert(c->pid == 0 && c->pidfd < 0 && buf_ok(&c->input));
-    struct pipes p;
+    assert(p->pid == 0 && p->pidfd < 0 && buf_ok(&p->input));
+    struct pipes pipes;
     int failure = 0;
     pid_t parent = getpid(), pid = -1;
-    if (open_pipes(&p))
+    if (open_pipes(&pipes))
         pid = fork();
     if (pid < 0) {
         failure = errno;
-        close_pipes(&p);
+        close_pipes(&pipes);
         return failure;
     }
     if (pid == 0)
-        become(&p, argv, env, parent);
+        become(&pipes, argv, env, parent);
     (void)setpgid(pid, pid); /* here and there: whoever comes first */
-    close_fd(&p.failure[1]);
+    close_fd(&pipes.failure[1]);
     int pidfd = pidfd_open(pid, 0);
-    failure = pidfd < 0 ? errno : take_failure(p.failure[0]);
+    failure = pidfd < 0 ? errno : take_failure(pipes.failure[0]);
     if (failure != 0) {
         discard(pid);
         close_fd(&pidfd);
-        close_pipes(&p);
+        close_pipes(&pipes);
         return failure;
     }
-    c->pid = pid;
-    c->pidfd = pidfd;
-    c->stdin_fd = p.in[1];
-    c->stdout_fd = p.out[0];
-    c->stderr_fd = p.err[0];
-    p.in[1] = p.out[0] = p.err[0] = -1;
-    close_pipes(&p);
-    c->input_done = 0;
-    buf_clear(&c->output);
-    c->output_too_large = false;
-    c->err_len = 0;
+    p->pid = pid;
+    p->pidfd = pidfd;
+    p->stdin_fd = pipes.in[1];
+    p->stdout_fd = pipes.out[0];
+    p->stderr_fd = pipes.err[0];
+    pipes.in[1] = pipes.out[0] = pipes.err[0] = -1;
+    close_pipes(&pipes);
+    p->input_done = 0;
+    buf_clear(&p->output);
+    p->output_too_large = false;
+    p->err_len = 0;
     return 0;
 }
 
@@ -170,57 +170,58 @@ static void close_fd(int *fd)
 
 /* --- running --- */
 
-size_t child_fds(const struct child *c, struct curl_waitfd fds[static CHILD_FDS_MAX])
+size_t job_process_fds(const struct job_process *p,
+                       struct curl_waitfd fds[static JOB_PROCESS_FDS_MAX])
 {
-    const struct curl_waitfd all[CHILD_FDS_MAX] = {
-        {c->pidfd, CURL_WAIT_POLLIN, 0},
-        {c->stdin_fd, CURL_WAIT_POLLOUT, 0},
-        {c->stdout_fd, CURL_WAIT_POLLIN, 0},
-        {c->stderr_fd, CURL_WAIT_POLLIN, 0},
+    const struct curl_waitfd all[JOB_PROCESS_FDS_MAX] = {
+        {p->pidfd, CURL_WAIT_POLLIN, 0},
+        {p->stdin_fd, CURL_WAIT_POLLOUT, 0},
+        {p->stdout_fd, CURL_WAIT_POLLIN, 0},
+        {p->stderr_fd, CURL_WAIT_POLLIN, 0},
     };
     size_t count = 0;
-    for (size_t i = 0; i < CHILD_FDS_MAX; i++)
+    for (size_t i = 0; i < JOB_PROCESS_FDS_MAX; i++)
         if (all[i].fd >= 0)
             fds[count++] = all[i];
     return count;
 }
 
-void child_signal(const struct child *c, int signal)
+void job_process_signal(const struct job_process *p, int signal)
 {
-    assert(c->pid > 0);
-    (void)kill(-c->pid, signal);
+    assert(p->pid > 0);
+    (void)kill(-p->pid, signal);
 }
 
-static bool has_ended(const struct child *c)
+static bool has_ended(const struct job_process *p)
 {
     siginfo_t info = {.si_pid = 0};
-    return waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+    return waitid(P_PIDFD, (id_t)p->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
            info.si_pid != 0;
 }
 
 /* Its end is looked for before its pipes are read: what it wrote lies in them by then. Others who
  * still have them are not waited for. The group is killed before the process is reaped: until then
  * its number cannot be another's. */
-bool child_pump(struct child *c)
+bool job_process_pump(struct job_process *p)
 {
-    assert(c->pid > 0);
-    bool ended = has_ended(c);
+    assert(p->pid > 0);
+    bool ended = has_ended(p);
     int pieces = ended ? PIECES_AT_END : PIECES_PER_TURN;
-    write_input(c);
-    for (int i = 0; i < pieces && read_output(c); i++)
+    write_input(p);
+    for (int i = 0; i < pieces && read_output(p); i++)
         ;
-    for (int i = 0; i < pieces && read_stderr(c); i++)
+    for (int i = 0; i < pieces && read_stderr(p); i++)
         ;
     if (!ended)
         return false;
-    child_signal(c, SIGKILL);
-    while (waitpid(c->pid, &c->status, 0) < 0 && errno == EINTR)
+    job_process_signal(p, SIGKILL);
+    while (waitpid(p->pid, &p->status, 0) < 0 && errno == EINTR)
         ;
-    close_fd(&c->stdin_fd);
-    close_fd(&c->stdout_fd);
-    close_fd(&c->stderr_fd);
-    close_fd(&c->pidfd);
-    c->pid = 0;
+    close_fd(&p->stdin_fd);
+    close_fd(&p->stdout_fd);
+    close_fd(&p->stderr_fd);
+    close_fd(&p->pidfd);
+    p->pid = 0;
     return true;
 }
 
@@ -232,17 +233,17 @@ static bool is_passing(ssize_t moved)
 }
 
 /* One that does not want its input closes the pipe, which is its own business. */
-static void write_input(struct child *c)
+static void write_input(struct job_process *p)
 {
-    while (c->stdin_fd >= 0) {
-        size_t left = c->input.len - c->input_done;
-        ssize_t wrote = left > 0 ? write(c->stdin_fd, c->input.ptr + c->input_done, left) : 0;
+    while (p->stdin_fd >= 0) {
+        size_t left = p->input.len - p->input_done;
+        ssize_t wrote = left > 0 ? write(p->stdin_fd, p->input.ptr + p->input_done, left) : 0;
         if (is_passing(wrote))
             return;
         if (wrote <= 0)
-            close_fd(&c->stdin_fd);
+            close_fd(&p->stdin_fd);
         else
-            c->input_done += (size_t)wrote;
+            p->input_done += (size_t)wrote;
     }
 }
 
@@ -260,33 +261,33 @@ static size_t read_piece(int *fd, char piece[static PIECE])
 }
 
 /* False when there is nothing more to read now. */
-static bool read_output(struct child *c)
+static bool read_output(struct job_process *p)
 {
     char piece[PIECE];
-    size_t got = read_piece(&c->stdout_fd, piece);
-    if (!c->output_too_large)
-        buf_put_bytes(&c->output, piece, got);
-    c->output_too_large = !buf_ok(&c->output);
+    size_t got = read_piece(&p->stdout_fd, piece);
+    if (!p->output_too_large)
+        buf_put_bytes(&p->output, piece, got);
+    p->output_too_large = !buf_ok(&p->output);
     return got > 0;
 }
 
-/* Keeps at least the last CHILD_STDERR_MAX bytes. */
-static bool read_stderr(struct child *c)
+/* Keeps at least the last JOB_PROCESS_STDERR_MAX bytes. */
+static bool read_stderr(struct job_process *p)
 {
     char piece[PIECE];
-    size_t got = read_piece(&c->stderr_fd, piece);
+    size_t got = read_piece(&p->stderr_fd, piece);
     const char *from = piece;
     size_t len = got;
-    if (len > CHILD_STDERR_MAX) {
-        from += len - CHILD_STDERR_MAX;
-        len = CHILD_STDERR_MAX;
+    if (len > JOB_PROCESS_STDERR_MAX) {
+        from += len - JOB_PROCESS_STDERR_MAX;
+        len = JOB_PROCESS_STDERR_MAX;
     }
-    if (c->err_len + len > sizeof(c->err)) {
-        memmove(c->err, c->err + c->err_len - CHILD_STDERR_MAX, CHILD_STDERR_MAX);
-        c->err_len = CHILD_STDERR_MAX;
+    if (p->err_len + len > sizeof(p->err)) {
+        memmove(p->err, p->err + p->err_len - JOB_PROCESS_STDERR_MAX, JOB_PROCESS_STDERR_MAX);
+        p->err_len = JOB_PROCESS_STDERR_MAX;
     }
-    memcpy(c->err + c->err_len, from, len);
-    c->err_len += len;
+    memcpy(p->err + p->err_len, from, len);
+    p->err_len += len;
     return got > 0;
 }
 
@@ -299,18 +300,18 @@ static struct str without_line_ends(struct str text)
     return text;
 }
 
-struct str child_stdout_text(const struct child *c)
+struct str job_process_stdout_text(const struct job_process *p)
 {
-    return without_line_ends(buf_str(&c->output));
+    return without_line_ends(buf_str(&p->output));
 }
 
-struct str child_stderr_text(struct child *c)
+struct str job_process_stderr_text(struct job_process *p)
 {
-    char *text = c->err;
-    size_t len = c->err_len;
-    if (len > CHILD_STDERR_MAX) {
-        text += len - CHILD_STDERR_MAX;
-        len = CHILD_STDERR_MAX;
+    char *text = p->err;
+    size_t len = p->err_len;
+    if (len > JOB_PROCESS_STDERR_MAX) {
+        text += len - JOB_PROCESS_STDERR_MAX;
+        len = JOB_PROCESS_STDERR_MAX;
         /* Not from the middle of a character on. */
         while (len > 0 && ((unsigned char)*text & 0xC0) == 0x80) {
             text++;
