@@ -1,41 +1,42 @@
-/* pawl approval: what waits for a person, and what they say. */
+/* pawl approval: steps that wait for a person, and their decisions. */
 #include "base/limits.h"
 #include "cli/commands.h"
 
 static const char APPROVALS[] = "/api/v1/approvals/";
 
-static const struct flag FLAGS_LIST[] = {
+static const struct option OPTIONS_LIST[] = {
     {.name = "status",
+     .kind = OPTION_CHOICE,
      .value = "STATUS",
-     .help = "pending, approved, rejected, expired, void or all; default pending"},
-    SESSION_PAGE_FLAGS,
+     .choices = "pending|approved|rejected|expired|void|all",
+     .fallback = "pending",
+     .help = "Only approvals in this status"},
+    SESSION_PAGE_OPTIONS,
     {.name = NULL},
 };
-static const struct flag FLAGS_APPROVE[] = {
-    {.name = "reason", .value = "TEXT", .help = "why, for whoever asks later"},
-    {.name = "expected-hash",
-     .value = "HASH",
-     .help = "only if this is still what is shown: the content_hash that was seen"},
-    {.name = "edited",
-     .value = "JSON|@FILE|-",
-     .help = "what is approved instead of what was shown"},
+
+#define DECISION_OPTIONS                                                                  \
+    {.name = "reason", .value = "TEXT", .help = "The reason, for the record"},            \
+    {                                                                                     \
+        .name = "expected-hash", .value = "HASH",                                         \
+        .help = "Only if the content still has this content_hash, that is, as you saw it" \
+    }
+
+static const struct option OPTIONS_APPROVE[] = {
+    DECISION_OPTIONS,
+    {.name = "edited", .value = "JSON|@FILE|-", .help = "Approve this content instead"},
     {.name = NULL},
 };
-static const struct flag FLAGS_REJECT[] = {
-    {.name = "reason", .value = "TEXT", .help = "why, for whoever asks later"},
-    {.name = "expected-hash",
-     .value = "HASH",
-     .help = "only if this is still what is shown: the content_hash that was seen"},
-    {.name = NULL},
-};
-static const struct flag FLAGS_ANALYTICS[] = {
+static const struct option OPTIONS_REJECT[] = {DECISION_OPTIONS, {.name = NULL}};
+static const struct option OPTIONS_ANALYTICS[] = {
     {.name = "days",
+     .kind = OPTION_NUMBER,
      .value = "N",
-     .help = "how far back; default 30",
-     .number = true,
      .min = 1,
-     .max = APPROVAL_STATS_DAYS_MAX},
-    {.name = "workflow", .value = "ID", .help = "of this workflow only"},
+     .max = APPROVAL_STATS_DAYS_MAX,
+     .unit = "days",
+     .help = "How many days to look back (default 30)"},
+    {.name = "workflow", .value = "ID", .help = "Only approvals of this workflow"},
     {.name = NULL},
 };
 
@@ -67,37 +68,38 @@ static enum cli_exit approval_analytics(struct session *s);
 
 static const struct verb VERBS[] = {
     {.name = "list",
-     .about = "what waits for a decision, newest first",
-     .flags = FLAGS_LIST,
+     .about = "List approvals, newest first; only pending ones unless you set --status",
+     .options = OPTIONS_LIST,
      .run = approval_list},
     {.name = "show",
-     .arg = "JOB",
-     .about = "one of them: content, who is asked, who has voted",
+     .arguments = "JOB",
+     .about = "Show an approval: its content, the approvers and their votes",
      .run = approval_show},
     {.name = "approve",
-     .arg = "JOB",
-     .about = "let it go; safe to repeat",
-     .flags = FLAGS_APPROVE,
+     .arguments = "JOB",
+     .about = "Approve; safe to repeat",
+     .options = OPTIONS_APPROVE,
      .run = approval_approve},
     {.name = "reject",
-     .arg = "JOB",
-     .about = "say no; safe to repeat",
-     .flags = FLAGS_REJECT,
+     .arguments = "JOB",
+     .about = "Reject; safe to repeat",
+     .options = OPTIONS_REJECT,
      .run = approval_reject},
     {.name = "analytics",
-     .about = "how long decisions take, and how often they are repeated or contradicted",
-     .flags = FLAGS_ANALYTICS,
+     .about = "Show how long decisions take, and how often they are repeated or contradicted",
+     .options = OPTIONS_ANALYTICS,
      .run = approval_analytics},
 };
 
-const struct command COMMAND_APPROVAL = {"approval", VERBS, ARRAY_LEN(VERBS)};
+const struct command COMMAND_APPROVAL = {
+    "approval", "Decide on steps that need a person's approval", VERBS, ARRAY_LEN(VERBS)};
 
 static enum cli_exit approval_list(struct session *s)
 {
     const char *status = options_text(&s->opt, "status");
     session_path(s, "/api/v1/approvals", "", "");
-    if (status == NULL || strcmp(status, "all") != 0)
-        session_query(s, "status", status != NULL ? status : "pending");
+    if (strcmp(status, "all") != 0)
+        session_query(s, "status", status);
     return session_pages(s, COLUMNS, ARRAY_LEN(COLUMNS));
 }
 
@@ -109,7 +111,7 @@ static enum cli_exit approval_show(struct session *s)
 
 /* --- deciding --- */
 
-/* "ID already_approved  by ann at …", or how many votes there are of how many. */
+/* "ID already_approved  by ann at …", or "ID pending  1 of 2" votes. */
 static void show_decision(struct session *s, json_t *answer)
 {
     static const char *const WHO[][2] = {{"approved_by", "approved_at"},
@@ -133,7 +135,7 @@ static void show_decision(struct session *s, json_t *answer)
     putchar('\n');
 }
 
-static void begin_words(struct session *s)
+static void begin_decision(struct session *s)
 {
     json_open(&s->out, NULL, '{');
     session_add_text(s, "reason", "reason");
@@ -142,16 +144,18 @@ static void begin_words(struct session *s)
 
 static enum cli_exit approval_approve(struct session *s)
 {
-    begin_words(s);
+    begin_decision(s);
     enum cli_exit rc = session_add_json(s, "edited", "edited");
+    if (rc != CLI_DONE)
+        return rc;
     json_close(&s->out, '}');
     session_path(s, APPROVALS, s->arg, "/approve");
-    return rc == CLI_DONE ? session_call(s, "POST", show_decision) : rc;
+    return session_call(s, "POST", show_decision);
 }
 
 static enum cli_exit approval_reject(struct session *s)
 {
-    begin_words(s);
+    begin_decision(s);
     json_close(&s->out, '}');
     session_path(s, APPROVALS, s->arg, "/reject");
     return session_call(s, "POST", show_decision);
@@ -159,7 +163,7 @@ static enum cli_exit approval_reject(struct session *s)
 
 /* --- analytics --- */
 
-/* The times beside the counts, as a table has them. */
+/* Moves the times up beside the counts, where the table looks for them. */
 static void flatten(json_t *group)
 {
     const char *name;
@@ -184,15 +188,10 @@ static void show_analytics(struct session *s, json_t *answer)
     flatten(total);
     (void)json_object_set_new(total, "workflow_id", json_string("(all)"));
     (void)json_array_append(rows, total);
-    struct table t;
-    table_init(&t, STATS_COLUMNS, ARRAY_LEN(STATS_COLUMNS));
-    table_add(&t, rows);
-    if (!table_print(&t, stdout))
-        fprintf(stderr, "pawl: there are more workflows than fit into memory\n");
-    table_release(&t);
+    rows_print(stdout, STATS_COLUMNS, ARRAY_LEN(STATS_COLUMNS), rows);
     json_decref(rows);
     if (json_is_true(json_object_get(answer, "truncated")))
-        puts("only the newest approvals were looked at");
+        puts("Only the newest approvals are counted.");
 }
 
 static enum cli_exit approval_analytics(struct session *s)

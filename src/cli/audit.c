@@ -1,25 +1,22 @@
-/* pawl audit: who did what, and whether anybody has tampered with that. */
+/* pawl audit: the log of who did what, and whether anybody tampered with it. */
 #include "cli/commands.h"
 
 static const char AUDIT[] = "/api/v1/audit";
 
 enum { VERIFY_TIMEOUT_S = 600 }; /* it reads a whole chain */
 
-#define FILTER_FLAGS                                                                           \
-    {.name = "actor", .value = "WHO", .help = "only what this person or key did"},             \
-    {                                                                                          \
-        .name = "action", .value = "ACTION", .help = "only this action, or a pattern as key.*" \
+#define FILTER_OPTIONS                                                                 \
+    {.name = "actor", .value = "ACTOR", .help = "Only actions of this person or key"}, \
+    {                                                                                  \
+        .name = "action", .value = "ACTION",                                           \
+        .help = "Only this action, or actions that match a pattern such as key.*"      \
     }
 
-static const struct flag FLAGS_LIST[] = {FILTER_FLAGS, SESSION_PAGE_FLAGS, {.name = NULL}};
+static const struct option OPTIONS_LIST[] = {FILTER_OPTIONS, SESSION_PAGE_OPTIONS, {.name = NULL}};
 
-static const struct flag FLAGS_EXPORT[] = {
-    FILTER_FLAGS,
-    {.name = "after",
-     .value = "SEQ",
-     .help = "only entries behind this one",
-     .number = true,
-     .min = 0},
+static const struct option OPTIONS_EXPORT[] = {
+    FILTER_OPTIONS,
+    {.name = "after", .kind = OPTION_NUMBER, .value = "SEQ", .help = "Only entries after this one"},
     {.name = NULL},
 };
 
@@ -34,25 +31,26 @@ static enum cli_exit audit_export(struct session *s);
 
 static const struct verb VERBS[] = {
     {.name = "list",
-     .about = "who did what, newest first",
-     .notes = "The chain of the server itself is that of --tenant '*'.\n",
-     .flags = FLAGS_LIST,
+     .about = "List who did what, newest first",
+     .notes = "--tenant '*' shows the log of the server itself.\n",
+     .options = OPTIONS_LIST,
      .run = audit_list,
      .store = true},
     {.name = "verify",
-     .about = "check the chain; exit code 1 when it is broken",
-     .notes = "With --tenant '*' every chain is checked.\n",
+     .about = "Check that nobody changed the log; exit code 1 if somebody did",
+     .notes = "--tenant '*' checks the logs of all tenants.\n",
      .run = audit_verify,
      .store = true,
      .timeout_s = VERIFY_TIMEOUT_S},
     {.name = "export",
-     .about = "every entry as a line of JSON, oldest first",
-     .flags = FLAGS_EXPORT,
+     .about = "Print every entry as a line of JSON, oldest first",
+     .options = OPTIONS_EXPORT,
      .run = audit_export,
      .store = true},
 };
 
-const struct command COMMAND_AUDIT = {"audit", VERBS, ARRAY_LEN(VERBS)};
+const struct command COMMAND_AUDIT = {"audit", "Read and verify the audit log", VERBS,
+                                      ARRAY_LEN(VERBS)};
 
 static void add_filter(struct session *s)
 {
@@ -99,7 +97,7 @@ static enum cli_exit audit_verify(struct session *s)
     return rc;
 }
 
-/* Page by page, each asked for again if need be: what is printed is neither cut short nor twice. */
+/* Page by page with retries, so that every entry is printed once. */
 static enum cli_exit audit_export(struct session *s)
 {
     char place[24] = "";

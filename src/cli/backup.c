@@ -1,4 +1,4 @@
-/* pawl backup: a copy of the data, taken by the server while it runs. */
+/* pawl backup: a copy of the data that the server makes while it runs. */
 #define _GNU_SOURCE /* renameat2 */
 #include "base/limits.h"
 #include "cli/commands.h"
@@ -15,26 +15,28 @@ enum { BACKUP_TIMEOUT_S = 600 }; /* without a single byte */
 
 static const char MAGIC[16] = "SQLite format 3";
 
-static const struct flag FLAGS[] = {
-    {.name = "to", .value = "FILE", .help = "where it goes", .required = true},
-    {.name = "force", .help = "replace FILE if it is there"},
+static const struct option OPTIONS[] = {
+    {.name = "to", .value = "FILE", .help = "The file to write", .required = true},
+    {.name = "force", .kind = OPTION_SWITCH, .help = "Replace FILE if it exists"},
     {.name = NULL},
 };
 
 static enum cli_exit backup(struct session *s);
 
 static const struct verb VERBS[] = {
-    {.about = "copy the data into an SQLite file",
-     .flags = FLAGS,
+    {.about = "Copy the data into an SQLite file, while the server runs",
+     .options = OPTIONS,
      .run = backup,
      .store = true,
      .timeout_s = BACKUP_TIMEOUT_S},
 };
 
-const struct command COMMAND_BACKUP = {"backup", VERBS, ARRAY_LEN(VERBS)};
+const struct command COMMAND_BACKUP = {"backup", "Copy the data into a file", VERBS,
+                                       ARRAY_LEN(VERBS)};
 
-/* The lock keeps a second backup out; the comparison sees one that finished between our two calls.
- * A file left behind by a broken-off backup is simply taken over. Returns -1 with errno. */
+/* Opens the partial file and locks it against a second backup. The comparison of inodes detects a
+ * backup that finished between open and flock. The file of an interrupted backup is reused. Returns
+ * -1 and sets errno on failure. */
 static int open_partial(const char *partial)
 {
     struct stat mine, named;
@@ -66,11 +68,11 @@ static enum cli_exit receive(struct session *s, int fd)
     char head[sizeof(MAGIC)];
     if (pread(fd, head, sizeof(head), 0) == sizeof(head) && memcmp(head, MAGIC, sizeof(head)) == 0)
         return CLI_DONE;
-    fprintf(stderr, "pawl: what came is not an SQLite file\n");
+    fprintf(stderr, "pawl: The server did not send an SQLite file\n");
     return CLI_REFUSED;
 }
 
-/* The name is on disk too once the directory is. */
+/* The file's name is durable once its directory is. */
 static bool sync_directory_of(const char *file)
 {
     char name[PATH_MAX];
@@ -87,7 +89,7 @@ static bool put_in_place(int fd, const char *partial, const char *file, bool for
     if (fsync(fd) != 0)
         return false;
     int moved = renameat2(AT_FDCWD, partial, AT_FDCWD, file, force ? 0 : RENAME_NOREPLACE);
-    /* Some file systems know only the plain rename; that the name is free was checked before. */
+    /* Some file systems have only the plain rename; backup() checked that the name is free. */
     if (moved != 0 && errno == EINVAL)
         moved = rename(partial, file);
     return moved == 0 && sync_directory_of(file);
@@ -117,17 +119,17 @@ static enum cli_exit backup(struct session *s)
     char partial[PATH_MAX];
     struct stat info;
     if ((size_t)snprintf(partial, sizeof(partial), "%s.partial", file) >= sizeof(partial)) {
-        fprintf(stderr, "pawl: the file's name is too long\n");
+        fprintf(stderr, "pawl: The name of the file is too long\n");
         return CLI_USAGE;
     }
     if (!force && access(file, F_OK) == 0) {
-        fprintf(stderr, "pawl: %s exists; --force replaces it\n", file);
+        fprintf(stderr, "pawl: %s exists. To replace it, add --force\n", file);
         return CLI_REFUSED;
     }
     int fd = open_partial(partial);
     if (fd < 0) {
         fprintf(stderr, "pawl: %s: %s\n", partial,
-                errno == EBUSY ? "another backup writes it" : strerror(errno));
+                errno == EBUSY ? "another backup is writing it" : strerror(errno));
         return CLI_REFUSED;
     }
     enum cli_exit rc = receive(s, fd);

@@ -1,4 +1,4 @@
-/* pawl bench: a worker that does nothing, as fast as the server lets it. */
+/* pawl bench: a worker that completes jobs as fast as the server hands them out. */
 #include "base/limits.h"
 #include "cli/commands.h"
 
@@ -13,24 +13,30 @@ enum {
     PAUSE_MS = 1000,      /* after a failed call: the server may be starting */
 };
 
-static const struct flag FLAGS_WORKER[] = {
-    {.name = "queue", .value = "Q", .help = "may be given again", .required = true, .many = true},
+static const struct option OPTIONS_WORKER[] = {
+    {.name = "queue",
+     .value = "QUEUE",
+     .help = "Complete the jobs of this queue",
+     .required = true,
+     .many = true},
     {.name = "connections",
+     .kind = OPTION_NUMBER,
      .value = "N",
-     .help = "threads, each with its own; default 4",
-     .number = true,
      .min = 1,
-     .max = CONNECTIONS_MAX},
+     .max = CONNECTIONS_MAX,
+     .fallback = "4",
+     .help = "Threads, each with a connection of its own"},
     {.name = "max",
+     .kind = OPTION_NUMBER,
      .value = "N",
-     .help = "jobs in one claim; default 32",
-     .number = true,
      .min = 1,
-     .max = CLAIM_MAX},
+     .max = CLAIM_MAX,
+     .fallback = "32",
+     .help = "Jobs per claim"},
     {.name = NULL},
 };
 
-/* What the threads share; only `stop` and `failed` change. */
+/* Shared by the threads; only `stop` and `failed` change. */
 struct bench {
     struct client_setup setup;
     struct buf claim; /* the body of every claim */
@@ -42,14 +48,14 @@ static enum cli_exit bench_worker(struct session *s);
 
 static const struct verb VERBS[] = {
     {.name = "worker",
-     .about = "complete every job of a queue at once, until stopped",
-     .flags = FLAGS_WORKER,
+     .about = "Complete every job of a queue without doing any work, until stopped",
+     .options = OPTIONS_WORKER,
      .run = bench_worker},
 };
 
-const struct command COMMAND_BENCH = {"bench", VERBS, ARRAY_LEN(VERBS)};
+const struct command COMMAND_BENCH = {"bench", "Measure the server", VERBS, ARRAY_LEN(VERBS)};
 
-/* One connection: its client, and the memory its requests reuse. */
+/* A connection: its client, and the memory that its requests reuse. */
 struct connection {
     struct bench *bench;
     struct client client;
@@ -57,10 +63,10 @@ struct connection {
     struct buf body;
 };
 
-/* True when the server took it. A refusal is printed and stays one; a server out of reach is asked
- * again until it is back or the bench is over. No keys here: a claim lost on the way comes back
- * when its lease ends, and a completion is told apart by its lease token. */
-static bool ask(struct connection *c, const struct request *req)
+/* True when the server accepted the request. Prints a refusal; retries while the server is out of
+ * reach, until the bench stops. No idempotency keys here: a lost claim comes back when its lease
+ * expires, and the lease token identifies a completion. */
+static bool send_request(struct connection *c, const struct request *req)
 {
     for (;;) {
         enum cli_exit rc = client_send(&c->client, req, &c->reply);
@@ -69,7 +75,7 @@ static bool ask(struct connection *c, const struct request *req)
         if (rc == CLI_DONE)
             refusal_print(&c->reply);
         else
-            fprintf(stderr, "pawl: %s\n", c->client.error);
+            client_print_error(&c->client, "");
         bool later = rc == CLI_DONE ? c->reply.status >= 500 || c->reply.status == 429
                                     : rc == CLI_UNREACHABLE;
         if (!later || atomic_load(&c->bench->stop))
@@ -78,7 +84,7 @@ static bool ask(struct connection *c, const struct request *req)
     }
 }
 
-/* All results in one call, which brings the next jobs with it. */
+/* All results in one call, which also claims the next jobs. */
 static void write_results(struct connection *c, const json_t *jobs)
 {
     size_t i;
@@ -99,7 +105,7 @@ static void write_results(struct connection *c, const json_t *jobs)
     json_close(&out, '}');
 }
 
-/* The jobs of an answer; the caller owns them. NULL: there are none. */
+/* The jobs of an answer; the caller owns them. NULL: none. */
 static json_t *jobs_of(const struct connection *c)
 {
     json_t *answer = json_loadb(c->reply.body.ptr, c->reply.body.len, 0, NULL);
@@ -121,20 +127,20 @@ static void *work(void *ctx)
                                   .wait_ms = CLAIM_WAIT_MS};
     bool able = client_open(&c.client, &b->setup);
     while (able && !atomic_load(&b->stop)) {
-        able = ask(&c, &claim);
+        able = send_request(&c, &claim);
         json_t *jobs = able ? jobs_of(&c) : NULL;
         while (jobs != NULL) {
             write_results(&c, jobs);
             json_decref(jobs);
             struct request results = {
                 .method = "POST", .path = STR("/api/v1/jobs:complete"), .body = buf_str(&c.body)};
-            able = ask(&c, &results);
+            able = send_request(&c, &results);
             jobs = able ? jobs_of(&c) : NULL;
         }
     }
     if (!able && !atomic_load(&b->stop)) {
         atomic_store(&b->failed, true);
-        kill(getpid(), SIGTERM); /* the others have nothing to wait for */
+        kill(getpid(), SIGTERM); /* stop the other threads too */
     }
     client_close(&c.client);
     reply_release(&c.reply);
@@ -155,17 +161,17 @@ static void write_claim(struct session *s, struct buf *claim)
     while ((queue = options_next(&s->opt, "queue", &at)) != NULL)
         json_add_text(&out, NULL, str_of(queue));
     json_close(&out, ']');
-    json_add_int(&out, "max", options_number(&s->opt, "max", 32));
+    json_add_int(&out, "max", options_number(&s->opt, "max", 0));
     json_add_int(&out, "wait_ms", CLAIM_WAIT_MS);
     json_close(&out, '}');
 }
 
-/* Threads inherit the blocked signals, so that only sigwait below sees them. After the first one
- * the next ends the process at once. */
+/* Threads inherit the blocked signals, so that only sigwait below gets them. The second signal ends
+ * the process at once. */
 static enum cli_exit bench_worker(struct session *s)
 {
     pthread_t threads[CONNECTIONS_MAX];
-    size_t wanted = (size_t)options_number(&s->opt, "connections", 4), started = 0;
+    size_t wanted = (size_t)options_number(&s->opt, "connections", 0), started = 0;
     struct bench b = {.setup = s->setup};
     sigset_t signals;
     int got;
@@ -180,7 +186,7 @@ static enum cli_exit bench_worker(struct session *s)
     if (started == wanted)
         (void)sigwait(&signals, &got);
     else
-        fprintf(stderr, "pawl: only %zu of %zu threads could be started\n", started, wanted);
+        fprintf(stderr, "pawl: Only %zu of %zu threads could be started\n", started, wanted);
     atomic_store(&b.stop, true);
     pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
     for (size_t i = 0; i < started; i++)

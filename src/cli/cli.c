@@ -1,4 +1,4 @@
-/* The dispatch table of the client's subcommands, and their help. */
+/* Finds the verb that a command line names, runs it or prints its help. */
 #include "cli/cli.h"
 
 #include "cli/commands.h"
@@ -6,41 +6,35 @@
 #include <errno.h>
 #include <signal.h>
 
+/* In the order of `pawl --help`. */
 static const struct command *const COMMANDS[] = {
-    &COMMAND_WORKFLOW, &COMMAND_RUN,   &COMMAND_APPROVAL, &COMMAND_ENTITY,  &COMMAND_SCHEDULE,
-    &COMMAND_JOB,      &COMMAND_DEAD,  &COMMAND_WORKER,   &COMMAND_IDEM,    &COMMAND_TENANT,
-    &COMMAND_KEY,      &COMMAND_AUDIT, &COMMAND_EVENTS,   &COMMAND_WEBHOOK, &COMMAND_DOCTOR,
+    &COMMAND_WORKFLOW, &COMMAND_RUN,   &COMMAND_APPROVAL, &COMMAND_ENTITY, &COMMAND_SCHEDULE,
+    &COMMAND_WORKER,   &COMMAND_JOB,   &COMMAND_DEAD,     &COMMAND_EVENTS, &COMMAND_WEBHOOK,
+    &COMMAND_TENANT,   &COMMAND_KEY,   &COMMAND_IDEM,     &COMMAND_AUDIT,  &COMMAND_DOCTOR,
     &COMMAND_BACKUP,   &COMMAND_BENCH,
 };
 
+enum { LINE_MAX_LEN = 96 };
+
 static const struct command *find_command(const char *name);
-static const struct verb *find_verb(const struct command *command, int argc, char **argv);
-static int words_of(const struct verb *verb);
+static const struct verb *find_verb(const struct command *command, int argc, char **argv,
+                                    int *ret_words);
 static enum cli_exit run_verb(const struct command *command, const struct verb *verb, int argc,
-                              char **argv);
-static void command_help(FILE *out, const struct command *command);
-static void verb_usage(FILE *out, const struct command *command, const struct verb *verb);
-static void verb_help(FILE *out, const struct command *command, const struct verb *verb);
+                              char **argv, int from);
+static enum cli_exit no_verb(const struct command *command, int argc, char **argv);
+static void print_usage(FILE *out, const struct command *command, const struct session *s);
+static void print_help(FILE *out, const struct command *command, const struct session *s);
 
 int cli_main(int argc, char **argv)
 {
     assert(argc >= 2);
     const struct command *command = find_command(argv[1]);
-    if (command == NULL) {
-        fprintf(stderr, "pawl: unknown command %s; see pawl --help\n", argv[1]);
-        return CLI_USAGE;
-    }
-    const struct verb *verb = find_verb(command, argc, argv);
-    if (verb != NULL)
-        return (int)run_verb(command, verb, argc, argv);
-    const char *word = argc > 2 ? argv[2] : NULL;
-    const char *last = argv[argc - 1]; /* behind a group of verbs, perhaps */
-    bool asked = word != NULL && (strcmp(last, "--help") == 0 || strcmp(last, "-h") == 0);
-    if (word != NULL && !asked)
-        fprintf(stderr, "pawl: unknown command %s %s\n", command->name, word);
-    fputs("usage:\n", asked ? stdout : stderr);
-    command_help(asked ? stdout : stderr, command);
-    return asked ? CLI_DONE : CLI_USAGE;
+    assert(command != NULL);
+    int words;
+    const struct verb *verb = find_verb(command, argc, argv, &words);
+    if (verb == NULL)
+        return (int)no_verb(command, argc, argv);
+    return (int)run_verb(command, verb, argc, argv, 2 + words);
 }
 
 bool cli_knows(const char *name)
@@ -48,38 +42,40 @@ bool cli_knows(const char *name)
     return find_command(name) != NULL;
 }
 
-void cli_help(FILE *out)
+void cli_suggest(struct suggestion *s)
 {
     for (size_t i = 0; i < ARRAY_LEN(COMMANDS); i++)
-        command_help(out, COMMANDS[i]);
+        suggest_consider(s, str_of(COMMANDS[i]->name));
 }
 
 static enum cli_exit run_verb(const struct command *command, const struct verb *verb, int argc,
-                              char **argv)
+                              char **argv, int from)
 {
     struct session session;
-    /* A reader that went away is an error of writing, not the end of us and of a private server. */
+    /* When the reader of our output goes away, writing fails; we and a private server go on. */
     (void)signal(SIGPIPE, SIG_IGN);
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-        fprintf(stderr, "pawl: libcurl cannot be used\n");
+        fprintf(stderr, "pawl: Cannot initialize libcurl\n");
         return CLI_REFUSED;
     }
-    enum cli_exit rc = session_open(&session, verb, argc, argv, 2 + words_of(verb));
+    enum cli_exit rc = session_open(&session, verb, argc, argv, from);
     if (rc == CLI_USAGE)
-        verb_usage(stderr, command, verb);
+        print_usage(stderr, command, &session);
     else if (rc == CLI_DONE && session.opt.help)
-        verb_help(stdout, command, verb);
+        print_help(stdout, command, &session);
     else if (rc == CLI_DONE)
         rc = verb->run(&session);
     rc = session_close(&session, rc);
     curl_global_cleanup();
     if (fflush(stdout) != 0 || ferror(stdout)) {
         if (errno != EPIPE)
-            fprintf(stderr, "pawl: cannot write to standard output: %s\n", strerror(errno));
+            fprintf(stderr, "pawl: Cannot write to standard output: %s\n", strerror(errno));
         rc = rc == CLI_DONE ? CLI_REFUSED : rc;
     }
     return rc;
 }
+
+/* --- finding --- */
 
 static const struct command *find_command(const char *name)
 {
@@ -89,77 +85,152 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-static int words_of(const struct verb *verb)
+/* How many of the words from argv[2] on are the verb's name; -1: they are not. */
+static int match_words(const char *name, int argc, char **argv)
 {
-    return (verb->group != NULL) + (verb->name != NULL);
+    struct str rest = str_of(name), word;
+    int count = 0;
+    for (bool more = rest.len > 0; more; count++) {
+        more = str_cut(rest, ' ', &word, &rest);
+        if (2 + count >= argc || !str_is(word, argv[2 + count]))
+            return -1;
+    }
+    return count;
 }
 
-/* A command whose only verb has no name needs none. */
-static const struct verb *find_verb(const struct command *command, int argc, char **argv)
+static const struct verb *find_verb(const struct command *command, int argc, char **argv,
+                                    int *ret_words)
 {
     for (size_t i = 0; i < command->verb_count; i++) {
-        const struct verb *verb = &command->verbs[i];
-        const char *const words[] = {verb->group, verb->name};
-        int at = 2;
-        bool fits = argc >= at + words_of(verb);
-        for (size_t w = 0; w < ARRAY_LEN(words) && fits; w++)
-            fits = words[w] == NULL || strcmp(words[w], argv[at++]) == 0;
-        if (fits)
-            return verb;
+        int words = match_words(command->verbs[i].name, argc, argv);
+        if (words < 0)
+            continue;
+        *ret_words = words;
+        return &command->verbs[i];
     }
     return NULL;
 }
 
-/* --- help --- */
-
-/* "pawl run signal ID NAME", and how many characters that is. */
-static int verb_line(FILE *out, const struct command *command, const struct verb *verb)
+/* "pawl run signal ID NAME" */
+static void put_line(const struct command *command, const struct verb *verb,
+                     char line[static LINE_MAX_LEN])
 {
-    const char *const words[] = {verb->group, verb->name, verb->arg,
-                                 verb->arg2,  verb->arg3, verb->arg4};
-    int width = fprintf(out, "pawl %s", command->name);
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+    const char *const words[] = {verb->name, verb->arguments};
+    size_t len = (size_t)snprintf(line, LINE_MAX_LEN, "pawl %s", command->name);
+    for (size_t i = 0; i < ARRAY_LEN(words) && len < LINE_MAX_LEN; i++)
         if (words[i] != NULL)
-            width += fprintf(out, " %s", words[i]);
-    return width;
+            len += (size_t)snprintf(line + len, LINE_MAX_LEN - len, " %s", words[i]);
+    assert(len < LINE_MAX_LEN);
 }
 
-static void command_help(FILE *out, const struct command *command)
+/* The verbs whose names start with `prefix`. */
+static size_t print_verbs(FILE *out, const struct command *command, struct str prefix)
 {
+    size_t count = 0;
     for (size_t i = 0; i < command->verb_count; i++) {
-        fputs("  ", out);
-        int width = 2 + verb_line(out, command, &command->verbs[i]);
-        fprintf(out, "%*s%s\n", MAX(2, 34 - width), "", command->verbs[i].about);
+        const struct verb *verb = &command->verbs[i];
+        char line[LINE_MAX_LEN];
+        if (!str_starts_with(str_of(verb->name), prefix))
+            continue;
+        put_line(command, verb, line);
+        int column = fprintf(out, "  %s", line);
+        options_print_description(out, column, verb->about);
+        count++;
+    }
+    return count;
+}
+
+static void print_command_help(FILE *out, const struct command *command, struct str prefix)
+{
+    fprintf(out, "usage: pawl %s VERB [ARGUMENTS] [OPTIONS]\n\n%s\n\n", command->name,
+            command->about);
+    if (print_verbs(out, command, prefix) == 0)
+        (void)print_verbs(out, command, STR(""));
+    fprintf(out, "\nRun `pawl %s VERB --help` for the options of a verb.\n", command->name);
+}
+
+static void report_unknown_verb(const struct command *command, int argc, char **argv)
+{
+    struct str typed = str_of(argv[2]);
+    struct suggestion s = suggest_for(typed);
+    char both[SUGGEST_WORD_MAX] = ""; /* a name of two words */
+    if (argc > 3)
+        (void)snprintf(both, sizeof(both), "%s %s", argv[2], argv[3]);
+    struct suggestion two = suggest_for(str_of(both));
+    for (size_t i = 0; i < command->verb_count; i++) {
+        suggest_consider(&s, str_of(command->verbs[i].name));
+        suggest_consider(&two, str_of(command->verbs[i].name));
+    }
+    struct str best = s.best.len > 0 ? s.best : two.best;
+    fprintf(stderr, "pawl: Unknown command: %s %s.", command->name, argv[2]);
+    if (best.len > 0)
+        fprintf(stderr, " Did you mean \"%s %.*s\"?", command->name, STR_ARG(best));
+    fprintf(stderr, " Run `pawl %s --help` for a list.\n", command->name);
+}
+
+static enum cli_exit no_verb(const struct command *command, int argc, char **argv)
+{
+    const char *last = argv[argc - 1];
+    if (argc > 2 && (strcmp(last, "--help") == 0 || strcmp(last, "-h") == 0)) {
+        print_command_help(stdout, command, argc > 3 ? str_of(argv[2]) : STR(""));
+        return CLI_DONE;
+    }
+    if (argc > 2) {
+        report_unknown_verb(command, argc, argv);
+        return CLI_USAGE;
+    }
+    fprintf(stderr, "pawl: Missing verb: pawl %s VERB\n", command->name);
+    print_command_help(stderr, command, STR(""));
+    return CLI_USAGE;
+}
+
+/* --- help --- */
+
+void cli_print_commands(FILE *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(COMMANDS); i++) {
+        const struct command *command = COMMANDS[i];
+        fprintf(out, "  %-10s %s\n", command->name, command->about);
+        for (size_t v = 0; v < command->verb_count && command->verbs[v].name != NULL; v++)
+            fprintf(out, "%s%s%s", v == 0 ? "             " : ", ", command->verbs[v].name,
+                    v + 1 == command->verb_count ? "\n" : "");
     }
 }
 
-static void verb_usage(FILE *out, const struct command *command, const struct verb *verb)
+static void put_name(const struct command *command, const struct verb *verb, char *out, size_t size)
 {
-    fputs("usage: ", out);
-    (void)verb_line(out, command, verb);
-    flags_usage(out, verb->flags);
-    flags_usage(out, verb->store ? SESSION_STORE_FLAGS : NULL);
-    fputs(" [--url URL] [--json] ...", out);
-    if (verb->command != NULL)
-        fprintf(out, " -- %s", verb->command);
-    fputs("; see --help\n", out);
+    (void)snprintf(out, size, "pawl %s%s%s", command->name, verb->name != NULL ? " " : "",
+                   verb->name != NULL ? verb->name : "");
 }
 
-static void verb_help(FILE *out, const struct command *command, const struct verb *verb)
+static void print_usage(FILE *out, const struct command *command, const struct session *s)
 {
-    verb_usage(out, command, verb);
+    char name[LINE_MAX_LEN];
+    put_name(command, s->verb, name, sizeof(name));
+    fprintf(out, "usage: %s", name);
+    options_print_usage(out, &s->opt);
+    if (!s->opt.help)
+        fprintf(out, "Run `%s --help` for the options.\n", name);
+}
+
+static void print_help(FILE *out, const struct command *command, const struct session *s)
+{
+    const struct verb *verb = s->verb;
+    print_usage(out, command, s);
     fprintf(out, "\n%s\n\n", verb->about);
-    flags_help(out, verb->flags);
-    if (verb->store)
-        flags_help(out, SESSION_STORE_FLAGS);
-    flags_help(out, SESSION_COMMON_FLAGS);
+    options_print_help(out, verb->options);
+    if (verb->options != NULL)
+        fputs("\nOptions of all commands:\n", out);
+    options_print_help(out, verb->store ? SESSION_STORE_OPTIONS : NULL);
+    options_print_help(out, SESSION_COMMON_OPTIONS);
     if (verb->notes != NULL)
         fprintf(out, "\n%s", verb->notes);
     if (verb->store)
-        fprintf(out,
-                "\nWith --store, or with PAWL_STORE and no URL, a private server works on that "
-                "file for the time of this\ncommand, as its administrator; no other server may "
-                "use the file meanwhile. With neither a store nor a URL\nthe server at "
-                "http://127.0.0.1:7295 is asked.\n");
-    fprintf(out, "\nexit code: 0 done, 1 refused, 2 usage, 3 cannot reach the server\n");
+        fputs("\nWith --store, the command starts a private server on the data file, with the role "
+              "admin, and stops\nit at the end. No other server may use the file at that time.\n",
+              out);
+    fputs("\nThe name in brackets is the environment variable that sets the option; the command "
+          "line wins.\nExit codes: 0 done, 1 refused by the server or failed, 2 wrong usage, 3 "
+          "cannot reach the server\n",
+          out);
 }

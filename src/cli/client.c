@@ -1,4 +1,4 @@
-/* HTTP over libcurl: one handle, kept alive, with safe repetition. */
+/* HTTP over libcurl: one kept-alive handle, with safe retries. */
 #include "cli/client.h"
 
 #include "base/env.h"
@@ -10,9 +10,9 @@
 
 enum {
     ATTEMPTS_MAX = 4,
-    BACKOFF_FIRST_MS = 200,        /* doubles: a server that is down is reported within 1.4 s */
-    BACKOFF_MAX_MS = 5 * 1000,     /* a person is waiting */
-    CONNECT_TIMEOUT_MS = 5 * 1000, /* one lost SYN and its repetitions */
+    BACKOFF_FIRST_MS = 200,    /* doubles, so that a server that is down is reported within 1.4 s */
+    BACKOFF_MAX_MS = 5 * 1000, /* a person is waiting */
+    CONNECT_TIMEOUT_MS = 5 * 1000, /* a lost SYN and its retransmissions */
     REPLY_MAX = 2 * HTTP_REPLY_MAX,
 };
 
@@ -21,11 +21,11 @@ static bool add_header(struct client *c, const char *name, const char *value);
 static void set_constants(struct client *c);
 static enum cli_exit prepare(struct client *c, const struct request *req, struct reply *reply);
 static size_t take_bytes(char *bytes, size_t size, size_t count, void *ctx);
-static void forget(struct client *c);
+static void clear_attempt(struct client *c);
 static CURLcode attempt(struct client *c);
 static CURLcode take_head(struct client *c, CURLcode code);
 static enum cli_exit verdict(struct client *c, CURLcode code);
-static bool worth_another(CURLcode code, const struct reply *reply);
+static bool is_worth_a_retry(CURLcode code, const struct reply *reply);
 static int64_t backoff_ms(CURL *curl, int attempt);
 
 void reply_init(struct reply *r)
@@ -49,7 +49,7 @@ bool client_open(struct client *c, const struct client_setup *setup)
         url.len--;
     buf_put(&c->url, url);
     if (c->curl == NULL || !buf_ok(&c->url)) {
-        (void)snprintf(c->error, sizeof(c->error), "out of memory or the URL is too long");
+        (void)snprintf(c->error, sizeof(c->error), "Out of memory, or the URL is too long");
         return false;
     }
     set_constants(c);
@@ -75,11 +75,12 @@ void client_close(struct client *c)
 
 enum cli_exit client_send(struct client *c, const struct request *req, struct reply *ret)
 {
+    c->code = CURLE_OK;
     enum cli_exit rc = prepare(c, req, ret);
     if (rc != CLI_DONE)
         return rc;
     CURLcode code = attempt(c);
-    for (int i = 1; i < ATTEMPTS_MAX && req->take == NULL && worth_another(code, ret); i++) {
+    for (int i = 1; i < ATTEMPTS_MAX && req->take == NULL && is_worth_a_retry(code, ret); i++) {
         client_pause(backoff_ms(c->curl, i));
         code = attempt(c);
     }
@@ -89,9 +90,10 @@ enum cli_exit client_send(struct client *c, const struct request *req, struct re
 bool client_begin(struct client *c, CURLM *multi, const struct request *req, struct reply *ret)
 {
     assert(!req->to_file);
+    c->code = CURLE_OK;
     if (prepare(c, req, ret) != CLI_DONE)
         return false;
-    forget(c);
+    clear_attempt(c);
     CURLMcode code = curl_multi_add_handle(multi, c->curl);
     if (code != CURLM_OK)
         (void)snprintf(c->error, sizeof(c->error), "%s", curl_multi_strerror(code));
@@ -108,6 +110,29 @@ enum cli_exit client_end(struct client *c, CURLM *multi, CURLcode code)
 void client_cancel(struct client *c, CURLM *multi)
 {
     curl_multi_remove_handle(multi, c->curl);
+}
+
+void client_print_error(const struct client *c, const char *then)
+{
+    struct str url = buf_str(&c->url);
+    switch (c->code) {
+    case CURLE_OK: /* the request was not sent */
+        fprintf(stderr, "pawl: %s%s\n", c->error, then);
+        break;
+    case CURLE_COULDNT_CONNECT:
+        fprintf(stderr, "pawl: No pawl server at %.*s%s\n", STR_ARG(url), then);
+        break;
+    case CURLE_OPERATION_TIMEDOUT:
+        fprintf(stderr, "pawl: %.*s did not answer in time%s\n", STR_ARG(url), then);
+        break;
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        fprintf(stderr, "pawl: \"%.*s\" is not a valid HTTP URL%s\n", STR_ARG(url), then);
+        break;
+    default:
+        fprintf(stderr, "pawl: %.*s: %s%s\n", STR_ARG(url), c->error, then);
+        break;
+    }
 }
 
 void buf_put_escaped(struct buf *b, struct str text)
@@ -131,19 +156,19 @@ void client_pause(int64_t ms)
 
 /* --- setting up --- */
 
-/* A line break in a value would make a second header of it. */
+/* A line break in a value would start another header. */
 static bool fits_header(struct client *c, const char *name, const char *value)
 {
     for (const char *p = value; *p != '\0'; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f) {
-            (void)snprintf(c->error, sizeof(c->error), "control characters in the value of %s",
+            (void)snprintf(c->error, sizeof(c->error), "The value of %s has control characters",
                            name);
             return false;
         }
     return true;
 }
 
-/* NULL adds nothing; an empty value takes one of libcurl's own headers out. */
+/* NULL adds nothing; an empty value removes a header that libcurl adds itself. */
 static bool add_header(struct client *c, const char *name, const char *value)
 {
     char line[CLIENT_HEADER_MAX];
@@ -156,7 +181,7 @@ static bool add_header(struct client *c, const char *name, const char *value)
     if (len > 0 && (size_t)len < sizeof(line))
         longer = curl_slist_append(c->headers, line);
     if (longer == NULL) {
-        (void)snprintf(c->error, sizeof(c->error), "the value of %s is too long", name);
+        (void)snprintf(c->error, sizeof(c->error), "The value of %s is too long", name);
         return false;
     }
     c->headers = longer;
@@ -169,8 +194,7 @@ static bool is_loopback(struct str url)
            str_starts_with(url, STR("http://localhost"));
 }
 
-/* What holds for every request. A proxy from the environment is for the network, not for ourselves.
- */
+/* The settings of every request. A proxy from the environment does not apply to loopback. */
 static void set_constants(struct client *c)
 {
     CURL *curl = c->curl;
@@ -187,7 +211,7 @@ static void set_constants(struct client *c)
         curl_easy_setopt(curl, CURLOPT_PROXY, "");
 }
 
-/* False when its value cannot stand in a header; NULL needs none. */
+/* False when the value does not fit into a header; NULL adds none. */
 static bool add_extra(struct client *c, size_t at, const char *name, const char *value,
                       struct curl_slist **first)
 {
@@ -197,7 +221,7 @@ static bool add_extra(struct client *c, size_t at, const char *name, const char 
         return false;
     int len = snprintf(c->extra[at].line, sizeof(c->extra[at].line), "%s: %s", name, value);
     if (len < 0 || (size_t)len >= sizeof(c->extra[at].line)) {
-        (void)snprintf(c->error, sizeof(c->error), "the value of %s is too long", name);
+        (void)snprintf(c->error, sizeof(c->error), "The value of %s is too long", name);
         return false;
     }
     c->extra[at].node = (struct curl_slist){c->extra[at].line, *first};
@@ -233,10 +257,10 @@ static enum cli_exit prepare(struct client *c, const struct request *req, struct
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, req->method);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_URL, c->target.ptr);
-    /* A file may take any time to arrive, as long as it arrives. */
+    /* A file may take any time, as long as bytes arrive. */
     int64_t patience_ms = (req->timeout_ms > 0 ? req->timeout_ms : c->timeout_ms) + req->wait_ms;
-    bool goes_on = req->to_file || req->take != NULL;
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, goes_on ? 0L : (long)patience_ms);
+    bool is_endless = req->to_file || req->take != NULL;
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, is_endless ? 0L : (long)patience_ms);
     curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, req->take != NULL ? 1L : 0L);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, req->to_file ? 1L : 0L);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, req->to_file ? (long)(patience_ms / 1000) : 0L);
@@ -278,8 +302,8 @@ static size_t take_bytes(char *bytes, size_t size, size_t count, void *ctx)
     return buf_ok(&c->reply->body) ? len : 0;
 }
 
-/* What an attempt before this one left behind. */
-static void forget(struct client *c)
+/* Removes what the attempt before left. */
+static void clear_attempt(struct client *c)
 {
     buf_clear(&c->reply->body);
     c->file_errno = 0;
@@ -288,16 +312,16 @@ static void forget(struct client *c)
 
 static CURLcode attempt(struct client *c)
 {
-    forget(c);
+    clear_attempt(c);
     if (c->req.to_file &&
         (ftruncate(c->req.file_fd, 0) != 0 || lseek(c->req.file_fd, 0, SEEK_SET) != 0)) {
-        (void)snprintf(c->error, sizeof(c->error), "cannot empty the file: %s", strerror(errno));
+        (void)snprintf(c->error, sizeof(c->error), "cannot truncate the file: %s", strerror(errno));
         return CURLE_WRITE_ERROR;
     }
     return take_head(c, curl_easy_perform(c->curl));
 }
 
-/* Fills in what the reply has besides its body, or says why there is none. */
+/* Fills in the status and headers of the reply, or the reason why there is none. */
 static CURLcode take_head(struct client *c, CURLcode code)
 {
     struct reply *reply = c->reply;
@@ -320,6 +344,7 @@ static CURLcode take_head(struct client *c, CURLcode code)
 
 static enum cli_exit verdict(struct client *c, CURLcode code)
 {
+    c->code = code;
     if (code == CURLE_OK)
         return CLI_DONE;
     if (c->error[0] == '\0')
@@ -329,17 +354,17 @@ static enum cli_exit verdict(struct client *c, CURLcode code)
     return code == CURLE_WRITE_ERROR || code == CURLE_OUT_OF_MEMORY ? CLI_REFUSED : CLI_UNREACHABLE;
 }
 
-/* --- trying again --- */
+/* --- retries --- */
 
-static bool worth_another(CURLcode code, const struct reply *reply)
+static bool is_worth_a_retry(CURLcode code, const struct reply *reply)
 {
-    static const CURLcode PASSING[] = {
+    static const CURLcode TRANSIENT[] = {
         CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT,   CURLE_OPERATION_TIMEDOUT,
         CURLE_SEND_ERROR,           CURLE_RECV_ERROR,        CURLE_GOT_NOTHING,
         CURLE_PARTIAL_FILE,         CURLE_SSL_CONNECT_ERROR,
     };
-    for (size_t i = 0; i < ARRAY_LEN(PASSING); i++)
-        if (code == PASSING[i])
+    for (size_t i = 0; i < ARRAY_LEN(TRANSIENT); i++)
+        if (code == TRANSIENT[i])
             return true;
     if (code != CURLE_OK || (reply->status != 503 && reply->status != 409))
         return false;

@@ -1,9 +1,9 @@
-/* HTTP requests to one server over one kept connection, repeated where that is safe.
+/* HTTP requests to one server over one kept-alive connection, with safe retries.
  *
- * A request is tried up to four times: after connection errors and time-outs, after 503, and after
- * a 409 that calls itself retryable, always with the same Idempotency-Key. Between attempts it
- * waits a random time below a doubling bound, or as long as Retry-After asks, but at most five
- * seconds. Who has other work to do meanwhile puts requests on a multi handle, once each. */
+ * A request is tried up to four times: after connection errors and time-outs, after a 503, and
+ * after a retryable 409, always with the same Idempotency-Key. Between attempts it waits a random
+ * time below a doubling bound, or as long as Retry-After says, but at most five seconds. A caller
+ * with other work to do puts requests on a multi handle instead, where they are tried once. */
 #ifndef PAWL_CLI_CLIENT_H
 #define PAWL_CLI_CLIENT_H
 
@@ -25,16 +25,16 @@ struct client_setup {
 
 struct request {
     const char *method;
-    struct str path;             /* from the slash on, escaped, with its query */
+    struct str path;             /* escaped, starts with a slash, includes the query */
     struct str body;             /* JSON; empty for none */
     const char *idempotency_key; /* this and the next: NULL for none */
-    const char *if_match;        /* as it is sent, in its quotes */
+    const char *if_match;        /* in quotes, as the header has it */
     int64_t timeout_ms;          /* of one attempt; 0: the client's */
-    int64_t wait_ms;             /* how long the server was asked to wait, on top of the time-out */
-    bool to_file;                /* a 200's body goes to file_fd, which is emptied first */
+    int64_t wait_ms; /* how long the server may hold the request; added to the time-out */
+    bool to_file;    /* write the body of a 200 to file_fd, which is truncated first */
     int file_fd;
-    /* A 200's body goes here as it comes, however long that takes; false ends it. Such a request is
-     * made once: the caller knows how far it came. NULL: it goes into the reply. */
+    /* Gets the body of a 200 as it arrives, with no time limit; false ends the request, which is
+     * tried once. NULL: the body goes into the reply. */
     bool (*take)(void *ctx, struct str bytes);
     void *take_ctx;
 };
@@ -48,11 +48,12 @@ struct reply {
 
 struct client {
     CURL *curl;
-    struct curl_slist *headers; /* those of every request */
-    struct buf url;             /* of the server, without a slash at its end */
+    struct curl_slist *headers; /* of every request */
+    struct buf url;             /* of the server, without a trailing slash */
     int64_t timeout_ms;
     char error[CURL_ERROR_SIZE]; /* why the last request failed */
-    /* Of the request under way: */
+    CURLcode code;               /* of the last request */
+    /* Of the request in flight: */
     struct request req;
     struct reply *reply;
     struct buf target;
@@ -60,36 +61,39 @@ struct client {
     struct {
         char line[CLIENT_HEADER_MAX];
         struct curl_slist node;
-    } extra[2]; /* headers of this request, in front of the others */
+    } extra[2]; /* headers of this request only */
 };
 
 void reply_init(struct reply *r);
 void reply_release(struct reply *r);
 
-/* False when memory ran out or a header's value has control characters; c->error says which.
- * client_close is due in both cases. curl_global_init comes before, once. */
+/* False when memory ran out or the value of a header has control characters; c->error says which.
+ * Call client_close in both cases, and curl_global_init once before. */
 MUST_CHECK bool client_open(struct client *c, const struct client_setup *setup);
 void client_close(struct client *c);
 
-/* CLI_DONE when the server answered, whatever its status. Otherwise c->error says why not. */
+/* CLI_DONE when the server answered, with any status. Otherwise see client_print_error. */
 MUST_CHECK enum cli_exit client_send(struct client *c, const struct request *req,
                                      struct reply *ret);
 
-/* --- beside other work --- */
+/* --- in parallel --- */
 
-/* Puts a request on the multi handle, where it is made once; curl's private pointer of the handle
- * is c. What req borrows and ret stay the request's until client_end. False: c->error says why. */
+/* Puts a request on the multi handle, where it is tried once; curl's private pointer of the handle
+ * is c. req's texts and ret must live until client_end. False: see client_print_error. */
 MUST_CHECK bool client_begin(struct client *c, CURLM *multi, const struct request *req,
                              struct reply *ret);
-/* Takes off one that is over, with the code that the multi handle gave. As client_send. */
+/* Takes a finished request off, with the code from the multi handle. Returns as client_send. */
 MUST_CHECK enum cli_exit client_end(struct client *c, CURLM *multi, CURLcode code);
-/* Takes off one that is under way. */
+/* Takes a request in flight off. */
 void client_cancel(struct client *c, CURLM *multi);
+
+/* Prints why the last request failed, and `then`, as one line on standard error. */
+void client_print_error(const struct client *c, const char *then);
 
 /* Percent-encodes all but letters, digits and -._~ */
 void buf_put_escaped(struct buf *b, struct str text);
 
-/* Sleeps, signals or not. */
+/* Sleeps that long, even if a signal arrives. */
 void client_pause(int64_t ms);
 
 #endif

@@ -1,8 +1,15 @@
-/* The client's subcommands, each in the file of its name. */
+/* The client's commands: a row for each verb, in the file that is named after the command. */
 #ifndef PAWL_CLI_COMMANDS_H
 #define PAWL_CLI_COMMANDS_H
 
 #include "cli/session.h"
+
+struct command {
+    const char *name;
+    const char *about; /* one line without a full stop */
+    const struct verb *verbs;
+    size_t verb_count;
+};
 
 extern const struct command COMMAND_WORKFLOW;
 extern const struct command COMMAND_RUN;

@@ -1,9 +1,9 @@
-/* pawl dead: jobs that failed for good, for somebody to look at, retry or drop. */
+/* pawl dead: jobs that failed and have no retries left. */
 #include "cli/commands.h"
 
 static const char DEAD[] = "/api/v1/dead-letters/";
 
-static const struct flag FLAGS_LIST[] = {SESSION_PAGE_FLAGS, {.name = NULL}};
+static const struct option OPTIONS_LIST[] = {SESSION_PAGE_OPTIONS, {.name = NULL}};
 
 static const struct column COLUMNS[] = {
     {"JOB", "job_id"},      {"RUN", "run_id"},         {"WORKFLOW", "workflow_id"},
@@ -17,17 +17,18 @@ static enum cli_exit dead_drop(struct session *s);
 
 static const struct verb VERBS[] = {
     {.name = "list",
-     .about = "jobs that failed for good, newest first",
-     .flags = FLAGS_LIST,
+     .about = "List jobs that failed and have no retries left, newest first",
+     .options = OPTIONS_LIST,
      .run = dead_list},
     {.name = "retry",
-     .arg = "ID",
-     .about = "have the job's run try its failed steps again",
+     .arguments = "ID",
+     .about = "Retry the failed steps of the job's run",
      .run = dead_retry},
-    {.name = "drop", .arg = "ID", .about = "take a job off the list", .run = dead_drop},
+    {.name = "drop", .arguments = "ID", .about = "Remove a job from the list", .run = dead_drop},
 };
 
-const struct command COMMAND_DEAD = {"dead", VERBS, ARRAY_LEN(VERBS)};
+const struct command COMMAND_DEAD = {"dead", "Handle dead letters: jobs that have no retries left",
+                                     VERBS, ARRAY_LEN(VERBS)};
 
 static enum cli_exit dead_list(struct session *s)
 {

@@ -1,10 +1,10 @@
-/* pawl doctor: has the server check its own data, and make anew what is derived from the runs. */
+/* pawl doctor: has the server check its data, and rebuild what it derives from the runs. */
 #include "cli/commands.h"
 
 enum { DOCTOR_TIMEOUT_S = 600 }; /* it reads everything */
 
-static const struct flag FLAGS[] = {
-    {.name = "repair", .help = "make anew what is derived from the runs, then check again"},
+static const struct option OPTIONS[] = {
+    {.name = "repair", .kind = OPTION_SWITCH, .help = "Rebuild derived data, then check again"},
     {.name = NULL},
 };
 
@@ -18,14 +18,15 @@ static const struct column COLUMNS[] = {
 static enum cli_exit doctor(struct session *s);
 
 static const struct verb VERBS[] = {
-    {.about = "check the data; exit code 1 when something is wrong",
-     .flags = FLAGS,
+    {.about = "Check the data; exit code 1 if something is wrong",
+     .options = OPTIONS,
      .run = doctor,
      .store = true,
      .timeout_s = DOCTOR_TIMEOUT_S},
 };
 
-const struct command COMMAND_DOCTOR = {"doctor", VERBS, ARRAY_LEN(VERBS)};
+const struct command COMMAND_DOCTOR = {"doctor", "Check the data, and rebuild derived data", VERBS,
+                                       ARRAY_LEN(VERBS)};
 
 /* "slots: active_runs of the tenant is not …, tenant acme, kept 3, counted 2" */
 static void show_finding(const json_t *check, json_t *finding)
@@ -58,12 +59,7 @@ static void show_findings(json_t *answer)
 static void show_checks(struct session *s, json_t *answer)
 {
     (void)s;
-    struct table table;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
-    table_add(&table, json_object_get(answer, "checks"));
-    if (!table_print(&table, stdout))
-        fprintf(stderr, "pawl: the checks do not fit into a table: use --json\n");
-    table_release(&table);
+    rows_print(stdout, COLUMNS, ARRAY_LEN(COLUMNS), json_object_get(answer, "checks"));
     show_findings(answer);
 }
 
@@ -78,15 +74,14 @@ static void show_repair(struct session *s, json_t *answer)
 
 static enum cli_exit doctor(struct session *s)
 {
-    enum cli_exit rc = CLI_DONE;
     if (options_has(&s->opt, "repair")) {
         session_path(s, "/api/v1/doctor/repair", "", "");
-        rc = session_call(s, "POST", show_repair);
+        enum cli_exit repaired = session_call(s, "POST", show_repair);
+        if (repaired != CLI_DONE)
+            return repaired;
     }
-    if (rc != CLI_DONE)
-        return rc;
     session_path(s, "/api/v1/doctor", "", "");
-    rc = session_call(s, "GET", show_checks);
+    enum cli_exit rc = session_call(s, "GET", show_checks);
     if (rc == CLI_DONE && !json_is_true(json_object_get(s->answer, "ok")))
         rc = CLI_REFUSED;
     return rc;

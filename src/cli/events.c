@@ -1,4 +1,4 @@
-/* pawl events: what happens in a tenant, as it happens. */
+/* pawl events: follows the event stream of a tenant. */
 #include "cli/commands.h"
 
 #include "base/limits.h"
@@ -9,40 +9,45 @@ enum {
     PAUSE_MS_MAX = 5 * 1000,
 };
 
-static const struct flag FLAGS[] = {
+static const struct option OPTIONS[] = {
     {.name = "type",
      .value = "TYPE",
-     .help = "only events of this type, or of a pattern as run.*",
+     .help = "Only events of this type, or of types that match a pattern such as run.*",
      .many = true},
-    {.name = "after", .value = "ID", .help = "begin behind this event; 0-0: the oldest kept"},
-    {.name = "count", .value = "N", .help = "end after so many events", .number = true, .min = 1},
+    {.name = "after",
+     .value = "ID",
+     .help = "Start after this event; 0-0 starts with the oldest (default: new events only)"},
+    {.name = "count",
+     .kind = OPTION_NUMBER,
+     .value = "N",
+     .min = 1,
+     .help = "Stop after this many events"},
     {.name = NULL},
 };
 
 static enum cli_exit events(struct session *s);
 
 static const struct verb VERBS[] = {
-    {.about = "tell every event of the tenant as it comes",
-     .notes =
-         "Without --after it begins with what comes from now on. When the connection breaks it "
-         "goes on where it was.\nWith --json each event is a line: the CloudEvents object, "
-         "with its place as \"pawlplace\".\n",
-     .flags = FLAGS,
+    {.about = "Print the events of a tenant as they happen",
+     .notes = "When the connection breaks, it reconnects and continues where it was.\nWith --json, "
+              "each event is a line: the CloudEvents object and its position as \"pawlplace\".\n",
+     .options = OPTIONS,
      .run = events},
 };
 
-const struct command COMMAND_EVENTS = {"events", VERBS, ARRAY_LEN(VERBS)};
+const struct command COMMAND_EVENTS = {"events", "Follow the events of a tenant", VERBS,
+                                       ARRAY_LEN(VERBS)};
 
-/* What has come of the stream. */
+/* The stream so far. */
 struct tail {
     struct session *s;
     struct buf line;
     char id[64];   /* of the event being read */
-    char last[64]; /* of the last that was printed; "": none */
+    char last[64]; /* of the last one printed; "": none */
     json_t *data;
-    int64_t left; /* -1: no end */
-    bool ever;    /* the server has answered */
-    bool full;    /* of memory */
+    int64_t left;   /* events to print; -1: no limit */
+    bool answered;  /* the server has answered at least once */
+    bool too_large; /* an event is larger than LINE_MAX_BYTES */
 };
 
 static void print_event(struct tail *t)
@@ -63,7 +68,7 @@ static void print_event(struct tail *t)
 }
 
 /* An empty line ends an event. */
-static void event_over(struct tail *t)
+static void end_event(struct tail *t)
 {
     if (t->data == NULL)
         return;
@@ -71,18 +76,18 @@ static void event_over(struct tail *t)
         print_event(t);
         t->left -= t->left > 0;
     } else {
-        fputs("pawl: events are missing here: they are not kept any more\n", stderr);
+        fputs("pawl: Some events are missing here: the server has already deleted them\n", stderr);
     }
     memcpy(t->last, t->id, sizeof(t->last));
     json_decref(t->data);
     t->data = NULL;
 }
 
-static void line_over(struct tail *t)
+static void end_line(struct tail *t)
 {
     struct str line = buf_str(&t->line);
     if (line.len == 0) {
-        event_over(t);
+        end_event(t);
     } else if (str_starts_with(line, STR("id: "))) {
         (void)snprintf(t->id, sizeof(t->id), "%.*s", (int)(line.len - 4), line.ptr + 4);
     } else if (str_starts_with(line, STR("data: "))) {
@@ -92,21 +97,21 @@ static void line_over(struct tail *t)
     buf_clear(&t->line);
 }
 
-/* False ends the connection. */
+/* False closes the connection. */
 static bool take(void *ctx, struct str bytes)
 {
     struct tail *t = ctx;
     for (size_t i = 0; i < bytes.len && t->left != 0; i++) {
         if (bytes.ptr[i] == '\n')
-            line_over(t);
+            end_line(t);
         else
             buf_put_char(&t->line, bytes.ptr[i]);
     }
-    t->full = !buf_ok(&t->line);
-    return !t->full && t->left != 0 && !ferror(stdout);
+    t->too_large = !buf_ok(&t->line);
+    return !t->too_large && t->left != 0 && !ferror(stdout);
 }
 
-static void ask_for(struct session *s, const char *after)
+static void make_request(struct session *s, const char *after)
 {
     struct buf types;
     size_t at = 0;
@@ -122,29 +127,29 @@ static void ask_for(struct session *s, const char *after)
     buf_release(&types);
 }
 
-/* Until the connection ends. *ret_again: it may be made anew. */
-static enum cli_exit listen_once(struct session *s, struct tail *t, bool *ret_again)
+/* Reads until the connection closes. *ret_again: reconnect. */
+static enum cli_exit follow_once(struct session *s, struct tail *t, bool *ret_again)
 {
-    ask_for(s, t->last[0] != '\0' ? t->last : options_text(&s->opt, "after"));
+    make_request(s, t->last[0] != '\0' ? t->last : options_text(&s->opt, "after"));
     struct request req = {.method = "GET", .path = buf_str(&s->path), .take = take, .take_ctx = t};
     buf_clear(&t->line);
     json_decref(t->data);
     t->data = NULL;
     enum cli_exit rc = client_send(&s->client, &req, &s->reply);
-    struct curl_header *begin = NULL; /* where it began, when it was not told */
+    struct curl_header *begin = NULL; /* where the stream starts, if we did not say */
     if (t->last[0] == '\0' &&
         curl_easy_header(s->client.curl, "Last-Event-ID", 0, CURLH_HEADER, -1, &begin) == CURLHE_OK)
         (void)snprintf(t->last, sizeof(t->last), "%s", begin->value);
     long status = 0;
     curl_easy_getinfo(s->client.curl, CURLINFO_RESPONSE_CODE, &status);
-    t->ever |= status == 200;
+    t->answered |= status == 200;
     bool refused = rc == CLI_DONE && s->reply.status >= 300 && s->reply.status != 503;
     if (refused)
         session_refused(s);
-    else if (t->full)
-        fprintf(stderr, "pawl: an event is larger than %d MiB\n", LINE_MAX_BYTES / MIB);
-    *ret_again = !refused && !t->full && t->left != 0 && !ferror(stdout);
-    return refused || t->full ? CLI_REFUSED : rc;
+    else if (t->too_large)
+        fprintf(stderr, "pawl: An event is larger than %d MiB\n", LINE_MAX_BYTES / MIB);
+    *ret_again = !refused && !t->too_large && t->left != 0 && !ferror(stdout);
+    return refused || t->too_large ? CLI_REFUSED : rc;
 }
 
 static enum cli_exit events(struct session *s)
@@ -156,11 +161,11 @@ static enum cli_exit events(struct session *s)
     enum cli_exit rc = CLI_DONE;
     buf_init(&t.line, LINE_MAX_BYTES);
     while (again) {
-        rc = listen_once(s, &t, &again);
+        rc = follow_once(s, &t, &again);
         bool lost = again && rc != CLI_DONE;
         if (lost && !away)
-            session_unreachable(s); /* once, until it answers again */
-        if (lost && !t.ever)
+            session_unreachable(s); /* print it once, until the server answers again */
+        if (lost && !t.answered)
             break;
         pause_ms = lost && away ? MIN(2 * pause_ms, PAUSE_MS_MAX) : PAUSE_MS_MIN;
         away = lost;

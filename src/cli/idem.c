@@ -1,4 +1,4 @@
-/* pawl idem: what the server remembers about an idempotency key. */
+/* pawl idem: idempotency keys and the requests that used them. */
 #include "cli/commands.h"
 
 static const char KEYS[] = "/api/v1/idempotency-keys/";
@@ -7,14 +7,18 @@ static enum cli_exit idem_show(struct session *s);
 static enum cli_exit idem_release(struct session *s);
 
 static const struct verb VERBS[] = {
-    {.name = "show", .arg = "KEY", .about = "the first request of a key", .run = idem_show},
+    {.name = "show",
+     .arguments = "KEY",
+     .about = "Show the first request with an idempotency key, and its repeats",
+     .run = idem_show},
     {.name = "release",
-     .arg = "KEY",
-     .about = "forget a key, so that it may be used anew",
+     .arguments = "KEY",
+     .about = "Forget an idempotency key, so that it can be used again",
      .run = idem_release},
 };
 
-const struct command COMMAND_IDEM = {"idem", VERBS, ARRAY_LEN(VERBS)};
+const struct command COMMAND_IDEM = {"idem", "Inspect and release idempotency keys", VERBS,
+                                     ARRAY_LEN(VERBS)};
 
 static enum cli_exit idem_show(struct session *s)
 {

@@ -1,53 +1,64 @@
-/* pawl job: a worker's calls, by hand. */
+/* pawl job: the calls of a worker, one at a time. */
 #include "base/limits.h"
 #include "cli/commands.h"
 
 static const char JOBS[] = "/api/v1/jobs/";
 
-static const struct flag FLAGS_CLAIM[] = {
-    {.name = "queue", .value = "Q", .help = "may be given again; default: default", .many = true},
+#define LEASE_TOKEN_OPTION                                                                         \
+    {                                                                                              \
+        .name = "lease-token", .value = "TOKEN", .help = "From `pawl job claim`", .required = true \
+    }
+
+static const struct option OPTIONS_CLAIM[] = {
+    {.name = "queue",
+     .value = "QUEUE",
+     .help = "Claim from this queue (default: the queue \"default\")",
+     .many = true},
     {.name = "max",
+     .kind = OPTION_NUMBER,
      .value = "N",
-     .help = "jobs at most",
-     .number = true,
      .min = 1,
-     .max = CLAIM_MAX},
+     .max = CLAIM_MAX,
+     .help = "Claim at most this many jobs"},
     {.name = "wait-ms",
+     .kind = OPTION_NUMBER,
      .value = "N",
-     .help = "wait for a job, at most that long",
-     .number = true,
-     .max = CLAIM_WAIT_MS_MAX},
+     .max = CLAIM_WAIT_MS_MAX,
+     .unit = "milliseconds",
+     .help = "Wait for a job, for at most this long"},
     {.name = "lease-ms",
+     .kind = OPTION_NUMBER,
      .value = "N",
-     .help = "how long the jobs are yours",
-     .number = true,
      .min = LEASE_MS_MIN,
-     .max = LEASE_MS_MAX},
-    {.name = "worker-id", .value = "W", .help = "default: host and process"},
+     .max = LEASE_MS_MAX,
+     .unit = "milliseconds",
+     .help = "How long the jobs stay yours without a heartbeat"},
+    {.name = "worker-id", .value = "ID", .help = "Your name (default: host name and process id)"},
     {.name = NULL},
 };
-static const struct flag FLAGS_COMPLETE[] = {
-    {.name = "lease-token", .value = "T", .help = "as claimed", .required = true},
-    {.name = "output", .value = "JSON|@FILE|-", .help = "the step's output, or an entity's answer"},
-    {.name = "state", .value = "JSON|@FILE|-", .help = "an object: the run's state from now on"},
+static const struct option OPTIONS_COMPLETE[] = {
+    LEASE_TOKEN_OPTION,
+    {.name = "output",
+     .value = "JSON|@FILE|-",
+     .help = "The output of the step, or the answer of an entity's handler"},
+    {.name = "state", .value = "JSON|@FILE|-", .help = "The run's new state: a JSON object"},
     {.name = NULL},
 };
-static const struct flag FLAGS_FAIL[] = {
-    {.name = "lease-token", .value = "T", .help = "as claimed", .required = true},
-    {.name = "code", .value = "C", .help = "what failed, for programs", .required = true},
-    {.name = "message", .value = "M", .help = "what failed, for people", .required = true},
-    {.name = "not-retryable", .help = "whatever the step's retry policy says"},
+static const struct option OPTIONS_FAIL[] = {
+    LEASE_TOKEN_OPTION,
+    {.name = "code", .value = "CODE", .help = "The error code, for programs", .required = true},
+    {.name = "message", .value = "TEXT", .help = "The error, for people", .required = true},
+    {.name = "not-retryable",
+     .kind = OPTION_SWITCH,
+     .help = "Do not retry, whatever the step's retry policy says"},
     {.name = NULL},
 };
-static const struct flag FLAGS_HEARTBEAT[] = {
-    {.name = "lease-token", .value = "T", .help = "as claimed", .required = true},
-    {.name = "progress", .value = "JSON|@FILE|-", .help = "how far it is, for people"},
+static const struct option OPTIONS_HEARTBEAT[] = {
+    LEASE_TOKEN_OPTION,
+    {.name = "progress", .value = "JSON|@FILE|-", .help = "The progress so far, for people"},
     {.name = NULL},
 };
-static const struct flag FLAGS_RELEASE[] = {
-    {.name = "lease-token", .value = "T", .help = "as claimed", .required = true},
-    {.name = NULL},
-};
+static const struct option OPTIONS_RELEASE[] = {LEASE_TOKEN_OPTION, {.name = NULL}};
 
 static const struct column CLAIM_COLUMNS[] = {
     {"JOB", "job_id"},
@@ -70,41 +81,40 @@ static enum cli_exit job_heartbeat(struct session *s);
 static enum cli_exit job_release(struct session *s);
 
 static const struct verb VERBS[] = {
-    {.name = "claim", .about = "take jobs for a while", .flags = FLAGS_CLAIM, .run = job_claim},
-    {.name = "show", .arg = "ID", .about = "one job", .run = job_show},
+    {.name = "claim",
+     .about = "Claim jobs, each under a lease",
+     .options = OPTIONS_CLAIM,
+     .run = job_claim},
+    {.name = "show", .arguments = "ID", .about = "Show a job", .run = job_show},
     {.name = "complete",
-     .arg = "ID",
-     .about = "hand in a claimed job's output",
-     .flags = FLAGS_COMPLETE,
+     .arguments = "ID",
+     .about = "Complete a claimed job with its output",
+     .options = OPTIONS_COMPLETE,
      .run = job_complete},
     {.name = "fail",
-     .arg = "ID",
-     .about = "say that a claimed job failed",
-     .flags = FLAGS_FAIL,
+     .arguments = "ID",
+     .about = "Report that a claimed job failed",
+     .options = OPTIONS_FAIL,
      .run = job_fail},
     {.name = "heartbeat",
-     .arg = "ID",
-     .about = "keep a claimed job; exit code 1 when it is to end",
-     .flags = FLAGS_HEARTBEAT,
+     .arguments = "ID",
+     .about = "Extend the lease of a claimed job; exit code 1 if the job is cancelled",
+     .options = OPTIONS_HEARTBEAT,
      .run = job_heartbeat},
     {.name = "release",
-     .arg = "ID",
-     .about = "give a claimed job back, for others",
-     .flags = FLAGS_RELEASE,
+     .arguments = "ID",
+     .about = "Give a claimed job back, for other workers",
+     .options = OPTIONS_RELEASE,
      .run = job_release},
 };
 
-const struct command COMMAND_JOB = {"job", VERBS, ARRAY_LEN(VERBS)};
+const struct command COMMAND_JOB = {"job", "Claim and complete single jobs, as a worker does",
+                                    VERBS, ARRAY_LEN(VERBS)};
 
 static void show_claimed(struct session *s, json_t *answer)
 {
     (void)s;
-    struct table table;
-    table_init(&table, CLAIM_COLUMNS, ARRAY_LEN(CLAIM_COLUMNS));
-    table_add(&table, json_object_get(answer, "jobs"));
-    if (!table_print(&table, stdout))
-        fprintf(stderr, "pawl: the jobs do not fit into a table: use --json\n");
-    table_release(&table);
+    rows_print(stdout, CLAIM_COLUMNS, ARRAY_LEN(CLAIM_COLUMNS), json_object_get(answer, "jobs"));
 }
 
 static enum cli_exit job_claim(struct session *s)
@@ -139,8 +149,9 @@ static enum cli_exit job_complete(struct session *s)
     json_open(&s->out, NULL, '{');
     session_add_text(s, "lease_token", "lease-token");
     enum cli_exit rc = session_add_json(s, "output", "output");
-    if (rc == CLI_DONE)
-        rc = session_add_json(s, "state", "state");
+    if (rc != CLI_DONE)
+        return rc;
+    rc = session_add_json(s, "state", "state");
     if (rc != CLI_DONE)
         return rc;
     json_close(&s->out, '}');

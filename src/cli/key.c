@@ -1,12 +1,14 @@
-/* pawl key: API keys, which are shown once and kept as hashes. */
+/* pawl key: API keys. The server shows a key once and stores its hash. */
 #include "cli/commands.h"
 
-static const struct flag FLAGS_CREATE[] = {
+static const struct option OPTIONS_CREATE[] = {
     {.name = "role",
-     .value = "admin|operator|approver|worker|viewer",
-     .help = "what it may do; an admin of --tenant '*' rules the server",
+     .kind = OPTION_CHOICE,
+     .value = "ROLE",
+     .choices = "admin|operator|approver|worker|viewer",
+     .help = "What the key may do; role admin with --tenant '*' may do everything",
      .required = true},
-    {.name = "label", .value = "TEXT", .help = "whose it is, for people"},
+    {.name = "label", .value = "TEXT", .help = "A note for people, such as the key's owner"},
     {.name = NULL},
 };
 
@@ -27,18 +29,26 @@ static enum cli_exit key_revoke(struct session *s);
 
 static const struct verb VERBS[] = {
     {.name = "create",
-     .about = "make a key of --tenant and print it, this once",
-     .flags = FLAGS_CREATE,
+     .about = "Create an API key for --tenant and print it; it is shown only once",
+     .options = OPTIONS_CREATE,
      .run = key_create,
      .store = true,
      .tenant_in_body = true},
-    {.name = "list", .about = "the keys, without their secrets", .run = key_list, .store = true},
-    {.name = "revoke", .arg = "ID", .about = "end a key now", .run = key_revoke, .store = true},
+    {.name = "list",
+     .about = "List the keys, without their secrets",
+     .run = key_list,
+     .store = true},
+    {.name = "revoke",
+     .arguments = "ID",
+     .about = "Revoke a key; it stops working at once",
+     .run = key_revoke,
+     .store = true},
 };
 
-const struct command COMMAND_KEY = {"key", VERBS, ARRAY_LEN(VERBS)};
+const struct command COMMAND_KEY = {"key", "Create, list and revoke API keys", VERBS,
+                                    ARRAY_LEN(VERBS)};
 
-/* The key alone on standard output: KEY=$(pawl key create …). */
+/* Only the key goes to standard output: KEY=$(pawl key create …). */
 static void show_created(struct session *s, json_t *answer)
 {
     (void)s;
@@ -51,7 +61,7 @@ static void show_created(struct session *s, json_t *answer)
     value_print(stderr, json_object_get(answer, "role"));
     fputs(", tenant ", stderr);
     value_print(stderr, json_object_get(answer, "tenant"));
-    fputs(". It is shown only this once: keep it now.\n", stderr);
+    fputs(". It is shown only this once: save it now.\n", stderr);
 }
 
 static enum cli_exit key_create(struct session *s)

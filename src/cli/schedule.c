@@ -1,28 +1,38 @@
-/* pawl schedule: times that start runs by themselves. */
+/* pawl schedule: cron schedules that start runs. */
 #include "base/limits.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 
 static const char SCHEDULES[] = "/api/v1/schedules/";
 
-static const struct flag FLAGS_APPLY[] = {
-    {.name = "file", .value = "FILE|-", .help = "its settings as a JSON object; flags beat it"},
-    {.name = "workflow", .value = "ID", .help = "what it starts"},
-    {.name = "cron", .value = "'M H D M W'", .help = "when: five fields, six with seconds, @daily"},
-    {.name = "timezone", .value = "ZONE", .help = "of those times, as Europe/Berlin; default UTC"},
+static const struct option OPTIONS_APPLY[] = {
+    {.name = "file",
+     .value = "FILE|-",
+     .help = "Read the settings from a JSON object; options on the command line win"},
+    {.name = "workflow", .value = "ID", .help = "The workflow to start"},
+    {.name = "cron",
+     .value = "'M H D M W'",
+     .help = "When to start it: five fields, six with seconds in front, or @daily and the like"},
+    {.name = "timezone",
+     .value = "ZONE",
+     .help = "Time zone of the cron expression, such as Europe/Berlin (default UTC)"},
     {.name = "overlap",
-     .value = "POLICY",
-     .help = "while the run before it is active: skip, queue or allow; default skip"},
+     .kind = OPTION_CHOICE,
+     .choices = "skip|queue|allow",
+     .help = "What happens while the previous run is still active (default skip)"},
     {.name = "catch-up-s",
+     .kind = OPTION_NUMBER,
      .value = "N",
-     .help = "how late a missed time may still start a run; default 0",
-     .number = true,
-     .max = SCHEDULE_CATCH_UP_S_MAX},
-    {.name = "input", .value = "JSON|@FILE|-", .help = "of the runs it starts"},
-    {.name = "paused", .help = "start nothing by itself"},
+     .max = SCHEDULE_CATCH_UP_S_MAX,
+     .unit = "seconds",
+     .help = "Start a missed run if it is at most this many seconds late (default 0)"},
+    {.name = "input", .value = "JSON|@FILE|-", .help = "The input of the runs"},
+    {.name = "paused",
+     .kind = OPTION_SWITCH,
+     .help = "Start no runs until the schedule is applied without this option"},
     {.name = NULL},
 };
-static const struct flag FLAGS_LIST[] = {SESSION_PAGE_FLAGS, {.name = NULL}};
+static const struct option OPTIONS_LIST[] = {SESSION_PAGE_OPTIONS, {.name = NULL}};
 
 static const struct column COLUMNS[] = {
     {"ID", "id"},
@@ -44,21 +54,31 @@ static enum cli_exit schedule_trigger(struct session *s);
 
 static const struct verb VERBS[] = {
     {.name = "apply",
-     .arg = "ID",
-     .about = "make a schedule, or put another in its place",
-     .flags = FLAGS_APPLY,
+     .arguments = "ID",
+     .about = "Create or replace a schedule",
+     .options = OPTIONS_APPLY,
      .run = schedule_apply},
-    {.name = "list", .about = "the schedules", .flags = FLAGS_LIST, .run = schedule_list},
-    {.name = "show", .arg = "ID", .about = "one schedule, its next times", .run = schedule_show},
-    {.name = "delete", .arg = "ID", .about = "its runs stay", .run = schedule_delete},
-    {.name = "trigger", .arg = "ID", .about = "a run now, besides", .run = schedule_trigger},
+    {.name = "list", .about = "List the schedules", .options = OPTIONS_LIST, .run = schedule_list},
+    {.name = "show",
+     .arguments = "ID",
+     .about = "Show a schedule and its next times",
+     .run = schedule_show},
+    {.name = "delete",
+     .arguments = "ID",
+     .about = "Delete a schedule; its runs stay",
+     .run = schedule_delete},
+    {.name = "trigger",
+     .arguments = "ID",
+     .about = "Start an extra run of a schedule now",
+     .run = schedule_trigger},
 };
 
-const struct command COMMAND_SCHEDULE = {"schedule", VERBS, ARRAY_LEN(VERBS)};
+const struct command COMMAND_SCHEDULE = {"schedule", "Start runs at set times", VERBS,
+                                         ARRAY_LEN(VERBS)};
 
 /* --- apply --- */
 
-/* The file's object, or an empty one; the caller owns it. */
+/* The object in --file, or an empty one; the caller owns it. */
 static enum cli_exit read_settings(struct session *s, json_t **ret)
 {
     const char *file = options_text(&s->opt, "file");
@@ -74,14 +94,14 @@ static enum cli_exit read_settings(struct session *s, json_t **ret)
     buf_release(&text);
     if (rc != CLI_DONE || json_is_object(*ret))
         return rc;
-    fprintf(stderr, "pawl: %s: must be an object\n", file);
+    fprintf(stderr, "pawl: %s must be a JSON object\n", file);
     json_decref(*ret);
     return CLI_USAGE;
 }
 
-static void set_text(struct session *s, json_t *settings, const char *member, const char *flag)
+static void set_text(struct session *s, json_t *settings, const char *member, const char *option)
 {
-    const char *value = options_text(&s->opt, flag);
+    const char *value = options_text(&s->opt, option);
     if (value != NULL)
         (void)json_object_set_new(settings, member, json_string(value));
 }
@@ -119,7 +139,8 @@ static enum cli_exit schedule_apply(struct session *s)
     if (options_has(&s->opt, "paused"))
         (void)json_object_set_new(settings, "paused", json_true());
     rc = set_input(s, settings);
-    json_put_plain(&s->body, settings);
+    if (rc == CLI_DONE)
+        json_put_plain(&s->body, settings);
     json_decref(settings);
     if (rc != CLI_DONE)
         return rc;

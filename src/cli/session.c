@@ -1,4 +1,4 @@
-/* One command being carried out. */
+/* One command in progress. */
 #include "cli/session.h"
 
 #include "base/env.h"
@@ -9,68 +9,105 @@
 
 enum { TIMEOUT_DEFAULT_S = 30, TIMEOUT_MAX_S = 24 * 3600 };
 
-static const char DEFAULT_URL[] = "http://127.0.0.1:7295";
+#define DEFAULT_URL "http://127.0.0.1:7295"
 
-const struct flag SESSION_COMMON_FLAGS[] = {
-    {.name = "url", .value = "URL", .help = "the server; PAWL_URL, else http://127.0.0.1:7295"},
-    {.name = "api-key", .value = "KEY", .help = "who you are; better in PAWL_API_KEY"},
-    {.name = "tenant", .value = "ID", .help = "on whose behalf; PAWL_TENANT"},
-    {.name = "actor", .value = "NAME", .help = "who acts, without keys; PAWL_ACTOR"},
-    {.name = "ca-file", .value = "FILE", .help = "certificates to trust for HTTPS; PAWL_CA_FILE"},
-    {.name = "idempotency-key", .value = "KEY", .help = "name this change yourself"},
+const struct option SESSION_COMMON_OPTIONS[] = {
+    {.name = "url",
+     .value = "URL",
+     .help = "The server (default " DEFAULT_URL ")",
+     .variable = "PAWL_URL"},
+    {.name = "api-key",
+     .value = "KEY",
+     .help = "Your API key; other users of this machine can see it here, but not in the variable",
+     .variable = "PAWL_API_KEY"},
+    {.name = "tenant", .value = "ID", .help = "The tenant to act for", .variable = "PAWL_TENANT"},
+    {.name = "actor",
+     .value = "NAME",
+     .help = "Your name, for a server in development mode",
+     .variable = "PAWL_ACTOR"},
+    {.name = "ca-file",
+     .value = "FILE",
+     .help = "PEM certificates to trust for HTTPS",
+     .variable = "PAWL_CA_FILE"},
+    {.name = "idempotency-key",
+     .value = "KEY",
+     .help = "Makes the change safe to repeat: the same key changes things once (default: random)"},
     {.name = "timeout-s",
+     .kind = OPTION_NUMBER,
      .value = "N",
-     .help = "for each of up to four attempts",
-     .number = true,
      .min = 1,
-     .max = TIMEOUT_MAX_S},
-    {.name = "json", .help = "print the server's JSON, one line"},
+     .max = TIMEOUT_MAX_S,
+     .unit = "seconds",
+     .help = "Seconds that each of up to four attempts may take (default 30; 600 for long checks "
+             "and backups)"},
+    {.name = "json",
+     .kind = OPTION_SWITCH,
+     .help = "Print the server's JSON answer on one line, for programs"},
     {.name = NULL},
 };
 
-const struct flag SESSION_STORE_FLAGS[] = {
+const struct option SESSION_STORE_OPTIONS[] = {
     {.name = "store",
      .value = "sqlite:PATH",
-     .help = "work on the data file itself; PAWL_STORE, when no URL is given"},
+     .help = "Work on this data file; the variable counts only when no URL is set",
+     .variable = "PAWL_STORE"},
     {.name = NULL},
 };
 
-static bool check_arguments(const struct session *s);
 static enum cli_exit find_server(struct session *s);
 static void print_raw(struct str json);
 static bool take_answer(struct session *s);
+
+static bool parse(struct session *s, int argc, char **argv, int from)
+{
+    struct problem problem;
+    problem_init(&problem);
+    enum err e = options_parse(&s->opt, argc, argv, from, &problem);
+    if (e != ERR_OK)
+        fprintf(stderr, "pawl: %s\n", problem.detail);
+    problem_release(&problem);
+    return e == ERR_OK;
+}
+
+/* The value of a common option, though the verb may have an option of the same name. */
+static const char *common_text(const struct session *s, const char *name)
+{
+    const struct option *option = SESSION_COMMON_OPTIONS;
+    while (strcmp(option->name, name) != 0)
+        option++;
+    return options_value(&s->opt, option);
+}
 
 enum cli_exit session_open(struct session *s, const struct verb *verb, int argc, char **argv,
                            int from)
 {
     *s = (struct session){.verb = verb};
-    s->opt.lists[0] = verb->flags;
-    s->opt.lists[1] = SESSION_COMMON_FLAGS;
-    s->opt.lists[2] = verb->store ? SESSION_STORE_FLAGS : NULL;
-    s->opt.takes_command = verb->command != NULL;
+    s->opt.lists[0] = verb->options;
+    s->opt.lists[1] = verb->store ? SESSION_STORE_OPTIONS : NULL;
+    s->opt.lists[2] = SESSION_COMMON_OPTIONS;
+    s->opt.arguments = verb->arguments;
+    s->opt.command = verb->command;
     buf_init(&s->path, HTTP_HEAD_MAX);
     buf_init(&s->body, HTTP_BODY_MAX + 64 * KIB);
     s->out = json_out_to(&s->body);
     reply_init(&s->reply);
-    if (!options_parse(&s->opt, argc, argv, from))
+    if (!parse(s, argc, argv, from))
         return CLI_USAGE;
     if (s->opt.help)
         return CLI_DONE;
-    if (!check_arguments(s))
-        return CLI_USAGE;
     s->arg = s->opt.args[0];
     s->arg2 = s->opt.args[1];
     s->arg3 = s->opt.args[2];
     s->arg4 = s->opt.args[3];
     s->json = options_has(&s->opt, "json");
-    s->tenant = options_text_or_env(&s->opt, "tenant", "PAWL_TENANT");
+    s->tenant = common_text(s, "tenant");
     s->idempotency_key = options_text(&s->opt, "idempotency-key");
     enum cli_exit rc = find_server(s);
     if (rc != CLI_DONE)
         return rc;
     if (client_open(&s->client, &s->setup))
         return CLI_DONE;
-    fprintf(stderr, "pawl: %s\n", s->client.error);
+    client_print_error(&s->client, "");
     return CLI_USAGE;
 }
 
@@ -86,53 +123,29 @@ enum cli_exit session_close(struct session *s, enum cli_exit rc)
     return rc != CLI_DONE ? rc : stopped;
 }
 
-static bool check_arguments(const struct session *s)
-{
-    const struct verb *verb = s->verb;
-    const struct options *o = &s->opt;
-    const char *names[] = {verb->arg, verb->arg2, verb->arg3, verb->arg4};
-    static_assert(ARRAY_LEN(names) == OPTIONS_ARGS_MAX, "all that are read are checked");
-    for (size_t i = 0; i < OPTIONS_ARGS_MAX; i++) {
-        bool needed = names[i] != NULL && names[i][0] != '[';
-        if (i >= o->arg_count && needed) {
-            fprintf(stderr, "pawl: %s is needed\n", names[i]);
-            return false;
-        }
-        if (i < o->arg_count && names[i] == NULL) {
-            fprintf(stderr, "pawl: one argument too many: %s\n", o->args[i]);
-            return false;
-        }
-    }
-    if (verb->command != NULL && o->command == NULL) {
-        fprintf(stderr, "pawl: %s is needed, behind --\n", verb->command);
-        return false;
-    }
-    return true;
-}
-
-/* A flag beats the environment; among equals the URL of a running server beats a file. */
+/* The command line wins over the environment; in either, the URL of a server wins over a file. */
 static enum cli_exit find_server(struct session *s)
 {
     int64_t timeout_s = s->verb->timeout_s > 0 ? s->verb->timeout_s : TIMEOUT_DEFAULT_S;
-    const char *url = options_text_or_env(&s->opt, "url", "PAWL_URL");
+    const char *url = common_text(s, "url");
     s->setup = (struct client_setup){
         .url = url != NULL ? url : DEFAULT_URL,
-        .api_key = options_text_or_env(&s->opt, "api-key", "PAWL_API_KEY"),
+        .api_key = common_text(s, "api-key"),
         .tenant = s->verb->tenant_in_body ? NULL : s->tenant,
-        .actor = options_text_or_env(&s->opt, "actor", "PAWL_ACTOR"),
-        .ca_file = options_text_or_env(&s->opt, "ca-file", "PAWL_CA_FILE"),
+        .actor = common_text(s, "actor"),
+        .ca_file = common_text(s, "ca-file"),
         .timeout_ms = options_number(&s->opt, "timeout-s", timeout_s) * 1000,
     };
-    const char *store = NULL;
-    if (s->verb->store)
-        store = url != NULL ? options_text(&s->opt, "store")
-                            : options_text_or_env(&s->opt, "store", "PAWL_STORE");
-    if (store == NULL)
+    if (!s->verb->store)
         return CLI_DONE;
-    if (options_has(&s->opt, "url")) {
-        fprintf(stderr, "pawl: --url and --store name two servers\n");
+    bool store_given = options_is_given(&s->opt, "store");
+    if (store_given && options_is_given(&s->opt, "url")) {
+        fprintf(stderr, "pawl: Use either --url or --store, not both\n");
         return CLI_USAGE;
     }
+    const char *store = options_text(&s->opt, "store");
+    if (store == NULL || (url != NULL && !store_given))
+        return CLI_DONE;
     enum cli_exit rc = private_server_start(&s->private_server, store);
     s->setup.url = s->private_server.url;
     s->setup.api_key = s->private_server.key;
@@ -163,23 +176,23 @@ void session_query(struct session *s, const char *name, const char *value)
     buf_put_escaped(&s->path, str_of(value));
 }
 
-void session_add_text(struct session *s, const char *member, const char *flag)
+void session_add_text(struct session *s, const char *member, const char *option)
 {
-    const char *value = options_text(&s->opt, flag);
+    const char *value = options_text(&s->opt, option);
     if (value != NULL)
         json_add_text(&s->out, member, str_of(value));
 }
 
-void session_add_number(struct session *s, const char *member, const char *flag)
+void session_add_number(struct session *s, const char *member, const char *option)
 {
-    const char *word = options_flag(&s->opt, flag)->word;
-    const char *value = options_text(&s->opt, flag);
+    const char *word = options_find(&s->opt, option)->word;
+    const char *value = options_text(&s->opt, option);
     if (value == NULL)
         return;
     if (word != NULL && strcmp(value, word) == 0)
         json_add_null(&s->out, member);
     else
-        json_add_int(&s->out, member, options_number(&s->opt, flag, 0));
+        json_add_int(&s->out, member, options_number(&s->opt, option, 0));
 }
 
 void session_add_worker(const struct session *s, struct json_out *out)
@@ -203,11 +216,11 @@ void session_add_queues(const struct session *s, struct json_out *out)
     json_close(out, ']');
 }
 
-enum cli_exit session_add_json(struct session *s, const char *member, const char *flag)
+enum cli_exit session_add_json(struct session *s, const char *member, const char *option)
 {
     char source[64];
-    (void)snprintf(source, sizeof(source), "--%s", flag);
-    return session_add_json_arg(s, member, source, options_text(&s->opt, flag));
+    (void)snprintf(source, sizeof(source), "--%s", option);
+    return session_add_json_arg(s, member, source, options_text(&s->opt, option));
 }
 
 enum cli_exit session_add_json_arg(struct session *s, const char *member, const char *source,
@@ -236,7 +249,7 @@ enum cli_exit session_call(struct session *s, const char *method,
                           .if_match = s->if_match,
                           .wait_ms = s->wait_ms};
     if (!buf_ok(&s->path) || !buf_ok(&s->body)) {
-        fprintf(stderr, "pawl: the request is too large\n");
+        fprintf(stderr, "pawl: The request is too large\n");
         return CLI_USAGE;
     }
     if (strcmp(method, "GET") != 0) {
@@ -257,7 +270,7 @@ enum cli_exit session_call(struct session *s, const char *method,
         return CLI_REFUSED;
     }
     if (!take_answer(s)) {
-        fprintf(stderr, "pawl: %.*s did not answer with JSON; is it a pawl server?\n",
+        fprintf(stderr, "pawl: %.*s did not answer with JSON. Is it a pawl server?\n",
                 STR_ARG(buf_str(&s->client.url)));
         return CLI_REFUSED;
     }
@@ -265,7 +278,7 @@ enum cli_exit session_call(struct session *s, const char *method,
         print_raw(buf_str(&s->reply.body));
     else if (show != NULL)
         show(s, s->answer);
-    /* What was done is told before anything else can go wrong: a new key exists only here. */
+    /* Flush now, before anything else can fail: a new key is printed nowhere else. */
     (void)fflush(stdout);
     return CLI_DONE;
 }
@@ -289,17 +302,17 @@ enum cli_exit session_list(struct session *s, const struct column *columns, size
             table_add(&table, json_object_get(s->answer, "items"));
         json_t *last = next;
         next = json_incref(json_object_get(s->answer, "next_cursor"));
-        /* A cursor that leads to itself would never end. */
+        /* A cursor that repeats itself would never end. */
         more = json_is_string(next) && !json_equal(next, last);
         json_decref(last);
     } while (more && all);
     if (rc == CLI_DONE && !s->json && !table_print(&table, stdout)) {
-        fprintf(stderr, "pawl: too many rows for a table: use --json\n");
+        fprintf(stderr, "pawl: Too many rows for a table; use --json\n");
         rc = CLI_REFUSED;
     }
     if (rc == CLI_DONE && more && !s->json) {
         (void)fflush(stdout);
-        fprintf(stderr, "there is more: --all, or --cursor ");
+        fprintf(stderr, "More results: use --all or --cursor ");
         value_print(stderr, next);
         fputc('\n', stderr);
     }
@@ -334,7 +347,7 @@ static bool take_answer(struct session *s)
     return s->answer != NULL;
 }
 
-/* A line break in JSON can only stand between tokens, so that a blank means the same. */
+/* A line break in JSON is always between tokens, so a blank can replace it. */
 static void print_raw(struct str json)
 {
     while (json.len > 0 && strchr(" \t\r\n", json.ptr[json.len - 1]) != NULL)
@@ -371,12 +384,14 @@ void refusal_print(const struct reply *r)
         fputs(")\n", stderr);
         faults_print(stderr, "  ", json_object_get(problem, "errors"));
     } else {
-        fprintf(stderr, "pawl: HTTP_%ld: not an answer of a pawl server\n", r->status);
+        fprintf(stderr, "pawl: HTTP_%ld: not an answer from a pawl server\n", r->status);
     }
     json_decref(problem);
 }
 
 void session_unreachable(const struct session *s)
 {
-    fprintf(stderr, "pawl: %.*s: %s\n", STR_ARG(buf_str(&s->client.url)), s->client.error);
+    bool nobody = s->client.code == CURLE_COULDNT_CONNECT;
+    client_print_error(&s->client,
+                       nobody ? ". Start one with `pawl dev`, or set --url / PAWL_URL." : "");
 }

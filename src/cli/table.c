@@ -94,6 +94,23 @@ bool table_print(const struct table *t, FILE *out)
     return true;
 }
 
+void rows_print(FILE *out, const struct column *columns, size_t column_count, const json_t *rows)
+{
+    struct table table;
+    table_init(&table, columns, column_count);
+    table_add(&table, rows);
+    if (!table_print(&table, out))
+        fprintf(stderr, "pawl: Too many rows for a table; use --json\n");
+    table_release(&table);
+}
+
+json_t *json_take(json_t *object, const char *member)
+{
+    json_t *value = json_incref(json_object_get(object, member));
+    (void)json_object_del(object, member);
+    return value;
+}
+
 void object_print(FILE *out, json_t *object)
 {
     const char *name;

@@ -25,6 +25,9 @@ void table_add(struct table *t, const json_t *items);
 /* False when there were more rows than fit into memory. */
 MUST_CHECK bool table_print(const struct table *t, FILE *out);
 
+/* Prints an array of objects as a table. */
+void rows_print(FILE *out, const struct column *columns, size_t column_count, const json_t *rows);
+
 /* Each member on its own line, its name in front. */
 void object_print(FILE *out, json_t *object);
 
@@ -33,5 +36,8 @@ void value_print(FILE *out, const json_t *value);
 
 /* "  path: message" for each element of [{path, message}]; NULL prints nothing. */
 void faults_print(FILE *out, const char *prefix, const json_t *faults);
+
+/* Removes a member from an object and returns it; the caller owns it. */
+json_t *json_take(json_t *object, const char *member);
 
 #endif

@@ -1,74 +1,88 @@
-/* pawl tenant: the limits of each tenant, as they are and as they were. */
+/* pawl tenant: settings of tenants, with their history. */
 #include "base/limits.h"
 #include "cli/commands.h"
 
 static const char TENANTS[] = "/api/v1/tenants/";
 
-static const struct flag FLAGS_SET[] = {
-    {.name = "name", .value = "TEXT", .help = "for people"},
+#define GATE_ONLY " (for servers whose gate is outside the store)"
+
+static const struct option OPTIONS_SET[] = {
+    {.name = "name", .value = "TEXT", .help = "A name for people"},
     {.name = "max-concurrent-runs",
+     .kind = OPTION_NUMBER,
      .value = "N|none",
-     .help = "runs at the same time",
-     .number = true,
-     .word = "none"},
+     .word = "none",
+     .help = "How many runs may be active at a time"},
     {.name = "max-queued-runs",
+     .kind = OPTION_NUMBER,
      .value = "N|none",
-     .help = "runs that wait for a slot",
-     .number = true,
-     .word = "none"},
+     .word = "none",
+     .help = "How many runs may wait in the queue"},
     {.name = "at-limit",
+     .kind = OPTION_CHOICE,
      .value = "POLICY",
-     .help = "what a start meets at a limit: reject, queue, cancel_oldest or coalesce"},
+     .choices = "reject|queue|cancel_oldest|coalesce",
+     .help = "What happens to a start when a limit is reached"},
     {.name = "idempotency-retention-s",
+     .kind = OPTION_NUMBER,
      .value = "N|forever",
-     .help = "how long keys are remembered",
-     .number = true,
-     .word = "forever"},
+     .word = "forever",
+     .unit = "seconds",
+     .help = "How many seconds to remember idempotency keys"},
     {.name = "run-retention-s",
+     .kind = OPTION_NUMBER,
      .value = "N|forever",
-     .help = "how long runs that are over are kept",
-     .number = true,
-     .word = "forever"},
-    {.name = "weight", .value = "N", .help = "its share of the workers", .number = true, .min = 1},
-    {.name = "rate-per-second",
-     .value = "N|none",
-     .help = "runs that may be started in a second; goes with --rate-burst",
-     .number = true,
-     .min = 1,
-     .word = "none"},
-    {.name = "rate-burst",
+     .word = "forever",
+     .unit = "seconds",
+     .help = "How many seconds to keep runs that have ended"},
+    {.name = "weight",
+     .kind = OPTION_NUMBER,
      .value = "N",
-     .help = "and so many at once after a pause",
-     .number = true,
-     .min = 1},
-    {.name = "gate-policy",
-     .value = "POLICY",
-     .help = "delays at a busy gate: fixed, full_jitter, equal_jitter or decorrelated; all\n"
-             "gate flags need a server with a gate outside the store"},
-    {.name = "gate-max-wait-ms",
-     .value = "N|default",
-     .help = "how long a start waits for the gate",
-     .number = true,
-     .word = "default"},
-    {.name = "gate-retry-delay-ms",
-     .value = "N|default",
-     .help = "the base of those delays",
-     .number = true,
-     .word = "default"},
-    {.name = "gate-lock-ttl-ms",
-     .value = "N|default",
-     .help = "when a holder that died has lost the gate",
-     .number = true,
      .min = 1,
-     .word = "default"},
+     .help = "The tenant's share of the workers, compared with other tenants"},
+    {.name = "rate-per-second",
+     .kind = OPTION_NUMBER,
+     .value = "N|none",
+     .min = 1,
+     .word = "none",
+     .help = "How many runs may start per second; needs --rate-burst"},
+    {.name = "rate-burst",
+     .kind = OPTION_NUMBER,
+     .value = "N",
+     .min = 1,
+     .help = "How many runs may start at once after a pause"},
+    {.name = "gate-policy",
+     .kind = OPTION_CHOICE,
+     .value = "POLICY",
+     .choices = "fixed|full_jitter|equal_jitter|decorrelated",
+     .help = "How retries at a busy gate are spaced" GATE_ONLY},
+    {.name = "gate-max-wait-ms",
+     .kind = OPTION_NUMBER,
+     .value = "N|default",
+     .word = "default",
+     .unit = "milliseconds",
+     .help = "How many milliseconds a start waits for the gate" GATE_ONLY},
+    {.name = "gate-retry-delay-ms",
+     .kind = OPTION_NUMBER,
+     .value = "N|default",
+     .word = "default",
+     .unit = "milliseconds",
+     .help = "The base delay between those retries" GATE_ONLY},
+    {.name = "gate-lock-ttl-ms",
+     .kind = OPTION_NUMBER,
+     .value = "N|default",
+     .min = 1,
+     .word = "default",
+     .unit = "milliseconds",
+     .help = "When the lock of a holder that died expires" GATE_ONLY},
     {.name = NULL},
 };
-static const struct flag FLAGS_ROLLBACK[] = {
+static const struct option OPTIONS_ROLLBACK[] = {
     {.name = "to",
+     .kind = OPTION_NUMBER,
      .value = "VERSION",
-     .help = "of `pawl tenant history`; the one before the current when not given",
-     .number = true,
-     .min = 1},
+     .min = 1,
+     .help = "A version from `pawl tenant history` (default: the one before the current)"},
     {.name = NULL},
 };
 
@@ -98,35 +112,36 @@ static enum cli_exit tenant_rollback(struct session *s);
 
 static const struct verb VERBS[] = {
     {.name = "set",
-     .arg = "ID",
-     .about = "create a tenant, or change what is given",
-     .flags = FLAGS_SET,
+     .arguments = "ID",
+     .about = "Create a tenant, or change the settings that are given",
+     .options = OPTIONS_SET,
      .run = tenant_set,
      .store = true},
     {.name = "show",
-     .arg = "ID",
-     .about = "one tenant and its runs in numbers",
+     .arguments = "ID",
+     .about = "Show the settings of a tenant and its numbers of runs",
      .run = tenant_show,
      .store = true},
-    {.name = "list", .about = "all tenants", .run = tenant_list, .store = true},
+    {.name = "list", .about = "List all tenants", .run = tenant_list, .store = true},
     {.name = "history",
-     .arg = "ID",
-     .about = "the versions of its settings, newest first, and what each changed",
+     .arguments = "ID",
+     .about = "List the versions of a tenant's settings, newest first, and what each changed",
      .run = tenant_history,
      .store = true},
     {.name = "rollback",
-     .arg = "ID",
-     .about = "go back to earlier settings",
-     .flags = FLAGS_ROLLBACK,
+     .arguments = "ID",
+     .about = "Restore earlier settings of a tenant",
+     .options = OPTIONS_ROLLBACK,
      .run = tenant_rollback,
      .store = true},
 };
 
-const struct command COMMAND_TENANT = {"tenant", VERBS, ARRAY_LEN(VERBS)};
+const struct command COMMAND_TENANT = {"tenant", "Set the limits of tenants", VERBS,
+                                       ARRAY_LEN(VERBS)};
 
 /* --- set --- */
 
-/* Both of its numbers, or `none` to take the limit away. */
+/* Both numbers, or `none` to remove the limit. */
 static enum cli_exit add_rate_limit(struct session *s)
 {
     const char *per_second = options_text(&s->opt, "rate-per-second");
@@ -135,8 +150,8 @@ static enum cli_exit add_rate_limit(struct session *s)
         return CLI_DONE;
     bool none = per_second != NULL && strcmp(per_second, "none") == 0;
     if (per_second == NULL || none == (burst != NULL)) {
-        fprintf(stderr, "pawl: --rate-per-second and --rate-burst go together; "
-                        "--rate-per-second none takes the limit away\n");
+        fprintf(stderr, "pawl: --rate-per-second and --rate-burst need each other; to remove "
+                        "the limit, use --rate-per-second none\n");
         return CLI_USAGE;
     }
     if (none) {
@@ -152,7 +167,7 @@ static enum cli_exit add_rate_limit(struct session *s)
 
 static const struct {
     const char *member;
-    const char *flag;
+    const char *option;
 } GATE_NUMBERS[] = {
     {"max_wait_ms", "gate-max-wait-ms"},
     {"lock_ttl_ms", "gate-lock-ttl-ms"},
@@ -163,11 +178,11 @@ static bool changes_gate(const struct session *s)
 {
     bool any = options_has(&s->opt, "gate-policy");
     for (size_t i = 0; i < ARRAY_LEN(GATE_NUMBERS); i++)
-        any |= options_has(&s->opt, GATE_NUMBERS[i].flag);
+        any |= options_has(&s->opt, GATE_NUMBERS[i].option);
     return any;
 }
 
-/* The tenant's gate settings as they are, the caller's to release; NULL when there is no tenant. */
+/* The tenant's current gate settings, owned by the caller; NULL when there is no tenant. */
 static enum cli_exit read_gate(struct session *s, json_t **ret)
 {
     struct request req = {.method = "GET", .path = buf_str(&s->path)};
@@ -189,11 +204,12 @@ static enum cli_exit read_gate(struct session *s, json_t **ret)
     if (*ret != NULL)
         return CLI_DONE;
     fprintf(stderr,
-            "pawl: the server does not say what the tenant's gate is: nothing is changed\n");
+            "pawl: The server does not report the tenant's gate settings; nothing was changed\n");
     return CLI_REFUSED;
 }
 
-/* The server sets `gate` whole: what is not given must go along as it is. */
+/* The server replaces `gate` as a whole, so the settings that are not given are sent as they are.
+ */
 static enum cli_exit add_gate(struct session *s)
 {
     if (!changes_gate(s))
@@ -205,8 +221,8 @@ static enum cli_exit add_gate(struct session *s)
     json_open(&s->out, "gate", '{');
     for (size_t i = 0; i < ARRAY_LEN(GATE_NUMBERS); i++) {
         const json_t *value = json_object_get(kept, GATE_NUMBERS[i].member);
-        if (options_has(&s->opt, GATE_NUMBERS[i].flag))
-            session_add_number(s, GATE_NUMBERS[i].member, GATE_NUMBERS[i].flag);
+        if (options_has(&s->opt, GATE_NUMBERS[i].option))
+            session_add_number(s, GATE_NUMBERS[i].member, GATE_NUMBERS[i].option);
         else if (value != NULL)
             json_add_int(&s->out, GATE_NUMBERS[i].member, json_integer_value(value));
     }
@@ -231,10 +247,13 @@ static enum cli_exit tenant_set(struct session *s)
     session_add_number(s, "run_retention_s", "run-retention-s");
     session_add_number(s, "weight", "weight");
     enum cli_exit rc = add_rate_limit(s);
-    if (rc == CLI_DONE)
-        rc = add_gate(s);
+    if (rc != CLI_DONE)
+        return rc;
+    rc = add_gate(s);
+    if (rc != CLI_DONE)
+        return rc;
     json_close(&s->out, '}');
-    return rc == CLI_DONE ? session_call(s, "PUT", session_show_object) : rc;
+    return session_call(s, "PUT", session_show_object);
 }
 
 /* --- looking at tenants --- */
@@ -253,13 +272,13 @@ static enum cli_exit tenant_list(struct session *s)
 
 /* --- earlier settings --- */
 
-/* "gate.max_wait_ms 50 (was 2000)": a member that another version had otherwise. */
+/* "gate.max_wait_ms 50 (was 2000)" */
 static void put_change(struct buf *out, const char *prefix, const char *name, const json_t *value,
                        const json_t *before)
 {
     buf_printf(out, "%s%s%s ", out->len > 0 ? ", " : "", prefix, name);
     json_put_plain(out, value);
-    if (before == NULL) /* settings of a time that did not know it */
+    if (before == NULL) /* older settings do not have it */
         return;
     buf_put(out, STR(" (was "));
     json_put_plain(out, before);
@@ -282,7 +301,7 @@ static void put_changes(struct buf *out, const char *prefix, json_t *settings, j
     }
 }
 
-/* Of the oldest version there is nothing to tell it from: what is set in it. */
+/* The oldest version has nothing to compare with: list what it sets. */
 static void put_settings(struct buf *out, json_t *settings)
 {
     const char *name;
@@ -315,12 +334,7 @@ static void show_history(struct session *s, json_t *answer)
             (void)json_object_set_new(item, "changed", json_stringn(changed.ptr, changed.len));
         buf_release(&changed);
     }
-    struct table table;
-    table_init(&table, HISTORY_COLUMNS, ARRAY_LEN(HISTORY_COLUMNS));
-    table_add(&table, items);
-    if (!table_print(&table, stdout))
-        fprintf(stderr, "pawl: too many versions for a table: use --json\n");
-    table_release(&table);
+    rows_print(stdout, HISTORY_COLUMNS, ARRAY_LEN(HISTORY_COLUMNS), items);
 }
 
 static enum cli_exit tenant_history(struct session *s)

@@ -1,38 +1,43 @@
-/* pawl webhook: events sent to URLs. */
+/* pawl webhook: sends events to URLs. */
 #include "base/limits.h"
 #include "cli/commands.h"
 
 static const char WEBHOOKS[] = "/api/v1/webhooks/";
 
-#define EVENT_FLAG(must)                                                          \
-    {                                                                             \
-        .name = "event", .value = "TYPE", .many = true, .required = (must),       \
-        .help = "a type of events as run.failed, a family as run.*, or * for all" \
+#define EVENT_OPTION(must)                                                                    \
+    {                                                                                         \
+        .name = "event", .value = "TYPE", .many = true, .required = (must),                   \
+        .help = "Send events of this type: run.failed, a pattern such as run.*, or * for all" \
+    }
+#define DESCRIPTION_OPTION                                                  \
+    {                                                                       \
+        .name = "description", .value = "TEXT", .help = "A note for people" \
     }
 
-static const struct flag FLAGS_CREATE[] = {
-    {.name = "to", .value = "URL", .help = "where events are sent", .required = true},
-    EVENT_FLAG(true),
-    {.name = "description", .value = "TEXT", .help = "for people"},
+static const struct option OPTIONS_CREATE[] = {
+    {.name = "to", .value = "URL", .help = "Where to send the events", .required = true},
+    EVENT_OPTION(true),
+    DESCRIPTION_OPTION,
     {.name = NULL},
 };
-static const struct flag FLAGS_SET[] = {
-    {.name = "to", .value = "URL", .help = "another place"},
-    EVENT_FLAG(false),
-    {.name = "description", .value = "TEXT", .help = "for people"},
-    {.name = "enable", .help = "send again, after it was disabled"},
-    {.name = "disable", .help = "send nothing"},
+static const struct option OPTIONS_SET[] = {
+    {.name = "to", .value = "URL", .help = "Send the events here from now on"},
+    EVENT_OPTION(false),
+    DESCRIPTION_OPTION,
+    {.name = "enable", .kind = OPTION_SWITCH, .help = "Send events again"},
+    {.name = "disable", .kind = OPTION_SWITCH, .help = "Send no events"},
     {.name = NULL},
 };
-static const struct flag FLAGS_ROTATE[] = {
+static const struct option OPTIONS_ROTATE[] = {
     {.name = "old-secret-s",
+     .kind = OPTION_NUMBER,
      .value = "N",
-     .help = "seconds for which the old secret signs too; default a day",
-     .number = true,
-     .max = WEBHOOK_OLD_SECRET_S_MAX},
+     .max = WEBHOOK_OLD_SECRET_S_MAX,
+     .unit = "seconds",
+     .help = "How many seconds the old secret also signs (default 86400, a day)"},
     {.name = NULL},
 };
-static const struct flag FLAGS_LIST[] = {SESSION_PAGE_FLAGS, {.name = NULL}};
+static const struct option OPTIONS_LIST[] = {SESSION_PAGE_OPTIONS, {.name = NULL}};
 
 static const struct column COLUMNS[] = {
     {"ID", "id"},
@@ -66,40 +71,39 @@ static enum cli_exit webhook_redeliver(struct session *s);
 
 static const struct verb VERBS[] = {
     {.name = "create",
-     .about = "have events sent to a URL; prints the secret, this once",
-     .flags = FLAGS_CREATE,
+     .about = "Send events to a URL; prints the signing secret, which is shown only once",
+     .options = OPTIONS_CREATE,
      .run = webhook_create},
-    {.name = "list", .about = "the webhooks", .flags = FLAGS_LIST, .run = webhook_list},
-    {.name = "show", .arg = "ID", .about = "one webhook", .run = webhook_show},
+    {.name = "list", .about = "List the webhooks", .options = OPTIONS_LIST, .run = webhook_list},
+    {.name = "show", .arguments = "ID", .about = "Show a webhook", .run = webhook_show},
     {.name = "set",
-     .arg = "ID",
-     .about = "change, enable or disable one",
-     .flags = FLAGS_SET,
+     .arguments = "ID",
+     .about = "Change, enable or disable a webhook",
+     .options = OPTIONS_SET,
      .run = webhook_set},
     {.name = "rotate",
-     .arg = "ID",
-     .about = "a new secret; prints it, this once",
-     .flags = FLAGS_ROTATE,
+     .arguments = "ID",
+     .about = "Replace the signing secret; prints the new one, which is shown only once",
+     .options = OPTIONS_ROTATE,
      .run = webhook_rotate},
-    {.name = "delete", .arg = "ID", .about = "send nothing more", .run = webhook_delete},
-    {.name = "test", .arg = "ID", .about = "send it a test event", .run = webhook_test},
+    {.name = "delete", .arguments = "ID", .about = "Delete a webhook", .run = webhook_delete},
+    {.name = "test", .arguments = "ID", .about = "Send a test event", .run = webhook_test},
     {.name = "deliveries",
-     .arg = "ID",
-     .about = "what was sent, and how that went",
-     .flags = FLAGS_LIST,
+     .arguments = "ID",
+     .about = "List deliveries and their results",
+     .options = OPTIONS_LIST,
      .run = webhook_deliveries},
     {.name = "redeliver",
-     .arg = "ID",
-     .arg2 = "DELIVERY",
-     .about = "send a delivery again",
+     .arguments = "ID DELIVERY",
+     .about = "Send a delivery again",
      .run = webhook_redeliver},
 };
 
-const struct command COMMAND_WEBHOOK = {"webhook", VERBS, ARRAY_LEN(VERBS)};
+const struct command COMMAND_WEBHOOK = {"webhook", "Send events to URLs", VERBS, ARRAY_LEN(VERBS)};
 
-/* --- making and changing --- */
+/* --- create and change --- */
 
-/* The secret alone on standard output: SECRET=$(pawl webhook create …). */
+/* Only the secret goes to standard output: SECRET=$(pawl webhook create …). */
 static void show_secret(struct session *s, json_t *answer)
 {
     (void)s;
@@ -111,8 +115,8 @@ static void show_secret(struct session *s, json_t *answer)
     fputs("webhook ", stderr);
     value_print(stderr, json_object_get(answer, "id"));
     fputs(json_object_get(answer, "secret") != NULL
-              ? ". The secret is shown only this once: keep it now.\n"
-              : ". Its secret was shown the first time; `pawl webhook rotate` makes another.\n",
+              ? ". The secret is shown only this once: save it now.\n"
+              : ". Its secret was shown the first time; `pawl webhook rotate` makes a new one.\n",
           stderr);
 }
 
@@ -130,7 +134,7 @@ static void add_events(struct session *s)
 
 static void add_settings(struct session *s)
 {
-    session_add_text(s, "url", "to"); /* --url is the server's */
+    session_add_text(s, "url", "to"); /* --url names the server */
     add_events(s);
     session_add_text(s, "description", "description");
 }
@@ -149,7 +153,7 @@ static enum cli_exit webhook_set(struct session *s)
     bool enable = options_has(&s->opt, "enable");
     bool disable = options_has(&s->opt, "disable");
     if (enable && disable) {
-        fprintf(stderr, "pawl: --enable and --disable contradict each other\n");
+        fprintf(stderr, "pawl: Use either --enable or --disable, not both\n");
         return CLI_USAGE;
     }
     json_open(&s->out, NULL, '{');
@@ -182,7 +186,7 @@ static enum cli_exit webhook_delete(struct session *s)
     return session_call(s, "DELETE", show_deleted);
 }
 
-/* --- looking --- */
+/* --- read --- */
 
 static enum cli_exit webhook_list(struct session *s)
 {
@@ -202,7 +206,7 @@ static enum cli_exit webhook_deliveries(struct session *s)
     return session_pages(s, DELIVERY_COLUMNS, ARRAY_LEN(DELIVERY_COLUMNS));
 }
 
-/* --- sending --- */
+/* --- send --- */
 
 static void show_pending(struct session *s, json_t *answer)
 {

@@ -15,84 +15,103 @@
 #include <unistd.h>
 
 enum {
-    CLAIM_WAIT_MS = 1000,         /* also how long a stop may take */
-    CLAIM_PAUSE_MS = 1000,        /* after a command that could not be started */
-    CLAIM_EMPTY_PAUSE_MS = 200,   /* after no jobs at all without having waited */
-    GRACE_MS_DEFAULT = 10 * 1000, /* as of container runtimes */
+    CLAIM_WAIT_MS = 1000,       /* a stop may take this long too */
+    CLAIM_PAUSE_MS = 1000,      /* after a command that could not be started */
+    CLAIM_EMPTY_PAUSE_MS = 200, /* after an empty answer that did not wait */
     GRACE_MS_MAX = 60 * 60 * 1000,
     ABORT_MS_MAX = 5 * 1000, /* after the second signal */
     LOOP_MS_MAX = 60 * 1000,
 };
 
-static const struct flag FLAGS[] = {
-    {.name = "queue", .value = "Q", .help = "may be given again", .required = true, .many = true},
+static const struct option OPTIONS[] = {
+    {.name = "queue",
+     .value = "QUEUE",
+     .help = "Work on the jobs of this queue",
+     .required = true,
+     .many = true},
     {.name = "concurrency",
+     .kind = OPTION_NUMBER,
      .value = "N",
-     .help = "commands at a time; default 1",
-     .number = true,
      .min = 1,
-     .max = CLAIM_MAX},
+     .max = CLAIM_MAX,
+     .fallback = "1",
+     .help = "How many commands run at a time"},
     {.name = "lease-ms",
+     .kind = OPTION_NUMBER,
      .value = "N",
-     .help = "how long a job stays ours without a heartbeat; default 30000",
-     .number = true,
      .min = LEASE_MS_MIN,
-     .max = LEASE_MS_MAX},
+     .max = LEASE_MS_MAX,
+     .unit = "milliseconds",
+     .fallback = "30000",
+     .help = "How long a job stays ours without a heartbeat"},
     {.name = "grace-ms",
+     .kind = OPTION_NUMBER,
      .value = "N",
-     .help = "from SIGTERM to SIGKILL, for a command that has to end; default 10000",
-     .number = true,
-     .max = GRACE_MS_MAX},
-    {.name = "worker-id", .value = "W", .help = "default: host and process"},
+     .max = GRACE_MS_MAX,
+     .unit = "milliseconds",
+     .fallback = "10000",
+     .help = "How long after SIGTERM a command gets SIGKILL"},
+    {.name = "worker-id",
+     .value = "ID",
+     .help = "The worker's name (default: host name and process id)"},
     {.name = "pass-api-key",
-     .help = "let commands have PAWL_API_KEY, to call the server themselves"},
-    {.name = "once", .help = "end after one job"},
-    {.name = "max-jobs", .value = "N", .help = "end after so many", .number = true, .min = 1},
+     .kind = OPTION_SWITCH,
+     .help = "Pass PAWL_API_KEY to commands, so that they can call the server"},
+    {.name = "once", .kind = OPTION_SWITCH, .help = "Stop after one job"},
+    {.name = "max-jobs",
+     .kind = OPTION_NUMBER,
+     .value = "N",
+     .min = 1,
+     .help = "Stop after this many jobs"},
     {.name = NULL},
 };
 
-/* As wide as a terminal, not as this file. */
+/* Lines as wide as a terminal. */
 /* clang-format off */
 static const char NOTES[] =
-    "The command gets the job's input as a line of JSON on its standard input. Its exit code decides:\n"
-    "  0      the job is completed. Standard output is its output: JSON as it is, other text as\n"
-    "         {\"text\": ...}, nothing as null\n"
-    "  65     it failed with the code EXIT_65 and is not tried again: the input is at fault\n"
-    "  other  it failed with the code EXIT_<n>, or SIGNAL_<n> when a signal ended it, and is tried\n"
-    "         again as the step's retry policy says; 75 is the usual choice\n"
-    "The end of standard error becomes the error's message. More than 512 KiB of output end the command\n"
-    "and fail the job with OUTPUT_TOO_LARGE. Output that is not UTF-8 fails it with OUTPUT_NOT_UTF8, a NUL\n"
-    "byte or JSON that pawl refuses (a name twice in an object) with OUTPUT_INVALID.\n"
+    "The command reads the job's input from standard input, as one line of JSON. Its exit code decides:\n"
+    "  0      The job is completed. Standard output is the job's output: JSON as it is, other text as\n"
+    "         {\"text\": ...}, nothing as null.\n"
+    "  65     The job fails with the code EXIT_65 and is not retried: its input is wrong.\n"
+    "  other  The job fails with the code EXIT_<n>, or SIGNAL_<n> if a signal ended the command, and is\n"
+    "         retried as the step's retry policy says. The usual code is 75.\n"
+    "The end of standard error becomes the error message. If the output is larger than 512 KiB, the\n"
+    "command is stopped and the job fails with OUTPUT_TOO_LARGE. Output that is not UTF-8 fails with\n"
+    "OUTPUT_NOT_UTF8; a NUL byte, or JSON that pawl does not accept (such as a member name twice in an\n"
+    "object), fails with OUTPUT_INVALID.\n"
     "\n"
-    "Its environment has PAWL_JOB_ID, PAWL_IDEMPOTENCY_KEY (the same in every attempt), PAWL_KIND (step or\n"
-    "entity), PAWL_RUN_ID, PAWL_WORKFLOW_ID and PAWL_STEP (all three empty for an entity), PAWL_HANDLER,\n"
-    "PAWL_ATTEMPT, PAWL_TENANT, PAWL_URL and, where there is one, PAWL_ITEM (its place in for_each, from\n"
-    "0), PAWL_COMPENSATES (1) and TRACEPARENT. PAWL_API_KEY is withheld unless --pass-api-key is given,\n"
-    "PAWL_ROOT_KEY always.\n"
+    "The command finds in its environment: PAWL_JOB_ID, PAWL_IDEMPOTENCY_KEY (the same in every attempt),\n"
+    "PAWL_KIND (step or entity), PAWL_RUN_ID, PAWL_WORKFLOW_ID and PAWL_STEP (empty for an entity),\n"
+    "PAWL_HANDLER, PAWL_ATTEMPT, PAWL_TENANT and PAWL_URL. Some jobs also have PAWL_ITEM (the index in\n"
+    "for_each, from 0), PAWL_COMPENSATES (1) and TRACEPARENT. PAWL_API_KEY is passed only with\n"
+    "--pass-api-key, PAWL_ROOT_KEY never.\n"
     "\n"
     "For an entity, the input is {\"kind\", \"entity\", \"state\", \"signals\", \"timers\", ...} and the output must\n"
-    "be {\"state\", \"set_timers\"?, ...}: see docs/entities.md. What is none fails the call, which is tried\n"
-    "again.\n"
+    "be {\"state\", \"set_timers\"?, ...}; see docs/entities.md. Any other output fails the call, which is\n"
+    "retried.\n"
     "\n"
-    "Heartbeats go out by themselves. When the job was cancelled or its lease lost, the command's process\n"
-    "group gets SIGTERM, after the grace SIGKILL, and nothing is reported. What a command leaves running\n"
-    "in its group is killed when it ends; the command is killed when the worker is.\n"
+    "The worker sends heartbeats. When a job is cancelled or its lease is lost, the command's process group\n"
+    "gets SIGTERM, then SIGKILL after --grace-ms, and the worker reports nothing. When a command ends, the\n"
+    "processes that it left in its group are killed. When the worker dies, its commands are killed.\n"
     "\n"
-    "Each job that is over is a line on standard output. SIGTERM or SIGINT: no new jobs, those at work\n"
-    "are finished; a second one kills the commands and gives their jobs back.\n";
+    "The worker prints a line for each job that has ended. On SIGTERM or SIGINT it claims no more jobs and\n"
+    "finishes the current ones. On a second signal it kills the commands and gives their jobs back.\n";
 /* clang-format on */
 
 static enum cli_exit worker(struct session *s);
 
 static const struct verb VERBS[] = {
-    {.about = "run a command for each job of a queue",
+    {.about = "Run a command for each job of a queue",
      .command = "COMMAND [ARG...]",
      .notes = NOTES,
-     .flags = FLAGS,
+     .options = OPTIONS,
      .run = worker},
 };
 
-const struct command COMMAND_WORKER = {"worker", VERBS, ARRAY_LEN(VERBS)};
+const struct command COMMAND_WORKER = {"worker", "Run a command for each job of a queue", VERBS,
+                                       ARRAY_LEN(VERBS)};
+
+static_assert(LEASE_MS_DEFAULT == 30000, "as the option says");
 
 struct worker {
     struct worker_pool pool;
@@ -100,10 +119,10 @@ struct worker {
     size_t slot_count;
     struct curl_waitfd *fds;
     int signal_fd;
-    int signals;        /* that told us to stop */
-    int64_t give_up_at; /* after the second */
-    int64_t jobs_left;  /* that may still be begun */
-    enum cli_exit rc;   /* not done: it stops by itself */
+    int signals;        /* stop signals so far */
+    int64_t give_up_at; /* after the second signal */
+    int64_t jobs_left;  /* that may still start */
+    enum cli_exit rc;   /* not CLI_DONE: the worker stops */
     struct {
         struct client client;
         struct reply reply;
@@ -111,7 +130,7 @@ struct worker {
         bool in_flight;
         int64_t called_at;
         int64_t next_at;
-        int tries; /* in a row without an answer */
+        int tries; /* without an answer, in a row */
     } claim;
 };
 
@@ -161,14 +180,13 @@ static void claim(struct worker *w, int64_t now)
         w->claim.next_at = now + worker_backoff_ms(w->claim.tries++);
 }
 
-/* One that cannot be started now may be later; one that does not exist stops the worker. */
+/* A command that cannot start now may start later; one that does not exist stops the worker. */
 static void note_start_failure(struct worker *w, int64_t now)
 {
     int failure = w->pool.start_failure;
     if (failure == 0)
         return;
-    fprintf(stderr, "pawl: cannot run %s: %s\n", w->pool.session->opt.command[0],
-            strerror(failure));
+    fprintf(stderr, "pawl: Cannot run %s: %s\n", w->pool.session->opt.argv[0], strerror(failure));
     if (failure == ENOENT || failure == EACCES || failure == ENOTDIR || failure == ENOEXEC)
         w->rc = CLI_REFUSED;
     w->claim.next_at = now + CLAIM_PAUSE_MS;
@@ -185,14 +203,14 @@ static void assign_jobs(struct worker *w, int64_t now)
     int64_t took_ms = now - w->claim.called_at;
     bool late = took_ms > CLAIM_WAIT_MS + w->pool.lease_ms / 2;
     w->claim.next_at = now;
-    /* A server that does not wait is on its way down. */
+    /* A server that does not wait is shutting down. */
     if (json_array_size(jobs) == 0 && took_ms < CLAIM_WAIT_MS / 2)
         w->claim.next_at = now + CLAIM_EMPTY_PAUSE_MS;
     json_array_foreach (jobs, i, job) {
         while (slot < w->slots + w->slot_count && !worker_slot_is_free(slot))
             slot++;
         if (slot == w->slots + w->slot_count)
-            break; /* more than we asked for */
+            break; /* more jobs than we asked for */
         w->jobs_left--;
         if (is_stopping(w))
             worker_slot_return(slot, job, now);
@@ -206,8 +224,8 @@ static void assign_jobs(struct worker *w, int64_t now)
 static void claim_answered(struct worker *w, enum cli_exit rc, int64_t now)
 {
     w->claim.in_flight = false;
-    if (rc == CLI_USAGE) { /* the URL is none */
-        fprintf(stderr, "pawl: %s\n", w->claim.client.error);
+    if (rc == CLI_USAGE) { /* the URL is not valid */
+        client_print_error(&w->claim.client, "");
         w->rc = rc;
         return;
     }
@@ -227,7 +245,7 @@ static void claim_answered(struct worker *w, enum cli_exit rc, int64_t now)
 
 /* --- signals --- */
 
-/* The first one only stops claims. */
+/* The first signal stops claims, the second stops everything. */
 static void take_signals(struct worker *w, int64_t now)
 {
     struct signalfd_siginfo info;
@@ -279,7 +297,7 @@ static bool is_over(const struct worker *w, int64_t now)
     return now >= w->give_up_at || (idle && (is_stopping(w) || w->jobs_left <= 0));
 }
 
-/* All pipes are pumped in each turn: what poll tells of them does not say that one was closed. */
+/* Pumps all pipes in each turn: poll does not report every pipe that was closed. */
 static void loop(struct worker *w)
 {
     for (int64_t now = now_ms(); !is_over(w, now); now = now_ms()) {
@@ -300,20 +318,20 @@ static void loop(struct worker *w)
 
 /* --- setting up --- */
 
-/* Blocked, so that they are read here and nowhere else. */
+/* Blocks the signals, so that only signal_fd gets them. */
 static bool open_signals(struct worker *w)
 {
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
-    (void)signal(SIGCHLD, SIG_DFL); /* inherited as ignored, it would let commands end unseen */
+    (void)signal(SIGCHLD, SIG_DFL); /* if inherited as ignored, exits of commands would be lost */
     (void)sigprocmask(SIG_BLOCK, &signals, NULL);
     w->signal_fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
     return w->signal_fd >= 0;
 }
 
-/* Started with one of the three closed, a pipe would take its place. */
+/* If one of the three is closed, a pipe would get its number. */
 static void fill_standard_fds(void)
 {
     int fd;
@@ -337,7 +355,7 @@ static bool worker_open(struct worker *w)
     for (size_t i = 0; w->slots != NULL && i < w->slot_count; i++)
         able = worker_slot_open(&w->slots[i], &w->pool) && able;
     if (!able)
-        fprintf(stderr, "pawl: no memory, or no file descriptors\n");
+        fprintf(stderr, "pawl: Out of memory or file descriptors\n");
     return able;
 }
 
@@ -364,9 +382,9 @@ static enum cli_exit worker(struct session *s)
     struct worker w = {
         .pool = {.session = s,
                  .pass_api_key = options_has(&s->opt, "pass-api-key"),
-                 .lease_ms = options_number(&s->opt, "lease-ms", LEASE_MS_DEFAULT),
-                 .grace_ms = options_number(&s->opt, "grace-ms", GRACE_MS_DEFAULT)},
-        .slot_count = (size_t)options_number(&s->opt, "concurrency", 1),
+                 .lease_ms = options_number(&s->opt, "lease-ms", 0),
+                 .grace_ms = options_number(&s->opt, "grace-ms", 0)},
+        .slot_count = (size_t)options_number(&s->opt, "concurrency", 0),
         .signal_fd = -1,
         .give_up_at = SLOT_NEVER,
         .jobs_left = options_number(&s->opt, "max-jobs", SLOT_NEVER),

@@ -44,9 +44,9 @@ enum answer worker_pool_judge(struct worker_pool *pool, const struct client *c, 
     if (away && !pool->away && rc == CLI_DONE)
         refusal_print(c->reply);
     else if (away && !pool->away)
-        fprintf(stderr, "pawl: %.*s: %s; trying again\n", STR_ARG(buf_str(&c->url)), c->error);
+        client_print_error(c, "; trying again");
     else if (!away && pool->away)
-        fprintf(stderr, "pawl: %.*s: answers again\n", STR_ARG(buf_str(&c->url)));
+        fprintf(stderr, "pawl: %.*s answers again\n", STR_ARG(buf_str(&c->url)));
     pool->away = away;
     return answer;
 }

@@ -85,7 +85,7 @@ static void start_command(struct worker_slot *slot, int64_t now)
     buf_put_char(input, '\n');
     int failure = ENOMEM;
     if (env.vars != NULL && buf_ok(input))
-        failure = job_process_start(&slot->process, slot->pool->session->opt.command, env.vars);
+        failure = job_process_start(&slot->process, slot->pool->session->opt.argv, env.vars);
     job_env_release(&env);
     slot->state = SLOT_RUNNING;
     if (failure == 0)

@@ -1,17 +1,21 @@
-/* pawl workflow: definitions, their versions and their faults. */
+/* pawl workflow: definitions and their versions. */
 #include "base/limits.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 
 static const char WORKFLOWS[] = "/api/v1/workflows/";
 
-static const struct flag FLAGS_ID[] = {
-    {.name = "id", .value = "ID", .help = "instead of the definition's own id"},
+static const struct option OPTIONS_ID[] = {
+    {.name = "id", .value = "ID", .help = "Use this id, not the one in the definition"},
     {.name = NULL},
 };
-static const struct flag FLAGS_PAGES[] = {SESSION_PAGE_FLAGS, {.name = NULL}};
-static const struct flag FLAGS_SHOW[] = {
-    {.name = "version", .value = "N", .help = "not the latest", .number = true, .min = 1},
+static const struct option OPTIONS_PAGES[] = {SESSION_PAGE_OPTIONS, {.name = NULL}};
+static const struct option OPTIONS_SHOW[] = {
+    {.name = "version",
+     .kind = OPTION_NUMBER,
+     .value = "N",
+     .min = 1,
+     .help = "Show this version (default: the newest)"},
     {.name = NULL},
 };
 
@@ -39,44 +43,45 @@ static enum cli_exit workflow_archive(struct session *s);
 
 static const struct verb VERBS[] = {
     {.name = "apply",
-     .arg = "FILE|-",
-     .about = "store a definition; an equal one makes no new version",
-     .flags = FLAGS_ID,
+     .arguments = "FILE|-",
+     .about = "Store a definition as a new version, unless it equals the current one",
+     .options = OPTIONS_ID,
      .run = workflow_apply},
     {.name = "validate",
-     .arg = "FILE|-",
-     .about = "say what is wrong with a definition, storing nothing",
-     .flags = FLAGS_ID,
+     .arguments = "FILE|-",
+     .about = "Check a definition without storing it",
+     .options = OPTIONS_ID,
      .run = workflow_validate},
-    {.name = "list", .about = "the workflows", .flags = FLAGS_PAGES, .run = workflow_list},
+    {.name = "list", .about = "List the workflows", .options = OPTIONS_PAGES, .run = workflow_list},
     {.name = "show",
-     .arg = "ID",
-     .about = "one workflow with its definition",
-     .flags = FLAGS_SHOW,
+     .arguments = "ID",
+     .about = "Show a workflow and its definition",
+     .options = OPTIONS_SHOW,
      .run = workflow_show},
     {.name = "versions",
-     .arg = "ID",
-     .about = "all versions of a workflow",
-     .flags = FLAGS_PAGES,
+     .arguments = "ID",
+     .about = "List the versions of a workflow",
+     .options = OPTIONS_PAGES,
      .run = workflow_versions},
     {.name = "archive",
-     .arg = "ID",
-     .about = "start no new runs of a workflow",
+     .arguments = "ID",
+     .about = "Archive a workflow; it starts no new runs",
      .run = workflow_archive},
 };
 
-const struct command COMMAND_WORKFLOW = {"workflow", VERBS, ARRAY_LEN(VERBS)};
+const struct command COMMAND_WORKFLOW = {"workflow", "Define workflows", VERBS, ARRAY_LEN(VERBS)};
 
 /* --- apply and validate --- */
 
-/* The file becomes the body as it is, so that the server sees what was written. A definition
- * without an id is for the server to judge; `unnamed` only fills the path until then. */
+/* The file becomes the body unchanged, so that the server reports errors in what was written. To
+ * validate a definition without an id, the path has `unnamed` in its place. */
 static enum cli_exit take_definition(struct session *s, const char *suffix)
 {
     json_t *definition = NULL;
     enum cli_exit rc = input_file(s->arg, &s->body);
-    if (rc == CLI_DONE)
-        rc = input_parse(s->arg, buf_str(&s->body), &definition);
+    if (rc != CLI_DONE)
+        return rc;
+    rc = input_parse(s->arg, buf_str(&s->body), &definition);
     if (rc != CLI_DONE)
         return rc;
     const char *id = options_text(&s->opt, "id");
@@ -84,7 +89,7 @@ static enum cli_exit take_definition(struct session *s, const char *suffix)
         id = json_string_value(json_object_get(definition, "id"));
     session_path(s, WORKFLOWS, id != NULL ? id : "unnamed", suffix);
     if (id == NULL && suffix[0] == '\0') {
-        fprintf(stderr, "pawl: %s has no id: add one, or use --id\n", s->arg);
+        fprintf(stderr, "pawl: %s has no id. Add one, or use --id\n", s->arg);
         rc = CLI_USAGE;
     }
     json_decref(definition);
@@ -139,7 +144,7 @@ static enum cli_exit workflow_versions(struct session *s)
     return session_pages(s, VERSION_COLUMNS, ARRAY_LEN(VERSION_COLUMNS));
 }
 
-/* Compact JSON in, one member or element per line out; numbers keep the digits they came with. */
+/* Prints compact JSON with one member or element per line. Numbers keep their digits. */
 static void print_indented(struct str json)
 {
     int depth = 0;

@@ -4,175 +4,209 @@
 #include "api/api.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/options.h"
 #include "serve/server.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-struct flag_values {
-    const char *listen;
-    const char *metrics_listen;
-    const char *store;
-    const char *gate;
-    const char *bus;
-    const char *bus_creds;
-    const char *bus_ca;
-    const char *bus_queues;
-    const char *log;
-    const char *log_level;
-    const char *tls_cert;
-    const char *tls_key;
-    const char *wal_max_mib;
-    const char *dev;
-    const char *dev_insecure;
-    const char *allow_private_addresses;
+enum { WAL_MIB_MAX = 1024 * 1024 }; /* 1 TiB: more than any disk that one server fills with a log */
+
+static const struct option OPTIONS[] = {
+    {.name = "listen",
+     .value = "HOST:PORT",
+     .help = "The address to listen on; port 0 picks a free one",
+     .variable = "PAWL_LISTEN",
+     .fallback = "127.0.0.1:7295"},
+    {.name = "store",
+     .value = "sqlite:PATH",
+     .help = "The data file; it is created if it does not exist",
+     .variable = "PAWL_STORE",
+     .fallback = "sqlite:pawl.db"},
+    {.name = "gate",
+     .kind = OPTION_CHOICE,
+     .choices = "store",
+     .help = "Where limits are counted",
+     .variable = "PAWL_GATE",
+     .fallback = "store"},
+    {.name = "bus",
+     .value = "nats://HOST:PORT",
+     .help = "Publish events to NATS JetStream; tls:// works too, separate several servers with "
+             "commas",
+     .variable = "PAWL_BUS"},
+    {.name = "bus-creds",
+     .value = "FILE",
+     .help = "NATS credentials file (JWT and seed)",
+     .variable = "PAWL_BUS_CREDS"},
+    {.name = "bus-ca",
+     .value = "FILE",
+     .help = "PEM certificates that sign the NATS server's certificate; turns TLS on",
+     .variable = "PAWL_BUS_CA"},
+    {.name = "bus-queues",
+     .value = "QUEUE,QUEUE",
+     .help = "Also offer the jobs of these queues to workers on the bus",
+     .variable = "PAWL_BUS_QUEUES"},
+    {.name = "metrics-listen",
+     .value = "HOST:PORT",
+     .help = "Also serve /metrics, /healthz and /readyz at this address, in plain HTTP and without "
+             "API keys",
+     .variable = "PAWL_METRICS_LISTEN"},
+    {.name = "dev",
+     .kind = OPTION_SWITCH,
+     .help = "Development mode: no API keys; the headers X-Tenant-ID and X-Actor say who calls",
+     .variable = "PAWL_DEV"},
+    {.name = "dev-insecure",
+     .kind = OPTION_SWITCH,
+     .help = "Allow --dev on an address that other machines can reach",
+     .variable = "PAWL_DEV_INSECURE"},
+    {.name = "allow-private-addresses",
+     .kind = OPTION_SWITCH,
+     .help = "Allow calls to private and loopback addresses, from http steps and webhooks; --dev "
+             "allows loopback anyway",
+     .variable = "PAWL_ALLOW_PRIVATE_ADDRESSES"},
+    {.name = "tls-cert",
+     .value = "FILE",
+     .help = "PEM certificate chain; turns HTTPS on, together with --tls-key",
+     .variable = "PAWL_TLS_CERT"},
+    {.name = "tls-key",
+     .value = "FILE",
+     .help = "PEM private key of the certificate",
+     .variable = "PAWL_TLS_KEY"},
+    {.name = "log",
+     .kind = OPTION_CHOICE,
+     .choices = "text|json",
+     .help = "Format of the log on standard error",
+     .variable = "PAWL_LOG",
+     .fallback = "text"},
+    {.name = "log-level",
+     .kind = OPTION_CHOICE,
+     .choices = "debug|info|warn|error",
+     .help = "The least severe level to log",
+     .variable = "PAWL_LOG_LEVEL",
+     .fallback = "info"},
+    {.name = "wal-max-mib",
+     .kind = OPTION_NUMBER,
+     .value = "N",
+     .min = 1,
+     .max = WAL_MIB_MAX,
+     .unit = "MiB",
+     .help = "Refuse writes while the write-ahead log is larger than this and cannot shrink",
+     .variable = "PAWL_WAL_MAX_MIB",
+     .fallback = "256"},
+    {.name = NULL},
 };
 
-/* Every flag of `serve` has an environment variable; the flag wins. */
-static const struct flag {
-    const char *name;
-    const char *variable;
-    bool is_switch;
-    size_t offset;
-    const char *value;
-    const char *help;
-} FLAGS[] = {
-    {"--listen", "PAWL_LISTEN", false, offsetof(struct flag_values, listen), "HOST:PORT",
-     "where to listen (127.0.0.1:7295; port 0 picks one)"},
-    {"--store", "PAWL_STORE", false, offsetof(struct flag_values, store), "sqlite:PATH",
-     "the data file (sqlite:pawl.db)"},
-    {"--gate", "PAWL_GATE", false, offsetof(struct flag_values, gate), "store",
-     "the admission gate (store)"},
-    {"--bus", "PAWL_BUS", false, offsetof(struct flag_values, bus), "nats://HOST:PORT",
-     "NATS JetStream, where events go (tls:// too; several with commas)"},
-    {"--bus-creds", "PAWL_BUS_CREDS", false, offsetof(struct flag_values, bus_creds), "FILE",
-     "NATS credentials file (JWT and seed)"},
-    {"--bus-ca", "PAWL_BUS_CA", false, offsetof(struct flag_values, bus_ca), "FILE",
-     "PEM certificates that the bus's own may come from: speak TLS with it"},
-    {"--bus-queues", "PAWL_BUS_QUEUES", false, offsetof(struct flag_values, bus_queues), "Q,Q",
-     "queues whose jobs are offered to workers on the bus too"},
-    {"--metrics-listen", "PAWL_METRICS_LISTEN", false, offsetof(struct flag_values, metrics_listen),
-     "HOST:PORT", "serve /metrics, /healthz and /readyz here too, without a key (plain HTTP)"},
-    {"--dev", "PAWL_DEV", true, offsetof(struct flag_values, dev), NULL,
-     "no API keys: X-Tenant-ID and X-Actor say who it is"},
-    {"--dev-insecure", "PAWL_DEV_INSECURE", true, offsetof(struct flag_values, dev_insecure), NULL,
-     "allow --dev on an address that other machines reach"},
-    {"--allow-private-addresses", "PAWL_ALLOW_PRIVATE_ADDRESSES", true,
-     offsetof(struct flag_values, allow_private_addresses), NULL,
-     "let http steps and webhooks call private and loopback addresses (--dev: loopback anyway)"},
-    {"--tls-cert", "PAWL_TLS_CERT", false, offsetof(struct flag_values, tls_cert), "FILE",
-     "PEM certificate chain: speak HTTPS"},
-    {"--tls-key", "PAWL_TLS_KEY", false, offsetof(struct flag_values, tls_key), "FILE",
-     "PEM private key of it"},
-    {"--log", "PAWL_LOG", false, offsetof(struct flag_values, log), "text|json",
-     "form of the log on standard error (text)"},
-    {"--log-level", "PAWL_LOG_LEVEL", false, offsetof(struct flag_values, log_level),
-     "debug|info|warn|error", "what is worth a line (info)"},
-    {"--wal-max-mib", "PAWL_WAL_MAX_MIB", false, offsetof(struct flag_values, wal_max_mib), "N",
-     "refuse writes when the write-ahead log cannot shrink and is larger (256)"},
-};
+static void print_help(FILE *out, const struct options *o);
+static enum err check_options(const struct options *o, bool dev, struct problem *p);
+static enum log_level log_level_of(const char *name);
+static void raise_file_limit(void);
+static enum serve_exit serve(const struct options *o, bool dev);
 
-static void print_help(FILE *out)
+int serve_main(int argc, char **argv, bool dev)
 {
-    fprintf(out, "usage: pawl serve [flags]\n\n");
-    for (size_t i = 0; i < ARRAY_LEN(FLAGS); i++) {
-        char left[64];
-        (void)snprintf(left, sizeof(left), "%s %s", FLAGS[i].name,
-                       FLAGS[i].value != NULL ? FLAGS[i].value : "");
-        fprintf(out, "  %-34s %s [%s]\n", left, FLAGS[i].help, FLAGS[i].variable);
+    struct options o = {.lists = {OPTIONS}};
+    struct problem p;
+    enum serve_exit rc = SERVE_DONE;
+    problem_init(&p);
+    enum err e = options_parse(&o, argc, argv, 2, &p);
+    if (e == ERR_OK && !o.help) {
+        dev = dev || options_has(&o, "dev");
+        e = check_options(&o, dev, &p);
     }
-    fprintf(out,
-            "\n  PAWL_ROOT_KEY (environment only) is an API key that is an admin of all tenants\n"
-            "  and is kept nowhere: for the first set-up. At least 32 random characters, as\n"
-            "  `openssl rand -hex 32` makes them.\n"
-            "\nPrints `pawl listening on URL` when it is ready. SIGTERM drains and exits 0.\n");
-}
-
-static const char **option_at(struct flag_values *o, const struct flag *flag)
-{
-    return (const char **)(void *)((char *)o + flag->offset);
-}
-
-static const struct flag *find_flag(struct str name)
-{
-    for (size_t i = 0; i < ARRAY_LEN(FLAGS); i++) {
-        if (str_is(name, FLAGS[i].name))
-            return &FLAGS[i];
+    if (e != ERR_OK) {
+        fprintf(stderr, "pawl: %s\nusage: pawl serve", p.detail);
+        options_print_usage(stderr, &o);
+        fputs("Run `pawl serve --help` for the options.\n", stderr);
+        rc = SERVE_USAGE;
+    } else if (o.help) {
+        print_help(stdout, &o);
+    } else {
+        rc = serve(&o, dev);
     }
-    return NULL;
+    problem_release(&p);
+    return (int)rc;
 }
 
-static int usage(const char *what, const char *about)
+static enum serve_exit serve(const struct options *o, bool dev)
 {
-    fprintf(stderr, "pawl serve: %s%s (see pawl serve --help)\n", what, about);
-    return SERVE_USAGE;
+    bool json = strcmp(options_text(o, "log"), "json") == 0;
+    log_setup(json ? LOG_JSON : LOG_TEXT, log_level_of(options_text(o, "log-level")), &ENV_SYSTEM);
+    raise_file_limit();
+    (void)umask(S_IRWXG | S_IRWXO); /* only the owner may read the data */
+    struct server_config config = {
+        .listen = options_text(o, "listen"),
+        .metrics_listen = options_text(o, "metrics-listen"),
+        .store = options_text(o, "store"),
+        .bus = options_text(o, "bus"),
+        .bus_creds = options_text(o, "bus-creds"),
+        .bus_ca = options_text(o, "bus-ca"),
+        .bus_queues = options_text(o, "bus-queues"),
+        .tls_cert = options_text(o, "tls-cert"),
+        .tls_key = options_text(o, "tls-key"),
+        .root_key = getenv("PAWL_ROOT_KEY"),
+        .wal_bytes_max = options_number(o, "wal-max-mib", 0) * MIB,
+        .dev = dev,
+        .allow_private_addresses = options_has(o, "allow-private-addresses"),
+        .keeps_all = getenv("PAWL_PRIVATE") != NULL,
+    };
+    return server_run(&config);
 }
 
-/* 0, or the exit code after a message. */
-static int parse_options(int argc, char **argv, struct flag_values *o)
+/* --- options --- */
+
+static void print_help(FILE *out, const struct options *o)
 {
-    for (size_t i = 0; i < ARRAY_LEN(FLAGS); i++) {
-        const char *value = getenv(FLAGS[i].variable);
-        if (value != NULL && value[0] != '\0' && !(FLAGS[i].is_switch && strcmp(value, "0") == 0))
-            *option_at(o, &FLAGS[i]) = value;
-    }
-    for (int i = 2; i < argc; i++) {
-        struct str name;
-        struct str value;
-        bool joined = str_cut(str_of(argv[i]), '=', &name, &value);
-        const struct flag *flag = find_flag(name);
-        if (flag == NULL)
-            return usage("there is no flag ", argv[i]);
-        if (flag->is_switch && joined)
-            return usage("takes no value: ", flag->name);
-        if (!flag->is_switch && !joined && i + 1 == argc)
-            return usage("needs a value: ", flag->name);
-        *option_at(o, flag) = flag->is_switch ? "1" : joined ? value.ptr : argv[++i];
-    }
-    return 0;
+    fputs("usage: pawl serve", out);
+    options_print_usage(out, o);
+    fputs("\nRun the server. `pawl dev` is the same as `pawl serve --dev`.\n\n", out);
+    options_print_help(out, o->lists[0]);
+    fputs(
+        "\nThe name in brackets is the environment variable that sets the option; the command "
+        "line wins.\n"
+        "\nPAWL_ROOT_KEY (environment only) is an API key with the role admin for all tenants. It "
+        "is not stored.\nUse it to create the first keys. It must have at least 32 random "
+        "characters: `openssl rand -hex 32`.\n"
+        "\nPrints `pawl listening on URL` when it is ready. SIGTERM stops it after the requests "
+        "in flight;\nthe exit code is then 0.\n",
+        out);
 }
 
-static int check_root_key(void)
+static enum err check_root_key(struct problem *p)
 {
     struct str key = str_of(getenv("PAWL_ROOT_KEY"));
     const char *fault = key.len > 0 ? auth_root_key_fault(key) : NULL;
     if (fault == NULL)
-        return 0;
-    fprintf(stderr, "pawl serve: PAWL_ROOT_KEY %s. Make one with: openssl rand -hex 32\n", fault);
-    return SERVE_USAGE;
+        return ERR_OK;
+    return problem_set(p, ERR_FIELD_INVALID,
+                       "PAWL_ROOT_KEY %s. Make one with `openssl rand -hex 32`", fault);
 }
 
-static int check_options(const struct flag_values *o, int64_t *ret_wal_mib)
+/* Options that need each other. */
+static enum err check_options(const struct options *o, bool dev, struct problem *p)
 {
-    if (strcmp(o->gate, "store") != 0)
-        return usage("this version has the gate `store` only, not ", o->gate);
-    if (o->bus == NULL && (o->bus_creds != NULL || o->bus_ca != NULL || o->bus_queues != NULL))
-        return usage("--bus-creds, --bus-ca and --bus-queues need --bus", "");
-    if ((o->tls_cert == NULL) != (o->tls_key == NULL))
-        return usage("--tls-cert and --tls-key go together", "");
-    if (strcmp(o->log, "text") != 0 && strcmp(o->log, "json") != 0)
-        return usage("--log is text or json, not ", o->log);
-    if (o->dev != NULL && o->dev_insecure == NULL && !http_is_loopback(o->listen))
-        return usage("--dev asks nobody for a key, so it listens on loopback only (or say "
-                     "--dev-insecure): ",
-                     o->listen);
-    *ret_wal_mib = 0;
-    if (o->wal_max_mib != NULL && (!str_to_i64(str_of(o->wal_max_mib), ret_wal_mib) ||
-                                   *ret_wal_mib < 1 || *ret_wal_mib > 1024 * 1024))
-        return usage("--wal-max-mib is a number of MiB, not ", o->wal_max_mib);
-    return 0;
+    bool bus_details =
+        options_has(o, "bus-creds") || options_has(o, "bus-ca") || options_has(o, "bus-queues");
+    if (bus_details && !options_has(o, "bus"))
+        return problem_set(p, ERR_FIELD_INVALID,
+                           "--bus-creds, --bus-ca and --bus-queues need --bus");
+    if (options_has(o, "tls-cert") != options_has(o, "tls-key"))
+        return problem_set(p, ERR_FIELD_INVALID, "--tls-cert and --tls-key need each other");
+    const char *listen = options_text(o, "listen");
+    if (dev && !options_has(o, "dev-insecure") && !http_is_loopback(listen))
+        return problem_set(p, ERR_FIELD_INVALID,
+                           "--dev asks for no API keys, so it listens on loopback addresses only, "
+                           "not on %s. To allow it anyway, add --dev-insecure",
+                           listen);
+    return check_root_key(p);
 }
 
-static bool log_level_of(const char *name, enum log_level *ret)
+static enum log_level log_level_of(const char *name)
 {
     static const char *const NAMES[] = {"debug", "info", "warn", "error"};
-    for (size_t i = 0; i < ARRAY_LEN(NAMES); i++) {
-        if (strcmp(name, NAMES[i]) == 0) {
-            *ret = (enum log_level)i;
-            return true;
-        }
-    }
-    return false;
+    size_t i = 0;
+    while (i + 1 < ARRAY_LEN(NAMES) && strcmp(name, NAMES[i]) != 0)
+        i++;
+    return (enum log_level)i;
 }
 
 static void raise_file_limit(void)
@@ -182,58 +216,4 @@ static void raise_file_limit(void)
         limit.rlim_cur = MIN(limit.rlim_max, (rlim_t)(HTTP_CONNECTIONS_MAX * 2));
         (void)setrlimit(RLIMIT_NOFILE, &limit);
     }
-}
-
-static bool asks_for_help(int argc, char **argv)
-{
-    for (int i = 2; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return true;
-    }
-    return false;
-}
-
-int serve_main(int argc, char **argv, bool dev)
-{
-    struct flag_values o = {.listen = "127.0.0.1:7295",
-                            .store = "sqlite:pawl.db",
-                            .gate = "store",
-                            .log = "text",
-                            .log_level = "info",
-                            .dev = dev ? "1" : NULL};
-    if (asks_for_help(argc, argv)) {
-        print_help(stdout);
-        return SERVE_DONE;
-    }
-    int64_t wal_mib;
-    enum log_level level;
-    int rc = parse_options(argc, argv, &o);
-    if (rc == 0)
-        rc = check_options(&o, &wal_mib);
-    if (rc == 0)
-        rc = check_root_key();
-    if (rc == 0 && !log_level_of(o.log_level, &level))
-        rc = usage("--log-level is debug, info, warn or error, not ", o.log_level);
-    if (rc != 0)
-        return rc;
-    log_setup(strcmp(o.log, "json") == 0 ? LOG_JSON : LOG_TEXT, level, &ENV_SYSTEM);
-    raise_file_limit();
-    (void)umask(S_IRWXG | S_IRWXO); /* only the owner may read the data */
-    struct server_config config = {
-        .listen = o.listen,
-        .metrics_listen = o.metrics_listen,
-        .store = o.store,
-        .bus = o.bus,
-        .bus_creds = o.bus_creds,
-        .bus_ca = o.bus_ca,
-        .bus_queues = o.bus_queues,
-        .tls_cert = o.tls_cert,
-        .tls_key = o.tls_key,
-        .root_key = getenv("PAWL_ROOT_KEY"),
-        .wal_bytes_max = wal_mib * MIB,
-        .dev = o.dev != NULL,
-        .allow_private_addresses = o.allow_private_addresses != NULL,
-        .keeps_all = getenv("PAWL_PRIVATE") != NULL,
-    };
-    return (int)server_run(&config);
 }

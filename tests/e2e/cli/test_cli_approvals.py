@@ -35,7 +35,7 @@ def test_list_and_show(run, ask):
     assert len(run("approval", "list").rows) == 1
     assert run("approval", "list", "--status", "approved").rows[1][0] == run("approval", "list", "--status", "all").rows[1][0] == job
     r = run("approval", "list", "--status", "maybe")
-    assert r.code == 1 and "status must be one of" in r.err, r
+    assert r.code == 2 and 'Unknown status "maybe". Allowed: pending, approved' in r.err, r
 
 
 @pytest.mark.parametrize("verb,done", [("approve", "approved"), ("reject", "rejected")])

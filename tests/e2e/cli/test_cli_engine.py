@@ -127,7 +127,7 @@ def test_signal_early_and_twice(run, start, show, api, tenant, tmp_path):
     (tmp_path / "p.json").write_text('{"x":[1,2]}')
     r = run("run", "signal", rid, "go", "--payload", f"@{tmp_path}/p.json", "--dedup-key", "k")
     assert r.code == 0 and r.out == "go received; the run is running\n", r
-    assert run("run", "signal", rid, "go", "--payload", '{"x": [1,2]}', "--dedup-key", "k").out == "go was there before; the run is running\n"
+    assert run("run", "signal", rid, "go", "--payload", '{"x": [1,2]}', "--dedup-key", "k").out == "go already received; the run is running\n"
     r = run("run", "signal", rid, "go", "--payload", "3", "--dedup-key", "k")
     assert r.code == 1 and "IDEMPOTENCY_KEY_REUSED" in r.err, r
     api.work(tenant)
@@ -213,8 +213,8 @@ def test_bulk_counts_then_changes_what_the_filter_finds(run, start, show, api, t
     mine, others = [start() for _ in range(3)], [start(workflow="other") for _ in range(2)]
     assert run("run", "bulk", "pause", "--workflow", "w", "--dry-run").out == "3 runs\n"
     assert {show(r)["status"] for r in mine + others} == {"running"}
-    assert run("run", "bulk", "pause", "--workflow", "w").out == "3 runs: 3 changed, 0 were so already, 0 refused\n"
-    assert run("run", "bulk", "pause", "--workflow", "w").out == "3 runs: 0 changed, 3 were so already, 0 refused\n"
+    assert run("run", "bulk", "pause", "--workflow", "w").out == "3 runs: 3 changed, 0 unchanged, 0 refused\n"
+    assert run("run", "bulk", "pause", "--workflow", "w").out == "3 runs: 0 changed, 3 unchanged, 0 refused\n"
     assert {show(r)["status"] for r in mine} == {"paused"} and {show(r)["status"] for r in others} == {"running"}
     assert run("run", "bulk", "resume", "--status", "paused", "--json").json["changed"] == 3
     r = run("run", "bulk", "cancel", "--all", "--reason", "the end")
@@ -225,14 +225,14 @@ def test_bulk_says_what_was_refused(run, start, api, tenant):
     over, active = start(), start()
     assert run("run", "cancel", over).code == 0
     r = run("run", "bulk", "pause", "--all")
-    assert r.code == 1 and r.out == "2 runs: 1 changed, 0 were so already, 1 refused\n" and f"pawl: {over}: RUN_IS_OVER: " in r.err and active not in r.err, r
+    assert r.code == 1 and r.out == "2 runs: 1 changed, 0 unchanged, 1 refused\n" and f"pawl: {over}: RUN_IS_OVER: " in r.err and active not in r.err, r
 
 
 def test_bulk_follows_the_pages_and_is_safe_to_repeat(run, api, tenant):
     api.workflow(tenant, "w")
     harness.together(4, lambda _: [api.start(tenant, "w") for _ in range(110)])
     first = run("run", "bulk", "cancel", "--workflow", "w", "--idempotency-key", "clean-up")
-    assert first.code == 0 and first.out == "440 runs: 440 changed, 0 were so already, 0 refused\n", first
+    assert first.code == 0 and first.out == "440 runs: 440 changed, 0 unchanged, 0 refused\n", first
     assert run("run", "bulk", "cancel", "--workflow", "w", "--idempotency-key", "clean-up").out == first.out
     assert api.get(f"/api/v1/tenants/{tenant}").json["active_runs"] == 0
 
@@ -283,11 +283,12 @@ def test_schedule_from_a_file_with_flags_on_top(run, start, tmp_path):
 def test_schedule_faults(run, start, tmp_path):
     start()
     for flags, word in ((("--workflow", "w"), "cron"), (("--workflow", "w", "--cron", "61 * * * *"), "61"), (("--workflow", "none", "--cron", "@daily"), "WORKFLOW_NOT_FOUND"),
-                        (("--workflow", "w", "--cron", "@daily", "--timezone", "Mars/Olympus"), "Mars"), (("--workflow", "w", "--cron", "@daily", "--overlap", "x"), "overlap")):
+                        (("--workflow", "w", "--cron", "@daily", "--timezone", "Mars/Olympus"), "Mars")):
         r = run("schedule", "apply", "s", *flags)
         assert r.code == 1 and word in r.err and r.out == "", r
     (tmp_path / "list.json").write_text("[]")
-    for flags in (("--file", tmp_path / "list.json"), ("--file", "/nowhere/file"), ("--workflow", "w", "--cron", "@daily", "--input", "{")):
+    for flags in (("--file", tmp_path / "list.json"), ("--file", "/nowhere/file"), ("--workflow", "w", "--cron", "@daily", "--input", "{"),
+                  ("--workflow", "w", "--cron", "@daily", "--overlap", "x")):
         r = run("schedule", "apply", "s", *flags)
         assert r.code == 2 and r.err and r.out == "", r
 
@@ -317,7 +318,7 @@ def test_dead_letters_follow_their_pages(run, start, fail):
         ids.add(fail()["job_id"])
     lines = run("dead", "list", "--limit", "2", "--all", "--json").out.splitlines()
     assert len(lines) == 3 and {i["job_id"] for line in lines for i in json.loads(line)["items"]} == ids
-    assert "there is more" in run("dead", "list", "--limit", "2").err
+    assert "More results" in run("dead", "list", "--limit", "2").err
 
 
 # --- a worker's calls, by hand ---

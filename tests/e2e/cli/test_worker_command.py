@@ -384,7 +384,7 @@ def test_the_first_signal_lets_commands_finish_and_claims_no_more(start, work, g
     assert job_of(first)["output"] == {"text": "done"} and job_of(second)["state"] == "pending"
 
 
-def test_after_the_first_signal_nothing_is_claimed_though_a_hand_is_free(start, work, gates, run_of, events_of):
+def test_after_the_first_signal_nothing_is_claimed_though_a_slot_is_free(start, work, gates, run_of, events_of):
     start()
     with work(*gates.script("reach started; await go"), flags=["--concurrency", 2]) as w:
         gates.wait("started")
@@ -491,7 +491,7 @@ def test_nothing_piles_up(start, work, gates):
         first = done(3)
         for _ in range(30):
             start(unread)
-        # A connection for each hand may have been opened since; nothing of 30 commands.
+        # A connection for each slot may have been opened since; nothing of 30 commands.
         assert done(30) <= first + 3
 
 
@@ -558,7 +558,7 @@ def test_a_command_that_cannot_be_run_stops_the_worker_and_keeps_the_job(start, 
     run = start()
     with work(command) as w:
         assert w.told()["status"] == "released"
-        assert w.ended() == 1 and f"cannot run {command}: " in w.err
+        assert w.ended() == 1 and f"Cannot run {command}: " in w.err
     assert job_of(run)["state"] == "pending"
 
 

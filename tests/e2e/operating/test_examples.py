@@ -108,7 +108,7 @@ def test_rewards_counts_each_purchase_once(example):
 def test_an_example_without_its_server_fails_and_says_why(tmp_path):
     done = subprocess.run([EXAMPLES / "fanout/run.sh"], capture_output=True, text=True, cwd=tmp_path,
                           env=cli.environment(PAWL=harness.PAWL, PAWL_URL=f"http://127.0.0.1:{cli.free_port()}"))
-    assert done.returncode == 3 and "pawl: http://127.0.0.1:" in done.stderr and done.stdout == "", done
+    assert done.returncode == 3 and "pawl: No pawl server at http://127.0.0.1:" in done.stderr and done.stdout == "", done
 
 
 def test_hello_greets(dev_server, tenant, tmp_path):
