@@ -1,6 +1,7 @@
 """Running the pawl command as a person or a script would."""
 import json
 import os
+import re
 import socket
 import subprocess
 
@@ -51,3 +52,37 @@ def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
+
+
+def commands():
+    """["workflow", "run", …]: the client's commands, as `pawl --help` lists them."""
+    return re.findall(r"^  ([a-z]+) ", pawl("--help").out.partition("Commands that call a server:\n")[2], re.M)
+
+
+def verbs():
+    """{"run start": "pawl run start WORKFLOW", …}: every verb that the help of its command lists, or the command that has none."""
+    found = {}
+    for command in commands():
+        text = pawl(command, "--help").out
+        lines = re.findall(rf"^  (pawl {command} [^ ].*?)(?:  |$)", text, re.M)
+        for line in lines or [re.match(r"usage: (.*?) (?:--\S+ .*)?\[OPTIONS\]", text).group(1)]:
+            found[" ".join(re.match(r"pawl ([a-z]+(?: [a-z]+)*)", line).group(1).split())] = line
+    return found
+
+
+def summary(verb):
+    """What the help of a verb says in one line."""
+    return pawl(*verb.split(), "--help").out.split("\n\n")[1]
+
+
+def options(verb):
+    """{"limit": ("N", "Items per page"), …}: the options of a verb's own, as its help lists them."""
+    text = re.sub(r"\n {34}", " ", pawl(*verb.split(), "--help").out.partition("\n\n")[2].partition("Options of all commands")[0])
+    return {name: (value.strip(), description) for name, value, description in re.findall(r"^  --([a-z-]+)((?: \S+)?) +(\S.*)$", text, re.M)}
+
+
+def choices(value, description):
+    """The words of an option that takes one of a few: joined by bars in its value, or first in brackets. None of any other option."""
+    bracket = re.search(r"\((\w+(?:, \w+){2,})[);]", description)
+    words = value.split("|") if "|" in value else bracket.group(1).split(", ") if bracket else []
+    return set(words) if words and all(re.fullmatch("[a-z_]+", word) for word in words) else None
