@@ -8,7 +8,7 @@ void fields_begin(struct fields *f, const json_t *object, struct problem *p)
 {
     *f = (struct fields){.object = object, .problem = p, .err = ERR_OK};
     if (object != NULL && !json_is_object(object))
-        f->err = problem_set(p, ERR_FIELD_INVALID, "the body must be a JSON object");
+        f->err = problem_set(p, ERR_FIELD_INVALID, "The body must be a JSON object");
 }
 
 void fields_fault(struct fields *f, const char *name, const char *message)
@@ -23,7 +23,7 @@ void fields_default(struct fields *f, const char *name)
     if (f->err != ERR_OK || f->defaults == NULL || f->object == NULL)
         return;
     if (!json_defaults_add(f->defaults, f->object, name))
-        f->err = problem_set(f->problem, ERR_NO_MEMORY, "no memory for the request");
+        f->err = problem_set(f->problem, ERR_NO_MEMORY, "No memory for the request");
 }
 
 /* Notes that the name is a known one. NULL when absent or after a fault. */
@@ -165,8 +165,8 @@ enum err fields_end(struct fields *f)
     for (void *it = json_object_iter(o); it != NULL; it = json_object_iter_next(o, it)) {
         const char *name = json_object_iter_key(it);
         if (!is_known(f, name))
-            return f->err = problem_set(f->problem, ERR_FIELD_INVALID,
-                                        "there is no field with the name \"%.64s\" here", name);
+            return f->err =
+                       problem_set(f->problem, ERR_FIELD_INVALID, "unknown field \"%.64s\"", name);
     }
     return ERR_OK;
 }

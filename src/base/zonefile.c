@@ -37,7 +37,7 @@ static enum err no_such_zone(struct problem *p, struct str name)
 
 static enum err cannot_read(struct problem *p, struct str name, int why)
 {
-    return problem_set(p, ERR_INTERNAL, "cannot read the file of the time zone %.*s: %s",
+    return problem_set(p, ERR_INTERNAL, "Cannot read the file of the time zone %.*s: %s",
                        STR_ARG(name), strerror(why));
 }
 
@@ -79,7 +79,7 @@ static enum err read_open(int fd, struct str name, struct arena *arena, struct p
     size_t size = (size_t)st.st_size;
     char *bytes = arena_alloc(arena, size + 1);
     if (bytes == NULL)
-        return problem_set(p, ERR_NO_MEMORY, "no memory for the time zone");
+        return problem_set(p, ERR_NO_MEMORY, "No memory for the time zone");
     size_t len = 0;
     while (len <= size) {
         ssize_t got = read(fd, bytes + len, size + 1 - len);
@@ -93,7 +93,7 @@ static enum err read_open(int fd, struct str name, struct arena *arena, struct p
     }
     if (len != size)
         return problem_set(p, ERR_INTERNAL,
-                           "the file of the time zone %.*s changes while it is read",
+                           "The file of the time zone %.*s changed while it was read",
                            STR_ARG(name));
     if (!str_starts_with((struct str){bytes, len}, STR("TZif")))
         return no_such_zone(p, name);

@@ -58,9 +58,10 @@ static enum err check_host(struct str given, struct str listen, struct problem *
         return ERR_OK;
     if (host.len > 0 && (str_eq_nocase(host, own) || is_loopback(host)))
         return ERR_OK;
-    return problem_set(p, ERR_HOST_REFUSED,
-                       "With --dev only loopback names are served, not \"%.*s\". Use localhost.",
-                       (int)MIN(given.len, (size_t)QUOTED_MAX), given.ptr);
+    return problem_set(
+        p, ERR_HOST_REFUSED,
+        "A --dev server answers only to loopback host names, not \"%.*s\". Use localhost.",
+        (int)MIN(given.len, (size_t)QUOTED_MAX), given.ptr);
 }
 
 /* Origin names the server by the same host and port as Host does. */
@@ -81,15 +82,15 @@ static enum err check_origin(const struct dev_request *r, struct problem *p)
                      str_is(r->fetch_site, "none");
     bool follows_link = r->shows_page && str_is(r->fetch_mode, "navigate");
     if (r->origin.ptr != NULL && !is_own_origin(r->origin, r->host))
-        return problem_set(p, ERR_CROSS_SITE,
-                           "With --dev pages of other origins may not call this server, and "
-                           "\"%.*s\" is not this server.",
-                           (int)MIN(r->origin.len, (size_t)QUOTED_MAX), r->origin.ptr);
+        return problem_set(
+            p, ERR_CROSS_SITE,
+            "Pages from other origins cannot call a --dev server, and \"%.*s\" is not this server.",
+            (int)MIN(r->origin.len, (size_t)QUOTED_MAX), r->origin.ptr);
     if (!same_site && !follows_link)
-        return problem_set(p, ERR_CROSS_SITE,
-                           "With --dev pages of other origins may not call this server "
-                           "(Sec-Fetch-Site: %.*s).",
-                           (int)MIN(r->fetch_site.len, (size_t)QUOTED_MAX), r->fetch_site.ptr);
+        return problem_set(
+            p, ERR_CROSS_SITE,
+            "Pages from other origins cannot call a --dev server (Sec-Fetch-Site: %.*s).",
+            (int)MIN(r->fetch_site.len, (size_t)QUOTED_MAX), r->fetch_site.ptr);
     return ERR_OK;
 }
 

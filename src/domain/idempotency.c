@@ -10,7 +10,7 @@ static bool is_visible(char c)
 
 static enum err invalid(struct problem *p, const char *why)
 {
-    return problem_set(p, ERR_IDEM_KEY_INVALID, "the idempotency key %s", why);
+    return problem_set(p, ERR_IDEM_KEY_INVALID, "The idempotency key %s", why);
 }
 
 enum err idem_key_check(struct str key, struct problem *p)
@@ -23,7 +23,7 @@ enum err idem_key_check(struct str key, struct problem *p)
     for (size_t i = 0; i < key.len; i++) {
         unsigned char c = (unsigned char)key.ptr[i];
         if (c < 0x20 || c == 0x7F || (c == 0xC2 && (unsigned char)key.ptr[i + 1] < 0xA0))
-            return invalid(p, "must not hold control characters");
+            return invalid(p, "must not contain control characters");
         characters += (c & 0xC0) != 0x80; /* not the rest of one */
     }
     return characters <= IDEM_KEY_MAX ? ERR_OK : invalid(p, "is longer than 255 characters");
@@ -129,17 +129,17 @@ enum err idem_key_parse(struct str header, struct arena *arena, struct problem *
         return invalid(p, "is longer than 255 characters");
     char *copy = arena_alloc(arena, text.len + 1);
     if (copy == NULL)
-        return problem_set(p, ERR_NO_MEMORY, "no memory for the request");
+        return problem_set(p, ERR_NO_MEMORY, "No memory for the request");
     struct str key = {copy, text.len};
     if (text.len > 0 && text.ptr[0] == '"') {
         struct scan s = {text.ptr + 1, text.ptr + text.len};
         if (!scan_string(&s, copy, &key.len))
             return invalid(p, "is not a well-formed structured-field string");
         if (!scan_parameters(&s))
-            return invalid(p, "has text behind its closing quote that is no parameter");
+            return invalid(p, "has text after its closing quote that is not a parameter");
     } else if (text.len > 0) {
         if (!is_bare(text))
-            return invalid(p, "without quotes may hold visible ASCII characters only");
+            return invalid(p, "may contain only visible ASCII characters when unquoted");
         memcpy(copy, text.ptr, text.len);
     }
     if (key.len == 0)
@@ -181,7 +181,7 @@ enum err idem_fingerprint(struct str route, const json_t *body, const char *key_
         struct str parts[] = {route, buf_str(&canonical)};
         *ret = sha256_of_parts(parts, ARRAY_LEN(parts));
     } else {
-        e = problem_set(p, ERR_NO_MEMORY, "no memory to compare the request");
+        e = problem_set(p, ERR_NO_MEMORY, "No memory to compare the request");
     }
     buf_release(&canonical);
     return e;

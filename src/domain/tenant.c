@@ -203,7 +203,7 @@ enum err tenant_apply(struct tenant *t, const json_t *body, struct arena *arena,
     if (changed.name.ptr != NULL && changed.name.ptr != t->name.ptr) {
         changed.name = arena_str(arena, changed.name);
         if (changed.name.ptr == NULL)
-            return problem_set(p, ERR_NO_MEMORY, "no memory for the settings");
+            return problem_set(p, ERR_NO_MEMORY, "No memory for the settings");
     }
     *t = changed;
     return ERR_OK;

@@ -22,18 +22,18 @@ const char *auth_root_key_fault(struct str key)
     bool seen[256] = {false};
     size_t distinct = 0;
     if (key.len < ROOT_KEY_MIN)
-        return "is too short: it needs 32 random characters";
+        return "is too short: use at least 32 random characters";
     if (key.len >= API_KEY_TEXT_MAX)
-        return "is too long: at most 127 characters";
+        return "is too long: use at most 127 characters";
     for (size_t i = 0; i < key.len; i++) {
         unsigned char c = (unsigned char)key.ptr[i];
         if (c <= ' ' || c > '~')
-            return "has a character that is not visible ASCII";
+            return "contains a character that is not visible ASCII";
         distinct += !seen[c];
         seen[c] = true;
     }
     if (distinct < ROOT_KEY_DISTINCT_MIN || repeats(key))
-        return "is not random: anybody could guess it";
+        return "is not random enough: it is easy to guess";
     return NULL;
 }
 
@@ -192,17 +192,17 @@ static enum err find_key(struct auth *auth, const struct auth_question *q,
     }
     enum err e = load(auth, q->reader(q->reader_ctx), q->epoch, q->key, hash, ret);
     if (e != ERR_OK)
-        return problem_set(p, e, "cannot check the API key");
+        return problem_set(p, e, "Cannot check the API key");
     if (*ret == NULL && q->peer.ptr != NULL)
         login_throttle_failed(&auth->throttle, q->peer, now_ms);
-    return *ret != NULL ? ERR_OK : problem_set(p, ERR_UNAUTHENTICATED, "the API key is not valid");
+    return *ret != NULL ? ERR_OK : problem_set(p, ERR_UNAUTHENTICATED, "The API key is not valid");
 }
 
 enum err auth_check(struct auth *auth, const struct auth_question *q, struct problem *p,
                     struct auth_identity *ret)
 {
     if (q->key.len == 0 || q->key.len >= API_KEY_TEXT_MAX)
-        return problem_set(p, ERR_UNAUTHENTICATED, "the API key is not valid");
+        return problem_set(p, ERR_UNAUTHENTICATED, "The API key is not valid");
     struct sha256 hash = sha256_of(q->key);
     if (auth->has_root && sha256_eq(&hash, &auth->root_hash)) {
         *ret = (struct auth_identity){STR("*"), ROLE_ADMIN, STR("root")};

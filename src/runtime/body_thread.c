@@ -115,7 +115,7 @@ enum err body_thread_start(int event_fd, struct problem *p, struct body_thread *
 {
     struct body_thread *t = calloc(1, sizeof(*t));
     if (t == NULL)
-        return problem_set(p, ERR_NO_MEMORY, "no memory for the thread that reads large bodies");
+        return problem_set(p, ERR_NO_MEMORY, "No memory for the thread that reads large bodies");
     t->event_fd = event_fd;
     t->end = &t->first;
     t->done_end = &t->done_first;
@@ -124,7 +124,7 @@ enum err body_thread_start(int event_fd, struct problem *p, struct body_thread *
     t->runs = pthread_create(&t->thread, NULL, body_main, t) == 0;
     if (!t->runs) {
         body_thread_free(t);
-        return problem_set(p, ERR_NO_MEMORY, "cannot start the thread that reads large bodies");
+        return problem_set(p, ERR_NO_MEMORY, "Cannot start the thread that reads large bodies");
     }
     *ret = t;
     return ERR_OK;

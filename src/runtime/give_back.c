@@ -16,7 +16,7 @@ static void returned(struct op *op)
 {
     struct returned_job *r = op->owner;
     if (op->err != ERR_OK)
-        LOG(LOG_WARN, "an undelivered job waits for the end of its lease",
+        LOG(LOG_WARN, "a job that was not delivered waits until its lease expires",
             LOG_Z("why", op->problem.detail));
     op_release(op);
     free(r);

@@ -215,7 +215,7 @@ static void fan_out_event(void *ctx, const struct event *event)
     if (somebody_wants(s, event->type)) {
         s->err = write_out(s, event);
         if (s->err == ERR_INTERNAL) { /* it will not be better the next time */
-            LOG(LOG_ERROR, "an event cannot be told to webhooks and is left out",
+            LOG(LOG_ERROR, "an event cannot be sent to webhooks and is skipped",
                 LOG_N("run", s->row->run), LOG_N("seq", event->seq));
             s->err = ERR_OK;
         } else if (s->err == ERR_OK) {

@@ -152,7 +152,7 @@ static enum err fire_one(struct tx *tx, struct schedule *s, struct problem *p)
         move_on(tx, s, &t, true);
         break;
     case SCHEDULE_OVERLAP:
-        s->last_error = error_of(tx, "OVERLAP", "the run before it was still active", due);
+        s->last_error = error_of(tx, "OVERLAP", "the previous run was still active", due);
         move_on(tx, s, &t, false);
         break;
     case SCHEDULE_FIRE:

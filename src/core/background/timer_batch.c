@@ -88,7 +88,7 @@ static enum err give_up_run(void *ctx, struct tx *tx, struct problem *p)
 {
     const struct alone *a = ctx;
     enum err e = run_txn_give_up(tx, a->timer->run, a->why,
-                                 "the run needs more memory than one operation may take", p);
+                                 "The run exceeds the memory limit per operation", p);
     if (e == ERR_OK)
         e = timers_delete(tx->db, a->timer);
     return e == ERR_OK ? find_next(a->batch, tx) : e;

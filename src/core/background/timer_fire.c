@@ -24,7 +24,7 @@ static enum err fire_run(struct tx *tx, const struct timer *timer, struct proble
     if (e != ERR_OK || !found || run_has_ended(m.run.status))
         return e;
     if (timer->ordinal == TIMER_PARENT_OVER)
-        return run_txn_cancel(&m, STR("pawl"), STR("the run that it is a part of has ended"));
+        return run_txn_cancel(&m, STR("pawl"), STR("The parent run has ended"));
     if (timer->ordinal == TIMER_GO_ON) {
         cpu_shares_resume(tx->cpu, m.run.tenant);
         return m.run.status == RUN_QUEUED ? ERR_OK : run_txn_advance(&m);
@@ -42,7 +42,7 @@ static enum err fire_run(struct tx *tx, const struct timer *timer, struct proble
 static enum err give_up_child(struct run_txn *m, struct job *job)
 {
     struct attempt_loss late = {
-        .error = error_json(m->tx, "TIMED_OUT", STR("the child run took longer than timeout_ms")),
+        .error = error_json(m->tx, "TIMED_OUT", STR("The child run took longer than timeout_ms")),
         .code = STR("TIMED_OUT"),
         .timed_out = true,
     };

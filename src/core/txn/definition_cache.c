@@ -116,13 +116,13 @@ enum err definition_cache_get(struct definition_cache *cache, struct db *db, int
     if (e == ERR_OK)
         e = l.err;
     if (e != ERR_OK)
-        return problem_set(p, e, "cannot load version %lld of workflow \"%.*s\"%s%s",
+        return problem_set(p, e, "Cannot load version %lld of workflow \"%.*s\"%s%s",
                            (long long)version, STR_ARG(workflow_id), l.why[0] != '\0' ? ": " : "",
                            l.why);
     struct cached *c = calloc(1, sizeof(*c));
     if (c == NULL) {
         definition_free(l.def);
-        return problem_set(p, ERR_NO_MEMORY, "no memory for the definition");
+        return problem_set(p, ERR_NO_MEMORY, "No memory for the definition");
     }
     *c = (struct cached){
         .next = cache->slots[slot], .tenant = tenant, .version = version, .def = l.def};

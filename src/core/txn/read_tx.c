@@ -71,13 +71,13 @@ static enum err load_tenant(struct read_tx *tx, struct op *op, bool may_be_new, 
     bool exists = false;
     enum err e = tenants_find(tx->db, op->caller.tenant, &tx->arena, &exists, &read);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the tenant");
+        return problem_set(&op->problem, e, "Cannot read the tenant");
     *ret = NULL;
     if (!exists && !may_be_new)
         return ERR_OK;
     *ret = tenant_cache_add(tx->tenants, &read);
     return *ret != NULL ? ERR_OK
-                        : problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the tenant");
+                        : problem_set(&op->problem, ERR_NO_MEMORY, "No memory for the tenant");
 }
 
 enum err read_tx_tenant(struct read_tx *tx, struct op *op, struct tenant **ret)
@@ -93,7 +93,7 @@ enum err read_tx_tenant(struct read_tx *tx, struct op *op, struct tenant **ret)
             return e;
     }
     if (t == NULL || (t->num == 0 && !may_be_new))
-        return problem_set(&op->problem, ERR_TENANT_NOT_FOUND, "there is no tenant \"%.*s\"",
+        return problem_set(&op->problem, ERR_TENANT_NOT_FOUND, "Tenant \"%.*s\" does not exist",
                            STR_ARG(id));
     if (t->num == 0)
         t->created_at = t->updated_at = tx->now_ms;

@@ -333,7 +333,7 @@ enum err tx_enter_gate(struct tx *tx, struct op *op, const struct tenant *t)
         return ERR_OK;
     struct gate_visit *visit = arena_alloc(&tx->notes, sizeof(*visit));
     if (visit == NULL)
-        return problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the gate's ticket");
+        return problem_set(&op->problem, ERR_NO_MEMORY, "No memory for the gate's ticket");
     switch (tx->gate->enter(tx->gate, t->id, &t->gate, &visit->ticket)) {
     case GATE_ENTERED:
         if (visit->ticket.held) {
@@ -346,11 +346,11 @@ enum err tx_enter_gate(struct tx *tx, struct op *op, const struct tenant *t)
         op->gate_busy = true;
         op->gate_policy = t->gate;
         return problem_set(&op->problem, ERR_GATE_UNAVAILABLE,
-                           "other starts of tenant %.*s were in the gate for %lld ms",
+                           "Other starts of tenant %.*s held the admission gate for %lld ms",
                            STR_ARG(t->id), (long long)t->gate.max_wait_ms);
     case GATE_DOWN:
-        return problem_set(&op->problem, ERR_GATE_UNAVAILABLE, "the gate \"%s\" cannot be reached",
-                           tx->gate->name);
+        return problem_set(&op->problem, ERR_GATE_UNAVAILABLE,
+                           "The admission gate \"%s\" cannot be reached", tx->gate->name);
     }
     assert(!"unknown answer");
     return ERR_INTERNAL;

@@ -24,7 +24,7 @@ static enum err tenant_named(struct op *op, struct read_tx *tx, struct str id, b
 {
     struct str own = op->caller.tenant;
     if (!op->caller.all_tenants && !str_eq(id, own)) {
-        (void)problem_set(&op->problem, ERR_TENANT_NOT_FOUND, "there is no tenant \"%.*s\"",
+        (void)problem_set(&op->problem, ERR_TENANT_NOT_FOUND, "Tenant \"%.*s\" does not exist",
                           STR_ARG(id));
         return ERR_TENANT_NOT_FOUND;
     }
@@ -95,7 +95,7 @@ static enum err set_tenant(struct op *op, struct tx *tx, struct tenant *tenant,
         e = audit_record(op, tx, tenant->num, action, tenant->id, buf_str(&op->answer.body));
     if (e == ERR_OK && tenant->queued_runs > 0)
         e = run_slots_note_room(tx, tenant->num);
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the tenant");
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot store the tenant");
 }
 
 /* A setting that would be kept and do nothing is refused. What a tenant has from version 0.1.0
@@ -106,8 +106,8 @@ static enum err check_gate(struct op *op, const struct tx *tx, const struct gate
     if (!tx->gate->never_waits || gate_policy_is_default(changed) || gate_policy_eq(old, changed))
         return ERR_OK;
     return problem_set(&op->problem, ERR_FIELD_INVALID,
-                       "gate: these settings need an admission gate outside the store, and this"
-                       " server has none; leave them out or at their defaults");
+                       "gate: this server has no external admission gate. Leave these settings out "
+                       "or at their defaults.");
 }
 
 static enum err put_tenant(struct op *op, struct tx *tx)
@@ -138,10 +138,10 @@ static enum err rollback_tenant(struct op *op, struct tx *tx)
     bool found = false;
     e = settings_find(tx->db, tenant->num, version, &tx->arena, &found, &kept);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the settings");
+        return problem_set(&op->problem, e, "Cannot read the settings");
     if (!found)
         return problem_set(&op->problem, ERR_SETTINGS_NOT_FOUND,
-                           "version %lld of the settings of tenant %.*s is not kept",
+                           "Settings version %lld of tenant %.*s does not exist",
                            (long long)version, STR_ARG(tenant->id));
     json_t *json = NULL;
     struct tenant changed = *tenant;
@@ -150,7 +150,7 @@ static enum err rollback_tenant(struct op *op, struct tx *tx)
         e = tenant_apply(&changed, json, &tx->arena, &op->problem);
     json_decref(json);
     if (e != ERR_OK) /* what was kept must be readable */
-        return problem_set(&op->problem, ERR_DAMAGED, "the kept settings are damaged");
+        return problem_set(&op->problem, ERR_DAMAGED, "The stored settings are damaged");
     return set_tenant(op, tx, tenant, changed, "tenant.rollback");
 }
 
@@ -186,11 +186,12 @@ static enum err list_settings(struct op *op, struct read_tx *tx)
         return e;
     int64_t before = INT64_MAX;
     if (in->cursor.ptr != NULL && (!str_to_i64(in->cursor, &before) || before < 0))
-        return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+        return problem_set(&op->problem, ERR_CURSOR_INVALID,
+                           "The cursor does not belong to this list");
     struct settings_page p = {page_begin(op, in->limit), tenant->settings_version};
     e = settings_list(tx->db, tenant->num, before, in->limit + 1, add_settings, &p);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the settings");
+        return problem_set(&op->problem, e, "Cannot list the settings");
     page_end(&p.page);
     return ERR_OK;
 }
@@ -226,7 +227,7 @@ static enum err list_tenants(struct op *op, struct read_tx *tx)
     struct page page = page_begin(op, in->limit);
     enum err e = tenants_list(tx->db, in->cursor, in->limit + 1, &tx->arena, add_tenant, &page);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the tenants");
+        return problem_set(&op->problem, e, "Cannot list the tenants");
     page_end(&page);
     return ERR_OK;
 }
@@ -245,7 +246,7 @@ static enum err create_key(struct op *op, struct tx *tx)
         if (e == ERR_OK)
             e = tx_tenant_ensure(tx, tenant);
         if (e != ERR_OK)
-            return problem_set(&op->problem, e, "cannot store the tenant");
+            return problem_set(&op->problem, e, "Cannot store the tenant");
     }
     struct api_key_random random;
     char secret[API_KEY_TEXT_MAX];
@@ -271,7 +272,7 @@ static enum err create_key(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         e = audit_record(op, tx, key.tenant, "key.create", key.prefix,
                          buf_str(&op->answer.kept_body));
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the key");
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot store the key");
 }
 
 const struct use_case UC_CREATE_KEY = {.name = "create_key", .write = create_key};
@@ -299,7 +300,7 @@ static enum err revoke_key(struct op *op, struct tx *tx)
         return e;
     e = keys_revoke(tx->db, tenant, in->key_id, tx->now_ms, &found);
     if (e == ERR_OK && !found)
-        return problem_set(&op->problem, ERR_NOT_FOUND, "there is no such API key");
+        return problem_set(&op->problem, ERR_NOT_FOUND, "This API key does not exist");
     struct json_out o = json_out_to(&op->answer.body);
     json_open(&o, NULL, '{');
     json_add_uuid(&o, "id", in->key_id);
@@ -307,7 +308,7 @@ static enum err revoke_key(struct op *op, struct tx *tx)
     json_close(&o, '}');
     if (e == ERR_OK)
         e = audit_record_id(op, tx, MAX(tenant, 0), "key.revoke", in->key_id, STR_NONE);
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot revoke the key");
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot revoke the key");
 }
 
 const struct use_case UC_REVOKE_KEY = {.name = "revoke_key", .write = revoke_key};
@@ -334,11 +335,12 @@ static enum err list_keys(struct op *op, struct read_tx *tx)
     if (e != ERR_OK)
         return e;
     if (in->cursor.ptr != NULL && !uuid_parse(in->cursor, &after))
-        return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+        return problem_set(&op->problem, ERR_CURSOR_INVALID,
+                           "The cursor does not belong to this list");
     struct page page = page_begin(op, in->limit);
     e = keys_list(tx->db, tenant, after, in->limit + 1, add_key, &page);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the keys");
+        return problem_set(&op->problem, e, "Cannot list the keys");
     page_end(&page);
     return ERR_OK;
 }
@@ -385,8 +387,8 @@ static enum err find_record(struct op *op, struct tx *tx, struct shown_record *s
     e = idempotency_find(tx->db, tx->recent_keys, tenant->num, in->key, show_record, s);
     if (e == ERR_OK && !s->found)
         return problem_set(&op->problem, ERR_IDEM_KEY_NOT_FOUND,
-                           "tenant %.*s has no record of this key", STR_ARG(tenant->id));
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot read the record");
+                           "Tenant %.*s has no record of this key", STR_ARG(tenant->id));
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot read the record");
 }
 
 static enum err get_idem(struct op *op, struct tx *tx)
@@ -412,7 +414,7 @@ static enum err release_idem(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         e = audit_record(op, tx, s.tenant->num, "idempotency.release", in->key,
                          buf_str(&op->answer.body));
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot release the key");
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot release the key");
 }
 
 const struct use_case UC_RELEASE_IDEM = {.name = "release_idempotency_key", .write = release_idem};

@@ -181,7 +181,7 @@ static enum err approval_stats(struct op *op, struct read_tx *tx)
     struct stats *s = arena_alloc(&tx->arena, sizeof(*s));
     struct sample *samples = arena_alloc(&tx->arena, APPROVAL_STATS_ROWS_MAX * sizeof(*samples));
     if (s == NULL || samples == NULL)
-        return problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the approvals");
+        return problem_set(&op->problem, ERR_NO_MEMORY, "No memory for the approvals");
     s->in = in;
     s->tx = tx;
     s->samples = samples;
@@ -190,7 +190,7 @@ static enum err approval_stats(struct op *op, struct read_tx *tx)
     if (e == ERR_OK && s->full)
         e = ERR_NO_MEMORY;
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the approvals");
+        return problem_set(&op->problem, e, "Cannot read the approvals");
     qsort(s->samples, s->sample_count, sizeof(*s->samples), by_length);
     show(op, s, since);
     return ERR_OK;

@@ -102,14 +102,15 @@ static enum err list_approvals(struct op *op, struct read_tx *tx)
     if (e != ERR_OK)
         return e;
     if (in->cursor.ptr != NULL && !page_read_place(in->cursor, before))
-        return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+        return problem_set(&op->problem, ERR_CURSOR_INVALID,
+                           "The cursor does not belong to this list");
     struct approvals_page p = {.page = page_begin(op, in->limit), .tx = tx};
     e = approvals_list(tx->db, tenant->num, in->status, before[0], before[1], before[2],
                        add_approval, &p);
     if (e == ERR_OK)
         e = p.err;
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the approvals");
+        return problem_set(&op->problem, e, "Cannot list the approvals");
     page_end(&p.page);
     return ERR_OK;
 }
@@ -139,12 +140,12 @@ static enum err find_approval(struct op *op, struct read_tx *tx, struct uuid job
     if (tenant->num != 0)
         e = jobs_find(tx->db, tenant->num, job_id, &tx->arena, &found, &ret->job);
     if (e == ERR_OK && (!found || ret->job.step == JOB_OF_ENTITY))
-        return problem_set(&op->problem, ERR_APPROVAL_NOT_FOUND, "there is no such job");
+        return problem_set(&op->problem, ERR_APPROVAL_NOT_FOUND, "This job does not exist");
     if (e == ERR_OK)
         e = approvals_find(tx->db, ret->job.run, ret->job.ordinal, &tx->arena, &ret->asked,
                            &ret->approval);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the approval");
+        return problem_set(&op->problem, e, "Cannot read the approval");
     return run_txn_read(&ret->m, tx, ret->job.run, &op->problem);
 }
 
@@ -166,14 +167,14 @@ static enum err get_approval(struct op *op, struct read_tx *tx)
     if (e != ERR_OK)
         return e;
     if (!f.asked)
-        return problem_set(&op->problem, ERR_APPROVAL_NOT_FOUND, "nobody was asked about this job");
+        return problem_set(&op->problem, ERR_APPROVAL_NOT_FOUND, "This job needs no approval");
     struct json_out o = json_out_to(&op->answer.body);
     show_approval(&o, &f.m, &f.job, &f.approval);
     json_open(&o, "votes", '[');
     e = votes_list(tx->db, f.job.run, f.job.ordinal, add_vote, &o);
     json_close(&o, ']');
     json_close(&o, '}');
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot read the votes");
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot read the votes");
 }
 
 const struct use_case UC_GET_APPROVAL = {.name = "get_approval", .read = get_approval};
@@ -281,39 +282,41 @@ static enum err refuse(struct deciding *d, enum err why)
     struct problem *p = &d->op->problem;
     switch ((int)why) {
     case ERR_NOT_AN_APPROVER:
-        return problem_set(p, why, "%.*s is not among those who are asked",
+        return problem_set(p, why, "%.*s is not an approver for this step",
                            STR_ARG(d->op->caller.actor));
     case ERR_APPROVAL_CONFLICT:
-        (void)problem_set(p, why, "it was %s by %.*s", approval_status_name(a->status),
+        (void)problem_set(p, why, "Already %s by %.*s", approval_status_name(a->status),
                           STR_ARG(a->decided_by));
         problem_add_text(p, "decision", str_of(approval_status_name(a->status)));
         problem_add_text(p, "decided_by", a->decided_by);
         add_time(p, "decided_at", a->decided_at);
         break;
     case ERR_APPROVAL_EXPIRED:
-        (void)problem_set(p, why, "nobody decided in time, which means: %s",
+        (void)problem_set(p, why, "The approval expired without a decision (outcome: %s)",
                           on_expire_name(d->ask->on_expire));
         problem_add_text(p, "outcome", str_of(on_expire_name(d->ask->on_expire)));
         add_time(p, "expired_at", a->expires_at);
         break;
     case ERR_NOT_AWAITING_APPROVAL:
-        (void)problem_set(p, why, "the job is %s and its run %s", job_state_name(d->f.job.state),
-                          run_status_name(d->f.m.run.status));
+        (void)problem_set(p, why,
+                          "The job is not awaiting approval: the job is %s and its run is %s",
+                          job_state_name(d->f.job.state), run_status_name(d->f.m.run.status));
         problem_add_text(p, "job_state", str_of(job_state_name(d->f.job.state)));
         break;
     case ERR_APPROVAL_STALE:
-        (void)problem_set(p, why, "what is shown now is not what expected_hash names");
+        (void)problem_set(p, why,
+                          "The content no longer matches expected_hash. Read the approval again.");
         problem_add_text(p, "content_hash", a->content_hash);
         break;
     default:
         assert(why == ERR_SELF_APPROVAL);
-        (void)problem_set(p, why, "%.*s asked for it: somebody else must approve",
+        (void)problem_set(p, why, "%.*s made this request. Someone else must approve it.",
                           STR_ARG(a->requested_by));
         break;
     }
     enum err e = approvals_count(d->tx->db, a->run, a->ordinal, true);
     d->op->answer.refusal_wrote = true;
-    return e == ERR_OK ? why : problem_set(p, e, "cannot count the refusal");
+    return e == ERR_OK ? why : problem_set(p, e, "Cannot count the refusal");
 }
 
 static enum err audit(struct deciding *d, const char *action)
@@ -408,8 +411,7 @@ static enum err decide(struct op *op, struct tx *tx, enum approval_action action
         return e;
     d.f.m.tx = tx;
     if (!d.f.asked)
-        return problem_set(&op->problem, ERR_NOT_AWAITING_APPROVAL,
-                           "nobody was asked about this job");
+        return problem_set(&op->problem, ERR_NOT_AWAITING_APPROVAL, "This job needs no approval");
     d.ask = &d.f.m.def->steps[d.f.job.step].ask;
     e = facts_of(&d, &facts);
     if (e == ERR_OK)
@@ -417,10 +419,10 @@ static enum err decide(struct op *op, struct tx *tx, enum approval_action action
     if (e == ERR_OK || op->problem.err != ERR_OK)
         return e;
     if (e == ERR_CONCURRENT_APPROVAL)
-        return problem_set(&op->problem, e, "it has just been decided: ask again");
+        return problem_set(&op->problem, e, "Someone decided this a moment ago. Try again.");
     /* Rows may have changed: only a rollback undoes that. */
     return problem_set(&op->problem, is_store_failure(e) ? e : ERR_INTERNAL,
-                       "the decision could not be stored: %s", err_code(e));
+                       "The decision could not be stored: %s", err_code(e));
 }
 
 static enum err approve(struct op *op, struct tx *tx)

@@ -58,12 +58,13 @@ static enum err list_audit(struct op *op, struct read_tx *tx)
     if (e != ERR_OK)
         return e;
     if (in->cursor.ptr != NULL && (!str_to_i64(in->cursor, &from) || from < 0))
-        return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+        return problem_set(&op->problem, ERR_CURSOR_INVALID,
+                           "The cursor does not belong to this list");
     struct page page = page_begin(op, in->limit);
     int64_t next = -1;
     e = audit_list(tx->db, &filter, from, in->newest_first, add_entry, &page, &next);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the audit trail");
+        return problem_set(&op->problem, e, "Cannot list the audit trail");
     page.more = next >= 0; /* also when the scan ended before the page was full */
     if (page.more)
         page_set_last_number(&page, next);
@@ -97,7 +98,7 @@ static enum err export_audit(struct op *op, struct read_tx *tx)
         return e;
     e = audit_list(tx->db, &filter, *in->after, false, add_line, op, &next);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the audit trail");
+        return problem_set(&op->problem, e, "Cannot read the audit trail");
     *in->after = next;
     return ERR_OK;
 }
@@ -173,7 +174,7 @@ static enum err verify_audit(struct op *op, struct read_tx *tx)
         json_add_null(&o, "head");
     json_close(&o, '}');
     return e == ERR_OK ? ERR_OK
-                       : problem_set(&op->problem, e, "the audit trail could not be checked");
+                       : problem_set(&op->problem, e, "The audit trail could not be checked");
 }
 
 /* Reads a whole chain, as the doctor does. */

@@ -19,7 +19,7 @@ enum err run_check_version(struct op *op, const struct run_txn *m, int64_t if_ma
     if (if_match < 0 || if_match == m->run.version)
         return ERR_OK;
     enum err e =
-        problem_set(&op->problem, ERR_CONCURRENCY, "the run has changed since it was read");
+        problem_set(&op->problem, ERR_CONCURRENCY, "The run has changed since you read it");
     problem_add_number(&op->problem, "expected", if_match);
     problem_add_number(&op->problem, "actual", m->run.version);
     return e;
@@ -39,10 +39,11 @@ static enum err check_whole(struct op *op, const struct run_txn *m)
     bool being_removed = false;
     enum err e = retention_has_begun(m->tx->db, m->run.num, &being_removed);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the run's events");
+        return problem_set(&op->problem, e, "Cannot read the run's events");
     if (!being_removed)
         return ERR_OK;
-    return run_refuse(op, m, ERR_RUN_BEING_REMOVED, "its retention is over, part of it is gone");
+    return run_refuse(op, m, ERR_RUN_BEING_REMOVED,
+                      "its retention period is over and it is being removed");
 }
 
 static enum err show(struct op *op, struct run_txn *m)
@@ -51,7 +52,7 @@ static enum err show(struct op *op, struct run_txn *m)
     m->views = NULL; /* what changed here is read again */
     enum err e = run_txn_show(m, &views);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the run's steps");
+        return problem_set(&op->problem, e, "Cannot read the run's steps");
     op->answer.run_version = m->run.version;
     struct json_out o = json_out_to(&op->answer.body);
     render_run(&o, NULL, &m->run, m->def, views);
@@ -62,19 +63,21 @@ enum err run_retry_failed(struct op *op, struct run_txn *m)
 {
     if (m->run.status != RUN_FAILED && m->run.status != RUN_TIMED_OUT)
         return run_refuse(op, m, run_has_ended(m->run.status) ? ERR_RUN_IS_OVER : ERR_RUN_NOT_OVER,
-                          "only a run that failed can be retried");
+                          "only a failed run can be retried");
     if (m->run.parent_run >= 0)
-        return run_refuse(op, m, ERR_RUN_IS_A_CHILD, "retry the run that it is part of");
+        return run_refuse(op, m, ERR_RUN_IS_A_CHILD,
+                          "it is a child run. Retry its parent instead.");
     enum err e = check_whole(op, m);
     if (e != ERR_OK)
         return e;
     bool possible = false;
     enum err read = run_txn_can_retry(m, &possible);
     if (read != ERR_OK)
-        return problem_set(&op->problem, read, "cannot read the run's jobs");
+        return problem_set(&op->problem, read, "Cannot read the run's jobs");
     if (!possible)
-        return run_refuse(op, m, ERR_RUN_NOT_RETRYABLE,
-                          "items failed before they were handed out, rerun it from there");
+        return run_refuse(
+            op, m, ERR_RUN_NOT_RETRYABLE,
+            "some for_each items failed before they became jobs. Rerun it from that step.");
     struct limits_of_run limits;
     e = limits_load_again(&limits, m, AT_LIMIT_REJECT, &op->problem);
     if (e != ERR_OK)
@@ -94,7 +97,7 @@ static enum err do_cancel(struct op *op, struct run_txn *m, struct str reason, b
     if (!*ret_changed)
         return ERR_OK;
     if (run_has_ended(m->run.status))
-        return run_refuse(op, m, ERR_RUN_IS_OVER, "it cannot be cancelled any more");
+        return run_refuse(op, m, ERR_RUN_IS_OVER, "it can no longer be cancelled");
     return run_txn_cancel(m, op->caller.actor, reason);
 }
 
@@ -106,7 +109,7 @@ static enum err do_pause(struct op *op, struct run_txn *m, bool *ret_changed)
     if (run_has_ended(m->run.status))
         return run_refuse(op, m, ERR_RUN_IS_OVER, "it cannot be paused");
     if (m->run.status != RUN_RUNNING && m->run.status != RUN_WAITING)
-        return run_refuse(op, m, ERR_RUN_NOT_UNDER_WAY, "it can be paused once it has begun");
+        return run_refuse(op, m, ERR_RUN_NOT_UNDER_WAY, "it can be paused once it has started");
     return run_txn_control(m, RUN_ON_PAUSE, op->caller.actor);
 }
 
@@ -185,7 +188,7 @@ static enum err control_run(struct op *op, struct tx *tx)
         e = audit_action(op, &m, in);
     if (e != ERR_OK)
         return op->problem.err != ERR_OK ? op->problem.err
-                                         : problem_set(&op->problem, e, "cannot change the run");
+                                         : problem_set(&op->problem, e, "Cannot change the run");
     op->answer.changed_nothing = !changed;
     return show(op, &m);
 }
@@ -286,8 +289,8 @@ static enum err rerun_run(struct op *op, struct tx *tx)
         return e;
     size_t from = in->from_step.ptr != NULL ? definition_find_step(old.def, in->from_step) : 0;
     if (from == old.def->step_count)
-        return problem_set(&op->problem, ERR_FIELD_INVALID, "from_step: there is no step \"%.*s\"",
-                           STR_ARG(in->from_step));
+        return problem_set(&op->problem, ERR_FIELD_INVALID,
+                           "from_step: the workflow has no step \"%.*s\"", STR_ARG(in->from_step));
     if (!run_has_ended(old.run.status))
         return run_refuse(op, &old, ERR_RUN_NOT_OVER, "only a run that has ended can be rerun");
     e = check_whole(op, &old);
@@ -298,7 +301,7 @@ static enum err rerun_run(struct op *op, struct tx *tx)
     e = behind != NULL ? limits_load_again(&limits, &old, AT_LIMIT_REJECT, &op->problem)
                        : ERR_NO_MEMORY;
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot run it again");
+        return problem_set(&op->problem, e, "Cannot rerun the run");
     struct admission decided = limits_decide(&limits);
     if (decided.verdict != ADMISSION_ADMIT)
         return limits_reject(&limits, decided.by, tx, old.tenant, &op->problem);
@@ -322,7 +325,7 @@ static enum err rerun_run(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         e = audit_rerun(op, &old, &m);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot store the run");
+        return problem_set(&op->problem, e, "Cannot store the run");
     op->answer.has_run = true;
     op->answer.run_id = m.run.id;
     op->answer.run_version = m.run.version;
@@ -331,7 +334,7 @@ static enum err rerun_run(struct op *op, struct tx *tx)
     m.views = NULL;
     e = run_txn_show(&m, &views);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the run's steps");
+        return problem_set(&op->problem, e, "Cannot read the run's steps");
     answer_begin(&op->answer, CREATED_YES);
     struct json_out o = json_out_to(&op->answer.body);
     json_add_uuid(&o, "run_id", m.run.id);
@@ -425,7 +428,7 @@ static enum err bulk_runs(struct op *op, struct tx *tx)
     int64_t next = -1;
     e = runs_list(tx->db, &filter, in->before, add_found, found, &next);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the runs");
+        return problem_set(&op->problem, e, "Cannot list the runs");
     struct bulk b = {.op = op, .tx = tx, .o = json_out_to(&op->answer.body)};
     json_open(&b.o, NULL, '{');
     json_open(&b.o, "refused", '[');
@@ -439,7 +442,7 @@ static enum err bulk_runs(struct op *op, struct tx *tx)
     }
     json_close(&b.o, ']');
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot change the runs");
+        return problem_set(&op->problem, e, "Cannot change the runs");
     json_add_int(&b.o, "matched", (int64_t)found->count);
     json_add_int(&b.o, "changed", b.changed);
     json_add_int(&b.o, "unchanged", b.unchanged);

@@ -39,14 +39,15 @@ static enum err list_dead(struct op *op, struct read_tx *tx)
     if (e != ERR_OK)
         return e;
     if (in->cursor.ptr != NULL && !page_read_place(in->cursor, before))
-        return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+        return problem_set(&op->problem, ERR_CURSOR_INVALID,
+                           "The cursor does not belong to this list");
     struct dead_page d = {page_begin(op, in->limit), tx, ERR_OK};
     e = jobs_dead(tx->db, tenant->num, before[0], before[1], before[2], in->limit + 1, add_dead,
                   &d);
     if (e == ERR_OK)
         e = d.err;
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the dead letters");
+        return problem_set(&op->problem, e, "Cannot list the dead letters");
     page_end(&d.page);
     return ERR_OK;
 }
@@ -68,7 +69,7 @@ static enum err find_dead(struct op *op, struct read_tx *tx, struct job *ret_job
     bool missing = e == ERR_OK;
     if (missing)
         e = ERR_JOB_NOT_FOUND;
-    (void)problem_set(&op->problem, e, missing ? "there is no such job" : "cannot read the job");
+    (void)problem_set(&op->problem, e, missing ? "This job does not exist" : "Cannot read the job");
     return e;
 }
 
@@ -109,7 +110,7 @@ static enum err retry_dead(struct op *op, struct tx *tx)
         e = audit_record_id(op, tx, job.tenant, "dead_letter.retry", job.id, STR_NONE);
     if (e != ERR_OK)
         return op->problem.err != ERR_OK ? op->problem.err
-                                         : problem_set(&op->problem, e, "cannot retry the job");
+                                         : problem_set(&op->problem, e, "Cannot retry the job");
     return answer_job(op, &tx->read, &job);
 }
 
@@ -124,7 +125,7 @@ static enum err drop_dead(struct op *op, struct tx *tx)
     if (job_is_of_entity(&job) && job.dead_at >= 0)
         return problem_set(
             &op->problem, ERR_ENTITY_CALL_KEPT,
-            "The call's signals would be lost with it: retry it, or delete the entity");
+            "Dropping this call would lose its signals. Retry it, or delete the entity.");
     struct job dropped = job;
     dropped.dead_at = -1;
     op->answer.changed_nothing = job.dead_at < 0;
@@ -133,7 +134,7 @@ static enum err drop_dead(struct op *op, struct tx *tx)
     if (e == ERR_OK && job.dead_at >= 0)
         e = audit_record_id(op, tx, job.tenant, "dead_letter.drop", job.id, STR_NONE);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot drop the dead letter");
+        return problem_set(&op->problem, e, "Cannot drop the dead letter");
     return answer_job(op, &tx->read, &dropped);
 }
 

@@ -19,20 +19,21 @@ static const char *const NAMES[] = {
 
 static const char *const DETAILS[] = {
     [DOCTOR_FILE] = "the data file is intact",
-    [DOCTOR_OBJECTS] = "every stored object can be read: ids, hashes, words and times are sound",
-    [DOCTOR_SLOTS] = "every counter of active runs is right, and so is who holds a slot",
-    [DOCTOR_QUEUE] = "every queued run stands in one line, in its place, and is counted",
-    [DOCTOR_RUNS] = "every run agrees with itself, its timeline and its jobs",
+    [DOCTOR_OBJECTS] =
+        "every stored object is readable: ids, hashes, enum values and times are valid",
+    [DOCTOR_SLOTS] = "every active-run counter and every held slot is correct",
+    [DOCTOR_QUEUE] = "every queued run is in exactly one queue, in the right position, and counted",
+    [DOCTOR_RUNS] = "every run is consistent with its timeline and its jobs",
     [DOCTOR_JOBS] =
-        "every open job has an active run or an entity, and its timer if it waits for a time",
+        "every open job belongs to an active run or an entity, and has its timer if it needs one",
     [DOCTOR_APPROVALS] =
-        "every approval is decided at most once, and each that is pending has its job",
+        "every approval is decided at most once, and every pending one has its job",
     [DOCTOR_ENTITIES] =
-        "every entity has just the signals that wait, one call at most, its timer and its history",
-    [DOCTOR_WEBHOOKS] = "every delivery has its webhook, and is over or to be sent",
-    [DOCTOR_IDEMPOTENCY] = "every key has one record, and the run that it names exists",
-    [DOCTOR_INDEXES] = "indexes that are filled later have what they should, and no more",
-    [DOCTOR_AUDIT] = "every audit entry continues its tenant's chain, and none is missing",
+        "every entity has its waiting signals, at most one call, its timer and its history",
+    [DOCTOR_WEBHOOKS] = "every delivery has its webhook and is either finished or due",
+    [DOCTOR_IDEMPOTENCY] = "every idempotency key has one record, and its run exists",
+    [DOCTOR_INDEXES] = "indexes that are filled in the background are complete",
+    [DOCTOR_AUDIT] = "every tenant's audit chain is unbroken",
 };
 static_assert(ARRAY_LEN(DETAILS) == DOCTOR_CHECK_COUNT, "one line per check");
 
@@ -115,8 +116,8 @@ static enum err look_at_keys(struct report *r, struct read_tx *tx, int64_t *ret_
     enum err e = idempotency_orphans(tx->db, ret_checked, &orphans);
     if (e == ERR_OK)
         e = idempotency_doubles(tx->db, &doubles);
-    add_count(r, "keys name a run that is not there", orphans);
-    add_count(r, "keys have more than one record", doubles);
+    add_count(r, "idempotency keys refer to a run that does not exist", orphans);
+    add_count(r, "idempotency keys have more than one record", doubles);
     *ret_found = orphans + doubles;
     return e;
 }
@@ -131,8 +132,8 @@ struct audit_look {
 static void show_break(void *ctx, const struct audit_break *b)
 {
     static const char *const WHAT[] = {
-        [AUDIT_CHANGED] = "an entry, or the one before it, is not what was written",
-        [AUDIT_MISSING] = "an entry has been removed",
+        [AUDIT_CHANGED] = "this entry or the one before it was changed",
+        [AUDIT_MISSING] = "an entry was removed",
         [AUDIT_ADDED] = "an entry was not written by pawl",
     };
     struct audit_look *look = ctx;
@@ -248,7 +249,7 @@ static struct report report_begin(struct op *op)
 
 static enum err cannot_finish(struct op *op, enum err e)
 {
-    return problem_set(&op->problem, e, "the checks could not be finished");
+    return problem_set(&op->problem, e, "The checks could not be finished");
 }
 
 /* --- all of it --- */
@@ -359,7 +360,8 @@ static enum err repair(struct op *op, struct tx *tx)
     if (e == ERR_OK && before.derived > 0)
         e = mend(op, tx, &r);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "the repair could not be finished: nothing is changed");
+        return problem_set(&op->problem, e,
+                           "The repair could not be finished. Nothing was changed.");
     struct check_result left = total_of(&r);
     json_close(&r.out, ']');
     json_add_int(&r.out, "repaired", before.derived - left.derived);

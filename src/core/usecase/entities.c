@@ -53,7 +53,7 @@ static enum err check_dedup(struct signal *s, int64_t *ret_seq)
     if (has_key(s))
         e = signal_dedup_check(s->m.tx, &s->key, &s->rules, &verdict, ret_seq);
     if (e != ERR_OK)
-        return problem_set(&s->op->problem, e, "cannot look for the key");
+        return problem_set(&s->op->problem, e, "Cannot look up the dedup_key");
     switch (verdict) {
     case SIGNAL_NEW:
         *ret_seq = 0;
@@ -61,9 +61,10 @@ static enum err check_dedup(struct signal *s, int64_t *ret_seq)
     case SIGNAL_DUPLICATE:
         return ERR_OK;
     case SIGNAL_REUSED:
-        return problem_set(&s->op->problem, ERR_IDEM_KEY_REUSED,
-                           "the dedup_key \"%.*s\" belongs to another signal: use a new key",
-                           STR_ARG(s->in->dedup_key));
+        return problem_set(
+            &s->op->problem, ERR_IDEM_KEY_REUSED,
+            "The dedup_key \"%.*s\" was already used for a different signal. Use a new key.",
+            STR_ARG(s->in->dedup_key));
     }
     assert(!"unknown verdict");
     return ERR_INTERNAL;
@@ -76,7 +77,8 @@ static enum err check_room(struct signal *s)
     if (!s->exists || waiting < max)
         return ERR_OK;
     struct problem *p = &s->op->problem;
-    (void)problem_set(p, ERR_INBOX_FULL, "%lld of %lld signals wait for %.*s \"%.*s\"",
+    (void)problem_set(p, ERR_INBOX_FULL,
+                      "The inbox holds %lld of at most %lld signals for %.*s \"%.*s\"",
                       (long long)waiting, (long long)max, STR_ARG(s->in->type), STR_ARG(s->in->id));
     problem_add_limit(p, "inbox", "inbox", waiting, max);
     return p->err;
@@ -145,7 +147,7 @@ static enum err take_in(struct signal *s, int64_t *ret_seq)
     if (e == ERR_OK)
         e = entity_txn_settle(m);
     *ret_seq = seq;
-    return e == ERR_OK ? ERR_OK : problem_set(&s->op->problem, e, "cannot store the signal");
+    return e == ERR_OK ? ERR_OK : problem_set(&s->op->problem, e, "Cannot store the signal");
 }
 
 static enum err signal_entity(struct op *op, struct tx *tx)
@@ -186,10 +188,10 @@ static enum err show_known(struct signal *s, int64_t seq)
     enum err e =
         entity_updates_find(s->m.tx->db, s->m.entity.num, seq, &s->m.tx->arena, &found, &update);
     if (e != ERR_OK)
-        return problem_set(&s->op->problem, e, "cannot read the update");
+        return problem_set(&s->op->problem, e, "Cannot read the update");
     if (!found)
         return problem_set(&s->op->problem, ERR_IDEM_KEY_REUSED,
-                           "the dedup_key \"%.*s\" belongs to a signal: use a new key",
+                           "The dedup_key \"%.*s\" was already used for a signal. Use a new key.",
                            STR_ARG(s->in->dedup_key));
     entity_update_answer(s->op, &update, true);
     return ERR_OK;
@@ -256,9 +258,10 @@ static enum err ask_for_migration(struct op *op, struct entity_txn *m, int64_t t
     bool migrating = false;
     enum err e = entity_call_give_way(m, &migrating);
     if (e == ERR_OK && migrating)
-        e = problem_set(&op->problem, ERR_ENTITY_MIGRATING,
-                        "a worker is migrating it to version %lld: try again when it is done",
-                        (long long)m->entity.migrate_to);
+        e = problem_set(
+            &op->problem, ERR_ENTITY_MIGRATING,
+            "A worker is migrating the entity to version %lld. Try again when it has finished.",
+            (long long)m->entity.migrate_to);
     if (e != ERR_OK)
         return e;
     m->entity.migrate_to = to;
@@ -291,25 +294,27 @@ static enum err migrate_entity(struct op *op, struct tx *tx)
     int64_t to = in->version >= 0 ? in->version : m.type.latest_version;
     e = entity_versions_find(tx->db, m.type.num, to, &tx->arena, &known, &target);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the type's version");
+        return problem_set(&op->problem, e, "Cannot read the type's version");
     if (!known || to < from)
         return problem_set(&op->problem, ERR_VERSION_UNKNOWN,
-                           known ? "the entity is of version %lld: it cannot go back to %lld"
-                                 : "the type of this entity of version %lld has no version %lld",
+                           known
+                               ? "The entity is at version %lld and cannot go back to %lld"
+                               : "The entity is at version %lld, and its type has no version %lld",
                            (long long)from, (long long)to);
     bool asked = m.entity.migrate_to == to;
     /* A finished one begins anew, with the newest version, when something comes. */
     bool there = to == from || m.entity.finished_at >= 0;
     if (to == from && m.entity.migrate_to >= 0)
         return problem_set(&op->problem, ERR_ENTITY_MIGRATING,
-                           "it is being migrated to version %lld", (long long)m.entity.migrate_to);
+                           "The entity is being migrated to version %lld",
+                           (long long)m.entity.migrate_to);
     op->answer.changed_nothing = asked || there;
     if (!asked && !there)
         e = ask_for_migration(op, &m, to);
     if (e != ERR_OK)
         return op->problem.err != ERR_OK
                    ? e
-                   : problem_set(&op->problem, e, "cannot ask for the migration");
+                   : problem_set(&op->problem, e, "Cannot request the migration");
     answer_migration(op, there ? "migrated" : "migrating", from, to);
     return ERR_OK;
 }
@@ -365,7 +370,7 @@ static enum err delete_entity(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         e = entity_txn_wake(&m, 0, 0);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot delete the entity");
+        return problem_set(&op->problem, e, "Cannot delete the entity");
     struct json_out o = json_out_to(&op->answer.body);
     json_open(&o, NULL, '{');
     json_add_text(&o, "type", in->type);

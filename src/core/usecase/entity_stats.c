@@ -25,7 +25,7 @@ static enum err load(struct op *op, struct read_tx *tx, struct shown_type *ret)
     if (e == ERR_OK)
         e = found ? dedup_counts_find(tx->db, ret->type.num, &ret->counts, &ret->since)
                   : ERR_INTERNAL;
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot read the statistics");
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot read the statistics");
 }
 
 static void show_bucket(struct json_out *o, enum dedup_bucket bucket)

@@ -88,10 +88,10 @@ static enum err put_type(struct op *op, struct tx *tx)
     if (e == ERR_OK && exists)
         e = entity_versions_find(tx->db, type.num, version, &tx->arena, &known, &old);
     if (e != ERR_OK)
-        return op->problem.err != ERR_OK ? e : problem_set(&op->problem, e, "cannot read the type");
+        return op->problem.err != ERR_OK ? e : problem_set(&op->problem, e, "Cannot read the type");
     if (exists && !known && version < type.latest_version)
         return problem_set(&op->problem, ERR_VERSION_UNKNOWN,
-                           "version: the newest is %lld: a new one must be higher",
+                           "version: must be higher than the newest, %lld",
                            (long long)type.latest_version);
     if (known && same_rules(&old.rules, &in->rules)) {
         answer_put(op, &type, &old, false);
@@ -114,7 +114,7 @@ static enum err put_type(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         e = audit_put(op, tx, &type, version);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot store the type");
+        return problem_set(&op->problem, e, "Cannot store the type");
     answer_put(op, &type, &new, !known);
     return ERR_OK;
 }
@@ -145,7 +145,7 @@ static enum err get_type(struct op *op, struct read_tx *tx)
     if (e == ERR_OK && !found)
         e = ERR_INTERNAL;
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the type's version");
+        return problem_set(&op->problem, e, "Cannot read the type's version");
     struct json_out o = json_out_to(&op->answer.body);
     json_open(&o, NULL, '{');
     json_add_text(&o, "type", type.id);
@@ -154,7 +154,7 @@ static enum err get_type(struct op *op, struct read_tx *tx)
     e = entity_versions_list(tx->db, type.num, VERSIONS_SHOWN_MAX, add_version, &o);
     json_close(&o, ']');
     json_close(&o, '}');
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot read the type's versions");
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot read the type's versions");
 }
 
 const struct use_case UC_GET_ENTITY_TYPE = {.name = "get_entity_type", .read = get_type};
@@ -184,7 +184,7 @@ static enum err list_types(struct op *op, struct read_tx *tx)
     struct page page = page_begin(op, in->limit);
     e = entity_types_list(tx->db, tenant->num, in->cursor, in->limit + 1, add_type, &page);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the types");
+        return problem_set(&op->problem, e, "Cannot list the types");
     page_end(&page);
     return ERR_OK;
 }

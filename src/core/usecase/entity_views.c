@@ -128,7 +128,7 @@ static enum err get_entity(struct op *op, struct read_tx *tx)
         e = put_window(&o, &m);
     put_call(&o, called ? &call : NULL);
     json_close(&o, '}');
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot read the entity");
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot read the entity");
 }
 
 const struct use_case UC_GET_ENTITY = {.name = "get_entity", .read = get_entity};
@@ -169,7 +169,7 @@ static enum err list_entities(struct op *op, struct read_tx *tx)
     e = entities_list(tx->db, type.num, in->type_version, in->cursor, in->limit + 1, add_entity,
                       &p);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the entities");
+        return problem_set(&op->problem, e, "Cannot list the entities");
     page_end(&p.page);
     return ERR_OK;
 }
@@ -179,7 +179,8 @@ const struct use_case UC_LIST_ENTITIES = {.name = "list_entities", .read = list_
 static enum err read_cursor(struct op *op, struct str cursor, int64_t *place)
 {
     if (cursor.ptr != NULL && (!str_to_i64(cursor, place) || *place < 0))
-        return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+        return problem_set(&op->problem, ERR_CURSOR_INVALID,
+                           "The cursor does not belong to this list");
     return ERR_OK;
 }
 
@@ -205,7 +206,7 @@ static enum err list_events(struct op *op, struct read_tx *tx)
     struct page page = page_begin(op, in->limit);
     e = events_list(tx->db, m.entity.num, after, in->limit + 1, add_event, &page);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the events");
+        return problem_set(&op->problem, e, "Cannot list the events");
     page_end(&page);
     return ERR_OK;
 }
@@ -247,7 +248,7 @@ static enum err list_generations(struct op *op, struct read_tx *tx)
     struct page page = page_begin(op, in->limit);
     e = generations_list(tx->db, m.entity.num, before, in->limit + 1, add_generation, &page);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the generations");
+        return problem_set(&op->problem, e, "Cannot list the generations");
     page_end(&page);
     return ERR_OK;
 }
@@ -310,16 +311,16 @@ static enum err get_update(struct op *op, struct read_tx *tx)
     if (e != ERR_OK)
         return e;
     if (in->entity != 0 && in->entity != m.entity.num)
-        return problem_set(&op->problem, ERR_ENTITY_NOT_FOUND, "the entity was deleted");
+        return problem_set(&op->problem, ERR_ENTITY_NOT_FOUND, "The entity was deleted");
     if (seq == 0)
         e = signal_dedup_find(tx->db, m.entity.num, in->dedup_key, &found, &seq);
     if (e == ERR_OK && found)
         e = entity_updates_find(tx->db, m.entity.num, seq, &tx->arena, &found, &update);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the update");
+        return problem_set(&op->problem, e, "Cannot read the update");
     if (!found)
         return problem_set(&op->problem, ERR_UPDATE_NOT_FOUND,
-                           "there is no such update, or its key is not known any more");
+                           "This update does not exist, or it has been removed");
     struct json_out o = json_out_to(&op->answer.body);
     json_open(&o, NULL, '{');
     put_update(&o, &update);

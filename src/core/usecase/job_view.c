@@ -16,7 +16,7 @@ static enum err view_step(struct read_tx *tx, const struct job *job, struct prob
         return e;
     e = approval_of_job(&m, job, &approved);
     if (e != ERR_OK)
-        return problem_set(p, e, "cannot read the job's approval");
+        return problem_set(p, e, "Cannot read the job's approval");
     render_job(o, job, &m.run, m.def, approved);
     return ERR_OK;
 }
@@ -28,5 +28,5 @@ enum err job_view(struct read_tx *tx, const struct job *job, struct problem *p, 
         return e;
     e = attempts_show(tx, job, o);
     json_close(o, '}');
-    return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot read the job's attempts");
+    return e == ERR_OK ? ERR_OK : problem_set(p, e, "Cannot read the job's attempts");
 }

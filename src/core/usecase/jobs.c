@@ -67,11 +67,11 @@ static enum err claim_one(struct op *op, const struct claim_input *in, struct tx
     taken.due_at = lease_end(&m, &taken, tx->now_ms);
     e = job_change(&m, &taken, JOB_ON_CLAIM);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot hand out the job");
+        return problem_set(&op->problem, e, "Cannot assign the job");
     show_claimed(op, o, &m, &taken);
     return buf_ok(&op->answer.handed)
                ? ERR_OK
-               : problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the job");
+               : problem_set(&op->problem, ERR_NO_MEMORY, "No memory for the job");
 }
 
 /* Large inputs end a claim early: what is left of the answer's room holds one more job of any size.
@@ -92,7 +92,7 @@ static enum err claim_from(struct op *op, const struct claim_input *in, struct t
         bool found = false;
         e = jobs_next(tx->db, tenant, queue, &tx->arena, &found, &job);
         if (e != ERR_OK)
-            return problem_set(&op->problem, e, "cannot look for jobs");
+            return problem_set(&op->problem, e, "Cannot search for jobs");
         if (!found)
             break;
         e = claim_one(op, in, tx, &job, o);
@@ -116,7 +116,7 @@ static enum err pass_turn(struct op *op, struct tx *tx, struct str queue, struct
     if (e == ERR_OK && found)
         e = read_tx_tenant_num(&tx->read, next, &tenant);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot look for jobs");
+        return problem_set(&op->problem, e, "Cannot search for jobs");
     if (found) {
         turn->tenant = next;
         turn->left = tenant->weight;
@@ -221,7 +221,7 @@ static enum err find_job(struct op *op, struct read_tx *tx, struct uuid id, stru
     bool missing = e == ERR_OK;
     if (missing)
         e = ERR_JOB_NOT_FOUND;
-    (void)problem_set(&op->problem, e, missing ? "there is no such job" : "cannot read the job");
+    (void)problem_set(&op->problem, e, missing ? "This job does not exist" : "Cannot read the job");
     return e;
 }
 
@@ -233,7 +233,7 @@ static enum err claim_job(struct op *op, struct tx *tx)
     if (e != ERR_OK)
         return e;
     if (job.state != JOB_PENDING || str_starts_with(job.queue, STR(OWN_QUEUES)))
-        return problem_set(&op->problem, ERR_JOB_NOT_CLAIMABLE, "the job is %s",
+        return problem_set(&op->problem, ERR_JOB_NOT_CLAIMABLE, "The job is %s",
                            job_state_name(job.state));
     struct json_out o = json_out_to(&op->answer.body);
     worker_polls_note(tx->polls, op->caller.tenant, in->claim.worker_id, job.queue, tx->now_ms);
@@ -266,7 +266,7 @@ static enum err refuse_stale(struct op *op, struct run_txn *m, struct job *job, 
             e = run_txn_add_event(m, EVENT_JOB_STALE_RESULT, buf_str(&data));
         buf_release(&data);
         if (e != ERR_OK)
-            return problem_set(&op->problem, e, "cannot note the stale lease");
+            return problem_set(&op->problem, e, "Cannot record the stale lease");
         op->answer.refusal_wrote = true;
     }
     return problem_set(&op->problem, ERR_LEASE_LOST, "%s", why);
@@ -295,7 +295,7 @@ static enum err answer_again(struct op *op, const struct finish_job_input *in, s
                      ? job->state == JOB_FAILED && json_same_text(job->error, in->error)
                      : job->state == JOB_SUCCEEDED && json_same_text(job->output, in->output);
     if (!again)
-        return problem_set(&op->problem, ERR_LEASE_LOST, "the job is over: it has %s",
+        return problem_set(&op->problem, ERR_LEASE_LOST, "The job has already ended (status: %s)",
                            job_state_name(job->state));
     *ret_changed = false;
     answer_finished(o, job, in->failed ? "already_failed" : "already_completed", m);
@@ -324,7 +324,7 @@ static enum err finish_one(struct op *op, struct tx *tx, const struct finish_job
     *ret_changed = true;
     if (!lease_is_current(tx, &job, in->lease_token))
         return refuse_stale(op, &m, &job, in->lease_token,
-                            "this lease is not the job's current one: its result is not taken");
+                            "This is not the job's current lease, so the result was ignored");
     if (job_has_ended(job.state))
         return answer_again(op, in, o, &job, &m, ret_changed);
     if (is_reported(in, &job)) {
@@ -333,7 +333,7 @@ static enum err finish_one(struct op *op, struct tx *tx, const struct finish_job
         return ERR_OK;
     }
     if (job.state != JOB_RUNNING)
-        return refuse_stale(op, &m, &job, in->lease_token, "the lease has ended");
+        return refuse_stale(op, &m, &job, in->lease_token, "The lease has expired");
     if (in->state.ptr != NULL)
         m.run.state = in->state;
     if (in->failed) {
@@ -348,7 +348,7 @@ static enum err finish_one(struct op *op, struct tx *tx, const struct finish_job
     if (e == ERR_OK && (job_has_ended(job.state) || in->state.ptr != NULL))
         e = run_txn_advance(&m);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot store the result");
+        return problem_set(&op->problem, e, "Cannot store the result");
     answer_finished(o, &job,
                     !in->failed                  ? "completed"
                     : job.state == JOB_SCHEDULED ? "retrying"
@@ -457,7 +457,7 @@ static enum err heartbeat(struct op *op, struct tx *tx)
     bool current = lease_is_current(tx, &job, in->lease_token);
     bool cancelled = current && job.state == JOB_CANCELLED;
     if (!current || (job.state != JOB_RUNNING && !cancelled))
-        return refuse_stale(op, &m, &job, in->lease_token, "the lease has ended");
+        return refuse_stale(op, &m, &job, in->lease_token, "The lease has expired");
     struct job renewed = job;
     if (!cancelled) {
         renewed.due_at = lease_end(&m, &job, job.started_at);
@@ -465,7 +465,7 @@ static enum err heartbeat(struct op *op, struct tx *tx)
             renewed.note = in->note;
         e = job_row_touch(tx, &job, &renewed);
         if (e != ERR_OK)
-            return problem_set(&op->problem, e, "cannot renew the lease");
+            return problem_set(&op->problem, e, "Cannot renew the lease");
     }
     op->answer.changed_nothing = cancelled;
     struct json_out o = json_out_to(&op->answer.body);
@@ -492,7 +492,7 @@ static enum err release_job(struct op *op, struct tx *tx)
     if (e != ERR_OK)
         return e;
     if (!lease_is_current(tx, &job, in->lease_token))
-        return refuse_stale(op, &m, &job, in->lease_token, "the lease has ended");
+        return refuse_stale(op, &m, &job, in->lease_token, "The lease has expired");
     struct json_out o = json_out_to(&op->answer.body);
     if (job.state == JOB_PENDING) { /* again */
         op->answer.changed_nothing = true;
@@ -500,12 +500,12 @@ static enum err release_job(struct op *op, struct tx *tx)
         return ERR_OK;
     }
     if (job.state != JOB_RUNNING)
-        return refuse_stale(op, &m, &job, in->lease_token, "the lease has ended");
+        return refuse_stale(op, &m, &job, in->lease_token, "The lease has expired");
     e = job_change(&m, &job, JOB_ON_RELEASE);
     if (e == ERR_OK && m.run.status == RUN_PAUSED)
         e = job_change(&m, &job, JOB_ON_HOLD);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot release the job");
+        return problem_set(&op->problem, e, "Cannot release the job");
     answer_finished(&o, &job, "released", &m);
     return ERR_OK;
 }

@@ -216,14 +216,15 @@ static enum err list_queues(struct op *op, struct read_tx *tx)
     if (e != ERR_OK)
         return e;
     if (in->cursor.ptr != NULL && !str_is_name(in->cursor))
-        return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+        return problem_set(&op->problem, ERR_CURSOR_INVALID,
+                           "The cursor does not belong to this list");
     struct queues_page q = {.tx = tx, .tenant = tenant};
     struct page page = page_begin(op, in->limit);
     e = collect(tx, tenant, &q.facts, by_queue);
     if (e == ERR_OK)
         e = fill_queues(&q, &page, in->cursor.ptr != NULL ? in->cursor : STR(""));
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the queues");
+        return problem_set(&op->problem, e, "Cannot list the queues");
     page_end(&page);
     return ERR_OK;
 }
@@ -363,14 +364,15 @@ static enum err list_workers(struct op *op, struct read_tx *tx)
     if (e != ERR_OK)
         return e;
     if (in->cursor.ptr != NULL && !read_cursor(in->cursor, id, sizeof(id), &after))
-        return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+        return problem_set(&op->problem, ERR_CURSOR_INVALID,
+                           "The cursor does not belong to this list");
     struct workers_page w = {.tx = tx, .tenant = tenant};
     struct page page = page_begin(op, in->limit);
     e = collect(tx, tenant, &w.facts, by_worker);
     if (e == ERR_OK)
         e = fill_workers(&w, &page, after);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the workers");
+        return problem_set(&op->problem, e, "Cannot list the workers");
     page_end(&page);
     return ERR_OK;
 }

@@ -21,7 +21,7 @@ static enum err get_run(struct op *op, struct read_tx *tx)
     const struct step_view *views;
     e = run_txn_show(&m, &views);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the run's steps");
+        return problem_set(&op->problem, e, "Cannot read the run's steps");
     struct json_out o = json_out_to(&op->answer.body);
     render_run(&o, NULL, &m.run, m.def, views);
     return ERR_OK;
@@ -49,7 +49,8 @@ static enum err list_runs(struct op *op, struct read_tx *tx)
         return e;
     int64_t before = INT64_MAX;
     if (in->cursor.ptr != NULL && (!str_to_i64(in->cursor, &before) || before < 0))
-        return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+        return problem_set(&op->problem, ERR_CURSOR_INVALID,
+                           "The cursor does not belong to this list");
     struct run_filter filter = {
         .tenant = tenant->num,
         .status = in->status,
@@ -63,7 +64,7 @@ static enum err list_runs(struct op *op, struct read_tx *tx)
     int64_t next = -1;
     e = runs_list(tx->db, &filter, before, add_run, &page, &next);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the runs");
+        return problem_set(&op->problem, e, "Cannot list the runs");
     page.more = next >= 0; /* also when the scan ended before the page was full */
     if (page.more)
         page_set_last_number(&page, next);
@@ -93,12 +94,12 @@ static enum err list_events(struct op *op, struct read_tx *tx)
         return e;
     e = runs_find(tx->db, tenant->num, in->run_id, &tx->arena, &found, &run);
     if (e == ERR_OK && !found)
-        return problem_set(&op->problem, ERR_RUN_NOT_FOUND, "there is no such run");
+        return problem_set(&op->problem, ERR_RUN_NOT_FOUND, "This run does not exist");
     struct page page = page_begin(op, in->limit);
     if (e == ERR_OK)
         e = events_list(tx->db, run.num, in->after, in->limit + 1, add_event, &page);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the events");
+        return problem_set(&op->problem, e, "Cannot list the events");
     page_end(&page);
     return ERR_OK;
 }

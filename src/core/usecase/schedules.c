@@ -64,17 +64,17 @@ static enum err put_schedule(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         e = timetable_read(in->cron, in->timezone, &tx->arena, &op->problem, &t);
     if (e == ERR_OK && timetable_next(&t, tx->now_ms) < 0)
-        e = problem_set(&op->problem, ERR_FIELD_INVALID, "cron: there is no such day");
+        e = problem_set(&op->problem, ERR_FIELD_INVALID, "cron: this date never occurs");
     if (e != ERR_OK)
         return e;
     e = read_tx_newest(&tx->read, tenant->num, in->workflow_id, &newest);
     if (e == ERR_OK && (!newest.found || newest.archived))
-        return problem_set(&op->problem, ERR_WORKFLOW_NOT_FOUND, "there is no workflow \"%.*s\"",
+        return problem_set(&op->problem, ERR_WORKFLOW_NOT_FOUND, "Workflow \"%.*s\" does not exist",
                            STR_ARG(in->workflow_id));
     if (e == ERR_OK)
         e = schedules_find(tx->db, tenant->num, in->id, &tx->arena, &found, &old);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the schedule");
+        return problem_set(&op->problem, e, "Cannot read the schedule");
     struct schedule s = {
         .tenant = tenant->num,
         .id = in->id,
@@ -106,7 +106,7 @@ static enum err put_schedule(struct op *op, struct tx *tx)
     if (e == ERR_OK && !(found && says_the_same(&old, &s)))
         e = audit_record(op, tx, tenant->num, "schedule.put", s.id, buf_str(&op->answer.body));
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot store the schedule");
+        return problem_set(&op->problem, e, "Cannot store the schedule");
     tx_note_due(tx, s.check_at);
     return ERR_OK;
 }
@@ -123,9 +123,9 @@ static enum err find_schedule(struct op *op, struct read_tx *tx, struct schedule
         return e;
     e = schedules_find(tx->db, tenant->num, in->id, &tx->arena, &found, ret);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the schedule");
+        return problem_set(&op->problem, e, "Cannot read the schedule");
     if (!found)
-        return problem_set(&op->problem, ERR_SCHEDULE_NOT_FOUND, "there is no schedule \"%.*s\"",
+        return problem_set(&op->problem, ERR_SCHEDULE_NOT_FOUND, "Schedule \"%.*s\" does not exist",
                            STR_ARG(in->id));
     return ERR_OK;
 }
@@ -154,7 +154,7 @@ static enum err delete_schedule(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         e = audit_record(op, tx, s.tenant, "schedule.delete", s.id, STR_NONE);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot delete the schedule");
+        return problem_set(&op->problem, e, "Cannot delete the schedule");
     struct json_out o = json_out_to(&op->answer.body);
     json_open(&o, NULL, '{');
     json_add_text(&o, "id", s.id);
@@ -175,7 +175,7 @@ static enum err trigger_schedule(struct op *op, struct tx *tx)
         return e;
     e = schedule_start(tx, &s, -1, op->caller.actor, &op->problem, &started);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot start the run");
+        return problem_set(&op->problem, e, "Cannot start the run");
     if (started.refusal != ERR_OK)
         return started.refusal;
     s.last_error = STR_NONE;
@@ -190,7 +190,7 @@ static enum err trigger_schedule(struct op *op, struct tx *tx)
     json_close(&o, '}');
     if (e == ERR_OK)
         e = audit_record(op, tx, s.tenant, "schedule.trigger", s.id, buf_str(&op->answer.body));
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the schedule");
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot store the schedule");
 }
 
 const struct use_case UC_TRIGGER_SCHEDULE = {
@@ -220,7 +220,7 @@ static enum err list_schedules(struct op *op, struct read_tx *tx)
     struct schedule_page p = {page_begin(op, in->limit), tx};
     e = schedules_list(tx->db, tenant->num, in->cursor, in->limit + 1, add_schedule, &p);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the schedules");
+        return problem_set(&op->problem, e, "Cannot list the schedules");
     page_end(&p.page);
     return ERR_OK;
 }

@@ -31,10 +31,10 @@ static enum err look_up(struct op *op, struct run_txn *m, struct signal_dedup_ke
     int64_t seq = 0;
     enum err e = signal_dedup_check(m->tx, key, &rules, &verdict, &seq);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot look up the dedup_key");
+        return problem_set(&op->problem, e, "Cannot look up the dedup_key");
     if (verdict == SIGNAL_REUSED)
         return problem_set(&op->problem, ERR_IDEM_KEY_REUSED,
-                           "the dedup_key belongs to another signal");
+                           "The dedup_key was already used for a different signal");
     *ret_known = verdict == SIGNAL_DUPLICATE;
     if (*ret_known) {
         op->answer.changed_nothing = true;
@@ -52,9 +52,10 @@ static enum err check_room(struct op *op, const struct run_txn *m, int64_t came)
     enum err e = signals_count_waiting(m->tx->db, m->run.num, RUN_SIGNALS_WAITING_MAX, &waiting);
     if (e != ERR_OK || waiting < RUN_SIGNALS_WAITING_MAX)
         return e;
-    e = problem_set(&op->problem, ERR_INBOX_FULL,
-                    "%d signals of the run wait for steps that have not begun",
-                    RUN_SIGNALS_WAITING_MAX);
+    e = problem_set(
+        &op->problem, ERR_INBOX_FULL,
+        "The run's inbox is full: %d signals are waiting for steps that have not started",
+        RUN_SIGNALS_WAITING_MAX);
     problem_add_limit(&op->problem, "inbox", "waiting-signals", waiting, RUN_SIGNALS_WAITING_MAX);
     return e;
 }
@@ -115,13 +116,13 @@ static enum err signal_run(struct op *op, struct tx *tx)
     if (e != ERR_OK || known)
         return e;
     if (run_has_ended(m.run.status))
-        return run_refuse(op, &m, ERR_RUN_IS_OVER, "it takes no more signals");
+        return run_refuse(op, &m, ERR_RUN_IS_OVER, "it no longer accepts signals");
     struct run_signal s = {
         .run = m.run.num, .name = in->name, .payload = in->payload, .at = tx->now_ms};
     e = take_in(op, &m, &s, &key);
     if (e != ERR_OK)
         return op->problem.err != ERR_OK ? op->problem.err
-                                         : problem_set(&op->problem, e, "cannot store the signal");
+                                         : problem_set(&op->problem, e, "Cannot store the signal");
     answer(op, &m, s.seq, false);
     return ERR_OK;
 }

@@ -29,11 +29,11 @@ static enum err load_startable(struct start *s)
     struct workflow_newest head;
     enum err e = read_tx_newest(&s->tx->read, s->m.tenant->num, in->workflow_id, &head);
     if (e != ERR_OK)
-        return problem_set(p, e, "cannot read the workflow");
+        return problem_set(p, e, "Cannot read the workflow");
     if (!head.found || head.archived)
         return problem_set(p, ERR_WORKFLOW_NOT_FOUND,
-                           head.archived ? "workflow \"%.*s\" is archived: it starts no new runs"
-                                         : "there is no workflow \"%.*s\"",
+                           head.archived ? "Workflow \"%.*s\" is archived and starts no new runs"
+                                         : "Workflow \"%.*s\" does not exist",
                            STR_ARG(in->workflow_id));
     e = read_tx_definition(&s->tx->read, s->m.tenant->num, in->workflow_id, head.version, p,
                            &s->m.def);
@@ -61,17 +61,17 @@ static enum err check_input(struct op *op, const struct definition *def, const j
     buf_put_char(&op->problem.faults, ']');
     if (!buf_ok(&op->problem.faults)) {
         buf_clear(&op->problem.faults);
-        return problem_set(&op->problem, ERR_NO_MEMORY, "no memory to check the input");
+        return problem_set(&op->problem, ERR_NO_MEMORY, "No memory to check the input");
     }
     if (verdict == SCHEMA_MISFITS)
         return problem_set(&op->problem, ERR_INPUT_INVALID,
-                           "the input breaks the workflow's input_schema in %zu place%s", count,
+                           "The input violates the workflow's input_schema in %zu place%s", count,
                            count == 1 ? "" : "s");
     buf_clear(&op->problem.faults);
     if (verdict == SCHEMA_GAVE_UP)
         return problem_set(&op->problem, ERR_INPUT_TOO_COMPLEX,
-                           "checking the input against the workflow's input_schema takes too long: "
-                           "send less, or simplify the schema");
+                           "Checking the input against the workflow's input_schema takes too long. "
+                           "Send a smaller input or simplify the schema.");
     return ERR_OK;
 }
 
@@ -88,7 +88,7 @@ static enum err take_token(struct start *s)
     }
     (void)problem_set(
         p, ERR_RATE_LIMITED,
-        "tenant %.*s may start %lld runs a second, %lld at once: try again in %lld ms",
+        "Tenant %.*s may start %lld runs per second (burst %lld). Try again in %lld ms.",
         STR_ARG(t->id), (long long)t->rate_limit.per_second, (long long)t->rate_limit.burst,
         (long long)wait_ms);
     problem_add_limit(p, "rate", "starts", t->rate_limit.burst, t->rate_limit.burst);
@@ -105,7 +105,7 @@ static enum err answer_run(struct op *op, struct run_txn *m, enum answer_created
     const struct step_view *views;
     enum err e = run_txn_show(m, &views);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the run's steps");
+        return problem_set(&op->problem, e, "Cannot read the run's steps");
     struct answer *a = &op->answer;
     a->has_run = true;
     a->run_id = m->run.id;
@@ -144,7 +144,7 @@ static enum err admit(struct start *s, const char *outcome)
     if (e == ERR_OK)
         e = run_txn_create(&s->m, &s->op->problem);
     if (e != ERR_OK)
-        return problem_set(&s->op->problem, e, "cannot store the run");
+        return problem_set(&s->op->problem, e, "Cannot store the run");
     return answer_run(s->op, &s->m, CREATED_YES, outcome);
 }
 
@@ -159,7 +159,8 @@ static enum err queue_up(struct start *s)
     struct problem *p = &s->op->problem;
     if (queue_is_full(t)) {
         int64_t max = tenant_queue_max(t);
-        (void)problem_set(p, ERR_QUEUE_FULL, "%lld of %lld runs of tenant %.*s are queued",
+        (void)problem_set(p, ERR_QUEUE_FULL,
+                          "The queue is full: %lld of %lld runs of tenant %.*s are queued",
                           (long long)t->queued_runs, (long long)max, STR_ARG(t->id));
         problem_add_limit(p, "queue", "queued-runs", t->queued_runs, max);
         return p->err;
@@ -172,7 +173,7 @@ static enum err queue_up(struct start *s)
     if (e == ERR_OK)
         e = run_txn_create_queued(&s->m, limits_first_full(&s->limits), p);
     if (e != ERR_OK)
-        return problem_set(p, e, "cannot queue the run");
+        return problem_set(p, e, "Cannot queue the run");
     return answer_run(s->op, &s->m, CREATED_YES, "queued");
 }
 
@@ -193,7 +194,7 @@ static enum err delay(struct start *s)
 static enum err fail_delayed(struct run_txn *m)
 {
     m->run.error = error_json(m->tx, "QUEUE_FULL",
-                              STR("the tenant's queue was full when the run was due to start"));
+                              STR("The tenant's queue was full when the run was due to start"));
     return m->run.error.ptr != NULL ? run_txn_fail(m) : ERR_NO_MEMORY;
 }
 
@@ -258,7 +259,7 @@ static enum err cancel_one(struct start *s, size_t which)
         e = run_txn_load(&victim, s->tx, oldest.run, &s->op->problem);
     if (e == ERR_OK)
         e = run_txn_cancel(&victim, s->op->caller.actor,
-                           STR("at_limit is cancel_oldest: a newer run took its place"));
+                           STR("A newer run took its slot (at_limit: cancel_oldest)"));
     /* A holder that is no run, or over, is damage, and others may have been cancelled already. */
     return e == ERR_OK || is_store_failure(e) ? e : ERR_INTERNAL;
 }
@@ -311,7 +312,7 @@ static enum err cancel_oldest(struct start *s, size_t by)
     for (size_t i = 0; i <= s->limits.scope_count && e == ERR_OK; i++)
         e = recount(s, i);
     if (e != ERR_OK)
-        return problem_set(&s->op->problem, e, "cannot make room for the run");
+        return problem_set(&s->op->problem, e, "Cannot make room for the run");
     return admit(s, "replaced_oldest");
 }
 
@@ -353,7 +354,7 @@ static enum err coalesce(struct start *s, size_t by)
     if (e == ERR_OK)
         e = run_txn_load(&active, s->tx, w.run, &s->op->problem);
     if (e != ERR_OK)
-        return problem_set(&s->op->problem, e, "cannot read the active run");
+        return problem_set(&s->op->problem, e, "Cannot read the active run");
     return answer_run(s->op, &active, CREATED_NO, "coalesced");
 }
 

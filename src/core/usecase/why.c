@@ -178,10 +178,10 @@ static enum err show_pause(struct why *w)
     json_add_time(&w->o, "at", event.at);
     json_close(&w->o, '}');
     if (by.ptr != NULL)
-        sum_up(w, "%.*s paused the run at %s. It goes on when it is resumed.", STR_ARG(by),
+        sum_up(w, "%.*s paused the run at %s. Resume it to continue.", STR_ARG(by),
                time_text(event.at).text);
     else
-        sum_up(w, "The run is paused. It goes on when it is resumed.");
+        sum_up(w, "The run is paused. Resume it to continue.");
     json_decref(note);
     return ERR_OK;
 }
@@ -237,7 +237,7 @@ static void sum_up_asked(struct why *w, const struct step_def *step, const struc
     }
     if (who.len == 0)
         buf_put(&who, STR("anyone whose role allows it"));
-    sum_up(w, "Step %.*s waits for a person: %lld of %lld approvals. May decide: %.*s%s%.*s.",
+    sum_up(w, "Step %.*s is waiting for approval: %lld of %lld given. Approvers: %.*s%s%.*s.",
            STR_ARG(step->name), (long long)a->votes, (long long)step->ask.count,
            STR_ARG(buf_ok(&who) ? buf_str(&who) : STR("many")),
            step->ask.forbid_requester ? "; not " : "",
@@ -284,15 +284,15 @@ static void sum_up_queue(struct why *w, const struct job *job, int64_t place,
     struct str step = job_step(w->m.def, job)->name;
     int64_t now = w->tx->now_ms;
     if (polls->workers > 0 || w->tx->polls == NULL)
-        sum_up(w, "Step %.*s waits for a worker of queue %.*s, at place %lld.", STR_ARG(step),
-               STR_ARG(job->queue), (long long)place);
+        sum_up(w, "Step %.*s is waiting for a worker on queue %.*s, at position %lld.",
+               STR_ARG(step), STR_ARG(job->queue), (long long)place);
     else if (polls->last_at >= 0)
-        sum_up(w, "Step %.*s waits for a worker. No worker has polled queue %.*s for %lld s.",
+        sum_up(w, "Step %.*s is waiting for a worker. No worker has polled queue %.*s for %lld s.",
                STR_ARG(step), STR_ARG(job->queue), (long long)((now - polls->last_at) / 1000));
     else
         sum_up(w,
-               "Step %.*s waits for a worker. No worker has polled queue %.*s since the server "
-               "started %lld s ago.",
+               "Step %.*s is waiting for a worker. No worker has polled queue %.*s since the "
+               "server started %lld s ago.",
                STR_ARG(step), STR_ARG(job->queue),
                (long long)(MAX(now - worker_polls_since(w->tx->polls), (int64_t)0) / 1000));
 }
@@ -339,20 +339,21 @@ static void sum_up_event(struct why *w, const struct job *job, const char *kind)
         struct str name = json_str(json_is_array(step->signals) ? json_array_get(step->signals, 0)
                                                                 : step->signals);
         bool several = json_array_size(step->signals) > 1;
-        sum_up(w, "Step %.*s waits for the signal %.*s%s.", STR_ARG(step->name), STR_ARG(name),
+        sum_up(w, "Step %.*s is waiting for the signal %.*s%s.", STR_ARG(step->name), STR_ARG(name),
                !several              ? ""
                : step->waits_for_all ? " and others"
                                      : " or another");
     } else if (strcmp(kind, "timer") == 0) {
-        sum_up(w, "Step %.*s sleeps until %s.", STR_ARG(step->name), time_text(job->due_at).text);
+        sum_up(w, "Step %.*s is sleeping until %s.", STR_ARG(step->name),
+               time_text(job->due_at).text);
     } else if (strcmp(kind, "child_run") == 0) {
-        sum_up(w, "Step %.*s waits for its child run.", STR_ARG(step->name));
+        sum_up(w, "Step %.*s is waiting for its child run.", STR_ARG(step->name));
     } else if (strcmp(kind, "resume") == 0) {
-        sum_up(w, "Step %.*s waits for the run to be resumed.", STR_ARG(step->name));
+        sum_up(w, "Step %.*s is waiting for the run to be resumed.", STR_ARG(step->name));
     } else if (job->state == JOB_PENDING) {
-        sum_up(w, "Step %.*s waits for its turn to be called.", STR_ARG(step->name));
+        sum_up(w, "Step %.*s is waiting for its HTTP call to start.", STR_ARG(step->name));
     } else {
-        sum_up(w, "Step %.*s waits for the answer to its call.", STR_ARG(step->name));
+        sum_up(w, "Step %.*s is waiting for the response to its HTTP call.", STR_ARG(step->name));
     }
 }
 
@@ -378,7 +379,7 @@ static void show_worker(struct why *w, const struct job *job)
     json_add_text_or_null(&w->o, "worker_id", job->worker);
     json_add_int(&w->o, "attempt", job->attempt);
     json_add_time(&w->o, "lease_expires_at", job->due_at);
-    sum_up(w, "Step %.*s is with worker %.*s, attempt %lld. Its lease ends at %s.",
+    sum_up(w, "Step %.*s is running on worker %.*s, attempt %lld. Its lease expires at %s.",
            STR_ARG(job_step(w->m.def, job)->name), STR_ARG(job->worker), (long long)job->attempt,
            time_text(job->due_at).text);
 }
@@ -434,7 +435,7 @@ static void show_start(struct why *w)
     json_add_text(&w->o, "kind", STR("timer"));
     json_add_time(&w->o, "due_at", w->m.run.start_at);
     json_close(&w->o, '}');
-    sum_up(w, "The run was started for a later time: %s.", time_text(w->m.run.start_at).text);
+    sum_up(w, "The run is scheduled to start at %s.", time_text(w->m.run.start_at).text);
 }
 
 /* --- all of it --- */
@@ -459,16 +460,17 @@ static enum err why_run(struct op *op, struct read_tx *tx)
         e = show_steps(&w);
     json_close(&w.o, ']');
     if (run_has_ended(w.m.run.status))
-        sum_up(&w, "The run is over. Its status is %s.", run_status_name(w.m.run.status));
+        sum_up(&w, "The run has ended (status: %s).", run_status_name(w.m.run.status));
     else
         sum_up(&w, queued ? "The limits have room: the run is about to start."
-                          : "The run waits for nothing.");
+                          : "The run is not waiting for anything.");
     json_add_text(&w.o, "summary", str_of(w.summary));
     if (e == ERR_OK && queued && w.m.run.start_at < 0)
         e = show_place(&w);
     json_close(&w.o, '}');
-    return e == ERR_OK ? ERR_OK
-                       : problem_set(&op->problem, e, "cannot tell what the run waits for");
+    return e == ERR_OK
+               ? ERR_OK
+               : problem_set(&op->problem, e, "Cannot determine what the run is waiting for");
 }
 
 const struct use_case UC_WHY_RUN = {.name = "why_run", .read = why_run};

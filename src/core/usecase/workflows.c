@@ -42,7 +42,7 @@ static void keep_version(void *ctx, const struct workflow_version *version)
 
 static enum err not_found(struct op *op, struct str id)
 {
-    return problem_set(&op->problem, ERR_WORKFLOW_NOT_FOUND, "there is no workflow \"%.*s\"",
+    return problem_set(&op->problem, ERR_WORKFLOW_NOT_FOUND, "Workflow \"%.*s\" does not exist",
                        STR_ARG(id));
 }
 
@@ -53,7 +53,7 @@ static enum err find_head(struct op *op, struct read_tx *tx, int64_t tenant, str
     enum err e = workflows_find(tx->db, tenant, id, keep_head, ret);
     if (e == ERR_OK && ret->full)
         e = ERR_NO_MEMORY;
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot read the workflow");
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot read the workflow");
 }
 
 /* --- put --- */
@@ -112,7 +112,7 @@ static enum err put_workflow(struct op *op, struct tx *tx)
                                    keep_version, &latest);
     if (e != ERR_OK || latest.full)
         return problem_set(&op->problem, e != ERR_OK ? e : ERR_NO_MEMORY,
-                           "cannot read the workflow");
+                           "Cannot read the workflow");
     bool same = latest.found && sha256_eq(&latest.version.digest, &in->digest);
     if (same && old.head.archived_at < 0) {
         answer_put(op, in->workflow_id, old.head.latest_version, false);
@@ -134,7 +134,7 @@ static enum err put_workflow(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         e = audit_record(op, tx, tenant->num, "workflow.put", head.id, buf_str(&op->answer.body));
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot store the workflow");
+        return problem_set(&op->problem, e, "Cannot store the workflow");
     tx_newest_changed(tx);
     if (!same && old.found)
         dispatch_workflow(tx, tenant->num); /* the new version's limits are in force */
@@ -160,7 +160,7 @@ static enum err archive_workflow(struct op *op, struct tx *tx)
     if (e == ERR_OK && changed)
         e = audit_record(op, tx, tenant->num, "workflow.archive", in->workflow_id, STR_NONE);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot archive the workflow");
+        return problem_set(&op->problem, e, "Cannot archive the workflow");
     tx_newest_changed(tx);
     if (changed)
         head.head.archived_at = head.head.updated_at = tx->now_ms;
@@ -190,10 +190,10 @@ static enum err get_workflow(struct op *op, struct read_tx *tx)
     e = workflows_find_version(tx->db, tenant->num, in->workflow_id, number, keep_version, &v);
     if (e != ERR_OK || v.full)
         return problem_set(&op->problem, e != ERR_OK ? e : ERR_NO_MEMORY,
-                           "cannot read the version");
+                           "Cannot read the version");
     if (!v.found)
         return problem_set(&op->problem, ERR_WORKFLOW_NOT_FOUND,
-                           "workflow \"%.*s\" has no version %lld", STR_ARG(in->workflow_id),
+                           "Workflow \"%.*s\" has no version %lld", STR_ARG(in->workflow_id),
                            (long long)number);
     struct json_out o = json_out_to(&op->answer.body);
     json_open(&o, NULL, '{');
@@ -232,7 +232,7 @@ static enum err list_workflows(struct op *op, struct read_tx *tx)
     struct page page = page_begin(op, in->limit);
     e = workflows_list(tx->db, tenant->num, in->cursor, in->limit + 1, add_head, &page);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the workflows");
+        return problem_set(&op->problem, e, "Cannot list the workflows");
     page_end(&page);
     return ERR_OK;
 }
@@ -262,7 +262,8 @@ static enum err list_versions(struct op *op, struct read_tx *tx)
     int64_t before = INT64_MAX;
     enum err e = read_tx_tenant(tx, op, &tenant);
     if (e == ERR_OK && in->cursor.ptr != NULL && (!str_to_i64(in->cursor, &before) || before < 1))
-        return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+        return problem_set(&op->problem, ERR_CURSOR_INVALID,
+                           "The cursor does not belong to this list");
     if (e == ERR_OK)
         e = find_head(op, tx, tenant->num, in->parent, &head);
     if (e == ERR_OK && !head.found)
@@ -273,7 +274,7 @@ static enum err list_versions(struct op *op, struct read_tx *tx)
     e = workflows_list_versions(tx->db, tenant->num, in->parent, before, in->limit + 1, add_version,
                                 &page);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the versions");
+        return problem_set(&op->problem, e, "Cannot list the versions");
     page_end(&page);
     return ERR_OK;
 }

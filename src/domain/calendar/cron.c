@@ -187,8 +187,8 @@ enum err cron_parse(struct str text, struct problem *p, struct cron *ret)
     }
     if (trimmed.len > 0 && trimmed.ptr[0] == '@')
         return problem_set(p, ERR_FIELD_INVALID,
-                           "cron: the words are @hourly, @daily, @midnight, @weekly, @monthly, "
-                           "@yearly and @annually, not \"%.*s\"",
+                           "cron: \"%.*s\" is unknown. Use @hourly, @daily, @midnight, @weekly, "
+                           "@monthly, @yearly or @annually.",
                            MIN((int)trimmed.len, QUOTED_MAX), trimmed.ptr);
     struct str parts[FIELD_COUNT] = {[0] = STR("0")};
     size_t count = split(trimmed, parts, FIELD_COUNT);

@@ -372,7 +372,7 @@ static const char *check_head(const struct tzif_head *h)
     if (h->leap_count != 0)
         return "it counts leap seconds, which this server's clock does not";
     if (h->type_count == 0 || h->type_count > TZIF_TYPES_MAX || h->char_count == 0)
-        return "it has no usable types of time";
+        return "it has no usable time types";
     if ((h->ut_count != 0 && h->ut_count != h->type_count) ||
         (h->std_count != 0 && h->std_count != h->type_count))
         return "the counts in its header contradict each other";
@@ -386,16 +386,16 @@ static const char *read_changes(const struct tzif_head *h, const struct tzif_blo
     int32_t offsets[TZIF_TYPES_MAX];
     for (size_t i = 0; i < h->type_count; i++) {
         if (!type_offset(h, b, i, &offsets[i]))
-            return "a type of time in it is not valid";
+            return "a time type is not valid";
     }
     for (size_t i = 0; i < h->time_count; i++) {
         uint64_t bits = big_endian(b->times.ptr + i * time_len, time_len);
         int64_t at_s = time_len == 4 ? (int32_t)(uint32_t)bits : (int64_t)bits;
         size_t type = (unsigned char)b->indexes.ptr[i];
         if (type >= h->type_count)
-            return "a change in it leads to a type of time that it does not have";
+            return "a transition refers to a time type that it does not have";
         if (i > 0 && at_s <= changes[i - 1].at_s)
-            return "its changes are not in the order of time";
+            return "its transitions are not in chronological order";
         changes[i] = (struct zone_change){at_s, offsets[type]};
     }
     return NULL;
@@ -425,26 +425,26 @@ enum err zone_parse(struct str tzif, struct arena *arena, struct problem *p, str
     struct str rest = tzif;
     size_t time_len = 4;
     if (!take_head(&rest, &h))
-        return refuse(p, "it is no TZif file");
+        return refuse(p, "it is not a TZif file");
     bool has_second = h.version >= '2';
     if (has_second) {
         /* The first block is for readers of version 1, and says less. */
         time_len = 8;
         if (!take_block(&rest, &h, 4, &block) || !take_head(&rest, &h))
-            return refuse(p, "it is cut off");
+            return refuse(p, "it is truncated");
     } else if (h.version != '\0') {
-        return refuse(p, "its version is not known");
+        return refuse(p, "its version is unknown");
     }
     const char *why = check_head(&h);
     if (why != NULL)
         return refuse(p, why);
     if (!take_block(&rest, &h, time_len, &block))
-        return refuse(p, "it is cut off");
+        return refuse(p, "it is truncated");
 
     struct zone zone = {.change_count = h.time_count};
     struct zone_change *changes = arena_alloc(arena, h.time_count * sizeof(*changes));
     if (changes == NULL)
-        return problem_set(p, ERR_NO_MEMORY, "no memory for the time zone");
+        return problem_set(p, ERR_NO_MEMORY, "No memory for the time zone");
     zone.changes = changes;
     why = read_changes(&h, &block, time_len, changes);
     if (why == NULL && has_second)

@@ -22,7 +22,7 @@ enum err dedup_request(struct str name, const json_t *payload, struct problem *p
         struct str parts[] = {name, buf_str(&canonical)};
         *ret = sha256_of_parts(parts, ARRAY_LEN(parts));
     } else {
-        e = problem_set(p, ERR_NO_MEMORY, "no memory to compare the signal");
+        e = problem_set(p, ERR_NO_MEMORY, "No memory to compare the signal");
     }
     buf_release(&canonical);
     return e;

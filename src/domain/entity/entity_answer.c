@@ -39,11 +39,11 @@ static enum err read_timer(struct reading *r, const json_t *json, struct answer_
     fields_text(&f, "at", TEXT_MAX, &at);
     fields_any(&f, "payload", &ret->payload);
     if (f.err == ERR_OK && (in_ms >= 0) == (at.ptr != NULL))
-        fields_fault(&f, "in_ms", "either in_ms or at must be given");
+        fields_fault(&f, "in_ms", "must have either in_ms or at");
     if (f.err == ERR_OK && at.ptr != NULL && !time_parse(at, &ret->due_at))
-        fields_fault(&f, "at", "must be a time as 2026-01-31T12:00:00Z");
+        fields_fault(&f, "at", "must be a time such as 2026-01-31T12:00:00Z");
     if (f.err == ERR_OK && at.ptr != NULL && ret->due_at > r->now_ms + TIMER_MS_MAX)
-        fields_fault(&f, "at", "must lie within the next hundred years");
+        fields_fault(&f, "at", "must be within the next 100 years");
     if (in_ms >= 0)
         ret->due_at = r->now_ms + in_ms;
     ret->due_at = MAX(ret->due_at, (int64_t)0); /* long past is past */
@@ -58,7 +58,7 @@ static enum err read_emit(struct reading *r, const json_t *json, struct answer_e
     fields_require(&f, "event");
     fields_any(&f, "payload", &ret->payload);
     if (f.err == ERR_OK && type_own_prefix(ret->event) != NULL)
-        fields_fault(&f, "event", "must not begin as pawl's own events do");
+        fields_fault(&f, "event", "must not begin with a prefix reserved for pawl's own events");
     return fields_end(&f);
 }
 

@@ -364,11 +364,11 @@ static void check_words(lua_State *L, struct str source)
         if (lexeme.len > 1 || expr_is_word(lexeme.ptr[0]))
             words++;
         if (str_is(lexeme, "_ENV"))
-            expr_throw(L, "_ENV is not for expressions");
+            expr_throw(L, "_ENV cannot be used in expressions");
         at = end;
     }
     if (words > EXPR_WORDS_MAX)
-        expr_throw(L, "it has more than %d names, numbers and texts", EXPR_WORDS_MAX);
+        expr_throw(L, "it has more than %d names, numbers and strings", EXPR_WORDS_MAX);
 }
 
 /* Pushes the compiled text, or what Lua says about it. */

@@ -592,7 +592,7 @@ static int library_lacks(lua_State *L)
     const char *library = lua_tostring(L, lua_upvalueindex(1));
     if (lua_type(L, 2) == LUA_TSTRING)
         expr_throw(L, "there is no '%s.%s'", library, lua_tostring(L, 2));
-    expr_throw(L, "'%s' has functions only, by their names", library);
+    expr_throw(L, "'%s' contains only functions; name one of them", library);
 }
 
 /* Puts a library into the table of globals on top of the stack. */

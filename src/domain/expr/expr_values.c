@@ -259,8 +259,8 @@ _Noreturn static void throw_not_json(lua_State *L, int idx)
 {
     const struct thing *thing = expr_thing(L, idx);
     if (thing != NULL && thing->kind == THING_STEPS)
-        expr_throw(L, "all steps together are no value: name one of them");
-    expr_throw(L, "a %s is not a value that JSON has",
+        expr_throw(L, "steps is not a value: name one of its steps");
+    expr_throw(L, "a %s cannot be converted to JSON",
                thing != NULL && thing->kind == THING_LIBRARY ? "library" : expr_type(L, idx));
 }
 

@@ -155,7 +155,7 @@ bool keyword_fits_type(struct judge *j, const struct meeting *m)
         if (!judge_spend(j, 1) || is_type(m->value, type))
             return j->work->left > 0;
     }
-    return judge_misfit(j, "is %s, which is none of the types allowed here", type_of(m->value));
+    return judge_misfit(j, "is %s, which is not one of the allowed types", type_of(m->value));
 }
 
 /* The message with what was wanted as JSON, or without when that is long. */
@@ -209,7 +209,7 @@ bool keyword_fits_any(struct judge *j, const struct meeting *m)
         if (judge_quietly(j, schema, m->value))
             return true;
     }
-    return judge_misfit(j, "fits none of the schemas under anyOf");
+    return judge_misfit(j, "matches none of the schemas in anyOf");
 }
 
 bool keyword_fits_one(struct judge *j, const struct meeting *m)
@@ -220,12 +220,13 @@ bool keyword_fits_one(struct judge *j, const struct meeting *m)
     json_array_foreach (m->want, i, schema)
         count += judge_quietly(j, schema, m->value);
     return count == 1 ||
-           judge_misfit(j, "must fit one of the schemas under oneOf, fits %zu", count);
+           judge_misfit(j, "must match exactly one schema in oneOf, matches %zu", count);
 }
 
 bool keyword_fits_not(struct judge *j, const struct meeting *m)
 {
-    return !judge_quietly(j, m->want, m->value) || judge_misfit(j, "fits the schema under not");
+    return !judge_quietly(j, m->want, m->value) ||
+           judge_misfit(j, "must not match the schema in not");
 }
 
 bool keyword_fits_if(struct judge *j, const struct meeting *m)

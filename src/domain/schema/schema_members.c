@@ -34,10 +34,9 @@ bool keyword_fits_contains(struct judge *j, const struct meeting *m)
     for (size_t i = 0; i < json_array_size(m->value) && j->work->left > 0; i++)
         count += judge_quietly(j, m->want, json_array_get(m->value, i));
     if (min != NULL ? !is_count_within(min, AT_LEAST, count) : count == 0)
-        return judge_misfit(j, "has too few elements that fit the schema under contains: %zu",
-                            count);
+        return judge_misfit(j, "has too few elements that match contains: %zu", count);
     return max == NULL || is_count_within(max, AT_MOST, count) ||
-           judge_misfit(j, "has too many elements that fit the schema under contains: %zu", count);
+           judge_misfit(j, "has too many elements that match contains: %zu", count);
 }
 
 bool keyword_fits_properties(struct judge *j, const struct meeting *m)
@@ -94,8 +93,7 @@ bool keyword_fits_names(struct judge *j, const struct meeting *m)
             return false;
         }
         if (!judge_quietly(j, m->want, text))
-            ok = judge_misfit(
-                j, "the member name \"%s\" does not fit the schema under propertyNames", name);
+            ok = judge_misfit(j, "the member name \"%s\" does not match propertyNames", name);
         json_decref(text);
     }
     return ok;
@@ -112,7 +110,7 @@ bool keyword_fits_dependent_required(struct judge *j, const struct meeting *m)
         for (size_t i = 0; i < json_array_size(needed) && judge_spend(j, 1); i++) {
             const char *other = json_string_value(json_array_get(needed, i));
             if (json_object_get(m->value, other) == NULL)
-                ok = judge_misfit(j, "the member \"%s\" is missing, which \"%s\" needs", other,
+                ok = judge_misfit(j, "the member \"%s\" is missing, but \"%s\" requires it", other,
                                   name);
         }
     }

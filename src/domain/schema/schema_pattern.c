@@ -21,8 +21,8 @@ static void check_pattern(struct reading *r, struct str pattern)
             fault_list_add(r->faults, "the patterns of this schema are too large together");
         regex_free(compiled);
     } else if (fault.why != NULL) {
-        fault_list_add(r->faults, "is no usable regular expression: at byte %zu: %s", fault.at,
-                       fault.why);
+        fault_list_add(r->faults, "is not a supported regular expression: at byte %zu: %s",
+                       fault.at, fault.why);
     } else {
         r->faults->out->failed = true;
     }

@@ -128,14 +128,14 @@ static const char *follow(struct reading *r, json_t *schema, unsigned depth)
     if (!json_is_object(schema))
         return NULL;
     if (depth == SCHEMA_DEPTH_MAX)
-        return "leads through too many schemas";
+        return "refers through too many schemas";
     void **known = schema_map_at(&r->followed, schema);
     if (known == NULL) {
         r->faults->out->failed = true;
         return NULL;
     }
     if (*known != NULL)
-        return *known == &UNDERWAY ? "leads back to itself, with the same value" : NULL;
+        return *known == &UNDERWAY ? "refers back to itself with the same value" : NULL;
     *known = &UNDERWAY;
     const char *why = NULL;
     const char *name;
@@ -156,13 +156,13 @@ void keyword_check_ref(struct reading *r, json_t *want)
     struct str text = json_str(want);
     if (!json_is_string(want) || text.len == 0 || text.ptr[0] != '#')
         fault_list_add(r->faults,
-                       "must begin with #: only places in this schema can be referred to");
+                       "must begin with #: only references within this schema are supported");
     else if (text.len > 1 && text.ptr[1] != '/')
         fault_list_add(r->faults, "must be # or a JSON Pointer, such as #/$defs/name");
     else if (r->own_ids > 0)
         fault_list_add(r->faults, "is not supported inside a schema with its own $id");
     else if (schema_ref_target(r->root, want) == NULL)
-        fault_list_add(r->faults, "points to no schema here");
+        fault_list_add(r->faults, "does not point to a schema");
     else {
         const char *why = follow(r, schema_ref_target(r->root, want), 0);
         if (why != NULL)

@@ -46,7 +46,7 @@ def test_a_decision_is_said_once_and_repeated_safely(run, ask, verb, done):
     again = run("approval", verb, job, who="bob")
     assert again.code == 0 and again.out == f"{job} already_{done}  by ann at {first[f'{done}_at']}\n", again
     r = run("approval", "reject" if verb == "approve" else "approve", job)
-    assert r.code == 1 and "APPROVAL_CONFLICT" in r.err and f"it was {done} by ann" in r.err and r.out == "", r
+    assert r.code == 1 and "APPROVAL_CONFLICT" in r.err and f"Already {done} by ann" in r.err and r.out == "", r
 
 
 def test_a_quorum_says_how_many(run, ask):

@@ -88,23 +88,23 @@ def test_why_says_how_many_holders_it_does_not_name(run, api, tenant):
 def test_why_of_an_active_run_says_what_its_step_waits_for(run, start, api, tenant):
     one, two = start({"customer": 1}), start({"customer": 2})
     r = run("run", "why", two)
-    assert r.out.splitlines()[0].startswith("Step work waits for a worker. No worker has polled queue default since the server started "), r
+    assert r.out.splitlines()[0].startswith("Step work is waiting for a worker. No worker has polled queue default since the server started "), r
     assert table_after(r.out, "STEP")[0][:4] == ["work", "worker_queue", "default", "2"]
     job = api.post("/api/v1/jobs/claim", {"worker_id": "w7"}, tenant=tenant).json["jobs"][0]
     r = run("run", "why", one)
-    assert job["run_id"] == one and r.out.splitlines()[0] == f"Step work is with worker w7, attempt 1. Its lease ends at {job['lease_expires_at']}.", r
+    assert job["run_id"] == one and r.out.splitlines()[0] == f"Step work is running on worker w7, attempt 1. Its lease expires at {job['lease_expires_at']}.", r
     assert table_after(r.out, "STEP")[0][:2] == ["work", "worker"] and "w7" in table_after(r.out, "STEP")[0]
     api.post(f"/api/v1/jobs/{job['job_id']}/complete", {"lease_token": job["lease_token"]}, tenant=tenant)
     r = run("run", "why", one)
     due = api.get(f"/api/v1/runs/{one}/why", tenant=tenant).json["waits_for"][0]["due_at"]
-    assert r.out.splitlines()[0] == f"Step rest sleeps until {due}." and due in table_after(r.out, "STEP")[0], r
+    assert r.out.splitlines()[0] == f"Step rest is sleeping until {due}." and due in table_after(r.out, "STEP")[0], r
 
 
 def test_why_of_a_run_that_is_over(run, start):
     done = start({})
     assert run("run", "cancel", done).code == 0
     r = run("run", "why", done)
-    assert r.code == 0 and r.out.count("\n") == 1 and "over" in r.out and "cancelled" in r.out, r
+    assert r.code == 0 and r.out.count("\n") == 1 and "ended" in r.out and "cancelled" in r.out, r
 
 
 def test_why_as_json_is_the_servers_answer(run, start, api, tenant):
@@ -161,7 +161,7 @@ def test_half_a_setting_is_a_mistake_and_changes_nothing(run, api, tenant, flags
 def test_gate_flags_that_would_have_no_effect_are_refused(run, api, tenant, flags):
     before = settings(api, tenant)
     r = run("tenant", "set", tenant, *flags, "--weight", "3")
-    assert r.code == 1 and "gate outside the store" in r.err and r.out == "" and settings(api, tenant) == before, r
+    assert r.code == 1 and "no external admission gate" in r.err and r.out == "" and settings(api, tenant) == before, r
     new = tenant + "-new"
     assert run("tenant", "set", new, *flags).code == 1 and api.get(f"/api/v1/tenants/{new}").status == 404
 

@@ -239,7 +239,7 @@ def test_what_a_person_made_of_it_is_what_goes_on(api, tenant):
 def test_a_run_that_waits_for_a_person_says_for_whom(api, tenant):
     run, job = ask(api, tenant, {"prompt": "Pay?", "approvers": {"users": ["ann"], "roles": ["approver"], "forbid_requester": True}, "expires_s": 3600})
     why = api.get(f"/api/v1/runs/{run}/why", tenant=tenant).json
-    assert why["status"] == "waiting" and "waits for a person" in why["summary"]
+    assert why["status"] == "waiting" and "is waiting for approval" in why["summary"]
     reason, = why["waits_for"]
     shown = approval(api, tenant, job)
     assert (reason["kind"], reason["step"], reason["job_id"], reason["prompt"]) == ("approval", "pay", job, "Pay?")

@@ -228,7 +228,7 @@ def test_a_paused_run_names_who_paused_it_and_when(api, tenant):
         answer = why(api, tenant, run)
         pause, held = answer["waits_for"]
         assert pause == {"kind": "pause", "by": who, "at": at} and (held["kind"], held["step"]) == ("resume", "work")
-        assert answer["summary"] == f"{who} paused the run at {at}. It goes on when it is resumed."
+        assert answer["summary"] == f"{who} paused the run at {at}. Resume it to continue."
         api.post(f"/api/v1/runs/{run}/resume", tenant=tenant)
     assert [w["kind"] for w in why(api, tenant, run)["waits_for"]] == ["worker_queue"]
 
@@ -240,7 +240,7 @@ def test_a_queue_that_nobody_polls_is_named_as_such(api, tenant):
     answer = why(api, tenant, run)
     waits, = answer["waits_for"]
     assert (waits["workers"], waits["last_polled_at"]) == (0, None)
-    assert re.fullmatch(rf"Step dig waits for a worker\. No worker has polled queue {queue} since the server started \d+ s ago\.", answer["summary"])
+    assert re.fullmatch(rf"Step dig is waiting for a worker\. No worker has polled queue {queue} since the server started \d+ s ago\.", answer["summary"])
     other = api.tenant()
     api.post("/api/v1/jobs/claim", {"worker_id": "theirs", "queues": [queue]}, tenant=other)
     assert why(api, tenant, run)["waits_for"][0]["workers"] == 0, "a worker of another tenant is no help"
@@ -250,7 +250,7 @@ def test_a_queue_that_nobody_polls_is_named_as_such(api, tenant):
     answer = why(api, tenant, run)
     waits, = answer["waits_for"]
     assert waits["workers"] == 1 and RFC3339.fullmatch(waits["last_polled_at"])
-    assert answer["summary"] == f"Step dig waits for a worker of queue {queue}, at place 1."
+    assert answer["summary"] == f"Step dig is waiting for a worker on queue {queue}, at position 1."
 
 
 def test_a_worker_for_all_tenants_counts_for_each(api, tenant):
@@ -266,18 +266,18 @@ def test_a_worker_for_all_tenants_counts_for_each(api, tenant):
 ])
 def test_a_run_that_waits_for_a_person_says_who_may_decide(api, tenant, approvers, who):
     api.workflow(tenant, steps=[{"name": "ok", "type": "approval", "prompt": "Go on?", "approvers": approvers}])
-    assert why(api, tenant, start(api, tenant))["summary"] == f"Step ok waits for a person: 0 of 1 approvals. May decide: {who}."
+    assert why(api, tenant, start(api, tenant))["summary"] == f"Step ok is waiting for approval: 0 of 1 given. Approvers: {who}."
 
 
 def test_other_reasons_in_plain_words(api, tenant):
     api.workflow(tenant, "kid", [{"name": "nap", "type": "sleep", "duration_ms": 600000}])
-    for step, said in (({"type": "wait_signal", "signal": "go"}, "Step s waits for the signal go."),
-                       ({"type": "wait_signal", "signal": ["go", "stop"]}, "Step s waits for the signal go or another."),
-                       ({"type": "workflow", "workflow_id": "kid"}, "Step s waits for its child run."),
-                       ({"type": "sleep", "until": "2999-01-01T00:00:00Z"}, "Step s sleeps until 2999-01-01T00:00:00.000Z.")):
+    for step, said in (({"type": "wait_signal", "signal": "go"}, "Step s is waiting for the signal go."),
+                       ({"type": "wait_signal", "signal": ["go", "stop"]}, "Step s is waiting for the signal go or another."),
+                       ({"type": "workflow", "workflow_id": "kid"}, "Step s is waiting for its child run."),
+                       ({"type": "sleep", "until": "2999-01-01T00:00:00Z"}, "Step s is sleeping until 2999-01-01T00:00:00.000Z.")):
         api.workflow(tenant, steps=[{"name": "s", **step}])
         assert why(api, tenant, start(api, tenant))["summary"] == said
-    assert why(api, tenant, start(api, tenant, start_at="2999-01-01T00:00:00Z"))["summary"] == "The run was started for a later time: 2999-01-01T00:00:00.000Z."
+    assert why(api, tenant, start(api, tenant, start_at="2999-01-01T00:00:00Z"))["summary"] == "The run is scheduled to start at 2999-01-01T00:00:00.000Z."
 
 
 # --- over, or not there ---
@@ -294,7 +294,7 @@ def test_a_run_that_is_over_waits_for_nothing(api, tenant, end):
         job = api.post("/api/v1/jobs/claim", {"worker_id": "w"}, tenant=tenant).json["jobs"][0]
         api.post(f"/api/v1/jobs/{job['job_id']}/fail", {"lease_token": job["lease_token"], "error": {"code": "NO", "retryable": False}}, tenant=tenant)
     answer = why(api, tenant, run)
-    assert answer["status"] == end and answer["waits_for"] == [] and "over" in answer["summary"] and "place" not in answer
+    assert answer["status"] == end and answer["waits_for"] == [] and "ended" in answer["summary"] and "place" not in answer
 
 
 def test_a_cancelled_queued_run_waits_for_nothing(api):

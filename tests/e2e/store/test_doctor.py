@@ -225,7 +225,7 @@ def test_what_cannot_be_mended_is_exit_code_1(server):
     break_file(server, "UPDATE audit SET actor = 'somebody'; UPDATE tenants SET active_runs = 9 WHERE id = 'acme'")
     server.start()
     r = pawl("doctor", "--repair", PAWL_URL=server.url)
-    assert r.code == 1 and "repaired: 1\n" in r.out and "audit: an entry, or the one before it, is not what was written, tenant acme, seq 1\n" in r.out, r
+    assert r.code == 1 and "repaired: 1\n" in r.out and "audit: this entry or the one before it was changed, tenant acme, seq 1\n" in r.out, r
     r = pawl("doctor", "--repair", "--json", PAWL_URL=server.url)
     assert r.code == 1 and len(r.out.splitlines()) == 2, r
 

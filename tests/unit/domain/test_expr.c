@@ -206,10 +206,10 @@ static void tables_become_arrays_or_objects(void **state)
 
 static void what_is_no_json_is_refused(void **state)
 {
-    ASSERT_VALUES(state, {"map", "!a function is not a value"}, {"{map}", "!a function"},
-                  {"function() end", "!a function"}, {"string", "!a library is not"},
-                  {"math", "!a library"}, {"steps", "!all steps together are no value"},
-                  {"{steps}", "!name one of them"}, {"select(2, pairs(input))", "!a function"},
+    ASSERT_VALUES(state, {"map", "!a function cannot be converted"}, {"{map}", "!a function"},
+                  {"function() end", "!a function"}, {"string", "!a library cannot be"},
+                  {"math", "!a library"}, {"steps", "!steps is not a value"},
+                  {"{steps}", "!name one of its steps"}, {"select(2, pairs(input))", "!a function"},
                   {"list(pairs)", "!a function"}, {"'a\\0b'", "!has a NUL"},
                   {"'\\xff'", "!not UTF-8"}, {"'\\xed\\xa0\\x80'", "!not UTF-8"},
                   {"{['\\xc3'] = 1}", "!not UTF-8"}, {"{['a\\0'] = 1}", "!has a NUL"},
@@ -542,7 +542,7 @@ static void sources_have_a_size(void **state)
     struct world *w = *state;
     assert_repeated(w, "", "     ", EXPR_SOURCE_MAX, "1", "!more than 4096 bytes");
     assert_repeated(w, "0", "+1", EXPR_WORDS_MAX - 1, "", "249");
-    assert_repeated(w, "0", "+1", EXPR_WORDS_MAX, "", "!more than 250 names, numbers and texts");
+    assert_repeated(w, "0", "+1", EXPR_WORDS_MAX, "", "!more than 250 names, numbers and strings");
     assert_repeated(w, "0", "+ #''", EXPR_WORDS_MAX, "", "!more than 250 names");
     assert_repeated(w, "", "(", 300, "1", "!overflow");
     assert_repeated(w, "", "-", 4000, "1", "!it must be one expression"); /* a comment */
@@ -602,10 +602,10 @@ static void templates_fail_with_a_reason(void **state)
     assert_filled(w, "'${'", "!a text has a ${ without its }");
     assert_filled(w, "'a ${ {} '", "!without its }");
     assert_filled(w, "'${}'", "!it must be one expression");
-    assert_filled(w, "'x${map}'", "!a function is not a value");
+    assert_filled(w, "'x${map}'", "!a function cannot be converted");
     assert_filled(w, "'x${1/0}'", "!not finite");
     assert_filled(w, "'x${\\\"\\\\xff\\\"}'", "!not UTF-8");
-    assert_filled(w, "['${item}','${steps}']", "!all steps together");
+    assert_filled(w, "['${item}','${steps}']", "!steps is not a value");
     assert_filled(w, "'${1 -- }'", "!without its }");
 }
 
@@ -653,15 +653,15 @@ static void the_world_is_out_of_reach(void **state)
                   {"(''):rep(1e9)", "!call a nil value (method 'rep')"},
                   {"math.random", "!there is no 'math.random'"},
                   {"math.huge", "!there is no 'math.huge'"}, {"('').dump", "null"},
-                  {"_ENV", "!_ENV is not for expressions"}, {"_ENV.os", "!_ENV is not"},
-                  {"(function() local _ENV = {} return x end)()", "!_ENV is not"},
-                  {"(function() _ENV = nil end)()", "!_ENV is not"},
-                  {"(function() local s=[[x]]_ENV=nil end)()", "!_ENV is not"},
-                  {"'_ENV'", "`_ENV`"}, {"(function(_ENV) return os end)({})", "!_ENV is not"},
-                  {"(function() local _ENV <const> = 1 return x end)()", "!_ENV is not"},
+                  {"_ENV", "!_ENV cannot be used in expressions"}, {"_ENV.os", "!_ENV cannot"},
+                  {"(function() local _ENV = {} return x end)()", "!_ENV cannot"},
+                  {"(function() _ENV = nil end)()", "!_ENV cannot"},
+                  {"(function() local s=[[x]]_ENV=nil end)()", "!_ENV cannot"},
+                  {"'_ENV'", "`_ENV`"}, {"(function(_ENV) return os end)({})", "!_ENV cannot"},
+                  {"(function() local _ENV <const> = 1 return x end)()", "!_ENV cannot"},
                   {"input.__index", "null"}, {"input.__gc", "null"},
                   {"string.__index", "!there is no 'string.__index'"},
-                  {"math[1]", "!'math' has functions only"}, {"(nil).__index", "null"},
+                  {"math[1]", "!'math' contains only functions"}, {"(nil).__index", "null"},
                   {"('').__index", "null"}, {"steps.__index", "null"});
 }
 

@@ -142,7 +142,8 @@ static void long_chains_of_references_are_bounded(void **state)
     assert_int_equal(o.verdict, SCHEMA_FITS);
     buf_release(&o.lines);
     check_schema_json(&o, chain_of_references(2000));
-    assert_true(str_starts_with(buf_str(&o.lines), STR("/$ref: leads through too many schemas\n")));
+    assert_true(
+        str_starts_with(buf_str(&o.lines), STR("/$ref: refers through too many schemas\n")));
     buf_release(&o.lines);
 }
 

@@ -28,16 +28,16 @@ static void a_queue_that_was_polled_once_says_how_long_ago(void **state)
     rig_pass_ms(rig, 7000);
     struct uuid taken = start(rig, "w");
     assert_summary(rig, taken,
-                   "Step dig waits for a worker. No worker has polled queue default since the "
+                   "Step dig is waiting for a worker. No worker has polled queue default since the "
                    "server started 7 s ago.");
     poll_once(rig);
     struct uuid run = start(rig, "w");
-    assert_summary(rig, run, "Step dig waits for a worker of queue default, at place 1.");
+    assert_summary(rig, run, "Step dig is waiting for a worker on queue default, at position 1.");
     rig_pass_ms(rig, POLLED_LATELY_MS);
-    assert_summary(rig, run, "Step dig waits for a worker of queue default, at place 1.");
+    assert_summary(rig, run, "Step dig is waiting for a worker on queue default, at position 1.");
     rig_pass_ms(rig, 35000);
-    assert_summary(rig, run,
-                   "Step dig waits for a worker. No worker has polled queue default for 95 s.");
+    assert_summary(
+        rig, run, "Step dig is waiting for a worker. No worker has polled queue default for 95 s.");
 }
 
 int main(void)
