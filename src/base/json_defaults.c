@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+/* Not a base/hash_map: pairs of pointers by value, in one piece of memory for one request. */
 static struct json_default *slot_of(const struct json_defaults *d, const json_t *object,
                                     const char *name)
 {

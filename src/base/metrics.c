@@ -1,6 +1,7 @@
 /* Counters, gauges and histograms in one registry. */
 #include "base/metrics.h"
 
+#include "base/hash_map.h"
 #include "base/json.h"
 #include "base/limits.h"
 
@@ -15,23 +16,19 @@ const double METRIC_WAITS[] = {0.01, 0.05, 0.1, 0.5,  1,    5,     10,    30,
 const double METRIC_SIZES[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 0};
 
 struct series {
-    struct series *next;
-    uint64_t hash;
+    struct hash_entry entry;
     struct str labels[METRIC_LABELS_MAX]; /* point behind this struct */
     double value;                         /* a histogram's sum */
     uint64_t count;
     uint64_t buckets[METRIC_BUCKETS_MAX];
 };
 
-enum { SERIES_SLOTS = 256 };
-
 struct metric {
     struct metric *next;
     struct metric_spec spec;
     size_t bucket_count;
     pthread_mutex_t lock;
-    size_t series_count;
-    struct series *slots[SERIES_SLOTS];
+    struct hash_map series; /* by labels, in the order in which they came up */
 };
 
 struct metrics {
@@ -47,16 +44,16 @@ struct metrics *metrics_new(void)
     return m;
 }
 
+static struct series *series_of(struct hash_entry *e)
+{
+    return CONTAINER_OF(e, struct series, entry);
+}
+
 static void series_free_all(struct metric *metric)
 {
-    for (size_t i = 0; i < SERIES_SLOTS; i++) {
-        while (metric->slots[i] != NULL) {
-            struct series *old = metric->slots[i];
-            metric->slots[i] = old->next;
-            free(old);
-        }
-    }
-    metric->series_count = 0;
+    HASH_MAP_WALK (&metric->series, e)
+        free(series_of(e));
+    hash_map_release(&metric->series);
 }
 
 void metrics_free(struct metrics *m)
@@ -96,32 +93,32 @@ struct metric *metrics_declare(struct metrics *m, const struct metric_spec *spec
 /* The lock is held. NULL when there is none. */
 static struct series *series_find(struct metric *metric, const struct str *labels, uint64_t hash)
 {
-    for (struct series *s = metric->slots[hash % SERIES_SLOTS]; s != NULL; s = s->next) {
-        if (s->hash == hash && str_eq(s->labels[0], labels[0]) && str_eq(s->labels[1], labels[1]))
-            return s;
-    }
-    return NULL;
+    struct hash_entry *e = hash_map_find(&metric->series, hash);
+    while (e != NULL && !(str_eq(series_of(e)->labels[0], labels[0]) &&
+                          str_eq(series_of(e)->labels[1], labels[1])))
+        e = hash_map_find_next(e);
+    return e != NULL ? series_of(e) : NULL;
 }
 
-static uint64_t labels_hash(const struct str *labels)
+static uint64_t labels_hash(const struct metric *metric, const struct str *labels)
 {
-    return str_hash(labels[0]) * 31 + str_hash(labels[1]);
+    return hash_with(hash_text(&metric->series, labels[0]), hash_text(&metric->series, labels[1]));
 }
 
 /* The lock is held. NULL only when memory ran out: the sample is lost, the request is not. */
 static struct series *series_get(struct metric *metric, struct str label1, struct str label2)
 {
     struct str labels[METRIC_LABELS_MAX] = {label1, label2};
-    uint64_t hash = labels_hash(labels);
+    uint64_t hash = labels_hash(metric, labels);
     struct series *s = series_find(metric, labels, hash);
     if (s != NULL)
         return s;
-    if (metric->series_count >= METRIC_SERIES_MAX) {
+    if (metric->series.count >= METRIC_SERIES_MAX) {
         for (size_t i = 0; i < METRIC_LABELS_MAX; i++) {
             if (metric->spec.labels[i] != NULL)
                 labels[i] = STR("other");
         }
-        hash = labels_hash(labels);
+        hash = labels_hash(metric, labels);
         s = series_find(metric, labels, hash);
         if (s != NULL)
             return s;
@@ -136,10 +133,7 @@ static struct series *series_get(struct metric *metric, struct str label1, struc
         s->labels[i] = (struct str){text, labels[i].len};
         text += labels[i].len;
     }
-    s->hash = hash;
-    s->next = metric->slots[hash % SERIES_SLOTS];
-    metric->slots[hash % SERIES_SLOTS] = s;
-    metric->series_count++;
+    hash_map_add(&metric->series, &s->entry, hash);
     return s;
 }
 
@@ -192,7 +186,7 @@ double metric_value(struct metric *metric, struct str label1, struct str label2)
 {
     struct str labels[METRIC_LABELS_MAX] = {label1, label2};
     pthread_mutex_lock(&metric->lock);
-    const struct series *s = series_find(metric, labels, labels_hash(labels));
+    const struct series *s = series_find(metric, labels, labels_hash(metric, labels));
     double value = s != NULL ? s->value : 0;
     pthread_mutex_unlock(&metric->lock);
     return value;
@@ -261,25 +255,27 @@ static void put_histogram(struct buf *out, const struct metric *metric, const st
     buf_printf(out, " %llu\n", (unsigned long long)s->count);
 }
 
+static void put_series(struct buf *out, const struct metric *metric, const struct series *s)
+{
+    if (metric->spec.kind == METRIC_HISTOGRAM) {
+        put_histogram(out, metric, s);
+        return;
+    }
+    buf_put(out, str_of(metric->spec.name));
+    put_labels(out, metric, s, NULL);
+    buf_put_char(out, ' ');
+    json_put_double(out, s->value);
+    buf_put_char(out, '\n');
+}
+
 static void put_family(struct buf *out, struct metric *metric)
 {
     static const char *const KINDS[] = {"counter", "gauge", "histogram"};
     buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", metric->spec.name, metric->spec.help,
                metric->spec.name, KINDS[metric->spec.kind]);
     pthread_mutex_lock(&metric->lock);
-    for (size_t i = 0; i < SERIES_SLOTS; i++) {
-        for (const struct series *s = metric->slots[i]; s != NULL; s = s->next) {
-            if (metric->spec.kind == METRIC_HISTOGRAM) {
-                put_histogram(out, metric, s);
-                continue;
-            }
-            buf_put(out, str_of(metric->spec.name));
-            put_labels(out, metric, s, NULL);
-            buf_put_char(out, ' ');
-            json_put_double(out, s->value);
-            buf_put_char(out, '\n');
-        }
-    }
+    HASH_MAP_WALK (&metric->series, e)
+        put_series(out, metric, series_of(e));
     pthread_mutex_unlock(&metric->lock);
 }
 

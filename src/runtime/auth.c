@@ -1,11 +1,12 @@
 /* Checks API keys, with a cache of the most recent ones. */
 #include "runtime/auth.h"
 
+#include "base/hash_map.h"
 #include "base/limits.h"
 #include "domain/api_key.h"
 #include "runtime/login_throttle.h"
 
-enum { SLOTS = 1024, USES_MAX = 256 };
+enum { USES_MAX = 256 };
 
 /* The same few characters again and again, from the first on. */
 static bool repeats(struct str key)
@@ -38,7 +39,7 @@ const char *auth_root_key_fault(struct str key)
 }
 
 struct known_key {
-    struct known_key *next;
+    struct hash_entry entry;
     struct sha256 hash;
     struct uuid id;
     uint64_t epoch; /* when it was read: another one means that it may have been revoked */
@@ -53,8 +54,7 @@ struct auth {
     bool has_root;
     struct sha256 root_hash;
     struct login_throttle throttle;
-    size_t count;
-    struct known_key *slots[SLOTS];
+    struct hash_map known; /* keys that were checked lately, by the hash of the key */
     struct key_use uses[USES_MAX];
     size_t use_count;
 };
@@ -71,29 +71,33 @@ struct auth *auth_new(const struct env *env, struct str root_key)
     return auth;
 }
 
-static void forget_all(struct auth *auth)
+static struct known_key *known_of(struct hash_entry *e)
 {
-    for (size_t i = 0; i < SLOTS; i++) {
-        while (auth->slots[i] != NULL) {
-            struct known_key *old = auth->slots[i];
-            auth->slots[i] = old->next;
-            free(old);
-        }
-    }
-    auth->count = 0;
+    return CONTAINER_OF(e, struct known_key, entry);
+}
+
+static void forget(struct auth *auth, struct known_key *k)
+{
+    hash_map_remove(&auth->known, &k->entry);
+    free(k);
 }
 
 void auth_free(struct auth *auth)
 {
     if (auth == NULL)
         return;
-    forget_all(auth);
+    HASH_MAP_WALK (&auth->known, e)
+        forget(auth, known_of(e));
+    hash_map_release(&auth->known);
     free(auth);
 }
 
-static size_t slot_of(const struct sha256 *hash)
+/* Any eight bytes of a hash are a hash. */
+static uint64_t short_hash(const struct sha256 *hash)
 {
-    return (hash->bytes[0] | (size_t)hash->bytes[1] << 8) % SLOTS;
+    uint64_t head;
+    memcpy(&head, hash->bytes, sizeof(head));
+    return head;
 }
 
 struct lookup {
@@ -129,20 +133,12 @@ static void note_use(struct auth *auth, struct known_key *k)
     auth->uses[auth->use_count++] = (struct key_use){k->id, now};
 }
 
-static struct known_key **cached(struct auth *auth, const struct sha256 *hash)
+static struct known_key *cached(struct auth *auth, const struct sha256 *hash)
 {
-    struct known_key **at = &auth->slots[slot_of(hash)];
-    while (*at != NULL && !sha256_eq(&(*at)->hash, hash))
-        at = &(*at)->next;
-    return at;
-}
-
-static void forget_one(struct auth *auth, struct known_key **at)
-{
-    struct known_key *old = *at;
-    *at = old->next;
-    free(old);
-    auth->count--;
+    struct hash_entry *e = hash_map_find(&auth->known, short_hash(hash));
+    while (e != NULL && !sha256_eq(&known_of(e)->hash, hash))
+        e = hash_map_find_next(e);
+    return e != NULL ? known_of(e) : NULL;
 }
 
 static enum err load(struct auth *auth, struct db *reader, uint64_t epoch, struct str key,
@@ -157,13 +153,10 @@ static enum err load(struct auth *auth, struct db *reader, uint64_t epoch, struc
         return e;
     if (l.found == NULL)
         return l.no_memory ? ERR_NO_MEMORY : ERR_OK;
-    if (auth->count >= AUTH_CACHE_MAX)
-        forget_all(auth);
-    size_t slot = slot_of(hash);
+    if (auth->known.count == AUTH_CACHE_MAX)
+        forget(auth, known_of(auth->known.oldest));
     l.found->epoch = epoch;
-    l.found->next = auth->slots[slot];
-    auth->slots[slot] = l.found;
-    auth->count++;
+    hash_map_add(&auth->known, &l.found->entry, short_hash(hash));
     *ret = l.found;
     return ERR_OK;
 }
@@ -173,14 +166,15 @@ static enum err load(struct auth *auth, struct db *reader, uint64_t epoch, struc
 static enum err find_key(struct auth *auth, const struct auth_question *q,
                          const struct sha256 *hash, struct problem *p, struct known_key **ret)
 {
-    struct known_key **at = cached(auth, hash);
-    bool was_known = *at != NULL;
-    if (was_known && (*at)->epoch == q->epoch) {
-        *ret = *at;
+    struct known_key *known = cached(auth, hash);
+    bool was_known = known != NULL;
+    if (was_known && known->epoch == q->epoch) {
+        hash_map_touch(&auth->known, &known->entry);
+        *ret = known;
         return ERR_OK;
     }
     if (was_known)
-        forget_one(auth, at);
+        forget(auth, known);
     int64_t now_ms = env_now_ms(auth->env);
     int64_t wait_ms = 0;
     if (!was_known && q->peer.ptr != NULL)

@@ -5,6 +5,8 @@
 
 #include <arpa/inet.h>
 
+/* Not a base/hash_map: what is evicted is the address with the least to wait for, not the oldest.
+ */
 enum { PROBES = 8 }; /* places that one address may be in */
 
 static const struct rate_limit LIMIT = {LOGIN_FAILURES_PER_S, LOGIN_FAILURES_BURST};

@@ -1,18 +1,16 @@
 /* Callers that wait for work, for the end of a run, or for what comes of an update. */
 #include "runtime/waiters.h"
 
+#include "base/hash_map.h"
 #include "base/limits.h"
 #include "core/entity/entity_txn.h"
 #include "core/entity/entity_update.h"
 #include "core/txn/render.h"
 #include "core/usecase/use_cases.h"
 
-enum { SLOTS = 1024 };
-
 /* A caller that waits, with the question it will ask when it is woken. */
 struct asking {
-    struct asking *next; /* in its slot */
-    struct asking *older, *newer;
+    struct hash_entry entry;
     struct op *op;
     struct uuid key; /* by which it is woken: the run's id, or see entity_wait_key() */
     int64_t seq;     /* of an update: it is woken when that is decided; 0: by anything */
@@ -30,8 +28,7 @@ struct waiters {
     const struct env *env;
     struct waiters_hooks hooks;
     struct op *claims, **claims_last; /* by arrival, linked by `next` */
-    struct asking *slots[SLOTS];
-    struct asking *oldest, *newest;
+    struct hash_map asking;           /* by what they wait for, in the order in which they came */
     size_t count;
     int64_t look_at_ms; /* when claims are looked at whether their callers are still there */
 };
@@ -51,7 +48,8 @@ void waiters_free(struct waiters *w)
 {
     if (w == NULL)
         return;
-    assert(w->count == 0);
+    assert(w->count == 0 && w->asking.count == 0);
+    hash_map_release(&w->asking);
     free(w);
 }
 
@@ -128,9 +126,17 @@ static void wake_claim(struct waiters *w, const struct wake *wake)
 
 /* --- those who ask --- */
 
-static size_t slot_of(struct uuid id)
+static struct asking *asking_of(struct hash_entry *e)
 {
-    return (id.bytes[14] | (size_t)id.bytes[15] << 8) % SLOTS;
+    return CONTAINER_OF(e, struct asking, entry);
+}
+
+/* Its last bytes are random. */
+static uint64_t key_hash(struct uuid id)
+{
+    uint64_t tail;
+    memcpy(&tail, id.bytes + sizeof(id.bytes) - sizeof(tail), sizeof(tail));
+    return hash_with(tail, 0);
 }
 
 static void ask(struct waiters *w, struct asking *r)
@@ -180,12 +186,7 @@ bool waiters_add_asking(struct waiters *w, struct op *op, bool read_now)
     r->op = op;
     r->last = op->wait_ms == 0;
     prepare_question(r);
-    size_t slot = slot_of(r->key);
-    r->next = w->slots[slot];
-    w->slots[slot] = r;
-    r->older = w->newest;
-    *(w->newest != NULL ? &w->newest->newer : &w->oldest) = r;
-    w->newest = r;
+    hash_map_add(&w->asking, &r->entry, key_hash(r->key));
     w->count++;
     if (read_now)
         ask(w, r);
@@ -194,12 +195,7 @@ bool waiters_add_asking(struct waiters *w, struct op *op, bool read_now)
 
 static void remove_asking(struct waiters *w, struct asking *r)
 {
-    struct asking **at = &w->slots[slot_of(r->key)];
-    while (*at != r)
-        at = &(*at)->next;
-    *at = r->next;
-    *(r->older != NULL ? &r->older->newer : &w->oldest) = r->newer;
-    *(r->newer != NULL ? &r->newer->older : &w->newest) = r->older;
+    hash_map_remove(&w->asking, &r->entry);
     w->count--;
     op_release(&r->question);
     free(r);
@@ -250,7 +246,9 @@ bool waiters_answer(struct waiters *w, struct op *question)
 
 static void wake_asking(struct waiters *w, const struct wake *wake)
 {
-    for (struct asking *r = w->slots[slot_of(wake->run_id)]; r != NULL; r = r->next) {
+    struct hash_entry *e = hash_map_find(&w->asking, key_hash(wake->run_id));
+    for (; e != NULL; e = hash_map_find_next(e)) {
+        struct asking *r = asking_of(e);
         bool decided =
             wake->through == 0 || r->seq == 0 || (r->seq > wake->after && r->seq <= wake->through);
         if (decided && uuid_eq(r->key, wake->run_id))
@@ -287,7 +285,8 @@ void waiters_tick(struct waiters *w, int64_t mono_ms, bool all)
         remove_claim(w, at);
         w->hooks.give_up(w->hooks.ctx, op);
     }
-    for (struct asking *r = w->oldest; r != NULL; r = r->newer) {
+    HASH_MAP_WALK (&w->asking, e) {
+        struct asking *r = asking_of(e);
         if (r->last || (!all && deadline(r->op) > mono_ms))
             continue;
         r->last = true;

@@ -41,6 +41,7 @@ static void read_row(struct db_rows *rows, struct idem_record *record)
 
 /* --- the most recent --- */
 
+/* Not a base/hash_map: there may be millions, of 16 bytes each, and all of them go at once. */
 struct recent_slot {
     uint64_t hash;
     int64_t num; /* 0: free */

@@ -10,7 +10,8 @@
 enum { SLOTS = 1024, TIMERS_MAX = TIMERS_PER_TURN_MAX + TIMERS_SINGLED_OUT_MAX };
 _Static_assert(SLOTS >= 2 * TIMERS_MAX, "a search for a free slot must end");
 
-/* How many timers each tenant has in a turn. */
+/* How many timers each tenant has in a turn. Not a base/hash_map: it lives on the stack and
+ * allocates nothing. */
 struct tally {
     struct {
         bool taken;

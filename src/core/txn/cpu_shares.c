@@ -1,17 +1,19 @@
 /* How much of the writer's time the expressions of each tenant take. */
 #include "core/txn/cpu_shares.h"
 
+#include "base/hash_map.h"
 #include "base/limits.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-/* Direct-mapped: a tenant that shares its place with another may lose its pause, no more. */
-enum { SLOTS = 1024, NS_PER_MS = 1000 * 1000 };
+/* Past so many tenants the one that has been idle for longest is forgotten: it loses its pause. */
+enum { TENANTS_MAX = 1024, NS_PER_MS = 1000 * 1000 };
 
 struct share {
-    int64_t tenant; /* 0: empty */
-    uint64_t turn;  /* that the next two are about */
+    struct hash_entry entry;
+    int64_t tenant;
+    uint64_t turn; /* that the next two are about */
     int64_t steps;
     int64_t ns;
     int64_t resumes_at; /* until then it pauses */
@@ -21,7 +23,8 @@ struct share {
 
 struct cpu_shares {
     uint64_t turn;
-    struct share slots[SLOTS];
+    struct hash_map map; /* by tenant */
+    struct share shares[TENANTS_MAX];
 };
 
 struct cpu_shares *cpu_shares_new(void)
@@ -31,6 +34,9 @@ struct cpu_shares *cpu_shares_new(void)
 
 void cpu_shares_free(struct cpu_shares *s)
 {
+    if (s == NULL)
+        return;
+    hash_map_release(&s->map);
     free(s);
 }
 
@@ -39,18 +45,36 @@ void cpu_shares_turn(struct cpu_shares *s)
     s->turn++;
 }
 
-static const struct share *find(const struct cpu_shares *s, int64_t tenant)
+static struct share *find(const struct cpu_shares *s, int64_t tenant)
 {
-    const struct share *share = &s->slots[(uint64_t)tenant % SLOTS];
-    return share->tenant == tenant ? share : NULL;
+    struct hash_entry *e = hash_map_find(&s->map, hash_number(&s->map, tenant));
+    for (; e != NULL; e = hash_map_find_next(e)) {
+        struct share *share = CONTAINER_OF(e, struct share, entry);
+        if (share->tenant == tenant)
+            return share;
+    }
+    return NULL;
+}
+
+static struct share *add(struct cpu_shares *s, int64_t tenant)
+{
+    struct share *share = &s->shares[s->map.count % TENANTS_MAX];
+    if (s->map.count == TENANTS_MAX) {
+        share = CONTAINER_OF(s->map.oldest, struct share, entry);
+        hash_map_remove(&s->map, &share->entry);
+    }
+    *share = (struct share){.tenant = tenant};
+    hash_map_add(&s->map, &share->entry, hash_number(&s->map, tenant));
+    return share;
 }
 
 static struct share *take(struct cpu_shares *s, int64_t tenant)
 {
     assert(tenant > 0);
-    struct share *share = &s->slots[(uint64_t)tenant % SLOTS];
-    if (share->tenant != tenant)
-        *share = (struct share){.tenant = tenant};
+    struct share *share = find(s, tenant);
+    if (share == NULL)
+        share = add(s, tenant);
+    hash_map_touch(&s->map, &share->entry);
     if (share->turn != s->turn) {
         share->turn = s->turn;
         share->steps = share->ns = 0;

@@ -1,23 +1,19 @@
 /* Parsed definitions kept from one transaction to the next. */
 #include "core/txn/definition_cache.h"
 
+#include "base/hash_map.h"
 #include "base/limits.h"
 #include "store/workflows.h"
 
-enum { SLOTS = 512 };
-
 struct cached {
-    struct cached *next;          /* in its slot */
-    struct cached *older, *newer; /* by last use */
+    struct hash_entry entry;
     int64_t tenant;
     int64_t version;
     struct definition *def;
 };
 
 struct definition_cache {
-    struct cached *slots[SLOTS];
-    struct cached *oldest, *newest;
-    size_t count;
+    struct hash_map map; /* by tenant, workflow and version, in the order of their last use */
 };
 
 struct definition_cache *definition_cache_new(void)
@@ -25,48 +21,28 @@ struct definition_cache *definition_cache_new(void)
     return calloc(1, sizeof(struct definition_cache));
 }
 
-static size_t slot_of(int64_t tenant, struct str workflow_id, int64_t version)
+static struct cached *cached_of(struct hash_entry *e)
 {
-    return (str_hash(workflow_id) ^ (uint64_t)tenant * 0x9E3779B97F4A7C15u ^ (uint64_t)version) %
-           SLOTS;
-}
-
-static void unlink_age(struct definition_cache *cache, struct cached *c)
-{
-    *(c->older != NULL ? &c->older->newer : &cache->oldest) = c->newer;
-    *(c->newer != NULL ? &c->newer->older : &cache->newest) = c->older;
-}
-
-static void link_newest(struct definition_cache *cache, struct cached *c)
-{
-    c->older = cache->newest;
-    c->newer = NULL;
-    *(cache->newest != NULL ? &cache->newest->newer : &cache->oldest) = c;
-    cache->newest = c;
+    return CONTAINER_OF(e, struct cached, entry);
 }
 
 static void drop_oldest(struct definition_cache *cache)
 {
-    struct cached *c = cache->oldest;
-    unlink_age(cache, c);
-    struct cached **at = &cache->slots[slot_of(c->tenant, c->def->id, c->version)];
-    while (*at != c)
-        at = &(*at)->next;
-    *at = c->next;
+    struct cached *c = cached_of(cache->map.oldest);
+    hash_map_remove(&cache->map, &c->entry);
     definition_free(c->def);
     free(c);
-    cache->count--;
 }
 
 void definition_cache_trim(struct definition_cache *cache)
 {
-    while (cache->count > DEFINITION_CACHE_MAX)
+    while (cache->map.count > DEFINITION_CACHE_MAX)
         drop_oldest(cache);
 }
 
 void definition_cache_forget(struct definition_cache *cache)
 {
-    while (cache->count > 0)
+    while (cache->map.count > 0)
         drop_oldest(cache);
 }
 
@@ -75,6 +51,7 @@ void definition_cache_free(struct definition_cache *cache)
     if (cache == NULL)
         return;
     definition_cache_forget(cache);
+    hash_map_release(&cache->map);
     free(cache);
 }
 
@@ -98,18 +75,35 @@ static void parse_stored(void *ctx, const struct workflow_version *version)
     json_decref(json);
 }
 
+static uint64_t hash_of(const struct definition_cache *cache, int64_t tenant,
+                        struct str workflow_id, int64_t version)
+{
+    uint64_t hash = hash_with(hash_text(&cache->map, workflow_id), (uint64_t)tenant);
+    return hash_with(hash, (uint64_t)version);
+}
+
+static struct cached *find(const struct definition_cache *cache, uint64_t hash, int64_t tenant,
+                           struct str workflow_id, int64_t version)
+{
+    struct hash_entry *e = hash_map_find(&cache->map, hash);
+    for (; e != NULL; e = hash_map_find_next(e)) {
+        struct cached *c = cached_of(e);
+        if (c->tenant == tenant && c->version == version && str_eq(c->def->id, workflow_id))
+            return c;
+    }
+    return NULL;
+}
+
 enum err definition_cache_get(struct definition_cache *cache, struct db *db, int64_t tenant,
                               struct str workflow_id, int64_t version, struct problem *p,
                               const struct definition **ret)
 {
-    size_t slot = slot_of(tenant, workflow_id, version);
-    for (struct cached *c = cache->slots[slot]; c != NULL; c = c->next) {
-        if (c->tenant == tenant && c->version == version && str_eq(c->def->id, workflow_id)) {
-            unlink_age(cache, c);
-            link_newest(cache, c);
-            *ret = c->def;
-            return ERR_OK;
-        }
+    uint64_t hash = hash_of(cache, tenant, workflow_id, version);
+    struct cached *known = find(cache, hash, tenant, workflow_id, version);
+    if (known != NULL) {
+        hash_map_touch(&cache->map, &known->entry);
+        *ret = known->def;
+        return ERR_OK;
     }
     struct loading l = {.id = workflow_id, .problem = p, .err = ERR_WORKFLOW_NOT_FOUND};
     enum err e = workflows_find_version(db, tenant, workflow_id, version, parse_stored, &l);
@@ -124,11 +118,8 @@ enum err definition_cache_get(struct definition_cache *cache, struct db *db, int
         definition_free(l.def);
         return problem_set(p, ERR_NO_MEMORY, "No memory for the definition");
     }
-    *c = (struct cached){
-        .next = cache->slots[slot], .tenant = tenant, .version = version, .def = l.def};
-    cache->slots[slot] = c;
-    cache->count++;
-    link_newest(cache, c);
+    *c = (struct cached){.tenant = tenant, .version = version, .def = l.def};
+    hash_map_add(&cache->map, &c->entry, hash);
     *ret = c->def;
     return ERR_OK;
 }

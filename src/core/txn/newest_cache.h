@@ -1,5 +1,5 @@
-/* The newest version of each workflow that a connection has looked up. Direct-mapped: a workflow
- * that shares its place with another is only looked up more often. */
+/* The newest version of each workflow that a connection has looked up. When the cache is full, the
+ * workflow that was not used for longest is forgotten. */
 #ifndef PAWL_CORE_TXN_NEWEST_CACHE_H
 #define PAWL_CORE_TXN_NEWEST_CACHE_H
 

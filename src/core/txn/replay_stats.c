@@ -1,24 +1,24 @@
 /* Replay and mismatch counts on their way to the records. */
 #include "core/txn/replay_stats.h"
 
+#include "base/hash_map.h"
 #include "base/limits.h"
 #include "base/pages.h"
 #include "store/idempotency.h"
 
 #include <pthread.h>
 
-enum { SLOTS = IDEM_STATS_PENDING_MAX * 2 };
-
 struct count {
-    int64_t num; /* 0: free */
+    struct hash_entry entry;
+    int64_t num;
     int64_t replays;
     int64_t mismatches;
     int64_t at_ms;
 };
 
 struct table {
-    size_t used;
-    struct count slots[SLOTS];
+    struct hash_map map; /* by num */
+    struct count counts[IDEM_STATS_PENDING_MAX];
 };
 
 struct replay_stats {
@@ -42,28 +42,47 @@ struct replay_stats *replay_stats_new(void)
     return stats;
 }
 
+static void table_free(struct table *t)
+{
+    if (t != NULL)
+        hash_map_release(&t->map);
+    pages_free(t, sizeof(*t));
+}
+
 void replay_stats_free(struct replay_stats *stats)
 {
     if (stats == NULL)
         return;
     pthread_mutex_destroy(&stats->lock);
-    pages_free(stats->filling, sizeof(*stats->filling));
-    pages_free(stats->spare, sizeof(*stats->spare));
+    table_free(stats->filling);
+    table_free(stats->spare);
     free(stats);
+}
+
+/* NULL: there are as many as may wait already. */
+static struct count *count_of(struct table *t, int64_t num)
+{
+    uint64_t hash = hash_number(&t->map, num);
+    for (struct hash_entry *e = hash_map_find(&t->map, hash); e != NULL;
+         e = hash_map_find_next(e)) {
+        struct count *c = CONTAINER_OF(e, struct count, entry);
+        if (c->num == num)
+            return c;
+    }
+    if (t->map.count == IDEM_STATS_PENDING_MAX)
+        return NULL;
+    struct count *added = &t->counts[t->map.count];
+    *added = (struct count){.num = num};
+    hash_map_add(&t->map, &added->entry, hash);
+    return added;
 }
 
 void replay_stats_add(struct replay_stats *stats, int64_t num, bool mismatch, int64_t at_ms)
 {
     assert(num > 0);
     pthread_mutex_lock(&stats->lock);
-    struct table *t = stats->filling;
-    size_t at = (uint64_t)num * 0x9E3779B97F4A7C15u % SLOTS;
-    while (t->slots[at].num != 0 && t->slots[at].num != num)
-        at = (at + 1) % SLOTS;
-    struct count *c = &t->slots[at];
-    if (c->num == num || t->used < IDEM_STATS_PENDING_MAX) {
-        t->used += c->num == 0;
-        c->num = num;
+    struct count *c = count_of(stats->filling, num);
+    if (c != NULL) {
         c->replays += !mismatch;
         c->mismatches += mismatch;
         c->at_ms = at_ms;
@@ -74,7 +93,7 @@ void replay_stats_add(struct replay_stats *stats, int64_t num, bool mismatch, in
 bool replay_stats_waiting(struct replay_stats *stats)
 {
     pthread_mutex_lock(&stats->lock);
-    bool waiting = stats->filling->used > 0;
+    bool waiting = stats->filling->map.count > 0;
     pthread_mutex_unlock(&stats->lock);
     return waiting;
 }
@@ -86,14 +105,11 @@ enum err replay_stats_flush(struct replay_stats *stats, struct db *db)
     stats->filling = stats->spare;
     stats->spare = full;
     pthread_mutex_unlock(&stats->lock);
-    if (full->used == 0)
-        return ERR_OK;
     enum err e = ERR_OK;
-    for (size_t i = 0; i < SLOTS && e == ERR_OK; i++) {
-        const struct count *c = &full->slots[i];
-        if (c->num != 0)
-            e = idempotency_count(db, c->num, c->replays, c->mismatches, c->at_ms);
+    for (size_t i = 0; i < full->map.count && e == ERR_OK; i++) {
+        const struct count *c = &full->counts[i];
+        e = idempotency_count(db, c->num, c->replays, c->mismatches, c->at_ms);
     }
-    memset(full, 0, sizeof(*full));
+    hash_map_clear(&full->map);
     return e;
 }

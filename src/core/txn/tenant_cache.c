@@ -1,28 +1,24 @@
 /* Tenants that a connection has read. */
 #include "core/txn/tenant_cache.h"
 
+#include "base/hash_map.h"
 #include "store/tenants.h"
 
-#include <assert.h>
 #include <stdlib.h>
-#include <string.h>
-
-enum { SLOTS = 1024 };
 
 struct entry {
-    struct tenant tenant;     /* first, so that a tenant's address finds its entry */
-    struct entry *next;       /* in its slot */
-    struct entry *next_num;   /* in its slot by number; not while it has none */
+    struct tenant tenant;
+    struct hash_entry by_id;
+    struct hash_entry by_num; /* only once it has a number */
     struct entry *next_dirty; /* counters to write */
     bool dirty;
     char text[]; /* what the tenant's strings point to */
 };
 
 struct tenant_cache {
-    struct entry *slots[SLOTS];
-    struct entry *by_num[SLOTS];
+    struct hash_map by_id;
+    struct hash_map by_num;
     struct entry *dirty;
-    size_t count;
 };
 
 struct tenant_cache *tenant_cache_new(void)
@@ -32,37 +28,31 @@ struct tenant_cache *tenant_cache_new(void)
 
 void tenant_cache_free(struct tenant_cache *cache)
 {
-    if (cache != NULL)
-        tenant_cache_forget(cache);
+    if (cache == NULL)
+        return;
+    tenant_cache_forget(cache);
+    hash_map_release(&cache->by_id);
+    hash_map_release(&cache->by_num);
     free(cache);
 }
 
 void tenant_cache_forget(struct tenant_cache *cache)
 {
-    if (cache->count == 0)
-        return;
-    for (size_t i = 0; i < SLOTS && cache->count > 0; i++) {
-        while (cache->slots[i] != NULL) {
-            struct entry *old = cache->slots[i];
-            cache->slots[i] = old->next;
-            cache->count--;
-            free(old);
-        }
-    }
-    memset(cache->by_num, 0, sizeof(cache->by_num));
+    HASH_MAP_WALK (&cache->by_id, e)
+        free(CONTAINER_OF(e, struct entry, by_id));
+    hash_map_clear(&cache->by_id);
+    hash_map_clear(&cache->by_num);
     cache->dirty = NULL;
 }
 
 size_t tenant_cache_count(const struct tenant_cache *cache)
 {
-    return cache->count;
+    return cache->by_id.count;
 }
 
-static void link_num(struct tenant_cache *cache, struct entry *entry)
+static void add_num(struct tenant_cache *cache, struct entry *entry)
 {
-    struct entry **slot = &cache->by_num[(uint64_t)entry->tenant.num % SLOTS];
-    entry->next_num = *slot;
-    *slot = entry;
+    hash_map_add(&cache->by_num, &entry->by_num, hash_number(&cache->by_num, entry->tenant.num));
 }
 
 struct tenant *tenant_cache_add(struct tenant_cache *cache, const struct tenant *read)
@@ -81,35 +71,32 @@ struct tenant *tenant_cache_add(struct tenant_cache *cache, const struct tenant 
         own[i]->ptr = at;
         at += own[i]->len;
     }
-    struct entry **slot = &cache->slots[str_hash(entry->tenant.id) % SLOTS];
-    entry->next = *slot;
-    *slot = entry;
-    cache->count++;
+    hash_map_add(&cache->by_id, &entry->by_id, hash_text(&cache->by_id, entry->tenant.id));
     if (entry->tenant.num != 0)
-        link_num(cache, entry);
+        add_num(cache, entry);
     return &entry->tenant;
 }
 
 struct tenant *tenant_cache_find(const struct tenant_cache *cache, struct str id)
 {
-    struct entry *entry = cache->slots[str_hash(id) % SLOTS];
-    while (entry != NULL && !str_eq(entry->tenant.id, id))
-        entry = entry->next;
-    return entry != NULL ? &entry->tenant : NULL;
+    struct hash_entry *e = hash_map_find(&cache->by_id, hash_text(&cache->by_id, id));
+    while (e != NULL && !str_eq(CONTAINER_OF(e, struct entry, by_id)->tenant.id, id))
+        e = hash_map_find_next(e);
+    return e != NULL ? &CONTAINER_OF(e, struct entry, by_id)->tenant : NULL;
 }
 
 struct tenant *tenant_cache_find_num(const struct tenant_cache *cache, int64_t num)
 {
-    struct entry *entry = cache->by_num[(uint64_t)num % SLOTS];
-    while (entry != NULL && entry->tenant.num != num)
-        entry = entry->next_num;
-    return entry != NULL ? &entry->tenant : NULL;
+    struct hash_entry *e = hash_map_find(&cache->by_num, hash_number(&cache->by_num, num));
+    while (e != NULL && CONTAINER_OF(e, struct entry, by_num)->tenant.num != num)
+        e = hash_map_find_next(e);
+    return e != NULL ? &CONTAINER_OF(e, struct entry, by_num)->tenant : NULL;
 }
 
 void tenant_cache_numbered(struct tenant_cache *cache, struct tenant *t)
 {
     assert(t->num != 0 && tenant_cache_find_num(cache, t->num) == NULL);
-    link_num(cache, CONTAINER_OF(t, struct entry, tenant));
+    add_num(cache, CONTAINER_OF(t, struct entry, tenant));
 }
 
 void tenant_cache_touch(struct tenant_cache *cache, struct tenant *t)
@@ -152,9 +139,9 @@ enum err tenant_cache_reload(struct tenant_cache *cache, struct db *db, struct a
 {
     assert(cache->dirty == NULL);
     enum err e = ERR_OK;
-    for (size_t i = 0; i < SLOTS && e == ERR_OK; i++) {
-        for (struct entry *t = cache->slots[i]; t != NULL && e == ERR_OK; t = t->next)
-            e = reload(&t->tenant, db, arena);
+    HASH_MAP_WALK (&cache->by_id, entry) {
+        if (e == ERR_OK)
+            e = reload(&CONTAINER_OF(entry, struct entry, by_id)->tenant, db, arena);
     }
     return e;
 }

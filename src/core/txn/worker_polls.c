@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 
+/* Not a base/hash_map: when it is full, a tenant gives up one of its own entries, and finding that
+ * one must not take a walk. */
 enum { WAYS = 8, BUCKETS = POLLS_KEPT_MAX / WAYS };
 
 struct worker_polls {

@@ -16,7 +16,7 @@ void schema_check_schema(const json_t *schema, struct fault_list *faults)
     struct reading r = {.faults = faults, .root = walkable(schema)};
     keyword_check_schema(&r, r.root);
     assert(r.own_ids == 0);
-    schema_map_release(&r.followed);
+    schema_map_release(&r.followed, NULL);
 }
 
 enum schema_verdict schema_check_value(const json_t *schema, const json_t *value,

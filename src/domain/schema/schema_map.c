@@ -1,46 +1,41 @@
-/* Open addressing; half of the slots at least are free. */
+/* What is known about addresses inside a schema. */
 #include "domain/schema/schema_map.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 
-static struct schema_map_entry *slot_of(const struct schema_map *map, const void *key)
-{
-    size_t mask = map->slots - 1;
-    uint64_t hash = (uint64_t)(uintptr_t)key * UINT64_C(0x9E3779B97F4A7C15);
-    size_t at = (size_t)(hash >> 32) & mask;
-    while (map->entries[at].key != NULL && map->entries[at].key != key)
-        at = (at + 1) & mask;
-    return &map->entries[at];
-}
+struct schema_map_entry {
+    struct hash_entry entry;
+    const void *key;
+    void *value;
+};
 
-static bool grow(struct schema_map *map)
+static struct schema_map_entry *entry_of(struct hash_entry *e)
 {
-    struct schema_map grown = {.slots = MAX(2 * map->slots, (size_t)16), .count = map->count};
-    grown.entries = calloc(grown.slots, sizeof(*grown.entries));
-    if (grown.entries == NULL)
-        return false;
-    for (size_t i = 0; i < map->slots; i++) {
-        if (map->entries[i].key != NULL)
-            *slot_of(&grown, map->entries[i].key) = map->entries[i];
-    }
-    free(map->entries);
-    *map = grown;
-    return true;
+    return CONTAINER_OF(e, struct schema_map_entry, entry);
 }
 
 void **schema_map_at(struct schema_map *map, const void *key)
 {
-    if (2 * (map->count + 1) > map->slots && !grow(map))
+    uint64_t hash = hash_number(&map->map, (int64_t)(intptr_t)key);
+    struct hash_entry *e = hash_map_find(&map->map, hash);
+    while (e != NULL && entry_of(e)->key != key)
+        e = hash_map_find_next(e);
+    if (e != NULL)
+        return &entry_of(e)->value;
+    struct schema_map_entry *added = calloc(1, sizeof(*added));
+    if (added == NULL)
         return NULL;
-    struct schema_map_entry *entry = slot_of(map, key);
-    map->count += entry->key == NULL;
-    entry->key = key;
-    return &entry->value;
+    added->key = key;
+    hash_map_add(&map->map, &added->entry, hash);
+    return &added->value;
 }
 
-void schema_map_release(struct schema_map *map)
+void schema_map_release(struct schema_map *map, void (*free_value)(void *value))
 {
-    free(map->entries);
-    *map = (struct schema_map){0};
+    HASH_MAP_WALK (&map->map, e) {
+        if (free_value != NULL)
+            free_value(entry_of(e)->value);
+        free(entry_of(e));
+    }
+    hash_map_release(&map->map);
 }

@@ -74,11 +74,14 @@ static bool matches(struct judge *j, struct str pattern, struct str text)
     return r != NULL && j->work->left > 0 && regex_search(r, text, j->work);
 }
 
+static void free_regex(void *value)
+{
+    regex_free(value);
+}
+
 void judge_release_patterns(struct judge *j)
 {
-    for (size_t i = 0; i < j->patterns.slots; i++)
-        regex_free(j->patterns.entries[i].value);
-    schema_map_release(&j->patterns);
+    schema_map_release(&j->patterns, free_regex);
 }
 
 bool keyword_fits_pattern(struct judge *j, const struct meeting *m)

@@ -145,9 +145,7 @@ static const char *follow(struct reading *r, json_t *schema, unsigned depth)
         if (why == NULL && word != NULL && word->in_place)
             why = follow_keyword(r, word, want, depth + 1);
     }
-    known = schema_map_at(&r->followed, schema); /* it may have moved */
-    if (known != NULL)
-        *known = &COMES_TO_AN_END;
+    *known = &COMES_TO_AN_END;
     return why;
 }
 
