@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes C: of the numbered migrations, the API description as JSON, and the categories of Unicode."""
+"""Makes C: of the numbered migrations, the API description as JSON, and tables of Unicode: categories and widths."""
 import json
 import os
 import re
@@ -53,6 +53,27 @@ def unicode(out):
                "const size_t UNICODE_SPAN_COUNT = %d;\n" % ("\n".join(spans), len(spans)))
 
 
+def columns(char):
+    """Of a terminal: 2 for a wide character, 0 for one that combines with another or is invisible."""
+    import unicodedata
+
+    if unicodedata.category(char) in ("Mn", "Me", "Cf") and char != "\u00ad":
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def widths(out):
+    spans = []
+    for c in range(sys.maxunicode + 1):
+        width = columns(chr(c))
+        if width != 1 and spans and spans[-1][1:] == [c - 1, width]:
+            spans[-1][1] = c
+        elif width != 1:
+            spans.append([c, c, width])
+    rows = "\n".join(f"    {{{first}, {last}, {width}}}," for first, last, width in spans)
+    write(out, f'#include "cli/width.h"\n\nconst struct width_span WIDTH_SPANS[] = {{\n{rows}\n}};\nconst size_t WIDTH_SPAN_COUNT = {len(spans)};\n')
+
+
 def write(out, text):
     os.makedirs(os.path.dirname(out), exist_ok=True)
     with open(out, "w", encoding="utf-8") as f:
@@ -61,4 +82,5 @@ def write(out, text):
 
 if __name__ == "__main__":
     kind, out, *rest = sys.argv[1:]
-    {"schema": lambda: schema(out, rest), "openapi": lambda: openapi(out, *rest), "unicode": lambda: unicode(out)}[kind]()
+    {"schema": lambda: schema(out, rest), "openapi": lambda: openapi(out, *rest), "unicode": lambda: unicode(out),
+     "widths": lambda: widths(out)}[kind]()

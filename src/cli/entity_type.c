@@ -1,16 +1,21 @@
 /* pawl entity type, pawl entity stats: the types of entities. */
 #include "cli/entity_type.h"
 
-enum { BAR_WIDTH = 40 };
+#include "cli/width.h"
+
+enum { AGE_WIDTH = 9, BAR_WIDTH = 40 };
 
 static const char TYPES[] = "/api/v1/entity-types/";
 
 const struct option OPTIONS_ENTITY_TYPE_SET[] = {
     {.name = "queue",
      .value = "QUEUE",
-     .help = "The queue of its handler's jobs",
+     .help = "The queue that its workers serve",
      .required = true},
-    {.name = "handler", .value = "HANDLER", .help = "What the worker calls", .required = true},
+    {.name = "handler",
+     .value = "HANDLER",
+     .help = "The name of the worker's code for this type",
+     .required = true},
     {.name = "version",
      .kind = OPTION_NUMBER,
      .value = "N",
@@ -155,15 +160,14 @@ static void print_histogram(const json_t *histogram, int64_t all)
     int64_t most = 0;
     json_array_foreach (histogram, i, row)
         most = MAX(most, number_of(row, "duplicates") + number_of(row, "late"));
-    printf("%-9s%11s%11s%8s\n", "AGE", "DUPLICATES", "LATE", "SHARE");
+    printf("%-*s%11s%11s%8s\n", AGE_WIDTH, "AGE", "DUPLICATES", "LATE", "SHARE");
     json_array_foreach (histogram, i, row) {
         int64_t duplicates = number_of(row, "duplicates");
         int64_t late = number_of(row, "late");
         struct str age = json_str(json_object_get(row, "age"));
-        /* "≤" has three bytes and takes one column. */
-        int pad = str_starts_with(age, STR("≤")) ? 11 : 9;
-        printf("%-*s%11lld%11lld%7.1f%%%s", pad, age.ptr != NULL ? age.ptr : "",
-               (long long)duplicates, (long long)late, share_of(duplicates + late, all),
+        int pad = AGE_WIDTH - (int)MIN(text_width(age), (size_t)AGE_WIDTH);
+        printf("%.*s%*s%11lld%11lld%7.1f%%%s", STR_ARG(age), pad, "", (long long)duplicates,
+               (long long)late, share_of(duplicates + late, all),
                duplicates + late > 0 ? "  " : "");
         print_bar(duplicates, late, most);
         putchar('\n');

@@ -1,18 +1,17 @@
-/* JSON shown to people. */
+/* Prints JSON for people. */
 #include "cli/table.h"
 
 #include "base/limits.h"
+#include "cli/width.h"
 
 enum {
     TABLE_MAX = 256 * MIB, /* a list that long is for --json */
     VALUE_MAX = 16 * MIB,
-    CELL_JSON_MAX = 60, /* characters of an object or array in a column */
+    CELL_JSON_MAX = 60, /* width of an object or array in a column */
 };
 
 static void put_value(struct buf *out, const json_t *value);
 static void put_clean(struct buf *out, struct str text);
-static size_t char_count(struct str text);
-static size_t char_prefix(struct str text, size_t count);
 
 void table_init(struct table *t, const struct column *columns, size_t column_count)
 {
@@ -26,7 +25,7 @@ void table_release(struct table *t)
     buf_release(&t->cells);
 }
 
-/* Objects and arrays are cut short: the rest of the row matters more. */
+/* Shortens objects and arrays, to leave room for the rest of the row. */
 static void put_cell(struct buf *cells, const json_t *value)
 {
     size_t start = cells->len;
@@ -34,9 +33,9 @@ static void put_cell(struct buf *cells, const json_t *value)
     if (!buf_ok(cells) || !(json_is_object(value) || json_is_array(value)))
         return;
     struct str cell = {cells->ptr + start, cells->len - start};
-    if (char_count(cell) <= CELL_JSON_MAX)
+    if (text_width(cell) <= CELL_JSON_MAX)
         return;
-    cells->len = start + char_prefix(cell, CELL_JSON_MAX);
+    cells->len = start + text_prefix(cell, CELL_JSON_MAX);
     buf_put(cells, STR("…"));
 }
 
@@ -59,12 +58,12 @@ void table_add(struct table *t, const json_t *items)
     }
 }
 
-/* The last column is not padded, so that lines have no blanks at their ends. */
+/* The last column is not padded, so that lines have no trailing blanks. */
 static void print_cell(const struct table *t, FILE *out, size_t column, struct str cell,
                        const size_t *widths)
 {
     bool last = column + 1 == t->column_count;
-    int pad = last ? 0 : (int)(widths[column] - char_count(cell)) + 2;
+    int pad = last ? 0 : (int)(widths[column] - text_width(cell)) + 2;
     fprintf(out, "%.*s%*s%s", STR_ARG(cell), pad, "", last ? "\n" : "");
 }
 
@@ -75,12 +74,12 @@ bool table_print(const struct table *t, FILE *out)
     if (!buf_ok(&t->cells))
         return false;
     for (size_t c = 0; c < t->column_count; c++)
-        widths[c] = char_count(str_of(t->columns[c].title));
+        widths[c] = text_width(str_of(t->columns[c].title));
     struct str cell;
     size_t column = 0;
     for (size_t at = 0; at < t->cells.len; at += cell.len + 1) {
         cell = str_of(t->cells.ptr + at);
-        widths[column] = MAX(widths[column], char_count(cell));
+        widths[column] = MAX(widths[column], text_width(cell));
         column = (column + 1) % t->column_count;
     }
     assert(column == 0);
@@ -117,12 +116,12 @@ void object_print(FILE *out, json_t *object)
     json_t *value;
     size_t width = 0;
     json_object_foreach (object, name, value)
-        width = MAX(width, char_count(str_of(name)));
+        width = MAX(width, text_width(str_of(name)));
     json_object_foreach (object, name, value) {
         struct buf clean;
         buf_init(&clean, VALUE_MAX);
         put_clean(&clean, str_of(name));
-        int pad = (int)(width - char_count(buf_str(&clean))) + 2;
+        int pad = (int)(width - text_width(buf_str(&clean))) + 2;
         fprintf(out, "%.*s%*s", STR_ARG(buf_str(&clean)), pad, "");
         buf_release(&clean);
         value_print(out, value);
@@ -170,7 +169,7 @@ static void put_value(struct buf *out, const json_t *value)
     }
 }
 
-/* Blanks for C0, DEL and the two-byte C1 characters: a terminal obeys them all. */
+/* Replaces C0, DEL and C1 characters, which control a terminal, by blanks. */
 static void put_clean(struct buf *out, struct str text)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -180,26 +179,4 @@ static void put_clean(struct buf *out, struct str text)
         buf_put_char(out, c < 0x20 || c == 0x7f || c1 ? ' ' : text.ptr[i]);
         i += c1 ? 1 : 0;
     }
-}
-
-/* --- UTF-8 by characters: every byte but the continuations --- */
-
-static size_t char_count(struct str text)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < text.len; i++)
-        count += ((unsigned char)text.ptr[i] & 0xC0) != 0x80;
-    return count;
-}
-
-/* The bytes of the first `count` characters. */
-static size_t char_prefix(struct str text, size_t count)
-{
-    size_t i = 0;
-    for (; i < text.len; i++) {
-        bool starts = ((unsigned char)text.ptr[i] & 0xC0) != 0x80;
-        if (starts && count-- == 0)
-            break;
-    }
-    return i;
 }

@@ -2,6 +2,7 @@
 import json
 import re
 import signal
+import unicodedata
 
 import pytest
 
@@ -253,3 +254,11 @@ def test_control_characters_do_not_reach_the_terminal(run, tmp_path):
     run("workflow", "apply", path)
     out = run("workflow", "list").out
     assert "\x1b" not in out and "\u009b" not in out and "\x07" not in out and "31mb" in out
+
+
+def test_wide_characters_keep_the_columns_of_a_table_in_line(run, tenant):
+    run("tenant", "set", tenant, "--name", "東京支社 🎉", "--weight", "77")
+    titles, *rows = run("tenant", "list").out.splitlines()
+    mine = next(row for row in rows if row.startswith(tenant + " "))
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in mine)
+    assert wide == 5 and mine.index("77") + wide == titles.index("WEIGHT")
