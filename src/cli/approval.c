@@ -15,11 +15,11 @@ static const struct option OPTIONS_LIST[] = {
     {.name = NULL},
 };
 
-#define DECISION_OPTIONS                                                                  \
-    {.name = "reason", .value = "TEXT", .help = "The reason, for the record"},            \
-    {                                                                                     \
-        .name = "expected-hash", .value = "HASH",                                         \
-        .help = "Only if the content still has this content_hash, that is, as you saw it" \
+#define DECISION_OPTIONS                                                                       \
+    {.name = "reason", .value = "TEXT", .help = "The reason, for the record"},                 \
+    {                                                                                          \
+        .name = "expected-hash", .value = "HASH",                                              \
+        .help = "Only if this is still the content_hash: nobody has changed the content since" \
     }
 
 static const struct option OPTIONS_APPROVE[] = {
@@ -60,6 +60,8 @@ static const struct column STATS_COLUMNS[] = {
     {"CONFLICTS", "conflicts"},
 };
 
+static const char JOB_NOTE[] = "JOB is the id in the first column of `pawl approval list`.\n";
+
 static enum cli_exit approval_list(struct session *s);
 static enum cli_exit approval_show(struct session *s);
 static enum cli_exit approval_approve(struct session *s);
@@ -74,15 +76,18 @@ static const struct verb VERBS[] = {
     {.name = "show",
      .arguments = "JOB",
      .about = "Show an approval: its content, the approvers and their votes",
+     .notes = JOB_NOTE,
      .run = approval_show},
     {.name = "approve",
      .arguments = "JOB",
      .about = "Approve; safe to repeat",
+     .notes = JOB_NOTE,
      .options = OPTIONS_APPROVE,
      .run = approval_approve},
     {.name = "reject",
      .arguments = "JOB",
      .about = "Reject; safe to repeat",
+     .notes = JOB_NOTE,
      .options = OPTIONS_REJECT,
      .run = approval_reject},
     {.name = "analytics",

@@ -3,7 +3,7 @@
 
 static const char AUDIT[] = "/api/v1/audit";
 
-enum { VERIFY_TIMEOUT_S = 600 }; /* it reads a whole chain */
+enum { VERIFY_TIMEOUT_S = 600 }; /* the server reads the whole log */
 
 #define FILTER_OPTIONS                                                                 \
     {.name = "actor", .value = "ACTOR", .help = "Only actions of this person or key"}, \

@@ -9,7 +9,7 @@
 
 enum {
     CONNECTIONS_MAX = 256,
-    CLAIM_WAIT_MS = 1000, /* also how long a stop may take */
+    CLAIM_WAIT_MS = 1000, /* a stop may take this long too */
     PAUSE_MS = 1000,      /* after a failed call: the server may be starting */
 };
 

@@ -52,7 +52,8 @@ static enum cli_exit run_verb(const struct command *command, const struct verb *
                               char **argv, int from)
 {
     struct session session;
-    /* When the reader of our output goes away, writing fails; we and a private server go on. */
+    /* When the reader of our output goes away, writes fail, and a private server is still stopped.
+     */
     (void)signal(SIGPIPE, SIG_IGN);
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         fprintf(stderr, "pawl: Cannot initialize libcurl\n");
@@ -220,7 +221,7 @@ static void print_help(FILE *out, const struct command *command, const struct se
     fprintf(out, "\n%s\n\n", verb->about);
     options_print_help(out, verb->options);
     if (verb->options != NULL)
-        fputs("\nOptions of all commands:\n", out);
+        fputs("\nCommon options:\n", out);
     options_print_help(out, verb->store ? SESSION_STORE_OPTIONS : NULL);
     options_print_help(out, SESSION_COMMON_OPTIONS);
     if (verb->notes != NULL)

@@ -1,7 +1,7 @@
 /* pawl doctor: has the server check its data, and rebuild what it derives from the runs. */
 #include "cli/commands.h"
 
-enum { DOCTOR_TIMEOUT_S = 600 }; /* it reads everything */
+enum { DOCTOR_TIMEOUT_S = 600 }; /* the server reads all data */
 
 static const struct option OPTIONS[] = {
     {.name = "repair", .kind = OPTION_SWITCH, .help = "Rebuild derived data, then check again"},

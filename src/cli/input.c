@@ -1,4 +1,4 @@
-/* What people hand to a command. */
+/* Reads files, standard input and JSON. */
 #include "cli/input.h"
 
 #include "base/limits.h"

@@ -6,8 +6,8 @@
 
 #include <unistd.h>
 
-/* One that is always there is empty where the job has no such thing: a script may insist on its
- * variables. */
+/* A variable that is always set is empty when the job has no such member, so that scripts may use
+ * `set -u`. */
 static const struct {
     const char *name;
     const char *member; /* of the job */
@@ -27,8 +27,8 @@ static const struct {
     {"TRACEPARENT", "traceparent", false},
 };
 
-/* A variable of another job, inherited from whoever started us, would be a lie. And a command that
- * is only to do its job must not be able to act as the worker. */
+/* Leaves out the variables of another job, which we may have inherited, and our keys: a command
+ * must not be able to act as the worker. */
 static bool is_left_out(struct str variable, bool pass_api_key)
 {
     struct str name, value;
@@ -41,7 +41,7 @@ static bool is_left_out(struct str variable, bool pass_api_key)
     return replaced;
 }
 
-/* Each ended by a NUL. */
+/* Each ends with a NUL. */
 static void put_variables(struct buf *out, const json_t *job, struct str url)
 {
     buf_printf(out, "PAWL_URL=%.*s", STR_ARG(url));

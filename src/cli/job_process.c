@@ -1,4 +1,4 @@
-/* Running one command: fork, pipes, and its end. */
+/* Runs one command: fork, pipes and exit. */
 #define _GNU_SOURCE /* pipe2, execvpe, close_range */
 #include "cli/job_process.h"
 
@@ -14,17 +14,17 @@
 
 enum {
     PIECE = 64 * KIB,    /* a pipe's usual capacity */
-    PIECES_PER_TURN = 4, /* one that never stops writing must not keep us from the others */
-    PIECES_AT_END = 16,  /* what may lie in a pipe of the largest capacity */
-    EXIT_NOT_RUN = 127,  /* as of a shell; the errno travels through a pipe */
+    PIECES_PER_TURN = 4, /* so that one endless writer does not starve the others */
+    PIECES_AT_END = 16,  /* the most that a pipe can hold */
+    EXIT_NOT_RUN = 127,  /* as in a shell; the errno comes through a pipe */
 };
 
-/* Ours and the command's ends. */
+/* Both ends of each pipe. */
 struct pipes {
     int in[2];
     int out[2];
     int err[2];
-    int failure[2]; /* closed by a successful exec, else brings its errno */
+    int failure[2]; /* closed by a successful exec, else carries its errno */
 };
 
 static void become(const struct pipes *p, char *const *argv, char *const *env, pid_t parent);
@@ -79,7 +79,7 @@ static void close_pipes(struct pipes *p)
         close_fd(all[i]);
 }
 
-/* Ends and reaps a process that has not become the command. */
+/* Kills and reaps a process that did not get to exec. */
 static void discard(pid_t pid)
 {
     (void)kill(pid, SIGKILL);
@@ -102,7 +102,7 @@ int job_process_start(struct job_process *p, char *const *argv, char *const *env
     }
     if (pid == 0)
         become(&pipes, argv, env, parent);
-    (void)setpgid(pid, pid); /* here and there: whoever comes first */
+    (void)setpgid(pid, pid); /* parent and child both do it, so that neither has to wait */
     close_fd(&pipes.failure[1]);
     int pidfd = pidfd_open(pid, 0);
     failure = pidfd < 0 ? errno : take_failure(pipes.failure[0]);
@@ -126,17 +126,17 @@ int job_process_start(struct job_process *p, char *const *argv, char *const *env
     return 0;
 }
 
-/* In the new process, which may call only what is safe in a signal handler. */
+/* Runs in the child between fork and exec: async-signal-safe calls only. */
 static void become(const struct pipes *p, char *const *argv, char *const *env, pid_t parent)
 {
     sigset_t none;
     sigemptyset(&none);
-    /* A worker in the background of a script has some ignored from birth; a command has none. */
+    /* A worker in the background of a script inherits ignored signals; its commands must not. */
     for (int number = 1; number < 32; number++)
         (void)signal(number, SIG_DFL);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)setpgid(0, 0);
-    /* A job whose worker is gone goes to another: this attempt must not go on beside it. */
+    /* When we die, another worker gets the job: this attempt must not continue. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(EXIT_NOT_RUN);
@@ -145,11 +145,11 @@ static void become(const struct pipes *p, char *const *argv, char *const *env, p
         close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) == 0)
         (void)execvpe(argv[0], argv, env);
     int failure = errno;
-    ssize_t told = write(p->failure[1], &failure, sizeof(failure));
-    _exit(told == (ssize_t)sizeof(failure) ? EXIT_NOT_RUN : EXIT_NOT_RUN - 1);
+    ssize_t wrote = write(p->failure[1], &failure, sizeof(failure));
+    _exit(wrote == (ssize_t)sizeof(failure) ? EXIT_NOT_RUN : EXIT_NOT_RUN - 1);
 }
 
-/* 0 when the pipe was closed: the command runs. */
+/* 0 when exec closed the pipe: the command runs. */
 static int take_failure(int fd)
 {
     int failure = 0;
@@ -199,9 +199,9 @@ static bool has_ended(const struct job_process *p)
            info.si_pid != 0;
 }
 
-/* Its end is looked for before its pipes are read: what it wrote lies in them by then. Others who
- * still have them are not waited for. The group is killed before the process is reaped: until then
- * its number cannot be another's. */
+/* Checks for the end before it reads the pipes, so that they hold all that the command wrote. Does
+ * not wait for other processes that have the pipes open. Kills the group before it reaps the
+ * process: until then no other process can get its number. */
 bool job_process_pump(struct job_process *p)
 {
     assert(p->pid > 0);
@@ -227,18 +227,18 @@ bool job_process_pump(struct job_process *p)
 
 /* --- the pipes --- */
 
-static bool is_passing(ssize_t moved)
+static bool is_transient(ssize_t moved)
 {
     return moved < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-/* One that does not want its input closes the pipe, which is its own business. */
+/* A command may close its standard input without reading it. */
 static void write_input(struct job_process *p)
 {
     while (p->stdin_fd >= 0) {
         size_t left = p->input.len - p->input_done;
         ssize_t wrote = left > 0 ? write(p->stdin_fd, p->input.ptr + p->input_done, left) : 0;
-        if (is_passing(wrote))
+        if (is_transient(wrote))
             return;
         if (wrote <= 0)
             close_fd(&p->stdin_fd);
@@ -247,7 +247,7 @@ static void write_input(struct job_process *p)
     }
 }
 
-/* The number of bytes read; 0: nothing is there, or the pipe is closed. */
+/* The number of bytes read; 0: the pipe is empty or closed. */
 static size_t read_piece(int *fd, char piece[static PIECE])
 {
     if (*fd < 0)
@@ -255,12 +255,12 @@ static size_t read_piece(int *fd, char piece[static PIECE])
     ssize_t got = read(*fd, piece, PIECE);
     if (got > 0)
         return (size_t)got;
-    if (!is_passing(got))
+    if (!is_transient(got))
         close_fd(fd);
     return 0;
 }
 
-/* False when there is nothing more to read now. */
+/* False when there is nothing to read now. */
 static bool read_output(struct job_process *p)
 {
     char piece[PIECE];
@@ -312,7 +312,7 @@ struct str job_process_stderr_text(struct job_process *p)
     if (len > JOB_PROCESS_STDERR_MAX) {
         text += len - JOB_PROCESS_STDERR_MAX;
         len = JOB_PROCESS_STDERR_MAX;
-        /* Not from the middle of a character on. */
+        /* Start at the beginning of a character. */
         while (len > 0 && ((unsigned char)*text & 0xC0) == 0x80) {
             text++;
             len--;

@@ -1,4 +1,4 @@
-/* A private server for the time of one command. */
+/* Starts, watches and stops a private server. */
 #define _GNU_SOURCE /* memfd_create, pipe2 */
 #include "cli/private_server.h"
 
@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 enum {
-    START_MS_MAX = 120 * 1000, /* a large file's log may have to be replayed first */
-    STOP_MS_MAX = 30 * 1000,   /* draining is bounded by the server itself; this is a last resort */
+    START_MS_MAX = 120 * 1000, /* SQLite may have to replay a large log first */
+    STOP_MS_MAX = 30 * 1000,   /* the server limits its own drain; this is the last resort */
     STOP_POLL_MS = 5,
 };
 
@@ -29,7 +29,7 @@ static void become_server(const struct private_server *server, int out_fd, pid_t
                           const char *store, char **environment);
 static bool wait_until_ready(struct private_server *server);
 static int reap(struct private_server *server);
-static void pass_on_log(const struct private_server *server);
+static void print_log(const struct private_server *server);
 
 enum cli_exit private_server_start(struct private_server *server, const char *store)
 {
@@ -44,7 +44,7 @@ enum cli_exit private_server_start(struct private_server *server, const char *st
     char **environment = child_environment(variable);
     server->log_fd = memfd_create("pawl-log", MFD_CLOEXEC);
     if (environment == NULL || server->log_fd < 0 || pipe2(out, O_CLOEXEC) != 0) {
-        fprintf(stderr, "pawl: cannot prepare a private server: %s\n", strerror(errno));
+        fprintf(stderr, "pawl: Cannot prepare a private server: %s\n", strerror(errno));
         if (server->log_fd >= 0)
             close(server->log_fd);
         free(environment);
@@ -63,10 +63,10 @@ enum cli_exit private_server_start(struct private_server *server, const char *st
 
     if (server->pid > 0) {
         reap(server);
-        pass_on_log(server);
-        fprintf(stderr, "pawl: no private server could be started on %s\n", store);
+        print_log(server);
+        fprintf(stderr, "pawl: Cannot start a private server on %s\n", store);
     } else {
-        fprintf(stderr, "pawl: cannot start a process: %s\n", strerror(fork_errno));
+        fprintf(stderr, "pawl: Cannot start a process: %s\n", strerror(fork_errno));
     }
     close(server->out_fd);
     close(server->log_fd);
@@ -79,29 +79,29 @@ enum cli_exit private_server_stop(struct private_server *server)
     if (server->pid == 0)
         return CLI_DONE;
     int status = reap(server);
-    bool ended_well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    if (!ended_well) {
-        pass_on_log(server);
-        fprintf(stderr, "pawl: the private server did not end well (%s %d)\n",
+    bool stopped_cleanly = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (!stopped_cleanly) {
+        print_log(server);
+        fprintf(stderr, "pawl: The private server failed (%s %d)\n",
                 WIFSIGNALED(status) ? "signal" : "exit code",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     }
     close(server->out_fd);
     close(server->log_fd);
     server->pid = 0;
-    return ended_well ? CLI_DONE : CLI_REFUSED;
+    return stopped_cleanly ? CLI_DONE : CLI_REFUSED;
 }
 
-/* --- the child --- */
+/* --- starting --- */
 
-/* Ours without any PAWL_ variable, which might point it elsewhere, and with its key. It does not
- * know of the bus, so it must not remove what that has not been told of. One allocation. */
+/* Our environment with the root key, but without any other PAWL_ variable. PAWL_PRIVATE: it does
+ * not know the bus, so it must not delete events that have not been published. One allocation. */
 static char **child_environment(char *root_key)
 {
     size_t count = 0, kept = 0;
     while (environ[count] != NULL)
         count++;
-    static char private_one[] = "PAWL_PRIVATE=1";
+    static char is_private[] = "PAWL_PRIVATE=1";
     char **list = calloc(count + 3, sizeof(*list));
     if (list == NULL)
         return NULL;
@@ -109,17 +109,17 @@ static char **child_environment(char *root_key)
         if (!str_starts_with(str_of(environ[i]), STR("PAWL_")))
             list[kept++] = environ[i];
     list[kept++] = root_key;
-    list[kept] = private_one;
+    list[kept] = is_private;
     return list;
 }
 
-/* Between fork and exec: system calls only. The server ends with us, however we end. */
+/* Runs between fork and exec: system calls only. The server stops when we die. */
 static void become_server(const struct private_server *server, int out_fd, pid_t parent,
                           const char *store, char **environment)
 {
     static char self[] = "pawl", serve[] = "serve", listen[] = "--listen", port[] = "127.0.0.1:0",
-                flag[] = "--store";
-    char *argv[] = {self, serve, listen, port, flag, (char *)(uintptr_t)store, NULL};
+                option[] = "--store";
+    char *argv[] = {self, serve, listen, port, option, (char *)(uintptr_t)store, NULL};
     (void)signal(SIGPIPE, SIG_DFL);
     if (prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent &&
         dup2(out_fd, STDOUT_FILENO) >= 0 && dup2(server->log_fd, STDERR_FILENO) >= 0)
@@ -127,9 +127,9 @@ static void become_server(const struct private_server *server, int out_fd, pid_t
     _exit(127);
 }
 
-/* --- its life --- */
+/* --- running --- */
 
-/* Looks for the line that names the URL; everything else on standard output is skipped. */
+/* Reads standard output up to the line that has the URL. */
 static bool wait_until_ready(struct private_server *server)
 {
     char text[4096];
@@ -157,15 +157,15 @@ static bool wait_until_ready(struct private_server *server)
     return false;
 }
 
-/* Asks it to end, insists after a while, and returns its wait status. */
+/* Sends SIGTERM, SIGKILL after a while, and returns the wait status. */
 static int reap(struct private_server *server)
 {
     int status = 0;
     int64_t deadline = env_mono_ms(&ENV_SYSTEM) + STOP_MS_MAX;
     kill(server->pid, SIGTERM);
     for (;;) {
-        pid_t gone = waitpid(server->pid, &status, WNOHANG);
-        if (gone == server->pid || (gone < 0 && errno != EINTR))
+        pid_t reaped = waitpid(server->pid, &status, WNOHANG);
+        if (reaped == server->pid || (reaped < 0 && errno != EINTR))
             return status;
         if (env_mono_ms(&ENV_SYSTEM) > deadline)
             kill(server->pid, SIGKILL);
@@ -173,7 +173,7 @@ static int reap(struct private_server *server)
     }
 }
 
-static void pass_on_log(const struct private_server *server)
+static void print_log(const struct private_server *server)
 {
     char text[4096];
     off_t at = 0;

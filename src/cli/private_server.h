@@ -1,6 +1,5 @@
-/* A private server for the time of one command, so that a data file can be worked on while no
- * server runs, or before the first one did: this same binary, on a port of its own, with a key of
- * its own. */
+/* A private server that lives as long as one command, to work on a data file that no other server
+ * uses: this same binary, on a free loopback port, with a random API key. */
 #ifndef PAWL_CLI_PRIVATE_SERVER_H
 #define PAWL_CLI_PRIVATE_SERVER_H
 
@@ -9,19 +8,19 @@
 #include <sys/types.h>
 
 struct private_server {
-    pid_t pid;  /* 0: none runs */
+    pid_t pid;  /* 0: not running */
     int out_fd; /* its standard output */
-    int log_fd; /* what it wrote to standard error */
+    int log_fd; /* its standard error */
     char url[64];
-    char key[65]; /* admin of everything, known to this process alone */
+    char key[65]; /* role admin; only this process knows it */
 };
 
-/* Ready to answer at server->url when this returns CLI_DONE. Otherwise what the server said has
- * been passed on, and nothing is left running. */
+/* Starts it and waits until it answers at server->url. On failure it prints what the server logged
+ * and leaves nothing running. */
 enum cli_exit private_server_start(struct private_server *server, const char *store);
 
-/* Ends it in good order. CLI_REFUSED, with its words passed on, when it did not end well.
- * Does nothing when none runs. */
+/* Stops it. CLI_REFUSED when it failed to stop cleanly; then it prints what the server logged. Does
+ * nothing when it is not running. */
 enum cli_exit private_server_stop(struct private_server *server);
 
 #endif

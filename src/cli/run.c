@@ -34,10 +34,10 @@ static const struct option OPTIONS_SHOW[] = {
     {.name = NULL},
 };
 
-#define IF_VERSION_OPTION                                                            \
-    {                                                                                \
-        .name = "if-version", .kind = OPTION_NUMBER, .value = "N",                   \
-        .help = "Only if the run still has this version, that is, nobody changed it" \
+#define IF_VERSION_OPTION                                                           \
+    {                                                                               \
+        .name = "if-version", .kind = OPTION_NUMBER, .value = "N",                  \
+        .help = "Only if the run's version is still N: nobody has changed it since" \
     }
 
 static const struct option OPTIONS_CANCEL[] = {

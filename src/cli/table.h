@@ -1,5 +1,5 @@
-/* JSON shown to people: aligned columns, a list of members, single values.
- * Control characters in what the server sends never reach the terminal. */
+/* Prints JSON for people: aligned columns, lists of members, single values. Control characters from
+ * the server never reach the terminal. */
 #ifndef PAWL_CLI_TABLE_H
 #define PAWL_CLI_TABLE_H
 
@@ -15,20 +15,20 @@ struct column {
 struct table {
     const struct column *columns;
     size_t column_count;
-    struct buf cells; /* one after the other, each ended by a NUL */
+    struct buf cells; /* one after the other, each ends with a NUL */
 };
 
 void table_init(struct table *t, const struct column *columns, size_t column_count);
 void table_release(struct table *t);
 /* One row for each object of the array. */
 void table_add(struct table *t, const json_t *items);
-/* False when there were more rows than fit into memory. */
+/* False when there are too many rows. */
 MUST_CHECK bool table_print(const struct table *t, FILE *out);
 
 /* Prints an array of objects as a table. */
 void rows_print(FILE *out, const struct column *columns, size_t column_count, const json_t *rows);
 
-/* Each member on its own line, its name in front. */
+/* Each member on its own line, after its name. */
 void object_print(FILE *out, json_t *object);
 
 /* Text as it is, numbers, `yes` and `no`, `-` for null or NULL, JSON for the rest. */

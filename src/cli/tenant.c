@@ -4,8 +4,6 @@
 
 static const char TENANTS[] = "/api/v1/tenants/";
 
-#define GATE_ONLY " (for servers whose gate is outside the store)"
-
 static const struct option OPTIONS_SET[] = {
     {.name = "name", .value = "TEXT", .help = "A name for people"},
     {.name = "max-concurrent-runs",
@@ -55,26 +53,26 @@ static const struct option OPTIONS_SET[] = {
      .kind = OPTION_CHOICE,
      .value = "POLICY",
      .choices = "fixed|full_jitter|equal_jitter|decorrelated",
-     .help = "How retries at a busy gate are spaced" GATE_ONLY},
+     .help = "How retries at a busy gate are spaced"},
     {.name = "gate-max-wait-ms",
      .kind = OPTION_NUMBER,
      .value = "N|default",
      .word = "default",
      .unit = "milliseconds",
-     .help = "How many milliseconds a start waits for the gate" GATE_ONLY},
+     .help = "How many milliseconds a start waits for the gate"},
     {.name = "gate-retry-delay-ms",
      .kind = OPTION_NUMBER,
      .value = "N|default",
      .word = "default",
      .unit = "milliseconds",
-     .help = "The base delay between those retries" GATE_ONLY},
+     .help = "The base delay between those retries"},
     {.name = "gate-lock-ttl-ms",
      .kind = OPTION_NUMBER,
      .value = "N|default",
      .min = 1,
      .word = "default",
      .unit = "milliseconds",
-     .help = "When the lock of a holder that died expires" GATE_ONLY},
+     .help = "When the lock of a holder that died expires"},
     {.name = NULL},
 };
 static const struct option OPTIONS_ROLLBACK[] = {
@@ -114,6 +112,7 @@ static const struct verb VERBS[] = {
     {.name = "set",
      .arguments = "ID",
      .about = "Create a tenant, or change the settings that are given",
+     .notes = "The --gate options need a server whose gate is outside the store.\n",
      .options = OPTIONS_SET,
      .run = tenant_set,
      .store = true},

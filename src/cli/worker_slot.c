@@ -12,12 +12,12 @@ enum {
     HEARTBEAT_RETRY_MS = 1000, /* after a heartbeat without an answer */
     HEARTBEAT_TIMEOUT_MS_MIN = 1000,
     EXPIRY_MARGIN_MS = 20, /* a heartbeat that checks for the end of a lease must not be early */
-    REPORT_PATIENCE_MS = 10 * 60 * 1000, /* past the lease's end, for a server that is down */
+    REPORT_MS_MAX = 10 * 60 * 1000, /* past the lease's end, for a server that is down */
 };
 
 static void print_end(const struct worker_slot *slot, const char *status);
 
-/* --- opening and closing --- */
+/* --- open and close --- */
 
 bool worker_slot_open(struct worker_slot *slot, struct worker_pool *pool)
 {
@@ -57,7 +57,7 @@ int64_t worker_slot_due(const struct worker_slot *slot)
     return slot->call == CALL_NONE ? MIN(slot->next_at, slot->kill_at) : slot->kill_at;
 }
 
-/* --- beginning --- */
+/* --- start --- */
 
 static void make_free(struct worker_slot *slot)
 {
@@ -75,7 +75,7 @@ static void release(struct worker_slot *slot, int64_t now)
     slot->tries = 0;
 }
 
-/* A command that cannot be started is not the job's fault. */
+/* If the command cannot start, the job is released, not failed. */
 static void start_command(struct worker_slot *slot, int64_t now)
 {
     struct job_env env;
@@ -94,9 +94,9 @@ static void start_command(struct worker_slot *slot, int64_t now)
     release(slot, now);
 }
 
-/* A third of the lease from when it was renewed; or just past its end when that comes before, as
- * the end of a step's time-out does. Clocks that differ bring it too soon or not at all: no harm.
- */
+/* A third of the lease after it was renewed, or just after lease_expires_at if that is sooner, as
+ * it is when the step's time-out ends the lease. A wrong clock makes this heartbeat early or
+ * useless, which does no harm. */
 static int64_t next_heartbeat(const struct worker_slot *slot, const json_t *expires_at,
                               int64_t renewed)
 {
@@ -139,7 +139,7 @@ void worker_slot_return(struct worker_slot *slot, json_t *job, int64_t now)
     release(slot, now);
 }
 
-/* --- ending --- */
+/* --- end --- */
 
 static void end_command(struct worker_slot *slot, enum slot_state after, int64_t now)
 {
@@ -152,7 +152,7 @@ static void end_command(struct worker_slot *slot, enum slot_state after, int64_t
     job_process_signal(&slot->process, SIGTERM);
 }
 
-static void command_over(struct worker_slot *slot, int64_t now)
+static void command_ended(struct worker_slot *slot, int64_t now)
 {
     enum slot_state next = slot->state == SLOT_ENDING ? slot->after : SLOT_REPORTING;
     assert(next == SLOT_FREE || next == SLOT_REPORTING || next == SLOT_RELEASING);
@@ -169,7 +169,7 @@ static void command_over(struct worker_slot *slot, int64_t now)
     }
 }
 
-/* The job is another's, or nobody's: nothing is said about it. */
+/* The job is no longer ours: it is not reported. */
 static void lose(struct worker_slot *slot, const char *why, int64_t now)
 {
     assert(slot->state != SLOT_FREE);
@@ -207,7 +207,7 @@ void worker_slot_pump(struct worker_slot *slot, int64_t now)
     if (slot->process.pid == 0)
         return;
     if (job_process_pump(&slot->process))
-        command_over(slot, now);
+        command_ended(slot, now);
     else if (slot->state == SLOT_RUNNING && slot->process.output_too_large)
         end_command(slot, SLOT_REPORTING, now);
 }
@@ -225,7 +225,7 @@ static void call(struct worker_slot *slot, enum slot_call what, int64_t now)
     buf_put(&slot->path, STR("/api/v1/jobs/"));
     buf_put_escaped(&slot->path, json_str(json_object_get(slot->job, "job_id")));
     buf_put(&slot->path, str_of(verb));
-    if (what == CALL_HEARTBEAT) /* one that hangs must leave time for another */
+    if (what == CALL_HEARTBEAT) /* if it hangs, there must be time for another */
         timeout_ms =
             MIN(timeout_ms, MAX(slot->pool->lease_ms / 3, (int64_t)HEARTBEAT_TIMEOUT_MS_MIN));
     struct request req = {.method = "POST",
@@ -297,8 +297,8 @@ static void heartbeat_answered(struct worker_slot *slot, enum answer answer, int
     }
 }
 
-/* An output that the server does not take fails the job: otherwise its lease would end, it would be
- * worked on again, and be refused again. */
+/* When the server refuses the output, the job fails. Otherwise its lease would expire, and another
+ * attempt would be refused again. */
 static bool turn_into_failure(struct worker_slot *slot)
 {
     long status = slot->reply.status;
@@ -321,7 +321,7 @@ static void result_answered(struct worker_slot *slot, enum answer answer, int64_
         print_end(slot, json_is_string(status) ? json_string_value(status) : "reported");
         json_decref(body);
         make_free(slot);
-    } else if (answer == ANSWER_LATER && now <= slot->lease_until + REPORT_PATIENCE_MS) {
+    } else if (answer == ANSWER_LATER && now <= slot->lease_until + REPORT_MS_MAX) {
         slot->next_at = now + worker_backoff_ms(slot->tries++);
     } else {
         bool refused = answer == ANSWER_REFUSED;
@@ -352,7 +352,7 @@ void worker_slot_answered(struct worker_slot *slot, enum cli_exit rc, int64_t no
     enum answer answer = worker_pool_judge(slot->pool, &slot->client, rc);
     assert(what != CALL_NONE);
     slot->call = CALL_NONE;
-    if (slot->state == SLOT_FREE) /* its command ended while a last heartbeat was under way */
+    if (slot->state == SLOT_FREE) /* its command ended while a heartbeat was in flight */
         return;
     switch (what) {
     case CALL_HEARTBEAT:
@@ -392,7 +392,7 @@ static json_t *line_of(const struct worker_slot *slot, const char *status)
     return line;
 }
 
-/* "ID  WORKFLOW  STEP  HANDLER  attempt N  ", with an entity's type and id instead. */
+/* "ID  WORKFLOW  STEP  HANDLER  attempt N  ", or an entity's type and id. */
 static void print_job(const struct worker_slot *slot)
 {
     bool entity = job_is_of_entity(slot->job);
@@ -412,7 +412,7 @@ static void print_job(const struct worker_slot *slot)
     fputs("  ", stdout);
 }
 
-/* One line for a job that has left this hand, or is about to. */
+/* Prints the line of a job that leaves this slot. */
 static void print_end(const struct worker_slot *slot, const char *status)
 {
     if (slot->pool->session->json) {

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-enum { WAL_MIB_MAX = 1024 * 1024 }; /* 1 TiB: more than any disk that one server fills with a log */
+enum { WAL_MIB_MAX = 1024 * 1024 }; /* 1 TiB, more than any log needs */
 
 static const struct option OPTIONS[] = {
     {.name = "listen",

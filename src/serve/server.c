@@ -82,7 +82,8 @@ static enum err read_bus_queues(struct server *s, const char *list, struct probl
         more = str_cut(rest, ',', &queue, &rest);
         queue = str_trim(queue);
         if (queue.len > NAME_MAX_LEN || !str_is_name(queue) || s->bus_queue_count == BUS_QUEUES_MAX)
-            return problem_set(p, ERR_FIELD_INVALID, "--bus-queues is up to %d names of queues",
+            return problem_set(p, ERR_FIELD_INVALID,
+                               "--bus-queues must be at most %d queue names, separated by commas",
                                BUS_QUEUES_MAX);
         s->bus_queues[s->bus_queue_count++] = queue;
     }
@@ -94,16 +95,18 @@ static enum err open_bus(struct server *s, const struct server_config *config, s
     if (config->bus == NULL)
         return ERR_OK;
     enum err e = read_bus_queues(s, config->bus_queues, p);
+    if (e != ERR_OK)
+        return e;
     struct nats_bus_config bus = {
         .urls = config->bus,
         .creds = config->bus_creds,
         .ca = config->bus_ca,
         .jobs = s->bus_queue_count > 0,
     };
-    return e == ERR_OK ? nats_bus_new(&bus, p, &s->bus) : e;
+    return nats_bus_new(&bus, p, &s->bus);
 }
 
-/* A development server may call this machine, unless others could make it do so. */
+/* A development server may call loopback addresses, unless other machines can reach it. */
 static enum address_reach reach_of(const struct server_config *config)
 {
     if (config->allow_private_addresses)
@@ -122,17 +125,18 @@ static enum err start_metrics_http(struct server *s, const struct server_config 
     };
     enum err e = http_server_start(&http, p, &s->metrics_http);
     if (e == ERR_OK)
-        LOG(LOG_INFO, "metrics and health are served",
-            LOG_Z("url", http_server_url(s->metrics_http)));
+        LOG(LOG_INFO, "serving metrics and health", LOG_Z("url", http_server_url(s->metrics_http)));
     return e;
 }
 
 static enum err start(struct server *s, const struct server_config *config, struct problem *p)
 {
-    s->signal_fd = open_signals();
     s->metrics = metrics_new();
-    if (s->signal_fd < 0 || s->metrics == NULL)
-        return problem_set(p, ERR_NO_MEMORY, "cannot start");
+    s->signal_fd = open_signals();
+    if (s->signal_fd < 0)
+        return problem_set(p, ERR_NO_MEMORY, "Cannot listen for signals: %s", strerror(errno));
+    if (s->metrics == NULL)
+        return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     enum err e = open_bus(s, config, p); /* starts threads, so after the signals are blocked */
     if (e != ERR_OK)
         return e;
@@ -155,7 +159,7 @@ static enum err start(struct server *s, const struct server_config *config, stru
                              config->dev ? config->listen : NULL};
     s->api = api_new(&api);
     if (s->api == NULL)
-        return problem_set(p, ERR_NO_MEMORY, "cannot start");
+        return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     struct http_config http = {
         .listen = config->listen,
         .tls_cert = config->tls_cert,
@@ -166,7 +170,9 @@ static enum err start(struct server *s, const struct server_config *config, stru
         .handler_ctx = s->api,
     };
     e = http_server_start(&http, p, &s->http);
-    return e == ERR_OK && config->metrics_listen != NULL ? start_metrics_http(s, config, p) : e;
+    if (e != ERR_OK || config->metrics_listen == NULL)
+        return e;
+    return start_metrics_http(s, config, p);
 }
 
 static void stop(struct server *s)

@@ -77,7 +77,7 @@ def summary(verb):
 
 def options(verb):
     """{"limit": ("N", "Items per page"), …}: the options of a verb's own, as its help lists them."""
-    text = re.sub(r"\n {34}", " ", pawl(*verb.split(), "--help").out.partition("\n\n")[2].partition("Options of all commands")[0])
+    text = re.sub(r"\n {34}", " ", pawl(*verb.split(), "--help").out.partition("\n\n")[2].partition("Common options")[0])
     return {name: (value.strip(), description) for name, value, description in re.findall(r"^  --([a-z-]+)((?: \S+)?) +(\S.*)$", text, re.M)}
 
 
