@@ -72,8 +72,9 @@ enum err db_rows_end(struct db_rows *rows)
 {
     assert(rows->open);
     rows->open = false;
+    enum err e = rows->err;
     rows->db->ops->end(rows);
-    return rows->err;
+    return e;
 }
 
 /* --- damage --- */

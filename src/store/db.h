@@ -41,6 +41,7 @@ struct db_config {
  * missing and migrates. p explains what is wrong: the store belongs to another program, is newer
  * than this binary, or is in use by another pawl. The caller owns *ret. */
 MUST_CHECK enum err db_open(const struct db_config *config, struct problem *p, struct db **ret);
+/* Rolls back what was not committed. NULL is fine. */
 void db_close(struct db *db);
 
 /* The engine of a connection, for people: "SQLite 3.40.1". */

@@ -51,6 +51,7 @@ struct db_ops {
                              size_t count);
     /* Sets err when there is no row because of an error. Not called once err is set. */
     bool (*next)(struct db_rows *rows);
+    /* Frees what the query holds; err was read before. */
     void (*end)(struct db_rows *rows);
     /* Of the current row; text and blobs that are empty have a ptr that is not NULL. */
     struct db_value (*column)(struct db_rows *rows, int column);

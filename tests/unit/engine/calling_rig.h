@@ -16,7 +16,7 @@ struct calling_rig {
 static inline void open_engine(struct rig *rig)
 {
     char url[160];
-    (void)snprintf(url, sizeof(url), "sqlite:%s", rig->file.text);
+    test_store_url(rig->file.text, url, sizeof(url));
     rig->metrics = metrics_new();
     struct engine_config config = {.store_url = str_of(url),
                                    .root_key = STR(""),

@@ -66,7 +66,7 @@ static inline void rig_set_wall_ms(struct rig *rig, int64_t ms)
 static inline void rig_start(struct rig *rig, int64_t log_bytes_max)
 {
     char url[160];
-    (void)snprintf(url, sizeof(url), "sqlite:%s", rig->file.text);
+    test_store_url(rig->file.text, url, sizeof(url));
     rig->metrics = metrics_new();
     assert_non_null(rig->metrics);
     struct engine_config config = {.store_url = str_of(url),

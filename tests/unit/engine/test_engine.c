@@ -603,7 +603,7 @@ static void a_second_engine_on_the_file_is_refused(void **state)
 {
     struct rig *rig = *state;
     char url[160];
-    (void)snprintf(url, sizeof(url), "sqlite:%s", rig->file.text);
+    test_store_url(rig->file.text, url, sizeof(url));
     struct metrics *metrics = metrics_new();
     struct engine_config config = {
         .store_url = str_of(url), .root_key = STR(""), .env = &rig->env, .metrics = metrics};
@@ -621,6 +621,8 @@ static void a_second_engine_on_the_file_is_refused(void **state)
 static void a_full_log_refuses_changes_until_it_can_shrink(void **state)
 {
     struct rig *rig = *state;
+    if (test_store_is_eager())
+        return; /* it has no log that could be full */
     rig_stop(rig);
     rig_start(rig, 64 * 4096);
     put_workflow(rig, "w", ONE_TASK);
@@ -662,6 +664,8 @@ static void a_full_log_refuses_changes_until_it_can_shrink(void **state)
 static void a_backup_goes_on_beside_the_callers(void **state)
 {
     struct rig *rig = *state;
+    if (test_store_is_eager())
+        return; /* the next test is about such a store */
     put_workflow(rig, "w", ONE_TASK);
     for (int i = 0; i < 5; i++)
         (void)start(rig, "w");
@@ -676,6 +680,20 @@ static void a_backup_goes_on_beside_the_callers(void **state)
     assert_true(raw_number(raw, "SELECT count(*) FROM runs") >= 5);
     raw_close(raw);
     call_release(&backup);
+}
+
+static void a_store_without_online_copies_refuses_a_backup(void **state)
+{
+    struct rig *rig = *state;
+    if (!test_store_is_eager())
+        return; /* the test before is about such a store */
+    struct call backup;
+    call_init(&backup, rig, &UC_BACKUP);
+    assert_int_equal(perform(&backup), ERR_BAD_REQUEST);
+    assert_contains(backup.op.problem.detail, "has no online backup");
+    call_release(&backup);
+    put_workflow(rig, "w", ONE_TASK);
+    (void)start(rig, "w");
 }
 
 int main(void)
@@ -704,6 +722,7 @@ int main(void)
         rig_test(a_second_engine_on_the_file_is_refused),
         rig_test(a_full_log_refuses_changes_until_it_can_shrink),
         rig_test(a_backup_goes_on_beside_the_callers),
+        rig_test(a_store_without_online_copies_refuses_a_backup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "store/db.h"
+#include "store_support/stores.h"
 
 #include <dirent.h>
 #include <sqlite3.h>
@@ -21,7 +22,9 @@ static inline int folder_setup(void **state)
 {
     struct folder *f = calloc(1, sizeof(*f));
     assert_non_null(f);
-    (void)snprintf(f->path, sizeof(f->path), "/tmp/pawl-unit-XXXXXX");
+    /* The eager store stands for one that keeps its data elsewhere: it needs no disk here. */
+    (void)snprintf(f->path, sizeof(f->path), "%s/pawl-unit-XXXXXX",
+                   test_store_is_eager() ? "/dev/shm" : "/tmp");
     assert_non_null(mkdtemp(f->path));
     *state = f;
     return 0;
@@ -62,7 +65,7 @@ static inline enum err try_open(const char *path, enum db_access access, const s
                                 int64_t log_bytes_max, struct problem *p, struct db **ret)
 {
     char url[DB_PATH_MAX + 16];
-    (void)snprintf(url, sizeof(url), "sqlite:%s", path);
+    test_store_url(path, url, sizeof(url));
     struct db_config config = {str_of(url), access, env, log_bytes_max};
     return db_open(&config, p, ret);
 }
