@@ -1,0 +1,253 @@
+/* Every call of the store is made to fail once, and a caller who retries with the same key still
+ * gets one run, whose file the doctor finds sound. */
+#include "engine/acts.h"
+
+enum {
+    CALLS_MAX = 2000, /* a script that takes more has no end */
+    RETRIES_MAX = 5,
+};
+
+#define LIMITED                                                          \
+    "{'concurrency':[{'limit':100}],'steps':[{'name':'a','type':'task'," \
+    "'handler':'h'},{'name':'b','type':'wait_signal','signal':'go'}]}"
+
+static int faulty_setup(void **state)
+{
+    assert_int_equal(setenv("PAWL_TEST_STORE", "failing", 1), 0);
+    return rig_setup(state);
+}
+
+static int faulty_teardown(void **state)
+{
+    failing_disarm();
+    return rig_teardown(state);
+}
+
+#define faulty_test(f) cmocka_unit_test_setup_teardown(f, faulty_setup, faulty_teardown)
+
+/* --- one run, by a caller who retries --- */
+
+static struct uuid start_keyed(struct rig *rig, const char *key, int retries, enum err *ret_err)
+{
+    struct call c;
+    start_init(&c, rig, "w");
+    call_key(&c, key, "{}");
+    enum err e = ERR_OVERLOADED;
+    for (int i = 0; i <= retries && e != ERR_OK; i++)
+        e = perform(&c);
+    struct uuid id = c.op.answer.run_id;
+    call_release(&c);
+    *ret_err = e;
+    return id;
+}
+
+static void claim_retrying(struct rig *rig, struct held *out)
+{
+    size_t count = 0;
+    for (int i = 0; i <= RETRIES_MAX && count == 0; i++) {
+        struct call c;
+        claim_init(&c, rig, "worker", 60000);
+        if (perform(&c) == ERR_OK) {
+            json_t *jobs = jobs_of(&c);
+            count = json_array_size(jobs);
+            if (count > 0)
+                held_read(out, json_array_get(jobs, 0));
+            json_decref(jobs);
+        }
+        call_release(&c);
+    }
+    assert_int_equal(count, 1);
+}
+
+static void signal_retrying(struct rig *rig, struct uuid id)
+{
+    struct signal_run_input in = {
+        .run_id = id, .if_match = -1, .name = STR("go"), .payload = STR("null")};
+    struct call c;
+    call_init(&c, rig, &UC_SIGNAL_RUN);
+    call_key(&c, "signal", "{}");
+    char key[64];
+    struct buf text;
+    buf_init(&text, KIB);
+    buf_put_uuid(&text, id);
+    (void)snprintf(key, sizeof(key), "%.*s", STR_ARG(buf_str(&text)));
+    buf_release(&text);
+    call_key(&c, key, "{}");
+    c.op.input = &in;
+    enum err e = ERR_OVERLOADED;
+    for (int i = 0; i <= RETRIES_MAX && e != ERR_OK; i++)
+        e = perform(&c);
+    assert_ok(e);
+    call_release(&c);
+}
+
+static void live(struct rig *rig, const char *key)
+{
+    enum err e;
+    struct uuid id = start_keyed(rig, key, RETRIES_MAX, &e);
+    assert_ok(e);
+    struct held h;
+    claim_retrying(rig, &h);
+    e = ERR_OVERLOADED;
+    for (int i = 0; i <= RETRIES_MAX && e != ERR_OK; i++)
+        e = complete(rig, &h);
+    assert_ok(e);
+    signal_retrying(rig, id);
+    failing_disarm();
+    assert_run_is(rig, id, "succeeded");
+}
+
+/* --- once --- */
+
+static void sweep_once(struct rig *rig, enum err fault)
+{
+    put_workflow(rig, "w", LIMITED);
+    int64_t n = 0;
+    bool fired = true;
+    while (fired) {
+        assert_true(++n < CALLS_MAX);
+        char key[32];
+        (void)snprintf(key, sizeof(key), "key-%d", (int)n);
+        failing_arm(&(struct fault){.nth = n, .err = fault, .access = DB_WRITER});
+        live(rig, key);
+        fired = failing_has_fired();
+        assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), n);
+        assert_sound(rig);
+    }
+    assert_true(n > 30); /* a start alone takes some */
+}
+
+static void a_full_disk_at_any_call_costs_no_run_and_makes_no_second(void **state)
+{
+    sweep_once(*state, ERR_STORE_FULL);
+}
+
+static void a_busy_store_at_any_call_costs_no_run_and_makes_no_second(void **state)
+{
+    sweep_once(*state, ERR_STORE_BUSY);
+}
+
+static void want_of_memory_at_any_call_costs_no_run_and_makes_no_second(void **state)
+{
+    sweep_once(*state, ERR_NO_MEMORY);
+}
+
+static void a_failed_statement_at_any_call_costs_no_run_and_makes_no_second(void **state)
+{
+    sweep_once(*state, ERR_INTERNAL);
+}
+
+/* --- from a call on, until it is mended --- */
+
+static void a_disk_that_stays_full_refuses_and_takes_the_retry_later(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "w", LIMITED);
+    int64_t n = 0;
+    int64_t refused = 0;
+    bool fired = true;
+    while (fired) {
+        assert_true(++n < CALLS_MAX);
+        char key[32];
+        enum err e;
+        (void)snprintf(key, sizeof(key), "key-%d", (int)n);
+        failing_arm(
+            &(struct fault){.nth = n, .err = ERR_STORE_FULL, .lasting = true, .access = DB_WRITER});
+        (void)start_keyed(rig, key, 0, &e);
+        fired = failing_has_fired();
+        failing_disarm();
+        if (e != ERR_OK) {
+            assert_int_equal(e, ERR_STORE_FULL);
+            refused++;
+            assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), n - 1);
+            (void)start_keyed(rig, key, 0, &e);
+            assert_ok(e);
+        }
+        assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), n);
+    }
+    assert_true(refused > 5);
+    assert_sound(rig);
+}
+
+/* --- in doubt --- */
+
+/* The store is not used any more: the server stops, and is started again. */
+static void in_doubt(struct rig *rig, bool commit_happened)
+{
+    put_workflow(rig, "w", LIMITED);
+    int64_t n = 0;
+    bool fired = true;
+    while (fired) {
+        assert_true(++n < CALLS_MAX);
+        char key[32];
+        enum err e;
+        (void)snprintf(key, sizeof(key), "key-%d", (int)n);
+        failing_arm(&(struct fault){.nth = n,
+                                    .err = ERR_STORE_FAILED,
+                                    .lasting = true,
+                                    .commit_happened = commit_happened,
+                                    .access = DB_WRITER});
+        (void)start_keyed(rig, key, 0, &e);
+        fired = failing_has_fired();
+        if (e != ERR_OK)
+            assert_int_equal(e, ERR_STORE_FAILED);
+        rig_stop(rig);
+        failing_disarm();
+        rig_start(rig, 0);
+        (void)start_keyed(rig, key, 0, &e);
+        assert_ok(e);
+        assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), n);
+    }
+    assert_sound(rig);
+}
+
+static void a_commit_in_doubt_that_happened_is_found_by_the_retry(void **state)
+{
+    in_doubt(*state, true);
+}
+
+static void a_commit_in_doubt_that_did_not_happen_is_made_by_the_retry(void **state)
+{
+    in_doubt(*state, false);
+}
+
+/* --- readers --- */
+
+static void a_failed_read_is_answered_and_the_next_one_works(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "w", LIMITED);
+    struct uuid id = start(rig, "w");
+    int64_t n = 0;
+    bool fired = true;
+    while (fired) {
+        assert_true(++n < CALLS_MAX);
+        failing_arm(&(struct fault){.nth = n, .err = ERR_STORE_BUSY, .access = DB_READER});
+        struct call c;
+        call_init(&c, rig, &UC_GET_RUN);
+        c.input.run.run_id = id;
+        enum err e = perform(&c);
+        fired = failing_has_fired();
+        failing_disarm();
+        if (e != ERR_OK)
+            assert_int_equal(e, ERR_STORE_BUSY);
+        must_perform(&c);
+        call_release(&c);
+    }
+    assert_true(n > 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        faulty_test(a_full_disk_at_any_call_costs_no_run_and_makes_no_second),
+        faulty_test(a_busy_store_at_any_call_costs_no_run_and_makes_no_second),
+        faulty_test(want_of_memory_at_any_call_costs_no_run_and_makes_no_second),
+        faulty_test(a_failed_statement_at_any_call_costs_no_run_and_makes_no_second),
+        faulty_test(a_disk_that_stays_full_refuses_and_takes_the_retry_later),
+        faulty_test(a_commit_in_doubt_that_happened_is_found_by_the_retry),
+        faulty_test(a_commit_in_doubt_that_did_not_happen_is_made_by_the_retry),
+        faulty_test(a_failed_read_is_answered_and_the_next_one_works),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
