@@ -1,7 +1,7 @@
 /* The limits that apply to a start. */
 #include "core/admission/run_limits.h"
 
-#include "core/run/dispatch.h"
+#include "core/admission/dispatch_due.h"
 #include "core/txn/release_rates.h"
 
 enum err limits_find_scope(struct db *db, const struct limit_rule *rule, const json_t *input,
@@ -96,14 +96,15 @@ enum err limits_load(struct limits_of_run *l, struct tx *tx, const struct tenant
     return ERR_OK;
 }
 
-enum err limits_load_again(struct limits_of_run *l, struct run_txn *m, enum at_limit at_limit,
-                           struct problem *p)
+enum err limits_load_again(struct limits_of_run *l, struct tx *tx, const struct tenant *tenant,
+                           const struct definition *def, const struct run *run,
+                           enum at_limit at_limit, struct problem *p)
 {
     json_t *input =
-        json_loadb(m->run.input.ptr, m->run.input.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+        json_loadb(run->input.ptr, run->input.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     if (input == NULL)
         return problem_set(p, ERR_DAMAGED, "the run's input is not JSON");
-    enum err e = limits_load(l, m->tx, m->tenant, m->def, input, at_limit, p);
+    enum err e = limits_load(l, tx, tenant, def, input, at_limit, p);
     json_decref(input);
     return e;
 }

@@ -6,9 +6,9 @@
 #ifndef PAWL_CORE_ADMISSION_RUN_LIMITS_H
 #define PAWL_CORE_ADMISSION_RUN_LIMITS_H
 
-#include "core/run/run_txn.h"
 #include "core/txn/tx.h"
 #include "store/run/limit_keys.h"
+#include "store/run/runs.h"
 
 struct limits_of_run {
     struct limit_state states[LIMITS_PER_RUN_MAX + 1]; /* the tenant's is the last */
@@ -30,9 +30,11 @@ MUST_CHECK enum err limit_in_force(struct read_tx *tx, const struct limit_key_ro
 MUST_CHECK enum err limits_load(struct limits_of_run *l, struct tx *tx, const struct tenant *tenant,
                                 const struct definition *def, const json_t *input,
                                 enum at_limit at_limit, struct problem *p);
-/* The same for a run that has its input as text: one that was delayed, or ran before. */
-MUST_CHECK enum err limits_load_again(struct limits_of_run *l, struct run_txn *m,
-                                      enum at_limit at_limit, struct problem *p);
+/* The same for a stored run, whose input is text: one that was delayed, or ran before. */
+MUST_CHECK enum err limits_load_again(struct limits_of_run *l, struct tx *tx,
+                                      const struct tenant *tenant, const struct definition *def,
+                                      const struct run *run, enum at_limit at_limit,
+                                      struct problem *p);
 struct admission limits_decide(const struct limits_of_run *l);
 
 /* Fills p for a limit that is reached, with `current`, `limit` and when to try again. */

@@ -5,6 +5,7 @@
 #include "core/admission/run_limits.h"
 #include "core/admission/run_slots.h"
 #include "core/run/run_txn.h"
+#include "store/run/limit_keys.h"
 #include "store/run/run_queue.h"
 
 /* What one slice may still do. */
@@ -43,53 +44,6 @@ static enum err full_scope(struct tx *tx, const struct queue_group *line, struct
     return e;
 }
 
-static bool tenant_has_room(const struct tenant *t)
-{
-    return t->max_concurrent_runs < 0 || t->active_runs < t->max_concurrent_runs;
-}
-
-/* --- tenants that are put aside --- */
-
-static bool is_aside(const struct tx *tx, int64_t tenant)
-{
-    for (size_t i = 0; i < tx->aside_count; i++) {
-        if (tx->asides[i].tenant == tenant)
-            return true;
-    }
-    return false;
-}
-
-static void take_back(struct tx *tx, size_t i)
-{
-    dispatch_workflow(tx, tx->asides[i].tenant);
-    tx->asides[i] = tx->asides[--tx->aside_count];
-}
-
-void dispatch_set_aside(struct tx *tx, int64_t tenant, int64_t until_ms)
-{
-    if (is_aside(tx, tenant))
-        return;
-    if (tx->aside_count == ASIDE_TENANTS_MAX)
-        take_back(tx, 0);
-    tx->asides[tx->aside_count++] = (struct aside_tenant){tenant, until_ms};
-}
-
-int64_t dispatch_aside_until(const struct tx *tx)
-{
-    int64_t first = -1;
-    for (size_t i = 0; i < tx->aside_count; i++)
-        first = first < 0 ? tx->asides[i].until_ms : MIN(first, tx->asides[i].until_ms);
-    return first;
-}
-
-void dispatch_bring_back(struct tx *tx, int64_t now_ms)
-{
-    for (size_t i = tx->aside_count; i-- > 0;) {
-        if (tx->asides[i].until_ms <= now_ms)
-            take_back(tx, i);
-    }
-}
-
 /* --- lines --- */
 
 /* The scope has room: so many of its first lines wait for the tenant from now on. */
@@ -99,7 +53,7 @@ static enum err pull(struct tx *tx, int64_t tenant, int64_t scope, struct proble
     int64_t room = 0;
     bool found = true;
     struct queue_group line;
-    if (is_aside(tx, tenant))
+    if (dispatch_is_aside(tx, tenant))
         return ERR_OK;
     tx->dispatching = (struct dispatching){.tenant = tenant};
     enum err e = queue_groups_first(tx->db, tenant, scope, &tx->arena, &found, &line);
@@ -150,23 +104,14 @@ static enum err start(struct tx *tx, const struct queue_group *line, struct prob
     return ERR_OK;
 }
 
-/* Lines of the tenant wait for scopes that have room: until they are swept nobody knows who is
- * next.
- */
-static bool is_unswept(const struct tx *tx, const struct tenant *tenant)
-{
-    const struct dispatch_state *d = tx->dispatch;
-    return d->sweeping && tenant->num >= d->sweep_tenant && tenant->num <= d->sweep_last;
-}
-
 /* Starts what the tenant has room for, in order, `most` at most. */
 static enum err drain(struct tx *tx, const struct tenant *tenant, int64_t most, struct problem *p,
                       struct budget *budget)
 {
     enum err e = ERR_OK;
-    if (is_aside(tx, tenant->num))
+    if (dispatch_is_aside(tx, tenant->num))
         return ERR_OK;
-    while (e == ERR_OK && tenant_has_room(tenant) && most > 0 && !is_unswept(tx, tenant)) {
+    while (e == ERR_OK && tenant_has_room(tenant) && most > 0 && !dispatch_is_unswept(tx, tenant)) {
         tx->dispatching = (struct dispatching){.tenant = tenant->num};
         struct queue_group line;
         bool found = false;
@@ -229,69 +174,6 @@ enum err dispatch_freed(struct tx *tx, struct problem *p)
 }
 
 /* --- in slices --- */
-
-void dispatch_tenant(struct tx *tx)
-{
-    tx->dispatch->draining = true;
-    tx->dispatch->drained_any = true; /* so that a whole round follows */
-}
-
-static void sweep_tenants(struct dispatch_state *d, int64_t first, int64_t last)
-{
-    if (d->sweeping) { /* what was not looked at yet is looked at too */
-        first = MIN(first, d->sweep_tenant);
-        last = MAX(last, d->sweep_last);
-    }
-    d->sweeping = true;
-    d->sweep_tenant = first;
-    d->sweep_scope = 0;
-    d->sweep_last = last;
-    d->draining = true;
-    d->drained_any = true;
-}
-
-void dispatch_workflow(struct tx *tx, int64_t tenant)
-{
-    sweep_tenants(tx->dispatch, tenant, tenant);
-}
-
-void dispatch_all(struct tx *tx)
-{
-    dispatch_state_forget(tx->dispatch);
-}
-
-struct dispatch_state *dispatch_state_new(void)
-{
-    struct dispatch_state *state = calloc(1, sizeof(*state));
-    if (state != NULL)
-        dispatch_state_forget(state);
-    return state;
-}
-
-void dispatch_state_forget(struct dispatch_state *state)
-{
-    sweep_tenants(state, 0, INT64_MAX);
-}
-
-void dispatch_state_free(struct dispatch_state *state)
-{
-    free(state);
-}
-
-bool dispatch_is_due(const struct tx *tx)
-{
-    return tx->dispatch->sweeping || tx->dispatch->draining;
-}
-
-enum err dispatch_concerns(struct tx *tx, const struct tenant *tenant, bool *ret)
-{
-    struct queue_group line;
-    bool aside = is_aside(tx, tenant->num);
-    *ret = (dispatch_is_due(tx) || aside) && tenant->queued_runs > 0 && tenant_has_room(tenant);
-    if (!*ret || aside || is_unswept(tx, tenant))
-        return ERR_OK;
-    return queue_groups_first(tx->db, tenant->num, 0, &tx->arena, ret, &line);
-}
 
 /* Scopes with room, although nothing was freed. */
 static enum err sweep(struct tx *tx, struct problem *p, struct budget *budget)

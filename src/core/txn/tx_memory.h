@@ -8,6 +8,7 @@
 #ifndef PAWL_CORE_TXN_TX_MEMORY_H
 #define PAWL_CORE_TXN_TX_MEMORY_H
 
+#include "core/txn/dispatch_state.h"
 #include "core/txn/read_tx.h"
 #include "core/txn/window_stats.h"
 #include "store/idempotency.h"
@@ -31,22 +32,6 @@ struct tx_pending {
 MUST_CHECK struct tx_pending *tx_pending_new(void);
 void tx_pending_forget(struct tx_pending *pending);
 void tx_pending_free(struct tx_pending *pending);
-
-/* Queued runs that may be able to start, although nothing will free a slot for them: after a limit
- * was raised, at the start of the server, after a rollback. See dispatch.h. */
-struct dispatch_state {
-    bool sweeping; /* lines that wait for a scope are looked at, from here on, up to a tenant */
-    int64_t sweep_tenant;
-    int64_t sweep_scope;
-    int64_t sweep_last;
-    bool draining; /* tenants take turns to start what can start, from here on */
-    int64_t drain_tenant;
-    bool drained_any; /* in this round */
-};
-MUST_CHECK struct dispatch_state *dispatch_state_new(void);
-/* All lines are looked at again. */
-void dispatch_state_forget(struct dispatch_state *state);
-void dispatch_state_free(struct dispatch_state *state);
 
 /* A table is read by its columns. */
 /* clang-format off */

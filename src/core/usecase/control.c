@@ -79,7 +79,8 @@ enum err run_retry_failed(struct op *op, struct run_txn *m)
             op, m, ERR_RUN_NOT_RETRYABLE,
             "some for_each items failed before they became jobs. Rerun it from that step.");
     struct limits_of_run limits;
-    e = limits_load_again(&limits, m, AT_LIMIT_REJECT, &op->problem);
+    e = limits_load_again(&limits, m->tx, m->tenant, m->def, &m->run, AT_LIMIT_REJECT,
+                          &op->problem);
     if (e != ERR_OK)
         return e;
     struct admission decided = limits_decide(&limits);
@@ -298,7 +299,8 @@ static enum err rerun_run(struct op *op, struct tx *tx)
         return e;
     struct limits_of_run limits;
     bool *behind = arena_alloc(&tx->arena, old.def->step_count * sizeof(*behind));
-    e = behind != NULL ? limits_load_again(&limits, &old, AT_LIMIT_REJECT, &op->problem)
+    e = behind != NULL ? limits_load_again(&limits, tx, old.tenant, old.def, &old.run,
+                                           AT_LIMIT_REJECT, &op->problem)
                        : ERR_NO_MEMORY;
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "Cannot rerun the run");

@@ -211,7 +211,7 @@ enum err start_delayed(struct run_txn *m, struct problem *p)
 {
     assert(m->run.status == RUN_QUEUED && m->run.start_at >= 0);
     struct limits_of_run limits;
-    enum err e = limits_load_again(&limits, m, AT_LIMIT_QUEUE, p);
+    enum err e = limits_load_again(&limits, m->tx, m->tenant, m->def, &m->run, AT_LIMIT_QUEUE, p);
     if (e != ERR_OK)
         return e;
     bool fits = limits_decide(&limits).verdict == ADMISSION_ADMIT;
