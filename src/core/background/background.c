@@ -7,6 +7,7 @@
 #include "core/background/schedules.h"
 #include "core/entity/entity_requeue.h"
 #include "core/run/dispatch.h"
+#include "core/run/run_control.h"
 #include "core/run/run_txn.h"
 #include "core/txn/feed_hold.h"
 #include "core/txn/window_stats.h"

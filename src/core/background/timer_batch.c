@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "core/background/timer_fire.h"
+#include "core/run/run_control.h"
 #include "core/run/run_txn.h"
 #include "core/usecase/execute.h"
 

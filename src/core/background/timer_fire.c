@@ -7,6 +7,8 @@
 #include "core/run/approval_txn.h"
 #include "core/run/follow_up.h"
 #include "core/run/job_txn.h"
+#include "core/run/run_advance.h"
+#include "core/run/run_control.h"
 #include "core/run/run_txn.h"
 #include "core/run/signal_wait.h"
 #include "core/txn/cpu_shares.h"
@@ -87,7 +89,7 @@ static enum err take_child(struct run_txn *m, struct job *job, struct problem *p
         return child_failed(m, job, &child.run);
     job->output = child.run.output.ptr != NULL ? child.run.output : STR("null");
     e = job_change(m, job, JOB_ON_COMPLETE);
-    return e == ERR_OK ? run_txn_job_ended(m, job) : e;
+    return e == ERR_OK ? job_ended(m, job) : e;
 }
 
 /* A sleep, a delay or a wait is over. */
@@ -96,7 +98,7 @@ static enum err fire_scheduled(struct run_txn *m, struct job *job)
     enum step_type type = job_step(m->def, job)->type;
     if (type == STEP_SLEEP) {
         enum err e = job_change(m, job, JOB_ON_FIRE);
-        return e == ERR_OK ? run_txn_job_ended(m, job) : e;
+        return e == ERR_OK ? job_ended(m, job) : e;
     }
     if (type == STEP_WAIT_SIGNAL)
         return signal_wait_expire(m, job);
@@ -126,18 +128,20 @@ static enum err fire_job(struct tx *tx, const struct timer *timer, struct proble
     if (job_is_of_entity(&job))
         return entity_call_due(tx, &job, p);
     struct run_txn m;
+    bool over = false;
     e = run_txn_load(&m, tx, job.run, p);
-    if (e == ERR_OK && job.state == JOB_APPROVAL)
-        return approval_due(&m, &job);
-    if (e == ERR_OK && child)
+    if (e != ERR_OK)
+        return e;
+    if (job.state == JOB_APPROVAL)
+        e = approval_due(&m, &job, &over);
+    else if (child)
         e = take_child(&m, &job, p);
-    else if (e == ERR_OK && job.state == JOB_SCHEDULED)
+    else if (job.state == JOB_SCHEDULED)
         e = fire_scheduled(&m, &job);
-    else if (e == ERR_OK)
+    else
         e = job_attempt_expired(&m, &job);
-    if (e == ERR_OK && job_has_ended(job.state))
-        e = run_txn_advance(&m);
-    return e;
+    over |= job_has_ended(job.state);
+    return e == ERR_OK && over ? run_txn_advance(&m) : e;
 }
 
 /* One of an entity's own: a call of its handler is due, unless one is under way. */

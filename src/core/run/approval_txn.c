@@ -272,7 +272,7 @@ static enum err complete_approval(struct run_txn *m, struct job *job, const stru
     enum err e = job_add_event(m, EVENT_JOB_APPROVED, job);
     if (e == ERR_OK)
         e = job_change(m, job, JOB_ON_COMPLETE);
-    return e == ERR_OK ? run_txn_job_ended(m, job) : e;
+    return e == ERR_OK ? job_ended(m, job) : e;
 }
 
 static enum err end_badly(struct run_txn *m, struct job *job, const struct approval *a)
@@ -295,7 +295,7 @@ static enum err end_badly(struct run_txn *m, struct job *job, const struct appro
     if (fails)
         job->dead_at = m->tx->now_ms;
     enum err e = job_change(m, job, fails ? JOB_ON_FAIL : JOB_ON_DENY);
-    return e == ERR_OK ? run_txn_job_ended(m, job) : e;
+    return e == ERR_OK ? job_ended(m, job) : e;
 }
 
 enum err approval_settle(struct run_txn *m, struct job *job, struct approval *a, struct str shown)
@@ -315,7 +315,7 @@ enum err approval_settle(struct run_txn *m, struct job *job, struct approval *a,
         e = complete_approval(m, job, a);
     else
         e = let_task_go(m, job, a);
-    return e == ERR_OK ? run_txn_advance(m) : e;
+    return e;
 }
 
 /* --- time --- */
@@ -364,9 +364,7 @@ static enum err give_up(struct run_txn *m, struct job *job)
         return ERR_NO_MEMORY;
     advance_answered(&m->progress, (size_t)job->step);
     enum err e = job_change(m, job, JOB_ON_TIME_OUT);
-    if (e == ERR_OK)
-        e = run_txn_job_ended(m, job);
-    return e == ERR_OK ? run_txn_advance(m) : e;
+    return e == ERR_OK ? job_ended(m, job) : e;
 }
 
 static enum err escalate(struct run_txn *m, const struct job *job, struct approval *a)
@@ -389,7 +387,7 @@ static enum err remind(struct run_txn *m, const struct job *job, struct approval
     return tell_end(&t, EVENT_APPROVAL_REMINDED);
 }
 
-enum err approval_due(struct run_txn *m, struct job *job)
+enum err approval_due(struct run_txn *m, struct job *job, bool *ret_over)
 {
     const struct approval_ask *ask = ask_of(m, job);
     int64_t now = m->tx->now_ms;
@@ -400,10 +398,11 @@ enum err approval_due(struct run_txn *m, struct job *job)
         return ERR_DAMAGED; /* the doctor names it */
     if (e != ERR_OK)
         return e;
-    if (a.expires_at >= 0 && a.expires_at <= now)
-        return expire(m, job, &a);
-    if (gives_up_at(m, job) >= 0 && gives_up_at(m, job) <= now)
-        return give_up(m, job);
+    bool expired = a.expires_at >= 0 && a.expires_at <= now;
+    bool timed_out = gives_up_at(m, job) >= 0 && gives_up_at(m, job) <= now;
+    *ret_over = expired || timed_out;
+    if (*ret_over)
+        return expired ? expire(m, job, &a) : give_up(m, job);
     bool escalates =
         ask->escalate_ms >= 0 && a.escalated_at < 0 && a.requested_at + ask->escalate_ms <= now;
     int64_t reminders = approval_reminders_by(ask, a.requested_at, now);

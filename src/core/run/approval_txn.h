@@ -22,16 +22,17 @@ MUST_CHECK enum err approval_hash(struct tx *tx, struct str prompt, const json_t
                                   struct str *ret);
 
 /* Decided: a->status, decided_by, reason and edited are set, and `shown` is its content_hash as it
- * was read. Writes it down, moves the job, and the run goes on. ERR_CONCURRENT_APPROVAL when
- * somebody else was first; then nothing is changed. */
+ * was read. Stores it and changes the job; the caller then advances the run.
+ * ERR_CONCURRENT_APPROVAL when somebody else was first; then nothing is changed. */
 MUST_CHECK enum err approval_settle(struct run_txn *m, struct job *job, struct approval *a,
                                     struct str shown);
 /* A vote, and more are needed: `voter` has been counted. */
 MUST_CHECK enum err approval_add_vote_event(struct run_txn *m, const struct job *job,
                                             const struct approval *a, struct str voter,
                                             bool edited);
-/* The job's time has come: a reminder, an escalation, or the end. */
-MUST_CHECK enum err approval_due(struct run_txn *m, struct job *job);
+/* The job's time has come: a reminder, an escalation, or the end. *ret_over: it is decided, or its
+ * time is over; the caller advances the run. */
+MUST_CHECK enum err approval_due(struct run_txn *m, struct job *job, bool *ret_over);
 
 /* Does it count as approved, by a person or by its end? */
 bool approval_is_granted(const struct approval *a, const struct approval_ask *ask);

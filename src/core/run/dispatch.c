@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "core/admission/run_limits.h"
 #include "core/admission/run_slots.h"
+#include "core/run/run_control.h"
 #include "core/run/run_txn.h"
 #include "store/run/limit_keys.h"
 #include "store/run/run_queue.h"

@@ -45,33 +45,6 @@ static enum err tell_with_error(struct run_txn *m, enum event_type type, const s
     return job->error.ptr == NULL || error.ptr != NULL ? tell(m, type, job, error) : ERR_NO_MEMORY;
 }
 
-struct str error_json(struct tx *tx, const char *code, struct str message)
-{
-    struct buf text;
-    buf_init(&text, 16 * KIB);
-    struct json_out o = json_out_to(&text);
-    json_open(&o, NULL, '{');
-    json_add_text(&o, "code", str_of(code));
-    json_add_text(&o, "message", message);
-    json_close(&o, '}');
-    return arena_take(&tx->arena, &text);
-}
-
-/* --- timers --- */
-
-enum err run_arm(struct run_txn *m, int64_t ordinal, int64_t due_at)
-{
-    struct timer timer = {due_at, m->run.num, ordinal, 0, m->run.tenant};
-    tx_note_due(m->tx, due_at);
-    return timers_insert(m->tx->db, &timer);
-}
-
-enum err run_disarm(struct run_txn *m, int64_t ordinal, int64_t due_at)
-{
-    struct timer timer = {due_at, m->run.num, ordinal, 0, m->run.tenant};
-    return due_at < 0 ? ERR_OK : timers_delete(m->tx->db, &timer);
-}
-
 /* --- making one --- */
 
 struct job job_blank(const struct run_txn *m, size_t step, int64_t ordinal, int64_t item)
@@ -143,6 +116,33 @@ enum err job_change(struct run_txn *m, struct job *job, enum job_event on)
                               : job_add_event(m, EVENT_TYPES[on], job);
 }
 
+/* --- the end of one --- */
+
+enum err job_ended(struct run_txn *m, const struct job *job)
+{
+    static const enum step_status BY_STATE[JOB_STATE_COUNT] = {
+        [JOB_SUCCEEDED] = STEP_IS_SUCCEEDED,
+        [JOB_FAILED] = STEP_IS_FAILED,
+        [JOB_TIMED_OUT] = STEP_IS_TIMED_OUT,
+        [JOB_DENIED] = STEP_IS_DENIED,
+    };
+    size_t step = (size_t)job->step;
+    assert(job_has_ended(job->state));
+    if (!advance_expects(&m->progress, step, job->undo))
+        return ERR_DAMAGED;
+    if (job->undo)
+        advance_undo_over(&m->progress, step, job->state == JOB_SUCCEEDED);
+    else
+        advance_job_over(m->def, &m->progress, step, BY_STATE[job->state]);
+    if (m->step_values != NULL)
+        m->step_values[step].value = NULL;
+    if (m->views != NULL && !job->undo) {
+        m->views[step].job = *job;
+        m->views[step].has_job = true;
+    }
+    return ERR_OK;
+}
+
 /* --- lost attempts --- */
 
 static const struct retry_policy *policy_of(const struct run_txn *m, const struct job *job)
@@ -163,7 +163,7 @@ static enum err fail_for_good(struct run_txn *m, struct job *job, enum job_event
 {
     job->dead_at = m->tx->now_ms;
     enum err e = job_change(m, job, on);
-    return e == ERR_OK ? run_txn_job_ended(m, job) : e;
+    return e == ERR_OK ? job_ended(m, job) : e;
 }
 
 enum err job_attempt_lost(struct run_txn *m, struct job *job, const struct attempt_loss *loss)

@@ -242,9 +242,7 @@ enum err signal_wait_give(struct run_txn *m, const struct run_signal *s, struct 
         job->output = output_of_one(m, s);
         e = job->output.ptr != NULL ? job_change(m, job, JOB_ON_COMPLETE) : ERR_NO_MEMORY;
     }
-    if (e == ERR_OK && over)
-        e = run_txn_job_ended(m, job);
-    return e == ERR_OK && over ? run_txn_advance(m) : e;
+    return e == ERR_OK && over ? job_ended(m, job) : e;
 }
 
 /* --- time is over, and looking on --- */
@@ -290,5 +288,5 @@ enum err signal_wait_expire(struct run_txn *m, struct job *job)
     enum err e = late_error(m, job, &job->error);
     if (e == ERR_OK)
         e = job_change(m, job, JOB_ON_TIME_OUT);
-    return e == ERR_OK ? run_txn_job_ended(m, job) : e;
+    return e == ERR_OK ? job_ended(m, job) : e;
 }

@@ -14,7 +14,7 @@ MUST_CHECK enum err signal_wait_begin(struct run_txn *m, const struct step_def *
 /* The first job that waits for the name. */
 MUST_CHECK enum err signal_wait_find(struct run_txn *m, struct str name, bool *ret_found,
                                      struct job *ret);
-/* Hands the signal to it; then the run may go on. */
+/* Hands the signal to it. When that ends the job, the caller advances the run. */
 MUST_CHECK enum err signal_wait_give(struct run_txn *m, const struct run_signal *s,
                                      struct job *job);
 /* Its time is over. */

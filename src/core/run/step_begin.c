@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "core/run/approval_txn.h"
 #include "core/run/job_txn.h"
+#include "core/run/run_new.h"
 #include "core/run/run_values.h"
 #include "core/run/signal_wait.h"
 #include "core/txn/cpu_shares.h"
@@ -303,7 +304,7 @@ static enum err begin_item(struct run_txn *m, size_t step, int64_t index, const 
     if (e == ERR_OK && job.state == JOB_APPROVAL)
         e = approval_request(m, &job, &i.approval);
     if (e == ERR_OK && job_has_ended(job.state))
-        e = run_txn_job_ended(m, &job);
+        e = job_ended(m, &job);
     return e;
 }
 

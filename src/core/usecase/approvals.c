@@ -1,5 +1,6 @@
 /* What people decide: the list of what waits for them, one approval, approve and reject. */
 #include "core/run/approval_txn.h"
+#include "core/run/run_advance.h"
 #include "core/txn/audit_record.h"
 #include "core/txn/job_row.h"
 #include "core/txn/page.h"
@@ -363,6 +364,8 @@ static enum err settle(struct deciding *d)
     if (d->edits)
         a->edited = d->in->edited_text;
     enum err e = approval_settle(&d->f.m, &d->f.job, a, a->content_hash);
+    if (e == ERR_OK)
+        e = run_txn_advance(&d->f.m);
     if (e == ERR_OK && approved)
         e = store_vote(d);
     return e == ERR_OK ? audit(d, approved ? "approval.approve" : "approval.reject") : e;

@@ -2,6 +2,7 @@
 #include "core/usecase/calls.h"
 
 #include "core/run/job_txn.h"
+#include "core/run/run_advance.h"
 #include "core/usecase/execute.h"
 
 void call_result_init(struct call_result *r)
@@ -179,7 +180,7 @@ static enum err apply(struct run_txn *m, struct job *job, const struct call_resu
         job->output = buf_str(&r->text);
         job->error = STR_NONE;
         e = job_change(m, job, JOB_ON_COMPLETE);
-        return e == ERR_OK ? run_txn_job_ended(m, job) : e;
+        return e == ERR_OK ? job_ended(m, job) : e;
     }
     assert(!"unknown kind");
     return ERR_INTERNAL;

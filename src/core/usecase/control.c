@@ -1,10 +1,14 @@
 /* Controlling runs: cancel, pause, resume, retry, rerun; one at a time or many. Each is
  * idempotent by what it asks for: a run that is already so is shown as it is. */
+#include "core/usecase/control.h"
 #include "core/admission/run_limits.h"
 #include "core/admission/run_slots.h"
 #include "core/run/follow_up.h"
 #include "core/run/job_txn.h"
+#include "core/run/run_control.h"
+#include "core/run/run_retry.h"
 #include "core/run/run_values.h"
+#include "core/run/run_view.h"
 #include "core/txn/audit_record.h"
 #include "core/usecase/execute.h"
 #include "core/usecase/use_cases.h"

@@ -4,6 +4,7 @@
 #include "core/run/job_txn.h"
 #include "core/txn/audit_record.h"
 #include "core/txn/page.h"
+#include "core/usecase/control.h"
 #include "core/usecase/job_view.h"
 #include "core/usecase/use_cases.h"
 

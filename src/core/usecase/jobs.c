@@ -2,6 +2,7 @@
 #include "core/entity/entity_call.h"
 #include "core/run/follow_up.h"
 #include "core/run/job_txn.h"
+#include "core/run/run_advance.h"
 #include "core/txn/lease.h"
 #include "core/txn/worker_polls.h"
 #include "core/usecase/execute.h"
@@ -343,7 +344,7 @@ static enum err finish_one(struct op *op, struct tx *tx, const struct finish_job
         job.error = STR_NONE;
         e = job_change(&m, &job, JOB_ON_COMPLETE);
         if (e == ERR_OK)
-            e = run_txn_job_ended(&m, &job);
+            e = job_ended(&m, &job);
     }
     if (e == ERR_OK && (job_has_ended(job.state) || in->state.ptr != NULL))
         e = run_txn_advance(&m);

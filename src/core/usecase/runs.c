@@ -1,5 +1,6 @@
 /* Showing runs. */
 #include "core/run/run_txn.h"
+#include "core/run/run_view.h"
 #include "core/txn/page.h"
 #include "core/usecase/use_cases.h"
 

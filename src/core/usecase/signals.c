@@ -1,7 +1,9 @@
 /* Signals to runs. A key that is known changes nothing; a signal that no step waits for yet stays
  * until one does. */
+#include "core/run/run_advance.h"
 #include "core/run/signal_wait.h"
 #include "core/txn/signal_dedup.h"
+#include "core/usecase/control.h"
 #include "core/usecase/use_cases.h"
 
 #include "base/limits.h"
@@ -96,7 +98,10 @@ static enum err take_in(struct op *op, struct run_txn *m, struct run_signal *s,
         e = signal_dedup_record(m->tx, key, &rules, s->seq, &evicted);
     if (e == ERR_OK)
         e = tell(op, m, s->name);
-    return e == ERR_OK && awaited ? signal_wait_give(m, s, &job) : e;
+    if (e != ERR_OK || !awaited)
+        return e;
+    e = signal_wait_give(m, s, &job);
+    return e == ERR_OK && job_has_ended(job.state) ? run_txn_advance(m) : e;
 }
 
 static enum err signal_run(struct op *op, struct tx *tx)

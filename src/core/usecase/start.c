@@ -4,7 +4,9 @@
 #include "core/admission/run_limits.h"
 #include "core/admission/run_slots.h"
 #include "core/run/job_txn.h"
+#include "core/run/run_control.h"
 #include "core/run/run_txn.h"
+#include "core/run/run_view.h"
 #include "core/usecase/execute.h"
 #include "core/usecase/use_cases.h"
 
