@@ -53,12 +53,6 @@ static enum readiness needs_are(const struct definition *def, const struct progr
 
 /* --- next --- */
 
-/* Nobody need do anything for these but wait for a time or a message. */
-static bool only_waits(enum step_type type)
-{
-    return type == STEP_SLEEP || type == STEP_WAIT_SIGNAL || type == STEP_APPROVAL;
-}
-
 /* The other items of a map that has failed end before anything else is done, even while the run is
  * paused: their results would be those of a step that is settled. */
 static struct next next_leftover(const struct progress *p)
@@ -129,7 +123,7 @@ static bool is_working(const struct definition *def, const struct progress *p)
     for (size_t i = 0; i < def->step_count; i++) {
         const struct step_state *s = &p->steps[i];
         bool open = s->status == STEP_IS_ACTIVE && (s->begun == 0 || s->begun - s->over > s->asked);
-        if ((open && !only_waits(def->steps[i].type)) || s->undo == UNDO_OPEN)
+        if ((open && !step_type_is(def->steps[i].type, STEP_ONLY_WAITS)) || s->undo == UNDO_OPEN)
             return true;
     }
     return false;

@@ -430,8 +430,8 @@ static bool has_computed_key(struct fault_list *at, json_t *value)
     return false;
 }
 
-/* Valid, but not yet run: delete a row when its feature arrives. Step types have their own column
- * in STEP_TYPES. */
+/* Valid, but not run yet: delete a row when its feature arrives. Step types have a flag for this in
+ * STEP_TYPES. */
 static const struct gap {
     bool in_step;
     const char *member;
@@ -473,7 +473,7 @@ static bool find_unsupported(struct fault_list *at, json_t *object, bool in_step
             return true;
         }
         if (in_step && strcmp(name, "type") == 0 && step_type_parse(json_str(value), &type) &&
-            !step_type_runs(type)) {
+            !step_type_is(type, STEP_RUNS)) {
             put_unsupported(out, at, "steps of type", step_type_name(type));
             return true;
         }
@@ -583,7 +583,7 @@ static void build_step(struct step_def *step, const json_t *json)
     assert(known && step->name.len > 0);
     const json_t *queue = json_object_get(json, "queue");
     struct str until = json_str(json_object_get(json, "until"));
-    if (step->type == STEP_TASK)
+    if (step_type_is(step->type, STEP_FOR_WORKERS))
         step->queue = queue != NULL ? json_str(queue) : STR("default");
     step->handler = json_str(json_object_get(json, "handler"));
     step->input = json_object_get(json, "input");
@@ -603,7 +603,7 @@ static void build_step(struct step_def *step, const json_t *json)
     step->workflow_id = json_str(json_object_get(json, "workflow_id"));
     step->version = int_or(json, "version", -1);
     const json_t *gate = json_object_get(json, "requires_approval");
-    if (step->type == STEP_APPROVAL)
+    if (step_type_is(step->type, STEP_ASKS))
         build_ask(step, json);
     else if (gate != NULL && !json_is_false(gate))
         build_ask(step, gate);

@@ -4,6 +4,7 @@
 
 #include "base/env.h"
 #include "base/limits.h"
+#include "domain/admission/admission.h"
 #include "domain/expr/expr.h"
 #include "domain/role.h"
 #include "domain/schema/schema.h"
@@ -353,6 +354,25 @@ static void check_gate(struct fault_list *f, const struct member *m, json_t *val
     }
 }
 
+/* Pairs of members of which a step has exactly one. */
+static const struct {
+    unsigned on;
+    const char *one, *other;
+} EITHER[] = {
+    {ON(SLEEP), "duration_ms", "until"},
+};
+
+static void check_either(struct fault_list *f, const json_t *step, unsigned type)
+{
+    for (size_t i = 0; i < ARRAY_LEN(EITHER); i++) {
+        bool one = json_object_get(step, EITHER[i].one) != NULL;
+        bool other = json_object_get(step, EITHER[i].other) != NULL;
+        if ((EITHER[i].on & type) != 0 && one == other)
+            fault_list_add(f, "must have either \"%s\" or \"%s\", %s", EITHER[i].one,
+                           EITHER[i].other, one ? "not both" : "and has neither");
+    }
+}
+
 static void check_step(struct fault_list *f, json_t *step)
 {
     if (!json_is_object(step)) {
@@ -369,7 +389,7 @@ static void check_step(struct fault_list *f, json_t *step)
         fault_list_add(f, "has no meaning without \"for_each\"");
         fault_list_leave(f, back_to);
     }
-    if (known && type == STEP_APPROVAL)
+    if (known && step_type_is(type, STEP_ASKS))
         check_asking(f, step);
     if (str_is(json_str(json_object_get(step, "wait_for")), "all") &&
         json_is_string(json_object_get(step, "signal"))) {
@@ -377,13 +397,8 @@ static void check_step(struct fault_list *f, json_t *step)
         fault_list_add(f, "\"all\" needs an array of names in \"signal\"");
         fault_list_leave(f, back_to);
     }
-    if (known && type == STEP_SLEEP) {
-        bool lasts = json_object_get(step, "duration_ms") != NULL;
-        bool until = json_object_get(step, "until") != NULL;
-        if (lasts == until)
-            fault_list_add(f, "a sleep has either \"duration_ms\" or \"until\", %s",
-                           lasts ? "not both" : "here are none");
-    }
+    if (known)
+        check_either(f, step, 1u << type);
 }
 
 static void check_steps(struct fault_list *f, const struct member *m, json_t *value)

@@ -1,5 +1,5 @@
 /* What each member of a definition may be, taken by itself: its place, its type, its bounds.
- * How steps refer to each other is the business of definition.c, the only caller. */
+ * How steps refer to each other is checked by definition.c, the only caller. */
 #ifndef PAWL_DOMAIN_DEFINITION_FIELDS_H
 #define PAWL_DOMAIN_DEFINITION_FIELDS_H
 

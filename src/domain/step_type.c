@@ -1,39 +1,36 @@
-/* The types of steps that a definition may have. */
+/* The table of step types as functions. */
 #include "domain/step_type.h"
 
-static const char *const TYPE_NAMES[] = {
-#define X(symbol, name, runs) [symbol] = name,
+static const struct {
+    const char *name;
+    unsigned flags;
+} TYPES[] = {
+#define X(symbol, token, flags, waits) [symbol] = {#token, flags},
     STEP_TYPES(X)
 #undef X
 };
 
-static const bool TYPE_RUNS[] = {
-#define X(symbol, name, runs) [symbol] = runs,
-    STEP_TYPES(X)
-#undef X
-};
-
-static_assert(ARRAY_LEN(TYPE_NAMES) == STEP_TYPE_COUNT, "every step type has a name");
+static_assert(ARRAY_LEN(TYPES) == STEP_TYPE_COUNT, "one row per type");
 
 const char *step_type_name(enum step_type type)
 {
     assert(type < STEP_TYPE_COUNT);
-    return TYPE_NAMES[type];
+    return TYPES[type].name;
 }
 
 bool step_type_parse(struct str name, enum step_type *ret)
 {
-    for (unsigned i = 0; i < STEP_TYPE_COUNT; i++) {
-        if (str_is(name, step_type_name((enum step_type)i))) {
-            *ret = (enum step_type)i;
+    for (enum step_type type = 0; type < STEP_TYPE_COUNT; type++) {
+        if (str_is(name, TYPES[type].name)) {
+            *ret = type;
             return true;
         }
     }
     return false;
 }
 
-bool step_type_runs(enum step_type type)
+bool step_type_is(enum step_type type, unsigned flag)
 {
     assert(type < STEP_TYPE_COUNT);
-    return TYPE_RUNS[type];
+    return (TYPES[type].flags & flag) != 0;
 }

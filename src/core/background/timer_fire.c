@@ -1,7 +1,6 @@
 /* What a timer does when its time has come. */
 #include "core/background/timer_fire.h"
 
-#include "base/limits.h"
 #include "core/entity/entity_call.h"
 #include "core/entity/entity_starts.h"
 #include "core/run/approval_txn.h"
@@ -10,7 +9,7 @@
 #include "core/run/run_advance.h"
 #include "core/run/run_control.h"
 #include "core/run/run_txn.h"
-#include "core/run/signal_wait.h"
+#include "core/run/step_ops.h"
 #include "core/txn/cpu_shares.h"
 #include "core/usecase/start.h"
 
@@ -41,74 +40,6 @@ static enum err fire_run(struct tx *tx, const struct timer *timer, struct proble
     return run_txn_advance(&m);
 }
 
-static enum err give_up_child(struct run_txn *m, struct job *job)
-{
-    struct attempt_loss late = {
-        .error = error_json(m->tx, "TIMED_OUT", STR("The child run took longer than timeout_ms")),
-        .code = STR("TIMED_OUT"),
-        .timed_out = true,
-    };
-    enum err e = late.error.ptr != NULL ? job_attempt_lost(m, job, &late) : ERR_NO_MEMORY;
-    return e == ERR_OK ? run_txn_cancel_child_later(m->tx, job->child) : e;
-}
-
-/* `child` is NULL when the child run is not there any more. */
-static enum err child_failed(struct run_txn *m, struct job *job, const struct run *child)
-{
-    struct buf text;
-    buf_init(&text, JSON_WRITTEN_MAX);
-    struct json_out o = json_out_to(&text);
-    json_open(&o, NULL, '{');
-    json_add_text(&o, "code", STR("CHILD_FAILED"));
-    json_add_text(&o, "status",
-                  child != NULL ? str_of(run_status_name(child->status)) : STR("removed"));
-    json_add_uuid(&o, "run_id", job->child);
-    json_add_raw(&o, "cause", child != NULL ? child->error : STR_NONE);
-    json_close(&o, '}');
-    struct str error = arena_take(&m->tx->arena, &text);
-    return error.ptr != NULL ? job_attempt_failed(m, job, error, STR("CHILD_FAILED"), false)
-                             : ERR_NO_MEMORY;
-}
-
-/* A child run is over: its result is the job's. */
-static enum err take_child(struct run_txn *m, struct job *job, struct problem *p)
-{
-    struct run_txn child;
-    bool found = false;
-    enum err e = run_txn_load_if(&child, m->tx, uuid_time(job->child), p, &found);
-    if (e != ERR_OK)
-        return e;
-    if (!found)
-        return child_failed(m, job, NULL);
-    if (!run_has_ended(child.run.status)) {
-        bool late = job->due_at >= 0 && job->due_at <= m->tx->now_ms;
-        return late ? give_up_child(m, job) : ERR_OK;
-    }
-    bool has_output = child.run.error.ptr == NULL;
-    if (child.run.status != RUN_SUCCEEDED || !has_output)
-        return child_failed(m, job, &child.run);
-    job->output = child.run.output.ptr != NULL ? child.run.output : STR("null");
-    e = job_change(m, job, JOB_ON_COMPLETE);
-    return e == ERR_OK ? job_ended(m, job) : e;
-}
-
-/* A sleep, a delay or a wait is over. */
-static enum err fire_scheduled(struct run_txn *m, struct job *job)
-{
-    enum step_type type = job_step(m->def, job)->type;
-    if (type == STEP_SLEEP) {
-        enum err e = job_change(m, job, JOB_ON_FIRE);
-        return e == ERR_OK ? job_ended(m, job) : e;
-    }
-    if (type == STEP_WAIT_SIGNAL)
-        return signal_wait_expire(m, job);
-    if (m->run.status != RUN_PAUSED)
-        return job_change(m, job, JOB_ON_WAKE);
-    struct job held = *job; /* it stays where it is until the run is resumed */
-    held.due_at = -1;
-    return job_row_touch(m->tx, job, &held);
-}
-
 /* A timer of an older generation is only removed. */
 static enum err fire_job(struct tx *tx, const struct timer *timer, struct problem *p)
 {
@@ -134,10 +65,8 @@ static enum err fire_job(struct tx *tx, const struct timer *timer, struct proble
         return e;
     if (job.state == JOB_APPROVAL)
         e = approval_due(&m, &job, &over);
-    else if (child)
-        e = take_child(&m, &job, p);
-    else if (job.state == JOB_SCHEDULED)
-        e = fire_scheduled(&m, &job);
+    else if (child || job.state == JOB_SCHEDULED)
+        e = step_waits_of(m.def, &job)->due(&m, &job, p);
     else
         e = job_attempt_expired(&m, &job);
     over |= job_has_ended(job.state);

@@ -65,7 +65,7 @@ static enum err compose_content(struct run_txn *m, const struct job *job, const 
     const struct step_def *step = job_step(m->def, job);
     if (step->ask.content != NULL)
         return fill(m, step->ask.content, item, p, ret);
-    if (step->type == STEP_APPROVAL)
+    if (step_type_is(step->type, STEP_ASKS))
         return parse_kept(m->tx, NOTHING, ret);
     if (job->input.ptr == NULL && step->input != NULL) {
         *ret = step->input;
@@ -99,7 +99,7 @@ enum err approval_hash(struct tx *tx, struct str prompt, const json_t *content, 
 static int64_t gives_up_at(const struct run_txn *m, const struct job *job)
 {
     const struct step_def *step = job_step(m->def, job);
-    bool limited = step->type == STEP_APPROVAL && step->timeout_ms >= 0;
+    bool limited = step_type_is(step->type, STEP_ASKS) && step->timeout_ms >= 0;
     return limited ? job->created_at + step->timeout_ms : -1;
 }
 
@@ -138,7 +138,7 @@ enum err approval_compose(struct run_txn *m, struct job *job, const json_t *item
         return e;
     job->state = JOB_APPROVAL;
     job->due_at = due_of(m, job, ret);
-    if (job_step(m->def, job)->type == STEP_APPROVAL) { /* asking is all that it does */
+    if (step_type_is(job_step(m->def, job)->type, STEP_ASKS)) { /* asking is all that it does */
         job->attempt = 1;
         job->started_at = now;
     }
@@ -311,7 +311,7 @@ enum err approval_settle(struct run_txn *m, struct job *job, struct approval *a,
     advance_answered(&m->progress, (size_t)job->step);
     if (!approval_is_granted(a, ask_of(m, job)))
         e = end_badly(m, job, a);
-    else if (job_step(m->def, job)->type == STEP_APPROVAL)
+    else if (step_type_is(job_step(m->def, job)->type, STEP_ASKS))
         e = complete_approval(m, job, a);
     else
         e = let_task_go(m, job, a);

@@ -6,6 +6,7 @@
 #include "core/run/job_txn.h"
 #include "core/run/run_values.h"
 #include "core/run/step_begin.h"
+#include "core/run/step_ops.h"
 #include "core/txn/cpu_shares.h"
 
 enum { NEXTS_MAX = 100 * 1000 }; /* more in one turn is a bug, not a workflow */
@@ -43,9 +44,9 @@ static enum err move_open_job(struct run_txn *m, struct job *job, enum job_event
     if (job_decide(job->state, on, &ignored) != ERR_OK)
         return ERR_OK;
     enum err e = job_change(m, job, on);
-    if (e == ERR_OK && on == JOB_ON_CANCEL && !uuid_is_nil(job->child))
-        e = run_txn_cancel_child_later(m->tx, job->child);
-    return e;
+    const struct step_waits *waits = step_waits_of(m->def, job);
+    bool ends_more = e == ERR_OK && on == JOB_ON_CANCEL && waits->cancelled != NULL;
+    return ends_more ? waits->cancelled(m, job) : e;
 }
 
 static enum err move_open_jobs(struct run_txn *m, int64_t from, int64_t to, enum job_event on)
@@ -58,7 +59,7 @@ static enum err release_if_held(struct run_txn *m, struct job *job, enum job_eve
 {
     enum step_type type = job_step(m->def, job)->type;
     bool held = job->state == JOB_SCHEDULED && job->due_at < 0 &&
-                (job->undo || type == STEP_TASK || type == STEP_HTTP);
+                (job->undo || step_type_is(type, STEP_QUEUED));
     return held ? job_change(m, job, on) : ERR_OK;
 }
 

@@ -5,7 +5,7 @@
 #include "core/run/job_txn.h"
 #include "core/run/run_advance.h"
 #include "core/run/run_control.h"
-#include "store/run/signals.h"
+#include "core/run/step_ops.h"
 
 /* Jobs of a step that were handed out or could have been, and those that ended before that: by an
  * expression, or without an approval. */
@@ -38,7 +38,7 @@ static enum err count_offers(const struct run_txn *m, size_t step, struct step_o
 {
     const struct step_state *s = &m->progress.steps[step];
     enum step_type type = m->def->steps[step].type;
-    if (s->first == 0 || s->undo != UNDO_NONE || (type != STEP_TASK && type != STEP_HTTP))
+    if (s->first == 0 || s->undo != UNDO_NONE || !step_type_is(type, STEP_QUEUED))
         return ERR_OK;
     enum err e = jobs_range(m->tx->db, m->run.num, s->first, s->first + s->begun, count_offer, ret);
     return e == ERR_OK ? ret->err : e;
@@ -68,9 +68,11 @@ static enum err revive_step(struct run_txn *m, size_t step)
     if (e != ERR_OK)
         return e;
     if (offers.made == 0) { /* what could not be evaluated is evaluated again, and asked again */
-        if (m->def->steps[step].type == STEP_WAIT_SIGNAL) /* its senders will not send again */
-            e = signals_give_back(m->tx->db, m->run.num, s->first, s->first + s->begun);
-        advance_again(&m->progress, step);
+        const struct step_waits *waits = step_waits_of_type(m->def->steps[step].type);
+        if (waits->dropped != NULL)
+            e = waits->dropped(m, s->first, s->first + s->begun);
+        if (e == ERR_OK)
+            advance_again(&m->progress, step);
         return e;
     }
     int64_t revived = 0;

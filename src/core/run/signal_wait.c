@@ -189,7 +189,7 @@ static bool look_at(void *ctx, const struct job *job)
 {
     struct search *s = ctx;
     const struct step_def *step = job_step(s->m->def, job);
-    if (step->type != STEP_WAIT_SIGNAL || job->undo || job->state != JOB_SCHEDULED)
+    if (step->signals == NULL || job->undo || job->state != JOB_SCHEDULED)
         return true;
     s->err = is_wanted(s->m, step, job, s->name, &s->found);
     if (s->err != ERR_OK || !s->found)

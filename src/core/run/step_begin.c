@@ -4,12 +4,9 @@
 #include "base/limits.h"
 #include "core/run/approval_txn.h"
 #include "core/run/job_txn.h"
-#include "core/run/run_new.h"
 #include "core/run/run_values.h"
-#include "core/run/signal_wait.h"
+#include "core/run/step_ops.h"
 #include "core/txn/cpu_shares.h"
-
-#define EXPRESSION_FAILED "EXPRESSION_FAILED"
 
 /* --- failures --- */
 
@@ -94,215 +91,29 @@ enum err step_begin(struct run_txn *m, size_t step)
     return e;
 }
 
-/* --- one item, by the type of the step --- */
-
-struct item {
-    struct run_txn *m;
-    const struct step_def *def;
-    struct job *job;
-    const json_t *value; /* NULL: the step has one item only */
-    const char *code;    /* of a failure to make it */
-    struct problem p;
-    struct approval approval; /* of a job that waits for one */
-};
-
-/* A template as text; the value itself where there is nothing to fill in. */
-static enum err fill_text(struct item *i, const json_t *template, struct str *ret)
-{
-    const json_t *filled = template;
-    enum err e = ERR_OK;
-    if (expr_has_template(template))
-        e = values_fill(i->m, template, i->value, &i->p, &filled);
-    return e == ERR_OK ? values_text(i->m->tx, filled, ret) : e;
-}
-
-static enum err make_task(struct item *i)
-{
-    if (i->def->input != NULL && (expr_has_template(i->def->input) || i->value != NULL))
-        return fill_text(i, i->def->input, &i->job->input);
-    /* Without an input of its own a task gets its item, or what the run got. */
-    return i->value != NULL ? values_text(i->m->tx, i->value, &i->job->input) : ERR_OK;
-}
-
-static enum err make_sleep(struct item *i)
-{
-    int64_t now = i->m->tx->now_ms;
-    i->job->state = JOB_SCHEDULED;
-    i->job->due_at = i->def->until_ms >= 0 ? i->def->until_ms : now + i->def->duration_ms;
-    if (i->def->until.len == 0)
-        return ERR_OK;
-    json_t *template = json_stringn(i->def->until.ptr, i->def->until.len);
-    const json_t *filled = NULL;
-    if (template == NULL)
-        return ERR_NO_MEMORY;
-    enum err e = values_fill(i->m, template, i->value, &i->p, &filled);
-    json_decref(template);
-    if (e != ERR_OK)
-        return e;
-    int64_t until = 0;
-    if (!json_is_string(filled) || !time_parse(json_str(filled), &until))
-        return problem_set(&i->p, ERR_EXPRESSION, "until is no time as 2026-01-31T12:00:00Z");
-    i->job->due_at = MAX(until, (int64_t)0);
-    return ERR_OK;
-}
-
-static enum err make_wait(struct item *i)
-{
-    i->code = "OUTPUT_TOO_LARGE";
-    return signal_wait_begin(i->m, i->def, i->job, &i->p);
-}
-
-static enum err make_transform(struct item *i)
-{
-    i->job->state = JOB_SUCCEEDED;
-    return fill_text(i, i->def->output, &i->job->output);
-}
-
-static enum err make_emit(struct item *i)
-{
-    i->job->state = JOB_SUCCEEDED;
-    i->job->output = STR("null");
-    enum err e = i->def->payload != NULL ? fill_text(i, i->def->payload, &i->job->output) : ERR_OK;
-    if (e != ERR_OK)
-        return e;
-    struct buf data;
-    buf_init(&data, JSON_KEPT_MAX + 4 * KIB);
-    struct json_out o = json_out_to(&data);
-    json_open(&o, NULL, '{');
-    json_add_text(&o, "event", i->def->event);
-    json_add_raw(&o, "payload", i->job->output);
-    json_close(&o, '}');
-    e = buf_ok(&data) ? run_txn_add_event(i->m, EVENT_EMITTED, buf_str(&data)) : ERR_NO_MEMORY;
-    buf_release(&data);
-    return e;
-}
-
-static enum err make_call(struct item *i)
-{
-    i->job->queue = STR(HTTP_QUEUE);
-    return fill_text(i, i->def->request, &i->job->input);
-}
-
-/* One that begins itself, however many levels down, would have no end, and with a map or two steps
- * as many runs as the disk can hold. */
-static enum err check_ancestors(struct item *i)
-{
-    struct run_txn *m = i->m;
-    struct run run = m->run;
-    for (;;) {
-        if (str_eq(run.workflow_id, i->def->workflow_id))
-            return problem_set(&i->p, ERR_EXPRESSION, "workflow \"%.*s\" would run inside itself",
-                               STR_ARG(i->def->workflow_id));
-        bool found = false;
-        if (run.parent_run < 0)
-            return ERR_OK;
-        enum err e = runs_find_num(m->tx->db, run.parent_run, &m->tx->arena, &found, &run);
-        if (e != ERR_OK || !found)
-            return e != ERR_OK ? e : ERR_INTERNAL;
-    }
-}
-
-/* The child begins in a turn of its own, and its end wakes the job. */
-static enum err make_child(struct item *i)
-{
-    struct run_txn *m = i->m;
-    i->code = "CHILD_REFUSED";
-    struct run_txn child = {
-        .read_tx = m->read_tx, .tx = m->tx, .tenant = m->tenant, .run = run_blank()};
-    struct workflow_newest newest = {0};
-    enum err e = read_tx_newest(&m->tx->read, m->run.tenant, i->def->workflow_id, &newest);
-    if (e != ERR_OK)
-        return e;
-    if (!newest.found || (newest.archived && i->def->version < 0))
-        return problem_set(&i->p, ERR_EXPRESSION, "there is no workflow \"%.*s\"",
-                           STR_ARG(i->def->workflow_id));
-    if (m->run.depth + 1 > CHILD_DEPTH_MAX)
-        return problem_set(&i->p, ERR_EXPRESSION, "runs are nested more than %d deep",
-                           CHILD_DEPTH_MAX);
-    e = check_ancestors(i);
-    if (e != ERR_OK)
-        return e;
-    child.run.workflow_id = i->def->workflow_id;
-    child.run.workflow_version = i->def->version > 0 ? i->def->version : newest.version;
-    e = read_tx_definition(&m->tx->read, m->run.tenant, child.run.workflow_id,
-                           child.run.workflow_version, &i->p, &child.def);
-    if (e == ERR_WORKFLOW_NOT_FOUND)
-        return problem_set(&i->p, ERR_EXPRESSION, "workflow \"%.*s\" has no version %lld",
-                           STR_ARG(i->def->workflow_id), (long long)i->def->version);
-    if (e == ERR_OK && child.def->unsupported.len > 0)
-        return problem_set(&i->p, ERR_EXPRESSION, "%.*s", STR_ARG(child.def->unsupported));
-    i->code = EXPRESSION_FAILED;
-    if (e == ERR_OK)
-        e = make_task(i); /* the same rules for its input */
-    if (e != ERR_OK)
-        return e;
-    child.run.input = i->job->input.ptr != NULL ? i->job->input : STR("null");
-    if (i->job->input.ptr == NULL && i->def->input != NULL)
-        e = values_text(m->tx, i->def->input, &child.run.input);
-    child.run.priority = m->run.priority;
-    child.run.labels = m->run.labels;
-    child.run.traceparent = m->run.traceparent;
-    child.run.created_by = m->run.created_by;
-    child.run.created_at = m->tx->now_ms;
-    child.run.parent_run = m->run.num;
-    child.run.parent_ordinal = i->job->ordinal;
-    child.run.depth = m->run.depth + 1;
-    if (e == ERR_OK)
-        e = run_txn_create_child(&child, &i->p);
-    i->job->state = JOB_DISPATCHED;
-    if (i->def->timeout_ms >= 0)
-        i->job->due_at = m->tx->now_ms + i->def->timeout_ms;
-    i->job->child = child.run.id;
-    return e;
-}
-
-static enum err make(struct item *i)
-{
-    switch (i->def->type) {
-    case STEP_TASK:
-        return make_task(i);
-    case STEP_SLEEP:
-        return make_sleep(i);
-    case STEP_WAIT_SIGNAL:
-        return make_wait(i);
-    case STEP_TRANSFORM:
-        return make_transform(i);
-    case STEP_EMIT:
-        return make_emit(i);
-    case STEP_HTTP:
-        return make_call(i);
-    case STEP_WORKFLOW:
-        return make_child(i);
-    case STEP_APPROVAL:
-        return ERR_OK; /* asking is all that it does */
-    case STEP_LLM:
-    case STEP_TYPE_COUNT:
-        break;
-    }
-    assert(!"definitions with such steps are refused at start");
-    return ERR_INTERNAL;
-}
+/* --- items --- */
 
 static enum err begin_item(struct run_txn *m, size_t step, int64_t index, const json_t *value)
 {
     int64_t first = m->progress.steps[step].first;
     struct job job = job_blank(m, step, first + index, index);
-    struct item i = {.m = m,
-                     .def = &m->def->steps[step],
-                     .job = &job,
-                     .value = value,
-                     .code = EXPRESSION_FAILED};
+    struct step_item i = {.m = m,
+                          .def = &m->def->steps[step],
+                          .job = &job,
+                          .value = value,
+                          .code = EXPRESSION_FAILED};
+    struct approval approval; /* of a job that waits for one */
     problem_init(&i.p);
-    enum err e = make(&i);
+    enum err e = step_begin_of(i.def->type)(&i);
     if (e == ERR_OK && i.def->asks)
-        e = approval_compose(m, &job, value, &i.p, &i.approval);
+        e = approval_compose(m, &job, value, &i.p, &approval);
     if (e == ERR_EXPRESSION)
         e = create_failed(m, &job, i.code, str_of(i.p.detail));
     else if (e == ERR_OK)
         e = job_create(m, &job);
     problem_release(&i.p);
     if (e == ERR_OK && job.state == JOB_APPROVAL)
-        e = approval_request(m, &job, &i.approval);
+        e = approval_request(m, &job, &approval);
     if (e == ERR_OK && job_has_ended(job.state))
         e = job_ended(m, &job);
     return e;
@@ -391,11 +202,11 @@ enum err step_begin_undo(struct run_txn *m, size_t step)
     const struct step_def *def = &m->def->steps[step];
     advance_undo_begun(&m->progress, step);
     struct job job = job_blank(m, step, m->progress.steps[step].undo_job, 0);
-    struct item i = {.m = m, .def = def, .job = &job};
+    struct step_item i = {.m = m, .def = def, .job = &job};
     job.undo = true;
     job.queue = def->undo_queue;
     problem_init(&i.p);
-    enum err e = def->undo_input != NULL ? fill_text(&i, def->undo_input, &job.input)
+    enum err e = def->undo_input != NULL ? step_fill_text(&i, def->undo_input, &job.input)
                                          : undo_input(m, step, &job.input);
     if (e == ERR_EXPRESSION)
         e = create_failed(m, &job, EXPRESSION_FAILED, str_of(i.p.detail));

@@ -5,7 +5,7 @@
 #include "core/run/approval_txn.h"
 #include "core/run/job_txn.h"
 #include "core/run/run_txn.h"
-#include "core/run/signal_wait.h"
+#include "core/run/step_ops.h"
 #include "core/txn/attempts.h"
 #include "core/txn/worker_polls.h"
 #include "core/usecase/use_cases.h"
@@ -197,20 +197,18 @@ static bool is_call(const struct job *job)
 /* What one open job waits for. */
 static const char *kind_of(const struct why *w, const struct job *job)
 {
-    enum step_type type = job_step(w->m.def, job)->type;
+    const struct step_waits *waits = step_waits_of(w->m.def, job);
     if (job->state == JOB_PENDING)
         return is_call(job) ? "call" : "worker_queue";
     if (job->state == JOB_APPROVAL)
         return "approval";
     if (job->state == JOB_RUNNING)
         return "worker";
+    if (waits->kind != NULL)
+        return waits->kind;
     if (job->state == JOB_DISPATCHED)
-        return uuid_is_nil(job->child) ? "call" : "child_run";
-    if (type == STEP_WAIT_SIGNAL && !job->undo)
-        return "signal";
-    if (job->due_at < 0)
-        return "resume";
-    return type == STEP_SLEEP && !job->undo ? "timer" : "retry";
+        return "call";
+    return job->due_at < 0 ? "resume" : "retry";
 }
 
 /* "roles approver; users ann, bob": those on the lists. */
@@ -332,45 +330,33 @@ static enum err show_retry(struct why *w, const struct job *job)
     return show_last_error(w, job);
 }
 
-static void sum_up_event(struct why *w, const struct job *job, const char *kind)
+static void sum_up_event(struct why *w, const struct job *job, const char *kind,
+                         const struct buf *sentence)
 {
     const struct step_def *step = job_step(w->m.def, job);
-    if (strcmp(kind, "signal") == 0) {
-        struct str name = json_str(json_is_array(step->signals) ? json_array_get(step->signals, 0)
-                                                                : step->signals);
-        bool several = json_array_size(step->signals) > 1;
-        sum_up(w, "Step %.*s is waiting for the signal %.*s%s.", STR_ARG(step->name), STR_ARG(name),
-               !several              ? ""
-               : step->waits_for_all ? " and others"
-                                     : " or another");
-    } else if (strcmp(kind, "timer") == 0) {
-        sum_up(w, "Step %.*s is sleeping until %s.", STR_ARG(step->name),
-               time_text(job->due_at).text);
-    } else if (strcmp(kind, "child_run") == 0) {
-        sum_up(w, "Step %.*s is waiting for its child run.", STR_ARG(step->name));
-    } else if (strcmp(kind, "resume") == 0) {
+    if (sentence->len > 0)
+        sum_up(w, "%.*s", STR_ARG(buf_str(sentence)));
+    else if (strcmp(kind, "resume") == 0)
         sum_up(w, "Step %.*s is waiting for the run to be resumed.", STR_ARG(step->name));
-    } else if (job->state == JOB_PENDING) {
+    else if (job->state == JOB_PENDING)
         sum_up(w, "Step %.*s is waiting for its HTTP call to start.", STR_ARG(step->name));
-    } else {
+    else
         sum_up(w, "Step %.*s is waiting for the response to its HTTP call.", STR_ARG(step->name));
-    }
 }
 
 static enum err show_event(struct why *w, const struct job *job, const char *kind)
 {
-    const struct step_def *step = job_step(w->m.def, job);
+    const struct step_waits *waits = step_waits_of(w->m.def, job);
+    struct buf sentence;
     enum err e = ERR_OK;
+    buf_init(&sentence, 4 * KIB);
     json_add_time(&w->o, "due_at", job->due_at);
-    if (strcmp(kind, "signal") == 0) {
-        json_add_name(&w->o, "signal");
-        json_put_plain(w->o.buf, step->signals);
-        if (step->waits_for_all)
-            e = signal_wait_show(w->tx->db, step, job, &w->o);
-    }
+    if (waits->kind == kind)
+        e = waits->why(w->tx, job_step(w->m.def, job), job, &w->o, &sentence);
     if (!uuid_is_nil(job->child))
         json_add_uuid(&w->o, "child_run_id", job->child);
-    sum_up_event(w, job, kind);
+    sum_up_event(w, job, kind, &sentence);
+    buf_release(&sentence);
     return e;
 }
 

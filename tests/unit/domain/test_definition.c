@@ -394,7 +394,7 @@ static void faults_of_each_type_are_found(void **state)
         {APPROVAL("'approvers':{'all':true}"), "/steps/0/approvers/all", "not known"},
         {APPROVAL("'expires_s':0"), "/steps/0/expires_s", "from 1"},
         {APPROVAL("'on_expire':'shrug'"), "/steps/0/on_expire", "reject|approve|fail"},
-        {STEP("'type':'sleep'"), "/steps/0", "here are none"},
+        {STEP("'type':'sleep'"), "/steps/0", "and has neither"},
         {STEP("'type':'sleep','duration_ms':1,'until':'2030-01-01T00:00:00Z'"), "/steps/0",
          "not both"},
         {STEP("'type':'sleep','duration_ms':-1"), "/steps/0/duration_ms", "from 0 to 316224000000"},
@@ -546,7 +546,7 @@ static void faults_of_all_kinds_show_at_once(void **state)
     assert_fault(&t, "/steps/0", "\"handler\" is missing");
     assert_fault(&t, "/steps/1/type", "must be one of");
     assert_fault(&t, "/steps/1/needs/1", "no step \"zz\"");
-    assert_fault(&t, "/steps/2", "here are none");
+    assert_fault(&t, "/steps/2", "and has neither");
     assert_fault(&t, "/steps/2/name", "already");
     assert_fault(&t, "/steps/2/on_error", "no step \"nobody\"");
     assert_fault(&t, "/steps/3", "must be an object");
