@@ -4,7 +4,6 @@
 #include "base/limits.h"
 #include "core/admission/run_limits.h"
 #include "core/txn/definition_cache.h"
-#include "core/usecase/execute.h"
 #include "store/doctor/repair.h"
 #include "store/run/runs.h"
 
@@ -45,6 +44,12 @@ static void lists_release(struct lists *l)
 }
 
 /* --- what they should be --- */
+
+/* A definition or an input that cannot be read is refused; anything else ends the work. */
+static bool is_failure(enum err e)
+{
+    return e != ERR_OK && !err_is_refusal(e);
+}
 
 /* Fills l->scopes. An error that is no failure of the store: nobody can say. */
 static enum err by_definition(struct lists *l, const struct live_run *run)
@@ -104,7 +109,7 @@ static bool check_one(void *ctx, const struct live_run *run)
             e = finding_show(l->tx->db, WRONG, run->tenant, run->num, l->each, l->ctx);
         l->found++;
     }
-    l->err = is_store_failure(e) ? e : ERR_OK;
+    l->err = is_failure(e) ? e : ERR_OK;
     return l->err == ERR_OK;
 }
 
@@ -202,7 +207,7 @@ static enum err mend_list(struct lists *l, const struct live_run *run)
     char text[LIMIT_KEY_LIST_TEXT_MAX];
     struct str list = STR_NONE;
     enum err e = by_definition(l, run);
-    if (is_store_failure(e))
+    if (is_failure(e))
         return e;
     if (e == ERR_OK) {
         e = restore_number(l, &kept);
@@ -228,7 +233,7 @@ static bool is_fine(void *ctx, const struct live_run *run)
     struct str rest = STR_NONE;
     enum err e = by_definition(l, run);
     bool fine = e == ERR_OK && is_right(l, run);
-    if (e != ERR_OK && !is_store_failure(e)) {
+    if (e != ERR_OK && !is_failure(e)) {
         e = list_of_rest(l, run, text, &rest);
         fine = str_eq(rest, run->scopes);
     }

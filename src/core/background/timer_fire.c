@@ -1,16 +1,13 @@
 /* What a timer does when its time has come. */
 #include "core/background/timer_fire.h"
 
-#include "core/entity/entity_call.h"
-#include "core/entity/entity_starts.h"
-#include "core/run/approval_txn.h"
+#include "core/background/entity_starts_due.h"
+#include "core/entity/entity_txn.h"
 #include "core/run/follow_up.h"
-#include "core/run/job_txn.h"
 #include "core/run/run_advance.h"
 #include "core/run/run_control.h"
-#include "core/run/run_txn.h"
-#include "core/run/step_ops.h"
 #include "core/txn/cpu_shares.h"
+#include "core/usecase/job_owners.h"
 #include "core/usecase/start.h"
 
 /* The run's own: its start, its deadline, or more to do than one turn may take. */
@@ -56,21 +53,7 @@ static enum err fire_job(struct tx *tx, const struct timer *timer, struct proble
         e = timers_delete(tx->db, timer);
     if (e != ERR_OK || (!due && !child))
         return e;
-    if (job_is_of_entity(&job))
-        return entity_call_due(tx, &job, p);
-    struct run_txn m;
-    bool over = false;
-    e = run_txn_load(&m, tx, job.run, p);
-    if (e != ERR_OK)
-        return e;
-    if (job.state == JOB_APPROVAL)
-        e = approval_due(&m, &job, &over);
-    else if (child || job.state == JOB_SCHEDULED)
-        e = step_waits_of(m.def, &job)->due(&m, &job, p);
-    else
-        e = job_attempt_expired(&m, &job);
-    over |= job_has_ended(job.state);
-    return e == ERR_OK && over ? run_txn_advance(&m) : e;
+    return job_owner_of(&job)->due(tx, &job, p);
 }
 
 /* One of an entity's own: a call of its handler is due, unless one is under way. */

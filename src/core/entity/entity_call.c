@@ -16,7 +16,7 @@ static enum err load(struct op *op, struct tx *tx, const struct job *job, struct
     bool found = false;
     enum err e = entity_txn_load(m, tx, job->run, &op->problem, &found);
     if (e == ERR_OK && !found)
-        e = problem_set(&op->problem, ERR_JOB_NOT_FOUND, "the entity of this job is gone");
+        e = problem_set(&op->problem, ERR_JOB_NOT_FOUND, "The entity of this job no longer exists");
     return e;
 }
 
@@ -185,8 +185,8 @@ static enum err tell_call(struct entity_txn *m, enum event_type type, const stru
     return e;
 }
 
-enum err entity_call_claim(struct op *op, struct tx *tx, const struct claim_input *in,
-                           const struct job *job, struct json_out *o)
+static enum err claim(struct op *op, struct tx *tx, const struct claim_input *in,
+                      const struct job *job, struct json_out *o)
 {
     struct entity_txn m;
     enum err e = load(op, tx, job, &m);
@@ -208,7 +208,7 @@ enum err entity_call_claim(struct op *op, struct tx *tx, const struct claim_inpu
     if (e == ERR_OK)
         e = entity_txn_settle(&m);
     buf_release(&signals);
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot hand out the job");
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot assign the job");
 }
 
 /* --- leases --- */
@@ -236,28 +236,29 @@ static enum err refuse_stale(struct op *op, struct entity_txn *m, struct job *jo
             e = entity_txn_settle(m);
         buf_release(&data);
         if (e != ERR_OK)
-            return problem_set(&op->problem, e, "cannot note the stale lease");
+            return problem_set(&op->problem, e, "Cannot record the stale lease");
         op->answer.refusal_wrote = true;
     }
     return problem_set(&op->problem, ERR_LEASE_LOST, "%s", why);
 }
 
-enum err entity_call_heartbeat(struct op *op, struct tx *tx, const struct heartbeat_input *in,
-                               const struct job *job)
+static enum err heartbeat(struct op *op, struct tx *tx, const struct heartbeat_input *in,
+                          struct job *job)
 {
     struct job renewed = *job;
     if (!lease_is_current(tx, job, in->lease_token) || job->state != JOB_RUNNING) {
         struct entity_txn m;
         enum err e = load(op, tx, job, &m);
-        return e == ERR_OK ? refuse_stale(op, &m, &renewed, in->lease_token, "the lease has ended")
-                           : e;
+        return e == ERR_OK
+                   ? refuse_stale(op, &m, &renewed, in->lease_token, "The lease has expired")
+                   : e;
     }
     renewed.due_at = tx->now_ms + job->lease_ms;
     if (in->note.ptr != NULL)
         renewed.note = in->note;
     enum err e = job_row_touch(tx, job, &renewed);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot renew the lease");
+        return problem_set(&op->problem, e, "Cannot renew the lease");
     struct json_out o = json_out_to(&op->answer.body);
     json_open(&o, NULL, '{');
     json_add_uuid(&o, "job_id", job->id);
@@ -327,8 +328,8 @@ static bool must_give_way(const struct entity_txn *m, const struct job *job)
     return m->entity.migrate_to >= 0 && job->item != CALL_MIGRATE;
 }
 
-enum err entity_call_release(struct op *op, struct tx *tx, const struct heartbeat_input *in,
-                             struct job *job)
+static enum err release(struct op *op, struct tx *tx, const struct heartbeat_input *in,
+                        struct job *job)
 {
     struct entity_txn m;
     enum err e = load(op, tx, job, &m);
@@ -337,7 +338,7 @@ enum err entity_call_release(struct op *op, struct tx *tx, const struct heartbea
     bool current = lease_is_current(tx, job, in->lease_token);
     bool again = current && job->state == JOB_PENDING;
     if (!current || (job->state != JOB_RUNNING && !again))
-        return refuse_stale(op, &m, job, in->lease_token, "the lease has ended");
+        return refuse_stale(op, &m, job, in->lease_token, "The lease has expired");
     op->answer.changed_nothing = again;
     if (!again)
         e = job_row_change(tx, job, JOB_ON_RELEASE);
@@ -349,7 +350,7 @@ enum err entity_call_release(struct op *op, struct tx *tx, const struct heartbea
             e = entity_txn_settle(&m);
     }
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot release the job");
+        return problem_set(&op->problem, e, "Cannot release the job");
     struct json_out o = json_out_to(&op->answer.body);
     answer_call(&o, &m, job, "released");
     return ERR_OK;
@@ -408,7 +409,7 @@ static enum err expire(struct entity_txn *m, struct job *job)
     return e == ERR_OK ? entity_txn_settle(m) : e;
 }
 
-enum err entity_call_due(struct tx *tx, struct job *job, struct problem *p)
+static enum err due(struct tx *tx, struct job *job, struct problem *p)
 {
     struct entity_txn m;
     bool found = false;
@@ -420,7 +421,7 @@ enum err entity_call_due(struct tx *tx, struct job *job, struct problem *p)
     return found ? expire(&m, job) : job_row_remove(tx, job);
 }
 
-enum err entity_call_revive(struct op *op, struct tx *tx, struct job *job)
+static enum err retry(struct op *op, struct tx *tx, struct job *job)
 {
     struct entity_txn m;
     enum err e = load(op, tx, job, &m);
@@ -476,8 +477,8 @@ static enum err take_failure(struct entity_txn *m, const struct finish_job_input
     return e == ERR_OK ? call_failed(m, job, again, again ? delay_before_next(m, job) : 0) : e;
 }
 
-enum err entity_call_finish(struct op *op, struct tx *tx, const struct finish_job_input *in,
-                            struct job *job, struct json_out *o, bool *ret_changed)
+static enum err finish(struct op *op, struct tx *tx, const struct finish_job_input *in,
+                       struct job *job, struct json_out *o, bool *ret_changed)
 {
     struct entity_txn m;
     json_t *output = NULL;
@@ -488,19 +489,19 @@ enum err entity_call_finish(struct op *op, struct tx *tx, const struct finish_jo
     *ret_changed = true;
     if (!lease_is_current(tx, job, in->lease_token))
         return refuse_stale(op, &m, job, in->lease_token,
-                            "this lease is not the job's current one: its result is not taken");
+                            "This is not the job's current lease, so the result was ignored");
     if (in->state.ptr != NULL)
         return problem_set(&op->problem, ERR_ANSWER_INVALID,
-                           "state: an entity's state is a member of its output");
+                           "state: the state of an entity is a member of its output");
     if (!in->failed) {
         output = json_loadb(in->output.ptr != NULL ? in->output.ptr : "{}",
                             in->output.ptr != NULL ? in->output.len : 2,
                             JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
         if (output == NULL || !read_tx_keep_json(&tx->read, output))
-            return problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the answer");
+            return problem_set(&op->problem, ERR_NO_MEMORY, "No memory for the answer");
         digest = digest_of(tx, output);
         if (digest.ptr == NULL)
-            return problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the answer");
+            return problem_set(&op->problem, ERR_NO_MEMORY, "No memory for the answer");
     }
     if (is_known(in, job, digest)) {
         *ret_changed = false;
@@ -508,10 +509,10 @@ enum err entity_call_finish(struct op *op, struct tx *tx, const struct finish_jo
         return ERR_OK;
     }
     if (job_has_ended(job->state))
-        return problem_set(&op->problem, ERR_LEASE_LOST, "the job is over: it has %s",
+        return problem_set(&op->problem, ERR_LEASE_LOST, "The job has already ended (status: %s)",
                            job_state_name(job->state));
     if (job->state != JOB_RUNNING)
-        return refuse_stale(op, &m, job, in->lease_token, "the lease has ended");
+        return refuse_stale(op, &m, job, in->lease_token, "The lease has expired");
     if (in->failed) {
         e = take_failure(&m, in, job);
     } else {
@@ -520,7 +521,7 @@ enum err entity_call_finish(struct op *op, struct tx *tx, const struct finish_jo
     }
     if (e != ERR_OK)
         return op->problem.err != ERR_OK ? e
-                                         : problem_set(&op->problem, e, "cannot store the result");
+                                         : problem_set(&op->problem, e, "Cannot store the result");
     answer_call(o, &m, job,
                 !in->failed                   ? "completed"
                 : job->state == JOB_SCHEDULED ? "retrying"
@@ -530,8 +531,8 @@ enum err entity_call_finish(struct op *op, struct tx *tx, const struct finish_jo
 
 /* --- showing --- */
 
-enum err entity_call_show(struct read_tx *tx, const struct job *job, struct problem *p,
-                          struct json_out *o)
+static enum err show(struct read_tx *tx, const struct job *job, struct problem *p,
+                     struct json_out *o)
 {
     struct entity_txn m;
     bool found = false;
@@ -539,10 +540,10 @@ enum err entity_call_show(struct read_tx *tx, const struct job *job, struct prob
     if (e != ERR_OK)
         return e;
     if (!found)
-        return problem_set(p, ERR_JOB_NOT_FOUND, "the entity of this job is gone");
+        return problem_set(p, ERR_JOB_NOT_FOUND, "The entity of this job no longer exists");
     struct str handler = handler_of(&m, job, &e);
     if (e != ERR_OK)
-        return problem_set(p, e, "cannot read the type's version");
+        return problem_set(p, e, "Cannot read the version of the entity type");
     json_open(o, NULL, '{');
     json_add_uuid(o, "job_id", job->id);
     json_add_null(o, "run_id");
@@ -566,3 +567,21 @@ enum err entity_call_show(struct read_tx *tx, const struct job *job, struct prob
     json_add_time(o, "finished_at", job->finished_at);
     return ERR_OK;
 }
+
+static enum err refuse_drop(struct op *op)
+{
+    return problem_set(
+        &op->problem, ERR_ENTITY_CALL_KEPT,
+        "Dropping this call would lose its signals. Retry it, or delete the entity.");
+}
+
+const struct job_owner_ops ENTITY_CALLS = {
+    .claim = claim,
+    .finish = finish,
+    .heartbeat = heartbeat,
+    .release = release,
+    .due = due,
+    .show = show,
+    .retry = retry,
+    .check_drop = refuse_drop,
+};

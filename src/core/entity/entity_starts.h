@@ -1,6 +1,6 @@
-/* Runs that an entity's answers want to be started. They are noted in the transaction that applies
- * the answer, and started in turns of their own, once each: a limit that is reached holds up
- * neither the answer nor anything else of the entity. */
+/* Runs that an entity's answers start. They are noted in the transaction that applies the answer;
+ * core/background/entity_starts_due.h starts them in turns of their own, once each. So a limit that
+ * is reached holds up neither the answer nor anything else of the entity. */
 #ifndef PAWL_CORE_ENTITY_ENTITY_STARTS_H
 #define PAWL_CORE_ENTITY_ENTITY_STARTS_H
 
@@ -9,7 +9,7 @@
 
 MUST_CHECK enum err entity_starts_note(struct entity_txn *m, const struct job *job,
                                        const struct entity_answer *answer);
-/* The timer TIMER_ENTITY_START fired. */
-MUST_CHECK enum err entity_starts_due(struct tx *tx, const struct timer *timer, struct problem *p);
+/* The entity's starts are due then. */
+MUST_CHECK enum err entity_starts_arm(struct tx *tx, const struct entity *entity, int64_t due_at);
 
 #endif

@@ -53,7 +53,8 @@ static enum err read_if(struct entity_txn *m, struct op *op, struct read_tx *tx,
     m->read = m->entity;
     e = entity_version_load(m, *ret_found ? m->entity.type_version : m->type.latest_version,
                             &m->version);
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot read the type's version");
+    return e == ERR_OK ? ERR_OK
+                       : problem_set(&op->problem, e, "Cannot read the version of the entity type");
 }
 
 enum err entity_txn_find(struct entity_txn *m, struct op *op, struct tx *tx, struct str type,
@@ -98,7 +99,7 @@ enum err entity_txn_read_num(struct entity_txn *m, struct read_tx *tx, int64_t n
     if (e == ERR_OK)
         e = known ? entity_version_load(m, m->entity.type_version, &m->version) : ERR_DAMAGED;
     m->read = m->entity;
-    return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot load the entity");
+    return e == ERR_OK ? ERR_OK : problem_set(p, e, "Cannot load the entity");
 }
 
 enum err entity_txn_load(struct entity_txn *m, struct tx *tx, int64_t num, struct problem *p,

@@ -5,6 +5,7 @@
 #include "core/txn/job_row.h"
 #include "core/txn/page.h"
 #include "core/usecase/execute.h"
+#include "core/usecase/job_owners.h"
 #include "core/usecase/use_cases.h"
 
 #include "base/limits.h"
@@ -140,7 +141,7 @@ static enum err find_approval(struct op *op, struct read_tx *tx, struct uuid job
         return e;
     if (tenant->num != 0)
         e = jobs_find(tx->db, tenant->num, job_id, &tx->arena, &found, &ret->job);
-    if (e == ERR_OK && (!found || ret->job.step == JOB_OF_ENTITY))
+    if (e == ERR_OK && (!found || !job_owner_of(&ret->job)->asks))
         return problem_set(&op->problem, ERR_APPROVAL_NOT_FOUND, "This job does not exist");
     if (e == ERR_OK)
         e = approvals_find(tx->db, ret->job.run, ret->job.ordinal, &tx->arena, &ret->asked,

@@ -1,10 +1,8 @@
 /* Dead letters: jobs that failed for good, for somebody to look at, retry or drop. */
-#include "core/admission/run_limits.h"
-#include "core/entity/entity_call.h"
-#include "core/run/job_txn.h"
 #include "core/txn/audit_record.h"
+#include "core/txn/job_row.h"
 #include "core/txn/page.h"
-#include "core/usecase/control.h"
+#include "core/usecase/job_owners.h"
 #include "core/usecase/job_view.h"
 #include "core/usecase/use_cases.h"
 
@@ -80,19 +78,6 @@ static enum err answer_job(struct op *op, struct read_tx *tx, const struct job *
     return job_view(tx, job, &op->problem, &o);
 }
 
-/* Whoever owns it tries again: a run all that failed, an entity the same call. */
-static enum err try_again(struct op *op, struct tx *tx, struct job *job)
-{
-    struct run_txn m;
-    bool found = false;
-    if (job_is_of_entity(job))
-        return entity_call_revive(op, tx, job);
-    enum err e = run_txn_load(&m, tx, job->run, &op->problem);
-    if (e == ERR_OK)
-        e = run_retry_failed(op, &m);
-    return e == ERR_OK ? jobs_find_at(tx->db, job->run, job->ordinal, &tx->arena, &found, job) : e;
-}
-
 static enum err retry_dead(struct op *op, struct tx *tx)
 {
     struct job job;
@@ -106,7 +91,7 @@ static enum err retry_dead(struct op *op, struct tx *tx)
     if (job.dead_at < 0)
         return problem_set(&op->problem, ERR_NOT_A_DEAD_LETTER,
                            "The job has already ended (status: %s)", job_state_name(job.state));
-    e = try_again(op, tx, &job);
+    e = job_owner_of(&job)->retry(op, tx, &job);
     if (e == ERR_OK)
         e = audit_record_id(op, tx, job.tenant, "dead_letter.retry", job.id, STR_NONE);
     if (e != ERR_OK)
@@ -123,10 +108,11 @@ static enum err drop_dead(struct op *op, struct tx *tx)
     enum err e = find_dead(op, &tx->read, &job);
     if (e != ERR_OK)
         return e;
-    if (job_is_of_entity(&job) && job.dead_at >= 0)
-        return problem_set(
-            &op->problem, ERR_ENTITY_CALL_KEPT,
-            "Dropping this call would lose its signals. Retry it, or delete the entity.");
+    const struct job_owner_ops *owner = job_owner_of(&job);
+    if (job.dead_at >= 0 && owner->check_drop != NULL)
+        e = owner->check_drop(op);
+    if (e != ERR_OK)
+        return e;
     struct job dropped = job;
     dropped.dead_at = -1;
     op->answer.changed_nothing = job.dead_at < 0;

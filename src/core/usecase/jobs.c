@@ -1,79 +1,14 @@
 /* Handing jobs to workers and taking their results. */
-#include "core/entity/entity_call.h"
 #include "core/run/follow_up.h"
-#include "core/run/job_txn.h"
-#include "core/run/run_advance.h"
-#include "core/txn/lease.h"
 #include "core/txn/worker_polls.h"
 #include "core/usecase/execute.h"
+#include "core/usecase/job_owners.h"
 #include "core/usecase/job_view.h"
 #include "core/usecase/use_cases.h"
 
 #include "base/limits.h"
 
 /* --- claim --- */
-
-static void show_claimed(struct op *op, struct json_out *o, const struct run_txn *m,
-                         const struct job *job)
-{
-    const struct step_def *step = job_step(m->def, job);
-    char token[LEASE_TOKEN_MAX];
-    lease_token(m->tx, job, token);
-    lease_note_handed(op, job->id, token);
-    json_open(o, NULL, '{');
-    json_add_uuid(o, "job_id", job->id);
-    json_add_text(o, "kind", STR("step"));
-    json_add_uuid(o, "run_id", m->run.id);
-    json_add_text(o, "workflow_id", m->run.workflow_id);
-    json_add_text(o, "step", step->name);
-    json_add_text(o, "handler", job->undo ? step->undo_handler : step->handler);
-    json_add_int(o, "attempt", job->attempt);
-    json_add_text(o, "tenant", m->tenant->id);
-    if (job->input.ptr == NULL && step->input != NULL) {
-        json_add_name(o, "input");
-        json_put_plain(o->buf, step->input);
-    } else {
-        json_add_raw(o, "input", job->input.ptr != NULL ? job->input : m->run.input);
-    }
-    if (step->for_each != NULL && !job->undo)
-        json_add_int(o, "item", job->item);
-    if (job->undo)
-        json_add_bool(o, "compensates", true);
-    json_add_text(o, "lease_token", str_of(token));
-    json_add_time(o, "lease_expires_at", job->due_at);
-    json_add_text_or_null(o, "traceparent", m->run.traceparent);
-    json_close(o, '}');
-}
-
-/* The end of a lease, or of the attempt's own time if that comes first. */
-static int64_t lease_end(const struct run_txn *m, const struct job *job, int64_t begun_at)
-{
-    int64_t end = m->tx->now_ms + job->lease_ms;
-    int64_t timeout_ms = job_step(m->def, job)->timeout_ms;
-    return timeout_ms >= 0 ? MIN(end, begun_at + timeout_ms) : end;
-}
-
-static enum err claim_one(struct op *op, const struct claim_input *in, struct tx *tx,
-                          const struct job *job, struct json_out *o)
-{
-    struct run_txn m;
-    if (job_is_of_entity(job))
-        return entity_call_claim(op, tx, in, job, o);
-    enum err e = run_txn_load(&m, tx, job->run, &op->problem);
-    if (e != ERR_OK)
-        return e;
-    struct job taken = *job;
-    taken.worker = in->worker_id;
-    taken.lease_ms = in->lease_ms;
-    taken.due_at = lease_end(&m, &taken, tx->now_ms);
-    e = job_change(&m, &taken, JOB_ON_CLAIM);
-    if (e != ERR_OK)
-        return problem_set(&op->problem, e, "Cannot assign the job");
-    show_claimed(op, o, &m, &taken);
-    return buf_ok(&op->answer.handed)
-               ? ERR_OK
-               : problem_set(&op->problem, ERR_NO_MEMORY, "No memory for the job");
-}
 
 /* Large inputs end a claim early: what is left of the answer's room holds one more job of any size.
  */
@@ -96,7 +31,7 @@ static enum err claim_from(struct op *op, const struct claim_input *in, struct t
             return problem_set(&op->problem, e, "Cannot search for jobs");
         if (!found)
             break;
-        e = claim_one(op, in, tx, &job, o);
+        e = job_owner_of(&job)->claim(op, tx, in, &job, o);
         if (e != ERR_OK)
             return e;
         ++*count;
@@ -238,124 +173,17 @@ static enum err claim_job(struct op *op, struct tx *tx)
                            job_state_name(job.state));
     struct json_out o = json_out_to(&op->answer.body);
     worker_polls_note(tx->polls, op->caller.tenant, in->claim.worker_id, job.queue, tx->now_ms);
-    return claim_one(op, &in->claim, tx, &job, &o);
+    return job_owner_of(&job)->claim(op, tx, &in->claim, &job, &o);
 }
 
 const struct use_case UC_CLAIM_JOB = {.name = "claim_job", .write = claim_job};
-
-/* --- leases --- */
-
-/* A worker that comes too late is told so, and the timeline tells of it, once for each lease. */
-static enum err refuse_stale(struct op *op, struct run_txn *m, struct job *job, struct str token,
-                             const char *why)
-{
-    int64_t epoch = 0;
-    if (lease_is_news(job, token, &epoch)) {
-        struct job touched = *job;
-        touched.stale_epoch = epoch;
-        struct buf data;
-        buf_init(&data, 4 * KIB);
-        struct json_out o = json_out_to(&data);
-        json_open(&o, NULL, '{');
-        json_add_uuid(&o, "job_id", job->id);
-        json_add_text(&o, "step", job_step(m->def, job)->name);
-        json_add_int(&o, "lease", epoch);
-        json_add_text(&o, "by", op->caller.actor);
-        json_close(&o, '}');
-        enum err e = buf_ok(&data) ? job_row_touch(m->tx, job, &touched) : ERR_NO_MEMORY;
-        if (e == ERR_OK)
-            e = run_txn_add_event(m, EVENT_JOB_STALE_RESULT, buf_str(&data));
-        buf_release(&data);
-        if (e != ERR_OK)
-            return problem_set(&op->problem, e, "Cannot record the stale lease");
-        op->answer.refusal_wrote = true;
-    }
-    return problem_set(&op->problem, ERR_LEASE_LOST, "%s", why);
-}
-
-/* --- results --- */
-
-static void answer_finished(struct json_out *o, const struct job *job, const char *status,
-                            const struct run_txn *m)
-{
-    json_open(o, NULL, '{');
-    json_add_uuid(o, "job_id", job->id);
-    json_add_text(o, "status", str_of(status));
-    json_add_uuid(o, "run_id", m->run.id);
-    json_add_text(o, "run_status", str_of(run_status_name(m->run.status)));
-    if (job->state == JOB_SCHEDULED)
-        json_add_time(o, "retry_at", job->due_at);
-    json_close(o, '}');
-}
-
-/* The job is over: the same result again is answered, anything else comes too late. */
-static enum err answer_again(struct op *op, const struct finish_job_input *in, struct json_out *o,
-                             const struct job *job, const struct run_txn *m, bool *ret_changed)
-{
-    bool again = in->failed
-                     ? job->state == JOB_FAILED && json_same_text(job->error, in->error)
-                     : job->state == JOB_SUCCEEDED && json_same_text(job->output, in->output);
-    if (!again)
-        return problem_set(&op->problem, ERR_LEASE_LOST, "The job has already ended (status: %s)",
-                           job_state_name(job->state));
-    *ret_changed = false;
-    answer_finished(o, job, in->failed ? "already_failed" : "already_completed", m);
-    return ERR_OK;
-}
-
-/* A failure that was reported before, and waits for its next attempt or already for a worker. */
-static bool is_reported(const struct finish_job_input *in, const struct job *job)
-{
-    return in->failed && (job->state == JOB_SCHEDULED || job->state == JOB_PENDING) &&
-           json_same_text(job->error, in->error);
-}
 
 static enum err finish_one(struct op *op, struct tx *tx, const struct finish_job_input *in,
                            struct json_out *o, bool *ret_changed)
 {
     struct job job = {0};
-    struct run_txn m = {0};
     enum err e = find_job(op, &tx->read, in->job_id, &job);
-    if (e == ERR_OK && job_is_of_entity(&job))
-        return entity_call_finish(op, tx, in, &job, o, ret_changed);
-    if (e == ERR_OK)
-        e = run_txn_load(&m, tx, job.run, &op->problem);
-    if (e != ERR_OK)
-        return e;
-    *ret_changed = true;
-    if (!lease_is_current(tx, &job, in->lease_token))
-        return refuse_stale(op, &m, &job, in->lease_token,
-                            "This is not the job's current lease, so the result was ignored");
-    if (job_has_ended(job.state))
-        return answer_again(op, in, o, &job, &m, ret_changed);
-    if (is_reported(in, &job)) {
-        *ret_changed = false;
-        answer_finished(o, &job, "already_failed", &m);
-        return ERR_OK;
-    }
-    if (job.state != JOB_RUNNING)
-        return refuse_stale(op, &m, &job, in->lease_token, "The lease has expired");
-    if (in->state.ptr != NULL)
-        m.run.state = in->state;
-    if (in->failed) {
-        e = job_attempt_failed(&m, &job, in->error, in->code, in->retryable);
-    } else {
-        job.output = in->output;
-        job.error = STR_NONE;
-        e = job_change(&m, &job, JOB_ON_COMPLETE);
-        if (e == ERR_OK)
-            e = job_ended(&m, &job);
-    }
-    if (e == ERR_OK && (job_has_ended(job.state) || in->state.ptr != NULL))
-        e = run_txn_advance(&m);
-    if (e != ERR_OK)
-        return problem_set(&op->problem, e, "Cannot store the result");
-    answer_finished(o, &job,
-                    !in->failed                  ? "completed"
-                    : job.state == JOB_SCHEDULED ? "retrying"
-                                                 : "failed",
-                    &m);
-    return ERR_OK;
+    return e == ERR_OK ? job_owner_of(&job)->finish(op, tx, in, &job, o, ret_changed) : e;
 }
 
 static enum err finish_job(struct op *op, struct tx *tx)
@@ -447,35 +275,8 @@ static enum err heartbeat(struct op *op, struct tx *tx)
 {
     const struct heartbeat_input *in = op->input;
     struct job job = {0};
-    struct run_txn m = {0};
     enum err e = find_job(op, &tx->read, in->job_id, &job);
-    if (e == ERR_OK && job_is_of_entity(&job))
-        return entity_call_heartbeat(op, tx, in, &job);
-    if (e == ERR_OK)
-        e = run_txn_load(&m, tx, job.run, &op->problem);
-    if (e != ERR_OK)
-        return e;
-    bool current = lease_is_current(tx, &job, in->lease_token);
-    bool cancelled = current && job.state == JOB_CANCELLED;
-    if (!current || (job.state != JOB_RUNNING && !cancelled))
-        return refuse_stale(op, &m, &job, in->lease_token, "The lease has expired");
-    struct job renewed = job;
-    if (!cancelled) {
-        renewed.due_at = lease_end(&m, &job, job.started_at);
-        if (in->note.ptr != NULL)
-            renewed.note = in->note;
-        e = job_row_touch(tx, &job, &renewed);
-        if (e != ERR_OK)
-            return problem_set(&op->problem, e, "Cannot renew the lease");
-    }
-    op->answer.changed_nothing = cancelled;
-    struct json_out o = json_out_to(&op->answer.body);
-    json_open(&o, NULL, '{');
-    json_add_uuid(&o, "job_id", job.id);
-    json_add_time(&o, "lease_expires_at", cancelled ? -1 : renewed.due_at);
-    json_add_bool(&o, "cancel_requested", cancelled);
-    json_close(&o, '}');
-    return ERR_OK;
+    return e == ERR_OK ? job_owner_of(&job)->heartbeat(op, tx, in, &job) : e;
 }
 
 const struct use_case UC_HEARTBEAT = {.name = "heartbeat", .write = heartbeat};
@@ -484,31 +285,8 @@ static enum err release_job(struct op *op, struct tx *tx)
 {
     const struct heartbeat_input *in = op->input;
     struct job job = {0};
-    struct run_txn m = {0};
     enum err e = find_job(op, &tx->read, in->job_id, &job);
-    if (e == ERR_OK && job_is_of_entity(&job))
-        return entity_call_release(op, tx, in, &job);
-    if (e == ERR_OK)
-        e = run_txn_load(&m, tx, job.run, &op->problem);
-    if (e != ERR_OK)
-        return e;
-    if (!lease_is_current(tx, &job, in->lease_token))
-        return refuse_stale(op, &m, &job, in->lease_token, "The lease has expired");
-    struct json_out o = json_out_to(&op->answer.body);
-    if (job.state == JOB_PENDING) { /* again */
-        op->answer.changed_nothing = true;
-        answer_finished(&o, &job, "released", &m);
-        return ERR_OK;
-    }
-    if (job.state != JOB_RUNNING)
-        return refuse_stale(op, &m, &job, in->lease_token, "The lease has expired");
-    e = job_change(&m, &job, JOB_ON_RELEASE);
-    if (e == ERR_OK && m.run.status == RUN_PAUSED)
-        e = job_change(&m, &job, JOB_ON_HOLD);
-    if (e != ERR_OK)
-        return problem_set(&op->problem, e, "Cannot release the job");
-    answer_finished(&o, &job, "released", &m);
-    return ERR_OK;
+    return e == ERR_OK ? job_owner_of(&job)->release(op, tx, in, &job) : e;
 }
 
 const struct use_case UC_RELEASE_JOB = {.name = "release_job", .write = release_job};

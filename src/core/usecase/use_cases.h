@@ -3,6 +3,7 @@
 #ifndef PAWL_CORE_USECASE_USE_CASES_H
 #define PAWL_CORE_USECASE_USE_CASES_H
 
+#include "core/txn/job_owner.h"
 #include "core/txn/op.h"
 #include "domain/calendar/schedule.h"
 #include "domain/definition.h"
@@ -106,14 +107,7 @@ extern const struct use_case UC_STREAM_TENANT;
 
 /* --- jobs --- */
 
-struct claim_input {
-    struct str worker_id;
-    const struct str *queues;
-    size_t queue_count;
-    int64_t max;
-    int64_t lease_ms;
-};
-extern const struct use_case UC_CLAIM_JOBS;
+extern const struct use_case UC_CLAIM_JOBS; /* claim_input */
 
 /* One job by its id: what a worker that was offered it on the bus does. */
 struct claim_job_input {
@@ -122,18 +116,7 @@ struct claim_job_input {
 };
 extern const struct use_case UC_CLAIM_JOB;
 
-/* One result of a worker. */
-struct finish_job_input {
-    struct uuid job_id;
-    struct str lease_token;
-    bool failed;
-    struct str output; /* JSON; ptr NULL: none */
-    struct str state;  /* JSON object to keep as the run's state; ptr NULL: as it was */
-    struct str error;  /* JSON of a failure */
-    struct str code;   /* of the failure */
-    bool retryable;
-};
-extern const struct use_case UC_FINISH_JOB;
+extern const struct use_case UC_FINISH_JOB; /* finish_job_input */
 
 /* Many of them, and perhaps the next jobs. */
 struct finish_jobs_input {
@@ -143,13 +126,8 @@ struct finish_jobs_input {
 };
 extern const struct use_case UC_FINISH_JOBS;
 
-struct heartbeat_input {
-    struct uuid job_id;
-    struct str lease_token;
-    struct str note; /* JSON; ptr NULL: none */
-};
-extern const struct use_case UC_HEARTBEAT;
-extern const struct use_case UC_RELEASE_JOB; /* the same input */
+extern const struct use_case UC_HEARTBEAT;   /* heartbeat_input */
+extern const struct use_case UC_RELEASE_JOB; /* heartbeat_input */
 
 struct get_job_input {
     struct uuid job_id;
