@@ -245,7 +245,7 @@ enum err approval_of_job(const struct run_txn *m, const struct job *job, bool *r
     bool found = false;
     enum err e = ERR_OK;
     if (step->asks && !job->undo)
-        e = approvals_find(m->tx->db, job->run, job->ordinal, &m->tx->arena, &found, &a);
+        e = approvals_find(m->read_tx->db, job->run, job->ordinal, &m->read_tx->arena, &found, &a);
     *ret_granted = e == ERR_OK && found && approval_is_granted(&a, &step->ask);
     return e;
 }
