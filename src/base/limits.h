@@ -92,6 +92,7 @@ enum {
     OPS_WAITING_MAX = 8192,               /* twice the connections: past it callers get 503 */
     OPS_BYTES_MAX = 64 * MIB,             /* bodies waiting for the writer, all together */
     OP_BYTES_MAX = 256 * MIB,             /* that one operation may load: past it the operation is refused, not the server short of memory */
+    EFFECTS_BYTES_MAX = 256 * MIB,        /* effects that wait to be published: one op of a batch may make as many as it may load */
     RUN_BYTES_PER_TURN_MAX = 32 * MIB,    /* loaded while a run goes on: the rest in a turn of its own, and what one step needs still fits */
     BODY_ON_LOOP_MAX = 16 * KIB,          /* read on the HTTP loop itself, in half a millisecond; larger ones are read beside it: 40 ms for 1 MiB */
     BODIES_PER_TENANT_BYTES_MAX = 32 * MIB, /* large bodies of one tenant that wait to be read: half of OPS_BYTES_MAX, the rest is for the others */

@@ -294,35 +294,25 @@ static void note_range(struct channels *all, int64_t lowest, int64_t highest, in
     all->reported = highest;
 }
 
-void channels_committed(struct channels *all, const struct wake *wakes)
+void channels_committed(struct channels *all, const struct effect *first)
 {
     int64_t lowest = INT64_MAX;
     int64_t highest = 0;
     int64_t count = 0;
-    for (const struct wake *w = wakes; w != NULL; w = w->next) {
-        if (!w->told)
+    for (const struct effect *x = first; x != NULL; x = x->next) {
+        if (x->kind != EFFECT_EVENTS_APPENDED)
             continue;
-        note_number(all, false, w->run, 0);
-        note_number(all, true, w->tenant, w->feed);
+        note_number(all, false, x->events.owner, 0);
+        note_number(all, true, x->tenant, x->events.feed);
         note_number(all, true, 0, 0); /* tenants whose number is not known yet */
-        lowest = MIN(lowest, w->feed);
-        highest = MAX(highest, w->feed);
+        lowest = MIN(lowest, x->events.feed);
+        highest = MAX(highest, x->events.feed);
         count++;
     }
     if (count == 0)
         return;
     all->commits_seen++;
     note_range(all, lowest, highest, count);
-    read_noted(all);
-}
-
-void channels_commits_lost(struct channels *all)
-{
-    all->commits_seen++;
-    for (size_t i = 0; i < CHANNEL_SLOTS; i++) {
-        for (struct channel *c = all->slots[i]; c != NULL; c = c->next)
-            note(c, 0);
-    }
     read_noted(all);
 }
 

@@ -10,7 +10,7 @@
 #define PAWL_OUTBOUND_CHANNELS_H
 
 #include "base/limits.h"
-#include "core/txn/tx.h"
+#include "core/txn/effects.h"
 #include "core/usecase/stream_event.h"
 #include "core/usecase/use_cases.h"
 
@@ -95,10 +95,8 @@ void channel_join(struct channel *c, struct channel_member *member);
 /* A channel without members is freed. */
 void channel_leave(struct channel_member *member);
 
-/* What commits have added to timelines, among other wakes. */
-void channels_committed(struct channels *all, const struct wake *wakes);
-/* It is not known what commits have added: every channel reads. */
-void channels_commits_lost(struct channels *all);
+/* The effects of a commit: channels whose timeline has grown read on. */
+void channels_committed(struct channels *all, const struct effect *first);
 /* Delayed channels whose time has come read. */
 void channels_tick(struct channels *all, int64_t mono_ms);
 /* How long until that; -1: none is delayed. */

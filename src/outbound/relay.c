@@ -353,8 +353,6 @@ void relay_tick(struct relay *r, int64_t mono_ms)
 {
     if (r == NULL)
         return;
-    if (atomic_exchange(r->config.fed, false))
-        relay_wake(r);
     if (!r->marking && !r->mark_failed && (mono_ms >= r->mark_at_ms || r->draining) &&
         take_report(r))
         submit_mark(r, mono_ms);

@@ -26,7 +26,6 @@ struct relay_config {
     const struct str *queues; /* whose jobs are offered on the bus too; outlive the relay */
     size_t queue_count;
     int event_fd;                     /* written when relay_tick() has something to do */
-    atomic_bool *fed;                 /* set by the writer: the feed has grown */
     atomic_llong *unpublished_events; /* events that are not acknowledged yet: the writer adds, the
                                          relay takes off */
     /* Has the op run by the writer; its done() follows later. */

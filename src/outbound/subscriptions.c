@@ -267,14 +267,9 @@ enum subscriber_next_result subscriber_next(struct subscriber *s, struct str *re
 
 /* --- commits and time --- */
 
-void subscriptions_committed(struct subscriptions *all, const struct wake *wakes)
+void subscriptions_committed(struct subscriptions *all, const struct effect *first)
 {
-    channels_committed(&all->channels, wakes);
-}
-
-void subscriptions_commits_lost(struct subscriptions *all)
-{
-    channels_commits_lost(&all->channels);
+    channels_committed(&all->channels, first);
 }
 
 void subscriptions_tick(struct subscriptions *all, int64_t mono_ms)

@@ -66,10 +66,8 @@ void subscriptions_remove(struct subscriptions *all, struct subscriber *s);
  */
 enum subscriber_next_result subscriber_next(struct subscriber *s, struct str *ret);
 
-/* What commits have added to timelines, among other wakes. */
-void subscriptions_committed(struct subscriptions *all, const struct wake *wakes);
-/* It is not known what commits have added. */
-void subscriptions_commits_lost(struct subscriptions *all);
+/* The effects of a commit: channels whose timeline has grown read on. */
+void subscriptions_committed(struct subscriptions *all, const struct effect *first);
 /* Channels that were delayed read now. */
 void subscriptions_tick(struct subscriptions *all, int64_t mono_ms);
 /* How long until that is due; -1: never. */

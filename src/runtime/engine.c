@@ -53,12 +53,10 @@ struct engine {
     struct auth *auth;
     struct subscriptions *subscriptions;
     atomic_int waiting_callers;
-    atomic_bool wakes_lost;
     atomic_ullong auth_epoch;
     struct outgoing *outgoing;
     atomic_bool has_calls;
-    struct relay *relay; /* NULL: there is no bus */
-    atomic_bool fed;
+    struct relay *relay;             /* NULL: there is no bus */
     atomic_llong unpublished_events; /* events that the bus has not acknowledged */
     atomic_bool has_deliveries;
 
@@ -463,18 +461,15 @@ static void collect(struct engine *e)
             finish(e, op);
         op = next;
     }
-    struct wake *wakes;
-    writer_collect(e->commits, &op, &wakes);
+    struct effect_parcel *parcels;
+    writer_collect(e->commits, &op, &parcels);
     while (op != NULL) {
         struct op *next = op->next;
         leave(e, op);
         op_decided(e, op);
         op = next;
     }
-    subscriptions_committed(e->subscriptions, wakes);
-    if (atomic_exchange(&e->wakes_lost, false))
-        subscriptions_commits_lost(e->subscriptions);
-    waiters_wake(e->waiters, wakes);
+    publish_on_loop(parcels, e->waiters, e->subscriptions);
     outgoing_collect(e->outgoing);
 }
 
@@ -677,6 +672,43 @@ static enum err count_unpublished(struct engine *e, struct problem *p)
     return err == ERR_OK ? ERR_OK : problem_set(p, err, "the feed cannot be read");
 }
 
+static enum err open_relay(struct engine *e, const struct engine_config *config, struct problem *p)
+{
+    if (config->bus == NULL)
+        return ERR_OK;
+    struct relay_config relay = {
+        .bus = config->bus,
+        .store_url = config->store_url,
+        .env = config->env,
+        .queues = config->bus_queues,
+        .queue_count = config->bus_queue_count,
+        .event_fd = e->event_fd,
+        .unpublished_events = &e->unpublished_events,
+        .submit = submit_own,
+        .ctx = e,
+    };
+    return relay_start(&relay, p, &e->relay);
+}
+
+static struct receivers receivers_of(struct engine *e)
+{
+    return (struct receivers){
+        .event_fd = e->event_fd,
+        .waiting = &e->waiting_callers,
+        .subscribers = subscriptions_count(e->subscriptions),
+        .auth_epoch = &e->auth_epoch,
+        .has_calls = &e->has_calls,
+        .has_deliveries = &e->has_deliveries,
+        .relay = e->relay,
+        .unpublished_events = &e->unpublished_events,
+        .entity_calls = e->metrics.entity_calls,
+        .queue_waits = e->metrics.queue_waits,
+        .admissions = e->metrics.admissions,
+        .admission_wait = e->metrics.admission_wait,
+        .labels = e->writer_labels,
+    };
+}
+
 static enum err open_parts(struct engine *e, const struct engine_config *config, struct problem *p)
 {
     struct db_config writer = {config->store_url, DB_WRITER, config->env, config->log_bytes_max};
@@ -691,6 +723,8 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
         err = body_thread_start(e->event_fd, p, &e->bodies);
     if (err == ERR_OK && config->bus != NULL)
         err = count_unpublished(e, p);
+    if (err == ERR_OK)
+        err = open_relay(e, config, p);
     if (err != ERR_OK)
         return err;
     struct writer_config commits = {
@@ -700,23 +734,10 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
         .commit_seconds = e->metrics.commit_seconds,
         .batch_size = e->metrics.batch_size,
         .cleanup_failures = e->metrics.cleanup_failures,
-        .tx_metrics = {.entity_calls = e->metrics.entity_calls,
-                       .queue_waits = e->metrics.queue_waits,
-                       .admissions = e->metrics.admissions,
-                       .admission_wait = e->metrics.admission_wait,
-                       .labels = e->writer_labels},
+        .receivers = receivers_of(e),
         .polls = e->polls,
         .gate = e->gate,
-        .event_fd = e->event_fd,
-        .waiting_callers = &e->waiting_callers,
-        .listening = subscriptions_count(e->subscriptions),
-        .wakes_lost = &e->wakes_lost,
-        .auth_epoch = &e->auth_epoch,
-        .has_calls = &e->has_calls,
-        .fed = &e->fed,
-        .unpublished_events = config->bus != NULL ? &e->unpublished_events : NULL,
         .keeps_all = config->keeps_all,
-        .has_deliveries = &e->has_deliveries,
     };
     err = writer_start(&commits, p, &e->commits);
     if (err != ERR_OK)
@@ -732,25 +753,6 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
         .ctx = e,
     };
     return outgoing_start(&outgoing, p, &e->outgoing);
-}
-
-static enum err open_relay(struct engine *e, const struct engine_config *config, struct problem *p)
-{
-    if (config->bus == NULL)
-        return ERR_OK;
-    struct relay_config relay = {
-        .bus = config->bus,
-        .store_url = config->store_url,
-        .env = config->env,
-        .queues = config->bus_queues,
-        .queue_count = config->bus_queue_count,
-        .event_fd = e->event_fd,
-        .fed = &e->fed,
-        .unpublished_events = &e->unpublished_events,
-        .submit = submit_own,
-        .ctx = e,
-    };
-    return relay_start(&relay, p, &e->relay);
 }
 
 enum err engine_open(const struct engine_config *config, struct problem *p, struct engine **ret)
@@ -780,8 +782,6 @@ enum err engine_open(const struct engine_config *config, struct problem *p, stru
         err = problem_set(p, ERR_NO_MEMORY, "no memory for the engine");
     if (err == ERR_OK)
         err = open_parts(e, config, p);
-    if (err == ERR_OK)
-        err = open_relay(e, config, p);
     if (err != ERR_OK) {
         engine_close(e);
         return err;
@@ -797,9 +797,9 @@ void engine_close(struct engine *e)
     assert(e->in_flight == 0 && e->bodies_read == 0);
     if (e->snapshot)
         db_snapshot_end(e->reader);
+    writer_free(e->commits); /* first: it publishes to the others */
     relay_free(e->relay);
     outgoing_free(e->outgoing);
-    writer_free(e->commits);
     readers_free(e->readers);
     body_thread_free(e->bodies);
     waiters_free(e->waiters);

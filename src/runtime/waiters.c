@@ -83,13 +83,13 @@ static void remove_claim(struct waiters *w, struct op **at)
     w->count--;
 }
 
-static bool wants(const struct op *op, const struct wake *wake)
+static bool wants(const struct op *op, const struct effect *ready)
 {
-    if (!str_is(op->caller.tenant, "*") && op->tenant_num != wake->tenant)
+    if (!str_is(op->caller.tenant, "*") && op->tenant_num != ready->tenant)
         return false;
     const struct claim_input *in = op->input;
     for (size_t i = 0; i < in->queue_count; i++) {
-        if (str_is(in->queues[i], wake->queue))
+        if (str_eq(in->queues[i], ready->queue))
             return true;
     }
     return false;
@@ -103,13 +103,13 @@ static bool is_gone(const struct op *op)
 /* One job wakes one claim, the one that has waited longest and whose caller is still there. A
  * tenant that was not stored when its claim came may be by now: such a claim is woken by anything
  * in its queue. */
-static void wake_claim(struct waiters *w, const struct wake *wake)
+static void wake_claim(struct waiters *w, const struct effect *ready)
 {
     struct op **at = &w->claims;
     while (*at != NULL) {
         struct op *op = *at;
         bool unknown = op->tenant_num == 0 && op->caller.creates_tenant;
-        if (!unknown && !wants(op, wake)) {
+        if (!unknown && !wants(op, ready)) {
             at = &op->next;
             continue;
         }
@@ -244,30 +244,28 @@ bool waiters_answer(struct waiters *w, struct op *question)
     return true;
 }
 
-static void wake_asking(struct waiters *w, const struct wake *wake)
+static void wake_asking(struct waiters *w, const struct effect *x)
 {
-    struct hash_entry *e = hash_map_find(&w->asking, key_hash(wake->run_id));
+    int64_t after = x->decided.after;
+    int64_t through = x->decided.through;
+    struct hash_entry *e = hash_map_find(&w->asking, key_hash(x->decided.key));
     for (; e != NULL; e = hash_map_find_next(e)) {
         struct asking *r = asking_of(e);
-        bool decided =
-            wake->through == 0 || r->seq == 0 || (r->seq > wake->after && r->seq <= wake->through);
-        if (decided && uuid_eq(r->key, wake->run_id))
+        bool decided = through == 0 || r->seq == 0 || (r->seq > after && r->seq <= through);
+        if (decided && uuid_eq(r->key, x->decided.key))
             ask(w, r);
     }
 }
 
 /* --- both --- */
 
-void waiters_wake(struct waiters *w, struct wake *wakes)
+void waiters_wake(struct waiters *w, const struct effect *first)
 {
-    while (wakes != NULL) {
-        struct wake *wake = wakes;
-        wakes = wake->next;
-        if (wake->run_over)
-            wake_asking(w, wake);
-        else if (!wake->told)
-            wake_claim(w, wake);
-        free(wake);
+    for (const struct effect *x = first; x != NULL; x = x->next) {
+        if (x->kind == EFFECT_JOB_READY)
+            wake_claim(w, x);
+        else if (x->kind == EFFECT_RUN_ENDED || x->kind == EFFECT_UPDATES_DECIDED)
+            wake_asking(w, x);
     }
 }
 

@@ -1,11 +1,11 @@
 /* Callers that wait: claims for a job to come, starts for their run to end, updates of an entity
- * for their outcome. On the HTTP loop's
- * thread only. What wakes them arrives with the commits, in their order, so a waiter that is here
- * before the wake is read misses nothing. */
+ * for their outcome. On the HTTP loop's thread only. Effects arrive with the commits, in their
+ * order, so a waiter that is here before an effect is read misses nothing. */
 #ifndef PAWL_RUNTIME_WAITERS_H
 #define PAWL_RUNTIME_WAITERS_H
 
-#include "core/txn/tx.h"
+#include "core/txn/effects.h"
+#include "core/txn/op.h"
 
 struct waiters;
 
@@ -26,8 +26,8 @@ void waiters_add_claim(struct waiters *w, struct op *op);
  * known to be current. False: no memory, answer now. */
 MUST_CHECK bool waiters_add_asking(struct waiters *w, struct op *op, bool read_now);
 
-/* Takes over the list. */
-void waiters_wake(struct waiters *w, struct wake *wakes);
+/* The effects of a commit: those that they concern try or ask again. */
+void waiters_wake(struct waiters *w, const struct effect *first);
 /* Is it one of ours? Then it is handled. */
 MUST_CHECK bool waiters_answer(struct waiters *w, struct op *question);
 /* Gives up on those whose time is over and claims whose callers have gone; with `all` on everyone.

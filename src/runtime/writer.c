@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <unistd.h>
 
 enum { IDLE_WAIT_MS_MAX = 1000 }; /* a wall clock that jumps is noticed within this time */
 
@@ -30,7 +29,7 @@ struct writer {
     pthread_cond_t filled;
     struct op *first, **last;
     struct op *done_first, **done_last;
-    struct wake *wakes, **wakes_last;
+    struct effect_parcel *parcels, **parcels_last;
     bool nudged;
     bool stopping;
 
@@ -42,47 +41,31 @@ struct writer {
 
 /* --- giving back --- */
 
-static void signal_loop(struct writer *l)
+static void publish(struct writer *l, struct op *first, struct effect_parcel *parcels)
 {
-    uint64_t one = 1;
-    ssize_t n = write(l->config.event_fd, &one, sizeof(one));
-    assert(n == sizeof(one) || errno == EAGAIN); /* full: it is readable already */
-}
-
-static void publish(struct writer *l, struct op *first, struct wake *wakes)
-{
-    if (first == NULL && wakes == NULL)
+    if (first == NULL && parcels == NULL)
         return;
     pthread_mutex_lock(&l->lock);
-    bool was_empty = l->done_first == NULL && l->wakes == NULL;
+    bool was_empty = l->done_first == NULL && l->parcels == NULL;
     *l->done_last = first;
     while (*l->done_last != NULL)
         l->done_last = &(*l->done_last)->next;
-    *l->wakes_last = wakes;
-    while (*l->wakes_last != NULL)
-        l->wakes_last = &(*l->wakes_last)->next;
+    *l->parcels_last = parcels;
+    while (*l->parcels_last != NULL)
+        l->parcels_last = &(*l->parcels_last)->next;
     pthread_mutex_unlock(&l->lock);
     if (was_empty)
-        signal_loop(l);
+        wake_loop(l->config.receivers.event_fd);
 }
 
-/* After a commit: the server has calls to make, for http steps or webhooks. */
-static void tell_calls(struct writer *l)
+/* Hands out the effects of what is committed; returns those for the loop. */
+static struct effect_parcel *hand_out_effects(struct writer *l)
 {
-    if (l->tx.has_calls && !atomic_exchange(l->config.has_calls, true))
-        signal_loop(l);
-    l->tx.has_calls = false;
-    if (l->tx.has_deliveries && !atomic_exchange(l->config.has_deliveries, true))
-        signal_loop(l);
-    l->tx.has_deliveries = false;
-}
-
-/* After a commit: there is something to tell. */
-static void tell_relay(struct writer *l)
-{
-    if (l->tx.grew && !atomic_exchange(l->config.fed, true))
-        signal_loop(l);
-    l->tx.grew = false;
+    int64_t timer_at = -1;
+    struct effect_parcel *parcel =
+        publish_committed(&l->config.receivers, &l->tx.effects, &timer_at);
+    l->sooner |= background_note_due(&l->background, timer_at);
+    return parcel;
 }
 
 static void fail_all(struct op *first, enum err e, const char *why)
@@ -132,7 +115,6 @@ static struct outcome try_batch(struct writer *l, struct op *first, bool dispatc
     struct outcome out = {.err = ERR_OK};
     tx_start(tx);
     tx->dispatches_later = dispatches_later;
-    tx->wants_wakes = atomic_load(l->config.waiting_callers) > 0;
     out.err = db_begin(tx->db);
     if (out.err != ERR_OK)
         return out;
@@ -165,21 +147,10 @@ static struct outcome try_batch_apart(struct writer *l, struct op *first)
     return out.dispatch_failed && !is_outage(out.err) ? try_batch(l, first, true) : out;
 }
 
-static bool changes_keys(const struct op *op)
+static void count_all_known(struct writer *l, struct op *first)
 {
-    return op->use_case == &UC_CREATE_KEY || op->use_case == &UC_REVOKE_KEY;
-}
-
-static void after_commit(struct writer *l, struct op *first)
-{
-    l->sooner |= background_note_due(&l->background, l->tx.next_due);
-    tell_calls(l);
-    tell_relay(l);
-    for (const struct op *op = first; op != NULL; op = op->next) {
+    for (const struct op *op = first; op != NULL; op = op->next)
         count_known(op, l->config.stats, l->tx.now_ms);
-        if (changes_keys(op))
-            atomic_fetch_add(l->config.auth_epoch, 1);
-    }
 }
 
 static void note_failure(struct writer *l, enum err e)
@@ -216,10 +187,10 @@ static void answer_without_writing(struct writer *l, struct op *first)
     }
 }
 
-static struct wake *run_batch(struct writer *l, struct op *first);
+static void run_batch(struct writer *l, struct op *first);
 
 /* The list up to `end`, which stays linked behind it. */
-static void run_until(struct writer *l, struct op *first, const struct op *end, struct wake ***last)
+static void run_until(struct writer *l, struct op *first, const struct op *end)
 {
     if (first == end)
         return;
@@ -228,28 +199,23 @@ static void run_until(struct writer *l, struct op *first, const struct op *end, 
         cut = &(*cut)->next;
     struct op *rest = *cut;
     *cut = NULL;
-    **last = run_batch(l, first);
-    while (**last != NULL)
-        *last = &(**last)->next;
+    run_batch(l, first);
     *cut = rest;
 }
 
 /* One op broke the batch: those before it, that op, and those behind it go each for themselves. Or
  * nobody did, but there is no room for all: alone each gets what it deserves, and a replay, which
  * needs no room, gets its answer. */
-static struct wake *run_apart(struct writer *l, struct op *first, const struct outcome *out)
+static void run_apart(struct writer *l, struct op *first, const struct outcome *out)
 {
-    struct wake *wakes = NULL;
-    struct wake **last = &wakes;
     if (out->culprit != NULL && !is_outage(out->err)) {
-        run_until(l, first, out->culprit, &last);
-        run_until(l, out->culprit, out->culprit->next, &last);
-        run_until(l, out->culprit->next, NULL, &last);
-        return wakes;
+        run_until(l, first, out->culprit);
+        run_until(l, out->culprit, out->culprit->next);
+        run_until(l, out->culprit->next, NULL);
+        return;
     }
     for (struct op *op = first; op != NULL; op = op->next)
-        run_until(l, op, op->next, &last);
-    return wakes;
+        run_until(l, op, op->next);
 }
 
 static void fail_batch(struct writer *l, struct op *first, enum err e)
@@ -270,7 +236,7 @@ static void note_committed(struct writer *l, struct op *first, int64_t begun_ns)
     if (l->disk_full)
         LOG(LOG_INFO, "the disk has room again");
     l->disk_full = false;
-    after_commit(l, first);
+    count_all_known(l, first);
     double seconds = (double)(env_mono_ns(l->config.env) - begun_ns) / 1e9;
     metric_observe(l->config.commit_seconds, STR_NONE, STR_NONE, seconds);
     metric_observe(l->config.batch_size, STR_NONE, STR_NONE, count);
@@ -278,15 +244,15 @@ static void note_committed(struct writer *l, struct op *first, int64_t begun_ns)
 
 /* The turn is held. Every op of the list is decided when it returns, and nothing is published yet.
  */
-static struct wake *run_batch(struct writer *l, struct op *first)
+static void run_batch(struct writer *l, struct op *first)
 {
     if (atomic_load(&l->failed)) {
         fail_all(first, ERR_STORE_FAILED, why_of(ERR_STORE_FAILED));
-        return NULL;
+        return;
     }
     if (atomic_load(&l->log_full)) {
         answer_without_writing(l, first);
-        return NULL;
+        return;
     }
     bool alone = first->next == NULL;
     struct outcome out;
@@ -297,12 +263,12 @@ static struct wake *run_batch(struct writer *l, struct op *first)
     } while (out.err != ERR_OK && alone && first->runs_again && !is_outage(out.err));
     if (out.err == ERR_OK) {
         note_committed(l, first, begun);
-        return tx_take_wakes(&l->tx);
+        return;
     }
     if (!alone && out.err != ERR_STORE_FAILED)
-        return run_apart(l, first, &out);
-    fail_batch(l, first, out.err);
-    return NULL;
+        run_apart(l, first, &out);
+    else
+        fail_batch(l, first, out.err);
 }
 
 /* --- backup --- */
@@ -399,11 +365,8 @@ static void do_background(struct writer *l)
 {
     if (atomic_load(&l->failed))
         return;
-    l->tx.wants_wakes = atomic_load(l->config.waiting_callers) > 0;
     note_failure(l, background_run(&l->background, &l->tx));
-    publish(l, NULL, tx_take_wakes(&l->tx));
-    tell_calls(l);
-    tell_relay(l);
+    publish(l, NULL, hand_out_effects(l));
     backup_step(l);
     housekeep(l);
 }
@@ -451,8 +414,8 @@ static void *writer_main(void *ctx)
         pthread_mutex_lock(&l->turn);
         first = split_backups(l, first);
         if (first != NULL) {
-            struct wake *wakes = run_batch(l, first);
-            publish(l, first, wakes);
+            run_batch(l, first);
+            publish(l, first, hand_out_effects(l));
         }
         l->sooner = false;
         do_background(l);
@@ -500,8 +463,8 @@ bool writer_try_inline(struct writer *l, struct op *op)
     bool alone = l->first == NULL;
     pthread_mutex_unlock(&l->lock);
     if (alone) {
-        struct wake *wakes = run_batch(l, op);
-        publish(l, NULL, wakes);
+        run_batch(l, op);
+        publish(l, NULL, hand_out_effects(l));
         /* The writer sleeps until a time it knew of before this turn, and background work is its
          * own.
          */
@@ -513,15 +476,15 @@ bool writer_try_inline(struct writer *l, struct op *op)
     return alone;
 }
 
-void writer_collect(struct writer *l, struct op **ret_ops, struct wake **ret_wakes)
+void writer_collect(struct writer *l, struct op **ret_ops, struct effect_parcel **ret_parcels)
 {
     pthread_mutex_lock(&l->lock);
     *ret_ops = l->done_first;
-    *ret_wakes = l->wakes;
+    *ret_parcels = l->parcels;
     l->done_first = NULL;
     l->done_last = &l->done_first;
-    l->wakes = NULL;
-    l->wakes_last = &l->wakes;
+    l->parcels = NULL;
+    l->parcels_last = &l->parcels;
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -566,14 +529,11 @@ enum err writer_start(const struct writer_config *config, struct problem *p, str
     l->config = *config;
     l->last = &l->first;
     l->done_last = &l->done_first;
-    l->wakes_last = &l->wakes;
+    l->parcels_last = &l->parcels;
     init_locks(l);
     enum err e = tx_init(&l->tx, config->db, config->env);
     l->tx.gate = config->gate;
-    l->tx.unpublished_events = config->unpublished_events;
-    l->tx.listening = config->listening;
-    l->tx.wakes_lost = config->wakes_lost;
-    l->tx.metrics = config->tx_metrics;
+    l->tx.has_bus = config->receivers.relay != NULL;
     l->tx.polls = config->polls;
     if (e == ERR_OK)
         e = background_init(&l->background, config->db, config->stats, config->env,
@@ -607,6 +567,11 @@ void writer_free(struct writer *l)
     if (l == NULL)
         return;
     writer_stop(l);
+    while (l->parcels != NULL) {
+        struct effect_parcel *old = l->parcels;
+        l->parcels = old->next;
+        effect_parcel_free(old);
+    }
     tx_release(&l->tx);
     pthread_mutex_destroy(&l->turn);
     pthread_mutex_destroy(&l->lock);

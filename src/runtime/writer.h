@@ -11,8 +11,7 @@
 #include "core/txn/op.h"
 #include "core/txn/replay_stats.h"
 #include "core/txn/tx.h"
-
-#include <stdatomic.h>
+#include "runtime/publish.h"
 
 struct writer;
 
@@ -23,20 +22,10 @@ struct writer_config {
     struct metric *commit_seconds;
     struct metric *batch_size;
     struct metric *cleanup_failures;
-    struct tx_metrics tx_metrics;
+    struct receivers receivers; /* of effects */
     struct worker_polls *polls;
     struct gate *gate;
-    int event_fd;                /* written when there is something to collect */
-    atomic_int *waiting_callers; /* claims and run waits that want wake-ups */
-    const atomic_int *listening; /* callers that want to hear of every event */
-    atomic_bool *wakes_lost;     /* set when they could not be told */
-    atomic_ullong *auth_epoch;   /* raised when an API key changed */
-    atomic_bool *has_calls;      /* set when a job for the server itself is pending */
-    atomic_bool *has_deliveries; /* set when webhooks have something to send */
-    atomic_bool *fed;            /* set when the feed has grown */
-    bool keeps_all;              /* neither old runs nor old rows of the feed are removed */
-    atomic_llong
-        *unpublished_events; /* events that the bus has not been told of; NULL: there is none */
+    bool keeps_all; /* neither old runs nor old rows of the feed are removed */
 };
 
 /* Starts the writer thread. The caller owns *ret. */
@@ -50,8 +39,8 @@ void writer_free(struct writer *loop);
 void writer_push(struct writer *loop, struct op *first);
 /* Runs one op at once on this thread; false when a turn is under way or others wait. */
 MUST_CHECK bool writer_try_inline(struct writer *loop, struct op *op);
-/* What is over, in the order of commits. The caller owns the wakes (free). */
-void writer_collect(struct writer *loop, struct op **ret_ops, struct wake **ret_wakes);
+/* What is over, in the order of commits, and the effects for publish_on_loop(). */
+void writer_collect(struct writer *loop, struct op **ret_ops, struct effect_parcel **ret_parcels);
 
 /* True while the writer has nothing to do: a hint, it may be over at once. */
 bool writer_is_idle(struct writer *loop);

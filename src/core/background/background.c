@@ -378,8 +378,7 @@ static const struct work WORK[] = {
 enum err background_init(struct background *b, struct db *db, struct replay_stats *stats,
                          const struct env *env, struct metric *failures)
 {
-    *b =
-        (struct background){.env = {.env = env, .armed = -1}, .stats = stats, .failures = failures};
+    *b = (struct background){.env = {.env = env}, .stats = stats, .failures = failures};
     for (enum work_kind kind = 0; kind < WORK_COUNT; kind++)
         metric_add(failures, str_of(WORK[kind].name), STR_NONE, 0);
     enum err e = timers_next(db, &b->timers.next);
@@ -431,9 +430,7 @@ enum err background_run(struct background *b, struct tx *tx)
     for (enum work_kind kind = 0; kind < WORK_COUNT && outage != ERR_STORE_FAILED; kind++) {
         if (wait_of(b, tx, kind, env_mono_ms(b->env.env)) > 0)
             continue;
-        b->env.armed = -1;
         enum err e = WORK[kind].turn(b, tx, &p);
-        (void)background_note_due(b, b->env.armed);
         if (e == ERR_OK)
             b->kinds[kind].failed = b->kinds[kind].retry_at = 0;
         else

@@ -66,7 +66,8 @@ MUST_CHECK enum err background_init(struct background *b, struct db *db, struct 
                                     const struct env *env, struct metric *failures);
 /* A batch armed a timer, or set a schedule (-1: none). True when it is the first to come. */
 bool background_note_due(struct background *b, int64_t due_at);
-/* All that is due, one slice of each. Wakes stay in tx. Returns the first outage that it met. */
+/* All that is due, one slice of each. Their effects stay in tx. Returns the first outage that it
+ * met. */
 MUST_CHECK enum err background_run(struct background *b, struct tx *tx);
 /* Is there something that a turn without it has brought? Then it should run soon. */
 bool background_is_wanted(const struct background *b, const struct tx *tx);

@@ -42,7 +42,7 @@ enum err fan_out_deliver(struct tx *tx, struct delivery *d)
     d->num = runs_new_num(&d->id, last);
     d->state = DELIVERY_PENDING;
     d->next_at = d->created_at = tx->now_ms;
-    tx->has_deliveries = true;
+    tx_note(tx, EFFECT_DELIVERIES_READY);
     return deliveries_insert(tx->db, d);
 }
 

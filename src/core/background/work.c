@@ -20,11 +20,8 @@ static enum err attempt(struct work_env *w, struct tx *tx, bool dispatches_later
     if (e != ERR_OK)
         db_rollback(tx->db);
     tx_leave_gates(tx);
-    if (e == ERR_OK) {
-        if (tx->next_due >= 0 && (w->armed < 0 || tx->next_due < w->armed))
-            w->armed = tx->next_due;
+    if (e == ERR_OK)
         return ERR_OK;
-    }
     w->tenant = tx->dispatching.tenant;
     w->run = tx->dispatching.run;
     tx_rolled_back(tx);

@@ -6,7 +6,6 @@
 
 struct work_env {
     const struct env *env;
-    int64_t armed; /* the earliest timer that was armed by what is committed; -1: none */
     int64_t tenant,
         run; /* whose queued run was starting when the last transaction failed; 0: none */
 };

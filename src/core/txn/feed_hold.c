@@ -35,7 +35,7 @@ static enum err handled_through(struct tx *tx, int64_t *ret_through, int64_t *re
     if (e != ERR_OK)
         return e;
     *ret_through = *ret_end;
-    if (tx->unpublished_events != NULL) {
+    if (tx->has_bus) {
         e = lower_to_mark(tx, FEED_MARK_BUS, true, ret_through);
         if (e != ERR_OK)
             return e;

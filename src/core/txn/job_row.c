@@ -35,7 +35,7 @@ static enum err offer(struct tx *tx, const struct job *job)
 {
     if (!str_is(job->queue, HTTP_QUEUE))
         return tx_wake_queue(tx, job->tenant, job->queue);
-    tx->has_calls = true;
+    tx_note(tx, EFFECT_CALLS_READY);
     return ERR_OK;
 }
 

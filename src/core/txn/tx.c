@@ -13,7 +13,8 @@
 
 enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
 {
-    *tx = (struct tx){.env = env, .next_due = -1};
+    *tx = (struct tx){.env = env};
+    effects_init(&tx->effects);
     bool ok = read_tx_init(&tx->read, db) == ERR_OK;
     tx->release_rates = release_rates_new();
     tx->cpu = cpu_shares_new();
@@ -26,26 +27,13 @@ enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
     return ok ? secrets_get(db, env, STR("lease"), &tx->lease_key) : ERR_NO_MEMORY;
 }
 
-static void free_wakes(struct wake *first)
-{
-    while (first != NULL) {
-        struct wake *old = first;
-        first = old->next;
-        free(old);
-    }
-}
-
 /* What belongs to one transaction only. */
 static void clear_turn(struct tx *tx)
 {
-    free_wakes(tx->wakes);
-    tx->wakes = NULL;
-    tx->next_due = -1;
+    effects_begin(&tx->effects);
     tx->freed = NULL;
     tx->dispatches_later = tx->dispatch_failed = false;
     assert(tx->visits == NULL); /* they live in the notes */
-    tx->told = tx->told_last = tx->told_unfed = NULL;
-    tx->counts = (struct tx_counts){0};
     read_tx_clear(&tx->read);
 }
 
@@ -74,12 +62,12 @@ void tx_rolled_back(struct tx *tx)
 void tx_release(struct tx *tx)
 {
     clear_turn(tx);
-    free_wakes(tx->woken);
 #define X(member, type, until, functions) functions##_free(tx->member);
     TX_MEMORY(X)
 #undef X
     release_rates_free(tx->release_rates);
     cpu_shares_free(tx->cpu);
+    effects_release(&tx->effects);
     read_tx_release(&tx->read);
 }
 
@@ -95,15 +83,16 @@ void tx_start(struct tx *tx)
 
 static enum err write_feed(struct tx *tx)
 {
+    struct effect *x = effects_next_unfed(&tx->effects);
     enum err e = ERR_OK;
-    if (tx->told_unfed != NULL && tx->nums->last_feed < 0)
+    if (x != NULL && tx->nums->last_feed < 0)
         e = feed_last(tx->db, &tx->nums->last_feed);
-    for (struct event_range *t = tx->told_unfed; t != NULL && e == ERR_OK; t = t->next) {
-        t->feed = ++tx->nums->last_feed;
-        struct feed_row row = {t->feed, t->tenant, t->run, t->first_seq, t->last_seq, tx->now_ms};
+    for (; x != NULL && e == ERR_OK; x = effects_next_unfed(&tx->effects)) {
+        x->events.feed = ++tx->nums->last_feed;
+        struct feed_row row = {x->events.feed,      x->tenant,          x->events.owner,
+                               x->events.first_seq, x->events.last_seq, tx->now_ms};
         e = feed_insert(tx->db, &row);
     }
-    tx->told_unfed = NULL;
     return e;
 }
 
@@ -113,61 +102,16 @@ enum err tx_flush(struct tx *tx)
     return e == ERR_OK ? write_feed(tx) : e;
 }
 
-static struct wake *wake_new(struct tx *tx, int64_t tenant)
-{
-    struct wake *w = calloc(1, sizeof(*w));
-    if (w == NULL)
-        return NULL;
-    w->tenant = tenant;
-    w->next = tx->wakes;
-    tx->wakes = w;
-    return w;
-}
-
-/* Who listens is counted only now: one that came before the commit hears of it here, one that comes
- * after it reads what is committed. */
-static void wake_listeners(struct tx *tx)
-{
-    if (tx->listening == NULL || atomic_load(tx->listening) == 0)
-        return;
-    for (const struct event_range *t = tx->told; t != NULL; t = t->next) {
-        struct wake *w = wake_new(tx, t->tenant);
-        if (w == NULL) {
-            atomic_store(tx->wakes_lost, true);
-            return;
-        }
-        w->told = true;
-        w->run = t->run;
-        w->feed = t->feed;
-    }
-}
-
 enum err tx_commit(struct tx *tx)
 {
     enum err e = tx_flush(tx);
+    if (e == ERR_OK && tx->effects.failed)
+        e = tx_own_error(tx, ERR_NO_MEMORY);
     if (e == ERR_OK)
         e = db_commit(tx->db);
-    if (e != ERR_OK)
-        return e;
-    tx->grew |= tx->told != NULL;
-    for (const struct event_range *t = tx->told; t != NULL && tx->unpublished_events != NULL;
-         t = t->next)
-        atomic_fetch_add(tx->unpublished_events, t->last_seq - t->first_seq + 1);
-    wake_listeners(tx);
-    tx_counts_show(tx);
-    struct wake **last = &tx->woken;
-    while (*last != NULL)
-        last = &(*last)->next;
-    *last = tx->wakes;
-    tx->wakes = NULL;
-    return ERR_OK;
-}
-
-struct wake *tx_take_wakes(struct tx *tx)
-{
-    struct wake *taken = tx->woken;
-    tx->woken = NULL;
-    return taken;
+    if (e == ERR_OK)
+        effects_commit(&tx->effects);
+    return e;
 }
 
 /* --- tenants --- */
@@ -301,16 +245,13 @@ int64_t tx_changes(const struct tx *tx)
 
 enum err tx_own_error(const struct tx *tx, enum err e)
 {
-    return e == ERR_NO_MEMORY && (tx->arena.refused || tx->notes.refused) ? ERR_TOO_LARGE : e;
+    return e == ERR_NO_MEMORY &&
+                   (tx->arena.refused || tx->notes.refused || tx->effects.memory.refused)
+               ? ERR_TOO_LARGE
+               : e;
 }
 
-/* --- admission --- */
-
-void tx_note_due(struct tx *tx, int64_t due_at)
-{
-    if (due_at >= 0)
-        tx->next_due = tx->next_due < 0 ? due_at : MIN(tx->next_due, due_at);
-}
+/* --- the gate --- */
 
 struct gate_visit {
     struct gate_visit *next;
@@ -362,54 +303,96 @@ void tx_leave_gates(struct tx *tx)
         tx->gate->leave(tx->gate, &tx->visits->ticket);
 }
 
-/* --- wake-ups --- */
+/* --- effects --- */
+
+void tx_note_due(struct tx *tx, int64_t due_at)
+{
+    if (due_at >= 0)
+        effects_timer(&tx->effects, due_at);
+}
+
+void tx_note(struct tx *tx, enum effect_kind kind)
+{
+    effects_once(&tx->effects, kind);
+}
+
+static enum err failed_or_ok(const struct tx *tx)
+{
+    return tx->effects.failed ? ERR_NO_MEMORY : ERR_OK;
+}
 
 enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue)
 {
-    if (!tx->wants_wakes)
-        return ERR_OK;
-    struct wake *w = wake_new(tx, tenant);
-    if (w == NULL)
+    struct effect *x = effects_add(&tx->effects, EFFECT_JOB_READY);
+    if (x == NULL)
         return ERR_NO_MEMORY;
-    assert(queue.len < sizeof(w->queue));
-    memcpy(w->queue, queue.ptr, queue.len);
+    x->tenant = tenant;
+    x->queue = queue;
+    return arena_keep(&tx->effects.memory, &x->queue) ? ERR_OK : ERR_NO_MEMORY;
+}
+
+static enum err note_decided(struct tx *tx, enum effect_kind kind, int64_t tenant, struct uuid key,
+                             int64_t after, int64_t through)
+{
+    struct effect *x = effects_add(&tx->effects, kind);
+    if (x == NULL)
+        return ERR_NO_MEMORY;
+    x->tenant = tenant;
+    x->decided.key = key;
+    x->decided.after = after;
+    x->decided.through = through;
     return ERR_OK;
 }
 
 enum err tx_wake_updates(struct tx *tx, int64_t tenant, struct uuid key, int64_t after,
                          int64_t through)
 {
-    if (!tx->wants_wakes)
-        return ERR_OK;
-    struct wake *w = wake_new(tx, tenant);
-    if (w == NULL)
-        return ERR_NO_MEMORY;
-    w->run_over = true;
-    w->run_id = key;
-    w->after = after;
-    w->through = through;
-    return ERR_OK;
+    return note_decided(tx, EFFECT_UPDATES_DECIDED, tenant, key, after, through);
 }
 
 enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id)
 {
-    return tx_wake_updates(tx, tenant, run_id, 0, 0);
+    return note_decided(tx, EFFECT_RUN_ENDED, tenant, run_id, 0, 0);
 }
 
-enum err tx_note_event(struct tx *tx, int64_t tenant, int64_t run, int64_t seq)
+enum err tx_note_event(struct tx *tx, int64_t tenant, int64_t owner, int64_t seq)
 {
-    struct event_range *last = tx->told_last;
-    if (tx->told_unfed != NULL && last->run == run && last->last_seq + 1 == seq) {
-        last->last_seq = seq;
-        return ERR_OK;
+    effects_event(&tx->effects, tenant, owner, seq);
+    return failed_or_ok(tx);
+}
+
+void tx_count_call(struct tx *tx, enum entity_call_end end)
+{
+    struct effect *x = effects_add(&tx->effects, EFFECT_ENTITY_CALL_ENDED);
+    if (x != NULL)
+        x->call_end = end;
+}
+
+/* Tenants are forgotten by a rollback, effects that are committed are not: they have the name. */
+static struct effect *note_wait(struct tx *tx, enum effect_kind kind, const struct tenant *t,
+                                int64_t wait_ms)
+{
+    struct effect *x = effects_add(&tx->effects, kind);
+    if (x == NULL)
+        return NULL;
+    x->admission.tenant = arena_str(&tx->effects.memory, t->id);
+    x->admission.wait_ms = wait_ms;
+    tx->effects.failed |= x->admission.tenant.ptr == NULL;
+    return x;
+}
+
+enum err tx_count_admission(struct tx *tx, const struct tenant *t, const char *endpoint,
+                            struct str outcome, int64_t wait_ms)
+{
+    struct effect *x = note_wait(tx, EFFECT_ADMISSION, t, wait_ms);
+    if (x != NULL) {
+        x->admission.endpoint = endpoint;
+        x->admission.outcome = outcome;
     }
-    struct event_range *t = arena_alloc(&tx->notes, sizeof(*t));
-    if (t == NULL)
-        return ERR_NO_MEMORY;
-    *t = (struct event_range){NULL, tenant, run, seq, seq, 0};
-    *(last != NULL ? &last->next : &tx->told) = t;
-    tx->told_last = t;
-    if (tx->told_unfed == NULL)
-        tx->told_unfed = t;
-    return ERR_OK;
+    return failed_or_ok(tx);
+}
+
+void tx_observe_queue_wait(struct tx *tx, const struct tenant *t, int64_t ms)
+{
+    (void)note_wait(tx, EFFECT_QUEUE_WAIT, t, ms);
 }

@@ -4,34 +4,19 @@
 #ifndef PAWL_CORE_TXN_TX_H
 #define PAWL_CORE_TXN_TX_H
 
+#include "core/txn/effects.h"
 #include "core/txn/op.h"
 #include "core/txn/read_tx.h"
-#include "core/txn/tx_counts.h"
 #include "core/txn/tx_memory.h"
 #include "domain/definition.h"
 #include "domain/tenant.h"
 #include "store/secrets.h"
-
-#include <stdatomic.h>
 
 struct cpu_shares;
 struct freed_slots;
 struct gate;
 struct gate_visit;
 struct release_rates;
-
-/* Something that waiting callers want to hear of once the commit is on disk. */
-struct wake {
-    struct wake *next;
-    bool run_over; /* a run ended */
-    bool told;     /* a run's timeline has grown; with neither a queue has a job */
-    int64_t tenant;
-    int64_t run;  /* that has grown */
-    int64_t feed; /* its row there */
-    struct uuid run_id;
-    int64_t after, through; /* updates with these numbers are decided; 0: all may be */
-    char queue[129];
-};
 
 /* Whose turn it is to have a job of a queue handed out, among all tenants. */
 struct claim_turn {
@@ -41,15 +26,6 @@ struct claim_turn {
 };
 
 enum { CLAIM_TURNS = 1024 }; /* queues; past it some lose their turn now and then */
-
-/* Events that this transaction has added to a run's timeline. */
-struct event_range {
-    struct event_range *next;
-    int64_t tenant;
-    int64_t run;
-    int64_t first_seq, last_seq;
-    int64_t feed; /* its row there, once it is written */
-};
 
 /* Whose queued runs are being started, and which; 0: none. */
 struct dispatching {
@@ -80,25 +56,11 @@ struct tx {
 #define X(member, type, until, functions) type *member;
     TX_MEMORY(X)
 #undef X
-    /* NULL while nobody waits for anything. */
-    struct wake *wakes;
-    bool wants_wakes;
-    struct wake *woken;          /* by what is committed; until they are taken */
-    const atomic_int *listening; /* how many listen to timelines */
-    atomic_bool *wakes_lost;     /* set when there was no memory to tell them */
-    bool grew; /* the feed, by what is committed; until who looks at it puts it back */
-    atomic_llong
-        *unpublished_events; /* events that the bus has not been told of; NULL: there is none */
-    /* Until who tells of them puts them back, over several transactions: a look that finds nothing
-     * after a rollback does no harm. */
-    bool has_calls;      /* a job for the server itself is pending */
-    bool has_deliveries; /* a webhook has something to be sent */
-    bool stale;          /* forget everything when the next turn starts */
+    struct effects effects;
+    bool has_bus; /* the feed is kept until the bus has its events */
+    bool stale;   /* forget everything when the next transaction begins */
     struct claim_turn claim_turns[CLAIM_TURNS];
-    int64_t next_due;                     /* the earliest timer armed here; -1: none */
-    struct cpu_shares *cpu;               /* outlives rollbacks: what was taken was taken */
-    struct event_range *told, *told_last; /* in the order of telling */
-    struct event_range *told_unfed;       /* the first that is not in the feed yet */
+    struct cpu_shares *cpu; /* outlives rollbacks: what was taken was taken */
     struct gate *gate;
     struct gate_visit *visits;
     struct freed_slots *freed;      /* by the op under way */
@@ -108,8 +70,6 @@ struct tx {
     struct aside_tenant asides[ASIDE_TENANTS_MAX];
     size_t aside_count;
     struct release_rates *release_rates; /* how fast slots have been freeing */
-    struct tx_counts counts;
-    struct tx_metrics metrics;
 };
 
 /* `db` and `env` outlive it. */
@@ -120,15 +80,12 @@ void tx_release(struct tx *tx);
 void tx_start(struct tx *tx);
 /* Writes the counters that changed, and the feed. */
 MUST_CHECK enum err tx_flush(struct tx *tx);
-/* Flushes and commits; then whoever waits or listens can be woken. */
+/* Flushes and commits. The effects can then be published. */
 MUST_CHECK enum err tx_commit(struct tx *tx);
 /* When settings changed: what was loaded is not true any more. */
 void tx_forget(struct tx *tx);
 /* After db_rollback(): nothing that the transaction has read or made is believed any more. */
 void tx_rolled_back(struct tx *tx);
-/* For all commits since they were taken last; the caller owns them (free). */
-struct wake *tx_take_wakes(struct tx *tx);
-
 /* Stores the tenant if it is new. Called before the first row that belongs to it. */
 MUST_CHECK enum err tx_tenant_ensure(struct tx *tx, struct tenant *t);
 /* Its counters changed; they are written at the end of the batch. */
@@ -157,21 +114,31 @@ int64_t tx_changes(const struct tx *tx);
  * the op that wanted more than one may have. */
 enum err tx_own_error(const struct tx *tx, enum err e);
 
-/* Something is due then (-1: nothing): the writer wakes for it. */
-void tx_note_due(struct tx *tx, int64_t due_at);
-
 /* Lets a start into the tenant's gate, to leave it when the transaction ends. ERR_GATE_UNAVAILABLE
  * when it is down, or busy: then op->gate_busy is set too. */
 MUST_CHECK enum err tx_enter_gate(struct tx *tx, struct op *op, const struct tenant *t);
 /* After the commit or the rollback. */
 void tx_leave_gates(struct tx *tx);
 
+/* --- effects --- */
+
+/* Something is due then (-1: nothing): the writer wakes for it. */
+void tx_note_due(struct tx *tx, int64_t due_at);
+/* An effect that carries nothing: EFFECT_CALLS_READY, _DELIVERIES_READY or _KEYS_CHANGED. */
+void tx_note(struct tx *tx, enum effect_kind kind);
 MUST_CHECK enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue);
 MUST_CHECK enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id);
-/* Likewise those who wait for updates with numbers above `after` up to `through`; 0: for any. */
+/* Those that wait for updates with numbers above `after` up to `through`; 0: for any. */
 MUST_CHECK enum err tx_wake_updates(struct tx *tx, int64_t tenant, struct uuid key, int64_t after,
                                     int64_t through);
-/* The event is in the run's timeline, and goes into the feed with tx_flush(). */
-MUST_CHECK enum err tx_note_event(struct tx *tx, int64_t tenant, int64_t run, int64_t seq);
+/* The event is in the timeline of the run or entity, and goes into the feed with tx_flush(). */
+MUST_CHECK enum err tx_note_event(struct tx *tx, int64_t tenant, int64_t owner, int64_t seq);
+void tx_count_call(struct tx *tx, enum entity_call_end end);
+/* A run that no request has started, or a try at one: `endpoint` is what started it, `wait_ms` the
+ * time since it was due, -1 where none was started. Both texts are literals. */
+MUST_CHECK enum err tx_count_admission(struct tx *tx, const struct tenant *t, const char *endpoint,
+                                       struct str outcome, int64_t wait_ms);
+/* A queued run was admitted after this time. */
+void tx_observe_queue_wait(struct tx *tx, const struct tenant *t, int64_t ms);
 
 #endif

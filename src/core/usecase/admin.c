@@ -269,6 +269,7 @@ static enum err create_key(struct op *op, struct tx *tx)
     /* A replay tells which key it was, but the key itself is shown once and kept nowhere. */
     struct json_out kept = json_out_to(&op->answer.kept_body);
     render_key(&kept, &key, STR_NONE);
+    tx_note(tx, EFFECT_KEYS_CHANGED);
     if (e == ERR_OK)
         e = audit_record(op, tx, key.tenant, "key.create", key.prefix,
                          buf_str(&op->answer.kept_body));
@@ -306,6 +307,7 @@ static enum err revoke_key(struct op *op, struct tx *tx)
     json_add_uuid(&o, "id", in->key_id);
     json_add_bool(&o, "revoked", true);
     json_close(&o, '}');
+    tx_note(tx, EFFECT_KEYS_CHANGED);
     if (e == ERR_OK)
         e = audit_record_id(op, tx, MAX(tenant, 0), "key.revoke", in->key_id, STR_NONE);
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot revoke the key");

@@ -312,7 +312,8 @@ static enum err finish(const struct delivery_job *in, struct tx *tx, bool *ret_c
         e = apply(tx, &w, &d, &in->result, ret_outcome);
     if (e != ERR_OK)
         return e;
-    tx->has_deliveries |= d.next_at >= 0;
+    if (d.next_at >= 0)
+        tx_note(tx, EFFECT_DELIVERIES_READY);
     return deliveries_update(tx->db, &d);
 }
 

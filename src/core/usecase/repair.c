@@ -29,8 +29,7 @@ static enum err mend_timers(struct tx *tx)
     enum err e = repair_timers(tx->db);
     if (e == ERR_OK)
         e = timers_next(tx->db, &due);
-    if (due >= 0)
-        tx->next_due = tx->next_due < 0 ? due : MIN(tx->next_due, due);
+    tx_note_due(tx, due);
     return e;
 }
 

@@ -173,7 +173,7 @@ static enum err enable(struct tx *tx, struct webhook *w)
 {
     w->disabled_at = w->failing_since = -1;
     w->disabled_reason = STR_NONE;
-    tx->has_deliveries = true; /* what waited when it was disabled */
+    tx_note(tx, EFFECT_DELIVERIES_READY); /* what waited when it was disabled */
     return feed_end(tx, &w->feed_from);
 }
 
@@ -353,7 +353,7 @@ static enum err redeliver(struct op *op, struct tx *tx)
         d.schedule_from = d.attempts;
         d.next_at = tx->now_ms;
         d.finished_at = -1;
-        tx->has_deliveries = true;
+        tx_note(tx, EFFECT_DELIVERIES_READY);
         e = deliveries_update(tx->db, &d);
     }
     struct json_out o = json_out_to(&op->answer.body);

@@ -103,17 +103,16 @@ static int64_t commit(struct scene *s, int64_t tenant)
     return s->last;
 }
 
-/* Wakes for these rows, in the order given, as one round brings them. */
+/* Effects for these rows, in the order given, as one commit brings them. */
 static void announce(struct scene *s, const int64_t *rows, size_t count)
 {
-    struct wake wakes[ROWS_MAX] = {0};
+    struct effect effects[ROWS_MAX] = {0};
     for (size_t i = 0; i < count; i++)
-        wakes[i] = (struct wake){.next = i + 1 < count ? &wakes[i + 1] : NULL,
-                                 .told = true,
-                                 .tenant = s->tenants[rows[i]],
-                                 .run = 1000 + rows[i],
-                                 .feed = rows[i]};
-    subscriptions_committed(s->all, count > 0 ? wakes : NULL);
+        effects[i] = (struct effect){.next = i + 1 < count ? &effects[i + 1] : NULL,
+                                     .kind = EFFECT_EVENTS_APPENDED,
+                                     .tenant = s->tenants[rows[i]],
+                                     .events = {.owner = 1000 + rows[i], .feed = rows[i]}};
+    subscriptions_committed(s->all, count > 0 ? effects : NULL);
 }
 
 #define ANNOUNCE(s, ...) \
