@@ -1,4 +1,4 @@
-# pawl, for people. `make run` and `make test` install what is missing and build first.
+# Shortcuts for people. `make run` and `make test` install missing packages and build first.
 .PHONY: all run install test asan tsan fuzz bench instructions soak tidy format bootstrap clean
 
 BUILD = build
@@ -32,7 +32,7 @@ tsan:
 	@tools/bootstrap.sh test
 	@python3 tools/test.py --only tsan
 
-# Each program for so long. What a run learns stays in build-fuzz/corpus for the next.
+# Runs each fuzz program for SECONDS. The corpus in build-fuzz/corpus grows from run to run.
 fuzz: SECONDS ?= 60
 fuzz:
 	@tools/bootstrap.sh test
@@ -40,18 +40,19 @@ fuzz:
 	@ninja -C build-fuzz --quiet
 	@python3 tests/fuzz/run.py --build build-fuzz --seconds $(SECONDS) --jobs $$(nproc)
 
-# Longer for soaks: make bench SECONDS=20 ROUNDS=5 SIGNALS=1000000
+# For longer runs: make bench SECONDS=20 ROUNDS=5 SIGNALS=1000000
 bench: SECONDS ?= 5
 bench: SIGNALS ?= 100000
 bench: all
 	@python3 bench/run.py --pawl $(BUILD)/pawl --tools $(BUILD)/bench --seconds $(SECONDS) --rounds $(ROUNDS) --signals $(SIGNALS)
 
-# Instructions of a start, a replay, a claim with its completion and a signal, against those of bench/instructions.json.
+# Counts the instructions of a start, a replay, a claim with its completion and a signal, and compares them with
+# bench/instructions.json.
 instructions: all
 	@tools/bootstrap.sh test
 	@python3 bench/instructions.py --pawl $(BUILD)/pawl --tools $(BUILD)/bench --check bench/instructions.json
 
-# The same tests as in `make test`, for longer.
+# Tests of `make test` with larger numbers.
 soak: KILLS ?= 1000
 soak: HISTORIES ?= 50000
 soak: RUNS ?= 5000

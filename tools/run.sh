@@ -1,5 +1,5 @@
 #!/bin/sh
-# Serves the default: a development server on its own data file, with an example workflow, and says what to try.
+# Runs a development server with an example workflow and prints commands to try.
 # usage: run.sh PAWL HOST:PORT FOLDER
 set -eu
 pawl=$1 listen=$2 data=$3
@@ -15,13 +15,13 @@ done
 "$pawl" workflow apply examples/hello/workflow.json --url "$url"
 cat <<TEXT
 
-pawl is running at $url with its data in $data/ (stop it with Ctrl-C). Try, in another terminal:
+pawl is running at $url. Its data is in $data/. Stop it with Ctrl-C. Try this in another terminal:
 
   curl --json '{"input":{"name":"Ada"}}' -H 'Idempotency-Key: order-1' $url/api/v1/workflows/hello/runs
-      … and once more: the same run, "created":false. With another input: 422.
+      Starts a run. Repeat it to get the same run with "created":false. With another input you get a 422.
   examples/hello/worker.sh $url
-      claims the run's job and completes it
+      Claims the job of the run and completes it.
   $pawl run list --url $url
-  $pawl --help                                     README.md goes on from here
+      Lists the runs. $pawl --help lists all commands, and README.md continues from here.
 TEXT
 wait $server

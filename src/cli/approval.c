@@ -110,7 +110,7 @@ static enum cli_exit approval_list(struct session *s)
 
 static enum cli_exit approval_show(struct session *s)
 {
-    session_path(s, APPROVALS, s->arg, "");
+    session_path(s, APPROVALS, s->args[0], "");
     return session_call(s, "GET", session_show_object);
 }
 
@@ -121,7 +121,7 @@ static void show_decision(struct session *s, json_t *answer)
 {
     static const char *const WHO[][2] = {{"approved_by", "approved_at"},
                                          {"rejected_by", "rejected_at"}};
-    printf("%s ", s->arg);
+    printf("%s ", s->args[0]);
     value_print(stdout, json_object_get(answer, "status"));
     for (size_t i = 0; i < ARRAY_LEN(WHO); i++) {
         if (json_object_get(answer, WHO[i][0]) == NULL)
@@ -154,7 +154,7 @@ static enum cli_exit approval_approve(struct session *s)
     if (rc != CLI_DONE)
         return rc;
     json_close(&s->out, '}');
-    session_path(s, APPROVALS, s->arg, "/approve");
+    session_path(s, APPROVALS, s->args[0], "/approve");
     return session_call(s, "POST", show_decision);
 }
 
@@ -162,7 +162,7 @@ static enum cli_exit approval_reject(struct session *s)
 {
     begin_decision(s);
     json_close(&s->out, '}');
-    session_path(s, APPROVALS, s->arg, "/reject");
+    session_path(s, APPROVALS, s->args[0], "/reject");
     return session_call(s, "POST", show_decision);
 }
 

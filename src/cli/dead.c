@@ -38,25 +38,25 @@ static enum cli_exit dead_list(struct session *s)
 
 static void show_state(struct session *s, json_t *answer)
 {
-    printf("%s ", s->arg);
+    printf("%s ", s->args[0]);
     value_print(stdout, json_object_get(answer, "state"));
     putchar('\n');
 }
 
 static enum cli_exit dead_retry(struct session *s)
 {
-    session_path(s, DEAD, s->arg, "/retry");
+    session_path(s, DEAD, s->args[0], "/retry");
     return session_call(s, "POST", show_state);
 }
 
 static void show_dropped(struct session *s, json_t *answer)
 {
     (void)answer;
-    printf("%s dropped\n", s->arg);
+    printf("%s dropped\n", s->args[0]);
 }
 
 static enum cli_exit dead_drop(struct session *s)
 {
-    session_path(s, DEAD, s->arg, "");
+    session_path(s, DEAD, s->args[0], "");
     return session_call(s, "DELETE", show_dropped);
 }

@@ -152,8 +152,8 @@ const struct command COMMAND_ENTITY = {
 /* The path of the entity that the first two arguments name. */
 static void entity_path(struct session *s, const char *suffix)
 {
-    session_path(s, ENTITIES, s->arg, "/");
-    session_path_on(s, s->arg2, suffix);
+    session_path(s, ENTITIES, s->args[0], "/");
+    session_path_on(s, s->args[1], suffix);
 }
 
 /* --- signals and updates --- */
@@ -161,8 +161,8 @@ static void entity_path(struct session *s, const char *suffix)
 static enum cli_exit write_signal(struct session *s)
 {
     json_open(&s->out, NULL, '{');
-    json_add_text(&s->out, "name", str_of(s->arg3));
-    return session_add_json_arg(s, "payload", "PAYLOAD", s->arg4);
+    json_add_text(&s->out, "name", str_of(s->args[2]));
+    return session_add_json_arg(s, "payload", "PAYLOAD", s->args[3]);
 }
 
 static void show_signaled(struct session *s, json_t *answer)
@@ -235,7 +235,7 @@ static enum cli_exit entity_update(struct session *s)
 static enum cli_exit entity_outcome(struct session *s)
 {
     entity_path(s, "/updates/");
-    session_path_on(s, s->arg3, "");
+    session_path_on(s, s->args[2], "");
     return call_for_outcome(s, "GET");
 }
 
@@ -261,7 +261,7 @@ static enum cli_exit entity_show(struct session *s)
 
 static enum cli_exit entity_list(struct session *s)
 {
-    session_path(s, ENTITIES, s->arg, "");
+    session_path(s, ENTITIES, s->args[0], "");
     session_query(s, "version", options_text(&s->opt, "version"));
     return session_pages(s, ENTITY_COLUMNS, ARRAY_LEN(ENTITY_COLUMNS));
 }
@@ -282,7 +282,7 @@ static enum cli_exit entity_generations(struct session *s)
 
 static void show_migrated(struct session *s, json_t *answer)
 {
-    printf("%s %s ", s->arg, s->arg2);
+    printf("%s %s ", s->args[0], s->args[1]);
     value_print(stdout, json_object_get(answer, "status"));
     fputs("  from ", stdout);
     value_print(stdout, json_object_get(answer, "from"));
@@ -303,7 +303,7 @@ static enum cli_exit entity_migrate(struct session *s)
 static void show_deleted(struct session *s, json_t *answer)
 {
     (void)answer;
-    printf("%s %s deleted\n", s->arg, s->arg2);
+    printf("%s %s deleted\n", s->args[0], s->args[1]);
 }
 
 static enum cli_exit entity_delete(struct session *s)

@@ -104,7 +104,7 @@ enum cli_exit entity_type_set(struct session *s)
     session_add_number(s, "max_backoff_ms", "max-backoff-ms");
     json_close(&s->out, '}');
     json_close(&s->out, '}');
-    session_path(s, TYPES, s->arg, "");
+    session_path(s, TYPES, s->args[0], "");
     return session_call(s, "PUT", session_show_object);
 }
 
@@ -126,7 +126,7 @@ static void show_type(struct session *s, json_t *answer)
 
 enum cli_exit entity_type_show(struct session *s)
 {
-    session_path(s, TYPES, s->arg, "");
+    session_path(s, TYPES, s->args[0], "");
     return session_call(s, "GET", show_type);
 }
 
@@ -211,6 +211,6 @@ static void show_stats(struct session *s, json_t *answer)
 
 enum cli_exit entity_type_stats(struct session *s)
 {
-    session_path(s, TYPES, s->arg, "/stats");
+    session_path(s, TYPES, s->args[0], "/stats");
     return session_call(s, "GET", show_stats);
 }

@@ -22,18 +22,18 @@ const struct command COMMAND_IDEM = {"idem", "Inspect and release idempotency ke
 
 static enum cli_exit idem_show(struct session *s)
 {
-    session_path(s, KEYS, s->arg, "");
+    session_path(s, KEYS, s->args[0], "");
     return session_call(s, "GET", session_show_object);
 }
 
 static void show_released(struct session *s, json_t *answer)
 {
     (void)answer;
-    printf("%s released\n", s->arg);
+    printf("%s released\n", s->args[0]);
 }
 
 static enum cli_exit idem_release(struct session *s)
 {
-    session_path(s, KEYS, s->arg, "");
+    session_path(s, KEYS, s->args[0], "");
     return session_call(s, "DELETE", show_released);
 }

@@ -133,13 +133,13 @@ static enum cli_exit job_claim(struct session *s)
 
 static enum cli_exit job_show(struct session *s)
 {
-    session_path(s, JOBS, s->arg, "");
+    session_path(s, JOBS, s->args[0], "");
     return session_call(s, "GET", session_show_object);
 }
 
 static void show_status(struct session *s, json_t *answer)
 {
-    printf("%s ", s->arg);
+    printf("%s ", s->args[0]);
     value_print(stdout, json_object_get(answer, "status"));
     putchar('\n');
 }
@@ -155,7 +155,7 @@ static enum cli_exit job_complete(struct session *s)
     if (rc != CLI_DONE)
         return rc;
     json_close(&s->out, '}');
-    session_path(s, JOBS, s->arg, "/complete");
+    session_path(s, JOBS, s->args[0], "/complete");
     return session_call(s, "POST", show_status);
 }
 
@@ -170,17 +170,17 @@ static enum cli_exit job_fail(struct session *s)
         json_add_bool(&s->out, "retryable", false);
     json_close(&s->out, '}');
     json_close(&s->out, '}');
-    session_path(s, JOBS, s->arg, "/fail");
+    session_path(s, JOBS, s->args[0], "/fail");
     return session_call(s, "POST", show_status);
 }
 
 static void show_lease(struct session *s, json_t *answer)
 {
     if (json_is_true(json_object_get(answer, "cancel_requested"))) {
-        printf("%s is cancelled\n", s->arg);
+        printf("%s is cancelled\n", s->args[0]);
         return;
     }
-    printf("%s is yours until ", s->arg);
+    printf("%s is yours until ", s->args[0]);
     value_print(stdout, json_object_get(answer, "lease_expires_at"));
     putchar('\n');
 }
@@ -193,7 +193,7 @@ static enum cli_exit job_heartbeat(struct session *s)
     if (rc != CLI_DONE)
         return rc;
     json_close(&s->out, '}');
-    session_path(s, JOBS, s->arg, "/heartbeat");
+    session_path(s, JOBS, s->args[0], "/heartbeat");
     rc = session_call(s, "POST", show_lease);
     if (rc == CLI_DONE && json_is_true(json_object_get(s->answer, "cancel_requested")))
         rc = CLI_REFUSED;
@@ -205,6 +205,6 @@ static enum cli_exit job_release(struct session *s)
     json_open(&s->out, NULL, '{');
     session_add_text(s, "lease_token", "lease-token");
     json_close(&s->out, '}');
-    session_path(s, JOBS, s->arg, "/release");
+    session_path(s, JOBS, s->args[0], "/release");
     return session_call(s, "POST", show_status);
 }

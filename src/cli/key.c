@@ -85,11 +85,11 @@ static enum cli_exit key_list(struct session *s)
 static void show_revoked(struct session *s, json_t *answer)
 {
     (void)answer;
-    printf("%s revoked\n", s->arg);
+    printf("%s revoked\n", s->args[0]);
 }
 
 static enum cli_exit key_revoke(struct session *s)
 {
-    session_path(s, "/api/v1/keys/", s->arg, "");
+    session_path(s, "/api/v1/keys/", s->args[0], "");
     return session_call(s, "DELETE", show_revoked);
 }

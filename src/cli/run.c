@@ -209,7 +209,7 @@ static enum cli_exit run_start(struct session *s)
     session_add_text(s, "at_limit", "at-limit");
     session_add_text(s, "start_at", "start-at");
     json_close(&s->out, '}');
-    session_path(s, "/api/v1/workflows/", s->arg, "/runs");
+    session_path(s, "/api/v1/workflows/", s->args[0], "/runs");
     session_query(s, "wait_ms", options_text(&s->opt, "wait-ms"));
     s->wait_ms = options_number(&s->opt, "wait-ms", 0);
     return session_call(s, "POST", show_started);
@@ -238,13 +238,13 @@ static void show_run(struct session *s, json_t *answer)
 
 static enum cli_exit run_show(struct session *s)
 {
-    session_path(s, RUN_PATH, s->arg, "");
+    session_path(s, RUN_PATH, s->args[0], "");
     enum cli_exit rc = session_call(s, "GET", show_run);
     if (rc != CLI_DONE || !options_has(&s->opt, "events"))
         return rc;
     if (!s->json)
         putchar('\n');
-    session_path(s, RUN_PATH, s->arg, "/events");
+    session_path(s, RUN_PATH, s->args[0], "/events");
     return session_list(s, EVENT_COLUMNS, ARRAY_LEN(EVENT_COLUMNS), NULL, true);
 }
 
@@ -252,7 +252,7 @@ static enum cli_exit run_show(struct session *s)
 
 static void show_status(struct session *s, json_t *answer)
 {
-    printf("%s ", s->arg);
+    printf("%s ", s->args[0]);
     value_print(stdout, json_object_get(answer, "status"));
     putchar('\n');
 }
@@ -266,7 +266,7 @@ static enum cli_exit control(struct session *s, const char *action,
         (void)snprintf(quoted, sizeof(quoted), "\"%s\"", options_text(&s->opt, "if-version"));
         s->if_match = quoted;
     }
-    session_path(s, RUN_PATH, s->arg, action);
+    session_path(s, RUN_PATH, s->args[0], action);
     enum cli_exit rc = session_call(s, "POST", show);
     s->if_match = NULL;
     return rc;
@@ -305,7 +305,7 @@ static enum cli_exit run_rerun(struct session *s)
 
 static void show_signal(struct session *s, json_t *answer)
 {
-    printf("%s ", s->arg2);
+    printf("%s ", s->args[1]);
     fputs(json_is_true(json_object_get(answer, "duplicate")) ? "already received; the run is "
                                                              : "received; the run is ",
           stdout);
@@ -316,7 +316,7 @@ static void show_signal(struct session *s, json_t *answer)
 static enum cli_exit run_signal(struct session *s)
 {
     json_open(&s->out, NULL, '{');
-    json_add_text(&s->out, "name", str_of(s->arg2));
+    json_add_text(&s->out, "name", str_of(s->args[1]));
     enum cli_exit rc = session_add_json(s, "payload", "payload");
     if (rc != CLI_DONE)
         return rc;

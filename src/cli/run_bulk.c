@@ -45,7 +45,7 @@ static void write_bulk(struct session *s, const json_t *cursor)
     buf_clear(&s->body);
     s->out = json_out_to(&s->body);
     json_open(&s->out, NULL, '{');
-    json_add_text(&s->out, "action", str_of(s->arg));
+    json_add_text(&s->out, "action", str_of(s->args[0]));
     json_open(&s->out, "filter", '{');
     for (size_t i = 0; i < RUN_FILTER_COUNT; i++)
         session_add_text(s, RUN_FILTER[i].member, RUN_FILTER[i].option);

@@ -36,7 +36,7 @@ static enum cli_exit print_events(struct session *s, json_int_t *seq, bool *ret_
         size_t i;
         json_t *event;
         (void)snprintf(cursor, sizeof(cursor), "%lld", (long long)*seq);
-        session_path(s, RUN_PATH, s->arg, "/events");
+        session_path(s, RUN_PATH, s->args[0], "/events");
         session_query(s, "cursor", cursor);
         s->json = false; /* an event is a line, not a page */
         enum cli_exit rc = session_call(s, "GET", NULL);
@@ -63,7 +63,7 @@ enum cli_exit run_watch(struct session *s)
     for (;;) {
         bool json = s->json, any;
         char status[32];
-        session_path(s, RUN_PATH, s->arg, "");
+        session_path(s, RUN_PATH, s->args[0], "");
         s->json = false;
         enum cli_exit rc = session_call(s, "GET", NULL);
         s->json = json;

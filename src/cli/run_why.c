@@ -76,6 +76,6 @@ static void show_why(struct session *s, json_t *answer)
 
 enum cli_exit run_why(struct session *s)
 {
-    session_path(s, RUN_PATH, s->arg, "/why");
+    session_path(s, RUN_PATH, s->args[0], "/why");
     return session_call(s, "GET", show_why);
 }

@@ -144,7 +144,7 @@ static enum cli_exit schedule_apply(struct session *s)
     json_decref(settings);
     if (rc != CLI_DONE)
         return rc;
-    session_path(s, SCHEDULES, s->arg, "");
+    session_path(s, SCHEDULES, s->args[0], "");
     return session_call(s, "PUT", session_show_object);
 }
 
@@ -158,19 +158,19 @@ static enum cli_exit schedule_list(struct session *s)
 
 static enum cli_exit schedule_show(struct session *s)
 {
-    session_path(s, SCHEDULES, s->arg, "");
+    session_path(s, SCHEDULES, s->args[0], "");
     return session_call(s, "GET", session_show_object);
 }
 
 static void show_deleted(struct session *s, json_t *answer)
 {
     (void)answer;
-    printf("%s deleted\n", s->arg);
+    printf("%s deleted\n", s->args[0]);
 }
 
 static enum cli_exit schedule_delete(struct session *s)
 {
-    session_path(s, SCHEDULES, s->arg, "");
+    session_path(s, SCHEDULES, s->args[0], "");
     return session_call(s, "DELETE", show_deleted);
 }
 
@@ -182,6 +182,6 @@ static void show_triggered(struct session *s, json_t *answer)
 
 static enum cli_exit schedule_trigger(struct session *s)
 {
-    session_path(s, SCHEDULES, s->arg, "/trigger");
+    session_path(s, SCHEDULES, s->args[0], "/trigger");
     return session_call(s, "POST", show_triggered);
 }

@@ -95,10 +95,7 @@ enum cli_exit session_open(struct session *s, const struct verb *verb, int argc,
         return CLI_USAGE;
     if (s->opt.help)
         return CLI_DONE;
-    s->arg = s->opt.args[0];
-    s->arg2 = s->opt.args[1];
-    s->arg3 = s->opt.args[2];
-    s->arg4 = s->opt.args[3];
+    s->args = s->opt.args;
     s->json = options_has(&s->opt, "json");
     s->tenant = common_text(s, "tenant");
     s->idempotency_key = options_text(&s->opt, "idempotency-key");

@@ -31,10 +31,7 @@ struct verb {
 struct session {
     const struct verb *verb;
     struct options opt;
-    const char *arg;
-    const char *arg2;
-    const char *arg3;
-    const char *arg4; /* NULL: left out */
+    const char *const *args; /* of the verb, in order; NULL where left out */
     const char *tenant;
     const char *idempotency_key; /* as given; NULL: each change gets a random one */
     const char *if_match;        /* of the next request; NULL: none */

@@ -236,7 +236,7 @@ static enum cli_exit add_gate(struct session *s)
 
 static enum cli_exit tenant_set(struct session *s)
 {
-    session_path(s, TENANTS, s->arg, "");
+    session_path(s, TENANTS, s->args[0], "");
     json_open(&s->out, NULL, '{');
     session_add_text(s, "name", "name");
     session_add_number(s, "max_concurrent_runs", "max-concurrent-runs");
@@ -259,7 +259,7 @@ static enum cli_exit tenant_set(struct session *s)
 
 static enum cli_exit tenant_show(struct session *s)
 {
-    session_path(s, TENANTS, s->arg, "");
+    session_path(s, TENANTS, s->args[0], "");
     return session_call(s, "GET", session_show_object);
 }
 
@@ -340,7 +340,7 @@ static enum cli_exit tenant_history(struct session *s)
 {
     char most[16];
     (void)snprintf(most, sizeof(most), "%d", PAGE_MAX);
-    session_path(s, TENANTS, s->arg, "/settings");
+    session_path(s, TENANTS, s->args[0], "/settings");
     session_query(s, "limit", most);
     return session_call(s, "GET", show_history);
 }
@@ -350,6 +350,6 @@ static enum cli_exit tenant_rollback(struct session *s)
     json_open(&s->out, NULL, '{');
     session_add_number(s, "version", "to");
     json_close(&s->out, '}');
-    session_path(s, TENANTS, s->arg, "/rollback");
+    session_path(s, TENANTS, s->args[0], "/rollback");
     return session_call(s, "POST", session_show_object);
 }

@@ -161,7 +161,7 @@ static enum cli_exit webhook_set(struct session *s)
     if (enable || disable)
         json_add_bool(&s->out, "enabled", enable);
     json_close(&s->out, '}');
-    session_path(s, WEBHOOKS, s->arg, "");
+    session_path(s, WEBHOOKS, s->args[0], "");
     return session_call(s, "PUT", session_show_object);
 }
 
@@ -170,19 +170,19 @@ static enum cli_exit webhook_rotate(struct session *s)
     json_open(&s->out, NULL, '{');
     session_add_number(s, "old_secret_s", "old-secret-s");
     json_close(&s->out, '}');
-    session_path(s, WEBHOOKS, s->arg, "/rotate");
+    session_path(s, WEBHOOKS, s->args[0], "/rotate");
     return session_call(s, "POST", show_secret);
 }
 
 static void show_deleted(struct session *s, json_t *answer)
 {
     (void)answer;
-    printf("%s deleted\n", s->arg);
+    printf("%s deleted\n", s->args[0]);
 }
 
 static enum cli_exit webhook_delete(struct session *s)
 {
-    session_path(s, WEBHOOKS, s->arg, "");
+    session_path(s, WEBHOOKS, s->args[0], "");
     return session_call(s, "DELETE", show_deleted);
 }
 
@@ -196,13 +196,13 @@ static enum cli_exit webhook_list(struct session *s)
 
 static enum cli_exit webhook_show(struct session *s)
 {
-    session_path(s, WEBHOOKS, s->arg, "");
+    session_path(s, WEBHOOKS, s->args[0], "");
     return session_call(s, "GET", session_show_object);
 }
 
 static enum cli_exit webhook_deliveries(struct session *s)
 {
-    session_path(s, WEBHOOKS, s->arg, "/deliveries");
+    session_path(s, WEBHOOKS, s->args[0], "/deliveries");
     return session_pages(s, DELIVERY_COLUMNS, ARRAY_LEN(DELIVERY_COLUMNS));
 }
 
@@ -219,13 +219,13 @@ static void show_pending(struct session *s, json_t *answer)
 
 static enum cli_exit webhook_test(struct session *s)
 {
-    session_path(s, WEBHOOKS, s->arg, "/test");
+    session_path(s, WEBHOOKS, s->args[0], "/test");
     return session_call(s, "POST", show_pending);
 }
 
 static enum cli_exit webhook_redeliver(struct session *s)
 {
-    session_path(s, WEBHOOKS, s->arg, "/deliveries/");
-    session_path_on(s, s->arg2, "/redeliver");
+    session_path(s, WEBHOOKS, s->args[0], "/deliveries/");
+    session_path_on(s, s->args[1], "/redeliver");
     return session_call(s, "POST", show_pending);
 }

@@ -78,10 +78,10 @@ const struct command COMMAND_WORKFLOW = {"workflow", "Define workflows", VERBS, 
 static enum cli_exit take_definition(struct session *s, const char *suffix)
 {
     json_t *definition = NULL;
-    enum cli_exit rc = input_file(s->arg, &s->body);
+    enum cli_exit rc = input_file(s->args[0], &s->body);
     if (rc != CLI_DONE)
         return rc;
-    rc = input_parse(s->arg, buf_str(&s->body), &definition);
+    rc = input_parse(s->args[0], buf_str(&s->body), &definition);
     if (rc != CLI_DONE)
         return rc;
     const char *id = options_text(&s->opt, "id");
@@ -89,7 +89,7 @@ static enum cli_exit take_definition(struct session *s, const char *suffix)
         id = json_string_value(json_object_get(definition, "id"));
     session_path(s, WORKFLOWS, id != NULL ? id : "unnamed", suffix);
     if (id == NULL && suffix[0] == '\0') {
-        fprintf(stderr, "pawl: %s has no id. Add one, or use --id\n", s->arg);
+        fprintf(stderr, "pawl: %s has no id. Add one, or use --id\n", s->args[0]);
         rc = CLI_USAGE;
     }
     json_decref(definition);
@@ -140,7 +140,7 @@ static enum cli_exit workflow_list(struct session *s)
 
 static enum cli_exit workflow_versions(struct session *s)
 {
-    session_path(s, WORKFLOWS, s->arg, "/versions");
+    session_path(s, WORKFLOWS, s->args[0], "/versions");
     return session_pages(s, VERSION_COLUMNS, ARRAY_LEN(VERSION_COLUMNS));
 }
 
@@ -190,7 +190,7 @@ static void show_workflow(struct session *s, json_t *answer)
 
 static enum cli_exit workflow_show(struct session *s)
 {
-    session_path(s, WORKFLOWS, s->arg, "");
+    session_path(s, WORKFLOWS, s->args[0], "");
     session_query(s, "version", options_text(&s->opt, "version"));
     return session_call(s, "GET", show_workflow);
 }
@@ -198,11 +198,11 @@ static enum cli_exit workflow_show(struct session *s)
 static void show_archived(struct session *s, json_t *answer)
 {
     (void)answer;
-    printf("%s archived\n", s->arg);
+    printf("%s archived\n", s->args[0]);
 }
 
 static enum cli_exit workflow_archive(struct session *s)
 {
-    session_path(s, WORKFLOWS, s->arg, "");
+    session_path(s, WORKFLOWS, s->args[0], "");
     return session_call(s, "DELETE", show_archived);
 }
