@@ -258,12 +258,13 @@ static enum cli_exit prepare(struct client *c, const struct request *req, struct
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_URL, c->target.ptr);
     /* A file may take any time, as long as bytes arrive. */
-    int64_t patience_ms = (req->timeout_ms > 0 ? req->timeout_ms : c->timeout_ms) + req->wait_ms;
+    int64_t time_limit_ms = (req->timeout_ms > 0 ? req->timeout_ms : c->timeout_ms) + req->wait_ms;
     bool is_endless = req->to_file || req->take != NULL;
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, is_endless ? 0L : (long)patience_ms);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, is_endless ? 0L : (long)time_limit_ms);
     curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, req->take != NULL ? 1L : 0L);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, req->to_file ? 1L : 0L);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, req->to_file ? (long)(patience_ms / 1000) : 0L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME,
+                     req->to_file ? (long)(time_limit_ms / 1000) : 0L);
     return CLI_DONE;
 }
 

@@ -1,9 +1,9 @@
 /* The life of one job in a worker. */
-#include "cli/worker_slot.h"
+#include "cli/worker/worker_slot.h"
 
 #include "base/env.h"
 #include "base/limits.h"
-#include "cli/job_env.h"
+#include "cli/worker/job_env.h"
 
 #include <errno.h>
 #include <signal.h>

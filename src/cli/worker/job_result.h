@@ -1,9 +1,9 @@
 /* The result of a command that worked on a job, as the body of /complete or /fail. */
-#ifndef PAWL_CLI_JOB_RESULT_H
-#define PAWL_CLI_JOB_RESULT_H
+#ifndef PAWL_CLI_WORKER_JOB_RESULT_H
+#define PAWL_CLI_WORKER_JOB_RESULT_H
 
 #include "base/json.h"
-#include "cli/job_process.h"
+#include "cli/worker/job_process.h"
 
 struct job_result {
     struct buf body;

@@ -1,7 +1,7 @@
 /* The environment of a command that works on a job: ours without our keys, and the job's
  * variables. */
-#ifndef PAWL_CLI_JOB_ENV_H
-#define PAWL_CLI_JOB_ENV_H
+#ifndef PAWL_CLI_WORKER_JOB_ENV_H
+#define PAWL_CLI_WORKER_JOB_ENV_H
 
 #include "base/json.h"
 

@@ -21,8 +21,8 @@
 #ifndef PAWL_CLI_WORKER_SLOT_H
 #define PAWL_CLI_WORKER_SLOT_H
 
-#include "cli/job_result.h"
-#include "cli/worker_pool.h"
+#include "cli/worker/job_result.h"
+#include "cli/worker/worker_pool.h"
 
 enum slot_state {
     SLOT_FREE,

@@ -1,5 +1,5 @@
 /* The state that a worker's slots share. */
-#include "cli/worker_pool.h"
+#include "cli/worker/worker_pool.h"
 
 #include "base/env.h"
 

@@ -1,6 +1,6 @@
 /* Runs one command: fork, pipes and exit. */
 #define _GNU_SOURCE /* pipe2, execvpe, close_range */
-#include "cli/job_process.h"
+#include "cli/worker/job_process.h"
 
 #include "base/limits.h"
 

@@ -6,7 +6,7 @@
 #include "base/env.h"
 #include "base/limits.h"
 #include "cli/commands.h"
-#include "cli/worker_slot.h"
+#include "cli/worker/worker_slot.h"
 
 #include <errno.h>
 #include <fcntl.h>

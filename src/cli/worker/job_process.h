@@ -3,8 +3,8 @@
  * Nothing here blocks: the caller polls the file descriptors and calls job_process_pump. The
  * command inherits the given environment, the working directory and the resource limits, nothing
  * else. It is killed when we die. */
-#ifndef PAWL_CLI_JOB_PROCESS_H
-#define PAWL_CLI_JOB_PROCESS_H
+#ifndef PAWL_CLI_WORKER_JOB_PROCESS_H
+#define PAWL_CLI_WORKER_JOB_PROCESS_H
 
 #include "base/buf.h"
 

@@ -1,5 +1,5 @@
 /* Turns a command's exit status and output into a result. */
-#include "cli/job_result.h"
+#include "cli/worker/job_result.h"
 
 #include "base/limits.h"
 

@@ -1,6 +1,6 @@
 /* The environment of a command that works on a job. */
 #define _GNU_SOURCE /* environ */
-#include "cli/job_env.h"
+#include "cli/worker/job_env.h"
 
 #include "base/limits.h"
 
