@@ -17,7 +17,7 @@ ask() {
 }
 
 echo
-echo "Ada buys three times; every purchase is told twice:"
+echo "Ada buys three times; every purchase is sent twice:"
 for order in 1:300 2:250 3:600; do
     for _ in first again; do
         signal ada add-points "{\"points\": ${order#*:}}" --dedup-key "order-${order%:*}"
@@ -49,7 +49,7 @@ until "$pawl" entity show rewards ada | grep -q '^status  *finished'; do
 done
 "$pawl" entity show rewards ada | grep '^state '
 echo
-echo "Her old order is still a duplicate; with a new one she begins anew:"
+echo "Her old order is still a duplicate; with a new one she starts again:"
 signal ada add-points '{"points": 300}' --dedup-key order-1
 signal ada add-points '{"points": 20}' --dedup-key order-4
 ask ada balance

@@ -75,7 +75,7 @@ def main():
         customer.idle()
     for signal in call["signals"]:
         customer.take(signal)
-    if call["signals"]:  # with each the time begins anew; setting a timer replaces the one of that name
+    if call["signals"]:  # each signal restarts the idle time; setting a timer replaces the one of that name
         customer.answer["set_timers"] = [{"name": "idle", "in_ms": customer.state["idle_ms"]}]
     json.dump({"state": customer.state, **customer.answer}, sys.stdout)
 
