@@ -111,6 +111,7 @@ enum {
     TIMERS_BYTES_PER_TURN_MAX = 16 * MIB, /* of what they load: many large ones must not run a turn out of memory */
     LATE_INDEX_ROWS = 2048,               /* rows that are indexed together: a few milliseconds of work */
     DAMAGED_PASSED_MAX = 16,              /* damaged jobs that a claim passes over; more are a damaged file */
+    ROWS_PER_SLICE = 64,                  /* rows of a search that may end early, fetched at once: an engine across a network fetches all that a query finds */
     HOLDERS_PASSED_MAX = 64,              /* runs of others that a search for holders passes over, again and again */
     EVICT_PER_TURN_MAX = 256,             /* likewise old idempotency keys */
     READERS = 2,                          /* threads that answer GETs beside the HTTP loop */

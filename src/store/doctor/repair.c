@@ -1,6 +1,7 @@
 /* Makes anew what is derived from the runs. */
 #include "store/doctor/repair.h"
 
+#include "base/limits.h"
 #include "store/doctor/derived.h"
 #include "store/run/run_queue.h"
 #include "store/run/runs.h"
@@ -77,18 +78,33 @@ enum err repair_last_scope(struct db *db, int64_t *ret)
     return db_rows_end(rows);
 }
 
-enum err live_runs(struct db *db, int64_t after, live_run_each *each, void *ctx)
+/* Up to a slice of them; *ret_more: there may be others after *last. */
+static enum err live_runs_slice(struct db *db, int64_t *last, live_run_each *each, void *ctx,
+                                bool *ret_more)
 {
     static const char SQL[] = "SELECT num, tenant, workflow_id, workflow_version, input, scopes"
-                              " FROM runs WHERE num > $1 AND " RUN_IS_LIVE " ORDER BY num";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(after));
+                              " FROM runs WHERE num > $1 AND " RUN_IS_LIVE " ORDER BY num LIMIT $2";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(*last), DB_I(ROWS_PER_SLICE));
+    int64_t count = 0;
     bool more = true;
     while (more && db_next(rows)) {
         struct live_run run = {db_int(rows, 0), db_int(rows, 1), db_str(rows, 2),
                                db_int(rows, 3), db_str(rows, 4), db_str(rows, 5)};
         more = each(ctx, &run);
+        *last = run.num;
+        count++;
     }
+    *ret_more = more && count == ROWS_PER_SLICE;
     return db_rows_end(rows);
+}
+
+enum err live_runs(struct db *db, int64_t after, live_run_each *each, void *ctx)
+{
+    enum err e = ERR_OK;
+    bool more = true;
+    while (e == ERR_OK && more)
+        e = live_runs_slice(db, &after, each, ctx, &more);
+    return e;
 }
 
 /* --- slots --- */

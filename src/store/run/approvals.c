@@ -1,6 +1,7 @@
 /* Approvals and votes as rows. */
 #include "store/run/approvals.h"
 
+#include "base/limits.h"
 #include "store/columns.h"
 
 #define COLUMN_BIND_APPROVAL_STATUS(value) COLUMN_BIND_WORD(approval_status_name(value))
@@ -82,32 +83,50 @@ enum err approvals_count(struct db *db, int64_t run, int64_t ordinal, bool confl
     return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal), DB_I(!conflict), DB_I(conflict));
 }
 
-enum err approvals_list(struct db *db, int64_t tenant, enum approval_status status,
-                        int64_t before_at, int64_t before_run, int64_t before_ordinal,
-                        approval_each *each, void *ctx)
+/* The place of a row in the list. */
+struct place {
+    int64_t at, run, ordinal;
+};
+
+static struct db_rows *slice_before(struct db *db, int64_t tenant, enum approval_status status,
+                                    const struct place *before)
 {
     static const char SQL_ALL[] =
         SELECT_APPROVALS " WHERE tenant = $1"
                          " AND (requested_at, run, ordinal) < ($2, $3, $4)"
-                         " ORDER BY requested_at DESC, run DESC, ordinal DESC";
+                         " ORDER BY requested_at DESC, run DESC, ordinal DESC LIMIT $5";
     static const char SQL_STATUS[] =
         SELECT_APPROVALS " WHERE tenant = $1"
                          " AND (requested_at, run, ordinal) < ($2, $3, $4)"
-                         " AND status = $5"
-                         " ORDER BY requested_at DESC, run DESC, ordinal DESC";
-    struct db_rows *rows =
-        status == APPROVAL_STATUS_COUNT
-            ? DB_QUERY(db, SQL_ALL, DB_I(tenant), DB_I(before_at), DB_I(before_run),
-                       DB_I(before_ordinal))
-            : DB_QUERY(db, SQL_STATUS, DB_I(tenant), DB_I(before_at), DB_I(before_run),
-                       DB_I(before_ordinal), DB_T(str_of(approval_status_name(status))));
+                         " AND status = $6"
+                         " ORDER BY requested_at DESC, run DESC, ordinal DESC LIMIT $5";
+    if (status == APPROVAL_STATUS_COUNT)
+        return DB_QUERY(db, SQL_ALL, DB_I(tenant), DB_I(before->at), DB_I(before->run),
+                        DB_I(before->ordinal), DB_I(ROWS_PER_SLICE));
+    return DB_QUERY(db, SQL_STATUS, DB_I(tenant), DB_I(before->at), DB_I(before->run),
+                    DB_I(before->ordinal), DB_I(ROWS_PER_SLICE),
+                    DB_T(str_of(approval_status_name(status))));
+}
+
+enum err approvals_list(struct db *db, int64_t tenant, enum approval_status status,
+                        int64_t before_at, int64_t before_run, int64_t before_ordinal,
+                        approval_each *each, void *ctx)
+{
+    struct place before = {before_at, before_run, before_ordinal};
+    int64_t count = ROWS_PER_SLICE;
     bool more = true;
-    while (more && db_next(rows)) {
-        struct approval a;
-        read_row(rows, &a);
-        more = db_skip_damaged(rows) || each(ctx, &a);
+    enum err e = ERR_OK;
+    while (e == ERR_OK && more && count == ROWS_PER_SLICE) {
+        struct db_rows *rows = slice_before(db, tenant, status, &before);
+        for (count = 0; more && db_next(rows); count++) {
+            struct approval a;
+            read_row(rows, &a);
+            before = (struct place){a.requested_at, a.run, a.ordinal};
+            more = db_skip_damaged(rows) || each(ctx, &a);
+        }
+        e = db_rows_end(rows);
     }
-    return db_rows_end(rows);
+    return e;
 }
 
 /* --- votes --- */

@@ -181,15 +181,22 @@ enum err jobs_open(struct db *db, int64_t run, int64_t from, int64_t to, job_eac
                    void *ctx)
 {
     static const char SQL[] = SELECT_JOBS " WHERE run = $1 AND ordinal >= $2 AND ordinal < $3"
-                                          " AND finished_at IS NULL ORDER BY ordinal";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to));
+                                          " AND finished_at IS NULL ORDER BY ordinal LIMIT $4";
+    int64_t count = ROWS_PER_SLICE;
     bool more = true;
-    while (more && db_next(rows)) {
-        struct job job;
-        read_row(rows, &job);
-        more = db_is_whole(rows) && each(ctx, &job);
+    enum err e = ERR_OK;
+    while (e == ERR_OK && more && count == ROWS_PER_SLICE) {
+        struct db_rows *rows =
+            DB_QUERY(db, SQL, DB_I(run), DB_I(from), DB_I(to), DB_I(ROWS_PER_SLICE));
+        for (count = 0; more && db_next(rows); count++) {
+            struct job job;
+            read_row(rows, &job);
+            from = job.ordinal + 1;
+            more = db_is_whole(rows) && each(ctx, &job);
+        }
+        e = db_rows_end(rows);
     }
-    return db_rows_end(rows);
+    return e;
 }
 
 enum err jobs_next_open(struct db *db, int64_t run, int64_t from, int64_t to, struct arena *arena,

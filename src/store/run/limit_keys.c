@@ -1,6 +1,8 @@
 /* Limits by workflow and key as rows, and who holds their slots. */
 #include "store/run/limit_keys.h"
 
+#include "base/limits.h"
+
 #include "store/columns.h"
 #include "store/run/late_index.h"
 #include "store/run/runs.h"
@@ -141,12 +143,24 @@ enum err slots_delete(struct db *db, int64_t scope, int64_t run)
     return DB_EXEC(db, SQL, NULL, DB_I(scope), DB_I(run));
 }
 
-static enum err walk(struct db_rows *rows, holder_each *each, void *ctx, bool *ret_stopped)
+/* A search of runs, a slice at a time. */
+struct holder_walk {
+    holder_each *each;
+    void *ctx;
+    int64_t last; /* where the next slice goes on */
+    bool stopped;
+    bool more;
+};
+
+static enum err walk_slice(struct holder_walk *w, struct db_rows *rows)
 {
-    bool stopped = false;
-    while (!stopped && db_next(rows))
-        stopped = !each(ctx, db_int(rows, 0));
-    *ret_stopped = stopped;
+    int64_t count = 0;
+    while (!w->stopped && db_next(rows)) {
+        w->last = db_int(rows, 0);
+        w->stopped = !w->each(w->ctx, w->last);
+        count++;
+    }
+    w->more = !w->stopped && count == ROWS_PER_SLICE;
     return db_rows_end(rows);
 }
 
@@ -164,9 +178,13 @@ enum err slots_edge(struct db *db, int64_t scope, bool newest, bool *ret_found, 
 
 enum err slots_list(struct db *db, int64_t scope, holder_each *each, void *ctx)
 {
-    static const char SQL[] = "SELECT run FROM slots WHERE scope = $1 ORDER BY run";
-    bool stopped;
-    return walk(DB_QUERY(db, SQL, DB_I(scope)), each, ctx, &stopped);
+    static const char SQL[] =
+        "SELECT run FROM slots WHERE scope = $1 AND run > $2 ORDER BY run LIMIT $3";
+    struct holder_walk w = {.each = each, .ctx = ctx, .more = true};
+    enum err e = ERR_OK;
+    while (e == ERR_OK && w.more)
+        e = walk_slice(&w, DB_QUERY(db, SQL, DB_I(scope), DB_I(w.last), DB_I(ROWS_PER_SLICE)));
+    return e;
 }
 
 enum err active_runs_insert(struct db *db, int64_t tenant, int64_t run)
@@ -181,27 +199,44 @@ enum err active_runs_delete(struct db *db, int64_t tenant, int64_t run)
     return DB_EXEC(db, SQL, NULL, DB_I(tenant), DB_I(run));
 }
 
+/* Holders that the index has. */
+static struct db_rows *indexed_slice(struct db *db, int64_t tenant, bool down, int64_t last)
+{
+    static const char SQL[] =
+        "SELECT run FROM holding WHERE tenant = $1 AND run > $2 ORDER BY run LIMIT $3";
+    static const char SQL_DOWN[] =
+        "SELECT run FROM holding WHERE tenant = $1 AND run < $2 ORDER BY run DESC LIMIT $3";
+    return DB_QUERY(db, down ? SQL_DOWN : SQL, DB_I(tenant), DB_I(last), DB_I(ROWS_PER_SLICE));
+}
+
+/* Those after it. */
+static struct db_rows *recent_slice(struct db *db, int64_t tenant, bool down, int64_t through,
+                                    int64_t last)
+{
+    static const char SQL[] = "SELECT num FROM runs WHERE num > $1 AND tenant = $2"
+                              " AND " RUN_HOLDS_SLOT " ORDER BY num LIMIT $3";
+    static const char SQL_DOWN[] =
+        "SELECT num FROM runs WHERE num > $1 AND tenant = $2 AND num < $4"
+        " AND " RUN_HOLDS_SLOT " ORDER BY num DESC LIMIT $3";
+    if (down)
+        return DB_QUERY(db, SQL_DOWN, DB_I(through), DB_I(tenant), DB_I(ROWS_PER_SLICE),
+                        DB_I(last));
+    return DB_QUERY(db, SQL, DB_I(MAX(through, last)), DB_I(tenant), DB_I(ROWS_PER_SLICE));
+}
+
 enum err active_runs_list(struct db *db, int64_t tenant, bool newest_first, holder_each *each,
                           void *ctx)
 {
-    static const char SQL_INDEXED[] = "SELECT run FROM holding WHERE tenant = $1 ORDER BY run";
-    static const char SQL_INDEXED_DOWN[] =
-        "SELECT run FROM holding WHERE tenant = $1 ORDER BY run DESC";
-    static const char SQL_RECENT[] =
-        "SELECT num FROM runs WHERE num > $1 AND tenant = $2 AND " RUN_HOLDS_SLOT " ORDER BY num";
-    static const char SQL_RECENT_DOWN[] =
-        "SELECT num FROM runs WHERE num > $1 AND tenant = $2 AND " RUN_HOLDS_SLOT
-        " ORDER BY num DESC";
     int64_t through;
     enum err e = late_index_through(db, LATE_RUNS, &through);
-    bool stopped = false;
-    for (int part = 0; part < 2 && e == ERR_OK && !stopped; part++) {
+    struct holder_walk w = {.each = each, .ctx = ctx};
+    for (int part = 0; part < 2 && e == ERR_OK && !w.stopped; part++) {
         bool recent = (part == 0) == newest_first;
-        struct db_rows *rows =
-            recent ? DB_QUERY(db, newest_first ? SQL_RECENT_DOWN : SQL_RECENT, DB_I(through),
-                              DB_I(tenant))
-                   : DB_QUERY(db, newest_first ? SQL_INDEXED_DOWN : SQL_INDEXED, DB_I(tenant));
-        e = walk(rows, each, ctx, &stopped);
+        w.last = newest_first ? INT64_MAX : 0;
+        do {
+            e = walk_slice(&w, recent ? recent_slice(db, tenant, newest_first, through, w.last)
+                                      : indexed_slice(db, tenant, newest_first, w.last));
+        } while (e == ERR_OK && w.more);
     }
     return e;
 }

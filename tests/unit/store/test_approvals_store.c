@@ -232,6 +232,32 @@ static void a_list_is_of_one_tenant_and_begins_with_the_newest(void **state)
     fixture_close(&f);
 }
 
+static bool count_down(void *ctx, const struct approval *a)
+{
+    int64_t *next = ctx; /* runs come from the newest on */
+    assert_int_equal(a->run, *next);
+    return --*next > 0;
+}
+
+static void a_list_goes_on_across_slices(void **state)
+{
+    enum { ROWS = 2 * ROWS_PER_SLICE };
+    struct fixture f = fixture_open(state);
+    for (int64_t run = 1; run <= ROWS; run++) {
+        struct approval a = plain_approval(run, 1);
+        assert_ok(approvals_insert(f.db, &a));
+    }
+    int64_t next = ROWS;
+    assert_ok(approvals_list(f.db, 4, APPROVAL_STATUS_COUNT, INT64_MAX, INT64_MAX, INT64_MAX,
+                             count_down, &next));
+    assert_int_equal(next, 0);
+    next = ROWS;
+    assert_ok(approvals_list(f.db, 4, APPROVAL_PENDING, INT64_MAX, INT64_MAX, INT64_MAX, count_down,
+                             &next));
+    assert_int_equal(next, 0);
+    fixture_close(&f);
+}
+
 /* --- the end --- */
 
 static void an_approval_goes_with_its_run(void **state)
@@ -273,6 +299,7 @@ int main(void)
         store_test(replays_and_conflicts_are_counted_apart),
         store_test(votes_are_of_one_approval_and_go_together),
         store_test(a_list_is_of_one_tenant_and_begins_with_the_newest),
+        store_test(a_list_goes_on_across_slices),
         store_test(an_approval_goes_with_its_run),
     };
     return cmocka_run_group_tests_name("approvals store", tests, NULL, NULL);

@@ -623,6 +623,28 @@ static void jobs_of_a_run_come_in_the_order_of_their_making(void **state)
     db_close(db);
 }
 
+static bool note_open(void *ctx, const struct job *job)
+{
+    note_ordinal(ctx, job);
+    return job->ordinal < 2 * ROWS_PER_SLICE;
+}
+
+static void open_jobs_of_a_run_are_listed_across_slices(void **state)
+{
+    struct db *db = open_writer(path_in(*state, "p.db").text);
+    for (int64_t i = 1; i <= 3 * ROWS_PER_SLICE; i++) {
+        struct job job = job_of(20, i);
+        assert_ok(jobs_insert(db, &job));
+    }
+    int64_t last = 0;
+    assert_ok(jobs_open(db, 20, 1, ROWS_PER_SLICE + 1, note_open, &last));
+    assert_int_equal(last, ROWS_PER_SLICE); /* the whole range, which is one slice */
+    last = 0;
+    assert_ok(jobs_open(db, 20, 1, 1000, note_open, &last));
+    assert_int_equal(last, 2 * ROWS_PER_SLICE); /* as far as it was wanted */
+    db_close(db);
+}
+
 /* --- events --- */
 
 struct seen_events {
@@ -742,6 +764,7 @@ int main(void)
         folder_test(the_most_urgent_then_the_oldest_job_is_next),
         folder_test(tenants_with_work_are_found_one_after_the_other),
         folder_test(jobs_of_a_run_come_in_the_order_of_their_making),
+        folder_test(open_jobs_of_a_run_are_listed_across_slices),
         folder_test(events_are_numbered_within_their_run),
         folder_test(timers_come_earliest_first),
         folder_test(a_timer_is_deleted_by_its_generation_only),

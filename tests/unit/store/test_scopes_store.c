@@ -300,6 +300,27 @@ static void the_oldest_and_the_newest_holder_of_a_scope_are_found(void **state)
     db_close(db);
 }
 
+static void holders_of_a_scope_are_listed_across_slices(void **state)
+{
+    enum { HOLDERS = 2 * ROWS_PER_SLICE };
+    static int64_t runs[HOLDERS + 1];
+    struct db *db = open_writer(path_in(*state, "p.db").text);
+    for (size_t i = 0; i < HOLDERS; i++) {
+        runs[i] = 10 * ((int64_t)i + 1);
+        assert_ok(slots_insert(db, 7, runs[i]));
+        assert_ok(slots_insert(db, 8, runs[i] + 1));
+        static struct seen seen;
+        seen = (struct seen){.room = RUNS_MAX};
+        assert_ok(slots_list(db, 7, note_holder, &seen));
+        assert_seen(&seen, runs, i + 1);
+    }
+    static struct seen some;
+    some = (struct seen){.room = ROWS_PER_SLICE + 1};
+    assert_ok(slots_list(db, 7, note_holder, &some));
+    assert_seen(&some, runs, ROWS_PER_SLICE + 1);
+    db_close(db);
+}
+
 static void a_run_holds_one_slot_of_a_scope_at_most(void **state)
 {
     struct db *db = open_writer(path_in(*state, "p.db").text);
@@ -428,7 +449,7 @@ static void holders_of_a_tenant_agree_with_a_model_wherever_the_index_ends(void 
 
 static void a_walk_stops_where_it_is_told_on_both_sides_of_the_index(void **state)
 {
-    enum { HOLDERS = 20 };
+    enum { HOLDERS = 3 * ROWS_PER_SLICE };
     struct db *db = open_writer(path_in(*state, "p.db").text);
     static struct model m;
     m = (struct model){.count = 0};
@@ -457,6 +478,7 @@ int main(void)
         folder_test(counters_agree_with_a_model),
         folder_test(a_counter_never_goes_below_none),
         folder_test(the_oldest_and_the_newest_holder_of_a_scope_are_found),
+        folder_test(holders_of_a_scope_are_listed_across_slices),
         folder_test(a_run_holds_one_slot_of_a_scope_at_most),
         folder_test(holders_of_a_tenant_agree_with_a_model_wherever_the_index_ends),
         folder_test(a_walk_stops_where_it_is_told_on_both_sides_of_the_index),

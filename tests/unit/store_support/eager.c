@@ -10,6 +10,8 @@
 
 #include <stdlib.h>
 
+enum { UNREAD_MAX = 8 }; /* rows with one key, say */
+
 struct kept_statement {
     struct kept_statement *next;
     const char *sql;
@@ -178,6 +180,8 @@ static bool eager_next(struct db_rows *base)
 static void eager_end(struct db_rows *base)
 {
     struct eager_rows *rows = rows_of(base);
+    /* What was fetched for nothing: a query that is left early says LIMIT. */
+    assert(rows->rows - rows->at <= UNREAD_MAX || strstr(base->sql, "LIMIT") != NULL);
     free_values(rows->cells, rows->rows * (size_t)rows->columns);
     for (int i = 0; i < rows->columns; i++)
         free((void *)(uintptr_t)rows->names[i]);
