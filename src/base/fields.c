@@ -1,6 +1,7 @@
 /* Reading a request's object field by field: bounds, types, and no unknown names. */
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/suggest.h"
 
 #include <stdio.h>
 
@@ -8,7 +9,7 @@ void fields_begin(struct fields *f, const json_t *object, struct problem *p)
 {
     *f = (struct fields){.object = object, .problem = p, .err = ERR_OK};
     if (object != NULL && !json_is_object(object))
-        f->err = problem_set(p, ERR_FIELD_INVALID, "The body must be a JSON object");
+        f->err = problem_set(p, ERR_FIELD_INVALID, "The body must be a JSON object.");
 }
 
 void fields_fault(struct fields *f, const char *name, const char *message)
@@ -23,7 +24,7 @@ void fields_default(struct fields *f, const char *name)
     if (f->err != ERR_OK || f->defaults == NULL || f->object == NULL)
         return;
     if (!json_defaults_add(f->defaults, f->object, name))
-        f->err = problem_set(f->problem, ERR_NO_MEMORY, "No memory for the request");
+        f->err = problem_set(f->problem, ERR_NO_MEMORY, "No memory for the request.");
 }
 
 /* Notes that the name is a known one. NULL when absent or after a fault. */
@@ -141,11 +142,11 @@ void fields_array(struct fields *f, const char *name, size_t count_max, const js
 
 void fields_require(struct fields *f, const char *name)
 {
-    if (f->err != ERR_OK)
-        return;
-    const json_t *value = f->object != NULL ? json_object_get(f->object, name) : NULL;
-    if (value == NULL || json_is_null(value))
-        fields_fault(f, name, "is required");
+    size_t i = f->seen_count;
+    while (i > 0 && strcmp(f->seen[i - 1], name) != 0)
+        i--;
+    assert(i > 0);
+    f->required |= 1u << (i - 1);
 }
 
 static bool is_known(const struct fields *f, const char *name)
@@ -157,16 +158,45 @@ static bool is_known(const struct fields *f, const char *name)
     return false;
 }
 
-enum err fields_end(struct fields *f)
+static void refuse_unknown(struct fields *f, const char *name)
 {
-    if (f->err != ERR_OK || f->object == NULL)
-        return f->err;
+    struct suggestion s = suggest_for(str_of(name));
+    for (size_t i = 0; i < f->seen_count; i++)
+        suggest_consider(&s, str_of(f->seen[i]));
+    char room[SUGGEST_TEXT_MAX];
+    f->err = problem_set(f->problem, ERR_FIELD_INVALID, "Unknown field \"%.64s\".%s", name,
+                         suggest_text(&s, room));
+}
+
+static void check_unknown(struct fields *f)
+{
     json_t *o = (json_t *)(uintptr_t)f->object;
-    for (void *it = json_object_iter(o); it != NULL; it = json_object_iter_next(o, it)) {
+    void *it = json_object_iter(o);
+    while (it != NULL && f->err == ERR_OK) {
         const char *name = json_object_iter_key(it);
         if (!is_known(f, name))
-            return f->err =
-                       problem_set(f->problem, ERR_FIELD_INVALID, "unknown field \"%.64s\"", name);
+            refuse_unknown(f, name);
+        it = json_object_iter_next(o, it);
     }
-    return ERR_OK;
+}
+
+/* After unknown names: a required field is most often missing because its name is misspelled. */
+static void check_required(struct fields *f)
+{
+    for (size_t i = 0; i < f->seen_count && f->err == ERR_OK; i++) {
+        if ((f->required & 1u << i) == 0)
+            continue;
+        const json_t *value = f->object != NULL ? json_object_get(f->object, f->seen[i]) : NULL;
+        if (value == NULL || json_is_null(value))
+            fields_fault(f, f->seen[i], "is required");
+    }
+}
+
+enum err fields_end(struct fields *f)
+{
+    if (f->err == ERR_OK && f->object != NULL)
+        check_unknown(f);
+    if (f->err == ERR_OK && f->required != 0)
+        check_required(f);
+    return f->err;
 }

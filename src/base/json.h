@@ -64,8 +64,8 @@ static inline struct str json_str(const json_t *text)
 
 /* --- reading a request's object field by field --- */
 
-/* Reads members by name with bounds and at the end refuses what nobody asked for. The first fault
- * wins and makes the rest no-ops; fields_end() reports it. */
+/* Reads members by name with bounds; at the end refuses unknown names, then missing ones. The first
+ * fault wins and makes the rest no-ops; fields_end() reports it. */
 struct fields {
     const json_t *object;
     struct problem *problem;
@@ -73,6 +73,7 @@ struct fields {
     struct json_defaults *defaults; /* where to note members that make no difference; may be NULL */
     const char *seen[24];
     size_t seen_count;
+    uint32_t required; /* one bit for each of `seen` */
 };
 
 /* `object` may be NULL (an empty body): then every field is absent. */
@@ -84,9 +85,10 @@ void fields_int(struct fields *f, const char *name, int64_t min, int64_t max, in
 void fields_bool(struct fields *f, const char *name, bool *ret);
 /* Borrowed; NULL when absent. json_null() when it is null. */
 void fields_any(struct fields *f, const char *name, const json_t **ret);
-/* Likewise borrowed; NULL when absent, null or at fault. */
+/* Borrowed; NULL when absent, null or at fault. */
 void fields_object(struct fields *f, const char *name, const json_t **ret);
 void fields_array(struct fields *f, const char *name, size_t count_max, const json_t **ret);
+/* One that was read before; fields_end() refuses an object without it. */
 void fields_require(struct fields *f, const char *name);
 /* The member, whatever it is, says no more than its absence would. */
 void fields_default(struct fields *f, const char *name);

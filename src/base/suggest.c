@@ -1,6 +1,8 @@
 /* Edit distance between short words. */
 #include "base/suggest.h"
 
+#include <stdio.h>
+
 enum { EDITS_MAX = 2 };
 
 /* Optimal string alignment: edits, and swaps of neighbours. */
@@ -36,4 +38,12 @@ void suggest_consider(struct suggestion *s, struct str candidate)
         s->best = candidate;
         s->distance = distance;
     }
+}
+
+const char *suggest_text(const struct suggestion *s, char room[static SUGGEST_TEXT_MAX])
+{
+    room[0] = '\0';
+    if (s->best.len > 0)
+        (void)snprintf(room, SUGGEST_TEXT_MAX, " Did you mean \"%.*s\"?", STR_ARG(s->best));
+    return room;
 }

@@ -162,8 +162,36 @@ static void unknown_names_are_refused_by_name(void **state)
     assert_fault(&r, "\"Known\"");
 }
 
+static void an_unknown_name_is_answered_with_the_closest_one(void **state)
+{
+    (void)state;
+    struct reading r;
+    int64_t number = 0;
+    reading_begin(&r, "{\"prioriyt\":1}");
+    fields_int(&r.fields, "limit", 0, 9, &number);
+    fields_int(&r.fields, "priority", 0, 9, &number);
+    assert_fault(&r, "Unknown field \"prioriyt\". Did you mean \"priority\"?");
+    reading_begin(&r, "{\"colour\":1}");
+    fields_int(&r.fields, "limit", 0, 9, &number);
+    assert_int_equal(fields_end(&r.fields), ERR_FIELD_INVALID);
+    assert_string_equal(r.problem.detail, "Unknown field \"colour\".");
+    assert_int_equal(reading_end(&r), ERR_FIELD_INVALID);
+}
+
+/* A required field is most often missing because its name is misspelled. */
+static void an_unknown_name_is_reported_before_a_missing_one(void **state)
+{
+    (void)state;
+    struct reading r;
+    struct str text = STR_NONE;
+    reading_begin(&r, "{\"worker\":\"w\"}");
+    fields_text(&r.fields, "worker_id", 9, &text);
+    fields_require(&r.fields, "worker_id");
+    assert_fault(&r, "Unknown field \"worker\".");
+}
+
 /* The detail goes into JSON, wherever a long name is cut. */
-static void a_long_unknown_name_is_told_in_utf8(void **state)
+static void a_long_unknown_name_is_shown_in_utf8(void **state)
 {
     (void)state;
     static const uint32_t CHARACTERS[] = {0xE9, 0x20AC, 0x1F600};
@@ -187,7 +215,7 @@ static void a_long_unknown_name_is_told_in_utf8(void **state)
             if (!str_is_utf8(str_of(r.problem.detail)))
                 fail_msg("%zu letters, then U+%04X: %s", before, (unsigned)c, r.problem.detail);
             assert_contains(r.problem.detail, "\"xxx");
-            assert_contains(r.problem.detail, "unknown field");
+            assert_contains(r.problem.detail, "\".");
             assert_int_equal(reading_end(&r), ERR_FIELD_INVALID);
             buf_release(&body);
         }
@@ -403,6 +431,7 @@ static void the_first_fault_wins_and_stops_the_rest(void **state)
     fields_text(&r.fields, "b", 100, &text);
     fields_bool(&r.fields, "c", &flag);
     fields_any(&r.fields, "d", &any);
+    fields_any(&r.fields, "e", &any);
     fields_require(&r.fields, "e");
     fields_fault(&r.fields, "c", "must be something else");
     assert_true(number == 77);
@@ -516,7 +545,9 @@ int main(void)
         cmocka_unit_test(any_tells_null_from_absent),
         cmocka_unit_test(a_body_that_is_no_object_is_refused),
         cmocka_unit_test(unknown_names_are_refused_by_name),
-        cmocka_unit_test(a_long_unknown_name_is_told_in_utf8),
+        cmocka_unit_test(an_unknown_name_is_answered_with_the_closest_one),
+        cmocka_unit_test(an_unknown_name_is_reported_before_a_missing_one),
+        cmocka_unit_test(a_long_unknown_name_is_shown_in_utf8),
         cmocka_unit_test(text_may_be_as_long_as_its_bound),
         cmocka_unit_test(empty_text_is_text_but_no_name),
         cmocka_unit_test(names_are_bounded_and_plain),

@@ -56,6 +56,16 @@ static void words_too_long_to_compare_are_left_out(void **state)
     assert_str(s.best, "");
 }
 
+static void the_text_is_empty_without_a_suggestion(void **state)
+{
+    (void)state;
+    char room[SUGGEST_TEXT_MAX];
+    struct suggestion s = suggest_for(STR("limt"));
+    assert_string_equal(suggest_text(&s, room), "");
+    suggest_consider(&s, STR("limit"));
+    assert_string_equal(suggest_text(&s, room), " Did you mean \"limit\"?");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -63,6 +73,7 @@ int main(void)
         cmocka_unit_test(another_word_gets_no_suggestion),
         cmocka_unit_test(the_closest_word_wins_and_the_first_of_equals),
         cmocka_unit_test(words_too_long_to_compare_are_left_out),
+        cmocka_unit_test(the_text_is_empty_without_a_suggestion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static void a_fault_is_named_with_its_place(void **state)
         const char *says;
     } WRONG[] = {
         {"[]", "output: must be a JSON object"},
-        {"{\"statue\":1}", "output: unknown field"},
+        {"{\"statue\":1}", "output: Unknown field \"statue\". Did you mean \"state\"?"},
         {"{\"set_timers\":{}}", "output: set_timers"},
         {"{\"set_timers\":[1]}", "output: set_timers[0]"},
         {"{\"set_timers\":[{\"name\":\"a\",\"in_ms\":0},{\"in_ms\":1}]}",
