@@ -1,76 +1,41 @@
-/* Routes of approvals: what waits for people, and what they say. */
-#include "api/call.h"
+/* Routes of approvals: what waits for people, and their decisions. */
+#include "api/routes.h"
 
-enum err prepare_list_approvals(struct call *c)
-{
-    static const char *const KNOWN[] = {"status", "limit", "cursor", NULL};
-    struct list_approvals_input *in = call_alloc(c, sizeof(*in));
-    if (in == NULL)
-        return c->op.problem.err;
-    c->op.input = in;
-    in->status = APPROVAL_STATUS_COUNT;
-    struct str status = STR_NONE;
-    enum err e = http_query_only(c->req, KNOWN, &c->op.problem);
-    if (e == ERR_OK)
-        e = http_query(c->req, "status", &c->op.problem, &status);
-    if (e == ERR_OK && status.ptr != NULL)
-        in->status = approval_status_of(status);
-    if (e == ERR_OK && status.ptr != NULL && in->status == APPROVAL_STATUS_COUNT)
-        return problem_set(&c->op.problem, ERR_BAD_REQUEST,
-                           "status must be one of pending, approved, rejected, expired, void");
-    return e == ERR_OK ? call_page(c, &in->limit, &in->cursor) : e;
-}
+static const struct param LIST[] = {
+    QUERY("status", PARAM_ENUM, WORDS(approval_status_name, APPROVAL_STATUS_COUNT),
+          .initial = APPROVAL_STATUS_COUNT, INTO(struct list_approvals_input, status)),
+    QUERY_PAGE(struct list_approvals_input),
+};
 
-enum err prepare_get_approval(struct call *c)
-{
-    struct get_job_input *in = call_alloc(c, sizeof(*in));
-    if (in == NULL)
-        return c->op.problem.err;
-    c->op.input = in;
-    return call_uuid(c, ERR_APPROVAL_NOT_FOUND, &in->job_id);
-}
+static const struct param APPROVAL[] = {
+    PATH_UUID("job_id", ERR_APPROVAL_NOT_FOUND, struct get_job_input, job_id),
+};
 
-/* `null` for edited says no more than leaving it out. */
-static enum err read_edited(struct call *c, const json_t *edited, struct decide_input *in)
-{
-    if (edited == NULL || json_is_null(edited))
-        return ERR_OK;
-    in->edited = edited;
-    enum err e = call_json_text(c, edited, &in->edited_text);
-    if (e == ERR_OK && in->edited_text.len > JOB_OUTPUT_MAX)
-        return problem_set(&c->op.problem, ERR_BODY_TOO_LARGE, "edited may have at most %d bytes",
-                           JOB_OUTPUT_MAX);
-    return e;
-}
+static const struct param DECIDE[] = {
+    PATH_UUID("job_id", ERR_APPROVAL_NOT_FOUND, struct decide_input, job_id),
+    BODY("reason", PARAM_TEXT, .max = TEXT_MAX, INTO(struct decide_input, reason)),
+    BODY("expected_hash", PARAM_TEXT, .max = NAME_MAX_LEN,
+         INTO(struct decide_input, expected_hash)),
+    BODY("edited", PARAM_JSON, .max = JOB_OUTPUT_MAX, INTO(struct decide_input, edited_text),
+         AND_INTO(struct decide_input, edited)),
+};
 
-enum err prepare_decide(struct call *c)
-{
-    struct decide_input *in = call_alloc(c, sizeof(*in));
-    if (in == NULL)
-        return c->op.problem.err;
-    c->op.input = in;
-    const json_t *edited;
-    struct fields f;
-    call_fields(c, &f, c->body);
-    fields_text(&f, "reason", TEXT_MAX, &in->reason);
-    fields_text(&f, "expected_hash", NAME_MAX_LEN, &in->expected_hash);
-    fields_any(&f, "edited", &edited);
-    enum err e = fields_end(&f);
-    if (e == ERR_OK)
-        e = call_uuid(c, ERR_APPROVAL_NOT_FOUND, &in->job_id);
-    return e == ERR_OK ? read_edited(c, edited, in) : e;
-}
+static const struct param STATS[] = {
+    QUERY("days", PARAM_INT, .min = 1, .max = APPROVAL_STATS_DAYS_MAX,
+          .initial = APPROVAL_STATS_DAYS_DEFAULT, INTO(struct approval_stats_input, days)),
+    QUERY("workflow_id", PARAM_TEXT, INTO(struct approval_stats_input, workflow_id)),
+};
 
-enum err prepare_approval_stats(struct call *c)
-{
-    static const char *const KNOWN[] = {"days", "workflow_id", NULL};
-    struct approval_stats_input *in = call_alloc(c, sizeof(*in));
-    if (in == NULL)
-        return c->op.problem.err;
-    c->op.input = in;
-    in->days = APPROVAL_STATS_DAYS_DEFAULT;
-    enum err e = http_query_only(c->req, KNOWN, &c->op.problem);
-    if (e == ERR_OK)
-        e = call_query_int(c, "days", 1, APPROVAL_STATS_DAYS_MAX, &in->days);
-    return e == ERR_OK ? http_query(c->req, "workflow_id", &c->op.problem, &in->workflow_id) : e;
-}
+const struct route APPROVAL_ROUTES[] = {
+    {"GET", "/api/v1/approvals", MAY_READ, .use_case = &UC_LIST_APPROVALS,
+     TAKES(struct list_approvals_input, LIST)},
+    {"GET", "/api/v1/approvals/analytics", MAY_READ, .use_case = &UC_APPROVAL_STATS,
+     TAKES(struct approval_stats_input, STATS)},
+    {"GET", "/api/v1/approvals/{}", MAY_READ, .use_case = &UC_GET_APPROVAL,
+     TAKES(struct get_job_input, APPROVAL)},
+    {"POST", "/api/v1/approvals/{}/approve", MAY_DECIDE, ROUTE_PERSONAL, &UC_APPROVE,
+     TAKES(struct decide_input, DECIDE)},
+    {"POST", "/api/v1/approvals/{}/reject", MAY_DECIDE, ROUTE_PERSONAL, &UC_REJECT,
+     TAKES(struct decide_input, DECIDE)},
+    {.method = NULL},
+};

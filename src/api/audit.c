@@ -1,46 +1,38 @@
 /* Routes of the audit trail. */
-#include "api/call.h"
-
+#include "api/caller.h"
+#include "api/routes.h"
 #include "domain/type_pattern.h"
 
-static enum err read_filter(struct call *c, struct str *ret_actor, struct str *ret_action)
+#define AUDIT_FILTER(type, at)                                                                \
+    QUERY("actor", PARAM_TEXT, INTO(type, at actor)),                                         \
+        QUERY("action", PARAM_TEXT, .valid = type_pattern_ok,                                 \
+              .must = "must be an action or a pattern such as key.*", INTO(type, at action)), \
+        QUERY("after", PARAM_INT, .max = INT64_MAX, INTO(type, after))
+
+/* --- a page --- */
+
+static const char *order_name(unsigned newest_first)
 {
-    enum err e = http_query(c->req, "actor", &c->op.problem, ret_actor);
-    if (e == ERR_OK)
-        e = http_query(c->req, "action", &c->op.problem, ret_action);
-    if (e == ERR_OK && ret_action->ptr != NULL && !type_pattern_ok(*ret_action))
-        e = problem_set(&c->op.problem, ERR_BAD_REQUEST,
-                        "action must be an action, or a pattern as key.*");
-    return e;
+    return newest_first != 0 ? "newest" : "oldest";
 }
 
-enum err prepare_list_audit(struct call *c)
+static const struct param LIST[] = {
+    QUERY_PAGE(struct list_audit_input),
+    AUDIT_FILTER(struct list_audit_input, ),
+    QUERY("order", PARAM_ENUM, WORDS(order_name, 2), INTO(struct list_audit_input, newest_first)),
+};
+
+static enum err prepare_list(struct call *c, void *input)
 {
-    static const char *const KNOWN[] = {"limit",  "cursor", "after", "actor",
-                                        "action", "order",  NULL};
-    struct list_audit_input *in = call_alloc(c, sizeof(*in));
-    if (in == NULL)
-        return c->op.problem.err;
-    c->op.input = in;
-    struct str order = STR_NONE;
-    enum err e = http_query_only(c->req, KNOWN, &c->op.problem);
-    if (e == ERR_OK)
-        e = call_page(c, &in->limit, &in->cursor);
-    if (e == ERR_OK)
-        e = call_query_int(c, "after", 0, INT64_MAX, &in->after);
-    if (e == ERR_OK)
-        e = http_query(c->req, "order", &c->op.problem, &order);
-    in->newest_first = str_is(order, "newest");
-    if (e == ERR_OK && order.ptr != NULL && !in->newest_first && !str_is(order, "oldest"))
-        e = problem_set(&c->op.problem, ERR_BAD_REQUEST, "order must be oldest or newest");
-    if (e == ERR_OK && in->newest_first && in->after > 0)
-        e = problem_set(&c->op.problem, ERR_BAD_REQUEST, "after goes with order=oldest");
-    return e == ERR_OK ? read_filter(c, &in->actor, &in->action) : e;
+    const struct list_audit_input *in = input;
+    if (in->newest_first && in->after > 0)
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST, "after requires order=oldest");
+    return ERR_OK;
 }
 
-/* --- the whole of it --- */
+/* --- the whole trail --- */
 
-/* Reads a slice when the client has taken the one before. */
+/* The route's input. A slice is read when the client has taken the one before. */
 struct export
 {
     struct call *call;
@@ -49,7 +41,7 @@ struct export
     bool open;    /* the head is sent */
     bool reading; /* the op is under way */
     bool fresh;   /* the slice has not been taken yet */
-    bool gone;    /* the client is away */
+    bool gone;    /* the client has disconnected */
 };
 
 static void read_slice(struct export *x)
@@ -62,7 +54,7 @@ static void read_slice(struct export *x)
 static enum http_piece next_slice(void *user, struct str *ret)
 {
     struct call *c = user;
-    struct export *x = c->export;
+    struct export *x = c->input;
     if (x->fresh && c->op.answer.body.len > 0) {
         x->fresh = false;
         *ret = buf_str(&c->op.answer.body);
@@ -70,7 +62,7 @@ static enum http_piece next_slice(void *user, struct str *ret)
     }
     if (x->reading)
         return HTTP_LATER;
-    if (c->op.err != ERR_OK || !call_key_holds(c))
+    if (c->op.err != ERR_OK || !caller_key_holds(c))
         return HTTP_BROKEN; /* the client sees that the end is missing */
     if (x->after < 0)
         return HTTP_END;
@@ -81,7 +73,7 @@ static enum http_piece next_slice(void *user, struct str *ret)
 static void export_gone(void *user)
 {
     struct call *c = user;
-    struct export *x = c->export;
+    struct export *x = c->input;
     x->gone = true;
     if (!x->reading)
         http_request_drop(c->req);
@@ -91,12 +83,12 @@ static void slice_read(struct op *op)
 {
     static const struct http_source SOURCE = {next_slice, export_gone};
     struct call *c = op->owner;
-    struct export *x = c->export;
+    struct export *x = c->input;
     x->reading = false;
     x->fresh = op->err == ERR_OK;
     if (x->gone || (!x->open && op->err != ERR_OK)) {
         if (!x->gone)
-            http_send_problem(c->req, &op->problem, str_of(c->route->pattern), NULL);
+            call_send_other_problem(c, &op->problem);
         http_request_drop(c->req);
         return;
     }
@@ -104,42 +96,36 @@ static void slice_read(struct op *op)
         http_stream_wake(c->req);
         return;
     }
-    struct http_reply reply;
-    http_reply_init(&reply, 200, STR("application/x-ndjson"), STR_NONE);
-    reply.route = str_of(c->route->pattern);
+    struct http_reply reply = call_reply(c, 200, STR("application/x-ndjson"), STR_NONE);
     x->open = true;
     http_send_stream(c->req, &reply, &SOURCE);
 }
 
-static enum err begin_export(struct call *c, struct export **ret)
+static void export_audit(struct call *c)
 {
-    static const char *const KNOWN[] = {"after", "actor", "action", NULL};
-    struct export *x = call_alloc(c, sizeof(*x));
-    if (x == NULL)
-        return c->op.problem.err;
-    *ret = x;
-    enum err e = http_query_only(c->req, KNOWN, &c->op.problem);
-    if (e == ERR_OK)
-        e = call_query_int(c, "after", 0, INT64_MAX, &x->after);
-    return e == ERR_OK ? read_filter(c, &x->input.actor, &x->input.action) : e;
-}
-
-void direct_export_audit(struct call *c)
-{
-    struct export *x = NULL;
-    if (begin_export(c, &x) != ERR_OK || x == NULL) {
-        http_send_problem(c->req, &c->op.problem, str_of(c->route->pattern), NULL);
-        return;
-    }
+    struct export *x = c->input;
     x->call = c;
     x->input.after = &x->after;
-    c->export = x;
     c->op.use_case = &UC_EXPORT_AUDIT;
     c->op.input = &x->input;
     c->op.owner = c;
     c->op.done = slice_read;
     c->op.submitted_ns = c->req->begun_ns;
     c->op.bytes = sizeof(*c);
-    http_request_hold(c->req); /* until it is sent, or the client gone */
+    http_request_hold(c->req); /* until all is sent or the client has gone */
     read_slice(x);
 }
+
+static const struct param EXPORT[] = {
+    AUDIT_FILTER(struct export, input.),
+};
+
+const struct route AUDIT_ROUTES[] = {
+    {"GET", "/api/v1/audit", MAY_ADMIN, ROUTE_NO_TENANT, &UC_LIST_AUDIT,
+     TAKES(struct list_audit_input, LIST), .prepare = prepare_list},
+    {"GET", "/api/v1/audit/verify", MAY_ADMIN, ROUTE_NO_TENANT | ROUTE_LONG,
+     .use_case = &UC_VERIFY_AUDIT},
+    {"GET", "/api/v1/audit/export", MAY_ADMIN, ROUTE_NO_TENANT, TAKES(struct export, EXPORT),
+     .direct = export_audit},
+    {.method = NULL},
+};

@@ -1,259 +1,205 @@
 /* Routes of workers: claim, complete, fail, heartbeat, release, batches; dead letters. */
-#include "api/call.h"
+#include "api/params.h"
+#include "api/routes.h"
 
-static enum err read_queues(struct call *c, struct fields *f, struct claim_input *in)
+/* --- claims --- */
+
+static enum err check_queue(struct fields *f, struct str queue)
+{
+    if (queue.len > NAME_MAX_LEN || !str_is_name(queue))
+        fields_fault(f, "queues", "must be names of queues");
+    else if (str_starts_with(queue, STR(OWN_QUEUES)))
+        fields_fault(f, "queues", "must not name pawl's own queues, which begin with " OWN_QUEUES);
+    return f->err;
+}
+
+static void take_queues(struct call *c, struct fields *f, const json_t *list, void *input)
 {
     static const struct str DEFAULT = {"default", 7};
-    const json_t *list;
-    fields_array(f, "queues", CLAIM_QUEUES_MAX, &list);
+    struct claim_input *in = input;
     in->queues = &DEFAULT;
     in->queue_count = 1;
-    if (list == NULL || f->err != ERR_OK)
-        return ERR_OK;
+    if (list == NULL)
+        return;
     size_t count = json_array_size(list);
-    struct str *queues = call_alloc(c, MAX(count, (size_t)1) * sizeof(*queues));
-    if (queues == NULL)
-        return c->op.problem.err;
+    if (count == 0) {
+        fields_fault(f, "queues", "must name at least one queue");
+        return;
+    }
+    struct str *queues = call_alloc(c, count * sizeof(*queues));
+    if (queues == NULL) {
+        f->err = c->op.problem.err;
+        return;
+    }
     for (size_t i = 0; i < count; i++) {
         queues[i] = json_str(json_array_get(list, i));
-        if (queues[i].len > NAME_MAX_LEN || !str_is_name(queues[i]))
-            fields_fault(f, "queues", "must hold names of queues");
-        else if (str_starts_with(queues[i], STR(OWN_QUEUES)))
-            fields_fault(f, "queues", "must not name pawl's own queues");
+        if (check_queue(f, queues[i]) != ERR_OK)
+            return;
     }
-    if (count == 0)
-        fields_fault(f, "queues", "must name at least one queue");
-    else if (count == 1 && str_eq(queues[0], DEFAULT))
+    if (count == 1 && str_eq(queues[0], DEFAULT))
         fields_default(f, "queues");
     in->queues = queues;
     in->queue_count = count;
-    return ERR_OK;
 }
 
-static enum err read_claim(struct call *c, const json_t *body, struct claim_input *in)
-{
-    in->max = 1;
-    in->lease_ms = LEASE_MS_DEFAULT;
-    struct fields f;
-    call_fields(c, &f, body);
-    fields_text(&f, "worker_id", NAME_MAX_LEN, &in->worker_id);
-    fields_require(&f, "worker_id");
-    enum err e = read_queues(c, &f, in);
-    fields_int(&f, "max", 1, CLAIM_MAX, &in->max);
-    fields_int(&f, "wait_ms", 0, CLAIM_WAIT_MS_MAX, &c->op.wait_ms);
-    fields_int(&f, "lease_ms", LEASE_MS_MIN, LEASE_MS_MAX, &in->lease_ms);
-    if (f.err == ERR_OK && in->worker_id.len == 0)
-        fields_fault(&f, "worker_id", "must not be empty");
-    return e == ERR_OK ? fields_end(&f) : e;
-}
+#define WORKER_AND_LEASE(type, at)                                                 \
+    BODY("worker_id", PARAM_TEXT, .required = true, .min = 1, .max = NAME_MAX_LEN, \
+         INTO(type, at worker_id)),                                                \
+        BODY("lease_ms", PARAM_INT, .min = LEASE_MS_MIN, .max = LEASE_MS_MAX,      \
+             .initial = LEASE_MS_DEFAULT, INTO(type, at lease_ms))
 
-enum err prepare_claim(struct call *c)
-{
-    struct claim_input *in = call_alloc(c, sizeof(*in));
-    if (in == NULL)
-        return c->op.problem.err;
-    c->op.input = in;
-    return read_claim(c, c->body, in);
-}
+static const struct param CLAIM[] = {
+    WORKER_AND_LEASE(struct claim_input, ),
+    BODY("queues", PARAM_ARRAY, .min = 1, .max = CLAIM_QUEUES_MAX, .take = take_queues),
+    BODY("max", PARAM_INT, .min = 1, .max = CLAIM_MAX, .initial = 1, INTO(struct claim_input, max)),
+    BODY("wait_ms", PARAM_INT, .max = CLAIM_WAIT_MS_MAX, INTO_CALL(op.wait_ms)),
+};
 
-enum err prepare_claim_job(struct call *c)
-{
-    struct claim_job_input *in = call_alloc(c, sizeof(*in));
-    if (in == NULL)
-        return c->op.problem.err;
-    c->op.input = in;
-    in->claim.lease_ms = LEASE_MS_DEFAULT;
-    struct fields f;
-    call_fields(c, &f, c->body);
-    fields_text(&f, "worker_id", NAME_MAX_LEN, &in->claim.worker_id);
-    fields_require(&f, "worker_id");
-    fields_int(&f, "lease_ms", LEASE_MS_MIN, LEASE_MS_MAX, &in->claim.lease_ms);
-    if (f.err == ERR_OK && in->claim.worker_id.len == 0)
-        fields_fault(&f, "worker_id", "must not be empty");
-    enum err e = fields_end(&f);
-    return e == ERR_OK ? call_uuid(c, ERR_JOB_NOT_FOUND, &in->job_id) : e;
-}
+static const struct param CLAIM_JOB[] = {
+    PATH_UUID("job_id", ERR_JOB_NOT_FOUND, struct claim_job_input, job_id),
+    WORKER_AND_LEASE(struct claim_job_input, claim.),
+};
 
 /* --- results --- */
 
-static enum err read_error(struct call *c, const json_t *error, struct finish_job_input *in)
+#define LEASE_TOKEN(type) \
+    BODY("lease_token", PARAM_TEXT, .required = true, .max = TEXT_MAX, INTO(type, lease_token))
+
+static const struct param JOB_ERROR[] = {
+    BODY("code", PARAM_TEXT, .required = true, .max = NAME_MAX_LEN,
+         INTO(struct finish_job_input, code)),
+    BODY("message", PARAM_TEXT, .max = JOB_OUTPUT_MAX),
+    BODY("retryable", PARAM_BOOL, .initial = true, INTO(struct finish_job_input, retryable)),
+    BODY("details", PARAM_JSON, .null_counts = true),
+};
+
+#define OUTPUT_AND_STATE                                                      \
+    BODY("output", PARAM_JSON, .max = JOB_OUTPUT_MAX, .initial_text = "null", \
+         INTO(struct finish_job_input, output)),                              \
+        BODY("state", PARAM_OBJECT, .max = JOB_OUTPUT_MAX, INTO(struct finish_job_input, state))
+
+static const struct param COMPLETE[] = {
+    PATH_UUID("job_id", ERR_JOB_NOT_FOUND, struct finish_job_input, job_id),
+    LEASE_TOKEN(struct finish_job_input),
+    OUTPUT_AND_STATE,
+};
+
+static const struct param FAIL[] = {
+    PATH_UUID("job_id", ERR_JOB_NOT_FOUND, struct finish_job_input, job_id),
+    LEASE_TOKEN(struct finish_job_input),
+    BODY("error", PARAM_OBJECT, .required = true, MEMBERS(JOB_ERROR),
+         INTO(struct finish_job_input, error)),
+};
+
+static enum err prepare_fail(struct call *c, void *input)
 {
-    struct fields f;
-    struct str message = STR_NONE;
-    const json_t *details;
-    in->failed = true;
-    in->retryable = true;
-    call_fields(c, &f, error);
-    fields_text(&f, "code", NAME_MAX_LEN, &in->code);
-    fields_text(&f, "message", JOB_OUTPUT_MAX, &message);
-    fields_bool(&f, "retryable", &in->retryable);
-    fields_any(&f, "details", &details);
-    fields_require(&f, "code");
-    enum err e = fields_end(&f);
-    return e == ERR_OK ? call_json_text(c, error, &in->error) : e;
+    (void)c;
+    ((struct finish_job_input *)input)->failed = true;
+    return ERR_OK;
 }
 
-static enum err read_output(struct call *c, const json_t *output, const json_t *state,
-                            struct finish_job_input *in)
+/* --- batches --- */
+
+/* A result, or with `error` a failure. */
+static const struct param FINISH_ITEM[] = {
+    BODY("job_id", PARAM_UUID, .required = true, INTO(struct finish_job_input, job_id)),
+    LEASE_TOKEN(struct finish_job_input),
+    OUTPUT_AND_STATE,
+    BODY("error", PARAM_OBJECT, MEMBERS(JOB_ERROR), INTO(struct finish_job_input, error)),
+};
+
+static void take_item(struct call *c, struct fields *f, const json_t *item,
+                      struct finish_job_input *in)
 {
-    enum err e = ERR_OK;
-    in->output = STR("null");
-    if (output != NULL)
-        e = call_json_text(c, output, &in->output);
-    if (e == ERR_OK && state != NULL)
-        e = call_json_text(c, state, &in->state);
-    if (e == ERR_OK && (in->output.len > JOB_OUTPUT_MAX || in->state.len > JOB_OUTPUT_MAX))
-        return problem_set(&c->op.problem, ERR_BODY_TOO_LARGE,
-                           "output and state may have at most %d bytes each", JOB_OUTPUT_MAX);
-    return e;
+    if (!json_is_object(item)) {
+        fields_fault(f, "items", "must be objects");
+        return;
+    }
+    params_read_members(c, f, item, FINISH_ITEM, ARRAY_LEN(FINISH_ITEM), in);
+    in->failed = in->error.ptr != NULL;
+    if (in->failed && json_object_get(item, "output") != NULL)
+        fields_fault(f, "error", "an item has an output or an error, not both");
 }
 
-static struct finish_job_input *begin_finish(struct call *c, struct fields *f)
+static void take_items(struct call *c, struct fields *f, const json_t *list, void *input)
 {
-    struct finish_job_input *in = call_alloc(c, sizeof(*in));
-    if (in == NULL)
-        return NULL;
-    c->op.input = in;
-    call_fields(c, f, c->body);
-    fields_text(f, "lease_token", TEXT_MAX, &in->lease_token);
-    fields_require(f, "lease_token");
-    return in;
-}
-
-enum err prepare_complete(struct call *c)
-{
-    struct fields f;
-    struct finish_job_input *in = begin_finish(c, &f);
-    if (in == NULL)
-        return c->op.problem.err;
-    const json_t *output;
-    const json_t *state;
-    fields_any(&f, "output", &output);
-    if (json_is_null(output))
-        fields_default(&f, "output");
-    fields_object(&f, "state", &state);
-    enum err e = fields_end(&f);
-    if (e == ERR_OK)
-        e = call_uuid(c, ERR_JOB_NOT_FOUND, &in->job_id);
-    return e == ERR_OK ? read_output(c, output, state, in) : e;
-}
-
-enum err prepare_fail(struct call *c)
-{
-    struct fields f;
-    struct finish_job_input *in = begin_finish(c, &f);
-    if (in == NULL)
-        return c->op.problem.err;
-    const json_t *error;
-    fields_object(&f, "error", &error);
-    fields_require(&f, "error");
-    enum err e = fields_end(&f);
-    if (e == ERR_OK)
-        e = call_uuid(c, ERR_JOB_NOT_FOUND, &in->job_id);
-    return e == ERR_OK ? read_error(c, error, in) : e;
-}
-
-/* One of a batch: a result, or with `error` a failure. */
-static enum err read_item(struct call *c, const json_t *item, struct finish_job_input *in)
-{
-    struct fields f;
-    struct str job_id = STR_NONE;
-    const json_t *output;
-    const json_t *state;
-    const json_t *error;
-    call_fields(c, &f, item);
-    fields_text(&f, "job_id", TEXT_MAX, &job_id);
-    fields_text(&f, "lease_token", TEXT_MAX, &in->lease_token);
-    fields_any(&f, "output", &output);
-    fields_object(&f, "state", &state);
-    fields_object(&f, "error", &error);
-    fields_require(&f, "job_id");
-    fields_require(&f, "lease_token");
-    if (f.err == ERR_OK && !uuid_parse(job_id, &in->job_id))
-        fields_fault(&f, "job_id", "is no id of a job");
-    if (f.err == ERR_OK && error != NULL && output != NULL)
-        fields_fault(&f, "error", "an item has an output or an error, not both");
-    enum err e = fields_end(&f);
-    if (e != ERR_OK)
-        return e;
-    return error != NULL ? read_error(c, error, in) : read_output(c, output, state, in);
-}
-
-enum err prepare_finish_jobs(struct call *c)
-{
-    struct finish_jobs_input *in = call_alloc(c, sizeof(*in));
-    struct claim_input *claim = call_alloc(c, sizeof(*claim));
-    if (in == NULL || claim == NULL)
-        return c->op.problem.err;
-    c->op.input = in;
-    const json_t *list;
-    const json_t *wanted;
-    struct fields f;
-    call_fields(c, &f, c->body);
-    fields_array(&f, "items", FINISH_ITEMS_MAX, &list);
-    fields_require(&f, "items");
-    fields_object(&f, "claim", &wanted);
-    enum err e = fields_end(&f);
-    if (e != ERR_OK)
-        return e;
+    struct finish_jobs_input *in = input;
     in->count = json_array_size(list);
     struct finish_job_input *items = call_alloc(c, MAX(in->count, (size_t)1) * sizeof(*items));
-    if (items == NULL)
-        return c->op.problem.err;
+    if (items == NULL) {
+        f->err = c->op.problem.err;
+        return;
+    }
     in->items = items;
-    for (size_t i = 0; i < in->count && e == ERR_OK; i++) {
-        const json_t *item = json_array_get(list, i);
-        if (!json_is_object(item))
-            return problem_set(&c->op.problem, ERR_FIELD_INVALID, "items must hold objects");
-        e = read_item(c, item, &items[i]);
+    for (size_t i = 0; i < in->count && f->err == ERR_OK; i++)
+        take_item(c, f, json_array_get(list, i), &items[i]);
+}
+
+static void take_claim(struct call *c, struct fields *f, const json_t *object, void *input)
+{
+    if (object == NULL)
+        return;
+    struct claim_input *claim = call_alloc(c, sizeof(*claim));
+    if (claim == NULL) {
+        f->err = c->op.problem.err;
+        return;
     }
-    if (e == ERR_OK && wanted != NULL) {
-        in->claim = claim;
-        e = read_claim(c, wanted, claim);
-        c->op.wait_ms = 0; /* the results are not kept waiting */
-    }
-    return e;
+    params_read_members(c, f, object, CLAIM, ARRAY_LEN(CLAIM), claim);
+    ((struct finish_jobs_input *)input)->claim = claim;
+    c->op.wait_ms = 0; /* the results must not wait for the next jobs */
 }
 
-enum err prepare_heartbeat(struct call *c)
-{
-    struct heartbeat_input *in = call_alloc(c, sizeof(*in));
-    if (in == NULL)
-        return c->op.problem.err;
-    c->op.input = in;
-    const json_t *progress;
-    struct fields f;
-    call_fields(c, &f, c->body);
-    fields_text(&f, "lease_token", TEXT_MAX, &in->lease_token);
-    fields_require(&f, "lease_token");
-    fields_any(&f, "progress", &progress);
-    enum err e = fields_end(&f);
-    if (e == ERR_OK)
-        e = call_uuid(c, ERR_JOB_NOT_FOUND, &in->job_id);
-    if (e == ERR_OK && progress != NULL)
-        e = call_json_text(c, progress, &in->note);
-    if (e == ERR_OK && in->note.len > HEARTBEAT_NOTE_MAX)
-        return problem_set(&c->op.problem, ERR_BODY_TOO_LARGE, "progress may have at most %d bytes",
-                           HEARTBEAT_NOTE_MAX);
-    return e;
-}
+static const struct param FINISH_JOBS[] = {
+    BODY("items", PARAM_ARRAY, .required = true, .max = FINISH_ITEMS_MAX, MEMBERS(FINISH_ITEM),
+         .take = take_items),
+    BODY("claim", PARAM_OBJECT, MEMBERS(CLAIM), .take = take_claim),
+};
 
-enum err prepare_list_dead(struct call *c)
-{
-    static const char *const KNOWN[] = {"limit", "cursor", NULL};
-    struct list_dead_input *in = call_alloc(c, sizeof(*in));
-    if (in == NULL)
-        return c->op.problem.err;
-    c->op.input = in;
-    enum err e = http_query_only(c->req, KNOWN, &c->op.problem);
-    return e == ERR_OK ? call_page(c, &in->limit, &in->cursor) : e;
-}
+/* --- leases --- */
 
-enum err prepare_get_job(struct call *c)
-{
-    struct get_job_input *in = call_alloc(c, sizeof(*in));
-    if (in == NULL)
-        return c->op.problem.err;
-    c->op.input = in;
-    return call_uuid(c, ERR_JOB_NOT_FOUND, &in->job_id);
-}
+static const struct param HEARTBEAT[] = {
+    PATH_UUID("job_id", ERR_JOB_NOT_FOUND, struct heartbeat_input, job_id),
+    LEASE_TOKEN(struct heartbeat_input),
+    BODY("progress", PARAM_JSON, .max = HEARTBEAT_NOTE_MAX, .null_counts = true,
+         INTO(struct heartbeat_input, note)),
+};
+
+/* --- one job, and lists --- */
+
+static const struct param JOB[] = {
+    PATH_UUID("job_id", ERR_JOB_NOT_FOUND, struct get_job_input, job_id),
+};
+
+static const struct param LIST[] = {
+    QUERY_PAGE(struct list_dead_input),
+};
+
+const struct route JOB_ROUTES[] = {
+    {"POST", "/api/v1/jobs/claim", MAY_WORK, .use_case = &UC_CLAIM_JOBS,
+     TAKES(struct claim_input, CLAIM)},
+    {"POST", "/api/v1/jobs/{}/claim", MAY_WORK, .use_case = &UC_CLAIM_JOB,
+     TAKES(struct claim_job_input, CLAIM_JOB)},
+    {"POST", "/api/v1/jobs/{}/complete", MAY_WORK, .use_case = &UC_FINISH_JOB,
+     TAKES(struct finish_job_input, COMPLETE)},
+    {"POST", "/api/v1/jobs/{}/fail", MAY_WORK, .use_case = &UC_FINISH_JOB,
+     TAKES(struct finish_job_input, FAIL), .prepare = prepare_fail},
+    {"POST", "/api/v1/jobs/{}/heartbeat", MAY_WORK, .use_case = &UC_HEARTBEAT,
+     TAKES(struct heartbeat_input, HEARTBEAT)},
+    {"POST", "/api/v1/jobs/{}/release", MAY_WORK, .use_case = &UC_RELEASE_JOB,
+     TAKES(struct heartbeat_input, HEARTBEAT)},
+    {"POST", "/api/v1/jobs:complete", MAY_WORK, .use_case = &UC_FINISH_JOBS,
+     TAKES(struct finish_jobs_input, FINISH_JOBS)},
+    {"GET", "/api/v1/dead-letters", MAY_READ, .use_case = &UC_LIST_DEAD,
+     TAKES(struct list_dead_input, LIST)},
+    {"POST", "/api/v1/dead-letters/{}/retry", MAY_RUN, ROUTE_ANY_TENANT, &UC_RETRY_DEAD,
+     TAKES(struct get_job_input, JOB)},
+    {"DELETE", "/api/v1/dead-letters/{}", MAY_RUN, ROUTE_ANY_TENANT, &UC_DROP_DEAD,
+     TAKES(struct get_job_input, JOB)},
+    {"GET", "/api/v1/queues", MAY_READ, .use_case = &UC_LIST_QUEUES,
+     TAKES(struct list_dead_input, LIST)},
+    {"GET", "/api/v1/workers", MAY_READ, .use_case = &UC_LIST_WORKERS,
+     TAKES(struct list_dead_input, LIST)},
+    {"GET", "/api/v1/jobs/{}", MAY_READ, ROUTE_ANY_TENANT, &UC_GET_JOB,
+     TAKES(struct get_job_input, JOB)},
+    {.method = NULL},
+};

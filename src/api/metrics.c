@@ -1,12 +1,14 @@
-/* GET /metrics. The text is made by a reader, not by the loop, one at a time: all who ask while one
- * is being made share the next. After each there is a rest of several times as long, so that
- * scrapers, however many, take a small part of one processor. Nothing is kept: every answer was
- * made after its request came. */
-#include "api/call.h"
+/* GET /metrics. The text is made by a reader thread, one at a time: all requests that arrive while
+ * one is being made share the next. After each there is a pause of several times its length, so
+ * that scrapers, however many, take a small part of one processor. Nothing is cached: every answer
+ * was made after its request came. */
+#include "api/metrics.h"
+
+#include "api/routes.h"
 
 struct metrics_text {
     struct buf text;
-    int holders; /* requests that it is sent to */
+    int holders; /* requests that are sent this text */
 };
 
 struct metrics_maker {
@@ -42,12 +44,10 @@ void metrics_text_drop(struct metrics_text *t)
 
 static void send_text(struct call *c, struct metrics_text *t)
 {
-    struct http_reply reply;
+    struct http_reply reply =
+        call_reply(c, 200, STR("text/plain; version=0.0.4; charset=utf-8"), buf_str(&t->text));
     t->holders++;
     c->metrics_text = t;
-    http_reply_init(&reply, 200, STR("text/plain; version=0.0.4; charset=utf-8"),
-                    buf_str(&t->text));
-    reply.route = str_of(c->route->pattern);
     http_send(c->req, &reply);
 }
 
@@ -56,7 +56,7 @@ static struct metrics_text *take_text(struct op *op)
 {
     struct metrics_text *t = op->err == ERR_OK ? calloc(1, sizeof(*t)) : NULL;
     if (t == NULL && op->err == ERR_OK)
-        op->err = problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the metrics");
+        op->err = problem_set(&op->problem, ERR_NO_MEMORY, "No memory for the metrics");
     if (t == NULL)
         return NULL;
     t->holders = 1;
@@ -77,7 +77,7 @@ static void made(struct op *op)
         if (t != NULL)
             send_text(c, t);
         else
-            http_send_problem(c->req, &op->problem, str_of(c->route->pattern), NULL);
+            call_send_other_problem(c, &op->problem);
         http_request_drop(c->req);
     }
     metrics_text_drop(t);
@@ -104,7 +104,7 @@ static void make_if_due(struct metrics_maker *m)
     engine_read_metrics(m->api->config.engine, &m->op);
 }
 
-void direct_metrics(struct call *c)
+static void direct_metrics(struct call *c)
 {
     struct metrics_maker *m = c->api->metrics;
     http_request_hold(c->req); /* until made() */
@@ -112,6 +112,12 @@ void direct_metrics(struct call *c)
     m->waiting = c;
     make_if_due(m);
 }
+
+const struct route METRICS_ROUTES[] = {
+    {"GET", "/metrics", MAY_READ, ROUTE_NO_TENANT | ROUTE_SERVER_KEY | ROUTE_ASIDE,
+     .direct = direct_metrics},
+    {.method = NULL},
+};
 
 void metrics_tick(struct api *api)
 {

@@ -1,160 +1,110 @@
-/* Every route of the HTTP interface, in one table. */
-#include "api/call.h"
-#include "runtime/writer.h"
+/* All routes as one table, and which of them a request means. */
+#include "api/routes.h"
 
-const struct route ROUTES[] = {
-    {"POST", "/api/v1/workflows/{}/runs", MAY_RUN, ROUTE_BODY_KEY | ROUTE_WAITS, &UC_START_RUN,
-     prepare_start_run, NULL, "idempotency_key"},
-    {"POST", "/api/v1/workflow-runs", MAY_RUN, ROUTE_BODY_KEY | ROUTE_WAITS | ROUTE_SHOWS_NOW,
-     &UC_START_RUN, prepare_start_run_flat, NULL, "idempotencyKey"},
-    {"GET", "/api/v1/runs", MAY_READ, ROUTE_QUERY, &UC_LIST_RUNS, prepare_list_runs, NULL, NULL},
-    {"GET", "/api/v1/runs/{}", MAY_READ, 0, &UC_GET_RUN, prepare_get_run, NULL, NULL},
-    {"GET", "/api/v1/runs/{}/why", MAY_READ, 0, &UC_WHY_RUN, prepare_get_run, NULL, NULL},
-    {"GET", "/api/v1/runs/{}/events", MAY_READ, ROUTE_QUERY | ROUTE_STREAM, &UC_LIST_EVENTS,
-     prepare_list_events, NULL, NULL},
-    {"GET", "/api/v1/events", MAY_READ, ROUTE_QUERY | ROUTE_STREAM, NULL, NULL, NULL, NULL},
-    {"POST", "/api/v1/runs/{}/cancel", MAY_RUN, 0, &UC_CONTROL_RUN, prepare_cancel_run, NULL, NULL},
-    {"POST", "/api/v1/runs/{}/pause", MAY_RUN, 0, &UC_CONTROL_RUN, prepare_pause_run, NULL, NULL},
-    {"POST", "/api/v1/runs/{}/resume", MAY_RUN, 0, &UC_CONTROL_RUN, prepare_resume_run, NULL, NULL},
-    {"POST", "/api/v1/runs/{}/retry", MAY_RUN, 0, &UC_CONTROL_RUN, prepare_retry_run, NULL, NULL},
-    {"POST", "/api/v1/runs/{}/rerun", MAY_RUN, 0, &UC_RERUN_RUN, prepare_rerun_run, NULL, NULL},
-    {"POST", "/api/v1/runs/{}/signals", MAY_RUN, 0, &UC_SIGNAL_RUN, prepare_signal_run, NULL, NULL},
-    {"POST", "/api/v1/runs:bulk", MAY_RUN, 0, &UC_BULK_RUNS, prepare_bulk_runs, NULL, NULL},
+#include <stdio.h>
 
-    {"POST", "/api/v1/jobs/claim", MAY_WORK, 0, &UC_CLAIM_JOBS, prepare_claim, NULL, NULL},
-    {"POST", "/api/v1/jobs/{}/claim", MAY_WORK, 0, &UC_CLAIM_JOB, prepare_claim_job, NULL, NULL},
-    {"POST", "/api/v1/jobs/{}/complete", MAY_WORK, 0, &UC_FINISH_JOB, prepare_complete, NULL, NULL},
-    {"POST", "/api/v1/jobs/{}/fail", MAY_WORK, 0, &UC_FINISH_JOB, prepare_fail, NULL, NULL},
-    {"POST", "/api/v1/jobs/{}/heartbeat", MAY_WORK, 0, &UC_HEARTBEAT, prepare_heartbeat, NULL,
-     NULL},
-    {"POST", "/api/v1/jobs/{}/release", MAY_WORK, 0, &UC_RELEASE_JOB, prepare_heartbeat, NULL,
-     NULL},
-    {"POST", "/api/v1/jobs:complete", MAY_WORK, 0, &UC_FINISH_JOBS, prepare_finish_jobs, NULL,
-     NULL},
-    {"GET", "/api/v1/dead-letters", MAY_READ, ROUTE_QUERY, &UC_LIST_DEAD, prepare_list_dead, NULL,
-     NULL},
-    {"POST", "/api/v1/dead-letters/{}/retry", MAY_RUN, 0, &UC_RETRY_DEAD, prepare_get_job, NULL,
-     NULL},
-    {"DELETE", "/api/v1/dead-letters/{}", MAY_RUN, 0, &UC_DROP_DEAD, prepare_get_job, NULL, NULL},
-    {"GET", "/api/v1/queues", MAY_READ, ROUTE_QUERY, &UC_LIST_QUEUES, prepare_list_dead, NULL,
-     NULL},
-    {"GET", "/api/v1/workers", MAY_READ, ROUTE_QUERY, &UC_LIST_WORKERS, prepare_list_dead, NULL,
-     NULL},
-    {"GET", "/api/v1/jobs/{}", MAY_READ, 0, &UC_GET_JOB, prepare_get_job, NULL, NULL},
-
-    {"GET", "/api/v1/approvals", MAY_READ, ROUTE_QUERY, &UC_LIST_APPROVALS, prepare_list_approvals,
-     NULL, NULL},
-    {"GET", "/api/v1/approvals/analytics", MAY_READ, ROUTE_QUERY, &UC_APPROVAL_STATS,
-     prepare_approval_stats, NULL, NULL},
-    {"GET", "/api/v1/approvals/{}", MAY_READ, 0, &UC_GET_APPROVAL, prepare_get_approval, NULL,
-     NULL},
-    {"POST", "/api/v1/approvals/{}/approve", MAY_DECIDE, ROUTE_PERSONAL, &UC_APPROVE,
-     prepare_decide, NULL, NULL},
-    {"POST", "/api/v1/approvals/{}/reject", MAY_DECIDE, ROUTE_PERSONAL, &UC_REJECT, prepare_decide,
-     NULL, NULL},
-
-    {"GET", "/api/v1/entity-types", MAY_READ, ROUTE_QUERY, &UC_LIST_ENTITY_TYPES,
-     prepare_list_workflows, NULL, NULL},
-    {"PUT", "/api/v1/entity-types/{}", MAY_RUN, 0, &UC_PUT_ENTITY_TYPE, prepare_put_entity_type,
-     NULL, NULL},
-    {"GET", "/api/v1/entity-types/{}", MAY_READ, 0, &UC_GET_ENTITY_TYPE, prepare_entity_type, NULL,
-     NULL},
-    {"GET", "/api/v1/entity-types/{}/stats", MAY_READ, 0, &UC_ENTITY_STATS, prepare_entity_type,
-     NULL, NULL},
-    {"POST", "/api/v1/entities/{}/{}/signals", MAY_RUN, 0, &UC_SIGNAL_ENTITY, prepare_signal_entity,
-     NULL, NULL},
-    {"POST", "/api/v1/entities/{}/{}/updates", MAY_RUN, ROUTE_WAITS | ROUTE_ASKS, &UC_UPDATE_ENTITY,
-     prepare_update_entity, NULL, NULL},
-    {"GET", "/api/v1/entities/{}/{}/updates/{}", MAY_READ, 0, &UC_GET_UPDATE, prepare_get_update,
-     NULL, NULL},
-    {"GET", "/api/v1/entities/{}/{}/events", MAY_READ, ROUTE_QUERY | ROUTE_STREAM,
-     &UC_LIST_ENTITY_EVENTS, prepare_list_of_entity, NULL, NULL},
-    {"GET", "/api/v1/entities/{}/{}/generations", MAY_READ, ROUTE_QUERY, &UC_LIST_GENERATIONS,
-     prepare_list_of_entity, NULL, NULL},
-    {"POST", "/api/v1/entities/{}/{}/migrate", MAY_RUN, 0, &UC_MIGRATE_ENTITY,
-     prepare_migrate_entity, NULL, NULL},
-    {"GET", "/api/v1/entities/{}/{}", MAY_READ, 0, &UC_GET_ENTITY, prepare_entity, NULL, NULL},
-    {"DELETE", "/api/v1/entities/{}/{}", MAY_RUN, 0, &UC_DELETE_ENTITY, prepare_entity, NULL, NULL},
-    {"GET", "/api/v1/entities/{}", MAY_READ, ROUTE_QUERY, &UC_LIST_ENTITIES, prepare_list_entities,
-     NULL, NULL},
-
-    {"GET", "/api/v1/workflows", MAY_READ, ROUTE_QUERY, &UC_LIST_WORKFLOWS, prepare_list_workflows,
-     NULL, NULL},
-    {"PUT", "/api/v1/workflows/{}", MAY_RUN, 0, &UC_PUT_WORKFLOW, prepare_put_workflow, NULL, NULL},
-    {"GET", "/api/v1/workflows/{}", MAY_READ, ROUTE_QUERY, &UC_GET_WORKFLOW, prepare_get_workflow,
-     NULL, NULL},
-    {"DELETE", "/api/v1/workflows/{}", MAY_RUN, 0, &UC_ARCHIVE_WORKFLOW, prepare_archive_workflow,
-     NULL, NULL},
-    {"GET", "/api/v1/workflows/{}/versions", MAY_READ, ROUTE_QUERY, &UC_LIST_VERSIONS,
-     prepare_list_versions, NULL, NULL},
-    {"POST", "/api/v1/workflows/{}/validate", MAY_READ, 0, &UC_VALIDATE_WORKFLOW,
-     prepare_validate_workflow, NULL, NULL},
-
-    {"GET", "/api/v1/schedules", MAY_READ, ROUTE_QUERY, &UC_LIST_SCHEDULES, prepare_list_workflows,
-     NULL, NULL},
-    {"PUT", "/api/v1/schedules/{}", MAY_RUN, 0, &UC_PUT_SCHEDULE, prepare_put_schedule, NULL, NULL},
-    {"GET", "/api/v1/schedules/{}", MAY_READ, 0, &UC_GET_SCHEDULE, prepare_schedule, NULL, NULL},
-    {"DELETE", "/api/v1/schedules/{}", MAY_RUN, 0, &UC_DELETE_SCHEDULE, prepare_schedule, NULL,
-     NULL},
-    {"POST", "/api/v1/schedules/{}/trigger", MAY_RUN, 0, &UC_TRIGGER_SCHEDULE, prepare_schedule,
-     NULL, NULL},
-
-    {"POST", "/api/v1/webhooks", MAY_RUN, 0, &UC_CREATE_WEBHOOK, prepare_create_webhook, NULL,
-     NULL},
-    {"GET", "/api/v1/webhooks", MAY_RUN, ROUTE_QUERY, &UC_LIST_WEBHOOKS, prepare_list_workflows,
-     NULL, NULL},
-    {"GET", "/api/v1/webhooks/{}", MAY_RUN, 0, &UC_GET_WEBHOOK, prepare_webhook, NULL, NULL},
-    {"PUT", "/api/v1/webhooks/{}", MAY_RUN, 0, &UC_PUT_WEBHOOK, prepare_put_webhook, NULL, NULL},
-    {"DELETE", "/api/v1/webhooks/{}", MAY_RUN, 0, &UC_DELETE_WEBHOOK, prepare_webhook, NULL, NULL},
-    {"POST", "/api/v1/webhooks/{}/rotate", MAY_RUN, 0, &UC_ROTATE_WEBHOOK, prepare_rotate_webhook,
-     NULL, NULL},
-    {"POST", "/api/v1/webhooks/{}/test", MAY_RUN, 0, &UC_TEST_WEBHOOK, prepare_webhook, NULL, NULL},
-    {"GET", "/api/v1/webhooks/{}/deliveries", MAY_RUN, ROUTE_QUERY, &UC_LIST_DELIVERIES,
-     prepare_list_deliveries, NULL, NULL},
-    {"POST", "/api/v1/webhooks/{}/deliveries/{}/redeliver", MAY_RUN, 0, &UC_REDELIVER,
-     prepare_delivery, NULL, NULL},
-
-    {"GET", "/api/v1/tenants", MAY_RULE_SERVER, ROUTE_NO_TENANT | ROUTE_QUERY, &UC_LIST_TENANTS,
-     prepare_list_tenants, NULL, NULL},
-    {"PUT", "/api/v1/tenants/{}", MAY_RULE_SERVER, ROUTE_NO_TENANT, &UC_PUT_TENANT,
-     prepare_put_tenant, NULL, NULL},
-    {"GET", "/api/v1/tenants/{}", MAY_ADMIN, ROUTE_NO_TENANT, &UC_GET_TENANT, prepare_get_tenant,
-     NULL, NULL},
-    {"GET", "/api/v1/tenants/{}/settings", MAY_ADMIN, ROUTE_NO_TENANT | ROUTE_QUERY,
-     &UC_LIST_SETTINGS, prepare_list_settings, NULL, NULL},
-    {"POST", "/api/v1/tenants/{}/rollback", MAY_RULE_SERVER, ROUTE_NO_TENANT, &UC_ROLLBACK_TENANT,
-     prepare_rollback_tenant, NULL, NULL},
-    {"POST", "/api/v1/keys", MAY_ADMIN, ROUTE_NO_TENANT, &UC_CREATE_KEY, prepare_create_key, NULL,
-     NULL},
-    {"GET", "/api/v1/keys", MAY_ADMIN, ROUTE_NO_TENANT | ROUTE_QUERY, &UC_LIST_KEYS,
-     prepare_list_keys, NULL, NULL},
-    {"DELETE", "/api/v1/keys/{}", MAY_ADMIN, ROUTE_NO_TENANT, &UC_REVOKE_KEY, prepare_revoke_key,
-     NULL, NULL},
-    {"GET", "/api/v1/idempotency-keys/{}", MAY_READ, 0, &UC_GET_IDEM, prepare_idem, NULL, NULL},
-    {"DELETE", "/api/v1/idempotency-keys/{}", MAY_ADMIN, 0, &UC_RELEASE_IDEM, prepare_idem, NULL,
-     NULL},
-    {"GET", "/api/v1/audit", MAY_ADMIN, ROUTE_NO_TENANT | ROUTE_QUERY, &UC_LIST_AUDIT,
-     prepare_list_audit, NULL, NULL},
-    {"GET", "/api/v1/audit/verify", MAY_ADMIN, ROUTE_NO_TENANT | ROUTE_LONG, &UC_VERIFY_AUDIT,
-     prepare_nothing, NULL, NULL},
-    {"GET", "/api/v1/audit/export", MAY_ADMIN, ROUTE_NO_TENANT | ROUTE_QUERY, NULL, NULL,
-     direct_export_audit, NULL},
-    {"GET", "/api/v1/outbox", MAY_RULE_SERVER, ROUTE_NO_TENANT | ROUTE_QUERY, &UC_LIST_OUTBOX,
-     prepare_list_outbox, NULL, NULL},
-    {"POST", "/api/v1/outbox/{}/retry", MAY_RULE_SERVER, ROUTE_NO_TENANT, &UC_RETRY_PARKED,
-     prepare_retry_parked, NULL, NULL},
-    {"GET", "/api/v1/doctor", MAY_RULE_SERVER, ROUTE_NO_TENANT | ROUTE_LONG, &UC_DOCTOR,
-     prepare_doctor, NULL, NULL},
-    {"POST", "/api/v1/doctor/repair", MAY_RULE_SERVER, ROUTE_NO_TENANT | ROUTE_LONG,
-     &UC_DOCTOR_REPAIR, prepare_doctor, NULL, NULL},
-    {"GET", "/api/v1/backup", MAY_RULE_SERVER, ROUTE_NO_TENANT | ROUTE_FILE | ROUTE_LONG,
-     &UC_BACKUP, prepare_nothing, NULL, NULL},
-
-    {"GET", "/healthz", 0, ROUTE_OPEN | ROUTE_ASIDE, NULL, NULL, direct_healthz, NULL},
-    {"GET", "/readyz", 0, ROUTE_OPEN | ROUTE_ASIDE, NULL, NULL, direct_readyz, NULL},
-    {"GET", "/metrics", MAY_READ, ROUTE_NO_TENANT | ROUTE_SERVER_KEY | ROUTE_ASIDE, NULL, NULL,
-     direct_metrics, NULL},
-    {"GET", "/openapi.json", 0, ROUTE_OPEN, NULL, NULL, direct_openapi, NULL},
-    {"GET", "/", 0, ROUTE_OPEN, NULL, NULL, direct_index, NULL},
-    {NULL, NULL, 0, 0, NULL, NULL, NULL, NULL},
+static const struct route *const TABLES[] = {
+#define X(table) table,
+    ROUTE_TABLES(X)
+#undef X
 };
+
+/* The first row of the table at or after `i` that has one. */
+static const struct route *first_from(size_t i)
+{
+    while (i < ARRAY_LEN(TABLES) && TABLES[i]->method == NULL)
+        i++;
+    return i < ARRAY_LEN(TABLES) ? TABLES[i] : NULL;
+}
+
+static size_t table_ending_at(const struct route *end)
+{
+    for (size_t i = 0; i < ARRAY_LEN(TABLES); i++) {
+        const struct route *r = TABLES[i];
+        while (r->method != NULL)
+            r++;
+        if (r == end)
+            return i;
+    }
+    assert(!"not a row of any table");
+    return ARRAY_LEN(TABLES);
+}
+
+const struct route *route_next(const struct route *route)
+{
+    if (route == NULL)
+        return first_from(0);
+    route++;
+    return route->method != NULL ? route : first_from(table_ending_at(route) + 1);
+}
+
+/* Does the path fit? Variable parts are left encoded in params; ptr NULL: there is no such part. */
+static bool matches(struct str pattern, struct str path, struct str params[static PARAMS_MAX])
+{
+    size_t n = 0;
+    for (;;) {
+        struct str want;
+        struct str have;
+        bool more_pattern = str_cut(pattern, '/', &want, &pattern);
+        bool more_path = str_cut(path, '/', &have, &path);
+        if (str_is(want, "{}")) {
+            if (have.len == 0 || n == PARAMS_MAX)
+                return false;
+            params[n++] = have;
+        } else if (!str_eq(want, have)) {
+            return false;
+        }
+        if (more_pattern != more_path)
+            return false;
+        if (!more_pattern)
+            break;
+    }
+    while (n < PARAMS_MAX)
+        params[n++] = STR_NONE;
+    return true;
+}
+
+static bool is_served(const struct route *r, bool aside)
+{
+    return !aside || (r->flags & ROUTE_ASIDE) != 0;
+}
+
+const struct route *route_find(struct str method, struct str path, bool aside,
+                               struct str ret_params[static PARAMS_MAX])
+{
+    if (str_is(method, "HEAD"))
+        method = STR("GET");
+    for (size_t i = 0; i < ARRAY_LEN(TABLES); i++) {
+        for (const struct route *r = TABLES[i]; r->method != NULL; r++) {
+            if (str_is(method, r->method) && matches(str_of(r->pattern), path, ret_params) &&
+                is_served(r, aside))
+                return r;
+        }
+    }
+    return NULL;
+}
+
+void route_allow(struct str path, bool aside, char ret_allow[static ALLOW_MAX])
+{
+    size_t used = 0;
+    ret_allow[0] = '\0';
+    for (const struct route *r = route_next(NULL); r != NULL; r = route_next(r)) {
+        struct str ignored[PARAMS_MAX];
+        if (!matches(str_of(r->pattern), path, ignored) || !is_served(r, aside))
+            continue;
+        bool get = strcmp(r->method, "GET") == 0;
+        int n = snprintf(ret_allow + used, ALLOW_MAX - used, "%s%s", used > 0 ? ", " : "",
+                         get ? "GET, HEAD" : r->method);
+        assert(n > 0 && used + (size_t)n < ALLOW_MAX);
+        used += (size_t)n;
+    }
+}
+
+const char *route_body_key(const struct route *route)
+{
+    for (size_t i = 0; i < route->param_count; i++) {
+        if (route->params[i].kind == PARAM_KEY)
+            return route->params[i].name;
+    }
+    return NULL;
+}

@@ -1,45 +1,40 @@
 /* Routes of schedules. */
-#include "api/call.h"
+#include "api/routes.h"
 
-enum err prepare_put_schedule(struct call *c)
-{
-    struct put_schedule_input *in = call_alloc(c, sizeof(*in));
-    if (in == NULL)
-        return c->op.problem.err;
-    c->op.input = in;
-    const json_t *input;
-    struct str overlap = STR("skip");
-    int64_t catch_up_s = 0;
-    in->timezone = STR("UTC");
-    struct fields f;
-    call_fields(c, &f, c->body);
-    fields_name(&f, "workflow_id", NAME_MAX_LEN, &in->workflow_id);
-    fields_text(&f, "cron", TEXT_MAX, &in->cron);
-    fields_text(&f, "timezone", NAME_MAX_LEN, &in->timezone);
-    fields_text(&f, "overlap", NAME_MAX_LEN, &overlap);
-    fields_int(&f, "catch_up_s", 0, SCHEDULE_CATCH_UP_S_MAX, &catch_up_s);
-    fields_any(&f, "input", &input);
-    if (json_is_null(input))
-        fields_default(&f, "input");
-    fields_bool(&f, "paused", &in->paused);
-    fields_require(&f, "workflow_id");
-    fields_require(&f, "cron");
-    in->overlap = overlap_of(overlap);
-    if (f.err == ERR_OK && in->overlap == OVERLAP_COUNT)
-        fields_fault(&f, "overlap", "must be one of skip, queue, allow");
-    in->catch_up_ms = catch_up_s * 1000;
-    in->input = STR("null");
-    enum err e = fields_end(&f);
-    if (e == ERR_OK && input != NULL)
-        e = call_json_text(c, input, &in->input);
-    return e == ERR_OK ? call_name(c, NAME_MAX_LEN, &in->id) : e;
-}
+static const struct param LIST[] = {
+    QUERY_PAGE(struct list_input),
+};
 
-enum err prepare_schedule(struct call *c)
-{
-    struct schedule_input *in = call_alloc(c, sizeof(*in));
-    if (in == NULL)
-        return c->op.problem.err;
-    c->op.input = in;
-    return call_name(c, NAME_MAX_LEN, &in->id);
-}
+static const struct param SCHEDULE[] = {
+    PATH_NAME("schedule_id", struct schedule_input, id),
+};
+
+static const struct param PUT[] = {
+    PATH_NAME("schedule_id", struct put_schedule_input, id),
+    BODY("workflow_id", PARAM_NAME, .required = true, .max = NAME_MAX_LEN,
+         INTO(struct put_schedule_input, workflow_id)),
+    BODY("cron", PARAM_TEXT, .required = true, .max = TEXT_MAX,
+         INTO(struct put_schedule_input, cron)),
+    BODY("timezone", PARAM_TEXT, .max = NAME_MAX_LEN, .initial_text = "UTC",
+         INTO(struct put_schedule_input, timezone)),
+    BODY("overlap", PARAM_ENUM, WORDS(overlap_name, OVERLAP_COUNT), .initial = OVERLAP_SKIP,
+         INTO(struct put_schedule_input, overlap)),
+    BODY("catch_up_s", PARAM_INT, .max = SCHEDULE_CATCH_UP_S_MAX, .scale = 1000,
+         INTO(struct put_schedule_input, catch_up_ms)),
+    BODY("input", PARAM_JSON, .initial_text = "null", INTO(struct put_schedule_input, input)),
+    BODY("paused", PARAM_BOOL, INTO(struct put_schedule_input, paused)),
+};
+
+const struct route SCHEDULE_ROUTES[] = {
+    {"GET", "/api/v1/schedules", MAY_READ, .use_case = &UC_LIST_SCHEDULES,
+     TAKES(struct list_input, LIST)},
+    {"PUT", "/api/v1/schedules/{}", MAY_RUN, .use_case = &UC_PUT_SCHEDULE,
+     TAKES(struct put_schedule_input, PUT)},
+    {"GET", "/api/v1/schedules/{}", MAY_READ, .use_case = &UC_GET_SCHEDULE,
+     TAKES(struct schedule_input, SCHEDULE)},
+    {"DELETE", "/api/v1/schedules/{}", MAY_RUN, .use_case = &UC_DELETE_SCHEDULE,
+     TAKES(struct schedule_input, SCHEDULE)},
+    {"POST", "/api/v1/schedules/{}/trigger", MAY_RUN, .use_case = &UC_TRIGGER_SCHEDULE,
+     TAKES(struct schedule_input, SCHEDULE)},
+    {.method = NULL},
+};

@@ -1,8 +1,11 @@
-/* Events as they come: of a run until it is over, of an entity until it is deleted, of a tenant for
- * as long as the client stays. What is said comes from a subscriber of the engine, as fast as the
- * client takes it. */
-#include "api/call.h"
+/* Events as they happen: of a run until it is over, of an entity until it is deleted, of a tenant
+ * for as long as the client stays. Each stream is a subscriber of the engine and is read as fast as
+ * its client takes it. */
+#include "api/streams.h"
 
+#include "api/caller.h"
+#include "api/params.h"
+#include "api/routes.h"
 #include "domain/type_pattern.h"
 #include "outbound/subscriptions.h"
 
@@ -13,8 +16,8 @@ struct stream {
     struct call *call;
     struct stream *prev, *next;
     bool open;   /* the head is sent */
-    bool ending; /* after what is being said */
-    bool pulse;  /* say that it is still here, if there is nothing else to say */
+    bool ending; /* after the event that is being sent */
+    bool pulse;  /* a heartbeat is due, unless an event comes first */
 };
 
 static void unlink_stream(struct stream *s)
@@ -26,8 +29,8 @@ static void unlink_stream(struct stream *s)
     api->stream_count--;
 }
 
-/* Nobody needs it any more: the request goes, and the stream with its arena. */
-static void subscriber_left(struct subscriber *l)
+/* The last use of the stream: it lives in the arena of its request. */
+static void on_closed(struct subscriber *l)
 {
     struct stream *s = CONTAINER_OF(l, struct stream, subscriber);
     http_request_drop(s->call->req);
@@ -41,19 +44,19 @@ static void stream_close(struct stream *s)
 
 /* --- the client --- */
 
-static enum http_piece say_next(void *user, struct str *ret)
+static enum http_piece next_piece(void *user, struct str *ret)
 {
     struct stream *s = ((struct call *)user)->stream;
-    s->ending |= !call_key_holds(s->call);
-    enum subscriber_next_result says =
+    s->ending |= !caller_key_holds(s->call);
+    enum subscriber_next_result result =
         s->ending ? SUBSCRIBER_ENDED : subscriber_next(&s->subscriber, ret);
-    bool quiet = says == SUBSCRIBER_LATER && s->pulse;
+    bool quiet = result == SUBSCRIBER_LATER && s->pulse;
     s->pulse = false;
     if (quiet)
         *ret = PULSE;
-    if (says == SUBSCRIBER_ENDED)
-        return HTTP_END; /* the client asks again from where it is, if it likes */
-    return says == SUBSCRIBER_EVENT || quiet ? HTTP_PIECE : HTTP_LATER;
+    if (result == SUBSCRIBER_ENDED)
+        return HTTP_END; /* the client may resume with Last-Event-ID */
+    return result == SUBSCRIBER_EVENT || quiet ? HTTP_PIECE : HTTP_LATER;
 }
 
 static void client_gone(void *user)
@@ -61,11 +64,11 @@ static void client_gone(void *user)
     stream_close(((struct call *)user)->stream);
 }
 
-static const struct http_source SOURCE = {say_next, client_gone};
+static const struct http_source SOURCE = {next_piece, client_gone};
 
-/* Behind all of a row is before the next. Empty, which leaves the header out, when memory ran out.
- */
-static struct str place_text(struct call *c, struct stream_position at)
+/* The end of one row is the start of the next. Empty, which leaves the header out, when memory ran
+ * out. */
+static struct str position_text(struct call *c, struct stream_position at)
 {
     char text[48];
     assert(at.seq == INT64_MAX);
@@ -76,12 +79,10 @@ static struct str place_text(struct call *c, struct stream_position at)
 static void stream_open(struct stream *s)
 {
     struct call *c = s->call;
-    struct http_reply reply;
-    http_reply_init(&reply, 200, STR("text/event-stream"), STR_NONE);
-    reply.route = str_of(c->route->pattern);
+    struct http_reply reply = call_reply(c, 200, STR("text/event-stream"), STR_NONE);
     http_reply_add(&reply, "X-Accel-Buffering", STR("no"));
-    if (s->subscriber.from_now) /* so that a client that hears nothing can come back where it was */
-        http_reply_add(&reply, "Last-Event-ID", place_text(c, s->subscriber.place));
+    if (s->subscriber.from_now) /* a client that receives no event can still resume */
+        http_reply_add(&reply, "Last-Event-ID", position_text(c, s->subscriber.place));
     s->open = true;
     http_send_stream(c->req, &reply, &SOURCE);
 }
@@ -95,18 +96,20 @@ static void on_subscriber_event(struct subscriber *l)
     } else if (l->op.err == ERR_OK) {
         stream_open(s);
     } else {
-        http_send_problem(c->req, &l->op.problem, str_of(c->route->pattern), NULL);
+        call_send_other_problem(c, &l->op.problem);
         stream_close(s);
     }
 }
 
 /* --- the request --- */
 
-bool call_wants_stream(struct call *c)
+bool streams_wanted(struct call *c)
 {
-    struct str accept = http_header(c->req, "Accept", NULL);
+    if (c->route->stream == NULL)
+        return false;
     if (c->route->use_case == NULL)
         return true; /* there is no other form */
+    struct str accept = http_header(c->req, "Accept", NULL);
     while (accept.len > 0) {
         struct str range;
         struct str parameters;
@@ -118,50 +121,81 @@ bool call_wants_stream(struct call *c)
     return false;
 }
 
-/* Last-Event-ID, or `after` for those who cannot send it; ptr NULL: neither. */
-static enum err last_event_id(struct call *c, const char *param, struct str *ret)
+static enum err begin(struct call *c, struct stream *s)
 {
-    size_t count;
-    *ret = str_trim(http_header(c->req, "Last-Event-ID", &count));
-    if (count > 1)
-        return problem_set(&c->op.problem, ERR_BAD_REQUEST, "there are two Last-Event-ID headers");
-    if (ret->len == 0 && param != NULL)
-        return http_query(c->req, param, &c->op.problem, ret);
+    if (c->api->stream_count >= HTTP_STREAMS_MAX)
+        return problem_set(&c->op.problem, ERR_OVERLOADED,
+                           "The server has %d event streams open already", HTTP_STREAMS_MAX);
+    enum err e = params_read_path(c);
+    if (e == ERR_OK)
+        e = params_read_headers(c);
+    if (e != ERR_OK)
+        return e;
+    s->call = c;
+    s->subscriber.caller = c->op.caller;
+    return c->route->stream(c, &s->subscriber);
+}
+
+void streams_begin(struct call *c)
+{
+    struct stream *s = call_alloc(c, sizeof(*s));
+    if (s == NULL || begin(c, s) != ERR_OK) {
+        call_send_problem(c);
+        return;
+    }
+    c->stream = s;
+    s->subscriber.on_event = on_subscriber_event;
+    s->subscriber.on_closed = on_closed;
+    s->next = c->api->streams;
+    if (s->next != NULL)
+        s->next->prev = s;
+    c->api->streams = s;
+    c->api->stream_count++;
+    http_request_hold(c->req); /* until on_closed() */
+    engine_subscribe(c->api->config.engine, &s->subscriber);
+}
+
+/* --- what is followed --- */
+
+/* Of one run or entity: from the event that Last-Event-ID names. */
+static enum err read_start(struct call *c, struct subscriber *l)
+{
+    struct str query = c->req->query;
+    struct http_param ignored;
+    if (http_query_next(&query, &ignored)) /* limit and cursor are for the list */
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST,
+                           "An event stream takes no query parameters; resume with Last-Event-ID");
+    if (c->last_event_id.len == 0)
+        return ERR_OK;
+    if (!str_to_i64(c->last_event_id, &l->read.from.seq) || l->read.from.seq < 0)
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST,
+                           "Last-Event-ID must be the id of an event of this timeline");
     return ERR_OK;
 }
 
-/* Of one run or entity. */
-static enum err begin_in_timeline(struct call *c, struct subscriber *l)
+enum err stream_run(struct call *c, struct subscriber *l)
 {
-    static const char *const NONE[] = {NULL};
-    struct str last = STR_NONE;
-    enum err e = http_query_only(c->req, NONE, &c->op.problem);
-    if (e == ERR_OK)
-        e = last_event_id(c, NULL, &last);
-    if (e == ERR_OK && last.len > 0 &&
-        (!str_to_i64(last, &l->read.from.seq) || l->read.from.seq < 0))
-        e = problem_set(&c->op.problem, ERR_BAD_REQUEST,
-                        "Last-Event-ID must be the id of an event of this timeline");
-    return e;
-}
-
-static enum err begin_with_run(struct call *c, struct subscriber *l)
-{
+    const struct list_events_input *in = c->input;
     l->scope = STREAM_RUN;
-    enum err e = call_uuid(c, ERR_RUN_NOT_FOUND, &l->owner_id);
-    return e == ERR_OK ? begin_in_timeline(c, l) : e;
+    l->owner_id = in->run_id;
+    return read_start(c, l);
 }
 
-/* Names that no type or entity can have are not found. */
-static enum err begin_with_entity(struct call *c, struct subscriber *l)
+enum err stream_entity(struct call *c, struct subscriber *l)
 {
+    const struct list_of_entity_input *in = c->input;
     l->scope = STREAM_ENTITY;
-    l->entity_type = c->params[0];
-    l->entity_id = c->params[1];
-    return begin_in_timeline(c, l);
+    l->entity_type = in->type;
+    l->entity_id = in->id;
+    return read_start(c, l);
 }
 
-static bool read_place(struct str text, struct stream_position *ret)
+struct tenant_stream_input {
+    struct str types;
+    struct str after; /* instead of Last-Event-ID */
+};
+
+static bool read_position(struct str text, struct stream_position *ret)
 {
     struct str num;
     struct str seq;
@@ -169,64 +203,34 @@ static bool read_place(struct str text, struct stream_position *ret)
            str_to_i64(seq, &ret->seq) && ret->seq >= 0 && ret->seq < INT64_MAX;
 }
 
-static enum err begin_with_tenant(struct call *c, struct subscriber *l)
+static enum err stream_tenant(struct call *c, struct subscriber *l)
 {
-    static const char *const KNOWN[] = {"types", "after", NULL};
-    struct str last = STR_NONE;
-    enum err e = http_query_only(c->req, KNOWN, &c->op.problem);
-    if (e == ERR_OK)
-        e = http_query(c->req, "types", &c->op.problem, &l->types);
-    if (e == ERR_OK && l->types.ptr != NULL && !type_list_ok(l->types))
-        e = problem_set(&c->op.problem, ERR_BAD_REQUEST,
-                        "types must be event types with commas between them, as run.*,job.failed");
-    if (e == ERR_OK)
-        e = last_event_id(c, "after", &last);
+    const struct tenant_stream_input *in = c->input;
+    struct str last = c->last_event_id.len > 0 ? c->last_event_id : in->after;
+    l->types = in->types;
     l->from_now = l->read.from_now = last.len == 0;
-    if (e == ERR_OK && last.len > 0 && !read_place(last, &l->read.from))
-        e = problem_set(&c->op.problem, ERR_BAD_REQUEST,
-                        "Last-Event-ID must be the id of an event, as 17-3");
-    return e;
+    if (last.len > 0 && !read_position(last, &l->read.from))
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST,
+                           "Last-Event-ID must be the id of an event, such as 17-3");
+    return ERR_OK;
 }
 
-static enum err begin(struct call *c, struct stream **ret)
-{
-    if (c->api->stream_count >= HTTP_STREAMS_MAX)
-        return problem_set(&c->op.problem, ERR_OVERLOADED,
-                           "too many clients listen to events already");
-    struct stream *s = call_alloc(c, sizeof(*s));
-    if (s == NULL)
-        return c->op.problem.err;
-    *ret = s;
-    s->subscriber.caller = c->op.caller;
-    if (c->route->use_case == &UC_LIST_ENTITY_EVENTS)
-        return begin_with_entity(c, &s->subscriber);
-    return c->route->use_case != NULL ? begin_with_run(c, &s->subscriber)
-                                      : begin_with_tenant(c, &s->subscriber);
-}
+static const struct param TENANT_STREAM[] = {
+    QUERY("types", PARAM_TEXT, .valid = type_list_ok,
+          .must = "must be event types with commas between them, such as run.*,job.failed",
+          INTO(struct tenant_stream_input, types)),
+    QUERY("after", PARAM_TEXT, INTO(struct tenant_stream_input, after)),
+    LAST_EVENT_ID,
+};
 
-void call_stream(struct call *c)
-{
-    struct stream *s = NULL;
-    if (begin(c, &s) != ERR_OK || s == NULL) {
-        http_send_problem(c->req, &c->op.problem, str_of(c->route->pattern), NULL);
-        return;
-    }
-    c->stream = s;
-    s->call = c;
-    s->subscriber.on_event = on_subscriber_event;
-    s->subscriber.on_closed = subscriber_left;
-    s->next = c->api->streams;
-    if (s->next != NULL)
-        s->next->prev = s;
-    c->api->streams = s;
-    c->api->stream_count++;
-    http_request_hold(c->req); /* until subscriber_left() */
-    engine_subscribe(c->api->config.engine, &s->subscriber);
-}
+const struct route EVENT_ROUTES[] = {
+    {"GET", "/api/v1/events", MAY_READ, TAKES(struct tenant_stream_input, TENANT_STREAM),
+     .stream = stream_tenant},
+    {.method = NULL},
+};
 
 /* --- all of them --- */
 
-/* A key that was revoked opens no more requests, and ends those that go on. */
 void streams_tick(struct api *api, int64_t mono_ms)
 {
     uint64_t epoch = engine_auth_epoch(api->config.engine);
@@ -238,7 +242,7 @@ void streams_tick(struct api *api, int64_t mono_ms)
         api->next_pulse_ms = mono_ms + HTTP_STREAM_PULSE_MS;
     for (struct stream *s = api->streams; s != NULL; s = s->next) {
         s->pulse |= pulse;
-        s->ending |= !call_key_holds(s->call);
+        s->ending |= !caller_key_holds(s->call);
         if (s->open && (pulse || s->ending))
             http_stream_wake(s->call->req);
     }

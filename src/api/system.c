@@ -1,14 +1,15 @@
-/* Routes about the server itself: health, readiness, metrics, the API's description. */
+/* Routes about the server itself: health, readiness, the API's description. */
 #include "api/call.h"
 #include "api/openapi.h"
+#include "api/routes.h"
 
-void direct_healthz(struct call *c)
+static void direct_healthz(struct call *c)
 {
     call_send_json(c, 200, STR("{\"status\":\"ok\",\"version\":\"" PAWL_VERSION "\"}"));
 }
 
-/* A server without its bus takes all work and keeps what there is to tell: it is ready, and says
- * how the bus is. */
+/* A server whose bus is down takes all work and keeps the events: it is ready, and reports the
+ * bus's state. */
 static void add_bus(struct call *c, struct json_out *o)
 {
     struct engine_outbox outbox;
@@ -23,7 +24,7 @@ static void add_bus(struct call *c, struct json_out *o)
     json_close(o, '}');
 }
 
-void direct_readyz(struct call *c)
+static void direct_readyz(struct call *c)
 {
     struct problem *p = &c->op.problem;
     enum err e = engine_ready(c->api->config.engine, p);
@@ -36,7 +37,7 @@ void direct_readyz(struct call *c)
     json_add_text(&o, "engine", str_of(engine_store_name(c->api->config.engine)));
     json_add_text(&o, "detail", str_of(p->detail));
     json_close(&o, '}');
-    /* The gate is the store's transaction: they fail together. */
+    /* The gate is a part of the store's transaction: they fail together. */
     json_open(&o, "gate", '{');
     json_add_text(&o, "status", e == ERR_OK ? STR("ok") : STR("failing"));
     json_add_text(&o, "kind", str_of(engine_gate_name(c->api->config.engine)));
@@ -44,21 +45,19 @@ void direct_readyz(struct call *c)
     add_bus(c, &o);
     json_close(&o, '}');
     json_close(&o, '}');
-    struct http_reply reply;
-    http_reply_init(&reply, e == ERR_OK ? 200 : 503, STR("application/json"),
-                    buf_str(&c->op.answer.body));
-    reply.route = str_of(c->route->pattern);
+    struct http_reply reply = call_reply(c, e == ERR_OK ? 200 : 503, STR("application/json"),
+                                         buf_str(&c->op.answer.body));
     if (e != ERR_OK)
         http_reply_add(&reply, "Retry-After", STR("1"));
     http_send(c->req, &reply);
 }
 
-void direct_openapi(struct call *c)
+static void direct_openapi(struct call *c)
 {
     call_send_json(c, 200, (struct str){(const char *)OPENAPI_JSON, OPENAPI_JSON_LEN});
 }
 
-void direct_index(struct call *c)
+static void direct_index(struct call *c)
 {
     static const char PAGE[] =
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">"
@@ -75,10 +74,16 @@ void direct_index(struct call *c)
         "<li><a href=\"/healthz\">/healthz</a>: is it alive?</li>"
         "<li><a href=\"/metrics\">/metrics</a>: figures for Prometheus</li></ul>"
         "<p>On the command line: <code>pawl --help</code>.</p></html>";
-    struct http_reply reply;
-    http_reply_init(&reply, 200, STR("text/html; charset=utf-8"), str_of(PAGE));
-    reply.route = str_of(c->route->pattern);
+    struct http_reply reply = call_reply(c, 200, STR("text/html; charset=utf-8"), str_of(PAGE));
     http_reply_add(&reply, "Content-Security-Policy",
                    STR("default-src 'none'; style-src 'unsafe-inline'"));
     http_send(c->req, &reply);
 }
+
+const struct route SYSTEM_ROUTES[] = {
+    {"GET", "/healthz", 0, ROUTE_OPEN | ROUTE_ASIDE, .direct = direct_healthz},
+    {"GET", "/readyz", 0, ROUTE_OPEN | ROUTE_ASIDE, .direct = direct_readyz},
+    {"GET", "/openapi.json", 0, ROUTE_OPEN, .direct = direct_openapi},
+    {"GET", "/", 0, ROUTE_OPEN, .direct = direct_index},
+    {.method = NULL},
+};

@@ -9,7 +9,7 @@ void fields_begin(struct fields *f, const json_t *object, struct problem *p)
 {
     *f = (struct fields){.object = object, .problem = p, .err = ERR_OK};
     if (object != NULL && !json_is_object(object))
-        f->err = problem_set(p, ERR_FIELD_INVALID, "The body must be a JSON object.");
+        f->err = problem_set(p, ERR_FIELD_INVALID, "The body must be a JSON object");
 }
 
 void fields_fault(struct fields *f, const char *name, const char *message)
@@ -24,7 +24,7 @@ void fields_default(struct fields *f, const char *name)
     if (f->err != ERR_OK || f->defaults == NULL || f->object == NULL)
         return;
     if (!json_defaults_add(f->defaults, f->object, name))
-        f->err = problem_set(f->problem, ERR_NO_MEMORY, "No memory for the request.");
+        f->err = problem_set(f->problem, ERR_NO_MEMORY, "No memory for the request");
 }
 
 /* Notes that the name is a known one. NULL when absent or after a fault. */
@@ -164,7 +164,7 @@ static void refuse_unknown(struct fields *f, const char *name)
     for (size_t i = 0; i < f->seen_count; i++)
         suggest_consider(&s, str_of(f->seen[i]));
     char room[SUGGEST_TEXT_MAX];
-    f->err = problem_set(f->problem, ERR_FIELD_INVALID, "Unknown field \"%.64s\".%s", name,
+    f->err = problem_set(f->problem, ERR_FIELD_INVALID, "Unknown field \"%.64s\"%s", name,
                          suggest_text(&s, room));
 }
 

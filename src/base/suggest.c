@@ -44,6 +44,6 @@ const char *suggest_text(const struct suggestion *s, char room[static SUGGEST_TE
 {
     room[0] = '\0';
     if (s->best.len > 0)
-        (void)snprintf(room, SUGGEST_TEXT_MAX, " Did you mean \"%.*s\"?", STR_ARG(s->best));
+        (void)snprintf(room, SUGGEST_TEXT_MAX, ". Did you mean \"%.*s\"?", STR_ARG(s->best));
     return room;
 }

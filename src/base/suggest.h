@@ -21,7 +21,7 @@ static inline struct suggestion suggest_for(struct str typed)
 /* Keeps the candidate when it is closer than those before. It must outlive s. Close is at most two
  * edits (an insertion, deletion, replacement or swap of neighbours) and less than half the word. */
 void suggest_consider(struct suggestion *s, struct str candidate);
-/* ` Did you mean "best"?` or an empty text, for the end of an error's detail. */
+/* `. Did you mean "best"?` or an empty text, for the end of an error's detail. */
 enum { SUGGEST_TEXT_MAX = SUGGEST_WORD_MAX + 32 };
 const char *suggest_text(const struct suggestion *s, char room[static SUGGEST_TEXT_MAX]);
 

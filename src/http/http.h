@@ -18,7 +18,7 @@ struct http_request;
 
 struct http_param {
     struct str name;
-    struct str value; /* percent-decoded */
+    struct str value;
 };
 
 struct http_request {
@@ -41,13 +41,9 @@ struct http_request {
 /* Text of a header, ptr NULL when it is absent. *ret_count (may be NULL) tells how often it is
  * there. */
 struct str http_header(const struct http_request *req, const char *name, size_t *ret_count);
-/* A query parameter, percent-decoded into the arena; ptr NULL when absent. Given twice or badly
- * encoded: ERR_BAD_REQUEST. */
-MUST_CHECK enum err http_query(struct http_request *req, const char *name, struct problem *p,
-                               struct str *ret);
-/* Refuses a query with a parameter that is none of `names` (ended by NULL). */
-MUST_CHECK enum err http_query_only(struct http_request *req, const char *const *names,
-                                    struct problem *p);
+/* Takes the next name=value off a query; both are still encoded, and a value that is missing has
+ * ptr NULL. False at the end. */
+bool http_query_next(struct str *rest, struct http_param *ret);
 /* Percent-decodes into the arena. False when it is malformed or holds a NUL. */
 MUST_CHECK bool http_decode(struct http_request *req, struct str encoded, struct str *ret);
 

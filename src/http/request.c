@@ -74,8 +74,7 @@ bool http_decode(struct http_request *req, struct str encoded, struct str *ret)
     return str_is_utf8(*ret);
 }
 
-/* The next name=value of a query, still encoded. */
-static bool next_param(struct str *rest, struct http_param *ret)
+bool http_query_next(struct str *rest, struct http_param *ret)
 {
     while (rest->len > 0) {
         struct str part;
@@ -86,42 +85,6 @@ static bool next_param(struct str *rest, struct http_param *ret)
         return true;
     }
     return false;
-}
-
-enum err http_query(struct http_request *req, const char *name, struct problem *p, struct str *ret)
-{
-    *ret = STR_NONE;
-    struct str rest = req->query;
-    struct http_param param;
-    while (next_param(&rest, &param)) {
-        if (!str_is(param.name, name))
-            continue;
-        if (ret->ptr != NULL)
-            return problem_set(p, ERR_BAD_REQUEST, "the query names \"%s\" twice", name);
-        if (param.value.ptr == NULL)
-            param.value = STR("");
-        if (!http_decode(req, param.value, ret))
-            return problem_set(p, ERR_BAD_REQUEST, "the query's \"%s\" is badly encoded", name);
-    }
-    return ERR_OK;
-}
-
-enum err http_query_only(struct http_request *req, const char *const *names, struct problem *p)
-{
-    struct str rest = req->query;
-    struct http_param param;
-    size_t count = 0;
-    while (next_param(&rest, &param)) {
-        if (++count > HTTP_QUERY_PARAMS_MAX)
-            return problem_set(p, ERR_BAD_REQUEST, "the query has too many parameters");
-        size_t i = 0;
-        while (names[i] != NULL && !str_is(param.name, names[i]))
-            i++;
-        if (names[i] == NULL)
-            return problem_set(p, ERR_BAD_REQUEST, "there is no query parameter \"%.*s\" here",
-                               (int)MIN(param.name.len, (size_t)64), param.name.ptr);
-    }
-    return ERR_OK;
 }
 
 void http_request_hold(struct http_request *req)

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "runtime/auth.h"
 #include "serve/server.h"
 
 #include <sys/resource.h>

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "bus/nats_bus.h"
+#include "runtime/engine.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,7 +1,9 @@
 """docs/openapi.yaml as a judge of live answers."""
 import functools
 import json
+import pathlib
 import re
+import subprocess
 import warnings
 
 import jsonschema
@@ -39,10 +41,16 @@ def operations():
     return {(method.upper(), path): item[method] for path, item in document()["paths"].items() for method in METHODS if method in item}
 
 
+@functools.lru_cache(maxsize=None)
+def route_table():
+    """Routes with their parameters, and errors, as the binary has them: see tests/tools/print_routes.c."""
+    program = pathlib.Path(harness.PAWL).parent / "tests/print_routes"
+    return json.loads(subprocess.run([program], stdout=subprocess.PIPE, check=True).stdout)
+
+
 def routes_of_the_server():
-    """(METHOD, pattern) of every row of src/api/routes.c, with {} for a variable part."""
-    table = (harness.ROOT / "src/api/routes.c").read_text()
-    return re.findall(r'^\s*\{"([A-Z]+)",\s*"(/[^"]*)"', table, re.M)
+    """(METHOD, pattern) of every route, with {} for a variable part."""
+    return [(r["method"], r["path"]) for r in route_table()["routes"]]
 
 
 def unnamed(template):

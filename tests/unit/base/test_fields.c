@@ -174,7 +174,7 @@ static void an_unknown_name_is_answered_with_the_closest_one(void **state)
     reading_begin(&r, "{\"colour\":1}");
     fields_int(&r.fields, "limit", 0, 9, &number);
     assert_int_equal(fields_end(&r.fields), ERR_FIELD_INVALID);
-    assert_string_equal(r.problem.detail, "Unknown field \"colour\".");
+    assert_string_equal(r.problem.detail, "Unknown field \"colour\"");
     assert_int_equal(reading_end(&r), ERR_FIELD_INVALID);
 }
 
@@ -187,7 +187,7 @@ static void an_unknown_name_is_reported_before_a_missing_one(void **state)
     reading_begin(&r, "{\"worker\":\"w\"}");
     fields_text(&r.fields, "worker_id", 9, &text);
     fields_require(&r.fields, "worker_id");
-    assert_fault(&r, "Unknown field \"worker\".");
+    assert_fault(&r, "Unknown field \"worker\"");
 }
 
 /* The detail goes into JSON, wherever a long name is cut. */
@@ -215,7 +215,7 @@ static void a_long_unknown_name_is_shown_in_utf8(void **state)
             if (!str_is_utf8(str_of(r.problem.detail)))
                 fail_msg("%zu letters, then U+%04X: %s", before, (unsigned)c, r.problem.detail);
             assert_contains(r.problem.detail, "\"xxx");
-            assert_contains(r.problem.detail, "\".");
+            assert_contains(r.problem.detail, "Unknown field");
             assert_int_equal(reading_end(&r), ERR_FIELD_INVALID);
             buf_release(&body);
         }

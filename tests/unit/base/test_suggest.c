@@ -63,7 +63,7 @@ static void the_text_is_empty_without_a_suggestion(void **state)
     struct suggestion s = suggest_for(STR("limt"));
     assert_string_equal(suggest_text(&s, room), "");
     suggest_consider(&s, STR("limit"));
-    assert_string_equal(suggest_text(&s, room), " Did you mean \"limit\"?");
+    assert_string_equal(suggest_text(&s, room), ". Did you mean \"limit\"?");
 }
 
 int main(void)

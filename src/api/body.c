@@ -1,6 +1,9 @@
-/* From the bytes of a request to what the engine is asked: its key, its body, its fingerprint. */
-#include "api/call.h"
+/* The idempotency key, the body and the fingerprint of a request. */
+#include "api/body.h"
 
+#include "api/caller.h"
+#include "api/params.h"
+#include "api/routes.h"
 #include "domain/idempotency.h"
 
 /* --- the key --- */
@@ -14,14 +17,15 @@ static enum err key_in_header(struct call *c, const char *name, struct str *ret)
     if (count == 0)
         return ERR_OK;
     if (count > 1)
-        return problem_set(&c->op.problem, ERR_IDEM_KEY_INVALID, "there are two %s headers", name);
+        return problem_set(&c->op.problem, ERR_IDEM_KEY_INVALID, "The header %s is sent twice",
+                           name);
     return idem_key_parse(value, &c->req->arena, &c->op.problem, ret);
 }
 
 static enum err disagree(struct call *c)
 {
     return problem_set(&c->op.problem, ERR_IDEM_KEY_INVALID,
-                       "the request names two different idempotency keys");
+                       "The request has two different idempotency keys");
 }
 
 static enum err read_key(struct call *c)
@@ -39,17 +43,18 @@ static enum err read_key(struct call *c)
     return ERR_OK;
 }
 
-/* "POST /api/v1/…" with the path as it means, so that %2D and - are one route. */
+/* "POST /api/v1/…" with the path decoded, so that %2D and - are one route. */
 static enum err set_route_text(struct call *c)
 {
     struct str path;
     if (!http_decode(c->req, c->req->path, &path))
-        return problem_set(&c->op.problem, ERR_BAD_REQUEST, "the path is badly encoded");
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST, "The path is badly encoded");
     size_t len = c->req->method.len + 1 + path.len;
     bool personal = (c->route->flags & ROUTE_PERSONAL) != 0;
     struct str who = personal ? c->op.caller.actor : STR("");
     if (len > ROUTE_MAX)
-        return problem_set(&c->op.problem, ERR_URI_TOO_LONG, "the path is too long for a key");
+        return problem_set(&c->op.problem, ERR_URI_TOO_LONG,
+                           "The path is too long for an idempotency key");
     char *text = arena_alloc(&c->req->arena, len + 1 + who.len + 1);
     if (text == NULL)
         return call_no_memory(c);
@@ -66,29 +71,28 @@ static enum err set_route_text(struct call *c)
     return ERR_OK;
 }
 
-/* The body has been read: what makes no difference in it is known. */
-static enum err set_fingerprint(struct call *c)
+/* After the body was read: then it is known which members make no difference. */
+static enum err set_fingerprint(struct call *c, const char *body_key)
 {
     struct idem_claim *idem = &c->op.idem;
-    enum err e = idem_fingerprint(c->fingerprinted, c->body, c->route->body_key, &c->defaults,
-                                  &c->op.problem, &idem->fingerprint);
+    enum err e = idem_fingerprint(c->fingerprinted, c->body, body_key, &c->defaults, &c->op.problem,
+                                  &idem->fingerprint);
     idem->has_spelled_out = c->defaults.count > 0;
     if (e == ERR_OK && idem->has_spelled_out)
-        e = idem_fingerprint(c->fingerprinted, c->body, c->route->body_key, NULL, &c->op.problem,
+        e = idem_fingerprint(c->fingerprinted, c->body, body_key, NULL, &c->op.problem,
                              &idem->spelled_out);
     idem->has_fingerprint = e == ERR_OK;
     return e;
 }
 
 /* A key in the body, where the route allows one; it must be the header's if both are there. */
-static enum err read_body_key(struct call *c)
+static enum err read_body_key(struct call *c, const char *name)
 {
-    const json_t *given = json_object_get(c->body, c->route->body_key);
+    const json_t *given = json_object_get(c->body, name);
     if (given == NULL || json_is_null(given))
         return ERR_OK;
     if (!json_is_string(given))
-        return problem_set(&c->op.problem, ERR_IDEM_KEY_INVALID, "%s must be text",
-                           c->route->body_key);
+        return problem_set(&c->op.problem, ERR_IDEM_KEY_INVALID, "%s must be text", name);
     struct str key = json_str(given);
     enum err e = idem_key_check(key, &c->op.problem);
     if (e != ERR_OK)
@@ -101,28 +105,41 @@ static enum err read_body_key(struct call *c)
 
 /* --- the body --- */
 
-/* What takes as long as the body is large, but for its hash. */
+static enum err read_params(struct call *c)
+{
+    enum err e = params_read_path(c);
+    if (e == ERR_OK)
+        e = params_read_headers(c);
+    if (e == ERR_OK && (c->route->flags & ROUTE_DOCUMENT) == 0)
+        e = params_read_body(c);
+    if (e == ERR_OK && c->route->prepare != NULL)
+        e = c->route->prepare(c, c->input);
+    return e;
+}
+
+/* All that takes longer for a larger body, except its hash. */
 static enum err read_body(struct call *c, bool changes)
 {
     enum err e = ERR_OK;
     if (changes && c->req->body.len > 0)
         e = json_parse(c->req->body, &c->op.problem, &c->body);
-    if (e == ERR_OK && (c->route->flags & ROUTE_BODY_KEY) != 0)
-        e = read_body_key(c);
+    const char *body_key = route_body_key(c->route);
+    if (e == ERR_OK && body_key != NULL)
+        e = read_body_key(c, body_key);
     if (e == ERR_OK)
-        e = c->route->prepare(c);
-    return e == ERR_OK && c->op.idem.key.len > 0 ? set_fingerprint(c) : e;
+        e = read_params(c);
+    return e == ERR_OK && c->op.idem.key.len > 0 ? set_fingerprint(c, body_key) : e;
 }
 
-/* Does the engine know the answer? Who asks may have to wait again, for which its input is needed.
- */
+/* Does the engine know the answer? A request with ROUTE_ASKS may have to wait again, for which its
+ * input is needed. */
 static bool is_replay(struct call *c)
 {
     bool asks = (c->route->flags & ROUTE_ASKS) != 0;
     return c->op.idem.key.len > 0 && !asks && engine_replay(c->api->config.engine, &c->op);
 }
 
-/* A request that the engine has seen before needs no parsing. */
+/* A request that the engine has seen before is not parsed. */
 static enum err read_here(struct call *c, bool changes)
 {
     enum err e = c->op.idem.key.len > 0 ? set_route_text(c) : ERR_OK;
@@ -131,17 +148,17 @@ static enum err read_here(struct call *c, bool changes)
     return read_body(c, changes);
 }
 
-/* --- large bodies, beside the loop --- */
+/* --- large bodies, on the body thread --- */
 
 struct large_body {
     struct body_task task;
     struct call *call;
-    call_read_fn *then;
-    bool has_key; /* in its head */
+    body_read_fn *then;
+    bool has_key; /* in a header */
     enum err err;
 };
 
-/* Until it is done, the loop does not touch the call: its connection is suspended. */
+/* Until this is done the loop does not touch the call: its connection is suspended. */
 static void read_large(struct body_task *task)
 {
     struct large_body *large = task->owner;
@@ -151,21 +168,21 @@ static void read_large(struct body_task *task)
         large->err = read_body(c, true);
 }
 
-/* On the loop again. Also here a request with the bytes of an earlier one is a replay of that,
- * whatever would become of it today. */
+/* On the loop again. Here, too, a request with the bytes of an earlier one is a replay of that,
+ * even if it would be refused today. */
 static void large_is_read(struct body_task *task)
 {
     struct large_body *large = task->owner;
     struct call *c = large->call;
-    if (!call_key_holds(c))
-        large->then(c, call_revoked(c));
+    if (!caller_key_holds(c))
+        large->then(c, caller_revoked(c));
     else if (large->has_key && is_replay(c))
         large->then(c, ERR_OK);
     else
         large->then(c, large->err);
 }
 
-static enum err read_beside(struct call *c, call_read_fn *then)
+static enum err read_on_thread(struct call *c, body_read_fn *then)
 {
     struct large_body *large = call_alloc(c, sizeof(*large));
     if (large == NULL)
@@ -182,17 +199,17 @@ static enum err read_beside(struct call *c, call_read_fn *then)
     return ERR_OK;
 }
 
-void call_read(struct call *c, call_read_fn *then)
+void body_read(struct call *c, body_read_fn *then)
 {
     bool changes = c->route->use_case->write != NULL && !str_is(c->req->method, "GET") &&
                    !str_is(c->req->method, "HEAD");
     enum err e = changes ? read_key(c) : ERR_OK;
-    bool beside = e == ERR_OK && changes && c->req->body.len > BODY_ON_LOOP_MAX;
-    if (beside)
-        e = read_beside(c, then);
+    bool large = e == ERR_OK && changes && c->req->body.len > BODY_ON_LOOP_MAX;
+    if (large)
+        e = read_on_thread(c, then);
     else if (e == ERR_OK)
         e = read_here(c, changes);
-    if (!beside || e != ERR_OK)
+    if (!large || e != ERR_OK)
         then(c, e);
 }
 
@@ -212,8 +229,8 @@ static void free_leftovers(struct body_task *task)
     free(left);
 }
 
-/* A large body takes long to free, too. */
-void call_free_body(struct call *c)
+/* A large body also takes long to free. */
+void body_free(struct call *c)
 {
     json_defaults_release(&c->defaults);
     struct leftovers *left =

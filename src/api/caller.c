@@ -1,0 +1,188 @@
+/* Who sends a request: by API key, or with --dev by its headers. */
+#include "api/caller.h"
+
+#include "domain/dev_guard.h"
+#include "domain/tenant.h"
+
+enum err caller_check_origin(struct call *c)
+{
+    struct str listen = str_of(c->api->config.dev_listen);
+    if (listen.ptr == NULL)
+        return ERR_OK;
+    size_t origins;
+    struct dev_request r = {
+        .host = str_trim(http_header(c->req, "Host", NULL)),
+        .origin = str_trim(http_header(c->req, "Origin", &origins)),
+        .fetch_site = str_trim(http_header(c->req, "Sec-Fetch-Site", NULL)),
+        .shows_page = str_is(c->req->path, "/") && str_is(c->req->method, "GET"),
+    };
+    if (r.shows_page) /* the mode matters only there */
+        r.fetch_mode = str_trim(http_header(c->req, "Sec-Fetch-Mode", NULL));
+    if (origins > 1)
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST, "The header Origin is sent twice");
+    return dev_guard_check(&r, listen, &c->op.problem);
+}
+
+/* --- the key --- */
+
+static enum err api_key_of(struct call *c, struct str *ret)
+{
+    struct str bearer = STR_NONE;
+    struct str plain = STR_NONE;
+    enum err e = call_header(c, "Authorization", &bearer);
+    if (e == ERR_OK)
+        e = call_header(c, "X-API-Key", &plain);
+    if (e != ERR_OK)
+        return e;
+    struct str scheme;
+    struct str token;
+    if (str_cut(bearer, ' ', &scheme, &token) && str_eq_nocase(scheme, STR("Bearer")))
+        *ret = str_trim(token);
+    else
+        *ret = plain;
+    if (ret->ptr == NULL)
+        return problem_set(&c->op.problem, ERR_UNAUTHENTICATED,
+                           "Send an API key: Authorization: Bearer pawl_… or X-API-Key: pawl_…");
+    return ERR_OK;
+}
+
+/* The tenant that the key's holder acts on: its own, or with a key for "*" the one it names. */
+static enum err key_caller(struct call *c, struct str tenant, const struct auth_identity *id)
+{
+    struct caller *who = &c->op.caller;
+    who->all_tenants = str_is(id->tenant, "*");
+    who->role = id->role;
+    who->actor = arena_str(&c->req->arena, id->actor);
+    who->tenant = tenant.len > 0 ? tenant : arena_str(&c->req->arena, id->tenant);
+    if (who->actor.ptr == NULL || who->tenant.ptr == NULL)
+        return call_no_memory(c);
+    if (tenant.len > 0 && !who->all_tenants && !str_eq(tenant, id->tenant))
+        return problem_set(&c->op.problem, ERR_FORBIDDEN,
+                           "X-Tenant-ID names another tenant than the one this key belongs to");
+    return ERR_OK;
+}
+
+static enum err dev_caller(struct call *c, struct str tenant, struct str actor)
+{
+    struct caller *who = &c->op.caller;
+    who->role = ROLE_ADMIN;
+    who->creates_tenant = true;
+    who->all_tenants = true;
+    who->tenant = tenant.len > 0 ? tenant : STR("default");
+    who->actor = actor.len > 0 ? actor : STR("dev");
+    return ERR_OK;
+}
+
+/* --- the headers --- */
+
+static bool printable(struct str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if ((unsigned char)s.ptr[i] < 0x20 || s.ptr[i] == 0x7F)
+            return false;
+    }
+    return str_is_utf8(s);
+}
+
+static enum err read_headers(struct call *c, struct str *ret_tenant, struct str *ret_actor)
+{
+    enum err e = call_header(c, "X-Tenant-ID", ret_tenant);
+    if (e == ERR_OK)
+        e = call_header(c, "X-Actor", ret_actor);
+    if (e != ERR_OK)
+        return e;
+    if (ret_tenant->ptr != NULL && !str_is(*ret_tenant, "*") && !tenant_id_ok(*ret_tenant))
+        return problem_set(
+            &c->op.problem, ERR_BAD_REQUEST,
+            "X-Tenant-ID must be up to %d letters, digits or any of _ - . :", TENANT_ID_MAX);
+    if (ret_actor->len > ACTOR_MAX || !printable(*ret_actor))
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST,
+                           "X-Actor must be printable text of at most %d bytes", ACTOR_MAX);
+    return ERR_OK;
+}
+
+static enum err identify(struct call *c)
+{
+    struct str tenant = STR_NONE;
+    struct str actor = STR_NONE;
+    c->op.caller.peer = c->req->peer;
+    enum err e = read_headers(c, &tenant, &actor);
+    if (e != ERR_OK)
+        return e;
+    if (c->api->config.dev_listen != NULL)
+        return dev_caller(c, tenant, actor);
+    e = api_key_of(c, &c->key);
+    if (e != ERR_OK)
+        return e;
+    struct auth_identity id;
+    c->key_epoch = engine_auth_epoch(c->api->config.engine);
+    e = engine_identify(c->api->config.engine, c->key, c->req->peer, &c->op.problem, &id);
+    return e == ERR_OK ? key_caller(c, tenant, &id) : e;
+}
+
+/* --- may they? --- */
+
+/* The least role that is enough. */
+static enum role needed_role(unsigned may)
+{
+    enum role role = 0;
+    while (role < ROLE_COUNT - 1 && !role_may(role, true, may))
+        role++;
+    return role;
+}
+
+static enum err forbidden(struct call *c)
+{
+    const struct caller *who = &c->op.caller;
+    if (role_may(who->role, true, c->route->may))
+        return problem_set(&c->op.problem, ERR_FORBIDDEN,
+                           "Requires an admin key for all tenants (*); this key is for one.");
+    return problem_set(&c->op.problem, ERR_FORBIDDEN, "Requires role %s; this key is %s.",
+                       role_name(needed_role(c->route->may)), role_name(who->role));
+}
+
+enum err caller_authorize(struct call *c)
+{
+    const struct route *r = c->route;
+    if ((r->flags & ROUTE_OPEN) != 0 || c->aside)
+        return ERR_OK;
+    enum err e = identify(c);
+    if (e != ERR_OK)
+        return e;
+    if (!role_may(c->op.caller.role, c->op.caller.all_tenants, r->may))
+        return forbidden(c);
+    if ((r->flags & ROUTE_SERVER_KEY) != 0 && !c->op.caller.all_tenants)
+        return problem_set(&c->op.problem, ERR_FORBIDDEN,
+                           "Requires a key for all tenants (*); this key is for one.");
+    bool needs_tenant =
+        r->may != MAY_WORK && (r->flags & (ROUTE_NO_TENANT | ROUTE_ANY_TENANT)) == 0;
+    if (needs_tenant && str_is(c->op.caller.tenant, "*"))
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST,
+                           "This key is for all tenants: name one in X-Tenant-ID");
+    return ERR_OK;
+}
+
+/* --- later --- */
+
+bool caller_key_holds(struct call *c)
+{
+    struct engine *engine = c->api->config.engine;
+    uint64_t epoch = engine_auth_epoch(engine);
+    if (c->key.ptr == NULL || epoch == c->key_epoch)
+        return true;
+    struct auth_identity id;
+    struct problem ignored;
+    problem_init(&ignored);
+    enum err e = engine_identify(engine, c->key, STR_NONE, &ignored, &id);
+    problem_release(&ignored);
+    if (e == ERR_OK)
+        c->key_epoch = epoch;
+    return e != ERR_UNAUTHENTICATED;
+}
+
+enum err caller_revoked(struct call *c)
+{
+    problem_clear(&c->op.problem);
+    return problem_set(&c->op.problem, ERR_UNAUTHENTICATED,
+                       "The API key was revoked while the request waited");
+}

@@ -1,0 +1,18 @@
+/* Who sends a request, and whether they may. */
+#ifndef PAWL_API_CALLER_H
+#define PAWL_API_CALLER_H
+
+#include "api/call.h"
+
+/* With --dev: refuses requests that another web site may have made a browser send. */
+MUST_CHECK enum err caller_check_origin(struct call *c);
+/* Fills op.caller from the API key and the headers, and checks the route's role. */
+MUST_CHECK enum err caller_authorize(struct call *c);
+
+/* False: the key was revoked after the request came. Ask before a request that waits, or an answer
+ * that goes on, is given anything. */
+bool caller_key_holds(struct call *c);
+/* Sets the problem that such a request is answered with. */
+enum err caller_revoked(struct call *c);
+
+#endif
