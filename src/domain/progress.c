@@ -167,8 +167,7 @@ static bool step_is_sound(const struct progress *p, const struct step_state *s)
            undone == (s->undo_job > 0) && s->undo_job <= p->jobs && (!settled || s->asked == 0);
 }
 
-/* Could advancing have led here? Rows are ours, but a file can be damaged. */
-static bool is_sound(const struct progress *p)
+bool progress_is_sound(const struct progress *p)
 {
     int64_t settled = 0;
     bool sound = p->stop == STOP_FAILED ? (size_t)p->cause < p->count : p->cause == 0;
@@ -197,7 +196,7 @@ enum err progress_parse(struct str text, size_t count, struct arena *arena, stru
         if (c.ok)
             take_step(&c, &p.steps[i]);
     }
-    if (!c.ok || c.at != c.end || !is_sound(&p))
+    if (!c.ok || c.at != c.end || !progress_is_sound(&p))
         return ERR_DAMAGED;
     *ret = p;
     return ERR_OK;

@@ -74,9 +74,11 @@ struct progress {
 
 /* All steps waiting. False when the arena is full. */
 MUST_CHECK bool progress_init(struct progress *p, size_t count, struct arena *arena);
-/* ERR_INTERNAL when the text is not what progress_put() wrote for so many steps. */
+/* ERR_DAMAGED when the text is not what progress_put() wrote for so many steps. */
 MUST_CHECK enum err progress_parse(struct str text, size_t count, struct arena *arena,
                                    struct progress *ret);
 void progress_put(struct buf *out, const struct progress *p);
+/* Could advancing have led here? progress_parse() refuses what could not. */
+bool progress_is_sound(const struct progress *p);
 
 #endif

@@ -1,4 +1,4 @@
-/* Moving one entity on, inside a transaction. */
+/* One entity inside a transaction. */
 #include "core/entity/entity_txn.h"
 
 #include "base/json.h"
@@ -10,6 +10,41 @@
 #include "store/entity/generations.h"
 #include "store/entity/inbox.h"
 #include "store/run/runs.h"
+
+/* --- invariants --- */
+
+/* The first thing of the row that contradicts another; NULL: none. */
+static const char *contradiction(const struct entity *x)
+{
+    if (x->generation < 1 || x->consumed_seq > x->last_seq)
+        return "its counters contradict each other";
+    if (x->open_job < 0 && x->given_seq >= 0)
+        return "it has given signals to no call";
+    if (x->given_seq >= 0 && (x->given_seq < x->consumed_seq || x->given_seq > x->last_seq))
+        return "its call was given signals that did not wait";
+    if (x->finished_at >= 0 && x->open_job >= 0)
+        return "it is finished and has an open call";
+    return NULL;
+}
+
+static void assert_entity(const struct entity_txn *m)
+{
+    const struct entity *x = &m->entity;
+    assert(x->num > 0 && x->tenant == m->tenant->num && x->type == m->type.num);
+    assert(x->type_version == m->version.version);
+    assert(contradiction(x) == NULL);
+    assert(x->last_event > m->read.last_event && x->version >= m->read.version);
+}
+
+/* Loaded to be changed. */
+static enum err begin_change(struct entity_txn *m, struct tx *tx, struct problem *p)
+{
+    const char *why = contradiction(&m->entity);
+    m->tx = tx;
+    return why == NULL ? ERR_OK
+                       : problem_set(p, ERR_DAMAGED, "Entity %lld is damaged: %s",
+                                     (long long)m->entity.num, why);
+}
 
 /* --- loading --- */
 
@@ -24,10 +59,10 @@ enum err entity_type_load(struct op *op, struct read_tx *tx, struct str id,
         e = entity_type_cache_find(tx->types, tx->db, (*ret_tenant)->num, id, &tx->arena, &found,
                                    ret);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the type");
+        return problem_set(&op->problem, e, "Cannot read the entity type");
     if (!found)
         return problem_set(&op->problem, ERR_ENTITY_TYPE_NOT_FOUND,
-                           "there is no entity type \"%.*s\"", STR_ARG(id));
+                           "There is no entity type \"%.*s\"", STR_ARG(id));
     return ERR_OK;
 }
 
@@ -49,7 +84,7 @@ static enum err read_if(struct entity_txn *m, struct op *op, struct read_tx *tx,
         return e;
     e = entities_find(tx->db, m->type.num, id, &tx->arena, ret_found, &m->entity);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the entity");
+        return problem_set(&op->problem, e, "Cannot read the entity");
     m->read = m->entity;
     e = entity_version_load(m, *ret_found ? m->entity.type_version : m->type.latest_version,
                             &m->version);
@@ -62,7 +97,7 @@ enum err entity_txn_find(struct entity_txn *m, struct op *op, struct tx *tx, str
 {
     enum err e = read_if(m, op, &tx->read, type, id, ret_found);
     m->tx = tx;
-    return e;
+    return e == ERR_OK && *ret_found ? begin_change(m, tx, &op->problem) : e;
 }
 
 enum err entity_txn_read(struct entity_txn *m, struct op *op, struct read_tx *tx, struct str type,
@@ -71,7 +106,7 @@ enum err entity_txn_read(struct entity_txn *m, struct op *op, struct read_tx *tx
     bool found = false;
     enum err e = read_if(m, op, tx, type, id, &found);
     if (e == ERR_OK && !found)
-        e = problem_set(&op->problem, ERR_ENTITY_NOT_FOUND, "there is no %.*s \"%.*s\"",
+        e = problem_set(&op->problem, ERR_ENTITY_NOT_FOUND, "There is no %.*s \"%.*s\"",
                         STR_ARG(type), STR_ARG(id));
     return e;
 }
@@ -80,8 +115,7 @@ enum err entity_txn_need(struct entity_txn *m, struct op *op, struct tx *tx, str
                          struct str id)
 {
     enum err e = entity_txn_read(m, op, &tx->read, type, id);
-    m->tx = tx;
-    return e;
+    return e == ERR_OK ? begin_change(m, tx, &op->problem) : e;
 }
 
 enum err entity_txn_read_num(struct entity_txn *m, struct read_tx *tx, int64_t num,
@@ -106,8 +140,7 @@ enum err entity_txn_load(struct entity_txn *m, struct tx *tx, int64_t num, struc
                          bool *ret_found)
 {
     enum err e = entity_txn_read_num(m, &tx->read, num, p, ret_found);
-    m->tx = tx;
-    return e;
+    return e == ERR_OK && *ret_found ? begin_change(m, tx, p) : e;
 }
 
 /* --- telling --- */
@@ -385,7 +418,7 @@ enum err entity_txn_settle(struct entity_txn *m)
         e = roll_over(m);
     if (e != ERR_OK)
         return e;
-    assert(x->last_event > m->read.last_event && x->consumed_seq <= x->last_seq);
+    assert_entity(m);
     if (m->is_new)
         e = entities_insert(m->tx->db, x);
     else

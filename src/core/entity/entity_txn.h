@@ -1,9 +1,17 @@
-/* Moving one entity on, inside a transaction: its row, inbox, job, timers, timeline and generation
- * change together or not at all. Every use case that changes an entity goes through here.
+/* One entity inside a transaction: its row, inbox, job, timers, timeline and generation change
+ * together or not at all. Every use case that changes an entity loads it here, changes it, and
+ * calls entity_txn_settle(), which does what follows: it reopens an entity that was finished and
+ * has something to do, makes the next call of the handler, arms the timer, rolls the history over,
+ * and writes the row once.
  *
- * A move is loaded, changed, and then entity_txn_settle() does what follows: it opens the entity
- * again if it was finished and something waits, makes the next call of the handler, arms the timer,
- * rolls the history over, and writes the row once. */
+ * What holds between two operations. A load for a change checks it, because a file may be damaged
+ * (ERR_DAMAGED); entity_txn_settle() asserts it, because only a bug can break it.
+ *
+ *   any        consumed_seq <= last_seq; the generation is at least 1
+ *   idle       open_job and given_seq are -1, and nothing waits
+ *   called     open_job is its call. given_seq is -1 until a worker has claimed it; from then on it
+ *              lies between consumed_seq and last_seq, and stays so for every attempt
+ *   finished   finished_at is set, and no call is open */
 #ifndef PAWL_CORE_ENTITY_ENTITY_TXN_H
 #define PAWL_CORE_ENTITY_ENTITY_TXN_H
 

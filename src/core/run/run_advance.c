@@ -2,7 +2,6 @@
 #include "core/run/run_advance.h"
 
 #include "base/limits.h"
-#include "core/admission/run_slots.h"
 #include "core/run/job_txn.h"
 #include "core/run/run_values.h"
 #include "core/run/step_begin.h"
@@ -86,12 +85,6 @@ static enum err tell_end(struct run_txn *m)
     return run_arm(&parent, m->run.parent_ordinal, m->tx->now_ms);
 }
 
-/* A child is part of its parent's slot. */
-static bool counts(const struct run_txn *m)
-{
-    return m->run.parent_run < 0;
-}
-
 /* The one door: status, slots, times and timeline of a run change here. */
 enum err run_txn_apply(struct run_txn *m, enum run_event on)
 {
@@ -108,12 +101,12 @@ enum err run_txn_apply(struct run_txn *m, enum run_event on)
         e = move_open_jobs(m, 1, JOB_ORDINAL_MAX, JOB_ON_HOLD);
     if (e == ERR_OK && (change.effects & FX_JOBS_RELEASE) != 0)
         e = release_held(m);
-    if (e == ERR_OK && (change.effects & FX_SLOT_TAKE) != 0 && counts(m))
-        e = run_slots_take(m->tx, m->tenant, &m->run);
-    if (e == ERR_OK && (change.effects & FX_QUEUE_LEAVE) != 0 && m->run.start_at < 0)
-        e = run_queue_leave(m->tx, m->tenant, &m->run, (change.effects & FX_SLOT_TAKE) != 0);
-    if (e == ERR_OK && (change.effects & FX_SLOT_FREE) != 0 && counts(m))
-        e = run_slots_free(m->tx, m->tenant, &m->run);
+    if (e == ERR_OK && (change.effects & FX_SLOT_TAKE) != 0)
+        e = run_txn_take_slots(m);
+    if (e == ERR_OK && (change.effects & FX_QUEUE_LEAVE) != 0)
+        e = run_txn_leave_queue(m, (change.effects & FX_SLOT_TAKE) != 0);
+    if (e == ERR_OK && (change.effects & FX_SLOT_FREE) != 0)
+        e = run_txn_free_slots(m);
     if (e == ERR_OK && (change.effects & FX_FINISH) != 0)
         e = tell_end(m);
     return e;

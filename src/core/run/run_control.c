@@ -2,14 +2,13 @@
 #include "core/run/run_control.h"
 
 #include "base/limits.h"
-#include "core/admission/run_slots.h"
 #include "core/run/run_advance.h"
 
 enum err run_txn_create(struct run_txn *m, struct problem *p)
 {
     enum err e = run_txn_begin(m, RUN_PENDING);
     if (e == ERR_OK)
-        e = run_slots_take(m->tx, m->tenant, &m->run);
+        e = run_txn_take_slots(m);
     if (e == ERR_OK)
         e = run_txn_set_deadline(m);
     if (e == ERR_OK)
@@ -22,7 +21,7 @@ enum err run_txn_create_from(struct run_txn *m, const struct run_txn *from, cons
 {
     enum err e = run_txn_begin(m, RUN_PENDING);
     if (e == ERR_OK)
-        e = run_slots_take(m->tx, m->tenant, &m->run);
+        e = run_txn_take_slots(m);
     for (size_t i = 0; i < m->def->step_count && e == ERR_OK; i++) {
         enum step_status was = from->progress.steps[i].status;
         if (!again[i] && (was == STEP_IS_SUCCEEDED || was == STEP_IS_SKIPPED))
@@ -90,10 +89,12 @@ enum err run_txn_cancel(struct run_txn *m, struct str actor, struct str reason)
 static enum err load_to_end(struct run_txn *m, struct tx *tx, int64_t run_num, struct problem *p)
 {
     enum err e = run_txn_load(m, tx, run_num, p);
-    bool bare = e != ERR_OK && m->tenant != NULL && m->run.status == RUN_QUEUED;
-    if (bare)
-        m->progress = (struct progress){0};
-    return bare ? ERR_OK : e;
+    if (e == ERR_OK || m->tenant == NULL || m->run.status != RUN_QUEUED)
+        return e;
+    m->tx = tx;
+    m->progress = (struct progress){0};
+    m->in_queue = m->run.start_at < 0;
+    return ERR_OK;
 }
 
 enum err run_txn_give_up(struct tx *tx, int64_t run_num, enum err why, const char *message,

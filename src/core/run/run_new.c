@@ -2,7 +2,6 @@
 #include "core/run/run_new.h"
 
 #include "base/limits.h"
-#include "core/admission/run_slots.h"
 
 /* The first lines of a new run's story. */
 static enum err tell_created(struct run_txn *m)
@@ -54,7 +53,7 @@ enum err run_txn_create_queued(struct run_txn *m, int64_t waits_for, struct prob
 {
     enum err e = run_txn_begin(m, RUN_QUEUED);
     if (e == ERR_OK)
-        e = run_queue_enter(m->tx, m->tenant, &m->run, waits_for);
+        e = run_txn_enter_queue(m, waits_for);
     if (e == ERR_OK)
         e = run_txn_add_event(m, EVENT_RUN_QUEUED, STR_NONE);
     if (e == ERR_OK)

@@ -2,6 +2,7 @@
 #include "core/run/run_txn.h"
 
 #include "base/limits.h"
+#include "core/admission/run_slots.h"
 
 enum err run_txn_add_event(struct run_txn *m, enum event_type type, struct str data)
 {
@@ -11,6 +12,51 @@ enum err run_txn_add_event(struct run_txn *m, enum event_type type, struct str d
         return e;
     m->told = true;
     return tx_note_event(m->tx, m->run.tenant, m->run.num, ++m->run.version);
+}
+
+/* --- invariants --- */
+
+/* The first thing that the row of a run says and its steps contradict; NULL: none. */
+static const char *contradiction(const struct run_txn *m)
+{
+    enum run_status status = m->run.status;
+    if (run_has_ended(status) != (m->run.finished_at >= 0))
+        return "its status and finished_at contradict each other";
+    if (status == RUN_QUEUED && (m->progress.jobs > 0 || m->progress.settled > 0))
+        return "it is queued and has begun";
+    if (status == RUN_SUCCEEDED && (size_t)m->progress.settled < m->progress.count)
+        return "it has succeeded and not all steps are settled";
+    return NULL;
+}
+
+static bool should_have_slots(const struct run *run)
+{
+    return run_holds_slot(run->status) && run->parent_run < 0;
+}
+
+static bool should_be_in_queue(const struct run *run)
+{
+    return run->status == RUN_QUEUED && run->start_at < 0;
+}
+
+static bool has_open_step(const struct progress *p)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        if (p->steps[i].status == STEP_IS_ACTIVE || p->steps[i].over < p->steps[i].begun)
+            return true;
+    }
+    return false;
+}
+
+/* What run_txn.h says of every status. */
+static void assert_run(const struct run_txn *m)
+{
+    assert(m->tenant->num == m->run.tenant && m->progress.count == m->def->step_count);
+    assert(m->run.num > 0 && m->run.version > 0);
+    assert(contradiction(m) == NULL && progress_is_sound(&m->progress));
+    assert(m->has_slots == should_have_slots(&m->run));
+    assert(m->in_queue == should_be_in_queue(&m->run));
+    assert(!run_has_ended(m->run.status) || !has_open_step(&m->progress));
 }
 
 /* --- loading --- */
@@ -100,19 +146,28 @@ enum err run_txn_read(struct run_txn *m, struct read_tx *tx, int64_t run_num, st
     return e;
 }
 
+enum err run_txn_begin_change(struct run_txn *m, struct tx *tx, struct problem *p)
+{
+    const char *why = contradiction(m);
+    if (why != NULL)
+        return problem_set(p, ERR_DAMAGED, "Run %lld is damaged: %s", (long long)m->run.num, why);
+    m->tx = tx;
+    m->has_slots = should_have_slots(&m->run);
+    m->in_queue = should_be_in_queue(&m->run);
+    return ERR_OK;
+}
+
 enum err run_txn_load_if(struct run_txn *m, struct tx *tx, int64_t run_num, struct problem *p,
                          bool *ret_found)
 {
     enum err e = read_if(m, &tx->read, run_num, p, ret_found);
-    m->tx = tx;
-    return e;
+    return e == ERR_OK && *ret_found ? run_txn_begin_change(m, tx, p) : e;
 }
 
 enum err run_txn_load(struct run_txn *m, struct tx *tx, int64_t run_num, struct problem *p)
 {
     enum err e = run_txn_read(m, &tx->read, run_num, p);
-    m->tx = tx;
-    return e;
+    return e == ERR_OK ? run_txn_begin_change(m, tx, p) : e;
 }
 
 enum err run_txn_read_id(struct run_txn *m, struct op *op, struct read_tx *tx, struct uuid id)
@@ -133,8 +188,7 @@ enum err run_txn_read_id(struct run_txn *m, struct op *op, struct read_tx *tx, s
 enum err run_txn_find(struct run_txn *m, struct op *op, struct tx *tx, struct uuid id)
 {
     enum err e = run_txn_read_id(m, op, &tx->read, id);
-    m->tx = tx;
-    return e;
+    return e == ERR_OK ? run_txn_begin_change(m, tx, &op->problem) : e;
 }
 
 /* --- saving --- */
@@ -152,23 +206,59 @@ static enum err tell_progress(struct run_txn *m)
     return m->told ? ERR_OK : run_txn_add_event(m, EVENT_RUN_PROGRESSED, STR_NONE);
 }
 
+static enum err write_row(struct run_txn *m)
+{
+    assert_run(m);
+    enum err e = m->is_new ? runs_insert(m->tx->db, &m->run) : runs_update(m->tx->db, &m->run);
+    if (e != ERR_OK)
+        return e;
+    m->is_new = m->told = false;
+    return ERR_OK;
+}
+
 enum err run_txn_save(struct run_txn *m)
 {
     struct buf text;
     buf_init(&text, PROGRESS_TEXT_MAX);
     progress_put(&text, &m->progress);
-    m->run.progress = buf_ok(&text) ? buf_str(&text) : STR_NONE;
-    enum err e = buf_ok(&text) ? tell_progress(m) : ERR_NO_MEMORY;
-    if (e == ERR_OK && m->is_new)
-        e = runs_insert(m->tx->db, &m->run);
-    else if (e == ERR_OK)
-        e = runs_update(m->tx->db, &m->run);
-    if (e == ERR_OK && arena_keep(&m->tx->arena, &m->run.progress))
-        m->is_new = m->told = false;
-    else if (e == ERR_OK)
-        e = ERR_NO_MEMORY;
-    buf_release(&text);
-    return e;
+    m->run.progress = arena_take(&m->tx->arena, &text);
+    enum err e = m->run.progress.ptr != NULL ? tell_progress(m) : ERR_NO_MEMORY;
+    return e == ERR_OK ? write_row(m) : e;
+}
+
+/* --- slots --- */
+
+enum err run_txn_take_slots(struct run_txn *m)
+{
+    if (m->run.parent_run >= 0)
+        return ERR_OK;
+    assert(!m->has_slots);
+    m->has_slots = true;
+    return run_slots_take(m->tx, m->tenant, &m->run);
+}
+
+enum err run_txn_free_slots(struct run_txn *m)
+{
+    if (m->run.parent_run >= 0)
+        return ERR_OK;
+    assert(m->has_slots);
+    m->has_slots = false;
+    return run_slots_free(m->tx, m->tenant, &m->run);
+}
+
+enum err run_txn_enter_queue(struct run_txn *m, int64_t waits_for)
+{
+    assert(!m->in_queue && m->run.start_at < 0);
+    m->in_queue = true;
+    return run_queue_enter(m->tx, m->tenant, &m->run, waits_for);
+}
+
+enum err run_txn_leave_queue(struct run_txn *m, bool admitted)
+{
+    if (!m->in_queue) /* it waited for its start_at */
+        return ERR_OK;
+    m->in_queue = false;
+    return run_queue_leave(m->tx, m->tenant, &m->run, admitted);
 }
 
 /* --- timers and errors --- */

@@ -8,7 +8,22 @@
  *   run_new        makes runs                  job_txn    makes and changes jobs
  *   approval_txn, signal_wait                  asking people, waiting for signals
  *   step_ops       the types of steps          step_begin begins steps
- *   run_advance    the loop                    run_control, run_retry   what callers want */
+ *   run_advance    the loop                    run_control, run_retry   what callers want
+ *
+ * What holds between two operations, by status. Every load for a change checks what a damaged file
+ * may have broken (ERR_DAMAGED); every save asserts all of it, since only a bug can break it.
+ *
+ *   any         its progress is one that advancing can lead to; its version is its last event
+ *   queued      no step has begun, no job exists; no slot. In the queue, unless it has a start_at
+ *   pending     holds its slots, like every status up to paused; no finished_at
+ *   running     started_at is set
+ *   waiting     as running; every open step only waits
+ *   paused      as running
+ *   succeeded   every step is settled, finished_at is set, no slot, no open job
+ *   failed, denied, timed_out, cancelled
+ *               finished_at is set, no slot, no open job; steps may never have begun
+ *
+ * A child counts under its parent's slots and never holds its own. */
 #ifndef PAWL_CORE_RUN_RUN_TXN_H
 #define PAWL_CORE_RUN_RUN_TXN_H
 
@@ -38,6 +53,8 @@ struct run_txn {
     size_t items_step;
     bool is_new;         /* the run has no row yet */
     bool told;           /* its timeline has grown since its row was read or written */
+    bool has_slots;      /* taken by the run, and not freed */
+    bool in_queue;       /* it stands in the queue of its tenant */
     struct str end_note; /* what the timeline says about the end; none: the run's error, if any */
 };
 
@@ -65,12 +82,21 @@ MUST_CHECK enum err run_txn_read(struct run_txn *m, struct read_tx *tx, int64_t 
 MUST_CHECK enum err run_txn_read_id(struct run_txn *m, struct op *op, struct read_tx *tx,
                                     struct uuid id);
 
+/* Makes a run that was loaded to be shown ready to be changed. */
+MUST_CHECK enum err run_txn_begin_change(struct run_txn *m, struct tx *tx, struct problem *p);
+
 /* Room for views of all steps, in m->views. */
 MUST_CHECK enum err run_txn_alloc_views(struct run_txn *m);
 /* Appends an event to the run's timeline. `data` is a JSON object, or ptr NULL. */
 MUST_CHECK enum err run_txn_add_event(struct run_txn *m, enum event_type type, struct str data);
 /* Writes the run's row and its progress; a change that has no event of its own gets one. */
 MUST_CHECK enum err run_txn_save(struct run_txn *m);
+
+/* The run's slots and its place in the queue (core/admission/run_slots.h). A child has neither. */
+MUST_CHECK enum err run_txn_take_slots(struct run_txn *m);
+MUST_CHECK enum err run_txn_free_slots(struct run_txn *m);
+MUST_CHECK enum err run_txn_enter_queue(struct run_txn *m, int64_t waits_for);
+MUST_CHECK enum err run_txn_leave_queue(struct run_txn *m, bool admitted);
 
 /* Timers of the run, or of its job with this ordinal. */
 MUST_CHECK enum err run_arm(struct run_txn *m, int64_t ordinal, int64_t due_at);

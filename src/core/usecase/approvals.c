@@ -411,9 +411,10 @@ static enum err decide(struct op *op, struct tx *tx, enum approval_action action
     struct deciding d = {.op = op, .tx = tx, .in = op->input, .action = action};
     unsigned facts = 0;
     enum err e = find_approval(op, &tx->read, d.in->job_id, &d.f);
+    if (e == ERR_OK)
+        e = run_txn_begin_change(&d.f.m, tx, &op->problem);
     if (e != ERR_OK)
         return e;
-    d.f.m.tx = tx;
     if (!d.f.asked)
         return problem_set(&op->problem, ERR_NOT_AWAITING_APPROVAL, "This job needs no approval");
     d.ask = &d.f.m.def->steps[d.f.job.step].ask;

@@ -350,9 +350,10 @@ static enum err delete_entity(struct op *op, struct tx *tx)
     struct entity_txn m;
     struct job job;
     bool found = false;
-    enum err e = entity_txn_need(&m, op, tx, in->type, in->id);
+    enum err e = entity_txn_read(&m, op, &tx->read, in->type, in->id); /* a damaged one goes too */
     if (e != ERR_OK)
         return e;
+    m.tx = tx;
     if (m.entity.open_job >= 0)
         e = jobs_find_at(tx->db, m.entity.num, m.entity.open_job, &tx->arena, &found, &job);
     if (e == ERR_OK && found)

@@ -203,7 +203,7 @@ static enum err fail_delayed(struct run_txn *m)
 static enum err queue_delayed(struct run_txn *m, const struct limits_of_run *limits)
 {
     m->run.start_at = -1;
-    enum err e = run_queue_enter(m->tx, m->tenant, &m->run, limits_first_full(limits));
+    enum err e = run_txn_enter_queue(m, limits_first_full(limits));
     if (e == ERR_OK)
         e = run_txn_add_event(m, EVENT_RUN_QUEUED, STR_NONE);
     return e == ERR_OK ? run_txn_save(m) : e;

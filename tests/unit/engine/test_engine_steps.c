@@ -794,9 +794,27 @@ static void whatever_waits_is_sound_and_survives_a_repair(void **state)
     assert_sound(rig);
 }
 
+/* --- damage --- */
+
+static void a_run_whose_row_contradicts_itself_is_damage_and_stays_as_it_is(void **state)
+{
+    struct rig *rig = *state;
+    put_workflow(rig, "w", ONE_TASK);
+    struct uuid run = start(rig, "w");
+    tamper(rig, "UPDATE runs SET finished_at = 5");
+    assert_int_equal(control(rig, run, CONTROL_CANCEL), ERR_DAMAGED);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM events WHERE type = 'run.cancelled'"), 0);
+    json_t *shown = show_run(rig, run); /* readers still see it */
+    json_decref(shown);
+    tamper(rig, "UPDATE runs SET finished_at = NULL");
+    assert_int_equal(control(rig, run, CONTROL_CANCEL), ERR_OK);
+    assert_sound(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        rig_test(a_run_whose_row_contradicts_itself_is_damage_and_stays_as_it_is),
         rig_test(a_sleep_until_a_time_ends_then_however_the_clock_gets_there),
         rig_test(a_sleep_that_has_ended_does_not_end_again_when_the_clock_goes_back),
         rig_test(a_lease_follows_a_clock_that_is_set_back_with_the_next_heartbeat),
