@@ -1,6 +1,10 @@
 /* The events of timelines: one row for each type. The timelines of runs and entities are written,
  * published and documented by these names, and a name never changes: clients match on them.
  *
+ * Publishing adds members to the data (core/txn/event_json.h). So the data of a run's events must
+ * not have members named run_id, seq or, without EVENT_SAYS_WORKFLOW, workflow_id; that of an
+ * entity's events must not have entity_type, entity_id or seq.
+ *
  * A new type is one row here, one in the table of docs/api.md and one in the enum of
  * docs/openapi.yaml; a test compares the three. */
 #ifndef PAWL_DOMAIN_TIMELINE_H
@@ -16,14 +20,16 @@ enum {
     EVENT_NAMES_JOB = 4,      /* data has job_id */
     EVENT_OFFERS_JOB = 8,     /* that job may lie in its queue, ready to be claimed */
     EVENT_NAMED_BY_JOB = 16,  /* published once for a job, under the id approval:<job_id> */
-    EVENT_NAMED_BY_USER = 32, /* published under the type that data.event says */
+    EVENT_NAMED_BY_USER = 32, /* published under a type that its workflow or its handler chose */
+    EVENT_HAS_NAME = EVENT_NAMED_BY_JOB | EVENT_NAMED_BY_USER, /* the row has published_as */
+    EVENT_SAYS_WORKFLOW = 64, /* data has workflow_id, the run's own */
 };
 
 /* A table is read by its columns. */
 /* clang-format off */
 #define TIMELINE_EVENTS(X)                                                                         \
     /* symbol                   name                    flags */                                   \
-    X(EVENT_RUN_CREATED,        "run.created",          EVENT_OF_RUN)                              \
+    X(EVENT_RUN_CREATED,        "run.created",          EVENT_OF_RUN | EVENT_SAYS_WORKFLOW)        \
     X(EVENT_RUN_SCHEDULED,      "run.scheduled",        EVENT_OF_RUN)                              \
     X(EVENT_RUN_QUEUED,         "run.queued",           EVENT_OF_RUN)                              \
     X(EVENT_RUN_ADMITTED,       "run.admitted",         EVENT_OF_RUN)                              \

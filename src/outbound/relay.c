@@ -120,15 +120,15 @@ static bool note(struct relay *r, const struct relay_message *m, bool stored, co
 
 static void end_message(struct relay *r, struct relay_message *m, bool stored, const char *why)
 {
-    if ((!stored || m->again) && !note(r, m, stored, why)) {
+    if ((!stored || m->parked) && !note(r, m, stored, why)) {
         r->unnoted = true;
         return;
     }
     if (!stored)
         LOG(LOG_ERROR, "the bus will not take a message: it is parked", LOG_Z("id", m->id),
             LOG_Z("why", why));
-    m->over = true;
-    if (!m->offer && !m->again)
+    m->done = true;
+    if (!m->offer && !m->parked)
         atomic_fetch_sub(r->config.unpublished_events, 1);
 }
 
@@ -157,9 +157,9 @@ static void settle(struct relay *r, struct relay_message *m, const struct bus_me
 static void settle_at_once(struct relay *r)
 {
     for (struct relay_message *m = r->window.first; m != NULL; m = m->next) {
-        if (m->over && m->again)
+        if (m->done && m->parked)
             (void)note(r, m, true, ""); /* without it the row stays, and is looked at again */
-        else if (!m->over && m->unspeakable)
+        else if (!m->done && m->unpublishable)
             end_message(r, m, false, "its data is not what the timeline writes");
     }
     relay_window_clean(&r->window);
@@ -425,7 +425,7 @@ static enum err begin(struct relay *r, struct problem *p)
     if (e != ERR_OK)
         return problem_set(p, e, "the relay cannot read the feed");
     r->marked = r->through = mark;
-    relay_window_init(&r->window, mark, r->config.queues, r->config.queue_count);
+    relay_window_init(&r->window, mark, &r->config.queues);
     if (pthread_create(&r->thread, NULL, relay_main, r) != 0)
         return problem_set(p, ERR_NO_MEMORY, "cannot start the relay");
     r->thread_runs = true;

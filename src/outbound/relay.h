@@ -13,6 +13,7 @@
 
 #include "bus/bus.h"
 #include "core/txn/op.h"
+#include "outbound/relay_message.h"
 
 #include <stdatomic.h>
 
@@ -23,8 +24,7 @@ struct relay_config {
     struct bus *bus; /* outlives the relay */
     struct str store_url;
     const struct env *env;
-    const struct str *queues; /* whose jobs are offered on the bus too; outlive the relay */
-    size_t queue_count;
+    struct offered_queues queues;     /* their jobs are offered on the bus; names outlive it */
     int event_fd;                     /* written when relay_tick() has something to do */
     atomic_llong *unpublished_events; /* events that are not acknowledged yet: the writer adds, the
                                          relay takes off */

@@ -1,28 +1,16 @@
 /* The next messages for the bus. */
 #include "outbound/relay_window.h"
 
-#include "bus/subject.h"
-#include "core/run/run_txn.h"
-#include "core/txn/job_row.h"
 #include "store/outbox/feed.h"
 #include "store/outbox/parked.h"
 
-enum {
-    ROWS_PER_READ = 64,
-    SUBJECT_MAX = 3 * (TENANT_ID_MAX + NAME_MAX_LEN) + 16, /* every character written as three */
-    OFFER_MAX = 8 * KIB,
-};
+enum { ROWS_PER_READ = 64 };
 
-/* Events after which a job may lie in its queue. */
-static const char *const OFFERING[] = {"job.created", "job.approved", "job.lease_expired",
-                                       "job.released", "job.retried"};
-
-void relay_window_init(struct relay_window *w, int64_t after, const struct str *queues,
-                       size_t queue_count)
+void relay_window_init(struct relay_window *w, int64_t after, const struct offered_queues *queues)
 {
-    *w = (struct relay_window){.through = after, .queues = queues, .queue_count = queue_count};
+    *w = (struct relay_window){.through = after, .queues = *queues};
     w->last = &w->first;
-    event_json_init(&w->words);
+    event_json_init(&w->json);
 }
 
 void relay_window_release(struct relay_window *w)
@@ -32,7 +20,7 @@ void relay_window_release(struct relay_window *w)
         w->first = old->next;
         free(old);
     }
-    event_json_release(&w->words);
+    event_json_release(&w->json);
 }
 
 static bool is_full(const struct relay_window *w)
@@ -41,6 +29,7 @@ static bool is_full(const struct relay_window *w)
            w->stubs >= RELAY_WINDOW_STUBS;
 }
 
+/* Counts a message that comes in or goes out. */
 static void weigh(struct relay_window *w, const struct relay_message *m, bool in)
 {
     size_t bytes = m->stub ? 0 : sizeof(*m) + m->subject.len + m->body.len;
@@ -48,150 +37,15 @@ static void weigh(struct relay_window *w, const struct relay_message *m, bool in
     w->bytes += in ? bytes : -bytes;
 }
 
-/* --- making messages --- */
+/* --- the messages of one row --- */
 
-static struct relay_message *message_new(struct str subject, struct str body)
-{
-    struct relay_message *m = calloc(1, sizeof(*m) + subject.len + body.len);
-    if (m == NULL)
-        return NULL;
-    if (subject.len > 0)
-        memcpy(m->text, subject.ptr, subject.len);
-    if (body.len > 0)
-        memcpy(m->text + subject.len, body.ptr, body.len);
-    m->subject = (struct str){m->text, subject.len};
-    m->body = (struct str){m->text + subject.len, body.len};
-    return m;
-}
-
-static enum err event_message(struct relay_window *w, const struct event_source *source,
-                              const struct event *event, struct relay_message **ret)
-{
-    struct buf subject;
-    enum err e = event_json_fill(&w->words, source, event);
-    bool unspeakable = e == ERR_INTERNAL;
-    if (e != ERR_OK && !unspeakable)
-        return e;
-    if (unspeakable) { /* it is parked under the id that it would have had */
-        struct event bare = {event->seq, event->at, STR("event"), STR_NONE};
-        e = event_json_fill(&w->words, source, &bare);
-    }
-    buf_init(&subject, SUBJECT_MAX);
-    buf_put(&subject, STR("pawl."));
-    subject_put_word(&subject, source->tenant);
-    buf_put_char(&subject, '.');
-    subject_put_words(&subject, str_of(w->words.type));
-    struct relay_message *m = NULL;
-    if (e == ERR_OK && buf_ok(&subject))
-        m = message_new(buf_str(&subject), buf_str(&w->words.body));
-    buf_release(&subject);
-    if (m == NULL)
-        return e != ERR_OK ? e : ERR_NO_MEMORY;
-    m->seq = event->seq;
-    m->at = event->at;
-    m->unspeakable = unspeakable;
-    memcpy(m->id, w->words.id, sizeof(w->words.id));
-    memcpy(m->type, w->words.type, sizeof(m->type));
-    *ret = m;
-    return ERR_OK;
-}
-
-/* --- offers --- */
-
-static bool may_offer(const struct relay_window *w, const struct event *event, struct uuid *ret_job)
-{
-    bool offering = false;
-    for (size_t i = 0; i < ARRAY_LEN(OFFERING) && w->queue_count > 0; i++)
-        offering |= str_is(event->type, OFFERING[i]);
-    if (!offering || event->data.len == 0)
-        return false;
-    json_t *data = json_loadb(event->data.ptr, event->data.len, 0, NULL);
-    struct str id = json_str(json_object_get(data, "job_id"));
-    bool ok = id.ptr != NULL && uuid_parse(id, ret_job);
-    json_decref(data);
-    return ok;
-}
-
-static bool serves(const struct relay_window *w, struct str queue)
-{
-    for (size_t i = 0; i < w->queue_count; i++) {
-        if (str_eq(w->queues[i], queue))
-            return true;
-    }
-    return false;
-}
-
-static void put_offer(struct buf *body, const struct run_txn *m, const struct job *job)
-{
-    const struct step_def *step = job_step(m->def, job);
-    struct json_out o = json_out_to(body);
-    json_open(&o, NULL, '{');
-    json_add_uuid(&o, "job_id", job->id);
-    json_add_uuid(&o, "run_id", m->run.id);
-    json_add_text(&o, "tenant", m->tenant->id);
-    json_add_text(&o, "queue", job->queue);
-    json_add_text(&o, "step", step->name);
-    json_add_text(&o, "handler", job->undo ? step->undo_handler : step->handler);
-    json_add_int(&o, "attempt", job->attempt + 1); /* the one that a claim begins */
-    json_close(&o, '}');
-}
-
-/* NULL in *ret when the job is not claimable now: who claims it again later is told then. */
-static enum err offer_message(struct relay_window *w, struct read_tx *tx,
-                              const struct relay_message *event, struct relay_message **ret)
-{
-    struct job job;
-    struct run_txn m;
-    struct problem p;
-    bool found = false;
-    *ret = NULL;
-    enum err e = jobs_find(tx->db, 0, event->job, &tx->arena, &found, &job);
-    if (e != ERR_OK || !found || job.state != JOB_PENDING || !serves(w, job.queue))
-        return e;
-    problem_init(&p);
-    e = run_txn_read(&m, tx, job.run, &p);
-    problem_release(&p);
-    if (e != ERR_OK)
-        return e == ERR_RUN_NOT_FOUND ? ERR_OK : e;
-    struct buf subject;
-    struct buf body;
-    buf_init(&subject, SUBJECT_MAX);
-    buf_init(&body, OFFER_MAX);
-    buf_put(&subject, STR("pawl-jobs."));
-    subject_put_word(&subject, job.queue);
-    put_offer(&body, &m, &job);
-    struct relay_message *offer =
-        buf_ok(&subject) && buf_ok(&body) ? message_new(buf_str(&subject), buf_str(&body)) : NULL;
-    struct buf id;
-    buf_init(&id, EVENT_MESSAGE_ID_MAX);
-    buf_put_uuid(&id, m.run.id);
-    buf_printf(&id, ":%lld:offer", (long long)event->seq);
-    if (offer != NULL && buf_ok(&id)) {
-        memcpy(offer->id, id.ptr, id.len + 1);
-        memcpy(offer->type, event->type, sizeof(offer->type));
-        offer->offer = true;
-        offer->seq = event->seq;
-        offer->at = event->at;
-        *ret = offer;
-    } else {
-        free(offer);
-        e = ERR_NO_MEMORY;
-    }
-    buf_release(&id);
-    buf_release(&body);
-    buf_release(&subject);
-    return e;
-}
-
-/* --- reading the feed --- */
-
-/* One row with text of its own, so that the list is not open while its events are read. */
+/* A row with its own copy of the text, so that the list is not open while its events are read. */
 struct row_copy {
     struct feed_row row;
     bool has_owner;
-    struct owner owner; /* with text in what follows: a run has no name, an entity no workflow */
+    struct owner owner;
     char tenant[TENANT_ID_MAX + 1];
-    char sort[NAME_MAX_LEN + 1]; /* the workflow or the type */
+    char kind[NAME_MAX_LEN + 1]; /* the id of the workflow or of the entity's type */
     char name[ENTITY_ID_MAX + 1];
 };
 
@@ -208,19 +62,19 @@ static bool copy_row(void *ctx, const struct feed_source *source)
     const struct owner *from = &source->owner;
     *c = (struct row_copy){.row = source->row, .has_owner = source->has_owner, .owner = *from};
     (void)snprintf(c->tenant, sizeof(c->tenant), "%.*s", STR_ARG(source->tenant));
-    (void)snprintf(c->sort, sizeof(c->sort), "%.*s",
+    (void)snprintf(c->kind, sizeof(c->kind), "%.*s",
                    STR_ARG(from->is_entity ? from->type : from->workflow_id));
     (void)snprintf(c->name, sizeof(c->name), "%.*s", STR_ARG(from->name));
     return list->count < list->limit;
 }
 
-/* Messages that are being made, to be put into the window together. */
+/* Messages of one row that go into the window together. */
 struct making {
     struct relay_window *window;
     const struct row_copy *row;
     struct event_source source;
     struct relay_message *first, **last;
-    int64_t last_seq; /* made */
+    int64_t last_seq; /* that a message was made of */
     int64_t count;
     enum err err;
 };
@@ -233,7 +87,7 @@ static struct making making_of(struct relay_window *w, const struct row_copy *ro
         .source = {str_of(row->tenant), row->owner},
         .last_seq = after,
     };
-    mk.source.owner.workflow_id = mk.source.owner.type = str_of(row->sort);
+    mk.source.owner.workflow_id = mk.source.owner.type = str_of(row->kind);
     mk.source.owner.name = str_of(row->name);
     return mk;
 }
@@ -253,24 +107,22 @@ static void make_event(void *ctx, const struct event *event)
     struct relay_message *m = NULL;
     if (mk->err != ERR_OK || event->seq > mk->row->row.last_seq)
         return;
-    mk->err = event_message(mk->window, &mk->source, event, &m);
+    mk->err = relay_message_of_event(&mk->window->json, &mk->source, event, &m);
     if (mk->err != ERR_OK)
         return;
-    if (!may_offer(mk->window, event, &m->job))
-        m->job = (struct uuid){0};
     add_made(mk, m);
     mk->last_seq = event->seq;
     mk->count++;
 }
 
-/* Puts the offers behind their events. */
+/* Puts each offer after its event. */
 static enum err make_offers(struct making *mk, struct read_tx *tx)
 {
     for (struct relay_message *m = mk->first; m != NULL; m = m->next) {
         struct relay_message *offer = NULL;
-        if (m->offer || uuid_is_nil(m->job))
+        if (m->offer)
             continue;
-        enum err e = offer_message(mk->window, tx, m, &offer);
+        enum err e = relay_message_of_offer(&mk->window->queues, tx, &mk->source, m, &offer);
         if (e != ERR_OK)
             return e;
         if (offer == NULL)
@@ -288,7 +140,7 @@ static enum err make_offers(struct making *mk, struct read_tx *tx)
 
 static enum err make_stub(struct making *mk)
 {
-    struct relay_message *stub = message_new(STR(""), STR(""));
+    struct relay_message *stub = relay_message_new(STR(""), STR(""));
     if (stub == NULL)
         return ERR_NO_MEMORY;
     stub->stub = true;
@@ -299,28 +151,36 @@ static enum err make_stub(struct making *mk)
     return ERR_OK;
 }
 
-/* The next `most` events of the row, and a stub for what is left of it. An entity that was deleted
- * has nothing to tell, even if its events are still there. */
+static enum err make_list(struct making *mk, struct read_tx *tx, int64_t wanted, int64_t most)
+{
+    if (most > 0) {
+        enum err e = events_list(tx->db, mk->row->row.run, mk->last_seq, most, make_event, mk);
+        if (e != ERR_OK)
+            return e;
+        if (mk->err != ERR_OK)
+            return mk->err;
+        e = make_offers(mk, tx);
+        if (e != ERR_OK)
+            return e;
+    }
+    if (mk->count < most)
+        mk->window->missing += wanted - mk->count;
+    else if (most < wanted)
+        return make_stub(mk);
+    return ERR_OK;
+}
+
+/* The next `most` events of the row, and a stub for the rest of it. Events of an entity that was
+ * deleted are not published, even if they are still there. */
 static enum err make_messages(struct making *mk, struct read_tx *tx, int64_t most)
 {
     int64_t wanted = mk->row->row.last_seq - mk->last_seq;
-    most = MIN(most, wanted);
     mk->last = &mk->first;
-    enum err e = ERR_OK;
     if (!mk->row->has_owner) {
         mk->window->missing += wanted;
         return ERR_OK;
     }
-    if (most > 0)
-        e = events_list(tx->db, mk->row->row.run, mk->last_seq, most, make_event, mk);
-    if (e == ERR_OK)
-        e = mk->err;
-    if (e == ERR_OK)
-        e = make_offers(mk, tx);
-    if (e == ERR_OK && mk->count < most)
-        mk->window->missing += wanted - mk->count;
-    else if (e == ERR_OK && most < wanted)
-        e = make_stub(mk);
+    enum err e = make_list(mk, tx, wanted, MIN(most, wanted));
     if (e == ERR_OK)
         return ERR_OK;
     while (mk->first != NULL) {
@@ -349,7 +209,7 @@ static void note_in_lane(struct relay_window *w, const struct relay_message *m)
     lane->has_stub |= m->stub;
 }
 
-/* Puts what was made in front of *at. */
+/* Puts what was made before *at. */
 static void splice(struct relay_window *w, struct making *mk, struct relay_message **at)
 {
     for (const struct relay_message *m = mk->first; m != NULL; m = m->next) {
@@ -364,16 +224,16 @@ static void splice(struct relay_window *w, struct making *mk, struct relay_messa
         w->last = mk->last;
 }
 
-static void look_at_lanes(struct relay_window *w)
+static void fill_lanes(struct relay_window *w)
 {
     memset(w->lanes, 0, sizeof(w->lanes));
     for (const struct relay_message *m = w->first; m != NULL; m = m->next) {
-        if (!m->over)
+        if (!m->done)
             note_in_lane(w, m);
     }
 }
 
-/* Stubs whose turn has come are read on. */
+/* Reads stubs whose turn has come: no message of their run is before them. */
 static enum err read_stubs(struct relay_window *w, struct read_tx *tx)
 {
     struct relay_message **at = &w->first;
@@ -415,21 +275,33 @@ static enum err read_row(struct relay_window *w, struct read_tx *tx, const struc
     return ERR_OK;
 }
 
+static enum err read_rows(struct relay_window *w, struct read_tx *tx, struct row_list *list)
+{
+    bool more = true;
+    while (more && !is_full(w)) {
+        *list = (struct row_list){.limit = ROWS_PER_READ};
+        enum err e = feed_sources(tx->db, w->through, ROWS_PER_READ, copy_row, list);
+        if (e != ERR_OK)
+            return e;
+        more = list->count == ROWS_PER_READ;
+        for (size_t i = 0; i < list->count && !is_full(w); i++) {
+            e = read_row(w, tx, &list->rows[i]);
+            if (e != ERR_OK)
+                return e;
+        }
+    }
+    return ERR_OK;
+}
+
 enum err relay_window_fill(struct relay_window *w, struct read_tx *tx)
 {
     struct row_list *list = calloc(1, sizeof(*list));
     if (list == NULL)
         return ERR_NO_MEMORY;
-    look_at_lanes(w);
+    fill_lanes(w);
     enum err e = read_stubs(w, tx);
-    bool more = true;
-    while (e == ERR_OK && more && !is_full(w)) {
-        *list = (struct row_list){.limit = ROWS_PER_READ};
-        e = feed_sources(tx->db, w->through, ROWS_PER_READ, copy_row, list);
-        more = list->count == ROWS_PER_READ;
-        for (size_t i = 0; i < list->count && e == ERR_OK && !is_full(w); i++)
-            e = read_row(w, tx, &list->rows[i]);
-    }
+    if (e == ERR_OK)
+        e = read_rows(w, tx, list);
     free(list);
     return e;
 }
@@ -464,70 +336,75 @@ static bool holds(const struct relay_window *w, const char *id)
     return false;
 }
 
-struct saying {
+struct remaking {
     struct relay_window *window;
     struct event_source source;
     int64_t seq;
-    struct relay_message *said;
+    struct relay_message *event;
     enum err err;
 };
 
-static void say_event(void *ctx, const struct event *event)
+static void remake_event(void *ctx, const struct event *event)
 {
-    struct saying *s = ctx;
-    if (event->seq != s->seq)
-        return; /* it is gone with its generation, and this is a later one */
-    s->err = event_message(s->window, &s->source, event, &s->said);
-    if (s->err == ERR_OK && !may_offer(s->window, event, &s->said->job))
-        s->said->job = (struct uuid){0};
+    struct remaking *r = ctx;
+    if (event->seq == r->seq) /* a later one: the event was removed with its generation */
+        r->err = relay_message_of_event(&r->window->json, &r->source, event, &r->event);
 }
 
-/* The message again, from its event; NULL in *ret when there is nothing left to say. */
-static enum err say_again(struct relay_window *w, struct read_tx *tx, const struct parked *parked,
-                          struct relay_message **ret)
+static enum err remake_offer(struct remaking *r, struct read_tx *tx, const struct parked *parked,
+                             struct relay_message **ret)
 {
-    struct owner owner;
+    r->event->run = parked->run;
+    enum err e = relay_message_of_offer(&r->window->queues, tx, &r->source, r->event, ret);
+    free(r->event);
+    return e;
+}
+
+/* Makes the message again, from its event. NULL in *ret when it no longer exists. */
+static enum err remake(struct relay_window *w, struct read_tx *tx, const struct parked *parked,
+                       struct relay_message **ret)
+{
+    struct remaking r = {.window = w, .seq = parked->seq};
     struct tenant *tenant = NULL;
-    struct relay_message *offer = NULL;
     bool found = false;
     *ret = NULL;
-    enum err e = owners_find(tx->db, parked->run, &tx->arena, &found, &owner);
+    enum err e = owners_find(tx->db, parked->run, &tx->arena, &found, &r.source.owner);
     if (e != ERR_OK || !found)
         return e;
     e = read_tx_tenant_num(tx, parked->tenant, &tenant);
     if (e != ERR_OK)
         return e;
-    struct saying s = {.window = w, .source = {tenant->id, owner}, .seq = parked->seq};
-    e = events_list(tx->db, parked->run, parked->seq - 1, 1, say_event, &s);
+    r.source.tenant = tenant->id;
+    e = events_list(tx->db, parked->run, parked->seq - 1, 1, remake_event, &r);
     if (e == ERR_OK)
-        e = s.err;
-    if (e == ERR_OK && s.said != NULL && parked->offer && !uuid_is_nil(s.said->job))
-        e = offer_message(w, tx, s.said, &offer);
-    if (e != ERR_OK || parked->offer) {
-        free(s.said);
-        s.said = offer;
+        e = r.err;
+    if (e != ERR_OK) {
+        free(r.event);
+        return e;
     }
-    *ret = s.said;
-    return e;
+    if (r.event != NULL && parked->offer)
+        return remake_offer(&r, tx, parked, ret);
+    *ret = r.event;
+    return ERR_OK;
 }
 
 static enum err read_parked(struct relay_window *w, struct read_tx *tx, const struct parked_copy *c)
 {
     struct relay_message *m = NULL;
-    enum err e = say_again(w, tx, &c->parked, &m);
+    enum err e = remake(w, tx, &c->parked, &m);
     if (e != ERR_OK)
         return e;
     bool gone = m == NULL;
     if (gone)
-        m = message_new(STR(""), STR(""));
+        m = relay_message_new(STR(""), STR(""));
     if (m == NULL)
         return ERR_NO_MEMORY;
     m->feed = c->parked.feed;
     m->seq = c->parked.seq;
     m->run = c->parked.run;
     m->tenant = c->parked.tenant;
-    m->again = true;
-    m->over = gone;
+    m->parked = true;
+    m->done = gone;
     memcpy(m->id, c->id, sizeof(m->id));
     *w->last = m;
     w->last = &m->next;
@@ -538,8 +415,9 @@ static enum err read_parked(struct relay_window *w, struct read_tx *tx, const st
 enum err relay_window_fill_parked(struct relay_window *w, struct read_tx *tx)
 {
     struct parked_list_copy *list = calloc(1, sizeof(*list));
-    enum err e =
-        list != NULL ? parked_again(tx->db, RELAY_AGAIN_MAX, copy_parked, list) : ERR_NO_MEMORY;
+    if (list == NULL)
+        return ERR_NO_MEMORY;
+    enum err e = parked_again(tx->db, RELAY_AGAIN_MAX, copy_parked, list);
     for (size_t i = 0; e == ERR_OK && i < list->count && !is_full(w); i++) {
         if (!holds(w, list->each[i].id))
             e = read_parked(w, tx, &list->each[i]);
@@ -555,10 +433,10 @@ size_t relay_window_batch(struct relay_window *w, struct relay_message **ret, si
     size_t count = 0;
     memset(w->lanes, 0, sizeof(w->lanes));
     for (struct relay_message *m = w->first; m != NULL && count < max; m = m->next) {
-        if (m->over)
+        if (m->done)
             continue;
         struct relay_lane *lane = lane_of(w, m->run);
-        if (lane->messages++ == 0 && !m->stub && !m->unspeakable)
+        if (lane->messages++ == 0 && !m->stub && !m->unpublishable)
             ret[count++] = m;
     }
     return count;
@@ -569,7 +447,7 @@ void relay_window_clean(struct relay_window *w)
     struct relay_message **at = &w->first;
     while (*at != NULL) {
         struct relay_message *m = *at;
-        if (!m->over) {
+        if (!m->done) {
             at = &m->next;
             continue;
         }
@@ -583,7 +461,7 @@ void relay_window_clean(struct relay_window *w)
 int64_t relay_window_done_through(const struct relay_window *w)
 {
     for (const struct relay_message *m = w->first; m != NULL; m = m->next) {
-        if (!m->again)
+        if (!m->parked)
             return m->feed - 1;
     }
     return w->through;
@@ -592,7 +470,7 @@ int64_t relay_window_done_through(const struct relay_window *w)
 int64_t relay_window_oldest(const struct relay_window *w)
 {
     for (const struct relay_message *m = w->first; m != NULL; m = m->next) {
-        if (!m->again)
+        if (!m->parked)
             return m->at;
     }
     return -1;

@@ -3,10 +3,11 @@
 
 bool owner_read(struct db_rows *rows, int column, struct owner *ret)
 {
-    enum { RUN_ID, WORKFLOW, ENTITY_ID, TYPE, NAME };
+    enum { RUN_ID, WORKFLOW, VERSION, ENTITY_ID, TYPE, NAME };
     if (!db_is_null(rows, column + RUN_ID)) {
         *ret = (struct owner){.id = db_uuid(rows, column + RUN_ID),
-                              .workflow_id = db_str(rows, column + WORKFLOW)};
+                              .workflow_id = db_str(rows, column + WORKFLOW),
+                              .workflow_version = db_int(rows, column + VERSION)};
         return true;
     }
     if (db_is_null(rows, column + ENTITY_ID) || db_is_null(rows, column + TYPE))

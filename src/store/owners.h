@@ -10,14 +10,17 @@ struct owner {
     bool is_entity;
     struct uuid id;
     struct str workflow_id; /* of a run */
-    struct str type;        /* of an entity: its type's id */
-    struct str name;        /* likewise: what its users call it */
+    int64_t workflow_version;
+    struct str type; /* of an entity: the id of its type */
+    struct str name; /* of an entity: the id that its users gave it */
 };
 
 /* What follows "SELECT …": the columns of an owner, and where they come from for a table `f` with
  * the owner's number in `run`. Where there is a run, no entity is looked for; only where there is
  * neither, one that was deleted and has events yet. */
-#define OWNER_COLUMNS "r.id, r.workflow_id, COALESCE(n.id, d.id), y.id, COALESCE(n.name, d.name)"
+#define OWNER_COLUMNS                                                                        \
+    "r.id, r.workflow_id, r.workflow_version, COALESCE(n.id, d.id), y.id, COALESCE(n.name, " \
+    "d.name)"
 #define OWNER_JOINS                                                           \
     " LEFT JOIN runs r ON r.num = f.run"                                      \
     " LEFT JOIN entities n ON n.num = CASE WHEN r.num IS NULL THEN f.run END" \

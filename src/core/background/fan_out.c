@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "core/txn/event_json.h"
 #include "core/txn/feed_hold.h"
+#include "domain/timeline.h"
 #include "domain/type_pattern.h"
 #include "store/outbox/deliveries.h"
 #include "store/outbox/feed.h"
@@ -155,13 +156,13 @@ static bool wants(const struct slice *s, const struct webhook *w, struct str typ
     return s->row->num > w->feed_from && type_list_fits(w->events, type);
 }
 
-/* What an emit step sends is known by its type only when it is written out. */
 static bool somebody_wants(const struct slice *s, struct str type)
 {
-    bool any = str_is(type, "event.emitted");
-    for (size_t i = 0; i < s->of->count && !any; i++)
-        any = wants(s, &s->of->webhooks[i], type);
-    return any;
+    for (size_t i = 0; i < s->of->count; i++) {
+        if (wants(s, &s->of->webhooks[i], type))
+            return true;
+    }
+    return false;
 }
 
 /* The event as it goes out. One that is too large goes without its data: receivers read the run or
@@ -175,7 +176,7 @@ static enum err write_out(struct slice *s, const struct event *event)
     buf_init(&data, KIB);
     struct json_out o = json_out_to(&data);
     json_open(&o, NULL, '{');
-    if (str_is(event->type, "event.emitted"))
+    if (event_type_of(event->type) == EVENT_EMITTED)
         json_add_text(&o, "event", str_of(s->out.type));
     json_add_bool(&o, "data_left_out", true);
     json_close(&o, '}');
@@ -212,7 +213,7 @@ static void fan_out_event(void *ctx, const struct event *event)
     struct slice *s = ctx;
     if (s->err != ERR_OK || event->seq > s->row->last_seq || s->made >= FAN_OUT_PER_TURN_MAX)
         return;
-    if (somebody_wants(s, event->type)) {
+    if (somebody_wants(s, event_published_type(event))) {
         s->err = write_out(s, event);
         if (s->err == ERR_INTERNAL) { /* it will not be better the next time */
             LOG(LOG_ERROR, "an event cannot be sent to webhooks and is skipped",

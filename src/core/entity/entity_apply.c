@@ -132,8 +132,9 @@ static enum err emit(struct entity_txn *m, const struct answer_emit *emitted)
         buf_put(&data, STR("null"));
     o.comma = true;
     json_close(&o, '}');
-    enum err e =
-        buf_ok(&data) ? entity_txn_add_event(m, EVENT_EMITTED, buf_str(&data)) : ERR_NO_MEMORY;
+    enum err e = buf_ok(&data)
+                     ? entity_txn_add_named_event(m, EVENT_EMITTED, buf_str(&data), emitted->event)
+                     : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }

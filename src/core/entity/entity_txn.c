@@ -147,10 +147,17 @@ enum err entity_txn_load(struct entity_txn *m, struct tx *tx, int64_t num, struc
 
 enum err entity_txn_add_event(struct entity_txn *m, enum event_type type, struct str data)
 {
-    int64_t seq = ++m->entity.last_event;
-    enum err e =
-        events_append(m->tx->db, m->entity.num, seq, m->tx->now_ms, event_type_name(type), data);
-    return e == ERR_OK ? tx_note_event(m->tx, m->entity.tenant, m->entity.num, seq) : e;
+    return entity_txn_add_named_event(m, type, data, STR_NONE);
+}
+
+enum err entity_txn_add_named_event(struct entity_txn *m, enum event_type type, struct str data,
+                                    struct str published_as)
+{
+    assert(((event_type_flags(type) & EVENT_HAS_NAME) != 0) == (published_as.ptr != NULL));
+    struct event event = {
+        ++m->entity.last_event, m->tx->now_ms, event_type_name(type), data, -1, published_as};
+    enum err e = events_append(m->tx->db, m->entity.num, &event);
+    return e == ERR_OK ? tx_note_event(m->tx, m->entity.tenant, m->entity.num, event.seq) : e;
 }
 
 static enum err tell_generation(struct entity_txn *m, enum event_type type)

@@ -63,6 +63,9 @@ MUST_CHECK enum err entity_txn_create(struct entity_txn *m, struct str id, struc
 /* One line of its story. `data` is a JSON object, or ptr NULL. */
 MUST_CHECK enum err entity_txn_add_event(struct entity_txn *m, enum event_type type,
                                          struct str data);
+/* For types that are published under another name. */
+MUST_CHECK enum err entity_txn_add_named_event(struct entity_txn *m, enum event_type type,
+                                               struct str data, struct str published_as);
 /* The call under way is over. */
 void entity_txn_call_ended(struct entity_txn *m);
 /* Goes over to another generation, pinned to m->version. */

@@ -73,7 +73,9 @@ enum err step_emit_begin(struct step_item *i)
     json_add_text(&o, "event", i->def->event);
     json_add_raw(&o, "payload", i->job->output);
     json_close(&o, '}');
-    e = buf_ok(&data) ? run_txn_add_event(i->m, EVENT_EMITTED, buf_str(&data)) : ERR_NO_MEMORY;
+    e = buf_ok(&data)
+            ? run_txn_add_named_event(i->m, EVENT_EMITTED, buf_str(&data), -1, i->def->event)
+            : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }

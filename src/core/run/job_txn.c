@@ -7,6 +7,22 @@
 
 /* --- the timeline --- */
 
+static enum err add_event(struct run_txn *m, enum event_type type, const struct job *job,
+                          struct str data)
+{
+    unsigned flags = event_type_flags(type);
+    int64_t offered = flags & EVENT_OFFERS_JOB ? job->ordinal : -1;
+    if (!(flags & EVENT_NAMED_BY_JOB))
+        return run_txn_add_named_event(m, type, data, offered, STR_NONE);
+    struct buf id;
+    buf_init(&id, UUID_TEXT_LEN);
+    buf_put_uuid(&id, job->id);
+    enum err e =
+        buf_ok(&id) ? run_txn_add_named_event(m, type, data, offered, buf_str(&id)) : ERR_NO_MEMORY;
+    buf_release(&id);
+    return e;
+}
+
 /* With `error` (JSON; ptr NULL: none) when the event is that something went wrong. */
 static enum err tell(struct run_txn *m, enum event_type type, const struct job *job,
                      struct str error)
@@ -29,7 +45,7 @@ static enum err tell(struct run_txn *m, enum event_type type, const struct job *
     if (error.ptr != NULL)
         json_add_raw(&o, "error", error);
     json_close(&o, '}');
-    enum err e = buf_ok(&data) ? run_txn_add_event(m, type, buf_str(&data)) : ERR_NO_MEMORY;
+    enum err e = buf_ok(&data) ? add_event(m, type, job, buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
     return e;
 }

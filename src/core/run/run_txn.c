@@ -6,8 +6,19 @@
 
 enum err run_txn_add_event(struct run_txn *m, enum event_type type, struct str data)
 {
-    enum err e = events_append(m->tx->db, m->run.num, m->run.version + 1, m->tx->now_ms,
-                               event_type_name(type), data);
+    return run_txn_add_named_event(m, type, data, -1, STR_NONE);
+}
+
+enum err run_txn_add_named_event(struct run_txn *m, enum event_type type, struct str data,
+                                 int64_t job, struct str published_as)
+{
+    unsigned flags = event_type_flags(type);
+    assert(((flags & EVENT_OFFERS_JOB) != 0) == (job > 0));
+    assert(((flags & EVENT_HAS_NAME) != 0) == (published_as.ptr != NULL));
+    (void)flags;
+    struct event event = {m->run.version + 1, m->tx->now_ms, event_type_name(type), data, job,
+                          published_as};
+    enum err e = events_append(m->tx->db, m->run.num, &event);
     if (e != ERR_OK)
         return e;
     m->told = true;

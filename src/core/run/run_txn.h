@@ -89,6 +89,9 @@ MUST_CHECK enum err run_txn_begin_change(struct run_txn *m, struct tx *tx, struc
 MUST_CHECK enum err run_txn_alloc_views(struct run_txn *m);
 /* Appends an event to the run's timeline. `data` is a JSON object, or ptr NULL. */
 MUST_CHECK enum err run_txn_add_event(struct run_txn *m, enum event_type type, struct str data);
+/* For types whose flags ask for a job's ordinal or a name (see struct event). */
+MUST_CHECK enum err run_txn_add_named_event(struct run_txn *m, enum event_type type,
+                                            struct str data, int64_t job, struct str published_as);
 /* Writes the run's row and its progress; a change that has no event of its own gets one. */
 MUST_CHECK enum err run_txn_save(struct run_txn *m);
 

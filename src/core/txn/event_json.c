@@ -1,18 +1,13 @@
-/* An event of a timeline as the world is told of it. */
-#define _GNU_SOURCE /* memmem */
+/* An event of a timeline as it is published. */
 #include "core/txn/event_json.h"
 
 #include "core/txn/render.h"
+#include "domain/timeline.h"
 
 #include <ctype.h>
 
 /* Every character of an entity's name written as three. */
 enum { SOURCE_MAX = TENANT_ID_MAX + NAME_MAX_LEN + 3 * ENTITY_ID_MAX + 64 };
-
-/* What every event's data says, whatever else is in it. */
-enum { OURS_COUNT = 3 };
-static const char *const OF_RUN[OURS_COUNT] = {"run_id", "workflow_id", "seq"};
-static const char *const OF_ENTITY[OURS_COUNT] = {"entity_type", "entity_id", "seq"};
 
 void event_json_init(struct event_json *out)
 {
@@ -25,86 +20,42 @@ void event_json_release(struct event_json *out)
     buf_release(&out->body);
 }
 
+/* 0 for a type that this version does not know. */
+static unsigned flags_of(const struct event *event)
+{
+    enum event_type type = event_type_of(event->type);
+    return type < EVENT_TYPE_COUNT ? event_type_flags(type) : 0;
+}
+
+struct str event_published_type(const struct event *event)
+{
+    return flags_of(event) & EVENT_NAMED_BY_USER ? event->published_as : event->type;
+}
+
 /* --- the data --- */
 
-static const char *const *ours(const struct event_source *source)
-{
-    return source->owner.is_entity ? OF_ENTITY : OF_RUN;
-}
-
-static bool mentions_ours(const struct event_source *source, struct str data)
-{
-    const char *const *names = ours(source);
-    for (size_t i = 0; i < OURS_COUNT; i++) {
-        if (memmem(data.ptr, data.len, names[i], strlen(names[i])) != NULL)
-            return true;
-    }
-    return false;
-}
-
-static bool is_ours(const struct event_source *source, const char *name)
-{
-    const char *const *names = ours(source);
-    for (size_t i = 0; i < OURS_COUNT; i++) {
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool is_said_already(const struct event_source *source, const char *name,
-                            const json_t *value)
-{
-    return !source->owner.is_entity && strcmp(name, "workflow_id") == 0 &&
-           str_eq(json_str(value), source->owner.workflow_id);
-}
-
-static void put_members(struct json_out *o, const struct event_source *source, json_t *data)
-{
-    const char *name;
-    json_t *value;
-    json_object_foreach (data, name, value) {
-        if (is_said_already(source, name, value))
-            continue;
-        buf_put_char(o->buf, ',');
-        buf_put(o->buf, is_ours(source, name) ? STR("\"data_") : STR("\""));
-        /* Escaped as a text is, without the quotation mark that is there already. */
-        struct buf quoted;
-        buf_init(&quoted, JSON_WRITTEN_MAX);
-        json_put_text(&quoted, str_of(name));
-        if (buf_ok(&quoted))
-            buf_put_bytes(o->buf, quoted.ptr + 1, quoted.len - 1);
-        else
-            o->buf->failed = true;
-        buf_release(&quoted);
-        buf_put_char(o->buf, ':');
-        json_put_plain(o->buf, value);
-    }
-}
-
-static void put_ours(struct json_out *o, const struct event_source *source, int64_t seq)
+static void put_names(struct json_out *o, const struct event_source *source, int64_t seq,
+                      unsigned flags)
 {
     const struct owner *owner = &source->owner;
-    const char *const *names = ours(source);
     if (owner->is_entity) {
-        json_add_text(o, names[0], owner->type);
-        json_add_text(o, names[1], owner->name);
+        json_add_text(o, "entity_type", owner->type);
+        json_add_text(o, "entity_id", owner->name);
     } else {
-        json_add_uuid(o, names[0], owner->id);
-        json_add_text(o, names[1], owner->workflow_id);
+        json_add_uuid(o, "run_id", owner->id);
+        if (!(flags & EVENT_SAYS_WORKFLOW))
+            json_add_text(o, "workflow_id", owner->workflow_id);
     }
-    json_add_int(o, names[2], seq);
+    json_add_int(o, "seq", seq);
 }
 
-/* `parsed` is NULL where the text can go out as it is. */
+/* The timeline's members follow as they are stored: none of them has one of the names above. */
 static void put_data(struct json_out *o, const struct event_source *source,
-                     const struct event *event, json_t *parsed)
+                     const struct event *event, unsigned flags)
 {
     json_open(o, "data", '{');
-    put_ours(o, source, event->seq);
-    if (parsed != NULL) {
-        put_members(o, source, parsed);
-    } else if (event->data.len > 2) { /* not {} */
+    put_names(o, source, event->seq, flags);
+    if (event->data.len > 2) { /* not {} */
         buf_put_char(o->buf, ',');
         buf_put_bytes(o->buf, event->data.ptr + 1, event->data.len - 2);
     }
@@ -113,7 +64,7 @@ static void put_data(struct json_out *o, const struct event_source *source,
 
 /* --- the frame --- */
 
-/* As one segment of a URI's path. */
+/* As one segment of the path of a URI. */
 static void put_segment(struct buf *out, struct str text)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -161,7 +112,7 @@ static void put_subject(struct json_out *o, const struct event_source *source)
 }
 
 static void put_frame(struct event_json *out, const struct event_source *source,
-                      const struct event *event, json_t *parsed)
+                      const struct event *event, unsigned flags)
 {
     struct json_out o = json_out_to(&out->body);
     buf_clear(&out->body);
@@ -173,7 +124,7 @@ static void put_frame(struct event_json *out, const struct event_source *source,
     put_subject(&o, source);
     json_add_time(&o, "time", event->at);
     json_add_text(&o, "datacontenttype", STR("application/json"));
-    put_data(&o, source, event, parsed);
+    put_data(&o, source, event, flags);
     json_close(&o, '}');
 }
 
@@ -181,24 +132,23 @@ static void put_frame(struct event_json *out, const struct event_source *source,
 
 static bool keep(char *to, size_t size, struct str text)
 {
-    if (text.len >= size)
+    if (text.len == 0 || text.len >= size)
         return false;
     memcpy(to, text.ptr, text.len);
     to[text.len] = '\0';
     return true;
 }
 
-static bool name_id(struct event_json *out, const struct event_source *source,
-                    const struct event *event, const json_t *parsed)
+static bool put_id(struct event_json *out, const struct event_source *source,
+                   const struct event *event, unsigned flags)
 {
     struct buf id;
+    if (flags & EVENT_NAMED_BY_JOB && event->published_as.len != UUID_TEXT_LEN)
+        return false;
     buf_init(&id, EVENT_ID_MAX);
-    if (str_is(event->type, "job.approved")) {
-        struct str job_id = json_str(json_object_get(parsed, "job_id"));
-        if (job_id.len != UUID_TEXT_LEN)
-            return false;
+    if (flags & EVENT_NAMED_BY_JOB) {
         buf_put(&id, STR("approval:"));
-        buf_put(&id, job_id);
+        buf_put(&id, event->published_as);
     } else {
         buf_put_uuid(&id, source->owner.id);
         buf_put_char(&id, ':');
@@ -209,34 +159,15 @@ static bool name_id(struct event_json *out, const struct event_source *source,
     return ok;
 }
 
-static bool name_type(struct event_json *out, const struct event *event, const json_t *parsed)
-{
-    struct str type = event->type;
-    if (str_is(type, "event.emitted"))
-        type = json_str(json_object_get(parsed, "event"));
-    return type.len > 0 && keep(out->type, sizeof(out->type), type);
-}
-
 enum err event_json_fill(struct event_json *out, const struct event_source *source,
                          const struct event *event)
 {
     struct str data = event->data;
+    unsigned flags = flags_of(event);
     bool is_object = data.len == 0 || (data.ptr[0] == '{' && data.ptr[data.len - 1] == '}');
-    if (!is_object || source->tenant.len > TENANT_ID_MAX)
+    if (!is_object || source->tenant.len > TENANT_ID_MAX || !put_id(out, source, event, flags) ||
+        !keep(out->type, sizeof(out->type), event_published_type(event)))
         return ERR_INTERNAL;
-    json_t *parsed = NULL;
-    if (data.len > 0 && (mentions_ours(source, data) || str_is(event->type, "event.emitted") ||
-                         str_is(event->type, "job.approved"))) {
-        /* Written by us: what a request may not have, as depth, was looked at on its way in. */
-        parsed = json_loadb(data.ptr, data.len, JSON_ALLOW_NUL, NULL);
-        if (parsed == NULL)
-            return ERR_INTERNAL;
-    }
-    enum err e = ERR_INTERNAL;
-    if (name_id(out, source, event, parsed) && name_type(out, event, parsed)) {
-        put_frame(out, source, event, parsed);
-        e = buf_ok(&out->body) ? ERR_OK : ERR_NO_MEMORY;
-    }
-    json_decref(parsed);
-    return e;
+    put_frame(out, source, event, flags);
+    return buf_ok(&out->body) ? ERR_OK : ERR_NO_MEMORY;
 }

@@ -1,23 +1,23 @@
-/* An event of a run's or an entity's timeline as the world is told of it: a CloudEvents 1.0 object
- * in JSON, with an id that is the same each time it is told. The bus, webhooks and streams of a
- * tenant's events all send this.
+/* An event of a run's or an entity's timeline as it is published: a CloudEvents 1.0 object in JSON,
+ * with an id that is the same each time. The bus, webhooks and streams of a tenant's events all
+ * send this.
  *
  *   {"specversion":"1.0", "id":"<run_id>:<seq>", "source":"/pawl/<tenant>/runs/<run_id>",
  *    "type":"job.created", "subject":"<run_id>", "time":"…", "datacontenttype":"application/json",
- *    "data":{"run_id":"…", "workflow_id":"…", "seq":N, …what the timeline says…}}
+ *    "data":{"run_id":"…", "workflow_id":"…", "seq":N, …the event's data…}}
  *
  * Of an entity:
  *
  *   {…, "id":"<uuid>:<seq>", "source":"/pawl/<tenant>/entities/<type>/<id>",
  *    "type":"entity.signaled", "subject":"<type>/<id>", …,
- *    "data":{"entity_type":"…", "entity_id":"…", "seq":N, …what the timeline says…}}
+ *    "data":{"entity_type":"…", "entity_id":"…", "seq":N, …the event's data…}}
  *
- * with an id that no other entity has or had, even under the same name; in the source, which is a
- * URI, the entity's name is percent-encoded.
+ * The uuid is the entity's own: another entity of the same name has another. In the source, which
+ * is a URI, the entity's name is percent-encoded.
  *
- * Two types differ: `job.approved` has the id `approval:<job_id>`, and what an emit step or an
- * entity's answer sends (`event.emitted`) has the type that it names. If the timeline's data has a
- * member of its own with one of the names above, that one is sent as data_run_id and so on. */
+ * Two types differ: `job.approved` has the id `approval:<job_id>`, and an event that an emit step
+ * or an entity's handler emits (`event.emitted`) has the type that they chose. The row has both
+ * (published_as), so that no reader parses the data. */
 #ifndef PAWL_CORE_TXN_EVENT_JSON_H
 #define PAWL_CORE_TXN_EVENT_JSON_H
 
@@ -31,7 +31,7 @@ enum {
     EVENT_OUT_MAX = JSON_WRITTEN_MAX + 8 * KIB,
 };
 
-/* Whose event it is. Text is borrowed. */
+/* The owner of the event. Text is borrowed. */
 struct event_source {
     struct str tenant;
     struct owner owner;
@@ -43,10 +43,13 @@ struct event_json {
     struct buf body; /* the JSON object, on one line */
 };
 
+/* The type that it is published under, borrowed from the event. ptr NULL: the row is damaged. */
+struct str event_published_type(const struct event *event);
+
 /* Holds no memory until it is filled; may be filled many times. */
 void event_json_init(struct event_json *out);
 void event_json_release(struct event_json *out);
-/* ERR_INTERNAL when the row's data is not what the timeline writes; ERR_NO_MEMORY. */
+/* ERR_INTERNAL when the row is not one that a timeline has; ERR_NO_MEMORY. */
 MUST_CHECK enum err event_json_fill(struct event_json *out, const struct event_source *source,
                                     const struct event *event);
 

@@ -42,11 +42,13 @@ enum { LIST_CHUNK = 256 };
     X(p, 26, UUID_OR_NONE, rerun_of, rerun_of)
 COLUMNS_NUMBERED(RUN_COLUMNS, RUN);
 
-#define EVENT_COLUMNS(X, p)   \
-    X(p, 1, COUNT, seq, seq)  \
-    X(p, 2, TIME, at, at)     \
-    X(p, 3, TEXT, type, type) \
-    X(p, 4, TEXT, data, data)
+#define EVENT_COLUMNS(X, p)          \
+    X(p, 1, COUNT, seq, seq)         \
+    X(p, 2, TIME, at, at)            \
+    X(p, 3, TEXT, type, type)        \
+    X(p, 4, TEXT, data, data)        \
+    X(p, 5, COUNT_OR_NONE, job, job) \
+    X(p, 6, TEXT, published_as, published_as)
 COLUMNS_NUMBERED(EVENT_COLUMNS, EVENT);
 #define SELECT_EVENTS COLUMNS_SELECT(EVENT_COLUMNS, "") " FROM events"
 
@@ -232,12 +234,10 @@ enum err runs_list(struct db *db, const struct run_filter *filter, int64_t befor
 
 /* --- the timeline --- */
 
-enum err events_append(struct db *db, int64_t run, int64_t seq, int64_t at, struct str type,
-                       struct str data)
+enum err events_append(struct db *db, int64_t run, const struct event *event)
 {
-    static const char SQL[] = COLUMNS_INSERT_WITH("events", EVENT_COLUMNS, "run", "$5");
-    const struct event event = {seq, at, type, data};
-    return DB_EXEC(db, SQL, NULL, EVENT_COLUMNS(COLUMN_BIND, &event) DB_I(run));
+    static const char SQL[] = COLUMNS_INSERT_WITH("events", EVENT_COLUMNS, "run", "$7");
+    return DB_EXEC(db, SQL, NULL, EVENT_COLUMNS(COLUMN_BIND, event) DB_I(run));
 }
 
 static void read_event(struct db_rows *rows, struct event *event)

@@ -84,11 +84,13 @@ struct event {
     int64_t at;
     struct str type;
     struct str data; /* JSON object, or ptr NULL */
+    /* For readers of the feed, by the flags of its type (domain/timeline.h). */
+    int64_t job;             /* EVENT_OFFERS_JOB: the job's ordinal; -1: none */
+    struct str published_as; /* EVENT_NAMED_BY_JOB: the job's id; EVENT_NAMED_BY_USER: the type */
 };
 
-/* `seq` is the number after the last one's. */
-MUST_CHECK enum err events_append(struct db *db, int64_t run, int64_t seq, int64_t at,
-                                  struct str type, struct str data);
+/* Its seq is the number after the last one's. */
+MUST_CHECK enum err events_append(struct db *db, int64_t run, const struct event *event);
 /* The newest of this type; text is copied to the arena. */
 MUST_CHECK enum err events_newest(struct db *db, int64_t run, struct str type, struct arena *arena,
                                   bool *ret_found, struct event *ret);

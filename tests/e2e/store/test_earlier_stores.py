@@ -4,6 +4,7 @@ import sqlite3
 import pytest
 
 import harness
+import sse
 from harness import wait_until
 from inspect_store import assert_healthy, doctor_on_file
 
@@ -16,6 +17,7 @@ APPLICATION_ID = 0x7061776C  # "pawl"
 ACTIVE = ["01a1e055-f726-7800-a924-1807fde9a51e", "01a1e055-f72b-78d4-aa11-8060c5de8c40"]
 QUEUED = ["01a1e055-f72f-73ce-a9e5-b2505e9a4205", "01a1e055-f731-7056-9389-eef09f60d2c3", "01a1e055-f732-7087-bffd-238689c92eed"]
 LEASED = {"job_id": "01a1e055-f726-7800-8000-0075453dc303", "lease_token": "1.07afacd222c5c7d53b754554478adf20"}
+PENDING_JOB = "01a1e055-f72b-78d4-8000-005756f99288"
 APPROVAL, APPROVAL_RUN = "01a1e055-f734-783d-8000-004d61fe9896", "01a1e055-f734-783d-94df-c44493df04c9"
 DELAYED, SLEEPING = "01a1e055-f737-7999-9389-c43033a19da3", "01a1e055-f738-7d6c-9543-65b7fe601fd6"
 
@@ -101,3 +103,29 @@ def test_approvals_timers_and_entities_of_0_1_0_go_on(taken_over):
 def test_a_store_of_0_1_0_is_healthy_after_the_takeover(taken_over):
     taken_over.kill()
     doctor_on_file(taken_over.db)
+
+
+def test_events_of_0_1_0_are_published_under_their_names(tmp_path):
+    """Rows of earlier versions say it in their data, today's in columns of their own."""
+    server = harness.Server(tmp_path)
+    make_store(server.db, 5, "store-0.1.0.sql")
+    job, at = LEASED["job_id"], 1794765092999
+    with sqlite3.connect(server.db) as db:
+        (run,) = db.execute("SELECT run FROM jobs WHERE id = ?", (bytes.fromhex(job.replace("-", "")),)).fetchone()
+        db.execute("INSERT INTO events VALUES (?, 4, ?, 'job.approved', ?)", (run, at, f'{{"job_id":"{job}","step":"charge","attempt":1}}'))
+        db.execute("INSERT INTO events VALUES (?, 5, ?, 'event.emitted', ?)", (run, at, '{"event":"order.\\u0070aid","payload":{"event":"x"}}'))
+        db.execute("INSERT INTO feed SELECT MAX(num) + 1, 1, ?, 4, 5, ? FROM feed", (run, at))
+    server.start()
+    try:
+        with sse.Stream(server.port, "/api/v1/events", "acme", "1-0") as s:
+            while not any(kind == "order.paid" for _, kind, _ in s.events):
+                s.read_one()
+        approved, = (d for _, kind, d in s.events if kind == "job.approved")
+        assert approved["id"] == f"approval:{job}"
+        created = [d["data"] for _, kind, d in s.events if kind == "run.created"]
+        assert len(created) == 5 and all(d["workflow_id"] == "order" for d in created)
+        with sqlite3.connect(server.db) as db:
+            created = "SELECT job FROM events WHERE type = 'job.created' AND data LIKE ?"
+            assert db.execute(created, (f"%{PENDING_JOB}%",)).fetchall() == [(1,)], "it is offered on the bus"
+    finally:
+        server.close()

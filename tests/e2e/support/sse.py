@@ -23,6 +23,12 @@ def connect(port, path, tenant=None, last=None, buffer=None, headers=()):
     return sock
 
 
+def unique(pairs):
+    """A JSON object in which no member is repeated."""
+    assert len(dict(pairs)) == len(pairs), pairs
+    return dict(pairs)
+
+
 def parse(text):
     """The events of a stream as (id, event, data), and how many comments stood between them."""
     events, comments = [], 0
@@ -36,7 +42,7 @@ def parse(text):
             assert name not in fields, f"{name} comes twice in one event"
             fields[name] = value
         if fields:
-            events.append((fields["id"], fields["event"], json.loads(fields["data"])))
+            events.append((fields["id"], fields["event"], json.loads(fields["data"], object_pairs_hook=unique)))
     return events, comments
 
 

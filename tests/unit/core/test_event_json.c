@@ -25,22 +25,32 @@ static struct event_source entity_source(const char *type, const char *name)
     return s;
 }
 
-static enum err fill(struct event_json *out, const char *type, const char *data)
+static struct event event_of(const char *type, const char *data, const char *published_as)
+{
+    return (struct event){.seq = 7,
+                          .at = INT64_C(1700000000123),
+                          .type = str_of(type),
+                          .data = data != NULL ? str_of(data) : STR_NONE,
+                          .job = -1,
+                          .published_as = published_as != NULL ? str_of(published_as) : STR_NONE};
+}
+
+static enum err fill(struct event_json *out, const char *type, const char *data,
+                     const char *published_as)
 {
     struct event_source s = source();
-    struct event e = {7, INT64_C(1700000000123), str_of(type),
-                      data != NULL ? str_of(data) : STR_NONE};
+    struct event e = event_of(type, data, published_as);
     event_json_init(out);
     return event_json_fill(out, &s, &e);
 }
 
 /* The whole body, as text. */
-static void assert_body(const char *type, const char *data, const char *want_id,
-                        const char *want_type, const char *want_data)
+static void assert_named_body(const char *type, const char *data, const char *published_as,
+                              const char *want_id, const char *want_type, const char *want_data)
 {
     struct event_json out;
     struct buf want;
-    assert_int_equal(fill(&out, type, data), ERR_OK);
+    assert_int_equal(fill(&out, type, data, published_as), ERR_OK);
     buf_init(&want, 4096);
     buf_printf(&want,
                "{\"specversion\":\"1.0\",\"id\":\"%s\",\"source\":\"/pawl/acme/runs/" RUN
@@ -55,50 +65,62 @@ static void assert_body(const char *type, const char *data, const char *want_id,
     event_json_release(&out);
 }
 
+static void assert_body(const char *type, const char *data, const char *want_data)
+{
+    assert_named_body(type, data, NULL, RUN ":7", type, want_data);
+}
+
 static void an_event_has_its_run_and_number_as_its_id(void **state)
 {
     (void)state;
-    assert_body("run.queued", NULL, RUN ":7", "run.queued", "");
-    assert_body("run.queued", "{}", RUN ":7", "run.queued", "");
-    assert_body("job.created", "{\"job_id\":\"x\",\"n\":1.0}", RUN ":7", "job.created",
-                ",\"job_id\":\"x\",\"n\":1.0");
+    assert_body("run.queued", NULL, "");
+    assert_body("run.queued", "{}", "");
+    assert_body("job.created", "{\"job_id\":\"x\",\"n\":1.0}", ",\"job_id\":\"x\",\"n\":1.0");
 }
 
 static void an_approved_job_has_an_id_of_its_own(void **state)
 {
     (void)state;
-    assert_body("job.approved", "{\"job_id\":\"" JOB "\",\"step\":\"pay\"}", "approval:" JOB,
-                "job.approved", ",\"job_id\":\"" JOB "\",\"step\":\"pay\"");
+    assert_named_body("job.approved", "{\"job_id\":\"" JOB "\",\"step\":\"pay\"}", JOB,
+                      "approval:" JOB, "job.approved", ",\"job_id\":\"" JOB "\",\"step\":\"pay\"");
 }
 
 static void what_a_step_emits_goes_out_under_the_name_it_gives(void **state)
 {
     (void)state;
-    assert_body("event.emitted", "{\"event\":\"order.placed\",\"payload\":[1,{\"a\":null}]}",
-                RUN ":7", "order.placed",
-                ",\"event\":\"order.placed\",\"payload\":[1,{\"a\":null}]");
+    assert_named_body("event.emitted", "{\"event\":\"order.placed\",\"payload\":[1,{\"a\":null}]}",
+                      "order.placed", RUN ":7", "order.placed",
+                      ",\"event\":\"order.placed\",\"payload\":[1,{\"a\":null}]");
 }
 
-static void members_of_the_same_name_are_both_there(void **state)
+/* Its data says the workflow. */
+static void a_new_run_names_its_workflow_once(void **state)
 {
     (void)state;
-    assert_body("run.failed", "{\"code\":\"CHILD_FAILED\",\"run_id\":\"child\",\"seq\":[1]}",
-                RUN ":7", "run.failed",
-                ",\"code\":\"CHILD_FAILED\",\"data_run_id\":\"child\",\"data_seq\":[1]");
-    /* Deeper down they are in nobody's way. */
-    assert_body("run.failed", "{\"cause\":{\"run_id\":\"child\"},\"q\\\"\":\"run_id\"}", RUN ":7",
-                "run.failed", ",\"cause\":{\"run_id\":\"child\"},\"q\\\"\":\"run_id\"");
+    struct event_json out;
+    assert_int_equal(fill(&out, "run.created", "{\"workflow_id\":\"refund\",\"n\":1}", NULL),
+                     ERR_OK);
+    assert_non_null(strstr(out.body.ptr, "\"data\":{\"run_id\":\"" RUN
+                                         "\",\"seq\":7,\"workflow_id\":\"refund\",\"n\":1}}"));
+    event_json_release(&out);
+}
+
+static void names_deeper_in_the_data_stay_as_they_are(void **state)
+{
+    (void)state;
+    assert_body("run.failed", "{\"cause\":{\"run_id\":\"child\"},\"q\\\"\":\"run_id\"}",
+                ",\"cause\":{\"run_id\":\"child\"},\"q\\\"\":\"run_id\"");
 }
 
 /* --- of entities --- */
 
 /* The whole body, as text. */
-static void assert_entity_body(const char *type, const char *data, const char *want_type,
+static void assert_entity_body(const char *type, const char *data, const char *published_as,
                                const char *want_data)
 {
     struct event_source s = entity_source("member", "ann");
-    struct event e = {7, INT64_C(1700000000123), str_of(type),
-                      data != NULL ? str_of(data) : STR_NONE};
+    struct event e = event_of(type, data, published_as);
+    const char *want_type = published_as != NULL ? published_as : type;
     struct event_json out;
     struct buf want;
     event_json_init(&out);
@@ -121,22 +143,17 @@ static void assert_entity_body(const char *type, const char *data, const char *w
 static void an_event_of_an_entity_names_its_type_and_its_id(void **state)
 {
     (void)state;
-    assert_entity_body("entity.created", NULL, "entity.created", "");
-    assert_entity_body("entity.called", "{\"attempt\":1}", "entity.called", ",\"attempt\":1");
+    assert_entity_body("entity.created", NULL, NULL, "");
+    assert_entity_body("entity.called", "{\"attempt\":1}", NULL, ",\"attempt\":1");
     assert_entity_body("event.emitted", "{\"event\":\"tier.reached\",\"payload\":{\"n\":2}}",
                        "tier.reached", ",\"event\":\"tier.reached\",\"payload\":{\"n\":2}");
 }
 
-static void members_of_an_entitys_own_are_both_there(void **state)
+static void names_of_runs_are_an_entitys_own(void **state)
 {
     (void)state;
-    assert_entity_body("entity.signaled", "{\"seq\":41,\"name\":\"earn\"}", "entity.signaled",
-                       ",\"data_seq\":41,\"name\":\"earn\"");
-    assert_entity_body("entity.signaled", "{\"entity_id\":\"x\",\"entity_type\":[1]}",
-                       "entity.signaled", ",\"data_entity_id\":\"x\",\"data_entity_type\":[1]");
-    /* A run's names are nothing special here. */
-    assert_entity_body("entity.handled", "{\"run_id\":\"r\",\"workflow_id\":\"refund\"}",
-                       "entity.handled", ",\"run_id\":\"r\",\"workflow_id\":\"refund\"");
+    assert_entity_body("entity.run_started", "{\"run_id\":\"r\",\"workflow_id\":\"refund\"}", NULL,
+                       ",\"run_id\":\"r\",\"workflow_id\":\"refund\"");
 }
 
 static void any_name_of_an_entity_gives_a_uri(void **state)
@@ -154,7 +171,7 @@ static void any_name_of_an_entity_gives_a_uri(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(NAMES); i++) {
         struct event_source s = entity_source("member", NAMES[i].name);
-        struct event e = {1, 0, STR("entity.created"), STR_NONE};
+        struct event e = {.seq = 1, .type = STR("entity.created")};
         struct event_json out;
         struct problem p;
         char want[128];
@@ -185,7 +202,7 @@ static void the_longest_names_fit(void **state)
     tenant[TENANT_ID_MAX] = type[NAME_MAX_LEN] = name[ENTITY_ID_MAX] = '\0';
     struct event_source s = entity_source(type, name);
     s.tenant = str_of(tenant);
-    struct event e = {INT64_MAX, 0, STR("entity.created"), STR_NONE};
+    struct event e = {.seq = INT64_MAX, .type = STR("entity.created")};
     struct event_json out;
     event_json_init(&out);
     assert_int_equal(event_json_fill(&out, &s, &e), ERR_OK);
@@ -198,9 +215,9 @@ static void the_same_event_is_told_in_the_same_words_each_time(void **state)
     (void)state;
     struct event_json one;
     struct event_json two;
-    assert_int_equal(fill(&one, "run.failed", "{\"seq\":1.50,\"b\":1e20,\"a\":\"\\u00e9\"}"),
+    assert_int_equal(fill(&one, "run.failed", "{\"s\":1.50,\"b\":1e20,\"a\":\"\\u00e9\"}", NULL),
                      ERR_OK);
-    assert_int_equal(fill(&two, "run.failed", "{\"seq\":1.50,\"b\":1e20,\"a\":\"\\u00e9\"}"),
+    assert_int_equal(fill(&two, "run.failed", "{\"s\":1.50,\"b\":1e20,\"a\":\"\\u00e9\"}", NULL),
                      ERR_OK);
     assert_string_equal(one.body.ptr, two.body.ptr);
     event_json_release(&one);
@@ -212,8 +229,8 @@ static void one_that_was_filled_before_holds_only_the_new_event(void **state)
     (void)state;
     struct event_json out;
     struct event_source s = source();
-    struct event e = {8, 0, STR("run.resumed"), STR_NONE};
-    assert_int_equal(fill(&out, "job.created", "{\"long\":\"enough to be longer\"}"), ERR_OK);
+    struct event e = {.seq = 8, .type = STR("run.resumed")};
+    assert_int_equal(fill(&out, "job.created", "{\"long\":\"enough to be longer\"}", NULL), ERR_OK);
     assert_int_equal(event_json_fill(&out, &s, &e), ERR_OK);
     assert_string_equal(out.id, RUN ":8");
     struct problem p;
@@ -232,17 +249,16 @@ static void rows_that_the_timeline_never_writes_are_refused(void **state)
     static const struct {
         const char *type;
         const char *data;
-    } BAD[] = {{"run.failed", "[1]"},
-               {"run.failed", "text"},
-               {"run.failed", "{\"run_id\":}"},
-               {"event.emitted", NULL},
-               {"event.emitted", "{\"payload\":1}"},
-               {"event.emitted", "{\"event\":7}"},
-               {"job.approved", NULL},
-               {"job.approved", "{\"job_id\":\"short\"}"}};
+        const char *published_as;
+    } BAD[] = {{"run.failed", "[1]", NULL},
+               {"run.failed", "text", NULL},
+               {"event.emitted", "{\"event\":\"x\"}", NULL},
+               {"event.emitted", "{\"event\":\"x\"}", ""},
+               {"job.approved", NULL, NULL},
+               {"job.approved", NULL, "short"}};
     for (size_t i = 0; i < ARRAY_LEN(BAD); i++) {
         struct event_json out;
-        assert_int_equal(fill(&out, BAD[i].type, BAD[i].data), ERR_INTERNAL);
+        assert_int_equal(fill(&out, BAD[i].type, BAD[i].data, BAD[i].published_as), ERR_INTERNAL);
         event_json_release(&out);
     }
 }
@@ -253,9 +269,10 @@ int main(void)
         cmocka_unit_test(an_event_has_its_run_and_number_as_its_id),
         cmocka_unit_test(an_approved_job_has_an_id_of_its_own),
         cmocka_unit_test(what_a_step_emits_goes_out_under_the_name_it_gives),
-        cmocka_unit_test(members_of_the_same_name_are_both_there),
+        cmocka_unit_test(a_new_run_names_its_workflow_once),
+        cmocka_unit_test(names_deeper_in_the_data_stay_as_they_are),
         cmocka_unit_test(an_event_of_an_entity_names_its_type_and_its_id),
-        cmocka_unit_test(members_of_an_entitys_own_are_both_there),
+        cmocka_unit_test(names_of_runs_are_an_entitys_own),
         cmocka_unit_test(any_name_of_an_entity_gives_a_uri),
         cmocka_unit_test(the_longest_names_fit),
         cmocka_unit_test(the_same_event_is_told_in_the_same_words_each_time),

@@ -54,6 +54,15 @@ static inline enum bus_result fake_result(struct fake_bus *f, struct str id)
     return f->odd_result;
 }
 
+/* An object in which no member is repeated. */
+static inline void assert_json(struct str body)
+{
+    json_t *json = json_loadb(body.ptr, body.len, JSON_REJECT_DUPLICATES, NULL);
+    if (!json_is_object(json))
+        fail_msg("not a message: %.*s", STR_ARG(body));
+    json_decref(json);
+}
+
 static inline void fake_publish(struct bus *bus, struct bus_message *messages, size_t count)
 {
     struct fake_bus *f = fake_of(bus);
@@ -61,6 +70,7 @@ static inline void fake_publish(struct bus *bus, struct bus_message *messages, s
     f->batches++;
     for (size_t i = 0; i < count; i++) {
         assert_true(f->count < FAKE_MESSAGES_MAX);
+        assert_json(messages[i].body);
         struct fake_message *m = &f->sent[f->count++];
         (void)snprintf(m->id, sizeof(m->id), "%.*s", STR_ARG(messages[i].id));
         (void)snprintf(m->subject, sizeof(m->subject), "%.*s", STR_ARG(messages[i].subject));

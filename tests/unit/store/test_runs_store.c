@@ -15,6 +15,12 @@ static struct uuid id_at(int64_t time)
     return id;
 }
 
+static void append(struct db *db, int64_t run, int64_t seq, const char *type)
+{
+    struct event event = {.seq = seq, .at = 100, .type = str_of(type), .job = -1};
+    assert_ok(events_append(db, run, &event));
+}
+
 static void numbers_rise_even_when_the_clock_does_not(void **state)
 {
     (void)state;
@@ -120,9 +126,9 @@ static void the_version_of_a_run_is_the_number_of_its_last_event(void **state)
     bool found = false;
     assert_ok(runs_find_num(db, run.num, &arena, &found, &back));
     assert_int_equal(back.version, 0);
-    assert_ok(events_append(db, other.num, 1, 100, STR("run.created"), STR_NONE));
+    append(db, other.num, 1, "run.created");
     for (int64_t seq = 1; seq <= 3; seq++)
-        assert_ok(events_append(db, run.num, seq, 100, STR("more"), STR_NONE));
+        append(db, run.num, seq, "more");
     assert_ok(runs_update(db, &run)); /* the row's own number is another */
     assert_ok(runs_find_num(db, run.num, &arena, &found, &back));
     assert_int_equal(back.version, 3);
@@ -657,11 +663,6 @@ static void note_event(void *ctx, const struct event *event)
     struct seen_events *seen = ctx;
     assert_true(seen->count < ARRAY_LEN(seen->seqs));
     seen->seqs[seen->count++] = event->seq;
-}
-
-static void append(struct db *db, int64_t run, int64_t seq, const char *type)
-{
-    assert_ok(events_append(db, run, seq, 100, str_of(type), STR_NONE));
 }
 
 static void events_are_numbered_within_their_run(void **state)
