@@ -1,4 +1,4 @@
-/* The relay: tells the bus of everything that the feed has, in its order. */
+/* The relay: publishes every event of the feed to the bus. */
 #include "outbound/relay.h"
 
 #include "base/limits.h"
@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 enum {
-    LOOK_MS = 1000, /* how often it looks without being told: for messages that are to be tried
-                       again, and for a bus that has gone */
+    IDLE_MS = 1000, /* how often it looks without being woken: at parked messages that somebody
+                       wants retried, and whether the bus is there */
     RETRY_MS = 1000,
 };
 
@@ -23,31 +23,31 @@ struct relay {
     pthread_t thread;
     bool thread_runs;
 
-    /* The thread's own. */
+    /* For the relay's thread only. */
     struct db *db;
     struct read_tx tx;
     struct relay_window window;
     int64_t failures; /* in a row */
     int64_t delay_ms; /* the last one */
-    bool unnoted;     /* a message of the last batch could not be noted */
+    bool note_failed; /* there was no memory to note a message of the last batch */
 
     atomic_bool wanted; /* the feed has grown since the thread last looked */
 
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t woken;
     bool stopping;
-    bool over;       /* the thread has ended */
+    bool ended;      /* the thread */
     int64_t through; /* to be marked */
     struct relay_note *notes, **notes_last;
     size_t note_count;
     int64_t oldest_at; /* -1: nothing waits */
 
-    /* The loop's own. */
+    /* For the loop's thread only. */
     struct op mark;
     struct mark_relayed_input mark_input;
     struct relay_note *marking_notes;
     bool marking;
-    bool mark_failed; /* while draining: then it is left for the next start */
+    bool mark_failed; /* while draining: the next start sends again what was not marked */
     bool draining;
     int64_t marked;
     int64_t mark_at_ms;
@@ -55,9 +55,9 @@ struct relay {
 
 /* --- the thread: reading --- */
 
-/* Parked messages are looked at when nothing is under way between here and the writer: their rows
- * say what is true then. */
-static bool may_take_parked(struct relay *r)
+/* Parked messages are read only while no note is on its way to the writer: their rows are up to
+ * date then. */
+static bool may_read_parked(struct relay *r)
 {
     pthread_mutex_lock(&r->lock);
     bool quiet = r->note_count == 0;
@@ -67,7 +67,7 @@ static bool may_take_parked(struct relay *r)
 
 static enum err read_on(struct relay *r)
 {
-    bool parked = may_take_parked(r);
+    bool parked = may_read_parked(r);
     enum err e = db_snapshot_begin(r->db, READ_MS_MAX);
     if (e != ERR_OK)
         return e;
@@ -79,16 +79,17 @@ static enum err read_on(struct relay *r)
     db_snapshot_end(r->db);
     read_tx_clear(&r->tx);
     if (r->window.missing > 0)
-        LOG(LOG_WARN, "events were removed before the bus was told of them",
+        LOG(LOG_WARN, "events were removed before they were published",
             LOG_N("events", r->window.missing));
     atomic_fetch_sub(r->config.unpublished_events, r->window.missing);
     r->window.missing = 0;
     return e;
 }
 
-/* --- the thread: what became of them --- */
+/* --- the thread: results --- */
 
-/* False when memory ran out: then the message is not over, and is sent again under its id. */
+/* Notes for the writer that the message was parked, or stored after it had been parked. False when
+ * memory ran out: then the message is not done, and is sent again under its id. */
 static bool note(struct relay *r, const struct relay_message *m, bool stored, const char *why)
 {
     struct relay_note *n = calloc(1, sizeof(*n));
@@ -121,18 +122,18 @@ static bool note(struct relay *r, const struct relay_message *m, bool stored, co
 static void end_message(struct relay *r, struct relay_message *m, bool stored, const char *why)
 {
     if ((!stored || m->parked) && !note(r, m, stored, why)) {
-        r->unnoted = true;
+        r->note_failed = true;
         return;
     }
     if (!stored)
-        LOG(LOG_ERROR, "the bus will not take a message: it is parked", LOG_Z("id", m->id),
+        LOG(LOG_ERROR, "the bus refused a message; it is parked", LOG_Z("id", m->id),
             LOG_Z("why", why));
     m->done = true;
     if (!m->offer && !m->parked)
         atomic_fetch_sub(r->config.unpublished_events, 1);
 }
 
-/* `flowing`: others of the same batch came through, so it is not the bus that is at fault. */
+/* `flowing`: the bus answered for another message of the batch, so it is not away. */
 static void settle(struct relay *r, struct relay_message *m, const struct bus_message *sent,
                    bool flowing)
 {
@@ -153,29 +154,30 @@ static void settle(struct relay *r, struct relay_message *m, const struct bus_me
     assert(!"unknown result");
 }
 
-/* What needs no bus: events that cannot be said, and parked ones that are no more. */
+/* Settles what needs no bus: events that cannot be published, and parked messages whose event no
+ * longer exists. */
 static void settle_at_once(struct relay *r)
 {
     for (struct relay_message *m = r->window.first; m != NULL; m = m->next) {
         if (m->done && m->parked)
-            (void)note(r, m, true, ""); /* without it the row stays, and is looked at again */
+            (void)note(r, m, true, ""); /* if that fails, the parked row is read again later */
         else if (!m->done && m->unpublishable)
-            end_message(r, m, false, "its data is not what the timeline writes");
+            end_message(r, m, false, "the event's row is damaged");
     }
     relay_window_clean(&r->window);
 }
 
-/* Tells the loop how far it has come. */
+/* Reports to the loop how far the relay has come. */
 static void report(struct relay *r)
 {
     uint64_t one = 1;
     pthread_mutex_lock(&r->lock);
     int64_t through = relay_window_done_through(&r->window);
-    bool news = through != r->through || r->note_count > 0;
+    bool changed = through != r->through || r->note_count > 0;
     r->through = through;
     r->oldest_at = relay_window_oldest(&r->window);
     pthread_mutex_unlock(&r->lock);
-    if (!news)
+    if (!changed)
         return;
     ssize_t n = write(r->config.event_fd, &one, sizeof(one));
     assert(n == sizeof(one) || errno == EAGAIN);
@@ -183,7 +185,7 @@ static void report(struct relay *r)
 
 /* --- the thread: sending --- */
 
-/* One batch. False when nothing came through. */
+/* Sends one batch. False when the bus answered for none of it. */
 static bool send_batch(struct relay *r)
 {
     struct relay_message *each[RELAY_BATCH_MAX];
@@ -192,7 +194,7 @@ static bool send_batch(struct relay *r)
     struct bus_message *messages = calloc(count + 1, sizeof(*messages));
     if (messages == NULL)
         return false;
-    r->unnoted = false;
+    r->note_failed = false;
     for (size_t i = 0; i < count; i++)
         messages[i] = (struct bus_message){str_of(each[i]->id), each[i]->subject, each[i]->body,
                                            BUS_UNKNOWN, ""};
@@ -204,15 +206,16 @@ static bool send_batch(struct relay *r)
         settle(r, each[i], &messages[i], flowing);
     free(messages);
     relay_window_clean(&r->window);
-    return flowing && !r->unnoted;
+    return flowing && !r->note_failed;
 }
 
-/* True when there may be more to do at once. */
+/* Reads and sends once. True when there may be more to do at once. */
 static bool turn(struct relay *r)
 {
     enum err e = read_on(r);
     if (e != ERR_OK) {
-        LOG(LOG_WARN, "the relay cannot read the feed", LOG_Z("error", err_code(e)));
+        LOG(LOG_WARN, "the relay could not read the feed; it tries again",
+            LOG_Z("error", err_code(e)));
         r->failures++;
         return false;
     }
@@ -229,11 +232,11 @@ static bool turn(struct relay *r)
     return flowing;
 }
 
-/* How long to rest: until it is told, or, after a failure, for a while by chance. */
+/* How long to wait unless woken; after failures longer and longer, with jitter. */
 static int64_t rest_ms(struct relay *r)
 {
     if (r->failures == 0)
-        return LOOK_MS;
+        return IDLE_MS;
     static const struct backoff BACKOFF = {BACKOFF_EQUAL_JITTER, RELAY_BACKOFF_MS,
                                            RELAY_BACKOFF_MS_MAX};
     uint64_t seed;
@@ -246,7 +249,7 @@ static int64_t rest_ms(struct relay *r)
 static void wait_until(struct relay *r, int64_t ms)
 {
     struct timespec until = env_wait_until(ms);
-    bool failing = r->failures > 0; /* then more to send is no reason to try sooner */
+    bool failing = r->failures > 0; /* then new events are no reason to try sooner */
     while (!r->stopping && (failing || !atomic_load(&r->wanted))) {
         if (pthread_cond_timedwait(&r->woken, &r->lock, &until) == ETIMEDOUT)
             break;
@@ -270,7 +273,7 @@ static void *relay_main(void *ctx)
         more = turn(r);
     }
     pthread_mutex_lock(&r->lock);
-    r->over = true;
+    r->ended = true;
     pthread_mutex_unlock(&r->lock);
     uint64_t one = 1;
     ssize_t n = write(r->config.event_fd, &one, sizeof(one));
@@ -278,7 +281,7 @@ static void *relay_main(void *ctx)
     return NULL;
 }
 
-/* --- the loop's side --- */
+/* --- the loop --- */
 
 static void free_notes(struct relay_note *n)
 {
@@ -304,7 +307,7 @@ static void marked(struct op *op)
         r->note_count -= count;
         pthread_mutex_unlock(&r->lock);
     } else {
-        LOG(LOG_WARN, "how far the bus was told could not be written",
+        LOG(LOG_WARN, "the mark of the bus could not be stored; it is tried again",
             LOG_Z("why", op->problem.detail));
         r->mark_at_ms = env_mono_ms(r->config.env) + RETRY_MS;
         r->mark_failed = r->draining;
@@ -312,7 +315,7 @@ static void marked(struct op *op)
     op_release(op);
 }
 
-/* True when there is something to write. */
+/* Takes over what the thread reported. True when there is something to store. */
 static bool take_report(struct relay *r)
 {
     pthread_mutex_lock(&r->lock);
@@ -321,7 +324,7 @@ static bool take_report(struct relay *r)
     r->notes = NULL;
     r->notes_last = &r->notes;
     pthread_mutex_unlock(&r->lock);
-    struct relay_note **last = &r->marking_notes; /* some may be left of one that failed */
+    struct relay_note **last = &r->marking_notes; /* some may be left from a mark that failed */
     while (*last != NULL)
         last = &(*last)->next;
     *last = notes;
@@ -361,9 +364,9 @@ void relay_tick(struct relay *r, int64_t mono_ms)
 static bool has_report(struct relay *r)
 {
     pthread_mutex_lock(&r->lock);
-    bool news = r->through > r->marked || r->note_count > 0;
+    bool reported = r->through > r->marked || r->note_count > 0;
     pthread_mutex_unlock(&r->lock);
-    return news;
+    return reported;
 }
 
 int relay_timeout_ms(struct relay *r, int64_t mono_ms)
@@ -390,9 +393,9 @@ bool relay_idle(struct relay *r)
     if (r == NULL)
         return true;
     pthread_mutex_lock(&r->lock);
-    bool over = r->over;
+    bool ended = r->ended;
     pthread_mutex_unlock(&r->lock);
-    return over && !r->marking && (r->mark_failed || !has_report(r));
+    return ended && !r->marking && (r->mark_failed || !has_report(r));
 }
 
 void relay_figures(struct relay *r, struct relay_figures *ret)
@@ -407,21 +410,27 @@ void relay_figures(struct relay *r, struct relay_figures *ret)
 
 /* --- life --- */
 
+static enum err read_mark(struct relay *r, int64_t *ret)
+{
+    bool found = false;
+    enum err e = db_snapshot_begin(r->db, READ_MS_MAX);
+    if (e != ERR_OK)
+        return e;
+    e = feed_mark_get(r->db, FEED_MARK_BUS, &found, ret);
+    db_snapshot_end(r->db);
+    return e;
+}
+
 static enum err begin(struct relay *r, struct problem *p)
 {
     struct db_config config = {
         .url = r->config.store_url, .access = DB_READER, .env = r->config.env};
-    bool found = false;
     int64_t mark = 0;
     enum err e = db_open(&config, p, &r->db);
     if (e == ERR_OK)
         e = read_tx_init(&r->tx, r->db);
     if (e == ERR_OK)
-        e = db_snapshot_begin(r->db, READ_MS_MAX);
-    if (e == ERR_OK) {
-        e = feed_mark_get(r->db, FEED_MARK_BUS, &found, &mark);
-        db_snapshot_end(r->db);
-    }
+        e = read_mark(r, &mark);
     if (e != ERR_OK)
         return problem_set(p, e, "the relay cannot read the feed");
     r->marked = r->through = mark;
