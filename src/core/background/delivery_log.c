@@ -1,16 +1,16 @@
-/* The log of deliveries stays bounded. */
+/* Keeps the log of deliveries bounded. */
 #include "core/background/delivery_log.h"
 
 #include "base/limits.h"
 #include "core/usecase/deliveries.h"
 
-/* A number that was given at this time, or right before. */
+/* The lowest number that a delivery of this time has. */
 static int64_t num_of_ms(int64_t ms)
 {
     return MAX(ms, (int64_t)0) << 12; /* as uuid_time() counts */
 }
 
-/* Its receiver takes less than there is to tell, and there is no end of it. */
+/* Disables a webhook whose receiver cannot keep up. */
 static enum err stop_if_flooded(struct delivery_log *log, struct tx *tx)
 {
     struct webhook w;
@@ -40,11 +40,14 @@ static enum err next_webhook(struct delivery_log *log, struct tx *tx, bool *ret_
     if (deleted)
         return ERR_OK;
     e = stop_if_flooded(log, tx);
-    if (e == ERR_OK)
-        e = deliveries_kept_from(tx->db, log->webhook, DELIVERIES_KEPT_MAX, &kept_from);
+    if (e != ERR_OK)
+        return e;
+    e = deliveries_kept_from(tx->db, log->webhook, DELIVERIES_KEPT_MAX, &kept_from);
+    if (e != ERR_OK)
+        return e;
     log->below.any = num_of_ms(tx->now_ms - DELIVERY_KEPT_MS);
     log->below.over = MAX(kept_from, log->below.any);
-    return e;
+    return ERR_OK;
 }
 
 enum err delivery_log_slice(struct delivery_log *log, struct tx *tx, bool *ret_more)
@@ -60,7 +63,9 @@ enum err delivery_log_slice(struct delivery_log *log, struct tx *tx, bool *ret_m
     int64_t looked = 0;
     e = deliveries_sweep(tx->db, log->webhook, &log->below, DELIVERIES_SWEPT_PER_TURN_MAX, &log->at,
                          &looked);
-    if (e == ERR_OK && looked < DELIVERIES_SWEPT_PER_TURN_MAX) {
+    if (e != ERR_OK)
+        return e;
+    if (looked < DELIVERIES_SWEPT_PER_TURN_MAX) {
         if (log->deleted)
             e = webhooks_remove(tx->db, log->webhook);
         if (e == ERR_OK)

@@ -1,5 +1,5 @@
-/* The log of deliveries stays bounded: what is over goes when it is old or one of too many, and all
- * of a webhook that was deleted. In slices, like retention.h. */
+/* Keeps the log of deliveries bounded. Removes deliveries that have ended when they are old or too
+ * many, and all deliveries of a webhook that was deleted. In slices, like retention.h. */
 #ifndef PAWL_CORE_BACKGROUND_DELIVERY_LOG_H
 #define PAWL_CORE_BACKGROUND_DELIVERY_LOG_H
 
@@ -10,12 +10,12 @@
 struct delivery_log {
     int64_t webhook; /* 0: at the beginning */
     bool deleted;
-    struct deliveries_below below; /* what may go */
+    struct deliveries_below below; /* which may be removed */
     int64_t at;                    /* looked at up to here */
-    bool skips;                    /* this webhook failed: on with the next */
+    bool skips;                    /* this webhook failed: go on with the next */
 };
 
-/* *ret_more is false when the walk is at its end and begins anew the next time. */
+/* *ret_more: false when all webhooks were looked at; the next call begins with the first. */
 MUST_CHECK enum err delivery_log_slice(struct delivery_log *log, struct tx *tx, bool *ret_more);
 
 #endif

@@ -1,4 +1,4 @@
-/* Turns the feed into deliveries. */
+/* Makes deliveries for webhooks from the feed. */
 #include "core/background/fan_out.h"
 
 #include "base/limits.h"
@@ -10,9 +10,9 @@
 #include "store/outbox/deliveries.h"
 #include "store/outbox/feed.h"
 
-enum { FEED_ROWS = 256 }; /* that are looked at closely in one slice */
+enum { FEED_ROWS = 256 }; /* read in one slice */
 
-/* --- who changes webhooks --- */
+/* --- for use cases that change webhooks --- */
 
 enum err fan_out_webhooks_changed(struct tx *tx, int64_t left)
 {
@@ -20,17 +20,15 @@ enum err fan_out_webhooks_changed(struct tx *tx, int64_t left)
     int64_t mark = 0;
     tx->pending->webhooks_changed = true;
     enum err e = feed_mark_get(tx->db, FEED_MARK_WEBHOOKS, &found, &mark);
-    if (e == ERR_OK && left > 0 && !found) {
+    if (e != ERR_OK || found == (left > 0))
+        return e;
+    if (left > 0) {
         e = feed_end(tx, &mark);
-        if (e == ERR_OK)
-            e = feed_mark_set(tx->db, FEED_MARK_WEBHOOKS, mark);
-    } else if (e == ERR_OK && left == 0 && found) {
-        /* Nobody follows: a mark that stays would keep the feed and old runs for ever. */
-        e = feed_mark_drop(tx->db, FEED_MARK_WEBHOOKS);
-        if (e == ERR_OK)
-            e = feed_mark_drop(tx->db, FEED_MARK_WEBHOOKS_SEQ);
+        return e == ERR_OK ? feed_mark_set(tx->db, FEED_MARK_WEBHOOKS, mark) : e;
     }
-    return e;
+    /* A mark that stayed would keep the feed and old runs for ever. */
+    e = feed_mark_drop(tx->db, FEED_MARK_WEBHOOKS);
+    return e == ERR_OK ? feed_mark_drop(tx->db, FEED_MARK_WEBHOOKS_SEQ) : e;
 }
 
 enum err fan_out_deliver(struct tx *tx, struct delivery *d)
@@ -47,24 +45,25 @@ enum err fan_out_deliver(struct tx *tx, struct delivery *d)
     return deliveries_insert(tx->db, d);
 }
 
-/* --- how far it is --- */
+/* --- progress --- */
 
 static enum err load(struct fan_out *f, struct tx *tx)
 {
     int64_t count = 0;
     bool found = false;
-    bool inside = false; /* a row of the feed */
+    bool inside = false; /* it stopped inside a row of the feed */
     *f = (struct fan_out){.at = f->at};
     enum err e = webhooks_count(tx->db, 0, &count);
     if (e == ERR_OK && count > 0)
         e = feed_mark_get(tx->db, FEED_MARK_WEBHOOKS, &found, &f->through);
     if (e == ERR_OK && found)
         e = feed_mark_get(tx->db, FEED_MARK_WEBHOOKS_SEQ, &inside, &f->seq);
+    if (e != ERR_OK)
+        return e;
     f->kept = f->through;
     f->any = found;
-    if (e == ERR_OK)
-        tx->pending->webhooks_changed = false;
-    return e;
+    tx->pending->webhooks_changed = false;
+    return ERR_OK;
 }
 
 bool fan_out_is_behind(const struct fan_out *f, const struct tx *tx)
@@ -76,7 +75,7 @@ bool fan_out_is_behind(const struct fan_out *f, const struct tx *tx)
 
 enum err fan_out_keep(struct fan_out *f, struct tx *tx)
 {
-    /* If webhooks have changed, there may be no mark to move any more. */
+    /* If webhooks have changed, there may be no mark to move. */
     if (!f->any || tx->pending->webhooks_changed || f->through == f->kept)
         return ERR_OK;
     enum err e = feed_mark_set(tx->db, FEED_MARK_WEBHOOKS, f->through);
@@ -87,7 +86,7 @@ enum err fan_out_keep(struct fan_out *f, struct tx *tx)
 
 /* --- one slice --- */
 
-/* The webhooks of a tenant, loaded once a slice. */
+/* The webhooks of a tenant, loaded once per slice. */
 struct hooked {
     struct hooked *next;
     int64_t tenant;
@@ -165,8 +164,8 @@ static bool somebody_wants(const struct slice *s, struct str type)
     return false;
 }
 
-/* The event as it goes out. One that is too large goes without its data: receivers read the run or
- * the entity. */
+/* Writes the event as it is sent. One that is too large is sent without its data: receivers can
+ * read the run or the entity. */
 static enum err write_out(struct slice *s, const struct event *event)
 {
     enum err e = event_json_fill(&s->out, &s->source, event);
@@ -189,8 +188,7 @@ static enum err write_out(struct slice *s, const struct event *event)
 
 static enum err deliver_all(struct slice *s)
 {
-    enum err e = ERR_OK;
-    for (size_t i = 0; i < s->of->count && e == ERR_OK; i++) {
+    for (size_t i = 0; i < s->of->count; i++) {
         const struct webhook *w = &s->of->webhooks[i];
         if (!wants(s, w, str_of(s->out.type)))
             continue;
@@ -202,10 +200,12 @@ static enum err deliver_all(struct slice *s)
             .event_type = str_of(s->out.type),
             .body = buf_str(&s->out.body),
         };
-        e = fan_out_deliver(s->tx, &d);
+        enum err e = fan_out_deliver(s->tx, &d);
+        if (e != ERR_OK)
+            return e;
         s->made++;
     }
-    return e;
+    return ERR_OK;
 }
 
 static void fan_out_event(void *ctx, const struct event *event)
@@ -215,7 +215,7 @@ static void fan_out_event(void *ctx, const struct event *event)
         return;
     if (somebody_wants(s, event_published_type(event))) {
         s->err = write_out(s, event);
-        if (s->err == ERR_INTERNAL) { /* it will not be better the next time */
+        if (s->err == ERR_INTERNAL) { /* the row is damaged: another try would not help */
             LOG(LOG_ERROR, "an event cannot be sent to webhooks and is skipped",
                 LOG_N("run", s->row->run), LOG_N("seq", event->seq));
             s->err = ERR_OK;
@@ -226,7 +226,7 @@ static void fan_out_event(void *ctx, const struct event *event)
     s->last_seq = event->seq;
 }
 
-/* False when the slice is full before the row's last event. */
+/* *ret_whole: false when the slice is full before the row's last event. */
 static enum err fan_out_row(struct slice *s, const struct feed_row *row, bool *ret_whole)
 {
     bool found = false;
@@ -239,14 +239,18 @@ static enum err fan_out_row(struct slice *s, const struct feed_row *row, bool *r
         return e;
     s->source.tenant = s->of->tenant_id;
     e = owners_find(s->tx->db, row->run, &s->tx->arena, &found, &s->source.owner);
-    if (e != ERR_OK || !found) /* who is gone has nothing to tell */
+    if (e != ERR_OK || !found) /* an entity that was deleted: its events are not sent */
         return e;
     int64_t until = MIN(row->last_seq, s->last_seq + FAN_OUT_PER_TURN_MAX);
     e = events_list(s->tx->db, row->run, s->last_seq, until - s->last_seq, fan_out_event, s);
+    if (e != ERR_OK)
+        return e;
+    if (s->err != ERR_OK)
+        return s->err;
     if (s->made < FAN_OUT_PER_TURN_MAX)
-        s->last_seq = until; /* even if some are gone, because they are being removed */
+        s->last_seq = until; /* even if some are missing, because they are being removed */
     *ret_whole = s->last_seq >= row->last_seq;
-    return e == ERR_OK ? s->err : e;
+    return ERR_OK;
 }
 
 static bool take_row(void *ctx, const struct feed_row *row)
@@ -260,17 +264,21 @@ static enum err fan_out_rows(struct slice *s, int64_t window)
 {
     struct fan_out *f = s->f;
     enum err e = feed_list_hooked(s->tx->db, f->through, window, FEED_ROWS, take_row, s);
-    for (size_t i = 0; i < s->row_count && e == ERR_OK; i++) {
+    if (e != ERR_OK)
+        return e;
+    for (size_t i = 0; i < s->row_count; i++) {
         bool whole = true;
         e = fan_out_row(s, &s->rows[i], &whole);
+        if (e != ERR_OK)
+            return e;
         f->through = whole ? s->rows[i].num : s->rows[i].num - 1;
         f->seq = whole ? 0 : s->last_seq;
-        if (e == ERR_OK && (!whole || s->made >= FAN_OUT_PER_TURN_MAX))
-            return e;
+        if (!whole || s->made >= FAN_OUT_PER_TURN_MAX)
+            return ERR_OK;
     }
-    if (e == ERR_OK && s->row_count < FEED_ROWS)
-        f->through = window; /* the rest is of tenants without webhooks */
-    return e;
+    if (s->row_count < FEED_ROWS)
+        f->through = window; /* the rest belongs to tenants without webhooks */
+    return ERR_OK;
 }
 
 enum err fan_out_slice(struct fan_out *f, struct tx *tx)
@@ -291,10 +299,12 @@ enum err fan_out_slice(struct fan_out *f, struct tx *tx)
     bool was_inside = f->seq > 0;
     e = fan_out_rows(s, MIN(end, f->through + FAN_OUT_FEED_PER_TURN_MAX));
     event_json_release(&s->out);
+    if (e != ERR_OK)
+        return e;
     bool inside = f->seq > 0 || was_inside;
-    if (e == ERR_OK && (s->made > 0 || inside))
+    if (s->made > 0 || inside)
         e = fan_out_keep(f, tx);
-    if (e == ERR_OK && inside)
-        e = feed_mark_set(tx->db, FEED_MARK_WEBHOOKS_SEQ, f->seq);
-    return e;
+    if (e != ERR_OK || !inside)
+        return e;
+    return feed_mark_set(tx->db, FEED_MARK_WEBHOOKS_SEQ, f->seq);
 }

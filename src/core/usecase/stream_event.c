@@ -1,4 +1,4 @@
-/* Events on their way to those who listen. */
+/* Events on their way to subscribers. */
 #include "core/usecase/stream_event.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* Reading what subscriptions are told next: the timeline of a run or an entity, or the feed of a
- * tenant. */
+/* Reads the next events for a stream: the timeline of a run or an entity, or the feed of a tenant,
+ * each as the text of a server-sent event. */
 #include "core/txn/event_json.h"
 #include "core/txn/render.h"
 #include "core/txn/tx.h"
@@ -11,14 +11,14 @@
 #include "store/outbox/feed.h"
 #include "store/run/runs.h"
 
-/* What is said behind the place to come back to. */
-#define RESET                                                                              \
-    "event: reset\ndata: {\"reason\":\"events behind Last-Event-ID are not kept any more:" \
-    " what follows begins with the oldest that is\"}\n\n"
+/* Follows the `id:` line of the position to resume from. */
+#define RESET                                                                            \
+    "event: reset\ndata: {\"reason\":\"events after Last-Event-ID are no longer stored;" \
+    " the stream continues with the oldest that is\"}\n\n"
 
-/* --- a list that grows --- */
+/* --- the events of one read --- */
 
-struct telling {
+struct batch {
     struct stream_read *read;
     struct stream_event **last;
     struct buf text; /* of the event being written */
@@ -27,21 +27,21 @@ struct telling {
     enum err err;
 };
 
-static struct telling telling_begin(struct stream_read *read)
+static struct batch batch_begin(struct stream_read *read)
 {
     read->first = NULL;
     read->more = read->over = false;
-    struct telling t = {.read = read, .last = &read->first};
+    struct batch t = {.read = read, .last = &read->first};
     buf_init(&t.text, EVENT_OUT_MAX + KIB);
     return t;
 }
 
-static bool is_full(const struct telling *t)
+static bool is_full(const struct batch *t)
 {
     return t->count >= STREAM_EVENTS_MAX || t->bytes >= STREAM_BYTES_MAX;
 }
 
-/* Lines end at the first control character, and the name of an emitted event is anything. */
+/* The type of an emitted event may contain control characters, which would end the line. */
 static void put_event_line(struct buf *out, struct str type)
 {
     buf_put(out, STR("event: "));
@@ -50,7 +50,7 @@ static void put_event_line(struct buf *out, struct str type)
     buf_put_char(out, '\n');
 }
 
-static void add(struct telling *t, struct stream_position at, struct str type, bool for_all)
+static void add(struct batch *t, struct stream_position at, struct str type, bool for_all)
 {
     struct stream_event *event =
         buf_ok(&t->text) ? stream_event_new(at, type, buf_str(&t->text)) : NULL;
@@ -65,7 +65,8 @@ static void add(struct telling *t, struct stream_position at, struct str type, b
     t->bytes += t->text.len;
 }
 
-static enum err telling_end(struct telling *t, struct op *op, enum err e)
+/* With the result of the queries that filled it. */
+static enum err batch_end(struct batch *t, struct op *op, enum err e)
 {
     buf_release(&t->text);
     if (e == ERR_OK)
@@ -79,10 +80,9 @@ static enum err telling_end(struct telling *t, struct op *op, enum err e)
 
 /* --- of a run --- */
 
-/* Of a run or an entity. */
 static void add_timeline_event(void *ctx, const struct event *event)
 {
-    struct telling *t = ctx;
+    struct batch *t = ctx;
     if (t->err != ERR_OK || is_full(t)) {
         t->read->more = true;
         return;
@@ -110,24 +110,24 @@ static enum err read_run(struct op *op, struct read_tx *tx)
     if (e != ERR_OK)
         return e;
     e = runs_find(tx->db, tenant->num, in->owner_id, &tx->arena, &found, &run);
-    if (e == ERR_OK && !found)
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot read the events");
+    if (!found)
         return problem_set(&op->problem, ERR_RUN_NOT_FOUND, "there is no such run");
-    struct telling t = telling_begin(read);
+    struct batch t = batch_begin(read);
     read->through = read->from;
     read->owner_id = in->owner_id;
-    if (e == ERR_OK)
-        e = events_list(tx->db, run.num, read->from.seq, STREAM_EVENTS_MAX + 1, add_timeline_event,
-                        &t);
+    e = events_list(tx->db, run.num, read->from.seq, STREAM_EVENTS_MAX + 1, add_timeline_event, &t);
     read->over = e == ERR_OK && !read->more && run_has_ended(run.status);
-    return telling_end(&t, op, e);
+    return batch_end(&t, op, e);
 }
 
 const struct use_case UC_STREAM_RUN = {.name = "stream_run_events", .read = read_run};
 
 /* --- of an entity --- */
 
-/* By the id that the first read has found, or else by its name. A type that is not there has no
- * entities. */
+/* By the id that the first read found, otherwise by its name: a stream keeps following the same
+ * entity even if another one gets its name. */
 static enum err find_entity(const struct read_stream_input *in, struct read_tx *tx, int64_t tenant,
                             bool *ret_found, struct entity *ret)
 {
@@ -137,23 +137,23 @@ static enum err find_entity(const struct read_stream_input *in, struct read_tx *
         return entities_find_num(tx->db, uuid_time(in->owner_id), &tx->arena, ret_found, ret);
     bool found = false;
     enum err e = entity_types_find(tx->db, tenant, in->entity_type, &tx->arena, &found, &type);
-    if (e == ERR_OK && found)
-        e = entities_find(tx->db, type.num, in->entity_id, &tx->arena, ret_found, ret);
-    return e;
+    if (e != ERR_OK || !found)
+        return e;
+    return entities_find(tx->db, type.num, in->entity_id, &tx->arena, ret_found, ret);
 }
 
 struct entity_reading {
-    struct telling t;
-    int64_t told; /* the last event that the reader knows; 0: none */
-    bool ahead;   /* of all there are: it knows another entity that had the name before */
+    struct batch t;
+    int64_t known; /* the last event that the subscriber has; 0: none */
+    bool ahead;    /* of all events: the subscriber knows an earlier entity of the same name */
 };
 
-/* Events go with their generation: who was told of one that a gap follows has missed something. */
+/* Events are removed with their generation: a subscriber that finds a gap has missed some. */
 static void add_entity_event(void *ctx, const struct event *event)
 {
     struct entity_reading *r = ctx;
-    struct telling *t = &r->t;
-    bool missed = r->ahead || (r->told > 0 && event->seq > r->told + 1);
+    struct batch *t = &r->t;
+    bool missed = r->ahead || (r->known > 0 && event->seq > r->known + 1);
     if (missed && t->count == 0 && t->err == ERR_OK) {
         struct stream_position at = {0, event->seq - 1};
         buf_clear(&t->text);
@@ -174,20 +174,21 @@ static enum err read_entity(struct op *op, struct read_tx *tx)
     if (e != ERR_OK)
         return e;
     e = find_entity(in, tx, tenant->num, &found, &entity);
-    if (e == ERR_OK && !found && uuid_is_nil(in->owner_id))
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot read the events");
+    if (!found && uuid_is_nil(in->owner_id))
         return problem_set(&op->problem, ERR_ENTITY_NOT_FOUND, "there is no such entity");
-    struct entity_reading r = {.t = telling_begin(read), .told = read->from.seq};
+    struct entity_reading r = {.t = batch_begin(read), .known = read->from.seq};
     read->through = read->from;
     read->owner_id = found ? entity.id : in->owner_id;
-    /* It may have been deleted meanwhile: its last events are there for a while, and then it is
-     * over. */
+    /* It may have been deleted since: its last events stay for a while, and then the stream ends.
+     */
     int64_t num = found ? entity.num : uuid_time(in->owner_id);
-    r.ahead = found && r.told > entity.last_event;
-    if (e == ERR_OK)
-        e = events_list(tx->db, num, r.ahead ? 0 : r.told, STREAM_EVENTS_MAX + 1, add_entity_event,
-                        &r);
+    r.ahead = found && r.known > entity.last_event;
+    e = events_list(tx->db, num, r.ahead ? 0 : r.known, STREAM_EVENTS_MAX + 1, add_entity_event,
+                    &r);
     read->over = e == ERR_OK && !found && !read->more;
-    return telling_end(&r.t, op, e);
+    return batch_end(&r.t, op, e);
 }
 
 const struct use_case UC_STREAM_ENTITY = {.name = "stream_entity_events", .read = read_entity};
@@ -195,7 +196,7 @@ const struct use_case UC_STREAM_ENTITY = {.name = "stream_entity_events", .read 
 /* --- of a tenant --- */
 
 struct feed_reading {
-    struct telling t;
+    struct batch t;
     struct event_json out;
     struct event_source source;
     struct stream_position at; /* of the next event */
@@ -205,7 +206,7 @@ struct feed_reading {
 static void add_feed_event(void *ctx, const struct event *event)
 {
     struct feed_reading *r = ctx;
-    struct telling *t = &r->t;
+    struct batch *t = &r->t;
     if (t->err != ERR_OK || event->seq > r->last_seq)
         return;
     if (is_full(t)) {
@@ -226,8 +227,8 @@ static void add_feed_event(void *ctx, const struct event *event)
     t->read->through = r->at;
 }
 
-/* Told before what is kept: the reader has missed something, or is at a place that never was. */
-static void add_feed_reset(struct telling *t, int64_t swept)
+/* The subscriber has missed rows that were removed, or its position never existed. */
+static void add_feed_reset(struct batch *t, int64_t swept)
 {
     struct stream_position at = {swept, INT64_MAX};
     buf_clear(&t->text);
@@ -253,7 +254,29 @@ static bool keep_row(void *ctx, const struct feed_source *source)
     return !rows->full;
 }
 
-/* The rows first and then their events: one question at a time. */
+/* Adds the events of one row, from where the stream has come. */
+static enum err read_row(struct feed_reading *r, struct read_tx *tx, const struct feed_source *row,
+                         struct stream_position from)
+{
+    struct stream_read *read = r->t.read;
+    int64_t after = row->row.first_seq - 1;
+    if (row->row.num == from.num)
+        after = MAX(from.seq, after);
+    r->source.owner = row->owner;
+    r->at.num = row->row.num;
+    r->last_seq = row->row.last_seq;
+    if (row->has_owner) {
+        enum err e =
+            events_list(tx->db, row->row.run, after, row->row.last_seq - after, add_feed_event, r);
+        if (e != ERR_OK)
+            return e;
+    }
+    if (!read->more)
+        read->through = (struct stream_position){row->row.num, INT64_MAX};
+    return ERR_OK;
+}
+
+/* The rows first and then their events, so that no cursor is open across another query. */
 static enum err read_rows(struct feed_reading *r, struct read_tx *tx, int64_t tenant,
                           int64_t through)
 {
@@ -267,59 +290,66 @@ static enum err read_rows(struct feed_reading *r, struct read_tx *tx, int64_t te
         return ERR_NO_MEMORY;
     int64_t after = from.seq == INT64_MAX ? from.num : from.num - 1;
     enum err e = feed_of_tenant(tx->db, tenant, after, through, STREAM_EVENTS_MAX, keep_row, &rows);
-    if (e == ERR_OK && rows.full)
-        e = ERR_NO_MEMORY;
-    for (size_t i = 0; i < rows.count && e == ERR_OK && !read->more; i++) {
-        const struct feed_source *row = &rows.items[i];
-        bool begun = row->row.num == from.num;
-        int64_t told = begun ? MAX(from.seq, row->row.first_seq - 1) : row->row.first_seq - 1;
-        r->source.owner = row->owner;
-        r->at.num = row->row.num;
-        r->last_seq = row->row.last_seq;
-        if (row->has_owner)
-            e = events_list(tx->db, row->row.run, told, row->row.last_seq - told, add_feed_event,
-                            r);
-        if (e == ERR_OK && !read->more)
-            read->through = (struct stream_position){row->row.num, INT64_MAX};
-    }
-    if (e != ERR_OK || read->more)
+    if (e != ERR_OK)
         return e;
+    if (rows.full)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < rows.count; i++) {
+        e = read_row(r, tx, &rows.items[i], from);
+        if (e != ERR_OK || read->more)
+            return e;
+    }
     read->more = rows.count == STREAM_EVENTS_MAX;
     if (!read->more)
         read->through = (struct stream_position){through, INT64_MAX};
     return ERR_OK;
 }
 
-static enum err read_tenant(struct op *op, struct read_tx *tx)
+/* Is there something after this position that the stream cannot have, or is it after the end? */
+static bool needs_reset(const struct stream_read *read, int64_t swept, int64_t last)
 {
-    const struct read_stream_input *in = op->input;
-    struct stream_read *read = in->read;
-    struct tenant *tenant;
+    struct stream_position at = read->through;
+    bool all_of_swept = at.num == swept && at.seq == INT64_MAX;
+    bool missed = at.num <= swept && swept > 0 && !all_of_swept;
+    bool next_row = at.num == last + 1 && at.seq == 0;
+    return missed || (at.num > last && !read->from_now && !next_row);
+}
+
+static enum err read_feed(struct feed_reading *r, struct read_tx *tx, const struct tenant *tenant)
+{
+    struct stream_read *read = r->t.read;
     int64_t last = 0;
     int64_t swept = 0;
     bool found;
+    enum err e = feed_last(tx->db, &last);
+    if (e != ERR_OK)
+        return e;
+    e = feed_mark_get(tx->db, FEED_MARK_SWEPT, &found, &swept);
+    if (e != ERR_OK)
+        return e;
+    read->through = read->from_now ? (struct stream_position){last, INT64_MAX} : read->from;
+    if (needs_reset(read, swept, last))
+        add_feed_reset(&r->t, swept);
+    if (tenant->num == 0) /* it is not stored yet, and has no events */
+        read->through = (struct stream_position){MAX(read->through.num, last), INT64_MAX};
+    else if (read->through.num <= last)
+        e = read_rows(r, tx, tenant->num, MIN(last, read->through.num + STREAM_SCAN_MAX));
+    read->more |= e == ERR_OK && read->through.num < last;
+    return e;
+}
+
+static enum err read_tenant(struct op *op, struct read_tx *tx)
+{
+    const struct read_stream_input *in = op->input;
+    struct tenant *tenant;
     enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
-    e = feed_last(tx->db, &last);
-    if (e == ERR_OK)
-        e = feed_mark_get(tx->db, FEED_MARK_SWEPT, &found, &swept);
-    struct feed_reading r = {.t = telling_begin(read), .source = {.tenant = tenant->id}};
+    struct feed_reading r = {.t = batch_begin(in->read), .source = {.tenant = tenant->id}};
     event_json_init(&r.out);
-    read->through = read->from_now ? (struct stream_position){last, INT64_MAX} : read->from;
-    bool all_of_swept = read->through.num == swept && read->through.seq == INT64_MAX;
-    bool ahead = read->through.num > last && !read->from_now &&
-                 !(read->through.num == last + 1 && read->through.seq == 0);
-    if (e == ERR_OK && ((read->through.num <= swept && swept > 0 && !all_of_swept) || ahead))
-        add_feed_reset(&r.t, swept);
-    if (e == ERR_OK && tenant->num == 0) /* none of what is there is its own */
-        read->through = (struct stream_position){MAX(read->through.num, last), INT64_MAX};
-    int64_t through = MIN(last, read->through.num + STREAM_SCAN_MAX);
-    if (e == ERR_OK && tenant->num != 0 && read->through.num <= last)
-        e = read_rows(&r, tx, tenant->num, through);
-    read->more |= e == ERR_OK && read->through.num < last;
+    e = read_feed(&r, tx, tenant);
     event_json_release(&r.out);
-    return telling_end(&r.t, op, e);
+    return batch_end(&r.t, op, e);
 }
 
 const struct use_case UC_STREAM_TENANT = {.name = "stream_events", .read = read_tenant};

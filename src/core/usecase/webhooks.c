@@ -11,7 +11,7 @@
 #include "store/outbox/deliveries.h"
 #include "store/outbox/webhooks.h"
 
-/* --- how it looks --- */
+/* --- rendering --- */
 
 static void render_patterns(struct json_out *o, struct str list)
 {
@@ -117,20 +117,46 @@ static enum err cannot_store(struct op *op, enum err e)
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the webhook");
 }
 
+/* The answer shows the secret; what is stored for replays does not. */
+static void render_with_secret(struct op *op, const struct webhook *w)
+{
+    struct json_out o = json_out_to(&op->answer.body);
+    render_webhook(&o, w, true);
+    struct json_out kept = json_out_to(&op->answer.kept_body);
+    render_webhook(&kept, w, false);
+}
+
+static enum err insert_webhook(struct tx *tx, const struct tenant *tenant, struct webhook *w)
+{
+    int64_t all = 0;
+    w->tenant = tenant->num;
+    enum err e = feed_end(tx, &w->feed_from);
+    if (e != ERR_OK)
+        return e;
+    e = webhooks_insert(tx->db, w);
+    if (e != ERR_OK)
+        return e;
+    e = webhooks_count(tx->db, 0, &all);
+    if (e != ERR_OK)
+        return e;
+    return fan_out_webhooks_changed(tx, all);
+}
+
 static enum err create_webhook(struct op *op, struct tx *tx)
 {
     const struct put_webhook_input *in = op->input;
     struct tenant *tenant;
     int64_t count = 0;
-    int64_t all = 0;
     enum err e = check_url(op, in->url);
     if (e == ERR_OK)
         e = read_tx_tenant(&tx->read, op, &tenant);
     if (e != ERR_OK)
         return e;
     e = webhooks_count(tx->db, tenant->num, &count);
-    if (e == ERR_OK && tenant->num != 0 && count >= WEBHOOKS_PER_TENANT_MAX)
-        return problem_set(&op->problem, ERR_WEBHOOK_LIMIT, "a tenant has %d webhooks at most",
+    if (e != ERR_OK)
+        return cannot_store(op, e);
+    if (tenant->num != 0 && count >= WEBHOOKS_PER_TENANT_MAX)
+        return problem_set(&op->problem, ERR_WEBHOOK_LIMIT, "a tenant may have at most %d webhooks",
                            WEBHOOKS_PER_TENANT_MAX);
     struct webhook w = {
         .id = env_new_id(tx->env),
@@ -145,30 +171,19 @@ static enum err create_webhook(struct op *op, struct tx *tx)
         .updated_at = tx->now_ms,
     };
     env_random(tx->env, w.secret.bytes, WEBHOOK_SECRET_LEN);
+    e = tx_tenant_ensure(tx, tenant);
     if (e == ERR_OK)
-        e = tx_tenant_ensure(tx, tenant);
-    w.tenant = tenant->num;
-    if (e == ERR_OK)
-        e = feed_end(tx, &w.feed_from);
-    if (e == ERR_OK)
-        e = webhooks_insert(tx->db, &w);
-    if (e == ERR_OK)
-        e = webhooks_count(tx->db, 0, &all);
-    if (e == ERR_OK)
-        e = fan_out_webhooks_changed(tx, all);
-    struct json_out o = json_out_to(&op->answer.body);
-    render_webhook(&o, &w, true);
-    struct json_out kept = json_out_to(&op->answer.kept_body);
-    render_webhook(&kept, &w, false);
-    if (e == ERR_OK)
-        e = audit_record_id(op, tx, w.tenant, "webhook.create", w.id,
-                            buf_str(&op->answer.kept_body));
+        e = insert_webhook(tx, tenant, &w);
+    if (e != ERR_OK)
+        return cannot_store(op, e);
+    render_with_secret(op, &w);
+    e = audit_record_id(op, tx, w.tenant, "webhook.create", w.id, buf_str(&op->answer.kept_body));
     return cannot_store(op, e);
 }
 
 const struct use_case UC_CREATE_WEBHOOK = {.name = "create_webhook", .write = create_webhook};
 
-/* What happened while it was disabled is not its business. */
+/* Events that happened while it was disabled are not sent. */
 static enum err enable(struct tx *tx, struct webhook *w)
 {
     w->disabled_at = w->failing_since = -1;
@@ -198,10 +213,11 @@ static enum err put_webhook(struct op *op, struct tx *tx)
     }
     if (e == ERR_OK)
         e = webhooks_update(tx->db, &w);
+    if (e != ERR_OK)
+        return cannot_store(op, e);
     struct json_out o = json_out_to(&op->answer.body);
     render_webhook(&o, &w, false);
-    if (e == ERR_OK)
-        e = audit_record_id(op, tx, w.tenant, "webhook.set", w.id, buf_str(&op->answer.body));
+    e = audit_record_id(op, tx, w.tenant, "webhook.set", w.id, buf_str(&op->answer.body));
     return cannot_store(op, e);
 }
 
@@ -219,13 +235,10 @@ static enum err rotate_webhook(struct op *op, struct tx *tx)
     w.updated_at = tx->now_ms;
     env_random(tx->env, w.secret.bytes, WEBHOOK_SECRET_LEN);
     e = webhooks_update(tx->db, &w);
-    struct json_out o = json_out_to(&op->answer.body);
-    render_webhook(&o, &w, true);
-    struct json_out kept = json_out_to(&op->answer.kept_body);
-    render_webhook(&kept, &w, false);
-    if (e == ERR_OK)
-        e = audit_record_id(op, tx, w.tenant, "webhook.rotate", w.id,
-                            buf_str(&op->answer.kept_body));
+    if (e != ERR_OK)
+        return cannot_store(op, e);
+    render_with_secret(op, &w);
+    e = audit_record_id(op, tx, w.tenant, "webhook.rotate", w.id, buf_str(&op->answer.kept_body));
     return cannot_store(op, e);
 }
 
@@ -246,12 +259,14 @@ static enum err delete_webhook(struct op *op, struct tx *tx)
         e = fan_out_webhooks_changed(tx, left);
     if (e == ERR_OK)
         e = audit_record_id(op, tx, w.tenant, "webhook.delete", w.id, STR_NONE);
+    if (e != ERR_OK)
+        return cannot_store(op, e);
     struct json_out o = json_out_to(&op->answer.body);
     json_open(&o, NULL, '{');
     json_add_uuid(&o, "id", w.id);
     json_add_bool(&o, "deleted", true);
     json_close(&o, '}');
-    return cannot_store(op, e);
+    return ERR_OK;
 }
 
 const struct use_case UC_DELETE_WEBHOOK = {.name = "delete_webhook", .write = delete_webhook};
@@ -272,7 +287,7 @@ static enum err get_webhook(struct op *op, struct read_tx *tx)
 
 const struct use_case UC_GET_WEBHOOK = {.name = "get_webhook", .read = get_webhook};
 
-/* A place in a list; *ret stays as it was without a cursor. */
+/* The position in a list; without a cursor *ret stays as it is. */
 static enum err read_place(struct op *op, struct str cursor, int64_t *ret)
 {
     if (cursor.ptr == NULL || (str_to_i64(cursor, ret) && *ret >= 0))
@@ -340,8 +355,8 @@ static enum err list_deliveries(struct op *op, struct read_tx *tx)
 
 const struct use_case UC_LIST_DELIVERIES = {.name = "list_deliveries", .read = list_deliveries};
 
-/* Again from the beginning of its schedule, under the same webhook-id. One that is being sent this
- * very moment is left alone. */
+/* Sends it again from the beginning of its schedule, under the same webhook-id. One that is being
+ * sent right now is left alone. */
 static enum err redeliver(struct op *op, struct tx *tx)
 {
     struct delivery d;
@@ -356,10 +371,11 @@ static enum err redeliver(struct op *op, struct tx *tx)
         tx_note(tx, EFFECT_DELIVERIES_READY);
         e = deliveries_update(tx->db, &d);
     }
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "cannot store the delivery");
     struct json_out o = json_out_to(&op->answer.body);
     render_delivery(&o, &d);
-    if (e == ERR_OK)
-        e = audit_record_id(op, tx, d.tenant, "webhook.redeliver", d.id, buf_str(&op->answer.body));
+    e = audit_record_id(op, tx, d.tenant, "webhook.redeliver", d.id, buf_str(&op->answer.body));
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the delivery");
 }
 
@@ -386,7 +402,7 @@ static void put_test_event(struct buf *out, const struct tenant *tenant, const s
     json_close(&o, '}');
 }
 
-/* An event of its own kind, to this webhook only, whatever patterns it has. */
+/* Sends an event of type webhook.test to this webhook only, whatever patterns it has. */
 static enum err test_webhook(struct op *op, struct tx *tx)
 {
     const struct webhook_input *in = op->input;
@@ -414,9 +430,10 @@ static enum err test_webhook(struct op *op, struct tx *tx)
         .last_status = -1,
         .finished_at = -1,
     };
-    e = buf_ok(&id) && buf_ok(&body) ? fan_out_deliver(tx, &d) : ERR_NO_MEMORY;
     struct json_out o = json_out_to(&op->answer.body);
-    render_delivery(&o, &d);
+    e = buf_ok(&id) && buf_ok(&body) ? fan_out_deliver(tx, &d) : ERR_NO_MEMORY;
+    if (e == ERR_OK)
+        render_delivery(&o, &d);
     buf_release(&id);
     buf_release(&body);
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the delivery");

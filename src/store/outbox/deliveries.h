@@ -1,4 +1,4 @@
-/* What webhooks are to be sent, and how that went, as rows.
+/* Deliveries of webhooks: what is to be sent, and what became of it.
  *
  *   pending ── take ──▶ sending ── finish ──▶ delivered, failed, or pending again
  *      ▲                   │
@@ -26,7 +26,7 @@ enum delivery_state {
 const char *delivery_state_name(enum delivery_state state);
 
 struct delivery {
-    int64_t num; /* the time in its id, rising */
+    int64_t num; /* the time in its id; rises */
     struct uuid id;
     int64_t webhook;
     int64_t tenant;
@@ -37,8 +37,8 @@ struct delivery {
     enum delivery_state state;
     int64_t attempts;
     int64_t schedule_from;
-    int64_t next_at;       /* -1: it is over */
-    int64_t last_status;   /* -1: there was no answer yet, or none to the last attempt */
+    int64_t next_at;       /* -1: it has ended */
+    int64_t last_status;   /* of the last attempt; -1: there was no response */
     struct str last_error; /* ptr NULL: none */
     int64_t created_at;
     int64_t finished_at; /* -1: not yet */
@@ -58,36 +58,36 @@ typedef void delivery_each(void *ctx, const struct delivery *d);
 MUST_CHECK enum err deliveries_list(struct db *db, int64_t webhook, int64_t before, int64_t limit,
                                     delivery_each *each, void *ctx);
 
-/* --- for who sends --- */
+/* --- sending --- */
 
-/* What is due, in the order of next_at and num, with bodies borrowed for the call; `each` returns
- * false to stop. */
+/* Those that are due, by next_at and num, with bodies. Text is borrowed for the call; `each`
+ * returns false to stop. */
 typedef bool delivery_due_each(void *ctx, const struct delivery *d);
 MUST_CHECK enum err deliveries_due(struct db *db, int64_t webhook, int64_t now_ms, int64_t limit,
                                    delivery_due_each *each, void *ctx);
-/* Handed out for the how-manieth time, and due again when this time is past. */
+/* Hands it out for this attempt; it is due again after `until_ms`. */
 MUST_CHECK enum err deliveries_take(struct db *db, int64_t num, int64_t attempt, int64_t until_ms);
-/* Those that a server was sending when it ended, no longer than until `until_ms`, are due now. Only
- * where there is no other server. */
+/* Makes those due that a server was sending when it stopped, with a lease until `until_ms` at most.
+ * Only while no other server runs. */
 MUST_CHECK enum err deliveries_give_back(struct db *db, int64_t now_ms, int64_t until_ms);
 /* When the first one of an enabled webhook is due after this time; -1: none. */
 MUST_CHECK enum err deliveries_next_after(struct db *db, int64_t now_ms, int64_t *ret);
 
-/* How many wait, at most `limit`; with webhook 0 those of all. */
+/* How many wait, at most `limit`; webhook 0: of all webhooks. */
 MUST_CHECK enum err deliveries_waiting(struct db *db, int64_t webhook, int64_t limit, int64_t *ret);
 
-/* --- for who sweeps --- */
+/* --- sweeping --- */
 
-/* The number below which only `kept` newer ones do not lie; 0 when there are not so many. */
+/* The lowest number of the newest `kept`; 0 when there are not so many. */
 MUST_CHECK enum err deliveries_kept_from(struct db *db, int64_t webhook, int64_t kept,
                                          int64_t *ret);
-/* Which may go: numbers below `over` if they are over, those below `any` in any case. */
+/* Which may be removed: below `over` those that have ended, below `any` all. */
 struct deliveries_below {
     int64_t over;
     int64_t any;
 };
-/* Looks at up to `limit` of the webhook's above *at, moves *at past them, and removes those that
- * may go. *ret_looked tells how many there were. */
+/* Looks at up to `limit` of the webhook's deliveries above *at, removes those that may be removed,
+ * and moves *at past them. *ret_looked: how many there were. */
 MUST_CHECK enum err deliveries_sweep(struct db *db, int64_t webhook,
                                      const struct deliveries_below *below, int64_t limit,
                                      int64_t *at, int64_t *ret_looked);

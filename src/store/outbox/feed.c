@@ -1,4 +1,4 @@
-/* Every growth of a timeline in the order of the commits. */
+/* The feed: a log of new events in the order of the commits. */
 #include "store/outbox/feed.h"
 
 #include "store/columns.h"
@@ -29,7 +29,7 @@ enum err feed_last(struct db *db, int64_t *ret)
         return e;
     struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
     int64_t last = db_next(rows) ? db_count(rows, 0) : 0;
-    *ret = MAX(last, swept); /* a number that was removed is not given again */
+    *ret = MAX(last, swept); /* numbers of removed rows are not used again */
     return db_rows_end(rows);
 }
 

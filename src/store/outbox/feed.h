@@ -1,6 +1,6 @@
-/* Every growth of a timeline in the order of the commits, for whoever tells the world. A row names
- * a run or an entity and a range of its events; it is written in the transaction that writes them.
- */
+/* The feed: a log of new events in the order of the commits, for the relay, webhooks and streams. A
+ * row names a run or an entity and a range of its events, and is written in the transaction that
+ * appends them. */
 #ifndef PAWL_STORE_OUTBOX_FEED_H
 #define PAWL_STORE_OUTBOX_FEED_H
 
@@ -15,7 +15,7 @@
 #define FEED_MARK_SWEPT STR("swept")
 
 struct feed_row {
-    int64_t num; /* rises by one */
+    int64_t num; /* 1, 2, 3 … without gaps */
     int64_t tenant;
     int64_t run; /* or the entity */
     int64_t first_seq, last_seq;
@@ -23,7 +23,7 @@ struct feed_row {
 };
 
 MUST_CHECK enum err feed_insert(struct db *db, const struct feed_row *row);
-/* The highest number ever given; 0 when there is none. */
+/* The highest number so far, removed rows included; 0 when there is none. */
 MUST_CHECK enum err feed_last(struct db *db, int64_t *ret);
 /* Rows above `after`, in order. `each` returns false to stop. */
 typedef bool feed_each(void *ctx, const struct feed_row *row);
@@ -33,26 +33,26 @@ MUST_CHECK enum err feed_list(struct db *db, int64_t after, int64_t limit, feed_
 /* The same of tenants that have webhooks, up to `through`. */
 MUST_CHECK enum err feed_list_hooked(struct db *db, int64_t after, int64_t through, int64_t limit,
                                      feed_each *each, void *ctx);
-/* The same with what their events are told of. Text is borrowed. */
+/* The same with their owners. Text is borrowed. */
 struct feed_source {
     struct feed_row row;
     struct str tenant; /* its id */
-    bool has_owner;    /* false: it and its events are not kept any more */
+    bool has_owner;    /* false: it was removed, and its events too */
     struct owner owner;
 };
 typedef bool feed_each_source(void *ctx, const struct feed_source *source);
 MUST_CHECK enum err feed_sources(struct db *db, int64_t after, int64_t limit,
                                  feed_each_source *each, void *ctx);
-/* Of one tenant, up to `through`: the rows of others are passed over. */
+/* Of one tenant, up to `through`. */
 MUST_CHECK enum err feed_of_tenant(struct db *db, int64_t tenant, int64_t after, int64_t through,
                                    int64_t limit, feed_each_source *each, void *ctx);
-/* How many events the rows above `after` tell of. Looks at each of them. */
+/* How many events the rows above `after` name. Reads each of them. */
 MUST_CHECK enum err feed_count_events(struct db *db, int64_t after, int64_t *ret);
 
-/* How far somebody has come. A name that was never set is at 0, with *ret_found false. */
+/* A mark; 0 with *ret_found false when it was never set. */
 MUST_CHECK enum err feed_mark_get(struct db *db, struct str name, bool *ret_found, int64_t *ret);
 MUST_CHECK enum err feed_mark_set(struct db *db, struct str name, int64_t through);
-/* It does not follow the feed any more. */
+/* The reader no longer follows the feed. */
 MUST_CHECK enum err feed_mark_drop(struct db *db, struct str name);
 
 /* Removes up to `limit` rows that are older than `before_ms` and not above `through`. */
