@@ -1,6 +1,5 @@
-/* Watching connections, so that a slow or silent client cannot hold one for ever. libmicrohttpd
- * itself only knows how long a connection was silent; a client that sends a byte now and then would
- * never be silent. */
+/* Closes connections of slow or silent clients. libmicrohttpd only measures how long a connection
+ * was silent; a client that sends a byte now and then would hold it for ever. */
 #define _GNU_SOURCE /* POLLRDHUP */
 #include "http/internal.h"
 
@@ -41,7 +40,7 @@ void conn_notify(void *ctx, struct MHD_Connection *connection, void **socket_con
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         struct conn *conn = calloc(1, sizeof(*conn));
         if (conn == NULL)
-            return; /* it is served all the same, only unwatched */
+            return; /* served, but not watched */
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         conn->fd = info != NULL ? info->connect_fd : -1;
@@ -64,13 +63,13 @@ void conn_notify(void *ctx, struct MHD_Connection *connection, void **socket_con
         conn->next->prev = conn->prev;
     s->conn_count--;
     *socket_context = NULL;
-    /* libmicrohttpd does not tell of the end of a request whose head never became complete. */
+    /* libmicrohttpd does not report the end of a request whose head was never complete. */
     if (conn->request != NULL)
         http_request_drop(&conn->request->pub);
     free(conn);
 }
 
-/* Has something come since the last request ended? Noticed at a sweep, so a second late at most. */
+/* Has a byte arrived since the last request ended? Found at a sweep, so at most a second late. */
 static bool head_is_late(struct conn *conn, int64_t now)
 {
     if (!conn->first && conn->since_ms < 0) {
@@ -83,15 +82,15 @@ static bool head_is_late(struct conn *conn, int64_t now)
     return conn->since_ms >= 0 && now - conn->since_ms > HTTP_HEAD_TIMEOUT_MS;
 }
 
-/* The client has closed its side and nothing that it sent is unread: the rest of the body never
- * comes. libmicrohttpd overlooks the end of a stream that arrives together with data. */
+/* The client has closed its side and all that it sent is read: the rest of the body will not come.
+ * libmicrohttpd misses the end of a stream that arrives together with data. */
 static bool has_hung_up(const struct conn *conn)
 {
     char byte;
     return recv(conn->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* A connection that waits for its answer is suspended: libmicrohttpd does not look at it. */
+/* A connection that waits for its answer is suspended: libmicrohttpd does not poll it. */
 bool http_is_connected(const struct http_request *req)
 {
     const struct request *r = request_of(req);

@@ -1,5 +1,5 @@
-/* What a head must keep to beyond what libmicrohttpd checks: where two readers of one request could
- * disagree about its end or its headers, it is refused (RFC 9112, 3.2, 5.1, 6.1 and 6.3). */
+/* Checks of a request's head that libmicrohttpd does not make. A head about whose end or headers
+ * two readers could disagree is refused (RFC 9112, 3.2, 5.1, 6.1 and 6.3). */
 #include "http/internal.h"
 
 struct head {
@@ -56,14 +56,14 @@ const char *head_fault(const struct request *r, const char *version)
     for (size_t i = 0; i < r->header_count; i++)
         look_at(&h, r->headers[i].name, r->headers[i].value);
     if (h.malformed)
-        return "a header is malformed";
+        return "A header is malformed";
     if (h.hosts > 1 || (h.hosts == 0 && strcmp(version, "HTTP/1.0") != 0))
-        return "there must be one Host header";
+        return "Send exactly one Host header";
     if (h.lengths > 1 || (h.lengths == 1 && !is_digits(h.length)))
-        return "there must be at most one Content-Length, a number";
+        return "Send at most one Content-Length, as a number";
     if (h.encodings > 1 || (h.encodings == 1 && !str_eq_nocase(h.encoding, STR("chunked"))))
-        return "the only Transfer-Encoding is chunked";
+        return "The only Transfer-Encoding allowed is chunked";
     if (h.encodings == 1 && h.lengths == 1)
-        return "Content-Length and Transfer-Encoding exclude each other";
+        return "Send Content-Length or Transfer-Encoding, not both";
     return NULL;
 }

@@ -33,13 +33,13 @@ struct http_request {
     int64_t begun_ns;
     /* Called when the answer could not be sent whole; before `cleanup`. May be NULL. */
     void (*unsent)(void *user);
-    /* Called once nobody holds the request any more; replies may point to what it frees. */
+    /* Called when the last hold is dropped; replies may point to memory that it frees. */
     void (*cleanup)(void *user);
     void *user;
 };
 
-/* Text of a header, ptr NULL when it is absent. *ret_count (may be NULL) tells how often it is
- * there. */
+/* Text of a header, ptr NULL when it is absent. *ret_count (may be NULL) is how often it was
+ * sent. */
 struct str http_header(const struct http_request *req, const char *name, size_t *ret_count);
 /* Takes the next name=value off a query; both are still encoded, and a value that is missing has
  * ptr NULL. False at the end. */
@@ -47,7 +47,7 @@ bool http_query_next(struct str *rest, struct http_param *ret);
 /* Percent-decodes into the arena. False when it is malformed or holds a NUL. */
 MUST_CHECK bool http_decode(struct http_request *req, struct str encoded, struct str *ret);
 
-/* A request stays while somebody holds it: the connection, and whoever works on it. */
+/* A request lives while it is held: by its connection, and by the code that works on it. */
 void http_request_hold(struct http_request *req);
 void http_request_drop(struct http_request *req);
 
@@ -74,35 +74,34 @@ void http_send(struct http_request *req, const struct http_reply *reply);
 /* The problem as problem+json, with Retry-After and the limit's fields where they belong. */
 void http_send_problem(struct http_request *req, const struct problem *p, struct str route,
                        const char *allow);
-/* Is the client still there to be answered? Not once it has closed the connection, or only its own
- * side of it: clients that do so and go on listening are too rare to hand them something that
- * others wait for. */
+/* Can the client still receive an answer? No when it has closed the connection, or only its own
+ * side: clients that do so and still read are too rare to hand them jobs that others wait for. */
 bool http_is_connected(const struct http_request *req);
 /* Instead of a reply: closes the connection. */
 void http_hang_up(struct http_request *req);
 /* True when the request has been answered. */
 bool http_is_answered(const struct http_request *req);
 
-/* --- a reply that goes on --- */
+/* --- a streamed reply --- */
 
 enum http_piece {
     HTTP_PIECE,
     HTTP_LATER,
     HTTP_END,
-    HTTP_BROKEN, /* there is more, but it cannot be had: the client sees that the end is missing */
+    HTTP_BROKEN, /* there is more, but it cannot be read: the client sees that the end is missing */
 };
 
-/* Where its text comes from, asked for as the client takes it: nothing is kept for a client that
- * does not. Both are called with req->user. */
+/* The source of its text, called as fast as the client reads: nothing is buffered for a slow
+ * client. Both are called with req->user. */
 struct http_source {
     /* The next piece, not empty, borrowed until the next call. HTTP_LATER: nothing yet, and
      * http_stream_wake() follows. */
     enum http_piece (*next)(void *user, struct str *ret);
-    /* The client is away, has not taken a byte for HTTP_STREAM_STALL_MS, or all is sent. */
+    /* The client has disconnected, has not read a byte for HTTP_STREAM_STALL_MS, or all is sent. */
     void (*gone)(void *user);
 };
 
-/* Sends the head at once, and the rest as it comes. */
+/* Sends the head now, and each piece when there is one. */
 void http_send_stream(struct http_request *req, const struct http_reply *reply,
                       const struct http_source *source);
 /* There may be more; not after `gone`. */
@@ -135,10 +134,10 @@ int http_server_fd(const struct http_server *server);
 int http_server_timeout_ms(const struct http_server *server);
 void http_server_turn(struct http_server *server);
 
-/* Takes no new connections, closes idle ones, and each other one after its answer. */
+/* Accepts no new connections, closes idle ones, and each other one after its answer. */
 void http_server_drain(struct http_server *server);
 size_t http_server_connections(const struct http_server *server);
-/* Every request has been answered. Cuts off what is still open. */
+/* Call after every request was answered. Closes what is still open. */
 void http_server_free(struct http_server *server);
 
 #endif

@@ -21,11 +21,11 @@ struct conn {
     struct request *request; /* begun and not yet ended */
     struct conn *prev, *next;
     int fd;
-    char peer[48]; /* the client's address as text, once it was asked for */
+    char peer[48]; /* the client's address as text, once it was needed */
     enum conn_phase phase;
-    int64_t since_ms; /* when the phase began, or its first byte came; -1: nothing has come yet */
+    int64_t since_ms;      /* when the phase began or its first byte arrived; -1: no byte yet */
     uint64_t bytes_before; /* what had been received when the last request ended */
-    bool first;            /* no request has been finished on it yet */
+    bool first;            /* no request has ended on it yet */
     bool streaming;        /* its answer is a file or a stream: it may take long */
 };
 
@@ -48,9 +48,9 @@ struct request {
     bool hung_up; /* it ends without one */
     struct http_reply reply;
 
-    /* With a reply that goes on. */
+    /* For a streamed reply. */
     bool streams;
-    const struct http_source *source; /* NULL once it is over */
+    const struct http_source *source; /* NULL after the end */
     struct str unsent;                /* of the piece under way */
 };
 
@@ -82,13 +82,13 @@ void conn_enter(struct http_server *server, struct conn *conn, enum conn_phase p
 void conns_sweep(struct http_server *server);
 
 /* head.c */
-/* What is wrong with the head of a request, or NULL. After a fault nobody knows where the next
- * request begins. */
+/* What is wrong with the head of a request, or NULL. After a fault the start of the next request is
+ * unknown. */
 const char *head_fault(const struct request *r, const char *version);
 
 /* parser_errors.c */
 void parser_error_log(void *ctx, const char *fmt, va_list args);
-/* libmicrohttpd's own functions, past the seams that the linker put in front of them. */
+/* libmicrohttpd's own functions behind the linker's wrappers. */
 struct MHD_Response *__real_MHD_create_response_from_buffer(size_t size, void *buffer,
                                                             enum MHD_ResponseMemoryMode mode);
 size_t __real_MHD_str_to_uint64_n_(const char *text, size_t len, uint64_t *ret);
@@ -102,7 +102,7 @@ void stream_over(struct request *r);
 enum MHD_Result reply_queue(struct request *r);
 /* The headers that every answer has. */
 void reply_add_constants(struct MHD_Response *response);
-/* Lets libmicrohttpd go on with a connection that waits. */
+/* Resumes a suspended connection. */
 void reply_resume(struct request *r);
 void problem_put_json(struct buf *out, const struct problem *p, struct str trace_id);
 

@@ -1,4 +1,4 @@
-/* Opening the socket that connections come in through. */
+/* Opens the listening socket. */
 #include "http/internal.h"
 
 #include <arpa/inet.h>
@@ -34,15 +34,14 @@ static struct addrinfo *resolve(const char *address, struct problem *p, char *ho
 {
     char port[8];
     if (!split(address, host, host_size, port, sizeof(port))) {
-        (void)problem_set(p, ERR_BAD_REQUEST, "an address is given as HOST:PORT, not \"%.200s\"",
-                          address);
+        (void)problem_set(p, ERR_BAD_REQUEST, "\"%.200s\" is not a valid HOST:PORT", address);
         return NULL;
     }
     struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
     int rc = getaddrinfo(host[0] != '\0' ? host : NULL, port, &hints, &found);
     if (rc != 0) {
-        (void)problem_set(p, ERR_BAD_REQUEST, "cannot resolve %s: %s", address, gai_strerror(rc));
+        (void)problem_set(p, ERR_BAD_REQUEST, "Cannot resolve %s: %s", address, gai_strerror(rc));
         return NULL;
     }
     return found;
@@ -103,7 +102,7 @@ enum err listen_open(const char *address, struct problem *p, int *ret_fd, char *
     if (!ok) {
         if (fd >= 0)
             close(fd);
-        return problem_set(p, ERR_BAD_REQUEST, "cannot listen on %s: %s", address, strerror(why));
+        return problem_set(p, ERR_BAD_REQUEST, "Cannot listen on %s: %s", address, strerror(why));
     }
     *ret_port = port_of(fd);
     *ret_fd = fd;

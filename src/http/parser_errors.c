@@ -1,10 +1,10 @@
-/* The parser's own errors as problem+json.
+/* The parser's errors as problem+json.
  *
- * libmicrohttpd answers malformed requests with HTML pages of its own and has no setting for them.
- * Inside it, one place makes these pages, through MHD_create_response_from_buffer(); the linker
- * (--wrap, see CMakeLists.txt) leads that call here. Just before, the library logs the status it is
- * about to send, which is how we know it. All of this happens on one thread; a test sends every
- * kind of malformed request and reads the answer. */
+ * libmicrohttpd answers malformed requests with its own HTML pages and has no setting for that. One
+ * place in it creates these pages, through MHD_create_response_from_buffer(); the linker (--wrap,
+ * see CMakeLists.txt) redirects that call to this file. Just before, the library logs the status
+ * that it will send. Everything happens on one thread; a test sends every kind of malformed request
+ * and reads the answer. */
 #include "http/internal.h"
 
 static int status_of_next_error = 400;
@@ -24,9 +24,8 @@ void parser_error_log(void *ctx, const char *fmt, va_list args)
         next_error_is_garbled = strncmp(fmt, EMPTY_LENGTH, sizeof(EMPTY_LENGTH) - 1) == 0;
 }
 
-/* libmicrohttpd 0.9.75 writes the head of its answer to a bad Content-Length twice, so it is not to
- * see one: its number parser, used for nothing else, says that all is well, and on_head() refuses
- * what is not. */
+/* libmicrohttpd 0.9.75 writes the head of its answer to a bad Content-Length twice. So its number
+ * parser, used for nothing else, accepts every value, and on_head() refuses the bad ones. */
 size_t __wrap_MHD_str_to_uint64_n_(const char *text, size_t len, uint64_t *ret)
 {
     size_t digits = __real_MHD_str_to_uint64_n_(text, len, ret);
@@ -89,10 +88,10 @@ struct MHD_Response *__wrap_MHD_create_response_from_buffer(size_t size, void *b
 
 /* --- NUL bytes --- */
 
-/* The library keeps headers as C strings, so a NUL would cut a value short and make two different
- * keys, tenants or secrets one. No request that is valid here holds one, not even in a body, which
- * is JSON: on its way in it becomes another control character, which http/head.c and the JSON
- * parser refuse. */
+/* The library keeps headers as C strings: a NUL would cut a value short and make two different
+ * keys, tenants or secrets equal. No valid request contains one, not even in its JSON body.
+ * Received NULs are replaced by another control character, which http/head.c and the JSON parser
+ * refuse. */
 static void replace_nuls(char *bytes, ssize_t len)
 {
     char *end = bytes + (len > 0 ? len : 0);

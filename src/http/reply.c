@@ -81,7 +81,7 @@ static void add_limit_headers(struct http_request *req, const struct problem *p,
     int64_t limit = number_of(p, "limit");
     if (status != 429 || limit < 0 || p->limit_policy == NULL)
         return;
-    /* Quotas of runs have no window; that of starts is one of a second. */
+    /* Limits of runs have no window; the rate of starts is per second. */
     int64_t per_second = number_of(p, "per_second");
     if (per_second > 0)
         http_reply_add(
@@ -134,7 +134,7 @@ void http_send(struct http_request *req, const struct http_reply *reply)
     if (r->connection == NULL) {
         if (reply->file_fd > 0)
             close(reply->file_fd);
-        return; /* the client is gone; what it asked for has happened all the same */
+        return; /* the client has gone; its change was made anyway */
     }
     reply_resume(r); /* the handler is called again and queues it */
 }
@@ -170,7 +170,7 @@ static struct MHD_Response *response_of(struct request *r)
         reply->body.len, (void *)(uintptr_t)reply->body.ptr, MHD_RESPMEM_PERSISTENT);
 }
 
-/* Answers belong to one caller and are what their type says. */
+/* No cache may keep an answer, and no browser may guess its type. */
 void reply_add_constants(struct MHD_Response *response)
 {
     (void)MHD_add_response_header(response, "Cache-Control", "no-store");

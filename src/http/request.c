@@ -1,4 +1,4 @@
-/* A request's headers and query, and its life. */
+/* A request: its headers, its query, and who holds it. */
 #include "http/internal.h"
 
 static enum MHD_Result take_header(void *ctx, enum MHD_ValueKind kind, const char *key,

@@ -67,7 +67,7 @@ static void set_trace(struct request *r)
     }
 }
 
-/* Asked for once per connection. */
+/* Formatted once per connection. */
 static struct str peer_of(struct request *r)
 {
     if (r->conn != NULL && r->conn->peer[0] != '\0')
@@ -90,8 +90,8 @@ static struct str peer_of(struct request *r)
     return arena_copy(r, text);
 }
 
-/* The whole request target, from libmicrohttpd's first sight of it: the path alone would lose what
- * lies between an encoded and a plain slash. */
+/* The whole request target, as libmicrohttpd first reads it: its decoded path no longer tells an
+ * encoded slash from a plain one. */
 static void *begin_request(void *ctx, const char *target, struct MHD_Connection *connection)
 {
     struct http_server *s = ctx;
@@ -163,7 +163,7 @@ static enum MHD_Result on_head(struct request *r, const char *method, const char
         conn_enter(r->server, r->conn, CONN_BODY);
     if (!complete || r->pub.path.ptr == NULL || r->pub.method.ptr == NULL ||
         r->pub.peer.ptr == NULL) {
-        refuse(r, ERR_NO_MEMORY, "no memory for the request");
+        refuse(r, ERR_NO_MEMORY, "No memory for the request");
         return reply_queue(r);
     }
     const char *fault = head_fault(r, version);
@@ -172,15 +172,15 @@ static enum MHD_Result on_head(struct request *r, const char *method, const char
         refuse(r, ERR_BAD_REQUEST, fault);
         return reply_queue(r);
     }
-    /* A client that does not wait for leave sends the whole body before it listens: on_body() hears
-     * it out. */
+    /* A client that does not wait for 100 Continue sends the whole body before it reads: on_body()
+     * reads it to the end. */
     bool waits = http_header(&r->pub, "Expect", NULL).ptr != NULL;
     struct str length = str_trim(http_header(&r->pub, "Content-Length", NULL));
     int64_t bytes = 0;
     if (length.ptr != NULL && (!str_to_i64(length, &bytes) || bytes > BODY_DISCARD_MAX ||
                                (waits && bytes > HTTP_BODY_MAX))) {
         r->last = true;
-        refuse(r, ERR_BODY_TOO_LARGE, "a body may have at most 1 MiB");
+        refuse(r, ERR_BODY_TOO_LARGE, "The body must not exceed 1 MiB");
         return reply_queue(r);
     }
     return MHD_YES;
@@ -190,8 +190,7 @@ static enum MHD_Result on_body(struct request *r, const char *data, size_t *size
 {
     buf_put_bytes(&r->body, data, *size);
     if (!buf_ok(&r->body)) {
-        /* The rest is read and thrown away, so that the client hears the answer, but not for ever.
-         */
+        /* The rest is read and discarded, up to a limit, so that the client reads the answer. */
         r->discarded += *size;
         if (r->discarded > BODY_DISCARD_MAX)
             return MHD_NO;
@@ -209,7 +208,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
     (void)url;
     struct request *r = *con_cls;
     if (r == NULL)
-        return MHD_NO; /* there was no memory to begin it */
+        return MHD_NO; /* out of memory when it began */
     if (r->pub.method.ptr == NULL)
         return on_head(r, method, version);
     if (*size > 0)
@@ -220,7 +219,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
             conn_enter(s, r->conn, CONN_WORKING);
         r->pub.body = buf_str(&r->body);
         if (r->discarded > 0)
-            refuse(r, ERR_BODY_TOO_LARGE, "a body may have at most 1 MiB");
+            refuse(r, ERR_BODY_TOO_LARGE, "The body must not exceed 1 MiB");
         else
             s->config.handler(s->config.handler_ctx, &r->pub);
     }
@@ -232,7 +231,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
     return MHD_YES;
 }
 
-/* Paths and queries are decoded by whoever knows their parts. */
+/* The api layer decodes paths and queries, part by part. */
 static size_t keep_encoded(void *ctx, struct MHD_Connection *connection, char *text)
 {
     (void)ctx;
@@ -246,13 +245,13 @@ static enum err read_pem(const char *path, struct problem *p, char **ret)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return problem_set(p, ERR_BAD_REQUEST, "cannot open %s: %s", path, strerror(errno));
+        return problem_set(p, ERR_BAD_REQUEST, "Cannot open %s: %s", path, strerror(errno));
     char *text = calloc(1, TLS_FILE_MAX + 1);
     ssize_t got = text != NULL ? read(fd, text, TLS_FILE_MAX) : -1;
     close(fd);
     if (got <= 0) {
         free(text);
-        return problem_set(p, ERR_BAD_REQUEST, "cannot read %s", path);
+        return problem_set(p, ERR_BAD_REQUEST, "Cannot read %s", path);
     }
     *ret = text;
     return ERR_OK;
@@ -280,8 +279,9 @@ static enum err start_daemon(struct http_server *s, const char *cert, const char
         cert != NULL ? tls : none, MHD_OPTION_END);
     if (s->daemon == NULL)
         return problem_set(p, ERR_BAD_REQUEST,
-                           cert != NULL ? "cannot start: is the TLS certificate valid for its key?"
-                                        : "cannot start the HTTP server");
+                           cert != NULL
+                               ? "Cannot start TLS: check that the certificate belongs to the key"
+                               : "Cannot start the HTTP server");
     return ERR_OK;
 }
 
@@ -295,7 +295,7 @@ enum err http_server_start(const struct http_config *config, struct problem *p,
                                                  METRIC_SECONDS};
     struct http_server *s = calloc(1, sizeof(*s));
     if (s == NULL)
-        return problem_set(p, ERR_NO_MEMORY, "no memory for the HTTP server");
+        return problem_set(p, ERR_NO_MEMORY, "No memory for the HTTP server");
     s->config = *config;
     s->listen_fd = -1;
     char *cert = NULL;
@@ -305,7 +305,7 @@ enum err http_server_start(const struct http_config *config, struct problem *p,
     if (config->metrics != NULL)
         s->durations = metrics_declare(config->metrics, &DURATIONS);
     bool counts = s->durations != NULL || config->metrics == NULL;
-    enum err e = counts ? ERR_OK : problem_set(p, ERR_NO_MEMORY, "no memory");
+    enum err e = counts ? ERR_OK : problem_set(p, ERR_NO_MEMORY, "No memory for the HTTP server");
     if (e == ERR_OK && config->tls_cert != NULL)
         e = read_pem(config->tls_cert, p, &cert);
     if (e == ERR_OK && config->tls_cert != NULL)
@@ -327,7 +327,7 @@ enum err http_server_start(const struct http_config *config, struct problem *p,
     return e;
 }
 
-/* --- turning --- */
+/* --- one turn of the loop --- */
 
 const char *http_server_url(const struct http_server *s)
 {

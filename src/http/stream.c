@@ -8,7 +8,7 @@
 
 enum { STREAM_BLOCK = 4 * KIB };
 
-/* The client has taken what was given before, or there is more for it: its time begins anew. */
+/* The client has read the last piece, or there is a new one: its time limit starts again. */
 static void note_progress(struct request *r)
 {
     if (r->conn != NULL)
@@ -27,7 +27,7 @@ static ssize_t read_source(void *ctx, uint64_t pos, char *out, size_t max)
             if (got == HTTP_PIECE)
                 continue;
             if (count > 0)
-                break; /* it says so again next time */
+                break; /* reported again next time */
             if (got == HTTP_END)
                 return MHD_CONTENT_READER_END_OF_STREAM;
             if (got == HTTP_BROKEN)
@@ -58,8 +58,8 @@ void stream_over(struct request *r)
         source->gone(r->pub.user);
 }
 
-/* What waits in the kernel is bounded too, and so is the time for which a link that is dead goes
- * unnoticed. Neither is needed for the stream to work. */
+/* Bounds what waits in the kernel, and how long a dead link goes unnoticed. The stream works
+ * without either. */
 static void bound_socket(const struct conn *conn)
 {
     int bytes = HTTP_STREAM_SOCKET_BYTES;
@@ -78,7 +78,7 @@ void http_send_stream(struct http_request *req, const struct http_reply *reply,
         bound_socket(r->conn);
     http_send(req, reply);
     if (r->connection == NULL)
-        stream_over(r); /* the client did not wait for the first word */
+        stream_over(r); /* the client left before the first event */
 }
 
 void http_stream_wake(struct http_request *req)
