@@ -107,7 +107,7 @@ enum {
     TIMERS_LATEST_SEARCHED_MAX = 2048,    /* of the latest that are due, looked at first: a small tenant's timer is usually there */
     TIMERS_SINGLED_OUT_MAX = 64,          /* of tenants behind that backlog, fired in the same turn */
     TIMERS_SINGLED_OUT_TENANT_MAX = 8,    /* of one such tenant */
-    TIMERS_MS_PER_TURN_MAX = 20,          /* likewise, when each of them takes long */
+    TIMERS_ROWS_PER_TURN_MAX = 4000,      /* rows that they change: some 20 ms of the writer, counted in rows so that it does not depend on the machine */
     TIMERS_BYTES_PER_TURN_MAX = 16 * MIB, /* of what they load: many large ones must not run a turn out of memory */
     LATE_INDEX_ROWS = 2048,               /* rows that are indexed together: a few milliseconds of work */
     DAMAGED_PASSED_MAX = 16,              /* damaged jobs that a claim passes over; more are a damaged file */

@@ -727,16 +727,17 @@ static enum err open_parts(struct engine *e, const struct engine_config *config,
     if (err != ERR_OK)
         return err;
     struct writer_config commits = {
-        .db = e->writer,
-        .env = config->env,
-        .stats = e->stats,
+        .core = {.db = e->writer,
+                 .meter = config->env,
+                 .gate = e->gate,
+                 .stats = e->stats,
+                 .polls = e->polls,
+                 .cleanup_failures = e->metrics.cleanup_failures,
+                 .has_bus = e->relay != NULL,
+                 .keeps_all = config->keeps_all},
+        .receivers = receivers_of(e),
         .commit_seconds = e->metrics.commit_seconds,
         .batch_size = e->metrics.batch_size,
-        .cleanup_failures = e->metrics.cleanup_failures,
-        .receivers = receivers_of(e),
-        .polls = e->polls,
-        .gate = e->gate,
-        .keeps_all = config->keeps_all,
     };
     err = writer_start(&commits, p, &e->commits);
     if (err != ERR_OK)

@@ -22,7 +22,6 @@ struct walk {
     const struct receivers *to;
     bool for_waiters, for_subscribers;
     int64_t events;
-    int64_t timer_at;
 };
 
 static void raise_flag(const struct receivers *to, atomic_bool *flag)
@@ -63,8 +62,7 @@ static void hand_out(struct walk *w, const struct effect *x)
         atomic_fetch_add(w->to->auth_epoch, 1);
         return;
     case EFFECT_TIMER_ARMED:
-        w->timer_at = w->timer_at < 0 ? x->timer_at : MIN(w->timer_at, x->timer_at);
-        return;
+        return; /* the core has noted it: core_wants_background() */
     case EFFECT_ENTITY_CALL_ENDED:
         metric_add(w->to->entity_calls, str_of(entity_call_end_name(x->call_end)), STR_NONE, 1);
         return;
@@ -81,13 +79,11 @@ static void hand_out(struct walk *w, const struct effect *x)
     assert(!"unknown effect");
 }
 
-struct effect_parcel *publish_committed(const struct receivers *to, struct effects *fx,
-                                        int64_t *ret_timer_at)
+struct effect_parcel *publish_committed(const struct receivers *to, struct effects *fx)
 {
-    struct walk w = {.to = to, .timer_at = -1};
+    struct walk w = {.to = to};
     for (const struct effect *x = fx->first; x != NULL; x = x->next)
         hand_out(&w, x);
-    *ret_timer_at = w.timer_at;
     if (w.events > 0 && to->relay != NULL) {
         atomic_fetch_add(to->unpublished_events, w.events);
         relay_wake(to->relay);

@@ -37,9 +37,8 @@ struct receivers {
 void wake_loop(int event_fd);
 
 /* After a commit, on the thread that has the writer's turn. Hands out all effects and returns what
- * the loop has to publish; NULL: nothing. *ret_timer_at is the earliest timer; -1: none. */
-struct effect_parcel *publish_committed(const struct receivers *to, struct effects *fx,
-                                        int64_t *ret_timer_at);
+ * the loop has to publish; NULL: nothing. */
+struct effect_parcel *publish_committed(const struct receivers *to, struct effects *fx);
 
 /* The rest, on the HTTP loop's thread, in the order of commits. Takes over the parcels. */
 void publish_on_loop(struct effect_parcel *first, struct waiters *waiters,

@@ -8,24 +8,16 @@
 #define PAWL_RUNTIME_WRITER_H
 
 #include "base/metrics.h"
-#include "core/txn/op.h"
-#include "core/txn/replay_stats.h"
-#include "core/txn/tx.h"
+#include "core/core.h"
 #include "runtime/publish.h"
 
 struct writer;
 
 struct writer_config {
-    struct db *db; /* the writer's; owned by the caller */
-    const struct env *env;
-    struct replay_stats *stats;
+    struct core_config core;    /* its meter is the writer's clock and source of seeds too */
+    struct receivers receivers; /* of effects */
     struct metric *commit_seconds;
     struct metric *batch_size;
-    struct metric *cleanup_failures;
-    struct receivers receivers; /* of effects */
-    struct worker_polls *polls;
-    struct gate *gate;
-    bool keeps_all; /* neither old runs nor old rows of the feed are removed */
 };
 
 /* Starts the writer thread. The caller owns *ret. */

@@ -24,7 +24,7 @@ enum {
 
 static int64_t until_wall(const struct background *b, int64_t due_at)
 {
-    return due_at < 0 ? INT64_MAX : MAX(due_at - env_now_ms(b->env.env), (int64_t)0);
+    return due_at < 0 ? INT64_MAX : MAX(due_at - b->env.now_ms, (int64_t)0);
 }
 
 static int64_t timers_wait(const struct background *b, const struct tx *tx, int64_t mono)
@@ -110,7 +110,7 @@ static int64_t until_mono(const struct background *b, enum work_kind kind, int64
 static void note_slice(struct background *b, enum work_kind kind, bool more, int64_t pause_ms)
 {
     b->kinds[kind].more = more;
-    b->kinds[kind].at = env_mono_ms(b->env.env) + pause_ms;
+    b->kinds[kind].at = b->mono_ms + pause_ms;
 }
 
 #define WAIT_OF(name, kind)                                                            \
@@ -315,7 +315,7 @@ static enum err fail_queued(void *ctx, struct tx *tx, struct problem *p)
 /* A queued run that cannot start fails; if not even that is possible, its tenant's queue waits. */
 static enum err queued_turn(struct background *b, struct tx *tx, struct problem *p)
 {
-    dispatch_bring_back(tx, env_now_ms(b->env.env));
+    dispatch_bring_back(tx, b->env.now_ms);
     enum err e = work_transaction(&b->env, tx, start_queued, NULL, p);
     if (e == ERR_OK || is_outage(e) || b->env.tenant == 0)
         return e;
@@ -329,7 +329,7 @@ static enum err queued_turn(struct background *b, struct tx *tx, struct problem 
         e = work_transaction(&b->env, tx, fail_queued, &f, p);
     if (e != ERR_OK && !is_outage(e)) {
         int64_t ms = put_aside_ms(&b->aside, (uint64_t)tenant);
-        dispatch_set_aside(tx, tenant, env_now_ms(b->env.env) + ms);
+        dispatch_set_aside(tx, tenant, b->env.now_ms + ms);
         e = ERR_OK;
     }
     return e;
@@ -376,9 +376,9 @@ static const struct work WORK[] = {
 /* --- all of it --- */
 
 enum err background_init(struct background *b, struct db *db, struct replay_stats *stats,
-                         const struct env *env, struct metric *failures)
+                         struct metric *failures)
 {
-    *b = (struct background){.env = {.env = env}, .stats = stats, .failures = failures};
+    *b = (struct background){.stats = stats, .failures = failures};
     for (enum work_kind kind = 0; kind < WORK_COUNT; kind++)
         metric_add(failures, str_of(WORK[kind].name), STR_NONE, 0);
     enum err e = timers_next(db, &b->timers.next);
@@ -416,19 +416,21 @@ static void note_failure(struct background *b, enum work_kind kind, enum err e,
         delay <<= MIN(b->kinds[kind].failed, (int64_t)5);
         b->kinds[kind].failed++;
     }
-    b->kinds[kind].retry_at = env_mono_ms(b->env.env) + MIN(delay, (int64_t)RETRY_MS_MAX);
+    b->kinds[kind].retry_at = b->mono_ms + MIN(delay, (int64_t)RETRY_MS_MAX);
     metric_add(b->failures, str_of(WORK[kind].name), STR_NONE, 1);
     LOG(LOG_WARN, "background work failed and will be tried again", LOG_Z("work", WORK[kind].name),
         LOG_Z("error", err_code(e)), LOG_Z("why", p->detail));
 }
 
-enum err background_run(struct background *b, struct tx *tx)
+enum err background_run(struct background *b, struct tx *tx, int64_t now_ms, int64_t mono_ms)
 {
+    b->env.now_ms = now_ms;
+    b->mono_ms = mono_ms;
     enum err outage = ERR_OK;
     struct problem p;
     problem_init(&p);
     for (enum work_kind kind = 0; kind < WORK_COUNT && outage != ERR_STORE_FAILED; kind++) {
-        if (wait_of(b, tx, kind, env_mono_ms(b->env.env)) > 0)
+        if (wait_of(b, tx, kind, b->mono_ms) > 0)
             continue;
         enum err e = WORK[kind].turn(b, tx, &p);
         if (e == ERR_OK)
@@ -448,11 +450,12 @@ bool background_is_wanted(const struct background *b, const struct tx *tx)
     return tx_runs_index_is_due(tx) || dispatch_is_due(tx) || fan_out_is_behind(&b->fan_out, tx);
 }
 
-int64_t background_wait_ms(const struct background *b, const struct tx *tx)
+int64_t background_wait_ms(struct background *b, const struct tx *tx, int64_t now_ms,
+                           int64_t mono_ms)
 {
-    int64_t mono = env_mono_ms(b->env.env);
     int64_t wait = INT64_MAX;
+    b->env.now_ms = now_ms;
     for (enum work_kind kind = 0; kind < WORK_COUNT; kind++)
-        wait = MIN(wait, wait_of(b, tx, kind, mono));
+        wait = MIN(wait, wait_of(b, tx, kind, mono_ms));
     return wait;
 }

@@ -43,6 +43,7 @@ enum work_kind {
 
 struct background {
     struct work_env env;
+    int64_t mono_ms; /* of the run under way */
     struct replay_stats *stats;
     struct metric *failures; /* by kind */
     bool keeps_all;          /* neither old runs nor old rows of the feed are removed */
@@ -63,15 +64,17 @@ struct background {
 
 /* Reads the earliest timer and schedule. */
 MUST_CHECK enum err background_init(struct background *b, struct db *db, struct replay_stats *stats,
-                                    const struct env *env, struct metric *failures);
+                                    struct metric *failures);
 /* A batch armed a timer, or set a schedule (-1: none). True when it is the first to come. */
 bool background_note_due(struct background *b, int64_t due_at);
 /* All that is due, one slice of each. Their effects stay in tx. Returns the first outage that it
  * met. */
-MUST_CHECK enum err background_run(struct background *b, struct tx *tx);
+MUST_CHECK enum err background_run(struct background *b, struct tx *tx, int64_t now_ms,
+                                   int64_t mono_ms);
 /* Is there something that a turn without it has brought? Then it should run soon. */
 bool background_is_wanted(const struct background *b, const struct tx *tx);
 /* How long nothing will be due. */
-int64_t background_wait_ms(const struct background *b, const struct tx *tx);
+int64_t background_wait_ms(struct background *b, const struct tx *tx, int64_t now_ms,
+                           int64_t mono_ms);
 
 #endif

@@ -44,11 +44,11 @@ static enum err fire_together(void *ctx, struct tx *tx, struct problem *p)
     b->tried = false;
     enum err e = load_due(b, tx);
     size_t count = e == ERR_OK ? mix(b, timers) : 0;
-    /* Those that a turn has no room or no time for are due still, and come next. */
-    int64_t end = env_mono_ms(tx->env) + TIMERS_MS_PER_TURN_MAX;
+    /* Those that a turn has no room for are due still, and come next. */
+    int64_t rows_max = tx_changes(tx) + TIMERS_ROWS_PER_TURN_MAX;
     size_t loaded = 0;
     for (size_t i = 0; i < count && e == ERR_OK; i++) {
-        if (i > 0 && (loaded > TIMERS_BYTES_PER_TURN_MAX || env_mono_ms(tx->env) > end))
+        if (i > 0 && (loaded > TIMERS_BYTES_PER_TURN_MAX || tx_changes(tx) > rows_max))
             break;
         b->tried = true;
         struct arena_mark mark = arena_mark(&tx->arena);
@@ -117,7 +117,7 @@ static enum err deal_with(struct alone *a, struct work_env *w, struct tx *tx,
     if (a->why == ERR_TOO_LARGE && work_transaction(w, tx, give_up_run, a, p) == ERR_OK)
         return ERR_OK;
     uint64_t what = (uint64_t)a->timer->run * 31 + (uint64_t)a->timer->ordinal + 1;
-    a->until_ms = env_now_ms(tx->env) + put_aside_ms(aside, what);
+    a->until_ms = tx->now_ms + put_aside_ms(aside, what);
     return work_transaction(w, tx, postpone, a, p);
 }
 
@@ -137,12 +137,12 @@ static enum err fire_one(struct timer_batch *b, const struct timer *timer, struc
 static enum err fire_one_by_one(struct timer_batch *b, struct work_env *w, struct tx *tx,
                                 struct put_aside *aside, struct problem *p, int64_t *ret_failed)
 {
-    int64_t end = env_mono_ms(tx->env) + TIMERS_MS_PER_TURN_MAX;
+    int64_t rows_max = tx_changes(tx) + TIMERS_ROWS_PER_TURN_MAX;
     enum err e = work_transaction(w, tx, look, b, p);
     if (e == ERR_OK && b->count == 0)
         b->alone = 0;
     for (size_t i = 0; i < b->count && e == ERR_OK; i++) {
-        if (i > 0 && env_mono_ms(tx->env) > end)
+        if (i > 0 && tx_changes(tx) > rows_max)
             break;
         e = fire_one(b, &b->due[i], w, tx, aside, p, ret_failed);
         b->alone -= e == ERR_OK;

@@ -8,7 +8,7 @@ static enum err attempt(struct work_env *w, struct tx *tx, bool dispatches_later
 {
     problem_clear(p);
     w->tenant = w->run = 0;
-    tx_start(tx);
+    tx_start(tx, w->now_ms);
     tx->dispatches_later = dispatches_later;
     tx->dispatching = (struct dispatching){0};
     enum err e = db_begin(tx->db);

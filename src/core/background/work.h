@@ -5,7 +5,7 @@
 #include "core/txn/tx.h"
 
 struct work_env {
-    const struct env *env;
+    int64_t now_ms;
     int64_t tenant,
         run; /* whose queued run was starting when the last transaction failed; 0: none */
 };

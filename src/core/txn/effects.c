@@ -146,6 +146,11 @@ bool effects_are_empty(const struct effects *fx)
     return fx->first == NULL && !fx->failed;
 }
 
+bool effects_transaction_is_over(const struct effects *fx)
+{
+    return *fx->begun == NULL && !fx->failed;
+}
+
 void effect_parcel_free(struct effect_parcel *parcel)
 {
     struct arena memory = parcel->memory;

@@ -127,5 +127,7 @@ struct effect_parcel *effects_take(struct effects *fx);
 void effects_forget(struct effects *fx);
 /* Nothing is left to be published and no transaction has appended anything. */
 bool effects_are_empty(const struct effects *fx);
+/* All that is here is committed. */
+bool effects_transaction_is_over(const struct effects *fx);
 
 #endif

@@ -121,6 +121,11 @@ enum err tenant_cache_flush(struct tenant_cache *cache, struct db *db)
     return e;
 }
 
+bool tenant_cache_is_flushed(const struct tenant_cache *cache)
+{
+    return cache->dirty == NULL;
+}
+
 static enum err reload(struct tenant *t, struct db *db, struct arena *arena)
 {
     struct tenant stored = {0};

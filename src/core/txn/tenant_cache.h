@@ -28,6 +28,8 @@ void tenant_cache_numbered(struct tenant_cache *cache, struct tenant *t);
 void tenant_cache_touch(struct tenant_cache *cache, struct tenant *t);
 /* Writes the counters that changed. */
 MUST_CHECK enum err tenant_cache_flush(struct tenant_cache *cache, struct db *db);
+/* No counter waits to be written. */
+bool tenant_cache_is_flushed(const struct tenant_cache *cache);
 /* Reads all counters again; none of them may have changed since the last flush. */
 MUST_CHECK enum err tenant_cache_reload(struct tenant_cache *cache, struct db *db,
                                         struct arena *arena);

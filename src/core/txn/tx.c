@@ -71,14 +71,19 @@ void tx_release(struct tx *tx)
     read_tx_release(&tx->read);
 }
 
-void tx_start(struct tx *tx)
+void tx_start(struct tx *tx, int64_t now_ms)
 {
     cpu_shares_turn(tx->cpu);
     if (!tx->remembers || tx->stale)
         tx_forget(tx);
     else
         clear_turn(tx);
-    read_tx_start(&tx->read, env_now_ms(tx->env));
+    read_tx_start(&tx->read, now_ms);
+}
+
+void tx_end(struct tx *tx)
+{
+    clear_turn(tx);
 }
 
 static enum err write_feed(struct tx *tx)

@@ -76,8 +76,10 @@ struct tx {
 MUST_CHECK enum err tx_init(struct tx *tx, struct db *db, const struct env *env);
 void tx_release(struct tx *tx);
 
-/* A new turn: the clock is read, what may have become untrue is forgotten. */
-void tx_start(struct tx *tx);
+/* Begins: what may have become untrue is forgotten. */
+void tx_start(struct tx *tx, int64_t now_ms);
+/* After the last transaction for now: frees what it has loaded. Effects and caches stay. */
+void tx_end(struct tx *tx);
 /* Writes the counters that changed, and the feed. */
 MUST_CHECK enum err tx_flush(struct tx *tx);
 /* Flushes and commits. The effects can then be published. */

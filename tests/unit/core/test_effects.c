@@ -25,7 +25,7 @@ static void fixture_close(struct fixture *f)
 
 static void begin(struct fixture *f)
 {
-    tx_start(&f->tx);
+    tx_start(&f->tx, env_now_ms(f->tx.env));
     assert_ok(db_begin(f->db));
 }
 

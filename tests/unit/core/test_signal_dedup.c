@@ -59,7 +59,7 @@ static void house_close(struct house *h)
 
 static void turn_begin(struct house *h)
 {
-    tx_start(&h->tx);
+    tx_start(&h->tx, env_now_ms(h->tx.env));
     assert_ok(db_begin(h->db));
 }
 

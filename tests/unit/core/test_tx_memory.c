@@ -181,7 +181,7 @@ static void each_row(struct folder *folder, void (*check)(struct tx *tx, const s
         struct db *db = open_writer(path_in(folder, name).text);
         struct tx tx;
         assert_ok(tx_init(&tx, db, &ENV_SYSTEM));
-        tx_start(&tx);
+        tx_start(&tx, env_now_ms(tx.env));
         assert_ok(db_begin(db));
         ROWS[i].remember(&tx);
         if (!ROWS[i].is_known(&tx))

@@ -269,7 +269,7 @@ static inline void settle(struct rig *rig)
 /* ' is written for ". */
 static inline json_t *json_of(const char *quoted_singly)
 {
-    char text[4096];
+    char text[16 * KIB];
     size_t len = strlen(quoted_singly);
     assert_true(len < sizeof(text));
     for (size_t i = 0; i <= len; i++)

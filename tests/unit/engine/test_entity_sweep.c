@@ -32,7 +32,7 @@ static void stage_close(struct stage *s)
 static int64_t slice(struct stage *s, bool *ret_more)
 {
     int64_t before = db_changes(s->db);
-    tx_start(&s->tx);
+    tx_start(&s->tx, env_now_ms(s->tx.env));
     assert_ok(db_begin(s->db));
     assert_ok(entity_sweep_slice(&s->sweep, &s->tx, ret_more));
     assert_ok(db_commit(s->db));

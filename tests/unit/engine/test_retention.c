@@ -161,7 +161,7 @@ static void tenants_do_not_lose_each_others_runs(void **state)
 static int64_t one_slice(struct retention *r, struct tx *tx, bool *ret_more)
 {
     int64_t before = db_changes(tx->db);
-    tx_start(tx);
+    tx_start(tx, env_now_ms(tx->env));
     assert_int_equal(db_begin(tx->db), ERR_OK);
     assert_int_equal(retention_slice(r, tx, ret_more), ERR_OK);
     assert_int_equal(db_commit(tx->db), ERR_OK);

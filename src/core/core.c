@@ -1,0 +1,339 @@
+/* The deterministic core: batches of operations, and background work. */
+#include "core/core.h"
+
+#include "base/log.h"
+#include "core/background/background.h"
+#include "core/usecase/execute.h"
+
+struct core {
+    struct core_config config;
+    struct tx tx;
+    struct background background;
+    bool disk_full;
+    bool failed;
+    bool sooner; /* a timer was armed that comes before all that were known */
+
+    /* The call under way. */
+    struct core_call call;
+    int64_t now_ms;
+    struct chance chance;
+    struct env env; /* its world, for ids and delays */
+    enum err outage;
+};
+
+/* --- the world of a call --- */
+
+static int64_t call_now_us(void *ctx)
+{
+    return ((const struct core *)ctx)->call.now_us;
+}
+
+static int64_t meter_ns(void *ctx)
+{
+    return env_mono_ns(((const struct core *)ctx)->config.meter);
+}
+
+static void call_random(void *ctx, void *out, size_t len)
+{
+    chance_take(&((struct core *)ctx)->chance, out, len);
+}
+
+/* Between calls nothing is open and nothing is left over. */
+static void assert_core(const struct core *c)
+{
+    assert(effects_transaction_is_over(&c->tx.effects));
+    assert(c->tx.visits == NULL && c->tx.kept == NULL && c->tx.freed == NULL);
+    assert(c->tx.arena.used == 0 && c->tx.notes.used == 0);
+    assert(tenant_cache_is_flushed(c->tx.tenants));
+    (void)c;
+}
+
+static void begin_call(struct core *c, const struct core_call *call)
+{
+    assert_core(c);
+    assert(effects_are_empty(&c->tx.effects)); /* those of the last call have been published */
+    c->call = *call;
+    c->now_ms = call->now_us / 1000;
+    c->outage = ERR_OK;
+    chance_init(&c->chance, &call->seed);
+}
+
+/* Timers that were armed concern the core itself. */
+static void end_call(struct core *c)
+{
+    for (const struct effect *x = c->tx.effects.first; x != NULL; x = x->next) {
+        if (x->kind == EFFECT_TIMER_ARMED)
+            c->sooner |= background_note_due(&c->background, x->timer_at);
+    }
+    tx_end(&c->tx);
+    assert_core(c);
+}
+
+/* --- answers --- */
+
+static void fail_all(struct op *first, enum err e, const char *why)
+{
+    for (struct op *op = first; op != NULL; op = op->next) {
+        op_clear_result(op);
+        op->err = problem_set(&op->problem, e, "%s", why);
+    }
+}
+
+static const char *why_of(enum err e)
+{
+    switch ((int)e) {
+    case ERR_STORE_FULL:
+        return "the disk is full: nothing was changed";
+    case ERR_STORE_FAILED:
+        return "the store failed: whether the change was kept is not known, retry with the same "
+               "key";
+    case ERR_NO_MEMORY:
+        return "out of memory: nothing was changed";
+    case ERR_TOO_LARGE:
+        return "this needs more memory than one operation may take: nothing was changed";
+    case ERR_STORE_BUSY:
+        return "the store is busy: nothing was changed";
+    case ERR_DAMAGED:
+        return "a stored object that the change needs is damaged: nothing was changed. The "
+               "server's log names it, and so does `pawl doctor`";
+    default:
+        return "the change could not be made: nothing was changed";
+    }
+}
+
+/* --- one batch --- */
+
+/* How one go at a batch ended. */
+struct outcome {
+    enum err err;
+    struct op *culprit;   /* the op that failed; NULL: none of them did */
+    bool dispatch_failed; /* not the ops did, but a queued run that was to take a slot they freed */
+};
+
+/* Begins, runs all, commits. An error means that nothing of it happened, or (STORE_FAILED) that
+ * nobody knows. */
+static struct outcome try_batch(struct core *c, struct op *first, bool dispatches_later)
+{
+    struct tx *tx = &c->tx;
+    struct outcome out = {.err = ERR_OK};
+    tx_start(tx, c->now_ms);
+    tx->dispatches_later = dispatches_later;
+    out.err = db_begin(tx->db);
+    if (out.err != ERR_OK)
+        return out;
+    for (struct op *op = first; op != NULL && out.err == ERR_OK; op = op->next) {
+        struct arena_mark mark = arena_mark(&tx->arena);
+        if (op->use_case->sees_counts)
+            out.err = replay_stats_flush(c->config.stats, tx->db);
+        if (out.err == ERR_OK)
+            out.err = execute_op(op, tx);
+        if (out.err == ERR_OK)
+            arena_back_to(&tx->arena, mark);
+        else
+            out.culprit = op;
+    }
+    if (out.err == ERR_OK)
+        out.err = tx_commit(tx);
+    out.dispatch_failed = tx->dispatch_failed;
+    if (out.err != ERR_OK)
+        db_rollback(tx->db);
+    tx_leave_gates(tx);
+    if (out.err != ERR_OK)
+        tx_rolled_back(tx);
+    return out;
+}
+
+/* Queued runs that cannot start are no business of the ops that made room for them. */
+static struct outcome try_batch_apart(struct core *c, struct op *first)
+{
+    struct outcome out = try_batch(c, first, false);
+    return out.dispatch_failed && !is_outage(out.err) ? try_batch(c, first, true) : out;
+}
+
+static void note_failure(struct core *c, enum err e)
+{
+    if (is_outage(e) && (c->outage == ERR_OK || e == ERR_STORE_FAILED))
+        c->outage = e;
+    if (e == ERR_STORE_FULL && !c->disk_full)
+        LOG(LOG_ERROR, "the disk is full: changes are refused");
+    c->disk_full |= e == ERR_STORE_FULL;
+    if (e != ERR_STORE_FAILED)
+        return;
+    LOG(LOG_ERROR, "the store failed: nothing more is acknowledged, stopping");
+    c->failed = true;
+}
+
+/* The log may not grow: replays are answered all the same, everything else is refused. */
+static void answer_without_writing(struct core *c, struct op *first)
+{
+    for (struct op *op = first; op != NULL; op = op->next) {
+        tx_start(&c->tx, c->now_ms);
+        bool known = false;
+        if (db_begin(c->tx.db) == ERR_OK) {
+            known = op->idem.key.len > 0 && execute_op(op, &c->tx) == ERR_OK &&
+                    (op->answer.replayed || op->err == ERR_IDEM_KEY_REUSED);
+            db_rollback(c->tx.db);
+            tx_leave_gates(&c->tx);
+            tx_rolled_back(&c->tx);
+        }
+        if (known) {
+            count_known(op, c->config.stats, c->tx.now_ms);
+            continue;
+        }
+        op_clear_result(op);
+        op->err = problem_set(&op->problem, ERR_STORE_BUSY,
+                              "a reader outside pawl keeps the write-ahead log from shrinking");
+    }
+}
+
+static void run_batch(struct core *c, struct op *first);
+
+/* The list up to `end`, which stays linked behind it. */
+static void run_until(struct core *c, struct op *first, const struct op *end)
+{
+    if (first == end)
+        return;
+    struct op **cut = &first->next;
+    while (*cut != end)
+        cut = &(*cut)->next;
+    struct op *rest = *cut;
+    *cut = NULL;
+    run_batch(c, first);
+    *cut = rest;
+}
+
+/* One op broke the batch: those before it, that op, and those behind it go each for themselves. Or
+ * nobody did, but there is no room for all: alone each gets what it deserves, and a replay, which
+ * needs no room, gets its answer. */
+static void run_apart(struct core *c, struct op *first, const struct outcome *out)
+{
+    if (out->culprit != NULL && !is_outage(out->err)) {
+        run_until(c, first, out->culprit);
+        run_until(c, out->culprit, out->culprit->next);
+        run_until(c, out->culprit->next, NULL);
+        return;
+    }
+    for (struct op *op = first; op != NULL; op = op->next)
+        run_until(c, op, op->next);
+}
+
+static void fail_batch(struct core *c, struct op *first, enum err e)
+{
+    if (e == ERR_INTERNAL && first->next == NULL)
+        LOG(LOG_ERROR, "a bug: a request failed half-way and was rolled back",
+            LOG_Z("use_case", first->use_case->name), LOG_Z("error", err_code(first->err)),
+            LOG_Z("why", first->problem.detail));
+    fail_all(first, e, why_of(e));
+    note_failure(c, e);
+}
+
+static void note_committed(struct core *c, struct op *first)
+{
+    if (c->disk_full)
+        LOG(LOG_INFO, "the disk has room again");
+    c->disk_full = false;
+    for (const struct op *op = first; op != NULL; op = op->next)
+        count_known(op, c->config.stats, c->tx.now_ms);
+}
+
+/* Every op of the list is decided when it returns. */
+static void run_batch(struct core *c, struct op *first)
+{
+    if (c->failed) {
+        fail_all(first, ERR_STORE_FAILED, why_of(ERR_STORE_FAILED));
+        return;
+    }
+    if (c->call.log_full) {
+        answer_without_writing(c, first);
+        return;
+    }
+    bool alone = first->next == NULL;
+    struct outcome out;
+    do {
+        out = try_batch_apart(c, first);
+    } while (out.err != ERR_OK && alone && first->runs_again && !is_outage(out.err));
+    if (out.err == ERR_OK) {
+        note_committed(c, first);
+        return;
+    }
+    if (!alone && out.err != ERR_STORE_FAILED)
+        run_apart(c, first, &out);
+    else
+        fail_batch(c, first, out.err);
+}
+
+/* --- calls --- */
+
+enum err core_apply(struct core *c, const struct core_call *call, struct op *first)
+{
+    begin_call(c, call);
+    if (first != NULL)
+        run_batch(c, first);
+    end_call(c);
+    return c->outage;
+}
+
+enum err core_background(struct core *c, const struct core_call *call)
+{
+    begin_call(c, call);
+    c->sooner = false;
+    if (!c->failed)
+        note_failure(c, background_run(&c->background, &c->tx, c->now_ms, call->mono_ms));
+    end_call(c);
+    return c->outage;
+}
+
+int64_t core_background_wait_ms(struct core *c, const struct core_call *call)
+{
+    return background_wait_ms(&c->background, &c->tx, call->now_us / 1000, call->mono_ms);
+}
+
+bool core_wants_background(const struct core *c)
+{
+    return c->sooner || background_is_wanted(&c->background, &c->tx);
+}
+
+struct effects *core_effects(struct core *c)
+{
+    return &c->tx.effects;
+}
+
+bool core_failed(const struct core *c)
+{
+    return c->failed;
+}
+
+/* --- life --- */
+
+enum err core_open(const struct core_config *config, const struct core_call *call,
+                   struct problem *p, struct core **ret)
+{
+    struct core *c = calloc(1, sizeof(*c));
+    if (c == NULL)
+        return problem_set(p, ERR_NO_MEMORY, "no memory for the core");
+    c->config = *config;
+    c->call = *call;
+    c->env = (struct env){call_now_us, meter_ns, call_random, c};
+    chance_init(&c->chance, &call->seed);
+    enum err e = tx_init(&c->tx, config->db, &c->env);
+    c->tx.gate = config->gate;
+    c->tx.has_bus = config->has_bus;
+    c->tx.polls = config->polls;
+    if (e == ERR_OK)
+        e = background_init(&c->background, config->db, config->stats, config->cleanup_failures);
+    c->background.keeps_all = config->keeps_all;
+    if (e != ERR_OK) {
+        core_close(c);
+        return problem_set(p, e, "cannot read the store");
+    }
+    *ret = c;
+    return ERR_OK;
+}
+
+void core_close(struct core *c)
+{
+    if (c == NULL)
+        return;
+    tx_release(&c->tx);
+    free(c);
+}

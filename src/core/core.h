@@ -1,0 +1,65 @@
+/* The deterministic core: turns operations into rows, answers and effects, on one database session.
+ *
+ *   core_apply(core, call, ops) ──▶ answered ops + effects of what is committed
+ *
+ * No threads, no clock, no sockets. Time and chance come in with each call: the time stands still
+ * until the call returns, and every id and every delay that is drawn by lot comes from its seed. So
+ * the same calls on two fresh stores give the same answers and the same rows. Several cores can
+ * live in one process, each on its own store; a core is in one thread's hands at a time.
+ *
+ * One thing only is measured inside: how long a tenant's expressions take, by the clock `meter` of
+ * the configuration (core/txn/cpu_shares.h). */
+#ifndef PAWL_CORE_CORE_H
+#define PAWL_CORE_CORE_H
+
+#include "base/chance.h"
+#include "core/txn/effects.h"
+#include "core/txn/op.h"
+
+struct core;
+struct db;
+struct gate;
+struct metric;
+struct replay_stats;
+struct worker_polls;
+
+struct core_config {
+    struct db *db;           /* a writer's; owned by the caller */
+    const struct env *meter; /* its monotonic clock measures expressions */
+    struct gate *gate;
+    struct replay_stats *stats;
+    struct worker_polls *polls;      /* NULL: not tracked */
+    struct metric *cleanup_failures; /* by kind of background work */
+    bool has_bus;                    /* the feed is kept until the bus has its events */
+    bool keeps_all;                  /* neither old runs nor old rows of the feed are removed */
+};
+
+/* The world of one call. */
+struct core_call {
+    int64_t now_us;  /* the wall clock */
+    int64_t mono_ms; /* a clock that never goes back */
+    struct chance_seed seed;
+    bool log_full; /* nothing may be written: replays are answered, everything else is refused */
+};
+
+/* Reads what it has to know from the store. The caller owns *ret. */
+MUST_CHECK enum err core_open(const struct core_config *config, const struct core_call *call,
+                              struct problem *p, struct core **ret);
+void core_close(struct core *core);
+
+/* Decides every op of the list, which is linked by `next`: all of them in one transaction if that
+ * is possible, else apart. What failed in the store, or ERR_OK. */
+enum err core_apply(struct core *core, const struct core_call *call, struct op *first);
+/* One slice of each kind of background work that is due. What failed in the store, or ERR_OK. */
+enum err core_background(struct core *core, const struct core_call *call);
+/* How long no background work will be due; 0: some is. */
+int64_t core_background_wait_ms(struct core *core, const struct core_call *call);
+/* Has core_apply() brought background work that should not wait until then? */
+bool core_wants_background(const struct core *core);
+
+/* What the last call has committed, to be published before the next one. */
+struct effects *core_effects(struct core *core);
+/* A commit could not be proven: nothing is acknowledged any more. */
+bool core_failed(const struct core *core);
+
+#endif

@@ -1,0 +1,240 @@
+/* The core has no state of its own: the same calls give the same answers and rows, and two cores
+ * live side by side. */
+#include "store/folder.h"
+
+#include "base/limits.h"
+#include "base/metrics.h"
+#include "core/core.h"
+#include "core/txn/replay_stats.h"
+#include "core/usecase/use_cases.h"
+#include "gate/gate.h"
+
+#include <sqlite3.h>
+
+enum { NOW_MS = 1800000000 };
+
+struct fixture {
+    const char *path;
+    struct db *db;
+    struct core *core;
+    struct replay_stats *stats;
+    struct metrics *registry;
+    int64_t calls;
+    struct buf answers; /* one line for each op */
+};
+
+static struct core_call next_call(struct fixture *f)
+{
+    struct core_call call = {.now_us = (NOW_MS + f->calls * 10) * INT64_C(1000),
+                             .mono_ms = f->calls * 10};
+    memset(call.seed.bytes, (int)(++f->calls & 0x7F), sizeof(call.seed.bytes));
+    return call;
+}
+
+static int64_t stopped_ns(void *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+
+static const struct env METER = {.mono_ns = stopped_ns};
+
+static void fixture_open(struct fixture *f, const char *path)
+{
+    static const struct metric_spec FAILURES = {
+        "failures", "Failures.", METRIC_COUNTER, {"work", NULL}, NULL};
+    *f = (struct fixture){.path = path};
+    buf_init(&f->answers, MIB);
+    f->db = open_writer(path);
+    f->stats = replay_stats_new();
+    f->registry = metrics_new();
+    struct core_config config = {.db = f->db,
+                                 .meter = &METER,
+                                 .gate = gate_store(),
+                                 .stats = f->stats,
+                                 .cleanup_failures = metrics_declare(f->registry, &FAILURES)};
+    struct core_call call = next_call(f);
+    struct problem p;
+    problem_init(&p);
+    assert_ok(core_open(&config, &call, &p, &f->core));
+    problem_release(&p);
+}
+
+static void fixture_close(struct fixture *f)
+{
+    core_close(f->core);
+    replay_stats_free(f->stats);
+    metrics_free(f->registry);
+    db_close(f->db);
+    buf_release(&f->answers);
+}
+
+static void apply(struct fixture *f, struct op *op)
+{
+    struct core_call call = next_call(f);
+    op->caller = (struct caller){.tenant = STR("acme"),
+                                 .actor = STR("me"),
+                                 .peer = STR("here"),
+                                 .role = ROLE_ADMIN,
+                                 .creates_tenant = true};
+    assert_ok(core_apply(f->core, &call, op));
+    buf_put(&f->answers, str_of(err_code(op->err)));
+    buf_put_char(&f->answers, ' ');
+    buf_put(&f->answers, buf_str(&op->answer.body));
+    buf_put_char(&f->answers, '\n');
+    effects_forget(core_effects(f->core));
+}
+
+static void put_workflow(struct fixture *f)
+{
+    static const char TEXT[] =
+        "{\"steps\":[{\"name\":\"s\",\"type\":\"sleep\",\"duration_ms\":15},"
+        "{\"name\":\"t\",\"type\":\"task\",\"handler\":\"h\",\"needs\":[\"s\"]}]}";
+    struct problem p;
+    problem_init(&p);
+    json_t *json = json_loads(TEXT, 0, NULL);
+    struct definition *def = NULL;
+    assert_ok(definition_parse(json, STR("w"), &p, &def));
+    struct op op;
+    op_init(&op, &UC_PUT_WORKFLOW);
+    struct put_workflow_input in = {STR("w"), def, str_of(TEXT), sha256_of(str_of(TEXT))};
+    op.input = &in;
+    apply(f, &op);
+    op_release(&op);
+    definition_free(def);
+    json_decref(json);
+    problem_release(&p);
+}
+
+static void start(struct fixture *f, const char *key)
+{
+    struct op op;
+    op_init(&op, &UC_START_RUN);
+    struct start_run_input in = {.workflow_id = STR("w"),
+                                 .input_text = STR("null"),
+                                 .labels = STR("{}"),
+                                 .at_limit = AT_LIMIT_COUNT,
+                                 .start_at = -1};
+    op.input = &in;
+    op.idem.key = str_of(key);
+    op.idem.key_hash = (int64_t)(str_hash(op.idem.key) >> 1) + 1;
+    op.idem.route = STR("POST /v1/runs");
+    op.idem.fingerprint = sha256_of(op.idem.key);
+    op.idem.has_fingerprint = true;
+    apply(f, &op);
+    op_release(&op);
+}
+
+static void background(struct fixture *f)
+{
+    struct core_call call = next_call(f);
+    assert_ok(core_background(f->core, &call));
+    assert_true(core_background_wait_ms(f->core, &call) >= 0);
+    effects_forget(core_effects(f->core));
+}
+
+/* One step of a history in which runs start, are replayed, sleep and get jobs. */
+static void history_step(struct fixture *f, int step)
+{
+    static const char *const KEYS[] = {"a", "b", "a", "c"};
+    if (step == 0)
+        put_workflow(f);
+    else if (step % 2 == 1)
+        start(f, KEYS[(size_t)step / 2 % ARRAY_LEN(KEYS)]);
+    else
+        background(f);
+}
+
+enum { STEPS = 16 };
+
+/* --- the contents of a store --- */
+
+static void put_table(sqlite3 *conn, const char *table, struct buf *out)
+{
+    char sql[256];
+    sqlite3_stmt *rows = NULL;
+    (void)snprintf(sql, sizeof(sql), "SELECT * FROM \"%s\"", table);
+    assert_int_equal(sqlite3_prepare_v2(conn, sql, -1, &rows, NULL), SQLITE_OK);
+    while (sqlite3_step(rows) == SQLITE_ROW) {
+        buf_put(out, str_of(table));
+        for (int i = 0; i < sqlite3_column_count(rows); i++) {
+            const unsigned char *bytes = sqlite3_column_blob(rows, i);
+            buf_put_char(out, '|');
+            for (int n = 0; n < sqlite3_column_bytes(rows, i); n++)
+                buf_printf(out, "%02x", bytes[n]);
+        }
+        buf_put_char(out, '\n');
+    }
+    (void)sqlite3_finalize(rows);
+}
+
+static void put_contents(const char *path, struct buf *out)
+{
+    sqlite3 *conn = NULL;
+    sqlite3_stmt *tables = NULL;
+    assert_int_equal(sqlite3_open_v2(path, &conn, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    static const char SQL[] = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name";
+    assert_int_equal(sqlite3_prepare_v2(conn, SQL, -1, &tables, NULL), SQLITE_OK);
+    while (sqlite3_step(tables) == SQLITE_ROW)
+        put_table(conn, (const char *)sqlite3_column_text(tables, 0), out);
+    (void)sqlite3_finalize(tables);
+    (void)sqlite3_close(conn);
+}
+
+/* Closes both and compares what they have answered and kept. */
+static void assert_same(struct fixture *a, struct fixture *b)
+{
+    struct buf kept[2];
+    struct fixture *const both[] = {a, b};
+    assert_true(buf_ok(&a->answers) && buf_ok(&b->answers));
+    buf_put_char(&a->answers, '\0');
+    buf_put_char(&b->answers, '\0');
+    assert_non_null(strstr(a->answers.ptr, "\"created\":true"));
+    assert_non_null(strstr(a->answers.ptr, "\"created\":false"));
+    assert_string_equal(a->answers.ptr, b->answers.ptr);
+    for (size_t i = 0; i < 2; i++) {
+        fixture_close(both[i]);
+        buf_init(&kept[i], 16 * MIB);
+        put_contents(both[i]->path, &kept[i]);
+        buf_put_char(&kept[i], '\0');
+        assert_true(buf_ok(&kept[i]));
+    }
+    assert_non_null(strstr(kept[0].ptr, "jobs|"));
+    assert_string_equal(kept[0].ptr, kept[1].ptr);
+    buf_release(&kept[0]);
+    buf_release(&kept[1]);
+}
+
+static void the_same_history_gives_the_same_answers_and_rows(void **state)
+{
+    struct path paths[] = {path_in(*state, "a.db"), path_in(*state, "b.db")};
+    struct fixture f[2];
+    for (size_t i = 0; i < 2; i++) {
+        fixture_open(&f[i], paths[i].text);
+        for (int step = 0; step < STEPS; step++)
+            history_step(&f[i], step);
+    }
+    assert_same(&f[0], &f[1]);
+}
+
+static void two_cores_in_one_process_do_not_touch_each_other(void **state)
+{
+    struct path paths[] = {path_in(*state, "a.db"), path_in(*state, "b.db")};
+    struct fixture f[2];
+    for (size_t i = 0; i < 2; i++)
+        fixture_open(&f[i], paths[i].text);
+    for (int step = 0; step < STEPS; step++) {
+        history_step(&f[0], step);
+        history_step(&f[1], step);
+    }
+    assert_same(&f[0], &f[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        folder_test(the_same_history_gives_the_same_answers_and_rows),
+        folder_test(two_cores_in_one_process_do_not_touch_each_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
