@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 #include "core/admission/run_limits.h"
-#include "core/txn/definition_cache.h"
+#include "core/txn/cache/definition_cache.h"
 #include "store/doctor/repair.h"
 #include "store/run/runs.h"
 

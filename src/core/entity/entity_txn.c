@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "base/limits.h"
-#include "core/txn/entity_type_cache.h"
+#include "core/txn/cache/entity_type_cache.h"
 #include "core/txn/job_row.h"
 #include "core/txn/render.h"
 #include "core/txn/signal_dedup.h"

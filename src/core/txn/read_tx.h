@@ -9,11 +9,11 @@
 #ifndef PAWL_CORE_TXN_READ_TX_H
 #define PAWL_CORE_TXN_READ_TX_H
 
-#include "core/txn/definition_cache.h"
-#include "core/txn/entity_type_cache.h"
-#include "core/txn/newest_cache.h"
+#include "core/txn/cache/definition_cache.h"
+#include "core/txn/cache/entity_type_cache.h"
+#include "core/txn/cache/newest_cache.h"
+#include "core/txn/cache/tenant_cache.h"
 #include "core/txn/op.h"
-#include "core/txn/tenant_cache.h"
 
 struct expr;
 struct kept_json;

@@ -1,7 +1,7 @@
 /* Types of entities: how their entities are handled. */
 #include "core/entity/entity_txn.h"
 #include "core/txn/audit_record.h"
-#include "core/txn/entity_type_cache.h"
+#include "core/txn/cache/entity_type_cache.h"
 #include "core/txn/page.h"
 #include "core/txn/render.h"
 #include "core/usecase/use_cases.h"

@@ -2,7 +2,7 @@
  * first. */
 #include "store/folder.h"
 
-#include "core/txn/definition_cache.h"
+#include "core/txn/cache/definition_cache.h"
 #include "store/workflows.h"
 
 /* The name of the first step tells where a definition came from. */

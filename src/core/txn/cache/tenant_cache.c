@@ -1,5 +1,5 @@
 /* Tenants that a connection has read. */
-#include "core/txn/tenant_cache.h"
+#include "core/txn/cache/tenant_cache.h"
 
 #include "base/hash_map.h"
 #include "store/tenants.h"

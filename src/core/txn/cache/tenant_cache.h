@@ -1,7 +1,7 @@
 /* Tenants that a connection has read, by name and by number. The writer also keeps their counters
  * here and writes those that changed once per transaction. */
-#ifndef PAWL_CORE_TXN_TENANT_CACHE_H
-#define PAWL_CORE_TXN_TENANT_CACHE_H
+#ifndef PAWL_CORE_TXN_CACHE_TENANT_CACHE_H
+#define PAWL_CORE_TXN_CACHE_TENANT_CACHE_H
 
 #include "base/arena.h"
 #include "domain/tenant.h"

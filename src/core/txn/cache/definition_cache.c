@@ -1,5 +1,5 @@
 /* Parsed definitions kept from one transaction to the next. */
-#include "core/txn/definition_cache.h"
+#include "core/txn/cache/definition_cache.h"
 
 #include "base/hash_map.h"
 #include "base/limits.h"

@@ -1,5 +1,5 @@
 /* The newest version of each workflow that a connection has looked up. */
-#include "core/txn/newest_cache.h"
+#include "core/txn/cache/newest_cache.h"
 
 #include "base/hash_map.h"
 #include "base/limits.h"

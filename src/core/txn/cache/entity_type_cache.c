@@ -1,5 +1,5 @@
 /* Types of entities and their versions, remembered. */
-#include "core/txn/entity_type_cache.h"
+#include "core/txn/cache/entity_type_cache.h"
 
 #include "base/hash_map.h"
 #include "base/limits.h"

@@ -1,7 +1,7 @@
 /* The newest version of each workflow that a connection has looked up. When the cache is full, the
  * workflow that was not used for longest is forgotten. */
-#ifndef PAWL_CORE_TXN_NEWEST_CACHE_H
-#define PAWL_CORE_TXN_NEWEST_CACHE_H
+#ifndef PAWL_CORE_TXN_CACHE_NEWEST_CACHE_H
+#define PAWL_CORE_TXN_CACHE_NEWEST_CACHE_H
 
 #include "base/str.h"
 #include "store/db.h"

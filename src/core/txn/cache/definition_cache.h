@@ -1,8 +1,8 @@
 /* Parsed definitions kept from one transaction to the next: committed versions never change, so
  * they never go stale; only a rollback takes a version back. Each connection has its own; bounded
  * by DEFINITION_CACHE_MAX. */
-#ifndef PAWL_CORE_TXN_DEFINITION_CACHE_H
-#define PAWL_CORE_TXN_DEFINITION_CACHE_H
+#ifndef PAWL_CORE_TXN_CACHE_DEFINITION_CACHE_H
+#define PAWL_CORE_TXN_CACHE_DEFINITION_CACHE_H
 
 #include "domain/definition.h"
 #include "store/db.h"
