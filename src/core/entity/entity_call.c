@@ -301,7 +301,8 @@ static enum err give_way(struct entity_txn *m, struct job *job)
         e = entity_timers_take_back(m->tx->db, m->entity.num);
     if (e == ERR_OK && m->entity.given_seq >= 0)
         e = entity_txn_seek_timer(m);
-    entity_txn_call_ended(m);
+    if (e == ERR_OK)
+        entity_txn_call_ended(m);
     return e;
 }
 

@@ -430,9 +430,11 @@ enum err entity_txn_settle(struct entity_txn *m)
         e = entities_insert(m->tx->db, x);
     else
         e = entities_update(m->tx->db, x, m->read.version, m->read.last_event);
+    if (e != ERR_OK)
+        return e;
     m->is_new = false;
     m->read = *x;
-    return e;
+    return ERR_OK;
 }
 
 /* One that was put off is later than the entity says; one of an earlier time is only removed. */

@@ -412,7 +412,9 @@ enum err approval_due(struct run_txn *m, struct job *job, bool *ret_over)
         e = remind(m, job, &a, reminders);
     if (e == ERR_OK)
         e = approvals_update(m->tx->db, &a, a.content_hash);
+    if (e != ERR_OK)
+        return e;
     struct job later = *job;
     later.due_at = due_of(m, job, &a);
-    return e == ERR_OK ? job_row_touch(m->tx, job, &later) : e;
+    return job_row_touch(m->tx, job, &later);
 }

@@ -74,11 +74,13 @@ enum err step_workflow_begin(struct step_item *i)
     child.run.depth = m->run.depth + 1;
     if (e == ERR_OK)
         e = run_txn_create_child(&child, &i->p);
+    if (e != ERR_OK)
+        return e;
     i->job->state = JOB_DISPATCHED;
     if (i->def->timeout_ms >= 0)
         i->job->due_at = m->tx->now_ms + i->def->timeout_ms;
     i->job->child = child.run.id;
-    return e;
+    return ERR_OK;
 }
 
 /* --- its end --- */

@@ -69,6 +69,8 @@ static enum err pull(struct tx *tx, int64_t tenant, int64_t scope, struct proble
         e = full_scope(tx, &line, p, &full);
         if (e == ERR_OK)
             e = queue_groups_park(tx->db, line.num, full);
+        if (e != ERR_OK)
+            return e;
         if (full == 0)
             room--;
         if (e == ERR_OK)
@@ -129,6 +131,8 @@ static enum err drain(struct tx *tx, const struct tenant *tenant, int64_t most, 
             e = park(tx, &line, full, p, budget);
         } else if (e == ERR_OK) {
             e = start(tx, &line, p);
+            if (e != ERR_OK)
+                return e;
             budget->starts--;
             most--;
             tx->dispatch->drained_any = true;
@@ -232,6 +236,8 @@ static enum err drain_in_turn(struct tx *tx, struct problem *p, struct budget *b
         e = read_tx_tenant_num(&tx->read, num, &tenant);
         if (e == ERR_OK)
             e = drain(tx, tenant, tenant->weight, p, budget);
+        if (e != ERR_OK)
+            return e;
         d->drain_tenant = num;
     }
     return e;

@@ -27,9 +27,10 @@ enum err run_txn_create_from(struct run_txn *m, const struct run_txn *from, cons
         if (!again[i] && (was == STEP_IS_SUCCEEDED || was == STEP_IS_SKIPPED))
             e = copy(m, from, i);
     }
+    if (e != ERR_OK)
+        return run_txn_stored(e, p);
     m->views = NULL; /* copied jobs are read from their rows */
-    if (e == ERR_OK)
-        e = run_txn_set_deadline(m);
+    e = run_txn_set_deadline(m);
     if (e == ERR_OK)
         e = run_txn_advance(m);
     return run_txn_stored(e, p);
@@ -40,22 +41,26 @@ enum err run_txn_create_from(struct run_txn *m, const struct run_txn *from, cons
 enum err run_txn_admit(struct run_txn *m)
 {
     enum err e = run_txn_apply(m, RUN_ON_ADMIT);
+    if (e != ERR_OK)
+        return e;
     m->run.start_at = -1;
-    if (e == ERR_OK)
-        e = run_txn_add_event(m, EVENT_RUN_ADMITTED, STR_NONE);
+    e = run_txn_add_event(m, EVENT_RUN_ADMITTED, STR_NONE);
     if (e == ERR_OK)
         e = run_txn_set_deadline(m);
-    if (e == ERR_OK)
-        tx_observe_queue_wait(m->tx, m->tenant, m->tx->now_ms - m->run.created_at);
-    return e == ERR_OK ? run_txn_advance(m) : e;
+    if (e != ERR_OK)
+        return e;
+    tx_observe_queue_wait(m->tx, m->tenant, m->tx->now_ms - m->run.created_at);
+    return run_txn_advance(m);
 }
 
 enum err run_txn_fail(struct run_txn *m)
 {
     assert(m->run.error.ptr != NULL && m->run.start_at >= 0);
     enum err e = run_txn_apply(m, RUN_ON_FAIL);
+    if (e != ERR_OK)
+        return e;
     m->run.start_at = -1;
-    return e == ERR_OK ? run_txn_save(m) : e;
+    return run_txn_save(m);
 }
 
 struct str run_txn_control_note(struct run_txn *m, struct str actor, struct str reason)
@@ -70,6 +75,12 @@ struct str run_txn_control_note(struct run_txn *m, struct str actor, struct str 
     return arena_take(&m->tx->arena, &note);
 }
 
+static void stop_steps(struct progress *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        advance_stopped(p, i);
+}
+
 enum err run_txn_cancel(struct run_txn *m, struct str actor, struct str reason)
 {
     bool delayed = m->run.status == RUN_QUEUED && m->run.start_at >= 0;
@@ -80,9 +91,10 @@ enum err run_txn_cancel(struct run_txn *m, struct str actor, struct str reason)
     m->end_note = STR_NONE;
     if (e == ERR_OK && delayed)
         e = run_disarm(m, TIMER_RUN, m->run.start_at);
-    for (size_t i = 0; i < m->progress.count && e == ERR_OK; i++)
-        advance_stopped(&m->progress, i);
-    return e == ERR_OK ? run_txn_save(m) : e;
+    if (e != ERR_OK)
+        return e;
+    stop_steps(&m->progress);
+    return run_txn_save(m);
 }
 
 /* A queued run has no jobs: it can be ended although its definition cannot be loaded. */
@@ -111,10 +123,9 @@ enum err run_txn_give_up(struct tx *tx, int64_t run_num, enum err why, const cha
     e = run_txn_apply(&m, RUN_ON_GIVE_UP);
     if (e == ERR_OK && delayed)
         e = run_disarm(&m, TIMER_RUN, m.run.start_at);
-    for (size_t i = 0; i < m.progress.count && e == ERR_OK; i++)
-        advance_stopped(&m.progress, i);
     if (e != ERR_OK)
         return e;
+    stop_steps(&m.progress);
     return m.progress.count > 0 ? run_txn_save(&m) : runs_update(tx->db, &m.run);
 }
 

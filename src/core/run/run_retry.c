@@ -53,7 +53,7 @@ enum err run_txn_can_retry(const struct run_txn *m, bool *ret)
         if (!advance_may_retry(m->def, &m->progress, i))
             continue;
         e = count_offers(m, i, &offers);
-        *ret &= offers.made == 0 || offers.ended_before == 0;
+        *ret &= e == ERR_OK && (offers.made == 0 || offers.ended_before == 0);
     }
     return e;
 }
@@ -85,11 +85,13 @@ static enum err revive_step(struct run_txn *m, size_t step)
         if (e != ERR_OK || !found || job_decide(job.state, JOB_ON_REVIVE, &ignored) != ERR_OK)
             continue;
         e = job_change(m, &job, JOB_ON_REVIVE);
+        if (e != ERR_OK)
+            return e;
         revived++;
-        if (e == ERR_OK)
-            arena_back_to(&m->tx->arena, mark);
+        arena_back_to(&m->tx->arena, mark);
     }
-    advance_revive(&m->progress, step, revived);
+    if (e == ERR_OK)
+        advance_revive(&m->progress, step, revived);
     return e;
 }
 
@@ -103,19 +105,21 @@ enum err run_txn_retry(struct run_txn *m, struct str actor)
     enum err e = run_txn_apply(m, RUN_ON_RETRY);
     if (e == ERR_OK)
         e = run_txn_add_event(m, EVENT_RUN_RETRIED, note);
+    if (e != ERR_OK)
+        return e;
     bool *undone = arena_alloc(&m->tx->arena, m->progress.count * sizeof(*undone));
-    if (e == ERR_OK && undone == NULL)
-        e = ERR_NO_MEMORY;
-    if (e == ERR_OK)
-        advance_mark_undone(m->def, &m->progress, undone);
+    if (undone == NULL)
+        return ERR_NO_MEMORY;
+    advance_mark_undone(m->def, &m->progress, undone);
     for (size_t i = 0; i < m->progress.count && e == ERR_OK; i++) {
         if (undone[i] && step_is_settled(m->progress.steps[i].status))
             advance_again(&m->progress, i);
         else if (advance_may_retry(m->def, &m->progress, i))
             e = revive_step(m, i);
     }
+    if (e != ERR_OK)
+        return e;
     advance_unstop(&m->progress);
-    if (e == ERR_OK)
-        e = run_txn_set_deadline(m);
+    e = run_txn_set_deadline(m);
     return e == ERR_OK ? run_txn_advance(m) : e;
 }

@@ -130,7 +130,7 @@ static enum err load_rest(struct run_txn *m, struct problem *p)
     if (e != ERR_OK)
         return e; /* p says why */
     e = load_progress(m);
-    return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot load how far the run is");
+    return e == ERR_OK ? ERR_OK : problem_set(p, e, "Cannot load the progress of the run");
 }
 
 static enum err read_if(struct run_txn *m, struct read_tx *tx, int64_t run_num, struct problem *p,
@@ -144,7 +144,7 @@ static enum err read_if(struct run_txn *m, struct read_tx *tx, int64_t run_num, 
     if (e == ERR_OK)
         e = read_tx_tenant_num(tx, m->run.tenant, &m->tenant);
     if (e != ERR_OK)
-        return problem_set(p, e, "cannot load the run");
+        return problem_set(p, e, "Cannot load the run");
     return load_rest(m, p);
 }
 
@@ -153,7 +153,7 @@ enum err run_txn_read(struct run_txn *m, struct read_tx *tx, int64_t run_num, st
     bool found = false;
     enum err e = read_if(m, tx, run_num, p, &found);
     if (e == ERR_OK && !found)
-        return problem_set(p, ERR_RUN_NOT_FOUND, "cannot load the run");
+        return problem_set(p, ERR_RUN_NOT_FOUND, "Cannot load the run");
     return e;
 }
 
@@ -181,6 +181,15 @@ enum err run_txn_load(struct run_txn *m, struct tx *tx, int64_t run_num, struct 
     return e == ERR_OK ? run_txn_begin_change(m, tx, p) : e;
 }
 
+enum err run_txn_load_other(struct run_txn *m, struct tx *tx, int64_t run_num, struct problem *p)
+{
+    enum err e = run_txn_load(m, tx, run_num, p);
+    if (!err_is_refusal(e))
+        return e;
+    return problem_set(p, err_of_other(e), "Cannot load run %lld: %s", (long long)run_num,
+                       err_code(e));
+}
+
 enum err run_txn_read_id(struct run_txn *m, struct op *op, struct read_tx *tx, struct uuid id)
 {
     *m = (struct run_txn){.read_tx = tx};
@@ -190,9 +199,9 @@ enum err run_txn_read_id(struct run_txn *m, struct op *op, struct read_tx *tx, s
     bool found = false;
     e = runs_find(tx->db, m->tenant->num, id, &tx->arena, &found, &m->run);
     if (e == ERR_OK && !found)
-        return problem_set(&op->problem, ERR_RUN_NOT_FOUND, "there is no such run");
+        return problem_set(&op->problem, ERR_RUN_NOT_FOUND, "This run does not exist");
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the run");
+        return problem_set(&op->problem, e, "Cannot read the run");
     return load_rest(m, &op->problem);
 }
 

@@ -71,6 +71,10 @@ struct run run_blank(void);
 /* Loads a stored run. ERR_RUN_NOT_FOUND when no run has this number. */
 MUST_CHECK enum err run_txn_load(struct run_txn *m, struct tx *tx, int64_t run_num,
                                  struct problem *p);
+/* The same for a run that nobody has named: that of a job, or one that makes room for another. It
+ * must be there; a refusal is none of the caller's business and becomes ERR_DAMAGED. */
+MUST_CHECK enum err run_txn_load_other(struct run_txn *m, struct tx *tx, int64_t run_num,
+                                       struct problem *p);
 /* The same for one that may have been removed: *ret_found is then false, and that is no error. */
 MUST_CHECK enum err run_txn_load_if(struct run_txn *m, struct tx *tx, int64_t run_num,
                                     struct problem *p, bool *ret_found);

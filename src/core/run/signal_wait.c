@@ -136,7 +136,9 @@ static enum err begin_all(struct run_txn *m, const struct step_def *step, struct
         struct run_signal s;
         bool found = false;
         e = signals_waiting(m->tx->db, m->run.num, name_at(step, n), &m->tx->arena, &found, &s);
-        if (e == ERR_OK && found)
+        if (e != ERR_OK)
+            return e;
+        if (found)
             e = signals_take(m->tx->db, m->run.num, s.seq, job->ordinal);
         came += found;
     }

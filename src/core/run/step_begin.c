@@ -66,10 +66,12 @@ static enum err begin_map(struct run_txn *m, size_t step, struct problem *p)
     e = values_text(m->tx, items, &text);
     if (e == ERR_OK)
         e = map_items_insert(m->tx->db, m->run.num, (int64_t)step, text);
+    if (e != ERR_OK)
+        return e;
     m->items = items;
     m->items_step = step;
     advance_begin(&m->progress, step, (int64_t)json_array_size(items));
-    return e;
+    return ERR_OK;
 }
 
 enum err step_begin(struct run_txn *m, size_t step)

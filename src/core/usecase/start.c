@@ -258,12 +258,12 @@ static enum err cancel_one(struct start *s, size_t which)
         e = ERR_INTERNAL; /* a limit that is reached has holders */
     struct run_txn victim;
     if (e == ERR_OK)
-        e = run_txn_load(&victim, s->tx, oldest.run, &s->op->problem);
+        e = run_txn_load_other(&victim, s->tx, oldest.run, &s->op->problem);
     if (e == ERR_OK)
         e = run_txn_cancel(&victim, s->op->caller.actor,
                            STR("A newer run took its slot (at_limit: cancel_oldest)"));
     /* A holder that is no run, or over, is damage, and others may have been cancelled already. */
-    return e == ERR_OK || is_store_failure(e) ? e : ERR_INTERNAL;
+    return err_after_change(e);
 }
 
 /* What a limit counts now. */
@@ -354,7 +354,7 @@ static enum err coalesce(struct start *s, size_t by)
         return limits_reject(&s->limits, by, s->tx, s->m.tenant, &s->op->problem);
     struct run_txn active;
     if (e == ERR_OK)
-        e = run_txn_load(&active, s->tx, w.run, &s->op->problem);
+        e = run_txn_load_other(&active, s->tx, w.run, &s->op->problem);
     if (e != ERR_OK)
         return problem_set(&s->op->problem, e, "Cannot read the active run");
     return answer_run(s->op, &active, CREATED_NO, "coalesced");
