@@ -47,7 +47,7 @@ enum err definition_parse(json_t *source, struct str id, struct problem *p, stru
     assert(source != NULL && p != NULL);
     struct definition *def = calloc(1, sizeof(*def));
     if (def == NULL)
-        return problem_set(p, ERR_NO_MEMORY, "no memory for the definition");
+        return problem_set(p, ERR_NO_MEMORY, "No memory for the definition");
     arena_init(&def->arena, DEFINITION_ARENA_MAX);
     def->json = json_incref(source);
     def->id = arena_str(&def->arena, id);
@@ -91,13 +91,13 @@ static enum err conclude(struct parse *ps, bool memory_ok, struct problem *p)
     buf_put_char(&p->faults, ']');
     if (!memory_ok || !buf_ok(&p->faults)) {
         buf_clear(&p->faults);
-        return problem_set(p, ERR_NO_MEMORY, "no memory for the definition");
+        return problem_set(p, ERR_NO_MEMORY, "No memory for the definition");
     }
     if (count == 0) {
         buf_clear(&p->faults);
         return ERR_OK;
     }
-    return problem_set(p, ERR_DEFINITION_INVALID, "the definition has %s%zu fault%s",
+    return problem_set(p, ERR_DEFINITION_INVALID, "The definition has %s%zu fault%s",
                        count == DEFINITION_FAULTS_MAX ? "at least " : "", count,
                        count == 1 ? "" : "s");
 }
@@ -163,7 +163,7 @@ static void index_names(struct parse *ps)
         if (*slot == 0)
             *slot = i + 1;
         else
-            add_at(ps, i, "name", NULL, "the name \"%s\" is already that of /steps/%zu",
+            add_at(ps, i, "name", NULL, "the name \"%s\" is already used by /steps/%zu",
                    json_string_value(name), *slot - 1);
     }
 }
@@ -318,7 +318,7 @@ static void report_cycle(struct parse *ps, const struct walk *w, size_t back_to_
     }
     bool needs = ps->steps[back_to_step].need_count > 0;
     add_at(ps, back_to_step, needs ? "needs" : "name", NULL,
-           "the steps wait for each other: %.*s\"%.*s\"", STR_ARG(buf_str(&text)),
+           "the steps depend on each other: %.*s\"%.*s\"", STR_ARG(buf_str(&text)),
            STR_ARG(ps->steps[back_to_step].name));
     ps->faults.out->failed |= text.failed;
     buf_release(&text);
@@ -455,7 +455,7 @@ static void put_unsupported(struct buf *out, const struct fault_list *at, const 
                             const char *type)
 {
     buf_put(out, buf_str(&at->path));
-    buf_printf(out, ": %s%s%s%s cannot be run by this version", who, type != NULL ? " \"" : "",
+    buf_printf(out, ": %s%s%s%s are not supported by this version", who, type != NULL ? " \"" : "",
                type != NULL ? type : "", type != NULL ? "\"" : "");
 }
 

@@ -238,7 +238,7 @@ static void add_misplaced(struct fault_list *f, const struct member *m, unsigned
     buf_init(&here, TEXT_MAX);
     put_types(&owners, m->on);
     put_types(&here, type);
-    fault_list_add(f, "\"%s\" belongs to steps of type %.*s, not to type %.*s", m->name,
+    fault_list_add(f, "\"%s\" is for steps of type %.*s, not %.*s", m->name,
                    STR_ARG(buf_str(&owners)), STR_ARG(buf_str(&here)));
     f->out->failed |= owners.failed || here.failed;
     buf_release(&owners);
@@ -255,7 +255,7 @@ static void check_members(struct fault_list *f, const struct shape *shape, json_
         const struct member *m = member_find(shape, name);
         size_t back_to = fault_list_enter(f, str_of(name));
         if (m == NULL)
-            fault_list_add(f, "the member \"%s\" is not known here", name);
+            fault_list_add(f, "unknown member \"%s\"", name);
         else if ((m->on & types) == 0)
             add_misplaced(f, m, types);
         else
@@ -315,7 +315,7 @@ static void check_approvers(struct fault_list *f, const struct member *m, json_t
     int64_t needed;
     if (users != NULL && json_object_get(value, "roles") == NULL && json_whole(count, &needed) &&
         needed > (int64_t)json_array_size(users))
-        fault_list_add(f, "\"count\" is more than there are \"users\"");
+        fault_list_add(f, "\"count\" is larger than the number of \"users\"");
 }
 
 static void check_escalated(struct fault_list *f, const struct member *m, json_t *value)
@@ -340,7 +340,9 @@ static void check_asking(struct fault_list *f, const json_t *object)
     if (json_whole(after, &after_s) && json_whole(expires, &expires_s) && after_s >= expires_s)
         fault_list_add(f, "\"after_s\" must be less than \"expires_s\"");
     if (json_object_get(approvers, "roles") == NULL && json_object_get(approvers, "users") == NULL)
-        fault_list_add(f, "has no meaning while \"approvers\" lets everybody decide");
+        fault_list_add(
+            f,
+            "has no effect while anyone may decide: name \"roles\" or \"users\" in \"approvers\"");
     fault_list_leave(f, back_to);
 }
 
@@ -386,7 +388,7 @@ static void check_step(struct fault_list *f, json_t *step)
     if (json_object_get(step, "max_parallel") != NULL &&
         json_object_get(step, "for_each") == NULL) {
         size_t back_to = fault_list_enter(f, STR("max_parallel"));
-        fault_list_add(f, "has no meaning without \"for_each\"");
+        fault_list_add(f, "has no effect without \"for_each\"");
         fault_list_leave(f, back_to);
     }
     if (known && step_type_is(type, STEP_ASKS))

@@ -244,8 +244,8 @@ static void faults_of_the_whole_are_found(void **state)
         {"{'id':'other','steps':[" A_TASK "]}", "/id", "must be \"refund\""},
         {"{'id':7,'steps':[" A_TASK "]}", "/id", "must be a name"},
         {"{'description':1,'steps':[" A_TASK "]}", "/description", "must be text"},
-        {"{'labels':{},'steps':[" A_TASK "]}", "/labels", "\"labels\" is not known"},
-        {"{'a/b~c':1,'steps':[" A_TASK "]}", "/a~1b~0c", "\"a/b~c\" is not known"},
+        {"{'labels':{},'steps':[" A_TASK "]}", "/labels", "unknown member \"labels\""},
+        {"{'a/b~c':1,'steps':[" A_TASK "]}", "/a~1b~0c", "unknown member \"a/b~c\""},
         {"{'timeout_s':0,'steps':[" A_TASK "]}", "/timeout_s", "from 1 to 315360000"},
         {"{'timeout_s':315360001,'steps':[" A_TASK "]}", "/timeout_s", "from 1 to 315360000"},
         {"{'timeout_s':1.5,'steps':[" A_TASK "]}", "/timeout_s", "whole number"},
@@ -274,7 +274,7 @@ static void faults_of_the_whole_are_found(void **state)
         {"{'concurrency':{'key':'k','limit':1,'at_limit':'x'},'steps':[" A_TASK "]}",
          "/concurrency/at_limit", "reject|queue|cancel_oldest|coalesce"},
         {"{'concurrency':{'key':'k','limit':1,'x':1},'steps':[" A_TASK "]}", "/concurrency/x",
-         "\"x\" is not known"},
+         "unknown member \"x\""},
         {SCHEMA("{'properties':{'a':{'$anchor':'x'}}}"), "/input_schema/properties/a/$anchor",
          "\"$anchor\" is not supported"},
         {SCHEMA("7"), "/input_schema", "must be a schema"},
@@ -295,7 +295,7 @@ static void faults_of_any_step_are_found(void **state)
         {STEP("'type':'tusk'"), "/steps/0/type",
          "task, sleep, http, approval, wait_signal, transform, emit, workflow, llm"},
         {STEP("'type':3"), "/steps/0/type", "one of the step types"},
-        {TASK("'color':1"), "/steps/0/color", "\"color\" is not known"},
+        {TASK("'color':1"), "/steps/0/color", "unknown member \"color\""},
         {TASK("'needs':'b'"), "/steps/0/needs", "must be an array"},
         {TASK("'needs':[1]"), "/steps/0/needs/0", "must be text"},
         {TASK("'when':''"), "/steps/0/when", "must be text"},
@@ -321,7 +321,7 @@ static void faults_of_any_step_are_found(void **state)
          "none|full|equal|decorrelated"},
         {TASK("'retry':{'jitter':'ful'}"), "/steps/0/retry/jitter", "must be one of"},
         {TASK("'retry':{'non_retryable':['A','A']}"), "/steps/0/retry/non_retryable/1", "twice"},
-        {TASK("'retry':{'retries':1}"), "/steps/0/retry/retries", "\"retries\" is not known"},
+        {TASK("'retry':{'retries':1}"), "/steps/0/retry/retries", "unknown member \"retries\""},
     };
     assert_each_has_its_one_fault(ROWS, ARRAY_LEN(ROWS));
 }
@@ -338,10 +338,12 @@ static void faults_of_each_type_are_found(void **state)
          "pawl's own queues"},
         {TASK("'requires_approval':'yes'"), "/steps/0/requires_approval",
          "true, false or an object"},
-        {TASK("'requires_approval':{'votes':1}"), "/steps/0/requires_approval/votes", "not known"},
+        {TASK("'requires_approval':{'votes':1}"), "/steps/0/requires_approval/votes",
+         "unknown member"},
         {TASK("'compensate':{}"), "/steps/0/compensate", "\"handler\" is missing"},
         {TASK("'compensate':'undo'"), "/steps/0/compensate", "must be an object"},
-        {TASK("'compensate':{'handler':'h','retry':{}}"), "/steps/0/compensate/retry", "not known"},
+        {TASK("'compensate':{'handler':'h','retry':{}}"), "/steps/0/compensate/retry",
+         "unknown member"},
         {STEP("'type':'http'"), "/steps/0", "\"request\" is missing"},
         {HTTP("'GET /'"), "/steps/0/request", "must be an object"},
         {HTTP("{'method':'GET'}"), "/steps/0/request", "\"url\" is missing"},
@@ -372,7 +374,7 @@ static void faults_of_each_type_are_found(void **state)
         {APPROVAL("'approvers':{'roles':['admin','viewer']}"), "/steps/0/approvers/roles/1",
          "may decide"},
         {APPROVAL("'approvers':{'count':2,'users':['u']}"), "/steps/0/approvers",
-         "more than there"},
+         "larger than the number"},
         {APPROVAL("'remind_every_s':0"), "/steps/0/remind_every_s", "whole number"},
         {APPROVAL("'approvers':{'users':['u']},'escalation':{'after_s':1}"), "/steps/0/escalation",
          "\"approvers\" is missing"},
@@ -382,7 +384,7 @@ static void faults_of_each_type_are_found(void **state)
                   "'escalation':{'after_s':5,'approvers':{'users':['v']}}"),
          "/steps/0/escalation", "less than"},
         {APPROVAL("'escalation':{'after_s':5,'approvers':{'users':['v']}}"), "/steps/0/escalation",
-         "lets everybody decide"},
+         "while anyone may decide"},
         {TASK("'requires_approval':{'expires_s':5,'approvers':{'roles':['approver']},"
               "'escalation':{'after_s':6,'approvers':{'users':['v']}}}"),
          "/steps/0/requires_approval/escalation", "less than"},
@@ -391,7 +393,7 @@ static void faults_of_each_type_are_found(void **state)
         {TASK("'requires_approval':{'content':{'a':'${1 +}'}}"),
          "/steps/0/requires_approval/content/a", "not a valid expression"},
         {APPROVAL("'approvers':{'users':['']}"), "/steps/0/approvers/users/0", "must be text"},
-        {APPROVAL("'approvers':{'all':true}"), "/steps/0/approvers/all", "not known"},
+        {APPROVAL("'approvers':{'all':true}"), "/steps/0/approvers/all", "unknown member"},
         {APPROVAL("'expires_s':0"), "/steps/0/expires_s", "from 1"},
         {APPROVAL("'on_expire':'shrug'"), "/steps/0/on_expire", "reject|approve|fail"},
         {STEP("'type':'sleep'"), "/steps/0", "and has neither"},
@@ -411,9 +413,9 @@ static void faults_of_each_type_are_found(void **state)
         {STEP("'type':'wait_signal','signal':'a','wait_for':'all'"), "/steps/0/wait_for",
          "needs an array"},
         {STEP("'type':'sleep','duration_ms':1,'wait_for':'all'"), "/steps/0/wait_for",
-         "belongs to steps of type wait_signal"},
+         "is for steps of type wait_signal"},
         {"{'signals':1,'steps':[" A_TASK "]}", "/signals", "must be an object"},
-        {"{'signals':{'window':1},'steps':[" A_TASK "]}", "/signals/window", "is not known here"},
+        {"{'signals':{'window':1},'steps':[" A_TASK "]}", "/signals/window", "unknown member"},
         {"{'signals':{'dedup_window_s':0},'steps':[" A_TASK "]}", "/signals/dedup_window_s",
          "from 1 to 31536000"},
         {"{'signals':{'dedup_max_keys':1000001},'steps':[" A_TASK "]}", "/signals/dedup_max_keys",
@@ -436,12 +438,12 @@ static void a_member_of_another_type_is_told_where_it_belongs(void **state)
     (void)state;
     static const struct row ROWS[] = {
         {TASK("'prompt':'p'"), "/steps/0/prompt",
-         "\"prompt\" belongs to steps of type approval, llm, not to type task"},
+         "\"prompt\" is for steps of type approval, llm, not task"},
         {APPROVAL("'requires_approval':true"), "/steps/0/requires_approval", "of type task, not"},
         {APPROVAL("'compensate':{'handler':'h'}"), "/steps/0/compensate",
-         "of type task, http, workflow, not to type approval"},
+         "of type task, http, workflow, not approval"},
         {STEP("'type':'sleep','duration_ms':1,'input':{}"), "/steps/0/input",
-         "of type task, workflow, llm, not to type sleep"},
+         "of type task, workflow, llm, not sleep"},
         {TASK("'duration_ms':1"), "/steps/0/duration_ms", "of type sleep"},
         {HTTP("{'method':'GET','url':'http://a'},'queue':'q'"), "/steps/0/queue", "of type task"},
     };
@@ -482,7 +484,7 @@ static void references_must_be_to_other_steps_once(void **state)
     (void)state;
     static const struct row ROWS[] = {
         {"{'steps':[" SLEEP("a", "") "," SLEEP("b", "") "," SLEEP("a", "") "]}", "/steps/2/name",
-         "\"a\" is already that of /steps/0"},
+         "\"a\" is already used by /steps/0"},
         {"{'steps':[" SLEEP("a", "") "," SLEEP("b", ",'needs':['a','c']") "]}", "/steps/1/needs/1",
          "there is no step \"c\""},
         {"{'steps':[" SLEEP("a", ",'needs':['a']") "]}", "/steps/0/needs/0", "cannot need itself"},
@@ -541,7 +543,7 @@ static void faults_of_all_kinds_show_at_once(void **state)
                  "{'name':'b','type':'sleep','on_error':'nobody'}, 7]}");
     assert_int_equal(t.err, ERR_DEFINITION_INVALID);
     assert_fault(&t, "/id", "refund");
-    assert_fault(&t, "/colour", "not known");
+    assert_fault(&t, "/colour", "unknown member");
     assert_fault(&t, "/input_schema/$anchor", "\"$anchor\" is not supported");
     assert_fault(&t, "/steps/0", "\"handler\" is missing");
     assert_fault(&t, "/steps/1/type", "must be one of");
@@ -550,9 +552,9 @@ static void faults_of_all_kinds_show_at_once(void **state)
     assert_fault(&t, "/steps/2/name", "already");
     assert_fault(&t, "/steps/2/on_error", "no step \"nobody\"");
     assert_fault(&t, "/steps/3", "must be an object");
-    assert_fault(&t, "/steps/0/needs", "wait for each other");
+    assert_fault(&t, "/steps/0/needs", "depend on each other");
     assert_int_equal(json_array_size(t.faults), 11);
-    assert_string_equal(t.problem.detail, "the definition has 11 faults");
+    assert_string_equal(t.problem.detail, "The definition has 11 faults");
     end(&t);
 }
 
@@ -610,7 +612,7 @@ static void the_largest_graph_fits(void **state)
     try_json(&t, source);
     assert_int_equal(t.err, ERR_DEFINITION_INVALID);
     assert_in_range(json_array_size(t.faults), 1, DEFINITION_FAULTS_MAX);
-    assert_string_equal(t.problem.detail, "the definition has at least 50 faults");
+    assert_string_equal(t.problem.detail, "The definition has at least 50 faults");
     end(&t);
 }
 
@@ -691,7 +693,7 @@ static void the_first_part_that_cannot_run_is_named(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
         char wanted[256];
-        (void)snprintf(wanted, sizeof(wanted), "%s cannot be run by this version",
+        (void)snprintf(wanted, sizeof(wanted), "%s are not supported by this version",
                        ROWS[i].sentence);
         struct trial t;
         try_text(&t, ROWS[i].text);

@@ -116,7 +116,7 @@ static void steps_that_wait_for_each_others_errors_are_refused(void **state)
         {"{'steps':[{'name':'a','type':'task','handler':'h','on_error':'c'},"
          "{'name':'b','type':'task','handler':'h','needs':['c']},"
          "{'name':'c','type':'task','handler':'h','on_error':'a','needs':[]}]}",
-         "/steps/0/name", "wait for each other"},
+         "/steps/0/name", "depend on each other"},
         {"{'steps':[{'name':'a','type':'task','handler':'h','on_error':'c','needs':['b']},"
          "{'name':'b','type':'task','handler':'h','needs':['c']},"
          "{'name':'c','type':'task','handler':'h'}]}",

@@ -102,7 +102,7 @@ static inline void assert_each_has_its_one_fault(const struct row *rows, size_t 
             fail_msg("not one fault: %s: %.*s", rows[i].text, STR_ARG(buf_str(&t.problem.faults)));
         assert_int_equal(t.err, ERR_DEFINITION_INVALID);
         assert_fault(&t, rows[i].path, rows[i].words);
-        assert_string_equal(t.problem.detail, "the definition has 1 fault");
+        assert_string_equal(t.problem.detail, "The definition has 1 fault");
         end(&t);
     }
 }
