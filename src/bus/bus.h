@@ -1,7 +1,7 @@
-/* A way out for messages: the contract of a bus that stores what it is given and says so.
+/* The contract of a message bus that stores messages and acknowledges them.
  *
- * A message has an id that stays the same however often it is sent; a bus that has seen the id not
- * long ago takes the second for the first. So what is not known to be stored is sent again.
+ * A message keeps its id however often it is sent, and the bus ignores an id that it has stored
+ * recently. So a message that is not acknowledged is sent again.
  *
  * One thread connects and publishes; any thread may ask for the state or interrupt. */
 #ifndef PAWL_BUS_BUS_H
@@ -10,9 +10,9 @@
 #include "base/str.h"
 
 enum bus_result {
-    BUS_STORED,  /* acknowledged: it is there, now or from an earlier time */
-    BUS_REFUSED, /* it will never be taken as it is */
-    BUS_UNKNOWN, /* not acknowledged: send it again, it may have been stored */
+    BUS_STORED,  /* acknowledged: stored now or earlier */
+    BUS_REFUSED, /* the bus will never store it as it is */
+    BUS_UNKNOWN, /* not acknowledged: it may have been stored; send it again */
 };
 
 enum { BUS_WHY_MAX = 160 };
@@ -33,14 +33,14 @@ struct bus_state {
 
 struct bus {
     const char *name; /* for people */
-    /* Connected, with all that is needed at the other side; makes it so if it can. False otherwise,
-     * and the state says why. May take some seconds. */
+    /* Connects unless it is connected, and creates what the server lacks. False when it cannot; the
+     * state says why. May take some seconds. */
     bool (*connect)(struct bus *bus);
-    /* Sends them in this order without waiting in between, then waits for what becomes of each. One
-     * that fails does not stop those behind it: who needs an order sends one of them at a time. */
+    /* Sends them in this order without waiting in between, then waits for the result of each. A
+     * failure does not stop those after it: a caller that needs an order sends one at a time. */
     void (*publish)(struct bus *bus, struct bus_message *messages, size_t count);
     void (*state)(struct bus *bus, struct bus_state *ret);
-    /* What is under way ends soon, and nothing is sent any more: before the end. */
+    /* Ends what is under way; nothing is sent after that. For the shutdown. */
     void (*interrupt)(struct bus *bus);
     void (*free)(struct bus *bus);
 };

@@ -1,4 +1,4 @@
-/* One outbound HTTP call as data. */
+/* One outgoing HTTP call as data. */
 #include "bus/http_call.h"
 
 #include "base/limits.h"
@@ -74,7 +74,7 @@ void http_call_free(struct http_call *call)
     free(call);
 }
 
-/* --- what became of it --- */
+/* --- the result --- */
 
 void http_call_end(struct http_call *call, enum call_end end, const char *fmt, ...)
 {

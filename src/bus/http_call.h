@@ -1,5 +1,5 @@
-/* One outbound HTTP call: what is asked for, and what became of it. Made by whoever wants it,
- * handed to an http_caller (http_caller.h), and given back when it is over. */
+/* One outgoing HTTP call: the request and, when it has ended, the response. Its maker submits it to
+ * an http_caller (http_caller.h) and collects it there when it has ended. */
 #ifndef PAWL_BUS_HTTP_CALL_H
 #define PAWL_BUS_HTTP_CALL_H
 
@@ -13,7 +13,7 @@
     X(CALL_ANSWERED,            "ANSWERED",            false) /* whatever the status */            \
     X(CALL_TIMED_OUT,           "TIMED_OUT",           true)                                       \
     X(CALL_REQUEST_INVALID,     "REQUEST_INVALID",     false)                                      \
-    X(CALL_ADDRESS_REFUSED,   "ADDRESS_REFUSED",     true)  /* or no such name */  \
+    X(CALL_ADDRESS_REFUSED,     "ADDRESS_REFUSED",     true)  /* or no such name */                \
     X(CALL_CONNECT_FAILED,      "CONNECT_FAILED",      true)                                       \
     X(CALL_TLS_FAILED,          "TLS_FAILED",          true)                                       \
     X(CALL_CONNECTION_LOST,     "CONNECTION_LOST",     true)                                       \
@@ -46,30 +46,30 @@ struct http_request {
     size_t header_count;
     struct str body;    /* ptr NULL: none */
     int64_t timeout_ms; /* from the submission to the last byte, redirects included */
-    int redirects_max;  /* 0: a redirect is an answer like any other */
+    int redirects_max;  /* 0: a redirect is a response like any other */
 };
 
 enum { CALL_DETAIL_MAX = 320 };
 
 struct http_call {
-    void *owner; /* whatever its maker wants to find again */
+    void *owner; /* for its maker */
     struct http_request request;
 
-    /* What became of it. */
+    /* The result. */
     enum call_end end;
     char detail[CALL_DETAIL_MAX]; /* for people; "" when it was answered */
     int status;
-    struct buf head; /* lines of `name: value`, as they came; see http_call_header() */
+    struct buf head; /* lines of `name: value`; see http_call_header() */
     struct buf body;
 
-    /* The caller's. */
+    /* For the http_caller. */
     struct http_call *next;
     int64_t deadline_ms;
     struct arena arena; /* what the request points to */
 };
 
-/* With a copy of the request. NULL when memory ran out. The caller owns it until it is submitted,
- * and again when it was collected. */
+/* Copies the request. NULL: out of memory. The maker owns the call until it is submitted, and again
+ * when it is collected. */
 MUST_CHECK struct http_call *http_call_new(const struct http_request *request);
 void http_call_free(struct http_call *call);
 
@@ -78,7 +78,7 @@ bool http_call_next_header(const struct http_call *call, size_t *at, struct http
 /* The first of this name, in any case; ptr NULL when there is none. */
 struct str http_call_header(const struct http_call *call, struct str name);
 
-/* How it ended; for those who make it. */
+/* Sets how it ended; for the http_caller. */
 void http_call_end(struct http_call *call, enum call_end end, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 

@@ -1,7 +1,7 @@
-/* NATS JetStream as a bus: messages are stored by the stream PAWL (subjects pawl.>), offers of jobs
- * by PAWL_JOBS (subjects pawl-jobs.>), which are made when they are missing and looked at after
- * each connect. A stream that is there and takes other subjects is left alone: then the state says
- * so, and nothing is sent. */
+/* NATS JetStream as a bus. The stream PAWL (subjects pawl.>) stores events, the stream PAWL_JOBS
+ * (subjects pawl-jobs.>) offers of jobs. Both are checked after each connect, and created when they
+ * are missing. An existing stream with other subjects is not changed: nothing is sent then, and the
+ * state says why. */
 #ifndef PAWL_BUS_NATS_BUS_H
 #define PAWL_BUS_NATS_BUS_H
 
@@ -14,17 +14,16 @@ enum {
 };
 
 struct nats_bus_config {
-    const char *urls;  /* nats:// or tls://, user:password@ or token@ in front of the host; a list
-                          with commas */
+    const char *urls;  /* nats:// or tls://, with user:password@ or token@ before the host;
+                          separated by commas */
     const char *creds; /* a credentials file (JWT and seed); NULL: none */
-    const char *ca;    /* PEM file of certificates that the server's may come from; NULL: the
-                          system's */
-    bool jobs;         /* jobs are offered too */
+    const char *ca;    /* PEM file of trusted certificate authorities; NULL: the system's */
+    bool jobs;         /* offer jobs too */
 };
 
-/* Connects to nothing yet. ERR_FIELD_INVALID when an URL is none, ERR_NOT_FOUND when a file cannot
- * be read. The caller owns
- * *ret, until bus->free(). One at a time in a process: the library's threads end with it. */
+/* Does not connect yet. ERR_FIELD_INVALID: a URL is not valid; ERR_NOT_FOUND: a file cannot be
+ * read. The caller owns *ret and frees it by bus->free(). One at a time in a process: freeing it
+ * ends the library's threads. */
 MUST_CHECK enum err nats_bus_new(const struct nats_bus_config *config, struct problem *p,
                                  struct bus **ret);
 

@@ -1,15 +1,14 @@
-/* Subjects of messages: words with dots in between, one word per level.
+/* Subjects of messages: words separated by dots, one word per level.
  *
- * A subject's words may hold anything but white space, dots and the wildcards * and >. Names of
- * pawl are letters, digits and _ - . : so a dot is what has to be written in another way where it
- * does not part two words: as %2E. Whatever else a name may come to hold is written as % and two
- * hexadecimal digits too. */
+ * A word must not contain white space, dots or the wildcards * and >. Names of pawl are letters,
+ * digits, `_`, `-`, `.` and `:`. So a dot that does not separate two words is written as %2E, and
+ * any other character that is not allowed as % and two hexadecimal digits. */
 #ifndef PAWL_BUS_SUBJECT_H
 #define PAWL_BUS_SUBJECT_H
 
 #include "base/buf.h"
 
-/* One word: the name's dots are written as %2E. */
+/* One word: dots in the name are written as %2E. */
 void subject_put_word(struct buf *out, struct str name);
 /* As many words as the name has parts: `run.created` is two. A dot that would make an empty word,
  * as in `.a`, `a..b` or `a.`, is written as %2E. */

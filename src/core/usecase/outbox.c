@@ -1,4 +1,4 @@
-/* The outbox: how far the bus has been told, and what it would not take. */
+/* The outbox: how far the relay has come, and the messages that the bus refused. */
 #include "core/usecase/outbox.h"
 
 #include "core/txn/audit_record.h"
@@ -7,7 +7,7 @@
 #include "core/usecase/use_cases.h"
 #include "store/outbox/feed.h"
 
-/* --- the relay's own --- */
+/* --- for the relay --- */
 
 static enum err mark_relayed(struct op *op, struct tx *tx)
 {
@@ -18,14 +18,14 @@ static enum err mark_relayed(struct op *op, struct tx *tx)
                       : parked_put(tx->db, &n->parked);
     if (e == ERR_OK)
         e = feed_mark_set(tx->db, FEED_MARK_BUS, in->through);
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "the mark could not be written");
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the mark of the bus");
 }
 
 const struct use_case UC_MARK_RELAYED = {.name = "mark_relayed", .write = mark_relayed};
 
 /* --- for operators --- */
 
-/* 0: everybody's. */
+/* 0: all tenants. */
 static enum err tenant_of(struct op *op, struct read_tx *tx, int64_t *ret)
 {
     struct tenant *tenant = NULL;

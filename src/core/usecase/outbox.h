@@ -1,5 +1,5 @@
-/* What the relay to the bus asks of the writer (relay.h): how far it has come, and what it had to
- * put aside, in one transaction. */
+/* What the relay asks of the writer (outbound/relay.h): to store how far it has come and which
+ * messages it has parked, in one transaction. */
 #ifndef PAWL_CORE_USECASE_OUTBOX_H
 #define PAWL_CORE_USECASE_OUTBOX_H
 
@@ -7,10 +7,10 @@
 #include "core/txn/op.h"
 #include "store/outbox/parked.h"
 
-/* A message that is parked, or was and is no more. */
+/* A message to park, or one that was parked and is stored now. */
 struct relay_note {
     struct relay_note *next;
-    bool stored; /* it came through after all */
+    bool stored;
     struct parked parked;
     char id[EVENT_MESSAGE_ID_MAX + 1];
     char type[NAME_MAX_LEN + 1];
