@@ -1,4 +1,4 @@
-/* Outbound HTTP calls on a thread of their own. */
+/* Makes outgoing HTTP calls on a thread of its own. */
 #include "bus/http_caller.h"
 
 #include "base/env.h"
@@ -11,16 +11,16 @@
 #include <unistd.h>
 
 enum {
-    TICK_MS = 1000,      /* how exactly the time of a call that waits ends */
-    IDLE_MS = 60 * 1000, /* nothing to do: a submission wakes the thread */
+    TICK_MS = 1000,      /* how often the deadlines of waiting calls are checked */
+    IDLE_MS = 60 * 1000, /* with nothing to do; a submission wakes the thread */
 };
 
 /* One of the calls that may be under way. */
 struct place {
     struct transfer transfer;
     bool busy;
-    /* The call is gone, but libc may still be looking up its name on a thread that nobody can stop:
-     * until then the place stays taken, and so the number of such threads is bounded. */
+    /* The call has ended, but libc may still be looking up its name, on a thread that cannot be
+     * stopped. The place stays taken until then, which limits the number of such threads. */
     int64_t lingers_until_ms;
 };
 
@@ -29,7 +29,7 @@ struct http_caller {
     pthread_t thread;
     bool thread_runs;
 
-    /* The thread's own. */
+    /* For the caller's thread only. */
     CURLM *multi;
     struct place places[CALLS_IN_FLIGHT_MAX];
     size_t busy;
@@ -123,7 +123,7 @@ static void begin_waiting(struct http_caller *c)
     }
 }
 
-/* Takes those out of the queue whose time ends there; with `all` everyone. */
+/* Removes calls from the queue whose time is up; with `all`, every call. */
 static struct http_call *take_waiting(struct http_caller *c, bool all)
 {
     struct http_call *taken = NULL;
@@ -225,7 +225,7 @@ static void *caller_main(void *ctx)
         pthread_mutex_unlock(&c->lock);
         int wait_ms = c->busy > 0 || waits ? TICK_MS : IDLE_MS;
         if (waits && free_place(c, env_mono_ms(&ENV_SYSTEM)) != NULL)
-            wait_ms = 0; /* what has just ended made room */
+            wait_ms = 0; /* a call has just ended: there is room for the next */
         (void)curl_multi_poll(c->multi, NULL, 0, wait_ms, NULL);
     }
 }
@@ -235,7 +235,7 @@ static bool start_thread(struct http_caller *c)
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
-    /* Signals are other threads' business; a connection that breaks must not raise SIGPIPE. */
+    /* Other threads handle signals; a broken connection must not raise SIGPIPE. */
     if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
         return false;
     c->thread_runs = pthread_create(&c->thread, NULL, caller_main, c) == 0;
@@ -255,7 +255,7 @@ struct http_caller *http_caller_new(const struct http_caller_config *config)
     return c;
 }
 
-/* With the first call: a server that makes none spends neither a thread nor libcurl's memory. */
+/* Starts with the first call: a server that makes none needs neither the thread nor libcurl. */
 static bool start(struct http_caller *c)
 {
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)

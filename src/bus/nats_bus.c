@@ -1,8 +1,8 @@
 /* NATS JetStream as a bus.
  *
- * The library can reconnect by itself and keep what was published meanwhile. Neither is wanted: a
- * connection that is lost is thrown away and a new one made, so that every connection has its
- * streams looked at, and what was not acknowledged is sent again by who knows what that is. */
+ * The library can reconnect by itself and buffer messages meanwhile. Both are off: after a lost
+ * connection a new one is made, so that every connection has its streams checked, and the relay
+ * sends again what was not acknowledged. */
 #include "bus/nats_bus.h"
 
 #include "base/env.h"
@@ -17,10 +17,10 @@
 
 enum {
     CONNECT_MS = 2000,
-    REQUEST_MS = 5000,   /* of questions about streams */
-    ACK_MS = 5000,       /* of a batch: a server that is well takes milliseconds */
+    REQUEST_MS = 5000,   /* for requests about streams */
+    ACK_MS = 5000,       /* for a batch: a healthy server takes milliseconds */
     LOOK_UP_MS = 100,    /* how soon an interrupt is noticed */
-    PING_MS = 10 * 1000, /* a dead link is noticed after two that were not answered */
+    PING_MS = 10 * 1000, /* two pings without an answer end the connection */
     URL_MAX = 512,
     NANOS = 1000 * 1000 * 1000,
 };
@@ -40,11 +40,11 @@ struct nats_bus {
     natsOptions *options;
     bool jobs;
 
-    /* Of the one thread that publishes; `conn` is set under the lock. */
+    /* For the thread that publishes; `conn` is set under the lock. */
     natsConnection *conn;
     natsSubscription *acks;
     natsInbox *inbox;
-    unsigned long long round; /* tells late acknowledgements of earlier rounds apart */
+    unsigned long long round; /* to recognise late acknowledgements of earlier rounds */
     bool checked;             /* the streams are there */
 
     atomic_bool interrupted;
@@ -79,7 +79,7 @@ static void get_state(struct bus *bus, struct bus_state *ret)
     pthread_mutex_unlock(&b->lock);
 }
 
-/* On a thread of the library's. */
+/* Called on a thread of the library. */
 static void on_closed(natsConnection *conn, void *ctx)
 {
     struct nats_bus *b = ctx;
@@ -90,13 +90,13 @@ static void on_closed(natsConnection *conn, void *ctx)
         set_state(b, false, "not connected: the connection was lost");
 }
 
-/* Likewise: what the server says in between, as that a subject is not permitted. */
+/* Called on a thread of the library for errors such as a subject that is not permitted. */
 static void on_error(natsConnection *conn, natsSubscription *sub, natsStatus status, void *ctx)
 {
     (void)conn;
     (void)sub;
     (void)ctx;
-    LOG(LOG_WARN, "the bus complains", LOG_Z("why", natsStatus_GetText(status)));
+    LOG(LOG_WARN, "the bus reported an error", LOG_Z("why", natsStatus_GetText(status)));
 }
 
 /* --- connecting --- */
@@ -154,7 +154,7 @@ static bool takes(const jsStreamConfig *config, const char *subjects)
     return false;
 }
 
-/* NULL when the stream serves; otherwise what is wrong with it. */
+/* NULL when the stream can be used; otherwise what is wrong with it. */
 static const char *fault_of(const jsStreamConfig *config, const struct stream *want)
 {
     if (!takes(config, want->subjects))
@@ -240,7 +240,7 @@ static bool be_connected(struct bus *bus)
     if (b->conn == NULL && !make_connection(b))
         return false;
     if (!b->checked && !check_streams(b)) {
-        disconnect(b); /* the next one may reach a server that is better off */
+        disconnect(b); /* the next connection may reach a healthier server */
         return false;
     }
     if (!b->checked)
@@ -276,9 +276,9 @@ static natsStatus send_one(struct nats_bus *b, const struct bus_message *m, size
     return s;
 }
 
-/* What another try cannot mend. Whatever else JetStream says may pass: a disk that is full, a
- * stream that has reached its limit, a cluster without a leader. */
-static bool is_for_good(json_int_t code)
+/* A retry cannot help. Other errors may pass: a full disk, a stream at its limit, a cluster without
+ * a leader. */
+static bool is_permanent(json_int_t code)
 {
     return code == JSStreamMessageExceedsMaximumErr;
 }
@@ -290,15 +290,15 @@ static void settle(struct bus_message *m, natsMsg *answer)
     const json_t *error = json_object_get(json, "error");
     if (error != NULL) {
         const char *text = json_string_value(json_object_get(error, "description"));
-        bool good = is_for_good(json_integer_value(json_object_get(error, "err_code")));
-        say_why(m, good ? BUS_REFUSED : BUS_UNKNOWN, text != NULL ? text : "refused");
+        bool permanent = is_permanent(json_integer_value(json_object_get(error, "err_code")));
+        say_why(m, permanent ? BUS_REFUSED : BUS_UNKNOWN, text != NULL ? text : "refused");
     } else if (json_is_integer(json_object_get(json, "seq"))) {
         say_why(m, BUS_STORED, "");
     }
     json_decref(json);
 }
 
-/* Which message of this round an answer is for; false: none. */
+/* Which message of this round the reply is for; false: none. */
 static bool index_of(const struct nats_bus *b, natsMsg *answer, size_t count, size_t *ret)
 {
     const char *last = strrchr(natsMsg_GetSubject(answer), '.');
@@ -308,7 +308,7 @@ static bool index_of(const struct nats_bus *b, natsMsg *answer, size_t count, si
     return round == b->round && *ret < count;
 }
 
-/* True when at least one was answered. */
+/* True when at least one reply came. */
 static bool collect(struct nats_bus *b, struct bus_message *messages, size_t count, size_t sent)
 {
     int64_t until = env_mono_ms(&ENV_SYSTEM) + ACK_MS;
@@ -326,8 +326,8 @@ static bool collect(struct nats_bus *b, struct bus_message *messages, size_t cou
             sent--;
         }
         natsMsg_Destroy(answer);
-        if (s == NATS_NO_RESPONDERS) { /* of which message it does not say */
-            b->checked = false;        /* the stream is gone, or JetStream is */
+        if (s == NATS_NO_RESPONDERS) { /* it does not say for which message */
+            b->checked = false;        /* the stream or JetStream itself is gone */
             any = true;
             sent--;
         } else if (s != NATS_OK && s != NATS_TIMEOUT) {
@@ -355,7 +355,7 @@ static void publish(struct bus *bus, struct bus_message *messages, size_t count)
     }
     bool any = b->conn != NULL && collect(b, messages, count, sent);
     if (b->conn != NULL && sent > 0 && !any) {
-        disconnect(b); /* a link that carries nothing is no link */
+        disconnect(b); /* nothing was acknowledged: the connection is of no use */
         set_state(b, false, "not connected: nothing was acknowledged");
     }
 }

@@ -11,16 +11,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* --- what may be asked for --- */
+/* --- checking the request --- */
 
-/* Headers that say how a message is framed, or whom a proxy may let through. */
+/* Headers that a request may not set: framing, and proxies. */
 static const char *const OWN_HEADERS[] = {
     "connection", "content-length",      "expect",           "host",
     "keep-alive", "proxy-authorization", "proxy-connection", "te",
     "trailer",    "transfer-encoding",   "upgrade",
 };
 
-/* Any other header may hold a credential in one application or another. */
+/* Headers that a redirect to another origin keeps. Any other may hold a credential. */
 static const char *const TRAVELLING_HEADERS[] = {
     "accept",          "accept-language", "content-language", "content-type",
     "idempotency-key", "traceparent",     "tracestate",       "user-agent",
@@ -150,7 +150,7 @@ static enum address_kind kind_of(const struct curl_sockaddr *address)
     return ADDRESS_RESERVED;
 }
 
-/* The last moment before a connection is made, with the very address that it is made to. */
+/* Called right before a connection is made, with the address that it is made to. */
 static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct transfer *t = ctx;
@@ -176,7 +176,7 @@ static size_t take_header(char *bytes, size_t size, size_t count, void *ctx)
         return CURL_WRITEFUNC_ERROR;
     }
     if (str_starts_with(line, STR("HTTP/"))) {
-        buf_clear(head); /* what came before was an interim response */
+        buf_clear(head); /* of an interim response */
         return line.len;
     }
     while (line.len > 0 && (line.ptr[line.len - 1] == '\n' || line.ptr[line.len - 1] == '\r'))
@@ -208,7 +208,7 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *ctx)
             (t)->setup = curl_easy_setopt((t)->easy, CURLOPT_##option, value); \
     } while (0)
 
-/* What holds for every hop. */
+/* Options of every hop. */
 static void set_constants(struct transfer *t)
 {
     SET(t, PROTOCOLS_STR, "http,https");
@@ -218,7 +218,7 @@ static void set_constants(struct transfer *t)
     SET(t, DISALLOW_USERNAME_IN_URL, 1L);
     SET(t, USERAGENT, "pawl/" PAWL_VERSION);
     SET(t, NOSIGNAL, 1L);
-    SET(t, QUICK_EXIT, 1L); /* a name that takes long to resolve holds up nobody else */
+    SET(t, QUICK_EXIT, 1L); /* a slow name look-up does not hold up other calls */
     SET(t, MAXAGE_CONN, (long)CALL_CONNECTION_AGE_S);
     SET(t, ERRORBUFFER, t->error);
     SET(t, PRIVATE, t);
@@ -241,7 +241,7 @@ static void add_line(struct transfer *t, const char *line)
         t->headers = longer;
 }
 
-/* The request's headers as far as they may go to this hop. */
+/* The headers of the request that this hop may get. */
 static void set_headers(struct transfer *t, bool home, bool with_body)
 {
     const struct http_request *r = &t->call->request;
@@ -259,7 +259,7 @@ static void set_headers(struct transfer *t, bool home, bool with_body)
         typed |= str_eq_nocase(h->name, STR("content-type"));
         struct buf line;
         buf_init(&line, 2 * CALL_HEAD_MAX);
-        /* A semicolon is libcurl's way to say that the value is empty. */
+        /* In libcurl a semicolon makes a header with an empty value. */
         if (h->value.len > 0)
             buf_printf(&line, "%.*s: %.*s", STR_ARG(h->name), STR_ARG(h->value));
         else
@@ -270,7 +270,7 @@ static void set_headers(struct transfer *t, bool home, bool with_body)
             t->setup = CURLE_OUT_OF_MEMORY;
         buf_release(&line);
     }
-    add_line(t, "Expect:"); /* a body of a megabyte is sent without asking */
+    add_line(t, "Expect:"); /* send large bodies without waiting for 100 Continue */
     if (!typed)
         add_line(t, "Content-Type:");
     SET(t, HTTPHEADER, t->headers);
@@ -294,7 +294,7 @@ static void set_method(struct transfer *t, bool with_body)
     SET(t, CUSTOMREQUEST, t->method.ptr);
 }
 
-/* False when the call is over: no time, or no memory. */
+/* False when the call has ended: no time left, or out of memory. */
 static bool set_hop(struct transfer *t, const char *url, bool home, bool with_body)
 {
     int64_t left = t->call->deadline_ms - env_mono_ms(&ENV_SYSTEM);
@@ -312,7 +312,7 @@ static bool set_hop(struct transfer *t, const char *url, bool home, bool with_bo
     return t->setup == CURLE_OK || refuse(t, CALL_FAILED, curl_easy_strerror(t->setup));
 }
 
-/* --- the way of a call --- */
+/* --- hops --- */
 
 bool transfer_begin(struct transfer *t, struct http_call *call, enum address_reach reach)
 {
@@ -365,8 +365,8 @@ static enum call_end end_of(CURLcode code)
     }
 }
 
-/* A name that does not resolve and one whose address is out of reach look the same: who writes a
- * workflow must not find out which names exist inside the server's network. */
+/* A name that does not resolve and one whose address is out of reach give the same error: the
+ * author of a workflow must not find out which names exist inside the server's network. */
 static const char *const REFUSED_DETAIL[] = {
     [REACH_PUBLIC] = "the host does not resolve, or not to a public address "
                      "(pawl serve --allow-private-addresses allows others)",
@@ -375,7 +375,7 @@ static const char *const REFUSED_DETAIL[] = {
     [REACH_ALL] = "the host does not resolve",
 };
 
-/* For the operator, who may know. */
+/* Tells the operator, who may know. */
 static void log_refusal(const struct transfer *t)
 {
     char *host = NULL;
@@ -402,7 +402,7 @@ static void set_end(struct transfer *t, CURLcode code)
                       t->error[0] != '\0' ? t->error : curl_easy_strerror(code));
 }
 
-/* The next hop, by RFC 9110: what was a POST comes again as a GET unless the receiver insists. */
+/* The next hop, as RFC 9110 has it: a POST becomes a GET unless the status is 307 or 308. */
 static bool follow(struct transfer *t, const char *url)
 {
     const char *why = NULL;
@@ -459,7 +459,7 @@ bool transfer_goes_on(struct transfer *t, CURLcode code)
 struct http_call *transfer_release(struct transfer *t)
 {
     struct http_call *call = t->call;
-    if (call != NULL && call->end != CALL_ANSWERED) { /* half a response is none */
+    if (call != NULL && call->end != CALL_ANSWERED) { /* a partial response is not shown */
         call->status = 0;
         buf_release(&call->head);
         buf_release(&call->body);
