@@ -2,7 +2,7 @@
 #ifndef PAWL_OUTBOUND_HTTP_STEP_H
 #define PAWL_OUTBOUND_HTTP_STEP_H
 
-#include "core/usecase/calls.h"
+#include "core/usecase/outgoing/calls.h"
 #include "outbound/outgoing_kind.h"
 
 extern const struct outgoing_kind HTTP_STEP_CALLS;

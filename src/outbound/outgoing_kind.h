@@ -3,7 +3,7 @@
 #define PAWL_OUTBOUND_OUTGOING_KIND_H
 
 #include "bus/http_call.h"
-#include "core/usecase/outgoing.h"
+#include "core/usecase/outgoing/outgoing.h"
 
 struct outgoing_kind {
     const char *name;              /* of one piece of work, for the log */

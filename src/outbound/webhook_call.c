@@ -1,7 +1,7 @@
 /* The call of a webhook delivery. */
 #include "outbound/webhook_call.h"
 
-#include "core/usecase/deliveries.h"
+#include "core/usecase/outgoing/deliveries.h"
 #include "domain/call_verdict.h"
 #include "domain/webhook.h"
 

@@ -2,7 +2,7 @@
 #include "core/background/delivery_log.h"
 
 #include "base/limits.h"
-#include "core/usecase/deliveries.h"
+#include "core/usecase/outgoing/deliveries.h"
 
 /* The lowest number that a delivery of this time has. */
 static int64_t num_of_ms(int64_t ms)

@@ -2,7 +2,7 @@
  * end of the server. The clock is the test's, the network is not. */
 #include "engine/calling_rig.h"
 
-#include "core/usecase/calls.h"
+#include "core/usecase/outgoing/calls.h"
 
 static void put_call(struct calling_rig *c, const char *id, const char *path, const char *more)
 {

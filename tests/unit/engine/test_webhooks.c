@@ -3,7 +3,7 @@
 #include "engine/acts.h"
 #include "engine/calling_rig.h"
 
-#include "core/usecase/deliveries.h"
+#include "core/usecase/outgoing/deliveries.h"
 
 /* --- acts --- */
 

@@ -1,5 +1,5 @@
 /* The calls of http steps. */
-#include "core/usecase/calls.h"
+#include "core/usecase/outgoing/calls.h"
 
 #include "core/run/job_txn.h"
 #include "core/run/run_advance.h"

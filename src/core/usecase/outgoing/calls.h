@@ -1,9 +1,9 @@
 /* The calls of http steps: use cases that take pending jobs and bring results back (outgoing.h).
  * The job's lease_epoch numbers its hand-outs. */
-#ifndef PAWL_CORE_USECASE_CALLS_H
-#define PAWL_CORE_USECASE_CALLS_H
+#ifndef PAWL_CORE_USECASE_OUTGOING_CALLS_H
+#define PAWL_CORE_USECASE_OUTGOING_CALLS_H
 
-#include "core/usecase/outgoing.h"
+#include "core/usecase/outgoing/outgoing.h"
 
 /* The result of a call, for the job. */
 struct call_result {

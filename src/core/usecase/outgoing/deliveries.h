@@ -1,9 +1,9 @@
 /* Deliveries of webhooks: use cases that take what is due and bring results back (outgoing.h). A
  * delivery's count of attempts numbers its hand-outs. */
-#ifndef PAWL_CORE_USECASE_DELIVERIES_H
-#define PAWL_CORE_USECASE_DELIVERIES_H
+#ifndef PAWL_CORE_USECASE_OUTGOING_DELIVERIES_H
+#define PAWL_CORE_USECASE_OUTGOING_DELIVERIES_H
 
-#include "core/usecase/outgoing.h"
+#include "core/usecase/outgoing/outgoing.h"
 #include "store/outbox/webhooks.h"
 
 /* The result of an attempt. */

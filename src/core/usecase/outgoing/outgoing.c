@@ -1,5 +1,5 @@
 /* Work that leaves the server as an HTTP call. */
-#include "core/usecase/outgoing.h"
+#include "core/usecase/outgoing/outgoing.h"
 
 #include <stdlib.h>
 

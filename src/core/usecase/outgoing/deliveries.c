@@ -1,5 +1,5 @@
 /* Deliveries of webhooks. */
-#include "core/usecase/deliveries.h"
+#include "core/usecase/outgoing/deliveries.h"
 
 #include "core/txn/render.h"
 #include "core/txn/tx.h"

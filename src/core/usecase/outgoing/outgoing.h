@@ -6,8 +6,8 @@
  *
  * A hand-out is numbered, and the result of an older one changes nothing. So a call may be made
  * more than once, always with the same idempotency key or id, and its result counts once. */
-#ifndef PAWL_CORE_USECASE_OUTGOING_H
-#define PAWL_CORE_USECASE_OUTGOING_H
+#ifndef PAWL_CORE_USECASE_OUTGOING_OUTGOING_H
+#define PAWL_CORE_USECASE_OUTGOING_OUTGOING_H
 
 #include "base/limits.h"
 #include "core/txn/op.h"
