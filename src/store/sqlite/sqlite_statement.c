@@ -207,19 +207,21 @@ enum err sqlite_exec(struct db *base, const char *sql, const struct db_value *va
 
 /* --- columns --- */
 
+/* The value is looked up once: each sqlite3_column_x() would look it up again. It is used by the
+ * connection's one thread only, before the next step, so it needs no protection. */
 struct db_value sqlite_column(struct db_rows *base, int column)
 {
-    sqlite3_stmt *stmt = rows_of(base)->stmt;
-    switch (sqlite3_column_type(stmt, column)) {
+    sqlite3_value *v = sqlite3_column_value(rows_of(base)->stmt, column);
+    switch (sqlite3_value_type(v)) {
     case SQLITE_INTEGER:
-        return DB_I(sqlite3_column_int64(stmt, column));
+        return DB_I(sqlite3_value_int64(v));
     case SQLITE_TEXT: {
-        const char *text = (const char *)sqlite3_column_text(stmt, column);
-        return (struct db_value){DB_TEXT, 0, {text, (size_t)sqlite3_column_bytes(stmt, column)}};
+        const char *text = (const char *)sqlite3_value_text(v);
+        return (struct db_value){DB_TEXT, 0, {text, (size_t)sqlite3_value_bytes(v)}};
     }
     case SQLITE_BLOB: {
-        const char *blob = sqlite3_column_blob(stmt, column);
-        return DB_B(blob != NULL ? blob : "", (size_t)sqlite3_column_bytes(stmt, column));
+        const char *blob = sqlite3_value_blob(v);
+        return DB_B(blob != NULL ? blob : "", (size_t)sqlite3_value_bytes(v));
     }
     case SQLITE_NULL:
         return DB_N();
