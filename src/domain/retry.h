@@ -2,7 +2,7 @@
 #ifndef PAWL_DOMAIN_RETRY_H
 #define PAWL_DOMAIN_RETRY_H
 
-#include "domain/definition.h"
+#include "domain/workflow/definition.h"
 
 /* A lease that ends is no failure of the work itself, so where nothing is said it is handed out
  * again, but not for ever: a job that kills its workers must come to an end. */

@@ -3,7 +3,7 @@
 #ifndef PAWL_FUZZ_DRIVE_H
 #define PAWL_FUZZ_DRIVE_H
 
-#include "domain/advance.h"
+#include "domain/workflow/advance.h"
 #include "fuzz.h"
 
 struct drive {

@@ -1,7 +1,7 @@
 /* Any JSON as a workflow definition: faults that say where, or a definition that can be stored,
  * read back and run to its end, whether its steps succeed or fail. */
-#include "domain/definition.h"
 #include "domain/expr/expr.h"
+#include "domain/workflow/definition.h"
 #include "drive.h"
 
 /* NULL when it is refused, which it is with faults and with nothing else. */

@@ -1,7 +1,7 @@
 /* Any graph as the needs of a definition: it is accepted exactly when no step waits for itself,
  * judged here by another method, and then runs to its end.
  * The input: the number of steps, then pairs of bytes, each an edge. A high bit makes a sleep. */
-#include "domain/definition.h"
+#include "domain/workflow/definition.h"
 #include "drive.h"
 
 enum { NODES_MAX = 32 };

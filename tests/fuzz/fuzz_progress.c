@@ -1,7 +1,7 @@
 /* Any text as how far a run is: it is refused, or it is what would be written for it, and advancing
  * looks at it without harm.
  * The input: the number of steps, then the text. */
-#include "domain/advance.h"
+#include "domain/workflow/advance.h"
 #include "fuzz.h"
 
 enum { COUNT_MAX = 9 };

@@ -1,6 +1,6 @@
 /* Advancing a run: the one door through which its status changes, and the loop that does whatever
- * follows from what happened (domain/advance.h). A use case loads a run, changes a job or the run,
- * and then advances it. */
+ * follows from what happened (domain/workflow/advance.h). A use case loads a run, changes a job or
+ * the run, and then advances it. */
 #ifndef PAWL_CORE_RUN_RUN_ADVANCE_H
 #define PAWL_CORE_RUN_RUN_ADVANCE_H
 

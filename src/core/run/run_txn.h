@@ -29,8 +29,8 @@
 
 #include "core/txn/render.h"
 #include "core/txn/tx.h"
-#include "domain/advance.h"
 #include "domain/timeline.h"
+#include "domain/workflow/advance.h"
 
 /* A text of the run as JSON, parsed when an expression first needs it. */
 struct read_text {

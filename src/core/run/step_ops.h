@@ -1,5 +1,5 @@
-/* What the types of steps do, one function and one table of hooks per row of domain/step_type.h.
- * Nothing else in core knows a type by its symbol.
+/* What the types of steps do, one function and one table of hooks per row of
+ * domain/workflow/step_type.h. Nothing else in core knows a type by its symbol.
  *
  * A type is begun by step_<token>_begin(). What its jobs do while they wait is a struct step_waits,
  * which several types may share; most use step_waits_plain. */

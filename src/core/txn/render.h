@@ -3,9 +3,9 @@
 #define PAWL_CORE_TXN_RENDER_H
 
 #include "base/json.h"
-#include "domain/definition.h"
 #include "domain/progress.h"
 #include "domain/tenant.h"
+#include "domain/workflow/definition.h"
 #include "store/idempotency.h"
 #include "store/keys.h"
 #include "store/run/jobs.h"

@@ -8,8 +8,8 @@
 #include "core/txn/op.h"
 #include "core/txn/read_tx.h"
 #include "core/txn/tx_memory.h"
-#include "domain/definition.h"
 #include "domain/tenant.h"
+#include "domain/workflow/definition.h"
 #include "store/secrets.h"
 
 struct cpu_shares;

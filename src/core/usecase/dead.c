@@ -3,7 +3,6 @@
 #include "core/txn/job_row.h"
 #include "core/txn/page.h"
 #include "core/usecase/job_owners.h"
-#include "core/usecase/job_view.h"
 #include "core/usecase/use_cases.h"
 
 struct dead_page {

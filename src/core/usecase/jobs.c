@@ -3,7 +3,6 @@
 #include "core/txn/worker_polls.h"
 #include "core/usecase/execute.h"
 #include "core/usecase/job_owners.h"
-#include "core/usecase/job_view.h"
 #include "core/usecase/use_cases.h"
 
 #include "base/limits.h"

@@ -6,9 +6,9 @@
 #include "core/txn/job_owner.h"
 #include "core/txn/op.h"
 #include "domain/calendar/schedule.h"
-#include "domain/definition.h"
 #include "domain/entity/entity.h"
 #include "domain/run.h"
+#include "domain/workflow/definition.h"
 #include "store/run/runs.h"
 
 struct key_use;

@@ -7,7 +7,7 @@
 #ifndef PAWL_TESTS_DOMAIN_PLAY_H
 #define PAWL_TESTS_DOMAIN_PLAY_H
 
-#include "domain/advance.h"
+#include "domain/workflow/advance.h"
 
 #include <stdio.h>
 #include <string.h>

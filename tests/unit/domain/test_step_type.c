@@ -2,7 +2,7 @@
 #include "base/support.h"
 #include "doc_table.h"
 
-#include "domain/step_type.h"
+#include "domain/workflow/step_type.h"
 
 struct listed {
     bool types[STEP_TYPE_COUNT];
@@ -12,7 +12,8 @@ static void note_type(struct listed *listed, struct str name)
 {
     enum step_type type;
     if (!step_type_parse(name, &type))
-        fail_msg("%.*s is documented, but domain/step_type.h has no such row", STR_ARG(name));
+        fail_msg("%.*s is documented, but domain/workflow/step_type.h has no such row",
+                 STR_ARG(name));
     listed->types[type] = true;
 }
 

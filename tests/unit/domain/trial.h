@@ -5,7 +5,7 @@
 #include "base/support.h"
 
 #include "base/limits.h"
-#include "domain/definition.h"
+#include "domain/workflow/definition.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Every type of step that this version runs, in a workflow of its own, to its end. A row of
- * domain/step_type.h without a trial here fails. */
+ * domain/workflow/step_type.h without a trial here fails. */
 #include "engine/acts.h"
 #include "engine/calling_rig.h"
 

@@ -4,7 +4,7 @@
 #ifndef PAWL_CORE_TXN_CACHE_DEFINITION_CACHE_H
 #define PAWL_CORE_TXN_CACHE_DEFINITION_CACHE_H
 
-#include "domain/definition.h"
+#include "domain/workflow/definition.h"
 #include "store/db.h"
 
 struct definition_cache;

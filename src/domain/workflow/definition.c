@@ -4,13 +4,13 @@
  * Three passes. Fields: each member by itself (definition_fields.c). References: names, needs,
  * on_error and cycles, as far as the fields allow, so that all faults show at once. Build: only
  * when there are none. */
-#include "domain/definition.h"
+#include "domain/workflow/definition.h"
 
 #include "base/env.h"
 #include "base/limits.h"
-#include "domain/definition_fields.h"
 #include "domain/entity/dedup.h"
 #include "domain/expr/expr.h"
+#include "domain/workflow/definition_fields.h"
 
 #include <stdlib.h>
 

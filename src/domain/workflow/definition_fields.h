@@ -1,7 +1,7 @@
 /* What each member of a definition may be, taken by itself: its place, its type, its bounds.
  * How steps refer to each other is checked by definition.c, the only caller. */
-#ifndef PAWL_DOMAIN_DEFINITION_FIELDS_H
-#define PAWL_DOMAIN_DEFINITION_FIELDS_H
+#ifndef PAWL_DOMAIN_WORKFLOW_DEFINITION_FIELDS_H
+#define PAWL_DOMAIN_WORKFLOW_DEFINITION_FIELDS_H
 
 #include "domain/fault_list.h"
 

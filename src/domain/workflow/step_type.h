@@ -2,8 +2,8 @@
  * step_<token>_begin(), which makes the job of an item. If it has members of its own, they are rows
  * of definition_fields.c. Tests fail until docs/workflows.md, docs/openapi.yaml and
  * tests/unit/engine/test_step_types.c have it too. */
-#ifndef PAWL_DOMAIN_STEP_TYPE_H
-#define PAWL_DOMAIN_STEP_TYPE_H
+#ifndef PAWL_DOMAIN_WORKFLOW_STEP_TYPE_H
+#define PAWL_DOMAIN_WORKFLOW_STEP_TYPE_H
 
 #include "base/str.h"
 

@@ -1,14 +1,14 @@
 /* A workflow definition: what a client wrote, checked in every part and made ready to run.
  * Parsing collects all faults, each with a JSON Pointer to its place, so that a file is mended in
  * one go. A parsed definition is immutable and may be shared between threads. */
-#ifndef PAWL_DOMAIN_DEFINITION_H
-#define PAWL_DOMAIN_DEFINITION_H
+#ifndef PAWL_DOMAIN_WORKFLOW_DEFINITION_H
+#define PAWL_DOMAIN_WORKFLOW_DEFINITION_H
 
 #include "base/arena.h"
 #include "base/json.h"
 #include "domain/admission/admission.h"
 #include "domain/approval.h"
-#include "domain/step_type.h"
+#include "domain/workflow/step_type.h"
 
 /* What a failed step means for its run. */
 enum on_error { ON_ERROR_FAIL, ON_ERROR_CONTINUE, ON_ERROR_STEP };

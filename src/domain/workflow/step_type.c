@@ -1,5 +1,5 @@
 /* The table of step types as functions. */
-#include "domain/step_type.h"
+#include "domain/workflow/step_type.h"
 
 static const struct {
     const char *name;

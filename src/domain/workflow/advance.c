@@ -1,5 +1,5 @@
 /* Advancing a run, as pure functions of its definition and its progress. */
-#include "domain/advance.h"
+#include "domain/workflow/advance.h"
 
 /* --- who may begin --- */
 

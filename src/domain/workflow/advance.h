@@ -1,12 +1,12 @@
 /* Advancing a run: from its definition, how far it is and what happened, to what happens next.
  * Pure: the engine does what it is told, one thing at a time, and asks again until there is nothing
  * left to do. */
-#ifndef PAWL_DOMAIN_ADVANCE_H
-#define PAWL_DOMAIN_ADVANCE_H
+#ifndef PAWL_DOMAIN_WORKFLOW_ADVANCE_H
+#define PAWL_DOMAIN_WORKFLOW_ADVANCE_H
 
-#include "domain/definition.h"
 #include "domain/progress.h"
 #include "domain/run.h"
+#include "domain/workflow/definition.h"
 
 enum next_kind {
     NEXT_NOTHING, /* until a job, a timer or a caller changes something */

@@ -1,6 +1,6 @@
 /* What each member of a definition may be: one table per object, one small checker per kind of
  * value. To add a member, add a row; to add a step type, add its bit to the rows it may have. */
-#include "domain/definition_fields.h"
+#include "domain/workflow/definition_fields.h"
 
 #include "base/env.h"
 #include "base/limits.h"
@@ -8,8 +8,8 @@
 #include "domain/expr/expr.h"
 #include "domain/role.h"
 #include "domain/schema/schema.h"
-#include "domain/step_type.h"
 #include "domain/type_pattern.h"
+#include "domain/workflow/step_type.h"
 
 enum {
     PROMPT_MAX = 64 * KIB, /* a page for a person, several for a model */
