@@ -78,7 +78,8 @@ static struct sha256 sha256_joined(const struct str *parts, size_t count)
     return out;
 }
 
-/* RFC 2104, over the kept context: OpenSSL's own HMAC fetches its parts anew for each message. */
+/* RFC 2104, over the kept context: OpenSSL's own HMAC fetches its algorithms again for each
+ * message. */
 struct sha256 hmac_sha256(struct str key, const struct str *parts, size_t count)
 {
     enum { BLOCK = 64 };

@@ -40,7 +40,7 @@ MUST_CHECK struct metric *metrics_declare(struct metrics *m, const struct metric
 void metric_add(struct metric *metric, struct str label1, struct str label2, double amount);
 void metric_set(struct metric *metric, struct str label1, struct str label2, double value);
 void metric_observe(struct metric *metric, struct str label1, struct str label2, double value);
-/* Drops every series: for gauges that are filled anew at each reading. */
+/* Drops every series: for gauges that are filled again before each scrape. */
 void metric_clear(struct metric *metric);
 
 /* The current value of a counter or gauge, 0 when it has no such series. */

@@ -131,7 +131,7 @@ static void report(const struct walk *w, enum audit_fault fault, int64_t seq, in
     w->each(w->ctx, &broken);
 }
 
-/* Behind a gap nobody knows what the entry should continue: the gap is what is told. */
+/* After a gap the hash cannot be checked: only the gap is reported. */
 static void step(struct walk *w, const struct audit_row *row, const struct audit_head *end)
 {
     struct sha256 right = hash_entry(&w->at.hash, row->seq, &row->entry);

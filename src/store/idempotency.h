@@ -45,7 +45,7 @@ MUST_CHECK enum err idempotency_insert(struct db *db, struct idem_recent *recent
 /* Calls `each` once or not at all, whether or not the record has expired. */
 MUST_CHECK enum err idempotency_find(struct db *db, struct idem_recent *recent, int64_t tenant,
                                      struct str key, idem_record_each *each, void *ctx);
-/* The same for a caller who has the key's idem_key_hash() already. */
+/* The same for a caller that already has the idem_key_hash() of the key. */
 MUST_CHECK enum err idempotency_find_hashed(struct db *db, struct idem_recent *recent,
                                             int64_t tenant, struct str key, int64_t key_hash,
                                             idem_record_each *each, void *ctx);

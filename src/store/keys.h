@@ -27,8 +27,7 @@ MUST_CHECK enum err keys_find_prefix(struct db *db, struct str prefix, api_key_e
 /* tenant 0: the keys of all tenants. In the order in which they were made, after `after`. */
 MUST_CHECK enum err keys_list(struct db *db, int64_t tenant, struct uuid after, int64_t limit,
                               api_key_each *each, void *ctx);
-/* tenant 0: whosever it is. *ret_found says whether there is one; revoking again changes nothing.
- */
+/* tenant 0: of any tenant. *ret_found: there is such a key. Revoking again changes nothing. */
 MUST_CHECK enum err keys_revoke(struct db *db, int64_t tenant, struct uuid id, int64_t now_ms,
                                 bool *ret_found);
 /* A use of a key, for last_used_at. */

@@ -1,4 +1,4 @@
-/* Whose a timeline is. */
+/* The owner of a timeline: a run or an entity. */
 #include "store/owners.h"
 
 bool owner_read(struct db_rows *rows, int column, struct owner *ret)

@@ -1,4 +1,4 @@
-/* Whose a timeline is: runs and entities have their numbers in one row. */
+/* The owner of a timeline: a run or an entity. Their numbers come from one sequence. */
 #ifndef PAWL_STORE_OWNERS_H
 #define PAWL_STORE_OWNERS_H
 
@@ -27,7 +27,7 @@ struct owner {
     " LEFT JOIN entity_sweeps d"                                              \
     " ON d.entity = CASE WHEN r.num IS NULL AND n.num IS NULL THEN f.run END" \
     " LEFT JOIN entity_types y ON y.num = COALESCE(n.type, d.type)"
-/* The columns from this one on. False: it is not kept any more. */
+/* Reads the owner from this column on. False: it has been removed. */
 bool owner_read(struct db_rows *rows, int column, struct owner *ret);
 
 /* Text is copied to the arena. */

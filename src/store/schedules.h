@@ -31,7 +31,7 @@ MUST_CHECK enum err schedules_delete(struct db *db, int64_t tenant, struct str i
 /* Text is copied to the arena. */
 MUST_CHECK enum err schedules_find(struct db *db, int64_t tenant, struct str id,
                                    struct arena *arena, bool *ret_found, struct schedule *ret);
-/* Those behind `after` in the order of their ids. Text is borrowed for the call. */
+/* Those after `after` in the order of their ids. Text is borrowed for the call. */
 MUST_CHECK enum err schedules_list(struct db *db, int64_t tenant, struct str after, int64_t limit,
                                    void (*each)(void *ctx, const struct schedule *s), void *ctx);
 /* The first that is due. */

@@ -8,7 +8,7 @@ struct secret {
     unsigned char bytes[SHA256_LEN];
 };
 
-/* The key of this name, made by chance if there is none yet, or what is kept is damaged. By the
+/* The key of this name. A new random one is stored if there is none, or if it is damaged. By the
  * writer, between transactions. */
 MUST_CHECK enum err secrets_get(struct db *db, const struct env *env, struct str name,
                                 struct secret *ret);

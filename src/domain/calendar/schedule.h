@@ -27,7 +27,7 @@ enum schedule_verdict {
     SCHEDULE_FIRE,
     SCHEDULE_MISSED,  /* longer ago than is caught up with */
     SCHEDULE_OVERLAP, /* the run before it is still active: left out */
-    SCHEDULE_WAIT,    /* likewise, and it comes when that is over */
+    SCHEDULE_WAIT,    /* it is put off until the run before it has ended */
 };
 
 /* What the run before it is doing. */

@@ -19,7 +19,7 @@
 MUST_CHECK enum err dedup_request(struct str name, const json_t *payload, struct problem *p,
                                   struct sha256 *ret);
 
-/* Three days, and as many keys as some hundred kilobytes hold: for who says nothing else. */
+/* Three days, and as many keys as some hundred kilobytes hold: the default. */
 enum { DEDUP_WINDOW_S_DEFAULT = 3 * 86400, DEDUP_MAX_KEYS_DEFAULT = 10 * 1000 };
 
 struct dedup_limits {

@@ -6,13 +6,13 @@
 enum {
     DEDUP_WINDOW_S_MAX = 365 * 86400, /* a year: longer is a matter for the state itself */
     DEDUP_KEYS_MAX = 1000 * 1000,     /* of one entity: about 150 MiB of rows */
-    ROLLOVER_EVENTS_MIN = 2, /* the roll-over is told too, and must not make the next one due */
+    ROLLOVER_EVENTS_MIN = 2, /* the roll-over adds an event, which must not make the next one due */
     ROLLOVER_EVENTS_MAX = 1000 * 1000,
     KEEP_GENERATIONS_MAX = 1000 * 1000,
     INBOX_MAX = 10 * 1000 * 1000,
     BATCH_MAX = 1000,                       /* signals that are read and removed in one go */
     CALL_ATTEMPTS_MAX = 1000,               /* as those of steps */
-    CALL_BACKOFF_MS_MAX = 24 * 3600 * 1000, /* likewise: then a person should have looked */
+    CALL_BACKOFF_MS_MAX = 24 * 3600 * 1000, /* by then a person should have looked */
 };
 
 struct entity_rules entity_rules_default(void)

@@ -92,7 +92,7 @@ MUST_CHECK enum err expr_value(struct expr *x, struct str source, const struct e
 /* nil and false are false; all else is true, 0 and "" too. */
 MUST_CHECK enum err expr_truth(struct expr *x, struct str source, const struct expr_vars *vars,
                                struct problem *p, bool *ret);
-/* `value` with its templates filled in; likewise owned and bounded. */
+/* `value` with its templates filled in; owned and bounded as above. */
 MUST_CHECK enum err expr_fill(struct expr *x, const json_t *value, const struct expr_vars *vars,
                               struct problem *p, json_t **ret);
 

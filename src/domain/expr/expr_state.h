@@ -60,7 +60,7 @@ struct expr {
     uint64_t steps_spent; /* by all calls that are over */
     size_t room;          /* bytes left */
     size_t longest_text;  /* made so far: comparing it is one instruction */
-    size_t largest_block; /* likewise, of other memory: no table has more slots than fit in it */
+    size_t largest_block; /* of other memory: no table has more slots than fit in it */
     bool over_steps;
     bool over_memory;
     enum err failed; /* a failure that is not the expression's fault */
@@ -71,7 +71,7 @@ struct expr {
     size_t made_cap;
     struct buf scratch; /* for one library function at a time */
 
-    /* --- for good --- */
+    /* --- as long as the state --- */
     int ref_meta[THING_COUNT];
     int ref_globals;
     int ref_kept_texts;

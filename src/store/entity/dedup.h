@@ -1,4 +1,5 @@
-/* Keys of signals as rows, the windows over them, and what is counted of both. See domain/dedup.h.
+/* Dedup keys of signals as rows, the windows over them, and their counts. See
+ * domain/entity/dedup.h.
  */
 #ifndef PAWL_STORE_ENTITY_DEDUP_H
 #define PAWL_STORE_ENTITY_DEDUP_H
@@ -16,7 +17,7 @@ MUST_CHECK enum err dedup_windows_put(struct db *db, int64_t owner, const struct
 
 enum { DEDUP_REQUEST_LEN = 16 }; /* bytes of the fingerprint that are kept */
 
-/* Text and bytes are borrowed until the call that has handed them out returns. */
+/* Text and bytes are borrowed for the call that gets them. */
 struct dedup_key {
     int64_t num;
     int64_t key_hash;
@@ -26,7 +27,7 @@ struct dedup_key {
     int64_t at;
 };
 
-/* Returns false when it has seen enough. */
+/* Returns false to stop. */
 typedef bool dedup_key_each(void *ctx, const struct dedup_key *key);
 
 MUST_CHECK enum err dedup_insert(struct db *db, int64_t owner, const struct dedup_key *key);
@@ -39,7 +40,7 @@ MUST_CHECK enum err dedup_from(struct db *db, int64_t owner, int64_t num, int64_
 /* Those from `from` on and below `below` lose their text, or their rows. */
 MUST_CHECK enum err dedup_empty(struct db *db, int64_t owner, int64_t from, int64_t below);
 MUST_CHECK enum err dedup_delete(struct db *db, int64_t owner, int64_t from, int64_t below);
-/* Removes up to `rows` rows of an owner that is gone; *ret_gone when that was all. */
+/* Removes up to `rows` rows of a deleted owner; *ret_gone: nothing is left. */
 MUST_CHECK enum err dedup_remove_owner(struct db *db, int64_t owner, int64_t rows,
                                        int64_t *ret_removed, bool *ret_gone);
 

@@ -1,4 +1,4 @@
-/* Types of entities and the entities themselves as rows. */
+/* Entity types, their versions and entities as rows. */
 #include "store/entity/entities.h"
 
 #include "store/columns.h"

@@ -1,5 +1,5 @@
-/* Types of entities and the entities themselves as rows. What an entity has many of is in inbox.h
- * and generations.h. */
+/* Entity types, their versions and entities as rows. Signals, updates and timers are in inbox.h,
+ * history in generations.h. */
 #ifndef PAWL_STORE_ENTITY_ENTITIES_H
 #define PAWL_STORE_ENTITY_ENTITIES_H
 
@@ -27,7 +27,7 @@ MUST_CHECK enum err entity_types_find_num(struct db *db, int64_t num, struct are
 /* Gives it its number. */
 MUST_CHECK enum err entity_types_insert(struct db *db, struct entity_type *type);
 MUST_CHECK enum err entity_types_update(struct db *db, const struct entity_type *type);
-/* Those behind `after`, by id. `each` returns false to stop. Text is borrowed. */
+/* Those after `after`, by id. `each` returns false to stop. Text is borrowed. */
 typedef bool entity_type_each(void *ctx, const struct entity_type *type);
 MUST_CHECK enum err entity_types_list(struct db *db, int64_t tenant, struct str after,
                                       int64_t limit, entity_type_each *each, void *ctx);
@@ -46,9 +46,10 @@ MUST_CHECK enum err entity_versions_find(struct db *db, int64_t type, int64_t ve
                                          struct entity_version *ret);
 /* A new one, or other rules for one that exists. */
 MUST_CHECK enum err entity_versions_put(struct db *db, const struct entity_version *version);
-/* Its queue is another: open calls of its entities are to follow, from the first name on. */
+/* Its queue has changed: the open calls of its entities are to move there, from the first name on.
+ */
 MUST_CHECK enum err entity_versions_requeue(struct db *db, int64_t type, int64_t version);
-/* One whose calls are to follow, and up to which name that is done. */
+/* A version whose calls are to move, and up to which name that is done. */
 MUST_CHECK enum err entity_versions_requeueing(struct db *db, struct arena *arena, bool *ret_found,
                                                int64_t *ret_type, int64_t *ret_version,
                                                struct str *ret_through);
@@ -63,11 +64,11 @@ MUST_CHECK enum err entity_versions_list(struct db *db, int64_t type, int64_t li
 /* --- entities --- */
 
 struct entity {
-    int64_t num; /* the time in its id, in one row with those of runs */
+    int64_t num; /* the time in its id, from one sequence with those of runs */
     struct uuid id;
     int64_t tenant;
     int64_t type;
-    struct str name; /* what its users call it */
+    struct str name; /* the id that its users gave it */
     int64_t type_version;
     int64_t version; /* grows by one with every answer that counts */
     int64_t generation;
@@ -96,12 +97,12 @@ MUST_CHECK enum err entities_insert(struct db *db, const struct entity *entity);
  * last event were these. ERR_CONCURRENCY otherwise. */
 MUST_CHECK enum err entities_update(struct db *db, const struct entity *entity,
                                     int64_t read_version, int64_t read_event);
-/* The version that it is pinned to is another. Apart from the rest, because it is indexed: an index
+/* Pins it to another version. Apart from the other changes, because the column is indexed: an index
  * is written whenever its column is. */
 MUST_CHECK enum err entities_pin(struct db *db, int64_t num, int64_t type_version);
 MUST_CHECK enum err entities_delete(struct db *db, int64_t num);
-/* Those of a type behind `after`, by name; with type_version -1 of any version. `each` returns
- * false to stop. Text is borrowed. */
+/* Those of a type after `after`, by name; type_version -1: of any version. `each` returns false to
+ * stop. Text is borrowed. */
 typedef bool entity_each(void *ctx, const struct entity *entity);
 MUST_CHECK enum err entities_list(struct db *db, int64_t type, int64_t type_version,
                                   struct str after, int64_t limit, entity_each *each, void *ctx);

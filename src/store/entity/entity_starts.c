@@ -1,4 +1,4 @@
-/* Runs that answers of entities want to be started, as rows. */
+/* Runs that an entity's handler asked to start, as rows. */
 #include "store/entity/entity_starts.h"
 
 #include "store/columns.h"

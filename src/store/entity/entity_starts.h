@@ -1,4 +1,4 @@
-/* Runs that answers of entities want to be started, as rows. */
+/* Runs that an entity's handler asked to start, as rows. */
 #ifndef PAWL_STORE_ENTITY_ENTITY_STARTS_H
 #define PAWL_STORE_ENTITY_ENTITY_STARTS_H
 
@@ -12,7 +12,7 @@ struct entity_start {
     struct str input;  /* JSON */
     struct str labels; /* JSON object of texts */
     struct str key;
-    int64_t tries; /* that were refused for the moment */
+    int64_t tries; /* refused so far, for now */
 };
 
 /* Gives it its number. */

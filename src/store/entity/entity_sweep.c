@@ -1,4 +1,4 @@
-/* Removing what entities do not need any more, a few rows at a time. */
+/* Removes what entities no longer need, a few rows at a time. */
 #include "store/entity/entity_sweep.h"
 
 #include "store/run/jobs.h"
@@ -36,7 +36,7 @@ struct oldest {
     int64_t calls; /* of all generations */
 };
 
-/* The current generation has none behind it, and is not found. */
+/* The current generation has no later one, and is not returned. */
 static enum err find_oldest(struct db *db, int64_t entity, bool *ret_found, struct oldest *ret)
 {
     static const char SQL[] = "SELECT g.generation, g.first_event, g.first_call, e.calls"

@@ -1,6 +1,6 @@
-/* Removing what entities do not need any more, a few rows at a time: old generations, and all of an
- * entity that was deleted. The row that says so goes last, so that what is left after a crash is
- * found again. */
+/* Removes what entities no longer need, a few rows at a time: old generations, and everything of a
+ * deleted entity. The row that asks for it is removed last, so that the rest is found again after a
+ * crash. */
 #ifndef PAWL_STORE_ENTITY_ENTITY_SWEEP_H
 #define PAWL_STORE_ENTITY_ENTITY_SWEEP_H
 
@@ -13,7 +13,7 @@ struct entity_sweep_row {
     int64_t deleted_at; /* 0: it was not */
 };
 
-/* The next entity behind `after` that has something to remove. */
+/* The next entity after `after` that has something to remove. */
 MUST_CHECK enum err entity_sweeps_next(struct db *db, int64_t after, bool *ret_found,
                                        struct entity_sweep_row *ret);
 /* Nothing is left to remove. */
@@ -21,7 +21,7 @@ MUST_CHECK enum err entity_sweeps_done(struct db *db, int64_t entity);
 
 /* Removes up to `rows` rows of the oldest generations up to row->through, but no event from
  * `held_from` on. *ret_gone when that was all. Jobs of a generation are found by their ordinals,
- * which begin anew after JOB_ORDINAL_MAX calls. */
+ * which start again at 1 after JOB_ORDINAL_MAX calls. */
 MUST_CHECK enum err entity_sweep_generations(struct db *db, const struct entity_sweep_row *row,
                                              int64_t held_from, int64_t rows, int64_t *ret_removed,
                                              bool *ret_gone);

@@ -1,5 +1,5 @@
-/* Generations of entities as rows: one record each, written when it begins, with all that it takes
- * to know the entity without what was before. */
+/* Generations of entities as rows. Each has one record, written when it begins, which describes the
+ * entity without its earlier history. */
 #ifndef PAWL_STORE_ENTITY_GENERATIONS_H
 #define PAWL_STORE_ENTITY_GENERATIONS_H
 
@@ -30,8 +30,8 @@ MUST_CHECK enum err generations_list(struct db *db, int64_t entity, int64_t befo
 
 /* Generations up to `through` are to be removed. */
 MUST_CHECK enum err entity_sweeps_note(struct db *db, int64_t entity, int64_t through);
-/* The entity was deleted: everything is to be removed. Keeps who it was, for those who are to be
- * told of its events yet. */
+/* The entity was deleted: everything is to be removed. Keeps its identity for events that have not
+ * been published yet. */
 MUST_CHECK enum err entity_sweeps_note_deleted(struct db *db, const struct entity *entity,
                                                int64_t now_ms);
 

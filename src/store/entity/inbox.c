@@ -1,4 +1,4 @@
-/* What an entity has to deal with, as rows. */
+/* The inbox of an entity, as rows. */
 #include "store/entity/inbox.h"
 
 #include "store/columns.h"

@@ -1,5 +1,5 @@
-/* What an entity has to deal with, as rows: signals and updates that wait, what came of updates,
- * and timers by name. */
+/* The inbox of an entity, as rows: signals and updates that wait, the outcomes of updates, and
+ * named timers. */
 #ifndef PAWL_STORE_ENTITY_INBOX_H
 #define PAWL_STORE_ENTITY_INBOX_H
 
@@ -20,7 +20,7 @@ MUST_CHECK enum err inbox_insert(struct db *db, const struct inbox_signal *signa
 typedef bool inbox_each(void *ctx, const struct inbox_signal *signal);
 MUST_CHECK enum err inbox_list(struct db *db, int64_t entity, int64_t after, int64_t through,
                                int64_t limit, inbox_each *each, void *ctx);
-/* Those up to `through` are applied. */
+/* Removes those up to `through`, which have been applied. */
 MUST_CHECK enum err inbox_remove(struct db *db, int64_t entity, int64_t through);
 
 /* --- updates --- */
@@ -45,7 +45,7 @@ MUST_CHECK enum err entity_updates_decide(struct db *db, const struct entity_upd
 /* Those above `after` up to update->seq that have no outcome get this one; *ret_count of them. */
 MUST_CHECK enum err entity_updates_decide_rest(struct db *db, const struct entity_update *update,
                                                int64_t after, int64_t *ret_count);
-/* Those up to `through`, all of them decided, go. */
+/* Removes those up to `through`, all of them decided. */
 MUST_CHECK enum err entity_updates_remove(struct db *db, int64_t entity, int64_t through);
 
 /* --- timers --- */
@@ -55,16 +55,16 @@ struct entity_timer {
     struct str name;
     int64_t due_at;
     struct str payload; /* JSON; ptr NULL: none */
-    bool given;         /* the call under way was told that it is due */
+    bool given;         /* the current call has it */
 };
 
 MUST_CHECK enum err entity_timers_put(struct db *db, const struct entity_timer *timer);
 MUST_CHECK enum err entity_timers_remove(struct db *db, int64_t entity, struct str name);
 MUST_CHECK enum err entity_timers_remove_all(struct db *db, int64_t entity);
 MUST_CHECK enum err entity_timers_remove_given(struct db *db, int64_t entity);
-/* Those that are due by now are given to the call under way. */
+/* Gives those that are due to the current call. */
 MUST_CHECK enum err entity_timers_give(struct db *db, int64_t entity, int64_t now_ms);
-/* That call will not be made after all: they are due for the next one. */
+/* The current call is not made after all: the next one gets them. */
 MUST_CHECK enum err entity_timers_take_back(struct db *db, int64_t entity);
 /* When the earliest that is not given is due; -1: there is none. */
 MUST_CHECK enum err entity_timers_next(struct db *db, int64_t entity, int64_t *ret_due_at);

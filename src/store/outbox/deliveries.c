@@ -1,4 +1,4 @@
-/* What webhooks are to be sent, and how that went, as rows. */
+/* Deliveries of events to webhooks, as rows. */
 #include "store/outbox/deliveries.h"
 
 #include "store/columns.h"
@@ -78,7 +78,7 @@ enum err deliveries_update(struct db *db, const struct delivery *d)
 
 /* --- reading --- */
 
-/* A delivery has been handed out at least as often as before its schedule began. */
+/* The schedule of retries cannot begin after more attempts than were made. */
 static void read_row(struct db_rows *rows, struct delivery *d)
 {
     *d = (struct delivery){ALL_COLUMNS(COLUMN_READ, rows)};

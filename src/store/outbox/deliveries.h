@@ -2,7 +2,7 @@
  *
  *   pending ── take ──▶ sending ── finish ──▶ delivered, failed, or pending again
  *      ▲                   │
- *      └── its next_at is past: the server has stopped meanwhile
+ *      └── its next_at has passed: the server stopped while it was sending
  */
 #ifndef PAWL_STORE_OUTBOX_DELIVERIES_H
 #define PAWL_STORE_OUTBOX_DELIVERIES_H

@@ -30,7 +30,7 @@ typedef bool feed_each(void *ctx, const struct feed_row *row);
 MUST_CHECK enum err feed_list(struct db *db, int64_t after, int64_t limit, feed_each *each,
                               void *ctx);
 
-/* The same of tenants that have webhooks, up to `through`. */
+/* The same, only of tenants that have webhooks, up to `through`. */
 MUST_CHECK enum err feed_list_hooked(struct db *db, int64_t after, int64_t through, int64_t limit,
                                      feed_each *each, void *ctx);
 /* The same with their owners. Text is borrowed. */

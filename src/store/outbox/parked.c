@@ -1,4 +1,4 @@
-/* Messages that the bus will never take as they are. */
+/* Parked messages as rows. */
 #include "store/outbox/parked.h"
 
 #include "store/columns.h"

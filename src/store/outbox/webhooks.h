@@ -1,4 +1,5 @@
-/* Webhooks as rows. One that was deleted is found by nobody but who sweeps it. */
+/* Webhooks as rows. A deleted one keeps its row until it is swept; only webhooks_next() returns it.
+ */
 #ifndef PAWL_STORE_OUTBOX_WEBHOOKS_H
 #define PAWL_STORE_OUTBOX_WEBHOOKS_H
 
@@ -19,7 +20,7 @@ struct webhook {
     int64_t failing_since;    /* -1: the last attempt succeeded, or there was none */
     int64_t disabled_at;      /* -1: it is not */
     struct str disabled_reason;
-    int64_t feed_from; /* it is told of what is above it in the feed */
+    int64_t feed_from; /* it gets events above this number of the feed */
     struct str created_by;
     int64_t created_at;
     int64_t updated_at;
@@ -48,7 +49,7 @@ MUST_CHECK enum err webhooks_by_state(struct db *db,
                                       void (*each)(void *ctx, struct str state, int64_t number),
                                       void *ctx);
 
-/* --- for who sends and who sweeps --- */
+/* --- sending and sweeping --- */
 
 /* The first above `after`, up to `through`, that is enabled and has a delivery that is due. */
 struct webhook_due {

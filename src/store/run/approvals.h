@@ -36,9 +36,9 @@ MUST_CHECK enum err approvals_find(struct db *db, int64_t run, int64_t ordinal, 
 /* Writes what may change while it is pending, and how it ends. ERR_CONCURRENT_APPROVAL when the row
  * is no longer pending or shows something else than `shown`, its content_hash when it was read. */
 MUST_CHECK enum err approvals_update(struct db *db, const struct approval *a, struct str shown);
-/* Its job ended without it, if it is pending. */
+/* Voids it if it is pending: its job ended without a decision. */
 MUST_CHECK enum err approvals_void(struct db *db, int64_t run, int64_t ordinal);
-/* Somebody asked for what was decided already, or for what cannot be. */
+/* Counts a decision that was made again, or one that contradicts it. */
 MUST_CHECK enum err approvals_count(struct db *db, int64_t run, int64_t ordinal, bool conflict);
 
 /* Of one tenant and status (APPROVAL_STATUS_COUNT: any), the newest first, those before
@@ -59,7 +59,7 @@ struct vote {
 MUST_CHECK enum err votes_insert(struct db *db, int64_t run, int64_t ordinal, const struct vote *v);
 MUST_CHECK enum err votes_has(struct db *db, int64_t run, int64_t ordinal, struct str actor,
                               bool *ret);
-/* What they were for is not shown any more. */
+/* Removes all votes: what they approved has changed. */
 MUST_CHECK enum err votes_clear(struct db *db, int64_t run, int64_t ordinal);
 typedef void vote_each(void *ctx, const struct vote *v);
 MUST_CHECK enum err votes_list(struct db *db, int64_t run, int64_t ordinal, vote_each *each,

@@ -18,9 +18,9 @@ struct job {
     enum job_state state;
     struct str queue;
     int64_t urgency; /* minus the run's priority: smaller is sooner */
-    int64_t attempt; /* how often it was handed out */
+    int64_t attempt; /* how often a worker has claimed it */
     int64_t lease_epoch;
-    struct str worker; /* ptr NULL: nobody has it */
+    struct str worker; /* ptr NULL: no worker has it */
     int64_t due_at;    /* the lease's end, or when a sleep or a delay is over; -1: neither */
     int64_t armed_at;  /* due_at as the row has it: the time of its timer */
     struct str output; /* ptr NULL: none */
@@ -32,14 +32,14 @@ struct job {
     bool undo;           /* it compensates the step */
     struct str input;    /* JSON; ptr NULL: the step's own, or the run's */
     int64_t lease_ms;    /* what its worker asked for; -1: nobody has it */
-    struct str note;     /* JSON told by the last heartbeat; ptr NULL: none */
+    struct str note;     /* JSON of the last heartbeat; ptr NULL: none */
     struct uuid child;   /* the run that it waits for; all zero: none */
     int64_t dead_at;     /* since when it is a dead letter; -1: it is none */
     int64_t stale_epoch; /* the last lease whose late worker is in the timeline; 0: none */
 };
 
-/* The id of the run's job with this ordinal: the run's own time, the ordinal, and chance. So a job
- * is found by its id without an index. */
+/* The id of the owner's job with this ordinal: the owner's time, the ordinal and random bits. So a
+ * job is found by its id without an index. */
 enum { JOB_ORDINAL_MAX = (1 << 24) - 1 };
 struct uuid jobs_new_id(const struct env *env, int64_t run, int64_t ordinal);
 
@@ -50,10 +50,10 @@ MUST_CHECK enum err jobs_update(struct db *db, const struct job *job, enum job_s
                                 int64_t from_epoch);
 
 MUST_CHECK enum err jobs_remove(struct db *db, int64_t run, int64_t ordinal);
-/* Whoever claims it next claims from another queue. */
+/* Moves it to another queue. */
 MUST_CHECK enum err jobs_set_queue(struct db *db, int64_t run, int64_t ordinal, struct str queue);
 
-/* What it is given is changed before it is handed out. */
+/* Changes its input before a worker claims it. */
 MUST_CHECK enum err jobs_set_input(struct db *db, int64_t run, int64_t ordinal, struct str input);
 
 /* Appends the attempts that were lost, a JSON list; nothing when none was. Kept apart from the rest
@@ -62,7 +62,7 @@ MUST_CHECK enum err jobs_attempts(struct db *db, int64_t run, int64_t ordinal, s
 MUST_CHECK enum err jobs_set_attempts(struct db *db, int64_t run, int64_t ordinal,
                                       struct str attempts);
 
-/* Text is copied to the arena. tenant 0: whosever it is. */
+/* Text is copied to the arena. tenant 0: of any tenant. */
 MUST_CHECK enum err jobs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *arena,
                               bool *ret_found, struct job *ret);
 MUST_CHECK enum err jobs_find_at(struct db *db, int64_t run, int64_t ordinal, struct arena *arena,
@@ -71,12 +71,12 @@ MUST_CHECK enum err jobs_find_at(struct db *db, int64_t run, int64_t ordinal, st
 typedef void job_each(void *ctx, const struct job *job);
 MUST_CHECK enum err jobs_of_run(struct db *db, int64_t run, job_each *each, void *ctx);
 
-/* Those of a run that are not over, in the order of their making, from this ordinal on. `each`
- * returns false to stop. Text is borrowed. */
+/* The unfinished jobs of an owner with ordinals from `from` to below `to`, in order. `each` returns
+ * false to stop. Text is borrowed. */
 typedef bool job_each_open(void *ctx, const struct job *job);
 MUST_CHECK enum err jobs_open(struct db *db, int64_t run, int64_t from, int64_t to,
                               job_each_open *each, void *ctx);
-/* The first of them, with its text in the arena: for a caller that changes each before it looks at
+/* The first of them, with its text in the arena: for a caller that changes each one before it reads
  * the next. */
 MUST_CHECK enum err jobs_next_open(struct db *db, int64_t run, int64_t from, int64_t to,
                                    struct arena *arena, bool *ret_found, struct job *ret);
@@ -84,7 +84,7 @@ MUST_CHECK enum err jobs_next_open(struct db *db, int64_t run, int64_t from, int
 MUST_CHECK enum err jobs_range(struct db *db, int64_t run, int64_t from, int64_t to, job_each *each,
                                void *ctx);
 
-/* Dead letters of a tenant, the newest first, those before (dead_at, run, ordinal). */
+/* Dead letters of a tenant, the newest first, those before (dead_at, owner, ordinal). */
 MUST_CHECK enum err jobs_dead(struct db *db, int64_t tenant, int64_t dead_at, int64_t run,
                               int64_t ordinal, int64_t limit, job_each *each, void *ctx);
 
@@ -101,8 +101,7 @@ MUST_CHECK enum err jobs_next(struct db *db, int64_t tenant, struct str queue, s
 MUST_CHECK enum err jobs_next_tenant(struct db *db, struct str queue, int64_t after,
                                      bool *ret_found, int64_t *ret_tenant);
 
-/* How many claimable jobs of the same tenant and queue would be handed out before this one; counts
- * to `max` at most. */
+/* How many claimable jobs of the same tenant and queue come before this one; counts to `max`. */
 MUST_CHECK enum err jobs_ahead(struct db *db, const struct job *job, int64_t max, int64_t *ret);
 
 /* How many jobs are in each state, by queue: for metrics. */
@@ -126,7 +125,7 @@ MUST_CHECK enum err timers_delete(struct db *db, const struct timer *timer);
 /* Up to `limit` with due_at ≤ now, earliest first, into `out`. */
 MUST_CHECK enum err timers_due(struct db *db, int64_t now_ms, size_t limit, struct timer *out,
                                size_t *ret_count);
-/* Up to `limit` of those behind `after`, in the same order, until `each` returns false. */
+/* Up to `limit` of those after `after`, in the same order, until `each` returns false. */
 typedef bool timer_each(void *ctx, const struct timer *timer);
 MUST_CHECK enum err timers_due_after(struct db *db, int64_t now_ms, const struct timer *after,
                                      int64_t limit, timer_each *each, void *ctx);

@@ -11,7 +11,7 @@ enum late_index { LATE_IDEMPOTENCY, LATE_RUNS };
 /* Rows up to this number are in the index. That of runs comes with `holding`, the runs that hold a
  * slot. */
 MUST_CHECK enum err late_index_through(struct db *db, enum late_index which, int64_t *ret);
-/* Takes in all rows up to `last`. Inside a transaction. */
+/* Indexes all rows up to `last`. Inside a transaction. */
 MUST_CHECK enum err late_index_fill(struct db *db, enum late_index which, int64_t last);
 
 #endif

@@ -1,4 +1,4 @@
-/* Limits by workflow and key as rows, and who holds their slots. */
+/* Limits by workflow and key as rows, and the runs that hold their slots. */
 #include "store/run/limit_keys.h"
 
 #include "base/limits.h"

@@ -1,6 +1,6 @@
-/* The limits besides a tenant's own: one scope per workflow, or per key that its runs name, with
- * its counters; and who holds the slots of a scope or a tenant. A scope exists while a run counts
- * under it. */
+/* Limits other than the tenant's own: one scope per workflow, or per key that its runs name, with
+ * counters; and which runs hold the slots of a scope or a tenant. A scope exists while a run counts
+ * against it. */
 #ifndef PAWL_STORE_RUN_LIMIT_KEYS_H
 #define PAWL_STORE_RUN_LIMIT_KEYS_H
 
@@ -28,8 +28,8 @@ struct limit_key_list {
 enum { LIMIT_KEY_LIST_TEXT_MAX = LIMITS_PER_RUN_MAX * 21 };
 
 void limit_key_list_add(struct limit_key_list *list, int64_t num);
-/* Empty text is no scope. Only this module writes it; of damaged text what can be read counts,
- * each number once. */
+/* Empty text is no scope. Only this module writes it. In damaged text, every number that can be
+ * read counts once. */
 struct limit_key_list limit_key_list_parse(struct str text);
 struct str limit_key_list_text(const struct limit_key_list *list,
                                char out[static LIMIT_KEY_LIST_TEXT_MAX]);
@@ -57,8 +57,8 @@ MUST_CHECK enum err slots_edge(struct db *db, int64_t scope, bool newest, bool *
 typedef bool holder_each(void *ctx, int64_t run);
 MUST_CHECK enum err slots_list(struct db *db, int64_t scope, holder_each *each, void *ctx);
 
-/* A tenant's holders up to the run that its index reaches; those behind it are looked at one by
- * one (see late_index.h). */
+/* The runs that hold a slot of the tenant, up to the last run that is indexed. Newer ones are found
+ * by looking at each run (see late_index.h). */
 MUST_CHECK enum err active_runs_insert(struct db *db, int64_t tenant, int64_t run);
 MUST_CHECK enum err active_runs_delete(struct db *db, int64_t tenant, int64_t run);
 MUST_CHECK enum err active_runs_list(struct db *db, int64_t tenant, bool newest_first,

@@ -1,6 +1,7 @@
-/* Runs that wait for a slot. Those of a tenant that count under the same scopes stand in one line,
- * since the same limits block them; a line waits for one limit at a time. So the next run to start
- * is found by looking at lines, however many runs stand in them. */
+/* Runs that wait for a slot. Runs of a tenant that count against the same scopes form one group,
+ * since the same limits block them; a group waits for one limit at a time. So the next run to start
+ * is found by looking at groups, however many runs they have. (Tables: lines, line_scopes, queue.)
+ */
 #ifndef PAWL_STORE_RUN_RUN_QUEUE_H
 #define PAWL_STORE_RUN_RUN_QUEUE_H
 
@@ -15,27 +16,27 @@ struct queue_group {
     int64_t run;       /* its first */
 };
 
-/* Puts a run into its line. `waits_for` is what blocks it now: a new line waits for that, and so
- * does one that waited for a scope and has a better first run now. */
+/* Puts a run into its group. `waits_for` is what blocks it now: a new group waits for that, and so
+ * does one that waited for a scope and gets a more urgent first run. */
 MUST_CHECK enum err queue_insert(struct db *db, int64_t tenant, struct str scopes,
                                  int64_t waits_for, int64_t urgency, int64_t run);
-/* Takes a run out, wherever it stands; an empty line goes. */
+/* Takes a run out of its group. An empty group is removed. */
 MUST_CHECK enum err queue_delete(struct db *db, int64_t tenant, struct str scopes, int64_t urgency,
                                  int64_t run);
 
-/* The tenant's line that waits for this limit and whose first run comes first. */
+/* Of the tenant's groups that wait for this limit, the one with the most urgent first run. */
 MUST_CHECK enum err queue_groups_first(struct db *db, int64_t tenant, int64_t waits_for,
                                        struct arena *arena, bool *ret_found,
                                        struct queue_group *ret);
-MUST_CHECK enum err queue_groups_park(struct db *db, int64_t line, int64_t waits_for);
-/* The next scope behind (tenant, scope) that a line waits for. */
+MUST_CHECK enum err queue_groups_park(struct db *db, int64_t group, int64_t waits_for);
+/* The next scope after (tenant, scope) that a group waits for. */
 MUST_CHECK enum err queue_groups_next_limit_key(struct db *db, int64_t tenant, int64_t scope,
                                                 bool *ret_found, int64_t *ret_tenant,
                                                 int64_t *ret_scope);
-/* The next tenant behind `after`, by number, that has queued runs. */
+/* The next tenant after `after`, by number, that has queued runs. */
 MUST_CHECK enum err queue_groups_next_tenant(struct db *db, int64_t after, bool *ret_found,
                                              int64_t *ret_tenant);
-/* What the run's line waits for. */
+/* The group of runs with these scopes. */
 MUST_CHECK enum err queue_groups_find(struct db *db, int64_t tenant, struct str scopes,
                                       struct arena *arena, bool *ret_found,
                                       struct queue_group *ret);

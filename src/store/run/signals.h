@@ -1,4 +1,4 @@
-/* Signals to runs as rows. One that comes before its step waits; each is taken once. */
+/* Signals to runs as rows. A signal that comes before its step waits; each is taken once. */
 #ifndef PAWL_STORE_RUN_SIGNALS_H
 #define PAWL_STORE_RUN_SIGNALS_H
 

@@ -1,4 +1,4 @@
-/* What lies in a tenant's worker queues. */
+/* What waits in a tenant's worker queues. */
 #include "store/run/worker_queues.h"
 
 #include "base/limits.h"

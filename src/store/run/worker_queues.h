@@ -1,12 +1,12 @@
-/* What lies in a tenant's worker queues, counted within bounds: no query here looks at all jobs. */
+/* What waits in a tenant's worker queues. Every query here has a bound: none reads all jobs. */
 #ifndef PAWL_STORE_RUN_WORKER_QUEUES_H
 #define PAWL_STORE_RUN_WORKER_QUEUES_H
 
 #include "base/arena.h"
 #include "store/db.h"
 
-/* The next queue by name after `after` in which anybody has a job to be claimed; whether the tenant
- * has one there. The name is copied to the arena. */
+/* The next queue by name after `after` with a claimable job of any tenant; *ret_own: whether this
+ * tenant has one there. The name is copied to the arena. */
 MUST_CHECK enum err queues_next(struct db *db, int64_t tenant, struct str after,
                                 struct arena *arena, bool *ret_found, struct str *ret_queue,
                                 bool *ret_own);
