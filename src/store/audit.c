@@ -179,16 +179,26 @@ enum err audit_verify(struct db *db, int64_t tenant, audit_break_each *each, voi
     return e;
 }
 
-enum err audit_verify_all(struct db *db, audit_break_each *each, void *ctx, int64_t *checked)
+/* -1: there is none after it. */
+static enum err next_chain(struct db *db, int64_t after, int64_t *ret_tenant)
 {
     static const char SQL[] =
-        "SELECT tenant FROM audit_heads UNION SELECT tenant FROM audit ORDER BY tenant";
-    struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
-    enum err e = ERR_OK;
-    while (e == ERR_OK && db_next(rows)) {
-        struct audit_head ignored;
-        e = audit_verify(db, db_int(rows, 0), each, ctx, checked, &ignored);
+        "SELECT MIN(tenant) FROM (SELECT MIN(tenant) AS tenant FROM audit_heads WHERE tenant > $1"
+        " UNION ALL SELECT MIN(tenant) FROM audit WHERE tenant > $1) AS firsts";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(after));
+    *ret_tenant = db_next(rows) ? db_int_or(rows, 0, -1) : -1;
+    return db_rows_end(rows);
+}
+
+enum err audit_verify_all(struct db *db, audit_break_each *each, void *ctx, int64_t *checked)
+{
+    struct audit_head ignored;
+    int64_t tenant;
+    enum err e = next_chain(db, -1, &tenant);
+    while (e == ERR_OK && tenant >= 0) {
+        e = audit_verify(db, tenant, each, ctx, checked, &ignored);
+        if (e == ERR_OK)
+            e = next_chain(db, tenant, &tenant);
     }
-    enum err ended = db_rows_end(rows);
-    return e == ERR_OK ? ended : e;
+    return e;
 }

@@ -284,27 +284,58 @@ enum err idempotency_evict(struct db *db, int64_t now_ms, int64_t limit, int64_t
     return e == ERR_OK ? DB_EXEC(db, SQL, ret_evicted, DB_I(now_ms), DB_I(limit)) : e;
 }
 
+enum { ORPHANS_PAGE = 256 };
+
+struct numbered_run {
+    int64_t num; /* of the record */
+    struct uuid run_id;
+};
+
+/* Keys whose run is not kept for ever may outlive it: they are not looked at. */
+static enum err next_run_ids(struct db *db, int64_t after, struct numbered_run *out,
+                             size_t *ret_count)
+{
+    static const char SQL[] =
+        "SELECT i.num, i.run_id FROM idempotency i JOIN tenants t ON t.num = i.tenant"
+        " WHERE i.num > $1 AND i.run_id IS NOT NULL AND t.run_retention_ms IS NULL"
+        " ORDER BY i.num LIMIT $2";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(after), DB_I(ORPHANS_PAGE));
+    size_t count = 0;
+    for (; db_next(rows); count++) {
+        out[count] = (struct numbered_run){db_int(rows, 0), db_uuid(rows, 1)};
+        (void)db_skip_damaged(rows); /* it is the id of no run */
+    }
+    *ret_count = count;
+    return db_rows_end(rows);
+}
+
+static enum err run_exists(struct db *db, struct uuid id, bool *ret)
+{
+    static const char SQL[] = "SELECT 1 FROM runs WHERE num = $1 AND id = $2";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(uuid_time(id)), DB_U(id));
+    *ret = db_next(rows);
+    return db_rows_end(rows);
+}
+
 enum err idempotency_orphans(struct db *db, int64_t *ret_checked, int64_t *ret_orphans)
 {
-    /* A key outlives its run where runs are not kept for ever. */
-    static const char SQL[] =
-        "SELECT i.run_id FROM idempotency i JOIN tenants t ON t.num = i.tenant"
-        " WHERE i.run_id IS NOT NULL AND t.run_retention_ms IS NULL";
-    static const char SQL_RUN[] = "SELECT 1 FROM runs WHERE num = $1 AND id = $2";
-    struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
-    enum err e = ERR_OK;
-    *ret_checked = 0;
-    *ret_orphans = 0;
-    while (e == ERR_OK && db_next(rows)) {
-        struct uuid id = db_uuid(rows, 0);
-        (void)db_skip_damaged(rows); /* it is the id of no run */
-        struct db_rows *run = DB_QUERY(db, SQL_RUN, DB_I(uuid_time(id)), DB_U(id));
-        ++*ret_checked;
-        *ret_orphans += !db_next(run);
-        e = db_rows_end(run);
-    }
-    enum err ended = db_rows_end(rows);
-    return e == ERR_OK ? ended : e;
+    struct numbered_run page[ORPHANS_PAGE];
+    size_t count;
+    int64_t after = 0;
+    *ret_checked = *ret_orphans = 0;
+    do {
+        enum err e = next_run_ids(db, after, page, &count);
+        for (size_t i = 0; i < count && e == ERR_OK; i++) {
+            bool exists = false;
+            e = run_exists(db, page[i].run_id, &exists);
+            after = page[i].num;
+            ++*ret_checked;
+            *ret_orphans += !exists;
+        }
+        if (e != ERR_OK)
+            return e;
+    } while (count == ORPHANS_PAGE);
+    return ERR_OK;
 }
 
 enum err idempotency_doubles(struct db *db, int64_t *ret_doubles)

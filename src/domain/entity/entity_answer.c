@@ -175,34 +175,59 @@ struct lists {
     const json_t *timers, *cancelled, *emits, *starts, *results;
 };
 
-static enum err read_lists(struct reading *r, const struct lists *l, struct entity_answer *a)
+static enum err read_timers(struct reading *r, const json_t *list, struct entity_answer *a)
 {
     void *room = NULL;
-    enum err e = list_alloc(r, l->timers, sizeof(*a->timers), &room, &a->timer_count);
+    enum err e = list_alloc(r, list, sizeof(*a->timers), &room, &a->timer_count);
     a->timers = room;
     for (size_t i = 0; e == ERR_OK && i < a->timer_count; i++)
-        e = in_element(r, "set_timers", i,
-                       read_timer(r, json_array_get(l->timers, i), &a->timers[i]));
+        e = in_element(r, "set_timers", i, read_timer(r, json_array_get(list, i), &a->timers[i]));
+    return e;
+}
+
+static enum err read_emits(struct reading *r, const json_t *list, struct entity_answer *a)
+{
+    void *room = NULL;
+    enum err e = list_alloc(r, list, sizeof(*a->emits), &room, &a->emit_count);
+    a->emits = room;
+    for (size_t i = 0; e == ERR_OK && i < a->emit_count; i++)
+        e = in_element(r, "emit", i, read_emit(r, json_array_get(list, i), &a->emits[i]));
+    return e;
+}
+
+static enum err read_starts(struct reading *r, const json_t *list, struct entity_answer *a)
+{
+    void *room = NULL;
+    enum err e = list_alloc(r, list, sizeof(*a->starts), &room, &a->start_count);
+    a->starts = room;
+    for (size_t i = 0; e == ERR_OK && i < a->start_count; i++)
+        e = in_element(r, "start", i, read_start(r, json_array_get(list, i), &a->starts[i]));
+    return e;
+}
+
+static enum err read_results(struct reading *r, const json_t *list, struct entity_answer *a)
+{
+    void *room = NULL;
+    enum err e = list_alloc(r, list, sizeof(*a->results), &room, &a->result_count);
+    a->results = room;
+    for (size_t i = 0; e == ERR_OK && i < a->result_count; i++)
+        e = in_element(r, "results", i, read_result(r, json_array_get(list, i), &a->results[i]));
+    return e;
+}
+
+static enum err read_lists(struct reading *r, const struct lists *l, struct entity_answer *a)
+{
+    enum err e = read_timers(r, l->timers, a);
     if (e == ERR_OK)
         e = read_cancelled(r, l->cancelled, a);
     if (e == ERR_OK)
         e = check_timer_names(r, a);
     if (e == ERR_OK)
-        e = list_alloc(r, l->emits, sizeof(*a->emits), &room, &a->emit_count);
-    a->emits = room;
-    for (size_t i = 0; e == ERR_OK && i < a->emit_count; i++)
-        e = in_element(r, "emit", i, read_emit(r, json_array_get(l->emits, i), &a->emits[i]));
+        e = read_emits(r, l->emits, a);
     if (e == ERR_OK)
-        e = list_alloc(r, l->starts, sizeof(*a->starts), &room, &a->start_count);
-    a->starts = room;
-    for (size_t i = 0; e == ERR_OK && i < a->start_count; i++)
-        e = in_element(r, "start", i, read_start(r, json_array_get(l->starts, i), &a->starts[i]));
+        e = read_starts(r, l->starts, a);
     if (e == ERR_OK)
-        e = list_alloc(r, l->results, sizeof(*a->results), &room, &a->result_count);
-    a->results = room;
-    for (size_t i = 0; e == ERR_OK && i < a->result_count; i++)
-        e = in_element(r, "results", i,
-                       read_result(r, json_array_get(l->results, i), &a->results[i]));
+        e = read_results(r, l->results, a);
     return e == ERR_OK ? check_results(r, a) : e;
 }
 
@@ -231,7 +256,8 @@ enum err entity_answer_parse(const json_t *json, int64_t now_ms, struct arena *a
         (void)snprintf(detail, sizeof(detail), "%s", p->detail);
         return problem_set(p, ERR_ANSWER_INVALID, "output: %s", detail);
     }
-    if (e == ERR_OK)
-        *ret = a;
-    return e;
+    if (e != ERR_OK)
+        return e;
+    *ret = a;
+    return ERR_OK;
 }

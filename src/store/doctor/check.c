@@ -371,36 +371,44 @@ enum err finding_show(struct db *db, struct finding f, int64_t tenant, int64_t r
     return e;
 }
 
-static enum err show(struct db *db, const struct invariant *inv, struct db_rows *row,
-                     finding_each *each, void *ctx)
+/* A row that should not be there. */
+struct offence {
+    struct finding finding;
+    int64_t tenant;
+    int64_t run;
+};
+
+static struct offence read_offence(struct db_rows *row, const struct invariant *inv)
 {
-    struct finding f = {
-        .what = inv->broken,
-        .derived = (inv->flags & CHECK_DERIVED) != 0,
-        .has_kept = !db_is_null(row, 2),
-        .kept = db_int(row, 2),
-        .has_counted = !db_is_null(row, 3),
-        .counted = db_int(row, 3),
+    return (struct offence){
+        .finding = {.what = inv->broken,
+                    .derived = (inv->flags & CHECK_DERIVED) != 0,
+                    .has_kept = !db_is_null(row, 2),
+                    .kept = db_int(row, 2),
+                    .has_counted = !db_is_null(row, 3),
+                    .counted = db_int(row, 3)},
+        .tenant = db_int_or(row, 0, 0),
+        .run = db_int_or(row, 1, 0),
     };
-    return finding_show(db, f, db_int_or(row, 0, 0), db_int_or(row, 1, 0), each, ctx);
 }
 
 static enum err look(struct db *db, const struct invariant *inv, finding_each *each, void *ctx,
                      struct check_result *result)
 {
+    struct offence shown[FINDINGS_SHOWN_MAX];
     struct db_rows *rows = db_query_values(db, inv->sql, NULL, 0);
-    enum err e = ERR_OK;
     int64_t count = 0;
-    while (e == ERR_OK && db_next(rows)) {
-        if (each != NULL && count < FINDINGS_SHOWN_MAX)
-            e = show(db, inv, rows, each, ctx);
-        count++;
+    for (; db_next(rows); count++) {
+        if (count < FINDINGS_SHOWN_MAX)
+            shown[count] = read_offence(rows, inv);
     }
-    enum err ended = db_rows_end(rows);
+    enum err e = db_rows_end(rows);
+    for (int64_t i = 0; each != NULL && i < MIN(count, FINDINGS_SHOWN_MAX) && e == ERR_OK; i++)
+        e = finding_show(db, shown[i].finding, shown[i].tenant, shown[i].run, each, ctx);
     result->found += count;
     if ((inv->flags & CHECK_DERIVED) != 0)
         result->derived += count;
-    return e == ERR_OK ? ended : e;
+    return e;
 }
 
 enum err check_area(struct db *db, enum check_area area, unsigned depth, finding_each *each,

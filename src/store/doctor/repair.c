@@ -109,26 +109,47 @@ enum err live_runs(struct db *db, int64_t after, live_run_each *each, void *ctx)
 
 /* --- slots --- */
 
+enum { SCOPES_PAGE = 64 };
+
+/* The rows of a table with a list of scopes, a page at a time, and a row for each scope of a list
+ * where it is missing. */
+static enum err fill_in_scopes(struct db *db, const char *sql_page, const char *sql_insert)
+{
+    struct {
+        int64_t num;
+        struct limit_key_list list;
+    } page[SCOPES_PAGE];
+    size_t count;
+    int64_t after = 0;
+    do {
+        struct db_rows *rows = DB_QUERY(db, sql_page, DB_I(after), DB_I(SCOPES_PAGE));
+        for (count = 0; db_next(rows); count++) {
+            page[count].num = after = db_int(rows, 0);
+            page[count].list = limit_key_list_parse(db_str(rows, 1));
+        }
+        enum err e = db_rows_end(rows);
+        for (size_t i = 0; i < count; i++) {
+            for (size_t k = 0; k < page[i].list.count && e == ERR_OK; k++)
+                e = DB_EXEC(db, sql_insert, NULL, DB_I(page[i].list.nums[k]), DB_I(page[i].num));
+        }
+        if (e != ERR_OK)
+            return e;
+    } while (count == SCOPES_PAGE);
+    return ERR_OK;
+}
+
 static enum err mend_slots(struct db *db)
 {
     static const char SQL_STRAY[] =
         "DELETE FROM slots WHERE NOT EXISTS (SELECT 1 FROM runs r WHERE r.num = slots.run"
         " AND " RUN_HOLDS_SLOT " AND " SLOT_IS_LISTED ")";
     static const char SQL_RUNS[] =
-        "SELECT num, scopes FROM runs WHERE scopes IS NOT NULL AND " RUN_HOLDS_SLOT;
+        "SELECT num, scopes FROM runs WHERE num > $1"
+        " AND scopes IS NOT NULL AND " RUN_HOLDS_SLOT " ORDER BY num LIMIT $2";
     static const char SQL_SLOT[] = "INSERT INTO slots (scope, run) VALUES ($1, $2)"
                                    " ON CONFLICT (scope, run) DO NOTHING";
     enum err e = db_exec_values(db, SQL_STRAY, NULL, 0, NULL);
-    if (e != ERR_OK)
-        return e;
-    struct db_rows *rows = db_query_values(db, SQL_RUNS, NULL, 0);
-    while (e == ERR_OK && db_next(rows)) {
-        struct limit_key_list list = limit_key_list_parse(db_str(rows, 1));
-        for (size_t i = 0; i < list.count && e == ERR_OK; i++)
-            e = DB_EXEC(db, SQL_SLOT, NULL, DB_I(list.nums[i]), DB_I(db_int(rows, 0)));
-    }
-    enum err ended = db_rows_end(rows);
-    return e == ERR_OK ? ended : e;
+    return e == ERR_OK ? fill_in_scopes(db, SQL_RUNS, SQL_SLOT) : e;
 }
 
 /* --- the queue --- */
@@ -163,18 +184,11 @@ static enum err put_into_line(struct db *db, int64_t *after, bool *ret_more)
 
 static enum err list_lines(struct db *db)
 {
-    static const char SQL_LINES[] = "SELECT num, scopes FROM lines WHERE scopes <> ''";
+    static const char SQL_LINES[] = "SELECT num, scopes FROM lines WHERE num > $1"
+                                    " AND scopes <> '' ORDER BY num LIMIT $2";
     static const char SQL_SCOPE[] = "INSERT INTO line_scopes (scope, line) VALUES ($1, $2)"
                                     " ON CONFLICT (scope, line) DO NOTHING";
-    struct db_rows *rows = db_query_values(db, SQL_LINES, NULL, 0);
-    enum err e = ERR_OK;
-    while (e == ERR_OK && db_next(rows)) {
-        struct limit_key_list list = limit_key_list_parse(db_str(rows, 1));
-        for (size_t i = 0; i < list.count && e == ERR_OK; i++)
-            e = DB_EXEC(db, SQL_SCOPE, NULL, DB_I(list.nums[i]), DB_I(db_int(rows, 0)));
-    }
-    enum err ended = db_rows_end(rows);
-    return e == ERR_OK ? ended : e;
+    return fill_in_scopes(db, SQL_LINES, SQL_SCOPE);
 }
 
 /* A line that waits for a limit of its own keeps waiting: the writer looks at all of them next. */
@@ -225,8 +239,9 @@ static enum err mend_counters(struct db *db)
 enum err repair_admission(struct db *db)
 {
     enum err e = mend_slots(db);
-    if (e == ERR_OK)
-        e = mend_queue(db);
+    if (e != ERR_OK)
+        return e;
+    e = mend_queue(db);
     return e == ERR_OK ? mend_counters(db) : e;
 }
 

@@ -108,12 +108,13 @@ enum err dedup_remove_owner(struct db *db, int64_t owner, int64_t rows, int64_t 
     int64_t keys = 0;
     int64_t windows = 0;
     enum err e = DB_EXEC(db, SQL_KEYS, &keys, DB_I(owner), DB_I(rows));
-    bool gone = e == ERR_OK && keys < rows;
-    if (gone)
+    if (e == ERR_OK && keys < rows)
         e = DB_EXEC(db, SQL_WINDOW, &windows, DB_I(owner));
+    if (e != ERR_OK)
+        return e;
     *ret_removed = keys + windows;
-    *ret_gone = gone && e == ERR_OK;
-    return e;
+    *ret_gone = keys < rows;
+    return ERR_OK;
 }
 
 /* --- counts --- */
@@ -142,10 +143,10 @@ enum err dedup_counts_add(struct db *db, int64_t type, const struct dedup_counts
     enum err e = ERR_OK;
     for (size_t i = 0; i < DEDUP_BUCKETS && e == ERR_OK; i++)
         e = add_bucket(db, type, i, c->duplicates[i], c->late[i]);
-    if (e == ERR_OK)
-        e = DB_EXEC(db, SQL, NULL, DB_I(type), DB_I(c->keyed), DB_I(c->evicted_by_age),
-                    DB_I(c->evicted_by_count), DB_I(now_ms));
-    return e;
+    if (e != ERR_OK)
+        return e;
+    return DB_EXEC(db, SQL, NULL, DB_I(type), DB_I(c->keyed), DB_I(c->evicted_by_age),
+                   DB_I(c->evicted_by_count), DB_I(now_ms));
 }
 
 enum err dedup_counts_find(struct db *db, int64_t type, struct dedup_counts *ret,

@@ -195,10 +195,11 @@ enum err deliveries_sweep(struct db *db, int64_t webhook, const struct deliverie
     *ret_looked = db_next(rows) ? db_int(rows, 0) : 0;
     int64_t through = *ret_looked > 0 ? db_int(rows, 1) : 0;
     enum err e = db_rows_end(rows);
-    if (e == ERR_OK && *ret_looked > 0)
-        e = DB_EXEC(db, SQL_REMOVE, NULL, DB_I(webhook), DB_I(*at), DB_I(through),
-                    DB_I(below->any));
-    if (e == ERR_OK && *ret_looked > 0)
-        *at = through;
-    return e;
+    if (e != ERR_OK || *ret_looked == 0)
+        return e;
+    e = DB_EXEC(db, SQL_REMOVE, NULL, DB_I(webhook), DB_I(*at), DB_I(through), DB_I(below->any));
+    if (e != ERR_OK)
+        return e;
+    *at = through;
+    return ERR_OK;
 }

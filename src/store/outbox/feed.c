@@ -132,7 +132,8 @@ enum err feed_sweep(struct db *db, int64_t before_ms, int64_t through, int64_t l
     struct db_rows *rows = DB_QUERY(db, SQL_LAST, DB_I(through), DB_I(limit), DB_I(before_ms));
     int64_t last = db_next(rows) ? db_int_or(rows, 0, -1) : -1;
     enum err e = db_rows_end(rows);
-    if (e == ERR_OK && last >= 0)
-        e = DB_EXEC(db, SQL, ret_removed, DB_I(last));
-    return e == ERR_OK && last >= 0 ? feed_mark_set(db, FEED_MARK_SWEPT, last) : e;
+    if (e != ERR_OK || last < 0)
+        return e;
+    e = DB_EXEC(db, SQL, ret_removed, DB_I(last));
+    return e == ERR_OK ? feed_mark_set(db, FEED_MARK_SWEPT, last) : e;
 }

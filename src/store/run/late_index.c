@@ -31,8 +31,8 @@ enum err late_index_fill(struct db *db, enum late_index which, int64_t last)
     e = DB_EXEC(db, runs ? SQL_RUNS : SQL_IDEMPOTENCY, NULL, DB_I(through), DB_I(last));
     if (e == ERR_OK && runs)
         e = DB_EXEC(db, SQL_HOLDING, NULL, DB_I(through), DB_I(last));
-    if (e == ERR_OK)
-        e = DB_EXEC(db, SQL_THROUGH, NULL, DB_T(runs ? STR("runs") : STR("idempotency")),
-                    DB_I(last));
-    return e;
+    if (e != ERR_OK)
+        return e;
+    return DB_EXEC(db, SQL_THROUGH, NULL, DB_T(runs ? STR("runs") : STR("idempotency")),
+                   DB_I(last));
 }

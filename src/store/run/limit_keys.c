@@ -94,9 +94,10 @@ enum err limit_keys_insert(struct db *db, struct limit_key_row *s)
     while (db_next(rows))
         num = db_int(rows, 0);
     enum err e = db_rows_end(rows);
-    if (e == ERR_OK)
-        s->num = num;
-    return e;
+    if (e != ERR_OK)
+        return e;
+    s->num = num;
+    return ERR_OK;
 }
 
 static void read_row(struct db_rows *rows, struct limit_key_row *s)
@@ -122,11 +123,11 @@ enum err limit_keys_count(struct db *db, int64_t num, int64_t active, int64_t qu
         "DELETE FROM scopes WHERE num = $1 AND active_runs = 0 AND queued_runs = 0";
     int64_t changed = 0;
     enum err e = DB_EXEC(db, SQL, &changed, DB_I(num), DB_I(active), DB_I(queued));
-    if (e == ERR_OK && changed != 1)
-        e = ERR_DAMAGED;
-    if (e == ERR_OK && active + queued < 0)
-        e = DB_EXEC(db, SQL_EMPTY, NULL, DB_I(num));
-    return e;
+    if (e != ERR_OK)
+        return e;
+    if (changed != 1)
+        return ERR_DAMAGED;
+    return active + queued < 0 ? DB_EXEC(db, SQL_EMPTY, NULL, DB_I(num)) : ERR_OK;
 }
 
 /* --- holders --- */

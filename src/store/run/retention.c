@@ -67,13 +67,14 @@ enum err retention_remove(struct db *db, int64_t tenant, int64_t run, int64_t ro
         e = DB_EXEC(db, PARTS[i], &changed, DB_I(run), DB_I(left));
         left -= changed;
     }
-    *ret_gone = e == ERR_OK && left > 0;
-    if (*ret_gone)
-        e = DB_EXEC(db, SQL_INDEX, NULL, DB_I(tenant), DB_I(run));
-    if (e == ERR_OK && *ret_gone)
-        e = DB_EXEC(db, SQL_RUN, NULL, DB_I(run), DB_I(tenant));
+    if (e != ERR_OK)
+        return e;
+    *ret_gone = left > 0;
     *ret_removed = rows - left + *ret_gone;
-    return e;
+    if (!*ret_gone)
+        return ERR_OK;
+    e = DB_EXEC(db, SQL_INDEX, NULL, DB_I(tenant), DB_I(run));
+    return e == ERR_OK ? DB_EXEC(db, SQL_RUN, NULL, DB_I(run), DB_I(tenant)) : e;
 }
 
 enum err retention_has_begun(struct db *db, int64_t run, bool *ret)

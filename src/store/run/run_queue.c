@@ -36,21 +36,21 @@ enum err queue_groups_find(struct db *db, int64_t tenant, struct str scopes, str
     return read_group(DB_QUERY(db, SQL, DB_I(tenant), DB_T(text)), arena, ret_found, ret);
 }
 
-static enum err line_insert(struct db *db, struct queue_group *line)
+static enum err group_insert(struct db *db, struct queue_group *group)
 {
     static const char SQL[] = COLUMNS_INSERT("lines", GROUP_COLUMNS) " RETURNING num";
     static const char SQL_SCOPE[] = "INSERT INTO line_scopes (scope, line) VALUES ($1, $2)";
-    struct db_rows *rows = DB_QUERY(db, SQL, GROUP_COLUMNS(COLUMN_BIND, line));
+    struct db_rows *rows = DB_QUERY(db, SQL, GROUP_COLUMNS(COLUMN_BIND, group));
     while (db_next(rows))
-        line->num = db_int(rows, 0);
+        group->num = db_int(rows, 0);
     enum err e = db_rows_end(rows);
-    struct limit_key_list scopes = limit_key_list_parse(line->scopes);
+    struct limit_key_list scopes = limit_key_list_parse(group->scopes);
     for (size_t i = 0; i < scopes.count && e == ERR_OK; i++)
-        e = DB_EXEC(db, SQL_SCOPE, NULL, DB_I(scopes.nums[i]), DB_I(line->num));
+        e = DB_EXEC(db, SQL_SCOPE, NULL, DB_I(scopes.nums[i]), DB_I(group->num));
     return e;
 }
 
-static enum err line_delete(struct db *db, int64_t num, struct str text)
+static enum err group_delete(struct db *db, int64_t num, struct str text)
 {
     static const char SQL[] = "DELETE FROM lines WHERE num = $1";
     static const char SQL_SCOPE[] = "DELETE FROM line_scopes WHERE scope = $1 AND line = $2";
@@ -61,10 +61,41 @@ static enum err line_delete(struct db *db, int64_t num, struct str text)
     return e;
 }
 
-static enum err set_first(struct db *db, int64_t line, int64_t urgency, int64_t run)
+static enum err set_first(struct db *db, int64_t group, int64_t urgency, int64_t run)
 {
     static const char SQL[] = "UPDATE lines SET urgency = $2, run = $3 WHERE num = $1";
-    return DB_EXEC(db, SQL, NULL, DB_I(line), DB_I(urgency), DB_I(run));
+    return DB_EXEC(db, SQL, NULL, DB_I(group), DB_I(urgency), DB_I(run));
+}
+
+/* The run goes before the first one of its group. The group may have been passed over for later
+ * ones, so it is looked at again; one that waits for the tenant stays: the room of its scopes is
+ * reserved for it. */
+static enum err put_first(struct db *db, const struct queue_group *group, int64_t waits_for,
+                          int64_t urgency, int64_t run)
+{
+    enum err e = set_first(db, group->num, urgency, run);
+    if (e != ERR_OK || group->waits_for == 0)
+        return e;
+    return queue_groups_park(db, group->num, waits_for);
+}
+
+/* Finds or makes the run's group, in which the run may be the first. */
+static enum err join_group(struct db *db, const struct queue_group *joining,
+                           struct queue_group *ret)
+{
+    bool found = false;
+    enum err e = queue_groups_find(db, joining->tenant, joining->scopes, NULL, &found, ret);
+    if (e != ERR_OK)
+        return e;
+    if (!found) {
+        *ret = *joining;
+        return group_insert(db, ret);
+    }
+    bool is_first = joining->urgency < ret->urgency ||
+                    (joining->urgency == ret->urgency && joining->run < ret->run);
+    if (!is_first)
+        return ERR_OK;
+    return put_first(db, ret, joining->waits_for, joining->urgency, joining->run);
 }
 
 enum err queue_insert(struct db *db, int64_t tenant, struct str scopes, int64_t waits_for,
@@ -72,56 +103,48 @@ enum err queue_insert(struct db *db, int64_t tenant, struct str scopes, int64_t 
 {
     static const char SQL[] =
         "INSERT INTO queue (line, urgency, run, tenant) VALUES ($1, $2, $3, $4)";
-    struct queue_group line = {0};
-    bool found = false;
-    enum err e = queue_groups_find(db, tenant, scopes, NULL, &found, &line);
-    if (e == ERR_OK && !found) {
-        struct str text = scopes.ptr != NULL ? scopes : STR("");
-        line = (struct queue_group){0, tenant, text, waits_for, urgency, run};
-        e = line_insert(db, &line);
-    } else if (e == ERR_OK &&
-               (urgency < line.urgency || (urgency == line.urgency && run < line.run))) {
-        e = set_first(db, line.num, urgency, run);
-        /* Its line may have been passed over by worse ones. One that waits for the tenant stays:
-         * the room of its scopes is reserved for it. */
-        if (e == ERR_OK && line.waits_for != 0)
-            e = queue_groups_park(db, line.num, waits_for);
-    }
-    if (e == ERR_OK)
-        e = DB_EXEC(db, SQL, NULL, DB_I(line.num), DB_I(urgency), DB_I(run), DB_I(tenant));
-    return e;
+    struct str text = scopes.ptr != NULL ? scopes : STR("");
+    const struct queue_group joining = {0, tenant, text, waits_for, urgency, run};
+    struct queue_group group;
+    enum err e = join_group(db, &joining, &group);
+    if (e != ERR_OK)
+        return e;
+    return DB_EXEC(db, SQL, NULL, DB_I(group.num), DB_I(urgency), DB_I(run), DB_I(tenant));
 }
 
-/* The first run of the line is gone: the next one stands in, or the line goes too. */
-static enum err move_up(struct db *db, int64_t line, struct str scopes)
+/* The first run of the group has left: the next one takes its place, or the empty group goes. */
+static enum err move_up(struct db *db, int64_t group, struct str scopes)
 {
     static const char SQL_NEXT[] =
         "SELECT urgency, run FROM queue WHERE line = $1 ORDER BY urgency, run LIMIT 1";
-    struct db_rows *rows = DB_QUERY(db, SQL_NEXT, DB_I(line));
+    struct db_rows *rows = DB_QUERY(db, SQL_NEXT, DB_I(group));
     bool found = db_next(rows);
     int64_t urgency = found ? db_int(rows, 0) : 0;
     int64_t run = found ? db_int(rows, 1) : 0;
     enum err e = db_rows_end(rows);
     if (e != ERR_OK)
         return e;
-    return found ? set_first(db, line, urgency, run) : line_delete(db, line, scopes);
+    return found ? set_first(db, group, urgency, run) : group_delete(db, group, scopes);
 }
 
 enum err queue_delete(struct db *db, int64_t tenant, struct str scopes, int64_t urgency,
                       int64_t run)
 {
     static const char SQL[] = "DELETE FROM queue WHERE line = $1 AND urgency = $2 AND run = $3";
-    struct queue_group line = {0};
+    struct queue_group group = {0};
     bool found = false;
     int64_t changed = 0;
-    enum err e = queue_groups_find(db, tenant, scopes, NULL, &found, &line);
-    if (e == ERR_OK && found)
-        e = DB_EXEC(db, SQL, &changed, DB_I(line.num), DB_I(urgency), DB_I(run));
-    if (e == ERR_OK && changed != 1)
+    enum err e = queue_groups_find(db, tenant, scopes, NULL, &found, &group);
+    if (e != ERR_OK)
+        return e;
+    if (!found)
         return ERR_DAMAGED;
-    if (e == ERR_OK && line.run == run)
-        e = move_up(db, line.num, scopes);
-    return e;
+    e = DB_EXEC(db, SQL, &changed, DB_I(group.num), DB_I(urgency), DB_I(run));
+    if (e != ERR_OK)
+        return e;
+    if (changed != 1)
+        return ERR_DAMAGED;
+    return group.run == run ? move_up(db, group.num, scopes) : ERR_OK;
 }
 
 enum err queue_groups_first(struct db *db, int64_t tenant, int64_t waits_for, struct arena *arena,

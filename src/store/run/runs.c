@@ -62,13 +62,15 @@ enum err runs_last_num(struct db *db, int64_t *ret)
     static const char SQL[] = "SELECT COALESCE(MAX(num), 0) FROM runs";
     struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
     int64_t last = db_next(rows) ? db_count(rows, 0) : 0;
-    int64_t through = 0;
     enum err e = db_rows_end(rows);
-    if (e == ERR_OK) /* the last ones may be past their retention and gone */
-        e = late_index_through(db, LATE_RUNS, &through);
-    if (e == ERR_OK)
-        *ret = MAX(last, through);
-    return e;
+    if (e != ERR_OK)
+        return e;
+    int64_t through;
+    e = late_index_through(db, LATE_RUNS, &through);
+    if (e != ERR_OK)
+        return e;
+    *ret = MAX(last, through); /* the last runs may have been removed after their retention */
+    return ERR_OK;
 }
 
 int64_t runs_new_num(struct uuid *id, int64_t last_num)
@@ -101,11 +103,12 @@ enum err runs_update(struct db *db, struct run *r)
                          DB_T(r->error), DB_I_OR_NULL(r->started_at), DB_I_OR_NULL(r->finished_at),
                          DB_T(r->progress), DB_T(r->scopes), DB_I_OR_NULL(r->deadline_at),
                          DB_I_OR_NULL(r->start_at));
-    if (e == ERR_OK && changed != 1)
-        e = ERR_CONCURRENCY;
-    if (e == ERR_OK)
-        r->revision++;
-    return e;
+    if (e != ERR_OK)
+        return e;
+    if (changed != 1)
+        return ERR_CONCURRENCY;
+    r->revision++;
+    return ERR_OK;
 }
 
 static void read_row(struct db_rows *rows, struct run *r)
