@@ -22,7 +22,7 @@ static struct hash_entry **bucket_of(struct hash_map *m, uint64_t hash)
 void hash_map_release(struct hash_map *m)
 {
     free(m->buckets);
-    *m = (struct hash_map){.key = m->key};
+    *m = (struct hash_map){0};
 }
 
 void hash_map_clear(struct hash_map *m)
@@ -133,12 +133,12 @@ uint64_t hash_with(uint64_t hash, uint64_t more)
 
 uint64_t hash_number(const struct hash_map *m, int64_t number)
 {
-    return hash_with(m->key, (uint64_t)number);
+    return hash_with((uintptr_t)m, (uint64_t)number);
 }
 
 uint64_t hash_text(const struct hash_map *m, struct str text)
 {
-    uint64_t hash = m->key ^ text.len * 0x9E3779B97F4A7C15u;
+    uint64_t hash = (uintptr_t)m ^ text.len * 0x9E3779B97F4A7C15u;
     size_t i = 0;
     for (; i + 8 <= text.len; i += 8) {
         uint64_t part;

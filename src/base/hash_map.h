@@ -15,9 +15,9 @@
  * touched: that is the order of a walk, so it depends on neither hashes nor addresses, and the
  * first one is the one to evict when the map is full.
  *
- * The bound is the caller's: it looks at `count` and evicts before it adds. Where keys come from
- * clients, set `key` to a random number before the first hash, so that nobody can make keys that
- * meet in one bucket. */
+ * The bound is the caller's: it looks at `count` and evicts before it adds. Hashes depend on where
+ * the map is in memory, so that clients cannot make keys that meet in one bucket; a map must stay
+ * where it is while it has entries. */
 #ifndef PAWL_BASE_HASH_MAP_H
 #define PAWL_BASE_HASH_MAP_H
 
@@ -35,7 +35,6 @@ struct hash_map {
     struct hash_entry **buckets; /* NULL: own_buckets */
     size_t bucket_count;         /* a power of two; 0: HASH_MAP_OWN_BUCKETS */
     size_t count;
-    uint64_t key; /* of the hashes */
     struct hash_entry *oldest, *newest;
     struct hash_entry *own_buckets[HASH_MAP_OWN_BUCKETS];
 };
@@ -63,7 +62,7 @@ void hash_map_touch(struct hash_map *m, struct hash_entry *e);
     for (struct hash_entry *e = (map)->oldest, *e##_next = e != NULL ? e->newer : NULL; e != NULL; \
          e = e##_next, e##_next = e != NULL ? e->newer : NULL)
 
-/* --- hashes under the map's key --- */
+/* --- hashes, for this map only --- */
 
 uint64_t hash_text(const struct hash_map *m, struct str text);
 uint64_t hash_number(const struct hash_map *m, int64_t number);
