@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "domain/admission/admission.h"
 #include "domain/admission/rate.h"
-#include "domain/backoff.h"
+#include "domain/retry/backoff.h"
 
 /* How a start waits for a gate that another one holds. The in-store gate never makes it wait. */
 struct gate_policy {

@@ -4,7 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/usecase/outbox.h"
-#include "domain/backoff.h"
+#include "domain/retry/backoff.h"
 #include "outbound/relay_window.h"
 #include "store/outbox/feed.h"
 

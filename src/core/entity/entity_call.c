@@ -8,7 +8,7 @@
 #include "core/txn/job_row.h"
 #include "core/txn/lease.h"
 #include "core/txn/render.h"
-#include "domain/retry.h"
+#include "domain/retry/retry.h"
 #include "store/entity/inbox.h"
 
 static enum err load(struct op *op, struct tx *tx, const struct job *job, struct entity_txn *m)

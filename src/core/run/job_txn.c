@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 #include "core/txn/attempts.h"
-#include "domain/retry.h"
+#include "domain/retry/retry.h"
 
 /* --- the timeline --- */
 

@@ -16,7 +16,7 @@
 #define PAWL_DOMAIN_ENTITY_ENTITY_H
 
 #include "base/json.h"
-#include "domain/retry.h"
+#include "domain/retry/retry.h"
 
 /* How the entities of a version of a type are handled. Text is borrowed. */
 struct entity_rules {

@@ -1,7 +1,7 @@
 /* Retry delays: each policy's range, both its ends, and arithmetic at the edges of 64 bits. */
 #include "base/support.h"
 
-#include "domain/backoff.h"
+#include "domain/retry/backoff.h"
 
 static const int64_t ATTEMPTS[] = {1, 2, 3, 10, 61, 62, 63, 64, 65, 10000, INT64_MAX};
 static const int64_t SIZES[] = {0,

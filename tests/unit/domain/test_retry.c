@@ -1,7 +1,7 @@
 /* Whether a lost attempt is made again, and when. */
 #include "base/support.h"
 
-#include "domain/retry.h"
+#include "domain/retry/retry.h"
 
 static const enum retry_jitter JITTERS[] = {JITTER_NONE, JITTER_FULL, JITTER_EQUAL,
                                             JITTER_DECORRELATED};

@@ -1,6 +1,6 @@
 /* Whether a failed attempt of a job is made again, and when. Pure. */
-#ifndef PAWL_DOMAIN_RETRY_H
-#define PAWL_DOMAIN_RETRY_H
+#ifndef PAWL_DOMAIN_RETRY_RETRY_H
+#define PAWL_DOMAIN_RETRY_RETRY_H
 
 #include "domain/workflow/definition.h"
 

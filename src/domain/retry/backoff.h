@@ -1,7 +1,7 @@
 /* How long to wait before trying again: four policies, from always the same delay to a random one
  * below a doubling ceiling. Pure: the caller brings the random bits. */
-#ifndef PAWL_DOMAIN_BACKOFF_H
-#define PAWL_DOMAIN_BACKOFF_H
+#ifndef PAWL_DOMAIN_RETRY_BACKOFF_H
+#define PAWL_DOMAIN_RETRY_BACKOFF_H
 
 #include "base/str.h"
 

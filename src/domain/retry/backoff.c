@@ -1,5 +1,5 @@
 /* A range for each policy, and a number drawn from it. */
-#include "domain/backoff.h"
+#include "domain/retry/backoff.h"
 
 static int64_t ceiling_ms(const struct backoff *b, int64_t attempt);
 static int64_t tripled_ms(int64_t previous_ms, int64_t max_ms);

@@ -1,7 +1,7 @@
 /* Retry policies of steps. */
-#include "domain/retry.h"
+#include "domain/retry/retry.h"
 
-#include "domain/backoff.h"
+#include "domain/retry/backoff.h"
 
 static bool is_listed(const json_t *codes, struct str code)
 {
