@@ -8,9 +8,9 @@
  *      │ └── the job ended without it ─▶ void       cancelled, run over, step timed out
  *      └── a vote, and more are needed: pending
  *
- * pending   its job is in state `approval`, and the other way round.
- * approved, rejected and expired are decided: by whom and when is known, and stays.
- * What is not pending never changes again; who asks later is told what there is. */
+ * * pending its job is in state `approval`, and the other way round. approved, rejected and
+ * expired are decided: by whom and when is known, and stays. A decision that is made never
+ * changes; later requests get it back. */
 #ifndef PAWL_DOMAIN_APPROVAL_H
 #define PAWL_DOMAIN_APPROVAL_H
 

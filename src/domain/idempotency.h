@@ -29,7 +29,7 @@ struct idem_claim {
     bool has_spelled_out;
 };
 
-/* 64 bits of a strong hash: nobody can make keys collide, and a chance collision is told apart by
+/* 64 bits of a strong hash: nobody can make keys collide, and a chance collision is detected by
  * the key itself. Never 0, which stands for "not computed yet". */
 int64_t idem_key_hash(struct str key);
 
@@ -51,7 +51,7 @@ enum idem_verdict {
 enum idem_verdict idem_compare(const struct idem_claim *claim, const struct sha256 *raw_hash,
                                const struct sha256 *fingerprint);
 
-/* When a record made at created_ms ends; -1: never. retention_ms < 0 means for ever. */
+/* When a record created at created_ms expires; -1: never. retention_ms < 0 means forever. */
 int64_t idem_expires_ms(int64_t created_ms, int64_t retention_ms);
 
 #endif

@@ -76,7 +76,7 @@ enum {
     FX_NONE = 0,
     FX_SLOT_FREE = 1,     /* its slots go back: the tenant's and those of its scopes */
     FX_JOBS_CANCEL = 2,   /* open jobs and their timers end */
-    FX_FINISH = 4,        /* finished_at is set, waiters are told */
+    FX_FINISH = 4,        /* finished_at is set, waiters are notified */
     FX_SLOT_TAKE = 8,     /* it counts as active from now on */
     FX_QUEUE_LEAVE = 16,  /* and no longer as queued */
     FX_JOBS_HOLD = 32,    /* jobs that wait for a worker are kept back */

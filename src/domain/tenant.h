@@ -23,8 +23,8 @@ struct tenant {
     int64_t max_concurrent_runs; /* -1: no limit */
     int64_t max_queued_runs;     /* -1: QUEUED_RUNS_MAX */
     enum at_limit at_limit;
-    int64_t idempotency_retention_ms; /* -1: for ever */
-    int64_t run_retention_ms;         /* of runs that are over; -1: for ever */
+    int64_t idempotency_retention_ms; /* -1: forever */
+    int64_t run_retention_ms;         /* of runs that are over; -1: forever */
     int64_t weight;                   /* its share of shared workers, against the others' */
     struct gate_policy gate;
     struct rate_limit rate_limit; /* per_second 0: none */
@@ -38,7 +38,7 @@ struct tenant {
 
 /* Letters, digits, _ - . : and at most TENANT_ID_MAX of them. */
 bool tenant_id_ok(struct str id);
-/* What a tenant is before anybody sets anything: no limits, keys for ever. */
+/* A tenant with default settings: no limits, idempotency keys kept forever. */
 struct tenant tenant_default(struct str id, int64_t now_ms);
 
 /* Applies the members of a PUT body: absent ones stay, null sets back to the default. Text is

@@ -1,14 +1,13 @@
 /* The admission gate: who counts a tenant's slots and takes one is alone in doing so.
  *
- * A start goes in, counts, writes its run, commits and goes out. Where every start of a tenant goes
- * through one transaction of one store, the transaction is the gate, and nobody ever waits
- * (gate_store). A gate outside the store is a lock that can be held by another node or by one that
- * died; then a start is told that the gate is busy and comes again after a delay by the tenant's
- * policy, for as long as its budget lasts. Starts of one tenant that share a transaction share one
- * visit. Queued runs that begin later do so in the transaction that freed their slots and do not
- * ask the gate: a gate outside the store must be backed by the store's own counters, as they are
- * here.
- */
+ * * A start goes in, counts, writes its run, commits and goes out. Where every start of a tenant
+ * goes through one transaction of one store, the transaction is the gate, and nobody ever waits
+ * (gate_store). A gate outside the store is a lock that can be held by another node or by one
+ * that died; then the start gets "busy" and tries again after a delay given by the tenant's
+ * policy, for as long as its budget lasts. Starts of one tenant that share a transaction share
+ * one visit. Queued runs that begin later do so in the transaction that freed their slots and do
+ * not ask the gate: a gate outside the store must be backed by the store's own counters, as they
+ * are here. */
 #ifndef PAWL_GATE_GATE_H
 #define PAWL_GATE_GATE_H
 

@@ -6,7 +6,7 @@
 #include "core/txn/tx.h"
 #include "store/outbox/deliveries.h"
 
-/* Where the walk through the webhooks is. */
+/* The position of the walk through the webhooks. */
 struct delivery_log {
     int64_t webhook; /* 0: at the beginning */
     bool deleted;

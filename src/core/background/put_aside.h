@@ -1,5 +1,6 @@
-/* How long something that cannot be done is put aside: longer each time. In memory only; a restart,
- * or another thing that takes its place, begins again with the shortest. */
+/* Backoff for items that keep failing (a timer, a schedule, a queue): each failure doubles the
+ * delay. Kept in memory only. A restart, or another item that takes the slot, starts again with
+ * the shortest delay. */
 #ifndef PAWL_CORE_BACKGROUND_PUT_ASIDE_H
 #define PAWL_CORE_BACKGROUND_PUT_ASIDE_H
 
@@ -14,7 +15,7 @@ struct put_aside {
     } places[PUT_ASIDE_PLACES];
 };
 
-/* `what` names it; never 0. */
+/* Counts one more failure of the item `what` (never 0) and returns the delay. */
 int64_t put_aside_ms(struct put_aside *aside, uint64_t what);
 
 #endif

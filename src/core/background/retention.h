@@ -1,15 +1,15 @@
-/* Finished runs past their tenant's retention go, oldest first, in slices. */
+/* Retention: removes ended runs past their tenant's retention period, oldest first, in slices. */
 #ifndef PAWL_CORE_BACKGROUND_RETENTION_H
 #define PAWL_CORE_BACKGROUND_RETENTION_H
 
 #include "core/txn/tx.h"
 
-/* Where the walk over tenants and runs is. */
+/* The position of the walk over tenants and runs. */
 struct retention {
     int64_t tenant;
     int64_t tenant_ms; /* its retention */
     int64_t run;
-    int64_t trying; /* the one that is being removed */
+    int64_t trying; /* the run that is being removed */
 };
 
 /* One slice. Inside a transaction. *ret_more: there may be more to do at once. */

@@ -1,4 +1,4 @@
-/* Schedules: times that start runs by themselves, each time once, whatever happens in between. */
+/* Schedules: each time of a cron expression starts exactly one run, even across crashes. */
 #ifndef PAWL_CORE_BACKGROUND_SCHEDULES_H
 #define PAWL_CORE_BACKGROUND_SCHEDULES_H
 
@@ -23,10 +23,10 @@ MUST_CHECK enum err schedule_start(struct tx *tx, struct schedule *s, int64_t at
                                    struct str actor, struct problem *p,
                                    struct internal_start_made *ret);
 
-/* Fires what is due, `most` at most. Inside a transaction. On an error the first that is due has
- * failed, if most is 1. *ret_fired: there was one. */
+/* Fires at most `most` due schedules. Inside a transaction. If most is 1, an error is that of
+ * the first due schedule. *ret_fired: there was one. */
 MUST_CHECK enum err schedules_fire(struct tx *tx, int64_t most, struct problem *p, bool *ret_fired);
-/* The first that is due is not looked at before this time, and says why. */
+/* Postpones the first due schedule to this time and records the reason. */
 MUST_CHECK enum err schedules_put_aside(struct tx *tx, int64_t until_ms, enum err why,
                                         const char *detail);
 

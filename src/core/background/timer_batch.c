@@ -70,7 +70,7 @@ static enum err look(void *ctx, struct tx *tx, struct problem *p)
     return e == ERR_OK ? find_next(b, tx) : e;
 }
 
-/* One timer, and what is done about it. */
+/* One timer that is fired alone. */
 struct alone {
     struct timer_batch *batch;
     const struct timer *timer;
@@ -107,7 +107,7 @@ static enum err postpone(void *ctx, struct tx *tx, struct problem *p)
     return e == ERR_OK ? find_next(a->batch, tx) : e;
 }
 
-/* A timer that cannot be fired must not hold up those behind it. */
+/* A timer that cannot be fired must not delay the others. */
 static enum err deal_with(struct alone *a, struct work_env *w, struct tx *tx,
                           struct put_aside *aside, struct problem *p)
 {

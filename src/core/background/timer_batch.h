@@ -1,8 +1,8 @@
-/* Firing the timers that are due: together as long as all goes well, else one by one.
+/* Fires due timers: together in one transaction, or one by one after one of them failed.
  *
- * Tenants take turns. A turn takes the earliest timers; if there are more of them than it can take,
- * it also searches for timers of other tenants behind them. Those of one tenant are fired in the
- * order of their times. */
+ * * Tenants take turns. A turn takes the earliest timers; if there are more of them than it can
+ * take, it also searches for timers of other tenants behind them. Those of one tenant are fired
+ * in the order of their times. */
 #ifndef PAWL_CORE_BACKGROUND_TIMER_BATCH_H
 #define PAWL_CORE_BACKGROUND_TIMER_BATCH_H
 

@@ -1,13 +1,12 @@
-/* What a timer does when its time has come: ends of leases and sleeps, delays, deadlines, delayed
- * starts, ends of children, runs that go on. */
+/* What a due timer does: it expires a lease, ends a sleep, retries an attempt, enforces a
+ * deadline, starts a delayed run, reports a child's end, or continues a run. */
 #ifndef PAWL_CORE_BACKGROUND_TIMER_FIRE_H
 #define PAWL_CORE_BACKGROUND_TIMER_FIRE_H
 
 #include "core/txn/tx.h"
 #include "store/run/jobs.h"
 
-/* Inside a transaction, with all that follows from it. An error means that it must be rolled back.
- */
+/* Inside a transaction, with all consequences. On an error the transaction must be rolled back. */
 MUST_CHECK enum err timer_fire(struct tx *tx, const struct timer *timer, struct problem *p);
 
 #endif

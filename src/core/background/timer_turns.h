@@ -1,19 +1,20 @@
-/* Which of the timers that are due are fired next, so that one tenant's many do not hold up
- * another's few. */
+/* Chooses which due timers fire next, so that one tenant's backlog does not delay the timers of
+ * others. */
 #ifndef PAWL_CORE_BACKGROUND_TIMER_TURNS_H
 #define PAWL_CORE_BACKGROUND_TIMER_TURNS_H
 
 #include "store/run/jobs.h"
 
-/* Where the search through a backlog goes on. In memory only: a restart begins at its front. */
+/* Where the search through a backlog continues. Kept in memory only: after a restart it begins
+ * at the front. */
 struct timer_search {
     struct timer at; /* all zero: at the front */
 };
 
-/* Timers behind the last of `front`, of tenants that have none in it: up to TIMERS_SINGLED_OUT_MAX
- * into `out`, earliest first. Looks at the latest, which have become due since the last turn, and
- * then at a bounded number of the others, behind which it goes on the next time, so that every
- * timer of a backlog is looked at once in a while. */
+/* Finds timers after the last of `front` that belong to tenants without a timer in it: up to
+ * TIMERS_SINGLED_OUT_MAX into `out`, earliest first. It examines the latest timers, which have
+ * become due since the last turn, and then a bounded number of the others; the next search
+ * continues after those, so it reaches every timer of a backlog. */
 MUST_CHECK enum err timer_turns_search(struct timer_search *search, struct db *db, int64_t now_ms,
                                        const struct timer *front, size_t front_count,
                                        struct timer *out, size_t *ret_count);

@@ -1,9 +1,9 @@
-/* Who did what, when and from where: an entry in the audit trail, in the transaction of the change
- * itself.
+/* Appends an entry to the audit trail (who did what, when and from where), in the transaction of
+ * the change itself.
  *
- * Audited is what somebody with a key does to what others rely on: settings, keys, definitions,
- * schedules, decisions, and runs that are stopped or set going by hand. Starts and the work on jobs
- * are not: the timeline of the run tells of those. */
+ * * * Changes to shared objects are audited: settings, keys, definitions, schedules, decisions,
+ * and runs that a caller controls by hand. Starts and job results are not; the run's timeline
+ * has those. */
 #ifndef PAWL_CORE_TXN_AUDIT_RECORD_H
 #define PAWL_CORE_TXN_AUDIT_RECORD_H
 

@@ -13,7 +13,7 @@ struct page {
     char last[CURSOR_MAX]; /* where the next page begins: the last row's place */
 };
 
-/* For `limit` rows; ask the store for one more, which tells that there are more pages. */
+/* For `limit` rows. Ask the store for one row more: it shows that there are more pages. */
 struct page page_begin(struct op *op, int64_t limit);
 /* True when the row belongs to the page; the caller renders it and sets `last`. */
 MUST_CHECK bool page_takes(struct page *page);

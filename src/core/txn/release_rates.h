@@ -1,5 +1,5 @@
-/* How fast slots have been freeing, by tenant and by scope: the memory behind Retry-After. A guess
- * that is kept in memory only, bounded, and may be forgotten at any time. */
+/* How fast slots are freed, per tenant and per limit; Retry-After is estimated from it. Kept in
+ * memory only and bounded; losing it does no harm. */
 #ifndef PAWL_CORE_TXN_RELEASE_RATES_H
 #define PAWL_CORE_TXN_RELEASE_RATES_H
 

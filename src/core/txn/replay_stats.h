@@ -1,6 +1,6 @@
-/* Replay and mismatch counts on their way to the records: a replay must not cost a disk write of
- * its own, so its count waits here for the next commit. A crash loses at most the last second of
- * counts, never an answer. */
+/* Counts of replays and mismatches of idempotency keys. A replay must not cost a disk write, so
+ * its count waits here for the next commit. A crash loses at most the last second of counts,
+ * never a response. */
 #ifndef PAWL_CORE_TXN_REPLAY_STATS_H
 #define PAWL_CORE_TXN_REPLAY_STATS_H
 

@@ -1,11 +1,11 @@
-/* Names as metric labels. The first METRIC_TENANTS_MAX tenants have their own, the rest share
- * `other`, which is nobody's name here. */
+/* Metric labels of tenants. The first METRIC_TENANTS_MAX tenants have their own label; the rest
+ * share `other`. */
 #ifndef PAWL_CORE_TXN_TENANT_LABELS_H
 #define PAWL_CORE_TXN_TENANT_LABELS_H
 
 #include "base/str.h"
 
-/* What those without a label of their own share. */
+/* The label of all tenants without their own. */
 #define LABEL_OTHER STR("other")
 /* The label of a tenant or a queue that is called `other`: no name has parentheses. */
 #define LABEL_NAMED_OTHER STR("(other)")

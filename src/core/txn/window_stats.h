@@ -1,6 +1,6 @@
-/* How duplicates of signals come, per entity type, on its way to the store: a duplicate must not
- * change a row, so its count waits here for the next sweep. A crash or a rollback loses at most the
- * last second of counts, never an answer. Used by the writer only. */
+/* Counts of duplicate signals per entity type. A duplicate must not change a row, so its count
+ * waits here for the next sweep. A crash or a rollback loses at most the last second of counts,
+ * never a response. Used by the writer only. */
 #ifndef PAWL_CORE_TXN_WINDOW_STATS_H
 #define PAWL_CORE_TXN_WINDOW_STATS_H
 

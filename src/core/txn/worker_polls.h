@@ -1,5 +1,5 @@
-/* Who polls for work: when each worker last claimed from each queue. In memory only and bounded; a
- * restart forgets it. Noted by the writer, read by the threads that answer questions. */
+/* When each worker last polled each queue. Kept in memory only and bounded; a restart loses it.
+ * Written by the writer, read by the readers. */
 #ifndef PAWL_CORE_TXN_WORKER_POLLS_H
 #define PAWL_CORE_TXN_WORKER_POLLS_H
 
@@ -21,17 +21,17 @@ struct poll_entry {
 MUST_CHECK struct worker_polls *worker_polls_new(int64_t now_ms);
 void worker_polls_free(struct worker_polls *polls);
 
-/* `polls` may be NULL: then nobody wants to know. */
+/* `polls` may be NULL: then nothing is recorded. */
 void worker_polls_note(struct worker_polls *polls, struct str tenant, struct str worker,
                        struct str queue, int64_t now_ms);
 
 int64_t worker_polls_since(const struct worker_polls *polls);
-/* Those of the tenant's own workers and of workers for all tenants. The entry is borrowed for the
- * call, which must be short: the writer waits. */
+/* Lists the polls of the tenant's own workers and of workers for all tenants. The entry is
+ * borrowed for the call, which must be short because the writer waits for it. */
 typedef void poll_each(void *ctx, const struct poll_entry *entry);
 void worker_polls_list(struct worker_polls *polls, struct str tenant, poll_each *each, void *ctx);
 
-/* One queue, as a tenant's jobs in it meet it. */
+/* The polls of one queue that concern one tenant's jobs. */
 struct queue_polls {
     int64_t last_at; /* -1: nobody has polled it since the server started */
     int64_t workers; /* that polled within POLLED_LATELY_MS */

@@ -81,7 +81,7 @@ static enum err set_tenant(struct op *op, struct tx *tx, struct tenant *tenant,
     }
     if (!same)
         changed.updated_at = tx->now_ms;
-    *tenant = changed; /* its new text lives in the arena: the next transaction loads it anew */
+    *tenant = changed; /* its new text lives in the arena: the next transaction reads it again */
     tx_tenant_changed(tx);
     if (e == ERR_OK && is_new)
         e = tx_tenant_ensure(tx, tenant);

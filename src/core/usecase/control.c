@@ -37,7 +37,7 @@ enum err run_refuse(struct op *op, const struct run_txn *m, enum err code, const
     return e;
 }
 
-/* Before a run that is over is made use of again. */
+/* Refuses a run that retention has begun to remove. */
 static enum err check_whole(struct op *op, const struct run_txn *m)
 {
     bool being_removed = false;
@@ -94,7 +94,7 @@ enum err run_retry_failed(struct op *op, struct run_txn *m)
     return e == ERR_OK ? run_txn_retry(m, op->caller.actor) : e;
 }
 
-/* --- each action on a loaded run; *ret_changed is false when it is so already --- */
+/* --- each action on a loaded run; *ret_changed is false if the run is already in that state --- */
 
 static enum err do_cancel(struct op *op, struct run_txn *m, struct str reason, bool *ret_changed)
 {

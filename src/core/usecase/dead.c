@@ -1,4 +1,4 @@
-/* Dead letters: jobs that failed for good, for somebody to look at, retry or drop. */
+/* Dead letters: jobs that failed permanently, which a user can inspect, retry or drop. */
 #include "core/txn/audit_record.h"
 #include "core/txn/job_row.h"
 #include "core/txn/page.h"

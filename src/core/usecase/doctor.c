@@ -1,4 +1,4 @@
-/* The doctor: recounts what can be recounted, says what differs, and makes anew what is derived. */
+/* The doctor: recounts, reports differences, and rebuilds derived data. */
 #include "core/admission/limit_lists.h"
 #include "core/txn/audit_record.h"
 #include "core/txn/render.h"

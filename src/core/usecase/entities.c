@@ -123,7 +123,7 @@ static enum err record_dedup(struct signal *s, int64_t seq)
                                       : e;
 }
 
-/* The signal is durable, numbered, and known by its key, before anybody is told. */
+/* The signal is durable, numbered and known by its key before the sender gets a response. */
 static enum err take_in(struct signal *s, int64_t *ret_seq)
 {
     const struct signal_entity_input *in = s->in;
@@ -302,7 +302,7 @@ static enum err migrate_entity(struct op *op, struct tx *tx)
                                : "The entity is at version %lld, and its type has no version %lld",
                            (long long)from, (long long)to);
     bool asked = m.entity.migrate_to == to;
-    /* A finished one begins anew, with the newest version, when something comes. */
+    /* A finished entity starts again on the newest version when the next signal arrives. */
     bool there = to == from || m.entity.finished_at >= 0;
     if (to == from && m.entity.migrate_to >= 0)
         return problem_set(&op->problem, ERR_ENTITY_MIGRATING,

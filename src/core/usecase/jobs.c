@@ -198,7 +198,7 @@ const struct use_case UC_FINISH_JOB = {.name = "finish_job", .write = finish_job
 
 /* --- many results at once --- */
 
-/* One that was refused is told so in its place, and the others count. */
+/* A rejected item gets its own result; the others still count. */
 static void answer_refused(struct json_out *o, const struct finish_job_input *in, enum err e,
                            const char *detail)
 {

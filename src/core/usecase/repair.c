@@ -1,4 +1,4 @@
-/* Makes anew what is derived from the runs. */
+/* Rebuilds data that is derived from the runs. */
 #include "core/usecase/repair.h"
 
 #include "core/admission/limit_lists.h"

@@ -1,4 +1,4 @@
-/* Makes anew what is derived from the runs, in the store and in what the writer remembers of it. */
+/* Rebuilds data that is derived from the runs, in the store and in the writer's caches. */
 #ifndef PAWL_CORE_USECASE_REPAIR_H
 #define PAWL_CORE_USECASE_REPAIR_H
 

@@ -461,7 +461,7 @@ struct doctor_input {
 extern const struct use_case UC_DOCTOR;
 /* Counters against runs, for a short time: what the server does by itself now and then. */
 extern const struct use_case UC_DOCTOR_QUICK;
-/* Makes everything that is derived from the runs anew. */
+/* Rebuilds all data that is derived from the runs. */
 extern const struct use_case UC_DOCTOR_REPAIR;
 
 #endif

@@ -5,7 +5,7 @@
 #include "domain/workflow/definition.h"
 
 /* A lease that ends is no failure of the work itself, so where nothing is said it is handed out
- * again, but not for ever: a job that kills its workers must come to an end. */
+ * again, but not forever: a job that kills its workers must come to an end. */
 enum { LEASES_MAX_DEFAULT = 20 };
 
 /* After attempt number `attempt` (1 is the first) has failed with this error code. */

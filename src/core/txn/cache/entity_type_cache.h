@@ -1,6 +1,6 @@
-/* Types of entities and their versions, remembered from one transaction to the next where nobody
- * else can write to the store: every signal and every call needs them, and they hardly ever change.
- * Direct-mapped: one that shares its place with another is only looked up more often. */
+/* Cache of entity types and their versions, kept across the writer's transactions: every signal
+ * and every call needs them, and they rarely change. Direct-mapped: types that share a slot are
+ * only read more often. */
 #ifndef PAWL_CORE_TXN_CACHE_ENTITY_TYPE_CACHE_H
 #define PAWL_CORE_TXN_CACHE_ENTITY_TYPE_CACHE_H
 
