@@ -52,6 +52,12 @@ static inline void assert_error_code(struct rig *rig, struct uuid id, const char
     json_decref(run);
 }
 
+/* How many timers are armed, of any kind. */
+static inline int64_t timers(struct rig *rig)
+{
+    return in_file(rig, "SELECT count(*) FROM timers");
+}
+
 static inline enum err control(struct rig *rig, struct uuid id, enum control_action action)
 {
     struct control_run_input in = {.run_id = id, .action = action, .if_match = -1};
