@@ -1,4 +1,4 @@
-"""Limits under a crowd: of so many starts at once exactly as many get through as fit, and nobody is put off with a 503."""
+"""Limits under load: of so many starts at once exactly as many get through as fit, and nobody is put off with a 503."""
 import collections
 import json
 import os
@@ -11,7 +11,7 @@ from harness import together
 from inspect_store import active_runs, all_runs, assert_healthy
 from recount import assert_recounted, assert_within_limits
 
-# As many as a limit is told at once; a sanitized server is several times slower, and no less exact.
+# As many starts as reach a limit at once; a sanitized server is several times slower, and no less exact.
 AT_ONCE = 100 if os.environ.get("PAWL_SANITIZED") == "1" else 1000
 NAMES = {"tenant": "concurrent-runs", "workflow": "concurrent-runs-of-workflow", "key": "concurrent-runs-of-key"}
 RULES = {"tenant": lambda limit: None, "workflow": lambda limit: {"limit": limit}, "key": lambda limit: {"key": "input.customer", "limit": limit}}

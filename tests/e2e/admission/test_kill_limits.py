@@ -11,7 +11,7 @@ import pytest
 import harness
 from harness import wait_until
 from inspect_store import assert_healthy, doctor_on_file, rows, run_id_text
-from lasting_clients import Crowd, kill_while_starting
+from lasting_clients import LastingClients, kill_while_starting
 from recount import Snapshot, assert_recounted
 
 pytestmark = pytest.mark.slow
@@ -59,7 +59,7 @@ def random_input(rng):
 
 # --- what happens meanwhile ---
 
-class Load(Crowd):
+class Load(LastingClients):
     """Starts under all policies, retries, workers that succeed, fail and give up, and people who cancel."""
 
     def __init__(self, server, seed):
@@ -187,16 +187,16 @@ def check_slots(db, ceilings):
 def check_answers(db, load, exactly=False):
     """Every acknowledged start is there under its key, with its run; no refused one left anything."""
     with load.changed:
-        told, refused = dict(load.runs), set(load.refused)
+        acknowledged, refused = dict(load.runs), set(load.refused)
     stored = rows(db, "SELECT t.id, i.key, i.run_id FROM idempotency i JOIN tenants t ON t.num = i.tenant WHERE i.run_id IS NOT NULL")
     kept = {(tenant, key): run_id_text(run) for tenant, key, run in stored}
     assert len(kept) == len(stored), "a key has two records"
-    assert {k: kept.get(k) for k in told} == told
+    assert {k: kept.get(k) for k in acknowledged} == acknowledged
     assert not refused & set(kept), "a refused start has left its key"
     runs = {run_id_text(run) for (run,) in rows(db, "SELECT id FROM runs")}
     assert runs == set(kept.values()), "a run without a key, or a key without its run"
     if exactly:
-        assert kept == told
+        assert kept == acknowledged
 
 
 def check_stories(db):

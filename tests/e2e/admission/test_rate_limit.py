@@ -22,7 +22,7 @@ def limited_tenant(api, per_second=1, burst=BURST, **settings):
 
 
 def assert_rate_limited(r, per_second, burst):
-    """A refusal that is told apart from all others, and says when to come back."""
+    """A refusal that differs from all others, and says when to come back."""
     assert r.status == 429 and r.code == "RATE_LIMITED" and r.json["retryable"] is True, r
     assert (r.json["limited_by"], r.json["per_second"], r.json["limit"]) == ("rate", per_second, burst), r
     assert int(r.header("Retry-After")) >= 1
@@ -75,7 +75,7 @@ def test_whoever_comes_back_when_told_to_gets_through(api):
         r = api.start(tenant, key=key)
         if r.status == 429:
             assert_rate_limited(r, 1, 1)
-            time.sleep(int(r.header("Retry-After")))  # as told
+            time.sleep(int(r.header("Retry-After")))  # as the answer says
         return r.status == 200 and r
 
     assert 1 <= int(refused.header("Retry-After")) <= 2

@@ -63,13 +63,13 @@ def events_of(api, tenant):
 
 @pytest.fixture
 def once(work, start, job_of):
-    """once(*command, input=…): the job after one attempt of the command, and what the worker told."""
+    """once(*command, input=…): the job after one attempt of the command, and the worker's report of it."""
     def do(*command, input=None, flags=(), **kw):
         run = start(input)
         with work(*command, flags=("--once", *flags), **kw) as w:
-            told = w.told()
+            report = w.next_report()
             assert w.ended() == 0, w.err
-        return job_of(run), told
+        return job_of(run), report
     return do
 
 
@@ -77,9 +77,9 @@ def once(work, start, job_of):
 
 @pytest.mark.parametrize("value", [None, {}, 7, "text", [1, [2]], {"ä": "€ \U0001f600", "big": 9007199254740993, "f": 1.5, "nul": None, "line": "a\nb"}])
 def test_the_input_comes_on_standard_input_and_json_output_is_the_output(once, value):
-    job, told = once("cat", input=value)
+    job, report = once("cat", input=value)
     assert job["state"] == "succeeded" and job["output"] == value
-    assert told["status"] == "completed" and told["code"] is None and told["job_id"] == job["job_id"] and told["attempt"] == 1
+    assert report["status"] == "completed" and report["code"] is None and report["job_id"] == job["job_id"] and report["attempt"] == 1
 
 
 def test_the_input_is_one_line(once):
@@ -109,9 +109,9 @@ def test_the_command_is_not_a_shell_line(once):
     (r"printf 'a\0b\377\n\n' >&2; exit 2", "EXIT_2", "a?b?", True),
 ])
 def test_the_exit_code_decides(once, run_of, script, code, message, retryable):
-    job, told = once("sh", "-c", script)
+    job, report = once("sh", "-c", script)
     assert job["state"] == "failed" and job["error"] == {"code": code, "message": message, "retryable": retryable} and job["output"] is None
-    assert (told["status"], told["code"]) == ("failed", code)
+    assert (report["status"], report["code"]) == ("failed", code)
     assert run_of(job["run_id"])["status"] == "failed"
 
 
@@ -125,7 +125,7 @@ def test_a_failed_attempt_is_made_again_under_the_same_key(start, flow, work, jo
     flow(retry={"max_attempts": 3, "backoff_ms": 1})
     run = start()
     with work(*gates.script("echo $PAWL_ATTEMPT $PAWL_IDEMPOTENCY_KEY $PAWL_JOB_ID >> seen; [ $PAWL_ATTEMPT = 3 ] || exit 75")) as w:
-        assert [(t["status"], t["code"]) for t in (w.told(), w.told(), w.told())] == [("retrying", "EXIT_75"), ("retrying", "EXIT_75"), ("completed", None)]
+        assert [(t["status"], t["code"]) for t in (w.next_report(), w.next_report(), w.next_report())] == [("retrying", "EXIT_75"), ("retrying", "EXIT_75"), ("completed", None)]
     job = job_of(run)
     assert job["state"] == "succeeded" and gates.lines("seen") == [f"{n} {job['job_id']} {job['job_id']}" for n in (1, 2, 3)]
 
@@ -134,7 +134,7 @@ def test_exit_code_65_is_not_tried_again(start, flow, work, job_of):
     flow(retry={"max_attempts": 5, "backoff_ms": 1})
     run = start()
     with work("sh", "-c", "exit 65", flags=["--once"]) as w:
-        assert w.told()["status"] == "failed" and w.ended() == 0
+        assert w.next_report()["status"] == "failed" and w.ended() == 0
     assert (job_of(run)["state"], job_of(run)["attempt"]) == ("failed", 1)
 
 
@@ -163,7 +163,7 @@ def test_a_trace_is_handed_on(api, tenant, flow, work, job_of):
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     run = api.start(tenant, "w", headers={"traceparent": trace}).json["run_id"]
     with work("sh", "-c", "echo $TRACEPARENT", flags=["--once"]) as w:
-        w.told()
+        w.next_report()
     assert job_of(run)["output"]["text"].split("-")[1] == trace.split("-")[1]
 
 
@@ -202,9 +202,9 @@ def test_a_command_that_writes_much_before_it_reads(once):
 
 @pytest.mark.parametrize("command", [("head", "-c", "10000000", "/dev/zero"), ("yes",), ("sh", "-c", "trap '' TERM; yes")])
 def test_too_much_output_fails_the_job(once, command):
-    job, told = once(*command, flags=("--grace-ms", 50))
+    job, report = once(*command, flags=("--grace-ms", 50))
     assert job["state"] == "failed" and job["error"]["code"] == "OUTPUT_TOO_LARGE" and job["error"]["retryable"] is False
-    assert told["code"] == "OUTPUT_TOO_LARGE"
+    assert report["code"] == "OUTPUT_TOO_LARGE"
 
 
 @pytest.mark.parametrize("script,code", [
@@ -212,13 +212,13 @@ def test_too_much_output_fails_the_job(once, command):
     ("head -c 200000 /dev/zero | tr '\\0' '\\001'", "OUTPUT_TOO_LARGE"),
 ])
 def test_the_bound_is_that_of_the_output_as_json(once, script, code):
-    job, told = once("sh", "-c", script)
-    assert told["code"] == code and job["state"] == ("failed" if code else "succeeded")
+    job, report = once("sh", "-c", script)
+    assert report["code"] == code and job["state"] == ("failed" if code else "succeeded")
 
 
 def test_an_output_that_the_server_refuses_fails_the_job(once):
-    job, told = once("printf", "%s", "[" * 64 + "]" * 64)
-    assert job["state"] == "failed" and job["error"]["code"] == told["code"] == "OUTPUT_REFUSED" and job["error"]["retryable"] is False
+    job, report = once("printf", "%s", "[" * 64 + "]" * 64)
+    assert job["state"] == "failed" and job["error"]["code"] == report["code"] == "OUTPUT_REFUSED" and job["error"]["retryable"] is False
 
 
 @pytest.mark.parametrize("output,code,says", [
@@ -227,8 +227,8 @@ def test_an_output_that_the_server_refuses_fails_the_job(once):
     ('{"n": "a\\\\u0000"}', "OUTPUT_INVALID", "\\u0000"), ("[" * 70 + "]" * 70, "OUTPUT_INVALID", "64 levels"),
 ])
 def test_output_that_cannot_be_kept_as_it_is_fails_the_job(once, output, code, says):
-    job, told = once("printf", output)
-    assert job["state"] == "failed" and job["error"]["code"] == told["code"] == code and job["error"]["retryable"] is False
+    job, report = once("printf", output)
+    assert job["state"] == "failed" and job["error"]["code"] == report["code"] == code and job["error"]["retryable"] is False
     assert says in job["error"]["message"] and job["output"] is None
 
 
@@ -252,7 +252,7 @@ def test_heartbeats_keep_the_lease_while_the_command_works(start, work, gates, j
 
         wait_until(renewed, "the lease is renewed, past its first end")
         gates.open("go")
-        assert w.told()["status"] == "completed"
+        assert w.next_report()["status"] == "completed"
     assert job_of(run)["attempt"] == 1
 
 
@@ -263,7 +263,7 @@ def test_a_cancelled_job_ends_its_command_and_is_not_reported(api, tenant, start
         pid = int(gates.wait("started"))
         before = open_fds(w.pid)
         assert api.post(f"/api/v1/runs/{run}/cancel", tenant=tenant).status == 200
-        assert w.told()["status"] == "cancelled"
+        assert w.next_report()["status"] == "cancelled"
         wait_gone(pid)
         assert gates.reached("asked") == ("asked" in script)
         wait_until(lambda: open_fds(w.pid) < before and not children(w.pid), "nothing is left of it")
@@ -271,7 +271,7 @@ def test_a_cancelled_job_ends_its_command_and_is_not_reported(api, tenant, start
         second = start()  # its hand is free for the next
         gates.wait("started")
         api.post(f"/api/v1/runs/{second}/cancel", tenant=tenant)
-        assert w.told()["run_id"] == second
+        assert w.next_report()["run_id"] == second
     assert job_of(run)["state"] == "cancelled" and "job.stale_result" not in events_of(run)
 
 
@@ -288,7 +288,7 @@ def test_a_step_that_is_out_of_time_ends_its_command_long_before_the_next_heartb
     run = start()
     with work(*gates.script("reach started; while :; do sleep 1; done"), flags=["--lease-ms", 3_600_000, "--grace-ms", 100]) as w:
         pid = int(gates.wait("started"))
-        assert w.told()["status"] == "lost"
+        assert w.next_report()["status"] == "lost"
         wait_gone(pid)
     assert run_of(run)["steps"][0]["status"] == "timed_out"
 
@@ -302,12 +302,12 @@ def test_a_worker_stopped_past_its_lease_writes_nothing(api, tenant, start, work
         pid = int(gates.wait("started"))
         slow.signal(signal.SIGSTOP)
         with work("echo", "quick", flags=["--once", "--worker-id", "quick"]) as quick:
-            assert quick.told()["status"] == "completed"
+            assert quick.next_report()["status"] == "completed"
         if finished:
             gates.open("go")
             gates.wait("over")
         slow.signal(signal.SIGCONT)
-        assert slow.told()["status"] == "lost"
+        assert slow.next_report()["status"] == "lost"
         wait_gone(pid)
     job = job_of(run)
     assert job["state"] == "succeeded" and job["output"] == {"text": "quick"} and job["worker_id"] == "quick" and job["attempt"] == 2
@@ -324,25 +324,25 @@ def test_a_job_whose_lease_ended_on_the_way_is_not_begun(start, flow, work, gate
             asleep_since = time.monotonic()
             run = start()
             with work("echo", "quick", flags=["--once"]) as quick:
-                quick.told()
+                quick.next_report()
             if "job.lease_expired" in events_of(run):
                 break
             slow.signal(signal.SIGCONT)  # it was between two claims
         wait_until(lambda: time.monotonic() - asleep_since > 2, "longer than a claim may take")
         slow.signal(signal.SIGCONT)
-        assert (lambda t: (t["run_id"], t["status"]))(slow.told()) == (run, "lost")
+        assert (lambda t: (t["run_id"], t["status"]))(slow.next_report()) == (run, "lost")
     assert run_of(run)["output"] == {"text": "quick"} and not gates.reached("begun")
 
 
 # --- how many at a time, and how many at all ---
 
-def test_as_many_commands_at_a_time_as_it_was_told(start, work, gates):
+def test_no_more_commands_at_a_time_than_configured(start, work, gates):
     for _ in range(9):
         start()
     together = gates.script("mkdir -p in; touch in/$PAWL_JOB_ID; while [ $(ls in | wc -l) -lt 3 ] && [ ! -e three ]; do sleep 0.01; done; touch three; "
                             "ls in | wc -l >> seen; rm in/$PAWL_JOB_ID")
     with work(*together, flags=["--concurrency", 3, "--max-jobs", 9]) as w:
-        assert {w.told()["status"] for _ in range(9)} == {"completed"}
+        assert {w.next_report()["status"] for _ in range(9)} == {"completed"}
         assert w.ended() == 0
     seen = [int(n) for n in gates.lines("seen")]
     assert len(seen) == 9 and max(seen) == 3
@@ -351,9 +351,9 @@ def test_as_many_commands_at_a_time_as_it_was_told(start, work, gates):
 def test_max_jobs_ends_it_after_so_many(start, work, api, tenant):
     runs = [start() for _ in range(5)]
     with work("true", flags=["--max-jobs", 3, "--concurrency", 5]) as w:
-        told = [w.told() for _ in range(3)]
+        report = [w.next_report() for _ in range(3)]
         assert w.ended() == 0 and w.lines.empty()
-    assert {t["run_id"] for t in told} == set(runs[:3])
+    assert {t["run_id"] for t in report} == set(runs[:3])
     assert api.get(f"/api/v1/tenants/{tenant}").json["active_runs"] == 2
 
 
@@ -364,13 +364,13 @@ def test_several_queues_of_all_tenants(api, dev_server):
         api.workflow(name, "w", [{**STEP, "queue": mine}, {**STEP, "name": "more", "queue": mine + "2"}])
         assert api.start(name, "w").status == 200
     with Worker(dev_server.url, "*", "sh", "-c", "echo $PAWL_TENANT", queues=(mine, mine + "2"), flags=["--max-jobs", 4]) as w:
-        assert {w.told()["status"] for _ in range(4)} == {"completed"} and w.ended() == 0
+        assert {w.next_report()["status"] for _ in range(4)} == {"completed"} and w.ended() == 0
     for name in tenants:
         run = api.get("/api/v1/runs", tenant=name).json["items"][0]
         assert run["status"] == "succeeded" and run["output"] == {"text": name}
 
 
-# --- being told to stop ---
+# --- stopping ---
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_first_signal_lets_commands_finish_and_claims_no_more(start, work, gates, job_of, number):
@@ -379,8 +379,8 @@ def test_the_first_signal_lets_commands_finish_and_claims_no_more(start, work, g
         gates.wait("started")
         w.signal(number)
         gates.open("go")
-        told = w.told()
-        assert w.ended() == 0 and (told["run_id"], told["status"]) == (first, "completed") and w.lines.empty()
+        report = w.next_report()
+        assert w.ended() == 0 and (report["run_id"], report["status"]) == (first, "completed") and w.lines.empty()
     assert job_of(first)["output"] == {"text": "done"} and job_of(second)["state"] == "pending"
 
 
@@ -405,8 +405,8 @@ def test_the_second_signal_kills_commands_and_gives_the_jobs_back(start, work, g
         pids = [int(gates.wait(f"started-{job_of(run)['job_id']}")) for run in runs]
         w.signal(signal.SIGTERM)
         w.signal(signal.SIGINT)
-        told = [w.told(), w.told()]
-        assert w.ended() == 0 and {t["status"] for t in told} == {"released"} and {t["run_id"] for t in told} == set(runs)
+        report = [w.next_report(), w.next_report()]
+        assert w.ended() == 0 and {t["status"] for t in report} == {"released"} and {t["run_id"] for t in report} == set(runs)
     assert not any(is_alive(pid) for pid in pids)
     assert {job_of(run)["state"] for run in runs} == {"pending"}, "at once, not when the lease has ended"
 
@@ -441,7 +441,7 @@ def test_a_worker_that_is_killed_takes_its_command_with_it_and_the_job_comes_bac
         first.ended()
         wait_gone(pid)
         with work("echo", "again", flags=["--once"]) as second:
-            assert (lambda t: (t["status"], t["attempt"]))(second.told()) == ("completed", 2)
+            assert (lambda t: (t["status"], t["attempt"]))(second.next_report()) == ("completed", 2)
     assert job_of(run)["output"] == {"text": "again"}
 
 
@@ -456,9 +456,9 @@ def test_a_server_that_is_killed_gets_the_result_when_it_is_back(gates):
             gates.wait("over")
             wait_until(lambda: "trying again" in w.err, "the worker finds the server gone")
             s.start()
-            assert (lambda t: (t["run_id"], t["status"]))(w.told()) == (first, "completed")
+            assert (lambda t: (t["run_id"], t["status"]))(w.next_report()) == (first, "completed")
             second = s.client().start("t", "w").json["run_id"]
-            assert (lambda t: (t["run_id"], t["status"]))(w.told()) == (second, "completed")
+            assert (lambda t: (t["run_id"], t["status"]))(w.next_report()) == (second, "completed")
             wait_until(lambda: "answers again" in w.err, "and says so")
             assert w.err.count("trying again") == 1
         for run in (first, second):
@@ -474,7 +474,7 @@ def test_a_worker_waits_for_a_server_that_is_not_there_yet():
         with harness.server("--listen", f"127.0.0.1:{port}") as s:
             s.client().workflow("t", "w", [STEP])
             s.client().start("t", "w")
-            assert w.told()["status"] == "completed" and w.ended() == 0
+            assert w.next_report()["status"] == "completed" and w.ended() == 0
 
 
 def test_nothing_piles_up(start, work, gates):
@@ -484,7 +484,7 @@ def test_nothing_piles_up(start, work, gates):
     with work("sh", "-c", "true & echo x; echo y >&2", flags=["--concurrency", 3]) as w:
         def done(count):
             for _ in range(count):
-                assert w.told()["status"] == "completed"
+                assert w.next_report()["status"] == "completed"
             wait_until(lambda: not children(w.pid), "no child is left, not even a zombie")
             return open_fds(w.pid)
 
@@ -557,7 +557,7 @@ def test_kills_of_server_and_workers_in_turn_double_no_effect_and_lose_none(gate
 def test_a_command_that_cannot_be_run_stops_the_worker_and_keeps_the_job(start, work, job_of, command):
     run = start()
     with work(command) as w:
-        assert w.told()["status"] == "released"
+        assert w.next_report()["status"] == "released"
         assert w.ended() == 1 and f"Cannot run {command}: " in w.err
     assert job_of(run)["state"] == "pending"
 

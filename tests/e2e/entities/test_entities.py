@@ -60,8 +60,8 @@ def test_the_first_signal_makes_the_entity(entity):
     assert (shown["type_version"], shown["state_version"], shown["timers"], shown["migrating_to"], shown["finished_at"]) == (1, None, [], None, None)
     assert shown["dedup"] == {"keys": 1, "oldest": shown["created_at"], "window_s": 259200, "max_keys": 10000}
     assert e.story() == ["entity.created", "entity.signaled"]
-    told = e.events()[1]["data"]
-    assert (told["signal"], told["name"], told["payload"], told["dedup_key"]) == (1, "open", {"by": "Ada"}, "k")
+    recorded = e.events()[1]["data"]
+    assert (recorded["signal"], recorded["name"], recorded["payload"], recorded["dedup_key"]) == (1, "open", {"by": "Ada"}, "k")
 
 
 def test_a_call_has_the_state_and_the_signals_and_its_answer_is_the_state(entity):
@@ -217,7 +217,7 @@ def test_every_attempt_has_the_same_signals_and_timers(entity):
     assert seqs(e.call()) == [4, 5, 6, 7]
 
 
-def test_an_answer_by_a_lease_that_has_ended_is_refused_and_told_once(entity):
+def test_an_answer_by_a_lease_that_has_ended_is_refused_and_recorded_once(entity):
     e = entity()
     e.send()
     old = e.call(lease_ms=1000)
@@ -271,8 +271,8 @@ def test_a_call_that_fails_is_made_again_after_a_while(entity):
     assert fail(e.api, e.tenant, job, message="the bank is closed").json["status"] == "already_failed"
     e.send()
     e.no_call()
-    told = e.events("entity.call_failed")
-    assert len(told) == 1 and (told[0]["data"]["attempt"], told[0]["data"]["error"]["code"], told[0]["data"]["retry_at"]) == (1, "BROKEN", r.json["retry_at"])
+    recorded = e.events("entity.call_failed")
+    assert len(recorded) == 1 and (recorded[0]["data"]["attempt"], recorded[0]["data"]["error"]["code"], recorded[0]["data"]["retry_at"]) == (1, "BROKEN", r.json["retry_at"])
 
 
 def test_without_a_limit_it_is_tried_until_it_succeeds(entity):
@@ -472,16 +472,16 @@ def test_runs_are_started_once_though_the_server_is_killed(own):
     own.kill()
     wait_until(lambda: len(e.events("entity.run_started")) == 32, "all are started")
     own.kill()
-    told = e.events("entity.run_started")
-    assert len(told) == 32 and len({x["data"]["run_id"] for x in told}) == 31 and {x["data"]["workflow_id"] for x in told} == {"greet"}
+    recorded = e.events("entity.run_started")
+    assert len(recorded) == 32 and len({x["data"]["run_id"] for x in recorded}) == 31 and {x["data"]["workflow_id"] for x in recorded} == {"greet"}
     runs = all_runs(own.api, "t")
-    assert sorted(r["id"] for r in runs) == sorted({x["data"]["run_id"] for x in told})
+    assert sorted(r["id"] for r in runs) == sorted({x["data"]["run_id"] for x in recorded})
     shown = [own.api.get(f"/api/v1/runs/{r['id']}", tenant="t").json for r in runs]
     assert sorted(r["input"]["n"] for r in shown if r["input"] != "twice") == list(range(30)) and sum(r["labels"] == {"from": "e"} for r in shown) == 30
     assert rows(own.server.db, "SELECT count(*) FROM entity_starts") == [(0,)]
 
 
-def test_a_start_that_is_refused_is_told_and_holds_up_nothing(entity):
+def test_a_refused_start_is_recorded_and_holds_up_nothing(entity):
     e = entity()
     e.api.workflow(e.tenant, "strict", [task("hello")], input_schema={"type": "object"})
     e.api.workflow(e.tenant, "fine", [task("hello")])

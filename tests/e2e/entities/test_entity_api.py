@@ -206,13 +206,13 @@ def test_no_payload_is_null(api, tenant, rewards):
 def test_a_duplicate_changes_nothing_at_all(api, tenant, rewards):
     send(api, tenant, payload={"a": 1, "b": [2]}, dedup_key="k")
     answer(api, tenant, state=1, set_timers=[{"name": "idle", "in_ms": 3600000}])
-    before, told = see(api, tenant), events(api, tenant)
+    before, events_before = see(api, tenant), events(api, tenant)
     for body in ('{"name":"add","payload":{"b":[2],"a":1},"dedup_key":"k"}', '{"dedup_key":"k","payload" : {"a":1.0,"b":[2e0]},"name":"add"}'):
         r = api.post(path(suffix="/signals"), body, tenant=tenant)
         assert r.json == {"seq": 1, "duplicate": True, "generation": 1}, r
     for other in ({"payload": {"a": 2, "b": [2]}}, {"name": "sub", "payload": {"a": 1, "b": [2]}}, {}):
         assert_problem(api.post(path(suffix="/signals"), {"name": "add", "dedup_key": "k", **other}, tenant=tenant), 422, "IDEMPOTENCY_KEY_REUSED")
-    assert see(api, tenant) == before and events(api, tenant) == told and claim(api, tenant, queues=["q"]) == []
+    assert see(api, tenant) == before and events(api, tenant) == events_before and claim(api, tenant, queues=["q"]) == []
 
 
 def test_a_full_inbox_is_429_and_says_how_full(api, tenant, rewards):

@@ -1,4 +1,4 @@
-"""What happens to entities is told to the world as what happens to runs: on the entity's own stream, on its tenant's, to webhooks and on NATS
+"""Events of entities are published as those of runs are: on the entity's own stream, on its tenant's, to webhooks and on NATS
 JetStream; each event once by its id and in order, although old generations go, servers are killed and the bus is away."""
 import contextlib
 import random
@@ -12,7 +12,7 @@ from actions import claim, complete
 from checks import assert_problem
 from harness import wait_until
 from inspect_store import rows
-from lasting_clients import Crowd
+from lasting_clients import LastingClients
 from nats import nats_server
 from pages import walk
 
@@ -56,19 +56,19 @@ def timeline(api, tenant, eid="ann"):
     return walk(api, path(eid) + "/events?limit=200", tenant)
 
 
-def told_name(event):
+def event_type(event):
     return event["data"]["event"] if event["type"] == "event.emitted" else event["type"]
 
 
-def as_told(tenant, eid, event, uuid, etype="member"):
+def as_cloud_event(tenant, eid, event, uuid, etype="member"):
     """An event of the timeline as a CloudEvent, but for the data that is the timeline's own."""
     return {"specversion": "1.0", "id": f"{uuid}:{event['seq']}", "source": f"/pawl/{tenant}/entities/{etype}/{urllib.parse.quote(eid, safe='~')}",
-            "type": told_name(event), "subject": f"{etype}/{eid}", "time": event["at"], "datacontenttype": "application/json",
+            "type": event_type(event), "subject": f"{etype}/{eid}", "time": event["at"], "datacontenttype": "application/json",
             "data": {"entity_type": etype, "entity_id": eid, "seq": event["seq"], **(event["data"] or {})}}
 
 
 def live_and_die(api, tenant, eid):
-    """One that is deleted right after it has said something; what is told of it, in order."""
+    """An entity that is deleted right after it emitted an event; the types of its events, in order."""
     send(api, tenant, eid)
     assert work(api, tenant)
     assert api.delete(path(eid), tenant=tenant).status == 200
@@ -80,8 +80,8 @@ def swept(db):
     return not rows(db, "SELECT entity FROM entity_sweeps WHERE deleted = 1")
 
 
-def uuid_of(told):
-    return told["id"].rpartition(":")[0]
+def uuid_of(received):
+    return received["id"].rpartition(":")[0]
 
 
 class Stream(sse.Stream):
@@ -91,10 +91,10 @@ class Stream(sse.Stream):
         super().__init__(port, path(eid) + "/events", tenant, last)
 
     def read_one(self):
-        told = super().read_one()
-        if told:
-            self.events[-1] = told = (int(told[0]), *told[1:])
-        return told
+        received = super().read_one()
+        if received:
+            self.events[-1] = received = (int(received[0]), *received[1:])
+        return received
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_what_is_not_there_has_no_stream(api, tenant):
         assert_problem(api.get(path("ann") + "/events", tenant=tenant, headers={**headers, "Last-Event-ID": bad}), 400, "BAD_REQUEST")
 
 
-def test_who_is_behind_what_is_kept_is_told_so(api, tenant, stream):
+def test_a_reader_behind_the_oldest_kept_event_gets_a_refusal(api, tenant, stream):
     put_type(api, tenant, **ONLY_THE_CURRENT)
     for n in range(20):
         send(api, tenant, n=n)
@@ -185,9 +185,9 @@ def test_the_tenants_stream_tells_of_entities_whatever_they_are_called(dev_serve
         for eid in NAMES:
             send(api, tenant, eid)
             assert work(api, tenant)
-            told = [data for _, _, data in all_of_it.read(5)]
-            assert told == [as_told(tenant, eid, e, uuid_of(told[0])) for e in timeline(api, tenant, eid)]
-            assert emitted.read_one()[2] == told[-1] and told[-1]["type"] == "points.counted"
+            received = [data for _, _, data in all_of_it.read(5)]
+            assert received == [as_cloud_event(tenant, eid, e, uuid_of(received[0])) for e in timeline(api, tenant, eid)]
+            assert emitted.read_one()[2] == received[-1] and received[-1]["type"] == "points.counted"
     assert len({data["id"] for _, _, data in all_of_it.events}) == 5 * len(NAMES)
 
 
@@ -196,10 +196,10 @@ def test_the_tenants_stream_tells_of_a_deletion_and_of_what_was_before(dev_serve
     with sse.Stream(dev_server.port, "/api/v1/events", tenant) as s:
         for eid in ("ann", "bob", "ann"):  # the last one is another
             kinds = live_and_die(api, tenant, eid)
-            told = [data for _, _, data in s.read(len(kinds))]
-            assert [t["type"] for t in told] == kinds and {t["subject"] for t in told} == {f"member/{eid}"}
-            assert [t["id"] for t in told] == [f"{uuid_of(told[0])}:{n + 1}" for n in range(len(kinds))]
-            assert told[-1]["data"] == {"entity_type": "member", "entity_id": eid, "seq": len(kinds), "by": told[0]["data"]["by"]}
+            received = [data for _, _, data in s.read(len(kinds))]
+            assert [t["type"] for t in received] == kinds and {t["subject"] for t in received} == {f"member/{eid}"}
+            assert [t["id"] for t in received] == [f"{uuid_of(received[0])}:{n + 1}" for n in range(len(kinds))]
+            assert received[-1]["data"] == {"entity_type": "member", "entity_id": eid, "seq": len(kinds), "by": received[0]["data"]["by"]}
     assert len({uuid_of(data) for _, _, data in s.events}) == 3
 
 
@@ -226,12 +226,12 @@ def test_webhooks_choose_among_events_of_entities(calling, receiver):
     events = timeline(api, tenant)
     wait_until(lambda: len(came(receiver, "/all")) == len(events), "all events are delivered")
     wait_until(lambda: len(came(receiver, "/entities")) == len(events) - 1 and len(came(receiver, "/points")) == 2, "those that were chosen too")
-    told = sorted(came(receiver, "/all"), key=lambda t: t["data"]["seq"])
-    assert told == [as_told(tenant, "ann", e, uuid_of(told[0])) for e in events]
+    received = sorted(came(receiver, "/all"), key=lambda t: t["data"]["seq"])
+    assert received == [as_cloud_event(tenant, "ann", e, uuid_of(received[0])) for e in events]
     assert {t["type"] for t in came(receiver, "/points")} == {"entity.created", "points.counted"} and came(receiver, "/runs") == []
 
 
-def test_webhooks_are_told_of_everything_although_generations_go_and_the_server_is_killed(receiver):
+def test_webhooks_get_every_event_although_generations_go_and_the_server_is_killed(receiver):
     with harness.server("--allow-private-addresses") as server:
         api = server.client()
         tenant = api.tenant()
@@ -252,7 +252,7 @@ def test_webhooks_are_told_of_everything_although_generations_go_and_the_server_
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_webhooks_are_told_of_entities_that_were_deleted_at_once(receiver, killed):
+def test_webhooks_get_events_of_entities_that_were_deleted_at_once(receiver, killed):
     with harness.server("--allow-private-addresses") as server:
         api = server.client()
         tenant = api.tenant()
@@ -264,10 +264,10 @@ def test_webhooks_are_told_of_entities_that_were_deleted_at_once(receiver, kille
                 server.kill()
                 api = server.start().client()
         expected = {(f"member/e{n}", kind) for n in range(DELETED) for kind in ("points.counted", "entity.deleted")}
-        told = lambda: {t["id"]: (t["subject"], t["type"]) for t in came(receiver, "/hook")}
-        wait_until(lambda: len(told()) >= len(expected), "everything is delivered", harness.PATIENCE_S * 3)
+        received = lambda: {t["id"]: (t["subject"], t["type"]) for t in came(receiver, "/hook")}
+        wait_until(lambda: len(received()) >= len(expected), "everything is delivered", harness.PATIENCE_S * 3)
         wait_until(lambda: swept(server.db), "and then nothing is left")
-        assert sorted(told().values()) == sorted(expected), "each under one id"
+        assert sorted(received().values()) == sorted(expected), "each under one id"
         assert killed or len(came(receiver, "/hook")) == len(expected)
         assert rows(server.db, "SELECT count(*) FROM events") == [(0,)]
         assert api.get("/api/v1/doctor", tenant=tenant).json["ok"]
@@ -280,7 +280,7 @@ def waiting(api):
 
 
 @contextlib.contextmanager
-def told_server(bus, *flags, **rules):
+def bus_server(bus, *flags, **rules):
     with harness.server("--bus", bus, *flags) as server:
         api = server.client()
         tenant = api.tenant()
@@ -301,45 +301,45 @@ def messages(nats, api):
     return by_entity
 
 
-def test_the_bus_is_told_once_and_in_order_although_the_server_is_killed():
-    with nats_server() as nats, told_server(nats.url, **EVERYTHING) as (server, api, tenant):
-        crowd, sent = Crowd(server), []
+def test_the_bus_gets_each_event_once_and_in_order_although_the_server_is_killed():
+    with nats_server() as nats, bus_server(nats.url, **EVERYTHING) as (server, api, tenant):
+        clients, sent = LastingClients(server), []
 
         def signals(i):
             n = 0
-            while crowd.goes_on():
+            while clients.goes_on():
                 n += 1
-                crowd.answered(lambda client: send(client, tenant, f"e{i}", n, dedup_key=f"{i}-{n}"))
+                clients.answered(lambda client: send(client, tenant, f"e{i}", n, dedup_key=f"{i}-{n}"))
                 sent.append((i, n))
 
         def handler(_):
-            while crowd.goes_on():
-                crowd.answered(lambda client: work(client, tenant, wait_ms=20))
+            while clients.goes_on():
+                clients.answered(lambda client: work(client, tenant, wait_ms=20))
 
-        crowd.begin((signals, 3), (handler, 2))
+        clients.begin((signals, 3), (handler, 2))
         for _ in range(KILLS):
             before = len(sent)
             wait_until(lambda: len(sent) > before + random.randrange(5, 60), "more signals")
             server.kill()
             server.start()
-            crowd.server_is_back()
-        crowd.end()
+            clients.server_is_back()
+        clients.end()
         api = server.client()
-        told = messages(nats, api)
+        received = messages(nats, api)
         for i in range(3):
-            events, mine = timeline(api, tenant, f"e{i}"), told[f"member/e{i}"]
-            assert [m.json for m in mine] == [as_told(tenant, f"e{i}", e, uuid_of(mine[0].json)) for e in events]
-            assert [m.subject for m in mine] == [f"pawl.{tenant}.{told_name(e)}" for e in events]
+            events, mine = timeline(api, tenant, f"e{i}"), received[f"member/e{i}"]
+            assert [m.json for m in mine] == [as_cloud_event(tenant, f"e{i}", e, uuid_of(mine[0].json)) for e in events]
+            assert [m.subject for m in mine] == [f"pawl.{tenant}.{event_type(e)}" for e in events]
             assert sum(e["type"] == "entity.signaled" for e in events) == len([s for s in sent if s[0] == i])
         assert api.get("/api/v1/doctor", tenant=tenant).json["ok"]
 
 
 def test_nothing_goes_that_a_bus_that_is_away_has_not_been_told():
-    with nats_server() as nats, told_server(nats.url, **ONLY_THE_CURRENT) as (server, api, tenant):
+    with nats_server() as nats, bus_server(nats.url, **ONLY_THE_CURRENT) as (server, api, tenant):
         for n in range(10):
             send(api, tenant, n=n)
             assert work(api, tenant)
-        wait_until(lambda: waiting(api) == 0 and timeline(api, tenant)[0]["seq"] > 30, "old generations go, once they are told")
+        wait_until(lambda: waiting(api) == 0 and timeline(api, tenant)[0]["seq"] > 30, "old generations go, once they are published")
         nats.stop()
         kept_from = timeline(api, tenant)[-1]["seq"] + 1
         for n in range(20):
@@ -347,21 +347,21 @@ def test_nothing_goes_that_a_bus_that_is_away_has_not_been_told():
             assert work(api, tenant)
         kinds = live_and_die(api, tenant, "bob")
         wait_until(lambda: not rows(server.db, "SELECT 1 FROM entity_generations WHERE entity IN (SELECT entity FROM entity_sweeps WHERE deleted = 1)"),
-                   "the sweep has been by: of an entity that was deleted only what is to be told is left")
+                   "the sweep has been by: of an entity that was deleted only unpublished events are left")
         server.kill()
         api = server.start().client()
         assert timeline(api, tenant)[0]["seq"] <= kept_from
         last = timeline(api, tenant)[-1]["seq"]
         nats.start()
-        told = messages(nats, api)
-        assert [m.json["data"]["seq"] for m in told["member/ann"]] == list(range(1, last + 1))
-        assert [m.json["data"]["seq"] for m in told["member/bob"]] == list(range(1, len(told["member/bob"]) + 1))
-        assert [m.json["type"] for m in told["member/bob"] if m.json["type"] != "entity.rolled_over"] == kinds
+        received = messages(nats, api)
+        assert [m.json["data"]["seq"] for m in received["member/ann"]] == list(range(1, last + 1))
+        assert [m.json["data"]["seq"] for m in received["member/bob"]] == list(range(1, len(received["member/bob"]) + 1))
+        assert [m.json["type"] for m in received["member/bob"] if m.json["type"] != "entity.rolled_over"] == kinds
         wait_until(lambda: timeline(api, tenant)[0]["seq"] > last - 10 and swept(server.db), "and now they go")
 
 
 def test_calls_of_entities_are_not_offered_on_the_bus():
-    with nats_server() as nats, told_server(nats.url, "--bus-queues", "q", **EVERYTHING) as (server, api, tenant):
+    with nats_server() as nats, bus_server(nats.url, "--bus-queues", "q", **EVERYTHING) as (server, api, tenant):
         send(api, tenant)
         assert work(api, tenant)
         messages(nats, api)

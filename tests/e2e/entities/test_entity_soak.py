@@ -30,8 +30,8 @@ RULES = {"queue": entity_clients.TYPE, "handler": "add", "rollover_events": 50, 
          "dedup_max_keys": 1_000_000, "retry": {"backoff_ms": 5, "max_backoff_ms": 100}}
 
 
-class Crowd:
-    """The processes. A worker that dies is replaced."""
+class ClientProcesses:
+    """Client and worker processes. A worker that dies is replaced."""
 
     def __init__(self, folder, port, seed):
         self.folder = folder
@@ -71,19 +71,19 @@ class Crowd:
             p.kill()
             p.wait()
 
-    def told(self, kind):
+    def reports(self, kind):
         for path in sorted(self.folder.glob(f"{kind}-*")):
             with open(path) as lines:
                 yield from map(json.loads, lines)
 
 
 @pytest.fixture
-def crowd(tmp_path):
-    """crowd(server, seed) begins one; nothing of it outlives the test."""
+def start_processes(tmp_path):
+    """start_processes(server, seed); none of them outlives the test."""
     made = []
 
     def begin(s, seed):
-        made.append(Crowd(tmp_path, s.port, seed))
+        made.append(ClientProcesses(tmp_path, s.port, seed))
         return made[-1]
 
     yield begin
@@ -99,24 +99,24 @@ def at_rest(db):
     return not rows(db, "SELECT 1 FROM entities WHERE last_seq > consumed_seq OR open_job IS NOT NULL LIMIT 1")
 
 
-def live_through_kills(s, crowd, rng):
+def live_through_kills(s, processes, rng):
     """The server is killed at that many points of the way, and workers in between."""
     for n in range(KILLS):
         mark = SIGNALS * (n + rng.random()) / (KILLS + 0.5)
-        wait_until(lambda: crowd.tend() or taken_in(s.db) >= mark, f"signal {mark:.0f} is taken in", harness.PATIENCE_S * 30)
+        wait_until(lambda: processes.tend() or taken_in(s.db) >= mark, f"signal {mark:.0f} is taken in", harness.PATIENCE_S * 30)
         if n % 2:
-            crowd.kill_worker(rng)
+            processes.kill_worker(rng)
         time.sleep(rng.uniform(0, 0.05))  # the moment is random; nothing is waited for
         s.kill()
         s.start()
-    wait_until(crowd.tend, "every signal is answered", harness.PATIENCE_S * 30)
-    wait_until(lambda: crowd.tend() and at_rest(s.db), "every signal is handled", harness.PATIENCE_S * 30)
+    wait_until(processes.tend, "every signal is answered", harness.PATIENCE_S * 30)
+    wait_until(lambda: processes.tend() and at_rest(s.db), "every signal is handled", harness.PATIENCE_S * 30)
 
 
-def check_clients(crowd, seed):
+def check_clients(processes, seed):
     """Every answer to one signal names one number, at most one of them as new. {entity: {seq: payload}}"""
     known, fresh, seqs, answers, repeats, unanswered = {}, set(), collections.defaultdict(dict), 0, 0, 0
-    for n, status, seq, duplicate, lost in crowd.told("client"):
+    for n, status, seq, duplicate, lost in processes.reports("client"):
         assert status == 200, (n, status)
         answers, repeats, unanswered = answers + 1, repeats + duplicate, unanswered + lost
         assert known.setdefault(n, seq) == seq, f"signal {n} has the numbers {known[n]} and {seq}"
@@ -144,11 +144,11 @@ def check_entity(shown, payloads):
     assert shown["generation"] >= 1 + shown["events"] // 60, shown  # a generation is at most a few events longer than 50
 
 
-def check_calls(crowd):
+def check_calls(processes):
     """One call at a time: as long as the version stands there is one job, each hand-out of it has the same signals and begins when the one before
     has ended; it is completed once, by the last one."""
     calls, jobs = collections.defaultdict(list), {}
-    for c in crowd.told("worker"):
+    for c in processes.reports("worker"):
         assert "broken" not in c, c["broken"]
         assert jobs.setdefault((c["entity"], c["version"]), c["job"]) == c["job"], f"two calls at once: {c}"
         calls[c["job"]].append(c)
@@ -160,7 +160,7 @@ def check_calls(crowd):
         for earlier, later in zip(handed_out, handed_out[1:]):
             assert earlier["status"] not in ("completed", "already_completed"), handed_out
             if earlier["status"] in ("lost", "died"):
-                assert later["expires"] - crowd.common["lease_ms"] >= earlier["expires"], handed_out
+                assert later["expires"] - processes.common["lease_ms"] >= earlier["expires"], handed_out
         ends.update(c["status"] for c in handed_out)
     assert set(ends) <= {"completed", "already_completed", "lost", "died", "retrying", "already_failed", "released", "409 LEASE_LOST",
                          "409 JOB_NOT_FOUND"}, ends  # so late that its generation is not kept any more
@@ -168,24 +168,24 @@ def check_calls(crowd):
     print(dict(ends))
 
 
-def test_each_signal_is_applied_once_whoever_dies(crowd):
+def test_each_signal_is_applied_once_whoever_dies(start_processes):
     seed = os.environ.get("PAWL_SEED") or str(random.SystemRandom().randrange(1 << 32))
     print(f"PAWL_SEED={seed} PAWL_SIGNALS={SIGNALS}")
     rng = random.Random(seed)
     with harness.server("--listen", f"127.0.0.1:{cli.free_port()}") as s:
         r = s.client().put(f"/api/v1/entity-types/{entity_clients.TYPE}", RULES, tenant="t")
         assert r.status == 200, r
-        all_of_them = crowd(s, seed)
-        live_through_kills(s, all_of_them, rng)
-        all_of_them.end()
-        payloads, api = check_clients(all_of_them, seed), s.client()
+        running = start_processes(s, seed)
+        live_through_kills(s, running, rng)
+        running.end()
+        payloads, api = check_clients(running, seed), s.client()
         for entity, expected in payloads.items():
             check_entity(api.get(f"/api/v1/entities/{entity_clients.TYPE}/{entity}", tenant="t").json, expected)
-        check_calls(all_of_them)
+        check_calls(running)
         assert rows(s.db, "SELECT count(*) FROM inbox") == [(0,)]
         assert rows(s.db, "SELECT count(*) FROM entities") == [(len(payloads),)]
         assert_healthy(api)
-        assert all_of_them.deaths > 0
+        assert running.deaths > 0
         print(f"{len(payloads)} entities, {all_of_them.deaths} deaths of workers, {KILLS} of the server")
         s.kill()
         doctor_on_file(s.db)

@@ -12,7 +12,7 @@ import pytest
 import harness
 from checks import assert_problem
 from harness import wait_until
-from lasting_clients import Crowd
+from lasting_clients import LastingClients
 from nats import Link, nats_server
 from publishing import AT_ONCE, bus_of, publishing_server, waiting
 
@@ -45,9 +45,9 @@ def assert_told(nats, api, tenant, run_ids):
             by_run.setdefault(m.json["subject"], []).append(m)
     assert len(ids) == len(set(ids)), "an id is in the stream twice"
     for run_id in run_ids:
-        events, told = timeline(api, tenant, run_id), by_run.get(run_id, [])
-        assert [m.id for m in told] == [f"{run_id}:{e['seq']}" for e in events]
-        for m, e in zip(told, events):
+        events, published = timeline(api, tenant, run_id), by_run.get(run_id, [])
+        assert [m.id for m in published] == [f"{run_id}:{e['seq']}" for e in events]
+        for m, e in zip(published, events):
             name = e["data"]["event"] if e["type"] == "event.emitted" else e["type"]
             assert m.subject == f"pawl.{tenant}.{name}"
             assert (m.json["type"], m.json["time"], m.json["data"]["seq"]) == (name, e["at"], e["seq"])
@@ -68,14 +68,14 @@ def load(api, tenant, threads=4):
         except BaseException as e:  # handed to the test's thread
             failures.append(e)
 
-    crowd = [threading.Thread(target=go, args=(i,)) for i in range(threads)]
-    for t in crowd:
+    starters = [threading.Thread(target=go, args=(i,)) for i in range(threads)]
+    for t in starters:
         t.start()
     try:
         yield runs
     finally:
         over.set()
-        for t in crowd:
+        for t in starters:
             t.join()
     assert not failures, failures[0]
 
@@ -96,10 +96,10 @@ def test_every_event_arrives_once_by_its_id_and_in_the_order_of_its_run():
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_a_bus_that_is_away_under_load_is_told_of_everything_when_it_is_back(end):
+def test_a_bus_that_is_away_under_load_gets_every_event_when_it_is_back(end):
     with nats_server() as nats, publishing_server(nats.url) as (server, api, tenant):
         with load(api, tenant) as runs:
-            wait_until(lambda: nats.client().count("PAWL") > 100, "the bus is being told")
+            wait_until(lambda: nats.client().count("PAWL") > 100, "events are being published")
             getattr(nats, end)()
             wait_until(lambda: waiting(api) >= WAITING, "so many events wait", max(120, WAITING / 500))
             assert bus_of(api)["status"] == "failing" and api.get("/readyz").status == 200
@@ -109,7 +109,7 @@ def test_a_bus_that_is_away_under_load_is_told_of_everything_when_it_is_back(end
         assert_told(nats, api, tenant, runs)
 
 
-def test_a_bus_that_is_killed_again_and_again_is_told_of_everything():
+def test_a_bus_that_is_killed_again_and_again_gets_every_event():
     with nats_server() as nats, publishing_server(nats.url) as (server, api, tenant):
         with load(api, tenant, threads=2) as runs:
             for _ in range(KILLS):
@@ -140,24 +140,24 @@ def test_what_was_stored_and_not_acknowledged_is_sent_again_under_the_same_id_an
 
 def test_a_server_that_is_killed_at_any_moment_leaves_nothing_untold():
     with nats_server() as nats, publishing_server(nats.url) as (server, api, tenant):
-        crowd, runs = Crowd(server), []
+        clients, runs = LastingClients(server), []
 
         def go(i):
             n = 0
-            while crowd.goes_on():
+            while clients.goes_on():
                 n += 1
-                r = crowd.answered(lambda client: client.start(tenant, "now", {"input": {"n": i}}, key=f"{i}-{n}"))
+                r = clients.answered(lambda client: client.start(tenant, "now", {"input": {"n": i}}, key=f"{i}-{n}"))
                 assert r.status == 200, r
                 runs.append(r.json["run_id"])
 
-        crowd.begin((go, 3))
+        clients.begin((go, 3))
         for _ in range(KILLS):
             before = len(runs)
             wait_until(lambda: len(runs) > before + random.randrange(5, 60), "more runs")
             server.kill()
             server.start()
-            crowd.server_is_back()
-        crowd.end()
+            clients.server_is_back()
+        clients.end()
         assert_told(nats, server.client(), tenant, runs)
 
 
@@ -189,7 +189,7 @@ def test_a_server_without_a_bus_names_none():
             "bus": {"kind": None, "status": "none", "detail": ""}, "depth": 0, "lag_ms": 0, "items": [], "next_cursor": None}
 
 
-def test_a_bus_that_is_added_later_is_told_of_what_the_feed_still_has():
+def test_a_bus_that_is_added_later_gets_what_the_feed_still_has():
     with nats_server() as nats, harness.server() as server:
         api = server.client()
         tenant = api.tenant()
@@ -224,7 +224,7 @@ def test_a_stream_that_is_not_ours_is_left_alone_and_named(config, fault):
 def test_a_stream_that_was_deleted_is_made_again():
     with nats_server() as nats, publishing_server(nats.url) as (server, api, tenant):
         api.start(tenant, "now", {"input": {"n": 1}})
-        wait_until(lambda: waiting(api) == 0, "told")
+        wait_until(lambda: waiting(api) == 0, "everything is published")
         with nats.client() as client:
             client.api("STREAM.DELETE.PAWL")
         run = api.start(tenant, "now", {"input": {"n": 1}}).json["run_id"]
@@ -248,8 +248,8 @@ def test_a_message_that_the_bus_will_never_take_is_parked_and_the_others_go_on()
         assert metric(api, "pawl_outbox_parked") == 1 and metric(api, "pawl_outbox_depth") == 0
         assert api.get("/api/v1/outbox", tenant=other).json["items"] == []
         with nats.client() as client:
-            told = [m.id for m in client.messages("PAWL") if m.id.startswith(run)]
-        assert told == [f"{run}:{e['seq']}" for e in timeline(api, tenant, run) if f"{run}:{e['seq']}" != poison]
+            published = [m.id for m in client.messages("PAWL") if m.id.startswith(run)]
+        assert published == [f"{run}:{e['seq']}" for e in timeline(api, tenant, run) if f"{run}:{e['seq']}" != poison]
 
         assert_problem(api.post(f"/api/v1/outbox/{poison}/retry", tenant=other), 404, "NOT_FOUND")
         assert api.post(f"/api/v1/outbox/{poison}/retry", tenant=tenant).json == {"message_id": poison, "retrying": True}
@@ -273,7 +273,7 @@ def test_tenants_and_event_names_that_no_subject_can_hold_are_written_in_another
         api.put("/api/v1/tenants/a.b:c", {}, tenant="a.b:c")
         api.workflow("a.b:c", "w", [{"name": "say", "type": "emit", "event": ".odd..name."}])
         api.start("a.b:c", "w")
-        wait_until(lambda: waiting(api) == 0, "told")
+        wait_until(lambda: waiting(api) == 0, "everything is published")
         with nats.client() as client:
             subjects = [m.subject for m in client.messages("PAWL")]
         assert "pawl.a%2Eb:c.run.created" in subjects and "pawl.a%2Eb:c.%2Eodd.%2Ename%2E" in subjects

@@ -32,7 +32,7 @@ def test_tls_is_spoken_with_a_server_whose_certificate_is_trusted(tmp_path):
             wait_until(lambda: bus_of(api)["detail"].startswith("not connected: ") and bus_of(api)["status"] == "failing", "an unknown certificate is refused")
         with publishing_server(url, "--bus-ca", str(cert)) as (server, api, tenant):
             api.start(tenant, "now", {"input": {"n": 1}})
-            wait_until(lambda: bus_of(api)["status"] == "ok" and waiting(api) == 0, "told over TLS")
+            wait_until(lambda: bus_of(api)["status"] == "ok" and waiting(api) == 0, "everything is published over TLS")
 
 
 # --- credentials files, made with openssl alone ---

@@ -22,10 +22,10 @@ class Stream(sse.Stream):
         super().__init__(port, f"/api/v1/runs/{run}/events", tenant, last, buffer=buffer)
 
     def read_one(self):
-        told = super().read_one()
-        if told:
-            self.events[-1] = told = (int(told[0]), *told[1:])
-        return told
+        received = super().read_one()
+        if received:
+            self.events[-1] = received = (int(received[0]), *received[1:])
+        return received
 
 
 def as_page(api, tenant, run, after=0):
@@ -42,7 +42,7 @@ def finish(api, tenant, run):
     assert control(api, tenant, run, "signals", {"name": "go"}).status == 200
 
 
-# --- what is told ---
+# --- what is sent ---
 
 def test_every_event_comes_once_and_in_order_while_the_run_goes_on(api, tenant, stream):
     run = begin(api, tenant, task("a"), WAIT, task("b"))
@@ -53,9 +53,9 @@ def test_every_event_comes_once_and_in_order_while_the_run_goes_on(api, tenant, 
         complete(api, tenant, job, output={"line": "one\ntwo\r\nthree", "ä": "\u2028"})
         finish(api, tenant, run)
         complete(api, tenant, claim(api, tenant)[0])
-        told = s.rest()
-    assert told == as_page(api, tenant, run) and [seq for seq, _, _ in told] == list(range(1, len(told) + 1))
-    assert told[-1][1] == "run.succeeded"
+        received = s.rest()
+    assert received == as_page(api, tenant, run) and [seq for seq, _, _ in received] == list(range(1, len(received) + 1))
+    assert received[-1][1] == "run.succeeded"
 
 
 def test_the_stream_of_a_finished_run_tells_all_and_ends(api, tenant, stream):
@@ -83,11 +83,11 @@ def test_it_ends_however_the_run_ends(api, tenant, stream, end):
     assert s.events == as_page(api, tenant, run)
 
 
-def test_a_run_of_thousands_of_events_is_told_whole(api, tenant, stream):
+def test_a_run_of_thousands_of_events_arrives_whole(api, tenant, stream):
     run = begin(api, tenant, {"name": "each", "type": "transform", "for_each": list(range(3000)), "output": "${item}"})
     with stream(run) as s:
-        told = s.rest()
-    assert told == as_page(api, tenant, run) and len(told) > 3000
+        received = s.rest()
+    assert received == as_page(api, tenant, run) and len(received) > 3000
 
 
 # --- from where it was ---
@@ -107,19 +107,19 @@ def test_readers_go_on_through_kill_9():
     with harness.server() as server:
         api = server.client()
         run = begin(api, "t", *[task(f"s{n}") for n in range(4)])
-        told, last = [], None
+        received, last = [], None
         for n in range(4):
             with Stream(server.port, "t", run, last) as s:
                 complete(server.client(), "t", claim(server.client(), "t")[0])
                 while s.events[-1:] == [] or s.events[-1][1] != "job.succeeded":
                     s.read_one()
-                told += s.events
-                last = told[-1][0]
+                received += s.events
+                last = received[-1][0]
                 server.kill()
             server.start()
         with Stream(server.port, "t", run, last) as s:
-            told += s.rest()
-        assert told == as_page(server.client(), "t", run) and told[-1][1] == "run.succeeded"
+            received += s.rest()
+        assert received == as_page(server.client(), "t", run) and received[-1][1] == "run.succeeded"
 
 
 @pytest.mark.parametrize("last", ["x", "-1", "1.5", "1 2", "99999999999999999999", "0x1"])
@@ -145,7 +145,7 @@ def test_only_who_asks_for_a_stream_gets_one(api, tenant, accept):
 
 # --- many and slow ones ---
 
-def test_200_readers_are_all_told_all(api, tenant, stream):
+def test_200_readers_all_get_every_event(api, tenant, stream):
     run = begin(api, tenant, task("a"), task("b"), WAIT)
     readers = [stream(run) for _ in range(200)]
     try:
@@ -154,8 +154,8 @@ def test_200_readers_are_all_told_all(api, tenant, stream):
         for _ in range(2):
             complete(api, tenant, claim(api, tenant)[0])
         finish(api, tenant, run)
-        told = as_page(api, tenant, run)
-        assert all(s.rest() == told for s in readers)
+        received = as_page(api, tenant, run)
+        assert all(s.rest() == received for s in readers)
     finally:
         for s in readers:
             s.close()
@@ -185,14 +185,14 @@ def test_a_slow_reader_gets_a_long_story_at_its_own_pace_and_holds_up_nobody(api
 
 
 @pytest.mark.parametrize("count,size", [(2, 250_000), (5, 100_000)])
-def test_large_events_are_told_whole(api, tenant, stream, count, size):
+def test_large_events_arrive_whole(api, tenant, stream, count, size):
     run = begin(api, tenant, {"name": "each", "type": "emit", "for_each": list(range(count)), "event": "big", "payload": "${input}"}, input="x" * size)
     with stream(run) as s:
         assert s.rest() == as_page(api, tenant, run)
 
 
 def test_a_reader_that_stops_reading_is_cut_off_and_can_go_on():
-    """More is told while it does not read than any socket holds, event by event."""
+    """More is sent while it does not read than any socket holds, event by event."""
     with harness.server() as server:
         api = server.client()
         steps = [step for n in range(100) for step in ({"name": f"w{n}", "type": "wait_signal", "signal": "go"}, {"name": f"e{n}", "type": "emit", "event": "big", "payload": "${input}"})]
@@ -201,8 +201,8 @@ def test_a_reader_that_stops_reading_is_cut_off_and_can_go_on():
         stopped.read(2)
         for _ in range(100):
             finish(api, "t", run)
-        told = as_page(api, "t", run)
-        assert told[-1][1] == "run.succeeded", "the run does not wait for it"
+        received = as_page(api, "t", run)
+        assert received[-1][1] == "run.succeeded", "the run does not wait for it"
         wait_until(lambda: b"\npawl_event_listeners 0\n" in api.get("/metrics").raw, "it is cut off", seconds=harness.PATIENCE_S + 40)
         try:
             stopped.rest()
@@ -211,6 +211,6 @@ def test_a_reader_that_stops_reading_is_cut_off_and_can_go_on():
         finally:
             stopped.close()
         got = stopped.events
-        assert 2 <= len(got) < len(told) and got == told[:len(got)], "what it has is right"
+        assert 2 <= len(got) < len(received) and got == received[:len(got)], "what it has is right"
         with Stream(server.port, "t", run, got[-1][0]) as s:
-            assert [*got, *s.rest()] == told
+            assert [*got, *s.rest()] == received

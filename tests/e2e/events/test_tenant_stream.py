@@ -39,21 +39,21 @@ def timelines(api, tenant):
     return {f"{run['id']}:{e['seq']}": e for run in walk(api, "/api/v1/runs?limit=200", tenant) for e in events(api, tenant, run["id"])}
 
 
-def assert_tells_all(told, api, tenant):
+def assert_complete(received, api, tenant):
     """Each event of each timeline once; those of a run in order."""
-    ids = [data["id"] for _, _, data in told]
+    ids = [data["id"] for _, _, data in received]
     assert sorted(ids) == sorted(timelines(api, tenant))
     by_run = {}
-    for _, _, data in told:
+    for _, _, data in received:
         by_run.setdefault(data["subject"], []).append(data["data"]["seq"])
     assert all(seqs == list(range(1, len(seqs) + 1)) for seqs in by_run.values()), by_run
 
 
-def places(told):
-    return [tuple(map(int, place.split("-"))) for place, _, _ in told]
+def places(received):
+    return [tuple(map(int, place.split("-"))) for place, _, _ in received]
 
 
-# --- what is told ---
+# --- what is sent ---
 
 def test_every_event_of_every_run_comes_once_as_a_cloud_event(api, dev_server, tenant):
     with listen(dev_server, tenant) as s:
@@ -62,14 +62,14 @@ def test_every_event_of_every_run_comes_once_as_a_cloud_event(api, dev_server, t
         complete(api, tenant, claim(api, tenant)[0])
         while not {first, second} <= {d["subject"] for _, kind, d in s.events if kind == "run.succeeded"}:
             s.read_one()
-    assert_tells_all(s.events, api, tenant)
+    assert_complete(s.events, api, tenant)
     assert places(s.events) == sorted(set(places(s.events))), "ids rise"
-    told = timelines(api, tenant)
+    events_by_id = timelines(api, tenant)
     for _, kind, data in s.events:
         assert data["specversion"] == "1.0" and data["type"] == kind and data["datacontenttype"] == "application/json"
-        assert data["source"] == f"/pawl/{tenant}/runs/{data['subject']}" and data["time"] == told[data["id"]]["at"]
+        assert data["source"] == f"/pawl/{tenant}/runs/{data['subject']}" and data["time"] == events_by_id[data["id"]]["at"]
         assert data["data"]["run_id"] == data["subject"]
-        assert kind == told[data["id"]]["type"] or told[data["id"]]["type"] == "event.emitted"
+        assert kind == events_by_id[data["id"]]["type"] or events_by_id[data["id"]]["type"] == "event.emitted"
     assert "orders.paid" in [kind for _, kind, _ in s.events], "what a step emits has its own name"
 
 
@@ -90,7 +90,7 @@ def test_a_tenant_that_is_not_there_yet_can_be_listened_to(dev_server, api):
         s.until("run.succeeded")
         begin(api, name, INSTANT)
         s.until("run.succeeded")
-    assert_tells_all(s.events, api, name)
+    assert_complete(s.events, api, name)
 
 
 @pytest.mark.parametrize("types,wanted", [
@@ -125,22 +125,22 @@ def test_a_reader_goes_on_behind_any_event(api, dev_server, tenant):
         begin(api, tenant, EMIT)
     count = len(timelines(api, tenant))
     with listen(dev_server, tenant, "0-0") as s:
-        told = s.read(count)
-    assert_tells_all(told, api, tenant)
+        received = s.read(count)
+    assert_complete(received, api, tenant)
     for n in range(count):
-        with listen(dev_server, tenant, told[n][0]) as s:
-            assert s.read(count - n - 1) == told[n + 1:]
-    with listen(dev_server, tenant, query=f"?after={told[2][0]}") as s:
-        assert s.read(count - 3) == told[3:], "for clients that cannot send the header"
+        with listen(dev_server, tenant, received[n][0]) as s:
+            assert s.read(count - n - 1) == received[n + 1:]
+    with listen(dev_server, tenant, query=f"?after={received[2][0]}") as s:
+        assert s.read(count - 3) == received[3:], "for clients that cannot send the header"
 
 
-def test_a_reader_that_has_heard_nothing_is_told_where_it_is(api, dev_server, tenant):
+def test_a_reader_that_has_no_event_yet_gets_its_place(api, dev_server, tenant):
     with listen(dev_server, tenant) as s:
         place = s.reply.headers["Last-Event-ID"]
     begin(api, tenant, INSTANT)
     with listen(dev_server, tenant, place) as s:
         s.until("run.succeeded")
-    assert_tells_all(s.events, api, tenant)
+    assert_complete(s.events, api, tenant)
 
 
 def test_thousands_of_events_are_caught_up_with_while_more_come(api, dev_server, tenant):
@@ -151,7 +151,7 @@ def test_thousands_of_events_are_caught_up_with_while_more_come(api, dev_server,
         begin(api, tenant, INSTANT, wid="last")
         for _ in range(4):
             s.until("run.succeeded")
-    assert_tells_all(s.events, api, tenant)
+    assert_complete(s.events, api, tenant)
     assert len(s.events) > 9000
 
 
@@ -159,22 +159,22 @@ def test_readers_go_on_through_kill_9_without_loss_or_double():
     with harness.server() as server:
         api = server.client()
         begin(api, "t", INSTANT)
-        told, last = [], "0-0"
+        received, last = [], "0-0"
         for n in range(5):
             with listen(server, "t", last) as s:
                 api = server.client()
                 for _ in range(4):
                     begin(api, "t", INSTANT)
-                s.read(3 + 2 * n)  # the rest is told after the restart
+                s.read(3 + 2 * n)  # the rest comes after the restart
                 server.kill()
-                told += s.events
-                last = told[-1][0]
+                received += s.events
+                last = received[-1][0]
             server.start()
         api = server.client()
         with listen(server, "t", last) as s:
-            s.read(len(timelines(api, "t")) - len(told))
-            told += s.events
-        assert_tells_all(told, api, "t")
+            s.read(len(timelines(api, "t")) - len(received))
+            received += s.events
+        assert_complete(received, api, "t")
 
 
 def test_a_foreign_client_goes_on_through_restarts_by_itself():
@@ -187,31 +187,31 @@ def test_a_foreign_client_goes_on_through_restarts_by_itself():
         with subprocess.Popen(["node", "events.mjs"], cwd=foreign.FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as node:
             node.stdin.write(json.dumps(question) + "\n")
             node.stdin.flush()
-            told = []
+            received = []
             for n in range(4):
-                while len(told) < 3 * (n + 1):
+                while len(received) < 3 * (n + 1):
                     line = json.loads(node.stdout.readline())
-                    told += [line] if "id" in line else []
+                    received += [line] if "id" in line else []
                 if n < 3:
                     server.kill() if n % 2 else server.stop()
                     server.start()
                     begin(server.client(), "t", INSTANT)
             assert node.wait(timeout=harness.PATIENCE_S) == 0
-        assert len(told) == 12 and {e["id"] for e in told} == set(timelines(server.client(), "t")) and [e["seq"] for e in told] == [1, 2, 3] * 4
+        assert len(received) == 12 and {e["id"] for e in received} == set(timelines(server.client(), "t")) and [e["seq"] for e in received] == [1, 2, 3] * 4
 
 
-def test_a_place_that_is_not_kept_any_more_is_told_before_the_oldest_that_is():
+def test_a_place_that_is_not_kept_any_more_is_reported_before_the_oldest_that_is():
     with harness.server() as server:
         api = server.client()
         for _ in range(3):
             begin(api, "t", INSTANT)
         with listen(server, "t", "0-0") as s:
-            told = s.read(len(timelines(api, "t")))
+            received = s.read(len(timelines(api, "t")))
         server.stop()
         write(server.db, "DELETE FROM feed WHERE num <= 2; INSERT INTO feed_marks (name, through) VALUES ('swept', 2)")
         server.start()
-        kept = [e for e in told if int(e[0].split("-")[0]) > 2]
-        for last in ("0-0", told[0][0], "2-1"):
+        kept = [e for e in received if int(e[0].split("-")[0]) > 2]
+        for last in ("0-0", received[0][0], "2-1"):
             with listen(server, "t", last) as s:
                 place, kind, data = s.read_one()
                 assert kind == "reset" and data["reason"], "it hears that it has missed something"
@@ -222,13 +222,13 @@ def test_a_place_that_is_not_kept_any_more_is_told_before_the_oldest_that_is():
             assert s.read(len(kept) - 1) == kept[1:]
 
 
-def test_a_place_of_another_store_is_told_to_be_none():
+def test_a_place_of_another_store_is_reported_as_unknown():
     with harness.server() as server:
         begin(server.client(), "t", INSTANT)
         with listen(server, "t", "1000000-4") as s:
             assert s.read_one()[1] == "reset"
             s.until("run.succeeded")
-        assert_tells_all(s.events[1:], server.client(), "t")
+        assert_complete(s.events[1:], server.client(), "t")
 
 
 # --- who may, and how many ---
@@ -278,16 +278,16 @@ def test_a_server_that_stops_ends_its_streams():
 def test_beyond_so_many_listeners_others_are_refused_and_let_in_when_there_is_room(most=2048):
     with harness.server() as server:
         api = server.client()
-        with sse.Crowd(most, server.port, PATH, "t") as crowd:
-            crowd.opened()
+        with sse.Readers(most, server.port, PATH, "t") as subscribers:
+            subscribers.opened()
             assert listeners(api) == most
             assert_problem(api.get(PATH, tenant="t"), 503, "OVERLOADED", retryable=True)
             assert api.get("/api/v1/runs", tenant="t").status == 200, "there is room for other requests"
-            for sock in crowd.socks[:10]:
-                crowd.selector.unregister(sock)
+            for sock in subscribers.socks[:10]:
+                subscribers.selector.unregister(sock)
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 sock.close()
-            begin(api, "t", INSTANT)  # what is told is noticed not to arrive
+            begin(api, "t", INSTANT)  # the server notices that this does not arrive
             wait_until(lambda: listeners(api) == most - 10, "those that went are gone")
             with listen(server, "t", "0-0") as s:
                 s.until("run.succeeded")
@@ -300,58 +300,58 @@ def rss_mib(server):
 
 
 @pytest.mark.slow
-def test_a_thousand_listeners_are_told_all_in_order_within_100_mib_and_one_that_does_not_read_holds_up_nobody():
+def test_a_thousand_subscribers_get_all_events_in_order_within_100_mib_and_one_that_does_not_read_holds_up_nobody():
     with harness.server() as server:
         api = server.client()
         api.workflow("t", "big", [{"name": "e", "type": "emit", "event": "big", "payload": "${input}"}])
         stuck = listen(server, "t", buffer=4096).open()
-        with sse.Crowd(1000, server.port, PATH, "t") as crowd:
-            crowd.opened()
+        with sse.Readers(1000, server.port, PATH, "t") as subscribers:
+            subscribers.opened()
             assert listeners(api) == 1001
             for n in range(40):
                 assert api.start("t", "big", {"input": "x" * 5000}).status == 200
             last = api.start("t", "big", {"input": "last"}).json["run_id"]
             end = b'"type":"run.succeeded","subject":"' + last.encode()
-            crowd.read_until(lambda raw: raw.endswith(b"\r\n") and raw.rfind(end, max(0, len(raw) - 2000)) >= 0, "all events")
+            subscribers.read_until(lambda raw: raw.endswith(b"\r\n") and raw.rfind(end, max(0, len(raw) - 2000)) >= 0, "all events")
             used = rss_mib(server)
-            texts = crowd.texts()
+            texts = subscribers.texts()
         print(f"server: {used:.0f} MiB with 1001 listeners")
         assert used < 100, "MiB"
-        assert len(set(texts)) == 1, "everyone was told the same"
-        told, _ = sse.parse(texts[0])
-        assert_tells_all(told, api, "t")
+        assert len(set(texts)) == 1, "everyone got the same"
+        received, _ = sse.parse(texts[0])
+        assert_complete(received, api, "t")
         try:
-            stuck.read(len(told))
+            stuck.read(len(received))
         except (AssertionError, OSError, http.client.HTTPException, TypeError):
             pass  # it took nothing for too long
         stuck.close()
         with listen(server, "t", stuck.events[-1][0] if stuck.events else "0-0") as s:
-            assert [*stuck.events, *s.read(len(told) - len(stuck.events))] == told, "and that one is told at its own pace"
+            assert [*stuck.events, *s.read(len(received) - len(stuck.events))] == received, "and that one reads at its own pace"
 
 
 @pytest.mark.slow
 def test_a_thousand_that_come_back_at_once_after_kill_9_miss_nothing():
     with harness.server() as server:
         api = server.client()
-        with sse.Crowd(1000, server.port, PATH, "t") as crowd:
-            crowd.opened()
+        with sse.Readers(1000, server.port, PATH, "t") as subscribers:
+            subscribers.opened()
             for _ in range(5):
                 begin(api, "t", INSTANT)
-            crowd.read_until(lambda raw: raw.count(b"event: run.succeeded\n") >= 3 and raw.endswith(b"\r\n"), "three runs")
+            subscribers.read_until(lambda raw: raw.count(b"event: run.succeeded\n") >= 3 and raw.endswith(b"\r\n"), "three runs")
             server.kill()
-            before, _ = sse.parse(crowd.texts()[0])
+            before, _ = sse.parse(subscribers.texts()[0])
         server.start()
         api = server.client()
-        with sse.Crowd(1000, server.port, PATH, "t", last=before[-1][0]) as crowd:
+        with sse.Readers(1000, server.port, PATH, "t", last=before[-1][0]) as subscribers:
             for _ in range(5):
                 begin(api, "t", INSTANT)
             total = len(timelines(api, "t"))
-            crowd.read_until(lambda raw: raw.count(b"\nevent: ") >= total - len(before) and raw.endswith(b"\r\n"), "the rest")
-            for text in crowd.texts():
+            subscribers.read_until(lambda raw: raw.count(b"\nevent: ") >= total - len(before) and raw.endswith(b"\r\n"), "the rest")
+            for text in subscribers.texts():
                 after, _ = sse.parse(text)
                 assert len(after) == total - len(before)
-            assert len(set(crowd.texts())) == 1
-        assert_tells_all([*before, *after], api, "t")
+            assert len(set(subscribers.texts())) == 1
+        assert_complete([*before, *after], api, "t")
 
 
 @pytest.mark.slow
@@ -370,7 +370,7 @@ def test_readers_that_vanish_leave_nothing_behind():
             complete(api, "t", claim(api, "t")[0])
             control(api, "t", run, "signals", {"name": "go"})
             s.until("run.succeeded")
-        assert_tells_all(s.events, api, "t")
+        assert_complete(s.events, api, "t")
         assert show(api, "t", run)["status"] == "succeeded"
         wait_until(lambda: listeners(api) == 0, "they are gone", seconds=harness.PATIENCE_S + 20)
 
@@ -385,11 +385,11 @@ class Ledger:
     """A reader that writes down everything, and comes back after each cut with the last id it has seen."""
 
     def __init__(self, server, tenant):
-        self.server, self.tenant, self.told = server, tenant, []
+        self.server, self.tenant, self.received = server, tenant, []
         self.begun_at, self.cuts = None, 0
 
     def open(self):
-        last = self.told[-1][0] if self.told else self.begun_at
+        last = self.received[-1][0] if self.received else self.begun_at
         stream = listen(self.server, self.tenant, last).open()
         self.begun_at = self.begun_at or stream.reply.headers["Last-Event-ID"]
         return stream
@@ -402,7 +402,7 @@ class Ledger:
                 event = stream.read_one()
                 if event is None:
                     return False
-                self.told.append(event)
+                self.received.append(event)
                 _, kind, data = event
                 closing = data["subject"] if kind == "ledger.closed" else closing
                 if kind == "run.succeeded" and data["subject"] == closing:
@@ -413,15 +413,15 @@ class Ledger:
             stream.close()
 
     def assert_balanced(self, api, runs):
-        created = {d["subject"] for _, kind, d in self.told if kind == "run.created"}
-        over = {d["subject"] for _, kind, d in self.told if kind == "run.succeeded"}
+        created = {d["subject"] for _, kind, d in self.received if kind == "run.created"}
+        over = {d["subject"] for _, kind, d in self.received if kind == "run.succeeded"}
         assert len(over) == runs + 1 and created == over
-        assert places(self.told) == sorted(set(places(self.told))), "each place once, and they rise"
-        assert_tells_all(self.told, api, self.tenant)
+        assert places(self.received) == sorted(set(places(self.received))), "each place once, and they rise"
+        assert_complete(self.received, api, self.tenant)
 
 
 def close_ledger(api, tenant, runs):
-    """When all runs are over: one more, the last that is told of."""
+    """When all runs are over: one more, whose events are the last."""
     query = "/api/v1/runs?status=succeeded&limit=200"
     wait_until(lambda: len(list(walk(api, query, tenant))) == runs, "all runs are over")
     begin(api, tenant, CLOSE, wid="close")
@@ -457,7 +457,7 @@ def test_through_kills_a_stream_that_comes_back_has_no_gap_and_no_duplicate():
         tenant = "ledger"
         s.client().workflow(tenant, "nap", [NAP])
         ledgers = [Ledger(s, tenant), Ledger(s, tenant)]
-        readers, clients = lasting_clients.Crowd(s), lasting_clients.Crowd(s)
+        readers, clients = lasting_clients.LastingClients(s), lasting_clients.LastingClients(s)
         started = threading.Semaphore(0)
 
         def keep(i):

@@ -76,12 +76,12 @@ def test_every_event_arrives_once_and_in_the_order_of_its_run(api, tenant, recei
     runs = [api.start(tenant).json["run_id"] for _ in range(20)]
     while api.work(tenant):
         pass
-    told = [f"{run}:{event['seq']}" for run in runs for event in timeline(api, tenant, run)]
-    all_are(api, tenant, hook, "delivered", len(told))
+    event_ids = [f"{run}:{event['seq']}" for run in runs for event in timeline(api, tenant, run)]
+    all_are(api, tenant, hook, "delivered", len(event_ids))
     came = ids(receiver.at("/hook"))
-    assert sorted(came) == sorted(told)
+    assert sorted(came) == sorted(event_ids)
     for run in runs:
-        assert [i for i in came if i.startswith(run)] == [i for i in told if i.startswith(run)]
+        assert [i for i in came if i.startswith(run)] == [i for i in event_ids if i.startswith(run)]
 
 
 def test_a_delivery_is_what_the_timeline_says(api, tenant, receiver):
@@ -114,7 +114,7 @@ def test_patterns_choose_events(api, tenant, receiver):
     assert came["/mine"] == ["order.paid"] and receiver.at("/mine")[0].json["data"]["payload"] == {"n": 1} and came["/none"] == []
 
 
-def test_tenants_are_told_of_their_own_events_only(api, receiver):
+def test_tenants_get_their_own_events_only(api, receiver):
     mine, theirs = api.tenant(), api.tenant()
     hook = create(api, mine, receiver.answers("/mine", (200, b"")))
     create(api, theirs, receiver.answers("/theirs", (200, b"")))
@@ -205,7 +205,7 @@ def test_gone_disables_the_webhook_until_somebody_enables_it(api, tenant, receiv
     r = api.put(f"/api/v1/webhooks/{hook['id']}", {"enabled": True}, tenant=tenant)
     assert r.json["enabled"] is True and r.json["disabled_reason"] is None
     run = api.start(tenant).json["run_id"]
-    harness.wait_until(lambda: len(receiver.at("/hook")) == 2, "it is told again")
+    harness.wait_until(lambda: len(receiver.at("/hook")) == 2, "it is sent again")
     assert ids(receiver.at("/hook"))[1] == f"{run}:1"
 
 
@@ -287,12 +287,12 @@ def test_events_arrive_although_the_server_is_killed(receiver):
             api = s.client()
         while api.work(tenant):
             pass
-        told = {f"{run}:{e['seq']}" for run in runs for e in timeline(api, tenant, run) if e["type"] in ("run.created", "run.succeeded")}
-        assert len(told) == 200
+        event_ids = {f"{run}:{e['seq']}" for run in runs for e in timeline(api, tenant, run) if e["type"] in ("run.created", "run.succeeded")}
+        assert len(event_ids) == 200
         log = all_are(api, tenant, hook, "delivered", 200)
-        assert {d["event_id"] for d in log} == told
+        assert {d["event_id"] for d in log} == event_ids
         came = collections.Counter(ids(receiver.sent))
-        assert set(came) == told  # each at least once, nothing else
+        assert set(came) == event_ids  # each at least once, nothing else
         bodies = collections.defaultdict(set)
         for sent in receiver.sent:
             assert signed_by(hook["secret"], sent)

@@ -1,4 +1,4 @@
-"""Who may do what: keys, roles, tenants. Every refusal is told apart: 401 who are you, 403 you may not, 404 not yours."""
+"""Who may do what: keys, roles, tenants. Every refusal is distinct: 401 who are you, 403 you may not, 404 not yours."""
 import json
 import re
 import threading

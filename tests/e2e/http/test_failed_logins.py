@@ -1,4 +1,4 @@
-"""Invalid API keys from one address: asked to wait, counted, told in the log at a bounded rate; valid keys go through."""
+"""Invalid API keys from one address: asked to wait, counted, logged at a bounded rate; valid keys go through."""
 import re
 
 import harness

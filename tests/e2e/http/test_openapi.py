@@ -404,7 +404,7 @@ def webhooks(c):
 
 
 def outbox(c):
-    t = "told"
+    t = "streamed"
     c.put(f"/api/v1/tenants/{t}", {})
     c.workflow(t, "w", [{"name": "a", "type": "emit", "event": "too.large", "payload": "x" * 30000}, {"name": "b", "type": "task", "handler": "h"}])
     c.start(t, "w"), c.start(t, "w")

@@ -10,7 +10,7 @@ import pytest
 import harness
 from harness import wait_until
 from inspect_store import active_runs, all_runs, assert_healthy, doctor_on_file, record, rows, run_id_text
-from lasting_clients import Crowd, kill_while_starting
+from lasting_clients import LastingClients, kill_while_starting
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +19,7 @@ HOLDS_SLOT = "('pending', 'running', 'waiting', 'paused')"
 TENANTS = ["t-0", "t-1", "t-2"]
 
 
-class Load(Crowd):
+class Load(LastingClients):
     """Starts with keys, and workers."""
 
     def __init__(self, server):

@@ -282,7 +282,7 @@ def test_a_stalled_commit_is_said_to_be_in_flight_and_a_retry_gets_its_run(fault
     assert first.status == 200 and api.start("t", key="k").json["run_id"] == first.json["run_id"]
     named = rows(s.db, "SELECT count(*), count(DISTINCT run_id) FROM idempotency WHERE key = 'k'")
     assert named == [(1, 1)]
-    # One run of the key, and one of the request without a key, which was told that nobody knew.
+    # One run of the key, and one of the request without a key, which got the answer that the outcome is unknown.
     wait_until(lambda: len(all_runs(api, "t")) == 3, "the stalled changes are made")
     assert_healthy(api)
 
@@ -331,7 +331,7 @@ def test_what_waits_for_the_disk_is_bounded(faulty):
         sock.close()
     refused = {n for n, r in enumerate(replies) if r.status == 503}
     assert {replies[n].code for n in refused} == {"OVERLOADED"}
-    # On a slow machine the first ones have waited so long that they were told to ask again.
+    # On a slow machine the first ones have waited so long that they were asked to retry.
     assert {r.code for n, r in enumerate(replies) if n not in refused} <= {None, "IDEMPOTENCY_IN_FLIGHT"}
     taken = {f"k-{n}" for n in range(90) if n not in refused}
 

@@ -234,9 +234,9 @@ def test_the_command_tells_the_events_of_a_tenant():
         api = server.client()
         run = begin(api, "t", INSTANT)
         r = pawl("events", "--tenant", "t", "--after", "0-0", "--type", "run.*", "--count", "2", "--json", PAWL_URL=server.url)
-        told = [json.loads(line) for line in r.out.splitlines()]
-        assert r.code == 0 and [(e["type"], e["subject"]) for e in told] == [("run.created", run), ("run.succeeded", run)], r
-        r = pawl("events", "--tenant", "t", "--after", told[0]["pawlplace"], "--count", "1", PAWL_URL=server.url)
+        followed = [json.loads(line) for line in r.out.splitlines()]
+        assert r.code == 0 and [(e["type"], e["subject"]) for e in followed] == [("run.created", run), ("run.succeeded", run)], r
+        r = pawl("events", "--tenant", "t", "--after", followed[0]["pawlplace"], "--count", "1", PAWL_URL=server.url)
         assert r.code == 0 and "job.succeeded" in r.out, r
         r = pawl("events", "--tenant", "t", "--after", "nonsense", PAWL_URL=server.url)
         assert r.code == 1 and "BAD_REQUEST" in r.err, r

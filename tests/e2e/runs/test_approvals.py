@@ -13,7 +13,7 @@ from actions import begin, events, show, task
 from checks import assert_problem
 from harness import together, wait_until
 from inspect_store import assert_healthy, doctor_on_file, record, rows
-from lasting_clients import Crowd
+from lasting_clients import LastingClients
 from pages import walk
 
 SANITIZED = os.environ.get("PAWL_SANITIZED") == "1"
@@ -349,7 +349,7 @@ def test_twenty_people_at_once_make_one_decision(api, tenant):
         assert len(events(api, tenant, run, "approval.decided")) == 1
 
 
-class Deciders(Crowd):
+class Deciders(LastingClients):
     """People who decide about many approvals at once, twenty times each, and repeat what was not answered."""
 
     def __init__(self, server, tenant, clicks):
@@ -378,38 +378,38 @@ def test_two_hundred_approvals_hit_by_twenty_decisions_each_through_kills(seed):
     approvals, kills = (30, 3) if SANITIZED else (200, 8)
     rng = random.Random(seed)
     with harness.server() as s:
-        api, tenant = s.client(), "crowded"
+        api, tenant = s.client(), "many"
         runs = dict(reversed(ask(api, tenant)) for _ in range(approvals))
         # Half of the people name their click, as a client that retries by itself does.
         clicks = [(job, rng.choice(("approve", "reject")), f"p{n}", f"{job}-{n}" if n % 2 else None) for job in runs for n in range(20)]
         rng.shuffle(clicks)
         total = len(clicks)
-        crowd = Deciders(s, tenant, clicks)
-        crowd.begin((crowd.click, 20))
+        deciders = Deciders(s, tenant, clicks)
+        deciders.begin((deciders.click, 20))
         for n in range(kills):
             enough = total * (n + 1) // (kills + 1) + rng.randrange(5)
-            wait_until(lambda: crowd.count >= enough or crowd.failures, "decisions are answered")
+            wait_until(lambda: deciders.count >= enough or deciders.failures, "decisions are answered")
             s.kill()
             s.start()
-            crowd.server_is_back()
-            crowd.check()
-        wait_until(lambda: crowd.count == total or crowd.failures, "every decision is answered")
-        crowd.end()
-        assert crowd.unanswered > 0, "the kills hit no request"
+            deciders.server_is_back()
+            deciders.check()
+        wait_until(lambda: deciders.count == total or deciders.failures, "every decision is answered")
+        deciders.end()
+        assert deciders.unanswered > 0, "the kills hit no request"
         api = s.client()
         for job, run in runs.items():
-            assert_one_decision(api, tenant, job, run, crowd.answers[job])
+            assert_one_decision(api, tenant, job, run, deciders.answers[job])
         assert_healthy(api)
         s.kill()
         doctor_on_file(s.db)
         granted = rows(s.db, "SELECT count(*) FROM approvals WHERE status = 'approved'")[0][0]
-        told = rows(s.db, "SELECT count(*), count(DISTINCT data) FROM events WHERE type = 'job.approved'")[0]
-        assert told == (granted, granted) and 0 < granted < approvals
+        recorded = rows(s.db, "SELECT count(*), count(DISTINCT data) FROM events WHERE type = 'job.approved'")[0]
+        assert recorded == (granted, granted) and 0 < granted < approvals
         s.start()
 
 
 def assert_one_decision(api, tenant, job, run, answers):
-    """What is kept is what somebody was told, and all others were told the same."""
+    """The recorded decision is one that a client was answered with, and all others got the same answer."""
     kept = approval(api, tenant, job)
     won, who, when = kept["status"], kept["decided_by"], kept["decided_at"]
     assert won in DONE.values()

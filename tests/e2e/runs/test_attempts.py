@@ -49,8 +49,8 @@ def test_a_task_that_succeeds_at_last_tells_why_it_failed_before(api, tenant):
     assert lost(api, tenant, run) == [("job.retry_scheduled", 1, "ann", "NO_NETWORK"), ("job.lease_expired", 2, "bob", "LEASE_EXPIRED")]
     retry, = events(api, tenant, run, "job.retry_scheduled")
     assert retry["data"]["error"] == listed[0]["error"] and RFC3339.fullmatch(retry["data"]["due_at"])
-    told = events(api, tenant, run, "job.created", "job.claimed", "job.succeeded", "job.retried")
-    assert told and not any("error" in e["data"] for e in told), "only of what was lost"
+    recorded = events(api, tenant, run, "job.created", "job.claimed", "job.succeeded", "job.retried")
+    assert recorded and not any("error" in e["data"] for e in recorded), "only of what was lost"
 
 
 def test_an_attempt_out_of_time_keeps_its_error_and_the_last_one_ends_the_step(api, tenant):
@@ -75,10 +75,10 @@ def test_a_compensation_and_an_item_of_a_map_keep_theirs(api, tenant):
     complete(api, tenant, claim_one(api, tenant))
     ended(api, tenant, run)
     assert brief(attempts(api, tenant, undo["job_id"])) == [(1, "w1", "failed", "UNDO_BROKEN"), (2, "w1", "succeeded", None)]
-    told = [e["data"] for e in events(api, tenant, run, "job.retry_scheduled")]
-    assert sorted((d.get("item"), d["error"]["code"], d.get("compensates")) for d in told[:2]) == [(0, "ITEM_0", None), (1, "ITEM_1", None)]
-    assert (told[2]["error"]["code"], told[2]["compensates"]) == ("UNDO_BROKEN", True)
-    for data in told[:2]:
+    recorded = [e["data"] for e in events(api, tenant, run, "job.retry_scheduled")]
+    assert sorted((d.get("item"), d["error"]["code"], d.get("compensates")) for d in recorded[:2]) == [(0, "ITEM_0", None), (1, "ITEM_1", None)]
+    assert (recorded[2]["error"]["code"], recorded[2]["compensates"]) == ("UNDO_BROKEN", True)
+    for data in recorded[:2]:
         assert [a["error"] and a["error"]["code"] for a in attempts(api, tenant, data["job_id"])] == [f"ITEM_{data['item']}", None]
 
 
@@ -120,7 +120,7 @@ def test_a_child_that_failed_and_an_expression_that_cannot_be_evaluated_tell_it(
     assert brief(attempts(api, tenant, show(api, tenant, child)["steps"][0]["job_id"])) == [(1, None, "failed", "EXPRESSION_FAILED")]
 
 
-def test_what_a_person_had_retried_is_told_beside_what_came_before(api, tenant):
+def test_a_retry_by_a_person_is_recorded_beside_what_came_before(api, tenant):
     run = begin(api, tenant, task("a"))
     job = claim_one(api, tenant, worker_id="ann")
     fail(api, tenant, job, "FIRST")

@@ -96,7 +96,7 @@ def test_a_job_that_is_committed_for_a_client_that_has_gone_is_given_back(tmp_pa
         assert (job["run_id"], job["attempt"]) == (run, 1)
         assert [e["type"] for e in events(api, tenant, run)].count("job.released") == 1
         if wire.sock.fileno() >= 0:
-            assert wire.answer() == CLOSED, "nobody is told of a lease that is gone"
+            assert wire.answer() == CLOSED, "no worker gets a lease that is gone"
             wire.sock.close()
 
 
@@ -130,7 +130,7 @@ def test_the_next_jobs_of_a_batch_are_given_back_too(api, dev_server, tenant):
     jobs = []
     wait_until(lambda: jobs.extend(claim(api, tenant)) or len(jobs) == 4, "another worker gets them all")
     assert sorted(job["run_id"] for job in jobs) == sorted(runs) and {job["attempt"] for job in jobs} == {1}
-    assert show(api, tenant, done["run_id"])["status"] == "succeeded", "what was told counts"
+    assert show(api, tenant, done["run_id"])["status"] == "succeeded", "a result that was answered counts"
 
 
 def test_with_a_key_the_same_jobs_are_there_for_a_client_that_comes_again(api, dev_server, tenant):

@@ -148,7 +148,7 @@ def test_an_answer_that_may_change_is(api, tenant, receiver, status):
     assert shown["status"] == "succeeded" and len(receiver.at("/later")) == 2, shown
 
 
-def told_delay(api, tenant, shown):
+def retry_delay_s(api, tenant, shown):
     """Seconds between a lost attempt and the time it was put off to, as the timeline has them."""
     e = next(e for e in events(api, tenant, shown["id"]) if e["type"] == "job.retry_scheduled")
     at, due = (datetime.datetime.fromisoformat(t.replace("Z", "+00:00")) for t in (e["at"], e["data"]["due_at"]))
@@ -157,13 +157,13 @@ def told_delay(api, tenant, shown):
 
 def test_a_receiver_may_ask_for_more_time_than_the_policy_gives(api, tenant, receiver):
     shown = run(api, tenant, http("a", receiver.answers("/busy", (429, b"", {"Retry-After": "1"}), (200, b"")), retry=QUICK))
-    assert shown["status"] == "succeeded" and told_delay(api, tenant, shown) == 1
+    assert shown["status"] == "succeeded" and retry_delay_s(api, tenant, shown) == 1
 
 
 @pytest.mark.parametrize("value", ["soon", "-1", "1.5", ""])
 def test_a_retry_after_that_makes_no_sense_is_passed_over(api, tenant, receiver, value):
     shown = run(api, tenant, http("a", receiver.answers("/busy", (503, b"", {"Retry-After": value}), (200, b"")), retry=QUICK))
-    assert shown["status"] == "succeeded" and told_delay(api, tenant, shown) == 0.001
+    assert shown["status"] == "succeeded" and retry_delay_s(api, tenant, shown) == 0.001
 
 
 def test_a_retried_run_calls_with_the_same_key(api, tenant, receiver):
@@ -386,13 +386,13 @@ def test_a_cancelled_run_takes_no_result(api, tenant, receiver):
     rid = begin(api, tenant, http("a", receiver.on("/held", fn)))
     harness.wait_until(lambda: receiver.at("/held"), "the call")
     assert api.post(f"/api/v1/runs/{rid}/cancel", tenant=tenant).status == 200
-    told = [e["type"] for e in events(api, tenant, rid)]
+    recorded = [e["type"] for e in events(api, tenant, rid)]
     receiver.gate.set()
     # A later call is answered after the held one was: what its result could change has changed.
     assert run(api, tenant, http("b", receiver.answers("/after", (200, b""))))["status"] == "succeeded"
     shown = show(api, tenant, rid)
     assert shown["status"] == "cancelled" and step(shown, "a")["output"] is None
-    assert [e["type"] for e in events(api, tenant, rid)] == told
+    assert [e["type"] for e in events(api, tenant, rid)] == recorded
 
 
 def test_a_paused_run_makes_no_new_call(api, tenant, receiver):

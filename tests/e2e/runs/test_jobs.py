@@ -32,7 +32,7 @@ def test_a_claimed_job_has_all_a_worker_needs(api, tenant):
     assert job["lease_token"] and RFC3339.fullmatch(job["lease_expires_at"])
     shown = api.get(f"/api/v1/jobs/{job['job_id']}", tenant=tenant).json
     assert (shown["state"], shown["queue"], shown["worker_id"], shown["attempt"], shown["run_id"]) == ("running", "q", "w1", 1, run)
-    assert "lease_token" not in shown, "only the holder was told"
+    assert "lease_token" not in shown, "only the holder has it"
 
 
 def test_only_the_named_queues_are_served(api, tenant):

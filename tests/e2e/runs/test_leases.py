@@ -27,13 +27,13 @@ PLAIN_WORKER = """
 import json, sys
 import harness
 client = harness.Client(int(sys.argv[1]))
-told = lambda value: print(json.dumps(value), flush=True)
+report = lambda value: print(json.dumps(value), flush=True)
 [job] = client.post("/api/v1/jobs/claim", {"worker_id": "stopped", "lease_ms": 300}, tenant=sys.argv[2]).json["jobs"]
-told(job)
+report(job)
 sys.stdin.readline()
 for verb, more in (("heartbeat", {}), ("complete", {"output": "late", "state": {"by": "stopped"}}), ("fail", {"error": {"code": "LATE"}}), ("release", {})):
     r = client.post(f"/api/v1/jobs/{job['job_id']}/{verb}", {"lease_token": job["lease_token"], **more}, tenant=sys.argv[2])
-    told([verb, r.status, r.code])
+    report([verb, r.status, r.code])
 """
 
 
@@ -96,7 +96,7 @@ def test_a_worker_that_was_stopped_past_its_lease_is_refused_and_writes_nothing(
     assert {k: after[k] for k in same} == {k: before[k] for k in same}
     assert after["state"] == {"by": "second"} and after["steps"][0]["output"] == "mine"
     stale = [e["data"] for e in events(api, tenant, run, "job.stale_result")]
-    assert [(s["job_id"], s["step"], s["lease"]) for s in stale] == [(held["job_id"], "work", 1)], "told once for the lease, however often it spoke"
+    assert [(s["job_id"], s["step"], s["lease"]) for s in stale] == [(held["job_id"], "work", 1)], "recorded once for the lease, however often it spoke"
     job = show_job(api, tenant, held["job_id"])
     assert (job["state"], job["output"], job["worker_id"], job["attempt"]) == ("succeeded", "mine", "w1", 2)
 

@@ -178,11 +178,11 @@ def test_a_newer_version_than_was_read_is_not_changed(api, tenant, action):
     if action == "rerun":
         act(api, tenant, run, "cancel")
     body = {"name": "go"} if action == "signals" else None
-    before, told, runs = show(api, tenant, run), events(api, tenant, run), len(all_runs(api, tenant))
+    before, events_before, runs = show(api, tenant, run), events(api, tenant, run), len(all_runs(api, tenant))
     for seen in (before["version"] - 1, before["version"] + 1):
         problem = assert_problem(control(api, tenant, run, action, body, headers={"If-Match": f'"{seen}"'}), 409, "CONCURRENCY_ERROR", retryable=False)
         assert (problem["expected"], problem["actual"]) == (seen, before["version"])
-    assert show(api, tenant, run) == before and events(api, tenant, run) == told and len(all_runs(api, tenant)) == runs
+    assert show(api, tenant, run) == before and events(api, tenant, run) == events_before and len(all_runs(api, tenant)) == runs
     assert control(api, tenant, run, action, body, headers={"If-Match": f'"{before["version"]}"'}).status == 200
 
 

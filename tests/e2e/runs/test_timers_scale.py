@@ -38,7 +38,7 @@ def bring_near(db, seconds):
 
 
 class Starts:
-    """Threads that start runs one after the other until told to stop; every start must succeed."""
+    """Threads that start runs one after the other until they are stopped; every start must succeed."""
 
     def __init__(self, server, tenant, wid, threads=2):
         self.server, self.tenant, self.wid = server, tenant, wid
@@ -85,8 +85,8 @@ def test_100000_timers_of_one_second_fire_once_each_in_order_while_starts_go_on(
             wait_until(lambda: rows(s.db, over) == [(RUNS,)], "all have fired", harness.PATIENCE_S * 3)
         assert not starts.failures and starts.took_s, starts.failures
         assert [show(api, "t", run)["status"] for run in runs] == ["succeeded"] * RUNS
-        told = rows(s.db, "SELECT e.at, e.run, e.data FROM events e WHERE e.type = 'job.succeeded' ORDER BY e.at, e.run, e.seq")
-        fired = [(at, run, json.loads(data)["item"]) for at, run, data in told]
+        recorded = rows(s.db, "SELECT e.at, e.run, e.data FROM events e WHERE e.type = 'job.succeeded' ORDER BY e.at, e.run, e.seq")
+        fired = [(at, run, json.loads(data)["item"]) for at, run, data in recorded]
         assert len(fired) == len({(run, item) for _, run, item in fired}) == RUNS * ITEMS, "each of them once"
         turns = collections.defaultdict(list)
         for at, _, item in fired:

@@ -129,7 +129,7 @@ def rounds(template, alone):
 
 
 def check(folder, template, which, kind):
-    """The server lives through everything, and the doctor is asked; its answers."""
+    """Asks the doctor of a server that must survive everything; returns its answers."""
     db, ids = template
     shutil.copy(db, folder / "pawl.db")
     hurt = [(t, c) for t, c, type_ in which if damage(folder / "pawl.db", t, c, GARBAGE[type_][kind % len(GARBAGE[type_])])]

@@ -179,42 +179,42 @@ class Worker:
         said = self.ask("/api/v1/jobs:complete", {"items": [item for item, _ in done], "claim": self.want})
         if "results" not in said:
             return []
-        for (item, told), r in zip(done, said["results"]):
-            told["status"] = f"409 {r['code']}" if r["status"] == "refused" else r["status"]
+        for (item, report), r in zip(done, said["results"]):
+            report["status"] = f"409 {r['code']}" if r["status"] == "refused" else r["status"]
             if r["status"] == "completed" and self.rng.random() < 0.03:
-                self.repeat(item, told)
-        self.notes.add(*(told for _, told in done))
+                self.repeat(item, report)
+        self.notes.add(*(report for _, report in done))
         return said["jobs"]
 
-    def repeat(self, item, told):
+    def repeat(self, item, report):
         """What was completed stays so."""
         again = self.ask(f"/api/v1/jobs/{item['job_id']}/complete", {k: item[k] for k in ("lease_token", "output")})
         if again["status"] != "already_completed":
-            self.notes.add({"broken": f"{told} again: {again}"})
+            self.notes.add({"broken": f"{report} again: {again}"})
 
     def do(self, job):
         """A result to hand in, with what is to be noted of it."""
         given, luck = job["input"], self.rng.random()
-        told = {"entity": given["entity"]["id"], "job": job["job_id"], "epoch": int(job["lease_token"].split(".")[0]), "version": given["version"],
+        report = {"entity": given["entity"]["id"], "job": job["job_id"], "epoch": int(job["lease_token"].split(".")[0]), "version": given["version"],
                 "signals": [s["seq"] for s in given["signals"]], "expires": ms_of(job["lease_expires_at"]), "status": "lost"}
         item = {"job_id": job["job_id"], "lease_token": job["lease_token"]}
         try:
             item["output"] = handle(given)
         except ValueError as e:
-            self.notes.add({"broken": f"{told}: {e}"})
+            self.notes.add({"broken": f"{report}: {e}"})
             return None
         if luck < self.args["deaths"]:
-            self.notes.add({**told, "status": "died"})
+            self.notes.add({**report, "status": "died"})
             os.kill(os.getpid(), signal.SIGKILL)
         if luck < 0.02:  # nobody ever hears of it again
-            self.notes.add(told)
+            self.notes.add(report)
             return None
         if luck < 0.06:
-            self.stumble(item, told, luck)
+            self.stumble(item, report, luck)
             return None
-        return item, told
+        return item, report
 
-    def stumble(self, item, told, luck):
+    def stumble(self, item, report, luck):
         path, lease = f"/api/v1/jobs/{item['job_id']}", {"lease_token": item["lease_token"]}
         if luck < 0.03:
             time.sleep(self.args["lease_ms"] * self.rng.uniform(1.1, 1.6) / 1000)  # heard of when its lease has ended
@@ -223,7 +223,7 @@ class Worker:
             said = self.ask(f"{path}/fail", {**lease, "error": {"code": "NO"}})
         else:
             said = self.ask(f"{path}/release", lease)
-        self.notes.add({**told, "status": said["status"]})
+        self.notes.add({**report, "status": said["status"]})
 
 
 def main():

@@ -6,8 +6,8 @@ import threading
 import time
 
 
-class Crowd:
-    """Threads that go on until end(). Their answers come from whichever life of the server gives one."""
+class LastingClients:
+    """Threads that go on until end(). Their answers come from whichever process of the server gives one."""
 
     def __init__(self, server):
         self.server = server
@@ -37,7 +37,7 @@ class Crowd:
             self.changed.notify_all()
 
     def goes_on(self):
-        """For the head of a thread's loop: waits while the crowd is paused; False at the end."""
+        """For the head of a thread's loop: waits while the threads are paused; False at the end."""
         with self.changed:
             self._idle += 1
             self.changed.notify_all()

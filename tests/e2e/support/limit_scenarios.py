@@ -11,7 +11,7 @@ WHERE = [("tenant", "tenant"), ("tenant", "request"), ("workflow", "tenant"), ("
 ROUTES = ["nested", "flat"]
 
 
-class Scene:
+class LimitScenario:
     """A limit of 1 that `held` has taken. Everybody whose word counts less than `said_by` says something else."""
 
     def __init__(self, api, policy, by, said_by, route="nested"):
@@ -86,3 +86,40 @@ class Scene:
             assert r.status == 422 and r.code == "IDEMPOTENCY_KEY_REUSED", r
         assert record(self.api, self.tenant, key)["run_id"] == run_id
         assert self.counts() == before
+
+
+# --- requests about tenants and runs ---
+
+def get_tenant(api, tenant):
+    return api.get(f"/api/v1/tenants/{tenant}", tenant=tenant).json
+
+
+def set_tenant(api, tenant, **settings):
+    r = api.put(f"/api/v1/tenants/{tenant}", settings, tenant=tenant)
+    assert r.status == 200, r
+
+
+def status(api, tenant, run):
+    return api.get(f"/api/v1/runs/{run}", tenant=tenant).json["status"]
+
+
+def statuses(api, tenant, runs):
+    return [status(api, tenant, run) for run in runs]
+
+
+def cancel(api, tenant, run):
+    r = api.post(f"/api/v1/runs/{run}/cancel", tenant=tenant)
+    assert r.status == 200, r
+
+
+def started(api, tenant, wid="hold", key=None, **body):
+    """The id of a run that begins at once."""
+    r = api.start(tenant, wid, body=body, key=key)
+    assert r.status == 200 and r.json["created"] is True and r.json["run"]["status"] == "running", r
+    return r.json["run_id"]
+
+
+def queued(api, tenant, wid="hold", key=None, **body):
+    r = api.start(tenant, wid, body=body, key=key)
+    assert r.status == 200 and r.json["created"] is True and r.json["run"]["status"] == "queued", r
+    return r.json["run_id"]

@@ -1,4 +1,4 @@
-"""Readers of server-sent events: one that is read event by event, and a crowd of them on one thread."""
+"""Readers of server-sent events: one that is read event by event, and many of them on one thread."""
 import http.client
 import json
 import selectors
@@ -119,7 +119,7 @@ def body_of(raw):
     return b"".join(text)
 
 
-class Crowd:
+class Readers:
     """Many readers that one thread reads as their bytes come."""
 
     def __init__(self, count, *args, **kw):
@@ -148,7 +148,7 @@ class Crowd:
         return self
 
     def texts(self):
-        """What each was told, without comments."""
+        """What each received, without comments."""
         return [body_of(bytes(raw)).replace(b": still here\n\n", b"").decode() for raw in self.raw.values()]
 
     def __enter__(self):

@@ -12,7 +12,7 @@ from harness import wait_until
 
 
 class Worker:
-    """Runs `command` for each job of queue q. Every line of its standard output is kept; `told` takes them in order."""
+    """Runs `command` for each job of queue q. Every line of its standard output is kept; `next_report` takes them in order."""
 
     def __init__(self, url, tenant, *command, flags=(), queues=("q",), **variables):
         args = [harness.PAWL, "worker", "--url", url, "--tenant", tenant, "--json", *(w for q in queues for w in ("--queue", q)), *map(str, flags), "--", *map(str, command)]
@@ -47,12 +47,12 @@ class Worker:
     def pid(self):
         return self.process.pid
 
-    def told(self):
-        """The next job that left its hands."""
+    def next_report(self):
+        """The report of the next job that it finished."""
         try:
             return self.lines.get(timeout=harness.PATIENCE_S)
         except queue.Empty:
-            raise AssertionError(f"the worker told of no job: {self.err}") from None
+            raise AssertionError(f"the worker reported no job: {self.err}") from None
 
     def signal(self, number):
         self.process.send_signal(number)
