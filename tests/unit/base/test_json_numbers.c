@@ -147,7 +147,7 @@ static void a_malformed_number_stays_so_however_large_it_is(void **state)
     }
 }
 
-static void a_whole_number_is_told_from_others(void **state)
+static void a_whole_number_is_distinguished_from_others(void **state)
 {
     (void)state;
     static const struct {
@@ -179,7 +179,7 @@ int main(void)
         cmocka_unit_test(reals_are_the_nearest_double),
         cmocka_unit_test(whole_numbers_are_read_exactly_however_they_are_written),
         cmocka_unit_test(a_malformed_number_stays_so_however_large_it_is),
-        cmocka_unit_test(a_whole_number_is_told_from_others),
+        cmocka_unit_test(a_whole_number_is_distinguished_from_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

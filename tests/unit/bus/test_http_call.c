@@ -231,7 +231,7 @@ static void a_caller_may_be_freed_with_calls_under_way(void **state)
 
 /* --- failures --- */
 
-static void a_refused_connection_is_told(void **state)
+static void a_refused_connection_is_reported(void **state)
 {
     struct rig *rig = *state;
     const char *url = url_of(rig, "/ok");
@@ -242,13 +242,13 @@ static void a_refused_connection_is_told(void **state)
     assert_end(get(rig, url), CALL_CONNECT_FAILED);
 }
 
-static void an_unknown_name_is_told(void **state)
+static void an_unknown_name_is_reported(void **state)
 {
     struct rig *rig = *state;
     assert_end(get(rig, "http://nobody.test/"), CALL_ADDRESS_REFUSED);
 }
 
-static void a_connection_that_ends_early_is_told(void **state)
+static void a_connection_that_ends_early_is_reported(void **state)
 {
     struct rig *rig = *state;
     const struct http_call *call = get(rig, url_of(rig, "/close"));
@@ -259,7 +259,7 @@ static void a_connection_that_ends_early_is_told(void **state)
     assert_int_equal(call->head.len, 0);
 }
 
-static void what_is_not_http_is_told(void **state)
+static void an_answer_that_is_not_http_is_reported(void **state)
 {
     struct rig *rig = *state;
     assert_end(get(rig, url_of(rig, "/garbage")), CALL_FAILED);
@@ -460,10 +460,10 @@ int main(void)
         with_rig(a_call_that_waits_for_others_is_timed_out_in_the_queue),
         with_rig(an_abort_brings_everything_back),
         with_rig(a_caller_may_be_freed_with_calls_under_way),
-        with_rig(a_refused_connection_is_told),
-        with_rig(an_unknown_name_is_told),
-        with_rig(a_connection_that_ends_early_is_told),
-        with_rig(what_is_not_http_is_told),
+        with_rig(a_refused_connection_is_reported),
+        with_rig(an_unknown_name_is_reported),
+        with_rig(a_connection_that_ends_early_is_reported),
+        with_rig(an_answer_that_is_not_http_is_reported),
         with_rig(a_receiver_that_takes_too_long_is_given_up),
         with_rig(redirects_share_one_time_out),
         with_rig(a_name_that_takes_long_holds_up_nobody),

@@ -1,4 +1,4 @@
-/* An event as the world is told of it: its id, its type, and a CloudEvents body. */
+/* An event as it is published: its id, its type, and a CloudEvents body. */
 #include "testing.h"
 
 #include "base/json.h"
@@ -210,7 +210,7 @@ static void the_longest_names_fit(void **state)
     event_json_release(&out);
 }
 
-static void the_same_event_is_told_in_the_same_words_each_time(void **state)
+static void the_same_event_is_written_the_same_way_each_time(void **state)
 {
     (void)state;
     struct event_json one;
@@ -275,7 +275,7 @@ int main(void)
         cmocka_unit_test(names_of_runs_are_an_entitys_own),
         cmocka_unit_test(any_name_of_an_entity_gives_a_uri),
         cmocka_unit_test(the_longest_names_fit),
-        cmocka_unit_test(the_same_event_is_told_in_the_same_words_each_time),
+        cmocka_unit_test(the_same_event_is_written_the_same_way_each_time),
         cmocka_unit_test(one_that_was_filled_before_holds_only_the_new_event),
         cmocka_unit_test(rows_that_the_timeline_never_writes_are_refused),
     };

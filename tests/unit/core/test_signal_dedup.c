@@ -75,8 +75,8 @@ static struct signal_dedup_key key_of(int64_t owner, const char *key, const char
 }
 
 /* Looks, and goes in if it is new. The number of the signal is in *ret_seq. */
-static enum signal_dedup_verdict knock(struct house *h, const char *key, const char *request,
-                                       int64_t *ret_seq)
+static enum signal_dedup_verdict deliver(struct house *h, const char *key, const char *request,
+                                         int64_t *ret_seq)
 {
     struct signal_dedup_key k = key_of(OWNER, key, request);
     enum signal_dedup_verdict verdict = SIGNAL_REUSED;
@@ -97,14 +97,14 @@ static enum signal_dedup_verdict knock(struct house *h, const char *key, const c
 static void assert_new(struct house *h, const char *key)
 {
     int64_t seq = 0;
-    if (knock(h, key, "r", &seq) != SIGNAL_NEW)
+    if (deliver(h, key, "r", &seq) != SIGNAL_NEW)
         fail_msg("%s is known", key);
 }
 
 static void assert_known(struct house *h, const char *key, int64_t seq)
 {
     int64_t found = 0;
-    if (knock(h, key, "r", &found) != SIGNAL_DUPLICATE)
+    if (deliver(h, key, "r", &found) != SIGNAL_DUPLICATE)
         fail_msg("%s is not known", key);
     assert_int_equal(found, seq);
 }
@@ -146,7 +146,7 @@ static void a_key_with_another_signal_is_refused(void **state)
     struct house *h = house_open(*state);
     int64_t seq = 0;
     assert_new(h, "a");
-    assert_int_equal(knock(h, "a", "another", &seq), SIGNAL_REUSED);
+    assert_int_equal(deliver(h, "a", "another", &seq), SIGNAL_REUSED);
     assert_known(h, "a", 1);
     assert_int_equal(view_of(h).keys, 1);
     assert_int_equal(dedup_duplicates(counts_of(h)), 1); /* what is refused is no duplicate */
@@ -176,7 +176,7 @@ static void a_key_without_a_fingerprint_fits_any_signal(void **state)
     run_sql(h->db, "UPDATE dedup SET request = x''");
     turn_end(h);
     int64_t seq = 0;
-    assert_int_equal(knock(h, "a", "whatever", &seq), SIGNAL_DUPLICATE);
+    assert_int_equal(deliver(h, "a", "whatever", &seq), SIGNAL_DUPLICATE);
     assert_int_equal(seq, 1);
     house_close(h);
 }
@@ -260,7 +260,7 @@ static void keys_leave_by_age_when_the_next_one_comes(void **state)
     house_close(h);
 }
 
-static void who_enters_hears_up_to_which_signal_keys_are_gone(void **state)
+static void a_new_signal_learns_up_to_which_signal_keys_are_gone(void **state)
 {
     struct house *h = house_open(*state);
     int64_t evicted = -1;
@@ -598,7 +598,7 @@ static void play(struct house *h, struct model *m, uint64_t seed)
         (void)snprintf(name, sizeof(name), "key-%d", key);
         int64_t known = model_find(m, &h->rules, key, h->now_ms);
         int64_t seq = 0;
-        enum signal_dedup_verdict verdict = knock(h, name, request ? "r1" : "r0", &seq);
+        enum signal_dedup_verdict verdict = deliver(h, name, request ? "r1" : "r0", &seq);
         enum signal_dedup_verdict wanted = known == 0 ? SIGNAL_NEW
                                            : m->arrivals[known].request == request
                                                ? SIGNAL_DUPLICATE
@@ -644,7 +644,7 @@ int main(void)
         folder_test(readers_find_the_number_of_a_key),
         folder_test(keys_leave_by_count_the_oldest_first),
         folder_test(keys_leave_by_age_when_the_next_one_comes),
-        folder_test(who_enters_hears_up_to_which_signal_keys_are_gone),
+        folder_test(a_new_signal_learns_up_to_which_signal_keys_are_gone),
         folder_test(a_window_of_one_key_knows_the_newest),
         folder_test(a_clock_that_goes_back_forgets_nothing),
         folder_test(a_clock_that_was_far_ahead_still_leaves_room),

@@ -409,7 +409,7 @@ static void items_that_may_fail_are_counted_and_the_map_succeeds(void **state)
 }
 
 /* Before it has items it is a step like any other: its error is not one item's. */
-static void a_map_whose_items_cannot_be_told_fails_as_a_whole(void **state)
+static void a_map_whose_items_cannot_be_evaluated_fails_as_a_whole(void **state)
 {
     (void)state;
     struct stage *s =
@@ -504,7 +504,7 @@ int main(void)
         cmocka_unit_test(an_item_that_fails_ends_the_others),
         cmocka_unit_test(an_item_that_fails_at_once_begins_no_more),
         cmocka_unit_test(items_that_may_fail_are_counted_and_the_map_succeeds),
-        cmocka_unit_test(a_map_whose_items_cannot_be_told_fails_as_a_whole),
+        cmocka_unit_test(a_map_whose_items_cannot_be_evaluated_fails_as_a_whole),
         cmocka_unit_test(a_map_whose_error_goes_another_way_ends_its_items_first),
         cmocka_unit_test(items_get_ordinals_of_their_own_however_the_steps_begin),
         cmocka_unit_test(what_a_turn_has_no_room_for_begins_in_the_next),

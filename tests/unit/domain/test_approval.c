@@ -92,7 +92,7 @@ static void stranger_learns_nothing(enum approval_status status, enum approval_a
         assert_int_not_equal(verdict, VERDICT_STRANGER);
 }
 
-static void who_may_not_decide_is_refused_before_anything_is_replayed(void **state)
+static void a_person_who_may_not_decide_is_refused_before_a_replay(void **state)
 {
     (void)state;
     for_each_case(stranger_learns_nothing);
@@ -260,7 +260,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_state_action_and_caller_gets_the_contracts_answer),
         cmocka_unit_test(what_is_not_pending_never_changes_again),
-        cmocka_unit_test(who_may_not_decide_is_refused_before_anything_is_replayed),
+        cmocka_unit_test(a_person_who_may_not_decide_is_refused_before_a_replay),
         cmocka_unit_test(every_verdict_is_reached),
         cmocka_unit_test(each_refusal_has_a_code_of_its_own_and_none_is_worth_repeating),
         cmocka_unit_test(an_answer_that_repeats_one_says_so),

@@ -205,7 +205,7 @@ static void faults_of_each_type_are_found(void **state)
     assert_each_has_its_one_fault(ROWS, ARRAY_LEN(ROWS));
 }
 
-static void a_member_of_another_type_is_told_where_it_belongs(void **state)
+static void a_member_of_another_type_is_refused_with_the_type_it_belongs_to(void **state)
 {
     (void)state;
     static const struct row ROWS[] = {
@@ -447,7 +447,7 @@ int main(void)
         cmocka_unit_test(faults_of_the_whole_are_found),
         cmocka_unit_test(faults_of_any_step_are_found),
         cmocka_unit_test(faults_of_each_type_are_found),
-        cmocka_unit_test(a_member_of_another_type_is_told_where_it_belongs),
+        cmocka_unit_test(a_member_of_another_type_is_refused_with_the_type_it_belongs_to),
         cmocka_unit_test(a_step_of_unknown_type_is_not_blamed_for_its_members),
         cmocka_unit_test(names_are_bounded),
         cmocka_unit_test(references_must_be_to_other_steps_once),

@@ -242,7 +242,7 @@ static void a_greedy_caller_gets_the_burst_and_then_the_rate(void **state)
     }
 }
 
-static void a_polite_caller_that_waits_as_told_is_never_refused_twice(void **state)
+static void a_caller_that_waits_as_asked_is_never_refused_twice(void **state)
 {
     (void)state;
     struct rate_limit r = {7, 3};
@@ -465,7 +465,7 @@ int main(void)
         cmocka_unit_test(a_rate_that_divides_a_second_is_kept_exactly),
         cmocka_unit_test(a_rate_that_does_not_divide_a_second_is_never_exceeded),
         cmocka_unit_test(a_greedy_caller_gets_the_burst_and_then_the_rate),
-        cmocka_unit_test(a_polite_caller_that_waits_as_told_is_never_refused_twice),
+        cmocka_unit_test(a_caller_that_waits_as_asked_is_never_refused_twice),
         cmocka_unit_test(a_clock_that_jumps_back_blocks_no_longer_than_a_bucket_takes_to_fill),
         cmocka_unit_test(a_small_step_back_gives_nothing_away),
         cmocka_unit_test(a_jump_back_gives_one_token_and_then_the_rate),

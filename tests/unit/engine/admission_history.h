@@ -50,7 +50,7 @@ struct step {
     json_t *json;
     struct definition *definition;
     struct buf text;
-    char told[200];
+    char summary[200];
     bool ends_batch; /* more begins than one call may start: the rest is the writer's */
     enum err err;
     bool is_start;
@@ -83,7 +83,7 @@ struct history {
     size_t calls; /* of the operation under way */
 
     /* What this history is like. */
-    bool crowded;
+    bool many_waiting;
     enum mood mood;
     int favourites[2];
 
@@ -107,7 +107,7 @@ static struct {
 static inline void tell_steps(const struct history *h)
 {
     for (size_t i = 0; i < h->step_count; i++)
-        print_message("%3d  %s\n", h->operation, h->steps[i].told);
+        print_message("%3d  %s\n", h->operation, h->steps[i].summary);
 }
 
 #define differs(h, ...)                                                                  \
@@ -120,7 +120,7 @@ static inline void tell_steps(const struct history *h)
     } while (0)
 
 #define now_doing(h, ...) ((void)snprintf((h)->doing, sizeof((h)->doing), __VA_ARGS__))
-#define tell(s, ...) ((void)snprintf((s)->told, sizeof((s)->told), __VA_ARGS__))
+#define describe(s, ...) ((void)snprintf((s)->summary, sizeof((s)->summary), __VA_ARGS__))
 
 static inline const char *outcome_name(enum model_outcome outcome)
 {
@@ -183,9 +183,9 @@ static inline struct step *step_of_start(struct history *h, const struct model_s
                                  .labels = STR("{}"),
                                  .priority = start->priority,
                                  .at_limit = start->at_limit};
-    tell(s, "start %s %s, k '%s', g '%s', priority %d, at_limit %s", TENANTS[start->tenant],
-         WORKFLOWS[start->workflow], start->keys[MODEL_BY_K], start->keys[MODEL_BY_G],
-         (int)start->priority, policy_name(start->at_limit));
+    describe(s, "start %s %s, k '%s', g '%s', priority %d, at_limit %s", TENANTS[start->tenant],
+             WORKFLOWS[start->workflow], start->keys[MODEL_BY_K], start->keys[MODEL_BY_G],
+             (int)start->priority, policy_name(start->at_limit));
     return s;
 }
 
@@ -214,7 +214,7 @@ static inline size_t make_start(struct history *h, const struct model_start *sta
     struct step *s = step_of_start(h, start);
     s->is_start = true;
     if (used != NULL) {
-        call_key(&s->call, used->text, s->told);
+        call_key(&s->call, used->text, s->summary);
         s->replayed = used->kept;
     }
     if (used != NULL && used->kept)
@@ -227,8 +227,8 @@ static inline size_t make_start(struct history *h, const struct model_start *sta
         used->run = s->answer.run;
     }
     expect_begun(s, s->answer.begun);
-    size_t len = strlen(s->told);
-    (void)snprintf(s->told + len, sizeof(s->told) - len, "%s%s: %s, run %zu",
+    size_t len = strlen(s->summary);
+    (void)snprintf(s->summary + len, sizeof(s->summary) - len, "%s%s: %s, run %zu",
                    used != NULL ? ", " : "", used != NULL ? used->text : "",
                    s->replayed ? "replayed" : outcome_name(s->answer.outcome), s->answer.run);
     return s->answer.run;
@@ -241,8 +241,8 @@ static inline void make_delayed_start(struct history *h, const struct model_star
     s->is_start = true;
     s->call.input.start.start_at = start_at;
     s->answer = model_put_off(&h->model, start, start_at);
-    size_t len = strlen(s->told);
-    (void)snprintf(s->told + len, sizeof(s->told) - len, ", later: run %zu", s->answer.run);
+    size_t len = strlen(s->summary);
+    (void)snprintf(s->summary + len, sizeof(s->summary) - len, ", later: run %zu", s->answer.run);
 }
 
 /* Makes a run for certain, which begins or waits: the model is told later. */
@@ -260,8 +260,8 @@ static inline void make_mismatch(struct history *h, struct used_key *used)
     struct model_start other = used->start;
     other.priority += 10;
     struct step *s = step_of_start(h, &other);
-    tell(s, "%s of %s again, for another request", used->text, TENANTS[other.tenant]);
-    call_key(&s->call, used->text, s->told);
+    describe(s, "%s of %s again, for another request", used->text, TENANTS[other.tenant]);
+    call_key(&s->call, used->text, s->summary);
     s->err = ERR_IDEM_KEY_REUSED;
 }
 
@@ -312,7 +312,7 @@ static inline bool make_finish(struct history *h, size_t run, bool fails)
                                                      .failed = fails,
                                                      .output = STR("1"),
                                                      .error = STR("{\"code\":\"X\"}")};
-    tell(s, "run %zu %s, it is %s", run, fails ? "fails" : "is done", status_name(of->status));
+    describe(s, "run %zu %s, it is %s", run, fails ? "fails" : "is done", status_name(of->status));
     enum model_status to = fails ? MODEL_FAILED : MODEL_SUCCEEDED;
     if (of->status == MODEL_ACTIVE)
         expect_begun(s, model_end(&h->model, run, to));
@@ -328,7 +328,7 @@ static inline void make_cancel(struct history *h, size_t run)
     s->input.control = (struct control_run_input){
         .run_id = h->known[run].id, .action = CONTROL_CANCEL, .if_match = -1};
     s->call.op.input = &s->input.control;
-    tell(s, "run %zu is cancelled, it is %s", run, status_name(of->status));
+    describe(s, "run %zu is cancelled, it is %s", run, status_name(of->status));
     if (!model_is_over(&h->model, run))
         expect_begun(s, model_end(&h->model, run, MODEL_CANCELLED));
     else if (of->status != MODEL_CANCELLED)
@@ -342,7 +342,7 @@ static inline void make_retry(struct history *h, size_t run)
     s->input.control = (struct control_run_input){
         .run_id = h->known[run].id, .action = CONTROL_RETRY, .if_match = -1};
     s->call.op.input = &s->input.control;
-    tell(s, "run %zu is retried, it is %s", run, status_name(of->status));
+    describe(s, "run %zu is retried, it is %s", run, status_name(of->status));
     if (!model_is_over(&h->model, run))
         return;
     if (of->status != MODEL_FAILED) {
@@ -361,7 +361,7 @@ static inline void make_rerun(struct history *h, size_t run)
     struct step *s = step_new(h, &UC_RERUN_RUN, of->tenant);
     s->input.rerun = (struct rerun_run_input){.run_id = h->known[run].id, .if_match = -1};
     s->call.op.input = &s->input.rerun;
-    tell(s, "run %zu is run again, it is %s", run, status_name(of->status));
+    describe(s, "run %zu is run again, it is %s", run, status_name(of->status));
     if (!model_is_over(&h->model, run)) {
         s->err = ERR_RUN_NOT_OVER;
         return;
@@ -401,9 +401,9 @@ static inline void make_settings(struct history *h, int tenant, struct model_set
                                   limits[i].limit < 0 ? json_null()
                                                       : json_integer(limits[i].limit));
     s->call.input.tenant = (struct put_tenant_input){str_of(TENANTS[tenant]), s->json};
-    tell(s, "%s: %lld runs, %lld queued, %s, weight %lld", TENANTS[tenant],
-         (long long)settings.max_concurrent_runs, (long long)settings.max_queued_runs,
-         policy_name(settings.at_limit), (long long)settings.weight);
+    describe(s, "%s: %lld runs, %lld queued, %s, weight %lld", TENANTS[tenant],
+             (long long)settings.max_concurrent_runs, (long long)settings.max_queued_runs,
+             policy_name(settings.at_limit), (long long)settings.weight);
     settings_change(h, s, tenant, settings);
 }
 
@@ -415,9 +415,9 @@ static inline void make_rollback(struct history *h, int tenant)
     s->input.rollback = (struct rollback_tenant_input){str_of(TENANTS[tenant]), -1};
     s->call.op.input = &s->input.rollback;
     struct model_settings settings = h->before[tenant];
-    tell(s, "%s: back to %lld runs, %lld queued, %s", TENANTS[tenant],
-         (long long)settings.max_concurrent_runs, (long long)settings.max_queued_runs,
-         policy_name(settings.at_limit));
+    describe(s, "%s: back to %lld runs, %lld queued, %s", TENANTS[tenant],
+             (long long)settings.max_concurrent_runs, (long long)settings.max_queued_runs,
+             policy_name(settings.at_limit));
     settings_change(h, s, tenant, settings);
 }
 
@@ -464,7 +464,7 @@ static inline void make_version(struct history *h, int tenant, int workflow,
     s->call.input.workflow =
         (struct put_workflow_input){str_of(WORKFLOWS[workflow]), s->definition, buf_str(&s->text),
                                     sha256_of(buf_str(&s->text))};
-    tell(s, "%s %s: %s", TENANTS[tenant], WORKFLOWS[workflow], strchr(quoted.ptr, ']') + 1);
+    describe(s, "%s %s: %s", TENANTS[tenant], WORKFLOWS[workflow], strchr(quoted.ptr, ']') + 1);
     buf_release(&quoted);
     struct model_workflow *now = &h->model.tenants[tenant].workflows[workflow];
     if (now->stored && !model_same_rules(now, &rules))
@@ -492,7 +492,7 @@ static inline void check_refusal(struct history *h, const struct step *s)
     const char *by = p->limited_by != NULL ? p->limited_by : "nothing";
     if (strcmp(by, s->answer.limited_by) != 0 || current != s->answer.current ||
         limit != s->answer.limit)
-        differs(h, "%s: refused by %s, %lld of %lld, and not by %s, %lld of %lld", s->told, by,
+        differs(h, "%s: refused by %s, %lld of %lld, and not by %s, %lld of %lld", s->summary, by,
                 (long long)current, (long long)limit, s->answer.limited_by,
                 (long long)s->answer.current, (long long)s->answer.limit);
 }
@@ -507,23 +507,23 @@ static inline void check_start(struct history *h, struct step *s)
     struct known_run *known = &h->known[s->answer.run];
     bool creates = !s->replayed && s->answer.outcome != MODEL_COALESCED;
     if (a->replayed != s->replayed)
-        differs(h, "%s: %s", s->told, a->replayed ? "replayed" : "not replayed");
+        differs(h, "%s: %s", s->summary, a->replayed ? "replayed" : "not replayed");
     if (a->created != (creates ? CREATED_YES : CREATED_NO))
-        differs(h, "%s: %s", s->told, creates ? "no run was made" : "a run was made");
+        differs(h, "%s: %s", s->summary, creates ? "no run was made" : "a run was made");
     if (!s->replayed && !s->unsure && !s->is_rerun &&
         strcmp(a->outcome, outcome_name(s->answer.outcome)) != 0)
-        differs(h, "%s: %s", s->told, a->outcome);
+        differs(h, "%s: %s", s->summary, a->outcome);
     if (creates)
         *known = (struct known_run){.id = a->run_id, .made = true};
     if (memcmp(known->id.bytes, a->run_id.bytes, sizeof(known->id.bytes)) != 0)
-        differs(h, "%s: it is another run", s->told);
+        differs(h, "%s: it is another run", s->summary);
 }
 
 static inline void check_answer(struct history *h, struct step *s)
 {
     const struct op *op = &s->call.op;
     if (op->err != s->err)
-        differs(h, "%s: %s (%s) and not %s", s->told, err_code(op->err), op->problem.detail,
+        differs(h, "%s: %s (%s) and not %s", s->summary, err_code(op->err), op->problem.detail,
                 err_code(s->err));
     if (s->is_start)
         check_start(h, s);

@@ -125,8 +125,8 @@ static inline void assert_approval(struct rig *rig, struct uuid job, const char 
     json_decref(a);
 }
 
-/* How often the run's timeline tells of it. */
-static inline int64_t told(struct rig *rig, const char *type)
+/* How many events of this type there are. */
+static inline int64_t event_count(struct rig *rig, const char *type)
 {
     char sql[128];
     (void)snprintf(sql, sizeof(sql), "SELECT count(*) FROM events WHERE type = '%s'", type);

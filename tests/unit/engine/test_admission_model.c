@@ -7,7 +7,7 @@
  */
 #include "engine/admission_checks.h"
 
-/* Each kind of build lives through histories of its own, as many as it has time for. */
+/* Each kind of build runs histories of its own, as many as it has time for. */
 #if defined(__SANITIZE_ADDRESS__)
 enum { FIRST_SEED = 10001, HISTORIES = 800, HURRIED = 20 };
 #elif defined(__SANITIZE_THREAD__)
@@ -18,7 +18,7 @@ enum { FIRST_SEED = 1, HISTORIES = 1000, HURRIED = 50 };
 
 enum {
     OPERATIONS = 40,
-    CROWD_EVERY = 100, /* of so many histories one has long lines */
+    MANY_WAITING_EVERY = 100, /* of so many histories one has long lines */
     CROWD_MAX = 330,
     BATCH_MAX = 6,
 };
@@ -84,7 +84,7 @@ static int64_t pick_max_runs(struct history *h, int tenant)
 {
     const struct model_tenant *t = &h->model.tenants[tenant];
     int64_t max = t->settings.max_concurrent_runs;
-    if (h->crowded && one_in(h, 3))
+    if (h->many_waiting && one_in(h, 3))
         return between(h, 10, 200);
     if (one_in(h, 4))
         return one_in(h, 2) ? -1 : between(h, 0, 6);
@@ -95,7 +95,7 @@ static int64_t pick_max_runs(struct history *h, int tenant)
 
 static int64_t pick_max(struct history *h)
 {
-    return h->crowded && one_in(h, 2) ? between(h, 1, 200) : between(h, 1, 3);
+    return h->many_waiting && one_in(h, 2) ? between(h, 1, 200) : between(h, 1, 3);
 }
 
 static struct model_rule pick_rule(struct history *h, int path)
@@ -232,8 +232,8 @@ static const struct use_case UC_BREAK = {.name = "break", .write = break_batch};
 
 static void do_calls(struct history *h)
 {
-    bool breaks = !h->crowded && one_in(h, 20);
-    size_t most = h->crowded || !(breaks || one_in(h, 6)) ? 1 : 2 + pick(h, BATCH_MAX - 1);
+    bool breaks = !h->many_waiting && one_in(h, 20);
+    size_t most = h->many_waiting || !(breaks || one_in(h, 6)) ? 1 : 2 + pick(h, BATCH_MAX - 1);
     now_doing(h, "%s", breaks ? "a batch that breaks" : "calls");
     if (breaks)
         model_expect_look(&h->model, 0, MODEL_TENANTS - 1);
@@ -244,7 +244,7 @@ static void do_calls(struct history *h)
     }
     if (breaks) {
         struct step *s = step_new(h, &UC_BREAK, 0);
-        tell(s, "break");
+        describe(s, "break");
         s->err = ERR_INTERNAL;
     }
     perform_steps(h);
@@ -364,12 +364,12 @@ static void prepare(struct history *h)
 
 /* Several hundred runs wait, in one line, in many lines for one limit, or for a limit each: more
  * than the writer starts or looks at in one go. */
-static void gather_crowd(struct history *h)
+static void queue_many_runs(struct history *h)
 {
     enum { ONE_LINE, ONE_LIMIT, MANY_LIMITS, KINDS };
     static const char *const NAMES[] = {"in one line", "for one limit", "for many limits"};
     size_t kind = pick(h, KINDS);
-    now_doing(h, "a crowd gathers %s", NAMES[kind]);
+    now_doing(h, "many runs queue %s", NAMES[kind]);
     int workflow = kind == ONE_LIMIT ? BOTH : KEYED;
     struct model_workflow w = first_rules(h, workflow);
     for (size_t i = 0; i < w.rule_count; i++)
@@ -395,10 +395,10 @@ static void live_through(uint64_t seed, bool tells)
 {
     struct history *h = begin_history(seed);
     h->tells = tells;
-    h->crowded = seed % CROWD_EVERY == 0;
+    h->many_waiting = seed % MANY_WAITING_EVERY == 0;
     prepare(h);
-    if (h->crowded)
-        gather_crowd(h);
+    if (h->many_waiting)
+        queue_many_runs(h);
     for (h->operation = 1; h->operation <= OPERATIONS; h->operation++)
         do_operation(h);
     now_doing(h, "in the end");

@@ -37,7 +37,7 @@ static void nobody_in_time_may_mean_yes(void **state)
     work(rig, "pay");
     assert_run_is(rig, run, "succeeded");
     cannot_approve(rig, job, "ann", ERR_APPROVAL_EXPIRED);
-    assert_int_equal(told(rig, "job.approved"), 1);
+    assert_int_equal(event_count(rig, "job.approved"), 1);
     assert_sound(rig);
 }
 
@@ -93,20 +93,20 @@ static void reminders_come_again_and_again_and_stop_with_the_decision(void **sta
     struct uuid run;
     struct uuid job = ask(rig, GATED("{'remind_every_s':60,'expires_s':600}"), "pay", &run);
     pass_s(rig, 59);
-    assert_int_equal(told(rig, "approval.reminded"), 0);
+    assert_int_equal(event_count(rig, "approval.reminded"), 0);
     pass_s(rig, 1);
-    assert_int_equal(told(rig, "approval.reminded"), 1);
+    assert_int_equal(event_count(rig, "approval.reminded"), 1);
     pass_s(rig, 60);
-    assert_int_equal(told(rig, "approval.reminded"), 2);
-    pass_s(rig, 200); /* three were missed: one is told */
-    assert_int_equal(told(rig, "approval.reminded"), 3);
+    assert_int_equal(event_count(rig, "approval.reminded"), 2);
+    pass_s(rig, 200); /* three were missed: one is recorded */
+    assert_int_equal(event_count(rig, "approval.reminded"), 3);
     json_t *a = show_approval(rig, job);
     assert_int_equal(json_integer_value(json_object_get(a, "reminded")), 5);
     json_decref(a);
     assert_sound(rig);
     approves(rig, job, "ann", "approved");
     pass_s(rig, 300);
-    assert_int_equal(told(rig, "approval.reminded"), 3);
+    assert_int_equal(event_count(rig, "approval.reminded"), 3);
     assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 0);
 }
 
@@ -120,10 +120,10 @@ static void after_a_time_others_may_decide_too(void **state)
                           "pay", &run);
     cannot_approve(rig, job, "boss", ERR_NOT_AN_APPROVER);
     pass_s(rig, 60);
-    assert_int_equal(told(rig, "approval.escalated"), 1);
+    assert_int_equal(event_count(rig, "approval.escalated"), 1);
     cannot_approve(rig, job, "bob", ERR_NOT_AN_APPROVER);
     pass_s(rig, 60);
-    assert_int_equal(told(rig, "approval.escalated"), 1);
+    assert_int_equal(event_count(rig, "approval.escalated"), 1);
     approves(rig, job, "boss", "approved");
     assert_sound(rig);
 }
@@ -137,7 +137,7 @@ static void what_is_due_survives_a_restart(void **state)
     rig_pass_ms(rig, 70 * 1000);
     rig_start(rig, 0);
     settle(rig);
-    assert_int_equal(told(rig, "approval.reminded"), 1);
+    assert_int_equal(event_count(rig, "approval.reminded"), 1);
     rig_stop(rig);
     rig_pass_ms(rig, 70 * 1000);
     rig_start(rig, 0);
@@ -158,7 +158,7 @@ static void an_approval_ends_with_its_run(void **state)
     cannot_approve(rig, job, "ann", ERR_NOT_AWAITING_APPROVAL);
     cannot_reject(rig, job, "ann", ERR_NOT_AWAITING_APPROVAL);
     pass_s(rig, 100);
-    assert_int_equal(told(rig, "approval.reminded"), 0);
+    assert_int_equal(event_count(rig, "approval.reminded"), 0);
     assert_approval(rig, job, "status", "void");
     assert_sound(rig);
 }

@@ -36,9 +36,9 @@ static void a_gated_task_is_handed_out_after_it_is_approved_and_once(void **stat
     assert_int_equal(complete(rig, &h), ERR_OK);
     assert_run_is(rig, run, "succeeded");
     approves(rig, job, "bob", "already_approved");
-    assert_int_equal(told(rig, "job.approved"), 1);
-    assert_int_equal(told(rig, "approval.requested"), 1);
-    assert_int_equal(told(rig, "approval.decided"), 1);
+    assert_int_equal(event_count(rig, "job.approved"), 1);
+    assert_int_equal(event_count(rig, "approval.requested"), 1);
+    assert_int_equal(event_count(rig, "approval.decided"), 1);
     assert_sound(rig);
 }
 
@@ -55,7 +55,7 @@ static void a_rejected_task_is_denied_and_so_is_its_run(void **state)
     assert_approval(rig, job, "reason", "too much");
     assert_int_equal(in_file(rig, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 0);
     assert_int_equal(control(rig, run, CONTROL_RETRY), ERR_RUN_IS_OVER); /* no means no */
-    assert_int_equal(told(rig, "job.approved"), 0);
+    assert_int_equal(event_count(rig, "job.approved"), 0);
     assert_sound(rig);
 }
 
@@ -136,7 +136,7 @@ static void an_approved_task_that_failed_is_tried_again_without_asking(void **st
     struct held h;
     must_claim(rig, "pay", &h);
     assert_true(uuid_eq(h.job, job));
-    assert_int_equal(told(rig, "job.approved"), 1);
+    assert_int_equal(event_count(rig, "job.approved"), 1);
     assert_sound(rig);
 }
 
@@ -152,7 +152,7 @@ static void an_approvals_output_is_what_was_approved(void **state)
     assert_output(rig, run, "ok", "{'pay':120}");
     work(rig, "pay");
     assert_run_is(rig, run, "succeeded");
-    assert_int_equal(told(rig, "job.approved"), 1);
+    assert_int_equal(event_count(rig, "job.approved"), 1);
     assert_sound(rig);
 }
 

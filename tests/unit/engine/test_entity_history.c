@@ -1,6 +1,6 @@
-/* Random lives of entities, with senders that repeat themselves, handlers that die, fail and come
- * too late, and a server that stops: every signal is applied once and in order, every timer is told
- * once, and nobody has a call of an entity while somebody else has. */
+/* Random histories of entities, with senders that repeat themselves, handlers that die, fail and
+ * come too late, and a server that stops: every signal is applied once and in order, every timer is
+ * told once, and nobody has a call of an entity while somebody else has. */
 #include "engine/entity_acts.h"
 
 enum {

@@ -125,9 +125,9 @@ static void each_entity_has_its_turn(void **state)
     stage_close(&s);
 }
 
-/* --- what somebody has not been told --- */
+/* --- events that a reader has not had --- */
 
-/* Webhooks have been told of the feed up to a row. */
+/* Webhooks have had the feed up to a row. */
 static void put_feed(struct stage *s, const char *rows, int through)
 {
     char sql[512];
@@ -138,14 +138,14 @@ static void put_feed(struct stage *s, const char *rows, int through)
     put_rows(s->rig->file.text, sql);
 }
 
-static void told_through(struct stage *s, int through)
+static void set_feed_mark(struct stage *s, int through)
 {
     char sql[128];
     (void)snprintf(sql, sizeof(sql), "UPDATE feed_marks SET through = %d", through);
     put_rows(s->rig->file.text, sql);
 }
 
-static void events_wait_until_everybody_has_been_told(void **state)
+static void events_wait_until_every_reader_has_had_them(void **state)
 {
     struct stage s;
     bool more = true;
@@ -158,11 +158,11 @@ static void events_wait_until_everybody_has_been_told(void **state)
     assert_false(more); /* the rest has time */
     assert_int_equal(slice(&s, &more), 0);
     assert_false(more);
-    told_through(&s, 3);
+    set_feed_mark(&s, 3);
     assert_int_equal(slice(&s, &more), 6 + 3 + 1 + 4);
     assert_int_equal(events_of(&s, 5), 16);
     assert_int_equal(sweeps(&s), 1);
-    told_through(&s, 4);
+    set_feed_mark(&s, 4);
     assert_int_equal(slice(&s, &more), 6 + 3 + 1 + 1);
     assert_int_equal(events_of(&s, 5), 10);
     assert_int_equal(sweeps(&s), 0);
@@ -199,7 +199,7 @@ static void those_that_must_wait_do_not_keep_the_writer_busy(void **state)
         assert_int_equal(slice(&s, &more), 0);
         assert_false(more);
     }
-    told_through(&s, 1000);
+    set_feed_mark(&s, 1000);
     assert_int_equal(all_slices(&s), MANY * (3 + 1));
     stage_close(&s);
 }
@@ -250,13 +250,13 @@ static void of_a_deleted_entity_only_events_wait_until_everybody_has_been_told(v
     assert_int_equal(sweeps(&s), 1); /* it says whose they are */
     assert_int_equal(slice(&s, &more), 0);
     assert_false(more);
-    told_through(&s, 2);
+    set_feed_mark(&s, 2);
     assert_int_equal(all_slices(&s), 1100 + 1);
     assert_int_equal(events_of(&s, 5) + sweeps(&s), 0);
     stage_close(&s);
 }
 
-static void who_listens_hears_of_a_deletion(void **state)
+static void a_subscriber_receives_a_deletion(void **state)
 {
     struct stage s;
     stage_open(&s, *state);
@@ -285,7 +285,7 @@ static void while_a_bus_is_far_behind_little_is_looked_at(void **state)
     assert_int_equal(slice(&s, &more), 0);
     assert_false(more);
     assert_int_equal(events_of(&s, 5) + events_of(&s, 6), 40);
-    told_through(&s, 20000);
+    set_feed_mark(&s, 20000);
     assert_int_equal(all_slices(&s), 20 + 1 + 10 + 3 + 1 + 1);
     stage_close(&s);
 }
@@ -317,12 +317,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(where_nothing_is_to_go_nothing_is_done),
         rig_test(each_entity_has_its_turn),
-        rig_test(events_wait_until_everybody_has_been_told),
+        rig_test(events_wait_until_every_reader_has_had_them),
         rig_test(a_busy_entity_loses_its_old_generations_all_the_same),
         rig_test(those_that_must_wait_do_not_keep_the_writer_busy),
         rig_test(of_a_deleted_entity_everything_goes),
         rig_test(of_a_deleted_entity_only_events_wait_until_everybody_has_been_told),
-        rig_test(who_listens_hears_of_a_deletion),
+        rig_test(a_subscriber_receives_a_deletion),
         rig_test(while_a_bus_is_far_behind_little_is_looked_at),
         rig_test(a_server_sweeps_by_itself),
     };

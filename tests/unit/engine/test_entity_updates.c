@@ -96,7 +96,7 @@ static void one_that_the_handler_says_nothing_about_is_done(void **state)
     ask_once(rig, "k1", 200, "completed", true);
 }
 
-static void who_waits_no_longer_is_told_so_and_asks_again(void **state)
+static void a_waiter_that_gives_up_gets_an_answer_and_can_ask_again(void **state)
 {
     struct rig *rig = *state;
     count_with(rig, "");
@@ -139,7 +139,7 @@ static void a_replay_by_idempotency_key_waits_for_the_outcome_too(void **state)
     call_release(&a.call);
 }
 
-static void who_waits_for_an_entity_that_is_deleted_is_told_so(void **state)
+static void a_waiter_for_a_deleted_entity_gets_an_answer(void **state)
 {
     struct rig *rig = *state;
     count_with(rig, "");
@@ -169,7 +169,7 @@ static void assert_is_told(struct asking *a, int64_t seq, const char *result)
     call_release(&a->call);
 }
 
-static void who_waits_hears_the_outcome_although_the_key_has_left_the_window(void **state)
+static void a_waiter_gets_the_outcome_although_the_key_has_left_the_window(void **state)
 {
     struct rig *rig = *state;
     count_with(rig, ",'dedup_max_keys':1");
@@ -182,7 +182,7 @@ static void who_waits_hears_the_outcome_although_the_key_has_left_the_window(voi
     assert_is_told(&a, 1, "yes");
 }
 
-static void who_waits_is_not_told_of_a_later_update_with_the_same_key(void **state)
+static void a_waiter_gets_no_outcome_of_a_later_update_with_the_same_key(void **state)
 {
     struct rig *rig = *state;
     count_with(rig, ",'dedup_max_keys':1,'max_batch':1");
@@ -203,7 +203,7 @@ static void who_waits_is_not_told_of_a_later_update_with_the_same_key(void **sta
 }
 
 /* Deleted and made anew in one commit: who is woken by it finds one with the same name and key. */
-static void who_waits_is_not_told_of_another_entity_with_the_same_name(void **state)
+static void a_waiter_gets_no_outcome_of_another_entity_with_the_same_name(void **state)
 {
     struct rig *rig = *state;
     count_with(rig, "");
@@ -285,12 +285,12 @@ int main(void)
         rig_test(an_update_waits_for_its_result),
         rig_test(a_rejection_is_an_outcome_too),
         rig_test(one_that_the_handler_says_nothing_about_is_done),
-        rig_test(who_waits_no_longer_is_told_so_and_asks_again),
+        rig_test(a_waiter_that_gives_up_gets_an_answer_and_can_ask_again),
         rig_test(a_replay_by_idempotency_key_waits_for_the_outcome_too),
-        rig_test(who_waits_for_an_entity_that_is_deleted_is_told_so),
-        rig_test(who_waits_hears_the_outcome_although_the_key_has_left_the_window),
-        rig_test(who_waits_is_not_told_of_a_later_update_with_the_same_key),
-        rig_test(who_waits_is_not_told_of_another_entity_with_the_same_name),
+        rig_test(a_waiter_for_a_deleted_entity_gets_an_answer),
+        rig_test(a_waiter_gets_the_outcome_although_the_key_has_left_the_window),
+        rig_test(a_waiter_gets_no_outcome_of_a_later_update_with_the_same_key),
+        rig_test(a_waiter_gets_no_outcome_of_another_entity_with_the_same_name),
         rig_test(only_those_whose_update_is_decided_ask_again),
         rig_test(a_signals_key_is_not_an_updates),
         rig_test(an_outcome_goes_with_its_key),

@@ -341,7 +341,7 @@ static void a_delay_is_never_longer_than_a_second(void **state)
     call_release(&c);
 }
 
-static void who_waits_keeps_nobody_else_waiting(void **state)
+static void one_waiter_keeps_no_other_waiting(void **state)
 {
     struct rig *rig = *state;
     struct fake_gate *f = begin(rig, FIXED_30_MS);
@@ -458,7 +458,7 @@ static void without_a_budget_a_busy_gate_is_asked_once(void **state)
     call_release(&c);
 }
 
-static void a_gate_that_is_down_is_told_at_once(void **state)
+static void a_gate_that_is_down_is_reported_at_once(void **state)
 {
     struct rig *rig = *state;
     struct fake_gate *f = begin(rig, FIXED_30_MS);
@@ -510,7 +510,7 @@ static enum err run_breaker(struct op *op, struct tx *tx)
 
 static const struct use_case UC_BREAKER = {.name = "breaker", .write = run_breaker};
 
-static void who_was_inside_leaves_after_a_rollback_and_goes_in_again(void **state)
+static void a_holder_leaves_after_a_rollback_and_enters_again(void **state)
 {
     struct rig *rig = *state;
     struct fake_gate *f = begin(rig, FIXED_30_MS);
@@ -604,13 +604,13 @@ int main(void)
         rig_test(nobody_asks_again_before_the_delay_is_over),
         rig_test(delays_are_those_of_the_tenants_policy),
         rig_test(a_delay_is_never_longer_than_a_second),
-        rig_test(who_waits_keeps_nobody_else_waiting),
+        rig_test(one_waiter_keeps_no_other_waiting),
         rig_test(starts_of_a_batch_share_a_visit_and_the_limit_holds),
         rig_test(a_gate_that_stays_busy_ends_the_wait_with_its_budget),
         rig_test(without_a_budget_a_busy_gate_is_asked_once),
-        rig_test(a_gate_that_is_down_is_told_at_once),
+        rig_test(a_gate_that_is_down_is_reported_at_once),
         rig_test(a_gate_that_goes_down_meanwhile_ends_the_wait),
-        rig_test(who_was_inside_leaves_after_a_rollback_and_goes_in_again),
+        rig_test(a_holder_leaves_after_a_rollback_and_enters_again),
         rig_test(draining_ends_the_wait_at_the_gate),
         rig_test(a_start_that_waits_gets_its_last_try_when_the_server_drains),
         cmocka_unit_test(the_stores_own_gate_lets_everybody_in_and_holds_nothing),

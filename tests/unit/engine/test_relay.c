@@ -309,7 +309,7 @@ static size_t sent_so_far(void)
 }
 
 /* Even what waits behind a long timeline. */
-static void what_an_entity_told_before_it_was_deleted_is_sent_too(void **state)
+static void events_of_a_deleted_entity_are_sent_too(void **state)
 {
     enum { SIGNALS = 3 * RELAY_LANE_MAX };
     struct rig *rig = *state;
@@ -326,14 +326,14 @@ static void what_an_entity_told_before_it_was_deleted_is_sent_too(void **state)
     call_release(&c);
     struct uuid ann;
     assert_true(uuid_parse((struct str){BUS.sent[0].id, UUID_TEXT_LEN}, &ann));
-    int told = (int)in_file(rig, "SELECT count(*) FROM events");
+    int events = (int)in_file(rig, "SELECT count(*) FROM events");
     struct uuid run = start(rig, "now");
     rig_pass_ms(rig, 60 * 1000); /* the sweep is by, and leaves what is not told */
     settle(rig);
     fake_set_deaf(&BUS, false);
     UNTIL(rig, unpublished_events(rig) == 0 && in_file(rig, MARK) == in_file(rig, END));
-    assert_true(told > SIGNALS + 1);
-    for (int seq = 1; seq <= told; seq++)
+    assert_true(events > SIGNALS + 1);
+    for (int seq = 1; seq <= events; seq++)
         assert_int_equal(fake_count(&BUS, ann, seq, true), 1);
     assert_int_equal(fake_count(&BUS, run, 0, true), events_of(rig, run));
     UNTIL(rig, in_file(rig, "SELECT count(*) FROM entity_sweeps") == 0);
@@ -398,7 +398,7 @@ static void let_chores_run(struct rig *rig)
     }
 }
 
-static void a_run_stays_until_the_bus_has_been_told_of_it(void **state)
+static void a_run_stays_until_its_events_are_published(void **state)
 {
     struct rig *rig = *state;
     put_tenant(rig, "{'run_retention_s':1}");
@@ -490,10 +490,10 @@ int main(void)
         relay_test(a_long_timeline_is_sent_whole_and_in_order),
         relay_test(a_long_timeline_does_not_hold_up_other_runs),
         relay_test(what_an_entity_tells_is_sent_under_its_id),
-        relay_test(what_an_entity_told_before_it_was_deleted_is_sent_too),
+        relay_test(events_of_a_deleted_entity_are_sent_too),
         relay_test(a_job_is_offered_each_time_that_it_becomes_claimable),
         relay_test(a_job_that_is_taken_already_is_not_offered),
-        relay_test(a_run_stays_until_the_bus_has_been_told_of_it),
+        relay_test(a_run_stays_until_its_events_are_published),
         relay_test(the_feed_is_swept_up_to_where_the_bus_is),
         relay_test(a_refused_message_for_which_there_is_no_memory_is_parked_later),
     };

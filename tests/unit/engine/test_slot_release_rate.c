@@ -1,4 +1,4 @@
-/* How fast slots free, kept apart by tenant and scope, and what a rejected start is told of it. */
+/* How fast slots free, kept apart by tenant and scope, and what a rejected start learns of it. */
 #include "engine/rig.h"
 
 #include "core/txn/release_rates.h"
@@ -60,9 +60,10 @@ static void forgetting_is_allowed_and_mixing_is_not(void **state)
     }
     for (int64_t tenant = 1; tenant <= TENANTS; tenant++) {
         for (int64_t scope = 0; scope < SCOPES; scope++) {
-            int64_t told_s = release_rates_retry_after_s(release_rates, tenant, scope, 200000);
-            if (told_s != 1) /* else it is forgotten */
-                assert_int_equal(told_s, 2 + (tenant * SCOPES + scope) % 50);
+            int64_t retry_after_s =
+                release_rates_retry_after_s(release_rates, tenant, scope, 200000);
+            if (retry_after_s != 1) /* else it is forgotten */
+                assert_int_equal(retry_after_s, 2 + (tenant * SCOPES + scope) % 50);
         }
     }
     release_rates_free(release_rates);
@@ -99,7 +100,7 @@ static void one_that_lost_its_place_begins_anew(void **state)
     release_rates_free(release_rates);
 }
 
-/* --- what a rejected start is told --- */
+/* --- what a rejected start learns --- */
 
 static void cancel(struct rig *rig, struct uuid run)
 {
@@ -133,7 +134,7 @@ static void run_one_after_the_other(struct rig *rig, const char *workflow)
     (void)start(rig, workflow);
 }
 
-static void a_rejected_start_is_told_when_its_tenants_next_slot_is_likely(void **state)
+static void a_rejected_start_learns_when_its_tenants_next_slot_is_likely(void **state)
 {
     struct rig *rig = *state;
     put_workflow(rig, "w", ONE_TASK);
@@ -151,7 +152,7 @@ static void a_rejected_start_is_told_when_its_tenants_next_slot_is_likely(void *
     assert_told(rig, "w", "tenant", 10);
 }
 
-static void a_rejected_start_is_told_the_pace_of_the_limit_it_met(void **state)
+static void a_rejected_start_learns_the_pace_of_the_limit_it_met(void **state)
 {
     struct rig *rig = *state;
     put_workflow(rig, "slow",
@@ -181,8 +182,8 @@ int main(void)
         cmocka_unit_test(forgetting_is_allowed_and_mixing_is_not),
         cmocka_unit_test(a_thousand_tenants_are_mostly_remembered),
         cmocka_unit_test(one_that_lost_its_place_begins_anew),
-        rig_test(a_rejected_start_is_told_when_its_tenants_next_slot_is_likely),
-        rig_test(a_rejected_start_is_told_the_pace_of_the_limit_it_met),
+        rig_test(a_rejected_start_learns_when_its_tenants_next_slot_is_likely),
+        rig_test(a_rejected_start_learns_the_pace_of_the_limit_it_met),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

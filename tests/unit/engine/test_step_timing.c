@@ -301,7 +301,7 @@ static void a_timer_of_what_is_over_is_only_removed(void **state)
     struct uuid run = start(rig, "w");
     work(rig, "a");
     work(rig, "b");
-    int64_t told = in_file(rig, "SELECT count(*) FROM events");
+    int64_t events = in_file(rig, "SELECT count(*) FROM events");
     tamper(rig, "INSERT INTO timers (due_at, run, ordinal, generation)"
                 " SELECT 5, run, ordinal, lease_epoch FROM jobs"
                 " UNION ALL SELECT deadline_at, num, 0, 0 FROM runs"
@@ -310,7 +310,7 @@ static void a_timer_of_what_is_over_is_only_removed(void **state)
     settle(rig);
     assert_int_equal(timers(rig), 0);
     assert_run_is(rig, run, "succeeded");
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM events"), told);
+    assert_int_equal(in_file(rig, "SELECT count(*) FROM events"), events);
 }
 
 #define DAMAGE "UPDATE workflow_versions SET definition = '!' || definition"

@@ -44,7 +44,7 @@ static void each_event_becomes_one_delivery_for_each_webhook_that_wants_it(void 
     assert_sound(h->rig);
 }
 
-static void what_was_before_a_webhook_is_not_told_to_it(void **state)
+static void events_from_before_a_webhook_are_not_delivered(void **state)
 {
     struct calling_rig *h = *state;
     put_workflow(h->rig, "w", ONE_TASK);
@@ -54,14 +54,14 @@ static void what_was_before_a_webhook_is_not_told_to_it(void **state)
     assert_deliveries(h, "1", 0);
     (void)start(h->rig, "w");
     settle(h->rig); /* and a pause follows, in which nothing is fanned out */
-    int64_t told = deliveries(h, "webhook = 1");
-    assert_true(told > 0);
+    int64_t delivered = deliveries(h, "webhook = 1");
+    assert_true(delivered > 0);
     (void)start(h->rig, "w");
     settle(h->rig);
-    assert_deliveries(h, "webhook = 1", told);
+    assert_deliveries(h, "webhook = 1", delivered);
     (void)create(h, "/ok", "*");
     fan_out_all(h);
-    assert_deliveries(h, "webhook = 1", 2 * told);
+    assert_deliveries(h, "webhook = 1", 2 * delivered);
     assert_deliveries(h, "webhook = 2", 0);
     work(h->rig, "a");
     fan_out_all(h);
@@ -186,7 +186,7 @@ static void a_mark_that_was_not_written_makes_no_second_delivery(void **state)
     assert_int_equal(received(h), 20);
 }
 
-static void a_disabled_webhook_is_told_nothing_and_goes_on_later(void **state)
+static void a_disabled_webhook_gets_nothing_and_goes_on_later(void **state)
 {
     struct calling_rig *h = *state;
     put_workflow(h->rig, "w", ONE_TASK);
@@ -311,13 +311,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         calling_test(each_event_becomes_one_delivery_for_each_webhook_that_wants_it),
-        calling_test(what_was_before_a_webhook_is_not_told_to_it),
+        calling_test(events_from_before_a_webhook_are_not_delivered),
         calling_test(without_webhooks_nothing_follows_the_feed),
         calling_test(a_mark_that_is_gone_does_not_come_back),
         calling_test(how_far_it_is_is_written_down_now_and_then),
         calling_test(a_slice_that_is_full_goes_on_where_it_was),
         calling_test(a_mark_that_was_not_written_makes_no_second_delivery),
-        calling_test(a_disabled_webhook_is_told_nothing_and_goes_on_later),
+        calling_test(a_disabled_webhook_gets_nothing_and_goes_on_later),
         calling_test(the_log_is_kept_for_a_while),
         calling_test(a_deleted_webhook_goes_with_all_that_it_had),
         calling_test(a_webhook_that_is_flooded_is_disabled),

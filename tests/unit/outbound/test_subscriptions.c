@@ -9,26 +9,26 @@
 enum { TENANT = 7, OTHER = 8, ROWS_MAX = 100 };
 
 /* The feed, one event a row, and the read that is under way. */
-struct scene {
+struct fixture {
     struct subscriptions *all;
     struct subscriber subscriber;
     struct op *reading;
     int64_t tenants[ROWS_MAX]; /* of row 1, 2, … */
     int64_t last;
-    int64_t told[ROWS_MAX]; /* rows that the subscriber was told of, in that order */
-    size_t told_count;
+    int64_t received[ROWS_MAX]; /* rows that the subscriber received, in that order */
+    size_t received_count;
     int64_t looked_at; /* rows that reads have passed */
 };
 
 static void begin_read(void *ctx, struct op *op)
 {
-    struct scene *s = ctx;
+    struct fixture *s = ctx;
     assert_null(s->reading);
     s->reading = op;
 }
 
 /* What UC_STREAM_TENANT does. */
-static void finish_read(struct scene *s)
+static void finish_read(struct fixture *s)
 {
     struct op *op = s->reading;
     const struct read_stream_input *in = op->input;
@@ -55,10 +55,10 @@ static void finish_read(struct scene *s)
 
 static void hear(struct subscriber *l)
 {
-    struct scene *s = CONTAINER_OF(l, struct scene, subscriber);
+    struct fixture *s = CONTAINER_OF(l, struct fixture, subscriber);
     struct str text;
     while (subscriber_next(l, &text) == SUBSCRIBER_EVENT)
-        s->told[s->told_count++] = l->current->at.num;
+        s->received[s->received_count++] = l->current->at.num;
 }
 
 static void left(struct subscriber *l)
@@ -68,7 +68,7 @@ static void left(struct subscriber *l)
 
 static int setup(void **state)
 {
-    struct scene *s = calloc(1, sizeof(*s));
+    struct fixture *s = calloc(1, sizeof(*s));
     struct stream_hooks hooks = {s, begin_read};
     assert_non_null(s);
     s->all = subscriptions_new(&ENV_SYSTEM, &hooks);
@@ -88,7 +88,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    struct scene *s = *state;
+    struct fixture *s = *state;
     subscriptions_remove(s->all, &s->subscriber);
     if (s->reading != NULL)
         finish_read(s);
@@ -97,14 +97,14 @@ static int teardown(void **state)
     return 0;
 }
 
-static int64_t commit(struct scene *s, int64_t tenant)
+static int64_t commit(struct fixture *s, int64_t tenant)
 {
     s->tenants[++s->last] = tenant;
     return s->last;
 }
 
 /* Effects for these rows, in the order given, as one commit brings them. */
-static void announce(struct scene *s, const int64_t *rows, size_t count)
+static void announce(struct fixture *s, const int64_t *rows, size_t count)
 {
     struct effect effects[ROWS_MAX] = {0};
     for (size_t i = 0; i < count; i++)
@@ -118,42 +118,42 @@ static void announce(struct scene *s, const int64_t *rows, size_t count)
 #define ANNOUNCE(s, ...) \
     announce(s, (int64_t[]){__VA_ARGS__}, ARRAY_LEN(((int64_t[]){__VA_ARGS__})))
 
-static void read_all(struct scene *s)
+static void read_all(struct fixture *s)
 {
     while (s->reading != NULL)
         finish_read(s);
 }
 
-static void assert_told_through(struct scene *s, int64_t last)
+static void assert_received_through(struct fixture *s, int64_t last)
 {
     size_t at = 0;
     for (int64_t num = 1; num <= last; num++) {
         if (s->tenants[num] != TENANT)
             continue;
-        assert_true(at < s->told_count);
-        assert_int_equal(s->told[at++], num);
+        assert_true(at < s->received_count);
+        assert_int_equal(s->received[at++], num);
     }
-    assert_int_equal(s->told_count, at);
+    assert_int_equal(s->received_count, at);
 }
 
 static void wakes_of_a_round_may_come_in_any_order(void **state)
 {
-    struct scene *s = *state;
+    struct fixture *s = *state;
     for (int i = 0; i < 4; i++)
         commit(s, TENANT);
     ANNOUNCE(s, 4, 2, 3, 1);
     read_all(s);
-    assert_told_through(s, 4);
+    assert_received_through(s, 4);
     for (int i = 0; i < 3; i++)
         commit(s, i == 1 ? OTHER : TENANT);
     ANNOUNCE(s, 7, 6, 5);
     read_all(s);
-    assert_told_through(s, 7);
+    assert_received_through(s, 7);
 }
 
 static void a_row_that_was_not_announced_is_read_with_the_next(void **state)
 {
-    struct scene *s = *state;
+    struct fixture *s = *state;
     commit(s, TENANT);
     ANNOUNCE(s, 1);
     read_all(s);
@@ -161,19 +161,19 @@ static void a_row_that_was_not_announced_is_read_with_the_next(void **state)
     commit(s, TENANT);
     ANNOUNCE(s, 3);
     read_all(s);
-    assert_told_through(s, 3);
+    assert_received_through(s, 3);
     commit(s, TENANT);
     commit(s, TENANT); /* lost out of the middle of a round */
     commit(s, OTHER);
     commit(s, TENANT);
     ANNOUNCE(s, 7, 6);
     read_all(s);
-    assert_told_through(s, 7);
+    assert_received_through(s, 7);
 }
 
 static void rounds_in_the_wrong_order_lose_nothing(void **state)
 {
-    struct scene *s = *state;
+    struct fixture *s = *state;
     for (int i = 0; i < 6; i++)
         commit(s, i % 2 == 0 ? TENANT : OTHER);
     ANNOUNCE(s, 5, 6);
@@ -182,12 +182,12 @@ static void rounds_in_the_wrong_order_lose_nothing(void **state)
     read_all(s);
     ANNOUNCE(s, 4, 3);
     read_all(s);
-    assert_told_through(s, 6);
+    assert_received_through(s, 6);
 }
 
 static void what_is_committed_during_a_read_is_read_after_it(void **state)
 {
-    struct scene *s = *state;
+    struct fixture *s = *state;
     commit(s, TENANT);
     ANNOUNCE(s, 1);
     assert_non_null(s->reading);
@@ -198,12 +198,12 @@ static void what_is_committed_during_a_read_is_read_after_it(void **state)
     commit(s, TENANT);
     ANNOUNCE(s, 4);
     read_all(s);
-    assert_told_through(s, 4);
+    assert_received_through(s, 4);
 }
 
 static void rows_of_others_are_passed_by_unread(void **state)
 {
-    struct scene *s = *state;
+    struct fixture *s = *state;
     commit(s, TENANT);
     ANNOUNCE(s, 1);
     read_all(s);
@@ -213,7 +213,7 @@ static void rows_of_others_are_passed_by_unread(void **state)
     assert_null(s->reading);
     ANNOUNCE(s, commit(s, TENANT));
     read_all(s);
-    assert_told_through(s, 52);
+    assert_received_through(s, 52);
     assert_int_equal(s->looked_at, 1);
 }
 

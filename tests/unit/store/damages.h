@@ -208,7 +208,7 @@ static inline struct check_result check_file(const char *path, unsigned depth, s
 #define APPROVAL_IDLE "an approval is pending"
 #define APPROVAL_MISSING "a job waits for an approval"
 #define VOTES_WRONG "an approval counts"
-#define DECISION_TOLD "decisions are told"
+#define DECISION_EVENTS "decisions are told"
 #define LET_GO_TWICE "a job was let go"
 #define DELIVERY_STRAY "a delivery is of no"
 #define DELIVERY_STATE "the state of a delivery"
@@ -319,7 +319,7 @@ static const struct damage DAMAGES[] = {
     {"INSERT INTO timers (due_at, run, ordinal, generation) VALUES (5, 99, 1, 0)", {TIMER_STRAY}},
 
     {"UPDATE approvals SET status = 'asked' WHERE run = 8", {APPROVAL_UNKNOWN, APPROVAL_MISSING}},
-    {"UPDATE approvals SET decided_at = NULL WHERE run = 7", {APPROVAL_END, DECISION_TOLD}},
+    {"UPDATE approvals SET decided_at = NULL WHERE run = 7", {APPROVAL_END, DECISION_EVENTS}},
     {"UPDATE approvals SET decided_by = 'bob' WHERE run = 8", {APPROVAL_END}},
     {"UPDATE approvals SET tenant = 1 WHERE run = 8", {APPROVAL_JOB}},
     {"DELETE FROM jobs WHERE run = 7", {APPROVAL_JOB}},
@@ -329,9 +329,9 @@ static const struct damage DAMAGES[] = {
     {"UPDATE approvals SET votes = 2 WHERE run = 8", {VOTES_WRONG}},
     {"DELETE FROM approval_votes WHERE run = 8", {VOTES_WRONG}},
     {"INSERT INTO events (run, seq, at, type, data) VALUES (7, 4, 6, 'approval.decided', '{}')",
-     {DECISION_TOLD}},
+     {DECISION_EVENTS}},
     {"UPDATE approvals SET status = 'rejected', decided_at = 5, decided_by = 'ann' WHERE run = 8",
-     {APPROVAL_MISSING, DECISION_TOLD}},
+     {APPROVAL_MISSING, DECISION_EVENTS}},
     {"INSERT INTO events (run, seq, at, type, data) VALUES (7, 4, 6, 'job.approved',"
      " '{\"job_id\":1}')", {LET_GO_TWICE}},
     {"INSERT INTO events (run, seq, at, type, data) VALUES (7, 4, 6, 'job.approved',"

@@ -36,7 +36,7 @@ static void refuse(const char *path, enum db_access access, enum err e, const ch
     problem_release(&p);
 }
 
-static void a_second_writer_is_refused_and_told_whose_file_it_is(void **state)
+static void a_second_writer_is_refused_with_the_owner_of_the_file(void **state)
 {
     struct path file = path_in(*state, "p.db");
     struct db *db = open_writer(file.text);
@@ -172,7 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         folder_test(opening_creates_and_migrates),
         cmocka_unit_test(migrations_are_numbered_without_gaps),
-        folder_test(a_second_writer_is_refused_and_told_whose_file_it_is),
+        folder_test(a_second_writer_is_refused_with_the_owner_of_the_file),
         folder_test(a_link_to_the_file_is_the_same_file),
         folder_test(a_reader_does_not_create_a_file),
         folder_test(another_programs_file_is_refused_and_unchanged),

@@ -185,7 +185,7 @@ static void jobs_whose_ordinals_were_given_again_stay(void **state)
     assert_int_equal(number_of(f->db, "SELECT count(*) FROM jobs WHERE ordinal = 3"), 0);
 }
 
-/* --- what somebody has not been told --- */
+/* --- events that a reader has not had --- */
 
 static void events_that_are_held_back_stay_and_so_does_their_generation(void **state)
 {
@@ -283,7 +283,7 @@ static void of_a_deleted_entity_everything_goes_and_of_others_nothing(void **sta
 }
 
 /* Also of one whose old generations were on their way out. */
-static void who_was_deleted_is_kept_until_everything_is_gone(void **state)
+static void a_deleted_entity_is_kept_until_all_its_rows_are_gone(void **state)
 {
     struct fixture *f = *state;
     struct entity ann = {.num = 7, .tenant = 1, .type = 1, .name = STR("ann")};
@@ -335,7 +335,7 @@ int main(void)
         sweep_test(jobs_whose_ordinals_were_given_again_stay),
         sweep_test(events_that_are_held_back_stay_and_so_does_their_generation),
         sweep_test(of_a_deleted_entity_everything_goes_and_of_others_nothing),
-        sweep_test(who_was_deleted_is_kept_until_everything_is_gone),
+        sweep_test(a_deleted_entity_is_kept_until_all_its_rows_are_gone),
         sweep_test(entities_with_something_to_remove_are_listed_by_number),
     };
     return cmocka_run_group_tests_name("entity_sweep_store", tests, NULL, NULL);

@@ -72,14 +72,14 @@ static void names_are_not_kept_where_there_is_no_room(void **state)
 
 /* --- the feed --- */
 
-struct told {
+struct seen_events {
     char text[256];
     size_t room;
 };
 
 static bool note(void *ctx, const struct feed_source *s)
 {
-    struct told *t = ctx;
+    struct seen_events *t = ctx;
     size_t len = strlen(t->text);
     struct str who = !s->has_owner        ? STR("nobody")
                      : s->owner.is_entity ? s->owner.name
@@ -96,13 +96,13 @@ static void rows_of_the_feed_say_whose_they_are(void **state)
     struct path file = path_in(folder, "p.db");
     struct db *db = open_writer(file.text);
     put_owners(file.text);
-    struct told all = {.room = 9};
+    struct seen_events all = {.room = 9};
     assert_ok(feed_sources(db, 0, 10, note, &all));
     assert_string_equal(all.text, "1 refund;2 e5;3 nobody;4 e6;5 e8;");
-    struct told some = {.room = 2};
+    struct seen_events some = {.room = 2};
     assert_ok(feed_sources(db, 1, 10, note, &some));
     assert_string_equal(some.text, "2 e5;3 nobody;");
-    struct told of_tenant = {.room = 9};
+    struct seen_events of_tenant = {.room = 9};
     assert_ok(feed_of_tenant(db, 1, 0, 2, 10, note, &of_tenant));
     assert_string_equal(of_tenant.text, "1 refund;2 e5;");
     db_close(db);
