@@ -331,8 +331,8 @@ static void a_child_stays_until_its_parent_has_taken_the_result(void **state)
     struct uuid parent = start_parent(rig, KEEP_A_DAY, PARENT);
     rig_pass_ms(rig, 2000);
     settle(rig);
-    tamper(rig, "UPDATE runs SET status = 'succeeded', finished_at = created_at, output = '7'"
-                " WHERE parent_run IS NOT NULL;"
+    tamper(rig, "UPDATE runs SET status = 'succeeded', finished_at = created_at, output = '7',"
+                " progress = '1 1 1 0 0|s1#1' WHERE parent_run IS NOT NULL;"
                 "UPDATE jobs SET state = 'succeeded', finished_at = 1 WHERE child IS NULL");
     pass(rig, 2 * DAY_S);
     assert_int_equal(runs(rig), 2);
