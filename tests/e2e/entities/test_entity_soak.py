@@ -186,6 +186,6 @@ def test_each_signal_is_applied_once_whoever_dies(start_processes):
         assert rows(s.db, "SELECT count(*) FROM entities") == [(len(payloads),)]
         assert_healthy(api)
         assert running.deaths > 0
-        print(f"{len(payloads)} entities, {all_of_them.deaths} deaths of workers, {KILLS} of the server")
+        print(f"{len(payloads)} entities, {running.deaths} deaths of workers, {KILLS} of the server")
         s.kill()
         doctor_on_file(s.db)
