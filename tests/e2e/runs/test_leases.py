@@ -80,7 +80,7 @@ def test_a_worker_that_was_stopped_past_its_lease_is_refused_and_writes_nothing(
     api.workflow(tenant, "w", [task("work"), *behind])
     run = api.start(tenant, "w").json["run_id"]
     command = [sys.executable, "-c", PLAIN_WORKER, str(dev_server.port), tenant]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=harness.ROOT / "tests/e2e") as stopped:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=harness.ROOT / "tests/e2e/support") as stopped:
         held = json.loads(stopped.stdout.readline())
         stopped.send_signal(signal.SIGSTOP)
         second = claim(api, tenant, wait_ms=30_000)[0]
