@@ -105,7 +105,7 @@ static bool note(struct relay *r, const struct relay_message *m, bool stored, co
         .offer = m->offer,
         .message_id = str_of(n->id),
         .tenant = m->tenant,
-        .run = m->run,
+        .owner = m->run,
         .type = str_of(n->type),
         .reason = str_of(n->reason),
         .attempts = MAX(m->attempts, (int64_t)1),

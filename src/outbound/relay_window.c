@@ -95,7 +95,7 @@ static struct making making_of(struct relay_window *w, const struct row_copy *ro
 static void add_made(struct making *mk, struct relay_message *m)
 {
     m->feed = mk->row->row.num;
-    m->run = mk->row->row.run;
+    m->run = mk->row->row.owner;
     m->tenant = mk->row->row.tenant;
     *mk->last = m;
     mk->last = &m->next;
@@ -154,7 +154,7 @@ static enum err make_stub(struct making *mk)
 static enum err make_list(struct making *mk, struct read_tx *tx, int64_t wanted, int64_t most)
 {
     if (most > 0) {
-        enum err e = events_list(tx->db, mk->row->row.run, mk->last_seq, most, make_event, mk);
+        enum err e = events_list(tx->db, mk->row->row.owner, mk->last_seq, most, make_event, mk);
         if (e != ERR_OK)
             return e;
         if (mk->err != ERR_OK)
@@ -264,7 +264,7 @@ static enum err read_stubs(struct relay_window *w, struct read_tx *tx)
 
 static enum err read_row(struct relay_window *w, struct read_tx *tx, const struct row_copy *row)
 {
-    const struct relay_lane *lane = lane_of(w, row->row.run);
+    const struct relay_lane *lane = lane_of(w, row->row.owner);
     struct making mk = making_of(w, row, row->row.first_seq - 1);
     int64_t room = lane->has_stub ? 0 : MAX(RELAY_LANE_MAX - lane->messages, (int64_t)0);
     enum err e = make_messages(&mk, tx, room);
@@ -354,7 +354,7 @@ static void remake_event(void *ctx, const struct event *event)
 static enum err remake_offer(struct remaking *r, struct read_tx *tx, const struct parked *parked,
                              struct relay_message **ret)
 {
-    r->event->run = parked->run;
+    r->event->run = parked->owner;
     enum err e = relay_message_of_offer(&r->window->queues, tx, &r->source, r->event, ret);
     free(r->event);
     return e;
@@ -368,14 +368,14 @@ static enum err remake(struct relay_window *w, struct read_tx *tx, const struct 
     struct tenant *tenant = NULL;
     bool found = false;
     *ret = NULL;
-    enum err e = owners_find(tx->db, parked->run, &tx->arena, &found, &r.source.owner);
+    enum err e = owners_find(tx->db, parked->owner, &tx->arena, &found, &r.source.owner);
     if (e != ERR_OK || !found)
         return e;
     e = read_tx_tenant_num(tx, parked->tenant, &tenant);
     if (e != ERR_OK)
         return e;
     r.source.tenant = tenant->id;
-    e = events_list(tx->db, parked->run, parked->seq - 1, 1, remake_event, &r);
+    e = events_list(tx->db, parked->owner, parked->seq - 1, 1, remake_event, &r);
     if (e == ERR_OK)
         e = r.err;
     if (e != ERR_OK) {
@@ -401,7 +401,7 @@ static enum err read_parked(struct relay_window *w, struct read_tx *tx, const st
         return ERR_NO_MEMORY;
     m->feed = c->parked.feed;
     m->seq = c->parked.seq;
-    m->run = c->parked.run;
+    m->run = c->parked.owner;
     m->tenant = c->parked.tenant;
     m->parked = true;
     m->done = gone;

@@ -1,6 +1,6 @@
 /* What an engine implements for store/db.h. Each struct below is the first member of the engine's
- * own. db_driver.c keeps the checks that are the same for all: it asserts how a connection is used, reads
- * typed columns and reports damage. */
+ * own. db_driver.c keeps the checks that are the same for all: it asserts how a connection is used,
+ * reads typed columns and reports damage. */
 #ifndef PAWL_STORE_DB_DRIVER_H
 #define PAWL_STORE_DB_DRIVER_H
 

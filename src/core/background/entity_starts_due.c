@@ -87,7 +87,7 @@ enum err entity_starts_due(struct tx *tx, const struct timer *timer, struct prob
     bool exists = false;
     enum err e = timers_delete(tx->db, timer);
     if (e == ERR_OK)
-        e = entity_txn_load(&m, tx, timer->run, p, &exists);
+        e = entity_txn_load(&m, tx, timer->owner, p, &exists);
     if (e != ERR_OK || !exists)
         return e;
     struct entity_start row = {0};

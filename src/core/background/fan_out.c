@@ -195,7 +195,7 @@ static enum err deliver_all(struct slice *s)
         struct delivery d = {
             .webhook = w->num,
             .tenant = s->row->tenant,
-            .run = s->row->run,
+            .owner = s->row->owner,
             .event_id = str_of(s->out.id),
             .event_type = str_of(s->out.type),
             .body = buf_str(&s->out.body),
@@ -217,7 +217,7 @@ static void fan_out_event(void *ctx, const struct event *event)
         s->err = write_out(s, event);
         if (s->err == ERR_INTERNAL) { /* the row is damaged: another try would not help */
             LOG(LOG_ERROR, "an event cannot be sent to webhooks and is skipped",
-                LOG_N("run", s->row->run), LOG_N("seq", event->seq));
+                LOG_N("run", s->row->owner), LOG_N("seq", event->seq));
             s->err = ERR_OK;
         } else if (s->err == ERR_OK) {
             s->err = deliver_all(s);
@@ -238,11 +238,11 @@ static enum err fan_out_row(struct slice *s, const struct feed_row *row, bool *r
     if (e != ERR_OK || s->of->count == 0)
         return e;
     s->source.tenant = s->of->tenant_id;
-    e = owners_find(s->tx->db, row->run, &s->tx->arena, &found, &s->source.owner);
+    e = owners_find(s->tx->db, row->owner, &s->tx->arena, &found, &s->source.owner);
     if (e != ERR_OK || !found) /* an entity that was deleted: its events are not sent */
         return e;
     int64_t until = MIN(row->last_seq, s->last_seq + FAN_OUT_PER_TURN_MAX);
-    e = events_list(s->tx->db, row->run, s->last_seq, until - s->last_seq, fan_out_event, s);
+    e = events_list(s->tx->db, row->owner, s->last_seq, until - s->last_seq, fan_out_event, s);
     if (e != ERR_OK)
         return e;
     if (s->err != ERR_OK)

@@ -88,7 +88,7 @@ static enum err fire_alone(void *ctx, struct tx *tx, struct problem *p)
 static enum err give_up_run(void *ctx, struct tx *tx, struct problem *p)
 {
     const struct alone *a = ctx;
-    enum err e = run_txn_give_up(tx, a->timer->run, a->why,
+    enum err e = run_txn_give_up(tx, a->timer->owner, a->why,
                                  "The run exceeds the memory limit per operation", p);
     if (e == ERR_OK)
         e = timers_delete(tx->db, a->timer);
@@ -111,12 +111,12 @@ static enum err postpone(void *ctx, struct tx *tx, struct problem *p)
 static enum err deal_with(struct alone *a, struct work_env *w, struct tx *tx,
                           struct put_aside *aside, struct problem *p)
 {
-    LOG(LOG_ERROR, "a timer cannot be fired", LOG_N("run", a->timer->run),
+    LOG(LOG_ERROR, "a timer cannot be fired", LOG_N("run", a->timer->owner),
         LOG_N("ordinal", a->timer->ordinal), LOG_Z("error", err_code(a->why)),
         LOG_Z("why", p->detail));
     if (a->why == ERR_TOO_LARGE && work_transaction(w, tx, give_up_run, a, p) == ERR_OK)
         return ERR_OK;
-    uint64_t what = (uint64_t)a->timer->run * 31 + (uint64_t)a->timer->ordinal + 1;
+    uint64_t what = (uint64_t)a->timer->owner * 31 + (uint64_t)a->timer->ordinal + 1;
     a->until_ms = tx->now_ms + put_aside_ms(aside, what);
     return work_transaction(w, tx, postpone, a, p);
 }

@@ -14,7 +14,7 @@
 static enum err fire_run(struct tx *tx, const struct timer *timer, struct problem *p)
 {
     struct run_txn m;
-    enum err e = run_txn_load(&m, tx, timer->run, p);
+    enum err e = run_txn_load(&m, tx, timer->owner, p);
     if (e != ERR_OK && e != ERR_RUN_NOT_FOUND)
         return e;
     bool found = e == ERR_OK;
@@ -42,7 +42,7 @@ static enum err fire_job(struct tx *tx, const struct timer *timer, struct proble
 {
     struct job job;
     bool found = false;
-    enum err e = jobs_find_at(tx->db, timer->run, timer->ordinal, &tx->arena, &found, &job);
+    enum err e = jobs_find_at(tx->db, timer->owner, timer->ordinal, &tx->arena, &found, &job);
     if (e != ERR_OK)
         return e;
     bool child = found && job.state == JOB_DISPATCHED && !uuid_is_nil(job.child);
@@ -61,7 +61,7 @@ static enum err fire_entity(struct tx *tx, const struct timer *timer, struct pro
 {
     struct entity_txn m;
     bool found = false;
-    enum err e = entity_txn_load(&m, tx, timer->run, p, &found);
+    enum err e = entity_txn_load(&m, tx, timer->owner, p, &found);
     if (e == ERR_OK)
         e = timers_delete(tx->db, timer);
     return e == ERR_OK && found ? entity_txn_timer_due(&m, timer->due_at) : e;

@@ -34,7 +34,7 @@ static bool is_behind(const struct timer *a, const struct timer *b)
 {
     if (a->due_at != b->due_at)
         return a->due_at > b->due_at;
-    return a->run != b->run ? a->run > b->run : a->ordinal > b->ordinal;
+    return a->owner != b->owner ? a->owner > b->owner : a->ordinal > b->ordinal;
 }
 
 struct found {

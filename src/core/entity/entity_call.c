@@ -14,7 +14,7 @@
 static enum err load(struct op *op, struct tx *tx, const struct job *job, struct entity_txn *m)
 {
     bool found = false;
-    enum err e = entity_txn_load(m, tx, job->run, &op->problem, &found);
+    enum err e = entity_txn_load(m, tx, job->owner, &op->problem, &found);
     if (e == ERR_OK && !found)
         e = problem_set(&op->problem, ERR_JOB_NOT_FOUND, "The entity of this job no longer exists");
     return e;
@@ -416,7 +416,7 @@ static enum err due(struct tx *tx, struct job *job, struct problem *p)
     bool found = false;
     if (job->state == JOB_SCHEDULED)
         return job_row_change(tx, job, JOB_ON_WAKE);
-    enum err e = entity_txn_load(&m, tx, job->run, p, &found);
+    enum err e = entity_txn_load(&m, tx, job->owner, p, &found);
     if (e != ERR_OK)
         return e;
     return found ? expire(&m, job) : job_row_remove(tx, job);
@@ -537,7 +537,7 @@ static enum err show(struct read_tx *tx, const struct job *job, struct problem *
 {
     struct entity_txn m;
     bool found = false;
-    enum err e = entity_txn_read_num(&m, tx, job->run, p, &found);
+    enum err e = entity_txn_read_num(&m, tx, job->owner, p, &found);
     if (e != ERR_OK)
         return e;
     if (!found)

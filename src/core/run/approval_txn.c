@@ -245,7 +245,8 @@ enum err approval_of_job(const struct run_txn *m, const struct job *job, bool *r
     bool found = false;
     enum err e = ERR_OK;
     if (step->asks && !job->undo)
-        e = approvals_find(m->read_tx->db, job->run, job->ordinal, &m->read_tx->arena, &found, &a);
+        e = approvals_find(m->read_tx->db, job->owner, job->ordinal, &m->read_tx->arena, &found,
+                           &a);
     *ret_granted = e == ERR_OK && found && approval_is_granted(&a, &step->ask);
     return e;
 }
@@ -256,7 +257,7 @@ static enum err let_task_go(struct run_txn *m, struct job *job, const struct app
     enum err e = ERR_OK;
     if (a->edited.ptr != NULL) {
         job->input = a->edited;
-        e = jobs_set_input(m->tx->db, job->run, job->ordinal, job->input);
+        e = jobs_set_input(m->tx->db, job->owner, job->ordinal, job->input);
     }
     if (e == ERR_OK)
         e = job_change(m, job, JOB_ON_APPROVE);
@@ -393,7 +394,7 @@ enum err approval_due(struct run_txn *m, struct job *job, bool *ret_over)
     int64_t now = m->tx->now_ms;
     struct approval a;
     bool found = false;
-    enum err e = approvals_find(m->tx->db, job->run, job->ordinal, &m->tx->arena, &found, &a);
+    enum err e = approvals_find(m->tx->db, job->owner, job->ordinal, &m->tx->arena, &found, &a);
     if (e == ERR_OK && (!found || a.status != APPROVAL_PENDING))
         return ERR_DAMAGED; /* the doctor names it */
     if (e != ERR_OK)

@@ -255,7 +255,7 @@ enum err signal_wait_show(struct db *db, const struct step_def *step, const stru
     bool which[SIGNAL_NAMES_MAX] = {false};
     struct came came = {step, which, 0};
     assert(step->waits_for_all && name_count(step) <= SIGNAL_NAMES_MAX);
-    enum err e = signals_taken(db, job->run, job->ordinal, note_came, &came);
+    enum err e = signals_taken(db, job->owner, job->ordinal, note_came, &came);
     for (int missing = 0; missing < 2; missing++) {
         json_open(o, missing ? "missing" : "received", '[');
         for (size_t i = 0; i < name_count(step); i++) {

@@ -19,7 +19,7 @@ static enum err load_lost(struct read_tx *tx, const struct job *job, json_t **re
 {
     struct buf text;
     buf_init(&text, ATTEMPTS_TEXT_MAX);
-    enum err e = jobs_attempts(tx->db, job->run, job->ordinal, &text);
+    enum err e = jobs_attempts(tx->db, job->owner, job->ordinal, &text);
     *ret = e == ERR_OK ? load(buf_str(&text)) : NULL;
     buf_release(&text);
     return e;
@@ -93,7 +93,7 @@ enum err attempt_lost(struct tx *tx, const struct job *job, enum attempt_end how
     put_kept(&text, before);
     put_attempt(&o, job, END_NAMES[how], tx->now_ms, error);
     buf_put_char(&text, ']');
-    e = buf_ok(&text) ? jobs_set_attempts(tx->db, job->run, job->ordinal, buf_str(&text))
+    e = buf_ok(&text) ? jobs_set_attempts(tx->db, job->owner, job->ordinal, buf_str(&text))
                       : ERR_NO_MEMORY;
     buf_release(&text);
     json_decref(before);

@@ -61,7 +61,7 @@ enum err feed_hold_sweep(struct tx *tx, bool *ret_more)
 static bool hold(void *ctx, const struct feed_row *row)
 {
     struct held_runs *held = ctx;
-    held->runs[held->count++] = (struct held_run){row->run, row->first_seq};
+    held->runs[held->count++] = (struct held_run){row->owner, row->first_seq};
     return held->count < FEED_HELD_RUNS_MAX;
 }
 

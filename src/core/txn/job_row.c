@@ -9,7 +9,7 @@ static bool timer_of(const struct job *job, struct timer *ret)
 {
     if (job->due_at < 0 || job_has_ended(job->state))
         return false;
-    *ret = (struct timer){job->due_at, job->run, job->ordinal, job->lease_epoch, job->tenant};
+    *ret = (struct timer){job->due_at, job->owner, job->ordinal, job->lease_epoch, job->tenant};
     return true;
 }
 
@@ -26,7 +26,7 @@ static enum err disarm(struct tx *tx, const struct job *job)
 {
     if (job->armed_at < 0)
         return ERR_OK;
-    struct timer timer = {job->armed_at, job->run, job->ordinal, job->lease_epoch, job->tenant};
+    struct timer timer = {job->armed_at, job->owner, job->ordinal, job->lease_epoch, job->tenant};
     return timers_delete(tx->db, &timer);
 }
 
@@ -42,7 +42,7 @@ static enum err offer(struct tx *tx, const struct job *job)
 struct job job_row_blank(const struct tx *tx, int64_t owner, int64_t ordinal, int64_t tenant)
 {
     return (struct job){
-        .run = owner,
+        .owner = owner,
         .ordinal = ordinal,
         .id = jobs_new_id(tx->env, owner, ordinal),
         .tenant = tenant,
@@ -109,7 +109,7 @@ enum err job_row_change(struct tx *tx, struct job *job, enum job_event on)
     change(job, on, to, tx->now_ms);
     e = jobs_update(tx->db, job, old.state, old.lease_epoch);
     if (e == ERR_OK && old.state == JOB_APPROVAL) /* unless that has been decided */
-        e = approvals_void(tx->db, job->run, job->ordinal);
+        e = approvals_void(tx->db, job->owner, job->ordinal);
     if (e == ERR_OK)
         e = arm(tx, job);
     if (e == ERR_OK && to == JOB_PENDING)
@@ -135,7 +135,7 @@ enum err job_row_touch(struct tx *tx, const struct job *old, const struct job *j
 enum err job_row_remove(struct tx *tx, const struct job *job)
 {
     enum err e = disarm(tx, job);
-    return e == ERR_OK ? jobs_remove(tx->db, job->run, job->ordinal) : e;
+    return e == ERR_OK ? jobs_remove(tx->db, job->owner, job->ordinal) : e;
 }
 
 const struct step_def *job_step(const struct definition *def, const struct job *job)
@@ -144,7 +144,7 @@ const struct step_def *job_step(const struct definition *def, const struct job *
         .name = {"?", 1}, .handler = {"", 0}, .retry = {.max_attempts = 1}, .timeout_ms = -1};
     if (job->step >= 0 && (size_t)job->step < def->step_count)
         return &def->steps[job->step];
-    LOG(LOG_ERROR, "a stored job is damaged: its workflow has no such step", LOG_N("run", job->run),
-        LOG_N("ordinal", job->ordinal), LOG_N("step", job->step));
+    LOG(LOG_ERROR, "a stored job is damaged: its workflow has no such step",
+        LOG_N("run", job->owner), LOG_N("ordinal", job->ordinal), LOG_N("step", job->step));
     return &NONE;
 }

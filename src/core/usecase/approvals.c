@@ -144,11 +144,11 @@ static enum err find_approval(struct op *op, struct read_tx *tx, struct uuid job
     if (e == ERR_OK && (!found || !job_owner_of(&ret->job)->asks))
         return problem_set(&op->problem, ERR_APPROVAL_NOT_FOUND, "This job does not exist");
     if (e == ERR_OK)
-        e = approvals_find(tx->db, ret->job.run, ret->job.ordinal, &tx->arena, &ret->asked,
+        e = approvals_find(tx->db, ret->job.owner, ret->job.ordinal, &tx->arena, &ret->asked,
                            &ret->approval);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "Cannot read the approval");
-    return run_txn_read(&ret->m, tx, ret->job.run, &op->problem);
+    return run_txn_read(&ret->m, tx, ret->job.owner, &op->problem);
 }
 
 static void add_vote(void *ctx, const struct vote *v)
@@ -173,7 +173,7 @@ static enum err get_approval(struct op *op, struct read_tx *tx)
     struct json_out o = json_out_to(&op->answer.body);
     show_approval(&o, &f.m, &f.job, &f.approval);
     json_open(&o, "votes", '[');
-    e = votes_list(tx->db, f.job.run, f.job.ordinal, add_vote, &o);
+    e = votes_list(tx->db, f.job.owner, f.job.ordinal, add_vote, &o);
     json_close(&o, ']');
     json_close(&o, '}');
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot read the votes");

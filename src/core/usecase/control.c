@@ -235,9 +235,9 @@ static void copy_job(void *ctx, const struct job *job)
     struct job copy = *job;
     if (c->err != ERR_OK)
         return;
-    copy.run = c->to->run.num;
+    copy.owner = c->to->run.num;
     copy.ordinal = c->first + job->item;
-    copy.id = jobs_new_id(c->to->tx->env, copy.run, copy.ordinal);
+    copy.id = jobs_new_id(c->to->tx->env, copy.owner, copy.ordinal);
     copy.dead_at = -1;
     c->err = jobs_insert(c->to->tx->db, &copy);
 }

@@ -24,7 +24,7 @@ static void add_dead(void *ctx, const struct job *job)
         return;
     char last[64];
     (void)snprintf(last, sizeof(last), "%lld.%lld.%lld", (long long)job->dead_at,
-                   (long long)job->run, (long long)job->ordinal);
+                   (long long)job->owner, (long long)job->ordinal);
     page_set_last(&d->page, str_of(last));
 }
 

@@ -325,7 +325,7 @@ const struct use_case UC_MIGRATE_ENTITY = {.name = "migrate_entity", .write = mi
 
 static enum err remove_timer(struct tx *tx, int64_t due_at, int64_t entity, int64_t ordinal)
 {
-    struct timer timer = {.due_at = due_at, .run = entity, .ordinal = ordinal};
+    struct timer timer = {.due_at = due_at, .owner = entity, .ordinal = ordinal};
     return due_at >= 0 ? timers_delete(tx->db, &timer) : ERR_OK;
 }
 

@@ -55,7 +55,7 @@ static enum err claim(struct op *op, struct tx *tx, const struct claim_input *in
                       const struct job *job, struct json_out *o)
 {
     struct run_txn m;
-    enum err e = run_txn_load_other(&m, tx, job->run, &op->problem);
+    enum err e = run_txn_load_other(&m, tx, job->owner, &op->problem);
     if (e != ERR_OK)
         return e;
     struct job taken = *job;
@@ -142,7 +142,7 @@ static enum err finish(struct op *op, struct tx *tx, const struct finish_job_inp
                        struct job *job, struct json_out *o, bool *ret_changed)
 {
     struct run_txn m;
-    enum err e = run_txn_load_other(&m, tx, job->run, &op->problem);
+    enum err e = run_txn_load_other(&m, tx, job->owner, &op->problem);
     if (e != ERR_OK)
         return e;
     *ret_changed = true;
@@ -187,7 +187,7 @@ static enum err heartbeat(struct op *op, struct tx *tx, const struct heartbeat_i
                           struct job *job)
 {
     struct run_txn m;
-    enum err e = run_txn_load_other(&m, tx, job->run, &op->problem);
+    enum err e = run_txn_load_other(&m, tx, job->owner, &op->problem);
     if (e != ERR_OK)
         return e;
     bool current = lease_is_current(tx, job, in->lease_token);
@@ -217,7 +217,7 @@ static enum err release(struct op *op, struct tx *tx, const struct heartbeat_inp
                         struct job *job)
 {
     struct run_txn m;
-    enum err e = run_txn_load_other(&m, tx, job->run, &op->problem);
+    enum err e = run_txn_load_other(&m, tx, job->owner, &op->problem);
     if (e != ERR_OK)
         return e;
     if (!lease_is_current(tx, job, in->lease_token))
@@ -245,7 +245,7 @@ static enum err due(struct tx *tx, struct job *job, struct problem *p)
 {
     struct run_txn m;
     bool over = false;
-    enum err e = run_txn_load_other(&m, tx, job->run, p);
+    enum err e = run_txn_load_other(&m, tx, job->owner, p);
     if (e != ERR_OK)
         return e;
     if (job->state == JOB_APPROVAL)
@@ -265,7 +265,7 @@ static enum err show(struct read_tx *tx, const struct job *job, struct problem *
 {
     struct run_txn m;
     bool approved = false;
-    enum err e = run_txn_read(&m, tx, job->run, p);
+    enum err e = run_txn_read(&m, tx, job->owner, p);
     if (e != ERR_OK)
         return e;
     e = approval_of_job(&m, job, &approved);
@@ -280,10 +280,11 @@ static enum err retry(struct op *op, struct tx *tx, struct job *job)
 {
     struct run_txn m;
     bool found = false;
-    enum err e = run_txn_load_other(&m, tx, job->run, &op->problem);
+    enum err e = run_txn_load_other(&m, tx, job->owner, &op->problem);
     if (e == ERR_OK)
         e = run_retry_failed(op, &m);
-    return e == ERR_OK ? jobs_find_at(tx->db, job->run, job->ordinal, &tx->arena, &found, job) : e;
+    return e == ERR_OK ? jobs_find_at(tx->db, job->owner, job->ordinal, &tx->arena, &found, job)
+                       : e;
 }
 
 const struct job_owner_ops RUN_JOBS = {

@@ -266,8 +266,8 @@ static enum err read_row(struct feed_reading *r, struct read_tx *tx, const struc
     r->at.num = row->row.num;
     r->last_seq = row->row.last_seq;
     if (row->has_owner) {
-        enum err e =
-            events_list(tx->db, row->row.run, after, row->row.last_seq - after, add_feed_event, r);
+        enum err e = events_list(tx->db, row->row.owner, after, row->row.last_seq - after,
+                                 add_feed_event, r);
         if (e != ERR_OK)
             return e;
     }

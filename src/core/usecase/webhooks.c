@@ -423,7 +423,7 @@ static enum err test_webhook(struct op *op, struct tx *tx)
     struct delivery d = {
         .webhook = w.num,
         .tenant = w.tenant,
-        .run = -1,
+        .owner = -1,
         .event_id = buf_str(&id),
         .event_type = STR("webhook.test"),
         .body = buf_str(&body),

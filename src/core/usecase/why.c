@@ -249,7 +249,7 @@ static enum err show_asked(struct why *w, const struct job *job)
     const struct step_def *step = job_step(w->m.def, job);
     struct approval a;
     bool found = false;
-    enum err e = approvals_find(w->tx->db, job->run, job->ordinal, &w->tx->arena, &found, &a);
+    enum err e = approvals_find(w->tx->db, job->owner, job->ordinal, &w->tx->arena, &found, &a);
     if (e != ERR_OK || !found)
         return e;
     json_add_text(&w->o, "prompt", a.prompt);

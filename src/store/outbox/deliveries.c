@@ -13,7 +13,7 @@
     X(p, 2, UUID, id, id)                         \
     X(p, 3, INT, webhook, webhook)                \
     X(p, 4, INT, tenant, tenant)                  \
-    X(p, 5, INT_OR_NONE, run, run)                \
+    X(p, 5, INT_OR_NONE, run, owner)              \
     X(p, 6, TEXT, event_id, event_id)             \
     X(p, 7, TEXT, event_type, event_type)         \
     X(p, 8, DELIVERY_STATE, state, state)         \

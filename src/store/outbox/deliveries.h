@@ -30,7 +30,7 @@ struct delivery {
     struct uuid id;
     int64_t webhook;
     int64_t tenant;
-    int64_t run; /* -1: it is a test */
+    int64_t owner; /* the num of the run or entity that the event is about; -1: it is a test */
     struct str event_id;
     struct str event_type;
     struct str body; /* JSON; not in lists */

@@ -6,7 +6,7 @@
 #define FEED_COLUMNS(X, p)             \
     X(p, 1, INT, num, num)             \
     X(p, 2, INT, tenant, tenant)       \
-    X(p, 3, INT, run, run)             \
+    X(p, 3, INT, run, owner)           \
     X(p, 4, INT, first_seq, first_seq) \
     X(p, 5, INT, last_seq, last_seq)   \
     X(p, 6, INT, at, at)

@@ -17,7 +17,7 @@
 struct feed_row {
     int64_t num; /* 1, 2, 3 … without gaps */
     int64_t tenant;
-    int64_t run; /* or the entity */
+    int64_t owner; /* the num of the run or entity whose timeline it is */
     int64_t first_seq, last_seq;
     int64_t at;
 };

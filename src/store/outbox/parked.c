@@ -9,7 +9,7 @@
     X(p, 3, BOOL, offer, offer)           \
     X(p, 4, TEXT, message_id, message_id) \
     X(p, 5, INT, tenant, tenant)          \
-    X(p, 6, INT, run, run)                \
+    X(p, 6, INT, run, owner)              \
     X(p, 7, TEXT, type, type)             \
     X(p, 8, TEXT, reason, reason)         \
     X(p, 9, COUNT, attempts, attempts)    \

@@ -10,7 +10,7 @@ struct parked {
     bool offer; /* an offer of the job that the event makes claimable */
     struct str message_id;
     int64_t tenant;
-    int64_t run;
+    int64_t owner;   /* the num of the run or entity that the event is about */
     struct str type; /* of the event */
     struct str reason;
     int64_t attempts;

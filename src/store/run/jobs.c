@@ -9,7 +9,7 @@
 #define COLUMN_KEEP_JOB_STATE(arena, value)
 
 #define JOB_COLUMNS(X, p)                            \
-    X(p, 1, INT, run, run)                           \
+    X(p, 1, INT, run, owner)                         \
     X(p, 2, COUNT, ordinal, ordinal)                 \
     X(p, 3, UUID, id, id)                            \
     X(p, 4, INT, tenant, tenant)                     \
@@ -38,7 +38,7 @@ COLUMNS_NUMBERED(JOB_COLUMNS, JOB);
 
 #define TIMER_COLUMNS(X, p)              \
     X(p, 1, INT, due_at, due_at)         \
-    X(p, 2, INT, run, run)               \
+    X(p, 2, INT, run, owner)             \
     X(p, 3, INT, ordinal, ordinal)       \
     X(p, 4, INT, generation, generation) \
     X(p, 5, INT, tenant, tenant)
@@ -83,7 +83,7 @@ enum err jobs_update(struct db *db, const struct job *j, enum job_state from, in
         " WHERE run = $1 AND ordinal = $2 AND state = $3 AND lease_epoch = $4";
     int64_t changed = 0;
     enum err e = DB_EXEC(
-        db, SQL, &changed, DB_I(j->run), DB_I(j->ordinal), DB_T(str_of(job_state_name(from))),
+        db, SQL, &changed, DB_I(j->owner), DB_I(j->ordinal), DB_T(str_of(job_state_name(from))),
         DB_I(from_epoch), DB_T(str_of(job_state_name(j->state))), DB_I(j->attempt),
         DB_I(j->lease_epoch), DB_T(j->worker), DB_I_OR_NULL(j->due_at), DB_T(j->output),
         DB_T(j->error), DB_I_OR_NULL(j->started_at), DB_I_OR_NULL(j->finished_at),
@@ -247,7 +247,7 @@ enum err map_items_find(struct db *db, int64_t run, int64_t step, struct arena *
 
 static int64_t place_of(const struct job *job)
 {
-    return job->step < 0 ? job->created_at * 4096 : job->run;
+    return job->step < 0 ? job->created_at * 4096 : job->owner;
 }
 
 enum err jobs_next(struct db *db, int64_t tenant, struct str queue, struct arena *arena,
@@ -285,7 +285,7 @@ enum err jobs_ahead(struct db *db, const struct job *job, int64_t max, int64_t *
         " WHERE (urgency, place, run, ordinal) < ($3, $4, $5, $6)";
     struct db_rows *rows =
         DB_QUERY(db, SQL, DB_T(job->queue), DB_I(job->tenant), DB_I(job->urgency),
-                 DB_I(place_of(job)), DB_I(job->run), DB_I(job->ordinal), DB_I(max));
+                 DB_I(place_of(job)), DB_I(job->owner), DB_I(job->ordinal), DB_I(max));
     *ret = db_next(rows) ? db_int(rows, 0) : 0;
     return db_rows_end(rows);
 }
@@ -316,7 +316,7 @@ enum err timers_delete(struct db *db, const struct timer *t)
 {
     static const char SQL[] =
         "DELETE FROM timers WHERE due_at = $1 AND run = $2 AND ordinal = $3 AND generation = $4";
-    return DB_EXEC(db, SQL, NULL, DB_I(t->due_at), DB_I(t->run), DB_I(t->ordinal),
+    return DB_EXEC(db, SQL, NULL, DB_I(t->due_at), DB_I(t->owner), DB_I(t->ordinal),
                    DB_I(t->generation));
 }
 
@@ -354,7 +354,7 @@ enum err timers_due_after(struct db *db, int64_t now_ms, const struct timer *aft
     static const char SQL[] =
         SELECT_TIMERS " WHERE due_at <= $1 AND (due_at, run, ordinal) > ($2, $3, $4)"
                       " ORDER BY due_at, run, ordinal LIMIT $5";
-    return each_timer(DB_QUERY(db, SQL, DB_I(now_ms), DB_I(after->due_at), DB_I(after->run),
+    return each_timer(DB_QUERY(db, SQL, DB_I(now_ms), DB_I(after->due_at), DB_I(after->owner),
                                DB_I(after->ordinal), DB_I(limit)),
                       each, ctx);
 }

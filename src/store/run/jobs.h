@@ -10,7 +10,7 @@
 enum { JOB_OF_ENTITY = -1 };
 
 struct job {
-    int64_t run;     /* the num of its owner, a run or an entity */
+    int64_t owner;   /* the num of the run or entity that it is a job of */
     int64_t ordinal; /* 1, 2, 3 … within it */
     struct uuid id;
     int64_t tenant;
@@ -114,7 +114,7 @@ MUST_CHECK enum err jobs_count(struct db *db,
 
 struct timer {
     int64_t due_at;
-    int64_t run;
+    int64_t owner; /* the job's, with its ordinal */
     int64_t ordinal;
     int64_t generation; /* the job's lease_epoch when it was armed: another one means stale */
     int64_t tenant;     /* whose it is; not needed to delete it */

@@ -6,7 +6,7 @@
 static struct job job_of(int64_t run, int64_t ordinal)
 {
     return (struct job){
-        .run = run,
+        .owner = run,
         .ordinal = ordinal,
         .id = jobs_new_id(&ENV_SYSTEM, run, ordinal),
         .tenant = 1,
@@ -41,7 +41,7 @@ static void a_job_is_found_by_its_id_alone(void **state)
         assert_ok(jobs_find(db, 1, ids[i], &arena, &found, &back));
         assert_true(found);
         assert_int_equal(back.ordinal, ORDINALS[i]);
-        assert_int_equal(back.run, run);
+        assert_int_equal(back.owner, run);
         assert_ok(jobs_find(db, 0, ids[i], &arena, &found, &back));
         assert_true(found);
         assert_ok(jobs_find(db, 2, ids[i], &arena, &found, &back));
@@ -106,7 +106,7 @@ static void the_most_urgent_then_the_oldest_job_is_next(void **state)
     for (size_t i = 0; i < ARRAY_LEN(ORDER); i++) {
         assert_ok(jobs_next(db, 1, STR("default"), &arena, &found, &next));
         assert_true(found);
-        assert_int_equal(next.run, JOBS[ORDER[i]].run);
+        assert_int_equal(next.owner, JOBS[ORDER[i]].run);
         assert_int_equal(next.ordinal, JOBS[ORDER[i]].ordinal);
         next.state = JOB_RUNNING;
         assert_ok(jobs_update(db, &next, JOB_PENDING, 0));
@@ -208,7 +208,7 @@ static void timers_come_earliest_first(void **state)
     assert_int_equal(count, 50);
     for (size_t i = 1; i < count; i++) {
         assert_true(out[i - 1].due_at < out[i].due_at ||
-                    (out[i - 1].due_at == out[i].due_at && out[i - 1].run < out[i].run));
+                    (out[i - 1].due_at == out[i].due_at && out[i - 1].owner < out[i].owner));
     }
     assert_ok(timers_next(db, &due));
     assert_int_equal(due, out[0].due_at);
@@ -216,7 +216,7 @@ static void timers_come_earliest_first(void **state)
     assert_ok(timers_due(db, 1000, ARRAY_LEN(few), few, &count));
     assert_int_equal(count, 5);
     for (size_t i = 0; i < count; i++)
-        assert_int_equal(few[i].run, out[i].run);
+        assert_int_equal(few[i].owner, out[i].owner);
     assert_ok(timers_due(db, out[20].due_at, ARRAY_LEN(out), out, &count));
     assert_true(count >= 21); /* at its time a timer is due */
     db_close(db);

@@ -45,7 +45,7 @@ static struct call_job *call_job_new(const struct run_txn *m, const struct job *
     struct call_job *taken = calloc(1, sizeof(*taken) + input.len + trace.len);
     if (taken == NULL)
         return NULL;
-    taken->out.place = (struct outgoing_place){.tenant = job->tenant, .run = job->run};
+    taken->out.place = (struct outgoing_place){.tenant = job->tenant, .run = job->owner};
     taken->out.release = release;
     taken->ordinal = job->ordinal;
     taken->epoch = job->lease_epoch;
@@ -65,7 +65,7 @@ static struct call_job *call_job_new(const struct run_txn *m, const struct job *
 static enum err take_one(struct take *t, struct job *job)
 {
     struct run_txn m;
-    enum err e = run_txn_load(&m, t->tx, job->run, &t->op->problem);
+    enum err e = run_txn_load(&m, t->tx, job->owner, &t->op->problem);
     if (e != ERR_OK)
         return e;
     job->due_at = t->tx->now_ms + timeout_of(job_step(m.def, job)) + CALL_GRACE_MS;

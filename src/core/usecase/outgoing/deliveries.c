@@ -69,7 +69,7 @@ static struct delivery_job *job_new(const struct take *t, const struct delivery 
         *to[i] = (struct str){at, from[i].len};
         at += from[i].len;
     }
-    job->out.place = (struct outgoing_place){d->tenant, d->webhook, d->run};
+    job->out.place = (struct outgoing_place){d->tenant, d->webhook, d->owner};
     job->id = d->id;
     job->attempt = d->attempts + 1;
     job->secrets[job->secret_count++] = w->secret;
@@ -115,7 +115,7 @@ static bool has_room(const struct take *t, const struct busy *busy)
 static bool take_one(void *ctx, const struct delivery *d)
 {
     struct take *t = ctx;
-    struct outgoing_place place = {d->tenant, d->webhook, d->run};
+    struct outgoing_place place = {d->tenant, d->webhook, d->owner};
     struct busy busy = busy_with(t, &place);
     t->looked++;
     if (!has_room(t, &busy)) {
