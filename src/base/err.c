@@ -50,6 +50,11 @@ bool err_is_refusal(enum err e)
     return err_class(e) == ERR_CLASS_REFUSAL;
 }
 
+bool err_rolls_back(enum err e)
+{
+    return err_class(e) > ERR_CLASS_REFUSAL;
+}
+
 bool err_is_outage(enum err e)
 {
     return err_class(e) == ERR_CLASS_FAILURE && err_retryable(e);

@@ -118,6 +118,8 @@ int err_http_status(enum err e);
 bool err_retryable(enum err e);
 enum err_class err_class(enum err e);
 bool err_is_refusal(enum err e);
+/* Rows may be half written: the transaction is rolled back. */
+bool err_rolls_back(enum err e);
 /* A failure of the machine or the store, which would meet any other operation too, and passes. */
 bool err_is_outage(enum err e);
 

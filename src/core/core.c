@@ -147,12 +147,12 @@ static struct outcome try_batch(struct core *c, struct op *first, bool dispatche
 static struct outcome try_batch_apart(struct core *c, struct op *first)
 {
     struct outcome out = try_batch(c, first, false);
-    return out.dispatch_failed && !is_outage(out.err) ? try_batch(c, first, true) : out;
+    return out.dispatch_failed && !err_is_outage(out.err) ? try_batch(c, first, true) : out;
 }
 
 static void note_failure(struct core *c, enum err e)
 {
-    if (is_outage(e) && (c->outage == ERR_OK || e == ERR_STORE_FAILED))
+    if (err_is_outage(e) && (c->outage == ERR_OK || e == ERR_STORE_FAILED))
         c->outage = e;
     if (e == ERR_STORE_FULL && !c->disk_full)
         LOG(LOG_ERROR, "the disk is full: changes are refused");
@@ -207,7 +207,7 @@ static void run_until(struct core *c, struct op *first, const struct op *end)
  * needs no room, gets its answer. */
 static void run_apart(struct core *c, struct op *first, const struct outcome *out)
 {
-    if (out->culprit != NULL && !is_outage(out->err)) {
+    if (out->culprit != NULL && !err_is_outage(out->err)) {
         run_until(c, first, out->culprit);
         run_until(c, out->culprit, out->culprit->next);
         run_until(c, out->culprit->next, NULL);
@@ -251,7 +251,7 @@ static void run_batch(struct core *c, struct op *first)
     struct outcome out;
     do {
         out = try_batch_apart(c, first);
-    } while (out.err != ERR_OK && alone && first->runs_again && !is_outage(out.err));
+    } while (out.err != ERR_OK && alone && first->runs_again && !err_is_outage(out.err));
     if (out.err == ERR_OK) {
         note_committed(c, first);
         return;

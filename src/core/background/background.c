@@ -79,11 +79,11 @@ static enum err schedules_turn(struct background *b, struct tx *tx, struct probl
 {
     struct schedules_slice s = {.most = SCHEDULES_PER_TURN_MAX, .next = -1};
     enum err e = work_transaction(&b->env, tx, fire_schedules, &s, p);
-    bool one_by_one = e != ERR_OK && !is_outage(e);
+    bool one_by_one = e != ERR_OK && !err_is_outage(e);
     s.most = 1;
     for (int64_t n = 0; one_by_one && n < SCHEDULES_PER_TURN_MAX; n++) {
         e = work_transaction(&b->env, tx, fire_schedules, &s, p);
-        if (e != ERR_OK && !is_outage(e)) {
+        if (e != ERR_OK && !err_is_outage(e)) {
             LOG(LOG_ERROR, "a schedule cannot be fired and is put aside",
                 LOG_Z("error", err_code(e)), LOG_Z("why", p->detail));
             metric_add(b->failures, STR("schedules"), STR_NONE, 1);
@@ -220,7 +220,7 @@ static enum err keys_turn(struct background *b, struct tx *tx, struct problem *p
 static enum err retention_turn(struct background *b, struct tx *tx, struct problem *p)
 {
     enum err e = run_slice(b, tx, WORK_RETENTION, remove_old_runs, RETENTION_PAUSE_MS, p);
-    if (e != ERR_OK && !is_outage(e))
+    if (e != ERR_OK && !err_is_outage(e))
         retention_skip(&b->retention);
     return e;
 }
@@ -244,7 +244,7 @@ static enum err requeue_turn(struct background *b, struct tx *tx, struct problem
 static enum err deliveries_turn(struct background *b, struct tx *tx, struct problem *p)
 {
     enum err e = run_slice(b, tx, WORK_DELIVERIES, sweep_deliveries, DELIVERIES_SWEEP_PAUSE_MS, p);
-    if (e != ERR_OK && !is_outage(e))
+    if (e != ERR_OK && !err_is_outage(e))
         b->delivery_log.skips = true;
     return e;
 }
@@ -317,7 +317,7 @@ static enum err queued_turn(struct background *b, struct tx *tx, struct problem 
 {
     dispatch_bring_back(tx, b->env.now_ms);
     enum err e = work_transaction(&b->env, tx, start_queued, NULL, p);
-    if (e == ERR_OK || is_outage(e) || b->env.tenant == 0)
+    if (e == ERR_OK || err_is_outage(e) || b->env.tenant == 0)
         return e;
     struct failed_start f = {.run = b->env.run, .why = e};
     int64_t tenant = b->env.tenant;
@@ -327,7 +327,7 @@ static enum err queued_turn(struct background *b, struct tx *tx, struct problem 
     metric_add(b->failures, STR("dispatch"), STR_NONE, 1);
     if (f.run != 0)
         e = work_transaction(&b->env, tx, fail_queued, &f, p);
-    if (e != ERR_OK && !is_outage(e)) {
+    if (e != ERR_OK && !err_is_outage(e)) {
         int64_t ms = put_aside_ms(&b->aside, (uint64_t)tenant);
         dispatch_set_aside(tx, tenant, b->env.now_ms + ms);
         e = ERR_OK;
@@ -412,7 +412,7 @@ static void note_failure(struct background *b, enum work_kind kind, enum err e,
 {
     /* A disk that has room again is noticed soon; what is broken is left alone for longer. */
     int64_t delay = RETRY_MS;
-    if (!is_outage(e)) {
+    if (!err_is_outage(e)) {
         delay <<= MIN(b->kinds[kind].failed, (int64_t)5);
         b->kinds[kind].failed++;
     }
@@ -437,7 +437,7 @@ enum err background_run(struct background *b, struct tx *tx, int64_t now_ms, int
             b->kinds[kind].failed = b->kinds[kind].retry_at = 0;
         else
             note_failure(b, kind, e, &p);
-        if (is_outage(e) && (outage == ERR_OK || e == ERR_STORE_FAILED))
+        if (err_is_outage(e) && (outage == ERR_OK || e == ERR_STORE_FAILED))
             outage = e;
         problem_clear(&p);
     }

@@ -128,7 +128,7 @@ static enum err fire_one(struct timer_batch *b, const struct timer *timer, struc
 {
     struct alone a = {.batch = b, .timer = timer};
     a.why = work_transaction(w, tx, fire_alone, &a, p);
-    if (a.why == ERR_OK || is_outage(a.why))
+    if (a.why == ERR_OK || err_is_outage(a.why))
         return a.why;
     ++*ret_failed;
     return deal_with(&a, w, tx, aside, p);
@@ -156,7 +156,7 @@ enum err timer_batch_turn(struct timer_batch *b, struct work_env *w, struct tx *
     enum err e = ERR_OK;
     if (b->alone == 0) {
         e = work_transaction(w, tx, fire_together, b, p);
-        if (e != ERR_OK && !is_outage(e) && b->tried) {
+        if (e != ERR_OK && !err_is_outage(e) && b->tried) {
             b->alone = b->count;
             e = ERR_OK;
             for (size_t i = 0; i < b->others_count && e == ERR_OK; i++)

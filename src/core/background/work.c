@@ -33,7 +33,7 @@ enum err work_transaction(struct work_env *w, struct tx *tx, work_fn *fn, void *
 {
     bool dispatch_failed = false;
     enum err e = attempt(w, tx, false, fn, ctx, p, &dispatch_failed);
-    if (dispatch_failed && !is_outage(e))
+    if (dispatch_failed && !err_is_outage(e))
         e = attempt(w, tx, true, fn, ctx, p, &dispatch_failed);
     return e;
 }

@@ -426,8 +426,8 @@ static enum err decide(struct op *op, struct tx *tx, enum approval_action action
     if (e == ERR_CONCURRENT_APPROVAL)
         return problem_set(&op->problem, e, "Someone decided this a moment ago. Try again.");
     /* Rows may have changed: only a rollback undoes that. */
-    return problem_set(&op->problem, is_store_failure(e) ? e : ERR_INTERNAL,
-                       "The decision could not be stored: %s", err_code(e));
+    return problem_set(&op->problem, err_after_change(e), "The decision could not be stored: %s",
+                       err_code(e));
 }
 
 static enum err approve(struct op *op, struct tx *tx)

@@ -412,9 +412,9 @@ static enum err bulk_one(struct bulk *b, struct uuid run_id)
         b->unchanged += !changed;
         return follow_up(b->tx, &op->problem);
     }
-    if (is_outage(e))
+    if (err_is_outage(e))
         return e;
-    if (tx_changes(b->tx) != before || is_store_failure(e))
+    if (tx_changes(b->tx) != before || err_rolls_back(e))
         return op_fail_item(op, uuid_time(run_id), e, op->problem.detail) ? e : ERR_INTERNAL;
     answer_refused(b, run_id, e, op->problem.detail);
     problem_clear(&op->problem);

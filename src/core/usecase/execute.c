@@ -3,17 +3,6 @@
 
 #include "core/run/follow_up.h"
 
-bool is_outage(enum err e)
-{
-    return e == ERR_STORE_BUSY || e == ERR_STORE_FULL || e == ERR_STORE_FAILED ||
-           e == ERR_NO_MEMORY;
-}
-
-bool is_store_failure(enum err e)
-{
-    return is_outage(e) || e == ERR_INTERNAL || e == ERR_DAMAGED;
-}
-
 bool answer_from_record(struct op *op, const struct idem_record *record)
 {
     switch (idem_compare(&op->idem, &record->raw_hash, &record->fingerprint)) {
@@ -106,7 +95,7 @@ static enum err run_use_case(struct op *op, struct tx *tx)
     if (op->err == ERR_OK && !buf_ok(&op->answer.body))
         op->err = problem_set(&op->problem, ERR_TOO_LARGE, "the answer is too large");
     op->err = tx_own_error(tx, op->err);
-    if (is_store_failure(op->err) || op->err == ERR_TOO_LARGE)
+    if (err_rolls_back(op->err))
         return op->err;
     bool half_done = op->err != ERR_OK && !op->answer.refusal_wrote && tx_changes(tx) != before;
     return half_done ? ERR_INTERNAL : ERR_OK;
@@ -122,7 +111,7 @@ enum err execute_op(struct op *op, struct tx *tx)
     enum err e = read_tx_tenant(&tx->read, op, &tenant);
     if (e != ERR_OK) {
         op->err = e;
-        return is_store_failure(e) ? e : ERR_OK;
+        return err_rolls_back(e) ? e : ERR_OK;
     }
     struct known k = {.op = op, .tx = tx};
     e = idempotency_find_hashed(tx->db, tx->recent_keys, tenant->num, op->idem.key,

@@ -20,9 +20,4 @@ bool answer_from_record(struct op *op, const struct idem_record *record);
 /* Counts that answer, if there was one: when the op is over, since a batch may run it twice. */
 void count_known(const struct op *op, struct replay_stats *stats, int64_t now_ms);
 
-/* Errors of the machine, which nobody's request is to blame for: they pass. */
-bool is_outage(enum err e);
-/* Errors after which rows may be half written. */
-bool is_store_failure(enum err e);
-
 #endif

@@ -225,10 +225,10 @@ static enum err finish_item(struct op *op, struct tx *tx, size_t index, struct j
     }
     int64_t before = tx_changes(tx);
     enum err e = tx_own_error(tx, finish_one(op, tx, item, o, ret_changed));
-    if (e == ERR_OK || is_outage(e))
+    if (e == ERR_OK || err_is_outage(e))
         return e;
     bool half_done = tx_changes(tx) != before && !op->answer.refusal_wrote;
-    if (half_done || is_store_failure(e))
+    if (half_done || err_rolls_back(e))
         return op_fail_item(op, (int64_t)index, e, op->problem.detail) ? e : ERR_INTERNAL;
     answer_refused(o, item, e, op->problem.detail);
     *ret_changed = op->answer.refusal_wrote;

@@ -155,8 +155,8 @@ static enum err take_calls(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         return ERR_OK;
     /* Some may have been taken: only a rollback undoes that. */
-    return problem_set(&op->problem, is_store_failure(e) ? e : ERR_INTERNAL,
-                       "jobs could not be taken: %s", err_code(e));
+    return problem_set(&op->problem, err_after_change(e), "jobs could not be taken: %s",
+                       err_code(e));
 }
 
 const struct use_case UC_TAKE_CALLS = {.name = "take_calls", .write = take_calls};
@@ -216,7 +216,7 @@ static enum err finish_call(struct op *op, struct tx *tx)
     op->answer.changed_nothing = !current;
     if (e == ERR_OK)
         return ERR_OK;
-    return problem_set(&op->problem, is_store_failure(e) ? e : ERR_INTERNAL,
+    return problem_set(&op->problem, err_after_change(e),
                        "the result of a call could not be stored: %s", err_code(e));
 }
 

@@ -220,8 +220,8 @@ static enum err take_deliveries(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         return ERR_OK;
     /* Some may have been taken: only a rollback undoes that. */
-    return problem_set(&op->problem, is_store_failure(e) ? e : ERR_INTERNAL,
-                       "deliveries could not be taken: %s", err_code(e));
+    return problem_set(&op->problem, err_after_change(e), "deliveries could not be taken: %s",
+                       err_code(e));
 }
 
 const struct use_case UC_TAKE_DELIVERIES = {.name = "take_deliveries", .write = take_deliveries};
@@ -324,7 +324,7 @@ static enum err finish_delivery(struct op *op, struct tx *tx)
     op->answer.changed_nothing = !current;
     if (e == ERR_OK)
         return ERR_OK;
-    return problem_set(&op->problem, is_store_failure(e) ? e : ERR_INTERNAL,
+    return problem_set(&op->problem, err_after_change(e),
                        "the result of a delivery could not be stored: %s", err_code(e));
 }
 
