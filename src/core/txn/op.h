@@ -88,8 +88,9 @@ struct op {
     enum err err;
     struct problem problem;
     struct answer answer;
-    int64_t tenant_num; /* 0 when the tenant is not stored */
-    int64_t known_num;  /* the idempotency record that answered, to be counted; 0: none did */
+    int64_t tenant_num;    /* 0 when the tenant is not stored */
+    struct tenant *tenant; /* as read_tx_tenant() has found it, while the op runs; NULL: not yet */
+    int64_t known_num;     /* the idempotency record that answered, to be counted; 0: none did */
     struct failed_item *failed_items; /* FAILED_ITEMS_MAX places, or NULL; outlives one go at it */
     size_t failed_item_count;
     bool runs_again; /* an item was just added there */

@@ -83,6 +83,11 @@ static enum err load_tenant(struct read_tx *tx, struct op *op, bool may_be_new, 
 enum err read_tx_tenant(struct read_tx *tx, struct op *op, struct tenant **ret)
 {
     struct str id = op->caller.tenant;
+    if (op->tenant != NULL && str_eq(op->tenant->id, id)) {
+        op->tenant_num = op->tenant->num;
+        *ret = op->tenant;
+        return ERR_OK;
+    }
     /* "*" gets a row as soon as one is needed: the keys of callers that act for all tenants belong
      * to it. */
     bool may_be_new = op->caller.creates_tenant || str_is(id, "*");
@@ -98,7 +103,7 @@ enum err read_tx_tenant(struct read_tx *tx, struct op *op, struct tenant **ret)
     if (t->num == 0)
         t->created_at = t->updated_at = tx->now_ms;
     op->tenant_num = t->num;
-    *ret = t;
+    *ret = op->tenant = t;
     return ERR_OK;
 }
 

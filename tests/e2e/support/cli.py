@@ -1,6 +1,9 @@
 """Running the pawl command as a person or a script would."""
+import contextlib
 import json
 import os
+import pathlib
+import random
 import re
 import socket
 import subprocess
@@ -48,10 +51,13 @@ def popen(*args, cwd=None, **variables):
 
 
 def free_port():
-    """A port that nobody listens on right now."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port that nobody listens on right now, below those that the kernel gives to connections: one of them could take it meanwhile."""
+    lowest = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.randrange(10_000, lowest)
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 def commands():
