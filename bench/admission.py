@@ -4,7 +4,7 @@ import json
 import statistics
 import time
 
-from rig import (PARK, PARK_PATH, START_BODY, BenchError, ask, bare_server, load, load_counted,
+from harness import (PARK, PARK_PATH, START_BODY, BenchError, ask, bare_server, load, load_counted,
                  pawl_server, row, wait_ready)
 
 QUEUE_DEPTHS = (10_000, 100_000)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from rig import STOP_WAIT_S, BenchError, ask, pawl_server, row, send_starts, wait_ready
+from harness import STOP_WAIT_S, BenchError, ask, pawl_server, row, send_starts, wait_ready
 
 TENANT = {"X-Tenant-ID": "t"}
 TYPE_PATH = "/api/v1/entity-types/counter"

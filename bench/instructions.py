@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-from rig import BenchError, PARK_PATH, START_BODY, Server, ask, send_starts, wait_ready
+from harness import BenchError, PARK_PATH, START_BODY, Server, ask, send_starts, wait_ready
 from throughput import prepare
 
 READY_WAIT_S = 120  # callgrind runs a program some fifty times slower

@@ -21,7 +21,7 @@ import tempfile
 import admission
 import entities
 import throughput
-from rig import BenchError
+from harness import BenchError
 
 # Each measures a round on fresh servers, and makes the table's rows of all rounds.
 PARTS = {"throughput": throughput, "admission": admission, "entities": entities}

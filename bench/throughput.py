@@ -3,7 +3,7 @@ answer and a bare SQLite commit."""
 import json
 import statistics
 
-from rig import (CONNECTIONS, PARK, PARK_PATH, START_BODY, BenchError, ask, bare_server, load,
+from harness import (CONNECTIONS, PARK, PARK_PATH, START_BODY, BenchError, ask, bare_server, load,
                  pawl_server, row, run_tool, wait_ready)
 
 

@@ -103,9 +103,9 @@ int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
     return (int)syscall(SYS_connect, fd, to, len);
 }
 
-/* --- the rig --- */
+/* --- the fixture --- */
 
-struct rig {
+struct fixture {
     struct receiver *receiver;
     struct receiver *other;
     struct http_caller *caller;
@@ -132,14 +132,14 @@ static inline struct http_caller *caller_start(int event_fd, enum address_reach 
 
 static inline int setup(void **state, enum address_reach reach)
 {
-    struct rig *rig = calloc(1, sizeof(*rig));
-    assert_non_null(rig);
-    rig->receiver = receiver_start();
-    rig->other = receiver_start();
-    rig->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    rig->caller = caller_start(rig->event_fd, reach);
-    atomic_store(&public_port, rig->receiver->port);
-    *state = rig;
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
+    assert_non_null(fixture);
+    fixture->receiver = receiver_start();
+    fixture->other = receiver_start();
+    fixture->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    fixture->caller = caller_start(fixture->event_fd, reach);
+    atomic_store(&public_port, fixture->receiver->port);
+    *state = fixture;
     return 0;
 }
 
@@ -148,58 +148,58 @@ static inline int setup_open(void **state)
     return setup(state, REACH_ALL);
 }
 
-static inline void collect(struct rig *rig)
+static inline void collect(struct fixture *fixture)
 {
-    struct http_call *call = http_caller_collect(rig->caller);
+    struct http_call *call = http_caller_collect(fixture->caller);
     while (call != NULL) {
-        assert_true(rig->over_count < CALLS_MAX);
-        rig->over[rig->over_count++] = call;
+        assert_true(fixture->over_count < CALLS_MAX);
+        fixture->over[fixture->over_count++] = call;
         call = call->next;
     }
 }
 
-static inline void forget(struct rig *rig)
+static inline void forget(struct fixture *fixture)
 {
-    for (size_t i = 0; i < rig->over_count; i++)
-        http_call_free(rig->over[i]);
-    rig->over_count = 0;
+    for (size_t i = 0; i < fixture->over_count; i++)
+        http_call_free(fixture->over[i]);
+    fixture->over_count = 0;
 }
 
 static inline int teardown(void **state)
 {
-    struct rig *rig = *state;
-    http_caller_free(rig->caller);
-    forget(rig);
-    receiver_stop(rig->receiver);
-    receiver_stop(rig->other);
-    close(rig->event_fd);
-    free(rig);
+    struct fixture *fixture = *state;
+    http_caller_free(fixture->caller);
+    forget(fixture);
+    receiver_stop(fixture->receiver);
+    receiver_stop(fixture->other);
+    close(fixture->event_fd);
+    free(fixture);
     return 0;
 }
 
-static inline void wait_over(struct rig *rig, size_t count)
+static inline void wait_over(struct fixture *fixture, size_t count)
 {
     int64_t until = env_mono_ms(&ENV_SYSTEM) + GIVE_UP_MS;
-    while (rig->over_count < count) {
-        struct pollfd fd = {rig->event_fd, POLLIN, 0};
+    while (fixture->over_count < count) {
+        struct pollfd fd = {fixture->event_fd, POLLIN, 0};
         uint64_t ignored;
         if (env_mono_ms(&ENV_SYSTEM) > until)
-            fail_msg("%zu of %zu calls came back", rig->over_count, count);
-        if (poll(&fd, 1, 1000) > 0 && read(rig->event_fd, &ignored, sizeof(ignored)) > 0)
-            collect(rig);
+            fail_msg("%zu of %zu calls came back", fixture->over_count, count);
+        if (poll(&fd, 1, 1000) > 0 && read(fixture->event_fd, &ignored, sizeof(ignored)) > 0)
+            collect(fixture);
     }
 }
 
-/* The rig's: forgotten with the next perform(). */
-static inline const struct http_call *perform_request(struct rig *rig,
+/* The fixture's: forgotten with the next perform(). */
+static inline const struct http_call *perform_request(struct fixture *fixture,
                                                       const struct http_request *request)
 {
     struct http_call *call = http_call_new(request);
     assert_non_null(call);
-    forget(rig);
-    assert_true(http_caller_submit(rig->caller, call));
-    wait_over(rig, 1);
-    assert_ptr_equal(rig->over[0], call);
+    forget(fixture);
+    assert_true(http_caller_submit(fixture->caller, call));
+    wait_over(fixture, 1);
+    assert_ptr_equal(fixture->over[0], call);
     assert_int_equal(call->end == CALL_ANSWERED, call->detail[0] == '\0');
     assert_int_equal(call->end == CALL_ANSWERED, call->status != 0);
     return call;
@@ -223,15 +223,15 @@ static inline const char *url_at(const struct receiver *r, const char *host, con
     return url;
 }
 
-static inline const char *url_of(const struct rig *rig, const char *path)
+static inline const char *url_of(const struct fixture *fixture, const char *path)
 {
-    return url_at(rig->receiver, "127.0.0.1", path);
+    return url_at(fixture->receiver, "127.0.0.1", path);
 }
 
-static inline const struct http_call *get(struct rig *rig, const char *url)
+static inline const struct http_call *get(struct fixture *fixture, const char *url)
 {
     struct http_request request = request_to("GET", url);
-    return perform_request(rig, &request);
+    return perform_request(fixture, &request);
 }
 
 static inline void assert_end(const struct http_call *call, enum call_end end)
@@ -256,6 +256,6 @@ static inline void assert_lacks(const char *text, const char *part)
 
 /* --- addresses, with nothing but public ones allowed --- */
 
-#define with_rig(f) cmocka_unit_test_setup_teardown(f, setup_open, teardown)
+#define with_fixture(f) cmocka_unit_test_setup_teardown(f, setup_open, teardown)
 
 #endif

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "bus/http_call_support.h"
 
-/* --- the rig --- */
+/* --- the fixture --- */
 
 static struct http_call *call_new(const char *method, const char *url)
 {
@@ -26,8 +26,8 @@ static const char *last_request(const struct receiver *r)
 
 static void an_answer_comes_back_whole(void **state)
 {
-    struct rig *rig = *state;
-    const struct http_call *call = get(rig, url_of(rig, "/ok"));
+    struct fixture *fixture = *state;
+    const struct http_call *call = get(fixture, url_of(fixture, "/ok"));
     assert_answer(call, 200, "fine");
     assert_str(http_call_header(call, STR("content-type")), "text/plain");
     assert_str(http_call_header(call, STR("CONTENT-length")), "4");
@@ -43,18 +43,18 @@ static void an_answer_comes_back_whole(void **state)
 
 static void any_status_is_an_answer(void **state)
 {
-    struct rig *rig = *state;
-    const struct http_call *call = get(rig, url_of(rig, "/500"));
+    struct fixture *fixture = *state;
+    const struct http_call *call = get(fixture, url_of(fixture, "/500"));
     assert_answer(call, 500, "sorry");
     assert_str(http_call_header(call, STR("Retry-After")), "7");
-    assert_answer(get(rig, url_of(rig, "/empty")), 204, "");
-    assert_answer(get(rig, url_of(rig, "/304")), 304, "");
+    assert_answer(get(fixture, url_of(fixture, "/empty")), 204, "");
+    assert_answer(get(fixture, url_of(fixture, "/304")), 304, "");
 }
 
 static void interim_responses_are_passed_over(void **state)
 {
-    struct rig *rig = *state;
-    const struct http_call *call = get(rig, url_of(rig, "/interim"));
+    struct fixture *fixture = *state;
+    const struct http_call *call = get(fixture, url_of(fixture, "/interim"));
     assert_answer(call, 200, "now");
     assert_null(http_call_header(call, STR("x-early")).ptr);
     assert_str(http_call_header(call, STR("x-late")), "1");
@@ -62,18 +62,18 @@ static void interim_responses_are_passed_over(void **state)
 
 static void method_headers_and_body_arrive(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     const struct http_header headers[] = {{STR("X-One"), STR("1")},
                                           {STR("X-Empty"), STR("")},
                                           {STR("Content-Type"), STR("text/x")},
                                           {STR("Accept"), STR("text/y")}};
     static const char *const METHODS[] = {"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "GET"};
     for (size_t i = 0; i < ARRAY_LEN(METHODS); i++) {
-        struct http_request request = request_to(METHODS[i], url_of(rig, "/echo"));
+        struct http_request request = request_to(METHODS[i], url_of(fixture, "/echo"));
         request.headers = headers;
         request.header_count = ARRAY_LEN(headers);
         request.body = STR("some body");
-        const struct http_call *call = perform_request(rig, &request);
+        const struct http_call *call = perform_request(fixture, &request);
         assert_end(call, CALL_ANSWERED);
         const char *sent = call->body.ptr;
         char line[64];
@@ -92,15 +92,15 @@ static void method_headers_and_body_arrive(void **state)
 
 static void a_request_without_a_body_says_so(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     static const struct {
         const char *method;
         bool has_length;
     } METHODS[] = {{"POST", true}, {"PUT", true},     {"PATCH", true},
                    {"GET", false}, {"DELETE", false}, {"OPTIONS", false}};
     for (size_t i = 0; i < ARRAY_LEN(METHODS); i++) {
-        struct http_request request = request_to(METHODS[i].method, url_of(rig, "/echo"));
-        const struct http_call *call = perform_request(rig, &request);
+        struct http_request request = request_to(METHODS[i].method, url_of(fixture, "/echo"));
+        const struct http_call *call = perform_request(fixture, &request);
         assert_end(call, CALL_ANSWERED);
         assert_int_equal(strncmp(call->body.ptr, METHODS[i].method, strlen(METHODS[i].method)), 0);
         assert_lacks(call->body.ptr, "\r\nContent-Type");
@@ -113,37 +113,38 @@ static void a_request_without_a_body_says_so(void **state)
 
 static void head_gets_headers_however_large_the_thing_is(void **state)
 {
-    struct rig *rig = *state;
-    struct http_request request = request_to("HEAD", url_of(rig, "/head"));
-    const struct http_call *call = perform_request(rig, &request);
+    struct fixture *fixture = *state;
+    struct http_request request = request_to("HEAD", url_of(fixture, "/head"));
+    const struct http_call *call = perform_request(fixture, &request);
     assert_answer(call, 200, "");
     assert_str(http_call_header(call, STR("content-length")), "5000000000");
 }
 
 static void a_large_body_is_sent_without_asking(void **state)
 {
-    struct rig *rig = *state;
-    struct http_request request = request_to("POST", url_of(rig, "/empty"));
+    struct fixture *fixture = *state;
+    struct http_request request = request_to("POST", url_of(fixture, "/empty"));
     char *body = malloc(MIB + MIB / 2);
     memset(body, 'b', MIB + MIB / 2);
     request.body = (struct str){body, MIB + MIB / 2};
-    assert_answer(perform_request(rig, &request), 204, "");
-    assert_lacks(last_request(rig->receiver), "Expect");
+    assert_answer(perform_request(fixture, &request), 204, "");
+    assert_lacks(last_request(fixture->receiver), "Expect");
     free(body);
 }
 
 static void a_connection_is_used_again(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     for (int i = 0; i < 5; i++)
-        assert_answer(get(rig, url_of(rig, "/ok")), 200, "fine");
-    assert_int_equal(rig->receiver->connection_count, 1);
+        assert_answer(get(fixture, url_of(fixture, "/ok")), 200, "fine");
+    assert_int_equal(fixture->receiver->connection_count, 1);
 }
 
 static void proxies_of_the_environment_are_not_used(void **state)
 {
-    struct rig *rig = *state;
-    assert_answer(get(rig, url_of(rig, "/ok")), 200, "fine"); /* read once, so set before main() */
+    struct fixture *fixture = *state;
+    assert_answer(get(fixture, url_of(fixture, "/ok")), 200,
+                  "fine"); /* read once, so set before main() */
     assert_non_null(getenv("http_proxy"));
 }
 
@@ -151,41 +152,42 @@ static void proxies_of_the_environment_are_not_used(void **state)
 
 static void every_call_comes_back_once_and_not_too_many_run_at_once(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     enum { COUNT = 200 };
     bool seen[COUNT] = {false};
     static int numbers[COUNT];
     int hooks_before = atomic_load(&hook_calls);
     for (int i = 0; i < COUNT; i++) {
         numbers[i] = i;
-        struct http_call *call = call_new("GET", url_of(rig, "/gate"));
+        struct http_call *call = call_new("GET", url_of(fixture, "/gate"));
         call->owner = &numbers[i];
-        assert_true(http_caller_submit(rig->caller, call));
+        assert_true(http_caller_submit(fixture->caller, call));
     }
-    receiver_wait_answering(rig->receiver, CALLS_IN_FLIGHT_MAX);
-    receiver_open_gate(rig->receiver);
-    wait_over(rig, COUNT);
-    for (size_t i = 0; i < rig->over_count; i++) {
-        assert_answer(rig->over[i], 200, "through");
-        int number = *(const int *)rig->over[i]->owner;
+    receiver_wait_answering(fixture->receiver, CALLS_IN_FLIGHT_MAX);
+    receiver_open_gate(fixture->receiver);
+    wait_over(fixture, COUNT);
+    for (size_t i = 0; i < fixture->over_count; i++) {
+        assert_answer(fixture->over[i], 200, "through");
+        int number = *(const int *)fixture->over[i]->owner;
         assert_false(seen[number]);
         seen[number] = true;
     }
-    assert_int_equal(rig->receiver->answering_max, CALLS_IN_FLIGHT_MAX);
+    assert_int_equal(fixture->receiver->answering_max, CALLS_IN_FLIGHT_MAX);
     assert_int_equal(atomic_load(&hook_calls) - hooks_before, COUNT);
 }
 
 static void past_the_queues_bound_calls_are_not_taken(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     size_t taken = 0;
     struct http_call *call = NULL;
     for (; taken < CALLS_IN_FLIGHT_MAX; taken++)
-        assert_true(http_caller_submit(rig->caller, call_new("GET", url_of(rig, "/silent"))));
-    receiver_wait_answering(rig->receiver, CALLS_IN_FLIGHT_MAX);
+        assert_true(
+            http_caller_submit(fixture->caller, call_new("GET", url_of(fixture, "/silent"))));
+    receiver_wait_answering(fixture->receiver, CALLS_IN_FLIGHT_MAX);
     for (taken = 0;; taken++) {
-        call = call_new("GET", url_of(rig, "/silent"));
-        if (!http_caller_submit(rig->caller, call))
+        call = call_new("GET", url_of(fixture, "/silent"));
+        if (!http_caller_submit(fixture->caller, call))
             break;
     }
     assert_int_equal(taken, CALLS_WAITING_MAX);
@@ -194,66 +196,70 @@ static void past_the_queues_bound_calls_are_not_taken(void **state)
 
 static void a_call_that_waits_for_others_is_timed_out_in_the_queue(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     for (size_t i = 0; i < CALLS_IN_FLIGHT_MAX; i++)
-        assert_true(http_caller_submit(rig->caller, call_new("GET", url_of(rig, "/silent"))));
-    receiver_wait_answering(rig->receiver, CALLS_IN_FLIGHT_MAX);
-    struct http_request request = request_to("GET", url_of(rig, "/ok"));
+        assert_true(
+            http_caller_submit(fixture->caller, call_new("GET", url_of(fixture, "/silent"))));
+    receiver_wait_answering(fixture->receiver, CALLS_IN_FLIGHT_MAX);
+    struct http_request request = request_to("GET", url_of(fixture, "/ok"));
     request.timeout_ms = 50;
-    assert_end(perform_request(rig, &request), CALL_TIMED_OUT);
-    assert_int_equal(rig->receiver->request_count, CALLS_IN_FLIGHT_MAX);
+    assert_end(perform_request(fixture, &request), CALL_TIMED_OUT);
+    assert_int_equal(fixture->receiver->request_count, CALLS_IN_FLIGHT_MAX);
 }
 
 static void an_abort_brings_everything_back(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     enum { COUNT = CALLS_IN_FLIGHT_MAX + 36 };
     for (size_t i = 0; i < COUNT; i++)
-        assert_true(http_caller_submit(rig->caller, call_new("GET", url_of(rig, "/silent"))));
-    receiver_wait_answering(rig->receiver, CALLS_IN_FLIGHT_MAX);
-    http_caller_abort(rig->caller);
-    wait_over(rig, COUNT);
+        assert_true(
+            http_caller_submit(fixture->caller, call_new("GET", url_of(fixture, "/silent"))));
+    receiver_wait_answering(fixture->receiver, CALLS_IN_FLIGHT_MAX);
+    http_caller_abort(fixture->caller);
+    wait_over(fixture, COUNT);
     for (size_t i = 0; i < COUNT; i++)
-        assert_end(rig->over[i], CALL_ABORTED);
-    assert_answer(get(rig, url_of(rig, "/ok")), 200, "fine"); /* later ones are not concerned */
+        assert_end(fixture->over[i], CALL_ABORTED);
+    assert_answer(get(fixture, url_of(fixture, "/ok")), 200,
+                  "fine"); /* later ones are not concerned */
 }
 
 static void a_caller_may_be_freed_with_calls_under_way(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     for (size_t i = 0; i < CALLS_IN_FLIGHT_MAX + 10; i++)
-        assert_true(http_caller_submit(rig->caller, call_new("GET", url_of(rig, "/silent"))));
-    receiver_wait_answering(rig->receiver, CALLS_IN_FLIGHT_MAX);
-    http_caller_free(rig->caller);
-    rig->caller = NULL;
-    receiver_wait_answering(rig->receiver, 0); /* their connections are closed */
+        assert_true(
+            http_caller_submit(fixture->caller, call_new("GET", url_of(fixture, "/silent"))));
+    receiver_wait_answering(fixture->receiver, CALLS_IN_FLIGHT_MAX);
+    http_caller_free(fixture->caller);
+    fixture->caller = NULL;
+    receiver_wait_answering(fixture->receiver, 0); /* their connections are closed */
 }
 
 /* --- failures --- */
 
 static void a_refused_connection_is_reported(void **state)
 {
-    struct rig *rig = *state;
-    const char *url = url_of(rig, "/ok");
-    int port = rig->receiver->port;
-    receiver_stop(rig->receiver);
-    rig->receiver = receiver_start();
-    assert_int_not_equal(rig->receiver->port, port);
-    assert_end(get(rig, url), CALL_CONNECT_FAILED);
+    struct fixture *fixture = *state;
+    const char *url = url_of(fixture, "/ok");
+    int port = fixture->receiver->port;
+    receiver_stop(fixture->receiver);
+    fixture->receiver = receiver_start();
+    assert_int_not_equal(fixture->receiver->port, port);
+    assert_end(get(fixture, url), CALL_CONNECT_FAILED);
 }
 
 static void an_unknown_name_is_reported(void **state)
 {
-    struct rig *rig = *state;
-    assert_end(get(rig, "http://nobody.test/"), CALL_ADDRESS_REFUSED);
+    struct fixture *fixture = *state;
+    assert_end(get(fixture, "http://nobody.test/"), CALL_ADDRESS_REFUSED);
 }
 
 static void a_connection_that_ends_early_is_reported(void **state)
 {
-    struct rig *rig = *state;
-    const struct http_call *call = get(rig, url_of(rig, "/close"));
+    struct fixture *fixture = *state;
+    const struct http_call *call = get(fixture, url_of(fixture, "/close"));
     assert_end(call, CALL_CONNECTION_LOST);
-    call = get(rig, url_of(rig, "/half"));
+    call = get(fixture, url_of(fixture, "/half"));
     assert_end(call, CALL_CONNECTION_LOST);
     assert_int_equal(call->body.len, 0); /* half a response is none */
     assert_int_equal(call->head.len, 0);
@@ -261,32 +267,33 @@ static void a_connection_that_ends_early_is_reported(void **state)
 
 static void an_answer_that_is_not_http_is_reported(void **state)
 {
-    struct rig *rig = *state;
-    assert_end(get(rig, url_of(rig, "/garbage")), CALL_FAILED);
+    struct fixture *fixture = *state;
+    assert_end(get(fixture, url_of(fixture, "/garbage")), CALL_FAILED);
     char url[64];
-    (void)snprintf(url, sizeof(url), "https://127.0.0.1:%d/ok", rig->receiver->port);
-    assert_end(get(rig, url), CALL_TLS_FAILED);
+    (void)snprintf(url, sizeof(url), "https://127.0.0.1:%d/ok", fixture->receiver->port);
+    assert_end(get(fixture, url), CALL_TLS_FAILED);
 }
 
 static void a_receiver_that_takes_too_long_is_given_up(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     static const char *const PATHS[] = {"/silent", "/trickle"};
     for (size_t i = 0; i < ARRAY_LEN(PATHS); i++) {
-        struct http_request request = request_to("GET", url_of(rig, PATHS[i]));
+        struct http_request request = request_to("GET", url_of(fixture, PATHS[i]));
         request.timeout_ms = 100;
-        assert_end(perform_request(rig, &request), CALL_TIMED_OUT);
+        assert_end(perform_request(fixture, &request), CALL_TIMED_OUT);
     }
 }
 
 static void redirects_share_one_time_out(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     char path[256];
-    (void)snprintf(path, sizeof(path), "/to/302/%s", url_at(rig->other, "127.0.0.1", "/silent"));
-    struct http_request request = request_to("GET", url_of(rig, path));
+    (void)snprintf(path, sizeof(path), "/to/302/%s",
+                   url_at(fixture->other, "127.0.0.1", "/silent"));
+    struct http_request request = request_to("GET", url_of(fixture, path));
     request.timeout_ms = 200;
-    assert_end(perform_request(rig, &request), CALL_TIMED_OUT);
+    assert_end(perform_request(fixture, &request), CALL_TIMED_OUT);
 }
 
 static void release_slow_name(bool released)
@@ -316,32 +323,32 @@ static void wait_for_lookups(int count)
 }
 
 /* Calls that are given up while libc looks up their name, on threads that are all under way. */
-static void abort_in_lookups(struct rig *rig, int count)
+static void abort_in_lookups(struct fixture *fixture, int count)
 {
-    forget(rig);
+    forget(fixture);
     for (int i = 0; i < count; i++)
-        assert_true(http_caller_submit(rig->caller, call_new("GET", "http://slow.test/")));
+        assert_true(http_caller_submit(fixture->caller, call_new("GET", "http://slow.test/")));
     wait_for_lookups(count);
-    http_caller_abort(rig->caller);
-    wait_over(rig, (size_t)count);
+    http_caller_abort(fixture->caller);
+    wait_over(fixture, (size_t)count);
     for (int i = 0; i < count; i++)
-        assert_end(rig->over[i], CALL_ABORTED);
+        assert_end(fixture->over[i], CALL_ABORTED);
 }
 
 /* libc's resolver cannot be stopped: it is left alone, and as long as it may take a place stays
  * taken, so that names which take long cannot pile up threads. */
 static void a_name_that_takes_long_holds_up_nobody(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     release_slow_name(false);
-    abort_in_lookups(rig, CALLS_IN_FLIGHT_MAX - 1);
-    assert_answer(get(rig, url_of(rig, "/ok")), 200, "fine");
+    abort_in_lookups(fixture, CALLS_IN_FLIGHT_MAX - 1);
+    assert_answer(get(fixture, url_of(fixture, "/ok")), 200, "fine");
     struct http_request slow = request_to("GET", "http://slow.test/");
     slow.timeout_ms = 20;
     /* A call's time may be over before its lookup begins; then the place is free for the next. */
     while (lookups_under_way() < CALLS_IN_FLIGHT_MAX)
-        assert_end(perform_request(rig, &slow), CALL_TIMED_OUT);
-    const struct http_call *queued = perform_request(rig, &slow);
+        assert_end(perform_request(fixture, &slow), CALL_TIMED_OUT);
+    const struct http_call *queued = perform_request(fixture, &slow);
     assert_end(queued, CALL_TIMED_OUT);
     assert_contains(queued->detail, "waited for others");
     assert_int_equal(lookups_under_way(), CALLS_IN_FLIGHT_MAX);
@@ -352,13 +359,13 @@ static void a_name_that_takes_long_holds_up_nobody(void **state)
 
 static void a_response_may_be_as_large_as_the_limit_and_no_larger(void **state)
 {
-    struct rig *rig = *state;
-    const struct http_call *call = get(rig, url_of(rig, "/limit"));
+    struct fixture *fixture = *state;
+    const struct http_call *call = get(fixture, url_of(fixture, "/limit"));
     assert_end(call, CALL_ANSWERED);
     assert_int_equal(call->body.len, CALL_RESPONSE_MAX);
     static const char *const PATHS[] = {"/past", "/endless", "/gigabyte"};
     for (size_t i = 0; i < ARRAY_LEN(PATHS); i++) {
-        call = get(rig, url_of(rig, PATHS[i]));
+        call = get(fixture, url_of(fixture, PATHS[i]));
         assert_end(call, CALL_RESPONSE_TOO_LARGE);
         assert_null(call->body.ptr);
     }
@@ -366,16 +373,16 @@ static void a_response_may_be_as_large_as_the_limit_and_no_larger(void **state)
 
 static void header_lines_without_end_are_refused(void **state)
 {
-    struct rig *rig = *state;
-    assert_end(get(rig, url_of(rig, "/headers")), CALL_RESPONSE_TOO_LARGE);
-    assert_end(get(rig, url_of(rig, "/interims")), CALL_RESPONSE_TOO_LARGE);
+    struct fixture *fixture = *state;
+    assert_end(get(fixture, url_of(fixture, "/headers")), CALL_RESPONSE_TOO_LARGE);
+    assert_end(get(fixture, url_of(fixture, "/interims")), CALL_RESPONSE_TOO_LARGE);
 }
 
 /* --- requests that are none --- */
 
 static void bad_urls_are_refused(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     static const char *const URLS[] = {
         "",
         "one.test/ok",
@@ -392,16 +399,16 @@ static void bad_urls_are_refused(void **state)
         "javascript:alert(1)",
     };
     for (size_t i = 0; i < ARRAY_LEN(URLS); i++) {
-        const struct http_call *call = get(rig, URLS[i]);
+        const struct http_call *call = get(fixture, URLS[i]);
         if (call->end != CALL_REQUEST_INVALID)
             fail_msg("<%s> ended as %s: %s", URLS[i], call_end_code(call->end), call->detail);
     }
-    assert_int_equal(rig->receiver->request_count, 0);
+    assert_int_equal(fixture->receiver->request_count, 0);
 }
 
 static void bad_methods_and_headers_are_refused(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     static const struct http_header BAD[] = {
         {{"X-A", 3}, {"1\r\nX-B: 2", 9}},
         {{"X-A", 3}, {"1\n", 2}},
@@ -416,28 +423,28 @@ static void bad_methods_and_headers_are_refused(void **state)
         {{"Proxy-Authorization", 19}, {"x", 1}},
     };
     for (size_t i = 0; i < ARRAY_LEN(BAD); i++) {
-        struct http_request request = request_to("GET", url_of(rig, "/ok"));
+        struct http_request request = request_to("GET", url_of(fixture, "/ok"));
         request.headers = &BAD[i];
         request.header_count = 1;
-        assert_end(perform_request(rig, &request), CALL_REQUEST_INVALID);
+        assert_end(perform_request(fixture, &request), CALL_REQUEST_INVALID);
     }
     static const char *const METHODS[] = {"", "GET /x", "G\r\nET", "GE:T"};
     for (size_t i = 0; i < ARRAY_LEN(METHODS); i++) {
-        struct http_request request = request_to(METHODS[i], url_of(rig, "/ok"));
-        assert_end(perform_request(rig, &request), CALL_REQUEST_INVALID);
+        struct http_request request = request_to(METHODS[i], url_of(fixture, "/ok"));
+        assert_end(perform_request(fixture, &request), CALL_REQUEST_INVALID);
     }
-    struct http_request head = request_to("HEAD", url_of(rig, "/ok"));
+    struct http_request head = request_to("HEAD", url_of(fixture, "/ok"));
     head.body = STR("x");
-    assert_end(perform_request(rig, &head), CALL_REQUEST_INVALID);
+    assert_end(perform_request(fixture, &head), CALL_REQUEST_INVALID);
     char *large = malloc(CALL_HEAD_MAX);
     memset(large, 'x', CALL_HEAD_MAX);
     struct http_header big = {STR("X-Big"), {large, CALL_HEAD_MAX}};
-    struct http_request request = request_to("GET", url_of(rig, "/ok"));
+    struct http_request request = request_to("GET", url_of(fixture, "/ok"));
     request.headers = &big;
     request.header_count = 1;
-    assert_end(perform_request(rig, &request), CALL_REQUEST_INVALID);
+    assert_end(perform_request(fixture, &request), CALL_REQUEST_INVALID);
     free(large);
-    assert_int_equal(rig->receiver->request_count, 0);
+    assert_int_equal(fixture->receiver->request_count, 0);
 }
 
 int main(void)
@@ -446,31 +453,31 @@ int main(void)
     (void)setenv("https_proxy", "http://127.0.0.1:1", 1);
     (void)setenv("ALL_PROXY", "http://127.0.0.1:1", 1);
     const struct CMUnitTest tests[] = {
-        with_rig(an_answer_comes_back_whole),
-        with_rig(any_status_is_an_answer),
-        with_rig(interim_responses_are_passed_over),
-        with_rig(method_headers_and_body_arrive),
-        with_rig(a_request_without_a_body_says_so),
-        with_rig(head_gets_headers_however_large_the_thing_is),
-        with_rig(a_large_body_is_sent_without_asking),
-        with_rig(a_connection_is_used_again),
-        with_rig(proxies_of_the_environment_are_not_used),
-        with_rig(every_call_comes_back_once_and_not_too_many_run_at_once),
-        with_rig(past_the_queues_bound_calls_are_not_taken),
-        with_rig(a_call_that_waits_for_others_is_timed_out_in_the_queue),
-        with_rig(an_abort_brings_everything_back),
-        with_rig(a_caller_may_be_freed_with_calls_under_way),
-        with_rig(a_refused_connection_is_reported),
-        with_rig(an_unknown_name_is_reported),
-        with_rig(a_connection_that_ends_early_is_reported),
-        with_rig(an_answer_that_is_not_http_is_reported),
-        with_rig(a_receiver_that_takes_too_long_is_given_up),
-        with_rig(redirects_share_one_time_out),
-        with_rig(a_name_that_takes_long_holds_up_nobody),
-        with_rig(a_response_may_be_as_large_as_the_limit_and_no_larger),
-        with_rig(header_lines_without_end_are_refused),
-        with_rig(bad_urls_are_refused),
-        with_rig(bad_methods_and_headers_are_refused),
+        with_fixture(an_answer_comes_back_whole),
+        with_fixture(any_status_is_an_answer),
+        with_fixture(interim_responses_are_passed_over),
+        with_fixture(method_headers_and_body_arrive),
+        with_fixture(a_request_without_a_body_says_so),
+        with_fixture(head_gets_headers_however_large_the_thing_is),
+        with_fixture(a_large_body_is_sent_without_asking),
+        with_fixture(a_connection_is_used_again),
+        with_fixture(proxies_of_the_environment_are_not_used),
+        with_fixture(every_call_comes_back_once_and_not_too_many_run_at_once),
+        with_fixture(past_the_queues_bound_calls_are_not_taken),
+        with_fixture(a_call_that_waits_for_others_is_timed_out_in_the_queue),
+        with_fixture(an_abort_brings_everything_back),
+        with_fixture(a_caller_may_be_freed_with_calls_under_way),
+        with_fixture(a_refused_connection_is_reported),
+        with_fixture(an_unknown_name_is_reported),
+        with_fixture(a_connection_that_ends_early_is_reported),
+        with_fixture(an_answer_that_is_not_http_is_reported),
+        with_fixture(a_receiver_that_takes_too_long_is_given_up),
+        with_fixture(redirects_share_one_time_out),
+        with_fixture(a_name_that_takes_long_holds_up_nobody),
+        with_fixture(a_response_may_be_as_large_as_the_limit_and_no_larger),
+        with_fixture(header_lines_without_end_are_refused),
+        with_fixture(bad_urls_are_refused),
+        with_fixture(bad_methods_and_headers_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "bus/http_call_support.h"
 
-/* --- the rig --- */
+/* --- the fixture --- */
 
 static int setup_public_only(void **state)
 {
@@ -18,30 +18,31 @@ static int setup_dev(void **state)
 
 static void redirects_are_followed_so_far_and_no_further(void **state)
 {
-    struct rig *rig = *state;
-    assert_answer(get(rig, url_of(rig, "/down/5")), 200, "ground");
-    assert_int_equal(rig->receiver->request_count, 6);
-    assert_end(get(rig, url_of(rig, "/down/6")), CALL_TOO_MANY_REDIRECTS);
-    assert_int_equal(rig->receiver->request_count, 12);
-    assert_end(get(rig, url_of(rig, "/loop")), CALL_TOO_MANY_REDIRECTS);
-    assert_int_equal(rig->receiver->request_count, 18);
+    struct fixture *fixture = *state;
+    assert_answer(get(fixture, url_of(fixture, "/down/5")), 200, "ground");
+    assert_int_equal(fixture->receiver->request_count, 6);
+    assert_end(get(fixture, url_of(fixture, "/down/6")), CALL_TOO_MANY_REDIRECTS);
+    assert_int_equal(fixture->receiver->request_count, 12);
+    assert_end(get(fixture, url_of(fixture, "/loop")), CALL_TOO_MANY_REDIRECTS);
+    assert_int_equal(fixture->receiver->request_count, 18);
 }
 
 static void a_call_that_follows_nothing_gets_the_redirect(void **state)
 {
-    struct rig *rig = *state;
-    struct http_request request = request_to("GET", url_of(rig, "/down/1"));
+    struct fixture *fixture = *state;
+    struct http_request request = request_to("GET", url_of(fixture, "/down/1"));
     request.redirects_max = 0;
-    const struct http_call *call = perform_request(rig, &request);
+    const struct http_call *call = perform_request(fixture, &request);
     assert_answer(call, 302, "");
     assert_str(http_call_header(call, STR("location")), "0");
-    assert_int_equal(rig->receiver->request_count, 1);
-    assert_answer(get(rig, url_of(rig, "/300")), 302, "nowhere"); /* no Location, no redirect */
+    assert_int_equal(fixture->receiver->request_count, 1);
+    assert_answer(get(fixture, url_of(fixture, "/300")), 302,
+                  "nowhere"); /* no Location, no redirect */
 }
 
 static void a_redirect_keeps_or_drops_method_and_body_as_its_status_says(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     static const struct {
         const char *status;
         const char *method;
@@ -58,11 +59,11 @@ static void a_redirect_keeps_or_drops_method_and_body_as_its_status_says(void **
     for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
         char path[64];
         (void)snprintf(path, sizeof(path), "/to/%s//echo", CASES[i].status);
-        struct http_request request = request_to(CASES[i].method, url_of(rig, path));
+        struct http_request request = request_to(CASES[i].method, url_of(fixture, path));
         request.body = STR("the body");
         request.headers = &type;
         request.header_count = 1;
-        const struct http_call *call = perform_request(rig, &request);
+        const struct http_call *call = perform_request(fixture, &request);
         assert_end(call, CALL_ANSWERED);
         char line[64];
         (void)snprintf(line, sizeof(line), "%s /echo ", CASES[i].becomes);
@@ -73,7 +74,7 @@ static void a_redirect_keeps_or_drops_method_and_body_as_its_status_says(void **
     }
 }
 
-static const struct http_call *get_with_secrets(struct rig *rig, const char *url)
+static const struct http_call *get_with_secrets(struct fixture *fixture, const char *url)
 {
     static const struct http_header HEADERS[] = {
         {{"Authorization", 13}, {"Bearer secret-1", 15}},
@@ -86,21 +87,21 @@ static const struct http_call *get_with_secrets(struct rig *rig, const char *url
     struct http_request request = request_to("GET", url);
     request.headers = HEADERS;
     request.header_count = ARRAY_LEN(HEADERS);
-    return perform_request(rig, &request);
+    return perform_request(fixture, &request);
 }
 
 static void credentials_stay_with_their_origin(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     char path[256];
     const char *const ELSEWHERE[] = {
-        url_at(rig->other, "one.test", "/echo"),    /* another port */
-        url_at(rig->receiver, "two.test", "/echo"), /* another name */
+        url_at(fixture->other, "one.test", "/echo"),    /* another port */
+        url_at(fixture->receiver, "two.test", "/echo"), /* another name */
     };
     for (size_t i = 0; i < ARRAY_LEN(ELSEWHERE); i++) {
         (void)snprintf(path, sizeof(path), "/to/307/%s", ELSEWHERE[i]);
         const struct http_call *call =
-            get_with_secrets(rig, url_at(rig->receiver, "one.test", path));
+            get_with_secrets(fixture, url_at(fixture->receiver, "one.test", path));
         assert_end(call, CALL_ANSWERED);
         assert_lacks(call->body.ptr, "secret");
         assert_contains(call->body.ptr, "\r\nIdempotency-Key: key-1\r\n");
@@ -109,12 +110,13 @@ static void credentials_stay_with_their_origin(void **state)
     }
     /* The same origin, in other letters, gets all; so does the way back to it. */
     char there[256];
-    (void)snprintf(path, sizeof(path), "/to/307/%s", url_at(rig->receiver, "ONE.test", "/echo"));
-    (void)snprintf(there, sizeof(there), "/to/307/%s", url_at(rig->other, "two.test", path));
+    (void)snprintf(path, sizeof(path), "/to/307/%s",
+                   url_at(fixture->receiver, "ONE.test", "/echo"));
+    (void)snprintf(there, sizeof(there), "/to/307/%s", url_at(fixture->other, "two.test", path));
     const char *const HOME[] = {path, there};
     for (size_t i = 0; i < ARRAY_LEN(HOME); i++) {
         const struct http_call *call =
-            get_with_secrets(rig, url_at(rig->receiver, "one.test", HOME[i]));
+            get_with_secrets(fixture, url_at(fixture->receiver, "one.test", HOME[i]));
         assert_end(call, CALL_ANSWERED);
         assert_contains(call->body.ptr, "\r\nAuthorization: Bearer secret-1\r\n");
         assert_contains(call->body.ptr, "\r\nCookie: secret-2\r\n");
@@ -124,21 +126,21 @@ static void credentials_stay_with_their_origin(void **state)
 
 static void redirects_go_to_http_only(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     static const char *const TO[] = {
         "/to/302/ftp://one.test/x",       "/to/302/file:///etc/passwd",
         "/to/302/gopher://one.test/",     "/to/302/http://me:pass@one.test/",
         "/to/302/dict://one.test:11111/",
     };
     for (size_t i = 0; i < ARRAY_LEN(TO); i++)
-        assert_end(get(rig, url_of(rig, TO[i])), CALL_REDIRECT_REFUSED);
+        assert_end(get(fixture, url_of(fixture, TO[i])), CALL_REDIRECT_REFUSED);
 }
 
 /* --- addresses, with nothing but public ones allowed --- */
 
 static void private_addresses_are_refused_however_they_are_written(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     static const char *const HOSTS[] = {
         "127.0.0.1",
         "127.1",
@@ -166,77 +168,77 @@ static void private_addresses_are_refused_however_they_are_written(void **state)
         "[2002:7f00:1::]",
     };
     for (size_t i = 0; i < ARRAY_LEN(HOSTS); i++) {
-        const struct http_call *call = get(rig, url_at(rig->receiver, HOSTS[i], "/ok"));
+        const struct http_call *call = get(fixture, url_at(fixture->receiver, HOSTS[i], "/ok"));
         if (call->end != CALL_ADDRESS_REFUSED)
             fail_msg("%s ended as %s: %s", HOSTS[i], call_end_code(call->end), call->detail);
     }
-    assert_int_equal(rig->receiver->connection_count, 0);
+    assert_int_equal(fixture->receiver->connection_count, 0);
 }
 
 static void public_addresses_are_called(void **state)
 {
-    struct rig *rig = *state;
-    assert_answer(get(rig, "http://public.test/ok"), 200, "fine");
-    assert_answer(get(rig, "http://" SOMEWHERE_PUBLIC "/ok"), 200, "fine");
+    struct fixture *fixture = *state;
+    assert_answer(get(fixture, "http://public.test/ok"), 200, "fine");
+    assert_answer(get(fixture, "http://" SOMEWHERE_PUBLIC "/ok"), 200, "fine");
 }
 
 static void of_a_names_addresses_only_public_ones_are_tried(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     /* Its loopback address listens too, and comes first. */
-    assert_answer(get(rig, url_at(rig->other, "mixed.test", "/ok")), 200, "fine");
-    assert_int_equal(rig->other->connection_count, 0);
-    assert_int_equal(rig->receiver->connection_count, 1);
+    assert_answer(get(fixture, url_at(fixture->other, "mixed.test", "/ok")), 200, "fine");
+    assert_int_equal(fixture->other->connection_count, 0);
+    assert_int_equal(fixture->receiver->connection_count, 1);
 }
 
 static void a_redirect_to_a_private_address_is_refused(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     static const char *const HOSTS[] = {"127.0.0.1", "one.test", "[::1]", "localhost"};
     for (size_t i = 0; i < ARRAY_LEN(HOSTS); i++) {
         char url[256];
         (void)snprintf(url, sizeof(url), "http://public.test/to/302/%s",
-                       url_at(rig->other, HOSTS[i], "/ok"));
-        assert_end(get(rig, url), CALL_ADDRESS_REFUSED);
+                       url_at(fixture->other, HOSTS[i], "/ok"));
+        assert_end(get(fixture, url), CALL_ADDRESS_REFUSED);
     }
-    assert_int_equal(rig->other->connection_count, 0);
+    assert_int_equal(fixture->other->connection_count, 0);
 }
 
 /* A name that was public at the first look and is loopback at the second: the look that counts is
  * the one of the connection. */
 static void a_name_that_changes_its_mind_is_refused(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     atomic_store(&flip_lookups, 0);
     struct addrinfo *first = NULL;
     assert_int_equal(getaddrinfo("flip.test", "80", NULL, &first), 0);
     freeaddrinfo(first);
-    assert_end(get(rig, url_at(rig->other, "flip.test", "/ok")), CALL_ADDRESS_REFUSED);
-    assert_int_equal(rig->other->connection_count, 0);
+    assert_end(get(fixture, url_at(fixture->other, "flip.test", "/ok")), CALL_ADDRESS_REFUSED);
+    assert_int_equal(fixture->other->connection_count, 0);
 }
 
 /* Who writes a workflow does not learn which names exist inside. */
 static void a_name_that_is_private_and_one_that_is_none_look_alike(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     char detail[CALL_DETAIL_MAX];
-    const struct http_call *none = get(rig, "http://nobody.test/");
+    const struct http_call *none = get(fixture, "http://nobody.test/");
     assert_end(none, CALL_ADDRESS_REFUSED);
     memcpy(detail, none->detail, sizeof(detail));
     assert_non_null(strstr(detail, "--allow-private-addresses"));
-    const struct http_call *private = get(rig, "http://private.test/");
+    const struct http_call *private = get(fixture, "http://private.test/");
     assert_end(private, CALL_ADDRESS_REFUSED);
     assert_string_equal(private->detail, detail);
 }
 
 static void in_development_loopback_is_called_and_no_other_private_address(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     static const char *const REFUSED[] = {"0.0.0.0", "10.1.2.3", "private.test", "169.254.169.254",
                                           "[fd00::1]"};
-    assert_answer(get(rig, url_at(rig->receiver, "127.0.0.1", "/ok")), 200, "fine");
+    assert_answer(get(fixture, url_at(fixture->receiver, "127.0.0.1", "/ok")), 200, "fine");
     for (size_t i = 0; i < ARRAY_LEN(REFUSED); i++) {
-        const struct http_call *call = get(rig, url_at(rig->receiver, REFUSED[i], "/ok"));
+        const struct http_call *call = get(fixture, url_at(fixture->receiver, REFUSED[i], "/ok"));
         assert_end(call, CALL_ADDRESS_REFUSED);
         assert_non_null(strstr(call->detail, "--allow-private-addresses"));
     }
@@ -250,11 +252,11 @@ int main(void)
     (void)setenv("https_proxy", "http://127.0.0.1:1", 1);
     (void)setenv("ALL_PROXY", "http://127.0.0.1:1", 1);
     const struct CMUnitTest tests[] = {
-        with_rig(redirects_are_followed_so_far_and_no_further),
-        with_rig(a_call_that_follows_nothing_gets_the_redirect),
-        with_rig(a_redirect_keeps_or_drops_method_and_body_as_its_status_says),
-        with_rig(credentials_stay_with_their_origin),
-        with_rig(redirects_go_to_http_only),
+        with_fixture(redirects_are_followed_so_far_and_no_further),
+        with_fixture(a_call_that_follows_nothing_gets_the_redirect),
+        with_fixture(a_redirect_keeps_or_drops_method_and_body_as_its_status_says),
+        with_fixture(credentials_stay_with_their_origin),
+        with_fixture(redirects_go_to_http_only),
         public_only(private_addresses_are_refused_however_they_are_written),
         public_only(public_addresses_are_called),
         public_only(of_a_names_addresses_only_public_ones_are_tried),

@@ -11,7 +11,7 @@
 
 enum { OWNER = 77, TYPE = 3 };
 
-struct house {
+struct fixture {
     struct path file;
     struct db *db;
     struct env env;
@@ -23,12 +23,12 @@ struct house {
 
 static int64_t house_now_us(void *ctx)
 {
-    return ((struct house *)ctx)->now_ms * 1000;
+    return ((struct fixture *)ctx)->now_ms * 1000;
 }
 
 static int64_t house_mono_ns(void *ctx)
 {
-    return ((struct house *)ctx)->now_ms * 1000000;
+    return ((struct fixture *)ctx)->now_ms * 1000000;
 }
 
 static void house_random(void *ctx, void *out, size_t len)
@@ -37,9 +37,9 @@ static void house_random(void *ctx, void *out, size_t len)
     memset(out, 0, len);
 }
 
-static struct house *house_open(struct folder *folder)
+static struct fixture *fixture_open(struct folder *folder)
 {
-    struct house *h = calloc(1, sizeof(*h));
+    struct fixture *h = calloc(1, sizeof(*h));
     assert_non_null(h);
     h->file = path_in(folder, "p.db");
     h->env = (struct env){house_now_us, house_mono_ns, house_random, h};
@@ -50,20 +50,20 @@ static struct house *house_open(struct folder *folder)
     return h;
 }
 
-static void house_close(struct house *h)
+static void fixture_close(struct fixture *h)
 {
     tx_release(&h->tx);
     db_close(h->db);
     free(h);
 }
 
-static void turn_begin(struct house *h)
+static void turn_begin(struct fixture *h)
 {
     tx_start(&h->tx, env_now_ms(h->tx.env));
     assert_ok(db_begin(h->db));
 }
 
-static void turn_end(struct house *h)
+static void turn_end(struct fixture *h)
 {
     assert_ok(tx_commit(&h->tx));
 }
@@ -75,7 +75,7 @@ static struct signal_dedup_key key_of(int64_t owner, const char *key, const char
 }
 
 /* Looks, and goes in if it is new. The number of the signal is in *ret_seq. */
-static enum signal_dedup_verdict deliver(struct house *h, const char *key, const char *request,
+static enum signal_dedup_verdict deliver(struct fixture *h, const char *key, const char *request,
                                          int64_t *ret_seq)
 {
     struct signal_dedup_key k = key_of(OWNER, key, request);
@@ -94,14 +94,14 @@ static enum signal_dedup_verdict deliver(struct house *h, const char *key, const
     return verdict;
 }
 
-static void assert_new(struct house *h, const char *key)
+static void assert_new(struct fixture *h, const char *key)
 {
     int64_t seq = 0;
     if (deliver(h, key, "r", &seq) != SIGNAL_NEW)
         fail_msg("%s is known", key);
 }
 
-static void assert_known(struct house *h, const char *key, int64_t seq)
+static void assert_known(struct fixture *h, const char *key, int64_t seq)
 {
     int64_t found = 0;
     if (deliver(h, key, "r", &found) != SIGNAL_DUPLICATE)
@@ -109,14 +109,14 @@ static void assert_known(struct house *h, const char *key, int64_t seq)
     assert_int_equal(found, seq);
 }
 
-static struct signal_dedup_view view_of(struct house *h)
+static struct signal_dedup_view view_of(struct fixture *h)
 {
     struct signal_dedup_view view;
     assert_ok(signal_dedup_show(h->db, OWNER, &view));
     return view;
 }
 
-static struct dedup_counts *counts_of(struct house *h)
+static struct dedup_counts *counts_of(struct fixture *h)
 {
     struct dedup_counts *counts = window_stats_of(h->tx.window_stats, TYPE);
     assert_non_null(counts);
@@ -127,7 +127,7 @@ static struct dedup_counts *counts_of(struct house *h)
 
 static void a_key_brings_back_its_first_number(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     assert_int_equal(view_of(h).keys, 0);
     assert_int_equal(view_of(h).oldest_at, -1);
     assert_new(h, "a");
@@ -138,24 +138,24 @@ static void a_key_brings_back_its_first_number(void **state)
     assert_int_equal(view_of(h).keys, 2);
     assert_int_equal(view_of(h).oldest_at, h->now_ms);
     assert_int_equal(number_of(h->db, "SELECT count(*) FROM dedup"), 2);
-    house_close(h);
+    fixture_close(h);
 }
 
 static void a_key_with_another_signal_is_refused(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     int64_t seq = 0;
     assert_new(h, "a");
     assert_int_equal(deliver(h, "a", "another", &seq), SIGNAL_REUSED);
     assert_known(h, "a", 1);
     assert_int_equal(view_of(h).keys, 1);
     assert_int_equal(dedup_duplicates(counts_of(h)), 1); /* what is refused is no duplicate */
-    house_close(h);
+    fixture_close(h);
 }
 
 static void owners_have_keys_of_their_own(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     struct signal_dedup_key other = key_of(OWNER + 1, "a", "r");
     enum signal_dedup_verdict verdict = SIGNAL_REUSED;
     int64_t seq = 0;
@@ -164,13 +164,13 @@ static void owners_have_keys_of_their_own(void **state)
     assert_ok(signal_dedup_check(&h->tx, &other, &h->rules, &verdict, &seq));
     assert_int_equal(verdict, SIGNAL_NEW);
     turn_end(h);
-    house_close(h);
+    fixture_close(h);
 }
 
 /* Rows of the version before this one have no fingerprint. */
 static void a_key_without_a_fingerprint_fits_any_signal(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     assert_new(h, "a");
     turn_begin(h);
     run_sql(h->db, "UPDATE dedup SET request = x''");
@@ -178,12 +178,12 @@ static void a_key_without_a_fingerprint_fits_any_signal(void **state)
     int64_t seq = 0;
     assert_int_equal(deliver(h, "a", "whatever", &seq), SIGNAL_DUPLICATE);
     assert_int_equal(seq, 1);
-    house_close(h);
+    fixture_close(h);
 }
 
 static void a_shared_hash_does_not_make_a_key_known(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     assert_new(h, "a");
     turn_begin(h);
     struct dedup_key twin = {.num = 2,
@@ -199,12 +199,12 @@ static void a_shared_hash_does_not_make_a_key_known(void **state)
     assert_new(h, "b");
     assert_known(h, "b", 3);
     assert_int_equal(dedup_late(counts_of(h)), 0);
-    house_close(h);
+    fixture_close(h);
 }
 
 static void readers_find_the_number_of_a_key(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     bool found = true;
     int64_t seq = 0;
     assert_new(h, "a");
@@ -218,14 +218,14 @@ static void readers_find_the_number_of_a_key(void **state)
     assert_new(h, "e"); /* pushes out a, which keeps its text for a while */
     assert_ok(signal_dedup_find(h->db, OWNER, STR("a"), &found, &seq));
     assert_false(found);
-    house_close(h);
+    fixture_close(h);
 }
 
 /* --- what leaves --- */
 
 static void keys_leave_by_count_the_oldest_first(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     static const char *const KEYS[] = {"a", "b", "c", "d", "e"};
     for (size_t i = 0; i < ARRAY_LEN(KEYS); i++)
         assert_new(h, KEYS[i]);
@@ -238,12 +238,12 @@ static void keys_leave_by_count_the_oldest_first(void **state)
     assert_known(h, "e", 5);
     assert_int_equal(counts_of(h)->evicted_by_count, 4);
     assert_int_equal(counts_of(h)->evicted_by_age, 0);
-    house_close(h);
+    fixture_close(h);
 }
 
 static void keys_leave_by_age_when_the_next_one_comes(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     assert_new(h, "a");
     h->now_ms += 600;
     assert_new(h, "b");
@@ -257,12 +257,12 @@ static void keys_leave_by_age_when_the_next_one_comes(void **state)
     assert_int_equal(view_of(h).first, 2);
     assert_known(h, "a", 3);
     assert_int_equal(counts_of(h)->evicted_by_age, 1);
-    house_close(h);
+    fixture_close(h);
 }
 
 static void a_new_signal_learns_up_to_which_signal_keys_are_gone(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     int64_t evicted = -1;
     h->seq = 100;
     for (int i = 0; i < 3; i++) {
@@ -286,12 +286,12 @@ static void a_new_signal_learns_up_to_which_signal_keys_are_gone(void **state)
     turn_end(h);
     assert_int_equal(evicted, 200);
     assert_int_equal(view_of(h).keys, 1);
-    house_close(h);
+    fixture_close(h);
 }
 
 static void a_window_of_one_key_knows_the_newest(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     h->rules.max_keys = 1;
     for (int i = 0; i < 200; i++) {
         char name[8];
@@ -301,14 +301,14 @@ static void a_window_of_one_key_knows_the_newest(void **state)
     }
     assert_int_equal(view_of(h).keys, 1);
     assert_true(number_of(h->db, "SELECT count(*) FROM dedup") <= 1 + 1 + 2 * 64);
-    house_close(h);
+    fixture_close(h);
 }
 
 /* --- a clock that jumps --- */
 
 static void a_clock_that_goes_back_forgets_nothing(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     assert_new(h, "a");
     h->now_ms -= 3600 * 1000;
     assert_known(h, "a", 1);
@@ -320,12 +320,12 @@ static void a_clock_that_goes_back_forgets_nothing(void **state)
     assert_new(h, "c");
     assert_new(h, "d");
     assert_int_equal(view_of(h).keys, 3);
-    house_close(h);
+    fixture_close(h);
 }
 
 static void a_clock_that_was_far_ahead_still_leaves_room(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     h->now_ms += INT64_C(10) * 365 * 86400 * 1000;
     assert_new(h, "future");
     h->now_ms -= INT64_C(10) * 365 * 86400 * 1000;
@@ -334,14 +334,14 @@ static void a_clock_that_was_far_ahead_still_leaves_room(void **state)
         assert_new(h, KEYS[i]);
     assert_int_equal(view_of(h).keys, 3);
     assert_new(h, "future");
-    house_close(h);
+    fixture_close(h);
 }
 
 /* --- how late duplicates come --- */
 
 static void duplicates_are_counted_by_their_age(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     h->rules.window_ms = INT64_C(3) * 86400 * 1000;
     assert_new(h, "a");
     assert_known(h, "a", 1);
@@ -357,12 +357,12 @@ static void duplicates_are_counted_by_their_age(void **state)
     assert_int_equal(c->duplicates[DEDUP_6_H], 1);
     assert_int_equal(c->late[DEDUP_7_D], 1);
     assert_int_equal(c->keyed, 2);
-    house_close(h);
+    fixture_close(h);
 }
 
 static void keys_that_left_are_missed_for_a_further_window(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     h->rules.max_keys = 100;
     for (int i = 0; i < 100; i++) {
         char name[8];
@@ -379,12 +379,12 @@ static void keys_that_left_are_missed_for_a_further_window(void **state)
     assert_int_equal(counts_of(h)->evicted_by_age, 100);
     assert_new(h, "other"); /* was never here */
     assert_int_equal(dedup_late(counts_of(h)), 1);
-    house_close(h);
+    fixture_close(h);
 }
 
 static void counts_wait_for_the_sweep(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     assert_new(h, "a");
     assert_known(h, "a", 1);
     assert_int_equal(number_of(h->db, "SELECT count(*) FROM dedup_totals"), 0);
@@ -404,12 +404,12 @@ static void counts_wait_for_the_sweep(void **state)
     assert_ok(window_stats_flush(h->tx.window_stats, h->db, h->now_ms));
     turn_end(h);
     assert_int_equal(db_changes(h->db), before);
-    house_close(h);
+    fixture_close(h);
 }
 
 static void a_rollback_takes_its_counts_back(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     struct signal_dedup_key k = key_of(OWNER, "a", "r");
     enum signal_dedup_verdict verdict = SIGNAL_REUSED;
     int64_t seq = 0;
@@ -421,7 +421,7 @@ static void a_rollback_takes_its_counts_back(void **state)
     assert_int_equal(counts_of(h)->keyed, 0);
     assert_new(h, "a");
     assert_int_equal(counts_of(h)->keyed, 1);
-    house_close(h);
+    fixture_close(h);
 }
 
 static void more_types_than_fit_are_not_counted(void **state)
@@ -441,7 +441,7 @@ static void more_types_than_fit_are_not_counted(void **state)
 
 static void a_steady_stream_pays_a_few_rows_per_key(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     enum { KEYS = 5000 };
     h->rules.max_keys = 500;
     int64_t most = 0;
@@ -458,12 +458,12 @@ static void a_steady_stream_pays_a_few_rows_per_key(void **state)
     assert_true(most <= 2 + 2 * 64);
     assert_true(number_of(h->db, "SELECT count(*) FROM dedup") <= 2 * 500 + 2 * 64);
     assert_true(number_of(h->db, "SELECT count(*) FROM dedup WHERE key IS NOT NULL") <= 500 + 64);
-    house_close(h);
+    fixture_close(h);
 }
 
 static void one_arrival_after_a_quiet_month_does_bounded_work(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     enum { KEYS = 3 * DEDUP_EVICTED_PER_KEY_MAX };
     h->rules.max_keys = 100000;
     turn_begin(h);
@@ -496,12 +496,12 @@ static void one_arrival_after_a_quiet_month_does_bounded_work(void **state)
     assert_int_equal(view_of(h).keys, 4);
     assert_int_equal(counts_of(h)->evicted_by_age, KEYS);
     assert_true(number_of(h->db, "SELECT count(*) FROM dedup") <= 4 + 64);
-    house_close(h);
+    fixture_close(h);
 }
 
 static void lower_limits_hold_at_once_and_are_caught_up_with(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     h->rules.max_keys = 200;
     for (int i = 0; i < 200; i++) {
         char name[8];
@@ -515,12 +515,12 @@ static void lower_limits_hold_at_once_and_are_caught_up_with(void **state)
     assert_int_equal(view_of(h).keys, 2);
     assert_new(h, "y");
     assert_true(number_of(h->db, "SELECT count(*) FROM dedup") <= 2 + 2 + 2 * 64);
-    house_close(h);
+    fixture_close(h);
 }
 
 static void an_owner_that_is_gone_leaves_nothing(void **state)
 {
-    struct house *h = house_open(*state);
+    struct fixture *h = fixture_open(*state);
     int64_t removed = 0;
     bool gone = false;
     assert_new(h, "a");
@@ -533,7 +533,7 @@ static void an_owner_that_is_gone_leaves_nothing(void **state)
     turn_end(h);
     assert_int_equal(number_of(h->db, "SELECT count(*) FROM dedup"), 0);
     assert_int_equal(number_of(h->db, "SELECT count(*) FROM dedup_windows"), 0);
-    house_close(h);
+    fixture_close(h);
 }
 
 /* --- against a model --- */
@@ -578,7 +578,7 @@ static void model_add(struct model *m, const struct signal_dedup_rules *rules, i
         m->first++;
 }
 
-static void play(struct house *h, struct model *m, uint64_t seed)
+static void simulated_run(struct fixture *h, struct model *m, uint64_t seed)
 {
     *m = (struct model){.first = 1};
     for (int step = 0; step < MODEL_MAX; step++) {
@@ -625,9 +625,9 @@ static void random_arrivals_fare_as_in_the_model(void **state)
     struct model *m = malloc(sizeof(*m));
     assert_non_null(m);
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        struct house *h = house_open(*state);
-        play(h, m, seed * 0x9E3779B97F4A7C15u);
-        house_close(h);
+        struct fixture *h = fixture_open(*state);
+        simulated_run(h, m, seed * 0x9E3779B97F4A7C15u);
+        fixture_close(h);
         (void)unlink(path_in(*state, "p.db").text);
     }
     free(m);

@@ -1,5 +1,5 @@
 /* Advancing a run, case by case: how it stops and is undone, waits, is paused and tries again. */
-#include "domain/stage.h"
+#include "domain/scripted_run.h"
 
 #define A_SLEEP(name, members) "{'name':'" name "','type':'sleep','duration_ms':1" members "}"
 #define A_WAIT(name, members) "{'name':'" name "','type':'wait_signal','signal':'s'" members "}"
@@ -13,7 +13,7 @@
 static void a_failed_run_is_undone_in_reverse_order_of_completion(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(SAGA);
+    struct scripted_run *s = scripted_run_new(SAGA);
     go(s, RUN_RUNNING, "start +a .a +b .b +c .c");
     succeeds(s, "b", RUN_RUNNING, "");
     succeeds(s, "c", RUN_RUNNING, "");
@@ -26,34 +26,34 @@ static void a_failed_run_is_undone_in_reverse_order_of_completion(void **state)
     assert_int_equal(state_of(s, "b")->undo, UNDO_DONE);
     assert_int_equal(state_of(s, "c")->undo, UNDO_NONE); /* it has no compensation */
     assert_step(s, "a", STEP_IS_SUCCEEDED);
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void what_is_open_ends_before_anything_is_undone(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(SAGA);
+    struct scripted_run *s = scripted_run_new(SAGA);
     go(s, RUN_RUNNING, "start +a .a +b .b +c .c");
     succeeds(s, "b", RUN_RUNNING, "");
     fails(s, "c", RUN_RUNNING, "!a ~b");
     assert_step(s, "a", STEP_IS_CANCELLED);
     undo_ends(s, "b", true, RUN_FAILED, "fail");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void the_step_that_failed_is_not_undone(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_STEP("a", UNDO)));
+    struct scripted_run *s = scripted_run_new(STEPS(A_STEP("a", UNDO)));
     go(s, RUN_RUNNING, "start +a .a");
     fails(s, "a", RUN_FAILED, "fail");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void a_compensation_that_fails_does_not_stop_the_others(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(SAGA);
+    struct scripted_run *s = scripted_run_new(SAGA);
     s->script.undo_fails_at_once[step_of(s, "a")] = true;
     go(s, RUN_RUNNING, "start +a .a +b .b +c .c");
     succeeds(s, "b", RUN_RUNNING, "");
@@ -63,13 +63,13 @@ static void a_compensation_that_fails_does_not_stop_the_others(void **state)
     undo_ends(s, "b", false, RUN_FAILED, "fail");
     assert_int_equal(state_of(s, "a")->undo, UNDO_FAILED);
     assert_int_equal(state_of(s, "b")->undo, UNDO_FAILED);
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void a_map_is_undone_as_one_and_a_map_of_nothing_too(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(
+    struct scripted_run *s = scripted_run_new(
         STEPS(A_STEP("m", MAP("3") UNDO) "," A_STEP("n", MAP("3") UNDO) "," A_STEP("b", "")));
     s->script.items[0] = 2;
     go(s, RUN_RUNNING, "start +m .m .m");
@@ -80,19 +80,19 @@ static void a_map_is_undone_as_one_and_a_map_of_nothing_too(void **state)
     undo_ends(s, "n", true, RUN_RUNNING, "~m");
     assert_int_equal(state_of(s, "m")->undo_job, 5); /* behind the jobs of the steps */
     undo_ends(s, "m", true, RUN_FAILED, "fail");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void a_run_that_goes_well_or_is_handled_is_not_undone(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(
+    struct scripted_run *s = scripted_run_new(
         STEPS(A_STEP("a", UNDO) "," A_STEP("b", ON_ERROR("mend")) "," A_STEP("mend", UNDO)));
     go(s, RUN_RUNNING, "start +a .a");
     succeeds(s, "a", RUN_RUNNING, "+b .b");
     fails(s, "b", RUN_RUNNING, "+mend .mend");
     succeeds(s, "mend", RUN_SUCCEEDED, "succeed");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 /* --- the run's own time --- */
@@ -100,37 +100,37 @@ static void a_run_that_goes_well_or_is_handled_is_not_undone(void **state)
 static void a_run_out_of_time_ends_what_is_open_and_is_undone(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_STEP("a", UNDO) "," A_STEP("b", "")));
+    struct scripted_run *s = scripted_run_new(STEPS(A_STEP("a", UNDO) "," A_STEP("b", "")));
     go(s, RUN_RUNNING, "start +a .a");
     succeeds(s, "a", RUN_RUNNING, "+b .b");
-    play_time_out(&s->play);
+    simulated_time_out(&s->simulated_run);
     assert_turn(s, RUN_RUNNING, "!b ~a");
     assert_step(s, "b", STEP_IS_CANCELLED);
     undo_ends(s, "a", true, RUN_TIMED_OUT, "time_out");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void a_run_out_of_time_while_it_waits_wakes_first(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_SLEEP("a", "")));
+    struct scripted_run *s = scripted_run_new(STEPS(A_SLEEP("a", "")));
     go(s, RUN_WAITING, "start +a .a wait");
-    play_time_out(&s->play);
+    simulated_time_out(&s->simulated_run);
     assert_turn(s, RUN_TIMED_OUT, "!a wake time_out");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void a_run_that_is_being_undone_is_not_also_out_of_time(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_STEP("a", UNDO) "," A_STEP("b", "")));
+    struct scripted_run *s = scripted_run_new(STEPS(A_STEP("a", UNDO) "," A_STEP("b", "")));
     go(s, RUN_RUNNING, "start +a .a");
     succeeds(s, "a", RUN_RUNNING, "+b .b");
     fails(s, "b", RUN_RUNNING, "~a");
-    play_time_out(&s->play);
+    simulated_time_out(&s->simulated_run);
     assert_turn(s, RUN_RUNNING, "");
     undo_ends(s, "a", true, RUN_FAILED, "fail");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 /* --- running and waiting --- */
@@ -138,95 +138,97 @@ static void a_run_that_is_being_undone_is_not_also_out_of_time(void **state)
 static void a_run_whose_open_steps_all_wait_is_waiting(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_SLEEP("a", NEEDS("")) "," A_WAIT("b", "")));
+    struct scripted_run *s = scripted_run_new(STEPS(A_SLEEP("a", NEEDS("")) "," A_WAIT("b", "")));
     go(s, RUN_WAITING, "start +a .a +b .b wait");
     go(s, RUN_WAITING, "");
     succeeds(s, "b", RUN_WAITING, "");
     succeeds(s, "a", RUN_SUCCEEDED, "wake succeed");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void a_wait_beside_work_does_not_make_the_run_wait(void **state)
 {
     (void)state;
-    struct stage *s =
-        stage_new(STEPS(A_SLEEP("a", NEEDS("")) "," A_STEP("b", "") "," A_STEP("c", NEEDS("'a'"))));
+    struct scripted_run *s = scripted_run_new(
+        STEPS(A_SLEEP("a", NEEDS("")) "," A_STEP("b", "") "," A_STEP("c", NEEDS("'a'"))));
     go(s, RUN_RUNNING, "start +a .a +b .b");
     succeeds(s, "b", RUN_WAITING, "wait");
     succeeds(s, "a", RUN_RUNNING, "+c wake .c");
     succeeds(s, "c", RUN_SUCCEEDED, "succeed");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void a_task_that_waits_for_a_person_is_not_work(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_STEP("a", NEEDS("")) "," A_STEP("b", NEEDS(""))));
+    struct scripted_run *s =
+        scripted_run_new(STEPS(A_STEP("a", NEEDS("")) "," A_STEP("b", NEEDS(""))));
     s->script.asks[0] = true;
     go(s, RUN_RUNNING, "start +a .a +b .b");
     succeeds(s, "b", RUN_WAITING, "wait");
-    play_answer(&s->play, state_of(s, "a")->first);
+    simulated_answer(&s->simulated_run, state_of(s, "a")->first);
     go(s, RUN_RUNNING, "wake");
     succeeds(s, "a", RUN_SUCCEEDED, "succeed");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void a_denied_step_denies_its_run_after_undoing_what_was_done(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_STEP("a", UNDO) "," A_STEP("b", "") "," A_STEP("c", "")));
+    struct scripted_run *s =
+        scripted_run_new(STEPS(A_STEP("a", UNDO) "," A_STEP("b", "") "," A_STEP("c", "")));
     s->script.asks[1] = true;
     go(s, RUN_RUNNING, "start +a .a");
     succeeds(s, "a", RUN_WAITING, "+b .b wait");
     ends(s, "b", STEP_IS_DENIED, RUN_RUNNING, "~a wake");
     undo_ends(s, "a", true, RUN_DENIED, "deny");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void a_denial_goes_the_way_of_an_error(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(
+    struct scripted_run *s = scripted_run_new(
         STEPS(A_STEP("a", ON_ERROR("c")) "," A_STEP("b", ",'needs':['a']") "," A_STEP("c", "")));
     s->script.asks[0] = true;
     go(s, RUN_WAITING, "start +a .a wait");
     ends(s, "a", STEP_IS_DENIED, RUN_RUNNING, "-b +c wake .c");
     succeeds(s, "c", RUN_SUCCEEDED, "succeed");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void a_denied_item_ends_the_others_that_wait(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_STEP("a", MAP("3"))));
+    struct scripted_run *s = scripted_run_new(STEPS(A_STEP("a", MAP("3"))));
     s->script.items[0] = 3;
     s->script.asks[0] = true;
     go(s, RUN_WAITING, "start +a .a .a .a wait");
     job_ends(s, "a", 1, STEP_IS_DENIED);
     go(s, RUN_DENIED, "!a wake deny");
     assert_int_equal(state_of(s, "a")->asked, 0);
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void a_wait_after_a_wait_goes_on_waiting(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_SLEEP("a", "") "," A_WAIT("b", "")));
+    struct scripted_run *s = scripted_run_new(STEPS(A_SLEEP("a", "") "," A_WAIT("b", "")));
     go(s, RUN_WAITING, "start +a .a wait");
     succeeds(s, "a", RUN_WAITING, "+b .b");
     fails(s, "b", RUN_FAILED, "wake fail");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void a_compensation_is_work(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_STEP("a", UNDO) "," A_WAIT("b", "")));
+    struct scripted_run *s = scripted_run_new(STEPS(A_STEP("a", UNDO) "," A_WAIT("b", "")));
     go(s, RUN_RUNNING, "start +a .a");
     succeeds(s, "a", RUN_WAITING, "+b .b wait");
     ends(s, "b", STEP_IS_TIMED_OUT, RUN_RUNNING, "~a wake");
     undo_ends(s, "a", true, RUN_FAILED, "fail");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 /* --- queued, paused, over --- */
@@ -236,87 +238,89 @@ static void nothing_is_next_for_a_run_that_is_queued_or_over(void **state)
     (void)state;
     static const enum run_status STILL[] = {RUN_QUEUED, RUN_SUCCEEDED, RUN_FAILED,
                                             RUN_DENIED, RUN_CANCELLED, RUN_TIMED_OUT};
-    struct stage *s = stage_new(STEPS(A_STEP("a", "")));
+    struct scripted_run *s = scripted_run_new(STEPS(A_STEP("a", "")));
     for (size_t i = 0; i < ARRAY_LEN(STILL); i++)
-        assert_int_equal(advance_next(s->trial.def, &s->play.p, STILL[i]).kind, NEXT_NOTHING);
-    stage_free(s);
+        assert_int_equal(advance_next(s->parsed.def, &s->simulated_run.p, STILL[i]).kind,
+                         NEXT_NOTHING);
+    scripted_run_free(s);
 }
 
 static void a_paused_run_takes_results_and_goes_on_when_resumed(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_STEP("a", "") "," A_STEP("b", "")));
+    struct scripted_run *s = scripted_run_new(STEPS(A_STEP("a", "") "," A_STEP("b", "")));
     go(s, RUN_RUNNING, "start +a .a");
-    play_move(&s->play, RUN_ON_PAUSE);
+    simulated_move(&s->simulated_run, RUN_ON_PAUSE);
     succeeds(s, "a", RUN_PAUSED, "");
     assert_step(s, "a", STEP_IS_SUCCEEDED);
     assert_step(s, "b", STEP_IS_WAITING);
-    play_move(&s->play, RUN_ON_RESUME);
+    simulated_move(&s->simulated_run, RUN_ON_RESUME);
     go(s, RUN_RUNNING, "+b .b");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 /* Otherwise their results would come to a step that is settled. */
 static void the_other_items_of_a_failed_map_end_even_while_the_run_is_paused(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_STEP("m", MAP("3"))));
+    struct scripted_run *s = scripted_run_new(STEPS(A_STEP("m", MAP("3"))));
     s->script.items[0] = 5;
     go(s, RUN_RUNNING, "start +m .m .m .m");
-    play_move(&s->play, RUN_ON_PAUSE);
+    simulated_move(&s->simulated_run, RUN_ON_PAUSE);
     job_ends(s, "m", 2, STEP_IS_FAILED);
     go(s, RUN_PAUSED, "!m");
-    play_move(&s->play, RUN_ON_RESUME);
+    simulated_move(&s->simulated_run, RUN_ON_RESUME);
     go(s, RUN_FAILED, "fail");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void a_waiting_run_that_was_paused_waits_again(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_SLEEP("a", "")));
+    struct scripted_run *s = scripted_run_new(STEPS(A_SLEEP("a", "")));
     go(s, RUN_WAITING, "start +a .a wait");
-    play_move(&s->play, RUN_ON_PAUSE);
+    simulated_move(&s->simulated_run, RUN_ON_PAUSE);
     go(s, RUN_PAUSED, "");
-    play_move(&s->play, RUN_ON_RESUME);
+    simulated_move(&s->simulated_run, RUN_ON_RESUME);
     go(s, RUN_WAITING, "wait");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void a_cancelled_run_has_nothing_open_and_is_not_undone(void **state)
 {
     (void)state;
-    struct stage *s =
-        stage_new(STEPS(A_STEP("a", UNDO) "," A_STEP("m", MAP("3")) "," A_STEP("c", "")));
+    struct scripted_run *s =
+        scripted_run_new(STEPS(A_STEP("a", UNDO) "," A_STEP("m", MAP("3")) "," A_STEP("c", "")));
     s->script.items[1] = 3;
     go(s, RUN_RUNNING, "start +a .a");
     succeeds(s, "a", RUN_RUNNING, "+m .m .m .m");
-    play_cancel(&s->play);
+    simulated_cancel(&s->simulated_run);
     assert_step(s, "a", STEP_IS_SUCCEEDED);
     assert_step(s, "m", STEP_IS_CANCELLED);
     assert_step(s, "c", STEP_IS_WAITING);
     go(s, RUN_CANCELLED, "");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 /* --- trying again --- */
 
-static bool may_retry(const struct stage *s, size_t step)
+static bool may_retry(const struct scripted_run *s, size_t step)
 {
-    return advance_may_retry(s->trial.def, &s->play.p, step);
+    return advance_may_retry(s->parsed.def, &s->simulated_run.p, step);
 }
 
-static void retry(struct stage *s, enum run_status status, const char *log)
+static void retry(struct scripted_run *s, enum run_status status, const char *log)
 {
-    s->play.log[0] = '\0';
-    play_retry(&s->play);
+    s->simulated_run.log[0] = '\0';
+    simulated_retry(&s->simulated_run);
     assert_turn(s, status, log);
 }
 
 static void a_retry_does_the_failed_step_again_and_no_other(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_STEP("a", "") "," A_STEP("b", "") "," A_STEP("c", "")));
+    struct scripted_run *s =
+        scripted_run_new(STEPS(A_STEP("a", "") "," A_STEP("b", "") "," A_STEP("c", "")));
     go(s, RUN_RUNNING, "start +a .a");
     succeeds(s, "a", RUN_RUNNING, "+b .b");
     fails(s, "b", RUN_FAILED, "fail");
@@ -326,16 +330,16 @@ static void a_retry_does_the_failed_step_again_and_no_other(void **state)
     int64_t job = state_of(s, "b")->first;
     retry(s, RUN_RUNNING, "start");
     assert_int_equal(state_of(s, "b")->first, job); /* under its own id */
-    assert_int_equal(s->play.p.stop, STOP_NO);
+    assert_int_equal(s->simulated_run.p.stop, STOP_NO);
     succeeds(s, "b", RUN_RUNNING, "+c .c");
     succeeds(s, "c", RUN_SUCCEEDED, "succeed");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void only_the_items_that_did_not_succeed_are_done_again(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_STEP("m", MAP("4"))));
+    struct scripted_run *s = scripted_run_new(STEPS(A_STEP("m", MAP("4"))));
     s->script.items[0] = 6;
     go(s, RUN_RUNNING, "start +m .m .m .m .m");
     job_ends(s, "m", 0, STEP_IS_SUCCEEDED);
@@ -350,26 +354,26 @@ static void only_the_items_that_did_not_succeed_are_done_again(void **state)
     job_ends(s, "m", 5, STEP_IS_SUCCEEDED);
     go(s, RUN_SUCCEEDED, "succeed");
     assert_int_equal(state_of(s, "m")->failed, 0);
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void a_wait_that_failed_begins_anew(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_WAIT("a", "") "," A_STEP("b", "")));
+    struct scripted_run *s = scripted_run_new(STEPS(A_WAIT("a", "") "," A_STEP("b", "")));
     go(s, RUN_WAITING, "start +a .a wait");
     ends(s, "a", STEP_IS_TIMED_OUT, RUN_FAILED, "wake fail");
     retry(s, RUN_WAITING, "start +a .a wait");
     assert_int_equal(state_of(s, "a")->first, 2);
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 /* What was made of an undone step is worth nothing, and nothing is done before what it needs. */
 static void what_was_undone_and_all_behind_it_is_done_again_in_order(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_STEP("x", "") "," A_STEP("a", UNDO) "," A_STEP(
-        "b", "") "," A_STEP("c", UNDO) "," A_STEP("d", "")));
+    struct scripted_run *s = scripted_run_new(STEPS(A_STEP("x", "") "," A_STEP(
+        "a", UNDO) "," A_STEP("b", "") "," A_STEP("c", UNDO) "," A_STEP("d", "")));
     go(s, RUN_RUNNING, "start +x .x");
     succeeds(s, "x", RUN_RUNNING, "+a .a");
     succeeds(s, "a", RUN_RUNNING, "+b .b");
@@ -386,13 +390,13 @@ static void what_was_undone_and_all_behind_it_is_done_again_in_order(void **stat
     succeeds(s, "b", RUN_RUNNING, "+c .c");
     succeeds(s, "c", RUN_RUNNING, "+d .d");
     succeeds(s, "d", RUN_SUCCEEDED, "succeed");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void the_handler_of_what_is_done_again_is_there_for_it_again(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(
+    struct scripted_run *s = scripted_run_new(
         STEPS(A_STEP("a", UNDO ON_ERROR("mend")) "," A_STEP("b", "") "," A_STEP("mend", "")));
     go(s, RUN_RUNNING, "start +a .a");
     succeeds(s, "a", RUN_RUNNING, "+b .b -mend");
@@ -401,13 +405,13 @@ static void the_handler_of_what_is_done_again_is_there_for_it_again(void **state
     retry(s, RUN_RUNNING, "start +a .a");
     fails(s, "a", RUN_RUNNING, "-b +mend .mend");
     succeeds(s, "mend", RUN_SUCCEEDED, "succeed");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void an_error_that_was_dealt_with_stays_so(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(
+    struct scripted_run *s = scripted_run_new(
         STEPS(A_STEP("a", ON_ERROR("mend")) "," A_STEP("b", "") "," A_STEP("mend", "") "," A_STEP(
             "c", ON_ERROR("continue") NEEDS("'mend'")) "," A_STEP("d", NEEDS("'c'"))));
     go(s, RUN_RUNNING, "start +a .a +b .b");
@@ -420,38 +424,38 @@ static void an_error_that_was_dealt_with_stays_so(void **state)
     assert_step(s, "a", STEP_IS_FAILED);
     assert_step(s, "c", STEP_IS_FAILED);
     succeeds(s, "d", RUN_SUCCEEDED, "succeed");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void a_run_out_of_time_tries_again_what_was_cut_short(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_STEP("a", "") "," A_STEP("b", NEEDS(""))));
+    struct scripted_run *s = scripted_run_new(STEPS(A_STEP("a", "") "," A_STEP("b", NEEDS(""))));
     go(s, RUN_RUNNING, "start +a .a +b .b");
     succeeds(s, "a", RUN_RUNNING, "");
-    play_time_out(&s->play);
+    simulated_time_out(&s->simulated_run);
     assert_turn(s, RUN_TIMED_OUT, "!b time_out");
     retry(s, RUN_RUNNING, "start");
     succeeds(s, "b", RUN_SUCCEEDED, "succeed");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void a_skipped_step_is_not_asked_again(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(STEPS(A_STEP("a", "") "," A_STEP("b", "")));
+    struct scripted_run *s = scripted_run_new(STEPS(A_STEP("a", "") "," A_STEP("b", "")));
     s->script.does_not_hold[0] = true;
     go(s, RUN_RUNNING, "start ?a +b .b");
     fails(s, "b", RUN_FAILED, "fail");
     retry(s, RUN_RUNNING, "start");
     assert_step(s, "a", STEP_IS_SKIPPED);
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 static void steps_that_settle_after_a_retry_come_later_in_the_order(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(
+    struct scripted_run *s = scripted_run_new(
         STEPS(A_STEP("a", UNDO NEEDS("")) "," A_STEP("b", UNDO) "," A_STEP("c", NEEDS("'a','b'"))));
     go(s, RUN_RUNNING, "start +a .a +b .b");
     succeeds(s, "a", RUN_RUNNING, "");
@@ -463,47 +467,47 @@ static void steps_that_settle_after_a_retry_come_later_in_the_order(void **state
     fails(s, "c", RUN_RUNNING, "~a");
     undo_ends(s, "a", true, RUN_RUNNING, "~b");
     undo_ends(s, "b", true, RUN_FAILED, "fail");
-    stage_free(s);
+    scripted_run_free(s);
 }
 
 /* --- contracts --- */
 
 static void end_a_job_that_was_never_made(void)
 {
-    struct stage *s = stage_new(STEPS(A_STEP("a", "")));
-    advance_job_over(s->trial.def, &s->play.p, 0, STEP_IS_SUCCEEDED);
+    struct scripted_run *s = scripted_run_new(STEPS(A_STEP("a", "")));
+    advance_job_over(s->parsed.def, &s->simulated_run.p, 0, STEP_IS_SUCCEEDED);
 }
 
 static void begin_a_step_twice(void)
 {
-    struct stage *s = stage_new(STEPS(A_STEP("a", "")));
-    advance_begin(&s->play.p, 0, -1);
-    advance_begin(&s->play.p, 0, -1);
+    struct scripted_run *s = scripted_run_new(STEPS(A_STEP("a", "")));
+    advance_begin(&s->simulated_run.p, 0, -1);
+    advance_begin(&s->simulated_run.p, 0, -1);
 }
 
 static void begin_more_items_than_there_are(void)
 {
-    struct stage *s = stage_new(STEPS(A_STEP("a", "")));
-    advance_begin(&s->play.p, 0, -1);
-    advance_items_begun(&s->play.p, 0, 2);
+    struct scripted_run *s = scripted_run_new(STEPS(A_STEP("a", "")));
+    advance_begin(&s->simulated_run.p, 0, -1);
+    advance_items_begun(&s->simulated_run.p, 0, 2);
 }
 
 static void undo_what_was_never_done(void)
 {
-    struct stage *s = stage_new(STEPS(A_STEP("a", UNDO)));
-    advance_undo_begun(&s->play.p, 0);
+    struct scripted_run *s = scripted_run_new(STEPS(A_STEP("a", UNDO)));
+    advance_undo_begun(&s->simulated_run.p, 0);
 }
 
 static void end_a_compensation_that_never_began(void)
 {
-    struct stage *s = stage_new(STEPS(A_STEP("a", UNDO)));
-    advance_undo_over(&s->play.p, 0, true);
+    struct scripted_run *s = scripted_run_new(STEPS(A_STEP("a", UNDO)));
+    advance_undo_over(&s->simulated_run.p, 0, true);
 }
 
 static void try_a_step_again_that_has_not_ended(void)
 {
-    struct stage *s = stage_new(STEPS(A_STEP("a", "")));
-    advance_again(&s->play.p, 0);
+    struct scripted_run *s = scripted_run_new(STEPS(A_STEP("a", "")));
+    advance_again(&s->simulated_run.p, 0);
 }
 
 static void what_cannot_have_happened_breaks_the_contract(void **state)

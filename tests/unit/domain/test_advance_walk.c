@@ -1,7 +1,7 @@
 /* Advancing a run: thousands of random definitions, each through a random history, with every
- * promise of play.h checked at every turn. */
-#include "domain/play.h"
-#include "domain/trial.h"
+ * promise of simulated_run.h checked at every turn. */
+#include "domain/parsed_definition.h"
+#include "domain/simulated_run.h"
 
 enum { HISTORIES = 6000, EVENTS_MAX = 80, RETRIES_MAX = 3 };
 
@@ -42,13 +42,13 @@ static json_t *random_step(struct rng *r, size_t count, size_t i)
 
 static json_t *random_source(struct rng *r)
 {
-    size_t count = 1 + rng_below(r, PLAY_STEPS_MAX);
+    size_t count = 1 + rng_below(r, SIMULATED_STEPS_MAX);
     json_t *steps = json_array();
     for (size_t i = 0; i < count; i++)
         (void)json_array_append_new(steps, random_step(r, count, i));
     /* An edge goes from a later to an earlier place of a shuffled order: no cycle, any numbering.
      */
-    size_t order[PLAY_STEPS_MAX];
+    size_t order[SIMULATED_STEPS_MAX];
     for (size_t i = 0; i < count; i++) {
         size_t at = rng_below(r, i + 1);
         order[i] = order[at];
@@ -70,7 +70,7 @@ static json_t *random_source(struct rng *r)
 static struct definition *random_definition(struct rng *r)
 {
     for (;;) {
-        struct trial t;
+        struct parsed_definition t;
         try_json(&t, random_source(r));
         struct definition *def = t.def;
         t.def = NULL;
@@ -82,7 +82,7 @@ static struct definition *random_definition(struct rng *r)
 
 /* --- histories --- */
 
-static uint64_t choose(void *ctx, enum play_choice what, size_t step, uint64_t bound)
+static uint64_t choose(void *ctx, enum simulated_choice what, size_t step, uint64_t bound)
 {
     (void)what;
     (void)step;
@@ -90,12 +90,12 @@ static uint64_t choose(void *ctx, enum play_choice what, size_t step, uint64_t b
 }
 
 /* An open job by chance; 0: there is none. */
-static int64_t pick_open(const struct play *play, struct rng *r)
+static int64_t pick_open(const struct simulated_run *simulated_run, struct rng *r)
 {
     int64_t picked = 0;
     uint64_t seen = 0;
-    for (int64_t i = 1; i <= play->p.jobs; i++) {
-        if (play->jobs[i].step > 0 && play->jobs[i].outcome == PLAY_NONE &&
+    for (int64_t i = 1; i <= simulated_run->p.jobs; i++) {
+        if (simulated_run->jobs[i].step > 0 && simulated_run->jobs[i].outcome == SIMULATED_NONE &&
             rng_below(r, ++seen) == 0)
             picked = i;
     }
@@ -110,80 +110,84 @@ struct tally {
     int stopped_items;
 };
 
-static void one_event(struct play *play, struct rng *r, bool calm)
+static void one_event(struct simulated_run *simulated_run, struct rng *r, bool calm)
 {
-    int64_t job = pick_open(play, r);
+    int64_t job = pick_open(simulated_run, r);
     uint64_t dice = rng_below(r, 100);
-    if (play->status == RUN_PAUSED && (calm || dice < 30)) {
-        play_move(play, RUN_ON_RESUME);
-        play_go(play);
-    } else if (!calm && dice < 3 && play->status != RUN_PAUSED) {
-        play_move(play, RUN_ON_PAUSE);
-        play_go(play);
+    if (simulated_run->status == RUN_PAUSED && (calm || dice < 30)) {
+        simulated_move(simulated_run, RUN_ON_RESUME);
+        simulated_go(simulated_run);
+    } else if (!calm && dice < 3 && simulated_run->status != RUN_PAUSED) {
+        simulated_move(simulated_run, RUN_ON_PAUSE);
+        simulated_go(simulated_run);
     } else if (!calm && dice < 5) {
-        play_time_out(play);
+        simulated_time_out(simulated_run);
     } else if (!calm && dice < 6) {
-        play_cancel(play);
-    } else if (job > 0 && (!play->go_on || dice < 60)) {
-        bool asked = play->jobs[job].asked;
+        simulated_cancel(simulated_run);
+    } else if (job > 0 && (!simulated_run->go_on || dice < 60)) {
+        bool asked = simulated_run->jobs[job].asked;
         enum step_status as = asked && dice % 3 == 0 ? STEP_IS_DENIED
                               : calm || dice < 80    ? STEP_IS_SUCCEEDED
                               : dice < 95            ? STEP_IS_FAILED
                                                      : STEP_IS_TIMED_OUT;
         if (asked && dice % 3 == 1)
-            play_answer(play, job);
+            simulated_answer(simulated_run, job);
         else
-            play_job_over(play, job, as);
-        play_go(play);
-    } else if (play->go_on) {
-        play_go(play);
+            simulated_job_over(simulated_run, job, as);
+        simulated_go(simulated_run);
+    } else if (simulated_run->go_on) {
+        simulated_go(simulated_run);
     } else {
-        PLAY_HOLDS(play, play->status == RUN_PAUSED); /* otherwise it would hang for ever */
+        SIMULATED_HOLDS(simulated_run,
+                        simulated_run->status == RUN_PAUSED); /* otherwise it would hang for ever */
     }
 }
 
-static void note(struct tally *t, const struct play *play)
+static void note(struct tally *t, const struct simulated_run *simulated_run)
 {
-    t->ended[play->status]++;
-    for (size_t i = 0; i < play->def->step_count; i++) {
-        t->undone += play->steps[i].undone;
-        t->cut += play->steps[i].outcome == PLAY_CUT;
-        t->stopped_items += play->steps[i].outcome == PLAY_BAD && play->p.steps[i].items > 1;
+    t->ended[simulated_run->status]++;
+    for (size_t i = 0; i < simulated_run->def->step_count; i++) {
+        t->undone += simulated_run->steps[i].undone;
+        t->cut += simulated_run->steps[i].outcome == SIMULATED_CUT;
+        t->stopped_items +=
+            simulated_run->steps[i].outcome == SIMULATED_BAD && simulated_run->p.steps[i].items > 1;
     }
 }
 
 /* False when a promise was broken. */
-static bool play_history(uint64_t seed, struct tally *tally, bool tells)
+static bool simulated_history(uint64_t seed, struct tally *tally, bool tells)
 {
     struct rng r = {seed};
     struct definition *def = random_definition(&r);
-    static struct play play;
-    play_init(&play, def, choose, &r);
+    static struct simulated_run simulated_run;
+    simulated_init(&simulated_run, def, choose, &r);
     int retries = (int)rng_below(&r, RETRIES_MAX + 1);
-    play_go(&play);
-    for (int i = 0; !play.broken; i++) {
+    simulated_go(&simulated_run);
+    for (int i = 0; !simulated_run.broken; i++) {
         if (tells)
-            print_message("%d: %s: %s\n", i, run_status_name(play.status), play.log);
-        if (run_has_ended(play.status)) {
-            note(tally, &play);
-            bool may = play.status == RUN_FAILED || play.status == RUN_TIMED_OUT;
+            print_message("%d: %s: %s\n", i, run_status_name(simulated_run.status),
+                          simulated_run.log);
+        if (run_has_ended(simulated_run.status)) {
+            note(tally, &simulated_run);
+            bool may = simulated_run.status == RUN_FAILED || simulated_run.status == RUN_TIMED_OUT;
             if (!may || retries-- == 0)
                 break;
             tally->retried++;
-            play.log[0] = '\0';
-            play_retry(&play);
+            simulated_run.log[0] = '\0';
+            simulated_retry(&simulated_run);
         } else {
-            one_event(&play, &r, i >= EVENTS_MAX);
+            one_event(&simulated_run, &r, i >= EVENTS_MAX);
         }
-        PLAY_HOLDS(&play, i < 40 * EVENTS_MAX);
+        SIMULATED_HOLDS(&simulated_run, i < 40 * EVENTS_MAX);
     }
-    if (play.broken && tells) {
+    if (simulated_run.broken && tells) {
         char *text = json_dumps(def->json, 0);
-        print_error("%s\n%s\nplay.h:%d: %s\n", text, play.log, play.broken_line, play.broken);
+        print_error("%s\n%s\nplay.h:%d: %s\n", text, simulated_run.log, simulated_run.broken_line,
+                    simulated_run.broken);
         free(text);
     }
-    bool ok = !play.broken;
-    play_release(&play);
+    bool ok = !simulated_run.broken;
+    simulated_release(&simulated_run);
     definition_free(def);
     return ok;
 }
@@ -200,8 +204,8 @@ static void random_runs_keep_their_promises(void **state)
     for (uint64_t seed = first; seed <= last; seed++) {
         (void)snprintf(last_words, sizeof(last_words), "PAWL_SEED=%llu\n",
                        (unsigned long long)seed);
-        if (!play_history(seed, &tally, only != NULL)) {
-            (void)play_history(seed, &tally, true);
+        if (!simulated_history(seed, &tally, only != NULL)) {
+            (void)simulated_history(seed, &tally, true);
             fail_msg("PAWL_SEED=%llu shows it again", (unsigned long long)seed);
         }
     }

@@ -1,6 +1,6 @@
 /* A workflow definition: what is accepted, and what cannot be run yet.
  * JSON in this file is written with ' for " to keep it readable. */
-#include "domain/trial.h"
+#include "domain/parsed_definition.h"
 
 static const char REFUND[] =
     "{ 'id':'refund', 'description':'…', 'input_schema':{}, 'timeout_s':3600,"
@@ -24,7 +24,7 @@ static const char REFUND[] =
 static void the_contracts_example_is_valid_and_runs(void **state)
 {
     (void)state;
-    struct trial t;
+    struct parsed_definition t;
     try_text(&t, REFUND);
     assert_valid(&t);
     assert_true(str_is(t.def->id, "refund"));
@@ -41,7 +41,7 @@ static void the_contracts_example_is_valid_and_runs(void **state)
 static void a_task_gets_its_queue_handler_and_input(void **state)
 {
     (void)state;
-    struct trial t;
+    struct parsed_definition t;
     try_text(&t,
              "{'id':'refund','steps':[{'name':'a','type':'task','handler':'h.x','input':{'n':1}},"
              "{'name':'b','type':'task','queue':'slow','handler':'h.y'}]}");
@@ -63,7 +63,7 @@ static void a_task_gets_its_queue_handler_and_input(void **state)
 static void a_null_input_is_an_input(void **state)
 {
     (void)state;
-    struct trial t;
+    struct parsed_definition t;
     try_text(&t, TASK("'input':null"));
     assert_valid(&t);
     assert_true(json_is_null(t.def->steps[0].input));
@@ -73,7 +73,7 @@ static void a_null_input_is_an_input(void **state)
 static void a_sleep_has_a_duration_or_a_time(void **state)
 {
     (void)state;
-    struct trial t;
+    struct parsed_definition t;
     try_text(&t, "{'steps':[{'name':'a','type':'sleep','duration_ms':1500},"
                  "{'name':'b','type':'sleep','until':'2030-01-01T00:00:00Z'},"
                  "{'name':'c','type':'sleep','until':'1969-12-31T23:59:59.999Z'},"
@@ -92,7 +92,7 @@ static void a_sleep_has_a_duration_or_a_time(void **state)
 static void without_needs_steps_run_in_the_order_written(void **state)
 {
     (void)state;
-    struct trial t;
+    struct parsed_definition t;
     try_text(&t, "{'steps':[" A_TASK ",{'name':'b','type':'sleep','duration_ms':1},"
                  "{'name':'c','type':'sleep','duration_ms':1}]}");
     assert_valid(&t);
@@ -107,7 +107,7 @@ static void without_needs_steps_run_in_the_order_written(void **state)
 static void with_needs_anywhere_the_others_start_at_once(void **state)
 {
     (void)state;
-    struct trial t;
+    struct parsed_definition t;
     try_text(&t, "{'steps':[" A_TASK ",{'name':'b','type':'sleep','duration_ms':1},"
                  "{'name':'c','type':'sleep','duration_ms':1,'needs':['b','a']}]}");
     assert_valid(&t);
@@ -127,7 +127,7 @@ static void with_needs_anywhere_the_others_start_at_once(void **state)
 static void a_step_is_found_by_its_name(void **state)
 {
     (void)state;
-    struct trial t;
+    struct parsed_definition t;
     try_text(&t, REFUND);
     assert_valid(&t);
     assert_int_equal(definition_find_step(t.def, STR("lookup")), 0);
@@ -195,7 +195,7 @@ static void limits_get_their_path_number_and_policy(void **state)
         LIMITS("{'key':'input.customer','limit':3,'at_limit':'cancel_oldest'}"),
         LIMITS("[{'key':'input.customer','limit':3,'at_limit':'cancel_oldest'}]"),
     };
-    struct trial t;
+    struct parsed_definition t;
     for (size_t i = 0; i < ARRAY_LEN(ONE); i++) {
         try_text(&t, ONE[i]);
         assert_valid(&t);
@@ -223,7 +223,7 @@ static void the_definition_outlives_the_callers_reference(void **state)
 {
     (void)state;
     json_t *source = json_of(TASK("'input':{'deep':[1,2,3]}"));
-    struct trial t;
+    struct parsed_definition t;
     try_json(&t, source); /* gives up its reference */
     assert_valid(&t);
     assert_int_equal(json_array_size(json_object_get(t.def->steps[0].input, "deep")), 3);
@@ -256,7 +256,7 @@ static void the_first_part_that_cannot_run_is_named(void **state)
         char wanted[256];
         (void)snprintf(wanted, sizeof(wanted), "%s are not supported by this version",
                        ROWS[i].sentence);
-        struct trial t;
+        struct parsed_definition t;
         try_text(&t, ROWS[i].text);
         assert_valid(&t);
         if (!str_is(t.def->unsupported, wanted))
@@ -292,7 +292,7 @@ static void what_can_run_is_not_unsupported(void **state)
                "]"),
     };
     for (size_t i = 0; i < ARRAY_LEN(RUNS); i++) {
-        struct trial t;
+        struct parsed_definition t;
         try_text(&t, RUNS[i]);
         assert_valid(&t);
         if (t.def->unsupported.len != 0)

@@ -1,6 +1,6 @@
 /* A workflow definition: every fault with its place, and bounds.
  * JSON in this file is written with ' for " to keep it readable. */
-#include "domain/trial.h"
+#include "domain/parsed_definition.h"
 
 /* --- faults of single members --- */
 
@@ -225,7 +225,7 @@ static void a_member_of_another_type_is_refused_with_the_type_it_belongs_to(void
 static void a_step_of_unknown_type_is_not_blamed_for_its_members(void **state)
 {
     (void)state;
-    struct trial t;
+    struct parsed_definition t;
     try_text(&t, STEP("'type':'x','prompt':'p','handler':'h','until':'nonsense'"));
     assert_int_equal(json_array_size(t.faults), 2);
     assert_fault(&t, "/steps/0/type", "must be one of");
@@ -240,7 +240,7 @@ static void names_are_bounded(void **state)
         char text[512];
         (void)snprintf(text, sizeof(text),
                        "{'steps':[{'name':'%0*d','type':'task','handler':'h'}]}", len, 0);
-        struct trial t;
+        struct parsed_definition t;
         try_text(&t, text);
         assert_int_equal(t.err == ERR_OK, len == NAME_MAX_LEN);
         end(&t);
@@ -284,7 +284,7 @@ static void a_cycle_is_reported_with_the_steps_in_it(void **state)
 static void two_cycles_are_two_faults(void **state)
 {
     (void)state;
-    struct trial t;
+    struct parsed_definition t;
     try_text(&t,
              "{'steps':[" SLEEP("a", ",'needs':['b']") "," SLEEP("b", ",'needs':['a']") "," SLEEP(
                  "c", ",'needs':['d','a']") "," SLEEP("d", ",'needs':['c']") "]}");
@@ -297,7 +297,7 @@ static void two_cycles_are_two_faults(void **state)
 static void a_diamond_is_no_cycle(void **state)
 {
     (void)state;
-    struct trial t;
+    struct parsed_definition t;
     try_text(&t,
              "{'steps':[" SLEEP("d", ",'needs':['b','c']") "," SLEEP(
                  "b", ",'needs':['a']") "," SLEEP("c", ",'needs':['a']") "," SLEEP("a", "") "]}");
@@ -308,7 +308,7 @@ static void a_diamond_is_no_cycle(void **state)
 static void faults_of_all_kinds_show_at_once(void **state)
 {
     (void)state;
-    struct trial t;
+    struct parsed_definition t;
     try_text(&t, "{'id':'x','colour':1,'input_schema':{'$anchor':'a'},'steps':["
                  "{'name':'a','type':'task','needs':['b']},"
                  "{'name':'b','type':'nap','needs':['a','zz']},"
@@ -344,7 +344,7 @@ static json_t *many_steps(int count)
 static void steps_are_bounded(void **state)
 {
     (void)state;
-    struct trial t;
+    struct parsed_definition t;
     try_json(&t, many_steps(STEPS_MAX));
     assert_valid(&t);
     end(&t);
@@ -365,7 +365,7 @@ static void the_largest_graph_fits(void **state)
             (void)json_array_append_new(needs, json_sprintf("s%zu", k));
         (void)json_object_set_new(json_array_get(steps, i), "needs", needs);
     }
-    struct trial t;
+    struct parsed_definition t;
     try_json(&t, json_deep_copy(source));
     assert_valid(&t);
     assert_int_equal(t.def->steps[STEPS_MAX - 1].need_count, STEPS_MAX - 1);
@@ -396,7 +396,7 @@ static void a_long_cycle_is_cut_in_the_message(void **state)
     for (size_t i = 0; i < STEPS_MAX; i++)
         (void)json_object_set_new(json_array_get(steps, i), "needs",
                                   json_pack("[o]", json_sprintf("s%zu", (i + 1) % STEPS_MAX)));
-    struct trial t;
+    struct parsed_definition t;
     try_json(&t, source);
     assert_int_equal(json_array_size(t.faults), 1);
     assert_fault(&t, "/steps/0/needs", "\"s0\" needs \"s1\" needs");
@@ -412,7 +412,7 @@ static void faults_stop_at_their_limit(void **state)
     json_t *step;
     json_array_foreach (json_object_get(source, "steps"), i, step)
         (void)json_object_set_new(step, "type", json_string("x"));
-    struct trial t;
+    struct parsed_definition t;
     try_json(&t, source);
     assert_int_equal(t.err, ERR_DEFINITION_INVALID);
     assert_int_equal(json_array_size(t.faults), DEFINITION_FAULTS_MAX);
@@ -433,7 +433,7 @@ static void hostile_names_cannot_burst_the_list_of_faults(void **state)
         assert_int_equal(json_object_set_new(source, name.ptr, json_true()), 0);
         buf_release(&name);
     }
-    struct trial t;
+    struct parsed_definition t;
     try_json(&t, source);
     assert_int_equal(t.err, ERR_DEFINITION_INVALID);
     assert_true(json_array_size(t.faults) > 0);

@@ -1,6 +1,6 @@
 /* What a definition's steps run by: their expressions, who handles their errors, and the parts that
  * the engine reads. */
-#include "domain/trial.h"
+#include "domain/parsed_definition.h"
 
 /* --- expressions --- */
 
@@ -47,7 +47,7 @@ static void a_fault_deep_inside_is_named_by_a_path_that_is_cut(void **state)
     json_t *source = json_of(TASK("'input':{'short':{}}"));
     json_t *input = json_object_get(json_array_get(json_object_get(source, "steps"), 0), "input");
     (void)json_object_set_new(json_object_get(input, "short"), name, json_pack("[s]", "${)}"));
-    struct trial t;
+    struct parsed_definition t;
     try_json(&t, source);
     assert_int_equal(t.err, ERR_DEFINITION_INVALID);
     assert_int_equal(json_array_size(t.faults), 1);
@@ -62,7 +62,7 @@ static void a_fault_deep_inside_is_named_by_a_path_that_is_cut(void **state)
 static void a_step_that_handles_errors_stands_outside_the_written_order(void **state)
 {
     (void)state;
-    struct trial t;
+    struct parsed_definition t;
     try_text(&t, "{'steps':[{'name':'a','type':'task','handler':'h','on_error':'mend'},"
                  "{'name':'mend','type':'task','handler':'h'},"
                  "{'name':'b','type':'task','handler':'h','on_error':'continue'},"
@@ -87,7 +87,7 @@ static void a_step_that_handles_errors_stands_outside_the_written_order(void **s
 static void a_handler_may_come_first_or_be_shared(void **state)
 {
     (void)state;
-    struct trial t;
+    struct parsed_definition t;
     try_text(&t, "{'steps':[{'name':'mend','type':'task','handler':'h'},"
                  "{'name':'a','type':'task','handler':'h','on_error':'mend'},"
                  "{'name':'b','type':'task','handler':'h','on_error':'mend'}]}");
@@ -139,7 +139,7 @@ static void steps_that_wait_for_each_others_errors_are_refused(void **state)
 static void a_step_gets_its_retries_times_and_compensation(void **state)
 {
     (void)state;
-    struct trial t;
+    struct parsed_definition t;
     try_text(&t, "{'timeout_s':7,'steps':[{'name':'a','type':'task','handler':'h','queue':'q',"
                  "'retry':{'max_attempts':3,'backoff_ms':5,'max_backoff_ms':70,'multiplier':1.5,"
                  "'jitter':'equal','non_retryable':['X']},'timeout_ms':9,'max_parallel':4,"
@@ -186,7 +186,7 @@ static void a_step_gets_its_retries_times_and_compensation(void **state)
 static void a_step_of_each_type_gets_what_it_runs_by(void **state)
 {
     (void)state;
-    struct trial t;
+    struct parsed_definition t;
     try_text(&t, "{'steps':[{'name':'a','type':'http','request':{'method':'GET','url':'http://x'}},"
                  "{'name':'b','type':'wait_signal','signal':['p','q'],'timeout_ms':8},"
                  "{'name':'c','type':'transform','output':{'x':'${input}'}},"
@@ -217,7 +217,7 @@ static void a_step_of_each_type_gets_what_it_runs_by(void **state)
 static void keys_of_signals_are_known_as_the_definition_says(void **state)
 {
     (void)state;
-    struct trial t;
+    struct parsed_definition t;
     try_text(&t, "{'steps':[{'name':'a','type':'wait_signal','signal':'s'}]}");
     assert_valid(&t);
     assert_int_equal(t.def->signal_window_ms, 3 * 86400 * 1000);

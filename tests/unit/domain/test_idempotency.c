@@ -6,14 +6,14 @@
 
 /* --- keys --- */
 
-struct trial {
+struct parsed_definition {
     struct arena arena;
     struct problem problem;
     struct str key;
     enum err err;
 };
 
-static void parse(struct trial *t, struct str header)
+static void parse(struct parsed_definition *t, struct str header)
 {
     arena_init(&t->arena, 64 * KIB);
     problem_init(&t->problem);
@@ -21,7 +21,7 @@ static void parse(struct trial *t, struct str header)
     t->err = idem_key_parse(header, &t->arena, &t->problem, &t->key);
 }
 
-static void end(struct trial *t)
+static void end(struct parsed_definition *t)
 {
     arena_release(&t->arena);
     problem_release(&t->problem);
@@ -29,7 +29,7 @@ static void end(struct trial *t)
 
 static void names(const char *header, const char *key)
 {
-    struct trial t;
+    struct parsed_definition t;
     parse(&t, str_of(header));
     if (t.err != ERR_OK)
         fail_msg("<%s>: %s", header, t.problem.detail);
@@ -39,7 +39,7 @@ static void names(const char *header, const char *key)
 
 static void is_no_key_str(struct str header)
 {
-    struct trial t;
+    struct parsed_definition t;
     parse(&t, header);
     if (t.err != ERR_IDEM_KEY_INVALID)
         fail_msg("taken: <%.*s>", STR_ARG(header));
@@ -144,7 +144,7 @@ static void a_bare_key_is_visible_ascii_and_a_quoted_one_may_have_spaces(void **
         char bare[3] = {'a', (char)c, 'b'};
         char quoted[5] = {'"', 'a', (char)c, 'b', '"'};
         bool visible = c >= 0x21 && c <= 0x7E;
-        struct trial t;
+        struct parsed_definition t;
         parse(&t, (struct str){bare, sizeof(bare)});
         assert_int_equal(t.err, visible ? ERR_OK : ERR_IDEM_KEY_INVALID);
         end(&t);
@@ -166,7 +166,7 @@ static void a_key_has_at_most_255_characters(void **state)
     memset(bare, 'k', sizeof(bare));
     char quoted[IDEM_KEY_MAX + 3];
     memset(quoted, 'k', sizeof(quoted));
-    struct trial t;
+    struct parsed_definition t;
     parse(&t, (struct str){bare, IDEM_KEY_MAX});
     assert_int_equal(t.err, ERR_OK);
     assert_int_equal(t.key.len, IDEM_KEY_MAX);
@@ -191,7 +191,7 @@ static void length_is_counted_after_escapes_are_undone(void **state)
         header[i] = '\\';
         header[i + 1] = '"';
     }
-    struct trial t;
+    struct parsed_definition t;
     parse(&t, (struct str){header, sizeof(header)});
     assert_int_equal(t.err, ERR_OK);
     assert_int_equal(t.key.len, IDEM_KEY_MAX);
@@ -212,7 +212,7 @@ static void the_key_is_a_copy(void **state)
 {
     (void)state;
     char header[] = "\"key\"";
-    struct trial t;
+    struct parsed_definition t;
     parse(&t, str_of(header));
     memset(header, 'x', sizeof(header) - 1);
     assert_int_equal(t.err, ERR_OK);
@@ -223,7 +223,7 @@ static void the_key_is_a_copy(void **state)
 static void a_full_arena_is_no_memory(void **state)
 {
     (void)state;
-    struct trial t;
+    struct parsed_definition t;
     arena_init(&t.arena, 1);
     problem_init(&t.problem);
     struct str key;

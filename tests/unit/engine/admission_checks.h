@@ -26,7 +26,7 @@ static inline void wait_for_dispatch(struct history *h)
     bool due = true;
     while (due) {
         struct call c;
-        call_init(&c, h->rig, &UC_IS_DUE);
+        call_init(&c, h->fixture, &UC_IS_DUE);
         must_perform(&c);
         due = c.runs != 0;
         call_release(&c);

@@ -4,7 +4,7 @@
 #define PAWL_TESTS_ENGINE_ADMISSION_HISTORY_H
 
 #include "engine/admission_model.h"
-#include "engine/rig.h"
+#include "engine/fixture.h"
 
 #include "base/log.h"
 
@@ -69,7 +69,7 @@ struct history {
     bool tells;
     int operation;
     char doing[64];
-    struct rig *rig;
+    struct fixture *fixture;
     sqlite3 *raw; /* a second look at the file */
     sqlite3_stmt *runs, *tenants, *scopes, *lines;
     struct model model;
@@ -154,7 +154,7 @@ static inline struct step *step_new(struct history *h, const struct use_case *us
     assert_true(h->step_count < ROUND_MAX);
     struct step *s = &h->steps[h->step_count++];
     memset(s, 0, sizeof(*s));
-    call_init(&s->call, h->rig, use_case);
+    call_init(&s->call, h->fixture, use_case);
     s->call.op.caller.tenant = str_of(TENANTS[tenant]);
     buf_init(&s->text, 64 * KIB);
     return s;
@@ -237,7 +237,7 @@ static inline size_t make_start(struct history *h, const struct model_start *sta
 static inline void make_delayed_start(struct history *h, const struct model_start *start)
 {
     struct step *s = step_of_start(h, start);
-    int64_t start_at = atomic_load(&h->rig->now_us) / 1000 + DELAY_MS;
+    int64_t start_at = atomic_load(&h->fixture->now_us) / 1000 + DELAY_MS;
     s->is_start = true;
     s->call.input.start.start_at = start_at;
     s->answer = model_put_off(&h->model, start, start_at);
@@ -271,7 +271,7 @@ static inline void claim_all(struct history *h, int tenant)
     size_t count = CLAIM_MAX;
     while (count == CLAIM_MAX) {
         struct call c;
-        claim_init(&c, h->rig, "worker", LEASE_MS_MAX);
+        claim_init(&c, h->fixture, "worker", LEASE_MS_MAX);
         c.op.caller.tenant = str_of(TENANTS[tenant]);
         c.input.claim.max = CLAIM_MAX;
         must_perform(&c);
@@ -550,7 +550,7 @@ static inline void perform_steps(struct history *h)
         tell_steps(h);
     h->calls += h->step_count;
     struct call first; /* the first call of a round may be made at once, before the others */
-    call_init(&first, h->rig, &UC_PROBE);
+    call_init(&first, h->fixture, &UC_PROBE);
     if (h->step_count > 1)
         submit(&first);
     for (size_t i = 0; i < h->step_count; i++)
@@ -570,28 +570,28 @@ static inline void perform_steps(struct history *h)
  * before what happens in the next. */
 static inline int64_t ticking_now_us(void *ctx)
 {
-    return atomic_fetch_add(&((struct rig *)ctx)->now_us, 1000);
+    return atomic_fetch_add(&((struct fixture *)ctx)->now_us, 1000);
 }
 
-/* As rig_setup(), but in memory where the machine has a folder for that: with commits that wait for
- * a disk there would be time for a hundred histories only. */
-static inline struct rig *open_rig(void)
+/* As fixture_setup(), but in memory where the machine has a folder for that: with commits that wait
+ * for a disk there would be time for a hundred histories only. */
+static inline struct fixture *open_fixture(void)
 {
-    struct rig *rig = calloc(1, sizeof(*rig));
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
     struct folder *folder = calloc(1, sizeof(*folder));
-    assert_true(rig != NULL && folder != NULL);
+    assert_true(fixture != NULL && folder != NULL);
     (void)snprintf(folder->path, sizeof(folder->path), "%s/pawl-unit-XXXXXX",
                    access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     assert_non_null(mkdtemp(folder->path));
-    rig->folder = folder;
-    rig->file = path_in(folder, "p.db");
-    atomic_store(&rig->now_us, INT64_C(1700000000000000));
-    atomic_store(&rig->mono_ns, INT64_C(1000000000000));
-    rig->env = (struct env){ticking_now_us, rig_mono_ns, rig_random, rig};
+    fixture->folder = folder;
+    fixture->file = path_in(folder, "p.db");
+    atomic_store(&fixture->now_us, INT64_C(1700000000000000));
+    atomic_store(&fixture->mono_ns, INT64_C(1000000000000));
+    fixture->env = (struct env){ticking_now_us, fixture_mono_ns, fixture_random, fixture};
     if (template.bytes != NULL)
-        file_write(rig->file.text, template.bytes, template.len);
-    rig_start(rig, 0);
-    return rig;
+        file_write(fixture->file.text, template.bytes, template.len);
+    fixture_start(fixture, 0);
+    return fixture;
 }
 
 static inline sqlite3_stmt *prepared(sqlite3 *raw, const char *sql)
@@ -604,7 +604,7 @@ static inline sqlite3_stmt *prepared(sqlite3 *raw, const char *sql)
 
 static inline void open_file(struct history *h)
 {
-    h->raw = raw_open(h->rig->file.text);
+    h->raw = raw_open(h->fixture->file.text);
     h->runs = prepared(h->raw, "SELECT id, CASE WHEN status = 'queued' AND start_at IS NOT NULL"
                                " THEN 'delayed' ELSE status END, coalesce(started_at, -1)"
                                " FROM runs ORDER BY num");
@@ -634,7 +634,7 @@ static inline struct history *begin_history(uint64_t seed)
     memset(h, 0, sizeof(*h));
     h->seed = seed;
     h->rng.state = seed;
-    h->rig = open_rig();
+    h->fixture = open_fixture();
     open_file(h);
     now_doing(h, "at first");
     return h;
@@ -644,12 +644,12 @@ static inline int end_history(void **state)
 {
     (void)state;
     struct history *h = &history;
-    if (h->rig == NULL)
+    if (h->fixture == NULL)
         return 0;
     close_file(h);
-    void *rig = h->rig;
-    h->rig = NULL;
-    (void)rig_teardown(&rig);
+    void *fixture = h->fixture;
+    h->fixture = NULL;
+    (void)fixture_teardown(&fixture);
     release_steps(h);
     return 0;
 }
@@ -659,11 +659,11 @@ static inline int make_template(void **state)
 {
     (void)state;
     log_setup(LOG_TEXT, LOG_ERROR, &ENV_SYSTEM);
-    struct rig *rig = open_rig();
-    rig_stop(rig);
-    template.bytes = file_read(rig->file.text, &template.len);
-    void *over = rig;
-    (void)rig_teardown(&over);
+    struct fixture *fixture = open_fixture();
+    fixture_stop(fixture);
+    template.bytes = file_read(fixture->file.text, &template.len);
+    void *over = fixture;
+    (void)fixture_teardown(&over);
     return 0;
 }
 
@@ -678,8 +678,8 @@ static inline int free_template(void **state)
 static inline void restart(struct history *h)
 {
     close_file(h);
-    rig_stop(h->rig);
-    rig_start(h->rig, 0);
+    fixture_stop(h->fixture);
+    fixture_start(h->fixture, 0);
     open_file(h);
 }
 

@@ -2,19 +2,19 @@
 #ifndef PAWL_TESTS_DOCTOR_SUPPORT_H
 #define PAWL_TESTS_DOCTOR_SUPPORT_H
 
-#include "engine/entity_acts.h"
-#include "engine/rig.h"
+#include "engine/entity_actions.h"
+#include "engine/fixture.h"
 
 #include "store/doctor/check.h"
 
 /* --- asking --- */
 
-static inline json_t *ask_keyed(struct rig *rig, const struct use_case *use_case, const char *key,
-                                struct doctor_findings *findings)
+static inline json_t *ask_keyed(struct fixture *fixture, const struct use_case *use_case,
+                                const char *key, struct doctor_findings *findings)
 {
     struct doctor_input in = {findings};
     struct call c;
-    call_init(&c, rig, use_case);
+    call_init(&c, fixture, use_case);
     c.op.input = &in;
     if (key != NULL)
         call_key(&c, key, "");
@@ -24,10 +24,10 @@ static inline json_t *ask_keyed(struct rig *rig, const struct use_case *use_case
     return body;
 }
 
-static inline json_t *ask(struct rig *rig, const struct use_case *use_case)
+static inline json_t *ask(struct fixture *fixture, const struct use_case *use_case)
 {
     struct doctor_findings findings;
-    return ask_keyed(rig, use_case, NULL, &findings);
+    return ask_keyed(fixture, use_case, NULL, &findings);
 }
 
 static inline bool is_ok(const json_t *report)
@@ -47,18 +47,18 @@ static inline const char *first_finding(const json_t *report)
     return "nothing";
 }
 
-static inline void assert_healthy(struct rig *rig)
+static inline void assert_healthy(struct fixture *fixture)
 {
-    json_t *report = ask(rig, &UC_DOCTOR);
+    json_t *report = ask(fixture, &UC_DOCTOR);
     if (!is_ok(report))
         fail_msg("the doctor found: %s", first_finding(report));
     assert_int_equal(json_array_size(json_object_get(report, "checks")), DOCTOR_CHECK_COUNT);
     json_decref(report);
 }
 
-static inline int64_t repaired(struct rig *rig)
+static inline int64_t repaired(struct fixture *fixture)
 {
-    json_t *report = ask(rig, &UC_DOCTOR_REPAIR);
+    json_t *report = ask(fixture, &UC_DOCTOR_REPAIR);
     int64_t count = json_integer_value(json_object_get(report, "repaired"));
     json_decref(report);
     return count;
@@ -66,24 +66,24 @@ static inline int64_t repaired(struct rig *rig)
 
 /* --- the file of an engine that does not run --- */
 
-static inline void damage(struct rig *rig, const char *sql)
+static inline void damage(struct fixture *fixture, const char *sql)
 {
-    sqlite3 *raw = raw_open(rig->file.text);
+    sqlite3 *raw = raw_open(fixture->file.text);
     raw_exec(raw, sql);
     raw_close(raw);
 }
 
-static inline void restart_damaged(struct rig *rig, const char *sql)
+static inline void restart_damaged(struct fixture *fixture, const char *sql)
 {
-    rig_stop(rig);
-    damage(rig, sql);
-    rig_start(rig, 0);
+    fixture_stop(fixture);
+    damage(fixture, sql);
+    fixture_start(fixture, 0);
 }
 
 /* Before the writer has touched it: some damages are mended by the next dispatch anyway. */
-static inline struct check_result look_at_file(struct rig *rig)
+static inline struct check_result look_at_file(struct fixture *fixture)
 {
-    struct db *db = open_reader(rig->file.text);
+    struct db *db = open_reader(fixture->file.text);
     struct check_result result = {0};
     for (enum check_area area = 0; area < CHECK_AREA_COUNT; area++)
         assert_ok(check_area(db, area, CHECK_FULL, NULL, NULL, &result));
@@ -98,7 +98,7 @@ static inline struct check_result look_at_file(struct rig *rig)
     "'steps':[{'name':'a','type':'task','handler':'h'}]}"
 
 /* ERR_OK, or the refusal. */
-static inline enum err start_as(struct rig *rig, const char *tenant, const char *workflow,
+static inline enum err start_as(struct fixture *fixture, const char *tenant, const char *workflow,
                                 const char *input_text, enum at_limit at_limit, int64_t priority,
                                 struct uuid *ret)
 {
@@ -107,7 +107,7 @@ static inline enum err start_as(struct rig *rig, const char *tenant, const char 
     buf_init(&text, KIB);
     json_put_plain(&text, input);
     struct call c;
-    start_init(&c, rig, workflow);
+    start_init(&c, fixture, workflow);
     c.op.caller.tenant = str_of(tenant);
     c.input.start.input = input;
     c.input.start.input_text = buf_str(&text);
@@ -122,11 +122,12 @@ static inline enum err start_as(struct rig *rig, const char *tenant, const char 
     return e;
 }
 
-static inline struct uuid must_start(struct rig *rig, const char *workflow, const char *input,
-                                     int64_t priority)
+static inline struct uuid must_start(struct fixture *fixture, const char *workflow,
+                                     const char *input, int64_t priority)
 {
     struct uuid id = {{0}};
-    assert_int_equal(start_as(rig, "acme", workflow, input, AT_LIMIT_QUEUE, priority, &id), ERR_OK);
+    assert_int_equal(start_as(fixture, "acme", workflow, input, AT_LIMIT_QUEUE, priority, &id),
+                     ERR_OK);
     return id;
 }
 

@@ -2,7 +2,7 @@
 #ifndef PAWL_TESTS_ENGINE_FAKE_BUS_H
 #define PAWL_TESTS_ENGINE_FAKE_BUS_H
 
-#include "engine/rig.h"
+#include "engine/fixture.h"
 
 #include "bus/bus.h"
 

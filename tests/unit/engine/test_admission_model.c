@@ -294,10 +294,10 @@ static void do_time(struct history *h)
     bool sleepers_wake = one_in(h, 2);
     int64_t ms = sleepers_wake ? SLEEP_MS : 1000;
     now_doing(h, "%lld ms pass", (long long)ms);
-    rig_pass_ms(h->rig, ms);
+    fixture_pass_ms(h->fixture, ms);
     if (sleepers_wake)
         wake_sleepers(h);
-    settle(h->rig);
+    settle(h->fixture);
 }
 
 /* Often with something begun just before that the writer has no time for. */

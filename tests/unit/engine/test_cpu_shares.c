@@ -1,6 +1,6 @@
 /* Expressions that take long: a tenant's runs go on in slices, and everybody else is not kept
  * waiting. */
-#include "engine/acts.h"
+#include "engine/actions.h"
 
 #include "core/txn/cpu_shares.h"
 
@@ -73,7 +73,7 @@ static void those_put_off_stand_behind_each_other(void **state)
     "end, 0)}"
 enum { ITEMS = 60, STEPS = 12 };
 
-static struct uuid start_heavy(struct rig *rig, const char *workflow)
+static struct uuid start_heavy(struct fixture *fixture, const char *workflow)
 {
     struct buf input;
     buf_init(&input, MIB);
@@ -83,12 +83,12 @@ static struct uuid start_heavy(struct rig *rig, const char *workflow)
     buf_put(&input, STR("]"));
     buf_put_char(&input, '\0');
     assert_true(buf_ok(&input));
-    struct uuid run = start_with(rig, workflow, input.ptr);
+    struct uuid run = start_with(fixture, workflow, input.ptr);
     buf_release(&input);
     return run;
 }
 
-static void put_heavy(struct rig *rig, const char *workflow, int steps, const char *more)
+static void put_heavy(struct fixture *fixture, const char *workflow, int steps, const char *more)
 {
     struct buf text;
     buf_init(&text, MIB);
@@ -99,7 +99,7 @@ static void put_heavy(struct rig *rig, const char *workflow, int steps, const ch
     buf_put(&text, STR("]}"));
     buf_put_char(&text, '\0');
     assert_true(buf_ok(&text));
-    put_workflow(rig, workflow, text.ptr);
+    put_workflow(fixture, workflow, text.ptr);
     buf_release(&text);
 }
 
@@ -107,19 +107,19 @@ static void put_heavy(struct rig *rig, const char *workflow, int steps, const ch
  * stays so until the test lets time pass. */
 static int64_t slow_mono_ns(void *ctx)
 {
-    return atomic_fetch_add(&((struct rig *)ctx)->mono_ns, 1000000);
+    return atomic_fetch_add(&((struct fixture *)ctx)->mono_ns, 1000000);
 }
 
-static void evaluate_slowly(struct rig *rig)
+static void evaluate_slowly(struct fixture *fixture)
 {
-    rig_stop(rig);
-    rig->env.mono_ns = slow_mono_ns;
-    rig_start(rig, 0);
+    fixture_stop(fixture);
+    fixture->env.mono_ns = slow_mono_ns;
+    fixture_start(fixture, 0);
 }
 
-static int64_t steps_over(struct rig *rig, struct uuid id)
+static int64_t steps_over(struct fixture *fixture, struct uuid id)
 {
-    json_t *run = show_run(rig, id);
+    json_t *run = show_run(fixture, id);
     const json_t *steps = json_object_get(run, "steps");
     int64_t over = 0;
     for (size_t i = 0; i < json_array_size(steps); i++)
@@ -129,55 +129,55 @@ static int64_t steps_over(struct rig *rig, struct uuid id)
     return over;
 }
 
-static void settle_until_over(struct rig *rig, struct uuid run)
+static void settle_until_over(struct fixture *fixture, struct uuid run)
 {
     for (int i = 0; i < 1000; i++) {
-        json_t *shown = show_run(rig, run);
+        json_t *shown = show_run(fixture, run);
         bool over = !json_is_null(json_object_get(shown, "finished_at"));
         json_decref(shown);
         if (over)
             return;
-        rig_pass_ms(rig, 1000);
-        settle(rig);
+        fixture_pass_ms(fixture, 1000);
+        settle(fixture);
     }
     fail_msg("the run does not come to an end");
 }
 
 static void a_run_of_many_expressions_goes_on_in_slices(void **state)
 {
-    struct rig *rig = *state;
-    evaluate_slowly(rig);
-    put_heavy(rig, "w", STEPS, "");
-    struct uuid run = start_heavy(rig, "w");
-    int64_t at_once = in_file(rig, "SELECT count(*) FROM jobs");
+    struct fixture *fixture = *state;
+    evaluate_slowly(fixture);
+    put_heavy(fixture, "w", STEPS, "");
+    struct uuid run = start_heavy(fixture, "w");
+    int64_t at_once = in_file(fixture, "SELECT count(*) FROM jobs");
     assert_in_range(at_once, 1, STEPS - 1);
-    settle_until_over(rig, run);
-    assert_run_is(rig, run, "succeeded");
-    assert_int_equal(steps_over(rig, run), STEPS);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM jobs"), STEPS); /* each of them once */
-    assert_int_equal(in_file(rig, "SELECT active_runs FROM tenants"), 0);
-    assert_sound(rig);
+    settle_until_over(fixture, run);
+    assert_run_is(fixture, run, "succeeded");
+    assert_int_equal(steps_over(fixture, run), STEPS);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM jobs"), STEPS); /* each of them once */
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants"), 0);
+    assert_sound(fixture);
 }
 
 static void items_of_a_map_are_made_in_slices_too(void **state)
 {
-    struct rig *rig = *state;
-    evaluate_slowly(rig);
-    put_heavy(rig, "w", 1,
+    struct fixture *fixture = *state;
+    evaluate_slowly(fixture);
+    put_heavy(fixture, "w", 1,
               ",'for_each':'list(1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20)'");
-    struct uuid run = start_heavy(rig, "w");
-    assert_in_range(in_file(rig, "SELECT count(*) FROM jobs"), 1, 19);
-    settle_until_over(rig, run);
-    assert_run_is(rig, run, "succeeded");
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM jobs"), 20);
-    assert_sound(rig);
+    struct uuid run = start_heavy(fixture, "w");
+    assert_in_range(in_file(fixture, "SELECT count(*) FROM jobs"), 1, 19);
+    settle_until_over(fixture, run);
+    assert_run_is(fixture, run, "succeeded");
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM jobs"), 20);
+    assert_sound(fixture);
 }
 
 static void maps_of_many_runs_share_what_one_turn_may_make(void **state)
 {
     enum { COUNT = 200, RUNS = 4 };
-    struct rig *rig = *state;
-    put_workflow(rig, "w",
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w",
                  "{'steps':[{'name':'m','type':'task','handler':'h','for_each':'input'}]}");
     struct buf input;
     buf_init(&input, MIB);
@@ -188,7 +188,7 @@ static void maps_of_many_runs_share_what_one_turn_may_make(void **state)
     json_t *json = json_of(input.ptr);
     struct call calls[RUNS];
     for (int i = 0; i < RUNS; i++) {
-        start_init(&calls[i], rig, "w");
+        start_init(&calls[i], fixture, "w");
         calls[i].input.start.input = json;
         calls[i].input.start.input_text = (struct str){input.ptr, input.len - 1};
         submit(&calls[i]);
@@ -198,39 +198,39 @@ static void maps_of_many_runs_share_what_one_turn_may_make(void **state)
         assert_int_equal(calls[i].op.err, ERR_OK);
         call_release(&calls[i]);
     }
-    settle(rig);
-    settle(rig);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM jobs"), RUNS * COUNT);
-    assert_sound(rig);
+    settle(fixture);
+    settle(fixture);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM jobs"), RUNS * COUNT);
+    assert_sound(fixture);
     json_decref(json);
     buf_release(&input);
 }
 
 static void what_is_put_off_survives_a_restart(void **state)
 {
-    struct rig *rig = *state;
-    put_heavy(rig, "w", STEPS, "");
-    struct uuid run = start_heavy(rig, "w");
-    rig_stop(rig);
-    rig_start(rig, 0);
-    settle_until_over(rig, run);
-    assert_int_equal(steps_over(rig, run), STEPS);
-    assert_sound(rig);
+    struct fixture *fixture = *state;
+    put_heavy(fixture, "w", STEPS, "");
+    struct uuid run = start_heavy(fixture, "w");
+    fixture_stop(fixture);
+    fixture_start(fixture, 0);
+    settle_until_over(fixture, run);
+    assert_int_equal(steps_over(fixture, run), STEPS);
+    assert_sound(fixture);
 }
 
 static void a_run_that_is_put_off_can_be_cancelled(void **state)
 {
-    struct rig *rig = *state;
-    evaluate_slowly(rig);
-    put_heavy(rig, "w", STEPS, "");
-    struct uuid run = start_heavy(rig, "w");
-    assert_int_equal(control(rig, run, CONTROL_CANCEL), ERR_OK);
-    int64_t jobs = in_file(rig, "SELECT count(*) FROM jobs");
-    rig_pass_ms(rig, 1000);
-    settle(rig);
-    assert_run_is(rig, run, "cancelled");
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM jobs"), jobs);
-    assert_sound(rig);
+    struct fixture *fixture = *state;
+    evaluate_slowly(fixture);
+    put_heavy(fixture, "w", STEPS, "");
+    struct uuid run = start_heavy(fixture, "w");
+    assert_int_equal(control(fixture, run, CONTROL_CANCEL), ERR_OK);
+    int64_t jobs = in_file(fixture, "SELECT count(*) FROM jobs");
+    fixture_pass_ms(fixture, 1000);
+    settle(fixture);
+    assert_run_is(fixture, run, "cancelled");
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM jobs"), jobs);
+    assert_sound(fixture);
 }
 
 int main(void)
@@ -240,11 +240,11 @@ int main(void)
         cmocka_unit_test(a_share_that_is_used_up_is_the_tenants_own),
         cmocka_unit_test(after_a_slice_the_tenant_pauses_as_long_as_the_factor_says),
         cmocka_unit_test(those_put_off_stand_behind_each_other),
-        rig_test(a_run_of_many_expressions_goes_on_in_slices),
-        rig_test(items_of_a_map_are_made_in_slices_too),
-        rig_test(maps_of_many_runs_share_what_one_turn_may_make),
-        rig_test(what_is_put_off_survives_a_restart),
-        rig_test(a_run_that_is_put_off_can_be_cancelled),
+        fixture_test(a_run_of_many_expressions_goes_on_in_slices),
+        fixture_test(items_of_a_map_are_made_in_slices_too),
+        fixture_test(maps_of_many_runs_share_what_one_turn_may_make),
+        fixture_test(what_is_put_off_survives_a_restart),
+        fixture_test(a_run_that_is_put_off_can_be_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,11 +14,11 @@
     "{'steps':[{'name':'a','type':'sleep','duration_ms':" #ms "}," \
     "{'name':'b','type':'task','handler':'h'}]}"
 
-static enum err cancel(struct rig *rig, const char *tenant, struct uuid id)
+static enum err cancel(struct fixture *fixture, const char *tenant, struct uuid id)
 {
     struct control_run_input in = {.run_id = id, .action = CONTROL_CANCEL, .if_match = -1};
     struct call c;
-    call_init(&c, rig, &UC_CONTROL_RUN);
+    call_init(&c, fixture, &UC_CONTROL_RUN);
     c.op.caller.tenant = str_of(tenant);
     c.op.input = &in;
     enum err e = perform(&c);
@@ -27,17 +27,17 @@ static enum err cancel(struct rig *rig, const char *tenant, struct uuid id)
 }
 
 /* Claims a job, and finishes it unless it is to keep its lease. False when there is none. */
-static bool work(struct rig *rig, const char *tenant, bool fails, bool keeps)
+static bool work(struct fixture *fixture, const char *tenant, bool fails, bool keeps)
 {
     struct call claim;
-    claim_init(&claim, rig, "w", 60000);
+    claim_init(&claim, fixture, "w", 60000);
     claim.op.caller.tenant = str_of(tenant);
     must_perform(&claim);
     json_t *jobs = jobs_of(&claim);
     bool any = json_array_size(jobs) > 0;
     if (any && !keeps) {
         struct call finish;
-        finish_init(&finish, rig, &claim);
+        finish_init(&finish, fixture, &claim);
         finish.op.caller.tenant = str_of(tenant);
         finish.input.finish.failed = fails;
         finish.input.finish.error = fails ? STR("{\"code\":\"X\"}") : STR_NONE;
@@ -49,12 +49,12 @@ static bool work(struct rig *rig, const char *tenant, bool fails, bool keeps)
     return any;
 }
 
-static void put_workflow_of(struct rig *rig, const char *tenant, const char *id,
+static void put_workflow_of(struct fixture *fixture, const char *tenant, const char *id,
                             const char *definition)
 {
     /* put_workflow() is acme's */
     if (strcmp(tenant, "acme") == 0) {
-        put_workflow(rig, id, definition);
+        put_workflow(fixture, id, definition);
         return;
     }
     struct problem p;
@@ -66,7 +66,7 @@ static void put_workflow_of(struct rig *rig, const char *tenant, const char *id,
     buf_init(&text, 64 * KIB);
     json_put_plain(&text, json);
     struct call c;
-    call_init(&c, rig, &UC_PUT_WORKFLOW);
+    call_init(&c, fixture, &UC_PUT_WORKFLOW);
     c.op.caller.tenant = str_of(tenant);
     c.input.workflow =
         (struct put_workflow_input){str_of(id), def, buf_str(&text), sha256_of(buf_str(&text))};
@@ -85,26 +85,26 @@ struct started {
     struct uuid id;
 };
 
-static void change_a_limit(struct rig *rig, struct rng *r)
+static void change_a_limit(struct fixture *fixture, struct rng *r)
 {
     switch (rng_below(r, 6)) {
     case 0:
-        put_tenant(rig, "{'max_concurrent_runs':9}");
+        put_tenant(fixture, "{'max_concurrent_runs':9}");
         break;
     case 1:
-        put_tenant(rig, "{'max_concurrent_runs':6,'at_limit':'queue'}");
+        put_tenant(fixture, "{'max_concurrent_runs':6,'at_limit':'queue'}");
         break;
     case 2:
-        put_tenant(rig, "{'max_concurrent_runs':null}");
+        put_tenant(fixture, "{'max_concurrent_runs':null}");
         break;
     case 3:
-        put_workflow(rig, "keyed", KEYED);
+        put_workflow(fixture, "keyed", KEYED);
         break;
     case 4:
-        put_workflow(rig, "keyed", KEYED_WIDER);
+        put_workflow(fixture, "keyed", KEYED_WIDER);
         break;
     default:
-        put_workflow(rig, "keyed", KEYED_OTHERWISE);
+        put_workflow(fixture, "keyed", KEYED_OTHERWISE);
         break;
     }
 }
@@ -112,7 +112,7 @@ static void change_a_limit(struct rig *rig, struct rng *r)
 /* Starts under all four policies, cancels, results, failures, sleeps, leases that end, changes of
  * limits. At its end runs of every kind are left: with and without limits, queued, asleep, leased.
  */
-static void live_busily(struct rig *rig, uint64_t seed)
+static void live_busily(struct fixture *fixture, uint64_t seed)
 {
     static const char *const WORKFLOWS[] = {"keyed", "keyed", "plain", "nap"};
     static const char *const INPUTS[] = {"{'c':'a','d':1}", "{'c':'b','d':2}", "{'c':'c'}", "{}"};
@@ -120,11 +120,11 @@ static void live_busily(struct rig *rig, uint64_t seed)
     struct started started[STARTED_MAX];
     size_t count = 0;
     struct rng r = {seed};
-    put_tenant(rig, "{'max_concurrent_runs':6,'at_limit':'queue'}");
+    put_tenant(fixture, "{'max_concurrent_runs':6,'at_limit':'queue'}");
     for (size_t i = 0; i < 2; i++) {
-        put_workflow_of(rig, OWNERS[i + 1], "keyed", KEYED);
-        put_workflow_of(rig, OWNERS[i + 1], "plain", ONE_TASK);
-        put_workflow_of(rig, OWNERS[i + 1], "nap", SLEEPS(50));
+        put_workflow_of(fixture, OWNERS[i + 1], "keyed", KEYED);
+        put_workflow_of(fixture, OWNERS[i + 1], "plain", ONE_TASK);
+        put_workflow_of(fixture, OWNERS[i + 1], "nap", SLEEPS(50));
     }
     for (int step = 0; step < STEPS; step++) {
         const char *tenant = OWNERS[rng_below(&r, ARRAY_LEN(OWNERS))];
@@ -132,55 +132,56 @@ static void live_busily(struct rig *rig, uint64_t seed)
         if (what < 10) {
             struct started *s = &started[count];
             s->tenant = tenant;
-            count += start_as(rig, tenant, WORKFLOWS[rng_below(&r, ARRAY_LEN(WORKFLOWS))],
+            count += start_as(fixture, tenant, WORKFLOWS[rng_below(&r, ARRAY_LEN(WORKFLOWS))],
                               INPUTS[rng_below(&r, ARRAY_LEN(INPUTS))],
                               (enum at_limit)rng_below(&r, AT_LIMIT_COUNT + 1),
                               (int64_t)rng_below(&r, 3) * 50 - 50, &s->id) == ERR_OK;
         } else if (what < 15) {
-            (void)work(rig, tenant, what == 10, what == 11);
+            (void)work(fixture, tenant, what == 10, what == 11);
         } else if (what < 17 && count > 0) {
             const struct started *s = &started[rng_below(&r, count)];
-            (void)cancel(rig, s->tenant, s->id); /* it may be over */
+            (void)cancel(fixture, s->tenant, s->id); /* it may be over */
         } else if (what < 19) {
-            rig_pass_ms(rig, (int64_t)rng_below(&r, 20000));
-            settle(rig);
+            fixture_pass_ms(fixture, (int64_t)rng_below(&r, 20000));
+            settle(fixture);
         } else {
-            change_a_limit(rig, &r);
+            change_a_limit(fixture, &r);
         }
     }
-    put_tenant(rig, "{'max_concurrent_runs':8,'at_limit':'queue'}");
-    put_workflow(rig, "keyed", KEYED);
-    put_workflow(rig, "sleeper", SLEEPS(3600000));
-    (void)must_start(rig, "sleeper", "{}", 100);
+    put_tenant(fixture, "{'max_concurrent_runs':8,'at_limit':'queue'}");
+    put_workflow(fixture, "keyed", KEYED);
+    put_workflow(fixture, "sleeper", SLEEPS(3600000));
+    (void)must_start(fixture, "sleeper", "{}", 100);
     for (size_t i = 0; i < 12; i++) {
-        (void)must_start(rig, "keyed", INPUTS[i % ARRAY_LEN(INPUTS)], (int64_t)i % 2);
-        (void)must_start(rig, "plain", "{}", 0);
-        assert_int_equal(
-            start_as(rig, "beta", "keyed", INPUTS[i % ARRAY_LEN(INPUTS)], AT_LIMIT_QUEUE, 0, NULL),
-            ERR_OK);
+        (void)must_start(fixture, "keyed", INPUTS[i % ARRAY_LEN(INPUTS)], (int64_t)i % 2);
+        (void)must_start(fixture, "plain", "{}", 0);
+        assert_int_equal(start_as(fixture, "beta", "keyed", INPUTS[i % ARRAY_LEN(INPUTS)],
+                                  AT_LIMIT_QUEUE, 0, NULL),
+                         ERR_OK);
     }
-    (void)work(rig, "acme", false, true);
-    rig_pass_ms(rig, 2000); /* indexes are filled */
-    settle(rig);
+    (void)work(fixture, "acme", false, true);
+    fixture_pass_ms(fixture, 2000); /* indexes are filled */
+    settle(fixture);
 }
 
 static void a_busy_history_leaves_nothing_to_mend(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        live_busily(rig, seed);
-        assert_healthy(rig);
-        assert_int_equal(repaired(rig), 0);
+        live_busily(fixture, seed);
+        assert_healthy(fixture);
+        assert_int_equal(repaired(fixture), 0);
     }
     /* there was something to look at */
-    assert_true(in_file(rig, "SELECT count(*) FROM slots") > 5);
-    assert_true(in_file(rig, "SELECT count(*) FROM queue") > 5);
-    assert_true(in_file(rig, "SELECT count(*) FROM lines WHERE waits_for > 0") > 0);
-    assert_true(in_file(rig, "SELECT count(*) FROM holding") > 5);
-    assert_true(in_file(rig, "SELECT count(*) FROM timers") > 1);
-    assert_true(in_file(rig, "SELECT count(*) FROM runs WHERE status = 'failed'") > 0);
-    assert_true(in_file(rig, "SELECT count(*) FROM runs WHERE status = 'cancelled'") > 0);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM audit WHERE action = 'doctor.repair'"), 0);
+    assert_true(in_file(fixture, "SELECT count(*) FROM slots") > 5);
+    assert_true(in_file(fixture, "SELECT count(*) FROM queue") > 5);
+    assert_true(in_file(fixture, "SELECT count(*) FROM lines WHERE waits_for > 0") > 0);
+    assert_true(in_file(fixture, "SELECT count(*) FROM holding") > 5);
+    assert_true(in_file(fixture, "SELECT count(*) FROM timers") > 1);
+    assert_true(in_file(fixture, "SELECT count(*) FROM runs WHERE status = 'failed'") > 0);
+    assert_true(in_file(fixture, "SELECT count(*) FROM runs WHERE status = 'cancelled'") > 0);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM audit WHERE action = 'doctor.repair'"),
+                     0);
 }
 
 /* --- damages that are mended --- */
@@ -240,56 +241,56 @@ static const char *const DERIVED[] = {
     "DELETE FROM indexed",
 };
 
-static void keep_a_key(struct rig *rig)
+static void keep_a_key(struct fixture *fixture)
 {
     struct call c;
-    start_init(&c, rig, "plain");
+    start_init(&c, fixture, "plain");
     c.input.start.at_limit = AT_LIMIT_QUEUE;
     call_key(&c, "kept", "");
     must_perform(&c);
     call_release(&c);
-    rig_pass_ms(rig, 2000);
-    settle(rig);
+    fixture_pass_ms(fixture, 2000);
+    settle(fixture);
 }
 
 static void every_damage_is_found_and_mended(void **state)
 {
-    struct rig *rig = *state;
-    live_busily(rig, 7);
-    keep_a_key(rig);
-    rig_stop(rig);
-    struct path sound = path_in(rig->folder, "sound.db");
-    file_copy(rig->file.text, sound.text);
+    struct fixture *fixture = *state;
+    live_busily(fixture, 7);
+    keep_a_key(fixture);
+    fixture_stop(fixture);
+    struct path sound = path_in(fixture->folder, "sound.db");
+    file_copy(fixture->file.text, sound.text);
     for (size_t i = 0; i < ARRAY_LEN(DERIVED); i++) {
-        file_copy(sound.text, rig->file.text);
-        damage(rig, DERIVED[i]);
-        struct check_result before = look_at_file(rig);
+        file_copy(sound.text, fixture->file.text);
+        damage(fixture, DERIVED[i]);
+        struct check_result before = look_at_file(fixture);
         if (before.derived == 0 || before.derived != before.found)
             fail_msg("%s: found %lld, mendable %lld", DERIVED[i], (long long)before.found,
                      (long long)before.derived);
-        rig_start(rig, 0);
-        json_t *report = ask(rig, &UC_DOCTOR_REPAIR);
+        fixture_start(fixture, 0);
+        json_t *report = ask(fixture, &UC_DOCTOR_REPAIR);
         if (!is_ok(report))
             fail_msg("%s: not mended", DERIVED[i]);
         json_decref(report);
-        (void)must_start(rig, "keyed", "{'c':'a'}", 0); /* and life goes on from there */
-        assert_true(work(rig, "acme", false, false));
-        settle(rig);
-        report = ask(rig, &UC_DOCTOR);
+        (void)must_start(fixture, "keyed", "{'c':'a'}", 0); /* and life goes on from there */
+        assert_true(work(fixture, "acme", false, false));
+        settle(fixture);
+        report = ask(fixture, &UC_DOCTOR);
         if (!is_ok(report))
             fail_msg("%s: after the repair: %s", DERIVED[i], first_finding(report));
         json_decref(report);
-        rig_stop(rig);
-        assert_int_equal(look_at_file(rig).found, 0);
+        fixture_stop(fixture);
+        assert_int_equal(look_at_file(fixture).found, 0);
     }
-    rig_start(rig, 0);
+    fixture_start(fixture, 0);
 }
 
 /* --- damages that are only said --- */
 
 static void what_is_not_derived_is_said_and_left(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     static const struct {
         const char *sql;
         enum doctor_check check;
@@ -312,17 +313,17 @@ static void what_is_not_derived_is_said_and_left(void **state)
          DOCTOR_AUDIT, 1},
         {"DELETE FROM audit WHERE tenant = (SELECT max(tenant) FROM audit)", DOCTOR_AUDIT, 1},
     };
-    live_busily(rig, 8);
-    keep_a_key(rig);
-    rig_stop(rig);
-    struct path sound = path_in(rig->folder, "sound.db");
-    file_copy(rig->file.text, sound.text);
+    live_busily(fixture, 8);
+    keep_a_key(fixture);
+    fixture_stop(fixture);
+    struct path sound = path_in(fixture->folder, "sound.db");
+    file_copy(fixture->file.text, sound.text);
     for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
-        file_copy(sound.text, rig->file.text);
-        damage(rig, CASES[i].sql);
-        rig_start(rig, 0);
+        file_copy(sound.text, fixture->file.text);
+        damage(fixture, CASES[i].sql);
+        fixture_start(fixture, 0);
         struct doctor_findings findings;
-        json_t *report = ask_keyed(rig, &UC_DOCTOR, NULL, &findings);
+        json_t *report = ask_keyed(fixture, &UC_DOCTOR, NULL, &findings);
         assert_false(is_ok(report));
         for (enum doctor_check c = 0; c < DOCTOR_CHECK_COUNT; c++) {
             assert_true(findings.ran[c]);
@@ -335,33 +336,33 @@ static void what_is_not_derived_is_said_and_left(void **state)
         const json_t *found = json_array_get(json_object_get(check, "found"), 0);
         assert_true(json_is_false(json_object_get(found, "repairable")));
         json_decref(report);
-        report = ask(rig, &UC_DOCTOR_REPAIR);
+        report = ask(fixture, &UC_DOCTOR_REPAIR);
         assert_int_equal(json_integer_value(json_object_get(report, "repaired")), 0);
         /* it looks only at where it can mend */
         assert_true(is_ok(report) == (CASES[i].check != DOCTOR_JOBS));
         json_decref(report);
-        report = ask(rig, &UC_DOCTOR);
+        report = ask(fixture, &UC_DOCTOR);
         assert_false(is_ok(report));
         json_decref(report);
-        rig_stop(rig);
+        fixture_stop(fixture);
     }
-    rig_start(rig, 0);
+    fixture_start(fixture, 0);
 }
 
 /* --- the repair as a change --- */
 
 static void a_repair_that_mends_nothing_is_no_change(void **state)
 {
-    struct rig *rig = *state;
-    live_busily(rig, 9);
-    int64_t keys = in_file(rig, "SELECT count(*) FROM idempotency");
+    struct fixture *fixture = *state;
+    live_busily(fixture, 9);
+    int64_t keys = in_file(fixture, "SELECT count(*) FROM idempotency");
     struct doctor_findings findings;
-    json_t *report = ask_keyed(rig, &UC_DOCTOR_REPAIR, "k", &findings);
+    json_t *report = ask_keyed(fixture, &UC_DOCTOR_REPAIR, "k", &findings);
     assert_true(is_ok(report));
     assert_int_equal(json_integer_value(json_object_get(report, "repaired")), 0);
     json_decref(report);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM idempotency"), keys);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM audit WHERE tenant = 0"), 0);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM idempotency"), keys);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM audit WHERE tenant = 0"), 0);
     assert_true(findings.ran[DOCTOR_SLOTS] && findings.ran[DOCTOR_QUEUE]);
     assert_true(findings.ran[DOCTOR_JOBS] && findings.ran[DOCTOR_INDEXES]);
     assert_false(findings.ran[DOCTOR_FILE] || findings.ran[DOCTOR_AUDIT]);
@@ -369,12 +370,13 @@ static void a_repair_that_mends_nothing_is_no_change(void **state)
 
 static void a_repair_is_audited_once_and_remembered_under_its_key(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "plain", ONE_TASK);
-    (void)start(rig, "plain");
-    restart_damaged(rig, "UPDATE tenants SET active_runs = 5, queued_runs = 2 WHERE id = 'acme'");
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "plain", ONE_TASK);
+    (void)start(fixture, "plain");
+    restart_damaged(fixture,
+                    "UPDATE tenants SET active_runs = 5, queued_runs = 2 WHERE id = 'acme'");
     struct doctor_findings findings;
-    json_t *first = ask_keyed(rig, &UC_DOCTOR_REPAIR, "k", &findings);
+    json_t *first = ask_keyed(fixture, &UC_DOCTOR_REPAIR, "k", &findings);
     assert_true(is_ok(first));
     assert_int_equal(json_integer_value(json_object_get(first, "repaired")), 2);
     const json_t *slots = json_array_get(json_object_get(first, "checks"), 0);
@@ -386,70 +388,71 @@ static void a_repair_is_audited_once_and_remembered_under_its_key(void **state)
     assert_int_equal(json_integer_value(json_object_get(found, "counted")), 1);
     assert_true(json_is_true(json_object_get(found, "repairable")));
     assert_int_equal(findings.differences[DOCTOR_SLOTS], 0); /* as it is now */
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM audit WHERE tenant = 0 AND actor = 'tester'"
-                                  " AND action = 'doctor.repair' AND detail ="
-                                  " '{\"slots\":1,\"queue\":1,\"jobs\":0,\"entities\":0,"
-                                  "\"indexes\":0,\"repaired\":2}'"),
+    assert_int_equal(in_file(fixture,
+                             "SELECT count(*) FROM audit WHERE tenant = 0 AND actor = 'tester'"
+                             " AND action = 'doctor.repair' AND detail ="
+                             " '{\"slots\":1,\"queue\":1,\"jobs\":0,\"entities\":0,"
+                             "\"indexes\":0,\"repaired\":2}'"),
                      1);
-    json_t *again = ask_keyed(rig, &UC_DOCTOR_REPAIR, "k", &findings);
+    json_t *again = ask_keyed(fixture, &UC_DOCTOR_REPAIR, "k", &findings);
     assert_true(json_equal(first, again));
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM audit WHERE tenant = 0"), 1);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM audit WHERE tenant = 0"), 1);
     json_decref(first);
     json_decref(again);
-    assert_healthy(rig);
+    assert_healthy(fixture);
 }
 
 static void admission_is_exact_after_a_repair(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "plain", ONE_TASK);
-    put_tenant(rig, "{'max_concurrent_runs':3,'at_limit':'reject'}");
-    (void)start(rig, "plain");
-    restart_damaged(rig, "UPDATE tenants SET active_runs = 3 WHERE id = 'acme'");
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "plain", ONE_TASK);
+    put_tenant(fixture, "{'max_concurrent_runs':3,'at_limit':'reject'}");
+    (void)start(fixture, "plain");
+    restart_damaged(fixture, "UPDATE tenants SET active_runs = 3 WHERE id = 'acme'");
     struct call c;
-    start_init(&c, rig, "plain");
+    start_init(&c, fixture, "plain");
     assert_int_equal(perform(&c), ERR_MAX_CONCURRENT_RUNS); /* two slots have leaked */
-    assert_int_equal(repaired(rig), 1);
+    assert_int_equal(repaired(fixture), 1);
     assert_int_equal(perform(&c), ERR_OK);
     assert_int_equal(perform(&c), ERR_OK);
     assert_int_equal(perform(&c), ERR_MAX_CONCURRENT_RUNS);
     call_release(&c);
-    restart_damaged(rig, "UPDATE tenants SET active_runs = 0 WHERE id = 'acme'");
-    assert_int_equal(repaired(rig), 1);
-    start_init(&c, rig, "plain");
+    restart_damaged(fixture, "UPDATE tenants SET active_runs = 0 WHERE id = 'acme'");
+    assert_int_equal(repaired(fixture), 1);
+    start_init(&c, fixture, "plain");
     assert_int_equal(perform(&c), ERR_MAX_CONCURRENT_RUNS);
-    assert_true(work(rig, "acme", false, false));
+    assert_true(work(fixture, "acme", false, false));
     assert_int_equal(perform(&c), ERR_OK);
     assert_int_equal(perform(&c), ERR_MAX_CONCURRENT_RUNS);
     call_release(&c);
-    assert_healthy(rig);
+    assert_healthy(fixture);
 }
 
 /* One list for the writer: nothing of it is committed before the last. */
 static void a_repair_among_other_changes_loses_none_of_them(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "plain", ONE_TASK);
-    put_tenant(rig, "{'max_concurrent_runs':5,'at_limit':'reject'}");
-    (void)start(rig, "plain");
-    (void)start(rig, "plain");
-    restart_damaged(rig, "UPDATE tenants SET active_runs = 1 WHERE id = 'acme'");
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "plain", ONE_TASK);
+    put_tenant(fixture, "{'max_concurrent_runs':5,'at_limit':'reject'}");
+    (void)start(fixture, "plain");
+    (void)start(fixture, "plain");
+    restart_damaged(fixture, "UPDATE tenants SET active_runs = 1 WHERE id = 'acme'");
     struct call calls[6];
     struct doctor_findings findings[ARRAY_LEN(calls)];
     struct doctor_input inputs[ARRAY_LEN(calls)];
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
         bool repairs = i == 1 || i == 4;
         if (repairs)
-            call_init(&calls[i], rig, &UC_DOCTOR_REPAIR);
+            call_init(&calls[i], fixture, &UC_DOCTOR_REPAIR);
         else
-            start_init(&calls[i], rig, "plain");
+            start_init(&calls[i], fixture, "plain");
         inputs[i].findings = &findings[i];
         if (repairs)
             calls[i].op.input = &inputs[i];
     }
     struct call
         opener; /* a lone op would be run at once: the rest goes to the writer in one list */
-    call_init(&opener, rig, &UC_PROBE);
+    call_init(&opener, fixture, &UC_PROBE);
     submit(&opener);
     for (size_t i = 0; i < ARRAY_LEN(calls); i++)
         submit(&calls[i]);
@@ -468,95 +471,95 @@ static void a_repair_among_other_changes_loses_none_of_them(void **state)
         }
         call_release(&calls[i]);
     }
-    assert_healthy(rig);
-    assert_int_equal(in_file(rig, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 5);
+    assert_healthy(fixture);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 5);
 }
 
 static void queued_runs_start_in_order_after_a_repair(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "keyed", KEYED);
-    put_tenant(rig, "{'max_concurrent_runs':1,'at_limit':'queue'}");
-    struct uuid first = must_start(rig, "keyed", "{'c':'a'}", 0);
-    struct uuid low = must_start(rig, "keyed", "{'c':'a'}", -5);
-    struct uuid high = must_start(rig, "keyed", "{'c':'b'}", 5);
-    struct uuid middle = must_start(rig, "keyed", "{'c':'a'}", 0);
-    restart_damaged(rig, "DELETE FROM queue; DELETE FROM lines; DELETE FROM line_scopes;"
-                         "UPDATE tenants SET queued_runs = 0, active_runs = 4");
-    assert_true(repaired(rig) > 0);
-    settle(rig);
-    assert_run_is(rig, first, "running");
-    assert_run_is(rig, high, "queued");
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "keyed", KEYED);
+    put_tenant(fixture, "{'max_concurrent_runs':1,'at_limit':'queue'}");
+    struct uuid first = must_start(fixture, "keyed", "{'c':'a'}", 0);
+    struct uuid low = must_start(fixture, "keyed", "{'c':'a'}", -5);
+    struct uuid high = must_start(fixture, "keyed", "{'c':'b'}", 5);
+    struct uuid middle = must_start(fixture, "keyed", "{'c':'a'}", 0);
+    restart_damaged(fixture, "DELETE FROM queue; DELETE FROM lines; DELETE FROM line_scopes;"
+                             "UPDATE tenants SET queued_runs = 0, active_runs = 4");
+    assert_true(repaired(fixture) > 0);
+    settle(fixture);
+    assert_run_is(fixture, first, "running");
+    assert_run_is(fixture, high, "queued");
     struct uuid order[] = {first, high, middle, low};
     for (size_t i = 0; i < ARRAY_LEN(order); i++) {
-        assert_run_is(rig, order[i], "running");
-        assert_true(work(rig, "acme", false, false));
-        assert_run_is(rig, order[i], "succeeded");
+        assert_run_is(fixture, order[i], "running");
+        assert_true(work(fixture, "acme", false, false));
+        assert_run_is(fixture, order[i], "succeeded");
     }
-    assert_healthy(rig);
+    assert_healthy(fixture);
 }
 
 /* The counters said that nothing was free, so nothing was waited for that would ever end. */
 static void a_repair_starts_what_a_leaked_slot_kept_waiting(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "keyed", KEYED);
-    put_tenant(rig, "{'max_concurrent_runs':9,'at_limit':'queue'}");
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "keyed", KEYED);
+    put_tenant(fixture, "{'max_concurrent_runs':9,'at_limit':'queue'}");
     struct uuid runs[4];
     for (size_t i = 0; i < ARRAY_LEN(runs); i++)
-        runs[i] = must_start(rig, "keyed", "{'c':'a'}", 0);
-    assert_run_is(rig, runs[1], "running");
-    assert_run_is(rig, runs[2], "queued");
-    assert_int_equal(cancel(rig, "acme", runs[0]), ERR_OK);
-    assert_run_is(rig, runs[2], "running");
-    assert_run_is(rig, runs[3], "queued");
+        runs[i] = must_start(fixture, "keyed", "{'c':'a'}", 0);
+    assert_run_is(fixture, runs[1], "running");
+    assert_run_is(fixture, runs[2], "queued");
+    assert_int_equal(cancel(fixture, "acme", runs[0]), ERR_OK);
+    assert_run_is(fixture, runs[2], "running");
+    assert_run_is(fixture, runs[3], "queued");
     /* runs[1] ends, and its slots are never given back */
-    rig_stop(rig);
+    fixture_stop(fixture);
     struct buf sql;
     buf_init(&sql, KIB);
     buf_put(&sql, STR("UPDATE runs SET status = 'succeeded', finished_at = 1 WHERE id = x'"));
     buf_put_hex(&sql, runs[1].bytes, sizeof(runs[1].bytes));
     buf_put(&sql, STR("'; UPDATE jobs SET state = 'succeeded', finished_at = 1 WHERE run IN"
                       " (SELECT num FROM runs WHERE status = 'succeeded')"));
-    damage(rig, sql.ptr);
+    damage(fixture, sql.ptr);
     buf_release(&sql);
-    rig_start(rig, 0);
-    settle(rig);
-    assert_run_is(rig, runs[3], "queued");
-    assert_true(repaired(rig) > 0);
-    settle(rig);
-    assert_run_is(rig, runs[3], "running");
-    assert_healthy(rig);
+    fixture_start(fixture, 0);
+    settle(fixture);
+    assert_run_is(fixture, runs[3], "queued");
+    assert_true(repaired(fixture) > 0);
+    settle(fixture);
+    assert_run_is(fixture, runs[3], "running");
+    assert_healthy(fixture);
 }
 
 /* The writer has read the mark of the index before it was mended. */
 static void a_mark_that_was_wrong_is_not_remembered(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "plain", ONE_TASK);
-    (void)start(rig, "plain");
-    restart_damaged(rig, "UPDATE indexed SET through = (SELECT max(num) + 1000000000 FROM runs)"
-                         " WHERE name = 'runs'; DELETE FROM runs_index");
-    settle(rig);
-    (void)start(rig, "plain");
-    assert_true(repaired(rig) > 0);
-    (void)start(rig, "plain");
-    assert_healthy(rig);
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "plain", ONE_TASK);
+    (void)start(fixture, "plain");
+    restart_damaged(fixture, "UPDATE indexed SET through = (SELECT max(num) + 1000000000 FROM runs)"
+                             " WHERE name = 'runs'; DELETE FROM runs_index");
+    settle(fixture);
+    (void)start(fixture, "plain");
+    assert_true(repaired(fixture) > 0);
+    (void)start(fixture, "plain");
+    assert_healthy(fixture);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(a_busy_history_leaves_nothing_to_mend),
-        rig_test(every_damage_is_found_and_mended),
-        rig_test(what_is_not_derived_is_said_and_left),
-        rig_test(a_repair_that_mends_nothing_is_no_change),
-        rig_test(a_repair_is_audited_once_and_remembered_under_its_key),
-        rig_test(admission_is_exact_after_a_repair),
-        rig_test(a_repair_among_other_changes_loses_none_of_them),
-        rig_test(queued_runs_start_in_order_after_a_repair),
-        rig_test(a_repair_starts_what_a_leaked_slot_kept_waiting),
-        rig_test(a_mark_that_was_wrong_is_not_remembered),
+        fixture_test(a_busy_history_leaves_nothing_to_mend),
+        fixture_test(every_damage_is_found_and_mended),
+        fixture_test(what_is_not_derived_is_said_and_left),
+        fixture_test(a_repair_that_mends_nothing_is_no_change),
+        fixture_test(a_repair_is_audited_once_and_remembered_under_its_key),
+        fixture_test(admission_is_exact_after_a_repair),
+        fixture_test(a_repair_among_other_changes_loses_none_of_them),
+        fixture_test(queued_runs_start_in_order_after_a_repair),
+        fixture_test(a_repair_starts_what_a_leaked_slot_kept_waiting),
+        fixture_test(a_mark_that_was_wrong_is_not_remembered),
     };
     return cmocka_run_group_tests_name("doctor", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* The engine as a whole: idempotency, waiting, draining, the log, backups. */
-#include "engine/rig.h"
+#include "engine/fixture.h"
 
 #include "runtime/writer.h"
 
@@ -7,16 +7,16 @@
 
 static void starts_with_one_key_at_once_make_one_run(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
-    settle(rig);
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    settle(fixture);
     struct call calls[3 * ONE_BATCH];
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
-        start_init(&calls[i], rig, "w");
+        start_init(&calls[i], fixture, "w");
         call_key(&calls[i], "key", "{}");
         submit(&calls[i]);
         if (i % ONE_BATCH == 0)
-            engine_round_end(rig->engine); /* some land in other batches */
+            engine_round_end(fixture->engine); /* some land in other batches */
     }
     int created = 0;
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
@@ -29,21 +29,21 @@ static void starts_with_one_key_at_once_make_one_run(void **state)
         assert_int_equal(calls[i].op.answer.replayed, calls[i].op.answer.created != CREATED_YES);
     }
     assert_int_equal(created, 1);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), 1);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM idempotency"), 1);
-    assert_int_equal(in_file(rig, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 1);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 1);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM idempotency"), 1);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 1);
     for (size_t i = 0; i < ARRAY_LEN(calls); i++)
         call_release(&calls[i]);
 }
 
 static void another_request_under_a_known_key_is_refused_and_the_first_unharmed(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
-    settle(rig);
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    settle(fixture);
     struct call calls[3];
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
-        start_init(&calls[i], rig, "w");
+        start_init(&calls[i], fixture, "w");
         call_key(&calls[i], "key", i == 1 ? "{\"other\":1}" : "{}");
         submit(&calls[i]);
     }
@@ -53,23 +53,23 @@ static void another_request_under_a_known_key_is_refused_and_the_first_unharmed(
     assert_int_equal(calls[1].op.err, ERR_IDEM_KEY_REUSED);
     assert_int_equal(calls[2].op.err, ERR_OK);
     assert_true(calls[2].op.answer.replayed);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), 1);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 1);
     for (size_t i = 0; i < ARRAY_LEN(calls); i++)
         call_release(&calls[i]);
 }
 
 static void keys_outlive_the_engine(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
     struct call first;
-    start_init(&first, rig, "w");
+    start_init(&first, fixture, "w");
     call_key(&first, "key", "{}");
     must_perform(&first);
-    rig_stop(rig);
-    rig_start(rig, 0);
+    fixture_stop(fixture);
+    fixture_start(fixture, 0);
     struct call again;
-    start_init(&again, rig, "w");
+    start_init(&again, fixture, "w");
     call_key(&again, "key", "{}");
     must_perform(&again);
     assert_true(again.op.answer.replayed);
@@ -80,61 +80,62 @@ static void keys_outlive_the_engine(void **state)
 
 static void a_key_past_its_time_starts_anew_and_is_evicted(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
-    put_tenant(rig, "{'idempotency_retention_s':10}");
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    put_tenant(fixture, "{'idempotency_retention_s':10}");
     struct call first;
-    start_init(&first, rig, "w");
+    start_init(&first, fixture, "w");
     call_key(&first, "key", "{}");
     must_perform(&first);
-    rig_pass_ms(rig, 9999);
+    fixture_pass_ms(fixture, 9999);
     struct call again;
-    start_init(&again, rig, "w");
+    start_init(&again, fixture, "w");
     call_key(&again, "key", "{}");
     must_perform(&again);
     assert_true(again.op.answer.replayed);
-    rig_set_wall_ms(rig, rig_now_ms(rig) + 1); /* no sweep: the old record is still there */
+    fixture_set_wall_ms(fixture,
+                        fixture_now_ms(fixture) + 1); /* no sweep: the old record is still there */
     must_perform(&again);
     assert_false(again.op.answer.replayed);
     assert_false(uuid_eq(again.op.answer.run_id, first.op.answer.run_id));
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM idempotency"), 1);
-    rig_pass_ms(rig, 10000);
-    settle(rig);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM idempotency"), 0);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM idempotency_index"), 0);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM idempotency"), 1);
+    fixture_pass_ms(fixture, 10000);
+    settle(fixture);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM idempotency"), 0);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM idempotency_index"), 0);
     call_release(&first);
     call_release(&again);
 }
 
 static void a_known_key_is_answered_without_the_writer(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
     struct call first;
-    start_init(&first, rig, "w");
+    start_init(&first, fixture, "w");
     call_key(&first, "key", "{}");
     must_perform(&first);
-    rig_pass_ms(rig, 1000); /* the sweep puts the key into the index */
-    settle(rig);
+    fixture_pass_ms(fixture, 1000); /* the sweep puts the key into the index */
+    settle(fixture);
     struct call again;
-    start_init(&again, rig, "w");
+    start_init(&again, fixture, "w");
     call_key(&again, "key", "{}");
     again.op.idem.has_fingerprint = false; /* bytes alone will do */
-    assert_true(engine_replay(rig->engine, &again.op));
+    assert_true(engine_replay(fixture->engine, &again.op));
     submit(&again);
     assert_true(again.done); /* at once */
     assert_int_equal(again.op.err, ERR_OK);
     assert_true(again.op.answer.replayed);
     assert_true(str_eq(answer_to_keep(&again.op.answer), answer_to_keep(&first.op.answer)));
     struct call other;
-    start_init(&other, rig, "w");
+    start_init(&other, fixture, "w");
     call_key(&other, "key", "{ }");
     other.op.idem.has_fingerprint = false;
-    assert_false(engine_replay(rig->engine, &other.op)); /* these bytes may mean the same */
+    assert_false(engine_replay(fixture->engine, &other.op)); /* these bytes may mean the same */
     struct call unknown;
-    start_init(&unknown, rig, "w");
+    start_init(&unknown, fixture, "w");
     call_key(&unknown, "new", "{}");
-    assert_false(engine_replay(rig->engine, &unknown.op));
+    assert_false(engine_replay(fixture->engine, &unknown.op));
     call_release(&first);
     call_release(&again);
     call_release(&other);
@@ -143,22 +144,22 @@ static void a_known_key_is_answered_without_the_writer(void **state)
 
 static void replays_are_counted_with_the_next_sweep(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
-    settle(rig);
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    settle(fixture);
     for (int i = 0; i < 5; i++) {
         struct call c;
-        start_init(&c, rig, "w");
+        start_init(&c, fixture, "w");
         call_key(&c, "key", i == 4 ? "{\"other\":1}" : "{}");
         assert_int_equal(perform(&c), i == 4 ? ERR_IDEM_KEY_REUSED : ERR_OK);
         call_release(&c);
     }
-    rig_pass_ms(rig, 1000);
-    settle(rig);
-    assert_int_equal(in_file(rig, "SELECT replays FROM idempotency"), 3);
-    assert_int_equal(in_file(rig, "SELECT mismatches FROM idempotency"), 1);
-    assert_int_equal(in_file(rig, "SELECT last_replayed_at FROM idempotency"),
-                     rig_now_ms(rig) - 1000);
+    fixture_pass_ms(fixture, 1000);
+    settle(fixture);
+    assert_int_equal(in_file(fixture, "SELECT replays FROM idempotency"), 3);
+    assert_int_equal(in_file(fixture, "SELECT mismatches FROM idempotency"), 1);
+    assert_int_equal(in_file(fixture, "SELECT last_replayed_at FROM idempotency"),
+                     fixture_now_ms(fixture) - 1000);
 }
 
 /* --- waiting --- */
@@ -166,20 +167,20 @@ static void replays_are_counted_with_the_next_sweep(void **state)
 static void park(struct call *c)
 {
     submit(c);
-    settle(c->rig);
+    settle(c->fixture);
     assert_false(c->done);
-    assert_false(engine_idle(c->rig->engine));
+    assert_false(engine_idle(c->fixture->engine));
 }
 
 static void a_parked_claim_gets_the_next_job(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
     struct call claim;
-    claim_init(&claim, rig, "worker", 30000);
+    claim_init(&claim, fixture, "worker", 30000);
     claim.op.wait_ms = 20000;
     park(&claim);
-    (void)start(rig, "w");
+    (void)start(fixture, "w");
     wait_done(&claim);
     assert_int_equal(claim.op.err, ERR_OK);
     json_t *jobs = jobs_of(&claim);
@@ -190,18 +191,18 @@ static void a_parked_claim_gets_the_next_job(void **state)
 
 static void one_job_wakes_the_claim_that_waited_longest(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
     struct call claims[3];
     for (size_t i = 0; i < ARRAY_LEN(claims); i++) {
-        claim_init(&claims[i], rig, "worker", 30000);
+        claim_init(&claims[i], fixture, "worker", 30000);
         claims[i].op.wait_ms = 20000;
         park(&claims[i]);
     }
     for (size_t i = 0; i < ARRAY_LEN(claims); i++) {
-        (void)start(rig, "w");
+        (void)start(fixture, "w");
         wait_done(&claims[i]);
-        settle(rig);
+        settle(fixture);
         for (size_t later = i + 1; later < ARRAY_LEN(claims); later++)
             assert_false(claims[later].done);
     }
@@ -211,39 +212,39 @@ static void one_job_wakes_the_claim_that_waited_longest(void **state)
 
 static void a_claim_gives_up_when_its_time_is_over(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
     struct call claim;
-    claim_init(&claim, rig, "worker", 30000);
+    claim_init(&claim, fixture, "worker", 30000);
     claim.op.wait_ms = 5000;
     park(&claim);
-    rig_pass_ms(rig, 4999);
-    settle(rig);
+    fixture_pass_ms(fixture, 4999);
+    settle(fixture);
     assert_false(claim.done);
-    rig_pass_ms(rig, 1);
-    engine_poll(rig->engine, true);
+    fixture_pass_ms(fixture, 1);
+    engine_poll(fixture->engine, true);
     assert_true(claim.done);
     assert_int_equal(claim.op.err, ERR_OK);
     json_t *jobs = jobs_of(&claim);
     assert_int_equal(json_array_size(jobs), 0);
     json_decref(jobs);
-    rig_until_idle(rig);
+    fixture_until_idle(fixture);
     call_release(&claim);
 }
 
 static void a_start_that_waits_shows_the_run_at_its_end(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
     struct call begun;
-    start_init(&begun, rig, "w");
+    start_init(&begun, fixture, "w");
     begun.op.wait_ms = 20000;
     park(&begun);
     struct call claim;
     struct call finish;
-    claim_init(&claim, rig, "worker", 30000);
+    claim_init(&claim, fixture, "worker", 30000);
     must_perform(&claim);
-    finish_init(&finish, rig, &claim);
+    finish_init(&finish, fixture, &claim);
     must_perform(&finish);
     wait_done(&begun);
     assert_int_equal(begun.op.err, ERR_OK);
@@ -258,38 +259,38 @@ static void a_start_that_waits_shows_the_run_at_its_end(void **state)
 
 static void draining_answers_who_waits_and_refuses_who_comes(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
     struct call claim;
     struct call other_claim;
     struct call begun;
-    claim_init(&claim, rig, "worker", 30000);
-    claim_init(&other_claim, rig, "worker", 30000);
+    claim_init(&claim, fixture, "worker", 30000);
+    claim_init(&other_claim, fixture, "worker", 30000);
     claim.op.wait_ms = other_claim.op.wait_ms = 30000;
     other_claim.queue = claim.queue = STR("empty");
     park(&claim);
     park(&other_claim);
-    start_init(&begun, rig, "w");
+    start_init(&begun, fixture, "w");
     begun.op.wait_ms = 60000;
     park(&begun);
-    engine_drain(rig->engine);
+    engine_drain(fixture->engine);
     wait_done(&claim);
     wait_done(&other_claim);
     wait_done(&begun);
     assert_int_equal(claim.op.err, ERR_OK);
     assert_int_equal(begun.op.err, ERR_OK);
     assert_false(begun.op.answer.run_over);
-    rig_until_idle(rig);
+    fixture_until_idle(fixture);
     struct call late;
-    start_init(&late, rig, "w");
+    start_init(&late, fixture, "w");
     submit(&late);
     assert_true(late.done);
     assert_int_equal(late.op.err, ERR_DRAINING);
     struct problem p;
     problem_init(&p);
-    assert_int_equal(engine_ready(rig->engine, &p), ERR_DRAINING);
+    assert_int_equal(engine_ready(fixture->engine, &p), ERR_DRAINING);
     problem_release(&p);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), 1);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 1);
     call_release(&claim);
     call_release(&other_claim);
     call_release(&begun);
@@ -298,31 +299,31 @@ static void draining_answers_who_waits_and_refuses_who_comes(void **state)
 
 static void what_was_handed_over_before_the_drain_is_finished(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
-    settle(rig);
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    settle(fixture);
     struct call calls[ONE_BATCH];
     for (size_t i = 0; i < ONE_BATCH; i++) {
-        start_init(&calls[i], rig, "w");
+        start_init(&calls[i], fixture, "w");
         submit(&calls[i]);
     }
-    engine_drain(rig->engine);
+    engine_drain(fixture->engine);
     for (size_t i = 0; i < ONE_BATCH; i++) {
         wait_done(&calls[i]);
         assert_int_equal(calls[i].op.err, ERR_OK);
         call_release(&calls[i]);
     }
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), ONE_BATCH);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), ONE_BATCH);
 }
 
 static void a_second_engine_on_the_file_is_refused(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     char url[160];
-    test_store_url(rig->file.text, url, sizeof(url));
+    test_store_url(fixture->file.text, url, sizeof(url));
     struct metrics *metrics = metrics_new();
     struct engine_config config = {
-        .store_url = str_of(url), .root_key = STR(""), .env = &rig->env, .metrics = metrics};
+        .store_url = str_of(url), .root_key = STR(""), .env = &fixture->env, .metrics = metrics};
     struct problem p;
     problem_init(&p);
     struct engine *second = NULL;
@@ -336,20 +337,20 @@ static void a_second_engine_on_the_file_is_refused(void **state)
 
 static void a_full_log_refuses_changes_until_it_can_shrink(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     if (test_store_is_eager())
         return; /* it has no log that could be full */
-    rig_stop(rig);
-    rig_start(rig, 64 * 4096);
-    put_workflow(rig, "w", ONE_TASK);
-    sqlite3 *outside = raw_open(rig->file.text);
+    fixture_stop(fixture);
+    fixture_start(fixture, 64 * 4096);
+    put_workflow(fixture, "w", ONE_TASK);
+    sqlite3 *outside = raw_open(fixture->file.text);
     raw_exec(outside, "BEGIN");
     (void)raw_number(outside, "SELECT count(*) FROM runs");
     enum err e = ERR_OK;
     int64_t started = 0;
     for (int i = 0; i < 2000 && e == ERR_OK; i++) {
         struct call c;
-        start_init(&c, rig, "w");
+        start_init(&c, fixture, "w");
         e = perform(&c);
         started += e == ERR_OK;
         call_release(&c);
@@ -358,20 +359,20 @@ static void a_full_log_refuses_changes_until_it_can_shrink(void **state)
     assert_true(started > 0);
     struct problem p;
     problem_init(&p);
-    assert_int_equal(engine_ready(rig->engine, &p), ERR_STORE_BUSY);
+    assert_int_equal(engine_ready(fixture->engine, &p), ERR_STORE_BUSY);
     struct call look; /* reads go on */
-    call_init(&look, rig, &UC_GET_RUN);
+    call_init(&look, fixture, &UC_GET_RUN);
     assert_int_equal(perform(&look), ERR_RUN_NOT_FOUND);
     call_release(&look);
     raw_exec(outside, "COMMIT");
     raw_close(outside);
     int64_t until = real_seconds() + GIVE_UP_S;
-    while (engine_ready(rig->engine, &p) != ERR_OK) {
+    while (engine_ready(fixture->engine, &p) != ERR_OK) {
         assert_true(real_seconds() < until);
-        rig_round(rig);
+        fixture_round(fixture);
     }
-    (void)start(rig, "w");
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), started + 1);
+    (void)start(fixture, "w");
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), started + 1);
     problem_release(&p);
 }
 
@@ -379,16 +380,16 @@ static void a_full_log_refuses_changes_until_it_can_shrink(void **state)
 
 static void a_backup_goes_on_beside_the_callers(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     if (test_store_is_eager())
         return; /* the next test is about such a store */
-    put_workflow(rig, "w", ONE_TASK);
+    put_workflow(fixture, "w", ONE_TASK);
     for (int i = 0; i < 5; i++)
-        (void)start(rig, "w");
+        (void)start(fixture, "w");
     struct call backup;
-    call_init(&backup, rig, &UC_BACKUP);
+    call_init(&backup, fixture, &UC_BACKUP);
     submit(&backup);
-    (void)start(rig, "w");
+    (void)start(fixture, "w");
     wait_done(&backup);
     assert_int_equal(backup.op.err, ERR_OK);
     sqlite3 *raw = raw_open(backup.op.answer.body.ptr);
@@ -400,37 +401,37 @@ static void a_backup_goes_on_beside_the_callers(void **state)
 
 static void a_store_without_online_copies_refuses_a_backup(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     if (!test_store_is_eager())
         return; /* the test before is about such a store */
     struct call backup;
-    call_init(&backup, rig, &UC_BACKUP);
+    call_init(&backup, fixture, &UC_BACKUP);
     assert_int_equal(perform(&backup), ERR_BAD_REQUEST);
     assert_contains(backup.op.problem.detail, "has no online backup");
     call_release(&backup);
-    put_workflow(rig, "w", ONE_TASK);
-    (void)start(rig, "w");
+    put_workflow(fixture, "w", ONE_TASK);
+    (void)start(fixture, "w");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(starts_with_one_key_at_once_make_one_run),
-        rig_test(another_request_under_a_known_key_is_refused_and_the_first_unharmed),
-        rig_test(keys_outlive_the_engine),
-        rig_test(a_key_past_its_time_starts_anew_and_is_evicted),
-        rig_test(a_known_key_is_answered_without_the_writer),
-        rig_test(replays_are_counted_with_the_next_sweep),
-        rig_test(a_parked_claim_gets_the_next_job),
-        rig_test(one_job_wakes_the_claim_that_waited_longest),
-        rig_test(a_claim_gives_up_when_its_time_is_over),
-        rig_test(a_start_that_waits_shows_the_run_at_its_end),
-        rig_test(draining_answers_who_waits_and_refuses_who_comes),
-        rig_test(what_was_handed_over_before_the_drain_is_finished),
-        rig_test(a_second_engine_on_the_file_is_refused),
-        rig_test(a_full_log_refuses_changes_until_it_can_shrink),
-        rig_test(a_backup_goes_on_beside_the_callers),
-        rig_test(a_store_without_online_copies_refuses_a_backup),
+        fixture_test(starts_with_one_key_at_once_make_one_run),
+        fixture_test(another_request_under_a_known_key_is_refused_and_the_first_unharmed),
+        fixture_test(keys_outlive_the_engine),
+        fixture_test(a_key_past_its_time_starts_anew_and_is_evicted),
+        fixture_test(a_known_key_is_answered_without_the_writer),
+        fixture_test(replays_are_counted_with_the_next_sweep),
+        fixture_test(a_parked_claim_gets_the_next_job),
+        fixture_test(one_job_wakes_the_claim_that_waited_longest),
+        fixture_test(a_claim_gives_up_when_its_time_is_over),
+        fixture_test(a_start_that_waits_shows_the_run_at_its_end),
+        fixture_test(draining_answers_who_waits_and_refuses_who_comes),
+        fixture_test(what_was_handed_over_before_the_drain_is_finished),
+        fixture_test(a_second_engine_on_the_file_is_refused),
+        fixture_test(a_full_log_refuses_changes_until_it_can_shrink),
+        fixture_test(a_backup_goes_on_beside_the_callers),
+        fixture_test(a_store_without_online_copies_refuses_a_backup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,21 @@
 /* Batches on the real engine: rejections leave nothing, and an op that breaks spoils no other. */
-#include "engine/rig.h"
+#include "engine/fixture.h"
 
 /* --- rejections --- */
 
 static void a_rejected_start_leaves_every_row_as_it_was(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
-    put_workflow(rig, "picky",
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    put_workflow(fixture, "picky",
                  "{'input_schema':{'type':'object'},'steps':[{'name':'a','type':'task',"
                  "'handler':'h'}]}");
-    put_tenant(rig, "{'max_concurrent_runs':1}");
+    put_tenant(fixture, "{'max_concurrent_runs':1}");
     struct call holder;
-    start_init(&holder, rig, "w");
+    start_init(&holder, fixture, "w");
     call_key(&holder, "taken", "{}");
     must_perform(&holder);
-    settle(rig);
+    settle(fixture);
     static const struct {
         const char *workflow;
         const char *key;
@@ -32,10 +32,10 @@ static void a_rejected_start_leaves_every_row_as_it_was(void **state)
     };
     struct call probes[ARRAY_LEN(CASES) + 1];
     struct call calls[ARRAY_LEN(CASES)];
-    call_init(&probes[0], rig, &UC_PROBE);
+    call_init(&probes[0], fixture, &UC_PROBE);
     submit(&probes[0]);
     for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
-        start_init(&calls[i], rig, CASES[i].workflow);
+        start_init(&calls[i], fixture, CASES[i].workflow);
         if (CASES[i].key[0] != '\0')
             call_key(&calls[i], CASES[i].key, CASES[i].body);
         if (CASES[i].stranger) {
@@ -43,7 +43,7 @@ static void a_rejected_start_leaves_every_row_as_it_was(void **state)
             calls[i].op.caller.creates_tenant = false;
         }
         submit(&calls[i]);
-        call_init(&probes[i + 1], rig, &UC_PROBE);
+        call_init(&probes[i + 1], fixture, &UC_PROBE);
         submit(&probes[i + 1]);
     }
     wait_done(&probes[0]);
@@ -57,9 +57,9 @@ static void a_rejected_start_leaves_every_row_as_it_was(void **state)
     /* The first probe may have run inline, before a sweep; the others share a batch. */
     for (size_t i = 2; i < ARRAY_LEN(probes); i++)
         assert_int_equal(probes[i].changes, probes[1].changes);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM idempotency"), 1);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), 1);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM tenants WHERE id = 'nobody'"), 0);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM idempotency"), 1);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 1);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM tenants WHERE id = 'nobody'"), 0);
     for (size_t i = 0; i < ARRAY_LEN(CASES); i++)
         call_release(&calls[i]);
     for (size_t i = 0; i < ARRAY_LEN(probes); i++)
@@ -69,13 +69,13 @@ static void a_rejected_start_leaves_every_row_as_it_was(void **state)
 
 static void a_batch_admits_exactly_up_to_the_limit(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
-    put_tenant(rig, "{'max_concurrent_runs':5}");
-    settle(rig);
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    put_tenant(fixture, "{'max_concurrent_runs':5}");
+    settle(fixture);
     struct call calls[ONE_BATCH];
     for (size_t i = 0; i < ONE_BATCH; i++) {
-        start_init(&calls[i], rig, "w");
+        start_init(&calls[i], fixture, "w");
         submit(&calls[i]);
     }
     int admitted = 0;
@@ -87,8 +87,8 @@ static void a_batch_admits_exactly_up_to_the_limit(void **state)
         call_release(&calls[i]);
     }
     assert_int_equal(admitted, 5);
-    assert_int_equal(in_file(rig, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 5);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), 5);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 5);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 5);
 }
 
 /* --- a batch that breaks --- */
@@ -108,16 +108,16 @@ static const struct use_case UC_BREAKER = {.name = "breaker", .write = run_break
 
 static void one_op_that_breaks_does_not_take_the_batch_with_it(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
-    settle(rig);
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    settle(fixture);
     struct call calls[ONE_BATCH];
     for (size_t i = 0; i < ONE_BATCH; i++) {
         char key[16];
         if (i == 4) {
-            call_init(&calls[i], rig, &UC_BREAKER);
+            call_init(&calls[i], fixture, &UC_BREAKER);
         } else {
-            start_init(&calls[i], rig, "w");
+            start_init(&calls[i], fixture, "w");
             (void)snprintf(key, sizeof(key), "key-%zu", i);
             memcpy(calls[i].text, key, sizeof(key));
             call_key(&calls[i], calls[i].text, "{}");
@@ -129,37 +129,38 @@ static void one_op_that_breaks_does_not_take_the_batch_with_it(void **state)
         assert_int_equal(calls[i].op.err, i == 4 ? ERR_INTERNAL : ERR_OK);
     }
     assert_int_equal(calls[4].runs, 2); /* with the others, then alone */
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 0);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), ONE_BATCH - 1);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM idempotency"), ONE_BATCH - 1);
-    assert_int_equal(in_file(rig, "SELECT active_runs FROM tenants WHERE id = 'acme'"),
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers"), 0);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), ONE_BATCH - 1);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM idempotency"), ONE_BATCH - 1);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"),
                      ONE_BATCH - 1);
-    assert_false(engine_failed(rig->engine));
+    assert_false(engine_failed(fixture->engine));
     /* What was answered is what was kept. */
     for (size_t i = 0; i < ONE_BATCH; i++) {
         if (i != 4)
-            assert_run_is(rig, calls[i].op.answer.run_id, "running");
+            assert_run_is(fixture, calls[i].op.answer.run_id, "running");
         call_release(&calls[i]);
     }
-    (void)start(rig, "w");
-    assert_int_equal(in_file(rig, "SELECT active_runs FROM tenants WHERE id = 'acme'"), ONE_BATCH);
+    (void)start(fixture, "w");
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"),
+                     ONE_BATCH);
 }
 
 static void a_replay_in_a_batch_that_breaks_is_counted_once(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
     struct call first;
-    start_init(&first, rig, "w");
+    start_init(&first, fixture, "w");
     call_key(&first, "key", "{}");
     must_perform(&first);
-    settle(rig);
+    settle(fixture);
     struct call calls[3];
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
         if (i == 2) {
-            call_init(&calls[i], rig, &UC_BREAKER);
+            call_init(&calls[i], fixture, &UC_BREAKER);
         } else {
-            start_init(&calls[i], rig, "w");
+            start_init(&calls[i], fixture, "w");
             call_key(&calls[i], "key", i == 0 ? "{}" : "{\"other\":1}");
         }
         submit(&calls[i]);
@@ -169,10 +170,10 @@ static void a_replay_in_a_batch_that_breaks_is_counted_once(void **state)
     assert_true(calls[0].op.answer.replayed);
     assert_int_equal(calls[1].op.err, ERR_IDEM_KEY_REUSED);
     assert_int_equal(calls[2].op.err, ERR_INTERNAL);
-    rig_pass_ms(rig, 1000);
-    settle(rig);
-    assert_int_equal(in_file(rig, "SELECT replays FROM idempotency"), 1);
-    assert_int_equal(in_file(rig, "SELECT mismatches FROM idempotency"), 1);
+    fixture_pass_ms(fixture, 1000);
+    settle(fixture);
+    assert_int_equal(in_file(fixture, "SELECT replays FROM idempotency"), 1);
+    assert_int_equal(in_file(fixture, "SELECT mismatches FROM idempotency"), 1);
     for (size_t i = 0; i < ARRAY_LEN(calls); i++)
         call_release(&calls[i]);
     call_release(&first);
@@ -198,16 +199,17 @@ static enum err run_glutton(struct op *op, struct tx *tx)
 
 static const struct use_case UC_GLUTTON = {.name = "glutton", .write = run_glutton};
 
-static void assert_one_spoils_nothing(struct rig *rig, const struct use_case *spoiler, enum err e)
+static void assert_one_spoils_nothing(struct fixture *fixture, const struct use_case *spoiler,
+                                      enum err e)
 {
-    put_workflow(rig, "w", ONE_TASK);
-    settle(rig);
+    put_workflow(fixture, "w", ONE_TASK);
+    settle(fixture);
     struct call calls[ONE_BATCH];
     for (size_t i = 0; i < ONE_BATCH; i++) {
         if (i == 4)
-            call_init(&calls[i], rig, spoiler);
+            call_init(&calls[i], fixture, spoiler);
         else
-            start_init(&calls[i], rig, "w");
+            start_init(&calls[i], fixture, "w");
         submit(&calls[i]);
     }
     for (size_t i = 0; i < ONE_BATCH; i++) {
@@ -215,10 +217,10 @@ static void assert_one_spoils_nothing(struct rig *rig, const struct use_case *sp
         assert_int_equal(calls[i].op.err, i == 4 ? e : ERR_OK);
         call_release(&calls[i]);
     }
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), ONE_BATCH - 1);
-    assert_int_equal(in_file(rig, "SELECT active_runs FROM tenants WHERE id = 'acme'"),
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), ONE_BATCH - 1);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"),
                      ONE_BATCH - 1);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 0);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers"), 0);
 }
 
 static void a_refusal_that_has_changed_rows_is_rolled_back_alone_and_is_no_abort(void **state)
@@ -256,10 +258,10 @@ static const struct use_case UC_ITEMS = {.name = "items", .write = run_items};
 
 static void items_that_fail_half_way_leave_nothing_and_the_others_are_done(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     struct call calls[3];
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
-        call_init(&calls[i], rig, i == 1 ? &UC_ITEMS : &UC_PROBE);
+        call_init(&calls[i], fixture, i == 1 ? &UC_ITEMS : &UC_PROBE);
         submit(&calls[i]);
     }
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
@@ -267,35 +269,35 @@ static void items_that_fail_half_way_leave_nothing_and_the_others_are_done(void 
         assert_int_equal(calls[i].op.err, ERR_OK);
     }
     assert_int_equal(calls[1].op.failed_item_count, 3);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 3);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers WHERE run % 2 = 1"), 0);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers"), 3);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers WHERE run % 2 = 1"), 0);
     for (size_t i = 0; i < ARRAY_LEN(calls); i++)
         call_release(&calls[i]);
 }
 
 static void an_op_that_breaks_alone_gets_its_error(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     struct call c;
-    call_init(&c, rig, &UC_BREAKER);
+    call_init(&c, fixture, &UC_BREAKER);
     call_key(&c, "key", "{}");
     assert_int_equal(perform(&c), ERR_INTERNAL);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 0);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM idempotency"), 0);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers"), 0);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM idempotency"), 0);
     call_release(&c);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(a_rejected_start_leaves_every_row_as_it_was),
-        rig_test(a_batch_admits_exactly_up_to_the_limit),
-        rig_test(one_op_that_breaks_does_not_take_the_batch_with_it),
-        rig_test(a_replay_in_a_batch_that_breaks_is_counted_once),
-        rig_test(a_refusal_that_has_changed_rows_is_rolled_back_alone_and_is_no_abort),
-        rig_test(an_op_that_needs_too_much_memory_is_refused_alone),
-        rig_test(items_that_fail_half_way_leave_nothing_and_the_others_are_done),
-        rig_test(an_op_that_breaks_alone_gets_its_error),
+        fixture_test(a_rejected_start_leaves_every_row_as_it_was),
+        fixture_test(a_batch_admits_exactly_up_to_the_limit),
+        fixture_test(one_op_that_breaks_does_not_take_the_batch_with_it),
+        fixture_test(a_replay_in_a_batch_that_breaks_is_counted_once),
+        fixture_test(a_refusal_that_has_changed_rows_is_rolled_back_alone_and_is_no_abort),
+        fixture_test(an_op_that_needs_too_much_memory_is_refused_alone),
+        fixture_test(items_that_fail_half_way_leave_nothing_and_the_others_are_done),
+        fixture_test(an_op_that_breaks_alone_gets_its_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

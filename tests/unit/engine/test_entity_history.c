@@ -1,7 +1,7 @@
 /* Random histories of entities, with senders that repeat themselves, handlers that die, fail and
  * come too late, and a server that stops: every signal is applied once and in order, every timer is
  * told once, and nobody has a call of an entity while somebody else has. */
-#include "engine/entity_acts.h"
+#include "engine/entity_actions.h"
 
 enum {
     ENTITIES = 3,
@@ -28,7 +28,7 @@ struct known_entity {
 };
 
 struct life {
-    struct rig *rig;
+    struct fixture *fixture;
     uint64_t random;
     struct known_entity entities[ENTITIES];
     struct held held[HELD_MAX];
@@ -52,7 +52,7 @@ static void send_new(struct life *l, struct known_entity *x)
     char key[32];
     int number = (int)dice(l, 100);
     (void)snprintf(key, sizeof(key), "k%lld", (long long)x->last_seq + 1);
-    struct sent sent = must_send(l->rig, x->id, key, number);
+    struct sent sent = must_send(l->fixture, x->id, key, number);
     assert_false(sent.duplicate);
     assert_int_equal(sent.seq, x->last_seq + 1);
     x->numbers[++x->last_seq] = number;
@@ -65,10 +65,11 @@ static void send_again(struct life *l, struct known_entity *x)
     char key[32];
     int64_t seq = 1 + dice(l, (unsigned)x->last_seq);
     (void)snprintf(key, sizeof(key), "k%lld", (long long)seq);
-    struct sent again = must_send(l->rig, x->id, key, x->numbers[seq]);
+    struct sent again = must_send(l->fixture, x->id, key, x->numbers[seq]);
     assert_true(again.duplicate);
     assert_int_equal(again.seq, seq);
-    assert_int_equal(send_signal(l->rig, x->id, key, x->numbers[seq] + 1).err, ERR_IDEM_KEY_REUSED);
+    assert_int_equal(send_signal(l->fixture, x->id, key, x->numbers[seq] + 1).err,
+                     ERR_IDEM_KEY_REUSED);
 }
 
 /* --- handlers --- */
@@ -84,14 +85,14 @@ static void claim_some(struct life *l)
 {
     struct held *place = &l->held[dice(l, HELD_MAX)];
     json_decref(place->handed.job); /* its worker is not heard of again */
-    place->handed = claim_call(l->rig, LEASE_MS);
+    place->handed = claim_call(l->fixture, LEASE_MS);
     if (place->handed.job == NULL)
         return;
     place->entity = entity_of(&place->handed);
     struct known_entity *x = &l->entities[place->entity];
-    if (x->lease_until > rig_now_ms(l->rig))
+    if (x->lease_until > fixture_now_ms(l->fixture))
         fail_msg("%s has two calls at a time", x->id);
-    x->lease_until = rig_now_ms(l->rig) + LEASE_MS;
+    x->lease_until = fixture_now_ms(l->fixture) + LEASE_MS;
     memcpy(x->lease_token, place->handed.token, sizeof(x->lease_token));
 }
 
@@ -143,9 +144,9 @@ static void answer(struct life *l, struct held *held)
         (void)snprintf(more, sizeof(more), ",\"finished\":true");
     sum_up(&held->handed, more, text);
     struct known_entity *x = &l->entities[held->entity];
-    bool current =
-        x->lease_until > rig_now_ms(l->rig) && strcmp(x->lease_token, held->handed.token) == 0;
-    enum err e = finish_call(l->rig, &held->handed, text, true);
+    bool current = x->lease_until > fixture_now_ms(l->fixture) &&
+                   strcmp(x->lease_token, held->handed.token) == 0;
+    enum err e = finish_call(l->fixture, &held->handed, text, true);
     if (e != ERR_OK) {
         /* So late that its generation is not kept any more, or just too late. */
         assert_true(e == ERR_LEASE_LOST || e == ERR_JOB_NOT_FOUND);
@@ -157,7 +158,7 @@ static void answer(struct life *l, struct held *held)
         l->timer_owner[l->timers_set++] = held->entity;
     if (ends)
         drop_timers_of(l, held->entity);
-    assert_int_equal(finish_call(l->rig, &held->handed, text, true), ERR_OK); /* its retry */
+    assert_int_equal(finish_call(l->fixture, &held->handed, text, true), ERR_OK); /* its retry */
 }
 
 static void end_some(struct life *l)
@@ -167,7 +168,7 @@ static void end_some(struct life *l)
         return;
     if (dice(l, 4) > 0) {
         answer(l, held);
-    } else if (finish_call(l->rig, &held->handed, NULL, true) == ERR_OK) {
+    } else if (finish_call(l->fixture, &held->handed, NULL, true) == ERR_OK) {
         l->entities[held->entity].lease_until = 0;
     }
     json_decref(held->handed.job);
@@ -178,8 +179,8 @@ static void end_some(struct life *l)
 
 static void pass_time(struct life *l)
 {
-    rig_pass_ms(l->rig, dice(l, 1500));
-    settle(l->rig);
+    fixture_pass_ms(l->fixture, dice(l, 1500));
+    settle(l->fixture);
 }
 
 static void step(struct life *l)
@@ -209,8 +210,8 @@ static void step(struct life *l)
         break;
     default:
         if (dice(l, 4) == 0) {
-            rig_stop(l->rig);
-            rig_start(l->rig, 0);
+            fixture_stop(l->fixture);
+            fixture_start(l->fixture, 0);
         }
         break;
     }
@@ -224,16 +225,16 @@ static void finish_all(struct life *l)
         l->held[i].handed = (struct handed){0};
     }
     for (int quiet = 0; quiet < 3;) {
-        rig_pass_ms(l->rig, 400000); /* leases, delays and timers are over */
-        settle(l->rig);
-        struct held held = {.handed = claim_call(l->rig, LEASE_MS)};
+        fixture_pass_ms(l->fixture, 400000); /* leases, delays and timers are over */
+        settle(l->fixture);
+        struct held held = {.handed = claim_call(l->fixture, LEASE_MS)};
         quiet = held.handed.job == NULL ? quiet + 1 : 0;
         if (held.handed.job == NULL)
             continue;
         char text[512];
         held.entity = entity_of(&held.handed);
         sum_up(&held.handed, "", text);
-        assert_int_equal(finish_call(l->rig, &held.handed, text, true), ERR_OK);
+        assert_int_equal(finish_call(l->fixture, &held.handed, text, true), ERR_OK);
         note_applied(l, &held);
         json_decref(held.handed.job);
     }
@@ -241,9 +242,9 @@ static void finish_all(struct life *l)
         assert_int_equal(l->entities[i].applied_seq, l->entities[i].last_seq);
     for (int i = 0; i < l->timers_set; i++)
         assert_true(l->timer_gone[i]);
-    assert_int_equal(in_file(l->rig, "SELECT count(*) FROM inbox"), 0);
-    assert_int_equal(in_file(l->rig, "SELECT count(*) FROM entity_timers"), 0);
-    assert_int_equal(in_file(l->rig, "SELECT count(*) FROM timers"), 0);
+    assert_int_equal(in_file(l->fixture, "SELECT count(*) FROM inbox"), 0);
+    assert_int_equal(in_file(l->fixture, "SELECT count(*) FROM entity_timers"), 0);
+    assert_int_equal(in_file(l->fixture, "SELECT count(*) FROM timers"), 0);
 }
 
 static void entities_lose_nothing_and_repeat_nothing(void **state)
@@ -251,24 +252,24 @@ static void entities_lose_nothing_and_repeat_nothing(void **state)
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct life *l = calloc(1, sizeof(*l));
         assert_non_null(l);
-        *l = (struct life){.rig = *state, .random = seed * 0x9E3779B97F4A7C15u};
+        *l = (struct life){.fixture = *state, .random = seed * 0x9E3779B97F4A7C15u};
         print_message("seed %llu\n", (unsigned long long)seed);
-        count_with(l->rig, ",'rollover_events':7,'keep_generations':1,'max_batch':3,"
-                           "'retry':{'backoff_ms':200,'max_backoff_ms':1000}");
+        count_with(l->fixture, ",'rollover_events':7,'keep_generations':1,'max_batch':3,"
+                               "'retry':{'backoff_ms':200,'max_backoff_ms':1000}");
         for (int i = 0; i < ENTITIES; i++)
             (void)snprintf(l->entities[i].id, sizeof(l->entities[i].id), "e%d", i);
         for (int i = 0; i < STEPS; i++)
             step(l);
         finish_all(l);
         free(l);
-        void *rig = *state;
-        (void)rig_teardown(&rig);
-        (void)rig_setup(state);
+        void *fixture = *state;
+        (void)fixture_teardown(&fixture);
+        (void)fixture_setup(state);
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {rig_test(entities_lose_nothing_and_repeat_nothing)};
+    const struct CMUnitTest tests[] = {fixture_test(entities_lose_nothing_and_repeat_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,11 @@
 /* How the window of a type's keys fits the duplicates that come, as operators see it. */
-#include "engine/rig.h"
+#include "engine/fixture.h"
 
 #include "domain/entity/dedup.h"
 
 enum { DAY_MS = 86400 * 1000 };
 
-static void put_type(struct rig *rig, int64_t window_s, int64_t max_keys)
+static void put_type(struct fixture *fixture, int64_t window_s, int64_t max_keys)
 {
     struct put_entity_type_input in = {
         .type = STR("meter"), .version = -1, .rules = entity_rules_default()};
@@ -14,13 +14,13 @@ static void put_type(struct rig *rig, int64_t window_s, int64_t max_keys)
     in.rules.dedup_window_ms = window_s * 1000;
     in.rules.dedup_max_keys = max_keys;
     struct call c;
-    call_init(&c, rig, &UC_PUT_ENTITY_TYPE);
+    call_init(&c, fixture, &UC_PUT_ENTITY_TYPE);
     c.op.input = &in;
     must_perform(&c);
     call_release(&c);
 }
 
-static bool is_duplicate(struct rig *rig, const char *key)
+static bool is_duplicate(struct fixture *fixture, const char *key)
 {
     struct problem p;
     problem_init(&p);
@@ -32,7 +32,7 @@ static bool is_duplicate(struct rig *rig, const char *key)
     json_t *payload = parsed("1");
     assert_int_equal(dedup_request(in.name, payload, &p, &in.request), ERR_OK);
     struct call c;
-    call_init(&c, rig, &UC_SIGNAL_ENTITY);
+    call_init(&c, fixture, &UC_SIGNAL_ENTITY);
     c.op.input = &in;
     must_perform(&c);
     json_t *body = parsed_str(buf_str(&c.op.answer.body));
@@ -45,13 +45,13 @@ static bool is_duplicate(struct rig *rig, const char *key)
 }
 
 /* Once what was counted is written. The caller owns it. */
-static json_t *stats_of(struct rig *rig)
+static json_t *stats_of(struct fixture *fixture)
 {
-    rig_pass_ms(rig, IDEM_STATS_FLUSH_MS);
-    settle(rig);
+    fixture_pass_ms(fixture, IDEM_STATS_FLUSH_MS);
+    settle(fixture);
     struct entity_type_input in = {.type = STR("meter")};
     struct call c;
-    call_init(&c, rig, &UC_ENTITY_STATS);
+    call_init(&c, fixture, &UC_ENTITY_STATS);
     c.op.input = &in;
     must_perform(&c);
     json_t *stats = parsed_str(buf_str(&c.op.answer.body));
@@ -79,9 +79,9 @@ static const char *share(const json_t *stats, const char *which)
 
 static void a_type_without_signals_has_empty_statistics(void **state)
 {
-    struct rig *rig = *state;
-    put_type(rig, 600, 50);
-    json_t *stats = stats_of(rig);
+    struct fixture *fixture = *state;
+    put_type(fixture, 600, 50);
+    json_t *stats = stats_of(fixture);
     assert_true(json_is_null(json_object_get(stats, "since")));
     assert_int_equal(number_in(stats, "window_s"), 600);
     assert_int_equal(number_in(stats, "max_keys"), 50);
@@ -106,16 +106,16 @@ static void a_type_that_is_not_there_has_none(void **state)
 
 static void duplicates_show_by_their_age_and_late_ones_apart(void **state)
 {
-    struct rig *rig = *state;
-    put_type(rig, DEDUP_WINDOW_S_DEFAULT, 100);
-    assert_false(is_duplicate(rig, "a"));
+    struct fixture *fixture = *state;
+    put_type(fixture, DEDUP_WINDOW_S_DEFAULT, 100);
+    assert_false(is_duplicate(fixture, "a"));
     for (int i = 0; i < 3; i++)
-        assert_true(is_duplicate(rig, "a"));
-    rig_pass_ms(rig, 2 * DAY_MS);
-    assert_true(is_duplicate(rig, "a"));
-    rig_pass_ms(rig, 2 * DAY_MS);
-    assert_false(is_duplicate(rig, "a"));
-    json_t *stats = stats_of(rig);
+        assert_true(is_duplicate(fixture, "a"));
+    fixture_pass_ms(fixture, 2 * DAY_MS);
+    assert_true(is_duplicate(fixture, "a"));
+    fixture_pass_ms(fixture, 2 * DAY_MS);
+    assert_false(is_duplicate(fixture, "a"));
+    json_t *stats = stats_of(fixture);
     assert_int_equal(number_in(stats, "signals_with_key"), 6);
     assert_int_equal(number_in(stats, "duplicates"), 4);
     assert_int_equal(number_in(stats, "late_duplicates"), 1);
@@ -134,12 +134,12 @@ static void duplicates_show_by_their_age_and_late_ones_apart(void **state)
 
 static void a_window_of_too_few_keys_shows(void **state)
 {
-    struct rig *rig = *state;
-    put_type(rig, DEDUP_WINDOW_S_DEFAULT, 2);
+    struct fixture *fixture = *state;
+    put_type(fixture, DEDUP_WINDOW_S_DEFAULT, 2);
     static const char *const KEYS[] = {"a", "b", "c", "a"};
     for (size_t i = 0; i < ARRAY_LEN(KEYS); i++)
-        assert_false(is_duplicate(rig, KEYS[i]));
-    json_t *stats = stats_of(rig);
+        assert_false(is_duplicate(fixture, KEYS[i]));
+    json_t *stats = stats_of(fixture);
     assert_int_equal(number_in(stats, "evicted_by_count"), 2);
     assert_int_equal(number_in(stats, "late_duplicates"), 1);
     assert_int_equal(in_bucket(stats, DEDUP_1_S, "late"), 1);
@@ -148,14 +148,14 @@ static void a_window_of_too_few_keys_shows(void **state)
 
 static void counts_outlive_a_restart(void **state)
 {
-    struct rig *rig = *state;
-    put_type(rig, DEDUP_WINDOW_S_DEFAULT, 100);
-    assert_false(is_duplicate(rig, "a"));
-    json_decref(stats_of(rig));
-    rig_stop(rig);
-    rig_start(rig, 0);
-    assert_true(is_duplicate(rig, "a"));
-    json_t *stats = stats_of(rig);
+    struct fixture *fixture = *state;
+    put_type(fixture, DEDUP_WINDOW_S_DEFAULT, 100);
+    assert_false(is_duplicate(fixture, "a"));
+    json_decref(stats_of(fixture));
+    fixture_stop(fixture);
+    fixture_start(fixture, 0);
+    assert_true(is_duplicate(fixture, "a"));
+    json_t *stats = stats_of(fixture);
     assert_int_equal(number_in(stats, "signals_with_key"), 2);
     assert_int_equal(number_in(stats, "duplicates"), 1);
     assert_true(json_is_string(json_object_get(stats, "since")));
@@ -165,11 +165,11 @@ static void counts_outlive_a_restart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(a_type_without_signals_has_empty_statistics),
-        rig_test(a_type_that_is_not_there_has_none),
-        rig_test(duplicates_show_by_their_age_and_late_ones_apart),
-        rig_test(a_window_of_too_few_keys_shows),
-        rig_test(counts_outlive_a_restart),
+        fixture_test(a_type_without_signals_has_empty_statistics),
+        fixture_test(a_type_that_is_not_there_has_none),
+        fixture_test(duplicates_show_by_their_age_and_late_ones_apart),
+        fixture_test(a_window_of_too_few_keys_shows),
+        fixture_test(counts_outlive_a_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,35 +1,35 @@
 /* Old generations of entities go in slices, each entity in its turn, and nothing goes that somebody
  * has not been told of, also of an entity that was deleted. */
-#include "engine/acts.h"
+#include "engine/actions.h"
 #include "store/entity_rows.h"
 
 #include "core/entity/entity_sweep.h"
 
-/* --- a stage without a server --- */
+/* --- a scripted_run without a server --- */
 
-struct stage {
-    struct rig *rig;
+struct scripted_run {
+    struct fixture *fixture;
     struct db *db;
     struct tx tx;
     struct entity_sweep sweep;
 };
 
-static void stage_open(struct stage *s, struct rig *rig)
+static void scripted_run_open(struct scripted_run *s, struct fixture *fixture)
 {
-    rig_stop(rig);
-    put_rows(rig->file.text, ENTITY_STAGE);
-    *s = (struct stage){.rig = rig, .db = open_writer(rig->file.text)};
-    assert_ok(tx_init(&s->tx, s->db, &rig->env));
+    fixture_stop(fixture);
+    put_rows(fixture->file.text, ENTITY_STAGE);
+    *s = (struct scripted_run){.fixture = fixture, .db = open_writer(fixture->file.text)};
+    assert_ok(tx_init(&s->tx, s->db, &fixture->env));
 }
 
-static void stage_close(struct stage *s)
+static void scripted_run_close(struct scripted_run *s)
 {
     tx_release(&s->tx);
     db_close(s->db);
 }
 
 /* Returns the rows that it removed. */
-static int64_t slice(struct stage *s, bool *ret_more)
+static int64_t slice(struct scripted_run *s, bool *ret_more)
 {
     int64_t before = db_changes(s->db);
     tx_start(&s->tx, env_now_ms(s->tx.env));
@@ -39,7 +39,7 @@ static int64_t slice(struct stage *s, bool *ret_more)
     return db_changes(s->db) - before;
 }
 
-static int64_t all_slices(struct stage *s)
+static int64_t all_slices(struct scripted_run *s)
 {
     int64_t removed = 0;
     int slices = 0;
@@ -52,28 +52,28 @@ static int64_t all_slices(struct stage *s)
     return removed;
 }
 
-static void put_sweep(struct stage *s, int64_t entity, int64_t through)
+static void put_sweep(struct scripted_run *s, int64_t entity, int64_t through)
 {
     char sql[256];
     (void)snprintf(sql, sizeof(sql),
                    "INSERT INTO entity_sweeps (entity, through, deleted) VALUES (%lld, %lld, 0)",
                    (long long)entity, (long long)through);
-    put_rows(s->rig->file.text, sql);
+    put_rows(s->fixture->file.text, sql);
 }
 
 /* All entities are deleted, so long ago. */
-static void delete_all(struct stage *s, int64_t ago_ms)
+static void delete_all(struct scripted_run *s, int64_t ago_ms)
 {
     char sql[512];
     (void)snprintf(sql, sizeof(sql),
                    "INSERT INTO entity_sweeps (entity, through, deleted, id, tenant, type, name,"
                    " deleted_at) SELECT num, 9223372036854775807, 1, id, tenant, type, name, %lld"
                    " FROM entities; DELETE FROM entities",
-                   (long long)(rig_now_ms(s->rig) - ago_ms));
-    put_rows(s->rig->file.text, sql);
+                   (long long)(fixture_now_ms(s->fixture) - ago_ms));
+    put_rows(s->fixture->file.text, sql);
 }
 
-static int64_t events_of(struct stage *s, int64_t entity)
+static int64_t events_of(struct scripted_run *s, int64_t entity)
 {
     struct db_rows *rows =
         DB_QUERY(s->db, "SELECT count(*) FROM events WHERE run = $1", DB_I(entity));
@@ -83,7 +83,7 @@ static int64_t events_of(struct stage *s, int64_t entity)
     return count;
 }
 
-static int64_t sweeps(struct stage *s)
+static int64_t sweeps(struct scripted_run *s)
 {
     return number_of(s->db, "SELECT count(*) FROM entity_sweeps");
 }
@@ -92,23 +92,23 @@ static int64_t sweeps(struct stage *s)
 
 static void where_nothing_is_to_go_nothing_is_done(void **state)
 {
-    struct stage s;
+    struct scripted_run s;
     bool more = true;
-    stage_open(&s, *state);
-    put_entity(s.rig->file.text, &(struct entity_plan){5, 3, 10, 3, 0});
+    scripted_run_open(&s, *state);
+    put_entity(s.fixture->file.text, &(struct entity_plan){5, 3, 10, 3, 0});
     assert_int_equal(slice(&s, &more), 0);
     assert_false(more);
-    stage_close(&s);
+    scripted_run_close(&s);
 }
 
 static void each_entity_has_its_turn(void **state)
 {
     enum { EVENTS = 800, CALLS = 10 };
-    struct stage s;
+    struct scripted_run s;
     bool more = false;
-    stage_open(&s, *state);
+    scripted_run_open(&s, *state);
     for (int64_t e = 5; e < 8; e++) {
-        put_entity(s.rig->file.text, &(struct entity_plan){e, 2, EVENTS, CALLS, 0});
+        put_entity(s.fixture->file.text, &(struct entity_plan){e, 2, EVENTS, CALLS, 0});
         put_sweep(&s, e, 1);
     }
     for (int64_t e = 5; e < 8; e++) { /* a busy one does not hold up the others */
@@ -122,35 +122,35 @@ static void each_entity_has_its_turn(void **state)
     for (int64_t e = 5; e < 8; e++)
         assert_int_equal(events_of(&s, e), EVENTS);
     assert_int_equal(number_of(s.db, "SELECT count(*) FROM jobs"), 3 * CALLS);
-    stage_close(&s);
+    scripted_run_close(&s);
 }
 
 /* --- events that a reader has not had --- */
 
 /* Webhooks have had the feed up to a row. */
-static void put_feed(struct stage *s, const char *rows, int through)
+static void put_feed(struct scripted_run *s, const char *rows, int through)
 {
     char sql[512];
     (void)snprintf(sql, sizeof(sql),
                    "INSERT INTO feed (num, tenant, run, first_seq, last_seq, at) VALUES %s;"
                    "INSERT INTO feed_marks (name, through) VALUES ('webhooks', %d)",
                    rows, through);
-    put_rows(s->rig->file.text, sql);
+    put_rows(s->fixture->file.text, sql);
 }
 
-static void set_feed_mark(struct stage *s, int through)
+static void set_feed_mark(struct scripted_run *s, int through)
 {
     char sql[128];
     (void)snprintf(sql, sizeof(sql), "UPDATE feed_marks SET through = %d", through);
-    put_rows(s->rig->file.text, sql);
+    put_rows(s->fixture->file.text, sql);
 }
 
 static void events_wait_until_every_reader_has_had_them(void **state)
 {
-    struct stage s;
+    struct scripted_run s;
     bool more = true;
-    stage_open(&s, *state);
-    put_entity(s.rig->file.text, &(struct entity_plan){5, 3, 10, 3, 0});
+    scripted_run_open(&s, *state);
+    put_entity(s.fixture->file.text, &(struct entity_plan){5, 3, 10, 3, 0});
     put_sweep(&s, 5, 2);
     put_feed(
         &s, "(1, 1, 5, 1, 4, 1), (2, 1, 6, 1, 9, 1), (3, 1, 5, 5, 14, 1), (4, 1, 5, 15, 30, 1)", 1);
@@ -166,42 +166,42 @@ static void events_wait_until_every_reader_has_had_them(void **state)
     assert_int_equal(slice(&s, &more), 6 + 3 + 1 + 1);
     assert_int_equal(events_of(&s, 5), 10);
     assert_int_equal(sweeps(&s), 0);
-    stage_close(&s);
+    scripted_run_close(&s);
 }
 
 /* It is always in the part of the feed that somebody is behind with. */
 static void a_busy_entity_loses_its_old_generations_all_the_same(void **state)
 {
-    struct stage s;
-    stage_open(&s, *state);
-    put_entity(s.rig->file.text, &(struct entity_plan){5, 4, 10, 3, 0});
+    struct scripted_run s;
+    scripted_run_open(&s, *state);
+    put_entity(s.fixture->file.text, &(struct entity_plan){5, 4, 10, 3, 0});
     put_sweep(&s, 5, 3);
     put_feed(&s, "(1, 1, 5, 1, 33, 1), (2, 1, 5, 34, 36, 1), (3, 1, 5, 37, 40, 1)", 1);
     assert_int_equal(all_slices(&s), 3 * 14 + 1);
     assert_int_equal(events_of(&s, 5), 10);
-    stage_close(&s);
+    scripted_run_close(&s);
 }
 
 static void those_that_must_wait_do_not_keep_the_writer_busy(void **state)
 {
     enum { MANY = 300 };
-    struct stage s;
+    struct scripted_run s;
     bool more = false;
-    stage_open(&s, *state);
+    scripted_run_open(&s, *state);
     for (int64_t e = 0; e < MANY; e++) {
-        put_entity(s.rig->file.text, &(struct entity_plan){5 + e, 2, 1, 1, 0});
+        put_entity(s.fixture->file.text, &(struct entity_plan){5 + e, 2, 1, 1, 0});
         put_sweep(&s, 5 + e, 1);
     }
-    put_rows(s.rig->file.text, "INSERT INTO feed (num, tenant, run, first_seq, last_seq, at)"
-                               " SELECT num, 1, num, 1, 2, 1 FROM entities;"
-                               "INSERT INTO feed_marks (name, through) VALUES ('webhooks', 0)");
+    put_rows(s.fixture->file.text, "INSERT INTO feed (num, tenant, run, first_seq, last_seq, at)"
+                                   " SELECT num, 1, num, 1, 2, 1 FROM entities;"
+                                   "INSERT INTO feed_marks (name, through) VALUES ('webhooks', 0)");
     for (int i = 0; i < 4; i++) { /* some at a time, however many there are */
         assert_int_equal(slice(&s, &more), 0);
         assert_false(more);
     }
     set_feed_mark(&s, 1000);
     assert_int_equal(all_slices(&s), MANY * (3 + 1));
-    stage_close(&s);
+    scripted_run_close(&s);
 }
 
 /* --- deletion --- */
@@ -214,7 +214,7 @@ static const char KEYS[] =
     " INSERT INTO dedup (owner, num, key_hash, key, seq, at) SELECT 5, i, i, 'k' || i, i, 1 FROM "
     "n;";
 
-static int64_t rows_but_events(struct stage *s)
+static int64_t rows_but_events(struct scripted_run *s)
 {
     return number_of(s->db, "SELECT (SELECT count(*) FROM jobs)"
                             " + (SELECT count(*) FROM entity_generations)"
@@ -224,24 +224,24 @@ static int64_t rows_but_events(struct stage *s)
 
 static void of_a_deleted_entity_everything_goes(void **state)
 {
-    struct stage s;
-    stage_open(&s, *state);
-    put_entity(s.rig->file.text, &(struct entity_plan){5, 2, 600, 3, 0});
-    put_rows(s.rig->file.text, KEYS);
+    struct scripted_run s;
+    scripted_run_open(&s, *state);
+    put_entity(s.fixture->file.text, &(struct entity_plan){5, 2, 600, 3, 0});
+    put_rows(s.fixture->file.text, KEYS);
     put_feed(&s, "(1, 1, 5, 1, 1200, 1)", 1);
     delete_all(&s, LONG_AGO_MS);
     assert_int_equal(all_slices(&s), 1200 + 6 + 2 + 700 + 1 + 1);
     assert_int_equal(rows_but_events(&s) + events_of(&s, 5) + sweeps(&s), 0);
-    stage_close(&s);
+    scripted_run_close(&s);
 }
 
 static void of_a_deleted_entity_only_events_wait_until_everybody_has_been_told(void **state)
 {
-    struct stage s;
+    struct scripted_run s;
     bool more = true;
-    stage_open(&s, *state);
-    put_entity(s.rig->file.text, &(struct entity_plan){5, 2, 600, 3, 0});
-    put_rows(s.rig->file.text, KEYS);
+    scripted_run_open(&s, *state);
+    put_entity(s.fixture->file.text, &(struct entity_plan){5, 2, 600, 3, 0});
+    put_rows(s.fixture->file.text, KEYS);
     put_feed(&s, "(1, 1, 5, 1, 100, 1), (2, 1, 5, 101, 1200, 1)", 1);
     delete_all(&s, LONG_AGO_MS);
     assert_int_equal(all_slices(&s), 100 + 6 + 2 + 700 + 1);
@@ -253,32 +253,32 @@ static void of_a_deleted_entity_only_events_wait_until_everybody_has_been_told(v
     set_feed_mark(&s, 2);
     assert_int_equal(all_slices(&s), 1100 + 1);
     assert_int_equal(events_of(&s, 5) + sweeps(&s), 0);
-    stage_close(&s);
+    scripted_run_close(&s);
 }
 
 static void a_subscriber_receives_a_deletion(void **state)
 {
-    struct stage s;
-    stage_open(&s, *state);
-    put_entity(s.rig->file.text, &(struct entity_plan){5, 1, 10, 3, 0});
+    struct scripted_run s;
+    scripted_run_open(&s, *state);
+    put_entity(s.fixture->file.text, &(struct entity_plan){5, 1, 10, 3, 0});
     delete_all(&s, 0);
     assert_int_equal(all_slices(&s), 3 + 1);
     assert_int_equal(events_of(&s, 5), 10);
-    put_rows(s.rig->file.text, "UPDATE entity_sweeps SET deleted_at = deleted_at - 60000");
+    put_rows(s.fixture->file.text, "UPDATE entity_sweeps SET deleted_at = deleted_at - 60000");
     assert_int_equal(all_slices(&s), 10 + 1);
-    stage_close(&s);
+    scripted_run_close(&s);
 }
 
 /* More is unpublished_events than can be looked at: nothing of generations goes, and of deleted
  * entities all but their events. */
 static void while_a_bus_is_far_behind_little_is_looked_at(void **state)
 {
-    struct stage s;
+    struct scripted_run s;
     bool more = true;
-    stage_open(&s, *state);
-    put_entity(s.rig->file.text, &(struct entity_plan){5, 2, 10, 3, 0});
+    scripted_run_open(&s, *state);
+    put_entity(s.fixture->file.text, &(struct entity_plan){5, 2, 10, 3, 0});
     delete_all(&s, LONG_AGO_MS);
-    put_entity(s.rig->file.text, &(struct entity_plan){6, 2, 10, 3, 0});
+    put_entity(s.fixture->file.text, &(struct entity_plan){6, 2, 10, 3, 0});
     put_sweep(&s, 6, 1);
     put_feed(&s, "(1, 1, 2, 1, 1, 1), (20000, 1, 2, 2, 2, 1)", 1);
     assert_int_equal(all_slices(&s), 6 + 2);
@@ -287,44 +287,44 @@ static void while_a_bus_is_far_behind_little_is_looked_at(void **state)
     assert_int_equal(events_of(&s, 5) + events_of(&s, 6), 40);
     set_feed_mark(&s, 20000);
     assert_int_equal(all_slices(&s), 20 + 1 + 10 + 3 + 1 + 1);
-    stage_close(&s);
+    scripted_run_close(&s);
 }
 
 /* --- with a server --- */
 
 static void a_server_sweeps_by_itself(void **state)
 {
-    struct rig *rig = *state;
-    rig_stop(rig);
-    put_rows(rig->file.text, ENTITY_STAGE);
-    put_entity(rig->file.text, &(struct entity_plan){5, 4, 700, 3, 0});
-    put_rows(rig->file.text,
+    struct fixture *fixture = *state;
+    fixture_stop(fixture);
+    put_rows(fixture->file.text, ENTITY_STAGE);
+    put_entity(fixture->file.text, &(struct entity_plan){5, 4, 700, 3, 0});
+    put_rows(fixture->file.text,
              "INSERT INTO entity_sweeps (entity, through, deleted) VALUES (5, 3, 0)");
-    rig_start(rig, 0);
+    fixture_start(fixture, 0);
     int64_t until = real_seconds() + GIVE_UP_S;
-    while (in_file(rig, "SELECT count(*) FROM entity_sweeps") > 0) {
+    while (in_file(fixture, "SELECT count(*) FROM entity_sweeps") > 0) {
         assert_true(real_seconds() < until);
-        rig_pass_ms(rig, 1000);
-        settle(rig);
+        fixture_pass_ms(fixture, 1000);
+        settle(fixture);
     }
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM events"), 700);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM entity_generations"), 1);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM jobs"), 3);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM events"), 700);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM entity_generations"), 1);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM jobs"), 3);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(where_nothing_is_to_go_nothing_is_done),
-        rig_test(each_entity_has_its_turn),
-        rig_test(events_wait_until_every_reader_has_had_them),
-        rig_test(a_busy_entity_loses_its_old_generations_all_the_same),
-        rig_test(those_that_must_wait_do_not_keep_the_writer_busy),
-        rig_test(of_a_deleted_entity_everything_goes),
-        rig_test(of_a_deleted_entity_only_events_wait_until_everybody_has_been_told),
-        rig_test(a_subscriber_receives_a_deletion),
-        rig_test(while_a_bus_is_far_behind_little_is_looked_at),
-        rig_test(a_server_sweeps_by_itself),
+        fixture_test(where_nothing_is_to_go_nothing_is_done),
+        fixture_test(each_entity_has_its_turn),
+        fixture_test(events_wait_until_every_reader_has_had_them),
+        fixture_test(a_busy_entity_loses_its_old_generations_all_the_same),
+        fixture_test(those_that_must_wait_do_not_keep_the_writer_busy),
+        fixture_test(of_a_deleted_entity_everything_goes),
+        fixture_test(of_a_deleted_entity_only_events_wait_until_everybody_has_been_told),
+        fixture_test(a_subscriber_receives_a_deletion),
+        fixture_test(while_a_bus_is_far_behind_little_is_looked_at),
+        fixture_test(a_server_sweeps_by_itself),
     };
     return cmocka_run_group_tests_name("entity_sweep", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* Starts at a gate that other nodes share: one that lets in, makes wait or cannot be asked, as the
  * test says. */
-#include "engine/rig.h"
+#include "engine/fixture.h"
 
 #include "gate/gate.h"
 
@@ -12,7 +12,7 @@ enum { VISITS_MAX = 256 };
  * only the test's thread can fail the test. */
 struct fake_gate {
     struct gate gate; /* first, so that the engine's pointer finds all of it */
-    struct rig *rig;
+    struct fixture *fixture;
     pthread_mutex_t lock;
     int busy_left; /* so many are told to come again */
     bool down;
@@ -52,14 +52,14 @@ static enum gate_answer fake_enter(struct gate *gate, struct str tenant,
     struct fake_gate *f = (struct fake_gate *)gate;
     pthread_mutex_lock(&f->lock);
     assert(f->asked < VISITS_MAX && f->entered < VISITS_MAX);
-    f->asked_at_ms[f->asked++] = rig_mono_ns(f->rig) / 1000000;
+    f->asked_at_ms[f->asked++] = fixture_mono_ns(f->fixture) / 1000000;
     f->policy = *policy;
     enum gate_answer answer = fake_answer(f, tenant);
     if (answer == GATE_ENTERED) {
         *ret = (struct gate_ticket){.held = true, .tenant = tenant};
         memcpy(ret->token, &f->entered, sizeof(f->entered));
         f->visits[f->entered++] =
-            (struct visit){true, tenant, in_file(f->rig, "SELECT count(*) FROM runs"), -1};
+            (struct visit){true, tenant, in_file(f->fixture, "SELECT count(*) FROM runs"), -1};
     }
     pthread_mutex_unlock(&f->lock);
     return answer;
@@ -78,7 +78,7 @@ static void fake_leave(struct gate *gate, const struct gate_ticket *ticket)
     assert(str_eq(ticket->tenant, visit->tenant));
     visit->inside = false;
     f->left++;
-    sqlite3 *raw = raw_open(f->rig->file.text);
+    sqlite3 *raw = raw_open(f->fixture->file.text);
     (void)sqlite3_busy_timeout(raw, 0);
     int open = sqlite3_exec(raw, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     assert(open == SQLITE_OK); /* busy while the writer is in a transaction */
@@ -122,20 +122,20 @@ static void assert_visits(struct fake_gate *f, size_t entered)
 
 enum { FOR_EVER = 1000000 };
 
-/* The rig again, with a gate before its starts and a workflow to start. */
-static struct fake_gate *begin(struct rig *rig, const char *gate_policy)
+/* The fixture again, with a gate before its starts and a workflow to start. */
+static struct fake_gate *begin(struct fixture *fixture, const char *gate_policy)
 {
     static struct fake_gate f; /* outlives the engine that knows it */
-    rig_stop(rig);
-    f = (struct fake_gate){.gate = {"fake", fake_enter, fake_leave}, .rig = rig};
+    fixture_stop(fixture);
+    f = (struct fake_gate){.gate = {"fake", fake_enter, fake_leave}, .fixture = fixture};
     pthread_mutex_init(&f.lock, NULL);
-    rig->gate = &f.gate;
-    rig_start(rig, 0);
+    fixture->gate = &f.gate;
+    fixture_start(fixture, 0);
     char body[256];
     (void)snprintf(body, sizeof(body), "{'gate':%s}", gate_policy);
-    put_tenant(rig, body);
-    put_workflow(rig, "w", ONE_TASK);
-    settle(rig);
+    put_tenant(fixture, body);
+    put_workflow(fixture, "w", ONE_TASK);
+    settle(fixture);
     assert_int_equal(asked(&f), 0); /* only starts go through it */
     return &f;
 }
@@ -146,9 +146,9 @@ static struct fake_gate *begin(struct rig *rig, const char *gate_policy)
 static void pass_until_done(struct call *c, int64_t step_ms, int64_t most_ms)
 {
     for (int64_t passed = 0; !c->done && passed <= most_ms; passed += step_ms) {
-        settle(c->rig);
+        settle(c->fixture);
         if (!c->done)
-            rig_pass_ms(c->rig, step_ms);
+            fixture_pass_ms(c->fixture, step_ms);
     }
     assert_true(c->done);
 }
@@ -157,10 +157,10 @@ static void pass_until_done(struct call *c, int64_t step_ms, int64_t most_ms)
 
 static void a_start_goes_in_and_leaves_after_its_commit(void **state)
 {
-    struct rig *rig = *state;
-    struct fake_gate *f = begin(rig, "{'lock_ttl_ms':777}");
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, "{'lock_ttl_ms':777}");
     for (int64_t i = 0; i < 3; i++) {
-        (void)start(rig, "w");
+        (void)start(fixture, "w");
         assert_visits(f, (size_t)i + 1);
         assert_int_equal(f->visits[i].runs_before, i);
         assert_int_equal(f->visits[i].runs_after, i + 1);
@@ -173,12 +173,12 @@ static void a_start_goes_in_and_leaves_after_its_commit(void **state)
 
 static void a_start_that_is_rejected_inside_leaves_too(void **state)
 {
-    struct rig *rig = *state;
-    struct fake_gate *f = begin(rig, "{}");
-    put_tenant(rig, "{'max_concurrent_runs':1}");
-    (void)start(rig, "w");
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, "{}");
+    put_tenant(fixture, "{'max_concurrent_runs':1}");
+    (void)start(fixture, "w");
     struct call c;
-    start_init(&c, rig, "w");
+    start_init(&c, fixture, "w");
     assert_int_equal(perform(&c), ERR_MAX_CONCURRENT_RUNS);
     assert_visits(f, 2);
     assert_int_equal(f->visits[1].runs_after, 1);
@@ -187,13 +187,13 @@ static void a_start_that_is_rejected_inside_leaves_too(void **state)
 
 static void what_can_be_answered_outside_does_not_go_in(void **state)
 {
-    struct rig *rig = *state;
-    struct fake_gate *f = begin(rig, "{}");
-    put_workflow(rig, "picky",
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, "{}");
+    put_workflow(fixture, "picky",
                  "{'input_schema':{'type':'object'},'steps':[{'name':'a','type':'task',"
                  "'handler':'h'}]}");
     struct call first;
-    start_init(&first, rig, "w");
+    start_init(&first, fixture, "w");
     call_key(&first, "key", "{}");
     must_perform(&first);
     assert_int_equal(asked(f), 1);
@@ -211,7 +211,7 @@ static void what_can_be_answered_outside_does_not_go_in(void **state)
     set_down(f, true); /* and a gate that is down does not keep them from their answers */
     for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
         struct call c;
-        start_init(&c, rig, CASES[i].workflow);
+        start_init(&c, fixture, CASES[i].workflow);
         call_key(&c, CASES[i].key, CASES[i].body);
         assert_int_equal(perform(&c), CASES[i].expected);
         call_release(&c);
@@ -224,11 +224,11 @@ static void what_can_be_answered_outside_does_not_go_in(void **state)
 
 static void a_start_that_found_the_gate_busy_is_admitted_once(void **state)
 {
-    struct rig *rig = *state;
-    struct fake_gate *f = begin(rig, FIXED_30_MS);
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, FIXED_30_MS);
     make_busy(f, 4);
     struct call c;
-    start_init(&c, rig, "w");
+    start_init(&c, fixture, "w");
     call_key(&c, "key", "{}");
     submit(&c);
     pass_until_done(&c, 10, 2000);
@@ -237,11 +237,11 @@ static void a_start_that_found_the_gate_busy_is_admitted_once(void **state)
     assert_false(c.op.answer.replayed);
     assert_int_equal(asked(f), 5);
     assert_visits(f, 1);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), 1);
-    assert_int_equal(in_file(rig, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 1);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM idempotency"), 1);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 1);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 1);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM idempotency"), 1);
     struct call again;
-    start_init(&again, rig, "w");
+    start_init(&again, fixture, "w");
     call_key(&again, "key", "{}");
     must_perform(&again);
     assert_true(again.op.answer.replayed);
@@ -252,21 +252,21 @@ static void a_start_that_found_the_gate_busy_is_admitted_once(void **state)
 
 static void nobody_asks_again_before_the_delay_is_over(void **state)
 {
-    struct rig *rig = *state;
-    struct fake_gate *f = begin(rig, FIXED_30_MS);
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, FIXED_30_MS);
     make_busy(f, 2);
     struct call c;
-    start_init(&c, rig, "w");
+    start_init(&c, fixture, "w");
     submit(&c);
-    settle(rig);
+    settle(fixture);
     for (size_t tries = 1; tries <= 2; tries++) {
         assert_int_equal(asked(f), tries);
-        rig_pass_ms(rig, 29);
-        settle(rig);
+        fixture_pass_ms(fixture, 29);
+        settle(fixture);
         assert_int_equal(asked(f), tries);
         assert_false(c.done);
-        rig_pass_ms(rig, 1);
-        settle(rig);
+        fixture_pass_ms(fixture, 1);
+        settle(fixture);
     }
     assert_true(c.done);
     assert_int_equal(c.op.err, ERR_OK);
@@ -297,9 +297,9 @@ static void delays_of(enum backoff_policy policy, int64_t out[static TRIES])
 
 static void delays_are_those_of_the_tenants_policy(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     int64_t expected[BACKOFF_POLICY_COUNT][TRIES];
-    rig->env.random = same_bits;
+    fixture->env.random = same_bits;
     for (enum backoff_policy policy = 0; policy < BACKOFF_POLICY_COUNT; policy++) {
         delays_of(policy, expected[policy]);
         for (enum backoff_policy other = 0; other < policy; other++)
@@ -308,10 +308,10 @@ static void delays_are_those_of_the_tenants_policy(void **state)
         (void)snprintf(body, sizeof(body),
                        "{'max_wait_ms':600000,'retry_delay_ms':%d,'policy':'%s'}", BASE_MS,
                        backoff_policy_name(policy));
-        struct fake_gate *f = begin(rig, body);
+        struct fake_gate *f = begin(fixture, body);
         make_busy(f, TRIES);
         struct call c;
-        start_init(&c, rig, "w");
+        start_init(&c, fixture, "w");
         submit(&c);
         pass_until_done(&c, 1, TRIES * 1000);
         assert_int_equal(c.op.err, ERR_OK);
@@ -324,18 +324,18 @@ static void delays_are_those_of_the_tenants_policy(void **state)
 
 static void a_delay_is_never_longer_than_a_second(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     struct fake_gate *f =
-        begin(rig, "{'max_wait_ms':600000,'retry_delay_ms':600000,'policy':'fixed'}");
+        begin(fixture, "{'max_wait_ms':600000,'retry_delay_ms':600000,'policy':'fixed'}");
     make_busy(f, 1);
     struct call c;
-    start_init(&c, rig, "w");
+    start_init(&c, fixture, "w");
     submit(&c);
-    settle(rig);
-    rig_pass_ms(rig, 999);
-    settle(rig);
+    settle(fixture);
+    fixture_pass_ms(fixture, 999);
+    settle(fixture);
     assert_int_equal(asked(f), 1);
-    rig_pass_ms(rig, 1);
+    fixture_pass_ms(fixture, 1);
     wait_done(&c);
     assert_int_equal(c.op.err, ERR_OK);
     call_release(&c);
@@ -343,24 +343,24 @@ static void a_delay_is_never_longer_than_a_second(void **state)
 
 static void one_waiter_keeps_no_other_waiting(void **state)
 {
-    struct rig *rig = *state;
-    struct fake_gate *f = begin(rig, FIXED_30_MS);
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, FIXED_30_MS);
     make_busy(f, 1);
     struct call late;
-    start_init(&late, rig, "w");
+    start_init(&late, fixture, "w");
     submit(&late);
-    settle(rig);
+    settle(fixture);
     assert_false(late.done);
-    (void)start(rig, "w");
-    settle(rig);
+    (void)start(fixture, "w");
+    settle(fixture);
     assert_false(late.done);
-    assert_false(engine_idle(rig->engine));
-    assert_int_equal(engine_timeout_ms(rig->engine), 2); /* it must be woken in time */
-    rig_pass_ms(rig, 30);
+    assert_false(engine_idle(fixture->engine));
+    assert_int_equal(engine_timeout_ms(fixture->engine), 2); /* it must be woken in time */
+    fixture_pass_ms(fixture, 30);
     wait_done(&late);
     assert_int_equal(late.op.err, ERR_OK);
-    assert_true(engine_timeout_ms(rig->engine) > 2);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), 2);
+    assert_true(engine_timeout_ms(fixture->engine) > 2);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 2);
     call_release(&late);
 }
 
@@ -369,14 +369,14 @@ static void one_waiter_keeps_no_other_waiting(void **state)
 static void starts_of_a_batch_share_a_visit_and_the_limit_holds(void **state)
 {
     enum { STARTS = 12, LIMIT = 7 };
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     struct fake_gate *f =
-        begin(rig, "{'max_wait_ms':600000,'retry_delay_ms':5,'policy':'full_jitter'}");
+        begin(fixture, "{'max_wait_ms':600000,'retry_delay_ms':5,'policy':'full_jitter'}");
     f->exclusive = true;
-    put_tenant(rig, "{'max_concurrent_runs':7}");
+    put_tenant(fixture, "{'max_concurrent_runs':7}");
     struct call calls[STARTS];
     for (size_t i = 0; i < STARTS; i++) {
-        start_init(&calls[i], rig, "w");
+        start_init(&calls[i], fixture, "w");
         submit(&calls[i]);
     }
     size_t admitted = 0;
@@ -391,8 +391,8 @@ static void starts_of_a_batch_share_a_visit_and_the_limit_holds(void **state)
     assert_int_equal(admitted, LIMIT);
     assert_true(f->entered < STARTS);
     assert_visits(f, f->entered);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), LIMIT);
-    assert_int_equal(in_file(rig, "SELECT active_runs FROM tenants WHERE id = 'acme'"), LIMIT);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), LIMIT);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"), LIMIT);
 }
 
 /* --- not let in --- */
@@ -404,24 +404,25 @@ static int64_t data_version(sqlite3 *raw)
 
 static void a_gate_that_stays_busy_ends_the_wait_with_its_budget(void **state)
 {
-    struct rig *rig = *state;
-    struct fake_gate *f = begin(rig, "{'max_wait_ms':100,'retry_delay_ms':30,'policy':'fixed'}");
-    put_tenant(rig, "{'rate_limit':{'per_second':1,'burst':1}}");
-    settle(rig);
+    struct fixture *fixture = *state;
+    struct fake_gate *f =
+        begin(fixture, "{'max_wait_ms':100,'retry_delay_ms':30,'policy':'fixed'}");
+    put_tenant(fixture, "{'rate_limit':{'per_second':1,'burst':1}}");
+    settle(fixture);
     make_busy(f, FOR_EVER);
-    sqlite3 *raw = raw_open(rig->file.text);
+    sqlite3 *raw = raw_open(fixture->file.text);
     int64_t version = data_version(raw);
     struct call c;
-    start_init(&c, rig, "w");
+    start_init(&c, fixture, "w");
     call_key(&c, "key", "{}");
     submit(&c);
-    settle(rig);
+    settle(fixture);
     for (int passed = 0; passed < 99; passed++) {
-        rig_pass_ms(rig, 1);
-        settle(rig);
+        fixture_pass_ms(fixture, 1);
+        settle(fixture);
         assert_false(c.done);
     }
-    rig_pass_ms(rig, 1);
+    fixture_pass_ms(fixture, 1);
     wait_done(&c);
     assert_int_equal(c.op.err, ERR_GATE_UNAVAILABLE);
     assert_int_equal(c.op.problem.err, ERR_GATE_UNAVAILABLE);
@@ -432,27 +433,27 @@ static void a_gate_that_stays_busy_ends_the_wait_with_its_budget(void **state)
     assert_visits(f, 0);
     assert_int_equal(data_version(raw), version); /* nobody has written anything */
     raw_close(raw);
-    rig_until_idle(rig);
+    fixture_until_idle(fixture);
 
     /* The key is free: once the gate is, the same request starts a run. */
     make_busy(f, 0);
     struct call again;
-    start_init(&again, rig, "w");
+    start_init(&again, fixture, "w");
     call_key(&again, "key", "{}");
     must_perform(&again);
     assert_false(again.op.answer.replayed);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), 1);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 1);
     call_release(&c);
     call_release(&again);
 }
 
 static void without_a_budget_a_busy_gate_is_asked_once(void **state)
 {
-    struct rig *rig = *state;
-    struct fake_gate *f = begin(rig, "{'max_wait_ms':0}");
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, "{'max_wait_ms':0}");
     make_busy(f, FOR_EVER);
     struct call c;
-    start_init(&c, rig, "w");
+    start_init(&c, fixture, "w");
     assert_int_equal(perform(&c), ERR_GATE_UNAVAILABLE);
     assert_int_equal(asked(f), 1);
     call_release(&c);
@@ -460,13 +461,13 @@ static void without_a_budget_a_busy_gate_is_asked_once(void **state)
 
 static void a_gate_that_is_down_is_reported_at_once(void **state)
 {
-    struct rig *rig = *state;
-    struct fake_gate *f = begin(rig, FIXED_30_MS);
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, FIXED_30_MS);
     set_down(f, true);
-    sqlite3 *raw = raw_open(rig->file.text);
+    sqlite3 *raw = raw_open(fixture->file.text);
     int64_t version = data_version(raw);
     struct call c;
-    start_init(&c, rig, "w");
+    start_init(&c, fixture, "w");
     call_key(&c, "key", "{}");
     assert_int_equal(perform(&c), ERR_GATE_UNAVAILABLE); /* and no time has passed */
     assert_contains(c.op.problem.detail, "fake");
@@ -476,21 +477,21 @@ static void a_gate_that_is_down_is_reported_at_once(void **state)
     raw_close(raw);
     set_down(f, false);
     must_perform(&c);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), 1);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 1);
     call_release(&c);
 }
 
 static void a_gate_that_goes_down_meanwhile_ends_the_wait(void **state)
 {
-    struct rig *rig = *state;
-    struct fake_gate *f = begin(rig, FIXED_30_MS);
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, FIXED_30_MS);
     make_busy(f, FOR_EVER);
     struct call c;
-    start_init(&c, rig, "w");
+    start_init(&c, fixture, "w");
     submit(&c);
-    settle(rig);
+    settle(fixture);
     set_down(f, true);
-    rig_pass_ms(rig, 30);
+    fixture_pass_ms(fixture, 30);
     wait_done(&c);
     assert_int_equal(c.op.err, ERR_GATE_UNAVAILABLE);
     assert_int_equal(asked(f), 2);
@@ -512,14 +513,14 @@ static const struct use_case UC_BREAKER = {.name = "breaker", .write = run_break
 
 static void a_holder_leaves_after_a_rollback_and_enters_again(void **state)
 {
-    struct rig *rig = *state;
-    struct fake_gate *f = begin(rig, FIXED_30_MS);
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, FIXED_30_MS);
     struct call calls[3];
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
         if (i == 2)
-            call_init(&calls[i], rig, &UC_BREAKER);
+            call_init(&calls[i], fixture, &UC_BREAKER);
         else
-            start_init(&calls[i], rig, "w");
+            start_init(&calls[i], fixture, "w");
     }
     for (size_t i = 0; i < ARRAY_LEN(calls); i++)
         submit(&calls[i]);
@@ -528,8 +529,8 @@ static void a_holder_leaves_after_a_rollback_and_enters_again(void **state)
         assert_int_equal(calls[i].op.err, i == 2 ? ERR_INTERNAL : ERR_OK);
         call_release(&calls[i]);
     }
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), 2);
-    assert_int_equal(in_file(rig, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 2);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 2);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 2);
     assert_visits(f, 2); /* all together, then again without the one that broke the batch */
     static const int64_t ON_DISK[] = {0, 2};
     for (size_t i = 0; i < ARRAY_LEN(ON_DISK); i++)
@@ -540,42 +541,42 @@ static void a_holder_leaves_after_a_rollback_and_enters_again(void **state)
 
 static void draining_ends_the_wait_at_the_gate(void **state)
 {
-    struct rig *rig = *state;
-    struct fake_gate *f = begin(rig, FIXED_30_MS);
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, FIXED_30_MS);
     make_busy(f, FOR_EVER);
     struct call calls[3];
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
-        start_init(&calls[i], rig, "w");
+        start_init(&calls[i], fixture, "w");
         submit(&calls[i]);
     }
-    settle(rig);
+    settle(fixture);
     for (size_t i = 0; i < ARRAY_LEN(calls); i++)
         assert_false(calls[i].done);
-    engine_drain(rig->engine);
+    engine_drain(fixture->engine);
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) { /* the clock stands still */
         wait_done(&calls[i]);
         assert_int_equal(calls[i].op.err, ERR_GATE_UNAVAILABLE);
         call_release(&calls[i]);
     }
-    rig_until_idle(rig);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), 0);
+    fixture_until_idle(fixture);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 0);
 }
 
 static void a_start_that_waits_gets_its_last_try_when_the_server_drains(void **state)
 {
-    struct rig *rig = *state;
-    struct fake_gate *f = begin(rig, FIXED_30_MS);
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, FIXED_30_MS);
     make_busy(f, 1);
     struct call c;
-    start_init(&c, rig, "w");
+    start_init(&c, fixture, "w");
     submit(&c);
-    settle(rig);
+    settle(fixture);
     assert_false(c.done);
-    engine_drain(rig->engine);
+    engine_drain(fixture->engine);
     wait_done(&c);
     assert_int_equal(c.op.err, ERR_OK);
     assert_visits(f, 1);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), 1);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 1);
     call_release(&c);
 }
 
@@ -597,22 +598,22 @@ static void the_stores_own_gate_lets_everybody_in_and_holds_nothing(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(a_start_goes_in_and_leaves_after_its_commit),
-        rig_test(a_start_that_is_rejected_inside_leaves_too),
-        rig_test(what_can_be_answered_outside_does_not_go_in),
-        rig_test(a_start_that_found_the_gate_busy_is_admitted_once),
-        rig_test(nobody_asks_again_before_the_delay_is_over),
-        rig_test(delays_are_those_of_the_tenants_policy),
-        rig_test(a_delay_is_never_longer_than_a_second),
-        rig_test(one_waiter_keeps_no_other_waiting),
-        rig_test(starts_of_a_batch_share_a_visit_and_the_limit_holds),
-        rig_test(a_gate_that_stays_busy_ends_the_wait_with_its_budget),
-        rig_test(without_a_budget_a_busy_gate_is_asked_once),
-        rig_test(a_gate_that_is_down_is_reported_at_once),
-        rig_test(a_gate_that_goes_down_meanwhile_ends_the_wait),
-        rig_test(a_holder_leaves_after_a_rollback_and_enters_again),
-        rig_test(draining_ends_the_wait_at_the_gate),
-        rig_test(a_start_that_waits_gets_its_last_try_when_the_server_drains),
+        fixture_test(a_start_goes_in_and_leaves_after_its_commit),
+        fixture_test(a_start_that_is_rejected_inside_leaves_too),
+        fixture_test(what_can_be_answered_outside_does_not_go_in),
+        fixture_test(a_start_that_found_the_gate_busy_is_admitted_once),
+        fixture_test(nobody_asks_again_before_the_delay_is_over),
+        fixture_test(delays_are_those_of_the_tenants_policy),
+        fixture_test(a_delay_is_never_longer_than_a_second),
+        fixture_test(one_waiter_keeps_no_other_waiting),
+        fixture_test(starts_of_a_batch_share_a_visit_and_the_limit_holds),
+        fixture_test(a_gate_that_stays_busy_ends_the_wait_with_its_budget),
+        fixture_test(without_a_budget_a_busy_gate_is_asked_once),
+        fixture_test(a_gate_that_is_down_is_reported_at_once),
+        fixture_test(a_gate_that_goes_down_meanwhile_ends_the_wait),
+        fixture_test(a_holder_leaves_after_a_rollback_and_enters_again),
+        fixture_test(draining_ends_the_wait_at_the_gate),
+        fixture_test(a_start_that_waits_gets_its_last_try_when_the_server_drains),
         cmocka_unit_test(the_stores_own_gate_lets_everybody_in_and_holds_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* The relay: what it sends, in which order, when it says so, and what it puts aside. */
-#include "engine/acts.h"
-#include "engine/entity_acts.h"
+#include "engine/actions.h"
+#include "engine/entity_actions.h"
 
 #include "engine/fake_bus.h"
 
@@ -26,39 +26,39 @@ void *__wrap_calloc(size_t count, size_t size)
 
 static int setup(void **state)
 {
-    int rc = rig_setup(state);
-    struct rig *rig = *state;
+    int rc = fixture_setup(state);
+    struct fixture *fixture = *state;
     fake_init(&BUS);
-    rig_stop(rig);
-    rig->bus = &BUS.bus;
-    rig->bus_queue = STR("default");
-    rig_start(rig, 0);
-    put_workflow(rig, "now", AT_ONCE);
-    put_workflow(rig, "task", ONE_TASK);
+    fixture_stop(fixture);
+    fixture->bus = &BUS.bus;
+    fixture->bus_queue = STR("default");
+    fixture_start(fixture, 0);
+    put_workflow(fixture, "now", AT_ONCE);
+    put_workflow(fixture, "task", ONE_TASK);
     return rc;
 }
 
-#define relay_test(f) cmocka_unit_test_setup_teardown(f, setup, rig_teardown)
+#define relay_test(f) cmocka_unit_test_setup_teardown(f, setup, fixture_teardown)
 
-static int64_t unpublished_events(struct rig *rig)
+static int64_t unpublished_events(struct fixture *fixture)
 {
     struct engine_outbox outbox;
-    engine_outbox(rig->engine, &outbox);
+    engine_outbox(fixture->engine, &outbox);
     return outbox.depth;
 }
 
-#define UNTIL(rig, condition)                               \
+#define UNTIL(fixture, condition)                           \
     do {                                                    \
         int64_t until_ = real_seconds() + GIVE_UP_S;        \
         while (!(condition)) {                              \
             if (real_seconds() >= until_)                   \
                 fail_msg("it did not happen: " #condition); \
-            rig_pass_ms((rig), RELAY_MARK_MS);              \
-            rig_round(rig);                                 \
+            fixture_pass_ms((fixture), RELAY_MARK_MS);      \
+            fixture_round(fixture);                         \
         }                                                   \
     } while (0)
 
-static int64_t events_of(struct rig *rig, struct uuid run)
+static int64_t events_of(struct fixture *fixture, struct uuid run)
 {
     char sql[200];
     struct buf hex;
@@ -68,7 +68,7 @@ static int64_t events_of(struct rig *rig, struct uuid run)
         sql, sizeof(sql),
         "SELECT count(*) FROM events WHERE run = (SELECT num FROM runs WHERE id = x'%s')", hex.ptr);
     buf_release(&hex);
-    return in_file(rig, sql);
+    return in_file(fixture, sql);
 }
 
 /* The number of a message in its run. */
@@ -84,40 +84,40 @@ static int64_t seq_of(const struct fake_message *m)
 
 static void everything_is_sent_once_and_then_marked(void **state)
 {
-    struct rig *rig = *state;
-    struct uuid run = start(rig, "now");
-    UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
-    assert_int_equal(unpublished_events(rig), 0);
-    assert_true(events_of(rig, run) >= 4);
-    assert_int_equal(fake_count(&BUS, run, 0, false), events_of(rig, run));
+    struct fixture *fixture = *state;
+    struct uuid run = start(fixture, "now");
+    UNTIL(fixture, in_file(fixture, MARK) == in_file(fixture, END));
+    assert_int_equal(unpublished_events(fixture), 0);
+    assert_true(events_of(fixture, run) >= 4);
+    assert_int_equal(fake_count(&BUS, run, 0, false), events_of(fixture, run));
 }
 
 static void nothing_is_marked_before_it_is_acknowledged(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     fake_set_deaf(&BUS, true);
-    struct uuid run = start(rig, "now");
-    UNTIL(rig, fake_count(&BUS, run, 1, false) >= 3); /* it goes on trying */
-    assert_int_equal(in_file(rig, MARK), 0);
-    assert_int_equal(unpublished_events(rig), events_of(rig, run));
+    struct uuid run = start(fixture, "now");
+    UNTIL(fixture, fake_count(&BUS, run, 1, false) >= 3); /* it goes on trying */
+    assert_int_equal(in_file(fixture, MARK), 0);
+    assert_int_equal(unpublished_events(fixture), events_of(fixture, run));
     assert_int_equal(fake_count(&BUS, run, 2, false), 0);
     fake_set_deaf(&BUS, false);
-    UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
-    assert_int_equal(unpublished_events(rig), 0);
-    assert_int_equal(fake_count(&BUS, run, 0, true), events_of(rig, run));
+    UNTIL(fixture, in_file(fixture, MARK) == in_file(fixture, END));
+    assert_int_equal(unpublished_events(fixture), 0);
+    assert_int_equal(fake_count(&BUS, run, 0, true), events_of(fixture, run));
 }
 
 static void the_messages_of_a_run_wait_for_the_one_that_fails_and_other_runs_do_not(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     fake_set_away(&BUS, true);
-    struct uuid stuck = start(rig, "now");
-    struct uuid other = start(rig, "now");
+    struct uuid stuck = start(fixture, "now");
+    struct uuid other = start(fixture, "now");
     fake_set_odd(&BUS, stuck, 2, BUS_UNKNOWN, RELAY_ATTEMPTS_MAX - 1);
     fake_set_away(&BUS, false);
-    UNTIL(rig, unpublished_events(rig) == 0);
+    UNTIL(fixture, unpublished_events(fixture) == 0);
     assert_int_equal(fake_count(&BUS, stuck, 2, false), RELAY_ATTEMPTS_MAX);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM parked"), 0);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM parked"), 0);
     int64_t next_seq[2] = {1, 1};
     int last_batch[2] = {0, 0};
     for (size_t i = 0; i < BUS.count; i++) {
@@ -136,41 +136,41 @@ static void the_messages_of_a_run_wait_for_the_one_that_fails_and_other_runs_do_
 
 static void a_message_that_is_refused_is_parked_and_those_behind_it_are_sent(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     fake_set_away(&BUS, true);
-    struct uuid run = start(rig, "now");
+    struct uuid run = start(fixture, "now");
     fake_set_odd(&BUS, run, 2, BUS_REFUSED, -1);
     fake_set_away(&BUS, false);
-    UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM parked WHERE seq = 2 AND offer = 0"
-                                  " AND reason = 'odd' AND attempts = 1 AND again = 0"),
+    UNTIL(fixture, in_file(fixture, MARK) == in_file(fixture, END));
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM parked WHERE seq = 2 AND offer = 0"
+                                      " AND reason = 'odd' AND attempts = 1 AND again = 0"),
                      1);
-    assert_int_equal(unpublished_events(rig), 0);
-    assert_int_equal(fake_count(&BUS, run, 0, true), events_of(rig, run) - 1);
+    assert_int_equal(unpublished_events(fixture), 0);
+    assert_int_equal(fake_count(&BUS, run, 0, true), events_of(fixture, run) - 1);
 }
 
 static void a_message_that_is_never_acknowledged_while_others_are_is_parked(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     fake_set_away(&BUS, true);
-    struct uuid stuck = start(rig, "now");
+    struct uuid stuck = start(fixture, "now");
     fake_set_odd(&BUS, stuck, 1, BUS_UNKNOWN, -1);
     fake_set_away(&BUS, false);
-    UNTIL(rig, fake_count(&BUS, stuck, 1, false) > RELAY_ATTEMPTS_MAX + 2);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM parked"), 0); /* it may be the bus */
+    UNTIL(fixture, fake_count(&BUS, stuck, 1, false) > RELAY_ATTEMPTS_MAX + 2);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM parked"), 0); /* it may be the bus */
     for (int i = 0; i < RELAY_ATTEMPTS_MAX; i++)
-        (void)start(rig, "now"); /* something else to acknowledge */
-    UNTIL(rig, in_file(rig, "SELECT count(*) FROM parked WHERE seq = 1") == 1);
-    assert_int_equal(in_file(rig, "SELECT attempts FROM parked"), RELAY_ATTEMPTS_MAX);
-    UNTIL(rig, unpublished_events(rig) == 0);
-    assert_int_equal(fake_count(&BUS, stuck, 0, true), events_of(rig, stuck) - 1);
+        (void)start(fixture, "now"); /* something else to acknowledge */
+    UNTIL(fixture, in_file(fixture, "SELECT count(*) FROM parked WHERE seq = 1") == 1);
+    assert_int_equal(in_file(fixture, "SELECT attempts FROM parked"), RELAY_ATTEMPTS_MAX);
+    UNTIL(fixture, unpublished_events(fixture) == 0);
+    assert_int_equal(fake_count(&BUS, stuck, 0, true), events_of(fixture, stuck) - 1);
 }
 
-static enum err ask_again(struct rig *rig, const char *id)
+static enum err ask_again(struct fixture *fixture, const char *id)
 {
     struct retry_parked_input in = {str_of(id)};
     struct call c;
-    call_init(&c, rig, &UC_RETRY_PARKED);
+    call_init(&c, fixture, &UC_RETRY_PARKED);
     c.op.input = &in;
     enum err e = perform(&c);
     call_release(&c);
@@ -179,54 +179,55 @@ static enum err ask_again(struct rig *rig, const char *id)
 
 static void a_parked_message_is_sent_again_when_somebody_asks_for_it(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     fake_set_away(&BUS, true);
-    struct uuid run = start(rig, "now");
+    struct uuid run = start(fixture, "now");
     fake_set_odd(&BUS, run, 2, BUS_REFUSED, 2);
     fake_set_away(&BUS, false);
-    UNTIL(rig, in_file(rig, "SELECT count(*) FROM parked") == 1);
-    int64_t mark = in_file(rig, END);
-    UNTIL(rig, in_file(rig, MARK) == mark);
-    assert_int_equal(ask_again(rig, "nothing"), ERR_NOT_FOUND);
-    assert_int_equal(ask_again(rig, BUS.odd), ERR_OK);
-    UNTIL(rig, in_file(rig, "SELECT count(*) FROM parked WHERE attempts = 2 AND again = 0") == 1);
-    assert_int_equal(ask_again(rig, BUS.odd), ERR_OK);
-    UNTIL(rig, in_file(rig, "SELECT count(*) FROM parked") == 0);
+    UNTIL(fixture, in_file(fixture, "SELECT count(*) FROM parked") == 1);
+    int64_t mark = in_file(fixture, END);
+    UNTIL(fixture, in_file(fixture, MARK) == mark);
+    assert_int_equal(ask_again(fixture, "nothing"), ERR_NOT_FOUND);
+    assert_int_equal(ask_again(fixture, BUS.odd), ERR_OK);
+    UNTIL(fixture,
+          in_file(fixture, "SELECT count(*) FROM parked WHERE attempts = 2 AND again = 0") == 1);
+    assert_int_equal(ask_again(fixture, BUS.odd), ERR_OK);
+    UNTIL(fixture, in_file(fixture, "SELECT count(*) FROM parked") == 0);
     assert_int_equal(fake_count(&BUS, run, 2, true), 1);
-    assert_int_equal(unpublished_events(rig), 0);
+    assert_int_equal(unpublished_events(fixture), 0);
 }
 
 /* As when it went with its generation: the one behind it is not sent in its place. */
 static void a_parked_message_whose_event_is_gone_is_given_up(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     fake_set_away(&BUS, true);
-    struct uuid run = start(rig, "now");
+    struct uuid run = start(fixture, "now");
     fake_set_odd(&BUS, run, 2, BUS_REFUSED, 1);
     fake_set_away(&BUS, false);
-    UNTIL(rig, in_file(rig, "SELECT count(*) FROM parked") == 1);
-    int64_t mark = in_file(rig, END);
-    UNTIL(rig, in_file(rig, MARK) == mark);
-    tamper(rig, "DELETE FROM events WHERE seq = 2");
-    assert_int_equal(ask_again(rig, BUS.odd), ERR_OK);
-    UNTIL(rig, in_file(rig, "SELECT count(*) FROM parked") == 0);
+    UNTIL(fixture, in_file(fixture, "SELECT count(*) FROM parked") == 1);
+    int64_t mark = in_file(fixture, END);
+    UNTIL(fixture, in_file(fixture, MARK) == mark);
+    tamper(fixture, "DELETE FROM events WHERE seq = 2");
+    assert_int_equal(ask_again(fixture, BUS.odd), ERR_OK);
+    UNTIL(fixture, in_file(fixture, "SELECT count(*) FROM parked") == 0);
     assert_int_equal(fake_count(&BUS, run, 2, true), 0);
     assert_int_equal(fake_count(&BUS, run, 3, false), 1);
 }
 
 static void what_was_not_marked_is_sent_again_under_the_same_ids(void **state)
 {
-    struct rig *rig = *state;
-    struct uuid run = start(rig, "now");
-    UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
-    tamper(rig,
+    struct fixture *fixture = *state;
+    struct uuid run = start(fixture, "now");
+    UNTIL(fixture, in_file(fixture, MARK) == in_file(fixture, END));
+    tamper(fixture,
            "DELETE FROM feed_marks WHERE name = 'bus'"); /* as if killed before it was written */
-    UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
-    for (int seq = 1; seq <= events_of(rig, run); seq++)
+    UNTIL(fixture, in_file(fixture, MARK) == in_file(fixture, END));
+    for (int seq = 1; seq <= events_of(fixture, run); seq++)
         assert_int_equal(fake_count(&BUS, run, seq, true), 2);
-    tamper(rig, "SELECT 1"); /* and when it was written, it is not */
-    struct uuid next = start(rig, "now");
-    UNTIL(rig, unpublished_events(rig) == 0);
+    tamper(fixture, "SELECT 1"); /* and when it was written, it is not */
+    struct uuid next = start(fixture, "now");
+    UNTIL(fixture, unpublished_events(fixture) == 0);
     assert_int_equal(fake_count(&BUS, run, 1, true), 2);
     assert_int_equal(fake_count(&BUS, next, 1, true), 1);
 }
@@ -234,48 +235,49 @@ static void what_was_not_marked_is_sent_again_under_the_same_ids(void **state)
 enum { ITEMS = 1900 }; /* of which the window holds a part */
 
 /* A run with more events than that, while the bus is away. */
-static struct uuid start_long(struct rig *rig)
+static struct uuid start_long(struct fixture *fixture)
 {
     char items[2 * ITEMS + 2] = "[0";
     for (size_t i = 1; i < ITEMS; i++)
         memcpy(items + 2 * i, ",0", 2);
     items[2 * ITEMS] = ']';
-    put_workflow(rig, "long",
+    put_workflow(fixture, "long",
                  "{'steps':[{'name':'t','type':'transform','output':1,'for_each':'input',"
                  "'max_parallel':1000}]}");
     fake_set_away(&BUS, true);
-    struct uuid run = start_with(rig, "long", items);
+    struct uuid run = start_with(fixture, "long", items);
     int64_t until = real_seconds() + GIVE_UP_S;
-    while (in_file(rig, "SELECT count(*) FROM runs WHERE status = 'succeeded'") == 0) {
+    while (in_file(fixture, "SELECT count(*) FROM runs WHERE status = 'succeeded'") == 0) {
         assert_true(real_seconds() < until);
-        rig_pass_ms(rig, 1);
-        settle(rig);
+        fixture_pass_ms(fixture, 1);
+        settle(fixture);
     }
     return run;
 }
 
 static void a_long_timeline_is_sent_whole_and_in_order(void **state)
 {
-    struct rig *rig = *state;
-    struct uuid run = start_long(rig);
+    struct fixture *fixture = *state;
+    struct uuid run = start_long(fixture);
     fake_set_away(&BUS, false);
-    UNTIL(rig, unpublished_events(rig) == 0 && in_file(rig, MARK) == in_file(rig, END));
-    assert_true(events_of(rig, run) > ITEMS);
-    assert_int_equal(fake_count(&BUS, run, 0, false), events_of(rig, run));
+    UNTIL(fixture,
+          unpublished_events(fixture) == 0 && in_file(fixture, MARK) == in_file(fixture, END));
+    assert_true(events_of(fixture, run) > ITEMS);
+    assert_int_equal(fake_count(&BUS, run, 0, false), events_of(fixture, run));
     for (size_t i = 0; i < BUS.count; i++)
         assert_int_equal(seq_of(&BUS.sent[i]), i + 1);
 }
 
 static void a_long_timeline_does_not_hold_up_other_runs(void **state)
 {
-    struct rig *rig = *state;
-    struct uuid run = start_long(rig);
-    struct uuid other = start(rig, "now");
-    int64_t others = events_of(rig, other);
-    tamper(rig, "SELECT 1"); /* the relay reads the feed anew */
+    struct fixture *fixture = *state;
+    struct uuid run = start_long(fixture);
+    struct uuid other = start(fixture, "now");
+    int64_t others = events_of(fixture, other);
+    tamper(fixture, "SELECT 1"); /* the relay reads the feed anew */
     fake_set_away(&BUS, false);
-    UNTIL(rig, unpublished_events(rig) == 0);
-    assert_int_equal(fake_count(&BUS, run, 0, false), events_of(rig, run));
+    UNTIL(fixture, unpublished_events(fixture) == 0);
+    assert_int_equal(fake_count(&BUS, run, 0, false), events_of(fixture, run));
     for (size_t i = 0; i < BUS.count; i++) {
         struct uuid of;
         assert_true(uuid_parse((struct str){BUS.sent[i].id, UUID_TEXT_LEN}, &of));
@@ -289,10 +291,11 @@ static void a_long_timeline_does_not_hold_up_other_runs(void **state)
 
 static void what_an_entity_tells_is_sent_under_its_id(void **state)
 {
-    struct rig *rig = *state;
-    count_with(rig, "");
-    (void)must_send(rig, "ann", NULL, 1);
-    UNTIL(rig, unpublished_events(rig) == 0 && in_file(rig, MARK) == in_file(rig, END));
+    struct fixture *fixture = *state;
+    count_with(fixture, "");
+    (void)must_send(fixture, "ann", NULL, 1);
+    UNTIL(fixture,
+          unpublished_events(fixture) == 0 && in_file(fixture, MARK) == in_file(fixture, END));
     assert_int_equal(BUS.count, 2);
     assert_string_equal(BUS.sent[0].subject, "pawl.acme.entity.created");
     assert_string_equal(BUS.sent[1].subject, "pawl.acme.entity.signaled");
@@ -312,34 +315,35 @@ static size_t sent_so_far(void)
 static void events_of_a_deleted_entity_are_sent_too(void **state)
 {
     enum { SIGNALS = 3 * RELAY_LANE_MAX };
-    struct rig *rig = *state;
-    count_with(rig, "");
+    struct fixture *fixture = *state;
+    count_with(fixture, "");
     fake_set_deaf(&BUS, true);
     for (int i = 0; i < SIGNALS; i++)
-        (void)must_send(rig, "ann", NULL, 1);
-    UNTIL(rig, sent_so_far() > 0);
+        (void)must_send(fixture, "ann", NULL, 1);
+    UNTIL(fixture, sent_so_far() > 0);
     struct entity_input in = {COUNTER, STR("ann")};
     struct call c;
-    call_init(&c, rig, &UC_DELETE_ENTITY);
+    call_init(&c, fixture, &UC_DELETE_ENTITY);
     c.op.input = &in;
     must_perform(&c);
     call_release(&c);
     struct uuid ann;
     assert_true(uuid_parse((struct str){BUS.sent[0].id, UUID_TEXT_LEN}, &ann));
-    int events = (int)in_file(rig, "SELECT count(*) FROM events");
-    struct uuid run = start(rig, "now");
-    rig_pass_ms(rig, 60 * 1000); /* the sweep is by, and leaves what is not told */
-    settle(rig);
+    int events = (int)in_file(fixture, "SELECT count(*) FROM events");
+    struct uuid run = start(fixture, "now");
+    fixture_pass_ms(fixture, 60 * 1000); /* the sweep is by, and leaves what is not told */
+    settle(fixture);
     fake_set_deaf(&BUS, false);
-    UNTIL(rig, unpublished_events(rig) == 0 && in_file(rig, MARK) == in_file(rig, END));
+    UNTIL(fixture,
+          unpublished_events(fixture) == 0 && in_file(fixture, MARK) == in_file(fixture, END));
     assert_true(events > SIGNALS + 1);
     for (int seq = 1; seq <= events; seq++)
         assert_int_equal(fake_count(&BUS, ann, seq, true), 1);
-    assert_int_equal(fake_count(&BUS, run, 0, true), events_of(rig, run));
-    UNTIL(rig, in_file(rig, "SELECT count(*) FROM entity_sweeps") == 0);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM events"), events_of(rig, run));
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM parked"), 0);
-    assert_sound(rig);
+    assert_int_equal(fake_count(&BUS, run, 0, true), events_of(fixture, run));
+    UNTIL(fixture, in_file(fixture, "SELECT count(*) FROM entity_sweeps") == 0);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM events"), events_of(fixture, run));
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM parked"), 0);
+    assert_sound(fixture);
 }
 
 /* --- offers --- */
@@ -356,93 +360,94 @@ static size_t offers(void)
 
 static void a_job_is_offered_each_time_that_it_becomes_claimable(void **state)
 {
-    struct rig *rig = *state;
-    struct uuid run = start(rig, "task");
-    UNTIL(rig, offers() == 1);
+    struct fixture *fixture = *state;
+    struct uuid run = start(fixture, "task");
+    UNTIL(fixture, offers() == 1);
     struct held h;
-    assert_true(claim_one(rig, 1000, &h));
-    UNTIL(rig, unpublished_events(rig) == 0);
+    assert_true(claim_one(fixture, 1000, &h));
+    UNTIL(fixture, unpublished_events(fixture) == 0);
     assert_int_equal(offers(), 1);
-    rig_pass_ms(rig, 1001); /* the lease ends */
-    settle(rig);
-    UNTIL(rig, offers() == 2);
-    work(rig, "a");
-    UNTIL(rig, unpublished_events(rig) == 0);
+    fixture_pass_ms(fixture, 1001); /* the lease ends */
+    settle(fixture);
+    UNTIL(fixture, offers() == 2);
+    work(fixture, "a");
+    UNTIL(fixture, unpublished_events(fixture) == 0);
     assert_int_equal(offers(), 2);
-    assert_run_is(rig, run, "succeeded");
+    assert_run_is(fixture, run, "succeeded");
     fake_set_away(&BUS, true);
-    struct uuid next = start(rig, "now");
-    assert_int_equal(unpublished_events(rig), events_of(rig, next)); /* offers do not count */
+    struct uuid next = start(fixture, "now");
+    assert_int_equal(unpublished_events(fixture),
+                     events_of(fixture, next)); /* offers do not count */
 }
 
 static void a_job_that_is_taken_already_is_not_offered(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     fake_set_away(&BUS, true);
-    (void)start(rig, "task");
+    (void)start(fixture, "task");
     struct held h;
-    assert_true(claim_one(rig, 60000, &h));
-    tamper(rig, "SELECT 1"); /* the relay reads the feed anew */
+    assert_true(claim_one(fixture, 60000, &h));
+    tamper(fixture, "SELECT 1"); /* the relay reads the feed anew */
     fake_set_away(&BUS, false);
-    UNTIL(rig, unpublished_events(rig) == 0);
+    UNTIL(fixture, unpublished_events(fixture) == 0);
     assert_int_equal(offers(), 0);
 }
 
 /* --- what is kept for it --- */
 
-static void let_chores_run(struct rig *rig)
+static void let_chores_run(struct fixture *fixture)
 {
     for (int i = 0; i < 3; i++) {
-        rig_pass_ms(rig, RETENTION_PAUSE_MS);
-        settle(rig);
+        fixture_pass_ms(fixture, RETENTION_PAUSE_MS);
+        settle(fixture);
     }
 }
 
 static void a_run_stays_until_its_events_are_published(void **state)
 {
-    struct rig *rig = *state;
-    put_tenant(rig, "{'run_retention_s':1}");
+    struct fixture *fixture = *state;
+    put_tenant(fixture, "{'run_retention_s':1}");
     fake_set_away(&BUS, true);
-    struct uuid run = start(rig, "now");
-    rig_pass_ms(rig, 5000);
-    let_chores_run(rig);
-    assert_run_is(rig, run, "succeeded");
+    struct uuid run = start(fixture, "now");
+    fixture_pass_ms(fixture, 5000);
+    let_chores_run(fixture);
+    assert_run_is(fixture, run, "succeeded");
     fake_set_away(&BUS, false);
-    UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
-    let_chores_run(rig);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), 0);
+    UNTIL(fixture, in_file(fixture, MARK) == in_file(fixture, END));
+    let_chores_run(fixture);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 0);
     assert_int_equal(fake_count(&BUS, run, 1, true), 1);
 }
 
 static void the_feed_is_swept_up_to_where_the_bus_is(void **state)
 {
-    struct rig *rig = *state;
-    (void)start(rig, "now");
-    UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
+    struct fixture *fixture = *state;
+    (void)start(fixture, "now");
+    UNTIL(fixture, in_file(fixture, MARK) == in_file(fixture, END));
     fake_set_away(&BUS, true);
-    (void)start(rig, "now");
-    rig_pass_ms(rig, INT64_C(1000) + FEED_KEPT_MS);
-    let_chores_run(rig);
-    assert_int_equal(in_file(rig, "SELECT min(num) FROM feed"), in_file(rig, MARK) + 1);
-    rig_stop(rig);
-    rig->bus = NULL;
-    rig->keeps_all = true; /* an offline command knows of no bus and removes nothing */
-    rig_start(rig, 0);
-    let_chores_run(rig);
-    assert_int_equal(in_file(rig, "SELECT min(num) FROM feed"), in_file(rig, MARK) + 1);
-    rig_stop(rig);
-    rig->keeps_all = false; /* a server without a bus holds nothing back for it */
-    rig_start(rig, 0);
-    let_chores_run(rig);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM feed"), 0);
-    rig_stop(rig);
-    rig->bus = &BUS.bus; /* and when it is back it goes on from what there is */
-    rig_start(rig, 0);
+    (void)start(fixture, "now");
+    fixture_pass_ms(fixture, INT64_C(1000) + FEED_KEPT_MS);
+    let_chores_run(fixture);
+    assert_int_equal(in_file(fixture, "SELECT min(num) FROM feed"), in_file(fixture, MARK) + 1);
+    fixture_stop(fixture);
+    fixture->bus = NULL;
+    fixture->keeps_all = true; /* an offline command knows of no bus and removes nothing */
+    fixture_start(fixture, 0);
+    let_chores_run(fixture);
+    assert_int_equal(in_file(fixture, "SELECT min(num) FROM feed"), in_file(fixture, MARK) + 1);
+    fixture_stop(fixture);
+    fixture->keeps_all = false; /* a server without a bus holds nothing back for it */
+    fixture_start(fixture, 0);
+    let_chores_run(fixture);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM feed"), 0);
+    fixture_stop(fixture);
+    fixture->bus = &BUS.bus; /* and when it is back it goes on from what there is */
+    fixture_start(fixture, 0);
     fake_set_away(&BUS, false);
-    struct uuid run = start(rig, "now");
-    UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
+    struct uuid run = start(fixture, "now");
+    UNTIL(fixture, in_file(fixture, MARK) == in_file(fixture, END));
     assert_int_equal(fake_count(&BUS, run, 1, true), 1);
-    assert_int_equal(unpublished_events(rig), 0);
+    assert_int_equal(unpublished_events(fixture), 0);
 }
 
 static void (*publish_as_usual)(struct bus *, struct bus_message *, size_t);
@@ -456,23 +461,23 @@ static void publish_and_note(struct bus *bus, struct bus_message *messages, size
 
 static void a_refused_message_for_which_there_is_no_memory_is_parked_later(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     fake_set_away(&BUS, true);
-    struct uuid run = start(rig, "now");
+    struct uuid run = start(fixture, "now");
     fake_set_odd(&BUS, run, 2, BUS_REFUSED, -1);
-    rig_stop(rig);
+    fixture_stop(fixture);
     publish_as_usual = BUS.bus.publish;
     BUS.bus.publish = publish_and_note;
     atomic_store(&out_of_memory, true);
-    rig_start(rig, 0);
+    fixture_start(fixture, 0);
     fake_set_away(&BUS, false);
-    UNTIL(rig, fake_count(&BUS, run, 2, false) > 0);
-    rig_stop(rig); /* it does not hold up the end of the server */
+    UNTIL(fixture, fake_count(&BUS, run, 2, false) > 0);
+    fixture_stop(fixture); /* it does not hold up the end of the server */
     atomic_store(&out_of_memory, false);
-    rig_start(rig, 0);
-    UNTIL(rig, in_file(rig, MARK) == in_file(rig, END));
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM parked WHERE seq = 2 AND reason = 'odd'"),
-                     1);
+    fixture_start(fixture, 0);
+    UNTIL(fixture, in_file(fixture, MARK) == in_file(fixture, END));
+    assert_int_equal(
+        in_file(fixture, "SELECT count(*) FROM parked WHERE seq = 2 AND reason = 'odd'"), 1);
     assert_int_equal(fake_count(&BUS, run, 2, true), 0);
 }
 

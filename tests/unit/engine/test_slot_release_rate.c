@@ -1,5 +1,5 @@
 /* How fast slots free, kept apart by tenant and scope, and what a rejected start learns of it. */
-#include "engine/rig.h"
+#include "engine/fixture.h"
 
 #include "core/txn/release_rates.h"
 
@@ -102,21 +102,21 @@ static void one_that_lost_its_place_begins_anew(void **state)
 
 /* --- what a rejected start learns --- */
 
-static void cancel(struct rig *rig, struct uuid run)
+static void cancel(struct fixture *fixture, struct uuid run)
 {
     struct control_run_input in = {.run_id = run, .action = CONTROL_CANCEL, .if_match = -1};
     struct call c;
-    call_init(&c, rig, &UC_CONTROL_RUN);
+    call_init(&c, fixture, &UC_CONTROL_RUN);
     c.op.input = &in;
     must_perform(&c);
     call_release(&c);
 }
 
-static void assert_told(struct rig *rig, const char *workflow, const char *limited_by,
+static void assert_told(struct fixture *fixture, const char *workflow, const char *limited_by,
                         int retry_after_s)
 {
     struct call c;
-    start_init(&c, rig, workflow);
+    start_init(&c, fixture, workflow);
     assert_int_equal(perform(&c), ERR_MAX_CONCURRENT_RUNS);
     assert_string_equal(c.op.problem.limited_by, limited_by);
     assert_int_equal(c.op.problem.retry_after_s, retry_after_s);
@@ -124,54 +124,54 @@ static void assert_told(struct rig *rig, const char *workflow, const char *limit
 }
 
 /* Runs one after the other, each for seven seconds; the one that is left holds the last slot. */
-static void run_one_after_the_other(struct rig *rig, const char *workflow)
+static void run_one_after_the_other(struct fixture *fixture, const char *workflow)
 {
     for (int i = 0; i < 4; i++) {
-        struct uuid run = start(rig, workflow);
-        rig_pass_ms(rig, 7000);
-        cancel(rig, run);
+        struct uuid run = start(fixture, workflow);
+        fixture_pass_ms(fixture, 7000);
+        cancel(fixture, run);
     }
-    (void)start(rig, workflow);
+    (void)start(fixture, workflow);
 }
 
 static void a_rejected_start_learns_when_its_tenants_next_slot_is_likely(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
-    put_tenant(rig, "{'max_concurrent_runs':1}");
-    struct uuid first = start(rig, "w");
-    assert_told(rig, "w", "tenant", 1); /* nobody knows yet */
-    cancel(rig, first);
-    run_one_after_the_other(rig, "w");
-    assert_told(rig, "w", "tenant", 7);
-    rig_pass_ms(rig, 2500);
-    assert_told(rig, "w", "tenant", 5);
-    rig_pass_ms(rig, 4500);
-    assert_told(rig, "w", "tenant", 1);
-    rig_pass_ms(rig, 10000); /* overdue by ten seconds: as long again */
-    assert_told(rig, "w", "tenant", 10);
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    put_tenant(fixture, "{'max_concurrent_runs':1}");
+    struct uuid first = start(fixture, "w");
+    assert_told(fixture, "w", "tenant", 1); /* nobody knows yet */
+    cancel(fixture, first);
+    run_one_after_the_other(fixture, "w");
+    assert_told(fixture, "w", "tenant", 7);
+    fixture_pass_ms(fixture, 2500);
+    assert_told(fixture, "w", "tenant", 5);
+    fixture_pass_ms(fixture, 4500);
+    assert_told(fixture, "w", "tenant", 1);
+    fixture_pass_ms(fixture, 10000); /* overdue by ten seconds: as long again */
+    assert_told(fixture, "w", "tenant", 10);
 }
 
 static void a_rejected_start_learns_the_pace_of_the_limit_it_met(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "slow",
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "slow",
                  "{'concurrency':{'limit':2},'steps':[{'name':'a','type':'task',"
                  "'handler':'h'}]}");
-    put_workflow(rig, "quick", ONE_TASK);
-    put_tenant(rig, "{'max_concurrent_runs':4}");
-    (void)start(rig, "slow"); /* stays */
-    struct uuid holder = start(rig, "slow");
-    assert_told(rig, "slow", "workflow", 1);
+    put_workflow(fixture, "quick", ONE_TASK);
+    put_tenant(fixture, "{'max_concurrent_runs':4}");
+    (void)start(fixture, "slow"); /* stays */
+    struct uuid holder = start(fixture, "slow");
+    assert_told(fixture, "slow", "workflow", 1);
     for (int i = 0; i < 8; i++) { /* others free the tenant's slots meanwhile, one each second */
-        struct uuid run = start(rig, "quick");
-        rig_pass_ms(rig, 1000);
-        cancel(rig, run);
+        struct uuid run = start(fixture, "quick");
+        fixture_pass_ms(fixture, 1000);
+        cancel(fixture, run);
     }
-    assert_told(rig, "slow", "workflow", 1); /* none of them was of this limit */
-    cancel(rig, holder);
-    run_one_after_the_other(rig, "slow");
-    assert_told(rig, "slow", "workflow", 7);
+    assert_told(fixture, "slow", "workflow", 1); /* none of them was of this limit */
+    cancel(fixture, holder);
+    run_one_after_the_other(fixture, "slow");
+    assert_told(fixture, "slow", "workflow", 7);
 }
 
 int main(void)
@@ -182,8 +182,8 @@ int main(void)
         cmocka_unit_test(forgetting_is_allowed_and_mixing_is_not),
         cmocka_unit_test(a_thousand_tenants_are_mostly_remembered),
         cmocka_unit_test(one_that_lost_its_place_begins_anew),
-        rig_test(a_rejected_start_learns_when_its_tenants_next_slot_is_likely),
-        rig_test(a_rejected_start_learns_the_pace_of_the_limit_it_met),
+        fixture_test(a_rejected_start_learns_when_its_tenants_next_slot_is_likely),
+        fixture_test(a_rejected_start_learns_the_pace_of_the_limit_it_met),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* Every call of the store is made to fail once, and a caller who retries with the same key still
  * gets one run, whose file the doctor finds sound. */
-#include "engine/acts.h"
+#include "engine/actions.h"
 
 enum {
     CALLS_MAX = 2000, /* a script that takes more has no end */
@@ -14,23 +14,24 @@ enum {
 static int faulty_setup(void **state)
 {
     assert_int_equal(setenv("PAWL_TEST_STORE", "failing", 1), 0);
-    return rig_setup(state);
+    return fixture_setup(state);
 }
 
 static int faulty_teardown(void **state)
 {
     failing_disarm();
-    return rig_teardown(state);
+    return fixture_teardown(state);
 }
 
 #define faulty_test(f) cmocka_unit_test_setup_teardown(f, faulty_setup, faulty_teardown)
 
 /* --- one run, by a caller who retries --- */
 
-static struct uuid start_keyed(struct rig *rig, const char *key, int retries, enum err *ret_err)
+static struct uuid start_keyed(struct fixture *fixture, const char *key, int retries,
+                               enum err *ret_err)
 {
     struct call c;
-    start_init(&c, rig, "w");
+    start_init(&c, fixture, "w");
     call_key(&c, key, "{}");
     enum err e = ERR_OVERLOADED;
     for (int i = 0; i <= retries && e != ERR_OK; i++)
@@ -41,12 +42,12 @@ static struct uuid start_keyed(struct rig *rig, const char *key, int retries, en
     return id;
 }
 
-static void claim_retrying(struct rig *rig, struct held *out)
+static void claim_retrying(struct fixture *fixture, struct held *out)
 {
     size_t count = 0;
     for (int i = 0; i <= RETRIES_MAX && count == 0; i++) {
         struct call c;
-        claim_init(&c, rig, "worker", 60000);
+        claim_init(&c, fixture, "worker", 60000);
         if (perform(&c) == ERR_OK) {
             json_t *jobs = jobs_of(&c);
             count = json_array_size(jobs);
@@ -59,12 +60,12 @@ static void claim_retrying(struct rig *rig, struct held *out)
     assert_int_equal(count, 1);
 }
 
-static void signal_retrying(struct rig *rig, struct uuid id)
+static void signal_retrying(struct fixture *fixture, struct uuid id)
 {
     struct signal_run_input in = {
         .run_id = id, .if_match = -1, .name = STR("go"), .payload = STR("null")};
     struct call c;
-    call_init(&c, rig, &UC_SIGNAL_RUN);
+    call_init(&c, fixture, &UC_SIGNAL_RUN);
     call_key(&c, "signal", "{}");
     char key[64];
     struct buf text;
@@ -81,27 +82,27 @@ static void signal_retrying(struct rig *rig, struct uuid id)
     call_release(&c);
 }
 
-static void live(struct rig *rig, const char *key)
+static void live(struct fixture *fixture, const char *key)
 {
     enum err e;
-    struct uuid id = start_keyed(rig, key, RETRIES_MAX, &e);
+    struct uuid id = start_keyed(fixture, key, RETRIES_MAX, &e);
     assert_ok(e);
     struct held h;
-    claim_retrying(rig, &h);
+    claim_retrying(fixture, &h);
     e = ERR_OVERLOADED;
     for (int i = 0; i <= RETRIES_MAX && e != ERR_OK; i++)
-        e = complete(rig, &h);
+        e = complete(fixture, &h);
     assert_ok(e);
-    signal_retrying(rig, id);
+    signal_retrying(fixture, id);
     failing_disarm();
-    assert_run_is(rig, id, "succeeded");
+    assert_run_is(fixture, id, "succeeded");
 }
 
 /* --- once --- */
 
-static void sweep_once(struct rig *rig, enum err fault)
+static void sweep_once(struct fixture *fixture, enum err fault)
 {
-    put_workflow(rig, "w", LIMITED);
+    put_workflow(fixture, "w", LIMITED);
     int64_t n = 0;
     bool fired = true;
     while (fired) {
@@ -109,10 +110,10 @@ static void sweep_once(struct rig *rig, enum err fault)
         char key[32];
         (void)snprintf(key, sizeof(key), "key-%d", (int)n);
         failing_arm(&(struct fault){.nth = n, .err = fault, .access = DB_WRITER});
-        live(rig, key);
+        live(fixture, key);
         fired = failing_has_fired();
-        assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), n);
-        assert_sound(rig);
+        assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), n);
+        assert_sound(fixture);
     }
     assert_true(n > 30); /* a start alone takes some */
 }
@@ -141,8 +142,8 @@ static void a_failed_statement_at_any_call_costs_no_run_and_makes_no_second(void
 
 static void a_disk_that_stays_full_refuses_and_takes_the_retry_later(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", LIMITED);
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", LIMITED);
     int64_t n = 0;
     int64_t refused = 0;
     bool fired = true;
@@ -153,28 +154,28 @@ static void a_disk_that_stays_full_refuses_and_takes_the_retry_later(void **stat
         (void)snprintf(key, sizeof(key), "key-%d", (int)n);
         failing_arm(
             &(struct fault){.nth = n, .err = ERR_STORE_FULL, .lasting = true, .access = DB_WRITER});
-        (void)start_keyed(rig, key, 0, &e);
+        (void)start_keyed(fixture, key, 0, &e);
         fired = failing_has_fired();
         failing_disarm();
         if (e != ERR_OK) {
             assert_int_equal(e, ERR_STORE_FULL);
             refused++;
-            assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), n - 1);
-            (void)start_keyed(rig, key, 0, &e);
+            assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), n - 1);
+            (void)start_keyed(fixture, key, 0, &e);
             assert_ok(e);
         }
-        assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), n);
+        assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), n);
     }
     assert_true(refused > 5);
-    assert_sound(rig);
+    assert_sound(fixture);
 }
 
 /* --- in doubt --- */
 
 /* The store is not used any more: the server stops, and is started again. */
-static void in_doubt(struct rig *rig, bool commit_happened)
+static void in_doubt(struct fixture *fixture, bool commit_happened)
 {
-    put_workflow(rig, "w", LIMITED);
+    put_workflow(fixture, "w", LIMITED);
     int64_t n = 0;
     bool fired = true;
     while (fired) {
@@ -187,18 +188,18 @@ static void in_doubt(struct rig *rig, bool commit_happened)
                                     .lasting = true,
                                     .commit_happened = commit_happened,
                                     .access = DB_WRITER});
-        (void)start_keyed(rig, key, 0, &e);
+        (void)start_keyed(fixture, key, 0, &e);
         fired = failing_has_fired();
         if (e != ERR_OK)
             assert_int_equal(e, ERR_STORE_FAILED);
-        rig_stop(rig);
+        fixture_stop(fixture);
         failing_disarm();
-        rig_start(rig, 0);
-        (void)start_keyed(rig, key, 0, &e);
+        fixture_start(fixture, 0);
+        (void)start_keyed(fixture, key, 0, &e);
         assert_ok(e);
-        assert_int_equal(in_file(rig, "SELECT count(*) FROM runs"), n);
+        assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), n);
     }
-    assert_sound(rig);
+    assert_sound(fixture);
 }
 
 static void a_commit_in_doubt_that_happened_is_found_by_the_retry(void **state)
@@ -215,16 +216,16 @@ static void a_commit_in_doubt_that_did_not_happen_is_made_by_the_retry(void **st
 
 static void a_failed_read_is_answered_and_the_next_one_works(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", LIMITED);
-    struct uuid id = start(rig, "w");
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", LIMITED);
+    struct uuid id = start(fixture, "w");
     int64_t n = 0;
     bool fired = true;
     while (fired) {
         assert_true(++n < CALLS_MAX);
         failing_arm(&(struct fault){.nth = n, .err = ERR_STORE_BUSY, .access = DB_READER});
         struct call c;
-        call_init(&c, rig, &UC_GET_RUN);
+        call_init(&c, fixture, &UC_GET_RUN);
         c.input.run.run_id = id;
         enum err e = perform(&c);
         fired = failing_has_fired();

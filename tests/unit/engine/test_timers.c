@@ -1,30 +1,30 @@
 /* Sleeps and leases under a clock that the test moves, forward and back. */
-#include "engine/rig.h"
+#include "engine/fixture.h"
 
 #define SLEEP_1000 "{'steps':[{'name':'s','type':'sleep','duration_ms':1000}]}"
 #define SLEEP_10 "{'steps':[{'name':'s','type':'sleep','duration_ms':10}]}"
 
 static void a_sleep_ends_at_its_time(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", SLEEP_1000);
-    struct uuid run = start(rig, "w");
-    assert_run_is(rig, run, "waiting");
-    rig_pass_ms(rig, 999);
-    settle(rig);
-    assert_run_is(rig, run, "waiting");
-    rig_pass_ms(rig, 1);
-    settle(rig);
-    assert_run_is(rig, run, "succeeded");
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 0);
-    assert_int_equal(in_file(rig, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 0);
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", SLEEP_1000);
+    struct uuid run = start(fixture, "w");
+    assert_run_is(fixture, run, "waiting");
+    fixture_pass_ms(fixture, 999);
+    settle(fixture);
+    assert_run_is(fixture, run, "waiting");
+    fixture_pass_ms(fixture, 1);
+    settle(fixture);
+    assert_run_is(fixture, run, "succeeded");
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers"), 0);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 0);
 }
 
 /* The steps of a run whose events say succeeded, in their order. */
-static void succeeded_steps(struct rig *rig, struct uuid run, char out[static 64])
+static void succeeded_steps(struct fixture *fixture, struct uuid run, char out[static 64])
 {
     struct call c;
-    call_init(&c, rig, &UC_LIST_EVENTS);
+    call_init(&c, fixture, &UC_LIST_EVENTS);
     c.input.events = (struct list_events_input){run, 0, 100};
     must_perform(&c);
     json_t *page = parsed_str(buf_str(&c.op.answer.body));
@@ -46,28 +46,28 @@ static void succeeded_steps(struct rig *rig, struct uuid run, char out[static 64
 
 static void timers_that_are_due_together_fire_in_their_order(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w",
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w",
                  "{'steps':["
                  "{'name':'a','type':'sleep','duration_ms':300},"
                  "{'name':'b','type':'sleep','duration_ms':100},"
                  "{'name':'c','type':'sleep','duration_ms':200},"
                  "{'name':'d','type':'sleep','duration_ms':100},"
                  "{'name':'e','type':'sleep','duration_ms':5,'needs':['b']}]}");
-    struct uuid run = start(rig, "w");
-    rig_pass_ms(rig, 1000);
-    settle(rig);
-    rig_pass_ms(rig, 5); /* e began when b was fired, which was late */
-    settle(rig);
-    assert_run_is(rig, run, "succeeded");
+    struct uuid run = start(fixture, "w");
+    fixture_pass_ms(fixture, 1000);
+    settle(fixture);
+    fixture_pass_ms(fixture, 5); /* e began when b was fired, which was late */
+    settle(fixture);
+    assert_run_is(fixture, run, "succeeded");
     char order[64];
-    succeeded_steps(rig, run, order);
+    succeeded_steps(fixture, run, order);
     assert_string_equal(order, "bdcae");
 }
 
 static void each_timer_fires_at_its_own_time(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     static const int64_t DURATIONS[] = {500, 100, 400, 200, 300};
     struct uuid runs[ARRAY_LEN(DURATIONS)];
     for (size_t i = 0; i < ARRAY_LEN(DURATIONS); i++) {
@@ -77,82 +77,82 @@ static void each_timer_fires_at_its_own_time(void **state)
         (void)snprintf(definition, sizeof(definition),
                        "{'steps':[{'name':'s','type':'sleep','duration_ms':%d}]}",
                        (int)DURATIONS[i]);
-        put_workflow(rig, id, definition);
-        runs[i] = start(rig, id);
+        put_workflow(fixture, id, definition);
+        runs[i] = start(fixture, id);
     }
     for (int64_t passed = 100; passed <= 500; passed += 100) {
-        rig_pass_ms(rig, 100);
-        settle(rig);
+        fixture_pass_ms(fixture, 100);
+        settle(fixture);
         for (size_t i = 0; i < ARRAY_LEN(DURATIONS); i++)
-            assert_run_is(rig, runs[i], DURATIONS[i] <= passed ? "succeeded" : "waiting");
+            assert_run_is(fixture, runs[i], DURATIONS[i] <= passed ? "succeeded" : "waiting");
     }
 }
 
 static void a_clock_that_is_set_back_delays_and_a_newer_sleep_still_ends(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "long", SLEEP_1000);
-    put_workflow(rig, "short", SLEEP_10);
-    int64_t begun = rig_now_ms(rig);
-    struct uuid first = start(rig, "long");
-    rig_set_wall_ms(rig, begun - 3600 * 1000);
-    settle(rig);
-    struct uuid second = start(rig, "short");
-    rig_pass_ms(rig, 9);
-    settle(rig);
-    assert_run_is(rig, second, "waiting");
-    rig_pass_ms(rig, 1);
-    settle(rig);
-    assert_run_is(rig, second, "succeeded");
-    assert_run_is(rig, first, "waiting");
-    rig_set_wall_ms(rig, begun + 999);
-    settle(rig);
-    assert_run_is(rig, first, "waiting");
-    rig_set_wall_ms(rig, begun + 1000);
-    settle(rig);
-    assert_run_is(rig, first, "succeeded");
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "long", SLEEP_1000);
+    put_workflow(fixture, "short", SLEEP_10);
+    int64_t begun = fixture_now_ms(fixture);
+    struct uuid first = start(fixture, "long");
+    fixture_set_wall_ms(fixture, begun - 3600 * 1000);
+    settle(fixture);
+    struct uuid second = start(fixture, "short");
+    fixture_pass_ms(fixture, 9);
+    settle(fixture);
+    assert_run_is(fixture, second, "waiting");
+    fixture_pass_ms(fixture, 1);
+    settle(fixture);
+    assert_run_is(fixture, second, "succeeded");
+    assert_run_is(fixture, first, "waiting");
+    fixture_set_wall_ms(fixture, begun + 999);
+    settle(fixture);
+    assert_run_is(fixture, first, "waiting");
+    fixture_set_wall_ms(fixture, begun + 1000);
+    settle(fixture);
+    assert_run_is(fixture, first, "succeeded");
     /* Ids rise though the clock did not. */
     assert_true(uuid_time(second) > uuid_time(first));
 }
 
 static void a_clock_that_is_set_forward_fires_what_is_due_by_it(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "long", SLEEP_1000);
-    put_workflow(rig, "short", SLEEP_10);
-    struct uuid first = start(rig, "long");
-    int64_t then = rig_now_ms(rig) + INT64_C(86400000);
-    rig_set_wall_ms(rig, then);
-    settle(rig);
-    assert_run_is(rig, first, "succeeded");
-    struct uuid second = start(rig, "short");
-    settle(rig);
-    assert_run_is(rig, second, "waiting");
-    rig_set_wall_ms(rig, then + 10);
-    settle(rig);
-    assert_run_is(rig, second, "succeeded");
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "long", SLEEP_1000);
+    put_workflow(fixture, "short", SLEEP_10);
+    struct uuid first = start(fixture, "long");
+    int64_t then = fixture_now_ms(fixture) + INT64_C(86400000);
+    fixture_set_wall_ms(fixture, then);
+    settle(fixture);
+    assert_run_is(fixture, first, "succeeded");
+    struct uuid second = start(fixture, "short");
+    settle(fixture);
+    assert_run_is(fixture, second, "waiting");
+    fixture_set_wall_ms(fixture, then + 10);
+    settle(fixture);
+    assert_run_is(fixture, second, "succeeded");
 }
 
 static void timers_outlive_the_engine(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", SLEEP_1000);
-    struct uuid run = start(rig, "w");
-    rig_stop(rig);
-    rig_pass_ms(rig, 5000);
-    rig_start(rig, 0);
-    settle(rig);
-    assert_run_is(rig, run, "succeeded");
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", SLEEP_1000);
+    struct uuid run = start(fixture, "w");
+    fixture_stop(fixture);
+    fixture_pass_ms(fixture, 5000);
+    fixture_start(fixture, 0);
+    settle(fixture);
+    assert_run_is(fixture, run, "succeeded");
 }
 
 static void more_timers_than_one_turn_takes_all_fire(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     enum { SLEEPERS = TIMERS_PER_TURN_MAX + 50 };
-    put_workflow(rig, "w", SLEEP_10);
+    put_workflow(fixture, "w", SLEEP_10);
     static struct call calls[SLEEPERS];
     for (size_t i = 0; i < SLEEPERS; i++) {
-        start_init(&calls[i], rig, "w");
+        start_init(&calls[i], fixture, "w");
         submit(&calls[i]);
     }
     for (size_t i = 0; i < SLEEPERS; i++) {
@@ -160,12 +160,12 @@ static void more_timers_than_one_turn_takes_all_fire(void **state)
         assert_int_equal(calls[i].op.err, ERR_OK);
         call_release(&calls[i]);
     }
-    rig_pass_ms(rig, 10);
-    settle(rig);
-    settle(rig);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM runs WHERE status = 'succeeded'"),
+    fixture_pass_ms(fixture, 10);
+    settle(fixture);
+    settle(fixture);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs WHERE status = 'succeeded'"),
                      SLEEPERS);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 0);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers"), 0);
 }
 
 /* --- turns that would take too much --- */
@@ -174,40 +174,40 @@ static void more_timers_than_one_turn_takes_all_fire(void **state)
  */
 static int64_t ticking_now_us(void *ctx)
 {
-    return atomic_fetch_add(&((struct rig *)ctx)->now_us, 1000);
+    return atomic_fetch_add(&((struct fixture *)ctx)->now_us, 1000);
 }
 
 /* Sleepers whose time comes while the engine is down, so that all are due in its first turn. */
-static void oversleep(struct rig *rig, int count, struct str input)
+static void oversleep(struct fixture *fixture, int count, struct str input)
 {
     for (int i = 0; i < count; i++) {
         struct call c;
-        start_init(&c, rig, "w");
+        start_init(&c, fixture, "w");
         c.input.start.input_text = input;
         must_perform(&c);
         call_release(&c);
     }
-    rig_stop(rig);
-    rig_pass_ms(rig, 10);
-    rig->env.now_us = ticking_now_us;
+    fixture_stop(fixture);
+    fixture_pass_ms(fixture, 10);
+    fixture->env.now_us = ticking_now_us;
 }
 
 /* In how many turns all of them have ended. */
-static int64_t turns_until_ended(struct rig *rig, int count)
+static int64_t turns_until_ended(struct fixture *fixture, int count)
 {
-    rig_start(rig, 0);
+    fixture_start(fixture, 0);
     int64_t until = real_seconds() + GIVE_UP_S;
-    while (in_file(rig, "SELECT count(*) FROM runs WHERE status = 'succeeded'") < count) {
+    while (in_file(fixture, "SELECT count(*) FROM runs WHERE status = 'succeeded'") < count) {
         assert_true(real_seconds() < until);
-        rig_round(rig);
+        fixture_round(fixture);
     }
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 0);
-    return in_file(rig, "SELECT count(DISTINCT finished_at) FROM runs");
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers"), 0);
+    return in_file(fixture, "SELECT count(DISTINCT finished_at) FROM runs");
 }
 
 static void timers_that_load_much_are_fired_in_many_turns(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     enum { TURNS = 3, SLEEPERS = TURNS * TIMERS_BYTES_PER_TURN_MAX / MIB };
     struct buf large;
     buf_init(&large, MIB);
@@ -216,16 +216,16 @@ static void timers_that_load_much_are_fired_in_many_turns(void **state)
         buf_put_char(&large, 'x');
     buf_put_char(&large, '"');
     assert_true(buf_ok(&large));
-    put_workflow(rig, "w", SLEEP_10);
-    oversleep(rig, SLEEPERS, buf_str(&large));
+    put_workflow(fixture, "w", SLEEP_10);
+    oversleep(fixture, SLEEPERS, buf_str(&large));
     buf_release(&large);
-    int64_t turns = turns_until_ended(rig, SLEEPERS);
+    int64_t turns = turns_until_ended(fixture, SLEEPERS);
     assert_true(turns >= TURNS);
     assert_true(turns < SLEEPERS); /* and yet not one by one */
 }
 
 /* A sleep, and behind it many tasks that begin when it ends. */
-static void put_wide_workflow(struct rig *rig, int tasks)
+static void put_wide_workflow(struct fixture *fixture, int tasks)
 {
     struct buf text;
     buf_init(&text, MIB);
@@ -235,23 +235,23 @@ static void put_wide_workflow(struct rig *rig, int tasks)
     buf_put(&text, STR("]}"));
     assert_true(buf_ok(&text));
     buf_put_char(&text, '\0');
-    put_workflow(rig, "w", text.ptr);
+    put_workflow(fixture, "w", text.ptr);
     buf_release(&text);
 }
 
 static void timers_that_change_many_rows_are_fired_in_many_turns(void **state)
 {
-    struct rig *rig = *state;
+    struct fixture *fixture = *state;
     enum { SLEEPERS = 30, TASKS = 100 };
-    put_wide_workflow(rig, TASKS);
-    oversleep(rig, SLEEPERS, STR("null"));
-    rig_start(rig, 0);
+    put_wide_workflow(fixture, TASKS);
+    oversleep(fixture, SLEEPERS, STR("null"));
+    fixture_start(fixture, 0);
     int64_t until = real_seconds() + GIVE_UP_S;
-    while (in_file(rig, "SELECT count(*) FROM jobs") < SLEEPERS * (TASKS + 1)) {
+    while (in_file(fixture, "SELECT count(*) FROM jobs") < SLEEPERS * (TASKS + 1)) {
         assert_true(real_seconds() < until);
-        rig_round(rig);
+        fixture_round(fixture);
     }
-    int64_t turns = in_file(rig, "SELECT count(DISTINCT finished_at) FROM jobs");
+    int64_t turns = in_file(fixture, "SELECT count(DISTINCT finished_at) FROM jobs");
     assert_true(turns >= 2);
     assert_true(turns < SLEEPERS);
 }
@@ -260,36 +260,36 @@ static void timers_that_change_many_rows_are_fired_in_many_turns(void **state)
 
 static void a_lease_that_ends_gives_the_job_to_the_next_worker(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
-    struct uuid run = start(rig, "w");
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    struct uuid run = start(fixture, "w");
     struct call first;
-    claim_init(&first, rig, "slow", 1000);
+    claim_init(&first, fixture, "slow", 1000);
     must_perform(&first);
     struct call late;
-    finish_init(&late, rig, &first);
-    rig_pass_ms(rig, 999);
-    settle(rig);
+    finish_init(&late, fixture, &first);
+    fixture_pass_ms(fixture, 999);
+    settle(fixture);
     struct call second;
-    claim_init(&second, rig, "quick", 1000);
+    claim_init(&second, fixture, "quick", 1000);
     must_perform(&second);
     json_t *none = jobs_of(&second);
     assert_int_equal(json_array_size(none), 0); /* it is still the first one's */
     json_decref(none);
-    rig_pass_ms(rig, 1);
-    settle(rig);
+    fixture_pass_ms(fixture, 1);
+    settle(fixture);
     assert_int_equal(perform(&late), ERR_LEASE_LOST); /* before anybody else has it */
     must_perform(&second);
     struct call finish;
-    finish_init(&finish, rig, &second);
+    finish_init(&finish, fixture, &second);
     assert_int_equal(perform(&late), ERR_LEASE_LOST); /* and after */
-    assert_run_is(rig, run, "running");
+    assert_run_is(fixture, run, "running");
     must_perform(&finish);
-    assert_run_is(rig, run, "succeeded");
+    assert_run_is(fixture, run, "succeeded");
     assert_int_equal(perform(&late), ERR_LEASE_LOST);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 0);
-    assert_int_equal(in_file(rig, "SELECT attempt FROM jobs"), 2);
-    assert_int_equal(in_file(rig, "SELECT lease_epoch FROM jobs"), 2);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers"), 0);
+    assert_int_equal(in_file(fixture, "SELECT attempt FROM jobs"), 2);
+    assert_int_equal(in_file(fixture, "SELECT lease_epoch FROM jobs"), 2);
     call_release(&first);
     call_release(&second);
     call_release(&finish);
@@ -298,20 +298,20 @@ static void a_lease_that_ends_gives_the_job_to_the_next_worker(void **state)
 
 static void a_result_in_time_disarms_the_lease(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
-    struct uuid run = start(rig, "w");
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    struct uuid run = start(fixture, "w");
     struct call claim;
-    claim_init(&claim, rig, "worker", 1000);
+    claim_init(&claim, fixture, "worker", 1000);
     must_perform(&claim);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 1);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers"), 1);
     struct call finish;
-    finish_init(&finish, rig, &claim);
+    finish_init(&finish, fixture, &claim);
     must_perform(&finish);
-    assert_int_equal(in_file(rig, "SELECT count(*) FROM timers"), 0);
-    rig_pass_ms(rig, 5000);
-    settle(rig);
-    assert_run_is(rig, run, "succeeded");
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers"), 0);
+    fixture_pass_ms(fixture, 5000);
+    settle(fixture);
+    assert_run_is(fixture, run, "succeeded");
     must_perform(&finish); /* the same result again is answered */
     assert_non_null(strstr(finish.op.answer.body.ptr, "already_completed"));
     call_release(&claim);
@@ -320,20 +320,20 @@ static void a_result_in_time_disarms_the_lease(void **state)
 
 static void a_lease_that_ends_wakes_a_parked_claim(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "w", ONE_TASK);
-    (void)start(rig, "w");
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    (void)start(fixture, "w");
     struct call first;
-    claim_init(&first, rig, "slow", 1000);
+    claim_init(&first, fixture, "slow", 1000);
     must_perform(&first);
     struct call parked;
-    claim_init(&parked, rig, "patient", 1000);
+    claim_init(&parked, fixture, "patient", 1000);
     parked.op.wait_ms = 20000;
     submit(&parked);
-    settle(rig);
+    settle(fixture);
     assert_false(parked.done);
-    rig_pass_ms(rig, 1000);
-    settle(rig);
+    fixture_pass_ms(fixture, 1000);
+    settle(fixture);
     wait_done(&parked);
     json_t *jobs = jobs_of(&parked);
     assert_int_equal(json_array_size(jobs), 1);
@@ -346,23 +346,23 @@ static void a_lease_that_ends_wakes_a_parked_claim(void **state)
  * many that the timer is due while it is at them. */
 static void a_timer_wakes_a_parked_claim_while_queued_runs_start(void **state)
 {
-    struct rig *rig = *state;
-    put_workflow(rig, "idle", "{'steps':[{'name':'s','type':'wait_signal','signal':'never'}]}");
-    put_workflow(rig, "w",
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "idle", "{'steps':[{'name':'s','type':'wait_signal','signal':'never'}]}");
+    put_workflow(fixture, "w",
                  "{'steps':[{'name':'s','type':'sleep','duration_ms':1000},"
                  "{'name':'a','type':'task','handler':'h'}]}");
-    put_tenant(rig, "{'max_concurrent_runs':1,'at_limit':'queue'}");
-    (void)start(rig, "w");
+    put_tenant(fixture, "{'max_concurrent_runs':1,'at_limit':'queue'}");
+    (void)start(fixture, "w");
     for (int i = 0; i < 1000; i++)
-        (void)start(rig, "idle");
+        (void)start(fixture, "idle");
     struct call parked;
-    claim_init(&parked, rig, "patient", 1000);
+    claim_init(&parked, fixture, "patient", 1000);
     parked.op.wait_ms = 20000;
     submit(&parked);
-    settle(rig);
+    settle(fixture);
     assert_false(parked.done);
-    put_tenant(rig, "{'max_concurrent_runs':null}");
-    rig_pass_ms(rig, 1000);
+    put_tenant(fixture, "{'max_concurrent_runs':null}");
+    fixture_pass_ms(fixture, 1000);
     wait_done(&parked);
     json_t *jobs = jobs_of(&parked);
     assert_int_equal(json_array_size(jobs), 1);
@@ -373,19 +373,19 @@ static void a_timer_wakes_a_parked_claim_while_queued_runs_start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(a_sleep_ends_at_its_time),
-        rig_test(timers_that_are_due_together_fire_in_their_order),
-        rig_test(each_timer_fires_at_its_own_time),
-        rig_test(a_clock_that_is_set_back_delays_and_a_newer_sleep_still_ends),
-        rig_test(a_clock_that_is_set_forward_fires_what_is_due_by_it),
-        rig_test(timers_outlive_the_engine),
-        rig_test(more_timers_than_one_turn_takes_all_fire),
-        rig_test(timers_that_load_much_are_fired_in_many_turns),
-        rig_test(timers_that_change_many_rows_are_fired_in_many_turns),
-        rig_test(a_lease_that_ends_gives_the_job_to_the_next_worker),
-        rig_test(a_result_in_time_disarms_the_lease),
-        rig_test(a_lease_that_ends_wakes_a_parked_claim),
-        rig_test(a_timer_wakes_a_parked_claim_while_queued_runs_start),
+        fixture_test(a_sleep_ends_at_its_time),
+        fixture_test(timers_that_are_due_together_fire_in_their_order),
+        fixture_test(each_timer_fires_at_its_own_time),
+        fixture_test(a_clock_that_is_set_back_delays_and_a_newer_sleep_still_ends),
+        fixture_test(a_clock_that_is_set_forward_fires_what_is_due_by_it),
+        fixture_test(timers_outlive_the_engine),
+        fixture_test(more_timers_than_one_turn_takes_all_fire),
+        fixture_test(timers_that_load_much_are_fired_in_many_turns),
+        fixture_test(timers_that_change_many_rows_are_fired_in_many_turns),
+        fixture_test(a_lease_that_ends_gives_the_job_to_the_next_worker),
+        fixture_test(a_result_in_time_disarms_the_lease),
+        fixture_test(a_lease_that_ends_wakes_a_parked_claim),
+        fixture_test(a_timer_wakes_a_parked_claim_while_queued_runs_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* The stores that tests run on, chosen by PAWL_TEST_STORE. Every test program that opens a store
- * through store/folder.h or engine/rig.h runs on sqlite and on eager; tests about failures choose
- * failing themselves:
+ * through store/folder.h or engine/fixture.h runs on sqlite and on eager; tests about failures
+ * choose failing themselves:
  *
  *   sqlite   the product's own engine
  *   failing  SQLite behind a decorator that can make the Nth call fail; unarmed it changes nothing

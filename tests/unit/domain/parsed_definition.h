@@ -1,6 +1,6 @@
-/* Definitions on trial: JSON is written with ' for " to keep it readable. */
-#ifndef PAWL_TESTS_DOMAIN_TRIAL_H
-#define PAWL_TESTS_DOMAIN_TRIAL_H
+/* Parsing definitions in tests. JSON is written with ' for " to keep it readable. */
+#ifndef PAWL_TESTS_DOMAIN_PARSED_DEFINITION_H
+#define PAWL_TESTS_DOMAIN_PARSED_DEFINITION_H
 
 #include "base/support.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 /* One parse and what came of it. */
-struct trial {
+struct parsed_definition {
     struct problem problem;
     struct definition *def; /* NULL unless err is ERR_OK */
     enum err err;
@@ -34,9 +34,9 @@ static inline json_t *json_of(const char *quoted_singly)
     return json;
 }
 
-static inline void try_json(struct trial *t, json_t *source)
+static inline void try_json(struct parsed_definition *t, json_t *source)
 {
-    *t = (struct trial){.def = NULL};
+    *t = (struct parsed_definition){.def = NULL};
     problem_init(&t->problem);
     t->err = definition_parse(source, STR("refund"), &t->problem, &t->def);
     json_decref(source);
@@ -49,19 +49,19 @@ static inline void try_json(struct trial *t, json_t *source)
     }
 }
 
-static inline void try_text(struct trial *t, const char *text)
+static inline void try_text(struct parsed_definition *t, const char *text)
 {
     try_json(t, json_of(text));
 }
 
-static inline void end(struct trial *t)
+static inline void end(struct parsed_definition *t)
 {
     definition_free(t->def);
     json_decref(t->faults);
     problem_release(&t->problem);
 }
 
-static inline bool has_fault(const struct trial *t, const char *path, const char *words)
+static inline bool has_fault(const struct parsed_definition *t, const char *path, const char *words)
 {
     for (size_t i = 0; i < json_array_size(t->faults); i++) {
         const json_t *fault = json_array_get(t->faults, i);
@@ -72,14 +72,15 @@ static inline bool has_fault(const struct trial *t, const char *path, const char
     return false;
 }
 
-static inline void assert_fault(const struct trial *t, const char *path, const char *words)
+static inline void assert_fault(const struct parsed_definition *t, const char *path,
+                                const char *words)
 {
     if (!has_fault(t, path, words))
         fail_msg("no fault at %s with \"%s\" in %.*s", path, words,
                  STR_ARG(buf_str(&t->problem.faults)));
 }
 
-static inline void assert_valid(const struct trial *t)
+static inline void assert_valid(const struct parsed_definition *t)
 {
     if (t->err != ERR_OK)
         fail_msg("%s %.*s", t->problem.detail, STR_ARG(buf_str(&t->problem.faults)));
@@ -96,7 +97,7 @@ struct row {
 static inline void assert_each_has_its_one_fault(const struct row *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct trial t;
+        struct parsed_definition t;
         try_text(&t, rows[i].text);
         if (json_array_size(t.faults) != 1)
             fail_msg("not one fault: %s: %.*s", rows[i].text, STR_ARG(buf_str(&t.problem.faults)));
@@ -110,7 +111,7 @@ static inline void assert_each_has_its_one_fault(const struct row *rows, size_t 
 static inline void assert_each_is_valid(const char *const *texts, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct trial t;
+        struct parsed_definition t;
         try_text(&t, texts[i]);
         if (t.err != ERR_OK)
             fail_msg("%s: %.*s", texts[i], STR_ARG(buf_str(&t.problem.faults)));

@@ -1,7 +1,7 @@
 /* The real engine on a file of its own, under a clock that the test moves, driven by the test's
  * thread as the HTTP loop drives it. */
-#ifndef PAWL_TESTS_ENGINE_RIG_H
-#define PAWL_TESTS_ENGINE_RIG_H
+#ifndef PAWL_TESTS_ENGINE_FIXTURE_H
+#define PAWL_TESTS_ENGINE_FIXTURE_H
 
 #include "store/folder.h"
 
@@ -16,14 +16,14 @@ enum { GIVE_UP_S = 30 }; /* a test that waits longer has failed */
 /* So few calls that the loop hands them over before its round ends: they are one batch. */
 enum { ONE_BATCH = 12 };
 
-struct rig {
+struct fixture {
     struct folder *folder;
     struct path file;
     atomic_llong now_us;
     atomic_llong mono_ns;
     struct env env;
     struct metrics *metrics;
-    struct gate *gate; /* NULL: the store's own; set before rig_start() */
+    struct gate *gate; /* NULL: the store's own; set before fixture_start() */
     struct bus *bus;   /* NULL: none; likewise */
     bool keeps_all;
     struct str bus_queue; /* whose jobs are offered there; ptr NULL: none */
@@ -31,86 +31,86 @@ struct rig {
     int finished; /* calls that are over, for their order */
 };
 
-static inline int64_t rig_now_us(void *ctx)
+static inline int64_t fixture_now_us(void *ctx)
 {
-    return atomic_load(&((struct rig *)ctx)->now_us);
+    return atomic_load(&((struct fixture *)ctx)->now_us);
 }
 
-static inline int64_t rig_mono_ns(void *ctx)
+static inline int64_t fixture_mono_ns(void *ctx)
 {
-    return atomic_load(&((struct rig *)ctx)->mono_ns);
+    return atomic_load(&((struct fixture *)ctx)->mono_ns);
 }
 
-static inline void rig_random(void *ctx, void *out, size_t len)
+static inline void fixture_random(void *ctx, void *out, size_t len)
 {
     (void)ctx;
     env_random(&ENV_SYSTEM, out, len);
 }
 
-static inline int64_t rig_now_ms(struct rig *rig)
+static inline int64_t fixture_now_ms(struct fixture *fixture)
 {
-    return rig_now_us(rig) / 1000;
+    return fixture_now_us(fixture) / 1000;
 }
 
 /* Both clocks go on together. */
-static inline void rig_pass_ms(struct rig *rig, int64_t ms)
+static inline void fixture_pass_ms(struct fixture *fixture, int64_t ms)
 {
-    atomic_fetch_add(&rig->now_us, ms * 1000);
-    atomic_fetch_add(&rig->mono_ns, ms * 1000000);
+    atomic_fetch_add(&fixture->now_us, ms * 1000);
+    atomic_fetch_add(&fixture->mono_ns, ms * 1000000);
 }
 
 /* The wall clock is set; time itself does not jump. */
-static inline void rig_set_wall_ms(struct rig *rig, int64_t ms)
+static inline void fixture_set_wall_ms(struct fixture *fixture, int64_t ms)
 {
-    atomic_store(&rig->now_us, ms * 1000);
+    atomic_store(&fixture->now_us, ms * 1000);
 }
 
-static inline void rig_start(struct rig *rig, int64_t log_bytes_max)
+static inline void fixture_start(struct fixture *fixture, int64_t log_bytes_max)
 {
     char url[160];
-    test_store_url(rig->file.text, url, sizeof(url));
-    rig->metrics = metrics_new();
-    assert_non_null(rig->metrics);
+    test_store_url(fixture->file.text, url, sizeof(url));
+    fixture->metrics = metrics_new();
+    assert_non_null(fixture->metrics);
     struct engine_config config = {.store_url = str_of(url),
                                    .root_key = STR(""),
-                                   .env = &rig->env,
-                                   .metrics = rig->metrics,
+                                   .env = &fixture->env,
+                                   .metrics = fixture->metrics,
                                    .log_bytes_max = log_bytes_max,
-                                   .gate = rig->gate,
-                                   .bus = rig->bus,
-                                   .keeps_all = rig->keeps_all,
-                                   .bus_queues = &rig->bus_queue,
-                                   .bus_queue_count = rig->bus_queue.ptr != NULL};
+                                   .gate = fixture->gate,
+                                   .bus = fixture->bus,
+                                   .keeps_all = fixture->keeps_all,
+                                   .bus_queues = &fixture->bus_queue,
+                                   .bus_queue_count = fixture->bus_queue.ptr != NULL};
     struct problem p;
     problem_init(&p);
-    if (engine_open(&config, &p, &rig->engine) != ERR_OK)
+    if (engine_open(&config, &p, &fixture->engine) != ERR_OK)
         fail_msg("the engine does not open: %s", p.detail);
     problem_release(&p);
 }
 
-static inline int rig_setup(void **state)
+static inline int fixture_setup(void **state)
 {
-    struct rig *rig = calloc(1, sizeof(*rig));
-    assert_non_null(rig);
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
+    assert_non_null(fixture);
     void *folder = NULL;
     (void)folder_setup(&folder);
-    rig->folder = folder;
-    rig->file = path_in(rig->folder, "p.db");
-    atomic_store(&rig->now_us, INT64_C(1700000000000000));
-    atomic_store(&rig->mono_ns, INT64_C(1000000000000));
-    rig->env = (struct env){rig_now_us, rig_mono_ns, rig_random, rig};
-    rig_start(rig, 0);
-    *state = rig;
+    fixture->folder = folder;
+    fixture->file = path_in(fixture->folder, "p.db");
+    atomic_store(&fixture->now_us, INT64_C(1700000000000000));
+    atomic_store(&fixture->mono_ns, INT64_C(1000000000000));
+    fixture->env = (struct env){fixture_now_us, fixture_mono_ns, fixture_random, fixture};
+    fixture_start(fixture, 0);
+    *state = fixture;
     return 0;
 }
 
 /* One round of the loop; sleeps until there is something, for a moment at most. */
-static inline void rig_round(struct rig *rig)
+static inline void fixture_round(struct fixture *fixture)
 {
-    engine_round_end(rig->engine);
-    struct pollfd fd = {engine_event_fd(rig->engine), POLLIN, 0};
+    engine_round_end(fixture->engine);
+    struct pollfd fd = {engine_event_fd(fixture->engine), POLLIN, 0};
     (void)poll(&fd, 1, 5);
-    engine_poll(rig->engine, (fd.revents & POLLIN) != 0);
+    engine_poll(fixture->engine, (fd.revents & POLLIN) != 0);
 }
 
 static inline int64_t real_seconds(void)
@@ -119,42 +119,42 @@ static inline int64_t real_seconds(void)
 }
 
 /* The engine has work of its own now and then, which ends without anybody's help. */
-static inline void rig_until_idle(struct rig *rig)
+static inline void fixture_until_idle(struct fixture *fixture)
 {
     int64_t until = real_seconds() + GIVE_UP_S;
-    while (!engine_idle(rig->engine)) {
+    while (!engine_idle(fixture->engine)) {
         assert_true(real_seconds() < until);
-        rig_round(rig);
+        fixture_round(fixture);
     }
 }
 
-static inline void rig_stop(struct rig *rig)
+static inline void fixture_stop(struct fixture *fixture)
 {
-    engine_drain(rig->engine);
-    rig_until_idle(rig);
-    engine_close(rig->engine);
-    metrics_free(rig->metrics);
-    rig->engine = NULL;
+    engine_drain(fixture->engine);
+    fixture_until_idle(fixture);
+    engine_close(fixture->engine);
+    metrics_free(fixture->metrics);
+    fixture->engine = NULL;
 }
 
-static inline int rig_teardown(void **state)
+static inline int fixture_teardown(void **state)
 {
-    struct rig *rig = *state;
-    if (rig->engine != NULL)
-        rig_stop(rig);
-    void *folder = rig->folder;
+    struct fixture *fixture = *state;
+    if (fixture->engine != NULL)
+        fixture_stop(fixture);
+    void *folder = fixture->folder;
     (void)folder_teardown(&folder);
-    free(rig);
+    free(fixture);
     return 0;
 }
 
-#define rig_test(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
+#define fixture_test(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 /* --- calls --- */
 
 struct call {
     struct op op;
-    struct rig *rig;
+    struct fixture *fixture;
     bool done;
     int place;       /* the how-manieth it was */
     int runs;        /* of the tests' own use cases */
@@ -177,14 +177,15 @@ static inline void call_done(struct op *op)
     struct call *c = CONTAINER_OF(op, struct call, op);
     assert_false(c->done);
     c->done = true;
-    c->place = ++c->rig->finished;
+    c->place = ++c->fixture->finished;
 }
 
-static inline void call_init(struct call *c, struct rig *rig, const struct use_case *use_case)
+static inline void call_init(struct call *c, struct fixture *fixture,
+                             const struct use_case *use_case)
 {
     memset(c, 0, sizeof(*c));
     op_init(&c->op, use_case);
-    c->rig = rig;
+    c->fixture = fixture;
     c->op.caller = (struct caller){STR("acme"), STR("tester"), STR("here"), ROLE_ADMIN, true, true};
     c->op.input = &c->input;
     c->op.done = call_done;
@@ -209,7 +210,7 @@ static inline void call_release(struct call *c)
 static inline void submit(struct call *c)
 {
     c->done = false;
-    engine_submit(c->rig->engine, &c->op);
+    engine_submit(c->fixture->engine, &c->op);
 }
 
 static inline void wait_done(struct call *c)
@@ -218,7 +219,7 @@ static inline void wait_done(struct call *c)
     while (!c->done) {
         if (real_seconds() >= until)
             fail_msg("%s does not come back", c->op.use_case->name);
-        rig_round(c->rig);
+        fixture_round(c->fixture);
     }
 }
 
@@ -250,12 +251,12 @@ static inline enum err run_probe(struct op *op, struct tx *tx)
 static const struct use_case UC_PROBE = {.name = "probe", .write = run_probe};
 
 /* Has the writer take two whole turns: what is due has been done when it returns. */
-static inline void settle(struct rig *rig)
+static inline void settle(struct fixture *fixture)
 {
     for (int turn = 0; turn < 2; turn++) {
         struct call probes[2]; /* two in one round, so that one goes to the writer's thread */
         for (size_t i = 0; i < ARRAY_LEN(probes); i++) {
-            call_init(&probes[i], rig, &UC_PROBE);
+            call_init(&probes[i], fixture, &UC_PROBE);
             submit(&probes[i]);
         }
         for (size_t i = 0; i < ARRAY_LEN(probes); i++) {
@@ -263,7 +264,7 @@ static inline void settle(struct rig *rig)
             call_release(&probes[i]);
         }
     }
-    engine_poll(rig->engine, true);
+    engine_poll(fixture->engine, true);
 }
 
 /* --- the usual calls --- */
@@ -279,7 +280,7 @@ static inline json_t *json_of(const char *quoted_singly)
     return parsed(text);
 }
 
-static inline void put_workflow(struct rig *rig, const char *id, const char *definition)
+static inline void put_workflow(struct fixture *fixture, const char *id, const char *definition)
 {
     struct problem p;
     problem_init(&p);
@@ -291,7 +292,7 @@ static inline void put_workflow(struct rig *rig, const char *id, const char *def
     buf_init(&text, 64 * KIB);
     json_put_plain(&text, json);
     struct call c;
-    call_init(&c, rig, &UC_PUT_WORKFLOW);
+    call_init(&c, fixture, &UC_PUT_WORKFLOW);
     c.input.workflow =
         (struct put_workflow_input){str_of(id), def, buf_str(&text), sha256_of(buf_str(&text))};
     must_perform(&c);
@@ -302,11 +303,11 @@ static inline void put_workflow(struct rig *rig, const char *id, const char *def
     problem_release(&p);
 }
 
-static inline void put_tenant(struct rig *rig, const char *body)
+static inline void put_tenant(struct fixture *fixture, const char *body)
 {
     json_t *json = json_of(body);
     struct call c;
-    call_init(&c, rig, &UC_PUT_TENANT);
+    call_init(&c, fixture, &UC_PUT_TENANT);
     c.input.tenant = (struct put_tenant_input){STR("acme"), json};
     must_perform(&c);
     call_release(&c);
@@ -315,9 +316,9 @@ static inline void put_tenant(struct rig *rig, const char *body)
 
 #define ONE_TASK "{'steps':[{'name':'a','type':'task','handler':'h'}]}"
 
-static inline void start_init(struct call *c, struct rig *rig, const char *workflow)
+static inline void start_init(struct call *c, struct fixture *fixture, const char *workflow)
 {
-    call_init(c, rig, &UC_START_RUN);
+    call_init(c, fixture, &UC_START_RUN);
     c->input.start = (struct start_run_input){.workflow_id = str_of(workflow),
                                               .input_text = STR("null"),
                                               .labels = STR("{}"),
@@ -325,19 +326,20 @@ static inline void start_init(struct call *c, struct rig *rig, const char *workf
                                               .start_at = -1};
 }
 
-static inline struct uuid start(struct rig *rig, const char *workflow)
+static inline struct uuid start(struct fixture *fixture, const char *workflow)
 {
     struct call c;
-    start_init(&c, rig, workflow);
+    start_init(&c, fixture, workflow);
     must_perform(&c);
     struct uuid id = c.op.answer.run_id;
     call_release(&c);
     return id;
 }
 
-static inline void claim_init(struct call *c, struct rig *rig, const char *worker, int64_t lease_ms)
+static inline void claim_init(struct call *c, struct fixture *fixture, const char *worker,
+                              int64_t lease_ms)
 {
-    call_init(c, rig, &UC_CLAIM_JOBS);
+    call_init(c, fixture, &UC_CLAIM_JOBS);
     c->queue = STR("default");
     c->input.claim = (struct claim_input){.worker_id = str_of(worker),
                                           .queues = &c->queue,
@@ -357,12 +359,12 @@ static inline json_t *jobs_of(const struct call *c)
 }
 
 /* To finish the first job that `claim` got. */
-static inline void finish_init(struct call *c, struct rig *rig, const struct call *claim)
+static inline void finish_init(struct call *c, struct fixture *fixture, const struct call *claim)
 {
     json_t *jobs = jobs_of(claim);
     assert_int_equal(json_array_size(jobs), 1);
     const json_t *job = json_array_get(jobs, 0);
-    call_init(c, rig, &UC_FINISH_JOB);
+    call_init(c, fixture, &UC_FINISH_JOB);
     (void)snprintf(c->text, sizeof(c->text), "%s",
                    json_string_value(json_object_get(job, "lease_token")));
     c->input.finish =
@@ -372,10 +374,10 @@ static inline void finish_init(struct call *c, struct rig *rig, const struct cal
 }
 
 /* The run's status, copied to `out`. */
-static inline void run_status_text(struct rig *rig, struct uuid id, char out[static 32])
+static inline void run_status_text(struct fixture *fixture, struct uuid id, char out[static 32])
 {
     struct call c;
-    call_init(&c, rig, &UC_GET_RUN);
+    call_init(&c, fixture, &UC_GET_RUN);
     c.input.run.run_id = id;
     must_perform(&c);
     json_t *run = parsed_str(buf_str(&c.op.answer.body));
@@ -384,17 +386,17 @@ static inline void run_status_text(struct rig *rig, struct uuid id, char out[sta
     call_release(&c);
 }
 
-#define assert_run_is(rig, id, status)      \
-    do {                                    \
-        char is_[32];                       \
-        run_status_text((rig), (id), is_);  \
-        assert_string_equal(is_, (status)); \
+#define assert_run_is(fixture, id, status)     \
+    do {                                       \
+        char is_[32];                          \
+        run_status_text((fixture), (id), is_); \
+        assert_string_equal(is_, (status));    \
     } while (0)
 
 /* What the file says, by SQLite alone. */
-static inline int64_t in_file(struct rig *rig, const char *sql)
+static inline int64_t in_file(struct fixture *fixture, const char *sql)
 {
-    sqlite3 *raw = raw_open(rig->file.text);
+    sqlite3 *raw = raw_open(fixture->file.text);
     int64_t number = raw_number(raw, sql);
     raw_close(raw);
     return number;

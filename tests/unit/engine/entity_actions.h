@@ -1,15 +1,15 @@
-/* What senders and handlers of entities do, one call each, on the rig. */
-#ifndef PAWL_TESTS_ENGINE_ENTITY_ACTS_H
-#define PAWL_TESTS_ENGINE_ENTITY_ACTS_H
+/* What senders and handlers of entities do, one call each. */
+#ifndef PAWL_TESTS_ENGINE_ENTITY_ACTIONS_H
+#define PAWL_TESTS_ENGINE_ENTITY_ACTIONS_H
 
-#include "engine/rig.h"
+#include "engine/fixture.h"
 
 #include "domain/entity/dedup.h"
 
 #define COUNTER STR("counter")
 
 /* Rules as in a request's body; ' is written for ". */
-static inline enum err put_entity_type(struct rig *rig, const char *body)
+static inline enum err put_entity_type(struct fixture *fixture, const char *body)
 {
     struct problem p;
     problem_init(&p);
@@ -18,7 +18,7 @@ static inline enum err put_entity_type(struct rig *rig, const char *body)
     if (entity_rules_parse(json, NULL, &p, &in.rules, &in.version) != ERR_OK)
         fail_msg("the rules are wrong: %s", p.detail);
     struct call c;
-    call_init(&c, rig, &UC_PUT_ENTITY_TYPE);
+    call_init(&c, fixture, &UC_PUT_ENTITY_TYPE);
     c.op.input = &in;
     enum err e = perform(&c);
     call_release(&c);
@@ -27,11 +27,11 @@ static inline enum err put_entity_type(struct rig *rig, const char *body)
     return e;
 }
 
-static inline void count_with(struct rig *rig, const char *more)
+static inline void count_with(struct fixture *fixture, const char *more)
 {
     char body[512];
     (void)snprintf(body, sizeof(body), "{'queue':'default','handler':'count'%s}", more);
-    assert_int_equal(put_entity_type(rig, body), ERR_OK);
+    assert_int_equal(put_entity_type(fixture, body), ERR_OK);
 }
 
 struct sent {
@@ -41,10 +41,11 @@ struct sent {
 };
 
 /* A number to be added; key NULL: none. */
-static inline struct sent send_signal(struct rig *rig, const char *id, const char *key, int number)
+static inline struct sent send_signal(struct fixture *fixture, const char *id, const char *key,
+                                      int number)
 {
     struct call c;
-    call_init(&c, rig, &UC_SIGNAL_ENTITY);
+    call_init(&c, fixture, &UC_SIGNAL_ENTITY);
     char payload[32];
     (void)snprintf(payload, sizeof(payload), "%d", number);
     struct signal_entity_input in = {
@@ -66,9 +67,10 @@ static inline struct sent send_signal(struct rig *rig, const char *id, const cha
     return sent;
 }
 
-static inline struct sent must_send(struct rig *rig, const char *id, const char *key, int number)
+static inline struct sent must_send(struct fixture *fixture, const char *id, const char *key,
+                                    int number)
 {
-    struct sent sent = send_signal(rig, id, key, number);
+    struct sent sent = send_signal(fixture, id, key, number);
     assert_int_equal(sent.err, ERR_OK);
     return sent;
 }
@@ -83,10 +85,10 @@ struct handed {
     char token[64];
 };
 
-static inline struct handed claim_call(struct rig *rig, int64_t lease_ms)
+static inline struct handed claim_call(struct fixture *fixture, int64_t lease_ms)
 {
     struct call c;
-    claim_init(&c, rig, "h", lease_ms);
+    claim_init(&c, fixture, "h", lease_ms);
     must_perform(&c);
     json_t *jobs = jobs_of(&c);
     struct handed h = {0};
@@ -103,11 +105,11 @@ static inline struct handed claim_call(struct rig *rig, int64_t lease_ms)
 }
 
 /* `output` is plain JSON; NULL: it failed, and may be tried again or not. */
-static inline enum err finish_call(struct rig *rig, const struct handed *h, const char *output,
-                                   bool retryable)
+static inline enum err finish_call(struct fixture *fixture, const struct handed *h,
+                                   const char *output, bool retryable)
 {
     struct call c;
-    call_init(&c, rig, &UC_FINISH_JOB);
+    call_init(&c, fixture, &UC_FINISH_JOB);
     c.input.finish = (struct finish_job_input){
         .job_id = h->id,
         .lease_token = str_of(h->token),
@@ -144,16 +146,16 @@ static inline void sum_up(const struct handed *h, const char *more, char out[sta
 }
 
 /* Claims and answers until nothing is left; how many calls that were. */
-static inline int handle_all(struct rig *rig, const char *more)
+static inline int handle_all(struct fixture *fixture, const char *more)
 {
     int calls = 0;
     for (;;) {
-        struct handed h = claim_call(rig, 30000);
+        struct handed h = claim_call(fixture, 30000);
         if (h.job == NULL)
             return calls;
         char answer[512];
         sum_up(&h, more, answer);
-        assert_int_equal(finish_call(rig, &h, answer, true), ERR_OK);
+        assert_int_equal(finish_call(fixture, &h, answer, true), ERR_OK);
         json_decref(h.job);
         calls++;
     }
@@ -162,10 +164,10 @@ static inline int handle_all(struct rig *rig, const char *more)
 /* --- looking --- */
 
 /* The caller owns it; NULL: there is none. */
-static inline json_t *show_entity(struct rig *rig, const char *id)
+static inline json_t *show_entity(struct fixture *fixture, const char *id)
 {
     struct call c;
-    call_init(&c, rig, &UC_GET_ENTITY);
+    call_init(&c, fixture, &UC_GET_ENTITY);
     struct entity_input in = {COUNTER, str_of(id)};
     c.op.input = &in;
     json_t *shown = perform(&c) == ERR_OK ? parsed_str(buf_str(&c.op.answer.body)) : NULL;
@@ -173,27 +175,27 @@ static inline json_t *show_entity(struct rig *rig, const char *id)
     return shown;
 }
 
-static inline int64_t entity_number(struct rig *rig, const char *id, const char *member)
+static inline int64_t entity_number(struct fixture *fixture, const char *id, const char *member)
 {
-    json_t *shown = show_entity(rig, id);
+    json_t *shown = show_entity(fixture, id);
     assert_non_null(shown);
     int64_t number = json_integer_value(json_object_get(shown, member));
     json_decref(shown);
     return number;
 }
 
-static inline int64_t state_number(struct rig *rig, const char *id, const char *member)
+static inline int64_t state_number(struct fixture *fixture, const char *id, const char *member)
 {
-    json_t *shown = show_entity(rig, id);
+    json_t *shown = show_entity(fixture, id);
     assert_non_null(shown);
     int64_t number = json_integer_value(json_object_get(json_object_get(shown, "state"), member));
     json_decref(shown);
     return number;
 }
 
-static inline void assert_entity_is(struct rig *rig, const char *id, const char *status)
+static inline void assert_entity_is(struct fixture *fixture, const char *id, const char *status)
 {
-    json_t *shown = show_entity(rig, id);
+    json_t *shown = show_entity(fixture, id);
     assert_non_null(shown);
     const char *is = json_string_value(json_object_get(shown, "status"));
     if (is == NULL || strcmp(is, status) != 0)

@@ -1,7 +1,7 @@
 /* What the tests of JSON Schema share: schemas and values in, faults as lines out. JSON in these
  * tests is written with ' for " to keep it readable. */
-#ifndef PAWL_TESTS_SCHEMA_TRIAL_H
-#define PAWL_TESTS_SCHEMA_TRIAL_H
+#ifndef PAWL_TESTS_DOMAIN_SCHEMA_CHECKS_H
+#define PAWL_TESTS_DOMAIN_SCHEMA_CHECKS_H
 
 #include "testing.h"
 

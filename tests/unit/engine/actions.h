@@ -1,18 +1,18 @@
-/* What people and workers do, one call each, on the rig. */
-#ifndef PAWL_TESTS_ENGINE_ACTS_H
-#define PAWL_TESTS_ENGINE_ACTS_H
+/* What people and workers do, one call each. */
+#ifndef PAWL_TESTS_ENGINE_ACTIONS_H
+#define PAWL_TESTS_ENGINE_ACTIONS_H
 
-#include "engine/rig.h"
+#include "engine/fixture.h"
 
 #define TASK_STEP(name, more) "{'name':'" name "','type':'task','handler':'h." name "'" more "}"
 
 /* --- runs --- */
 
 /* The caller owns what is shown. */
-static inline json_t *show_run(struct rig *rig, struct uuid id)
+static inline json_t *show_run(struct fixture *fixture, struct uuid id)
 {
     struct call c;
-    call_init(&c, rig, &UC_GET_RUN);
+    call_init(&c, fixture, &UC_GET_RUN);
     c.input.run.run_id = id;
     must_perform(&c);
     json_t *run = parsed_str(buf_str(&c.op.answer.body));
@@ -33,19 +33,19 @@ static inline const json_t *of_step(const json_t *run, const char *step, const c
     return NULL;
 }
 
-static inline void assert_step_is(struct rig *rig, struct uuid id, const char *step,
+static inline void assert_step_is(struct fixture *fixture, struct uuid id, const char *step,
                                   const char *status)
 {
-    json_t *run = show_run(rig, id);
+    json_t *run = show_run(fixture, id);
     const char *is = json_string_value(of_step(run, step, "status"));
     if (is == NULL || strcmp(is, status) != 0)
         fail_msg("%s is %s, not %s", step, is != NULL ? is : "nothing", status);
     json_decref(run);
 }
 
-static inline void assert_error_code(struct rig *rig, struct uuid id, const char *code)
+static inline void assert_error_code(struct fixture *fixture, struct uuid id, const char *code)
 {
-    json_t *run = show_run(rig, id);
+    json_t *run = show_run(fixture, id);
     const char *is = json_string_value(json_object_get(json_object_get(run, "error"), "code"));
     if (is == NULL || strcmp(is, code) != 0)
         fail_msg("the error is %s, not %s", is != NULL ? is : "none", code);
@@ -53,26 +53,26 @@ static inline void assert_error_code(struct rig *rig, struct uuid id, const char
 }
 
 /* How many timers are armed, of any kind. */
-static inline int64_t timers(struct rig *rig)
+static inline int64_t timers(struct fixture *fixture)
 {
-    return in_file(rig, "SELECT count(*) FROM timers");
+    return in_file(fixture, "SELECT count(*) FROM timers");
 }
 
-static inline enum err control(struct rig *rig, struct uuid id, enum control_action action)
+static inline enum err control(struct fixture *fixture, struct uuid id, enum control_action action)
 {
     struct control_run_input in = {.run_id = id, .action = action, .if_match = -1};
     struct call c;
-    call_init(&c, rig, &UC_CONTROL_RUN);
+    call_init(&c, fixture, &UC_CONTROL_RUN);
     c.op.input = &in;
     enum err e = perform(&c);
     call_release(&c);
     return e;
 }
 
-static inline struct uuid start_later(struct rig *rig, const char *workflow, int64_t at_ms)
+static inline struct uuid start_later(struct fixture *fixture, const char *workflow, int64_t at_ms)
 {
     struct call c;
-    start_init(&c, rig, workflow);
+    start_init(&c, fixture, workflow);
     c.input.start.start_at = at_ms;
     must_perform(&c);
     struct uuid id = c.op.answer.run_id;
@@ -81,14 +81,15 @@ static inline struct uuid start_later(struct rig *rig, const char *workflow, int
 }
 
 /* `input` is written with ' for ". */
-static inline struct uuid start_with(struct rig *rig, const char *workflow, const char *input)
+static inline struct uuid start_with(struct fixture *fixture, const char *workflow,
+                                     const char *input)
 {
     json_t *json = json_of(input);
     struct buf text;
     buf_init(&text, MIB);
     json_put_plain(&text, json);
     struct call c;
-    start_init(&c, rig, workflow);
+    start_init(&c, fixture, workflow);
     c.input.start.input = json;
     c.input.start.input_text = buf_str(&text);
     must_perform(&c);
@@ -128,10 +129,11 @@ static inline void held_read(struct held *h, const json_t *job)
 }
 
 /* Up to `max` jobs of the default queue; returns how many. */
-static inline size_t claim_many(struct rig *rig, int64_t lease_ms, int64_t max, struct held *out)
+static inline size_t claim_many(struct fixture *fixture, int64_t lease_ms, int64_t max,
+                                struct held *out)
 {
     struct call c;
-    claim_init(&c, rig, "worker", lease_ms);
+    claim_init(&c, fixture, "worker", lease_ms);
     c.input.claim.max = max;
     must_perform(&c);
     json_t *jobs = jobs_of(&c);
@@ -143,29 +145,30 @@ static inline size_t claim_many(struct rig *rig, int64_t lease_ms, int64_t max, 
     return count;
 }
 
-static inline bool claim_one(struct rig *rig, int64_t lease_ms, struct held *out)
+static inline bool claim_one(struct fixture *fixture, int64_t lease_ms, struct held *out)
 {
-    return claim_many(rig, lease_ms, 1, out) == 1;
+    return claim_many(fixture, lease_ms, 1, out) == 1;
 }
 
-static inline void must_claim(struct rig *rig, const char *step, struct held *out)
+static inline void must_claim(struct fixture *fixture, const char *step, struct held *out)
 {
-    if (!claim_one(rig, 60000, out))
+    if (!claim_one(fixture, 60000, out))
         fail_msg("there is no job, and should be one of %s", step);
     assert_string_equal(out->step, step);
 }
 
-static inline void assert_nothing_to_claim(struct rig *rig)
+static inline void assert_nothing_to_claim(struct fixture *fixture)
 {
     struct held h;
-    if (claim_one(rig, 60000, &h))
+    if (claim_one(fixture, 60000, &h))
         fail_msg("there is a job of %s", h.step);
 }
 
-static inline enum err give(struct rig *rig, const struct held *h, struct finish_job_input in)
+static inline enum err give(struct fixture *fixture, const struct held *h,
+                            struct finish_job_input in)
 {
     struct call c;
-    call_init(&c, rig, &UC_FINISH_JOB);
+    call_init(&c, fixture, &UC_FINISH_JOB);
     c.input.finish = in;
     c.input.finish.job_id = h->job;
     c.input.finish.lease_token = str_of(h->token);
@@ -174,14 +177,14 @@ static inline enum err give(struct rig *rig, const struct held *h, struct finish
     return e;
 }
 
-static inline enum err complete(struct rig *rig, const struct held *h)
+static inline enum err complete(struct fixture *fixture, const struct held *h)
 {
-    return give(rig, h, (struct finish_job_input){.output = STR("{\"ok\":true}")});
+    return give(fixture, h, (struct finish_job_input){.output = STR("{\"ok\":true}")});
 }
 
-static inline enum err fail_job(struct rig *rig, const struct held *h, bool retryable)
+static inline enum err fail_job(struct fixture *fixture, const struct held *h, bool retryable)
 {
-    return give(rig, h,
+    return give(fixture, h,
                 (struct finish_job_input){.failed = true,
                                           .error = STR("{\"code\":\"BROKEN\"}"),
                                           .code = STR("BROKEN"),
@@ -189,25 +192,25 @@ static inline enum err fail_job(struct rig *rig, const struct held *h, bool retr
 }
 
 /* Claims a job of the step and completes it. */
-static inline void work(struct rig *rig, const char *step)
+static inline void work(struct fixture *fixture, const char *step)
 {
     struct held h;
-    must_claim(rig, step, &h);
-    assert_int_equal(complete(rig, &h), ERR_OK);
+    must_claim(fixture, step, &h);
+    assert_int_equal(complete(fixture, &h), ERR_OK);
 }
 
-static inline void work_badly(struct rig *rig, const char *step)
+static inline void work_badly(struct fixture *fixture, const char *step)
 {
     struct held h;
-    must_claim(rig, step, &h);
-    assert_int_equal(fail_job(rig, &h, false), ERR_OK);
+    must_claim(fixture, step, &h);
+    assert_int_equal(fail_job(fixture, &h, false), ERR_OK);
 }
 
-static inline enum err heartbeat(struct rig *rig, const struct held *h)
+static inline enum err heartbeat(struct fixture *fixture, const struct held *h)
 {
     struct heartbeat_input in = {.job_id = h->job, .lease_token = str_of(h->token)};
     struct call c;
-    call_init(&c, rig, &UC_HEARTBEAT);
+    call_init(&c, fixture, &UC_HEARTBEAT);
     c.op.input = &in;
     enum err e = perform(&c);
     call_release(&c);
@@ -217,22 +220,22 @@ static inline enum err heartbeat(struct rig *rig, const struct held *h)
 /* --- the file --- */
 
 /* Changes rows behind the engine's back, which is stopped meanwhile. */
-static inline void tamper(struct rig *rig, const char *sql)
+static inline void tamper(struct fixture *fixture, const char *sql)
 {
-    rig_stop(rig);
-    sqlite3 *raw = raw_open(rig->file.text);
+    fixture_stop(fixture);
+    sqlite3 *raw = raw_open(fixture->file.text);
     raw_exec(raw, sql);
     raw_close(raw);
-    rig_start(rig, 0);
+    fixture_start(fixture, 0);
 }
 
 /* Everything in the file fits together. */
-static inline void assert_sound(struct rig *rig)
+static inline void assert_sound(struct fixture *fixture)
 {
     struct doctor_findings findings = {{0}, {0}};
     struct doctor_input in = {&findings};
     struct call c;
-    call_init(&c, rig, &UC_DOCTOR);
+    call_init(&c, fixture, &UC_DOCTOR);
     c.op.input = &in;
     must_perform(&c);
     for (enum doctor_check check = 0; check < DOCTOR_CHECK_COUNT; check++) {
