@@ -24,7 +24,7 @@ def locked():
 @pytest.fixture(scope="module")
 def aside(locked):
     """A client of the address that is for health and metrics only."""
-    port = re.search(r"metrics and health are served url=http://127\.0\.0\.1:(\d+)", locked.log()).group(1)
+    port = re.search(r"serving metrics and health url=http://127\.0\.0\.1:(\d+)", locked.log()).group(1)
     return harness.Client(int(port))
 
 
