@@ -109,10 +109,12 @@ enum err definition_cache_get(struct definition_cache *cache, struct db *db, int
     enum err e = workflows_find_version(db, tenant, workflow_id, version, parse_stored, &l);
     if (e == ERR_OK)
         e = l.err;
-    if (e != ERR_OK)
+    if (e != ERR_OK) {
+        definition_free(l.def); /* the row was read, and then the query failed */
         return problem_set(p, e, "Cannot load version %lld of workflow \"%.*s\"%s%s",
                            (long long)version, STR_ARG(workflow_id), l.why[0] != '\0' ? ": " : "",
                            l.why);
+    }
     struct cached *c = calloc(1, sizeof(*c));
     if (c == NULL) {
         definition_free(l.def);
