@@ -283,9 +283,9 @@ enum err core_background(struct core *c, const struct core_call *call)
     return c->outage;
 }
 
-int64_t core_background_wait_ms(struct core *c, const struct core_call *call)
+int64_t core_background_wait_ms(struct core *c, int64_t now_ms, int64_t mono_ms)
 {
-    return background_wait_ms(&c->background, &c->tx, call->now_us / 1000, call->mono_ms);
+    return background_wait_ms(&c->background, &c->tx, now_ms, mono_ms);
 }
 
 bool core_wants_background(const struct core *c)

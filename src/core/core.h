@@ -53,7 +53,7 @@ enum err core_apply(struct core *core, const struct core_call *call, struct op *
 /* One slice of each kind of background work that is due. What failed in the store, or ERR_OK. */
 enum err core_background(struct core *core, const struct core_call *call);
 /* How long no background work will be due; 0: some is. */
-int64_t core_background_wait_ms(struct core *core, const struct core_call *call);
+int64_t core_background_wait_ms(struct core *core, int64_t now_ms, int64_t mono_ms);
 /* Has core_apply() brought background work that should not wait until then? */
 bool core_wants_background(const struct core *core);
 

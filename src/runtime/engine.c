@@ -10,7 +10,10 @@
 #include "outbound/outgoing.h"
 #include "outbound/relay.h"
 #include "runtime/engine_metrics.h"
+#include "runtime/gate_waiters.h"
 #include "runtime/give_back.h"
+#include "runtime/loop_reader.h"
+#include "runtime/periodic.h"
 #include "runtime/readers.h"
 #include "runtime/waiters.h"
 #include "runtime/writer.h"
@@ -24,12 +27,6 @@ enum {
     TICK_MS = 20,     /* how exactly a wait ends */
     QUIET_TIMEOUT_MS = 1000, /* nothing to do: time-outs are looked at once a second */
     HAND_OVER_OPS = 32,      /* worth a commit of their own when the writer has nothing to do */
-    MISSES_MAX = 64,         /* new keys in a row until look-ups for replays become rare */
-    SAMPLE_EVERY = 16,
-    GATE_TICK_MS = 2, /* how exactly a delay at the gate ends */
-    GATE_DELAY_MS_MAX = 1000,
-    TOUCH_EVERY_MS = 5000,
-    TOUCH_MAX = 64,
 };
 
 struct engine {
@@ -42,13 +39,14 @@ struct engine {
     struct worker_polls *polls;
     int event_fd;
     struct db *writer;
-    struct db *reader; /* this thread's own: replays and keys */
-    bool snapshot;     /* the reader has one open, until the round ends */
+    struct loop_reader *reader; /* this thread's own: replays and API keys */
     struct writer *commits;
     struct readers *readers;
     struct body_thread *bodies;
     size_t bodies_read; /* are being, or wait for it */
     struct waiters *waiters;
+    struct gate_waiters gate_waiters;
+    struct periodic *periodic;
     struct replay_stats *stats;
     struct auth *auth;
     struct subscriptions *subscriptions;
@@ -72,35 +70,13 @@ struct engine {
     size_t in_flight;
     size_t in_flight_bytes;
     size_t reads_in_flight;
-    uint64_t replay_misses; /* keys in a row that were not known */
     bool draining;
-
-    /* Starts that found the gate busy, linked by `next`. */
-    struct op *at_gate;
-    size_t at_gate_count;
-
-    int64_t login_log_at_ms; /* not before: a line about failed logins */
-    int64_t logins_unlogged;
-
-    /* The check that the engine makes by itself. */
-    struct op check;
-    struct doctor_input check_input;
-    struct doctor_findings findings;
-    bool checking;
-    int64_t check_at_ms;
-
-    /* Last uses of API keys on their way to the store. */
-    struct op touch;
-    struct touch_keys_input touch_input;
-    struct key_use touch_uses[TOUCH_MAX];
-    bool touching;
-    int64_t touch_at_ms;
 };
 
 static void count(struct engine *e, const struct op *op)
 {
     if (op->answer.replayed)
-        e->replay_misses = 0;
+        loop_reader_note_replay(e->reader);
     engine_metrics_count(&e->metrics, op, e->env);
 }
 
@@ -242,76 +218,19 @@ bool engine_expects_more(const struct engine *e)
 void engine_round_end(struct engine *e)
 {
     e->last_round_requests = e->round_requests;
-    if (e->snapshot) {
-        db_snapshot_end(e->reader);
-        e->snapshot = false;
-    }
+    loop_reader_round_end(e->reader);
     if (e->round_requests > 0)
         e->quiet_rounds = e->round_requests == 1 ? e->quiet_rounds + 1 : 0;
     e->round_requests = 0;
     hand_over(e);
 }
 
-/* --- replays --- */
-
-struct replay {
-    struct engine *engine;
-    struct op *op;
-    bool answered;
-};
-
-static void try_record(void *ctx, const struct idem_record *record)
-{
-    struct replay *r = ctx;
-    int64_t now = env_now_ms(r->engine->env);
-    if (record->expires_at < 0 || record->expires_at > now)
-        r->answered = answer_from_record(r->op, record);
-    if (r->answered)
-        count_known(r->op, r->engine->stats, now);
-}
-
-/* One snapshot serves all look-ups of a round. */
-static bool open_snapshot(struct engine *e)
-{
-    if (!e->snapshot)
-        e->snapshot = db_snapshot_begin(e->reader, READ_MS_MAX) == ERR_OK;
-    return e->snapshot;
-}
-
-/* A new key costs a look-up here that finds nothing, and the writer looks again anyway. So a run of
- * misses makes look-ups rare, until one hits; but a replay must not suffer when the writer is busy
- * or refuses. */
-static bool worth_looking(struct engine *e)
-{
-    return e->replay_misses < MISSES_MAX || e->in_flight > OPS_WAITING_MAX / 2 ||
-           writer_log_full(e->commits) || e->replay_misses % SAMPLE_EVERY == 0;
-}
+/* --- what the loop's own reader answers --- */
 
 bool engine_replay(struct engine *e, struct op *op)
 {
-    assert(op->idem.key.len > 0);
-    e->replay_misses++;
-    if (e->draining || !worth_looking(e) || !open_snapshot(e))
-        return false;
-    struct replay r = {e, op, false};
-    /* A failed look-up is no answer: the writer will look again, and say so if it fails too. */
-    if (idempotency_find_named(e->reader, op->caller.tenant, op->idem.key, op->idem.key_hash,
-                               try_record, &r) != ERR_OK)
-        return false;
-    if (r.answered)
-        e->replay_misses = 0;
-    op->decided = r.answered;
-    return r.answered;
-}
-
-/* A snapshot of this round may be older than a revocation that was answered in it. */
-static struct db *fresh_reader(void *ctx)
-{
-    struct engine *e = ctx;
-    if (e->snapshot)
-        db_snapshot_end(e->reader);
-    e->snapshot = false;
-    return e->reader;
+    bool writer_is_busy = e->in_flight > OPS_WAITING_MAX / 2 || writer_log_full(e->commits);
+    return !e->draining && loop_reader_replay(e->reader, op, writer_is_busy);
 }
 
 uint64_t engine_auth_epoch(const struct engine *e)
@@ -319,75 +238,19 @@ uint64_t engine_auth_epoch(const struct engine *e)
     return atomic_load(&e->auth_epoch);
 }
 
-/* Counted, and told in the log at a bounded rate. */
-static void note_failed_login(struct engine *e, struct str peer, enum err why)
-{
-    bool throttled = why == ERR_LOGIN_THROTTLED;
-    int64_t mono = env_mono_ms(e->env);
-    metric_add(e->metrics.auth_failures, throttled ? STR("throttled") : STR("invalid"), STR_NONE,
-               1);
-    e->logins_unlogged++;
-    if (mono < e->login_log_at_ms)
-        return;
-    LOG(LOG_WARN, "API keys were refused", LOG_S("peer", peer),
-        LOG_N("since_last_line", e->logins_unlogged), LOG_N("throttled", throttled));
-    e->logins_unlogged = 0;
-    e->login_log_at_ms = mono + LOGIN_LOG_MS;
-}
-
 enum err engine_identify(struct engine *e, struct str key, struct str peer, struct problem *p,
                          struct auth_identity *ret)
 {
-    struct auth_question q = {key, peer, engine_auth_epoch(e), fresh_reader, e};
-    enum err err = auth_check(e->auth, &q, p, ret);
-    if (peer.ptr != NULL && (err == ERR_UNAUTHENTICATED || err == ERR_LOGIN_THROTTLED))
-        note_failed_login(e, peer, err);
-    return err;
+    return loop_reader_identify(e->reader, key, peer, engine_auth_epoch(e), p, ret);
 }
 
 /* --- completion --- */
-
-/* The gate was busy: the op comes again after a delay, while its budget lasts. */
-static bool wait_for_gate(struct engine *e, struct op *op)
-{
-    const struct gate_policy *policy = &op->gate_policy;
-    int64_t mono = env_mono_ms(e->env);
-    int64_t left = op->submitted_ms + policy->max_wait_ms - mono;
-    if (left <= 0 || e->at_gate_count >= OPS_WAITING_MAX)
-        return false;
-    struct backoff backoff = {policy->policy, policy->retry_delay_ms, GATE_DELAY_MS_MAX};
-    uint64_t seed;
-    env_random(e->env, &seed, sizeof(seed));
-    int64_t previous = op->gate_tries == 0 ? policy->retry_delay_ms : op->gate_delay_ms;
-    op->gate_delay_ms = backoff_delay_ms(&backoff, ++op->gate_tries, previous, seed);
-    op->gate_due_ms = mono + MIN(op->gate_delay_ms, left);
-    op->next = e->at_gate;
-    e->at_gate = op;
-    e->at_gate_count++;
-    return true;
-}
-
-/* Those whose delay is over try again, all of them when the server drains. */
-static void try_gate_again(struct engine *e, int64_t mono_ms)
-{
-    struct op **at = &e->at_gate;
-    while (*at != NULL) {
-        struct op *op = *at;
-        if (op->gate_due_ms > mono_ms && !e->draining) {
-            at = &op->next;
-            continue;
-        }
-        *at = op->next;
-        e->at_gate_count--;
-        to_writer(e, op);
-    }
-}
 
 /* A decided op: answered now, or parked when its caller wants to wait. */
 static void op_decided(struct engine *e, struct op *op)
 {
     bool may_wait = op->err == ERR_OK && op->wait_ms > 0 && !e->draining && !op->abandoned;
-    if (op->gate_busy && !op->abandoned && !e->draining && wait_for_gate(e, op))
+    if (op->gate_busy && !op->abandoned && !e->draining && gate_waiters_add(&e->gate_waiters, op))
         return;
     if (may_wait && op->use_case == &UC_CLAIM_JOBS && op->answer.keep_waiting &&
         env_mono_ms(e->env) < op->submitted_ms + op->wait_ms) {
@@ -417,6 +280,11 @@ void engine_give_back(struct engine *e, struct op *op)
 {
     if (op->err == ERR_OK && op->idem.key.len == 0)
         give_back_jobs(op, submit_own, e);
+}
+
+static void submit_as_caller(void *ctx, struct op *op)
+{
+    engine_submit(ctx, op);
 }
 
 static void expire_waiter(void *ctx, struct op *op)
@@ -496,61 +364,6 @@ static void time_out_slow(struct engine *e, int64_t mono_ms)
     }
 }
 
-static void touched(struct op *op)
-{
-    struct engine *e = op->owner;
-    e->touching = false;
-    op_release(op);
-}
-
-static void touch_keys_now_and_then(struct engine *e, int64_t mono_ms)
-{
-    if (e->touching || e->draining || mono_ms < e->touch_at_ms)
-        return;
-    e->touch_at_ms = mono_ms + TOUCH_EVERY_MS;
-    size_t n = auth_take_uses(e->auth, e->touch_uses, TOUCH_MAX);
-    if (n == 0)
-        return;
-    op_init(&e->touch, &UC_TOUCH_KEYS);
-    e->touch_input = (struct touch_keys_input){e->touch_uses, n};
-    e->touch.input = &e->touch_input;
-    e->touch.owner = e;
-    e->touch.done = touched;
-    e->touching = true;
-    engine_submit(e, &e->touch);
-}
-
-static void checked(struct op *op)
-{
-    struct engine *e = op->owner;
-    e->checking = false;
-    if (op->err != ERR_OK)
-        LOG(LOG_WARN, "the counters could not be checked in time",
-            LOG_Z("why", op->problem.detail));
-    for (size_t i = 0; i < DOCTOR_CHECK_COUNT && op->err == ERR_OK; i++) {
-        if (e->findings.differences[i] > 0)
-            LOG(LOG_ERROR, "counters differ from the runs: see pawl doctor",
-                LOG_Z("check", doctor_check_name((enum doctor_check)i)),
-                LOG_N("differences", e->findings.differences[i]));
-    }
-    op_release(op);
-}
-
-/* At the start and every few minutes: a leaked slot should be heard of before it is missed. */
-static void check_now_and_then(struct engine *e, int64_t mono_ms)
-{
-    if (e->checking || e->draining || mono_ms < e->check_at_ms)
-        return;
-    e->check_at_ms = mono_ms + CHECK_EVERY_MS;
-    op_init(&e->check, &UC_DOCTOR_QUICK);
-    e->check_input.findings = &e->findings;
-    e->check.input = &e->check_input;
-    e->check.owner = e;
-    e->check.done = checked;
-    e->checking = true;
-    engine_submit(e, &e->check);
-}
-
 void engine_poll(struct engine *e, bool readable)
 {
     uint64_t ignored;
@@ -559,9 +372,9 @@ void engine_poll(struct engine *e, bool readable)
     int64_t mono = env_mono_ms(e->env);
     waiters_tick(e->waiters, mono, e->draining);
     time_out_slow(e, mono);
-    try_gate_again(e, mono);
-    check_now_and_then(e, mono);
-    touch_keys_now_and_then(e, mono);
+    gate_waiters_tick(&e->gate_waiters, mono, e->draining);
+    if (!e->draining)
+        periodic_tick(e->periodic, mono);
     outgoing_tick(e->outgoing, mono);
     relay_tick(e->relay, mono);
     subscriptions_tick(e->subscriptions, mono);
@@ -575,8 +388,9 @@ int engine_event_fd(const struct engine *e)
 
 int engine_timeout_ms(const struct engine *e)
 {
-    if (e->at_gate_count > 0)
-        return GATE_TICK_MS;
+    int gate = gate_waiters_timeout_ms(&e->gate_waiters);
+    if (gate >= 0)
+        return gate;
     int wait = waiters_count(e->waiters) > 0 || e->draining ? TICK_MS : QUIET_TIMEOUT_MS;
     int tell = subscriptions_timeout_ms(e->subscriptions, env_mono_ms(e->env));
     int relay = relay_timeout_ms(e->relay, env_mono_ms(e->env));
@@ -596,7 +410,7 @@ void engine_drain(struct engine *e)
 bool engine_idle(const struct engine *e)
 {
     return e->in_flight == 0 && e->bodies_read == 0 && waiters_count(e->waiters) == 0 &&
-           e->at_gate_count == 0 && !e->touching && !e->checking && outgoing_idle(e->outgoing) &&
+           e->gate_waiters.count == 0 && periodic_idle(e->periodic) && outgoing_idle(e->outgoing) &&
            relay_idle(e->relay);
 }
 
@@ -711,11 +525,12 @@ static struct receivers receivers_of(struct engine *e)
 static enum err open_parts(struct engine *e, const struct engine_config *config, struct problem *p)
 {
     struct db_config writer = {config->store_url, DB_WRITER, config->env, config->log_bytes_max};
-    struct db_config reader = {config->store_url, DB_READER, config->env, 0};
+    struct loop_reader_config reader = {config->store_url, config->env, e->stats, e->auth,
+                                        e->metrics.auth_failures};
     struct readers_config readers = {config->store_url, config->env, e->event_fd, e->polls};
     enum err err = db_open(&writer, p, &e->writer);
     if (err == ERR_OK)
-        err = db_open(&reader, p, &e->reader);
+        err = loop_reader_open(&reader, p, &e->reader);
     if (err == ERR_OK)
         err = readers_start(&readers, p, &e->readers);
     if (err == ERR_OK)
@@ -770,6 +585,8 @@ enum err engine_open(const struct engine_config *config, struct problem *p, stru
     e->stats = replay_stats_new();
     e->auth = auth_new(config->env, config->root_key);
     e->waiters = waiters_new(config->env, &hooks);
+    gate_waiters_init(&e->gate_waiters, config->env, submit_own, e);
+    e->periodic = periodic_new(e->auth, submit_as_caller, e);
     bool counted = engine_metrics_init(&e->metrics, config->metrics);
     e->metrics_input = (struct read_metrics_input){&e->metrics, config->metrics};
     struct stream_hooks told = {e, submit_read};
@@ -778,7 +595,8 @@ enum err engine_open(const struct engine_config *config, struct problem *p, stru
     e->polls = worker_polls_new(env_now_ms(config->env));
     enum err err = ERR_OK;
     if (e->event_fd < 0 || e->stats == NULL || e->auth == NULL || e->waiters == NULL ||
-        e->writer_labels == NULL || e->polls == NULL || e->subscriptions == NULL || !counted)
+        e->periodic == NULL || e->writer_labels == NULL || e->polls == NULL ||
+        e->subscriptions == NULL || !counted)
         err = problem_set(p, ERR_NO_MEMORY, "no memory for the engine");
     if (err == ERR_OK)
         err = open_parts(e, config, p);
@@ -795,14 +613,14 @@ void engine_close(struct engine *e)
     if (e == NULL)
         return;
     assert(e->in_flight == 0 && e->bodies_read == 0);
-    if (e->snapshot)
-        db_snapshot_end(e->reader);
-    writer_free(e->commits); /* first: it publishes to the others */
+    loop_reader_close(e->reader);
+    writer_free(e->commits); /* before those that it publishes to */
     relay_free(e->relay);
     outgoing_free(e->outgoing);
     readers_free(e->readers);
     body_thread_free(e->bodies);
     waiters_free(e->waiters);
+    periodic_free(e->periodic);
     auth_free(e->auth);
     replay_stats_free(e->stats);
     subscriptions_free(e->subscriptions);
@@ -810,7 +628,6 @@ void engine_close(struct engine *e)
     tenant_labels_free(e->writer_labels);
     worker_polls_free(e->polls);
     /* The writer last: closing the last connection folds the log back into the file. */
-    db_close(e->reader);
     db_close(e->writer);
     if (e->event_fd >= 0)
         close(e->event_fd);

@@ -194,6 +194,16 @@ static void do_background(struct writer *l)
     housekeep(l);
 }
 
+/* How long the writer may sleep when no ops come. */
+static int64_t idle_wait_ms(struct writer *l)
+{
+    if (l->backup != NULL)
+        return 0;
+    const struct env *env = l->config.core.meter;
+    int64_t wait = core_background_wait_ms(l->core, env_now_ms(env), env_mono_ms(env));
+    return MIN(wait, (int64_t)IDLE_WAIT_MS_MAX);
+}
+
 /* Up to OPS_PER_COMMIT_MAX of what waits. The lock is held. */
 static struct op *take_waiting(struct writer *l)
 {
@@ -241,10 +251,7 @@ static void *writer_main(void *ctx)
             publish(l, first, hand_out_effects(l));
         }
         do_background(l);
-        struct core_call call = call_now(l);
-        wait_ms = l->backup != NULL
-                      ? 0
-                      : MIN(core_background_wait_ms(l->core, &call), (int64_t)IDLE_WAIT_MS_MAX);
+        wait_ms = idle_wait_ms(l);
         pthread_mutex_unlock(&l->turn);
     }
     pthread_mutex_lock(&l->turn);
