@@ -3,30 +3,13 @@
 #ifndef PAWL_RUNTIME_ENGINE_H
 #define PAWL_RUNTIME_ENGINE_H
 
-#include "base/metrics.h"
 #include "core/txn/op.h"
-#include "domain/address.h"
 #include "outbound/subscriptions.h"
 #include "runtime/auth.h"
 #include "runtime/body_thread.h"
+#include "runtime/engine_config.h"
 
-struct bus;
 struct engine;
-struct gate;
-
-struct engine_config {
-    struct str store_url;
-    struct str root_key; /* empty: none */
-    const struct env *env;
-    struct metrics *metrics;
-    int64_t log_bytes_max;        /* 0: the default */
-    struct gate *gate;            /* NULL: the store's own */
-    struct bus *bus;              /* where events go; NULL: nowhere. Outlives the engine */
-    const struct str *bus_queues; /* whose jobs are offered there too; outlive the engine */
-    size_t bus_queue_count;
-    bool keeps_all;           /* removes neither old runs nor old rows of the feed */
-    enum address_reach reach; /* what http steps and webhooks may call */
-};
 
 /* Opens and migrates the store, starts the writer and the readers. The caller owns *ret. */
 MUST_CHECK enum err engine_open(const struct engine_config *config, struct problem *p,

@@ -1,0 +1,168 @@
+/* Opens and closes the parts of an engine. */
+#include "runtime/engine_parts.h"
+
+#include "core/txn/worker_polls.h"
+#include "gate/gate.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* Before the writer begins to add to it. */
+static enum err count_unpublished(struct engine_parts *parts, struct problem *p)
+{
+    int64_t unpublished_events = 0;
+    enum err err = relay_count_unpublished(parts->writer, &unpublished_events);
+    atomic_store(&parts->unpublished_events, unpublished_events);
+    return err == ERR_OK ? ERR_OK : problem_set(p, err, "the feed cannot be read");
+}
+
+static enum err open_relay(struct engine_parts *parts, const struct engine_config *config,
+                           const struct engine_hooks *hooks, struct problem *p)
+{
+    if (config->bus == NULL)
+        return ERR_OK;
+    struct relay_config relay = {
+        .bus = config->bus,
+        .store_url = config->store_url,
+        .env = config->env,
+        .queues = {config->bus_queues, config->bus_queue_count},
+        .event_fd = parts->event_fd,
+        .unpublished_events = &parts->unpublished_events,
+        .submit = hooks->submit_own,
+        .ctx = hooks->ctx,
+    };
+    return relay_start(&relay, p, &parts->relay);
+}
+
+static struct receivers receivers_of(struct engine_parts *parts)
+{
+    return (struct receivers){
+        .event_fd = parts->event_fd,
+        .waiting = &parts->waiting_callers,
+        .subscribers = subscriptions_count(parts->subscriptions),
+        .auth_epoch = &parts->auth_epoch,
+        .has_calls = &parts->has_calls,
+        .has_deliveries = &parts->has_deliveries,
+        .relay = parts->relay,
+        .unpublished_events = &parts->unpublished_events,
+        .entity_calls = parts->metrics.entity_calls,
+        .queue_waits = parts->metrics.queue_waits,
+        .admissions = parts->metrics.admissions,
+        .admission_wait = parts->metrics.admission_wait,
+        .labels = parts->writer_labels,
+    };
+}
+
+static enum err start_writer(struct engine_parts *parts, const struct engine_config *config,
+                             struct problem *p)
+{
+    struct writer_config commits = {
+        .core = {.db = parts->writer,
+                 .meter = config->env,
+                 .gate = parts->gate,
+                 .stats = parts->stats,
+                 .polls = parts->polls,
+                 .cleanup_failures = parts->metrics.cleanup_failures,
+                 .has_bus = parts->relay != NULL,
+                 .keeps_all = config->keeps_all},
+        .receivers = receivers_of(parts),
+        .commit_seconds = parts->metrics.commit_seconds,
+        .batch_size = parts->metrics.batch_size,
+    };
+    return writer_start(&commits, p, &parts->commits);
+}
+
+static enum err start_outgoing(struct engine_parts *parts, const struct engine_config *config,
+                               const struct engine_hooks *hooks, struct problem *p)
+{
+    struct outgoing_config outgoing = {
+        .reach = config->reach,
+        .env = config->env,
+        .event_fd = parts->event_fd,
+        .ready = {[OUTGOING_HTTP_STEPS] = &parts->has_calls,
+                  [OUTGOING_DELIVERIES] = &parts->has_deliveries},
+        .outcomes = {[OUTGOING_DELIVERIES] = parts->metrics.webhook_attempts},
+        .submit = hooks->submit_own,
+        .ctx = hooks->ctx,
+    };
+    return outgoing_start(&outgoing, p, &parts->outgoing);
+}
+
+static enum err start_threads(struct engine_parts *parts, const struct engine_config *config,
+                              const struct engine_hooks *hooks, struct problem *p)
+{
+    struct db_config writer = {config->store_url, DB_WRITER, config->env, config->log_bytes_max};
+    struct loop_reader_config reader = {config->store_url, config->env, parts->stats, parts->auth,
+                                        parts->metrics.auth_failures};
+    struct readers_config readers = {config->store_url, config->env, parts->event_fd, parts->polls};
+    enum err err = db_open(&writer, p, &parts->writer);
+    if (err == ERR_OK)
+        err = loop_reader_open(&reader, p, &parts->reader);
+    if (err == ERR_OK)
+        err = readers_start(&readers, p, &parts->readers);
+    if (err == ERR_OK)
+        err = body_thread_start(parts->event_fd, p, &parts->bodies);
+    if (err == ERR_OK && config->bus != NULL)
+        err = count_unpublished(parts, p);
+    if (err == ERR_OK)
+        err = open_relay(parts, config, hooks, p);
+    if (err == ERR_OK)
+        err = start_writer(parts, config, p);
+    return err == ERR_OK ? start_outgoing(parts, config, hooks, p) : err;
+}
+
+/* False when memory or descriptors ran out. */
+static bool make_tables(struct engine_parts *parts, const struct engine_config *config,
+                        const struct engine_hooks *hooks)
+{
+    struct waiters_hooks waiting = {hooks->ctx, hooks->submit_own, hooks->expire_waiter,
+                                    hooks->submit_read};
+    struct stream_hooks streams = {hooks->ctx, hooks->submit_read};
+    parts->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    parts->stats = replay_stats_new();
+    parts->auth = auth_new(config->env, config->root_key);
+    parts->waiters = waiters_new(config->env, &waiting);
+    gate_waiters_init(&parts->gate_waiters, config->env, hooks->submit_own, hooks->ctx);
+    parts->periodic = periodic_new(parts->auth, hooks->submit, hooks->ctx);
+    bool counted = engine_metrics_init(&parts->metrics, config->metrics);
+    parts->metrics_input = (struct read_metrics_input){&parts->metrics, config->metrics};
+    parts->subscriptions = subscriptions_new(config->env, &streams);
+    parts->writer_labels = tenant_labels_new();
+    parts->polls = worker_polls_new(env_now_ms(config->env));
+    return counted && parts->event_fd >= 0 && parts->stats != NULL && parts->auth != NULL &&
+           parts->waiters != NULL && parts->periodic != NULL && parts->subscriptions != NULL &&
+           parts->writer_labels != NULL && parts->polls != NULL;
+}
+
+enum err engine_parts_open(struct engine_parts *parts, const struct engine_config *config,
+                           const struct engine_hooks *hooks, struct problem *p)
+{
+    parts->env = config->env;
+    parts->gate = config->gate != NULL ? config->gate : gate_store();
+    parts->bus = config->bus;
+    if (!make_tables(parts, config, hooks))
+        return problem_set(p, ERR_NO_MEMORY, "no memory for the engine");
+    return start_threads(parts, config, hooks, p);
+}
+
+void engine_parts_close(struct engine_parts *parts)
+{
+    loop_reader_close(parts->reader);
+    writer_free(parts->commits); /* before those that it publishes to */
+    relay_free(parts->relay);
+    outgoing_free(parts->outgoing);
+    readers_free(parts->readers);
+    body_thread_free(parts->bodies);
+    waiters_free(parts->waiters);
+    periodic_free(parts->periodic);
+    auth_free(parts->auth);
+    replay_stats_free(parts->stats);
+    subscriptions_free(parts->subscriptions);
+    engine_metrics_release(&parts->metrics);
+    tenant_labels_free(parts->writer_labels);
+    worker_polls_free(parts->polls);
+    /* The writer's connection last: closing it folds the log back into the file. */
+    db_close(parts->writer);
+    if (parts->event_fd >= 0)
+        close(parts->event_fd);
+}
