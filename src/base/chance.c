@@ -5,21 +5,43 @@
 
 #include <string.h>
 
-static uint32_t rotate(uint32_t x, int by)
+/* A row of the state's 4 x 4 words: a round works on four columns, or four diagonals, at once. */
+typedef uint32_t row __attribute__((vector_size(16)));
+
+static inline row rotate(row x, int by)
 {
     return x << by | x >> (32 - by);
 }
 
-static void quarter(uint32_t s[static 16], int a, int b, int c, int d)
+static inline void quarters(row s[static 4])
 {
-    s[a] += s[b];
-    s[d] = rotate(s[d] ^ s[a], 16);
-    s[c] += s[d];
-    s[b] = rotate(s[b] ^ s[c], 12);
-    s[a] += s[b];
-    s[d] = rotate(s[d] ^ s[a], 8);
-    s[c] += s[d];
-    s[b] = rotate(s[b] ^ s[c], 7);
+    s[0] += s[1];
+    s[3] = rotate(s[3] ^ s[0], 16);
+    s[2] += s[3];
+    s[1] = rotate(s[1] ^ s[2], 12);
+    s[0] += s[1];
+    s[3] = rotate(s[3] ^ s[0], 8);
+    s[2] += s[3];
+    s[1] = rotate(s[1] ^ s[2], 7);
+}
+
+/* Moves the words of a row to the left, and round. */
+static inline row turn(row x, int by)
+{
+    return (row){x[by], x[(by + 1) % 4], x[(by + 2) % 4], x[(by + 3) % 4]};
+}
+
+static inline void double_round(row s[static 4])
+{
+    quarters(s);
+    /* The diagonals become columns, and columns again. */
+    s[1] = turn(s[1], 1);
+    s[2] = turn(s[2], 2);
+    s[3] = turn(s[3], 3);
+    quarters(s);
+    s[1] = turn(s[1], 3);
+    s[2] = turn(s[2], 2);
+    s[3] = turn(s[3], 1);
 }
 
 static uint32_t read_word(const unsigned char *b)
@@ -37,21 +59,22 @@ void chance_init(struct chance *c, const struct chance_seed *seed)
         c->state[4 + i] = read_word(seed->bytes + 4 * i);
 }
 
+static void write_word(unsigned char *b, uint32_t word)
+{
+    b[0] = (unsigned char)word;
+    b[1] = (unsigned char)(word >> 8);
+    b[2] = (unsigned char)(word >> 16);
+    b[3] = (unsigned char)(word >> 24);
+}
+
 static void next_block(struct chance *c)
 {
-    uint32_t s[16];
+    row s[4];
     memcpy(s, c->state, sizeof(s));
-    for (int round = 0; round < 10; round++) {
-        for (int i = 0; i < 4; i++)
-            quarter(s, i, 4 + i, 8 + i, 12 + i);
-        for (int i = 0; i < 4; i++)
-            quarter(s, i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4);
-    }
-    for (size_t i = 0; i < 16; i++) {
-        uint32_t word = s[i] + c->state[i];
-        for (size_t n = 0; n < 4; n++)
-            c->block[4 * i + n] = (unsigned char)(word >> 8 * n);
-    }
+    for (int round = 0; round < 10; round++)
+        double_round(s);
+    for (size_t i = 0; i < 16; i++)
+        write_word(c->block + 4 * i, s[i / 4][i % 4] + c->state[i]);
     c->used = 0;
     if (++c->state[12] == 0)
         c->state[13]++;
