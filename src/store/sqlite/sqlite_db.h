@@ -14,6 +14,8 @@ struct sqlite_rows {
     sqlite3_stmt *stmt;
     /* SQLite numbers $1… by first appearance; this maps ours to its. */
     int index[SQLITE_PARAMETERS_MAX + 1];
+    /* Bound to a value by an earlier use; else it is NULL, as in a statement just prepared. */
+    bool has_value[SQLITE_PARAMETERS_MAX + 1];
     int parameters;
 };
 

@@ -132,12 +132,23 @@ void sqlite_finalize_all(struct sqlite_db *db)
 
 /* --- running --- */
 
+/* Most rows have columns that stay NULL, so most parameters that are to be NULL are so already. */
+static int bind_null(struct sqlite_rows *s, int i)
+{
+    if (!s->has_value[i])
+        return SQLITE_OK;
+    int rc = sqlite3_bind_null(s->stmt, s->index[i]);
+    s->has_value[i] = rc != SQLITE_OK;
+    return rc;
+}
+
 static int bind(struct sqlite_rows *s, int i, const struct db_value *v)
 {
     int at = s->index[i];
+    if (v->kind == DB_NULL)
+        return bind_null(s, i);
+    s->has_value[i] = true;
     switch (v->kind) {
-    case DB_NULL:
-        return sqlite3_bind_null(s->stmt, at);
     case DB_INT:
         return sqlite3_bind_int64(s->stmt, at, v->number);
     case DB_TEXT:
@@ -145,6 +156,7 @@ static int bind(struct sqlite_rows *s, int i, const struct db_value *v)
                                    SQLITE_UTF8);
     case DB_BLOB:
         return sqlite3_bind_blob64(s->stmt, at, v->bytes.ptr, v->bytes.len, SQLITE_STATIC);
+    case DB_NULL:
     case DB_OTHER:
         break;
     }

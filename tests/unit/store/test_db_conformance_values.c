@@ -49,6 +49,21 @@ static void values_of_every_kind_come_back(void **state)
     db_close(db);
 }
 
+static void a_parameter_is_null_whatever_it_was_before(void **state)
+{
+    static const char SQL[] = "SELECT $1, $2";
+    const struct db_value uses[] = {DB_N(), DB_I(7), DB_N(), DB_N(), DB_T(STR("x")), DB_N()};
+    struct path file = path_in(*state, "p.db");
+    struct db *db = open_writer(file.text);
+    for (size_t i = 0; i < ARRAY_LEN(uses); i++) {
+        struct db_rows *rows = DB_QUERY(db, SQL, uses[i], DB_I(1));
+        assert_true(db_next(rows));
+        assert_int_equal(db_is_null(rows, 0), uses[i].kind == DB_NULL);
+        assert_ok(db_rows_end(rows));
+    }
+    db_close(db);
+}
+
 static void a_query_may_be_left_before_its_end(void **state)
 {
     static const char SQL[] = "SELECT num FROM notes ORDER BY num";
@@ -340,6 +355,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         folder_test(parameters_may_come_in_any_order),
         folder_test(values_of_every_kind_come_back),
+        folder_test(a_parameter_is_null_whatever_it_was_before),
         folder_test(a_query_may_be_left_before_its_end),
         folder_test(a_statement_that_does_not_compile_has_no_rows_and_an_error),
         folder_test(a_result_may_have_many_rows),
