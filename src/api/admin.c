@@ -68,8 +68,9 @@ static enum err prepare_create_key(struct call *c, void *input)
     }
     bool for_all = in->role == ROLE_VIEWER || in->role == ROLE_WORKER || in->role == ROLE_ADMIN;
     if (str_is(in->tenant_id, "*") && !for_all)
-        return problem_set(&c->op.problem, ERR_FIELD_INVALID,
-                           "tenant: only viewers, workers and admins can be for all tenants");
+        return problem_set(
+            &c->op.problem, ERR_FIELD_INVALID,
+            "tenant: only keys with the role viewer, worker or admin can cover all tenants");
     if (!who->all_tenants && !str_eq(in->tenant_id, who->tenant))
         return problem_set(&c->op.problem, ERR_FORBIDDEN,
                            "This key can make keys for its own tenant only");

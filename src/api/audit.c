@@ -26,7 +26,8 @@ static enum err prepare_list(struct call *c, void *input)
 {
     const struct list_audit_input *in = input;
     if (in->newest_first && in->after > 0)
-        return problem_set(&c->op.problem, ERR_BAD_REQUEST, "after requires order=oldest");
+        return problem_set(&c->op.problem, ERR_BAD_REQUEST,
+                           "The parameter after requires order=oldest");
     return ERR_OK;
 }
 

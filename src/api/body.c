@@ -92,7 +92,7 @@ static enum err read_body_key(struct call *c, const char *name)
     if (given == NULL || json_is_null(given))
         return ERR_OK;
     if (!json_is_string(given))
-        return problem_set(&c->op.problem, ERR_IDEM_KEY_INVALID, "%s must be text", name);
+        return problem_set(&c->op.problem, ERR_IDEM_KEY_INVALID, "%s: must be text", name);
     struct str key = json_str(given);
     enum err e = idem_key_check(key, &c->op.problem);
     if (e != ERR_OK)

@@ -114,7 +114,8 @@ static enum err prepare_list(struct call *c, void *input)
     *cursor = (struct str){id, len};
     if (fits && entity_id_ok(*cursor))
         return ERR_OK;
-    return problem_set(&c->op.problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+    return problem_set(&c->op.problem, ERR_CURSOR_INVALID,
+                       "The cursor does not belong to this list");
 }
 
 const struct route ENTITY_ROUTES[] = {

@@ -190,7 +190,7 @@ static enum err put_position(struct call *c, const struct param *p, struct str t
 {
     int64_t value;
     if (!str_to_i64(text, &value) || value < 0)
-        return refuse(c, p, "is not from this list");
+        return refuse(c, p, "does not belong to this list");
     *to = value;
     return ERR_OK;
 }
@@ -230,7 +230,7 @@ static enum err put_value(struct call *c, const struct param *p, struct str text
     case PARAM_CURSOR:
         *(struct str *)to = text;
         return text.len > 0 && text.len < CURSOR_MAX ? ERR_OK
-                                                     : refuse(c, p, "is not from this list");
+                                                     : refuse(c, p, "does not belong to this list");
     case PARAM_POSITION:
         return put_position(c, p, text, to);
     case PARAM_VERSION:
@@ -408,7 +408,7 @@ static enum err put_json(struct call *c, const struct param *p, const json_t *va
     struct str *to = member_of(c, p, input);
     enum err e = call_json_text(c, value, to);
     if (e == ERR_OK && p->max > 0 && to->len > (size_t)p->max)
-        return problem_set(&c->op.problem, ERR_BODY_TOO_LARGE, "%s may have at most %lld bytes",
+        return problem_set(&c->op.problem, ERR_BODY_TOO_LARGE, "%s: must have at most %lld bytes",
                            p->name, (long long)p->max);
     return e;
 }

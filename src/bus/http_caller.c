@@ -103,7 +103,7 @@ static void begin(struct http_caller *c, struct place *place, struct http_call *
     if (!transfer_begin(t, call, c->config.reach)) {
         leave(c, place);
     } else if (curl_multi_add_handle(c->multi, t->easy) != CURLM_OK) {
-        http_call_end(call, CALL_FAILED, "out of memory");
+        http_call_end(call, CALL_FAILED, "The server is out of memory");
         leave(c, place);
     }
 }
@@ -171,7 +171,7 @@ static void finish(struct http_caller *c, CURL *easy, CURLcode code)
     if (transfer_goes_on(t, code)) {
         if (curl_multi_add_handle(c->multi, easy) == CURLM_OK)
             return;
-        http_call_end(t->call, CALL_FAILED, "out of memory");
+        http_call_end(t->call, CALL_FAILED, "The server is out of memory");
     }
     leave(c, place);
 }
@@ -188,7 +188,7 @@ static void finish_ended(struct http_caller *c)
 
 static void abort_all(struct http_caller *c)
 {
-    static const char WHY[] = "the server is stopping";
+    static const char WHY[] = "The server is stopping";
     end_waiting(c, true, CALL_ABORTED, WHY);
     for (size_t i = 0; i < ARRAY_LEN(c->places); i++) {
         struct place *place = &c->places[i];
@@ -219,7 +219,7 @@ static void *caller_main(void *ctx)
         int running = 0;
         (void)curl_multi_perform(c->multi, &running);
         finish_ended(c);
-        end_waiting(c, false, CALL_TIMED_OUT, "the call waited for others until its time was over");
+        end_waiting(c, false, CALL_TIMED_OUT, "The call timed out while it waited for other calls");
         pthread_mutex_lock(&c->lock);
         bool waits = c->first != NULL;
         pthread_mutex_unlock(&c->lock);

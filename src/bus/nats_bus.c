@@ -388,14 +388,15 @@ static enum err add_server(struct server_list *list, struct str url, struct prob
 {
     bool secure = str_starts_with(url, STR("tls://"));
     if (!secure && !str_starts_with(url, STR("nats://")))
-        return problem_set(p, ERR_FIELD_INVALID, "a bus is nats://HOST:PORT or tls://HOST:PORT");
+        return problem_set(p, ERR_FIELD_INVALID,
+                           "The bus must be nats://HOST:PORT or tls://HOST:PORT");
     if (list->count == NATS_SERVERS_MAX || url.len >= URL_MAX - 1)
         return problem_set(p, ERR_FIELD_INVALID,
-                           "the bus has too many servers, or too long a name");
+                           "The bus has too many servers, or its name is too long");
     char *own = list->urls[list->count];
     struct str rest = {url.ptr + (secure ? 6 : 7), url.len - (secure ? 6 : 7)};
     if (rest.len == 0)
-        return problem_set(p, ERR_FIELD_INVALID, "a server of the bus has no name");
+        return problem_set(p, ERR_FIELD_INVALID, "A bus server has no host name");
     (void)snprintf(own, URL_MAX, "nats://%.*s", STR_ARG(rest));
     list->each[list->count++] = own;
     list->secure |= secure;
@@ -444,11 +445,11 @@ static enum err load_files(struct nats_bus *b, const struct nats_bus_config *con
 {
     if (config->ca != NULL &&
         natsOptions_LoadCATrustedCertificates(b->options, config->ca) != NATS_OK)
-        return problem_set(p, ERR_NOT_FOUND, "no certificates can be read from %s", config->ca);
+        return problem_set(p, ERR_NOT_FOUND, "Cannot read certificates from %s", config->ca);
     if (config->creds != NULL &&
         (access(config->creds, R_OK) != 0 || /* the library reads it at each connect */
          natsOptions_SetUserCredentialsFromFiles(b->options, config->creds, NULL) != NATS_OK))
-        return problem_set(p, ERR_NOT_FOUND, "no credentials can be read from %s", config->creds);
+        return problem_set(p, ERR_NOT_FOUND, "Cannot read credentials from %s", config->creds);
     return ERR_OK;
 }
 
@@ -459,7 +460,7 @@ enum err nats_bus_new(const struct nats_bus_config *config, struct problem *p, s
     if (list == NULL || b == NULL) {
         free(list);
         free(b);
-        return problem_set(p, ERR_NO_MEMORY, "no memory for the bus");
+        return problem_set(p, ERR_NO_MEMORY, "No memory for the bus");
     }
     enum err e = list_servers(list, config->urls, p);
     if (e != ERR_OK) {
@@ -473,7 +474,7 @@ enum err nats_bus_new(const struct nats_bus_config *config, struct problem *p, s
     pthread_mutex_init(&b->lock, NULL);
     natsStatus s = set_options(b, config, list);
     if (s != NATS_OK)
-        e = problem_set(p, ERR_FIELD_INVALID, "the bus cannot be used: %s", natsStatus_GetText(s));
+        e = problem_set(p, ERR_FIELD_INVALID, "Cannot use the bus: %s", natsStatus_GetText(s));
     if (e == ERR_OK)
         e = load_files(b, config, p);
     free(list);

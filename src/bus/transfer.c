@@ -73,14 +73,15 @@ static bool check_headers(struct transfer *t)
         const struct http_header *h = &r->headers[i];
         bytes += h->name.len + h->value.len;
         if (!is_token(h->name) || has_control(h->value))
-            return refuse(t, CALL_REQUEST_INVALID, "a header has a bad name or a line break");
+            return refuse(t, CALL_REQUEST_INVALID,
+                          "A header has an invalid name, or a line break in its value");
         if (is_one_of(h->name, OWN_HEADERS, ARRAY_LEN(OWN_HEADERS))) {
-            http_call_end(t->call, CALL_REQUEST_INVALID, "the header %.*s cannot be chosen",
-                          STR_ARG(h->name));
+            http_call_end(t->call, CALL_REQUEST_INVALID,
+                          "The header %.*s is set by pawl and cannot be chosen", STR_ARG(h->name));
             return false;
         }
     }
-    return bytes <= CALL_HEAD_MAX || refuse(t, CALL_REQUEST_INVALID, "the headers are too large");
+    return bytes <= CALL_HEAD_MAX || refuse(t, CALL_REQUEST_INVALID, "The headers are too large");
 }
 
 /* NULL with a reason (see url_fault()) when it is not a URL that may be called. */
@@ -299,7 +300,7 @@ static bool set_hop(struct transfer *t, const char *url, bool home, bool with_bo
 {
     int64_t left = t->call->deadline_ms - env_mono_ms(&ENV_SYSTEM);
     if (left <= 0)
-        return refuse(t, CALL_TIMED_OUT, "there was no time left for the call");
+        return refuse(t, CALL_TIMED_OUT, "No time was left for the call");
     buf_clear(&t->call->head);
     buf_clear(&t->call->body);
     t->refused = t->tried = t->resolving = false;
@@ -320,20 +321,20 @@ bool transfer_begin(struct transfer *t, struct http_call *call, enum address_rea
     *t = (struct transfer){.call = call, .method = r->method, .reach = reach};
     const char *why = NULL;
     if (!is_token(r->method))
-        return refuse(t, CALL_REQUEST_INVALID, "the method is not a word");
+        return refuse(t, CALL_REQUEST_INVALID, "The method is not valid");
     if (str_is(r->method, "HEAD") && r->body.len > 0)
         return refuse(t, CALL_REQUEST_INVALID, "HEAD takes no body");
     if (!check_headers(t))
         return false;
     t->origin = parse_url(r->url, &why);
     if (t->origin == NULL) {
-        http_call_end(call, CALL_REQUEST_INVALID, "the URL %s", why);
+        http_call_end(call, CALL_REQUEST_INVALID, "The URL %s", why);
         return false;
     }
     t->secure = is_secure(t->origin);
     t->easy = curl_easy_init();
     if (t->easy == NULL)
-        return refuse(t, CALL_FAILED, "out of memory");
+        return refuse(t, CALL_FAILED, "The server is out of memory");
     set_constants(t);
     return set_hop(t, r->url.ptr, true, r->body.ptr != NULL);
 }
@@ -368,11 +369,11 @@ static enum call_end end_of(CURLcode code)
 /* A name that does not resolve and one whose address is out of reach give the same error: the
  * author of a workflow must not find out which names exist inside the server's network. */
 static const char *const REFUSED_DETAIL[] = {
-    [REACH_PUBLIC] = "the host does not resolve, or not to a public address "
-                     "(pawl serve --allow-private-addresses allows others)",
-    [REACH_LOOPBACK] = "the host does not resolve, or not to a public or loopback address "
-                       "(pawl serve --allow-private-addresses allows others)",
-    [REACH_ALL] = "the host does not resolve",
+    [REACH_PUBLIC] = "The host does not resolve, or not to a public address (pawl serve "
+                     "--allow-private-addresses allows others)",
+    [REACH_LOOPBACK] = "The host does not resolve, or not to a public or loopback address (pawl "
+                       "serve --allow-private-addresses allows others)",
+    [REACH_ALL] = "The host does not resolve",
 };
 
 /* Tells the operator, who may know. */
@@ -393,7 +394,7 @@ static void set_end(struct transfer *t, CURLcode code)
         log_refusal(t);
     if (t->too_large)
         http_call_end(t->call, CALL_RESPONSE_TOO_LARGE,
-                      "the response has more than %d bytes, or more than %d of headers",
+                      "The response has more than %d bytes, or more than %d bytes of headers",
                       CALL_RESPONSE_MAX, CALL_HEAD_MAX);
     else if (refused || end == CALL_ADDRESS_REFUSED)
         http_call_end(t->call, CALL_ADDRESS_REFUSED, "%s", REFUSED_DETAIL[t->reach]);
@@ -407,20 +408,20 @@ static bool follow(struct transfer *t, const char *url)
 {
     const char *why = NULL;
     if (t->redirects++ == t->call->request.redirects_max) {
-        http_call_end(t->call, CALL_TOO_MANY_REDIRECTS, "redirected more than %d times",
+        http_call_end(t->call, CALL_TOO_MANY_REDIRECTS, "Redirected more than %d times",
                       t->call->request.redirects_max);
         return false;
     }
     CURLU *to = parse_url(str_of(url), &why);
     if (to == NULL) {
-        http_call_end(t->call, CALL_REDIRECT_REFUSED, "the URL of a redirect %s", why);
+        http_call_end(t->call, CALL_REDIRECT_REFUSED, "The URL of a redirect %s", why);
         return false;
     }
     bool secure = is_secure(to);
     bool home = same_origin(t->origin, to);
     curl_url_cleanup(to);
     if (t->secure && !secure)
-        return refuse(t, CALL_REDIRECT_REFUSED, "redirected from https to http");
+        return refuse(t, CALL_REDIRECT_REFUSED, "Redirected from https to http");
     t->secure = secure;
     int status = t->call->status;
     bool keeps = status == 307 || status == 308 || str_is(t->method, "GET") ||

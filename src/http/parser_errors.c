@@ -38,15 +38,15 @@ static const char *detail_of(enum err e)
 {
     switch ((int)e) {
     case ERR_BODY_TOO_LARGE:
-        return "the Content-Length or a chunk is too large";
+        return "The Content-Length or a chunk is too large";
     case ERR_URI_TOO_LONG:
-        return "the request target does not fit into 8 KiB";
+        return "The request target does not fit into 8 KiB";
     case ERR_HEADERS_TOO_LARGE:
-        return "the request line and headers do not fit into 8 KiB";
+        return "The request line and headers do not fit into 8 KiB";
     case ERR_HTTP_VERSION:
-        return "only HTTP/1.0 and HTTP/1.1 are spoken here";
+        return "Only HTTP/1.0 and HTTP/1.1 are supported";
     default:
-        return "the request is not well-formed HTTP/1.1";
+        return "The request is not well-formed HTTP/1.1";
     }
 }
 

@@ -36,7 +36,7 @@ struct draft {
 static enum err add_header(struct draft *d, struct str name, struct str value)
 {
     if (d->header_count == HEADERS_MAX)
-        return problem_set(d->p, ERR_FIELD_INVALID, "a request may have at most %d headers",
+        return problem_set(d->p, ERR_FIELD_INVALID, "A request may have at most %d headers",
                            HEADERS_MAX);
     d->headers[d->header_count++] = (struct http_header){name, value};
     return ERR_OK;
@@ -52,11 +52,12 @@ static enum err header_text(struct draft *d, const char *name, const json_t *val
     }
     if (!json_is_number(value) && !json_is_boolean(value))
         return problem_set(d->p, ERR_FIELD_INVALID,
-                           "header %s must be a string, a number or a boolean", name);
+                           "The header %s must be a string, a number or a boolean", name);
     buf_clear(&d->text);
     json_put_plain(&d->text, value);
     *ret = buf_ok(&d->text) ? arena_str(arena, buf_str(&d->text)) : STR_NONE;
-    return ret->ptr != NULL ? ERR_OK : problem_set(d->p, ERR_NO_MEMORY, "out of memory");
+    return ret->ptr != NULL ? ERR_OK
+                            : problem_set(d->p, ERR_NO_MEMORY, "The server is out of memory");
 }
 
 /* The key is the job's id: the same at every attempt. */
@@ -70,7 +71,7 @@ static enum err add_own_headers(struct draft *d)
         memcpy(d->job_id, id.ptr, UUID_TEXT_LEN);
     buf_release(&id);
     if (!ok)
-        return problem_set(d->p, ERR_NO_MEMORY, "out of memory");
+        return problem_set(d->p, ERR_NO_MEMORY, "The server is out of memory");
     enum err e = add_header(d, STR("Idempotency-Key"), str_of(d->job_id));
     if (e != ERR_OK || d->job->traceparent.ptr == NULL)
         return e;
@@ -83,7 +84,7 @@ static enum err add_headers(struct draft *d, struct arena *arena)
     const char *name;
     const json_t *value;
     if (headers != NULL && !json_is_object(headers) && !json_is_null(headers))
-        return problem_set(d->p, ERR_FIELD_INVALID, "headers must be an object");
+        return problem_set(d->p, ERR_FIELD_INVALID, "The headers must be an object");
     json_object_foreach (headers, name, value) {
         struct str text = STR_NONE;
         struct str key = str_of(name);
@@ -118,7 +119,7 @@ static enum err set_body(struct draft *d, struct str *ret)
     json_put_plain(&d->text, body);
     *ret = buf_str(&d->text);
     if (!buf_ok(&d->text))
-        return problem_set(d->p, ERR_NO_MEMORY, "out of memory");
+        return problem_set(d->p, ERR_NO_MEMORY, "The server is out of memory");
     return d->content_type.ptr != NULL
                ? ERR_OK
                : add_header(d, STR("Content-Type"), STR("application/json"));
@@ -131,7 +132,7 @@ static enum err make(struct draft *d, struct arena *arena, struct http_call **re
     struct http_request request = {.timeout_ms = d->job->timeout_ms,
                                    .redirects_max = CALL_REDIRECTS_MAX};
     if (!json_is_string(method) || !json_is_string(url))
-        return problem_set(d->p, ERR_FIELD_INVALID, "method and url must be strings");
+        return problem_set(d->p, ERR_FIELD_INVALID, "The method and the url must be strings");
     enum err e = add_headers(d, arena);
     if (e != ERR_OK)
         return e;
@@ -143,7 +144,7 @@ static enum err make(struct draft *d, struct arena *arena, struct http_call **re
     request.headers = d->headers;
     request.header_count = d->header_count;
     *ret = http_call_new(&request);
-    return *ret != NULL ? ERR_OK : problem_set(d->p, ERR_NO_MEMORY, "out of memory");
+    return *ret != NULL ? ERR_OK : problem_set(d->p, ERR_NO_MEMORY, "The server is out of memory");
 }
 
 enum err http_step_shape(const struct call_job *job, struct problem *p, struct http_call **ret)
@@ -152,7 +153,7 @@ enum err http_step_shape(const struct call_job *job, struct problem *p, struct h
     json_t *json = input.len > 0 ? json_loadb(input.ptr, input.len, 0, NULL) : NULL;
     if (!json_is_object(json)) {
         json_decref(json);
-        return problem_set(p, ERR_FIELD_INVALID, "the job has no request");
+        return problem_set(p, ERR_FIELD_INVALID, "The job has no request");
     }
     struct draft d = {.input = json, .job = job, .p = p};
     struct arena arena;
@@ -349,7 +350,7 @@ static void take_output(struct call_result *r, const struct http_call *call)
     /* Escapes and base64 make some bodies larger. */
     bool large = e == ERR_OK && r->text.len + call->body.len > CALL_OUTPUT_MAX / 2;
     http_step_refuse(r, large ? CALL_RESPONSE_TOO_LARGE : CALL_FAILED,
-                     large ? "the response is too large as JSON" : "out of memory");
+                     large ? "The response is too large as JSON" : "The server is out of memory");
 }
 
 static void take_answer(struct call_result *r, const struct http_call *call, int64_t now_ms)
@@ -360,7 +361,7 @@ static void take_answer(struct call_result *r, const struct http_call *call, int
         return;
     }
     char message[64];
-    (void)snprintf(message, sizeof(message), "the receiver answered %d", call->status);
+    (void)snprintf(message, sizeof(message), "The receiver answered %d", call->status);
     (void)snprintf(r->code, sizeof(r->code), "HTTP_%d", call->status);
     r->retryable = verdict == CALL_IS_LOST;
     if (r->retryable)

@@ -139,7 +139,7 @@ static bool call_begin(struct queue *q, struct outgoing_job *job)
     if (http_caller_submit(q->caller, call))
         return true;
     http_call_free(call);
-    q->kind->refuse(job, CALL_FAILED, "too many calls are waiting");
+    q->kind->refuse(job, CALL_FAILED, "Too many calls are waiting");
     return false;
 }
 
@@ -274,14 +274,14 @@ enum err outgoing_start(const struct outgoing_config *config, struct problem *p,
 {
     struct outgoing *out = calloc(1, sizeof(*out));
     if (out == NULL)
-        return problem_set(p, ERR_NO_MEMORY, "no memory for outgoing calls");
+        return problem_set(p, ERR_NO_MEMORY, "No memory for outgoing calls");
     out->config = *config;
     bool ok = true;
     for (size_t i = 0; i < OUTGOING_COUNT; i++)
         ok &= queue_init(out, (enum outgoing_queue)i);
     if (!ok) {
         outgoing_free(out);
-        return problem_set(p, ERR_NO_MEMORY, "no memory for outgoing calls");
+        return problem_set(p, ERR_NO_MEMORY, "No memory for outgoing calls");
     }
     /* The first take comes at once. */
     uint64_t one = 1;

@@ -432,11 +432,11 @@ static enum err begin(struct relay *r, struct problem *p)
     if (e == ERR_OK)
         e = read_mark(r, &mark);
     if (e != ERR_OK)
-        return problem_set(p, e, "the relay cannot read the feed");
+        return problem_set(p, e, "The relay cannot read the feed");
     r->marked = r->through = mark;
     relay_window_init(&r->window, mark, &r->config.queues);
     if (pthread_create(&r->thread, NULL, relay_main, r) != 0)
-        return problem_set(p, ERR_NO_MEMORY, "cannot start the relay");
+        return problem_set(p, ERR_NO_MEMORY, "Cannot start the relay");
     r->thread_runs = true;
     return ERR_OK;
 }
@@ -453,7 +453,7 @@ enum err relay_start(const struct relay_config *config, struct problem *p, struc
 {
     struct relay *r = calloc(1, sizeof(*r));
     if (r == NULL)
-        return problem_set(p, ERR_NO_MEMORY, "no memory for the relay");
+        return problem_set(p, ERR_NO_MEMORY, "No memory for the relay");
     pthread_condattr_t attr;
     r->config = *config;
     r->notes_last = &r->notes;

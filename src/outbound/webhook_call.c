@@ -33,7 +33,7 @@ static void read_result(struct outgoing_job *job, const struct http_call *call, 
     r->status = call->status;
     r->retry_after_ms = retry_after_ms(http_call_header(call, STR("retry-after")), now_ms);
     if (r->status < 200 || r->status >= 300)
-        (void)snprintf(r->error, sizeof(r->error), "the receiver answered %d", r->status);
+        (void)snprintf(r->error, sizeof(r->error), "The receiver answered %d", r->status);
 }
 
 /* One for each secret: while a secret is rotated there are two. */
@@ -75,7 +75,7 @@ static struct http_call *shape(struct outgoing_job *job, int64_t now_ms)
     struct http_call *call = buf_ok(&signatures) ? http_call_new(&request) : NULL;
     buf_release(&signatures);
     if (call == NULL)
-        refuse(job, CALL_FAILED, "the server is out of memory");
+        refuse(job, CALL_FAILED, "The server is out of memory");
     return call;
 }
 

@@ -196,7 +196,7 @@ static enum err check_options(const struct options *o, bool dev, struct problem 
     if (dev && !options_has(o, "dev-insecure") && !http_is_loopback(listen))
         return problem_set(p, ERR_FIELD_INVALID,
                            "--dev asks for no API keys, so it listens on loopback addresses only, "
-                           "not on %s. To allow it anyway, add --dev-insecure",
+                           "not on %s. To allow it anyway, add --dev-insecure.",
                            listen);
     return check_root_key(p);
 }

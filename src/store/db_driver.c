@@ -16,7 +16,7 @@ static enum err unknown_scheme(const struct db_config *config, struct problem *p
         (void)snprintf(forms + used, sizeof(forms) - used, "%s%s", i > 0 ? " or " : "",
                        DB_ENGINES[i]->form);
     }
-    return problem_set(p, ERR_BAD_REQUEST, "a store is given as %s, not \"%.*s\"", forms,
+    return problem_set(p, ERR_BAD_REQUEST, "The store must be given as %s, not \"%.*s\"", forms,
                        STR_ARG(config->url));
 }
 

@@ -68,17 +68,17 @@ enum err limits_load(struct limits_of_run *l, struct tx *tx, const struct tenant
     const struct definition *newest = def;
     enum err e = dispatch_concerns(tx, tenant, &queue_first);
     if (e != ERR_OK)
-        return problem_set(p, e, "cannot read the queue");
+        return problem_set(p, e, "Cannot read the queue");
     if (def->limit_count > 0)
         e = newest_definition(&tx->read, tenant->num, def->id, p, &newest);
     if (e != ERR_OK)
-        return problem_set(p, e, "cannot read the newest version of the workflow");
+        return problem_set(p, e, "Cannot read the newest version of the workflow");
     l->scope_count = 0;
     for (size_t i = 0; i < def->limit_count; i++) {
         const struct limit_rule *rule = &def->limits[i];
         e = load_scope(l, tx, tenant, def, rule, input);
         if (e != ERR_OK)
-            return problem_set(p, e, "cannot read the limits of the workflow");
+            return problem_set(p, e, "Cannot read the limits of the workflow");
         enum at_limit own = rule->at_limit != AT_LIMIT_COUNT ? rule->at_limit : tenant->at_limit;
         l->states[i] = (struct limit_state){
             .current = l->scopes[i].active_runs,
@@ -103,7 +103,7 @@ enum err limits_load_again(struct limits_of_run *l, struct tx *tx, const struct 
     json_t *input =
         json_loadb(run->input.ptr, run->input.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     if (input == NULL)
-        return problem_set(p, ERR_DAMAGED, "the run's input is not JSON");
+        return problem_set(p, ERR_DAMAGED, "The run's stored input is not JSON");
     enum err e = limits_load(l, tx, tenant, def, input, at_limit, p);
     json_decref(input);
     return e;
@@ -121,8 +121,8 @@ enum err limits_reject(const struct limits_of_run *l, size_t which, struct tx *t
     const struct limit_key_row *scope = which < l->scope_count ? &l->scopes[which] : NULL;
     /* Slots that queued runs are about to take are as good as taken. */
     int64_t current = MIN(limit->current + limit->ahead, MAX(limit->current, limit->max));
-    static const char FORMAT[] = "%lld of %lld runs of %s %.*s%s%.*s%s%.*s%s are active: try again "
-                                 "when one has ended";
+    static const char FORMAT[] =
+        "%lld of %lld runs of %s %.*s%s%.*s%s%.*s%s are active. Try again when one has ended.";
     bool keyed = scope != NULL && scope->path.len > 0;
     struct str owner = scope != NULL ? scope->workflow_id : tenant->id;
     struct str path = keyed ? scope->path : STR("");

@@ -21,7 +21,7 @@ static enum err stop_if_flooded(struct delivery_log *log, struct tx *tx)
         return e;
     e = webhooks_find_num(tx->db, log->webhook, &tx->arena, &found, &w);
     if (e == ERR_OK && found && w.disabled_at < 0)
-        e = webhook_disable(tx, &w, "too many deliveries are waiting for the receiver");
+        e = webhook_disable(tx, &w, "Too many deliveries are waiting for the receiver");
     return e;
 }
 

@@ -148,11 +148,11 @@ static enum err fire_one(struct tx *tx, struct schedule *s, struct problem *p)
         s->check_at = tx->now_ms + LOOK_AGAIN_MS;
         break;
     case SCHEDULE_MISSED:
-        s->last_error = error_of(tx, "MISSED", "the server was not running at that time", due);
+        s->last_error = error_of(tx, "MISSED", "The server was not running at that time", due);
         move_on(tx, s, &t, true);
         break;
     case SCHEDULE_OVERLAP:
-        s->last_error = error_of(tx, "OVERLAP", "the previous run was still active", due);
+        s->last_error = error_of(tx, "OVERLAP", "The previous run was still active", due);
         move_on(tx, s, &t, false);
         break;
     case SCHEDULE_FIRE:

@@ -91,7 +91,7 @@ static enum err check(struct op *op, struct entity_txn *m, const struct entity_a
                            "output: state: may have at most %d bytes", ENTITY_STATE_MAX);
     if (migrates && (a->finished || a->result_count > 0))
         return problem_set(&op->problem, ERR_ANSWER_INVALID,
-                           "output: a migration has neither results nor an end");
+                           "output: a migration cannot have results or finish the entity");
     enum err e = check_timers(op, m, a);
     return e == ERR_OK ? check_results(op, m, a) : e;
 }

@@ -493,7 +493,7 @@ static enum err finish(struct op *op, struct tx *tx, const struct finish_job_inp
                             "This is not the job's current lease, so the result was ignored");
     if (in->state.ptr != NULL)
         return problem_set(&op->problem, ERR_ANSWER_INVALID,
-                           "state: the state of an entity is a member of its output");
+                           "state: send the state of an entity as a member of output");
     if (!in->failed) {
         output = json_loadb(in->output.ptr != NULL ? in->output.ptr : "{}",
                             in->output.ptr != NULL ? in->output.len : 2,

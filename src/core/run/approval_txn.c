@@ -41,7 +41,8 @@ static enum err compose_prompt(struct run_txn *m, const struct job *job, const j
     if (!json_is_string(filled))
         e = values_text(m->tx, filled, ret);
     if (e == ERR_OK && ret->len > PROMPT_SHOWN_MAX)
-        return problem_set(p, ERR_EXPRESSION, "the prompt has more than %d bytes when it is filled",
+        return problem_set(p, ERR_EXPRESSION,
+                           "The prompt has more than %d bytes after its values were filled in",
                            PROMPT_SHOWN_MAX);
     return e;
 }
@@ -286,7 +287,8 @@ static enum err end_badly(struct run_txn *m, struct job *job, const struct appro
     json_open(&o, NULL, '{');
     json_add_text(&o, "code", expired ? STR("APPROVAL_EXPIRED") : STR("APPROVAL_REJECTED"));
     json_add_text(&o, "message",
-                  expired ? STR("nobody decided in time") : STR("a person rejected it"));
+                  expired ? STR("The approval expired without a decision")
+                          : STR("An approver rejected the step"));
     json_add_text(&o, "by", a->decided_by);
     json_add_text_or_null(&o, "reason", a->reason);
     json_close(&o, '}');
@@ -360,7 +362,7 @@ static enum err expire(struct run_txn *m, struct job *job, struct approval *a)
 
 static enum err give_up(struct run_txn *m, struct job *job)
 {
-    job->error = error_json(m->tx, "TIMED_OUT", STR("nobody decided within timeout_ms"));
+    job->error = error_json(m->tx, "TIMED_OUT", STR("Nobody decided within timeout_ms"));
     if (job->error.ptr == NULL)
         return ERR_NO_MEMORY;
     advance_answered(&m->progress, (size_t)job->step);

@@ -99,7 +99,8 @@ enum err step_sleep_begin(struct step_item *i)
         return e;
     int64_t until = 0;
     if (!json_is_string(filled) || !time_parse(json_str(filled), &until))
-        return problem_set(&i->p, ERR_EXPRESSION, "until is no time as 2026-01-31T12:00:00Z");
+        return problem_set(&i->p, ERR_EXPRESSION,
+                           "The value of until is not a time such as 2026-01-31T12:00:00Z");
     i->job->due_at = MAX(until, (int64_t)0);
     return ERR_OK;
 }

@@ -16,7 +16,7 @@ static enum err check_ancestors(struct step_item *i)
     struct run run = m->run;
     for (;;) {
         if (str_eq(run.workflow_id, i->def->workflow_id))
-            return problem_set(&i->p, ERR_EXPRESSION, "workflow \"%.*s\" would run inside itself",
+            return problem_set(&i->p, ERR_EXPRESSION, "Workflow \"%.*s\" would run inside itself",
                                STR_ARG(i->def->workflow_id));
         bool found = false;
         if (run.parent_run < 0)
@@ -39,10 +39,10 @@ enum err step_workflow_begin(struct step_item *i)
     if (e != ERR_OK)
         return e;
     if (!newest.found || (newest.archived && i->def->version < 0))
-        return problem_set(&i->p, ERR_EXPRESSION, "there is no workflow \"%.*s\"",
+        return problem_set(&i->p, ERR_EXPRESSION, "Workflow \"%.*s\" does not exist",
                            STR_ARG(i->def->workflow_id));
     if (m->run.depth + 1 > CHILD_DEPTH_MAX)
-        return problem_set(&i->p, ERR_EXPRESSION, "runs are nested more than %d deep",
+        return problem_set(&i->p, ERR_EXPRESSION, "Runs are nested more than %d levels deep",
                            CHILD_DEPTH_MAX);
     e = check_ancestors(i);
     if (e != ERR_OK)
@@ -52,7 +52,7 @@ enum err step_workflow_begin(struct step_item *i)
     e = read_tx_definition(m->read_tx, m->run.tenant, child.run.workflow_id,
                            child.run.workflow_version, &i->p, &child.def);
     if (e == ERR_WORKFLOW_NOT_FOUND)
-        return problem_set(&i->p, ERR_EXPRESSION, "workflow \"%.*s\" has no version %lld",
+        return problem_set(&i->p, ERR_EXPRESSION, "Workflow \"%.*s\" has no version %lld",
                            STR_ARG(i->def->workflow_id), (long long)i->def->version);
     if (e == ERR_OK && child.def->unsupported.len > 0)
         return problem_set(&i->p, ERR_EXPRESSION, "%.*s", STR_ARG(child.def->unsupported));

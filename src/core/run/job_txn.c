@@ -228,7 +228,7 @@ enum err job_attempt_expired(struct run_txn *m, struct job *job)
 {
     if (is_out_of_time(m, job)) {
         struct attempt_loss late = {
-            .error = error_json(m->tx, "TIMED_OUT", STR("the attempt took longer than timeout_ms")),
+            .error = error_json(m->tx, "TIMED_OUT", STR("The attempt took longer than timeout_ms")),
             .code = STR("TIMED_OUT"),
             .retryable = true,
             .timed_out = true,

@@ -129,10 +129,9 @@ static enum err collect_output(struct run_txn *m)
         if (e != ERR_OK || !values_too_large(m, i, m->run.output))
             return e;
         /* The run has done its work, but must not look as if there had been nothing to show. */
-        m->run.error =
-            error_json(m->tx, "OUTPUT_TOO_LARGE",
-                       STR("the outputs of the last step's items are too large together: "
-                           "they are kept with its jobs"));
+        m->run.error = error_json(m->tx, "OUTPUT_TOO_LARGE",
+                                  STR("The outputs of the last step's items are too large "
+                                      "together. Read them from its jobs."));
         return m->run.error.ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
     }
     return ERR_OK;
@@ -142,7 +141,7 @@ static enum err collect_error(struct run_txn *m)
 {
     if (m->progress.stop == STOP_TIMED_OUT) {
         m->run.error =
-            error_json(m->tx, "RUN_TIMED_OUT", STR("the run took longer than timeout_s"));
+            error_json(m->tx, "RUN_TIMED_OUT", STR("The run took longer than timeout_s"));
         return m->run.error.ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
     }
     size_t step = (size_t)m->progress.cause;

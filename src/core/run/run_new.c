@@ -38,7 +38,7 @@ enum err run_txn_begin(struct run_txn *m, enum run_status status)
 
 enum err run_txn_stored(enum err e, struct problem *p)
 {
-    return e == ERR_OK ? ERR_OK : problem_set(p, e, "cannot store the run");
+    return e == ERR_OK ? ERR_OK : problem_set(p, e, "Cannot store the run");
 }
 
 enum err run_txn_set_deadline(struct run_txn *m)

@@ -149,7 +149,7 @@ static enum err begin_all(struct run_txn *m, const struct step_def *step, struct
     job->due_at = -1;
     e = output_of_all(m, job, &job->output, &too_large);
     if (e == ERR_OK && too_large)
-        return problem_set(p, ERR_EXPRESSION, "the signals together have more than %d bytes",
+        return problem_set(p, ERR_EXPRESSION, "The signals together have more than %d bytes",
                            JOB_OUTPUT_MAX);
     return e;
 }
@@ -213,7 +213,7 @@ enum err signal_wait_find(struct run_txn *m, struct str name, bool *ret_found, s
 static enum err fail_too_large(struct run_txn *m, struct job *job)
 {
     job->error = error_json(m->tx, TOO_LARGE_CODE,
-                            STR("the signals together are larger than an output may be"));
+                            STR("The signals together are larger than an output may be"));
     return job->error.ptr != NULL ? job_change(m, job, JOB_ON_FAIL) : ERR_NO_MEMORY;
 }
 
@@ -277,8 +277,8 @@ static enum err late_error(struct run_txn *m, const struct job *job, struct str 
     json_open(&o, NULL, '{');
     json_add_text(&o, "code", STR("TIMED_OUT"));
     json_add_text(&o, "message",
-                  step->waits_for_all ? STR("not all signals came in time")
-                                      : STR("no signal came in time"));
+                  step->waits_for_all ? STR("Not all signals arrived in time")
+                                      : STR("No signal arrived in time"));
     enum err e = step->waits_for_all ? signal_wait_show(m->tx->db, step, job, &o) : ERR_OK;
     json_close(&o, '}');
     *ret = arena_take(&m->tx->arena, &text);

@@ -59,9 +59,10 @@ static enum err begin_map(struct run_txn *m, size_t step, struct problem *p)
     if (e != ERR_OK)
         return e;
     if (!json_is_array(items))
-        return fail_step(m, step, "ITEMS_INVALID", "for_each is not a list");
+        return fail_step(m, step, "ITEMS_INVALID", "The value of for_each is not a list");
     if (json_array_size(items) > MAP_ITEMS_MAX)
-        return fail_step(m, step, "ITEMS_INVALID", "for_each has more than 10,000 items");
+        return fail_step(m, step, "ITEMS_INVALID",
+                         "The list of for_each has more than 10,000 items");
     struct str text = STR_NONE;
     e = values_text(m->tx, items, &text);
     if (e == ERR_OK)

@@ -428,7 +428,7 @@ static enum err bulk_runs(struct op *op, struct tx *tx)
     enum err e = read_tx_tenant(&tx->read, op, &tenant);
     struct found_runs *found = arena_alloc(&tx->arena, sizeof(*found));
     if (e != ERR_OK || found == NULL)
-        return e != ERR_OK ? e : problem_set(&op->problem, ERR_NO_MEMORY, "no memory");
+        return e != ERR_OK ? e : problem_set(&op->problem, ERR_NO_MEMORY, "Out of memory");
     struct run_filter filter = in->filter;
     filter.tenant = tenant->num;
     int64_t next = -1;

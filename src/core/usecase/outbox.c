@@ -18,7 +18,8 @@ static enum err mark_relayed(struct op *op, struct tx *tx)
                       : parked_put(tx->db, &n->parked);
     if (e == ERR_OK)
         e = feed_mark_set(tx->db, FEED_MARK_BUS, in->through);
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the mark of the bus");
+    return e == ERR_OK ? ERR_OK
+                       : problem_set(&op->problem, e, "Cannot store the position of the bus");
 }
 
 const struct use_case UC_MARK_RELAYED = {.name = "mark_relayed", .write = mark_relayed};
@@ -81,7 +82,8 @@ static enum err list_outbox(struct op *op, struct read_tx *tx)
     if (e != ERR_OK)
         return e;
     if (in->cursor.ptr != NULL && !page_read_place(in->cursor, after))
-        return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+        return problem_set(&op->problem, ERR_CURSOR_INVALID,
+                           "The cursor does not belong to this list");
     struct page page = {.out = json_out_to(&op->answer.body), .op = op, .room = in->limit};
     json_open(&page.out, NULL, '{');
     show_bus(&page.out, in);
@@ -89,7 +91,7 @@ static enum err list_outbox(struct op *op, struct read_tx *tx)
     e = parked_list(tx->db, tenant, after[0], after[1], after[2] != 0, in->limit + 1, add_parked,
                     &page);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the outbox");
+        return problem_set(&op->problem, e, "Cannot list the outbox");
     page_end(&page);
     return ERR_OK;
 }
@@ -106,11 +108,11 @@ static enum err retry_parked(struct op *op, struct tx *tx)
         return e;
     e = parked_ask_again(tx->db, tenant, in->message_id, &found);
     if (e == ERR_OK && !found)
-        return problem_set(&op->problem, ERR_NOT_FOUND, "no such message is parked");
+        return problem_set(&op->problem, ERR_NOT_FOUND, "This message is not parked");
     if (e == ERR_OK)
         e = audit_record(op, tx, MAX(tenant, (int64_t)0), "outbox.retry", in->message_id, STR_NONE);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "the message could not be taken up again");
+        return problem_set(&op->problem, e, "Cannot retry the message");
     struct json_out o = json_out_to(&op->answer.body);
     json_open(&o, NULL, '{');
     json_add_text(&o, "message_id", in->message_id);

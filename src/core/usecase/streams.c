@@ -75,7 +75,7 @@ static enum err batch_end(struct batch *t, struct op *op, enum err e)
         return ERR_OK;
     stream_events_release(t->read->first);
     t->read->first = NULL;
-    return problem_set(&op->problem, e, "cannot read the events");
+    return problem_set(&op->problem, e, "Cannot read the events");
 }
 
 /* --- of a run --- */
@@ -111,9 +111,9 @@ static enum err read_run(struct op *op, struct read_tx *tx)
         return e;
     e = runs_find(tx->db, tenant->num, in->owner_id, &tx->arena, &found, &run);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the events");
+        return problem_set(&op->problem, e, "Cannot read the events");
     if (!found)
-        return problem_set(&op->problem, ERR_RUN_NOT_FOUND, "there is no such run");
+        return problem_set(&op->problem, ERR_RUN_NOT_FOUND, "This run does not exist");
     struct batch t = batch_begin(read);
     read->through = read->from;
     read->owner_id = in->owner_id;
@@ -175,9 +175,9 @@ static enum err read_entity(struct op *op, struct read_tx *tx)
         return e;
     e = find_entity(in, tx, tenant->num, &found, &entity);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the events");
+        return problem_set(&op->problem, e, "Cannot read the events");
     if (!found && uuid_is_nil(in->owner_id))
-        return problem_set(&op->problem, ERR_ENTITY_NOT_FOUND, "there is no such entity");
+        return problem_set(&op->problem, ERR_ENTITY_NOT_FOUND, "This entity does not exist");
     struct entity_reading r = {.t = batch_begin(read), .known = read->from.seq};
     read->through = read->from;
     read->owner_id = found ? entity.id : in->owner_id;

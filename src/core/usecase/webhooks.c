@@ -81,9 +81,9 @@ static enum err find_webhook(struct op *op, struct read_tx *tx, struct uuid id, 
         return e;
     e = webhooks_find(tx->db, tenant->num, id, &tx->arena, &found, ret);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the webhook");
+        return problem_set(&op->problem, e, "Cannot read the webhook");
     return found ? ERR_OK
-                 : problem_set(&op->problem, ERR_WEBHOOK_NOT_FOUND, "there is no such webhook");
+                 : problem_set(&op->problem, ERR_WEBHOOK_NOT_FOUND, "This webhook does not exist");
 }
 
 static enum err find_delivery(struct op *op, struct tx *tx, const struct delivery_input *in,
@@ -96,10 +96,10 @@ static enum err find_delivery(struct op *op, struct tx *tx, const struct deliver
         return e;
     e = deliveries_find(tx->db, w.num, in->delivery_id, &tx->arena, &found, ret);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot read the delivery");
+        return problem_set(&op->problem, e, "Cannot read the delivery");
     return found ? ERR_OK
                  : problem_set(&op->problem, ERR_DELIVERY_NOT_FOUND,
-                               "the webhook has no such delivery, or has forgotten it");
+                               "The webhook has no such delivery, or it has been removed");
 }
 
 /* --- changing --- */
@@ -109,12 +109,12 @@ static enum err check_url(struct op *op, struct str url)
     const char *fault = url_fault(url);
     if (fault == NULL)
         return ERR_OK;
-    return problem_set(&op->problem, ERR_FIELD_INVALID, "url %s", fault);
+    return problem_set(&op->problem, ERR_FIELD_INVALID, "url: %s", fault);
 }
 
 static enum err cannot_store(struct op *op, enum err e)
 {
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the webhook");
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot store the webhook");
 }
 
 /* The answer shows the secret; what is stored for replays does not. */
@@ -156,7 +156,8 @@ static enum err create_webhook(struct op *op, struct tx *tx)
     if (e != ERR_OK)
         return cannot_store(op, e);
     if (tenant->num != 0 && count >= WEBHOOKS_PER_TENANT_MAX)
-        return problem_set(&op->problem, ERR_WEBHOOK_LIMIT, "a tenant may have at most %d webhooks",
+        return problem_set(&op->problem, ERR_WEBHOOK_LIMIT,
+                           "A tenant may have at most %d webhooks. Delete one first.",
                            WEBHOOKS_PER_TENANT_MAX);
     struct webhook w = {
         .id = env_new_id(tx->env),
@@ -209,7 +210,7 @@ static enum err put_webhook(struct op *op, struct tx *tx)
         e = enable(tx, &w);
     } else if (in->enabled == WEBHOOK_DISABLE && w.disabled_at < 0) {
         w.disabled_at = tx->now_ms;
-        w.disabled_reason = STR("somebody disabled it");
+        w.disabled_reason = STR("Disabled by a user");
     }
     if (e == ERR_OK)
         e = webhooks_update(tx->db, &w);
@@ -292,7 +293,7 @@ static enum err read_place(struct op *op, struct str cursor, int64_t *ret)
 {
     if (cursor.ptr == NULL || (str_to_i64(cursor, ret) && *ret >= 0))
         return ERR_OK;
-    return problem_set(&op->problem, ERR_CURSOR_INVALID, "cursor is not from this list");
+    return problem_set(&op->problem, ERR_CURSOR_INVALID, "The cursor does not belong to this list");
 }
 
 static void add_webhook(void *ctx, const struct webhook *w)
@@ -317,7 +318,7 @@ static enum err list_webhooks(struct op *op, struct read_tx *tx)
     struct page page = page_begin(op, in->limit);
     e = webhooks_list(tx->db, tenant->num, after, in->limit + 1, add_webhook, &page);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the webhooks");
+        return problem_set(&op->problem, e, "Cannot list the webhooks");
     page_end(&page);
     return ERR_OK;
 }
@@ -348,7 +349,7 @@ static enum err list_deliveries(struct op *op, struct read_tx *tx)
     struct page page = page_begin(op, in->limit);
     e = deliveries_list(tx->db, w.num, before, in->limit + 1, add_delivery, &page);
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot list the deliveries");
+        return problem_set(&op->problem, e, "Cannot list the deliveries");
     page_end(&page);
     return ERR_OK;
 }
@@ -372,11 +373,11 @@ static enum err redeliver(struct op *op, struct tx *tx)
         e = deliveries_update(tx->db, &d);
     }
     if (e != ERR_OK)
-        return problem_set(&op->problem, e, "cannot store the delivery");
+        return problem_set(&op->problem, e, "Cannot store the delivery");
     struct json_out o = json_out_to(&op->answer.body);
     render_delivery(&o, &d);
     e = audit_record_id(op, tx, d.tenant, "webhook.redeliver", d.id, buf_str(&op->answer.body));
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the delivery");
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot store the delivery");
 }
 
 const struct use_case UC_REDELIVER = {.name = "redeliver", .write = redeliver};
@@ -436,7 +437,7 @@ static enum err test_webhook(struct op *op, struct tx *tx)
         render_delivery(&o, &d);
     buf_release(&id);
     buf_release(&body);
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "cannot store the delivery");
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot store the delivery");
 }
 
 const struct use_case UC_TEST_WEBHOOK = {.name = "test_webhook", .write = test_webhook};

@@ -97,14 +97,14 @@ const struct invariant INVARIANTS[] = {
      " FROM tenants t LEFT JOIN counted c ON c.tenant = t.num"
      " WHERE t.queued_runs <> COALESCE(c.n, 0)"},
     {CHECK_QUEUE, CHECK_FULL | CHECK_QUICK | CHECK_DERIVED,
-     "queued_runs of a limit is not the number of runs in its lines",
+     "queued_runs of a limit is not the number of runs in its queues",
      "WITH counted AS (SELECT x.scope, count(*) AS n FROM line_scopes x"
      " JOIN queue q ON q.line = x.line GROUP BY x.scope)"
      " SELECT s.tenant, NULL, s.queued_runs, COALESCE(c.n, 0)"
      " FROM scopes s LEFT JOIN counted c ON c.scope = s.num"
      " WHERE s.queued_runs <> COALESCE(c.n, 0)"},
     {CHECK_QUEUE, CHECK_FULL | CHECK_DERIVED,
-     "a queued run does not stand in its line",
+     "a queued run is not in its queue",
      "SELECT r.tenant, r.num, NULL, NULL FROM runs r"
      " LEFT JOIN lines l ON l.tenant = r.tenant AND l.scopes = COALESCE(r.scopes, '')"
      " LEFT JOIN queue q ON q.line = l.num AND q.urgency = -r.priority AND q.run = r.num"
@@ -117,32 +117,32 @@ const struct invariant INVARIANTS[] = {
      " OR q.urgency <> -r.priority OR l.num IS NULL OR l.tenant <> r.tenant"
      " OR l.scopes <> COALESCE(r.scopes, '')"},
     {CHECK_QUEUE, CHECK_FULL | CHECK_DERIVED,
-     "a line does not name the first of its runs",
+     "a queue does not name its first run",
      "SELECT l.tenant, l.run, l.num, NULL FROM lines l"
      " WHERE l.urgency <> " FIRST_IN_LINE("l.num", "urgency")
      " OR l.run <> " FIRST_IN_LINE("l.num", "run")},
     {CHECK_QUEUE, CHECK_FULL | CHECK_DERIVED,
-     "a line is kept although no run stands in it",
+     "an empty queue was not removed",
      "SELECT l.tenant, NULL, l.num, NULL FROM lines l"
      " WHERE NOT EXISTS (SELECT 1 FROM queue q WHERE q.line = l.num)"},
     {CHECK_QUEUE, CHECK_FULL | CHECK_DERIVED,
-     "a limit lists a line that is not there or not under it",
+     "a limit lists a queue that does not exist or is not under it",
      "SELECT l.tenant, NULL, x.scope, NULL FROM line_scopes x LEFT JOIN lines l ON l.num = x.line"
      " WHERE l.num IS NULL OR NOT " LIST_HAS("l.scopes", "x.scope")},
     {CHECK_QUEUE, CHECK_FULL | CHECK_DERIVED,
-     "a line is not listed by each of its limits",
+     "a queue is not listed by each of its limits",
      "WITH counted AS (SELECT x.line, count(*) AS n FROM line_scopes x"
      " JOIN lines l ON l.num = x.line WHERE " LIST_HAS("l.scopes", "x.scope") " GROUP BY x.line)"
      " SELECT l.tenant, l.run, COALESCE(c.n, 0), " LIST_LENGTH("l.scopes")
      " FROM lines l LEFT JOIN counted c ON c.line = l.num"
      " WHERE COALESCE(c.n, 0) <> " LIST_LENGTH("l.scopes")},
     {CHECK_QUEUE, CHECK_FULL | CHECK_DERIVED,
-     "a line is under a limit that is not there or not of its workflow",
+     "a queue is under a limit that does not exist or is not of its workflow",
      "SELECT l.tenant, l.run, x.scope, NULL FROM line_scopes x JOIN lines l ON l.num = x.line"
      " LEFT JOIN scopes s ON s.num = x.scope LEFT JOIN runs r ON r.num = l.run"
      " WHERE s.num IS NULL OR s.tenant <> l.tenant OR s.workflow_id <> r.workflow_id"},
     {CHECK_QUEUE, CHECK_FULL | CHECK_DERIVED,
-     "a line waits for a limit that is not its own",
+     "a queue waits for a limit that is not its own",
      "SELECT l.tenant, l.run, l.waits_for, NULL FROM lines l"
      " WHERE l.waits_for <> 0 AND NOT " LIST_HAS("l.scopes", "l.waits_for")},
 
@@ -262,7 +262,7 @@ const struct invariant INVARIANTS[] = {
      " LEFT JOIN counted c ON c.run = a.run AND c.ordinal = a.ordinal"
      " WHERE a.votes <> COALESCE(c.n, 0)"},
     {CHECK_APPROVALS, CHECK_FULL,
-     "decisions are told more or less often than they were made",
+     "an approval's decisions and its decision events differ in number",
      "WITH told AS (SELECT run, count(*) AS n FROM events WHERE type = 'approval.decided'"
      " GROUP BY run), made AS (SELECT run, count(*) AS n FROM approvals"
      " WHERE decided_at IS NOT NULL GROUP BY run),"
@@ -271,7 +271,7 @@ const struct invariant INVARIANTS[] = {
      " LEFT JOIN told t ON t.run = k.run LEFT JOIN made m ON m.run = k.run"
      " WHERE COALESCE(t.n, 0) <> COALESCE(m.n, 0)"},
     {CHECK_APPROVALS, CHECK_FULL,
-     "a job was let go more than once",
+     "a job was approved more than once",
      "SELECT NULL, run, count(*), 1 FROM events WHERE type = 'job.approved'"
      " GROUP BY run, data HAVING count(*) > 1"},
 
@@ -291,7 +291,7 @@ const struct invariant INVARIANTS[] = {
      " WHERE (d.state IN ('delivered', 'failed')) <> (d.finished_at IS NOT NULL)"
      " OR (d.finished_at IS NULL) <> (d.next_at IS NOT NULL)"},
     {CHECK_WEBHOOKS, CHECK_FULL,
-     "there are webhooks, and nobody knows how far they have been told",
+     "there are webhooks, but their position in the feed is lost",
      "SELECT NULL, NULL, count(*), NULL FROM webhooks WHERE deleted_at IS NULL"
      " AND NOT EXISTS (SELECT 1 FROM feed_marks WHERE name = 'webhooks') HAVING count(*) > 0"},
 

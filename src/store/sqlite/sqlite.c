@@ -202,7 +202,7 @@ static enum err configure(struct sqlite_db *db, struct problem *p)
     char *message = NULL;
     int rc = sqlite3_exec(db->conn, sql, NULL, NULL, &message);
     if (rc != SQLITE_OK)
-        (void)problem_set(p, ERR_STORE_FAILED, "cannot set up the database: %s",
+        (void)problem_set(p, ERR_STORE_FAILED, "Cannot set up the database: %s",
                           message != NULL ? message : sqlite3_errmsg(db->conn));
     sqlite3_free(message);
     if (rc != SQLITE_OK)
@@ -221,7 +221,7 @@ static enum err connect_file(struct sqlite_db *db, struct problem *p)
                 (writer ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
     int rc = sqlite3_open_v2(db->path, &db->conn, flags, writer ? wal_vfs_name() : NULL);
     if (rc != SQLITE_OK)
-        return problem_set(p, ERR_STORE_FAILED, "cannot open %s: %s", db->path,
+        return problem_set(p, ERR_STORE_FAILED, "Cannot open %s: %s", db->path,
                            db->conn != NULL ? sqlite3_errmsg(db->conn) : "no memory");
     (void)sqlite3_extended_result_codes(db->conn, 1);
     (void)sqlite3_busy_timeout(db->conn, READER_BUSY_MS);
@@ -268,10 +268,10 @@ static enum err open_db(const struct db_config *config, struct str path, struct 
     (void)pthread_once(&once, configure_once);
     struct sqlite_db *db = calloc(1, sizeof(*db));
     if (db == NULL)
-        return problem_set(p, ERR_NO_MEMORY, "no memory for a connection");
+        return problem_set(p, ERR_NO_MEMORY, "No memory for a connection");
     if (path.len >= sizeof(db->path)) {
         free(db);
-        return problem_set(p, ERR_BAD_REQUEST, "the path of the store is too long");
+        return problem_set(p, ERR_BAD_REQUEST, "The path of the store is too long");
     }
     memcpy(db->path, path.ptr, path.len);
     db->base.ops = &OPS;

@@ -22,14 +22,14 @@ static enum err backup_begin(struct db *base, struct problem *p, struct db_backu
     struct sqlite_db *db = CONTAINER_OF(base, struct sqlite_db, base);
     struct sqlite_backup *b = calloc(1, sizeof(*b));
     if (b == NULL)
-        return problem_set(p, ERR_NO_MEMORY, "no memory for a backup");
+        return problem_set(p, ERR_NO_MEMORY, "No memory for a backup");
     b->base.db = base;
     bool named = sqlite_file_name_copy(db->path, db->env, b->path, sizeof(b->path));
     if (named && sqlite3_open_v2(b->path, &b->copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
                                  NULL) == SQLITE_OK)
         b->backup = sqlite3_backup_init(b->copy, "main", db->conn, "main");
     if (b->backup == NULL) {
-        (void)problem_set(p, ERR_STORE_FULL, "cannot write a copy beside the store: %s",
+        (void)problem_set(p, ERR_STORE_FULL, "Cannot write a copy beside the store: %s",
                           b->copy != NULL ? sqlite3_errmsg(b->copy) : "no memory");
         (void)sqlite3_close(b->copy);
         sqlite_file_remove_copy(b->path);

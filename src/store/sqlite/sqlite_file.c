@@ -29,17 +29,17 @@ enum err sqlite_file_lock(const char *path, struct problem *p, int *ret_fd)
     int len = snprintf(name, sizeof(name), "%s.lock", real != NULL ? real : path);
     free(real);
     if (len < 0 || (size_t)len >= sizeof(name))
-        return problem_set(p, ERR_BAD_REQUEST, "the path of the store is too long");
+        return problem_set(p, ERR_BAD_REQUEST, "The path of the store is too long");
     int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
-        return problem_set(p, ERR_STORE_FAILED, "cannot open %s: %s", name, strerror(errno));
+        return problem_set(p, ERR_STORE_FAILED, "Cannot open %s: %s", name, strerror(errno));
     char pid[16] = "";
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         ssize_t got = pread(fd, pid, sizeof(pid) - 1, 0);
         int why = errno;
         close(fd);
         if (why != EWOULDBLOCK && got < 0)
-            return problem_set(p, ERR_STORE_FAILED, "cannot lock %s: %s", name, strerror(why));
+            return problem_set(p, ERR_STORE_FAILED, "Cannot lock %s: %s", name, strerror(why));
         return problem_set(p, ERR_STORE_BUSY, "%s is in use by another pawl (process %.*s)", path,
                            (int)strcspn(pid, "\n"), pid);
     }
@@ -150,8 +150,7 @@ enum err sqlite_file_make_durable(sqlite3 *conn, const char *path, struct proble
         rc = sync_file(conn, SQLITE_FCNTL_FILE_POINTER);
     if (rc == SQLITE_OK && sync_folder(path))
         return ERR_OK;
-    return problem_set(p, ERR_STORE_FAILED,
-                       "%s cannot be synced to disk (%s): nothing is served from it", path,
+    return problem_set(p, ERR_STORE_FAILED, "Cannot sync %s to disk (%s). Check the disk.", path,
                        rc == SQLITE_OK ? strerror(errno) : sqlite3_errstr(rc));
 }
 
@@ -168,7 +167,7 @@ static enum err pragma_int(sqlite3 *conn, const char *sql, struct problem *p, in
     (void)sqlite3_finalize(stmt);
     if (rc == SQLITE_ROW)
         return ERR_OK;
-    return problem_set(p, ERR_STORE_FAILED, "cannot read the database: %s", sqlite3_errmsg(conn));
+    return problem_set(p, ERR_STORE_FAILED, "Cannot read the database: %s", sqlite3_errmsg(conn));
 }
 
 static int newest_version(void)
@@ -187,15 +186,14 @@ enum err sqlite_file_check_owner(sqlite3 *conn, const char *path, struct problem
     if (e == ERR_OK)
         e = pragma_int(conn, "SELECT count(*) FROM sqlite_schema", p, &tables);
     if (e != ERR_OK)
-        return problem_set(p, e, "cannot read %s: %s", path, sqlite3_errmsg(conn));
+        return problem_set(p, e, "Cannot read %s: %s", path, sqlite3_errmsg(conn));
     if (application != APPLICATION_ID && (application != 0 || version != 0 || tables != 0))
         return problem_set(p, ERR_STORE_FAILED, "%s is a database of another program", path);
     if (version > newest_version())
-        return problem_set(
-            p, ERR_STORE_FAILED,
-            "%s was written by a newer pawl (its schema is %d, this pawl %s knows up "
-            "to %d): use that version or restore a backup",
-            path, version, PAWL_VERSION, newest_version());
+        return problem_set(p, ERR_STORE_FAILED,
+                           "%s was written by a newer pawl (its schema is %d, pawl %s knows up to "
+                           "%d). Use the newer version or restore a backup.",
+                           path, version, PAWL_VERSION, newest_version());
     return ERR_OK;
 }
 
@@ -214,7 +212,7 @@ static enum err migrate_one(sqlite3 *conn, const struct migration *m, struct pro
         LOG(LOG_INFO, "migrated the store", LOG_N("schema", m->number), LOG_Z("name", m->name));
         return ERR_OK;
     }
-    enum err e = problem_set(p, ERR_STORE_FAILED, "migration %d (%s) failed: %s", m->number,
+    enum err e = problem_set(p, ERR_STORE_FAILED, "Migration %d (%s) failed: %s", m->number,
                              m->name, message != NULL ? message : sqlite3_errmsg(conn));
     sqlite3_free(message);
     (void)sqlite3_exec(conn, "ROLLBACK", NULL, NULL, NULL);
@@ -239,7 +237,7 @@ static enum err add_functions(sqlite3 *conn, struct problem *p)
                                         SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY,
                                         NULL, key_hash, NULL, NULL, NULL);
     return rc == SQLITE_OK ? ERR_OK
-                           : problem_set(p, ERR_STORE_FAILED, "cannot prepare the migration: %s",
+                           : problem_set(p, ERR_STORE_FAILED, "Cannot prepare the migration: %s",
                                          sqlite3_errmsg(conn));
 }
 

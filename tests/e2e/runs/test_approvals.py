@@ -82,7 +82,7 @@ def test_a_rejected_job_denies_its_run(api, tenant):
     assert decide(api, tenant, job, "reject", reason="no").json["run_status"] == "denied"
     shown = show(api, tenant, run)
     assert shown["status"] == "denied" and shown["error"]["code"] == "STEP_DENIED" and actions.step(shown, "pay")["status"] == "denied"
-    assert shown["error"]["cause"] == {"code": "APPROVAL_REJECTED", "message": "a person rejected it", "by": "ann", "reason": "no"}
+    assert shown["error"]["cause"] == {"code": "APPROVAL_REJECTED", "message": "An approver rejected the step", "by": "ann", "reason": "no"}
     assert api.work(tenant) is None
     assert_problem(api.post(f"/api/v1/runs/{run}/retry", tenant=tenant), 409, "RUN_IS_OVER")
 

@@ -101,7 +101,7 @@ def test_a_long_list_of_findings_is_cut_and_counted(server):
     api = start_again(server)
     queue = checks(api.get("/api/v1/doctor").json)["queue"]["found"]
     kinds = collections.Counter(f["what"] for f in queue)
-    assert kinds["a queued run does not stand in its line"] == 100
+    assert kinds["a queued run is not in its queue"] == 100
     assert differences(api)["queue"] > 150
 
 

@@ -350,7 +350,7 @@ static void a_name_that_takes_long_holds_up_nobody(void **state)
         assert_end(perform_request(fixture, &slow), CALL_TIMED_OUT);
     const struct http_call *queued = perform_request(fixture, &slow);
     assert_end(queued, CALL_TIMED_OUT);
-    assert_contains(queued->detail, "waited for others");
+    assert_contains(queued->detail, "waited for other calls");
     assert_int_equal(lookups_under_way(), CALLS_IN_FLIGHT_MAX);
     release_slow_name(true);
 }

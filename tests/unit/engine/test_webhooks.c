@@ -274,7 +274,7 @@ static void a_webhook_that_is_flooded_is_disabled(void **state)
     settle(h->fixture);
     assert_int_equal(in_file(h->fixture,
                              "SELECT count(*) FROM webhooks WHERE disabled_at IS NOT NULL"
-                             " AND disabled_reason LIKE 'too many%'"),
+                             " AND disabled_reason LIKE 'Too many%'"),
                      1);
 }
 

@@ -314,7 +314,7 @@ static void a_status_that_is_no_success_is_an_error_with_an_excerpt(void **state
     assert_string_equal(r.code, "HTTP_404");
     assert_false(r.retryable);
     assert_int_equal(r.retry_after_ms, 0);
-    assert_str(buf_str(&r.text), "{\"code\":\"HTTP_404\",\"message\":\"the receiver answered 404\","
+    assert_str(buf_str(&r.text), "{\"code\":\"HTTP_404\",\"message\":\"The receiver answered 404\","
                                  "\"details\":{\"status\":404,\"body\":\"no such thing\"}}");
     call_result_release(&r);
     char *large = malloc(MIB);
@@ -324,7 +324,7 @@ static void a_status_that_is_no_success_is_an_error_with_an_excerpt(void **state
     assert_true(r.text.len > CALL_EXCERPT_MAX && r.text.len < 2 * CALL_EXCERPT_MAX);
     call_result_release(&r);
     r = result_of(answered(400, "", (struct str){"\0", 1}));
-    assert_str(buf_str(&r.text), "{\"code\":\"HTTP_400\",\"message\":\"the receiver answered 400\","
+    assert_str(buf_str(&r.text), "{\"code\":\"HTTP_400\",\"message\":\"The receiver answered 400\","
                                  "\"details\":{\"status\":400}}");
     call_result_release(&r);
     free(large);

@@ -177,14 +177,14 @@ static inline struct check_result check_file(const char *path, unsigned depth, s
 #define SCOPE_EMPTY "a limit by workflow"
 #define TENANT_QUEUED "queued_runs of the tenant"
 #define LIMIT_QUEUED "queued_runs of a limit"
-#define NOT_IN_LINE "a queued run does not"
+#define NOT_IN_LINE "a queued run is not"
 #define PLACE_STRAY "a place in the queue"
-#define FIRST_WRONG "a line does not name"
-#define LINE_EMPTY "a line is kept"
+#define FIRST_WRONG "a queue does not name"
+#define LINE_EMPTY "an empty queue"
 #define LISTED_STRAY "a limit lists"
-#define LISTED_MISSING "a line is not listed"
-#define LINE_SCOPE_MISSING "a line is under"
-#define WAITS_WRONG "a line waits"
+#define LISTED_MISSING "a queue is not listed"
+#define LINE_SCOPE_MISSING "a queue is under"
+#define WAITS_WRONG "a queue waits"
 #define STATUS_UNKNOWN "the status of a run"
 #define RUN_END "a run is over"
 #define RUN_VERSION "the version of a run"
@@ -208,8 +208,8 @@ static inline struct check_result check_file(const char *path, unsigned depth, s
 #define APPROVAL_IDLE "an approval is pending"
 #define APPROVAL_MISSING "a job waits for an approval"
 #define VOTES_WRONG "an approval counts"
-#define DECISION_EVENTS "decisions are told"
-#define LET_GO_TWICE "a job was let go"
+#define DECISION_EVENTS "an approval's decisions"
+#define APPROVED_TWICE "a job was approved"
 #define DELIVERY_STRAY "a delivery is of no"
 #define DELIVERY_STATE "the state of a delivery"
 #define DELIVERY_END "a delivery is over"
@@ -333,7 +333,7 @@ static const struct damage DAMAGES[] = {
     {"UPDATE approvals SET status = 'rejected', decided_at = 5, decided_by = 'ann' WHERE run = 8",
      {APPROVAL_MISSING, DECISION_EVENTS}},
     {"INSERT INTO events (run, seq, at, type, data) VALUES (7, 4, 6, 'job.approved',"
-     " '{\"job_id\":1}')", {LET_GO_TWICE}},
+     " '{\"job_id\":1}')", {APPROVED_TWICE}},
     {"INSERT INTO events (run, seq, at, type, data) VALUES (7, 4, 6, 'job.approved',"
      " '{\"job_id\":2}')", {NULL}},
 

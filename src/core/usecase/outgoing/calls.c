@@ -155,7 +155,7 @@ static enum err take_calls(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         return ERR_OK;
     /* Some may have been taken: only a rollback undoes that. */
-    return problem_set(&op->problem, err_after_change(e), "jobs could not be taken: %s",
+    return problem_set(&op->problem, err_after_change(e), "Cannot claim jobs for HTTP calls: %s",
                        err_code(e));
 }
 
@@ -217,7 +217,7 @@ static enum err finish_call(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         return ERR_OK;
     return problem_set(&op->problem, err_after_change(e),
-                       "the result of a call could not be stored: %s", err_code(e));
+                       "Cannot store the result of an HTTP call: %s", err_code(e));
 }
 
 const struct use_case UC_FINISH_CALL = {.name = "finish_call", .write = finish_call};

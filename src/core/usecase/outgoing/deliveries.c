@@ -220,7 +220,7 @@ static enum err take_deliveries(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         return ERR_OK;
     /* Some may have been taken: only a rollback undoes that. */
-    return problem_set(&op->problem, err_after_change(e), "deliveries could not be taken: %s",
+    return problem_set(&op->problem, err_after_change(e), "Cannot claim deliveries: %s",
                        err_code(e));
 }
 
@@ -280,11 +280,11 @@ static enum err apply(struct tx *tx, struct webhook *w, struct delivery *d,
     case ATTEMPT_GONE:
         end_delivery(tx, d, DELIVERY_FAILED);
         *ret_outcome = "gone";
-        return webhook_disable(tx, w, "its receiver answered 410 Gone");
+        return webhook_disable(tx, w, "The receiver answered 410 Gone");
     case ATTEMPT_DEAD:
         end_delivery(tx, d, DELIVERY_FAILED);
         *ret_outcome = "failed";
-        return webhook_disable(tx, w, "its receiver has taken nothing for five days");
+        return webhook_disable(tx, w, "The receiver has accepted nothing for five days");
     }
     assert(!"unknown verdict");
     return ERR_INTERNAL;
@@ -325,7 +325,7 @@ static enum err finish_delivery(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         return ERR_OK;
     return problem_set(&op->problem, err_after_change(e),
-                       "the result of a delivery could not be stored: %s", err_code(e));
+                       "Cannot store the result of a delivery: %s", err_code(e));
 }
 
 const struct use_case UC_FINISH_DELIVERY = {.name = "finish_delivery", .write = finish_delivery};
