@@ -13,7 +13,7 @@ void api_free(struct api *api);
 
 /* Call once per turn of the loop, on its thread. */
 void api_tick(struct api *api, int64_t mono_ms);
-/* How long the loop may sleep until then; -1: for ever. */
+/* How long the loop may sleep until then; -1: forever. */
 int api_timeout_ms(const struct api *api);
 /* Ends open event streams. */
 void api_drain(struct api *api);

@@ -1,8 +1,8 @@
-/* A route as one row: method, path, who may call it, what it takes, and the use case behind it.
+/* A route as one row: method, path, who may call it, its parameters, and its use case.
  *
- * Everything that a request may say is declared in a table of parameters beside the row. One reader
- * (params.h) checks it and fills the use case's input, and tests compare the same table with
- * docs/openapi.yaml, docs/api.md and the routes that the end-to-end tests call. */
+ * Everything that a request may say is declared in a table of parameters beside the row. One
+ * reader (params.h) checks it and fills the use case's input, and tests compare the same table
+ * with docs/openapi.yaml, docs/api.md and the routes that the end-to-end tests call. */
 #ifndef PAWL_API_ROUTE_H
 #define PAWL_API_ROUTE_H
 

@@ -10,7 +10,7 @@
 /* --- reading --- */
 
 /* jansson calls many a failed allocation an invalid token, which would blame the caller. So its
- * allocations are watched; set up before main(), as it must be told before its first use. */
+ * allocations are watched; set up before main(), because jansson must know before its first use. */
 static _Thread_local bool memory_ran_out;
 
 static void *watched_malloc(size_t size)

@@ -128,7 +128,7 @@ void log_line(enum log_level level, const char *message, const struct log_field 
         put_line(&line, level, start, NULL, 0);
     }
     if (buf_ok(&line)) {
-        /* Nobody is left to be told when standard error cannot be written. */
+        /* A failed write to standard error cannot be reported anywhere. */
         ssize_t ignored = write(STDERR_FILENO, line.ptr, line.len);
         (void)ignored;
     }

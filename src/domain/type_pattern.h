@@ -12,8 +12,8 @@ bool type_pattern_fits(struct str pattern, struct str type);
 bool type_list_ok(struct str list);
 bool type_list_fits(struct str list, struct str type);
 
-/* The beginning that only pawl's own events have, as "run."; NULL when the type has none. Nobody
- * who is told that a run has ended is to wonder who says so. */
+/* The beginning that only pawl's own events have, as "run."; NULL when the type has none. A
+ * subscriber must be able to trust that an event run.* comes from pawl. */
 const char *type_own_prefix(struct str type);
 
 #endif

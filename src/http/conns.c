@@ -1,5 +1,5 @@
-/* Closes connections of slow or silent clients. libmicrohttpd only measures how long a connection
- * was silent; a client that sends a byte now and then would hold it for ever. */
+/* Closes connections of slow or silent clients. libmicrohttpd only measures how long a
+ * connection was silent; a client that sends a byte now and then would hold it forever. */
 #define _GNU_SOURCE /* POLLRDHUP */
 #include "http/internal.h"
 

@@ -128,8 +128,8 @@ const char *http_server_url(const struct http_server *server);
 /* Is this HOST:PORT reachable from this machine only? */
 bool http_is_loopback(const char *listen);
 
-/* For the caller's poll(): readable when a turn has something to do, and how long it may sleep (-1:
- * for ever). */
+/* For the caller's poll(): readable when a turn has something to do, and how long it may sleep
+ * (-1: forever). */
 int http_server_fd(const struct http_server *server);
 int http_server_timeout_ms(const struct http_server *server);
 void http_server_turn(struct http_server *server);

@@ -291,7 +291,7 @@ struct numbered_run {
     struct uuid run_id;
 };
 
-/* Keys whose run is not kept for ever may outlive it: they are not looked at. */
+/* Keys whose run is not kept forever may outlive it: they are skipped. */
 static enum err next_run_ids(struct db *db, int64_t after, struct numbered_run *out,
                              size_t *ret_count)
 {

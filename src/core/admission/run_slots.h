@@ -25,7 +25,7 @@ MUST_CHECK enum err run_slots_note_room(struct tx *tx, int64_t tenant);
 /* The run waits in its line; a new line waits for `waits_for` (a scope, or 0: the tenant). */
 MUST_CHECK enum err run_queue_enter(struct tx *tx, struct tenant *tenant, const struct run *run,
                                     int64_t waits_for);
-/* `admitted`: it takes its slots now; otherwise it leaves for good. */
+/* `admitted`: it takes its slots now; otherwise it leaves the queue permanently. */
 MUST_CHECK enum err run_queue_leave(struct tx *tx, struct tenant *tenant, const struct run *run,
                                     bool admitted);
 

@@ -45,7 +45,7 @@ static struct str route_of(struct entity_txn *m)
     return arena_take(&m->tx->arena, &route);
 }
 
-/* *ret_again: it was refused for the moment, and those behind it wait with it. */
+/* *ret_again: it was refused for the moment; later ones wait with it. */
 static enum err start_one(struct entity_txn *m, struct entity_start *row, int64_t due_at,
                           bool *ret_again)
 {

@@ -26,7 +26,7 @@ enum err fan_out_webhooks_changed(struct tx *tx, int64_t left)
         e = feed_end(tx, &mark);
         return e == ERR_OK ? feed_mark_set(tx->db, FEED_MARK_WEBHOOKS, mark) : e;
     }
-    /* A mark that stayed would keep the feed and old runs for ever. */
+    /* A mark that stayed would keep the feed and old runs forever. */
     e = feed_mark_drop(tx->db, FEED_MARK_WEBHOOKS);
     return e == ERR_OK ? feed_mark_drop(tx->db, FEED_MARK_WEBHOOKS_SEQ) : e;
 }

@@ -260,7 +260,7 @@ enum err entity_apply(struct op *op, struct entity_txn *m, struct job *job, cons
         e = migrate(m);
     if (e == ERR_OK && a.finished) {
         x->finished_at = m->tx->now_ms;
-        x->migrate_to = -1; /* there is nothing to migrate: what comes next begins anew */
+        x->migrate_to = -1; /* nothing to migrate: the next signal reopens it */
         e = entity_txn_add_event(m, EVENT_ENTITY_FINISHED, STR_NONE);
     }
     if (e == ERR_OK)

@@ -8,10 +8,10 @@
 
 enum {
     ENTITIES_PER_TURN = 256,    /* looked at in one slice */
-    LISTENED_FOR_MS = 5 * 1000, /* streams keep no mark of how far they are, and are told at once */
+    LISTENED_FOR_MS = 5 * 1000, /* streams store no position, and get events at once */
 };
 
-/* The first event of it that somebody is to be told of yet; INT64_MAX: none is. */
+/* Its first event that a reader of the feed has not received yet; INT64_MAX: none. */
 static int64_t held_from(const struct tx *tx, const struct held_runs *held,
                          const struct entity_sweep_row *row)
 {
@@ -20,7 +20,7 @@ static int64_t held_from(const struct tx *tx, const struct held_runs *held,
     return feed_held_from(held, row->entity);
 }
 
-/* Its events go last: they can be told as long as the row is there that says whose they are. */
+/* Its events go last: they can be published while the row that names their owner exists. */
 static enum err remove_deleted(struct tx *tx, int64_t entity, int64_t from, int64_t rows,
                                int64_t *ret_removed, bool *ret_gone)
 {

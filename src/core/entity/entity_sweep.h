@@ -10,9 +10,9 @@ struct entity_sweep {
     bool filled; /* a slice of this round was full */
 };
 
-/* One slice, of ENTITY_SWEEP_ROWS_PER_TURN_MAX rows at most. Inside a transaction. *ret_more: there
- * may be more to do at once. Events that somebody has not been told of yet stay until they have
- * been, and so does what says whose they are, also when the entity was deleted. */
+/* One slice, of ENTITY_SWEEP_ROWS_PER_TURN_MAX rows at most. Inside a transaction. *ret_more:
+ * there may be more to do at once. Events that were not published to every reader yet stay until
+ * they are, and so does the row that names their owner, also when the entity was deleted. */
 MUST_CHECK enum err entity_sweep_slice(struct entity_sweep *s, struct tx *tx, bool *ret_more);
 
 #endif

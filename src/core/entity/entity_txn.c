@@ -392,8 +392,8 @@ static enum err open_call(struct entity_txn *m)
 
 /* --- settling --- */
 
-/* Something came for an entity that had finished: it begins anew as a new one would, with nothing
- * but its keys. */
+/* A signal arrived for a finished entity: it starts again like a new one, and keeps only its
+ * keys. */
 static enum err reopen(struct entity_txn *m)
 {
     m->entity.finished_at = -1;

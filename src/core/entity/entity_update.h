@@ -1,4 +1,4 @@
-/* What came of an update, as its sender and whoever asks later are told. */
+/* The outcome of an update, as its sender and later readers see it. */
 #ifndef PAWL_CORE_ENTITY_ENTITY_UPDATE_H
 #define PAWL_CORE_ENTITY_ENTITY_UPDATE_H
 

@@ -58,8 +58,8 @@ enum err run_txn_can_retry(const struct run_txn *m, bool *ret)
     return e;
 }
 
-/* Jobs of tasks and calls are done again under their own ids, so that who has seen them before can
- * tell; steps of other kinds begin anew. */
+/* Jobs of tasks and calls run again under their own ids, so that receivers can recognize them;
+ * steps of other kinds start again. */
 static enum err revive_step(struct run_txn *m, size_t step)
 {
     struct step_state *s = &m->progress.steps[step];

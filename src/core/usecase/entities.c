@@ -117,7 +117,7 @@ static enum err record_dedup(struct signal *s, int64_t seq)
         return ERR_OK;
     s->key.owner = s->m.entity.num;
     enum err e = signal_dedup_record(s->m.tx, &s->key, &s->rules, seq, &evicted);
-    /* Those that wait are still to be told what came of them. */
+    /* Updates that still wait are kept: their senders get the outcome. */
     int64_t through = MIN(evicted, s->m.entity.consumed_seq);
     return e == ERR_OK && through > 0 ? entity_updates_remove(s->m.tx->db, s->m.entity.num, through)
                                       : e;

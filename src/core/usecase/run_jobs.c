@@ -73,7 +73,7 @@ static enum err claim(struct op *op, struct tx *tx, const struct claim_input *in
 
 /* --- leases --- */
 
-/* A worker that comes too late is told so, and the timeline tells of it, once for each lease. */
+/* Rejects a result that comes too late, and records it in the timeline once for each lease. */
 static enum err refuse_stale(struct op *op, struct run_txn *m, struct job *job, struct str token,
                              const char *why)
 {

@@ -21,9 +21,9 @@ struct start_run_input {
     const json_t *input;    /* NULL: null */
     struct str input_text;  /* the same as it is kept */
     struct str labels;      /* JSON object of texts */
-    struct str traceparent; /* handed on to workers; ptr NULL: none */
+    struct str traceparent; /* passed on to workers; ptr NULL: none */
     int64_t priority;
-    enum at_limit at_limit; /* AT_LIMIT_COUNT: as the workflow or the tenant says */
+    enum at_limit at_limit; /* AT_LIMIT_COUNT: the policy of the workflow or the tenant */
     int64_t start_at;       /* not before; -1: at once */
 };
 extern const struct use_case UC_START_RUN;
@@ -71,7 +71,7 @@ extern const struct use_case UC_SIGNAL_RUN;
 struct bulk_runs_input {
     struct control_run_input control; /* without a run */
     struct run_filter filter;         /* without a tenant */
-    int64_t before;                   /* where to go on; INT64_MAX: from the newest */
+    int64_t before;                   /* the cursor; INT64_MAX: from the newest */
     bool dry_run;
 };
 extern const struct use_case UC_BULK_RUNS;
@@ -109,7 +109,7 @@ extern const struct use_case UC_STREAM_TENANT;
 
 extern const struct use_case UC_CLAIM_JOBS; /* claim_input */
 
-/* One job by its id: what a worker that was offered it on the bus does. */
+/* One job by its id, for a worker that was offered it on the bus. */
 struct claim_job_input {
     struct uuid job_id;
     struct claim_input claim; /* who, and for how long */
@@ -118,7 +118,7 @@ extern const struct use_case UC_CLAIM_JOB;
 
 extern const struct use_case UC_FINISH_JOB; /* finish_job_input */
 
-/* Many of them, and perhaps the next jobs. */
+/* Many results, and optionally a claim of the next jobs. */
 struct finish_jobs_input {
     const struct finish_job_input *items;
     size_t count;
@@ -141,8 +141,8 @@ struct list_dead_input {
 extern const struct use_case UC_LIST_DEAD;
 extern const struct use_case UC_LIST_QUEUES;  /* list_dead_input, by name */
 extern const struct use_case UC_LIST_WORKERS; /* list_dead_input, by id */
-extern const struct use_case UC_RETRY_DEAD;   /* get_job_input: its run tries again */
-extern const struct use_case UC_DROP_DEAD;    /* get_job_input: nobody wants it any more */
+extern const struct use_case UC_RETRY_DEAD;   /* get_job_input: retries its run */
+extern const struct use_case UC_DROP_DEAD;    /* get_job_input: removes it from the list */
 
 /* --- approvals --- */
 
@@ -157,8 +157,8 @@ extern const struct use_case UC_GET_APPROVAL; /* get_job_input */
 struct decide_input {
     struct uuid job_id;
     struct str reason;        /* ptr NULL: none was given */
-    struct str expected_hash; /* of what the caller has seen; ptr NULL: not said */
-    const json_t *edited;     /* what the caller made of the content; NULL: nothing else */
+    struct str expected_hash; /* of the content that the caller has seen; ptr NULL: not sent */
+    const json_t *edited;     /* the content as the caller changed it; NULL: unchanged */
     struct str edited_text;   /* the same as it is kept */
 };
 extern const struct use_case UC_APPROVE;
@@ -184,7 +184,7 @@ struct entity_type_input {
 };
 extern const struct use_case UC_GET_ENTITY_TYPE;
 extern const struct use_case UC_LIST_ENTITY_TYPES; /* list_input */
-/* How the window of known keys fits the duplicates that come. */
+/* How well the deduplication window fits the duplicates that arrive. */
 extern const struct use_case UC_ENTITY_STATS; /* entity_type_input */
 
 struct signal_entity_input {
@@ -205,13 +205,13 @@ struct entity_input {
 extern const struct use_case UC_GET_ENTITY;
 extern const struct use_case UC_DELETE_ENTITY;
 
-/* What came of an update: by its number, or, for who has just sent it, by its key. */
+/* The result of an update, by its number or by its key. */
 struct get_update_input {
     struct str type;
     struct str id;
     int64_t seq; /* 0: by key */
     struct str dedup_key;
-    int64_t entity; /* its number, for who must not be told of another with the same name; 0: any */
+    int64_t entity; /* its number, if another entity with the same name must not match; 0: any */
 };
 extern const struct use_case UC_GET_UPDATE;
 
@@ -222,7 +222,7 @@ struct migrate_entity_input {
 };
 extern const struct use_case UC_MIGRATE_ENTITY;
 
-/* Of the entity: its events behind the cursor, or its generations from the newest. */
+/* An entity's events after the cursor, or its generations from the newest. */
 struct list_of_entity_input {
     struct str type;
     struct str id;
@@ -244,7 +244,7 @@ extern const struct use_case UC_LIST_ENTITIES;
 
 struct put_workflow_input {
     struct str workflow_id;
-    const struct definition *definition; /* parsed and valid */
+    const struct definition *definition; /* parsed and checked */
     struct str text;                     /* as it is kept */
     struct sha256 digest;                /* over its canonical form */
 };
@@ -262,7 +262,7 @@ struct list_input {
     struct str cursor; /* ptr NULL: from the beginning */
     int64_t limit;
 };
-/* Says what is wrong with a definition, and changes nothing. */
+/* Checks a definition without storing it. */
 struct validate_workflow_input {
     struct str workflow_id;
     struct str text; /* JSON, as it came */
@@ -316,7 +316,7 @@ extern const struct use_case UC_LIST_WEBHOOKS; /* list_input */
 
 struct rotate_webhook_input {
     struct uuid webhook_id;
-    int64_t keep_ms; /* for so long the old secret signs too */
+    int64_t keep_ms; /* for how long the old secret signs too */
 };
 extern const struct use_case UC_ROTATE_WEBHOOK;
 
@@ -373,7 +373,7 @@ struct key_input {
 extern const struct use_case UC_REVOKE_KEY;
 extern const struct use_case UC_LIST_KEYS;
 
-/* The engine's own: last uses that waited. */
+/* For the engine: last uses of keys that were not stored yet. */
 struct touch_keys_input {
     const struct key_use *uses;
     size_t count;
@@ -389,7 +389,7 @@ extern const struct use_case UC_RELEASE_IDEM;
 /* --- the audit trail: the caller's chain, or with "*" the server's own --- */
 
 struct list_audit_input {
-    int64_t after; /* the entry behind which the list begins, oldest first */
+    int64_t after; /* the list begins after this entry, oldest first */
     bool newest_first;
     struct str actor;  /* ptr NULL: any */
     struct str action; /* a pattern; ptr NULL: any */
@@ -400,7 +400,7 @@ extern const struct use_case UC_LIST_AUDIT;
 
 /* A slice of it as JSON lines. */
 struct export_audit_input {
-    int64_t *after; /* moved on by the run; -1 at the end */
+    int64_t *after; /* advanced by each slice; -1 at the end */
     struct str actor;
     struct str action;
 };
@@ -459,7 +459,7 @@ struct doctor_input {
     struct doctor_findings *findings; /* filled by the run */
 };
 extern const struct use_case UC_DOCTOR;
-/* Counters against runs, for a short time: what the server does by itself now and then. */
+/* Checks counters against runs, briefly: the server does this regularly. */
 extern const struct use_case UC_DOCTOR_QUICK;
 /* Rebuilds all data that is derived from the runs. */
 extern const struct use_case UC_DOCTOR_REPAIR;

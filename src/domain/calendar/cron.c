@@ -242,7 +242,7 @@ static int next_time(const struct cron *c, int from_s)
     int fitting_hour = next_bit(c->hours, hour);
     if (fitting_hour < 0)
         return -1;
-    /* What is larger than asked for begins anew below. */
+    /* A field that is larger than asked for resets the smaller ones. */
     bool later_hour = fitting_hour != from_s / 3600;
     if (later_hour)
         fitting_minute = next_bit(c->minutes, 0);

@@ -85,8 +85,9 @@ MUST_CHECK enum err zone_parse(struct str tzif, struct arena *arena, struct prob
 /* How far the zone's clocks are ahead of UTC at the instant: ZONE_OFFSET_MIN_S … _MAX_S. */
 int64_t zone_offset_s(const struct zone *z, int64_t utc_s);
 
-/* The offset at an instant, and how long it surely lasts: it holds from the instant on, and before
- * until_s, which is later; INT64_MAX is for ever. What comes then may be the same offset again. */
+/* The offset at an instant, and how long it surely lasts: it holds from the instant on, and
+ * before until_s, which is later; INT64_MAX is forever. What comes then may be the same offset
+ * again. */
 struct zone_span {
     int64_t offset_s;
     int64_t until_s;

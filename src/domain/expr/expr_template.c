@@ -91,7 +91,7 @@ static size_t closing_brace(struct str text, size_t at)
     return text.len;
 }
 
-/* The next piece of a text, at *at, which moves behind it. */
+/* The next piece of a text, at *at, which advances past it. */
 static enum piece next_piece(struct str text, size_t *at, struct str *ret)
 {
     size_t i = *at;

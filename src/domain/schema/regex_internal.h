@@ -63,7 +63,7 @@ enum {
     REGEX_CATEGORY_SIZE = 64, /* what a \p{…} weighs beside its ranges */
 };
 
-/* The code point at `at`, which is moved behind it. A byte that is not UTF-8 stands for itself. */
+/* The code point at `at`, which advances past it. A byte that is not UTF-8 stands for itself. */
 static inline uint32_t regex_next(struct str text, size_t *at)
 {
     const unsigned char *p = (const unsigned char *)text.ptr + *at;

@@ -16,7 +16,7 @@ static int hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The character at *at of a URI's fragment, which is moved behind it; 0 for a broken escape. */
+/* The character at *at of a URI's fragment, which advances past it; 0 for a broken escape. */
 static char next_unescaped(struct str text, size_t *at)
 {
     char c = text.ptr[(*at)++];

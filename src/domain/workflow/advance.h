@@ -1,6 +1,6 @@
 /* Advancing a run: from its definition, how far it is and what happened, to what happens next.
- * Pure: the engine does what it is told, one thing at a time, and asks again until there is nothing
- * left to do. */
+ * Pure: the engine carries out one action at a time, and asks again until there is nothing left
+ * to do. */
 #ifndef PAWL_DOMAIN_WORKFLOW_ADVANCE_H
 #define PAWL_DOMAIN_WORKFLOW_ADVANCE_H
 
@@ -57,12 +57,12 @@ void advance_timed_out(struct progress *p);
 
 /* The step was undone, or failed or was ended without the run going on by its on_error. */
 bool advance_may_retry(const struct definition *def, const struct progress *p, size_t step);
-/* Those that were undone, and all that lie behind them: what they made of it is gone, so they begin
- * anew. `ret` has a place for each step. */
+/* The steps that were undone and all that depend on them: their results are gone, so they start
+ * again. `ret` has a place for each step. */
 void advance_mark_undone(const struct definition *def, const struct progress *p, bool *ret);
-/* It begins anew, with new jobs. */
+/* It starts again, with new jobs. */
 void advance_again(struct progress *p, size_t step);
-/* So many of its jobs were revived; with none it begins anew. */
+/* This many of its jobs were revived; with none it starts again. */
 void advance_revive(struct progress *p, size_t step, int64_t revived);
 void advance_unstop(struct progress *p);
 

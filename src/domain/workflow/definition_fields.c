@@ -23,7 +23,7 @@ enum {
     PARALLEL_MAX = 10 * 1000,
     LOOP_ELEMENTS_MAX = 10 * 1000,
     SIGNAL_WINDOW_S_MAX = 365 * 86400, /* as for entities */
-    SIGNAL_KEYS_MAX = 1000 * 1000,     /* likewise */
+    SIGNAL_KEYS_MAX = 1000 * 1000,     /* as for entities */
     CONCURRENT_RUNS_MAX = 1000 * 1000,
 };
 

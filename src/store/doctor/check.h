@@ -51,7 +51,7 @@ struct finding {
     struct str tenant; /* its id; ptr NULL: of no tenant, or of one that is not there */
     bool has_run;      /* false also when the run is not there */
     struct uuid run_id;
-    bool has_entity; /* likewise */
+    bool has_entity; /* false also when the entity is not there */
     struct str entity_type;
     struct str entity_id;
     bool has_seq; /* the place in a chain of the audit */
@@ -64,7 +64,7 @@ struct finding {
 
 struct check_result {
     int64_t found;
-    int64_t derived; /* of those, what can be made anew */
+    int64_t derived; /* of those, how many a repair can rebuild */
 };
 
 /* Text is borrowed for the call. */

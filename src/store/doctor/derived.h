@@ -18,7 +18,7 @@
 #define JOB_MAY_WAIT                                                          \
     "(j.state = 'running' OR j.state = 'scheduled' OR j.state = 'dispatched'" \
     " OR j.state = 'approval')"
-/* Its child's end is told by a timer of any time. */
+/* A timer of any time reports its child's end. */
 #define JOB_HAS_CHILD "(j.state = 'dispatched' AND j.child IS NOT NULL)"
 
 /* Ordinals of timers that belong to an entity itself, as engine/entity_txn.h has them. */

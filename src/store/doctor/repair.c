@@ -1,4 +1,4 @@
-/* Makes anew what is derived from the runs. */
+/* Rebuilds the data that is derived from the runs. */
 #include "store/doctor/repair.h"
 
 #include "base/limits.h"
@@ -247,7 +247,7 @@ enum err repair_admission(struct db *db)
 
 /* --- indexes, timers --- */
 
-/* An index without its mark begins anew, and is filled by the writer as always. */
+/* An index without its mark starts empty, and the writer fills it as usual. */
 enum err repair_indexes(struct db *db)
 {
     static const char *const INDEXES[] = {

@@ -1,6 +1,6 @@
-/* Makes anew what is derived from the runs: slots and counters, lines and places in the queue, late
- * indexes, timers. Only rows that differ are written, so a sound store stays as it is. Inside a
- * transaction; each part reads all rows that it is made of. */
+/* Rebuilds the data that is derived from the runs: slots and counters, queues and places in
+ * them, late indexes, timers. Writes only rows that differ, so an intact store stays unchanged.
+ * Inside a transaction; each part reads all its source rows. */
 #ifndef PAWL_STORE_DOCTOR_REPAIR_H
 #define PAWL_STORE_DOCTOR_REPAIR_H
 

@@ -35,7 +35,7 @@ static int flush(struct wal_file *w)
     if (w->len == 0)
         return SQLITE_OK;
     int rc = w->real->pMethods->xWrite(w->real, w->gathered, w->len, w->offset);
-    w->len = 0; /* after a failure too: SQLite rolls the transaction back and writes it anew */
+    w->len = 0; /* after a failure too: SQLite rolls the transaction back and writes it again */
     return rc;
 }
 
