@@ -62,6 +62,7 @@ TOLERATED = {
     "empty_lines_before_the_request": b"\r\n\r\n" + GET + b"\r\n",
     "http_1_0_without_host": b"GET /healthz HTTP/1.0\r\n\r\n",
     "http_1_2": b"GET /healthz HTTP/1.2\r\nHost: localhost\r\n\r\n",
+    "every_mark_of_a_token_in_a_name": GET + b"!#$%&'*+-.^_`|~09azAZ: x\r\n\r\n",
     "head_just_below_8_kib": GET + b"A: " + b"x" * 7000 + b"\r\n\r\n",
     "blank_after_the_length": GET + b"Content-Type: application/json\r\nContent-Length: 2 \r\n\r\n{}",
     "bytes_above_127_in_a_header": GET + b"A: \xe4\xff\r\n\r\n",
