@@ -11,17 +11,17 @@ struct core {
     struct background background;
     bool disk_full;
     bool failed;
-    bool sooner; /* a timer was armed that comes before all that were known */
+    bool sooner; /* a timer was armed that is due before all known ones */
 
-    /* The call under way. */
+    /* The present call. */
     struct core_call call;
     int64_t now_ms;
     struct chance chance;
-    struct env env; /* its world, for ids and delays */
+    struct env env; /* its clock and randomness, for ids and delays */
     enum err outage;
 };
 
-/* --- the world of a call --- */
+/* --- the environment of a call --- */
 
 static int64_t call_now_us(void *ctx)
 {
@@ -38,7 +38,7 @@ static void call_random(void *ctx, void *out, size_t len)
     chance_take(&((struct core *)ctx)->chance, out, len);
 }
 
-/* Between calls nothing is open and nothing is left over. */
+/* Between calls no transaction is open, and its memory is released. */
 static void assert_core(const struct core *c)
 {
     assert(effects_transaction_is_over(&c->tx.effects));
@@ -51,14 +51,14 @@ static void assert_core(const struct core *c)
 static void begin_call(struct core *c, const struct core_call *call)
 {
     assert_core(c);
-    assert(effects_are_empty(&c->tx.effects)); /* those of the last call have been published */
+    assert(effects_are_empty(&c->tx.effects)); /* the effects of the last call were published */
     c->call = *call;
     c->now_ms = call->now_us / 1000;
     c->outage = ERR_OK;
     chance_init(&c->chance, &call->seed);
 }
 
-/* Timers that were armed concern the core itself. */
+/* Background work has to know the timers that were armed. */
 static void end_call(struct core *c)
 {
     for (const struct effect *x = c->tx.effects.first; x != NULL; x = x->next) {
@@ -83,35 +83,35 @@ static const char *why_of(enum err e)
 {
     switch ((int)e) {
     case ERR_STORE_FULL:
-        return "the disk is full: nothing was changed";
+        return "The disk is full. Nothing was changed.";
     case ERR_STORE_FAILED:
-        return "the store failed: whether the change was kept is not known, retry with the same "
-               "key";
+        return "Storage failed; the outcome is unknown. Retry with the same key.";
     case ERR_NO_MEMORY:
-        return "out of memory: nothing was changed";
+        return "Out of memory. Nothing was changed.";
     case ERR_TOO_LARGE:
-        return "this needs more memory than one operation may take: nothing was changed";
+        return "The operation exceeds the memory limit per operation. Nothing was changed.";
     case ERR_STORE_BUSY:
-        return "the store is busy: nothing was changed";
+        return "The store is busy. Nothing was changed.";
     case ERR_DAMAGED:
-        return "a stored object that the change needs is damaged: nothing was changed. The "
-               "server's log names it, and so does `pawl doctor`";
+        return "A stored object that the change needs is damaged. Nothing was changed. The "
+               "server's log and `pawl doctor` name the object.";
     default:
-        return "the change could not be made: nothing was changed";
+        return "The change failed. Nothing was changed.";
     }
 }
 
 /* --- one batch --- */
 
-/* How one go at a batch ended. */
+/* How one attempt at a batch ended. */
 struct outcome {
     enum err err;
-    struct op *culprit;   /* the op that failed; NULL: none of them did */
-    bool dispatch_failed; /* not the ops did, but a queued run that was to take a slot they freed */
+    struct op *culprit; /* the op that failed; NULL: none failed */
+    bool
+        dispatch_failed; /* no op failed, but a queued run that was taking a slot that they freed */
 };
 
-/* Begins, runs all, commits. An error means that nothing of it happened, or (STORE_FAILED) that
- * nobody knows. */
+/* Runs all ops in one transaction and commits. After an error nothing was changed, except that the
+ * outcome of ERR_STORE_FAILED is unknown. */
 static struct outcome try_batch(struct core *c, struct op *first, bool dispatches_later)
 {
     struct tx *tx = &c->tx;
@@ -143,7 +143,7 @@ static struct outcome try_batch(struct core *c, struct op *first, bool dispatche
     return out;
 }
 
-/* Queued runs that cannot start are no business of the ops that made room for them. */
+/* A queued run that cannot start must not fail the ops that freed its slot. */
 static struct outcome try_batch_apart(struct core *c, struct op *first)
 {
     struct outcome out = try_batch(c, first, false);
@@ -159,11 +159,11 @@ static void note_failure(struct core *c, enum err e)
     c->disk_full |= e == ERR_STORE_FULL;
     if (e != ERR_STORE_FAILED)
         return;
-    LOG(LOG_ERROR, "the store failed: nothing more is acknowledged, stopping");
+    LOG(LOG_ERROR, "the store failed: no more changes are acknowledged, stopping");
     c->failed = true;
 }
 
-/* The log may not grow: replays are answered all the same, everything else is refused. */
+/* For a log that must not grow: answers replays and refuses everything else. */
 static void answer_without_writing(struct core *c, struct op *first)
 {
     for (struct op *op = first; op != NULL; op = op->next) {
@@ -182,13 +182,13 @@ static void answer_without_writing(struct core *c, struct op *first)
         }
         op_clear_result(op);
         op->err = problem_set(&op->problem, ERR_STORE_BUSY,
-                              "a reader outside pawl keeps the write-ahead log from shrinking");
+                              "A reader outside pawl keeps the write-ahead log from shrinking");
     }
 }
 
 static void run_batch(struct core *c, struct op *first);
 
-/* The list up to `end`, which stays linked behind it. */
+/* Runs the part of the list before `end`, which stays linked to it. */
 static void run_until(struct core *c, struct op *first, const struct op *end)
 {
     if (first == end)
@@ -202,9 +202,9 @@ static void run_until(struct core *c, struct op *first, const struct op *end)
     *cut = rest;
 }
 
-/* One op broke the batch: those before it, that op, and those behind it go each for themselves. Or
- * nobody did, but there is no room for all: alone each gets what it deserves, and a replay, which
- * needs no room, gets its answer. */
+/* If one op failed the batch, the ops before it, that op, and the ops after it run as three
+ * batches. If no op did, or the store has an outage such as a full disk, each op runs alone: a
+ * replay needs no room and gets its answer. */
 static void run_apart(struct core *c, struct op *first, const struct outcome *out)
 {
     if (out->culprit != NULL && !err_is_outage(out->err)) {
@@ -220,7 +220,8 @@ static void run_apart(struct core *c, struct op *first, const struct outcome *ou
 static void fail_batch(struct core *c, struct op *first, enum err e)
 {
     if (e == ERR_INTERNAL && first->next == NULL)
-        LOG(LOG_ERROR, "a bug: a request failed half-way and was rolled back",
+        LOG(LOG_ERROR,
+            "a bug: a request failed after it had changed something, and was rolled back",
             LOG_Z("use_case", first->use_case->name), LOG_Z("error", err_code(first->err)),
             LOG_Z("why", first->problem.detail));
     fail_all(first, e, why_of(e));
@@ -236,7 +237,7 @@ static void note_committed(struct core *c, struct op *first)
         count_known(op, c->config.stats, c->tx.now_ms);
 }
 
-/* Every op of the list is decided when it returns. */
+/* Decides every op of the list. */
 static void run_batch(struct core *c, struct op *first)
 {
     if (c->failed) {
@@ -310,7 +311,7 @@ enum err core_open(const struct core_config *config, const struct core_call *cal
 {
     struct core *c = calloc(1, sizeof(*c));
     if (c == NULL)
-        return problem_set(p, ERR_NO_MEMORY, "no memory for the core");
+        return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     c->config = *config;
     c->call = *call;
     c->env = (struct env){call_now_us, meter_ns, call_random, c};
@@ -324,7 +325,7 @@ enum err core_open(const struct core_config *config, const struct core_call *cal
     c->background.keeps_all = config->keeps_all;
     if (e != ERR_OK) {
         core_close(c);
-        return problem_set(p, e, "cannot read the store");
+        return problem_set(p, e, "Cannot read the store");
     }
     *ret = c;
     return ERR_OK;

@@ -1,4 +1,4 @@
-/* The engine: submission, completion and everything that the HTTP loop's thread does in between. */
+/* The engine: submission and completion of ops, and the rounds of the HTTP loop. */
 #include "runtime/engine.h"
 
 #include "base/limits.h"
@@ -10,24 +10,24 @@
 #include <unistd.h>
 
 enum {
-    QUIET_ROUNDS = 8, /* so many rounds of at most one request make an inline commit worth it */
-    TICK_MS = 20,     /* how exactly a wait ends */
-    QUIET_TIMEOUT_MS = 1000, /* nothing to do: time-outs are looked at once a second */
-    HAND_OVER_OPS = 32,      /* worth a commit of their own when the writer has nothing to do */
+    QUIET_ROUNDS = 8,        /* rounds of at most one request until ops are committed inline */
+    TICK_MS = 20,            /* the precision of the end of a wait */
+    QUIET_TIMEOUT_MS = 1000, /* with nothing to do, time-outs are checked once a second */
+    HAND_OVER_OPS = 32,      /* enough for a commit of their own while the writer is idle */
 };
 
 struct engine {
     struct engine_parts parts;
-    size_t bodies_read; /* are being, or wait for it */
+    size_t bodies_read; /* large bodies that are being read or wait to be read */
 
-    /* What this round has brought for the writer. */
+    /* Ops of this round for the writer. */
     struct op *round_first, **round_last;
     size_t round_ops;
     size_t round_requests;
     size_t last_round_requests;
     size_t quiet_rounds;
 
-    /* Under way, oldest first. */
+    /* Ops under way, oldest first. */
     struct op *oldest, *newest;
     size_t in_flight;
     size_t in_flight_bytes;
@@ -64,7 +64,7 @@ static void leave(struct engine *e, struct op *op)
     e->in_flight_bytes -= op->bytes;
 }
 
-/* The op's last moment here. */
+/* Answers the op; the engine no longer uses it. */
 static void finish(struct engine *e, struct op *op)
 {
     if (op->wait_ms > 0)
@@ -84,7 +84,7 @@ static void refuse(struct engine *e, struct op *op, enum err err, const char *wh
 
 static void refuse_draining(struct engine *e, struct op *op)
 {
-    refuse(e, op, ERR_DRAINING, "the server is shutting down: retry with the same key");
+    refuse(e, op, ERR_DRAINING, "The server is shutting down. Retry with the same key.");
 }
 
 /* --- submission --- */
@@ -99,8 +99,8 @@ static void hand_over(struct engine *e)
     e->round_ops = 0;
 }
 
-/* Collected until the round ends, but an idle writer gets its work sooner: it commits while this
- * thread reads on. */
+/* Collects ops until the round ends. An idle writer gets them sooner, so that it commits while this
+ * thread reads more requests. */
 static void to_writer(struct engine *e, struct op *op)
 {
     op->next = NULL;
@@ -128,20 +128,20 @@ void engine_submit(struct engine *e, struct op *op)
     e->round_requests++;
     if (op->wait_ms > 0)
         atomic_fetch_add(&e->parts.waiting_callers, 1);
-    if (e->draining && op->use_case->write != NULL) { /* whoever only asks is still answered */
+    if (e->draining && op->use_case->write != NULL) { /* reads are still answered */
         refuse_draining(e, op);
     } else if (op->decided) {
         op_decided(e, op);
     } else if (op->use_case->read != NULL) {
         if (e->reads_in_flight >= READS_WAITING_MAX) {
-            refuse(e, op, ERR_OVERLOADED, "too many reads are waiting");
+            refuse(e, op, ERR_OVERLOADED, "Too many reads are waiting");
             return;
         }
         e->reads_in_flight++;
         enter(e, op);
         readers_push(e->parts.readers, op);
     } else if (e->in_flight >= OPS_WAITING_MAX || e->in_flight_bytes + op->bytes > OPS_BYTES_MAX) {
-        refuse(e, op, ERR_OVERLOADED, "too many changes are waiting: nothing was changed");
+        refuse(e, op, ERR_OVERLOADED, "Too many changes are waiting. Nothing was changed.");
     } else if (may_run_inline(e, op) && writer_try_inline(e->parts.commits, op)) {
         op_decided(e, op);
     } else {
@@ -162,7 +162,7 @@ void engine_read_body(struct engine *e, struct op *op, struct body_task *task)
     if (e->draining)
         refuse_draining(e, op);
     else
-        refuse(e, op, ERR_OVERLOADED, "too many large requests are waiting: nothing was changed");
+        refuse(e, op, ERR_OVERLOADED, "Too many large requests are waiting. Nothing was changed.");
 }
 
 void engine_free_body(struct engine *e, struct body_task *task)
@@ -208,7 +208,7 @@ enum err engine_identify(struct engine *e, struct str key, struct str peer, stru
 
 /* --- completion --- */
 
-/* A decided op: answered now, or parked when its caller wants to wait. */
+/* Answers a decided op, or keeps it while its caller waits. */
 static void op_decided(struct engine *e, struct op *op)
 {
     bool may_wait = op->err == ERR_OK && op->wait_ms > 0 && !e->draining && !op->abandoned;
@@ -221,9 +221,8 @@ static void op_decided(struct engine *e, struct op *op)
         return;
     }
     count(e, op);
-    /* A replayed update is looked up even for a caller that does not want to wait: its outcome is
-     * what the caller asks for, and the record has none. The same for a run that is to be shown as
-     * it is now. */
+    /* Two replays are looked up even when the caller does not wait: an update, because its record
+     * has no outcome, and a run whose caller wants to see its present state. */
     bool updates = op->use_case == &UC_UPDATE_ENTITY;
     bool looks = updates || op->shows_now;
     may_wait |= looks && op->err == ERR_OK && op->answer.replayed && !e->draining;
@@ -233,7 +232,8 @@ static void op_decided(struct engine *e, struct op *op)
     finish(e, op);
 }
 
-/* What the engine asks of itself is not held up by others, nor refused while it drains. */
+/* For the engine's own writes: no limit applies to them, and they are not refused while the server
+ * drains. */
 static void submit_own(void *ctx, struct op *op)
 {
     to_writer(ctx, op);
@@ -258,7 +258,7 @@ static void expire_waiter(void *ctx, struct op *op)
     finish(e, op);
 }
 
-/* What the engine wants to know by itself. */
+/* For the engine's own reads: no limit applies to them. */
 static void submit_read(void *ctx, struct op *question)
 {
     struct engine *e = ctx;
@@ -314,7 +314,8 @@ void engine_unsubscribe(struct engine *e, struct subscriber *subscriber)
     subscriptions_remove(e->parts.subscriptions, subscriber);
 }
 
-/* Those that take too long are told to ask again; they stay until the store is done with them. */
+/* Ops that take too long are answered with a time-out. They stay in the list until the store is
+ * done with them. */
 static void time_out_slow(struct engine *e, int64_t mono_ms)
 {
     for (struct op *op = e->oldest; op != NULL; op = op->newer) {
@@ -341,7 +342,7 @@ void engine_poll(struct engine *e, bool readable)
     outgoing_tick(e->parts.outgoing, mono);
     relay_tick(e->parts.relay, mono);
     subscriptions_tick(e->parts.subscriptions, mono);
-    hand_over(e); /* claims that go again are not requests of this round */
+    hand_over(e); /* ops that were submitted again are not requests of this round */
 }
 
 int engine_event_fd(const struct engine *e)
@@ -385,11 +386,11 @@ bool engine_failed(const struct engine *e)
 enum err engine_ready(const struct engine *e, struct problem *p)
 {
     if (e->draining)
-        return problem_set(p, ERR_DRAINING, "shutting down");
+        return problem_set(p, ERR_DRAINING, "The server is shutting down");
     if (writer_failed(e->parts.commits))
-        return problem_set(p, ERR_STORE_FAILED, "the store failed");
+        return problem_set(p, ERR_STORE_FAILED, "The store failed");
     if (writer_log_full(e->parts.commits))
-        return problem_set(p, ERR_STORE_BUSY, "the write-ahead log is full");
+        return problem_set(p, ERR_STORE_BUSY, "The write-ahead log is full");
     return ERR_OK;
 }
 
@@ -435,7 +436,7 @@ void engine_outbox(struct engine *e, struct engine_outbox *ret)
     ret->status = figures.bus.ok ? "ok" : "failing";
     ret->depth = figures.depth;
     ret->lag_ms = figures.lag_ms;
-    static_assert(sizeof(ret->detail) >= sizeof(figures.bus.detail), "it has room for any");
+    static_assert(sizeof(ret->detail) >= sizeof(figures.bus.detail), "any detail of a bus fits");
     memcpy(ret->detail, figures.bus.detail, sizeof(figures.bus.detail));
 }
 
@@ -445,7 +446,7 @@ enum err engine_open(const struct engine_config *config, struct problem *p, stru
 {
     struct engine *e = calloc(1, sizeof(*e));
     if (e == NULL)
-        return problem_set(p, ERR_NO_MEMORY, "no memory for the engine");
+        return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     e->round_last = &e->round_first;
     e->quiet_rounds = QUIET_ROUNDS;
     struct engine_hooks hooks = {

@@ -1,5 +1,5 @@
-/* The engine: takes ops from the HTTP loop, has them decided and made durable, and gives them back.
- * Everything here is called on the HTTP loop's thread. */
+/* The engine takes ops from the HTTP loop, has them decided and made durable, and answers them. All
+ * functions are called on the HTTP loop's thread. */
 #ifndef PAWL_RUNTIME_ENGINE_H
 #define PAWL_RUNTIME_ENGINE_H
 
@@ -14,36 +14,38 @@ struct engine;
 /* Opens and migrates the store, starts the writer and the readers. The caller owns *ret. */
 MUST_CHECK enum err engine_open(const struct engine_config *config, struct problem *p,
                                 struct engine **ret);
-/* No op may be under way: drain first. */
+/* No op may be under way: call engine_drain() first and wait for engine_idle(). */
 void engine_close(struct engine *engine);
 
 /* --- one request --- */
 
-/* Whose API key it is. */
+/* Finds the owner of an API key; see auth_check(). */
 MUST_CHECK enum err engine_identify(struct engine *engine, struct str key, struct str peer,
                                     struct problem *p, struct auth_identity *ret);
-/* Rises with every change of any key: what engine_identify() said before may be wrong by now. */
+/* Grows with every change of any key. After a change, an earlier answer of engine_identify() may be
+ * wrong. */
 uint64_t engine_auth_epoch(const struct engine *engine);
-/* Is the key of this request known, and do its bytes alone tell the answer? Then op holds it, and
- * true. Costs one look-up; the body need not be parsed. The op must still be submitted, to wait and
- * to be counted. */
+/* True when the request's idempotency key is known and its raw bytes are enough to answer it: the
+ * op then holds the answer. Costs one look-up; the body need not be parsed. Submit the op in both
+ * cases: it may still have to wait, and it is counted. */
 MUST_CHECK bool engine_replay(struct engine *engine, struct op *op);
-/* op->done() follows, perhaps before this returns. The request and all that op points to stay until
- * then. */
+/* Calls op->done() later, or before this returns. The request and everything that the op points to
+ * must stay valid until then. */
 void engine_submit(struct engine *engine, struct op *op);
 
 /* For an op whose request is too large to be read on this thread: task->run() reads it on another
- * one, task->done() follows and submits the op. When too much waits, the op is refused instead as
- * by engine_submit(). The request and all that the task points to stay until then. */
+ * thread, then task->done() submits the op. When too many bodies wait, the op is refused as by
+ * engine_submit(). The request and everything that the task points to must stay valid until then.
+ */
 void engine_read_body(struct engine *engine, struct op *op, struct body_task *task);
-/* Has task->run() called there, which frees what was read, and the task. */
+/* Calls task->run() on that thread; it frees the body that was read, and the task. */
 void engine_free_body(struct engine *engine, struct body_task *task);
 
-/* The answer of this op did not reach its caller: jobs that it was handed are released at once. Not
- * if it has an idempotency key, under which the caller is given the same answer again. */
+/* For an op whose answer did not reach its caller: releases the claimed jobs at once. An op with an
+ * idempotency key keeps its jobs, because a retry gets the same answer. */
 void engine_give_back(struct engine *engine, struct op *op);
 
-/* The subscriber is told what is committed, from where it wants to begin; see subscriptions.h. */
+/* The subscriber receives committed events from its starting point on; see subscriptions.h. */
 void engine_subscribe(struct engine *engine, struct subscriber *subscriber);
 void engine_unsubscribe(struct engine *engine, struct subscriber *subscriber);
 
@@ -53,43 +55,43 @@ void engine_unsubscribe(struct engine *engine, struct subscriber *subscriber);
 int engine_event_fd(const struct engine *engine);
 /* True right after a single client's request: its next one is likely to follow at once. */
 bool engine_expects_more(const struct engine *engine);
-/* At the end of each round of the loop: hands over what it brought. */
+/* Call it at the end of each round of the loop: hands the round's ops to the writer. */
 void engine_round_end(struct engine *engine);
-/* Gives back what is over if the descriptor is readable, wakes who waits, times out what takes too
- * long. */
+/* Answers finished ops if the descriptor is readable, wakes waiting callers, and times out slow
+ * ops. */
 void engine_poll(struct engine *engine, bool readable);
 /* How long the loop may sleep. */
 int engine_timeout_ms(const struct engine *engine);
 
 /* --- the end --- */
 
-/* From now on new ops are refused and nobody waits any longer. */
+/* Refuses new writes from now on and ends all waits. */
 void engine_drain(struct engine *engine);
-/* Nothing is under way. */
+/* True when no op is under way. */
 bool engine_idle(const struct engine *engine);
-/* The store could not prove a commit: stop the process. */
+/* True when the store could not prove a commit: stop the process. */
 bool engine_failed(const struct engine *engine);
 
 /* --- for operators --- */
 
-/* ERR_OK when it takes work; otherwise why not. */
+/* ERR_OK when the engine takes work; otherwise the reason why not. */
 MUST_CHECK enum err engine_ready(const struct engine *engine, struct problem *p);
-/* Writes all metrics out: op->done() follows, with their text as answer.body. One at a time. Sets
- * the op's use case and input. */
+/* Renders all metrics: calls op->done() later, with the text as answer.body. Only one such op may
+ * be under way. Sets the op's use case and input. */
 void engine_read_metrics(struct engine *engine, struct op *op);
-/* The storage engine that runs. */
+/* The storage engine in use. */
 const char *engine_store_name(const struct engine *engine);
-/* Those in this binary, by number; NULL after the last. */
+/* The storage engines of this binary, by number; NULL after the last. */
 const char *engine_store_name_at(size_t i);
 const char *engine_gate_name(const struct engine *engine);
 
-/* How far the bus has been told. */
+/* How far events have been published to the bus. */
 struct engine_outbox {
-    const char *bus;    /* its kind; NULL: there is none */
+    const char *bus;    /* its kind; NULL: no bus */
     const char *status; /* ok, failing or none */
     char detail[160];
-    int64_t depth;  /* events that are not acknowledged yet */
-    int64_t lag_ms; /* since the oldest of them happened */
+    int64_t depth;  /* events that the bus has not acknowledged yet */
+    int64_t lag_ms; /* the age of the oldest of them */
 };
 void engine_outbox(struct engine *engine, struct engine_outbox *ret);
 

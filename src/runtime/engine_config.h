@@ -1,4 +1,4 @@
-/* What the engine is opened with. */
+/* The configuration of the engine. */
 #ifndef PAWL_RUNTIME_ENGINE_CONFIG_H
 #define PAWL_RUNTIME_ENGINE_CONFIG_H
 
@@ -11,16 +11,16 @@ struct gate;
 
 struct engine_config {
     struct str store_url;
-    struct str root_key; /* empty: none */
+    struct str root_key; /* empty: there is none */
     const struct env *env;
     struct metrics *metrics;
     int64_t log_bytes_max;        /* 0: the default */
-    struct gate *gate;            /* NULL: the store's own */
-    struct bus *bus;              /* where events go; NULL: nowhere. Outlives the engine */
-    const struct str *bus_queues; /* whose jobs are offered there too; outlive the engine */
+    struct gate *gate;            /* NULL: the store's gate */
+    struct bus *bus;              /* publishes events; NULL: no bus. Outlives the engine */
+    const struct str *bus_queues; /* their jobs are offered on the bus too; outlive the engine */
     size_t bus_queue_count;
-    bool keeps_all;           /* removes neither old runs nor old rows of the feed */
-    enum address_reach reach; /* what http steps and webhooks may call */
+    bool keeps_all;           /* never remove old runs or old rows of the feed */
+    enum address_reach reach; /* addresses that http steps and webhooks may call */
 };
 
 #endif

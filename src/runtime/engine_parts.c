@@ -7,13 +7,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* Before the writer begins to add to it. */
+/* Runs before the writer starts, which adds to the number. */
 static enum err count_unpublished(struct engine_parts *parts, struct problem *p)
 {
     int64_t unpublished_events = 0;
     enum err err = relay_count_unpublished(parts->writer, &unpublished_events);
     atomic_store(&parts->unpublished_events, unpublished_events);
-    return err == ERR_OK ? ERR_OK : problem_set(p, err, "the feed cannot be read");
+    return err == ERR_OK ? ERR_OK : problem_set(p, err, "Cannot read the feed");
 }
 
 static enum err open_relay(struct engine_parts *parts, const struct engine_config *config,
@@ -141,7 +141,7 @@ enum err engine_parts_open(struct engine_parts *parts, const struct engine_confi
     parts->gate = config->gate != NULL ? config->gate : gate_store();
     parts->bus = config->bus;
     if (!make_tables(parts, config, hooks))
-        return problem_set(p, ERR_NO_MEMORY, "no memory for the engine");
+        return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     return start_threads(parts, config, hooks, p);
 }
 

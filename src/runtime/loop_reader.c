@@ -27,7 +27,7 @@ enum err loop_reader_open(const struct loop_reader_config *config, struct proble
 {
     struct loop_reader *r = calloc(1, sizeof(*r));
     if (r == NULL)
-        return problem_set(p, ERR_NO_MEMORY, "no memory for the loop's reader");
+        return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     r->config = *config;
     struct db_config store = {.url = config->store_url, .access = DB_READER, .env = config->env};
     enum err e = db_open(&store, p, &r->db);

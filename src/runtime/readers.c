@@ -1,4 +1,4 @@
-/* Threads that answer questions. */
+/* Reader threads. */
 #include "runtime/readers.h"
 
 #include "base/limits.h"
@@ -20,7 +20,7 @@ struct readers {
     struct reader each[READERS];
     const struct env *env;
     int event_fd;
-    pthread_mutex_t lock; /* guards all below */
+    pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t filled;
     struct op *first, **last;
     struct op *done_first, **done_last;
@@ -39,9 +39,10 @@ static void answer(struct reader *r, struct op *op)
         read_tx_clear(&r->tx);
     }
     if (e == ERR_OK && !buf_ok(&op->answer.body))
-        e = problem_set(&op->problem, ERR_NO_MEMORY, "the answer is too large: ask for less");
+        e = problem_set(&op->problem, ERR_NO_MEMORY,
+                        "The answer is too large: request fewer items");
     if (e != ERR_OK && op->problem.err == ERR_OK)
-        (void)problem_set(&op->problem, e, "the store could not be read");
+        (void)problem_set(&op->problem, e, "The store could not be read");
     op->err = e;
 }
 
@@ -113,7 +114,7 @@ static enum err reader_start(struct reader *r, const struct readers_config *conf
     if (e == ERR_OK)
         r->tx.polls = config->polls;
     if (e == ERR_OK && pthread_create(&r->thread, NULL, reader_main, r) != 0)
-        e = problem_set(p, ERR_NO_MEMORY, "cannot start a reader");
+        e = problem_set(p, ERR_NO_MEMORY, "Cannot start a reader thread");
     r->runs = e == ERR_OK;
     return e;
 }
@@ -122,7 +123,7 @@ enum err readers_start(const struct readers_config *config, struct problem *p, s
 {
     struct readers *rs = calloc(1, sizeof(*rs));
     if (rs == NULL)
-        return problem_set(p, ERR_NO_MEMORY, "no memory for the readers");
+        return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     rs->env = config->env;
     rs->event_fd = config->event_fd;
     rs->last = &rs->first;

@@ -1,5 +1,5 @@
-/* Threads that answer questions: each with a read-only connection of its own, a snapshot per op,
- * and a bound on how long a query may hold it. */
+/* Reader threads. Each has its own read-only connection. An op reads from one snapshot, for a
+ * limited time. */
 #ifndef PAWL_RUNTIME_READERS_H
 #define PAWL_RUNTIME_READERS_H
 
@@ -11,19 +11,19 @@ struct readers;
 struct readers_config {
     struct str store_url;
     const struct env *env;
-    int event_fd; /* written when there is something to collect */
+    int event_fd; /* written to when there are ops to collect */
     struct worker_polls *polls;
 };
 
-/* Opens READERS connections. */
+/* Opens READERS connections and starts a thread for each. The caller owns *ret. */
 MUST_CHECK enum err readers_start(const struct readers_config *config, struct problem *p,
                                   struct readers **ret);
-/* Finishes what was pushed, then ends the threads. Collect once more afterwards. */
+/* Finishes all ops that were pushed, then ends the threads. Collect once more afterwards. */
 void readers_stop(struct readers *readers);
 void readers_free(struct readers *readers);
 
 void readers_push(struct readers *readers, struct op *op);
-/* What is over, linked by `next`. */
+/* Takes the finished ops, linked by `next`. */
 struct op *readers_collect(struct readers *readers);
 
 #endif

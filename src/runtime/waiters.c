@@ -1,4 +1,4 @@
-/* Callers that wait for work, for the end of a run, or for what comes of an update. */
+/* Callers that wait for a job, for the end of a run, or for the outcome of an update. */
 #include "runtime/waiters.h"
 
 #include "base/hash_map.h"
@@ -8,29 +8,29 @@
 #include "core/txn/render.h"
 #include "core/usecase/use_cases.h"
 
-/* A caller that waits, with the question it will ask when it is woken. */
+/* A waiting caller, with the read that it submits when it is woken. */
 struct asking {
     struct hash_entry entry;
     struct op *op;
-    struct uuid key; /* by which it is woken: the run's id, or see entity_wait_key() */
-    int64_t seq;     /* of an update: it is woken when that is decided; 0: by anything */
+    struct uuid key; /* an effect with this key wakes it: the run's id, or entity_wait_key() */
+    int64_t seq;     /* of an update: its decision wakes the caller; 0: any decision does */
     struct op question;
     union {
         struct run_input run;
         struct get_update_input update;
     } input;
     bool asking;
-    bool again; /* it was woken while asking: the answer may be old already */
-    bool last;  /* its time is over: whatever the answer says is final */
+    bool again; /* woken during a read: the answer may be out of date */
+    bool last;  /* its time is over: the next answer is final */
 };
 
 struct waiters {
     const struct env *env;
     struct waiters_hooks hooks;
     struct op *claims, **claims_last; /* by arrival, linked by `next` */
-    struct hash_map asking;           /* by what they wait for, in the order in which they came */
+    struct hash_map asking;           /* by key; the same key in the order of arrival */
     size_t count;
-    int64_t look_at_ms; /* when claims are looked at whether their callers are still there */
+    int64_t look_at_ms; /* when to check next whether the callers of claims are connected */
 };
 
 struct waiters *waiters_new(const struct env *env, const struct waiters_hooks *hooks)
@@ -100,9 +100,9 @@ static bool is_gone(const struct op *op)
     return op->is_there != NULL && !op->is_there(op);
 }
 
-/* One job wakes one claim, the one that has waited longest and whose caller is still there. A
- * tenant that was not stored when its claim came may be by now: such a claim is woken by anything
- * in its queue. */
+/* One job wakes one claim: the one that has waited longest and whose caller is still connected. If
+ * the tenant of a claim was not stored yet when the claim came, any job wakes it, because the
+ * tenant may be stored by now. */
 static void wake_claim(struct waiters *w, const struct effect *ready)
 {
     struct op **at = &w->claims;
@@ -124,14 +124,14 @@ static void wake_claim(struct waiters *w, const struct effect *ready)
     }
 }
 
-/* --- those who ask --- */
+/* --- starts and updates --- */
 
 static struct asking *asking_of(struct hash_entry *e)
 {
     return CONTAINER_OF(e, struct asking, entry);
 }
 
-/* Its last bytes are random. */
+/* The last bytes of the id are random. */
 static uint64_t key_hash(struct uuid id)
 {
     uint64_t tail;
@@ -155,7 +155,7 @@ static bool is_update(const struct op *op)
     return op->use_case == &UC_UPDATE_ENTITY;
 }
 
-/* What it wants to know, and by which key it hears that there is news. */
+/* Sets the read that the waiter submits, and the key that wakes it. */
 static void prepare_question(struct asking *r)
 {
     const struct op *op = r->op;
@@ -201,7 +201,7 @@ static void remove_asking(struct waiters *w, struct asking *r)
     free(r);
 }
 
-/* The start's answer with the run as it is now; without memory for that, as it was committed. */
+/* Puts the run's present state into the start's answer. Without memory the committed one stays. */
 static void show_run(struct op *op, const struct op *question)
 {
     struct answer shown = op->answer;
@@ -234,8 +234,8 @@ bool waiters_answer(struct waiters *w, struct op *question)
             ask(w, r);
         return true;
     }
-    /* Over, out of time, or unreadable: then the answer that was committed still stands, unless
-     * there is nothing left that it could be about. */
+    /* It ended, its time is over, or the state cannot be read: the committed answer is sent, unless
+     * the entity no longer exists. */
     struct op *op = r->op;
     if (question->err == ERR_ENTITY_NOT_FOUND)
         op->err = problem_set(&op->problem, question->err, "%s", question->problem.detail);

@@ -1,4 +1,4 @@
-/* The commit loop: one writer, many callers, one fsync per batch. */
+/* The writer: many callers, one fsync per batch. */
 #include "runtime/writer.h"
 
 #include "base/limits.h"
@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-enum { IDLE_WAIT_MS_MAX = 1000 }; /* a wall clock that jumps is noticed within this time */
+enum { IDLE_WAIT_MS_MAX = 1000 }; /* the writer notices a jump of the wall clock within this time */
 
 struct writer {
     struct writer_config config;
@@ -20,7 +20,7 @@ struct writer {
     struct db_backup *backup;
     struct op *backup_op;
 
-    pthread_mutex_t lock; /* guards all below */
+    pthread_mutex_t lock; /* guards everything below up to `idle` */
     pthread_cond_t filled;
     struct op *first, **last;
     struct op *done_first, **done_last;
@@ -34,7 +34,7 @@ struct writer {
     atomic_llong log_bytes;
 };
 
-/* --- giving back --- */
+/* --- returning ops --- */
 
 static void publish(struct writer *l, struct op *first, struct effect_parcel *parcels)
 {
@@ -53,7 +53,7 @@ static void publish(struct writer *l, struct op *first, struct effect_parcel *pa
         wake_loop(l->config.receivers.event_fd);
 }
 
-/* Hands out the effects of what is committed; returns those for the loop. */
+/* Publishes the effects of the last commits; returns those for the loop. */
 static struct effect_parcel *hand_out_effects(struct writer *l)
 {
     return publish_committed(&l->config.receivers, core_effects(l->core));
@@ -73,8 +73,7 @@ static struct core_call call_now(struct writer *l)
     return call;
 }
 
-/* The turn is held. Every op of the list is decided when it returns, and nothing is published yet.
- */
+/* The caller holds the turn. Decides every op of the list and publishes nothing yet. */
 static void run_batch(struct writer *l, struct op *first)
 {
     double count = 0;
@@ -93,12 +92,12 @@ static void run_batch(struct writer *l, struct op *first)
 
 /* --- backup --- */
 
-/* A backup is no part of a batch: split_backups() takes it out before. */
+/* Never called: split_backups() takes backups out of every batch. */
 static enum err not_in_a_batch(struct op *op, struct tx *tx)
 {
     (void)tx;
     assert(!"a backup in a batch");
-    return problem_set(&op->problem, ERR_INTERNAL, "a backup is no part of a batch");
+    return problem_set(&op->problem, ERR_INTERNAL, "A backup cannot be part of a batch");
 }
 
 const struct use_case UC_BACKUP = {.name = "backup", .write = not_in_a_batch};
@@ -115,7 +114,7 @@ static void backup_over(struct writer *l, enum err e)
     if (e == ERR_OK)
         buf_put(&op->answer.body, str_of(path));
     else
-        op->err = problem_set(&op->problem, e, "the copy could not be finished");
+        op->err = problem_set(&op->problem, e, "The copy could not be finished");
     publish(l, op, NULL);
 }
 
@@ -123,10 +122,10 @@ static void backup_begin(struct writer *l, struct op *op)
 {
     op_clear_result(op);
     if (l->backup != NULL)
-        op->err = problem_set(&op->problem, ERR_STORE_BUSY, "another backup is being made");
+        op->err = problem_set(&op->problem, ERR_STORE_BUSY, "Another backup is already running");
     else if (!db_has_backup(l->config.core.db))
         op->err = problem_set(&op->problem, ERR_BAD_REQUEST,
-                              "%s has no online backup here: use the database's own tools",
+                              "%s has no online backup: use the database's own tools",
                               db_engine_name(l->config.core.db));
     else
         op->err = db_backup_begin(l->config.core.db, &op->problem, &l->backup);
@@ -146,7 +145,7 @@ static void backup_step(struct writer *l)
         backup_over(l, e);
 }
 
-/* Takes backups out of the list, which then holds only what one transaction can do. */
+/* Takes backups out of the list. All other ops can run in one transaction. */
 static struct op *split_backups(struct writer *l, struct op *first)
 {
     struct op **at = &first;
@@ -181,7 +180,7 @@ static void housekeep(struct writer *l)
     atomic_store(&l->log_bytes, db_log_bytes(l->config.core.db));
 }
 
-/* What the writer does besides callers' work. */
+/* The writer's own work, between the batches of callers. */
 static void do_background(struct writer *l)
 {
     if (atomic_load(&l->failed))
@@ -204,7 +203,7 @@ static int64_t idle_wait_ms(struct writer *l)
     return MIN(wait, (int64_t)IDLE_WAIT_MS_MAX);
 }
 
-/* Up to OPS_PER_COMMIT_MAX of what waits. The lock is held. */
+/* Takes up to OPS_PER_COMMIT_MAX waiting ops. The caller holds the lock. */
 static struct op *take_waiting(struct writer *l)
 {
     struct op *first = l->first;
@@ -295,9 +294,8 @@ bool writer_try_inline(struct writer *l, struct op *op)
     if (alone) {
         run_batch(l, op);
         publish(l, NULL, hand_out_effects(l));
-        /* The writer sleeps until a time it knew of before this turn, and background work is its
-         * own.
-         */
+        /* Only the writer thread does background work, and it sleeps until a time that it computed
+         * before this turn. */
         if (core_wants_background(l->core) || db_wants_housekeeping(l->config.core.db))
             nudge(l);
     }
@@ -354,7 +352,7 @@ enum err writer_start(const struct writer_config *config, struct problem *p, str
 {
     struct writer *l = calloc(1, sizeof(*l));
     if (l == NULL)
-        return problem_set(p, ERR_NO_MEMORY, "no memory for the commit loop");
+        return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     l->config = *config;
     l->last = &l->first;
     l->done_last = &l->done_first;
@@ -366,7 +364,7 @@ enum err writer_start(const struct writer_config *config, struct problem *p, str
         e = ERR_NO_MEMORY;
     if (e != ERR_OK) {
         writer_free(l);
-        return problem_set(p, e, "cannot start the writer");
+        return problem_set(p, e, "Cannot start the writer");
     }
     l->thread_runs = true;
     *ret = l;

@@ -16,7 +16,7 @@
 #include "store/run/late_index.h"
 
 enum {
-    RETRY_MS = 1000,          /* after a failure of a whole kind; twice as long each time … */
+    RETRY_MS = 1000,          /* after a failure of a whole kind; doubles each time … */
     RETRY_MS_MAX = 30 * 1000, /* … up to this */
 };
 
@@ -53,7 +53,7 @@ static int64_t schedules_wait(const struct background *b, const struct tx *tx, i
 struct schedules_slice {
     int64_t most;
     int64_t next;
-    bool fired; /* there was one */
+    bool fired; /* a schedule was due */
     int64_t aside_ms;
     enum err why;
     char detail[PROBLEM_DETAIL_MAX];
@@ -74,7 +74,7 @@ static enum err put_schedule_aside(void *ctx, struct tx *tx, struct problem *p)
     return e == ERR_OK ? schedules_next(tx->db, &s->next) : e;
 }
 
-/* Together; or, if one fails, one by one, and that one is put aside. */
+/* Fires all together. If one fails, fires them one by one and puts the failing one aside. */
 static enum err schedules_turn(struct background *b, struct tx *tx, struct problem *p)
 {
     struct schedules_slice s = {.most = SCHEDULES_PER_TURN_MAX, .next = -1};
@@ -99,14 +99,14 @@ static enum err schedules_turn(struct background *b, struct tx *tx, struct probl
     return e;
 }
 
-/* --- slices that take their time --- */
+/* --- slices with a pause between them --- */
 
 static int64_t until_mono(const struct background *b, enum work_kind kind, int64_t mono)
 {
     return b->kinds[kind].more ? 0 : MAX(b->kinds[kind].at - mono, (int64_t)0);
 }
 
-/* A slice is over: the next comes at once, or after a pause. */
+/* After a slice: the next one runs at once if there is more, else after the pause. */
 static void note_slice(struct background *b, enum work_kind kind, bool more, int64_t pause_ms)
 {
     b->kinds[kind].more = more;
@@ -152,7 +152,7 @@ static enum err counts_turn(struct background *b, struct tx *tx, struct problem 
     return e;
 }
 
-/* The slices below say by *more whether they had enough with one. */
+/* The slices below set `more` when one slice was not enough. */
 struct slice {
     struct background *b;
     bool more;
@@ -232,7 +232,7 @@ static enum err feed_turn(struct background *b, struct tx *tx, struct problem *p
 
 static enum err generations_turn(struct background *b, struct tx *tx, struct problem *p)
 {
-    /* After a failure it goes on behind the entity that failed. */
+    /* After a failure the next slice continues after the entity that failed. */
     return run_slice(b, tx, WORK_GENERATIONS, sweep_generations, IDEM_STATS_FLUSH_MS, p);
 }
 
@@ -312,7 +312,8 @@ static enum err fail_queued(void *ctx, struct tx *tx, struct problem *p)
     return run_txn_give_up(tx, f->run, f->why, f->detail, p);
 }
 
-/* A queued run that cannot start fails; if not even that is possible, its tenant's queue waits. */
+/* A queued run that cannot start fails. If that is impossible too, its tenant's queue is put aside.
+ */
 static enum err queued_turn(struct background *b, struct tx *tx, struct problem *p)
 {
     dispatch_bring_back(tx, b->env.now_ms);
@@ -360,10 +361,9 @@ static enum err webhooks_turn(struct background *b, struct tx *tx, struct proble
 
 struct work {
     const char *name;
-    /* How long there is nothing to do; 0: there is something. INT64_MAX: until something happens.
-     */
+    /* The time until there is work; 0: there is some. INT64_MAX: only an event brings work. */
     int64_t (*wait)(const struct background *b, const struct tx *tx, int64_t mono);
-    /* One slice of it, in transactions of its own. */
+    /* Runs one slice, in its own transactions. */
     enum err (*turn)(struct background *b, struct tx *tx, struct problem *p);
 };
 
@@ -373,7 +373,7 @@ static const struct work WORK[] = {
 #undef X
 };
 
-/* --- all of it --- */
+/* --- all kinds --- */
 
 enum err background_init(struct background *b, struct db *db, struct replay_stats *stats,
                          struct metric *failures)
@@ -395,7 +395,7 @@ static bool note_sooner(int64_t *due, int64_t due_at)
 
 bool background_note_due(struct background *b, int64_t due_at)
 {
-    /* Whose it is, nobody says: both look. */
+    /* The effect does not say which of the two it is: both check. */
     bool timer = note_sooner(&b->timers.next, due_at);
     return note_sooner(&b->next_schedule, due_at) || timer;
 }
@@ -410,7 +410,7 @@ static int64_t wait_of(const struct background *b, const struct tx *tx, enum wor
 static void note_failure(struct background *b, enum work_kind kind, enum err e,
                          const struct problem *p)
 {
-    /* A disk that has room again is noticed soon; what is broken is left alone for longer. */
+    /* After an outage, such as a full disk, retry soon; after any other failure wait longer. */
     int64_t delay = RETRY_MS;
     if (!err_is_outage(e)) {
         delay <<= MIN(b->kinds[kind].failed, (int64_t)5);

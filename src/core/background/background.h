@@ -1,7 +1,7 @@
-/* Background work: what the writer does by itself between batches. Each kind is a row of one table,
- * runs in small slices, each in a transaction of its own, and has its own time to try again after a
- * failure: no kind holds up another. Within a kind no owner holds up another either: what cannot be
- * done together is done one by one, and what fails alone is put aside (docs/adr/019). */
+/* Background work: what the writer does between batches. Each kind is a row of one table. It runs
+ * in small slices, each in its own transaction, and retries on its own schedule after a failure, so
+ * no kind delays another. Within a kind no owner delays another: items that fail together are tried
+ * one by one, and an item that fails alone is put aside (docs/adr/019). */
 #ifndef PAWL_CORE_BACKGROUND_BACKGROUND_H
 #define PAWL_CORE_BACKGROUND_BACKGROUND_H
 
@@ -16,7 +16,7 @@
 
 struct metric;
 
-/* In the order in which they run: what follows from time first. */
+/* In the order in which they run: work that is due at a time first. */
 /* clang-format off */
 #define BACKGROUND_WORK(X)                                                                         \
     /* symbol            context         functions */ \
@@ -46,12 +46,12 @@ struct background {
     int64_t mono_ms; /* of the run under way */
     struct replay_stats *stats;
     struct metric *failures; /* by kind */
-    bool keeps_all;          /* neither old runs nor old rows of the feed are removed */
+    bool keeps_all;          /* never remove old runs or old rows of the feed */
     struct {
         int64_t at;       /* nothing to do before this time (monotonic ms) */
         int64_t retry_at; /* after a failure: not before this time (monotonic ms) */
-        int64_t failed;   /* how often in a row */
-        bool more;        /* than the last slice could do */
+        int64_t failed;   /* failures in a row */
+        bool more;        /* the last slice left work to do */
     } kinds[WORK_COUNT];
     struct timer_batch timers;
     int64_t next_schedule; /* -1: none */
@@ -65,15 +65,16 @@ struct background {
 /* Reads the earliest timer and schedule. */
 MUST_CHECK enum err background_init(struct background *b, struct db *db, struct replay_stats *stats,
                                     struct metric *failures);
-/* A batch armed a timer, or set a schedule (-1: none). True when it is the first to come. */
+/* Notes that a batch armed a timer or set a schedule (-1: none). True when it is the next one due.
+ */
 bool background_note_due(struct background *b, int64_t due_at);
-/* All that is due, one slice of each. Their effects stay in tx. Returns the first outage that it
- * met. */
+/* Runs one slice of each kind that is due. The effects stay in tx. Returns the first outage, but
+ * ERR_STORE_FAILED before any other. */
 MUST_CHECK enum err background_run(struct background *b, struct tx *tx, int64_t now_ms,
                                    int64_t mono_ms);
-/* Is there something that a turn without it has brought? Then it should run soon. */
+/* True when ops have caused background work that should run soon. */
 bool background_is_wanted(const struct background *b, const struct tx *tx);
-/* How long nothing will be due. */
+/* The time until some kind is due; 0: one is. */
 int64_t background_wait_ms(struct background *b, const struct tx *tx, int64_t now_ms,
                            int64_t mono_ms);
 

@@ -1,4 +1,4 @@
-/* How long something that cannot be done is put aside. */
+/* Backoff for items that keep failing. */
 #include "core/background/put_aside.h"
 
 #include "base/limits.h"

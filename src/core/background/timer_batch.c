@@ -24,7 +24,7 @@ static enum err load_due(struct timer_batch *b, struct tx *tx)
                               &b->others_count);
 }
 
-/* All of them, tenants in turn. */
+/* Mixes all timers so that tenants take turns. */
 static size_t mix(const struct timer_batch *b, const struct timer **out)
 {
     const struct timer *all[TIMERS_PER_TURN_MAX + TIMERS_SINGLED_OUT_MAX];
@@ -44,7 +44,7 @@ static enum err fire_together(void *ctx, struct tx *tx, struct problem *p)
     b->tried = false;
     enum err e = load_due(b, tx);
     size_t count = e == ERR_OK ? mix(b, timers) : 0;
-    /* Those that a turn has no room for are due still, and come next. */
+    /* Timers past these bounds stay due and fire in the next slice. */
     int64_t rows_max = tx_changes(tx) + TIMERS_ROWS_PER_TURN_MAX;
     size_t loaded = 0;
     for (size_t i = 0; i < count && e == ERR_OK; i++) {
@@ -121,7 +121,7 @@ static enum err deal_with(struct alone *a, struct work_env *w, struct tx *tx,
     return work_transaction(w, tx, postpone, a, p);
 }
 
-/* By itself; one that fails is dealt with. */
+/* Fires one timer in its own transaction, and deals with a failure. */
 static enum err fire_one(struct timer_batch *b, const struct timer *timer, struct work_env *w,
                          struct tx *tx, struct put_aside *aside, struct problem *p,
                          int64_t *ret_failed)

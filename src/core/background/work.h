@@ -6,12 +6,14 @@
 
 struct work_env {
     int64_t now_ms;
-    int64_t tenant,
-        run; /* whose queued run was starting when the last transaction failed; 0: none */
+    /* The queued run that was starting when the last transaction failed; 0: none. */
+    int64_t tenant;
+    int64_t run;
 };
 
-/* Begins, calls `fn`, commits; on any error all of it is rolled back. If only queued runs could not
- * start that were to take slots freed by `fn`, they are left to WORK_DISPATCH. */
+/* Runs `fn` in a transaction and commits; rolls back after any error. If only a queued run could
+ * not start that was taking a slot that `fn` freed, `fn` runs again and WORK_DISPATCH starts queued
+ * runs later. */
 typedef enum err work_fn(void *ctx, struct tx *tx, struct problem *p);
 MUST_CHECK enum err work_transaction(struct work_env *w, struct tx *tx, work_fn *fn, void *ctx,
                                      struct problem *p);

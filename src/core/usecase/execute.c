@@ -11,7 +11,7 @@ bool answer_from_record(struct op *op, const struct idem_record *record)
     case IDEM_MISMATCH:
         op_clear_result(op);
         op->err = problem_set(&op->problem, ERR_IDEM_KEY_REUSED,
-                              "the key \"%.*s\" belongs to another request (%.*s): use a new key",
+                              "The key \"%.*s\" belongs to another request (%.*s). Use a new key.",
                               STR_ARG(record->key), STR_ARG(record->route));
         op->known_num = record->num;
         return true;
@@ -24,7 +24,7 @@ bool answer_from_record(struct op *op, const struct idem_record *record)
         answer_begin(&op->answer, record->says_created ? CREATED_NO : CREATED_UNSAID);
         buf_put(&op->answer.body, record->body);
         if (!buf_ok(&op->answer.body))
-            op->err = problem_set(&op->problem, ERR_NO_MEMORY, "no memory for the answer");
+            op->err = problem_set(&op->problem, ERR_NO_MEMORY, "Out of memory");
         op->known_num = record->num;
         return true;
     }
@@ -42,7 +42,7 @@ struct known {
     struct op *op;
     struct tx *tx;
     bool answered;
-    bool expired; /* an expired record is in the way */
+    bool expired; /* the key has an expired record, which must be deleted first */
     struct idem_record old;
 };
 
@@ -84,7 +84,7 @@ static enum err remember(struct op *op, struct tx *tx, struct tenant *tenant,
     return idempotency_insert(tx->db, tx->recent_keys, &record);
 }
 
-/* Runs the use case. A refusal that has changed something takes the transaction with it. */
+/* Runs the use case. A refusal after a change returns an error, so that all is rolled back. */
 static enum err run_use_case(struct op *op, struct tx *tx)
 {
     int64_t before = tx_changes(tx);
@@ -93,7 +93,7 @@ static enum err run_use_case(struct op *op, struct tx *tx)
         op->err = follow_up(tx, &op->problem);
     read_tx_drop_json(&tx->read);
     if (op->err == ERR_OK && !buf_ok(&op->answer.body))
-        op->err = problem_set(&op->problem, ERR_TOO_LARGE, "the answer is too large");
+        op->err = problem_set(&op->problem, ERR_TOO_LARGE, "The answer is too large");
     op->err = tx_own_error(tx, op->err);
     if (err_rolls_back(op->err))
         return op->err;

@@ -1,5 +1,5 @@
-/* One op inside a transaction: idempotency around the use case. The same for every route that
- * changes something. */
+/* Runs one op inside a transaction, with idempotency around its use case. Every route that changes
+ * something runs this way. */
 #ifndef PAWL_CORE_USECASE_EXECUTE_H
 #define PAWL_CORE_USECASE_EXECUTE_H
 
@@ -8,16 +8,17 @@
 #include "core/txn/tx.h"
 #include "store/idempotency.h"
 
-/* Claim, effect and stored answer. Returns ERR_OK when the op was decided, also when it was
- * rejected (op->err says). An error means that the whole transaction must be rolled back: the store
- * failed, or the op did not fit (ERR_TOO_LARGE), or was refused after it had changed something,
- * which is a bug (ERR_INTERNAL). */
+/* Looks up the idempotency key, runs the use case and stores the answer under the key. Returns
+ * ERR_OK when the op was decided; op->err says whether it was rejected. After an error the whole
+ * transaction must be rolled back: the store failed, the op exceeds a limit (ERR_TOO_LARGE), or it
+ * was refused after it had changed something, which is a bug (ERR_INTERNAL). */
 MUST_CHECK enum err execute_op(struct op *op, struct tx *tx);
 
-/* What a live record answers to the op: true when it did (replay or mismatch), false when bytes
- * alone cannot tell. */
+/* Answers the op from a live record. True when it did: the op is a replay, or the key belongs to
+ * another request. False when the raw bytes are not enough to decide. */
 bool answer_from_record(struct op *op, const struct idem_record *record);
-/* Counts that answer, if there was one: when the op is over, since a batch may run it twice. */
+/* Counts that answer, if there was one. Call it when the op is decided: a batch may run it twice.
+ */
 void count_known(const struct op *op, struct replay_stats *stats, int64_t now_ms);
 
 #endif
