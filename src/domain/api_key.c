@@ -16,7 +16,8 @@ void api_key_make(const struct api_key_random *random, char *text, struct str *r
             text[len++] = '_';
         text[len++] = ALPHABET[random->bytes[i] & 31];
     }
-    assert(len == API_KEY_PREFIX_LEN + 1 + API_KEY_SECRET_LEN && len < API_KEY_TEXT_MAX);
+    static_assert(API_KEY_PREFIX_LEN + 1 + API_KEY_SECRET_LEN < API_KEY_TEXT_MAX, "a key fits");
+    assert(len == API_KEY_PREFIX_LEN + 1 + API_KEY_SECRET_LEN);
     text[len] = '\0';
     *ret_prefix = (struct str){text, API_KEY_PREFIX_LEN};
     *ret_hash = sha256_of((struct str){text, len});

@@ -78,7 +78,7 @@
         enum err e = db_rows_end(rows);                                                         \
         return e == ERR_OK && !kept ? ERR_NO_MEMORY : e;                                        \
     }                                                                                           \
-    static_assert(sizeof(type) > 0, "a semicolon follows")
+    static_assert(true, "a semicolon follows")
 
 /* --- kinds: how a value is bound, read and kept ---
  *
