@@ -10,10 +10,10 @@
 
 /* What an error says about the rows, and so what becomes of the transaction.
  *
- * REFUSAL  The request cannot be done. Nothing was changed, and the rest of the batch goes on. A
+ * REFUSAL  The request cannot be done. Nothing was changed, and the rest of the batch continues. A
  *          refusal that did change rows is a bug: it is rolled back, logged and answered 500.
- * FAILURE  The operation broke off, by the store or by a bound on what one may take. Whatever it
- *          changed is rolled back.
+ * FAILURE  The store, or a limit on one operation's resources, aborted the operation. Its changes
+ *          are rolled back.
  * DAMAGE   A stored object is not what pawl writes. Rolled back; the log names the object.
  * BUG      pawl contradicts itself. Rolled back and logged. */
 enum err_class {
@@ -59,7 +59,7 @@ enum err_class {
     X(ERR_RUN_IS_OVER,           "RUN_IS_OVER",                409, false, REFUSAL, "The run has already ended") \
     X(ERR_RUN_NOT_OVER,          "RUN_NOT_OVER",               409, false, REFUSAL, "The run has not ended yet") \
     X(ERR_RUN_NOT_UNDER_WAY,     "RUN_NOT_UNDER_WAY",          409, false, REFUSAL, "The run has not started yet") \
-    X(ERR_RUN_IS_A_CHILD,        "RUN_IS_A_CHILD",             409, false, REFUSAL, "The run is part of another run") \
+    X(ERR_RUN_IS_A_CHILD,        "RUN_IS_A_CHILD",             409, false, REFUSAL, "The run is a child of another run") \
     X(ERR_RUN_NOT_RETRYABLE,     "RUN_NOT_RETRYABLE",          409, false, REFUSAL, "The run cannot be retried, only rerun") \
     X(ERR_RUN_BEING_REMOVED,     "RUN_BEING_REMOVED",          409, false, REFUSAL, "Retention is removing this run") \
     X(ERR_NOT_A_DEAD_LETTER,     "NOT_A_DEAD_LETTER",          409, false, REFUSAL, "The job is not a dead letter") \
@@ -69,8 +69,8 @@ enum err_class {
     X(ERR_JOB_NOT_CLAIMABLE,     "JOB_NOT_CLAIMABLE",          409, false, REFUSAL, "The job is not waiting for a worker") \
     X(ERR_LEASE_LOST,            "LEASE_LOST",                 409, false, REFUSAL, "The lease on this job is no longer valid") \
     X(ERR_APPROVAL_CONFLICT,     "APPROVAL_CONFLICT",          409, false, REFUSAL, "The opposite decision has already been made") \
-    X(ERR_NOT_AWAITING_APPROVAL, "NOT_AWAITING_APPROVAL",      409, false, REFUSAL, "No decision is pending here") \
-    X(ERR_APPROVAL_EXPIRED,      "APPROVAL_EXPIRED",           409, false, REFUSAL, "The approval expired before a decision") \
+    X(ERR_NOT_AWAITING_APPROVAL, "NOT_AWAITING_APPROVAL",      409, false, REFUSAL, "The job is not waiting for a decision") \
+    X(ERR_APPROVAL_EXPIRED,      "APPROVAL_EXPIRED",           409, false, REFUSAL, "The approval expired before a decision was made") \
     X(ERR_APPROVAL_STALE,        "APPROVAL_STALE",             409, false, REFUSAL, "The content has changed since you read it") \
     X(ERR_CONCURRENT_APPROVAL,   "CONCURRENT_APPROVAL",        409, true,  REFUSAL, "Someone else is deciding this right now") \
     X(ERR_WEBHOOK_LIMIT,         "WEBHOOK_LIMIT_REACHED",      409, false, REFUSAL, "The tenant has reached its webhook limit") \
@@ -85,7 +85,7 @@ enum err_class {
     X(ERR_INPUT_TOO_COMPLEX,     "INPUT_TOO_COMPLEX",          422, false, REFUSAL, "Checking the input against the schema takes too long") \
     X(ERR_EXPRESSION,            "EXPRESSION_FAILED",          422, false, REFUSAL, "An expression could not be evaluated") \
     X(ERR_ANSWER_INVALID,        "ENTITY_ANSWER_INVALID",      422, false, REFUSAL, "The handler's result cannot be applied") \
-    X(ERR_TOO_LARGE,             "OPERATION_TOO_LARGE",        422, false, FAILURE, "The operation exceeds the memory limit per operation") \
+    X(ERR_TOO_LARGE,             "OPERATION_TOO_LARGE",        422, false, FAILURE, "The operation needs more memory than one operation may use") \
     X(ERR_IDEM_KEY_REUSED,       "IDEMPOTENCY_KEY_REUSED",     422, false, REFUSAL, "The key was already used for a different request") \
     X(ERR_MAX_CONCURRENT_RUNS,   "MAX_CONCURRENT_RUNS",        429, true,  REFUSAL, "The limit on concurrent runs is reached") \
     X(ERR_QUEUE_FULL,            "QUEUE_FULL",                 429, true,  REFUSAL, "The queue is full") \
@@ -93,7 +93,7 @@ enum err_class {
     X(ERR_RATE_LIMITED,          "RATE_LIMITED",               429, true,  REFUSAL, "The tenant is starting runs too fast") \
     X(ERR_LOGIN_THROTTLED,       "TOO_MANY_FAILED_LOGINS",     429, true,  REFUSAL, "Too many invalid API keys from this address") \
     X(ERR_HEADERS_TOO_LARGE,     "HEADERS_TOO_LARGE",          431, false, REFUSAL, "The request headers are too large") \
-    X(ERR_INTERNAL,              "INTERNAL",                   500, true,  BUG,     "The server failed") \
+    X(ERR_INTERNAL,              "INTERNAL",                   500, true,  BUG,     "Internal server error") \
     X(ERR_DAMAGED,               "OBJECT_DAMAGED",             500, false, DAMAGE,  "The stored object is damaged") \
     X(ERR_OVERLOADED,            "OVERLOADED",                 503, true,  REFUSAL, "Too many requests are waiting") \
     X(ERR_GATE_UNAVAILABLE,      "ADMISSION_GATE_UNAVAILABLE", 503, true,  REFUSAL, "The admission gate is unavailable") \
@@ -120,17 +120,17 @@ enum err_class err_class(enum err e);
 bool err_is_refusal(enum err e);
 /* Rows may be half written: the transaction is rolled back. */
 bool err_rolls_back(enum err e);
-/* A failure of the machine or the store, which would meet any other operation too, and passes. */
+/* A temporary failure of the machine or the store, which would affect other operations too. */
 bool err_is_outage(enum err e);
 
-/* For an object that an operation has loaded besides the one it was asked about: its refusals are
- * none of the caller's business. A refusal becomes ERR_DAMAGED, everything else stays. */
+/* For an object that an operation has loaded besides the one it was asked about: the caller must
+ * not see its refusals. A refusal becomes ERR_DAMAGED, everything else stays. */
 enum err err_of_other(enum err e);
 /* For a place where rows may have changed already: a refusal there is a bug, and becomes
  * ERR_INTERNAL. Everything else stays. */
 enum err err_after_change(enum err e);
 
-/* The entry that speaks for a bare HTTP status, as the HTTP parser hands them out. */
+/* The entry for a bare HTTP status that the HTTP parser reports. */
 enum err err_of_http_status(int status);
 
 #endif

@@ -231,7 +231,8 @@ static void print_help(FILE *out, const struct command *command, const struct se
               "admin, and stops\nit at the end. No other server may use the file at that time.\n",
               out);
     fputs("\nThe name in brackets is the environment variable that sets the option; the command "
-          "line wins.\nExit codes: 0 done, 1 refused by the server or failed, 2 wrong usage, 3 "
+          "line overrides it.\nExit codes: 0 done, 1 refused by the server or failed, 2 wrong "
+          "usage, 3 "
           "cannot reach the server\n",
           out);
 }

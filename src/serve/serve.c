@@ -41,7 +41,7 @@ static const struct option OPTIONS[] = {
      .variable = "PAWL_BUS_CREDS"},
     {.name = "bus-ca",
      .value = "FILE",
-     .help = "PEM certificates that sign the NATS server's certificate; turns TLS on",
+     .help = "CA certificates (PEM) to trust for the NATS server; turns TLS on",
      .variable = "PAWL_BUS_CA"},
     {.name = "bus-queues",
      .value = "QUEUE,QUEUE",
@@ -54,7 +54,7 @@ static const struct option OPTIONS[] = {
      .variable = "PAWL_METRICS_LISTEN"},
     {.name = "dev",
      .kind = OPTION_SWITCH,
-     .help = "Development mode: no API keys; the headers X-Tenant-ID and X-Actor say who calls",
+     .help = "Development mode: no API keys; the headers X-Tenant-ID and X-Actor name the caller",
      .variable = "PAWL_DEV"},
     {.name = "dev-insecure",
      .kind = OPTION_SWITCH,
@@ -163,12 +163,12 @@ static void print_help(FILE *out, const struct options *o)
     options_print_help(out, o->lists[0]);
     fputs(
         "\nThe name in brackets is the environment variable that sets the option; the command "
-        "line wins.\n"
+        "line overrides it.\n"
         "\nPAWL_ROOT_KEY (environment only) is an API key with the role admin for all tenants. It "
         "is not stored.\nUse it to create the first keys. It must have at least 32 random "
         "characters: `openssl rand -hex 32`.\n"
-        "\nPrints `pawl listening on URL` when it is ready. SIGTERM stops it after the requests "
-        "in flight;\nthe exit code is then 0.\n",
+        "\nPrints `pawl listening on URL` when it is ready. On SIGTERM the server finishes the "
+        "requests in\nflight and exits with code 0.\n",
         out);
 }
 
