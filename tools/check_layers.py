@@ -77,7 +77,8 @@ def check_circles(files):
 
 
 def check_sizes():
-    for folder in sorted(path for path in SRC.rglob("*") if path.is_dir()):
+    folders = [path for top in (SRC, ROOT / "tests/unit", ROOT / "tests/e2e") for path in top.rglob("*") if path.is_dir()]
+    for folder in sorted(path for path in folders if path.name != "__pycache__"):
         count = sum(path.is_file() for path in folder.iterdir())
         if count > FILES_MAX:
             yield f"{folder.relative_to(ROOT)} holds {count} files; the most is {FILES_MAX}"

@@ -1,6 +1,6 @@
 /* The tables of states against the enums of docs/openapi.yaml: a new state is documented too, and
  * none is documented that does not exist. */
-#include "doc_table.h"
+#include "domain/doc_table.h"
 
 #include "domain/job.h"
 #include "domain/run.h"

@@ -1,6 +1,6 @@
 /* The table of timeline events against the pages that document it. */
 #include "base/support.h"
-#include "doc_table.h"
+#include "domain/doc_table.h"
 
 #include "domain/timeline.h"
 

@@ -1,7 +1,7 @@
 /* Cron expressions: what is read and refused, when they fire, and days on which clocks change. */
-#include "domain/cron_support.h"
+#include "domain/calendar/cron_support.h"
 
-#include "doc_table.h"
+#include "domain/doc_table.h"
 
 /* --- reading --- */
 

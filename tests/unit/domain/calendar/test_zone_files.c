@@ -1,5 +1,5 @@
 /* Time zone files: the table and its rule, and files that are broken. */
-#include "domain/zone_support.h"
+#include "domain/calendar/zone_support.h"
 
 /* --- zones made for a test --- */
 

@@ -1,6 +1,6 @@
 /* Time zones: every file of the system's database against the C library, and rules that no file
  * has. */
-#include "domain/zone_support.h"
+#include "domain/calendar/zone_support.h"
 
 #include <fts.h>
 

@@ -1,6 +1,6 @@
 /* Expressions and templates: what they cannot reach, what they cost at most, and failures around
  * them. */
-#include "domain/expr_support.h"
+#include "domain/expr/expr_support.h"
 
 #include <sys/resource.h>
 

@@ -1,5 +1,5 @@
 /* Expressions and templates: what they mean, their library and their syntax. */
-#include "domain/expr_support.h"
+#include "domain/expr/expr_support.h"
 
 /* --- what an expression gives --- */
 

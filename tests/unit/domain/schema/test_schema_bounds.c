@@ -1,5 +1,5 @@
 /* JSON Schema: the bounds on work, depth, patterns and faults. */
-#include "schema_checks.h"
+#include "domain/schema/schema_checks.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* Every firing of random cron expressions against a model that walks minute by minute. */
-#include "domain/cron_support.h"
+#include "domain/calendar/cron_support.h"
 
 /* --- the model --- */
 

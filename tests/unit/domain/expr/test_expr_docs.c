@@ -1,6 +1,6 @@
 /* Every row of the table of corner cases in docs/workflows.md. */
 #include "base/support.h"
-#include "doc_table.h"
+#include "domain/doc_table.h"
 
 #include "domain/expr/expr.h"
 

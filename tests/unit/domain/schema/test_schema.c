@@ -1,5 +1,5 @@
 /* The part of JSON Schema that pawl knows: each keyword, and what is refused. */
-#include "schema_checks.h"
+#include "domain/schema/schema_checks.h"
 
 #include <stdio.h>
 
