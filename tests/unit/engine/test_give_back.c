@@ -84,7 +84,8 @@ static void under_a_key_nothing_is_given_back(void **state)
     call_key(&lost, "key", "{}");
     must_perform(&lost);
     engine_give_back(fixture->engine, &lost.op);
-    assert_true(engine_idle(fixture->engine));
+    while (!engine_idle(fixture->engine)) /* the engine may be at something of its own */
+        fixture_round(fixture);
     assert_nothing_to_claim(fixture);
     call_release(&lost);
 }
