@@ -1,7 +1,7 @@
 /* Any history of a run: one of a few definitions, and bytes that say what happens next. Whatever it
- * is, the run keeps the promises of play.h and comes to its end.
+ * is, the run keeps the promises of simulated_run.h and comes to its end.
  * The input: the definition's number, then bytes that are taken as events and chances in turn. */
-#include "domain/play.h"
+#include "domain/simulated_run.h"
 #include "fuzz.h"
 
 #define STEP(name, more) "{\"name\":\"" name "\",\"type\":\"task\",\"handler\":\"h\"" more "}"
@@ -68,7 +68,7 @@ static uint8_t take(struct bytes *b)
     return *b->at++;
 }
 
-static uint64_t choose(void *ctx, enum play_choice what, size_t step, uint64_t bound)
+static uint64_t choose(void *ctx, enum simulated_choice what, size_t step, uint64_t bound)
 {
     (void)what;
     (void)step;
@@ -77,74 +77,78 @@ static uint64_t choose(void *ctx, enum play_choice what, size_t step, uint64_t b
 }
 
 /* The how-manieth open job; 0: there is none. */
-static int64_t pick_open(const struct play *play, uint64_t which)
+static int64_t pick_open(const struct simulated_run *simulated_run, uint64_t which)
 {
-    int64_t open = play_all_open(play);
+    int64_t open = simulated_all_open(simulated_run);
     int64_t skip = open > 0 ? (int64_t)which % open : 0;
-    for (int64_t i = 1; i <= play->p.jobs && open > 0; i++) {
-        if (play->jobs[i].step > 0 && play->jobs[i].outcome == PLAY_NONE && skip-- == 0)
+    for (int64_t i = 1; i <= simulated_run->p.jobs && open > 0; i++) {
+        if (simulated_run->jobs[i].step > 0 && simulated_run->jobs[i].outcome == SIMULATED_NONE &&
+            skip-- == 0)
             return i;
     }
     return 0;
 }
 
-static void one_event(struct play *play, struct bytes *b)
+static void one_event(struct simulated_run *simulated_run, struct bytes *b)
 {
     uint8_t what = take(b);
-    int64_t job = pick_open(play, what / 8);
-    if (play->status == RUN_PAUSED && (what % 8 == 7 || job == 0)) {
-        play_move(play, RUN_ON_RESUME);
-        play_go(play);
-    } else if (what % 8 == 0 && play->status != RUN_PAUSED) {
-        play_move(play, RUN_ON_PAUSE);
-        play_go(play);
+    int64_t job = pick_open(simulated_run, what / 8);
+    if (simulated_run->status == RUN_PAUSED && (what % 8 == 7 || job == 0)) {
+        simulated_move(simulated_run, RUN_ON_RESUME);
+        simulated_go(simulated_run);
+    } else if (what % 8 == 0 && simulated_run->status != RUN_PAUSED) {
+        simulated_move(simulated_run, RUN_ON_PAUSE);
+        simulated_go(simulated_run);
     } else if (what == 1) {
-        play_time_out(play);
+        simulated_time_out(simulated_run);
     } else if (what == 2) {
-        play_cancel(play);
-    } else if (play->go_on && (what % 8 == 3 || job == 0)) {
-        play_go(play);
+        simulated_cancel(simulated_run);
+    } else if (simulated_run->go_on && (what % 8 == 3 || job == 0)) {
+        simulated_go(simulated_run);
     } else {
-        PLAY_HOLDS(play, job > 0); /* otherwise it would hang for ever */
-        if (play->broken)
+        SIMULATED_HOLDS(simulated_run, job > 0); /* otherwise it would hang for ever */
+        if (simulated_run->broken)
             return;
-        bool denies = what % 8 == 6 && play->jobs[job].asked;
-        play_job_over(play, job,
-                      denies          ? STEP_IS_DENIED
-                      : what % 8 == 4 ? STEP_IS_FAILED
-                      : what % 8 == 5 ? STEP_IS_TIMED_OUT
-                                      : STEP_IS_SUCCEEDED);
-        play_go(play);
+        bool denies = what % 8 == 6 && simulated_run->jobs[job].asked;
+        simulated_job_over(simulated_run, job,
+                           denies          ? STEP_IS_DENIED
+                           : what % 8 == 4 ? STEP_IS_FAILED
+                           : what % 8 == 5 ? STEP_IS_TIMED_OUT
+                                           : STEP_IS_SUCCEEDED);
+        simulated_go(simulated_run);
     }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct definition *defs[ARRAY_LEN(SOURCES)];
-    static struct play play;
+    static struct simulated_run simulated_run;
     if (size == 0)
         return 0;
     size_t which = data[0] % ARRAY_LEN(SOURCES);
     if (defs[which] == NULL)
         defs[which] = parse(SOURCES[which]);
     struct bytes b = {data + 1, MIN(size - 1, (size_t)EVENTS_MAX)};
-    play_init(&play, defs[which], choose, &b);
-    play_go(&play);
+    simulated_init(&simulated_run, defs[which], choose, &b);
+    simulated_go(&simulated_run);
     int retries = RETRIES_MAX;
-    for (int i = 0; !play.broken; i++) {
-        bool over = run_has_ended(play.status);
-        bool tries = (play.status == RUN_FAILED || play.status == RUN_TIMED_OUT) && b.left > 0;
+    for (int i = 0; !simulated_run.broken; i++) {
+        bool over = run_has_ended(simulated_run.status);
+        bool tries =
+            (simulated_run.status == RUN_FAILED || simulated_run.status == RUN_TIMED_OUT) &&
+            b.left > 0;
         if (over && (!tries || retries-- == 0))
             break;
-        PLAY_HOLDS(&play, i < CALM_MAX);
+        SIMULATED_HOLDS(&simulated_run, i < CALM_MAX);
         if (over)
-            play_retry(&play);
+            simulated_retry(&simulated_run);
         else
-            one_event(&play, &b);
+            one_event(&simulated_run, &b);
     }
-    if (play.broken)
-        fprintf(stderr, "play.h:%d: %s\n", play.broken_line, play.broken);
-    assert(!play.broken);
-    play_release(&play);
+    if (simulated_run.broken)
+        fprintf(stderr, "simulated_run.h:%d: %s\n", simulated_run.broken_line,
+                simulated_run.broken);
+    assert(!simulated_run.broken);
+    simulated_release(&simulated_run);
     return 0;
 }

@@ -154,7 +154,7 @@ def test_runs_are_nested_ten_deep_at_most(api, tenant):
     api.workflow(tenant, "w12", [{"name": "end", "type": "transform", "output": 1}])
     assert ended(api, tenant, api.start(tenant, "w2").json["run_id"])["output"] == 1
     shown = ended(api, tenant, api.start(tenant, "w0").json["run_id"])
-    assert verdict(shown) == ("failed", "CHILD_FAILED") and "10 deep" in str([r["error"] for r in all_runs(api, tenant)])
+    assert verdict(shown) == ("failed", "CHILD_FAILED") and "10 levels deep" in str([r["error"] for r in all_runs(api, tenant)])
     assert active_runs(api, tenant) == 0
 
 
