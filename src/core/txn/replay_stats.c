@@ -59,7 +59,7 @@ void replay_stats_free(struct replay_stats *stats)
     free(stats);
 }
 
-/* NULL: there are as many as may wait already. */
+/* NULL: the table of waiting counts is full. */
 static struct count *count_of(struct table *t, int64_t num)
 {
     uint64_t hash = hash_number(&t->map, num);
