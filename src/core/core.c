@@ -150,7 +150,7 @@ static struct outcome try_batch_apart(struct core *c, struct op *first)
     return out.dispatch_failed && !err_is_outage(out.err) ? try_batch(c, first, true) : out;
 }
 
-static void note_failure(struct core *c, enum err e)
+void core_note_failure(struct core *c, enum err e)
 {
     if (err_is_outage(e) && (c->outage == ERR_OK || e == ERR_STORE_FAILED))
         c->outage = e;
@@ -225,7 +225,7 @@ static void fail_batch(struct core *c, struct op *first, enum err e)
             LOG_Z("use_case", first->use_case->name), LOG_Z("error", err_code(first->err)),
             LOG_Z("why", first->problem.detail));
     fail_all(first, e, why_of(e));
-    note_failure(c, e);
+    core_note_failure(c, e);
 }
 
 static void note_committed(struct core *c, struct op *first)
@@ -279,7 +279,7 @@ enum err core_background(struct core *c, const struct core_call *call)
     begin_call(c, call);
     c->sooner = false;
     if (!c->failed)
-        note_failure(c, background_run(&c->background, &c->tx, c->now_ms, call->mono_ms));
+        core_note_failure(c, background_run(&c->background, &c->tx, c->now_ms, call->mono_ms));
     end_call(c);
     return c->outage;
 }

@@ -59,6 +59,8 @@ bool core_wants_background(const struct core *core);
 
 /* What the last call has committed, to be published before the next one. */
 struct effects *core_effects(struct core *core);
+/* The store failed between calls, at its housekeeping: counts as if it had failed in one. */
+void core_note_failure(struct core *core, enum err e);
 /* A commit could not be proven: nothing is acknowledged any more. */
 bool core_failed(const struct core *core);
 

@@ -175,8 +175,8 @@ static void housekeep(struct writer *l)
                                              : "the write-ahead log has shrunk: taking writes");
         atomic_store(&l->log_full, full);
     }
-    if (e == ERR_STORE_FAILED)
-        atomic_store(&l->failed, true);
+    core_note_failure(l->core, e);
+    atomic_store(&l->failed, core_failed(l->core));
     atomic_store(&l->log_bytes, db_log_bytes(l->config.core.db));
 }
 

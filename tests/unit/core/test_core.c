@@ -230,11 +230,30 @@ static void two_cores_in_one_process_do_not_touch_each_other(void **state)
     assert_same(&f[0], &f[1]);
 }
 
+/* A checkpoint whose sync failed is no commit of ours, and yet nothing may be acknowledged. */
+static void after_a_failure_between_calls_nothing_is_acknowledged(void **state)
+{
+    struct path path = path_in(*state, "a.db");
+    struct fixture f;
+    fixture_open(&f, path.text);
+    put_workflow(&f);
+    start(&f, "before");
+    core_note_failure(f.core, ERR_STORE_FAILED);
+    assert_true(core_failed(f.core));
+    buf_clear(&f.answers);
+    start(&f, "after");
+    start(&f, "before");
+    assert_string_equal(f.answers.ptr, "STORE_FAILED \nSTORE_FAILED \n");
+    assert_true(core_failed(f.core));
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         folder_test(the_same_history_gives_the_same_answers_and_rows),
         folder_test(two_cores_in_one_process_do_not_touch_each_other),
+        folder_test(after_a_failure_between_calls_nothing_is_acknowledged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
