@@ -212,6 +212,29 @@ static void a_commit_in_doubt_that_did_not_happen_is_made_by_the_retry(void **st
     in_doubt(*state, false);
 }
 
+static void after_a_failed_checkpoint_nothing_is_acknowledged(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", LIMITED);
+    failing_arm(&(struct fault){
+        .nth = 1, .err = ERR_STORE_FAILED, .access = DB_WRITER, .at_housekeeping = true});
+    enum err e = ERR_OK;
+    int64_t until = real_seconds() + GIVE_UP_S;
+    while (!failing_has_fired()) { /* the writer does its housekeeping between its turns */
+        assert_true(real_seconds() < until);
+        (void)start_keyed(fixture, "before", 0, &e);
+    }
+    while (!engine_failed(fixture->engine))
+        assert_true(real_seconds() < until);
+    int64_t runs = in_file(fixture, "SELECT count(*) FROM runs");
+    for (int i = 0; i < 3; i++) {
+        (void)start_keyed(fixture, "after", 0, &e);
+        assert_int_equal(e, ERR_STORE_FAILED);
+        assert_true(engine_failed(fixture->engine));
+    }
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), runs);
+}
+
 /* --- readers --- */
 
 static void a_failed_read_is_answered_and_the_next_one_works(void **state)
@@ -248,6 +271,7 @@ int main(void)
         faulty_test(a_disk_that_stays_full_refuses_and_takes_the_retry_later),
         faulty_test(a_commit_in_doubt_that_happened_is_found_by_the_retry),
         faulty_test(a_commit_in_doubt_that_did_not_happen_is_made_by_the_retry),
+        faulty_test(after_a_failed_checkpoint_nothing_is_acknowledged),
         faulty_test(a_failed_read_is_answered_and_the_next_one_works),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,7 +46,8 @@ static enum err count_call(const struct db *base, bool *ret_happened)
 {
     enum err e = ERR_OK;
     pthread_mutex_lock(&plan.lock);
-    if (plan.armed && ((const struct decorated *)base)->access == plan.fault.access) {
+    if (plan.armed && !plan.fault.at_housekeeping &&
+        ((const struct decorated *)base)->access == plan.fault.access) {
         plan.calls++;
         if (plan.fault.lasting ? plan.calls >= plan.fault.nth : plan.calls == plan.fault.nth)
             e = plan.fault.err;
@@ -171,6 +172,12 @@ static bool failing_wants_housekeeping(const struct db *base)
 
 static enum err failing_housekeep(struct db *base)
 {
+    pthread_mutex_lock(&plan.lock);
+    bool fails = plan.armed && plan.fault.at_housekeeping && !plan.fired;
+    plan.fired |= fails;
+    pthread_mutex_unlock(&plan.lock);
+    if (fails)
+        return plan.fault.err;
     return db_housekeep(decorated_inner(base));
 }
 

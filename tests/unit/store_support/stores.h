@@ -38,6 +38,7 @@ struct fault {
     /* Of a commit that fails with ERR_STORE_FAILED: was it done all the same? */
     bool commit_happened;
     enum db_access access; /* the connections that it concerns */
+    bool at_housekeeping;  /* not these calls, but the next housekeeping, once */
 };
 
 void failing_arm(const struct fault *fault);
