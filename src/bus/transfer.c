@@ -84,17 +84,27 @@ static bool check_headers(struct transfer *t)
     return bytes <= CALL_HEAD_MAX || refuse(t, CALL_REQUEST_INVALID, "The headers are too large");
 }
 
-/* NULL with a reason (see url_fault()) when it is not a URL that may be called. */
-static CURLU *parse_url(struct str url, const char **ret_why)
+/* NULL when it is not a URL that may be called, with a reason (see url_fault()), or without one
+ * when memory ran out. */
+static CURLU *parse_url(struct str url, bool *ret_secure, const char **ret_why)
 {
     assert(url.ptr[url.len] == '\0');
     *ret_why = url_fault(url);
     if (*ret_why != NULL)
         return NULL;
+    char *scheme = NULL;
     CURLU *parsed = curl_url();
-    if (parsed != NULL && curl_url_set(parsed, CURLUPART_URL, url.ptr, 0) == CURLUE_OK)
+    CURLUcode code = CURLUE_OUT_OF_MEMORY;
+    if (parsed != NULL)
+        code = curl_url_set(parsed, CURLUPART_URL, url.ptr, 0);
+    if (code == CURLUE_OK)
+        code = curl_url_get(parsed, CURLUPART_SCHEME, &scheme, 0);
+    if (code == CURLUE_OK) {
+        *ret_secure = strcmp(scheme, "https") == 0;
+        curl_free(scheme);
         return parsed;
-    *ret_why = parsed == NULL ? "cannot be read: out of memory" : "is not a valid URL";
+    }
+    *ret_why = code == CURLUE_OUT_OF_MEMORY ? NULL : "is not a valid URL";
     curl_url_cleanup(parsed);
     return NULL;
 }
@@ -115,15 +125,6 @@ static bool same_origin(CURLU *a, CURLU *b)
 {
     return same_part(a, b, CURLUPART_SCHEME) && same_part(a, b, CURLUPART_HOST) &&
            same_part(a, b, CURLUPART_PORT);
-}
-
-static bool is_secure(CURLU *url)
-{
-    char *scheme = NULL;
-    bool secure = curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
-                  strcmp(scheme, "https") == 0;
-    curl_free(scheme);
-    return secure;
 }
 
 /* --- callbacks --- */
@@ -326,13 +327,12 @@ bool transfer_begin(struct transfer *t, struct http_call *call, enum address_rea
         return refuse(t, CALL_REQUEST_INVALID, "HEAD takes no body");
     if (!check_headers(t))
         return false;
-    t->origin = parse_url(r->url, &why);
-    if (t->origin == NULL) {
+    t->origin = parse_url(r->url, &t->secure, &why);
+    if (t->origin == NULL && why != NULL) {
         http_call_end(call, CALL_REQUEST_INVALID, "The URL %s", why);
         return false;
     }
-    t->secure = is_secure(t->origin);
-    t->easy = curl_easy_init();
+    t->easy = t->origin != NULL ? curl_easy_init() : NULL;
     if (t->easy == NULL)
         return refuse(t, CALL_FAILED, "The server is out of memory");
     set_constants(t);
@@ -403,21 +403,30 @@ static void set_end(struct transfer *t, CURLcode code)
                       t->error[0] != '\0' ? t->error : curl_easy_strerror(code));
 }
 
+/* libcurl resolves a relative Location. When memory runs out meanwhile, it passes it on as it came.
+ */
+static bool is_resolved(const char *location)
+{
+    return location[strcspn(location, ":/?#")] == ':';
+}
+
 /* The next hop, as RFC 9110 has it: a POST becomes a GET unless the status is 307 or 308. */
 static bool follow(struct transfer *t, const char *url)
 {
     const char *why = NULL;
+    bool secure = false;
     if (t->redirects++ == t->call->request.redirects_max) {
         http_call_end(t->call, CALL_TOO_MANY_REDIRECTS, "Redirected more than %d times",
                       t->call->request.redirects_max);
         return false;
     }
-    CURLU *to = parse_url(str_of(url), &why);
+    CURLU *to = is_resolved(url) ? parse_url(str_of(url), &secure, &why) : NULL;
+    if (to == NULL && why == NULL)
+        return refuse(t, CALL_FAILED, "The server is out of memory");
     if (to == NULL) {
         http_call_end(t->call, CALL_REDIRECT_REFUSED, "The URL of a redirect %s", why);
         return false;
     }
-    bool secure = is_secure(to);
     bool home = same_origin(t->origin, to);
     curl_url_cleanup(to);
     if (t->secure && !secure)
