@@ -12,6 +12,7 @@
 
 enum {
     TICK_MS = 1000,      /* how often the deadlines of waiting calls are checked */
+    PAUSE_MS = 20,       /* when libcurl cannot wait */
     IDLE_MS = 60 * 1000, /* with nothing to do; a submission wakes the thread */
 };
 
@@ -186,21 +187,39 @@ static void finish_ended(struct http_caller *c)
     }
 }
 
-static void abort_all(struct http_caller *c)
+static void end_busy(struct http_caller *c, int64_t due_ms, enum call_end end, const char *why)
 {
-    static const char WHY[] = "The server is stopping";
-    end_waiting(c, true, CALL_ABORTED, WHY);
     for (size_t i = 0; i < ARRAY_LEN(c->places); i++) {
         struct place *place = &c->places[i];
-        if (!place->busy)
+        if (!place->busy || place->transfer.call->deadline_ms > due_ms)
             continue;
         (void)curl_multi_remove_handle(c->multi, place->transfer.easy);
-        http_call_end(place->transfer.call, CALL_ABORTED, "%s", WHY);
+        http_call_end(place->transfer.call, end, "%s", why);
         leave(c, place);
     }
 }
 
+static void abort_all(struct http_caller *c)
+{
+    static const char WHY[] = "The server is stopping";
+    end_waiting(c, true, CALL_ABORTED, WHY);
+    end_busy(c, INT64_MAX, CALL_ABORTED, WHY);
+}
+
+static void end_late(struct http_caller *c)
+{
+    end_waiting(c, false, CALL_TIMED_OUT, "The call timed out while it waited for other calls");
+    /* libcurl does this itself, unless it cannot go on at all. */
+    end_busy(c, env_mono_ms(&ENV_SYSTEM) - TICK_MS, CALL_TIMED_OUT, "The call timed out");
+}
+
 /* --- the thread --- */
+
+static void pause_a_little(void)
+{
+    static const struct timespec PAUSE = {.tv_nsec = PAUSE_MS * 1000L * 1000L};
+    (void)nanosleep(&PAUSE, NULL);
+}
 
 static void *caller_main(void *ctx)
 {
@@ -219,14 +238,15 @@ static void *caller_main(void *ctx)
         int running = 0;
         (void)curl_multi_perform(c->multi, &running);
         finish_ended(c);
-        end_waiting(c, false, CALL_TIMED_OUT, "The call timed out while it waited for other calls");
+        end_late(c);
         pthread_mutex_lock(&c->lock);
         bool waits = c->first != NULL;
         pthread_mutex_unlock(&c->lock);
         int wait_ms = c->busy > 0 || waits ? TICK_MS : IDLE_MS;
         if (waits && free_place(c, env_mono_ms(&ENV_SYSTEM)) != NULL)
             wait_ms = 0; /* a call has just ended: there is room for the next */
-        (void)curl_multi_poll(c->multi, NULL, 0, wait_ms, NULL);
+        if (curl_multi_poll(c->multi, NULL, 0, wait_ms, NULL) != CURLM_OK)
+            pause_a_little();
     }
 }
 
@@ -255,6 +275,13 @@ struct http_caller *http_caller_new(const struct http_caller_config *config)
     return c;
 }
 
+/* With no file descriptor left libcurl makes a handle that nothing wakes: a call would wait for
+ * IDLE_MS. */
+static bool can_be_woken(struct http_caller *c)
+{
+    return curl_multi_wakeup(c->multi) == CURLM_OK;
+}
+
 /* Starts with the first call: a server that makes none needs neither the thread nor libcurl. */
 static bool start(struct http_caller *c)
 {
@@ -264,7 +291,7 @@ static bool start(struct http_caller *c)
     if (c->multi != NULL &&
         curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, (long)CALL_CONNECTIONS_KEPT_MAX) ==
             CURLM_OK &&
-        start_thread(c))
+        can_be_woken(c) && start_thread(c))
         return true;
     (void)curl_multi_cleanup(c->multi);
     c->multi = NULL;
