@@ -31,6 +31,9 @@ long fault_hits(void);
 /* The calls of this thread are neither counted nor failed: they are the test's own. */
 void fault_spare_thread(bool spared);
 
+/* The allocations that this library itself asks for never fail. */
+void fault_spare_library(const char *name);
+
 /* For the wrappers: true when this call must fail. */
 bool fault_due(enum fault_class class);
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -31,9 +32,29 @@ static bool is_outside(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain != AF_UNIX;
 }
 
+/* By descriptor: the connection was reset. As with a real one, a call says so once; then there is
+ * nothing to read. */
+static atomic_bool reset[4096];
+
+static bool is_reset(int fd)
+{
+    if (fd >= (int)ARRAY_LEN(reset) || atomic_load(&reset[fd]) || !is_outside(fd) ||
+        !fails_with(ECONNRESET))
+        return false;
+    atomic_store(&reset[fd], true);
+    (void)shutdown(fd, SHUT_RDWR);
+    errno = ECONNRESET;
+    return true;
+}
+
 int socket(int domain, int type, int protocol)
 {
-    return fails_with(EMFILE) ? -1 : (int)syscall(SYS_socket, domain, type, protocol);
+    if (fails_with(EMFILE))
+        return -1;
+    int fd = (int)syscall(SYS_socket, domain, type, protocol);
+    if (fd >= 0 && fd < (int)ARRAY_LEN(reset))
+        atomic_store(&reset[fd], false);
+    return fd;
 }
 
 int socketpair(int domain, int type, int protocol, int fds[2])
@@ -48,16 +69,12 @@ int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
 
 ssize_t send(int fd, const void *data, size_t size, int flags)
 {
-    return is_outside(fd) && fails_with(ECONNRESET)
-               ? -1
-               : syscall(SYS_sendto, fd, data, size, flags, NULL, 0);
+    return is_reset(fd) ? -1 : syscall(SYS_sendto, fd, data, size, flags, NULL, 0);
 }
 
 ssize_t recv(int fd, void *data, size_t size, int flags)
 {
-    return is_outside(fd) && fails_with(ECONNRESET)
-               ? -1
-               : syscall(SYS_recvfrom, fd, data, size, flags, NULL, NULL);
+    return is_reset(fd) ? -1 : syscall(SYS_recvfrom, fd, data, size, flags, NULL, NULL);
 }
 
 int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
