@@ -104,7 +104,6 @@ enum MHD_Result reply_queue(struct request *r);
 void reply_add_constants(struct MHD_Response *response);
 /* Resumes a suspended connection. */
 void reply_resume(struct request *r);
-void problem_put_json(struct buf *out, const struct problem *p, struct str trace_id);
 
 /* listen.c */
 MUST_CHECK enum err listen_open(const char *address, struct problem *p, int *ret_fd, char *ret_host,

@@ -6,6 +6,7 @@
  * that it will send. Everything happens on one thread; a test sends every kind of malformed request
  * and reads the answer. */
 #include "http/internal.h"
+#include "http/problem_reply.h"
 
 static int status_of_next_error = 400;
 static bool next_error_is_garbled;
