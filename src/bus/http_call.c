@@ -30,9 +30,10 @@ bool call_end_retryable(enum call_end end)
 
 /* --- making one --- */
 
-static bool keep_headers(struct arena *arena, struct http_request *r)
+static bool keep_headers(struct arena *arena, struct http_call_request *r)
 {
-    struct http_header *kept = arena_alloc(arena, MAX(r->header_count, (size_t)1) * sizeof(*kept));
+    struct http_call_header *kept =
+        arena_alloc(arena, MAX(r->header_count, (size_t)1) * sizeof(*kept));
     if (kept == NULL)
         return false;
     for (size_t i = 0; i < r->header_count; i++) {
@@ -44,7 +45,7 @@ static bool keep_headers(struct arena *arena, struct http_request *r)
     return true;
 }
 
-struct http_call *http_call_new(const struct http_request *request)
+struct http_call *http_call_new(const struct http_call_request *request)
 {
     assert(request->method.ptr != NULL && request->url.ptr != NULL && request->timeout_ms > 0);
     struct http_call *call = calloc(1, sizeof(*call));
@@ -55,7 +56,7 @@ struct http_call *http_call_new(const struct http_request *request)
     buf_init(&call->head, CALL_HEAD_MAX);
     buf_init(&call->body, CALL_RESPONSE_MAX);
     arena_init(&call->arena, JSON_WRITTEN_MAX);
-    struct http_request *r = &call->request;
+    struct http_call_request *r = &call->request;
     if (!arena_keep(&call->arena, &r->method) || !arena_keep(&call->arena, &r->url) ||
         !arena_keep(&call->arena, &r->body) || !keep_headers(&call->arena, r)) {
         http_call_free(call);
@@ -87,7 +88,7 @@ void http_call_end(struct http_call *call, enum call_end end, const char *fmt, .
     call->end = end;
 }
 
-bool http_call_next_header(const struct http_call *call, size_t *at, struct http_header *ret)
+bool http_call_next_header(const struct http_call *call, size_t *at, struct http_call_header *ret)
 {
     while (*at < call->head.len) {
         struct str rest = {call->head.ptr + *at, call->head.len - *at};
@@ -105,7 +106,7 @@ bool http_call_next_header(const struct http_call *call, size_t *at, struct http
 
 struct str http_call_header(const struct http_call *call, struct str name)
 {
-    struct http_header header;
+    struct http_call_header header;
     size_t at = 0;
     while (http_call_next_header(call, &at, &header)) {
         if (str_eq_nocase(header.name, name))

@@ -34,15 +34,15 @@ enum call_end {
 const char *call_end_code(enum call_end end);
 bool call_end_retryable(enum call_end end);
 
-struct http_header {
+struct http_call_header {
     struct str name;
     struct str value;
 };
 
-struct http_request {
+struct http_call_request {
     struct str method;
     struct str url; /* http or https, without a user name */
-    const struct http_header *headers;
+    const struct http_call_header *headers;
     size_t header_count;
     struct str body;    /* ptr NULL: none */
     int64_t timeout_ms; /* from the submission to the last byte, redirects included */
@@ -53,7 +53,7 @@ enum { CALL_DETAIL_MAX = 320 };
 
 struct http_call {
     void *owner; /* for its maker */
-    struct http_request request;
+    struct http_call_request request;
 
     /* The result. */
     enum call_end end;
@@ -70,11 +70,11 @@ struct http_call {
 
 /* Copies the request. NULL: out of memory. The maker owns the call until it is submitted, and again
  * when it is collected. */
-MUST_CHECK struct http_call *http_call_new(const struct http_request *request);
+MUST_CHECK struct http_call *http_call_new(const struct http_call_request *request);
 void http_call_free(struct http_call *call);
 
 /* The response's header lines one by one: *at is 0 at first. Text is UTF-8. */
-bool http_call_next_header(const struct http_call *call, size_t *at, struct http_header *ret);
+bool http_call_next_header(const struct http_call *call, size_t *at, struct http_call_header *ret);
 /* The first of this name, in any case; ptr NULL when there is none. */
 struct str http_call_header(const struct http_call *call, struct str name);
 

@@ -67,10 +67,10 @@ static bool refuse(struct transfer *t, enum call_end end, const char *why)
 
 static bool check_headers(struct transfer *t)
 {
-    const struct http_request *r = &t->call->request;
+    const struct http_call_request *r = &t->call->request;
     size_t bytes = 0;
     for (size_t i = 0; i < r->header_count; i++) {
-        const struct http_header *h = &r->headers[i];
+        const struct http_call_header *h = &r->headers[i];
         bytes += h->name.len + h->value.len;
         if (!is_token(h->name) || has_control(h->value))
             return refuse(t, CALL_REQUEST_INVALID,
@@ -246,12 +246,12 @@ static void add_line(struct transfer *t, const char *line)
 /* The headers of the request that this hop may get. */
 static void set_headers(struct transfer *t, bool home, bool with_body)
 {
-    const struct http_request *r = &t->call->request;
+    const struct http_call_request *r = &t->call->request;
     bool typed = false;
     curl_slist_free_all(t->headers);
     t->headers = NULL;
     for (size_t i = 0; i < r->header_count; i++) {
-        const struct http_header *h = &r->headers[i];
+        const struct http_call_header *h = &r->headers[i];
         bool about_body = str_eq_nocase(h->name, STR("content-type")) ||
                           str_eq_nocase(h->name, STR("content-language")) ||
                           str_eq_nocase(h->name, STR("content-encoding"));
@@ -280,7 +280,7 @@ static void set_headers(struct transfer *t, bool home, bool with_body)
 
 static void set_method(struct transfer *t, bool with_body)
 {
-    const struct http_request *r = &t->call->request;
+    const struct http_call_request *r = &t->call->request;
     bool has_length = str_is(t->method, "POST") || str_is(t->method, "PUT") ||
                       str_is(t->method, "PATCH") || (with_body && r->body.len > 0);
     SET(t, HTTPGET, 1L);
@@ -318,7 +318,7 @@ static bool set_hop(struct transfer *t, const char *url, bool home, bool with_bo
 
 bool transfer_begin(struct transfer *t, struct http_call *call, enum address_reach reach)
 {
-    const struct http_request *r = &call->request;
+    const struct http_call_request *r = &call->request;
     *t = (struct transfer){.call = call, .method = r->method, .reach = reach};
     const char *why = NULL;
     if (!is_token(r->method))

@@ -26,7 +26,7 @@ struct draft {
     const json_t *input;
     const struct call_job *job;
     struct problem *p;
-    struct http_header headers[HEADERS_MAX];
+    struct http_call_header headers[HEADERS_MAX];
     size_t header_count;
     struct str content_type; /* ptr NULL: not given */
     struct buf text;         /* scratch: header values that are not text, then the body */
@@ -38,7 +38,7 @@ static enum err add_header(struct draft *d, struct str name, struct str value)
     if (d->header_count == HEADERS_MAX)
         return problem_set(d->p, ERR_FIELD_INVALID, "A request may have at most %d headers",
                            HEADERS_MAX);
-    d->headers[d->header_count++] = (struct http_header){name, value};
+    d->headers[d->header_count++] = (struct http_call_header){name, value};
     return ERR_OK;
 }
 
@@ -129,8 +129,8 @@ static enum err make(struct draft *d, struct arena *arena, struct http_call **re
 {
     const json_t *method = json_object_get(d->input, "method");
     const json_t *url = json_object_get(d->input, "url");
-    struct http_request request = {.timeout_ms = d->job->timeout_ms,
-                                   .redirects_max = CALL_REDIRECTS_MAX};
+    struct http_call_request request = {.timeout_ms = d->job->timeout_ms,
+                                        .redirects_max = CALL_REDIRECTS_MAX};
     if (!json_is_string(method) || !json_is_string(url))
         return problem_set(d->p, ERR_FIELD_INVALID, "The method and the url must be strings");
     enum err e = add_headers(d, arena);
@@ -189,7 +189,8 @@ static void lower(struct buf *out, struct str name)
 }
 
 /* Lines with the same name make one value, joined by commas (RFC 9110). */
-static void put_value(struct buf *out, const struct http_header *headers, size_t count, size_t from)
+static void put_value(struct buf *out, const struct http_call_header *headers, size_t count,
+                      size_t from)
 {
     buf_clear(out);
     for (size_t i = from; i < count; i++) {
@@ -201,7 +202,7 @@ static void put_value(struct buf *out, const struct http_header *headers, size_t
     }
 }
 
-static bool is_repeated(const struct http_header *headers, size_t at)
+static bool is_repeated(const struct http_call_header *headers, size_t at)
 {
     for (size_t i = 0; i < at; i++) {
         if (str_eq_nocase(headers[i].name, headers[at].name))
@@ -213,7 +214,7 @@ static bool is_repeated(const struct http_header *headers, size_t at)
 /* {lower-case name: value}. */
 static void put_headers(struct json_out *o, const struct http_call *call)
 {
-    struct http_header headers[HEADERS_MAX];
+    struct http_call_header headers[HEADERS_MAX];
     size_t count = 0;
     size_t at = 0;
     size_t bytes = 0;

@@ -57,13 +57,13 @@ static struct http_call *shape(struct outgoing_job *job, int64_t now_ms)
     (void)snprintf(time, sizeof(time), "%lld", (long long)now_s);
     buf_init(&signatures, SIGNATURES_MAX);
     put_signatures(&signatures, d, now_s);
-    struct http_header headers[] = {
+    struct http_call_header headers[] = {
         {STR("Content-Type"), STR("application/cloudevents+json; charset=utf-8")},
         {STR("webhook-id"), d->event_id},
         {STR("webhook-timestamp"), str_of(time)},
         {STR("webhook-signature"), buf_str(&signatures)},
     };
-    struct http_request request = {
+    struct http_call_request request = {
         .method = STR("POST"),
         .url = d->url,
         .headers = headers,

@@ -192,7 +192,7 @@ static inline void wait_over(struct fixture *fixture, size_t count)
 
 /* The fixture's: forgotten with the next perform(). */
 static inline const struct http_call *perform_request(struct fixture *fixture,
-                                                      const struct http_request *request)
+                                                      const struct http_call_request *request)
 {
     struct http_call *call = http_call_new(request);
     assert_non_null(call);
@@ -205,12 +205,12 @@ static inline const struct http_call *perform_request(struct fixture *fixture,
     return call;
 }
 
-static inline struct http_request request_to(const char *method, const char *url)
+static inline struct http_call_request request_to(const char *method, const char *url)
 {
-    return (struct http_request){.method = str_of(method),
-                                 .url = str_of(url),
-                                 .timeout_ms = PATIENT_MS,
-                                 .redirects_max = CALL_REDIRECTS_MAX};
+    return (struct http_call_request){.method = str_of(method),
+                                      .url = str_of(url),
+                                      .timeout_ms = PATIENT_MS,
+                                      .redirects_max = CALL_REDIRECTS_MAX};
 }
 
 /* At the receiver, by this host name. */
@@ -230,7 +230,7 @@ static inline const char *url_of(const struct fixture *fixture, const char *path
 
 static inline const struct http_call *get(struct fixture *fixture, const char *url)
 {
-    struct http_request request = request_to("GET", url);
+    struct http_call_request request = request_to("GET", url);
     return perform_request(fixture, &request);
 }
 

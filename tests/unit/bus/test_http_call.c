@@ -6,10 +6,10 @@
 
 static struct http_call *call_new(const char *method, const char *url)
 {
-    struct http_request request = {.method = str_of(method),
-                                   .url = str_of(url),
-                                   .timeout_ms = PATIENT_MS,
-                                   .redirects_max = CALL_REDIRECTS_MAX};
+    struct http_call_request request = {.method = str_of(method),
+                                        .url = str_of(url),
+                                        .timeout_ms = PATIENT_MS,
+                                        .redirects_max = CALL_REDIRECTS_MAX};
     struct http_call *call = http_call_new(&request);
     assert_non_null(call);
     return call;
@@ -33,7 +33,7 @@ static void an_answer_comes_back_whole(void **state)
     assert_str(http_call_header(call, STR("CONTENT-length")), "4");
     assert_str(http_call_header(call, STR("x-twice")), "a");
     assert_null(http_call_header(call, STR("x-none")).ptr);
-    struct http_header header;
+    struct http_call_header header;
     size_t at = 0;
     size_t count = 0;
     while (http_call_next_header(call, &at, &header))
@@ -63,13 +63,13 @@ static void interim_responses_are_passed_over(void **state)
 static void method_headers_and_body_arrive(void **state)
 {
     struct fixture *fixture = *state;
-    const struct http_header headers[] = {{STR("X-One"), STR("1")},
-                                          {STR("X-Empty"), STR("")},
-                                          {STR("Content-Type"), STR("text/x")},
-                                          {STR("Accept"), STR("text/y")}};
+    const struct http_call_header headers[] = {{STR("X-One"), STR("1")},
+                                               {STR("X-Empty"), STR("")},
+                                               {STR("Content-Type"), STR("text/x")},
+                                               {STR("Accept"), STR("text/y")}};
     static const char *const METHODS[] = {"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "GET"};
     for (size_t i = 0; i < ARRAY_LEN(METHODS); i++) {
-        struct http_request request = request_to(METHODS[i], url_of(fixture, "/echo"));
+        struct http_call_request request = request_to(METHODS[i], url_of(fixture, "/echo"));
         request.headers = headers;
         request.header_count = ARRAY_LEN(headers);
         request.body = STR("some body");
@@ -99,7 +99,7 @@ static void a_request_without_a_body_says_so(void **state)
     } METHODS[] = {{"POST", true}, {"PUT", true},     {"PATCH", true},
                    {"GET", false}, {"DELETE", false}, {"OPTIONS", false}};
     for (size_t i = 0; i < ARRAY_LEN(METHODS); i++) {
-        struct http_request request = request_to(METHODS[i].method, url_of(fixture, "/echo"));
+        struct http_call_request request = request_to(METHODS[i].method, url_of(fixture, "/echo"));
         const struct http_call *call = perform_request(fixture, &request);
         assert_end(call, CALL_ANSWERED);
         assert_int_equal(strncmp(call->body.ptr, METHODS[i].method, strlen(METHODS[i].method)), 0);
@@ -114,7 +114,7 @@ static void a_request_without_a_body_says_so(void **state)
 static void head_gets_headers_however_large_the_thing_is(void **state)
 {
     struct fixture *fixture = *state;
-    struct http_request request = request_to("HEAD", url_of(fixture, "/head"));
+    struct http_call_request request = request_to("HEAD", url_of(fixture, "/head"));
     const struct http_call *call = perform_request(fixture, &request);
     assert_answer(call, 200, "");
     assert_str(http_call_header(call, STR("content-length")), "5000000000");
@@ -123,7 +123,7 @@ static void head_gets_headers_however_large_the_thing_is(void **state)
 static void a_large_body_is_sent_without_asking(void **state)
 {
     struct fixture *fixture = *state;
-    struct http_request request = request_to("POST", url_of(fixture, "/empty"));
+    struct http_call_request request = request_to("POST", url_of(fixture, "/empty"));
     char *body = malloc(MIB + MIB / 2);
     memset(body, 'b', MIB + MIB / 2);
     request.body = (struct str){body, MIB + MIB / 2};
@@ -201,7 +201,7 @@ static void a_call_that_waits_for_others_is_timed_out_in_the_queue(void **state)
         assert_true(
             http_caller_submit(fixture->caller, call_new("GET", url_of(fixture, "/silent"))));
     receiver_wait_answering(fixture->receiver, CALLS_IN_FLIGHT_MAX);
-    struct http_request request = request_to("GET", url_of(fixture, "/ok"));
+    struct http_call_request request = request_to("GET", url_of(fixture, "/ok"));
     request.timeout_ms = 50;
     assert_end(perform_request(fixture, &request), CALL_TIMED_OUT);
     assert_int_equal(fixture->receiver->request_count, CALLS_IN_FLIGHT_MAX);
@@ -279,7 +279,7 @@ static void a_receiver_that_takes_too_long_is_given_up(void **state)
     struct fixture *fixture = *state;
     static const char *const PATHS[] = {"/silent", "/trickle"};
     for (size_t i = 0; i < ARRAY_LEN(PATHS); i++) {
-        struct http_request request = request_to("GET", url_of(fixture, PATHS[i]));
+        struct http_call_request request = request_to("GET", url_of(fixture, PATHS[i]));
         request.timeout_ms = 100;
         assert_end(perform_request(fixture, &request), CALL_TIMED_OUT);
     }
@@ -291,7 +291,7 @@ static void redirects_share_one_time_out(void **state)
     char path[256];
     (void)snprintf(path, sizeof(path), "/to/302/%s",
                    url_at(fixture->other, "127.0.0.1", "/silent"));
-    struct http_request request = request_to("GET", url_of(fixture, path));
+    struct http_call_request request = request_to("GET", url_of(fixture, path));
     request.timeout_ms = 200;
     assert_end(perform_request(fixture, &request), CALL_TIMED_OUT);
 }
@@ -343,7 +343,7 @@ static void a_name_that_takes_long_holds_up_nobody(void **state)
     release_slow_name(false);
     abort_in_lookups(fixture, CALLS_IN_FLIGHT_MAX - 1);
     assert_answer(get(fixture, url_of(fixture, "/ok")), 200, "fine");
-    struct http_request slow = request_to("GET", "http://slow.test/");
+    struct http_call_request slow = request_to("GET", "http://slow.test/");
     slow.timeout_ms = 20;
     /* A call's time may be over before its lookup begins; then the place is free for the next. */
     while (lookups_under_way() < CALLS_IN_FLIGHT_MAX)
@@ -409,7 +409,7 @@ static void bad_urls_are_refused(void **state)
 static void bad_methods_and_headers_are_refused(void **state)
 {
     struct fixture *fixture = *state;
-    static const struct http_header BAD[] = {
+    static const struct http_call_header BAD[] = {
         {{"X-A", 3}, {"1\r\nX-B: 2", 9}},
         {{"X-A", 3}, {"1\n", 2}},
         {{"X-A", 3}, {"1\0", 2}},
@@ -423,23 +423,23 @@ static void bad_methods_and_headers_are_refused(void **state)
         {{"Proxy-Authorization", 19}, {"x", 1}},
     };
     for (size_t i = 0; i < ARRAY_LEN(BAD); i++) {
-        struct http_request request = request_to("GET", url_of(fixture, "/ok"));
+        struct http_call_request request = request_to("GET", url_of(fixture, "/ok"));
         request.headers = &BAD[i];
         request.header_count = 1;
         assert_end(perform_request(fixture, &request), CALL_REQUEST_INVALID);
     }
     static const char *const METHODS[] = {"", "GET /x", "G\r\nET", "GE:T"};
     for (size_t i = 0; i < ARRAY_LEN(METHODS); i++) {
-        struct http_request request = request_to(METHODS[i], url_of(fixture, "/ok"));
+        struct http_call_request request = request_to(METHODS[i], url_of(fixture, "/ok"));
         assert_end(perform_request(fixture, &request), CALL_REQUEST_INVALID);
     }
-    struct http_request head = request_to("HEAD", url_of(fixture, "/ok"));
+    struct http_call_request head = request_to("HEAD", url_of(fixture, "/ok"));
     head.body = STR("x");
     assert_end(perform_request(fixture, &head), CALL_REQUEST_INVALID);
     char *large = malloc(CALL_HEAD_MAX);
     memset(large, 'x', CALL_HEAD_MAX);
-    struct http_header big = {STR("X-Big"), {large, CALL_HEAD_MAX}};
-    struct http_request request = request_to("GET", url_of(fixture, "/ok"));
+    struct http_call_header big = {STR("X-Big"), {large, CALL_HEAD_MAX}};
+    struct http_call_request request = request_to("GET", url_of(fixture, "/ok"));
     request.headers = &big;
     request.header_count = 1;
     assert_end(perform_request(fixture, &request), CALL_REQUEST_INVALID);

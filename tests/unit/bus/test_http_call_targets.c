@@ -30,7 +30,7 @@ static void redirects_are_followed_so_far_and_no_further(void **state)
 static void a_call_that_follows_nothing_gets_the_redirect(void **state)
 {
     struct fixture *fixture = *state;
-    struct http_request request = request_to("GET", url_of(fixture, "/down/1"));
+    struct http_call_request request = request_to("GET", url_of(fixture, "/down/1"));
     request.redirects_max = 0;
     const struct http_call *call = perform_request(fixture, &request);
     assert_answer(call, 302, "");
@@ -55,11 +55,11 @@ static void a_redirect_keeps_or_drops_method_and_body_as_its_status_says(void **
         {"307", "POST", "POST", true},   {"308", "POST", "POST", true},
         {"307", "PATCH", "PATCH", true}, {"302", "GET", "GET", true},
     };
-    const struct http_header type = {STR("Content-Type"), STR("text/x")};
+    const struct http_call_header type = {STR("Content-Type"), STR("text/x")};
     for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
         char path[64];
         (void)snprintf(path, sizeof(path), "/to/%s//echo", CASES[i].status);
-        struct http_request request = request_to(CASES[i].method, url_of(fixture, path));
+        struct http_call_request request = request_to(CASES[i].method, url_of(fixture, path));
         request.body = STR("the body");
         request.headers = &type;
         request.header_count = 1;
@@ -76,7 +76,7 @@ static void a_redirect_keeps_or_drops_method_and_body_as_its_status_says(void **
 
 static const struct http_call *get_with_secrets(struct fixture *fixture, const char *url)
 {
-    static const struct http_header HEADERS[] = {
+    static const struct http_call_header HEADERS[] = {
         {{"Authorization", 13}, {"Bearer secret-1", 15}},
         {{"Cookie", 6}, {"secret-2", 8}},
         {{"X-Api-Key", 9}, {"secret-3", 8}},
@@ -84,7 +84,7 @@ static const struct http_call *get_with_secrets(struct fixture *fixture, const c
         {{"traceparent", 11}, {"trace-1", 7}},
         {{"Accept", 6}, {"text/z", 6}},
     };
-    struct http_request request = request_to("GET", url);
+    struct http_call_request request = request_to("GET", url);
     request.headers = HEADERS;
     request.header_count = ARRAY_LEN(HEADERS);
     return perform_request(fixture, &request);

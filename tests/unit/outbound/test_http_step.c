@@ -35,9 +35,9 @@ static struct http_call *shaped(const char *quoted_singly, struct str traceparen
     return call;
 }
 
-static const struct http_header *sent(const struct http_call *call, const char *name)
+static const struct http_call_header *sent(const struct http_call *call, const char *name)
 {
-    const struct http_header *found = NULL;
+    const struct http_call_header *found = NULL;
     for (size_t i = 0; i < call->request.header_count; i++) {
         if (!str_eq_nocase(call->request.headers[i].name, str_of(name)))
             continue;
@@ -50,7 +50,7 @@ static const struct http_header *sent(const struct http_call *call, const char *
 
 static void assert_sent(const struct http_call *call, const char *name, const char *value)
 {
-    const struct http_header *header = sent(call, name);
+    const struct http_call_header *header = sent(call, name);
     if (header == NULL)
         fail_msg("%s is not sent", name);
     else
@@ -188,7 +188,7 @@ static void what_makes_no_request_is_refused(void **state)
 
 static struct http_call *answered(int status, const char *head, struct str body)
 {
-    struct http_request request = {
+    struct http_call_request request = {
         .method = STR("GET"), .url = STR("http://x/"), .timeout_ms = 1000};
     struct http_call *call = http_call_new(&request);
     assert_non_null(call);
