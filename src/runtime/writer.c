@@ -196,6 +196,8 @@ static void do_background(struct writer *l)
 /* How long the writer may sleep when no ops come. */
 static int64_t idle_wait_ms(struct writer *l)
 {
+    if (atomic_load(&l->failed))
+        return IDLE_WAIT_MS_MAX; /* background work is due and will not be done */
     if (l->backup != NULL)
         return 0;
     const struct env *env = l->config.core.meter;
