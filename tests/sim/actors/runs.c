@@ -1,0 +1,424 @@
+/* Starts and their keys, tenants and their limits; runs as everybody sees them. */
+#include "sim/runs.h"
+
+#include <stdlib.h>
+
+enum { KEYS = 12, WORKFLOWS = 3, SLACK_NONE = -1 };
+
+/* A key that clients start runs with, and everything that was ever answered to it. */
+struct start_key {
+    int place, tenant;
+    int64_t generation; /* keys get new names once they were released */
+    int variant;        /* of the body that made the run; -1: not known */
+    char run_id[RUN_ID_LEN + 1];
+    int64_t answered; /* by sim.clock: when the first answer with the id came */
+    bool created;     /* somebody was told created:true */
+};
+
+struct tenant_model {
+    int64_t limit;   /* acknowledged last; -1: none */
+    int64_t highest; /* of all that may be in force */
+    int changes;     /* requests under way that change it */
+    int64_t allowed; /* more than the limit while runs from before end */
+};
+
+struct runs {
+    struct seen_run *first;
+    int count;
+    struct start_key keys[KEYS];
+    struct tenant_model tenants[PLACES_MAX][TENANTS];
+    bool workflows[PLACES_MAX][TENANTS][WORKFLOWS]; /* acknowledged */
+    int64_t made;
+};
+
+static struct runs *state(struct sim *w)
+{
+    return w->states[ACTOR_RUNS_NUMBER];
+}
+
+void tenant_name(char out[static 8], int tenant)
+{
+    (void)snprintf(out, 8, "t%d", tenant);
+}
+
+int64_t runs_limit(struct sim *w, int place, int tenant)
+{
+    return state(w)->tenants[place][tenant].limit;
+}
+
+/* --- runs as they are seen --- */
+
+bool run_status_is_over(const char *status)
+{
+    static const char *const OVER[] = {"succeeded", "failed", "denied", "cancelled", "timed_out"};
+    for (size_t i = 0; i < ARRAY_LEN(OVER); i++) {
+        if (strcmp(status, OVER[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool holds_slot(const char *status)
+{
+    return !run_status_is_over(status) && strcmp(status, "queued") != 0;
+}
+
+struct seen_run *runs_first(struct sim *w)
+{
+    return state(w)->first;
+}
+
+struct seen_run *runs_any(struct sim *w, int over)
+{
+    struct seen_run *found = NULL;
+    int count = 0;
+    for (struct seen_run *r = state(w)->first; r != NULL; r = r->next) {
+        if (!r->removed && (over < 0 || r->over == over) && lot_below(&w->lot, ++count) == 0)
+            found = r;
+    }
+    return found;
+}
+
+static struct seen_run *find_or_add(struct sim *w, const struct call *c, const char *id)
+{
+    struct runs *s = state(w);
+    for (struct seen_run *r = s->first; r != NULL; r = r->next) {
+        if (strcmp(r->id, id) == 0)
+            return r;
+    }
+    struct seen_run *r = calloc(1, sizeof(*r));
+    assert(r != NULL);
+    (void)snprintf(r->id, sizeof(r->id), "%s", id);
+    r->place = c->spec.place->number;
+    r->tenant = c->spec.tenant != NULL && c->spec.tenant[0] == 't' ? c->spec.tenant[1] - '0' : 0;
+    r->next = s->first;
+    s->first = r;
+    s->count++;
+    return r;
+}
+
+struct seen_run *runs_observe(struct sim *w, const struct call *c, const json_t *run)
+{
+    const char *id = json_text(run, "id");
+    const char *status = json_text(run, "status");
+    int64_t version = json_number(run, "version");
+    if (strlen(id) != RUN_ID_LEN || status[0] == '\0' || version < 0)
+        return NULL;
+    struct seen_run *r = find_or_add(w, c, id);
+    sim_check(w, 6, c->sent < r->seen_at || version >= r->version,
+              "run %s has version %lld, but %lld was shown before", id, (long long)version,
+              (long long)r->version);
+    sim_check(w, 6, version != r->version || strcmp(status, r->status) == 0,
+              "run %s is %s and was %s in the same version %lld", id, status, r->status,
+              (long long)version);
+    if (version > r->version) {
+        char transition[32];
+        (void)snprintf(transition, sizeof(transition), "%s>%s", r->status, status);
+        sim_cover(w, "transition", transition);
+        sim_cover(w, "status", status);
+        r->version = version;
+        r->seen_at = c->answered;
+        (void)snprintf(r->status, sizeof(r->status), "%s", status);
+        r->over = run_status_is_over(status);
+    }
+    return r;
+}
+
+/* --- operators --- */
+
+static void workflow_made(struct sim *w, struct call *c)
+{
+    if (c->status == 200)
+        state(w)->workflows[c->spec.place->number][c->spec.number / WORKFLOWS]
+                           [c->spec.number % WORKFLOWS] = true;
+}
+
+static void put(struct sim *w, struct place *p, int t, int n)
+{
+    static const char *const BODIES[WORKFLOWS] = {
+        "{\"steps\":[{\"name\":\"a\",\"type\":\"transform\",\"output\":{\"x\":\"${input.n}\"}}]}",
+        "{\"steps\":[{\"name\":\"a\",\"type\":\"sleep\",\"duration_ms\":700}]}",
+        "{\"timeout_s\":60,\"steps\":[{\"name\":\"a\",\"type\":\"sleep\",\"duration_ms\":45000},"
+        "{\"name\":\"b\",\"type\":\"sleep\",\"duration_ms\":45000}]}",
+    };
+    char tenant[8], target[64];
+    tenant_name(tenant, t);
+    (void)snprintf(target, sizeof(target), "/api/v1/workflows/w%d", n);
+    struct call_spec spec = {.place = p,
+                             .method = "PUT",
+                             .target = target,
+                             .tenant = tenant,
+                             .body = BODIES[n],
+                             .retries = true,
+                             .doubles = true,
+                             .done = workflow_made,
+                             .number = t * WORKFLOWS + n};
+    (void)sim_send(w, &spec);
+}
+
+static void put_workflow(struct sim *w)
+{
+    put(w, sim_any_place(w), lot_below(&w->lot, TENANTS), lot_below(&w->lot, WORKFLOWS));
+}
+
+static void limit_set(struct sim *w, struct call *c)
+{
+    struct tenant_model *t = c->spec.ref;
+    sim_check(w, 0, c->status == 200, "a limit is refused: %d %s", c->status, c->code);
+    /* Runs that the limit before has admitted may go on. */
+    t->allowed = MAX(t->allowed, t->limit < 0 ? INT64_MAX : t->highest);
+    t->limit = c->spec.number;
+    if (--t->changes == 0)
+        t->highest = t->limit;
+}
+
+static void set_limit(struct sim *w)
+{
+    char tenant[8], target[64], body[64];
+    struct place *p = sim_any_place(w);
+    int t = lot_below(&w->lot, TENANTS);
+    struct tenant_model *model = &state(w)->tenants[p->number][t];
+    if (model->changes > 0) /* whichever of two comes last would decide */
+        return;
+    int64_t limit = lot_between(&w->lot, 1, 4);
+    tenant_name(tenant, t);
+    (void)snprintf(target, sizeof(target), "/api/v1/tenants/%s", tenant);
+    (void)snprintf(body, sizeof(body), "{\"max_concurrent_runs\":%d,\"at_limit\":\"%s\"}",
+                   (int)limit, lot_percent(&w->lot, 50) ? "queue" : "reject");
+    model->changes++;
+    if (model->limit >= 0)
+        model->highest = MAX(model->highest, limit);
+    struct call_spec spec = {.place = p,
+                             .method = "PUT",
+                             .target = target,
+                             .body = body,
+                             .retries = true,
+                             .done = limit_set,
+                             .ref = model,
+                             .number = limit};
+    (void)sim_send(w, &spec);
+}
+
+/* --- starts --- */
+
+/* Everybody who sends a key gets the run that it made. */
+static void key_answered(struct sim *w, struct call *c, struct start_key *k, int variant)
+{
+    const char *id = json_text(c->json, "run_id");
+    bool created = json_is_true(json_object_get(c->json, "created"));
+    sim_check(w, 1, strlen(id) == RUN_ID_LEN, "a start without a run_id");
+    sim_check(w, 1, k->run_id[0] == '\0' || strcmp(k->run_id, id) == 0,
+              "one key, two runs: %s and %s", k->run_id, id);
+    sim_check(w, 1, k->variant < 0 || k->variant == variant,
+              "run %s was made by another request with the same key", id);
+    sim_check(w, 1, !created || !k->created, "run %s was created twice", id);
+    sim_check(w, 1, !created || c->tries > 1 || !c->replayed, "a replay says created");
+    k->created |= created;
+    k->variant = variant;
+    if (k->run_id[0] == '\0')
+        k->answered = c->answered;
+    (void)snprintf(k->run_id, sizeof(k->run_id), "%s", id);
+}
+
+static void started(struct sim *w, struct call *c)
+{
+    struct start_key *k = c->spec.ref;
+    if (c->status == 200) {
+        if (k != NULL)
+            key_answered(w, c, k, (int)c->spec.number);
+        if (!c->replayed)
+            (void)runs_observe(w, c, json_object_get(c->json, "run"));
+        return;
+    }
+    if (k == NULL)
+        return;
+    /* Refused: what was promised before stands. */
+    sim_check(w, 1, k->run_id[0] == '\0' || c->sent < k->answered || c->status == 422,
+              "key of run %s is answered %d %s", k->run_id, c->status, c->code);
+    sim_check(w, 1, c->status != 422 || k->variant < 0 || k->variant != c->spec.number,
+              "the request that made run %s is refused as another one", k->run_id);
+}
+
+static void start(struct sim *w)
+{
+    char tenant[8], target[80], key[40], body[80];
+    int n = lot_below(&w->lot, KEYS);
+    struct start_key *k = lot_percent(&w->lot, 80) ? &state(w)->keys[n] : NULL;
+    struct place *p = k != NULL ? &w->places[k->place] : sim_any_place(w);
+    int t = k != NULL ? k->tenant : lot_below(&w->lot, TENANTS);
+    int variant = lot_percent(&w->lot, 90) ? 0 : 1;
+    tenant_name(tenant, t);
+    (void)snprintf(key, sizeof(key), "key-%d", n);
+    (void)snprintf(target, sizeof(target), "/api/v1/workflows/w%d/runs", n % WORKFLOWS);
+    (void)snprintf(body, sizeof(body), "{\"input\":{\"n\":%d}}", variant);
+    struct call_spec spec = {.place = p,
+                             .method = "POST",
+                             .target = target,
+                             .tenant = tenant,
+                             .key = k != NULL ? key : NULL,
+                             .body = body,
+                             .retries = k != NULL,
+                             .doubles = k != NULL,
+                             .done = started,
+                             .ref = k,
+                             .number = variant};
+    (void)sim_send(w, &spec);
+}
+
+/* --- readers --- */
+
+static void run_read(struct sim *w, struct call *c)
+{
+    struct seen_run *r = c->spec.ref;
+    if (c->status == 200)
+        (void)runs_observe(w, c, c->json);
+    sim_check(w, 6, c->status != 404 || r->removed, "run %s was shown before and is gone", r->id);
+}
+
+static void read_run(struct sim *w)
+{
+    char tenant[8], target[80];
+    struct seen_run *r = runs_any(w, -1);
+    if (r == NULL)
+        return;
+    tenant_name(tenant, r->tenant);
+    (void)snprintf(target, sizeof(target), "/api/v1/runs/%s", r->id);
+    struct call_spec spec = {.place = &w->places[r->place],
+                             .method = "GET",
+                             .target = target,
+                             .tenant = tenant,
+                             .done = run_read,
+                             .ref = r};
+    (void)sim_send(w, &spec);
+}
+
+/* --- the model --- */
+
+/* Counts runs that hold a slot, as the list shows them; -1: it could not be read. */
+static int64_t count_active(struct sim *w, struct place *p, const char *tenant)
+{
+    struct call *c = sim_ask(w, p, tenant, "GET", "/api/v1/runs?limit=200", NULL);
+    if (c == NULL || c->status != 200) {
+        call_free(c);
+        return -1;
+    }
+    int64_t active = 0;
+    size_t i;
+    json_t *run;
+    json_array_foreach (json_object_get(c->json, "items"), i, run) {
+        (void)runs_observe(w, c, run);
+        active += holds_slot(json_text(run, "status"));
+    }
+    bool whole = json_is_null(json_object_get(c->json, "next_cursor"));
+    call_free(c);
+    return whole ? active : -1;
+}
+
+static void audit_tenant(struct sim *w, struct place *p, int number)
+{
+    struct tenant_model *t = &state(w)->tenants[p->number][number];
+    char tenant[8], target[64];
+    tenant_name(tenant, number);
+    (void)snprintf(target, sizeof(target), "/api/v1/tenants/%s", tenant);
+    int64_t active = count_active(w, p, tenant);
+    struct call *c = active >= 0 ? sim_ask(w, p, NULL, "GET", target, NULL) : NULL;
+    if (c != NULL && c->status == 200)
+        sim_check(w, 2, json_number(c->json, "active_runs") == active,
+                  "tenant %s counts %lld active runs, but has %lld", tenant,
+                  (long long)json_number(c->json, "active_runs"), (long long)active);
+    call_free(c);
+    if (active < 0)
+        return;
+    if (t->limit >= 0) {
+        sim_check(w, 2, active <= MAX(t->highest, t->allowed),
+                  "tenant %s has %lld active runs, its limit is %lld", tenant, (long long)active,
+                  (long long)t->limit);
+        t->allowed = active;
+    } else {
+        t->allowed = INT64_MAX; /* whatever is active when the first limit comes */
+    }
+}
+
+static void audit(struct sim *w)
+{
+    for (int i = 0; i < w->place_count; i++) {
+        for (int t = 0; t < TENANTS; t++)
+            audit_tenant(w, &w->places[i], t);
+    }
+}
+
+/* Runs that nobody has looked at lately may be over by now. */
+static bool finish(struct sim *w)
+{
+    bool waits = false;
+    for (int i = 0; i < w->place_count; i++) {
+        for (int t = 0; t < TENANTS; t++) {
+            char tenant[8];
+            tenant_name(tenant, t);
+            waits |= count_active(w, &w->places[i], tenant) != 0;
+        }
+    }
+    for (struct seen_run *r = state(w)->first; r != NULL; r = r->next)
+        waits |= !r->over && !r->removed;
+    return waits;
+}
+
+/* Every slot is free again. */
+static void last(struct sim *w)
+{
+    for (int i = 0; i < w->place_count; i++) {
+        for (int t = 0; t < TENANTS; t++) {
+            char tenant[8];
+            tenant_name(tenant, t);
+            int64_t active = count_active(w, &w->places[i], tenant);
+            sim_check(w, 2, active <= 0, "tenant %s still has %lld active runs", tenant,
+                      (long long)active);
+        }
+    }
+}
+
+static void begin(struct sim *w)
+{
+    struct runs *s = calloc(1, sizeof(*s));
+    assert(s != NULL);
+    w->states[ACTOR_RUNS_NUMBER] = s;
+    for (int i = 0; i < KEYS; i++) {
+        s->keys[i] = (struct start_key){.place = lot_below(&w->lot, w->place_count),
+                                        .tenant = lot_below(&w->lot, TENANTS),
+                                        .variant = -1};
+    }
+    for (int i = 0; i < PLACES_MAX; i++) {
+        for (int t = 0; t < TENANTS; t++)
+            s->tenants[i][t] = (struct tenant_model){-1, -1, 0, INT64_MAX};
+    }
+    for (int i = 0; i < w->place_count * TENANTS * WORKFLOWS; i++)
+        put(w, &w->places[i / (TENANTS * WORKFLOWS)], i / WORKFLOWS % TENANTS, i % WORKFLOWS);
+}
+
+static void release(struct sim *w)
+{
+    struct runs *s = state(w);
+    while (s->first != NULL) {
+        struct seen_run *r = s->first;
+        s->first = r->next;
+        free(r);
+    }
+    free(s);
+    w->states[ACTOR_RUNS_NUMBER] = NULL;
+}
+
+static const struct action ACTIONS[] = {
+    {"a workflow is put", 2, 0, put_workflow},
+    {"a limit is set", 6, 0, set_limit},
+    {"a client starts a run", 60, 0, start},
+    {"somebody reads a run", 10, 0, read_run},
+    {NULL, 0, 0, NULL},
+};
+
+const struct actor ACTOR_RUNS = {.name = "runs",
+                                 .actions = ACTIONS,
+                                 .begin = begin,
+                                 .audit = audit,
+                                 .finish = finish,
+                                 .last = last,
+                                 .free = release};

@@ -1,0 +1,130 @@
+/* Counts in shared memory. */
+#define _GNU_SOURCE
+#include "sim/cover.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { COUNTS_MAX = 8192, NAME_MAX_LEN = 72 };
+
+struct count {
+    atomic_uint_fast64_t times;
+    char name[NAME_MAX_LEN]; /* "kind what"; empty: free */
+};
+
+struct shared {
+    atomic_flag lock; /* of new names */
+    struct count counts[COUNTS_MAX];
+    char failure[1200];
+    struct child_progress progress[CHILDREN_MAX];
+};
+
+static struct shared *shared;
+
+void cover_setup(void)
+{
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        abort();
+}
+
+static unsigned hash_of(const char *name)
+{
+    unsigned hash = 2166136261u;
+    for (; *name != '\0'; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return hash;
+}
+
+/* The place of a name, or a free one. */
+static struct count *find(const char *name)
+{
+    for (unsigned i = 0, at = hash_of(name); i < COUNTS_MAX; i++, at++) {
+        struct count *c = &shared->counts[at % COUNTS_MAX];
+        if (c->name[0] == '\0' || strcmp(c->name, name) == 0)
+            return c;
+    }
+    abort(); /* names are few */
+}
+
+static void make_name(char *out, const char *kind, const char *what)
+{
+    (void)snprintf(out, NAME_MAX_LEN, "%s %s", kind, what);
+}
+
+void cover_count(const char *kind, const char *what)
+{
+    char name[NAME_MAX_LEN];
+    if (shared == NULL)
+        return;
+    make_name(name, kind, what);
+    struct count *c = find(name);
+    if (c->name[0] == '\0') {
+        while (atomic_flag_test_and_set(&shared->lock))
+            ;
+        c = find(name);
+        memcpy(c->name, name, sizeof(name));
+        atomic_flag_clear(&shared->lock);
+    }
+    atomic_fetch_add_explicit(&c->times, 1, memory_order_relaxed);
+}
+
+uint64_t cover_of(const char *kind, const char *what)
+{
+    char name[NAME_MAX_LEN];
+    make_name(name, kind, what);
+    return atomic_load(&find(name)->times);
+}
+
+static int by_times(const void *a, const void *b)
+{
+    const struct count *const *left = a;
+    const struct count *const *right = b;
+    uint64_t l = atomic_load(&(*left)->times);
+    uint64_t r = atomic_load(&(*right)->times);
+    return l < r ? 1 : l > r ? -1 : strcmp((*left)->name, (*right)->name);
+}
+
+void cover_print(FILE *to, const char *kind)
+{
+    struct count *found[COUNTS_MAX];
+    size_t count = 0;
+    size_t len = strlen(kind);
+    for (size_t i = 0; i < COUNTS_MAX; i++) {
+        struct count *c = &shared->counts[i];
+        if (strncmp(c->name, kind, len) == 0 && c->name[len] == ' ')
+            found[count++] = c;
+    }
+    qsort(found, count, sizeof(struct count *), by_times);
+    (void)fprintf(to, "%s (%zu):", kind, count);
+    for (size_t i = 0; i < count; i++)
+        (void)fprintf(to, "%s %s %llu", i > 0 ? "," : "", found[i]->name + len + 1,
+                      (unsigned long long)atomic_load(&found[i]->times));
+    (void)fputc('\n', to);
+}
+
+/* --- the end of a history --- */
+
+void cover_failed(int promise, const char *text)
+{
+    if (shared != NULL)
+        (void)snprintf(shared->failure, sizeof(shared->failure), "%s%d: %s",
+                       promise > 0 ? "promise " : "rule ", promise, text);
+}
+
+const char *cover_failure(void)
+{
+    return shared->failure;
+}
+
+void cover_clear_failure(void)
+{
+    shared->failure[0] = '\0';
+}
+
+struct child_progress *cover_progress(int child)
+{
+    return &shared->progress[child];
+}

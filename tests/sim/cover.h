@@ -1,0 +1,36 @@
+/* What all histories together have reached, and how the present one ended: kept in memory that
+ * parent and children share. */
+#ifndef PAWL_TESTS_SIM_COVER_H
+#define PAWL_TESTS_SIM_COVER_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+enum { SIM_EXIT_BROKEN = 40 };
+
+/* Before the first child. */
+void cover_setup(void);
+void cover_count(const char *kind, const char *what);
+/* 0: never reached. */
+uint64_t cover_of(const char *kind, const char *what);
+/* Every count of a kind, most frequent first. */
+void cover_print(FILE *to, const char *kind);
+
+/* --- the end of a history --- */
+
+void cover_failed(int promise, const char *text);
+/* "": nothing was written since the last time that it was cleared. */
+const char *cover_failure(void);
+void cover_clear_failure(void);
+
+/* --- the progress of children, by their number --- */
+
+enum { CHILDREN_MAX = 64 };
+
+struct child_progress {
+    uint64_t seed; /* under way */
+    uint64_t done; /* histories */
+};
+struct child_progress *cover_progress(int child);
+
+#endif

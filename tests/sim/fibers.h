@@ -1,0 +1,34 @@
+/* The server's threads as fibers of one thread, under a scheduler and a clock of the simulator's
+ * own.
+ *
+ * The linker gives the server these functions in place of pthread_create(), mutexes, conditions and
+ * env_wait_until() (see tests/CMakeLists.txt). A fiber gives way where it locks, unlocks or waits;
+ * who runs next is drawn by lot. Time stands still while fibers run. */
+#ifndef PAWL_TESTS_SIM_FIBERS_H
+#define PAWL_TESTS_SIM_FIBERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A number below `below`, from the seed. */
+typedef uint64_t fibers_draw(void *ctx, uint64_t below);
+
+/* For the history that begins now; no fiber but the caller exists. A fiber gives way at one lock in
+ * `yield_one_in`; 0: only where it has to wait. */
+void fibers_begin(int64_t now_ns, uint64_t yield_one_in, fibers_draw *draw, void *ctx);
+
+int64_t fibers_now_ns(void);
+/* Time passes for everybody. */
+void fibers_pass_ns(int64_t ns);
+/* When the next sleeper wakes; INT64_MAX: nobody sleeps for a time. */
+int64_t fibers_next_wake_ns(void);
+
+/* Runs the others until all of them wait for something. */
+void fibers_run(void);
+
+/* How often another fiber has begun to run. */
+uint64_t fibers_switches(void);
+/* How many exist, the caller not counted. */
+int fibers_count(void);
+
+#endif

@@ -1,0 +1,139 @@
+/* The steps of a history, and its end. */
+#include "sim/history.h"
+
+#include "sim/actions.h"
+#include "sim/world.h"
+
+#include <stdio.h>
+
+enum {
+    AUDIT_EVERY = 12,
+    CALM_ROUNDS_MAX = 400, /* of the end, while something moves */
+};
+
+const struct actor *const ACTORS[ACTOR_COUNT] = {
+#define X(symbol) &symbol,
+    SIM_ACTORS(X)
+#undef X
+};
+
+int history_steps(uint64_t seed)
+{
+    struct lot lot = lot_of(seed, 3);
+    int size = lot_below(&lot, 100);
+    if (size < 60)
+        return 10 + lot_below(&lot, 30);
+    return size < 95 ? 40 + lot_below(&lot, 60) : 100 + lot_below(&lot, 300);
+}
+
+/* --- one step --- */
+
+static bool may(const struct sim *w, const struct action *a)
+{
+    return (a->needs & ~w->features) == 0;
+}
+
+static int weigh(const struct sim *w)
+{
+    int sum = 0;
+    for (int i = 0; i < ACTOR_COUNT; i++) {
+        for (const struct action *a = ACTORS[i]->actions; a->name != NULL; a++)
+            sum += may(w, a) ? a->weight : 0;
+    }
+    return sum;
+}
+
+static const struct action *choose(struct sim *w)
+{
+    int at = lot_below(&w->lot, weigh(w));
+    for (int i = 0; i < ACTOR_COUNT; i++) {
+        for (const struct action *a = ACTORS[i]->actions; a->name != NULL; a++) {
+            at -= may(w, a) ? a->weight : 0;
+            if (at < 0)
+                return a;
+        }
+    }
+    return ACTORS[0]->actions;
+}
+
+#define EACH_ACTOR(function, ...)             \
+    for (int i = 0; i < ACTOR_COUNT; i++) {   \
+        if (ACTORS[i]->function != NULL)      \
+            ACTORS[i]->function(__VA_ARGS__); \
+    }
+
+static void take_chance(struct sim *w, int step)
+{
+    w->step = step;
+    w->lot = lot_of(w->seed, 100 + (uint64_t)step);
+    w->chaos = lot_of(w->seed, 1000000 + (uint64_t)step);
+}
+
+static void run_step(struct sim *w, int step)
+{
+    take_chance(w, step);
+    const struct action *action = choose(w);
+    sim_tell(w, "step %d: %s", step, action->name);
+    sim_cover(w, "action", action->name);
+    action->act(w);
+    /* Sometimes several requests meet in one batch of the server. */
+    if (lot_percent(&w->lot, 75)) {
+        for (int i = 0; i < w->place_count; i++)
+            place_settle(w, &w->places[i]);
+    }
+    sim_calls_turn(w);
+    EACH_ACTOR(check, w);
+    if (step % AUDIT_EVERY == 0)
+        EACH_ACTOR(audit, w);
+}
+
+/* --- the end --- */
+
+static bool unfinished(struct sim *w)
+{
+    bool waits = sim_calls_open(w) > 0;
+    for (int i = 0; i < ACTOR_COUNT; i++)
+        waits |= ACTORS[i]->finish != NULL && ACTORS[i]->finish(w);
+    return waits;
+}
+
+/* No more faults: whatever can move must come to its end. */
+static void calm_down(struct sim *w)
+{
+    sim_tell(w, "the faults stop");
+    w->calm = true;
+    for (int i = 0; i < w->place_count; i++) {
+        crash_disk_clear_faults(w->places[i].disk);
+        crash_disk_set_options(w->places[i].disk,
+                               &(struct crash_options){.powersafe_overwrite = true});
+        bool up = place_start(w, &w->places[i]);
+        sim_check(w, 0, up, "server %d does not start on a sound disk", i);
+    }
+    for (int round = 0; unfinished(w); round++) {
+        sim_check(w, 0, round < CALM_ROUNDS_MAX,
+                  "something that could move still waits when all faults are over");
+        take_chance(w, STEPS_MAX + round);
+        sim_pass_ms(w, round < 50 ? 500 : 60 * 1000);
+        EACH_ACTOR(check, w);
+    }
+}
+
+void history_run(const struct plan *plan, bool tells)
+{
+    static struct sim world;
+    struct sim *w = &world;
+    world_begin(w, plan->seed, tells);
+    int count = plan->count > 0 ? plan->count : history_steps(plan->seed);
+    for (int i = 0; i < w->place_count; i++) {
+        bool up = place_start(w, &w->places[i]);
+        sim_check(w, 0, up, "server %d does not start", i);
+    }
+    EACH_ACTOR(begin, w);
+    for (int i = 0; i < count; i++)
+        run_step(w, plan->count > 0 ? plan->steps[i] : i + 1);
+    calm_down(w);
+    EACH_ACTOR(audit, w);
+    EACH_ACTOR(last, w);
+    EACH_ACTOR(free, w);
+    world_end(w);
+}

@@ -1,0 +1,320 @@
+/* The simulator: runs histories by their seeds, and tells the shortest story of one that fails. */
+#define _GNU_SOURCE
+#include "sim/actions.h"
+#include "sim/cover.h"
+#include "sim/history.h"
+#include "sim/world.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SEEDS_PER_CHILD = 500 };
+
+struct options {
+    uint64_t first, last;
+    int jobs;
+    int64_t seconds; /* 0: no limit */
+    struct plan plan;
+    bool one; /* --seed: told as a story */
+    bool shrinks;
+    bool covers; /* prints what was reached */
+};
+
+static char folder[40];
+
+static const char HELP[] =
+    "usage: sim [--seed N | --seeds A..B] [options]\n"
+    "  --seed N         one history, told as a story\n"
+    "  --seeds A..B     all these histories; stops at the first broken promise\n"
+    "  --steps 3,8,9    with --seed: only these steps\n"
+    "  --jobs N         processes at once (2)\n"
+    "  --seconds N      begins no more histories after this time\n"
+    "  --no-shrink      does not look for the shortest history that still fails\n"
+    "  --cover          prints what was reached, and what never was\n";
+
+/* --- a child process for some histories --- */
+
+static void make_folder(void)
+{
+    (void)snprintf(folder, sizeof(folder), "/dev/shm/pawl-sim-XXXXXX");
+    if (mkdtemp(folder) == NULL)
+        abort();
+    world_move(folder);
+}
+
+static void remove_folder(const char *path)
+{
+    char command[80];
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", path);
+    if (system(command) != 0)
+        (void)fprintf(stderr, "sim: cannot remove %s\n", path);
+}
+
+static pid_t fork_child(void (*run)(void *ctx), void *ctx)
+{
+    (void)fflush(stdout);
+    pid_t pid = fork();
+    if (pid < 0)
+        abort();
+    if (pid > 0)
+        return pid;
+    make_folder();
+    run(ctx);
+    remove_folder(folder);
+    (void)fflush(stdout);
+    _exit(0);
+}
+
+static bool ended_well(int status)
+{
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* --- shrinking --- */
+
+struct trial {
+    const struct plan *plan;
+    bool tells;
+};
+
+static void run_trial(void *ctx)
+{
+    const struct trial *t = ctx;
+    /* What a trial says about its own end interests nobody. */
+    if (!t->tells && freopen("/dev/null", "w", stderr) == NULL)
+        abort();
+    history_run(t->plan, t->tells);
+}
+
+/* True when the history still fails. */
+static bool fails(const struct plan *plan, bool tells)
+{
+    struct trial trial = {plan, tells};
+    int status;
+    pid_t pid = fork_child(run_trial, &trial);
+    if (waitpid(pid, &status, 0) != pid)
+        abort();
+    return !ended_well(status);
+}
+
+/* Leaves out runs of steps, shorter and shorter ones, while the history still fails. */
+static void shrink(struct plan *plan)
+{
+    for (int size = plan->count / 2; size >= 1; size /= 2) {
+        for (int at = 0; at + size <= plan->count;) {
+            static struct plan shorter;
+            shorter = *plan;
+            memmove(&shorter.steps[at], &shorter.steps[at + size],
+                    (size_t)(plan->count - at - size) * sizeof(int));
+            shorter.count -= size;
+            if (shorter.count > 0 && fails(&shorter, false))
+                *plan = shorter;
+            else
+                at += size;
+        }
+    }
+}
+
+static void all_steps(struct plan *plan)
+{
+    if (plan->count > 0)
+        return;
+    plan->count = history_steps(plan->seed);
+    for (int i = 0; i < plan->count; i++)
+        plan->steps[i] = i + 1;
+}
+
+static void tell_failure(struct plan *plan, bool shrinks)
+{
+    all_steps(plan);
+    int before = plan->count;
+    if (shrinks)
+        shrink(plan);
+    (void)printf("seed %llu, %d of %d steps:\n", (unsigned long long)plan->seed, plan->count,
+                 before);
+    cover_clear_failure();
+    (void)fails(plan, true);
+    (void)printf("%s\n  again: sim --seed %llu --steps ",
+                 cover_failure()[0] != '\0' ? cover_failure() : "the process died",
+                 (unsigned long long)plan->seed);
+    for (int i = 0; i < plan->count; i++)
+        (void)printf("%s%d", i > 0 ? "," : "", plan->steps[i]);
+    (void)printf("\n");
+}
+
+/* --- many histories --- */
+
+struct share {
+    int child;
+    uint64_t first, last;
+};
+
+static void run_share(void *ctx)
+{
+    const struct share *s = ctx;
+    struct child_progress *progress = cover_progress(s->child);
+    for (uint64_t seed = s->first; seed <= s->last; seed++) {
+        struct plan plan = {.seed = seed};
+        progress->seed = seed;
+        history_run(&plan, false);
+        progress->done++;
+    }
+}
+
+struct many {
+    const struct options *options;
+    uint64_t next;
+    struct share shares[CHILDREN_MAX];
+    pid_t pids[CHILDREN_MAX];
+    int running;
+    time_t until;
+    uint64_t failed; /* a seed; 0: none */
+};
+
+static bool more(const struct many *m)
+{
+    return m->failed == 0 && m->next <= m->options->last &&
+           (m->options->seconds == 0 || time(NULL) < m->until);
+}
+
+static void begin_share(struct many *m, int child)
+{
+    uint64_t last = MIN(m->next + SEEDS_PER_CHILD - 1, m->options->last);
+    m->shares[child] = (struct share){child, m->next, last};
+    m->next = last + 1;
+    m->pids[child] = fork_child(run_share, &m->shares[child]);
+    m->running++;
+}
+
+static void end_share(struct many *m)
+{
+    int status;
+    pid_t pid = waitpid(-1, &status, 0);
+    if (pid < 0)
+        abort();
+    int child = 0;
+    while (child < m->options->jobs && m->pids[child] != pid)
+        child++;
+    m->running--;
+    m->pids[child] = 0;
+    uint64_t seed = cover_progress(child)->seed;
+    if (!ended_well(status) && (m->failed == 0 || seed < m->failed))
+        m->failed = seed;
+}
+
+/* 0, or the seed that failed. */
+static uint64_t run_many(const struct options *o, uint64_t *ret_done)
+{
+    static struct many m;
+    m = (struct many){.options = o, .next = o->first, .until = time(NULL) + o->seconds};
+    while (more(&m) || m.running > 0) {
+        for (int i = 0; i < o->jobs && more(&m); i++) {
+            if (m.pids[i] == 0)
+                begin_share(&m, i);
+        }
+        end_share(&m);
+    }
+    for (int i = 0; i < o->jobs; i++)
+        *ret_done += cover_progress(i)->done;
+    return m.failed;
+}
+
+/* --- the command line --- */
+
+static _Noreturn void usage(void)
+{
+    (void)fputs(HELP, stderr);
+    exit(2);
+}
+
+static void read_steps(struct plan *plan, const char *text)
+{
+    char *end;
+    do {
+        if (plan->count == STEPS_MAX)
+            usage();
+        plan->steps[plan->count++] = (int)strtol(text, &end, 10);
+        text = end + 1;
+    } while (*end == ',');
+}
+
+static void read_seeds(struct options *o, const char *text)
+{
+    char *end;
+    o->first = strtoull(text, &end, 10);
+    if (strncmp(end, "..", 2) != 0)
+        usage();
+    o->last = strtoull(end + 2, NULL, 10);
+}
+
+static struct options read_options(int argc, char **argv)
+{
+    struct options o = {.first = 1, .last = 1000, .jobs = 2, .shrinks = true};
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        bool takes = true;
+        if (strcmp(argv[i], "--seed") == 0) {
+            o.one = true;
+            o.plan.seed = strtoull(value, NULL, 10);
+        } else if (strcmp(argv[i], "--seeds") == 0) {
+            read_seeds(&o, value);
+        } else if (strcmp(argv[i], "--steps") == 0) {
+            read_steps(&o.plan, value);
+        } else if (strcmp(argv[i], "--jobs") == 0) {
+            o.jobs = (int)strtol(value, NULL, 10);
+        } else if (strcmp(argv[i], "--seconds") == 0) {
+            o.seconds = strtoll(value, NULL, 10);
+        } else {
+            takes = false;
+            if (strcmp(argv[i], "--no-shrink") == 0)
+                o.shrinks = false;
+            else if (strcmp(argv[i], "--cover") == 0)
+                o.covers = true;
+            else
+                usage();
+        }
+        i += takes;
+    }
+    if (o.jobs < 1 || o.jobs > CHILDREN_MAX)
+        usage();
+    return o;
+}
+
+static void print_cover(void)
+{
+    static const char *const KINDS[] = {"action",     "fault", "status",
+                                        "transition", "error", "event"};
+    for (size_t i = 0; i < ARRAY_LEN(KINDS); i++)
+        cover_print(stdout, KINDS[i]);
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = read_options(argc, argv);
+    cover_setup();
+    make_folder();
+    world_setup(folder);
+    remove_folder(folder);
+    if (o.one) {
+        bool failed = fails(&o.plan, true);
+        (void)printf("%s\n", failed ? "FAILED" : "no promise was broken");
+        return failed;
+    }
+    uint64_t done = 0;
+    uint64_t failed = run_many(&o, &done);
+    if (o.covers)
+        print_cover();
+    if (failed != 0) {
+        o.plan.seed = failed;
+        tell_failure(&o.plan, o.shrinks);
+        (void)printf("FAILED at seed %llu after %llu histories\n", (unsigned long long)failed,
+                     (unsigned long long)done);
+        return 1;
+    }
+    (void)printf("%llu histories, no promise was broken\n", (unsigned long long)done);
+    return 0;
+}

@@ -1,0 +1,35 @@
+/* What the model knows about runs, for every actor that meets them. */
+#ifndef PAWL_TESTS_SIM_RUNS_H
+#define PAWL_TESTS_SIM_RUNS_H
+
+#include "sim/actions.h"
+
+enum { RUN_ID_LEN = 36 };
+
+/* A run that somebody has seen. */
+struct seen_run {
+    char id[RUN_ID_LEN + 1];
+    int place;
+    int tenant;
+    int64_t version; /* the highest that was seen */
+    int64_t seen_at; /* by sim.clock, when that answer came */
+    char status[12];
+    bool over;
+    bool removed; /* by retention: it may be gone */
+    struct seen_run *next;
+};
+
+/* A limit of a tenant as the operator has set it; -1: none. */
+int64_t runs_limit(struct sim *w, int place, int tenant);
+void tenant_name(char out[static 8], int tenant);
+
+/* An answer shows this run: it must not be older than what was seen before the question. NULL when
+ * the object is no run. */
+struct seen_run *runs_observe(struct sim *w, const struct call *c, const json_t *run);
+/* All of them, newest first. */
+struct seen_run *runs_first(struct sim *w);
+/* One of those that fit, by lot; NULL: none does. `over`: 0 no, 1 yes, -1 any. */
+struct seen_run *runs_any(struct sim *w, int over);
+bool run_status_is_over(const char *status);
+
+#endif

@@ -1,0 +1,286 @@
+/* The world: servers, disks and time. */
+#include "sim/world.h"
+
+#include "base/log.h"
+#include "sim/cover.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+/* 2027-01-15 */
+#define BEGIN_NS (INT64_C(1800000000) * 1000000000)
+
+static struct crash_disk *template_disk;
+static char real_folder[40];
+static struct sim *present; /* whose log lines are told */
+
+/* --- the story --- */
+
+void sim_tell(struct sim *w, const char *fmt, ...)
+{
+    if (!w->tells)
+        return;
+    va_list args;
+    va_start(args, fmt);
+    (void)vprintf(fmt, args);
+    va_end(args);
+    (void)putchar(10);
+    (void)fflush(stdout); /* also when the process dies in the next line */
+}
+
+_Noreturn void sim_fail(struct sim *w, int promise, const char *fmt, ...)
+{
+    char text[1000];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    if (w->tells)
+        (void)printf("BROKEN in step %d: %s%d: %s\n", w->step, promise > 0 ? "promise " : "rule ",
+                     promise, text);
+    (void)fflush(stdout);
+    cover_failed(promise, text);
+    _Exit(SIM_EXIT_BROKEN);
+}
+
+void sim_cover(struct sim *w, const char *kind, const char *what)
+{
+    (void)w;
+    cover_count(kind, what);
+}
+
+void __wrap_log_line(enum log_level level, const char *message, const struct log_field *fields,
+                     size_t count);
+
+/* The server's log is part of the story. A bug that it reports about itself is a failure. */
+void __wrap_log_line(enum log_level level, const char *message, const struct log_field *fields,
+                     size_t count)
+{
+    if (present == NULL || (!present->tells && level < LOG_ERROR))
+        return;
+    char line[600];
+    size_t len = (size_t)snprintf(line, sizeof(line), "%s", message);
+    for (size_t i = 1; i < count && len < sizeof(line); i++) {
+        const struct log_field *f = &fields[i];
+        int n = f->text.ptr != NULL ? snprintf(line + len, sizeof(line) - len, " %s=%.*s", f->name,
+                                               STR_ARG(f->text))
+                                    : snprintf(line + len, sizeof(line) - len, " %s=%lld", f->name,
+                                               (long long)f->number);
+        len += (size_t)n;
+    }
+    sim_tell(present, "  log: %s", line);
+    sim_check(present, 0, strncmp(message, "a bug", 5) != 0, "the server reports %s", line);
+}
+
+/* --- chance and time --- */
+
+static uint64_t chaos_draw(void *ctx, uint64_t below)
+{
+    struct sim *w = ctx;
+    return lot_bits(&w->chaos) % below;
+}
+
+int64_t sim_now_ms(const struct sim *w)
+{
+    (void)w;
+    return fibers_now_ns() / 1000000;
+}
+
+static int64_t sqlite_clock(void *ctx)
+{
+    return sim_now_ms(ctx);
+}
+
+void sim_pass_ms(struct sim *w, int64_t ms)
+{
+    int64_t until = fibers_now_ns() + ms * 1000000;
+    for (int stops = 0;; stops++) {
+        int64_t next = INT64_MAX;
+        for (int i = 0; i < w->place_count; i++) {
+            if (w->places[i].up)
+                next = MIN(next, sim_server_next_ns(&w->places[i].server));
+        }
+        /* The server wakes once a second to look at the clock. To follow all of that through a
+         * year would take long: after a while it wakes late. */
+        int64_t now = fibers_now_ns();
+        int64_t at = stops < 20 ? MAX(next, now + 1000000) : until;
+        fibers_pass_ns(MIN(MAX(at, now), MAX(until, now)) - now);
+        for (int i = 0; i < w->place_count; i++)
+            place_settle(w, &w->places[i]);
+        if (fibers_now_ns() >= until)
+            return;
+    }
+}
+
+/* --- servers --- */
+
+struct place *sim_any_place(struct sim *w)
+{
+    return &w->places[lot_below(&w->lot, w->place_count)];
+}
+
+bool place_start(struct sim *w, struct place *p)
+{
+    if (p->up)
+        return true;
+    crash_disk_restart(p->disk);
+    struct problem problem;
+    problem_init(&problem);
+    p->up = sim_server_start(&p->server, &problem);
+    sim_tell(w, "  server %d starts%s%s", p->number,
+             p->up ? "" : ", but cannot: ", p->up ? "" : problem.detail);
+    problem_release(&problem);
+    if (p->up) {
+        place_settle(w, p);
+    } else if (!crash_disk_is_down(p->disk)) {
+        crash_disk_kill(p->disk);
+    }
+    return p->up;
+}
+
+static void lose_calls(struct sim *w, struct place *p)
+{
+    p->up = false;
+    sim_calls_turn(w);
+}
+
+void place_end(struct sim *w, struct place *p, enum place_end how)
+{
+    static const char *const WORDS[] = {"is stopped", "is killed", "loses power"};
+    if (!p->up)
+        return;
+    sim_tell(w, "server %d %s", p->number, WORDS[how]);
+    if (how == END_STOP) {
+        sim_server_stop(&p->server);
+    } else {
+        if (how == END_CUT)
+            crash_disk_cut(p->disk, CRASH_CUT_ANY, chaos_draw, w);
+        else
+            crash_disk_kill(p->disk);
+        sim_server_bury(&p->server);
+    }
+    lose_calls(w, p);
+}
+
+/* A fault of the disk has ended it, or a sync that failed. */
+static bool fell(struct sim *w, struct place *p)
+{
+    if (crash_disk_is_down(p->disk)) {
+        sim_tell(w, "server %d is gone: its disk was cut or its process killed", p->number);
+        sim_server_bury(&p->server);
+        lose_calls(w, p);
+        return true;
+    }
+    if (!sim_server_failed(&p->server))
+        return false;
+    sim_tell(w, "server %d gives up: its store failed", p->number);
+    sim_server_bury(&p->server);
+    uint64_t touched = crash_disk_counts(p->disk)->touched_after_failed_sync;
+    sim_check(w, 6, touched == 0, "the files were touched %d times after a failed sync",
+              (int)touched);
+    crash_disk_kill(p->disk);
+    lose_calls(w, p);
+    return true;
+}
+
+void place_settle(struct sim *w, struct place *p)
+{
+    if (!p->up)
+        return;
+    sim_server_settle(&p->server);
+    if (!fell(w, p))
+        sim_calls_turn(w);
+}
+
+/* --- the world --- */
+
+static int64_t nobody_receives(void *ctx, struct http_call *call)
+{
+    (void)ctx;
+    http_call_end(call, CALL_CONNECT_FAILED, "nobody is there");
+    return 1;
+}
+
+static void place_begin(struct sim *w, int number)
+{
+    struct place *p = &w->places[number];
+    *p = (struct place){.number = number, .sim = w};
+    p->receiver = (struct sim_receiver){nobody_receives, p};
+    p->disk = crash_disk_copy(template_disk);
+    char folder[56];
+    char mount[60];
+    (void)snprintf(folder, sizeof(folder), "%s/%d", real_folder, number);
+    (void)snprintf(mount, sizeof(mount), "%s/", folder);
+    struct sim_server_config config = {
+        .draw = chaos_draw,
+        .ctx = w,
+        .receiver = &p->receiver,
+        .skew_us = &p->skew_us,
+        .tick_ns = sim_on(w, ON_CPU) ? 200 * 1000 : 0,
+    };
+    sim_server_init(&p->server, &config, p->disk, folder);
+    crash_disk_mount(p->disk, mount);
+}
+
+/* Each feature is on in about half of all histories, so that each pair of them meets in a quarter;
+ * calm histories show what the faults hide. */
+static uint64_t swarm(uint64_t seed)
+{
+    struct lot lot = lot_of(seed, 0);
+    uint64_t features = lot_bits(&lot);
+    if (lot_percent(&lot, 15))
+        features &= ~(NEEDS_FAULTS);
+    if (!lot_percent(&lot, 10))
+        features &= ~(UINT64_C(1) << ON_TWO);
+    return features & ((UINT64_C(1) << SIM_FEATURE_COUNT) - 1);
+}
+
+void world_begin(struct sim *w, uint64_t seed, bool tells)
+{
+    *w = (struct sim){.seed = seed, .tells = tells, .features = swarm(seed)};
+    w->lot = lot_of(seed, 1);
+    w->chaos = lot_of(seed, 2);
+    present = w;
+    crash_vfs_seed(seed);
+    crash_vfs_set_clock(sqlite_clock, w);
+    fibers_begin(BEGIN_NS, sim_on(w, ON_INTERLEAVE) ? 3 : 0, chaos_draw, w);
+    w->place_count = sim_on(w, ON_TWO) ? 2 : 1;
+    for (int i = 0; i < w->place_count; i++)
+        place_begin(w, i);
+}
+
+void world_end(struct sim *w)
+{
+    for (int i = 0; i < w->place_count; i++) {
+        place_end(w, &w->places[i], END_STOP);
+        crash_disk_free(w->places[i].disk);
+    }
+    while (w->calls != NULL) {
+        struct call *c = w->calls;
+        w->calls = c->next;
+        call_free(c);
+    }
+    present = NULL;
+}
+
+void world_move(const char *folder)
+{
+    (void)snprintf(real_folder, sizeof(real_folder), "%s", folder);
+}
+
+void world_setup(const char *folder)
+{
+    world_move(folder);
+    crash_vfs_register();
+    struct sim w = {.lot = {1}, .chaos = {1}, .place_count = 1};
+    template_disk = crash_disk_new();
+    struct crash_disk *empty = template_disk;
+    fibers_begin(BEGIN_NS, 0, chaos_draw, &w);
+    place_begin(&w, 0);
+    bool up = place_start(&w, &w.places[0]);
+    assert(up);
+    place_end(&w, &w.places[0], END_STOP);
+    template_disk = w.places[0].disk;
+    crash_disk_mount(template_disk, NULL);
+    crash_disk_free(empty);
+}
