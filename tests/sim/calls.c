@@ -135,8 +135,10 @@ static void transmit(struct sim *w, struct call *c)
     }
     c->state = CALL_AT_SERVER;
     c->answer_lost = unlucky(w, c, 5, "answer lost");
-    if (c->spec.doubles && unlucky(w, c, 6, "request doubled"))
+    if (c->spec.doubles && unlucky(w, c, 6, "request doubled")) {
+        c->doubled = true;
         c->copy = deliver(c);
+    }
     c->x = deliver(c);
 }
 

@@ -156,6 +156,7 @@ struct call {
     int64_t sent;     /* by sim.clock: when it was first sent */
     int64_t answered; /* by sim.clock */
     int tries;
+    bool doubled; /* the network has delivered it twice: the copy may be done later */
 
     /* The answer. */
     int status;   /* 0: none */
