@@ -31,7 +31,8 @@ struct actor {
 
 #define SIM_ACTORS(X) \
     X(ACTOR_WORLD)    \
-    X(ACTOR_RUNS)
+    X(ACTOR_RUNS)     \
+    X(ACTOR_STARTS)
 
 #define X(symbol) extern const struct actor symbol;
 SIM_ACTORS(X)

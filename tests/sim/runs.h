@@ -4,7 +4,10 @@
 
 #include "sim/actions.h"
 
-enum { RUN_ID_LEN = 36 };
+enum {
+    RUN_ID_LEN = 36,
+    RUNS_WORKFLOWS = 3, /* "w0" … of every tenant */
+};
 
 /* A run that somebody has seen. */
 struct seen_run {
