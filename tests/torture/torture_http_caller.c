@@ -92,7 +92,7 @@ static const struct {
 
 static struct http_call *make_call(size_t i)
 {
-    const struct http_header headers[] = {
+    const struct http_call_header headers[] = {
         {STR("Content-Type"), STR("application/json")},
         {STR("Idempotency-Key"), STR("k-1")},
         {STR("X-Empty"), STR("")},
@@ -100,7 +100,7 @@ static struct http_call *make_call(size_t i)
     char url[128];
     (void)snprintf(url, sizeof(url), "http://%s:%d%s", SCRIPT[i].host, receiver_port,
                    SCRIPT[i].path);
-    struct http_request request = {
+    struct http_call_request request = {
         .method = str_of(SCRIPT[i].method),
         .url = str_of(url),
         .headers = headers,
