@@ -7,8 +7,9 @@
 #include <stdio.h>
 
 enum {
-    AUDIT_EVERY = 12,
-    CALM_ROUNDS_MAX = 400, /* of the end, while something moves */
+    AUDIT_EVERY = 20,
+    CALM_ROUNDS_MAX = 200,    /* of the end, while something moves */
+    CALM_MS_MAX = 600 * 1000, /* of one round: they become longer and longer */
 };
 
 const struct actor *const ACTORS[ACTOR_COUNT] = {
@@ -83,8 +84,11 @@ static void run_step(struct sim *w, int step)
     }
     sim_calls_turn(w);
     EACH_ACTOR(check, w);
-    if (step % AUDIT_EVERY == 0)
-        EACH_ACTOR(audit, w);
+    if (step % AUDIT_EVERY != 0)
+        return;
+    for (int i = 0; i < w->place_count; i++)
+        place_settle(w, &w->places[i]);
+    EACH_ACTOR(audit, w);
 }
 
 /* --- the end --- */
@@ -113,7 +117,7 @@ static void calm_down(struct sim *w)
         sim_check(w, 0, round < CALM_ROUNDS_MAX,
                   "something that could move still waits when all faults are over");
         take_chance(w, STEPS_MAX + round);
-        sim_pass_ms(w, round < 50 ? 500 : 60 * 1000);
+        sim_pass_ms(w, MIN(INT64_C(500) << MIN(round, 20), (int64_t)CALM_MS_MAX));
         EACH_ACTOR(check, w);
     }
 }

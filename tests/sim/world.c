@@ -103,7 +103,7 @@ void sim_pass_ms(struct sim *w, int64_t ms)
         /* The server wakes once a second to look at the clock. To follow all of that through a
          * year would take long: after a while it wakes late. */
         int64_t now = fibers_now_ns();
-        int64_t at = stops < 20 ? MAX(next, now + 1000000) : until;
+        int64_t at = stops < 6 ? MAX(next, now + 1000000) : until;
         fibers_pass_ns(MIN(MAX(at, now), MAX(until, now)) - now);
         for (int i = 0; i < w->place_count; i++)
             place_settle(w, &w->places[i]);
