@@ -18,7 +18,10 @@ struct action {
 struct actor {
     const char *name;
     const struct action *actions; /* ends with a row without a name */
-    void (*begin)(struct sim *w); /* servers are up */
+    /* Before all histories, on place 0: what each of them begins with, as workflows. By
+     * sim_ask(). */
+    void (*warm)(struct sim *w, struct place *p);
+    void (*begin)(struct sim *w); /* servers are up; places after 0 are not warm */
     void (*check)(struct sim *w); /* after each step: cheap */
     void (*audit)(struct sim *w); /* now and then, and at the end: asks the servers */
     void (*restarted)(struct sim *w, struct place *p);

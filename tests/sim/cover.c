@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { COUNTS_MAX = 8192, NAME_MAX_LEN = 72 };
+enum { COUNTS_MAX = 8192, NAME_MAX_LEN = 72, VARIANTS_MAX = 8 };
 
 struct count {
     atomic_uint_fast64_t times;
@@ -18,7 +18,9 @@ struct shared {
     atomic_flag lock; /* of new names */
     struct count counts[COUNTS_MAX];
     char failure[1200];
-    struct child_progress progress[CHILDREN_MAX];
+    atomic_uint_fast64_t next_seed[VARIANTS_MAX];
+    atomic_uint_fast64_t done;
+    atomic_uint_fast64_t failed_seed;
 };
 
 static struct shared *shared;
@@ -124,7 +126,37 @@ void cover_clear_failure(void)
     shared->failure[0] = '\0';
 }
 
-struct child_progress *cover_progress(int child)
+/* --- the progress of workers --- */
+
+void cover_begin_seeds(int variant, uint64_t first)
 {
-    return &shared->progress[child];
+    atomic_store(&shared->next_seed[variant], first);
+}
+
+uint64_t cover_next_seed(int variant)
+{
+    return atomic_fetch_add(&shared->next_seed[variant], 1);
+}
+
+void cover_count_done(void)
+{
+    atomic_fetch_add(&shared->done, 1);
+}
+
+uint64_t cover_done(void)
+{
+    return atomic_load(&shared->done);
+}
+
+void cover_note_failed_seed(uint64_t seed)
+{
+    uint64_t before = atomic_load(&shared->failed_seed);
+    while ((before == 0 || seed < before) &&
+           !atomic_compare_exchange_weak(&shared->failed_seed, &before, seed))
+        ;
+}
+
+uint64_t cover_failed_seed(void)
+{
+    return atomic_load(&shared->failed_seed);
 }

@@ -23,14 +23,15 @@ void cover_failed(int promise, const char *text);
 const char *cover_failure(void);
 void cover_clear_failure(void);
 
-/* --- the progress of children, by their number --- */
+/* --- the progress of workers --- */
 
-enum { CHILDREN_MAX = 64 };
-
-struct child_progress {
-    uint64_t seed; /* under way */
-    uint64_t done; /* histories */
-};
-struct child_progress *cover_progress(int child);
+/* Seeds of a variant are handed out from here on. */
+void cover_begin_seeds(int variant, uint64_t first);
+uint64_t cover_next_seed(int variant);
+void cover_count_done(void);
+uint64_t cover_done(void);
+/* The lowest is kept; 0: none has failed. */
+void cover_note_failed_seed(uint64_t seed);
+uint64_t cover_failed_seed(void);
 
 #endif

@@ -83,6 +83,11 @@ void fibers_begin(int64_t now, uint64_t yield_one_in, fibers_draw *draw, void *c
     draw_ctx = ctx;
 }
 
+void fibers_yield_one_in(uint64_t locks)
+{
+    yield_in = locks;
+}
+
 int64_t fibers_now_ns(void)
 {
     return now_ns;

@@ -16,6 +16,8 @@ typedef uint64_t fibers_draw(void *ctx, uint64_t below);
 /* For the history that begins now; no fiber but the caller exists. A fiber gives way at one lock in
  * `yield_one_in`; 0: only where it has to wait. */
 void fibers_begin(int64_t now_ns, uint64_t yield_one_in, fibers_draw *draw, void *ctx);
+/* From now on; also while fibers exist. */
+void fibers_yield_one_in(uint64_t locks);
 
 int64_t fibers_now_ns(void);
 /* Time passes for everybody. */

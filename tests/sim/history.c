@@ -22,9 +22,9 @@ int history_steps(uint64_t seed)
 {
     struct lot lot = lot_of(seed, 3);
     int size = lot_below(&lot, 100);
-    if (size < 60)
-        return 10 + lot_below(&lot, 30);
-    return size < 95 ? 40 + lot_below(&lot, 60) : 100 + lot_below(&lot, 300);
+    if (size < 70)
+        return 5 + lot_below(&lot, 20);
+    return size < 96 ? 25 + lot_below(&lot, 50) : 75 + lot_below(&lot, 300);
 }
 
 /* --- one step --- */
@@ -122,15 +122,30 @@ static void calm_down(struct sim *w)
     }
 }
 
+static struct sim world;
+
+int history_variant(uint64_t seed)
+{
+    return (int)(world_features(seed) >> ON_BUS & 1);
+}
+
+void history_warm(int variant, const char *folder)
+{
+    world_warm(&world, folder, variant == 1);
+}
+
 void history_run(const struct plan *plan, bool tells)
 {
-    static struct sim world;
     struct sim *w = &world;
     world_begin(w, plan->seed, tells);
     int count = plan->count > 0 ? plan->count : history_steps(plan->seed);
     for (int i = 0; i < w->place_count; i++) {
         bool up = place_start(w, &w->places[i]);
         sim_check(w, 0, up, "server %d does not start", i);
+        for (int a = 0; i > 0 && a < ACTOR_COUNT; a++) {
+            if (ACTORS[a]->warm != NULL)
+                ACTORS[a]->warm(w, &w->places[i]);
+        }
     }
     EACH_ACTOR(begin, w);
     for (int i = 0; i < count; i++)
@@ -138,6 +153,8 @@ void history_run(const struct plan *plan, bool tells)
     calm_down(w);
     EACH_ACTOR(audit, w);
     EACH_ACTOR(last, w);
+#if defined(__SANITIZE_ADDRESS__) /* the process ends here; leaks are looked for */
     EACH_ACTOR(free, w);
     world_end(w);
+#endif
 }

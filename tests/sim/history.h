@@ -15,7 +15,13 @@ struct plan {
 
 /* How many steps a seed has. */
 int history_steps(uint64_t seed);
-/* Runs it to its end. A broken promise ends the process by sim_fail(). */
+/* Seeds of one variant begin with the same warm server. */
+enum { HISTORY_VARIANTS = 2 };
+int history_variant(uint64_t seed);
+/* Makes the process ready to run histories of a variant, each in a child. */
+void history_warm(int variant, const char *folder);
+/* Runs it to its end, in a child of a process that is warm. A broken promise ends the process by
+ * sim_fail(). */
 void history_run(const struct plan *plan, bool tells);
 
 #endif

@@ -3,7 +3,6 @@
 #include "sim/actions.h"
 #include "sim/cover.h"
 #include "sim/history.h"
-#include "sim/world.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -12,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SEEDS_PER_CHILD = 500 };
+enum { WORKERS_MAX = 64, FOLDER_MAX = 40 };
 
 struct options {
     uint64_t first, last;
@@ -24,26 +23,23 @@ struct options {
     bool covers; /* prints what was reached */
 };
 
-static char folder[40];
-
 static const char HELP[] =
     "usage: sim [--seed N | --seeds A..B] [options]\n"
     "  --seed N         one history, told as a story\n"
     "  --seeds A..B     all these histories; stops at the first broken promise\n"
     "  --steps 3,8,9    with --seed: only these steps\n"
-    "  --jobs N         processes at once (2)\n"
+    "  --jobs N         processes at once (2, at least 2)\n"
     "  --seconds N      begins no more histories after this time\n"
     "  --no-shrink      does not look for the shortest history that still fails\n"
     "  --cover          prints what was reached, and what never was\n";
 
-/* --- a child process for some histories --- */
+/* --- processes --- */
 
-static void make_folder(void)
+static void make_folder(char out[static FOLDER_MAX])
 {
-    (void)snprintf(folder, sizeof(folder), "/dev/shm/pawl-sim-XXXXXX");
-    if (mkdtemp(folder) == NULL)
+    (void)snprintf(out, FOLDER_MAX, "/dev/shm/pawl-sim-XXXXXX");
+    if (mkdtemp(out) == NULL)
         abort();
-    world_move(folder);
 }
 
 static void remove_folder(const char *path)
@@ -62,15 +58,17 @@ static pid_t fork_child(void (*run)(void *ctx), void *ctx)
         abort();
     if (pid > 0)
         return pid;
-    make_folder();
     run(ctx);
-    remove_folder(folder);
     (void)fflush(stdout);
     _exit(0);
 }
 
-static bool ended_well(int status)
+/* True when the child ended as it should. */
+static bool wait_child(pid_t pid)
 {
+    int status;
+    if (waitpid(pid, &status, 0) != pid)
+        abort();
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -79,6 +77,7 @@ static bool ended_well(int status)
 struct trial {
     const struct plan *plan;
     bool tells;
+    char folder[FOLDER_MAX];
 };
 
 static void run_trial(void *ctx)
@@ -87,18 +86,18 @@ static void run_trial(void *ctx)
     /* What a trial says about its own end interests nobody. */
     if (!t->tells && freopen("/dev/null", "w", stderr) == NULL)
         abort();
+    history_warm(history_variant(t->plan->seed), t->folder);
     history_run(t->plan, t->tells);
 }
 
 /* True when the history still fails. */
 static bool fails(const struct plan *plan, bool tells)
 {
-    struct trial trial = {plan, tells};
-    int status;
-    pid_t pid = fork_child(run_trial, &trial);
-    if (waitpid(pid, &status, 0) != pid)
-        abort();
-    return !ended_well(status);
+    struct trial trial = {.plan = plan, .tells = tells};
+    make_folder(trial.folder);
+    bool well = wait_child(fork_child(run_trial, &trial));
+    remove_folder(trial.folder);
+    return !well;
 }
 
 /* Leaves out runs of steps, shorter and shorter ones, while the history still fails. */
@@ -148,79 +147,62 @@ static void tell_failure(struct plan *plan, bool shrinks)
 
 /* --- many histories --- */
 
-struct share {
-    int child;
-    uint64_t first, last;
-};
-
-static void run_share(void *ctx)
-{
-    const struct share *s = ctx;
-    struct child_progress *progress = cover_progress(s->child);
-    for (uint64_t seed = s->first; seed <= s->last; seed++) {
-        struct plan plan = {.seed = seed};
-        progress->seed = seed;
-        history_run(&plan, false);
-        progress->done++;
-    }
-}
-
-struct many {
+/* Runs histories of one variant, each in a child of its own, until there are no more. */
+struct worker {
+    int number;
+    int variant;
     const struct options *options;
-    uint64_t next;
-    struct share shares[CHILDREN_MAX];
-    pid_t pids[CHILDREN_MAX];
-    int running;
     time_t until;
-    uint64_t failed; /* a seed; 0: none */
+    char folder[FOLDER_MAX];
 };
 
-static bool more(const struct many *m)
+static void run_one(void *ctx)
 {
-    return m->failed == 0 && m->next <= m->options->last &&
-           (m->options->seconds == 0 || time(NULL) < m->until);
+    const struct plan *plan = ctx;
+    history_run(plan, false);
 }
 
-static void begin_share(struct many *m, int child)
+static void work(void *ctx)
 {
-    uint64_t last = MIN(m->next + SEEDS_PER_CHILD - 1, m->options->last);
-    m->shares[child] = (struct share){child, m->next, last};
-    m->next = last + 1;
-    m->pids[child] = fork_child(run_share, &m->shares[child]);
-    m->running++;
-}
-
-static void end_share(struct many *m)
-{
-    int status;
-    pid_t pid = waitpid(-1, &status, 0);
-    if (pid < 0)
-        abort();
-    int child = 0;
-    while (child < m->options->jobs && m->pids[child] != pid)
-        child++;
-    m->running--;
-    m->pids[child] = 0;
-    uint64_t seed = cover_progress(child)->seed;
-    if (!ended_well(status) && (m->failed == 0 || seed < m->failed))
-        m->failed = seed;
+    struct worker *self = ctx;
+    const struct options *o = self->options;
+    uint64_t seed;
+    history_warm(self->variant, self->folder);
+    while ((seed = cover_next_seed(self->variant)) <= o->last && cover_failed_seed() == 0 &&
+           (o->seconds == 0 || time(NULL) < self->until)) {
+        if (history_variant(seed) != self->variant)
+            continue;
+        struct plan plan = {.seed = seed};
+        if (!wait_child(fork_child(run_one, &plan)))
+            cover_note_failed_seed(seed);
+        cover_count_done();
+    }
 }
 
 /* 0, or the seed that failed. */
-static uint64_t run_many(const struct options *o, uint64_t *ret_done)
+static uint64_t run_many(const struct options *o)
 {
-    static struct many m;
-    m = (struct many){.options = o, .next = o->first, .until = time(NULL) + o->seconds};
-    while (more(&m) || m.running > 0) {
-        for (int i = 0; i < o->jobs && more(&m); i++) {
-            if (m.pids[i] == 0)
-                begin_share(&m, i);
-        }
-        end_share(&m);
+    static struct worker workers[WORKERS_MAX];
+    pid_t pids[WORKERS_MAX];
+    int count = MAX(o->jobs, (int)HISTORY_VARIANTS);
+    for (int v = 0; v < HISTORY_VARIANTS; v++)
+        cover_begin_seeds(v, o->first);
+    for (int i = 0; i < count; i++) {
+        workers[i] = (struct worker){.number = i,
+                                     .variant = i % HISTORY_VARIANTS,
+                                     .options = o,
+                                     .until = time(NULL) + o->seconds};
+        make_folder(workers[i].folder);
+        pids[i] = fork_child(work, &workers[i]);
     }
-    for (int i = 0; i < o->jobs; i++)
-        *ret_done += cover_progress(i)->done;
-    return m.failed;
+    bool well = true;
+    for (int i = 0; i < count; i++) {
+        well &= wait_child(pids[i]);
+        remove_folder(workers[i].folder);
+    }
+    if (!well)
+        (void)fprintf(stderr, "sim: a worker died\n");
+    return well ? cover_failed_seed() : o->first;
 }
 
 /* --- the command line --- */
@@ -279,7 +261,7 @@ static struct options read_options(int argc, char **argv)
         }
         i += takes;
     }
-    if (o.jobs < 1 || o.jobs > CHILDREN_MAX)
+    if (o.jobs < 1 || o.jobs > WORKERS_MAX)
         usage();
     return o;
 }
@@ -296,16 +278,13 @@ int main(int argc, char **argv)
 {
     struct options o = read_options(argc, argv);
     cover_setup();
-    make_folder();
-    world_setup(folder);
-    remove_folder(folder);
     if (o.one) {
         bool failed = fails(&o.plan, true);
         (void)printf("%s\n", failed ? "FAILED" : "no promise was broken");
         return failed;
     }
-    uint64_t done = 0;
-    uint64_t failed = run_many(&o, &done);
+    uint64_t failed = run_many(&o);
+    uint64_t done = cover_done();
     if (o.covers)
         print_cover();
     if (failed != 0) {

@@ -43,6 +43,8 @@ struct sim_server {
 /* The folder is also made on the real file system, for the lock file. */
 void sim_server_init(struct sim_server *s, const struct sim_server_config *config,
                      struct crash_disk *disk, const char *folder);
+/* Its own chance begins again, from what `draw` gives. */
+void sim_server_seed(struct sim_server *s);
 /* False, with the reason: the store does not open, as on a failing disk. */
 MUST_CHECK bool sim_server_start(struct sim_server *s, struct problem *p);
 /* One turn of the loop and of every thread. */

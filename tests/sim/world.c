@@ -2,6 +2,7 @@
 #include "sim/world.h"
 
 #include "base/log.h"
+#include "sim/actions.h"
 #include "sim/cover.h"
 
 #include <stdarg.h>
@@ -224,7 +225,7 @@ static void place_begin(struct sim *w, int number)
 
 /* Each feature is on in about half of all histories, so that each pair of them meets in a quarter;
  * calm histories show what the faults hide. */
-static uint64_t swarm(uint64_t seed)
+uint64_t world_features(uint64_t seed)
 {
     struct lot lot = lot_of(seed, 0);
     uint64_t features = lot_bits(&lot);
@@ -237,16 +238,20 @@ static uint64_t swarm(uint64_t seed)
 
 void world_begin(struct sim *w, uint64_t seed, bool tells)
 {
-    *w = (struct sim){.seed = seed, .tells = tells, .features = swarm(seed)};
+    w->seed = seed;
+    w->tells = tells;
+    w->features = world_features(seed);
     w->lot = lot_of(seed, 1);
     w->chaos = lot_of(seed, 2);
-    present = w;
     crash_vfs_seed(seed);
-    crash_vfs_set_clock(sqlite_clock, w);
-    fibers_begin(BEGIN_NS, sim_on(w, ON_INTERLEAVE) ? 3 : 0, chaos_draw, w);
+    fibers_yield_one_in(sim_on(w, ON_INTERLEAVE) ? 3 : 0);
     w->place_count = sim_on(w, ON_TWO) ? 2 : 1;
-    for (int i = 0; i < w->place_count; i++)
-        place_begin(w, i);
+    if (w->place_count > 1)
+        place_begin(w, 1);
+    for (int i = 0; i < w->place_count; i++) {
+        w->places[i].server.config.tick_ns = sim_on(w, ON_CPU) ? 200 * 1000 : 0;
+        sim_server_seed(&w->places[i].server);
+    }
 }
 
 void world_end(struct sim *w)
@@ -263,24 +268,58 @@ void world_end(struct sim *w)
     present = NULL;
 }
 
-void world_move(const char *folder)
+/* --- the warm world --- */
+
+/* So that statements are prepared and pages read before the histories begin. */
+static void use_a_little(struct sim *w, struct place *p)
 {
-    (void)snprintf(real_folder, sizeof(real_folder), "%s", folder);
+    static const struct {
+        const char *method, *target, *body;
+    } REQUESTS[] = {
+        {"PUT", "/api/v1/tenants/warm", "{\"max_concurrent_runs\":2,\"at_limit\":\"queue\"}"},
+        {"PUT", "/api/v1/workflows/w",
+         "{\"steps\":[{\"name\":\"a\",\"type\":\"sleep\",\"duration_ms\":5},"
+         "{\"name\":\"b\",\"type\":\"transform\",\"output\":{\"x\":\"${input.n}\"}}]}"},
+        {"POST", "/api/v1/workflows/w/runs", "{\"input\":{\"n\":1},\"idempotency_key\":\"a\"}"},
+        {"POST", "/api/v1/workflows/w/runs", "{\"input\":{\"n\":1},\"idempotency_key\":\"a\"}"},
+        {"POST", "/api/v1/jobs/claim", "{\"worker_id\":\"w\"}"},
+        {"GET", "/api/v1/runs?limit=200", NULL},
+        {"GET", "/api/v1/tenants/warm", NULL},
+        {"GET", "/api/v1/doctor", NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(REQUESTS); i++) {
+        struct call *c =
+            sim_ask(w, p, "warm", REQUESTS[i].method, REQUESTS[i].target, REQUESTS[i].body);
+        assert(c != NULL && c->status == 200);
+        call_free(c);
+        sim_pass_ms(w, 10);
+    }
 }
 
-void world_setup(const char *folder)
+void world_warm(struct sim *w, const char *folder, bool bus)
 {
-    world_move(folder);
+    (void)bus;
+    (void)snprintf(real_folder, sizeof(real_folder), "%s", folder);
+    *w = (struct sim){.lot = {1}, .chaos = {1}, .place_count = 1};
+    present = w;
     crash_vfs_register();
-    struct sim w = {.lot = {1}, .chaos = {1}, .place_count = 1};
+    crash_vfs_set_clock(sqlite_clock, w);
+    fibers_begin(BEGIN_NS, 0, chaos_draw, w);
+    /* A store with its schema, to be copied. */
     template_disk = crash_disk_new();
-    struct crash_disk *empty = template_disk;
-    fibers_begin(BEGIN_NS, 0, chaos_draw, &w);
-    place_begin(&w, 0);
-    bool up = place_start(&w, &w.places[0]);
+    place_begin(w, 0);
+    bool up = place_start(w, &w->places[0]);
     assert(up);
-    place_end(&w, &w.places[0], END_STOP);
-    template_disk = w.places[0].disk;
-    crash_disk_mount(template_disk, NULL);
-    crash_disk_free(empty);
+    place_end(w, &w->places[0], END_STOP);
+    crash_disk_mount(w->places[0].disk, NULL);
+    crash_disk_free(template_disk);
+    template_disk = w->places[0].disk;
+    place_begin(w, 0);
+    up = place_start(w, &w->places[0]);
+    assert(up);
+    use_a_little(w, &w->places[0]);
+    for (int i = 0; i < ACTOR_COUNT; i++) {
+        if (ACTORS[i]->warm != NULL)
+            ACTORS[i]->warm(w, &w->places[0]);
+    }
 }

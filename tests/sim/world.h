@@ -4,11 +4,14 @@
 
 #include "sim/sim.h"
 
-/* Once per process, before any history: the file system and a store to copy. `folder` is a real
- * one, for lock files. */
-void world_setup(const char *folder);
-/* In a child process: a real folder of its own. */
-void world_move(const char *folder);
+/* What is switched on in the histories of a seed. */
+uint64_t world_features(uint64_t seed);
+
+/* Once per process, before any history: the file system, and a server that has been used a little,
+ * so that every history begins with warm caches. `folder` is a real one, for lock files. Histories
+ * are run by children of the process. */
+void world_warm(struct sim *w, const char *folder, bool bus);
+/* The world of a history, from the warm one. */
 void world_begin(struct sim *w, uint64_t seed, bool tells);
 void world_end(struct sim *w);
 

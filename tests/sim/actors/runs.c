@@ -16,8 +16,6 @@ struct runs {
     struct seen_run *first;
     int count;
     struct tenant_model tenants[PLACES_MAX][TENANTS];
-    bool workflows[PLACES_MAX][TENANTS][WORKFLOWS]; /* acknowledged */
-    int64_t made;
 };
 
 static struct runs *state(struct sim *w)
@@ -115,39 +113,23 @@ struct seen_run *runs_observe(struct sim *w, const struct call *c, const json_t 
 
 /* --- operators --- */
 
-static void workflow_made(struct sim *w, struct call *c)
-{
-    if (c->status == 200)
-        state(w)->workflows[c->spec.place->number][c->spec.number / WORKFLOWS]
-                           [c->spec.number % WORKFLOWS] = true;
-}
+static const char *const WORKFLOW_BODIES[WORKFLOWS] = {
+    "{\"steps\":[{\"name\":\"a\",\"type\":\"transform\",\"output\":{\"x\":\"${input.n}\"}}]}",
+    "{\"steps\":[{\"name\":\"a\",\"type\":\"sleep\",\"duration_ms\":700}]}",
+    "{\"timeout_s\":60,\"steps\":[{\"name\":\"a\",\"type\":\"sleep\",\"duration_ms\":45000},"
+    "{\"name\":\"b\",\"type\":\"sleep\",\"duration_ms\":45000}]}",
+};
 
-static void put(struct sim *w, struct place *p, int t, int n)
+static void warm(struct sim *w, struct place *p)
 {
-    static const char *const BODIES[WORKFLOWS] = {
-        "{\"steps\":[{\"name\":\"a\",\"type\":\"transform\",\"output\":{\"x\":\"${input.n}\"}}]}",
-        "{\"steps\":[{\"name\":\"a\",\"type\":\"sleep\",\"duration_ms\":700}]}",
-        "{\"timeout_s\":60,\"steps\":[{\"name\":\"a\",\"type\":\"sleep\",\"duration_ms\":45000},"
-        "{\"name\":\"b\",\"type\":\"sleep\",\"duration_ms\":45000}]}",
-    };
-    char tenant[8], target[64];
-    tenant_name(tenant, t);
-    (void)snprintf(target, sizeof(target), "/api/v1/workflows/w%d", n);
-    struct call_spec spec = {.place = p,
-                             .method = "PUT",
-                             .target = target,
-                             .tenant = tenant,
-                             .body = BODIES[n],
-                             .retries = true,
-                             .doubles = true,
-                             .done = workflow_made,
-                             .number = t * WORKFLOWS + n};
-    (void)sim_send(w, &spec);
-}
-
-static void put_workflow(struct sim *w)
-{
-    put(w, sim_any_place(w), lot_below(&w->lot, TENANTS), lot_below(&w->lot, WORKFLOWS));
+    for (int i = 0; i < TENANTS * WORKFLOWS; i++) {
+        char tenant[8], target[64];
+        tenant_name(tenant, i / WORKFLOWS);
+        (void)snprintf(target, sizeof(target), "/api/v1/workflows/w%d", i % WORKFLOWS);
+        struct call *c = sim_ask(w, p, tenant, "PUT", target, WORKFLOW_BODIES[i % WORKFLOWS]);
+        assert(c != NULL && c->status == 200);
+        call_free(c);
+    }
 }
 
 static void limit_set(struct sim *w, struct call *c)
@@ -329,8 +311,6 @@ static void begin(struct sim *w)
         for (int t = 0; t < TENANTS; t++)
             s->tenants[i][t] = (struct tenant_model){-1, -1, 0, INT64_MAX};
     }
-    for (int i = 0; i < w->place_count * TENANTS * WORKFLOWS; i++)
-        put(w, &w->places[i / (TENANTS * WORKFLOWS)], i / WORKFLOWS % TENANTS, i % WORKFLOWS);
 }
 
 static void release(struct sim *w)
@@ -346,7 +326,6 @@ static void release(struct sim *w)
 }
 
 static const struct action ACTIONS[] = {
-    {"a workflow is put", 2, 0, put_workflow},
     {"a limit is set", 6, 0, set_limit},
     {"somebody reads a run", 10, 0, read_run},
     {NULL, 0, 0, NULL},
@@ -354,6 +333,7 @@ static const struct action ACTIONS[] = {
 
 const struct actor ACTOR_RUNS = {.name = "runs",
                                  .actions = ACTIONS,
+                                 .warm = warm,
                                  .begin = begin,
                                  .audit = audit,
                                  .finish = finish,

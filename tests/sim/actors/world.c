@@ -155,7 +155,7 @@ static void jump_clock(struct sim *w)
 static void audit(struct sim *w)
 {
     for (int i = 0; i < w->place_count; i++) {
-        if (!w->calm && lot_percent(&w->lot, 60)) /* it reads the whole store */
+        if (lot_percent(&w->lot, w->calm ? 50 : 70)) /* it reads the whole store */
             continue;
         if (w->places[i].reads_fail)
             crash_disk_clear_faults(w->places[i].disk);
