@@ -75,6 +75,10 @@ static inline struct request *request_of(const struct http_request *req)
 /* False when memory ran out. */
 MUST_CHECK bool request_read_headers(struct request *r);
 
+/* trace.c */
+/* From the header traceparent if that is valid. */
+void request_set_trace(struct request *r);
+
 /* conns.c */
 void conn_notify(void *ctx, struct MHD_Connection *connection, void **socket_context,
                  enum MHD_ConnectionNotificationCode code);
