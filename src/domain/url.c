@@ -1,6 +1,8 @@
 /* Which URLs the server may call. */
 #include "domain/url.h"
 
+#include <arpa/inet.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char INVALID[] = "is not a valid URL";
@@ -42,6 +44,14 @@ static bool is_port(struct str s)
     return s.len == 0 || (all_of(s, "0123456789") && str_to_i64(s, &port) && port <= 65535);
 }
 
+static bool is_ipv6(struct str s)
+{
+    char text[INET6_ADDRSTRLEN];
+    struct in6_addr address;
+    int len = snprintf(text, sizeof(text), "%.*s", STR_ARG(s));
+    return (size_t)len < sizeof(text) && inet_pton(AF_INET6, text, &address) == 1;
+}
+
 /* A name, an IPv4 address or an IPv6 address in brackets, and perhaps a port. */
 static bool is_host(struct str s)
 {
@@ -50,7 +60,7 @@ static bool is_host(struct str s)
     if (s.len > 0 && s.ptr[0] == '[') {
         s = (struct str){s.ptr + 1, s.len - 1};
         host = take_until(&s, "]");
-        return all_of(host, "0123456789abcdefABCDEF:.") && s.len > 0 &&
+        return is_ipv6(host) && s.len > 0 &&
                (s.len == 1 || (s.ptr[1] == ':' && is_port((struct str){s.ptr + 2, s.len - 2})));
     }
     if (!str_cut(s, ':', &host, &port))

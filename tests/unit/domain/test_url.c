@@ -46,6 +46,12 @@ static const struct {
     {"http://[]/", INVALID},
     {"http://[::1]x/", INVALID},
     {"http://[evil]/", INVALID},
+    {"http://[:]/", INVALID}, /* these five have the letters of an address, but are none */
+    {"http://[1:2]/", INVALID},
+    {"http://[127.0.0.1]/", INVALID},
+    {"http://[1:2:3:4:5:6:7:8:9]/", INVALID},
+    {"http://[00000000000000000000000000000000000000000000000001::]/", INVALID},
+    {"http://[::ffff:127.0.0.1]/", NULL},
     {"http://a.test,b.test/", INVALID},
     {"http://a$b.test/", INVALID},
     {"ftp://a.test/", SCHEME},
