@@ -66,7 +66,7 @@ static bool is_host(struct str s)
     if (!str_cut(s, ':', &host, &port))
         port = STR("");
     struct str rest = host;
-    (void)take_until(&rest, " /:#?!@{}[]\\$'\"^`*<>=;,+&()");
+    (void)take_until(&rest, " /:#?!@{}[]\\$'\"^`*<>=;,+&()%");
     return host.len > 0 && rest.len == 0 && is_port(port);
 }
 

@@ -54,6 +54,9 @@ static const struct {
     {"http://[::ffff:127.0.0.1]/", NULL},
     {"http://a.test,b.test/", INVALID},
     {"http://a$b.test/", INVALID},
+    {"http://a%00b.test/", INVALID}, /* libcurl would decode it before it looks */
+    {"http://a%40b.test/", INVALID},
+    {"http://a.test/%00", NULL},
     {"ftp://a.test/", SCHEME},
     {"file:///etc/passwd", SCHEME},
     {"javascript:alert(1)", SCHEME},
