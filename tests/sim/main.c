@@ -7,11 +7,16 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { WORKERS_MAX = 64, FOLDER_MAX = 40 };
+enum {
+    WORKERS_MAX = 64,
+    FOLDER_MAX = 40,
+    HANGS_S = 30, /* a history that computes for so long does not come to its end */
+};
 
 struct options {
     uint64_t first, last;
@@ -72,6 +77,14 @@ static bool wait_child(pid_t pid)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+/* Kills the process when it has computed for too long, from now on. */
+static void limit_time(void)
+{
+    struct itimerval limit = {.it_value = {.tv_sec = HANGS_S}};
+    if (setitimer(ITIMER_PROF, &limit, NULL) != 0)
+        abort();
+}
+
 /* --- shrinking --- */
 
 struct trial {
@@ -87,6 +100,7 @@ static void run_trial(void *ctx)
     if (!t->tells && freopen("/dev/null", "w", stderr) == NULL)
         abort();
     history_warm(history_variant(t->plan->seed), t->folder);
+    limit_time();
     history_run(t->plan, t->tells);
 }
 
@@ -138,7 +152,7 @@ static void tell_failure(struct plan *plan, bool shrinks)
     cover_clear_failure();
     (void)fails(plan, true);
     (void)printf("%s\n  again: sim --seed %llu --steps ",
-                 cover_failure()[0] != '\0' ? cover_failure() : "the process died",
+                 cover_failure()[0] != '\0' ? cover_failure() : "the process died or hangs",
                  (unsigned long long)plan->seed);
     for (int i = 0; i < plan->count; i++)
         (void)printf("%s%d", i > 0 ? "," : "", plan->steps[i]);
@@ -159,6 +173,7 @@ struct worker {
 static void run_one(void *ctx)
 {
     const struct plan *plan = ctx;
+    limit_time();
     history_run(plan, false);
 }
 
