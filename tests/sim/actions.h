@@ -35,6 +35,7 @@ struct actor {
 #define SIM_ACTORS(X) \
     X(ACTOR_WORLD)    \
     X(ACTOR_RUNS)     \
+    X(ACTOR_EVENTS)   \
     X(ACTOR_STARTS)
 
 #define X(symbol) extern const struct actor symbol;

@@ -161,6 +161,7 @@ static bool drain(struct sim_server *s)
 {
     engine_drain(s->engine);
     api_drain(s->api);
+    sim_http_cut_slow(s->http);
     int64_t until = fibers_now_ns() + DRAIN_MS * INT64_C(1000000);
     for (;;) {
         sim_server_turn(s);

@@ -13,6 +13,7 @@
 
 #include "sim/lot.h"
 #include "sim/server.h"
+#include "sim/sim_bus.h"
 
 #include <jansson.h>
 
@@ -68,6 +69,7 @@ struct place {
     bool reads_fail; /* a read of its disk will fail: the doctor would say so */
     int64_t skew_us;
     struct sim_receiver receiver;
+    struct sim_bus bus;
     struct sim *sim;
 };
 

@@ -319,6 +319,14 @@ void sim_http_cut_all(struct sim_http *http)
     }
 }
 
+void sim_http_cut_slow(struct sim_http *http)
+{
+    for (struct sim_exchange *x = http->exchanges; x != NULL; x = x->next) {
+        if (x->slow && x->streams)
+            disconnect(x);
+    }
+}
+
 static void unlink_exchange(struct sim_exchange *x)
 {
     if (x->http == NULL)

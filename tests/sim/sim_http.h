@@ -14,6 +14,8 @@ struct sim_http *sim_http_new(const struct env *env, http_handler *handler, void
 void sim_http_free(struct sim_http *http);
 /* The machine is gone: nothing that is sent from now on reaches anybody. */
 void sim_http_cut_all(struct sim_http *http);
+/* Clients that do not read their streams lose them, as a real server does after a while. */
+void sim_http_cut_slow(struct sim_http *http);
 /* Ends what was answered in this turn. */
 void sim_http_turn(struct sim_http *http);
 /* Requests that are not yet answered, and streams. */

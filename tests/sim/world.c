@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "sim/actions.h"
 #include "sim/cover.h"
+#include "sim/events.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -202,11 +203,14 @@ static int64_t nobody_receives(void *ctx, struct http_call *call)
     return 1;
 }
 
-static void place_begin(struct sim *w, int number)
+static void place_begin(struct sim *w, int number, bool bus)
 {
     struct place *p = &w->places[number];
     *p = (struct place){.number = number, .sim = w};
     p->receiver = (struct sim_receiver){nobody_receives, p};
+    p->bus =
+        (struct sim_bus){.arrived = events_bus_arrived, .is_away = events_bus_is_away, .ctx = p};
+    sim_bus_init(&p->bus);
     p->disk = crash_disk_copy(template_disk);
     char folder[56];
     char mount[60];
@@ -216,6 +220,7 @@ static void place_begin(struct sim *w, int number)
         .draw = chaos_draw,
         .ctx = w,
         .receiver = &p->receiver,
+        .bus = bus ? &p->bus.bus : NULL,
         .skew_us = &p->skew_us,
         .tick_ns = sim_on(w, ON_CPU) ? 200 * 1000 : 0,
     };
@@ -247,7 +252,7 @@ void world_begin(struct sim *w, uint64_t seed, bool tells)
     fibers_yield_one_in(sim_on(w, ON_INTERLEAVE) ? 3 : 0);
     w->place_count = sim_on(w, ON_TWO) ? 2 : 1;
     if (w->place_count > 1)
-        place_begin(w, 1);
+        place_begin(w, 1, sim_on(w, ON_BUS));
     for (int i = 0; i < w->place_count; i++) {
         w->places[i].server.config.tick_ns = sim_on(w, ON_CPU) ? 200 * 1000 : 0;
         sim_server_seed(&w->places[i].server);
@@ -298,7 +303,6 @@ static void use_a_little(struct sim *w, struct place *p)
 
 void world_warm(struct sim *w, const char *folder, bool bus)
 {
-    (void)bus;
     (void)snprintf(real_folder, sizeof(real_folder), "%s", folder);
     *w = (struct sim){.lot = {1}, .chaos = {1}, .place_count = 1};
     present = w;
@@ -307,14 +311,14 @@ void world_warm(struct sim *w, const char *folder, bool bus)
     fibers_begin(BEGIN_NS, 0, chaos_draw, w);
     /* A store with its schema, to be copied. */
     template_disk = crash_disk_new();
-    place_begin(w, 0);
+    place_begin(w, 0, bus);
     bool up = place_start(w, &w->places[0]);
     assert(up);
     place_end(w, &w->places[0], END_STOP);
     crash_disk_mount(w->places[0].disk, NULL);
     crash_disk_free(template_disk);
     template_disk = w->places[0].disk;
-    place_begin(w, 0);
+    place_begin(w, 0, bus);
     up = place_start(w, &w->places[0]);
     assert(up);
     use_a_little(w, &w->places[0]);
