@@ -46,13 +46,15 @@ static enum err begin(struct db *base)
     return simple(db_of(base), SQL);
 }
 
+/* Prepared when the connection opens: without memory a transaction must end too. */
+static const char ROLLBACK[] = "ROLLBACK";
+
 static void rollback(struct db *base)
 {
-    static const char SQL[] = "ROLLBACK";
     struct sqlite_db *db = db_of(base);
     if (sqlite3_get_autocommit(db->conn))
         return; /* SQLite has rolled back by itself, as it does when the disk is full */
-    if (simple(db, SQL) != ERR_OK)
+    if (simple(db, ROLLBACK) != ERR_OK)
         LOG(LOG_ERROR, "a rollback failed", LOG_Z("error", sqlite3_errmsg(db->conn)));
 }
 
@@ -281,6 +283,8 @@ static enum err open_db(const struct db_config *config, struct str path, struct 
     db->log_pages_max =
         config->log_bytes_max > 0 ? config->log_bytes_max / PAGE_BYTES : (int64_t)WAL_PAGES_MAX;
     enum err e = open_file(db, p);
+    if (e == ERR_OK && sqlite_prepare(db, ROLLBACK) != ERR_OK)
+        e = problem_set(p, ERR_NO_MEMORY, "No memory for a connection");
     if (e != ERR_OK) {
         close_db(&db->base);
         return e;

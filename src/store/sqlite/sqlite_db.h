@@ -39,6 +39,8 @@ struct sqlite_db {
 
 /* In sqlite_statement.c */
 enum err sqlite_err_of(struct sqlite_db *db, int rc);
+/* Ahead of its first use, which then needs no memory. */
+enum err sqlite_prepare(struct sqlite_db *db, const char *sql);
 enum err sqlite_exec(struct db *base, const char *sql, const struct db_value *values, size_t count,
                      int64_t *ret_changed);
 struct db_rows *sqlite_query(struct db *base, const char *sql, const struct db_value *values,

@@ -118,6 +118,11 @@ static struct sqlite_rows *prepare(struct sqlite_db *db, const char *sql)
     return known != NULL ? known : compile(db, sql);
 }
 
+enum err sqlite_prepare(struct sqlite_db *db, const char *sql)
+{
+    return prepare(db, sql)->base.err;
+}
+
 void sqlite_finalize_all(struct sqlite_db *db)
 {
     for (size_t i = 0; i < db->statement_slots; i++) {
