@@ -17,7 +17,7 @@ static inline enum err look_whether_due(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-static const struct use_case UC_IS_DUE = {.name = "is_due", .write = look_whether_due};
+static const struct use_case UC_IS_DUE = {.name = "test_is_due", .write = look_whether_due};
 
 /* Returns when the writer has looked at all of the queue that it had to. */
 static inline void wait_for_dispatch(struct history *h)

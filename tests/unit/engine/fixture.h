@@ -7,6 +7,7 @@
 
 #include "core/txn/tx.h"
 #include "core/usecase/use_cases.h"
+#include "fault_support/sweep.h"
 #include "runtime/engine.h"
 
 #include <poll.h>
@@ -155,6 +156,7 @@ static inline int fixture_teardown(void **state)
 struct call {
     struct op op;
     struct fixture *fixture;
+    struct swept_read swept;
     bool done;
     int place;       /* the how-manieth it was */
     int runs;        /* of the tests' own use cases */
@@ -177,6 +179,8 @@ static inline void call_done(struct op *op)
     struct call *c = CONTAINER_OF(op, struct call, op);
     assert_false(c->done);
     c->done = true;
+    if (op->use_case == &c->swept.use_case)
+        op->use_case = c->swept.original;
     c->place = ++c->fixture->finished;
 }
 
@@ -210,6 +214,10 @@ static inline void call_release(struct call *c)
 static inline void submit(struct call *c)
 {
     c->done = false;
+    if (sweep_wants_read(&c->op)) {
+        swept_read_init(&c->swept, c->op.use_case);
+        c->op.use_case = &c->swept.use_case;
+    }
     engine_submit(c->fixture->engine, &c->op);
 }
 
@@ -248,7 +256,7 @@ static inline enum err run_probe(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-static const struct use_case UC_PROBE = {.name = "probe", .write = run_probe};
+static const struct use_case UC_PROBE = {.name = "test_probe", .write = run_probe};
 
 /* Has the writer take two whole turns: what is due has been done when it returns. */
 static inline void settle(struct fixture *fixture)

@@ -228,7 +228,7 @@ static enum err break_batch(struct op *op, struct tx *tx)
     return problem_set(&op->problem, ERR_INTERNAL, "broken on purpose");
 }
 
-static const struct use_case UC_BREAK = {.name = "break", .write = break_batch};
+static const struct use_case UC_BREAK = {.name = "test_break", .write = break_batch};
 
 static void do_calls(struct history *h)
 {

@@ -104,7 +104,7 @@ static enum err run_breaker(struct op *op, struct tx *tx)
     return problem_set(&op->problem, e == ERR_OK ? ERR_INTERNAL : e, "broken on purpose");
 }
 
-static const struct use_case UC_BREAKER = {.name = "breaker", .write = run_breaker};
+static const struct use_case UC_BREAKER = {.name = "test_breaker", .write = run_breaker};
 
 static void one_op_that_breaks_does_not_take_the_batch_with_it(void **state)
 {
@@ -186,7 +186,7 @@ static enum err run_half(struct op *op, struct tx *tx)
     return problem_set(&op->problem, ERR_RUN_NOT_FOUND, "refused on purpose");
 }
 
-static const struct use_case UC_HALF = {.name = "half", .write = run_half};
+static const struct use_case UC_HALF = {.name = "test_half", .write = run_half};
 
 /* Wants more memory than one operation may take. */
 static enum err run_glutton(struct op *op, struct tx *tx)
@@ -197,7 +197,7 @@ static enum err run_glutton(struct op *op, struct tx *tx)
     return fits ? ERR_OK : problem_set(&op->problem, ERR_NO_MEMORY, "no memory");
 }
 
-static const struct use_case UC_GLUTTON = {.name = "glutton", .write = run_glutton};
+static const struct use_case UC_GLUTTON = {.name = "test_glutton", .write = run_glutton};
 
 static void assert_one_spoils_nothing(struct fixture *fixture, const struct use_case *spoiler,
                                       enum err e)
@@ -254,7 +254,7 @@ static enum err run_items(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-static const struct use_case UC_ITEMS = {.name = "items", .write = run_items};
+static const struct use_case UC_ITEMS = {.name = "test_items", .write = run_items};
 
 static void items_that_fail_half_way_leave_nothing_and_the_others_are_done(void **state)
 {

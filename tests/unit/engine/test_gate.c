@@ -511,7 +511,7 @@ static enum err run_breaker(struct op *op, struct tx *tx)
     return problem_set(&op->problem, e == ERR_OK ? ERR_INTERNAL : e, "broken on purpose");
 }
 
-static const struct use_case UC_BREAKER = {.name = "breaker", .write = run_breaker};
+static const struct use_case UC_BREAKER = {.name = "test_breaker", .write = run_breaker};
 
 static void a_holder_leaves_after_a_rollback_and_enters_again(void **state)
 {

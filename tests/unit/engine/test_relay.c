@@ -3,6 +3,7 @@
 #include "engine/entity_actions.h"
 
 #include "engine/fake_bus.h"
+#include "fault_support/memory.h"
 
 #define AT_ONCE                                                                       \
     "{'steps':[{'name':'t','type':'transform','output':1},{'name':'e','type':'emit'," \
@@ -11,18 +12,6 @@
 #define END "SELECT max(num) FROM feed"
 
 static struct fake_bus BUS;
-
-/* Allocations that the relay's thread makes once a message was refused fail while it is set. */
-static atomic_bool out_of_memory;
-static _Thread_local bool has_refused;
-
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return has_refused && atomic_load(&out_of_memory) ? NULL : __real_calloc(count, size);
-}
 
 static int setup(void **state)
 {
@@ -451,12 +440,16 @@ static void the_feed_is_swept_up_to_where_the_bus_is(void **state)
 }
 
 static void (*publish_as_usual)(struct bus *, struct bus_message *, size_t);
+static atomic_bool out_of_memory;
 
-static void publish_and_note(struct bus *bus, struct bus_message *messages, size_t count)
+/* Once a message was refused, the relay's thread is out of memory. */
+static void publish_and_run_out(struct bus *bus, struct bus_message *messages, size_t count)
 {
     publish_as_usual(bus, messages, count);
-    for (size_t i = 0; i < count; i++)
-        has_refused |= messages[i].result == BUS_REFUSED;
+    for (size_t i = 0; i < count; i++) {
+        if (messages[i].result == BUS_REFUSED && atomic_load(&out_of_memory))
+            memory_arm(1);
+    }
 }
 
 static void a_refused_message_for_which_there_is_no_memory_is_parked_later(void **state)
@@ -467,7 +460,7 @@ static void a_refused_message_for_which_there_is_no_memory_is_parked_later(void 
     fake_set_odd(&BUS, run, 2, BUS_REFUSED, -1);
     fixture_stop(fixture);
     publish_as_usual = BUS.bus.publish;
-    BUS.bus.publish = publish_and_note;
+    BUS.bus.publish = publish_and_run_out;
     atomic_store(&out_of_memory, true);
     fixture_start(fixture, 0);
     fake_set_away(&BUS, false);

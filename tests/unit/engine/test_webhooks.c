@@ -93,7 +93,7 @@ static enum err run_slowly(struct op *op, struct tx *tx)
     return ERR_OK;
 }
 
-static const struct use_case UC_SLOW = {.name = "slow", .write = run_slowly};
+static const struct use_case UC_SLOW = {.name = "test_slow", .write = run_slowly};
 
 /* Rows of others are passed over without a write; the last webhook goes before that is made up for.
  */

@@ -9,3 +9,28 @@ function(let_memory_fail target)
   target_link_options(${target} PRIVATE LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc)
 endfunction()
 let_memory_fail(store_test_out_of_memory)
+
+# Every call of the engine's tests (sweep.h).
+add_library(fault_sweep OBJECT unit/fault_support/sweep.c)
+target_include_directories(fault_sweep PRIVATE unit)
+target_link_libraries(fault_sweep PRIVATE pawl_core)
+file(GLOB_RECURSE sources CONFIGURE_DEPENDS unit/engine/test_*.c)
+foreach(source ${sources})
+  get_filename_component(name ${source} NAME_WE)
+  let_memory_fail(engine_${name})
+  target_link_libraries(engine_${name} PRIVATE fault_sweep)
+  target_link_options(engine_${name} PRIVATE LINKER:--wrap=core_apply,--wrap=work_transaction)
+endforeach()
+
+# These run once more on a store that fails at every call. Left out: tests of what a rollback loses by design (counts,
+# turns, caches), of what one turn of the writer does, and those that would take long. Not under a sanitizer, which would
+# run nearly all of our code there many times.
+set(FAULTY_STORE approvals approval_decisions approval_timing engine_steps entities entity_history entity_updates give_back
+  schedules step_types webhook_sending why)
+if(NOT PAWL_SANITIZE)
+  foreach(name ${FAULTY_STORE})
+    add_test(NAME engine/test_${name}.faults COMMAND engine_test_${name})
+    set_tests_properties(engine/test_${name}.faults PROPERTIES
+      ENVIRONMENT "PAWL_TEST_STORE=failing;PAWL_TEST_FAULTS=store")
+  endforeach()
+endif()

@@ -41,10 +41,38 @@ bool failing_has_fired(void)
     return fired;
 }
 
+/* --- the plan of one thread --- */
+
+static _Thread_local int64_t left_here; /* calls until the first that fails; 0: not armed */
+static _Thread_local bool fired_here;
+
+void failing_arm_here(int64_t nth)
+{
+    assert(nth >= 1);
+    left_here = nth;
+    fired_here = false;
+}
+
+bool failing_disarm_here(void)
+{
+    left_here = 0;
+    return fired_here;
+}
+
+static bool fails_here(void)
+{
+    if (left_here > 1) {
+        left_here--;
+        return false;
+    }
+    fired_here |= left_here == 1;
+    return left_here == 1;
+}
+
 /* Counts a call: ERR_OK, or the error that it must fail with. */
 static enum err count_call(const struct db *base, bool *ret_happened)
 {
-    enum err e = ERR_OK;
+    enum err e = fails_here() ? ERR_STORE_BUSY : ERR_OK;
     pthread_mutex_lock(&plan.lock);
     if (plan.armed && !plan.fault.at_housekeeping &&
         ((const struct decorated *)base)->access == plan.fault.access) {

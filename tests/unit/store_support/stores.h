@@ -46,4 +46,10 @@ void failing_disarm(void);
 /* Has a call failed since failing_arm()? */
 bool failing_has_fired(void);
 
+/* The same for calls of this thread alone, whatever others are armed with: a lasting failure with
+ * ERR_STORE_BUSY from the nth call on. */
+void failing_arm_here(int64_t nth);
+/* Has a call failed since failing_arm_here()? */
+bool failing_disarm_here(void);
+
 #endif
