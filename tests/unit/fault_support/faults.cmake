@@ -9,6 +9,7 @@ function(let_memory_fail target)
   target_link_options(${target} PRIVATE LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc)
 endfunction()
 let_memory_fail(store_test_out_of_memory)
+let_memory_fail(domain_test_out_of_memory)
 
 # Every call of the engine's tests (sweep.h).
 add_library(fault_sweep OBJECT unit/fault_support/sweep.c)
