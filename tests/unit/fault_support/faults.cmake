@@ -27,7 +27,7 @@ endforeach()
 # turns, caches), of what one turn of the writer does, and those that would take long. Not under a sanitizer, which would
 # run nearly all of our code there many times.
 set(FAULTY_STORE approvals approval_decisions approval_timing engine_steps entities entity_history entity_updates give_back
-  schedules step_types webhook_sending why)
+  schedules step_types webhook_sending why run_control lists not_found admin streams)
 if(NOT PAWL_SANITIZE)
   foreach(name ${FAULTY_STORE})
     add_test(NAME engine/test_${name}.faults COMMAND engine_test_${name})

@@ -1,0 +1,242 @@
+/* Tenants, API keys, idempotency records and the audit trail. */
+#include "engine/usecase/asking.h"
+
+#include "store/keys.h"
+
+/* --- API keys --- */
+
+static struct uuid create_key(struct fixture *fixture, const char *tenant)
+{
+    struct create_key_input in = {str_of(tenant), ROLE_OPERATOR, STR("label")};
+    json_t *made = answer_of(fixture, &UC_CREATE_KEY, &in);
+    struct uuid id = id_in(made, "id");
+    json_decref(made);
+    return id;
+}
+
+static size_t keys_of(struct fixture *fixture, const char *tenant)
+{
+    struct list_input in = {.limit = 10};
+    struct asked a = ask_as(fixture, tenant, true, &UC_LIST_KEYS, &in);
+    size_t count = items_in(a.body);
+    asked_release(&a);
+    return count;
+}
+
+static void a_key_is_seen_and_revoked_by_its_own_tenant_and_by_the_server(void **state)
+{
+    struct fixture *fixture = *state;
+    struct key_input ours = {create_key(fixture, "acme")};
+    struct key_input theirs = {create_key(fixture, "other")};
+    struct key_input all = {create_key(fixture, "*")};
+    assert_int_equal(keys_of(fixture, "acme"), 1);
+    assert_int_equal(keys_of(fixture, "*"), 3);
+    assert_refuses(fixture, &UC_REVOKE_KEY, &theirs, ERR_NOT_FOUND);
+    must_do(fixture, &UC_REVOKE_KEY, &ours);
+    struct asked a = ask_as(fixture, "*", true, &UC_REVOKE_KEY, &all);
+    assert_int_equal(a.err, ERR_OK);
+    asked_release(&a);
+}
+
+static void the_last_use_of_a_key_is_kept(void **state)
+{
+    struct fixture *fixture = *state;
+    struct key_use uses[] = {{create_key(fixture, "acme"), 1700000000000},
+                             {create_key(fixture, "acme"), 1700000000001}};
+    struct touch_keys_input in = {uses, ARRAY_LEN(uses)};
+    struct asked a = ask_as(fixture, "*", true, &UC_TOUCH_KEYS, &in);
+    assert_int_equal(a.err, ERR_OK);
+    assert_int_equal(in_file(fixture, "SELECT max(last_used_at) FROM api_keys"), 1700000000001);
+}
+
+static void a_stranger_cannot_name_another_tenant(void **state)
+{
+    struct fixture *fixture = *state;
+    put_tenant(fixture, "{}");
+    struct tenant_input in = {STR("acme")};
+    struct call c;
+    call_init(&c, fixture, &UC_GET_TENANT);
+    c.op.caller.tenant = STR("other");
+    c.op.caller.all_tenants = false;
+    c.op.input = &in;
+    assert_int_equal(perform(&c), ERR_TENANT_NOT_FOUND);
+    call_release(&c);
+    struct create_key_input key = {STR("acme"), ROLE_ADMIN, STR("mine")};
+    call_init(&c, fixture, &UC_CREATE_KEY);
+    c.op.caller.tenant = STR("other");
+    c.op.caller.all_tenants = false;
+    c.op.input = &key;
+    assert_int_equal(perform(&c), ERR_TENANT_NOT_FOUND);
+    call_release(&c);
+}
+
+/* --- idempotency records --- */
+
+static enum err start_with_key(struct fixture *fixture, const char *key, const char *body)
+{
+    struct call c;
+    start_init(&c, fixture, "w");
+    call_key(&c, key, body);
+    enum err e = perform(&c);
+    call_release(&c);
+    return e;
+}
+
+static void a_record_is_shown_with_its_replays_and_released(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    assert_int_equal(start_with_key(fixture, "k", "{}"), ERR_OK);
+    assert_int_equal(start_with_key(fixture, "k", "{}"), ERR_OK);
+    assert_int_equal(start_with_key(fixture, "k", "[]"), ERR_IDEM_KEY_REUSED);
+    struct idem_input in = {STR("k")};
+    must_do(fixture, &UC_GET_IDEM, &in);
+    must_do(fixture, &UC_RELEASE_IDEM, &in);
+    assert_refuses(fixture, &UC_RELEASE_IDEM, &in, ERR_IDEM_KEY_NOT_FOUND);
+    assert_int_equal(start_with_key(fixture, "k", "[]"), ERR_OK);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 2);
+}
+
+/* --- tenants --- */
+
+static void the_same_settings_again_are_no_new_version(void **state)
+{
+    struct fixture *fixture = *state;
+    put_tenant(fixture, "{'max_concurrent_runs':3}");
+    put_tenant(fixture, "{'max_concurrent_runs':3}");
+    put_tenant(fixture, "{'max_concurrent_runs':4}");
+    struct list_settings_input in = {STR("acme"), STR_NONE, 10};
+    json_t *page = answer_of(fixture, &UC_LIST_SETTINGS, &in);
+    assert_int_equal(items_in(page), 2);
+    json_decref(page);
+    struct tenant_input tenant = {STR("acme")};
+    assert_int_equal(number_in(answer_of(fixture, &UC_GET_TENANT, &tenant), "max_concurrent_runs"),
+                     4);
+    struct rollback_tenant_input back = {STR("acme"), -1};
+    assert_int_equal(
+        number_in(answer_of(fixture, &UC_ROLLBACK_TENANT, &back), "max_concurrent_runs"), 3);
+    back.version = 77;
+    assert_refuses(fixture, &UC_ROLLBACK_TENANT, &back, ERR_SETTINGS_NOT_FOUND);
+}
+
+static void settings_that_are_damaged_are_not_gone_back_to(void **state)
+{
+    struct fixture *fixture = *state;
+    put_tenant(fixture, "{'max_concurrent_runs':3}");
+    put_tenant(fixture, "{'max_concurrent_runs':4}");
+    tamper(fixture, "UPDATE tenant_settings SET settings = '{\"max_concurrent_runs\":\"x\"}'"
+                    " WHERE version = (SELECT min(version) FROM tenant_settings)");
+    struct rollback_tenant_input back = {STR("acme"), -1};
+    assert_refuses(fixture, &UC_ROLLBACK_TENANT, &back, ERR_DAMAGED);
+}
+
+static void settings_of_a_gate_need_a_gate(void **state)
+{
+    struct fixture *fixture = *state;
+    put_tenant(fixture, "{}");
+    json_t *body = json_of("{'gate':{'max_wait_ms':5}}");
+    struct put_tenant_input in = {STR("acme"), body};
+    assert_refuses(fixture, &UC_PUT_TENANT, &in, ERR_FIELD_INVALID);
+    json_decref(body);
+    body = json_of("{'max_concurrent_runs':'many'}");
+    in.body = body;
+    assert_refuses(fixture, &UC_PUT_TENANT, &in, ERR_FIELD_INVALID);
+    json_decref(body);
+}
+
+/* --- the audit trail --- */
+
+static void make_entries(struct fixture *fixture)
+{
+    for (int i = 0; i < 5; i++)
+        (void)create_key(fixture, i % 2 == 0 ? "acme" : "*");
+    put_workflow(fixture, "w", ONE_TASK);
+}
+
+static size_t exported(struct fixture *fixture, const char *tenant, const char *action)
+{
+    size_t lines = 0;
+    int64_t after = 0;
+    while (after >= 0) {
+        struct export_audit_input in = {.after = &after, .action = str_of(action)};
+        struct call c;
+        call_init(&c, fixture, &UC_EXPORT_AUDIT);
+        c.op.caller.tenant = str_of(tenant);
+        c.op.input = &in;
+        must_perform(&c);
+        for (size_t i = 0; i < c.op.answer.body.len; i++)
+            lines += c.op.answer.body.ptr[i] == '\n';
+        call_release(&c);
+    }
+    return lines;
+}
+
+static void all_entries_are_exported(void **state)
+{
+    struct fixture *fixture = *state;
+    make_entries(fixture);
+    assert_int_equal(exported(fixture, "acme", NULL), 4);
+    assert_int_equal(exported(fixture, "acme", "key.*"), 3);
+    assert_int_equal(exported(fixture, "*", NULL), 2);
+    assert_int_equal(exported(fixture, "fresh", NULL), 0);
+}
+
+static void an_export_of_many_entries_comes_in_slices(void **state)
+{
+    struct fixture *fixture = *state;
+    char name[200];
+    memset(name, 'n', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    struct create_key_input in = {STR("acme"), ROLE_ADMIN, str_of(name)};
+    for (int i = 0; i < 200; i++)
+        must_do(fixture, &UC_CREATE_KEY, &in);
+    assert_int_equal(exported(fixture, "acme", NULL), 200);
+}
+
+static json_t *verify(struct fixture *fixture, const char *tenant)
+{
+    struct asked a = ask_as(fixture, tenant, true, &UC_VERIFY_AUDIT, NULL);
+    assert_int_equal(a.err, ERR_OK);
+    return a.body;
+}
+
+static void a_chain_that_somebody_has_changed_is_named(void **state)
+{
+    struct fixture *fixture = *state;
+    make_entries(fixture);
+    static const char *const CALLERS[] = {"acme", "*", "fresh"};
+    for (size_t i = 0; i < ARRAY_LEN(CALLERS); i++) {
+        json_t *good = verify(fixture, CALLERS[i]);
+        assert_true(json_is_true(json_object_get(good, "ok")));
+        assert_true(json_is_null(json_object_get(good, "broken")));
+        json_decref(good);
+    }
+    tamper(fixture, "UPDATE audit SET actor = 'somebody' WHERE tenant <> 0 AND seq = 2");
+    json_t *bad = verify(fixture, "acme");
+    assert_false(json_is_true(json_object_get(bad, "ok")));
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(bad, "broken"), "seq")), 2);
+    json_decref(bad);
+    tamper(fixture, "UPDATE audit SET actor = 'somebody' WHERE tenant = 0;"
+                    "UPDATE tenants SET id = 'gone' WHERE num < 0");
+    bad = verify(fixture, "*");
+    assert_false(json_is_true(json_object_get(bad, "ok")));
+    assert_non_null(json_object_get(json_object_get(bad, "broken"), "tenant"));
+    json_decref(bad);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        fixture_test(a_key_is_seen_and_revoked_by_its_own_tenant_and_by_the_server),
+        fixture_test(the_last_use_of_a_key_is_kept),
+        fixture_test(a_stranger_cannot_name_another_tenant),
+        fixture_test(a_record_is_shown_with_its_replays_and_released),
+        fixture_test(the_same_settings_again_are_no_new_version),
+        fixture_test(settings_that_are_damaged_are_not_gone_back_to),
+        fixture_test(settings_of_a_gate_need_a_gate),
+        fixture_test(all_entries_are_exported),
+        fixture_test(an_export_of_many_entries_comes_in_slices),
+        fixture_test(a_chain_that_somebody_has_changed_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
