@@ -32,10 +32,11 @@ struct actor {
     void (*free)(struct sim *w);
 };
 
-#define SIM_ACTORS(X) \
-    X(ACTOR_WORLD)    \
-    X(ACTOR_RUNS)     \
-    X(ACTOR_EVENTS)   \
+#define SIM_ACTORS(X)  \
+    X(ACTOR_WORLD)     \
+    X(ACTOR_RUNS)      \
+    X(ACTOR_EVENTS)    \
+    X(ACTOR_OPERATORS) \
     X(ACTOR_STARTS)
 
 #define X(symbol) extern const struct actor symbol;

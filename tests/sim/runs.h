@@ -24,6 +24,13 @@ struct seen_run {
 
 /* A limit of a tenant as the operator has set it; -1: none. */
 int64_t runs_limit(struct sim *w, int place, int tenant);
+/* A request that may bring this limit is on its way (-1: none, or nobody knows which). False while
+ * another one is: which of two comes last would decide. */
+MUST_CHECK bool runs_limit_changes(struct sim *w, int place, int tenant, int64_t limit);
+/* It was answered, and this limit is in force. */
+void runs_limit_is(struct sim *w, int place, int tenant, int64_t limit);
+/* From now on runs of the tenant may disappear some time after their end. */
+void runs_may_be_removed(struct sim *w, int place, int tenant);
 void tenant_name(char out[static 8], int tenant);
 
 /* An answer shows this run: it must not be older than what was seen before the question. NULL when

@@ -10,6 +10,7 @@ struct tenant_model {
     int64_t highest; /* of all that may be in force */
     int changes;     /* requests under way that change it */
     int64_t allowed; /* more than the limit while runs from before end */
+    bool removes;    /* runs that are over */
 };
 
 struct runs {
@@ -132,15 +133,37 @@ static void warm(struct sim *w, struct place *p)
     }
 }
 
-static void limit_set(struct sim *w, struct call *c)
+bool runs_limit_changes(struct sim *w, int place, int tenant, int64_t limit)
 {
-    struct tenant_model *t = c->spec.ref;
-    sim_check(w, 0, c->status == 200, "a limit is refused: %d %s", c->status, c->code);
+    struct tenant_model *t = &state(w)->tenants[place][tenant];
+    if (t->changes > 0)
+        return false;
+    t->changes++;
+    if (t->limit >= 0)
+        t->highest = limit < 0 ? INT64_MAX : MAX(t->highest, limit);
+    return true;
+}
+
+void runs_limit_is(struct sim *w, int place, int tenant, int64_t limit)
+{
+    struct tenant_model *t = &state(w)->tenants[place][tenant];
     /* Runs that the limit before has admitted may go on. */
     t->allowed = MAX(t->allowed, t->limit < 0 ? INT64_MAX : t->highest);
-    t->limit = c->spec.number;
-    if (--t->changes == 0)
-        t->highest = t->limit;
+    t->limit = limit;
+    t->changes--;
+    t->highest = limit < 0 ? INT64_MAX : limit;
+}
+
+void runs_may_be_removed(struct sim *w, int place, int tenant)
+{
+    state(w)->tenants[place][tenant].removes = true;
+}
+
+static void limit_set(struct sim *w, struct call *c)
+{
+    int tenant = (int)(c->spec.number % TENANTS);
+    sim_check(w, 0, c->status == 200, "a limit is refused: %d %s", c->status, c->code);
+    runs_limit_is(w, c->spec.place->number, tenant, c->spec.number / TENANTS);
 }
 
 static void set_limit(struct sim *w)
@@ -148,25 +171,20 @@ static void set_limit(struct sim *w)
     char tenant[8], target[64], body[64];
     struct place *p = sim_any_place(w);
     int t = lot_below(&w->lot, TENANTS);
-    struct tenant_model *model = &state(w)->tenants[p->number][t];
-    if (model->changes > 0) /* whichever of two comes last would decide */
-        return;
     int64_t limit = lot_between(&w->lot, 1, 4);
+    if (!runs_limit_changes(w, p->number, t, limit))
+        return;
     tenant_name(tenant, t);
     (void)snprintf(target, sizeof(target), "/api/v1/tenants/%s", tenant);
     (void)snprintf(body, sizeof(body), "{\"max_concurrent_runs\":%d,\"at_limit\":\"%s\"}",
                    (int)limit, lot_percent(&w->lot, 50) ? "queue" : "reject");
-    model->changes++;
-    if (model->limit >= 0)
-        model->highest = MAX(model->highest, limit);
     struct call_spec spec = {.place = p,
                              .method = "PUT",
                              .target = target,
                              .body = body,
                              .retries = true,
                              .done = limit_set,
-                             .ref = model,
-                             .number = limit};
+                             .number = limit * TENANTS + t};
     (void)sim_send(w, &spec);
 }
 
@@ -177,6 +195,8 @@ static void run_read(struct sim *w, struct call *c)
     struct seen_run *r = c->spec.ref;
     if (c->status == 200)
         (void)runs_observe(w, c, c->json);
+    if (c->status == 404 && state(w)->tenants[r->place][r->tenant].removes)
+        r->removed = true;
     sim_check(w, 6, c->status != 404 || r->removed, "run %s was shown before and is gone", r->id);
 }
 
@@ -272,6 +292,19 @@ static void audit(struct sim *w)
     }
 }
 
+/* A run that ended and was removed since somebody has seen it is in no list. */
+static void ask_for(struct sim *w, struct seen_run *r)
+{
+    char tenant[8], target[80];
+    tenant_name(tenant, r->tenant);
+    (void)snprintf(target, sizeof(target), "/api/v1/runs/%s", r->id);
+    struct call *c = sim_ask(w, &w->places[r->place], tenant, "GET", target, NULL);
+    r->removed |= c != NULL && c->status == 404;
+    if (c != NULL && c->status == 200)
+        (void)runs_observe(w, c, c->json);
+    call_free(c);
+}
+
 /* Runs that nobody has looked at lately may be over by now. */
 static bool finish(struct sim *w)
 {
@@ -283,8 +316,11 @@ static bool finish(struct sim *w)
             waits |= count_active(w, &w->places[i], tenant) != 0;
         }
     }
-    for (struct seen_run *r = state(w)->first; r != NULL; r = r->next)
+    for (struct seen_run *r = state(w)->first; r != NULL; r = r->next) {
+        if (!r->over && state(w)->tenants[r->place][r->tenant].removes)
+            ask_for(w, r); /* it may be over and gone, and so in no list */
         waits |= !r->over && !r->removed;
+    }
     return waits;
 }
 
@@ -309,7 +345,8 @@ static void begin(struct sim *w)
     w->states[ACTOR_RUNS_NUMBER] = s;
     for (int i = 0; i < PLACES_MAX; i++) {
         for (int t = 0; t < TENANTS; t++)
-            s->tenants[i][t] = (struct tenant_model){-1, -1, 0, INT64_MAX};
+            s->tenants[i][t] =
+                (struct tenant_model){.limit = -1, .highest = -1, .allowed = INT64_MAX};
     }
 }
 
