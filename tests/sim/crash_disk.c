@@ -22,11 +22,8 @@ static struct inode *copied(struct inode *from, struct crash_disk *disk)
     return from->copy;
 }
 
-struct crash_disk *crash_disk_copy(const struct crash_disk *from)
+static void copy_files(struct crash_disk *disk, const struct crash_disk *from)
 {
-    struct crash_disk *disk = crash_disk_new();
-    disk->options = from->options;
-    disk->seq = from->seq;
     struct entry **end = &disk->entries;
     for (const struct entry *e = from->entries; e != NULL; e = e->next) {
         *end = must(calloc(1, sizeof(**end)));
@@ -38,6 +35,13 @@ struct crash_disk *crash_disk_copy(const struct crash_disk *from)
     }
     for (struct inode *inode = from->inodes; inode != NULL; inode = inode->next)
         inode->copy = NULL;
+    disk->seq = from->seq;
+}
+
+struct crash_disk *crash_disk_copy(const struct crash_disk *from)
+{
+    struct crash_disk *disk = crash_disk_new();
+    copy_files(disk, from);
     return disk;
 }
 
@@ -55,12 +59,9 @@ static void detach_all(struct crash_disk *disk)
     }
 }
 
-void crash_disk_free(struct crash_disk *disk)
+static void drop_files(struct crash_disk *disk)
 {
-    if (disk == NULL)
-        return;
     detach_all(disk);
-    crash_disk_mount(disk, NULL);
     while (disk->entries != NULL) {
         struct entry *e = disk->entries;
         disk->entries = e->next;
@@ -70,6 +71,20 @@ void crash_disk_free(struct crash_disk *disk)
         free(e);
     }
     assert(disk->inodes == NULL);
+}
+
+void crash_disk_become(struct crash_disk *disk, const struct crash_disk *other)
+{
+    drop_files(disk);
+    copy_files(disk, other);
+}
+
+void crash_disk_free(struct crash_disk *disk)
+{
+    if (disk == NULL)
+        return;
+    drop_files(disk);
+    crash_disk_mount(disk, NULL);
     free(disk);
 }
 

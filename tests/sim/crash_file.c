@@ -41,12 +41,21 @@ static void *copy_bytes(const void *bytes, size_t len)
     return copy;
 }
 
+/* Where the file ended at most since its last sync. */
+static int64_t farthest_end(const struct inode *inode)
+{
+    int64_t end = inode->size;
+    for (size_t i = 0; i < inode->change_count; i++)
+        end = MAX(end, inode->changes[i].offset + inode->changes[i].len);
+    return end;
+}
+
 struct inode *inode_copy(const struct inode *from, struct crash_disk *disk)
 {
     struct inode *to = inode_new(disk);
-    to->bytes = copy_bytes(from->bytes, (size_t)from->size);
+    to->capacity = farthest_end(from);
+    to->bytes = copy_bytes(from->bytes, (size_t)to->capacity);
     to->size = from->size;
-    to->capacity = from->size;
     to->changes = copy_bytes(from->changes, from->change_count * sizeof(*from->changes));
     to->change_count = from->change_count;
     to->change_capacity = from->change_count;

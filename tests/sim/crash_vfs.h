@@ -41,8 +41,13 @@ void crash_vfs_set_sleep(void (*sleep_us)(void *ctx, int64_t us), void *ctx);
 
 /* Empty, not mounted. */
 struct crash_disk *crash_disk_new(void);
-/* As it is now, with what is not synced, but without handles, locks, faults, counts and mount. */
+/* As it is now, with what is not synced, but without handles, locks, faults, counts, options and
+ * mount.
+ */
 struct crash_disk *crash_disk_copy(const struct crash_disk *from);
+/* The disk's files become those of another one, as if it had been copied; handles are dead. Mount,
+ * options, faults and counts stay. */
+void crash_disk_become(struct crash_disk *disk, const struct crash_disk *other);
 /* Handles that are still open are dead from then on. NULL is fine. */
 void crash_disk_free(struct crash_disk *disk);
 /* `folder` ends with a slash; NULL: nowhere. */
