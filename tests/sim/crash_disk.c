@@ -224,7 +224,6 @@ static void stop(struct crash_disk *disk)
 {
     detach_all(disk);
     disk->down = true;
-    disk->sync_failed = false;
 }
 
 void crash_disk_kill(struct crash_disk *disk)
@@ -297,6 +296,7 @@ bool crash_disk_is_down(const struct crash_disk *disk)
 void crash_disk_restart(struct crash_disk *disk)
 {
     disk->down = false;
+    disk->sync_failed = false;
 }
 
 /* --- watching --- */

@@ -87,7 +87,9 @@ void disk_admit(struct crash_disk *disk, enum crash_kind kind, const char *name,
     if (!strike(disk, kind, name, &ret->fault))
         return;
     disk->fired++;
-    ret->code = ret->fault.result == CRASH_ENOSPC ? SQLITE_FULL : code_of(kind);
+    /* SQLite's own layer tells a full disk apart for writes only. */
+    bool full = ret->fault.result == CRASH_ENOSPC && kind == CRASH_WRITE;
+    ret->code = full ? SQLITE_FULL : code_of(kind);
     ret->partial = ret->fault.result == CRASH_SHORT;
     if (ret->fault.result != CRASH_POWER_CUT && ret->fault.result != CRASH_KILL)
         return;

@@ -88,6 +88,7 @@ void crash_disk_cut(struct crash_disk *disk, enum crash_cut how, crash_draw *dra
 /* After a kill or a cut nothing can be opened or deleted, so that what is left of the old process
  * cannot pass for a new one. */
 bool crash_disk_is_down(const struct crash_disk *disk);
+/* The next process begins. */
 void crash_disk_restart(struct crash_disk *disk);
 
 /* --- faults --- */
@@ -106,10 +107,10 @@ enum crash_kind {
 };
 
 enum crash_result {
-    CRASH_EIO, /* of a sync: what it should have written counts as clean, but is not on the disk;
-                  a later sync helps only what was written again, as on Linux */
-    CRASH_ENOSPC,
-    CRASH_SHORT,     /* part of a read or write is done, then EIO; other calls: EIO */
+    CRASH_EIO,    /* of a sync: what it should have written counts as clean, but is not on the disk;
+                     a later sync helps only what was written again, as on Linux */
+    CRASH_ENOSPC, /* of a write: SQLITE_FULL; other calls: EIO, as with SQLite's own layer */
+    CRASH_SHORT,  /* part of a read or write is done, then EIO; other calls: EIO */
     CRASH_POWER_CUT, /* before or after the call takes effect */
     CRASH_KILL,      /* likewise */
 };
@@ -143,8 +144,8 @@ struct crash_counts {
     uint64_t cuts;
     uint64_t unsynced_bytes_at_cut; /* of the last cut */
     uint64_t unsynced_changes_at_cut;
-    /* Writes, syncs, changes of size and deletions after a sync has failed, until the process died.
-     * There should be none: nobody can tell what is on the disk. */
+    /* Writes, syncs, changes of size and deletions after a sync has failed.
+     * There should be none: nobody can tell what is on the disk. The next process may. */
     uint64_t touched_after_failed_sync;
 };
 
