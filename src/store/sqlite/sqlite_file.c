@@ -1,6 +1,7 @@
 /* The data file's lock, its owner and its migrations. */
 #include "store/sqlite/sqlite_file.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "domain/idempotency.h"
 #include "store/migrations.h"
@@ -116,13 +117,50 @@ void sqlite_file_remove_unfinished_copies(const char *path)
 
 /* --- on disk --- */
 
-static int sync_file(sqlite3 *conn, int which)
+/* NULL: a new store has no log yet. */
+static sqlite3_file *file_of(sqlite3 *conn, int which)
 {
     sqlite3_file *file = NULL;
     int rc = sqlite3_file_control(conn, "main", which, (void *)&file);
-    if (rc != SQLITE_OK || file == NULL || file->pMethods == NULL)
-        return rc; /* a new store has no log yet */
-    return file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
+    return rc == SQLITE_OK && file != NULL && file->pMethods != NULL ? file : NULL;
+}
+
+static int sync_file(sqlite3_file *file)
+{
+    return file != NULL ? file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) : SQLITE_OK;
+}
+
+/* Writes what the file holds, byte for byte. */
+static int rewrite_file(sqlite3_file *file)
+{
+    char part[16 * KIB];
+    sqlite3_int64 size = 0;
+    int rc = file->pMethods->xFileSize(file, &size);
+    for (sqlite3_int64 at = 0; rc == SQLITE_OK && at < size; at += (int)sizeof(part)) {
+        int len = (int)MIN((sqlite3_int64)sizeof(part), size - at);
+        rc = file->pMethods->xRead(file, part, len, at);
+        if (rc == SQLITE_OK)
+            rc = file->pMethods->xWrite(file, part, len, at);
+    }
+    return rc;
+}
+
+/* The log that SQLite has recovered, on disk. After a failed sync the kernel takes pages for
+ * written that are not, and another sync leaves them out: so they are written once more. Nobody
+ * else may append meanwhile. */
+static int make_log_durable(sqlite3 *conn)
+{
+    sqlite3_file *log = file_of(conn, SQLITE_FCNTL_JOURNAL_POINTER);
+    if (log == NULL)
+        return SQLITE_OK;
+    int rc = sqlite3_exec(conn, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = rewrite_file(log);
+    if (rc == SQLITE_OK)
+        rc = sync_file(log);
+    int ended = sqlite3_exec(conn, "ROLLBACK", NULL, NULL, NULL);
+    return rc != SQLITE_OK ? rc : ended;
 }
 
 /* The names of the files. */
@@ -140,14 +178,13 @@ static bool sync_folder(const char *path)
 
 enum err sqlite_file_make_durable(sqlite3 *conn, const char *path, struct problem *p)
 {
-    int rc = sync_file(conn, SQLITE_FCNTL_JOURNAL_POINTER);
-    /* After a failed sync the kernel may take pages for written that are not: the sync above would
-     * not notice. So they are written again, into the file. A reader outside may keep some in the
-     * log; a failed sync is then two crashes ago at least. */
+    int rc = make_log_durable(conn);
+    /* Only then may its pages go to the main file: a power cut that took the end of the log would
+     * leave older pages there beside newer ones. */
     if (rc == SQLITE_OK)
         rc = sqlite3_wal_checkpoint_v2(conn, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     if (rc == SQLITE_OK || rc == SQLITE_BUSY)
-        rc = sync_file(conn, SQLITE_FCNTL_FILE_POINTER);
+        rc = sync_file(file_of(conn, SQLITE_FCNTL_FILE_POINTER));
     if (rc == SQLITE_OK && sync_folder(path))
         return ERR_OK;
     return problem_set(p, ERR_STORE_FAILED, "Cannot sync %s to disk (%s). Check the disk.", path,

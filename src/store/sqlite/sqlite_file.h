@@ -26,8 +26,9 @@ void sqlite_file_remove_unfinished_copies(const char *path);
 /* Refuses another program's file, and one that was written by a newer pawl. */
 MUST_CHECK enum err sqlite_file_check_owner(sqlite3 *conn, const char *path, struct problem *p);
 
-/* What a crash left behind may have been read from the page cache and be nowhere else. Puts it on
- * disk: log, file and folder. ERR_STORE_FAILED when a sync fails; then nothing may be served. */
+/* What a crash left behind may have been read from the page cache and be nowhere else, even if a
+ * sync now finds nothing to do. Puts it on disk: log, file and folder. ERR_STORE_FAILED when a sync
+ * fails; then nothing may be served. */
 MUST_CHECK enum err sqlite_file_make_durable(sqlite3 *conn, const char *path, struct problem *p);
 
 /* Brings an older or empty file to this binary's schema, one transaction per step. */
