@@ -3,6 +3,7 @@
 #include "sim/cover.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -56,11 +57,49 @@ static void make_name(char *out, const char *kind, const char *what)
     (void)snprintf(out, NAME_MAX_LEN, "%s %s", kind, what);
 }
 
+/* --- pairs of faults --- */
+
+enum { MET_MAX = 64 };
+
+static const char *met[MET_MAX]; /* faults of the present history: literals */
+static size_t met_count;
+
+static void meet(const char *fault)
+{
+    for (size_t i = 0; i < met_count; i++) {
+        if (strcmp(met[i], fault) == 0)
+            return;
+    }
+    if (met_count < MET_MAX)
+        met[met_count++] = fault;
+}
+
+static void pair_name(char *out, const char *a, const char *b)
+{
+    bool swap = strcmp(a, b) > 0;
+    (void)snprintf(out, NAME_MAX_LEN, "%s + %s", swap ? b : a, swap ? a : b);
+}
+
+void cover_pairs(void)
+{
+    char name[NAME_MAX_LEN];
+    for (size_t i = 0; i < met_count; i++) {
+        for (size_t k = i + 1; k < met_count; k++) {
+            pair_name(name, met[i], met[k]);
+            cover_count("pair", name);
+        }
+    }
+}
+
+/* --- counts --- */
+
 void cover_count(const char *kind, const char *what)
 {
     char name[NAME_MAX_LEN];
     if (shared == NULL)
         return;
+    if (strcmp(kind, "fault") == 0)
+        meet(what);
     make_name(name, kind, what);
     struct count *c = find(name);
     if (c->name[0] == '\0') {
@@ -89,9 +128,8 @@ static int by_times(const void *a, const void *b)
     return l < r ? 1 : l > r ? -1 : strcmp((*left)->name, (*right)->name);
 }
 
-void cover_print(FILE *to, const char *kind)
+static size_t find_kind(const char *kind, struct count *found[static COUNTS_MAX])
 {
-    struct count *found[COUNTS_MAX];
     size_t count = 0;
     size_t len = strlen(kind);
     for (size_t i = 0; i < COUNTS_MAX; i++) {
@@ -100,6 +138,44 @@ void cover_print(FILE *to, const char *kind)
             found[count++] = c;
     }
     qsort(found, count, sizeof(struct count *), by_times);
+    return count;
+}
+
+void cover_print_sum(FILE *to, const char *kind)
+{
+    struct count *found[COUNTS_MAX];
+    uint64_t times = 0;
+    size_t count = find_kind(kind, found);
+    for (size_t i = 0; i < count; i++)
+        times += atomic_load(&found[i]->times);
+    (void)fprintf(to, "%s: %zu different ones, %llu times\n", kind, count,
+                  (unsigned long long)times);
+}
+
+void cover_print_pairs_missing(FILE *to)
+{
+    struct count *found[COUNTS_MAX];
+    char name[NAME_MAX_LEN];
+    size_t count = find_kind("fault", found);
+    size_t missing = 0;
+    size_t skip = strlen("fault ");
+    (void)fprintf(to, "pairs of faults that never met:");
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = i + 1; k < count; k++) {
+            pair_name(name, found[i]->name + skip, found[k]->name + skip);
+            if (cover_of("pair", name) == 0)
+                (void)fprintf(to, "%s %s", missing++ > 0 ? "," : "", name);
+        }
+    }
+    (void)fprintf(to, "%s (%zu of %zu)\n", missing > 0 ? "" : " none", missing,
+                  count * (count - 1) / 2);
+}
+
+void cover_print(FILE *to, const char *kind)
+{
+    struct count *found[COUNTS_MAX];
+    size_t len = strlen(kind);
+    size_t count = find_kind(kind, found);
     (void)fprintf(to, "%s (%zu):", kind, count);
     for (size_t i = 0; i < count; i++)
         (void)fprintf(to, "%s %s %llu", i > 0 ? "," : "", found[i]->name + len + 1,

@@ -11,10 +11,16 @@ enum { SIM_EXIT_BROKEN = 40 };
 /* Before the first child. */
 void cover_setup(void);
 void cover_count(const char *kind, const char *what);
+/* The history is over: counts each pair of faults that have met in it. */
+void cover_pairs(void);
 /* 0: never reached. */
 uint64_t cover_of(const char *kind, const char *what);
 /* Every count of a kind, most frequent first. */
 void cover_print(FILE *to, const char *kind);
+/* How many different ones of a kind were reached, and how often. */
+void cover_print_sum(FILE *to, const char *kind);
+/* The pairs of two things of a kind that have never met. */
+void cover_print_pairs_missing(FILE *to);
 
 /* --- the end of a history --- */
 

@@ -2,6 +2,7 @@
 #include "sim/history.h"
 
 #include "sim/actions.h"
+#include "sim/cover.h"
 #include "sim/world.h"
 
 #include <stdio.h>
@@ -153,6 +154,7 @@ void history_run(const struct plan *plan, bool tells)
     calm_down(w);
     EACH_ACTOR(audit, w);
     EACH_ACTOR(last, w);
+    cover_pairs();
 #if defined(__SANITIZE_ADDRESS__) /* the process ends here; leaks are looked for */
     EACH_ACTOR(free, w);
     world_end(w);

@@ -1,10 +1,12 @@
 /* The simulator: runs histories by their seeds, and tells the shortest story of one that fails. */
 #define _GNU_SOURCE
+#include "domain/run.h"
+#include "domain/timeline.h"
 #include "sim/actions.h"
 #include "sim/cover.h"
 #include "sim/history.h"
 
-#include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/time.h>
@@ -281,17 +283,52 @@ static struct options read_options(int argc, char **argv)
     return o;
 }
 
+/* Names of a table that no history has reached. */
+static void print_missing(const char *kind, const char *(*name_of)(int i), int count)
+{
+    int missing = 0;
+    (void)printf("%s never reached:", kind);
+    for (int i = 0; i < count; i++) {
+        if (cover_of(kind, name_of(i)) == 0)
+            (void)printf("%s %s", missing++ > 0 ? "," : "", name_of(i));
+    }
+    (void)printf("%s (%d of %d)\n", missing > 0 ? "" : " none", missing, count);
+}
+
+static const char *code_at(int i)
+{
+    return err_code((enum err)i);
+}
+
+static const char *status_at(int i)
+{
+    return run_status_name((enum run_status)i);
+}
+
+static const char *event_at(int i)
+{
+    return event_type_name((enum event_type)i).ptr; /* a literal */
+}
+
 static void print_cover(void)
 {
-    static const char *const KINDS[] = {"action",     "fault", "status",
-                                        "transition", "error", "event"};
+    static const char *const KINDS[] = {"action",     "crash", "fault", "status",
+                                        "transition", "error", "event", "state"};
     for (size_t i = 0; i < ARRAY_LEN(KINDS); i++)
         cover_print(stdout, KINDS[i]);
+    cover_print_sum(stdout, "pair");
+    cover_print_pairs_missing(stdout);
+    print_missing("status", status_at, RUN_STATUS_COUNT);
+    print_missing("event", event_at, EVENT_TYPE_COUNT);
+    print_missing("error", code_at, ERR_COUNT);
 }
 
 int main(int argc, char **argv)
 {
     struct options o = read_options(argc, argv);
+    /* Memory that was given back would cost a page fault each time. */
+    (void)mallopt(M_TRIM_THRESHOLD, 256 << 20);
+    (void)mallopt(M_MMAP_THRESHOLD, 256 << 20);
     cover_setup();
     if (o.one) {
         bool failed = fails(&o.plan, true);

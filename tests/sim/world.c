@@ -6,6 +6,7 @@
 #include "sim/cover.h"
 #include "sim/events.h"
 
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -152,6 +153,7 @@ void place_end(struct sim *w, struct place *p, enum place_end how)
     if (!p->up)
         return;
     sim_tell(w, "server %d %s", p->number, WORDS[how]);
+    sim_cover(w, "crash", WORDS[how]);
     if (how == END_STOP) {
         sim_server_stop(&p->server);
     } else {
@@ -168,6 +170,7 @@ void place_end(struct sim *w, struct place *p, enum place_end how)
 static bool fell(struct sim *w, struct place *p)
 {
     if (crash_disk_is_down(p->disk)) {
+        sim_cover(w, "crash", "at a call to the disk");
         sim_tell(w, "server %d is gone: its disk was cut or its process killed", p->number);
         sim_server_bury(&p->server);
         lose_calls(w, p);
@@ -175,6 +178,7 @@ static bool fell(struct sim *w, struct place *p)
     }
     if (!sim_server_failed(&p->server))
         return false;
+    sim_cover(w, "crash", "the store failed");
     sim_tell(w, "server %d gives up: its store failed", p->number);
     sim_server_bury(&p->server);
     uint64_t touched = crash_disk_counts(p->disk)->touched_after_failed_sync;
@@ -306,6 +310,9 @@ void world_warm(struct sim *w, const char *folder, bool bus)
     (void)snprintf(real_folder, sizeof(real_folder), "%s", folder);
     *w = (struct sim){.lot = {1}, .chaos = {1}, .place_count = 1};
     present = w;
+    /* Only fibers use SQLite: without its locks, none of them gives way inside it. */
+    int rc = sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
+    assert(rc == SQLITE_OK);
     crash_vfs_register();
     crash_vfs_set_clock(sqlite_clock, w);
     fibers_begin(BEGIN_NS, 0, chaos_draw, w);
