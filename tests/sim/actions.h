@@ -37,7 +37,8 @@ struct actor {
     X(ACTOR_RUNS)      \
     X(ACTOR_EVENTS)    \
     X(ACTOR_OPERATORS) \
-    X(ACTOR_STARTS)
+    X(ACTOR_STARTS)    \
+    X(ACTOR_MEMORY)
 
 #define X(symbol) extern const struct actor symbol;
 SIM_ACTORS(X)

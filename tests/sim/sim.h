@@ -46,7 +46,8 @@
     X(ON_YEARS)      /* long stretches of time pass */                                  \
     X(ON_TWO)        /* two servers, each on its own store */                           \
     X(ON_INTERLEAVE) /* threads give way at every lock */                               \
-    X(ON_CPU)        /* clocks move while code runs */
+    X(ON_CPU)        /* clocks move while code runs */                                  \
+    X(ON_BUDGET)     /* operations run out of the memory that they may use */
 
 enum sim_feature {
 #define X(symbol) symbol,

@@ -242,6 +242,10 @@ uint64_t world_features(uint64_t seed)
         features &= ~(NEEDS_FAULTS);
     if (!lot_percent(&lot, 10))
         features &= ~(UINT64_C(1) << ON_TWO);
+    if (!lot_percent(&lot, 50))
+        features &= ~NEEDS(ON_BUDGET);
+    if ((features & NEEDS(ON_BUDGET)) != 0)
+        features &= ~NEEDS(ON_LARGE); /* what is large in any history would not fit */
     return features & ((UINT64_C(1) << SIM_FEATURE_COUNT) - 1);
 }
 
