@@ -20,7 +20,8 @@ from mutants import ROOT, Mutant, load
 
 OUT = ROOT / "build"
 HANGS_S = 900  # what runs for so long hangs, and is found by that
-STORY_LINES = 12
+STORY_LINES = 12  # of the end of the shortest story
+LINE_MAX = 200
 
 
 @dataclasses.dataclass
@@ -100,8 +101,9 @@ def target_of(mutant: Mutant) -> str:
     return {"sim": "sim", "unit": what, "e2e": "pawl"}[kind]
 
 
-def by_simulator(tree: Tree, seeds: int) -> Result:
-    code, out = run([str(tree.program("sim")), "--seeds", f"1..{seeds}", "--jobs", "1"], tree.folder)
+def by_simulator(tree: Tree, seeds: int, shrinks: bool) -> Result:
+    command = [str(tree.program("sim")), "--seeds", f"1..{seeds}", "--jobs", "1"]
+    code, out = run(command if shrinks else [*command, "--no-shrink"], tree.folder)
     if code == 0:
         return Result(False, f"not found in {seeds} seeds")
     told = re.search(r"^seed (\d+), .*\n((?:.*\n)*?)(.*)\n  again: ", out, re.M)
@@ -110,7 +112,8 @@ def by_simulator(tree: Tree, seeds: int) -> Result:
     seed = int(told[1])
     if run([str(tree.sound / "sim"), "--seed", str(seed)], tree.folder)[0] != 0:
         return Result(False, f"seed {seed} fails without the defect too")
-    return Result(True, told[3], seed, tuple(told[2].splitlines()[:STORY_LINES]))
+    story = [line[:LINE_MAX] for line in told[2].splitlines()]
+    return Result(True, told[3][:LINE_MAX], seed, tuple(story[-STORY_LINES:] if shrinks else []))
 
 
 def by_test(tree: Tree, mutant: Mutant) -> Result:
@@ -132,12 +135,12 @@ def by_test(tree: Tree, mutant: Mutant) -> Result:
     return Result(True, ", ".join(failed) or f"{what} does not end well")
 
 
-def judge(tree: Tree, mutant: Mutant, seeds: int) -> Result:
+def judge(tree: Tree, mutant: Mutant, seeds: int, shrinks: bool) -> Result:
     begun = time.monotonic()
     tree.change(mutant)
     try:
         tree.make(target_of(mutant))
-        result = by_simulator(tree, seeds) if mutant.found_by == "sim" else by_test(tree, mutant)
+        result = by_simulator(tree, seeds, shrinks) if mutant.found_by == "sim" else by_test(tree, mutant)
     finally:
         tree.restore(mutant)
     result.seconds = time.monotonic() - begun
@@ -167,6 +170,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10_000, help="that a mutant may take")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--no-shrink", action="store_true", help="tells no stories, which takes less time")
     parser.add_argument("names", nargs="*", help="all mutants, unless some are named")
     args = parser.parse_args()
     mutants = [m for m in load() if not args.names or m.name in args.names]
@@ -183,7 +187,7 @@ def main() -> int:
     def one(mutant: Mutant) -> None:
         tree = trees.get()
         try:
-            results[mutant.name] = judge(tree, mutant, args.seeds)
+            results[mutant.name] = judge(tree, mutant, args.seeds, not args.no_shrink)
         finally:
             trees.put(tree)
         tell(mutant, results[mutant.name])
