@@ -54,7 +54,7 @@ static struct count *find(const char *name)
 
 static void make_name(char *out, const char *kind, const char *what)
 {
-    (void)snprintf(out, NAME_MAX_LEN, "%s %s", kind, what);
+    (void)snprintf(out, NAME_MAX_LEN, "%.12s %.58s", kind, what);
 }
 
 /* --- pairs of faults --- */
@@ -77,7 +77,7 @@ static void meet(const char *fault)
 static void pair_name(char *out, const char *a, const char *b)
 {
     bool swap = strcmp(a, b) > 0;
-    (void)snprintf(out, NAME_MAX_LEN, "%s + %s", swap ? b : a, swap ? a : b);
+    (void)snprintf(out, NAME_MAX_LEN, "%.28s + %.28s", swap ? b : a, swap ? a : b);
 }
 
 void cover_pairs(void)

@@ -7,6 +7,10 @@
 
 #include <stdio.h>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/lsan_interface.h>
+#endif
+
 enum {
     AUDIT_EVERY = 20,
     CALM_ROUNDS_MAX = 200,    /* of the end, while something moves */
@@ -155,8 +159,9 @@ void history_run(const struct plan *plan, bool tells)
     EACH_ACTOR(audit, w);
     EACH_ACTOR(last, w);
     cover_pairs();
-#if defined(__SANITIZE_ADDRESS__) /* the process ends here; leaks are looked for */
+#if defined(__SANITIZE_ADDRESS__) /* the process ends here in any case */
     EACH_ACTOR(free, w);
     world_end(w);
+    sim_check(w, 0, __lsan_do_recoverable_leak_check() == 0, "memory has leaked");
 #endif
 }
