@@ -1,5 +1,5 @@
 /* The crash file system, file by file: what a reader sees, what a crash leaves, how calls fail. */
-#include "sim/crash_support.h"
+#include "sim/unit/crash_support.h"
 
 /* --- files and names --- */
 

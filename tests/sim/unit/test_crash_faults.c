@@ -1,6 +1,6 @@
 /* Faults of the crash file system: failed syncs, calls that fail, crashes in the middle of a call.
  */
-#include "sim/crash_support.h"
+#include "sim/unit/crash_support.h"
 
 /* --- failed syncs --- */
 

@@ -1,6 +1,6 @@
 /* The product's own store on the crash file system: its migrations, its commits and its recovery.
  */
-#include "sim/crash_support.h"
+#include "sim/unit/crash_support.h"
 
 #include "base/log.h"
 #include "store/db.h"

@@ -1,6 +1,6 @@
 /* SQLite alone on the crash file system: with honest disks and full syncs nothing acknowledged is
  * ever lost; the same check finds what a lying disk or a careless setting loses. */
-#include "sim/crash_support.h"
+#include "sim/unit/crash_support.h"
 
 enum { ROUNDS = 1200, ROWS_KEPT = 40, BODY_MAX = 9000 };
 
