@@ -179,10 +179,12 @@ static size_t take_header(char *bytes, size_t size, size_t count, void *ctx)
     }
     if (str_starts_with(line, STR("HTTP/"))) {
         buf_clear(head); /* of an interim response */
+        t->head_complete = false;
         return line.len;
     }
     while (line.len > 0 && (line.ptr[line.len - 1] == '\n' || line.ptr[line.len - 1] == '\r'))
         line.len--;
+    t->head_complete |= line.len == 0;
     if (line.len > 0 && line.ptr[0] != ' ' && line.ptr[0] != '\t') {
         buf_put(head, line);
         buf_put_char(head, '\n');
@@ -304,7 +306,7 @@ static bool set_hop(struct transfer *t, const char *url, bool home, bool with_bo
         return refuse(t, CALL_TIMED_OUT, "No time was left for the call");
     buf_clear(&t->call->head);
     buf_clear(&t->call->body);
-    t->refused = t->tried = t->resolving = false;
+    t->refused = t->tried = t->resolving = t->head_complete = false;
     t->error[0] = '\0';
     SET(t, URL, url);
     SET(t, TIMEOUT_MS, (long)left);
@@ -456,6 +458,8 @@ bool transfer_goes_on(struct transfer *t, CURLcode code)
         set_end(t, code);
         return false;
     }
+    if (!t->head_complete) /* libcurl takes what came for a whole response without a body */
+        return refuse(t, CALL_CONNECTION_LOST, "The connection ended within the headers");
     (void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
     (void)curl_easy_getinfo(t->easy, CURLINFO_REDIRECT_URL, &location);
     call->status = (int)status;

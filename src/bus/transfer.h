@@ -26,7 +26,8 @@ struct transfer {
     bool tried;     /* a connection to an address was tried */
     const char *refused_kind;
     bool too_large;
-    size_t head_bytes; /* of all hops */
+    bool head_complete; /* the empty line after the headers came */
+    size_t head_bytes;  /* of all hops */
     char error[CURL_ERROR_SIZE];
 };
 

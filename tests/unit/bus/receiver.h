@@ -200,6 +200,10 @@ static inline bool serve(struct receiver *r, int fd, const char *path, const cha
         return false;
     if (strcmp(path, "/half") == 0)
         return send_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf") && false;
+    if (strcmp(path, "/half-head") == 0)
+        return send_text(fd, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n") && false;
+    if (strcmp(path, "/half-line") == 0)
+        return send_text(fd, "HTTP/1.1 200 OK\r\nContent-Le") && false;
     if (strcmp(path, "/garbage") == 0)
         return send_text(fd, "SSH-2.0-OpenSSH_9.2\r\n\r\n") && false;
     if (strcmp(path, "/trickle") == 0)

@@ -265,6 +265,18 @@ static void a_connection_that_ends_early_is_reported(void **state)
     assert_int_equal(call->head.len, 0);
 }
 
+static void a_connection_that_ends_within_the_headers_is_reported(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char *const PATHS[] = {"/half-head", "/half-line"};
+    for (size_t i = 0; i < ARRAY_LEN(PATHS); i++) {
+        const struct http_call *call = get(fixture, url_of(fixture, PATHS[i]));
+        assert_end(call, CALL_CONNECTION_LOST);
+        assert_int_equal(call->status, 0);
+        assert_int_equal(call->head.len, 0);
+    }
+}
+
 static void an_answer_that_is_not_http_is_reported(void **state)
 {
     struct fixture *fixture = *state;
@@ -470,6 +482,7 @@ int main(void)
         with_fixture(a_refused_connection_is_reported),
         with_fixture(an_unknown_name_is_reported),
         with_fixture(a_connection_that_ends_early_is_reported),
+        with_fixture(a_connection_that_ends_within_the_headers_is_reported),
         with_fixture(an_answer_that_is_not_http_is_reported),
         with_fixture(a_receiver_that_takes_too_long_is_given_up),
         with_fixture(redirects_share_one_time_out),
