@@ -312,6 +312,20 @@ def test_a_coalesced_start_that_waits_gets_the_end(api):
 
     r = together(2, one)[0]
     assert r.json["run_id"] == run and r.json["run"]["status"] == "succeeded", r
+    assert r.json["created"] is False and r.json["coalesced"] is True, r
+
+
+@pytest.mark.parametrize("path, names", [("/api/v1/workflows/hold/runs?wait_ms=1", {}), ("/api/v1/workflow-runs", {"definitionId": "hold"})], ids=["waits", "flat"])
+def test_a_start_that_joined_a_run_says_so_whenever_it_shows_the_run_anew(api, path, names):
+    tenant = api.tenant(max_concurrent_runs=1, at_limit="coalesce")
+    api.workflow(tenant)
+    run = started(api, tenant)
+    replies = [api.post(path, names, key="k", tenant=tenant) for _ in range(2)]
+    api.work(tenant)
+    replies.append(api.post(path, names, key="k", tenant=tenant))
+    for r in replies:
+        assert r.json["run_id"] == run and r.json["created"] is False and r.json.get("coalesced") is True, r
+    assert replies[-1].json["run"]["status"] == "succeeded"
 
 
 # --- keys of limits ---
