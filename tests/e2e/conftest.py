@@ -39,7 +39,7 @@ def receiver():
 
 @pytest.fixture(scope="session")
 def fault_library(tmp_path_factory):
-    """fault/preload.c, built."""
+    """fault/*.c, built."""
     return faults.build_library(tmp_path_factory.mktemp("fault"))
 
 

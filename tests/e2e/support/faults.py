@@ -1,18 +1,19 @@
-"""A server whose disk fails on command (fault/preload.c)."""
+"""A server whose disk fails on command (fault/preload.c) and whose wall clock can be moved (fault/clock.c)."""
 import contextlib
 import os
 import pathlib
+import struct
 import subprocess
 import tempfile
 
 import harness
 
-SOURCE = pathlib.Path(__file__).parent / "fault" / "preload.c"
+SOURCES = sorted((pathlib.Path(__file__).parent / "fault").glob("*.c"))
 
 
 def build_library(folder):
     library = pathlib.Path(folder) / "preload.so"
-    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", library, SOURCE], check=True)
+    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", library, *SOURCES], check=True)
     return library
 
 
@@ -47,15 +48,32 @@ class Disk:
             self.says("well")
 
 
+class Clock:
+    """The wall clock of a server, `offset_s` away from the machine's."""
+
+    def __init__(self, folder):
+        self.file = pathlib.Path(folder) / "clock"
+        self.file.write_bytes(struct.pack("q", 0))
+        self.offset_s = 0
+
+    def set(self, offset_s):
+        self.offset_s = offset_s
+        with open(self.file, "r+b") as f:  # in place: the server has it mapped
+            f.write(struct.pack("q", round(offset_s * 1e9)))
+
+
+def environment(**variables):
+    """For a server that has the library loaded."""
+    # A sanitizer's own library is then not the first one, which it would refuse.
+    return {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0", **{k: str(v) for k, v in variables.items()}}
+
+
 @contextlib.contextmanager
 def server(library, *flags):
     """A development server and its disk. The test may leave the server ended with 1: that is what an fsync error does."""
     with tempfile.TemporaryDirectory(prefix="pawl-fault-") as folder:
         disk = Disk(folder)
-        # A sanitizer's own library is then not the first one, which it would refuse.
-        asan = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
-        env = {"PAWL_FAULT_FILE": str(disk.control), "ASAN_OPTIONS": asan}
-        s = harness.Server(folder, *flags, env=env, preload=library).start()
+        s = harness.Server(folder, *flags, env=environment(PAWL_FAULT_FILE=disk.control), preload=library).start()
         try:
             yield s, disk
             if s.process is not None:
