@@ -1,5 +1,5 @@
 # Shortcuts for people. `make run` and `make test` install missing packages and build first.
-.PHONY: all run install test asan tsan fuzz bench instructions soak tidy format bootstrap clean
+.PHONY: all run install test asan tsan fuzz sim mutants coverage soak long bench instructions tidy format bootstrap clean
 
 BUILD = build
 LISTEN ?= 127.0.0.1:7295
@@ -52,13 +52,36 @@ instructions: all
 	@tools/bootstrap.sh test
 	@python3 bench/instructions.py --pawl $(BUILD)/pawl --tools $(BUILD)/bench --check bench/instructions.json
 
-# Tests of `make test` with larger numbers.
-soak: KILLS ?= 1000
-soak: HISTORIES ?= 50000
-soak: RUNS ?= 5000
-soak: EVENTS ?= 300000
-soak: SIGNALS ?= 1000000
+# Random histories of the whole server in one process; a failing one is told as a story. See docs/testing.md.
+# One history: build/tests/sim --seed 4711
+sim: SEEDS ?= 1..10000
+sim: all
+	@$(BUILD)/tests/sim --seeds $(SEEDS) --jobs $$(nproc) --cover
+
+# Puts each deliberate defect of tests/mutants into a copy of the sources and shows that the simulator finds it.
+# For some of them: make mutants NAMES='stale-lease-accepted answer-before-commit'
+mutants: SEEDS ?= 10000
+mutants: all
+	@python3 tests/mutants/run.py --seeds $(SEEDS) $(NAMES)
+
+# Branch coverage of src by unit tests and simulator.
+coverage:
+	@tools/bootstrap.sh test
+	@python3 tools/coverage.py
+
+# Simulator, chaos on the real binary and fuzzing for SECONDS in total, with seeds that were not used before.
+soak: SECONDS ?= 600
 soak: all
+	@tools/bootstrap.sh test
+	@python3 tools/soak.py --seconds $(SECONDS)
+
+# Tests of `make test` with larger numbers.
+long: KILLS ?= 1000
+long: HISTORIES ?= 50000
+long: RUNS ?= 5000
+long: EVENTS ?= 300000
+long: SIGNALS ?= 1000000
+long: all
 	@PAWL_HISTORIES=$(HISTORIES) $(BUILD)/tests/engine_test_admission_model
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_KILLS=$(KILLS) python3 -m pytest -q admission/test_kill_limits.py
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_RUNS=$(RUNS) python3 -m pytest -q cli/test_worker_command.py -k kills_of_server_and_workers
@@ -74,4 +97,4 @@ format:
 	@git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.[ch]' | xargs clang-format-14 -i
 
 clean:
-	@rm -rf build build-asan build-tsan build-fuzz
+	@rm -rf build build-asan build-tsan build-fuzz build-coverage

@@ -103,9 +103,9 @@ def fuzz(folder, seconds):
     return run
 
 
-def check(*command):
+def check(*command, env=None):
     def run():
-        code, out = shell(list(command))
+        code, out = shell(list(command), env)
         return (1, 0, out) if code == 0 else (0, 1, out)
 
     return run
@@ -170,6 +170,9 @@ def stages():
         Stage("e2e release", "release", e2e("build", RELEASE_TESTS), ["build"]),
         Stage("e2e slow", "release", e2e("build", marks="slow"), ["build"]),
         Stage("instructions", "release", check(PYTHON, "bench/instructions.py", "--pawl", "build/pawl", "--tools", "build/bench", "--check", "bench/instructions.json"), ["build"]),
+        Stage("simulator", "release", check("build/tests/sim", "--seeds", "1..10000", "--jobs", "2"), ["build"]),
+        Stage("mutants fit", "lint", check(PYTHON, "tests/mutants/check.py"), ["build"]),
+        Stage("simulator-asan", "asan", check("build-asan/tests/sim", "--seeds", "1..300", "--jobs", "2", env=SANITIZER_ENV), ["build-asan"]),
         Stage("build-tsan", "tsan", build("build-tsan", "-DPAWL_SANITIZE=thread")),
         Stage("unit-asan", "asan", unit("build-asan", SANITIZER_ENV), ["build-asan"]),
         *(Stage(f"e2e-asan {i + 1}", "asan", e2e("build-asan", e2e_share(i), slow, "not slow"), ["build-asan"]) for i in range(SHARES)),
