@@ -38,7 +38,8 @@ struct actor {
     X(ACTOR_EVENTS)    \
     X(ACTOR_OPERATORS) \
     X(ACTOR_STARTS)    \
-    X(ACTOR_MEMORY)
+    X(ACTOR_MEMORY)    \
+    X(ACTOR_APPROVALS)
 
 #define X(symbol) extern const struct actor symbol;
 SIM_ACTORS(X)
