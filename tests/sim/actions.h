@@ -39,7 +39,8 @@ struct actor {
     X(ACTOR_OPERATORS) \
     X(ACTOR_STARTS)    \
     X(ACTOR_MEMORY)    \
-    X(ACTOR_APPROVALS)
+    X(ACTOR_APPROVALS) \
+    X(ACTOR_SIGNALS)
 
 #define X(symbol) extern const struct actor symbol;
 SIM_ACTORS(X)

@@ -164,7 +164,8 @@ static void observe(struct sim *w, struct look *look, const struct call *c, cons
 /* A whole list of those that are pending does not have these. */
 static void miss(struct sim *w, const struct look_at *at, const struct call *c)
 {
-    bool whole = c->status == 200 && json_is_null(json_object_get(c->json, "next_cursor"));
+    bool whole =
+        c != NULL && c->status == 200 && json_is_null(json_object_get(c->json, "next_cursor"));
     if (!whole) {
         once_lost(&at->ask->decision, at->op, w->clock);
         return;
@@ -177,8 +178,8 @@ void ask_look_end(struct sim *w, struct look *look, const struct call *c)
 {
     size_t i;
     json_t *item;
-    const json_t *items = json_object_get(c->json, "items");
-    if (c->status == 200 && items == NULL)
+    const json_t *items = c != NULL ? json_object_get(c->json, "items") : NULL;
+    if (c != NULL && c->status == 200 && items == NULL)
         observe(w, look, c, c->json);
     json_array_foreach (items, i, item)
         observe(w, look, c, item);

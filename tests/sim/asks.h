@@ -37,6 +37,7 @@ struct ask {
     int64_t recorded_at;
     bool edited;    /* somebody has tried to */
     bool cancelled; /* somebody has tried to */
+    bool completed; /* its task, by a worker */
     int open;       /* decisions under way */
     struct ask *next;
 };
@@ -67,7 +68,7 @@ void ask_identity(char out[static 64], const json_t *shown, const char *by, cons
 void ask_check(struct sim *w, const struct ask *a, const struct call *c, bool ok);
 /* Somebody is about to ask the place about one approval, or about all that are pending (NULL). */
 struct look *ask_look_begin(struct sim *w, const struct place *p, struct ask *only);
-/* The answer, also if there is none. Frees the look. */
+/* The answer; NULL: none. Frees the look. */
 void ask_look_end(struct sim *w, struct look *look, const struct call *c);
 
 static inline int ask_count(unsigned people)

@@ -279,10 +279,11 @@ static void completed(struct sim *w, struct call *c)
 {
     sim_check(w, 3, call_in_doubt(c) || c->status == 200 || c->status == 409 || c->status == 404,
               "the result of an approved task is answered %d %s", c->status, c->code);
+    ((struct ask *)c->spec.ref)->completed |= c->status == 200;
 }
 
 /* Only what was approved comes to a worker, with the content that was approved. */
-static void check_job(struct sim *w, const struct call *c, const json_t *job)
+static struct ask *check_job(struct sim *w, const struct call *c, const json_t *job)
 {
     struct ask *a = ask_find(w, json_text(job, "job_id"));
     if (a == NULL) /* nobody has seen its approval, so nobody can have approved it */
@@ -292,6 +293,7 @@ static void check_job(struct sim *w, const struct call *c, const json_t *job)
               (long long)n);
     int op = once_sent(&a->decision, c->sent, ONCE_READS);
     ask_check(w, a, c, once_found(&a->decision, op, c->answered, ONCE_IS(APPROVED), ""));
+    return a;
 }
 
 static void claimed(struct sim *w, struct call *c)
@@ -300,7 +302,7 @@ static void claimed(struct sim *w, struct call *c)
     json_t *job;
     json_array_foreach (json_object_get(c->json, "jobs"), i, job) {
         char target[80], body[128];
-        check_job(w, c, job);
+        struct ask *a = check_job(w, c, job);
         if (!w->calm && sim_on(w, ON_WORKERS) && lot_percent(&w->lot, 25))
             continue; /* the worker dies */
         (void)snprintf(target, sizeof(target), "/api/v1/jobs/%s/complete",
@@ -314,7 +316,8 @@ static void claimed(struct sim *w, struct call *c)
                                  .body = body,
                                  .retries = true,
                                  .doubles = true,
-                                 .done = completed};
+                                 .done = completed,
+                                 .ref = a};
         (void)sim_send(w, &spec);
     }
 }
@@ -357,6 +360,8 @@ static bool finish_at(struct sim *w, struct place *p)
     struct look *look = ask_look_begin(w, p, NULL);
     struct call *c = people_ask(w, p, tenant, "/api/v1/approvals?status=pending&limit=100");
     ask_look_end(w, look, c);
+    if (c == NULL)
+        return true;
     size_t i;
     json_t *item;
     json_array_foreach (json_object_get(c->json, "items"), i, item) {
@@ -365,7 +370,12 @@ static bool finish_at(struct sim *w, struct place *p)
             decide_rest(w, a);
     }
     call_free(c);
-    claim_at(w, p);
+    for (const struct ask *a = approvals_state(w)->first; a != NULL; a = a->next) {
+        if (a->asking->task && a->place == p->number && !a->completed) {
+            claim_at(w, p);
+            break;
+        }
+    }
     return i > 0;
 }
 
@@ -439,6 +449,8 @@ static void check_message_id(struct sim *w, const struct ask *a, const char *ten
     (void)snprintf(target, sizeof(target), "/api/v1/jobs/%s", a->job);
     (void)snprintf(expected, sizeof(expected), "approval:%s", a->job);
     struct call *c = people_ask(w, &w->places[a->place], tenant, target);
+    if (c == NULL)
+        return;
     const char *label = json_text(json_object_get(c->json, "labels"), "bus_msg_id");
     sim_check(w, 6, strcmp(label, expected) == 0, "job %s has the message id '%s'", a->job, label);
     call_free(c);
@@ -449,14 +461,16 @@ static void check_ask(struct sim *w, struct ask *a)
     char tenant[8], target[96];
     struct place *p = &w->places[a->place];
     tenant_name(tenant, approvals_state(w)->tenant);
+    (void)snprintf(target, sizeof(target), "/api/v1/runs/%s", a->run);
+    struct call *run = people_ask(w, p, tenant, target);
     (void)snprintf(target, sizeof(target), "/api/v1/approvals/%s", a->job);
     struct look *look = ask_look_begin(w, p, a);
     struct call *approval = people_ask(w, p, tenant, target);
     ask_look_end(w, look, approval);
-    (void)snprintf(target, sizeof(target), "/api/v1/runs/%s", a->run);
-    struct call *run = people_ask(w, p, tenant, target);
-    check_run(w, a, approval->json, run->json);
-    if (a->asking->task && strcmp(json_text(approval->json, "status"), "approved") == 0)
+    if (run != NULL && approval != NULL)
+        check_run(w, a, approval->json, run->json);
+    if (a->asking->task && approval != NULL &&
+        strcmp(json_text(approval->json, "status"), "approved") == 0)
         check_message_id(w, a, tenant);
     call_free(run);
     call_free(approval);
@@ -464,26 +478,25 @@ static void check_ask(struct sim *w, struct ask *a)
 
 static void last(struct sim *w)
 {
-    for (struct ask *a = approvals_state(w)->first; a != NULL; a = a->next) {
-        if (!sim_on(w, ON_RETENTION))
-            check_ask(w, a);
+    for (struct ask *a = approvals_state(w)->first; a != NULL; a = a->next)
+        check_ask(w, a);
+}
+
+static void warm(struct sim *w, struct place *p)
+{
+    for (int i = 0; i < ASKING_COUNT; i++) {
+        char target[40];
+        (void)snprintf(target, sizeof(target), "/api/v1/workflows/a%d", i);
+        people_put(w, p, target, ASKING[i].body);
     }
 }
 
 static void begin(struct sim *w)
 {
-    char tenant[8], target[40];
     struct approvals *s = calloc(1, sizeof(*s));
     assert(s != NULL);
-    w->states[ACTOR_APPROVALS_NUMBER] = s;
-    if (!sim_on(w, ON_APPROVALS))
-        return;
     s->tenant = lot_below(&w->lot, TENANTS);
-    tenant_name(tenant, s->tenant);
-    for (int i = 0; i < w->place_count * ASKING_COUNT; i++) {
-        (void)snprintf(target, sizeof(target), "/api/v1/workflows/a%d", i % ASKING_COUNT);
-        people_put(w, &w->places[i / ASKING_COUNT], tenant, target, ASKING[i % ASKING_COUNT].body);
-    }
+    w->states[ACTOR_APPROVALS_NUMBER] = s;
 }
 
 static void release(struct sim *w)
@@ -509,6 +522,7 @@ static const struct action ACTIONS[] = {
 
 const struct actor ACTOR_APPROVALS = {.name = "approvals",
                                       .actions = ACTIONS,
+                                      .warm = warm,
                                       .begin = begin,
                                       .finish = finish,
                                       .last = last,

@@ -1,0 +1,480 @@
+/* Signals to runs: early, late, repeated, mistaken, and with several steps that wait for them. */
+#include "sim/people.h"
+
+#include <stdlib.h>
+
+enum {
+    SIGNALS_MAX = 40,
+    DEDUP_KEYS = 4,
+    WINDOW_S = 900,
+    WINDOW_DEFAULT_S = 259200,
+    STEPS = 3,
+    KEYED_MARK = 1000
+};
+
+enum { GO = 1, STOP = 2 }; /* names, as bits */
+
+/* Workflows "s0" …, and the names that their steps "a", "b", "c" wait for. */
+static const struct waiting {
+    int names[STEPS];
+    bool all;      /* step "a" waits for all of its names */
+    bool in_order; /* the steps wait one after the other */
+    bool window;   /* keys are forgotten after WINDOW_S, not after the default */
+    const char *body;
+} WAITING[] = {
+    {.names = {GO},
+     .body = "{\"steps\":[{\"name\":\"a\",\"type\":\"wait_signal\",\"signal\":\"go\"}]}"},
+    {.names = {GO, GO},
+     .in_order = true,
+     .window = true,
+     .body = "{\"signals\":{\"dedup_window_s\":900},\"steps\":["
+             "{\"name\":\"s\",\"type\":\"sleep\",\"duration_ms\":5000},"
+             "{\"name\":\"a\",\"type\":\"wait_signal\",\"signal\":\"go\"},"
+             "{\"name\":\"b\",\"type\":\"wait_signal\",\"signal\":\"go\"}]}"},
+    {.names = {GO | STOP},
+     .body = "{\"steps\":[{\"name\":\"a\",\"type\":\"wait_signal\",\"signal\":[\"go\",\"stop\"],"
+             "\"timeout_ms\":120000}]}"},
+    {.names = {GO, GO, STOP},
+     .body = "{\"steps\":["
+             "{\"name\":\"a\",\"type\":\"wait_signal\",\"signal\":\"go\",\"needs\":[]},"
+             "{\"name\":\"b\",\"type\":\"wait_signal\",\"signal\":\"go\",\"needs\":[]},"
+             "{\"name\":\"c\",\"type\":\"wait_signal\",\"signal\":\"stop\",\"needs\":[\"a\"]}]}"},
+    {.names = {GO | STOP, GO},
+     .all = true,
+     .in_order = true,
+     .body = "{\"steps\":[{\"name\":\"a\",\"type\":\"wait_signal\",\"signal\":[\"go\",\"stop\"],"
+             "\"wait_for\":\"all\"},{\"name\":\"b\",\"type\":\"wait_signal\",\"signal\":\"go\"}]}"},
+};
+
+/* One that was sent; `seq` 0: it may have been taken or not. */
+struct sent_signal {
+    int mark; /* its payload */
+    int name;
+    int64_t seq;
+    bool refused; /* surely not taken, or as another one */
+    bool copied;  /* known from a duplicate: another one may turn out to be the first */
+    bool consumed;
+};
+
+/* A dedup_key of a run: a register of the signal's number. */
+struct signal_key {
+    struct once seq;
+    int64_t first_ms; /* by the wall clock: it cannot be older; 0: not sent yet */
+};
+
+struct signal_run {
+    char id[RUN_ID_LEN + 1];
+    int place;
+    const struct waiting *waiting;
+    int count;
+    struct sent_signal sent[SIGNALS_MAX];
+    struct signal_key keys[DEDUP_KEYS];
+    int64_t highest; /* number that was acknowledged */
+    int open;        /* signals under way */
+    struct signal_run *next;
+};
+
+struct signals {
+    struct signal_run *first;
+    int tenant;
+    int marks;
+    struct wall_clocks clocks;
+};
+
+struct signal_call {
+    struct signal_run *run;
+    int at;  /* of run->sent */
+    int key; /* -1: none */
+    int op;
+    int cls;
+    int64_t floor; /* numbers that were acknowledged before it was sent are lower */
+};
+
+static struct signals *state(struct sim *w)
+{
+    return w->states[ACTOR_SIGNALS_NUMBER];
+}
+
+/* --- runs that wait --- */
+
+static void add_run(struct sim *w, const struct call *c)
+{
+    struct signal_run *r = calloc(1, sizeof(*r));
+    assert(r != NULL);
+    (void)snprintf(r->id, sizeof(r->id), "%s", json_text(c->json, "run_id"));
+    r->place = c->spec.place->number;
+    r->waiting = &WAITING[c->spec.number];
+    for (int i = 0; i < DEDUP_KEYS; i++)
+        once_init(&r->keys[i].seq);
+    r->next = state(w)->first;
+    state(w)->first = r;
+}
+
+static void started(struct sim *w, struct call *c)
+{
+    if (c->status != 200)
+        return;
+    if (!c->replayed)
+        (void)runs_observe(w, c, json_object_get(c->json, "run"));
+    add_run(w, c);
+}
+
+static void start(struct sim *w)
+{
+    char tenant[8], target[64], key[32];
+    int n = lot_below(&w->lot, (int)ARRAY_LEN(WAITING));
+    (void)snprintf(key, sizeof(key), "waits-%lld", (long long)w->clock);
+    tenant_name(tenant, state(w)->tenant);
+    (void)snprintf(target, sizeof(target), "/api/v1/workflows/s%d/runs", n);
+    struct call_spec spec = {.place = sim_any_place(w),
+                             .method = "POST",
+                             .target = target,
+                             .tenant = tenant,
+                             .key = key,
+                             .body = "{}",
+                             .retries = true,
+                             .doubles = true,
+                             .done = started,
+                             .number = n};
+    (void)sim_send(w, &spec);
+}
+
+static struct signal_run *any_run(struct sim *w)
+{
+    struct signal_run *found = state(w)->first;
+    int count = 0;
+    if (lot_percent(&w->lot, 60))
+        return found;
+    for (struct signal_run *r = found; r != NULL; r = r->next) {
+        if (lot_below(&w->lot, ++count) == 0)
+            found = r;
+    }
+    return found;
+}
+
+/* --- answers --- */
+
+/* The key may have left the window by now. */
+static void let_age(struct sim *w, const struct signal_run *r, struct signal_key *k)
+{
+    people_watch(w, &state(w)->clocks);
+    int64_t now_ms = state(w)->clocks.latest_ms[r->place];
+    int64_t window_s = r->waiting->window ? WINDOW_S : WINDOW_DEFAULT_S;
+    if (k->first_ms > 0 && now_ms - k->first_ms >= window_s * 1000) {
+        once_may(&k->seq, 0, ONCE_CLEARS);
+        k->first_ms = 0;
+    }
+    int64_t wall_ms = place_wall_ms(w, &w->places[r->place]);
+    if (k->first_ms == 0 || wall_ms < k->first_ms)
+        k->first_ms = wall_ms;
+}
+
+static void number_text(char out[static 24], int64_t number)
+{
+    (void)snprintf(out, 24, "%lld", (long long)number);
+}
+
+/* It was taken now, as number `seq`. */
+static void taken(struct sim *w, const struct signal_call *x, int64_t seq)
+{
+    struct signal_run *r = x->run;
+    sim_check(w, 5, seq > x->floor, "run %s numbers a signal %lld, but %lld was answered before",
+              r->id, (long long)seq, (long long)x->floor);
+    for (int i = 0; i < r->count; i++) {
+        struct sent_signal *s = &r->sent[i];
+        if (s->seq == seq && s->copied && s->mark == r->sent[x->at].mark)
+            *s = (struct sent_signal){.mark = s->mark, .name = s->name, .refused = true};
+        sim_check(w, 5, s->seq != seq, "run %s has two signals %lld", r->id, (long long)seq);
+    }
+    r->sent[x->at].seq = seq;
+    r->highest = MAX(r->highest, seq);
+}
+
+/* A duplicate: of one that is known, or of its own first try. */
+static void known(const struct signal_call *x, int64_t seq, struct sent_signal *s)
+{
+    s->refused = true;
+    for (int i = 0; i < x->run->count; i++) {
+        if (x->run->sent[i].seq == seq)
+            return;
+    }
+    s->refused = false;
+    s->copied = true;
+    s->seq = seq;
+}
+
+static void key_answered(struct sim *w, const struct call *c, const struct signal_call *x)
+{
+    struct signal_key *k = &x->run->keys[x->key];
+    char seq[24];
+    bool ok;
+    number_text(seq, json_number(c->json, "seq"));
+    let_age(w, x->run, k);
+    once_call_repeated(&k->seq, x->op, c);
+    if (c->status == 200 && json_is_false(json_object_get(c->json, "duplicate")))
+        ok = once_won(&k->seq, x->op, c->answered, seq);
+    else if (c->status == 200)
+        ok = once_found(&k->seq, x->op, c->answered, ONCE_IS(x->cls), seq);
+    else if (strcmp(c->code, "IDEMPOTENCY_KEY_REUSED") == 0)
+        ok = once_found(&k->seq, x->op, c->answered, ONCE_VALUES_BUT(ONCE_IS(x->cls)), "");
+    else
+        ok = once_found(&k->seq, x->op, c->answered, ONCE_VALUES_BUT(0) | 1u, "");
+    sim_check(w, 5, ok, "no order of signals with key %d to run %s explains the answer %d %s",
+              x->key, x->run->id, c->status, c->status == 200 ? seq : c->code);
+}
+
+static void signalled(struct sim *w, struct call *c)
+{
+    struct signal_call *x = c->spec.ref;
+    struct sent_signal *s = &x->run->sent[x->at];
+    int64_t seq = json_number(c->json, "seq");
+    x->run->open--;
+    if (call_in_doubt(c)) {
+        if (x->key >= 0)
+            once_call_lost(w, &x->run->keys[x->key].seq, x->op, c);
+        free(x);
+        return;
+    }
+    if (x->key >= 0)
+        key_answered(w, c, x);
+    sim_check(w, 5,
+              c->status == 200 || strcmp(c->code, "RUN_IS_OVER") == 0 ||
+                  (x->key >= 0 && strcmp(c->code, "IDEMPOTENCY_KEY_REUSED") == 0) ||
+                  (c->status == 404 && sim_on(w, ON_RETENTION)),
+              "a signal to run %s is answered %d %s", x->run->id, c->status, c->code);
+    if (c->status != 200) /* an earlier try may have been taken before the run was over */
+        s->refused = (c->tries == 1 && !c->doubled) || c->status == 422;
+    else if (json_is_true(json_object_get(c->json, "duplicate")))
+        known(x, seq, s);
+    else
+        taken(w, x, seq);
+    free(x);
+}
+
+/* --- senders --- */
+
+static void send_signal(struct sim *w, struct signal_run *r, int name, int key)
+{
+    char tenant[8], target[80], body[120], dedup[40] = "";
+    struct signal_call *x = calloc(1, sizeof(*x));
+    assert(x != NULL && r->count < SIGNALS_MAX);
+    int variant = key >= 0 && lot_percent(&w->lot, 15);
+    int mark = key >= 0 ? KEYED_MARK + 2 * key + variant : ++state(w)->marks;
+    *x = (struct signal_call){
+        .run = r, .at = r->count++, .key = key, .cls = 1 + variant, .floor = r->highest};
+    r->sent[x->at] = (struct sent_signal){.mark = mark, .name = name};
+    if (key >= 0) {
+        (void)snprintf(dedup, sizeof(dedup), ",\"dedup_key\":\"k%d\"", key);
+        let_age(w, r, &r->keys[key]);
+        x->op = once_sent(&r->keys[key].seq, w->clock + 1, x->cls);
+    }
+    r->open++;
+    tenant_name(tenant, state(w)->tenant);
+    (void)snprintf(target, sizeof(target), "/api/v1/runs/%s/signals", r->id);
+    (void)snprintf(body, sizeof(body), "{\"name\":\"%s\",\"payload\":{\"m\":%d}%s}",
+                   name == GO ? "go" : "stop", mark, dedup);
+    struct call_spec spec = {.place = &w->places[r->place],
+                             .method = "POST",
+                             .target = target,
+                             .tenant = tenant,
+                             .body = body,
+                             .retries = key >= 0,
+                             .doubles = key >= 0,
+                             .done = signalled,
+                             .ref = x};
+    (void)sim_send(w, &spec);
+}
+
+static void send(struct sim *w)
+{
+    struct signal_run *r = any_run(w);
+    if (r == NULL) {
+        start(w);
+        return;
+    }
+    if (r->count >= SIGNALS_MAX - 8) /* the end needs some */
+        return;
+    int key = lot_percent(&w->lot, 60) ? lot_below(&w->lot, DEDUP_KEYS) : -1;
+    /* A key belongs to one name: another would be another signal. */
+    int name =
+        key >= 0 ? (key == DEDUP_KEYS - 1 ? STOP : GO) : (lot_percent(&w->lot, 75) ? GO : STOP);
+    send_signal(w, r, name, key);
+}
+
+/* --- what became of them --- */
+
+/* A step has this payload: it must be of a signal that was sent, and of no other step. */
+static void consume(struct sim *w, struct signal_run *r, const json_t *payload, int names)
+{
+    int64_t mark = json_number(payload, "m");
+    struct sent_signal *found = NULL;
+    for (int i = 0; i < r->count; i++) {
+        struct sent_signal *s = &r->sent[i];
+        if (s->mark == mark && !s->refused && !s->consumed && (found == NULL || found->seq == 0))
+            found = s;
+    }
+    sim_check(w, 5, found != NULL, "run %s got signal %lld, which nobody sent or which it had got",
+              r->id, (long long)mark);
+    sim_check(w, 5, (found->name & names) != 0, "run %s got signal %lld under another name", r->id,
+              (long long)mark);
+    found->consumed = true;
+}
+
+static void consume_output(struct sim *w, struct signal_run *r, const json_t *output, int names)
+{
+    if (json_object_get(output, "payload") != NULL) {
+        consume(w, r, json_object_get(output, "payload"), names);
+        return;
+    }
+    consume(w, r, json_object_get(json_object_get(output, "go"), "payload"), GO);
+    consume(w, r, json_object_get(json_object_get(output, "stop"), "payload"), STOP);
+}
+
+/* The lowest number of this name that no step has got; 0: none is known. */
+static int64_t lowest_left(const struct signal_run *r, int names)
+{
+    int64_t lowest = 0;
+    for (int i = 0; i < r->count; i++) {
+        const struct sent_signal *s = &r->sent[i];
+        if (s->seq > 0 && !s->consumed && (s->name & names) != 0 &&
+            (lowest == 0 || s->seq < lowest))
+            lowest = s->seq;
+    }
+    return lowest;
+}
+
+/* Signals of a name are given out in their order. */
+static void check_order(struct sim *w, const struct signal_run *r)
+{
+    for (int i = 0; i < r->count; i++) {
+        const struct sent_signal *s = &r->sent[i];
+        int64_t left = lowest_left(r, s->name);
+        sim_check(w, 5, !s->consumed || s->seq == 0 || left == 0 || s->seq < left,
+                  "run %s got signal %lld before %lld", r->id, (long long)s->seq, (long long)left);
+    }
+}
+
+/* What a step waits for is not among what was acknowledged. */
+static void check_step(struct sim *w, const struct signal_run *r, const json_t *step, int at)
+{
+    const char *status = json_text(step, "status");
+    bool waits = strcmp(status, "scheduled") == 0 || strcmp(status, "failed") == 0 ||
+                 strcmp(status, "timed_out") == 0;
+    if (!waits || (at == 0 && r->waiting->all))
+        return;
+    sim_check(w, 5, lowest_left(r, r->waiting->names[at]) == 0,
+              "step %s of run %s is %s, but signal %lld was acknowledged and is left",
+              json_text(step, "name"), r->id, status,
+              (long long)lowest_left(r, r->waiting->names[at]));
+}
+
+static void check_steps(struct sim *w, struct signal_run *r, const json_t *run)
+{
+    size_t i;
+    json_t *step;
+    for (int n = 0; n < r->count; n++)
+        r->sent[n].consumed = false;
+    json_array_foreach (json_object_get(run, "steps"), i, step) {
+        int at = json_text(step, "name")[0] - 'a';
+        if (at < STEPS && strcmp(json_text(step, "status"), "succeeded") == 0)
+            consume_output(w, r, json_object_get(step, "output"), r->waiting->names[at]);
+    }
+    check_order(w, r);
+    json_array_foreach (json_object_get(run, "steps"), i, step) {
+        int at = json_text(step, "name")[0] - 'a';
+        if (at < STEPS)
+            check_step(w, r, step, at);
+    }
+}
+
+static struct call *show(struct sim *w, const struct signal_run *r)
+{
+    char tenant[8], target[64];
+    tenant_name(tenant, state(w)->tenant);
+    (void)snprintf(target, sizeof(target), "/api/v1/runs/%s", r->id);
+    return people_ask(w, &w->places[r->place], tenant, target);
+}
+
+/* --- the end --- */
+
+/* Sends what is still missing. */
+static bool finish(struct sim *w)
+{
+    bool waits = false;
+    for (struct signal_run *r = state(w)->first; r != NULL; r = r->next) {
+        struct call *c = r->open == 0 ? show(w, r) : NULL;
+        waits |= !w->places[r->place].up;
+        if (c == NULL)
+            continue;
+        bool over = run_status_is_over(json_text(c->json, "status"));
+        check_steps(w, r, c->json);
+        call_free(c);
+        for (int name = GO; !over && name <= STOP && r->count < SIGNALS_MAX; name++) {
+            if (lowest_left(r, name) == 0)
+                send_signal(w, r, name, -1);
+        }
+        waits |= !over;
+    }
+    return waits;
+}
+
+static void last(struct sim *w)
+{
+    for (struct signal_run *r = state(w)->first; r != NULL; r = r->next) {
+        struct call *c = show(w, r);
+        if (c == NULL)
+            continue;
+        check_steps(w, r, c->json);
+        sim_cover(w, "signalled run", json_text(c->json, "status"));
+        call_free(c);
+    }
+}
+
+static void check(struct sim *w)
+{
+    people_watch(w, &state(w)->clocks);
+}
+
+static void warm(struct sim *w, struct place *p)
+{
+    for (int i = 0; i < (int)ARRAY_LEN(WAITING); i++) {
+        char target[40];
+        (void)snprintf(target, sizeof(target), "/api/v1/workflows/s%d", i);
+        people_put(w, p, target, WAITING[i].body);
+    }
+}
+
+static void begin(struct sim *w)
+{
+    struct signals *s = calloc(1, sizeof(*s));
+    assert(s != NULL);
+    s->tenant = lot_below(&w->lot, TENANTS);
+    w->states[ACTOR_SIGNALS_NUMBER] = s;
+}
+
+static void release(struct sim *w)
+{
+    struct signals *s = state(w);
+    while (s->first != NULL) {
+        struct signal_run *r = s->first;
+        s->first = r->next;
+        free(r);
+    }
+    free(s);
+    w->states[ACTOR_SIGNALS_NUMBER] = NULL;
+}
+
+static const struct action ACTIONS[] = {
+    {"a run begins that waits for signals", 6, NEEDS(ON_SIGNALS), start},
+    {"a run is signalled", 28, NEEDS(ON_SIGNALS), send},
+    {NULL, 0, 0, NULL},
+};
+
+const struct actor ACTOR_SIGNALS = {.name = "signals",
+                                    .actions = ACTIONS,
+                                    .warm = warm,
+                                    .begin = begin,
+                                    .check = check,
+                                    .finish = finish,
+                                    .last = last,
+                                    .free = release};
