@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { SIM_EXIT_BROKEN = 40 };
+enum { SIM_EXIT_BROKEN = 40, SIM_EXIT_NO_CUT };
 
 /* Before the first child. */
 void cover_setup(void);

@@ -38,9 +38,16 @@ static bool ends_with(const char *name, const char *suffix)
     return len >= tail && strcmp(name + len - tail, suffix) == 0;
 }
 
+static bool is_change(enum crash_kind kind)
+{
+    return kind == CRASH_WRITE || kind == CRASH_SYNC || kind == CRASH_TRUNCATE ||
+           kind == CRASH_DELETE;
+}
+
 static bool concerns(const struct crash_fault *f, enum crash_kind kind, const char *name)
 {
-    return (f->kind == CRASH_ANY || f->kind == kind) &&
+    return (f->kind == CRASH_ANY || f->kind == kind ||
+            (f->kind == CRASH_CHANGE && is_change(kind))) &&
            (f->suffix == NULL || ends_with(name, f->suffix));
 }
 
@@ -69,12 +76,6 @@ static void crash(struct crash_disk *disk, const struct crash_fault *f)
         crash_disk_kill(disk);
     else
         crash_disk_cut(disk, f->cut, f->draw, f->ctx);
-}
-
-static bool is_change(enum crash_kind kind)
-{
-    return kind == CRASH_WRITE || kind == CRASH_SYNC || kind == CRASH_TRUNCATE ||
-           kind == CRASH_DELETE;
 }
 
 void disk_admit(struct crash_disk *disk, enum crash_kind kind, const char *name,

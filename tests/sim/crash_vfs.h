@@ -102,8 +102,9 @@ enum crash_kind {
     CRASH_OPEN,
     CRASH_DELETE,
     CRASH_SHM,
-    CRASH_ANY,
-    CRASH_KINDS = CRASH_ANY,
+    CRASH_KINDS,
+    CRASH_ANY = CRASH_KINDS,
+    CRASH_CHANGE, /* a write, sync, change of size or deletion */
 };
 
 enum crash_result {

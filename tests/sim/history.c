@@ -139,10 +139,13 @@ void history_warm(int variant, const char *folder)
     world_warm(&world, folder, variant == 1);
 }
 
-void history_run(const struct plan *plan, bool tells)
+bool history_run(const struct plan *plan, bool tells)
 {
     struct sim *w = &world;
     world_begin(w, plan->seed, tells);
+    w->cuts = plan->cut_at > 0;
+    if (w->cuts)
+        w->features &= ~(NEEDS(ON_KILLS) | NEEDS(ON_CUTS) | NEEDS(ON_DISK));
     int count = plan->count > 0 ? plan->count : history_steps(plan->seed);
     for (int i = 0; i < w->place_count; i++) {
         bool up = place_start(w, &w->places[i]);
@@ -153,8 +156,11 @@ void history_run(const struct plan *plan, bool tells)
         }
     }
     EACH_ACTOR(begin, w);
+    if (w->cuts)
+        place_cut_at(w, &w->places[0], plan->cut_at);
     for (int i = 0; i < count; i++)
         run_step(w, plan->count > 0 ? plan->steps[i] : i + 1);
+    bool struck = !w->cuts || crash_disk_fired(w->places[0].disk) > 0;
     calm_down(w);
     EACH_ACTOR(audit, w);
     EACH_ACTOR(last, w);
@@ -164,4 +170,5 @@ void history_run(const struct plan *plan, bool tells)
     world_end(w);
     sim_check(w, 0, __lsan_do_recoverable_leak_check() == 0, "memory has leaked");
 #endif
+    return struck;
 }

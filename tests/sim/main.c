@@ -17,7 +17,8 @@
 enum {
     WORKERS_MAX = 64,
     FOLDER_MAX = 40,
-    HANGS_S = 30, /* a history that computes for so long does not come to its end */
+    HANGS_S = 30,   /* a history that computes for so long does not come to its end */
+    CUT_STEPS = 15, /* of a history with a power cut at each change */
 };
 
 struct options {
@@ -25,7 +26,8 @@ struct options {
     int jobs;
     int64_t seconds; /* 0: no limit */
     struct plan plan;
-    bool one; /* --seed: told as a story */
+    bool one;  /* --seed: told as a story */
+    bool cuts; /* of each history, one for each change of its files, with a power cut there */
     bool shrinks;
     bool covers; /* prints what was reached */
 };
@@ -35,6 +37,9 @@ static const char HELP[] =
     "  --seed N         one history, told as a story\n"
     "  --seeds A..B     all these histories; stops at the first broken promise\n"
     "  --steps 3,8,9    with --seed: only these steps\n"
+    "  --cut N          with --seed: the power fails at this change of the files, and nowhere "
+    "else\n"
+    "  --cuts           with --seeds: once for each change of the files, with a power cut there\n"
     "  --jobs N         processes at once (2, at least 2)\n"
     "  --seconds N      begins no more histories after this time\n"
     "  --no-shrink      does not look for the shortest history that still fails\n"
@@ -70,13 +75,16 @@ static pid_t fork_child(void (*run)(void *ctx), void *ctx)
     _exit(0);
 }
 
-/* True when the child ended as it should. */
-static bool wait_child(pid_t pid)
+enum ending { ENDED_WELL, ENDED_WITHOUT_CUT, ENDED_BADLY };
+
+static enum ending wait_child(pid_t pid)
 {
     int status;
     if (waitpid(pid, &status, 0) != pid)
         abort();
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == SIM_EXIT_NO_CUT)
+        return ENDED_WITHOUT_CUT;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? ENDED_WELL : ENDED_BADLY;
 }
 
 /* Kills the process when it has computed for too long, from now on. */
@@ -85,6 +93,14 @@ static void limit_time(void)
     struct itimerval limit = {.it_value = {.tv_sec = HANGS_S}};
     if (setitimer(ITIMER_PROF, &limit, NULL) != 0)
         abort();
+}
+
+static void run_plan(const struct plan *plan, bool tells)
+{
+    limit_time();
+    bool cut = history_run(plan, tells);
+    (void)fflush(stdout);
+    _exit(cut ? 0 : SIM_EXIT_NO_CUT);
 }
 
 /* --- shrinking --- */
@@ -102,18 +118,22 @@ static void run_trial(void *ctx)
     if (!t->tells && freopen("/dev/null", "w", stderr) == NULL)
         abort();
     history_warm(history_variant(t->plan->seed), t->folder);
-    limit_time();
-    history_run(t->plan, t->tells);
+    run_plan(t->plan, t->tells);
+}
+
+static enum ending try_plan(const struct plan *plan, bool tells)
+{
+    struct trial trial = {.plan = plan, .tells = tells};
+    make_folder(trial.folder);
+    enum ending ending = wait_child(fork_child(run_trial, &trial));
+    remove_folder(trial.folder);
+    return ending;
 }
 
 /* True when the history still fails. */
 static bool fails(const struct plan *plan, bool tells)
 {
-    struct trial trial = {.plan = plan, .tells = tells};
-    make_folder(trial.folder);
-    bool well = wait_child(fork_child(run_trial, &trial));
-    remove_folder(trial.folder);
-    return !well;
+    return try_plan(plan, tells) == ENDED_BADLY;
 }
 
 /* Leaves out runs of steps, shorter and shorter ones, while the history still fails. */
@@ -139,8 +159,21 @@ static void all_steps(struct plan *plan)
     if (plan->count > 0)
         return;
     plan->count = history_steps(plan->seed);
+    if (plan->cut_at > 0)
+        plan->count = MIN(plan->count, CUT_STEPS);
     for (int i = 0; i < plan->count; i++)
         plan->steps[i] = i + 1;
+}
+
+/* Where the power fails in the first history of a seed that fails. */
+static void find_cut(struct plan *plan)
+{
+    enum ending ending = ENDED_WELL;
+    for (plan->cut_at = 1; ending == ENDED_WELL; plan->cut_at++) {
+        all_steps(plan);
+        ending = try_plan(plan, false);
+    }
+    plan->cut_at--;
 }
 
 static void tell_failure(struct plan *plan, bool shrinks)
@@ -158,6 +191,8 @@ static void tell_failure(struct plan *plan, bool shrinks)
                  (unsigned long long)plan->seed);
     for (int i = 0; i < plan->count; i++)
         (void)printf("%s%d", i > 0 ? "," : "", plan->steps[i]);
+    if (plan->cut_at > 0)
+        (void)printf(" --cut %llu", (unsigned long long)plan->cut_at);
     (void)printf("\n");
 }
 
@@ -174,9 +209,23 @@ struct worker {
 
 static void run_one(void *ctx)
 {
-    const struct plan *plan = ctx;
-    limit_time();
-    history_run(plan, false);
+    run_plan(ctx, false);
+}
+
+/* A power cut at each change of the files, or none at all. */
+static void run_seed(uint64_t seed, bool cuts)
+{
+    struct plan plan = {.seed = seed, .cut_at = cuts};
+    enum ending ending = ENDED_WELL;
+    if (cuts)
+        all_steps(&plan);
+    do {
+        ending = wait_child(fork_child(run_one, &plan));
+        cover_count_done();
+        plan.cut_at++;
+    } while (cuts && ending == ENDED_WELL);
+    if (ending == ENDED_BADLY)
+        cover_note_failed_seed(seed);
 }
 
 static void work(void *ctx)
@@ -189,10 +238,7 @@ static void work(void *ctx)
            (o->seconds == 0 || time(NULL) < self->until)) {
         if (history_variant(seed) != self->variant)
             continue;
-        struct plan plan = {.seed = seed};
-        if (!wait_child(fork_child(run_one, &plan)))
-            cover_note_failed_seed(seed);
-        cover_count_done();
+        run_seed(seed, o->cuts);
     }
 }
 
@@ -214,7 +260,7 @@ static uint64_t run_many(const struct options *o)
     }
     bool well = true;
     for (int i = 0; i < count; i++) {
-        well &= wait_child(pids[i]);
+        well &= wait_child(pids[i]) == ENDED_WELL;
         remove_folder(workers[i].folder);
     }
     if (!well)
@@ -263,6 +309,8 @@ static struct options read_options(int argc, char **argv)
             read_seeds(&o, value);
         } else if (strcmp(argv[i], "--steps") == 0) {
             read_steps(&o.plan, value);
+        } else if (strcmp(argv[i], "--cut") == 0) {
+            o.plan.cut_at = strtoull(value, NULL, 10);
         } else if (strcmp(argv[i], "--jobs") == 0) {
             o.jobs = (int)strtol(value, NULL, 10);
         } else if (strcmp(argv[i], "--seconds") == 0) {
@@ -271,6 +319,8 @@ static struct options read_options(int argc, char **argv)
             takes = false;
             if (strcmp(argv[i], "--no-shrink") == 0)
                 o.shrinks = false;
+            else if (strcmp(argv[i], "--cuts") == 0)
+                o.cuts = true;
             else if (strcmp(argv[i], "--cover") == 0)
                 o.covers = true;
             else
@@ -331,6 +381,7 @@ int main(int argc, char **argv)
     (void)mallopt(M_MMAP_THRESHOLD, 256 << 20);
     cover_setup();
     if (o.one) {
+        all_steps(&o.plan);
         bool failed = fails(&o.plan, true);
         (void)printf("%s\n", failed ? "FAILED" : "no promise was broken");
         return failed;
@@ -341,6 +392,8 @@ int main(int argc, char **argv)
         print_cover();
     if (failed != 0) {
         o.plan.seed = failed;
+        if (o.cuts)
+            find_cut(&o.plan);
         tell_failure(&o.plan, o.shrinks);
         (void)printf("FAILED at seed %llu after %llu histories\n", (unsigned long long)failed,
                      (unsigned long long)done);

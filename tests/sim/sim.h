@@ -80,6 +80,7 @@ struct sim {
     int step;          /* the present one */
     struct lot lot;    /* its chance, for actors */
     struct lot chaos;  /* the chance of schedulers, disks and servers; also new in each step */
+    bool cuts;         /* the power fails at a call that the plan names */
     bool calm;         /* no more faults: everything that can move must come to its end */
     bool tells;        /* the story is printed */
     int64_t clock;     /* counts what happens: requests sent and answers received */
@@ -130,6 +131,8 @@ void place_settle(struct sim *w, struct place *p);
 /* The end of its process, in one of these ways; its calls are lost. */
 enum place_end { END_STOP, END_KILL, END_CUT };
 void place_end(struct sim *w, struct place *p, enum place_end how);
+/* The power fails at the nth change of its files from now, before or after it is done. */
+void place_cut_at(struct sim *w, struct place *p, uint64_t nth);
 
 /* --- calls: one request of a client, with its retries --- */
 

@@ -13,6 +13,9 @@
 /* 2027-01-15 */
 #define BEGIN_NS (INT64_C(1800000000) * 1000000000)
 
+/* A start may write the log twice, to itself and to the file, and what is due by now. */
+enum { RECOVERY_WRITES_MAX = 1024 * 1024 };
+
 static struct crash_disk *template_disk;
 static char real_folder[40];
 static struct sim *present; /* whose log lines are told */
@@ -129,7 +132,11 @@ bool place_start(struct sim *w, struct place *p)
     crash_disk_restart(p->disk);
     struct problem problem;
     problem_init(&problem);
+    uint64_t written = crash_disk_counts(p->disk)->bytes_written;
     p->up = sim_server_start(&p->server, &problem);
+    written = crash_disk_counts(p->disk)->bytes_written - written;
+    sim_check(w, 0, written <= RECOVERY_WRITES_MAX + 2 * (uint64_t)crash_disk_bytes(p->disk),
+              "recovery wrote %llu bytes", (unsigned long long)written);
     sim_tell(w, "  server %d starts%s%s", p->number,
              p->up ? "" : ", but cannot: ", p->up ? "" : problem.detail);
     problem_release(&problem);
@@ -164,6 +171,18 @@ void place_end(struct sim *w, struct place *p, enum place_end how)
         sim_server_bury(&p->server);
     }
     lose_calls(w, p);
+}
+
+void place_cut_at(struct sim *w, struct place *p, uint64_t nth)
+{
+    crash_disk_fail(p->disk, &(struct crash_fault){
+                                 .kind = CRASH_CHANGE,
+                                 .nth = nth,
+                                 .result = CRASH_POWER_CUT,
+                                 .cut = CRASH_CUT_ANY,
+                                 .draw = chaos_draw,
+                                 .ctx = w,
+                             });
 }
 
 /* A fault of the disk has ended it, or a sync that failed. */

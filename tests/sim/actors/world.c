@@ -150,12 +150,29 @@ static void jump_clock(struct sim *w)
     sim_tell(w, "  the clock of server %d jumps by %lld ms", p->number, (long long)ms);
 }
 
+/* --- a power cut that the plan names --- */
+
+/* The server starts again, by chance into the next power cut. */
+static void recover(struct sim *w)
+{
+    for (int i = 0; w->cuts && !w->calm && i < w->place_count; i++) {
+        struct place *p = &w->places[i];
+        if (p->up || lot_percent(&w->chaos, 30))
+            continue;
+        sim_cover(w, "fault", "power cut at a planned call");
+        if (lot_percent(&w->chaos, 30))
+            place_cut_at(w, p, 1 + lot_bits(&w->chaos) % 20);
+        restart(w, p);
+    }
+}
+
 /* --- checks --- */
 
 static void audit(struct sim *w)
 {
     for (int i = 0; i < w->place_count; i++) {
-        if (lot_percent(&w->lot, w->calm ? 50 : 70)) /* it reads the whole store */
+        bool skips = w->cuts ? !w->calm : lot_percent(&w->lot, w->calm ? 50 : 70);
+        if (skips) /* it reads the whole store */
             continue;
         if (w->places[i].reads_fail)
             crash_disk_clear_faults(w->places[i].disk);
@@ -197,4 +214,4 @@ static const struct action ACTIONS[] = {
 };
 
 const struct actor ACTOR_WORLD = {
-    .name = "world", .actions = ACTIONS, .audit = audit, .finish = finish};
+    .name = "world", .actions = ACTIONS, .check = recover, .audit = audit, .finish = finish};

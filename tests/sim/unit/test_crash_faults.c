@@ -114,6 +114,20 @@ static void test_two_faults_count_the_same_calls(void **state)
     close_file(file);
 }
 
+static void test_a_fault_at_a_change_counts_no_reads(void **state)
+{
+    struct crash_disk *disk = *state;
+    sqlite3_file *file = open_file(CRASH_PATH);
+    char byte = 0;
+    assert_int_equal(write_at(file, "ab", 0), SQLITE_OK);
+    crash_disk_fail(disk, &(struct crash_fault){CRASH_CHANGE, .nth = 2, .result = CRASH_EIO});
+    assert_int_equal(file->pMethods->xRead(file, &byte, 1, 0), SQLITE_OK);
+    assert_int_equal(sync_file(file), SQLITE_OK);
+    assert_int_equal(file->pMethods->xRead(file, &byte, 1, 0), SQLITE_OK);
+    assert_int_equal(file->pMethods->xTruncate(file, 1), SQLITE_IOERR_TRUNCATE);
+    close_file(file);
+}
+
 static void test_every_kind_of_call_can_fail(void **state)
 {
     struct crash_disk *disk = *state;
@@ -255,6 +269,7 @@ int main(void)
         disk_test(test_calls_after_a_failed_sync_are_counted_until_the_process_ends),
         disk_test(test_a_fault_strikes_the_nth_call_of_its_kind_and_file),
         disk_test(test_two_faults_count_the_same_calls),
+        disk_test(test_a_fault_at_a_change_counts_no_reads),
         disk_test(test_every_kind_of_call_can_fail),
         disk_test(test_a_short_write_is_done_in_part),
         disk_test(test_a_full_disk_takes_what_fits_until_there_is_room),
