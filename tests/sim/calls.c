@@ -171,6 +171,7 @@ static void read_answer(struct sim *w, struct call *c)
     const char *replayed = sim_http_answer_header(x, "Idempotent-Replayed");
     c->replayed = replayed != NULL && strcmp(replayed, "true") == 0;
     struct str body = buf_str(&x->body);
+    w->digest = (w->digest ^ str_hash(body)) * UINT64_C(1099511628211) + (uint64_t)x->status;
     json_error_t ignored;
     c->json = json_loadb(body.ptr, body.len, JSON_DECODE_ANY, &ignored);
     if (c->status >= 400) {

@@ -20,6 +20,7 @@ struct shared {
     struct count counts[COUNTS_MAX];
     char failure[1200];
     atomic_uint_fast64_t next_seed[VARIANTS_MAX];
+    atomic_uint_fast64_t digest;
     atomic_uint_fast64_t done;
     atomic_uint_fast64_t failed_seed;
 };
@@ -200,6 +201,16 @@ const char *cover_failure(void)
 void cover_clear_failure(void)
 {
     shared->failure[0] = '\0';
+}
+
+void cover_set_digest(uint64_t digest)
+{
+    atomic_store(&shared->digest, digest);
+}
+
+uint64_t cover_digest(void)
+{
+    return atomic_load(&shared->digest);
 }
 
 /* --- the progress of workers --- */

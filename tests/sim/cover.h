@@ -29,6 +29,10 @@ void cover_failed(int promise, const char *text);
 const char *cover_failure(void);
 void cover_clear_failure(void);
 
+/* Of everything that the servers answered, for the process that waits for the history's end. */
+void cover_set_digest(uint64_t digest);
+uint64_t cover_digest(void);
+
 /* --- the progress of workers --- */
 
 /* Seeds of a variant are handed out from here on. */

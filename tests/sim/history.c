@@ -165,6 +165,7 @@ bool history_run(const struct plan *plan, bool tells)
     EACH_ACTOR(audit, w);
     EACH_ACTOR(last, w);
     cover_pairs();
+    cover_set_digest(w->digest);
 #if defined(__SANITIZE_ADDRESS__) /* the process ends here in any case */
     EACH_ACTOR(free, w);
     world_end(w);

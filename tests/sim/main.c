@@ -30,6 +30,7 @@ struct options {
     bool cuts; /* of each history, one for each change of its files, with a power cut there */
     bool shrinks;
     bool covers; /* prints what was reached */
+    bool twice;  /* runs each history again and compares its answers */
 };
 
 static const char HELP[] =
@@ -43,6 +44,7 @@ static const char HELP[] =
     "  --jobs N         processes at once (2, at least 2)\n"
     "  --seconds N      begins no more histories after this time\n"
     "  --no-shrink      does not look for the shortest history that still fails\n"
+    "  --twice          runs each history twice: are all answers the same? (one at a time)\n"
     "  --cover          prints what was reached, and what never was\n";
 
 /* --- processes --- */
@@ -323,6 +325,8 @@ static struct options read_options(int argc, char **argv)
                 o.cuts = true;
             else if (strcmp(argv[i], "--cover") == 0)
                 o.covers = true;
+            else if (strcmp(argv[i], "--twice") == 0)
+                o.twice = true;
             else
                 usage();
         }
@@ -373,6 +377,27 @@ static void print_cover(void)
     print_missing("error", code_at, ERR_COUNT);
 }
 
+/* The first seed that does not give the same answers each time; 0: none. */
+static uint64_t run_twice(const struct options *o)
+{
+    for (uint64_t seed = o->first; seed <= o->last; seed++) {
+        struct plan plan = {.seed = seed};
+        uint64_t digests[2] = {0, 0};
+        for (int i = 0; i < 2; i++) {
+            if (fails(&plan, false))
+                return seed;
+            digests[i] = cover_digest();
+        }
+        if (digests[0] != digests[1]) {
+            (void)printf("the answers of seed %llu differ from time to time\n",
+                         (unsigned long long)seed);
+            return seed;
+        }
+        cover_count_done();
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     struct options o = read_options(argc, argv);
@@ -386,7 +411,7 @@ int main(int argc, char **argv)
         (void)printf("%s\n", failed ? "FAILED" : "no promise was broken");
         return failed;
     }
-    uint64_t failed = run_many(&o);
+    uint64_t failed = o.twice ? run_twice(&o) : run_many(&o);
     uint64_t done = cover_done();
     if (o.covers)
         print_cover();

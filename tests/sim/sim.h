@@ -84,6 +84,7 @@ struct sim {
     bool calm;         /* no more faults: everything that can move must come to its end */
     bool tells;        /* the story is printed */
     int64_t clock;     /* counts what happens: requests sent and answers received */
+    uint64_t digest;   /* of all answers */
     int place_count;
     struct place places[PLACES_MAX];
     struct call *calls;
