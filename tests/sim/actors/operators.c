@@ -24,11 +24,43 @@ static struct operators *state(struct sim *w)
 
 /* --- settings --- */
 
+/* What a tenant's settings were in a version, as their history shows it; NULL: it does not. */
+static const json_t *settings_of(const json_t *history, int64_t version)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach (json_object_get(history, "items"), i, item) {
+        if (json_number(item, "version") == version)
+            return json_object_get(item, "settings");
+    }
+    return NULL;
+}
+
+/* A rollback makes a version with the settings before the last ones, or none if they are equal. */
+static void check_rollback(struct sim *w, const struct call *c)
+{
+    char target[80];
+    int64_t version = json_number(c->json, "settings_version");
+    (void)snprintf(target, sizeof(target), "/api/v1/tenants/%s/settings?limit=50",
+                   json_text(c->json, "id"));
+    struct call *list = sim_ask(w, c->spec.place, NULL, "GET", target, NULL);
+    const json_t *history = list != NULL ? list->json : NULL;
+    const json_t *now = settings_of(history, version);
+    const json_t *last = settings_of(history, version - 1);
+    const json_t *before = settings_of(history, version - 2);
+    if (!c->replayed && now != NULL && last != NULL && before != NULL)
+        sim_check(w, 0, json_equal(now, before) || json_equal(now, last),
+                  "version %lld of the settings of %s is not what version %lld was",
+                  (long long)version, json_text(c->json, "id"), (long long)version - 2);
+    call_free(list);
+}
+
 static void rolled_back(struct sim *w, struct call *c)
 {
     int tenant = (int)c->spec.number;
     int64_t limit = runs_limit(w, c->spec.place->number, tenant);
     if (c->status == 200) {
+        check_rollback(w, c);
         const json_t *value = json_object_get(c->json, "max_concurrent_runs");
         limit = json_is_integer(value) ? json_integer_value(value) : -1;
     }
@@ -153,7 +185,23 @@ static void delete_schedule(struct sim *w, struct place *p, int t)
     (void)sim_send(w, &spec);
 }
 
-/* At most one run for each minute that the server's clock may have shown, and for each trigger. */
+/* How many runs of a list were created in the same minute as a later one of it. */
+static int64_t count_doubles(const json_t *runs)
+{
+    enum { MINUTE_LEN = 16 }; /* 2027-01-15T08:00 */
+    int64_t doubles = 0;
+    for (size_t i = 0; i < json_array_size(runs); i++) {
+        const char *at = json_text(json_array_get(runs, i), "created_at");
+        bool again = false;
+        for (size_t k = 0; k < i && !again; k++)
+            again = strncmp(at, json_text(json_array_get(runs, k), "created_at"), MINUTE_LEN) == 0;
+        doubles += again;
+    }
+    return doubles;
+}
+
+/* At most one run for each minute that the server's clock may have shown, and for each trigger. A
+ * time that is ten seconds past is missed, so its run is created in its minute. */
 static void audit_schedule(struct sim *w, struct place *p, int t)
 {
     const struct schedule *s = &state(w)->schedules[p->number][t];
@@ -168,6 +216,10 @@ static void audit_schedule(struct sim *w, struct place *p, int t)
         sim_check(w, 1, runs <= minutes + s->triggers,
                   "a schedule of %s has started %lld runs in %lld minutes with %d triggers", tenant,
                   (long long)runs, (long long)minutes, s->triggers);
+        int64_t doubles = count_doubles(json_object_get(c->json, "items"));
+        sim_check(w, 1, doubles <= s->triggers,
+                  "a schedule of %s has started %lld runs too many with %d triggers", tenant,
+                  (long long)doubles, s->triggers);
         if (runs > 0)
             sim_cover(w, "event", "schedule fired");
     }
