@@ -69,6 +69,20 @@ static enum err release_held(struct run_txn *m)
 
 /* --- the run itself --- */
 
+/* The job that waits for this child looks in a turn of its own. It no longer waits when its step
+ * has timed out or its run has ended. */
+static enum err wake_parent(struct run_txn *m)
+{
+    struct job job;
+    bool found = false;
+    enum err e = jobs_find_at(m->tx->db, m->run.parent_run, m->run.parent_ordinal, &m->tx->arena,
+                              &found, &job);
+    if (e != ERR_OK || !found || job.state != JOB_DISPATCHED || !uuid_eq(job.child, m->run.id))
+        return e;
+    struct run_txn parent = {.read_tx = m->read_tx, .tx = m->tx, .run = {.num = m->run.parent_run}};
+    return run_arm(&parent, m->run.parent_ordinal, m->tx->now_ms);
+}
+
 static enum err tell_end(struct run_txn *m)
 {
     enum event_type type = event_of_run_end(m->run.status);
@@ -78,11 +92,7 @@ static enum err tell_end(struct run_txn *m)
         e = tx_wake_run(m->tx, m->run.tenant, m->run.id);
     if (e == ERR_OK)
         e = run_disarm(m, TIMER_RUN, m->run.deadline_at);
-    if (e != ERR_OK || m->run.parent_run < 0)
-        return e;
-    /* The job that waits for it looks in a turn of its own. */
-    struct run_txn parent = {.read_tx = m->read_tx, .tx = m->tx, .run = {.num = m->run.parent_run}};
-    return run_arm(&parent, m->run.parent_ordinal, m->tx->now_ms);
+    return e == ERR_OK && m->run.parent_run >= 0 ? wake_parent(m) : e;
 }
 
 /* The one door: status, slots, times and timeline of a run change here. */

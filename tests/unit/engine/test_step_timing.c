@@ -477,6 +477,29 @@ static void a_child_out_of_time_is_cancelled_and_its_step_times_out(void **state
     assert_sound(fixture);
 }
 
+/* The doctor may look between any two commits. */
+static void the_end_of_a_child_that_nobody_waits_for_sets_no_timer(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "signal", "{'steps':[{'name':'s','type':'wait_signal','signal':'x'}]}");
+    put_workflow(fixture, "parent",
+                 "{'steps':[{'name':'c','type':'workflow','workflow_id':'signal',"
+                 "'timeout_ms':1000}]}");
+    tamper(fixture, "CREATE TABLE late (due_at INTEGER);"
+                    "CREATE TRIGGER late_timers AFTER INSERT ON timers WHEN EXISTS (SELECT 1"
+                    " FROM jobs j WHERE j.run = NEW.run AND j.ordinal = NEW.ordinal"
+                    " AND j.finished_at IS NOT NULL)"
+                    " BEGIN INSERT INTO late VALUES (NEW.due_at); END");
+    struct uuid run = start(fixture, "parent");
+    settle(fixture);
+    struct uuid child = child_of(fixture, run);
+    fixture_pass_ms(fixture, 1000);
+    settle(fixture);
+    settle(fixture);
+    assert_run_is(fixture, child, "cancelled");
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM late"), 0);
+}
+
 static void a_child_that_ends_in_time_leaves_no_timer(void **state)
 {
     struct fixture *fixture = *state;
@@ -572,6 +595,7 @@ int main(void)
         fixture_test(a_delayed_start_that_is_cancelled_never_begins),
         fixture_test(a_start_for_a_time_that_is_past_begins_at_once),
         fixture_test(a_child_out_of_time_is_cancelled_and_its_step_times_out),
+        fixture_test(the_end_of_a_child_that_nobody_waits_for_sets_no_timer),
         fixture_test(a_child_that_ends_in_time_leaves_no_timer),
         fixture_test(whatever_waits_is_sound_and_survives_a_repair),
     };
