@@ -1,6 +1,7 @@
 /* Idempotency records as rows. */
 #include "store/idempotency.h"
 
+#include "base/limits.h"
 #include "base/pages.h"
 #include "domain/idempotency.h"
 #include "store/columns.h"
@@ -291,15 +292,19 @@ struct numbered_run {
     struct uuid run_id;
 };
 
-/* Keys whose run is not kept forever may outlive it: they are skipped. */
+/* Keys whose run is not kept forever may outlive it: they are skipped, and so are those of a tenant
+ * that has removed runs at some time, as far as its earlier settings tell. */
 static enum err next_run_ids(struct db *db, int64_t after, struct numbered_run *out,
                              size_t *ret_count)
 {
     static const char SQL[] =
         "SELECT i.num, i.run_id FROM idempotency i JOIN tenants t ON t.num = i.tenant"
         " WHERE i.num > $1 AND i.run_id IS NOT NULL AND t.run_retention_ms IS NULL"
+        " AND t.settings_version <= $3 AND NOT EXISTS (SELECT 1 FROM tenant_settings s"
+        " WHERE s.tenant = t.num AND s.settings NOT LIKE '%\"run_retention_s\":null%')"
         " ORDER BY i.num LIMIT $2";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(after), DB_I(ORPHANS_PAGE));
+    struct db_rows *rows =
+        DB_QUERY(db, SQL, DB_I(after), DB_I(ORPHANS_PAGE), DB_I(SETTINGS_KEPT_MAX));
     size_t count = 0;
     for (; db_next(rows); count++) {
         out[count] = (struct numbered_run){db_int(rows, 0), db_uuid(rows, 1)};

@@ -538,6 +538,30 @@ static void records_without_their_run_are_noticed(void **state)
     close_shelf(&s);
 }
 
+static void records_of_a_tenant_that_once_removed_runs_may_lack_their_run(void **state)
+{
+    struct shelf s = open_shelf(*state);
+    struct tenant t = tenant_default(STR("once"), 1);
+    assert_ok(tenants_insert(s.db, &t));
+    struct idem_record r = record_of(t.num, "gone", -1);
+    r.has_run = true;
+    r.run_id = env_new_id(&ENV_SYSTEM);
+    assert_ok(idempotency_insert(s.db, s.recent, &r));
+    struct settings earlier = {.tenant = t.num, .version = 1, .actor = STR("ann")};
+    int64_t checked = -1;
+    int64_t orphans = -1;
+    earlier.json = STR("{\"run_retention_s\":null,\"weight\":1}");
+    assert_ok(settings_keep(s.db, &earlier));
+    assert_ok(idempotency_orphans(s.db, &checked, &orphans));
+    assert_int_equal(orphans, 1);
+    earlier.version = 2;
+    earlier.json = STR("{\"run_retention_s\":30,\"weight\":1}");
+    assert_ok(settings_keep(s.db, &earlier));
+    assert_ok(idempotency_orphans(s.db, &checked, &orphans));
+    assert_int_equal(orphans, 0);
+    close_shelf(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -557,6 +581,7 @@ int main(void)
         folder_test(any_order_of_changes_loses_nothing_and_repeats_nothing),
         folder_test(doubles_are_noticed),
         folder_test(records_without_their_run_are_noticed),
+        folder_test(records_of_a_tenant_that_once_removed_runs_may_lack_their_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
