@@ -40,7 +40,9 @@ struct actor {
     X(ACTOR_STARTS)    \
     X(ACTOR_MEMORY)    \
     X(ACTOR_APPROVALS) \
-    X(ACTOR_SIGNALS)
+    X(ACTOR_SIGNALS)   \
+    X(ACTOR_WORKFLOWS) \
+    X(ACTOR_WORKERS)
 
 #define X(symbol) extern const struct actor symbol;
 SIM_ACTORS(X)

@@ -146,6 +146,7 @@ struct call *sim_send(struct sim *w, const struct call_spec *spec)
 {
     struct call *c = call_new(spec);
     c->sent = ++w->clock;
+    c->sent_ms = sim_now_ms(w);
     struct call **at = &w->calls;
     while (*at != NULL)
         at = &(*at)->next;
@@ -159,6 +160,15 @@ struct call *sim_send(struct sim *w, const struct call_spec *spec)
     else
         transmit(w, c);
     return c;
+}
+
+void sim_hang_up(struct sim *w, struct call *c)
+{
+    sim_cover(w, "fault", "client hangs up");
+    sim_tell(w, "  the client of %s %s hangs up", c->spec.method, c->spec.target);
+    close_exchanges(c);
+    forget_answer(c);
+    c->state = CALL_OVER;
 }
 
 /* --- answers --- */

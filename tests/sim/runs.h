@@ -17,6 +17,8 @@ struct seen_run {
     int64_t version; /* the highest that was seen */
     int64_t seen_at; /* by sim.clock, when that answer came */
     char status[12];
+    int64_t priority;
+    int64_t moved; /* by sim.clock: somebody last asked to resume or retry it; 0: nobody did */
     bool over;
     bool removed; /* by retention: it may be gone */
     struct seen_run *next;
@@ -36,6 +38,8 @@ void tenant_name(char out[static 8], int tenant);
 /* An answer shows this run: it must not be older than what was seen before the question. NULL when
  * the object is no run. */
 struct seen_run *runs_observe(struct sim *w, const struct call *c, const json_t *run);
+/* NULL: nobody has seen it. */
+struct seen_run *seen_run_of(struct sim *w, const char *id);
 /* All of them, newest first. */
 struct seen_run *runs_first(struct sim *w);
 /* One of those that fit, by lot; NULL: none does. `over`: 0 no, 1 yes, -1 any. */

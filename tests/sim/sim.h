@@ -161,6 +161,7 @@ struct call {
     struct call_spec spec; /* its texts are the call's own copies */
     char *texts;
     int64_t sent;     /* by sim.clock: when it was first sent */
+    int64_t sent_ms;  /* by sim_now_ms() */
     int64_t answered; /* by sim.clock */
     int tries;
     bool doubled; /* the network has delivered it twice: the copy may be done later */
@@ -187,6 +188,8 @@ struct call *sim_send(struct sim *w, const struct call_spec *spec);
 struct call *sim_ask(struct sim *w, struct place *p, const char *tenant, const char *method,
                      const char *target, const char *body);
 void call_free(struct call *c);
+/* The client closes the connection and waits no longer: its done() gets status 0. */
+void sim_hang_up(struct sim *w, struct call *c);
 /* How many calls are not over yet. */
 int sim_calls_open(const struct sim *w);
 /* Gives answers to their calls; sends what waits. */

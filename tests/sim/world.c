@@ -5,6 +5,7 @@
 #include "sim/actions.h"
 #include "sim/cover.h"
 #include "sim/events.h"
+#include "sim/receiver.h"
 
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -219,18 +220,11 @@ void place_settle(struct sim *w, struct place *p)
 
 /* --- the world --- */
 
-static int64_t nobody_receives(void *ctx, struct http_call *call)
-{
-    (void)ctx;
-    http_call_end(call, CALL_CONNECT_FAILED, "nobody is there");
-    return 1;
-}
-
 static void place_begin(struct sim *w, int number, bool bus)
 {
     struct place *p = &w->places[number];
     *p = (struct place){.number = number, .sim = w};
-    p->receiver = (struct sim_receiver){nobody_receives, p};
+    p->receiver = (struct sim_receiver){receiver_receive, p};
     p->bus =
         (struct sim_bus){.arrived = events_bus_arrived, .is_away = events_bus_is_away, .ctx = p};
     sim_bus_init(&p->bus);
