@@ -1,5 +1,6 @@
 /* A sequence of requests to any routes, with time passing in between, on a whole server. The server
- * checks each answer (server/fuzz_server.h); at the end the doctor must find nothing. */
+ * checks each answer (server/fuzz_server.h), a request with a key is repeated, and at the end the
+ * doctor must find nothing. */
 #include "server/begin.h"
 
 #include "server/receiver.h"
@@ -7,11 +8,34 @@
 
 enum { REQUESTS_MAX = 24, TIME_FROM = 224 };
 
+static bool has_key(const struct fuzz_request *r)
+{
+    for (size_t i = 0; i < r->header_count; i++) {
+        if (str_is(r->headers[i].name, "Idempotency-Key"))
+            return true;
+    }
+    return false;
+}
+
+/* The same request again under its key: the same run, and no second one. */
+static void check_replay(const struct fuzz_request *r, const struct fuzz_answer *first)
+{
+    struct str run = json_str(json_object_get(first->json, "run_id"));
+    if (!has_key(r) || str_is(r->method, "GET") || first->status < 200 || first->status > 202 ||
+        run.ptr == NULL)
+        return;
+    struct fuzz_answer again = fuzz_ask(r);
+    assert(again.status == first->status);
+    assert(str_eq(json_str(json_object_get(again.json, "run_id")), run));
+    json_decref(again.json);
+}
+
 static void ask(const struct route *route, struct taker *t)
 {
     struct route_request r;
     route_request_make(&r, route, t);
     struct fuzz_answer a = fuzz_ask(&r.request);
+    check_replay(&r.request, &a);
     json_decref(a.json);
     route_request_release(&r);
 }

@@ -7,7 +7,7 @@
 #include "server/kept_store.h"
 #include "server/route_request.h"
 
-enum { REQUESTS_MAX = 12, READS = 6 };
+enum { REQUESTS_MAX = 12, READS = 12 };
 
 static void begin(void)
 {

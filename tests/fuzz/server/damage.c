@@ -150,10 +150,12 @@ static void change(sqlite3 *db, const struct table *table, struct taker *t)
                    (long long)row);
     sqlite3_stmt *old = prepare(db, sql);
     bool there = sqlite3_step(old) == SQLITE_ROW;
+    bool all_rows = take_one_in(t, 2);
     (void)snprintf(sql, sizeof(sql),
-                   "UPDATE OR IGNORE %s SET %s = $1 WHERE (%s) = (SELECT %s FROM %s LIMIT 1"
+                   "UPDATE OR IGNORE %s SET %s = $1 WHERE %d OR (%s) = (SELECT %s FROM %s LIMIT 1"
                    " OFFSET %lld)",
-                   table->name, column, table->key, table->key, table->name, (long long)row);
+                   table->name, column, all_rows, table->key, table->key, table->name,
+                   (long long)row);
     sqlite3_stmt *stmt = prepare(db, sql);
     if (there) {
         sqlite3_value *copy = sqlite3_value_dup(sqlite3_column_value(old, 0));
