@@ -26,7 +26,7 @@
 COLUMNS_NUMBERED(TENANT_COLUMNS, TENANT);
 
 /* Two settings are stored as JSON, and the number is given by the table. */
-enum { AT_GATE = TENANT_COLUMNS_END, AT_RATE_LIMIT, AT_NUM };
+enum { AT_ID, AT_GATE = TENANT_COLUMNS_END, AT_RATE_LIMIT, AT_NUM };
 #define SELECT_TENANTS COLUMNS_SELECT(TENANT_COLUMNS, "") ", gate, rate_limit, num FROM tenants"
 #define INSERT_TENANT COLUMNS_INSERT_WITH("tenants", TENANT_COLUMNS, "gate, rate_limit", "$15, $16")
 
@@ -45,6 +45,8 @@ static void read_row(struct db_rows *rows, struct tenant *t)
 {
     *t = (struct tenant){TENANT_COLUMNS(COLUMN_READ, rows)};
     t->num = db_count(rows, AT_NUM);
+    if (!tenant_id_ok(t->id))
+        db_damaged(rows, AT_ID);
     if (!gate_policy_parse(db_str(rows, AT_GATE), &t->gate))
         db_damaged(rows, AT_GATE);
     if (!rate_limit_parse(db_str(rows, AT_RATE_LIMIT), &t->rate_limit))

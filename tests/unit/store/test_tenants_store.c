@@ -58,6 +58,31 @@ static void a_tenant_comes_back_as_it_was_written(void **state)
     db_close(db);
 }
 
+/* Two of them would be one in a cache by id. */
+static void a_tenant_whose_id_is_none_is_damaged(void **state)
+{
+    static const char *const DAMAGES[] = {
+        "UPDATE tenants SET id = ''",
+        "UPDATE tenants SET id = 'a b'",
+        "UPDATE tenants SET id = CAST(zeroblob(4) AS TEXT)",
+    };
+    struct path file = path_in(*state, "p.db");
+    struct db *db = open_writer(file.text);
+    struct tenant t = insert_tenant(db, "acme");
+    struct arena arena;
+    arena_init(&arena, MIB);
+    for (size_t i = 0; i < ARRAY_LEN(DAMAGES); i++) {
+        sqlite3 *raw = raw_open(file.text);
+        raw_exec(raw, DAMAGES[i]);
+        raw_close(raw);
+        struct tenant back;
+        bool found = false;
+        assert_int_equal(tenants_find_num(db, t.num, &arena, &found, &back), ERR_DAMAGED);
+    }
+    arena_release(&arena);
+    db_close(db);
+}
+
 static void settings_and_counters_are_written_apart(void **state)
 {
     struct db *db = open_writer(path_in(*state, "p.db").text);
@@ -250,6 +275,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         folder_test(a_tenant_comes_back_as_it_was_written),
+        folder_test(a_tenant_whose_id_is_none_is_damaged),
         folder_test(settings_and_counters_are_written_apart),
         folder_test(those_with_a_limit_or_runs_are_in_use),
         folder_test(settings_are_found_by_tenant_and_version),
