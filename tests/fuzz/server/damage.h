@@ -9,7 +9,8 @@
 
 /* Once: finds the tables, and takes off the schema what would refuse a value (STRICT, NOT NULL). */
 void damage_setup(sqlite3 *db);
-/* Changes a column of a row or of all rows, or removes a row, as the input decides. No server may be open. */
+/* Changes a column of a row or of all rows, or removes a row, as the input decides. No server may
+ * be open. */
 void damage_do(sqlite3 *db, struct taker *t);
 
 #endif

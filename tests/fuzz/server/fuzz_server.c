@@ -180,6 +180,18 @@ static enum err check_problem(const struct request *r, const json_t *json)
     return e;
 }
 
+/* What the ids in the answer of this path are called elsewhere. */
+static const char *id_of(struct str path)
+{
+    if (str_ends_with(path, STR("/deliveries")))
+        return "delivery_id";
+    if (str_starts_with(path, STR("/api/v1/webhooks")))
+        return "webhook_id";
+    if (str_starts_with(path, STR("/api/v1/keys")))
+        return "key_id";
+    return str_starts_with(path, STR("/api/v1/runs")) ? "run_id" : NULL;
+}
+
 static struct fuzz_answer answer_of(const struct request *r)
 {
     const struct http_reply *reply = &r->reply;
@@ -201,7 +213,7 @@ static struct fuzz_answer answer_of(const struct request *r)
     if (problem)
         a.err = check_problem(r, a.json);
     else
-        known_learn(&s.known, a.json);
+        known_learn(&s.known, a.json, id_of(r->pub.path));
     return a;
 }
 
@@ -212,7 +224,7 @@ static void read_stream(struct request *r)
     for (int i = 0; i < 64 && got == HTTP_PIECE; i++) {
         struct str piece;
         got = r->source->next(r->pub.user, &piece);
-        assert(got != HTTP_PIECE || (piece.len > 0 && str_is_utf8(piece)));
+        assert(got != HTTP_PIECE || (piece.len > 0 && (s.damage || str_is_utf8(piece))));
     }
     end_stream();
     s.stream = r;
@@ -285,10 +297,12 @@ static void handle(struct request *r, enum fuzz_door door)
         api_handle(door == DOOR_DEV ? s.dev : s.keys, &r->pub);
 }
 
-/* Some refusals are noted in the timeline of a job, on purpose. */
+/* Some refusals are noted in the timeline of a job, on purpose; and before a key is shown, waiting
+ * counts of replays are written. */
 static bool may_note(const struct request *r)
 {
-    return str_starts_with(r->pub.path, STR("/api/v1/jobs")) ||
+    return str_starts_with(r->pub.path, STR("/api/v1/idempotency-keys/")) ||
+           str_starts_with(r->pub.path, STR("/api/v1/jobs")) ||
            str_starts_with(r->pub.path, STR("/api/v1/approvals"));
 }
 

@@ -36,19 +36,24 @@ static void learn_member(struct known *k, const char *name, const json_t *value)
     if (len <= 0 || len >= KNOWN_TEXT_MAX)
         return;
     struct known_name *n = find(k, str_of(name));
-    if (n != NULL && !has(n, text))
+    bool paired = strcmp(name, "lease_token") == 0 || strcmp(name, "leased_job") == 0;
+    if (n != NULL && (paired || !has(n, text)))
         memcpy(n->values[n->count++ % KNOWN_VALUES], text, (size_t)len + 1);
 }
 
-void known_learn(struct known *k, const json_t *value)
+void known_learn(struct known *k, const json_t *value, const char *id_is)
 {
     json_t *v = (json_t *)(uintptr_t)value;
     for (size_t i = 0; i < json_array_size(v); i++)
-        known_learn(k, json_array_get(v, i));
+        known_learn(k, json_array_get(v, i), id_is);
     for (void *it = json_object_iter(v); it != NULL; it = json_object_iter_next(v, it)) {
         learn_member(k, json_object_iter_key(it), json_object_iter_value(it));
-        known_learn(k, json_object_iter_value(it));
+        known_learn(k, json_object_iter_value(it), id_is);
     }
+    if (id_is != NULL)
+        learn_member(k, id_is, json_object_get(v, "id"));
+    if (json_is_string(json_object_get(v, "lease_token")))
+        learn_member(k, "leased_job", json_object_get(v, "job_id"));
 }
 
 struct str known_text(const struct known *k, struct str name, size_t ago)

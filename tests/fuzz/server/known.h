@@ -19,8 +19,9 @@ struct known {
 };
 
 /* Every member of every object of the value that is a text or a whole number. Long texts are left
- * out. */
-void known_learn(struct known *k, const json_t *value);
+ * out. `id_is` is what a member `id` is called in paths, as "run_id"; NULL: no more than id. The
+ * job of a lease_token is known as leased_job, in the same place. */
+void known_learn(struct known *k, const json_t *value, const char *id_is);
 /* The latest but `ago`, or any other if there are fewer; ptr NULL: none is known. */
 struct str known_text(const struct known *k, struct str name, size_t ago);
 

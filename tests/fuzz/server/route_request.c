@@ -9,6 +9,8 @@ enum { RAW_MAX = 200, NESTED_MAX = 3 };
 struct draft {
     struct taker *t;
     struct buf out;
+    bool leased;  /* the request names a job and its lease */
+    size_t lease; /* which */
 };
 
 const struct route *route_at(size_t number)
@@ -70,6 +72,19 @@ static void put_time(struct draft *d)
     buf_put(&d->out, str_of(TIMES[take_below(d->t, ARRAY_LEN(TIMES))]));
 }
 
+/* A job and its lease, mostly together. */
+static struct str good_or_leased(struct draft *d, struct str name)
+{
+    size_t number = take_byte(d->t);
+    if (!d->leased || number % 8 == 7)
+        return good_text(name, number);
+    if (str_is(name, "job_id"))
+        return known_text(fuzz_server_known(), STR("leased_job"), d->lease = number);
+    if (str_is(name, "lease_token"))
+        return known_text(fuzz_server_known(), name, d->lease);
+    return good_text(name, number);
+}
+
 static void put_text(struct draft *d, const struct param *p)
 {
     if (take_one_in(d->t, 8)) {
@@ -88,7 +103,7 @@ static void put_text(struct draft *d, const struct param *p)
         put_time(d);
         return;
     default:
-        buf_put(&d->out, good_text(str_of(p->name), take_byte(d->t)));
+        buf_put(&d->out, good_or_leased(d, str_of(p->name)));
     }
 }
 
@@ -163,6 +178,15 @@ static void put_members(struct draft *d, const struct param *params, size_t coun
 }
 
 /* --- the parts of a request --- */
+
+static bool is_leased(const struct route *route)
+{
+    for (size_t i = 0; i < route->param_count; i++) {
+        if (strcmp(route->params[i].name, "lease_token") == 0)
+            return true;
+    }
+    return false;
+}
 
 static bool has_body(const struct route *route)
 {
@@ -278,7 +302,7 @@ static struct str tenant_of(struct taker *t)
 
 void route_request_make(struct route_request *r, const struct route *route, struct taker *t)
 {
-    struct draft d = {.t = t};
+    struct draft d = {.t = t, .leased = is_leased(route)};
     arena_init(&r->arena, MIB);
     buf_init(&d.out, 16 * KIB);
     struct str tenant = tenant_of(t);

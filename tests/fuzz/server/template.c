@@ -107,7 +107,7 @@ static const struct line SCRIPT[] = {
     CLAIM("ents"),
 
     {"GET", "/api/v1/webhooks"},
-    {"GET", "/api/v1/webhooks/$id/deliveries?limit=3"},
+    {"GET", "/api/v1/webhooks/$webhook_id/deliveries?limit=3"},
     {"GET", "/api/v1/runs?limit=200"},
     {"GET", "/api/v1/dead-letters"},
     {"GET", "/api/v1/keys"},
