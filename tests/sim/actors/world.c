@@ -168,12 +168,32 @@ static void recover(struct sim *w)
 
 /* --- checks --- */
 
+/* A timer that could not be fired, as on a full disk, is put off. It is then later than its job
+ * says, which the doctor reports; by the end of the history it must have been fired. */
+static bool is_put_off(const json_t *finding)
+{
+    const char *what = json_text(finding, "what");
+    return strcmp(what, "a job that waits for a time has no timer") == 0 ||
+           strcmp(what, "a timer is of no job that waits for it") == 0;
+}
+
+static bool only_put_off(const json_t *check)
+{
+    size_t i;
+    json_t *finding;
+    json_array_foreach (json_object_get(check, "found"), i, finding) {
+        if (!is_put_off(finding))
+            return false;
+    }
+    return true;
+}
+
 static void check_healthy(struct sim *w, const struct call *c)
 {
     size_t i;
     json_t *check;
     json_array_foreach (json_object_get(c->json, "checks"), i, check) {
-        if (json_is_true(json_object_get(check, "ok")))
+        if (json_is_true(json_object_get(check, "ok")) || (!w->calm && only_put_off(check)))
             continue;
         char *text = json_dumps(check, JSON_COMPACT);
         sim_fail(w, 0, "the doctor finds: %s", text);
