@@ -83,6 +83,21 @@ static void a_tenant_whose_id_is_none_is_damaged(void **state)
     db_close(db);
 }
 
+/* With --dev a worker of all tenants makes it, as any name that is used. */
+static void the_tenant_of_all_workers_is_not_damaged(void **state)
+{
+    struct db *db = open_writer(path_in(*state, "p.db").text);
+    struct tenant t = insert_tenant(db, "*");
+    struct arena arena;
+    struct tenant back;
+    bool found = false;
+    arena_init(&arena, MIB);
+    assert_ok(tenants_find_num(db, t.num, &arena, &found, &back));
+    assert_true(found);
+    arena_release(&arena);
+    db_close(db);
+}
+
 static void settings_and_counters_are_written_apart(void **state)
 {
     struct db *db = open_writer(path_in(*state, "p.db").text);
@@ -276,6 +291,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         folder_test(a_tenant_comes_back_as_it_was_written),
         folder_test(a_tenant_whose_id_is_none_is_damaged),
+        folder_test(the_tenant_of_all_workers_is_not_damaged),
         folder_test(settings_and_counters_are_written_apart),
         folder_test(those_with_a_limit_or_runs_are_in_use),
         folder_test(settings_are_found_by_tenant_and_version),
