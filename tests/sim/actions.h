@@ -39,6 +39,7 @@ struct actor {
     X(ACTOR_OPERATORS) \
     X(ACTOR_STARTS)    \
     X(ACTOR_MEMORY)    \
+    X(ACTOR_WAITERS)   \
     X(ACTOR_APPROVALS) \
     X(ACTOR_SIGNALS)   \
     X(ACTOR_WORKFLOWS) \

@@ -47,7 +47,8 @@
     X(ON_TWO)        /* two servers, each on its own store */                           \
     X(ON_INTERLEAVE) /* threads give way at every lock */                               \
     X(ON_CPU)        /* clocks move while code runs */                                  \
-    X(ON_BUDGET)     /* operations run out of the memory that they may use */
+    X(ON_BUDGET)     /* operations run out of the memory that they may use */           \
+    X(ON_WAITERS)    /* workers poll, and clients wait for their runs */
 
 enum sim_feature {
 #define X(symbol) symbol,
