@@ -91,16 +91,30 @@ enum err json_parse(struct str text, struct problem *p, json_t **ret)
     return ERR_OK;
 }
 
-bool json_same_text(struct str a, struct str b)
+enum err json_load(struct str text, json_t **ret)
 {
-    if (str_eq(a, b))
-        return true;
-    json_t *x = json_loadb(a.ptr, a.len, JSON_DECODE_ANY, NULL);
-    json_t *y = json_loadb(b.ptr, b.len, JSON_DECODE_ANY, NULL);
-    bool same = x != NULL && y != NULL && json_equal(x, y);
+    memory_ran_out = false;
+    json_t *value = json_loadb(text.ptr, text.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    if (value == NULL)
+        return memory_ran_out ? ERR_NO_MEMORY : ERR_DAMAGED;
+    *ret = value;
+    return ERR_OK;
+}
+
+enum err json_same_text(struct str a, struct str b, bool *ret)
+{
+    *ret = str_eq(a, b);
+    if (*ret)
+        return ERR_OK;
+    json_t *x = NULL;
+    json_t *y = NULL;
+    enum err e = json_load(a, &x);
+    if (e == ERR_OK)
+        e = json_load(b, &y);
+    *ret = e == ERR_OK && json_equal(x, y);
     json_decref(x);
     json_decref(y);
-    return same;
+    return e == ERR_NO_MEMORY ? e : ERR_OK;
 }
 
 /* --- numbers --- */

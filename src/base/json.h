@@ -23,8 +23,11 @@ bool json_whole(const json_t *value, int64_t *ret);
 /* The text with literals beyond 2^53 that have a fraction or an exponent, and are whole numbers,
  * written as integers. False, and nothing is put, when there are none. */
 bool json_put_whole_numbers(struct buf *out, struct str text);
-/* Two texts of the same value: the order of members and white space do not count. */
-bool json_same_text(struct str a, struct str b);
+/* Reads text that pawl has written. ERR_DAMAGED when it is no JSON, ERR_NO_MEMORY. The caller owns
+ * *ret. */
+MUST_CHECK enum err json_load(struct str text, json_t **ret);
+/* Two texts of the same value: the order of members and white space do not count. ERR_NO_MEMORY. */
+MUST_CHECK enum err json_same_text(struct str a, struct str b, bool *ret);
 
 /* These fail only when memory ran out or the buffer's ceiling was met: ask buf_ok(). */
 void json_put_plain(struct buf *out, const json_t *value);

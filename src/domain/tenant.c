@@ -126,15 +126,19 @@ void rate_limit_put(struct json_out *o, const char *name, const struct rate_limi
 
 typedef enum err read_setting(const json_t *json, struct problem *p, void *ret);
 
-static bool parse_kept(struct str text, read_setting *read, void *ret)
+static enum err parse_kept(struct str text, read_setting *read, void *ret)
 {
     struct problem p;
+    json_t *json = NULL;
+    enum err e = json_load(text, &json);
+    if (e != ERR_OK)
+        return e;
     problem_init(&p);
-    json_t *json = json_loadb(text.ptr, text.len, 0, NULL);
-    bool ok = json_is_object(json) && read(json, &p, ret) == ERR_OK;
+    if (!json_is_object(json) || read(json, &p, ret) != ERR_OK)
+        e = ERR_DAMAGED;
     json_decref(json);
     problem_release(&p);
-    return ok;
+    return e;
 }
 
 bool gate_policy_eq(const struct gate_policy *a, const struct gate_policy *b)
@@ -148,16 +152,16 @@ bool gate_policy_is_default(const struct gate_policy *gate)
     return gate_policy_eq(gate, &GATE_DEFAULT);
 }
 
-bool gate_policy_parse(struct str json, struct gate_policy *ret)
+enum err gate_policy_parse(struct str json, struct gate_policy *ret)
 {
     *ret = GATE_DEFAULT;
-    return json.len == 0 || parse_kept(json, read_gate, ret);
+    return json.len == 0 ? ERR_OK : parse_kept(json, read_gate, ret);
 }
 
-bool rate_limit_parse(struct str json, struct rate_limit *ret)
+enum err rate_limit_parse(struct str json, struct rate_limit *ret)
 {
     *ret = (struct rate_limit){0, 0};
-    return json.len == 0 || parse_kept(json, read_rate, ret);
+    return json.len == 0 ? ERR_OK : parse_kept(json, read_rate, ret);
 }
 
 /* An object member; null sets it to `when_null`. */

@@ -49,14 +49,15 @@ MUST_CHECK enum err tenant_apply(struct tenant *t, const json_t *body, struct ar
  */
 void tenant_put_settings(struct json_out *o, const struct tenant *t);
 
-/* How two of the settings are kept; empty text is the default. False for text that is none. */
+/* How two of the settings are kept; empty text is the default. ERR_DAMAGED for text that is none,
+ * ERR_NO_MEMORY. */
 void gate_policy_put(struct json_out *o, const char *name, const struct gate_policy *gate);
 /* Nothing that differs from the defaults. */
 bool gate_policy_is_default(const struct gate_policy *gate);
 bool gate_policy_eq(const struct gate_policy *a, const struct gate_policy *b);
-bool gate_policy_parse(struct str json, struct gate_policy *ret);
+MUST_CHECK enum err gate_policy_parse(struct str json, struct gate_policy *ret);
 void rate_limit_put(struct json_out *o, const char *name, const struct rate_limit *rate);
-bool rate_limit_parse(struct str json, struct rate_limit *ret);
+MUST_CHECK enum err rate_limit_parse(struct str json, struct rate_limit *ret);
 
 int64_t tenant_queue_max(const struct tenant *t);
 

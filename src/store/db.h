@@ -125,6 +125,9 @@ struct uuid db_uuid(struct db_rows *rows, int column);
 struct uuid db_uuid_or_nil(struct db_rows *rows, int column);
 struct sha256 db_hash(struct db_rows *rows, int column);
 void db_damaged(struct db_rows *rows, int column);
+/* What came of reading a column's text: the query ends with an error, which ERR_DAMAGED explains in
+ * the log. */
+void db_understood(struct db_rows *rows, int column, enum err e);
 /* Of a word that was looked up in a table of `count`: itself, or 0 and damage when it is not there.
  */
 unsigned db_known(struct db_rows *rows, int column, unsigned value, unsigned count);

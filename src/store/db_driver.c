@@ -110,6 +110,14 @@ void db_damaged(struct db_rows *rows, int column)
     buf_release(&row);
 }
 
+void db_understood(struct db_rows *rows, int column, enum err e)
+{
+    if (e == ERR_DAMAGED)
+        db_damaged(rows, column);
+    else if (rows->err == ERR_OK)
+        rows->err = e;
+}
+
 bool db_is_whole(const struct db_rows *rows)
 {
     return rows->err != ERR_DAMAGED;

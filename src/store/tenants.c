@@ -47,10 +47,9 @@ static void read_row(struct db_rows *rows, struct tenant *t)
     t->num = db_count(rows, AT_NUM);
     if (!tenant_id_ok(t->id) && !str_is(t->id, "*")) /* keys of workers for all tenants */
         db_damaged(rows, AT_ID);
-    if (!gate_policy_parse(db_str(rows, AT_GATE), &t->gate))
-        db_damaged(rows, AT_GATE);
-    if (!rate_limit_parse(db_str(rows, AT_RATE_LIMIT), &t->rate_limit))
-        db_damaged(rows, AT_RATE_LIMIT);
+    db_understood(rows, AT_GATE, gate_policy_parse(db_str(rows, AT_GATE), &t->gate));
+    db_understood(rows, AT_RATE_LIMIT,
+                  rate_limit_parse(db_str(rows, AT_RATE_LIMIT), &t->rate_limit));
 }
 
 COLUMNS_READ_ONE(read_one, struct tenant, TENANT_COLUMNS, read_row);

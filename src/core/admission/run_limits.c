@@ -100,11 +100,11 @@ enum err limits_load_again(struct limits_of_run *l, struct tx *tx, const struct 
                            const struct definition *def, const struct run *run,
                            enum at_limit at_limit, struct problem *p)
 {
-    json_t *input =
-        json_loadb(run->input.ptr, run->input.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-    if (input == NULL)
-        return problem_set(p, ERR_DAMAGED, "The run's stored input is not JSON");
-    enum err e = limits_load(l, tx, tenant, def, input, at_limit, p);
+    json_t *input = NULL;
+    enum err e = json_load(run->input, &input);
+    if (e != ERR_OK)
+        return problem_set(p, e, "The run's stored input cannot be read");
+    e = limits_load(l, tx, tenant, def, input, at_limit, p);
     json_decref(input);
     return e;
 }

@@ -459,13 +459,14 @@ static struct str digest_of(struct tx *tx, const json_t *answer)
 
 /* It is over, or waits for its next attempt or already for a worker: the same result again is
  * answered. */
-static bool is_known(const struct finish_job_input *in, const struct job *job, struct str digest)
+static enum err is_known(const struct finish_job_input *in, const struct job *job,
+                         struct str digest, bool *ret)
 {
-    if (in->failed)
-        return (job->state == JOB_FAILED || job->state == JOB_SCHEDULED ||
-                job->state == JOB_PENDING) &&
-               json_same_text(job->error, in->error);
-    return job->state == JOB_SUCCEEDED && str_eq(job->output, digest);
+    *ret = job->state == JOB_SUCCEEDED && str_eq(job->output, digest);
+    if (!in->failed)
+        return ERR_OK;
+    *ret = job->state == JOB_FAILED || job->state == JOB_SCHEDULED || job->state == JOB_PENDING;
+    return *ret ? json_same_text(job->error, in->error, ret) : ERR_OK;
 }
 
 static enum err take_failure(struct entity_txn *m, const struct finish_job_input *in,
@@ -504,7 +505,11 @@ static enum err finish(struct op *op, struct tx *tx, const struct finish_job_inp
         if (digest.ptr == NULL)
             return problem_set(&op->problem, ERR_NO_MEMORY, "No memory for the answer");
     }
-    if (is_known(in, job, digest)) {
+    bool known;
+    e = is_known(in, job, digest, &known);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "Cannot compare the results");
+    if (known) {
         *ret_changed = false;
         answer_call(o, &m, job, in->failed ? "already_failed" : "already_completed");
         return ERR_OK;

@@ -49,9 +49,10 @@ static enum err compose_prompt(struct run_txn *m, const struct job *job, const j
 
 static enum err parse_kept(struct tx *tx, struct str text, const json_t **ret)
 {
-    json_t *json = json_loadb(text.ptr, text.len, JSON_DECODE_ANY, NULL);
-    if (json == NULL)
-        return ERR_DAMAGED;
+    json_t *json = NULL;
+    enum err e = json_load(text, &json);
+    if (e != ERR_OK)
+        return e;
     if (!read_tx_keep_json(&tx->read, json))
         return ERR_NO_MEMORY;
     *ret = json;

@@ -9,11 +9,12 @@
 /* JSON that the store wrote; lives until the transaction ends. */
 static const json_t *parsed(struct values *v, struct str text)
 {
-    json_t *json = text.len > 0 ? json_loadb(text.ptr, text.len, JSON_DECODE_ANY, NULL) : NULL;
-    if (json == NULL && text.len > 0)
-        v->err = ERR_DAMAGED;
-    else if (json != NULL && !read_tx_keep_json(v->m->read_tx, json))
-        v->err = ERR_NO_MEMORY;
+    json_t *json = NULL;
+    enum err e = text.len > 0 ? json_load(text, &json) : ERR_OK;
+    if (json != NULL && !read_tx_keep_json(v->m->read_tx, json))
+        e = ERR_NO_MEMORY;
+    if (e != ERR_OK)
+        v->err = e;
     return v->err == ERR_OK ? json : NULL;
 }
 

@@ -130,9 +130,10 @@ static enum err load_items(struct run_txn *m, size_t step)
     enum err e = map_items_find(m->tx->db, m->run.num, (int64_t)step, &m->tx->arena, &text);
     if (e != ERR_OK)
         return e;
-    json_t *items = json_loadb(text.ptr, text.len, 0, NULL);
-    if (items == NULL)
-        return ERR_DAMAGED;
+    json_t *items = NULL;
+    e = json_load(text, &items);
+    if (e != ERR_OK)
+        return e;
     if (!read_tx_keep_json(&m->tx->read, items))
         return ERR_NO_MEMORY;
     m->items = items;

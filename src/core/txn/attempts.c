@@ -4,14 +4,15 @@
 #include "base/limits.h"
 #include "core/txn/render.h"
 
-enum { LOAD_FLAGS = JSON_DECODE_ANY | JSON_ALLOW_NUL };
-
 static const char *const END_NAMES[] = {"failed", "timed_out", "lease_expired"};
 static_assert(ARRAY_LEN(END_NAMES) == ATTEMPT_END_COUNT, "one name for each");
 
-static json_t *load(struct str text)
+/* NULL when there is none, or when it is damaged: what is lost is a display of the past. */
+static enum err load(struct str text, json_t **ret)
 {
-    return text.len > 0 ? json_loadb(text.ptr, text.len, LOAD_FLAGS, NULL) : NULL;
+    *ret = NULL;
+    enum err e = text.len > 0 ? json_load(text, ret) : ERR_OK;
+    return e == ERR_DAMAGED ? ERR_OK : e;
 }
 
 /* The attempts that were lost; NULL when none was, or when their text cannot be read. */
@@ -20,7 +21,8 @@ static enum err load_lost(struct read_tx *tx, const struct job *job, json_t **re
     struct buf text;
     buf_init(&text, ATTEMPTS_TEXT_MAX);
     enum err e = jobs_attempts(tx->db, job->owner, job->ordinal, &text);
-    *ret = e == ERR_OK ? load(buf_str(&text)) : NULL;
+    if (e == ERR_OK)
+        e = buf_ok(&text) ? load(buf_str(&text), ret) : ERR_NO_MEMORY;
     buf_release(&text);
     return e;
 }
@@ -29,7 +31,9 @@ struct str attempt_error(struct read_tx *tx, struct str error)
 {
     if (error.len <= ATTEMPT_ERROR_MAX)
         return error;
-    json_t *whole = load(error);
+    json_t *whole;
+    if (load(error, &whole) != ERR_OK)
+        return STR_NONE;
     struct str code = json_str(json_object_get(whole, "code"));
     struct str message = json_str(json_object_get(whole, "message"));
     char cut[ATTEMPT_MESSAGE_MAX + 1];

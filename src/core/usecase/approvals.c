@@ -207,9 +207,10 @@ static enum err see_edit(struct deciding *d)
     const struct str shown = d->f.approval.content;
     if (d->in->edited == NULL)
         return ERR_OK;
-    json_t *content = json_loadb(shown.ptr, shown.len, JSON_DECODE_ANY, NULL);
-    if (content == NULL)
-        return ERR_NO_MEMORY;
+    json_t *content = NULL;
+    enum err e = json_load(shown, &content);
+    if (e != ERR_OK)
+        return e;
     d->edits = !json_equal(content, d->in->edited);
     json_decref(content);
     return ERR_OK;

@@ -32,9 +32,10 @@ enum err internal_start(struct tx *tx, const struct internal_start *s, struct pr
     enum err e = read_tx_tenant_num(&tx->read, s->tenant, &tenant);
     if (e != ERR_OK)
         return e;
-    json_t *input = json_loadb(s->input.ptr, s->input.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-    if (input == NULL)
-        return ERR_DAMAGED;
+    json_t *input = NULL;
+    e = json_load(s->input, &input);
+    if (e != ERR_OK)
+        return e;
     struct start_run_input in = {
         .workflow_id = s->workflow_id,
         .input = input,

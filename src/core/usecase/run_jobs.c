@@ -120,9 +120,13 @@ static void answer_finished(struct json_out *o, const struct job *job, const cha
 static enum err answer_again(struct op *op, const struct finish_job_input *in, struct json_out *o,
                              const struct job *job, const struct run_txn *m, bool *ret_changed)
 {
-    bool again = in->failed
-                     ? job->state == JOB_FAILED && json_same_text(job->error, in->error)
-                     : job->state == JOB_SUCCEEDED && json_same_text(job->output, in->output);
+    bool again = false;
+    enum err e = ERR_OK;
+    if (job->state == (in->failed ? JOB_FAILED : JOB_SUCCEEDED))
+        e = in->failed ? json_same_text(job->error, in->error, &again)
+                       : json_same_text(job->output, in->output, &again);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "Cannot compare the results");
     if (!again)
         return problem_set(&op->problem, ERR_LEASE_LOST, "The job has already ended (status: %s)",
                            job_state_name(job->state));
@@ -132,10 +136,10 @@ static enum err answer_again(struct op *op, const struct finish_job_input *in, s
 }
 
 /* A failure that was reported before, and waits for its next attempt or already for a worker. */
-static bool is_reported(const struct finish_job_input *in, const struct job *job)
+static enum err is_reported(const struct finish_job_input *in, const struct job *job, bool *ret)
 {
-    return in->failed && (job->state == JOB_SCHEDULED || job->state == JOB_PENDING) &&
-           json_same_text(job->error, in->error);
+    *ret = in->failed && (job->state == JOB_SCHEDULED || job->state == JOB_PENDING);
+    return *ret ? json_same_text(job->error, in->error, ret) : ERR_OK;
 }
 
 static enum err finish(struct op *op, struct tx *tx, const struct finish_job_input *in,
@@ -151,7 +155,11 @@ static enum err finish(struct op *op, struct tx *tx, const struct finish_job_inp
                             "This is not the job's current lease, so the result was ignored");
     if (job_has_ended(job->state))
         return answer_again(op, in, o, job, &m, ret_changed);
-    if (is_reported(in, job)) {
+    bool reported;
+    e = is_reported(in, job, &reported);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "Cannot compare the results");
+    if (reported) {
         *ret_changed = false;
         answer_finished(o, job, "already_failed", &m);
         return ERR_OK;

@@ -1,6 +1,8 @@
 /* Strict reading of JSON: what is taken, what is refused, and how the refusal reads. */
 #include "json_refused.h"
 
+#include "fault_support/memory.h"
+
 static const char SAMPLE[] =
     "{\"name\":\"caf\xC3\xA9 \\u00e9\\ud83d\\ude00\\n\",\"list\":[1,-2.5e3,true,"
     "false,null,[],{}],\"deep\":{\"a\":{\"b\":[[\"\\\"\"]]}}}";
@@ -470,6 +472,53 @@ static void mangled_documents_are_read_or_refused_cleanly(void **state)
     buf_release(&written);
 }
 
+/* --- text that was written before --- */
+
+static enum err compare(const char *a, const char *b, bool *ret)
+{
+    return json_same_text(str_of(a), str_of(b), ret);
+}
+
+static void texts_of_one_value_are_the_same(void **state)
+{
+    (void)state;
+    bool same = false;
+    assert_int_equal(compare("{\"a\":1,\"b\":[2]}", "{ \"b\":[2], \"a\":1}", &same), ERR_OK);
+    assert_true(same);
+    assert_int_equal(compare("{\"a\":1}", "{\"a\":2}", &same), ERR_OK);
+    assert_false(same);
+    assert_int_equal(compare("{", "{\"a\":2}", &same), ERR_OK);
+    assert_false(same);
+    assert_int_equal(compare("odd", "odd", &same), ERR_OK);
+    assert_true(same);
+    assert_int_equal(compare(NULL, "1", &same), ERR_OK);
+    assert_false(same);
+}
+
+static void what_was_kept_is_never_called_damaged_or_different_for_want_of_memory(void **state)
+{
+    (void)state;
+    json_t *value = NULL;
+    assert_int_equal(json_load(STR("{\"a\":"), &value), ERR_DAMAGED);
+    bool met = true;
+    for (int64_t nth = 1; met; nth++) {
+        memory_arm(nth);
+        enum err e = json_load(str_of(SAMPLE), &value);
+        met = memory_disarm();
+        assert_int_equal(e, met ? ERR_NO_MEMORY : ERR_OK);
+    }
+    json_decref(value);
+    met = true;
+    for (int64_t nth = 1; met; nth++) {
+        bool same = false;
+        memory_arm(nth);
+        enum err e = compare("{\"a\":1}", "{ \"a\":1}", &same);
+        met = memory_disarm();
+        assert_int_equal(e, met ? ERR_NO_MEMORY : ERR_OK);
+        assert_true(met || same);
+    }
+}
+
 /* --- memory --- */
 
 static json_malloc_t allocate_really;
@@ -547,6 +596,8 @@ int main(void)
         cmocka_unit_test(the_reason_names_line_and_column),
         cmocka_unit_test(mangled_documents_are_read_or_refused_cleanly),
         cmocka_unit_test(running_out_of_memory_is_never_the_callers_fault),
+        cmocka_unit_test(texts_of_one_value_are_the_same),
+        cmocka_unit_test(what_was_kept_is_never_called_damaged_or_different_for_want_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -431,13 +431,13 @@ static void a_kept_gate_is_read_back_or_is_no_gate(void **state)
     struct json_out o = json_out_to(&text);
     gate_policy_put(&o, NULL, &gate);
     struct gate_policy back;
-    assert_true(gate_policy_parse(buf_str(&text), &back));
+    assert_int_equal(gate_policy_parse(buf_str(&text), &back), ERR_OK);
     assert_gate(&back, &gate);
-    assert_true(gate_policy_parse(STR(""), &back));
+    assert_int_equal(gate_policy_parse(STR(""), &back), ERR_OK);
     assert_gate(&back, &GATE_DEFAULT);
     static const char *const BAD[] = {"null", "[]", "{", "{\"policy\":\"none\"}", "{\"x\":1}"};
     for (size_t i = 0; i < ARRAY_LEN(BAD); i++)
-        assert_false(gate_policy_parse(str_of(BAD[i]), &back));
+        assert_int_equal(gate_policy_parse(str_of(BAD[i]), &back), ERR_DAMAGED);
     buf_release(&text);
 }
 
@@ -445,14 +445,14 @@ static void a_kept_rate_is_read_back_or_is_no_rate(void **state)
 {
     (void)state;
     struct rate_limit back;
-    assert_true(rate_limit_parse(STR("{\"per_second\":3,\"burst\":4}"), &back));
+    assert_int_equal(rate_limit_parse(STR("{\"per_second\":3,\"burst\":4}"), &back), ERR_OK);
     assert_rate(&back, 3, 4);
-    assert_true(rate_limit_parse(STR(""), &back));
+    assert_int_equal(rate_limit_parse(STR(""), &back), ERR_OK);
     assert_rate(&back, 0, 0);
     static const char *const BAD[] = {"null", "5", "{}", "{\"per_second\":3}",
                                       "{\"per_second\":0,\"burst\":4}"};
     for (size_t i = 0; i < ARRAY_LEN(BAD); i++)
-        assert_false(rate_limit_parse(str_of(BAD[i]), &back));
+        assert_int_equal(rate_limit_parse(str_of(BAD[i]), &back), ERR_DAMAGED);
 }
 
 int main(void)
