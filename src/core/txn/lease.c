@@ -15,14 +15,15 @@ void lease_token(const struct tx *tx, const struct job *job, char out[static LEA
                           job->worker};
     struct str key = {(const char *)tx->lease_key.bytes, sizeof(tx->lease_key.bytes)};
     struct sha256 hash = hmac_sha256(key, parts, ARRAY_LEN(parts));
-    struct buf text;
-    buf_init(&text, LEASE_TOKEN_MAX);
-    buf_put_i64(&text, job->lease_epoch);
-    buf_put_char(&text, '.');
-    buf_put_hex(&text, hash.bytes, TOKEN_HEX / 2);
-    assert(buf_ok(&text) && text.len < LEASE_TOKEN_MAX);
-    memcpy(out, text.ptr, text.len + 1);
-    buf_release(&text);
+    static const char DIGITS[] = "0123456789abcdef";
+    int len = snprintf(out, LEASE_TOKEN_MAX, "%lld.", (long long)job->lease_epoch);
+    assert(len > 0 && len + TOKEN_HEX < LEASE_TOKEN_MAX);
+    char *at = out + len;
+    for (size_t i = 0; i < TOKEN_HEX / 2; i++) {
+        *at++ = DIGITS[hash.bytes[i] >> 4];
+        *at++ = DIGITS[hash.bytes[i] & 0xF];
+    }
+    *at = '\0';
 }
 
 /* Takes as long whatever they have in common. */
