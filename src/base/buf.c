@@ -21,7 +21,7 @@ void buf_release(struct buf *b)
 void buf_clear(struct buf *b)
 {
     b->len = 0;
-    b->failed = false;
+    b->failed = b->refused = false;
     if (b->ptr != NULL)
         b->ptr[0] = '\0';
 }
@@ -32,7 +32,7 @@ static bool buf_reserve(struct buf *b, size_t more)
     if (b->failed)
         return false;
     if (more > b->max || b->len > b->max - more || more >= SIZE_MAX - b->len) {
-        b->failed = true;
+        b->failed = b->refused = true;
         return false;
     }
     size_t need = b->len + more + 1;

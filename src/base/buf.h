@@ -13,6 +13,7 @@ struct buf {
     size_t cap;
     size_t max;
     bool failed;
+    bool refused; /* … at the ceiling, and not because the machine is short of memory */
 };
 
 /* Allocates nothing until the first append; max is the largest length it may reach. */

@@ -8,8 +8,8 @@
 #include "domain/entity/entity_answer.h"
 #include "store/entity/inbox.h"
 
-/* JSON in the arena; ptr NULL when memory ran out or it is longer than it may be. */
-static struct str text_of(struct tx *tx, const json_t *value, size_t max)
+/* JSON in the arena. ERR_ANSWER_INVALID when it is longer than it may be, ERR_NO_MEMORY. */
+static enum err text_of(struct tx *tx, const json_t *value, size_t max, struct str *ret)
 {
     struct buf text;
     buf_init(&text, max);
@@ -17,7 +17,11 @@ static struct str text_of(struct tx *tx, const json_t *value, size_t max)
         json_put_plain(&text, value);
     else
         buf_put(&text, STR("null"));
-    return arena_take(&tx->arena, &text);
+    bool too_long = text.refused;
+    *ret = arena_take(&tx->arena, &text);
+    if (ret->ptr != NULL)
+        return ERR_OK;
+    return too_long ? ERR_ANSWER_INVALID : ERR_NO_MEMORY;
 }
 
 /* --- may it be applied: nothing is written before all of this is known --- */
@@ -44,9 +48,10 @@ static enum err check_timers(struct op *op, struct entity_txn *m, const struct e
     struct names names = {a, (int64_t)a->timer_count};
     enum err e = ERR_OK;
     for (size_t i = 0; i < a->timer_count; i++) {
-        const json_t *payload = a->timers[i].payload;
-        if (payload != NULL && text_of(m->tx, payload, ENTITY_TIMER_PAYLOAD_MAX).ptr == NULL)
-            return problem_set(&op->problem, ERR_ANSWER_INVALID,
+        struct str text;
+        e = text_of(m->tx, a->timers[i].payload, ENTITY_TIMER_PAYLOAD_MAX, &text);
+        if (e != ERR_OK)
+            return problem_set(&op->problem, e,
                                "output: set_timers[%zu].payload: may have at most %d bytes", i,
                                ENTITY_TIMER_PAYLOAD_MAX);
     }
@@ -65,6 +70,7 @@ static enum err check_results(struct op *op, struct entity_txn *m, const struct 
     enum err e = ERR_OK;
     for (size_t i = 0; i < a->result_count && e == ERR_OK; i++) {
         struct entity_update update;
+        struct str text;
         int64_t seq = a->results[i].seq;
         bool found = false;
         if (seq > x->consumed_seq && seq <= x->given_seq)
@@ -73,11 +79,12 @@ static enum err check_results(struct op *op, struct entity_txn *m, const struct 
             e = problem_set(&op->problem, ERR_ANSWER_INVALID,
                             "output: results[%zu].seq: this call has no update %lld", i,
                             (long long)seq);
-        if (e == ERR_OK &&
-            text_of(m->tx, a->results[i].outcome, ENTITY_UPDATE_RESULT_MAX).ptr == NULL)
-            e = problem_set(&op->problem, ERR_ANSWER_INVALID,
-                            "output: results[%zu]: may have at most %d bytes", i,
-                            ENTITY_UPDATE_RESULT_MAX);
+        if (e != ERR_OK)
+            return e;
+        e = text_of(m->tx, a->results[i].outcome, ENTITY_UPDATE_RESULT_MAX, &text);
+        if (e != ERR_OK)
+            return problem_set(&op->problem, e, "output: results[%zu]: may have at most %d bytes",
+                               i, ENTITY_UPDATE_RESULT_MAX);
     }
     return e;
 }
@@ -85,14 +92,17 @@ static enum err check_results(struct op *op, struct entity_txn *m, const struct 
 static enum err check(struct op *op, struct entity_txn *m, const struct entity_answer *a,
                       bool migrates, struct str *ret_state)
 {
-    *ret_state = a->state != NULL ? text_of(m->tx, a->state, ENTITY_STATE_MAX) : STR_NONE;
-    if (a->state != NULL && ret_state->ptr == NULL)
-        return problem_set(&op->problem, ERR_ANSWER_INVALID,
-                           "output: state: may have at most %d bytes", ENTITY_STATE_MAX);
+    enum err e = ERR_OK;
+    *ret_state = STR_NONE;
+    if (a->state != NULL)
+        e = text_of(m->tx, a->state, ENTITY_STATE_MAX, ret_state);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "output: state: may have at most %d bytes",
+                           ENTITY_STATE_MAX);
     if (migrates && (a->finished || a->result_count > 0))
         return problem_set(&op->problem, ERR_ANSWER_INVALID,
                            "output: a migration cannot have results or finish the entity");
-    enum err e = check_timers(op, m, a);
+    e = check_timers(op, m, a);
     return e == ERR_OK ? check_results(op, m, a) : e;
 }
 
@@ -109,9 +119,9 @@ static enum err apply_timers(struct entity_txn *m, const struct entity_answer *a
         struct entity_timer t = {
             .entity = entity, .name = a->timers[i].name, .due_at = a->timers[i].due_at};
         if (a->timers[i].payload != NULL)
-            t.payload = text_of(m->tx, a->timers[i].payload, ENTITY_TIMER_PAYLOAD_MAX);
-        e = a->timers[i].payload != NULL && t.payload.ptr == NULL ? ERR_NO_MEMORY
-                                                                  : entity_timers_put(db, &t);
+            e = text_of(m->tx, a->timers[i].payload, ENTITY_TIMER_PAYLOAD_MAX, &t.payload);
+        if (e == ERR_OK)
+            e = entity_timers_put(db, &t);
     }
     if (e == ERR_OK && a->finished)
         e = entity_timers_remove_all(db, entity);
@@ -151,9 +161,9 @@ static enum err decide_updates(struct entity_txn *m, const struct entity_answer 
         bool decided = false;
         told.seq = a->results[i].seq;
         told.rejected = a->results[i].rejected;
-        told.outcome = text_of(m->tx, a->results[i].outcome, ENTITY_UPDATE_RESULT_MAX);
-        e = told.outcome.ptr != NULL ? entity_updates_decide(m->tx->db, &told, &decided)
-                                     : ERR_NO_MEMORY;
+        e = text_of(m->tx, a->results[i].outcome, ENTITY_UPDATE_RESULT_MAX, &told.outcome);
+        if (e == ERR_OK)
+            e = entity_updates_decide(m->tx->db, &told, &decided);
         *ret_decided += decided;
     }
     int64_t rest = 0;

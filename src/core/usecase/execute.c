@@ -93,7 +93,9 @@ static enum err run_use_case(struct op *op, struct tx *tx)
         op->err = follow_up(tx, &op->problem);
     read_tx_drop_json(&tx->read);
     if (op->err == ERR_OK && !buf_ok(&op->answer.body))
-        op->err = problem_set(&op->problem, ERR_TOO_LARGE, "The answer is too large");
+        op->err = op->answer.body.refused
+                      ? problem_set(&op->problem, ERR_TOO_LARGE, "The answer is too large")
+                      : problem_set(&op->problem, ERR_NO_MEMORY, "No memory for the answer");
     op->err = tx_own_error(tx, op->err);
     if (err_rolls_back(op->err))
         return op->err;

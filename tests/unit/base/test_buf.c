@@ -135,8 +135,11 @@ static void one_byte_past_the_ceiling_fails(void **state)
         assert_true(buf_ok(&b));
         put_five(&b, way);
         assert_false(buf_ok(&b));
+        assert_true(b.refused);
         assert_true(b.len <= 9);
         assert_memory_equal(b.ptr, "12345", 5);
+        buf_clear(&b);
+        assert_false(b.refused);
         buf_release(&b);
     }
 }
