@@ -139,12 +139,12 @@ static bool keep(char *to, size_t size, struct str text)
     return true;
 }
 
-static bool put_id(struct event_json *out, const struct event_source *source,
-                   const struct event *event, unsigned flags)
+static enum err put_id(struct event_json *out, const struct event_source *source,
+                       const struct event *event, unsigned flags)
 {
     struct buf id;
     if (flags & EVENT_NAMED_BY_JOB && event->published_as.len != UUID_TEXT_LEN)
-        return false;
+        return ERR_INTERNAL;
     buf_init(&id, EVENT_ID_MAX);
     if (flags & EVENT_NAMED_BY_JOB) {
         buf_put(&id, STR("approval:"));
@@ -154,9 +154,11 @@ static bool put_id(struct event_json *out, const struct event_source *source,
         buf_put_char(&id, ':');
         buf_put_i64(&id, event->seq);
     }
-    bool ok = buf_ok(&id) && keep(out->id, sizeof(out->id), buf_str(&id));
+    enum err e = buf_ok(&id) ? ERR_OK : ERR_NO_MEMORY;
+    if (e == ERR_OK && !keep(out->id, sizeof(out->id), buf_str(&id)))
+        e = ERR_INTERNAL;
     buf_release(&id);
-    return ok;
+    return e;
 }
 
 enum err event_json_fill(struct event_json *out, const struct event_source *source,
@@ -165,9 +167,12 @@ enum err event_json_fill(struct event_json *out, const struct event_source *sour
     struct str data = event->data;
     unsigned flags = flags_of(event);
     bool is_object = data.len == 0 || (data.ptr[0] == '{' && data.ptr[data.len - 1] == '}');
-    if (!is_object || source->tenant.len > TENANT_ID_MAX || !put_id(out, source, event, flags) ||
+    if (!is_object || source->tenant.len > TENANT_ID_MAX ||
         !keep(out->type, sizeof(out->type), event_published_type(event)))
         return ERR_INTERNAL;
+    enum err e = put_id(out, source, event, flags);
+    if (e != ERR_OK)
+        return e;
     put_frame(out, source, event, flags);
     return buf_ok(&out->body) ? ERR_OK : ERR_NO_MEMORY;
 }

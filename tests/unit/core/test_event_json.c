@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "core/txn/event_json.h"
+#include "fault_support/memory.h"
 
 #include <stdlib.h>
 
@@ -263,6 +264,21 @@ static void rows_that_the_timeline_never_writes_are_refused(void **state)
     }
 }
 
+/* A damaged event is skipped for good; one for which memory is wanting is tried again. */
+static void an_event_is_never_called_damaged_for_want_of_memory(void **state)
+{
+    (void)state;
+    bool met = true;
+    for (int64_t nth = 1; met; nth++) {
+        struct event_json out;
+        memory_arm(nth);
+        enum err e = fill(&out, "job.approved", "{\"n\":1}", JOB);
+        met = memory_disarm();
+        assert_int_equal(e, met ? ERR_NO_MEMORY : ERR_OK);
+        event_json_release(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +294,7 @@ int main(void)
         cmocka_unit_test(the_same_event_is_written_the_same_way_each_time),
         cmocka_unit_test(one_that_was_filled_before_holds_only_the_new_event),
         cmocka_unit_test(rows_that_the_timeline_never_writes_are_refused),
+        cmocka_unit_test(an_event_is_never_called_damaged_for_want_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@ function(let_memory_fail target)
 endfunction()
 let_memory_fail(store_test_out_of_memory)
 let_memory_fail(domain_test_out_of_memory)
+let_memory_fail(core_test_event_json)
 let_memory_fail(base_test_json)
 
 # Every call of the engine's tests (sweep.h).
