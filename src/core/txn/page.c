@@ -30,6 +30,15 @@ void page_set_last(struct page *page, struct str place)
     page->last[place.len] = '\0';
 }
 
+void page_take_last(struct page *page, struct buf *place)
+{
+    if (buf_ok(place))
+        page_set_last(page, buf_str(place));
+    else
+        page->out.buf->failed = true;
+    buf_release(place);
+}
+
 void page_set_last_number(struct page *page, int64_t place)
 {
     (void)snprintf(page->last, sizeof(page->last), "%lld", (long long)place);

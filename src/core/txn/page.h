@@ -18,6 +18,8 @@ struct page page_begin(struct op *op, int64_t limit);
 /* True when the row belongs to the page; the caller renders it and sets `last`. */
 MUST_CHECK bool page_takes(struct page *page);
 void page_set_last(struct page *page, struct str place);
+/* Releases `place`. When that has failed, so has the answer: a list must not end early. */
+void page_take_last(struct page *page, struct buf *place);
 void page_set_last_number(struct page *page, int64_t place);
 void page_end(struct page *page);
 

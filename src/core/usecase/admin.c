@@ -150,7 +150,7 @@ static enum err rollback_tenant(struct op *op, struct tx *tx)
         e = tenant_apply(&changed, json, &tx->arena, &op->problem);
     json_decref(json);
     if (e != ERR_OK) /* what was kept must be readable */
-        return problem_set(&op->problem, ERR_DAMAGED, "The stored settings are damaged");
+        return problem_set(&op->problem, err_of_other(e), "The stored settings cannot be read");
     return set_tenant(op, tx, tenant, changed, "tenant.rollback");
 }
 
@@ -324,8 +324,7 @@ static void add_key(void *ctx, const struct api_key *key)
     struct buf id;
     buf_init(&id, UUID_TEXT_LEN);
     buf_put_uuid(&id, key->id);
-    page_set_last(page, buf_str(&id));
-    buf_release(&id);
+    page_take_last(page, &id);
 }
 
 static enum err list_keys(struct op *op, struct read_tx *tx)

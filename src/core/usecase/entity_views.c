@@ -152,8 +152,7 @@ static bool add_entity(void *ctx, const struct entity *x)
     struct buf place;
     buf_init(&place, CURSOR_MAX);
     buf_put_hex(&place, x->name.ptr, x->name.len);
-    page_set_last(&p->page, buf_str(&place));
-    buf_release(&place);
+    page_take_last(&p->page, &place);
     return true;
 }
 

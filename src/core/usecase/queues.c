@@ -303,9 +303,7 @@ static void set_cursor(struct page *page, struct str worker)
     struct buf hex;
     buf_init(&hex, CURSOR_MAX);
     buf_put_hex(&hex, (const unsigned char *)worker.ptr, worker.len);
-    if (buf_ok(&hex))
-        page_set_last(page, buf_str(&hex));
-    buf_release(&hex);
+    page_take_last(page, &hex);
 }
 
 static int hex_value(char c)
