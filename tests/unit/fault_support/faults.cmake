@@ -29,11 +29,20 @@ endforeach()
 # turns, caches), of what one turn of the writer does, and those that would take long. Not under a sanitizer, which would
 # run nearly all of our code there many times.
 set(FAULTY_STORE approvals approval_decisions approval_timing engine_steps entities entity_history entity_updates give_back
-  schedules step_types webhook_sending why run_control lists not_found admin streams)
+  schedules step_types webhook_sending why run_control lists not_found admin streams workers waits definitions)
 if(NOT PAWL_SANITIZE)
   foreach(name ${FAULTY_STORE})
     add_test(NAME engine/test_${name}.faults COMMAND engine_test_${name})
     set_tests_properties(engine/test_${name}.faults PROPERTIES
       ENVIRONMENT "PAWL_TEST_STORE=failing;PAWL_TEST_FAULTS=store")
+  endforeach()
+endif()
+# And these with every allocation failing; under ASan too, which sees what is not released.
+set(FAULTY_MEMORY approvals approval_decisions engine_steps entities entity_updates give_back step_types why run_signals
+  lists not_found admin definitions)
+if(NOT PAWL_SANITIZE STREQUAL "thread")
+  foreach(name ${FAULTY_MEMORY})
+    add_test(NAME engine/test_${name}.memory COMMAND engine_test_${name})
+    set_tests_properties(engine/test_${name}.memory PROPERTIES ENVIRONMENT "PAWL_TEST_FAULTS=memory")
   endforeach()
 endif()
