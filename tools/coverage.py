@@ -40,20 +40,21 @@ def build(folder, options):
 
 
 def measure(folder, only, seeds):
-    """Runs the tests; their profiles are in folder/profiles. A test that fails makes the figures worthless."""
+    """Runs the tests and merges their profiles; False when a test has failed."""
     profiles = folder / "profiles"
     profiles.mkdir(exist_ok=True)
     for old in profiles.glob("*.profraw"):
         old.unlink()
     # %m: one file for each program, into which its processes merge their counts.
     env = {**os.environ, "LLVM_PROFILE_FILE": f"{profiles}/%m.profraw", "PAWL_HISTORIES": "20"}
-    run(["ctest", "--test-dir", folder, "--output-on-failure", "-j", os.cpu_count(), "--no-tests=error", "-R", only], env=env)
+    runs = [run(["ctest", "--test-dir", folder, "-j", os.cpu_count(), "--no-tests=error", "-R", only], quiet=True, env=env)]
     sim = folder / "tests/sim"
     if sim.is_file() and seeds:
-        run([sim, "--seeds", seeds], env=env)
-    merged = folder / "coverage.profdata"
-    run(["llvm-profdata-14", "merge", "-sparse", "-o", merged, *sorted(profiles.glob("*.profraw"))])
-    return merged
+        runs.append(run([sim, "--seeds", seeds], quiet=True, env=env))
+    for failed in (done for done in runs if done.returncode != 0):
+        print("\n".join(failed.stdout.splitlines()[-20:]))
+    run(["llvm-profdata-14", "merge", "-sparse", "-o", folder / "coverage.profdata", *sorted(profiles.glob("*.profraw"))])
+    return all(done.returncode == 0 for done in runs)
 
 
 def export(folder, merged):
@@ -214,7 +215,7 @@ def report(data, args):
         print(folders[top].row(f"\n{top}").strip())
     if low:
         print(f"FAIL: fewer than {args.fail_under}% of the branches of {' and '.join(low)} are taken")
-    return 1 if low else 0
+    return bool(low)
 
 
 def main():
@@ -229,10 +230,14 @@ def main():
     parser.add_argument("--again", action="store_true", help="only report what was measured last")
     args = parser.parse_args()
     folder = args.build.resolve()
+    passed = True
     if not args.again:
         build(folder, args.cmake)
-        measure(folder, args.only, args.seeds)
-    return report(export(folder, folder / "coverage.profdata"), args)
+        passed = measure(folder, args.only, args.seeds)
+    low = report(export(folder, folder / "coverage.profdata"), args)
+    if not passed:
+        print("FAIL: tests have failed, see above")
+    return 1 if low or not passed else 0
 
 
 if __name__ == "__main__":
