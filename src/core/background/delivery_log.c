@@ -10,19 +10,21 @@ static int64_t num_of_ms(int64_t ms)
     return MAX(ms, (int64_t)0) << 12; /* as uuid_time() counts */
 }
 
-/* Disables a webhook whose receiver cannot keep up. */
-static enum err stop_if_flooded(struct delivery_log *log, struct tx *tx)
+/* Disables a webhook whose receiver cannot keep up. *ret_enabled: it is still sent to. */
+static enum err stop_if_flooded(struct delivery_log *log, struct tx *tx, bool *ret_enabled)
 {
     struct webhook w;
     bool found = false;
     int64_t waiting = 0;
-    enum err e = deliveries_waiting(tx->db, log->webhook, DELIVERIES_WAITING_MAX + 1, &waiting);
+    enum err e = webhooks_find_num(tx->db, log->webhook, &tx->arena, &found, &w);
+    *ret_enabled = e == ERR_OK && found && w.disabled_at < 0;
+    if (!*ret_enabled)
+        return e;
+    e = deliveries_waiting(tx->db, log->webhook, DELIVERIES_WAITING_MAX + 1, &waiting);
     if (e != ERR_OK || waiting <= DELIVERIES_WAITING_MAX)
         return e;
-    e = webhooks_find_num(tx->db, log->webhook, &tx->arena, &found, &w);
-    if (e == ERR_OK && found && w.disabled_at < 0)
-        e = webhook_disable(tx, &w, "Too many deliveries are waiting for the receiver");
-    return e;
+    *ret_enabled = false;
+    return webhook_disable(tx, &w, "Too many deliveries are waiting for the receiver");
 }
 
 static enum err next_webhook(struct delivery_log *log, struct tx *tx, bool *ret_found)
@@ -39,14 +41,18 @@ static enum err next_webhook(struct delivery_log *log, struct tx *tx, bool *ret_
     log->below = (struct deliveries_below){INT64_MAX, INT64_MAX};
     if (deleted)
         return ERR_OK;
-    e = stop_if_flooded(log, tx);
+    bool enabled;
+    e = stop_if_flooded(log, tx, &enabled);
     if (e != ERR_OK)
         return e;
     e = deliveries_kept_from(tx->db, log->webhook, DELIVERIES_KEPT_MAX, &kept_from);
     if (e != ERR_OK)
         return e;
-    log->below.any = num_of_ms(tx->now_ms - DELIVERY_KEPT_MS);
-    log->below.over = MAX(kept_from, log->below.any);
+    /* What still waits may be older than that after a long downtime. It goes only if nobody sends
+     * to the webhook. */
+    int64_t old = num_of_ms(tx->now_ms - DELIVERY_KEPT_MS);
+    log->below.any = enabled ? 0 : old;
+    log->below.over = MAX(kept_from, old);
     return ERR_OK;
 }
 
