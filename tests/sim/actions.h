@@ -35,6 +35,7 @@ struct actor {
 #define SIM_ACTORS(X)  \
     X(ACTOR_WORLD)     \
     X(ACTOR_RUNS)      \
+    X(ACTOR_WEBHOOKS)  \
     X(ACTOR_EVENTS)    \
     X(ACTOR_OPERATORS) \
     X(ACTOR_STARTS)    \

@@ -8,4 +8,9 @@
 bool events_bus_is_away(void *ctx);
 enum bus_result events_bus_arrived(void *ctx, const struct bus_message *message);
 
+struct seen_run;
+struct sim;
+/* The number of the last event in a run's timeline; -1: it cannot be read. */
+int64_t events_last_of(struct sim *w, const struct seen_run *r);
+
 #endif

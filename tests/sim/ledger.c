@@ -76,7 +76,7 @@ static struct ledger_owner *add_owner(struct ledger *l, struct str owner)
     }
     struct ledger_owner *o = &l->owners[l->owner_count++];
     (void)snprintf(o->owner, sizeof(o->owner), "%.*s", STR_ARG(owner));
-    o->last = 0;
+    o->last = o->count = 0;
     return o;
 }
 
@@ -99,6 +99,7 @@ static void take_in_order(struct sim *w, struct ledger *l, struct str id, struct
               "%s: event %.*s comes after number %lld of its run or entity", l->name, STR_ARG(id),
               (long long)o->last);
     o->last = MAX(o->last, seq);
+    o->count++;
 }
 
 void ledger_take(struct sim *w, struct ledger *l, struct str id, struct str body)
@@ -123,4 +124,10 @@ int64_t ledger_last(const struct ledger *l, const char *owner)
 {
     const struct ledger_owner *o = find_owner(l, str_of(owner));
     return o != NULL ? o->last : 0;
+}
+
+int64_t ledger_count(const struct ledger *l, const char *owner)
+{
+    const struct ledger_owner *o = find_owner(l, str_of(owner));
+    return o != NULL ? o->count : 0;
 }

@@ -13,7 +13,8 @@ struct ledger_event {
 
 struct ledger_owner {
     char owner[OWNER_LEN + 1]; /* the UUID of a run or an entity */
-    int64_t last;              /* the highest number without a gap */
+    int64_t last;              /* the highest number; of an ordered ledger: without a gap */
+    int64_t count;             /* different events */
 };
 
 struct ledger {
@@ -34,5 +35,7 @@ void ledger_reset(struct ledger *l);
 void ledger_take(struct sim *w, struct ledger *l, struct str id, struct str body);
 /* The number of the owner's last event that was received; 0: none. */
 int64_t ledger_last(const struct ledger *l, const char *owner);
+/* How many different events of the owner were received. */
+int64_t ledger_count(const struct ledger *l, const char *owner);
 
 #endif

@@ -6,7 +6,9 @@
 
 /* One row for each: the path begins with this text, and this function answers as
  * sim_receiver.receive does. */
-#define SIM_PATHS(X) X("/steps/", steps_receive)
+#define SIM_PATHS(X)            \
+    X("/hooks/", hooks_receive) \
+    X("/steps/", steps_receive)
 
 #define X(prefix, function) int64_t function(struct place *p, struct http_call *call);
 SIM_PATHS(X)

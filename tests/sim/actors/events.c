@@ -231,8 +231,7 @@ static bool finish(struct sim *w)
     return waits;
 }
 
-/* The number of the last event in a run's timeline; -1: it cannot be read. */
-static int64_t last_of_timeline(struct sim *w, const struct seen_run *r)
+int64_t events_last_of(struct sim *w, const struct seen_run *r)
 {
     char tenant[8], target[120];
     int64_t last = 0;
@@ -275,7 +274,7 @@ static void last(struct sim *w)
         return;
     check(w);
     for (struct seen_run *r = runs_first(w); r != NULL; r = r->next) {
-        int64_t count = r->removed ? -1 : last_of_timeline(w, r);
+        int64_t count = r->removed ? -1 : events_last_of(w, r);
         if (count < 0)
             continue;
         if (sim_on(w, ON_BUS) && w->places[r->place].server.config.bus != NULL)
