@@ -1,85 +1,51 @@
 /* SHA-256 and HMAC over OpenSSL's libcrypto. */
+/* The functions of SHA-256 alone: they need no memory. EVP_DigestInit() allocates for each digest,
+ * and a server that is short of memory could then not even look up a key. */
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/crypto.h"
 
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <pthread.h>
-
-/* Fetching the algorithm and making a context costs more than hashing a request: both are kept,
- * the context once per thread. */
-static EVP_MD *algorithm;
-static pthread_once_t algorithm_once = PTHREAD_ONCE_INIT;
-static pthread_key_t context_key;
-
-static void context_free(void *context)
-{
-    EVP_MD_CTX_free(context);
-}
-
-static void algorithm_fetch(void)
-{
-    algorithm = EVP_MD_fetch(NULL, "SHA256", NULL);
-    assert(algorithm != NULL);
-    int rc = pthread_key_create(&context_key, context_free);
-    assert(rc == 0);
-}
-
-static EVP_MD_CTX *context_of_thread(void)
-{
-    int rc = pthread_once(&algorithm_once, algorithm_fetch);
-    assert(rc == 0);
-    EVP_MD_CTX *context = pthread_getspecific(context_key);
-    if (context == NULL) {
-        context = EVP_MD_CTX_new();
-        assert(context != NULL);
-        rc = pthread_setspecific(context_key, context);
-        assert(rc == 0);
-    }
-    return context;
-}
+#include <openssl/sha.h>
 
 static void must(int openssl_rc)
 {
     assert(openssl_rc == 1);
 }
 
-struct sha256 sha256_of_parts(const struct str *parts, size_t count)
+static struct sha256 finish(SHA256_CTX *context)
 {
     struct sha256 out;
-    EVP_MD_CTX *context = context_of_thread();
-    must(EVP_DigestInit_ex2(context, algorithm, NULL));
-    for (size_t i = 0; i < count; i++) {
-        uint64_t len = parts[i].len;
-        must(EVP_DigestUpdate(context, &len, sizeof(len)));
-        must(EVP_DigestUpdate(context, parts[i].ptr, parts[i].len));
-    }
-    must(EVP_DigestFinal_ex(context, out.bytes, NULL));
+    must(SHA256_Final(out.bytes, context));
     return out;
 }
 
-struct sha256 sha256_of(struct str text)
+struct sha256 sha256_of_parts(const struct str *parts, size_t count)
 {
-    struct sha256 out;
-    EVP_MD_CTX *context = context_of_thread();
-    must(EVP_DigestInit_ex2(context, algorithm, NULL));
-    must(EVP_DigestUpdate(context, text.ptr, text.len));
-    must(EVP_DigestFinal_ex(context, out.bytes, NULL));
-    return out;
+    SHA256_CTX context;
+    must(SHA256_Init(&context));
+    for (size_t i = 0; i < count; i++) {
+        uint64_t len = parts[i].len;
+        must(SHA256_Update(&context, &len, sizeof(len)));
+        must(SHA256_Update(&context, parts[i].ptr, parts[i].len));
+    }
+    return finish(&context);
 }
 
 static struct sha256 sha256_joined(const struct str *parts, size_t count)
 {
-    struct sha256 out;
-    EVP_MD_CTX *context = context_of_thread();
-    must(EVP_DigestInit_ex2(context, algorithm, NULL));
+    SHA256_CTX context;
+    must(SHA256_Init(&context));
     for (size_t i = 0; i < count; i++)
-        must(EVP_DigestUpdate(context, parts[i].ptr, parts[i].len));
-    must(EVP_DigestFinal_ex(context, out.bytes, NULL));
-    return out;
+        must(SHA256_Update(&context, parts[i].ptr, parts[i].len));
+    return finish(&context);
 }
 
-/* RFC 2104, over the kept context: OpenSSL's own HMAC fetches its algorithms again for each
- * message. */
+struct sha256 sha256_of(struct str text)
+{
+    return sha256_joined(&text, 1);
+}
+
+/* RFC 2104. OpenSSL's own HMAC fetches its algorithms again for each message. */
 struct sha256 hmac_sha256(struct str key, const struct str *parts, size_t count)
 {
     enum { BLOCK = 64 };

@@ -11,7 +11,7 @@ struct sha256 {
 };
 
 /* The hash of the parts one after the other, each preceded by its length so that no two lists of
- * parts give the same bytes. Aborts when libcrypto has no SHA-256: nothing could be right then. */
+ * parts give the same bytes. */
 struct sha256 sha256_of_parts(const struct str *parts, size_t count);
 struct sha256 sha256_of(struct str text);
 
