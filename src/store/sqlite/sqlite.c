@@ -39,13 +39,6 @@ static enum err simple(struct sqlite_db *db, const char *sql)
     return sqlite_exec(&db->base, sql, NULL, 0, NULL);
 }
 
-static enum err begin(struct db *base)
-{
-    static const char SQL[] = "BEGIN IMMEDIATE";
-    assert(db_of(base)->access == DB_WRITER);
-    return simple(db_of(base), SQL);
-}
-
 /* Prepared when the connection opens: without memory a transaction must end too. */
 static const char ROLLBACK[] = "ROLLBACK";
 
@@ -56,6 +49,21 @@ static void rollback(struct db *base)
         return; /* SQLite has rolled back by itself, as it does when the disk is full */
     if (simple(db, ROLLBACK) != ERR_OK)
         LOG(LOG_ERROR, "a rollback failed", LOG_Z("error", sqlite3_errmsg(db->conn)));
+}
+
+/* Makes up for a rollback that failed. */
+static enum err end_old(struct sqlite_db *db)
+{
+    rollback(&db->base);
+    return sqlite3_get_autocommit(db->conn) ? ERR_OK : ERR_NO_MEMORY;
+}
+
+static enum err begin(struct db *base)
+{
+    static const char SQL[] = "BEGIN IMMEDIATE";
+    assert(db_of(base)->access == DB_WRITER);
+    enum err e = end_old(db_of(base));
+    return e == ERR_OK ? simple(db_of(base), SQL) : e;
 }
 
 /* A commit that failed for want of room, memory or a lock wrote no commit record. One that failed
@@ -86,6 +94,9 @@ static enum err snapshot_begin(struct db *base, int64_t ms)
     static const char SQL[] = "BEGIN";
     struct sqlite_db *db = db_of(base);
     assert(db->access == DB_READER);
+    enum err e = end_old(db);
+    if (e != ERR_OK)
+        return e;
     db->deadline_ms = env_mono_ms(db->env) + ms;
     return simple(db, SQL);
 }

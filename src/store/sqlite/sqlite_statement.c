@@ -224,6 +224,14 @@ enum err sqlite_exec(struct db *base, const char *sql, const struct db_value *va
 
 /* --- columns --- */
 
+/* A harmless value; the query ends with the error. */
+static struct db_value no_memory(struct db_rows *base)
+{
+    if (base->err == ERR_OK)
+        base->err = ERR_NO_MEMORY;
+    return (struct db_value){.kind = DB_TEXT, .bytes = STR("")};
+}
+
 /* The value is looked up once: each sqlite3_column_x() would look it up again. It is used by the
  * connection's one thread only, before the next step, so it needs no protection. */
 struct db_value sqlite_column(struct db_rows *base, int column)
@@ -234,10 +242,14 @@ struct db_value sqlite_column(struct db_rows *base, int column)
         return DB_I(sqlite3_value_int64(v));
     case SQLITE_TEXT: {
         const char *text = (const char *)sqlite3_value_text(v);
+        if (text == NULL)
+            return no_memory(base);
         return (struct db_value){DB_TEXT, 0, {text, (size_t)sqlite3_value_bytes(v)}};
     }
     case SQLITE_BLOB: {
         const char *blob = sqlite3_value_blob(v);
+        if (blob == NULL && sqlite3_value_bytes(v) > 0)
+            return no_memory(base);
         return DB_B(blob != NULL ? blob : "", (size_t)sqlite3_value_bytes(v));
     }
     case SQLITE_NULL:
