@@ -4,26 +4,58 @@
 #include "base/limits.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /* --- reading --- */
 
-/* jansson calls many a failed allocation an invalid token, which would blame the caller. So its
- * allocations are watched; set up before main(), because jansson must know before its first use. */
+/* jansson calls many a failed allocation an invalid token, which would blame the caller. Worse, it
+ * does not check whether its buffer for a token could grow: the token then lacks bytes, or the
+ * process aborts. So its allocations are watched. While it reads, one that fails gets the reserve
+ * instead, and what was read is thrown away. Set up before main(), because jansson must know before
+ * its first use. */
 static _Thread_local bool memory_ran_out;
+static _Thread_local bool reading;
+static char reserve[2 * JSON_WRITTEN_MAX]; /* takes no memory until it is used */
+static atomic_flag reserve_taken = ATOMIC_FLAG_INIT;
 
 static void *watched_malloc(size_t size)
 {
     void *memory = malloc(size);
-    if (memory == NULL)
-        memory_ran_out = true;
-    return memory;
+    if (memory != NULL)
+        return memory;
+    memory_ran_out = true;
+    bool from_reserve =
+        reading && size <= sizeof(reserve) && !atomic_flag_test_and_set(&reserve_taken);
+    return from_reserve ? reserve : NULL;
+}
+
+static void watched_free(void *memory)
+{
+    if (memory == reserve)
+        atomic_flag_clear(&reserve_taken);
+    else
+        free(memory);
 }
 
 __attribute__((constructor)) static void watch_allocations(void)
 {
-    json_set_alloc_funcs(watched_malloc, free);
+    json_set_alloc_funcs(watched_malloc, watched_free);
+}
+
+/* NULL and memory_ran_out, or NULL and *ret_error. */
+static json_t *load(struct str text, size_t flags, json_error_t *ret_error)
+{
+    memory_ran_out = false;
+    reading = true;
+    json_t *value = json_loadb(text.ptr, text.len, flags | JSON_DECODE_ANY, ret_error);
+    if (memory_ran_out) {
+        json_decref(value);
+        value = NULL;
+    }
+    reading = false;
+    return value;
 }
 
 /* Depth is checked before parsing: the parser's own recursion limit is far larger than ours. */
@@ -73,16 +105,12 @@ enum err json_parse(struct str text, struct problem *p, json_t **ret)
     error.text[0] = '\0';
     struct buf rewritten;
     buf_init(&rewritten, JSON_WRITTEN_MAX); /* `1e18` grows to 19 digits */
-    memory_ran_out = false;
-    if (reals && json_put_whole_numbers(&rewritten, text)) {
-        memory_ran_out = !buf_ok(&rewritten);
+    if (reals && json_put_whole_numbers(&rewritten, text))
         text = buf_str(&rewritten);
-    }
-    json_t *value = memory_ran_out ? NULL
-                                   : json_loadb(text.ptr, text.len,
-                                                JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    bool rewrote = buf_ok(&rewritten);
+    json_t *value = rewrote ? load(text, JSON_REJECT_DUPLICATES, &error) : NULL;
     buf_release(&rewritten);
-    if (value == NULL && memory_ran_out)
+    if (value == NULL && (!rewrote || memory_ran_out))
         return problem_set(p, ERR_NO_MEMORY, "no memory to read the body");
     if (value == NULL)
         return problem_set(p, ERR_JSON_INVALID, "line %d, column %d: %s", error.line, error.column,
@@ -93,8 +121,7 @@ enum err json_parse(struct str text, struct problem *p, json_t **ret)
 
 enum err json_load(struct str text, json_t **ret)
 {
-    memory_ran_out = false;
-    json_t *value = json_loadb(text.ptr, text.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    json_t *value = load(text, JSON_ALLOW_NUL, NULL);
     if (value == NULL)
         return memory_ran_out ? ERR_NO_MEMORY : ERR_DAMAGED;
     *ret = value;

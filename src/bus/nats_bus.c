@@ -6,9 +6,9 @@
 #include "bus/nats_bus.h"
 
 #include "base/env.h"
+#include "base/json.h"
 #include "base/log.h"
 
-#include <jansson.h>
 #include <nats/nats.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -285,8 +285,10 @@ static bool is_permanent(json_int_t code)
 
 static void settle(struct bus_message *m, natsMsg *answer)
 {
-    json_t *json =
-        json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
+    json_t *json = NULL;
+    struct str reply = {natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer)};
+    if (json_load(reply, &json) != ERR_OK)
+        return;
     const json_t *error = json_object_get(json, "error");
     if (error != NULL) {
         const char *text = json_string_value(json_object_get(error, "description"));

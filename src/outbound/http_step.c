@@ -150,7 +150,9 @@ static enum err make(struct draft *d, struct arena *arena, struct http_call **re
 enum err http_step_shape(const struct call_job *job, struct problem *p, struct http_call **ret)
 {
     struct str input = job->input;
-    json_t *json = input.len > 0 ? json_loadb(input.ptr, input.len, 0, NULL) : NULL;
+    json_t *json = NULL;
+    if (json_load(input, &json) == ERR_NO_MEMORY)
+        return problem_set(p, ERR_NO_MEMORY, "The server is out of memory");
     if (!json_is_object(json)) {
         json_decref(json);
         return problem_set(p, ERR_FIELD_INVALID, "The job has no request");

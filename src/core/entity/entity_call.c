@@ -496,10 +496,8 @@ static enum err finish(struct op *op, struct tx *tx, const struct finish_job_inp
         return problem_set(&op->problem, ERR_ANSWER_INVALID,
                            "state: send the state of an entity as a member of output");
     if (!in->failed) {
-        output = json_loadb(in->output.ptr != NULL ? in->output.ptr : "{}",
-                            in->output.ptr != NULL ? in->output.len : 2,
-                            JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-        if (output == NULL || !read_tx_keep_json(&tx->read, output))
+        if (json_load(in->output.ptr != NULL ? in->output : STR("{}"), &output) != ERR_OK ||
+            !read_tx_keep_json(&tx->read, output))
             return problem_set(&op->problem, ERR_NO_MEMORY, "No memory for the answer");
         digest = digest_of(tx, output);
         if (digest.ptr == NULL)

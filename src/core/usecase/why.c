@@ -169,8 +169,9 @@ static enum err show_pause(struct why *w)
                                &w->tx->arena, &found, &event);
     if (e != ERR_OK)
         return e;
-    json_t *note =
-        event.data.ptr != NULL ? json_loadb(event.data.ptr, event.data.len, 0, NULL) : NULL;
+    json_t *note = NULL;
+    if (event.data.ptr != NULL && json_load(event.data, &note) == ERR_NO_MEMORY)
+        return ERR_NO_MEMORY;
     struct str by = json_str(json_object_get(note, "by"));
     json_open(&w->o, NULL, '{');
     json_add_text(&w->o, "kind", STR("pause"));
@@ -313,9 +314,9 @@ static enum err show_queue(struct why *w, const struct job *job)
 static enum err show_retry(struct why *w, const struct job *job)
 {
     const struct step_def *step = job_step(w->m.def, job);
-    json_t *error = job->error.ptr != NULL
-                        ? json_loadb(job->error.ptr, job->error.len, JSON_ALLOW_NUL, NULL)
-                        : NULL;
+    json_t *error = NULL;
+    if (job->error.ptr != NULL && json_load(job->error, &error) == ERR_NO_MEMORY)
+        return ERR_NO_MEMORY;
     struct str code = json_str(json_object_get(error, "code"));
     struct str message = json_str(json_object_get(error, "message"));
     json_add_time(&w->o, "due_at", job->due_at);

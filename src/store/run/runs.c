@@ -144,21 +144,24 @@ enum err runs_is_of(struct db *db, int64_t num, struct str workflow_id, bool *re
 
 /* --- lists --- */
 
-static bool has_label(struct str labels, struct str name, struct str value)
+static bool has_label(struct db_rows *rows, struct str labels, const struct run_filter *f)
 {
-    json_t *object = json_loadb(labels.ptr, labels.len, 0, NULL);
-    const json_t *found = json_object_getn(object, name.ptr, name.len);
-    bool same = json_is_string(found) && str_eq(json_str(found), value);
+    json_t *object = NULL;
+    if (labels.len == 0)
+        return false;
+    db_understood(rows, RUN_AT_labels, json_load(labels, &object));
+    const json_t *found = json_object_getn(object, f->label_name.ptr, f->label_name.len);
+    bool same = json_is_string(found) && str_eq(json_str(found), f->label_value);
     json_decref(object);
     return same;
 }
 
-static bool matches(const struct run_filter *f, const struct run *r)
+static bool matches(struct db_rows *rows, const struct run_filter *f, const struct run *r)
 {
     return (f->workflow_id.ptr == NULL || str_eq(f->workflow_id, r->workflow_id)) &&
            (f->created_after < 0 || r->created_at > f->created_after) &&
            (f->created_before < 0 || r->created_at < f->created_before) &&
-           (f->label_name.ptr == NULL || has_label(r->labels, f->label_name, f->label_value));
+           (f->label_name.ptr == NULL || has_label(rows, r->labels, f));
 }
 
 static bool ended_badly(enum run_status status)
@@ -200,8 +203,9 @@ static enum err list_chunk(struct db *db, const struct run_filter *f, int64_t th
     while (db_next(rows)) {
         struct run r;
         read_row(rows, &r);
+        bool fits =
+            (f->status == RUN_STATUS_COUNT || f->status == r.status) && matches(rows, f, &r);
         bool damaged = db_skip_damaged(rows);
-        bool fits = (f->status == RUN_STATUS_COUNT || f->status == r.status) && matches(f, &r);
         if (fits && !damaged && !each(ctx, &r)) {
             *ret_full = true;
             break;
