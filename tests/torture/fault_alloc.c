@@ -79,3 +79,31 @@ char *strdup(const char *text)
     char *copy = out_of_memory(CALLER) ? NULL : REAL(malloc)(size);
     return copy != NULL ? memcpy(copy, text, size) : NULL;
 }
+
+/* For the simulator's own code, which is compiled with these names in place of the usual ones. */
+void *spared_malloc(size_t size);
+void *spared_calloc(size_t count, size_t size);
+void *spared_realloc(void *old, size_t size);
+char *spared_strdup(const char *text);
+
+void *spared_malloc(size_t size)
+{
+    return REAL(malloc)(size);
+}
+
+void *spared_calloc(size_t count, size_t size)
+{
+    return REAL(calloc)(count, size);
+}
+
+void *spared_realloc(void *old, size_t size)
+{
+    return REAL(realloc)(old, size);
+}
+
+char *spared_strdup(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = REAL(malloc)(size);
+    return copy != NULL ? memcpy(copy, text, size) : NULL;
+}
