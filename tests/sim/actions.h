@@ -44,7 +44,8 @@ struct actor {
     X(ACTOR_APPROVALS) \
     X(ACTOR_SIGNALS)   \
     X(ACTOR_WORKFLOWS) \
-    X(ACTOR_WORKERS)
+    X(ACTOR_WORKERS)   \
+    X(ACTOR_CONTROL)
 
 #define X(symbol) extern const struct actor symbol;
 SIM_ACTORS(X)

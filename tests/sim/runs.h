@@ -17,8 +17,10 @@ struct seen_run {
     int64_t version; /* the highest that was seen */
     int64_t seen_at; /* by sim.clock, when that answer came */
     char status[12];
+    char workflow[16];
     int64_t priority;
-    int64_t moved; /* by sim.clock: somebody last asked to resume or retry it; 0: nobody did */
+    int64_t moved;     /* by sim.clock: somebody last asked to resume or retry it; 0: nobody did */
+    int64_t said_over; /* by sim.clock: a refusal said that it is over; 0: none did */
     bool over;
     bool removed; /* by retention: it may be gone */
     struct seen_run *next;

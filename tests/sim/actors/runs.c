@@ -93,6 +93,21 @@ static struct seen_run *find_or_add(struct sim *w, const struct call *c, const c
     return r;
 }
 
+/* A run that is over stays so, unless it has failed or timed out and is retried. */
+static void check_end(struct sim *w, const struct call *c, const struct seen_run *r,
+                      const char *status)
+{
+    bool retryable = strcmp(r->status, "failed") == 0 || strcmp(r->status, "timed_out") == 0;
+    bool newer = c->sent > r->seen_at;
+    sim_check(w, 6,
+              !r->over || !newer || strcmp(status, r->status) == 0 || (retryable && r->moved > 0),
+              "run %s is %s, but was %s before", r->id, status, r->status);
+    sim_check(w, 6,
+              r->said_over == 0 || c->sent < r->said_over || run_status_is_over(status) ||
+                  r->moved > 0,
+              "run %s is %s, but a refusal said that it was over", r->id, status);
+}
+
 struct seen_run *runs_observe(struct sim *w, const struct call *c, const json_t *run)
 {
     const char *id = json_text(run, "id");
@@ -101,12 +116,14 @@ struct seen_run *runs_observe(struct sim *w, const struct call *c, const json_t 
     if (strlen(id) != RUN_ID_LEN || status[0] == '\0' || version < 0)
         return NULL;
     struct seen_run *r = find_or_add(w, c, id);
+    (void)snprintf(r->workflow, sizeof(r->workflow), "%s", json_text(run, "workflow_id"));
     sim_check(w, 6, c->sent < r->seen_at || version >= r->version,
               "run %s has version %lld, but %lld was shown before", id, (long long)version,
               (long long)r->version);
     sim_check(w, 6, version != r->version || strcmp(status, r->status) == 0,
               "run %s is %s and was %s in the same version %lld", id, status, r->status,
               (long long)version);
+    check_end(w, c, r, status);
     if (version > r->version) {
         char transition[32];
         (void)snprintf(transition, sizeof(transition), "%s>%s", r->status, status);

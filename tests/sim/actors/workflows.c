@@ -166,7 +166,7 @@ static void started(struct sim *w, struct call *c)
 
 static void put_options(struct sim *w, struct buf *b, const struct place *p)
 {
-    static const char *const WISHES[] = {"queue", "queue", "reject", "cancel_oldest", "coalesce"};
+    static const char *const WISHES[] = {"queue", "queue", "reject", "coalesce"};
     if (lot_percent(&w->lot, 25))
         buf_printf(b, ",\"priority\":%d", (int)lot_between(&w->lot, -3, 3));
     if (lot_percent(&w->lot, 30))

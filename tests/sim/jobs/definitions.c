@@ -160,18 +160,21 @@ static void put_step(struct maker *m, int number)
 
 static void put_limits(struct maker *m)
 {
+    /* To cancel the oldest is a wish of the workflow only: as a request's it would end runs of
+     * others when the tenant's limit is reached. */
     static const char *const AT_LIMIT[] = {"", ",\"at_limit\":\"queue\"", ",\"at_limit\":\"queue\"",
-                                           ",\"at_limit\":\"reject\""};
+                                           ",\"at_limit\":\"reject\"",
+                                           ",\"at_limit\":\"cancel_oldest\""};
     int which = lot_below(&m->w->lot, 4);
     if (which == 0)
         return;
     buf_printf(m->out, "\"concurrency\":[");
     if (which & 1)
-        buf_printf(m->out, "{\"limit\":%d%s}%s", (int)between(m, 1, 4), AT_LIMIT[between(m, 0, 3)],
+        buf_printf(m->out, "{\"limit\":%d%s}%s", (int)between(m, 1, 4), AT_LIMIT[between(m, 0, 4)],
                    which == 3 ? "," : "");
     if (which & 2)
         buf_printf(m->out, "{\"key\":\"input.k\",\"limit\":%d%s}", (int)between(m, 1, 3),
-                   AT_LIMIT[between(m, 0, 3)]);
+                   AT_LIMIT[between(m, 0, 4)]);
     buf_printf(m->out, "],");
 }
 

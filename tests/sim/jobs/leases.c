@@ -84,7 +84,7 @@ struct lease *leases_any(struct sim *w, bool open)
 static void check_run(struct sim *w, const struct call *c, const struct seen_job *j)
 {
     const struct seen_run *r = seen_run_of(w, j->run_id);
-    if (r == NULL || r->seen_at >= c->sent || r->moved >= r->seen_at)
+    if (r == NULL || r->seen_at >= c->sent || r->moved > 0)
         return;
     sim_check(w, 3, !r->over, "job %s of run %s is handed out, but the run is %s", j->id, r->id,
               r->status);
@@ -227,6 +227,9 @@ static void completed(struct sim *w, struct lease *l, const struct call *c,
               "a completion of job %s is answered %s", j->id, a->status);
     sim_check(w, 3, was_sent(l, a->output), "job %s was completed by nobody", j->id);
     if (now) {
+        const struct seen_run *r = seen_run_of(w, j->run_id);
+        sim_check(w, 3, r == NULL || !r->over || r->seen_at >= c->sent || r->moved > 0,
+                  "job %s is completed, but its run is %s", j->id, r->status);
         check_valid(w, l, c, a);
         sim_check(w, 3, j->output == NULL || j->completed >= c->sent,
                   "job %s is completed a second time", j->id);
