@@ -84,13 +84,17 @@ class Tree:
     def program(self, target: str) -> pathlib.Path:
         return self.build / ("pawl" if target == "pawl" else f"tests/{target}")
 
-    def change(self, mutant: Mutant) -> None:
-        for name, text in mutant.files().items():
+    def change(self, mutant: Mutant) -> dict[str, bytes]:
+        """What the changed files were."""
+        texts = mutant.files(self.folder)
+        before = {name: (self.folder / name).read_bytes() for name in texts}
+        for name, text in texts.items():
             self.write(name, text.encode())
+        return before
 
-    def restore(self, mutant: Mutant) -> None:
-        for edit in mutant.edits:
-            self.write(edit.file, (ROOT / edit.file).read_bytes())
+    def restore(self, before: dict[str, bytes]) -> None:
+        for name, content in before.items():
+            self.write(name, content)
 
 
 # --- what finds a mutant ---
@@ -140,12 +144,12 @@ def by_test(tree: Tree, mutant: Mutant) -> Result:
 
 def judge(tree: Tree, mutant: Mutant, seeds: int, shrinks: bool) -> Result:
     begun = time.monotonic()
-    tree.change(mutant)
+    before = tree.change(mutant)
     try:
         tree.make(target_of(mutant))
         result = by_simulator(tree, seeds, shrinks) if mutant.found_by == "sim" else by_test(tree, mutant)
     finally:
-        tree.restore(mutant)
+        tree.restore(before)
     result.seconds = time.monotonic() - begun
     return result
 

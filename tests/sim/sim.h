@@ -48,7 +48,8 @@
     X(ON_INTERLEAVE) /* threads give way at every lock */                               \
     X(ON_CPU)        /* clocks move while code runs */                                  \
     X(ON_BUDGET)     /* operations run out of the memory that they may use */           \
-    X(ON_WAITERS)    /* workers poll, and clients wait for their runs */
+    X(ON_WAITERS)    /* workers poll, and clients wait for their runs */                \
+    X(ON_SCRIPTS)    /* short scripts that need exact times */
 
 enum sim_feature {
 #define X(symbol) symbol,
