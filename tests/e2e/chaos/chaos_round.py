@@ -17,7 +17,7 @@ from harness import wait_until
 from lasting_clients import LastingClients
 from pages import walk
 
-MAKERS = ((load_clients.Starter, 4), (load_people.EntityClient, 2), (load_people.Operator, 2), (load_people.Governor, 1))
+MAKERS = ((load_clients.Starter, 4), (load_people.EntityClient, 2), (load_people.Operator, 2), (load_people.Governor, 1), (load_people.Inspector, 1))
 FINISHERS = ((load_workers.Worker, 4), (load_workers.EntityWorker, 2), (load_people.Clicker, 2), (load_clients.Signaller, 2), (load_clients.Follower, 5))
 
 

@@ -45,11 +45,19 @@ class EntityClient(Client):
                 self.send(self.sent * 100 + self.number)
 
     def send(self, n):
+        if n // 100 % 7 == 0:
+            return self.send_fleeting(n)
         tenant, entity = scene.TENANTS[n // 100 % 3], f"e-{n // 100 % 4}"
         kind = "update" if n // 100 % 5 == 0 else "entity signal"
         path = f"/api/v1/entities/{scene.COUNTER}/{entity}/" + ("updates?wait_ms=500" if kind == "update" else "signals")
         body = {"name": "add", "payload": {"n": n, "points": n % 977 + 1}, "dedup_key": f"k-{n}"}
-        self.ask(kind, "POST", path, body, tenant, abandon=0.05, entity=entity, points=n % 977 + 1, n=n)
+        return self.ask(kind, "POST", path, body, tenant, abandon=0.05, entity=entity, points=n % 977 + 1, n=n)
+
+    def send_fleeting(self, n):
+        tenant, entity = scene.TENANTS[n // 100 % 3], f"/api/v1/entities/{scene.FLEETING}/f-{self.number}"
+        if self.chance(0.2):
+            return self.ask("delete entity", "DELETE", entity, None, tenant, self.new_key("delete"))
+        return self.ask("fleeting signal", "POST", f"{entity}/signals", {"name": "call", "payload": n, "dedup_key": f"k-{n}"}, tenant)
 
 
 class Operator(Client):
@@ -61,7 +69,8 @@ class Operator(Client):
         self.hooks = []
 
     def run(self, goes_on):
-        acts = (self.control, self.control, self.control, self.again, self.again, self.bulk, self.release_key, self.schedule, self.webhook, self.dead_letter)
+        acts = (self.control, self.control, self.control, self.again, self.again, self.bulk, self.release_key, self.schedule, self.webhook, self.dead_letter,
+                self.api_key, self.new_version)
         while goes_on():
             self.pause(0.2)
             self.rng.choice(acts)()
@@ -93,7 +102,7 @@ class Operator(Client):
 
     def release_key(self):
         """A key is used, released, and used for the same request again: two runs."""
-        tenant, key = self.rng.choice(("acme", "brief")), self.new_key("released")
+        tenant, key = "acme", self.new_key("released")
         for life in (1, 2):
             self.ask("start", "POST", "/api/v1/workflows/nap/runs", {"input": {"n": life}}, tenant, key, workflow="nap", input={"n": life}, life=life)
             if life == 1:
@@ -137,6 +146,36 @@ class Operator(Client):
                 self.ask("drop letter", "DELETE", f"/api/v1/dead-letters/{job}", None, tenant, self.new_key("letter"), job=job)
 
 
+    def api_key(self):
+        """It is made, and revoked half of the time."""
+        label = self.new_key("label")
+        made = self.ask("api key", "POST", "/api/v1/keys", {"role": "viewer", "label": label}, "acme", self.new_key("key"), label=label)
+        if made.status == 200 and self.chance(0.5):
+            self.ask("revoke", "DELETE", f"/api/v1/keys/{made.json['id']}", None, "acme", self.new_key("key"), label=label)
+
+    def new_version(self):
+        """Runs that are under way keep theirs."""
+        tenant, steps = self.rng.choice(scene.TENANTS), scene.definitions(self.scene.world.hook_url("/step"))["nap"]["steps"]
+        steps[0]["duration_ms"] = self.rng.randrange(1, 100)
+        self.ask("workflow", "PUT", "/api/v1/workflows/nap", {"steps": steps}, tenant, self.new_key("workflow"))
+
+
+class Inspector(Client):
+    """Has the doctor look at the store while everything goes on: he must find nothing at any moment."""
+
+    def __init__(self, s, number):
+        super().__init__(s.world.port, s.ledger, f"{s.seed}-inspector-{number}")
+        self.http.timeout = 60
+
+    def run(self, goes_on):
+        while goes_on():
+            self.pause(3)
+            answer = self.get("/api/v1/doctor")
+            for check in answer.json.get("checks", ()):
+                if not check["ok"]:
+                    self.ledger.note("doctor", **check)
+
+
 class Governor(Client):
     """The only one who changes the limit of tight. A mark in the tenant's own feed before and after each change says which limits
     may be in force between two events."""
@@ -151,7 +190,7 @@ class Governor(Client):
         while goes_on():
             self.pause(0.8)
             if len(self.limits) > 2 and self.chance(0.25):
-                version = self.rng.choice(list(self.limits))
+                version = self.rng.choice(list(self.limits)[-50:])  # the server keeps a hundred
                 self.change("rollback", self.limits[version], "POST", "/api/v1/tenants/tight/rollback", {"version": version})
             else:
                 limit = self.rng.randrange(2, 9)

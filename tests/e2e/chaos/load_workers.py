@@ -87,6 +87,8 @@ class EntityWorker(Worker):
     def result(self, job):
         if self.chance(0.05):
             return {"error": {"code": "SHAKY", "message": self.new_key("result")}}
+        if job["input"]["entity"]["type"] == scene.FLEETING:
+            return {"output": self.fleeting(job["input"])}
         given, answer = job["input"], {"results": []}
         state = given["state"] or entity_clients.new_state()
         for s in given["signals"]:
@@ -96,6 +98,16 @@ class EntityWorker(Worker):
             if s.get("update"):
                 answer["results"].append({"seq": s["seq"], "result": {"sum": state["sum"], "nonce": self.new_key("decision")}})
         return {"output": {"state": state, **answer}}
+
+    def fleeting(self, given):
+        """Sets timers, says and starts something, and is finished now and then."""
+        answer = {"state": {"calls": (given["state"] or {"calls": 0})["calls"] + 1}, "emit": [{"event": "fleeting.called", "payload": len(given["signals"])}]}
+        if given["signals"]:
+            answer["set_timers"] = [{"name": "soon", "in_ms": 100}]
+            answer["start"] = [{"workflow_id": "nap", "input": {"n": given["signals"][0]["seq"]}}]
+        elif self.chance(0.3):
+            answer["finished"] = True
+        return answer
 
     @staticmethod
     def nonce(result):

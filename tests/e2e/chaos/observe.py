@@ -22,7 +22,7 @@ def under_way(api):
         shown = api.get(f"/api/v1/tenants/{tenant}", tenant=tenant).json
         left[f"{tenant} active"], left[f"{tenant} queued"] = shown["active_runs"], shown["queued_runs"]
         left[f"{tenant} not begun"] = len(walk(api, "/api/v1/runs?status=queued&limit=200", tenant))
-        for etype in (scene.COUNTER, scene.MARK):
+        for etype in (scene.COUNTER, scene.MARK, scene.FLEETING):
             for entity in walk(api, f"/api/v1/entities/{etype}?limit=200", tenant):
                 left[f"{tenant} {entity['type']} {entity['id']}"] = entity["inbox"]
     left["to publish"] = api.get("/api/v1/outbox").json["depth"]
@@ -56,6 +56,7 @@ class Seen:
     tenants: dict        # tenant → its settings and counters
     settings: list       # versions of the settings of tight, the oldest first
     hooks: dict          # tenant → its webhooks
+    api_keys: list       # of acme
     bus: list            # (tenant, message id, event) in the order of the stream
     delivered: list      # (webhook id, event) as acme's receiver got them
     feeds: dict          # tenant → [(cursor, event)]
@@ -82,6 +83,7 @@ def see(api, world):
         tenants={tenant: api.get(f"/api/v1/tenants/{tenant}", tenant=tenant).json for tenant in scene.TENANTS},
         settings=walk(api, "/api/v1/tenants/tight/settings?limit=200", "tight")[::-1],
         hooks={tenant: walk(api, "/api/v1/webhooks?limit=200", tenant) for tenant in scene.TENANTS},
+        api_keys=walk(api, "/api/v1/keys?limit=200", "acme"),
         bus=published(world), delivered=list(world.hooks.events),
         feeds={tenant: feed_of(api, tenant) for tenant in scene.TENANTS},
         checks=api.get("/api/v1/doctor").json["checks"], audit=api.get("/api/v1/audit/verify", tenant="*").json)

@@ -1,10 +1,11 @@
 """The tenants and workflows of the load, and what its clients know of each other."""
 import threading
 
-# acme has no limits and a webhook for everything; the limits of tight change all the time; brief keeps ended runs for seconds.
+# acme has no limits and a webhook for everything; the limits of tight change all the time; brief keeps ended runs for seconds
+# and starts few of them a second.
 TENANTS = ("acme", "tight", "brief")
 QUEUE, ENTITY_QUEUE = "work", "entities"
-COUNTER, MARK = "counter", "mark"  # entity types
+COUNTER, MARK, FLEETING = "counter", "mark", "fleeting"  # entity types; fleeting ones have timers, start runs, finish and are deleted
 LEASE_MS = 1200
 CHILD = "child"  # started by parents only: children hold no slot
 FIRST_LIMIT = 8  # of tight
@@ -23,8 +24,8 @@ def definitions(step_url):
                             {"name": "tell", "type": "http", "request": call, "timeout_ms": 1500, "retry": {**RETRY, "max_attempts": 30}},
                             {"name": "sum", "type": "transform", "output": {"paid": "${steps.pay.output}", "told": "${steps.tell.output.body.number}"}}]},
         "saga": {"steps": [task("book", retry=RETRY, compensate={"handler": "undo", "queue": QUEUE}), task("doom", retry=RETRY)]},
-        "asks": {"steps": [{"name": "ok", "type": "approval", "prompt": "Pay ${input.n}?", "content": {"amount": "${input.n}"}},
-                           task("close", requires_approval=True)]},
+        "asks": {"steps": [{"name": "ok", "type": "approval", "prompt": "Pay ${input.n}?", "content": {"amount": "${input.n}"}, "expires_s": 300, "on_expire": "fail"},
+                           task("close", requires_approval={"approvers": {"count": 2}, "expires_s": 600, "on_expire": "approve"})]},
         "waits": {"steps": [{"name": "first", "type": "wait_signal", "signal": "go"}, {"name": "nap", "type": "sleep", "duration_ms": 20},
                             {"name": "second", "type": "wait_signal", "signal": "go"},
                             {"name": "sum", "type": "transform", "output": "${steps.first.output.payload + steps.second.output.payload}"}]},
@@ -49,11 +50,11 @@ def prepare(api, hook_url):
     for tenant in TENANTS:
         for name, definition in definitions(hook_url("/step")).items():
             api.workflow(tenant, name, **definition)
-        for etype in (COUNTER, MARK):
+        for etype in (COUNTER, MARK, FLEETING):
             rules = {"queue": ENTITY_QUEUE, "handler": "add", "rollover_events": 20, "keep_generations": 2, "max_batch": 10,
                      "retry": {"backoff_ms": 10, "max_backoff_ms": 100}}
             assert api.put(f"/api/v1/entity-types/{etype}", rules, tenant=tenant).status == 200
-    for tenant, settings in (("tight", {"max_concurrent_runs": FIRST_LIMIT, "max_queued_runs": 40}), ("brief", {"run_retention_s": 5})):
+    for tenant, settings in (("tight", {"max_concurrent_runs": FIRST_LIMIT, "max_queued_runs": 40}), ("brief", {"run_retention_s": 5, "rate_limit": {"per_second": 5, "burst": 5}})):
         assert api.put(f"/api/v1/tenants/{tenant}", settings, tenant=tenant).status == 200
     hook = api.post("/api/v1/webhooks", {"url": hook_url("/events"), "events": ["*"]}, tenant="acme")
     assert hook.status == 200, hook

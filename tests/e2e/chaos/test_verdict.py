@@ -281,6 +281,18 @@ def a_webhook_is_there_twice(book, seen):
     seen.hooks["brief"].append(first(seen.hooks["brief"]))
 
 
+def an_api_key_is_there_twice(book, seen):
+    seen.api_keys.append(first(seen.api_keys))
+
+
+def a_revoked_key_works_again(book, seen):
+    first(seen.api_keys, lambda key: key["revoked_at"])["revoked_at"] = None
+
+
+def the_doctor_found_something_meanwhile(book, seen):
+    book.notes["doctor"].append({"name": "slots", "ok": False})
+
+
 def a_run_never_ends(book, seen):
     runs_of(seen)[0]["finished_at"] = None
 
@@ -309,7 +321,8 @@ BROKEN = {
     verdict.reused_keys_are_refused: (another_request_gets_the_run,),
     verdict.settings_are_kept: (settings_are_lost, settings_have_another_limit),
     verdict.webhooks_are_kept: (a_webhook_is_there_twice,),
-    verdict.all_is_over: (a_run_never_ends, a_counter_is_not_zero, the_doctor_finds_something),
+    verdict.api_keys_are_kept: (an_api_key_is_there_twice, a_revoked_key_works_again),
+    verdict.all_is_over: (a_run_never_ends, a_counter_is_not_zero, the_doctor_finds_something, the_doctor_found_something_meanwhile),
     verdict.answers: (a_request_is_never_answered, a_server_has_a_fault),
     verdict.verdict_results.results_count_once: (two_results_are_accepted, an_accepted_result_is_lost, a_job_succeeds_twice,
                                                  a_run_has_a_result_of_nobody, a_lost_lease_writes),

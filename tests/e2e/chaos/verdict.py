@@ -9,15 +9,16 @@ import verdict_results
 # What the same request was repeated after. Anything else that a server says it cannot do is a defect.
 REFUSALS = {"503 STORE_FULL", "503 SHUTTING_DOWN", "503 STORE_BUSY", "409 IDEMPOTENCY_IN_FLIGHT"}
 OVER = {"RUN_IS_OVER", "RUN_NOT_UNDER_WAY", "RUN_NOT_OVER", "RUN_NOT_RETRYABLE", "RUN_IS_A_CHILD", "RUN_BEING_REMOVED", "RUN_NOT_FOUND"}
-LIMITED = {"MAX_CONCURRENT_RUNS", "QUEUE_FULL"}
+LIMITED = {"MAX_CONCURRENT_RUNS", "QUEUE_FULL", "RATE_LIMITED"}
 LEASES = {"LEASE_LOST", "JOB_NOT_FOUND"}
-DECIDED = {"APPROVAL_CONFLICT", "NOT_AWAITING_APPROVAL", "APPROVAL_NOT_FOUND"}
+DECIDED = {"APPROVAL_CONFLICT", "NOT_AWAITING_APPROVAL", "APPROVAL_NOT_FOUND", "APPROVAL_EXPIRED"}
 # What may be answered besides 200.
 CODES = {
     "start": LIMITED, "reused key": {"IDEMPOTENCY_KEY_REUSED"}, "claim": set(), "batch": set(), "complete": LEASES, "fail": LEASES, "heartbeat": LEASES, "release": LEASES,
     "signal": {"RUN_IS_OVER", "RUN_NOT_FOUND"}, "entity signal": set(), "mark": set(), "update": set(), "approve": DECIDED, "reject": DECIDED,
     "pause": OVER, "resume": OVER, "cancel": OVER, "retry": OVER | LIMITED, "rerun": OVER | LIMITED, "bulk": set(), "release key": set(),
     "schedule": set(), "unschedule": {"SCHEDULE_NOT_FOUND"}, "trigger": {"SCHEDULE_NOT_FOUND"} | LIMITED, "webhook": set(), "rotate": set(), "delete webhook": set(),
+    "fleeting signal": set(), "delete entity": {"ENTITY_NOT_FOUND"}, "api key": set(), "revoke": set(), "workflow": set(),
     "settings": set(), "rollback": set(), "retry letter": OVER | LIMITED | {"NOT_A_DEAD_LETTER", "JOB_NOT_FOUND"}, "drop letter": {"NOT_A_DEAD_LETTER", "JOB_NOT_FOUND"},
 }
 
@@ -100,7 +101,7 @@ def no_run_is_lost(book, seen):
 
 def no_run_comes_from_nowhere(book, seen):
     """A start that was refused leaves nothing behind, and nothing is started twice under another name."""
-    known = set(acknowledged_runs(book)) | {run for (_, key), run in seen.keys.items() if key.startswith("schedule:")}
+    known = set(acknowledged_runs(book)) | {run for (_, key), run in seen.keys.items() if key.startswith(("schedule:", "entity:"))}
     for tenant, message, event in seen.bus:
         if event["type"] == "run.created" and event["data"]["workflow_id"] != scene.CHILD and event["subject"] not in known:
             yield f"nobody asked for run {event['subject']} ({event['data']['workflow_id']} of {tenant})"
@@ -138,6 +139,16 @@ def webhooks_are_kept(book, seen):
             yield f"{op} should be there {want} times, and is {there[op.facts['description']]} times"
 
 
+def api_keys_are_kept(book, seen):
+    revoked = {op.facts["label"] for op in book.of("revoke") if op.status == 200}
+    for op in book.of("api key"):
+        there = [key for key in seen.api_keys if key["label"] == op.facts["label"]]
+        if op.status == 200 and len(there) != 1:
+            yield f"{op} should be there once, and is {len(there)} times"
+        elif op.status == 200 and (there[0]["revoked_at"] is not None) != (op.facts["label"] in revoked):
+            yield f"{op} should {'' if op.facts['label'] in revoked else 'not '}be revoked: {there[0]}"
+
+
 # --- the end ---
 
 def all_is_over(book, seen):
@@ -150,11 +161,13 @@ def all_is_over(book, seen):
     for check in seen.checks:
         if not check["ok"]:
             yield f"the doctor finds {check}"
+    for check in book.notes["doctor"]:
+        yield f"the doctor found in the midst of it {check}"
     if not seen.audit["ok"]:
         yield f"the audit trail is broken: {seen.audit}"
 
 
-CHECKS = (one_run_per_key, keys_are_kept, no_run_is_lost, no_run_comes_from_nowhere, reused_keys_are_refused, settings_are_kept, webhooks_are_kept, all_is_over,
+CHECKS = (one_run_per_key, keys_are_kept, no_run_is_lost, no_run_comes_from_nowhere, reused_keys_are_refused, settings_are_kept, webhooks_are_kept, api_keys_are_kept, all_is_over,
           *verdict_results.CHECKS, *verdict_events.CHECKS, *verdict_limits.CHECKS)
 
 

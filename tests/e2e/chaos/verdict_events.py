@@ -2,9 +2,14 @@
 import collections
 
 
+def subject(event):
+    """The run or the entity, which has another id when it was deleted and came again under its name."""
+    return event["id"].rpartition(":")[0] if "/entities/" in event["source"] else event["subject"]
+
+
 def place(event):
     """What an event is about, and its number there."""
-    return event["source"], event["data"]["seq"]
+    return subject(event), event["data"]["seq"]
 
 
 def one_id_per_event(book, seen):
@@ -22,17 +27,17 @@ def one_id_per_event(book, seen):
 
 
 def numbers_on_bus(seen):
-    """{source: numbers of its events in the order of their first arrival}"""
+    """{run or entity: numbers of its events in the order of their first arrival}"""
     found = collections.defaultdict(dict)
     for _, _, event in seen.bus:
-        found[event["source"]].setdefault(event["data"]["seq"])
-    return {source: list(numbers) for source, numbers in found.items()}
+        found[subject(event)].setdefault(event["data"]["seq"])
+    return {of: list(numbers) for of, numbers in found.items()}
 
 
 def bus_has_every_event_in_order(book, seen):
-    for source, numbers in numbers_on_bus(seen).items():
+    for of, numbers in numbers_on_bus(seen).items():
         if numbers != list(range(1, len(numbers) + 1)):
-            yield f"the bus has the events {numbers} of {source}"
+            yield f"the bus has the events {numbers} of {of}"
 
 
 def timelines_are_published(book, seen):

@@ -96,11 +96,11 @@ def decisions_are_made_once(book, seen):
     decided, fresh = collections.defaultdict(set), collections.defaultdict(set)
     for op in book.of("approve", "reject"):
         for status, body, replayed in op.answers:
-            if status == 200:
+            if status == 200 and body["status"] in DECISIONS:  # otherwise a vote, and more are needed
                 decided[op.facts["job"]].add(DECISIONS[body["status"]])
                 if not body["status"].startswith("already"):
                     fresh[op.facts["job"]].add(op.key or op.number)
-            elif body["code"] == "APPROVAL_CONFLICT":
+            elif body.get("code") == "APPROVAL_CONFLICT":
                 decided[op.facts["job"]].add(body["decision"])
     events = collections.Counter(event["data"]["job_id"] for event in events_of(seen, "approval.decided"))
     for job, decisions in decided.items():
