@@ -2,6 +2,7 @@
 import random
 import time
 
+import harness
 from harness import wait_until
 
 WEATHERS = {
@@ -63,6 +64,7 @@ class Faults:
         for pause, name, args in steps:
             time.sleep(pause)  # how often faults come; nothing is waited for
             self.check()
+            self.world.supervise()
             getattr(self, name.replace(" ", "_"))(**args)
 
     def kill(self, twice):
@@ -82,13 +84,13 @@ class Faults:
         self.world.freeze(seconds)
 
     def full_disk(self, then):
-        """Until somebody was refused because of it."""
+        """Until somebody was refused because of it, or the server could not tell what came of a commit and has stopped."""
         def refused():
             return sum(n for why, n in self.ledger.refusals.items() if "STORE_FULL" in why)
 
         before = refused()
         self.world.fill_disk()
-        wait_until(lambda: refused() > before, "a request meets the full disk")
+        wait_until(lambda: refused() > before or self.world.has_stopped(), "a request meets the full disk", 10 * harness.PATIENCE_S)
         if then == "kill":
             self.world.counts["kill"] += 1
             self.world.server.kill()

@@ -360,4 +360,4 @@ def test_a_broken_promise_is_reported(book, seen, check, break_it):
 
 
 def test_a_refusal_that_is_no_answer_is_reported(book, seen):
-    assert verdict.broken_promises(book, seen, {"503 STORE_FAILED": 1}) == ["answers: 1 requests were refused with 503 STORE_FAILED"]
+    assert verdict.broken_promises(book, seen, {"500 INTERNAL": 1}) == ["answers: 1 requests were refused with 500 INTERNAL"]
