@@ -160,10 +160,10 @@ enum err dedup_counts_find(struct db *db, int64_t type, struct dedup_counts *ret
     *ret_since = -1;
     struct db_rows *rows = DB_QUERY(db, SQL_TOTALS, DB_I(type));
     if (db_next(rows)) {
-        ret->keyed = db_int(rows, 0);
-        ret->evicted_by_age = db_int(rows, 1);
-        ret->evicted_by_count = db_int(rows, 2);
-        *ret_since = db_int(rows, 3);
+        ret->keyed = db_count(rows, 0);
+        ret->evicted_by_age = db_count(rows, 1);
+        ret->evicted_by_count = db_count(rows, 2);
+        *ret_since = db_time(rows, 3);
     }
     enum err e = db_rows_end(rows);
     if (e != ERR_OK)
@@ -173,8 +173,8 @@ enum err dedup_counts_find(struct db *db, int64_t type, struct dedup_counts *ret
         int64_t bucket = db_int(rows, 0);
         if (bucket < 0 || bucket >= DEDUP_BUCKETS)
             continue; /* of a newer version */
-        ret->duplicates[bucket] = db_int(rows, 1);
-        ret->late[bucket] = db_int(rows, 2);
+        ret->duplicates[bucket] = db_count(rows, 1);
+        ret->late[bucket] = db_count(rows, 2);
     }
     return db_rows_end(rows);
 }

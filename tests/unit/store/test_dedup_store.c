@@ -157,6 +157,30 @@ static void counts_add_up_and_remember_their_beginning(void **state)
     db_close(db);
 }
 
+/* They are shown to people: a time that no calendar has cannot be. */
+static void counts_that_cannot_be_are_damage(void **state)
+{
+    static const char *const DAMAGES[] = {
+        "UPDATE dedup_totals SET since = 9223372036854775807",
+        "UPDATE dedup_totals SET since = 1000, keyed = -1",
+        "UPDATE dedup_totals SET keyed = 1; UPDATE dedup_stats SET late = 9223372036854775807",
+    };
+    struct db *db = open_here(*state);
+    struct dedup_counts c = {.keyed = 5};
+    int64_t since = 0;
+    c.duplicates[DEDUP_1_H] = 4;
+    assert_ok(db_begin(db));
+    assert_ok(dedup_counts_add(db, 3, &c, 1000));
+    assert_ok(db_commit(db));
+    for (size_t i = 0; i < ARRAY_LEN(DAMAGES); i++) {
+        sqlite3 *raw = raw_open(path_in(*state, "p.db").text);
+        raw_exec(raw, DAMAGES[i]);
+        raw_close(raw);
+        assert_int_equal(dedup_counts_find(db, 3, &c, &since), ERR_DAMAGED);
+    }
+    db_close(db);
+}
+
 /* A store as the version before entities left it. */
 static void make_schema_4(const char *path)
 {
@@ -204,6 +228,7 @@ int main(void)
         folder_test(emptied_rows_keep_their_hash_and_deleted_ones_nothing),
         folder_test(an_owner_that_is_gone_is_removed_in_slices),
         folder_test(counts_add_up_and_remember_their_beginning),
+        folder_test(counts_that_cannot_be_are_damage),
         folder_test(keys_of_signals_to_runs_are_taken_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
