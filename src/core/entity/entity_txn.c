@@ -40,6 +40,8 @@ static void assert_entity(const struct entity_txn *m)
 static enum err begin_change(struct entity_txn *m, struct tx *tx, struct problem *p)
 {
     const char *why = contradiction(&m->entity);
+    if (m->entity.tenant != m->tenant->num || m->entity.type != m->type.num)
+        why = "it belongs to another tenant than its type";
     m->tx = tx;
     return why == NULL ? ERR_OK
                        : problem_set(p, ERR_DAMAGED, "Entity %lld is damaged: %s",

@@ -479,6 +479,22 @@ static void however_many_runs_wait_for_a_limit_one_timer_looks_after_them(void *
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers WHERE ordinal = -3"), 0);
 }
 
+/* --- damage --- */
+
+static void an_entity_of_another_tenant_than_its_type_is_damage(void **state)
+{
+    struct fixture *fixture = *state;
+    count_with(fixture, "");
+    (void)must_send(fixture, "ann", NULL, 1);
+    fixture_stop(fixture);
+    sqlite3 *raw = raw_open(fixture->file.text);
+    raw_exec(raw, "UPDATE entities SET tenant = tenant + 1000");
+    raw_close(raw);
+    fixture_start(fixture, 0);
+    assert_int_equal(send_signal(fixture, "ann", NULL, 2).err, ERR_DAMAGED);
+    assert_int_equal(send_signal(fixture, "bob", NULL, 2).err, ERR_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -504,6 +520,7 @@ int main(void)
         fixture_test(a_deleted_entity_is_gone_with_its_call),
         fixture_test(runs_that_an_answer_wants_are_started_once),
         fixture_test(however_many_runs_wait_for_a_limit_one_timer_looks_after_them),
+        fixture_test(an_entity_of_another_tenant_than_its_type_is_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
