@@ -355,6 +355,11 @@ int fuzz_do(const char *method, const char *target, const char *body, const char
     return a.status;
 }
 
+int64_t fuzz_server_now_ms(void)
+{
+    return s.now_us / 1000;
+}
+
 void fuzz_server_pass_ms(int64_t ms)
 {
     s.now_us += ms * 1000;

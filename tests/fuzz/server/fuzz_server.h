@@ -59,6 +59,7 @@ struct fuzz_answer fuzz_ask(const struct fuzz_request *r);
 /* The same without the answer; returns its status. */
 int fuzz_do(const char *method, const char *target, const char *body, const char *tenant);
 
+int64_t fuzz_server_now_ms(void);
 /* Lets time pass, and the server do what is due then. */
 void fuzz_server_pass_ms(int64_t ms);
 /* Fails unless the doctor finds nothing. */
