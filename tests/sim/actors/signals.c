@@ -1,31 +1,22 @@
 /* Signals to runs: early, late, repeated, mistaken, and with several steps that wait for them. */
-#include "sim/people.h"
+#include "sim/inbox.h"
 
 #include <stdlib.h>
 
-enum {
-    SIGNALS_MAX = 40,
-    DEDUP_KEYS = 4,
-    WINDOW_S = 900,
-    WINDOW_DEFAULT_S = 259200,
-    STEPS = 3,
-    KEYED_MARK = 1000
-};
+enum { WINDOW_S = 900, WINDOW_DEFAULT_S = 259200, KEYS_DEFAULT = 10000, STEPS = 3 };
 
 enum { GO = 1, STOP = 2 }; /* names, as bits */
 
 /* Workflows "s0" …, and the names that their steps "a", "b", "c" wait for. */
 static const struct waiting {
     int names[STEPS];
-    bool all;      /* step "a" waits for all of its names */
-    bool in_order; /* the steps wait one after the other */
-    bool window;   /* keys are forgotten after WINDOW_S, not after the default */
+    bool all;    /* step "a" waits for all of its names */
+    bool window; /* keys are forgotten after WINDOW_S, not after the default */
     const char *body;
 } WAITING[] = {
     {.names = {GO},
      .body = "{\"steps\":[{\"name\":\"a\",\"type\":\"wait_signal\",\"signal\":\"go\"}]}"},
     {.names = {GO, GO},
-     .in_order = true,
      .window = true,
      .body = "{\"signals\":{\"dedup_window_s\":900},\"steps\":["
              "{\"name\":\"s\",\"type\":\"sleep\",\"duration_ms\":5000},"
@@ -41,36 +32,14 @@ static const struct waiting {
              "{\"name\":\"c\",\"type\":\"wait_signal\",\"signal\":\"stop\",\"needs\":[\"a\"]}]}"},
     {.names = {GO | STOP, GO},
      .all = true,
-     .in_order = true,
      .body = "{\"steps\":[{\"name\":\"a\",\"type\":\"wait_signal\",\"signal\":[\"go\",\"stop\"],"
              "\"wait_for\":\"all\"},{\"name\":\"b\",\"type\":\"wait_signal\",\"signal\":\"go\"}]}"},
 };
 
-/* One that was sent; `seq` 0: it may have been taken or not. */
-struct sent_signal {
-    int mark; /* its payload */
-    int name;
-    int64_t seq;
-    bool refused; /* surely not taken, or as another one */
-    bool copied;  /* known from a duplicate: another one may turn out to be the first */
-    bool consumed;
-};
-
-/* A dedup_key of a run: a register of the signal's number. */
-struct signal_key {
-    struct once seq;
-    int64_t first_ms; /* by the wall clock: it cannot be older; 0: not sent yet */
-};
-
 struct signal_run {
     char id[RUN_ID_LEN + 1];
-    int place;
     const struct waiting *waiting;
-    int count;
-    struct sent_signal sent[SIGNALS_MAX];
-    struct signal_key keys[DEDUP_KEYS];
-    int64_t highest; /* number that was acknowledged */
-    int open;        /* signals under way */
+    struct inbox inbox;
     struct signal_run *next;
 };
 
@@ -79,15 +48,6 @@ struct signals {
     int tenant;
     int marks;
     struct wall_clocks clocks;
-};
-
-struct signal_call {
-    struct signal_run *run;
-    int at;  /* of run->sent */
-    int key; /* -1: none */
-    int op;
-    int cls;
-    int64_t floor; /* numbers that were acknowledged before it was sent are lower */
 };
 
 static struct signals *state(struct sim *w)
@@ -102,10 +62,9 @@ static void add_run(struct sim *w, const struct call *c)
     struct signal_run *r = calloc(1, sizeof(*r));
     assert(r != NULL);
     (void)snprintf(r->id, sizeof(r->id), "%s", json_text(c->json, "run_id"));
-    r->place = c->spec.place->number;
     r->waiting = &WAITING[c->spec.number];
-    for (int i = 0; i < DEDUP_KEYS; i++)
-        once_init(&r->keys[i].seq);
+    int64_t window_s = r->waiting->window ? WINDOW_S : WINDOW_DEFAULT_S;
+    inbox_init(&r->inbox, r->id, c->spec.place->number, window_s * 1000, KEYS_DEFAULT);
     r->next = state(w)->first;
     state(w)->first = r;
 }
@@ -152,128 +111,33 @@ static struct signal_run *any_run(struct sim *w)
     return found;
 }
 
-/* --- answers --- */
-
-/* The key may have left the window by now. */
-static void let_age(struct sim *w, const struct signal_run *r, struct signal_key *k)
-{
-    people_watch(w, &state(w)->clocks);
-    int64_t now_ms = state(w)->clocks.latest_ms[r->place];
-    int64_t window_s = r->waiting->window ? WINDOW_S : WINDOW_DEFAULT_S;
-    if (k->first_ms > 0 && now_ms - k->first_ms >= window_s * 1000) {
-        once_may(&k->seq, 0, ONCE_CLEARS);
-        k->first_ms = 0;
-    }
-    int64_t wall_ms = place_wall_ms(w, &w->places[r->place]);
-    if (k->first_ms == 0 || wall_ms < k->first_ms)
-        k->first_ms = wall_ms;
-}
-
-static void number_text(char out[static 24], int64_t number)
-{
-    (void)snprintf(out, 24, "%lld", (long long)number);
-}
-
-/* It was taken now, as number `seq`. */
-static void taken(struct sim *w, const struct signal_call *x, int64_t seq)
-{
-    struct signal_run *r = x->run;
-    sim_check(w, 5, seq > x->floor, "run %s numbers a signal %lld, but %lld was answered before",
-              r->id, (long long)seq, (long long)x->floor);
-    for (int i = 0; i < r->count; i++) {
-        struct sent_signal *s = &r->sent[i];
-        if (s->seq == seq && s->copied && s->mark == r->sent[x->at].mark)
-            *s = (struct sent_signal){.mark = s->mark, .name = s->name, .refused = true};
-        sim_check(w, 5, s->seq != seq, "run %s has two signals %lld", r->id, (long long)seq);
-    }
-    r->sent[x->at].seq = seq;
-    r->highest = MAX(r->highest, seq);
-}
-
-/* A duplicate: of one that is known, or of its own first try. */
-static void known(const struct signal_call *x, int64_t seq, struct sent_signal *s)
-{
-    s->refused = true;
-    for (int i = 0; i < x->run->count; i++) {
-        if (x->run->sent[i].seq == seq)
-            return;
-    }
-    s->refused = false;
-    s->copied = true;
-    s->seq = seq;
-}
-
-static void key_answered(struct sim *w, const struct call *c, const struct signal_call *x)
-{
-    struct signal_key *k = &x->run->keys[x->key];
-    char seq[24];
-    bool ok;
-    number_text(seq, json_number(c->json, "seq"));
-    let_age(w, x->run, k);
-    once_call_repeated(&k->seq, x->op, c);
-    if (c->status == 200 && json_is_false(json_object_get(c->json, "duplicate")))
-        ok = once_won(&k->seq, x->op, c->answered, seq);
-    else if (c->status == 200)
-        ok = once_found(&k->seq, x->op, c->answered, ONCE_IS(x->cls), seq);
-    else if (strcmp(c->code, "IDEMPOTENCY_KEY_REUSED") == 0)
-        ok = once_found(&k->seq, x->op, c->answered, ONCE_VALUES_BUT(ONCE_IS(x->cls)), "");
-    else
-        ok = once_found(&k->seq, x->op, c->answered, ONCE_VALUES_BUT(0) | 1u, "");
-    sim_check(w, 5, ok, "no order of signals with key %d to run %s explains the answer %d %s",
-              x->key, x->run->id, c->status, c->status == 200 ? seq : c->code);
-}
+/* --- senders --- */
 
 static void signalled(struct sim *w, struct call *c)
 {
-    struct signal_call *x = c->spec.ref;
-    struct sent_signal *s = &x->run->sent[x->at];
-    int64_t seq = json_number(c->json, "seq");
-    x->run->open--;
-    if (call_in_doubt(c)) {
-        if (x->key >= 0)
-            once_call_lost(w, &x->run->keys[x->key].seq, x->op, c);
-        free(x);
-        return;
-    }
-    if (x->key >= 0)
-        key_answered(w, c, x);
+    struct inbox_call *x = c->spec.ref;
+    (void)inbox_answered(w, &state(w)->clocks, x, c);
     sim_check(w, 5,
-              c->status == 200 || strcmp(c->code, "RUN_IS_OVER") == 0 ||
-                  (x->key >= 0 && strcmp(c->code, "IDEMPOTENCY_KEY_REUSED") == 0) ||
+              call_in_doubt(c) || c->status == 200 || strcmp(c->code, "RUN_IS_OVER") == 0 ||
+                  strcmp(c->code, "IDEMPOTENCY_KEY_REUSED") == 0 ||
                   (c->status == 404 && sim_on(w, ON_RETENTION)),
-              "a signal to run %s is answered %d %s", x->run->id, c->status, c->code);
-    if (c->status != 200) /* an earlier try may have been taken before the run was over */
-        s->refused = (c->tries == 1 && !c->doubled) || c->status == 422;
-    else if (json_is_true(json_object_get(c->json, "duplicate")))
-        known(x, seq, s);
-    else
-        taken(w, x, seq);
+              "a signal to run %s is answered %d %s", x->inbox->owner, c->status, c->code);
     free(x);
 }
-
-/* --- senders --- */
 
 static void send_signal(struct sim *w, struct signal_run *r, int name, int key)
 {
     char tenant[8], target[80], body[120], dedup[40] = "";
-    struct signal_call *x = calloc(1, sizeof(*x));
-    assert(x != NULL && r->count < SIGNALS_MAX);
     int variant = key >= 0 && lot_percent(&w->lot, 15);
-    int mark = key >= 0 ? KEYED_MARK + 2 * key + variant : ++state(w)->marks;
-    *x = (struct signal_call){
-        .run = r, .at = r->count++, .key = key, .cls = 1 + variant, .floor = r->highest};
-    r->sent[x->at] = (struct sent_signal){.mark = mark, .name = name};
-    if (key >= 0) {
+    int mark = inbox_mark(key, variant, &state(w)->marks);
+    struct inbox_call spec_of = {.key = key, .variant = variant};
+    if (key >= 0)
         (void)snprintf(dedup, sizeof(dedup), ",\"dedup_key\":\"k%d\"", key);
-        let_age(w, r, &r->keys[key]);
-        x->op = once_sent(&r->keys[key].seq, w->clock + 1, x->cls);
-    }
-    r->open++;
     tenant_name(tenant, state(w)->tenant);
     (void)snprintf(target, sizeof(target), "/api/v1/runs/%s/signals", r->id);
     (void)snprintf(body, sizeof(body), "{\"name\":\"%s\",\"payload\":{\"m\":%d}%s}",
                    name == GO ? "go" : "stop", mark, dedup);
-    struct call_spec spec = {.place = &w->places[r->place],
+    struct call_spec spec = {.place = &w->places[r->inbox.place],
                              .method = "POST",
                              .target = target,
                              .tenant = tenant,
@@ -281,7 +145,8 @@ static void send_signal(struct sim *w, struct signal_run *r, int name, int key)
                              .retries = key >= 0,
                              .doubles = key >= 0,
                              .done = signalled,
-                             .ref = x};
+                             .ref =
+                                 inbox_send(w, &r->inbox, &state(w)->clocks, &spec_of, mark, name)};
     (void)sim_send(w, &spec);
 }
 
@@ -292,12 +157,12 @@ static void send(struct sim *w)
         start(w);
         return;
     }
-    if (r->count >= SIGNALS_MAX - 8) /* the end needs some */
+    if (r->inbox.count >= INBOX_MAX - 8) /* the end needs some */
         return;
-    int key = lot_percent(&w->lot, 60) ? lot_below(&w->lot, DEDUP_KEYS) : -1;
+    int key = lot_percent(&w->lot, 60) ? lot_below(&w->lot, INBOX_KEYS) : -1;
     /* A key belongs to one name: another would be another signal. */
     int name =
-        key >= 0 ? (key == DEDUP_KEYS - 1 ? STOP : GO) : (lot_percent(&w->lot, 75) ? GO : STOP);
+        key >= 0 ? (key == INBOX_KEYS - 1 ? STOP : GO) : (lot_percent(&w->lot, 75) ? GO : STOP);
     send_signal(w, r, name, key);
 }
 
@@ -306,18 +171,9 @@ static void send(struct sim *w)
 /* A step has this payload: it must be of a signal that was sent, and of no other step. */
 static void consume(struct sim *w, struct signal_run *r, const json_t *payload, int names)
 {
-    int64_t mark = json_number(payload, "m");
-    struct sent_signal *found = NULL;
-    for (int i = 0; i < r->count; i++) {
-        struct sent_signal *s = &r->sent[i];
-        if (s->mark == mark && !s->refused && !s->consumed && (found == NULL || found->seq == 0))
-            found = s;
-    }
-    sim_check(w, 5, found != NULL, "run %s got signal %lld, which nobody sent or which it had got",
-              r->id, (long long)mark);
-    sim_check(w, 5, (found->name & names) != 0, "run %s got signal %lld under another name", r->id,
-              (long long)mark);
-    found->consumed = true;
+    const struct inbox_signal *s = inbox_consume(w, &r->inbox, json_number(payload, "m"), 0);
+    sim_check(w, 5, (s->name & names) != 0, "run %s got signal %d under another name", r->id,
+              s->mark);
 }
 
 static void consume_output(struct sim *w, struct signal_run *r, const json_t *output, int names)
@@ -334,8 +190,8 @@ static void consume_output(struct sim *w, struct signal_run *r, const json_t *ou
 static int64_t lowest_left(const struct signal_run *r, int names)
 {
     int64_t lowest = 0;
-    for (int i = 0; i < r->count; i++) {
-        const struct sent_signal *s = &r->sent[i];
+    for (int i = 0; i < r->inbox.count; i++) {
+        const struct inbox_signal *s = &r->inbox.sent[i];
         if (s->seq > 0 && !s->consumed && (s->name & names) != 0 &&
             (lowest == 0 || s->seq < lowest))
             lowest = s->seq;
@@ -346,8 +202,8 @@ static int64_t lowest_left(const struct signal_run *r, int names)
 /* Signals of a name are given out in their order. */
 static void check_order(struct sim *w, const struct signal_run *r)
 {
-    for (int i = 0; i < r->count; i++) {
-        const struct sent_signal *s = &r->sent[i];
+    for (int i = 0; i < r->inbox.count; i++) {
+        const struct inbox_signal *s = &r->inbox.sent[i];
         int64_t left = lowest_left(r, s->name);
         sim_check(w, 5, !s->consumed || s->seq == 0 || left == 0 || s->seq < left,
                   "run %s got signal %lld before %lld", r->id, (long long)s->seq, (long long)left);
@@ -372,8 +228,7 @@ static void check_steps(struct sim *w, struct signal_run *r, const json_t *run)
 {
     size_t i;
     json_t *step;
-    for (int n = 0; n < r->count; n++)
-        r->sent[n].consumed = false;
+    inbox_consume_none(&r->inbox);
     json_array_foreach (json_object_get(run, "steps"), i, step) {
         int at = json_text(step, "name")[0] - 'a';
         if (at < STEPS && strcmp(json_text(step, "status"), "succeeded") == 0)
@@ -392,7 +247,7 @@ static struct call *show(struct sim *w, const struct signal_run *r)
     char tenant[8], target[64];
     tenant_name(tenant, state(w)->tenant);
     (void)snprintf(target, sizeof(target), "/api/v1/runs/%s", r->id);
-    return people_ask(w, &w->places[r->place], tenant, target);
+    return people_ask(w, &w->places[r->inbox.place], tenant, target);
 }
 
 /* --- the end --- */
@@ -402,14 +257,14 @@ static bool finish(struct sim *w)
 {
     bool waits = false;
     for (struct signal_run *r = state(w)->first; r != NULL; r = r->next) {
-        struct call *c = r->open == 0 ? show(w, r) : NULL;
-        waits |= !w->places[r->place].up;
+        struct call *c = r->inbox.open == 0 ? show(w, r) : NULL;
+        waits |= !w->places[r->inbox.place].up;
         if (c == NULL)
             continue;
         bool over = run_status_is_over(json_text(c->json, "status"));
         check_steps(w, r, c->json);
         call_free(c);
-        for (int name = GO; !over && name <= STOP && r->count < SIGNALS_MAX; name++) {
+        for (int name = GO; !over && name <= STOP && r->inbox.count < INBOX_MAX; name++) {
             if (lowest_left(r, name) == 0)
                 send_signal(w, r, name, -1);
         }
