@@ -46,7 +46,8 @@ struct actor {
     X(ACTOR_SIGNALS)   \
     X(ACTOR_WORKFLOWS) \
     X(ACTOR_WORKERS)   \
-    X(ACTOR_CONTROL)
+    X(ACTOR_CONTROL)   \
+    X(ACTOR_ENTITIES)
 
 #define X(symbol) extern const struct actor symbol;
 SIM_ACTORS(X)

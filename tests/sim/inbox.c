@@ -2,9 +2,11 @@
 
 #include <stdlib.h>
 
-void inbox_init(struct inbox *b, const char *owner, int place, int64_t window_ms, int64_t keys_max)
+void inbox_init(struct inbox *b, struct wall_clocks *clocks, const char *owner, int place,
+                int64_t window_ms, int64_t keys_max)
 {
-    *b = (struct inbox){.place = place, .window_ms = window_ms, .keys_max = keys_max};
+    *b = (struct inbox){
+        .clocks = clocks, .place = place, .window_ms = window_ms, .keys_max = keys_max};
     (void)snprintf(b->owner, sizeof(b->owner), "%s", owner);
     for (int i = 0; i < INBOX_KEYS; i++)
         once_init(&b->keys[i].seq);
@@ -18,13 +20,18 @@ int inbox_mark(int key, int variant, int *marks)
 /* --- the window --- */
 
 /* The key may have left the window by now. */
-static void let_age(struct sim *w, const struct inbox *b, struct inbox_key *k,
-                    struct wall_clocks *clocks)
+static bool may_be_forgotten(struct sim *w, const struct inbox *b, const struct inbox_key *k)
 {
-    people_watch(w, clocks);
-    bool old = k->first_ms > 0 && clocks->latest_ms[b->place] - k->first_ms >= b->window_ms;
-    if (old || k->newer >= b->keys_max) {
+    people_watch(w, b->clocks);
+    bool old = k->first_ms > 0 && b->clocks->latest_ms[b->place] - k->first_ms >= b->window_ms;
+    return old || k->newer >= b->keys_max;
+}
+
+static void let_age(struct sim *w, const struct inbox *b, struct inbox_key *k)
+{
+    if (may_be_forgotten(w, b, k)) {
         once_may(&k->seq, 0, ONCE_CLEARS);
+        k->forgotten = true;
         k->first_ms = 0;
         k->newer = 0;
     }
@@ -48,8 +55,8 @@ static unsigned same_as(const struct inbox_call *x)
 
 /* --- sending --- */
 
-struct inbox_call *inbox_send(struct sim *w, struct inbox *b, struct wall_clocks *clocks,
-                              const struct inbox_call *spec, int mark, int name)
+struct inbox_call *inbox_send(struct sim *w, struct inbox *b, const struct inbox_call *spec,
+                              int mark, int name)
 {
     struct inbox_call *x = malloc(sizeof(*x));
     assert(x != NULL && b->count < INBOX_MAX);
@@ -63,26 +70,59 @@ struct inbox_call *inbox_send(struct sim *w, struct inbox *b, struct wall_clocks
         return x;
     for (int i = 0; i < INBOX_KEYS; i++)
         b->keys[i].newer += i != x->key && b->keys[i].first_ms > 0;
-    let_age(w, b, &b->keys[x->key], clocks);
+    let_age(w, b, &b->keys[x->key]);
     x->op = once_sent(&b->keys[x->key].seq, w->clock + 1, class_of(x->variant, x->update));
     return x;
 }
 
 /* --- answers --- */
 
+/* The number that was learned for this one belongs to another one with the same payload. */
+static void unlearn(struct inbox *b, struct inbox_signal *from)
+{
+    if (!from->learned)
+        return;
+    int64_t seq = from->seq;
+    from->seq = 0;
+    from->learned = false;
+    for (int i = 0; i < b->count; i++) {
+        struct inbox_signal *s = &b->sent[i];
+        if (s != from && s->mark == from->mark && s->seq == 0 && !s->refused) {
+            s->seq = seq;
+            s->learned = true;
+            return;
+        }
+    }
+}
+
+/* Whoever had this number by what was learned or copied gives it back. */
+static void claim_number(struct inbox *b, struct inbox_signal *own, int64_t seq)
+{
+    if (own->seq != seq)
+        unlearn(b, own);
+    for (int i = 0; i < b->count; i++) {
+        struct inbox_signal *s = &b->sent[i];
+        if (s == own || s->seq != seq || s->mark != own->mark || !(s->learned || s->copied))
+            continue;
+        s->refused = s->copied;
+        s->copied = s->learned = false;
+        s->seq = 0;
+    }
+    own->learned = false;
+}
+
 /* It was taken now, as number `seq`. */
 static void taken(struct sim *w, const struct inbox_call *x, int64_t seq)
 {
     struct inbox *b = x->inbox;
+    struct inbox_signal *own = &b->sent[x->at];
     sim_check(w, 5, seq > x->floor, "%s numbers a signal %lld, but %lld was answered before",
               b->owner, (long long)seq, (long long)x->floor);
-    for (int i = 0; i < b->count; i++) {
-        struct inbox_signal *s = &b->sent[i];
-        if (s->seq == seq && s->copied && s->mark == b->sent[x->at].mark)
-            *s = (struct inbox_signal){.mark = s->mark, .name = s->name, .refused = true};
-        sim_check(w, 5, s->seq != seq, "%s has two signals %lld", b->owner, (long long)seq);
-    }
-    b->sent[x->at].seq = seq;
+    claim_number(b, own, seq);
+    own->seq = 0;
+    for (int i = 0; i < b->count; i++)
+        sim_check(w, 5, b->sent[i].seq != seq, "%s has two signals %lld", b->owner, (long long)seq);
+    own->seq = seq;
     b->highest = MAX(b->highest, seq);
 }
 
@@ -90,6 +130,10 @@ static void taken(struct sim *w, const struct inbox_call *x, int64_t seq)
 static void known(const struct inbox_call *x, int64_t seq)
 {
     struct inbox_signal *s = &x->inbox->sent[x->at];
+    if (s->seq != seq)
+        unlearn(x->inbox, s);
+    s->learned = false;
+    s->seq = 0;
     s->refused = true;
     for (int i = 0; i < x->inbox->count; i++) {
         if (x->inbox->sent[i].seq == seq)
@@ -100,14 +144,13 @@ static void known(const struct inbox_call *x, int64_t seq)
     s->seq = seq;
 }
 
-static void check_key(struct sim *w, struct wall_clocks *clocks, const struct inbox_call *x,
-                      const struct call *c)
+static void check_key(struct sim *w, const struct inbox_call *x, const struct call *c)
 {
     struct inbox_key *k = &x->inbox->keys[x->key];
     char seq[24];
     bool ok;
     (void)snprintf(seq, sizeof(seq), "%lld", (long long)json_number(c->json, "seq"));
-    let_age(w, x->inbox, k, clocks);
+    let_age(w, x->inbox, k);
     once_call_repeated(&k->seq, x->op, c);
     if (c->status < 300 && json_is_false(json_object_get(c->json, "duplicate")))
         ok = once_won(&k->seq, x->op, c->answered, seq);
@@ -123,8 +166,7 @@ static void check_key(struct sim *w, struct wall_clocks *clocks, const struct in
               x->inbox->owner, c->status, c->status < 300 ? seq : c->code);
 }
 
-int64_t inbox_answered(struct sim *w, struct wall_clocks *clocks, const struct inbox_call *x,
-                       const struct call *c)
+int64_t inbox_answered(struct sim *w, const struct inbox_call *x, const struct call *c)
 {
     struct inbox_signal *s = &x->inbox->sent[x->at];
     x->inbox->open--;
@@ -134,12 +176,14 @@ int64_t inbox_answered(struct sim *w, struct wall_clocks *clocks, const struct i
         return 0;
     }
     if (x->key >= 0)
-        check_key(w, clocks, x, c);
+        check_key(w, x, c);
     sim_check(w, 5, x->key >= 0 || strcmp(c->code, "IDEMPOTENCY_KEY_REUSED") != 0,
               "a signal without a key to %s is answered %d %s", x->inbox->owner, c->status,
               c->code);
     if (c->status >= 300) { /* an earlier try may have been taken */
         s->refused = (c->tries == 1 && !c->doubled) || c->status == 422;
+        if (s->refused)
+            unlearn(x->inbox, s);
         return 0;
     }
     if (json_is_true(json_object_get(c->json, "duplicate")))
@@ -151,6 +195,23 @@ int64_t inbox_answered(struct sim *w, struct wall_clocks *clocks, const struct i
 
 /* --- what became of them --- */
 
+/* A request that was repeated after its key had left the window is another signal. */
+static struct inbox_signal *repeated(struct sim *w, struct inbox *b, int64_t mark)
+{
+    int64_t key = (mark - INBOX_KEYED_MARK) / 2;
+    if (mark < INBOX_KEYED_MARK || key >= INBOX_KEYS || b->count == INBOX_MAX)
+        return NULL;
+    if (!b->keys[key].forgotten && !may_be_forgotten(w, b, &b->keys[key]))
+        return NULL;
+    for (int i = 0; i < b->count; i++) {
+        if (b->sent[i].mark == mark) { /* somebody did send it */
+            b->sent[b->count] = (struct inbox_signal){.mark = (int)mark, .name = b->sent[i].name};
+            return &b->sent[b->count++];
+        }
+    }
+    return NULL;
+}
+
 struct inbox_signal *inbox_consume(struct sim *w, struct inbox *b, int64_t mark, int64_t seq)
 {
     struct inbox_signal *found = NULL;
@@ -161,11 +222,17 @@ struct inbox_signal *inbox_consume(struct sim *w, struct inbox *b, int64_t mark,
         if (fits && (found == NULL || found->seq == 0))
             found = s;
     }
+    if (found == NULL)
+        found = repeated(w, b, mark);
     sim_check(w, 5, found != NULL,
               "%s got signal %lld with payload %lld, which nobody sent, or "
               "which it had got",
               b->owner, (long long)seq, (long long)mark);
     found->consumed = true;
+    if (found->seq == 0 && seq > 0) { /* its answer has not come, or was lost */
+        found->seq = seq;
+        found->learned = true;
+    }
     return found;
 }
 

@@ -14,6 +14,7 @@ struct inbox_signal {
     int64_t seq;
     bool refused;  /* surely not taken, or as another one */
     bool copied;   /* known from a duplicate: another one may turn out to be the first */
+    bool learned;  /* its number is known only from what its owner got: may be another's */
     bool consumed; /* for checks */
 };
 
@@ -21,6 +22,7 @@ struct inbox_key {
     struct once seq;
     int64_t first_ms; /* by the wall clock: it cannot be older; 0: not sent yet */
     int64_t newer;    /* keys that may have come since */
+    bool forgotten;   /* perhaps: one request that is repeated may have become several signals */
 };
 
 struct inbox {
@@ -28,6 +30,7 @@ struct inbox {
     int place;
     int64_t window_ms;
     int64_t keys_max;
+    struct wall_clocks *clocks;
     int open; /* signals under way */
     int count;
     int64_t highest; /* number that was acknowledged */
@@ -45,16 +48,17 @@ struct inbox_call {
     int64_t floor; /* numbers that were acknowledged before it was sent are lower */
 };
 
-void inbox_init(struct inbox *b, const char *owner, int place, int64_t window_ms, int64_t keys_max);
+/* The clocks stay the caller's. */
+void inbox_init(struct inbox *b, struct wall_clocks *clocks, const char *owner, int place,
+                int64_t window_ms, int64_t keys_max);
 /* With what payload: each without a key has its own, those with one have that of key and variant.
  */
 int inbox_mark(int key, int variant, int *marks);
 /* A signal is about to be sent. There must be room. */
-struct inbox_call *inbox_send(struct sim *w, struct inbox *b, struct wall_clocks *clocks,
-                              const struct inbox_call *spec, int mark, int name);
+struct inbox_call *inbox_send(struct sim *w, struct inbox *b, const struct inbox_call *spec,
+                              int mark, int name);
 /* The answer, or that there is none. Returns the signal's number; 0: it has none that is known. */
-int64_t inbox_answered(struct sim *w, struct wall_clocks *clocks, const struct inbox_call *x,
-                       const struct call *c);
+int64_t inbox_answered(struct sim *w, const struct inbox_call *x, const struct call *c);
 
 /* The owner's handler or a step has got a signal with this payload, and this number if that is
  * known (else 0): there must be such a one that is not consumed yet. */

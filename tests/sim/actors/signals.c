@@ -64,7 +64,8 @@ static void add_run(struct sim *w, const struct call *c)
     (void)snprintf(r->id, sizeof(r->id), "%s", json_text(c->json, "run_id"));
     r->waiting = &WAITING[c->spec.number];
     int64_t window_s = r->waiting->window ? WINDOW_S : WINDOW_DEFAULT_S;
-    inbox_init(&r->inbox, r->id, c->spec.place->number, window_s * 1000, KEYS_DEFAULT);
+    inbox_init(&r->inbox, &state(w)->clocks, r->id, c->spec.place->number, window_s * 1000,
+               KEYS_DEFAULT);
     r->next = state(w)->first;
     state(w)->first = r;
 }
@@ -116,7 +117,7 @@ static struct signal_run *any_run(struct sim *w)
 static void signalled(struct sim *w, struct call *c)
 {
     struct inbox_call *x = c->spec.ref;
-    (void)inbox_answered(w, &state(w)->clocks, x, c);
+    (void)inbox_answered(w, x, c);
     sim_check(w, 5,
               call_in_doubt(c) || c->status == 200 || strcmp(c->code, "RUN_IS_OVER") == 0 ||
                   strcmp(c->code, "IDEMPOTENCY_KEY_REUSED") == 0 ||
@@ -145,8 +146,7 @@ static void send_signal(struct sim *w, struct signal_run *r, int name, int key)
                              .retries = key >= 0,
                              .doubles = key >= 0,
                              .done = signalled,
-                             .ref =
-                                 inbox_send(w, &r->inbox, &state(w)->clocks, &spec_of, mark, name)};
+                             .ref = inbox_send(w, &r->inbox, &spec_of, mark, name)};
     (void)sim_send(w, &spec);
 }
 
