@@ -142,7 +142,7 @@ static void read_stream(struct sim *w, struct follower *f)
 
 static void look(struct sim *w, struct follower *f)
 {
-    if (f->x == NULL || !f->x->answered)
+    if (f->x == NULL || (!f->x->answered && !f->x->cut))
         return;
     if (f->x->streams && f->x->status == 200) {
         const char *start = sim_http_answer_header(f->x, "Last-Event-ID");
