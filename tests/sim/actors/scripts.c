@@ -396,6 +396,48 @@ static void roll_back_definition(struct sim *w)
     call_free(c);
 }
 
+static uint64_t draw(void *ctx, uint64_t below)
+{
+    return lot_bits(&((struct sim *)ctx)->chaos) % below;
+}
+
+/* The process dies between the write and the sync of a result. What the next one finds in the page
+ * cache and acknowledges must survive a power cut. */
+static void complete_twice(struct sim *w)
+{
+    char run[40];
+    char job[40];
+    char token[64];
+    char status[16];
+    struct place *p = place_of(w);
+    if (!start(w, TENANT, "task", "{}", run))
+        return;
+    sim_pass_ms(w, 3000);
+    if (!claim(w, QUEUE, 30 * 1000, job, token) || !p->up)
+        return;
+    crash_disk_clear_faults(p->disk);
+    crash_disk_fail(p->disk, &(struct crash_fault){.kind = CRASH_SYNC,
+                                                   .nth = 1,
+                                                   .result = CRASH_KILL,
+                                                   .cut = CRASH_CUT_ANY,
+                                                   .draw = draw,
+                                                   .ctx = w});
+    call_free(tell_job(w, job, "complete", token));
+    if (p->up || !place_start(w, p))
+        return;
+    struct call *c = tell_job(w, job, "complete", token);
+    bool done = c != NULL && c->status == 200;
+    if (done)
+        (void)snprintf(run, sizeof(run), "%s", json_text(c->json, "run_id"));
+    call_free(c);
+    place_end(w, p, END_CUT);
+    if (!place_start(w, p) || !done)
+        return;
+    status_of(w, TENANT, run, status);
+    sim_check(w, 6, status[0] == '\0' || strcmp(status, "succeeded") == 0,
+              "run %s is %s, although its result was acknowledged", run, status);
+}
+
 /* --- life --- */
 
 static const struct action ACTIONS[] = {
@@ -410,6 +452,8 @@ static const struct action ACTIONS[] = {
     {"a queue is filled", 2, NEEDS(ON_SCRIPTS), fill_queue},
     {"a limit is lowered for runs to come", 3, NEEDS(ON_SCRIPTS), lower_limit},
     {"a definition is rolled back", 3, NEEDS(ON_SCRIPTS) | NEEDS(ON_DISK), roll_back_definition},
+    {"a result is acknowledged after a kill", 4,
+     NEEDS(ON_SCRIPTS) | NEEDS(ON_KILLS) | NEEDS(ON_CUTS), complete_twice},
     {NULL, 0, 0, NULL},
 };
 
