@@ -15,7 +15,8 @@ struct request {
     bool answered;
     bool unsent; /* the client had gone before the answer */
     const struct http_source *source;
-    struct request *next_over; /* answered in this turn */
+    const struct http_source *ended; /* the stream is over, but its source does not know yet */
+    struct request *next_over;       /* answered in this turn */
 };
 
 struct sim_http {
@@ -111,6 +112,8 @@ void sim_http_turn(struct sim_http *http)
         http->over = r->next_over;
         if (r->exchange != NULL)
             r->exchange->request = NULL;
+        if (r->ended != NULL)
+            r->ended->gone(r->pub.user);
         if (r->unsent && r->pub.unsent != NULL)
             r->pub.unsent(r->pub.user);
         http_request_drop(&r->pub);
@@ -195,11 +198,12 @@ const char *sim_http_answer_header(const struct sim_exchange *x, const char *nam
 
 /* --- streams --- */
 
+/* The source learns it at the end of the turn: a real server never calls it back from
+ * http_stream_wake(). */
 static void stream_over(struct request *r)
 {
-    const struct http_source *source = r->source;
+    r->ended = r->source;
     r->source = NULL;
-    source->gone(r->pub.user);
     is_over(r);
 }
 
