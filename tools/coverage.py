@@ -102,10 +102,12 @@ class Source:
         at = self.offset(line, column)
         return any(begin <= at < end for begin, end in self.asserted)
 
-    def leads_to_assertion(self, line):
-        """Is it a label whose only statement is assert(!"why")?"""
-        rest = self.text[self.offsets[line - 1]:]
-        return re.match(r"\s*(case [^:]*|default):\s*assert\(!\"", rest) is not None
+    def is_no_value(self, line, column):
+        """Is it a label for no value: of an enum's count, of an assertion that there is none, or the one that a switch
+        over an enum does without?"""
+        label = re.compile(r"case [A-Z_]+_COUNT:|(case [^:]*|default):\s*assert\(!\"")
+        before = self.lines[line - 1][:column - 1].rstrip()
+        return label.match(self.text, self.offset(line, column)) is not None or before.endswith("switch (")
 
     def excerpt(self, line, column, end_line, end_column):
         return " ".join(self.text[self.offset(line, column):self.offset(end_line, end_column)].split())
@@ -137,7 +139,7 @@ def branches_of(data, sources):
             text = source.excerpt(*region[:4])
             if own_file in sources and CONSTANT.fullmatch(sources[own_file].excerpt(*branch[:4])):
                 continue
-            if source.is_asserted(*region[:2]) or source.leads_to_assertion(region[0]):
+            if source.is_asserted(*region[:2]) or source.is_no_value(*region[:2]):
                 continue
             for outcome, count in (("true", branch[4]), ("false", branch[5])):
                 inner = (branch[0], branch[1]) if region is not branch else ()

@@ -73,6 +73,10 @@ static void anything_else_says_nothing(void **state)
         "Sun Nov  6 08:49:37 1994",
         "1994-11-06T08:49:37Z",
         "Sun, 06 Nov 1994 08:49:37 GMTx",
+        "Sun; 06 Nov 1994 08:49:37 GMT",
+        "Sun, 06-Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov-1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994-08:49:37 GMT",
     };
     for (size_t i = 0; i < ARRAY_LEN(DIRTY); i++)
         check(DIRTY[i], -1);

@@ -400,6 +400,25 @@ static void the_record_answers_by_bytes_then_by_fingerprint(void **state)
     }
 }
 
+/* With its defaults written out a request may be the one that was kept before they had any. */
+static void the_record_answers_what_is_spelled_out_too(void **state)
+{
+    (void)state;
+    struct sha256 raw = sha256_of(STR("raw"));
+    struct sha256 print = sha256_of(STR("print"));
+    struct idem_claim claim = {
+        .key = STR("k"),
+        .raw_hash = sha256_of(STR("other")),
+        .fingerprint = sha256_of(STR("short")),
+        .has_fingerprint = true,
+        .spelled_out = print,
+        .has_spelled_out = true,
+    };
+    assert_int_equal(idem_compare(&claim, &raw, &print), IDEM_REPLAY);
+    claim.spelled_out = sha256_of(STR("another"));
+    assert_int_equal(idem_compare(&claim, &raw, &print), IDEM_MISMATCH);
+}
+
 static void compare_without_a_key(void)
 {
     struct idem_claim claim = {.key = STR("")};
@@ -459,6 +478,7 @@ int main(void)
         cmocka_unit_test(the_route_counts),
         cmocka_unit_test(raw_hashes_tell_bytes_and_routes_apart),
         cmocka_unit_test(the_record_answers_by_bytes_then_by_fingerprint),
+        cmocka_unit_test(the_record_answers_what_is_spelled_out_too),
         cmocka_unit_test(a_claim_without_a_key_is_never_compared),
         cmocka_unit_test(a_record_ends_after_its_retention),
         cmocka_unit_test(an_end_past_all_time_is_never),

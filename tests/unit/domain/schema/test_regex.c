@@ -146,6 +146,14 @@ static void escapes_stand_for_one_character(void **state)
         {"\\b", "a", "|-"},
         {"^\\B$", "", "a"},
         {"a\\0b", NULL, "a0b|ab"},
+        {"\\0a", NULL, "0a"},
+        {"^\\uD83Dx", NULL, "x"}, /* half of a pair is a code point that no text has */
+        {"^\\uDC00", NULL, "x"},
+        {"^\\uD83D\\u0041", NULL, "A"},
+        {"^\\uD83D\\u{41}", NULL, "A"},
+        {"^\\uD83D\\uE000", NULL, "A"},
+        {"^\\p{General_Category=Lu}$", "A", "a"},
+        {"^\\p{gc=Lu}$", "A", "a"},
     };
     assert_rows(ROWS, ARRAY_LEN(ROWS));
 }
@@ -197,6 +205,13 @@ static void what_is_not_supported_is_refused_with_a_reason(void **state)
         {"a{10000}", 8, "the expression is too large"},
         {"(?:a{1000}){1000}", 17, "the expression is too large"},
         {"a{0,999999999}", 14, "the expression is too large"},
+        {"\\u{41", 5, "\\u{…} must name a code point up to 10FFFF"},
+        {"\\uD83D\\u12", 10, "a hexadecimal digit is missing"},
+        {"\\c{", 2, "\\c must be followed by a letter"},
+        {"\\x7\x7F", 3, "a hexadecimal digit is missing"},
+        {"[a-\\x]", 5, "a hexadecimal digit is missing"},
+        {"[\\d-z]", 5, "a range must go from one character to another"},
+        {"\\p{Lux}", 3, "\\p knows general categories only, such as L, Lu or Nd"},
     };
     for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
         struct regex_fault fault;
