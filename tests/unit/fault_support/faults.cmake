@@ -39,7 +39,7 @@ if(NOT PAWL_SANITIZE)
 endif()
 # And these with every allocation failing; under ASan too, which sees what is not released.
 set(FAULTY_MEMORY approvals approval_decisions engine_steps entities entity_updates give_back step_types why run_signals
-  lists not_found admin definitions)
+  approval_timing lists not_found admin streams)
 if(NOT PAWL_SANITIZE STREQUAL "thread")
   foreach(name ${FAULTY_MEMORY})
     add_test(NAME engine/test_${name}.memory COMMAND engine_test_${name})

@@ -277,6 +277,7 @@ static void the_deliveries_of_a_webhook_are_listed_and_sent_again(void **state)
     struct uuid id = id_in(json_array_get(json_object_get(page.body, "items"), 0), "id");
     list.cursor = str_of(page.next_cursor);
     struct asked rest = ask_as(fixture, "acme", true, &UC_LIST_DELIVERIES, &list);
+    assert_int_equal(rest.err, ERR_OK);
     assert_int_equal(items_in(rest.body), 1);
     asked_release(&rest);
     asked_release(&page);
