@@ -250,6 +250,8 @@ static enum err connect_file(struct sqlite_db *db, struct problem *p)
     e = sqlite_file_make_durable(db->conn, db->path, p);
     if (e == ERR_OK)
         e = sqlite_file_migrate(db->conn, p);
+    if (e == ERR_OK)
+        sqlite_file_reserve_index(db->conn, db->log_pages_max);
     db->failed |= e == ERR_STORE_FAILED;
     return e;
 }

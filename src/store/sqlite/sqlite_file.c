@@ -191,6 +191,26 @@ enum err sqlite_file_make_durable(sqlite3 *conn, const char *path, struct proble
                        rc == SQLITE_OK ? strerror(errno) : sqlite3_errstr(rc));
 }
 
+/* As SQLite's file format has it: parts of 32 KiB, each with a little less than 4096 pages. */
+enum { INDEX_PART_BYTES = 32 * 1024, INDEX_PART_PAGES = 4000 };
+
+void sqlite_file_reserve_index(sqlite3 *conn, int64_t log_pages)
+{
+    sqlite3_file *file = file_of(conn, SQLITE_FCNTL_FILE_POINTER);
+    if (file == NULL || file->pMethods->iVersion < 2)
+        return;
+    int parts = (int)(log_pages / INDEX_PART_PAGES) + 1;
+    for (int i = 0; i < parts; i++) {
+        volatile void *part = NULL;
+        int rc = file->pMethods->xShmMap(file, i, INDEX_PART_BYTES, 1, &part);
+        if (rc != SQLITE_OK) {
+            LOG(LOG_WARN, "no room for the index of the log: make room on the disk",
+                LOG_Z("why", sqlite3_errstr(rc)));
+            return;
+        }
+    }
+}
+
 /* --- owner and migrations --- */
 
 static enum err pragma_int(sqlite3 *conn, const char *sql, struct problem *p, int *ret)

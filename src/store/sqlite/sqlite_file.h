@@ -31,6 +31,11 @@ MUST_CHECK enum err sqlite_file_check_owner(sqlite3 *conn, const char *path, str
  * fails; then nothing may be served. */
 MUST_CHECK enum err sqlite_file_make_durable(sqlite3 *conn, const char *path, struct problem *p);
 
+/* Makes the index of the log (PATH-shm) as large as a log of so many pages needs. SQLite extends it
+ * only after a commit is on disk, and if the disk is full by then, nobody knows whether that commit
+ * counts. Without room for it now, that may still happen. */
+void sqlite_file_reserve_index(sqlite3 *conn, int64_t log_pages);
+
 /* Brings an older or empty file to this binary's schema, one transaction per step. */
 MUST_CHECK enum err sqlite_file_migrate(sqlite3 *conn, struct problem *p);
 

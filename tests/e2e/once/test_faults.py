@@ -343,6 +343,22 @@ def test_what_waits_for_the_disk_is_bounded(faulty):
     assert api.start("t", body=body, key="k-89").json["created"] is True
 
 
+def test_the_index_of_the_log_needs_no_room_once_the_server_runs(faulty):
+    """SQLite extends it after a commit is on disk: a disk that has become full must not make the outcome of that unknown."""
+    s, disk = faulty
+    api = s.client()
+    api.workflow("t")
+    reader = sqlite3.connect(s.db)  # keeps the log from being written over
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM runs").fetchall()
+    with disk.failing("index"):
+        body = {"input": "x" * 1000000}
+        replies = [api.start("t", body=body, key=f"k-{n}") for n in range(40)]
+    reader.close()
+    assert [r.status for r in replies] == [200] * 40, replies
+    assert s.db.with_name("pawl.db-wal").stat().st_size > 4096 * 4096  # more pages than the first part of the index has room for
+
+
 # --- a reader from outside that never ends ---
 
 

@@ -2,6 +2,7 @@
  * what happens to files whose path contains ".db", and is read again at every call:
  *
  *   full    writes fail with ENOSPC
+ *   index   writes to the index of the log ("…-shm") fail with ENOSPC
  *   fsync   fsync and fdatasync fail with EIO
  *   stall   fsync and fdatasync do not return until the file says something else
  *   kill    the process dies at its next fsync or fdatasync, as kill -9 would have it
@@ -69,6 +70,13 @@ static bool is_store(int fd)
     return is_store_path(path);
 }
 
+static bool is_log_index(int fd)
+{
+    char path[4096];
+    path_of(fd, path);
+    return is_store_path(path) && strstr(path, "-shm") != NULL;
+}
+
 static void append(const char *suffix, const char *text)
 {
     char path[4096];
@@ -103,7 +111,8 @@ static void note_call_fd(const char *call, int fd)
 
 static bool disk_is_full(int fd)
 {
-    if (!mode_is("full") || !is_store(fd))
+    bool fails = mode_is("full") ? is_store(fd) : mode_is("index") && is_log_index(fd);
+    if (!fails)
         return false;
     note_hit();
     errno = ENOSPC;
