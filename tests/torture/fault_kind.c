@@ -7,7 +7,7 @@
 #include <string.h>
 
 #ifdef __SANITIZE_ADDRESS__
-enum { ALLOC_STEP = 1501, OTHER_STEP = 101 }; /* a fault costs fifty times as much */
+enum { ALLOC_STEP = 149, OTHER_STEP = 29 }; /* a fault costs fifty times as much */
 #else
 enum { ALLOC_STEP = 149, OTHER_STEP = 19 };
 #endif
