@@ -19,7 +19,7 @@ static inline void once_call_repeated(struct once *o, int number, const struct c
 /* Nobody knows whether it was done: no answer, or one that says so. */
 static inline bool call_in_doubt(const struct call *c)
 {
-    return c->status == 0 || c->status == 503;
+    return c->status == 0 || c->status == 503 || strcmp(c->code, "IDEMPOTENCY_IN_FLIGHT") == 0;
 }
 
 static inline void once_call_lost(struct sim *w, struct once *o, int number, const struct call *c)
