@@ -1,5 +1,5 @@
-/* libnats as the server calls it (linked with --wrap). Time limits are shorter than the server's,
- * so that a test need not sit them out. */
+/* libnats as the server calls it (linked with --wrap). While something fails, streams are waited
+ * for more briefly than the server does, so that a test need not sit it out. */
 #include "fault.h"
 
 #include <nats/nats.h>
@@ -50,20 +50,14 @@ WRAP(NATS_TIMEOUT, js_AddStream,
      (jsStreamInfo * *ret, jsCtx *js, jsStreamConfig *config, jsOptions *options, jsErrCode *code),
      (ret, js, config, options, code))
 
-natsStatus __real_natsOptions_SetTimeout(natsOptions *options, int64_t ms);
-natsStatus __wrap_natsOptions_SetTimeout(natsOptions *options, int64_t ms);
-natsStatus __wrap_natsOptions_SetTimeout(natsOptions *options, int64_t ms)
-{
-    (void)ms;
-    return fault_due(FAULT_NATS) ? NATS_INVALID_ARG
-                                 : __real_natsOptions_SetTimeout(options, WAIT_MS);
-}
+WRAP(NATS_INVALID_ARG, natsOptions_SetTimeout, (natsOptions * options, int64_t ms), (options, ms))
 
 natsStatus __real_natsConnection_JetStream(jsCtx **ret, natsConnection *conn, jsOptions *options);
 natsStatus __wrap_natsConnection_JetStream(jsCtx **ret, natsConnection *conn, jsOptions *options);
 natsStatus __wrap_natsConnection_JetStream(jsCtx **ret, natsConnection *conn, jsOptions *options)
 {
-    options->Wait = WAIT_MS;
+    if (fault_armed())
+        options->Wait = WAIT_MS;
     return fault_due(FAULT_NATS) ? NATS_NO_MEMORY
                                  : __real_natsConnection_JetStream(ret, conn, options);
 }
