@@ -78,7 +78,7 @@ class Round:
     def come_to_rest(self, last):
         """As long as anything moves it is waited for. What a person or a clock would have to do is done."""
         api, before, still_since = self.world.server.client(timeout=120), None, time.monotonic()
-        while left := observe.under_way(api):
+        while left := observe.under_way(api, self.world.server.db):
             self.finishers.check()
             self.clear_doubts(last)
             for tenant in scene.TENANTS:

@@ -172,8 +172,13 @@ class Inspector(Client):
             self.pause(3)
             answer = self.get("/api/v1/doctor")
             for check in answer.json.get("checks", ()):
-                if not check["ok"]:
+                if not all(map(self.is_half_removed, check["found"])):
                     self.ledger.note("doctor", **check)
+
+    @staticmethod
+    def is_half_removed(finding):
+        """Retention takes a run in parts, and the doctor does not tell such a run from a damaged one."""
+        return finding.get("tenant") == "brief" and finding["what"] == "the timeline of a run is empty or has gaps"
 
 
 class Governor(Client):

@@ -15,7 +15,7 @@ def metric(api, name):
     return sum(float(value) for value in re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", api.get("/metrics").raw.decode(), re.MULTILINE))
 
 
-def under_way(api):
+def under_way(api, db):
     """{what: how much of it} is not over yet."""
     left = {}
     for tenant in scene.TENANTS:
@@ -25,6 +25,7 @@ def under_way(api):
         for etype in (scene.COUNTER, scene.MARK, scene.FLEETING):
             for entity in walk(api, f"/api/v1/entities/{etype}?limit=200", tenant):
                 left[f"{tenant} {entity['type']} {entity['id']}"] = entity["inbox"]
+    left["half removed"] = rows(db, "SELECT count(*) FROM runs WHERE NOT EXISTS (SELECT 1 FROM events WHERE run = runs.num AND seq = 1)")[0][0]
     left["to publish"] = api.get("/api/v1/outbox").json["depth"]
     left["to deliver"] = metric(api, "pawl_webhook_deliveries_waiting")
     return {what: count for what, count in left.items() if count}
