@@ -43,6 +43,15 @@ def run_program(program, build, options, folders):
     return run.returncode, run.stdout
 
 
+def remove_left_stores():
+    """libFuzzer ends a program without its atexit(): removes the stores of those that have ended."""
+    for folder in (*pathlib.Path("/dev/shm").glob("pawl-fuzz-*"), *pathlib.Path("/tmp").glob("pawl-fuzz-*")):
+        lock = folder / "p.db.lock"  # has the process id
+        pid = lock.read_text().strip() if lock.exists() else ""
+        if pid and not pathlib.Path("/proc", pid).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def finding(name, build, code, out):
     log = build / "findings" / f"{name}.log"
     log.write_text(out)
@@ -153,6 +162,7 @@ def main():
             if now:
                 news[name] = now
             print(line, flush=True)
+    remove_left_stores()
     if news:
         keep_coverage(build, news)
     return 0 if good else 1
