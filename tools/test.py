@@ -180,7 +180,7 @@ def stages():
         Stage("unit-tsan", "tsan", unit("build-tsan", SANITIZER_ENV, "^(bus|outbound|runtime|engine)/"), ["build-tsan"]),
         Stage("e2e-tsan", "tsan", e2e("build-tsan", TSAN_TESTS, slow, marks="not slow"), ["build-tsan"]),
         Stage("build-fuzz", "fuzz", build("build-fuzz", "-DCMAKE_C_COMPILER=clang-14", "-DPAWL_FUZZ=ON")),
-        Stage("fuzz", "fuzz", fuzz("build-fuzz", 5), ["build-fuzz"]),
+        Stage("fuzz", "fuzz", fuzz("build-fuzz", 3), ["build-fuzz"]),
         Stage("format", "lint", formatted),
         Stage("cppcheck", "lint", cppcheck),
         Stage("clang-tidy", "lint", tidy, ["build"]),
