@@ -64,10 +64,11 @@ mutants: SEEDS ?= 10000
 mutants: all
 	@python3 tests/mutants/run.py --seeds $(SEEDS) $(NAMES)
 
-# Branch coverage of src by unit tests and simulator.
+# Branches and lines of src that the unit tests and some seeds of the simulator take. Lists those that no test takes, and
+# fails under 88% of the branches of domain and core.
 coverage:
 	@tools/bootstrap.sh test
-	@python3 tools/coverage.py
+	@python3 tools/coverage.py --fail-under 88
 
 # Simulator, chaos on the real binary and fuzzing for SECONDS in total, with seeds that were not used before.
 soak: SECONDS ?= 600
