@@ -35,17 +35,17 @@ struct options {
 
 static const char HELP[] =
     "usage: sim [--seed N | --seeds A..B] [options]\n"
-    "  --seed N         one history, told as a story\n"
-    "  --seeds A..B     all these histories; stops at the first broken promise\n"
-    "  --steps 3,8,9    with --seed: only these steps\n"
-    "  --cut N          with --seed: the power fails at this change of the files, and nowhere "
-    "else\n"
-    "  --cuts           with --seeds: once for each change of the files, with a power cut there\n"
-    "  --jobs N         processes at once (2, at least 2)\n"
-    "  --seconds N      begins no more histories after this time\n"
-    "  --no-shrink      does not look for the shortest history that still fails\n"
-    "  --twice          runs each history twice: are all answers the same? (one at a time)\n"
-    "  --cover          prints what was reached, and what never was\n";
+    "  --seed N         run one history and print it step by step\n"
+    "  --seeds A..B     run all these histories; stop at the first broken promise\n"
+    "  --steps 3,8,9    with --seed: run only these steps\n"
+    "  --cut N          with --seed: cut the power at the Nth file change, and nowhere else\n"
+    "  --cuts           with --seeds: run each history once per file change, with a power cut "
+    "there\n"
+    "  --jobs N         number of processes (default and minimum: 2)\n"
+    "  --seconds N      start no more histories after this time\n"
+    "  --no-shrink      do not look for the shortest history that still fails\n"
+    "  --twice          run each history twice, one at a time, and compare the responses\n"
+    "  --cover          print what was reached, and what never was\n";
 
 /* --- processes --- */
 
