@@ -52,7 +52,7 @@ instructions: all
 	@tools/bootstrap.sh test
 	@python3 bench/instructions.py --pawl $(BUILD)/pawl --tools $(BUILD)/bench --check bench/instructions.json
 
-# Random histories of the whole server in one process; a failing one is told as a story. See docs/testing.md.
+# Random histories of the whole server in one process; a failing one is shrunk and printed step by step. See docs/testing.md.
 # One history: build/tests/sim --seed 4711
 sim: SEEDS ?= 1..10000
 sim: all
