@@ -17,7 +17,7 @@
 /* A start may write the log twice, to itself and to the file, and what is due by now. */
 enum { RECOVERY_WRITES_MAX = 1024 * 1024 };
 
-enum { LOOP_TICK_NS = 25 * 1000 * 1000 };
+enum { LOOP_TICK_NS = 25 * 1000 * 1000, STOPS = 6, TICKS = 2 };
 
 static struct crash_disk *template_disk;
 static char real_folder[40];
@@ -100,26 +100,42 @@ static int64_t sqlite_clock(void *ctx)
     return sim_now_ms(ctx);
 }
 
+static void pass_ns(struct sim *w, int64_t ns)
+{
+    fibers_pass_ns(ns);
+    for (int i = 0; i < w->place_count; i++)
+        place_settle(w, &w->places[i]);
+}
+
+/* When the first server next has something to do by itself. */
+static int64_t next_ns(struct sim *w)
+{
+    int64_t next = INT64_MAX;
+    for (int i = 0; i < w->place_count; i++) {
+        if (w->places[i].up)
+            next = MIN(next, sim_server_next_ns(&w->places[i].server));
+    }
+    return next;
+}
+
+/* The server wakes once a second to look at the clock. To follow all of that through a year would
+ * take long: after a few times it wakes late. Before and after such a leap it has the moments that
+ * it takes between one thing and the next. */
 void sim_pass_ms(struct sim *w, int64_t ms)
 {
     int64_t until = fibers_now_ns() + ms * 1000000;
-    for (int stops = 0;; stops++) {
-        int64_t next = INT64_MAX;
-        for (int i = 0; i < w->place_count; i++) {
-            if (w->places[i].up)
-                next = MIN(next, sim_server_next_ns(&w->places[i].server));
-        }
-        /* The server wakes once a second to look at the clock. To follow all of that through a
-         * year would take long: after a while it wakes late. Before that, its loop has the moment
-         * that it takes to answer everybody. */
-        int64_t now = fibers_now_ns();
-        int64_t at = stops < 6 ? MAX(next, now + 1000000) : stops < 8 ? now + LOOP_TICK_NS : until;
-        fibers_pass_ns(MIN(MAX(at, now), MAX(until, now)) - now);
-        for (int i = 0; i < w->place_count; i++)
-            place_settle(w, &w->places[i]);
-        if (fibers_now_ns() >= until)
-            return;
+    pass_ns(w, 0);
+    for (int stops = 0; stops < STOPS && fibers_now_ns() < until; stops++) {
+        int64_t at = MAX(next_ns(w), fibers_now_ns() + 1000000);
+        pass_ns(w, MIN(at, until) - fibers_now_ns());
     }
+    if (fibers_now_ns() >= until)
+        return;
+    for (int i = 0; i < TICKS; i++)
+        pass_ns(w, LOOP_TICK_NS);
+    pass_ns(w, MAX(until - fibers_now_ns(), (int64_t)0));
+    for (int i = 0; i < TICKS; i++)
+        pass_ns(w, LOOP_TICK_NS);
 }
 
 /* --- servers --- */

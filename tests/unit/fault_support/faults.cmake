@@ -26,10 +26,10 @@ foreach(source ${sources})
 endforeach()
 
 # These run once more on a store that fails at every call. Left out: tests of what a rollback loses by design (counts,
-# turns, caches), of what one turn of the writer does, and those that would take long. Not under a sanitizer, which would
+# turns, caches), of outgoing calls, whose results are stored again after a pause by a clock that stands still there, of what one turn of the writer does, and those that would take long. Not under a sanitizer, which would
 # run nearly all of our code there many times.
 set(FAULTY_STORE approvals approval_decisions approval_timing engine_steps entities entity_history entity_updates give_back
-  schedules step_types webhook_sending why run_control lists not_found admin streams workers waits definitions)
+  schedules step_types why run_control lists not_found admin streams workers waits definitions)
 if(NOT PAWL_SANITIZE)
   foreach(name ${FAULTY_STORE})
     add_test(NAME engine/test_${name}.faults COMMAND engine_test_${name})
