@@ -71,6 +71,7 @@ static const struct action *choose(struct sim *w)
 static void take_chance(struct sim *w, int step)
 {
     w->step = step;
+    w->leap_ms = 0;
     w->lot = lot_of(w->seed, 100 + (uint64_t)step);
     w->chaos = lot_of(w->seed, 1000000 + (uint64_t)step);
 }

@@ -87,6 +87,7 @@ struct sim {
     bool tells;        /* the story is printed */
     int64_t clock;     /* counts what happens: requests sent and answers received */
     uint64_t digest;   /* of all answers */
+    int64_t leap_ms;   /* how much time has passed at once in the present step */
     int place_count;
     struct place places[PLACES_MAX];
     struct call *calls;

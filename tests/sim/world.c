@@ -133,7 +133,9 @@ void sim_pass_ms(struct sim *w, int64_t ms)
         return;
     for (int i = 0; i < TICKS; i++)
         pass_ns(w, LOOP_TICK_NS);
-    pass_ns(w, MAX(until - fibers_now_ns(), (int64_t)0));
+    int64_t leap = MAX(until - fibers_now_ns(), (int64_t)0);
+    w->leap_ms += leap / 1000000;
+    pass_ns(w, leap);
     for (int i = 0; i < TICKS; i++)
         pass_ns(w, LOOP_TICK_NS);
 }
