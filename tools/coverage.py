@@ -49,7 +49,7 @@ def measure(folder, only, seeds):
     # %m: one file for each program, into which its processes merge their counts.
     env = {**os.environ, "LLVM_PROFILE_FILE": f"{profiles}/%m.profraw", "PAWL_HISTORIES": "20"}
     runs = [run(["ctest", "--test-dir", folder, "-j", os.cpu_count(), "--no-tests=error", "-R", only], quiet=True, env=env)]
-    sim = folder / "tests/sim"
+    sim = folder / "sim"
     if sim.is_file() and seeds:
         runs.append(run([sim, "--seeds", seeds], quiet=True, env=env))
     for failed in (done for done in runs if done.returncode != 0):

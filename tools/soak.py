@@ -18,7 +18,7 @@ def commands(seconds, seed, jobs):
     programs = len(list((ROOT / "tests/fuzz").glob("fuzz_*.c")))
     each = max(share["fuzz"] * jobs // programs, 1)
     return [
-        ("simulator", ["build/tests/sim", "--seeds", f"{seed}..{seed + 10**9}", "--seconds", str(share["simulator"]), "--jobs", str(jobs), "--cover"], {}),
+        ("simulator", ["build/sim", "--seeds", f"{seed}..{seed + 10**9}", "--seconds", str(share["simulator"]), "--jobs", str(jobs), "--cover"], {}),
         ("chaos", [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/e2e/chaos"],
          {"PAWL_BIN": str(ROOT / "build/pawl"), "PAWL_CHAOS_SECONDS": str(share["chaos"]), "PAWL_CHAOS_SEED": str(seed)}),
         ("fuzz", ["make", "fuzz", f"SECONDS={each}"], {}),

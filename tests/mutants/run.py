@@ -82,7 +82,7 @@ class Tree:
         assert code == 0, out[-4000:]
 
     def program(self, target: str) -> pathlib.Path:
-        return self.build / ("pawl" if target == "pawl" else f"tests/{target}")
+        return self.build / (target if target in ("pawl", "sim") else f"tests/{target}")
 
     def change(self, mutant: Mutant) -> dict[str, bytes]:
         """What the changed files were."""
