@@ -82,6 +82,7 @@ static void a_child_is_retried_with_its_parent(void **state)
     put_workflow(fixture, "w", TWO_TASKS);
     put_workflow(fixture, "p", "{'steps':[{'name':'c','type':'workflow','workflow_id':'w'}]}");
     struct uuid parent = start(fixture, "p");
+    settle(fixture); /* the child begins */
     work_badly(fixture, "a");
     settle(fixture);
     assert_run_is(fixture, parent, "failed");
