@@ -1,4 +1,5 @@
 /* What a run that is not over says it waits for. */
+#include "engine/calling_fixture.h"
 #include "engine/usecase/asking.h"
 
 static json_t *why(struct fixture *fixture, struct uuid run)
@@ -98,10 +99,18 @@ static void a_step_says_what_it_waits_for(void **state)
     put_workflow(fixture, "child",
                  "{'steps':[{'name':'c','type':'workflow','workflow_id':'task'}]}");
     assert_waits(fixture, start(fixture, "child"), "child_run", "c");
-    put_workflow(fixture, "call",
-                 "{'steps':[{'name':'c','type':'http','request':{'method':'GET','url':"
-                 "'http://127.0.0.1:9/'}}]}");
-    assert_waits(fixture, start(fixture, "call"), "call", "HTTP call");
+}
+
+static void an_http_step_waits_for_its_call(void **state)
+{
+    struct calling_fixture *c = *state;
+    char definition[160];
+    (void)snprintf(definition, sizeof(definition),
+                   "{'steps':[{'name':'c','type':'http','request':{'method':'GET','url':"
+                   "'http://127.0.0.1:%d/silent'}}]}",
+                   c->receiver->port);
+    put_workflow(c->fixture, "call", definition);
+    assert_waits(c->fixture, start(c->fixture, "call"), "call", "HTTP call");
 }
 
 static void an_approval_names_those_who_may_give_it(void **state)
@@ -136,6 +145,7 @@ int main(void)
         fixture_test(a_run_for_later_says_when),
         fixture_test(a_paused_run_says_who_paused_it),
         fixture_test(a_step_says_what_it_waits_for),
+        calling_test(an_http_step_waits_for_its_call),
         fixture_test(an_approval_names_those_who_may_give_it),
         fixture_test(a_run_that_is_over_waits_for_nothing),
     };
