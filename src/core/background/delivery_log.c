@@ -38,9 +38,11 @@ static enum err next_webhook(struct delivery_log *log, struct tx *tx, bool *ret_
     }
     log->deleted = deleted;
     log->at = 0;
-    log->below = (struct deliveries_below){INT64_MAX, INT64_MAX};
-    if (deleted)
+    log->below = (struct deliveries_below){0, 0}; /* nothing, as long as the bounds are not known */
+    if (deleted) {
+        log->below = (struct deliveries_below){INT64_MAX, INT64_MAX};
         return ERR_OK;
+    }
     bool enabled;
     e = stop_if_flooded(log, tx, &enabled);
     if (e != ERR_OK)
