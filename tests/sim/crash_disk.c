@@ -339,7 +339,7 @@ const char *crash_disk_read_file(const struct crash_disk *disk, const char *name
     if (e == NULL || e->now == NULL)
         return NULL;
     *ret_len = (size_t)e->now->size;
-    return e->now->bytes != NULL ? e->now->bytes : "";
+    return e->now->bytes;
 }
 
 void crash_disk_write_file(struct crash_disk *disk, const char *name, const void *bytes, size_t len)

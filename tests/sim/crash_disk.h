@@ -31,7 +31,7 @@ struct shm {
 
 struct crash_handle;
 
-/* What a name stands for. Bytes behind its size are zero, up to its capacity. */
+/* What a name stands for. Bytes behind its size are zero. */
 struct inode {
     struct inode *next; /* of the disk, the oldest first */
     struct inode *copy; /* while a disk is copied */
@@ -39,14 +39,12 @@ struct inode {
     unsigned refs; /* names, now and on the disk, and handles */
     char *bytes;
     int64_t size;
-    int64_t capacity;
     struct change *changes;
     size_t change_count;
     size_t change_capacity;
     size_t lost; /* so many of the first changes belong to failed syncs: the next one skips them */
     char *images;
     size_t images_len;
-    size_t images_capacity;
     struct crash_handle *handles;
     struct shm *shm;
 };

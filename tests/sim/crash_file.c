@@ -1,12 +1,32 @@
-/* Contents of a file on a crash disk: a growing buffer and the changes since its last sync. */
+/* Contents of a file on a crash disk, and the changes since its last sync. */
 #include "sim/crash_disk.h"
 
-enum { CAPACITY_MIN = 32 * 1024 };
+#include <sys/mman.h>
+
+/* Addresses, not memory: pages come when they are written, and no file is copied as it grows. */
+enum { FILE_BYTES_MAX = 512 * 1024 * 1024 };
+
+static char *new_room(void)
+{
+    void *room = mmap(NULL, FILE_BYTES_MAX, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED)
+        abort();
+    return room;
+}
+
+static void free_room(char *room)
+{
+    if (munmap(room, FILE_BYTES_MAX) != 0)
+        abort();
+}
 
 struct inode *inode_new(struct crash_disk *disk)
 {
     struct inode *inode = must(calloc(1, sizeof(*inode)));
     inode->disk = disk;
+    inode->bytes = new_room();
+    inode->images = new_room();
     struct inode **end = &disk->inodes;
     while (*end != NULL)
         end = &(*end)->next;
@@ -27,9 +47,9 @@ void inode_release(struct inode *inode)
         at = &(*at)->next;
     *at = inode->next;
     shm_release(inode->shm);
-    free(inode->bytes);
+    free_room(inode->bytes);
+    free_room(inode->images);
     free(inode->changes);
-    free(inode->images);
     free(inode);
 }
 
@@ -53,44 +73,34 @@ static int64_t farthest_end(const struct inode *inode)
 struct inode *inode_copy(const struct inode *from, struct crash_disk *disk)
 {
     struct inode *to = inode_new(disk);
-    to->capacity = farthest_end(from);
-    to->bytes = copy_bytes(from->bytes, (size_t)to->capacity);
+    memcpy(to->bytes, from->bytes, (size_t)farthest_end(from));
     to->size = from->size;
     to->changes = copy_bytes(from->changes, from->change_count * sizeof(*from->changes));
     to->change_count = from->change_count;
     to->change_capacity = from->change_count;
     to->lost = from->lost;
-    to->images = copy_bytes(from->images, from->images_len);
+    memcpy(to->images, from->images, from->images_len);
     to->images_len = from->images_len;
-    to->images_capacity = from->images_len;
     return to;
 }
 
 /* --- changes --- */
 
-static void reserve(struct inode *inode, int64_t size)
+static void check_room(int64_t size)
 {
-    if (size <= inode->capacity)
-        return;
-    int64_t capacity = MAX(MAX(size, 2 * inode->capacity), CAPACITY_MIN);
-    inode->bytes = must(realloc(inode->bytes, (size_t)capacity));
-    memset(inode->bytes + inode->capacity, 0, (size_t)(capacity - inode->capacity));
-    inode->capacity = capacity;
+    if (size > FILE_BYTES_MAX)
+        abort();
 }
 
 /* Room for one more change with an image of `len` bytes. */
 static void reserve_change(struct inode *inode, size_t len)
 {
-    if (inode->change_count == inode->change_capacity) {
-        inode->change_capacity = MAX(2 * inode->change_capacity, 16);
-        inode->changes =
-            must(realloc(inode->changes, inode->change_capacity * sizeof(*inode->changes)));
-    }
-    if (inode->images_len + len > inode->images_capacity) {
-        inode->images_capacity =
-            MAX(MAX(2 * inode->images_capacity, inode->images_len + len), CAPACITY_MIN);
-        inode->images = must(realloc(inode->images, inode->images_capacity));
-    }
+    check_room((int64_t)(inode->images_len + len));
+    if (inode->change_count < inode->change_capacity)
+        return;
+    inode->change_capacity = MAX(2 * inode->change_capacity, 16);
+    inode->changes =
+        must(realloc(inode->changes, inode->change_capacity * sizeof(*inode->changes)));
 }
 
 /* The range keeps its image before it changes. */
@@ -106,8 +116,11 @@ static void note(struct inode *inode, int64_t offset, int64_t len, int64_t size,
         .image = inode->images_len,
         .is_truncation = truncation,
     };
-    if (len > 0)
-        memcpy(inode->images + inode->images_len, inode->bytes + offset, (size_t)len);
+    /* Behind its end there is nothing to read, and no page to fetch for it. */
+    char *image = inode->images + inode->images_len;
+    int64_t there = MIN(MAX(inode->size - offset, (int64_t)0), len);
+    memcpy(image, inode->bytes + offset, (size_t)there);
+    memset(image + there, 0, (size_t)(len - there));
     inode->images_len += (size_t)len;
 }
 
@@ -116,7 +129,7 @@ void inode_write(struct inode *inode, const void *bytes, int64_t len, int64_t of
     assert(len >= 0 && offset >= 0);
     if (len == 0)
         return;
-    reserve(inode, offset + len);
+    check_room(offset + len);
     int64_t size = MAX(inode->size, offset + len);
     note(inode, offset, len, size, false);
     memcpy(inode->bytes + offset, bytes, (size_t)len);
@@ -128,7 +141,7 @@ void inode_resize(struct inode *inode, int64_t size)
     assert(size >= 0);
     if (size == inode->size)
         return;
-    reserve(inode, size);
+    check_room(size);
     int64_t dropped = MAX(inode->size - size, 0);
     note(inode, size, dropped, size, true);
     memset(inode->bytes + size, 0, (size_t)dropped);

@@ -23,13 +23,16 @@ const struct actor *const ACTORS[ACTOR_COUNT] = {
 #undef X
 };
 
+/* Many short ones, which cost little and find most, and a few long ones. */
 int history_steps(uint64_t seed)
 {
     struct lot lot = lot_of(seed, 3);
     int size = lot_below(&lot, 100);
-    if (size < 70)
-        return 5 + lot_below(&lot, 20);
-    return size < 96 ? 25 + lot_below(&lot, 50) : 75 + lot_below(&lot, 300);
+    if (size < 60)
+        return 3 + lot_below(&lot, 7);
+    if (size < 88)
+        return 10 + lot_below(&lot, 20);
+    return size < 99 ? 30 + lot_below(&lot, 46) : 75 + lot_below(&lot, 300);
 }
 
 /* --- one step --- */
@@ -126,7 +129,7 @@ static void calm_down(struct sim *w)
         sim_check(w, 0, round < CALM_ROUNDS_MAX,
                   "something that could move still waits when all faults are over");
         take_chance(w, STEPS_MAX + round);
-        sim_pass_ms(w, MIN(INT64_C(500) << MIN(round, 20), (int64_t)CALM_MS_MAX));
+        sim_pass_ms(w, MIN(INT64_C(4000) << MIN(2 * round, 20), (int64_t)CALM_MS_MAX));
         EACH_ACTOR(check, w);
     }
 }
