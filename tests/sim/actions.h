@@ -42,6 +42,7 @@ struct actor {
     X(ACTOR_MEMORY)    \
     X(ACTOR_WAITERS)   \
     X(ACTOR_SCRIPTS)   \
+    X(ACTOR_ORDERS)    \
     X(ACTOR_APPROVALS) \
     X(ACTOR_SIGNALS)   \
     X(ACTOR_WORKFLOWS) \
