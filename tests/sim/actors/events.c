@@ -58,14 +58,24 @@ enum bus_result events_bus_arrived(void *ctx, const struct bus_message *m)
     return BUS_STORED;
 }
 
+void events_bus_set_away(struct sim *w, const struct place *p, bool away)
+{
+    state(w)->bus_away[p->number] = away;
+    if (away)
+        sim_cover(w, "fault", "bus away");
+    sim_tell(w, "  the bus of server %d is %s", p->number, away ? "away" : "there");
+}
+
 static void bus_comes_and_goes(struct sim *w)
 {
     struct place *p = sim_any_place(w);
-    bool *away = &state(w)->bus_away[p->number];
-    *away = !*away && lot_percent(&w->lot, 60);
-    if (*away)
-        sim_cover(w, "fault", "bus away");
-    sim_tell(w, "  the bus of server %d is %s", p->number, *away ? "away" : "there");
+    bool away = state(w)->bus_away[p->number];
+    events_bus_set_away(w, p, !away && lot_percent(&w->lot, 60));
+}
+
+int64_t events_bus_last(struct sim *w, const struct place *p, const char *run)
+{
+    return ledger_last(&state(w)->bus[p->number], run);
 }
 
 /* --- followers --- */
@@ -274,10 +284,13 @@ static void last(struct sim *w)
         return;
     check(w);
     for (struct seen_run *r = runs_first(w); r != NULL; r = r->next) {
+        bool has_bus = sim_on(w, ON_BUS) && w->places[r->place].server.config.bus != NULL;
+        sim_check(w, 6, !has_bus || ledger_last(&s->bus[r->place], r->id) > 0,
+                  "the bus has no event of run %s", r->id);
         int64_t count = r->removed ? -1 : events_last_of(w, r);
         if (count < 0)
             continue;
-        if (sim_on(w, ON_BUS) && w->places[r->place].server.config.bus != NULL)
+        if (has_bus)
             compare(w, &s->bus[r->place], r, count);
         if (sim_on(w, ON_STREAMS))
             compare(w, &s->followers[r->place][r->tenant].ledger, r, count);
