@@ -241,3 +241,9 @@ void inbox_consume_none(struct inbox *b)
     for (int i = 0; i < b->count; i++)
         b->sent[i].consumed = false;
 }
+
+void inbox_cover(struct sim *w, const struct inbox *b)
+{
+    for (int i = 0; i < INBOX_KEYS; i++)
+        once_cover(w, &b->keys[i].seq, "dedup_key");
+}

@@ -65,4 +65,7 @@ int64_t inbox_answered(struct sim *w, const struct inbox_call *x, const struct c
 struct inbox_signal *inbox_consume(struct sim *w, struct inbox *b, int64_t mark, int64_t seq);
 void inbox_consume_none(struct inbox *b);
 
+/* Nothing more will be sent: counts how its keys were checked. */
+void inbox_cover(struct sim *w, const struct inbox *b);
+
 #endif

@@ -366,9 +366,9 @@ static const char *event_at(int i)
 
 static void print_cover(void)
 {
-    static const char *const KINDS[] = {"action",     "crash",   "fault",  "status",
-                                        "transition", "error",   "event",  "state",
-                                        "lease",      "outcome", "control"};
+    static const char *const KINDS[] = {"action",  "crash",    "fault",  "status", "transition",
+                                        "error",   "event",    "state",  "lease",  "outcome",
+                                        "control", "register", "retired"};
     for (size_t i = 0; i < ARRAY_LEN(KINDS); i++)
         cover_print(stdout, KINDS[i]);
     cover_print_sum(stdout, "pair");

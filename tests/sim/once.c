@@ -343,14 +343,3 @@ void once_lost(struct once *o, int number, int64_t at)
     if (end(o, number, at) != NULL && !anything_open(o))
         (void)check(o);
 }
-
-int once_class(const struct once *o)
-{
-    if (o->retired || o->op_count > 0)
-        return -1;
-    for (int i = 1; i < o->state_count; i++) {
-        if (o->states[i].cls != o->states[0].cls)
-            return -1;
-    }
-    return o->states[0].cls;
-}

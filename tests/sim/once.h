@@ -77,7 +77,4 @@ void once_repeated(struct once *o, int number, int64_t until);
 /* No answer: it was done before `at`, or never will be. */
 void once_lost(struct once *o, int number, int64_t at);
 
-/* The class of the value if only one is possible now, else -1; ONCE_NOTHING: it is empty. */
-int once_class(const struct once *o);
-
 #endif

@@ -29,4 +29,11 @@ static inline void once_call_lost(struct sim *w, struct once *o, int number, con
     once_lost(o, number, w->clock);
 }
 
+/* Its history is over: counts whether it could be checked to the end. */
+static inline void once_cover(struct sim *w, const struct once *o, const char *what)
+{
+    if (o->next_number > 1)
+        sim_cover(w, o->retired ? "retired" : "register", what);
+}
+
 #endif

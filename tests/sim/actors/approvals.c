@@ -481,8 +481,10 @@ static void check_ask(struct sim *w, struct ask *a)
 
 static void last(struct sim *w)
 {
-    for (struct ask *a = approvals_state(w)->first; a != NULL; a = a->next)
+    for (struct ask *a = approvals_state(w)->first; a != NULL; a = a->next) {
         check_ask(w, a);
+        once_cover(w, &a->decision, "decision");
+    }
 }
 
 static void warm(struct sim *w, struct place *p)

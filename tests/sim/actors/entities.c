@@ -135,6 +135,7 @@ static void deleted(struct sim *w, struct call *c)
               "%s was shown and cannot be deleted", e->inbox.owner);
     e->incarnation++;
     e->deleting = false;
+    inbox_cover(w, &e->inbox);
     entity_init(w, e, e->inbox.place);
     sim_cover(w, "entity", "deleted");
 }
@@ -306,8 +307,10 @@ static void last_of(struct sim *w, struct entity *e)
 
 static void last(struct sim *w)
 {
-    for (int i = 0; sim_on(w, ON_ENTITIES) && i < ENTITIES; i++)
+    for (int i = 0; sim_on(w, ON_ENTITIES) && i < ENTITIES; i++) {
         last_of(w, &entities_state(w)->entities[i]);
+        inbox_cover(w, &entities_state(w)->entities[i].inbox);
+    }
 }
 
 static void check(struct sim *w)

@@ -277,6 +277,7 @@ static void last(struct sim *w)
 {
     for (struct signal_run *r = state(w)->first; r != NULL; r = r->next) {
         struct call *c = show(w, r);
+        inbox_cover(w, &r->inbox);
         if (c == NULL)
             continue;
         check_steps(w, r, c->json);

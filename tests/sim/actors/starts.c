@@ -183,6 +183,7 @@ static void last(struct sim *w)
         char tenant[8], target[64];
         tenant_name(tenant, k->tenant);
         (void)snprintf(target, sizeof(target), "/api/v1/idempotency-keys/key-%d", n);
+        bool used = k->run.next_number > 1;
         int op = once_sent(&k->run, w->clock + 1, ONCE_READS);
         struct call *c = sim_ask(w, &w->places[k->place], tenant, "GET", target, NULL);
         sim_check(w, 0, c != NULL, "server %d went down although nothing is wrong", k->place);
@@ -190,6 +191,8 @@ static void last(struct sim *w)
         check_key(w, once_found(&k->run, op, c->answered, classes, json_text(c->json, "run_id")),
                   c);
         call_free(c);
+        if (used)
+            once_cover(w, &k->run, "key of a start");
     }
 }
 
