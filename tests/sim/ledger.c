@@ -2,7 +2,11 @@
 #define _GNU_SOURCE
 #include "sim/ledger.h"
 
+#include "sim/people.h"
+
 #include <stdlib.h>
+
+enum { DELETED_KEPT_MS = 5 * 1000 };
 
 void ledger_release(struct ledger *l)
 {
@@ -76,7 +80,8 @@ static struct ledger_owner *add_owner(struct ledger *l, struct str owner)
     }
     struct ledger_owner *o = &l->owners[l->owner_count++];
     (void)snprintf(o->owner, sizeof(o->owner), "%.*s", STR_ARG(owner));
-    o->last = o->count = 0;
+    o->last = o->count = o->gap_ms = 0;
+    o->has_gap = false;
     return o;
 }
 
@@ -87,17 +92,49 @@ static struct str owner_of(struct str id, struct str body)
     return (struct str){from.ptr, MIN(from.len, (size_t)OWNER_LEN)};
 }
 
-static void take_in_order(struct sim *w, struct ledger *l, struct str id, struct str owner,
+/* Has it the member of the event's envelope with a value that begins so? */
+static bool begins(struct str body, const char *member, const char *value)
+{
+    return str_starts_with(after(body, member), str_of(value));
+}
+
+/* The source is "/pawl/TENANT/entities/TYPE/ID". */
+static bool is_of_entity(struct str body)
+{
+    struct str tenant = after(body, "\"source\":\"/pawl/");
+    return begins(tenant, "/", "entities/");
+}
+
+/* The entity that has a gap was deleted: long enough before its reader came back? */
+static void close_gap(struct sim *w, const struct ledger *l, struct ledger_owner *o,
+                      struct str body)
+{
+    char time[32];
+    struct str at = after(body, "\"time\":\"");
+    (void)snprintf(time, sizeof(time), "%.*s", (int)MIN(at.len, strcspn(at.ptr, "\"")), at.ptr);
+    sim_check(w, 6, sim_on(w, ON_CLOCKS) || time_of(time) + DELETED_KEPT_MS <= o->gap_ms,
+              "%s misses events of entity %s, which was deleted at %s", l->name, o->owner, time);
+    o->has_gap = false;
+}
+
+static void take_in_order(struct sim *w, struct ledger *l, struct str id, struct str body,
                           int64_t seq)
 {
+    struct str owner = owner_of(id, body);
     struct ledger_owner *o = find_owner(l, owner);
     if (o == NULL) {
         o = add_owner(l, owner);
         o->last = l->whole ? 0 : seq - 1;
     }
-    sim_check(w, 6, !l->ordered || seq == o->last + 1,
-              "%s: event %.*s comes after number %lld of its run or entity", l->name, STR_ARG(id),
-              (long long)o->last);
+    if (l->ordered && seq != o->last + 1) {
+        sim_check(w, 6, seq > o->last && l->resumed_ms > 0 && is_of_entity(body),
+                  "%s: event %.*s comes after number %lld of its run or entity", l->name,
+                  STR_ARG(id), (long long)o->last);
+        o->has_gap = true;
+        o->gap_ms = l->resumed_ms;
+    }
+    if (o->has_gap && begins(body, "\"type\":\"", "entity.deleted\""))
+        close_gap(w, l, o, body);
     o->last = MAX(o->last, seq);
     o->count++;
 }
@@ -117,7 +154,17 @@ void ledger_take(struct sim *w, struct ledger *l, struct str id, struct str body
     sim_check(w, 6, seq > 0 && id.len > 0, "%s: an event without a number: %.*s", l->name,
               STR_ARG(body));
     add_event(l, id, digest);
-    take_in_order(w, l, id, owner_of(id, body), seq);
+    take_in_order(w, l, id, body, seq);
+}
+
+void ledger_check_gaps(struct sim *w, const struct ledger *l)
+{
+    for (size_t i = 0; i < l->owner_count; i++) {
+        const struct ledger_owner *o = &l->owners[i];
+        bool away_again = l->resumed_ms > o->gap_ms; /* then the rest may be missing too */
+        sim_check(w, 6, !o->has_gap || away_again, "%s misses events of entity %s", l->name,
+                  o->owner);
+    }
 }
 
 int64_t ledger_last(const struct ledger *l, const char *owner)

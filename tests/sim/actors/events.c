@@ -93,6 +93,8 @@ static void connect(struct sim *w, struct follower *f)
         .method = "GET", .target = "/api/v1/events", .headers = headers, .header_count = count};
     f->x = sim_http_send(f->place->server.http, &request);
     f->read = 0;
+    if (f->cursor[0] != '\0')
+        f->ledger.resumed_ms = sim_now_ms(w);
     sim_tell(w, "  somebody follows %s of server %d from %s", tenant, f->place->number,
              f->cursor[0] != '\0' ? f->cursor : "now");
 }
@@ -194,15 +196,23 @@ static void leave(struct sim *w)
         disconnect(f);
 }
 
+static void catch_up(struct sim *w, struct follower *f)
+{
+    f->x->slow = false;
+    f->ledger.resumed_ms = sim_now_ms(w);
+    sim_http_read(f->x);
+}
+
 /* Reads nothing until it is told to, or is in time again. */
 static void slow_down(struct sim *w)
 {
     struct follower *f = any_follower(w);
     if (f->x == NULL)
         return;
-    f->x->slow = !f->x->slow && lot_percent(&w->lot, 60);
-    if (!f->x->slow)
-        sim_http_read(f->x);
+    if (f->x->slow)
+        catch_up(w, f);
+    else
+        f->x->slow = lot_percent(&w->lot, 60);
 }
 
 /* --- the end --- */
@@ -228,10 +238,8 @@ static bool finish(struct sim *w)
         for (int t = 0; t < TENANTS && sim_on(w, ON_STREAMS); t++) {
             struct follower *f = &s->followers[i][t];
             look(w, f);
-            if (f->x != NULL && f->x->slow) {
-                f->x->slow = false;
-                sim_http_read(f->x);
-            }
+            if (f->x != NULL && f->x->slow)
+                catch_up(w, f);
             if (f->x == NULL && f->place->up) {
                 connect(w, f);
                 waits = true;
@@ -283,6 +291,8 @@ static void last(struct sim *w)
     if (!sim_on(w, ON_BUS) && !sim_on(w, ON_STREAMS))
         return;
     check(w);
+    for (int i = 0; i < w->place_count * TENANTS; i++)
+        ledger_check_gaps(w, &s->followers[i / TENANTS][i % TENANTS].ledger);
     for (struct seen_run *r = runs_first(w); r != NULL; r = r->next) {
         bool has_bus = sim_on(w, ON_BUS) && w->places[r->place].server.config.bus != NULL;
         sim_check(w, 6, !has_bus || ledger_last(&s->bus[r->place], r->id) > 0,
