@@ -106,7 +106,8 @@ static enum err look_at_last(struct tx *tx, const struct schedule *s, struct sch
     return e;
 }
 
-static struct str error_of(struct tx *tx, const char *code, const char *detail, int64_t at_ms)
+/* Keeps why the time that is next made no run. */
+static enum err set_error(struct tx *tx, struct schedule *s, const char *code, const char *detail)
 {
     struct buf text;
     buf_init(&text, 4 * KIB);
@@ -114,9 +115,10 @@ static struct str error_of(struct tx *tx, const char *code, const char *detail, 
     json_open(&o, NULL, '{');
     json_add_text(&o, "code", str_of(code));
     json_add_text(&o, "message", str_of(detail));
-    json_add_time(&o, "time", at_ms);
+    json_add_time(&o, "time", s->next_at);
     json_close(&o, '}');
-    return arena_take(&tx->arena, &text);
+    s->last_error = arena_take(&tx->arena, &text);
+    return s->last_error.ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
 }
 
 /* On to the next time; one that is long past is not looked at again. */
@@ -134,9 +136,9 @@ static enum err fire_one(struct tx *tx, struct schedule *s, struct problem *p)
     struct internal_start_made started;
     enum err e = timetable_read(s->cron, s->timezone, &tx->arena, p, &t);
     if (e == ERR_FIELD_INVALID) { /* its zone is gone from the system */
-        s->last_error = error_of(tx, "TIMETABLE_INVALID", p->detail, s->next_at);
         s->check_at = tx->now_ms + POSTPONED_MS;
-        return schedules_put(tx->db, s);
+        e = set_error(tx, s, "TIMETABLE_INVALID", p->detail);
+        return e == ERR_OK ? schedules_put(tx->db, s) : e;
     }
     if (e == ERR_OK)
         e = look_at_last(tx, s, &last);
@@ -148,11 +150,11 @@ static enum err fire_one(struct tx *tx, struct schedule *s, struct problem *p)
         s->check_at = tx->now_ms + LOOK_AGAIN_MS;
         break;
     case SCHEDULE_MISSED:
-        s->last_error = error_of(tx, "MISSED", "The server was not running at that time", due);
+        e = set_error(tx, s, "MISSED", "The server was not running at that time");
         move_on(tx, s, &t, true);
         break;
     case SCHEDULE_OVERLAP:
-        s->last_error = error_of(tx, "OVERLAP", "The previous run was still active", due);
+        e = set_error(tx, s, "OVERLAP", "The previous run was still active");
         move_on(tx, s, &t, false);
         break;
     case SCHEDULE_FIRE:
@@ -161,7 +163,7 @@ static enum err fire_one(struct tx *tx, struct schedule *s, struct problem *p)
             return e;
         s->last_error = STR_NONE;
         if (started.refusal != ERR_OK)
-            s->last_error = error_of(tx, err_code(started.refusal), p->detail, due);
+            e = set_error(tx, s, err_code(started.refusal), p->detail);
         if (started.refusal != ERR_OK && err_retryable(started.refusal)) {
             s->check_at = tx->now_ms + LOOK_AGAIN_MS; /* until it is too late for it */
             break;
@@ -171,7 +173,7 @@ static enum err fire_one(struct tx *tx, struct schedule *s, struct problem *p)
         break;
     }
     s->updated_at = tx->now_ms;
-    return schedules_put(tx->db, s);
+    return e == ERR_OK ? schedules_put(tx->db, s) : e;
 }
 
 enum err schedules_fire(struct tx *tx, int64_t most, struct problem *p, bool *ret_fired)
@@ -201,6 +203,6 @@ enum err schedules_put_aside(struct tx *tx, int64_t until_ms, enum err why, cons
     if (e != ERR_OK || !found)
         return e;
     s.check_at = until_ms;
-    s.last_error = error_of(tx, err_code(why), detail, s.next_at);
-    return s.last_error.ptr != NULL ? schedules_put(tx->db, &s) : ERR_NO_MEMORY;
+    e = set_error(tx, &s, err_code(why), detail);
+    return e == ERR_OK ? schedules_put(tx->db, &s) : e;
 }
