@@ -48,3 +48,12 @@ if(NOT PAWL_SANITIZE STREQUAL "thread")
     set_tests_properties(engine/test_${name}.memory PROPERTIES ENVIRONMENT "PAWL_TEST_FAULTS=memory")
   endforeach()
 endif()
+# And these with each allocation failing alone: what a change goes on without must not be missing from its result.
+set(FAULTY_ONCE approvals approval_decisions entities entity_calls entity_updates retention run_control run_signals starts
+  step_values child_runs lists streams definitions)
+if(NOT PAWL_SANITIZE)
+  foreach(name ${FAULTY_ONCE})
+    add_test(NAME engine/test_${name}.once COMMAND engine_test_${name})
+    set_tests_properties(engine/test_${name}.once PROPERTIES ENVIRONMENT "PAWL_TEST_FAULTS=memory_once")
+  endforeach()
+endif()

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 static _Thread_local int64_t left; /* allocations until one fails; 0: not armed */
+static _Thread_local bool only_once;
 static _Thread_local bool has_failed;
 
 void *__real_malloc(size_t size);
@@ -20,7 +21,14 @@ void memory_arm(int64_t nth)
 {
     assert(nth >= 1);
     left = nth;
+    only_once = false;
     has_failed = false;
+}
+
+void memory_arm_once(int64_t nth)
+{
+    memory_arm(nth);
+    only_once = true;
 }
 
 bool memory_disarm(void)
@@ -31,12 +39,11 @@ bool memory_disarm(void)
 
 static bool fails(void)
 {
-    if (left > 1) {
+    bool failing = left == 1;
+    has_failed |= failing;
+    if (left > 1 || (failing && only_once))
         left--;
-        return false;
-    }
-    has_failed |= left == 1;
-    return left == 1;
+    return failing;
 }
 
 void *__wrap_malloc(size_t size)

@@ -8,6 +8,8 @@
 
 /* Makes this thread's nth allocation from now and all after it fail, until memory_disarm(). */
 void memory_arm(int64_t nth);
+/* Only the nth. */
+void memory_arm_once(int64_t nth);
 /* Has one failed since memory_arm()? */
 bool memory_disarm(void);
 

@@ -14,14 +14,21 @@ enum {
     EACH_MAX = 50,       /* so many calls fail one after the other, then larger and larger steps */
 };
 
-enum sweep_kind { SWEEP_NOTHING, SWEEP_STORE, SWEEP_MEMORY };
+enum sweep_kind { SWEEP_NOTHING, SWEEP_STORE, SWEEP_MEMORY, SWEEP_MEMORY_ONCE };
 
 static enum sweep_kind sweep_kind(void)
 {
     const char *wanted = getenv("PAWL_TEST_FAULTS");
     if (wanted == NULL)
         return SWEEP_NOTHING;
+    if (strcmp(wanted, "memory_once") == 0)
+        return SWEEP_MEMORY_ONCE;
     return strcmp(wanted, "memory") == 0 ? SWEEP_MEMORY : SWEEP_STORE;
+}
+
+static bool is_of_memory(enum sweep_kind kind)
+{
+    return kind == SWEEP_MEMORY || kind == SWEEP_MEMORY_ONCE;
 }
 
 struct sweep {
@@ -35,6 +42,8 @@ static void sweep_arm(struct sweep *s)
     assert(s->nth < CALLS_MAX);
     if (s->kind == SWEEP_MEMORY)
         memory_arm(s->nth);
+    else if (s->kind == SWEEP_MEMORY_ONCE)
+        memory_arm_once(s->nth);
     else if (s->kind == SWEEP_STORE)
         failing_arm_here(s->nth);
 }
@@ -42,7 +51,7 @@ static void sweep_arm(struct sweep *s)
 /* Has the call met its failure? */
 static bool sweep_disarm(const struct sweep *s)
 {
-    if (s->kind == SWEEP_MEMORY)
+    if (is_of_memory(s->kind))
         return memory_disarm();
     return s->kind == SWEEP_STORE && failing_disarm_here();
 }
@@ -53,7 +62,7 @@ static bool sweep_disarm(const struct sweep *s)
  * batch without memory, an op may succeed that needs none, and cannot be done again. */
 static bool may_sweep(const struct op *first)
 {
-    if (first == NULL || (first->next != NULL && sweep_kind() == SWEEP_MEMORY))
+    if (first == NULL || (first->next != NULL && is_of_memory(sweep_kind())))
         return false;
     for (const struct op *op = first; op != NULL; op = op->next) {
         if (strncmp(op->use_case->name, "test_", 5) == 0)

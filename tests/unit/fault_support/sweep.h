@@ -3,7 +3,8 @@
  * the failing call. What fails must have changed nothing, so the test finds everything as it
  * expects it.
  *
- * PAWL_TEST_FAULTS chooses the calls: "store" (with PAWL_TEST_STORE=failing) or "memory"; without
+ * PAWL_TEST_FAULTS chooses the calls: "store" (with PAWL_TEST_STORE=failing) or "memory", of which
+ * all after the failing one fail too, or "memory_once", after which there is memory again; without
  * it nothing fails. Test programs of the engine link it with --wrap (tests/CMakeLists.txt). */
 #ifndef PAWL_TESTS_FAULT_SUPPORT_SWEEP_H
 #define PAWL_TESTS_FAULT_SUPPORT_SWEEP_H

@@ -99,26 +99,6 @@ static void a_record_is_shown_with_its_replays_and_released(void **state)
 
 /* --- tenants --- */
 
-static void the_same_settings_again_are_no_new_version(void **state)
-{
-    struct fixture *fixture = *state;
-    put_tenant(fixture, "{'max_concurrent_runs':3}");
-    put_tenant(fixture, "{'max_concurrent_runs':3}");
-    put_tenant(fixture, "{'max_concurrent_runs':4}");
-    struct list_settings_input in = {STR("acme"), STR_NONE, 10};
-    json_t *page = answer_of(fixture, &UC_LIST_SETTINGS, &in);
-    assert_int_equal(items_in(page), 2);
-    json_decref(page);
-    struct tenant_input tenant = {STR("acme")};
-    assert_int_equal(number_in(answer_of(fixture, &UC_GET_TENANT, &tenant), "max_concurrent_runs"),
-                     4);
-    struct rollback_tenant_input back = {STR("acme"), -1};
-    assert_int_equal(
-        number_in(answer_of(fixture, &UC_ROLLBACK_TENANT, &back), "max_concurrent_runs"), 3);
-    back.version = 77;
-    assert_refuses(fixture, &UC_ROLLBACK_TENANT, &back, ERR_SETTINGS_NOT_FOUND);
-}
-
 static void settings_that_are_damaged_are_not_gone_back_to(void **state)
 {
     struct fixture *fixture = *state;
@@ -231,7 +211,6 @@ int main(void)
         fixture_test(the_last_use_of_a_key_is_kept),
         fixture_test(a_stranger_cannot_name_another_tenant),
         fixture_test(a_record_is_shown_with_its_replays_and_released),
-        fixture_test(the_same_settings_again_are_no_new_version),
         fixture_test(settings_that_are_damaged_are_not_gone_back_to),
         fixture_test(settings_of_a_gate_need_a_gate),
         fixture_test(all_entries_are_exported),

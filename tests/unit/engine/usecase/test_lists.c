@@ -296,6 +296,26 @@ static void runs_are_found_by_their_status_workflow_label_and_time(void **state)
     json_decref(old);
 }
 
+static void the_same_settings_again_are_no_new_version(void **state)
+{
+    struct fixture *fixture = *state;
+    put_tenant(fixture, "{'max_concurrent_runs':3}");
+    put_tenant(fixture, "{'max_concurrent_runs':3}");
+    put_tenant(fixture, "{'max_concurrent_runs':4}");
+    struct list_settings_input in = {STR("acme"), STR_NONE, 10};
+    json_t *page = answer_of(fixture, &UC_LIST_SETTINGS, &in);
+    assert_int_equal(items_in(page), 2);
+    json_decref(page);
+    struct tenant_input tenant = {STR("acme")};
+    assert_int_equal(number_in(answer_of(fixture, &UC_GET_TENANT, &tenant), "max_concurrent_runs"),
+                     4);
+    struct rollback_tenant_input back = {STR("acme"), -1};
+    assert_int_equal(
+        number_in(answer_of(fixture, &UC_ROLLBACK_TENANT, &back), "max_concurrent_runs"), 3);
+    back.version = 77;
+    assert_refuses(fixture, &UC_ROLLBACK_TENANT, &back, ERR_SETTINGS_NOT_FOUND);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +324,7 @@ int main(void)
         fixture_test(a_list_of_nobody_is_refused),
         fixture_test(a_tenant_that_is_not_stored_has_nothing),
         fixture_test(runs_are_found_by_their_status_workflow_label_and_time),
+        fixture_test(the_same_settings_again_are_no_new_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
