@@ -102,6 +102,10 @@ enum err tenants_insert(struct db *db, struct tenant *t)
     assert(t->num == 0);
     struct kept_text kept;
     kept_text_of(&kept, t);
+    if (!buf_ok(&kept.gate) || !buf_ok(&kept.rate)) {
+        kept_text_release(&kept);
+        return ERR_NO_MEMORY;
+    }
     struct db_rows *rows = DB_QUERY(
         db, SQL, TENANT_COLUMNS(COLUMN_BIND, t) DB_T(buf_str(&kept.gate)), rate_value(&kept));
     int64_t num = 0;
@@ -110,8 +114,6 @@ enum err tenants_insert(struct db *db, struct tenant *t)
     while (db_next(rows)) {
     }
     enum err e = db_rows_end(rows);
-    if (!buf_ok(&kept.gate) || !buf_ok(&kept.rate))
-        e = ERR_NO_MEMORY;
     kept_text_release(&kept);
     if (e == ERR_OK)
         t->num = num;

@@ -68,10 +68,10 @@ enum err values_output(struct run_txn *m, size_t step, struct str *ret)
     enum err e =
         jobs_range(m->read_tx->db, m->run.num, s->first, s->first + s->items, add_output, &o);
     buf_put_char(&o.text, ']');
-    if (e == ERR_OK && buf_ok(&o.text))
-        *ret = arena_str(&m->read_tx->arena, buf_str(&o.text));
-    buf_release(&o.text);
-    return e;
+    bool refused = o.text.refused;
+    *ret = arena_take(&m->read_tx->arena, &o.text);
+    bool too_large = refused || m->read_tx->arena.refused;
+    return e == ERR_OK && ret->ptr == NULL && !too_large ? ERR_NO_MEMORY : e;
 }
 
 bool values_too_large(const struct run_txn *m, size_t step, struct str output)
@@ -181,7 +181,11 @@ static const json_t *run_value(struct values *v)
     json_add_int(&o, "priority", r->priority);
     json_add_raw(&o, "labels", r->labels);
     json_close(&o, '}');
-    const json_t *value = buf_ok(&text) ? parsed(v, buf_str(&text)) : NULL;
+    const json_t *value = NULL;
+    if (buf_ok(&text))
+        value = parsed(v, buf_str(&text));
+    else
+        v->err = ERR_NO_MEMORY;
     buf_release(&text);
     return value;
 }

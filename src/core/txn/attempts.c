@@ -152,10 +152,12 @@ enum err attempts_show(struct read_tx *tx, const struct job *job, struct json_ou
     const char *outcome = outcome_of(job, last);
     if (outcome != NULL) {
         struct str error = attempt_error(tx, job->error);
+        if (job->error.ptr != NULL && error.ptr == NULL)
+            e = ERR_NO_MEMORY;
         bool succeeded = job->state == JOB_SUCCEEDED || !job_has_ended(job->state);
         put_attempt(o, job, outcome, job->finished_at, succeeded ? STR_NONE : error);
     }
     json_close(o, ']');
     json_decref(list);
-    return ERR_OK;
+    return e;
 }

@@ -52,7 +52,7 @@ static enum err keep_settings(struct op *op, struct tx *tx, const struct tenant 
     return e;
 }
 
-static bool same_settings(const struct tenant *a, const struct tenant *b)
+static enum err same_settings(const struct tenant *a, const struct tenant *b, bool *ret)
 {
     struct buf texts[2];
     const struct tenant *const tenants[] = {a, b};
@@ -61,11 +61,11 @@ static bool same_settings(const struct tenant *a, const struct tenant *b)
         struct json_out o = json_out_to(&texts[i]);
         tenant_put_settings(&o, tenants[i]);
     }
-    bool same =
-        buf_ok(&texts[0]) && buf_ok(&texts[1]) && str_eq(buf_str(&texts[0]), buf_str(&texts[1]));
+    bool ok = buf_ok(&texts[0]) && buf_ok(&texts[1]);
+    *ret = ok && str_eq(buf_str(&texts[0]), buf_str(&texts[1]));
     buf_release(&texts[0]);
     buf_release(&texts[1]);
-    return same;
+    return ok ? ERR_OK : ERR_NO_MEMORY;
 }
 
 /* Makes `changed` the tenant's settings: a version of its own, which can be gone back to. */
@@ -73,8 +73,10 @@ static enum err set_tenant(struct op *op, struct tx *tx, struct tenant *tenant,
                            struct tenant changed, const char *action)
 {
     bool is_new = tenant->num == 0;
-    bool same = !is_new && same_settings(tenant, &changed);
-    enum err e = ERR_OK;
+    bool same = false;
+    enum err e = is_new ? ERR_OK : same_settings(tenant, &changed, &same);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "Cannot store the tenant");
     if (!is_new && !same) {
         e = keep_settings(op, tx, tenant, tenant->updated_at);
         changed.settings_version++;

@@ -15,7 +15,10 @@ static void render_schedule(struct json_out *o, struct read_tx *tx, const struct
     struct timetable t;
     struct problem p;
     problem_init(&p);
-    bool readable = timetable_read(s->cron, s->timezone, &tx->arena, &p, &t) == ERR_OK;
+    enum err e = timetable_read(s->cron, s->timezone, &tx->arena, &p, &t);
+    bool readable = e == ERR_OK; /* else its zone is gone from the system */
+    if (e == ERR_NO_MEMORY)
+        o->buf->failed = true;
     json_open(o, NULL, '{');
     json_add_text(o, "id", s->id);
     json_add_text(o, "workflow_id", s->workflow_id);
