@@ -43,6 +43,7 @@ struct actor {
     X(ACTOR_WAITERS)   \
     X(ACTOR_SCRIPTS)   \
     X(ACTOR_ORDERS)    \
+    X(ACTOR_DELETIONS) \
     X(ACTOR_APPROVALS) \
     X(ACTOR_SIGNALS)   \
     X(ACTOR_WORKFLOWS) \
