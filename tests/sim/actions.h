@@ -44,6 +44,7 @@ struct actor {
     X(ACTOR_SCRIPTS)   \
     X(ACTOR_ORDERS)    \
     X(ACTOR_DELETIONS) \
+    X(ACTOR_API_KEYS)  \
     X(ACTOR_APPROVALS) \
     X(ACTOR_SIGNALS)   \
     X(ACTOR_WORKFLOWS) \

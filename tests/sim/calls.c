@@ -28,12 +28,14 @@ static struct call *call_new(const struct call_spec *spec)
     assert(c != NULL);
     c->spec = *spec;
     c->texts = malloc(room_of(spec->target) + room_of(spec->tenant) + room_of(spec->actor) +
-                      room_of(spec->key) + room_of(spec->if_match) + room_of(spec->body) + 1);
+                      room_of(spec->api_key) + room_of(spec->key) + room_of(spec->if_match) +
+                      room_of(spec->body) + 1);
     assert(c->texts != NULL);
     char *at = c->texts;
     c->spec.target = keep(&at, spec->target);
     c->spec.tenant = keep(&at, spec->tenant);
     c->spec.actor = keep(&at, spec->actor);
+    c->spec.api_key = keep(&at, spec->api_key);
     c->spec.key = keep(&at, spec->key);
     c->spec.if_match = keep(&at, spec->if_match);
     c->spec.body = keep(&at, spec->body);
@@ -88,6 +90,8 @@ static struct sim_exchange *deliver(const struct call *c)
         headers[count++] = (struct sim_header){"X-Tenant-ID", c->spec.tenant};
     if (c->spec.actor != NULL)
         headers[count++] = (struct sim_header){"X-Actor", c->spec.actor};
+    if (c->spec.api_key != NULL)
+        headers[count++] = (struct sim_header){"X-API-Key", c->spec.api_key};
     if (c->spec.key != NULL)
         headers[count++] = (struct sim_header){"Idempotency-Key", c->spec.key};
     if (c->spec.if_match != NULL)

@@ -77,6 +77,13 @@ int __wrap_flock(int fd, int operation)
     return 0;
 }
 
+static void handle(void *ctx, struct http_request *req)
+{
+    const struct sim_server *s = ctx;
+    bool has_key = http_header(req, "X-API-Key", NULL).ptr != NULL;
+    api_handle(has_key && s->keyed != NULL ? s->keyed : s->api, req);
+}
+
 bool sim_server_start(struct sim_server *s, struct problem *p)
 {
     assert(s->engine == NULL);
@@ -103,7 +110,10 @@ bool sim_server_start(struct sim_server *s, struct problem *p)
                              s->config.keys ? NULL : "127.0.0.1:7295"};
     s->api = api_new(&api);
     assert(s->api != NULL);
-    s->http = sim_http_new(&s->env, api_handle, s->api);
+    api.dev_listen = NULL;
+    s->keyed = s->config.keys ? NULL : api_new(&api);
+    assert(s->config.keys || s->keyed != NULL);
+    s->http = sim_http_new(&s->env, handle, s);
     return true;
 }
 
@@ -118,6 +128,8 @@ void sim_server_turn(struct sim_server *s)
     engine_poll(s->engine, true);
     sim_http_turn(s->http);
     api_tick(s->api, fibers_now_ns() / 1000000);
+    if (s->keyed != NULL)
+        api_tick(s->keyed, fibers_now_ns() / 1000000);
     engine_round_end(s->engine);
     fibers_run();
 }
@@ -150,9 +162,10 @@ static void close_parts(struct sim_server *s)
     sim_http_free(s->http);
     engine_close(s->engine);
     api_free(s->api);
+    api_free(s->keyed);
     metrics_free(s->metrics);
     s->engine = NULL;
-    s->api = NULL;
+    s->api = s->keyed = NULL;
     s->http = NULL;
 }
 
@@ -161,6 +174,8 @@ static bool drain(struct sim_server *s)
 {
     engine_drain(s->engine);
     api_drain(s->api);
+    if (s->keyed != NULL)
+        api_drain(s->keyed);
     sim_http_cut_slow(s->http);
     int64_t until = fibers_now_ns() + DRAIN_MS * INT64_C(1000000);
     for (;;) {

@@ -20,9 +20,10 @@ struct sim_server_config {
     struct bus *bus;                     /* NULL: none */
     struct str bus_queue;                /* its jobs are offered there; ptr NULL: none */
     int64_t log_bytes_max;               /* 0: the default */
-    bool keys;                           /* requests need API keys; else --dev */
-    int64_t *skew_us;                    /* the wall clock is off by so much */
-    uint64_t tick_ns;                    /* every look at a clock costs up to so much */
+    /* Every request needs an API key; else only a request that sends one is held to it. */
+    bool keys;
+    int64_t *skew_us; /* the wall clock is off by so much */
+    uint64_t tick_ns; /* every look at a clock costs up to so much */
 };
 
 struct sim_server {
@@ -34,6 +35,7 @@ struct sim_server {
     struct metrics *metrics;
     struct engine *engine; /* NULL: down */
     struct api *api;
+    struct api *keyed; /* for requests with an API key; NULL: `api` is */
     struct sim_http *http;
     uint64_t drawn; /* state of the server's own chance */
 };

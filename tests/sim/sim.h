@@ -144,9 +144,10 @@ struct call_spec {
     struct place *place;
     const char *method;
     const char *target;
-    const char *tenant; /* NULL: none is named */
-    const char *actor;  /* NULL: "dev" */
-    const char *key;    /* Idempotency-Key; NULL: none */
+    const char *tenant;  /* NULL: none is named */
+    const char *actor;   /* NULL: "dev" */
+    const char *api_key; /* as whose holder; NULL: as somebody who may do everything */
+    const char *key;     /* Idempotency-Key; NULL: none */
     const char *if_match;
     const char *body; /* NULL: none */
     /* A client that gets no answer, or one that says so, sends the same request again until it is
