@@ -24,6 +24,11 @@ void once_init(struct once *o)
     o->states[0] = (struct once_state){.cls = ONCE_NOTHING};
 }
 
+bool once_is_unused(const struct once *o)
+{
+    return o->next_number == 1;
+}
+
 /* --- identities --- */
 
 /* 0 for "", or when there are too many. */

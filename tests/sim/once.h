@@ -60,6 +60,8 @@ struct once {
 
 /* An empty register. */
 void once_init(struct once *o);
+/* Nobody has sent anything to it. */
+bool once_is_unused(const struct once *o);
 
 /* Somebody sends a request. Returns the operation's number. */
 int once_sent(struct once *o, int64_t sent, int does);

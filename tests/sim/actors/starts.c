@@ -181,6 +181,8 @@ static void last(struct sim *w)
     for (int n = 0; n < KEYS; n++) {
         struct start_key *k = &state(w)->keys[n];
         char tenant[8], target[64];
+        if (once_is_unused(&k->run))
+            continue;
         tenant_name(tenant, k->tenant);
         (void)snprintf(target, sizeof(target), "/api/v1/idempotency-keys/key-%d", n);
         bool used = k->run.next_number > 1;
