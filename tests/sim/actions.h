@@ -50,7 +50,8 @@ struct actor {
     X(ACTOR_WORKFLOWS) \
     X(ACTOR_WORKERS)   \
     X(ACTOR_CONTROL)   \
-    X(ACTOR_ENTITIES)
+    X(ACTOR_ENTITIES)  \
+    X(ACTOR_MISTAKES)
 
 #define X(symbol) extern const struct actor symbol;
 SIM_ACTORS(X)

@@ -49,7 +49,8 @@
     X(ON_CPU)        /* clocks move while code runs */                                  \
     X(ON_BUDGET)     /* operations run out of the memory that they may use */           \
     X(ON_WAITERS)    /* workers poll, and clients wait for their runs */                \
-    X(ON_SCRIPTS)    /* short scripts that need exact times */
+    X(ON_SCRIPTS)    /* short scripts that need exact times */                          \
+    X(ON_MISTAKES)   /* requests that must be refused */
 
 enum sim_feature {
 #define X(symbol) symbol,
