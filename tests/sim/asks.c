@@ -14,7 +14,8 @@ const struct asking ASKING[ASKING_COUNT] = {
      .expiry = EXPIRES_REJECTED,
      .body = "{\"steps\":[{\"name\":\"ok\",\"type\":\"approval\",\"prompt\":\"p\",\"content\":"
              "{\"n\":1},\"approvers\":{\"count\":2,\"forbid_requester\":true,\"users\":[\"ann\","
-             "\"bob\",\"cat\"]},\"expires_s\":600}," CHECKED},
+             "\"bob\",\"cat\"]},\"expires_s\":600,\"remind_every_s\":200,\"escalation\":"
+             "{\"after_s\":300,\"approvers\":{\"users\":[\"ann\",\"bob\",\"cat\"]}}}," CHECKED},
     {.needed = 3,
      .expiry = EXPIRES_APPROVED,
      .continues = true,
