@@ -1,6 +1,7 @@
 /* Regular expressions: what each part finds, what is refused, and the bounds on size and work. */
 #include "testing.h"
 
+#include "base/buf.h"
 #include "base/limits.h"
 #include "domain/schema/regex.h"
 
@@ -276,6 +277,45 @@ static void hostile_expressions_take_linear_work(void **state)
     }
 }
 
+/* A pattern that fills the program up to `room` instructions of its end. */
+static void fill(struct buf *pattern, size_t room)
+{
+    buf_clear(pattern);
+    for (size_t i = 0; i + room < REGEX_SIZE_MAX; i++)
+        buf_put_char(pattern, 'a');
+}
+
+/* Each part at each place around the end: it is taken whole, or the pattern is refused. */
+static void a_part_that_no_longer_fits_is_refused(void **state)
+{
+    (void)state;
+    static const char *const PARTS[] = {"b*",    "b+",      "b?",    "b{3}", "b{0,3}",  "b{2,}",
+                                        "[b-y]", "[^b-y]",  "\\d",   "\\W",  "\\p{Lu}", "\\n",
+                                        "\\b",   "^",       "$",     ".",    "(b|c)",   "b|c|d",
+                                        "(?:b)", "(?<n>b)", "(b*)*", ""};
+    struct buf pattern;
+    buf_init(&pattern, 2 * REGEX_SIZE_MAX);
+    for (size_t i = 0; i < ARRAY_LEN(PARTS); i++) {
+        bool fitted = true;
+        for (size_t room = 16; room-- > 0;) {
+            fill(&pattern, room);
+            buf_put(&pattern, str_of(PARTS[i]));
+            assert_true(buf_ok(&pattern));
+            struct regex_fault fault;
+            struct regex *r = regex_compile(buf_str(&pattern), &fault);
+            assert_true(fitted || r == NULL); /* with less room it does not fit again */
+            fitted = r != NULL;
+            if (r != NULL)
+                assert_in_range(regex_size(r), 1, REGEX_SIZE_MAX);
+            else
+                assert_non_null(strstr(fault.why, "too large"));
+            regex_free(r);
+        }
+        assert_false(fitted);
+    }
+    buf_release(&pattern);
+}
+
 static void a_search_ends_with_its_budget(void **state)
 {
     (void)state;
@@ -298,6 +338,7 @@ int main(void)
         cmocka_unit_test(categories_are_bounded),
         cmocka_unit_test(groups_nest_to_their_limit),
         cmocka_unit_test(hostile_expressions_take_linear_work),
+        cmocka_unit_test(a_part_that_no_longer_fits_is_refused),
         cmocka_unit_test(a_search_ends_with_its_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

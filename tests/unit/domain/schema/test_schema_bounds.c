@@ -242,9 +242,65 @@ static void paths_are_json_pointers(void **state)
     buf_release(&out);
 }
 
+/* The verdict of a budget: nothing, or what any larger one says. */
+static void assert_any_budget_is_kept(const char *schema_text, const char *value_text)
+{
+    json_t *schema = json_of(schema_text);
+    json_t *value = json_of(value_text);
+    enum schema_verdict verdict = SCHEMA_GAVE_UP;
+    for (size_t budget = 0; verdict == SCHEMA_GAVE_UP; budget++) {
+        struct buf out;
+        struct fault_list list;
+        buf_init(&out, PROBLEM_FAULTS_MAX);
+        fault_list_init(&list, &out);
+        struct work_budget work = {budget};
+        verdict = schema_check_value(schema, value, &work, &list);
+        assert_true(work.left <= budget);
+        assert_int_equal(verdict == SCHEMA_GAVE_UP, work.left == 0);
+        fault_list_release(&list);
+        buf_release(&out);
+    }
+    struct outcome whole;
+    check_value_json(&whole, schema, value);
+    assert_int_equal(verdict, whole.verdict);
+    buf_release(&whole.lines);
+}
+
+static void a_check_ends_with_any_budget(void **state)
+{
+    (void)state;
+    static const char *const CHECKS[][2] = {
+        {"{'items':{'type':'integer'}}", "[1,2,3]"},
+        {"{'prefixItems':[{'type':'integer'},{'type':'string'}],'items':false}", "[1,'a',3]"},
+        {"{'contains':{'const':3},'minContains':1,'maxContains':2}", "[1,3,3]"},
+        {"{'contains':{'const':3},'maxContains':1}", "[3,3,3]"},
+        {"{'uniqueItems':true}", "[[1,2],[1,2.5],{'a':1},{'a':2},'x','xy',1]"},
+        {"{'uniqueItems':true}", "[[1,2],[1,2]]"},
+        {"{'required':['a','b'],'properties':{'a':{'type':'integer'}}}", "{'a':1,'b':2}"},
+        {"{'dependentRequired':{'a':['b','c']}}", "{'a':1,'b':2}"},
+        {"{'dependentSchemas':{'a':{'minProperties':2},'z':false}}", "{'a':1}"},
+        {"{'patternProperties':{'^x':{'type':'string'}},'additionalProperties':false}",
+         "{'x1':'a','y':2}"},
+        {"{'propertyNames':{'maxLength':2,'pattern':'^a'}}", "{'ab':1,'abc':2,'b':3}"},
+        {"{'allOf':[{'minimum':1},{'maximum':3}],'not':{'const':2}}", "3"},
+        {"{'anyOf':[{'type':'string'},{'type':'integer'}]}", "3"},
+        {"{'oneOf':[{'minimum':1},{'minimum':2}]}", "3"},
+        {"{'if':{'type':'object'},'then':{'required':['a']},'else':false}", "{'b':1}"},
+        {"{'enum':[[1,[2,3]],{'a':[1,2]},'text']}", "{'a':[1,3]}"},
+        {"{'const':{'a':[1,2,{'b':'c'}]}}", "{'a':[1,2,{'b':'d'}]}"},
+        {"{'$defs':{'n':{'minimum':0}},'items':{'$ref':'#/$defs/n'}}", "[1,2,-1]"},
+        {"{'pattern':'^(a|b)*c$','minLength':2,'maxLength':9}", "'ababab'"},
+        {"{'multipleOf':0.5,'type':['number','null']}", "1.25"},
+        {"false", "1"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(CHECKS); i++)
+        assert_any_budget_is_kept(CHECKS[i][0], CHECKS[i][1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_check_ends_with_any_budget),
         cmocka_unit_test(faults_stop_at_their_limit),
         cmocka_unit_test(a_megabyte_of_numbers_is_judged),
         cmocka_unit_test(unique_elements_are_found_in_linear_work),
