@@ -7,6 +7,7 @@
 #include "core/core.h"
 #include "core/txn/replay_stats.h"
 #include "core/usecase/use_cases.h"
+#include "fault_support/memory.h"
 #include "gate/gate.h"
 
 #include <sqlite3.h>
@@ -248,12 +249,45 @@ static void after_a_failure_between_calls_nothing_is_acknowledged(void **state)
     fixture_close(&f);
 }
 
+/* --- opening --- */
+
+static void a_core_without_memory_does_not_open_and_leaves_nothing_behind(void **state)
+{
+    static const struct metric_spec FAILURES = {
+        "failures", "Failures.", METRIC_COUNTER, {"work", NULL}, NULL};
+    struct db *db = open_writer(path_in(*state, "p.db").text);
+    struct metrics *registry = metrics_new();
+    struct core_config config = {.db = db,
+                                 .meter = &METER,
+                                 .gate = gate_store(),
+                                 .cleanup_failures = metrics_declare(registry, &FAILURES)};
+    bool failed = true;
+    for (int64_t nth = 1; failed; nth++) {
+        struct core_call call = {.now_us = NOW_MS * INT64_C(1000)};
+        struct core *core = NULL;
+        struct problem p;
+        problem_init(&p);
+        memory_arm(nth);
+        config.stats = replay_stats_new();
+        enum err e = config.stats != NULL ? core_open(&config, &call, &p, &core) : ERR_NO_MEMORY;
+        failed = memory_disarm();
+        assert_int_equal(e, core != NULL ? ERR_OK : ERR_NO_MEMORY);
+        assert_true(core != NULL || failed);
+        core_close(core);
+        replay_stats_free(config.stats);
+        problem_release(&p);
+    }
+    metrics_free(registry);
+    db_close(db);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         folder_test(the_same_history_gives_the_same_answers_and_rows),
         folder_test(two_cores_in_one_process_do_not_touch_each_other),
         folder_test(after_a_failure_between_calls_nothing_is_acknowledged),
+        folder_test(a_core_without_memory_does_not_open_and_leaves_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@ function(let_memory_fail target)
 endfunction()
 let_memory_fail(store_test_out_of_memory)
 let_memory_fail(domain_test_out_of_memory)
+let_memory_fail(core_test_core)
 let_memory_fail(core_test_event_json)
 let_memory_fail(base_test_json)
 
@@ -29,7 +30,7 @@ endforeach()
 # turns, caches), of outgoing calls, whose results are stored again after a pause by a clock that stands still there, of what one turn of the writer does, and those that would take long. Not under a sanitizer, which would
 # run nearly all of our code there many times.
 set(FAULTY_STORE approvals approval_decisions approval_timing engine_steps entities entity_calls entity_history entity_updates
-  entity_versions give_back schedules starts step_types step_values child_runs why run_control lists not_found admin streams workers
+  entity_versions damaged_rows give_back schedules starts step_types step_values child_runs why run_control lists not_found admin streams workers
   waits definitions)
 if(NOT PAWL_SANITIZE)
   foreach(name ${FAULTY_STORE})
@@ -40,7 +41,7 @@ if(NOT PAWL_SANITIZE)
 endif()
 # And these with every allocation failing; under ASan too, which sees what is not released.
 set(FAULTY_MEMORY approvals approval_decisions approval_timing engine_steps entities entity_calls entity_updates
-  entity_versions give_back retention schedules starts step_types step_values child_runs why run_signals lists not_found admin
+  entity_versions damaged_rows give_back retention schedules starts step_types step_values child_runs why run_signals lists not_found admin
   streams definitions)
 if(NOT PAWL_SANITIZE STREQUAL "thread")
   foreach(name ${FAULTY_MEMORY})

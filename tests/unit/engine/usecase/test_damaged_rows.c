@@ -1,0 +1,264 @@
+/* Rows that contradict each other: what they belong to is refused, and everything else goes on. */
+#include "engine/usecase/asking.h"
+
+/* --- entities --- */
+
+/* Two entities, of which `a` has one signal that was handled and one that a worker is at. */
+static struct handed prepare_entities(struct fixture *fixture)
+{
+    count_with(fixture, "");
+    (void)must_send(fixture, "a", "k0", 1);
+    assert_int_equal(handle_all(fixture, ""), 1);
+    (void)must_send(fixture, "a", "k1", 1);
+    struct handed h = claim_call(fixture, 60000);
+    assert_non_null(h.job);
+    (void)must_send(fixture, "b", NULL, 1);
+    return h;
+}
+
+static void an_entity_whose_row_contradicts_itself_is_refused_and_no_other(void **state)
+{
+    struct fixture *fixture = *state;
+    struct handed h = prepare_entities(fixture);
+    fixture_stop(fixture);
+    sqlite3 *raw = raw_open(fixture->file.text);
+    raw_exec(raw, "CREATE TABLE whole AS SELECT * FROM entities");
+    raw_close(raw);
+    fixture_start(fixture, 0);
+    static const char *const DAMAGES[] = {
+        "UPDATE entities SET generation = 0 WHERE name = 'a'",
+        "UPDATE entities SET consumed_seq = last_seq + 1 WHERE name = 'a'",
+        "UPDATE entities SET open_job = NULL WHERE name = 'a'",
+        "UPDATE entities SET given_seq = 0, consumed_seq = 1 WHERE name = 'a'",
+        "UPDATE entities SET given_seq = last_seq + 1 WHERE name = 'a'",
+        "UPDATE entities SET finished_at = 1 WHERE name = 'a'",
+        "UPDATE entities SET type_version = 7 WHERE name = 'a'",
+    };
+    struct heartbeat_input release = {h.id, str_of(h.token), STR_NONE};
+    for (size_t i = 0; i < ARRAY_LEN(DAMAGES); i++) {
+        tamper(fixture, DAMAGES[i]);
+        assert_int_equal(send_signal(fixture, "a", "k2", 1).err, ERR_DAMAGED);
+        assert_int_equal(finish_call(fixture, &h, "{}", true), ERR_DAMAGED);
+        assert_refuses(fixture, &UC_RELEASE_JOB, &release, ERR_DAMAGED);
+        (void)must_send(fixture, "b", NULL, 1);
+        tamper(fixture, "DELETE FROM entities WHERE name = 'a';"
+                        " INSERT INTO entities SELECT * FROM whole WHERE name = 'a'");
+    }
+    tamper(fixture, "DROP TABLE whole");
+    assert_int_equal(finish_call(fixture, &h, "{\"state\":{\"sum\":2}}", true), ERR_OK);
+    assert_int_equal(state_number(fixture, "a", "sum"), 2);
+    json_decref(h.job);
+    assert_sound(fixture);
+}
+
+static void a_call_whose_entity_or_type_is_gone_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    struct handed h = prepare_entities(fixture);
+    struct heartbeat_input lease = {h.id, str_of(h.token), STR_NONE};
+    struct get_job_input get = {h.id};
+    tamper(fixture, "UPDATE entities SET type = 99 WHERE name = 'a'");
+    assert_refuses(fixture, &UC_RELEASE_JOB, &lease, ERR_DAMAGED);
+    assert_refuses(fixture, &UC_GET_JOB, &get, ERR_DAMAGED);
+    tamper(fixture, "DELETE FROM entities WHERE type = 99");
+    assert_refuses(fixture, &UC_RELEASE_JOB, &lease, ERR_JOB_NOT_FOUND);
+    assert_refuses(fixture, &UC_GET_JOB, &get, ERR_JOB_NOT_FOUND);
+    assert_int_equal(finish_call(fixture, &h, "{}", true), ERR_JOB_NOT_FOUND);
+    fixture_pass_ms(fixture, 60001); /* its lease ends, and the job goes */
+    for (int turn = 0; turn < 3; turn++)
+        settle(fixture);
+    assert_int_equal(handle_all(fixture, ""), 1); /* that of the other */
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM jobs WHERE state = 'running'"), 0);
+    json_decref(h.job);
+}
+
+static void an_entity_whose_open_call_is_gone_cannot_be_migrated(void **state)
+{
+    struct fixture *fixture = *state;
+    struct handed h = prepare_entities(fixture);
+    count_with(fixture, ",'version':2");
+    tamper(fixture, "DELETE FROM jobs WHERE state = 'running'");
+    struct migrate_entity_input in = {COUNTER, STR("a"), 2};
+    assert_refuses(fixture, &UC_MIGRATE_ENTITY, &in, ERR_DAMAGED);
+    in.id = STR("b");
+    must_do(fixture, &UC_MIGRATE_ENTITY, &in);
+    json_decref(h.job);
+}
+
+static void a_key_whose_row_is_damaged_refuses_its_signals(void **state)
+{
+    struct fixture *fixture = *state;
+    count_with(fixture, "");
+    (void)must_send(fixture, "a", "k1", 1);
+    tamper(fixture, "UPDATE dedup SET key = NULL");
+    assert_int_equal(send_signal(fixture, "a", "k1", 1).err, ERR_DAMAGED);
+    (void)must_send(fixture, "b", "k1", 1);
+    tamper(fixture, "UPDATE dedup SET num = num + 5 WHERE key IS NULL");
+    assert_int_equal(send_signal(fixture, "a", "k2", 1).err, ERR_DAMAGED);
+    (void)must_send(fixture, "b", "k2", 1);
+}
+
+/* --- runs --- */
+
+static void a_run_whose_row_contradicts_its_steps_is_refused_and_no_other(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", "{'steps':[" TASK_STEP("a", "") "," TASK_STEP("b", "") "]}");
+    struct uuid damaged = start(fixture, "w");
+    work(fixture, "a");
+    static const char *const DAMAGES[] = {
+        "UPDATE runs SET status = 'queued', start_at = 99999999999999",
+        "UPDATE runs SET status = 'succeeded', finished_at = 1",
+        "UPDATE runs SET status = 'running', finished_at = 1",
+        "UPDATE runs SET status = 'running', finished_at = NULL, start_at = NULL,"
+        " progress = 'nonsense'",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(DAMAGES); i++) {
+        tamper(fixture, DAMAGES[i]);
+        assert_int_equal(control(fixture, damaged, CONTROL_CANCEL), ERR_DAMAGED);
+        assert_int_equal(control(fixture, damaged, CONTROL_PAUSE), ERR_DAMAGED);
+        tamper(fixture, "DELETE FROM timers"); /* of the damage */
+    }
+}
+
+/* --- schedules --- */
+
+static void put_schedule(struct fixture *fixture, const char *id, const char *workflow)
+{
+    struct put_schedule_input in = {.id = str_of(id),
+                                    .workflow_id = str_of(workflow),
+                                    .cron = STR("* * * * *"),
+                                    .timezone = STR("UTC"),
+                                    .catch_up_ms = 3600 * 1000,
+                                    .input = STR("null")};
+    must_do(fixture, &UC_PUT_SCHEDULE, &in);
+}
+
+/* All that are due fire together; if one cannot, each does alone. */
+static void a_schedule_that_cannot_fire_is_put_aside_and_the_others_fire(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", "{'steps':[{'name':'t','type':'transform','output':1}]}");
+    put_workflow(fixture, "v", "{'steps':[{'name':'t','type':'transform','output':1}]}");
+    put_schedule(fixture, "a", "w");
+    put_schedule(fixture, "b", "v");
+    put_schedule(fixture, "c", "w");
+    fixture_pass_ms(fixture, 60 * 1000);
+    settle(fixture);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 3);
+    tamper(fixture, "UPDATE runs SET status = 'nonsense' WHERE workflow_id = 'v'"); /* the last */
+    fixture_pass_ms(fixture, 60 * 1000);
+    for (int turn = 0; turn < 3; turn++)
+        settle(fixture);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs WHERE workflow_id = 'w'"), 4);
+    struct schedule_input one = {STR("b")};
+    json_t *shown = answer_of(fixture, &UC_GET_SCHEDULE, &one);
+    const json_t *error = json_object_get(shown, "last_error");
+    assert_string_equal(json_string_value(json_object_get(error, "code")), "OBJECT_DAMAGED");
+    json_decref(shown);
+    tamper(fixture, "UPDATE runs SET status = 'succeeded' WHERE workflow_id = 'v'");
+    fixture_pass_ms(fixture, 600 * 1000);
+    for (int turn = 0; turn < 3; turn++)
+        settle(fixture);
+    assert_true(in_file(fixture, "SELECT count(*) FROM runs WHERE workflow_id = 'v'") > 1);
+}
+
+/* --- queued runs --- */
+
+static struct uuid start_of(struct fixture *fixture, const char *tenant)
+{
+    struct start_run_input in = {.workflow_id = STR("w"),
+                                 .input_text = STR("null"),
+                                 .labels = STR("{}"),
+                                 .at_limit = AT_LIMIT_QUEUE,
+                                 .start_at = -1};
+    struct asked a = ask_as(fixture, tenant, true, &UC_START_RUN, &in);
+    assert_int_equal(a.err, ERR_OK);
+    asked_release(&a);
+    return a.run_id;
+}
+
+static int64_t with_status(struct fixture *fixture, const char *status)
+{
+    char sql[96];
+    (void)snprintf(sql, sizeof(sql), "SELECT count(*) FROM runs WHERE status = '%s'", status);
+    return in_file(fixture, sql);
+}
+
+static void a_queued_run_that_cannot_start_fails(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    put_tenant(fixture, "{'max_concurrent_runs':1}");
+    (void)start_of(fixture, "acme");
+    (void)start_of(fixture, "acme");
+    struct uuid last = start_of(fixture, "acme");
+    tamper(fixture, "UPDATE runs SET progress = 'nonsense' WHERE num ="
+                    " (SELECT min(num) FROM runs WHERE status = 'queued')");
+    work(fixture, "a");
+    for (int turn = 0; turn < 3; turn++)
+        settle(fixture);
+    assert_int_equal(with_status(fixture, "failed"), 1);
+    assert_run_is(fixture, last, "running");
+}
+
+/* It cannot be ended either: its tenant's queue is looked at again later. */
+static void a_queued_run_that_cannot_be_read_holds_up_only_its_tenant(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    put_tenant(fixture, "{'max_concurrent_runs':1}");
+    (void)start_of(fixture, "acme");
+    struct uuid damaged = start_of(fixture, "acme");
+    tamper(fixture, "UPDATE runs SET status = 'nonsense' WHERE status = 'queued'");
+    work(fixture, "a");
+    for (int turn = 0; turn < 3; turn++)
+        settle(fixture);
+    struct uuid behind = start_of(fixture, "acme");
+    assert_run_is(fixture, behind, "queued");
+    tamper(fixture, "UPDATE runs SET status = 'queued' WHERE status = 'nonsense'");
+    for (int turn = 0; turn < 3; turn++)
+        settle(fixture);
+    assert_run_is(fixture, damaged, "running");
+    work(fixture, "a");
+    settle(fixture);
+    assert_run_is(fixture, behind, "running");
+    assert_sound(fixture);
+}
+
+static void a_queue_that_was_put_aside_is_looked_at_again(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    put_tenant(fixture, "{'max_concurrent_runs':1}");
+    (void)start_of(fixture, "acme");
+    struct uuid damaged = start_of(fixture, "acme");
+    tamper(fixture, "UPDATE runs SET status = 'nonsense' WHERE status = 'queued'");
+    work(fixture, "a");
+    for (int turn = 0; turn < 3; turn++)
+        settle(fixture);
+    sqlite3 *raw = raw_open(fixture->file.text); /* behind the running server */
+    raw_exec(raw, "UPDATE runs SET status = 'queued' WHERE status = 'nonsense'");
+    raw_close(raw);
+    fixture_pass_ms(fixture, 3600 * 1000);
+    for (int turn = 0; turn < 3; turn++)
+        settle(fixture);
+    assert_run_is(fixture, damaged, "running");
+    assert_sound(fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        fixture_test(an_entity_whose_row_contradicts_itself_is_refused_and_no_other),
+        fixture_test(a_call_whose_entity_or_type_is_gone_is_refused),
+        fixture_test(an_entity_whose_open_call_is_gone_cannot_be_migrated),
+        fixture_test(a_key_whose_row_is_damaged_refuses_its_signals),
+        fixture_test(a_run_whose_row_contradicts_its_steps_is_refused_and_no_other),
+        fixture_test(a_schedule_that_cannot_fire_is_put_aside_and_the_others_fire),
+        fixture_test(a_queued_run_that_cannot_start_fails),
+        fixture_test(a_queued_run_that_cannot_be_read_holds_up_only_its_tenant),
+        fixture_test(a_queue_that_was_put_aside_is_looked_at_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
