@@ -4,6 +4,7 @@
 A build of its own (clang, source-based coverage) runs the unit tests on each store and some seeds of the simulator. A branch
 is one outcome of one condition: `if (a && b)` has four. What counts and what does not is written in docs/testing.md."""
 import argparse
+import bisect
 import collections
 import json
 import os
@@ -20,6 +21,8 @@ COMPILE = "<CMAKE_C_COMPILER> <DEFINES> <INCLUDES> <FLAGS> -Xclang -main-file-na
 HELD_TO = ["src/domain", "src/core"]  # --fail-under
 EXPANSION = 1  # kind of a region of llvm-cov: the use of a macro
 CONSTANT = re.compile(r"true|false|\d+")
+LABEL = re.compile(r"\b(?:case [^:;]+|default):")
+LABELS = re.compile(rf"{LABEL.pattern}(?:(?:\s|/\*.*?\*/)*{LABEL.pattern})*", re.DOTALL)
 
 
 def run(command, quiet=False, **options):
@@ -51,7 +54,7 @@ def measure(folder, only, seeds):
     runs = [run(["ctest", "--test-dir", folder, "-j", os.cpu_count(), "--no-tests=error", "-R", only], quiet=True, env=env)]
     sim = folder / "sim"
     if sim.is_file() and seeds:
-        runs.append(run([sim, "--seeds", seeds], quiet=True, env=env))
+        runs.append(run([sim, "--seeds", seeds, "--jobs", os.cpu_count()], quiet=True, env=env))
     for failed in (done for done in runs if done.returncode != 0):
         print("\n".join(failed.stdout.splitlines()[-20:]))
     run(["llvm-profdata-14", "merge", "-sparse", "-o", folder / "coverage.profdata", *sorted(profiles.glob("*.profraw"))])
@@ -88,6 +91,10 @@ class Source:
         for line in self.lines:
             self.offsets.append(self.offsets[-1] + len(line) + 1)
         self.asserted = [(m.start(), self.end_of_call(m.end())) for m in re.finditer(r"\bassert\(", self.text)]
+        self.first_label = {}  # {offset of a label: that of the first one before the same statement}
+        for group in LABELS.finditer(self.text):
+            for label in LABEL.finditer(self.text, group.start(), group.end()):
+                self.first_label[label.start()] = group.start()
 
     def end_of_call(self, begin):
         depth, at = 1, begin
@@ -106,9 +113,18 @@ class Source:
     def is_no_value(self, line, column):
         """Is it a label for no value: of an enum's count, of an assertion that there is none, or the one that a switch
         over an enum does without?"""
-        label = re.compile(r"case [A-Z_]+_COUNT:|(case [^:]*|default):\s*assert\(!\"")
+        label = re.compile(rf"case [A-Z_]+_COUNT:|{LABELS.pattern}\s*assert\(!\"", re.DOTALL)
         before = self.lines[line - 1][:column - 1].rstrip()
         return label.match(self.text, self.offset(line, column)) is not None or before.endswith("switch (")
+
+    def place_of(self, line, column, end_line, end_column):
+        """(line, column, text) of a branch. Labels that stand together before one statement are one place: the first's."""
+        at = self.offset(line, column)
+        if at not in self.first_label:
+            return line, column, self.excerpt(line, column, end_line, end_column)
+        first = self.first_label[at]
+        line = bisect.bisect_right(self.offsets, first)
+        return line, first - self.offsets[line - 1] + 1, LABEL.match(self.text, first)[0]
 
     def excerpt(self, line, column, end_line, end_column):
         return " ".join(self.text[self.offset(line, column):self.offset(end_line, end_column)].split())
@@ -137,14 +153,14 @@ def branches_of(data, sources):
             if file not in sources or own_file.startswith("/usr/include"):
                 continue
             source = sources[file]
-            text = source.excerpt(*region[:4])
+            place = source.place_of(*region[:4])
             if own_file in sources and CONSTANT.fullmatch(sources[own_file].excerpt(*branch[:4])):
                 continue
             if source.is_asserted(*region[:2]) or source.is_no_value(*region[:2]):
                 continue
             for outcome, count in (("true", branch[4]), ("false", branch[5])):
                 inner = (branch[0], branch[1]) if region is not branch else ()
-                found[file][Branch(region[0], region[1], text, (outcome, *inner))] += count
+                found[file][Branch(*place, (outcome, *inner))] += count
     return found
 
 
@@ -226,7 +242,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build-coverage")
     parser.add_argument("--fail-under", type=float, default=0, metavar="PERCENT", help=f"of the branches of {', '.join(HELD_TO)}")
     parser.add_argument("--only", default=".", help="a pattern of the unit tests to run")
-    parser.add_argument("--seeds", default="1..200", help="of the simulator; empty: none")
+    parser.add_argument("--seeds", default="1..2000", help="of the simulator; empty: none")
     parser.add_argument("--files", action="store_true", help="a line for each file too")
     parser.add_argument("--list", action="append", metavar="FOLDER", help=f"whose branches are listed; {', '.join(HELD_TO)} by default")
     parser.add_argument("--cmake", action="append", default=[], metavar="OPTION", help="passed to cmake")
