@@ -27,11 +27,12 @@ foreach(source ${sources})
 endforeach()
 
 # These run once more on a store that fails at every call. Left out: tests of what a rollback loses by design (counts,
-# turns, caches), of outgoing calls, whose results are stored again after a pause by a clock that stands still there, of what one turn of the writer does, and those that would take long. Not under a sanitizer, which would
-# run nearly all of our code there many times.
-set(FAULTY_STORE approvals approval_decisions approval_timing engine_steps entities entity_calls entity_history entity_updates
-  entity_versions damaged_rows give_back schedules starts step_types step_values child_runs why run_control lists not_found admin streams workers
-  waits definitions)
+# turns, caches), of outgoing calls, whose results are stored again after a pause by a clock that stands still there, of
+# what one turn of the writer does, and those that would take long. Not under a sanitizer, which would run nearly all of
+# our code there many times.
+set(FAULTY_STORE admin approval_decisions approval_timing approvals child_runs damaged_rows definitions engine_steps
+  entities entity_calls entity_history entity_updates entity_versions give_back lists not_found repairs run_control
+  schedules starts step_types step_values streams waits webhook_sending why workers)
 if(NOT PAWL_SANITIZE)
   foreach(name ${FAULTY_STORE})
     add_test(NAME engine/test_${name}.faults COMMAND engine_test_${name})
@@ -40,9 +41,9 @@ if(NOT PAWL_SANITIZE)
   endforeach()
 endif()
 # And these with every allocation failing; under ASan too, which sees what is not released.
-set(FAULTY_MEMORY approvals approval_decisions approval_timing engine_steps entities entity_calls entity_updates
-  entity_versions damaged_rows give_back retention schedules starts step_types step_values child_runs why run_signals lists not_found admin
-  streams definitions)
+set(FAULTY_MEMORY admin approval_decisions approval_timing approvals child_runs damaged_rows definitions engine_steps
+  entities entity_calls entity_updates entity_versions give_back lists not_found repairs retention run_signals
+  schedules starts step_types step_values streams webhook_sending why)
 if(NOT PAWL_SANITIZE STREQUAL "thread")
   foreach(name ${FAULTY_MEMORY})
     add_test(NAME engine/test_${name}.memory COMMAND engine_test_${name})
@@ -50,8 +51,8 @@ if(NOT PAWL_SANITIZE STREQUAL "thread")
   endforeach()
 endif()
 # And these with each allocation failing alone: what a change goes on without must not be missing from its result.
-set(FAULTY_ONCE approvals approval_decisions entities entity_calls entity_updates retention run_control run_signals starts
-  step_values child_runs lists streams definitions)
+set(FAULTY_ONCE approval_decisions approvals child_runs damaged_rows definitions entities entity_calls entity_updates
+  lists retention run_control run_signals starts step_values streams)
 if(NOT PAWL_SANITIZE)
   foreach(name ${FAULTY_ONCE})
     add_test(NAME engine/test_${name}.once COMMAND engine_test_${name})
