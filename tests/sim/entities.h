@@ -28,6 +28,13 @@ struct entity_result {
     char entity; /* its number */
 };
 
+/* Some results ask for a run, under this key. */
+#define ENTITY_START_KEY "started-%d"
+static inline bool entity_result_starts(int number)
+{
+    return number % 5 == 1;
+}
+
 /* A call that a worker has. */
 struct entity_call {
     char job[RUN_ID_LEN + 1];

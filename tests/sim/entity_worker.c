@@ -169,6 +169,9 @@ static void handle(struct sim *w, const json_t *input, const char *token, int by
         put(t, ",\"cancel_timers\":[%s]", cancel.at);
     if (by % 4 == 0)
         put(t, ",\"emit\":[{\"event\":\"handled.it\",\"payload\":%d}]", by);
+    if (entity_result_starts(by))
+        put(t, ",\"start\":[{\"workflow_id\":\"es\",\"idempotency_key\":\"" ENTITY_START_KEY "\"}]",
+            by);
     put_results(t, input);
     put(t, "%s}}", finishes ? ",\"finished\":true" : "");
 }
