@@ -233,6 +233,52 @@ static void a_run_that_is_put_off_can_be_cancelled(void **state)
     assert_sound(fixture);
 }
 
+/* Steps that evaluate something wait when the share is used up; all others begin. */
+static const struct {
+    const char *step; /* without its name and what it needs */
+    bool waits;
+} KINDS[] = {
+    {"'type':'task','handler':'h'", false},
+    {"'type':'task','handler':'h','input':{'n':1}", false},
+    {"'type':'task','handler':'h','compensate':{'handler':'u','input':{'n':1}}", false},
+    {"'type':'emit','event':'e','payload':{'n':1}", false},
+    {"'type':'transform','output':{'n':1}", false},
+    {"'type':'sleep','duration_ms':5", false},
+    {"'type':'task','handler':'h','when':'true'", true},
+    {"'type':'task','handler':'h','for_each':[1]", true},
+    {"'type':'task','handler':'h','input':{'n':'${#input}'}", true},
+    {"'type':'task','handler':'h','compensate':{'handler':'u','input':'${#input}'}", true},
+    {"'type':'emit','event':'e','payload':'${#input}'", true},
+    {"'type':'transform','output':'${#input}'", true},
+    {"'type':'sleep','until':'${run.created_at}'", true},
+    {"'type':'approval','prompt':'ok?'", true},
+    {"'type':'http','request':{'method':'GET','url':'http://127.0.0.1:9/${#input}'}", true},
+};
+
+static void what_evaluates_nothing_does_not_wait_for_the_share(void **state)
+{
+    struct fixture *fixture = *state;
+    evaluate_slowly(fixture);
+    for (size_t i = 0; i < ARRAY_LEN(KINDS); i++) {
+        char definition[2048];
+        (void)snprintf(definition, sizeof(definition),
+                       "{'steps':[{'name':'h','type':'transform','output':'%s%s%s%s%s'},"
+                       "{'name':'s','needs':['h'],%s}]}",
+                       HEAVY, HEAVY, HEAVY, HEAVY, HEAVY, KINDS[i].step);
+        put_workflow(fixture, "w", definition);
+        struct uuid run = start_heavy(fixture, "w");
+        json_t *shown = show_run(fixture, run);
+        const char *status = json_string_value(of_step(shown, "s", "status"));
+        if ((strcmp(status, "pending") == 0 && timers(fixture) == 1) != KINDS[i].waits)
+            fail_msg("%s is %s", KINDS[i].step, status);
+        bool over = !json_is_null(json_object_get(shown, "finished_at"));
+        json_decref(shown);
+        assert_int_equal(control(fixture, run, CONTROL_CANCEL), over ? ERR_RUN_IS_OVER : ERR_OK);
+        fixture_pass_ms(fixture, 60 * 1000); /* the share is there again */
+        settle(fixture);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +291,7 @@ int main(void)
         fixture_test(maps_of_many_runs_share_what_one_turn_may_make),
         fixture_test(what_is_put_off_survives_a_restart),
         fixture_test(a_run_that_is_put_off_can_be_cancelled),
+        fixture_test(what_evaluates_nothing_does_not_wait_for_the_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -335,6 +335,17 @@ static void a_second_engine_on_the_file_is_refused(void **state)
 
 /* --- the log --- */
 
+static enum err start_under_key(struct fixture *fixture, const char *body, struct uuid *ret)
+{
+    struct call c;
+    start_init(&c, fixture, "w");
+    call_key(&c, "key", body);
+    enum err e = perform(&c);
+    *ret = c.op.answer.run_id;
+    call_release(&c);
+    return e;
+}
+
 static void a_full_log_refuses_changes_until_it_can_shrink(void **state)
 {
     struct fixture *fixture = *state;
@@ -343,11 +354,13 @@ static void a_full_log_refuses_changes_until_it_can_shrink(void **state)
     fixture_stop(fixture);
     fixture_start(fixture, 64 * 4096);
     put_workflow(fixture, "w", ONE_TASK);
+    struct uuid keyed = {{0}};
+    assert_int_equal(start_under_key(fixture, "{}", &keyed), ERR_OK);
     sqlite3 *outside = raw_open(fixture->file.text);
     raw_exec(outside, "BEGIN");
     (void)raw_number(outside, "SELECT count(*) FROM runs");
     enum err e = ERR_OK;
-    int64_t started = 0;
+    int64_t started = 1;
     for (int i = 0; i < 2000 && e == ERR_OK; i++) {
         struct call c;
         start_init(&c, fixture, "w");
@@ -356,7 +369,11 @@ static void a_full_log_refuses_changes_until_it_can_shrink(void **state)
         call_release(&c);
     }
     assert_int_equal(e, ERR_STORE_BUSY);
-    assert_true(started > 0);
+    assert_true(started > 1);
+    struct uuid again = {{0}}; /* what was acknowledged is answered, and nothing is written */
+    assert_int_equal(start_under_key(fixture, "{}", &again), ERR_OK);
+    assert_true(uuid_eq(again, keyed));
+    assert_int_equal(start_under_key(fixture, "{\"n\":1}", &again), ERR_IDEM_KEY_REUSED);
     struct problem p;
     problem_init(&p);
     assert_int_equal(engine_ready(fixture->engine, &p), ERR_STORE_BUSY);
