@@ -30,9 +30,9 @@ endforeach()
 # turns, caches), of outgoing calls, whose results are stored again after a pause by a clock that stands still there, of
 # what one turn of the writer does, and those that would take long. Not under a sanitizer, which would run nearly all of
 # our code there many times.
-set(FAULTY_STORE admin approval_decisions approval_timing approvals child_runs damaged_rows definitions engine_steps
-  entities entity_calls entity_history entity_updates entity_versions give_back lists not_found repairs run_control
-  schedules starts step_types step_values streams waits webhook_sending why workers)
+set(FAULTY_STORE admin approval_decisions approval_timing approval_views approvals child_runs damaged_rows definitions
+  engine_steps entities entity_calls entity_history entity_updates entity_versions give_back lists not_found repairs
+  run_control schedules signal_waits starts step_types step_values streams waits webhook_sending why workers)
 if(NOT PAWL_SANITIZE)
   foreach(name ${FAULTY_STORE})
     add_test(NAME engine/test_${name}.faults COMMAND engine_test_${name})
@@ -41,9 +41,9 @@ if(NOT PAWL_SANITIZE)
   endforeach()
 endif()
 # And these with every allocation failing; under ASan too, which sees what is not released.
-set(FAULTY_MEMORY admin approval_decisions approval_timing approvals child_runs damaged_rows definitions engine_steps
-  entities entity_calls entity_updates entity_versions give_back lists not_found repairs retention run_signals
-  schedules starts step_types step_values streams webhook_sending why)
+set(FAULTY_MEMORY admin approval_decisions approval_timing approval_views approvals child_runs damaged_rows
+  definitions engine_steps entities entity_calls entity_updates entity_versions give_back lists not_found repairs
+  retention run_signals schedules signal_waits starts step_types step_values streams webhook_sending why)
 if(NOT PAWL_SANITIZE STREQUAL "thread")
   foreach(name ${FAULTY_MEMORY})
     add_test(NAME engine/test_${name}.memory COMMAND engine_test_${name})
@@ -52,7 +52,7 @@ if(NOT PAWL_SANITIZE STREQUAL "thread")
 endif()
 # And these with each allocation failing alone: what a change goes on without must not be missing from its result.
 set(FAULTY_ONCE approval_decisions approvals child_runs damaged_rows definitions entities entity_calls entity_updates
-  lists retention run_control run_signals starts step_values streams)
+  lists retention run_control run_signals signal_waits starts step_values streams)
 if(NOT PAWL_SANITIZE)
   foreach(name ${FAULTY_ONCE})
     add_test(NAME engine/test_${name}.once COMMAND engine_test_${name})

@@ -121,6 +121,41 @@ static void a_run_whose_row_contradicts_its_steps_is_refused_and_no_other(void *
     }
 }
 
+/* --- timers --- */
+
+/* A timer that means nothing any more, or belongs to nobody, goes without a trace. */
+static void timers_that_mean_nothing_are_dropped(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", "{'timeout_s':3600,'steps':[" TASK_STEP("a", "") "]}");
+    struct uuid running = start(fixture, "w");
+    struct uuid later = start_later(fixture, "w", fixture_now_ms(fixture) + 3600 * 1000);
+    int64_t armed = timers(fixture);
+    static const char *const STRAYS[] = {
+        /* go on with one that waits for its time, start it too early, end one too early */
+        "INSERT INTO timers (due_at, run, ordinal, generation, tenant)"
+        " SELECT 5, num, -1, 0, tenant FROM runs WHERE status = 'queued'",
+        "INSERT INTO timers (due_at, run, ordinal, generation, tenant)"
+        " SELECT 5, num, 0, 0, tenant FROM runs",
+        /* of a job with another lease, a job that is not there, and owners that are gone */
+        "INSERT INTO timers (due_at, run, ordinal, generation, tenant)"
+        " SELECT 5, num, 1, 77, tenant FROM runs WHERE status = 'running'",
+        "INSERT INTO timers (due_at, run, ordinal, generation, tenant)"
+        " SELECT 5, num, 55, 1, tenant FROM runs WHERE status = 'running'",
+        "INSERT INTO timers (due_at, run, ordinal, generation, tenant) VALUES (5, 5, 0, 0, 1),"
+        " (6, 5, -1, 0, 1), (7, 5, -4, 0, 1), (8, 5, -2, 0, 1), (9, 5, -3, 0, 1), (9, 5, 1, 1, 1)",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(STRAYS); i++) {
+        tamper(fixture, STRAYS[i]);
+        for (int turn = 0; turn < 3; turn++)
+            settle(fixture);
+        assert_int_equal(timers(fixture), armed);
+    }
+    assert_run_is(fixture, running, "running");
+    assert_run_is(fixture, later, "queued");
+    assert_sound(fixture);
+}
+
 /* --- schedules --- */
 
 static void put_schedule(struct fixture *fixture, const char *id, const char *workflow)
@@ -255,6 +290,7 @@ int main(void)
         fixture_test(an_entity_whose_open_call_is_gone_cannot_be_migrated),
         fixture_test(a_key_whose_row_is_damaged_refuses_its_signals),
         fixture_test(a_run_whose_row_contradicts_its_steps_is_refused_and_no_other),
+        fixture_test(timers_that_mean_nothing_are_dropped),
         fixture_test(a_schedule_that_cannot_fire_is_put_aside_and_the_others_fire),
         fixture_test(a_queued_run_that_cannot_start_fails),
         fixture_test(a_queued_run_that_cannot_be_read_holds_up_only_its_tenant),

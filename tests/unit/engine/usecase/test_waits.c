@@ -129,6 +129,110 @@ static void an_approval_names_those_who_may_give_it(void **state)
     assert_waits(fixture, run, "approval", "eve");
 }
 
+/* --- what is long is cut, and what is missing left out --- */
+
+static void a_long_key_and_a_slot_that_nobody_holds(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "k",
+                 "{'concurrency':[{'limit':1,'key':'input'},{'limit':9,'key':'input.other'}],"
+                 "'steps':[{'name':'a','type':'task','handler':'h'}]}");
+    put_tenant(fixture, "{'at_limit':'queue'}");
+    char key[110];
+    memset(key, 'k', sizeof(key));
+    key[0] = key[sizeof(key) - 2] = '\'';
+    key[sizeof(key) - 1] = '\0';
+    (void)start_with(fixture, "k", key);
+    struct uuid queued = start_with(fixture, "k", key);
+    assert_waits(fixture, queued, "limit", "with key kkkk");
+    json_t *answer = why(fixture, queued);
+    assert_null(strstr(json_string_value(json_object_get(answer, "summary")), key + 40));
+    json_decref(answer);
+    tamper(fixture, "UPDATE slots SET run = 5"); /* held by nobody */
+    answer = why(fixture, queued);
+    const json_t *limit = json_array_get(json_object_get(answer, "waits_for"), 0);
+    assert_int_equal(json_array_size(json_object_get(limit, "holders")), 0);
+    json_decref(answer);
+}
+
+static void an_error_of_any_form_between_attempts(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char RETRIED[] =
+        "{'steps':[{'name':'a','type':'task','handler':'h',"
+        "'retry':{'max_attempts':3,'backoff_ms':60000,'jitter':'none'}}]}";
+    put_workflow(fixture, "w", RETRIED);
+    char words[301];
+    memset(words, 'w', sizeof(words) - 1);
+    words[sizeof(words) - 1] = '\0';
+    char long_error[400];
+    (void)snprintf(long_error, sizeof(long_error), "{\"code\":\"X\",\"message\":\"%s\"}", words);
+    const char *const ERRORS[][2] = {
+        {"{}", "failed with . Attempt 2"},
+        {"{\"code\":\"ONLY\"}", "failed with ONLY. Attempt 2"},
+        {long_error, "failed with X: wwww"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ERRORS); i++) {
+        struct uuid run = start(fixture, "w");
+        struct held h;
+        must_claim(fixture, "a", &h);
+        assert_int_equal(give(fixture, &h,
+                              (struct finish_job_input){.failed = true,
+                                                        .error = str_of(ERRORS[i][0]),
+                                                        .code = STR("X"),
+                                                        .retryable = true}),
+                         ERR_OK);
+        assert_waits(fixture, run, "retry", ERRORS[i][1]);
+        json_t *answer = why(fixture, run);
+        assert_null(strstr(json_string_value(json_object_get(answer, "summary")), words));
+        json_decref(answer);
+    }
+}
+
+static void only_the_first_of_many_jobs_are_named(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", "{'steps':[" TASK_STEP("m", ",'for_each':'input'") "]}");
+    struct buf items;
+    buf_init(&items, KIB);
+    for (int i = 0; i < 60; i++)
+        buf_printf(&items, "%s1", i == 0 ? "[" : ",");
+    buf_printf(&items, "]%c", '\0');
+    struct uuid run = start_with(fixture, "w", items.ptr);
+    buf_release(&items);
+    json_t *answer = why(fixture, run);
+    assert_int_equal(json_array_size(json_object_get(answer, "waits_for")), 50);
+    json_decref(answer);
+}
+
+static void many_approvers_are_not_all_named(void **state)
+{
+    struct fixture *fixture = *state;
+    struct buf text;
+    buf_init(&text, 16 * KIB);
+    buf_printf(&text, "{'steps':[{'name':'q','type':'approval','prompt':'ok?',"
+                      "'approvers':{'users':[");
+    for (int i = 0; i < 50; i++)
+        buf_printf(&text, "%s'%0100d'", i > 0 ? "," : "", i);
+    buf_printf(&text, "]}}]}%c", '\0');
+    assert_true(buf_ok(&text));
+    put_workflow(fixture, "w", text.ptr);
+    assert_waits(fixture, start(fixture, "w"), "approval", "Approvers: many");
+    buf_release(&text);
+}
+
+static void one_of_several_signals(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "any",
+                 "{'steps':[{'name':'s','type':'wait_signal','signal':['go','stop']}]}");
+    assert_waits(fixture, start(fixture, "any"), "signal", "go or another");
+    put_workflow(fixture, "all",
+                 "{'steps':[{'name':'s','type':'wait_signal','signal':['go','stop'],"
+                 "'wait_for':'all'}]}");
+    assert_waits(fixture, start(fixture, "all"), "signal", "go and others");
+}
+
 static void a_run_that_is_over_waits_for_nothing(void **state)
 {
     struct fixture *fixture = *state;
@@ -147,6 +251,11 @@ int main(void)
         fixture_test(a_step_says_what_it_waits_for),
         calling_test(an_http_step_waits_for_its_call),
         fixture_test(an_approval_names_those_who_may_give_it),
+        fixture_test(a_long_key_and_a_slot_that_nobody_holds),
+        fixture_test(an_error_of_any_form_between_attempts),
+        fixture_test(only_the_first_of_many_jobs_are_named),
+        fixture_test(many_approvers_are_not_all_named),
+        fixture_test(one_of_several_signals),
         fixture_test(a_run_that_is_over_waits_for_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -369,6 +369,78 @@ static void a_shared_worker_is_shown_where_it_has_work(void **state)
     }
 }
 
+static void many_workers_on_many_queues_are_all_shown(void **state)
+{
+    struct fixture *fixture = *state;
+    enum { QUEUES = 40 };
+    for (int i = 0; i < 2 * QUEUES; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof(name), "q%02d", i / 2);
+        struct str queue = str_of(name);
+        struct claim_input in = claim_of(i % 2 == 0 ? "one" : "two", &queue, 1);
+        must_do(fixture, &UC_CLAIM_JOBS, &in);
+    }
+    struct str shared = STR("q07"); /* the same worker for all tenants too: it counts once */
+    struct claim_input in = claim_of("one", &shared, 1);
+    struct asked a = ask_as(fixture, "*", true, &UC_CLAIM_JOBS, &in);
+    assert_int_equal(a.err, ERR_OK);
+    asked_release(&a);
+    struct asked page;
+    const json_t *queue = shown_queue(fixture, "acme", "q07", &page);
+    assert_int_equal(json_integer_value(json_object_get(queue, "workers")), 2);
+    assert_int_equal(items_in(page.body), QUEUES);
+    asked_release(&page);
+    struct list_dead_input list = {.limit = 1};
+    a = ask_as(fixture, "acme", true, &UC_LIST_WORKERS, &list);
+    assert_int_equal(items_in(a.body), 1);
+    list.cursor = str_of(a.next_cursor);
+    page = ask_as(fixture, "acme", true, &UC_LIST_WORKERS, &list);
+    assert_int_equal(items_in(page.body), 1);
+    assert_string_equal(page.next_cursor, "");
+    asked_release(&page);
+    asked_release(&a);
+}
+
+static void a_cursor_of_workers_is_hexadecimal(void **state)
+{
+    struct fixture *fixture = *state;
+    char long_one[2 * NAME_MAX_LEN + 3];
+    memset(long_one, 'a', sizeof(long_one) - 1);
+    long_one[sizeof(long_one) - 1] = '\0';
+    const char *const CURSORS[] = {"a", "zz", "a!", "!a", "aG", "G0", long_one};
+    for (size_t i = 0; i < ARRAY_LEN(CURSORS); i++) {
+        struct list_dead_input in = {10, str_of(CURSORS[i])};
+        assert_refuses(fixture, &UC_LIST_WORKERS, &in, ERR_CURSOR_INVALID);
+    }
+}
+
+/* Jobs between two attempts have no worker, and those of HTTP calls are pawl's own. */
+static void jobs_without_a_worker_show_no_worker(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", RETRIED);
+    (void)start(fixture, "w");
+    struct held h;
+    must_claim(fixture, "a", &h);
+    assert_int_equal(fail_job(fixture, &h, true), ERR_OK);
+    put_workflow(fixture, "h",
+                 "{'steps':[{'name':'c','type':'http','request':{'method':'GET','url':"
+                 "'http://127.0.0.1:9/'},'retry':{'max_attempts':2,'backoff_ms':60000}}]}");
+    (void)start(fixture, "h");
+    fixture_pass_ms(fixture, POLLED_LATELY_MS + 1000);
+    struct asked page;
+    assert_null(shown_queue(fixture, "acme", "pawl:http", &page));
+    assert_int_equal(items_in(page.body), 1);
+    asked_release(&page);
+    struct list_dead_input list = {.limit = 10};
+    struct asked a = ask_as(fixture, "acme", true, &UC_LIST_WORKERS, &list);
+    for (size_t i = 0; i < items_in(a.body); i++) {
+        const json_t *item = json_array_get(json_object_get(a.body, "items"), i);
+        assert_string_equal(json_string_value(json_object_get(item, "worker_id")), "worker");
+    }
+    asked_release(&a);
+}
+
 /* The queues of others are passed over, so many at a time. */
 static void queues_of_others_are_passed_over(void **state)
 {
@@ -413,6 +485,9 @@ int main(void)
         fixture_test(a_queue_shows_its_jobs_and_those_who_poll_it),
         fixture_test(a_shared_worker_is_shown_where_it_has_work),
         fixture_test(queues_of_others_are_passed_over),
+        fixture_test(many_workers_on_many_queues_are_all_shown),
+        fixture_test(a_cursor_of_workers_is_hexadecimal),
+        fixture_test(jobs_without_a_worker_show_no_worker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
