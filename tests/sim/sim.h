@@ -200,6 +200,9 @@ int sim_calls_open(const struct sim *w);
 /* Gives answers to their calls; sends what waits. */
 void sim_calls_turn(struct sim *w);
 
+/* What the doctor has found must be nothing (actors/world.c). */
+void doctor_check(struct sim *w, const json_t *answer);
+
 /* --- reading answers --- */
 
 const char *json_text(const json_t *object, const char *name); /* "" when absent */
