@@ -46,6 +46,7 @@ struct actor {
     X(ACTOR_DELETIONS) \
     X(ACTOR_API_KEYS)  \
     X(ACTOR_BACKUPS)   \
+    X(ACTOR_DECISIONS) \
     X(ACTOR_APPROVALS) \
     X(ACTOR_SIGNALS)   \
     X(ACTOR_WORKFLOWS) \

@@ -260,12 +260,19 @@ void sim_calls_turn(struct sim *w)
 struct call *sim_ask(struct sim *w, struct place *p, const char *tenant, const char *method,
                      const char *target, const char *body)
 {
+    return sim_ask_as(w, p, NULL, tenant, method, target, body);
+}
+
+struct call *sim_ask_as(struct sim *w, struct place *p, const char *actor, const char *tenant,
+                        const char *method, const char *target, const char *body)
+{
     if (!p->up)
         return NULL;
     struct call_spec spec = {.place = p,
                              .method = method,
                              .target = target,
                              .tenant = tenant,
+                             .actor = actor,
                              .body = body,
                              .at_once = true};
     struct call *c = call_new(&spec);

@@ -192,6 +192,9 @@ struct call *sim_send(struct sim *w, const struct call_spec *spec);
  * call_free(). NULL: the server is down or went down. */
 struct call *sim_ask(struct sim *w, struct place *p, const char *tenant, const char *method,
                      const char *target, const char *body);
+/* The same, as somebody. */
+struct call *sim_ask_as(struct sim *w, struct place *p, const char *actor, const char *tenant,
+                        const char *method, const char *target, const char *body);
 void call_free(struct call *c);
 /* The client closes the connection and waits no longer: its done() gets status 0. */
 void sim_hang_up(struct sim *w, struct call *c);
