@@ -89,8 +89,10 @@ static void used(struct sim *w, struct call *c)
         return;
     sim_check(w, 6, k->revoked == 0 || c->sent < k->revoked || refused,
               "key %s was revoked, and a request with it is answered %d", k->id, c->status);
-    sim_check(w, 6, k->revoking != 0 || !refused, "key %s was made, and is answered %d %s", k->id,
-              c->status, c->code);
+    /* A key that the server has not seen since its start waits while others of its address guess.
+     */
+    sim_check(w, 6, k->revoking != 0 || c->status != 401, "key %s was made, and is answered 401",
+              k->id);
     sim_check(w, 0, refused || c->status == (may(k, what) ? 200 : 403),
               "a request of a %s is answered %d %s", ROLE_NAMES[k->role], c->status, c->code);
     sim_cover(w, "api key", refused ? "refused" : c->status == 200 ? "accepted" : "forbidden");
