@@ -255,6 +255,8 @@ static void a_core_without_memory_does_not_open_and_leaves_nothing_behind(void *
 {
     static const struct metric_spec FAILURES = {
         "failures", "Failures.", METRIC_COUNTER, {"work", NULL}, NULL};
+    if (test_store_is_eager())
+        return; /* it has no memory of its own: its allocations would fail too */
     struct db *db = open_writer(path_in(*state, "p.db").text);
     struct metrics *registry = metrics_new();
     struct core_config config = {.db = db,
