@@ -267,15 +267,14 @@ static void complete_twice(struct sim *w)
 
 static const char AWAITED[] = "";
 
-static struct call *await(struct sim *w, const char *target, const char *body,
-                          void (*done)(struct sim *w, struct call *c))
+static void await(struct sim *w, const char *target, const char *body,
+                  void (*done)(struct sim *w, struct call *c))
 {
     struct call *c = script_send(w, "POST", target, body);
     c->spec.ref = (void *)(uintptr_t)AWAITED;
     c->spec.number = w->step;
     c->spec.done = done;
     place_settle(w, script_place(w));
-    return c;
 }
 
 /* Has the present script's awaited answer not come yet? */
@@ -300,8 +299,8 @@ static void leave_with_job(struct sim *w)
     char run[40];
     struct script_job job;
     struct place *p = script_place(w);
-    if (!script_start(w, SCRIPT_TENANT, "task", "{}", run))
-        return;
+    if (sim_on(w, ON_DISK) || !script_start(w, SCRIPT_TENANT, "task", "{}", run))
+        return; /* a disk that is full keeps a job from being given back */
     begin_round(w);
     sim_hang_up(w, script_send(w, "POST", "/api/v1/jobs/claim",
                                "{\"worker_id\":\"gone\",\"queues\":[\"" SCRIPT_QUEUE
@@ -324,10 +323,12 @@ static void await_update(struct sim *w)
                    w->step, WAIT_MS);
     if (!script_place(w)->up)
         return;
-    (void)await(w, target, "{\"name\":\"s\",\"dedup_key\":\"k\"}", NULL);
-    if (!still_awaited(w) || !script_claim(w, SCRIPT_TENANT, "entities", LEASE_MS, &job) ||
-        !script_done(
-            script_answer(w, SCRIPT_TENANT, &job, "complete", ",\"output\":{\"state\":1}")))
+    await(w, target, "{\"name\":\"s\",\"dedup_key\":\"k\"}", NULL);
+    bool done = still_awaited(w);
+    while (done && script_claim(w, SCRIPT_TENANT, "entities", LEASE_MS, &job))
+        done = script_done(
+            script_answer(w, SCRIPT_TENANT, &job, "complete", ",\"output\":{\"state\":1}"));
+    if (!done || !job.asked)
         return;
     place_settle(w, script_place(w));
     sim_check(w, 5, !still_awaited(w), "an update is decided, and its sender waits");
@@ -394,8 +395,8 @@ static void fail_beside_start(struct sim *w)
     (void)snprintf(large + head + PAD, sizeof(large) - (size_t)head - PAD, "\"}}");
     if (!p->up)
         return;
-    (void)await(w, "/api/v1/jobs/claim",
-                "{\"worker_id\":\"s\",\"queues\":[\"awaited\"],\"wait_ms\":30000}", awaited_job);
+    await(w, "/api/v1/jobs/claim",
+          "{\"worker_id\":\"s\",\"queues\":[\"awaited\"],\"wait_ms\":30000}", awaited_job);
     if (!still_awaited(w) || !p->up)
         return;
     begin_round(w);
