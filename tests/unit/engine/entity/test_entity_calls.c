@@ -355,6 +355,55 @@ static void what_is_too_long_in_an_answer_is_refused(void **state)
     release_call(&h);
 }
 
+/* --- another queue --- */
+
+/* Calls under way, calls of a migration, and calls of another version each go where their own rules
+ * say. */
+static void calls_move_to_the_queue_of_their_own_rules(void **state)
+{
+    struct fixture *fixture = *state;
+    count_with(fixture, "");
+    static const char *const NAMES[] = {"waits", "runs", "idle", "migrates", "other"};
+    (void)must_send(fixture, "idle", NULL, 1);
+    (void)must_send(fixture, "migrates", NULL, 1);
+    assert_int_equal(handle_all(fixture, ""), 2);
+    (void)must_send(fixture, "runs", NULL, 1);
+    struct handed running = must_claim_call(fixture, 60000);
+    (void)must_send(fixture, "waits", NULL, 1);
+    count_with(fixture, ",'version':2");
+    migrate(fixture, "migrates");
+    (void)must_send(fixture, "other", NULL, 1); /* of version 2 */
+    assert_int_equal(
+        put_entity_type(fixture, "{'queue':'elsewhere','handler':'count','version':1}"), ERR_OK);
+    fixture_pass_ms(fixture, 10 * 1000);
+    for (int turn = 0; turn < 3; turn++)
+        settle(fixture);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM jobs WHERE queue = 'elsewhere'"
+                                      " AND finished_at IS NULL"),
+                     2); /* of `waits` and `runs` */
+    assert_int_equal(
+        put_entity_type(fixture, "{'queue':'elsewhere','handler':'count','version':2}"), ERR_OK);
+    fixture_pass_ms(fixture, 10 * 1000);
+    for (int turn = 0; turn < 3; turn++)
+        settle(fixture);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM jobs WHERE queue = 'elsewhere'"
+                                      " AND finished_at IS NULL"),
+                     4); /* of the migration and `other` too */
+    assert_int_equal(finish_call(fixture, &running, "{}", true), ERR_OK);
+    release_call(&running);
+    assert_int_equal(put_entity_type(fixture, "{'queue':'default','handler':'count','version':1}"),
+                     ERR_OK);
+    assert_int_equal(put_entity_type(fixture, "{'queue':'default','handler':'count','version':2}"),
+                     ERR_OK);
+    fixture_pass_ms(fixture, 10 * 1000);
+    for (int turn = 0; turn < 3; turn++)
+        settle(fixture);
+    assert_true(handle_all(fixture, "") >= 3);
+    for (size_t i = 0; i < ARRAY_LEN(NAMES); i++)
+        assert_entity_is(fixture, NAMES[i], "idle");
+    assert_sound(fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +418,7 @@ int main(void)
         fixture_test(signals_beyond_the_size_of_a_call_wait_for_the_next),
         fixture_test(an_entity_has_so_many_timers_and_no_more),
         fixture_test(what_is_too_long_in_an_answer_is_refused),
+        fixture_test(calls_move_to_the_queue_of_their_own_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

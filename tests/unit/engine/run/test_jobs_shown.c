@@ -58,6 +58,58 @@ static void a_job_that_undoes_a_step_says_so(void **state)
     assert_sound(fixture);
 }
 
+static void a_job_that_nobody_holds_has_no_lease(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    struct uuid run = start(fixture, "w");
+    json_t *shown = show_run(fixture, run);
+    struct heartbeat_input beat = {{{0}}, STR("0.made-up"), STR_NONE};
+    assert_true(uuid_parse(json_str(of_step(shown, "a", "job_id")), &beat.job_id));
+    json_decref(shown);
+    assert_refuses(fixture, &UC_HEARTBEAT, &beat, ERR_LEASE_LOST);
+    assert_refuses(fixture, &UC_RELEASE_JOB, &beat, ERR_LEASE_LOST);
+    struct held h;
+    must_claim(fixture, "a", &h);
+    tamper(fixture, "UPDATE jobs SET attempts = 'nonsense'");
+    assert_int_equal(fail_job(fixture, &h, false), ERR_OK); /* what is lost is the past */
+    shown = show_job(fixture, h.job);
+    assert_int_equal(json_array_size(json_object_get(shown, "attempts")), 1);
+    json_decref(shown);
+}
+
+static void a_job_that_waits_for_a_child_run_names_it(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    put_workflow(fixture, "p", "{'steps':[{'name':'c','type':'workflow','workflow_id':'w'}]}");
+    json_t *run = show_run(fixture, start(fixture, "p"));
+    struct uuid job;
+    assert_true(uuid_parse(json_str(of_step(run, "c", "job_id")), &job));
+    json_decref(run);
+    json_t *shown = show_job(fixture, job);
+    assert_true(json_is_string(json_object_get(shown, "child_run_id")));
+    const json_t *attempts = json_object_get(shown, "attempts");
+    assert_int_equal(json_array_size(attempts), 1);
+    json_decref(shown);
+}
+
+static void the_call_of_an_http_step_is_nobodys_to_claim(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w",
+                 "{'steps':[{'name':'c','type':'http','request':{'method':'GET',"
+                 "'url':'http://127.0.0.1:9/'}}]}");
+    json_t *run = show_run(fixture, start(fixture, "w"));
+    struct str queue = STR("default");
+    struct claim_job_input in = {
+        .claim = {
+            .worker_id = STR("w"), .queues = &queue, .queue_count = 1, .max = 1, .lease_ms = 1000}};
+    assert_true(uuid_parse(json_str(of_step(run, "c", "job_id")), &in.job_id));
+    json_decref(run);
+    assert_refuses(fixture, &UC_CLAIM_JOB, &in, ERR_JOB_NOT_CLAIMABLE);
+}
+
 /* --- outputs that do not fit into one answer --- */
 
 static void an_output_that_does_not_fit_is_left_to_its_job(void **state)
@@ -140,6 +192,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         fixture_test(the_job_of_an_item_says_which_and_how_far_it_is),
         fixture_test(a_job_that_undoes_a_step_says_so),
+        fixture_test(a_job_that_nobody_holds_has_no_lease),
+        fixture_test(a_job_that_waits_for_a_child_run_names_it),
+        fixture_test(the_call_of_an_http_step_is_nobodys_to_claim),
         fixture_test(an_output_that_does_not_fit_is_left_to_its_job),
         fixture_test(items_that_failed_before_they_were_jobs_cannot_be_tried_again_alone),
         fixture_test(a_retried_run_tries_only_what_has_failed),

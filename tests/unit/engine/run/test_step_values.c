@@ -44,7 +44,8 @@ static const char *const SEES =
     "{'name':'b','type':'transform','output':{'sum':'${steps.a.output.n + input.n}',"
     "'again':'${steps.a.output.n}','attempt':'${steps.a.attempt}',"
     "'skipped':'${steps.skipped.status}','later':'${steps.z.status}',"
-    "'emitted':'${steps.e.output.n}','workflow':'${run.workflow_id}','tenant':'${run.tenant}'}},"
+    "'emitted':'${steps.e.output.n}','none':'${steps.nobody}','workflow':'${run.workflow_id}','"
+    "tenant':'${run.tenant}'}},"
     "{'name':'z','type':'task','handler':'h','when':'false'}]}";
 
 static void expressions_see_the_run_its_input_and_its_steps(void **state)
@@ -53,7 +54,7 @@ static void expressions_see_the_run_its_input_and_its_steps(void **state)
     put_workflow(fixture, "w", SEES);
     struct uuid run = start_with(fixture, "w", "{'n':1}");
     assert_output_is(fixture, run,
-                     "{\"again\":2,\"attempt\":1,\"emitted\":2,\"later\":\"pending\","
+                     "{\"again\":2,\"attempt\":1,\"emitted\":2,\"later\":\"pending\",\"none\":null,"
                      "\"skipped\":\"skipped\",\"sum\":3,\"tenant\":\"acme\",\"workflow\":\"w\"}");
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM events WHERE data LIKE '%\"n\":2%'"),
                      1);

@@ -156,6 +156,34 @@ static void timers_that_mean_nothing_are_dropped(void **state)
     assert_sound(fixture);
 }
 
+static void a_step_that_waits_for_its_child_is_not_woken_by_stray_timers(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "child", ONE_TASK);
+    put_workflow(fixture, "patient",
+                 "{'steps':[{'name':'c','type':'workflow','workflow_id':"
+                 "'child'}]}");
+    put_workflow(fixture, "hasty",
+                 "{'steps':[{'name':'c','type':'workflow','workflow_id':'child',"
+                 "'timeout_ms':3600000}]}");
+    struct uuid runs[] = {start(fixture, "patient"), start(fixture, "hasty")};
+    settle(fixture);
+    int64_t armed = timers(fixture);
+    tamper(fixture, "INSERT INTO timers (due_at, run, ordinal, generation, tenant)"
+                    " SELECT 5, run, ordinal, lease_epoch, tenant FROM jobs"
+                    " WHERE state = 'dispatched'");
+    for (int turn = 0; turn < 3; turn++)
+        settle(fixture);
+    assert_int_equal(timers(fixture), armed);
+    for (size_t i = 0; i < ARRAY_LEN(runs); i++) {
+        work(fixture, "a");
+        settle(fixture);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(runs); i++)
+        assert_run_is(fixture, runs[i], "succeeded");
+    assert_sound(fixture);
+}
+
 /* --- schedules --- */
 
 static void put_schedule(struct fixture *fixture, const char *id, const char *workflow)
@@ -196,6 +224,57 @@ static void a_schedule_that_cannot_fire_is_put_aside_and_the_others_fire(void **
     for (int turn = 0; turn < 3; turn++)
         settle(fixture);
     assert_true(in_file(fixture, "SELECT count(*) FROM runs WHERE workflow_id = 'v'") > 1);
+}
+
+static void a_schedule_whose_zone_is_gone_says_so_and_is_tried_again(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", "{'steps':[{'name':'t','type':'transform','output':1}]}");
+    put_schedule(fixture, "a", "w");
+    tamper(fixture, "UPDATE schedules SET timezone = 'Nowhere/At_All'");
+    fixture_pass_ms(fixture, 60 * 1000);
+    settle(fixture);
+    struct schedule_input one = {STR("a")};
+    json_t *shown = answer_of(fixture, &UC_GET_SCHEDULE, &one);
+    const json_t *error = json_object_get(shown, "last_error");
+    assert_string_equal(json_string_value(json_object_get(error, "code")), "TIMETABLE_INVALID");
+    assert_int_equal(json_array_size(json_object_get(shown, "next_times")), 0);
+    json_decref(shown);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 0);
+    tamper(fixture, "UPDATE schedules SET timezone = 'UTC'");
+    fixture_pass_ms(fixture, 600 * 1000);
+    settle(fixture);
+    assert_true(in_file(fixture, "SELECT count(*) FROM runs") > 0);
+}
+
+/* --- approvals --- */
+
+static void an_approval_whose_row_is_gone_is_refused_and_holds_up_nobody(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w",
+                 "{'steps':[{'name':'q','type':'approval','prompt':'ok?',"
+                 "'remind_every_s':60}]}");
+    put_workflow(fixture, "s", "{'steps':[{'name':'s','type':'sleep','duration_ms':60000}]}");
+    struct uuid damaged = start(fixture, "w");
+    struct uuid whole = start(fixture, "s");
+    json_t *shown = show_run(fixture, damaged);
+    struct get_job_input get = {{{0}}};
+    assert_true(uuid_parse(json_str(of_step(shown, "q", "job_id")), &get.job_id));
+    json_decref(shown);
+    static const char *const DAMAGES[] = {"UPDATE approvals SET status = 'approved'",
+                                          "DELETE FROM approvals"};
+    for (size_t i = 0; i < ARRAY_LEN(DAMAGES); i++) {
+        tamper(fixture, DAMAGES[i]);
+        fixture_pass_ms(fixture, 60001);
+        for (int turn = 0; turn < 3; turn++)
+            settle(fixture);
+        assert_run_is(fixture, whole, "succeeded");
+        assert_run_is(fixture, damaged, "waiting");
+    }
+    assert_refuses(fixture, &UC_GET_APPROVAL, &get, ERR_APPROVAL_NOT_FOUND);
+    struct run_input why = {damaged};
+    must_do(fixture, &UC_WHY_RUN, &why);
 }
 
 /* --- queued runs --- */
@@ -291,7 +370,10 @@ int main(void)
         fixture_test(a_key_whose_row_is_damaged_refuses_its_signals),
         fixture_test(a_run_whose_row_contradicts_its_steps_is_refused_and_no_other),
         fixture_test(timers_that_mean_nothing_are_dropped),
+        fixture_test(a_step_that_waits_for_its_child_is_not_woken_by_stray_timers),
         fixture_test(a_schedule_that_cannot_fire_is_put_aside_and_the_others_fire),
+        fixture_test(a_schedule_whose_zone_is_gone_says_so_and_is_tried_again),
+        fixture_test(an_approval_whose_row_is_gone_is_refused_and_holds_up_nobody),
         fixture_test(a_queued_run_that_cannot_start_fails),
         fixture_test(a_queued_run_that_cannot_be_read_holds_up_only_its_tenant),
         fixture_test(a_queue_that_was_put_aside_is_looked_at_again),
