@@ -112,7 +112,7 @@ static inline void tell_steps(const struct history *h)
 
 #define differs(h, ...)                                                                  \
     do {                                                                                 \
-        char what_[256];                                                                 \
+        char what_[1024];                                                                \
         (void)snprintf(what_, sizeof(what_), __VA_ARGS__);                               \
         tell_steps(h);                                                                   \
         fail_msg("PAWL_SEED=%llu, operation %d (%s): %s", (unsigned long long)(h)->seed, \
@@ -573,15 +573,13 @@ static inline int64_t ticking_now_us(void *ctx)
     return atomic_fetch_add(&((struct fixture *)ctx)->now_us, 1000);
 }
 
-/* As fixture_setup(), but in memory where the machine has a folder for that: with commits that wait
- * for a disk there would be time for a hundred histories only. */
+/* As fixture_setup(), with a clock that ticks, and with a copy of an empty store. */
 static inline struct fixture *open_fixture(void)
 {
     struct fixture *fixture = calloc(1, sizeof(*fixture));
     struct folder *folder = calloc(1, sizeof(*folder));
     assert_true(fixture != NULL && folder != NULL);
-    (void)snprintf(folder->path, sizeof(folder->path), "%s/pawl-unit-XXXXXX",
-                   access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    (void)snprintf(folder->path, sizeof(folder->path), "%s/pawl-unit-XXXXXX", test_folder());
     assert_non_null(mkdtemp(folder->path));
     fixture->folder = folder;
     fixture->file = path_in(folder, "p.db");

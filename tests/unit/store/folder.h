@@ -18,13 +18,21 @@ struct folder {
     char path[64];
 };
 
+/* In memory where the machine has a folder for that: most tests are not about the disk. */
+static inline const char *test_folder(void)
+{
+#ifdef PAWL_TEST_ON_DISK
+    return "/tmp";
+#else
+    return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+#endif
+}
+
 static inline int folder_setup(void **state)
 {
     struct folder *f = calloc(1, sizeof(*f));
     assert_non_null(f);
-    /* The eager store stands for one that keeps its data elsewhere: it needs no disk here. */
-    (void)snprintf(f->path, sizeof(f->path), "%s/pawl-unit-XXXXXX",
-                   test_store_is_eager() ? "/dev/shm" : "/tmp");
+    (void)snprintf(f->path, sizeof(f->path), "%s/pawl-unit-XXXXXX", test_folder());
     assert_non_null(mkdtemp(f->path));
     *state = f;
     return 0;
