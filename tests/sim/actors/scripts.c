@@ -139,6 +139,7 @@ static void decide_too_late(struct sim *w)
     sim_check(w, 4, c == NULL || c->status == 409, "an approval that has expired is answered %d",
               c->status);
     call_free(c);
+    place_settle(w, script_place(w)); /* others find a server that has noticed */
 }
 
 /* A run that times out undoes what it did. */
