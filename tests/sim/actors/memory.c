@@ -1,6 +1,6 @@
 /* Runs that need more memory than one operation may use. They fail by themselves, with their own
  * error: nobody else's result is refused, nobody else's timer waits, nothing is done by half. */
-#include "sim/actions.h"
+#include "sim/actors/script.h"
 #include "sim/budget.h"
 
 #include "base/limits.h"
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #define TENANT "m0"
+#define ONE_BY_ONE "m1" /* one run at a time */
 #define QUEUE "memory"
 
 enum {
@@ -79,23 +80,29 @@ static void put_definition(struct buf *out, enum kind kind)
     buf_put(out, STR("]}"));
 }
 
-static void must_put(struct sim *w, struct place *p, const char *target, const char *body)
+static void must_put(struct sim *w, struct place *p, const char *tenant, const char *target,
+                     const char *body)
 {
-    struct call *c = sim_ask(w, p, TENANT, "PUT", target, body);
+    struct call *c = sim_ask(w, p, tenant, "PUT", target, body);
     assert(c != NULL && c->status == 200);
     call_free(c);
 }
 
 static void warm(struct sim *w, struct place *p)
 {
-    must_put(w, p, "/api/v1/tenants/" TENANT, "{\"max_concurrent_runs\":2,\"at_limit\":\"queue\"}");
+    must_put(w, p, TENANT, "/api/v1/tenants/" TENANT,
+             "{\"max_concurrent_runs\":2,\"at_limit\":\"queue\"}");
+    must_put(w, p, ONE_BY_ONE, "/api/v1/tenants/" ONE_BY_ONE,
+             "{\"max_concurrent_runs\":1,\"at_limit\":\"queue\"}");
     for (enum kind kind = 0; kind < KINDS; kind++) {
         char target[64];
         struct buf body;
         buf_init(&body, 4096);
         put_definition(&body, kind);
         (void)snprintf(target, sizeof(target), "/api/v1/workflows/%s", ROWS[kind].workflow);
-        must_put(w, p, target, body.ptr);
+        must_put(w, p, TENANT, target, body.ptr);
+        if (kind == SMALL || kind == HUGE)
+            must_put(w, p, ONE_BY_ONE, target, body.ptr);
         buf_release(&body);
     }
 }
@@ -127,16 +134,22 @@ static void started(struct sim *w, struct call *c)
         note_run(w, c, kind);
 }
 
-static void start(struct sim *w)
+/* What starts a run of this kind; valid until the next one. */
+static const char *body_of(enum kind kind)
 {
     static char body[BODY_MAX];
-    char target[64];
-    char key[32];
-    enum kind kind = (enum kind)lot_below(&w->lot, KINDS);
     size_t pad = ROWS[kind].pads ? PAD : 1;
     int head = snprintf(body, sizeof(body), "{\"input\":{\"pad\":\"");
     memset(body + head, 'x', pad);
     (void)snprintf(body + (size_t)head + pad, sizeof(body) - (size_t)head - pad, "\"}}");
+    return body;
+}
+
+static void start(struct sim *w)
+{
+    char target[64];
+    char key[32];
+    enum kind kind = (enum kind)lot_below(&w->lot, KINDS);
     (void)snprintf(target, sizeof(target), "/api/v1/workflows/%s/runs", ROWS[kind].workflow);
     (void)snprintf(key, sizeof(key), "memory-%d", w->step);
     struct call_spec spec = {.place = &w->places[0],
@@ -144,7 +157,7 @@ static void start(struct sim *w)
                              .target = target,
                              .tenant = TENANT,
                              .key = key,
-                             .body = body,
+                             .body = body_of(kind),
                              .retries = true,
                              .doubles = true,
                              .done = started,
@@ -267,6 +280,24 @@ static void work(struct sim *w)
     (void)sim_send(w, &spec);
 }
 
+/* A run that cannot start waits for the slot of one that can end: whoever completes that one is not
+ * to blame. */
+static void free_slot_for_large(struct sim *w)
+{
+    char run[40];
+    char other[40];
+    struct script_job job;
+    if (!script_start(w, ONE_BY_ONE, ROWS[SMALL].workflow, body_of(SMALL), run) ||
+        !script_start(w, ONE_BY_ONE, ROWS[HUGE].workflow, body_of(HUGE), other) ||
+        !script_claim(w, ONE_BY_ONE, QUEUE, LEASE_MS, &job) || strcmp(job.run, run) != 0)
+        return;
+    struct call *c = script_answer(w, ONE_BY_ONE, &job, "complete", "");
+    sim_check(w, 2, c == NULL || c->status == 200,
+              "a result that frees a slot for a run that cannot start is answered %d %s", c->status,
+              c->code);
+    call_free(c);
+}
+
 /* --- the end --- */
 
 static void check_end(struct sim *w, const struct known_run *r, const json_t *run)
@@ -336,6 +367,7 @@ static void release(struct sim *w)
 static const struct action ACTIONS[] = {
     {"a client starts a large run", 24, NEEDS(ON_BUDGET), start},
     {"a worker of large runs works", 20, NEEDS(ON_BUDGET), work},
+    {"a slot becomes free for a large run", 5, NEEDS(ON_BUDGET), free_slot_for_large},
     {NULL, 0, 0, NULL},
 };
 

@@ -50,6 +50,31 @@ static void renew_lease(struct sim *w)
     call_free(c);
 }
 
+/* A worker whose lease has ended, and whose job nobody else has claimed yet, does not get it back.
+ */
+static void outlive_lease(struct sim *w)
+{
+    static const char *const VERBS[] = {"heartbeat", "complete", "fail"};
+    char run[40];
+    char target[80];
+    char status[16];
+    struct script_job job;
+    if (!script_start(w, SCRIPT_TENANT, "task", "{}", run) ||
+        !script_claim(w, SCRIPT_TENANT, SCRIPT_QUEUE, 1000, &job))
+        return;
+    sim_pass_ms(w, 2500);
+    (void)snprintf(target, sizeof(target), "/api/v1/jobs/%s", job.id);
+    if (!script_take(script_ask(w, SCRIPT_TENANT, "GET", target, NULL), "state", status,
+                     sizeof(status)) ||
+        strcmp(status, "pending") != 0)
+        return;
+    const char *verb = VERBS[lot_below(&w->lot, (int)ARRAY_LEN(VERBS))];
+    bool fails = strcmp(verb, "fail") == 0;
+    bool taken = script_done(
+        script_answer(w, SCRIPT_TENANT, &job, verb, fails ? ",\"error\":{\"code\":\"X\"}" : ""));
+    sim_check(w, 3, !taken, "%s of job %s is taken after the end of its lease", verb, job.id);
+}
+
 static void sleep_a_while(struct sim *w)
 {
     char run[40];
@@ -169,6 +194,7 @@ static void undo_in_time(struct sim *w)
 
 static const struct action ACTIONS[] = {
     {"a lease is renewed", 3, NEEDS(ON_SCRIPTS), renew_lease},
+    {"a worker outlives its lease", 3, NEEDS(ON_SCRIPTS), outlive_lease},
     {"a run sleeps a while", 2, NEEDS(ON_SCRIPTS), sleep_a_while},
     {"a run passes its deadline", 2, NEEDS(ON_SCRIPTS), pass_deadline},
     {"a key is used again in time", 2, NEEDS(ON_SCRIPTS), keep_key},
