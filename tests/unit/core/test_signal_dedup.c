@@ -633,6 +633,29 @@ static void random_arrivals_fare_as_in_the_model(void **state)
     free(m);
 }
 
+/* --- rows that pawl did not write --- */
+
+static void a_row_of_another_form_is_no_duplicate(void **state)
+{
+    struct fixture *h = fixture_open(*state);
+    int64_t seq = 0;
+    bool found = true;
+    assert_new(h, "a");
+    turn_begin(h);
+    run_sql(h->db, "UPDATE dedup SET request = zeroblob(40)");
+    turn_end(h);
+    assert_int_equal(deliver(h, "a", "r", &seq), SIGNAL_REUSED);
+    assert_ok(signal_dedup_find(h->db, OWNER, STR("a"), &found, &seq));
+    assert_true(found && seq == 1);
+    turn_begin(h);
+    run_sql(h->db, "UPDATE dedup SET key = 'b'"); /* with a's hash */
+    turn_end(h);
+    assert_ok(signal_dedup_find(h->db, OWNER, STR("a"), &found, &seq));
+    assert_false(found);
+    assert_new(h, "a");
+    fixture_close(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -658,6 +681,7 @@ int main(void)
         folder_test(lower_limits_hold_at_once_and_are_caught_up_with),
         folder_test(an_owner_that_is_gone_leaves_nothing),
         folder_test(random_arrivals_fare_as_in_the_model),
+        folder_test(a_row_of_another_form_is_no_duplicate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
