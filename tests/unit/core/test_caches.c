@@ -4,6 +4,13 @@
 
 #include "core/txn/cache/entity_type_cache.h"
 #include "core/txn/cache/newest_cache.h"
+#include "core/txn/cache/tenant_cache.h"
+#include "core/txn/cpu_shares.h"
+#include "core/txn/release_rates.h"
+#include "core/txn/replay_stats.h"
+#include "core/txn/tenant_labels.h"
+#include "core/txn/window_stats.h"
+#include "core/txn/worker_polls.h"
 #include "store/workflows.h"
 
 enum { TENANT = 1, MANY = 700 };
@@ -193,6 +200,38 @@ static void more_workflows_than_fit_are_all_found(void **state)
     close_store(db);
 }
 
+/* --- nothing --- */
+
+/* As after an allocation that has failed. */
+static void what_was_never_made_can_be_freed(void **state)
+{
+    (void)state;
+    entity_type_cache_free(NULL);
+    newest_cache_free(NULL);
+    tenant_cache_free(NULL);
+    cpu_shares_free(NULL);
+    release_rates_free(NULL);
+    replay_stats_free(NULL);
+    tenant_labels_free(NULL);
+    window_stats_free(NULL);
+    worker_polls_free(NULL);
+}
+
+/* More tenants than have an account: the one that was not used for longest begins anew. */
+static void more_tenants_than_accounts_each_have_their_share(void **state)
+{
+    (void)state;
+    struct cpu_shares *s = cpu_shares_new();
+    assert_non_null(s);
+    cpu_shares_turn(s);
+    for (int64_t tenant = 1; tenant <= 20000; tenant++) {
+        cpu_shares_spend(s, tenant, 5000, CPU_STEPS_PER_TURN, 1000000);
+        assert_true(cpu_shares_used_up(s, tenant, 5000));
+    }
+    assert_false(cpu_shares_used_up(s, 1, 5000));
+    cpu_shares_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +239,8 @@ int main(void)
         folder_test(an_answer_without_room_says_so),
         folder_test(names_that_are_too_long_to_remember_are_read_each_time),
         folder_test(more_workflows_than_fit_are_all_found),
+        cmocka_unit_test(what_was_never_made_can_be_freed),
+        cmocka_unit_test(more_tenants_than_accounts_each_have_their_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -279,6 +279,38 @@ static void an_event_is_never_called_damaged_for_want_of_memory(void **state)
     }
 }
 
+/* --- rows that pawl did not write --- */
+
+static void a_row_that_cannot_be_published_is_refused(void **state)
+{
+    (void)state;
+    static char long_name[2000];
+    memset(long_name, 'x', sizeof(long_name) - 1);
+    static const char *const ROWS[][3] = {
+        {"run.queued", "[1]", NULL},        {"run.queued", "{\"a\":1", NULL},
+        {"job.approved", "{}", "no uuid"},  {"event.emitted", "{}", ""},
+        {"event.emitted", "{}", long_name}, {long_name, "{}", NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
+        struct event_json out;
+        assert_int_equal(fill(&out, ROWS[i][0], ROWS[i][1], ROWS[i][2]), ERR_INTERNAL);
+        event_json_release(&out);
+    }
+    struct event_json out;
+    struct event_source s = source();
+    struct event e = event_of("run.queued", "{}", NULL);
+    s.tenant = str_of(long_name);
+    event_json_init(&out);
+    assert_int_equal(event_json_fill(&out, &s, &e), ERR_INTERNAL);
+    event_json_release(&out);
+}
+
+static void a_type_of_a_later_version_is_published_as_it_is(void **state)
+{
+    (void)state;
+    assert_body("run.teleported", "{\"n\":1}", ",\"n\":1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +327,8 @@ int main(void)
         cmocka_unit_test(one_that_was_filled_before_holds_only_the_new_event),
         cmocka_unit_test(rows_that_the_timeline_never_writes_are_refused),
         cmocka_unit_test(an_event_is_never_called_damaged_for_want_of_memory),
+        cmocka_unit_test(a_row_that_cannot_be_published_is_refused),
+        cmocka_unit_test(a_type_of_a_later_version_is_published_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -316,6 +316,37 @@ static void the_same_settings_again_are_no_new_version(void **state)
     assert_refuses(fixture, &UC_ROLLBACK_TENANT, &back, ERR_SETTINGS_NOT_FOUND);
 }
 
+/* Each has more than one item. */
+static void a_short_page_says_that_there_is_more(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    struct list_events_input events = {start(fixture, "w"), 0, 1};
+    put_tenant(fixture, "{}");
+    json_t *no_settings = json_object();
+    struct put_tenant_input second = {STR("zeta"), no_settings};
+    must_do(fixture, &UC_PUT_TENANT, &second);
+    json_decref(no_settings);
+    struct list_input first = {.limit = 1};
+    struct put_entity_type_input type = {.version = -1, .rules = entity_rules_default()};
+    type.rules.queue = type.rules.handler = STR("q");
+    static const char *const TYPES[] = {"a", "b"};
+    for (size_t i = 0; i < ARRAY_LEN(TYPES); i++) {
+        type.type = str_of(TYPES[i]);
+        must_do(fixture, &UC_PUT_ENTITY_TYPE, &type);
+    }
+    static const struct use_case *const SHORT[] = {&UC_LIST_EVENTS, &UC_LIST_TENANTS,
+                                                   &UC_LIST_ENTITY_TYPES};
+    for (size_t i = 0; i < ARRAY_LEN(SHORT); i++) {
+        const void *input = i == 0 ? (const void *)&events : &first;
+        struct asked page = ask_as(fixture, "acme", true, SHORT[i], input);
+        assert_int_equal(page.err, ERR_OK);
+        assert_int_equal(items_in(page.body), 1);
+        assert_true(page.next_cursor[0] != '\0');
+        asked_release(&page);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +356,7 @@ int main(void)
         fixture_test(a_tenant_that_is_not_stored_has_nothing),
         fixture_test(runs_are_found_by_their_status_workflow_label_and_time),
         fixture_test(the_same_settings_again_are_no_new_version),
+        fixture_test(a_short_page_says_that_there_is_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
