@@ -172,16 +172,14 @@ static void revoke_waiting(struct sim *w)
     struct place *p = script_place(w);
     struct api_keys *s = state(w);
     char target[64];
-    if (s->count == KEYS_MAX)
-        return;
-    struct api_key *k = &s->keys[s->count];
+    struct api_key new = {.role = WORKER};
     struct call *c =
         script_ask(w, "*", "POST", "/api/v1/keys", "{\"tenant\":\"t0\",\"role\":\"worker\"}");
-    *k = (struct api_key){.role = WORKER};
-    (void)snprintf(k->id, sizeof(k->id), "%s", json_text(c != NULL ? c->json : NULL, "id"));
-    if (!script_take(c, "key", k->secret, sizeof(k->secret)))
+    (void)snprintf(new.id, sizeof(new.id), "%s", json_text(c != NULL ? c->json : NULL, "id"));
+    if (!script_take(c, "key", new.secret, sizeof(new.secret)) || s->count == KEYS_MAX)
         return;
-    s->count++;
+    struct api_key *k = &s->keys[s->count++];
+    *k = new;
     send(w, k, CLAIMS);
     place_settle(w, p);
     k->revoking = w->clock + 1;
