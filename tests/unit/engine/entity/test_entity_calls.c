@@ -355,6 +355,23 @@ static void what_is_too_long_in_an_answer_is_refused(void **state)
     release_call(&h);
 }
 
+static void a_finished_entity_needs_no_migration(void **state)
+{
+    struct fixture *fixture = *state;
+    count_with(fixture, "");
+    (void)must_send(fixture, "a", NULL, 1);
+    struct handed h = must_claim_call(fixture, 60000);
+    assert_int_equal(finish_call(fixture, &h, "{\"finished\":true}", true), ERR_OK);
+    release_call(&h);
+    count_with(fixture, ",'version':2");
+    struct migrate_entity_input in = {COUNTER, STR("a"), 2};
+    must_do(fixture, &UC_MIGRATE_ENTITY, &in);
+    assert_no_call(fixture);
+    (void)must_send(fixture, "a", NULL, 1); /* opens it again, on the newest version */
+    assert_int_equal(handle_all(fixture, ""), 1);
+    assert_int_equal(entity_number(fixture, "a", "type_version"), 2);
+}
+
 /* --- another queue --- */
 
 /* Calls under way, calls of a migration, and calls of another version each go where their own rules
@@ -418,6 +435,7 @@ int main(void)
         fixture_test(signals_beyond_the_size_of_a_call_wait_for_the_next),
         fixture_test(an_entity_has_so_many_timers_and_no_more),
         fixture_test(what_is_too_long_in_an_answer_is_refused),
+        fixture_test(a_finished_entity_needs_no_migration),
         fixture_test(calls_move_to_the_queue_of_their_own_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -187,6 +187,50 @@ static void a_retried_run_tries_only_what_has_failed(void **state)
     assert_sound(fixture);
 }
 
+static void a_run_that_undoes_its_steps_can_be_paused_meanwhile(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w",
+                 "{'steps':[{'name':'a','type':'task','handler':'do',"
+                 "'retry':{'max_attempts':3,'backoff_ms':1000},'compensate':{'handler':'undo'}},"
+                 "{'name':'b','type':'task','handler':'fail'}]}");
+    struct uuid run = start(fixture, "w");
+    work(fixture, "a");
+    work_badly(fixture, "b");
+    struct held h;
+    must_claim(fixture, "a", &h);
+    assert_int_equal(fail_job(fixture, &h, true), ERR_OK);
+    assert_int_equal(control(fixture, run, CONTROL_PAUSE), ERR_OK);
+    fixture_pass_ms(fixture, 5000);
+    settle(fixture);
+    assert_nothing_to_claim(fixture);
+    assert_int_equal(control(fixture, run, CONTROL_RESUME), ERR_OK);
+    work(fixture, "a");
+    assert_run_is(fixture, run, "failed");
+    assert_sound(fixture);
+}
+
+static void a_rerun_takes_over_what_was_done_and_what_was_skipped(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w",
+                 "{'steps':[" TASK_STEP("a", "") "," TASK_STEP(
+                     "no", ",'when':'false'") "," TASK_STEP("b", "") "]}");
+    struct uuid run = start(fixture, "w");
+    work(fixture, "a");
+    work(fixture, "b");
+    assert_run_is(fixture, run, "succeeded");
+    struct rerun_run_input in = {.run_id = run, .if_match = -1, .from_step = STR("b")};
+    struct asked again = ask_as(fixture, "acme", true, &UC_RERUN_RUN, &in);
+    assert_int_equal(again.err, ERR_OK);
+    asked_release(&again);
+    assert_step_is(fixture, again.run_id, "a", "succeeded");
+    assert_step_is(fixture, again.run_id, "no", "skipped");
+    work(fixture, "b");
+    assert_run_is(fixture, again.run_id, "succeeded");
+    assert_sound(fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +242,8 @@ int main(void)
         fixture_test(an_output_that_does_not_fit_is_left_to_its_job),
         fixture_test(items_that_failed_before_they_were_jobs_cannot_be_tried_again_alone),
         fixture_test(a_retried_run_tries_only_what_has_failed),
+        fixture_test(a_run_that_undoes_its_steps_can_be_paused_meanwhile),
+        fixture_test(a_rerun_takes_over_what_was_done_and_what_was_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -217,6 +217,20 @@ static void the_first_error_of_a_map_is_seen_by_later_steps(void **state)
     assert_sound(fixture);
 }
 
+static void a_list_that_is_under_way_has_no_output_yet(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w",
+                 "{'steps':[{'name':'m','type':'task','handler':'h','for_each':[1,2]},"
+                 "{'name':'t','type':'transform','needs':[],"
+                 "'output':{'is':'${steps.m.status}','of':'${steps.m.output}'}}]}");
+    json_t *run = show_run(fixture, start(fixture, "w"));
+    const json_t *seen = of_step(run, "t", "output");
+    assert_string_equal(json_string_value(json_object_get(seen, "is")), "running");
+    assert_true(json_is_null(json_object_get(seen, "of")));
+    json_decref(run);
+}
+
 /* --- undoing --- */
 
 static const char *const UNDOES =
@@ -269,6 +283,7 @@ int main(void)
         fixture_test(a_map_of_no_list_fails),
         fixture_test(outputs_that_are_too_large_together_are_an_error_where_they_are_used),
         fixture_test(the_first_error_of_a_map_is_seen_by_later_steps),
+        fixture_test(a_list_that_is_under_way_has_no_output_yet),
         fixture_test(a_step_is_undone_with_what_it_had_and_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
