@@ -77,7 +77,7 @@ def e2e(folder, tests=(), env=None, marks=None):
         if marks:
             command += ["-m", marks]
         command += [str(ROOT / "tests/e2e" / t) for t in tests] or [str(ROOT / "tests/e2e")]
-        full = {"PAWL_BIN": str(ROOT / folder / "pawl"), "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
+        full = {"PAWL_BIN": str(ROOT / folder / "pawl"), "PAWL_PATIENCE_S": "90", "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
         code, out = shell(command, full)
         found = {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|error)", out.splitlines()[-1] if out else "")}
         failed = found.get("failed", 0) + found.get("error", 0)
@@ -160,7 +160,7 @@ def cppcheck():
 
 
 def stages():
-    slow = {"PAWL_PATIENCE_S": "90", "PAWL_SANITIZED": "1", **SANITIZER_ENV}
+    slow = {"PAWL_SANITIZED": "1", **SANITIZER_ENV}
     return [
         Stage("build", "release", build("build")),
         Stage("layers", "lint", check(PYTHON, "tools/check_layers.py")),

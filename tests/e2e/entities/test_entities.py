@@ -251,7 +251,7 @@ def test_a_repeated_answer_is_known_and_another_is_refused(entity):
 def test_a_heartbeat_keeps_the_lease_and_a_batch_of_results_is_taken(entity):
     e = entity()
     e.send()
-    job = e.call(lease_ms=5000)
+    job = e.call(lease_ms=60_000)
     r = e.api.post(f"/api/v1/jobs/{job['job_id']}/heartbeat", {"lease_token": job["lease_token"], "progress": 5}, tenant=e.tenant)
     assert r.status == 200 and r.json["lease_expires_at"] >= job["lease_expires_at"] and r.json["cancel_requested"] is False
     e.send()

@@ -3,13 +3,13 @@ import base64
 import datetime
 import json
 import pathlib
-import socket
 import threading
 
 import pytest
 
 import harness
 from actions import ended, events, show, step
+from cli import free_port
 from pages import walk
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -183,12 +183,6 @@ def test_an_error_that_is_handled_is_seen_behind_it(api, tenant, receiver):
 
 
 # --- what never arrives ---
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
 
 def test_a_refused_connection_is_tried_again_and_then_told(api, tenant):
     shown = run(api, tenant, http("a", f"http://127.0.0.1:{free_port()}/", retry=QUICK))

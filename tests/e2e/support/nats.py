@@ -10,13 +10,8 @@ import subprocess
 import tempfile
 import threading
 
+from cli import free_port
 from harness import PATIENCE_S, wait_until
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class NatsServer:
