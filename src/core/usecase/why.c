@@ -236,6 +236,7 @@ static void sum_up_asked(struct why *w, const struct step_def *step, const struc
     }
     if (who.len == 0)
         buf_put(&who, STR("anyone whose role allows it"));
+    w->o.buf->failed |= !buf_ok(&who) && !who.refused;
     sum_up(w, "Step %.*s is waiting for approval: %lld of %lld given. Approvers: %.*s%s%.*s.",
            STR_ARG(step->name), (long long)a->votes, (long long)step->ask.count,
            STR_ARG(buf_ok(&who) ? buf_str(&who) : STR("many")),

@@ -32,8 +32,8 @@ endforeach()
 # our code there many times.
 set(FAULTY_STORE admin approval_decisions approval_timing approval_views approvals child_runs damaged_rows definitions
   engine_steps entities entity_calls entity_history entity_updates entity_versions give_back jobs_shown lists
-  not_found repairs run_control schedules signal_waits starts step_types step_values streams waits webhook_sending why
-  workers)
+  not_found repairs run_control schedules signal_waits starts step_types step_values streams waits
+  webhook_sending why workers)
 if(NOT PAWL_SANITIZE)
   foreach(name ${FAULTY_STORE})
     add_test(NAME engine/test_${name}.faults COMMAND engine_test_${name})
@@ -44,7 +44,8 @@ endif()
 # And these with every allocation failing; under ASan too, which sees what is not released.
 set(FAULTY_MEMORY admin approval_decisions approval_timing approval_views approvals child_runs damaged_rows
   definitions engine_steps entities entity_calls entity_updates entity_versions give_back jobs_shown lists not_found
-  repairs retention run_signals schedules signal_waits starts step_types step_values streams webhook_sending why)
+  repairs retention run_signals schedules signal_waits starts step_types step_values streams waits
+  webhook_sending why)
 if(NOT PAWL_SANITIZE STREQUAL "thread")
   foreach(name ${FAULTY_MEMORY})
     add_test(NAME engine/test_${name}.memory COMMAND engine_test_${name})
