@@ -312,7 +312,7 @@ static bool needs_reset(const struct stream_read *read, int64_t swept, int64_t l
     bool all_of_swept = at.num == swept && at.seq == INT64_MAX;
     bool missed = at.num <= swept && swept > 0 && !all_of_swept;
     bool next_row = at.num == last + 1 && at.seq == 0;
-    return missed || (at.num > last && !read->from_now && !next_row);
+    return missed || (at.num > last && !next_row);
 }
 
 static enum err read_feed(struct feed_reading *r, struct read_tx *tx, const struct tenant *tenant)
