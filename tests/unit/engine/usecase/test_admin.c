@@ -99,6 +99,42 @@ static void a_record_is_shown_with_its_replays_and_released(void **state)
 
 /* --- tenants --- */
 
+static void an_administrator_of_one_tenant_sees_no_other(void **state)
+{
+    struct fixture *fixture = *state;
+    put_tenant(fixture, "{'max_concurrent_runs':3}");
+    static const struct {
+        const char *tenant;
+        enum err err;
+    } ASKED[] = {{"acme", ERR_OK}, {"other", ERR_TENANT_NOT_FOUND}};
+    for (size_t i = 0; i < ARRAY_LEN(ASKED); i++) {
+        struct tenant_input in = {str_of(ASKED[i].tenant)};
+        struct call c;
+        call_init(&c, fixture, &UC_GET_TENANT);
+        c.op.caller.all_tenants = false;
+        c.op.input = &in;
+        assert_int_equal(perform(&c), ASKED[i].err);
+        call_release(&c);
+    }
+}
+
+static void the_record_of_a_change_without_a_run_names_none(void **state)
+{
+    struct fixture *fixture = *state;
+    json_t *body = json_of("{'max_concurrent_runs':3}");
+    struct call c;
+    call_init(&c, fixture, &UC_PUT_TENANT);
+    c.input.tenant = (struct put_tenant_input){STR("acme"), body};
+    call_key(&c, "k", "{}");
+    must_perform(&c);
+    call_release(&c);
+    json_decref(body);
+    struct idem_input in = {STR("k")};
+    json_t *record = answer_of(fixture, &UC_GET_IDEM, &in);
+    assert_true(json_is_null(json_object_get(record, "run_id")));
+    json_decref(record);
+}
+
 static void settings_that_are_damaged_are_not_gone_back_to(void **state)
 {
     struct fixture *fixture = *state;
@@ -211,6 +247,8 @@ int main(void)
         fixture_test(the_last_use_of_a_key_is_kept),
         fixture_test(a_stranger_cannot_name_another_tenant),
         fixture_test(a_record_is_shown_with_its_replays_and_released),
+        fixture_test(an_administrator_of_one_tenant_sees_no_other),
+        fixture_test(the_record_of_a_change_without_a_run_names_none),
         fixture_test(settings_that_are_damaged_are_not_gone_back_to),
         fixture_test(settings_of_a_gate_need_a_gate),
         fixture_test(all_entries_are_exported),

@@ -121,6 +121,96 @@ static void a_run_whose_row_contradicts_its_steps_is_refused_and_no_other(void *
     }
 }
 
+/* Of a version that kept no progress; the doctor names the job. */
+static void a_job_of_a_step_that_is_not_there_does_not_hide_its_run(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", "{'steps':[" TASK_STEP("a", "") "," TASK_STEP("b", "") "]}");
+    struct uuid run = start(fixture, "w");
+    json_t *shown = show_run(fixture, run);
+    struct get_job_input job = {{{0}}};
+    assert_true(uuid_parse(json_str(of_step(shown, "a", "job_id")), &job.job_id));
+    json_decref(shown);
+    tamper(fixture, "UPDATE runs SET progress = NULL; UPDATE jobs SET step = 7");
+    assert_step_is(fixture, run, "a", "pending");
+    assert_text_in(answer_of(fixture, &UC_GET_JOB, &job), "step", "?");
+    tamper(fixture, "UPDATE jobs SET step = -7");
+    struct run_input in = {run};
+    assert_refuses(fixture, &UC_GET_RUN, &in, ERR_DAMAGED);
+}
+
+static void a_run_whose_parent_is_gone_starts_no_children(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "leaf", ONE_TASK);
+    put_workflow(fixture, "child",
+                 "{'steps':[" TASK_STEP("t", "") ",{'name':'c','type':"
+                                                 "'workflow','workflow_id':'leaf'}]}");
+    put_workflow(fixture, "top",
+                 "{'steps':[{'name':'c','type':'workflow','workflow_id':"
+                 "'child'}]}");
+    (void)start(fixture, "top");
+    settle(fixture);
+    struct held h;
+    must_claim(fixture, "t", &h);
+    tamper(fixture, "DELETE FROM runs WHERE workflow_id = 'top'");
+    assert_true(complete(fixture, &h) != ERR_OK);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs WHERE workflow_id = 'leaf'"), 0);
+}
+
+static void a_retry_goes_without_a_job_whose_row_is_gone(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", "{'steps':[" TASK_STEP("m", ",'for_each':[1,2]") "]}");
+    struct uuid run = start(fixture, "w");
+    struct held jobs[2];
+    assert_int_equal(claim_many(fixture, 60000, 2, jobs), 2);
+    assert_int_equal(fail_job(fixture, &jobs[0], false), ERR_OK);
+    tamper(fixture, "DELETE FROM jobs WHERE item = 1");
+    assert_int_equal(control(fixture, run, CONTROL_RETRY), ERR_OK);
+    struct held again;
+    must_claim(fixture, "m", &again);
+    assert_true(uuid_eq(again.job, jobs[0].job));
+}
+
+/* --- limits --- */
+
+static void a_full_limit_that_nobody_holds_refuses_to_make_room(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", "{'concurrency':{'limit':1},'steps':[" TASK_STEP("a", "") "]}");
+    (void)start(fixture, "w");
+    tamper(fixture, "DELETE FROM slots");
+    struct start_run_input in = {.workflow_id = STR("w"),
+                                 .input_text = STR("null"),
+                                 .labels = STR("{}"),
+                                 .at_limit = AT_LIMIT_CANCEL_OLDEST,
+                                 .start_at = -1};
+    assert_refuses(fixture, &UC_START_RUN, &in, ERR_INTERNAL);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 1);
+}
+
+/* Its own version had a limit, the newest has none; and its place in the queue is lost. */
+static void a_queued_run_explains_itself_without_its_limit_and_its_place(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", "{'concurrency':{'limit':1},'steps':[" TASK_STEP("a", "") "]}");
+    put_tenant(fixture, "{'max_concurrent_runs':1,'at_limit':'queue'}");
+    (void)start(fixture, "w");
+    struct uuid queued = start(fixture, "w");
+    put_workflow(fixture, "w", ONE_TASK);
+    settle(fixture);
+    struct run_input in = {queued};
+    json_t *why = answer_of(fixture, &UC_WHY_RUN, &in);
+    const json_t *limit = json_array_get(json_object_get(why, "waits_for"), 0);
+    assert_string_equal(json_string_value(json_object_get(limit, "limited_by")), "tenant");
+    json_decref(why);
+    tamper(fixture, "DELETE FROM lines; DELETE FROM queue");
+    why = answer_of(fixture, &UC_WHY_RUN, &in);
+    assert_int_equal(json_integer_value(json_object_get(why, "place")), 1);
+    json_decref(why);
+}
+
 /* --- timers --- */
 
 /* A timer that means nothing any more, or belongs to nobody, goes without a trace. */
@@ -247,6 +337,25 @@ static void a_schedule_whose_zone_is_gone_says_so_and_is_tried_again(void **stat
     assert_true(in_file(fixture, "SELECT count(*) FROM runs") > 0);
 }
 
+static void a_schedule_that_has_lost_its_last_run_or_its_next_time_goes_on(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", "{'steps':[{'name':'t','type':'transform','output':1}]}");
+    put_schedule(fixture, "a", "w");
+    fixture_pass_ms(fixture, 60 * 1000);
+    settle(fixture);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 1);
+    tamper(fixture, "DELETE FROM runs");
+    fixture_pass_ms(fixture, 60 * 1000);
+    settle(fixture);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 1);
+    tamper(fixture, "UPDATE schedules SET next_at = NULL, check_at = NULL");
+    put_schedule(fixture, "a", "w");
+    fixture_pass_ms(fixture, 60 * 1000);
+    settle(fixture);
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 2);
+}
+
 /* --- approvals --- */
 
 static void an_approval_whose_row_is_gone_is_refused_and_holds_up_nobody(void **state)
@@ -340,24 +449,67 @@ static void a_queued_run_that_cannot_be_read_holds_up_only_its_tenant(void **sta
     assert_sound(fixture);
 }
 
-static void a_queue_that_was_put_aside_is_looked_at_again(void **state)
+/* A workflow `w`, and room for one run. */
+static void prepare_tenant(struct fixture *fixture, const char *tenant)
+{
+    struct problem p;
+    struct definition *def = NULL;
+    struct buf text;
+    problem_init(&p);
+    buf_init(&text, KIB);
+    json_t *json = json_of(ONE_TASK);
+    json_t *settings = json_of("{'max_concurrent_runs':1}");
+    assert_int_equal(definition_parse(json, STR("w"), &p, &def), ERR_OK);
+    json_put_plain(&text, json);
+    struct put_workflow_input put = {STR("w"), def, buf_str(&text), sha256_of(buf_str(&text))};
+    struct asked a = ask_as(fixture, tenant, true, &UC_PUT_WORKFLOW, &put);
+    assert_int_equal(a.err, ERR_OK);
+    asked_release(&a);
+    struct put_tenant_input limit = {str_of(tenant), settings};
+    must_do(fixture, &UC_PUT_TENANT, &limit);
+    buf_release(&text);
+    definition_free(def);
+    json_decref(json);
+    json_decref(settings);
+    problem_release(&p);
+}
+
+static void queues_that_were_put_aside_are_looked_at_again(void **state)
 {
     struct fixture *fixture = *state;
-    put_workflow(fixture, "w", ONE_TASK);
-    put_tenant(fixture, "{'max_concurrent_runs':1}");
-    (void)start_of(fixture, "acme");
-    struct uuid damaged = start_of(fixture, "acme");
+    static const char *const TENANTS[] = {"acme", "other", "third"};
+    for (size_t i = 0; i < ARRAY_LEN(TENANTS); i++) {
+        prepare_tenant(fixture, TENANTS[i]);
+        (void)start_of(fixture, TENANTS[i]);
+        (void)start_of(fixture, TENANTS[i]);
+    }
     tamper(fixture, "UPDATE runs SET status = 'nonsense' WHERE status = 'queued'");
-    work(fixture, "a");
-    for (int turn = 0; turn < 3; turn++)
-        settle(fixture);
+    for (size_t i = 0; i < ARRAY_LEN(TENANTS); i++) {
+        struct str queue = STR("default");
+        struct claim_input claim = {STR("w"), &queue, 1, 1, 60000};
+        struct asked a = ask_as(fixture, "*", true, &UC_CLAIM_JOBS, &claim);
+        const json_t *job = json_array_get(json_object_get(a.body, "jobs"), 0);
+        struct held h;
+        held_read(&h, job);
+        struct finish_job_input done = {
+            .job_id = h.job, .lease_token = str_of(h.token), .output = STR("1")};
+        struct asked finished = ask_as(fixture, "*", true, &UC_FINISH_JOB, &done);
+        assert_int_equal(finished.err, ERR_OK);
+        asked_release(&finished);
+        asked_release(&a);
+        fixture_pass_ms(fixture, 1);
+        for (int turn = 0; turn < 3; turn++)
+            settle(fixture);
+    }
+    assert_int_equal(with_status(fixture, "nonsense"), 3);
     sqlite3 *raw = raw_open(fixture->file.text); /* behind the running server */
     raw_exec(raw, "UPDATE runs SET status = 'queued' WHERE status = 'nonsense'");
     raw_close(raw);
     fixture_pass_ms(fixture, 3600 * 1000);
     for (int turn = 0; turn < 3; turn++)
         settle(fixture);
-    assert_run_is(fixture, damaged, "running");
+    assert_int_equal(with_status(fixture, "queued"), 0);
+    assert_int_equal(in_file(fixture, "SELECT sum(active_runs) FROM tenants"), 3);
     assert_sound(fixture);
 }
 
@@ -369,14 +521,20 @@ int main(void)
         fixture_test(an_entity_whose_open_call_is_gone_cannot_be_migrated),
         fixture_test(a_key_whose_row_is_damaged_refuses_its_signals),
         fixture_test(a_run_whose_row_contradicts_its_steps_is_refused_and_no_other),
+        fixture_test(a_job_of_a_step_that_is_not_there_does_not_hide_its_run),
+        fixture_test(a_run_whose_parent_is_gone_starts_no_children),
+        fixture_test(a_retry_goes_without_a_job_whose_row_is_gone),
+        fixture_test(a_full_limit_that_nobody_holds_refuses_to_make_room),
+        fixture_test(a_queued_run_explains_itself_without_its_limit_and_its_place),
         fixture_test(timers_that_mean_nothing_are_dropped),
         fixture_test(a_step_that_waits_for_its_child_is_not_woken_by_stray_timers),
         fixture_test(a_schedule_that_cannot_fire_is_put_aside_and_the_others_fire),
         fixture_test(a_schedule_whose_zone_is_gone_says_so_and_is_tried_again),
+        fixture_test(a_schedule_that_has_lost_its_last_run_or_its_next_time_goes_on),
         fixture_test(an_approval_whose_row_is_gone_is_refused_and_holds_up_nobody),
         fixture_test(a_queued_run_that_cannot_start_fails),
         fixture_test(a_queued_run_that_cannot_be_read_holds_up_only_its_tenant),
-        fixture_test(a_queue_that_was_put_aside_is_looked_at_again),
+        fixture_test(queues_that_were_put_aside_are_looked_at_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,6 +199,16 @@ static void a_tenant_that_is_not_stored_has_no_events(void **state)
     assert_int_equal(a.err, ERR_TENANT_NOT_FOUND);
 }
 
+static void places_are_ordered_by_row_and_then_by_event(void **state)
+{
+    (void)state;
+    static const struct stream_position PLACES[] = {{1, 9}, {2, 1}, {2, 2}, {3, 0}};
+    for (size_t i = 0; i < ARRAY_LEN(PLACES); i++) {
+        for (size_t j = 0; j < ARRAY_LEN(PLACES); j++)
+            assert_int_equal(stream_position_cmp(PLACES[i], PLACES[j]), (i > j) - (i < j));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +219,7 @@ int main(void)
         fixture_test(a_tenant_is_followed_from_now_or_from_a_place),
         fixture_test(a_place_that_was_swept_is_said),
         fixture_test(a_tenant_that_is_not_stored_has_no_events),
+        cmocka_unit_test(places_are_ordered_by_row_and_then_by_event),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
