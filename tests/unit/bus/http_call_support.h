@@ -13,7 +13,7 @@
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 
-enum { GIVE_UP_MS = 30 * 1000, PATIENT_MS = 20 * 1000, CALLS_MAX = 256 };
+enum { GIVE_UP_MS = 120 * 1000, PATIENT_MS = 60 * 1000, CALLS_MAX = 256 };
 
 /* --- a network of our own --- */
 
