@@ -431,6 +431,7 @@ static void parse_options(int argc, char **argv, struct options *opt)
         {"seed", required_argument, NULL, 'r'},   {"requests", required_argument, NULL, 'c'},
         {"burst", no_argument, NULL, 'B'},        {NULL, 0, NULL, 0},
     };
+    bool wrong = false;
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         if (c == 'p') {
             opt->port = (uint16_t)number_of("port", optarg, 1, 65535);
@@ -457,12 +458,12 @@ static void parse_options(int argc, char **argv, struct options *opt)
         } else if (c == 'h') {
             die("more than %d headers", HEADERS_MAX);
         } else {
-            optind = argc + 1; /* getopt has said what is wrong */
+            wrong = true; /* getopt has said what */
         }
     }
     if (opt->body == NULL && strcmp(opt->method, "GET") != 0 && strcmp(opt->method, "HEAD") != 0)
         opt->body = ""; /* a POST without a body still says that its length is 0 */
-    if (optind != argc || opt->port == 0)
+    if (wrong || optind != argc || opt->port == 0)
         die("usage: load --port P [--connections N] [--warm S] [--seconds S] [--method M]\n"
             "            [--path X] [--header 'N: v']... [--body B] [--seed N] [--burst]\n"
             "            [--requests N]\n"
