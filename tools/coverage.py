@@ -242,7 +242,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build-coverage")
     parser.add_argument("--fail-under", type=float, default=0, metavar="PERCENT", help=f"of the branches of {', '.join(HELD_TO)}")
     parser.add_argument("--only", default=".", help="a pattern of the unit tests to run")
-    parser.add_argument("--seeds", default="1..2000", help="of the simulator; empty: none")
+    parser.add_argument("--seeds", default="1..3000", help="of the simulator; empty: none")
     parser.add_argument("--files", action="store_true", help="a line for each file too")
     parser.add_argument("--list", action="append", metavar="FOLDER", help=f"whose branches are listed; {', '.join(HELD_TO)} by default")
     parser.add_argument("--cmake", action="append", default=[], metavar="OPTION", help="passed to cmake")
