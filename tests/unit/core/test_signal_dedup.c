@@ -1,4 +1,4 @@
-/* The door through which signals come: what is known, what leaves, and what that costs. */
+/* Signals that come again: which are known, which are forgotten, and what that costs. */
 #include "store/folder.h"
 
 #include "base/limits.h"

@@ -1,6 +1,6 @@
 /* Cache of entity types and their versions, kept across the writer's transactions: every signal
- * and every call needs them, and they rarely change. Direct-mapped: types that share a slot are
- * only read more often. */
+ * and every call needs them, and they rarely change. When it is full, it forgets what was not used
+ * for longest. */
 #ifndef PAWL_CORE_TXN_CACHE_ENTITY_TYPE_CACHE_H
 #define PAWL_CORE_TXN_CACHE_ENTITY_TYPE_CACHE_H
 
