@@ -325,7 +325,11 @@ static void one_process(struct ledger *l)
     end_process(l);
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+enum { LEDGER_PROCESSES = 300 };
+#else
 enum { LEDGER_PROCESSES = 1500 };
+#endif
 
 static void test_crashes_and_failures_lose_nothing_that_was_acknowledged(void **state)
 {

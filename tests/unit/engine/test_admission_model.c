@@ -9,11 +9,11 @@
 
 /* Each kind of build runs histories of its own, as many as it has time for. */
 #if defined(__SANITIZE_ADDRESS__)
-enum { FIRST_SEED = 10001, HISTORIES = 800, HURRIED = 20 };
+enum { FIRST_SEED = 10001, HISTORIES = 200, HURRIED = 10 };
 #elif defined(__SANITIZE_THREAD__)
-enum { FIRST_SEED = 20001, HISTORIES = 400, HURRIED = 20 };
+enum { FIRST_SEED = 20001, HISTORIES = 100, HURRIED = 10 };
 #else
-enum { FIRST_SEED = 1, HISTORIES = 1000, HURRIED = 50 };
+enum { FIRST_SEED = 1, HISTORIES = 500, HURRIED = 50 };
 #endif
 
 enum {
