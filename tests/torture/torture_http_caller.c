@@ -236,6 +236,16 @@ static size_t open_files(void)
     return count;
 }
 
+/* A thread that resolves a name may outlive its call for a moment, with a file of its own. */
+static void check_files(size_t wanted)
+{
+    for (int turn = 0; open_files() != wanted; turn++) {
+        if (turn == GIVE_UP_TURNS)
+            fail_msg("%zu files are open, wanted %zu", open_files(), wanted);
+        (void)poll(NULL, 0, 500);
+    }
+}
+
 /* True when there was an nth call, which failed. */
 static bool survives(const struct scenario *s, enum fault_class class, long n, bool for_good)
 {
@@ -249,7 +259,7 @@ static bool survives(const struct scenario *s, enum fault_class class, long n, b
     bool hit = fault_hits() > 0;
     all_calls_work(&f);
     http_caller_free(f.caller);
-    assert_int_equal(open_files(), files);
+    check_files(files);
     close(f.event_fd);
     return hit;
 }
