@@ -168,6 +168,7 @@ def test_a_waiter_waits_for_the_next_attempt_but_not_for_what_is_deleted(entity)
 def test_each_of_many_waits_for_its_own(entity):
     e = entity(max_batch=4)
     asking = [Asking(e, f"k{n}", n) for n in range(12)]
+    wait_until(lambda: e.api.get(e.path(), tenant=e.tenant).status == 200, "the first has come")
     e.is_so("all have come", lambda shown: shown["last_seq"] == 12)
     while e.see()["inbox"]:
         job = e.call()
