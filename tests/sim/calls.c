@@ -140,9 +140,10 @@ static void transmit(struct sim *w, struct call *c)
     c->state = CALL_AT_SERVER;
     c->answer_lost = unlucky(w, c, 5, "answer lost");
     if (c->spec.doubles && unlucky(w, c, 6, "request doubled")) {
-        c->doubled = true;
+        c->copies++;
         c->copy = deliver(c);
     }
+    c->arrived++;
     c->x = deliver(c);
 }
 

@@ -211,7 +211,7 @@ static void completed(struct sim *w, struct call *c)
     x->entity->results_open--;
     if (c->status == 200 && strcmp(json_text(c->json, "status"), "completed") == 0) {
         sim_check(w, 3,
-                  c->tries > 1 || c->doubled || sim_on(w, ON_CLOCKS) ||
+                  c->tries > 1 || c->copies > 0 || sim_on(w, ON_CLOCKS) ||
                       c->spec.number < x->expires_ms,
                   "%s takes a result after the lease of job %s", x->entity->inbox.owner, x->job);
         result_accepted(w, c, x);

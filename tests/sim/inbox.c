@@ -181,7 +181,7 @@ int64_t inbox_answered(struct sim *w, const struct inbox_call *x, const struct c
               "a signal without a key to %s is answered %d %s", x->inbox->owner, c->status,
               c->code);
     if (c->status >= 300) { /* an earlier try may have been taken */
-        s->refused = (c->tries == 1 && !c->doubled) || c->status == 422;
+        s->refused = (c->tries == 1 && c->copies == 0) || c->status == 422;
         if (s->refused)
             unlearn(x->inbox, s);
         return 0;

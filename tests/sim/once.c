@@ -103,12 +103,21 @@ static bool is_done(const struct once_state *s, int op)
     return (s->done >> op & 1) != 0;
 }
 
-/* May it come next, by the times of the others? */
+/* Two that nobody can tell apart, as repetitions of one request. */
+static bool are_alike(const struct once_op *a, const struct once_op *b)
+{
+    return !a->answered && !b->answered && !a->open && !b->open && a->does == b->does &&
+           a->sent == b->sent && a->until == b->until;
+}
+
+/* May it come next, by the times of the others? Those that are alike come in their order. */
 static bool may_follow(const struct once *o, const struct once_state *s, int op)
 {
     const struct once_op *next = &o->ops[op];
     for (int i = 0; i < o->op_count; i++) {
         const struct once_op *other = &o->ops[i];
+        if (i < op && !is_done(s, i) && are_alike(other, next))
+            return false;
         if (is_done(s, i) ? next->until < other->sent
                           : other->answered && other->until < next->sent)
             return false;

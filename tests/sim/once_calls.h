@@ -9,11 +9,20 @@
 #define ONCE_VALUES_BUT(classes) (0xfffeu & ~(unsigned)(classes))
 #define ONCE_IS(cls) (1u << (cls))
 
+/* Besides the last try that arrived, others may have been done too: an earlier try before `until`,
+ * a copy at any time. If the register is cleared in between, each of them can set it again. */
+static inline void once_deliveries(struct once *o, int number, const struct call *c, int64_t until)
+{
+    for (int i = 1; i < c->arrived; i++)
+        once_repeated(o, number, until);
+    for (int i = 0; i < c->copies; i++)
+        once_repeated(o, number, INT64_MAX);
+}
+
 /* The call is over; comes before its answer. */
 static inline void once_call_repeated(struct once *o, int number, const struct call *c)
 {
-    if (c->tries > 1 || c->doubled)
-        once_repeated(o, number, c->doubled ? INT64_MAX : c->answered);
+    once_deliveries(o, number, c, c->answered);
 }
 
 /* Nobody knows whether it was done: no answer, or one that says so. */
@@ -24,8 +33,7 @@ static inline bool call_in_doubt(const struct call *c)
 
 static inline void once_call_lost(struct sim *w, struct once *o, int number, const struct call *c)
 {
-    if (c->doubled)
-        once_repeated(o, number, INT64_MAX);
+    once_deliveries(o, number, c, w->clock);
     once_lost(o, number, w->clock);
 }
 

@@ -169,7 +169,8 @@ struct call {
     int64_t sent_ms;  /* by sim_now_ms() */
     int64_t answered; /* by sim.clock */
     int tries;
-    bool doubled; /* the network has delivered it twice: the copy may be done later */
+    int arrived; /* tries that came to the server */
+    int copies;  /* that the network has delivered besides: each may be done later */
 
     /* The answer. */
     int status;   /* 0: none */

@@ -117,7 +117,7 @@ static void check_votes(struct sim *w, const struct call *c, struct decide_call 
               ask_count(a->voters));
     sim_check(w, 4, recorded == (votes < a->asking->needed), "%s is %s with %lld votes of %d",
               a->job, json_text(c->json, "status"), (long long)votes, a->asking->needed);
-    if (recorded && d->edits && votes == 1 && a->open == 1 && c->tries == 1 && !c->doubled)
+    if (recorded && d->edits && votes == 1 && a->open == 1 && c->tries == 1 && c->copies == 0)
         a->voters = 1u << d->by; /* the others have approved something else */
     if (recorded) {
         a->recorded |= 1u << d->by;

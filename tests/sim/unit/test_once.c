@@ -176,6 +176,25 @@ static void a_repeated_request_may_find_what_it_has_done(void **state)
 
 /* --- clearing --- */
 
+/* Seed 141287: the first try sets it, an operator clears it, a copy of the second try sets it
+ * again. */
+static bool is_set_twice_around_a_clear(int repeated)
+{
+    once_init(&reg);
+    int often = once_sent(&reg, 1, A);
+    bool ok = wins(3, ONCE_CLEARS, "x");
+    for (int i = 0; i < repeated; i++)
+        once_repeated(&reg, often, 9);
+    return ok && once_found(&reg, often, 9, IS_A, "y");
+}
+
+static void each_delivery_may_set_it_again_after_a_clear(void **state)
+{
+    (void)state;
+    assert_false(is_set_twice_around_a_clear(1));
+    assert_true(is_set_twice_around_a_clear(2));
+}
+
 static void a_cleared_register_is_written_again(void **state)
 {
     (void)state;
@@ -275,6 +294,7 @@ int main(void)
         register_test(a_lost_write_is_not_done_later),
         register_test(a_copy_may_be_done_later),
         register_test(a_repeated_request_may_find_what_it_has_done),
+        register_test(each_delivery_may_set_it_again_after_a_clear),
         register_test(a_cleared_register_is_written_again),
         register_test(a_cleared_identity_does_not_come_back),
         register_test(a_value_after_it_was_cleared_is_refused),
