@@ -78,6 +78,7 @@ enum err_class {
     X(ERR_BODY_TOO_LARGE,        "BODY_TOO_LARGE",             413, false, REFUSAL, "The body is too large") \
     X(ERR_URI_TOO_LONG,          "URI_TOO_LONG",               414, false, REFUSAL, "The request target is too long") \
     X(ERR_MEDIA_TYPE,            "UNSUPPORTED_MEDIA_TYPE",     415, false, REFUSAL, "The body must be application/json") \
+    X(ERR_EXPECTATION,           "EXPECTATION_FAILED",         417, false, REFUSAL, "The server cannot meet the expectation") \
     X(ERR_HOST_REFUSED,          "HOST_NOT_ALLOWED",           421, false, REFUSAL, "A development server answers only to loopback host names") \
     X(ERR_DEFINITION_INVALID,    "DEFINITION_INVALID",         422, false, REFUSAL, "The workflow definition is not valid") \
     X(ERR_DEFINITION_UNSUPPORTED,"DEFINITION_UNSUPPORTED",     422, false, REFUSAL, "This version of pawl cannot run the definition") \

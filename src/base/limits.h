@@ -10,7 +10,16 @@ enum {
 
     /* --- HTTP --- */
     HTTP_BODY_MAX = 1 * MIB,              /* a run's input is a message, not a file */
+    HTTP_BODY_DISCARD_MAX = 16 * MIB,     /* a larger body is read and discarded up to here, so that its client reads the answer */
     HTTP_HEAD_MAX = 8 * KIB,              /* libmicrohttpd zeroes this per request: 32 KiB costs a quarter */
+    HTTP_PARSED_HEAD_MAX = 16 * KIB,      /* the request line at its longest, and as much for the fields */
+    HTTP_LINE_MAX = 8 * KIB,              /* of the request line or a field, with its end: RFC 9112 recommends 8000 */
+    HTTP_METHOD_MAX = 32,                 /* the longest registered one has 17 characters */
+    HTTP_FIELDS_MAX = 100,                /* browsers behind two proxies send 40 */
+    HTTP_EMPTY_LINES_MAX = 4,             /* before a request: RFC 9112 asks for one */
+    HTTP_CHUNK_LINE_MAX = 256,            /* a chunk's size and its extensions, which nobody uses */
+    HTTP_CHUNK_EXTENSIONS_MAX = 4 * KIB,  /* of one body: many small chunks must not carry many times their data */
+    HTTP_TRAILERS_MAX = 4 * KIB,          /* they are checked and dropped */
     HTTP_CONNECTIONS_MAX = 4096,          /* about 10 KiB each while idle */
     HTTP_IDLE_TIMEOUT_S = 75,             /* longer than the usual 60 s of load balancers */
     HTTP_HEAD_TIMEOUT_MS = 10 * 1000,     /* a head fits in one packet; slower is an attack or a dead link */
