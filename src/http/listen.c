@@ -1,5 +1,7 @@
 /* Opens the listening socket. */
-#include "http/internal.h"
+#include "http/listen.h"
+
+#include "http/http.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

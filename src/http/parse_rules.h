@@ -3,7 +3,7 @@
 #ifndef PAWL_HTTP_PARSE_RULES_H
 #define PAWL_HTTP_PARSE_RULES_H
 
-#include "http/parse.h"
+#include "http/head.h"
 
 /* Takes the target, which is in h->path, apart. */
 enum parse_fault rules_target(struct head *h, const char *bytes);

@@ -1,6 +1,6 @@
 /* Checks of a request's head that libmicrohttpd does not make. A head about whose end or headers
  * two readers could disagree is refused (RFC 9112, 3.2, 5.1, 6.1 and 6.3). */
-#include "http/internal.h"
+#include "http/mhd/internal.h"
 
 struct head {
     bool malformed;

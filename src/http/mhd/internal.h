@@ -1,9 +1,10 @@
-/* What the parts of the http layer share. */
-#ifndef PAWL_HTTP_INTERNAL_H
-#define PAWL_HTTP_INTERNAL_H
+/* What the parts of the layer on libmicrohttpd share. */
+#ifndef PAWL_HTTP_MHD_INTERNAL_H
+#define PAWL_HTTP_MHD_INTERNAL_H
 
 #include "base/limits.h"
 #include "http/http.h"
+#include "http/listen.h"
 
 #include <microhttpd.h>
 
@@ -108,9 +109,5 @@ enum MHD_Result reply_queue(struct request *r);
 void reply_add_constants(struct MHD_Response *response);
 /* Resumes a suspended connection. */
 void reply_resume(struct request *r);
-
-/* listen.c */
-MUST_CHECK enum err listen_open(const char *address, struct problem *p, int *ret_fd, char *ret_host,
-                                size_t host_size, int *ret_port);
 
 #endif

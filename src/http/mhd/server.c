@@ -1,5 +1,5 @@
 /* The libmicrohttpd daemon without threads of its own: one epoll loop that the caller drives. */
-#include "http/internal.h"
+#include "http/mhd/internal.h"
 
 #include "base/log.h"
 

@@ -1,5 +1,5 @@
 /* A request: its headers and who holds it. */
-#include "http/internal.h"
+#include "http/mhd/internal.h"
 
 static enum MHD_Result take_header(void *ctx, enum MHD_ValueKind kind, const char *key,
                                    size_t key_size, const char *value, size_t value_size)

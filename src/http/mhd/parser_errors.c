@@ -5,7 +5,7 @@
  * see CMakeLists.txt) redirects that call to this file. Just before, the library logs the status
  * that it will send. Everything happens on one thread; a test sends every kind of malformed request
  * and reads the answer. */
-#include "http/internal.h"
+#include "http/mhd/internal.h"
 #include "http/problem_reply.h"
 
 static int status_of_next_error = 400;

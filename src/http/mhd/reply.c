@@ -1,5 +1,5 @@
 /* How answers are sent: plain, or a file. */
-#include "http/internal.h"
+#include "http/mhd/internal.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

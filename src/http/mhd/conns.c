@@ -1,7 +1,7 @@
 /* Closes connections of slow or silent clients. libmicrohttpd only measures how long a
  * connection was silent; a client that sends a byte now and then would hold it forever. */
 #define _GNU_SOURCE /* POLLRDHUP */
-#include "http/internal.h"
+#include "http/mhd/internal.h"
 
 #include <linux/tcp.h> /* the C library's tcp_info lacks tcpi_bytes_received */
 #include <netinet/in.h>

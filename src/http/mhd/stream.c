@@ -1,6 +1,6 @@
 /* Replies that go on: server-sent events, exports. Text is fetched as the client takes it; a
  * connection with nothing to send is suspended. */
-#include "http/internal.h"
+#include "http/mhd/internal.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -1,5 +1,5 @@
 /* The trace of a request: the client's, or a new one. */
-#include "http/internal.h"
+#include "http/mhd/internal.h"
 
 static bool is_hex(struct str s)
 {
