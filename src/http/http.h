@@ -31,6 +31,9 @@ struct http_request {
     char trace_id[33];
     struct str traceparent; /* as sent, when it is a valid one; ptr NULL otherwise */
     int64_t begun_ns;
+    /* Called when the client has closed the connection, or its side of it, before it was answered:
+     * nobody waits for the answer, which must still be given. May be NULL. */
+    void (*disconnected)(void *user);
     /* Called when the answer could not be sent whole; before `cleanup`. May be NULL. */
     void (*unsent)(void *user);
     /* Called when the last hold is dropped; replies may point to memory that it frees. */

@@ -1,0 +1,86 @@
+/* Addresses that are connected. */
+#include "base/hash_map.h"
+#include "http/internal.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+struct peer {
+    struct hash_entry entry;
+    size_t count;
+    char text[PEER_TEXT_MAX];
+};
+
+static_assert(PEER_TEXT_MAX == INET6_ADDRSTRLEN, "any address fits");
+
+struct peers {
+    struct hash_map map;
+};
+
+struct peers *peers_new(void)
+{
+    return calloc(1, sizeof(struct peers));
+}
+
+void peers_free(struct peers *peers)
+{
+    if (peers == NULL)
+        return;
+    assert(peers->map.count == 0);
+    hash_map_release(&peers->map);
+    free(peers);
+}
+
+static void put_text(const struct sockaddr_storage *address, char *out, socklen_t size)
+{
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+    out[0] = '\0';
+    if (address->ss_family == AF_INET) {
+        memcpy(&in, address, sizeof(in));
+        (void)inet_ntop(AF_INET, &in.sin_addr, out, size);
+    } else if (address->ss_family == AF_INET6) {
+        memcpy(&in6, address, sizeof(in6));
+        (void)inet_ntop(AF_INET6, &in6.sin6_addr, out, size);
+    }
+}
+
+struct peer *peers_join(struct peers *peers, const struct sockaddr_storage *address)
+{
+    char text[PEER_TEXT_MAX];
+    put_text(address, text, sizeof(text));
+    uint64_t hash = hash_text(&peers->map, str_of(text));
+    struct hash_entry *e = hash_map_find(&peers->map, hash);
+    while (e != NULL && strcmp(CONTAINER_OF(e, struct peer, entry)->text, text) != 0)
+        e = hash_map_find_next(e);
+    struct peer *peer = e != NULL ? CONTAINER_OF(e, struct peer, entry) : NULL;
+    if (peer == NULL) {
+        peer = calloc(1, sizeof(*peer));
+        if (peer == NULL)
+            return NULL;
+        memcpy(peer->text, text, sizeof(text));
+        hash_map_add(&peers->map, &peer->entry, hash);
+    }
+    peer->count++;
+    return peer;
+}
+
+void peers_leave(struct peers *peers, struct peer *peer)
+{
+    assert(peer->count > 0);
+    if (--peer->count > 0)
+        return;
+    hash_map_remove(&peers->map, &peer->entry);
+    free(peer);
+}
+
+size_t peer_count(const struct peer *peer)
+{
+    return peer->count;
+}
+
+const char *peer_text(const struct peer *peer)
+{
+    return peer->text;
+}
