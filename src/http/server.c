@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -162,10 +163,12 @@ static void add_conn(struct http_server *s, int fd, const struct sockaddr_storag
         conn_close(c);
 }
 
-/* No descriptors are left: one connection makes room, or the next try comes later. */
+/* No descriptors are left: one connection makes room, or the next try comes later. The kernel says
+ * so even when nobody waits to be accepted. */
 static void pause_accepting(struct http_server *s)
 {
-    if (evict(s, NULL))
+    struct pollfd waiting = {s->listen_fd, POLLIN, 0};
+    if (poll(&waiting, 1, 0) <= 0 || evict(s, NULL))
         return;
     struct epoll_event none = {.events = 0};
     (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, s->listen_fd, &none);

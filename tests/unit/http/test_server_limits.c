@@ -1,0 +1,243 @@
+/* What ends a connection: slow clients, idle ones, too many of them, and the end of the server. */
+#include "http/serving.h"
+
+#include <sys/resource.h>
+
+static double dropped(struct serving *s, const char *reason)
+{
+    struct buf text;
+    char wanted[128];
+    buf_init(&text, MIB);
+    metrics_put_text(s->metrics, &text);
+    (void)snprintf(wanted, sizeof(wanted), "pawl_http_connections_dropped_total{reason=\"%s\"} ",
+                   reason);
+    const char *at = strstr(text.ptr, wanted);
+    double value = at != NULL ? strtod(at + strlen(wanted), NULL) : 0;
+    buf_release(&text);
+    return value;
+}
+
+static void a_client_that_sends_no_head_is_cut_off(void **state)
+{
+    struct serving *s = *state;
+    int silent = client_open(s);
+    int slow = client_open(s);
+    settle(s);
+    for (int ms = 0; ms < HTTP_HEAD_TIMEOUT_MS - 1000; ms += 1000) {
+        client_send(s, slow, STR("G"));
+        pass_ms(s, 1000);
+    }
+    assert_int_equal(http_server_connections(s->server), 2);
+    pass_ms(s, 1000);
+    assert_int_equal(http_server_connections(s->server), 0);
+    assert_true(client_is_closed(s, silent) && client_is_closed(s, slow));
+    assert_true(dropped(s, "slow_head") == 2);
+    close(silent);
+    close(slow);
+}
+
+static void an_idle_connection_is_closed_after_a_while(void **state)
+{
+    struct serving *s = *state;
+    int fd = client_open(s);
+    client_send(s, fd, STR(GET("/a")));
+    (void)client_read(s, fd, "GET /a? ");
+    pass_ms(s, HTTP_IDLE_TIMEOUT_S * 1000 - 1);
+    assert_int_equal(http_server_connections(s->server), 1);
+    assert_in_range(http_server_timeout_ms(s->server), 0, HTTP_SWEEP_MS);
+    pass_ms(s, HTTP_SWEEP_MS);
+    assert_int_equal(http_server_connections(s->server), 0);
+    assert_true(dropped(s, "idle") == 1);
+    assert_int_equal(http_server_timeout_ms(s->server), -1);
+    close(fd);
+}
+
+static void a_body_is_cut_off_by_its_rate(void **state)
+{
+    struct serving *s = *state;
+    static char block[HTTP_RATE_MIN];
+    int slow = client_open(s);
+    int steady = client_open(s);
+    static const char HEAD[] = "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n";
+    client_send(s, slow, STR("PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"));
+    client_send(s, steady, str_of(HEAD));
+    for (int ms = 0; ms <= HTTP_BODY_GRACE_MS + 1000; ms += 1000) {
+        if (http_server_connections(s->server) == 2)
+            client_send(s, slow, STR("1\r\n \r\n"));
+        client_send(s, steady, (struct str){block, sizeof(block)});
+        pass_ms(s, 1000);
+    }
+    assert_int_equal(http_server_connections(s->server), 1);
+    assert_true(dropped(s, "slow_body") == 1);
+    pass_ms(s, 2 * HTTP_BODY_GRACE_MS);
+    assert_int_equal(http_server_connections(s->server), 0);
+    close(slow);
+    close(steady);
+}
+
+static void a_reader_is_cut_off_by_its_rate(void **state)
+{
+    struct serving *s = *state;
+    static char large[32 * MIB]; /* more than two sockets hold */
+    struct http_reply reply;
+    int fd = client_open(s);
+    client_send(s, fd, STR(GET("/later")));
+    http_reply_init(&reply, 200, STR("text/plain"), (struct str){large, sizeof(large)});
+    http_send(s->seen[0].req, &reply);
+    settle(s);
+    assert_int_equal(http_server_connections(s->server), 1);
+    pass_ms(s, HTTP_STREAM_STALL_MS);
+    assert_int_equal(http_server_connections(s->server), 1); /* it has taken a lot at first */
+    pass_ms(s, INT64_C(1000) * (int64_t)sizeof(large) / HTTP_RATE_MIN);
+    assert_int_equal(http_server_connections(s->server), 0);
+    assert_int_equal(s->seen[0].unsent, 1);
+    assert_true(dropped(s, "slow_reader") == 1);
+    close(fd);
+}
+
+static void a_handler_and_a_quiet_stream_may_take_as_long_as_they_want(void **state)
+{
+    struct serving *s = *state;
+    int fd = client_open(s);
+    client_send(s, fd, STR(GET("/later")));
+    pass_ms(s, 24 * 3600 * 1000);
+    assert_int_equal(http_server_timeout_ms(s->server), -1);
+    send_text(s->seen[0].req, 200, "late");
+    (void)client_read(s, fd, "late");
+    close(fd);
+}
+
+static void a_refused_client_that_does_not_leave_is_cut_off(void **state)
+{
+    struct serving *s = *state;
+    int fd = client_open(s);
+    client_send(s, fd, STR("BAD\r\n"));
+    settle(s);
+    assert_int_equal(http_server_connections(s->server), 1);
+    pass_ms(s, HTTP_LINGER_MS);
+    assert_int_equal(http_server_connections(s->server), 0);
+    close(fd);
+}
+
+/* --- as many as there may be --- */
+
+static int few_files(void **state)
+{
+    struct rlimit few = {400, 400};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    return serving_start(state);
+}
+
+static void a_full_server_drops_who_has_been_idle_longest(void **state)
+{
+    struct serving *s = *state;
+    enum { FITS = 400 - HTTP_FILES_RESERVED, CLIENTS = 120 };
+    static int fds[CLIENTS];
+    /* Both ends are in this process: its descriptors run out first. */
+    for (size_t i = 0; i < CLIENTS; i++) {
+        fds[i] = client_open(s);
+        client_send(s, fds[i], STR(GET("/a")));
+        (void)client_read(s, fds[i], "GET /a? ");
+        seen_drop(&s->seen[0]);
+        s->seen_count = 0;
+        s->seen[0].cleaned = 0;
+        s->mono_ms++;
+    }
+    assert_int_equal(http_server_connections(s->server), CLIENTS);
+    assert_true(CLIENTS < FITS);
+    int spare[400];
+    size_t spares = 0;
+    while ((spare[spares] = dup(0)) >= 0)
+        spares++;
+    close(spare[--spares]); /* for the client; the server has none left */
+    int fd = client_open(s);
+    for (int i = 0; i < 5; i++)
+        turn(s);
+    while (spares > 0)
+        close(spare[--spares]);
+    assert_true(client_is_closed(s, fds[0]));
+    assert_false(client_is_closed(s, fds[1]));
+    client_send(s, fd, STR(GET("/new")));
+    (void)client_read(s, fd, "GET /new? ");
+    assert_true(dropped(s, "evicted") >= 1);
+    for (size_t i = 0; i < CLIENTS; i++)
+        close(fds[i]);
+    close(fd);
+}
+
+/* --- the end --- */
+
+static void a_server_that_drains_finishes_what_it_has(void **state)
+{
+    struct serving *s = *state;
+    int idle = client_open(s), fresh = client_open(s), busy = client_open(s), half = client_open(s);
+    client_send(s, idle, STR(GET("/a")));
+    (void)client_read(s, idle, "GET /a? ");
+    client_send(s, busy, STR(GET("/later") GET("/ahead")));
+    client_send(s, half, STR("GET /half HTTP/1.1\r\n"));
+    http_server_drain(s->server);
+    http_server_drain(s->server);
+    settle(s);
+    assert_true(client_is_closed(s, idle) && client_is_closed(s, fresh));
+    assert_int_equal(http_server_connections(s->server), 2);
+    send_text(s->seen[1].req, 200, "done");
+    struct str answer = client_read(s, busy, "");
+    has_text(answer, "Connection: close\r\n");
+    assert_true(str_ends_with(answer, STR("done"))); /* what was sent ahead is not served */
+    client_send(s, half, STR("Host: a\r\n\r\n"));
+    has_text(client_read(s, half, ""), "GET /half? ");
+    close(busy);
+    close(half);
+    settle(s);
+    assert_int_equal(http_server_connections(s->server), 0);
+    close(idle);
+    close(fresh);
+}
+
+static void a_server_that_is_freed_closes_what_is_open(void **state)
+{
+    struct serving *s = *state;
+    int fd = client_open(s);
+    client_send(s, fd, STR(GET("/later")));
+    send_text(s->seen[0].req, 200, "x");
+    int idle = client_open(s);
+    settle(s);
+    (void)idle;
+    (void)fd; /* the teardown frees it with both open */
+}
+
+static void an_address_that_is_taken_is_reported(void **state)
+{
+    struct serving *s = *state;
+    struct http_config config = {.env = &s->env, .handler = serving_handle};
+    static const char *const BAD[] = {"nonsense", "127.0.0.1:99999", "256.0.0.1:1"};
+    struct http_server *other;
+    char taken[64];
+    (void)snprintf(taken, sizeof(taken), "127.0.0.1:%d", s->port);
+    for (size_t i = 0; i <= ARRAY_LEN(BAD); i++) {
+        struct problem p;
+        problem_init(&p);
+        config.listen = i < ARRAY_LEN(BAD) ? BAD[i] : taken;
+        assert_int_equal(http_server_start(&config, &p, &other), ERR_BAD_REQUEST);
+        assert_true(p.detail[0] != '\0');
+        problem_release(&p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        serving_test(a_client_that_sends_no_head_is_cut_off),
+        serving_test(an_idle_connection_is_closed_after_a_while),
+        serving_test(a_body_is_cut_off_by_its_rate),
+        serving_test(a_reader_is_cut_off_by_its_rate),
+        serving_test(a_handler_and_a_quiet_stream_may_take_as_long_as_they_want),
+        serving_test(a_refused_client_that_does_not_leave_is_cut_off),
+        serving_test(a_server_that_drains_finishes_what_it_has),
+        serving_test(a_server_that_is_freed_closes_what_is_open),
+        serving_test(an_address_that_is_taken_is_reported),
+        cmocka_unit_test_setup_teardown(a_full_server_drops_who_has_been_idle_longest, few_files,
+                                        serving_stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
