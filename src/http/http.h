@@ -118,14 +118,20 @@ struct http_config {
     const char *listen;   /* HOST:PORT; port 0 picks one */
     const char *tls_cert; /* PEM files; NULL: plain HTTP */
     const char *tls_key;
+    const char *tls_client_ca; /* PEM; clients need a certificate signed by one of these. NULL: none
+                                  needed */
     const struct env *env;
     struct metrics *metrics; /* NULL: its requests are not counted */
     http_handler *handler;
     void *handler_ctx;
 };
 
+/* The process must ignore SIGPIPE. */
 MUST_CHECK enum err http_server_start(const struct http_config *config, struct problem *p,
                                       struct http_server **ret);
+/* Reads the files of TLS again. What is connected goes on as it is; on failure so does everything.
+ */
+MUST_CHECK enum err http_server_reload(struct http_server *server, struct problem *p);
 /* "http://127.0.0.1:7295" */
 const char *http_server_url(const struct http_server *server);
 /* Is this HOST:PORT reachable from this machine only? */

@@ -12,6 +12,7 @@
 
 #include "http/http.h"
 #include "http/parse.h"
+#include "http/tls.h"
 
 #include <sys/types.h>
 
@@ -29,6 +30,7 @@ enum conn_phase {
 enum {
     HTTP_PARTS_MAX = 4, /* of an answer that are sent at once */
     PEER_TEXT_MAX = 46, /* INET6_ADDRSTRLEN */
+    TLS_RECORD_MAX = 16 * KIB,
 };
 
 struct conn {
@@ -37,12 +39,15 @@ struct conn {
     struct conn *next_ready;
     struct request *request; /* NULL while idle */
     struct peer *peer;
+    struct tls_conn *tls; /* NULL: plain */
     int fd;
     uint8_t phase;
     bool is_ready;    /* in the list of those that run in the next turn */
     bool readable;    /* as far as we know */
     bool writable;    /* as far as we know */
     bool half_closed; /* the client will send nothing more */
+    bool read_waits;  /* TLS has to write before it can read on */
+    bool write_waits; /* TLS has to read before it can write on */
     int64_t since_ms; /* when the phase, or its last wait for the client, began */
     uint64_t moved;   /* bytes since then */
 };
@@ -99,6 +104,7 @@ struct http_server {
     struct conn *ready_first, *ready_last;
     struct request *orphans; /* answered after their connection was gone */
     struct peers *peers;
+    struct tls *tls; /* NULL: plain */
     int64_t now_ms;
     int64_t next_sweep_ms;
     int64_t accept_at_ms; /* no earlier: there were no descriptors left */
@@ -108,6 +114,7 @@ struct http_server {
     int64_t date_s; /* the second that `date` names */
     char date[64];  /* the field with its line end */
     char scratch[HTTP_GATHER_MAX];
+    char record[TLS_RECORD_MAX]; /* parts of an answer on their way into one record */
 };
 
 static inline struct request *request_of(const struct http_request *req)

@@ -72,12 +72,18 @@ static enum err start(struct http_server *s, struct problem *p)
     enum err e = s->peers != NULL ? declare_metrics(s, p) : no_memory(p);
     if (e != ERR_OK)
         return e;
+    if (s->config.tls_cert != NULL)
+        e = tls_new(
+            &(struct tls_files){s->config.tls_cert, s->config.tls_key, s->config.tls_client_ca}, p,
+            &s->tls);
+    if (e != ERR_OK)
+        return e;
     e = listen_open(s->config.listen, p, &s->listen_fd, host, sizeof(host), &port);
     if (e != ERR_OK)
         return e;
     bool v6 = strchr(host, ':') != NULL;
-    (void)snprintf(s->url, sizeof(s->url), "http://%s%s%s:%d", v6 ? "[" : "",
-                   host[0] != '\0' ? host : "0.0.0.0", v6 ? "]" : "", port);
+    (void)snprintf(s->url, sizeof(s->url), "%s://%s%s%s:%d", s->tls != NULL ? "https" : "http",
+                   v6 ? "[" : "", host[0] != '\0' ? host : "0.0.0.0", v6 ? "]" : "", port);
     return watch_listener(s, p);
 }
 
@@ -97,6 +103,15 @@ enum err http_server_start(const struct http_config *config, struct problem *p,
     else
         http_server_free(s);
     return e;
+}
+
+enum err http_server_reload(struct http_server *s, struct problem *p)
+{
+    if (s->tls == NULL)
+        return ERR_OK;
+    return tls_reload(
+        s->tls, &(struct tls_files){s->config.tls_cert, s->config.tls_key, s->config.tls_client_ca},
+        p);
 }
 
 const char *http_server_url(const struct http_server *s)
@@ -136,7 +151,8 @@ static void turn_away(struct http_server *s, int fd)
         "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n"
         "Retry-After: 1\r\nConnection: close\r\nContent-Length: 174\r\n\r\n" FULL_BODY;
     static_assert(sizeof(FULL_BODY) - 1 == 174, "as its Content-Length says");
-    (void)send(fd, ANSWER, sizeof(ANSWER) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (s->tls == NULL)
+        (void)send(fd, ANSWER, sizeof(ANSWER) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     deadlines_count(s, "full");
     close(fd);
 }
@@ -159,7 +175,10 @@ static void add_conn(struct http_server *s, int fd, const struct sockaddr_storag
         return;
     }
     struct epoll_event event = {.events = EVENTS | (uint32_t)EPOLLET, .data.ptr = c};
-    if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
+    if (s->tls != NULL)
+        c->tls = tls_accept(s->tls, fd);
+    if ((s->tls != NULL && c->tls == NULL) ||
+        epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
         conn_close(c);
 }
 
@@ -221,6 +240,8 @@ static void on_event(struct conn *c, uint32_t events)
 {
     if (c->phase == CONN_CLOSED)
         return;
+    c->readable |= c->read_waits && (events & EPOLLOUT) != 0;
+    c->writable |= c->write_waits && (events & EPOLLIN) != 0;
     c->readable |= (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
     c->writable |= (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0;
     c->half_closed |= (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
@@ -335,5 +356,6 @@ void http_server_free(struct http_server *s)
     if (s->epoll_fd >= 0)
         close(s->epoll_fd);
     peers_free(s->peers);
+    tls_free(s->tls);
     free(s);
 }

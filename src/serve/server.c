@@ -69,6 +69,7 @@ static int open_signals(void)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     /* Before any thread starts, so that all inherit it. */
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
         return -1;
@@ -239,6 +240,32 @@ static int wait_for_events(struct server *s, struct pollfd *fds, nfds_t count)
     return poll(fds, count, ms);
 }
 
+/* A certificate was renewed: connections from now on get the new one. */
+static void reload(struct server *s)
+{
+    struct problem p;
+    problem_init(&p);
+    if (http_server_reload(s->http, &p) == ERR_OK)
+        LOG(LOG_INFO, "reloaded the certificate");
+    else
+        LOG(LOG_ERROR, "cannot reload the certificate; the old one stays",
+            LOG_Z("error", p.detail));
+    problem_release(&p);
+}
+
+static void take_signal(struct server *s)
+{
+    struct signalfd_siginfo info;
+    if (read(s->signal_fd, &info, sizeof(info)) <= 0)
+        return;
+    if (info.ssi_signo == SIGHUP)
+        reload(s);
+    else if (s->draining)
+        s->drain_until_ms = 0; /* the second signal: stop now */
+    else
+        begin_drain(s, "signal", DRAIN_MS_MAX);
+}
+
 static void turn(struct server *s)
 {
     struct pollfd fds[] = {
@@ -249,13 +276,8 @@ static void turn(struct server *s)
     };
     int rc = wait_for_events(s, fds, ARRAY_LEN(fds));
     assert(rc >= 0 || errno == EINTR);
-    struct signalfd_siginfo info;
-    if ((fds[2].revents & POLLIN) != 0 && read(s->signal_fd, &info, sizeof(info)) > 0) {
-        if (s->draining)
-            s->drain_until_ms = 0; /* the second signal: stop now */
-        else
-            begin_drain(s, "signal", DRAIN_MS_MAX);
-    }
+    if ((fds[2].revents & POLLIN) != 0)
+        take_signal(s);
     engine_poll(s->engine, (fds[1].revents & POLLIN) != 0);
     http_server_turn(s->http);
     if (s->metrics_http != NULL)

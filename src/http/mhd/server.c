@@ -286,6 +286,12 @@ enum err http_server_start(const struct http_config *config, struct problem *p,
     return e;
 }
 
+enum err http_server_reload(struct http_server *s, struct problem *p)
+{
+    (void)s;
+    return problem_set(p, ERR_BAD_REQUEST, "libmicrohttpd cannot read its certificate again");
+}
+
 /* --- one turn of the loop --- */
 
 const char *http_server_url(const struct http_server *s)

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -104,23 +105,34 @@ static inline void seen_drop(struct seen *seen)
     http_request_drop(req);
 }
 
+/* With TLS, if files are given. */
+static inline void serving_open(struct serving *s, const char *cert, const char *key,
+                                const char *client_ca)
+{
+    memset(s, 0, sizeof(*s));
+    s->env = (struct env){serving_now_us, serving_mono_ns, serving_random, s};
+    s->mono_ms = 1000000;
+    s->metrics = metrics_new();
+    struct http_config config = {.listen = "127.0.0.1:0",
+                                 .tls_cert = cert,
+                                 .tls_key = key,
+                                 .tls_client_ca = client_ca,
+                                 .env = &s->env,
+                                 .metrics = s->metrics,
+                                 .handler = serving_handle,
+                                 .handler_ctx = s};
+    struct problem p;
+    problem_init(&p);
+    (void)signal(SIGPIPE, SIG_IGN);
+    assert_int_equal(http_server_start(&config, &p, &s->server), ERR_OK);
+    problem_release(&p);
+    s->port = (int)strtol(strrchr(http_server_url(s->server), ':') + 1, NULL, 10);
+}
+
 static inline int serving_start(void **state)
 {
     static struct serving s;
-    memset(&s, 0, sizeof(s));
-    s.env = (struct env){serving_now_us, serving_mono_ns, serving_random, &s};
-    s.mono_ms = 1000000;
-    s.metrics = metrics_new();
-    struct http_config config = {.listen = "127.0.0.1:0",
-                                 .env = &s.env,
-                                 .metrics = s.metrics,
-                                 .handler = serving_handle,
-                                 .handler_ctx = &s};
-    struct problem p;
-    problem_init(&p);
-    assert_int_equal(http_server_start(&config, &p, &s.server), ERR_OK);
-    problem_release(&p);
-    s.port = (int)strtol(strrchr(http_server_url(s.server), ':') + 1, NULL, 10);
+    serving_open(&s, NULL, NULL, NULL);
     *state = &s;
     return 0;
 }
@@ -148,15 +160,23 @@ static inline void turn(struct serving *s)
     http_server_turn(s->server);
 }
 
-/* Everything that has been sent is handled: loopback delivers at once. */
+/* Everything that has been sent is handled: loopback delivers a few bytes at once. */
 static inline void settle(struct serving *s)
 {
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < PATIENCE; i++) {
         struct pollfd at = {http_server_fd(s->server), POLLIN, 0};
         if (poll(&at, 1, 0) == 0 && http_server_timeout_ms(s->server) != 0)
             return;
         http_server_turn(s->server);
     }
+}
+
+/* Large bodies take the kernel a while. */
+static inline void wait_for_seen(struct serving *s, size_t count)
+{
+    for (int i = 0; i < PATIENCE && s->seen_count < count; i++)
+        turn(s);
+    assert_int_equal(s->seen_count, count);
 }
 
 static inline void pass_ms(struct serving *s, int64_t ms)
