@@ -17,7 +17,6 @@ PYTHON = "/usr/bin/python3"
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=99",
-    "LSAN_OPTIONS": f"suppressions={ROOT}/tests/lsan.supp:print_suppressions=0",
     "TSAN_OPTIONS": f"exitcode=99:suppressions={ROOT}/tests/tsan.supp",
 }
 # Under TSan the tests in which many threads of the server meet; the others add time, not races.

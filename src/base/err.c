@@ -69,12 +69,3 @@ enum err err_after_change(enum err e)
 {
     return err_is_refusal(e) ? ERR_INTERNAL : e;
 }
-
-enum err err_of_http_status(int status)
-{
-    for (enum err e = ERR_BAD_REQUEST; e < ERR_COUNT; e++) {
-        if (ROWS[e].http == status)
-            return e;
-    }
-    return status >= 500 ? ERR_INTERNAL : ERR_BAD_REQUEST;
-}

@@ -131,7 +131,4 @@ enum err err_of_other(enum err e);
  * ERR_INTERNAL. Everything else stays. */
 enum err err_after_change(enum err e);
 
-/* The entry for a bare HTTP status that the HTTP parser reports. */
-enum err err_of_http_status(int status);
-
 #endif

@@ -11,8 +11,7 @@ enum {
     /* --- HTTP --- */
     HTTP_BODY_MAX = 1 * MIB,              /* a run's input is a message, not a file */
     HTTP_BODY_DISCARD_MAX = 16 * MIB,     /* a larger body is read and discarded up to here, so that its client reads the answer */
-    HTTP_HEAD_MAX = 8 * KIB,              /* libmicrohttpd zeroes this per request: 32 KiB costs a quarter */
-    HTTP_PARSED_HEAD_MAX = 16 * KIB,      /* the request line at its longest, and as much for the fields */
+    HTTP_HEAD_MAX = 16 * KIB,             /* the request line at its longest, and as much for the fields */
     HTTP_LINE_MAX = 8 * KIB,              /* of the request line or a field, with its end: RFC 9112 recommends 8000 */
     HTTP_METHOD_MAX = 32,                 /* the longest registered one has 17 characters */
     HTTP_FIELDS_MAX = 100,                /* browsers behind two proxies send 40 */
@@ -21,8 +20,8 @@ enum {
     HTTP_CHUNK_EXTENSIONS_MAX = 4 * KIB,  /* of one body: many small chunks must not carry many times their data */
     HTTP_TRAILERS_MAX = 4 * KIB,          /* they are checked and dropped */
     HTTP_READ_MIN = 2 * KIB,              /* memory of a request when it begins: most fit whole */
-    HTTP_SLOTS_MAX = 16 * KIB,            /* connections of one server: 200 bytes each while idle */
-    HTTP_SLOTS_PER_PEER_MAX = 12 * KIB,   /* of one address, which may be a proxy in front of everybody */
+    HTTP_CONNECTIONS_MAX = 16 * KIB,      /* of one server: some 150 bytes each while idle */
+    HTTP_CONNECTIONS_PER_PEER_MAX = 12 * KIB, /* of one address, which may be a proxy in front of everybody */
     HTTP_FILES_RESERVED = 128,            /* descriptors that connections leave for everything else */
     HTTP_RATE_MIN = 4 * KIB,              /* bytes a second: slower senders and readers are cut off after the grace */
     HTTP_BODY_GRACE_MS = 10 * 1000,       /* a link that recovers from lost packets */
@@ -32,16 +31,13 @@ enum {
     HTTP_EVENTS_PER_TURN_MAX = 256,       /* connections that are served before other work gets its turn */
     HTTP_REQUESTS_PER_TURN_MAX = 16,      /* of one connection that sends them ahead of the answers */
     HTTP_GATHER_MAX = 16 * KIB,           /* small pieces of a stream that are sent at once */
-    HTTP_CONNECTIONS_MAX = 4096,          /* about 10 KiB each while idle */
     HTTP_IDLE_TIMEOUT_S = 75,             /* longer than the usual 60 s of load balancers */
     HTTP_HEAD_TIMEOUT_MS = 10 * 1000,     /* a head fits in one packet; slower is an attack or a dead link */
-    HTTP_BODY_TIMEOUT_MS = 30 * 1000,     /* 1 MiB at 280 kbit/s */
-    HTTP_REPLY_TIMEOUT_MS = 60 * 1000,    /* a client that reads slowly must not hold a buffer forever */
     HTTP_REQUEST_ARENA_MAX = 4 * MIB,     /* parsed values and texts of one request, without its response */
     HTTP_REPLY_MAX = 8 * MIB,             /* a page of 200 runs with large inputs; any one run fits */
     HTTP_STREAM_STALL_MS = 15 * 1000,     /* a client that reads nothing for so long is disconnected; it can resume */
     HTTP_STREAM_SOCKET_BYTES = 64 * KIB,  /* kernel buffer of one client: a thousand take 64 MiB, not gigabytes */
-    HTTP_STREAMS_MAX = 2048,              /* half of the connections: the rest is for requests and workers */
+    HTTP_STREAMS_MAX = 2048,              /* each holds a subscription: the rest of the connections is for requests and workers */
     HTTP_STREAM_PULSE_MS = 15 * 1000,     /* a comment this often keeps proxies from closing the stream and reveals dead links */
     HTTP_QUERY_PARAMS_MAX = 16,
     HTTP_REPLY_HEADERS_MAX = 12,

@@ -1,8 +1,8 @@
-/* HTTP/1.1 for the rest of pawl: a parsed request goes in, a reply comes out, now or later. The
- * only layer that knows libmicrohttpd. Everything runs on one thread, the one that calls
- * http_server_turn().
+/* HTTP/1.1 for the rest of pawl: a parsed request goes in, a reply comes out, now or later.
+ * Everything runs on one thread, the one that calls http_server_turn().
  *
- * Every error is problem+json, also those that libmicrohttpd's parser finds. */
+ * Every error is problem+json, also those that the parser finds. A request that could be read in
+ * two ways is refused, and its connection closed. */
 #ifndef PAWL_HTTP_HTTP_H
 #define PAWL_HTTP_HTTP_H
 

@@ -22,7 +22,7 @@ enum state {
     AT_END,
 };
 
-static_assert(HTTP_PARSED_HEAD_MAX <= UINT16_MAX, "positions fit into a span");
+static_assert(HTTP_HEAD_MAX <= UINT16_MAX, "positions fit into a span");
 static_assert(HTTP_BODY_DISCARD_MAX <= UINT32_MAX / 16, "lengths do not overflow");
 
 enum err parse_fault_err(enum parse_fault fault)
@@ -259,14 +259,14 @@ static enum parse_fault too_long(const struct head *h)
     bool in_fields = h->state >= AT_LINE;
     if (h->at - h->line == HTTP_LINE_MAX)
         return in_fields ? PARSE_FIELD_LONG : PARSE_TARGET_LONG;
-    return h->at == HTTP_PARSED_HEAD_MAX ? PARSE_HEAD_LONG : PARSE_FINE;
+    return h->at == HTTP_HEAD_MAX ? PARSE_HEAD_LONG : PARSE_FINE;
 }
 
 enum parse_status head_parse(struct head *h, const char *bytes, size_t len)
 {
     assert(h->state != AT_END && h->fault == PARSE_FINE && h->at <= len);
     while (h->at < len) {
-        size_t limit = MIN(len, (size_t)MIN(h->line + HTTP_LINE_MAX, HTTP_PARSED_HEAD_MAX));
+        size_t limit = MIN(len, (size_t)MIN(h->line + HTTP_LINE_MAX, HTTP_HEAD_MAX));
         h->fault = step(h, bytes, limit);
         if (h->fault == PARSE_FINE && h->state != AT_END)
             h->fault = too_long(h);

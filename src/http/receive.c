@@ -196,7 +196,7 @@ static size_t room_for(const struct request *r, const struct conn *c)
         return r->in_cap;
     size_t doubled = MAX(2 * r->in_cap, (size_t)HTTP_READ_MIN);
     if (c->phase != CONN_BODY)
-        return MIN(doubled, (size_t)HTTP_PARSED_HEAD_MAX);
+        return MIN(doubled, (size_t)HTTP_HEAD_MAX);
     return r->head.chunked ? doubled : MIN(doubled, (size_t)r->head.size + r->head.length);
 }
 

@@ -24,7 +24,7 @@ static size_t connections_max(void)
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur <= 2 * HTTP_FILES_RESERVED)
         return HTTP_FILES_RESERVED;
-    return (size_t)MIN(files.rlim_cur - HTTP_FILES_RESERVED, (rlim_t)HTTP_SLOTS_MAX);
+    return (size_t)MIN(files.rlim_cur - HTTP_FILES_RESERVED, (rlim_t)HTTP_CONNECTIONS_MAX);
 }
 
 static enum err no_memory(struct problem *p)
@@ -159,7 +159,7 @@ static void turn_away(struct http_server *s, int fd)
 
 static bool has_room(struct http_server *s, const struct peer *peer)
 {
-    if (peer_count(peer) > HTTP_SLOTS_PER_PEER_MAX && !evict(s, peer))
+    if (peer_count(peer) > HTTP_CONNECTIONS_PER_PEER_MAX && !evict(s, peer))
         return false;
     return s->conn_count < s->conn_max || evict(s, NULL);
 }

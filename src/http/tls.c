@@ -90,7 +90,7 @@ static enum err load(SSL_CTX *ctx, const struct tls_files *files, struct problem
         return report(p, "Cannot read the certificate", files->cert);
     if (SSL_CTX_use_PrivateKey_file(ctx, files->key, SSL_FILETYPE_PEM) != 1 ||
         SSL_CTX_check_private_key(ctx) != 1) /* of another kind than the certificate's */
-        return report(p, "Cannot use the key", files->key);
+        return report(p, "The certificate cannot be used with the key", files->key);
     return load_clients(ctx, files->client_ca, p);
 }
 

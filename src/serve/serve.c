@@ -71,8 +71,12 @@ static const struct option OPTIONS[] = {
      .variable = "PAWL_TLS_CERT"},
     {.name = "tls-key",
      .value = "FILE",
-     .help = "PEM private key of the certificate",
+     .help = "PEM private key of the certificate; SIGHUP reads both again",
      .variable = "PAWL_TLS_KEY"},
+    {.name = "tls-client-ca",
+     .value = "FILE",
+     .help = "PEM certificates of CAs; accept only clients with a certificate of one of them",
+     .variable = "PAWL_TLS_CLIENT_CA"},
     {.name = "log",
      .kind = OPTION_CHOICE,
      .choices = "text|json",
@@ -144,6 +148,7 @@ static enum serve_exit serve(const struct options *o, bool dev)
         .bus_queues = options_text(o, "bus-queues"),
         .tls_cert = options_text(o, "tls-cert"),
         .tls_key = options_text(o, "tls-key"),
+        .tls_client_ca = options_text(o, "tls-client-ca"),
         .root_key = getenv("PAWL_ROOT_KEY"),
         .wal_bytes_max = options_number(o, "wal-max-mib", 0) * MIB,
         .dev = dev,
@@ -192,6 +197,8 @@ static enum err check_options(const struct options *o, bool dev, struct problem 
                            "--bus-creds, --bus-ca and --bus-queues need --bus");
     if (options_has(o, "tls-cert") != options_has(o, "tls-key"))
         return problem_set(p, ERR_FIELD_INVALID, "--tls-cert and --tls-key need each other");
+    if (options_has(o, "tls-client-ca") && !options_has(o, "tls-cert"))
+        return problem_set(p, ERR_FIELD_INVALID, "--tls-client-ca needs --tls-cert and --tls-key");
     const char *listen = options_text(o, "listen");
     if (dev && !options_has(o, "dev-insecure") && !http_is_loopback(listen))
         return problem_set(p, ERR_FIELD_INVALID,

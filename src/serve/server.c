@@ -166,6 +166,7 @@ static enum err start(struct server *s, const struct server_config *config, stru
         .listen = config->listen,
         .tls_cert = config->tls_cert,
         .tls_key = config->tls_key,
+        .tls_client_ca = config->tls_client_ca,
         .env = &ENV_SYSTEM,
         .metrics = s->metrics,
         .handler = api_handle,

@@ -1,6 +1,8 @@
 """How the server is started: flags and their variables, mistakes, addresses, TLS."""
 import http.client
+import pathlib
 import re
+import signal
 import ssl
 import subprocess
 import threading
@@ -42,7 +44,7 @@ def serve(tmp_path):
 
 def test_every_flag_has_its_variable():
     listed = flags()
-    assert set(listed) == {"--listen", "--metrics-listen", "--store", "--gate", "--bus", "--bus-creds", "--bus-ca", "--bus-queues", "--dev", "--dev-insecure", "--allow-private-addresses", "--tls-cert", "--tls-key", "--log", "--log-level", "--wal-max-mib"}
+    assert set(listed) == {"--listen", "--metrics-listen", "--store", "--gate", "--bus", "--bus-creds", "--bus-ca", "--bus-queues", "--dev", "--dev-insecure", "--allow-private-addresses", "--tls-cert", "--tls-key", "--tls-client-ca", "--log", "--log-level", "--wal-max-mib"}
     for flag, (_, variable) in listed.items():
         assert variable == "PAWL_" + flag[2:].replace("-", "_").upper()
 
@@ -70,7 +72,7 @@ MISTAKES = [
     (("--colour",), "--colour"), (("--listen",), "--listen"), (("now",), "now"), (("--dev=yes",), "--dev"), (("--log", "xml"), "xml"),
     (("--log-level", "loud"), "loud"), (("--wal-max-mib", "0"), '"0"'), (("--wal-max-mib", "-5"), '"-5"'), (("--wal-max-mib", "many"), "many"),
     (("--gate", "redis://127.0.0.1"), "redis"), (("--bus", "redis://127.0.0.1"), "nats://"), (("--bus", "nats://127.0.0.1,"), "nats://"), (("--bus-queues", "q"), "--bus"), (("--bus-creds", "f"), "--bus"),
-    (("--bus", "nats://127.0.0.1", "--bus-queues", "a,,b"), "queues"), (("--tls-cert", "x"), "--tls-key"), (("--tls-key", "x"), "--tls-cert"),
+    (("--bus", "nats://127.0.0.1", "--bus-queues", "a,,b"), "queues"), (("--tls-cert", "x"), "--tls-key"), (("--tls-key", "x"), "--tls-cert"), (("--tls-client-ca", "x"), "--tls-cert"),
 ]
 
 
@@ -257,6 +259,55 @@ def test_a_bad_certificate_exits_1_and_says_so(tmp_path, pem, cert, key):
     names = {"missing": str(tmp_path / "missing"), "garbage": str(tmp_path / "garbage"), "empty": str(tmp_path / "empty"), "of another": pem("stranger")[1]}
     r = pawl("serve", "--dev", "--listen", "127.0.0.1:0", "--tls-cert", names.get(cert, good[0]), "--tls-key", names.get(key, good[1]), cwd=tmp_path)
     assert r.code == 1 and r.out == "" and re.search("certificate|missing|empty", r.err), r
+
+
+def served_certificate(server):
+    return ssl.get_server_certificate(("127.0.0.1", server.port), timeout=harness.PATIENCE_S).strip()
+
+
+def test_sighup_reads_the_certificate_again(serve, pem, tmp_path):
+    cert, key = tmp_path / "cert", tmp_path / "key"
+
+    def put(name):
+        for source, to in zip(pem(name), (cert, key)):
+            to.write_text(pathlib.Path(source).read_text())
+
+    put("server")
+    server = serve("--listen", "127.0.0.1:0", "--dev", "--tls-cert", str(cert), "--tls-key", str(key))
+    conn = https(server, pem("server")[0])
+    conn.request("GET", "/healthz")
+    assert conn.getresponse().read()
+    put("renewed")
+    server.process.send_signal(signal.SIGHUP)
+    renewed = pathlib.Path(pem("renewed")[0]).read_text().strip()
+    harness.wait_until(lambda: served_certificate(server) == renewed, "the renewed certificate is served")
+    conn.request("GET", "/healthz")  # what was connected goes on
+    assert conn.getresponse().status == 200
+    conn.close()
+    key.write_text("nonsense")
+    server.process.send_signal(signal.SIGHUP)
+    harness.wait_until(lambda: "cannot reload the certificate" in server.log(), "the failure is logged")
+    assert served_certificate(server) == renewed
+
+
+def test_only_clients_with_a_certificate_of_the_ca_are_served(serve, pem):
+    cert, key = pem("server")
+    server = serve("--listen", "127.0.0.1:0", "--dev", "--tls-cert", cert, "--tls-key", key, "--tls-client-ca", pem("friend")[0])
+
+    def ask(name):
+        trust = ssl.create_default_context(cafile=cert)
+        if name:
+            trust.load_cert_chain(*pem(name))
+        conn = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=harness.PATIENCE_S, context=trust)
+        conn.request("GET", "/healthz")
+        status = conn.getresponse().status
+        conn.close()
+        return status
+
+    assert ask("friend") == 200
+    for name in ("stranger", None):
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            ask(name)
 
 
 def test_a_tls_server_drains_too(secure, pem):

@@ -174,7 +174,7 @@ def test_any_other_type_is_415(api, held, path, media_type):
 
 @pytest.mark.parametrize("path", [
     "/nothing", "/api", "/api/v1", "/api/v1/", "/api/v2/runs", "/api/v1/runs/", "/api/v1/runs//events", "//healthz", "/healthz/",
-    "/HEALTHZ", "/api/v1/runs/x/y/z", "/api/v1/../healthz", "/%68ealthz", "/healthz#part", "*",
+    "/HEALTHZ", "/api/v1/runs/x/y/z", "/api/v1/../healthz", "/%68ealthz",
 ])
 def test_an_unknown_path_is_404(dev_server, path):
     assert_problem(rawhttp.exchange(dev_server.port, rawhttp.request("GET", path)), 404, "NOT_FOUND")

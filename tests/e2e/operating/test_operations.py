@@ -56,6 +56,7 @@ MUST_EXIST = {
     "pawl_jobs": ("gauge", {"queue", "state"}),
     "pawl_outbox_depth": ("gauge", set()),
     "pawl_http_request_duration_seconds": ("histogram", {"route", "status"}),
+    "pawl_http_connections_dropped_total": ("counter", {"reason"}),
 }
 
 

@@ -4,9 +4,10 @@
 #include "api/api.h"
 #include "base/chance.h"
 #include "base/log.h"
-#include "http/internal.h"
+#include "http/parse.h"
 #include "inline_threads.h"
 #include "kept_store.h"
+#include "memory_http.h"
 #include "runtime/engine.h"
 #include "store/db.h"
 #include "template.h"
@@ -26,8 +27,7 @@ static struct {
     struct metrics *metrics;
     struct engine *engine;
     struct api *keys, *dev;
-    struct http_server http;
-    struct request *stream; /* one that is left open; NULL: none */
+    struct memory_request *stream; /* one that is left open; NULL: none */
     bool damage;
 } s;
 
@@ -86,7 +86,6 @@ bool fuzz_server_try_open(uint64_t seed)
     struct api_config dev = {s.engine, s.metrics, &s.env, "127.0.0.1:7295"};
     s.keys = api_new(&keys);
     s.dev = api_new(&dev);
-    s.http.config.env = &s.env;
     return true;
 }
 
@@ -105,19 +104,10 @@ static void turn(void)
     engine_round_end(s.engine);
 }
 
-static void end_request(struct request *r)
-{
-    if (r->reply.file_fd > 0)
-        close(r->reply.file_fd);
-    r->connection = NULL;
-    stream_over(r);
-    http_request_drop(&r->pub);
-}
-
 static void end_stream(void)
 {
     if (s.stream != NULL)
-        end_request(s.stream);
+        memory_request_over(s.stream);
     s.stream = NULL;
 }
 
@@ -160,7 +150,7 @@ static enum err err_of_code(struct str code)
     return ERR_INTERNAL;
 }
 
-static enum err check_problem(const struct request *r, const json_t *json)
+static enum err check_problem(const struct memory_request *r, const json_t *json)
 {
     enum err e = err_of_code(json_str(json_object_get(json, "code")));
     assert(err_http_status(e) == r->reply.status);
@@ -192,7 +182,7 @@ static const char *id_of(struct str path)
     return str_starts_with(path, STR("/api/v1/runs")) ? "run_id" : NULL;
 }
 
-static struct fuzz_answer answer_of(const struct request *r)
+static struct fuzz_answer answer_of(const struct memory_request *r)
 {
     const struct http_reply *reply = &r->reply;
     struct fuzz_answer a = {.status = reply->status};
@@ -218,7 +208,7 @@ static struct fuzz_answer answer_of(const struct request *r)
 }
 
 /* What is there of a stream by now. One that has more to come stays open until the next one. */
-static void read_stream(struct request *r)
+static void read_stream(struct memory_request *r)
 {
     enum http_piece got = HTTP_PIECE;
     for (int i = 0; i < 64 && got == HTTP_PIECE; i++) {
@@ -251,62 +241,62 @@ struct fuzz_request fuzz_request(const char *method, struct str target, struct s
     return r;
 }
 
-/* As the http layer does when a head has come. */
-static struct request *receive(const struct fuzz_request *from)
+/* What the parser says of such a head. */
+static enum parse_fault head_fault(const struct fuzz_request *from)
 {
-    static char connection; /* there is one; nothing else is asked of it */
-    struct request *r = calloc(1, sizeof(*r));
-    assert(r != NULL);
-    r->server = &s.http;
-    r->connection = (struct MHD_Connection *)(void *)&connection;
-    r->holders = 1;
-    arena_init(&r->pub.arena, HTTP_REQUEST_ARENA_MAX);
-    buf_init(&r->body, HTTP_BODY_MAX);
-    buf_put(&r->body, from->body);
-    r->pub.begun_ns = s.mono_ns;
-    (void)str_cut(arena_str(&r->pub.arena, from->target), '?', &r->pub.path, &r->pub.query);
-    r->pub.method = arena_str(&r->pub.arena, from->method);
-    r->pub.peer = STR("192.0.2.1");
-    r->pub.body = buf_str(&r->body);
-    r->headers = arena_alloc(&r->pub.arena, sizeof(from->headers));
-    for (size_t i = 0; i < from->header_count; i++)
-        r->headers[i] = (struct http_param){arena_str(&r->pub.arena, from->headers[i].name),
-                                            arena_str(&r->pub.arena, from->headers[i].value)};
-    r->header_count = from->header_count;
-    request_set_trace(r);
-    return r;
+    struct head h;
+    struct buf text;
+    buf_init(&text, MIB);
+    buf_put(&text, from->method);
+    buf_put_char(&text, ' ');
+    buf_put(&text, from->target);
+    buf_put(&text, STR(" HTTP/1.1\r\n"));
+    for (size_t i = 0; i < from->header_count; i++) {
+        buf_put(&text, from->headers[i].name);
+        buf_put(&text, STR(": "));
+        buf_put(&text, from->headers[i].value);
+        buf_put(&text, STR("\r\n"));
+    }
+    buf_put(&text, STR("\r\n"));
+    assert(buf_ok(&text));
+    head_begin(&h);
+    enum parse_status got = head_parse(&h, text.ptr, text.len);
+    bool whole = got == PARSE_DONE && h.size == text.len; /* a value may hold a line's end */
+    enum parse_fault fault = whole ? PARSE_FINE : PARSE_REQUEST_LINE;
+    buf_release(&text);
+    return got == PARSE_REFUSED ? h.fault : fault;
 }
 
-static void refuse_head(struct request *r, const char *fault)
+static void refuse_head(struct memory_request *r, enum parse_fault fault)
 {
     struct problem p;
     problem_init(&p);
-    (void)problem_set(&p, ERR_BAD_REQUEST, "%s", fault);
+    (void)problem_set(&p, parse_fault_err(fault), "%s", parse_fault_detail(fault));
     http_send_problem(&r->pub, &p, STR_NONE, NULL);
     problem_release(&p);
 }
 
-static void handle(struct request *r, enum fuzz_door door)
+static void handle(struct memory_request *r, const struct fuzz_request *from)
 {
-    const char *fault = head_fault(r, "HTTP/1.1");
-    if (fault != NULL)
+    enum parse_fault fault = head_fault(from);
+    if (fault != PARSE_FINE)
         refuse_head(r, fault);
-    else if (door == DOOR_ASIDE)
+    else if (from->door == DOOR_ASIDE)
         api_handle_aside(s.keys, &r->pub);
     else
-        api_handle(door == DOOR_DEV ? s.dev : s.keys, &r->pub);
+        api_handle(from->door == DOOR_DEV ? s.dev : s.keys, &r->pub);
 }
 
 /* Some refusals are noted in the timeline of a job, on purpose; and before a key is shown, waiting
  * counts of replays are written. */
-static bool may_note(const struct request *r)
+static bool may_note(const struct memory_request *r)
 {
     return str_starts_with(r->pub.path, STR("/api/v1/idempotency-keys/")) ||
            str_starts_with(r->pub.path, STR("/api/v1/jobs")) ||
            str_starts_with(r->pub.path, STR("/api/v1/approvals"));
 }
 
-static void until_answered(struct request *r)
+static void until_answered(struct memory_request *r)
 {
     for (int i = 0; !r->answered; i++) {
         assert(i < WAIT_TURNS_MAX && "a request that is never answered");
@@ -317,21 +307,22 @@ static void until_answered(struct request *r)
 }
 
 /* The answer was sent, or could not be sent whole. */
-static void deliver(struct request *r, bool hangs_up)
+static void deliver(struct memory_request *r, bool hangs_up)
 {
     if (hangs_up && r->pub.unsent != NULL)
         r->pub.unsent(r->pub.user);
-    if (r->streams && r->source != NULL && !hangs_up)
+    if (r->source != NULL && !hangs_up)
         read_stream(r);
     else
-        end_request(r);
+        memory_request_over(r);
 }
 
 struct fuzz_answer fuzz_ask(const struct fuzz_request *from)
 {
-    struct request *r = receive(from);
+    struct memory_request *r = memory_request_new(&s.env, from->method, from->target, from->body,
+                                                  from->headers, from->header_count);
     int64_t before = db_changes(inline_writer_db());
-    handle(r, from->door);
+    handle(r, from);
     bool refused = r->answered && r->reply.status >= 400 && r->reply.status < 500;
     if (refused && !may_note(r))
         assert(db_changes(inline_writer_db()) == before && "a refusal that has changed something");

@@ -1,6 +1,6 @@
 /* A whole pawl in one thread, for fuzz programs: the real api, engine, core and store, on a file in
- * memory and a clock that the program moves. Only the threads (inline_threads.h), the sockets and
- * libmicrohttpd's parser are left out. Every run begins with the rows of one template, in which
+ * memory and a clock that the program moves. Only the threads (inline_threads.h) and the sockets
+ * (memory_http.h) are left out. Every run begins with the rows of one template, in which
  * every kind of row occurs.
  *
  * Every answer is checked: there is exactly one, its status is in the table of errors, a problem

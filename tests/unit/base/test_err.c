@@ -120,44 +120,6 @@ static void the_codes_of_the_contract_have_their_statuses(void **state)
     }
 }
 
-static void a_bare_status_finds_an_entry_of_that_status(void **state)
-{
-    (void)state;
-    for (enum err e = FIRST_FAILURE; e < ERR_COUNT; e++)
-        assert_int_equal(err_http_status(err_of_http_status(err_http_status(e))),
-                         err_http_status(e));
-}
-
-/* Those that an HTTP parser hands out by itself must find the general entry, not one that speaks of
- * a resource. */
-static void a_parsers_status_finds_the_general_entry(void **state)
-{
-    (void)state;
-    static const struct {
-        int http;
-        enum err err;
-    } ROWS[] = {
-        {400, ERR_BAD_REQUEST},       {404, ERR_NOT_FOUND},    {405, ERR_METHOD_NOT_ALLOWED},
-        {413, ERR_BODY_TOO_LARGE},    {414, ERR_URI_TOO_LONG}, {415, ERR_MEDIA_TYPE},
-        {431, ERR_HEADERS_TOO_LARGE}, {500, ERR_INTERNAL},     {503, ERR_OVERLOADED},
-        {505, ERR_HTTP_VERSION},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(ROWS); i++)
-        assert_int_equal(err_of_http_status(ROWS[i].http), ROWS[i].err);
-}
-
-static void an_unlisted_status_falls_back_to_its_class(void **state)
-{
-    (void)state;
-    assert_int_equal(err_of_http_status(418), ERR_BAD_REQUEST);
-    assert_int_equal(err_of_http_status(499), ERR_BAD_REQUEST);
-    assert_int_equal(err_of_http_status(502), ERR_INTERNAL);
-    assert_int_equal(err_of_http_status(599), ERR_INTERNAL);
-    /* No failure is ever reported as a success. */
-    for (int status = -1; status < 700; status++)
-        assert_int_not_equal(err_of_http_status(status), ERR_OK);
-}
-
 static void ask_past_the_table(void)
 {
     (void)err_code(ERR_COUNT);
@@ -320,9 +282,6 @@ int main(void)
         cmocka_unit_test(a_refusal_about_another_object_is_damage),
         cmocka_unit_test(a_refusal_after_a_change_is_a_bug),
         cmocka_unit_test(the_codes_of_the_contract_have_their_statuses),
-        cmocka_unit_test(a_bare_status_finds_an_entry_of_that_status),
-        cmocka_unit_test(a_parsers_status_finds_the_general_entry),
-        cmocka_unit_test(an_unlisted_status_falls_back_to_its_class),
         cmocka_unit_test(an_error_past_the_table_stops_the_program),
         cmocka_unit_test(a_fresh_problem_is_none),
         cmocka_unit_test(setting_a_problem_returns_its_error),

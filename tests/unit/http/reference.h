@@ -132,7 +132,7 @@ static inline int ref_peek(struct ref_in *in)
 
 static inline void ref_check_head_limit(struct ref_in *in)
 {
-    if (in->at == HTTP_PARSED_HEAD_MAX)
+    if (in->at == HTTP_HEAD_MAX)
         ref_refuse(in, ERR_HEADERS_TOO_LARGE);
 }
 

@@ -296,7 +296,7 @@ static void lines_and_heads_have_a_longest_length(void **state)
     assert_int_equal(fault_of_lengths(16, whole, 1), PARSE_FINE);
     whole[0]++;
     assert_int_equal(fault_of_lengths(16, whole, 1), PARSE_FIELD_LONG);
-    size_t rest = HTTP_PARSED_HEAD_MAX - 2 * KIB - strlen("Host: a\r\n\r\n") - HTTP_LINE_MAX;
+    size_t rest = HTTP_HEAD_MAX - 2 * KIB - strlen("Host: a\r\n\r\n") - HTTP_LINE_MAX;
     size_t both[] = {HTTP_LINE_MAX, rest};
     assert_int_equal(fault_of_lengths(2 * KIB, both, 2), PARSE_FINE);
     both[1]++;
