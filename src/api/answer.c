@@ -152,6 +152,12 @@ bool answer_is_awaited(const struct op *op)
     return http_is_connected(c->req) && caller_key_holds(c);
 }
 
+void answer_disconnected(void *user)
+{
+    struct call *c = user;
+    engine_caller_left(c->api->config.engine, &c->op);
+}
+
 static void answer_unsent(void *user)
 {
     struct call *c = user;

@@ -13,5 +13,7 @@ MUST_CHECK enum err answer_reserve(struct call *c);
 void answer_done(struct op *op);
 void answer_timed_out(struct op *op);
 bool answer_is_awaited(const struct op *op);
+/* Called with the call when the client has left before its answer. */
+void answer_disconnected(void *user);
 
 #endif

@@ -131,6 +131,7 @@ static void through_engine(struct call *c)
         return;
     }
     http_request_hold(c->req); /* until answer_done() */
+    c->req->disconnected = answer_disconnected;
     body_read(c, submit);
 }
 

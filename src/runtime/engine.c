@@ -239,6 +239,11 @@ static void submit_own(void *ctx, struct op *op)
     to_writer(ctx, op);
 }
 
+void engine_caller_left(struct engine *e, const struct op *op)
+{
+    waiters_leave(e->parts.waiters, op);
+}
+
 void engine_give_back(struct engine *e, struct op *op)
 {
     if (op->err == ERR_OK && op->idem.key.len == 0)

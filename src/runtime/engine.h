@@ -41,6 +41,9 @@ void engine_read_body(struct engine *engine, struct op *op, struct body_task *ta
 /* Calls task->run() on that thread; it frees the body that was read, and the task. */
 void engine_free_body(struct engine *engine, struct body_task *task);
 
+/* The caller of an op that is not answered yet has disconnected: if it waits for something, it is
+ * answered at once, for nobody. */
+void engine_caller_left(struct engine *engine, const struct op *op);
 /* For an op whose answer did not reach its caller: releases the claimed jobs at once. An op with an
  * idempotency key keeps its jobs, because a retry gets the same answer. */
 void engine_give_back(struct engine *engine, struct op *op);

@@ -296,3 +296,35 @@ void waiters_tick(struct waiters *w, int64_t mono_ms, bool all)
         ask(w, r);
     }
 }
+
+/* True when the op was a waiting claim. */
+static bool leave_claims(struct waiters *w, const struct op *op)
+{
+    struct op **at = &w->claims;
+    while (*at != NULL && *at != op)
+        at = &(*at)->next;
+    struct op *found = *at;
+    if (found == NULL)
+        return false;
+    remove_claim(w, at);
+    w->hooks.give_up(w->hooks.ctx, found);
+    return true;
+}
+
+void waiters_leave(struct waiters *w, const struct op *op)
+{
+    if (leave_claims(w, op))
+        return;
+    HASH_MAP_WALK (&w->asking, e) {
+        struct asking *r = asking_of(e);
+        if (r->op != op)
+            continue;
+        r->last = true;
+        if (r->asking)
+            return; /* the read under way ends the wait */
+        struct op *found = r->op;
+        remove_asking(w, r);
+        w->hooks.give_up(w->hooks.ctx, found);
+        return;
+    }
+}

@@ -34,6 +34,8 @@ MUST_CHECK bool waiters_answer(struct waiters *w, struct op *question);
 /* Ends waits whose time is over, and claims whose callers have disconnected; with `all`, every
  * wait. */
 void waiters_tick(struct waiters *w, int64_t mono_ms, bool all);
+/* The caller of this op has disconnected: if it waits, its wait is over. */
+void waiters_leave(struct waiters *w, const struct op *op);
 size_t waiters_count(const struct waiters *w);
 
 #endif

@@ -52,6 +52,63 @@ static void a_job_passes_by_callers_that_have_gone(void **state)
     call_release(&here);
 }
 
+static void a_claim_whose_caller_leaves_is_over_at_once(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    struct call claims[3];
+    for (size_t i = 0; i < ARRAY_LEN(claims); i++) {
+        wait_init(&claims[i], fixture, "worker", is_here);
+        submit(&claims[i]);
+    }
+    settle(fixture);
+    engine_caller_left(fixture->engine, &claims[1].op);
+    assert_true(claims[1].done && !claims[0].done && !claims[2].done);
+    engine_caller_left(fixture->engine, &claims[2].op);
+    assert_true(claims[2].done && !claims[0].done);
+    (void)start(fixture, "w");
+    while (!claims[0].done)
+        fixture_round(fixture);
+    assert_true(claims[0].op.answer.handed.len > 0);
+    for (size_t i = 0; i < ARRAY_LEN(claims); i++)
+        call_release(&claims[i]);
+}
+
+static void a_start_whose_caller_leaves_no_longer_waits_for_the_end(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    struct call begun[2];
+    for (size_t i = 0; i < ARRAY_LEN(begun); i++) {
+        start_init(&begun[i], fixture, "w");
+        begun[i].op.wait_ms = 20000;
+        submit(&begun[i]);
+    }
+    settle(fixture);
+    assert_true(!begun[0].done && !begun[1].done);
+    engine_caller_left(fixture->engine, &begun[1].op);
+    assert_true(begun[1].done && !begun[0].done);
+    assert_false(begun[1].op.answer.run_over);
+    engine_caller_left(fixture->engine, &begun[0].op);
+    assert_true(begun[0].done);
+    for (size_t i = 0; i < ARRAY_LEN(begun); i++)
+        call_release(&begun[i]);
+}
+
+static void an_op_that_does_not_wait_is_left_alone(void **state)
+{
+    struct fixture *fixture = *state;
+    put_workflow(fixture, "w", ONE_TASK);
+    struct call begun;
+    start_init(&begun, fixture, "w");
+    submit(&begun);
+    engine_caller_left(fixture->engine, &begun.op);
+    while (!begun.done)
+        fixture_round(fixture);
+    assert_int_equal(begun.op.err, ERR_OK);
+    call_release(&begun);
+}
+
 static void what_did_not_arrive_is_claimed_by_another_as_the_first_attempt(void **state)
 {
     struct fixture *fixture = *state;
@@ -94,6 +151,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         fixture_test(a_job_passes_by_callers_that_have_gone),
+        fixture_test(a_claim_whose_caller_leaves_is_over_at_once),
+        fixture_test(a_start_whose_caller_leaves_no_longer_waits_for_the_end),
+        fixture_test(an_op_that_does_not_wait_is_left_alone),
         fixture_test(what_did_not_arrive_is_claimed_by_another_as_the_first_attempt),
         fixture_test(under_a_key_nothing_is_given_back),
     };
