@@ -128,7 +128,7 @@ static int few_files(void **state)
     return serving_start(state);
 }
 
-static void a_full_server_drops_who_has_been_idle_longest(void **state)
+static void without_descriptors_who_has_been_idle_longest_goes(void **state)
 {
     struct serving *s = *state;
     enum { FITS = 400 - HTTP_FILES_RESERVED, CLIENTS = 120 };
@@ -163,6 +163,67 @@ static void a_full_server_drops_who_has_been_idle_longest(void **state)
     for (size_t i = 0; i < CLIENTS; i++)
         close(fds[i]);
     close(fd);
+}
+
+/* As many connections as descriptors allow, and these are few while the server starts. */
+static int few_connections(void **state)
+{
+    struct rlimit limit, few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    few = limit;
+    few.rlim_cur = 2 * HTTP_FILES_RESERVED + 1;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    int rc = serving_start(state);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    return rc;
+}
+
+enum { FEW = HTTP_FILES_RESERVED + 1 };
+
+static void busy_connections_are_not_evicted(void **state)
+{
+    struct serving *s = *state;
+    static int fds[FEW];
+    for (size_t i = 0; i < FEW; i++) {
+        fds[i] = client_open(s);
+        client_send(s, fds[i], STR("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"));
+    }
+    assert_int_equal(http_server_connections(s->server), FEW);
+    int more = client_open(s);
+    struct str answer = client_read(s, more, "");
+    has_text(answer, "HTTP/1.1 503 ");
+    has_text(answer, "\"code\":\"OVERLOADED\"");
+    assert_true(dropped(s, "full") == 1);
+    assert_int_equal(http_server_connections(s->server), FEW);
+    close(fds[0]);
+    close(more);
+    settle(s);
+    more = client_open(s);
+    client_send(s, more, STR(GET("/a")));
+    (void)client_read(s, more, "GET /a? ");
+    for (size_t i = 1; i < FEW; i++)
+        close(fds[i]);
+    close(more);
+}
+
+static void silent_connections_are_evicted(void **state)
+{
+    struct serving *s = *state;
+    static int fds[FEW];
+    for (size_t i = 0; i < FEW; i++) {
+        fds[i] = client_open(s);
+        settle(s);
+    }
+    int more = client_open(s);
+    client_send(s, more, STR(GET("/a")));
+    (void)client_read(s, more, "GET /a? ");
+    assert_true(client_is_closed(s, fds[0]));
+    assert_false(client_is_closed(s, fds[1]));
+    assert_true(dropped(s, "evicted") == 1);
+    assert_int_equal(http_server_connections(s->server), FEW);
+    for (size_t i = 0; i < FEW; i++)
+        close(fds[i]);
+    close(more);
 }
 
 /* --- the end --- */
@@ -236,8 +297,12 @@ int main(void)
         serving_test(a_server_that_drains_finishes_what_it_has),
         serving_test(a_server_that_is_freed_closes_what_is_open),
         serving_test(an_address_that_is_taken_is_reported),
-        cmocka_unit_test_setup_teardown(a_full_server_drops_who_has_been_idle_longest, few_files,
+        cmocka_unit_test_setup_teardown(busy_connections_are_not_evicted, few_connections,
                                         serving_stop),
+        cmocka_unit_test_setup_teardown(silent_connections_are_evicted, few_connections,
+                                        serving_stop),
+        cmocka_unit_test_setup_teardown(without_descriptors_who_has_been_idle_longest_goes,
+                                        few_files, serving_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
