@@ -121,12 +121,35 @@ bool streams_wanted(struct call *c)
     return false;
 }
 
+/* Nobody may take the streams of all others. */
+static enum err check_room(struct call *c)
+{
+    size_t of_tenant = 0, of_peer = 0;
+    for (const struct stream *s = c->api->streams; s != NULL; s = s->next) {
+        of_tenant += str_eq(s->call->op.caller.tenant, c->op.caller.tenant);
+        of_peer += str_eq(s->call->req->peer, c->req->peer);
+    }
+    const struct {
+        size_t count;
+        int max;
+        const char *whose;
+    } LIMITS[] = {{c->api->stream_count, HTTP_STREAMS_MAX, "The server"},
+                  {of_peer, HTTP_STREAMS_PER_PEER_MAX, "Your address"},
+                  {of_tenant, HTTP_STREAMS_PER_TENANT_MAX, "The tenant"}};
+    for (size_t i = 0; i < ARRAY_LEN(LIMITS); i++) {
+        if (LIMITS[i].count >= (size_t)LIMITS[i].max)
+            return problem_set(&c->op.problem, ERR_OVERLOADED,
+                               "%s has %d event streams open already", LIMITS[i].whose,
+                               LIMITS[i].max);
+    }
+    return ERR_OK;
+}
+
 static enum err begin(struct call *c, struct stream *s)
 {
-    if (c->api->stream_count >= HTTP_STREAMS_MAX)
-        return problem_set(&c->op.problem, ERR_OVERLOADED,
-                           "The server has %d event streams open already", HTTP_STREAMS_MAX);
-    enum err e = params_read_path(c);
+    enum err e = check_room(c);
+    if (e == ERR_OK)
+        e = params_read_path(c);
     if (e == ERR_OK)
         e = params_read_headers(c);
     if (e != ERR_OK)

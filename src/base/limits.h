@@ -37,7 +37,9 @@ enum {
     HTTP_REPLY_MAX = 8 * MIB,             /* a page of 200 runs with large inputs; any one run fits */
     HTTP_STREAM_STALL_MS = 15 * 1000,     /* a client that reads nothing for so long is disconnected; it can resume */
     HTTP_STREAM_SOCKET_BYTES = 64 * KIB,  /* kernel buffer of one client: a thousand take 64 MiB, not gigabytes */
-    HTTP_STREAMS_MAX = 2048,              /* each holds a subscription: the rest of the connections is for requests and workers */
+    HTTP_STREAMS_MAX = 4096,              /* a quarter of the connections: the rest is for requests and workers */
+    HTTP_STREAMS_PER_PEER_MAX = 3072,     /* of one address, which may be a proxy in front of most */
+    HTTP_STREAMS_PER_TENANT_MAX = 2048,   /* half of them: one tenant's viewers do not shut out the others */
     HTTP_STREAM_PULSE_MS = 15 * 1000,     /* a comment this often keeps proxies from closing the stream and reveals dead links */
     HTTP_QUERY_PARAMS_MAX = 16,
     HTTP_REPLY_HEADERS_MAX = 12,

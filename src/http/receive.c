@@ -58,6 +58,15 @@ static struct str path_of(const struct request *r)
     return str_is(span_str(r->in, r->head.method), "OPTIONS") ? STR("*") : STR("/");
 }
 
+/* OPTIONS *: about the server, not about a resource. */
+static void answer_options(struct request *r)
+{
+    struct http_reply reply;
+    http_reply_init(&reply, 204, STR(""), STR(""));
+    http_reply_add(&reply, "Allow", STR("GET, HEAD, POST, PUT, DELETE, OPTIONS"));
+    http_send(&r->pub, &reply);
+}
+
 static bool dispatch(struct conn *c)
 {
     struct request *r = c->request;
@@ -73,7 +82,10 @@ static bool dispatch(struct conn *c)
     if (!r->head.keep_alive)
         r->last = true;
     r->in_handler = true;
-    config->handler(config->handler_ctx, &r->pub);
+    if (str_is(r->pub.path, "*"))
+        answer_options(r);
+    else
+        config->handler(config->handler_ctx, &r->pub);
     r->in_handler = false;
     return true;
 }

@@ -283,6 +283,8 @@ def test_beyond_so_many_listeners_others_are_refused_and_let_in_when_there_is_ro
             assert listeners(api) == most
             assert_problem(api.get(PATH, tenant="t"), 503, "OVERLOADED", retryable=True)
             assert api.get("/api/v1/runs", tenant="t").status == 200, "there is room for other requests"
+            with listen(server, "other"):
+                assert listeners(api) == most + 1, "there is room for other tenants"
             for sock in subscribers.socks[:10]:
                 subscribers.selector.unregister(sock)
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

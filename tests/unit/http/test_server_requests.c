@@ -90,8 +90,6 @@ static void a_url_as_target_gives_its_path_and_host(void **state)
     size_t count;
     assert_true(str_is(http_header(s->seen[0].req, "host", &count), "inside:1"));
     assert_int_equal(count, 1);
-    client_send(s, fd, STR("OPTIONS http://inside HTTP/1.1\r\nHost: outside\r\n\r\n"));
-    (void)client_read(s, fd, "OPTIONS *? ");
     close(fd);
 }
 
@@ -164,6 +162,21 @@ static void any_status_can_be_sent(void **state)
         has_text(client_read(s, fd, "\r\n\r\nx"), line);
     }
     close(fd);
+}
+
+static void options_about_the_server_are_answered_by_it(void **state)
+{
+    static const char *const TARGETS[] = {"*", "http://inside"};
+    for (size_t i = 0; i < ARRAY_LEN(TARGETS); i++) {
+        char request[128];
+        (void)snprintf(request, sizeof(request),
+                       "OPTIONS %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", TARGETS[i]);
+        struct str answer = ask(*state, request);
+        has_text(answer, "HTTP/1.1 204 No Content\r\n");
+        has_text(answer, "Allow: GET, ");
+    }
+    has_text(ask(*state, "OPTIONS / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"),
+             "OPTIONS /? ");
 }
 
 /* --- bodies --- */
@@ -395,6 +408,7 @@ int main(void)
         serving_test(head_has_the_length_and_no_content),
         serving_test(some_statuses_have_no_content),
         serving_test(any_status_can_be_sent),
+        serving_test(options_about_the_server_are_answered_by_it),
         serving_test(a_body_may_be_as_large_as_the_limit),
         serving_test(a_chunked_body_is_put_together),
         serving_test(a_body_that_is_too_large_is_read_and_refused),
