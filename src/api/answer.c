@@ -2,6 +2,7 @@
 #include "api/answer.h"
 
 #include "api/caller.h"
+#include "api/waiting.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -168,6 +169,8 @@ static void answer_unsent(void *user)
 void answer_done(struct op *op)
 {
     struct call *c = op->owner;
+    if (c->waits)
+        waiting_leave(c->api->waiting, op->caller.tenant);
     bool revoked = op->wait_ms > 0 && !caller_key_holds(c);
     bool hands_out = op->err == ERR_OK && op->answer.handed.len > 0;
     bool lost = op->abandoned || (hands_out && (revoked || !http_is_connected(c->req)));

@@ -8,6 +8,7 @@
 #include "api/params.h"
 #include "api/routes.h"
 #include "api/streams.h"
+#include "api/waiting.h"
 
 struct api *api_new(const struct api_config *config)
 {
@@ -16,18 +17,20 @@ struct api *api_new(const struct api_config *config)
         return NULL;
     api->config = *config;
     api->metrics = metrics_maker_new(api);
-    if (api->metrics == NULL) {
-        free(api);
-        return NULL;
-    }
-    return api;
+    api->waiting = waiting_new();
+    if (api->metrics != NULL && api->waiting != NULL)
+        return api;
+    api_free(api);
+    return NULL;
 }
 
 void api_free(struct api *api)
 {
-    assert(api == NULL || api->streams == NULL);
-    if (api != NULL)
-        metrics_maker_free(api->metrics);
+    if (api == NULL)
+        return;
+    assert(api->streams == NULL);
+    metrics_maker_free(api->metrics);
+    waiting_free(api->waiting);
     free(api);
 }
 
@@ -105,6 +108,10 @@ static enum err check_media_type(struct call *c)
 /* The request has been read. */
 static void submit(struct call *c, enum err e)
 {
+    if (e == ERR_OK && c->op.wait_ms > 0) {
+        e = waiting_join(c->api->waiting, c->op.caller.tenant, &c->op.problem);
+        c->waits = e == ERR_OK; /* until answer_done() */
+    }
     if (e == ERR_OK) {
         engine_submit(c->api->config.engine, &c->op);
         return;

@@ -10,6 +10,7 @@
 struct metrics_maker;
 struct metrics_text;
 struct stream;
+struct waiting;
 
 struct api {
     struct api_config config;
@@ -17,6 +18,7 @@ struct api {
     size_t stream_count;
     int64_t next_pulse_ms;
     struct metrics_maker *metrics;
+    struct waiting *waiting;
     uint64_t key_epoch; /* engine_auth_epoch() when the streams' keys were checked */
 };
 
@@ -25,6 +27,7 @@ struct call {
     struct http_request *req;
     const struct route *route;
     bool aside;                        /* it came to --metrics-listen */
+    bool waits;                        /* it is counted among those that wait */
     struct str params[PARAMS_MAX];     /* the path's variable parts, decoded */
     struct str key;                    /* the caller's API key; ptr NULL: none was needed */
     uint64_t key_epoch;                /* engine_auth_epoch() when it was checked */

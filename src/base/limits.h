@@ -40,6 +40,7 @@ enum {
     HTTP_STREAMS_MAX = 4096,              /* a quarter of the connections: the rest is for requests and workers */
     HTTP_STREAMS_PER_PEER_MAX = 3072,     /* of one address, which may be a proxy in front of most */
     HTTP_STREAMS_PER_TENANT_MAX = 2048,   /* half of them: one tenant's viewers do not shut out the others */
+    WAITING_PER_TENANT_MAX = 8 * KIB,     /* requests that wait, half of the connections: a fleet's workers fit */
     HTTP_STREAM_PULSE_MS = 15 * 1000,     /* a comment this often keeps proxies from closing the stream and reveals dead links */
     HTTP_QUERY_PARAMS_MAX = 16,
     HTTP_REPLY_HEADERS_MAX = 12,
