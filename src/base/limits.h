@@ -26,6 +26,7 @@ enum {
     HTTP_RATE_MIN = 4 * KIB,              /* bytes a second: slower senders and readers are cut off after the grace */
     HTTP_BODY_GRACE_MS = 10 * 1000,       /* a link that recovers from lost packets */
     HTTP_LINGER_MS = 2 * 1000,            /* a refused client that still sends gets this long to read why */
+    HTTP_DROPS_LOG_MS = 10 * 1000,        /* how often dropped connections are logged at most */
     HTTP_SWEEP_MS = 250,                  /* how late a slow client may be cut off */
     HTTP_ACCEPTS_PER_TURN_MAX = 64,       /* before those that are connected get their turn */
     HTTP_EVENTS_PER_TURN_MAX = 256,       /* connections that are served before other work gets its turn */

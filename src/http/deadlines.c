@@ -1,6 +1,8 @@
 /* Connections that the server ends: clients that are slow by the bytes they move, and idle ones. */
 #include "http/internal.h"
 
+#include "base/log.h"
+
 /* What a client that moves HTTP_RATE_MIN bytes a second keeps ahead of. */
 static int64_t by_progress(const struct conn *c, int64_t grace_ms)
 {
@@ -45,6 +47,15 @@ void deadlines_count(struct http_server *s, const char *reason)
 {
     if (s->dropped != NULL)
         metric_add(s->dropped, str_of(reason), STR_NONE, 1);
+    if (strcmp(reason, "idle") == 0)
+        return; /* in the normal course of things */
+    s->drops_unlogged++;
+    if (s->now_ms < s->log_drops_at_ms)
+        return;
+    LOG(LOG_WARN, "dropped connections", LOG_N("count", s->drops_unlogged),
+        LOG_Z("last_reason", reason));
+    s->drops_unlogged = 0;
+    s->log_drops_at_ms = s->now_ms + HTTP_DROPS_LOG_MS;
 }
 
 /* Those that have a deadline. */

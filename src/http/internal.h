@@ -111,8 +111,10 @@ struct http_server {
     bool draining;
     struct metric *durations;
     struct metric *dropped;
-    int64_t date_s; /* the second that `date` names */
-    char date[64];  /* the field with its line end */
+    size_t drops_unlogged;
+    int64_t log_drops_at_ms; /* no earlier */
+    int64_t date_s;          /* the second that `date` names */
+    char date[64];           /* the field with its line end */
     char scratch[HTTP_GATHER_MAX];
     char record[TLS_RECORD_MAX]; /* parts of an answer on their way into one record */
 };
@@ -185,7 +187,7 @@ MUST_CHECK bool stream_keep(struct request *r);
 void deadlines_sweep(struct http_server *s);
 /* Until the next sweep, in milliseconds; -1: nothing to wait for. */
 int deadlines_next_ms(const struct http_server *s);
-/* Counts a connection that the server ends for its own reasons. */
+/* Counts a connection that the server ends for its own reasons, and logs it now and then. */
 void deadlines_count(struct http_server *s, const char *reason);
 
 /* --- peers.c --- */

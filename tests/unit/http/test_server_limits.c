@@ -17,6 +17,51 @@ static double dropped(struct serving *s, const char *reason)
     return value;
 }
 
+/* What is logged while the test runs the server. */
+static int begin_log(FILE **ret)
+{
+    int before = dup(STDERR_FILENO);
+    *ret = tmpfile();
+    assert_non_null(*ret);
+    assert_true(dup2(fileno(*ret), STDERR_FILENO) >= 0);
+    return before;
+}
+
+static struct str end_log(FILE *log, int before)
+{
+    static char text[64 * KIB];
+    assert_true(dup2(before, STDERR_FILENO) >= 0);
+    close(before);
+    rewind(log);
+    size_t len = fread(text, 1, sizeof(text) - 1, log);
+    text[len] = '\0';
+    fclose(log);
+    return (struct str){text, len};
+}
+
+static void dropped_connections_are_logged_now_and_then(void **state)
+{
+    struct serving *s = *state;
+    FILE *file;
+    int before = begin_log(&file);
+    for (int round = 0; round < 3; round++) {
+        int fds[3];
+        for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+            fds[i] = client_open(s);
+            client_send(s, fds[i], STR("BAD\r\n"));
+        }
+        pass_ms(s, HTTP_LINGER_MS);
+        for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+            close(fds[i]);
+        if (round == 1)
+            pass_ms(s, HTTP_DROPS_LOG_MS);
+    }
+    struct str log = end_log(file, before);
+    has_text(log, "dropped connections count=1 last_reason=slow_close");
+    has_text(log, "dropped connections count=6 last_reason=slow_close");
+    has_no_text(log, "count=2");
+}
+
 static void a_client_that_sends_no_head_is_cut_off(void **state)
 {
     struct serving *s = *state;
@@ -288,6 +333,7 @@ static void an_address_that_is_taken_is_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        serving_test(dropped_connections_are_logged_now_and_then),
         serving_test(a_client_that_sends_no_head_is_cut_off),
         serving_test(an_idle_connection_is_closed_after_a_while),
         serving_test(a_body_is_cut_off_by_its_rate),
