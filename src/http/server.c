@@ -48,7 +48,13 @@ static enum err declare_metrics(struct http_server *s, struct problem *p)
         return ERR_OK;
     s->durations = metrics_declare(s->config.metrics, &DURATIONS);
     s->dropped = metrics_declare(s->config.metrics, &DROPPED);
-    return s->durations != NULL && s->dropped != NULL ? ERR_OK : no_memory(p);
+    if (s->durations == NULL || s->dropped == NULL)
+        return no_memory(p);
+    static const char *const REASONS[] = {"idle",      "evicted",     "full",      "slow_head",
+                                          "slow_body", "slow_reader", "slow_close"};
+    for (size_t i = 0; i < ARRAY_LEN(REASONS); i++) /* there from the start, as zero */
+        metric_add(s->dropped, str_of(REASONS[i]), STR_NONE, 0);
+    return ERR_OK;
 }
 
 /* Connections inherit the option: an answer is sent whole, so there is nothing to wait for. */
