@@ -124,6 +124,7 @@ struct http_config {
     struct metrics *metrics; /* NULL: its requests are not counted */
     http_handler *handler;
     void *handler_ctx;
+    size_t connections_per_peer_max; /* 0: HTTP_CONNECTIONS_PER_PEER_MAX */
 };
 
 /* The process must ignore SIGPIPE. */

@@ -100,6 +100,8 @@ enum err http_server_start(const struct http_config *config, struct problem *p,
     if (s == NULL)
         return no_memory(p);
     s->config = *config;
+    if (config->connections_per_peer_max == 0)
+        s->config.connections_per_peer_max = HTTP_CONNECTIONS_PER_PEER_MAX;
     s->listen_fd = s->epoll_fd = -1;
     s->conn_max = connections_max();
     s->now_ms = env_mono_ms(config->env);
@@ -165,7 +167,7 @@ static void turn_away(struct http_server *s, int fd)
 
 static bool has_room(struct http_server *s, const struct peer *peer)
 {
-    if (peer_count(peer) > HTTP_CONNECTIONS_PER_PEER_MAX && !evict(s, peer))
+    if (peer_count(peer) > s->config.connections_per_peer_max && !evict(s, peer))
         return false;
     return s->conn_count < s->conn_max || evict(s, NULL);
 }

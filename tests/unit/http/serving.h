@@ -105,22 +105,18 @@ static inline void seen_drop(struct seen *seen)
     http_request_drop(req);
 }
 
-/* With TLS, if files are given. */
-static inline void serving_open(struct serving *s, const char *cert, const char *key,
-                                const char *client_ca)
+/* The test says what is special about the server: its files for TLS, its limits. */
+static inline void serving_open(struct serving *s, struct http_config config)
 {
     memset(s, 0, sizeof(*s));
     s->env = (struct env){serving_now_us, serving_mono_ns, serving_random, s};
     s->mono_ms = 1000000;
     s->metrics = metrics_new();
-    struct http_config config = {.listen = "127.0.0.1:0",
-                                 .tls_cert = cert,
-                                 .tls_key = key,
-                                 .tls_client_ca = client_ca,
-                                 .env = &s->env,
-                                 .metrics = s->metrics,
-                                 .handler = serving_handle,
-                                 .handler_ctx = s};
+    config.listen = "127.0.0.1:0";
+    config.env = &s->env;
+    config.metrics = s->metrics;
+    config.handler = serving_handle;
+    config.handler_ctx = s;
     struct problem p;
     problem_init(&p);
     (void)signal(SIGPIPE, SIG_IGN);
@@ -132,7 +128,7 @@ static inline void serving_open(struct serving *s, const char *cert, const char 
 static inline int serving_start(void **state)
 {
     static struct serving s;
-    serving_open(&s, NULL, NULL, NULL);
+    serving_open(&s, (struct http_config){0});
     *state = &s;
     return 0;
 }
@@ -188,16 +184,23 @@ static inline void pass_ms(struct serving *s, int64_t ms)
 
 /* --- clients --- */
 
-static inline int client_open(struct serving *s)
+static inline int client_open_from(struct serving *s, const char *address)
 {
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = inet_addr(address)};
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)s->port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
     assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
     return fd;
+}
+
+static inline int client_open(struct serving *s)
+{
+    return client_open_from(s, "127.0.0.1");
 }
 
 /* Sends all, and lets the server take it. */

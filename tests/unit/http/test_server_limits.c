@@ -271,6 +271,69 @@ static void silent_connections_are_evicted(void **state)
     close(more);
 }
 
+/* --- as many as one address may have --- */
+
+enum { PER_PEER = 3 };
+
+static int few_per_peer(void **state)
+{
+    static struct serving s;
+    serving_open(&s, (struct http_config){.connections_per_peer_max = PER_PEER});
+    *state = &s;
+    return 0;
+}
+
+static void an_address_with_too_many_connections_loses_the_one_that_was_idle_longest(void **state)
+{
+    struct serving *s = *state;
+    int other = client_open_from(s, "127.0.0.2"); /* idle for longer than any of them */
+    client_send(s, other, STR(GET("/other")));
+    (void)client_read(s, other, "GET /other? ");
+    int fds[PER_PEER + 1];
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        fds[i] = client_open(s);
+        client_send(s, fds[i], STR(GET("/a")));
+        (void)client_read(s, fds[i], "GET /a? ");
+    }
+    assert_true(client_is_closed(s, fds[0]));
+    assert_false(client_is_closed(s, fds[1]));
+    assert_false(client_is_closed(s, other));
+    assert_int_equal(http_server_connections(s->server), PER_PEER + 1);
+    assert_true(dropped(s, "evicted") == 1);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        close(fds[i]);
+    close(other);
+}
+
+static void an_address_whose_connections_are_all_busy_gets_no_more(void **state)
+{
+    struct serving *s = *state;
+    int fds[PER_PEER];
+    for (size_t i = 0; i < PER_PEER; i++) {
+        fds[i] = client_open(s);
+        client_send(s, fds[i], STR(GET("/later")));
+    }
+    int more = client_open(s);
+    has_text(client_read(s, more, ""), "\"code\":\"OVERLOADED\"");
+    assert_true(dropped(s, "full") == 1);
+    int other = client_open_from(s, "127.0.0.2");
+    client_send(s, other, STR(GET("/other")));
+    (void)client_read(s, other, "GET /other? ");
+    close(fds[0]); /* makes room */
+    settle(s);
+    http_hang_up(s->seen[0].req);
+    close(more);
+    more = client_open(s);
+    client_send(s, more, STR(GET("/a")));
+    (void)client_read(s, more, "GET /a? ");
+    for (size_t i = 1; i < PER_PEER; i++) {
+        http_hang_up(s->seen[i].req);
+        close(fds[i]);
+    }
+    close(other);
+    close(more);
+}
+
 /* --- the end --- */
 
 static void a_server_that_drains_finishes_what_it_has(void **state)
@@ -343,6 +406,11 @@ int main(void)
         serving_test(a_server_that_drains_finishes_what_it_has),
         serving_test(a_server_that_is_freed_closes_what_is_open),
         serving_test(an_address_that_is_taken_is_reported),
+        cmocka_unit_test_setup_teardown(
+            an_address_with_too_many_connections_loses_the_one_that_was_idle_longest, few_per_peer,
+            serving_stop),
+        cmocka_unit_test_setup_teardown(an_address_whose_connections_are_all_busy_gets_no_more,
+                                        few_per_peer, serving_stop),
         cmocka_unit_test_setup_teardown(busy_connections_are_not_evicted, few_connections,
                                         serving_stop),
         cmocka_unit_test_setup_teardown(silent_connections_are_evicted, few_connections,

@@ -12,7 +12,7 @@ static int tls_start(void **state)
 {
     static struct serving s;
     pems_open(&pems, "first", 1);
-    serving_open(&s, pems.cert, pems.key, NULL);
+    serving_open(&s, (struct http_config){.tls_cert = pems.cert, .tls_key = pems.key});
     for (size_t i = 0; i < sizeof(large); i++)
         large[i] = (char)('a' + i % 23);
     *state = &s;
@@ -422,7 +422,8 @@ static void clients_without_the_right_certificate_are_refused(void **state)
     (void)plain;
     pems_open(&friend, "friend", 0);
     pems_open(&stranger, "stranger", 0);
-    serving_open(&s, pems.cert, pems.key, friend.cert);
+    serving_open(&s, (struct http_config){
+                         .tls_cert = pems.cert, .tls_key = pems.key, .tls_client_ca = friend.cert});
     struct pems *const WHO[] = {&friend, &stranger, NULL};
     for (size_t i = 0; i < ARRAY_LEN(WHO); i++) {
         struct client c;
