@@ -306,12 +306,23 @@ struct sim_exchange *sim_http_send(struct sim_http *http, const struct sim_reque
     return x;
 }
 
+/* The handler still has to answer. */
+static void tell_disconnected(struct request *r)
+{
+    void (*disconnected)(void *) = r->pub.disconnected;
+    r->pub.disconnected = NULL;
+    if (disconnected != NULL)
+        disconnected(r->pub.user);
+}
+
 /* The server notices that the client is gone. */
 static void disconnect(struct sim_exchange *x)
 {
     struct request *r = x->request;
     x->cut = true;
-    if (r != NULL && r->source != NULL)
+    if (r != NULL && !r->answered)
+        tell_disconnected(r);
+    else if (r != NULL && r->source != NULL)
         stream_over(r);
 }
 
