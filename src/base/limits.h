@@ -29,6 +29,7 @@ enum {
     HTTP_DROPS_LOG_MS = 10 * 1000,        /* how often dropped connections are logged at most */
     HTTP_SWEEP_MS = 250,                  /* how late a slow client may be cut off */
     HTTP_ACCEPTS_PER_TURN_MAX = 64,       /* before those that are connected get their turn */
+    HTTP_HANDSHAKES_PER_TURN_MAX = 8,     /* of TLS: each costs up to a millisecond, with a key of RSA */
     HTTP_EVENTS_PER_TURN_MAX = 256,       /* connections that are served before other work gets its turn */
     HTTP_REQUESTS_PER_TURN_MAX = 16,      /* of one connection that sends them ahead of the answers */
     HTTP_GATHER_MAX = 16 * KIB,           /* small pieces of a stream that are sent at once */

@@ -195,8 +195,20 @@ static bool step(struct conn *c)
     }
 }
 
+/* A handshake costs as much as many requests: in one turn so many, then the others first. */
+static bool handshake_must_wait(struct conn *c)
+{
+    if (c->tls == NULL || !c->readable || tls_is_open(c->tls))
+        return false;
+    return c->server->handshakes++ >= HTTP_HANDSHAKES_PER_TURN_MAX;
+}
+
 void conn_run(struct conn *c)
 {
+    if (c->phase != CONN_CLOSED && handshake_must_wait(c)) {
+        conn_wake(c);
+        return;
+    }
     for (int i = 0; i < 4 * HTTP_REQUESTS_PER_TURN_MAX; i++) {
         if (!step(c))
             return;

@@ -130,8 +130,8 @@ struct http_config {
 /* The process must ignore SIGPIPE. */
 MUST_CHECK enum err http_server_start(const struct http_config *config, struct problem *p,
                                       struct http_server **ret);
-/* Reads the files of TLS again. What is connected goes on as it is; on failure so does everything.
- */
+/* Reads the files of TLS again, which the server must have. What is connected goes on as it is; on
+ * failure so does everything. */
 MUST_CHECK enum err http_server_reload(struct http_server *server, struct problem *p);
 /* "http://127.0.0.1:7295" */
 const char *http_server_url(const struct http_server *server);

@@ -109,6 +109,7 @@ struct http_server {
     int64_t next_sweep_ms;
     int64_t accept_at_ms; /* no earlier: there were no descriptors left */
     bool draining;
+    int handshakes; /* that were taken further in this turn */
     struct metric *durations;
     struct metric *dropped;
     size_t drops_unlogged;
@@ -148,9 +149,11 @@ MUST_CHECK bool request_reserve(struct request *r, size_t cap);
 /* --- io.c: what goes over a socket --- */
 
 /* Instead of a number of bytes. */
-enum { IO_AGAIN = -1, IO_BROKEN = -2 };
+enum { IO_AGAIN = -1, IO_BROKEN = -2, IO_PLAIN = -3 };
 
-/* 0 at the end of what the client sends. Notes in the connection what the socket says of itself. */
+/* 0 at the end of what the client sends. IO_PLAIN: a client that should speak TLS has sent a
+ * request in plain text, and can be answered in plain text. Notes in the connection what the socket
+ * says of itself. */
 ssize_t io_read(struct conn *c, char *to, size_t len);
 ssize_t io_write(struct conn *c, const struct str *parts, size_t count);
 /* Up to `left` bytes of a file from `at` on. IO_BROKEN also when the file is shorter. */

@@ -60,9 +60,18 @@ static ssize_t plain_send_file(struct conn *c, int fd, int64_t at, int64_t left)
 
 /* --- TLS --- */
 
+static ssize_t become_plain(struct conn *c)
+{
+    tls_conn_free(c->tls);
+    c->tls = NULL;
+    return IO_PLAIN;
+}
+
 /* What the socket is waited for is not always what was wanted of it. */
 static ssize_t tls_read_failed(struct conn *c, ssize_t got)
 {
+    if (got == TLS_PLAIN_HTTP)
+        return become_plain(c);
     c->readable = false;
     c->read_waits = got == TLS_WANTS_WRITE;
     return got == TLS_BROKEN ? IO_BROKEN : IO_AGAIN;

@@ -249,6 +249,8 @@ static bool read_more(struct conn *c)
     ssize_t got = io_read(c, r->in + r->in_len, wanted(r, c));
     if (got == IO_AGAIN)
         return c->readable ? true : nothing_yet(c);
+    if (got == IO_PLAIN)
+        return refuse(c, ERR_BAD_REQUEST, "This port speaks TLS: use https://", true);
     if (got <= 0)
         return end_of_input(c);
     r->in_len += (size_t)got;

@@ -115,8 +115,7 @@ enum err http_server_start(const struct http_config *config, struct problem *p,
 
 enum err http_server_reload(struct http_server *s, struct problem *p)
 {
-    if (s->tls == NULL)
-        return ERR_OK;
+    assert(s->tls != NULL);
     return tls_reload(
         s->tls, &(struct tls_files){s->config.tls_cert, s->config.tls_key, s->config.tls_client_ca},
         p);
@@ -312,6 +311,7 @@ static void free_closed(struct http_server *s)
 void http_server_turn(struct http_server *s)
 {
     s->now_ms = env_mono_ms(s->config.env);
+    s->handshakes = 0;
     run_ready(s);
     take_events(s);
     end_orphans(s);

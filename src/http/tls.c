@@ -177,8 +177,13 @@ static ssize_t failed(struct tls_conn *conn, int rc)
         return 0;
     default:
         conn->failed = true;
-        return TLS_BROKEN;
+        return ERR_GET_REASON(ERR_peek_error()) == SSL_R_HTTP_REQUEST ? TLS_PLAIN_HTTP : TLS_BROKEN;
     }
+}
+
+bool tls_is_open(const struct tls_conn *conn)
+{
+    return SSL_is_init_finished(conn->ssl) == 1;
 }
 
 ssize_t tls_read(struct tls_conn *conn, void *to, size_t len)
@@ -203,7 +208,7 @@ ssize_t tls_write(struct tls_conn *conn, const void *from, size_t len)
 
 void tls_end(struct tls_conn *conn)
 {
-    if (!conn->failed && SSL_is_init_finished(conn->ssl) == 1)
+    if (!conn->failed && tls_is_open(conn))
         (void)SSL_shutdown(conn->ssl); /* the socket takes the few bytes, or the client is gone */
     ERR_clear_error();
 }

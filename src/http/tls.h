@@ -28,9 +28,12 @@ void tls_conn_free(struct tls_conn *conn);
 
 /* Instead of a number of bytes. A read may have to wait for the socket to take bytes, and a write
  * for it to have some. */
-enum { TLS_WANTS_READ = -1, TLS_WANTS_WRITE = -2, TLS_BROKEN = -3 };
+enum { TLS_WANTS_READ = -1, TLS_WANTS_WRITE = -2, TLS_BROKEN = -3, TLS_PLAIN_HTTP = -4 };
 
-/* 0 at the end of what the client sends. Both take the handshake as far as it goes. */
+/* Has the handshake ended well? */
+bool tls_is_open(const struct tls_conn *conn);
+/* 0 at the end of what the client sends. TLS_PLAIN_HTTP: it began with the line of a request. Both
+ * take the handshake as far as it goes. */
 ssize_t tls_read(struct tls_conn *conn, void *to, size_t len);
 /* After a wait the same bytes must be given again; they may have moved. */
 ssize_t tls_write(struct tls_conn *conn, const void *from, size_t len);

@@ -31,6 +31,7 @@ struct server {
     struct http_server *http;
     struct http_server *metrics_http; /* at metrics_listen; NULL: none */
     int signal_fd;
+    bool has_certificate;
     bool draining;
     int64_t drain_until_ms;
 };
@@ -162,6 +163,7 @@ static enum err start(struct server *s, const struct server_config *config, stru
     s->api = api_new(&api);
     if (s->api == NULL)
         return problem_set(p, ERR_NO_MEMORY, "Out of memory");
+    s->has_certificate = config->tls_cert != NULL;
     struct http_config http = {
         .listen = config->listen,
         .tls_cert = config->tls_cert,
@@ -246,7 +248,9 @@ static void reload(struct server *s)
 {
     struct problem p;
     problem_init(&p);
-    if (http_server_reload(s->http, &p) == ERR_OK)
+    if (!s->has_certificate)
+        LOG(LOG_INFO, "nothing to reload: the server has no certificate");
+    else if (http_server_reload(s->http, &p) == ERR_OK)
         LOG(LOG_INFO, "reloaded the certificate");
     else
         LOG(LOG_ERROR, "cannot reload the certificate; the old one stays",

@@ -10,7 +10,6 @@ import threading
 import pytest
 
 import harness
-import rawhttp
 from cli import free_port, pawl
 
 
@@ -192,8 +191,9 @@ def test_tls_waits_and_wakes_as_plain_http_does(secure, pem):
     assert b'"step":"a"' in got[0]
 
 
-def test_plain_http_to_a_tls_port_gets_no_answer(secure, pem):
-    assert rawhttp.exchange(secure.port, rawhttp.request("GET", "/healthz")) is rawhttp.CLOSED
+def test_plain_http_to_a_tls_port_is_told_to_use_https(secure, pem):
+    r = pawl("run", "list", "--url", secure.url.replace("https:", "http:"))
+    assert r.code != 0 and "This port speaks TLS: use https://" in r.err, r
     conn = https(secure, pem("server")[0])
     conn.request("GET", "/healthz")
     assert conn.getresponse().status == 200
@@ -288,6 +288,13 @@ def test_sighup_reads_the_certificate_again(serve, pem, tmp_path):
     server.process.send_signal(signal.SIGHUP)
     harness.wait_until(lambda: "cannot reload the certificate" in server.log(), "the failure is logged")
     assert served_certificate(server) == renewed
+
+
+def test_sighup_without_a_certificate_changes_nothing_and_says_so(serve):
+    server = serve("--listen", "127.0.0.1:0", "--dev")
+    server.process.send_signal(signal.SIGHUP)
+    harness.wait_until(lambda: "nothing to reload" in server.log(), "the signal is noted")
+    assert "reloaded" not in server.log() and server.client().get("/healthz").status == 200
 
 
 def test_only_clients_with_a_certificate_of_the_ca_are_served(serve, pem):

@@ -232,17 +232,71 @@ static void a_handshake_that_does_not_end_is_cut_off(void **state)
     client_leave(&c);
 }
 
+static size_t answered_count(const struct client *clients, size_t count)
+{
+    size_t answered = 0;
+    for (size_t i = 0; i < count; i++) {
+        char byte;
+        answered += recv(clients[i].fd, &byte, 1, MSG_PEEK) == 1;
+    }
+    return answered;
+}
+
+static void many_handshakes_leave_others_their_turn(void **state)
+{
+    enum { MANY = 3 * HTTP_HANDSHAKES_PER_TURN_MAX };
+    struct serving *s = *state;
+    struct client known, clients[MANY];
+    client_begin(&known, s);
+    for (size_t i = 0; i < MANY; i++)
+        client_set_up(&clients[i], s);
+    settle(s);
+    for (size_t i = 0; i < MANY; i++)
+        assert_int_not_equal(SSL_connect(clients[i].ssl), 1); /* says hello */
+    assert_int_equal(SSL_write(known.ssl, GET("/a"), sizeof(GET("/a")) - 1), sizeof(GET("/a")) - 1);
+    http_server_turn(s->server);
+    assert_int_equal(s->seen_count, 1); /* though its request came last */
+    for (size_t turns = 1; turns <= MANY / HTTP_HANDSHAKES_PER_TURN_MAX; turns++) {
+        assert_int_equal(answered_count(clients, MANY), turns * HTTP_HANDSHAKES_PER_TURN_MAX);
+        http_server_turn(s->server);
+    }
+    for (size_t i = 0; i < MANY; i++) {
+        assert_true(client_shake_hands(&clients[i], s));
+        client_leave(&clients[i]);
+    }
+    client_leave(&known);
+}
+
 /* --- what is accepted --- */
 
-static void plain_http_is_not(void **state)
+static void a_plain_request_is_told_to_use_https(void **state)
 {
     struct serving *s = *state;
-    int fd = client_open(s);
-    client_send(s, fd, STR(GET("/a")));
-    has_no_text(client_read(s, fd, ""), "HTTP/1.1 200");
+    static const char *const PLAIN[] = {
+        GET("/a") GET("/b"), "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"};
+    for (size_t i = 0; i < ARRAY_LEN(PLAIN); i++) {
+        struct str answer = ask(s, PLAIN[i]);
+        assert_memory_equal(answer.ptr, "HTTP/1.1 400 ", 13);
+        has_text(answer, "\"code\":\"BAD_REQUEST\"");
+        has_text(answer, "This port speaks TLS: use https://");
+        has_text(answer, "Connection: close\r\n");
+        assert_null(strstr(answer.ptr + 1, "HTTP/1.1 ")); /* what was sent ahead is not read */
+        settle(s);
+        assert_int_equal(http_server_connections(s->server), 0);
+    }
+    assert_int_equal(s->seen_count, 0);
+}
+
+static void other_bytes_are_not_answered(void **state)
+{
+    struct serving *s = *state;
+    static const char *const OTHER[] = {"DELETE / HTTP/1.1\r\nHost: a\r\n\r\n", "SSH-2.0-x\r\n"};
+    for (size_t i = 0; i < ARRAY_LEN(OTHER); i++)
+        has_no_text(ask(s, OTHER[i]), "HTTP/1.1");
     assert_int_equal(s->seen_count, 0);
     assert_int_equal(http_server_connections(s->server), 0);
-    close(fd);
 }
 
 static void only_versions_with_authenticated_encryption_are(void **state)
@@ -457,7 +511,9 @@ int main(void)
         tls_test(a_stream_passes),
         tls_test(a_client_that_leaves_is_noticed),
         tls_test(a_handshake_that_does_not_end_is_cut_off),
-        tls_test(plain_http_is_not),
+        tls_test(many_handshakes_leave_others_their_turn),
+        tls_test(a_plain_request_is_told_to_use_https),
+        tls_test(other_bytes_are_not_answered),
         tls_test(only_versions_with_authenticated_encryption_are),
         tls_test(only_suites_with_forward_secrecy_are),
         tls_test(only_http_1_1_is_spoken),
