@@ -153,6 +153,14 @@ static void call_cleanup(void *user)
     metrics_text_drop(c->metrics_text);
 }
 
+static enum err count_connection(struct call *c)
+{
+    struct str tenant = c->op.caller.tenant;
+    if (tenant.len == 0 || http_count_for(c->req, tenant))
+        return ERR_OK;
+    return problem_set(&c->op.problem, ERR_OVERLOADED, "The tenant has too many connections");
+}
+
 static enum err check(struct call *c, char allow[static ALLOW_MAX])
 {
     enum err e = caller_check_origin(c);
@@ -160,6 +168,8 @@ static enum err check(struct call *c, char allow[static ALLOW_MAX])
         e = find_route(c, allow);
     if (e == ERR_OK)
         e = caller_authorize(c);
+    if (e == ERR_OK)
+        e = count_connection(c);
     if (e == ERR_OK)
         e = check_media_type(c);
     if (e == ERR_OK)

@@ -22,6 +22,7 @@ enum {
     HTTP_READ_MIN = 2 * KIB,              /* memory of a request when it begins: most fit whole */
     HTTP_CONNECTIONS_MAX = 16 * KIB,      /* of one server: some 150 bytes each while idle */
     HTTP_CONNECTIONS_PER_PEER_MAX = 12 * KIB, /* of one address, which may be a proxy in front of everybody */
+    HTTP_CONNECTIONS_PER_TENANT_MAX = 12 * KIB, /* more than may wait and stream at once; the rest is for the others */
     HTTP_FILES_RESERVED = 128,            /* descriptors that connections leave for everything else */
     HTTP_RATE_MIN = 4 * KIB,              /* bytes a second: slower senders and readers are cut off after the grace */
     HTTP_BODY_GRACE_MS = 10 * 1000,       /* a link that recovers from lost packets */

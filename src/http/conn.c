@@ -94,6 +94,13 @@ static void lose_request(struct request *r)
         request_over(r);
 }
 
+void conn_leave_tenant(struct conn *c)
+{
+    if (c->tenant != NULL)
+        peers_leave(c->server->tenants, c->tenant);
+    c->tenant = NULL;
+}
+
 void conn_close(struct conn *c)
 {
     struct request *r = c->request;
@@ -104,6 +111,7 @@ void conn_close(struct conn *c)
         lose_request(r);
     io_close(c);
     peers_leave(c->server->peers, c->peer);
+    conn_leave_tenant(c);
     conn_enter(c, CONN_CLOSED);
     c->server->conn_count--;
 }

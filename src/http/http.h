@@ -54,6 +54,11 @@ MUST_CHECK bool http_decode(struct http_request *req, struct str encoded, struct
 void http_request_hold(struct http_request *req);
 void http_request_drop(struct http_request *req);
 
+/* The request's connection counts for this tenant from now on, until a request on it counts for
+ * another. A tenant with too many connections loses the one that has been idle longest; false when
+ * none is idle, or memory ran out. */
+MUST_CHECK bool http_count_for(struct http_request *req, struct str tenant);
+
 /* --- a reply: exactly one per request --- */
 
 struct http_reply {
@@ -124,7 +129,8 @@ struct http_config {
     struct metrics *metrics; /* NULL: its requests are not counted */
     http_handler *handler;
     void *handler_ctx;
-    size_t connections_per_peer_max; /* 0: HTTP_CONNECTIONS_PER_PEER_MAX */
+    size_t connections_per_peer_max;   /* 0: HTTP_CONNECTIONS_PER_PEER_MAX */
+    size_t connections_per_tenant_max; /* 0: HTTP_CONNECTIONS_PER_TENANT_MAX */
 };
 
 /* The process must ignore SIGPIPE. */

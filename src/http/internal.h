@@ -38,8 +38,9 @@ struct conn {
     struct conn *prev, *next; /* in the list of its phase */
     struct conn *next_ready;
     struct request *request; /* NULL while idle */
-    struct peer *peer;
-    struct tls_conn *tls; /* NULL: plain */
+    struct peer *peer;       /* its address */
+    struct peer *tenant;     /* of its last request; NULL: none yet */
+    struct tls_conn *tls;    /* NULL: plain */
     int fd;
     uint8_t phase;
     bool is_ready;    /* in the list of those that run in the next turn */
@@ -103,7 +104,7 @@ struct http_server {
     struct conn_list lists[CONN_PHASES];
     struct conn *ready_first, *ready_last;
     struct request *orphans; /* answered after their connection was gone */
-    struct peers *peers;
+    struct peers *peers, *tenants;
     struct tls *tls; /* NULL: plain */
     int64_t now_ms;
     int64_t next_sweep_ms;
@@ -134,6 +135,8 @@ void conn_run(struct conn *c);
 void conn_enter(struct conn *c, enum conn_phase phase);
 /* It runs in the next turn, or later in this one. */
 void conn_wake(struct conn *c);
+/* It counts for no tenant any more. */
+void conn_leave_tenant(struct conn *c);
 /* At once. Its request, if the handler has it, lives on without it. */
 void conn_close(struct conn *c);
 
@@ -195,7 +198,7 @@ void deadlines_count(struct http_server *s, const char *reason);
 
 /* --- peers.c --- */
 
-/* One address, with as many connections as it has. */
+/* One address or tenant, with as many connections as it has. */
 struct peer;
 struct peers;
 
@@ -204,9 +207,10 @@ void peers_free(struct peers *peers);
 struct sockaddr_storage;
 /* Takes a place for another connection of this address; NULL when memory ran out. */
 MUST_CHECK struct peer *peers_join(struct peers *peers, const struct sockaddr_storage *address);
+MUST_CHECK struct peer *peers_join_tenant(struct peers *peers, struct str tenant);
 void peers_leave(struct peers *peers, struct peer *peer);
 size_t peer_count(const struct peer *peer);
-/* Its address, PEER_TEXT_MAX bytes, for as long as it has connections. */
+/* Its address, PEER_TEXT_MAX bytes, or its tenant; for as long as it has connections. */
 const char *peer_text(const struct peer *peer);
 
 /* --- trace.c --- */

@@ -1,5 +1,6 @@
-/* Addresses that are connected. */
+/* Addresses and tenants that are connected. */
 #include "base/hash_map.h"
+#include "base/limits.h"
 #include "http/internal.h"
 
 #include <arpa/inet.h>
@@ -9,10 +10,11 @@
 struct peer {
     struct hash_entry entry;
     size_t count;
-    char text[PEER_TEXT_MAX];
+    char text[TENANT_ID_MAX + 1];
 };
 
 static_assert(PEER_TEXT_MAX == INET6_ADDRSTRLEN, "any address fits");
+static_assert(PEER_TEXT_MAX <= TENANT_ID_MAX + 1, "a tenant's room is enough for an address");
 
 struct peers {
     struct hash_map map;
@@ -46,24 +48,35 @@ static void put_text(const struct sockaddr_storage *address, char *out, socklen_
     }
 }
 
-struct peer *peers_join(struct peers *peers, const struct sockaddr_storage *address)
+static struct peer *join(struct peers *peers, struct str text)
 {
-    char text[PEER_TEXT_MAX];
-    put_text(address, text, sizeof(text));
-    uint64_t hash = hash_text(&peers->map, str_of(text));
+    uint64_t hash = hash_text(&peers->map, text);
     struct hash_entry *e = hash_map_find(&peers->map, hash);
-    while (e != NULL && strcmp(CONTAINER_OF(e, struct peer, entry)->text, text) != 0)
+    while (e != NULL && !str_is(text, CONTAINER_OF(e, struct peer, entry)->text))
         e = hash_map_find_next(e);
     struct peer *peer = e != NULL ? CONTAINER_OF(e, struct peer, entry) : NULL;
     if (peer == NULL) {
         peer = calloc(1, sizeof(*peer));
         if (peer == NULL)
             return NULL;
-        memcpy(peer->text, text, sizeof(text));
+        memcpy(peer->text, text.ptr, text.len);
         hash_map_add(&peers->map, &peer->entry, hash);
     }
     peer->count++;
     return peer;
+}
+
+struct peer *peers_join(struct peers *peers, const struct sockaddr_storage *address)
+{
+    char text[PEER_TEXT_MAX];
+    put_text(address, text, sizeof(text));
+    return join(peers, str_of(text));
+}
+
+struct peer *peers_join_tenant(struct peers *peers, struct str tenant)
+{
+    assert(tenant.len <= TENANT_ID_MAX);
+    return join(peers, tenant);
 }
 
 void peers_leave(struct peers *peers, struct peer *peer)

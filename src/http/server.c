@@ -75,7 +75,8 @@ static enum err start(struct http_server *s, struct problem *p)
     char host[128];
     int port = 0;
     s->peers = peers_new();
-    enum err e = s->peers != NULL ? declare_metrics(s, p) : no_memory(p);
+    s->tenants = peers_new();
+    enum err e = s->peers != NULL && s->tenants != NULL ? declare_metrics(s, p) : no_memory(p);
     if (e != ERR_OK)
         return e;
     if (s->config.tls_cert != NULL)
@@ -102,6 +103,8 @@ enum err http_server_start(const struct http_config *config, struct problem *p,
     s->config = *config;
     if (config->connections_per_peer_max == 0)
         s->config.connections_per_peer_max = HTTP_CONNECTIONS_PER_PEER_MAX;
+    if (config->connections_per_tenant_max == 0)
+        s->config.connections_per_tenant_max = HTTP_CONNECTIONS_PER_TENANT_MAX;
     s->listen_fd = s->epoll_fd = -1;
     s->conn_max = connections_max();
     s->now_ms = env_mono_ms(config->env);
@@ -128,14 +131,14 @@ const char *http_server_url(const struct http_server *s)
 
 /* --- new connections --- */
 
-/* Makes room by closing the connection that has waited longest for its client; of one address, if
- * `peer` is not NULL. */
-static bool evict(struct http_server *s, const struct peer *peer)
+/* Makes room by closing the connection that has waited longest for its client; of one address or
+ * tenant, if `of` is not NULL. */
+static bool evict(struct http_server *s, const struct peer *of)
 {
     static const enum conn_phase WAITING[] = {CONN_IDLE, CONN_LINGER, CONN_HEAD};
     for (size_t i = 0; i < ARRAY_LEN(WAITING); i++) {
         struct conn *c = s->lists[WAITING[i]].first;
-        while (c != NULL && peer != NULL && c->peer != peer)
+        while (c != NULL && of != NULL && c->peer != of && c->tenant != of)
             c = c->next;
         if (c != NULL) {
             deadlines_count(s, "evicted");
@@ -143,6 +146,22 @@ static bool evict(struct http_server *s, const struct peer *peer)
             return true;
         }
     }
+    return false;
+}
+
+bool http_count_for(struct http_request *req, struct str tenant)
+{
+    struct conn *c = request_of(req)->conn;
+    if (c == NULL || (c->tenant != NULL && str_is(tenant, peer_text(c->tenant))))
+        return true;
+    struct http_server *s = c->server;
+    conn_leave_tenant(c);
+    c->tenant = peers_join_tenant(s->tenants, tenant);
+    if (c->tenant == NULL)
+        return false;
+    if (peer_count(c->tenant) <= s->config.connections_per_tenant_max || evict(s, c->tenant))
+        return true;
+    conn_leave_tenant(c);
     return false;
 }
 
@@ -364,6 +383,7 @@ void http_server_free(struct http_server *s)
     if (s->epoll_fd >= 0)
         close(s->epoll_fd);
     peers_free(s->peers);
+    peers_free(s->tenants);
     tls_free(s->tls);
     free(s);
 }

@@ -78,7 +78,8 @@ static inline void send_text(struct http_request *req, int status, const char *t
     http_send(req, &reply);
 }
 
-/* /later: the test answers. Anything else is answered with what was seen. */
+/* The header Tenant says for whom the connection counts. /later: the test answers. Anything else is
+ * answered with what was seen. */
 static inline void serving_handle(void *ctx, struct http_request *req)
 {
     struct serving *s = ctx;
@@ -94,7 +95,10 @@ static inline void serving_handle(void *ctx, struct http_request *req)
     req->unsent = seen_unsent;
     req->cleanup = seen_cleaned;
     http_request_hold(req);
-    if (!str_is(req->path, "/later"))
+    struct str tenant = http_header(req, "Tenant", NULL);
+    if (tenant.ptr != NULL && !http_count_for(req, tenant))
+        send_text(req, 503, "the tenant has too many");
+    else if (!str_is(req->path, "/later"))
         send_text(req, 200, seen->text);
 }
 

@@ -334,6 +334,87 @@ static void an_address_whose_connections_are_all_busy_gets_no_more(void **state)
     close(more);
 }
 
+/* --- as many as one tenant may have --- */
+
+enum { PER_TENANT = 3 };
+
+static int few_per_tenant(void **state)
+{
+    static struct serving s;
+    serving_open(&s, (struct http_config){.connections_per_tenant_max = PER_TENANT});
+    *state = &s;
+    return 0;
+}
+
+#define GET_OF(tenant, path) "GET " path " HTTP/1.1\r\nHost: a\r\nTenant: " tenant "\r\n\r\n"
+
+static int client_of(struct serving *s, const char *request, const char *answer)
+{
+    int fd = client_open(s);
+    client_send(s, fd, str_of(request));
+    if (answer[0] != '\0')
+        (void)client_read(s, fd, answer);
+    return fd;
+}
+
+static void a_tenant_with_too_many_connections_loses_the_one_that_was_idle_longest(void **state)
+{
+    struct serving *s = *state;
+    int nobody = client_of(s, GET("/nobody"), "GET /nobody? ");
+    int other = client_of(s, GET_OF("other", "/other"), "GET /other? ");
+    int fds[PER_TENANT + 1];
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        fds[i] = client_of(s, GET_OF("acme", "/a"), "GET /a? ");
+    assert_true(client_is_closed(s, fds[0]));
+    assert_false(client_is_closed(s, fds[1]));
+    assert_false(client_is_closed(s, other) || client_is_closed(s, nobody));
+    assert_true(dropped(s, "evicted") == 1);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        close(fds[i]);
+    close(other);
+    close(nobody);
+}
+
+static void a_connection_counts_for_the_tenant_of_its_last_request(void **state)
+{
+    struct serving *s = *state;
+    int fds[PER_TENANT];
+    for (size_t i = 0; i < PER_TENANT; i++)
+        fds[i] = client_of(s, GET_OF("acme", "/a"), "GET /a? ");
+    client_send(s, fds[0], STR(GET_OF("other", "/b"))); /* a proxy's: now for somebody else */
+    (void)client_read(s, fds[0], "GET /b? ");
+    int more = client_of(s, GET_OF("acme", "/c"), "GET /c? ");
+    for (size_t i = 0; i < PER_TENANT; i++)
+        assert_false(client_is_closed(s, fds[i]));
+    for (size_t i = 0; i < PER_TENANT; i++)
+        close(fds[i]);
+    close(more);
+}
+
+static void a_tenant_whose_connections_are_all_busy_is_refused(void **state)
+{
+    struct serving *s = *state;
+    int fds[PER_TENANT];
+    for (size_t i = 0; i < PER_TENANT; i++)
+        fds[i] = client_of(s, GET_OF("acme", "/later"), "");
+    int more = client_of(s, GET_OF("acme", "/a"), "the tenant has too many");
+    client_send(s, more, STR(GET_OF("acme", "/a"))); /* and so is the next on this connection */
+    (void)client_read(s, more, "the tenant has too many");
+    client_send(s, more, STR(GET_OF("other", "/b")));
+    (void)client_read(s, more, "GET /b? ");
+    send_text(s->seen[0].req, 200, "done");
+    (void)client_read(s, fds[0], "done");
+    client_send(s, more, STR(GET_OF("acme", "/a"))); /* the first is idle now, and makes room */
+    (void)client_read(s, more, "GET /a? ");
+    assert_true(client_is_closed(s, fds[0]));
+    for (size_t i = 1; i < PER_TENANT; i++)
+        http_hang_up(s->seen[i].req);
+    settle(s);
+    for (size_t i = 0; i < PER_TENANT; i++)
+        close(fds[i]);
+    close(more);
+}
+
 /* --- the end --- */
 
 static void a_server_that_drains_finishes_what_it_has(void **state)
@@ -411,6 +492,13 @@ int main(void)
             serving_stop),
         cmocka_unit_test_setup_teardown(an_address_whose_connections_are_all_busy_gets_no_more,
                                         few_per_peer, serving_stop),
+        cmocka_unit_test_setup_teardown(
+            a_tenant_with_too_many_connections_loses_the_one_that_was_idle_longest, few_per_tenant,
+            serving_stop),
+        cmocka_unit_test_setup_teardown(a_connection_counts_for_the_tenant_of_its_last_request,
+                                        few_per_tenant, serving_stop),
+        cmocka_unit_test_setup_teardown(a_tenant_whose_connections_are_all_busy_is_refused,
+                                        few_per_tenant, serving_stop),
         cmocka_unit_test_setup_teardown(busy_connections_are_not_evicted, few_connections,
                                         serving_stop),
         cmocka_unit_test_setup_teardown(silent_connections_are_evicted, few_connections,
