@@ -76,17 +76,18 @@ bool http_is_loopback(const char *listen_address)
     return all;
 }
 
-static int port_of(int fd)
+static bool find_port(int fd, int *ret)
 {
     struct sockaddr_storage bound;
     socklen_t len = sizeof(bound);
     if (getsockname(fd, (struct sockaddr *)&bound, &len) != 0)
-        return -1;
+        return false;
     struct sockaddr_in in;
     struct sockaddr_in6 in6;
     memcpy(&in, &bound, sizeof(in));
     memcpy(&in6, &bound, sizeof(in6));
-    return ntohs(bound.ss_family == AF_INET ? in.sin_port : in6.sin6_port);
+    *ret = ntohs(bound.ss_family == AF_INET ? in.sin_port : in6.sin6_port);
+    return true;
 }
 
 enum err listen_open(const char *address, struct problem *p, int *ret_fd, char *ret_host,
@@ -98,7 +99,8 @@ enum err listen_open(const char *address, struct problem *p, int *ret_fd, char *
     int one = 1;
     int fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 &&
-              bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0;
+              bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0 &&
+              find_port(fd, ret_port);
     int why = errno;
     freeaddrinfo(found);
     if (!ok) {
@@ -106,7 +108,6 @@ enum err listen_open(const char *address, struct problem *p, int *ret_fd, char *
             close(fd);
         return problem_set(p, ERR_BAD_REQUEST, "Cannot listen on %s: %s", address, strerror(why));
     }
-    *ret_port = port_of(fd);
     *ret_fd = fd;
     return ERR_OK;
 }
