@@ -76,7 +76,7 @@ soak: all
 	@tools/bootstrap.sh test
 	@python3 tools/soak.py --seconds $(SECONDS)
 
-# Tests of `make test` with larger numbers.
+# Tests of `make test` with larger numbers, and all end-to-end tests over TLS.
 long: KILLS ?= 1000
 long: HISTORIES ?= 50000
 long: RUNS ?= 5000
@@ -88,6 +88,7 @@ long: all
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_RUNS=$(RUNS) python3 -m pytest -q cli/test_worker_command.py -k kills_of_server_and_workers
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_NATS_WAITING=$(EVENTS) PAWL_NATS_KILLS=50 python3 -m pytest -q events/test_nats.py -k 'away or killed'
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_SIGNALS=$(SIGNALS) python3 -m pytest -q entities/test_entity_soak.py
+	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_E2E_TLS=1 python3 -m pytest -q
 
 tidy:
 	@tools/bootstrap.sh test

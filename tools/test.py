@@ -21,6 +21,10 @@ SANITIZER_ENV = {
 }
 # Under TSan the tests in which many threads of the server meet; the others add time, not races.
 TSAN_TESTS = ["once/test_exactly_once.py", "http/test_large_bodies.py", "admission/test_limit.py", "admission/test_exact_limits.py", "runs/test_jobs.py", "runs/test_runs.py", "http/test_api_keys.py", "runs/test_http_steps.py", "events/test_nats.py", "events/test_webhooks.py"]
+# Over TLS the tests of what TLS changes: connections, waits that end with them, large bodies, streams, the command line, failing
+# sockets. `make long` runs all of them over TLS.
+TLS_TESTS = ["http/test_http_connections.py", "http/test_http_malformed.py", "http/test_large_bodies.py", "runs/test_gone_workers.py", "runs/test_jobs.py",
+             "events/test_run_stream.py", "events/test_tenant_stream.py", "cli/test_cli_engine.py", "once/test_socket_faults.py"]
 printing = threading.Lock()
 
 
@@ -166,6 +170,7 @@ def stages():
         Stage("build-asan", "asan", build("build-asan", "-DPAWL_SANITIZE=address")),
         Stage("unit", "release", unit("build", but=r"\.memory$"), ["build"]),  # unit-asan has these
         Stage("e2e release", "release", e2e("build", RELEASE_TESTS), ["build"]),
+        Stage("e2e tls", "release", e2e("build", TLS_TESTS, {"PAWL_E2E_TLS": "1"}, "not slow"), ["build"]),
         Stage("e2e slow", "release", e2e("build", marks="slow"), ["build"]),
         Stage("instructions", "release", check(PYTHON, "bench/instructions.py", "--pawl", "build/pawl", "--tools", "build/bench", "--check", "bench/instructions.json"), ["build"]),
         Stage("simulator", "release", check("build/sim", "--seeds", "1..10000", "--jobs", "2"), ["build"]),

@@ -1,8 +1,9 @@
 """One shared development server for tests that need nothing special; each test takes tenants of its own."""
-import subprocess
+import functools
 
 import pytest
 
+import endpoint
 import faults
 import harness
 from receiver import Receiver
@@ -47,12 +48,4 @@ def fault_library(tmp_path_factory):
 def pem(tmp_path_factory):
     """pem(name): certificate and key files, made once."""
     folder = tmp_path_factory.mktemp("tls")
-
-    def make(name):
-        cert, key = folder / f"{name}.crt", folder / f"{name}.key"
-        if not cert.exists():
-            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-keyout", key,
-                            "-out", cert, "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"], check=True, capture_output=True)
-        return str(cert), str(key)
-
-    return make
+    return functools.lru_cache(maxsize=None)(lambda name: endpoint.make_certificate(folder, name))

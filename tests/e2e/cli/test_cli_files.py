@@ -6,6 +6,7 @@ import threading
 import pytest
 
 import cli
+import endpoint
 import harness
 from cli import pawl
 
@@ -124,7 +125,7 @@ def test_no_copy_is_left_beside_the_data(tmp_path):
         api.workflow("t")
         for _ in range(20):
             api.start("t", body={"input": "x" * 500_000})
-        with socket.create_connection(("127.0.0.1", server.port)) as s:
+        with endpoint.connect(server.port) as s:
             s.sendall(b"GET /api/v1/backup HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert s.recv(100)
         assert api.get("/api/v1/backup").status == 200
@@ -261,7 +262,7 @@ class Lossy:
         while len(head.split(b"\r\n\r\n", 1)[1]) < length:
             head += connection.recv(65536)
         self.requests.append(head.decode())
-        with socket.create_connection(("127.0.0.1", self.server.port)) as onward:
+        with endpoint.connect(self.server.port) as onward:
             onward.sendall(head.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
             answer = b""
             while data := onward.recv(65536):

@@ -7,6 +7,7 @@ import time
 import pytest
 
 import cli
+import endpoint
 import harness
 from cli import pawl
 from harness import wait_until
@@ -156,7 +157,8 @@ def test_the_environment_says_which_job_it_is(once, tenant, dev_server, start):
     job, _ = once("env", **lies)
     seen = dict(line.split("=", 1) for line in job["output"]["text"].splitlines() if line.startswith(("PAWL_", "TRACEPARENT", "KEPT")))
     assert seen == {"PAWL_JOB_ID": job["job_id"], "PAWL_IDEMPOTENCY_KEY": job["job_id"], "PAWL_KIND": "step", "PAWL_RUN_ID": job["run_id"], "PAWL_WORKFLOW_ID": "w", "PAWL_STEP": "work",
-                    "PAWL_HANDLER": "do.it", "PAWL_ATTEMPT": "1", "PAWL_TENANT": tenant, "PAWL_URL": dev_server.url, "KEPT": "a=b c"}
+                    "PAWL_HANDLER": "do.it", "PAWL_ATTEMPT": "1", "PAWL_TENANT": tenant, "PAWL_URL": dev_server.url, "KEPT": "a=b c",
+                    **{name: value for name, value in endpoint.client_environment().items() if name == "PAWL_CA_FILE"}}
 
 
 def test_a_trace_is_handed_on(api, tenant, flow, work, job_of):
@@ -469,7 +471,7 @@ def test_a_server_that_is_killed_gets_the_result_when_it_is_back(gates):
 
 def test_a_worker_waits_for_a_server_that_is_not_there_yet():
     port = cli.free_port()
-    with Worker(f"http://127.0.0.1:{port}", "t", "echo", "1", flags=["--once"]) as w:
+    with Worker(endpoint.url(port), "t", "echo", "1", flags=["--once"]) as w:
         wait_until(lambda: "trying again" in w.err, "it finds nobody")
         with harness.server("--listen", f"127.0.0.1:{port}") as s:
             s.client().workflow("t", "w", [STEP])

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+import cli
 import harness
 from checks import assert_problem
 from harness import wait_until
@@ -379,7 +380,7 @@ def test_the_example_worker_is_offered_a_job_and_completes_it():
         api = server.client()
         assert api.put("/api/v1/workflows/greet", (example / "workflow.json").read_text(), tenant="default").status == 200
         wait_until(lambda: bus_of(api)["status"] == "ok", "connected")
-        env = {**os.environ, "NATS_URL": nats.url, "PAWL_URL": server.url}
+        env = cli.environment(NATS_URL=nats.url, PAWL_URL=server.url)
         worker = subprocess.Popen([sys.executable, str(example / "worker.py"), "greetings", "1"], env=env, stdout=subprocess.PIPE, text=True)
         try:
             run = api.start("default", "greet", {"input": {"name": "Ada"}}).json["run_id"]

@@ -10,6 +10,7 @@ import threading
 
 import pytest
 
+import cli
 import foreign
 import harness
 import lasting_clients
@@ -184,7 +185,8 @@ def test_a_foreign_client_goes_on_through_restarts_by_itself():
         server.flags = ["--listen", f"127.0.0.1:{server.port}"]  # where the client looks for it again
         begin(server.client(), "t", INSTANT)
         question = {"url": server.url + PATH + "?after=0-0", "headers": {"X-Tenant-ID": "t"}, "types": ["run.created", "job.succeeded", "run.succeeded"], "count": 12}
-        with subprocess.Popen(["node", "events.mjs"], cwd=foreign.FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as node:
+        with subprocess.Popen(["node", "events.mjs"], cwd=foreign.FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                              env=cli.environment()) as node:
             node.stdin.write(json.dumps(question) + "\n")
             node.stdin.flush()
             received = []

@@ -1,11 +1,11 @@
 """Bodies, media types, paths and methods that are not as the contract says: refused with a code, never a 5xx, never a crash."""
-import http.client
 import json
 import re
 import uuid
 
 import pytest
 
+import endpoint
 import harness
 import rawhttp
 from checks import TRACE_ID, assert_alive, assert_private, assert_problem
@@ -132,7 +132,7 @@ def test_an_oversize_body_is_413_for_a_client_that_sends_it_all(api, held, size)
 
 
 def test_an_oversize_chunked_body_is_413(dev_server, api, held):
-    conn = http.client.HTTPConnection("127.0.0.1", dev_server.port, timeout=harness.PATIENCE_S)
+    conn = endpoint.http_connection(dev_server.port, harness.PATIENCE_S)
     conn.request("POST", START, iter([b"x" * 65536] * 17), {"Content-Type": "application/json", "X-Tenant-ID": held}, encode_chunked=True)
     r = conn.getresponse()
     reply = harness.Reply(r.status, {k.lower(): v for k, v in r.getheaders()}, r.read())

@@ -3,6 +3,7 @@ import re
 
 import pytest
 
+import endpoint
 import harness
 from actions import task
 from checks import assert_problem
@@ -24,8 +25,8 @@ def locked():
 @pytest.fixture(scope="module")
 def aside(locked):
     """A client of the address that is for health and metrics only."""
-    port = re.search(r"serving metrics and health url=http://127\.0\.0\.1:(\d+)", locked.log()).group(1)
-    return harness.Client(int(port))
+    url = re.search(r"serving metrics and health url=(http://127\.0\.0\.1:\d+)", locked.log()).group(1)
+    return harness.Client(endpoint.started(url))
 
 
 def key_for(locked, tenant, role):

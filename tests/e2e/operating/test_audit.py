@@ -1,10 +1,10 @@
 """The audit trail: who did what, when and from where; nothing of it can be changed without being noticed, and where."""
-import http.client
 import json
 import re
 
 import pytest
 
+import endpoint
 import harness
 from actions import begin, claim, control, task
 from checks import assert_problem
@@ -147,7 +147,7 @@ def test_the_export_is_the_whole_trail_as_json_lines(api, dev_server, tenant):
 def test_an_export_that_nobody_reads_on_holds_up_nobody(api, dev_server, tenant):
     for n in range(200):
         api.put(f"/api/v1/tenants/{tenant}", {"weight": n + 2, "name": "n" * 1000}, tenant=tenant)
-    conn = http.client.HTTPConnection("127.0.0.1", dev_server.port)
+    conn = endpoint.http_connection(dev_server.port)
     conn.request("GET", "/api/v1/audit/export", headers={"X-Tenant-ID": tenant})
     reply = conn.getresponse()
     assert reply.read(10)

@@ -43,8 +43,8 @@ def path(tmp_path):
 
 
 def run_page(page, folder, path):
-    """With a development server of its own. What the page itself starts listens elsewhere."""
-    with harness.server() as server:
+    """With a development server of its own, which is plain because pages write http://. What the page itself starts listens elsewhere."""
+    with harness.server(tls=False) as server:
         shell = docpages.Page(page, folder, server.url)
         shell.run(path, {"PAWL_URL": server.url, "PAWL_LISTEN": f"127.0.0.1:{cli.free_port()}"})
     return shell

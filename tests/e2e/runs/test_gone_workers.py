@@ -7,6 +7,7 @@ import struct
 
 import pytest
 
+import endpoint
 import faults
 import harness
 from actions import begin, claim, complete, events, show, task
@@ -33,7 +34,12 @@ def reset(sock):
     sock.close()
 
 
-WAYS_TO_GO = {"reset": reset, "close": lambda sock: sock.close(), "half-close": lambda sock: sock.shutdown(socket.SHUT_WR)}
+def half_close(sock):
+    """The method of the plain socket: that of ssl would forget how to decrypt what still comes."""
+    socket.socket.shutdown(sock, socket.SHUT_WR)
+
+
+WAYS_TO_GO = {"reset": reset, "close": lambda sock: sock.close(), "half-close": half_close}
 
 
 @pytest.fixture(params=WAYS_TO_GO)
@@ -102,9 +108,7 @@ def test_a_job_that_is_committed_for_a_client_that_has_gone_is_given_back(tmp_pa
 
 def leave_in_the_middle(port, data):
     """The answer is larger than what the kernel takes at once; the client leaves when it has seen its beginning."""
-    sock = socket.socket()
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    sock.connect(("127.0.0.1", port))
+    sock = endpoint.connect(port, harness.PATIENCE_S, receive_buffer=4096)
     sock.sendall(data)
     assert sock.recv(1000).startswith(b"HTTP/1.1 200 ")
     reset(sock)
@@ -153,7 +157,7 @@ def test_over_tls_a_job_passes_by_a_client_that_has_gone(pem, go):  # noqa: F811
     def wrapped(port):
         return trust.wrap_socket(socket.create_connection(("127.0.0.1", port), timeout=harness.PATIENCE_S), server_hostname="localhost")
 
-    with harness.server("--tls-cert", cert, "--tls-key", key) as s:
+    with harness.server("--tls-cert", cert, "--tls-key", key, tls=False) as s:
         api = TlsClient(wrapped, s.port)
         api.call("PUT", "/api/v1/workflows/hold", {"steps": [task("work")]})
         gone = wrapped(s.port)

@@ -8,6 +8,7 @@ import re
 import socket
 import subprocess
 
+import endpoint
 import harness
 
 
@@ -31,10 +32,9 @@ class Done:
 
 
 def environment(**variables):
-    """Ours without any PAWL_ variable of the machine, and with the given ones."""
+    """Ours without any PAWL_ variable of the machine, with what a client needs to trust the servers of the tests, and with the given ones."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("PAWL_")}
-    env.update(variables)
-    return env
+    return {**env, **endpoint.client_environment(), **variables}
 
 
 def pawl(*args, stdin=None, cwd=None, **variables):

@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 
+import cli
+import endpoint
 import harness
 
 FOLDER = harness.ROOT / "tests" / "foreign"
@@ -64,7 +66,7 @@ def python_client(folder, url):
     generator = python().parent / "openapi-python-client"
     package = folder / "pawl_client"
     run(generator, "generate", "--meta", "none", "--path", DOCUMENT, "--output-path", package, "--config", FOLDER / "python-client.yaml", "--fail-on-warning")
-    return json.loads(run(python(), FOLDER / "client.py", url, env={"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}))
+    return json.loads(run(python(), FOLDER / "client.py", url, env={**endpoint.client_environment(), "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}))
 
 
 def typescript_client(folder, url):
@@ -77,4 +79,4 @@ def typescript_client(folder, url):
         shutil.copy(FOLDER / name, folder)
     run(tools / "openapi-typescript", DOCUMENT, "--default-non-nullable", "false", "--output", folder / "pawl.d.ts")
     run(tools / "tsc", cwd=folder)
-    return json.loads(run("node", "client.js", url, cwd=folder))
+    return json.loads(run("node", "client.js", url, cwd=folder, env=cli.environment()))

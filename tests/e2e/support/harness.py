@@ -11,6 +11,8 @@ import threading
 import time
 import uuid
 
+import endpoint
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAWL = os.environ.get("PAWL_BIN", str(ROOT / "build" / "pawl"))
 ROOT_KEY = "7f3Kq9ZtW2mXc8RbLd5HvNs4YpGj6AeU"  # for PAWL_ROOT_KEY: an administrator of the server
@@ -69,7 +71,7 @@ class Client:
         data = body if body is None or isinstance(body, bytes) else body.encode() if isinstance(body, str) else json.dumps(body).encode()
         conn = getattr(self.local, "conn", None)
         if conn is None:
-            conn = self.local.conn = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.timeout)
+            conn = self.local.conn = endpoint.http_connection(self.port, self.timeout)
         try:
             conn.request(method, path, data, head)
             r = conn.getresponse()
@@ -122,18 +124,20 @@ class Client:
 
 
 class Server:
-    """A pawl process. stop() asks it to drain; kill() is kill -9; start() again goes on with the same file and flags."""
+    """A pawl process. stop() asks it to drain; kill() is kill -9; start() again goes on with the same file and flags. With `tls=False` it
+    serves plain text in any case: for tests that are about plain text, or bring certificates of their own."""
 
-    def __init__(self, folder, *flags, dev=True, env=None, preload=None, store="pawl.db"):
+    def __init__(self, folder, *flags, dev=True, env=None, preload=None, store="pawl.db", tls=True):
         self.folder = pathlib.Path(folder)
         self.db = self.folder / store
         self.flags = list(flags)
-        self.dev, self.env, self.preload = dev, env or {}, preload
+        self.dev, self.env, self.preload, self.tls = dev, env or {}, preload, tls
         self.process = None
         self.port = 0
 
     def command(self):
-        return [PAWL, "serve", "--listen", "127.0.0.1:0", "--store", f"sqlite:{self.db}", *(["--dev"] if self.dev else []), *self.flags]
+        return [PAWL, "serve", "--listen", "127.0.0.1:0", "--store", f"sqlite:{self.db}", *(["--dev"] if self.dev else []),
+                *(endpoint.server_flags() if self.tls else []), *self.flags]
 
     def start(self):
         assert self.process is None
@@ -149,7 +153,7 @@ class Server:
             self.process.wait()
             raise AssertionError(f"did not start: {line!r} {self.log()}")
         self.url = line.split()[-1]
-        self.port = int(self.url.rsplit(":", 1)[1])
+        self.port = endpoint.started(self.url)
         return self
 
     def client(self, **kw):

@@ -3,11 +3,11 @@
 Prints "going" once the workload is under way and goes on until it is stopped."""
 import itertools
 import json
-import socket
 import sys
 import threading
 import time
 
+import endpoint
 from harness import Client
 
 HEAVY = "${json.encode(map(input.l, function(v) return json.encode(input.l) end))}"  # a few milliseconds to a tenth of a second
@@ -83,7 +83,7 @@ held = []
 
 def hold(port, method, path, tenant, body=None, accept="application/json"):
     """A request whose answer nobody reads."""
-    s = socket.create_connection(("127.0.0.1", port))
+    s = endpoint.connect(port)
     text = b"" if body is None else json.dumps(body).encode()
     s.sendall(f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Tenant-ID: {tenant}\r\nAccept: {accept}\r\nContent-Type: application/json\r\n"
               f"Content-Length: {len(text)}\r\n\r\n".encode() + text)

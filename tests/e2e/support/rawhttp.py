@@ -1,18 +1,18 @@
 """Bytes on a socket, for requests that no HTTP library would send, and a reader for whatever comes back."""
 import json
-import socket
+import ssl
 
+import endpoint
 import harness
 
 CLOSED = "closed without an answer"
 
 
 class Wire:
-    """One TCP connection. Nothing is added to what a test sends."""
+    """One connection. Nothing is added to what a test sends."""
 
     def __init__(self, port, timeout=None):
-        self.sock = socket.create_connection(("127.0.0.1", port), timeout=timeout or harness.PATIENCE_S)
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.sock = endpoint.connect(port, timeout or harness.PATIENCE_S)
         self.buffer = b""
 
     def __enter__(self):
@@ -26,7 +26,7 @@ class Wire:
         try:
             self.sock.sendall(data)
             return True
-        except (BrokenPipeError, ConnectionResetError):
+        except (BrokenPipeError, ConnectionResetError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
             return False
 
     def is_open(self):
@@ -36,7 +36,7 @@ class Wire:
             data = self.sock.recv(1 << 16)
             self.buffer += data
             return bool(data)
-        except BlockingIOError:
+        except (BlockingIOError, ssl.SSLWantReadError):
             return True
         except ConnectionError:
             return False

@@ -3,6 +3,7 @@ import http.client
 import socket
 import struct
 
+import endpoint
 import harness
 
 
@@ -17,7 +18,7 @@ def request(method, path, headers=(), body=b"", length=None):
 
 
 def connect(port):
-    return socket.create_connection(("127.0.0.1", port), timeout=60)
+    return endpoint.connect(port)
 
 
 def answer(sock):

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 /* The C library may declare them with hidden aliases; these are the names that others link to. */
+bool fault_send(int fd); /* sockets.c */
 ssize_t write(int fd, const void *data, size_t size);
 ssize_t pwrite(int fd, const void *data, size_t size, off_t at);
 ssize_t pwrite64(int fd, const void *data, size_t size, off64_t at);
@@ -141,6 +142,8 @@ static bool sync_fails(int fd)
 
 ssize_t write(int fd, const void *data, size_t size)
 {
+    if (fault_send(fd))
+        return -1;
     note_call_fd("write", fd);
     return disk_is_full(fd) ? -1 : syscall(SYS_write, fd, data, size);
 }

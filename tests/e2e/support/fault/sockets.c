@@ -2,8 +2,9 @@
  * says "CALL N ERRNO once" or "CALL N ERRNO always", and is read again at every call: from the
  * moment it says so, the Nth CALL (accept, recv, send or epoll_wait) fails with that error, and
  * with `always` each one after it. Each failure adds a byte to PAWL_FAULT_SOCKETS.hits. No file, or
- * another text: nothing happens. A connection whose recv or send fails is really cut. System calls
- * only: a wrapper that called the C library would meet itself. */
+ * another text: nothing happens. By TLS, read and write of a connection are its recv and send. A
+ * connection whose recv or send fails is really cut. System calls only: a wrapper that called the C
+ * library would meet itself. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +25,9 @@ ssize_t recv(int fd, void *data, size_t size, int flags);
 ssize_t send(int fd, const void *data, size_t size, int flags);
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags);
 int epoll_wait(int fd, struct epoll_event *events, int max, int timeout_ms);
+ssize_t read(int fd, void *data, size_t size);
+/* For write(), which has faults of its own (preload.c): true when it must fail as a send. */
+bool fault_send(int fd);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char said[64];
@@ -85,6 +89,24 @@ static bool fails(const char *call, int fd, bool cuts)
         (void)syscall(SYS_shutdown, fd, SHUT_RDWR);
     errno = error;
     return true;
+}
+
+static bool is_connection(int fd)
+{
+    int domain = AF_UNSPEC;
+    socklen_t len = sizeof(domain);
+    return syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
+           domain == AF_INET;
+}
+
+ssize_t read(int fd, void *data, size_t size)
+{
+    return is_connection(fd) && fails("recv", fd, true) ? -1 : syscall(SYS_read, fd, data, size);
+}
+
+bool fault_send(int fd)
+{
+    return is_connection(fd) && fails("send", fd, true);
 }
 
 int accept4(int fd, struct sockaddr *address, socklen_t *len, int flags)
