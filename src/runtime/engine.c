@@ -404,6 +404,8 @@ void engine_read_metrics(struct engine *e, struct op *op)
     metric_set(e->parts.metrics.log_bytes, STR_NONE, STR_NONE,
                (double)writer_log_bytes(e->parts.commits));
     metric_set(e->parts.metrics.in_flight, STR_NONE, STR_NONE, (double)e->in_flight);
+    metric_set(e->parts.metrics.waiting, STR_NONE, STR_NONE,
+               (double)waiters_count(e->parts.waiters));
     metric_set(e->parts.metrics.subscriptions, STR_NONE, STR_NONE,
                (double)atomic_load(subscriptions_count(e->parts.subscriptions)));
     struct engine_outbox outbox;

@@ -42,6 +42,7 @@ static const struct {
     {PLACE(outbox_parked), {"pawl_outbox_parked", "Messages parked because the bus rejects them.", METRIC_GAUGE, {NULL, NULL}, NULL}},
     {PLACE(log_bytes), {"pawl_store_log_bytes", "Size of the write-ahead log in use.", METRIC_GAUGE, {NULL, NULL}, NULL}},
     {PLACE(in_flight), {"pawl_requests_in_flight", "Requests waiting for the store.", METRIC_GAUGE, {NULL, NULL}, NULL}},
+    {PLACE(waiting), {"pawl_requests_waiting", "Requests waiting for a job, a run or an update.", METRIC_GAUGE, {NULL, NULL}, NULL}},
     {PLACE(subscriptions), {"pawl_event_listeners", "Clients subscribed to an event stream.", METRIC_GAUGE, {NULL, NULL}, NULL}},
     {PLACE(queue_waits), {"pawl_queue_wait_seconds", "Time that admitted runs spent in the queue.", METRIC_HISTOGRAM, {"tenant", NULL}, METRIC_WAITS}},
     {PLACE(queued_runs), {"pawl_queued_runs", "Runs waiting for a slot.", METRIC_GAUGE, {"tenant", NULL}, NULL}},

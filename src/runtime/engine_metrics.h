@@ -29,6 +29,7 @@ struct engine_metrics {
     struct metric *outbox_parked;
     struct metric *log_bytes;
     struct metric *in_flight;
+    struct metric *waiting;
     struct metric *subscriptions;
     struct metric *queue_waits;
     struct metric *queued_runs;
