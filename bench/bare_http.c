@@ -1,4 +1,5 @@
-/* The yardstick: a libmicrohttpd server with default settings that does nothing but answer.
+/* The yardstick: a libmicrohttpd server with default settings that does nothing but answer, with as
+ * many bytes as bare_own.
  *
  *     bare_http [PORT]        prints `listening PORT`; port 0, the default, picks a free one
  */
@@ -6,6 +7,7 @@
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +31,22 @@ static enum MHD_Result answer(void *response, struct MHD_Connection *connection,
     return MHD_queue_response(connection, MHD_HTTP_OK, response);
 }
 
+static bool add_headers(struct MHD_Response *response)
+{
+    static const struct {
+        const char *name;
+        const char *value;
+    } HEADERS[] = {{"Content-Type", "application/json"},
+                   {"Cache-Control", "no-store"},
+                   {"X-Content-Type-Options", "nosniff"},
+                   {"X-Trace-Id", "4a314f161b7a1ebffada545a5d0a5568"}};
+    for (size_t i = 0; i < sizeof(HEADERS) / sizeof(HEADERS[0]); i++) {
+        if (MHD_add_response_header(response, HEADERS[i].name, HEADERS[i].value) != MHD_YES)
+            return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     static char body[] = "{\"run_id\":\"0190a1b2c3d47e5f8a9b\",\"created\":true}\n";
@@ -50,8 +68,7 @@ int main(int argc, char **argv)
     struct MHD_Daemon *daemon = NULL;
     struct MHD_Response *response =
         MHD_create_response_from_buffer(sizeof body - 1, body, MHD_RESPMEM_PERSISTENT);
-    if (response == NULL ||
-        MHD_add_response_header(response, "Content-Type", "application/json") != MHD_YES) {
+    if (response == NULL || !add_headers(response)) {
         fprintf(stderr, "bare_http: no memory for the response\n");
         goto out;
     }
