@@ -33,16 +33,23 @@ static ssize_t plain_read(struct conn *c, char *to, size_t len)
     return got;
 }
 
-static ssize_t plain_write(struct conn *c, const struct str *parts, size_t count)
+static ssize_t send_parts(int fd, const struct str *parts, size_t count)
 {
     struct iovec at[HTTP_PARTS_MAX];
-    size_t all = 0;
-    for (size_t i = 0; i < count; i++) {
+    if (count == 1)
+        return send(fd, parts[0].ptr, parts[0].len, MSG_NOSIGNAL);
+    for (size_t i = 0; i < count; i++)
         at[i] = (struct iovec){(void *)(uintptr_t)parts[i].ptr, parts[i].len};
-        all += parts[i].len;
-    }
     struct msghdr message = {.msg_iov = at, .msg_iovlen = count};
-    ssize_t sent = sendmsg(c->fd, &message, MSG_NOSIGNAL);
+    return sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
+static ssize_t plain_write(struct conn *c, const struct str *parts, size_t count)
+{
+    size_t all = 0;
+    for (size_t i = 0; i < count; i++)
+        all += parts[i].len;
+    ssize_t sent = send_parts(c->fd, parts, count);
     if (sent < 0)
         return failed(&c->writable);
     c->writable = (size_t)sent == all;

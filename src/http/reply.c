@@ -1,5 +1,5 @@
-/* Answers: the head is rendered in the request's memory, then sent together with the body, which is
- * not copied. */
+/* Answers: the head is rendered in the request's memory, then sent together with the body. A small
+ * body is copied behind the head, which costs less than sending two parts; a large one is not. */
 #include "http/internal.h"
 
 #include <netinet/in.h>
@@ -8,7 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FILLS_PER_TURN_MAX = 16 }; /* of one stream, before others get their turn */
+enum {
+    FILLS_PER_TURN_MAX = 16, /* of one stream, before others get their turn */
+    BODY_COPIED_MAX = 1024,
+};
 
 /* --- rendering --- */
 
@@ -164,9 +167,11 @@ static void put_fields(struct out *o, const struct http_reply *reply)
     }
 }
 
-static struct str render_head(struct request *r, const struct http_reply *reply, uint64_t length)
+/* The head, and `body` behind it. */
+static struct str render(struct request *r, const struct http_reply *reply, uint64_t length,
+                         struct str body)
 {
-    size_t size = size_of_head(reply);
+    size_t size = size_of_head(reply) + body.len;
     char *text = arena_alloc(&r->pub.arena, size);
     if (text == NULL)
         return STR_NONE;
@@ -183,6 +188,7 @@ static struct str render_head(struct request *r, const struct http_reply *reply,
     put(&o, STR(CONSTANTS));
     put(&o, str_of(r->pub.trace_id));
     put(&o, STR("\r\n\r\n"));
+    put(&o, body);
     return (struct str){text, (size_t)(o.at - text)};
 }
 
@@ -207,13 +213,16 @@ bool reply_begin(struct request *r, const struct http_reply *reply)
     r->last |= r->server->draining || (r->streams && r->head.is_1_0);
     r->chunked_reply = r->streams && !r->head.is_1_0;
     int64_t length = content_length(r, reply);
-    struct str head = length < 0 ? STR_NONE : render_head(r, reply, (uint64_t)length);
+    bool body = has_content(r->status) && !is_head(r) && !r->streams;
+    struct str sent = body && r->file_fd < 0 ? reply->body : STR("");
+    bool copied = sent.len <= BODY_COPIED_MAX;
+    struct str head =
+        length < 0 ? STR_NONE : render(r, reply, (uint64_t)length, copied ? sent : STR(""));
     if (head.ptr == NULL)
         return false;
     r->parts[r->part_count++] = head;
-    bool body = has_content(r->status) && !is_head(r) && !r->streams;
-    if (body && r->file_fd < 0 && reply->body.len > 0)
-        r->parts[r->part_count++] = reply->body;
+    if (!copied)
+        r->parts[r->part_count++] = sent;
     r->file_left = body && r->file_fd >= 0 ? length : 0;
     return true;
 }

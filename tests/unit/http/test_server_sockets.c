@@ -62,6 +62,7 @@ WRAP(int, epoll_wait, (int at, struct epoll_event *events, int max, int ms), (at
 WRAP(int, accept4, (int fd, struct sockaddr *from, socklen_t *len, int flags),
      (fd, from, len, flags))
 WRAP(ssize_t, recv, (int fd, void *to, size_t len, int flags), (fd, to, len, flags))
+WRAP(ssize_t, send, (int fd, const void *from, size_t len, int flags), (fd, from, len, flags))
 WRAP(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags))
 WRAP(ssize_t, sendfile, (int fd, int from, off_t *at, size_t len), (fd, from, at, len))
 
@@ -160,7 +161,7 @@ static void a_call_that_fails_costs_at_most_its_connection(void **state)
         int error;
     } FAULTS[] = {{"accept4", ECONNABORTED}, {"accept4", EINTR}, {"epoll_ctl", ENOMEM},
                   {"recv", ECONNRESET},      {"recv", ENOMEM},   {"recv", EINTR},
-                  {"sendmsg", EPIPE},        {"sendmsg", EINTR}, {"epoll_wait", EINTR}};
+                  {"send", EPIPE},           {"send", EINTR},    {"epoll_wait", EINTR}};
     struct serving *s = *state;
     int files = open_files();
     for (size_t i = 0; i < ARRAY_LEN(FAULTS); i++) {
@@ -178,6 +179,30 @@ static void a_call_that_fails_costs_at_most_its_connection(void **state)
             forget_seen(s);
             is_well(s, files);
         }
+    }
+}
+
+static void a_large_answer_that_cannot_be_sent_costs_its_connection(void **state)
+{
+    static char large[100 * KIB];
+    struct serving *s = *state;
+    int files = open_files();
+    memset(large, 'x', sizeof(large) - 1);
+    large[sizeof(large) - 1] = '!';
+    for (int round = 0; round < 2; round++) {
+        struct http_reply reply;
+        int fd = client_open(s);
+        client_send(s, fd, STR(GET("/later")));
+        http_reply_init(&reply, 200, STR("text/plain"), (struct str){large, sizeof(large)});
+        http_send(s->seen[0].req, &reply);
+        run_with(s, "sendmsg", round == 0 ? ECONNRESET : EINTR, 1, false);
+        assert_int_equal(disarm(), 1);
+        assert_int_equal(client_read(s, fd, round == 0 ? "" : "!").len > sizeof(large), round);
+        assert_int_equal(s->seen[0].unsent, round == 0);
+        close(fd);
+        settle(s);
+        forget_seen(s);
+        is_well(s, files);
     }
 }
 
@@ -239,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         serving_test(a_server_that_cannot_start_says_so),
         serving_test(a_call_that_fails_costs_at_most_its_connection),
+        serving_test(a_large_answer_that_cannot_be_sent_costs_its_connection),
         serving_test(a_file_that_cannot_be_sent_costs_its_connection),
         serving_test(without_descriptors_it_tries_again_after_a_pause),
     };
