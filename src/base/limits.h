@@ -47,6 +47,7 @@ enum {
     HTTP_STREAM_PULSE_MS = 15 * 1000,     /* a comment this often keeps proxies from closing the stream and reveals dead links */
     HTTP_QUERY_PARAMS_MAX = 16,
     HTTP_REPLY_HEADERS_MAX = 12,
+    TRACESTATE_BYTES_MAX = 4 * KIB,       /* W3C: pass on at least 512; it is stored with the run */
 
     /* --- JSON --- */
     JSON_DEPTH_MAX = 64,                  /* deeper is a mistake or an attack; recursion stays small */

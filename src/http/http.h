@@ -29,7 +29,7 @@ struct http_request {
     struct str peer;    /* the address it came from */
     struct arena arena; /* lives as long as the request */
     char trace_id[33];
-    struct str traceparent; /* as sent, when it is a valid one; ptr NULL otherwise */
+    struct str traceparent; /* its first 55 characters, when it is valid; ptr NULL otherwise */
     int64_t begun_ns;
     /* Called when the client has closed the connection, or its side of it, before it was answered:
      * nobody waits for the answer, which must still be given. May be NULL. */
@@ -44,6 +44,9 @@ struct http_request {
 /* Text of a header, ptr NULL when it is absent. *ret_count (may be NULL) is how often it was
  * sent. */
 struct str http_header(const struct http_request *req, const char *name, size_t *ret_count);
+/* All values of a header that is a list, in order, joined by commas; it lives as long as the
+ * request. ptr NULL: absent, or out of memory. */
+struct str http_header_list(struct http_request *req, const char *name);
 /* Takes the next name=value off a query; both are still encoded, and a value that is missing has
  * ptr NULL. False at the end. */
 bool http_query_next(struct str *rest, struct http_param *ret);

@@ -95,6 +95,25 @@ struct str http_header(const struct http_request *req, const char *name, size_t 
     return first;
 }
 
+struct str http_header_list(struct http_request *req, const char *name)
+{
+    size_t count;
+    struct str first = http_header(req, name, &count);
+    if (count <= 1)
+        return first;
+    const struct request *r = request_of(req);
+    struct buf joined;
+    buf_init(&joined, HTTP_HEAD_MAX);
+    for (size_t i = 0; i < r->head.field_count; i++) {
+        if (!str_eq_nocase(span_str(r->in, r->head.fields[i].name), str_of(name)))
+            continue;
+        if (joined.len > 0)
+            buf_put_char(&joined, ',');
+        buf_put(&joined, span_str(r->in, r->head.fields[i].value));
+    }
+    return arena_take(&req->arena, &joined);
+}
+
 bool http_is_connected(const struct http_request *req)
 {
     const struct request *r = request_of(req);

@@ -1,13 +1,14 @@
 /* The trace of a request: the client's, or a new one (W3C trace context). */
+#include "base/trace.h"
+
 #include "http/internal.h"
-#include "http/traceparent.h"
 
 void trace_set(struct request *r)
 {
     size_t count;
     struct str given = http_header(&r->pub, "traceparent", &count);
     if (count == 1 && traceparent_ok(given)) {
-        r->pub.traceparent = given;
+        r->pub.traceparent = (struct str){given.ptr, TRACEPARENT_LEN};
         memcpy(r->pub.trace_id, given.ptr + TRACE_ID_AT, TRACE_ID_LEN);
         return;
     }

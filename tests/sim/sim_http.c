@@ -80,6 +80,21 @@ struct str http_header(const struct http_request *req, const char *name, size_t 
     return first;
 }
 
+struct str http_header_list(struct http_request *req, const char *name)
+{
+    const struct request *r = request_of(req);
+    struct buf joined;
+    buf_init(&joined, HTTP_HEAD_MAX);
+    for (size_t i = 0; i < r->header_count; i++) {
+        if (!str_eq_nocase(r->headers[i].name, str_of(name)))
+            continue;
+        if (joined.len > 0)
+            buf_put_char(&joined, ',');
+        buf_put(&joined, r->headers[i].value);
+    }
+    return joined.len > 0 ? arena_take(&req->arena, &joined) : STR_NONE;
+}
+
 void http_request_hold(struct http_request *req)
 {
     request_of(req)->holders++;

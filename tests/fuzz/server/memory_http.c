@@ -1,7 +1,7 @@
 #include "memory_http.h"
 
 #include "base/limits.h"
-#include "http/traceparent.h"
+#include "base/trace.h"
 
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ static void set_trace(struct memory_request *r, const struct env *env)
     size_t count;
     struct str given = http_header(&r->pub, "traceparent", &count);
     if (count == 1 && traceparent_ok(given)) {
-        r->pub.traceparent = given;
+        r->pub.traceparent = (struct str){given.ptr, TRACEPARENT_LEN};
         memcpy(r->pub.trace_id, given.ptr + TRACE_ID_AT, TRACE_ID_LEN);
         return;
     }
@@ -76,6 +76,21 @@ struct str http_header(const struct http_request *req, const char *name, size_t 
     if (ret_count != NULL)
         *ret_count = count;
     return first;
+}
+
+struct str http_header_list(struct http_request *req, const char *name)
+{
+    const struct memory_request *r = request_of(req);
+    struct buf joined;
+    buf_init(&joined, HTTP_HEAD_MAX);
+    for (size_t i = 0; i < r->header_count; i++) {
+        if (!str_eq_nocase(r->headers[i].name, str_of(name)))
+            continue;
+        if (joined.len > 0)
+            buf_put_char(&joined, ',');
+        buf_put(&joined, r->headers[i].value);
+    }
+    return joined.len > 0 ? arena_take(&req->arena, &joined) : STR_NONE;
 }
 
 void http_request_hold(struct http_request *req)
