@@ -3,6 +3,7 @@
 #include "api/routes.h"
 #include "api/signal.h"
 #include "api/streams.h"
+#include "base/trace.h"
 #include "domain/labels.h"
 
 /* --- start --- */
@@ -17,7 +18,13 @@ static void take_labels(struct call *c, struct fields *f, const json_t *labels, 
 
 static enum err prepare_start(struct call *c, void *input)
 {
-    ((struct start_run_input *)input)->traceparent = c->req->traceparent;
+    struct start_run_input *in = input;
+    in->traceparent = c->req->traceparent;
+    if (in->traceparent.ptr == NULL) /* without it, tracestate means nothing */
+        return ERR_OK;
+    struct str state = http_header_list(c->req, "tracestate");
+    if (state.len <= TRACESTATE_BYTES_MAX && tracestate_ok(state))
+        in->tracestate = state;
     return ERR_OK;
 }
 

@@ -31,6 +31,7 @@ struct draft {
     struct str content_type; /* ptr NULL: not given */
     struct buf text;         /* scratch: header values that are not text, then the body */
     char job_id[UUID_TEXT_LEN + 1];
+    bool has_trace; /* the step brings its own */
 };
 
 static enum err add_header(struct draft *d, struct str name, struct str value)
@@ -73,9 +74,19 @@ static enum err add_own_headers(struct draft *d)
     if (!ok)
         return problem_set(d->p, ERR_NO_MEMORY, "The server is out of memory");
     enum err e = add_header(d, STR("Idempotency-Key"), str_of(d->job_id));
-    if (e != ERR_OK || d->job->traceparent.ptr == NULL)
+    if (e != ERR_OK || d->has_trace)
         return e;
-    return add_header(d, STR("traceparent"), d->job->traceparent);
+    e = add_header(d, STR("traceparent"), str_of(d->job->traceparent));
+    if (e != ERR_OK || d->job->tracestate.ptr == NULL)
+        return e;
+    return add_header(d, STR("tracestate"), d->job->tracestate);
+}
+
+/* The server sets these itself. A step may only bring a trace if the run's starter did not. */
+static bool is_own_header(const struct draft *d, struct str name)
+{
+    bool trace = str_eq_nocase(name, STR("traceparent")) || str_eq_nocase(name, STR("tracestate"));
+    return str_eq_nocase(name, STR("idempotency-key")) || (trace && d->job->trace_is_given);
 }
 
 static enum err add_headers(struct draft *d, struct arena *arena)
@@ -88,9 +99,7 @@ static enum err add_headers(struct draft *d, struct arena *arena)
     json_object_foreach (headers, name, value) {
         struct str text = STR_NONE;
         struct str key = str_of(name);
-        /* The server sets these two itself. Null means: leave the header out. */
-        if (json_is_null(value) || str_eq_nocase(key, STR("idempotency-key")) ||
-            (str_eq_nocase(key, STR("traceparent")) && d->job->traceparent.ptr != NULL))
+        if (json_is_null(value) || is_own_header(d, key)) /* null: leave the header out */
             continue;
         enum err e = header_text(d, name, value, arena, &text);
         if (e != ERR_OK)
@@ -100,6 +109,7 @@ static enum err add_headers(struct draft *d, struct arena *arena)
             return e;
         if (str_eq_nocase(key, STR("content-type")))
             d->content_type = text;
+        d->has_trace |= str_eq_nocase(key, STR("traceparent"));
     }
     return add_own_headers(d);
 }

@@ -5,7 +5,10 @@
 #include "domain/call_verdict.h"
 #include "domain/webhook.h"
 
-enum { SIGNATURES_MAX = 128 }; /* bytes: two of them, with the space between */
+enum {
+    SIGNATURES_MAX = 128, /* bytes: two of them, with the space between */
+    WEBHOOK_HEADERS_MAX = 6,
+};
 
 static struct delivery_job *delivery_of(struct outgoing_job *job)
 {
@@ -57,17 +60,23 @@ static struct http_call *shape(struct outgoing_job *job, int64_t now_ms)
     (void)snprintf(time, sizeof(time), "%lld", (long long)now_s);
     buf_init(&signatures, SIGNATURES_MAX);
     put_signatures(&signatures, d, now_s);
-    struct http_call_header headers[] = {
+    struct http_call_header headers[WEBHOOK_HEADERS_MAX] = {
         {STR("Content-Type"), STR("application/cloudevents+json; charset=utf-8")},
         {STR("webhook-id"), d->event_id},
         {STR("webhook-timestamp"), str_of(time)},
         {STR("webhook-signature"), buf_str(&signatures)},
     };
+    size_t header_count = 4;
+    if (d->traceparent[0] != '\0')
+        headers[header_count++] =
+            (struct http_call_header){STR("traceparent"), str_of(d->traceparent)};
+    if (d->tracestate.ptr != NULL)
+        headers[header_count++] = (struct http_call_header){STR("tracestate"), d->tracestate};
     struct http_call_request request = {
         .method = STR("POST"),
         .url = d->url,
         .headers = headers,
-        .header_count = ARRAY_LEN(headers),
+        .header_count = header_count,
         .body = d->body,
         .timeout_ms = WEBHOOK_TIMEOUT_MS,
         .redirects_max = 0, /* a redirect would send the event to somewhere nobody chose */

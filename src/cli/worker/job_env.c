@@ -25,6 +25,7 @@ static const struct {
     {"PAWL_ITEM", "item", false},
     {"PAWL_COMPENSATES", "compensates", false},
     {"TRACEPARENT", "traceparent", false},
+    {"TRACESTATE", "tracestate", false},
 };
 
 /* Leaves out the variables of another job, which we may have inherited, and our keys: a command

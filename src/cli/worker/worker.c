@@ -83,7 +83,7 @@ static const char NOTES[] =
     "The command finds in its environment: PAWL_JOB_ID, PAWL_IDEMPOTENCY_KEY (the same in every attempt),\n"
     "PAWL_KIND (step or entity), PAWL_RUN_ID, PAWL_WORKFLOW_ID and PAWL_STEP (empty for an entity),\n"
     "PAWL_HANDLER, PAWL_ATTEMPT, PAWL_TENANT and PAWL_URL. Some jobs also have PAWL_ITEM (the index in\n"
-    "for_each, from 0), PAWL_COMPENSATES (1) and TRACEPARENT. PAWL_API_KEY is passed only with\n"
+    "for_each, from 0), PAWL_COMPENSATES (1), TRACEPARENT and TRACESTATE. PAWL_API_KEY is passed only with\n"
     "--pass-api-key, PAWL_ROOT_KEY never.\n"
     "\n"
     "For an entity, the input is {\"kind\", \"entity\", \"state\", \"signals\", \"timers\", ...} and the output must\n"

@@ -146,6 +146,7 @@ static enum err show_claimed(struct op *op, struct json_out *o, struct entity_tx
     json_add_text(o, "lease_token", str_of(token));
     json_add_time(o, "lease_expires_at", job->due_at);
     json_add_null(o, "traceparent");
+    json_add_null(o, "tracestate");
     json_close(o, '}');
     return e;
 }

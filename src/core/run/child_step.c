@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "core/run/job_txn.h"
 #include "core/run/run_new.h"
+#include "core/run/run_trace.h"
 #include "core/run/run_values.h"
 
 /* --- beginning --- */
@@ -25,6 +26,16 @@ static enum err check_ancestors(struct step_item *i)
         if (e != ERR_OK || !found)
             return e != ERR_OK ? e : ERR_INTERNAL;
     }
+}
+
+/* The child is a span below the attempt that it is a part of. */
+static enum err child_trace(const struct step_item *i, struct str *ret)
+{
+    char traceparent[TRACEPARENT_LEN + 1];
+    struct trace_span span = attempt_span(&i->m->run, i->job);
+    trace_write(&span, traceparent);
+    *ret = arena_str(&i->m->tx->arena, str_of(traceparent));
+    return ret->ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
 }
 
 /* The child begins in a turn of its own, and its end wakes the job. */
@@ -66,7 +77,9 @@ enum err step_workflow_begin(struct step_item *i)
         e = values_text(m->tx, i->def->input, &child.run.input);
     child.run.priority = m->run.priority;
     child.run.labels = m->run.labels;
-    child.run.traceparent = m->run.traceparent;
+    child.run.tracestate = m->run.tracestate;
+    if (e == ERR_OK)
+        e = child_trace(i, &child.run.traceparent);
     child.run.created_by = m->run.created_by;
     child.run.created_at = m->tx->now_ms;
     child.run.parent_run = m->run.num;

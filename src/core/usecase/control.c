@@ -322,6 +322,7 @@ static enum err rerun_run(struct op *op, struct tx *tx)
     m.run.input = old.run.input;
     m.run.labels = old.run.labels;
     m.run.traceparent = old.run.traceparent;
+    m.run.tracestate = old.run.tracestate;
     m.run.created_by = op->caller.actor;
     m.run.created_at = tx->now_ms;
     m.run.rerun_of = old.run.id;

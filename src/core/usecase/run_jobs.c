@@ -5,6 +5,7 @@
 #include "core/run/approval_txn.h"
 #include "core/run/job_txn.h"
 #include "core/run/run_advance.h"
+#include "core/run/run_trace.h"
 #include "core/run/step_ops.h"
 #include "core/txn/lease.h"
 #include "core/usecase/control.h"
@@ -16,6 +17,9 @@ static void show_claimed(struct op *op, struct json_out *o, const struct run_txn
 {
     const struct step_def *step = job_step(m->def, job);
     char token[LEASE_TOKEN_MAX];
+    char traceparent[TRACEPARENT_LEN + 1];
+    struct trace_span span = attempt_span(&m->run, job);
+    trace_write(&span, traceparent);
     lease_token(m->tx, job, token);
     lease_note_handed(op, job->id, token);
     json_open(o, NULL, '{');
@@ -39,7 +43,8 @@ static void show_claimed(struct op *op, struct json_out *o, const struct run_txn
         json_add_bool(o, "compensates", true);
     json_add_text(o, "lease_token", str_of(token));
     json_add_time(o, "lease_expires_at", job->due_at);
-    json_add_text_or_null(o, "traceparent", m->run.traceparent);
+    json_add_text(o, "traceparent", str_of(traceparent));
+    json_add_text_or_null(o, "tracestate", m->run.tracestate);
     json_close(o, '}');
 }
 

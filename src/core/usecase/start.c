@@ -135,6 +135,7 @@ static void fill_run(struct start *s)
     s->m.run.input = in->input_text;
     s->m.run.labels = in->labels;
     s->m.run.traceparent = in->traceparent;
+    s->m.run.tracestate = in->tracestate;
     s->m.run.created_by = s->op->caller.actor;
     s->m.run.created_at = s->tx->now_ms;
 }

@@ -21,7 +21,8 @@ struct start_run_input {
     const json_t *input;    /* NULL: null */
     struct str input_text;  /* the same as it is kept */
     struct str labels;      /* JSON object of texts */
-    struct str traceparent; /* passed on to workers; ptr NULL: none */
+    struct str traceparent; /* of the caller; ptr NULL: none */
+    struct str tracestate;  /* the same */
     int64_t priority;
     enum at_limit at_limit; /* AT_LIMIT_COUNT: the policy of the workflow or the tenant */
     int64_t start_at;       /* not before; -1: at once */

@@ -39,7 +39,8 @@ enum { LIST_CHUNK = 256 };
     X(p, 23, INT_OR_NONE, parent_run, parent_run)           \
     X(p, 24, COUNT_OR_NONE, parent_ordinal, parent_ordinal) \
     X(p, 25, COUNT, depth, depth)                           \
-    X(p, 26, UUID_OR_NONE, rerun_of, rerun_of)
+    X(p, 26, UUID_OR_NONE, rerun_of, rerun_of)              \
+    X(p, 27, TEXT, tracestate, tracestate)
 COLUMNS_NUMBERED(RUN_COLUMNS, RUN);
 
 #define EVENT_COLUMNS(X, p)          \
@@ -118,6 +119,29 @@ static void read_row(struct db_rows *rows, struct run *r)
 }
 
 COLUMNS_READ_ONE(read_one, struct run, RUN_COLUMNS, read_row);
+
+enum err runs_find_trace(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
+                         struct run *ret)
+{
+    static const char SQL[] = "SELECT id, traceparent, tracestate FROM runs WHERE num = $1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(num));
+    struct run run = {.num = num};
+    bool found = db_next(rows);
+    bool kept = true;
+    if (found) {
+        run.id = db_uuid(rows, 0);
+        run.traceparent = db_str(rows, 1);
+        run.tracestate = db_str(rows, 2);
+        kept = arena_keep(arena, &run.traceparent) && arena_keep(arena, &run.tracestate);
+    }
+    enum err e = db_rows_end(rows);
+    if (e != ERR_OK || !kept)
+        return e != ERR_OK ? e : ERR_NO_MEMORY;
+    *ret_found = found;
+    if (found)
+        *ret = run;
+    return ERR_OK;
+}
 
 enum err runs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *arena,
                    bool *ret_found, struct run *ret)

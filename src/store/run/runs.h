@@ -25,6 +25,7 @@ struct run {
     struct str error;       /* ptr NULL: none */
     struct str labels;      /* JSON object of texts */
     struct str traceparent; /* of the request that started it; ptr NULL: it had none */
+    struct str tracestate;  /* the same; ptr NULL: it had none, or not a valid one */
     struct str created_by;
     struct str scopes; /* limits it counts under besides its tenant's: see limit_key_list_parse() */
     int64_t created_at;
@@ -56,6 +57,10 @@ MUST_CHECK enum err runs_find(struct db *db, int64_t tenant, struct uuid id, str
                               bool *ret_found, struct run *ret);
 MUST_CHECK enum err runs_find_num(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
                                   struct run *ret);
+
+/* Only its id and its trace; the rest of *ret is zero. */
+MUST_CHECK enum err runs_find_trace(struct db *db, int64_t num, struct arena *arena,
+                                    bool *ret_found, struct run *ret);
 
 /* Is it a run of this workflow? */
 MUST_CHECK enum err runs_is_of(struct db *db, int64_t num, struct str workflow_id, bool *ret);

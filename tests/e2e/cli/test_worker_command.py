@@ -1,6 +1,7 @@
 """`pawl worker -- COMMAND`: a shell script is a worker. Real commands, real signals, real deaths of all who take part."""
 import os
 import random
+import re
 import signal
 import time
 
@@ -153,9 +154,10 @@ def test_a_command_gets_the_api_key_when_that_is_asked_for(once):
 
 
 def test_the_environment_says_which_job_it_is(once, tenant, dev_server, start):
-    lies = {"PAWL_ITEM": "9", "PAWL_COMPENSATES": "1", "TRACEPARENT": "00-x", "PAWL_JOB_ID": "lie", "KEPT": "a=b c"}
+    lies = {"PAWL_ITEM": "9", "PAWL_COMPENSATES": "1", "TRACEPARENT": "00-x", "TRACESTATE": "lie=1", "PAWL_JOB_ID": "lie", "KEPT": "a=b c"}
     job, _ = once("env", **lies)
-    seen = dict(line.split("=", 1) for line in job["output"]["text"].splitlines() if line.startswith(("PAWL_", "TRACEPARENT", "KEPT")))
+    seen = dict(line.split("=", 1) for line in job["output"]["text"].splitlines() if line.startswith(("PAWL_", "TRACE", "KEPT")))
+    assert re.fullmatch(f"00-{job['run_id'].replace('-', '')}-[0-9a-f]{{16}}-01", seen.pop("TRACEPARENT")), seen
     assert seen == {"PAWL_JOB_ID": job["job_id"], "PAWL_IDEMPOTENCY_KEY": job["job_id"], "PAWL_KIND": "step", "PAWL_RUN_ID": job["run_id"], "PAWL_WORKFLOW_ID": "w", "PAWL_STEP": "work",
                     "PAWL_HANDLER": "do.it", "PAWL_ATTEMPT": "1", "PAWL_TENANT": tenant, "PAWL_URL": dev_server.url, "KEPT": "a=b c",
                     **{name: value for name, value in endpoint.client_environment().items() if name == "PAWL_CA_FILE"}}
@@ -163,10 +165,10 @@ def test_the_environment_says_which_job_it_is(once, tenant, dev_server, start):
 
 def test_a_trace_is_handed_on(api, tenant, flow, work, job_of):
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    run = api.start(tenant, "w", headers={"traceparent": trace}).json["run_id"]
-    with work("sh", "-c", "echo $TRACEPARENT", flags=["--once"]) as w:
+    run = api.start(tenant, "w", headers={"traceparent": trace, "tracestate": "foo=1"}).json["run_id"]
+    with work("sh", "-c", "echo $TRACEPARENT $TRACESTATE", flags=["--once"]) as w:
         w.next_report()
-    assert job_of(run)["output"]["text"].split("-")[1] == trace.split("-")[1]
+    assert re.fullmatch(f"00-{trace.split('-')[1]}-[0-9a-f]{{16}}-01 foo=1", job_of(run)["output"]["text"].strip())
 
 
 def test_items_and_compensations_are_told_apart(api, tenant, work, gates, run_of):

@@ -27,8 +27,8 @@ def test_a_claimed_job_has_all_a_worker_needs(api, tenant):
     api.workflow(tenant, "w", [task("work", queue="q", input={"id": 5})])
     run = api.start(tenant, "w", {"input": {"n": 1}}).json["run_id"]
     job = claim(api, tenant, queues=["q"], lease_ms=60_000)[0]
-    assert {k: job[k] for k in ("run_id", "workflow_id", "step", "handler", "attempt", "tenant", "input", "traceparent")} == {
-        "run_id": run, "workflow_id": "w", "step": "work", "handler": "h", "attempt": 1, "tenant": tenant, "input": {"id": 5}, "traceparent": None}
+    assert {k: job[k] for k in ("run_id", "workflow_id", "step", "handler", "attempt", "tenant", "input", "tracestate")} == {
+        "run_id": run, "workflow_id": "w", "step": "work", "handler": "h", "attempt": 1, "tenant": tenant, "input": {"id": 5}, "tracestate": None}
     assert job["lease_token"] and RFC3339.fullmatch(job["lease_expires_at"])
     shown = api.get(f"/api/v1/jobs/{job['job_id']}", tenant=tenant).json
     assert (shown["state"], shown["queue"], shown["worker_id"], shown["attempt"], shown["run_id"]) == ("running", "q", "w1", 1, run)

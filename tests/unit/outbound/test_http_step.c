@@ -6,9 +6,14 @@
 
 #define TRACE "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-static struct call_job job_with(struct str input, struct str traceparent)
+/* Without `given`, the run has begun a trace of its own. */
+static struct call_job job_with(struct str input, struct str given)
 {
-    struct call_job job = {.input = input, .traceparent = traceparent, .timeout_ms = 1234};
+    struct call_job job = {.input = input,
+                           .traceparent = TRACE,
+                           .trace_is_given = given.ptr != NULL,
+                           .tracestate = given,
+                           .timeout_ms = 1234};
     bool ok = uuid_parse(STR("01a1dddc-23f5-795c-8000-0077dc244979"), &job.id);
     assert_true(ok);
     return job;
@@ -17,14 +22,14 @@ static struct call_job job_with(struct str input, struct str traceparent)
 /* --- requests --- */
 
 /* ' is written for ". The caller owns it; NULL when it was refused. */
-static struct http_call *shaped(const char *quoted_singly, struct str traceparent)
+static struct http_call *shaped(const char *quoted_singly, struct str given)
 {
     char text[2048];
     size_t len = strlen(quoted_singly);
     assert_true(len < sizeof(text));
     for (size_t i = 0; i <= len; i++)
         text[i] = (char)(quoted_singly[i] == '\'' ? '"' : quoted_singly[i]);
-    struct call_job job = job_with((struct str){text, len}, traceparent);
+    struct call_job job = job_with((struct str){text, len}, given);
     struct problem p;
     struct http_call *call = NULL;
     problem_init(&p);
@@ -67,22 +72,27 @@ static void a_plain_request_gets_its_key_and_its_time(void **state)
     assert_int_equal(call->request.timeout_ms, 1234);
     assert_int_equal(call->request.redirects_max, CALL_REDIRECTS_MAX);
     assert_sent(call, "Idempotency-Key", "01a1dddc-23f5-795c-8000-0077dc244979");
-    assert_int_equal(call->request.header_count, 1);
+    assert_sent(call, "traceparent", TRACE);
+    assert_int_equal(call->request.header_count, 2);
     http_call_free(call);
 }
 
 static void the_runs_trace_goes_on(void **state)
 {
     (void)state;
-    struct http_call *call = shaped("{'method':'GET','url':'http://x/'}", STR(TRACE));
+    static const char OWN[] =
+        "{'method':'GET','url':'http://x/','headers':{'Traceparent':'mine','TraceState':'a=1'}}";
+    struct http_call *call = shaped("{'method':'GET','url':'http://x/'}", STR("foo=1"));
     assert_sent(call, "traceparent", TRACE);
+    assert_sent(call, "tracestate", "foo=1");
     http_call_free(call);
-    call =
-        shaped("{'method':'GET','url':'http://x/','headers':{'Traceparent':'mine'}}", STR(TRACE));
+    call = shaped(OWN, STR("foo=1"));
     assert_sent(call, "traceparent", TRACE);
+    assert_sent(call, "tracestate", "foo=1");
     http_call_free(call);
-    call = shaped("{'method':'GET','url':'http://x/','headers':{'Traceparent':'mine'}}", STR_NONE);
+    call = shaped(OWN, STR_NONE);
     assert_sent(call, "traceparent", "mine");
+    assert_sent(call, "tracestate", "a=1");
     http_call_free(call);
 }
 

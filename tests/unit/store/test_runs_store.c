@@ -54,6 +54,7 @@ static void a_run_comes_back_as_it_was_written(void **state)
     run.input = STR("{\"a\":1}");
     run.labels = STR("{\"env\":\"x\"}");
     run.traceparent = STR("00-1-2-01");
+    run.tracestate = STR("a=1");
     assert_ok(runs_insert(db, &run));
     assert_ok(runs_last_num(db, &last));
     assert_int_equal(last, run.num);
@@ -68,6 +69,7 @@ static void a_run_comes_back_as_it_was_written(void **state)
     assert_str(back.input, "{\"a\":1}");
     assert_str(back.labels, "{\"env\":\"x\"}");
     assert_str(back.traceparent, "00-1-2-01");
+    assert_str(back.tracestate, "a=1");
     assert_null(back.output.ptr);
     assert_null(back.error.ptr);
     assert_int_equal(back.started_at, -1);

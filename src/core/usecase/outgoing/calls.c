@@ -3,6 +3,7 @@
 
 #include "core/run/job_txn.h"
 #include "core/run/run_advance.h"
+#include "core/run/run_trace.h"
 #include "core/usecase/execute.h"
 
 void call_result_init(struct call_result *r)
@@ -41,8 +42,8 @@ static void release(struct outgoing_job *job)
 static struct call_job *call_job_new(const struct run_txn *m, const struct job *job)
 {
     struct str input = job->input;
-    struct str trace = m->run.traceparent;
-    struct call_job *taken = calloc(1, sizeof(*taken) + input.len + trace.len);
+    struct str state = m->run.tracestate;
+    struct call_job *taken = calloc(1, sizeof(*taken) + input.len + state.len);
     if (taken == NULL)
         return NULL;
     taken->out.place = (struct outgoing_place){.tenant = job->tenant, .run = job->owner};
@@ -54,10 +55,13 @@ static struct call_job *call_job_new(const struct run_txn *m, const struct job *
     taken->input = (struct str){taken->text, input.len};
     if (input.len > 0)
         memcpy(taken->text, input.ptr, input.len);
-    if (trace.ptr != NULL) {
-        taken->traceparent = (struct str){taken->text + input.len, trace.len};
-        memcpy(taken->text + input.len, trace.ptr, trace.len);
+    if (state.ptr != NULL) {
+        taken->tracestate = (struct str){taken->text + input.len, state.len};
+        memcpy(taken->text + input.len, state.ptr, state.len);
     }
+    struct trace_span span = attempt_span(&m->run, job);
+    trace_write(&span, taken->traceparent);
+    taken->trace_is_given = m->run.traceparent.ptr != NULL;
     call_result_init(&taken->result);
     return taken;
 }

@@ -3,6 +3,7 @@
 #ifndef PAWL_CORE_USECASE_OUTGOING_CALLS_H
 #define PAWL_CORE_USECASE_OUTGOING_CALLS_H
 
+#include "base/trace.h"
 #include "core/usecase/outgoing/outgoing.h"
 
 /* The result of a call, for the job. */
@@ -30,10 +31,12 @@ struct call_job {
     int64_t epoch;
     struct uuid id;
     int64_t timeout_ms;
-    struct str traceparent;    /* ptr NULL: none */
+    char traceparent[TRACEPARENT_LEN + 1];
+    bool trace_is_given;       /* by the run's starter: the step cannot set another */
+    struct str tracestate;     /* ptr NULL: none */
     struct str input;          /* the request, as the step's templates filled it */
     struct call_result result; /* filled by the maker of the call */
-    char text[];               /* what `input` and `traceparent` point to */
+    char text[];               /* what `input` and `tracestate` point to */
 };
 
 /* Takes pending jobs, tenants in turn, each with as many as its weight. The input is a struct

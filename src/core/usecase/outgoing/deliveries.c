@@ -1,6 +1,7 @@
 /* Deliveries of webhooks. */
 #include "core/usecase/outgoing/deliveries.h"
 
+#include "core/run/run_trace.h"
 #include "core/txn/render.h"
 #include "core/txn/tx.h"
 #include "core/usecase/execute.h"
@@ -54,6 +55,11 @@ struct take {
     enum err err;
 };
 
+static void release(struct outgoing_job *job)
+{
+    free((void *)(uintptr_t)CONTAINER_OF(job, struct delivery_job, out)->tracestate.ptr);
+}
+
 static struct delivery_job *job_new(const struct take *t, const struct delivery *d)
 {
     const struct webhook *w = &t->webhook;
@@ -70,6 +76,7 @@ static struct delivery_job *job_new(const struct take *t, const struct delivery 
         at += from[i].len;
     }
     job->out.place = (struct outgoing_place){d->tenant, d->webhook, d->owner};
+    job->out.release = release;
     job->id = d->id;
     job->attempt = d->attempts + 1;
     job->secrets[job->secret_count++] = w->secret;
@@ -137,13 +144,36 @@ static bool take_one(void *ctx, const struct delivery *d)
     return true;
 }
 
+/* An event is delivered as a part of its run's span. */
+static enum err set_trace(struct take *t, struct delivery_job *job)
+{
+    bool found = false;
+    struct run run;
+    enum err e = runs_find_trace(t->tx->db, job->out.place.run, &t->tx->arena, &found, &run);
+    if (e != ERR_OK || !found)
+        return e;
+    struct trace_span span = run_span(&run);
+    trace_write(&span, job->traceparent);
+    if (run.tracestate.ptr == NULL)
+        return ERR_OK;
+    char *copy = malloc(run.tracestate.len);
+    if (copy == NULL)
+        return ERR_NO_MEMORY;
+    memcpy(copy, run.tracestate.ptr, run.tracestate.len);
+    job->tracestate = (struct str){copy, run.tracestate.len};
+    return ERR_OK;
+}
+
 /* Marks what was taken, beginning with `first`. */
 static enum err mark_taken(struct take *t, struct outgoing_job *first)
 {
     for (struct outgoing_job *out = first; out != NULL; out = out->next) {
-        const struct delivery_job *job = CONTAINER_OF(out, struct delivery_job, out);
-        enum err e = deliveries_take(t->tx->db, uuid_time(job->id), job->attempt,
-                                     t->tx->now_ms + WEBHOOK_LEASE_MS);
+        struct delivery_job *job = CONTAINER_OF(out, struct delivery_job, out);
+        enum err e = set_trace(t, job);
+        if (e != ERR_OK)
+            return e;
+        e = deliveries_take(t->tx->db, uuid_time(job->id), job->attempt,
+                            t->tx->now_ms + WEBHOOK_LEASE_MS);
         if (e != ERR_OK)
             return e;
     }

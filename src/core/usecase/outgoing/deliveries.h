@@ -3,6 +3,7 @@
 #ifndef PAWL_CORE_USECASE_OUTGOING_DELIVERIES_H
 #define PAWL_CORE_USECASE_OUTGOING_DELIVERIES_H
 
+#include "base/trace.h"
 #include "core/usecase/outgoing/outgoing.h"
 #include "store/outbox/webhooks.h"
 
@@ -22,6 +23,8 @@ struct delivery_job {
     struct str url;
     struct str event_id;
     struct str body;
+    char traceparent[TRACEPARENT_LEN + 1]; /* "": the event belongs to no run */
+    struct str tracestate;                 /* ptr NULL: none; freed with the job */
     struct webhook_secret secrets[2];
     size_t secret_count;
     struct delivery_result result; /* filled by the maker of the call */
