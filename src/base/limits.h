@@ -225,6 +225,20 @@ enum {
     WEBHOOK_IN_FLIGHT_MAX = 4,            /* to one healthy receiver; a failing one gets one at a time */
     WEBHOOKS_TENANT_IN_FLIGHT_MAX = 16,   /* a quarter of CALLS_IN_FLIGHT_MAX */
     WEBHOOK_TIMEOUT_MS = 15 * 1000,       /* Standard Webhooks: 15 to 30 s */
+
+    /* --- exported spans --- */
+    SPANS_PER_BATCH_MAX = 512,            /* OpenTelemetry's own default */
+    SPAN_BATCH_BYTES = 256 * KIB,         /* a batch of this size takes no more: 512 usual spans fit */
+    SPAN_BATCH_BYTES_MAX = 384 * KIB,     /* with the last span, whose tracestate may be long */
+    SPAN_BATCHES_MAX = 16,                /* 8192 spans or 6 MiB wait for a collector that is away */
+    SPAN_BATCH_DELAY_MS = 1000,           /* how long a span waits for others */
+    SPAN_TIMEOUT_MS = 10 * 1000,          /* of one request to the collector: OpenTelemetry's default */
+    SPAN_ATTEMPTS_MAX = 5,                /* of one batch: some 15 s, a collector's restart */
+    SPAN_RETRY_MS = 1000,                 /* before the second attempt; doubles */
+    SPAN_RETRY_MS_MAX = 30 * 1000,        /* also when the collector asks for more */
+    SPAN_DRAIN_MS = 2 * 1000,             /* a stopping server waits this long for the collector */
+    SPAN_LOG_MS = 30 * 1000,              /* how often a failing export is logged at most */
+    SPAN_TEXT_MAX = 1 * KIB,              /* of a message or a path; the rest is cut off */
     WEBHOOK_LEASE_MS = 30 * 1000,         /* of a delivery that is being sent: its timeout, the wait for a slot and the commit of its result */
     WEBHOOK_OLD_SECRET_S = 24 * 3600,     /* default time for which pawl also signs with a replaced secret */
     WEBHOOK_OLD_SECRET_S_MAX = 7 * 24 * 3600,

@@ -130,16 +130,23 @@ static uint64_t hex_number(const char *digits, size_t count)
     return n;
 }
 
+struct uuid trace_id_of(const char *digits)
+{
+    struct uuid id;
+    for (size_t i = 0; i < sizeof(id.bytes); i++)
+        id.bytes[i] = (unsigned char)hex_number(digits + 2 * i, 2);
+    return id;
+}
+
 struct trace_span trace_span_below(struct str traceparent, struct uuid own_trace, uint64_t id)
 {
     assert(id != 0);
     struct trace_span span = {.id = id, .flags = TRACE_SAMPLED};
-    if (!traceparent_ok(traceparent)) {
-        memcpy(span.trace, own_trace.bytes, sizeof(span.trace));
+    bool continued = traceparent_ok(traceparent);
+    struct uuid trace = continued ? trace_id_of(traceparent.ptr + TRACE_ID_AT) : own_trace;
+    memcpy(span.trace, trace.bytes, sizeof(span.trace));
+    if (!continued)
         return span;
-    }
-    for (size_t i = 0; i < sizeof(span.trace); i++)
-        span.trace[i] = (unsigned char)hex_number(traceparent.ptr + TRACE_ID_AT + 2 * i, 2);
     span.parent = hex_number(traceparent.ptr + SPAN_ID_AT, SPAN_ID_LEN);
     span.flags = hex_number(traceparent.ptr + FLAGS_AT, 2) & (TRACE_SAMPLED | TRACE_RANDOM);
     return span;

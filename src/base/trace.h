@@ -24,6 +24,9 @@ bool traceparent_ok(struct str text);
 /* Is it a list of 1 to 32 members `key=value`? Empty members are allowed and not counted. */
 bool tracestate_ok(struct str text);
 
+/* The bytes of a trace's id of 32 lower-case hexadecimal digits. */
+struct uuid trace_id_of(const char *digits);
+
 /* One span: an operation of a trace. */
 struct trace_span {
     unsigned char trace[16];

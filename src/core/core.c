@@ -319,6 +319,7 @@ enum err core_open(const struct core_config *config, const struct core_call *cal
     enum err e = tx_init(&c->tx, config->db, &c->env);
     c->tx.gate = config->gate;
     c->tx.has_bus = config->has_bus;
+    c->tx.exports_spans = config->exports_spans;
     c->tx.polls = config->polls;
     if (e == ERR_OK)
         e = background_init(&c->background, config->db, config->stats, config->cleanup_failures);

@@ -30,6 +30,7 @@ struct core_config {
     struct replay_stats *stats;
     struct worker_polls *polls;      /* NULL: not tracked */
     struct metric *cleanup_failures; /* by kind of background work */
+    bool exports_spans;              /* effects have the spans of runs and attempts that end */
     bool has_bus;                    /* the feed is kept until the bus has its events */
     bool keeps_all;                  /* neither old runs nor old rows of the feed are removed */
 };

@@ -305,8 +305,9 @@ static void collect(struct engine *e)
         op_decided(e, op);
         op = next;
     }
-    publish_on_loop(parcels, e->parts.waiters, e->parts.subscriptions);
+    publish_on_loop(parcels, e->parts.waiters, e->parts.subscriptions, e->parts.spans);
     outgoing_collect(e->parts.outgoing);
+    span_export_collect(e->parts.spans);
 }
 
 void engine_subscribe(struct engine *e, struct subscriber *subscriber)
@@ -346,6 +347,7 @@ void engine_poll(struct engine *e, bool readable)
         periodic_tick(e->parts.periodic, mono);
     outgoing_tick(e->parts.outgoing, mono);
     relay_tick(e->parts.relay, mono);
+    span_export_tick(e->parts.spans, mono);
     subscriptions_tick(e->parts.subscriptions, mono);
     hand_over(e); /* ops that were submitted again are not requests of this round */
 }
@@ -367,6 +369,16 @@ int engine_timeout_ms(const struct engine *e)
     return relay >= 0 ? MIN(wait, relay) : wait;
 }
 
+bool engine_exports_spans(const struct engine *e)
+{
+    return e->parts.spans != NULL;
+}
+
+void engine_export_span(struct engine *e, const struct span *span)
+{
+    span_export_add(e->parts.spans, span);
+}
+
 /* --- the end, and operators --- */
 
 void engine_drain(struct engine *e)
@@ -374,13 +386,15 @@ void engine_drain(struct engine *e)
     e->draining = true;
     outgoing_drain(e->parts.outgoing, env_mono_ms(e->parts.env));
     relay_drain(e->parts.relay);
+    span_export_drain(e->parts.spans, env_mono_ms(e->parts.env));
 }
 
 bool engine_idle(const struct engine *e)
 {
     return e->in_flight == 0 && e->bodies_read == 0 && waiters_count(e->parts.waiters) == 0 &&
            e->parts.gate_waiters.count == 0 && periodic_idle(e->parts.periodic) &&
-           outgoing_idle(e->parts.outgoing) && relay_idle(e->parts.relay);
+           outgoing_idle(e->parts.outgoing) && relay_idle(e->parts.relay) &&
+           span_export_idle(e->parts.spans);
 }
 
 bool engine_failed(const struct engine *e)

@@ -3,6 +3,7 @@
 #ifndef PAWL_RUNTIME_ENGINE_H
 #define PAWL_RUNTIME_ENGINE_H
 
+#include "base/span.h"
 #include "core/txn/op.h"
 #include "outbound/subscriptions.h"
 #include "runtime/auth.h"
@@ -51,6 +52,11 @@ void engine_give_back(struct engine *engine, struct op *op);
 /* The subscriber receives committed events from its starting point on; see subscriptions.h. */
 void engine_subscribe(struct engine *engine, struct subscriber *subscriber);
 void engine_unsubscribe(struct engine *engine, struct subscriber *subscriber);
+
+/* Are spans exported? If not, none need be made. */
+bool engine_exports_spans(const struct engine *engine);
+/* Takes a copy; spans that cannot be exported are dropped and counted. */
+void engine_export_span(struct engine *engine, const struct span *span);
 
 /* --- the loop --- */
 

@@ -55,6 +55,8 @@ static const struct {
     {PLACE(webhook_attempts), {"pawl_webhook_attempts_total", "Webhook delivery attempts, by outcome.", METRIC_COUNTER, {"outcome", NULL}, NULL}},
     {PLACE(webhook_depth), {"pawl_webhook_deliveries_waiting", "Deliveries waiting to be sent; 100000 means 100000 or more.", METRIC_GAUGE, {NULL, NULL}, NULL}},
     {PLACE(webhooks), {"pawl_webhooks", "Webhooks by state.", METRIC_GAUGE, {"state", NULL}, NULL}},
+    {PLACE(spans_exported), {"pawl_otlp_spans_exported_total", "Spans that the collector has taken.", METRIC_COUNTER, {NULL, NULL}, NULL}},
+    {PLACE(spans_dropped), {"pawl_otlp_spans_dropped_total", "Spans that were not exported, by reason.", METRIC_COUNTER, {"reason", NULL}, NULL}},
 };
 /* clang-format on */
 

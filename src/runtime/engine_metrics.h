@@ -42,6 +42,8 @@ struct engine_metrics {
     struct metric *webhook_attempts;
     struct metric *webhook_depth;
     struct metric *webhooks;
+    struct metric *spans_exported;
+    struct metric *spans_dropped;
 
     struct tenant_labels *labels;
     int64_t whole_check[DOCTOR_CHECK_COUNT]; /* what the last whole check found */

@@ -63,6 +63,7 @@ static enum err start_writer(struct engine_parts *parts, const struct engine_con
                  .stats = parts->stats,
                  .polls = parts->polls,
                  .cleanup_failures = parts->metrics.cleanup_failures,
+                 .exports_spans = parts->spans != NULL,
                  .has_bus = parts->relay != NULL,
                  .keeps_all = config->keeps_all},
         .receivers = receivers_of(parts),
@@ -88,6 +89,22 @@ static enum err start_outgoing(struct engine_parts *parts, const struct engine_c
     return outgoing_start(&outgoing, p, &parts->outgoing);
 }
 
+static enum err open_span_export(struct engine_parts *parts, const struct engine_config *config,
+                                 struct problem *p)
+{
+    if (config->otlp_url.ptr == NULL)
+        return ERR_OK;
+    struct span_export_config spans = {
+        .url = config->otlp_url,
+        .env = config->env,
+        .event_fd = parts->event_fd,
+        .exported = parts->metrics.spans_exported,
+        .dropped = parts->metrics.spans_dropped,
+    };
+    parts->spans = span_export_new(&spans);
+    return parts->spans != NULL ? ERR_OK : problem_set(p, ERR_NO_MEMORY, "Out of memory");
+}
+
 static enum err start_threads(struct engine_parts *parts, const struct engine_config *config,
                               const struct engine_hooks *hooks, struct problem *p)
 {
@@ -106,6 +123,8 @@ static enum err start_threads(struct engine_parts *parts, const struct engine_co
         err = count_unpublished(parts, p);
     if (err == ERR_OK)
         err = open_relay(parts, config, hooks, p);
+    if (err == ERR_OK)
+        err = open_span_export(parts, config, p);
     if (err == ERR_OK)
         err = start_writer(parts, config, p);
     return err == ERR_OK ? start_outgoing(parts, config, hooks, p) : err;
@@ -151,6 +170,7 @@ void engine_parts_close(struct engine_parts *parts)
     writer_free(parts->commits); /* before those that it publishes to */
     relay_free(parts->relay);
     outgoing_free(parts->outgoing);
+    span_export_free(parts->spans);
     readers_free(parts->readers);
     body_thread_free(parts->bodies);
     waiters_free(parts->waiters);

@@ -6,6 +6,7 @@
 
 #include "outbound/outgoing.h"
 #include "outbound/relay.h"
+#include "outbound/span_export.h"
 #include "outbound/subscriptions.h"
 #include "runtime/body_thread.h"
 #include "runtime/engine_config.h"
@@ -53,6 +54,7 @@ struct engine_parts {
     struct relay *relay;             /* NULL: there is no bus */
     atomic_llong unpublished_events; /* events that the bus has not acknowledged */
     atomic_bool has_deliveries;
+    struct span_export *spans; /* NULL: they are not exported */
 };
 
 /* Opens and migrates the store, starts all threads. `parts` is zeroed. After an error, close the

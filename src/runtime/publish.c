@@ -4,6 +4,7 @@
 #include "base/metrics.h"
 #include "core/txn/tenant_labels.h"
 #include "outbound/relay.h"
+#include "outbound/span_export.h"
 #include "outbound/subscriptions.h"
 #include "runtime/waiters.h"
 
@@ -20,7 +21,7 @@ void wake_loop(int event_fd)
 /* What one walk over the effects has found. */
 struct walk {
     const struct receivers *to;
-    bool for_waiters, for_subscribers;
+    bool for_waiters, for_subscribers, for_export;
     int64_t events;
 };
 
@@ -73,6 +74,9 @@ static void hand_out(struct walk *w, const struct effect *x)
         metric_observe(w->to->queue_waits, tenant_label(w->to->labels, x->admission.tenant),
                        STR_NONE, (double)MAX(x->admission.wait_ms, (int64_t)0) / 1e3);
         return;
+    case EFFECT_SPAN:
+        w->for_export = true;
+        return;
     case EFFECT_COUNT:
         break;
     }
@@ -90,7 +94,7 @@ struct effect_parcel *publish_committed(const struct receivers *to, struct effec
     }
     /* Counted after the commit: one that came before it gets the effect, one that comes later reads
      * what is committed. */
-    if ((w.for_waiters && atomic_load(to->waiting) > 0) ||
+    if (w.for_export || (w.for_waiters && atomic_load(to->waiting) > 0) ||
         (w.for_subscribers && atomic_load(to->subscribers) > 0))
         return effects_take(fx);
     effects_forget(fx);
@@ -98,13 +102,14 @@ struct effect_parcel *publish_committed(const struct receivers *to, struct effec
 }
 
 void publish_on_loop(struct effect_parcel *first, struct waiters *waiters,
-                     struct subscriptions *subscriptions)
+                     struct subscriptions *subscriptions, struct span_export *spans)
 {
     while (first != NULL) {
         struct effect_parcel *parcel = first;
         first = parcel->next;
         subscriptions_committed(subscriptions, parcel->first);
         waiters_wake(waiters, parcel->first);
+        span_export_committed(spans, parcel->first);
         effect_parcel_free(parcel);
     }
 }

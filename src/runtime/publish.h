@@ -12,6 +12,7 @@
 
 struct metric;
 struct relay;
+struct span_export;
 struct subscriptions;
 struct tenant_labels;
 struct waiters;
@@ -42,6 +43,6 @@ struct effect_parcel *publish_committed(const struct receivers *to, struct effec
 
 /* The rest, on the HTTP loop's thread, in the order of commits. Takes over the parcels. */
 void publish_on_loop(struct effect_parcel *first, struct waiters *waiters,
-                     struct subscriptions *subscriptions);
+                     struct subscriptions *subscriptions, struct span_export *spans);
 
 #endif

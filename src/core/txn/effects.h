@@ -24,7 +24,8 @@
     X(EFFECT_TIMER_ARMED)       /* the writer has to wake at this time at the latest */            \
     X(EFFECT_ENTITY_CALL_ENDED) /* counted */                                                      \
     X(EFFECT_ADMISSION)         /* counted: a run that no request has started, or a try at one */  \
-    X(EFFECT_QUEUE_WAIT)        /* measured: how long an admitted run was queued */
+    X(EFFECT_QUEUE_WAIT)        /* measured: how long an admitted run was queued */                \
+    X(EFFECT_SPAN)              /* exported: a run or an attempt of a job has ended */
 /* clang-format on */
 
 enum effect_kind {
@@ -50,6 +51,8 @@ enum entity_call_end {
 
 const char *entity_call_end_name(enum entity_call_end end);
 
+struct span;
+
 struct effect {
     struct effect *next;
     enum effect_kind kind;
@@ -66,6 +69,7 @@ struct effect {
             int64_t feed; /* its row in the feed */
         } events;
         int64_t timer_at;
+        const struct span *span; /* of SPAN, in the effects' memory */
         enum entity_call_end call_end;
         struct {
             struct str tenant; /* its id */

@@ -397,6 +397,17 @@ enum err tx_count_admission(struct tx *tx, const struct tenant *t, const char *e
     return failed_or_ok(tx);
 }
 
+enum err tx_export_span(struct tx *tx, const struct span *span)
+{
+    assert(tx->exports_spans);
+    struct effect *x = effects_add(&tx->effects, EFFECT_SPAN);
+    if (x == NULL)
+        return ERR_NO_MEMORY;
+    x->span = span_keep(span, &tx->effects.memory);
+    tx->effects.failed |= x->span == NULL;
+    return failed_or_ok(tx);
+}
+
 void tx_observe_queue_wait(struct tx *tx, const struct tenant *t, int64_t ms)
 {
     (void)note_wait(tx, EFFECT_QUEUE_WAIT, t, ms);

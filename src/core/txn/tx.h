@@ -4,6 +4,7 @@
 #ifndef PAWL_CORE_TXN_TX_H
 #define PAWL_CORE_TXN_TX_H
 
+#include "base/span.h"
 #include "core/txn/effects.h"
 #include "core/txn/op.h"
 #include "core/txn/read_tx.h"
@@ -58,6 +59,7 @@ struct tx {
     TX_MEMORY(X)
 #undef X
     struct effects effects;
+    bool exports_spans;
     bool has_bus; /* keep the feed until the bus has acknowledged its events */
     bool stale;   /* clear all caches when the next transaction begins */
     struct claim_turn claim_turns[CLAIM_TURNS];
@@ -142,6 +144,8 @@ void tx_count_call(struct tx *tx, enum entity_call_end end);
  * it; `wait_ms` is the time since it was due, -1 if no run was started. Both texts are literals. */
 MUST_CHECK enum err tx_count_admission(struct tx *tx, const struct tenant *t, const char *endpoint,
                                        struct str outcome, int64_t wait_ms);
+/* Exports a copy of the span. Only if tx->exports_spans. */
+MUST_CHECK enum err tx_export_span(struct tx *tx, const struct span *span);
 /* Observes the time after which a queued run was admitted. */
 void tx_observe_queue_wait(struct tx *tx, const struct tenant *t, int64_t ms);
 

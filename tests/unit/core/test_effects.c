@@ -15,6 +15,7 @@ static void fixture_open(struct fixture *f, const struct folder *folder)
 {
     f->db = open_writer(path_in(folder, "x.db").text);
     assert_ok(tx_init(&f->tx, f->db, &ENV_SYSTEM));
+    f->tx.exports_spans = true;
 }
 
 static void fixture_close(struct fixture *f)
@@ -161,6 +162,29 @@ static void check_EFFECT_QUEUE_WAIT(const struct effect *x)
 {
     assert_str(x->admission.tenant, "acme");
     assert_int_equal(x->admission.wait_ms, 250);
+}
+
+static void append_EFFECT_SPAN(struct tx *tx)
+{
+    char name[] = "s";
+    char value[] = "v";
+    struct span span = {.place = {.id = 3}, .name = str_of(name), .message = STR("why")};
+    span_add_text(&span, "a", str_of(value));
+    span_add_number(&span, "b", 4);
+    assert_ok(tx_export_span(tx, &span));
+    name[0] = value[0] = 'x'; /* the effect has its own */
+}
+
+static void check_EFFECT_SPAN(const struct effect *x)
+{
+    assert_true(x->span->place.id == 3);
+    assert_str(x->span->name, "s");
+    assert_str(x->span->message, "why");
+    assert_null(x->span->tracestate.ptr);
+    assert_int_equal(x->span->attribute_count, 2);
+    assert_str(x->span->attributes[0].text, "v");
+    assert_null(x->span->attributes[1].text.ptr);
+    assert_int_equal(x->span->attributes[1].number, 4);
 }
 
 static const struct {

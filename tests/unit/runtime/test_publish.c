@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/metrics.h"
+#include "base/span.h"
 #include "core/txn/tenant_labels.h"
 #include "runtime/publish.h"
 
@@ -168,6 +169,21 @@ static void what_somebody_waits_for_travels_to_the_loop(void **state)
     fixture_close(&f);
 }
 
+static void a_span_travels_although_nobody_waits(void **state)
+{
+    struct fixture f;
+    struct span span = {.place = {.id = 3}};
+    (void)state;
+    fixture_open(&f);
+    effects_begin(&f.fx);
+    effects_add(&f.fx, EFFECT_SPAN)->span = &span;
+    struct effect_parcel *parcel = commit_and_publish(&f);
+    assert_non_null(parcel);
+    assert_ptr_equal(parcel->first->span, &span);
+    effect_parcel_free(parcel);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +191,7 @@ int main(void)
         cmocka_unit_test(waits_are_measured_in_seconds),
         cmocka_unit_test(what_nobody_waits_for_does_not_travel),
         cmocka_unit_test(what_somebody_waits_for_travels_to_the_loop),
+        cmocka_unit_test(a_span_travels_although_nobody_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
