@@ -3,7 +3,7 @@
 #include "api/routes.h"
 #include "api/signal.h"
 #include "api/streams.h"
-#include "base/trace.h"
+#include "api/tracing.h"
 #include "domain/labels.h"
 
 /* --- start --- */
@@ -16,12 +16,24 @@ static void take_labels(struct call *c, struct fields *f, const json_t *labels, 
         fields_default(f, "labels");
 }
 
+/* The request that is exported is the first span of the trace, and the run the next. */
+static enum err begin_trace(struct call *c, struct start_run_input *in)
+{
+    char *text = call_alloc(c, TRACEPARENT_LEN + 1);
+    if (text == NULL)
+        return c->op.problem.err;
+    struct trace_span span = request_span(c->req);
+    trace_write(&span, text);
+    in->traceparent = str_of(text);
+    return ERR_OK;
+}
+
 static enum err prepare_start(struct call *c, void *input)
 {
     struct start_run_input *in = input;
     in->traceparent = c->req->traceparent;
     if (in->traceparent.ptr == NULL) /* without it, tracestate means nothing */
-        return ERR_OK;
+        return engine_exports_spans(c->api->config.engine) ? begin_trace(c, in) : ERR_OK;
     struct str state = http_header_list(c->req, "tracestate");
     if (state.len <= TRACESTATE_BYTES_MAX && tracestate_ok(state))
         in->tracestate = state;

@@ -121,6 +121,8 @@ void http_stream_wake(struct http_request *req);
 /* --- the server --- */
 
 typedef void http_handler(void *ctx, struct http_request *req);
+/* `route` is the reply's. */
+typedef void http_observer(void *ctx, const struct http_request *req, int status, struct str route);
 
 struct http_config {
     const char *listen;   /* HOST:PORT; port 0 picks one */
@@ -131,7 +133,8 @@ struct http_config {
     const struct env *env;
     struct metrics *metrics; /* NULL: its requests are not counted */
     http_handler *handler;
-    void *handler_ctx;
+    http_observer *observer; /* called when a request that was answered is over; NULL: nobody */
+    void *handler_ctx;       /* of both */
     size_t connections_per_peer_max;   /* 0: HTTP_CONNECTIONS_PER_PEER_MAX */
     size_t connections_per_tenant_max; /* 0: HTTP_CONNECTIONS_PER_TENANT_MAX */
 };

@@ -32,6 +32,8 @@ bool request_reserve(struct request *r, size_t cap)
 static void observe(const struct request *r)
 {
     struct http_server *s = r->server;
+    if (r->status != 0 && s->config.observer != NULL)
+        s->config.observer(s->config.handler_ctx, &r->pub, r->status, r->route);
     if (s->durations == NULL || r->status == 0)
         return;
     char status[] = {(char)('0' + r->status / 100), (char)('0' + r->status / 10 % 10),

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "domain/url.h"
 #include "runtime/auth.h"
 #include "serve/server.h"
 
@@ -52,6 +53,10 @@ static const struct option OPTIONS[] = {
      .help = "Also serve /metrics, /healthz and /readyz at this address, in plain HTTP and without "
              "API keys",
      .variable = "PAWL_METRICS_LISTEN"},
+    {.name = "otlp",
+     .value = "http://HOST:PORT",
+     .help = "Export traces to this OpenTelemetry collector (OTLP over HTTP, JSON)",
+     .variable = "PAWL_OTLP"},
     {.name = "dev",
      .kind = OPTION_SWITCH,
      .help = "Development mode: no API keys; the headers X-Tenant-ID and X-Actor name the caller",
@@ -149,6 +154,7 @@ static enum serve_exit serve(const struct options *o, bool dev)
         .tls_cert = options_text(o, "tls-cert"),
         .tls_key = options_text(o, "tls-key"),
         .tls_client_ca = options_text(o, "tls-client-ca"),
+        .otlp = options_text(o, "otlp"),
         .root_key = getenv("PAWL_ROOT_KEY"),
         .wal_bytes_max = options_number(o, "wal-max-mib", 0) * MIB,
         .dev = dev,
@@ -187,7 +193,18 @@ static enum err check_root_key(struct problem *p)
                        "PAWL_ROOT_KEY %s. Make one with `openssl rand -hex 32`", fault);
 }
 
-/* Options that need each other. */
+static enum err check_otlp(const char *url, struct problem *p)
+{
+    if (url == NULL)
+        return ERR_OK;
+    const char *fault =
+        strpbrk(url, "?#") != NULL ? "must not have a query or a fragment" : url_fault(str_of(url));
+    if (fault == NULL)
+        return ERR_OK;
+    return problem_set(p, ERR_FIELD_INVALID, "--otlp: the URL \"%s\" %s", url, fault);
+}
+
+/* Options that need each other, or a certain form. */
 static enum err check_options(const struct options *o, bool dev, struct problem *p)
 {
     bool bus_details =
@@ -199,6 +216,9 @@ static enum err check_options(const struct options *o, bool dev, struct problem 
         return problem_set(p, ERR_FIELD_INVALID, "--tls-cert and --tls-key need each other");
     if (options_has(o, "tls-client-ca") && !options_has(o, "tls-cert"))
         return problem_set(p, ERR_FIELD_INVALID, "--tls-client-ca needs --tls-cert and --tls-key");
+    enum err e = check_otlp(options_text(o, "otlp"), p);
+    if (e != ERR_OK)
+        return e;
     const char *listen = options_text(o, "listen");
     if (dev && !options_has(o, "dev-insecure") && !http_is_loopback(listen))
         return problem_set(p, ERR_FIELD_INVALID,

@@ -152,6 +152,7 @@ static enum err start(struct server *s, const struct server_config *config, stru
         .bus = s->bus,
         .bus_queues = s->bus_queues,
         .bus_queue_count = s->bus_queue_count,
+        .otlp_url = str_of(config->otlp),
         .keeps_all = config->keeps_all,
         .reach = reach_of(config),
     };
@@ -172,6 +173,7 @@ static enum err start(struct server *s, const struct server_config *config, stru
         .env = &ENV_SYSTEM,
         .metrics = s->metrics,
         .handler = api_handle,
+        .observer = config->otlp != NULL ? api_request_over : NULL,
         .handler_ctx = s->api,
     };
     e = http_server_start(&http, p, &s->http);

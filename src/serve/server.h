@@ -19,6 +19,7 @@ struct server_config {
     const char *tls_cert;
     const char *tls_key;
     const char *tls_client_ca;
+    const char *otlp; /* a collector's URL */
     const char *root_key;
     int64_t wal_bytes_max;        /* 0: the store's default */
     bool dev;                     /* no API keys */

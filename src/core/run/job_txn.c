@@ -2,6 +2,7 @@
 #include "core/run/job_txn.h"
 
 #include "base/limits.h"
+#include "core/run/run_trace.h"
 #include "core/txn/attempts.h"
 #include "domain/retry/retry.h"
 
@@ -95,6 +96,8 @@ enum err job_create(struct run_txn *m, struct job *job)
     enum err e = job_row_create(m->tx, job);
     if (e == ERR_OK) /* a new job has an error only if it has failed */
         e = tell_with_error(m, CREATED_AS[job->state], job);
+    if (e == ERR_OK)
+        e = run_trace_job_changed(m, JOB_STATE_COUNT, JOB_EVENT_COUNT, job);
     if (e == ERR_OK && m->views != NULL && !job->undo) {
         m->views[job->step].job = *job;
         m->views[job->step].has_job = true;
@@ -125,7 +128,10 @@ static bool is_about_error(enum job_event on)
 
 enum err job_change(struct run_txn *m, struct job *job, enum job_event on)
 {
+    enum job_state from = job->state;
     enum err e = job_row_change(m->tx, job, on);
+    if (e == ERR_OK)
+        e = run_trace_job_changed(m, from, on, job);
     if (e != ERR_OK)
         return e;
     return is_about_error(on) ? tell_with_error(m, EVENT_TYPES[on], job)

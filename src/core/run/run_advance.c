@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "core/run/job_txn.h"
+#include "core/run/run_trace.h"
 #include "core/run/run_values.h"
 #include "core/run/step_begin.h"
 #include "core/run/step_ops.h"
@@ -88,6 +89,8 @@ static enum err tell_end(struct run_txn *m)
     enum event_type type = event_of_run_end(m->run.status);
     m->run.finished_at = m->tx->now_ms;
     enum err e = run_txn_add_event(m, type, m->end_note.ptr != NULL ? m->end_note : m->run.error);
+    if (e == ERR_OK)
+        e = run_trace_ended(m);
     if (e == ERR_OK)
         e = tx_wake_run(m->tx, m->run.tenant, m->run.id);
     if (e == ERR_OK)
