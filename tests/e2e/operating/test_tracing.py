@@ -8,7 +8,7 @@ import pytest
 import cli
 import harness
 import rawhttp
-from actions import claim, ended, show
+from actions import claim, ended, show, step
 from collector import Collector
 from harness import wait_until
 from prometheus import metrics, parse
@@ -158,6 +158,37 @@ def test_calls_children_and_sleeps_are_below_their_run():
     assert sent.headers["traceparent"] == f"00-{TRACE}-{call.id}-01"
     assert (inner.trace, inner.parent) == (TRACE, child.id), "the child is below the attempt that it is a part of"
     assert (nap.parent, nap.attributes["pawl.step.type"], nap.attributes["pawl.job.outcome"]) == (inner.id, "sleep", "succeeded")
+
+
+def test_a_cancelled_run_ends_what_was_under_way():
+    with exporting() as (server, api, tenant, collector):
+        api.workflow(tenant, "w", [
+            {"name": "claimed", "type": "task", "handler": "h", "queue": "a", "needs": []}, {"name": "queued", "type": "task", "handler": "h", "queue": "b", "needs": []},
+            {"name": "asked", "type": "approval", "prompt": "Go?", "needs": []}, {"name": "waits", "type": "wait_signal", "signal": "go", "needs": []},
+        ])
+        run = api.start(tenant, "w").json["run_id"]
+        claim(api, tenant, queues=["a"])
+        assert api.post(f"/api/v1/runs/{run}/cancel", {}, tenant=tenant).status == 200
+        top, found = run_span(collector, run), attempts(collector, run, 3)
+    assert (top.attributes["pawl.run.status"], top.status) == ("cancelled", {})
+    assert {s.name: (s.attributes["pawl.job.outcome"], s.status) for s in found} == dict.fromkeys(["claimed", "asked", "waits"], ("cancelled", {})), "a job in its queue has no attempt"
+
+
+def test_a_lost_lease_is_an_error_and_a_decision_is_a_span():
+    with exporting() as (server, api, tenant, collector):
+        api.workflow(tenant, "w", [{"name": "work", "type": "task", "handler": "h"}, {"name": "ok", "type": "approval", "prompt": "Go?"}])
+        run = api.start(tenant, "w").json["run_id"]
+        claim(api, tenant, lease_ms=100)
+        [lost] = attempts(collector, run, 1)
+        wait_until(lambda: api.work(tenant), "the second attempt")
+        asked = wait_until(lambda: step(show(api, tenant, run), "ok")["job_id"], "the approval")
+        assert api.post(f"/api/v1/approvals/{asked}/reject", {}, tenant=tenant, headers={"X-Actor": "ann"}).status == 200
+        _, done, decided = attempts(collector, run, 3)
+        top = run_span(collector, run)
+    assert (lost.attributes["pawl.job.outcome"], lost.attributes["error.type"], lost.status["code"]) == ("lease_expired", "LEASE_EXPIRED", ERROR)
+    assert (done.attributes["pawl.job.outcome"], done.attributes["pawl.job.attempt"]) == ("succeeded", 2)
+    assert (decided.name, decided.attributes["pawl.job.outcome"], decided.status["code"]) == ("ok", "denied", ERROR)
+    assert (top.attributes["pawl.run.status"], top.status["code"]) == ("denied", ERROR)
 
 
 def test_ids_and_times_outlive_a_restart():
