@@ -7,6 +7,16 @@
 
 enum { STATUS_ERROR = 2 };
 
+/* A number of 64 bits is text: not every reader of JSON has that many. */
+static void add_number(struct json_out *o, const char *name, int64_t value)
+{
+    json_add_name(o, name);
+    buf_put_char(o->buf, '"');
+    buf_put_i64(o->buf, value);
+    buf_put_char(o->buf, '"');
+    o->comma = true;
+}
+
 /* {"key": …, "value": {"stringValue": …}} */
 static void put_attribute(struct json_out *o, const char *name, struct str text, int64_t number)
 {
@@ -16,8 +26,7 @@ static void put_attribute(struct json_out *o, const char *name, struct str text,
     if (text.ptr != NULL) {
         json_add_text(o, "stringValue", text);
     } else {
-        json_add_name(o, "intValue");
-        buf_printf(o->buf, "\"%lld\"", (long long)number);
+        add_number(o, "intValue", number);
     }
     json_close(o, '}');
     json_close(o, '}');
@@ -38,13 +47,6 @@ static void put_ids(struct json_out *o, const struct trace_span *place)
     json_add_int(o, "flags", place->flags);
 }
 
-static void put_time(struct json_out *o, const char *name, int64_t ns)
-{
-    json_add_name(o, name);
-    buf_printf(o->buf, "\"%lld\"", (long long)ns);
-    o->comma = true;
-}
-
 void otlp_put_span(struct buf *spans, const struct span *span)
 {
     struct json_out o = {spans, spans->len > 0};
@@ -54,8 +56,8 @@ void otlp_put_span(struct buf *spans, const struct span *span)
         json_add_text(&o, "traceState", span->tracestate);
     json_add_text(&o, "name", span->name);
     json_add_int(&o, "kind", span->kind);
-    put_time(&o, "startTimeUnixNano", span->begun_ns);
-    put_time(&o, "endTimeUnixNano", MAX(span->ended_ns, span->begun_ns));
+    add_number(&o, "startTimeUnixNano", span->begun_ns);
+    add_number(&o, "endTimeUnixNano", MAX(span->ended_ns, span->begun_ns));
     json_open(&o, "attributes", '[');
     for (size_t i = 0; i < span->attribute_count; i++)
         put_attribute(&o, span->attributes[i].name, span->attributes[i].text,
