@@ -70,8 +70,9 @@ static struct http_call *shape(struct outgoing_job *job, int64_t now_ms)
     if (d->traceparent[0] != '\0')
         headers[header_count++] =
             (struct http_call_header){STR("traceparent"), str_of(d->traceparent)};
-    if (d->tracestate.ptr != NULL)
-        headers[header_count++] = (struct http_call_header){STR("tracestate"), d->tracestate};
+    if (d->tracestate != NULL)
+        headers[header_count++] =
+            (struct http_call_header){STR("tracestate"), str_of(d->tracestate)};
     struct http_call_request request = {
         .method = STR("POST"),
         .url = d->url,

@@ -57,7 +57,7 @@ struct take {
 
 static void release(struct outgoing_job *job)
 {
-    free((void *)(uintptr_t)CONTAINER_OF(job, struct delivery_job, out)->tracestate.ptr);
+    free(CONTAINER_OF(job, struct delivery_job, out)->tracestate);
 }
 
 static struct delivery_job *job_new(const struct take *t, const struct delivery *d)
@@ -156,11 +156,10 @@ static enum err set_trace(struct take *t, struct delivery_job *job)
     trace_write(&span, job->traceparent);
     if (run.tracestate.ptr == NULL)
         return ERR_OK;
-    char *copy = malloc(run.tracestate.len);
-    if (copy == NULL)
+    job->tracestate = calloc(1, run.tracestate.len + 1);
+    if (job->tracestate == NULL)
         return ERR_NO_MEMORY;
-    memcpy(copy, run.tracestate.ptr, run.tracestate.len);
-    job->tracestate = (struct str){copy, run.tracestate.len};
+    memcpy(job->tracestate, run.tracestate.ptr, run.tracestate.len);
     return ERR_OK;
 }
 

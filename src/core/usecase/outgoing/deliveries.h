@@ -24,7 +24,7 @@ struct delivery_job {
     struct str event_id;
     struct str body;
     char traceparent[TRACEPARENT_LEN + 1]; /* "": the event belongs to no run */
-    struct str tracestate;                 /* ptr NULL: none; freed with the job */
+    char *tracestate;                      /* NULL: none; freed with the job */
     struct webhook_secret secrets[2];
     size_t secret_count;
     struct delivery_result result; /* filled by the maker of the call */
