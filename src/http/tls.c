@@ -52,10 +52,11 @@ static bool set_up(SSL_CTX *ctx)
     SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, NULL);
     SSL_CTX_set_default_passwd_cb(ctx, no_password);
     static const unsigned char CONTEXT[] = "pawl";
+    char groups[] = GROUPS; /* OpenSSL's macro casts const away */
     return SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) == 1 &&
            SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) == 1 &&
            SSL_CTX_set_cipher_list(ctx, SUITES) == 1 &&
-           SSL_CTX_set1_groups_list(ctx, GROUPS) == 1 &&
+           SSL_CTX_set1_groups_list(ctx, groups) == 1 &&
            SSL_CTX_set_session_id_context(ctx, CONTEXT, sizeof(CONTEXT) - 1) == 1;
 }
 
