@@ -50,22 +50,22 @@ enum parse_fault {
 };
 
 /* A part of the buffer. */
-struct span {
+struct slice {
     uint16_t at;
     uint16_t len;
 };
 
 struct parse_field {
-    struct span name;
-    struct span value; /* without the blanks around it */
+    struct slice name;
+    struct slice value; /* without the blanks around it */
 };
 
 struct head {
     /* The result: the parts are in the bytes given to head_parse(). */
-    struct span method;
-    struct span path;  /* not decoded; empty when an absolute URL has none */
-    struct span query; /* not decoded, without its '?' */
-    struct span host;  /* the target's if it has one, else the field's; HTTP/1.0: may be empty */
+    struct slice method;
+    struct slice path;  /* not decoded; empty when an absolute URL has none */
+    struct slice query; /* not decoded, without its '?' */
+    struct slice host;  /* the target's if it has one, else the field's; HTTP/1.0: may be empty */
     uint16_t field_count;
     uint16_t size;    /* where the body begins */
     bool is_1_0;      /* else 1.1 or a later 1.x */
@@ -89,9 +89,9 @@ struct head {
     struct parse_field fields[HTTP_FIELDS_MAX];
 };
 
-static inline struct str span_str(const char *bytes, struct span span)
+static inline struct str slice_str(const char *bytes, struct slice slice)
 {
-    return (struct str){bytes + span.at, span.len};
+    return (struct str){bytes + slice.at, slice.len};
 }
 
 #endif

@@ -22,7 +22,7 @@ enum state {
     AT_END,
 };
 
-static_assert(HTTP_HEAD_MAX <= UINT16_MAX, "positions fit into a span");
+static_assert(HTTP_HEAD_MAX <= UINT16_MAX, "positions fit into a slice");
 static_assert(HTTP_BODY_DISCARD_MAX <= UINT32_MAX / 16, "lengths do not overflow");
 
 enum err parse_fault_err(enum parse_fault fault)
@@ -52,9 +52,9 @@ void head_begin(struct head *h)
     memset(h, 0, offsetof(struct head, fields));
 }
 
-static struct span from_mark(const struct head *h)
+static struct slice from_mark(const struct head *h)
 {
-    return (struct span){h->mark, (uint16_t)(h->at - h->mark)};
+    return (struct slice){h->mark, (uint16_t)(h->at - h->mark)};
 }
 
 /* The present byte is of this state's last part: the next one begins the next part. */
@@ -199,7 +199,7 @@ static enum parse_fault on_value(struct head *h, const char *bytes, size_t limit
         return PARSE_FINE;
     if (bytes[h->at] != '\r')
         return bytes[h->at] == '\n' ? PARSE_LINE_END : PARSE_FIELD_VALUE;
-    struct span value = from_mark(h);
+    struct slice value = from_mark(h);
     while (value.len > 0 && char_is(bytes[value.at + value.len - 1], CHAR_BLANK))
         value.len--;
     h->fields[h->field_count].value = value;

@@ -5,16 +5,16 @@
 
 /* --- the target --- */
 
-static struct span span_of(const char *bytes, struct str part)
+static struct slice slice_of(const char *bytes, struct str part)
 {
-    return (struct span){(uint16_t)(part.ptr - bytes), (uint16_t)part.len};
+    return (struct slice){(uint16_t)(part.ptr - bytes), (uint16_t)part.len};
 }
 
 static enum parse_fault take_path(struct head *h, const char *bytes, struct str rest)
 {
     struct str path, query;
-    h->query = str_cut(rest, '?', &path, &query) ? span_of(bytes, query) : (struct span){0, 0};
-    h->path = span_of(bytes, path);
+    h->query = str_cut(rest, '?', &path, &query) ? slice_of(bytes, query) : (struct slice){0, 0};
+    h->path = slice_of(bytes, path);
     return PARSE_FINE;
 }
 
@@ -42,14 +42,14 @@ static enum parse_fault take_url(struct head *h, const char *bytes, struct str t
     if (!authority_ok(authority))
         return PARSE_HOST;
     h->absolute = true;
-    h->host = span_of(bytes, authority);
+    h->host = slice_of(bytes, authority);
     return take_path(h, bytes, (struct str){target.ptr + end, target.len - end});
 }
 
 enum parse_fault rules_target(struct head *h, const char *bytes)
 {
-    struct str method = span_str(bytes, h->method);
-    struct str target = span_str(bytes, h->path);
+    struct str method = slice_str(bytes, h->method);
+    struct str target = slice_str(bytes, h->path);
     if (str_is(method, "CONNECT"))
         return PARSE_CONNECT;
     if (target.ptr[0] == '/' || (str_is(target, "*") && str_is(method, "OPTIONS")))
@@ -59,11 +59,11 @@ enum parse_fault rules_target(struct head *h, const char *bytes)
 
 /* --- fields --- */
 
-static enum parse_fault take_host(struct head *h, const char *bytes, struct span value)
+static enum parse_fault take_host(struct head *h, const char *bytes, struct slice value)
 {
     if (h->has_host)
         return PARSE_HOSTS;
-    if (!authority_ok(span_str(bytes, value)))
+    if (!authority_ok(slice_str(bytes, value)))
         return PARSE_HOST;
     h->has_host = true;
     h->host = h->absolute ? h->host : value;
@@ -119,8 +119,8 @@ static enum parse_fault take_expect(struct head *h, struct str value)
 
 enum parse_fault rules_field(struct head *h, const char *bytes, const struct parse_field *field)
 {
-    struct str name = span_str(bytes, field->name);
-    struct str value = span_str(bytes, field->value);
+    struct str name = slice_str(bytes, field->name);
+    struct str value = slice_str(bytes, field->value);
     switch (name.len) { /* most names have another length than these */
     case sizeof("Host") - 1:
         return str_eq_nocase(name, STR("Host")) ? take_host(h, bytes, field->value) : PARSE_FINE;

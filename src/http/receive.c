@@ -54,8 +54,8 @@ static bool keep_ahead(struct request *r, size_t end)
 static struct str path_of(const struct request *r)
 {
     if (r->head.path.len > 0)
-        return span_str(r->in, r->head.path);
-    return str_is(span_str(r->in, r->head.method), "OPTIONS") ? STR("*") : STR("/");
+        return slice_str(r->in, r->head.path);
+    return str_is(slice_str(r->in, r->head.method), "OPTIONS") ? STR("*") : STR("/");
 }
 
 /* OPTIONS *: about the server, not about a resource. */
@@ -72,9 +72,9 @@ static bool dispatch(struct conn *c)
     struct request *r = c->request;
     const struct http_config *config = &c->server->config;
     r->complete = true;
-    r->pub.method = span_str(r->in, r->head.method);
+    r->pub.method = slice_str(r->in, r->head.method);
     r->pub.path = path_of(r);
-    r->pub.query = span_str(r->in, r->head.query);
+    r->pub.query = slice_str(r->in, r->head.query);
     memcpy(r->peer, peer_text(c->peer), sizeof(r->peer));
     r->pub.peer = str_of(r->peer);
     trace_set(r);

@@ -85,13 +85,13 @@ struct str http_header(const struct http_request *req, const char *name, size_t 
     size_t count = 0;
     for (size_t i = 0; i < h->field_count; i++) {
         if (h->fields[i].name.len != wanted.len ||
-            !str_eq_nocase(span_str(r->in, h->fields[i].name), wanted))
+            !str_eq_nocase(slice_str(r->in, h->fields[i].name), wanted))
             continue;
         if (count++ == 0)
-            first = span_str(r->in, h->fields[i].value);
+            first = slice_str(r->in, h->fields[i].value);
     }
     if (count > 0 && h->absolute && str_eq_nocase(wanted, STR("Host")))
-        first = span_str(r->in, h->host);
+        first = slice_str(r->in, h->host);
     if (ret_count != NULL)
         *ret_count = count;
     return first;
@@ -107,11 +107,11 @@ struct str http_header_list(struct http_request *req, const char *name)
     struct buf joined;
     buf_init(&joined, HTTP_HEAD_MAX);
     for (size_t i = 0; i < r->head.field_count; i++) {
-        if (!str_eq_nocase(span_str(r->in, r->head.fields[i].name), str_of(name)))
+        if (!str_eq_nocase(slice_str(r->in, r->head.fields[i].name), str_of(name)))
             continue;
         if (joined.len > 0)
             buf_put_char(&joined, ',');
-        buf_put(&joined, span_str(r->in, r->head.fields[i].value));
+        buf_put(&joined, slice_str(r->in, r->head.fields[i].value));
     }
     return arena_take(&req->arena, &joined);
 }

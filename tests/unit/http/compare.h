@@ -53,9 +53,9 @@ static inline enum parse_status compare_run_head(struct str bytes, enum split sp
     return got;
 }
 
-static inline void compare_spans(const char *bytes, struct span span, struct str wanted)
+static inline void compare_slices(const char *bytes, struct slice slice, struct str wanted)
 {
-    assert(str_eq(span_str(bytes, span), wanted));
+    assert(str_eq(slice_str(bytes, slice), wanted));
 }
 
 static inline void compare_results(struct str bytes, const struct head *h,
@@ -66,13 +66,13 @@ static inline void compare_results(struct str bytes, const struct head *h,
     assert(h->expects_100 == ref->expects_100);
     assert(h->has_length == ref->has_length && h->length == ref->length);
     assert(h->chunked == ref->chunked && !(h->chunked && h->has_length));
-    compare_spans(bytes.ptr, h->method, ref->method);
-    compare_spans(bytes.ptr, h->path, ref->path);
-    compare_spans(bytes.ptr, h->query, ref->query);
-    compare_spans(bytes.ptr, h->host, ref->host);
+    compare_slices(bytes.ptr, h->method, ref->method);
+    compare_slices(bytes.ptr, h->path, ref->path);
+    compare_slices(bytes.ptr, h->query, ref->query);
+    compare_slices(bytes.ptr, h->host, ref->host);
     for (size_t i = 0; i < ref->field_count; i++) {
-        compare_spans(bytes.ptr, h->fields[i].name, ref->fields[i].name);
-        compare_spans(bytes.ptr, h->fields[i].value, ref->fields[i].value);
+        compare_slices(bytes.ptr, h->fields[i].name, ref->fields[i].name);
+        compare_slices(bytes.ptr, h->fields[i].value, ref->fields[i].value);
     }
 }
 

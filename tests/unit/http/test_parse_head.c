@@ -10,9 +10,9 @@ static enum parse_status parse(struct str bytes, struct head *h)
     return compare_head(bytes, 7, h);
 }
 
-static void is_text(const char *bytes, struct span span, const char *wanted)
+static void is_text(const char *bytes, struct slice slice, const char *wanted)
 {
-    struct str got = span_str(bytes, span);
+    struct str got = slice_str(bytes, slice);
     if (!str_is(got, wanted))
         fail_msg("%.*s, not %s", STR_ARG(got), wanted);
 }
