@@ -147,7 +147,7 @@ void sim_server_settle(struct sim_server *s)
         uint64_t before = fibers_switches();
         size_t open = sim_http_open_count(s->http);
         sim_server_turn(s);
-        bool moved = fibers_switches() - before > 2 || sim_http_open_count(s->http) != open;
+        bool moved = fibers_switches() - before > 0 || sim_http_open_count(s->http) != open;
         quiet = moved ? 0 : quiet + 1;
     }
 }
