@@ -44,9 +44,9 @@ static enum parse_fault go(struct chunks *c, enum state state)
 
 static enum parse_fault on_digit(struct chunks *c, char digit)
 {
+    if (c->left > UINT64_MAX / 16)
+        return PARSE_CHUNK_SIZE;
     c->left = c->left * 16 + char_hex_value(digit);
-    if (c->left > HTTP_BODY_DISCARD_MAX - c->total)
-        return PARSE_CHUNK_LARGE;
     return go(c, AT_SIZE_DIGITS);
 }
 
@@ -66,6 +66,8 @@ static enum parse_fault on_size(struct chunks *c, char byte)
 {
     if (char_is(byte, CHAR_HEX))
         return on_digit(c, byte);
+    if (c->left > HTTP_BODY_DISCARD_MAX - c->total)
+        return PARSE_CHUNK_LARGE;
     return c->state == AT_SIZE ? PARSE_CHUNK_SIZE : on_end_or_ext(c, byte, PARSE_CHUNK_SIZE);
 }
 
@@ -74,7 +76,7 @@ static enum parse_fault on_size_lf(struct chunks *c, char byte)
     if (byte != '\n')
         return PARSE_CHUNK_SIZE;
     c->line = 0;
-    c->total += c->left;
+    c->total += (uint32_t)c->left;
     return go(c, c->left > 0 ? AT_DATA : AT_TRAILER);
 }
 
@@ -210,9 +212,9 @@ static enum parse_fault count(struct chunks *c)
 /* As much of the chunk's data as is there. */
 static size_t take_data(struct chunks *c, char *to, const char *from, size_t len)
 {
-    size_t n = MIN(len, (size_t)c->left);
+    size_t n = (size_t)MIN((uint64_t)len, c->left);
     memmove(to, from, n);
-    c->left -= (uint32_t)n;
+    c->left -= n;
     if (c->left == 0)
         (void)go(c, AT_DATA_CR);
     return n;

@@ -28,13 +28,13 @@
     X(PARSE_HOSTS,            ERR_BAD_REQUEST,       "Send exactly one Host header")               \
     X(PARSE_HOST,             ERR_BAD_REQUEST,       "Host must be a host name or address, with an optional port") \
     X(PARSE_LENGTHS,          ERR_BAD_REQUEST,       "Send at most one Content-Length")            \
-    X(PARSE_LENGTH,           ERR_BAD_REQUEST,       "Content-Length must be a decimal number")    \
+    X(PARSE_LENGTH,           ERR_BAD_REQUEST,       "Content-Length must be a decimal number of at most 64 bits") \
     X(PARSE_LENGTH_LARGE,     ERR_BODY_TOO_LARGE,    "The body must not exceed 1 MiB")             \
     X(PARSE_ENCODING,         ERR_BAD_REQUEST,       "The only Transfer-Encoding allowed is chunked, once") \
     X(PARSE_ENCODING_1_0,     ERR_BAD_REQUEST,       "HTTP/1.0 has no Transfer-Encoding")          \
     X(PARSE_LENGTH_AND_CODED, ERR_BAD_REQUEST,       "Send Content-Length or Transfer-Encoding, not both") \
     X(PARSE_EXPECT,           ERR_EXPECTATION,       "The only expectation supported is 100-continue") \
-    X(PARSE_CHUNK_SIZE,       ERR_BAD_REQUEST,       "A chunk must begin with its size in hexadecimal digits") \
+    X(PARSE_CHUNK_SIZE,       ERR_BAD_REQUEST,       "A chunk must begin with its size, a hexadecimal number of at most 64 bits") \
     X(PARSE_CHUNK_LARGE,      ERR_BODY_TOO_LARGE,    "The body must not exceed 1 MiB")             \
     X(PARSE_CHUNK_EXTENSION,  ERR_BAD_REQUEST,       "A chunk extension is malformed")             \
     X(PARSE_CHUNK_LINE_LONG,  ERR_BAD_REQUEST,       "The chunk extensions are too long")          \

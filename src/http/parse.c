@@ -23,7 +23,7 @@ enum state {
 };
 
 static_assert(HTTP_HEAD_MAX <= UINT16_MAX, "positions fit into a slice");
-static_assert(HTTP_BODY_DISCARD_MAX <= UINT32_MAX / 16, "lengths do not overflow");
+static_assert(HTTP_BODY_DISCARD_MAX <= UINT32_MAX, "lengths fit into a head");
 
 enum err parse_fault_err(enum parse_fault fault)
 {

@@ -34,7 +34,7 @@ struct chunks {
     uint16_t line;       /* bytes of this chunk's line so far */
     uint16_t extensions; /* of all chunks */
     uint16_t trailers;
-    uint32_t left;  /* of this chunk's data */
+    uint64_t left;  /* of this chunk's data */
     uint32_t total; /* the sizes of all chunks; at most HTTP_BODY_DISCARD_MAX */
 };
 

@@ -72,18 +72,22 @@ static enum parse_fault take_host(struct head *h, const char *bytes, struct slic
 
 static enum parse_fault take_length(struct head *h, struct str value)
 {
+    uint64_t length = 0;
     if (h->has_length)
         return PARSE_LENGTHS;
     h->has_length = true;
-    for (size_t i = 0; i < value.len; i++) {
-        if (!char_is(value.ptr[i], CHAR_DIGIT))
-            return PARSE_LENGTH;
-        if (h->length <= HTTP_BODY_DISCARD_MAX)
-            h->length = h->length * 10 + (uint32_t)(value.ptr[i] - '0');
-    }
     if (value.len == 0)
         return PARSE_LENGTH;
-    return h->length <= HTTP_BODY_DISCARD_MAX ? PARSE_FINE : PARSE_LENGTH_LARGE;
+    for (size_t i = 0; i < value.len; i++) {
+        unsigned digit = (unsigned char)value.ptr[i] - '0';
+        if (digit > 9 || length > (UINT64_MAX - digit) / 10)
+            return PARSE_LENGTH;
+        length = length * 10 + digit;
+    }
+    if (length > HTTP_BODY_DISCARD_MAX)
+        return PARSE_LENGTH_LARGE;
+    h->length = (uint32_t)length;
+    return PARSE_FINE;
 }
 
 static enum parse_fault take_encoding(struct head *h, struct str value)

@@ -140,10 +140,18 @@ def test_an_oversize_chunked_body_is_413(dev_server, api, held):
     assert_problem(reply, 413, "BODY_TOO_LARGE")
 
 
-@pytest.mark.parametrize("length", ["17000000", "9223372036854775808", "99999999999999999999999999"])
+@pytest.mark.parametrize("length", ["17000000", "9223372036854775808", "18446744073709551615"])
 def test_a_hopeless_length_is_413_before_any_of_it_is_sent(dev_server, length):
     r = rawhttp.exchange(dev_server.port, rawhttp.request("POST", START, headers=[f"Content-Length: {length}"]))
     assert_problem(r, 413, "BODY_TOO_LARGE")
+    assert r.header("Connection") == "close"
+
+
+@pytest.mark.parametrize("length", ["18446744073709551616", "99999999999999999999999999"])
+def test_a_length_past_64_bits_is_malformed(dev_server, length):
+    """One reader's number wraps around, another's stops at its largest: they would not agree on where the body ends."""
+    r = rawhttp.exchange(dev_server.port, rawhttp.request("POST", START, headers=[f"Content-Length: {length}"]))
+    assert_problem(r, 400, "BAD_REQUEST")
     assert r.header("Connection") == "close"
 
 

@@ -367,6 +367,13 @@ static inline enum err ref_content_length(struct ref_head *h, struct str value)
 {
     if (h->has_length || value.len == 0 || !ref_all(value, ref_digit))
         return ERR_BAD_REQUEST;
+    struct str most = STR("18446744073709551615");
+    struct str number = value;
+    while (number.len > most.len && number.ptr[0] == '0')
+        number = (struct str){number.ptr + 1, number.len - 1};
+    if (number.len > most.len ||
+        (number.len == most.len && memcmp(number.ptr, most.ptr, most.len) > 0))
+        return ERR_BAD_REQUEST;
     double length = 0;
     for (size_t i = 0; i < value.len; i++)
         length = length * 10 + (value.ptr[i] - '0');

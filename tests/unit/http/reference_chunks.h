@@ -102,15 +102,18 @@ static inline bool ref_chunk_ext(struct ref_in *in, struct ref_chunks *c)
 static inline size_t ref_chunk_size(struct ref_in *in, struct ref_chunks *c)
 {
     double size = 0;
-    int digits = 0;
-    for (int byte; ref_hexdig(byte = ref_chunk_peek(in, c, false)); digits++) {
+    int digits = 0, significant = 0, byte;
+    for (; ref_hexdig(byte = ref_chunk_peek(in, c, false)); digits++) {
+        significant += significant > 0 || byte != '0';
         size = size * 16 + (ref_digit(byte) ? byte - '0' : (byte | 32) - 'a' + 10);
         ref_chunk_take(in, c, false);
-        if (size + (double)c->total > HTTP_BODY_DISCARD_MAX)
-            ref_refuse(in, ERR_BODY_TOO_LARGE);
+        if (significant > 16)
+            ref_refuse(in, ERR_BAD_REQUEST);
     }
     if (digits == 0)
         ref_refuse(in, ERR_BAD_REQUEST);
+    if (byte >= 0 && size + (double)c->total > HTTP_BODY_DISCARD_MAX)
+        ref_refuse(in, ERR_BODY_TOO_LARGE);
     return ref_goes_on(in) ? (size_t)size : 0;
 }
 

@@ -124,10 +124,12 @@ static const struct {
     {BYTES("0\r\na: b\rx"), PARSE_LINE_END},
     {BYTES("0\r\na: b\r\n\t"), PARSE_FOLDED},
     {BYTES("0\r\n\rx"), PARSE_LINE_END},
-    {BYTES("1000001"), PARSE_CHUNK_LARGE},
-    {BYTES("fffffff"), PARSE_CHUNK_LARGE},
-    {BYTES("00000000000000000000000001000001"), PARSE_CHUNK_LARGE},
-    {BYTES("1\r\nx\r\n1000000"), PARSE_CHUNK_LARGE},
+    {BYTES("1000001\r"), PARSE_CHUNK_LARGE},
+    {BYTES("fffffff;"), PARSE_CHUNK_LARGE},
+    {BYTES("00000000000000000000000001000001\r"), PARSE_CHUNK_LARGE},
+    {BYTES("1\r\nx\r\n1000000\r"), PARSE_CHUNK_LARGE},
+    {BYTES("ffffffffffffffff\r"), PARSE_CHUNK_LARGE},
+    {BYTES("0ffffffffffffffff0"), PARSE_CHUNK_SIZE},
 };
 
 static void what_is_malformed_is_refused_at_the_byte_that_makes_it_so(void **state)
