@@ -27,14 +27,24 @@ static bool may_be_forgotten(struct sim *w, const struct inbox *b, const struct 
     return old || k->newer >= b->keys_max;
 }
 
+/* Requests with other keys that may arrive after the next one with this key. */
+static int64_t others_open(const struct inbox *b, const struct inbox_key *k)
+{
+    int64_t count = 0;
+    for (int i = 0; i < INBOX_KEYS; i++)
+        count += &b->keys[i] != k ? b->keys[i].open : 0;
+    return count;
+}
+
 static void let_age(struct sim *w, const struct inbox *b, struct inbox_key *k)
 {
     if (may_be_forgotten(w, b, k)) {
         once_may(&k->seq, 0, ONCE_CLEARS);
         k->forgotten = true;
         k->first_ms = 0;
-        k->newer = 0;
     }
+    if (k->first_ms == 0)
+        k->newer = others_open(b, k);
     int64_t wall_ms = place_wall_ms(w, &w->places[b->place]);
     if (k->first_ms == 0 || wall_ms < k->first_ms)
         k->first_ms = wall_ms;
@@ -71,6 +81,7 @@ struct inbox_call *inbox_send(struct sim *w, struct inbox *b, const struct inbox
     for (int i = 0; i < INBOX_KEYS; i++)
         b->keys[i].newer += i != x->key && b->keys[i].first_ms > 0;
     let_age(w, b, &b->keys[x->key]);
+    b->keys[x->key].open++;
     x->op = once_sent(&b->keys[x->key].seq, w->clock + 1, class_of(x->variant, x->update));
     return x;
 }
@@ -170,6 +181,8 @@ int64_t inbox_answered(struct sim *w, const struct inbox_call *x, const struct c
 {
     struct inbox_signal *s = &x->inbox->sent[x->at];
     x->inbox->open--;
+    if (x->key >= 0 && c->copies == 0) /* a copy may come at any time */
+        x->inbox->keys[x->key].open--;
     if (call_in_doubt(c)) {
         if (x->key >= 0)
             once_call_lost(w, &x->inbox->keys[x->key].seq, x->op, c);

@@ -22,6 +22,7 @@ struct inbox_key {
     struct once seq;
     int64_t first_ms; /* by the wall clock: it cannot be older; 0: not sent yet */
     int64_t newer;    /* keys that may have come since */
+    int64_t open;     /* requests with it that may still arrive */
     bool forgotten;   /* perhaps: one request that is repeated may have become several signals */
 };
 
