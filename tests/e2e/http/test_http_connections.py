@@ -1,15 +1,19 @@
 """Connections: kept, pipelined, slow, idle, and many of them. None may keep the server from serving the others."""
 import contextlib
+import resource
 import threading
 import time
 
 import pytest
 
+import endpoint
 import harness
 from checks import assert_alive, assert_problem
+from harness import wait_until
+from prometheus import metrics, parse
 from rawhttp import Wire, json_request, request
 
-HEAD_LIMIT_S, BODY_LIMIT_S = 10, 30  # src/base/limits.h
+HEAD_LIMIT_S, BODY_LIMIT_S = 10, 10  # src/base/limits.h
 
 
 def test_a_connection_is_kept_across_answers_of_every_kind(dev_server, tenant):
@@ -171,3 +175,22 @@ def test_a_client_that_leaves_before_its_answer_has_its_run_all_the_same(dev_ser
         harness.wait_until(lambda: api.get("/api/v1/runs", tenant=tenant).json["items"], "the run is there")
     again = api.start(tenant, body={}, key="gone")
     assert again.status == 200 and again.json["created"] is False and again.header("Idempotent-Replayed") == "true"
+
+
+@pytest.mark.slow
+def test_the_waiting_requests_of_one_tenant_leave_room_for_the_others(most=8192):
+    """Each of them holds a connection, of which the server has a limited number."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    claim = {"worker_id": "w", "queues": ["q"], "wait_ms": 30_000}
+    with harness.server() as server, contextlib.ExitStack() as open_sockets:
+        api = server.client()
+        request = json_request("POST", "/api/v1/jobs/claim", claim, ["X-Tenant-ID: greedy"])
+        for _ in range(most):
+            open_sockets.enter_context(endpoint.connect(server.port)).sendall(request)
+        wait_until(lambda: parse(metrics(api))["pawl_requests_waiting", ()] == most, "all of them wait")
+        assert_problem(api.post("/api/v1/jobs/claim", claim, tenant="greedy"), 503, "OVERLOADED", retryable=True)
+        assert api.post("/api/v1/jobs/claim", {**claim, "wait_ms": 0}, tenant="greedy").json == {"jobs": []}, "a request that does not wait"
+        api.workflow("other", "w", [{"name": "t", "type": "task", "handler": "h", "queue": "q"}])
+        api.start("other", "w")
+        assert len(api.post("/api/v1/jobs/claim", claim, tenant="other").json["jobs"]) == 1, "and one of another tenant that waits"
