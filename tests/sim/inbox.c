@@ -27,6 +27,15 @@ static bool may_be_forgotten(struct sim *w, const struct inbox *b, const struct 
     return old || k->newer >= b->keys_max;
 }
 
+void inbox_watch(const struct sim *w, struct inbox *b)
+{
+    int64_t wall_ms = place_wall_ms(w, &w->places[b->place]);
+    for (int i = 0; i < INBOX_KEYS; i++) {
+        if (b->keys[i].open > 0)
+            b->keys[i].first_ms = MIN(b->keys[i].first_ms, wall_ms);
+    }
+}
+
 /* Requests with other keys that may arrive after the next one with this key. */
 static int64_t others_open(const struct inbox *b, const struct inbox_key *k)
 {

@@ -61,6 +61,9 @@ struct inbox_call *inbox_send(struct sim *w, struct inbox *b, const struct inbox
 /* The answer, or that there is none. Returns the signal's number; 0: it has none that is known. */
 int64_t inbox_answered(struct sim *w, const struct inbox_call *x, const struct call *c);
 
+/* Each step: a request that is under way may arrive by the time that the server shows now. */
+void inbox_watch(const struct sim *w, struct inbox *b);
+
 /* The owner's handler or a step has got a signal with this payload, and this number if that is
  * known (else 0): there must be such a one that is not consumed yet. */
 struct inbox_signal *inbox_consume(struct sim *w, struct inbox *b, int64_t mark, int64_t seq);

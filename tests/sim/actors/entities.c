@@ -378,6 +378,8 @@ static void last(struct sim *w)
 static void check(struct sim *w)
 {
     people_watch(w, &entities_state(w)->clocks);
+    for (int i = 0; i < ENTITIES; i++)
+        inbox_watch(w, &entities_state(w)->entities[i].inbox);
 }
 
 static void warm(struct sim *w, struct place *p)

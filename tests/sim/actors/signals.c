@@ -289,6 +289,8 @@ static void last(struct sim *w)
 static void check(struct sim *w)
 {
     people_watch(w, &state(w)->clocks);
+    for (struct signal_run *r = state(w)->first; r != NULL; r = r->next)
+        inbox_watch(w, &r->inbox);
 }
 
 static void warm(struct sim *w, struct place *p)
