@@ -107,7 +107,9 @@ def test_patterns_choose_events(api, tenant, receiver):
     run = run_one(api, tenant)
     types = [e["type"] for e in timeline(api, tenant, run)]
     all_are(api, tenant, hooks["/all"], "delivered", len(types))
+    all_are(api, tenant, hooks["/jobs"], "delivered", sum(t.startswith("job.") for t in types))
     all_are(api, tenant, hooks["/ends"], "delivered", 1)
+    all_are(api, tenant, hooks["/mine"], "delivered", 1)
     came = {path: [s.json["type"] for s in receiver.at(path)] for path in hooks}
     assert collections.Counter(came["/all"]) == collections.Counter("order.paid" if t == "event.emitted" else t for t in types)
     assert came["/jobs"] == [t for t in types if t.startswith("job.")] and came["/ends"] == ["run.succeeded"]
