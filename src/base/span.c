@@ -11,6 +11,12 @@ static struct span_attribute *next_attribute(struct span *span, const char *name
     return a;
 }
 
+void span_set_times(struct span *span, int64_t begun_ms, int64_t ended_ms)
+{
+    span->begun_ns = begun_ms * 1000 * 1000;
+    span->ended_ns = ended_ms * 1000 * 1000;
+}
+
 void span_add_text(struct span *span, const char *name, struct str text)
 {
     if (text.ptr != NULL)

@@ -7,7 +7,7 @@
 #include "base/trace.h"
 
 /* The numbers are those of OTLP. */
-enum span_kind { SPAN_INTERNAL = 1, SPAN_SERVER = 2 };
+enum span_kind { SPAN_INTERNAL = 1, SPAN_SERVER = 2, SPAN_CLIENT = 3 };
 
 enum { SPAN_ATTRIBUTES_MAX = 8 };
 
@@ -30,6 +30,8 @@ struct span {
     size_t attribute_count;
 };
 
+/* Milliseconds since 1970 UTC. */
+void span_set_times(struct span *span, int64_t begun_ms, int64_t ended_ms);
 /* Nothing is added when the text's ptr is NULL. */
 void span_add_text(struct span *span, const char *name, struct str text);
 void span_add_number(struct span *span, const char *name, int64_t number);

@@ -67,9 +67,12 @@ static struct http_call *shape(struct outgoing_job *job, int64_t now_ms)
         {STR("webhook-signature"), buf_str(&signatures)},
     };
     size_t header_count = 4;
-    if (d->traceparent[0] != '\0')
+    char traceparent[TRACEPARENT_LEN + 1];
+    if (d->span.id != 0) {
+        trace_write(&d->span, traceparent);
         headers[header_count++] =
-            (struct http_call_header){STR("traceparent"), str_of(d->traceparent)};
+            (struct http_call_header){STR("traceparent"), str_of(traceparent)};
+    }
     if (d->tracestate != NULL)
         headers[header_count++] =
             (struct http_call_header){STR("tracestate"), str_of(d->tracestate)};

@@ -4,8 +4,6 @@
 #include "base/limits.h"
 #include "core/txn/job_row.h"
 
-#define NS_PER_MS INT64_C(1000000)
-
 struct trace_span run_span(const struct run *run)
 {
     return trace_span_below(run->traceparent, run->id, trace_span_id(run->id, 0));
@@ -20,14 +18,6 @@ struct trace_span attempt_span(const struct run *run, const struct job *job)
 }
 
 /* --- exporting --- */
-
-static struct str id_text(struct tx *tx, struct uuid id)
-{
-    struct buf text;
-    buf_init(&text, UUID_TEXT_LEN);
-    buf_put_uuid(&text, id);
-    return arena_take(&tx->arena, &text);
-}
 
 /* The beginning of a member of an error; ptr NULL: it has none. */
 static struct str error_member(struct tx *tx, const json_t *error, const char *name)
@@ -70,10 +60,9 @@ enum err run_trace_ended(struct run_txn *m)
         return ERR_OK;
     span.name = run->workflow_id;
     span.tracestate = run->tracestate;
-    span.begun_ns = run->created_at * NS_PER_MS;
-    span.ended_ns = run->finished_at * NS_PER_MS;
+    span_set_times(&span, run->created_at, run->finished_at);
     span_add_text(&span, "pawl.tenant", m->tenant->id);
-    span_add_text(&span, "pawl.run.id", id_text(m->tx, run->id));
+    span_add_text(&span, "pawl.run.id", tx_id_text(m->tx, run->id));
     span_add_text(&span, "pawl.run.status", str_of(run_status_name(run->status)));
     span_add_text(&span, "pawl.workflow.id", run->workflow_id);
     span_add_number(&span, "pawl.workflow.version", run->workflow_version);
@@ -126,10 +115,9 @@ enum err run_trace_job_changed(struct run_txn *m, enum job_state from, enum job_
         return ERR_OK;
     span.name = step->name;
     span.tracestate = m->run.tracestate;
-    span.begun_ns = (job->started_at >= 0 ? job->started_at : job->created_at) * NS_PER_MS;
-    span.ended_ns = m->tx->now_ms * NS_PER_MS;
-    span_add_text(&span, "pawl.run.id", id_text(m->tx, m->run.id));
-    span_add_text(&span, "pawl.job.id", id_text(m->tx, job->id));
+    span_set_times(&span, job->started_at >= 0 ? job->started_at : job->created_at, m->tx->now_ms);
+    span_add_text(&span, "pawl.run.id", tx_id_text(m->tx, m->run.id));
+    span_add_text(&span, "pawl.job.id", tx_id_text(m->tx, job->id));
     span_add_text(&span, "pawl.job.outcome", outcome_of(on, job));
     span_add_text(&span, "pawl.step.type", str_of(step_type_name(step->type)));
     /* An attempt that is released is not counted any more. */

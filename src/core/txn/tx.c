@@ -397,6 +397,14 @@ enum err tx_count_admission(struct tx *tx, const struct tenant *t, const char *e
     return failed_or_ok(tx);
 }
 
+struct str tx_id_text(struct tx *tx, struct uuid id)
+{
+    struct buf text;
+    buf_init(&text, UUID_TEXT_LEN);
+    buf_put_uuid(&text, id);
+    return arena_take(&tx->arena, &text);
+}
+
 enum err tx_export_span(struct tx *tx, const struct span *span)
 {
     assert(tx->exports_spans);

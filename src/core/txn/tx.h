@@ -145,6 +145,8 @@ void tx_count_call(struct tx *tx, enum entity_call_end end);
 MUST_CHECK enum err tx_count_admission(struct tx *tx, const struct tenant *t, const char *endpoint,
                                        struct str outcome, int64_t wait_ms);
 /* Exports a copy of the span. Only if tx->exports_spans. */
+/* An id as text that lives as long as the transaction; ptr NULL: out of memory. */
+struct str tx_id_text(struct tx *tx, struct uuid id);
 MUST_CHECK enum err tx_export_span(struct tx *tx, const struct span *span);
 /* Observes the time after which a queued run was admitted. */
 void tx_observe_queue_wait(struct tx *tx, const struct tenant *t, int64_t ms);

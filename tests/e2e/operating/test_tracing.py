@@ -17,7 +17,7 @@ from receiver import Receiver
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SPAN = "b7ad6b7169203331"
 PARENT = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
-INTERNAL, SERVER = 1, 2
+INTERNAL, SERVER, CLIENT = 1, 2, 3
 ERROR = 2
 
 
@@ -158,6 +158,25 @@ def test_calls_children_and_sleeps_are_below_their_run():
     assert sent.headers["traceparent"] == f"00-{TRACE}-{call.id}-01"
     assert (inner.trace, inner.parent) == (TRACE, child.id), "the child is below the attempt that it is a part of"
     assert (nap.parent, nap.attributes["pawl.step.type"], nap.attributes["pawl.job.outcome"]) == (inner.id, "sleep", "succeeded")
+
+
+def test_every_attempt_of_a_delivery_is_a_span_below_the_run():
+    with exporting() as (server, api, tenant, collector), Receiver() as receiver:
+        url = receiver.answers("/hook", (500, b"sorry"), (200, b""))
+        hook = api.post("/api/v1/webhooks", {"url": url, "events": ["run.succeeded"]}, tenant=tenant).json
+        start, _ = work(api, tenant, headers={**PARENT, "tracestate": "foo=1"})
+        run = start.json["run_id"]
+        top = run_span(collector, run)
+        first, second = wait_until(lambda: [d for d in [collector.spans(pawl__webhook__id=hook["id"])] if len(d) == 2], "both attempts")[0]
+        sent = [r.headers["traceparent"] for r in receiver.at("/hook")]
+    assert sent == [f"00-{TRACE}-{first.id}-01", f"00-{TRACE}-{second.id}-01"] and first.id != second.id
+    for span in first, second:
+        assert (span.trace, span.parent, span.kind, span.name, span.state) == (TRACE, top.id, CLIENT, "webhook delivery", "foo=1")
+        assert top.end <= span.start <= span.end
+    event = {"pawl.run.id": run, "pawl.webhook.id": hook["id"], "pawl.event.id": first.attributes["pawl.event.id"], "pawl.event.type": "run.succeeded", "http.request.method": "POST"}
+    assert first.attributes == {**event, "pawl.delivery.attempt": 1, "pawl.delivery.outcome": "retried", "http.response.status_code": 500}
+    assert second.attributes == {**event, "pawl.delivery.attempt": 2, "pawl.delivery.outcome": "delivered", "http.response.status_code": 200}
+    assert first.status["code"] == ERROR and "500" in first.status["message"] and second.status == {}
 
 
 def test_a_cancelled_run_ends_what_was_under_way():

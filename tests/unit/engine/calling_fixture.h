@@ -12,8 +12,9 @@ struct calling_fixture {
     struct receiver *receiver;
 };
 
-/* The engine again, on the same file, this time allowed to call loopback. */
-static inline void open_engine(struct fixture *fixture)
+/* The engine again, on the same file, this time allowed to call loopback. `collector` gets its
+ * spans; ptr NULL: they are not exported. */
+static inline void open_engine_with(struct fixture *fixture, struct str collector)
 {
     char url[160];
     test_store_url(fixture->file.text, url, sizeof(url));
@@ -22,11 +23,17 @@ static inline void open_engine(struct fixture *fixture)
                                    .root_key = STR(""),
                                    .env = &fixture->env,
                                    .metrics = fixture->metrics,
+                                   .otlp_url = collector,
                                    .reach = REACH_ALL};
     struct problem p;
     problem_init(&p);
     assert_int_equal(engine_open(&config, &p, &fixture->engine), ERR_OK);
     problem_release(&p);
+}
+
+static inline void open_engine(struct fixture *fixture)
+{
+    open_engine_with(fixture, STR_NONE);
 }
 
 static inline int calling_setup(void **state)

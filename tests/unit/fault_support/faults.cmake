@@ -45,7 +45,7 @@ endif()
 # And these with every allocation failing; under ASan too, which sees what is not released.
 set(FAULTY_MEMORY admin approval_decisions approval_timing approval_views approvals child_runs damaged_rows
   definitions engine_steps entities entity_calls entity_updates entity_versions give_back jobs_shown lists not_found
-  repairs retention run_signals schedules signal_waits starts step_types step_values streams waits
+  repairs retention run_signals schedules signal_waits spans starts step_types step_values streams waits
   webhook_sending why)
 if(NOT PAWL_SANITIZE STREQUAL "thread")
   foreach(name ${FAULTY_MEMORY})

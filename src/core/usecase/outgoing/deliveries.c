@@ -79,6 +79,7 @@ static struct delivery_job *job_new(const struct take *t, const struct delivery 
     job->out.release = release;
     job->id = d->id;
     job->attempt = d->attempts + 1;
+    job->begun_at = t->tx->now_ms;
     job->secrets[job->secret_count++] = w->secret;
     if (w->old_secret_until > t->tx->now_ms)
         job->secrets[job->secret_count++] = w->old_secret;
@@ -144,7 +145,7 @@ static bool take_one(void *ctx, const struct delivery *d)
     return true;
 }
 
-/* An event is delivered as a part of its run's span. */
+/* Every attempt is a span below the run that the event belongs to. */
 static enum err set_trace(struct take *t, struct delivery_job *job)
 {
     bool found = false;
@@ -152,8 +153,9 @@ static enum err set_trace(struct take *t, struct delivery_job *job)
     enum err e = runs_find_trace(t->tx->db, job->out.place.run, &t->tx->arena, &found, &run);
     if (e != ERR_OK || !found)
         return e;
-    struct trace_span span = run_span(&run);
-    trace_write(&span, job->traceparent);
+    struct trace_span parent = run_span(&run);
+    job->span = trace_span_child(&parent, trace_span_id(job->id, job->attempt));
+    job->run = run.id;
     if (run.tracestate.ptr == NULL)
         return ERR_OK;
     job->tracestate = calloc(1, run.tracestate.len + 1);
@@ -319,6 +321,28 @@ static enum err apply(struct tx *tx, struct webhook *w, struct delivery *d,
     return ERR_INTERNAL;
 }
 
+static enum err export_span(const struct delivery_job *in, struct tx *tx, const struct webhook *w,
+                            const struct delivery *d, const char *outcome)
+{
+    if (!tx->exports_spans || in->span.id == 0 || (in->span.flags & TRACE_SAMPLED) == 0)
+        return ERR_OK;
+    struct span span = {.kind = SPAN_CLIENT, .place = in->span, .name = STR("webhook delivery")};
+    span.tracestate = str_of(in->tracestate);
+    span_set_times(&span, in->begun_at, tx->now_ms);
+    span_add_text(&span, "pawl.run.id", tx_id_text(tx, in->run));
+    span_add_text(&span, "pawl.webhook.id", tx_id_text(tx, w->id));
+    span_add_text(&span, "pawl.event.id", in->event_id);
+    span_add_text(&span, "pawl.event.type", d->event_type);
+    span_add_text(&span, "pawl.delivery.outcome", str_of(outcome));
+    span_add_number(&span, "pawl.delivery.attempt", in->attempt);
+    span_add_text(&span, "http.request.method", STR("POST"));
+    if (in->result.status > 0)
+        span_add_number(&span, "http.response.status_code", in->result.status);
+    span.failed = d->state != DELIVERY_DELIVERED;
+    span.message = d->last_error;
+    return tx_export_span(tx, &span);
+}
+
 /* *ret_current: this hand-out is still the delivery's last one. */
 static enum err finish(const struct delivery_job *in, struct tx *tx, bool *ret_current,
                        const char **ret_outcome)
@@ -339,6 +363,8 @@ static enum err finish(const struct delivery_job *in, struct tx *tx, bool *ret_c
         give_back(tx, &d);
     else
         e = apply(tx, &w, &d, &in->result, ret_outcome);
+    if (e == ERR_OK && !in->result.nothing)
+        e = export_span(in, tx, &w, &d, *ret_outcome);
     if (e != ERR_OK)
         return e;
     if (d.next_at >= 0)

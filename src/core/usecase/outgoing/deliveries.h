@@ -23,8 +23,10 @@ struct delivery_job {
     struct str url;
     struct str event_id;
     struct str body;
-    char traceparent[TRACEPARENT_LEN + 1]; /* "": the event belongs to no run */
-    char *tracestate;                      /* NULL: none; freed with the job */
+    struct uuid run;        /* that the event belongs to */
+    struct trace_span span; /* this attempt's; id 0: the event belongs to no run */
+    char *tracestate;       /* NULL: none; freed with the job */
+    int64_t begun_at;
     struct webhook_secret secrets[2];
     size_t secret_count;
     struct delivery_result result; /* filled by the maker of the call */
