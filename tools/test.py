@@ -26,6 +26,7 @@ TSAN_TESTS = ["once/test_exactly_once.py", "http/test_large_bodies.py", "admissi
 TLS_TESTS = ["http/test_http_connections.py", "http/test_http_malformed.py", "http/test_large_bodies.py", "runs/test_gone_workers.py", "runs/test_jobs.py",
              "events/test_run_stream.py", "events/test_tenant_stream.py", "cli/test_cli_engine.py", "once/test_socket_faults.py"]
 printing = threading.Lock()
+this_thread = threading.local()
 
 
 # Every end-to-end test runs once: on the ASan build, which sees all that the release build sees and more; those marked `slow`,
@@ -39,13 +40,24 @@ STAGES_AT_ONCE = 3
 class Stage:
     def __init__(self, name, group, run, needs=()):
         self.name, self.group, self.run, self.needs = name, group, run, needs
+        self.cpu_s = 0.0  # user and system time of its processes
+
+
+def belong_to(stage):
+    """What this thread runs from now on counts as processor time of the stage."""
+    this_thread.stage = stage
 
 
 def shell(command, env=None):
     """(exit code, output)."""
-    r = subprocess.run(command, cwd=ROOT, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
-                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-    return r.returncode, r.stdout
+    with subprocess.Popen(command, cwd=ROOT, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as process:
+        out = process.stdout.read()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    with printing:
+        this_thread.stage.cpu_s += used.ru_utime + used.ru_stime
+    return process.returncode, out
 
 
 def build(folder, *options):
@@ -144,7 +156,7 @@ def tidy():
     kept = ROOT / "build/tidy-clean.json"
     clean = json.loads(kept.read_text()) if kept.exists() else {}
     changed = [f for f in files if f not in digests or clean.get(f) != digests[f]]
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    with concurrent.futures.ThreadPoolExecutor(2, initializer=belong_to, initargs=[this_thread.stage]) as pool:
         results = list(pool.map(lambda f: (f, *shell(["clang-tidy-14", "--quiet", "-p", "build", f])), changed))
     clean.update({f: digests[f] for f, code, _ in results if code == 0 and f in digests})
     kept.write_text(json.dumps(clean, indent=1))
@@ -193,7 +205,7 @@ def stages():
 def report(stage, result, seconds):
     passed, failed, out = result
     with printing:
-        print(f"{'ok  ' if failed == 0 else 'FAIL'} {stage.name:<12} {passed:>5} passed {failed:>3} failed {seconds:>6.0f} s", flush=True)
+        print(f"{'ok  ' if failed == 0 else 'FAIL'} {stage.name:<12} {passed:>5} passed {failed:>3} failed {seconds:>6.0f} s, {stage.cpu_s:>4.0f} s CPU", flush=True)
         if failed:
             print("\n".join("    " + line for line in out.splitlines()[-200:]), flush=True)
 
@@ -203,6 +215,7 @@ def main():
     parser.add_argument("--only", help="one group: release, asan, tsan, fuzz or lint")
     only = parser.parse_args().only
     wanted = [s for s in stages() if not only or s.group == only or (only == "lint" and s.name == "build")]
+    begun = time.monotonic()
     done, totals, lock, futures = {}, [0, 0], threading.Condition(), []
 
     def run(stage):
@@ -210,6 +223,7 @@ def main():
             lock.wait_for(lambda: all(n in done for n in stage.needs if any(w.name == n for w in wanted)))
             broken = [n for n in stage.needs if done.get(n) is False]
         begun = time.monotonic()
+        belong_to(stage)
         try:
             result = (0, 1, f"{broken[0]} failed") if broken else stage.run()
         except Exception as e:  # a stage that cannot run has failed
@@ -225,6 +239,7 @@ def main():
         futures = [pool.submit(run, s) for s in wanted]
         for f in futures:
             f.result()
+    print(f"{time.monotonic() - begun:.0f} s, {sum(s.cpu_s for s in wanted):.0f} s CPU")
     print(f"{totals[0]} passed, {totals[1]} failed")
     return 1 if totals[1] else 0
 
