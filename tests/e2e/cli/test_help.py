@@ -20,7 +20,7 @@ CHOICES = [
 
 def test_every_verb_has_help_with_its_arguments_and_exit_codes():
     for verb, line in cli.verbs().items():
-        r = pawl(*verb.split(), "--help")
+        r = cli.help_of(verb)
         assert r.code == 0 and r.out.startswith(f"usage: {line}") and "--json" in r.out and "Exit codes: 0 done" in r.out and r.err == "", r
 
 
@@ -48,7 +48,7 @@ def test_help_of_a_group_of_verbs_lists_only_these():
 
 
 def test_no_line_of_the_help_is_wider_than_a_terminal():
-    texts = [pawl("serve", "--help").out, *(pawl(c, "--help").out for c in cli.commands()), *(pawl(*v.split(), "--help").out for v in cli.verbs())]
+    texts = [cli.help_of(words).out for words in ["serve", *cli.commands(), *cli.verbs()]]
     assert [line for text in texts for line in text.splitlines() if len(line) > 110] == []
 
 

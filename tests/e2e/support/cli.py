@@ -1,5 +1,6 @@
 """Running the pawl command as a person or a script would."""
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -60,16 +61,22 @@ def free_port():
             return port
 
 
+@functools.cache
+def help_of(words):
+    """`pawl WORDS --help`, run once: many tests read it."""
+    return pawl(*words.split(), "--help")
+
+
 def commands():
     """["workflow", "run", …]: the client's commands, as `pawl --help` lists them."""
-    return re.findall(r"^  ([a-z]+) ", pawl("--help").out.partition("Commands that call a server:\n")[2], re.M)
+    return re.findall(r"^  ([a-z]+) ", help_of("").out.partition("Commands that call a server:\n")[2], re.M)
 
 
 def verbs():
     """{"run start": "pawl run start WORKFLOW", …}: every verb that the help of its command lists, or the command that has none."""
     found = {}
     for command in commands():
-        text = pawl(command, "--help").out
+        text = help_of(command).out
         lines = re.findall(rf"^  (pawl {command} [^ ].*?)(?:  |$)", text, re.M)
         for line in lines or [re.match(r"usage: (.*?) (?:--\S+ .*)?\[OPTIONS\]", text).group(1)]:
             found[" ".join(re.match(r"pawl ([a-z]+(?: [a-z]+)*)", line).group(1).split())] = line
@@ -78,12 +85,12 @@ def verbs():
 
 def summary(verb):
     """What the help of a verb says in one line."""
-    return pawl(*verb.split(), "--help").out.split("\n\n")[1]
+    return help_of(verb).out.split("\n\n")[1]
 
 
 def options(verb):
     """{"limit": ("N", "Items per page"), …}: the options of a verb's own, as its help lists them."""
-    text = re.sub(r"\n {34}", " ", pawl(*verb.split(), "--help").out.partition("\n\n")[2].partition("Common options")[0])
+    text = re.sub(r"\n {34}", " ", help_of(verb).out.partition("\n\n")[2].partition("Common options")[0])
     return {name: (value.strip(), description) for name, value, description in re.findall(r"^  --([a-z-]+)((?: \S+)?) +(\S.*)$", text, re.M)}
 
 
