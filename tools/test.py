@@ -32,14 +32,17 @@ this_thread = threading.local()
 # Every end-to-end test runs once: on the ASan build, which sees all that the release build sees and more; those marked `slow`,
 # which need the speed or the size of the real thing, on the release build, together with the files that show it to users.
 RELEASE_TESTS = ["operating/test_docs.py", "operating/test_examples.py", "operating/test_deploy_rules.py", "store/test_store_file.py"]
-# They wait more than they compute: their files run in shares, and one stage more than the machine has cores.
 SHARES = 4
-STAGES_AT_ONCE = 3
+JOBS = str(os.cpu_count() or 2)
+# Stages that compute use all cores, one after the other. End-to-end tests wait more than they compute: two stages of them run
+# beside, so that no core is idle while they wait.
+COMPUTING, WAITING = "computing", "waiting"
+STAGES_AT_ONCE = {COMPUTING: 1, WAITING: 2}
 
 
 class Stage:
-    def __init__(self, name, group, run, needs=()):
-        self.name, self.group, self.run, self.needs = name, group, run, needs
+    def __init__(self, name, group, run, needs=(), pool=COMPUTING):
+        self.name, self.group, self.run, self.needs, self.pool = name, group, run, needs, pool
         self.cpu_s = 0.0  # user and system time of its processes
 
 
@@ -75,7 +78,7 @@ def unit(folder, env=None, but="^$"):
     """Each cmocka program says how many of its tests passed and failed. `but`: a pattern of those that do not run."""
 
     def run():
-        code, out = shell(["ctest", "--test-dir", folder, "--output-on-failure", "-V", "-j2", "--no-tests=error", "-E", but], env)
+        code, out = shell(["ctest", "--test-dir", folder, "--output-on-failure", "-V", "-j", JOBS, "--no-tests=error", "-E", but], env)
         passed = sum(int(n) for n in re.findall(r"\[  PASSED  \] (\d+) test", out))
         failed = sum(int(n) for n in re.findall(r"\[  FAILED  \] .*?(\d+) test\(s\)", out))
         telling = re.compile(r"\[  (ERROR|FAILED|  LINE)|\*\*\*|ERROR: |runtime error|WARNING: Thread|    #\d|\(Failed\)")
@@ -110,7 +113,7 @@ def fuzz(folder, seconds):
     """One passed test per program that found nothing."""
 
     def run():
-        code, out = shell([PYTHON, "tests/fuzz/run.py", "--build", folder, "--seconds", str(seconds)])
+        code, out = shell([PYTHON, "tests/fuzz/run.py", "--build", folder, "--seconds", str(seconds), "--jobs", JOBS])
         passed, failed = (len(re.findall(rf"^{word} ", out, re.MULTILINE)) for word in ("ok", "FAIL"))
         return passed, max(failed, 1 if code else 0), out
 
@@ -156,7 +159,7 @@ def tidy():
     kept = ROOT / "build/tidy-clean.json"
     clean = json.loads(kept.read_text()) if kept.exists() else {}
     changed = [f for f in files if f not in digests or clean.get(f) != digests[f]]
-    with concurrent.futures.ThreadPoolExecutor(2, initializer=belong_to, initargs=[this_thread.stage]) as pool:
+    with concurrent.futures.ThreadPoolExecutor(int(JOBS), initializer=belong_to, initargs=[this_thread.stage]) as pool:
         results = list(pool.map(lambda f: (f, *shell(["clang-tidy-14", "--quiet", "-p", "build", f])), changed))
     clean.update({f: digests[f] for f, code, _ in results if code == 0 and f in digests})
     kept.write_text(json.dumps(clean, indent=1))
@@ -171,7 +174,7 @@ def formatted():
 
 def cppcheck():
     return check("cppcheck", "--quiet", "--std=c11", "--language=c", "--enable=warning,performance,portability", "--inline-suppr", "--library=tools/jansson.cfg",
-                 "--suppressions-list=tools/cppcheck.txt", "--error-exitcode=1", "-Isrc", "-DPAWL_VERSION=\"x\"", "-j2", "src")()
+                 "--suppressions-list=tools/cppcheck.txt", "--error-exitcode=1", "-Isrc", "-DPAWL_VERSION=\"x\"", "-j", JOBS, "src")()
 
 
 def stages():
@@ -180,22 +183,22 @@ def stages():
         Stage("build", "release", build("build")),
         Stage("layers", "lint", check(PYTHON, "tools/check_layers.py")),
         Stage("build-asan", "asan", build("build-asan", "-DPAWL_SANITIZE=address")),
+        Stage("e2e slow", "release", e2e("build", marks="slow"), ["build"], WAITING),
+        Stage("e2e release", "release", e2e("build", RELEASE_TESTS), ["build"], WAITING),
+        Stage("e2e tls", "release", e2e("build", TLS_TESTS, {"PAWL_E2E_TLS": "1"}, "not slow"), ["build"], WAITING),
         Stage("unit", "release", unit("build", but=r"\.memory$"), ["build"]),  # unit-asan has these
-        Stage("e2e release", "release", e2e("build", RELEASE_TESTS), ["build"]),
-        Stage("e2e tls", "release", e2e("build", TLS_TESTS, {"PAWL_E2E_TLS": "1"}, "not slow"), ["build"]),
-        Stage("e2e slow", "release", e2e("build", marks="slow"), ["build"]),
-        Stage("instructions", "release", check(PYTHON, "bench/instructions.py", "--pawl", "build/pawl", "--tools", "build/bench", "--check", "bench/instructions.json"), ["build"]),
-        Stage("simulator", "release", check("build/sim", "--seeds", "1..10000", "--jobs", "2"), ["build"]),
-        Stage("simulator twice", "release", check("build/sim", "--seeds", "1..100", "--twice"), ["build"]),
-        Stage("mutants fit", "lint", check(PYTHON, "tests/mutants/check.py"), ["build"]),
-        Stage("simulator-asan", "asan", check("build-asan/sim", "--seeds", "1..300", "--jobs", "2", env=SANITIZER_ENV), ["build-asan"]),
         Stage("build-tsan", "tsan", build("build-tsan", "-DPAWL_SANITIZE=thread")),
+        *(Stage(f"e2e-asan {i + 1}", "asan", e2e("build-asan", e2e_share(i), slow, "not slow"), ["build-asan"], WAITING) for i in range(SHARES)),
+        Stage("e2e-tsan", "tsan", e2e("build-tsan", TSAN_TESTS, slow, marks="not slow"), ["build-tsan"], WAITING),
         Stage("unit-asan", "asan", unit("build-asan", SANITIZER_ENV), ["build-asan"]),
-        *(Stage(f"e2e-asan {i + 1}", "asan", e2e("build-asan", e2e_share(i), slow, "not slow"), ["build-asan"]) for i in range(SHARES)),
+        Stage("simulator", "release", check("build/sim", "--seeds", "1..10000", "--jobs", JOBS), ["build"]),
+        Stage("simulator twice", "release", check("build/sim", "--seeds", "1..100", "--twice"), ["build"]),
+        Stage("simulator-asan", "asan", check("build-asan/sim", "--seeds", "1..300", "--jobs", JOBS, env=SANITIZER_ENV), ["build-asan"]),
         Stage("unit-tsan", "tsan", unit("build-tsan", SANITIZER_ENV), ["build-tsan"]),
-        Stage("e2e-tsan", "tsan", e2e("build-tsan", TSAN_TESTS, slow, marks="not slow"), ["build-tsan"]),
+        Stage("instructions", "release", check(PYTHON, "bench/instructions.py", "--pawl", "build/pawl", "--tools", "build/bench", "--check", "bench/instructions.json"), ["build"]),
         Stage("build-fuzz", "fuzz", build("build-fuzz", "-DCMAKE_C_COMPILER=clang-14", "-DPAWL_FUZZ=ON")),
         Stage("fuzz", "fuzz", fuzz("build-fuzz", 3), ["build-fuzz"]),
+        Stage("mutants fit", "lint", check(PYTHON, "tests/mutants/check.py"), ["build"]),
         Stage("format", "lint", formatted),
         Stage("cppcheck", "lint", cppcheck),
         Stage("clang-tidy", "lint", tidy, ["build"]),
@@ -216,7 +219,7 @@ def main():
     only = parser.parse_args().only
     wanted = [s for s in stages() if not only or s.group == only or (only == "lint" and s.name == "build")]
     begun = time.monotonic()
-    done, totals, lock, futures = {}, [0, 0], threading.Condition(), []
+    done, totals, lock = {}, [0, 0], threading.Condition()
 
     def run(stage):
         with lock:
@@ -235,10 +238,9 @@ def main():
             totals[1] += result[1]
             lock.notify_all()
 
-    with concurrent.futures.ThreadPoolExecutor(STAGES_AT_ONCE) as pool:
-        futures = [pool.submit(run, s) for s in wanted]
-        for f in futures:
-            f.result()
+    pools = {name: concurrent.futures.ThreadPoolExecutor(n) for name, n in STAGES_AT_ONCE.items()}
+    for f in [pools[s.pool].submit(run, s) for s in wanted]:
+        f.result()
     print(f"{time.monotonic() - begun:.0f} s, {sum(s.cpu_s for s in wanted):.0f} s CPU")
     print(f"{totals[0]} passed, {totals[1]} failed")
     return 1 if totals[1] else 0
