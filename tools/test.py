@@ -38,6 +38,9 @@ JOBS = str(os.cpu_count() or 2)
 # beside, so that no core is idle while they wait.
 COMPUTING, WAITING = "computing", "waiting"
 STAGES_AT_ONCE = {COMPUTING: 1, WAITING: 2}
+# How far clang's analyzer looks into a function. Its default, 225,000, takes twice the time and reaches the end of no more
+# functions; `make tidy` looks as far.
+ANALYZER_NODES = 50_000
 
 
 class Stage:
@@ -152,15 +155,16 @@ def inputs_of(files):
     return digests
 
 
-def tidy():
+def tidy(deep):
     """Looks only at files whose inputs changed since they were last clean; a fresh build folder looks at all."""
+    depth = [] if deep else [f"--extra-arg={word}" for word in ("-Xclang", "-analyzer-config", "-Xclang", f"max-nodes={ANALYZER_NODES}")]
     files = sources("src/*.c")
     digests = inputs_of(files)
-    kept = ROOT / "build/tidy-clean.json"
+    kept = ROOT / ("build/tidy-clean-deep.json" if deep else "build/tidy-clean.json")
     clean = json.loads(kept.read_text()) if kept.exists() else {}
     changed = [f for f in files if f not in digests or clean.get(f) != digests[f]]
     with concurrent.futures.ThreadPoolExecutor(int(JOBS), initializer=belong_to, initargs=[this_thread.stage]) as pool:
-        results = list(pool.map(lambda f: (f, *shell(["clang-tidy-14", "--quiet", "-p", "build", f])), changed))
+        results = list(pool.map(lambda f: (f, *shell(["clang-tidy-14", "--quiet", "-p", "build", *depth, f])), changed))
     clean.update({f: digests[f] for f, code, _ in results if code == 0 and f in digests})
     kept.write_text(json.dumps(clean, indent=1))
     out = "\n".join(line for _, code, text in results if code for line in text.splitlines() if not line.endswith("warnings generated."))
@@ -177,7 +181,7 @@ def cppcheck():
                  "--suppressions-list=tools/cppcheck.txt", "--error-exitcode=1", "-Isrc", "-DPAWL_VERSION=\"x\"", "-j", JOBS, "src")()
 
 
-def stages():
+def stages(deep=False):
     slow = {"PAWL_SANITIZED": "1", **SANITIZER_ENV}
     return [
         Stage("build", "release", build("build")),
@@ -201,7 +205,7 @@ def stages():
         Stage("mutants fit", "lint", check(PYTHON, "tests/mutants/check.py"), ["build"]),
         Stage("format", "lint", formatted),
         Stage("cppcheck", "lint", cppcheck),
-        Stage("clang-tidy", "lint", tidy, ["build"]),
+        Stage("clang-tidy", "lint", lambda: tidy(deep), ["build"]),
     ]
 
 
@@ -217,7 +221,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", help="one group: release, asan, tsan, fuzz or lint")
     only = parser.parse_args().only
-    wanted = [s for s in stages() if not only or s.group == only or (only == "lint" and s.name == "build")]
+    wanted = [s for s in stages(deep=only == "lint") if not only or s.group == only or (only == "lint" and s.name == "build")]
     begun = time.monotonic()
     done, totals, lock = {}, [0, 0], threading.Condition()
 
