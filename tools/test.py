@@ -201,7 +201,7 @@ def stages(deep=False):
         Stage("unit-tsan", "tsan", unit("build-tsan", SANITIZER_ENV), ["build-tsan"]),
         Stage("instructions", "release", check(PYTHON, "bench/instructions.py", "--pawl", "build/pawl", "--tools", "build/bench", "--check", "bench/instructions.json"), ["build"]),
         Stage("build-fuzz", "fuzz", build("build-fuzz", "-DCMAKE_C_COMPILER=clang-14", "-DPAWL_FUZZ=ON")),
-        Stage("fuzz", "fuzz", fuzz("build-fuzz", 3), ["build-fuzz"]),
+        Stage("fuzz", "fuzz", fuzz("build-fuzz", 1), ["build-fuzz"]),
         Stage("mutants fit", "lint", check(PYTHON, "tests/mutants/check.py"), ["build"]),
         Stage("format", "lint", formatted),
         Stage("cppcheck", "lint", cppcheck),
