@@ -163,11 +163,12 @@ bool history_run(const struct plan *plan, bool tells)
         }
     }
     EACH_ACTOR(begin, w);
+    w->cuts_before = crash_disk_counts(w->places[0].disk)->cuts;
     if (w->cuts)
         place_cut_at(w, &w->places[0], plan->cut_at);
     for (int i = 0; i < count; i++)
         run_step(w, plan->count > 0 ? plan->steps[i] : i + 1);
-    bool struck = !w->cuts || crash_disk_fired(w->places[0].disk) > 0;
+    bool struck = !w->cuts || sim_was_cut(w);
     calm_down(w);
     EACH_ACTOR(audit, w);
     EACH_ACTOR(last, w);

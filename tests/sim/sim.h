@@ -79,16 +79,17 @@ struct place {
 
 struct sim {
     uint64_t seed;
-    uint64_t features; /* bits of enum sim_feature */
-    int step;          /* the present one */
-    struct lot lot;    /* its chance, for actors */
-    struct lot chaos;  /* the chance of schedulers, disks and servers; also new in each step */
-    bool cuts;         /* the power fails at a call that the plan names */
-    bool calm;         /* no more faults: everything that can move must come to its end */
-    bool tells;        /* the story is printed */
-    int64_t clock;     /* counts what happens: requests sent and answers received */
-    uint64_t digest;   /* of all answers */
-    int64_t leap_ms;   /* how much time has passed at once in the present step */
+    uint64_t features;    /* bits of enum sim_feature */
+    int step;             /* the present one */
+    struct lot lot;       /* its chance, for actors */
+    struct lot chaos;     /* the chance of schedulers, disks and servers; also new in each step */
+    bool cuts;            /* the power fails at a call that the plan names */
+    uint64_t cuts_before; /* of the first server's disk: the planned one makes it one more */
+    bool calm;            /* no more faults: everything that can move must come to its end */
+    bool tells;           /* the story is printed */
+    int64_t clock;        /* counts what happens: requests sent and answers received */
+    uint64_t digest;      /* of all answers */
+    int64_t leap_ms;      /* how much time has passed at once in the present step */
     int place_count;
     struct place places[PLACES_MAX];
     struct call *calls;
@@ -138,6 +139,8 @@ enum place_end { END_STOP, END_KILL, END_CUT };
 void place_end(struct sim *w, struct place *p, enum place_end how);
 /* The power fails at the nth change of its files from now, before or after it is done. */
 void place_cut_at(struct sim *w, struct place *p, uint64_t nth);
+/* The power has failed where the plan says. */
+bool sim_was_cut(const struct sim *w);
 
 /* --- calls: one request of a client, with its retries --- */
 

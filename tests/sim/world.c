@@ -195,6 +195,11 @@ void place_end(struct sim *w, struct place *p, enum place_end how)
     lose_calls(w, p);
 }
 
+bool sim_was_cut(const struct sim *w)
+{
+    return crash_disk_counts(w->places[0].disk)->cuts > w->cuts_before;
+}
+
 void place_cut_at(struct sim *w, struct place *p, uint64_t nth)
 {
     crash_disk_fail(p->disk, &(struct crash_fault){

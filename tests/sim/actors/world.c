@@ -155,15 +155,13 @@ static void jump_clock(struct sim *w)
 /* The server starts again, by chance into the next power cut. */
 static void recover(struct sim *w)
 {
-    for (int i = 0; w->cuts && !w->calm && i < w->place_count; i++) {
-        struct place *p = &w->places[i];
-        if (p->up || lot_percent(&w->chaos, 30))
-            continue;
-        sim_cover(w, "fault", "power cut at a planned call");
-        if (lot_percent(&w->chaos, 30))
-            place_cut_at(w, p, 1 + lot_bits(&w->chaos) % 20);
-        restart(w, p);
-    }
+    struct place *p = &w->places[0];
+    if (!w->cuts || w->calm || p->up || !sim_was_cut(w) || lot_percent(&w->chaos, 30))
+        return;
+    sim_cover(w, "fault", "power cut at a planned call");
+    if (lot_percent(&w->chaos, 30))
+        place_cut_at(w, p, 1 + lot_bits(&w->chaos) % 20);
+    restart(w, p);
 }
 
 /* --- checks --- */
