@@ -2,7 +2,12 @@
  * ever lost; the same check finds what a lying disk or a careless setting loses. */
 #include "sim/unit/crash_support.h"
 
-enum { ROUNDS = 1200, ROWS_KEPT = 40, BODY_MAX = 9000 };
+#if defined(__SANITIZE_ADDRESS__)
+enum { ROUNDS = 300 };
+#else
+enum { ROUNDS = 1200 };
+#endif
+enum { ROWS_KEPT = 40, BODY_MAX = 9000 };
 
 #define WAL "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=30;"
 #define FULL "PRAGMA synchronous=FULL;"
