@@ -92,6 +92,7 @@ def measure(args, folder):
         figures["start, 64 connections"] = counter.of(lambda: starts(args, server, 64, "{u}", n)) // n
         figures["start, 1 connection"] = counter.of(lambda: starts(args, server, 1, "{u}", n // 4)) // (n // 4)
         figures["replay, 64 connections"] = counter.of(lambda: starts(args, server, 64, "dup", n)) // n
+        client.close()  # idle for long: the server may have closed it too; the next request opens another connection
         few = n // 10 // BATCH * BATCH
         for _ in range(few):
             ask(client, "POST", "/api/v1/workflows/one_task/runs", tenant, "{}")
