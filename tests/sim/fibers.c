@@ -113,6 +113,8 @@ int64_t fibers_next_wake_ns(void)
     for (int i = 1; i < FIBERS_MAX; i++) {
         if (fibers[i].state == FIBER_WAITS && fibers[i].until_ns < next)
             next = fibers[i].until_ns;
+        if (fibers[i].state == FIBER_READY)
+            return now_ns;
     }
     return next;
 }

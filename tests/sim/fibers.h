@@ -22,7 +22,8 @@ void fibers_yield_one_in(uint64_t locks);
 int64_t fibers_now_ns(void);
 /* Time passes for everybody. */
 void fibers_pass_ns(int64_t ns);
-/* When the next sleeper wakes; INT64_MAX: nobody sleeps for a time. */
+/* When the next one runs: now, when one is ready, or when the first sleeper wakes; INT64_MAX: none
+ * sleeps for a time. */
 int64_t fibers_next_wake_ns(void);
 
 /* Runs the others until all of them wait for something. */
