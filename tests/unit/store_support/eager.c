@@ -140,8 +140,11 @@ static void take_row(struct eager_rows *rows, struct db_rows *from)
     if (rows->rows == 0)
         take_names(rows, from);
     size_t width = (size_t)rows->columns;
-    rows->cells = realloc(rows->cells, (rows->rows + 1) * width * sizeof(struct db_value) + 1);
-    assert(rows->cells != NULL);
+    if ((rows->rows & (rows->rows - 1)) == 0) { /* 0, 1, 2, 4 …: room for as many again */
+        rows->cells =
+            realloc(rows->cells, (rows->rows + 1) * 2 * width * sizeof(struct db_value) + 1);
+        assert(rows->cells != NULL);
+    }
     for (size_t i = 0; i < width; i++) {
         struct db_value v = from->db->ops->column(from, (int)i);
         rows->cells[rows->rows * width + i] = copy_value(&v);
