@@ -188,6 +188,51 @@ static void a_lost_lease_ends_an_attempt(void **state)
     json_decref(all);
 }
 
+static void an_attempt_that_did_not_reach_its_worker_is_released(void **state)
+{
+    struct calling_fixture *h = *state;
+    put_workflow(h->fixture, "w", ONE_TASK);
+    (void)start(h->fixture, "w");
+    struct call lost;
+    claim_init(&lost, h->fixture, "lost", 60000);
+    must_perform(&lost);
+    engine_give_back(h->fixture->engine, &lost.op);
+    call_release(&lost);
+    json_t *all = wait_spans(h, 1);
+    const json_t *released = find_span(all, "a", "pawl.job.outcome", "released");
+    assert_string_equal(attribute(released, "pawl.job.attempt"), "1");
+    assert_false(is_error(released));
+    json_decref(all);
+}
+
+static void calls_and_waits_that_take_too_long_are_spans(void **state)
+{
+    struct calling_fixture *h = *state;
+    char definition[512];
+    (void)snprintf(definition, sizeof(definition),
+                   "{'steps':[{'name':'call','type':'http','request':{'method':'GET','url':"
+                   "'http://127.0.0.1:%d/ok'}},"
+                   "{'name':'wait','type':'wait_signal','signal':'go','timeout_ms':1000}]}",
+                   h->receiver->port);
+    put_workflow(h->fixture, "w", definition);
+    struct uuid run = start(h->fixture, "w");
+    int64_t until = real_seconds() + GIVE_UP_S;
+    while (in_file(h->fixture, "SELECT count(*) FROM jobs WHERE state = 'succeeded'") == 0) {
+        assert_true(real_seconds() < until);
+        fixture_round(h->fixture);
+    }
+    settle(h->fixture);
+    fixture_pass_ms(h->fixture, 1001);
+    settle(h->fixture);
+    assert_run_is(h->fixture, run, "failed");
+    json_t *all = wait_spans(h, 3);
+    const json_t *top = find_span(all, "w", "pawl.run.status", "failed");
+    assert_below(find_span(all, "call", "pawl.job.outcome", "succeeded"), top);
+    assert_true(is_error(find_span(all, "wait", "pawl.job.outcome", "timed_out")));
+    assert_true(is_error(top));
+    json_decref(all);
+}
+
 static void sleeps_and_decisions_are_spans(void **state)
 {
     struct calling_fixture *h = *state;
@@ -268,6 +313,8 @@ int main(void)
         exporting_test(attempts_are_spans_below_their_run),
         exporting_test(a_failed_run_says_why),
         exporting_test(a_lost_lease_ends_an_attempt),
+        exporting_test(an_attempt_that_did_not_reach_its_worker_is_released),
+        exporting_test(calls_and_waits_that_take_too_long_are_spans),
         exporting_test(sleeps_and_decisions_are_spans),
         exporting_test(cancelled_work_is_no_error),
         exporting_test(what_is_not_sampled_is_not_exported),
