@@ -267,6 +267,23 @@ static void cancelled_work_is_no_error(void **state)
     json_decref(all);
 }
 
+static void the_wait_for_the_next_attempt_is_no_span(void **state)
+{
+    struct calling_fixture *h = *state;
+    struct held held;
+    put_workflow(
+        h->fixture, "w",
+        "{'steps':[" TASK_STEP("a", ",'retry':{'max_attempts':2,'backoff_ms':60000}") "]}");
+    struct uuid run = start(h->fixture, "w");
+    must_claim(h->fixture, "a", &held);
+    assert_int_equal(fail_job(h->fixture, &held, true), ERR_OK);
+    assert_int_equal(control(h->fixture, run, CONTROL_CANCEL), ERR_OK);
+    json_t *all = wait_spans(h, 2);
+    (void)find_span(all, "a", "pawl.job.outcome", "failed");
+    (void)find_span(all, "w", "pawl.run.status", "cancelled");
+    json_decref(all);
+}
+
 static void what_is_not_sampled_is_not_exported(void **state)
 {
     struct calling_fixture *h = *state;
@@ -317,6 +334,7 @@ int main(void)
         exporting_test(calls_and_waits_that_take_too_long_are_spans),
         exporting_test(sleeps_and_decisions_are_spans),
         exporting_test(cancelled_work_is_no_error),
+        exporting_test(the_wait_for_the_next_attempt_is_no_span),
         exporting_test(what_is_not_sampled_is_not_exported),
         exporting_test(every_attempt_of_a_delivery_is_a_span),
     };
