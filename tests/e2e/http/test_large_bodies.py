@@ -3,6 +3,8 @@ import json
 import threading
 from pathlib import Path
 
+import pytest
+
 import harness
 from harness import together, wait_until
 from inspect_store import all_runs, assert_healthy, record
@@ -35,6 +37,7 @@ def cpu_ns(pid):
     return main, sum(tasks.values())
 
 
+@pytest.mark.slow
 def test_the_loop_spends_little_of_the_time_that_large_bodies_take():
     with harness.server() as server:
         api = server.client()
