@@ -68,6 +68,8 @@ enum err_class {
     X(ERR_STATUS_CONFLICT,       "STATUS_CONFLICT",            409, false, REFUSAL, "The current status does not allow this") \
     X(ERR_JOB_NOT_CLAIMABLE,     "JOB_NOT_CLAIMABLE",          409, false, REFUSAL, "The job is not waiting for a worker") \
     X(ERR_LEASE_LOST,            "LEASE_LOST",                 409, false, REFUSAL, "The lease on this job is no longer valid") \
+    X(ERR_JOB_NOT_DURABLE,       "JOB_NOT_DURABLE",            409, false, REFUSAL, "The call of an entity has no checkpoints and cannot be suspended") \
+    X(ERR_JOB_LIMIT,             "JOB_LIMIT_REACHED",          409, false, REFUSAL, "The job has reached its limit of checkpoints or suspensions") \
     X(ERR_APPROVAL_CONFLICT,     "APPROVAL_CONFLICT",          409, false, REFUSAL, "The opposite decision has already been made") \
     X(ERR_NOT_AWAITING_APPROVAL, "NOT_AWAITING_APPROVAL",      409, false, REFUSAL, "The job is not waiting for a decision") \
     X(ERR_APPROVAL_EXPIRED,      "APPROVAL_EXPIRED",           409, false, REFUSAL, "The approval expired before a decision was made") \

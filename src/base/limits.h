@@ -196,6 +196,10 @@ enum {
     ATTEMPT_MESSAGE_MAX = 2 * KIB,        /* of the message, if the error is longer */
     ATTEMPTS_TEXT_MAX = 1 * MIB,          /* ATTEMPTS_KEPT_MAX of them, however their text is written */
     JOB_OUTPUT_MAX = 512 * KIB,           /* outputs of earlier steps travel with the run */
+    CHECKPOINTS_MAX = 1000,               /* of one job: all of them travel with every claim of it */
+    CHECKPOINTS_BYTES_MAX = 1 * MIB,      /* their names and values together: a claim's answer holds them beside the largest input */
+    CHECKPOINT_NAME_MAX = 256,            /* a step's name with the number of a loop */
+    SUSPENSIONS_MAX = 10 * 1000,          /* of one job: hourly for a year; what waits more often is an entity */
 
     /* --- calls out --- */
     CALLS_IN_FLIGHT_MAX = 64,             /* each may hold a whole response: 64 MiB at worst */

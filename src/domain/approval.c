@@ -111,6 +111,44 @@ enum on_expire on_expire_of(struct str name)
     return on_expire;
 }
 
+/* --- what is asked --- */
+
+static int64_t whole_or(const json_t *object, const char *name, int64_t when_absent)
+{
+    int64_t value;
+    return json_whole(json_object_get(object, name), &value) ? value : when_absent;
+}
+
+static int64_t ms_or_none(const json_t *object, const char *name)
+{
+    int64_t seconds = whole_or(object, name, -1);
+    return seconds < 0 ? -1 : seconds * 1000;
+}
+
+static struct approvers approvers_of(const json_t *json)
+{
+    return (struct approvers){json_object_get(json, "roles"), json_object_get(json, "users")};
+}
+
+struct approval_ask approval_ask_of(const json_t *json)
+{
+    const json_t *approvers = json_object_get(json, "approvers");
+    const json_t *escalation = json_object_get(json, "escalation");
+    enum on_expire on_expire = on_expire_of(json_str(json_object_get(json, "on_expire")));
+    return (struct approval_ask){
+        .prompt = json_object_get(json, "prompt"),
+        .content = json_object_get(json, "content"),
+        .count = whole_or(approvers, "count", 1),
+        .forbid_requester = json_is_true(json_object_get(approvers, "forbid_requester")),
+        .approvers = approvers_of(approvers),
+        .expires_ms = ms_or_none(json, "expires_s"),
+        .on_expire = on_expire < ON_EXPIRE_COUNT ? on_expire : ON_EXPIRE_REJECT,
+        .remind_ms = ms_or_none(json, "remind_every_s"),
+        .escalate_ms = ms_or_none(escalation, "after_s"),
+        .escalated = approvers_of(json_object_get(escalation, "approvers")),
+    };
+}
+
 /* --- who --- */
 
 static bool is_listed(const json_t *texts, struct str text)

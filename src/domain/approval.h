@@ -134,6 +134,9 @@ struct approval_ask {
     struct approvers escalated;
 };
 
+/* Of JSON whose members have been checked: an approval step, or its requires_approval. Borrows. */
+struct approval_ask approval_ask_of(const json_t *json);
+
 /* May they decide, by role or by name? */
 bool approval_may_decide(const struct approval_ask *ask, bool escalated, struct str actor,
                          enum role role);

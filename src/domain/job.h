@@ -10,10 +10,15 @@
  *    └───────────── scheduled ── FIRE ──▶ succeeded      any open state ── CANCEL ──▶ cancelled
  *   dispatched is running, but with the server itself: an HTTP call or a child run.
  *
+ *            SUSPEND               RESUME
+ *   running ─────────▶ suspended ────────▶ pending
+ *
  * pending    lies in its queue; any worker may claim it.
  * running    one worker has its lease: worker, due_at (the lease's end) and lease_epoch are set.
  * scheduled  waits for due_at, with a timer of the same time; without one for a signal, or for its
  *            run to be resumed.
+ * suspended  its worker gave the lease up until a time (due_at), a signal or a decision has come;
+ *            what it waits for is in its row of `suspensions`.
  * dispatched the server works on it; due_at is the end of its time.
  * A job that did not succeed is REVIVEd, back to pending, when its run is made to try again.
  *
@@ -42,6 +47,7 @@
     X(JOB_APPROVAL,   "approval",   false)                                                         \
     X(JOB_PENDING,    "pending",    false)                                                         \
     X(JOB_SCHEDULED,  "scheduled",  false)                                                         \
+    X(JOB_SUSPENDED,  "suspended",  false)                                                         \
     X(JOB_DISPATCHED, "dispatched", false)                                                         \
     X(JOB_RUNNING,    "running",    false)                                                         \
     X(JOB_SUCCEEDED,  "succeeded",  true)                                                          \
@@ -75,6 +81,8 @@ enum job_event {
     JOB_ON_REVIVE,
     JOB_ON_APPROVE,
     JOB_ON_DENY,
+    JOB_ON_SUSPEND,
+    JOB_ON_RESUME,
     JOB_EVENT_COUNT
 };
 
@@ -90,6 +98,9 @@ enum job_event {
     X(JOB_RUNNING,   JOB_ON_RELEASE,  JOB_PENDING)                                                 \
     X(JOB_RUNNING,   JOB_ON_TIME_OUT, JOB_TIMED_OUT)                                               \
     X(JOB_RUNNING,   JOB_ON_CANCEL,   JOB_CANCELLED)                                               \
+    X(JOB_RUNNING,   JOB_ON_SUSPEND,  JOB_SUSPENDED)                                               \
+    X(JOB_SUSPENDED, JOB_ON_RESUME,   JOB_PENDING)                                                 \
+    X(JOB_SUSPENDED, JOB_ON_CANCEL,   JOB_CANCELLED)                                               \
     X(JOB_PENDING,   JOB_ON_DISPATCH, JOB_DISPATCHED)                                              \
     X(JOB_PENDING,   JOB_ON_HOLD,     JOB_SCHEDULED)                                               \
     X(JOB_PENDING,   JOB_ON_CANCEL,   JOB_CANCELLED)                                               \

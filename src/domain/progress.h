@@ -53,7 +53,7 @@ struct step_state {
     int64_t begun;
     int64_t over;
     int64_t failed; /* items that are over and did not succeed */
-    int64_t asked;  /* open items that wait for a person */
+    int64_t asked;  /* open items that wait for a person, or are suspended */
     int64_t seq;    /* 1, 2, 3 … in the order of settling; 0: not yet */
     enum undo_status undo;
     int64_t undo_job; /* its ordinal; 0: none */

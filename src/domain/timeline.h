@@ -59,6 +59,10 @@ enum {
     X(EVENT_JOB_RELEASED,       "job.released",         EVENT_OF_RUN | EVENT_NAMES_JOB |           \
                                                         EVENT_OFFERS_JOB)                          \
     X(EVENT_JOB_HELD,           "job.held",             EVENT_OF_RUN | EVENT_NAMES_JOB)            \
+    X(EVENT_JOB_CHECKPOINTED,   "job.checkpointed",     EVENT_OF_RUN | EVENT_NAMES_JOB)            \
+    X(EVENT_JOB_SUSPENDED,      "job.suspended",        EVENT_OF_RUN | EVENT_NAMES_JOB)            \
+    X(EVENT_JOB_RESUMED,        "job.resumed",          EVENT_OF_RUN | EVENT_NAMES_JOB |           \
+                                                        EVENT_OFFERS_JOB)                          \
     X(EVENT_JOB_LEASE_EXPIRED,  "job.lease_expired",    EVENT_OF_RUN | EVENT_NAMES_JOB |           \
                                                         EVENT_OFFERS_JOB)                          \
     X(EVENT_JOB_STALE_RESULT,   "job.stale_result",     EVENT_OF_RUN | EVENT_OF_ENTITY |           \

@@ -24,9 +24,9 @@ static enum err add_event(struct run_txn *m, enum event_type type, const struct 
     return e;
 }
 
-/* With `error` (JSON; ptr NULL: none) when the event is that something went wrong. */
+/* With a further member, as JSON; ptr NULL: none. */
 static enum err tell(struct run_txn *m, enum event_type type, const struct job *job,
-                     struct str error)
+                     const char *name, struct str value)
 {
     struct buf data;
     buf_init(&data, 8 * KIB + 2 * ATTEMPT_ERROR_MAX);
@@ -43,8 +43,8 @@ static enum err tell(struct run_txn *m, enum event_type type, const struct job *
         json_add_text(&o, "worker_id", job->worker);
     if (job->state == JOB_SCHEDULED && job->due_at >= 0)
         json_add_time(&o, "due_at", job->due_at);
-    if (error.ptr != NULL)
-        json_add_raw(&o, "error", error);
+    if (value.ptr != NULL)
+        json_add_raw(&o, name, value);
     json_close(&o, '}');
     enum err e = buf_ok(&data) ? add_event(m, type, job, buf_str(&data)) : ERR_NO_MEMORY;
     buf_release(&data);
@@ -53,13 +53,21 @@ static enum err tell(struct run_txn *m, enum event_type type, const struct job *
 
 enum err job_add_event(struct run_txn *m, enum event_type type, const struct job *job)
 {
-    return tell(m, type, job, STR_NONE);
+    return tell(m, type, job, NULL, STR_NONE);
+}
+
+enum err job_add_event_with(struct run_txn *m, enum event_type type, const struct job *job,
+                            const char *name, struct str value)
+{
+    assert(value.ptr != NULL);
+    return tell(m, type, job, name, value);
 }
 
 static enum err tell_with_error(struct run_txn *m, enum event_type type, const struct job *job)
 {
     struct str error = attempt_error(&m->tx->read, job->error);
-    return job->error.ptr == NULL || error.ptr != NULL ? tell(m, type, job, error) : ERR_NO_MEMORY;
+    return job->error.ptr == NULL || error.ptr != NULL ? tell(m, type, job, "error", error)
+                                                       : ERR_NO_MEMORY;
 }
 
 /* --- making one --- */
@@ -98,7 +106,7 @@ enum err job_create(struct run_txn *m, struct job *job)
         e = tell_with_error(m, CREATED_AS[job->state], job);
     if (e == ERR_OK)
         e = run_trace_job_changed(m, JOB_STATE_COUNT, JOB_EVENT_COUNT, job);
-    if (e == ERR_OK && m->views != NULL && !job->undo) {
+    if (e == ERR_OK && m->views != NULL && !job->undo && !job_is_question(job)) {
         m->views[job->step].job = *job;
         m->views[job->step].has_job = true;
     }
@@ -115,7 +123,8 @@ static const enum event_type EVENT_TYPES[] = {
     [JOB_ON_WAKE] = EVENT_JOB_CREATED,        [JOB_ON_RELEASE] = EVENT_JOB_RELEASED,
     [JOB_ON_TIME_OUT] = EVENT_JOB_TIMED_OUT,  [JOB_ON_HOLD] = EVENT_JOB_HELD,
     [JOB_ON_REVIVE] = EVENT_JOB_RETRIED,      [JOB_ON_APPROVE] = EVENT_JOB_APPROVED,
-    [JOB_ON_DENY] = EVENT_JOB_DENIED,
+    [JOB_ON_DENY] = EVENT_JOB_DENIED,         [JOB_ON_SUSPEND] = EVENT_JOB_SUSPENDED,
+    [JOB_ON_RESUME] = EVENT_JOB_RESUMED,
 };
 static_assert(ARRAY_LEN(EVENT_TYPES) == JOB_EVENT_COUNT, "one type per event");
 
@@ -126,16 +135,27 @@ static bool is_about_error(enum job_event on)
            on == JOB_ON_TIME_OUT || on == JOB_ON_DENY;
 }
 
-enum err job_change(struct run_txn *m, struct job *job, enum job_event on)
+static enum err move(struct run_txn *m, struct job *job, enum job_event on)
 {
     enum job_state from = job->state;
     enum err e = job_row_change(m->tx, job, on);
-    if (e == ERR_OK)
-        e = run_trace_job_changed(m, from, on, job);
+    return e == ERR_OK ? run_trace_job_changed(m, from, on, job) : e;
+}
+
+enum err job_change(struct run_txn *m, struct job *job, enum job_event on)
+{
+    enum err e = move(m, job, on);
     if (e != ERR_OK)
         return e;
     return is_about_error(on) ? tell_with_error(m, EVENT_TYPES[on], job)
                               : job_add_event(m, EVENT_TYPES[on], job);
+}
+
+enum err job_change_saying(struct run_txn *m, struct job *job, enum job_event on, const char *name,
+                           struct str value)
+{
+    enum err e = move(m, job, on);
+    return e == ERR_OK ? job_add_event_with(m, EVENT_TYPES[on], job, name, value) : e;
 }
 
 /* --- the end of one --- */

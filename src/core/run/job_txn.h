@@ -14,11 +14,17 @@ MUST_CHECK enum err job_create(struct run_txn *m, struct job *job);
 /* Fill in output, error, worker and due_at before; the rest is done here. On success *job is the
  * new row. */
 MUST_CHECK enum err job_change(struct run_txn *m, struct job *job, enum job_event on);
+/* The same with a further member in the event, `value` as JSON. */
+MUST_CHECK enum err job_change_saying(struct run_txn *m, struct job *job, enum job_event on,
+                                      const char *name, struct str value);
 /* The job has ended, and `job` has its new state: counts it in the progress of its step.
  * ERR_DAMAGED when that expects no such end. */
 MUST_CHECK enum err job_ended(struct run_txn *m, const struct job *job);
 /* Appends an event about the job to the run's timeline. */
 MUST_CHECK enum err job_add_event(struct run_txn *m, enum event_type type, const struct job *job);
+/* The same with a further member, as JSON. */
+MUST_CHECK enum err job_add_event_with(struct run_txn *m, enum event_type type,
+                                       const struct job *job, const char *name, struct str value);
 
 /* How an attempt was lost. */
 struct attempt_loss {

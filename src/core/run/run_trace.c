@@ -101,6 +101,8 @@ static struct str outcome_of(enum job_event on, const struct job *job)
         return str_of(job_state_name(job->state));
     if (on == JOB_ON_RELEASE)
         return STR("released");
+    if (on == JOB_ON_SUSPEND)
+        return STR("suspended");
     return on == JOB_ON_EXPIRE ? STR("lease_expired") : STR("failed");
 }
 

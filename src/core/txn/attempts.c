@@ -130,6 +130,7 @@ static const char *outcome_of(const struct job *job, const json_t *last)
     case JOB_APPROVAL:
     case JOB_PENDING:
     case JOB_SCHEDULED:
+    case JOB_SUSPENDED:
     case JOB_STATE_COUNT:
         break;
     }

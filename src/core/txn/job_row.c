@@ -70,7 +70,8 @@ enum err job_row_create(struct tx *tx, struct job *job)
 
 static bool keeps_due(enum job_event on)
 {
-    return on == JOB_ON_CLAIM || on == JOB_ON_DISPATCH || on == JOB_ON_RETRY;
+    return on == JOB_ON_CLAIM || on == JOB_ON_DISPATCH || on == JOB_ON_RETRY ||
+           on == JOB_ON_SUSPEND;
 }
 
 static void change(struct job *job, enum job_event on, enum job_state to, int64_t now_ms)
@@ -82,11 +83,11 @@ static void change(struct job *job, enum job_event on, enum job_state to, int64_
         job->started_at = now_ms;
         job->note = STR_NONE;
     }
-    if (on == JOB_ON_RELEASE)
-        job->attempt--; /* nothing was tried */
+    if (on == JOB_ON_RELEASE || on == JOB_ON_RESUME)
+        job->attempt--; /* nothing was tried, or the next claim goes on with the same attempt */
     if (!keeps_due(on))
         job->due_at = -1;
-    if (to == JOB_PENDING || to == JOB_SCHEDULED)
+    if (to == JOB_PENDING || to == JOB_SCHEDULED || to == JOB_SUSPENDED)
         job->lease_ms = -1;
     if (on == JOB_ON_REVIVE) {
         job->finished_at = job->dead_at = -1;
@@ -136,6 +137,11 @@ enum err job_row_remove(struct tx *tx, const struct job *job)
 {
     enum err e = disarm(tx, job);
     return e == ERR_OK ? jobs_remove(tx->db, job->owner, job->ordinal) : e;
+}
+
+bool job_is_question(const struct job *job)
+{
+    return str_is(job->queue, QUESTION_QUEUE);
 }
 
 const struct step_def *job_step(const struct definition *def, const struct job *job)

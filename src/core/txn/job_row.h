@@ -10,6 +10,9 @@
 /* The queue of jobs that the server does itself; workers cannot claim from it. */
 #define HTTP_QUEUE OWN_QUEUES "http"
 #define OWN_QUEUES "pawl:"
+/* The queue that marks a question: the job that asks people on behalf of a suspended job. It is in
+ * none of its step's items, and never pending. */
+#define QUESTION_QUEUE OWN_QUEUES "approval"
 
 /* A new job of the owner, pending, not stored. */
 struct job job_row_blank(const struct tx *tx, int64_t owner, int64_t ordinal, int64_t tenant);
@@ -23,6 +26,7 @@ MUST_CHECK enum err job_row_touch(struct tx *tx, const struct job *old, const st
 /* Deletes the row, its timer and its place in the queue. */
 MUST_CHECK enum err job_row_remove(struct tx *tx, const struct job *job);
 
+bool job_is_question(const struct job *job);
 /* The step of a run's job. A row whose step the definition does not have is damaged: it gets a
  * step without a name that needs no approval. */
 const struct step_def *job_step(const struct definition *def, const struct job *job);

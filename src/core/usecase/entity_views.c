@@ -27,6 +27,7 @@ static const char *status_of(const struct entity *x, const struct job *call)
         case JOB_FAILED:
             return "blocked";
         case JOB_APPROVAL:
+        case JOB_SUSPENDED:
         case JOB_DISPATCHED:
         case JOB_SUCCEEDED:
         case JOB_DENIED:

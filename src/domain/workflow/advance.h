@@ -35,8 +35,8 @@ struct next advance_next(const struct definition *def, const struct progress *p,
  * map of nothing has succeeded. */
 void advance_begin(struct progress *p, size_t step, int64_t items);
 void advance_items_begun(struct progress *p, size_t step, int64_t count);
-/* A job of the step waits for a person from now on, and no longer: until then nobody else need do
- * anything about it. The second comes before advance_job_over(). */
+/* A job of the step waits for a person, or is suspended, from now on, and no longer: until then no
+ * worker need do anything about it. The second comes before advance_job_over(). */
 void advance_asked(struct progress *p, size_t step);
 void advance_answered(struct progress *p, size_t step);
 /* The step's condition does not hold, or it is cut off. */

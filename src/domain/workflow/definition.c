@@ -545,36 +545,11 @@ static void build_control(struct step_def *step, const json_t *json)
         step->undo_queue = step->queue.ptr != NULL ? step->queue : STR("default");
 }
 
-static int64_t seconds_or_none(const json_t *object, const char *name)
-{
-    int64_t seconds = int_or(object, name, -1);
-    return seconds < 0 ? -1 : seconds * 1000;
-}
-
-static struct approvers build_approvers(const json_t *json)
-{
-    return (struct approvers){json_object_get(json, "roles"), json_object_get(json, "users")};
-}
-
 /* `json` is the step itself when it is an approval, or what its requires_approval says. */
 static void build_ask(struct step_def *step, const json_t *json)
 {
-    const json_t *approvers = json_object_get(json, "approvers");
-    const json_t *escalation = json_object_get(json, "escalation");
-    enum on_expire on_expire = on_expire_of(json_str(json_object_get(json, "on_expire")));
     step->asks = true;
-    step->ask = (struct approval_ask){
-        .prompt = json_object_get(json, "prompt"),
-        .content = json_object_get(json, "content"),
-        .count = int_or(approvers, "count", 1),
-        .forbid_requester = json_is_true(json_object_get(approvers, "forbid_requester")),
-        .approvers = build_approvers(approvers),
-        .expires_ms = seconds_or_none(json, "expires_s"),
-        .on_expire = on_expire < ON_EXPIRE_COUNT ? on_expire : ON_EXPIRE_REJECT,
-        .remind_ms = seconds_or_none(json, "remind_every_s"),
-        .escalate_ms = seconds_or_none(escalation, "after_s"),
-        .escalated = build_approvers(json_object_get(escalation, "approvers")),
-    };
+    step->ask = approval_ask_of(json);
 }
 
 static void build_step(struct step_def *step, const json_t *json)

@@ -111,16 +111,25 @@ static const struct member ESCALATION_MEMBERS[] = {
 };
 static const struct shape ESCALATION = SHAPE(ESCALATION_MEMBERS);
 
+#define ASK_MEMBERS \
+    {"content",        ANY, 0, .check = check_any}, \
+    {"approvers",      ANY, 0, .check = check_approvers, .shape = &APPROVERS}, \
+    {"expires_s",      ANY, 0, .check = check_int,       .min = 1, .max = TIMEOUT_S_MAX}, \
+    {"remind_every_s", ANY, 0, .check = check_int,       .min = 1, .max = TIMEOUT_S_MAX}, \
+    {"escalation",     ANY, 0, .check = check_object,    .shape = &ESCALATION}
+
 static const struct member GATE_MEMBERS[] = {
     {"prompt",         ANY, 0, .check = check_text,      .max = PROMPT_MAX},
-    {"content",        ANY, 0, .check = check_any},
-    {"approvers",      ANY, 0, .check = check_approvers, .shape = &APPROVERS},
-    {"expires_s",      ANY, 0, .check = check_int,       .min = 1, .max = TIMEOUT_S_MAX},
     {"on_expire",      ANY, 0, .check = check_choice,    .choices = "reject|approve|fail"},
-    {"remind_every_s", ANY, 0, .check = check_int,       .min = 1, .max = TIMEOUT_S_MAX},
-    {"escalation",     ANY, 0, .check = check_object,    .shape = &ESCALATION},
+    ASK_MEMBERS,
 };
 static const struct shape GATE = SHAPE(GATE_MEMBERS);
+
+static const struct member QUESTION_MEMBERS[] = {
+    {"prompt",         ANY, ANY, .check = check_text,    .max = PROMPT_MAX},
+    ASK_MEMBERS,
+};
+static const struct shape QUESTION = SHAPE(QUESTION_MEMBERS);
 
 static const struct member COMPENSATE_MEMBERS[] = {
     {"handler", ANY, ANY, .check = check_name},
@@ -354,6 +363,13 @@ static void check_gate(struct fault_list *f, const struct member *m, json_t *val
     } else if (!json_is_boolean(value)) {
         fault_list_add(f, "must be true, false or an object");
     }
+}
+
+void definition_check_question(json_t *ask, struct fault_list *faults)
+{
+    assert(json_is_object(ask));
+    check_members(faults, &QUESTION, ask, ANY);
+    check_asking(faults, ask);
 }
 
 /* Pairs of members of which a step has exactly one. */

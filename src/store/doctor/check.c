@@ -230,6 +230,48 @@ const struct invariant INVARIANTS[] = {
      " AND (NOT " JOB_MAY_WAIT
      " OR j.due_at IS NULL OR j.due_at <> t.due_at OR j.lease_epoch <> t.generation))"},
 
+    /* durable functions: what is done of a job, and what it waits for */
+    {CHECK_JOBS, CHECK_FULL,
+     "a checkpoint is of no job of a run",
+     "SELECT j.tenant, j.run, c.run, NULL FROM checkpoints c"
+     " LEFT JOIN jobs j ON j.run = c.run AND j.ordinal = c.ordinal"
+     " WHERE j.run IS NULL OR j.step < 0"},
+    {CHECK_JOBS, CHECK_FULL,
+     "a checkpoint has not just one of output and error",
+     "SELECT NULL, c.run, c.ordinal, NULL FROM checkpoints c"
+     " WHERE (c.output IS NULL) = (c.error IS NULL)"},
+    {CHECK_JOBS, CHECK_FULL,
+     "the numbers of a job's checkpoints have gaps",
+     "SELECT NULL, run, max(seq), count(*) FROM checkpoints GROUP BY run, ordinal"
+     " HAVING min(seq) <> 1 OR max(seq) <> count(*)"},
+    {CHECK_JOBS, CHECK_FULL,
+     "a suspended job does not say what it waits for, or that has come",
+     "SELECT j.tenant, j.run, j.ordinal, NULL FROM jobs j"
+     " LEFT JOIN suspensions s ON s.run = j.run AND s.ordinal = j.ordinal"
+     " WHERE j.state = 'suspended' AND (s.run IS NULL OR s.resumed_by IS NOT NULL"
+     " OR s.lease <> j.lease_epoch OR COALESCE(s.until, -1) <> COALESCE(j.due_at, -1)"
+     " OR (s.until IS NULL AND s.signal IS NULL AND s.question IS NULL))"},
+    {CHECK_JOBS, CHECK_FULL,
+     "a suspended job waits for a signal that is there",
+     "SELECT j.tenant, j.run, j.ordinal, min(g.seq) FROM jobs j"
+     " JOIN suspensions s ON s.run = j.run AND s.ordinal = j.ordinal"
+     " JOIN run_signals g ON g.run = j.run AND g.name = s.signal"
+     " WHERE j.state = 'suspended' AND g.taken_by IS NULL GROUP BY j.tenant, j.run, j.ordinal"},
+    {CHECK_JOBS, CHECK_FULL,
+     "a suspended job waits for a decision that nobody is asked for",
+     "SELECT j.tenant, j.run, j.ordinal, s.question FROM jobs j"
+     " JOIN suspensions s ON s.run = j.run AND s.ordinal = j.ordinal"
+     " LEFT JOIN approvals a ON a.run = j.run AND a.ordinal = s.question"
+     " WHERE j.state = 'suspended' AND s.question IS NOT NULL"
+     " AND (a.status IS NULL OR a.status <> 'pending' OR COALESCE(a.asker, 0) <> j.ordinal)"},
+    {CHECK_JOBS, CHECK_FULL,
+     "a question is open although the job that asked it does not wait for it",
+     "SELECT a.tenant, a.run, a.ordinal, a.asker FROM approvals a"
+     " LEFT JOIN suspensions s ON s.run = a.run AND s.ordinal = a.asker"
+     " LEFT JOIN jobs j ON j.run = a.run AND j.ordinal = a.asker"
+     " WHERE a.status = 'pending' AND a.asker IS NOT NULL"
+     " AND (j.state IS NULL OR j.state <> 'suspended' OR COALESCE(s.question, 0) <> a.ordinal)"},
+
     /* approvals: who is asked, and that it is decided once */
     {CHECK_APPROVALS, CHECK_FULL,
      "the status of an approval does not exist",

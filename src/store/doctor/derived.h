@@ -17,7 +17,7 @@
 /* A job `j` in one of the states that wait for due_at, if there is one. */
 #define JOB_MAY_WAIT                                                          \
     "(j.state = 'running' OR j.state = 'scheduled' OR j.state = 'dispatched'" \
-    " OR j.state = 'approval')"
+    " OR j.state = 'approval' OR j.state = 'suspended')"
 /* A timer of any time reports its child's end. */
 #define JOB_HAS_CHILD "(j.state = 'dispatched' AND j.child IS NOT NULL)"
 

@@ -28,7 +28,9 @@
     X(p, 16, TEXT, reason, reason)                     \
     X(p, 17, TEXT, edited, edited)                     \
     X(p, 18, COUNT, replays, replays)                  \
-    X(p, 19, COUNT, conflicts, conflicts)
+    X(p, 19, COUNT, conflicts, conflicts)              \
+    X(p, 20, COUNT_OR_NONE, asker, asker)              \
+    X(p, 21, TEXT, ask, ask_text)
 COLUMNS_NUMBERED(APPROVAL_COLUMNS, APPROVAL);
 
 #define SELECT_APPROVALS COLUMNS_SELECT(APPROVAL_COLUMNS, "") " FROM approvals"

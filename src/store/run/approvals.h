@@ -27,6 +27,9 @@ struct approval {
     struct str edited;     /* JSON; ptr NULL: as it was shown */
     int64_t replays;
     int64_t conflicts;
+    int64_t asker;           /* the ordinal of the suspended job that asks; -1: its own job */
+    struct str ask_text;     /* JSON of what is asked of whom; ptr NULL: as the step says */
+    struct approval_ask ask; /* the same to be used; not from the row: see approval_load() */
 };
 
 MUST_CHECK enum err approvals_insert(struct db *db, const struct approval *a);

@@ -39,6 +39,10 @@ enum err retention_next_run(struct db *db, int64_t tenant, int64_t after, bool *
 static const char *const PARTS[] = {
     "DELETE FROM events WHERE run = $1 AND seq IN"
     " (SELECT seq FROM events WHERE run = $1 ORDER BY seq LIMIT $2)",
+    "DELETE FROM checkpoints WHERE run = $1 AND (ordinal, seq) IN (SELECT ordinal, seq"
+    " FROM checkpoints WHERE run = $1 ORDER BY ordinal, seq LIMIT $2)",
+    "DELETE FROM suspensions WHERE run = $1 AND ordinal IN"
+    " (SELECT ordinal FROM suspensions WHERE run = $1 ORDER BY ordinal LIMIT $2)",
     "DELETE FROM jobs WHERE run = $1 AND ordinal IN"
     " (SELECT ordinal FROM jobs WHERE run = $1 ORDER BY ordinal LIMIT $2)",
     "DELETE FROM approvals WHERE run = $1 AND ordinal IN"

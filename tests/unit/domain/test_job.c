@@ -7,42 +7,54 @@
 #define NO JOB_STATE_COUNT
 /* clang-format off */
 static const enum job_state EXPECTED[JOB_STATE_COUNT][JOB_EVENT_COUNT] = {
-#define ALL(x) {x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}
+#define ALL(x) {x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}
     [JOB_APPROVAL] = {
         [JOB_ON_CLAIM] = NO,               [JOB_ON_EXPIRE] = NO,               [JOB_ON_COMPLETE] = JOB_SUCCEEDED,
         [JOB_ON_FAIL] = JOB_FAILED,        [JOB_ON_FIRE] = NO,                 [JOB_ON_CANCEL] = JOB_CANCELLED,
         [JOB_ON_DISPATCH] = NO,            [JOB_ON_RETRY] = NO,                [JOB_ON_WAKE] = NO,
         [JOB_ON_RELEASE] = NO,             [JOB_ON_TIME_OUT] = JOB_TIMED_OUT,  [JOB_ON_HOLD] = NO,
-        [JOB_ON_REVIVE] = NO,              [JOB_ON_APPROVE] = JOB_PENDING,     [JOB_ON_DENY] = JOB_DENIED},
+        [JOB_ON_REVIVE] = NO,              [JOB_ON_APPROVE] = JOB_PENDING,     [JOB_ON_DENY] = JOB_DENIED,
+        [JOB_ON_SUSPEND] = NO,             [JOB_ON_RESUME] = NO},
     [JOB_PENDING] = {
         [JOB_ON_CLAIM] = JOB_RUNNING,      [JOB_ON_EXPIRE] = NO,               [JOB_ON_COMPLETE] = NO,
         [JOB_ON_FAIL] = JOB_FAILED,        [JOB_ON_FIRE] = NO,                 [JOB_ON_CANCEL] = JOB_CANCELLED,
         [JOB_ON_DISPATCH] = JOB_DISPATCHED, [JOB_ON_RETRY] = NO,               [JOB_ON_WAKE] = NO,
         [JOB_ON_RELEASE] = NO,             [JOB_ON_TIME_OUT] = NO,             [JOB_ON_HOLD] = JOB_SCHEDULED,
-        [JOB_ON_REVIVE] = NO,              [JOB_ON_APPROVE] = NO,              [JOB_ON_DENY] = NO},
+        [JOB_ON_REVIVE] = NO,              [JOB_ON_APPROVE] = NO,              [JOB_ON_DENY] = NO,
+        [JOB_ON_SUSPEND] = NO,             [JOB_ON_RESUME] = NO},
     [JOB_SCHEDULED] = {
         [JOB_ON_CLAIM] = NO,               [JOB_ON_EXPIRE] = NO,               [JOB_ON_COMPLETE] = JOB_SUCCEEDED,
         [JOB_ON_FAIL] = JOB_FAILED,        [JOB_ON_FIRE] = JOB_SUCCEEDED,      [JOB_ON_CANCEL] = JOB_CANCELLED,
         [JOB_ON_DISPATCH] = NO,            [JOB_ON_RETRY] = NO,                [JOB_ON_WAKE] = JOB_PENDING,
         [JOB_ON_RELEASE] = NO,             [JOB_ON_TIME_OUT] = JOB_TIMED_OUT,  [JOB_ON_HOLD] = NO,
-        [JOB_ON_REVIVE] = NO,              [JOB_ON_APPROVE] = NO,              [JOB_ON_DENY] = NO},
+        [JOB_ON_REVIVE] = NO,              [JOB_ON_APPROVE] = NO,              [JOB_ON_DENY] = NO,
+        [JOB_ON_SUSPEND] = NO,             [JOB_ON_RESUME] = NO},
+    [JOB_SUSPENDED] = {
+        [JOB_ON_CLAIM] = NO,               [JOB_ON_EXPIRE] = NO,               [JOB_ON_COMPLETE] = NO,
+        [JOB_ON_FAIL] = NO,                [JOB_ON_FIRE] = NO,                 [JOB_ON_CANCEL] = JOB_CANCELLED,
+        [JOB_ON_DISPATCH] = NO,            [JOB_ON_RETRY] = NO,                [JOB_ON_WAKE] = NO,
+        [JOB_ON_RELEASE] = NO,             [JOB_ON_TIME_OUT] = NO,             [JOB_ON_HOLD] = NO,
+        [JOB_ON_REVIVE] = NO,              [JOB_ON_APPROVE] = NO,              [JOB_ON_DENY] = NO,
+        [JOB_ON_SUSPEND] = NO,             [JOB_ON_RESUME] = JOB_PENDING},
     [JOB_DISPATCHED] = {
         [JOB_ON_CLAIM] = NO,               [JOB_ON_EXPIRE] = JOB_PENDING,      [JOB_ON_COMPLETE] = JOB_SUCCEEDED,
         [JOB_ON_FAIL] = JOB_FAILED,        [JOB_ON_FIRE] = NO,                 [JOB_ON_CANCEL] = JOB_CANCELLED,
         [JOB_ON_DISPATCH] = NO,            [JOB_ON_RETRY] = JOB_SCHEDULED,     [JOB_ON_WAKE] = NO,
         [JOB_ON_RELEASE] = NO,             [JOB_ON_TIME_OUT] = JOB_TIMED_OUT,  [JOB_ON_HOLD] = NO,
-        [JOB_ON_REVIVE] = NO,              [JOB_ON_APPROVE] = NO,              [JOB_ON_DENY] = NO},
+        [JOB_ON_REVIVE] = NO,              [JOB_ON_APPROVE] = NO,              [JOB_ON_DENY] = NO,
+        [JOB_ON_SUSPEND] = NO,             [JOB_ON_RESUME] = NO},
     [JOB_RUNNING] = {
         [JOB_ON_CLAIM] = NO,               [JOB_ON_EXPIRE] = JOB_PENDING,      [JOB_ON_COMPLETE] = JOB_SUCCEEDED,
         [JOB_ON_FAIL] = JOB_FAILED,        [JOB_ON_FIRE] = NO,                 [JOB_ON_CANCEL] = JOB_CANCELLED,
         [JOB_ON_DISPATCH] = NO,            [JOB_ON_RETRY] = JOB_SCHEDULED,     [JOB_ON_WAKE] = NO,
         [JOB_ON_RELEASE] = JOB_PENDING,    [JOB_ON_TIME_OUT] = JOB_TIMED_OUT,  [JOB_ON_HOLD] = NO,
-        [JOB_ON_REVIVE] = NO,              [JOB_ON_APPROVE] = NO,              [JOB_ON_DENY] = NO},
+        [JOB_ON_REVIVE] = NO,              [JOB_ON_APPROVE] = NO,              [JOB_ON_DENY] = NO,
+        [JOB_ON_SUSPEND] = JOB_SUSPENDED,  [JOB_ON_RESUME] = NO},
     [JOB_SUCCEEDED] = ALL(NO),
-    [JOB_FAILED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, [JOB_ON_REVIVE] = JOB_PENDING, [JOB_ON_APPROVE] = NO, [JOB_ON_DENY] = NO},
+    [JOB_FAILED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, [JOB_ON_REVIVE] = JOB_PENDING, [JOB_ON_APPROVE] = NO, [JOB_ON_DENY] = NO, [JOB_ON_SUSPEND] = NO, [JOB_ON_RESUME] = NO},
     [JOB_DENIED] = ALL(NO),
-    [JOB_CANCELLED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, [JOB_ON_REVIVE] = JOB_PENDING, [JOB_ON_APPROVE] = NO, [JOB_ON_DENY] = NO},
-    [JOB_TIMED_OUT] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, [JOB_ON_REVIVE] = JOB_PENDING, [JOB_ON_APPROVE] = NO, [JOB_ON_DENY] = NO},
+    [JOB_CANCELLED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, [JOB_ON_REVIVE] = JOB_PENDING, [JOB_ON_APPROVE] = NO, [JOB_ON_DENY] = NO, [JOB_ON_SUSPEND] = NO, [JOB_ON_RESUME] = NO},
+    [JOB_TIMED_OUT] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, [JOB_ON_REVIVE] = JOB_PENDING, [JOB_ON_APPROVE] = NO, [JOB_ON_DENY] = NO, [JOB_ON_SUSPEND] = NO, [JOB_ON_RESUME] = NO},
     [JOB_SKIPPED] = ALL(NO),
 #undef ALL
 };

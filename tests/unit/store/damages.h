@@ -96,6 +96,22 @@ static const char SOUND_TOO[] =
     "  x'0000000000000000000000000000000c'),"
     " (1, 4, zeroblob(16), 1, 0, 'dispatched', 'pawl:http', 0, 1, 1, 3000, 1, NULL),"
     " (11, 1, zeroblob(16), 1, 0, 'scheduled', '', 0, 1, 0, NULL, 1, NULL);"
+    /* a durable function that waits for a signal until a time, and one that asks a question */
+    "INSERT INTO jobs (run, ordinal, id, tenant, step, state, queue, urgency, attempt, lease_epoch,"
+    " worker, due_at, created_at) VALUES"
+    " (11, 2, zeroblob(16), 1, 0, 'suspended', 'q', 0, 1, 1, 'me', 4000, 1),"
+    " (11, 3, zeroblob(16), 1, 0, 'suspended', 'q', 0, 1, 1, 'me', NULL, 1),"
+    " (11, 4, zeroblob(16), 1, 0, 'approval', 'pawl:approval', 0, 1, 0, NULL, NULL, 1);"
+    "INSERT INTO checkpoints (run, ordinal, seq, name, bytes, at, output, error) VALUES"
+    " (11, 2, 1, 'a', 2, 1, '1', NULL), (11, 2, 2, 'b', 5, 1, NULL, '{}');"
+    "INSERT INTO suspensions (run, ordinal, num, lease, until, signal, question, at) VALUES"
+    " (11, 2, 1, 1, 4000, 'go', NULL, 1), (11, 3, 1, 1, NULL, NULL, 4, 1);"
+    "INSERT INTO approvals (run, ordinal, tenant, status, prompt, content, content_hash,"
+    " requested_by, requested_at, asker, ask) VALUES"
+    " (11, 4, 1, 'pending', 'p', 'null', 'h', 'me', 1, 3, '{}');"
+    "INSERT INTO run_signals (run, seq, name, payload, at, taken_by) VALUES"
+    " (11, 1, 'go', '1', 1, 1), (11, 2, 'other', '1', 1, NULL);"
+    "INSERT INTO timers (due_at, run, ordinal, generation) VALUES (4000, 11, 2, 1);"
     /* the last four: a child's end is told, a start, a deadline, more than one turn could do */
     "INSERT INTO timers (due_at, run, ordinal, generation) VALUES (3000, 1, 4, 1),"
     " (1, 1, 2, 0), (5000, 10, 0, 0), (9000, 11, 0, 0), (1, 12, -1, 0);"
@@ -202,6 +218,13 @@ static inline struct check_result check_file(const char *path, unsigned depth, s
 #define TIMER_MISSING "a job that waits for a time has no"
 #define START_MISSING "a run that is to start later has no"
 #define TIMER_STRAY "a timer is of"
+#define CHECKPOINT_STRAY "a checkpoint is of no"
+#define CHECKPOINT_VALUE "a checkpoint has not just one"
+#define CHECKPOINT_GAP "the numbers of a job's checkpoints"
+#define WAIT_MISSING "a suspended job does not say"
+#define SIGNAL_IGNORED "a suspended job waits for a signal"
+#define QUESTION_MISSING "a suspended job waits for a decision"
+#define QUESTION_STRAY "a question is open"
 #define APPROVAL_UNKNOWN "the status of an approval"
 #define APPROVAL_END "an approval is decided"
 #define APPROVAL_JOB "an approval is of no job"
@@ -317,6 +340,22 @@ static const struct damage DAMAGES[] = {
     {"UPDATE timers SET generation = 2 WHERE run = 1", {TIMER_MISSING, TIMER_STRAY}},
     {"INSERT INTO timers (due_at, run, ordinal, generation) VALUES (5, 3, 1, 0)", {TIMER_STRAY}},
     {"INSERT INTO timers (due_at, run, ordinal, generation) VALUES (5, 99, 1, 0)", {TIMER_STRAY}},
+
+    {"UPDATE checkpoints SET ordinal = 9", {CHECKPOINT_STRAY}},
+    {"UPDATE checkpoints SET error = '{}' WHERE seq = 1", {CHECKPOINT_VALUE}},
+    {"UPDATE checkpoints SET error = NULL WHERE seq = 2", {CHECKPOINT_VALUE}},
+    {"DELETE FROM checkpoints WHERE seq = 1", {CHECKPOINT_GAP}},
+    {"UPDATE checkpoints SET seq = 3 WHERE seq = 2", {CHECKPOINT_GAP}},
+    {"DELETE FROM suspensions WHERE ordinal = 2", {WAIT_MISSING}},
+    {"UPDATE suspensions SET resumed_by = '{}' WHERE ordinal = 2", {WAIT_MISSING}},
+    {"UPDATE suspensions SET lease = 2 WHERE ordinal = 2", {WAIT_MISSING}},
+    {"UPDATE suspensions SET until = 5000 WHERE ordinal = 2", {WAIT_MISSING}},
+    {"UPDATE suspensions SET question = NULL WHERE ordinal = 3", {WAIT_MISSING, QUESTION_STRAY}},
+    {"UPDATE run_signals SET taken_by = NULL WHERE seq = 1", {SIGNAL_IGNORED}},
+    {"UPDATE approvals SET asker = NULL WHERE run = 11", {QUESTION_MISSING}},
+    {"UPDATE suspensions SET question = 1 WHERE ordinal = 3", {QUESTION_MISSING, QUESTION_STRAY}},
+    {"UPDATE jobs SET state = 'pending' WHERE run = 11 AND ordinal = 3", {QUESTION_STRAY}},
+    {"DELETE FROM timers WHERE run = 11 AND ordinal = 2", {TIMER_MISSING}},
 
     {"UPDATE approvals SET status = 'asked' WHERE run = 8", {APPROVAL_UNKNOWN, APPROVAL_MISSING}},
     {"UPDATE approvals SET decided_at = NULL WHERE run = 7", {APPROVAL_END, DECISION_EVENTS}},
