@@ -1,6 +1,7 @@
 /* Routes of workers: claim, complete, fail, heartbeat, release, batches; dead letters. */
 #include "api/params.h"
 #include "api/routes.h"
+#include "domain/workflow/definition_fields.h"
 
 /* --- claims --- */
 
@@ -164,6 +165,86 @@ static const struct param HEARTBEAT[] = {
          INTO(struct heartbeat_input, note)),
 };
 
+/* --- durable functions --- */
+
+static const struct param CHECKPOINT_ERROR[] = {
+    BODY("code", PARAM_TEXT, .required = true, .max = NAME_MAX_LEN),
+    BODY("message", PARAM_TEXT, .max = JOB_OUTPUT_MAX),
+    BODY("retryable", PARAM_BOOL, .initial = true, INTO(struct checkpoint_input, retryable)),
+    BODY("details", PARAM_JSON, .null_counts = true),
+};
+
+static const struct param CHECKPOINT[] = {
+    PATH_UUID("job_id", ERR_JOB_NOT_FOUND, struct checkpoint_input, job_id),
+    LEASE_TOKEN(struct checkpoint_input),
+    BODY("name", PARAM_TEXT, .required = true, .min = 1, .max = CHECKPOINT_NAME_MAX,
+         INTO(struct checkpoint_input, name)),
+    BODY("output", PARAM_JSON, .max = JOB_OUTPUT_MAX, .null_counts = true,
+         INTO(struct checkpoint_input, output)),
+    BODY("error", PARAM_OBJECT, .max = JOB_OUTPUT_MAX, MEMBERS(CHECKPOINT_ERROR),
+         INTO(struct checkpoint_input, error)),
+};
+
+static enum err prepare_checkpoint(struct call *c, void *input)
+{
+    struct checkpoint_input *in = input;
+    if (in->output.ptr != NULL && in->error.ptr != NULL)
+        return problem_set(&c->op.problem, ERR_FIELD_INVALID,
+                           "error: a checkpoint has an output or an error, not both");
+    if (in->output.ptr == NULL && in->error.ptr == NULL)
+        in->output = STR("null");
+    return ERR_OK;
+}
+
+/* All that is wrong with a question, as with a definition. */
+static void take_question(struct call *c, struct fields *f, const json_t *ask, void *input)
+{
+    struct fault_list faults;
+    struct buf *out = &c->op.problem.faults;
+    (void)input;
+    if (ask == NULL)
+        return;
+    buf_put_char(out, '[');
+    fault_list_init(&faults, out);
+    definition_check_question(json_object_get(c->body, "approval"), &faults);
+    fault_list_release(&faults);
+    buf_put_char(out, ']');
+    bool whole = buf_ok(out);
+    if (whole && faults.count > 0) {
+        fields_fault(f, "approval", "is not a question that can be asked; see errors");
+        return;
+    }
+    buf_clear(out);
+    if (!whole)
+        f->err = call_no_memory(c);
+}
+
+static const struct param SUSPEND[] = {
+    PATH_UUID("job_id", ERR_JOB_NOT_FOUND, struct suspend_input, job_id),
+    LEASE_TOKEN(struct suspend_input),
+    BODY("name", PARAM_TEXT, .min = 1, .max = CHECKPOINT_NAME_MAX,
+         INTO(struct suspend_input, name)),
+    BODY("until", PARAM_TIME, .initial = INT64_MIN, INTO(struct suspend_input, until)),
+    BODY("signal", PARAM_NAME, .max = NAME_MAX_LEN, INTO(struct suspend_input, signal)),
+    BODY("approval", PARAM_OBJECT, .max = JOB_OUTPUT_MAX, .take = take_question,
+         INTO(struct suspend_input, approval_text), AND_INTO(struct suspend_input, approval)),
+};
+
+static enum err prepare_suspend(struct call *c, void *input)
+{
+    struct suspend_input *in = input;
+    bool signal = in->signal.ptr != NULL;
+    bool approval = in->approval != NULL;
+    in->until = in->until == INT64_MIN ? -1 : MAX(in->until, (int64_t)0);
+    if (in->until < 0 && !signal && !approval)
+        return problem_set(&c->op.problem, ERR_FIELD_INVALID,
+                           "Say what the job waits for: until, signal or approval");
+    if (approval && (signal || in->until >= 0))
+        return problem_set(&c->op.problem, ERR_FIELD_INVALID,
+                           "approval: cannot be combined with signal or until; it has expires_s");
+    return ERR_OK;
+}
+
 /* --- one job, and lists --- */
 
 static const struct param JOB[] = {
@@ -187,6 +268,10 @@ const struct route JOB_ROUTES[] = {
      TAKES(struct heartbeat_input, HEARTBEAT)},
     {"POST", "/api/v1/jobs/{}/release", MAY_WORK, .use_case = &UC_RELEASE_JOB,
      TAKES(struct heartbeat_input, HEARTBEAT)},
+    {"POST", "/api/v1/jobs/{}/checkpoints", MAY_WORK, .use_case = &UC_CHECKPOINT_JOB,
+     TAKES(struct checkpoint_input, CHECKPOINT), .prepare = prepare_checkpoint},
+    {"POST", "/api/v1/jobs/{}/suspend", MAY_WORK, .use_case = &UC_SUSPEND_JOB,
+     TAKES(struct suspend_input, SUSPEND), .prepare = prepare_suspend},
     {"POST", "/api/v1/jobs:complete", MAY_WORK, .use_case = &UC_FINISH_JOBS,
      TAKES(struct finish_jobs_input, FINISH_JOBS)},
     {"GET", "/api/v1/dead-letters", MAY_READ, .use_case = &UC_LIST_DEAD,

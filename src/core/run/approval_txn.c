@@ -4,15 +4,35 @@
 #include "base/limits.h"
 #include "core/run/job_txn.h"
 #include "core/run/run_values.h"
+#include "core/run/suspension.h"
 #include "store/audit.h"
 
 enum { PROMPT_SHOWN_MAX = 64 * KIB, TOLD_MAX = 1 * MIB };
 
 /* --- asking --- */
 
-static const struct approval_ask *ask_of(const struct run_txn *m, const struct job *job)
+enum err approval_load_ask(struct read_tx *tx, const struct definition *def, const struct job *job,
+                           struct approval *a)
 {
-    return &job_step(m->def, job)->ask;
+    json_t *ask = NULL;
+    if (a->ask_text.ptr == NULL) {
+        a->ask = job_step(def, job)->ask;
+        return ERR_OK;
+    }
+    enum err e = json_load(a->ask_text, &ask);
+    if (e != ERR_OK)
+        return e;
+    if (!read_tx_keep_json(tx, ask))
+        return ERR_NO_MEMORY;
+    a->ask = approval_ask_of(ask);
+    return ERR_OK;
+}
+
+enum err approval_find(struct read_tx *tx, const struct definition *def, const struct job *job,
+                       bool *ret_found, struct approval *ret)
+{
+    enum err e = approvals_find(tx->db, job->owner, job->ordinal, &tx->arena, ret_found, ret);
+    return e == ERR_OK && *ret_found ? approval_load_ask(tx, def, job, ret) : e;
 }
 
 static enum err fill(struct run_txn *m, const json_t *template, const json_t *item,
@@ -25,7 +45,7 @@ static enum err fill(struct run_txn *m, const json_t *template, const json_t *it
 static enum err compose_prompt(struct run_txn *m, const struct job *job, const json_t *item,
                                struct problem *p, struct str *ret)
 {
-    const struct approval_ask *ask = ask_of(m, job);
+    const struct approval_ask *ask = &job_step(m->def, job)->ask;
     if (ask->prompt == NULL) {
         char text[2 * NAME_MAX_LEN + 64];
         (void)snprintf(text, sizeof(text), "May step %.*s of workflow %.*s be done?",
@@ -107,18 +127,16 @@ static int64_t gives_up_at(const struct run_txn *m, const struct job *job)
 
 static int64_t due_of(const struct run_txn *m, const struct job *job, const struct approval *a)
 {
-    int64_t due = approval_next_due(ask_of(m, job), a->requested_at, a->expires_at, a->reminded,
+    int64_t due = approval_next_due(&a->ask, a->requested_at, a->expires_at, a->reminded,
                                     a->escalated_at >= 0);
     return earlier_due(due, gives_up_at(m, job));
 }
 
-enum err approval_compose(struct run_txn *m, struct job *job, const json_t *item, struct problem *p,
-                          struct approval *ret)
+static struct approval blank(const struct run_txn *m, const struct job *job,
+                             const struct approval_ask *ask)
 {
-    const struct approval_ask *ask = ask_of(m, job);
-    const json_t *content = NULL;
     int64_t now = m->tx->now_ms;
-    *ret = (struct approval){
+    return (struct approval){
         .run = m->run.num,
         .ordinal = job->ordinal,
         .tenant = m->run.tenant,
@@ -128,7 +146,27 @@ enum err approval_compose(struct run_txn *m, struct job *job, const json_t *item
         .expires_at = ask->expires_ms >= 0 ? now + ask->expires_ms : -1,
         .escalated_at = -1,
         .decided_at = -1,
+        .asker = -1,
+        .ask = *ask,
     };
+}
+
+/* The job waits for it, and does nothing else. */
+static void begin_asking(const struct run_txn *m, struct job *job, const struct approval *a)
+{
+    job->state = JOB_APPROVAL;
+    job->due_at = due_of(m, job, a);
+    if (job_is_question(job) || step_type_is(job_step(m->def, job)->type, STEP_ASKS)) {
+        job->attempt = 1; /* asking is all that it does */
+        job->started_at = m->tx->now_ms;
+    }
+}
+
+enum err approval_compose(struct run_txn *m, struct job *job, const json_t *item, struct problem *p,
+                          struct approval *ret)
+{
+    const json_t *content = NULL;
+    *ret = blank(m, job, &job_step(m->def, job)->ask);
     enum err e = compose_prompt(m, job, item, p, &ret->prompt);
     if (e == ERR_OK)
         e = compose_content(m, job, item, p, &content);
@@ -136,15 +174,50 @@ enum err approval_compose(struct run_txn *m, struct job *job, const json_t *item
         e = values_text(m->tx, content, &ret->content);
     if (e == ERR_OK)
         e = approval_hash(m->tx, ret->prompt, content, &ret->content_hash);
-    if (e != ERR_OK)
-        return e;
-    job->state = JOB_APPROVAL;
-    job->due_at = due_of(m, job, ret);
-    if (step_type_is(job_step(m->def, job)->type, STEP_ASKS)) { /* asking is all that it does */
-        job->attempt = 1;
-        job->started_at = now;
+    if (e == ERR_OK)
+        begin_asking(m, job, ret);
+    return e;
+}
+
+/* Who may decide and until when, without what they are shown. */
+static enum err keep_ask(struct run_txn *m, const json_t *ask, struct str *ret)
+{
+    static const char *const KEPT[] = {"approvers", "expires_s", "remind_every_s", "escalation"};
+    struct buf text;
+    buf_init(&text, MIB);
+    struct json_out o = json_out_to(&text);
+    json_open(&o, NULL, '{');
+    for (size_t i = 0; i < ARRAY_LEN(KEPT); i++) {
+        const json_t *value = json_object_get(ask, KEPT[i]);
+        if (value == NULL)
+            continue;
+        json_add_name(&o, KEPT[i]);
+        json_put_plain(&text, value);
     }
-    return ERR_OK;
+    json_close(&o, '}');
+    *ret = arena_take(&m->tx->arena, &text);
+    return ret->ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
+}
+
+enum err approval_compose_question(struct run_txn *m, struct job *question, const json_t *ask,
+                                   int64_t asker, struct approval *ret)
+{
+    static const struct str NOTHING = {"null", 4};
+    struct approval_ask asked = approval_ask_of(ask);
+    *ret = blank(m, question, &asked);
+    ret->asker = asker;
+    ret->prompt = json_str(asked.prompt);
+    const json_t *content = asked.content;
+    enum err e = content == NULL ? parse_kept(m->tx, NOTHING, &content) : ERR_OK;
+    if (e == ERR_OK)
+        e = values_text(m->tx, content, &ret->content);
+    if (e == ERR_OK)
+        e = approval_hash(m->tx, ret->prompt, content, &ret->content_hash);
+    if (e == ERR_OK)
+        e = keep_ask(m, ask, &ret->ask_text);
+    if (e == ERR_OK)
+        begin_asking(m, question, ret);
+    return e;
 }
 
 /* --- the timeline --- */
@@ -190,19 +263,19 @@ static void tell_approvers(struct told *t, const struct approvers *approvers)
 
 enum err approval_request(struct run_txn *m, const struct job *job, const struct approval *a)
 {
-    const struct approval_ask *ask = ask_of(m, job);
     enum err e = approvals_insert(m->tx->db, a);
     if (e != ERR_OK)
         return e;
-    advance_asked(&m->progress, (size_t)job->step);
+    if (!job_is_question(job)) /* of which the progress knows nothing: its asker is suspended */
+        advance_asked(&m->progress, (size_t)job->step);
     struct told t;
     tell_begin(&t, m, job);
     json_add_text(&t.out, "prompt", a->prompt);
     json_add_text(&t.out, "content_hash", a->content_hash);
     json_add_text(&t.out, "requested_by", a->requested_by);
     json_add_time(&t.out, "expires_at", a->expires_at);
-    json_add_int(&t.out, "needed", ask->count);
-    tell_approvers(&t, &ask->approvers);
+    json_add_int(&t.out, "needed", a->ask.count);
+    tell_approvers(&t, &a->ask.approvers);
     return tell_end(&t, EVENT_APPROVAL_REQUESTED);
 }
 
@@ -213,7 +286,7 @@ enum err approval_add_vote_event(struct run_txn *m, const struct job *job, const
     tell_begin(&t, m, job);
     json_add_text(&t.out, "by", voter);
     json_add_int(&t.out, "approvals", a->votes);
-    json_add_int(&t.out, "needed", ask_of(m, job)->count);
+    json_add_int(&t.out, "needed", a->ask.count);
     json_add_bool(&t.out, "edited", edited);
     return tell_end(&t, EVENT_APPROVAL_VOTED);
 }
@@ -224,7 +297,7 @@ static enum err tell_decision(struct run_txn *m, const struct job *job, const st
     tell_begin(&t, m, job);
     json_add_text(&t.out, "decision", str_of(approval_status_name(a->status)));
     if (a->status == APPROVAL_EXPIRED)
-        json_add_text(&t.out, "outcome", str_of(on_expire_name(ask_of(m, job)->on_expire)));
+        json_add_text(&t.out, "outcome", str_of(on_expire_name(a->ask.on_expire)));
     json_add_text(&t.out, "by", a->decided_by);
     json_add_time(&t.out, "at", a->decided_at);
     json_add_text_or_null(&t.out, "reason", a->reason);
@@ -234,23 +307,27 @@ static enum err tell_decision(struct run_txn *m, const struct job *job, const st
 
 /* --- deciding --- */
 
-bool approval_is_granted(const struct approval *a, const struct approval_ask *ask)
+bool approval_is_granted(const struct approval *a)
 {
     return a->status == APPROVAL_APPROVED ||
-           (a->status == APPROVAL_EXPIRED && ask->on_expire == ON_EXPIRE_APPROVE);
+           (a->status == APPROVAL_EXPIRED && a->ask.on_expire == ON_EXPIRE_APPROVE);
 }
 
 enum err approval_of_job(const struct run_txn *m, const struct job *job, bool *ret_granted)
 {
-    const struct step_def *step = job_step(m->def, job);
     struct approval a;
     bool found = false;
     enum err e = ERR_OK;
-    if (step->asks && !job->undo)
-        e = approvals_find(m->read_tx->db, job->owner, job->ordinal, &m->read_tx->arena, &found,
-                           &a);
-    *ret_granted = e == ERR_OK && found && approval_is_granted(&a, &step->ask);
+    if (job_is_question(job) || (job_step(m->def, job)->asks && !job->undo))
+        e = approval_find(m->read_tx, m->def, job, &found, &a);
+    *ret_granted = e == ERR_OK && found && approval_is_granted(&a);
     return e;
+}
+
+/* A question is over: what came of it is for the job that asked. */
+static enum err ended(struct run_txn *m, const struct job *job, const struct approval *a)
+{
+    return job_is_question(job) ? suspension_decided(m, job, a) : job_ended(m, job);
 }
 
 /* The task goes into its queue under its own id, with what the person made of its input. */
@@ -275,13 +352,13 @@ static enum err complete_approval(struct run_txn *m, struct job *job, const stru
     enum err e = job_add_event(m, EVENT_JOB_APPROVED, job);
     if (e == ERR_OK)
         e = job_change(m, job, JOB_ON_COMPLETE);
-    return e == ERR_OK ? job_ended(m, job) : e;
+    return e == ERR_OK ? ended(m, job, a) : e;
 }
 
 static enum err end_badly(struct run_txn *m, struct job *job, const struct approval *a)
 {
     bool expired = a->status == APPROVAL_EXPIRED;
-    bool fails = expired && ask_of(m, job)->on_expire == ON_EXPIRE_FAIL;
+    bool fails = expired && a->ask.on_expire == ON_EXPIRE_FAIL;
     struct buf text;
     buf_init(&text, 16 * KIB);
     struct json_out o = json_out_to(&text);
@@ -299,7 +376,7 @@ static enum err end_badly(struct run_txn *m, struct job *job, const struct appro
     if (fails)
         job->dead_at = m->tx->now_ms;
     enum err e = job_change(m, job, fails ? JOB_ON_FAIL : JOB_ON_DENY);
-    return e == ERR_OK ? job_ended(m, job) : e;
+    return e == ERR_OK ? ended(m, job, a) : e;
 }
 
 enum err approval_settle(struct run_txn *m, struct job *job, struct approval *a, struct str shown)
@@ -312,10 +389,11 @@ enum err approval_settle(struct run_txn *m, struct job *job, struct approval *a,
         e = tell_decision(m, job, a);
     if (e != ERR_OK)
         return e;
-    advance_answered(&m->progress, (size_t)job->step);
-    if (!approval_is_granted(a, ask_of(m, job)))
+    if (!job_is_question(job))
+        advance_answered(&m->progress, (size_t)job->step);
+    if (!approval_is_granted(a))
         e = end_badly(m, job, a);
-    else if (step_type_is(job_step(m->def, job)->type, STEP_ASKS))
+    else if (job_is_question(job) || step_type_is(job_step(m->def, job)->type, STEP_ASKS))
         e = complete_approval(m, job, a);
     else
         e = let_task_go(m, job, a);
@@ -324,7 +402,7 @@ enum err approval_settle(struct run_txn *m, struct job *job, struct approval *a,
 
 /* --- time --- */
 
-static enum err audit_expiry(struct run_txn *m, const struct job *job)
+static enum err audit_expiry(struct run_txn *m, const struct job *job, const struct approval *a)
 {
     struct buf text;
     buf_init(&text, KIB);
@@ -332,7 +410,7 @@ static enum err audit_expiry(struct run_txn *m, const struct job *job)
     json_open(&o, NULL, '{');
     json_add_uuid(&o, "run_id", m->run.id);
     json_add_text(&o, "step", job_step(m->def, job)->name);
-    json_add_text(&o, "outcome", str_of(on_expire_name(ask_of(m, job)->on_expire)));
+    json_add_text(&o, "outcome", str_of(on_expire_name(a->ask.on_expire)));
     json_close(&o, '}');
     struct buf target;
     buf_init(&target, 64);
@@ -358,7 +436,7 @@ static enum err expire(struct run_txn *m, struct job *job, struct approval *a)
     a->status = APPROVAL_EXPIRED;
     a->decided_by = STR(APPROVAL_BY_PAWL);
     enum err e = approval_settle(m, job, a, a->content_hash);
-    return e == ERR_OK ? audit_expiry(m, job) : e;
+    return e == ERR_OK ? audit_expiry(m, job, a) : e;
 }
 
 static enum err give_up(struct run_txn *m, struct job *job)
@@ -376,7 +454,7 @@ static enum err escalate(struct run_txn *m, const struct job *job, struct approv
     struct told t;
     a->escalated_at = m->tx->now_ms;
     tell_begin(&t, m, job);
-    tell_approvers(&t, &ask_of(m, job)->escalated);
+    tell_approvers(&t, &a->ask.escalated);
     return tell_end(&t, EVENT_APPROVAL_ESCALATED);
 }
 
@@ -393,11 +471,11 @@ static enum err remind(struct run_txn *m, const struct job *job, struct approval
 
 enum err approval_due(struct run_txn *m, struct job *job, bool *ret_over)
 {
-    const struct approval_ask *ask = ask_of(m, job);
     int64_t now = m->tx->now_ms;
     struct approval a;
     bool found = false;
-    enum err e = approvals_find(m->tx->db, job->owner, job->ordinal, &m->tx->arena, &found, &a);
+    enum err e = approval_find(m->read_tx, m->def, job, &found, &a);
+    const struct approval_ask *ask = &a.ask;
     if (e == ERR_OK && (!found || a.status != APPROVAL_PENDING))
         return ERR_DAMAGED; /* the doctor names it */
     if (e != ERR_OK)

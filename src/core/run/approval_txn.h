@@ -13,9 +13,21 @@
  * `item` is NULL where the step has one only. ERR_EXPRESSION with p when it cannot be evaluated. */
 MUST_CHECK enum err approval_compose(struct run_txn *m, struct job *job, const json_t *item,
                                      struct problem *p, struct approval *ret);
+/* The same for a question that a suspended job asks, whose job is new. `ask` has been checked, and
+ * outlives the transaction. */
+MUST_CHECK enum err approval_compose_question(struct run_txn *m, struct job *question,
+                                              const json_t *ask, int64_t asker,
+                                              struct approval *ret);
 /* Stores it and tells of it. The job is stored. */
 MUST_CHECK enum err approval_request(struct run_txn *m, const struct job *job,
                                      const struct approval *a);
+
+/* The approval of the job with a->ask, in the arena of `tx`. */
+MUST_CHECK enum err approval_find(struct read_tx *tx, const struct definition *def,
+                                  const struct job *job, bool *ret_found, struct approval *ret);
+/* Fills in a->ask of one that was read otherwise. */
+MUST_CHECK enum err approval_load_ask(struct read_tx *tx, const struct definition *def,
+                                      const struct job *job, struct approval *a);
 
 /* Hash of what is shown, as lower-case hex in the transaction's arena. */
 MUST_CHECK enum err approval_hash(struct tx *tx, struct str prompt, const json_t *content,
@@ -35,7 +47,7 @@ MUST_CHECK enum err approval_add_vote_event(struct run_txn *m, const struct job 
 MUST_CHECK enum err approval_due(struct run_txn *m, struct job *job, bool *ret_over);
 
 /* Does it count as approved, by a person or by its end? */
-bool approval_is_granted(const struct approval *a, const struct approval_ask *ask);
+bool approval_is_granted(const struct approval *a);
 /* Has the job been approved? Not when nobody was asked. */
 MUST_CHECK enum err approval_of_job(const struct run_txn *m, const struct job *job,
                                     bool *ret_granted);

@@ -7,6 +7,7 @@
 #include "core/run/run_values.h"
 #include "core/run/step_begin.h"
 #include "core/run/step_ops.h"
+#include "core/run/suspension.h"
 #include "core/txn/cpu_shares.h"
 
 enum { NEXTS_MAX = 100 * 1000 }; /* more in one turn is a bug, not a workflow */
@@ -43,7 +44,10 @@ static enum err move_open_job(struct run_txn *m, struct job *job, enum job_event
     enum job_state ignored;
     if (job_decide(job->state, on, &ignored) != ERR_OK)
         return ERR_OK;
+    bool was_suspended = job->state == JOB_SUSPENDED;
     enum err e = job_change(m, job, on);
+    if (e == ERR_OK && was_suspended)
+        return suspension_cancelled(m, job);
     const struct step_waits *waits = step_waits_of(m->def, job);
     bool ends_more = e == ERR_OK && on == JOB_ON_CANCEL && waits->cancelled != NULL;
     return ends_more ? waits->cancelled(m, job) : e;

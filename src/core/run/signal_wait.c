@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "core/run/job_txn.h"
+#include "core/run/suspension.h"
 
 #define TOO_LARGE_CODE "OUTPUT_TOO_LARGE"
 
@@ -167,14 +168,14 @@ enum err signal_wait_begin(struct run_txn *m, const struct step_def *step, struc
 struct search {
     struct run_txn *m;
     struct str name;
-    struct job *job;
+    int64_t ordinal; /* of the one that was found */
     bool found;
     enum err err;
 };
 
-/* False for one that waits for all and has got this one. */
-static enum err is_wanted(struct run_txn *m, const struct step_def *step, const struct job *job,
-                          struct str name, bool *ret)
+/* False for a step that waits for all and has got this one. */
+static enum err step_wants(struct run_txn *m, const struct step_def *step, const struct job *job,
+                           struct str name, bool *ret)
 {
     size_t at = place_of(step, name);
     *ret = at < name_count(step);
@@ -187,27 +188,34 @@ static enum err is_wanted(struct run_txn *m, const struct step_def *step, const 
     return e;
 }
 
+static enum err is_wanted(struct run_txn *m, const struct job *job, struct str name, bool *ret)
+{
+    const struct step_def *step = job_step(m->def, job);
+    *ret = false;
+    if (job->state == JOB_SUSPENDED)
+        return suspensions_want(m->tx->db, job->owner, job->ordinal, name, ret);
+    bool waits = step->signals != NULL && !job->undo && job->state == JOB_SCHEDULED;
+    return waits ? step_wants(m, step, job, name, ret) : ERR_OK;
+}
+
 static bool look_at(void *ctx, const struct job *job)
 {
     struct search *s = ctx;
-    const struct step_def *step = job_step(s->m->def, job);
-    if (step->signals == NULL || job->undo || job->state != JOB_SCHEDULED)
-        return true;
-    s->err = is_wanted(s->m, step, job, s->name, &s->found);
-    if (s->err != ERR_OK || !s->found)
-        return s->err == ERR_OK;
-    *s->job = *job;
-    if (!arena_keep(&s->m->tx->arena, &s->job->queue))
-        s->err = ERR_NO_MEMORY;
-    return false;
+    s->err = is_wanted(s->m, job, s->name, &s->found);
+    s->ordinal = job->ordinal;
+    return s->err == ERR_OK && !s->found;
 }
 
 enum err signal_wait_find(struct run_txn *m, struct str name, bool *ret_found, struct job *ret)
 {
-    struct search s = {.m = m, .name = name, .job = ret};
+    struct search s = {.m = m, .name = name};
     enum err e = jobs_open(m->tx->db, m->run.num, 1, JOB_ORDINAL_MAX, look_at, &s);
+    if (e == ERR_OK)
+        e = s.err;
     *ret_found = s.found;
-    return e == ERR_OK ? s.err : e;
+    if (e != ERR_OK || !s.found)
+        return e;
+    return jobs_find_at(m->tx->db, m->run.num, s.ordinal, &m->tx->arena, ret_found, ret);
 }
 
 static enum err fail_too_large(struct run_txn *m, struct job *job)
@@ -237,6 +245,8 @@ static enum err complete_all(struct run_txn *m, struct job *job, bool *ret_over)
 enum err signal_wait_give(struct run_txn *m, const struct run_signal *s, struct job *job)
 {
     bool over = true;
+    if (job->state == JOB_SUSPENDED)
+        return suspension_give(m, s, job);
     enum err e = signals_take(m->tx->db, m->run.num, s->seq, job->ordinal);
     if (e == ERR_OK && job_step(m->def, job)->waits_for_all) {
         e = complete_all(m, job, &over);

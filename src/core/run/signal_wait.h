@@ -1,5 +1,6 @@
-/* Steps that wait for signals: for the first of some names, or for one of each. A job takes a
- * signal once and for all; one that nobody waits for stays until a step does. */
+/* Steps that wait for signals: for the first of some names, or for one of each; and suspended jobs
+ * that wait for one. A job takes a signal once and for all; one that nobody waits for stays until a
+ * job does. */
 #ifndef PAWL_CORE_RUN_SIGNAL_WAIT_H
 #define PAWL_CORE_RUN_SIGNAL_WAIT_H
 
@@ -14,7 +15,7 @@ MUST_CHECK enum err signal_wait_begin(struct run_txn *m, const struct step_def *
 /* The first job that waits for the name. */
 MUST_CHECK enum err signal_wait_find(struct run_txn *m, struct str name, bool *ret_found,
                                      struct job *ret);
-/* Hands the signal to it. When that ends the job, the caller advances the run. */
+/* Hands the signal to it. Unless the job still waits, the caller advances the run. */
 MUST_CHECK enum err signal_wait_give(struct run_txn *m, const struct run_signal *s,
                                      struct job *job);
 /* Its time is over. */

@@ -38,6 +38,27 @@ struct heartbeat_input {
     struct str note; /* JSON; ptr NULL: none */
 };
 
+/* A finished part of a job. Either `output` or `error`. */
+struct checkpoint_input {
+    struct uuid job_id;
+    struct str lease_token;
+    struct str name;
+    struct str output; /* JSON */
+    struct str error;  /* JSON */
+    bool retryable;    /* as the error says: for the worker, and not looked at */
+};
+
+/* What the job waits for without a worker: a time, a signal until then, or a decision. */
+struct suspend_input {
+    struct uuid job_id;
+    struct str lease_token;
+    struct str name;        /* the worker's own for this wait; ptr NULL: none */
+    int64_t until;          /* -1: none */
+    struct str signal;      /* ptr NULL: none */
+    const json_t *approval; /* checked by definition_check_question(); NULL: none */
+    struct str approval_text;
+};
+
 /* --- what the owner does --- */
 
 struct job_owner_ops {
@@ -52,6 +73,13 @@ struct job_owner_ops {
                           struct job *job);
     /* Gives the lease back, and answers. */
     enum err (*release)(struct op *op, struct tx *tx, const struct heartbeat_input *in,
+                        struct job *job);
+    /* Stores a finished part of the job, and answers. NULL: its jobs are not durable. */
+    enum err (*checkpoint)(struct op *op, struct tx *tx, const struct checkpoint_input *in,
+                           struct job *job);
+    /* Gives the lease up until what the job waits for has come, and answers. Set with checkpoint.
+     */
+    enum err (*suspend)(struct op *op, struct tx *tx, const struct suspend_input *in,
                         struct job *job);
     /* The job's time has come: its lease has expired, or what it waited for is there. */
     enum err (*due)(struct tx *tx, struct job *job, struct problem *p);

@@ -240,10 +240,12 @@ void render_job(struct json_out *o, const struct job *j, const struct run *run,
     json_add_uuid(o, "run_id", run->id);
     json_add_text(o, "workflow_id", run->workflow_id);
     json_add_text(o, "step", step->name);
-    json_add_text(o, "type", str_of(step_type_name(step->type)));
+    bool asks = job_is_question(j); /* for a job of a type that has none */
+    struct str handler = j->undo ? step->undo_handler : step->handler;
+    json_add_text(o, "type", asks ? STR("approval") : str_of(step_type_name(step->type)));
     json_add_text(o, "state", str_of(job_state_name(j->state)));
-    json_add_text(o, "queue", j->queue);
-    json_add_text_or_null(o, "handler", j->undo ? step->undo_handler : step->handler);
+    json_add_text(o, "queue", asks ? STR("") : j->queue);
+    json_add_text_or_null(o, "handler", asks ? STR_NONE : handler);
     json_add_int(o, "attempt", j->attempt);
     if (step->for_each != NULL && !j->undo)
         json_add_int(o, "item", j->item);

@@ -32,15 +32,15 @@ static void show_approval(struct json_out *o, const struct run_txn *m, const str
     json_add_text(o, "requested_by", a->requested_by);
     json_add_time(o, "requested_at", a->requested_at);
     json_add_time(o, "expires_at", a->expires_at);
-    json_add_text(o, "on_expire", str_of(on_expire_name(step->ask.on_expire)));
-    render_approvers(o, "approvers", &step->ask.approvers);
-    json_add_bool(o, "forbid_requester", step->ask.forbid_requester);
+    json_add_text(o, "on_expire", str_of(on_expire_name(a->ask.on_expire)));
+    render_approvers(o, "approvers", &a->ask.approvers);
+    json_add_bool(o, "forbid_requester", a->ask.forbid_requester);
     json_add_int(o, "approvals", a->votes);
-    json_add_int(o, "needed", step->ask.count);
+    json_add_int(o, "needed", a->ask.count);
     json_add_int(o, "reminded", a->reminded);
     json_add_time(o, "escalated_at", a->escalated_at);
     if (a->escalated_at >= 0)
-        render_approvers(o, "escalated_to", &step->ask.escalated);
+        render_approvers(o, "escalated_to", &a->ask.escalated);
     json_add_text_or_null(o, "decided_by", a->decided_by);
     json_add_time(o, "decided_at", a->decided_at);
     json_add_text_or_null(o, "reason", a->reason);
@@ -57,22 +57,25 @@ struct approvals_page {
     enum err err;
 };
 
-static enum err add_row(struct approvals_page *p, const struct approval *a)
+static enum err add_row(struct approvals_page *p, const struct approval *listed)
 {
+    struct approval a = *listed;
     struct run_txn m;
     struct job job;
     bool found = false;
     struct problem problem;
     problem_init(&problem);
-    enum err e = run_txn_read(&m, p->tx, a->run, &problem);
+    enum err e = run_txn_read(&m, p->tx, a.run, &problem);
     problem_release(&problem);
     if (e == ERR_OK)
-        e = jobs_find_at(p->tx->db, a->run, a->ordinal, &p->tx->arena, &found, &job);
+        e = jobs_find_at(p->tx->db, a.run, a.ordinal, &p->tx->arena, &found, &job);
     if (e == ERR_OK && !found)
         e = ERR_DAMAGED;
+    if (e == ERR_OK)
+        e = approval_load_ask(p->tx, m.def, &job, &a);
     if (e != ERR_OK)
         return e;
-    show_approval(&p->page.out, &m, &job, a);
+    show_approval(&p->page.out, &m, &job, &a);
     json_close(&p->page.out, '}');
     return ERR_OK;
 }
@@ -143,12 +146,13 @@ static enum err find_approval(struct op *op, struct read_tx *tx, struct uuid job
         e = jobs_find(tx->db, tenant->num, job_id, &tx->arena, &found, &ret->job);
     if (e == ERR_OK && (!found || !job_owner_of(&ret->job)->asks))
         return problem_set(&op->problem, ERR_APPROVAL_NOT_FOUND, "This job does not exist");
-    if (e == ERR_OK)
-        e = approvals_find(tx->db, ret->job.owner, ret->job.ordinal, &tx->arena, &ret->asked,
-                           &ret->approval);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "Cannot read the approval");
-    return run_txn_read(&ret->m, tx, ret->job.owner, &op->problem);
+    e = run_txn_read(&ret->m, tx, ret->job.owner, &op->problem);
+    if (e != ERR_OK)
+        return e;
+    e = approval_find(tx, ret->m.def, &ret->job, &ret->asked, &ret->approval);
+    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot read the approval");
 }
 
 static void add_vote(void *ctx, const struct vote *v)
@@ -330,7 +334,7 @@ static enum err audit(struct deciding *d, const char *action)
     struct json_out o = json_out_to(&text);
     json_open(&o, NULL, '{');
     json_add_uuid(&o, "run_id", d->f.m.run.id);
-    json_add_text(&o, "step", d->f.m.def->steps[d->f.job.step].name);
+    json_add_text(&o, "step", job_step(d->f.m.def, &d->f.job)->name);
     json_add_text(&o, "content_hash", a->content_hash);
     json_add_text_or_null(&o, "reason", d->in->reason);
     json_add_bool(&o, "edited", d->edits);
@@ -418,7 +422,7 @@ static enum err decide(struct op *op, struct tx *tx, enum approval_action action
         return e;
     if (!d.f.asked)
         return problem_set(&op->problem, ERR_NOT_AWAITING_APPROVAL, "This job needs no approval");
-    d.ask = &d.f.m.def->steps[d.f.job.step].ask;
+    d.ask = &d.f.approval.ask;
     e = facts_of(&d, &facts);
     if (e == ERR_OK)
         e = act(&d, approval_decide(status_now(&d), action, facts));

@@ -290,6 +290,41 @@ static enum err release_job(struct op *op, struct tx *tx)
 
 const struct use_case UC_RELEASE_JOB = {.name = "release_job", .write = release_job};
 
+/* --- durable functions --- */
+
+static enum err refuse_not_durable(struct op *op)
+{
+    return problem_set(
+        &op->problem, ERR_JOB_NOT_DURABLE,
+        "The job is the call of an entity. Keep what is done in the entity's state.");
+}
+
+static enum err checkpoint_job(struct op *op, struct tx *tx)
+{
+    const struct checkpoint_input *in = op->input;
+    struct job job = {0};
+    enum err e = find_job(op, &tx->read, in->job_id, &job);
+    if (e != ERR_OK)
+        return e;
+    const struct job_owner_ops *owner = job_owner_of(&job);
+    return owner->checkpoint != NULL ? owner->checkpoint(op, tx, in, &job) : refuse_not_durable(op);
+}
+
+const struct use_case UC_CHECKPOINT_JOB = {.name = "checkpoint_job", .write = checkpoint_job};
+
+static enum err suspend_job(struct op *op, struct tx *tx)
+{
+    const struct suspend_input *in = op->input;
+    struct job job = {0};
+    enum err e = find_job(op, &tx->read, in->job_id, &job);
+    if (e != ERR_OK)
+        return e;
+    const struct job_owner_ops *owner = job_owner_of(&job);
+    return owner->suspend != NULL ? owner->suspend(op, tx, in, &job) : refuse_not_durable(op);
+}
+
+const struct use_case UC_SUSPEND_JOB = {.name = "suspend_job", .write = suspend_job};
+
 static enum err get_job(struct op *op, struct read_tx *tx)
 {
     const struct get_job_input *in = op->input;

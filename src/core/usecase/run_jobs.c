@@ -6,14 +6,17 @@
 #include "core/run/job_txn.h"
 #include "core/run/run_advance.h"
 #include "core/run/run_trace.h"
+#include "core/run/stale_result.h"
 #include "core/run/step_ops.h"
+#include "core/run/suspension.h"
 #include "core/txn/lease.h"
 #include "core/usecase/control.h"
+#include "core/usecase/run_durable.h"
 
 /* --- claim --- */
 
-static void show_claimed(struct op *op, struct json_out *o, const struct run_txn *m,
-                         const struct job *job)
+static enum err show_claimed(struct op *op, struct json_out *o, const struct run_txn *m,
+                             const struct job *job)
 {
     const struct step_def *step = job_step(m->def, job);
     char token[LEASE_TOKEN_MAX];
@@ -45,7 +48,9 @@ static void show_claimed(struct op *op, struct json_out *o, const struct run_txn
     json_add_time(o, "lease_expires_at", job->due_at);
     json_add_text(o, "traceparent", str_of(traceparent));
     json_add_text_or_null(o, "tracestate", m->run.tracestate);
+    enum err e = job->lease_epoch > 1 ? run_durable_show(m->read_tx, job, o) : ERR_OK;
     json_close(o, '}');
+    return e;
 }
 
 /* The end of a lease, or of the attempt's own time if that comes first. */
@@ -70,40 +75,12 @@ static enum err claim(struct op *op, struct tx *tx, const struct claim_input *in
     e = job_change(&m, &taken, JOB_ON_CLAIM);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "Cannot assign the job");
-    show_claimed(op, o, &m, &taken);
+    e = show_claimed(op, o, &m, &taken);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, err_after_change(e), "Cannot read the checkpoints");
     return buf_ok(&op->answer.handed)
                ? ERR_OK
                : problem_set(&op->problem, ERR_NO_MEMORY, "No memory for the job");
-}
-
-/* --- leases --- */
-
-/* Rejects a result that comes too late, and records it in the timeline once for each lease. */
-static enum err refuse_stale(struct op *op, struct run_txn *m, struct job *job, struct str token,
-                             const char *why)
-{
-    int64_t epoch = 0;
-    if (lease_is_news(job, token, &epoch)) {
-        struct job touched = *job;
-        touched.stale_epoch = epoch;
-        struct buf data;
-        buf_init(&data, 4 * KIB);
-        struct json_out o = json_out_to(&data);
-        json_open(&o, NULL, '{');
-        json_add_uuid(&o, "job_id", job->id);
-        json_add_text(&o, "step", job_step(m->def, job)->name);
-        json_add_int(&o, "lease", epoch);
-        json_add_text(&o, "by", op->caller.actor);
-        json_close(&o, '}');
-        enum err e = buf_ok(&data) ? job_row_touch(m->tx, job, &touched) : ERR_NO_MEMORY;
-        if (e == ERR_OK)
-            e = run_txn_add_event(m, EVENT_JOB_STALE_RESULT, buf_str(&data));
-        buf_release(&data);
-        if (e != ERR_OK)
-            return problem_set(&op->problem, e, "Cannot record the stale lease");
-        op->answer.refusal_wrote = true;
-    }
-    return problem_set(&op->problem, ERR_LEASE_LOST, "%s", why);
 }
 
 /* --- results --- */
@@ -156,8 +133,8 @@ static enum err finish(struct op *op, struct tx *tx, const struct finish_job_inp
         return e;
     *ret_changed = true;
     if (!lease_is_current(tx, job, in->lease_token))
-        return refuse_stale(op, &m, job, in->lease_token,
-                            "This is not the job's current lease, so the result was ignored");
+        return job_refuse_stale(op, &m, job, in->lease_token,
+                                "This is not the job's current lease, so the result was ignored");
     if (job_has_ended(job->state))
         return answer_again(op, in, o, job, &m, ret_changed);
     bool reported;
@@ -170,7 +147,7 @@ static enum err finish(struct op *op, struct tx *tx, const struct finish_job_inp
         return ERR_OK;
     }
     if (job->state != JOB_RUNNING)
-        return refuse_stale(op, &m, job, in->lease_token, "The lease has expired");
+        return job_refuse_stale(op, &m, job, in->lease_token, "The lease has expired");
     if (in->state.ptr != NULL)
         m.run.state = in->state;
     if (in->failed) {
@@ -206,7 +183,7 @@ static enum err heartbeat(struct op *op, struct tx *tx, const struct heartbeat_i
     bool current = lease_is_current(tx, job, in->lease_token);
     bool cancelled = current && job->state == JOB_CANCELLED;
     if (!current || (job->state != JOB_RUNNING && !cancelled))
-        return refuse_stale(op, &m, job, in->lease_token, "The lease has expired");
+        return job_refuse_stale(op, &m, job, in->lease_token, "The lease has expired");
     struct job renewed = *job;
     if (!cancelled) {
         renewed.due_at = lease_end(&m, job, job->started_at);
@@ -234,7 +211,7 @@ static enum err release(struct op *op, struct tx *tx, const struct heartbeat_inp
     if (e != ERR_OK)
         return e;
     if (!lease_is_current(tx, job, in->lease_token))
-        return refuse_stale(op, &m, job, in->lease_token, "The lease has expired");
+        return job_refuse_stale(op, &m, job, in->lease_token, "The lease has expired");
     struct json_out o = json_out_to(&op->answer.body);
     if (job->state == JOB_PENDING) { /* again */
         op->answer.changed_nothing = true;
@@ -242,7 +219,7 @@ static enum err release(struct op *op, struct tx *tx, const struct heartbeat_inp
         return ERR_OK;
     }
     if (job->state != JOB_RUNNING)
-        return refuse_stale(op, &m, job, in->lease_token, "The lease has expired");
+        return job_refuse_stale(op, &m, job, in->lease_token, "The lease has expired");
     e = job_change(&m, job, JOB_ON_RELEASE);
     if (e == ERR_OK && m.run.status == RUN_PAUSED)
         e = job_change(&m, job, JOB_ON_HOLD);
@@ -257,12 +234,14 @@ static enum err release(struct op *op, struct tx *tx, const struct heartbeat_inp
 static enum err due(struct tx *tx, struct job *job, struct problem *p)
 {
     struct run_txn m;
-    bool over = false;
+    bool over = job->state == JOB_SUSPENDED; /* its run may have waited with it */
     enum err e = run_txn_load_other(&m, tx, job->owner, p);
     if (e != ERR_OK)
         return e;
     if (job->state == JOB_APPROVAL)
         e = approval_due(&m, job, &over);
+    else if (job->state == JOB_SUSPENDED)
+        e = suspension_due(&m, job);
     else if (job->state == JOB_SCHEDULED || !uuid_is_nil(job->child))
         e = step_waits_of(m.def, job)->due(&m, job, p);
     else
@@ -285,7 +264,8 @@ static enum err show(struct read_tx *tx, const struct job *job, struct problem *
     if (e != ERR_OK)
         return problem_set(p, e, "Cannot read the job's approval");
     render_job(o, job, &m.run, m.def, approved);
-    return ERR_OK;
+    e = run_durable_show(tx, job, o);
+    return e == ERR_OK ? ERR_OK : problem_set(p, e, "Cannot read the job's checkpoints");
 }
 
 /* The run retries all that failed. */
@@ -305,6 +285,8 @@ const struct job_owner_ops RUN_JOBS = {
     .finish = finish,
     .heartbeat = heartbeat,
     .release = release,
+    .checkpoint = run_checkpoint,
+    .suspend = run_suspend,
     .due = due,
     .show = show,
     .retry = retry,

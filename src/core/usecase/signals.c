@@ -100,8 +100,9 @@ static enum err take_in(struct op *op, struct run_txn *m, struct run_signal *s,
         e = tell(op, m, s->name);
     if (e != ERR_OK || !awaited)
         return e;
+    bool was_suspended = job.state == JOB_SUSPENDED;
     e = signal_wait_give(m, s, &job);
-    return e == ERR_OK && job_has_ended(job.state) ? run_txn_advance(m) : e;
+    return e == ERR_OK && (was_suspended || job_has_ended(job.state)) ? run_txn_advance(m) : e;
 }
 
 static enum err signal_run(struct op *op, struct tx *tx)

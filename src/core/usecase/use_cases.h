@@ -127,8 +127,10 @@ struct finish_jobs_input {
 };
 extern const struct use_case UC_FINISH_JOBS;
 
-extern const struct use_case UC_HEARTBEAT;   /* heartbeat_input */
-extern const struct use_case UC_RELEASE_JOB; /* heartbeat_input */
+extern const struct use_case UC_HEARTBEAT;      /* heartbeat_input */
+extern const struct use_case UC_RELEASE_JOB;    /* heartbeat_input */
+extern const struct use_case UC_CHECKPOINT_JOB; /* takes a struct checkpoint_input */
+extern const struct use_case UC_SUSPEND_JOB;    /* takes a struct suspend_input */
 
 struct get_job_input {
     struct uuid job_id;

@@ -6,6 +6,7 @@
 #include "core/run/job_txn.h"
 #include "core/run/run_txn.h"
 #include "core/run/step_ops.h"
+#include "core/run/suspension.h"
 #include "core/txn/attempts.h"
 #include "core/txn/worker_polls.h"
 #include "core/usecase/use_cases.h"
@@ -148,7 +149,7 @@ struct time_text {
     char text[32];
 };
 
-static struct time_text time_text(int64_t ms)
+static struct time_text time_text(struct why *w, int64_t ms)
 {
     struct time_text t = {{0}};
     struct buf out;
@@ -156,6 +157,7 @@ static struct time_text time_text(int64_t ms)
     buf_put_time(&out, ms);
     if (buf_ok(&out))
         (void)snprintf(t.text, sizeof(t.text), "%.*s", STR_ARG(buf_str(&out)));
+    w->o.buf->failed |= !buf_ok(&out);
     buf_release(&out);
     return t;
 }
@@ -180,7 +182,7 @@ static enum err show_pause(struct why *w)
     json_close(&w->o, '}');
     if (by.ptr != NULL)
         sum_up(w, "%.*s paused the run at %s. Resume it to continue.", STR_ARG(by),
-               time_text(event.at).text);
+               time_text(w, event.at).text);
     else
         sum_up(w, "The run is paused. Resume it to continue.");
     json_decref(note);
@@ -203,6 +205,8 @@ static const char *kind_of(const struct why *w, const struct job *job)
         return is_call(job) ? "call" : "worker_queue";
     if (job->state == JOB_APPROVAL)
         return "approval";
+    if (job->state == JOB_SUSPENDED)
+        return "suspension";
     if (job->state == JOB_RUNNING)
         return "worker";
     if (waits->kind != NULL)
@@ -228,20 +232,20 @@ static void sum_up_asked(struct why *w, const struct step_def *step, const struc
 {
     struct buf who;
     buf_init(&who, 4 * KIB);
-    put_people(&who, "roles", step->ask.approvers.roles);
-    put_people(&who, "users", step->ask.approvers.users);
+    put_people(&who, "roles", a->ask.approvers.roles);
+    put_people(&who, "users", a->ask.approvers.users);
     if (a->escalated_at >= 0) {
-        put_people(&who, "roles", step->ask.escalated.roles);
-        put_people(&who, "users", step->ask.escalated.users);
+        put_people(&who, "roles", a->ask.escalated.roles);
+        put_people(&who, "users", a->ask.escalated.users);
     }
     if (who.len == 0)
         buf_put(&who, STR("anyone whose role allows it"));
     w->o.buf->failed |= !buf_ok(&who) && !who.refused;
     sum_up(w, "Step %.*s is waiting for approval: %lld of %lld given. Approvers: %.*s%s%.*s.",
-           STR_ARG(step->name), (long long)a->votes, (long long)step->ask.count,
+           STR_ARG(step->name), (long long)a->votes, (long long)a->ask.count,
            STR_ARG(buf_ok(&who) ? buf_str(&who) : STR("many")),
-           step->ask.forbid_requester ? "; not " : "",
-           step->ask.forbid_requester ? (int)a->requested_by.len : 0, a->requested_by.ptr);
+           a->ask.forbid_requester ? "; not " : "",
+           a->ask.forbid_requester ? (int)a->requested_by.len : 0, a->requested_by.ptr);
     buf_release(&who);
 }
 
@@ -251,16 +255,16 @@ static enum err show_asked(struct why *w, const struct job *job)
     const struct step_def *step = job_step(w->m.def, job);
     struct approval a;
     bool found = false;
-    enum err e = approvals_find(w->tx->db, job->owner, job->ordinal, &w->tx->arena, &found, &a);
+    enum err e = approval_find(w->tx, w->m.def, job, &found, &a);
     if (e != ERR_OK || !found)
         return e;
     json_add_text(&w->o, "prompt", a.prompt);
     json_add_int(&w->o, "approvals", a.votes);
-    json_add_int(&w->o, "needed", step->ask.count);
-    render_approvers(&w->o, "approvers", &step->ask.approvers);
+    json_add_int(&w->o, "needed", a.ask.count);
+    render_approvers(&w->o, "approvers", &a.ask.approvers);
     if (a.escalated_at >= 0)
-        render_approvers(&w->o, "escalated_to", &step->ask.escalated);
-    if (step->ask.forbid_requester)
+        render_approvers(&w->o, "escalated_to", &a.ask.escalated);
+    if (a.ask.forbid_requester)
         json_add_text(&w->o, "not_by", a.requested_by);
     json_add_time(&w->o, "requested_at", a.requested_at);
     json_add_time(&w->o, "expires_at", a.expires_at);
@@ -327,7 +331,7 @@ static enum err show_retry(struct why *w, const struct job *job)
            (long long)job->attempt, STR_ARG(step->name), (int)code.len,
            code.ptr != NULL ? code.ptr : "", message.len > 0 ? ": " : "",
            (int)MIN(message.len, (size_t)200), message.ptr != NULL ? message.ptr : "",
-           (long long)job->attempt + 1, time_text(job->due_at).text);
+           (long long)job->attempt + 1, time_text(w, job->due_at).text);
     json_decref(error);
     return show_last_error(w, job);
 }
@@ -369,7 +373,30 @@ static void show_worker(struct why *w, const struct job *job)
     json_add_time(&w->o, "lease_expires_at", job->due_at);
     sum_up(w, "Step %.*s is running on worker %.*s, attempt %lld. Its lease expires at %s.",
            STR_ARG(job_step(w->m.def, job)->name), STR_ARG(job->worker), (long long)job->attempt,
-           time_text(job->due_at).text);
+           time_text(w, job->due_at).text);
+}
+
+/* The function of its worker waits, and no worker has it. A question has a reason of its own. */
+static enum err show_suspended(struct why *w, const struct job *job)
+{
+    struct str step = job_step(w->m.def, job)->name;
+    struct suspension s;
+    enum err e = suspension_find(w->tx, job, &s);
+    if (e != ERR_OK)
+        return e;
+    json_add_text_or_null(&w->o, "name", s.name);
+    json_add_time(&w->o, "since", s.at);
+    e = suspension_show_wait(w->tx, &s, &w->o);
+    struct time_text until = time_text(w, MAX(s.until, (int64_t)0));
+    if (s.signal.ptr != NULL)
+        sum_up(w, "Step %.*s is suspended until the signal %.*s arrives%s%s.", STR_ARG(step),
+               STR_ARG(s.signal), s.until >= 0 ? ", at the latest until " : "",
+               s.until >= 0 ? until.text : "");
+    else if (s.question > 0)
+        sum_up(w, "Step %.*s is suspended until its question is decided.", STR_ARG(step));
+    else
+        sum_up(w, "Step %.*s is suspended until %s.", STR_ARG(step), until.text);
+    return e;
 }
 
 static enum err show_job(struct why *w, const struct job *job)
@@ -384,6 +411,8 @@ static enum err show_job(struct why *w, const struct job *job)
         e = show_queue(w, job);
     else if (job->state == JOB_APPROVAL)
         e = show_asked(w, job);
+    else if (job->state == JOB_SUSPENDED)
+        e = show_suspended(w, job);
     else if (job->state == JOB_RUNNING)
         show_worker(w, job);
     else if (strcmp(kind, "retry") == 0)
@@ -423,7 +452,7 @@ static void show_start(struct why *w)
     json_add_text(&w->o, "kind", STR("timer"));
     json_add_time(&w->o, "due_at", w->m.run.start_at);
     json_close(&w->o, '}');
-    sum_up(w, "The run is scheduled to start at %s.", time_text(w->m.run.start_at).text);
+    sum_up(w, "The run is scheduled to start at %s.", time_text(w, w->m.run.start_at).text);
 }
 
 /* --- all of it --- */

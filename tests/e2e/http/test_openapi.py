@@ -139,6 +139,7 @@ def success_of_every_route(c):
     everything_at_a_limit(c)
     runs_in_hand(c)
     work_by_lease(c)
+    durable_functions(c)
     schedules(c)
     entities(c)
     decisions(c)
@@ -262,6 +263,35 @@ def work_by_lease(c):
         r = c.post("/api/v1/jobs:complete", ask, tenant=t)
         assert r.json["results"][2]["status"] == "refused", r
     c.get(f"/api/v1/jobs/{jobs[2]['job_id']}", tenant=t)
+
+
+def durable_functions(c):
+    """Checkpoints, and every form of a suspension and of what ends it."""
+    t = "durable"
+    c.put(f"/api/v1/tenants/{t}", {})
+    c.workflow(t, "w", [{"name": "a", "type": "task", "handler": "h"}])
+    run = c.start(t, "w").json["run_id"]
+    past, later = "2020-01-01T00:00:00Z", "2999-01-01T00:00:00Z"
+    question = {"prompt": "?", "content": {"n": 1}, "approvers": {"count": 1}, "expires_s": 600, "remind_every_s": 60}
+    for wait in ({"until": past, "name": "s"}, {"signal": "go", "until": later}, {"approval": question}):
+        job = c.post("/api/v1/jobs/claim", {"worker_id": "w1", "wait_ms": 30000}, tenant=t).json["jobs"][0]
+        path, lease = f"/api/v1/jobs/{job['job_id']}", {"lease_token": job["lease_token"]}
+        for value in ({"output": 1}, {"output": 2}, {"output": 1}):
+            c.post(f"{path}/checkpoints", {**lease, "name": "done", **value}, tenant=t)
+        c.post(f"{path}/checkpoints", {**lease, "name": "broken", "error": {"code": "X", "message": None, "retryable": False, "details": [1]}}, tenant=t, key=f"k{job['attempt']}")
+        for _ in range(2):
+            asked = c.post(f"{path}/suspend", {**lease, **wait}, tenant=t)
+            assert asked.status == 200, asked
+        c.get(path, tenant=t), c.get(f"/api/v1/runs/{run}/why", tenant=t), c.get(f"/api/v1/runs/{run}", tenant=t)
+        if "signal" in wait:
+            c.post(f"/api/v1/runs/{run}/signals", {"name": "go", "payload": {"v": 1}}, tenant=t)
+        if "approval" in wait:
+            approval = asked.json["approval_id"]
+            c.get(f"/api/v1/approvals/{approval}", tenant=t), c.get(f"/api/v1/jobs/{approval}", tenant=t)
+            c.post(f"/api/v1/approvals/{approval}/reject", {"reason": "r"}, tenant=t), c.get(f"/api/v1/jobs/{approval}", tenant=t)
+        c.get(path, tenant=t)
+    assert c.work(t)["resumed_by"]["decision"] == "rejected"
+    c.get(f"/api/v1/runs/{run}/events?limit=200", tenant=t)
 
 
 def schedules(c):

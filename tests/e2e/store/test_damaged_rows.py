@@ -77,7 +77,8 @@ def everything(api, ids):
     entity = "/api/v1/entities/account/e"
     posts = [("/api/v1/workflows/flow/runs", {"input": {"k": 1}, "idempotency_key": "k1"}), ("/api/v1/workflows/map/runs", {"input": {"list": [1]}}),
              ("/api/v1/workflows/nap/runs", {}), ("/api/v1/jobs/claim", {"worker_id": "w", "queues": ["default", "q"], "max": 20}),
-             (f"{held}/heartbeat", {"lease_token": token}), (f"{held}/complete", {"lease_token": token, "output": 1}),
+             (f"{held}/heartbeat", {"lease_token": token}), (f"{held}/checkpoints", {"lease_token": token, "name": "a"}), (f"{held}/suspend", {"lease_token": token, "signal": "a"}),
+             (f"{held}/complete", {"lease_token": token, "output": 1}),
              (f"/api/v1/dead-letters/{ids['dead']}/retry", {}), (f"/api/v1/approvals/{ids['approval']}/approve", {}),
              (f"/api/v1/runs/{ids['active']}/signals", {"name": "go", "dedup_key": "d"}), (f"/api/v1/runs/{ids['active']}/signals", {"name": "go", "dedup_key": "e"}),
              (f"{entity}/signals", {"name": "add", "payload": 0, "dedup_key": "d0"}), (f"{entity}/signals", {"name": "add", "payload": 1, "dedup_key": "n"}),

@@ -32,7 +32,7 @@ endforeach()
 # what one turn of the writer does, and those that would take long. Not under a sanitizer, which would run nearly all of
 # our code there many times.
 set(FAULTY_STORE admin approval_decisions approval_timing approval_views approvals child_runs damaged_rows definitions
-  engine_steps entities entity_calls entity_history entity_updates entity_versions give_back jobs_shown lists
+  durable engine_steps entities entity_calls entity_history entity_updates entity_versions give_back jobs_shown lists
   not_found repairs run_control schedules signal_waits starts step_types step_values streams waits
   webhook_sending why workers)
 if(NOT PAWL_SANITIZE)
@@ -44,8 +44,8 @@ if(NOT PAWL_SANITIZE)
 endif()
 # And these with every allocation failing; under ASan too, which sees what is not released.
 set(FAULTY_MEMORY admin approval_decisions approval_timing approval_views approvals child_runs damaged_rows
-  definitions engine_steps entities entity_calls entity_updates entity_versions give_back jobs_shown lists not_found
-  repairs retention run_signals schedules signal_waits spans starts step_types step_values streams waits
+  definitions durable engine_steps entities entity_calls entity_updates entity_versions give_back jobs_shown lists
+  not_found repairs retention run_signals schedules signal_waits spans starts step_types step_values streams waits
   webhook_sending why)
 if(NOT PAWL_SANITIZE STREQUAL "thread")
   foreach(name ${FAULTY_MEMORY})
@@ -54,8 +54,8 @@ if(NOT PAWL_SANITIZE STREQUAL "thread")
   endforeach()
 endif()
 # And these with each allocation failing alone: what a change goes on without must not be missing from its result.
-set(FAULTY_ONCE approval_decisions approvals child_runs damaged_rows definitions entities entity_calls entity_updates
-  jobs_shown lists retention run_control run_signals signal_waits starts step_values streams)
+set(FAULTY_ONCE approval_decisions approvals child_runs damaged_rows definitions durable entities entity_calls
+  entity_updates jobs_shown lists retention run_control run_signals signal_waits starts step_values streams)
 if(NOT PAWL_SANITIZE)
   foreach(name ${FAULTY_ONCE})
     add_test(NAME engine/test_${name}.once COMMAND engine_test_${name})
