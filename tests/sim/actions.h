@@ -53,6 +53,7 @@ struct actor {
     X(ACTOR_WORKERS)   \
     X(ACTOR_CONTROL)   \
     X(ACTOR_ENTITIES)  \
+    X(ACTOR_FUNCTIONS) \
     X(ACTOR_MISTAKES)
 
 #define X(symbol) extern const struct actor symbol;

@@ -50,7 +50,8 @@
     X(ON_BUDGET)     /* operations run out of the memory that they may use */           \
     X(ON_WAITERS)    /* workers poll, and clients wait for their runs */                \
     X(ON_SCRIPTS)    /* short scripts that need exact times */                          \
-    X(ON_MISTAKES)   /* requests that must be refused */
+    X(ON_MISTAKES)   /* requests that must be refused */                                \
+    X(ON_FUNCTIONS)  /* durable functions: checkpoints and suspension */
 
 enum sim_feature {
 #define X(symbol) symbol,
