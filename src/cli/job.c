@@ -59,6 +59,20 @@ static const struct option OPTIONS_HEARTBEAT[] = {
     {.name = NULL},
 };
 static const struct option OPTIONS_RELEASE[] = {LEASE_TOKEN_OPTION, {.name = NULL}};
+static const struct option OPTIONS_CHECKPOINT[] = {
+    LEASE_TOKEN_OPTION,
+    {.name = "output", .value = "JSON|@FILE|-", .help = "The result (default: null)"},
+    {.name = NULL},
+};
+static const struct option OPTIONS_SUSPEND[] = {
+    LEASE_TOKEN_OPTION,
+    {.name = "until", .value = "TIME", .help = "Until this time, as 2026-01-31T12:00:00Z"},
+    {.name = "signal", .value = "NAME", .help = "Until the run gets this signal"},
+    {.name = "approval",
+     .value = "JSON|@FILE|-",
+     .help = "Until a person has decided this question, as {\"prompt\":\"Refund?\"}"},
+    {.name = NULL},
+};
 
 static const struct column CLAIM_COLUMNS[] = {
     {"JOB", "job_id"},
@@ -79,6 +93,8 @@ static enum cli_exit job_complete(struct session *s);
 static enum cli_exit job_fail(struct session *s);
 static enum cli_exit job_heartbeat(struct session *s);
 static enum cli_exit job_release(struct session *s);
+static enum cli_exit job_checkpoint(struct session *s);
+static enum cli_exit job_suspend(struct session *s);
 
 static const struct verb VERBS[] = {
     {.name = "claim",
@@ -106,6 +122,16 @@ static const struct verb VERBS[] = {
      .about = "Give a claimed job back, for other workers",
      .options = OPTIONS_RELEASE,
      .run = job_release},
+    {.name = "checkpoint",
+     .arguments = "ID NAME",
+     .about = "Store a finished part of a claimed job; the first result under a name stays",
+     .options = OPTIONS_CHECKPOINT,
+     .run = job_checkpoint},
+    {.name = "suspend",
+     .arguments = "ID",
+     .about = "Give a claimed job up until a time, a signal or a decision has come",
+     .options = OPTIONS_SUSPEND,
+     .run = job_suspend},
 };
 
 const struct command COMMAND_JOB = {"job", "Claim and complete single jobs, as a worker does",
@@ -206,5 +232,32 @@ static enum cli_exit job_release(struct session *s)
     session_add_text(s, "lease_token", "lease-token");
     json_close(&s->out, '}');
     session_path(s, JOBS, s->args[0], "/release");
+    return session_call(s, "POST", show_status);
+}
+
+static enum cli_exit job_checkpoint(struct session *s)
+{
+    json_open(&s->out, NULL, '{');
+    session_add_text(s, "lease_token", "lease-token");
+    json_add_text(&s->out, "name", str_of(s->args[1]));
+    enum cli_exit rc = session_add_json(s, "output", "output");
+    if (rc != CLI_DONE)
+        return rc;
+    json_close(&s->out, '}');
+    session_path(s, JOBS, s->args[0], "/checkpoints");
+    return session_call(s, "POST", show_status);
+}
+
+static enum cli_exit job_suspend(struct session *s)
+{
+    json_open(&s->out, NULL, '{');
+    session_add_text(s, "lease_token", "lease-token");
+    session_add_text(s, "until", "until");
+    session_add_text(s, "signal", "signal");
+    enum cli_exit rc = session_add_json(s, "approval", "approval");
+    if (rc != CLI_DONE)
+        return rc;
+    json_close(&s->out, '}');
+    session_path(s, JOBS, s->args[0], "/suspend");
     return session_call(s, "POST", show_status);
 }

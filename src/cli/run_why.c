@@ -6,16 +6,10 @@ static const struct column HOLDER_COLUMNS[] = {
     {"CREATED", "created_at"}, {"STARTED", "started_at"},
 };
 static const struct column WAIT_COLUMNS[] = {
-    {"STEP", "step"},
-    {"WAITS FOR", "kind"},
-    {"QUEUE", "queue"},
-    {"PLACE", "place"},
-    {"UNTIL", "due_at"},
-    {"SIGNAL", "signal"},
-    {"CHILD RUN", "child_run_id"},
-    {"WORKER", "worker_id"},
-    {"ATTEMPT", "attempt"},
-    {"LEASE ENDS", "lease_expires_at"},
+    {"STEP", "step"},        {"WAITS FOR", "kind"},       {"QUEUE", "queue"},
+    {"PLACE", "place"},      {"UNTIL", "due_at"},         {"SUSPENDED UNTIL", "until"},
+    {"SIGNAL", "signal"},    {"APPROVAL", "approval_id"}, {"CHILD RUN", "child_run_id"},
+    {"WORKER", "worker_id"}, {"ATTEMPT", "attempt"},      {"LEASE ENDS", "lease_expires_at"},
     {"JOB", "job_id"},
 };
 /* "key input.customer = x: 1 of 1 runs are active", and those runs. */

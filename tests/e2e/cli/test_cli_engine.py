@@ -342,6 +342,27 @@ def test_job_heartbeat_and_release(run, start, api, tenant):
     assert r.code == 1 and r.out == f"{again['job_id']} is cancelled\n", r
 
 
+def test_job_checkpoint_and_suspend(run, start, api, tenant):
+    rid = start()
+    job = run("job", "claim", "--json").json["jobs"][0]
+    lease = ("--lease-token", job["lease_token"])
+    for status in ("stored", "already_stored"):
+        assert run("job", "checkpoint", job["job_id"], "charge", *lease, "--output", '{"n":1}').out == f"{job['job_id']} {status}\n"
+    for status in ("suspended", "already_suspended"):
+        assert run("job", "suspend", job["job_id"], *lease, "--signal", "paid", "--until", "2999-01-01T00:00:00Z").out == f"{job['job_id']} {status}\n"
+    r = run("run", "why", rid)
+    assert "is suspended until the signal paid arrives, at the latest until 2999-01-01T00:00:00.000Z." in r.out and "SUSPENDED UNTIL" in r.out, r
+    assert run("run", "signal", rid, "paid").code == 0
+    job = run("job", "claim", "--json").json["jobs"][0]
+    assert job["checkpoints"] == {"charge": {"n": 1}} and job["resumed_by"]["kind"] == "signal"
+    asked = run("job", "suspend", job["job_id"], "--lease-token", job["lease_token"], "--approval", '{"prompt":"Refund?"}', "--json").json
+    shown = run("job", "show", job["job_id"]).out
+    assert "suspended" in shown and asked["approval_id"] in shown and "charge" in shown
+    assert run("approval", "approve", asked["approval_id"]).code == 0
+    assert run("job", "claim", "--json").json["jobs"][0]["resumed_by"]["decision"] == "approved"
+    assert run("job", "checkpoint", job["job_id"], "late", "--lease-token", job["lease_token"]).code == 1
+
+
 def test_job_complete_with_state_and_fail_for_good(run, start, show, api, tenant):
     api.workflow(tenant, "stubborn", [{**TASK, "retry": {"max_attempts": 9}}])
     first, second = start(), start(workflow="stubborn")
