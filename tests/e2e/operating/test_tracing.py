@@ -115,17 +115,17 @@ def test_every_attempt_is_a_span_and_a_lost_one_says_why():
         api.workflow(tenant, "w", [{"name": "work", "type": "task", "handler": "h", "retry": {"max_attempts": 3, "backoff_ms": 1}}])
         run = api.start(tenant, "w", headers=PARENT).json["run_id"]
         jobs = []
-        for verb, body in [("fail", {"error": {"code": "DOWN", "message": "no route"}}), ("release", {}), ("complete", {"output": {}})]:
+        for verb, body in [("fail", {"error": {"code": "DOWN", "message": "no route"}}), ("release", {}), ("suspend", {"until": "2020-01-01T00:00:00Z"}), ("complete", {"output": {}})]:
             job = wait_until(lambda: claim(api, tenant), "the job")[0]
             assert api.post(f"/api/v1/jobs/{job['job_id']}/{verb}", {"lease_token": job["lease_token"], **body}, tenant=tenant).status == 200
             jobs.append(job)
-        found = attempts(collector, run, 3)
+        found = attempts(collector, run, 4)
         top = run_span(collector, run)
-    assert [(s.attributes["pawl.job.outcome"], s.attributes["pawl.job.attempt"]) for s in found] == [("failed", 1), ("released", 2), ("succeeded", 2)]
-    assert [s.status for s in found] == [{"code": ERROR, "message": "no route"}, {}, {}]
+    assert [(s.attributes["pawl.job.outcome"], s.attributes["pawl.job.attempt"]) for s in found] == [("failed", 1), ("released", 2), ("suspended", 2), ("succeeded", 2)]
+    assert [s.status for s in found] == [{"code": ERROR, "message": "no route"}, {}, {}, {}]
     assert found[0].attributes["error.type"] == "DOWN"
     assert [f"00-{TRACE}-{s.id}-01" for s in found] == [j["traceparent"] for j in jobs]
-    assert {s.parent for s in found} == {top.id} and len({s.id for s in found}) == 3
+    assert {s.parent for s in found} == {top.id} and len({s.id for s in found}) == 4
 
 
 def test_a_failed_run_and_a_failed_request_are_errors():

@@ -217,6 +217,31 @@ static void an_escalation_lets_others_in_and_keeps_those_who_were(void **state)
     json_decref(a.json);
 }
 
+static void what_is_asked_is_read_with_its_defaults(void **state)
+{
+    (void)state;
+    json_t *bare = json_pack("{s:s}", "prompt", "p");
+    struct approval_ask ask = approval_ask_of(bare);
+    assert_string_equal(json_string_value(ask.prompt), "p");
+    assert_true(ask.content == NULL && ask.count == 1 && !ask.forbid_requester);
+    assert_true(ask.approvers.roles == NULL && ask.approvers.users == NULL);
+    assert_true(ask.expires_ms == -1 && ask.remind_ms == -1 && ask.escalate_ms == -1);
+    assert_int_equal(ask.on_expire, ON_EXPIRE_REJECT);
+    json_decref(bare);
+    json_t *full =
+        json_pack("{s:{s:i,s:b,s:[s]},s:i,s:s,s:i,s:{s:i,s:{s:[s]}}}", "approvers", "count", 2,
+                  "forbid_requester", 1, "users", "ann", "expires_s", 60, "on_expire", "fail",
+                  "remind_every_s", 20, "escalation", "after_s", 30, "approvers", "roles", "admin");
+    assert_non_null(full);
+    ask = approval_ask_of(full);
+    assert_true(ask.count == 2 && ask.forbid_requester && ask.expires_ms == 60000);
+    assert_true(ask.remind_ms == 20000 && ask.escalate_ms == 30000);
+    assert_int_equal(json_array_size(ask.approvers.users), 1);
+    assert_int_equal(json_array_size(ask.escalated.roles), 1);
+    assert_int_equal(ask.on_expire, ON_EXPIRE_FAIL);
+    json_decref(full);
+}
+
 /* --- when --- */
 
 static void the_next_time_is_the_earliest_of_those_that_are_set(void **state)
@@ -269,6 +294,7 @@ int main(void)
         cmocka_unit_test(a_list_of_roles_or_of_names_is_the_only_way_in),
         cmocka_unit_test(a_name_on_the_list_does_not_make_a_viewer_an_approver),
         cmocka_unit_test(an_escalation_lets_others_in_and_keeps_those_who_were),
+        cmocka_unit_test(what_is_asked_is_read_with_its_defaults),
         cmocka_unit_test(the_next_time_is_the_earliest_of_those_that_are_set),
         cmocka_unit_test(reminders_come_to_an_end),
         cmocka_unit_test(reminders_that_were_missed_are_counted_together),

@@ -2,6 +2,8 @@
  * JSON in this file is written with ' for " to keep it readable. */
 #include "domain/parsed_definition.h"
 
+#include "domain/workflow/definition_fields.h"
+
 /* --- faults of single members --- */
 
 static void faults_of_the_whole_are_found(void **state)
@@ -441,10 +443,50 @@ static void hostile_names_cannot_burst_the_list_of_faults(void **state)
     end(&t);
 }
 
+/* --- questions --- */
+
+static void faults_of_a_question_are_found(void **state)
+{
+    (void)state;
+    static const struct row ROWS[] = {
+        {"{'prompt':'p','content':{},'approvers':{'users':['a']},'expires_s':9,'remind_every_s':3,"
+         "'escalation':{'after_s':5,'approvers':{'roles':['admin']}}}",
+         NULL, NULL},
+        {"{}", "", "\"prompt\" is missing"},
+        {"{'prompt':1}", "/prompt", "must be text"},
+        {"{'prompt':'p','on_expire':'fail'}", "/on_expire", "unknown member \"on_expire\""},
+        {"{'prompt':'p','expires_s':0}", "/expires_s", "from 1"},
+        {"{'prompt':'p','approvers':{'count':2,'users':['a']}}", "/approvers", "larger than"},
+        {"{'prompt':'p','approvers':{'users':['a']},'expires_s':5,'escalation':{'after_s':5,"
+         "'approvers':{'roles':['admin']}}}",
+         "/escalation", "less than"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
+        struct buf out;
+        struct fault_list faults;
+        json_t *ask = json_of(ROWS[i].text);
+        buf_init(&out, 4 * KIB);
+        fault_list_init(&faults, &out);
+        definition_check_question(ask, &faults);
+        fault_list_release(&faults);
+        assert_int_equal(faults.count, ROWS[i].path != NULL);
+        if (ROWS[i].path != NULL) {
+            json_t *fault = json_loadb(out.ptr, out.len, 0, NULL);
+            assert_string_equal(json_string_value(json_object_get(fault, "path")), ROWS[i].path);
+            assert_non_null(
+                strstr(json_string_value(json_object_get(fault, "message")), ROWS[i].words));
+            json_decref(fault);
+        }
+        buf_release(&out);
+        json_decref(ask);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(faults_of_the_whole_are_found),
+        cmocka_unit_test(faults_of_a_question_are_found),
         cmocka_unit_test(faults_of_any_step_are_found),
         cmocka_unit_test(faults_of_each_type_are_found),
         cmocka_unit_test(a_member_of_another_type_is_refused_with_the_type_it_belongs_to),
