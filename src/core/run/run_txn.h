@@ -6,7 +6,9 @@
  *
  *   run_values     what expressions see        run_view   what readers see
  *   run_new        makes runs                  job_txn    makes and changes jobs
+ *   suspension     jobs without a worker       stale_result  workers without a lease
  *   approval_txn, signal_wait                  asking people, waiting for signals
+ *   job_suspend    gives a job up
  *   step_ops       the types of steps          step_begin begins steps
  *   run_advance    the loop                    run_control, run_retry   what callers want
  *
@@ -17,7 +19,7 @@
  *   queued      no step has begun, no job exists; no slot. In the queue, unless it has a start_at
  *   pending     holds its slots, like every status up to paused; no finished_at
  *   running     started_at is set
- *   waiting     as running; every open step only waits
+ *   waiting     as running; every open step only waits, or its open jobs are suspended
  *   paused      as running
  *   succeeded   every step is settled, finished_at is set, no slot, no open job
  *   failed, denied, timed_out, cancelled
