@@ -13,7 +13,13 @@
             "\"queue\":\"" QUEUE "\",\"retry\":{\"max_attempts\":1000}" more "}]}" \
     }
 
-enum { RUNS_MAX = 12, FINISH_LEASE_MS = 60000, SLEEP_MS_MAX = 90 * 1000 };
+enum {
+    RUNS_MAX = 12,
+    FINISH_LEASE_MS = 60000,
+    LEASE_MS = 20000,
+    SHORT_LEASE_MS = 500,
+    SLEEP_MS_MAX = 90 * 1000,
+};
 
 static const struct {
     const char *id, *body;
@@ -320,6 +326,41 @@ static void claim(struct sim *w)
                shortly ? lot_between(&w->lot, 100, 3000) : lot_between(&w->lot, 10000, 60000));
 }
 
+/* The next function, at once; NULL: there is none. */
+static struct function_lease *claim_now(struct sim *w, struct place *p, int lease_ms)
+{
+    char body[120];
+    (void)snprintf(body, sizeof(body),
+                   "{\"worker_id\":\"now\",\"queues\":[\"" QUEUE "\"],\"lease_ms\":%d}", lease_ms);
+    struct call *c = sim_ask(w, p, FUNCTIONS_TENANT, "POST", "/api/v1/jobs/claim", body);
+    const json_t *job = c != NULL ? json_array_get(json_object_get(c->json, "jobs"), 0) : NULL;
+    struct function_lease *l = job != NULL ? function_claimed(w, c, job) : NULL;
+    call_free(c);
+    return l;
+}
+
+/* A worker does a part or two, sleeps past its lease, and goes on when another has the job. */
+static void outlive_lease(struct sim *w)
+{
+    struct place *p = sim_any_place(w);
+    struct function_lease *l = claim_now(w, p, SHORT_LEASE_MS);
+    if (l == NULL) {
+        start(w);
+        return;
+    }
+    for (int parts = lot_below(&w->lot, 3); parts > 0 && !l->busy && l->ended == 0; parts--) {
+        go_on(w, l);
+        place_settle(w, p);
+        sim_calls_turn(w);
+    }
+    sim_pass_ms(w, SHORT_LEASE_MS + 100);
+    struct function_lease *second = claim_now(w, p, LEASE_MS);
+    if (second != NULL && lot_percent(&w->lot, 50))
+        go_on(w, second);
+    if (!l->busy)
+        go_on(w, l);
+}
+
 /* One by lot; `newest`: that may still be valid. */
 static struct function_lease *any_lease(struct sim *w, bool newest)
 {
@@ -497,6 +538,7 @@ static const struct action ACTIONS[] = {
     {"a worker claims functions", 10, NEEDS(ON_FUNCTIONS), claim},
     {"a function goes on", 20, NEEDS(ON_FUNCTIONS), work},
     {"a function goes on late", 5, NEEDS(ON_FUNCTIONS) | NEEDS(ON_WORKERS), work_late},
+    {"a function outlives its lease", 10, NEEDS(ON_FUNCTIONS) | NEEDS(ON_WORKERS), outlive_lease},
     {"a function is signalled", 4, NEEDS(ON_FUNCTIONS), signal_function},
     {"a function's question is decided", 4, NEEDS(ON_FUNCTIONS), decide},
     {"functions are cancelled", 1, NEEDS(ON_FUNCTIONS) | NEEDS(ON_CONTROL), cancel},
