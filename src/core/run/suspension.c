@@ -120,7 +120,7 @@ enum err suspension_decided(struct run_txn *m, const struct job *question, const
 enum err suspension_cancelled(struct run_txn *m, const struct job *job)
 {
     struct suspension s;
-    struct job question;
+    struct job question = {.state = JOB_STATE_COUNT};
     bool found = false;
     enum err e = suspension_find(m->read_tx, job, &s);
     if (e == ERR_OK && s.question > 0)
