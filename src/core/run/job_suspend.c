@@ -47,7 +47,7 @@ static enum err is_same_question(struct run_txn *m, const struct suspension *s,
 
 static bool same_text(struct str a, struct str b)
 {
-    return (a.ptr == NULL) == (b.ptr == NULL) && str_eq(a, b);
+    return a.ptr == NULL || b.ptr == NULL ? a.ptr == b.ptr : str_eq(a, b);
 }
 
 enum err job_suspend_is_same(struct run_txn *m, const struct suspend_input *in,
