@@ -339,15 +339,23 @@ static struct function_lease *claim_now(struct sim *w, struct place *p, int leas
     return l;
 }
 
+/* The same; one begins where there is none. */
+static struct function_lease *claim_or_start(struct sim *w, struct place *p)
+{
+    struct function_lease *l = claim_now(w, p, SHORT_LEASE_MS);
+    if (l != NULL || functions_state(w)->runs++ >= RUNS_MAX)
+        return l;
+    call_free(sim_ask(w, p, FUNCTIONS_TENANT, "POST", "/api/v1/workflows/f0/runs", "{}"));
+    return claim_now(w, p, SHORT_LEASE_MS);
+}
+
 /* A worker does a part or two, sleeps past its lease, and goes on when another has the job. */
 static void outlive_lease(struct sim *w)
 {
     struct place *p = sim_any_place(w);
-    struct function_lease *l = claim_now(w, p, SHORT_LEASE_MS);
-    if (l == NULL) {
-        start(w);
+    struct function_lease *l = claim_or_start(w, p);
+    if (l == NULL)
         return;
-    }
     for (int parts = lot_below(&w->lot, 3); parts > 0 && !l->busy && l->ended == 0; parts--) {
         go_on(w, l);
         place_settle(w, p);
