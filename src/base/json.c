@@ -4,7 +4,9 @@
 #include "base/limits.h"
 
 #include <math.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,13 +14,39 @@
 
 /* jansson calls many a failed allocation an invalid token, which would blame the caller. Worse, it
  * does not check whether its buffer for a token could grow: the token then lacks bytes, or the
- * process aborts. So its allocations are watched. While it reads, one that fails gets the reserve
- * instead, and what was read is thrown away. Set up before main(), because jansson must know before
- * its first use. */
+ * process aborts. So its allocations are watched. While it reads, those that fail get their memory
+ * from the reserve instead, and what was read is thrown away. Set up before main(), because jansson
+ * must know before its first use. */
 static _Thread_local bool memory_ran_out;
 static _Thread_local bool reading;
-static char reserve[2 * JSON_WRITTEN_MAX]; /* takes no memory until it is used */
-static atomic_flag reserve_taken = ATOMIC_FLAG_INIT;
+static _Alignas(max_align_t) char reserve[2 * JSON_WRITTEN_MAX]; /* no memory until it is used */
+static atomic_flag reserve_taken = ATOMIC_FLAG_INIT; /* by the one thread that has blocks of it */
+static _Thread_local size_t reserve_used;
+static _Thread_local size_t reserve_blocks;
+
+/* Another thread has it until it has read its text, without waiting for anybody. */
+static void take_reserve(void)
+{
+    while (atomic_flag_test_and_set(&reserve_taken))
+        (void)sched_yield();
+    reserve_used = 0;
+}
+
+static void *from_reserve(size_t size)
+{
+    size_t rounded = (size + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
+    if (reserve_blocks == 0)
+        take_reserve();
+    if (rounded > sizeof(reserve) - reserve_used) {
+        if (reserve_blocks == 0)
+            atomic_flag_clear(&reserve_taken);
+        return NULL;
+    }
+    void *memory = reserve + reserve_used;
+    reserve_used += rounded;
+    reserve_blocks++;
+    return memory;
+}
 
 static void *watched_malloc(size_t size)
 {
@@ -26,17 +54,22 @@ static void *watched_malloc(size_t size)
     if (memory != NULL)
         return memory;
     memory_ran_out = true;
-    bool from_reserve =
-        reading && size <= sizeof(reserve) && !atomic_flag_test_and_set(&reserve_taken);
-    return from_reserve ? reserve : NULL;
+    return reading ? from_reserve(size) : NULL;
+}
+
+static bool is_in_reserve(const char *memory)
+{
+    return memory >= reserve && memory < reserve + sizeof(reserve);
 }
 
 static void watched_free(void *memory)
 {
-    if (memory == reserve)
-        atomic_flag_clear(&reserve_taken);
-    else
+    if (!is_in_reserve(memory)) {
         free(memory);
+        return;
+    }
+    if (--reserve_blocks == 0)
+        atomic_flag_clear(&reserve_taken);
 }
 
 __attribute__((constructor)) static void watch_allocations(void)

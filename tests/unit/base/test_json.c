@@ -3,6 +3,8 @@
 
 #include "fault_support/memory.h"
 
+#include <pthread.h>
+
 static const char SAMPLE[] =
     "{\"name\":\"caf\xC3\xA9 \\u00e9\\ud83d\\ude00\\n\",\"list\":[1,-2.5e3,true,"
     "false,null,[],{}],\"deep\":{\"a\":{\"b\":[[\"\\\"\"]]}}}";
@@ -521,6 +523,49 @@ static void what_was_kept_is_never_called_damaged_or_different_for_want_of_memor
 
 /* --- memory --- */
 
+/* Its token has to grow several times. */
+static const char LONG_TEXT[] =
+    "{\"a\":"
+    "\"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"
+    "890123456789012345678901234567890123456789\",\"b\":[1,2,{\"c\":null}]}";
+
+/* Returns how often the outcome was wrong. */
+static void *read_without_memory(void *ctx)
+{
+    bool once = ctx != NULL;
+    intptr_t wrong = 0;
+    for (int round = 0; round < 200; round++) {
+        bool met = true;
+        for (int64_t nth = 1; met; nth++) {
+            json_t *value = NULL;
+            if (once)
+                memory_arm_once(nth);
+            else
+                memory_arm(nth);
+            enum err e = json_load(str_of(LONG_TEXT), &value);
+            met = memory_disarm();
+            wrong += e != (met ? ERR_NO_MEMORY : ERR_OK);
+            json_decref(e == ERR_OK ? value : NULL);
+        }
+    }
+    return (void *)wrong; /* NOLINT(performance-no-int-to-ptr): a thread returns a pointer */
+}
+
+static void several_threads_may_run_out_of_memory_at_once(void **state)
+{
+    static char once;
+    (void)state;
+    pthread_t threads[4];
+    for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, read_without_memory, i % 2 == 0 ? &once : NULL), 0);
+    for (size_t i = 0; i < ARRAY_LEN(threads); i++) {
+        void *wrong = &once;
+        assert_int_equal(pthread_join(threads[i], &wrong), 0);
+        assert_null(wrong);
+    }
+}
+
 static json_malloc_t allocate_really;
 static json_free_t free_really;
 static long allocations_left;
@@ -596,6 +641,7 @@ int main(void)
         cmocka_unit_test(the_reason_names_line_and_column),
         cmocka_unit_test(mangled_documents_are_read_or_refused_cleanly),
         cmocka_unit_test(running_out_of_memory_is_never_the_callers_fault),
+        cmocka_unit_test(several_threads_may_run_out_of_memory_at_once),
         cmocka_unit_test(texts_of_one_value_are_the_same),
         cmocka_unit_test(what_was_kept_is_never_called_damaged_or_different_for_want_of_memory),
     };
