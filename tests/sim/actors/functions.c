@@ -102,6 +102,12 @@ static void resume_run(struct sim *w)
 
 /* --- signals and decisions --- */
 
+static void signalled(struct sim *w, struct call *c)
+{
+    if (c->status == 200)
+        functions_state(w)->marks[c->spec.number].acknowledged = c->answered;
+}
+
 static void send_signal(struct sim *w, const struct function *f)
 {
     char target[80], body[80];
@@ -114,6 +120,8 @@ static void send_signal(struct sim *w, const struct function *f)
                    (long long)mark, (long long)mark);
     struct call_spec spec = post(&w->places[f->place], target, body);
     spec.retries = spec.doubles = true;
+    spec.done = signalled;
+    spec.number = mark;
     (void)sim_send(w, &spec);
 }
 
@@ -258,6 +266,7 @@ static void send_suspend(struct sim *w, struct function_lease *l, int step)
         (void)snprintf(members, sizeof(members), ",\"name\":\"s%d\",\"until\":\"%s\"", step, at);
         break;
     case STEP_HEARS:
+        l->f->heard |= 1u << step;
         (void)snprintf(members, sizeof(members), ",\"name\":\"s%d\",\"signal\":\"go\"", step);
         break;
     default:
@@ -326,6 +335,35 @@ static void claim(struct sim *w)
                shortly ? lot_between(&w->lot, 100, 3000) : lot_between(&w->lot, 10000, 60000));
 }
 
+/* One by lot; `newest`: that may still be valid. */
+static struct function_lease *any_lease(struct sim *w, bool newest)
+{
+    struct function_lease *found = NULL;
+    int count = 0;
+    for (struct function *f = functions_state(w)->first; f != NULL; f = f->next) {
+        for (struct function_lease *l = f->newest; l != NULL; l = l->next) {
+            bool fits = !l->busy && (!newest || (l == f->newest && l->ended == 0));
+            if (fits && lot_below(&w->lot, ++count) == 0)
+                found = l;
+        }
+    }
+    return found;
+}
+
+/* A function that uses a name for two things: the first result stays. */
+static void store_again(struct sim *w)
+{
+    struct function_lease *l = any_lease(w, true);
+    char members[80];
+    if (l == NULL || l->values[0] == NOTHING)
+        return;
+    int64_t mark = functions_mark(w, l->f, 0, "");
+    (void)snprintf(members, sizeof(members), ",\"name\":\"s0\",\"output\":{\"m\":%lld}",
+                   (long long)mark);
+    if (mark != NOTHING)
+        send(w, l, "checkpoints", members, stored, mark * NUMBER_STEPS);
+}
+
 /* The next function, at once; NULL: there is none. */
 static struct function_lease *claim_now(struct sim *w, struct place *p, int lease_ms)
 {
@@ -367,21 +405,6 @@ static void outlive_lease(struct sim *w)
         go_on(w, second);
     if (!l->busy)
         go_on(w, l);
-}
-
-/* One by lot; `newest`: that may still be valid. */
-static struct function_lease *any_lease(struct sim *w, bool newest)
-{
-    struct function_lease *found = NULL;
-    int count = 0;
-    for (struct function *f = functions_state(w)->first; f != NULL; f = f->next) {
-        for (struct function_lease *l = f->newest; l != NULL; l = l->next) {
-            bool fits = !l->busy && (!newest || (l == f->newest && l->ended == 0));
-            if (fits && lot_below(&w->lot, ++count) == 0)
-                found = l;
-        }
-    }
-    return found;
 }
 
 static void work(struct sim *w)
@@ -546,6 +569,7 @@ static const struct action ACTIONS[] = {
     {"a worker claims functions", 10, NEEDS(ON_FUNCTIONS), claim},
     {"a function goes on", 20, NEEDS(ON_FUNCTIONS), work},
     {"a function goes on late", 5, NEEDS(ON_FUNCTIONS) | NEEDS(ON_WORKERS), work_late},
+    {"a function stores a name twice", 5, NEEDS(ON_FUNCTIONS), store_again},
     {"a function outlives its lease", 10, NEEDS(ON_FUNCTIONS) | NEEDS(ON_WORKERS), outlive_lease},
     {"a function is signalled", 4, NEEDS(ON_FUNCTIONS), signal_function},
     {"a function's question is decided", 4, NEEDS(ON_FUNCTIONS), decide},

@@ -37,6 +37,8 @@ struct function {
     char id[RUN_ID_LEN + 1];
     char run[RUN_ID_LEN + 1];
     int place;
+    bool alone;                       /* the only function of its run */
+    unsigned heard;                   /* steps that a worker has suspended for a signal, as bits */
     int64_t values[FUNCTION_STEPS];   /* that were shown or acknowledged; NOTHING: none was */
     int64_t known_at[FUNCTION_STEPS]; /* by sim.clock */
     int64_t brought[FUNCTION_STEPS];  /* what was shown to end the wait of that step */
@@ -53,6 +55,7 @@ struct mark {
     const struct function *f; /* whose step has it, or, of a signal, who has got it */
     int step;
     char run[RUN_ID_LEN + 1]; /* of a signal; "": it is none */
+    int64_t acknowledged;     /* by sim.clock, of a signal; 0: not */
 };
 
 /* A question that somebody asked or decided. */
