@@ -82,7 +82,8 @@ static void tell_disconnected(struct request *r)
         disconnected(r->pub.user);
 }
 
-/* The handler may still have the request: it is told, and answers it all the same. */
+/* If the handler still has the request, it is told that the client is gone. It answers anyway, and
+ * nobody reads that. */
 static void lose_request(struct request *r)
 {
     drop_ahead(r);
