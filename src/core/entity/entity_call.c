@@ -250,9 +250,8 @@ static enum err heartbeat(struct op *op, struct tx *tx, const struct heartbeat_i
     if (!lease_is_current(tx, job, in->lease_token) || job->state != JOB_RUNNING) {
         struct entity_txn m;
         enum err e = load(op, tx, job, &m);
-        return e == ERR_OK
-                   ? refuse_stale(op, &m, &renewed, in->lease_token, "The lease has expired")
-                   : e;
+        return e == ERR_OK ? refuse_stale(op, &m, &renewed, in->lease_token, "The lease has ended")
+                           : e;
     }
     renewed.due_at = tx->now_ms + job->lease_ms;
     if (in->note.ptr != NULL)
@@ -340,7 +339,7 @@ static enum err release(struct op *op, struct tx *tx, const struct heartbeat_inp
     bool current = lease_is_current(tx, job, in->lease_token);
     bool again = current && job->state == JOB_PENDING;
     if (!current || (job->state != JOB_RUNNING && !again))
-        return refuse_stale(op, &m, job, in->lease_token, "The lease has expired");
+        return refuse_stale(op, &m, job, in->lease_token, "The lease has ended");
     op->answer.changed_nothing = again;
     if (!again)
         e = job_row_change(tx, job, JOB_ON_RELEASE);
@@ -517,7 +516,7 @@ static enum err finish(struct op *op, struct tx *tx, const struct finish_job_inp
         return problem_set(&op->problem, ERR_LEASE_LOST, "The job has already ended (status: %s)",
                            job_state_name(job->state));
     if (job->state != JOB_RUNNING)
-        return refuse_stale(op, &m, job, in->lease_token, "The lease has expired");
+        return refuse_stale(op, &m, job, in->lease_token, "The lease has ended");
     if (in->failed) {
         e = take_failure(&m, in, job);
     } else {

@@ -165,7 +165,7 @@ enum err run_suspend(struct op *op, struct tx *tx, const struct suspend_input *i
     if (e != ERR_OK)
         return e;
     if (!lease_is_current(tx, job, in->lease_token))
-        return job_refuse_stale(op, &m, job, in->lease_token, "The lease has expired");
+        return job_refuse_stale(op, &m, job, in->lease_token, "The lease has ended");
     e = suspensions_find(tx->db, job->owner, job->ordinal, &tx->arena, &known, &s);
     if (e == ERR_OK && known && job->state != JOB_RUNNING)
         e = answer_again(op, &m, in, job, &s, &again);
@@ -174,7 +174,7 @@ enum err run_suspend(struct op *op, struct tx *tx, const struct suspend_input *i
     if (again)
         return ERR_OK;
     if (job->state != JOB_RUNNING)
-        return job_refuse_stale(op, &m, job, in->lease_token, "The lease was given up");
+        return job_refuse_stale(op, &m, job, in->lease_token, "The lease has ended");
     if (known && s.num >= SUSPENSIONS_MAX)
         return refuse_limit(op, "suspensions", s.num, SUSPENSIONS_MAX);
     e = job_suspend(&m, job, in, known ? s.num + 1 : 1, &s);

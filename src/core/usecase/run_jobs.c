@@ -147,7 +147,7 @@ static enum err finish(struct op *op, struct tx *tx, const struct finish_job_inp
         return ERR_OK;
     }
     if (job->state != JOB_RUNNING)
-        return job_refuse_stale(op, &m, job, in->lease_token, "The lease has expired");
+        return job_refuse_stale(op, &m, job, in->lease_token, "The lease has ended");
     if (in->state.ptr != NULL)
         m.run.state = in->state;
     if (in->failed) {
@@ -183,7 +183,7 @@ static enum err heartbeat(struct op *op, struct tx *tx, const struct heartbeat_i
     bool current = lease_is_current(tx, job, in->lease_token);
     bool cancelled = current && job->state == JOB_CANCELLED;
     if (!current || (job->state != JOB_RUNNING && !cancelled))
-        return job_refuse_stale(op, &m, job, in->lease_token, "The lease has expired");
+        return job_refuse_stale(op, &m, job, in->lease_token, "The lease has ended");
     struct job renewed = *job;
     if (!cancelled) {
         renewed.due_at = lease_end(&m, job, job->started_at);
@@ -211,7 +211,7 @@ static enum err release(struct op *op, struct tx *tx, const struct heartbeat_inp
     if (e != ERR_OK)
         return e;
     if (!lease_is_current(tx, job, in->lease_token))
-        return job_refuse_stale(op, &m, job, in->lease_token, "The lease has expired");
+        return job_refuse_stale(op, &m, job, in->lease_token, "The lease has ended");
     struct json_out o = json_out_to(&op->answer.body);
     if (job->state == JOB_PENDING) { /* again */
         op->answer.changed_nothing = true;
@@ -219,7 +219,7 @@ static enum err release(struct op *op, struct tx *tx, const struct heartbeat_inp
         return ERR_OK;
     }
     if (job->state != JOB_RUNNING)
-        return job_refuse_stale(op, &m, job, in->lease_token, "The lease has expired");
+        return job_refuse_stale(op, &m, job, in->lease_token, "The lease has ended");
     e = job_change(&m, job, JOB_ON_RELEASE);
     if (e == ERR_OK && m.run.status == RUN_PAUSED)
         e = job_change(&m, job, JOB_ON_HOLD);
