@@ -142,6 +142,16 @@ static inline bool send_for_ever(int fd, const char *head, const char *piece)
     return false;
 }
 
+static inline bool answer_without_end(int fd, const char *header)
+{
+    char head[128];
+    char piece[4097];
+    (void)snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\n%s\r\n\r\n", header);
+    memset(piece, 'x', sizeof(piece) - 1);
+    piece[sizeof(piece) - 1] = '\0';
+    return send_for_ever(fd, head, piece);
+}
+
 static inline bool hang(int fd)
 {
     char ignored[64];
@@ -153,7 +163,6 @@ static inline bool hang(int fd)
 /* False: the connection is over. */
 static inline bool serve(struct receiver *r, int fd, const char *path, const char *request)
 {
-    static char piece[4097];
     if (strcmp(path, "/ok") == 0)
         return answer(fd, "200 OK", "Content-Type: text/plain\r\nX-Twice: a\r\nX-Twice: b\r\n",
                       "fine");
@@ -186,14 +195,10 @@ static inline bool serve(struct receiver *r, int fd, const char *path, const cha
         return answer_sized(fd, CALL_RESPONSE_MAX);
     if (strcmp(path, "/past") == 0)
         return answer_sized(fd, CALL_RESPONSE_MAX + 1);
-    if (strcmp(path, "/endless") == 0 || strcmp(path, "/gigabyte") == 0) {
-        memset(piece, 'x', sizeof(piece) - 1);
-        return send_for_ever(fd,
-                             path[1] == 'e'
-                                 ? "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
-                                 : "HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n",
-                             piece);
-    }
+    if (strcmp(path, "/endless") == 0)
+        return answer_without_end(fd, "Connection: close");
+    if (strcmp(path, "/gigabyte") == 0)
+        return answer_without_end(fd, "Content-Length: 1073741824");
     if (strcmp(path, "/headers") == 0)
         return send_for_ever(fd, "HTTP/1.1 200 OK\r\n", "X-More: of this and that\r\n");
     if (strcmp(path, "/interims") == 0)
