@@ -170,6 +170,14 @@ bool place_start(struct sim *w, struct place *p)
     return p->up;
 }
 
+/* What it still answers may take a while, in which nobody looks at the other servers' answers. */
+static void stop(struct sim *w, struct place *p)
+{
+    int64_t from = fibers_now_ns();
+    sim_server_stop(&p->server);
+    w->leap_ms += (fibers_now_ns() - from) / 1000000;
+}
+
 static void lose_calls(struct sim *w, struct place *p)
 {
     p->up = false;
@@ -184,7 +192,7 @@ void place_end(struct sim *w, struct place *p, enum place_end how)
     sim_tell(w, "server %d %s", p->number, WORDS[how]);
     sim_cover(w, "crash", WORDS[how]);
     if (how == END_STOP) {
-        sim_server_stop(&p->server);
+        stop(w, p);
     } else {
         if (how == END_CUT)
             crash_disk_cut(p->disk, CRASH_CUT_ANY, chaos_draw, w);
