@@ -196,9 +196,10 @@ static enum err make_messages(struct making *mk, struct read_tx *tx, int64_t mos
 static struct relay_lane *lane_of(struct relay_window *w, int64_t run)
 {
     size_t at = (size_t)((uint64_t)run * 0x9E3779B97F4A7C15u >> 20) % RELAY_LANES;
-    while (w->lanes[at].run != 0 && w->lanes[at].run != run)
+    while (w->lanes[at].round == w->round && w->lanes[at].run != run)
         at = (at + 1) % RELAY_LANES;
-    w->lanes[at].run = run;
+    if (w->lanes[at].round != w->round)
+        w->lanes[at] = (struct relay_lane){.round = w->round, .run = run};
     return &w->lanes[at];
 }
 
@@ -226,7 +227,7 @@ static void splice(struct relay_window *w, struct making *mk, struct relay_messa
 
 static void fill_lanes(struct relay_window *w)
 {
-    memset(w->lanes, 0, sizeof(w->lanes));
+    w->round++;
     for (const struct relay_message *m = w->first; m != NULL; m = m->next) {
         if (!m->done)
             note_in_lane(w, m);
@@ -279,7 +280,8 @@ static enum err read_rows(struct relay_window *w, struct read_tx *tx, struct row
 {
     bool more = true;
     while (more && !is_full(w)) {
-        *list = (struct row_list){.limit = ROWS_PER_READ};
+        list->limit = ROWS_PER_READ;
+        list->count = 0;
         enum err e = feed_sources(tx->db, w->through, ROWS_PER_READ, copy_row, list);
         if (e != ERR_OK)
             return e;
@@ -295,7 +297,7 @@ static enum err read_rows(struct relay_window *w, struct read_tx *tx, struct row
 
 enum err relay_window_fill(struct relay_window *w, struct read_tx *tx)
 {
-    struct row_list *list = calloc(1, sizeof(*list));
+    struct row_list *list = malloc(sizeof(*list));
     if (list == NULL)
         return ERR_NO_MEMORY;
     fill_lanes(w);
@@ -431,7 +433,7 @@ enum err relay_window_fill_parked(struct relay_window *w, struct read_tx *tx)
 size_t relay_window_batch(struct relay_window *w, struct relay_message **ret, size_t max)
 {
     size_t count = 0;
-    memset(w->lanes, 0, sizeof(w->lanes));
+    w->round++;
     for (struct relay_message *m = w->first; m != NULL && count < max; m = m->next) {
         if (m->done)
             continue;

@@ -14,7 +14,8 @@ enum { RELAY_LANES = 2 * (RELAY_WINDOW_MESSAGES + RELAY_WINDOW_STUBS) };
 
 /* What the window holds of one run or entity. */
 struct relay_lane {
-    int64_t run; /* 0: the place is free */
+    uint64_t round; /* in which it was put; free in every other */
+    int64_t run;
     int64_t messages;
     bool has_stub;
 };
@@ -28,7 +29,8 @@ struct relay_window {
     int64_t through; /* every row up to here is in the window or done */
     int64_t missing; /* events that were removed before they were read */
     struct event_json json;
-    struct relay_lane lanes[RELAY_LANES]; /* a hash table; each function that needs it fills it */
+    uint64_t round; /* each function that needs the lanes begins one and fills them */
+    struct relay_lane lanes[RELAY_LANES]; /* a hash table */
 };
 
 /* Begins after the row `after`. The names of the queues are borrowed. */
