@@ -1,0 +1,188 @@
+"""The asyncio shell: performs the same effects with asyncio's streams."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from ._core import Emit, Invoke, Open, Pause, Read, Send, Steps
+from ._http1 import ProtocolError, ResponseParser, encode_request
+from ._sync import CHUNK, CONNECT_S, IDLE_MAX, Transport
+from ._wire import Request, Response
+from .errors import NoAnswer
+
+Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class AsyncTransport:
+    """Keep-alive connections to one server, for one event loop."""
+
+    def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
+        self.at = Transport(url, tls)  # only its address
+        self._idle: list[Pair] = []
+
+    async def exchange(self, request: Request) -> Response:
+        """One request and its response."""
+        stream = await self.open(request)
+        try:
+            body = bytearray()
+            while not stream.parser.done:
+                body += await stream.read(request.timeout)
+            body += stream.parser.take()
+            response = Response(stream.parser.status, stream.parser.headers, bytes(body))
+        except BaseException:
+            stream.close()
+            raise
+        stream.finish()
+        return response
+
+    async def open(self, request: Request) -> AsyncStream:
+        """Send a request and read the head of its response."""
+        content = request.content()
+        headers = {"Host": self.at.netloc, **request.headers}
+        data = encode_request(request.method, request.target, headers, content)
+        stream = AsyncStream(self, self._idle_connection() or await self._connect())
+        try:
+            stream.writer.write(data)
+            await stream.writer.drain()
+            while not stream.parser.head_done:
+                await stream.receive(request.timeout)
+        except OSError as lost:
+            stream.close()
+            raise NoAnswer(f"No answer from {self.at.url}: {lost}") from lost
+        except BaseException:
+            stream.close()
+            raise
+        return stream
+
+    def close(self) -> None:
+        idle, self._idle = self._idle, []
+        for _, writer in idle:
+            writer.close()
+
+    def give_back(self, pair: Pair) -> None:
+        if len(self._idle) < IDLE_MAX:
+            self._idle.append(pair)
+        else:
+            pair[1].close()
+
+    def _idle_connection(self) -> Pair | None:
+        while self._idle:
+            reader, writer = self._idle.pop()
+            if not reader.at_eof() and not writer.is_closing():
+                return reader, writer
+            writer.close()
+        return None
+
+    async def _connect(self) -> Pair:
+        try:
+            opening = asyncio.open_connection(self.at.host, self.at.port, ssl=self.at.tls, limit=CHUNK)
+            return await asyncio.wait_for(opening, CONNECT_S)
+        except OSError as failed:  # TimeoutError is one of them
+            raise NoAnswer(f"No pawl server at {self.at.url}: {failed}") from failed
+
+
+class AsyncStream:
+    """One response that is being read."""
+
+    def __init__(self, transport: AsyncTransport, pair: Pair) -> None:
+        self.transport = transport
+        self.reader, self.writer = pair
+        self.parser = ResponseParser()
+
+    async def receive(self, timeout: float) -> None:
+        """Feed the parser with what arrives next."""
+        try:
+            data = await asyncio.wait_for(self.reader.read(CHUNK), timeout)
+            if data:
+                self.parser.feed(data)
+            else:
+                self.parser.end()
+        except (OSError, ProtocolError) as lost:
+            raise NoAnswer(f"No answer from {self.transport.at.url}: {lost}") from lost
+
+    async def read(self, timeout: float) -> bytes:
+        """More of the body; b"" at its end."""
+        while True:
+            data = self.parser.take()
+            if data or self.parser.done:
+                return data
+            await self.receive(timeout)
+
+    def finish(self) -> None:
+        """The response is complete: keep the connection if it may be used again."""
+        if self.parser.done and self.parser.keep_alive:
+            self.transport.give_back((self.reader, self.writer))
+        else:
+            self.writer.close()
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+class AsyncShell:
+    """Runs steps in the current task."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self.transport = transport
+        self.performers: dict[type, Callable[[Any], Awaitable[Any]]] = {
+            Send: lambda e: self.transport.exchange(e.request),
+            Pause: lambda e: asyncio.sleep(e.seconds),
+            Open: self._open,
+            Read: lambda e: e.handle.read(e.timeout),
+            Invoke: self._invoke,
+        }
+
+    async def run(self, steps: Steps[Any]) -> Any:
+        """The result of the steps."""
+        value, error = None, None
+        try:
+            while True:
+                try:
+                    effect = steps.send(value) if error is None else steps.throw(error)
+                except StopIteration as end:
+                    return end.value
+                value, error = await self._perform(effect)
+        finally:
+            steps.close()
+
+    async def iterate(self, steps: Steps[Any]) -> AsyncIterator[Any]:
+        """What the steps emit, one by one."""
+        value, error = None, None
+        try:
+            while True:
+                try:
+                    effect = steps.send(value) if error is None else steps.throw(error)
+                except StopIteration:
+                    return
+                value, error = None, None
+                if isinstance(effect, Emit):
+                    yield effect.value
+                else:
+                    value, error = await self._perform(effect)
+        finally:
+            steps.close()
+
+    async def _perform(self, effect: Any) -> tuple[Any, BaseException | None]:
+        try:
+            return await self.performers[type(effect)](effect), None
+        except BaseException as failed:
+            return None, failed
+
+    async def _open(self, effect: Open) -> tuple[AsyncStream, Response]:
+        stream = await self.transport.open(effect.request)
+        parser = stream.parser
+        body = b""
+        if parser.status != 200:
+            while not parser.done:
+                body += await stream.read(effect.request.timeout)
+            body += parser.take()
+            stream.finish()
+        return stream, Response(parser.status, parser.headers, body)
+
+    async def _invoke(self, effect: Invoke) -> Any:
+        result = effect.function(*effect.args, **effect.kwargs)
+        return await result if inspect.isawaitable(result) else result
