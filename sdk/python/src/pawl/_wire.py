@@ -73,7 +73,7 @@ def time_text(at: datetime) -> str:
 
 def segment(value: str) -> str:
     """One segment of a path, percent-encoded."""
-    return quote(str(value), safe="-._~:@!$'()*,;")
+    return quote(str(value), safe="-_.!~*'()")
 
 
 def given(**members: Any) -> dict[str, Any]:
