@@ -23,10 +23,11 @@ class AsyncTransport:
     def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
         self.at = Transport(url, tls)  # only its address
         self._idle: list[Pair] = []
+        self._tagged: dict[object, asyncio.StreamWriter | None] = {}
 
-    async def exchange(self, request: Request) -> Response:
+    async def exchange(self, request: Request, tag: object = None) -> Response:
         """One request and its response."""
-        stream = await self.open(request)
+        stream = await self.open(request, tag)
         try:
             body = bytearray()
             while not stream.parser.done:
@@ -39,12 +40,22 @@ class AsyncTransport:
         stream.finish()
         return response
 
-    async def open(self, request: Request) -> AsyncStream:
+    def abort(self, tag: object) -> None:
+        """Break what is sent under this tag, now and later. What has already arrived is still read."""
+        writer = self._tagged.get(tag)
+        self._tagged[tag] = None
+        if writer is not None:
+            writer.close()
+
+    async def open(self, request: Request, tag: object = None) -> AsyncStream:
         """Send a request and read the head of its response."""
         content = request.content()
         headers = {"Host": self.at.netloc, **request.headers}
         data = encode_request(request.method, request.target, headers, content)
-        stream = AsyncStream(self, self._idle_connection() or await self._connect())
+        stream = AsyncStream(self, self._idle_connection() or await self._connect(), tag)
+        if tag is not None and self._tagged.setdefault(tag, stream.writer) is None:
+            stream.close()
+            raise NoAnswer("The request was aborted")
         try:
             stream.writer.write(data)
             await stream.writer.drain()
@@ -62,6 +73,10 @@ class AsyncTransport:
         idle, self._idle = self._idle, []
         for _, writer in idle:
             writer.close()
+
+    def untag(self, tag: object) -> None:
+        if self._tagged.get(tag) is not None:
+            del self._tagged[tag]
 
     def give_back(self, pair: Pair) -> None:
         if len(self._idle) < IDLE_MAX:
@@ -88,8 +103,8 @@ class AsyncTransport:
 class AsyncStream:
     """One response that is being read."""
 
-    def __init__(self, transport: AsyncTransport, pair: Pair) -> None:
-        self.transport = transport
+    def __init__(self, transport: AsyncTransport, pair: Pair, tag: object) -> None:
+        self.transport, self.tag = transport, tag
         self.reader, self.writer = pair
         self.parser = ResponseParser()
 
@@ -114,12 +129,14 @@ class AsyncStream:
 
     def finish(self) -> None:
         """The response is complete: keep the connection if it may be used again."""
+        self.transport.untag(self.tag)
         if self.parser.done and self.parser.keep_alive:
             self.transport.give_back((self.reader, self.writer))
         else:
             self.writer.close()
 
     def close(self) -> None:
+        self.transport.untag(self.tag)
         self.writer.close()
 
 
@@ -129,7 +146,7 @@ class AsyncShell:
     def __init__(self, transport: AsyncTransport) -> None:
         self.transport = transport
         self.performers: dict[type, Callable[[Any], Awaitable[Any]]] = {
-            Send: lambda e: self.transport.exchange(e.request),
+            Send: lambda e: self.transport.exchange(e.request, e.tag),
             Pause: lambda e: asyncio.sleep(e.seconds),
             Open: self._open,
             Read: lambda e: e.handle.read(e.timeout),

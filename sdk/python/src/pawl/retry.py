@@ -10,15 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-Jitter = Literal["full", "decorrelated", "none"]
+Jitter = Literal["full", "equal", "decorrelated", "none"]
 
 
 @dataclass(frozen=True)
 class Retry:
     """How the client retries. Times are in seconds.
 
-    `jitter`: "full" waits a random time up to a bound that grows with each attempt; "decorrelated" a random time
-    between `base` and three times the last one; "none" exactly the bound (truncated exponential).
+    `jitter`: "full" waits a random time up to a bound that grows with each attempt; "equal" between half the bound and
+    the bound; "decorrelated" between `base` and three times the last one; "none" exactly the bound (truncated
+    exponential).
 
     >>> Retry(jitter="none", base=0.1, maximum=1.0).pauses(lambda: 0.5, 5)
     [0.1, 0.2, 0.4, 0.8, 1.0]
@@ -62,7 +63,10 @@ class Backoff:
             return self._last
         bound = min(retry.maximum, self._bound)
         self._bound = min(retry.maximum, self._bound * retry.multiplier)
-        return bound * self._random() if retry.jitter == "full" else bound
+        if retry.jitter == "none":
+            return bound
+        share = self._random()
+        return bound * share if retry.jitter == "full" else bound * (1 + share) / 2
 
 
 class Budget:
