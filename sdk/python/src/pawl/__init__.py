@@ -10,22 +10,40 @@
 """
 
 from . import errors, models, webhooks
+from ._durable import Approved
 from .client import AsyncClient, Client, FeedEvent
 from .definition import Ref, RetryRule, Step, StepOptions, UndoOptions, Workflow
+from .entity import Entity, EntityContext
+from .errors import JobCancelled, JobError, PawlError, Reject, Rejected, StepFailed, TimedOut
 from .retry import Backoff, Budget, Retry
+from .worker import AsyncContext, AsyncWorker, Context, Worker
 
 __all__ = [
+    "Approved",
     "AsyncClient",
+    "AsyncContext",
+    "AsyncWorker",
     "Backoff",
     "Budget",
     "Client",
+    "Context",
+    "Entity",
+    "EntityContext",
     "FeedEvent",
+    "JobCancelled",
+    "JobError",
+    "PawlError",
     "Ref",
+    "Reject",
+    "Rejected",
     "Retry",
     "RetryRule",
     "Step",
+    "StepFailed",
     "StepOptions",
+    "TimedOut",
     "UndoOptions",
+    "Worker",
     "Workflow",
     "errors",
     "models",
