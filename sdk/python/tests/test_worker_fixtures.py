@@ -140,10 +140,10 @@ def test_entity(case: dict[str, Any]) -> None:
     shell = pawl.Client()._shell
     if "fails" in case:
         with pytest.raises(pawl.JobError) as raised:
-            shell.run(entity.handle(case["call"], "job-1"))
+            shell.run(entity._handle(case["call"], "job-1"))
         assert (raised.value.code, raised.value.retryable) == (case["fails"]["code"], case["fails"]["retryable"])
     else:
-        assert as_json(shell.run(entity.handle(case["call"], "job-1"))) == case["output"]
+        assert as_json(shell.run(entity._handle(case["call"], "job-1"))) == case["output"]
 
 
 def handler(actions: list[dict[str, Any]]) -> Any:

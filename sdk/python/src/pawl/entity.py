@@ -172,7 +172,7 @@ class Entity:
 
         return decorate
 
-    def handle(self, call: dict[str, Any], job_id: str) -> Steps[dict[str, Any]]:
+    def _handle(self, call: dict[str, Any], job_id: str) -> Steps[dict[str, Any]]:
         """What the entity makes of a call: the steps of the handlers, and the answer."""
         entity = EntityContext(call, job_id, self.initial)
         if call.get("kind") == "migrate":

@@ -16,7 +16,7 @@ ApprovalStatus = Literal["pending", "approved", "rejected", "expired", "void"]
 AtLimit = Literal["reject", "queue", "cancel_oldest", "coalesce"]
 EntityStatus = Literal["idle", "waiting", "running", "retrying", "blocked", "finished"]
 JobKind = Literal["step", "entity"]
-JobState = Literal["approval", "pending", "scheduled", "dispatched", "running", "succeeded", "failed", "denied", "cancelled", "timed_out", "skipped"]
+JobState = Literal["approval", "pending", "scheduled", "suspended", "dispatched", "running", "succeeded", "failed", "denied", "cancelled", "timed_out", "skipped"]
 Role = Literal["viewer", "worker", "approver", "operator", "admin"]
 RunStatus = Literal["queued", "pending", "running", "waiting", "paused", "succeeded", "failed", "denied", "cancelled", "timed_out"]
 StepType = Literal["task", "sleep", "http", "approval", "wait_signal", "transform", "emit", "workflow", "llm"]
@@ -165,6 +165,16 @@ class BulkResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobError:
+    """Of a failed attempt."""
+
+    code: str
+    message: str | None = None
+    retryable: bool | None = None
+    details: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClaimedJob:
     """`ClaimedJob` of the API."""
 
@@ -182,6 +192,9 @@ class ClaimedJob:
     traceparent: str | None
     item: int | None = None
     compensates: bool | None = None
+    checkpoints: dict[str, Any] | None = None
+    checkpoint_errors: dict[str, JobError] | None = None
+    resumed_by: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,6 +217,17 @@ class JobLabels:
     """`JobLabels` of the API."""
 
     bus_msg_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSuspended:
+    """What a suspended job waits for."""
+
+    name: str | None
+    since: datetime
+    until: datetime | None
+    signal: str | None
+    approval_id: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,6 +271,10 @@ class Job:
     progress: Any = None
     child_run_id: str | None = None
     labels: JobLabels | None = None
+    checkpoints: dict[str, Any] | None = None
+    checkpoint_errors: dict[str, JobError] | None = None
+    resumed_by: Any = None
+    suspended: JobSuspended | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,6 +298,31 @@ class Lease:
     job_id: str
     lease_expires_at: datetime | None
     cancel_requested: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """`Checkpoint` of the API."""
+
+    job_id: str
+    name: str
+    status: str
+    output: Any = None
+    error: JobError | None = None
+    differs: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suspended:
+    """`Suspended` of the API."""
+
+    job_id: str
+    status: str
+    run_id: str
+    run_status: RunStatus
+    until: datetime | None
+    signal: str | None
+    approval_id: str | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,7 +35,11 @@ class Retry:
     deadline: float | None = 60.0
 
     def pauses(self, random: Callable[[], float], count: int) -> list[float]:
-        """The first `count` pauses, without any `Retry-After`."""
+        """The first `count` pauses, without any `Retry-After`.
+
+        >>> Retry(jitter="none", base=1.0, maximum=3.0).pauses(lambda: 0.0, 3)
+        [1.0, 2.0, 3.0]
+        """
         backoff = Backoff(self, random)
         return [backoff.next() for _ in range(count)]
 
@@ -56,7 +60,12 @@ class Backoff:
         self._bound = self._last = retry.base
 
     def next(self) -> float:
-        """The next pause in seconds."""
+        """The next pause in seconds.
+
+        >>> backoff = Backoff(Retry(jitter="none", base=1.0), lambda: 0.0)
+        >>> backoff.next(), backoff.next()
+        (1.0, 2.0)
+        """
         retry = self._retry
         if retry.jitter == "decorrelated":
             self._last = min(retry.maximum, retry.base + self._random() * (3 * self._last - retry.base))
@@ -81,11 +90,21 @@ class Budget:
         self.tokens, self.maximum, self.per_success = tokens, maximum, per_success
 
     def success(self) -> None:
-        """A request succeeded: earn a share of a retry."""
+        """A request succeeded: earn a share of a retry.
+
+        >>> budget = Budget(tokens=1.0)
+        >>> budget.success()
+        >>> budget.tokens
+        1.1
+        """
         self.tokens = min(self.maximum, self.tokens + self.per_success)
 
     def allows_retry(self) -> bool:
-        """Take one token, if there is one."""
+        """Take one token, if there is one.
+
+        >>> Budget(tokens=0.5).allows_retry()
+        False
+        """
         allowed = self.tokens >= 1
         self.tokens -= allowed
         return allowed

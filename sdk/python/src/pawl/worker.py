@@ -314,7 +314,7 @@ class _Worker:
             entity = self._entities.get(job["handler"])
             if entity is None:
                 raise _no_handler(job["handler"])
-            return (yield from entity.handle(job["input"], job["job_id"]))
+            return (yield from entity._handle(job["input"], job["job_id"]))
         function = self._tasks.get(job["handler"])
         if function is None:
             raise _no_handler(job["handler"])

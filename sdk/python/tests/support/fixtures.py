@@ -36,6 +36,8 @@ OPERATIONS: dict[str, tuple[str, list[str]]] = {
     "failJob": ("jobs.fail", ["job_id", "lease_token", "error"]),
     "heartbeatJob": ("jobs.heartbeat", ["job_id", "lease_token"]),
     "releaseJob": ("jobs.release", ["job_id", "lease_token"]),
+    "checkpointJob": ("jobs.checkpoint", ["job_id", "lease_token", "name"]),
+    "suspendJob": ("jobs.suspend", ["job_id", "lease_token"]),
     "completeJobs": ("jobs.complete_many", ["items"]),
     "listQueues": ("jobs.queues", []),
     "listWorkers": ("jobs.workers", []),

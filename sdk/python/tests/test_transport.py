@@ -1,0 +1,217 @@
+"""The two shells against servers that behave badly."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pawl
+import pytest
+from pawl._http1 import ProtocolError, ResponseParser, encode_request
+from script import FLAVOURS
+
+HEALTH = b'{"status":"ok","version":"1.0"}'
+
+
+def answer(body: bytes = HEALTH, head: bytes = b"", status: bytes = b"200 OK") -> bytes:
+    return b"HTTP/1.1 " + status + b"\r\nContent-Length: %d\r\n" % len(body) + head + b"\r\n" + body
+
+
+class RawServer:
+    """Serves each connection with a function; `connections` counts them."""
+
+    def __init__(self, serve: Callable[[socket.socket, int], None]) -> None:
+        self.serve, self.connections = serve, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self.listener.accept()
+                self.connections += 1
+                threading.Thread(target=self._one, args=(connection, self.connections), daemon=True).start()
+
+    def _one(self, connection: socket.socket, number: int) -> None:
+        with connection, contextlib.suppress(OSError):
+            self.serve(connection, number)
+
+
+@contextlib.contextmanager
+def raw_server(serve: Callable[[socket.socket, int], None]) -> Iterator[RawServer]:
+    server = RawServer(serve)
+    yield server
+    server.listener.close()
+
+
+def read_request(connection: socket.socket) -> bytes:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        more = connection.recv(65536)
+        if not more:
+            raise OSError("the client left")
+        data += more
+    return data
+
+
+def health(flavour: str, url: str, times: int = 1, retry: pawl.Retry | None = None) -> list[Any]:
+    retry = retry or pawl.Retry(base=0.001, maximum=0.01)
+    if flavour == "sync":
+        with pawl.Client(url, retry=retry) as client:
+            return [client.server.health().version for _ in range(times)]
+
+    async def run() -> list[Any]:
+        async with pawl.AsyncClient(url, retry=retry) as client:
+            return [(await client.server.health()).version for _ in range(times)]
+
+    return asyncio.run(run())
+
+
+flavours = pytest.mark.parametrize("flavour", FLAVOURS)
+
+
+@flavours
+def test_a_connection_is_used_again(flavour: str) -> None:
+    def serve(connection: socket.socket, number: int) -> None:
+        while True:
+            read_request(connection)
+            connection.sendall(answer())
+
+    with raw_server(serve) as server:
+        assert health(flavour, server.url, 5) == ["1.0"] * 5
+        assert server.connections == 1
+
+
+@flavours
+def test_a_connection_that_the_server_closes_is_not_used_again(flavour: str) -> None:
+    def serve(connection: socket.socket, number: int) -> None:
+        read_request(connection)
+        connection.sendall(answer(head=b"Connection: close\r\n"))
+
+    with raw_server(serve) as server:
+        assert health(flavour, server.url, 3) == ["1.0"] * 3
+        assert server.connections == 3
+
+
+@flavours
+def test_an_answer_that_breaks_off_is_asked_for_again(flavour: str) -> None:
+    def serve(connection: socket.socket, number: int) -> None:
+        read_request(connection)
+        connection.sendall(answer()[: -5 if number == 1 else None])
+
+    with raw_server(serve) as server:
+        assert health(flavour, server.url) == ["1.0"]
+        assert server.connections == 2
+
+
+@flavours
+@pytest.mark.parametrize("pieces", [1, 7, 1000])
+def test_a_chunked_answer_in_pieces(flavour: str, pieces: int) -> None:
+    raw = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    raw += b"5;x=1\r\n" + HEALTH[:5] + b"\r\n%x\r\n" % len(HEALTH[5:]) + HEALTH[5:] + b"\r\n0\r\nX-Trailer: 1\r\n\r\n"
+
+    def serve(connection: socket.socket, number: int) -> None:
+        while True:
+            read_request(connection)
+            for at in range(0, len(raw), pieces):
+                connection.sendall(raw[at : at + pieces])
+
+    with raw_server(serve) as server:
+        assert health(flavour, server.url, 2) == ["1.0"] * 2
+        assert server.connections == 1
+
+
+@flavours
+def test_an_answer_without_a_length_ends_with_the_connection(flavour: str) -> None:
+    def serve(connection: socket.socket, number: int) -> None:
+        read_request(connection)
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + HEALTH)
+
+    with raw_server(serve) as server:
+        assert health(flavour, server.url, 2) == ["1.0"] * 2
+
+
+@flavours
+@pytest.mark.parametrize("garbage", [b"SSH-2.0-OpenSSH\r\n\r\n", b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n", b""])
+def test_what_is_not_http_is_no_answer(flavour: str, garbage: bytes) -> None:
+    def serve(connection: socket.socket, number: int) -> None:
+        read_request(connection)
+        connection.sendall(garbage)
+
+    with raw_server(serve) as server, pytest.raises(pawl.errors.NoAnswer):
+        health(flavour, server.url, retry=pawl.Retry(max_attempts=1))
+
+
+@flavours
+def test_no_server_says_where_it_was_looked_for(flavour: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    with pytest.raises(pawl.errors.NoAnswer, match=f"No pawl server at {url}"):
+        health(flavour, url, retry=pawl.Retry(max_attempts=1))
+
+
+def test_a_url_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match='"localhost:7295" is not a valid URL'):
+        pawl.Client("localhost:7295")
+
+
+@flavours
+def test_a_worker_with_a_wrong_key_stops_and_says_why(flavour: str) -> None:
+    problem = b'{"code":"UNAUTHENTICATED","status":401,"retryable":false,"detail":"unknown key"}'
+
+    def serve(connection: socket.socket, number: int) -> None:
+        while True:
+            read_request(connection)
+            connection.sendall(answer(problem, b"Content-Type: application/problem+json\r\n", b"401 Unauthorized"))
+
+    with raw_server(serve) as server, pytest.raises(pawl.errors.Unauthenticated, match="unknown key"):
+        if flavour == "sync":
+            pawl.Worker(pawl.Client(server.url)).run()
+        else:
+            asyncio.run(pawl.AsyncWorker(pawl.AsyncClient(server.url)).run())
+
+
+@flavours
+def test_a_long_poll_is_broken_off_when_the_worker_stops(flavour: str) -> None:
+    asked, left = threading.Event(), threading.Event()
+
+    def serve(connection: socket.socket, number: int) -> None:
+        read_request(connection)
+        asked.set()
+        if connection.recv(1) == b"":
+            left.set()
+
+    with raw_server(serve) as server:
+        if flavour == "sync":
+            with pawl.Worker(pawl.Client(server.url)):
+                assert asked.wait(20)
+        else:
+            asyncio.run(stop_when(asked, server.url))
+        assert left.wait(20)
+
+
+async def stop_when(asked: threading.Event, url: str) -> None:
+    async with pawl.AsyncWorker(pawl.AsyncClient(url)):
+        assert await asyncio.to_thread(asked.wait, 20)
+
+
+def test_a_request_has_a_length() -> None:
+    assert encode_request("POST", "/x", {"Host": "h"}, None).endswith(b"Content-Length: 0\r\n\r\n")
+    assert encode_request("GET", "/x", {"Host": "h"}, None) == b"GET /x HTTP/1.1\r\nHost: h\r\n\r\n"
+    assert encode_request("PUT", "/x", {"Host": "h"}, b"{}").endswith(b"Content-Length: 2\r\n\r\n{}")
+
+
+def test_a_head_without_an_end_is_refused() -> None:
+    with pytest.raises(ProtocolError, match="too long"):
+        ResponseParser().feed(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 20_000)
+
+
+def test_a_204_has_no_body() -> None:
+    parser = ResponseParser()
+    parser.feed(b"HTTP/1.1 204 No Content\r\n\r\n")
+    assert parser.done and parser.keep_alive and parser.take() == b""
