@@ -7,19 +7,18 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-import pawl
 import pytest
 from examples import namespace
-from pawl import _groups, errors, webhooks
 from server import Server
+
+import pawl
+from pawl import _groups, errors, webhooks
 
 
 def public_things() -> Iterator[tuple[str, Any]]:
     """What `pawl` exports, its errors, webhooks and groups of operations. The generated models are data."""
     exported = [getattr(pawl, name) for name in pawl.__all__]
-    own = [
-        thing for module in (errors, webhooks, _groups) for thing in vars(module).values() if is_own(thing, module)
-    ]
+    own = [thing for module in (errors, webhooks, _groups) for thing in vars(module).values() if is_own(thing, module)]
     for thing in {id(thing): thing for thing in exported + own if not inspect.ismodule(thing)}.values():
         name = f"{thing.__module__}.{thing.__qualname__}"
         yield name, thing

@@ -13,9 +13,10 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import pawl
 import pytest
 from server import Server, wait_until
+
+import pawl
 
 README = (pathlib.Path(__file__).parents[1] / "README.md").read_text()
 FENCE = re.compile(r"(?:<!-- (?P<note>[^>]*) -->\n)?```(?P<language>\w+)\n(?P<code>.*?)```", re.S)

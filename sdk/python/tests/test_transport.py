@@ -9,10 +9,11 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pawl
 import pytest
-from pawl._http1 import ProtocolError, ResponseParser, encode_request
 from script import FLAVOURS
+
+import pawl
+from pawl._http1 import ProtocolError, ResponseParser, encode_request
 
 HEALTH = b'{"status":"ok","version":"1.0"}'
 

@@ -269,9 +269,10 @@ class _Worker:
 
         return decorate
 
-    def workflow(self, id: str, *, retry: int | RetryRule = 3, **options: Any) -> Callable[[F], F]:
+    def workflow(self, id: str, *, retry: int | RetryRule = 20, **options: Any) -> Callable[[F], F]:
         """Register a durable function as a whole workflow: `(input, ctx)`. The worker stores the workflow when it
-        starts, so that `client.start(id, input)` runs the function. `options` are those of `pawl.Workflow`.
+        starts, so that `client.start(id, input)` runs the function. `retry` counts crashes of workers and exceptions
+        outside of steps; finished steps are kept. `options` are those of `pawl.Workflow`.
 
         >>> worker = pawl.Worker(client)
         >>> @worker.workflow("order", timeout_s=86400)

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+from server import wait_until
+
 import pawl
 from pawl._durable import Durable
 from pawl._wire import to_wire
 from pawl._worker_state import Held
-from server import wait_until
 
 STORED = {
     "a moment": None,
