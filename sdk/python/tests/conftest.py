@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import pathlib
-import sys
 import uuid
 from collections.abc import Iterator
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent / "support"))
-
-from server import Server
-
 import pawl
+from server import Server
 
 
 @pytest.fixture(scope="session")

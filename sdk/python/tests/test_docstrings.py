@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from examples import namespace
-from server import Server
 
 import pawl
+from examples import namespace
 from pawl import _groups, errors, webhooks
+from server import Server
 
 
 def public_things() -> Iterator[tuple[str, Any]]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
-from server import Server, wait_until
 
 import pawl
+from server import Server, wait_until
 
 
 def asked(client: pawl.Client, run_id: str) -> str:
@@ -43,7 +44,7 @@ def test_a_function_gets_everything_back_by_name(client: pawl.Client) -> None:
         ctx.sleep("nap", 0.05)
         paid = ctx.wait_signal("paid")
         ok = ctx.approval("ok", "Ship?", content={"to": "Ada"})
-        parts = [ctx.step("part", lambda n=n: note("part", n)) for n in range(3)]
+        parts = [ctx.step("part", partial(note, "part", n)) for n in range(3)]
         return [charge, paid, ok.by, ok.content, parts]
 
     with worker:
@@ -178,7 +179,7 @@ def test_coroutines_have_steps_in_parallel(server: Server, tenant: str) -> None:
                     await asyncio.sleep(0.01)
                     return [n, ctx.key.split(":")[1]]
 
-                parts = await asyncio.gather(*[ctx.step(f"part-{n}", lambda n=n: part(n)) for n in range(3)])
+                parts = await asyncio.gather(*[ctx.step(f"part-{n}", partial(part, n)) for n in range(3)])
                 await ctx.sleep("nap", 0.01)
                 return [*parts, await ctx.step("last", lambda: 9)]
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 import yaml
-from fixtures import OPERATIONS, arguments, as_json, assert_contains, cases
-from script import FLAVOURS, Clock, Script, call, client_for
-from server import ROOT
 
 import pawl
+from fixtures import OPERATIONS, arguments, as_json, assert_contains, cases
 from pawl import errors
 from pawl._sse import SseParser
 from pawl._wire import Request, key_header
+from script import FLAVOURS, Clock, Script, call, client_for
+from server import ROOT
 
 START = {"op": "startRun", "args": {"workflow_id": "w"}}
 flavours = pytest.mark.parametrize("flavour", FLAVOURS)

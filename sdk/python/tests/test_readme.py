@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import pathlib
 import re
 import signal
@@ -14,9 +13,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from server import Server, wait_until
 
 import pawl
+from server import PROGRAM_ENV, Server, wait_until
 
 README = (pathlib.Path(__file__).parents[1] / "README.md").read_text()
 FENCE = re.compile(r"(?:<!-- (?P<note>[^>]*) -->\n)?```(?P<language>\w+)\n(?P<code>.*?)```", re.S)
@@ -40,7 +39,7 @@ def orders(own_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iter
     folder = tmp_path_factory.mktemp("orders")
     (folder / "orders.py").write_text(file_named("orders.py"))
     with (folder / "out").open("w") as out:
-        environment = {**os.environ, "PAWL_URL": own_server.url}
+        environment = {**PROGRAM_ENV, "PAWL_URL": own_server.url}
         process = subprocess.Popen([sys.executable, "orders.py"], cwd=folder, env=environment, stdout=out)
     yield folder / "out"
     process.send_signal(signal.SIGTERM)

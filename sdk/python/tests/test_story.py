@@ -12,9 +12,9 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from server import Server, wait_until
 
 import pawl
+from server import PROGRAM_ENV, Server, wait_until
 
 ORDERS = int(os.environ.get("PAWL_STORY_ORDERS", "12"))
 KILLS = int(os.environ.get("PAWL_STORY_KILLS", "6"))
@@ -30,7 +30,7 @@ class Worker:
 
     def _start(self) -> subprocess.Popen[bytes]:
         program = pathlib.Path(__file__).parent / "support" / "story_worker.py"
-        environment = {**os.environ, "PAWL_URL": self.server.url}
+        environment = {**PROGRAM_ENV, "PAWL_URL": self.server.url}
         with self.log.open("a") as log:
             return subprocess.Popen([sys.executable, str(program), str(self.bank)], env=environment, stderr=log)
 

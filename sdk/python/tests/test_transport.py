@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from script import FLAVOURS
 
 import pawl
 from pawl._http1 import ProtocolError, ResponseParser, encode_request
+from script import FLAVOURS
 
 HEALTH = b'{"status":"ok","version":"1.0"}'
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from script import FLAVOURS
-from server import Server, wait_until
 
 import pawl
+from script import FLAVOURS
+from server import Server, wait_until
 
 flavours = pytest.mark.parametrize("flavour", FLAVOURS)
 
@@ -322,7 +322,7 @@ def test_the_wrong_kind_of_function_is_refused() -> None:
 @both
 def test_an_entity_applies_each_signal_once(bench: Bench) -> None:
     worker = bench.worker(None, concurrency=4)
-    account = worker.entity("account", initial={"points": 0})
+    account: pawl.Entity = worker.entity("account", initial={"points": 0})
 
     @account.on("add")
     def add(account: pawl.EntityContext, payload: Any) -> Any:

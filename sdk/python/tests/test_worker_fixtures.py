@@ -8,16 +8,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from fixtures import as_json, assert_contains, cases
-from machine import Machine
-from script import FLAVOURS, Clock, Script, client_for, later
 
 import pawl
+from fixtures import as_json, assert_contains, cases
+from machine import Machine
 from pawl._durable import Durable, Rest
 from pawl._programs import Programs
 from pawl._wire import Request
 from pawl._worker_state import Held, WorkerState
 from pawl.entity import Entity
+from script import FLAVOURS, Clock, Script, client_for, later
 from test_fixtures import check_request
 
 

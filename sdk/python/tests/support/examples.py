@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from server import wait_until
-
 import pawl
 from pawl._durable import Durable
 from pawl._wire import to_wire
 from pawl._worker_state import Held
+from server import wait_until
 
 STORED = {
     "a moment": None,
@@ -49,7 +48,8 @@ class LazyContext:
     """The context of a real job, made when an example first uses it."""
 
     def __init__(self, things: Things) -> None:
-        self._things, self._made = things, None
+        self._things = things
+        self._made: pawl.Context | None = None
 
     def __getattr__(self, name: str) -> Any:
         self._made = self._made or self._things.context()

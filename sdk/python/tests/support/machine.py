@@ -6,12 +6,11 @@ import json
 from collections.abc import Generator
 from typing import Any
 
-from script import response
-
 from pawl._core import Send, Settings
 from pawl._programs import Cancel, Programs, Spawn, Wait
 from pawl._worker_state import Held, WorkerState
 from pawl.errors import NoAnswer
+from script import response
 
 PATHS = {"claimJobs": "/api/v1/jobs/claim", "completeJobs": "/api/v1/jobs:complete"}
 VERBS = {"heartbeatJob": "heartbeat", "releaseJob": "release"}

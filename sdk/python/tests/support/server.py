@@ -13,6 +13,8 @@ from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 PAWL = os.environ.get("PAWL_BIN", str(ROOT / "build" / "pawl"))
+# For programs that a test starts: the library of this tree, installed or not.
+PROGRAM_ENV = {**os.environ, "PYTHONPATH": str(ROOT / "sdk" / "python" / "src")}
 PATIENCE_S = float(os.environ.get("PAWL_PATIENCE_S", "30"))
 
 
