@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -25,10 +26,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     source.mkdir()
     for name in ("pyproject.toml", "README.md"):
         (source / name).write_bytes((HERE / name).read_bytes())
-    (source / "src" / "pawl").mkdir(parents=True)
-    for file in (HERE / "src" / "pawl").iterdir():
-        if file.is_file():
-            (source / "src" / "pawl" / file.name).write_bytes(file.read_bytes())
+    shutil.copytree(HERE / "src" / "pawl", source / "src" / "pawl", ignore=shutil.ignore_patterns("__pycache__"))
     pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-q"]
     run(*pip, "-w", folder, source)
     (built,) = folder.glob("pawl-*.whl")

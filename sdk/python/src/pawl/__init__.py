@@ -12,11 +12,21 @@
 from . import errors, models, webhooks
 from ._durable import Approved
 from .client import AsyncClient, Client, FeedEvent
-from .definition import Ref, RetryRule, Step, StepOptions, UndoOptions, Workflow
-from .entity import Entity, EntityContext
+from .context import AsyncContext, Context, JobContext
+from .definition import (
+    QuestionOptions,
+    Ref,
+    RetryRule,
+    Step,
+    StepOptions,
+    UndoOptions,
+    Workflow,
+    WorkflowOptions,
+)
+from .entity import Entity, EntityContext, EntityOptions
 from .errors import JobCancelled, JobError, PawlError, Reject, Rejected, StepFailed, TimedOut
 from .retry import Backoff, Budget, Retry
-from .worker import AsyncContext, AsyncWorker, Context, Worker
+from .worker import AsyncWorker, Worker
 
 __all__ = [
     "Approved",
@@ -29,10 +39,13 @@ __all__ = [
     "Context",
     "Entity",
     "EntityContext",
+    "EntityOptions",
     "FeedEvent",
     "JobCancelled",
+    "JobContext",
     "JobError",
     "PawlError",
+    "QuestionOptions",
     "Ref",
     "Reject",
     "Rejected",
@@ -45,6 +58,7 @@ __all__ = [
     "UndoOptions",
     "Worker",
     "Workflow",
+    "WorkflowOptions",
     "errors",
     "models",
     "webhooks",

@@ -51,7 +51,7 @@ class AsyncTransport:
         """Send a request and read the head of its response."""
         content = request.content()
         headers = {"Host": self.at.netloc, **request.headers}
-        data = encode_request(request.method, request.target, headers, content)
+        data = encode_request(request.method, self.at.prefix + request.target, headers, content)
         stream = AsyncStream(self, self._idle_connection() or await self._connect(), tag)
         if tag is not None and self._tagged.setdefault(tag, stream.writer) is None:
             stream.close()

@@ -32,6 +32,7 @@ class Transport:
         self.url = url
         self.host, self.port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
         self.netloc = parts.netloc.rpartition("@")[2]
+        self.prefix = parts.path.rstrip("/")  # of a server behind a proxy
         self.tls = (tls or ssl.create_default_context()) if parts.scheme == "https" else None
         self._idle: list[socket.socket] = []
         self._tagged: dict[object, socket.socket | None] = {}
@@ -56,7 +57,7 @@ class Transport:
         """Send a request and read the head of its response."""
         content = request.content()
         headers = {"Host": self.netloc, **request.headers}
-        data = encode_request(request.method, request.target, headers, content)
+        data = encode_request(request.method, self.prefix + request.target, headers, content)
         stream = Stream(self, self._connection(tag), tag)
         try:
             stream.sock.settimeout(request.timeout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import types
 import typing
@@ -11,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from .errors import ApiError, error_for
+from .errors import ApiError, NoAnswer, error_for
 
 T = TypeVar("T")
 JSON = "application/json"
@@ -46,7 +47,10 @@ class Response:
     body: bytes
 
     def json(self) -> Any:
-        return json.loads(self.body) if self.body else None
+        try:
+            return json.loads(self.body) if self.body else None
+        except ValueError:
+            raise NoAnswer(f"The answer is not JSON, so not from pawl: {self.body[:80]!r}") from None
 
 
 def encode(value: Any) -> bytes:
@@ -129,10 +133,8 @@ def problem(response: Response) -> ApiError:
     """The typed error of a response that is not a success."""
     members: Any = {}
     if response.headers.get("content-type", "").startswith("application/problem+json"):
-        try:
+        with contextlib.suppress(NoAnswer):
             members = response.json()
-        except ValueError:
-            members = {}
     if not isinstance(members, dict) or not members:
         members = {"detail": response.body[:200].decode("utf-8", "replace")}
     after = response.headers.get("retry-after", "")

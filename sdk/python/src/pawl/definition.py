@@ -99,6 +99,33 @@ class UndoOptions(StepOptions, total=False):
     compensate: str | Mapping[str, Any]
 
 
+class WorkflowOptions(TypedDict, total=False):
+    """What a whole workflow may have.
+
+    >>> WorkflowOptions(timeout_s=3600, concurrency={"key": "input.customer", "limit": 1})["timeout_s"]
+    3600
+    """
+
+    description: str
+    input_schema: Mapping[str, Any]
+    timeout_s: int
+    concurrency: Mapping[str, Any] | Sequence[Mapping[str, Any]]
+    signals: Mapping[str, Any]
+
+
+class QuestionOptions(TypedDict, total=False):
+    """What `ctx.approval` may have besides its prompt and content.
+
+    >>> QuestionOptions(approvers={"count": 2}, expires_s=86400)["expires_s"]
+    86400
+    """
+
+    approvers: Mapping[str, Any]
+    expires_s: int
+    remind_every_s: int
+    escalation: Mapping[str, Any]
+
+
 class Step:
     """A step of a workflow that is being built; `output` and `error` refer to what it will give.
 
@@ -136,22 +163,12 @@ class Workflow:
         id: str,
         *,
         queue: str | None = None,
-        description: str | None = None,
-        input_schema: Mapping[str, Any] | None = None,
-        timeout_s: int | None = None,
-        concurrency: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
-        signals: Mapping[str, Any] | None = None,
+        **options: Unpack[WorkflowOptions],
     ) -> None:
         self.id = id
         #: The queue of tasks that name no other.
         self.queue = queue
-        self._head = {
-            "description": description,
-            "input_schema": input_schema,
-            "timeout_s": timeout_s,
-            "concurrency": concurrency,
-            "signals": signals,
-        }
+        self._options = options
         self._steps: list[dict[str, Any]] = []
         #: The run's input.
         self.input = Ref("input")
@@ -305,7 +322,7 @@ class Workflow:
         >>> Workflow("empty").to_dict()
         {'id': 'empty', 'steps': []}
         """
-        wire: dict[str, Any] = _plain({"id": self.id, **_given(self._head), "steps": self._steps})
+        wire: dict[str, Any] = _plain({"id": self.id, **_given(self._options), "steps": self._steps})
         return wire
 
     def _add(self, step_name: str, type: str, options: Mapping[str, Any], /, **members: Any) -> Step:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from ._core import Invoke, Steps
 from ._durable import in_seconds
@@ -13,6 +13,23 @@ from ._wire import given, time_text
 from .errors import JobError, Reject
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class EntityOptions(TypedDict, total=False):
+    """The rules of an entity type; docs/entities.md has their defaults.
+
+    >>> EntityOptions(dedup_window_s=604800, max_batch=10)["max_batch"]
+    10
+    """
+
+    version: int
+    dedup_window_s: int
+    dedup_max_keys: int
+    rollover_events: int
+    keep_generations: int
+    max_inbox: int
+    max_batch: int
+    retry: Mapping[str, Any]
 
 
 class EntityContext:
@@ -127,7 +144,7 @@ class Entity:
     ...     account.state["points"] += payload["points"]
     """
 
-    def __init__(self, type: str, *, initial: Any = None, options: dict[str, Any] | None = None) -> None:
+    def __init__(self, type: str, *, initial: Any = None, options: EntityOptions | None = None) -> None:
         self.type, self.initial, self.options = type, initial, options or {}
         self._signals: dict[str, Callable[..., Any]] = {}
         self._timers: dict[str, Callable[..., Any]] = {}

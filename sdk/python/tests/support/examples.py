@@ -32,6 +32,7 @@ def namespace(url: str) -> Iterator[dict[str, Any]]:
         names = {name: getattr(things, name) for name in methods}
         yield {**vars(pawl), **vars(pawl.errors), **vars(pawl.client), **vars(pawl.retry), **vars(pawl.entity)} | {
             **vars(pawl.webhooks),
+            **vars(pawl.context),
             **vars(pawl.worker),
             **names,
             "pawl": pawl,
