@@ -14,25 +14,27 @@ from collections.abc import Iterator
 import pytest
 
 import pawl
+from script import FLAVOURS
 from server import PROGRAM_ENV, Server, wait_until
 
 ORDERS = int(os.environ.get("PAWL_STORY_ORDERS", "12"))
-KILLS = int(os.environ.get("PAWL_STORY_KILLS", "6"))
+KILLS = int(os.environ.get("PAWL_STORY_KILLS", "5"))
 CUSTOMERS = ["ada", "bob", "eve"]
 
 
 class Worker:
     """The worker as a process that can be killed."""
 
-    def __init__(self, server: Server, bank: pathlib.Path, log: pathlib.Path) -> None:
-        self.server, self.bank, self.log = server, bank, log
+    def __init__(self, server: Server, folder: pathlib.Path, flavour: str) -> None:
+        self.server, self.folder, self.flavour = server, folder, flavour
         self.process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
         program = pathlib.Path(__file__).parent / "support" / "story_worker.py"
         environment = {**PROGRAM_ENV, "PAWL_URL": self.server.url}
-        with self.log.open("a") as log:
-            return subprocess.Popen([sys.executable, str(program), str(self.bank)], env=environment, stderr=log)
+        command = [sys.executable, str(program), str(self.folder / "bank.db"), self.flavour]
+        with (self.folder / "worker.log").open("a") as log:
+            return subprocess.Popen(command, env=environment, stderr=log)
 
     def kill(self) -> None:
         self.process.kill()
@@ -68,9 +70,10 @@ def approve_all(server: Server, over: threading.Event) -> None:
             return
 
 
-def test_orders_through_kills(tmp_path: pathlib.Path, bank: sqlite3.Connection) -> None:
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_orders_through_kills(tmp_path: pathlib.Path, bank: sqlite3.Connection, flavour: str) -> None:
     server = Server(tmp_path).start()
-    worker = Worker(server, tmp_path / "bank.db", tmp_path / "worker.log")
+    worker = Worker(server, tmp_path, flavour)
     client = patient(server)
     over = threading.Event()
     try:

@@ -149,6 +149,29 @@ def test_what_is_not_http_is_no_answer(flavour: str, garbage: bytes) -> None:
 
 
 @flavours
+def test_a_page_that_is_not_json_is_no_answer(flavour: str) -> None:
+    def serve(connection: socket.socket, number: int) -> None:
+        read_request(connection)
+        connection.sendall(answer(b"<h1>Please sign in</h1>"))
+
+    with raw_server(serve) as server, pytest.raises(pawl.errors.NoAnswer, match="not from pawl"):
+        health(flavour, server.url)
+
+
+@flavours
+def test_a_server_may_be_behind_a_path(flavour: str) -> None:
+    asked: list[bytes] = []
+
+    def serve(connection: socket.socket, number: int) -> None:
+        asked.append(read_request(connection).splitlines()[0])
+        connection.sendall(answer())
+
+    with raw_server(serve) as server:
+        health(flavour, server.url + "/control/")
+    assert asked == [b"GET /control/healthz HTTP/1.1"]
+
+
+@flavours
 def test_no_server_says_where_it_was_looked_for(flavour: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
@@ -194,6 +217,39 @@ def test_a_long_poll_is_broken_off_when_the_worker_stops(flavour: str) -> None:
         else:
             asyncio.run(stop_when(asked, server.url))
         assert left.wait(20)
+
+
+@flavours
+def test_a_worker_stops_although_the_server_is_gone(flavour: str) -> None:
+    """Its result cannot be reported: it gives up when its grace is over, and the lease expires."""
+    reported = threading.Event()
+    job = b'{"jobs":[{"job_id":"j","kind":"step","handler":"do","attempt":1,"tenant":"t","input":1,"lease_token":"1.a",'
+    job += b'"lease_expires_at":"2026-11-15T00:00:30.000Z"}]}'
+
+    def serve(connection: socket.socket, number: int) -> None:
+        while b"/jobs/claim" in read_request(connection):
+            connection.sendall(answer(job))
+        reported.set()  # and the connection breaks
+
+    with raw_server(serve) as server:
+        if flavour == "sync":
+            worker = pawl.Worker(pawl.Client(server.url), concurrency=1, grace=0.2)
+            worker.task("do")(lambda input: input)
+            with worker:
+                assert reported.wait(20)
+        else:
+            asyncio.run(stop_without_server(reported, server.url))
+
+
+async def stop_without_server(reported: threading.Event, url: str) -> None:
+    worker = pawl.AsyncWorker(pawl.AsyncClient(url), concurrency=1, grace=0.2)
+
+    @worker.task("do")
+    async def do(input: Any) -> Any:
+        return input
+
+    async with worker:
+        assert await asyncio.to_thread(reported.wait, 20)
 
 
 async def stop_when(asked: threading.Event, url: str) -> None:

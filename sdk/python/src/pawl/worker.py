@@ -374,7 +374,7 @@ class AsyncWorker(_Worker):
         self._cancel_all()
         for task in list(self._jobs.values()):
             task.cancel()
-        await self._until_done(end + 5.0)
+        await self._until_done(end + 1.0)
         self._state.abandon()
         for program in self._programs_running:
             program.cancel()  # one that repeats a report to a server that is gone

@@ -33,23 +33,23 @@ def wait_until(condition: Callable[[], Any], what: str) -> Any:
 class Server:
     """`start`, `kill` (-9) and `stop` (SIGTERM); the port stays the same from one start to the next."""
 
-    def __init__(self, folder: pathlib.Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: pathlib.Path, *options: str, env: dict[str, str] | None = None) -> None:
+        self.folder, self.options, self.env = folder, options or ("--dev",), {**os.environ, **(env or {})}
         self.port = 0
+        self.url = ""
         self.process: subprocess.Popen[str] | None = None
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
     def start(self) -> Server:
-        command = [PAWL, "serve", "--dev", "--listen", f"127.0.0.1:{self.port}", "--store", "sqlite:pawl.db"]
-        log = (self.folder / "server.log").open("a")
-        self.process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=log, text=True)
+        command = [PAWL, "serve", *self.options, "--listen", f"127.0.0.1:{self.port}", "--store", "sqlite:pawl.db"]
+        with (self.folder / "server.log").open("a") as log:
+            self.process = subprocess.Popen(
+                command, cwd=self.folder, env=self.env, stdout=subprocess.PIPE, stderr=log, text=True
+            )
         assert self.process.stdout
         line = self.process.stdout.readline()
         assert "listening on" in line, f"{line!r}\n{(self.folder / 'server.log').read_text()}"
-        self.port = int(line.rstrip().rstrip("/").rsplit(":", 1)[1])
+        self.url = line.split(" on ")[1].strip()
+        self.port = int(self.url.rsplit(":", 1)[1])
         threading.Thread(target=self.process.stdout.read, daemon=True).start()
         return self
 
