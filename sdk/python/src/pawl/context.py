@@ -40,6 +40,7 @@ class JobContext:
         self.compensates = bool(job.get("compensates"))
         #: W3C trace context of the run's start.
         self.traceparent: str | None = job.get("traceparent")
+        self.tracestate: str | None = job.get("tracestate")
         self._held, self._durable, self._run = held, durable, run
         self._new_state: dict[str, Any] | None = None
         self._stopping = False

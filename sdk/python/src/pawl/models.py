@@ -190,6 +190,7 @@ class ClaimedJob:
     lease_token: str
     lease_expires_at: datetime
     traceparent: str | None
+    tracestate: str | None
     item: int | None = None
     compensates: bool | None = None
     checkpoints: dict[str, Any] | None = None
