@@ -263,6 +263,22 @@ def test_a_request_has_a_length() -> None:
     assert encode_request("PUT", "/x", {"Host": "h"}, b"{}").endswith(b"Content-Length: 2\r\n\r\n{}")
 
 
+def test_a_header_cannot_smuggle_another() -> None:
+    with pytest.raises(ValueError, match="line breaks"):
+        pawl.Client(tenant="a\r\nX-Actor: admin").server.health()
+
+
+def test_an_asyncio_client_serves_one_loop_after_another() -> None:
+    def serve(connection: socket.socket, number: int) -> None:
+        while True:
+            read_request(connection)
+            connection.sendall(answer())
+
+    with raw_server(serve) as server:
+        client = pawl.AsyncClient(server.url)
+        assert [asyncio.run(client.server.health()).version for _ in range(3)] == ["1.0"] * 3
+
+
 def test_a_head_without_an_end_is_refused() -> None:
     with pytest.raises(ProtocolError, match="too long"):
         ResponseParser().feed(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 20_000)

@@ -310,6 +310,12 @@ def count_calls(worker: Any) -> dict[str, int]:
     return calls
 
 
+def test_an_actor_may_have_any_name(server: Server, tenant: str) -> None:
+    with pawl.Client(server.url, tenant=tenant, actor="Zoë 日本") as client:
+        client.apply({"id": "nap", "steps": [{"name": "nap", "type": "sleep", "duration_ms": 1}]})
+        assert client.start("nap").run.created_by == "Zoë 日本"
+
+
 def test_the_wrong_kind_of_function_is_refused() -> None:
     async def coroutine(input: Any) -> None: ...
 

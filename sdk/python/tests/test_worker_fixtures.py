@@ -124,6 +124,20 @@ def coroutine(program: list[dict[str, Any]], ran: list[str]) -> Any:
     return function
 
 
+def test_a_job_that_comes_back_before_its_old_handler_has_ended_is_held() -> None:
+    """A job that was suspended for a moment: the same id under a new lease."""
+    state = WorkerState("w1", ["q"], 2, 30000, 20000)
+    (old,) = state.take([{"job_id": "j", "lease_token": "1.a"}], 0.0)
+    (new,) = state.take([{"job_id": "j", "lease_token": "2.b"}], 0.0)
+    state.finish(old, None)
+    assert state.due(10.0) == [new] and state.free == 1
+    state.finish(new, {"output": 1})
+    assert state.begin_report() == {
+        "items": [{"job_id": "j", "lease_token": "2.b", "output": 1}],
+        "claim": {"worker_id": "w1", "queues": ["q"], "max": 2, "lease_ms": 30000},
+    }
+
+
 def test_the_servers_clock_is_that_of_the_lease() -> None:
     settings = pawl.Client()._settings
     held = Held({"job_id": "j", "lease_expires_at": "2026-11-15T00:00:30.000Z", "lease_token": "t"}, 0.0)

@@ -23,6 +23,7 @@ class AsyncTransport:
     def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
         self.at = Transport(url, tls)  # only its address
         self._idle: list[Pair] = []
+        self._loop: asyncio.AbstractEventLoop | None = None  # that of the idle connections
         self._tagged: dict[object, asyncio.StreamWriter | None] = {}
 
     async def exchange(self, request: Request, tag: object = None) -> Response:
@@ -85,6 +86,9 @@ class AsyncTransport:
             pair[1].close()
 
     def _idle_connection(self) -> Pair | None:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._idle = loop, []
         while self._idle:
             reader, writer = self._idle.pop()
             if not reader.at_eof() and not writer.is_closing():

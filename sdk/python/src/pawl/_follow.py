@@ -44,7 +44,9 @@ class Stream:
         headers = {**self._settings.headers(), "Accept": "text/event-stream"}
         if self._cursor is not None:
             headers["Last-Event-ID"] = self._cursor
-        handle, response = yield Open(Request("GET", self._path, query=self._query, headers=headers))
+        handle, response = yield Open(
+            Request("GET", self._path, query=self._query, headers=headers, timeout=min(30.0, self._silence()))
+        )
         if response.status != 200:
             yield from self._refused(response)
             return

@@ -17,11 +17,13 @@ class ProtocolError(Exception):
 
 def encode_request(method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
     lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    if any("\r" in line or "\n" in line for line in lines):
+        raise ValueError("A header must not have line breaks")
     if body is not None:
         lines.append(f"Content-Length: {len(body)}")
     elif method in ("POST", "PUT"):
         lines.append("Content-Length: 0")
-    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + (body or b"")
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + (body or b"")
 
 
 class ResponseParser:

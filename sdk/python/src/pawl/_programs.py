@@ -197,7 +197,10 @@ def _result(output: Any, held: Held) -> dict[str, Any]:
 
 
 def error_of(failed: Exception) -> dict[str, Any]:
-    """A failure as the wire has it. An error that is no `JobError` has its class as code and may be retried."""
+    """A failure as the wire has it. An error of the API keeps its code; any other that is no `JobError` has its class
+    as code and may be retried."""
+    if isinstance(failed, ApiError):
+        return {"code": failed.code, "message": failed.detail, "retryable": failed.retryable}
     if not isinstance(failed, JobError):
         return {"code": type(failed).__name__[:128], "message": str(failed), "retryable": True}
     error: dict[str, Any] = {"code": failed.code, "message": failed.message, "retryable": failed.retryable}

@@ -36,10 +36,12 @@ class WorkerState:
     def __init__(self, worker_id: str, queues: list[str], concurrency: int, lease_ms: int, wait_ms: int) -> None:
         self.worker_id, self.queues, self.concurrency = worker_id, queues, concurrency
         self.lease_ms, self.wait_ms = lease_ms, wait_ms
-        self.held: dict[str, Held] = {}
+        self.held: dict[
+            str, Held
+        ] = {}  # by lease: a job that was suspended may be back before its old handler has ended
         self.results: list[dict[str, Any]] = []
         self.reporting: list[dict[str, Any]] = []
-        self.alone: set[str] = set()  # jobs whose results go one by one, because a report with them was refused
+        self.alone: set[str] = set()  # leases whose results go one by one, because a report with them was refused
         self.polling = False
         self.stopping = False
         self.version = 0
@@ -98,7 +100,7 @@ class WorkerState:
         """Jobs that arrived: held from now on."""
         with self.changed:
             taken = [Held(job, now + self.lease_ms / 3000) for job in jobs]
-            self.held.update({held.job["job_id"]: held for held in taken})
+            self.held.update({held.token: held for held in taken})
             self.touch()
             return taken
 
@@ -117,7 +119,7 @@ class WorkerState:
         with self.changed:
             held.running = False
             if result is None or held.cancelled:
-                self.held.pop(held.job["job_id"], None)
+                self.held.pop(held.token, None)
             else:
                 self.results.append({"job_id": held.job["job_id"], "lease_token": held.token, **result})
             self.touch()
@@ -130,10 +132,10 @@ class WorkerState:
             size, count = 0, 0
             for item in self.results[:MAX_ITEMS]:
                 size += len(encode(item))
-                if count and (size > MAX_REPORT_BYTES or item["job_id"] in self.alone):
+                if count and (size > MAX_REPORT_BYTES or item["lease_token"] in self.alone):
                     break
                 count += 1
-                if item["job_id"] in self.alone:
+                if item["lease_token"] in self.alone:
                     break
             self.reporting, self.results = self.results[:count], self.results[count:]
             body: dict[str, Any] = {"items": self.reporting}
@@ -145,12 +147,12 @@ class WorkerState:
         """The server's answers, in the order of the items."""
         with self.changed:
             items, self.reporting = self.reporting, []
-            self.alone.difference_update(item["job_id"] for item in items)
+            self.alone.difference_update(item["lease_token"] for item in items)
             for item, result in zip(items, results, strict=False):
                 if result["status"] == "refused" and result["code"] not in ("LEASE_LOST", "JOB_NOT_FOUND"):
                     self._refused(item, result["code"], result.get("detail", ""))
                 else:
-                    self.held.pop(item["job_id"], None)
+                    self.held.pop(item["lease_token"], None)
             self.touch()
 
     def report_refused(self, code: str, detail: str) -> None:
@@ -160,14 +162,14 @@ class WorkerState:
             if len(items) == 1:
                 self._refused(items[0], code, detail)
             else:
-                self.alone.update(item["job_id"] for item in items)
+                self.alone.update(item["lease_token"] for item in items)
                 self.results = items + self.results
             self.touch()
 
     def _refused(self, item: dict[str, Any], code: str, detail: str) -> None:
         """A result that the server does not take becomes a failure; a failure that it does not take is dropped."""
         if "error" in item:
-            self.held.pop(item["job_id"], None)
+            self.held.pop(item["lease_token"], None)
             return
         error = {"code": code, "message": detail, "retryable": False}
         self.results.insert(0, {"job_id": item["job_id"], "lease_token": item["lease_token"], "error": error})
@@ -177,8 +179,10 @@ class WorkerState:
     def due(self, now: float) -> list[Held]:
         """Jobs whose heartbeat is due: those that run, and those whose result waits."""
         with self.changed:
-            sending = {item["job_id"] for item in self.reporting}
-            return [h for i, h in self.held.items() if h.beat_at <= now and i not in sending and not h.cancelled]
+            sending = {item["lease_token"] for item in self.reporting}
+            return [
+                h for token, h in self.held.items() if h.beat_at <= now and token not in sending and not h.cancelled
+            ]
 
     def next_beat(self) -> float | None:
         with self.changed:
@@ -197,8 +201,7 @@ class WorkerState:
         """The job is gone: its result will not be reported."""
         with self.changed:
             held.cancelled = True
-            job_id = held.job["job_id"]
-            self.results = [item for item in self.results if item["job_id"] != job_id]
+            self.results = [item for item in self.results if item["lease_token"] != held.token]
             if not held.running:
-                self.held.pop(job_id, None)
+                self.held.pop(held.token, None)
             self.touch()

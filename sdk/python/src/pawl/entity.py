@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, TypedDict, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar
 
 from ._core import Invoke, Steps
 from ._durable import in_seconds
@@ -26,7 +26,7 @@ class EntityOptions(TypedDict, total=False):
     dedup_window_s: int
     dedup_max_keys: int
     rollover_events: int
-    keep_generations: int
+    keep_generations: int | Literal["all"]
     max_inbox: int
     max_batch: int
     retry: Mapping[str, Any]

@@ -423,19 +423,19 @@ class AsyncWorker(_Worker):
             self._wakers.discard(waker)
 
     async def _spawn(self, effect: Spawn) -> None:
-        held, job_id = effect.held, effect.held.job["job_id"]
+        held = effect.held
         task = asyncio.create_task(self._shell.run(self._programs.run_job(held)), name="pawl-job")
-        self._jobs[job_id] = task
+        self._jobs[held.token] = task
 
         def ended(task: asyncio.Task[None]) -> None:
-            self._jobs.pop(job_id, None)
+            self._jobs.pop(held.token, None)
             if held.running:  # it was cancelled before it began
                 self._state.finish(held, None)
 
         task.add_done_callback(ended)
 
     async def _told(self, effect: Cancel) -> None:
-        task = self._jobs.get(effect.held.job["job_id"])
+        task = self._jobs.get(effect.held.token)
         if task is not None:
             task.cancel()
 

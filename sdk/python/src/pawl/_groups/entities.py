@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from .. import models
 from .._core import Group, M, Steps, change, emits, get, operation, pages
@@ -32,7 +32,7 @@ class Entities(Group[M]):
         dedup_window_s: int | None = None,
         dedup_max_keys: int | None = None,
         rollover_events: int | None = None,
-        keep_generations: int | None = None,
+        keep_generations: int | Literal["all"] | None = None,
         max_inbox: int | None = None,
         max_batch: int | None = None,
         retry: Mapping[str, Any] | None = None,
@@ -43,16 +43,18 @@ class Entities(Group[M]):
         >>> client.entities.put_type("cart", queue="carts", handler="cart").version
         1
         """
-        body = {"queue": queue, "handler": handler} | given(
+        body: dict[str, Any] = {"queue": queue, "handler": handler} | given(
             version=version,
             dedup_window_s=dedup_window_s,
             dedup_max_keys=dedup_max_keys,
             rollover_events=rollover_events,
-            keep_generations=keep_generations,
+            keep_generations=None if keep_generations == "all" else keep_generations,
             max_inbox=max_inbox,
             max_batch=max_batch,
             retry=retry,
         )
+        if keep_generations == "all":
+            body["keep_generations"] = None
         path = f"{V1}/entity-types/{segment(type)}"
         return change(self._settings, "PUT", path, models.PutEntityTypeResult, body, key=key)
 
