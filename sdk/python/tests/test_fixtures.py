@@ -80,6 +80,21 @@ def test_answer(case: dict[str, Any], flavour: str) -> None:
     check_error(raised.value, case["error"])
 
 
+@flavours
+def test_a_list_goes_on_page_after_page(flavour: str) -> None:
+    """Also over a page without items, which does not mean the end."""
+    found = [{"items": [{"id": "a"}], "next_cursor": "2"}, {"items": [], "next_cursor": "3"}]
+    left = [*found, {"items": [{"id": "b"}], "next_cursor": None}]
+    script = Script(lambda request: {"status": 200, "body": left.pop(0)}, Clock())
+    client = client_for(flavour, {}, script)
+    assert [run.id for run in call(client, "runs.list", [], {"status": "failed"})] == ["a", "b"]
+    assert [dict(request.query) for request in script.sent] == [
+        {"status": "failed"},
+        {"status": "failed", "cursor": "2"},
+        {"status": "failed", "cursor": "3"},
+    ]
+
+
 def check_error(error: Exception, wanted: dict[str, Any]) -> None:
     assert type(error).__name__ == wanted["class"]
     for name, attribute in (("code", "code"), ("status", "status"), ("retryable", "retryable")):

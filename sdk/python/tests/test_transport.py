@@ -100,6 +100,36 @@ def test_a_connection_that_the_server_closes_is_not_used_again(flavour: str) -> 
 
 
 @flavours
+def test_a_connection_that_was_closed_while_idle_is_not_used_again(flavour: str) -> None:
+    """Without a retry: the client looks before it sends."""
+    closed = [threading.Event(), threading.Event()]
+
+    def serve(connection: socket.socket, number: int) -> None:
+        read_request(connection)
+        connection.sendall(answer())
+        connection.close()
+        closed[number - 1].set()
+
+    once = pawl.Retry(max_attempts=1)
+
+    async def twice() -> None:
+        async with pawl.AsyncClient(server.url, retry=once) as client:
+            await client.server.health()
+            assert await asyncio.to_thread(closed[0].wait, 20)
+            await client.server.health()
+
+    with raw_server(serve) as server:
+        if flavour == "sync":
+            with pawl.Client(server.url, retry=once) as client:
+                client.server.health()
+                assert closed[0].wait(20)
+                client.server.health()
+        else:
+            asyncio.run(twice())
+        assert server.connections == 2
+
+
+@flavours
 def test_an_answer_that_breaks_off_is_asked_for_again(flavour: str) -> None:
     def serve(connection: socket.socket, number: int) -> None:
         read_request(connection)
@@ -282,6 +312,20 @@ def test_an_asyncio_client_serves_one_loop_after_another() -> None:
 def test_a_head_without_an_end_is_refused() -> None:
     with pytest.raises(ProtocolError, match="too long"):
         ResponseParser().feed(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 20_000)
+
+
+def test_a_chunked_answer_ends_after_its_trailers() -> None:
+    raw = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-A: 1\r\nX-B: 2\r\n\r\n"
+    parser = ResponseParser()
+    for at in range(len(raw)):
+        assert not parser.done
+        parser.feed(raw[at : at + 1])
+    assert parser.done and parser.take() == b"ok"
+
+
+def test_a_chunk_without_a_size_is_refused() -> None:
+    with pytest.raises(ProtocolError, match="size"):
+        ResponseParser().feed(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n")
 
 
 def test_a_204_has_no_body() -> None:
