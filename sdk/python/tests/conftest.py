@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pathlib
 import uuid
 from collections.abc import Iterator
 
 import pytest
 
 import pawl
+from package import build_wheel, clean_environment
 from server import Server
 
 
@@ -16,6 +18,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     running = Server(tmp_path_factory.mktemp("pawl")).start()
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def clean_python(wheel: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    return clean_environment(tmp_path_factory.mktemp("clean") / "venv", wheel)
 
 
 @pytest.fixture

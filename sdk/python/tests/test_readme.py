@@ -8,14 +8,13 @@ import pathlib
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import pawl
-from server import PROGRAM_ENV, Server, wait_until
+from server import Server, wait_until
 
 README = (pathlib.Path(__file__).parents[1] / "README.md").read_text()
 FENCE = re.compile(r"(?:<!-- (?P<note>[^>]*) -->\n)?```(?P<language>\w+)\n(?P<code>.*?)```", re.S)
@@ -34,13 +33,15 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def orders(own_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
-    """The worker of the first page, as a program of its own; what it prints."""
+def orders(
+    own_server: Server, clean_python: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[pathlib.Path]:
+    """The worker of the first page, in an empty folder, with nothing but the wheel installed; what it prints."""
     folder = tmp_path_factory.mktemp("orders")
     (folder / "orders.py").write_text(file_named("orders.py"))
     with (folder / "out").open("w") as out:
-        environment = {**PROGRAM_ENV, "PAWL_URL": own_server.url}
-        process = subprocess.Popen([sys.executable, "orders.py"], cwd=folder, env=environment, stdout=out)
+        environment = {"PAWL_URL": own_server.url}
+        process = subprocess.Popen([clean_python, "orders.py"], cwd=folder, env=environment, stdout=out)
     yield folder / "out"
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 0, "the worker stops gracefully"
@@ -54,6 +55,17 @@ def test_nothing_is_left_out() -> None:
     left_out = [s for s in SNIPPETS if s["language"] != "python" and not (s["note"] or "").startswith("not run:")]
     assert left_out == []
     assert len(SNIPPETS) == README.count("\n```") / 2
+
+
+@pytest.mark.usefixtures("orders")
+def test_from_an_empty_folder(own_server: Server, clean_python: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """The first page in the clean environment: start the order, approve it, see that it was shipped."""
+    wait_until(lambda: stored(own_server, "order"), "the worker stores its workflow")
+    program = next(s["code"] for s in SNIPPETS if s["language"] == "python" and not s["note"])
+    (tmp_path / "start.py").write_text(program)
+    environment = {"PAWL_URL": own_server.url, "PAWL_TENANT": "default"}
+    printed = subprocess.run([clean_python, "start.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert printed.stdout == "{'shipped': 'Ada'}\n", printed.stderr
 
 
 @pytest.mark.usefixtures("orders")
