@@ -98,6 +98,24 @@ def test_an_error_that_is_not_caught_fails_the_run_at_once(client: pawl.Client) 
     assert failed.value.run.steps[0].attempt == 1
 
 
+def test_a_step_whose_result_is_not_json_is_not_tried_again(client: pawl.Client) -> None:
+    worker = pawl.Worker(client, queues="q")
+    ran: list[str] = []
+
+    @worker.workflow("order")
+    def order(input: Any, ctx: pawl.Context) -> Any:
+        def charge() -> object:
+            ran.append("charge")
+            return object()
+
+        ctx.step("charge", charge)
+
+    with worker, pytest.raises(pawl.errors.RunFailed) as failed:
+        client.run("order")
+    assert failed.value.run.error["cause"]["code"] == "OUTPUT_NOT_JSON"
+    assert ran == ["charge"]
+
+
 def test_an_exception_outside_a_step_keeps_what_is_done(client: pawl.Client) -> None:
     worker = pawl.Worker(client, queues="q")
     ran: list[int] = []

@@ -6,7 +6,7 @@ import pathlib
 import sys
 import zipfile
 
-from package import run
+from package import build_wheel, run
 
 
 def test_the_wheel_has_the_types_and_no_requirements(wheel: pathlib.Path) -> None:
@@ -16,6 +16,10 @@ def test_the_wheel_has_the_types_and_no_requirements(wheel: pathlib.Path) -> Non
     assert "pawl/py.typed" in names
     assert not [name for name in names if "test" in name]
     assert "Requires-Dist" not in metadata and "Requires-Python: >=3.11" in metadata
+
+
+def test_the_wheel_is_reproducible(wheel: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    assert build_wheel(tmp_path).read_bytes() == wheel.read_bytes()
 
 
 def test_the_wheel_installs_and_imports_in_a_clean_environment(

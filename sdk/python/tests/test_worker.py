@@ -157,15 +157,16 @@ def test_an_exception_fails_the_attempt_and_the_server_tries_again(bench: Bench)
     [
         (pawl.JobError("DECLINED", "no funds", retryable=False, details={"card": 1}), "DECLINED"),
         (None, "OUTPUT_NOT_JSON"),
+        (SystemExit(1), "SystemExit"),
         ("x" * 600_000, "BODY_TOO_LARGE"),
     ],
-    ids=["refused", "not JSON", "too large"],
+    ids=["refused", "not JSON", "exit", "too large"],
 )
 def test_a_failure_that_cannot_pass_is_final(bench: Bench, failure: Any, code: str) -> None:
-    bench.define(retry=5)
+    bench.define(retry=1 if isinstance(failure, SystemExit) else 5)
 
     def handler(input: Any, ctx: Any) -> Any:
-        if isinstance(failure, Exception):
+        if isinstance(failure, BaseException):
             raise failure
         return failure or object()
 
@@ -200,6 +201,19 @@ def test_heartbeats_keep_a_job_longer_than_its_lease(bench: Bench) -> None:
         wait_until(lambda: (bench.client.jobs.get(job_id).due_at - first).total_seconds() > 1.5, "five heartbeats")
         release.set()
         assert bench.client.wait(started.run_id).output == 1
+
+
+def test_progress_that_is_not_json_is_an_error_of_the_handler(server: Server, tenant: str) -> None:
+    bench = Bench("sync", server, tenant)
+    bench.define()
+
+    def handler(input: Any, ctx: Any) -> Any:
+        with pytest.raises(TypeError, match="cannot be written as JSON"):
+            ctx.progress(object())
+        return "done"
+
+    with bench.running(bench.worker(handler)):
+        assert bench.client.run("work") == "done"
 
 
 @both

@@ -138,26 +138,65 @@ def test_a_job_that_comes_back_before_its_old_handler_has_ended_is_held() -> Non
     }
 
 
+def test_a_function_without_a_lease_does_nothing_more() -> None:
+    """Even one that catches every exception: it must not refund what another worker is shipping."""
+    lost = {"status": 409, "headers": {"content-type": "application/problem+json"}, "body": {"code": "LEASE_LOST"}}
+    client = client_for("sync", {}, Script(lambda request: lost, Clock()))
+    worker = pawl.Worker(client, queues="q")
+    worker._shell = client._shell
+    ran: list[str] = []
+
+    @worker.task("h")
+    def order(input: Any, ctx: pawl.Context) -> Any:
+        try:
+            ctx.step("ship", lambda: ran.append("ship"))
+        except Exception:
+            ctx.step("refund", lambda: ran.append("refund"))
+
+    job = {"job_id": "j", "handler": "h", "attempt": 1, "tenant": "t", "input": 1, "lease_token": "1.a"}
+    (held,) = worker._state.take([{**job, "lease_expires_at": "2026-11-15T00:00:30.000Z"}], 0.0)
+    client._shell.run(worker._programs.run_job(held))
+    assert ran == ["ship"]
+    assert worker._state.held == {} and worker._state.results == []
+
+
 def test_the_servers_clock_is_that_of_the_lease() -> None:
     settings = pawl.Client()._settings
     held = Held({"job_id": "j", "lease_expires_at": "2026-11-15T00:00:30.000Z", "lease_token": "t"}, 0.0)
     assert abs((Durable(settings, held, 30000).now() - datetime.fromisoformat("2026-11-15T00:00:00Z")).seconds) < 5
 
 
+@pytest.mark.parametrize("flavour", FLAVOURS)
 @pytest.mark.parametrize("case", cases("entities.json"))
-def test_entity(case: dict[str, Any]) -> None:
+def test_entity(case: dict[str, Any], flavour: str) -> None:
     entity = Entity("rewards", initial=case.get("initial"))
+    make = handler if flavour == "sync" else coroutine_handler
     for name, actions in case["handlers"].items():
-        entity.on(name)(handler(actions))
+        entity.on(name)(make(actions))
     for name, actions in case.get("timers", {}).items():
-        entity.timer(name)(handler(actions))
-    shell = pawl.Client()._shell
+        entity.timer(name)(make(actions))
+
+    def run() -> Any:
+        steps = entity._handle(case["call"], "job-1")
+        if flavour == "sync":
+            return pawl.Client()._shell.run(steps)
+        return asyncio.run(pawl.AsyncClient()._shell.run(steps))
+
     if "fails" in case:
         with pytest.raises(pawl.JobError) as raised:
-            shell.run(entity._handle(case["call"], "job-1"))
+            run()
         assert (raised.value.code, raised.value.retryable) == (case["fails"]["code"], case["fails"]["retryable"])
     else:
-        assert as_json(shell.run(entity._handle(case["call"], "job-1"))) == case["output"]
+        assert as_json(run()) == case["output"]
+
+
+def coroutine_handler(actions: list[dict[str, Any]]) -> Any:
+    blocking = handler(actions)
+
+    async def run(entity: Any, payload: Any) -> Any:
+        return blocking(entity, payload)
+
+    return run
 
 
 def handler(actions: list[dict[str, Any]]) -> Any:

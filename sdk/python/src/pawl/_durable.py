@@ -19,7 +19,7 @@ from ._programs import REPORT, Suspended, error_of
 from ._wire import decode, encode, given, segment, time_text
 from ._worker_state import Held
 from .definition import RetryRule
-from .errors import JobCancelled, Rejected, StepFailed, TimedOut
+from .errors import JobCancelled, LeaseLost, NotFound, Rejected, StepFailed, TimedOut
 from .retry import Backoff, Retry
 
 DEFAULT_ATTEMPTS = 3
@@ -87,17 +87,13 @@ class Durable:
             attempt += 1
             token = current_step.set(name)
             try:
-                output = yield Invoke(function)
-                output = json.loads(encode(output))
+                outcome = _outcome((yield Invoke(function)))
             except Exception as failed:
-                error = error_of(failed)
-            else:
-                yield from self._store(name, {"output": output})
-                return
+                outcome = {"error": error_of(failed)}
             finally:
                 current_step.reset(token)
-            if _is_final(error, rule, attempt):
-                yield from self._store(name, {"error": {**error, "retryable": False}})
+            if "output" in outcome or _is_final(outcome["error"], rule, attempt):
+                yield from self._store(name, outcome)
                 return
             yield Rest(backoff.next(), self.held)
 
@@ -178,6 +174,8 @@ class Durable:
     def _store(self, name: str, outcome: dict[str, Any]) -> Steps[None]:
         """Store an outcome; if the name is stored already, that one counts."""
         self._check()
+        if "error" in outcome:
+            outcome = {"error": {**outcome["error"], "retryable": False}}
         answer = yield from self._post("checkpoints", {"name": name, **outcome})
         if answer.get("error") is not None:
             self.errors[name] = answer["error"]
@@ -191,14 +189,30 @@ class Durable:
         raise Suspended
 
     def _post(self, verb: str, body: dict[str, Any]) -> Steps[dict[str, Any]]:
+        """A job whose lease is lost ends its function: no later step may act for it."""
         path = f"/api/v1/jobs/{segment(self.held.job['job_id'])}/{verb}"
-        return post_job(self.settings, path, {"lease_token": self.held.token, **body}, REPORT)
+        try:
+            answer: dict[str, Any] = yield from post_job(
+                self.settings, path, {"lease_token": self.held.token, **body}, REPORT
+            )
+        except (LeaseLost, NotFound) as lost:
+            self.held.cancelled = True
+            raise JobCancelled from lost
+        return answer
 
     def _check(self) -> None:
         if self._suspended:
             raise Suspended
         if self.held.cancelled or getattr(self.held.context, "_stopping", False):
             raise JobCancelled
+
+
+def _outcome(output: Any) -> dict[str, Any]:
+    """What a step returned, as JSON keeps it."""
+    try:
+        return {"output": json.loads(encode(output))}
+    except (TypeError, ValueError) as wrong:
+        return {"error": {"code": "OUTPUT_NOT_JSON", "message": str(wrong), "retryable": False}}
 
 
 def _rule(retry: int | RetryRule | None) -> RetryRule:

@@ -172,16 +172,17 @@ class Programs:
         try:
             output = yield from self.execute(held)
             result = _result(output, held)
-        except (Suspended, LeaseLost):
+        except Suspended:
             pass
+        except GeneratorExit:
+            raise
         except (JobCancelled, CancelledError):
             if not held.cancelled:
                 yield from self.release(held)
                 return
-        except JobError as failed:
-            result = {"error": error_of(failed)}
-        except Exception as failed:
-            log.exception("handler %s failed", held.job["handler"])
+        except BaseException as failed:  # also sys.exit() in a handler: the job must not stay held
+            if not isinstance(failed, JobError):
+                log.exception("handler %s failed", held.job["handler"])
             result = {"error": error_of(failed)}
         self.state.finish(held, result)
 
@@ -196,7 +197,7 @@ def _result(output: Any, held: Held) -> dict[str, Any]:
     return result
 
 
-def error_of(failed: Exception) -> dict[str, Any]:
+def error_of(failed: BaseException) -> dict[str, Any]:
     """A failure as the wire has it. An error of the API keeps its code; any other that is no `JobError` has its class
     as code and may be retried."""
     if isinstance(failed, ApiError):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, Unpack, overload
 
 from ._core import Steps
 from ._durable import Approved, Durable, as_utc, current_step, in_seconds
-from ._wire import given
+from ._wire import encode, given
 from ._worker_state import Held
 from .definition import QuestionOptions, RetryRule
 from .errors import JobCancelled
@@ -79,7 +80,7 @@ class JobContext:
 
         >>> ctx.progress({"percent": 50})
         """
-        self._held.progress = value
+        self._held.progress = json.loads(encode(value))
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Replace the run's state when this job completes.

@@ -45,7 +45,7 @@ class EntityContext:
         self.type = str(call["entity"]["type"])
         self.id = str(call["entity"]["id"])
         #: Any JSON value; the type's `initial` at first.
-        self.state: Any = copy.deepcopy(initial) if call.get("state") is None else call["state"]
+        self.state: Any = copy.deepcopy(initial if call.get("state") is None else call["state"])
         #: The number of the signal that is being handled, or None for a timer.
         self.seq: int | None = None
         self._job_id = job_id

@@ -26,10 +26,9 @@ from .client import AsyncClient, Client
 from .context import AsyncContext, Context, JobContext
 from .definition import RetryRule, Workflow, WorkflowOptions
 from .entity import Entity, EntityOptions
-from .errors import JobError, PawlError
+from .errors import JobError
 
 F = TypeVar("F", bound=Callable[..., Any])
-T = TypeVar("T")
 WAIT_MS = 20_000
 
 
@@ -167,7 +166,6 @@ class Worker(_Worker):
         super().__init__(self.client._settings, queues, concurrency, lease, grace, worker_id, apply)
         self._shell = SyncShell(self.client._transport)
         self._shell.performers.update({Wait: self._wait, Spawn: self._spawn, Cancel: self._told, Rest: self._rest})
-        self._threads: list[threading.Thread] = []
         self._failure: BaseException | None = None
 
     def run(self) -> None:
@@ -201,9 +199,8 @@ class Worker(_Worker):
             for entity in self._entities.values():
                 self.client.entities.put_type(entity.type, queue=self.queues[0], handler=entity.type, **entity.options)
         for program in (self._programs.poll, self._programs.report, self._programs.beat):
-            thread = threading.Thread(target=self._serve, args=(program,), daemon=True, name=f"pawl-{program.__name__}")
-            self._threads.append(thread)
-            thread.start()
+            name = f"pawl-{program.__name__}"
+            threading.Thread(target=self._serve, args=(program,), daemon=True, name=name).start()
 
     def stop(self) -> None:
         """Claim no more jobs. Safe to call from anywhere, also from a handler.
@@ -248,7 +245,7 @@ class Worker(_Worker):
     def _serve(self, program: Callable[[], Steps[None]]) -> None:
         try:
             self._shell.run(program())
-        except PawlError as failed:
+        except Exception as failed:
             self._failure = failed
             log.error("the worker stops: %s", failed)
             self.stop()
