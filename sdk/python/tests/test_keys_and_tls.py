@@ -64,6 +64,14 @@ def test_each_key_has_its_role(secure: Server) -> None:
     assert [run.output for run in viewer.runs.list()] == [8]
 
 
+def test_the_environment_names_the_certificates_and_the_key(secure: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAWL_URL", secure.url)
+    monkeypatch.setenv("PAWL_API_KEY", ROOT_KEY)
+    monkeypatch.setenv("PAWL_CA_FILE", str(secure.folder / "cert"))
+    with pawl.Client() as client:
+        assert client.keys.create("viewer", tenant="acme").created_by == "root", "an admin, over TLS"
+
+
 def test_asyncio_speaks_tls_too(secure: Server) -> None:
     async def main() -> str:
         async with pawl.AsyncClient(secure.url, api_key=ROOT_KEY, tls=trusting(secure.folder)) as client:

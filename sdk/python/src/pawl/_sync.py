@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import socket
 import ssl
@@ -33,7 +34,7 @@ class Transport:
         self.host, self.port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
         self.netloc = parts.netloc.rpartition("@")[2]
         self.prefix = parts.path.rstrip("/")  # of a server behind a proxy
-        self.tls = (tls or ssl.create_default_context()) if parts.scheme == "https" else None
+        self.tls = (tls or _default_tls()) if parts.scheme == "https" else None
         self._idle: list[socket.socket] = []
         self._tagged: dict[object, socket.socket | None] = {}
         self._lock = threading.Lock()
@@ -129,6 +130,14 @@ class Transport:
         with self._lock:
             if self._tagged.get(tag) is not None:
                 del self._tagged[tag]
+
+
+def _default_tls() -> ssl.SSLContext:
+    """The system's certificates, and those of PAWL_CA_FILE."""
+    context = ssl.create_default_context()
+    if os.environ.get("PAWL_CA_FILE"):
+        context.load_verify_locations(os.environ["PAWL_CA_FILE"])
+    return context
 
 
 class Stream:

@@ -245,8 +245,9 @@ class _Api(Group[M]):
 class Client(_Api[Sync]):
     """A client that blocks. Safe to share between threads.
 
-    `url`, `api_key` and `tenant` default to PAWL_URL, PAWL_API_KEY and PAWL_TENANT, the URL to
-    http://127.0.0.1:7295. `retry` says how calls are retried, `budget` how many retries all calls may spend.
+    `url`, `api_key`, `tenant` and `actor` default to PAWL_URL, PAWL_API_KEY, PAWL_TENANT and PAWL_ACTOR, the URL to
+    http://127.0.0.1:7295. PAWL_CA_FILE names certificates to trust; `tls` is an SSL context of your own. `retry` says
+    how calls are retried, `budget` how many retries all calls may spend.
 
     >>> import pawl
     >>> with pawl.Client(url) as client:
@@ -374,7 +375,7 @@ def _settings(
         url=(url or os.environ.get("PAWL_URL") or "http://127.0.0.1:7295").rstrip("/"),
         api_key=api_key or os.environ.get("PAWL_API_KEY"),
         tenant=tenant or os.environ.get("PAWL_TENANT"),
-        actor=actor,
+        actor=actor or os.environ.get("PAWL_ACTOR"),
         retry=retry or Retry(),
         budget=budget or Budget(),
     )

@@ -184,7 +184,8 @@ class Entities(Group[M]):
 
     @emits(models.EntityEvent)
     def watch(self, type: str, id: str, *, after: int | None = None) -> Steps[None]:
-        """The entity's events as they happen, until it is deleted.
+        """The entity's events as they happen, until it is deleted. An event of type "reset" says that events after
+        `after` are no longer kept.
 
         >>> client.entities.signal("account", "max", "add", {"points": 5}).seq
         1
@@ -203,7 +204,7 @@ class Entities(Group[M]):
                 pass
             return False
 
-        return stream.follow(lambda event: decode(models.EntityEvent, event_data(event)), over)
+        return stream.follow(lambda event: decode(models.EntityEvent, {"type": event.event, **event_data(event)}), over)
 
     @emits(models.EntityGeneration)
     def generations(self, type: str, id: str, *, limit: int | None = None, cursor: str | None = None) -> Steps[None]:
