@@ -6,7 +6,7 @@ The options have the names that docs/workflows.md gives them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack
 
 IDENTIFIER = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
@@ -33,11 +33,16 @@ class Ref:
 
     def __getitem__(self, member: str | int) -> Ref:
         if isinstance(member, int):
+            if member < 0:
+                raise IndexError("Elements count from 0: a definition cannot count from the end")
             return Ref(f"{self.__path}[{member + 1}]")
         if IDENTIFIER.match(member):
             return Ref(f"{self.__path}.{member}")
         text = member.replace("\\", "\\\\").replace('"', '\\"')
         return Ref(f'{self.__path}["{text}"]')
+
+    def __iter__(self) -> Iterator[Ref]:
+        raise TypeError("A reference has no elements yet: use for_each")
 
     def __str__(self) -> str:
         return "${" + self.__path + "}"
@@ -48,14 +53,10 @@ class Ref:
     def __pawl__(self) -> str:
         return str(self)
 
-    @staticmethod
-    def expression(value: Ref | str) -> str:
-        """The text for `when` and `for_each`, which are expressions and not templates.
-
-        >>> Ref.expression(Workflow("w").input.ok)
-        'input.ok'
-        """
-        return value.__path if isinstance(value, Ref) else value
+    def __pawl_expression__(self) -> str:
+        """The text for `when` and `for_each`, which are expressions and not templates. Like all that is not a member
+        of the value, it has a name that no member can have."""
+        return self.__path
 
 
 class RetryRule(TypedDict, total=False):
@@ -335,7 +336,7 @@ class Workflow:
 
 def _long_form(option: str, value: Any) -> Any:
     if option in ("when", "for_each") and isinstance(value, Ref):
-        return Ref.expression(value)
+        return value.__pawl_expression__()
     if option == "retry" and isinstance(value, int):
         return {"max_attempts": value}
     if option == "compensate" and isinstance(value, str):
