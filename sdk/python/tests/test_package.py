@@ -6,13 +6,14 @@ import pathlib
 import sys
 import zipfile
 
+import pawl
 from package import build_wheel, run
 
 
 def test_the_wheel_has_the_types_and_no_requirements(wheel: pathlib.Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-        metadata = archive.read("pawl-0.1.0.dist-info/METADATA").decode()
+        metadata = archive.read(f"pawl-{pawl.__version__}.dist-info/METADATA").decode()
     assert "pawl/py.typed" in names
     assert not [name for name in names if "test" in name]
     assert "Requires-Dist" not in metadata and "Requires-Python: >=3.11" in metadata
@@ -27,7 +28,7 @@ def test_the_wheel_installs_and_imports_in_a_clean_environment(
 ) -> None:
     program = "import pawl; w = pawl.Workflow('w'); w.sleep('s', duration_ms=1); print(pawl.__version__, w.to_dict())"
     printed = run(clean_python, "-c", program, cwd=tmp_path)
-    assert printed.startswith("0.1.0 {'id': 'w', 'steps':")
+    assert printed.startswith(f"{pawl.__version__} {{'id': 'w', 'steps':")
 
 
 def test_the_models_are_those_of_the_openapi_document() -> None:

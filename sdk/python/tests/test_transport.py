@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import resource
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +14,10 @@ from typing import Any
 import pytest
 
 import pawl
+from pawl._core import Send
 from pawl._http1 import ProtocolError, ResponseParser, encode_request
+from pawl._programs import Programs
+from pawl._worker_state import WorkerState
 from script import FLAVOURS
 
 HEALTH = b'{"status":"ok","version":"1.0"}'
@@ -285,6 +290,47 @@ async def stop_without_server(reported: threading.Event, url: str) -> None:
 async def stop_when(asked: threading.Event, url: str) -> None:
     async with pawl.AsyncWorker(pawl.AsyncClient(url)):
         assert await asyncio.to_thread(asked.wait, 20)
+
+
+def test_a_program_may_have_many_files_open() -> None:
+    """`select` ends at descriptor 1023."""
+
+    def serve(connection: socket.socket, number: int) -> None:
+        while True:
+            read_request(connection)
+            connection.sendall(answer())
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    with raw_server(serve) as server, contextlib.ExitStack() as files:
+        for _ in range(1024):
+            files.callback(os.close, os.dup(0))
+        assert health("sync", server.url, 2) == ["1.0"] * 2
+        assert server.connections == 1
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_signal_stops_a_worker_in_the_middle_of_a_request() -> None:
+    """Its handler runs on the main thread, whatever that thread holds."""
+    worker = pawl.Worker(pawl.Client("http://127.0.0.1:1"))
+
+    def interrupted() -> None:
+        with worker.client._transport._lock:
+            worker.stop()
+
+    thread = threading.Thread(target=interrupted, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_a_heartbeat_without_an_answer_does_not_hold_up_the_others() -> None:
+    state = WorkerState("w", ["q"], concurrency=2, lease_ms=30_000, wait_ms=0)
+    state.take([{"job_id": "a", "lease_token": "1.a"}], now=-10.0)
+    settings = pawl.Client()._settings
+    settings.now = lambda: 0.0
+    beat = next(Programs(settings, state, lambda held: iter(())).beat())  # type: ignore[arg-type, return-value]
+    assert isinstance(beat, Send) and beat.request.timeout == 10.0, "a third of the lease"
 
 
 def test_a_request_has_a_length() -> None:

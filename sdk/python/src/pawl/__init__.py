@@ -11,6 +11,7 @@
 
 from . import errors, models, webhooks
 from ._durable import Approved
+from ._version import VERSION
 from .client import AsyncClient, Client, FeedEvent
 from .context import AsyncContext, Context, JobContext
 from .definition import (
@@ -63,4 +64,4 @@ __all__ = [
     "models",
     "webhooks",
 ]
-__version__ = "0.1.0"
+__version__ = VERSION

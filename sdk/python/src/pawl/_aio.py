@@ -8,9 +8,10 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+from ._address import Address
 from ._core import Emit, Invoke, Open, Pause, Read, Send, Steps
-from ._http1 import ProtocolError, ResponseParser, encode_request
-from ._sync import CHUNK, CONNECT_S, IDLE_MAX, Transport
+from ._http1 import ProtocolError, ResponseParser
+from ._sync import CHUNK, CONNECT_S, IDLE_MAX
 from ._wire import Request, Response
 from .errors import NoAnswer
 
@@ -21,7 +22,7 @@ class AsyncTransport:
     """Keep-alive connections to one server, for one event loop."""
 
     def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
-        self.at = Transport(url, tls)  # only its address
+        self.address = Address(url, tls)
         self._idle: list[Pair] = []
         self._loop: asyncio.AbstractEventLoop | None = None  # that of the idle connections
         self._tagged: dict[object, asyncio.StreamWriter | None] = {}
@@ -50,9 +51,7 @@ class AsyncTransport:
 
     async def open(self, request: Request, tag: object = None) -> AsyncStream:
         """Send a request and read the head of its response."""
-        content = request.content()
-        headers = {"Host": self.at.netloc, **request.headers}
-        data = encode_request(request.method, self.at.prefix + request.target, headers, content)
+        data = self.address.encode(request)
         stream = AsyncStream(self, self._idle_connection() or await self._connect(), tag)
         if tag is not None and self._tagged.setdefault(tag, stream.writer) is None:
             stream.close()
@@ -64,7 +63,7 @@ class AsyncTransport:
                 await stream.receive(request.timeout)
         except OSError as lost:
             stream.close()
-            raise NoAnswer(f"No answer from {self.at.url}: {lost}") from lost
+            raise NoAnswer(f"No answer from {self.address.url}: {lost}") from lost
         except BaseException:
             stream.close()
             raise
@@ -98,10 +97,10 @@ class AsyncTransport:
 
     async def _connect(self) -> Pair:
         try:
-            opening = asyncio.open_connection(self.at.host, self.at.port, ssl=self.at.tls, limit=CHUNK)
+            opening = asyncio.open_connection(self.address.host, self.address.port, ssl=self.address.tls, limit=CHUNK)
             return await asyncio.wait_for(opening, CONNECT_S)
         except OSError as failed:  # TimeoutError is one of them
-            raise NoAnswer(f"No pawl server at {self.at.url}: {failed}") from failed
+            raise NoAnswer(f"No pawl server at {self.address.url}: {failed}") from failed
 
 
 class AsyncStream:
@@ -121,7 +120,7 @@ class AsyncStream:
             else:
                 self.parser.end()
         except (OSError, ProtocolError) as lost:
-            raise NoAnswer(f"No answer from {self.transport.at.url}: {lost}") from lost
+            raise NoAnswer(f"No answer from {self.transport.address.url}: {lost}") from lost
 
     async def read(self, timeout: float) -> bytes:
         """More of the body; b"" at its end."""

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
+from ._version import VERSION
 from ._wire import Request, Response, decode, key_header, problem, time_text
 from .errors import ApiError, NoAnswer
-from .retry import Backoff, Budget, Retry
+from .retry import UNLIMITED, Backoff, Budget, Retry
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -182,7 +183,7 @@ class Settings:
     new_key: Callable[[], str] = lambda: str(uuid.uuid4())
 
     def headers(self) -> dict[str, str]:
-        own = {"Accept": "application/json", "User-Agent": "pawl-python/0.1.0"}
+        own = {"Accept": "application/json", "User-Agent": f"pawl-python/{VERSION}"}
         if self.api_key:
             own["Authorization"] = f"Bearer {self.api_key}"
         if self.tenant:
@@ -238,7 +239,7 @@ def keyed(settings: Settings, method: str, path: str, body: Any, key: str | None
     elif path.startswith("/api/v1/workflows/") and path.endswith("/runs"):
         body = {**(body or {}), "idempotency_key": key}
     else:
-        raise ValueError("This idempotency key needs ASCII: only a run start can send it in the body")
+        raise ValueError("Only the start of a run can have a key with characters outside ASCII")
     if body is not None:
         headers["Content-Type"] = "application/json"
     return Request(method, path, headers=headers, body=body, has_body=body is not None)
@@ -248,7 +249,7 @@ def post_job(settings: Settings, path: str, body: Any, retry: Retry, timeout: fl
     """A worker's call. The lease makes its repeats harmless, so it has no key and no budget."""
     headers = {**settings.headers(), "Content-Type": "application/json"}
     request = Request("POST", path, headers=headers, body=body, has_body=True, timeout=timeout)
-    response = yield from perform(settings, request, retry, Budget(1e9, 1e9))
+    response = yield from perform(settings, request, retry, UNLIMITED)
     return response.json()
 
 

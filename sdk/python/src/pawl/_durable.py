@@ -16,7 +16,7 @@ from typing import Any
 from . import models
 from ._core import Invoke, Settings, Steps, change, post_job
 from ._programs import REPORT, Suspended, error_of
-from ._wire import decode, encode, given, segment, time_text
+from ._wire import OVER, decode, encode, given, segment, time_text
 from ._worker_state import Held
 from .definition import RetryRule
 from .errors import JobCancelled, LeaseLost, NotFound, Rejected, StepFailed, TimedOut
@@ -24,7 +24,6 @@ from .retry import Backoff, Retry
 
 DEFAULT_ATTEMPTS = 3
 CHILD_WAIT_MS = 2000
-OVER = ("succeeded", "failed", "denied", "cancelled", "timed_out")
 
 #: The step that the current thread or task is in.
 current_step: ContextVar[str | None] = ContextVar("pawl_step", default=None)
@@ -238,12 +237,11 @@ def _is_final(error: dict[str, Any], rule: RetryRule, attempt: int) -> bool:
 
 
 def _returns(function: Callable[[], Any]) -> Any:
-    """The type that a function says it returns, if it is one that JSON does not keep by itself."""
+    """The type that a function says it returns. Hints that cannot be resolved say nothing."""
     try:
-        kind = typing.get_type_hints(function).get("return", Any)
+        return typing.get_type_hints(function).get("return", Any)
     except Exception:
         return Any
-    return kind
 
 
 def _signal_outcome(signal: str, resumed: dict[str, Any]) -> dict[str, Any]:

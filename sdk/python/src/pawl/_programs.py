@@ -17,6 +17,7 @@ from .retry import NEVER, Backoff, Retry
 log = logging.getLogger("pawl")
 REPORT = Retry(deadline=None)  # until there is an answer: the lease decides what counts
 POLL = Retry(base=0.2, maximum=5.0)
+RELEASE_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class Programs:
     def release(self, held: Held) -> Steps[None]:
         """Give a job back; if that fails, its lease expires."""
         try:
-            yield from self._post(held, "release", {}, NEVER)
+            yield from self._post(held, "release", {}, RELEASE_S)
         except (NoAnswer, ApiError) as failed:
             log.info("job %s was not released: %s", held.job["job_id"], failed)
         self.state.finish(held, None)
@@ -142,9 +143,11 @@ class Programs:
             yield Wait(version, state.next_beat())
 
     def _heartbeat(self, held: Held) -> Steps[None]:
+        """One that gets no answer is given up soon: the other jobs need theirs."""
         body = {} if held.progress is None else {"progress": held.progress}
+        timeout = max(1.0, self.state.lease_ms / 3000)
         try:
-            lease = yield from self._post(held, "heartbeat", body, NEVER)
+            lease = yield from self._post(held, "heartbeat", body, timeout)
         except (LeaseLost, NotFound) as lost:
             log.warning("job %s is gone: %s", held.job["job_id"], lost)
             yield from self._lose(held)
@@ -162,9 +165,9 @@ class Programs:
         if running:
             yield Cancel(held)
 
-    def _post(self, held: Held, verb: str, body: dict[str, Any], retry: Retry) -> Steps[Any]:
+    def _post(self, held: Held, verb: str, body: dict[str, Any], timeout: float) -> Steps[Any]:
         path = f"/api/v1/jobs/{segment(held.job['job_id'])}/{verb}"
-        return post_job(self.settings, path, {"lease_token": held.token, **body}, retry)
+        return post_job(self.settings, path, {"lease_token": held.token, **body}, NEVER, timeout)
 
     def run_job(self, held: Held) -> Steps[None]:
         """Execute a job and hand in its result."""

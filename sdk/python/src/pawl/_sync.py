@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import select
+import selectors
 import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable, Generator
 from typing import Any
-from urllib.parse import urlsplit
 
+from ._address import Address
 from ._core import Emit, Invoke, Open, Pause, Read, Send, Steps
-from ._http1 import ProtocolError, ResponseParser, encode_request
+from ._http1 import ProtocolError, ResponseParser
 from ._wire import Request, Response
 from .errors import NoAnswer
 
@@ -27,17 +26,10 @@ class Transport:
     """Keep-alive connections to one server. Safe to share between threads."""
 
     def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f'"{url}" is not a valid URL')
-        self.url = url
-        self.host, self.port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
-        self.netloc = parts.netloc.rpartition("@")[2]
-        self.prefix = parts.path.rstrip("/")  # of a server behind a proxy
-        self.tls = (tls or _default_tls()) if parts.scheme == "https" else None
+        self.address = Address(url, tls)
         self._idle: list[socket.socket] = []
         self._tagged: dict[object, socket.socket | None] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may abort a request of the thread that holds it
 
     def exchange(self, request: Request, tag: object = None) -> Response:
         """One request and its response."""
@@ -56,9 +48,7 @@ class Transport:
 
     def open(self, request: Request, tag: object = None) -> Stream:
         """Send a request and read the head of its response."""
-        content = request.content()
-        headers = {"Host": self.netloc, **request.headers}
-        data = encode_request(request.method, self.prefix + request.target, headers, content)
+        data = self.address.encode(request)
         stream = Stream(self, self._connection(tag), tag)
         try:
             stream.sock.settimeout(request.timeout)
@@ -67,7 +57,7 @@ class Transport:
                 stream.receive(request.timeout)
         except OSError as lost:
             stream.close()
-            raise NoAnswer(f"No answer from {self.url}: {lost}") from lost
+            raise NoAnswer(f"No answer from {self.address.url}: {lost}") from lost
         except BaseException:
             stream.close()
             raise
@@ -107,17 +97,18 @@ class Transport:
                     return None
                 sock = self._idle.pop()
             # A connection that can be read while it is idle was closed by the server.
-            if sock.fileno() >= 0 and not select.select([sock], [], [], 0)[0]:
+            if sock.fileno() >= 0 and not _readable(sock):
                 return sock
             sock.close()
 
     def _connect(self) -> socket.socket:
         try:
-            sock = socket.create_connection((self.host, self.port), CONNECT_S)
+            sock = socket.create_connection((self.address.host, self.address.port), CONNECT_S)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return self.tls.wrap_socket(sock, server_hostname=self.host) if self.tls else sock
+            tls = self.address.tls
+            return tls.wrap_socket(sock, server_hostname=self.address.host) if tls else sock
         except OSError as failed:
-            raise NoAnswer(f"No pawl server at {self.url}: {failed}") from failed
+            raise NoAnswer(f"No pawl server at {self.address.url}: {failed}") from failed
 
     def give_back(self, sock: socket.socket) -> None:
         with self._lock:
@@ -132,12 +123,11 @@ class Transport:
                 del self._tagged[tag]
 
 
-def _default_tls() -> ssl.SSLContext:
-    """The system's certificates, and those of PAWL_CA_FILE."""
-    context = ssl.create_default_context()
-    if os.environ.get("PAWL_CA_FILE"):
-        context.load_verify_locations(os.environ["PAWL_CA_FILE"])
-    return context
+def _readable(sock: socket.socket) -> bool:
+    """Whether there is something to read. `select.select` cannot do it: it takes no descriptor above 1023."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(sock, selectors.EVENT_READ)
+        return bool(selector.select(0))
 
 
 class Stream:
@@ -157,7 +147,7 @@ class Stream:
             else:
                 self.parser.end()
         except (OSError, ProtocolError) as lost:
-            raise NoAnswer(f"No answer from {self.transport.url}: {lost}") from lost
+            raise NoAnswer(f"No answer from {self.transport.address.url}: {lost}") from lost
 
     def read(self, timeout: float) -> bytes:
         """More of the body; b"" at its end."""

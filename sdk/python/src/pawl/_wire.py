@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 from .errors import ApiError, NoAnswer, error_for
 
 T = TypeVar("T")
-JSON = "application/json"
+OVER = ("succeeded", "failed", "denied", "cancelled", "timed_out")  # how a run ends
 
 
 @dataclass(frozen=True)

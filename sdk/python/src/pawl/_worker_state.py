@@ -36,9 +36,8 @@ class WorkerState:
     def __init__(self, worker_id: str, queues: list[str], concurrency: int, lease_ms: int, wait_ms: int) -> None:
         self.worker_id, self.queues, self.concurrency = worker_id, queues, concurrency
         self.lease_ms, self.wait_ms = lease_ms, wait_ms
-        self.held: dict[
-            str, Held
-        ] = {}  # by lease: a job that was suspended may be back before its old handler has ended
+        #: By lease: a job that was suspended may be back before its old handler has ended.
+        self.held: dict[str, Held] = {}
         self.results: list[dict[str, Any]] = []
         self.reporting: list[dict[str, Any]] = []
         self.alone: set[str] = set()  # leases whose results go one by one, because a report with them was refused

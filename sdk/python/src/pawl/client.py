@@ -17,12 +17,11 @@ from ._follow import Stream, event_data, swallow
 from ._groups import Approvals, Audit, Entities, Jobs, Keys, Runs, Schedules, Server, Tenants, Webhooks, Workflows
 from ._sse import SseEvent
 from ._sync import SyncShell, Transport
-from ._wire import decode, given, segment
+from ._wire import OVER, decode, given, segment
 from .definition import Workflow
 from .errors import NoAnswer, RunFailed, WaitTimeout
 from .retry import Budget, Retry
 
-OVER = ("succeeded", "failed", "denied", "cancelled", "timed_out")
 SLICE_MS = 20_000
 
 

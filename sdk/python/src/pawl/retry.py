@@ -6,6 +6,7 @@ reuse the key.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -108,3 +109,7 @@ class Budget:
         allowed = self.tokens >= 1
         self.tokens -= allowed
         return allowed
+
+
+#: Never runs out: for calls that stop for other reasons.
+UNLIMITED = Budget(math.inf, math.inf)

@@ -159,7 +159,7 @@ class Jobs(Group[M]):
 
     @emits(models.Queue)
     def queues(self, *, limit: int | None = None, cursor: str | None = None) -> Steps[None]:
-        """The worker queues: ready, running and delayed jobs, and who polls.
+        """The worker queues: ready, running and delayed jobs, and their workers.
 
         >>> job = queued_job()
         >>> "demo" in [queue.queue for queue in client.jobs.queues()]

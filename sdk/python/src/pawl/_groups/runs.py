@@ -80,7 +80,7 @@ class Runs(Group[M]):
 
     @operation
     def pause(self, run_id: str, *, key: str | None = None, if_match: int | None = None) -> Steps[models.Run]:
-        """Begin no more steps until the run is resumed.
+        """Pause a run: no step begins until it is resumed.
 
         >>> client.runs.pause(waiting_run()).status
         'paused'
@@ -189,7 +189,7 @@ class Workflows(Group[M]):
 
     @operation
     def archive(self, workflow_id: str, *, key: str | None = None) -> Steps[models.WorkflowHead]:
-        """Start no more runs of it. Runs that exist continue; `client.apply` restores it.
+        """Archive a workflow: no more runs of it start. Runs that exist continue; `client.apply` restores it.
 
         >>> client.apply({"id": "old", "steps": [{"name": "a", "type": "sleep", "duration_ms": 1}]}).id
         'old'
