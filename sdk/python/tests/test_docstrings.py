@@ -60,7 +60,8 @@ def test_everything_public_is_here() -> None:
 def test_example(name: str, names: dict[str, Any]) -> None:
     text = inspect.getdoc(THINGS[name]) or ""
     assert ">>>" in text, f"{name} has no example"
-    test = doctest.DocTestParser().get_doctest(text, {**names, "ctx": names["new_ctx"]()}, name, None, 0)
+    new_ctx = names["new_async_ctx" if ".AsyncContext" in name else "new_ctx"]
+    test = doctest.DocTestParser().get_doctest(text, {**names, "ctx": new_ctx()}, name, None, 0)
     report: list[str] = []
     options = doctest.IGNORE_EXCEPTION_DETAIL | doctest.ELLIPSIS
     result = doctest.DocTestRunner(optionflags=options).run(test, out=report.append)

@@ -100,6 +100,34 @@ both = pytest.mark.parametrize("bench", FLAVOURS, indirect=True)
 
 
 @both
+def test_a_worker_serves_once(bench: Bench) -> None:
+    worker = bench.worker(lambda input, ctx: input)
+    with bench.running(worker):
+        pass
+    with pytest.raises(RuntimeError, match="started before"):
+        asyncio.run(worker.start()) if bench.flavour == "asyncio" else worker.start()
+
+
+def test_an_asyncio_worker_runs_in_any_thread(server: Server, tenant: str) -> None:
+    """Only the main thread can have signal handlers."""
+    bench = Bench("asyncio", server, tenant)
+    bench.define()
+    worker = bench.worker(None)
+
+    @worker.task("do")  # type: ignore[untyped-decorator]
+    async def do(input: Any) -> Any:
+        worker.stop()
+        return input
+
+    started = bench.client.start("work", 7)
+    thread = threading.Thread(target=lambda: asyncio.run(worker.run()), daemon=True)
+    thread.start()
+    assert bench.client.wait(started.run_id, timeout=30).output == 7
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+@both
 def test_a_job_has_its_key_and_its_run(bench: Bench) -> None:
     seen: list[Any] = []
     bench.define(input={"n": "${input.n}"})

@@ -157,10 +157,10 @@ class Context(JobContext):
 
 
 class AsyncContext(JobContext):
-    """The job of a coroutine; as `Context`, to be awaited.
+    """The job of a coroutine; as `Context`, to be awaited. In the examples `ctx` is one.
 
-    >>> issubclass(AsyncContext, JobContext)
-    True
+    >>> ctx.attempt
+    1
     """
 
     @overload
@@ -172,8 +172,10 @@ class AsyncContext(JobContext):
     async def step(self, name: str, function: Any, *, retry: int | RetryRule | None = None) -> Any:
         """As `Context.step`; the function may be a coroutine function.
 
-        >>> inspect.iscoroutinefunction(AsyncContext.step)
-        True
+        >>> async def charge():
+        ...     return {"id": "ch_1"}
+        >>> asyncio.run(ctx.step("charge", charge))
+        {'id': 'ch_1'}
         """
         return await self._run(self._durable.step(name, function, retry))
 
@@ -182,8 +184,7 @@ class AsyncContext(JobContext):
     ) -> None:
         """As `Context.sleep`.
 
-        >>> inspect.iscoroutinefunction(AsyncContext.sleep)
-        True
+        >>> asyncio.run(ctx.sleep("a moment", 0.01))
         """
         await self._run(self._durable.sleep(name, self._until(seconds, until)))
 
@@ -192,8 +193,8 @@ class AsyncContext(JobContext):
     ) -> Any:
         """As `Context.wait_signal`.
 
-        >>> inspect.iscoroutinefunction(AsyncContext.wait_signal)
-        True
+        >>> asyncio.run(ctx.wait_signal("paid", timeout=timedelta(days=3)))
+        {'amount': 30}
         """
         seconds = None if timeout is None else in_seconds(timeout)
         return await self._run(self._durable.wait_signal(signal, name, seconds))
@@ -203,8 +204,8 @@ class AsyncContext(JobContext):
     ) -> Approved:
         """As `Context.approval`.
 
-        >>> inspect.iscoroutinefunction(AsyncContext.approval)
-        True
+        >>> asyncio.run(ctx.approval("ok", "Refund 30?", content={"amount": 30})).by
+        'ann'
         """
         question = {"prompt": prompt, **given(content=content), **options}
         result: Approved = await self._run(self._durable.approval(name, question))
@@ -213,7 +214,7 @@ class AsyncContext(JobContext):
     async def run_workflow(self, workflow_id: str, input: Any = None, *, name: str | None = None) -> Any:
         """As `Context.run_workflow`.
 
-        >>> inspect.iscoroutinefunction(AsyncContext.run_workflow)
-        True
+        >>> asyncio.run(ctx.run_workflow("greet", {"name": "Ada"}))
+        {'text': 'Hello, Ada!'}
         """
         return await self._run(self._durable.run_workflow(workflow_id, input, name))

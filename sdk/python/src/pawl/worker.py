@@ -50,6 +50,7 @@ class _Worker:
         self.workflows: dict[str, Workflow] = {}
         self.grace = grace
         self._settings, self._applies = settings, apply
+        self._begun = False
         self._tasks: dict[str, Callable[..., Any]] = {}
         self._entities: dict[str, Entity] = {}
         name = worker_id or f"{socket.gethostname()}-{os.getpid()}-{settings.new_key()[:8]}"
@@ -105,6 +106,11 @@ class _Worker:
         entity = Entity(type, initial=initial, options=options)
         self._entities[type] = entity
         return entity
+
+    def _begin(self) -> None:
+        if self._begun:
+            raise RuntimeError("This worker has been started before: make another one")
+        self._begun = True
 
     def _check(self, function: Callable[..., Any]) -> None:
         raise NotImplementedError
@@ -165,14 +171,18 @@ class Worker(_Worker):
         self.client = client or Client()
         super().__init__(self.client._settings, queues, concurrency, lease, grace, worker_id, apply)
         self._shell = SyncShell(self.client._transport)
-        self._shell.performers.update({Wait: self._wait, Spawn: self._spawn, Cancel: self._told, Rest: self._rest})
+        self._shell.performers.update({Wait: self._wait, Spawn: self._spawn, Cancel: self._cancel, Rest: self._rest})
         self._failure: BaseException | None = None
 
     def run(self) -> None:
-        """Serve until SIGTERM, SIGINT or `stop`. Raises what the server refuses for good, such as a wrong API key.
+        """Serve until SIGTERM, SIGINT or `stop`. Raises an error that a retry cannot mend, such as a wrong API key.
 
-        >>> callable(pawl.Worker(client).run)
-        True
+        >>> worker = pawl.Worker(client, queues="docs")
+        >>> @worker.task("shout")
+        ... def shout(input):
+        ...     worker.stop()
+        >>> started = client.start("shout", {"text": "hello"})
+        >>> worker.run()
         """
         before = {}
         if threading.current_thread() is threading.main_thread():
@@ -188,11 +198,12 @@ class Worker(_Worker):
                 signal.signal(number, handler)
 
     def start(self) -> None:
-        """Begin to serve in threads of its own.
+        """Begin to serve in threads of its own. A worker serves once: make another one to serve again.
 
         >>> worker = pawl.Worker(client)
         >>> worker.start(); worker.stop(); worker.join()
         """
+        self._begin()
         if self._applies:
             for definition in self.workflows.values():
                 self.client.apply(definition)
@@ -260,7 +271,7 @@ class Worker(_Worker):
         steps = self._programs.run_job(effect.held)
         threading.Thread(target=self._shell.run, args=(steps,), daemon=True, name="pawl-job").start()
 
-    def _told(self, effect: Cancel) -> None:
+    def _cancel(self, effect: Cancel) -> None:
         """The handler sees `ctx.cancelled`; a thread cannot be stopped from outside."""
 
     def _rest(self, effect: Rest) -> None:
@@ -307,20 +318,27 @@ class AsyncWorker(_Worker):
         self.client = client or AsyncClient()
         super().__init__(self.client._settings, queues, concurrency, lease, grace, worker_id, apply)
         self._shell = AsyncShell(self.client._transport)
-        self._shell.performers.update({Wait: self._wait, Spawn: self._spawn, Cancel: self._told, Rest: self._rest})
+        self._shell.performers.update({Wait: self._wait, Spawn: self._spawn, Cancel: self._cancel, Rest: self._rest})
         self._programs_running: list[asyncio.Task[None]] = []
         self._jobs: dict[str, asyncio.Task[None]] = {}
         self._wakers: set[asyncio.Event] = set()
         self._state.on_change = self._wake
 
     async def run(self) -> None:
-        """Serve until SIGTERM, SIGINT or `stop`. Raises what the server refuses for good, such as a wrong API key.
+        """Serve until SIGTERM, SIGINT or `stop`. Raises an error that a retry cannot mend, such as a wrong API key.
 
-        >>> inspect.iscoroutinefunction(pawl.AsyncWorker.run)
-        True
+        >>> async def main():
+        ...     worker = pawl.AsyncWorker(pawl.AsyncClient(url), queues="docs")
+        ...     @worker.task("shout")
+        ...     async def shout(input):
+        ...         worker.stop()
+        ...     await worker.client.start("shout", {"text": "hello"})
+        ...     await worker.run()
+        >>> asyncio.run(main())
         """
         loop = asyncio.get_running_loop()
-        numbers = (signal.SIGTERM, signal.SIGINT)
+        main = threading.current_thread() is threading.main_thread()
+        numbers = (signal.SIGTERM, signal.SIGINT) if main else ()
         for number in numbers:
             loop.add_signal_handler(number, self.stop)
         try:
@@ -333,11 +351,16 @@ class AsyncWorker(_Worker):
                 loop.remove_signal_handler(number)
 
     async def start(self) -> None:
-        """Begin to serve in tasks of the running loop.
+        """Begin to serve in tasks of the running loop. A worker serves once: make another one to serve again.
 
-        >>> inspect.iscoroutinefunction(pawl.AsyncWorker.start)
-        True
+        >>> async def main():
+        ...     worker = pawl.AsyncWorker(pawl.AsyncClient(url))
+        ...     await worker.start()
+        ...     worker.stop()
+        ...     await worker.join()
+        >>> asyncio.run(main())
         """
+        self._begin()
         if self._applies:
             for definition in self.workflows.values():
                 await self.client.apply(definition)
@@ -353,8 +376,12 @@ class AsyncWorker(_Worker):
     def stop(self) -> None:
         """Claim no more jobs.
 
-        >>> callable(pawl.AsyncWorker.stop)
-        True
+        >>> async def main():
+        ...     worker = pawl.AsyncWorker(pawl.AsyncClient(url))
+        ...     await worker.start()
+        ...     worker.stop()
+        ...     await worker.join()
+        >>> asyncio.run(main())
         """
         self._state.stop()
         self.client._transport.abort(self._programs.poll_tag)
@@ -363,8 +390,12 @@ class AsyncWorker(_Worker):
         """Wait until the running handlers have ended and their results are reported. After `grace` seconds they are
         cancelled, and their jobs go to other workers.
 
-        >>> inspect.iscoroutinefunction(pawl.AsyncWorker.join)
-        True
+        >>> async def main():
+        ...     worker = pawl.AsyncWorker(pawl.AsyncClient(url))
+        ...     await worker.start()
+        ...     worker.stop()
+        ...     await worker.join()
+        >>> asyncio.run(main())
         """
         end = self._settings.now() + self.grace
         await self._until_done(end)
@@ -431,7 +462,7 @@ class AsyncWorker(_Worker):
 
         task.add_done_callback(ended)
 
-    async def _told(self, effect: Cancel) -> None:
+    async def _cancel(self, effect: Cancel) -> None:
         task = self._jobs.get(effect.held.token)
         if task is not None:
             task.cancel()

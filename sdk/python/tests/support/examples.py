@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import inspect
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -37,23 +37,23 @@ def namespace(url: str) -> Iterator[dict[str, Any]]:
             **names,
             "pawl": pawl,
             "asyncio": asyncio,
-            "inspect": inspect,
             "timedelta": timedelta,
             "client": client,
             "url": url,
-            "new_ctx": lambda: LazyContext(things),
+            "new_ctx": lambda: LazyContext(things.context),
+            "new_async_ctx": lambda: LazyContext(things.async_context),
         }
 
 
 class LazyContext:
     """The context of a real job, made when an example first uses it."""
 
-    def __init__(self, things: Things) -> None:
-        self._things = things
-        self._made: pawl.Context | None = None
+    def __init__(self, make: Callable[[], pawl.JobContext]) -> None:
+        self._make = make
+        self._made: pawl.JobContext | None = None
 
     def __getattr__(self, name: str) -> Any:
-        self._made = self._made or self._things.context()
+        self._made = self._made or self._make()
         return getattr(self._made, name)
 
 
@@ -115,7 +115,14 @@ class Things:
         return self.client.webhooks.create("https://hooks.example/pawl", ["run.*"]).id
 
     def context(self) -> pawl.Context:
+        held = self._held()
+        return pawl.Context(held, Durable(self.client._settings, held, 30_000), self.client._shell.run)
+
+    def async_context(self) -> pawl.AsyncContext:
+        held, client = self._held(), pawl.AsyncClient(self.client._settings.url, tenant=self.client._settings.tenant)
+        return pawl.AsyncContext(held, Durable(client._settings, held, 30_000), client._shell.run)
+
+    def _held(self) -> Held:
         job: dict[str, Any] = to_wire(self.claimed_job())
         job["lease_expires_at"] = to_wire(job["lease_expires_at"])
-        held = Held({**job, "checkpoints": STORED}, 0.0)
-        return pawl.Context(held, Durable(self.client._settings, held, 30_000), self.client._shell.run)
+        return Held({**job, "checkpoints": STORED}, 0.0)
