@@ -99,12 +99,15 @@ def e2e(folder, tests=(), env=None, marks=None):
             command += ["-m", marks]
         command += [str(ROOT / "tests/e2e" / t) for t in tests] or [str(ROOT / "tests/e2e")]
         full = {"PAWL_BIN": str(ROOT / folder / "pawl"), "PAWL_PATIENCE_S": "90", "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
-        code, out = shell(command, full)
-        found = {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|error)", out.splitlines()[-1] if out else "")}
-        failed = found.get("failed", 0) + found.get("error", 0)
-        return found.get("passed", 0), max(failed, 1 if code else 0), out
+        return counted(*shell(command, full))
 
     return run
+
+
+def counted(code, out):
+    """What the last line of a run says: `N passed`, `N failed`."""
+    found = {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|error)", out.splitlines()[-1] if out else "")}
+    return found.get("passed", 0), max(found.get("failed", 0) + found.get("error", 0), 1 if code else 0), out
 
 
 def e2e_share(share):
@@ -129,6 +132,11 @@ def check(*command, env=None):
         return (1, 0, out) if code == 0 else (0, 1, out)
 
     return run
+
+
+def library(*command):
+    """The tests of a client library, its type checker and its linter."""
+    return lambda: counted(*shell(list(command), {"PAWL_BIN": str(ROOT / "build/pawl"), "PAWL_PATIENCE_S": "90"}))
 
 
 def sources(*patterns):
@@ -190,7 +198,7 @@ def stages(deep=False):
         Stage("e2e slow", "release", e2e("build", marks="slow"), ["build"], WAITING),
         Stage("e2e release", "release", e2e("build", RELEASE_TESTS), ["build"], WAITING),
         Stage("e2e tls", "release", e2e("build", TLS_TESTS, {"PAWL_E2E_TLS": "1"}, "not slow"), ["build"], WAITING),
-        Stage("sdk python", "release", check(PYTHON, "sdk/python/tools/check.py"), ["build"], WAITING),
+        Stage("sdk python", "release", library(PYTHON, "sdk/python/tools/check.py"), ["build"], WAITING),
         Stage("unit", "release", unit("build", but=r"\.memory$"), ["build"]),  # unit-asan has these
         Stage("build-tsan", "tsan", build("build-tsan", "-DPAWL_SANITIZE=thread")),
         *(Stage(f"e2e-asan {i + 1}", "asan", e2e("build-asan", e2e_share(i), slow, "not slow"), ["build-asan"], WAITING) for i in range(SHARES)),

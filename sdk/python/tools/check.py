@@ -1,4 +1,5 @@
-"""Runs the tests of the Python library in an environment of its own, with the versions of requirements-dev.txt.
+"""Runs the tests of the Python library, with type checker and linter, in an environment of its own: build/sdk-python,
+with the versions of requirements-dev.txt. It is made when it is missing or the versions have changed.
 
 python3 tools/check.py [ARGUMENTS OF PYTEST]       PAWL_BIN names the server; default build/pawl
 """
@@ -13,11 +14,11 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parents[1]
 PINS = HERE / "requirements-dev.txt"
-VENV = HERE / ".venv"
+VENV = HERE.parents[1] / "build" / "sdk-python"
 
 
 def environment() -> pathlib.Path:
-    """The interpreter of the environment; it is made again when the pins have changed."""
+    """The interpreter of the environment."""
     stamp, wanted = VENV / ".installed", hashlib.sha256(PINS.read_bytes()).hexdigest()
     if not stamp.exists() or stamp.read_text() != wanted:
         shutil.rmtree(VENV, ignore_errors=True)
