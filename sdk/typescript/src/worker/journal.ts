@@ -1,0 +1,166 @@
+/**
+ * What a durable function has done so far: results by name, stored on the job under its lease. A function that is run
+ * again finds them and goes on behind them. While it waits, nothing is held: the job is suspended.
+ */
+
+import { LeaseLostError, NotFoundError } from "../errors.js";
+import type { RetryPolicy } from "../definition.js";
+import type { DurableJob, Jobs, ResumedBy, Suspension, WorkerCallOptions } from "../resources/index.js";
+import { Backoff, type Clock, type RetryOptions } from "../retry.js";
+import type { JobError } from "../wire.js";
+import { jobError, JobStoppedError, StepError } from "./errors.js";
+
+/** A promise that never settles: the function goes no further here, and no `catch` or `finally` of it runs. */
+const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
+
+/** What a journal needs from the worker. */
+export interface JournalHost {
+  readonly job: DurableJob;
+  readonly jobs: Jobs;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly call: WorkerCallOptions;
+  /** The job is another worker's. */
+  lost(): void;
+  /** The job is suspended. */
+  suspended(): void;
+}
+
+export class Journal {
+  readonly #host: JournalHost;
+  readonly #used = new Map<string, number>();
+  #stepsRunning = 0;
+  #waiting: string | undefined;
+
+  constructor(host: JournalHost) {
+    this.#host = host;
+  }
+
+  /** The name of this use: a name that is used again, as in a loop, gets a number. */
+  unique(name: string): string {
+    const uses = (this.#used.get(name) ?? 0) + 1;
+    this.#used.set(name, uses);
+    return uses === 1 ? name : `${name}#${uses}`;
+  }
+
+  /** The stored result of a name, or what `run` makes of it, which is then stored. What is thrown is final. */
+  async step<T>(name: string, run: () => T | Promise<T>, retry: RetryPolicy): Promise<T> {
+    const known = this.#known(name);
+    if (known !== undefined) return valueOf<T>(name, known);
+    this.#stepsRunning += 1;
+    try {
+      return await this.#store<T>(name, await this.#attempts(run, retry));
+    } finally {
+      this.#stepsRunning -= 1;
+    }
+  }
+
+  /** Waits for something: suspends the job, and takes the outcome when it is resumed. */
+  async wait<T>(name: string, suspension: () => Suspension, take: (by: ResumedBy) => Result): Promise<T> {
+    const known = this.#known(name);
+    if (known !== undefined) return valueOf<T>(name, known);
+    const by = this.#host.job.resumed_by;
+    if (by?.name === name) return this.#store<T>(name, take(by));
+    return this.#suspend(name, suspension);
+  }
+
+  /** Looks at something now and then: `look` gives its outcome, or when to look again. */
+  async poll<T>(name: string, look: () => Promise<Result | Date>): Promise<T> {
+    const known = this.#known(name);
+    if (known !== undefined) return valueOf<T>(name, known);
+    const seen = await look();
+    if (!(seen instanceof Date)) return this.#store<T>(name, seen);
+    return this.#suspend(name, () => ({ until: seen.toISOString() }));
+  }
+
+  /** Suspends the job, as soon as no step is running. */
+  async #suspend<T>(name: string, suspension: () => Suspension): Promise<T> {
+    if (this.#waiting !== undefined) {
+      throw new TypeError(
+        `"${name}" cannot wait: a function waits for one thing at a time, and "${this.#waiting}" waits`,
+      );
+    }
+    this.#waiting = name;
+    // Steps that run beside the wait are stored first: afterwards the lease is gone.
+    do await new Promise((resolve) => setTimeout(resolve, 0));
+    while (this.#stepsRunning > 0);
+    const { jobs, job, call } = this.#host;
+    return this.#fenced(async () => {
+      await jobs.suspend(job, { name, ...suspension() }, call);
+      this.#host.suspended();
+      return never<T>();
+    });
+  }
+
+  #known(name: string): Result | undefined {
+    const { checkpoints = {}, checkpoint_errors = {} } = this.#host.job;
+    const error = Object.hasOwn(checkpoint_errors, name) ? checkpoint_errors[name] : undefined;
+    if (error !== undefined) return { error };
+    return Object.hasOwn(checkpoints, name) ? { output: checkpoints[name] } : undefined;
+  }
+
+  /** Stores a result; if the name has one already, that one counts. */
+  #store<T>(name: string, result: Result): Promise<T> {
+    const { jobs, job, call } = this.#host;
+    return this.#fenced(async () => {
+      const stored = await jobs.checkpoint(job, name, wireResult(result), call);
+      const first: Result = stored.error === undefined ? { output: stored.output } : { error: stored.error };
+      return valueOf<T>(name, first, "cause" in result ? result.cause : undefined);
+    });
+  }
+
+  async #attempts(run: () => unknown, policy: RetryPolicy): Promise<Result> {
+    const { clock, signal } = this.#host;
+    const backoff = new Backoff(backoffOptions(policy), () => clock.random());
+    for (;;) {
+      signal.throwIfAborted();
+      try {
+        return { output: await run() };
+      } catch (cause) {
+        if (cause === signal.reason || cause instanceof JobStoppedError) throw cause;
+        const error = jobError(cause);
+        backoff.fail();
+        if (isFinal(error, backoff.failures, policy)) return { error: { ...error, retryable: false }, cause };
+        await clock.sleep(backoff.pauseMs(), signal);
+      }
+    }
+  }
+
+  /** A lost lease is not an error of the function: the function stops where it is. */
+  async #fenced<T>(action: () => Promise<T>): Promise<T> {
+    try {
+      return await action();
+    } catch (error) {
+      if (!(error instanceof LeaseLostError || error instanceof NotFoundError)) throw error;
+      this.#host.lost();
+      return never<T>();
+    }
+  }
+}
+
+/** An outcome: what a step returned, or its final error. */
+export type Result = { output: unknown } | { error: JobError; cause?: unknown };
+
+function wireResult(result: Result): { output: unknown } | { error: JobError } {
+  return "error" in result ? { error: result.error } : { output: result.output ?? null };
+}
+
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller knows what was stored
+function valueOf<T>(name: string, result: Result, cause?: unknown): T {
+  if ("error" in result) throw new StepError(name, result.error, cause);
+  return result.output as T;
+}
+
+function isFinal(error: JobError, attempt: number, { max_attempts = 1, non_retryable = [] }: RetryPolicy): boolean {
+  return error.retryable === false || attempt >= max_attempts || non_retryable.includes(error.code);
+}
+
+/** The policy of a definition, for the worker's own retries. */
+function backoffOptions({
+  jitter = "full",
+  backoff_ms = 1000,
+  multiplier = 2,
+  max_backoff_ms = 300_000,
+}: RetryPolicy): RetryOptions {
+  return { jitter, baseMs: backoff_ms, multiplier, maxMs: max_backoff_ms };
+}
