@@ -165,7 +165,7 @@ export class Client {
     input: unknown,
     { wait = 0, ...given }: StartOptions,
   ): Promise<RunHandle<Output>> {
-    const waitMs = toMs(wait);
+    const waitMs = Math.ceil(toMs(wait));
     const [options, body] = split(given);
     const path = `/api/v1/workflows/${segment(workflowId)}/runs`;
     const request = changeRequest(this.transport, "POST", path, { input: input ?? undefined, ...body }, options);

@@ -287,7 +287,7 @@ async function drain(events: AsyncIterable<unknown>): Promise<void> {
 
 function deadline({ signal, timeout }: WaitOptions): RequestOptions {
   if (timeout === undefined) return signal === undefined ? {} : { signal };
-  const limit = AbortSignal.timeout(toMs(timeout));
+  const limit = AbortSignal.timeout(Math.ceil(toMs(timeout)));
   return { signal: signal === undefined ? limit : AbortSignal.any([signal, limit]) };
 }
 

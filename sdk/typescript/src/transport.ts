@@ -167,7 +167,7 @@ export class Transport {
   }
 
   #attemptSignal(request: TransportRequest): AbortSignal {
-    const limit = AbortSignal.timeout(this.#timeoutMs + (request.waitMs ?? 0));
+    const limit = AbortSignal.timeout(Math.ceil(this.#timeoutMs + (request.waitMs ?? 0)));
     return request.signal === undefined ? limit : AbortSignal.any([limit, request.signal]);
   }
 

@@ -128,7 +128,7 @@ export class Entities extends Resource {
     payload?: unknown,
     { dedup_key = this.transport.newKey(), wait = 10_000, ...options }: UpdateOptions = {},
   ): Promise<EntityUpdateResult> {
-    const waitMs = toMs(wait);
+    const waitMs = Math.ceil(toMs(wait));
     const body = { name, payload, dedup_key };
     return this.change("POST", `${entityPath(type, id)}/updates`, body, options, {
       query: { wait_ms: waitMs },

@@ -4,7 +4,7 @@ import type { Client } from "../client.js";
 import { retryPolicy, type ApprovalOptions, type RetryPolicy, type Workflow } from "../definition.js";
 import { toMs, type Duration } from "../duration.js";
 import { isOver } from "../run.js";
-import type { DurableJob, ResumedBy } from "../resources/index.js";
+import type { DurableJob, ResumedBy, Suspension } from "../resources/index.js";
 import type { Run } from "../wire.js";
 import type { Journal, Result } from "./journal.js";
 
@@ -18,12 +18,20 @@ export interface StepContext {
 
 /** Options of a step of a durable function. */
 export interface DurableStepOptions {
-  /** How often the worker tries the step; default: once. As in a definition: a policy, or the number of attempts. */
+  /** How often the worker tries the step; default: three times. As in a definition: a policy, or the number of attempts. */
   retry?: RetryPolicy | number;
 }
 
+/** What a person approved. */
+export interface ApprovedContent<T> {
+  /** The content as approved, with the person's changes. */
+  content: T;
+  by: string | null;
+  reason: string | null;
+}
+
 /** How long a child run is waited for in one request, and how often it is looked at afterwards. */
-const CHILD_WAIT_MS = 1000;
+const CHILD_WAIT_MS = 2000;
 const CHILD_POLL_MS = { min: 1000, max: 60_000 };
 
 /**
@@ -38,12 +46,14 @@ export class TaskContext {
   readonly signal: AbortSignal;
   readonly #client: Client;
   readonly #journal: Journal;
+  readonly #now: () => number;
   #progress: unknown;
   #state: Record<string, unknown> | undefined;
 
   /** Workers make it. */
-  constructor(client: Client, job: DurableJob, signal: AbortSignal, journal: Journal) {
+  constructor(client: Client, job: DurableJob, signal: AbortSignal, journal: Journal, now: () => number) {
     this.#client = client;
+    this.#now = now;
     this.#journal = journal;
     this.job = job;
     this.signal = signal;
@@ -142,12 +152,8 @@ export class TaskContext {
    * ```
    */
   async sleep(name: string, until: Duration | Date): Promise<void> {
-    const time = (): string => (until instanceof Date ? until : this.#in(toMs(until))).toISOString();
-    await this.#journal.wait(
-      this.#journal.unique(name),
-      () => ({ until: time() }),
-      () => ({ output: null }),
-    );
+    const suspension = (): Suspension => ({ until: this.#until(until) });
+    await this.#journal.wait(this.#journal.unique(name), suspension, () => ({ output: null }));
   }
 
   /**
@@ -162,30 +168,26 @@ export class TaskContext {
    * });
    * ```
    */
-  async waitSignal<T = unknown>(
-    signal: string,
-    options: { timeout?: Duration | Date; name?: string } = {},
-  ): Promise<T> {
-    const { timeout, name = signal } = options;
-    const suspension = (): { signal: string; until?: string } => {
-      if (timeout === undefined) return { signal };
-      return { signal, until: (timeout instanceof Date ? timeout : this.#in(toMs(timeout))).toISOString() };
-    };
-    return this.#journal.wait<T>(this.#journal.unique(name), suspension, signalResult);
+  async waitSignal<T = unknown>(signal: string, options: { timeout?: Duration | Date } = {}): Promise<T> {
+    const { timeout } = options;
+    const suspension = (): Suspension => (timeout === undefined ? { signal } : { signal, until: this.#until(timeout) });
+    const name = this.#journal.unique(`signal:${signal}`);
+    const got = await this.#journal.wait<{ payload: T }>(name, suspension, (by) => signalResult(signal, by));
+    return got.payload;
   }
 
   /**
-   * Asks a person, and suspends the function until they have decided. Returns the approved content. A rejection is a
+   * Asks a person, and suspends the function until they have decided. Returns what they approved. A rejection is a
    * `StepError` with the code `APPROVAL_REJECTED`, no decision in time one with `APPROVAL_EXPIRED`.
    *
    * @example
    * ```ts
    * worker.task("refunds.pay", async (input: { amount: number }, ctx) => {
-   *   const { amount } = await ctx.approval("ok", `Refund ${input.amount}?`, {
+   *   const { content } = await ctx.approval("ok", `Refund ${input.amount}?`, {
    *     content: { amount: input.amount },
    *     approvers: { count: 1, forbid_requester: true },
    *   });
-   *   return ctx.step("pay", () => ({ paid: amount }));
+   *   return ctx.step("pay", () => ({ paid: content.amount }));
    * });
    * ```
    */
@@ -193,9 +195,9 @@ export class TaskContext {
     name: string,
     prompt: string,
     options: Omit<ApprovalOptions, "content" | "on_expire"> & { content?: T } = {},
-  ): Promise<T> {
+  ): Promise<ApprovedContent<T>> {
     const approval = { prompt, ...options };
-    return this.#journal.wait<T>(this.#journal.unique(name), () => ({ approval }), approvalResult);
+    return this.#journal.wait(this.#journal.unique(name), () => ({ approval }), approvalResult);
   }
 
   /**
@@ -219,36 +221,39 @@ export class TaskContext {
     return this.#journal.poll<Output>(name, async () => {
       const handle = await this.#client.start(id, input, { key: `${this.key}:${name}`, wait: CHILD_WAIT_MS });
       const run = handle.started?.run ?? (await handle.get());
-      return isOver(run.status) ? childResult(run) : this.#in(pollAfter(run));
+      return isOver(run.status) ? childResult(run) : new Date(this.#now() + this.#pollAfter(run));
     });
   }
 
-  #in(ms: number): Date {
-    return new Date(Date.now() + ms);
+  /** A time of the server's clock. */
+  #until(until: Duration | Date): string {
+    return (until instanceof Date ? until : new Date(this.#now() + toMs(until))).toISOString();
   }
-}
 
-/** A child that has run for long is looked at less often. */
-function pollAfter(run: Run): number {
-  const age = Date.now() - Date.parse(run.created_at);
-  return Math.min(CHILD_POLL_MS.max, Math.max(CHILD_POLL_MS.min, age / 2));
+  /** A child that has run for long is looked at less often. */
+  #pollAfter(run: Run): number {
+    const age = this.#now() - Date.parse(run.created_at);
+    return Math.min(CHILD_POLL_MS.max, Math.max(CHILD_POLL_MS.min, age / 2));
+  }
 }
 
 function childResult(run: Run): Result {
   if (run.status === "succeeded") return { output: run.output };
-  const details = { run_id: run.id, status: run.status, cause: run.error };
-  return { error: { code: "CHILD_FAILED", message: `Run ${run.id} ended as ${run.status}`, details } };
+  const message = `Run ${run.id} of ${run.workflow_id} ended as ${run.status}`;
+  const details = { run_id: run.id, status: run.status, error: run.error };
+  return { error: { code: "CHILD_FAILED", message, retryable: false, details } };
 }
 
-function signalResult(by: ResumedBy): Result {
-  if (by.kind === "signal") return { output: by.payload };
-  return { error: { code: "TIMED_OUT", message: "The signal did not come in time" } };
+function signalResult(signal: string, by: ResumedBy): Result {
+  if (by.kind === "signal") return { output: { payload: by.payload, sent_at: by.sent_at } };
+  return { error: { code: "TIMED_OUT", message: `No signal ${signal} in time`, retryable: false } };
 }
 
-function approvalResult(by: ResumedBy): Result {
-  if (by.kind === "approval" && by.decision === "approved") return { output: by.content };
-  const rejected = by.kind === "approval" && by.decision === "rejected";
-  const details = by.kind === "approval" ? { by: by.by, reason: by.reason, approval_id: by.approval_id } : null;
-  const message = rejected ? `${details?.by ?? "Somebody"} rejected it` : "Nobody decided in time";
-  return { error: { code: rejected ? "APPROVAL_REJECTED" : "APPROVAL_EXPIRED", message, details } };
+function approvalResult(resumed: ResumedBy): Result {
+  const { decision, by, reason, content } = resumed.kind === "approval" ? resumed : NOBODY;
+  if (decision === "approved") return { output: { by, reason, content } };
+  const code = decision === "rejected" ? "APPROVAL_REJECTED" : "APPROVAL_EXPIRED";
+  return { error: { code, message: reason ?? "", retryable: false, details: { by } } };
 }
+
+const NOBODY = { decision: "expired", by: null, reason: null, content: null };

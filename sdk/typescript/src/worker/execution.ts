@@ -14,7 +14,7 @@ export type Handler = (input: never, context: TaskContext) => unknown;
 
 /** What is reported for a job, and its size in bytes. */
 export interface Report {
-  readonly job: DurableJob;
+  readonly execution: Execution;
   readonly item: CompleteJobs["items"][number];
   readonly bytes: number;
 }
@@ -33,6 +33,8 @@ export class Execution {
   readonly context: TaskContext;
   readonly #stop = new AbortController();
   readonly #heartbeats = new AbortController();
+  readonly #claimedAt: number;
+  #isOver = false;
   #left: (item: undefined) => void = () => undefined;
 
   constructor(
@@ -41,12 +43,14 @@ export class Execution {
     readonly handler: Handler,
   ) {
     const { client, patience } = host;
+    this.#claimedAt = client.transport.clock.now();
     const journal = new Journal({
       job,
       jobs: client.jobs,
       clock: client.transport.clock,
       signal: this.#stop.signal,
       call: { retry: patience },
+      isOver: () => this.#isOver,
       lost: () => {
         this.stop("lease_lost");
         this.#left(undefined);
@@ -55,7 +59,18 @@ export class Execution {
         this.#left(undefined);
       },
     });
-    this.context = new TaskContext(client, job, this.#stop.signal, journal);
+    this.context = new TaskContext(client, job, this.#stop.signal, journal, () => this.#serverTime());
+  }
+
+  /** Whether the result counts for nothing: the job is cancelled, another worker's, or given back. */
+  get isStopped(): boolean {
+    return this.#stop.signal.aborted;
+  }
+
+  /** The time by the server's clock, whatever this machine's clock says: the lease began when it was claimed. */
+  #serverTime(): number {
+    const claimed = Date.parse(this.job.lease_expires_at) - this.host.leaseMs;
+    return claimed + this.host.client.transport.clock.now() - this.#claimedAt;
   }
 
   /** Asks the handler to stop. What it returns afterwards counts for nothing. */
@@ -69,65 +84,75 @@ export class Execution {
     const left = new Promise<undefined>((resolve) => {
       this.#left = resolve;
     });
-    const beating = this.#beat();
+    void this.#beat();
     const report = await Promise.race([this.#handle(), left]);
+    if (report !== undefined && !this.isStopped) return report;
+    this.end();
+    return undefined;
+  }
+
+  /** The result is reported, or never will be: no more heartbeats. */
+  end(): void {
     this.#heartbeats.abort();
-    await beating;
-    return this.#stop.signal.aborted ? undefined : report;
   }
 
   async #handle(): Promise<Report> {
     try {
       const output = (await this.handler(this.job.input as never, this.context)) ?? null;
-      return successOf(this.job, output, this.context.state);
+      this.#isOver = true;
+      return this.#success(output);
     } catch (error) {
-      if (!this.#stop.signal.aborted) this.host.handlerFailed(error, this.job);
-      return failureOf(this.job, jobError(error));
+      this.#isOver = true;
+      if (!this.isStopped) this.host.handlerFailed(error, this.job);
+      return this.failure(jobError(error));
     }
   }
 
+  #success(output: unknown): Report {
+    const { state } = this.context;
+    try {
+      return this.#sized(state === undefined ? { output } : { output, state });
+    } catch (cause) {
+      throw new TaskError("OUTPUT_INVALID", `The output is not JSON: ${String(cause)}`, { retryable: false, cause });
+    }
+  }
+
+  /** The report that the job has failed. */
+  failure(error: JobError): Report {
+    return this.#sized({ error });
+  }
+
+  #sized(result: Omit<Report["item"], "job_id" | "lease_token">): Report {
+    const item = { job_id: this.job.job_id, lease_token: this.job.lease_token, ...result };
+    return { execution: this, item, bytes: new TextEncoder().encode(JSON.stringify(item)).length };
+  }
+
+  /** Heartbeats go on while a result waits to be reported. */
   async #beat(): Promise<void> {
     const { signal } = this.#heartbeats;
     const { clock } = this.host.client.transport;
-    const pause = (): Promise<boolean> =>
-      clock.sleep(this.host.leaseMs / 3, signal).then(
+    const regular = this.host.leaseMs / 3;
+    const pause = (ms: number): Promise<boolean> =>
+      clock.sleep(ms, signal).then(
         () => true,
         () => false,
       );
-    while (await pause()) await this.#heartbeat(signal);
+    let next = regular;
+    while (await pause(next)) next = (await this.#heartbeat(signal)) ? regular : Math.min(1000, this.host.leaseMs / 10);
   }
 
-  async #heartbeat(signal: AbortSignal): Promise<void> {
-    const { leaseMs, client } = this.host;
+  /** False if there was no answer: the lease may still hold, so it is tried again soon. */
+  async #heartbeat(signal: AbortSignal): Promise<boolean> {
     const { progress } = this.context;
-    const retry = { budget: false as const, deadlineMs: leaseMs };
+    const retry = { budget: false as const, maxAttempts: 1 };
     try {
       const options = { signal, retry, ...(progress === undefined ? {} : { progress }) };
-      if ((await client.jobs.heartbeat(this.job, options)).cancel_requested) this.stop("cancelled");
+      const { cancel_requested } = await this.host.client.jobs.heartbeat(this.job, options);
+      if (cancel_requested) this.stop("cancelled");
+      return true;
     } catch (error) {
-      // No answer is no news: the lease may still hold. The server decides when the result arrives.
       if (error instanceof LeaseLostError || error instanceof NotFoundError) this.stop("lease_lost");
+      return false;
     }
   }
-}
-
-function successOf(job: DurableJob, output: unknown, state: Record<string, unknown> | undefined): Report {
-  const { job_id, lease_token } = job;
-  try {
-    return sized(job, { job_id, lease_token, output, ...(state === undefined ? {} : { state }) });
-  } catch (error) {
-    throw new TaskError("OUTPUT_INVALID", `The output is not JSON: ${String(error)}`, {
-      retryable: false,
-      cause: error,
-    });
-  }
-}
-
-/** The report that a job has failed. */
-export function failureOf(job: DurableJob, error: JobError): Report {
-  return sized(job, { job_id: job.job_id, lease_token: job.lease_token, error });
-}
-
-function sized(job: DurableJob, item: Report["item"]): Report {
-  return { job, item, bytes: new TextEncoder().encode(JSON.stringify(item)).length };
 }

@@ -20,6 +20,8 @@ export interface JournalHost {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly call: WorkerCallOptions;
+  /** Whether the function has returned or thrown. */
+  isOver(): boolean;
   /** The job is another worker's. */
   lost(): void;
   /** The job is suspended. */
@@ -84,6 +86,7 @@ export class Journal {
     // Steps that run beside the wait are stored first: afterwards the lease is gone.
     do await new Promise((resolve) => setTimeout(resolve, 0));
     while (this.#stepsRunning > 0);
+    if (this.#host.isOver()) return never<T>(); // the function has ended without waiting for this
     const { jobs, job, call } = this.#host;
     return this.#fenced(async () => {
       await jobs.suspend(job, { name, ...suspension() }, call);
@@ -151,7 +154,7 @@ function valueOf<T>(name: string, result: Result, cause?: unknown): T {
   return result.output as T;
 }
 
-function isFinal(error: JobError, attempt: number, { max_attempts = 1, non_retryable = [] }: RetryPolicy): boolean {
+function isFinal(error: JobError, attempt: number, { max_attempts = 3, non_retryable = [] }: RetryPolicy): boolean {
   return error.retryable === false || attempt >= max_attempts || non_retryable.includes(error.code);
 }
 

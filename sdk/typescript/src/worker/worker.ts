@@ -9,8 +9,8 @@ import type { RetryOptions } from "../retry.js";
 import type { ClaimJobs, EntityAnswer, EntityInput, JobsResult } from "../wire.js";
 import type { TaskContext } from "./context.js";
 import { answerCall, type EntityHandlers } from "./entity.js";
-import { jobError, TaskError } from "./errors.js";
-import { Execution, failureOf, type ExecutionHost, type Handler, type Report } from "./execution.js";
+import { TaskError } from "./errors.js";
+import { Execution, type ExecutionHost, type Handler, type Report } from "./execution.js";
 
 /** Options of a worker. */
 export interface WorkerOptions {
@@ -219,7 +219,7 @@ export class Worker implements ExecutionHost {
   /** Does what can be done now: every change of the worker's state ends here. */
   #advance(): void {
     if (this.#results.length > 0 && !this.#isReporting) void this.#report();
-    if (this.#canClaim()) void this.#claim();
+    if (this.#canClaim() && this.#results.length === 0 && !this.#isReporting) void this.#claim();
     const isIdle = this.#executions.size === 0 && this.#results.length === 0;
     if (this.#state === "stopping" && isIdle && !this.#isClaiming && !this.#isReporting) {
       this.#state = "stopped";
@@ -260,10 +260,8 @@ export class Worker implements ExecutionHost {
 
   /** Begins a job that was claimed. Resolves at once, unless the worker stops and gives it back. */
   async #begin(job: DurableJob): Promise<void> {
-    const handler = this.#handlers.get(job.handler);
     if (this.#state !== "running") await this.#release(job);
-    else if (handler === undefined) this.#results.push(failureOf(job, jobError(noHandler(job.handler))));
-    else void this.#execute(new Execution(this, job, handler));
+    else void this.#execute(new Execution(this, job, this.#handlers.get(job.handler) ?? noHandler(job.handler)));
   }
 
   async #execute(execution: Execution): Promise<void> {
@@ -277,6 +275,7 @@ export class Worker implements ExecutionHost {
   /** Reports all results that wait, and claims the next jobs in the same call unless a claim is waiting. */
   async #report(): Promise<void> {
     this.#isReporting = true;
+    await Promise.resolve(); // jobs that end together are reported together
     const batch = this.#nextBatch();
     const claims = this.#canClaim();
     this.#isClaiming ||= claims;
@@ -310,9 +309,13 @@ export class Worker implements ExecutionHost {
 
   /** The server has answered for one result. */
   #settle(report: Report, result: JobsResult["results"][number] | undefined): void {
-    if (result?.status !== "refused") return;
-    if (result.retryable) this.#results.push(report);
-    else if (result.code !== "LEASE_LOST" && result.code !== "JOB_NOT_FOUND") this.#failInstead(report, result);
+    if (result?.status !== "refused" || result.code === "LEASE_LOST" || result.code === "JOB_NOT_FOUND") {
+      report.execution.end();
+    } else if (result.retryable) {
+      this.#results.push(report);
+    } else {
+      this.#failInstead(report, result);
+    }
   }
 
   /** The server did not take the batch as a whole. */
@@ -320,19 +323,25 @@ export class Worker implements ExecutionHost {
     const [only] = batch;
     if (!(error instanceof ApiError) || error.retryable || only === undefined) {
       this.#onError(error); // gave up after a long time: the leases have expired by now
+      for (const { execution } of batch) execution.end();
     } else if (batch.length > 1) {
       this.#singles += batch.length; // one of them is too much: send them one by one
       this.#results.unshift(...batch);
     } else {
-      this.#failInstead(only, { code: error.code, detail: error.message });
+      this.#failInstead(only, error.problem);
     }
   }
 
   /** A result that the server does not accept fails the job: otherwise it would be done and refused again. */
-  #failInstead(report: Report, { code, detail }: { code: string; detail: string }): void {
-    this.#onError(new PawlError(`The result of ${report.job.handler} was refused: ${code}: ${detail}`), report.job);
-    if (report.item.error !== undefined) return;
-    this.#results.push(failureOf(report.job, { code, message: detail, retryable: false }));
+  #failInstead({ execution, item }: Report, { code, detail }: { code: string; detail: string }): void {
+    const { job } = execution;
+    this.#onError(new PawlError(`The result of ${job.handler} was refused: ${code}: ${detail}`), job);
+    if (item.error !== undefined) {
+      execution.end();
+      return;
+    }
+    this.#results.unshift(execution.failure({ code, message: detail, retryable: false }));
+    if (this.#singles > 0) this.#singles += 1;
   }
 
   async #giveBackAfter(ms: number): Promise<void> {
@@ -382,8 +391,10 @@ function nodeProcess(): NodeProcess | undefined {
   return typeof (found as Partial<NodeProcess> | undefined)?.on === "function" ? found : undefined;
 }
 
-function noHandler(handler: string): TaskError {
-  return new TaskError("NO_HANDLER", `This worker has no handler ${handler}`);
+function noHandler(handler: string): Handler {
+  return () => {
+    throw new TaskError("NO_HANDLER", `This worker has no handler ${handler}`);
+  };
 }
 
 function complain(error: unknown, job?: DurableJob): void {

@@ -99,6 +99,14 @@ export function assertRequest(sent: SentRequest, expected: WireRequest): void {
   if (expected.body === undefined) assert.equal(sent.headers.get("content-type"), null);
 }
 
+/** JSON with sorted members, to compare by meaning. */
+export function canonical(value: unknown): string {
+  return JSON.stringify(value, (_name, member: unknown) => {
+    if (member === null || typeof member !== "object" || Array.isArray(member)) return member;
+    return Object.fromEntries(Object.entries(member).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  });
+}
+
 /** The actual value contains what the fixture lists. Arrays are compared whole. */
 export function assertContains(actual: unknown, expected: Json, where = "result"): void {
   if (expected === null || typeof expected !== "object" || Array.isArray(expected)) {

@@ -1,0 +1,12 @@
+/** The worker of the story, as a process of its own that can be killed. Writes every side effect to a file. */
+
+import { appendFileSync } from "node:fs";
+import { Client, Worker } from "../../src/index.js";
+import { defineStory } from "./story.js";
+
+const [, , url = "", effects = ""] = process.argv;
+const worker = new Worker(new Client({ url }), { queues: ["story"], concurrency: 4, lease: "1s", wait: "1s" });
+defineStory(worker, (effect) => {
+  appendFileSync(effects, `${effect}\n`);
+});
+await worker.run();
