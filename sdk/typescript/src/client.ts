@@ -199,6 +199,7 @@ export class Client {
    *
    * @example
    * ```ts
+   * await client.start("greet", { name: "Ada" });
    * for await (const event of client.events({ types: ["run.*"], after: "0-0" })) {
    *   console.log(event.type, event.subject);
    *   break;

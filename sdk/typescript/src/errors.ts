@@ -170,10 +170,10 @@ export class ServerFaultError extends ApiError {
  *
  * @example
  * ```ts
- * const nobody = new Client({ url: "http://127.0.0.1:9", retry: { maxAttempts: 1 } });
+ * const nobody = new Client({ url: "http://127.0.0.1:4", retry: { maxAttempts: 1 } });
  * await nobody.server.health().catch((error: unknown) => {
  *   if (!(error instanceof NoAnswerError)) throw error;
- *   console.log(error.message); // No pawl server at http://127.0.0.1:9 …
+ *   console.log(error.message); // No pawl server at http://127.0.0.1:4 …
  * });
  * ```
  */

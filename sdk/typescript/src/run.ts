@@ -150,7 +150,7 @@ export class RunHandle<Output = unknown> extends Resource {
    * @example
    * ```ts
    * const run = await client.start("parcel");
-   * console.log((await run.why()).summary); // Step arrival is waiting for signal delivered …
+   * console.log((await run.why()).summary); // Step arrival is waiting for the signal delivered …
    * ```
    */
   why(options: RequestOptions = {}): Promise<Why> {

@@ -65,7 +65,7 @@ export interface VerifyOptions {
  * async function receive(request: Request): Promise<Response> {
  *   try {
  *     const event = await verifyWebhook(await request.text(), request.headers, process.env.SECRET ?? "");
- *     console.log(event.id, event.type); // store it, then answer
+ *     console.log(event.id, event.type);
  *     return new Response(null, { status: 204 });
  *   } catch {
  *     return new Response(null, { status: 401 });
