@@ -107,6 +107,19 @@ export class Client {
   }
 
   /**
+   * The same client for another tenant.
+   *
+   * @example
+   * ```ts
+   * const acme = client.withTenant("acme");
+   * console.log((await acme.workflows.list().all()).length); // 0
+   * ```
+   */
+  withTenant(tenant: string): Client {
+    return new Client({ ...this.transport.options, tenant });
+  }
+
+  /**
    * Stores a workflow. A changed definition makes a new version, an equal one does not, so call it at every start of your
    * program.
    *

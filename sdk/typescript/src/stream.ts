@@ -4,6 +4,8 @@ import { ApiError, NoAnswerError } from "./errors.js";
 import { Backoff } from "./retry.js";
 import type { Transport } from "./transport.js";
 
+const SILENCE_MS = 45_000;
+
 /** One message of a stream. */
 export interface StreamMessage {
   /** The last id that the stream has named, null before the first. */
@@ -107,21 +109,43 @@ async function* connection(
 ): AsyncGenerator<StreamMessage, void> {
   const abort = new AbortController();
   const signal = outer === undefined ? abort.signal : AbortSignal.any([abort.signal, outer]);
+  const idle = new IdleTimer(() => {
+    abort.abort();
+  });
   const headers: Record<string, string> = { Accept: "text/event-stream" };
   if (place.lastId !== null) headers["Last-Event-ID"] = place.lastId;
   try {
     const response = await transport.open({ method: "GET", path, query: query ?? {}, headers, signal });
     place.lastId ??= response.headers.get("Last-Event-ID");
-    for await (const message of messagesOf(response)) {
+    for await (const message of messagesOf(response, idle)) {
       place.lastId = message.id ?? place.lastId;
       yield message;
     }
   } finally {
+    idle.stop();
     abort.abort();
   }
 }
 
-async function* messagesOf(response: Response): AsyncGenerator<StreamMessage, void> {
+/** The server says something every 15 seconds. A stream that is silent for much longer is dead. */
+class IdleTimer {
+  #timer: ReturnType<typeof setTimeout>;
+
+  constructor(readonly onSilence: () => void) {
+    this.#timer = setTimeout(onSilence, SILENCE_MS);
+  }
+
+  touch(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.onSilence, SILENCE_MS);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+async function* messagesOf(response: Response, idle: IdleTimer): AsyncGenerator<StreamMessage, void> {
   const parser = new StreamParser();
   const reader = response.body?.getReader();
   for (;;) {
@@ -129,6 +153,7 @@ async function* messagesOf(response: Response): AsyncGenerator<StreamMessage, vo
       throw new NoAnswerError("The stream broke", { cause });
     });
     if (chunk?.value === undefined) return;
+    idle.touch();
     yield* parser.feed(chunk.value);
   }
 }

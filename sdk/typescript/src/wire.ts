@@ -33,6 +33,7 @@ export type JobState =
   | "approval"
   | "pending"
   | "scheduled"
+  | "suspended"
   | "dispatched"
   | "running"
   | "succeeded"
@@ -148,6 +149,8 @@ export type ProblemCode =
   | "STATUS_CONFLICT"
   | "JOB_NOT_CLAIMABLE"
   | "LEASE_LOST"
+  | "JOB_NOT_DURABLE"
+  | "JOB_LIMIT_REACHED"
   | "APPROVAL_CONFLICT"
   | "NOT_AWAITING_APPROVAL"
   | "APPROVAL_EXPIRED"
@@ -158,6 +161,7 @@ export type ProblemCode =
   | "BODY_TOO_LARGE"
   | "URI_TOO_LONG"
   | "UNSUPPORTED_MEDIA_TYPE"
+  | "EXPECTATION_FAILED"
   | "HOST_NOT_ALLOWED"
   | "DEFINITION_INVALID"
   | "DEFINITION_UNSUPPORTED"
@@ -368,6 +372,9 @@ export interface RunEvent {
     | "job.claimed"
     | "job.released"
     | "job.held"
+    | "job.checkpointed"
+    | "job.suspended"
+    | "job.resumed"
     | "job.lease_expired"
     | "job.stale_result"
     | "job.retry_scheduled"
@@ -400,6 +407,7 @@ export interface Why {
     | WaitsForWorker
     | WaitsForTimer
     | WaitsForRetry
+    | WaitsForSuspension
     | WaitsForPause
     | WaitsForApproval
     | WaitsForEvent
@@ -510,6 +518,18 @@ export interface WaitsForRetry {
   max_attempts: number;
   /** Why the previous attempt failed. */
   last_error?: unknown;
+}
+
+export interface WaitsForSuspension {
+  /** The worker of the step gave the job up until something has come. */
+  kind: "suspension";
+  step: string;
+  job_id: string;
+  name: string | null;
+  since: string;
+  until: TimeOrNull;
+  signal: NameOrNull;
+  approval_id: IdOrNull;
 }
 
 export interface WaitsForPause {
@@ -701,8 +721,15 @@ export interface ClaimedJob {
   /** Send it back with the result. */
   lease_token: string;
   lease_expires_at: string;
-  /** The traceparent of the run's start. */
+  /** W3C trace context of this attempt; null for an entity. */
   traceparent: string | null;
+  /** The tracestate of the run's start. */
+  tracestate: string | null;
+  /** The results that were stored with the job, by name; absent: none. */
+  checkpoints?: Record<string, unknown>;
+  /** Parts of the job that failed for good, by name; absent: none. */
+  checkpoint_errors?: Record<string, JobError>;
+  resumed_by?: ResumedBy;
 }
 
 export interface CompleteJob {
@@ -724,6 +751,85 @@ export interface JobError {
   retryable?: boolean | null;
   details?: unknown;
 }
+
+/** With an output or an error, not both; with neither the output is null. */
+export interface CheckpointJob {
+  lease_token: string;
+  name: string;
+  /** Any JSON value of at most 512 KiB. */
+  output?: unknown;
+  error?: JobError | null;
+}
+
+export interface Checkpoint {
+  job_id: string;
+  name: string;
+  status: "stored" | "already_stored";
+  /** The first one that was stored under this name. */
+  output?: unknown;
+  error?: JobError;
+  /** This request had another result, which was not stored. */
+  differs?: true;
+}
+
+/** With until, signal, both of these, or approval. */
+export interface SuspendJob {
+  lease_token: string;
+  /** Your own name for this wait; comes back in resumed_by. */
+  name?: string | null;
+  /** Wait until this time; with signal, no longer than that. */
+  until?: string | null;
+  /** Wait for a signal of this name to the run. */
+  signal?: string | null;
+  approval?: Question | null;
+}
+
+/** What a person decides; as in an approval step, without templates. At most 512 KiB. */
+export interface Question {
+  prompt: string;
+  /** What is to be approved; any JSON value. */
+  content?: unknown;
+  /** {count, forbid_requester, roles, users}. */
+  approvers?: Record<string, unknown>;
+  expires_s?: number;
+  remind_every_s?: number;
+  /** {after_s, approvers}. */
+  escalation?: Record<string, unknown>;
+}
+
+export interface Suspended {
+  job_id: string;
+  status: "suspended" | "already_suspended";
+  run_id: string;
+  run_status: RunStatus;
+  until: TimeOrNull;
+  signal: NameOrNull;
+  /** The id under which the question is decided: GET /approvals/{job_id}. */
+  approval_id: string | null;
+}
+
+/** What ended the last suspension of the job; absent: nothing yet. */
+export type ResumedBy =
+  | {
+      /** The time has come; with a signal, it did not come in time. */
+      kind: "timer";
+      /** What the suspension was called. */
+      name: string | null;
+      at: string;
+    }
+  | { kind: "signal"; name: string | null; at: string; signal: string; payload: unknown; sent_at: string }
+  | {
+      kind: "approval";
+      name: string | null;
+      at: string;
+      approval_id: string;
+      decision: "approved" | "rejected" | "expired";
+      /** Pawl, when it expired. */
+      by: string;
+      reason: string | null;
+      /** What was decided, as the person edited it. */
+      content: unknown;
+    };
 
 /** For a step with its run, for an entity with the entity. */
 export interface JobResult {
@@ -767,6 +873,13 @@ export interface Job {
   due_at: string | null;
   output: unknown;
   error: unknown;
+  /** The results that were stored with the job, by name; absent: none. */
+  checkpoints?: Record<string, unknown>;
+  /** Parts of the job that failed for good, by name; absent: none. */
+  checkpoint_errors?: Record<string, JobError>;
+  resumed_by?: ResumedBy;
+  /** What a suspended job waits for. */
+  suspended?: { name: string | null; since: string; until: TimeOrNull; signal: NameOrNull; approval_id: IdOrNull };
   created_at: string;
   started_at: TimeOrNull;
   finished_at: TimeOrNull;

@@ -460,6 +460,51 @@ describe("durable functions", () => {
     );
   });
 
+  test("a function whose run is cancelled goes no further, and undoes nothing", async () => {
+    const ran: string[] = [];
+    const began = deferred();
+    const stopped = deferred();
+    const run = async (_input: unknown, ctx: TaskContext): Promise<void> => {
+      try {
+        await ctx.step("slow", async ({ signal }) => {
+          signal.addEventListener("abort", () => {
+            stopped.resolve();
+          });
+          began.resolve();
+          await stopped.promise;
+          throw new Error("aborted");
+        });
+      } catch {
+        ran.push("undo");
+      }
+    };
+    const worker = new Worker(client, { queues: ["cancel"], lease: "300ms", concurrency: 1, onError: () => undefined });
+    const fn = worker.durable("cancel-fn", run);
+    const next = worker.durable("next-fn", () => "free");
+    await client.apply(fn);
+    await client.apply(next);
+    const running = worker.run({ handleSignals: false });
+    const handle = await client.start(fn);
+    await began.promise;
+    await handle.cancel();
+    assert.equal(await client.execute(next, undefined, { timeout: "20s" }), "free"); // its slot is free again
+    assert.deepEqual(ran, []);
+    await worker.stop();
+    await running;
+  });
+
+  test("a worker of all tenants runs workflows in the tenant of its job", async () => {
+    const acme = client.withTenant("all-tenants");
+    await acme.apply(workflow("hello", [step.transform("a", "hello")]));
+    const worker = new Worker(client.withTenant("*"), { queues: ["all"], onError: () => undefined });
+    const fn = worker.durable("all-fn", (_input, ctx) => ctx.runWorkflow("hello"));
+    await acme.apply(fn);
+    const running = worker.run({ handleSignals: false });
+    assert.equal(await acme.execute(fn, undefined, { timeout: "20s" }), "hello");
+    await worker.stop();
+    await running;
+  });
+
   test("two waits at a time are a mistake", async () => {
     await withFunction(
       "two-fn",

@@ -6,7 +6,7 @@ import {
   Client,
   TaskError,
   Worker,
-  type DurableJob,
+  type ClaimedJob,
   type EntityContext,
   type EntityInput,
   type TaskContext,
@@ -166,7 +166,7 @@ describe("a durable function", () => {
     returns: Json;
   }
   interface Case {
-    job: DurableJob;
+    job: ClaimedJob;
     program: Operation[];
     exchanges: Array<{ request: WireRequest; answer: WireAnswer }>;
     ran: string[];

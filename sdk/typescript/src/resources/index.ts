@@ -1,16 +1,7 @@
 export { Admin } from "./admin.js";
 export { Approvals, type DecideOptions } from "./approvals.js";
 export { Entities, type ResetEvent, type SignalOptions, type UpdateOptions } from "./entities.js";
-export {
-  Jobs,
-  type Claimed,
-  type DurableJob,
-  type ResumedBy,
-  type StoredCheckpoint,
-  type SuspendedJob,
-  type Suspension,
-  type WorkerCallOptions,
-} from "./jobs.js";
+export { Jobs, type Claimed, type Suspension, type WorkerCallOptions } from "./jobs.js";
 export { changeRequest, Pages, Resource, segment, split, type ListOptions, type Page } from "./resource.js";
 export { Runs, type BulkOptions, type RunFilter } from "./runs.js";
 export { Schedules } from "./schedules.js";

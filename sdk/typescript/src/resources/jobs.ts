@@ -1,6 +1,7 @@
 /** Jobs, as workers see them. {@link Worker} does all of this by itself. */
 
 import type {
+  Checkpoint,
   ClaimedJob,
   ClaimedJobs,
   ClaimJobs,
@@ -11,62 +12,15 @@ import type {
   JobsResult,
   Lease,
   Queue,
+  Suspended,
+  SuspendJob,
   WorkerInfo,
 } from "../wire.js";
 import type { RetryOptions } from "../retry.js";
 import { Pages, Resource, segment, type ChangeOptions, type ListOptions, type RequestOptions } from "./resource.js";
 
-/** What ended the last suspension of a durable function. */
-export type ResumedBy = { name: string | null; at: string } & (
-  | { kind: "timer" }
-  | { kind: "signal"; signal: string; payload: unknown; sent_at: string }
-  | {
-      kind: "approval";
-      approval_id: string;
-      decision: "approved" | "rejected" | "expired";
-      by: string | null;
-      reason: string | null;
-      content: unknown;
-    }
-);
-
-/** A claimed job of a durable function that was begun before: what it has stored so far. */
-export interface DurableJob extends ClaimedJob {
-  checkpoints?: Record<string, unknown>;
-  checkpoint_errors?: Record<string, JobError>;
-  resumed_by?: ResumedBy;
-}
-
-/** The answer to a checkpoint. `already_stored` has the first value, whatever was sent now. */
-export interface StoredCheckpoint {
-  job_id: string;
-  name: string;
-  status: "stored" | "already_stored";
-  output?: unknown;
-  error?: JobError;
-  differs?: boolean;
-}
-
 /** What a suspended job waits for. */
-export interface Suspension {
-  /** Comes back as `resumed_by.name`. */
-  name?: string;
-  /** The time to continue at, or the deadline of `signal`. */
-  until?: string;
-  signal?: string;
-  approval?: Record<string, unknown>;
-}
-
-/** The answer to a suspension. The lease is given up. */
-export interface SuspendedJob {
-  job_id: string;
-  status: "suspended" | "already_suspended";
-  run_id: string;
-  run_status: string;
-  until: string | null;
-  signal: string | null;
-  approval_id: string | null;
-}
+export type Suspension = Omit<SuspendJob, "lease_token">;
 
 /** Options of a worker's call: it has no key, because the lease makes it safe to repeat. */
 export interface WorkerCallOptions extends RequestOptions {
@@ -89,7 +43,7 @@ export class Jobs extends Resource {
    * console.log(jobs.length); // 0
    * ```
    */
-  async claim(claim: ClaimJobs, options: WorkerCallOptions = {}): Promise<DurableJob[]> {
+  async claim(claim: ClaimJobs, options: WorkerCallOptions = {}): Promise<ClaimedJob[]> {
     const more = { waitMs: claim.wait_ms ?? 0 };
     return (await this.#post<ClaimedJobs>("/api/v1/jobs/claim", claim, options, more)).jobs;
   }
@@ -109,7 +63,7 @@ export class Jobs extends Resource {
     jobId: string,
     claim: { worker_id: string; lease_ms?: number },
     options: WorkerCallOptions = {},
-  ): Promise<DurableJob> {
+  ): Promise<ClaimedJob> {
     return this.#post(`${jobPath(jobId)}/claim`, claim, options);
   }
 
@@ -198,12 +152,12 @@ export class Jobs extends Resource {
     name: string,
     result: { output: unknown } | { error: JobError },
     options: WorkerCallOptions = {},
-  ): Promise<StoredCheckpoint> {
+  ): Promise<Checkpoint> {
     return this.#post(`${jobPath(job.job_id)}/checkpoints`, { lease_token: job.lease_token, name, ...result }, options);
   }
 
   /** Suspends a durable function: gives up the lease until a time, a signal or a decision. */
-  suspend(job: Claimed, suspension: Suspension, options: WorkerCallOptions = {}): Promise<SuspendedJob> {
+  suspend(job: Claimed, suspension: Suspension, options: WorkerCallOptions = {}): Promise<Suspended> {
     return this.#post(`${jobPath(job.job_id)}/suspend`, { lease_token: job.lease_token, ...suspension }, options);
   }
 

@@ -4,8 +4,8 @@ import type { Client } from "../client.js";
 import { retryPolicy, type ApprovalOptions, type RetryPolicy, type Workflow } from "../definition.js";
 import { toMs, type Duration } from "../duration.js";
 import { isOver } from "../run.js";
-import type { DurableJob, ResumedBy, Suspension } from "../resources/index.js";
-import type { Run } from "../wire.js";
+import type { Suspension } from "../resources/index.js";
+import type { ClaimedJob, ResumedBy, Run } from "../wire.js";
 import type { Journal, Result } from "./journal.js";
 
 /** What a step's function gets. */
@@ -41,7 +41,7 @@ const CHILD_POLL_MS = { min: 1000, max: 60_000 };
  */
 export class TaskContext {
   /** The job as it was claimed. */
-  readonly job: DurableJob;
+  readonly job: ClaimedJob;
   /** Aborted when the run is cancelled, the lease is lost or the worker stops: pass it to `fetch` and the like. */
   readonly signal: AbortSignal;
   readonly #client: Client;
@@ -51,7 +51,7 @@ export class TaskContext {
   #state: Record<string, unknown> | undefined;
 
   /** Workers make it. */
-  constructor(client: Client, job: DurableJob, signal: AbortSignal, journal: Journal, now: () => number) {
+  constructor(client: Client, job: ClaimedJob, signal: AbortSignal, journal: Journal, now: () => number) {
     this.#client = client;
     this.#now = now;
     this.#journal = journal;
@@ -218,8 +218,9 @@ export class TaskContext {
   ): Promise<Output> {
     const id = typeof workflow === "string" ? workflow : workflow.id;
     const name = this.#journal.unique(options.name ?? id);
+    const client = this.#client.withTenant(this.job.tenant); // the worker may serve all tenants
     return this.#journal.poll<Output>(name, async () => {
-      const handle = await this.#client.start(id, input, { key: `${this.key}:${name}`, wait: CHILD_WAIT_MS });
+      const handle = await client.start(id, input, { key: `${this.key}:${name}`, wait: CHILD_WAIT_MS });
       const run = handle.started?.run ?? (await handle.get());
       return isOver(run.status) ? childResult(run) : new Date(this.#now() + this.#pollAfter(run));
     });

@@ -1,6 +1,6 @@
 /** How tasks fail. */
 
-import { PawlError } from "../errors.js";
+import { ApiError, PawlError } from "../errors.js";
 import type { JobError } from "../wire.js";
 
 /**
@@ -80,6 +80,9 @@ export function jobError(error: unknown): JobError {
     const reported: JobError = { code: error.code, message: error.message, retryable: error.retryable };
     if (error.details !== undefined) reported.details = error.details;
     return reported;
+  }
+  if (error instanceof ApiError) {
+    return { code: error.code, message: error.problem.detail, retryable: error.retryable };
   }
   if (!(error instanceof Error)) return { code: "Error", message: String(error), retryable: true };
   const { code } = error as { code?: unknown };

@@ -2,9 +2,8 @@
 
 import type { Client } from "../client.js";
 import { LeaseLostError, NotFoundError } from "../errors.js";
-import type { DurableJob } from "../resources/index.js";
 import type { RetryOptions } from "../retry.js";
-import type { CompleteJobs, JobError } from "../wire.js";
+import type { ClaimedJob, CompleteJobs, JobError } from "../wire.js";
 import { TaskContext } from "./context.js";
 import { jobError, JobStoppedError, TaskError } from "./errors.js";
 import { Journal } from "./journal.js";
@@ -26,7 +25,7 @@ export interface ExecutionHost {
   /** For calls that must get through, such as results and checkpoints. */
   readonly patience: RetryOptions;
   /** The handler threw this. */
-  handlerFailed(error: unknown, job: DurableJob): void;
+  handlerFailed(error: unknown, job: ClaimedJob): void;
 }
 
 export class Execution {
@@ -39,7 +38,7 @@ export class Execution {
 
   constructor(
     readonly host: ExecutionHost,
-    readonly job: DurableJob,
+    readonly job: ClaimedJob,
     readonly handler: Handler,
   ) {
     const { client, patience } = host;
@@ -53,9 +52,8 @@ export class Execution {
       isOver: () => this.#isOver,
       lost: () => {
         this.stop("lease_lost");
-        this.#left(undefined);
       },
-      suspended: () => {
+      leave: () => {
         this.#left(undefined);
       },
     });

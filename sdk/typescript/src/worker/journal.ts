@@ -5,17 +5,17 @@
 
 import { LeaseLostError, NotFoundError } from "../errors.js";
 import type { RetryPolicy } from "../definition.js";
-import type { DurableJob, Jobs, ResumedBy, Suspension, WorkerCallOptions } from "../resources/index.js";
+import type { Jobs, Suspension, WorkerCallOptions } from "../resources/index.js";
 import { Backoff, type Clock, type RetryOptions } from "../retry.js";
-import type { JobError } from "../wire.js";
-import { jobError, JobStoppedError, StepError } from "./errors.js";
+import type { ClaimedJob, JobError, ResumedBy } from "../wire.js";
+import { jobError, StepError } from "./errors.js";
 
 /** A promise that never settles: the function goes no further here, and no `catch` or `finally` of it runs. */
 const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
 
 /** What a journal needs from the worker. */
 export interface JournalHost {
-  readonly job: DurableJob;
+  readonly job: ClaimedJob;
   readonly jobs: Jobs;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -24,8 +24,8 @@ export interface JournalHost {
   isOver(): boolean;
   /** The job is another worker's. */
   lost(): void;
-  /** The job is suspended. */
-  suspended(): void;
+  /** The function goes no further here: the job is suspended, or has to stop. */
+  leave(): void;
 }
 
 export class Journal {
@@ -51,7 +51,8 @@ export class Journal {
     if (known !== undefined) return valueOf<T>(name, known);
     this.#stepsRunning += 1;
     try {
-      return await this.#store<T>(name, await this.#attempts(run, retry));
+      const result = await this.#attempts(run, retry);
+      return await (result === undefined ? this.#abandon<T>() : this.#store<T>(name, result));
     } finally {
       this.#stepsRunning -= 1;
     }
@@ -61,6 +62,7 @@ export class Journal {
   async wait<T>(name: string, suspension: () => Suspension, take: (by: ResumedBy) => Result): Promise<T> {
     const known = this.#known(name);
     if (known !== undefined) return valueOf<T>(name, known);
+    if (this.#isStopped()) return this.#abandon();
     const by = this.#host.job.resumed_by;
     if (by?.name === name) return this.#store<T>(name, take(by));
     return this.#suspend(name, suspension);
@@ -70,6 +72,7 @@ export class Journal {
   async poll<T>(name: string, look: () => Promise<Result | Date>): Promise<T> {
     const known = this.#known(name);
     if (known !== undefined) return valueOf<T>(name, known);
+    if (this.#isStopped()) return this.#abandon();
     const seen = await look();
     if (!(seen instanceof Date)) return this.#store<T>(name, seen);
     return this.#suspend(name, () => ({ until: seen.toISOString() }));
@@ -90,8 +93,7 @@ export class Journal {
     const { jobs, job, call } = this.#host;
     return this.#fenced(async () => {
       await jobs.suspend(job, { name, ...suspension() }, call);
-      this.#host.suspended();
-      return never<T>();
+      return this.#abandon<T>();
     });
   }
 
@@ -112,21 +114,33 @@ export class Journal {
     });
   }
 
-  async #attempts(run: () => unknown, policy: RetryPolicy): Promise<Result> {
+  /** What becomes of a step; undefined if the job has to stop. */
+  async #attempts(run: () => unknown, policy: RetryPolicy): Promise<Result | undefined> {
     const { clock, signal } = this.#host;
     const backoff = new Backoff(backoffOptions(policy), () => clock.random());
-    for (;;) {
-      signal.throwIfAborted();
+    while (!signal.aborted) {
       try {
         return { output: await run() };
       } catch (cause) {
-        if (cause === signal.reason || cause instanceof JobStoppedError) throw cause;
         const error = jobError(cause);
         backoff.fail();
-        if (isFinal(error, backoff.failures, policy)) return { error: { ...error, retryable: false }, cause };
-        await clock.sleep(backoff.pauseMs(), signal);
+        const isStopped = this.#isStopped();
+        if (!isStopped && isFinal(error, backoff.failures, policy))
+          return { error: { ...error, retryable: false }, cause };
+        await clock.sleep(isStopped ? 0 : backoff.pauseMs(), signal).catch(() => undefined);
       }
     }
+    return undefined;
+  }
+
+  #isStopped(): boolean {
+    return this.#host.signal.aborted;
+  }
+
+  /** The job has to stop. The function goes no further, so that it does not take this for a failure and undo things. */
+  #abandon<T>(): Promise<T> {
+    this.#host.leave();
+    return never<T>();
   }
 
   /** A lost lease is not an error of the function: the function stops where it is. */
@@ -136,7 +150,7 @@ export class Journal {
     } catch (error) {
       if (!(error instanceof LeaseLostError || error instanceof NotFoundError)) throw error;
       this.#host.lost();
-      return never<T>();
+      return this.#abandon<T>();
     }
   }
 }

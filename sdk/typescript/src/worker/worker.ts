@@ -3,10 +3,9 @@
 import type { Client } from "../client.js";
 import { step, workflow, type TaskOptions, type Workflow } from "../definition.js";
 import { toMs, type Duration } from "../duration.js";
-import { ApiError, PawlError } from "../errors.js";
-import type { DurableJob } from "../resources/index.js";
+import { ApiError, NoAnswerError, PawlError } from "../errors.js";
 import type { RetryOptions } from "../retry.js";
-import type { ClaimJobs, EntityAnswer, EntityInput, JobsResult } from "../wire.js";
+import type { ClaimedJob, ClaimJobs, EntityAnswer, EntityInput, JobsResult } from "../wire.js";
 import type { TaskContext } from "./context.js";
 import { answerCall, type EntityHandlers } from "./entity.js";
 import { TaskError } from "./errors.js";
@@ -25,7 +24,7 @@ export interface WorkerOptions {
   /** How long a claim waits for a job; default 20 s. */
   wait?: Duration;
   /** Told what goes wrong outside of handlers, and errors that handlers throw. Default: writes a line to the console. */
-  onError?: (error: unknown, job?: DurableJob) => void;
+  onError?: (error: unknown, job?: ClaimedJob) => void;
 }
 
 /** Options of a durable workflow. */
@@ -39,6 +38,8 @@ interface NodeProcess {
 const MAX_ITEMS = 100;
 /** A request may have 1 MiB; an output alone 512 KiB. */
 const MAX_BATCH_BYTES = 900_000;
+/** How long a claim is repeated before the worker says that there is no answer. */
+const CLAIM_PATIENCE_MS = 15_000;
 const STOP_SIGNALS = ["SIGTERM", "SIGINT"];
 
 /**
@@ -64,7 +65,7 @@ export class Worker implements ExecutionHost {
   readonly #queues: string[];
   readonly #concurrency: number;
   readonly #waitMs: number;
-  readonly #onError: (error: unknown, job?: DurableJob) => void;
+  readonly #onError: (error: unknown, job?: ClaimedJob) => void;
   readonly #handlers = new Map<string, Handler>();
   readonly #executions = new Set<Execution>();
   readonly #results: Report[] = [];
@@ -239,16 +240,22 @@ export class Worker implements ExecutionHost {
 
   async #claim(): Promise<void> {
     this.#isClaiming = true;
-    const retry = { budget: false as const, deadlineMs: Infinity };
+    const retry = { budget: false as const, deadlineMs: CLAIM_PATIENCE_MS };
     try {
       const { signal } = this.#noMoreClaims;
       const jobs = await this.client.jobs.claim(this.#claimOf(this.#waitMs), { signal, retry });
       await Promise.all(jobs.map((job) => this.#begin(job)));
     } catch (error) {
-      if (!this.#noMoreClaims.signal.aborted) this.#fail(error);
+      if (!this.#noMoreClaims.signal.aborted) this.#claimFailed(error);
     }
     this.#isClaiming = false;
     this.#advance();
+  }
+
+  /** Without an answer the worker says so and goes on claiming. */
+  #claimFailed(error: unknown): void {
+    if (error instanceof NoAnswerError || (error instanceof ApiError && error.retryable)) this.#onError(error);
+    else this.#fail(error);
   }
 
   /** The worker cannot go on, for example because its API key is revoked. */
@@ -259,7 +266,7 @@ export class Worker implements ExecutionHost {
   }
 
   /** Begins a job that was claimed. Resolves at once, unless the worker stops and gives it back. */
-  async #begin(job: DurableJob): Promise<void> {
+  async #begin(job: ClaimedJob): Promise<void> {
     if (this.#state !== "running") await this.#release(job);
     else void this.#execute(new Execution(this, job, this.#handlers.get(job.handler) ?? noHandler(job.handler)));
   }
@@ -359,7 +366,7 @@ export class Worker implements ExecutionHost {
     this.#advance();
   }
 
-  async #release(job: DurableJob): Promise<void> {
+  async #release(job: ClaimedJob): Promise<void> {
     try {
       await this.client.jobs.release(job, { retry: { budget: false, deadlineMs: this.leaseMs } });
     } catch (error) {
@@ -367,7 +374,7 @@ export class Worker implements ExecutionHost {
     }
   }
 
-  handlerFailed(error: unknown, job: DurableJob): void {
+  handlerFailed(error: unknown, job: ClaimedJob): void {
     this.#onError(error, job);
   }
 
@@ -397,6 +404,6 @@ function noHandler(handler: string): Handler {
   };
 }
 
-function complain(error: unknown, job?: DurableJob): void {
+function complain(error: unknown, job?: ClaimedJob): void {
   console.error(job === undefined ? "pawl worker:" : `pawl worker: ${job.handler} (job ${job.job_id}):`, error);
 }

@@ -60,7 +60,7 @@ export class PawlServer {
 
 /** Ends a process, and waits until it is gone. */
 export async function end(child: ChildProcess | undefined, signal: NodeJS.Signals): Promise<void> {
-  if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  if (child?.exitCode !== null || child.signalCode !== null) return;
   const gone = once(child, "exit");
   child.kill(signal);
   await gone;
