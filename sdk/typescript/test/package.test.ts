@@ -9,6 +9,7 @@ import { createInterface } from "node:readline";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import ts from "typescript";
 import * as library from "../src/index.js";
 import { exampleWorker } from "./support/docs-worker.js";
 import { docExamples, readmeExamples, undocumented, type Example } from "./support/examples.js";
@@ -49,6 +50,20 @@ describe("the package", () => {
     const code = 'import * as pawl from "pawl"; console.log(JSON.stringify(Object.keys(pawl)))';
     const { stdout } = await run(process.execPath, ["--input-type=module", "-e", code], { cwd: folder });
     assert.deepEqual((JSON.parse(stdout) as string[]).toSorted(), Object.keys(library).toSorted());
+  });
+
+  test("runs the first workflow of the README as it is written", async () => {
+    const server = await PawlServer.start();
+    const [first] = readmeExamples(join(HERE, "README.md"));
+    const options = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext };
+    writeFileSync(join(folder, "order.mjs"), ts.transpile(first?.code ?? "", options));
+    try {
+      const env = { ...process.env, PAWL_URL: server.url };
+      const { stdout } = await run(process.execPath, ["order.mjs"], { cwd: folder, env });
+      assert.equal(stdout, "order 789 is on its way\n");
+    } finally {
+      await server.stop();
+    }
   });
 
   test("needs nothing of Node: the client works with what a browser has", async () => {

@@ -1,9 +1,12 @@
 /** The client and the worker against a real server. */
 
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import {
   ApiError,
   ApprovalConflictError,
@@ -356,6 +359,34 @@ describe("workers", () => {
   test("a worker without a valid key says so", async () => {
     const worker = new Worker(server.client({ tenant: "not/a tenant" }));
     await assert.rejects(worker.run({ handleSignals: false }), ApiError);
+  });
+});
+
+describe("a worker process", () => {
+  /** Starts a slow job in a worker process, and sends it signals. Its exit code and the run's status. */
+  async function interrupted(ms: number, ...signals: NodeJS.Signals[]): Promise<[unknown, string]> {
+    await client.apply(workflow("slow-process", [step.task("slow", "slow", { queue: "slow" })]));
+    const script = fileURLToPath(new URL("./support/slow-worker.js", import.meta.url));
+    const child = spawn(process.execPath, [script, server.url], { stdio: ["ignore", "pipe", "inherit"] });
+    const run = await client.start("slow-process", { ms });
+    await once(child.stdout, "data");
+    const exited = once(child, "exit");
+    for (const signal of signals) {
+      child.kill(signal);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    const [code] = (await exited) as [number | null];
+    return [code, (await run.get()).status];
+  }
+
+  test("finishes its jobs after SIGTERM, then exits", async () => {
+    assert.deepEqual(await interrupted(500, "SIGTERM"), [0, "succeeded"]);
+  });
+
+  test("gives its jobs back after a second SIGTERM", async () => {
+    const [, status] = await interrupted(3_000_000, "SIGTERM", "SIGTERM");
+    assert.equal(status, "running");
+    assert.equal((await client.jobs.claim({ worker_id: "heir", queues: ["slow"] })).length, 1);
   });
 });
 

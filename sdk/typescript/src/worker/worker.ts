@@ -178,7 +178,7 @@ export class Worker implements ExecutionHost {
 
   /**
    * Works until {@link Worker.stop} is called. In Node, SIGTERM and SIGINT stop the worker too; a second one gives its
-   * jobs back at once.
+   * jobs back at once. A handler that ignores `ctx.signal` may keep the process alive after that: call `process.exit()`.
    *
    * @example
    * ```ts
