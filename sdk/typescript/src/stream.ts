@@ -1,7 +1,6 @@
 /** Server-sent events: parsing, and following a stream over as many connections as it takes. */
 
 import { ApiError, NoAnswerError } from "./errors.js";
-import { Backoff } from "./retry.js";
 import type { Transport } from "./transport.js";
 
 const SILENCE_MS = 45_000;
@@ -83,12 +82,11 @@ export interface Subscription {
 /** The messages of a stream. A broken connection continues after the last message: none is missed, none comes twice. */
 export async function* follow(transport: Transport, subscription: Subscription): AsyncGenerator<StreamMessage, void> {
   const place = { lastId: subscription.lastId };
-  const newBackoff = (): Backoff => new Backoff({}, () => transport.clock.random());
-  let backoff = newBackoff();
+  let backoff = transport.newBackoff();
   for (;;) {
     try {
       for await (const message of connection(transport, subscription, place)) {
-        backoff = newBackoff();
+        backoff = transport.newBackoff();
         yield message;
       }
       if (await subscription.isComplete()) return;

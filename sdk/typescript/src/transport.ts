@@ -144,10 +144,15 @@ export class Transport {
     throw problemOf(response, await response.text());
   }
 
+  /** The delays of a request or a stream, as the client's options say. */
+  newBackoff(retry: RetryOptions = this.#retry): Backoff {
+    return new Backoff(retry, () => this.clock.random());
+  }
+
   async #withRetries<T>(request: TransportRequest, attempt: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const retry = { ...this.#retry, ...request.retry };
     const budget = retry.budget ?? this.#budget;
-    const backoff = new Backoff(retry, () => this.clock.random());
+    const backoff = this.newBackoff(retry);
     const giveUp = this.clock.now() + (retry.deadlineMs ?? 60_000);
     for (;;) {
       try {

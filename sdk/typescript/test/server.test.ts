@@ -332,6 +332,28 @@ describe("workers", () => {
     );
   });
 
+  test("a worker whose server is gone stops after its grace, and says what it could not report", async () => {
+    const other = await PawlServer.start();
+    const there = other.client();
+    await there.apply(workflow("gone", [step.task("t", "gone.t")]));
+    const began = deferred();
+    const go = deferred();
+    const errors: unknown[] = [];
+    const worker = new Worker(there, { onError: (error) => errors.push(error) }).task("gone.t", async () => {
+      began.resolve();
+      await go.promise;
+    });
+    const running = worker.run({ handleSignals: false });
+    await there.start("gone");
+    await began.promise;
+    await other.kill();
+    go.resolve();
+    await worker.stop({ grace: "100ms" });
+    await running;
+    assert.equal(errors.length, 1);
+    await other.stop();
+  });
+
   test("an output that is not JSON fails the job for good", async () => {
     await client.apply(workflow("bigint", [step.task("t", "big.t", { retry: 5 })], { queue: "big" }));
     await withWorker(
@@ -534,6 +556,20 @@ describe("durable functions", () => {
     assert.equal(await acme.execute(fn, undefined, { timeout: "20s" }), "hello");
     await worker.stop();
     await running;
+  });
+
+  test("a step beside a wait is stored before the function is suspended", async () => {
+    let ran = 0;
+    const slow = async (): Promise<number> => {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      return (ran += 1);
+    };
+    const beside = (_input: unknown, ctx: TaskContext): Promise<unknown> =>
+      Promise.all([ctx.step("slow", slow), ctx.sleep("nap", "20ms")]);
+    await withFunction("beside-fn", beside, async (fn) => {
+      assert.deepEqual(await client.execute(fn, undefined, { timeout: "20s" }), [1, null]);
+      assert.equal(ran, 1);
+    });
   });
 
   test("two waits at a time are a mistake", async () => {

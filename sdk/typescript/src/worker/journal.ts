@@ -3,7 +3,7 @@
  * again finds them and goes on behind them. While it waits, nothing is held: the job is suspended.
  */
 
-import { LeaseLostError, NotFoundError } from "../errors.js";
+import { ApiError, NoAnswerError } from "../errors.js";
 import type { RetryPolicy } from "../definition.js";
 import type { Jobs, Suspension, WorkerCallOptions } from "../resources/index.js";
 import { Backoff, type Clock, type RetryOptions } from "../retry.js";
@@ -31,7 +31,7 @@ export interface JournalHost {
 export class Journal {
   readonly #host: JournalHost;
   readonly #used = new Map<string, number>();
-  #stepsRunning = 0;
+  readonly #running = new Set<Promise<unknown>>();
   #waiting: string | undefined;
 
   constructor(host: JournalHost) {
@@ -49,13 +49,18 @@ export class Journal {
   async step<T>(name: string, run: () => T | Promise<T>, retry: RetryPolicy): Promise<T> {
     const known = this.#known(name);
     if (known !== undefined) return valueOf<T>(name, known);
-    this.#stepsRunning += 1;
+    const running = this.#runStep<T>(name, run, retry);
+    this.#running.add(running);
     try {
-      const result = await this.#attempts(run, retry);
-      return await (result === undefined ? this.#abandon<T>() : this.#store<T>(name, result));
+      return await running;
     } finally {
-      this.#stepsRunning -= 1;
+      this.#running.delete(running);
     }
+  }
+
+  async #runStep<T>(name: string, run: () => T | Promise<T>, retry: RetryPolicy): Promise<T> {
+    const result = await this.#attempts(run, retry);
+    return result === undefined ? this.#abandon<T>() : this.#store<T>(name, result);
   }
 
   /** Waits for something: suspends the job, and takes the outcome when it is resumed. */
@@ -87,8 +92,10 @@ export class Journal {
     }
     this.#waiting = name;
     // Steps that run beside the wait are stored first: afterwards the lease is gone.
-    do await new Promise((resolve) => setTimeout(resolve, 0));
-    while (this.#stepsRunning > 0);
+    do {
+      await Promise.allSettled(this.#running);
+      await new Promise((resolve) => setTimeout(resolve, 0)); // the function may go on behind a step
+    } while (this.#running.size > 0);
     if (this.#host.isOver()) return never<T>(); // the function has ended without waiting for this
     const { jobs, job, call } = this.#host;
     return this.#fenced(async () => {
@@ -143,12 +150,13 @@ export class Journal {
     return never<T>();
   }
 
-  /** A lost lease is not an error of the function: the function stops where it is. */
+  /** A lost lease, or no answer for so long that it must be lost, is no error of the function: it stops where it is. */
   async #fenced<T>(action: () => Promise<T>): Promise<T> {
     try {
       return await action();
     } catch (error) {
-      if (!(error instanceof LeaseLostError || error instanceof NotFoundError)) throw error;
+      const isLost = ApiError.is(error, "LEASE_LOST", "JOB_NOT_FOUND") || error instanceof NoAnswerError;
+      if (!isLost && !(error instanceof ApiError && error.retryable)) throw error;
       this.#host.lost();
       return this.#abandon<T>();
     }

@@ -40,6 +40,8 @@ const MAX_ITEMS = 100;
 const MAX_BATCH_BYTES = 900_000;
 /** How long a claim is repeated before the worker says that there is no answer. */
 const CLAIM_PATIENCE_MS = 15_000;
+/** How long a worker whose grace is over still tries to report results and to give jobs back. */
+const GIVE_UP_MS = 5000;
 const STOP_SIGNALS = ["SIGTERM", "SIGINT"];
 
 /**
@@ -70,6 +72,7 @@ export class Worker implements ExecutionHost {
   readonly #executions = new Set<Execution>();
   readonly #results: Report[] = [];
   readonly #noMoreClaims = new AbortController();
+  readonly #giveUp = new AbortController();
   readonly #stopped: Promise<void>;
   #finish: () => void = () => undefined;
   #state: "new" | "running" | "stopping" | "stopped" = "new";
@@ -289,7 +292,10 @@ export class Worker implements ExecutionHost {
     try {
       const items = batch.map((report) => report.item);
       const request = claims ? { items, claim: this.#claimOf() } : { items };
-      const { results, jobs = [] } = await this.client.jobs.completeMany(request, { retry: this.patience });
+      const { results, jobs = [] } = await this.client.jobs.completeMany(request, {
+        retry: this.patience,
+        signal: this.#giveUp.signal,
+      });
       batch.forEach((report, i) => {
         this.#settle(report, results[i]);
       });
@@ -356,6 +362,9 @@ export class Worker implements ExecutionHost {
     const expired = this.client.transport.clock.sleep(ms, timer.signal).catch(() => undefined);
     await Promise.race([this.#stopped, expired]);
     timer.abort();
+    setTimeoutUnlessStopped(this.#stopped, () => {
+      this.#giveUp.abort(); // there is no server to report to
+    });
     await Promise.all(
       [...this.#executions].map(async (execution) => {
         execution.stop("stopping");
@@ -368,7 +377,7 @@ export class Worker implements ExecutionHost {
 
   async #release(job: ClaimedJob): Promise<void> {
     try {
-      await this.client.jobs.release(job, { retry: { budget: false, deadlineMs: this.leaseMs } });
+      await this.client.jobs.release(job, { retry: { budget: false, deadlineMs: GIVE_UP_MS } });
     } catch (error) {
       this.#onError(error, job); // others get it when the lease expires
     }
@@ -390,6 +399,13 @@ export class Worker implements ExecutionHost {
       for (const name of STOP_SIGNALS) node?.off(name, stop);
     };
   }
+}
+
+function setTimeoutUnlessStopped(stopped: Promise<void>, action: () => void): void {
+  const timer = setTimeout(action, GIVE_UP_MS);
+  void stopped.then(() => {
+    clearTimeout(timer);
+  });
 }
 
 /** The process, if this is Node or something like it. */

@@ -5,7 +5,8 @@ import { Client, Worker } from "../../src/index.js";
 import { defineStory } from "./story.js";
 
 const [, , url = "", effects = ""] = process.argv;
-const worker = new Worker(new Client({ url }), { queues: ["story"], concurrency: 4, lease: "1s", wait: "1s" });
+const client = new Client({ url, retry: { maxMs: 500 } });
+const worker = new Worker(client, { queues: ["story"], concurrency: 4, lease: "2s", wait: "1s" });
 defineStory(worker, (effect) => {
   appendFileSync(effects, `${effect}\n`);
 });
