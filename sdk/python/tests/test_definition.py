@@ -15,7 +15,10 @@ def test_every_name_is_a_member() -> None:
 
 
 def test_a_member_that_is_no_word_is_quoted() -> None:
-    assert str(pawl.Workflow("order").input['my "own" field']) == '${input["my \\"own\\" field"]}'
+    order = pawl.Workflow("order")
+    assert str(order.input['my "own" field']) == '${input["my \\"own\\" field"]}'
+    assert str(order.input.end) == '${input["end"]}', "a word of Lua"
+    assert str(order.input["two\nlines"]) == '${input["two\\nlines"]}'
 
 
 def test_a_condition_is_an_expression() -> None:

@@ -215,13 +215,11 @@ def _outcome(output: Any) -> dict[str, Any]:
 
 
 def _rule(retry: int | RetryRule | None) -> RetryRule:
-    if retry is None:
-        return {"max_attempts": DEFAULT_ATTEMPTS}
-    return {"max_attempts": retry} if isinstance(retry, int) else retry
+    return {"max_attempts": retry} if isinstance(retry, int) else retry or {}
 
 
 def _policy(rule: RetryRule) -> Retry:
-    """A step's rule, which has the defaults of a definition's `retry`."""
+    """When a step is tried again; the defaults are those of a definition's `retry`."""
     return Retry(
         jitter=rule.get("jitter", "full"),
         base=rule.get("backoff_ms", 1000) / 1000,
@@ -233,7 +231,7 @@ def _policy(rule: RetryRule) -> Retry:
 def _is_final(error: dict[str, Any], rule: RetryRule, attempt: int) -> bool:
     if not error["retryable"] or error["code"] in rule.get("non_retryable", []):
         return True
-    return attempt >= rule.get("max_attempts", 1)
+    return attempt >= rule.get("max_attempts", DEFAULT_ATTEMPTS)
 
 
 def _returns(function: Callable[[], Any]) -> Any:

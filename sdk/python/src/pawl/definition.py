@@ -9,7 +9,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack
 
-IDENTIFIER = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+LUA_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\0": "\\0"})
+LUA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+LUA_WORDS = re.compile(
+    "and|break|do|else|elseif|end|false|for|function|goto|if|in|local|nil|not|or|repeat|return|then|true|until|while"
+)
+)
 
 
 class Ref:
@@ -36,10 +41,9 @@ class Ref:
             if member < 0:
                 raise IndexError("Elements count from 0: a definition cannot count from the end")
             return Ref(f"{self.__path}[{member + 1}]")
-        if IDENTIFIER.match(member):
+        if LUA_NAME.fullmatch(member) and not LUA_WORDS.fullmatch(member):
             return Ref(f"{self.__path}.{member}")
-        text = member.replace("\\", "\\\\").replace('"', '\\"')
-        return Ref(f'{self.__path}["{text}"]')
+        return Ref(f'{self.__path}["{member.translate(LUA_ESCAPES)}"]')
 
     def __iter__(self) -> Iterator[Ref]:
         raise TypeError("A reference has no elements yet: use for_each")
