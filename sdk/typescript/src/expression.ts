@@ -41,6 +41,11 @@ type RefMembers<T> =
       ? { readonly [K in keyof T]-?: Ref<T[K]> }
       : unknown;
 
+const LUA_WORDS = new Set(
+  "and break do else elseif end false for function goto if in local nil not or repeat return then true until while".split(
+    " ",
+  ),
+);
 const OWN = new Set<PropertyKey>(["toString", "toJSON", "constructor"]);
 
 /** A reference to `source`, whose members are references. */
@@ -55,7 +60,7 @@ export function ref<T = unknown>(source: string): Ref<T> {
 
 function path(member: string): string {
   if (/^(0|[1-9]\d*)$/.test(member)) return `[${Number(member) + 1}]`; // Lua counts from 1
-  return /^[A-Za-z_]\w*$/.test(member) ? `.${member}` : `[${JSON.stringify(member)}]`;
+  return /^[A-Za-z_]\w*$/.test(member) && !LUA_WORDS.has(member) ? `.${member}` : `[${luaText(member)}]`;
 }
 
 /**

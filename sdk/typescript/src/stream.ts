@@ -1,7 +1,7 @@
 /** Server-sent events: parsing, and following a stream over as many connections as it takes. */
 
-import { ApiError, NoAnswerError } from "./errors.js";
-import type { Transport } from "./transport.js";
+import { NoAnswerError } from "./errors.js";
+import { isRetryable, retryAfterS, type Transport } from "./transport.js";
 
 const SILENCE_MS = 45_000;
 
@@ -79,23 +79,32 @@ export interface Subscription {
   isComplete(): Promise<boolean>;
 }
 
-/** The messages of a stream. A broken connection continues after the last message: none is missed, none comes twice. */
+/**
+ * The messages of a stream. A broken connection continues after the last message: none is missed, none comes twice. Gives
+ * up when there was no connection for as long as the client retries a request.
+ */
 export async function* follow(transport: Transport, subscription: Subscription): AsyncGenerator<StreamMessage, void> {
   const place = { lastId: subscription.lastId };
+  const { clock } = transport;
   let backoff = transport.newBackoff();
+  let failingSince: number | undefined;
   for (;;) {
+    let retryAfterMs = 0;
     try {
       for await (const message of connection(transport, subscription, place)) {
         backoff = transport.newBackoff();
+        failingSince = undefined;
         yield message;
       }
       if (await subscription.isComplete()) return;
     } catch (error) {
       subscription.signal?.throwIfAborted();
-      if (!(error instanceof NoAnswerError || (error instanceof ApiError && error.retryable))) throw error;
+      failingSince ??= clock.now();
+      if (!isRetryable(error) || clock.now() - failingSince > transport.patienceMs) throw error;
+      retryAfterMs = 1000 * (retryAfterS(error) ?? 0);
     }
     backoff.fail();
-    await transport.clock.sleep(backoff.pauseMs(), subscription.signal);
+    await clock.sleep(backoff.pauseMs(retryAfterMs), subscription.signal);
   }
 }
 

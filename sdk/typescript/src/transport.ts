@@ -66,6 +66,8 @@ export interface TransportRequest {
   /** How long the server may wait on purpose (`wait_ms`), in milliseconds. */
   waitMs?: number;
   retry?: RetryOptions;
+  /** The answer is a text; otherwise it is JSON. */
+  text?: boolean;
 }
 
 /** An answer that is not a problem. */
@@ -81,6 +83,7 @@ interface Environment {
 }
 
 const DEFAULT_URL = "http://127.0.0.1:7295";
+const DEADLINE_MS = 60_000;
 
 function environment(name: string): string | undefined {
   const value = (globalThis as Environment).process?.env?.[name];
@@ -134,7 +137,9 @@ export class Transport {
 
   /** One request with its retries: the answer, or the error of the last attempt. */
   async send<T>(request: TransportRequest): Promise<Answer<T>> {
-    return this.#withRetries(request, (signal) => this.#attempt<T>(request, signal));
+    const { response, text } = await this.#withRetries(request, (signal) => this.#attempt(request, signal));
+    const body = request.text === true ? text : bodyOf(text);
+    return { body: body as T, status: response.status, headers: response.headers };
   }
 
   /** Opens a stream; what arrives is the caller's to read. Does not retry. */
@@ -142,6 +147,11 @@ export class Transport {
     const response = await this.#fetchOnce(request, request.signal);
     if (response.ok) return response;
     throw problemOf(response, await response.text());
+  }
+
+  /** How long a stream may be without a connection before its reader gets the error. */
+  get patienceMs(): number {
+    return this.#retry.deadlineMs ?? DEADLINE_MS;
   }
 
   /** The delays of a request or a stream, as the client's options say. */
@@ -153,7 +163,7 @@ export class Transport {
     const retry = { ...this.#retry, ...request.retry };
     const budget = retry.budget ?? this.#budget;
     const backoff = this.newBackoff(retry);
-    const giveUp = this.clock.now() + (retry.deadlineMs ?? 60_000);
+    const giveUp = this.clock.now() + (retry.deadlineMs ?? DEADLINE_MS);
     for (;;) {
       try {
         const result = await attempt(this.#attemptSignal(request));
@@ -176,13 +186,13 @@ export class Transport {
     return request.signal === undefined ? limit : AbortSignal.any([limit, request.signal]);
   }
 
-  async #attempt<T>(request: TransportRequest, signal: AbortSignal): Promise<Answer<T>> {
+  async #attempt(request: TransportRequest, signal: AbortSignal): Promise<{ response: Response; text: string }> {
     const response = await this.#fetchOnce(request, signal);
     const text = await response.text().catch((cause: unknown) => {
       throw this.#noAnswer(cause);
     });
     if (!response.ok) throw problemOf(response, text);
-    return { body: bodyOf(response, text) as T, status: response.status, headers: response.headers };
+    return { response, text };
   }
 
   async #fetchOnce(request: TransportRequest, signal: AbortSignal | undefined): Promise<Response> {
@@ -243,9 +253,12 @@ function textOf(value: unknown): string {
   return value instanceof Date ? value.toISOString() : String(value);
 }
 
-function bodyOf(response: Response, text: string): unknown {
-  const isJson = /^application\/(\S+\+)?json\b/.test(response.headers.get("Content-Type") ?? "");
-  return isJson ? JSON.parse(text) : text;
+function bodyOf(text: string): unknown {
+  try {
+    return text === "" ? null : JSON.parse(text);
+  } catch (cause) {
+    throw new NoAnswerError(`The answer is not JSON, so not from pawl: ${text.slice(0, 80)}`, { cause });
+  }
 }
 
 /** The error for an answer that is not a success, whoever sent it: pawl, or something in between. */
@@ -275,10 +288,10 @@ function foreignProblem({ status, statusText, headers }: Response): Problem {
   };
 }
 
-function isRetryable(error: unknown): boolean {
+export function isRetryable(error: unknown): boolean {
   return error instanceof NoAnswerError || (error instanceof ApiError && error.retryable);
 }
 
-function retryAfterS(error: unknown): number | undefined {
+export function retryAfterS(error: unknown): number | undefined {
   return error instanceof ApiError ? error.retryAfterS : undefined;
 }

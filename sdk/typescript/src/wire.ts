@@ -727,7 +727,7 @@ export interface ClaimedJob {
   tracestate: string | null;
   /** The results that were stored with the job, by name; absent: none. */
   checkpoints?: Record<string, unknown>;
-  /** Parts of the job that failed for good, by name; absent: none. */
+  /** Errors of parts that failed permanently, by name; absent if there are none. */
   checkpoint_errors?: Record<string, JobError>;
   resumed_by?: ResumedBy;
 }
@@ -875,7 +875,7 @@ export interface Job {
   error: unknown;
   /** The results that were stored with the job, by name; absent: none. */
   checkpoints?: Record<string, unknown>;
-  /** Parts of the job that failed for good, by name; absent: none. */
+  /** Errors of parts that failed permanently, by name; absent if there are none. */
   checkpoint_errors?: Record<string, JobError>;
   resumed_by?: ResumedBy;
   /** What a suspended job waits for. */

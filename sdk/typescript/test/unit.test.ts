@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { Client, expr, step, toMs, workflow, type Duration, type Refs } from "../src/index.js";
-import { fakeFetch, offline, responseOf } from "./support/fixtures.js";
+import { Client, expr, step, toMs, Worker, workflow, type Duration, type Refs } from "../src/index.js";
+import { fakeFetch, offline, responseOf, TestClock } from "./support/fixtures.js";
 
 describe("durations", () => {
   test("are milliseconds, or a number with a unit", () => {
@@ -22,6 +22,8 @@ describe("expressions", () => {
   interface Input {
     lines: Array<{ price: number }>;
     "my-name": string;
+    "two\nlines": string;
+    end: string;
     source: string;
   }
 
@@ -52,6 +54,18 @@ describe("expressions", () => {
     assert.equal(
       outputOf(({ input }) => input["my-name"]),
       '${input["my-name"]}',
+    );
+  });
+
+  test("quoted names are texts of Lua, not of JSON", () => {
+    assert.equal(
+      outputOf(({ input }) => input["two\nlines"]),
+      '${input["two\\nlines"]}',
+    );
+    assert.equal(
+      outputOf(({ input }) => input.end),
+      '${input["end"]}',
+      "a word of Lua",
     );
   });
 
@@ -115,6 +129,74 @@ describe("lists", () => {
   });
 });
 
+describe("a stream", () => {
+  test("gives up when there was no connection for as long as a request is retried", async () => {
+    const clock = new TestClock();
+    const client = new Client(
+      offline(() => responseOf({ lost: true }), { clock, retry: { deadlineMs: 5000, jitter: "none" } }),
+    );
+    await assert.rejects(client.events().next(), { name: "NoAnswerError" });
+    assert.ok(clock.time >= 5000 && clock.time < 20_000, String(clock.time));
+  });
+
+  test("waits as long as the server asks", async () => {
+    const clock = new TestClock();
+    const problem = { code: "OVERLOADED", status: 503, retryable: true };
+    const headers = { "content-type": "application/problem+json", "retry-after": "3" };
+    const busy = (): Response => responseOf({ status: 503, headers, body: problem });
+    const client = new Client(offline(busy, { clock, retry: { deadlineMs: 5000, jitter: "none" } }));
+    await assert.rejects(client.events().next(), { code: "OVERLOADED" });
+    assert.ok(clock.pauses.every((ms) => ms >= 3000));
+  });
+});
+
+describe("a worker", () => {
+  test("tries a durable function 20 times unless it is told otherwise", () => {
+    const worker = new Worker(new Client());
+    const retryOf = (id: string, options = {}): unknown =>
+      worker.durable(id, () => 1, options).definition.steps[0]?.retry;
+    assert.deepEqual([retryOf("a"), retryOf("b", { retry: 3 })], [{ max_attempts: 20 }, { max_attempts: 3 }]);
+  });
+
+  test("gives up a heartbeat without an answer, and sends another", async () => {
+    const job = { job_id: "j", handler: "h", attempt: 1, tenant: "t", input: 1, lease_token: "1.a" };
+    let heartbeats = 0;
+    let finish = (): void => undefined;
+    const finished = new Promise<void>((resolve) => (finish = resolve));
+    const answers: Record<string, (signal: AbortSignal) => unknown> = {
+      claim: () => ({ jobs: [{ ...job, lease_expires_at: "2026-11-15T00:00:30.000Z" }] }),
+      heartbeat: (signal) => {
+        heartbeats += 1;
+        if (heartbeats > 1) finish();
+        return heartbeats > 1 ? { cancel_requested: false } : aborted(signal);
+      },
+      "jobs:complete": () => ({ results: [{ job_id: "j", status: "completed" }] }),
+    };
+    const fetch: typeof globalThis.fetch = async (url, init) => {
+      const name = (url as string).split("/").at(-1) ?? "";
+      return Response.json(await answers[name]?.(init?.signal ?? new AbortController().signal));
+    };
+    const worker = new Worker(new Client({ url: "http://127.0.0.1:1", fetch }), { lease: 30, concurrency: 1 });
+    worker.task("h", async () => {
+      await finished;
+      void worker.stop();
+    });
+    const socket = setInterval(() => undefined, 1000); // keeps the process alive, as a request does
+    await worker.run({ handleSignals: false });
+    clearInterval(socket);
+    assert.ok(heartbeats > 1);
+  });
+
+  /** Never answers, as a server that hangs. */
+  function aborted(signal: AbortSignal): Promise<never> {
+    return new Promise((_resolve, reject) => {
+      signal.addEventListener("abort", () => {
+        reject(signal.reason as Error);
+      });
+    });
+  }
+});
+
 describe("a request", () => {
   test("ends when the caller says so, retries and all", async () => {
     const abort = new AbortController();
@@ -127,6 +209,18 @@ describe("a request", () => {
       }),
     );
     await assert.rejects(client.runs.get("r", { signal: abort.signal }), /enough/);
+    assert.equal(requests, 1);
+  });
+
+  test("whose answer is not JSON has none from pawl, and is not repeated", async () => {
+    let requests = 0;
+    const client = new Client(
+      offline(() => {
+        requests += 1;
+        return new Response("<h1>Please sign in</h1>", { headers: { "content-type": "text/html" } });
+      }),
+    );
+    await assert.rejects(client.server.health(), { name: "NoAnswerError", message: /not from pawl: <h1>/ });
     assert.equal(requests, 1);
   });
 

@@ -38,7 +38,8 @@ export class Server extends Resource {
    * console.log((await client.server.metrics()).includes("pawl_commit_seconds")); // true
    * ```
    */
-  metrics(options: RequestOptions = {}): Promise<string> {
-    return this.read("/metrics", {}, options);
+  async metrics(options: RequestOptions = {}): Promise<string> {
+    const request = { method: "GET" as const, path: "/metrics", signal: options.signal, text: true };
+    return (await this.transport.send<string>(request)).body;
   }
 }

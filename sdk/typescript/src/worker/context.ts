@@ -234,7 +234,7 @@ export class TaskContext {
   /** A child that has run for long is looked at less often. */
   #pollAfter(run: Run): number {
     const age = this.#now() - Date.parse(run.created_at);
-    return Math.min(CHILD_POLL_MS.max, Math.max(CHILD_POLL_MS.min, age / 2));
+    return Math.min(CHILD_POLL_MS.max, Math.max(CHILD_POLL_MS.min, age / 4));
   }
 }
 

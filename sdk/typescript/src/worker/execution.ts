@@ -140,10 +140,12 @@ export class Execution {
   }
 
   /** False if there was no answer: the lease may still hold, so it is tried again soon. */
-  async #heartbeat(signal: AbortSignal): Promise<boolean> {
+  async #heartbeat(outer: AbortSignal): Promise<boolean> {
     const { progress } = this.context;
     const retry = { budget: false as const, maxAttempts: 1 };
+    const limit = AbortSignal.timeout(Math.ceil(Math.max(1000, this.host.leaseMs / 3)));
     try {
+      const signal = AbortSignal.any([outer, limit]);
       const options = { signal, retry, ...(progress === undefined ? {} : { progress }) };
       const { cancel_requested } = await this.host.client.jobs.heartbeat(this.job, options);
       if (cancel_requested) this.stop("cancelled");

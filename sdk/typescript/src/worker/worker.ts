@@ -23,11 +23,11 @@ export interface WorkerOptions {
   id?: string;
   /** How long a claim waits for a job; default 20 s. */
   wait?: Duration;
-  /** Told what goes wrong outside of handlers, and errors that handlers throw. Default: writes a line to the console. */
+  /** Called with errors that handlers throw, and with what fails outside of handlers. Default: writes to the console. */
   onError?: (error: unknown, job?: ClaimedJob) => void;
 }
 
-/** Options of a durable workflow. */
+/** Options of a durable workflow. `retry` counts errors outside of steps; default: 20 attempts. Finished steps are kept. */
 export type DurableOptions = Pick<TaskOptions, "queue" | "retry" | "timeout_ms"> & { description?: string };
 
 interface NodeProcess {
@@ -35,6 +35,7 @@ interface NodeProcess {
   off(name: string, listener: () => void): void;
 }
 
+const DURABLE_ATTEMPTS = 20;
 const MAX_ITEMS = 100;
 /** A request may have 1 MiB; an output alone 512 KiB. */
 const MAX_BATCH_BYTES = 900_000;
@@ -140,7 +141,7 @@ export class Worker implements ExecutionHost {
     this.task(id, run);
     const queue = options.queue ?? this.#queues[0] ?? "default";
     const head = description === undefined ? {} : { description };
-    return workflow<Input, Output>(id, [step.task(id, id, { ...options, queue })], head);
+    return workflow<Input, Output>(id, [step.task(id, id, { retry: DURABLE_ATTEMPTS, ...options, queue })], head);
   }
 
   /**

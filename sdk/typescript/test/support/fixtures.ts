@@ -8,7 +8,7 @@ import type { Clock, TransportOptions } from "../../src/index.js";
 export type Json = null | boolean | number | string | Json[] | { [member: string]: Json };
 export type Members = Record<string, Json>;
 
-const FOLDER = process.env.PAWL_FIXTURES ?? fileURLToPath(new URL("../../../../fixtures", import.meta.url));
+const FOLDER = fileURLToPath(new URL("../../../../fixtures", import.meta.url));
 
 /** The cases of a file. */
 export function cases<T>(file: string): Array<T & { name: string }> {
