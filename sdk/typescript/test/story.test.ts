@@ -10,8 +10,8 @@ import { Worker, type Client, type RunHandle } from "../src/index.js";
 import { end, PawlServer } from "./support/server.js";
 import { defineStory, type Order, type Receipt } from "./support/story.js";
 
-const KILLS = Number(process.env.PAWL_KILLS ?? 6);
-const ORDERS = 12;
+const KILLS = Number(process.env.PAWL_STORY_KILLS ?? 6);
+const ORDERS = Number(process.env.PAWL_STORY_ORDERS ?? 12);
 const SIGNALS = 20;
 const WORKER = fileURLToPath(new URL("./support/story-worker.js", import.meta.url));
 
@@ -90,7 +90,7 @@ async function pointsOf(total: number): Promise<number> {
   return ((await client.entities.get("story-rewards", "ada")).state as { points: number }).points;
 }
 
-test("nothing is lost or done twice through kills of server and worker", { timeout: 240_000 }, async () => {
+test("nothing is lost or done twice through kills of server and worker", { timeout: 600_000 }, async () => {
   await client.apply(defineStory(new Worker(client, { queues: ["story"] }), () => undefined));
   await client.entities.defineType("story-rewards", { queue: "story", handler: "story-rewards" });
   startWorker();

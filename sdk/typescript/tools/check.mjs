@@ -1,8 +1,10 @@
-// Checks the library: installs what package-lock.json pins, then types, eslint, prettier and all tests.
-// PAWL_BIN names the server; default: build/pawl. Where node is older than 20.3, one from npm is used.
+// Checks the library: installs what package-lock.json pins, compiles, then eslint, prettier and all tests, or those that
+// are named. PAWL_BIN names the server; default: build/pawl. Where node is older than 20.3, one from npm is used.
+//
+// node tools/check.mjs [story wire …]
 import { createHash } from "node:crypto";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -15,7 +17,7 @@ const run = (command, args, options = {}) => execFileSync(command, args, { cwd: 
 function environment() {
   const [major, minor] = process.versions.node.split(".").map(Number);
   if (major > 20 || (major === 20 && minor >= 3)) return process.env;
-  const folder = join(HERE, "build-node");
+  const folder = join(HERE, "../../build/sdk-node");
   const bin = join(folder, "node_modules/node/bin");
   if (!existsSync(join(bin, "node"))) {
     mkdirSync(folder, { recursive: true });
@@ -35,11 +37,24 @@ function install(env) {
   writeFileSync(stamp, wanted);
 }
 
+/** The compiled test files; `names` chooses some. */
+function testFiles(names) {
+  const files = readdirSync(join(HERE, "build/test")).filter((file) => file.endsWith(".test.js"));
+  const chosen = names.length === 0 ? files : names.map((name) => `${name}.test.js`);
+  return chosen.map((file) => join("build/test", file));
+}
+
+const names = process.argv.slice(2);
 const env = environment();
-install(env);
 try {
-  run("npm", ["run", "--silent", "lint"], { env });
-  run("npm", ["test", "--silent"], { env });
-} catch (error) {
-  process.exit(error.status ?? 1);
+  install(env);
+  run("node", ["tools/build.mjs", "--test"], { env });
+  if (names.length === 0) {
+    run("node", ["node_modules/eslint/bin/eslint.js", "--max-warnings", "0", "."], { env });
+    run("node", ["node_modules/prettier/bin/prettier.cjs", "--check", "--log-level", "warn", "."], { env });
+  }
+  run("node", ["--test", "--test-reporter", "./tools/reporter.mjs", ...testFiles(names)], { env });
+} catch (failed) {
+  if (failed.status === undefined) throw failed;
+  process.exit(failed.status);
 }

@@ -17,7 +17,6 @@ export class ExampleWorker extends Worker {
   readonly entities: string[] = [];
   ran = false;
 
-  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- as in Worker
   override task<Input = unknown>(handler: string, run: (input: Input, context: TaskContext) => unknown): this {
     this.tasks.push(handler);
     return super.task(handler, run);
