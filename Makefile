@@ -89,6 +89,7 @@ long: all
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_NATS_WAITING=$(EVENTS) PAWL_NATS_KILLS=50 python3 -m pytest -q events/test_nats.py -k 'away or killed'
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_SIGNALS=$(SIGNALS) python3 -m pytest -q entities/test_entity_soak.py
 	@PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_STORY_ORDERS=150 PAWL_STORY_KILLS=50 PAWL_PATIENCE_S=300 python3 sdk/python/tools/check.py tests/test_story.py
+	@PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_STORY_ORDERS=150 PAWL_STORY_KILLS=50 node sdk/typescript/tools/check.mjs story
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_E2E_TLS=1 python3 -m pytest -q
 
 tidy:
@@ -100,4 +101,4 @@ format:
 	@git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.[ch]' | xargs clang-format-14 -i
 
 clean:
-	@rm -rf build build-asan build-tsan build-fuzz build-coverage
+	@rm -rf build build-asan build-tsan build-fuzz build-coverage sdk/typescript/build sdk/typescript/dist sdk/typescript/node_modules
