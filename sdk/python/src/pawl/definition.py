@@ -14,7 +14,6 @@ LUA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LUA_WORDS = re.compile(
     "and|break|do|else|elseif|end|false|for|function|goto|if|in|local|nil|not|or|repeat|return|then|true|until|while"
 )
-)
 
 
 class Ref:
