@@ -33,7 +33,7 @@ def openapi(out, path, version):
     import yaml
 
     with open(path, encoding="utf-8") as f:
-        doc = yaml.safe_load(f)
+        doc = yaml.load(f, yaml.CSafeLoader)
     doc["info"]["version"] = version
     data = json.dumps(doc, separators=(",", ":"), ensure_ascii=False, default=str).encode()
     write(out, '#include "api/openapi.h"\n\nconst unsigned char OPENAPI_JSON[] = {\n    %s};\n'

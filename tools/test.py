@@ -25,6 +25,8 @@ TSAN_TESTS = ["once/test_exactly_once.py", "http/test_large_bodies.py", "admissi
 # sockets. `make long` runs all of them over TLS.
 TLS_TESTS = ["http/test_http_connections.py", "http/test_http_malformed.py", "http/test_large_bodies.py", "runs/test_gone_workers.py", "runs/test_jobs.py",
              "events/test_run_stream.py", "events/test_tenant_stream.py", "cli/test_cli_engine.py", "once/test_socket_faults.py"]
+# The stages share what pytest has made of the tests' sources: that takes longer than most files take to run.
+COMPILED_TESTS = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(ROOT / "build/pycache")}
 printing = threading.Lock()
 this_thread = threading.local()
 
@@ -103,7 +105,7 @@ def e2e(folder, tests=(), env=None, marks=None):
         if marks:
             command += ["-m", marks]
         command += [str(ROOT / "tests/e2e" / t) for t in tests] or [str(ROOT / "tests/e2e")]
-        full = {"PAWL_BIN": str(ROOT / folder / "pawl"), "PAWL_PATIENCE_S": "90", "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
+        full = {"PAWL_BIN": str(ROOT / folder / "pawl"), "PAWL_PATIENCE_S": "90", **COMPILED_TESTS, **(env or {})}
         return counted(*shell(command, full))
 
     return run
