@@ -23,7 +23,7 @@ CODES = {
 }
 
 
-def answers(book, seen, refusals):
+def answers(book, seen, refusals=()):
     """Everybody was answered in the end, and nobody with what the contract does not have."""
     for op in book.in_doubt():
         if op.kind != "claim":
