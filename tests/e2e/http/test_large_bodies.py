@@ -1,5 +1,6 @@
 """A large body is read beside the HTTP loop: what it means, and what becomes of it, is the same as for a small one."""
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -10,11 +11,13 @@ from harness import together, wait_until
 from inspect_store import all_runs, assert_healthy, record
 from rawhttp import Wire
 
-LIST = "[" + ",".join(["0"] * 400_000) + "]"  # takes much longer to read than text of the same size
+# A sanitized server takes as long to read 100 KB as another takes to read 800.
+NUMBERS = 50_000 if os.environ.get("PAWL_SANITIZED") == "1" else 400_000
+LIST = "[" + ",".join(["0"] * NUMBERS) + "]"  # takes much longer to read than text of the same size
 
 
 def large(**members):
-    """A body of 800 KB that takes some tens of milliseconds to read."""
+    """A body that takes some tens of milliseconds to read."""
     rest = "".join(f",{json.dumps(k)}:{json.dumps(v)}" for k, v in members.items())
     return f'{{"input":{LIST}{rest}}}'
 
