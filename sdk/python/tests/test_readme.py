@@ -51,6 +51,12 @@ def test_the_first_workflow_has_at_most_25_lines() -> None:
     assert len(file_named("orders.py").splitlines()) <= 25
 
 
+def test_the_first_workflow_is_the_same_everywhere() -> None:
+    here = pathlib.Path(__file__).parents[1]
+    assert (here / "examples" / "orders.py").read_text() == file_named("orders.py")
+    assert file_named("orders.py") in (here.parents[1] / "docs" / "first-workflow.md").read_text()
+
+
 def test_nothing_is_left_out() -> None:
     left_out = [s for s in SNIPPETS if s["language"] != "python" and not (s["note"] or "").startswith("not run:")]
     assert left_out == []

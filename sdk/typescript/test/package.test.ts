@@ -103,6 +103,12 @@ describe("the examples", () => {
       assert.match(examples[0]?.code ?? "", new RegExp(word));
   });
 
+  test("the first workflow is the same everywhere", () => {
+    const { code = "" } = examples[0] ?? {};
+    assert.equal(readFileSync(join(HERE, "examples/order.mts"), "utf8"), code);
+    assert.ok(readFileSync(join(HERE, "../../docs/first-workflow.md"), "utf8").includes(code));
+  });
+
   test("compile in strict mode, run, and print what they say", { timeout: 180_000 }, async () => {
     mkdirSync(join(folder, "examples"), { recursive: true });
     cpSync(join(HERE, "test/support/example-support.ts"), join(folder, "examples/support.ts"));

@@ -24,7 +24,7 @@ def folder(tmp_path):
     """An empty one that has what `make` leaves at the top of the repository."""
     work = tmp_path / "work"
     work.mkdir()
-    for there in ("examples", "deploy"):
+    for there in ("examples", "deploy", "sdk"):
         (work / there).symlink_to(harness.ROOT / there)
     (work / "build").symlink_to(pathlib.Path(harness.PAWL).parent)
     return work
