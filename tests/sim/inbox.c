@@ -217,13 +217,16 @@ int64_t inbox_answered(struct sim *w, const struct inbox_call *x, const struct c
 
 /* --- what became of them --- */
 
-/* A request that was repeated after its key had left the window is another signal. */
-static struct inbox_signal *repeated(struct sim *w, struct inbox *b, int64_t mark)
+bool inbox_may_be_repeated(struct sim *w, const struct inbox *b, int64_t mark)
 {
     int64_t key = (mark - INBOX_KEYED_MARK) / 2;
-    if (mark < INBOX_KEYED_MARK || key >= INBOX_KEYS || b->count == INBOX_MAX)
-        return NULL;
-    if (!b->keys[key].forgotten && !may_be_forgotten(w, b, &b->keys[key]))
+    return mark >= INBOX_KEYED_MARK && key < INBOX_KEYS &&
+           (b->keys[key].forgotten || may_be_forgotten(w, b, &b->keys[key]));
+}
+
+static struct inbox_signal *repeated(struct sim *w, struct inbox *b, int64_t mark)
+{
+    if (b->count == INBOX_MAX || !inbox_may_be_repeated(w, b, mark))
         return NULL;
     for (int i = 0; i < b->count; i++) {
         if (b->sent[i].mark == mark) { /* somebody did send it */

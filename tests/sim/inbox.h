@@ -68,6 +68,9 @@ void inbox_watch(const struct sim *w, struct inbox *b);
  * known (else 0): there must be such a one that is not consumed yet. */
 struct inbox_signal *inbox_consume(struct sim *w, struct inbox *b, int64_t mark, int64_t seq);
 void inbox_consume_none(struct inbox *b);
+/* A request with this payload that was repeated after its key had left the window is another
+ * signal: there may be more of them than answers. */
+bool inbox_may_be_repeated(struct sim *w, const struct inbox *b, int64_t mark);
 
 /* Nothing more will be sent: counts how its keys were checked. */
 void inbox_cover(struct sim *w, const struct inbox *b);

@@ -199,12 +199,15 @@ static int64_t lowest_left(const struct signal_run *r, int names)
     return lowest;
 }
 
-/* Signals of a name are given out in their order. */
+/* Signals of a name are given out in their order. Of one that was repeated, the step may have got
+ * another than the one whose number was answered. */
 static void check_order(struct sim *w, const struct signal_run *r)
 {
     for (int i = 0; i < r->inbox.count; i++) {
         const struct inbox_signal *s = &r->inbox.sent[i];
         int64_t left = lowest_left(r, s->name);
+        if (inbox_may_be_repeated(w, &r->inbox, s->mark))
+            continue;
         sim_check(w, 5, !s->consumed || s->seq == 0 || left == 0 || s->seq < left,
                   "run %s got signal %lld before %lld", r->id, (long long)s->seq, (long long)left);
     }
