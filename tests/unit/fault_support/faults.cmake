@@ -43,7 +43,8 @@ if(NOT PAWL_SANITIZE)
     run_in_release(engine/test_${name}.faults engine_test_${name})
   endforeach()
 endif()
-# And these with every allocation failing; under ASan too, which sees what is not released.
+# And these with every allocation failing; under ASan too, which sees what is not released. It looks for uses of a stack
+# after its return in the same tests without faults: that takes a fifth of their time.
 set(FAULTY_MEMORY admin approval_decisions approval_timing approval_views approvals child_runs damaged_rows
   definitions durable engine_steps entities entity_calls entity_updates entity_versions give_back jobs_shown lists
   not_found repairs retention run_signals schedules signal_waits spans starts step_types step_values streams waits
@@ -51,7 +52,8 @@ set(FAULTY_MEMORY admin approval_decisions approval_timing approval_views approv
 if(NOT PAWL_SANITIZE STREQUAL "thread")
   foreach(name ${FAULTY_MEMORY})
     add_test(NAME engine/test_${name}.memory COMMAND engine_test_${name})
-    set_tests_properties(engine/test_${name}.memory PROPERTIES ENVIRONMENT "PAWL_TEST_FAULTS=memory")
+    set_tests_properties(engine/test_${name}.memory PROPERTIES ENVIRONMENT "PAWL_TEST_FAULTS=memory"
+      ENVIRONMENT_MODIFICATION "ASAN_OPTIONS=string_append::detect_stack_use_after_return=0")
   endforeach()
 endif()
 # And these with each allocation failing alone: what a change goes on without must not be missing from its result.
