@@ -5,35 +5,35 @@
 import { createHash } from "node:crypto";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const HERE = fileURLToPath(new URL("..", import.meta.url));
 const NODE = "node@20.20.0";
 
-const run = (command, args, options = {}) => execFileSync(command, args, { cwd: HERE, stdio: "inherit", ...options });
+const run = (command, args) => execFileSync(command, args, { cwd: HERE, stdio: "inherit" });
 
-/** The environment of the checks: with a node that is new enough in front. */
-function environment() {
+/** A node that is new enough: this one, or one from npm. The system's npm keeps the system's node, which it may need. */
+function newNode() {
   const [major, minor] = process.versions.node.split(".").map(Number);
-  if (major > 20 || (major === 20 && minor >= 3)) return process.env;
+  if (major > 20 || (major === 20 && minor >= 3)) return process.execPath;
   const folder = join(HERE, "../../build/sdk-node");
-  const bin = join(folder, "node_modules/node/bin");
-  if (!existsSync(join(bin, "node"))) {
+  const node = join(folder, "node_modules/node/bin/node");
+  if (!existsSync(node)) {
     mkdirSync(folder, { recursive: true });
     run("npm", ["install", "--no-save", "--no-audit", "--no-fund", "--prefix", folder, NODE]);
   }
-  return { ...process.env, PATH: bin + delimiter + process.env.PATH };
+  return node;
 }
 
 /** npm ci, once for each package-lock.json. */
-function install(env) {
+function install() {
   const stamp = join(HERE, "node_modules/.installed");
   const wanted = createHash("sha256")
     .update(readFileSync(join(HERE, "package-lock.json")))
     .digest("hex");
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
-  run("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { env });
+  run("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
   writeFileSync(stamp, wanted);
 }
 
@@ -45,15 +45,15 @@ function testFiles(names) {
 }
 
 const names = process.argv.slice(2);
-const env = environment();
 try {
-  install(env);
-  run("node", ["tools/build.mjs", "--test"], { env });
+  const node = newNode();
+  install();
+  run(node, ["tools/build.mjs", "--test"]);
   if (names.length === 0) {
-    run("node", ["node_modules/eslint/bin/eslint.js", "--max-warnings", "0", "."], { env });
-    run("node", ["node_modules/prettier/bin/prettier.cjs", "--check", "--log-level", "warn", "."], { env });
+    run(node, ["node_modules/eslint/bin/eslint.js", "--max-warnings", "0", "."]);
+    run(node, ["node_modules/prettier/bin/prettier.cjs", "--check", "--log-level", "warn", "."]);
   }
-  run("node", ["--test", "--test-reporter", "./tools/reporter.mjs", ...testFiles(names)], { env });
+  run(node, ["--test", "--test-reporter", "./tools/reporter.mjs", ...testFiles(names)]);
 } catch (failed) {
   if (failed.status === undefined) throw failed;
   process.exit(failed.status);
