@@ -49,6 +49,7 @@ def test_a_deadline_over_many_large_jobs_is_kept_and_holds_up_nobody(server):
     assert_healthy(api)
 
 
+@pytest.mark.slow  # 288 MB: more than one operation may load
 def test_many_large_jobs_are_cancelled_together(server):
     api = server.client()
     tenant = api.tenant()
