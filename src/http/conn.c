@@ -82,7 +82,7 @@ static void tell_disconnected(struct request *r)
         disconnected(r->pub.user);
 }
 
-/* If the handler still has the request, it is told that the client is gone. It answers anyway, and
+/* If the handler still has the request, it learns that the client is gone. It answers anyway, and
  * nobody reads that. */
 static void lose_request(struct request *r)
 {
