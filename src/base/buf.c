@@ -61,6 +61,16 @@ void buf_put_growing(struct buf *b, const void *bytes, size_t len)
     b->ptr[b->len] = '\0';
 }
 
+char *buf_extend_growing(struct buf *b, size_t len)
+{
+    if (!buf_reserve(b, len))
+        return NULL;
+    char *place = b->ptr + b->len;
+    b->len += len;
+    b->ptr[b->len] = '\0';
+    return place;
+}
+
 void buf_put_i64(struct buf *b, int64_t value)
 {
     char digits[24];

@@ -47,6 +47,20 @@ static inline void buf_put_char(struct buf *b, char c)
     buf_put_bytes(b, &c, 1);
 }
 
+/* The slow way of buf_extend(). */
+char *buf_extend_growing(struct buf *b, size_t len);
+
+/* Appends `len` bytes that the caller fills at once; NULL when it failed. */
+MUST_CHECK static inline char *buf_extend(struct buf *b, size_t len)
+{
+    if (b->failed || len >= b->cap - b->len)
+        return buf_extend_growing(b, len);
+    char *place = b->ptr + b->len;
+    b->len += len;
+    b->ptr[b->len] = '\0';
+    return place;
+}
+
 void buf_put_i64(struct buf *b, int64_t value);
 void buf_put_hex(struct buf *b, const void *bytes, size_t len);
 /* RFC 4648, with padding. */

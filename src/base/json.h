@@ -8,8 +8,9 @@
 #ifndef PAWL_BASE_JSON_H
 #define PAWL_BASE_JSON_H
 
+#include "base/json/number.h"
+#include "base/json/read.h"
 #include "base/json_out.h"
-#include "base/problem.h"
 
 #include <jansson.h>
 
@@ -26,9 +27,6 @@ bool json_put_whole_numbers(struct buf *out, struct str text);
 /* Reads text that pawl has written. ERR_DAMAGED when it is no JSON, ERR_NO_MEMORY. The caller owns
  * *ret. */
 MUST_CHECK enum err json_load(struct str text, json_t **ret);
-/* Two texts of the same value: the order of members and white space do not count. ERR_NO_MEMORY. */
-MUST_CHECK enum err json_same_text(struct str a, struct str b, bool *ret);
-
 /* These fail only when memory ran out or the buffer's ceiling was met: ask buf_ok(). */
 void json_put_plain(struct buf *out, const json_t *value);
 void json_put_canonical(struct buf *out, const json_t *value);
@@ -53,12 +51,6 @@ void json_defaults_release(struct json_defaults *d);
  * defaults (NULL: none). */
 void json_put_canonical_without(struct buf *out, const json_t *value, const char *left_out,
                                 const struct json_defaults *defaults);
-
-/* The shortest digits that read back as the same double, as ECMAScript prints it. */
-void json_put_double(struct buf *out, double value);
-/* The same digits d, without a NUL, of a finite value above 0, which is d.ddd × 10^exponent.
- * Returns how many there are, 17 at most. */
-int json_double_digits(double value, char digits[static 20], int *ret_exponent);
 
 static inline struct str json_str(const json_t *text)
 {

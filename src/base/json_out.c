@@ -1,50 +1,59 @@
 /* Writes JSON text member by member. */
 #include "base/json_out.h"
 
-void json_put_text(struct buf *out, struct str text)
+#include <endian.h>
+
+/* A high bit at the first of eight bytes that must be escaped: a control character, a quote or a
+ * backslash. Bits above it mean nothing; 0: none must be. */
+static uint64_t escape_bits(uint64_t bytes)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t quote = bytes ^ ones * '"';
+    uint64_t backslash = bytes ^ ones * '\\';
+    return (((bytes - ones * 0x20) & ~bytes) | ((quote - ones) & ~quote) |
+            ((backslash - ones) & ~backslash)) &
+           ones * 0x80;
+}
+
+static size_t unescaped_length(const char *text, size_t len)
+{
+    size_t i = 0;
+    for (uint64_t bytes; len - i >= sizeof(bytes); i += sizeof(bytes)) {
+        memcpy(&bytes, text + i, sizeof(bytes));
+        uint64_t bits = escape_bits(le64toh(bytes));
+        if (bits != 0)
+            return i + (size_t)__builtin_ctzll(bits) / 8;
+    }
+    while (i < len && (unsigned char)text[i] >= 0x20 && text[i] != '"' && text[i] != '\\')
+        i++;
+    return i;
+}
+
+static void put_escape(struct buf *out, unsigned char c)
 {
     static const char HEX[] = "0123456789abcdef";
-    buf_put_char(out, '"');
-    size_t from = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        if (c >= 0x20 && c != '"' && c != '\\')
-            continue;
-        buf_put_bytes(out, text.ptr + from, i - from);
-        from = i + 1;
-        const char *shorthand = NULL;
-        switch (c) {
-        case '"':
-            shorthand = "\\\"";
-            break;
-        case '\\':
-            shorthand = "\\\\";
-            break;
-        case '\b':
-            shorthand = "\\b";
-            break;
-        case '\f':
-            shorthand = "\\f";
-            break;
-        case '\n':
-            shorthand = "\\n";
-            break;
-        case '\r':
-            shorthand = "\\r";
-            break;
-        case '\t':
-            shorthand = "\\t";
-            break;
-        default: {
-            char escape[6] = {'\\', 'u', '0', '0', HEX[c >> 4], HEX[c & 15]};
+    static const char SHORT[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* the character, and its letter */
+    for (size_t i = 0; i + 1 < sizeof(SHORT); i += 2) {
+        if ((unsigned char)SHORT[i] == c) {
+            char escape[2] = {'\\', SHORT[i + 1]};
             buf_put_bytes(out, escape, sizeof(escape));
+            return;
         }
-        }
-        if (shorthand != NULL)
-            buf_put_bytes(out, shorthand, 2);
     }
-    if (from < text.len)
-        buf_put_bytes(out, text.ptr + from, text.len - from);
+    char escape[6] = {'\\', 'u', '0', '0', HEX[c >> 4], HEX[c & 15]};
+    buf_put_bytes(out, escape, sizeof(escape));
+}
+
+void json_put_text(struct buf *out, struct str text)
+{
+    buf_put_char(out, '"');
+    for (size_t from = 0; from < text.len;) {
+        size_t len = unescaped_length(text.ptr + from, text.len - from);
+        buf_put_bytes(out, text.ptr + from, len);
+        from += len;
+        if (from < text.len)
+            put_escape(out, (unsigned char)text.ptr[from++]);
+    }
     buf_put_char(out, '"');
 }
 

@@ -51,6 +51,7 @@ enum {
 
     /* --- JSON --- */
     JSON_DEPTH_MAX = 64,                  /* deeper is a mistake or an attack; recursion stays small */
+    JSON_KEPT_DEPTH_MAX = 2048,           /* of what pawl has written: a value within lists and objects of its own; earlier versions read as deep */
     JSON_TEXT_MAX = HTTP_BODY_MAX,
     JSON_KEPT_MAX = 2 * JSON_TEXT_MAX,    /* of one value as it is kept */
     JSON_WRITTEN_MAX = 5 * JSON_TEXT_MAX, /* what was parsed, serialized again: `1e20,` grows to 24 bytes */

@@ -74,9 +74,10 @@ bool str_to_i64(struct str s, int64_t *ret)
     return true;
 }
 
-/* The length of the character at p, of which `left` bytes can be read; 0 when it is not UTF-8. */
-static size_t utf8_char_len(const unsigned char *p, size_t left)
+size_t str_utf8_len(struct str s)
 {
+    const unsigned char *p = (const unsigned char *)s.ptr;
+    size_t left = s.len;
     if (p[0] < 0x80)
         return 1;
     if (p[0] >= 0xC2 && p[0] <= 0xDF && left >= 2 && (p[1] & 0xC0) == 0x80)
@@ -91,9 +92,8 @@ static size_t utf8_char_len(const unsigned char *p, size_t left)
 
 bool str_is_utf8(struct str s)
 {
-    const unsigned char *p = (const unsigned char *)s.ptr;
     for (size_t i = 0; i < s.len;) {
-        size_t len = utf8_char_len(p + i, s.len - i);
+        size_t len = str_utf8_len((struct str){s.ptr + i, s.len - i});
         if (len == 0)
             return false;
         i += len;
@@ -104,7 +104,7 @@ bool str_is_utf8(struct str s)
 void str_repair_utf8(char *text, size_t len)
 {
     for (size_t i = 0; i < len;) {
-        size_t char_len = utf8_char_len((const unsigned char *)text + i, len - i);
+        size_t char_len = str_utf8_len((struct str){text + i, len - i});
         if (char_len == 0)
             text[i] = '?';
         i += MAX(char_len, (size_t)1);

@@ -48,6 +48,8 @@ bool str_cut(struct str s, char at, struct str *head, struct str *tail);
 /* A whole decimal number, nothing around it. False when it is not one or does not fit. */
 MUST_CHECK bool str_to_i64(struct str s, int64_t *ret);
 
+/* The length of the first character of s, which is not empty; 0 when it is not well-formed. */
+size_t str_utf8_len(struct str s);
 /* Well-formed UTF-8 without surrogates or overlong forms. */
 bool str_is_utf8(struct str s);
 /* Puts a '?' in the place of each byte that is not part of well-formed UTF-8. */
