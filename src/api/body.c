@@ -75,11 +75,12 @@ static enum err set_route_text(struct call *c)
 static enum err set_fingerprint(struct call *c, const char *body_key)
 {
     struct idem_claim *idem = &c->op.idem;
-    enum err e = idem_fingerprint(c->fingerprinted, c->body, body_key, &c->defaults, &c->op.problem,
+    struct str left_out = str_of(body_key);
+    enum err e = idem_fingerprint(c->fingerprinted, c->body, left_out, true, &c->op.problem,
                                   &idem->fingerprint);
-    idem->has_spelled_out = c->defaults.count > 0;
+    idem->has_spelled_out = c->defaults > 0;
     if (e == ERR_OK && idem->has_spelled_out)
-        e = idem_fingerprint(c->fingerprinted, c->body, body_key, NULL, &c->op.problem,
+        e = idem_fingerprint(c->fingerprinted, c->body, left_out, false, &c->op.problem,
                              &idem->spelled_out);
     idem->has_fingerprint = e == ERR_OK;
     return e;
@@ -88,12 +89,12 @@ static enum err set_fingerprint(struct call *c, const char *body_key)
 /* A key in the body, where the route allows one; it must be the header's if both are there. */
 static enum err read_body_key(struct call *c, const char *name)
 {
-    const json_t *given = json_object_get(c->body, name);
-    if (given == NULL || json_is_null(given))
+    const struct json *given = json_member(c->body, str_of(name));
+    if (given == NULL || json_is(given, JSON_KIND_NULL))
         return ERR_OK;
-    if (!json_is_string(given))
+    if (!json_is(given, JSON_KIND_TEXT))
         return problem_set(&c->op.problem, ERR_IDEM_KEY_INVALID, "%s: must be text", name);
-    struct str key = json_str(given);
+    struct str key = json_text_of(given);
     enum err e = idem_key_check(key, &c->op.problem);
     if (e != ERR_OK)
         return e;
@@ -122,7 +123,7 @@ static enum err read_body(struct call *c, bool changes)
 {
     enum err e = ERR_OK;
     if (changes && c->req->body.len > 0)
-        e = json_parse(c->req->body, &c->op.problem, &c->body);
+        e = json_read(c->req->body, &c->op.problem, &c->body);
     const char *body_key = route_body_key(c->route);
     if (e == ERR_OK && body_key != NULL)
         e = read_body_key(c, body_key);
@@ -217,29 +218,26 @@ void body_read(struct call *c, body_read_fn *then)
 
 struct leftovers {
     struct body_task task;
-    json_t *body;
     struct definition *definition;
 };
 
 static void free_leftovers(struct body_task *task)
 {
     struct leftovers *left = task->owner;
-    json_decref(left->body);
     definition_free(left->definition);
     free(left);
 }
 
-/* A large body also takes long to free. */
+/* A large definition also takes long to free. */
 void body_free(struct call *c)
 {
-    json_defaults_release(&c->defaults);
-    struct leftovers *left =
-        c->body != NULL && c->req->body.len > BODY_ON_LOOP_MAX ? calloc(1, sizeof(*left)) : NULL;
+    json_free(c->body);
+    bool large = c->definition != NULL && c->req->body.len > BODY_ON_LOOP_MAX;
+    struct leftovers *left = large ? calloc(1, sizeof(*left)) : NULL;
     if (left == NULL) {
-        json_decref(c->body);
         definition_free(c->definition);
         return;
     }
-    *left = (struct leftovers){{.run = free_leftovers, .owner = left}, c->body, c->definition};
+    *left = (struct leftovers){{.run = free_leftovers, .owner = left}, c->definition};
     engine_free_body(c->api->config.engine, &left->task);
 }

@@ -34,11 +34,11 @@ enum err call_header(struct call *c, const char *name, struct str *ret)
     return ret->ptr != NULL ? ERR_OK : call_no_memory(c);
 }
 
-enum err call_json_text(struct call *c, const json_t *value, struct str *ret)
+enum err call_json_text(struct call *c, const struct json *value, struct str *ret)
 {
     struct buf text;
     buf_init(&text, JSON_WRITTEN_MAX);
-    json_put_plain(&text, value);
+    json_write_plain(&text, value);
     size_t len = text.len;
     bool fits = buf_ok(&text) && len <= JSON_KEPT_MAX;
     *ret = fits ? arena_str(&c->req->arena, buf_str(&text)) : STR_NONE;

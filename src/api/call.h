@@ -32,13 +32,13 @@ struct call {
     struct str key;                    /* the caller's API key; ptr NULL: none was needed */
     uint64_t key_epoch;                /* engine_auth_epoch() when it was checked */
     void *input;                       /* the route's input; NULL until something is read into it */
-    json_t *body;                      /* NULL when there was none */
+    struct json *body;                 /* NULL when there was none */
     struct definition *definition;     /* parsed by the route, freed with the call */
     struct str fingerprinted;          /* the route, and the actor if the route is personal */
     char *location;                    /* with ROUTE_ASKS: room for the header Location */
     struct str if_none_match;          /* ptr NULL: not sent */
     struct str last_event_id;          /* ptr NULL: not sent */
-    struct json_defaults defaults;     /* members of the body that make no difference */
+    size_t defaults;                   /* members of the body that make no difference: marked */
     struct stream *stream;             /* NULL: the answer is one piece */
     struct metrics_text *metrics_text; /* that is sent; NULL: none */
     struct call *next_scraper;
@@ -54,7 +54,7 @@ MUST_CHECK void *call_input(struct call *c);
 /* A header that may be sent once, in the arena; ptr NULL: not sent. */
 MUST_CHECK enum err call_header(struct call *c, const char *name, struct str *ret);
 /* A JSON value as text in the arena. */
-MUST_CHECK enum err call_json_text(struct call *c, const json_t *value, struct str *ret);
+MUST_CHECK enum err call_json_text(struct call *c, const struct json *value, struct str *ret);
 
 /* A reply with the route's label for metrics. */
 struct http_reply call_reply(const struct call *c, int status, struct str content_type,

@@ -1,6 +1,7 @@
 /* Routes of workers: claim, complete, fail, heartbeat, release, batches; dead letters. */
 #include "api/params.h"
 #include "api/routes.h"
+#include "base/json_tree.h"
 #include "domain/workflow/definition_fields.h"
 
 /* --- claims --- */
@@ -14,7 +15,7 @@ static enum err check_queue(struct fields *f, struct str queue)
     return f->err;
 }
 
-static void take_queues(struct call *c, struct fields *f, const json_t *list, void *input)
+static void take_queues(struct call *c, struct fields *f, const struct json *list, void *input)
 {
     static const struct str DEFAULT = {"default", 7};
     struct claim_input *in = input;
@@ -22,7 +23,7 @@ static void take_queues(struct call *c, struct fields *f, const json_t *list, vo
     in->queue_count = 1;
     if (list == NULL)
         return;
-    size_t count = json_array_size(list);
+    size_t count = json_length(list);
     if (count == 0) {
         fields_fault(f, "queues", "must name at least one queue");
         return;
@@ -33,7 +34,7 @@ static void take_queues(struct call *c, struct fields *f, const json_t *list, vo
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        queues[i] = json_str(json_array_get(list, i));
+        queues[i] = json_text_of(json_element(list, i));
         if (check_queue(f, queues[i]) != ERR_OK)
             return;
     }
@@ -109,23 +110,23 @@ static const struct param FINISH_ITEM[] = {
     BODY("error", PARAM_OBJECT, MEMBERS(JOB_ERROR), INTO(struct finish_job_input, error)),
 };
 
-static void take_item(struct call *c, struct fields *f, const json_t *item,
+static void take_item(struct call *c, struct fields *f, const struct json *item,
                       struct finish_job_input *in)
 {
-    if (!json_is_object(item)) {
+    if (!json_is(item, JSON_KIND_OBJECT)) {
         fields_fault(f, "items", "must be objects");
         return;
     }
     params_read_members(c, f, item, FINISH_ITEM, ARRAY_LEN(FINISH_ITEM), in);
     in->failed = in->error.ptr != NULL;
-    if (in->failed && json_object_get(item, "output") != NULL)
+    if (in->failed && json_member(item, STR("output")) != NULL)
         fields_fault(f, "error", "an item has an output or an error, not both");
 }
 
-static void take_items(struct call *c, struct fields *f, const json_t *list, void *input)
+static void take_items(struct call *c, struct fields *f, const struct json *list, void *input)
 {
     struct finish_jobs_input *in = input;
-    in->count = json_array_size(list);
+    in->count = json_length(list);
     struct finish_job_input *items = call_alloc(c, MAX(in->count, (size_t)1) * sizeof(*items));
     if (items == NULL) {
         f->err = c->op.problem.err;
@@ -133,10 +134,10 @@ static void take_items(struct call *c, struct fields *f, const json_t *list, voi
     }
     in->items = items;
     for (size_t i = 0; i < in->count && f->err == ERR_OK; i++)
-        take_item(c, f, json_array_get(list, i), &items[i]);
+        take_item(c, f, json_element(list, i), &items[i]);
 }
 
-static void take_claim(struct call *c, struct fields *f, const json_t *object, void *input)
+static void take_claim(struct call *c, struct fields *f, const struct json *object, void *input)
 {
     if (object == NULL)
         return;
@@ -197,17 +198,23 @@ static enum err prepare_checkpoint(struct call *c, void *input)
 }
 
 /* All that is wrong with a question, as with a definition. */
-static void take_question(struct call *c, struct fields *f, const json_t *ask, void *input)
+static void take_question(struct call *c, struct fields *f, const struct json *ask, void *input)
 {
     struct fault_list faults;
     struct buf *out = &c->op.problem.faults;
     (void)input;
     if (ask == NULL)
         return;
+    json_t *tree = NULL;
+    if (json_tree(ask, &tree) != ERR_OK) {
+        f->err = call_no_memory(c);
+        return;
+    }
     buf_put_char(out, '[');
     fault_list_init(&faults, out);
-    definition_check_question(json_object_get(c->body, "approval"), &faults);
+    definition_check_question(tree, &faults);
     fault_list_release(&faults);
+    json_decref(tree);
     buf_put_char(out, ']');
     bool whole = buf_ok(out);
     if (whole && faults.count > 0) {
@@ -227,14 +234,14 @@ static const struct param SUSPEND[] = {
     BODY("until", PARAM_TIME, .initial = INT64_MIN, INTO(struct suspend_input, until)),
     BODY("signal", PARAM_NAME, .max = NAME_MAX_LEN, INTO(struct suspend_input, signal)),
     BODY("approval", PARAM_OBJECT, .max = JOB_OUTPUT_MAX, .take = take_question,
-         INTO(struct suspend_input, approval_text), AND_INTO(struct suspend_input, approval)),
+         INTO(struct suspend_input, approval)),
 };
 
 static enum err prepare_suspend(struct call *c, void *input)
 {
     struct suspend_input *in = input;
     bool signal = in->signal.ptr != NULL;
-    bool approval = in->approval != NULL;
+    bool approval = in->approval.ptr != NULL;
     in->until = in->until == INT64_MIN ? -1 : MAX(in->until, (int64_t)0);
     if (in->until < 0 && !signal && !approval)
         return problem_set(&c->op.problem, ERR_FIELD_INVALID,

@@ -382,9 +382,9 @@ static void read_int(struct call *c, struct fields *f, const struct param *p, vo
 }
 
 /* NULL when it is absent, or null and that is the same. */
-static const json_t *find_json(struct fields *f, const struct param *p)
+static const struct json *find_json(struct fields *f, const struct param *p)
 {
-    const json_t *value;
+    const struct json *value;
     if (p->kind == PARAM_OBJECT) {
         fields_object(f, p->name, &value);
         return value;
@@ -394,16 +394,17 @@ static const json_t *find_json(struct fields *f, const struct param *p)
         return value;
     }
     fields_any(f, p->name, &value);
-    if (json_is_null(value) && !p->null_counts) {
+    if (json_is(value, JSON_KIND_NULL) && !p->null_counts) {
         fields_default(f, p->name);
         return NULL;
     }
-    if (p->kind == PARAM_BOOL && value != NULL && !json_is_boolean(value))
+    if (p->kind == PARAM_BOOL && value != NULL && !json_is_bool(value))
         fields_fault(f, p->name, "must be true or false");
     return value;
 }
 
-static enum err put_json(struct call *c, const struct param *p, const json_t *value, void *input)
+static enum err put_json(struct call *c, const struct param *p, const struct json *value,
+                         void *input)
 {
     struct str *to = member_of(c, p, input);
     enum err e = call_json_text(c, value, to);
@@ -415,13 +416,13 @@ static enum err put_json(struct call *c, const struct param *p, const json_t *va
 
 static void read_json(struct call *c, struct fields *f, const struct param *p, void *input)
 {
-    const json_t *value = find_json(f, p);
+    const struct json *value = find_json(f, p);
     if (f->err == ERR_OK && p->take != NULL)
         p->take(c, f, value, input);
     if (f->err != ERR_OK || value == NULL)
         return;
     if (p->second > 0)
-        *(const json_t **)second_of(p, input) = value;
+        *(const struct json **)second_of(p, input) = value;
     if (p->members != NULL && p->take == NULL)
         params_read_members(c, f, value, p->members, p->member_count, input);
     if (f->err == ERR_OK && p->size > 0)
@@ -463,7 +464,7 @@ static void read_members(struct call *c, struct fields *f, const struct param *p
     }
 }
 
-void params_read_members(struct call *c, struct fields *f, const json_t *object,
+void params_read_members(struct call *c, struct fields *f, const struct json *object,
                          const struct param *params, size_t count, void *input)
 {
     struct fields inner;
@@ -483,7 +484,7 @@ enum err params_read_body(struct call *c)
     return fields_end(&f);
 }
 
-enum err params_is_default(struct call *c, const char *name)
+void params_is_default(struct call *c, const char *name)
 {
-    return json_defaults_add(&c->defaults, c->body, name) ? ERR_OK : call_no_memory(c);
+    c->defaults += json_mark_default(c->body, str_of(name));
 }

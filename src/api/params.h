@@ -14,9 +14,9 @@ MUST_CHECK enum err params_read_body(struct call *c);
 
 /* For take functions: the members of an object that is inside the body, into a struct of its own.
  * `object` must be one. */
-void params_read_members(struct call *c, struct fields *f, const json_t *object,
+void params_read_members(struct call *c, struct fields *f, const struct json *object,
                          const struct param *params, size_t count, void *input);
 /* The member of the body, as it is, says no more than its absence would. */
-MUST_CHECK enum err params_is_default(struct call *c, const char *name);
+void params_is_default(struct call *c, const char *name);
 
 #endif

@@ -6,6 +6,7 @@
 #ifndef PAWL_API_ROUTE_H
 #define PAWL_API_ROUTE_H
 
+#include "base/fields.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "core/usecase/use_cases.h"
@@ -33,14 +34,14 @@ enum param_kind {
     PARAM_TAGS,     /* struct str: entity tags, as in If-None-Match */
     PARAM_KEY,      /* no member: the idempotency key, which the fingerprint leaves out */
     PARAM_JSON,     /* struct str: any value as text of at most `max` bytes (0: any), and as a
-                       const json_t * into `second` */
+                       const struct json * into `second` */
     PARAM_OBJECT,   /* struct str, as JSON; and its `members` into the same input */
     PARAM_ARRAY,    /* no member: at most `max` elements, stored by `take` */
 };
 
 /* Stores a value of the body by itself: NULL when it is absent or null. What is wrong with it goes
  * to fields_fault(). */
-typedef void take_fn(struct call *c, struct fields *f, const json_t *value, void *input);
+typedef void take_fn(struct call *c, struct fields *f, const struct json *value, void *input);
 
 struct param {
     const char *name;

@@ -8,11 +8,11 @@
 
 /* --- start --- */
 
-static void take_labels(struct call *c, struct fields *f, const json_t *labels, void *input)
+static void take_labels(struct call *c, struct fields *f, const struct json *labels, void *input)
 {
     (void)c, (void)input;
     labels_check(f, labels);
-    if (labels != NULL && json_object_size(labels) == 0)
+    if (labels != NULL && json_members(labels) == 0)
         fields_default(f, "labels");
 }
 

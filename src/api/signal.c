@@ -7,5 +7,5 @@ enum err signal_request(struct call *c, struct str name, struct str dedup_key, s
 {
     if (dedup_key.ptr == NULL)
         return ERR_OK;
-    return dedup_request(name, json_object_get(c->body, "payload"), &c->op.problem, ret);
+    return dedup_request(name, json_member(c->body, STR("payload")), &c->op.problem, ret);
 }

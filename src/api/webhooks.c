@@ -5,10 +5,10 @@
 
 /* --- settings --- */
 
-static bool put_patterns(struct fields *f, const json_t *events, struct buf *out)
+static bool put_patterns(struct fields *f, const struct json *events, struct buf *out)
 {
-    for (size_t i = 0; i < json_array_size(events); i++) {
-        struct str pattern = json_str(json_array_get(events, i));
+    for (size_t i = 0; i < json_length(events); i++) {
+        struct str pattern = json_text_of(json_element(events, i));
         if (pattern.ptr == NULL || !type_pattern_ok(pattern)) {
             fields_fault(f, "events", "must be event types such as run.created, run.* or *");
             return false;
@@ -23,7 +23,7 @@ static bool put_patterns(struct fields *f, const json_t *events, struct buf *out
 }
 
 /* The patterns as they are kept: with commas between them. */
-static void take_events(struct call *c, struct fields *f, const json_t *events, void *input)
+static void take_events(struct call *c, struct fields *f, const struct json *events, void *input)
 {
     struct str *to = &((struct put_webhook_input *)input)->events;
     if (events == NULL)
@@ -38,12 +38,12 @@ static void take_events(struct call *c, struct fields *f, const json_t *events, 
     buf_release(&list);
 }
 
-static void take_enabled(struct call *c, struct fields *f, const json_t *value, void *input)
+static void take_enabled(struct call *c, struct fields *f, const struct json *value, void *input)
 {
     (void)c, (void)f;
     struct put_webhook_input *in = input;
     if (value != NULL)
-        in->enabled = json_is_true(value) ? WEBHOOK_ENABLE : WEBHOOK_DISABLE;
+        in->enabled = json_is(value, JSON_KIND_TRUE) ? WEBHOOK_ENABLE : WEBHOOK_DISABLE;
 }
 
 #define SETTINGS(required_)                                                                     \

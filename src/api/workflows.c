@@ -2,6 +2,7 @@
 #include "api/call.h"
 #include "api/routes.h"
 #include "base/crypto.h"
+#include "base/json_tree.h"
 
 static enum err check_definition_size(struct call *c)
 {
@@ -17,7 +18,7 @@ static enum err digest_of(struct call *c, struct sha256 *ret)
 {
     struct buf canonical;
     buf_init(&canonical, JSON_WRITTEN_MAX);
-    json_put_canonical(&canonical, c->body);
+    json_write_canonical(&canonical, c->body);
     bool ok = buf_ok(&canonical);
     if (ok)
         *ret = sha256_of(buf_str(&canonical));
@@ -25,12 +26,23 @@ static enum err digest_of(struct call *c, struct sha256 *ret)
     return ok ? ERR_OK : call_no_memory(c);
 }
 
+/* Definitions keep the body as a tree. */
+static enum err parse_definition(struct call *c, struct str workflow_id)
+{
+    json_t *tree = NULL;
+    if (json_tree(c->body, &tree) != ERR_OK)
+        return call_no_memory(c);
+    enum err e = definition_parse(tree, workflow_id, &c->op.problem, &c->definition);
+    json_decref(tree);
+    return e;
+}
+
 static enum err prepare_put(struct call *c, void *input)
 {
     struct put_workflow_input *in = input;
     enum err e = check_definition_size(c);
     if (e == ERR_OK)
-        e = definition_parse(c->body, in->workflow_id, &c->op.problem, &c->definition);
+        e = parse_definition(c, in->workflow_id);
     if (e != ERR_OK)
         return e;
     in->text = c->req->body; /* as it was written: it can be parsed again if it could be here */

@@ -1,14 +1,16 @@
 /* Reading a request's object field by field: bounds, types, and no unknown names. */
-#include "base/json.h"
+#include "base/fields.h"
+
+#include "base/json/value.h"
 #include "base/limits.h"
 #include "base/suggest.h"
 
 #include <stdio.h>
 
-void fields_begin(struct fields *f, const json_t *object, struct problem *p)
+void fields_begin(struct fields *f, const struct json *object, struct problem *p)
 {
     *f = (struct fields){.object = object, .problem = p, .err = ERR_OK};
-    if (object != NULL && !json_is_object(object))
+    if (object != NULL && !json_is(object, JSON_KIND_OBJECT))
         f->err = problem_set(p, ERR_FIELD_INVALID, "The body must be a JSON object");
 }
 
@@ -21,25 +23,23 @@ void fields_fault(struct fields *f, const char *name, const char *message)
 
 void fields_default(struct fields *f, const char *name)
 {
-    if (f->err != ERR_OK || f->defaults == NULL || f->object == NULL)
-        return;
-    if (!json_defaults_add(f->defaults, f->object, name))
-        f->err = problem_set(f->problem, ERR_NO_MEMORY, "No memory for the request");
+    if (f->err == ERR_OK && f->defaults != NULL)
+        *f->defaults += json_mark_default(f->object, str_of(name));
 }
 
 /* Notes that the name is a known one. NULL when absent or after a fault. */
-static const json_t *find(struct fields *f, const char *name)
+static const struct json *find(struct fields *f, const char *name)
 {
     assert(f->seen_count < ARRAY_LEN(f->seen));
     f->seen[f->seen_count++] = name;
-    return f->err == ERR_OK ? json_object_get(f->object, name) : NULL;
+    return f->err == ERR_OK ? json_member(f->object, str_of(name)) : NULL;
 }
 
 /* As find(), where a request with null is the same as one without it. */
-static const json_t *look_up_or_null(struct fields *f, const char *name)
+static const struct json *look_up_or_null(struct fields *f, const char *name)
 {
-    const json_t *value = find(f, name);
-    if (!json_is_null(value))
+    const struct json *value = find(f, name);
+    if (!json_is(value, JSON_KIND_NULL))
         return value;
     fields_default(f, name);
     return NULL;
@@ -47,19 +47,19 @@ static const json_t *look_up_or_null(struct fields *f, const char *name)
 
 void fields_text(struct fields *f, const char *name, size_t len_max, struct str *ret)
 {
-    const json_t *value = look_up_or_null(f, name);
+    const struct json *value = look_up_or_null(f, name);
     if (value == NULL)
         return;
     char message[64];
-    if (!json_is_string(value)) {
+    if (!json_is(value, JSON_KIND_TEXT)) {
         fields_fault(f, name, "must be text");
-    } else if (json_string_length(value) > len_max) {
+    } else if (json_text_of(value).len > len_max) {
         (void)snprintf(message, sizeof(message), "must have at most %zu bytes", len_max);
         fields_fault(f, name, message);
     } else {
-        if (ret->ptr != NULL && str_eq(*ret, json_str(value)))
+        if (ret->ptr != NULL && str_eq(*ret, json_text_of(value)))
             fields_default(f, name);
-        *ret = json_str(value);
+        *ret = json_text_of(value);
     }
 }
 
@@ -77,11 +77,11 @@ void fields_name(struct fields *f, const char *name, size_t len_max, struct str 
 
 void fields_int(struct fields *f, const char *name, int64_t min, int64_t max, int64_t *ret)
 {
-    const json_t *value = look_up_or_null(f, name);
+    const struct json *value = look_up_or_null(f, name);
     if (value == NULL)
         return;
     int64_t number = 0;
-    if (!json_whole(value, &number) || number < min || number > max) {
+    if (!json_whole_of(value, &number) || number < min || number > max) {
         char message[96];
         (void)snprintf(message, sizeof(message), "must be a whole number from %lld to %lld",
                        (long long)min, (long long)max);
@@ -95,44 +95,44 @@ void fields_int(struct fields *f, const char *name, int64_t min, int64_t max, in
 
 void fields_bool(struct fields *f, const char *name, bool *ret)
 {
-    const json_t *value = look_up_or_null(f, name);
+    const struct json *value = look_up_or_null(f, name);
     if (value == NULL)
         return;
-    if (!json_is_boolean(value))
+    if (!json_is_bool(value))
         fields_fault(f, name, "must be true or false");
-    else if (*ret == json_is_true(value))
+    else if (*ret == json_is(value, JSON_KIND_TRUE))
         fields_default(f, name);
     else
-        *ret = json_is_true(value);
+        *ret = json_is(value, JSON_KIND_TRUE);
 }
 
-void fields_any(struct fields *f, const char *name, const json_t **ret)
+void fields_any(struct fields *f, const char *name, const struct json **ret)
 {
     *ret = find(f, name);
 }
 
-void fields_object(struct fields *f, const char *name, const json_t **ret)
+void fields_object(struct fields *f, const char *name, const struct json **ret)
 {
     *ret = NULL;
-    const json_t *value = look_up_or_null(f, name);
+    const struct json *value = look_up_or_null(f, name);
     if (value == NULL)
         return;
-    if (!json_is_object(value))
+    if (!json_is(value, JSON_KIND_OBJECT))
         fields_fault(f, name, "must be an object");
     else
         *ret = value;
 }
 
-void fields_array(struct fields *f, const char *name, size_t count_max, const json_t **ret)
+void fields_array(struct fields *f, const char *name, size_t count_max, const struct json **ret)
 {
     *ret = NULL;
-    const json_t *value = look_up_or_null(f, name);
+    const struct json *value = look_up_or_null(f, name);
     if (value == NULL)
         return;
     char message[64];
-    if (!json_is_array(value)) {
+    if (!json_is(value, JSON_KIND_LIST)) {
         fields_fault(f, name, "must be an array");
-    } else if (json_array_size(value) > count_max) {
+    } else if (json_length(value) > count_max) {
         (void)snprintf(message, sizeof(message), "must have at most %zu elements", count_max);
         fields_fault(f, name, message);
     } else {
@@ -149,34 +149,31 @@ void fields_require(struct fields *f, const char *name)
     f->required |= 1u << (i - 1);
 }
 
-static bool is_known(const struct fields *f, const char *name)
+static bool is_known(const struct fields *f, struct str name)
 {
     for (size_t i = 0; i < f->seen_count; i++) {
-        if (strcmp(f->seen[i], name) == 0)
+        if (str_is(name, f->seen[i]))
             return true;
     }
     return false;
 }
 
-static void refuse_unknown(struct fields *f, const char *name)
+static void refuse_unknown(struct fields *f, struct str name)
 {
-    struct suggestion s = suggest_for(str_of(name));
+    struct suggestion s = suggest_for(name);
     for (size_t i = 0; i < f->seen_count; i++)
         suggest_consider(&s, str_of(f->seen[i]));
     char room[SUGGEST_TEXT_MAX];
-    f->err = problem_set(f->problem, ERR_FIELD_INVALID, "Unknown field \"%.64s\"%s", name,
+    f->err = problem_set(f->problem, ERR_FIELD_INVALID, "Unknown field \"%.64s\"%s", name.ptr,
                          suggest_text(&s, room));
 }
 
 static void check_unknown(struct fields *f)
 {
-    json_t *o = (json_t *)(uintptr_t)f->object;
-    void *it = json_object_iter(o);
-    while (it != NULL && f->err == ERR_OK) {
-        const char *name = json_object_iter_key(it);
+    for (size_t i = 0; i < json_members(f->object) && f->err == ERR_OK; i++) {
+        struct str name = json_name_at(f->object, i);
         if (!is_known(f, name))
             refuse_unknown(f, name);
-        it = json_object_iter_next(o, it);
     }
 }
 
@@ -186,8 +183,8 @@ static void check_required(struct fields *f)
     for (size_t i = 0; i < f->seen_count && f->err == ERR_OK; i++) {
         if ((f->required & 1u << i) == 0)
             continue;
-        const json_t *value = f->object != NULL ? json_object_get(f->object, f->seen[i]) : NULL;
-        if (value == NULL || json_is_null(value))
+        const struct json *value = json_member(f->object, str_of(f->seen[i]));
+        if (value == NULL || json_is(value, JSON_KIND_NULL))
             fields_fault(f, f->seen[i], "is required");
     }
 }

@@ -278,26 +278,27 @@ static natsStatus send_one(struct nats_bus *b, const struct bus_message *m, size
 
 /* A retry cannot help. Other errors may pass: a full disk, a stream at its limit, a cluster without
  * a leader. */
-static bool is_permanent(json_int_t code)
+static bool is_permanent(int64_t code)
 {
     return code == JSStreamMessageExceedsMaximumErr;
 }
 
 static void settle(struct bus_message *m, natsMsg *answer)
 {
-    json_t *json = NULL;
+    struct json *json = NULL;
     struct str reply = {natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer)};
-    if (json_load(reply, &json) != ERR_OK)
+    if (json_read_kept(reply, &json) != ERR_OK)
         return;
-    const json_t *error = json_object_get(json, "error");
+    const struct json *error = json_member(json, STR("error"));
     if (error != NULL) {
-        const char *text = json_string_value(json_object_get(error, "description"));
-        bool permanent = is_permanent(json_integer_value(json_object_get(error, "err_code")));
-        say_why(m, permanent ? BUS_REFUSED : BUS_UNKNOWN, text != NULL ? text : "refused");
-    } else if (json_is_integer(json_object_get(json, "seq"))) {
+        const char *text = json_text_of(json_member(error, STR("description"))).ptr;
+        int64_t code = 0;
+        (void)json_whole_of(json_member(error, STR("err_code")), &code);
+        say_why(m, is_permanent(code) ? BUS_REFUSED : BUS_UNKNOWN, text != NULL ? text : "refused");
+    } else if (json_is(json_member(json, STR("seq")), JSON_KIND_INTEGER)) {
         say_why(m, BUS_STORED, "");
     }
-    json_decref(json);
+    json_free(json);
 }
 
 /* Which message of this round the reply is for; false: none. */

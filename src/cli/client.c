@@ -2,7 +2,7 @@
 #include "cli/client.h"
 
 #include "base/env.h"
-#include "base/json.h"
+#include "base/json_tree.h"
 #include "base/limits.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #ifndef PAWL_CLI_INPUT_H
 #define PAWL_CLI_INPUT_H
 
-#include "base/json.h"
+#include "base/json_tree.h"
 #include "cli/exit.h"
 
 /* Reads a whole file, or standard input for "-". Prints why it cannot and returns CLI_USAGE. */

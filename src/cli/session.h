@@ -6,7 +6,7 @@
 #ifndef PAWL_CLI_SESSION_H
 #define PAWL_CLI_SESSION_H
 
-#include "base/json.h"
+#include "base/json_tree.h"
 #include "base/options.h"
 #include "cli/client.h"
 #include "cli/private_server.h"

@@ -3,7 +3,7 @@
 #ifndef PAWL_CLI_TABLE_H
 #define PAWL_CLI_TABLE_H
 
-#include "base/json.h"
+#include "base/json_tree.h"
 
 #include <stdio.h>
 

@@ -14,7 +14,7 @@
 #ifndef PAWL_DOMAIN_APPROVAL_H
 #define PAWL_DOMAIN_APPROVAL_H
 
-#include "base/json.h"
+#include "base/json_tree.h"
 #include "domain/role.h"
 
 /* A table is read by its columns. */

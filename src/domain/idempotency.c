@@ -166,14 +166,13 @@ struct sha256 idem_raw_hash(struct str route, struct str body)
     return sha256_of_parts(parts, ARRAY_LEN(parts));
 }
 
-enum err idem_fingerprint(struct str route, const json_t *body, const char *key_member,
-                          const struct json_defaults *defaults, struct problem *p,
-                          struct sha256 *ret)
+enum err idem_fingerprint(struct str route, const struct json *body, struct str key_member,
+                          bool without_defaults, struct problem *p, struct sha256 *ret)
 {
     struct buf canonical;
     buf_init(&canonical, JSON_WRITTEN_MAX);
     if (body != NULL)
-        json_put_canonical_without(&canonical, body, key_member, defaults);
+        json_write_canonical_without(&canonical, body, key_member, without_defaults);
     else
         buf_put(&canonical, STR("{}"));
     enum err e = ERR_OK;

@@ -34,11 +34,11 @@ struct idem_claim {
 int64_t idem_key_hash(struct str key);
 
 struct sha256 idem_raw_hash(struct str route, struct str body);
-/* `key_member` names the member that holds the key, or NULL: where the key is written makes no
- * difference. Nor do `defaults` (may be NULL). */
-MUST_CHECK enum err idem_fingerprint(struct str route, const json_t *body, const char *key_member,
-                                     const struct json_defaults *defaults, struct problem *p,
-                                     struct sha256 *ret);
+/* `key_member` names the member that holds the key (ptr NULL: none): where the key is written makes
+ * no difference. Nor do members that are marked as defaults, unless they are wanted. */
+MUST_CHECK enum err idem_fingerprint(struct str route, const struct json *body,
+                                     struct str key_member, bool without_defaults,
+                                     struct problem *p, struct sha256 *ret);
 
 enum idem_verdict {
     IDEM_REPLAY,   /* the same request: give the first answer again */

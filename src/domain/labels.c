@@ -3,22 +3,21 @@
 
 #include "base/limits.h"
 
-void labels_check(struct fields *f, const json_t *labels)
+void labels_check(struct fields *f, const struct json *labels)
 {
     if (labels == NULL || f->err != ERR_OK)
         return;
-    if (json_object_size(labels) > LABELS_MAX) {
+    if (json_members(labels) > LABELS_MAX) {
         fields_fault(f, "labels", "must have at most 32 members");
         return;
     }
-    json_t *o = (json_t *)(uintptr_t)labels;
-    for (void *it = json_object_iter(o); it != NULL; it = json_object_iter_next(o, it)) {
-        struct str name = str_of(json_object_iter_key(it));
-        const json_t *value = json_object_iter_value(it);
+    for (size_t i = 0; i < json_members(labels); i++) {
+        struct str name = json_name_at(labels, i);
+        const struct json *value = json_value_at(labels, i);
         if (!str_is_name(name) || name.len > NAME_MAX_LEN ||
             memchr(name.ptr, ':', name.len) != NULL)
             fields_fault(f, "labels", "names must be letters, digits or _ - .");
-        else if (!json_is_string(value) || json_string_length(value) > LABEL_VALUE_MAX)
+        else if (!json_is(value, JSON_KIND_TEXT) || json_text_of(value).len > LABEL_VALUE_MAX)
             fields_fault(f, "labels", "values must be text of at most 256 bytes");
     }
 }

@@ -33,9 +33,9 @@ struct tenant tenant_default(struct str id, int64_t now_ms)
 static void int_or_default(struct fields *f, const char *name, int64_t min, int64_t max,
                            int64_t when_null, int64_t *value)
 {
-    const json_t *given;
+    const struct json *given;
     fields_any(f, name, &given);
-    if (json_is_null(given)) {
+    if (json_is(given, JSON_KIND_NULL)) {
         *value = when_null;
         return;
     }
@@ -45,17 +45,17 @@ static void int_or_default(struct fields *f, const char *name, int64_t min, int6
 
 static void apply_text(struct fields *f, struct tenant *t)
 {
-    const json_t *given;
+    const struct json *given;
     fields_any(f, "name", &given);
     f->seen_count--;
-    if (json_is_null(given))
+    if (json_is(given, JSON_KIND_NULL))
         t->name = STR_NONE;
     fields_text(f, "name", TEXT_MAX, &t->name);
 
     struct str policy = STR_NONE;
     fields_any(f, "at_limit", &given);
     f->seen_count--;
-    if (json_is_null(given))
+    if (json_is(given, JSON_KIND_NULL))
         t->at_limit = AT_LIMIT_REJECT;
     fields_text(f, "at_limit", TEXT_MAX, &policy);
     if (policy.ptr == NULL)
@@ -67,7 +67,7 @@ static void apply_text(struct fields *f, struct tenant *t)
         t->at_limit = named;
 }
 
-static enum err read_gate(const json_t *json, struct problem *p, void *ret)
+static enum err read_gate(const struct json *json, struct problem *p, void *ret)
 {
     struct gate_policy gate = GATE_DEFAULT;
     struct str policy = STR_NONE;
@@ -87,7 +87,7 @@ static enum err read_gate(const json_t *json, struct problem *p, void *ret)
     return e;
 }
 
-static enum err read_rate(const json_t *json, struct problem *p, void *ret)
+static enum err read_rate(const struct json *json, struct problem *p, void *ret)
 {
     struct rate_limit rate = {0, 0};
     struct fields f;
@@ -124,19 +124,19 @@ void rate_limit_put(struct json_out *o, const char *name, const struct rate_limi
     json_close(o, '}');
 }
 
-typedef enum err read_setting(const json_t *json, struct problem *p, void *ret);
+typedef enum err read_setting(const struct json *json, struct problem *p, void *ret);
 
 static enum err parse_kept(struct str text, read_setting *read, void *ret)
 {
     struct problem p;
-    json_t *json = NULL;
-    enum err e = json_load(text, &json);
+    struct json *json = NULL;
+    enum err e = json_read_kept(text, &json);
     if (e != ERR_OK)
         return e;
     problem_init(&p);
-    if (!json_is_object(json) || read(json, &p, ret) != ERR_OK)
+    if (!json_is(json, JSON_KIND_OBJECT) || read(json, &p, ret) != ERR_OK)
         e = ERR_DAMAGED;
-    json_decref(json);
+    json_free(json);
     problem_release(&p);
     return e;
 }
@@ -168,19 +168,20 @@ enum err rate_limit_parse(struct str json, struct rate_limit *ret)
 static void apply_object(struct fields *f, const char *name, const void *when_null, size_t size,
                          read_setting *read, void *value)
 {
-    const json_t *given;
+    const struct json *given;
     fields_any(f, name, &given);
     if (given == NULL || f->err != ERR_OK)
         return;
-    if (json_is_null(given))
+    if (json_is(given, JSON_KIND_NULL))
         memcpy(value, when_null, size);
-    else if (json_is_object(given))
+    else if (json_is(given, JSON_KIND_OBJECT))
         f->err = read(given, f->problem, value);
     else
         fields_fault(f, name, "must be an object");
 }
 
-enum err tenant_apply(struct tenant *t, const json_t *body, struct arena *arena, struct problem *p)
+enum err tenant_apply(struct tenant *t, const struct json *body, struct arena *arena,
+                      struct problem *p)
 {
     static const int64_t SECONDS_MAX = INT64_C(100) * 366 * 86400;
     static const struct rate_limit NO_RATE = {0, 0};

@@ -3,6 +3,7 @@
 #define PAWL_DOMAIN_TENANT_H
 
 #include "base/arena.h"
+#include "base/fields.h"
 #include "base/json.h"
 #include "domain/admission/admission.h"
 #include "domain/admission/rate.h"
@@ -43,7 +44,7 @@ struct tenant tenant_default(struct str id, int64_t now_ms);
 
 /* Applies the members of a PUT body: absent ones stay, null sets back to the default. Text is
  * copied to the arena. On a fault *t is untouched and p names the field. */
-MUST_CHECK enum err tenant_apply(struct tenant *t, const json_t *body, struct arena *arena,
+MUST_CHECK enum err tenant_apply(struct tenant *t, const struct json *body, struct arena *arena,
                                  struct problem *p);
 /* The members of `settings` that tenant_apply() reads, all of them, as members of an open object.
  */

@@ -23,7 +23,7 @@ static bool is_json_type(struct str content_type)
 /* --- the request --- */
 
 struct draft {
-    const json_t *input;
+    const struct json *input;
     const struct call_job *job;
     struct problem *p;
     struct http_call_header headers[HEADERS_MAX];
@@ -44,18 +44,19 @@ static enum err add_header(struct draft *d, struct str name, struct str value)
 }
 
 /* A template that is the whole value of a header may give a number or a boolean. */
-static enum err header_text(struct draft *d, const char *name, const json_t *value,
+static enum err header_text(struct draft *d, const char *name, const struct json *value,
                             struct arena *arena, struct str *ret)
 {
-    if (json_is_string(value)) {
-        *ret = json_str(value);
+    if (json_is(value, JSON_KIND_TEXT)) {
+        *ret = json_text_of(value);
         return ERR_OK;
     }
-    if (!json_is_number(value) && !json_is_boolean(value))
+    bool is_number = json_is(value, JSON_KIND_INTEGER) || json_is(value, JSON_KIND_REAL);
+    if (!is_number && !json_is_bool(value))
         return problem_set(d->p, ERR_FIELD_INVALID,
                            "The header %s must be a string, a number or a boolean", name);
     buf_clear(&d->text);
-    json_put_plain(&d->text, value);
+    json_write_plain(&d->text, value);
     *ret = buf_ok(&d->text) ? arena_str(arena, buf_str(&d->text)) : STR_NONE;
     return ret->ptr != NULL ? ERR_OK
                             : problem_set(d->p, ERR_NO_MEMORY, "The server is out of memory");
@@ -91,17 +92,16 @@ static bool is_own_header(const struct draft *d, struct str name)
 
 static enum err add_headers(struct draft *d, struct arena *arena)
 {
-    json_t *headers = json_object_get(d->input, "headers");
-    const char *name;
-    const json_t *value;
-    if (headers != NULL && !json_is_object(headers) && !json_is_null(headers))
+    const struct json *headers = json_member(d->input, STR("headers"));
+    if (headers != NULL && !json_is(headers, JSON_KIND_OBJECT) && !json_is(headers, JSON_KIND_NULL))
         return problem_set(d->p, ERR_FIELD_INVALID, "The headers must be an object");
-    json_object_foreach (headers, name, value) {
+    for (size_t i = 0; i < json_members(headers); i++) {
         struct str text = STR_NONE;
-        struct str key = str_of(name);
-        if (json_is_null(value) || is_own_header(d, key)) /* null: leave the header out */
+        struct str key = json_name_at(headers, i);
+        const struct json *value = json_value_at(headers, i);
+        if (json_is(value, JSON_KIND_NULL) || is_own_header(d, key)) /* null: leave it out */
             continue;
-        enum err e = header_text(d, name, value, arena, &text);
+        enum err e = header_text(d, key.ptr, value, arena, &text);
         if (e != ERR_OK)
             return e;
         e = add_header(d, key, text);
@@ -117,16 +117,17 @@ static enum err add_headers(struct draft *d, struct arena *arena)
 /* A string with a content type that is not JSON is sent as it is, everything else as JSON. */
 static enum err set_body(struct draft *d, struct str *ret)
 {
-    const json_t *body = json_object_get(d->input, "body");
+    const struct json *body = json_member(d->input, STR("body"));
     *ret = STR_NONE;
-    if (body == NULL || json_is_null(body))
+    if (body == NULL || json_is(body, JSON_KIND_NULL))
         return ERR_OK;
-    if (json_is_string(body) && d->content_type.ptr != NULL && !is_json_type(d->content_type)) {
-        *ret = json_str(body);
+    if (json_is(body, JSON_KIND_TEXT) && d->content_type.ptr != NULL &&
+        !is_json_type(d->content_type)) {
+        *ret = json_text_of(body);
         return ERR_OK;
     }
     buf_clear(&d->text);
-    json_put_plain(&d->text, body);
+    json_write_plain(&d->text, body);
     *ret = buf_str(&d->text);
     if (!buf_ok(&d->text))
         return problem_set(d->p, ERR_NO_MEMORY, "The server is out of memory");
@@ -137,11 +138,11 @@ static enum err set_body(struct draft *d, struct str *ret)
 
 static enum err make(struct draft *d, struct arena *arena, struct http_call **ret)
 {
-    const json_t *method = json_object_get(d->input, "method");
-    const json_t *url = json_object_get(d->input, "url");
+    const struct json *method = json_member(d->input, STR("method"));
+    const struct json *url = json_member(d->input, STR("url"));
     struct http_call_request request = {.timeout_ms = d->job->timeout_ms,
                                         .redirects_max = CALL_REDIRECTS_MAX};
-    if (!json_is_string(method) || !json_is_string(url))
+    if (!json_is(method, JSON_KIND_TEXT) || !json_is(url, JSON_KIND_TEXT))
         return problem_set(d->p, ERR_FIELD_INVALID, "The method and the url must be strings");
     enum err e = add_headers(d, arena);
     if (e != ERR_OK)
@@ -149,8 +150,8 @@ static enum err make(struct draft *d, struct arena *arena, struct http_call **re
     e = set_body(d, &request.body);
     if (e != ERR_OK)
         return e;
-    request.method = json_str(method);
-    request.url = json_str(url);
+    request.method = json_text_of(method);
+    request.url = json_text_of(url);
     request.headers = d->headers;
     request.header_count = d->header_count;
     *ret = http_call_new(&request);
@@ -160,11 +161,11 @@ static enum err make(struct draft *d, struct arena *arena, struct http_call **re
 enum err http_step_shape(const struct call_job *job, struct problem *p, struct http_call **ret)
 {
     struct str input = job->input;
-    json_t *json = NULL;
-    if (json_load(input, &json) == ERR_NO_MEMORY)
+    struct json *json = NULL;
+    if (json_read_kept(input, &json) == ERR_NO_MEMORY)
         return problem_set(p, ERR_NO_MEMORY, "The server is out of memory");
-    if (!json_is_object(json)) {
-        json_decref(json);
+    if (!json_is(json, JSON_KIND_OBJECT)) {
+        json_free(json);
         return problem_set(p, ERR_FIELD_INVALID, "The job has no request");
     }
     struct draft d = {.input = json, .job = job, .p = p};
@@ -174,7 +175,7 @@ enum err http_step_shape(const struct call_job *job, struct problem *p, struct h
     enum err e = make(&d, &arena, ret);
     buf_release(&d.text);
     arena_release(&arena);
-    json_decref(json);
+    json_free(json);
     return e;
 }
 
@@ -271,17 +272,17 @@ static enum err put_json_body(struct json_out *o, struct str body, bool *ret_don
 {
     struct problem p;
     problem_init(&p);
-    json_t *json = NULL;
-    enum err e = json_parse(body, &p, &json);
+    struct json *json = NULL;
+    enum err e = json_read(body, &p, &json);
     problem_release(&p);
     *ret_done = e == ERR_OK;
     if (e != ERR_OK)
         return e == ERR_NO_MEMORY ? e : ERR_OK;
     json_add_name(o, "body");
-    json_put_plain(o->buf, json);
+    json_write_plain(o->buf, json);
     o->comma = true;
     json_add_text(o, "body_encoding", STR("json"));
-    json_decref(json);
+    json_free(json);
     return ERR_OK;
 }
 

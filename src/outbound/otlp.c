@@ -102,16 +102,15 @@ void otlp_put_request(struct buf *out, struct str spans)
 
 int64_t otlp_rejected(struct str answer)
 {
-    json_t *json = NULL;
+    struct json *json = NULL;
     int64_t rejected = 0;
-    if (json_load(answer, &json) != ERR_OK)
+    if (json_read_kept(answer, &json) != ERR_OK)
         return 0;
-    const json_t *count = json_object_get(json_object_get(json, "partialSuccess"), "rejectedSpans");
-    if (json_is_integer(count))
-        rejected = json_integer_value(count);
-    else if (!json_is_string(count) || !str_to_i64(json_str(count), &rejected))
+    const struct json *count =
+        json_member(json_member(json, STR("partialSuccess")), STR("rejectedSpans"));
+    if (!json_whole_of(count, &rejected) && !str_to_i64(json_text_of(count), &rejected))
         rejected = 0;
-    json_decref(json);
+    json_free(json);
     return MAX(rejected, (int64_t)0);
 }
 

@@ -3,7 +3,7 @@
 #ifndef PAWL_FUZZ_H
 #define PAWL_FUZZ_H
 
-#include "base/json.h"
+#include "base/json_tree.h"
 #include "base/limits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -13,18 +13,30 @@ static inline struct str fuzz_text(const uint8_t *data, size_t size)
     return (struct str){(const char *)data, size};
 }
 
-/* A new reference, or NULL for text that is refused; then there is a reason in readable text. */
-static inline json_t *fuzz_parse(struct str text)
+/* A value that the caller frees, or NULL for text that is refused; then there is a reason in
+ * readable text. */
+static inline struct json *fuzz_read(struct str text)
 {
     struct problem p;
     problem_init(&p);
-    json_t *value = NULL;
-    enum err e = json_parse(text, &p, &value);
+    struct json *value = NULL;
+    enum err e = json_read(text, &p, &value);
     assert((e == ERR_OK) == (value != NULL));
     assert(e == ERR_OK || e == ERR_JSON_INVALID);
     assert(e == ERR_OK || (p.detail[0] != '\0' && str_is_utf8(str_of(p.detail))));
     problem_release(&p);
     return value;
+}
+
+/* The same as a tree: a new reference. */
+static inline json_t *fuzz_parse(struct str text)
+{
+    struct json *value = fuzz_read(text);
+    json_t *tree = NULL;
+    if (value != NULL && json_tree(value, &tree) != ERR_OK)
+        abort();
+    json_free(value);
+    return tree;
 }
 
 /* The same value with the members of every object the other way round. A new reference. */

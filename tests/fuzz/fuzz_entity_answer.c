@@ -25,13 +25,13 @@ static void check_lists(const struct entity_answer *a)
         assert(str_is_name(a->starts[i].workflow_id));
     for (size_t i = 0; i < a->result_count; i++) {
         assert(a->results[i].seq >= 1);
-        assert(!a->results[i].rejected || json_is_object(a->results[i].outcome));
+        assert(!a->results[i].rejected || json_is(a->results[i].outcome, JSON_KIND_OBJECT));
     }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    json_t *json = fuzz_parse(fuzz_text(data, size));
+    struct json *json = fuzz_read(fuzz_text(data, size));
     if (json == NULL)
         return 0;
     struct arena arena;
@@ -48,6 +48,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     problem_release(&p);
     arena_release(&arena);
-    json_decref(json);
+    json_free(json);
     return 0;
 }

@@ -3,7 +3,7 @@
 #ifndef PAWL_CLI_WORKER_JOB_ENV_H
 #define PAWL_CLI_WORKER_JOB_ENV_H
 
-#include "base/json.h"
+#include "base/json_tree.h"
 
 struct job_env {
     struct buf text;

@@ -2,7 +2,7 @@
 #ifndef PAWL_CLI_WORKER_JOB_RESULT_H
 #define PAWL_CLI_WORKER_JOB_RESULT_H
 
-#include "base/json.h"
+#include "base/json_tree.h"
 #include "cli/worker/job_process.h"
 
 struct job_result {

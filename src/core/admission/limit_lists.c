@@ -55,21 +55,21 @@ static bool is_failure(enum err e)
 static enum err by_definition(struct lists *l, const struct live_run *run)
 {
     const struct definition *def = NULL;
-    json_t *input = NULL;
+    struct json *input = NULL;
     l->count = 0;
     problem_clear(&l->problem);
     definition_cache_trim(l->tx->definitions); /* there may be many; nobody else holds one now */
     enum err e = read_tx_definition(l->tx, run->tenant, run->workflow_id, run->workflow_version,
                                     &l->problem, &def);
     if (e == ERR_OK && def->limit_count > 0)
-        e = json_parse(run->input, &l->problem, &input);
+        e = json_read(run->input, &l->problem, &input);
     for (size_t i = 0; e == ERR_OK && i < def->limit_count; i++) {
         l->scopes[i] =
             (struct limit_key_row){.tenant = run->tenant, .workflow_id = run->workflow_id};
         e = limits_find_scope(l->tx->db, &def->limits[i], input, &l->keys[i], &l->scopes[i]);
         l->count++;
     }
-    json_decref(input);
+    json_free(input);
     return e;
 }
 

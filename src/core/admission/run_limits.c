@@ -4,7 +4,7 @@
 #include "core/admission/dispatch_due.h"
 #include "core/txn/release_rates.h"
 
-enum err limits_find_scope(struct db *db, const struct limit_rule *rule, const json_t *input,
+enum err limits_find_scope(struct db *db, const struct limit_rule *rule, const struct json *input,
                            struct buf *key, struct limit_key_row *scope)
 {
     buf_clear(key);
@@ -46,7 +46,7 @@ enum err limit_in_force(struct read_tx *tx, const struct limit_key_row *scope, s
 
 static enum err load_scope(struct limits_of_run *l, struct tx *tx, const struct tenant *tenant,
                            const struct definition *def, const struct limit_rule *rule,
-                           const json_t *input)
+                           const struct json *input)
 {
     struct limit_key_row *scope = &l->scopes[l->scope_count++];
     struct buf key;
@@ -60,7 +60,7 @@ static enum err load_scope(struct limits_of_run *l, struct tx *tx, const struct 
 }
 
 enum err limits_load(struct limits_of_run *l, struct tx *tx, const struct tenant *tenant,
-                     const struct definition *def, const json_t *input, enum at_limit at_limit,
+                     const struct definition *def, const struct json *input, enum at_limit at_limit,
                      struct problem *p)
 {
     assert(def->limit_count <= LIMITS_PER_RUN_MAX);
@@ -100,12 +100,12 @@ enum err limits_load_again(struct limits_of_run *l, struct tx *tx, const struct 
                            const struct definition *def, const struct run *run,
                            enum at_limit at_limit, struct problem *p)
 {
-    json_t *input = NULL;
-    enum err e = json_load(run->input, &input);
+    struct json *input = NULL;
+    enum err e = json_read_kept(run->input, &input);
     if (e != ERR_OK)
         return problem_set(p, e, "The run's stored input cannot be read");
     e = limits_load(l, tx, tenant, def, input, at_limit, p);
-    json_decref(input);
+    json_free(input);
     return e;
 }
 

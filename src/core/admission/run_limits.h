@@ -19,7 +19,7 @@ struct limits_of_run {
 /* The scope of a rule for this input: finds by scope->tenant and workflow_id, and fills in the
  * rest. `key` holds its text, and is used again. */
 MUST_CHECK enum err limits_find_scope(struct db *db, const struct limit_rule *rule,
-                                      const json_t *input, struct buf *key,
+                                      const struct json *input, struct buf *key,
                                       struct limit_key_row *scope);
 /* The limit in force for a scope: that of the newest version of its workflow; -1 when that version
  * has no such limit any more. */
@@ -28,7 +28,7 @@ MUST_CHECK enum err limit_in_force(struct read_tx *tx, const struct limit_key_ro
 /* `def` is the version that the run is pinned to. `at_limit` is the request's own wish, or
  * AT_LIMIT_COUNT. Text lives until the transaction ends. */
 MUST_CHECK enum err limits_load(struct limits_of_run *l, struct tx *tx, const struct tenant *tenant,
-                                const struct definition *def, const json_t *input,
+                                const struct definition *def, const struct json *input,
                                 enum at_limit at_limit, struct problem *p);
 /* The same for a stored run, whose input is text: one that was delayed, or ran before. */
 MUST_CHECK enum err limits_load_again(struct limits_of_run *l, struct tx *tx,

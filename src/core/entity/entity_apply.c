@@ -9,12 +9,12 @@
 #include "store/entity/inbox.h"
 
 /* JSON in the arena. ERR_ANSWER_INVALID when it is longer than it may be, ERR_NO_MEMORY. */
-static enum err text_of(struct tx *tx, const json_t *value, size_t max, struct str *ret)
+static enum err text_of(struct tx *tx, const struct json *value, size_t max, struct str *ret)
 {
     struct buf text;
     buf_init(&text, max);
     if (value != NULL)
-        json_put_plain(&text, value);
+        json_write_plain(&text, value);
     else
         buf_put(&text, STR("null"));
     bool too_long = text.refused;
@@ -137,7 +137,7 @@ static enum err emit(struct entity_txn *m, const struct answer_emit *emitted)
     json_add_text(&o, "event", emitted->event);
     json_add_name(&o, "payload");
     if (emitted->payload != NULL)
-        json_put_plain(&data, emitted->payload);
+        json_write_plain(&data, emitted->payload);
     else
         buf_put(&data, STR("null"));
     o.comma = true;
@@ -233,7 +233,8 @@ static enum err put_state(struct entity_txn *m, struct str state, bool migrates)
     return e;
 }
 
-enum err entity_apply(struct op *op, struct entity_txn *m, struct job *job, const json_t *output)
+enum err entity_apply(struct op *op, struct entity_txn *m, struct job *job,
+                      const struct json *output)
 {
     struct entity_answer a;
     struct entity *x = &m->entity;

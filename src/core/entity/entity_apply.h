@@ -8,6 +8,6 @@
 /* `job` is running, with the output that it keeps. ERR_ANSWER_INVALID, with the problem set and
  * nothing changed, when the answer cannot be applied. */
 MUST_CHECK enum err entity_apply(struct op *op, struct entity_txn *m, struct job *job,
-                                 const json_t *output);
+                                 const struct json *output);
 
 #endif

@@ -436,11 +436,11 @@ static enum err retry(struct op *op, struct tx *tx, struct job *job)
 /* --- results --- */
 
 /* The job keeps what its answer hashes to, not the answer: the state in it is the entity's. */
-static struct str digest_of(struct tx *tx, const json_t *answer)
+static struct str digest_of(struct tx *tx, const struct json *answer)
 {
     struct buf text;
     buf_init(&text, JSON_WRITTEN_MAX);
-    json_put_canonical(&text, answer);
+    json_write_canonical(&text, answer);
     struct sha256 hash = sha256_of(buf_str(&text));
     bool ok = buf_ok(&text);
     buf_clear(&text);
@@ -483,7 +483,7 @@ static enum err finish(struct op *op, struct tx *tx, const struct finish_job_inp
                        struct job *job, struct json_out *o, bool *ret_changed)
 {
     struct entity_txn m;
-    json_t *output = NULL;
+    struct json *output = NULL;
     struct str digest = STR_NONE;
     enum err e = load(op, tx, job, &m);
     if (e != ERR_OK)
@@ -496,7 +496,7 @@ static enum err finish(struct op *op, struct tx *tx, const struct finish_job_inp
         return problem_set(&op->problem, ERR_ANSWER_INVALID,
                            "state: send the state of an entity as a member of output");
     if (!in->failed) {
-        if (json_load(in->output.ptr != NULL ? in->output : STR("{}"), &output) != ERR_OK ||
+        if (json_read_kept(in->output.ptr != NULL ? in->output : STR("{}"), &output) != ERR_OK ||
             !read_tx_keep_json(&tx->read, output))
             return problem_set(&op->problem, ERR_NO_MEMORY, "No memory for the answer");
         digest = digest_of(tx, output);

@@ -11,12 +11,12 @@ enum err entity_starts_arm(struct tx *tx, const struct entity *entity, int64_t d
     return timers_insert(tx->db, &timer);
 }
 
-static struct str json_text(struct tx *tx, const json_t *value, const char *when_absent)
+static struct str json_text(struct tx *tx, const struct json *value, const char *when_absent)
 {
     struct buf text;
     buf_init(&text, JSON_KEPT_MAX);
     if (value != NULL)
-        json_put_plain(&text, value);
+        json_write_plain(&text, value);
     else
         buf_put(&text, str_of(when_absent));
     return arena_take(&tx->arena, &text);

@@ -22,7 +22,7 @@ enum err approval_load_ask(struct read_tx *tx, const struct definition *def, con
     enum err e = json_load(a->ask_text, &ask);
     if (e != ERR_OK)
         return e;
-    if (!read_tx_keep_json(tx, ask))
+    if (!read_tx_keep_tree(tx, ask))
         return ERR_NO_MEMORY;
     a->ask = approval_ask_of(ask);
     return ERR_OK;
@@ -73,7 +73,7 @@ static enum err parse_kept(struct tx *tx, struct str text, const json_t **ret)
     enum err e = json_load(text, &json);
     if (e != ERR_OK)
         return e;
-    if (!read_tx_keep_json(&tx->read, json))
+    if (!read_tx_keep_tree(&tx->read, json))
         return ERR_NO_MEMORY;
     *ret = json;
     return ERR_OK;
@@ -96,8 +96,12 @@ static enum err compose_content(struct run_txn *m, const struct job *job, const 
     return parse_kept(m->tx, job->input.ptr != NULL ? job->input : m->run.input, ret);
 }
 
-enum err approval_hash(struct tx *tx, struct str prompt, const json_t *content, struct str *ret)
+enum err approval_hash(struct tx *tx, struct str prompt, struct str content, struct str *ret)
 {
+    struct json *value = NULL;
+    enum err e = json_read_kept(content, &value);
+    if (e != ERR_OK)
+        return e;
     struct buf text;
     struct buf hex;
     buf_init(&text, 2 * JSON_WRITTEN_MAX);
@@ -105,7 +109,8 @@ enum err approval_hash(struct tx *tx, struct str prompt, const json_t *content, 
     struct json_out o = json_out_to(&text);
     json_open(&o, NULL, '{');
     json_add_name(&o, "content");
-    json_put_canonical(&text, content);
+    json_write_canonical(&text, value);
+    json_free(value);
     json_add_text(&o, "prompt", prompt);
     json_close(&o, '}');
     struct sha256 hash = sha256_of(buf_str(&text));
@@ -173,7 +178,7 @@ enum err approval_compose(struct run_txn *m, struct job *job, const json_t *item
     if (e == ERR_OK)
         e = values_text(m->tx, content, &ret->content);
     if (e == ERR_OK)
-        e = approval_hash(m->tx, ret->prompt, content, &ret->content_hash);
+        e = approval_hash(m->tx, ret->prompt, ret->content, &ret->content_hash);
     if (e == ERR_OK)
         begin_asking(m, job, ret);
     return e;
@@ -199,20 +204,25 @@ static enum err keep_ask(struct run_txn *m, const json_t *ask, struct str *ret)
     return ret->ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
 }
 
-enum err approval_compose_question(struct run_txn *m, struct job *question, const json_t *ask,
+enum err approval_compose_question(struct run_txn *m, struct job *question, struct str ask_text,
                                    int64_t asker, struct approval *ret)
 {
     static const struct str NOTHING = {"null", 4};
+    const json_t *ask = NULL;
+    enum err e = parse_kept(m->tx, ask_text, &ask);
+    if (e != ERR_OK)
+        return e;
     struct approval_ask asked = approval_ask_of(ask);
     *ret = blank(m, question, &asked);
     ret->asker = asker;
     ret->prompt = json_str(asked.prompt);
     const json_t *content = asked.content;
-    enum err e = content == NULL ? parse_kept(m->tx, NOTHING, &content) : ERR_OK;
+    if (content == NULL)
+        e = parse_kept(m->tx, NOTHING, &content);
     if (e == ERR_OK)
         e = values_text(m->tx, content, &ret->content);
     if (e == ERR_OK)
-        e = approval_hash(m->tx, ret->prompt, content, &ret->content_hash);
+        e = approval_hash(m->tx, ret->prompt, ret->content, &ret->content_hash);
     if (e == ERR_OK)
         e = keep_ask(m, ask, &ret->ask_text);
     if (e == ERR_OK)

@@ -16,7 +16,7 @@ MUST_CHECK enum err approval_compose(struct run_txn *m, struct job *job, const j
 /* The same for a question that a suspended job asks, whose job is new. `ask` has been checked, and
  * outlives the transaction. */
 MUST_CHECK enum err approval_compose_question(struct run_txn *m, struct job *question,
-                                              const json_t *ask, int64_t asker,
+                                              struct str ask_text, int64_t asker,
                                               struct approval *ret);
 /* Stores it and tells of it. The job is stored. */
 MUST_CHECK enum err approval_request(struct run_txn *m, const struct job *job,
@@ -30,7 +30,7 @@ MUST_CHECK enum err approval_load_ask(struct read_tx *tx, const struct definitio
                                       const struct job *job, struct approval *a);
 
 /* Hash of what is shown, as lower-case hex in the transaction's arena. */
-MUST_CHECK enum err approval_hash(struct tx *tx, struct str prompt, const json_t *content,
+MUST_CHECK enum err approval_hash(struct tx *tx, struct str prompt, struct str content,
                                   struct str *ret);
 
 /* Decided: a->status, decided_by, reason and edited are set, and `shown` is its content_hash as it

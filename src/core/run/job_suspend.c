@@ -9,7 +9,7 @@
 
 /* A job of its own asks: the next question of the same function has another id, and nobody decides
  * it by mistake for this one. */
-static enum err ask(struct run_txn *m, const struct job *asker, const json_t *approval,
+static enum err ask(struct run_txn *m, const struct job *asker, struct str approval,
                     int64_t *ret_ordinal)
 {
     struct approval a;
@@ -54,8 +54,8 @@ enum err job_suspend_is_same(struct run_txn *m, const struct suspend_input *in,
                              const struct suspension *s, bool *ret)
 {
     *ret = same_text(s->name, in->name) && same_text(s->signal, in->signal) &&
-           s->until == in->until && (s->question > 0) == (in->approval != NULL);
-    return *ret && in->approval != NULL ? is_same_question(m, s, in, ret) : ERR_OK;
+           s->until == in->until && (s->question > 0) == (in->approval.ptr != NULL);
+    return *ret && in->approval.ptr != NULL ? is_same_question(m, s, in, ret) : ERR_OK;
 }
 
 /* --- suspending --- */
@@ -99,7 +99,7 @@ enum err job_suspend(struct run_txn *m, struct job *job, const struct suspend_in
         .at = m->tx->now_ms,
     };
     struct str wait = STR_NONE;
-    enum err e = in->approval != NULL ? ask(m, job, in->approval, &s.question) : ERR_OK;
+    enum err e = in->approval.ptr != NULL ? ask(m, job, in->approval, &s.question) : ERR_OK;
     if (e == ERR_OK)
         e = suspensions_put(m->tx->db, &s);
     if (e == ERR_OK)

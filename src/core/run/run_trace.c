@@ -20,12 +20,12 @@ struct trace_span attempt_span(const struct run *run, const struct job *job)
 /* --- exporting --- */
 
 /* The beginning of a member of an error; ptr NULL: it has none. */
-static struct str error_member(struct tx *tx, const json_t *error, const char *name)
+static struct str error_member(struct tx *tx, const struct json *error, const char *name)
 {
-    const json_t *value = json_object_get(error, name);
-    if (!json_is_string(value))
+    const struct json *value = json_member(error, str_of(name));
+    if (!json_is(value, JSON_KIND_TEXT))
         return STR_NONE;
-    struct str text = json_str(value);
+    struct str text = json_text_of(value);
     text.len = MIN(text.len, (size_t)SPAN_TEXT_MAX);
     char *copy = arena_alloc(&tx->arena, text.len + 1);
     if (copy == NULL)
@@ -38,13 +38,13 @@ static struct str error_member(struct tx *tx, const json_t *error, const char *n
 /* `error` is JSON: {code, message, …}; ptr NULL: not known. */
 static void set_failed(struct span *span, struct tx *tx, struct str error)
 {
-    json_t *json = NULL;
+    struct json *json = NULL;
     span->failed = true;
-    if (error.ptr == NULL || json_load(error, &json) != ERR_OK)
+    if (error.ptr == NULL || json_read_kept(error, &json) != ERR_OK)
         return;
     span->message = error_member(tx, json, "message");
     span_add_text(span, "error.type", error_member(tx, json, "code"));
-    json_decref(json);
+    json_free(json);
 }
 
 static bool is_exported(const struct run_txn *m, const struct trace_span *place)

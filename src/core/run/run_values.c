@@ -11,7 +11,7 @@ static const json_t *parsed(struct values *v, struct str text)
 {
     json_t *json = NULL;
     enum err e = text.len > 0 ? json_load(text, &json) : ERR_OK;
-    if (json != NULL && !read_tx_keep_json(v->m->read_tx, json))
+    if (json != NULL && !read_tx_keep_tree(v->m->read_tx, json))
         e = ERR_NO_MEMORY;
     if (e != ERR_OK)
         v->err = e;
@@ -247,7 +247,7 @@ static enum err keep(struct run_txn *m, enum err e, json_t *value, const json_t 
 {
     if (e != ERR_OK)
         return e;
-    if (!read_tx_keep_json(m->read_tx, value))
+    if (!read_tx_keep_tree(m->read_tx, value))
         return ERR_NO_MEMORY;
     *ret = value;
     return ERR_OK;

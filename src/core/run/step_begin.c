@@ -134,7 +134,7 @@ static enum err load_items(struct run_txn *m, size_t step)
     e = json_load(text, &items);
     if (e != ERR_OK)
         return e;
-    if (!read_tx_keep_json(&m->tx->read, items))
+    if (!read_tx_keep_tree(&m->tx->read, items))
         return ERR_NO_MEMORY;
     m->items = items;
     m->items_step = step;

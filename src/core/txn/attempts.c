@@ -8,15 +8,15 @@ static const char *const END_NAMES[] = {"failed", "timed_out", "lease_expired"};
 static_assert(ARRAY_LEN(END_NAMES) == ATTEMPT_END_COUNT, "one name for each");
 
 /* NULL when there is none, or when it is damaged: what is lost is a display of the past. */
-static enum err load(struct str text, json_t **ret)
+static enum err load(struct str text, struct json **ret)
 {
     *ret = NULL;
-    enum err e = text.len > 0 ? json_load(text, ret) : ERR_OK;
+    enum err e = text.len > 0 ? json_read_kept(text, ret) : ERR_OK;
     return e == ERR_DAMAGED ? ERR_OK : e;
 }
 
 /* The attempts that were lost; NULL when none was, or when their text cannot be read. */
-static enum err load_lost(struct read_tx *tx, const struct job *job, json_t **ret)
+static enum err load_lost(struct read_tx *tx, const struct job *job, struct json **ret)
 {
     struct buf text;
     buf_init(&text, ATTEMPTS_TEXT_MAX);
@@ -31,11 +31,11 @@ struct str attempt_error(struct read_tx *tx, struct str error)
 {
     if (error.len <= ATTEMPT_ERROR_MAX)
         return error;
-    json_t *whole;
+    struct json *whole;
     if (load(error, &whole) != ERR_OK)
         return STR_NONE;
-    struct str code = json_str(json_object_get(whole, "code"));
-    struct str message = json_str(json_object_get(whole, "message"));
+    struct str code = json_text_of(json_member(whole, STR("code")));
+    struct str message = json_text_of(json_member(whole, STR("message")));
     char cut[ATTEMPT_MESSAGE_MAX + 1];
     (void)snprintf(cut, sizeof(cut), "%.*s", (int)MIN(message.len, (size_t)ATTEMPT_MESSAGE_MAX),
                    message.ptr != NULL ? message.ptr : "");
@@ -48,7 +48,7 @@ struct str attempt_error(struct read_tx *tx, struct str error)
     json_add_text(&o, "message", str_of(cut));
     json_add_bool(&o, "truncated", true);
     json_close(&o, '}');
-    json_decref(whole);
+    json_free(whole);
     return arena_take(&tx->arena, &text);
 }
 
@@ -69,21 +69,21 @@ static void put_attempt(struct json_out *o, const struct job *job, const char *o
 }
 
 /* Those that stay of the ones before; one more follows. */
-static void put_kept(struct buf *out, const json_t *list)
+static void put_kept(struct buf *out, const struct json *list)
 {
-    size_t count = json_array_size(list);
+    size_t count = json_length(list);
     size_t dropped = count + 1 > ATTEMPTS_KEPT_MAX ? count + 1 - ATTEMPTS_KEPT_MAX : 0;
     for (size_t i = 0; i < count; i++) {
         if (i > 0 && i <= dropped)
             continue;
-        json_put_plain(out, json_array_get(list, i));
+        json_write_plain(out, json_element(list, i));
         buf_put_char(out, ',');
     }
 }
 
 enum err attempt_lost(struct tx *tx, const struct job *job, enum attempt_end how)
 {
-    json_t *before = NULL;
+    struct json *before = NULL;
     struct str error = attempt_error(&tx->read, job->error);
     if (job->error.ptr != NULL && error.ptr == NULL)
         return ERR_NO_MEMORY;
@@ -100,7 +100,7 @@ enum err attempt_lost(struct tx *tx, const struct job *job, enum attempt_end how
     e = buf_ok(&text) ? jobs_set_attempts(tx->db, job->owner, job->ordinal, buf_str(&text))
                       : ERR_NO_MEMORY;
     buf_release(&text);
-    json_decref(before);
+    json_free(before);
     return e;
 }
 
@@ -108,10 +108,12 @@ enum err attempt_lost(struct tx *tx, const struct job *job, enum attempt_end how
 
 /* What the row itself tells of the newest attempt; NULL: nothing, since it has none, or it is among
  * those that were lost. */
-static const char *outcome_of(const struct job *job, const json_t *last)
+static const char *outcome_of(const struct job *job, const struct json *last)
 {
-    int64_t lease = json_integer_value(json_object_get(last, "lease"));
-    int64_t attempt = json_integer_value(json_object_get(last, "attempt"));
+    int64_t lease = 0;
+    int64_t attempt = 0;
+    (void)json_whole_of(json_member(last, STR("lease")), &lease);
+    (void)json_whole_of(json_member(last, STR("attempt")), &attempt);
     bool known = last != NULL && (lease == job->lease_epoch || attempt == job->attempt);
     if (job->attempt == 0)
         return NULL;
@@ -139,17 +141,17 @@ static const char *outcome_of(const struct job *job, const json_t *last)
 
 enum err attempts_show(struct read_tx *tx, const struct job *job, struct json_out *o)
 {
-    json_t *list = NULL;
+    struct json *list = NULL;
     enum err e = load_lost(tx, job, &list);
     if (e != ERR_OK)
         return e;
-    size_t count = json_array_size(list);
+    size_t count = json_length(list);
     json_open(o, "attempts", '[');
     for (size_t i = 0; i < count; i++) {
         json_add_name(o, NULL);
-        json_put_plain(o->buf, json_array_get(list, i));
+        json_write_plain(o->buf, json_element(list, i));
     }
-    const json_t *last = count > 0 ? json_array_get(list, count - 1) : NULL;
+    const struct json *last = count > 0 ? json_element(list, count - 1) : NULL;
     const char *outcome = outcome_of(job, last);
     if (outcome != NULL) {
         struct str error = attempt_error(tx, job->error);
@@ -159,6 +161,6 @@ enum err attempts_show(struct read_tx *tx, const struct job *job, struct json_ou
         put_attempt(o, job, outcome, job->finished_at, succeeded ? STR_NONE : error);
     }
     json_close(o, ']');
-    json_decref(list);
+    json_free(list);
     return e;
 }

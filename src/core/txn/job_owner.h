@@ -52,11 +52,10 @@ struct checkpoint_input {
 struct suspend_input {
     struct uuid job_id;
     struct str lease_token;
-    struct str name;        /* the worker's own for this wait; ptr NULL: none */
-    int64_t until;          /* -1: none */
-    struct str signal;      /* ptr NULL: none */
-    const json_t *approval; /* checked by definition_check_question(); NULL: none */
-    struct str approval_text;
+    struct str name;     /* the worker's own for this wait; ptr NULL: none */
+    int64_t until;       /* -1: none */
+    struct str signal;   /* ptr NULL: none */
+    struct str approval; /* JSON that passed definition_check_question(); ptr NULL: none */
 };
 
 /* --- what the owner does --- */

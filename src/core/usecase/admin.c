@@ -145,12 +145,12 @@ static enum err rollback_tenant(struct op *op, struct tx *tx)
         return problem_set(&op->problem, ERR_SETTINGS_NOT_FOUND,
                            "Settings version %lld of tenant %.*s does not exist",
                            (long long)version, STR_ARG(tenant->id));
-    json_t *json = NULL;
+    struct json *json = NULL;
     struct tenant changed = *tenant;
-    e = json_parse(kept.json, &op->problem, &json);
+    e = json_read(kept.json, &op->problem, &json);
     if (e == ERR_OK)
         e = tenant_apply(&changed, json, &tx->arena, &op->problem);
-    json_decref(json);
+    json_free(json);
     if (e != ERR_OK) /* what was kept must be readable */
         return problem_set(&op->problem, err_of_other(e), "The stored settings cannot be read");
     return set_tenant(op, tx, tenant, changed, "tenant.rollback");

@@ -211,12 +211,12 @@ static enum err see_edit(struct deciding *d)
     const struct str shown = d->f.approval.content;
     if (d->in->edited == NULL)
         return ERR_OK;
-    json_t *content = NULL;
-    enum err e = json_load(shown, &content);
+    struct json *content = NULL;
+    enum err e = json_read_kept(shown, &content);
     if (e != ERR_OK)
         return e;
-    d->edits = !json_equal(content, d->in->edited);
-    json_decref(content);
+    d->edits = !json_same(content, d->in->edited);
+    json_free(content);
     return ERR_OK;
 }
 
@@ -386,7 +386,7 @@ static enum err record(struct deciding *d)
     a->votes = d->edits ? 1 : a->votes + 1;
     if (d->edits) {
         a->content = a->edited = d->in->edited_text;
-        e = approval_hash(d->tx, a->prompt, d->in->edited, &a->content_hash);
+        e = approval_hash(d->tx, a->prompt, a->content, &a->content_hash);
     }
     if (e == ERR_OK)
         e = approvals_update(d->tx->db, a, shown);

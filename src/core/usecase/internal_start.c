@@ -32,8 +32,8 @@ enum err internal_start(struct tx *tx, const struct internal_start *s, struct pr
     enum err e = read_tx_tenant_num(&tx->read, s->tenant, &tenant);
     if (e != ERR_OK)
         return e;
-    json_t *input = NULL;
-    e = json_load(s->input, &input);
+    struct json *input = NULL;
+    e = json_read_kept(s->input, &input);
     if (e != ERR_OK)
         return e;
     struct start_run_input in = {
@@ -56,7 +56,7 @@ enum err internal_start(struct tx *tx, const struct internal_start *s, struct pr
     *ret = (struct internal_start_made){op.err, op.answer.run_id, op.answer.outcome};
     if (e == ERR_OK && op.err != ERR_OK)
         (void)problem_set(p, op.err, "%s", op.problem.detail);
-    json_decref(input);
+    json_free(input);
     op_release(&op);
     return e;
 }

@@ -18,11 +18,11 @@ struct stream_read;
 
 struct start_run_input {
     struct str workflow_id;
-    const json_t *input;    /* NULL: null */
-    struct str input_text;  /* the same as it is kept */
-    struct str labels;      /* JSON object of texts */
-    struct str traceparent; /* of the caller; ptr NULL: none */
-    struct str tracestate;  /* the same */
+    const struct json *input; /* NULL: null */
+    struct str input_text;    /* the same as it is kept */
+    struct str labels;        /* JSON object of texts */
+    struct str traceparent;   /* of the caller; ptr NULL: none */
+    struct str tracestate;    /* the same */
     int64_t priority;
     enum at_limit at_limit; /* AT_LIMIT_COUNT: the policy of the workflow or the tenant */
     int64_t start_at;       /* not before; -1: at once */
@@ -159,10 +159,10 @@ extern const struct use_case UC_GET_APPROVAL; /* get_job_input */
 
 struct decide_input {
     struct uuid job_id;
-    struct str reason;        /* ptr NULL: none was given */
-    struct str expected_hash; /* of the content that the caller has seen; ptr NULL: not sent */
-    const json_t *edited;     /* the content as the caller changed it; NULL: unchanged */
-    struct str edited_text;   /* the same as it is kept */
+    struct str reason;         /* ptr NULL: none was given */
+    struct str expected_hash;  /* of the content that the caller has seen; ptr NULL: not sent */
+    const struct json *edited; /* the content as the caller changed it; NULL: unchanged */
+    struct str edited_text;    /* the same as it is kept */
 };
 extern const struct use_case UC_APPROVE;
 extern const struct use_case UC_REJECT;
@@ -340,7 +340,7 @@ extern const struct use_case UC_REDELIVER;
 
 struct put_tenant_input {
     struct str tenant_id;
-    const json_t *body;
+    const struct json *body;
 };
 extern const struct use_case UC_PUT_TENANT;
 

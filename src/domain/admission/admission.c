@@ -97,32 +97,32 @@ bool limit_path_ok(struct str path)
     return true;
 }
 
-static const json_t *follow(struct str path, const json_t *at)
+static const struct json *follow(struct str path, const struct json *at)
 {
     struct str part;
     bool more = str_cut(path, '.', &part, &path); /* `input` itself */
     while (more && at != NULL) {
         more = str_cut(path, '.', &part, &path);
         int64_t index;
-        if (json_is_array(at))
-            at = str_to_i64(part, &index) && index >= 0 ? json_array_get(at, (size_t)index) : NULL;
+        if (json_is(at, JSON_KIND_LIST))
+            at = str_to_i64(part, &index) && index >= 0 ? json_element(at, (size_t)index) : NULL;
         else
-            at = json_object_getn(at, part.ptr, part.len);
+            at = json_member(at, part);
     }
     return at;
 }
 
-void limit_key(struct str path, const json_t *input, struct buf *out)
+void limit_key(struct str path, const struct json *input, struct buf *out)
 {
-    const json_t *value = follow(path, input);
-    if (value == NULL || json_is_null(value))
+    const struct json *value = follow(path, input);
+    if (value == NULL || json_is(value, JSON_KIND_NULL))
         return;
     struct buf text;
     buf_init(&text, JSON_WRITTEN_MAX);
-    if (json_is_string(value))
-        buf_put(&text, json_str(value));
+    if (json_is(value, JSON_KIND_TEXT))
+        buf_put(&text, json_text_of(value));
     else
-        json_put_canonical(&text, value);
+        json_write_canonical(&text, value);
     if (!buf_ok(&text) || text.len <= LIMIT_KEY_MAX) {
         buf_put(out, buf_str(&text));
         out->failed |= text.failed;

@@ -4,8 +4,7 @@
 #define PAWL_DOMAIN_ADMISSION_ADMISSION_H
 
 #include "base/buf.h"
-
-#include <jansson.h>
+#include "base/json/value.h"
 
 #define AT_LIMITS(X)                           \
     X(AT_LIMIT_REJECT, "reject")               \
@@ -63,6 +62,6 @@ bool limit_path_ok(struct str path);
 /* The value that the path leads to, as the text that names the limit: text as it is, anything else
  * as canonical JSON, and what is longer than LIMIT_KEY_MAX by its hash. Nothing there, or null, is
  * the empty text: runs without a key share one limit. `input` may be NULL. Ask buf_ok(). */
-void limit_key(struct str path, const json_t *input, struct buf *out);
+void limit_key(struct str path, const struct json *input, struct buf *out);
 
 #endif

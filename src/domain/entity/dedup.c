@@ -8,13 +8,13 @@ enum { SWEEP_ROWS = 64, EVICTED_AT_ONCE = 8 };
 
 /* --- what makes two signals the same --- */
 
-enum err dedup_request(struct str name, const json_t *payload, struct problem *p,
+enum err dedup_request(struct str name, const struct json *payload, struct problem *p,
                        struct sha256 *ret)
 {
     struct buf canonical;
     buf_init(&canonical, JSON_WRITTEN_MAX);
     if (payload != NULL)
-        json_put_canonical(&canonical, payload);
+        json_write_canonical(&canonical, payload);
     else
         buf_put(&canonical, STR("null"));
     enum err e = ERR_OK;

@@ -16,7 +16,7 @@
 #include "base/json.h"
 
 /* What makes two signals the same: the name, and the payload however it is written. */
-MUST_CHECK enum err dedup_request(struct str name, const json_t *payload, struct problem *p,
+MUST_CHECK enum err dedup_request(struct str name, const struct json *payload, struct problem *p,
                                   struct sha256 *ret);
 
 /* Three days, and as many keys as some hundred kilobytes hold: the default. */

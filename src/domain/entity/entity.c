@@ -53,14 +53,14 @@ bool entity_id_ok(struct str id)
 
 static void read_kept(struct fields *f, int64_t *ret)
 {
-    const json_t *kept;
+    const struct json *kept;
     int64_t number;
     fields_any(f, "keep_generations", &kept);
     if (kept == NULL)
         return;
-    if (json_is_null(kept))
+    if (json_is(kept, JSON_KIND_NULL))
         *ret = -1;
-    else if (!json_whole(kept, &number) || number < 0 || number > KEEP_GENERATIONS_MAX)
+    else if (!json_whole_of(kept, &number) || number < 0 || number > KEEP_GENERATIONS_MAX)
         fields_fault(f, "keep_generations",
                      "must be a whole number from 0 to 1000000, or null for all");
     else
@@ -69,7 +69,7 @@ static void read_kept(struct fields *f, int64_t *ret)
 
 static void read_retry(struct fields *f, struct entity_rules *rules)
 {
-    const json_t *retry;
+    const struct json *retry;
     fields_object(f, "retry", &retry);
     if (retry == NULL || f->err != ERR_OK)
         return;
@@ -82,7 +82,7 @@ static void read_retry(struct fields *f, struct entity_rules *rules)
     f->err = fields_end(&g);
 }
 
-enum err entity_rules_parse(const json_t *body, struct json_defaults *defaults, struct problem *p,
+enum err entity_rules_parse(const struct json *body, size_t *defaults, struct problem *p,
                             struct entity_rules *ret, int64_t *ret_version)
 {
     struct entity_rules rules = entity_rules_default();

@@ -15,6 +15,7 @@
 #ifndef PAWL_DOMAIN_ENTITY_ENTITY_H
 #define PAWL_DOMAIN_ENTITY_ENTITY_H
 
+#include "base/fields.h"
 #include "base/json.h"
 #include "domain/retry/retry.h"
 
@@ -40,9 +41,8 @@ bool entity_id_ok(struct str id);
 struct entity_rules entity_rules_default(void);
 /* Reads {queue, handler, version, dedup_window_s, …}. *ret_version is -1 when none is named.
  * Members that make no difference are noted in `defaults` (may be NULL). */
-MUST_CHECK enum err entity_rules_parse(const json_t *body, struct json_defaults *defaults,
-                                       struct problem *p, struct entity_rules *ret,
-                                       int64_t *ret_version);
+MUST_CHECK enum err entity_rules_parse(const struct json *body, size_t *defaults, struct problem *p,
+                                       struct entity_rules *ret, int64_t *ret_version);
 /* As members of an object. */
 void entity_rules_render(struct json_out *o, const struct entity_rules *rules);
 /* Of a call to the handler: without an end when the type names none. */

@@ -27,7 +27,7 @@ static enum err in_element(struct reading *r, const char *list, size_t index, en
     return problem_set(r->p, e, "%s[%zu]: %s", list, index, detail);
 }
 
-static enum err read_timer(struct reading *r, const json_t *json, struct answer_timer *ret)
+static enum err read_timer(struct reading *r, const struct json *json, struct answer_timer *ret)
 {
     int64_t in_ms = -1;
     struct str at = STR_NONE;
@@ -50,7 +50,7 @@ static enum err read_timer(struct reading *r, const json_t *json, struct answer_
     return fields_end(&f);
 }
 
-static enum err read_emit(struct reading *r, const json_t *json, struct answer_emit *ret)
+static enum err read_emit(struct reading *r, const struct json *json, struct answer_emit *ret)
 {
     struct fields f;
     fields_begin(&f, json, r->p);
@@ -71,7 +71,7 @@ static bool is_visible(struct str text)
     return text.len > 0;
 }
 
-static enum err read_start(struct reading *r, const json_t *json, struct answer_start *ret)
+static enum err read_start(struct reading *r, const struct json *json, struct answer_start *ret)
 {
     struct fields f;
     fields_begin(&f, json, r->p);
@@ -86,7 +86,7 @@ static enum err read_start(struct reading *r, const json_t *json, struct answer_
     return fields_end(&f);
 }
 
-static enum err read_error(struct reading *r, const json_t *json)
+static enum err read_error(struct reading *r, const struct json *json)
 {
     struct str code = STR_NONE;
     struct str message = STR_NONE;
@@ -98,10 +98,10 @@ static enum err read_error(struct reading *r, const json_t *json)
     return fields_end(&f);
 }
 
-static enum err read_result(struct reading *r, const json_t *json, struct answer_result *ret)
+static enum err read_result(struct reading *r, const struct json *json, struct answer_result *ret)
 {
-    const json_t *result = NULL;
-    const json_t *error = NULL;
+    const struct json *result = NULL;
+    const struct json *error = NULL;
     struct fields f;
     fields_begin(&f, json, r->p);
     fields_int(&f, "seq", 1, INT64_MAX, &ret->seq);
@@ -119,10 +119,10 @@ static enum err read_result(struct reading *r, const json_t *json, struct answer
 }
 
 /* Allocates one zeroed element each; NULL with ERR_OK when the list is empty or absent. */
-static enum err list_alloc(struct reading *r, const json_t *list, size_t size, void **ret,
+static enum err list_alloc(struct reading *r, const struct json *list, size_t size, void **ret,
                            size_t *ret_count)
 {
-    *ret_count = json_array_size(list);
+    *ret_count = json_length(list);
     *ret = *ret_count > 0 ? arena_alloc(r->arena, *ret_count * size) : NULL;
     return *ret_count > 0 && *ret == NULL ? ERR_NO_MEMORY : ERR_OK;
 }
@@ -158,13 +158,13 @@ static enum err check_results(struct reading *r, const struct entity_answer *a)
     return ERR_OK;
 }
 
-static enum err read_cancelled(struct reading *r, const json_t *list, struct entity_answer *a)
+static enum err read_cancelled(struct reading *r, const struct json *list, struct entity_answer *a)
 {
     void *room = NULL;
     enum err e = list_alloc(r, list, sizeof(*a->cancelled), &room, &a->cancelled_count);
     a->cancelled = room;
     for (size_t i = 0; i < a->cancelled_count && e == ERR_OK; i++) {
-        a->cancelled[i] = json_str(json_array_get(list, i));
+        a->cancelled[i] = json_text_of(json_element(list, i));
         if (a->cancelled[i].ptr == NULL || a->cancelled[i].len > NAME_MAX_LEN)
             e = problem_set(r->p, ERR_FIELD_INVALID, "cancel_timers[%zu]: must be a name", i);
     }
@@ -172,46 +172,46 @@ static enum err read_cancelled(struct reading *r, const json_t *list, struct ent
 }
 
 struct lists {
-    const json_t *timers, *cancelled, *emits, *starts, *results;
+    const struct json *timers, *cancelled, *emits, *starts, *results;
 };
 
-static enum err read_timers(struct reading *r, const json_t *list, struct entity_answer *a)
+static enum err read_timers(struct reading *r, const struct json *list, struct entity_answer *a)
 {
     void *room = NULL;
     enum err e = list_alloc(r, list, sizeof(*a->timers), &room, &a->timer_count);
     a->timers = room;
     for (size_t i = 0; e == ERR_OK && i < a->timer_count; i++)
-        e = in_element(r, "set_timers", i, read_timer(r, json_array_get(list, i), &a->timers[i]));
+        e = in_element(r, "set_timers", i, read_timer(r, json_element(list, i), &a->timers[i]));
     return e;
 }
 
-static enum err read_emits(struct reading *r, const json_t *list, struct entity_answer *a)
+static enum err read_emits(struct reading *r, const struct json *list, struct entity_answer *a)
 {
     void *room = NULL;
     enum err e = list_alloc(r, list, sizeof(*a->emits), &room, &a->emit_count);
     a->emits = room;
     for (size_t i = 0; e == ERR_OK && i < a->emit_count; i++)
-        e = in_element(r, "emit", i, read_emit(r, json_array_get(list, i), &a->emits[i]));
+        e = in_element(r, "emit", i, read_emit(r, json_element(list, i), &a->emits[i]));
     return e;
 }
 
-static enum err read_starts(struct reading *r, const json_t *list, struct entity_answer *a)
+static enum err read_starts(struct reading *r, const struct json *list, struct entity_answer *a)
 {
     void *room = NULL;
     enum err e = list_alloc(r, list, sizeof(*a->starts), &room, &a->start_count);
     a->starts = room;
     for (size_t i = 0; e == ERR_OK && i < a->start_count; i++)
-        e = in_element(r, "start", i, read_start(r, json_array_get(list, i), &a->starts[i]));
+        e = in_element(r, "start", i, read_start(r, json_element(list, i), &a->starts[i]));
     return e;
 }
 
-static enum err read_results(struct reading *r, const json_t *list, struct entity_answer *a)
+static enum err read_results(struct reading *r, const struct json *list, struct entity_answer *a)
 {
     void *room = NULL;
     enum err e = list_alloc(r, list, sizeof(*a->results), &room, &a->result_count);
     a->results = room;
     for (size_t i = 0; e == ERR_OK && i < a->result_count; i++)
-        e = in_element(r, "results", i, read_result(r, json_array_get(list, i), &a->results[i]));
+        e = in_element(r, "results", i, read_result(r, json_element(list, i), &a->results[i]));
     return e;
 }
 
@@ -231,14 +231,14 @@ static enum err read_lists(struct reading *r, const struct lists *l, struct enti
     return e == ERR_OK ? check_results(r, a) : e;
 }
 
-enum err entity_answer_parse(const json_t *json, int64_t now_ms, struct arena *arena,
+enum err entity_answer_parse(const struct json *json, int64_t now_ms, struct arena *arena,
                              struct problem *p, struct entity_answer *ret)
 {
     struct reading r = {now_ms, arena, p};
     struct entity_answer a = {0};
     struct lists l = {0};
     struct fields f;
-    if (!json_is_object(json))
+    if (!json_is(json, JSON_KIND_OBJECT))
         return problem_set(p, ERR_ANSWER_INVALID, "output: must be a JSON object");
     fields_begin(&f, json, p);
     fields_any(&f, "state", &a.state);

@@ -8,35 +8,36 @@
 #define PAWL_DOMAIN_ENTITY_ENTITY_ANSWER_H
 
 #include "base/arena.h"
+#include "base/fields.h"
 #include "base/json.h"
 
 struct answer_timer {
     struct str name;
     int64_t due_at;
-    const json_t *payload; /* NULL: none */
+    const struct json *payload; /* NULL: none */
 };
 
 struct answer_emit {
     struct str event;
-    const json_t *payload; /* NULL: none */
+    const struct json *payload; /* NULL: none */
 };
 
 struct answer_start {
     struct str workflow_id;
-    const json_t *input;        /* NULL: null */
-    const json_t *labels;       /* NULL: none */
+    const struct json *input;   /* NULL: null */
+    const struct json *labels;  /* NULL: none */
     struct str idempotency_key; /* ptr NULL: one is made from the call and the place in the list */
 };
 
 struct answer_result {
     int64_t seq;
     bool rejected;
-    const json_t *outcome; /* the result, or the error; NULL: null */
+    const struct json *outcome; /* the result, or the error; NULL: null */
 };
 
 /* Borrows from the JSON that it was read from; the lists are in the arena. */
 struct entity_answer {
-    const json_t *state; /* NULL: as it was */
+    const struct json *state; /* NULL: as it was */
     struct answer_timer *timers;
     size_t timer_count;
     struct str *cancelled;
@@ -51,7 +52,8 @@ struct entity_answer {
 };
 
 /* ERR_ANSWER_INVALID with the place in p; ERR_NO_MEMORY. `now_ms` is what in_ms counts from. */
-MUST_CHECK enum err entity_answer_parse(const json_t *json, int64_t now_ms, struct arena *arena,
-                                        struct problem *p, struct entity_answer *ret);
+MUST_CHECK enum err entity_answer_parse(const struct json *json, int64_t now_ms,
+                                        struct arena *arena, struct problem *p,
+                                        struct entity_answer *ret);
 
 #endif

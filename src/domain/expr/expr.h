@@ -48,7 +48,7 @@
 #ifndef PAWL_DOMAIN_EXPR_EXPR_H
 #define PAWL_DOMAIN_EXPR_EXPR_H
 
-#include "base/json.h"
+#include "base/json_tree.h"
 #include "domain/fault_list.h"
 
 /* A Lua state with what it has compiled. One for each thread; NULL when memory ran out. */

@@ -6,7 +6,7 @@
 #ifndef PAWL_DOMAIN_EXPR_EXPR_STATE_H
 #define PAWL_DOMAIN_EXPR_EXPR_STATE_H
 
-#include "base/json.h"
+#include "base/json_tree.h"
 #include "base/limits.h"
 
 #include <lauxlib.h>

@@ -2,6 +2,7 @@
 #ifndef PAWL_DOMAIN_SCHEMA_KEYWORD_H
 #define PAWL_DOMAIN_SCHEMA_KEYWORD_H
 
+#include "base/json_tree.h"
 #include "domain/fault_list.h"
 #include "domain/schema/regex.h"
 #include "domain/schema/schema_map.h"

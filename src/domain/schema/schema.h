@@ -4,7 +4,7 @@
 #ifndef PAWL_DOMAIN_SCHEMA_SCHEMA_H
 #define PAWL_DOMAIN_SCHEMA_SCHEMA_H
 
-#include "base/json.h"
+#include "base/json_tree.h"
 #include "domain/fault_list.h"
 #include "domain/work.h"
 

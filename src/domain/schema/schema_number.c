@@ -1,8 +1,6 @@
 /* Numbers of JSON, compared and divided without rounding. */
 #include "domain/schema/schema_number.h"
 
-#include "base/json.h"
-
 #include <math.h>
 
 static const double TWO_TO_63 = 9223372036854775808.0;

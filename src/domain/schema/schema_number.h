@@ -2,7 +2,8 @@
 #ifndef PAWL_DOMAIN_SCHEMA_SCHEMA_NUMBER_H
 #define PAWL_DOMAIN_SCHEMA_SCHEMA_NUMBER_H
 
-#include <jansson.h>
+#include "base/json_tree.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -5,7 +5,7 @@
 #define PAWL_DOMAIN_WORKFLOW_DEFINITION_H
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/json_tree.h"
 #include "domain/admission/admission.h"
 #include "domain/approval.h"
 #include "domain/workflow/step_type.h"

@@ -3,6 +3,7 @@
 #ifndef PAWL_DOMAIN_WORKFLOW_DEFINITION_FIELDS_H
 #define PAWL_DOMAIN_WORKFLOW_DEFINITION_FIELDS_H
 
+#include "base/json_tree.h"
 #include "domain/fault_list.h"
 
 /* Adds a fault for each member that is unknown, missing, misplaced or has a bad value. */

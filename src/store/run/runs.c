@@ -170,13 +170,13 @@ enum err runs_is_of(struct db *db, int64_t num, struct str workflow_id, bool *re
 
 static bool has_label(struct db_rows *rows, struct str labels, const struct run_filter *f)
 {
-    json_t *object = NULL;
+    struct json *object = NULL;
     if (labels.len == 0)
         return false;
-    db_understood(rows, RUN_AT_labels, json_load(labels, &object));
-    const json_t *found = json_object_getn(object, f->label_name.ptr, f->label_name.len);
-    bool same = json_is_string(found) && str_eq(json_str(found), f->label_value);
-    json_decref(object);
+    db_understood(rows, RUN_AT_labels, json_read_kept(labels, &object));
+    const struct json *found = json_member(object, f->label_name);
+    bool same = json_is(found, JSON_KIND_TEXT) && str_eq(json_text_of(found), f->label_value);
+    json_free(object);
     return same;
 }
 

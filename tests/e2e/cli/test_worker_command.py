@@ -227,7 +227,7 @@ def test_an_output_that_the_server_refuses_fails_the_job(once):
 
 @pytest.mark.parametrize("output,code,says", [
     ("caf\\351", "OUTPUT_NOT_UTF8", "base64"), ('{"name": "caf\\351"}', "OUTPUT_NOT_UTF8", "base64"), ("\\377\\330\\377\\340", "OUTPUT_NOT_UTF8", "base64"),
-    ("a\\000b", "OUTPUT_INVALID", "NUL"), ('{"n": 1, "n": 2}', "OUTPUT_INVALID", 'duplicate object key near \'"n"\''),
+    ("a\\000b", "OUTPUT_INVALID", "NUL"), ('{"n": 1, "n": 2}', "OUTPUT_INVALID", 'duplicate name "n"'),
     ('{"n": "a\\\\u0000"}', "OUTPUT_INVALID", "\\u0000"), ("[" * 70 + "]" * 70, "OUTPUT_INVALID", "64 levels"),
 ])
 def test_output_that_cannot_be_kept_as_it_is_fails_the_job(once, output, code, says):

@@ -8,7 +8,7 @@
 #ifndef PAWL_FUZZ_SERVER_H
 #define PAWL_FUZZ_SERVER_H
 
-#include "base/json.h"
+#include "base/json_tree.h"
 #include "http/http.h"
 #include "known.h"
 

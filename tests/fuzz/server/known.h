@@ -3,7 +3,7 @@
 #ifndef PAWL_FUZZ_KNOWN_H
 #define PAWL_FUZZ_KNOWN_H
 
-#include "base/json.h"
+#include "base/json_tree.h"
 
 enum { KNOWN_NAMES = 96, KNOWN_VALUES = 8, KNOWN_TEXT_MAX = 160 };
 

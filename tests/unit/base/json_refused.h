@@ -13,9 +13,10 @@ static inline void assert_refused_(struct str text, int line)
 {
     struct problem p;
     problem_init(&p);
-    json_t *untouched = json_null();
-    json_t *value = untouched;
-    enum err e = json_parse(text, &p, &value);
+    static struct json nothing;
+    struct json *untouched = &nothing;
+    struct json *value = untouched;
+    enum err e = json_read(text, &p, &value);
     if (e != ERR_JSON_INVALID)
         fail_msg("line %d: <%.*s> gave %s", line, STR_ARG(text), err_code(e));
     assert_int_equal(p.err, ERR_JSON_INVALID);

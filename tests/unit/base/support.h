@@ -3,10 +3,9 @@
 #ifndef PAWL_TESTS_BASE_SUPPORT_H
 #define PAWL_TESTS_BASE_SUPPORT_H
 
-#include "testing.h"
+#include "values.h"
 
 #include "base/env.h"
-#include "base/json.h"
 
 #include <fcntl.h>
 #include <signal.h>

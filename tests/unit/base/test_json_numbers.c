@@ -27,10 +27,10 @@ static void integers_keep_all_64_bits(void **state)
         {"-0", 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
-        json_t *value = parsed(ROWS[i].text);
-        assert_true(json_is_integer(value));
-        assert_true(json_integer_value(value) == ROWS[i].value);
-        json_decref(value);
+        struct json *value = json_value_of(str_of(ROWS[i].text));
+        assert_true(json_is(value, JSON_KIND_INTEGER));
+        assert_true(integer_of(value) == ROWS[i].value);
+        json_free(value);
     }
 }
 
@@ -83,11 +83,11 @@ static void reals_are_the_nearest_double(void **state)
         {"2e-324", 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
-        json_t *value = parsed(ROWS[i].text);
-        assert_true(json_is_real(value));
-        if (bits_of_double(json_real_value(value)) != ROWS[i].bits)
-            fail_msg("%s was read as %a", ROWS[i].text, json_real_value(value));
-        json_decref(value);
+        struct json *value = json_value_of(str_of(ROWS[i].text));
+        assert_true(json_is(value, JSON_KIND_REAL));
+        if (bits_of_double(real_of(value)) != ROWS[i].bits)
+            fail_msg("%s was read as %a", ROWS[i].text, real_of(value));
+        json_free(value);
     }
 }
 
@@ -115,18 +115,18 @@ static void whole_numbers_are_read_exactly_however_they_are_written(void **state
         {"9007199254740993.00000000000000000001", 9007199254740994},
     };
     for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
-        json_t *value = parsed(ROWS[i].text);
+        struct json *value = json_value_of(str_of(ROWS[i].text));
         int64_t number = 0;
-        assert_true(json_is_integer(value) && json_whole(value, &number));
+        assert_true(json_is(value, JSON_KIND_INTEGER) && json_whole_of(value, &number));
         assert_true(number == ROWS[i].value);
-        json_decref(value);
+        json_free(value);
         char inside[80];
         (void)snprintf(inside, sizeof(inside), "{\"a\\\":1.5\":[%s,1.50]}", ROWS[i].text);
-        value = parsed(inside);
-        const json_t *list = json_object_get(value, "a\":1.5");
-        assert_true(json_integer_value(json_array_get(list, 0)) == ROWS[i].value);
-        assert_true(json_real_value(json_array_get(list, 1)) == 1.5);
-        json_decref(value);
+        value = json_value_of(str_of(inside));
+        const struct json *list = json_member(value, STR("a\":1.5"));
+        assert_true(integer_of(json_element(list, 0)) == ROWS[i].value);
+        assert_true(real_of(json_element(list, 1)) == 1.5);
+        json_free(value);
     }
 }
 
@@ -140,8 +140,8 @@ static void a_malformed_number_stays_so_however_large_it_is(void **state)
     for (size_t i = 0; i < ARRAY_LEN(TEXTS); i++) {
         struct problem p;
         problem_init(&p);
-        json_t *value = NULL;
-        if (json_parse(str_of(TEXTS[i]), &p, &value) != ERR_JSON_INVALID)
+        struct json *value = NULL;
+        if (json_read(str_of(TEXTS[i]), &p, &value) != ERR_JSON_INVALID)
             fail_msg("taken: %s", TEXTS[i]);
         problem_release(&p);
     }
@@ -159,14 +159,14 @@ static void a_whole_number_is_distinguished_from_others(void **state)
         {"1.5", false, 0}, {"1e19", false, 0}, {"\"1\"", false, 0}, {"true", false, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
-        json_t *value = parsed(ROWS[i].text);
+        struct json *value = json_value_of(str_of(ROWS[i].text));
         int64_t number = 0;
-        assert_int_equal(json_whole(value, &number), ROWS[i].whole);
+        assert_int_equal(json_whole_of(value, &number), ROWS[i].whole);
         assert_true(number == ROWS[i].value);
-        json_decref(value);
+        json_free(value);
     }
     int64_t number;
-    assert_false(json_whole(NULL, &number));
+    assert_false(json_whole_of(NULL, &number));
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* What went wrong with one request: its members with texts. */
 #include "base/support.h"
 
-#include "base/json.h"
+#include "base/json_tree.h"
 #include "base/problem.h"
 
 /* The members as an object; the caller owns it. */

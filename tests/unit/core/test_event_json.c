@@ -1,7 +1,7 @@
 /* An event as it is published: its id, its type, and a CloudEvents body. */
 #include "testing.h"
 
-#include "base/json.h"
+#include "base/json_tree.h"
 #include "core/txn/event_json.h"
 #include "fault_support/memory.h"
 

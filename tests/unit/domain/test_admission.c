@@ -269,7 +269,7 @@ static json_t *json_of(const char *quoted_singly)
 
 static void assert_key(const char *path, const char *input, const char *expected)
 {
-    json_t *json = json_of(input);
+    struct json *json = json_value_of_tree(json_of(input));
     struct buf out;
     buf_init(&out, LIMIT_KEY_MAX); /* no key needs more */
     assert_true(limit_path_ok(str_of(path)));
@@ -278,7 +278,7 @@ static void assert_key(const char *path, const char *input, const char *expected
     if (!str_is(buf_str(&out), expected))
         fail_msg("%s of %s is <%.*s>, not <%s>", path, input, STR_ARG(buf_str(&out)), expected);
     buf_release(&out);
-    json_decref(json);
+    json_free(json);
 }
 
 static void text_names_the_limit_as_it_is(void **state)
@@ -374,12 +374,12 @@ static void a_path_leads_through_objects_and_arrays(void **state)
 
 static void key_of_text(struct str text, struct buf *out)
 {
-    json_t *input = json_pack("{s:s#}", "k", text.ptr, text.len);
+    struct json *input = json_value_of_tree(json_pack("{s:s#}", "k", text.ptr, text.len));
     assert_non_null(input);
     buf_init(out, LIMIT_KEY_MAX);
     limit_key(STR("input.k"), input, out);
     assert_true(buf_ok(out));
-    json_decref(input);
+    json_free(input);
 }
 
 static void a_long_value_is_named_by_its_hash(void **state)
@@ -430,8 +430,10 @@ static void a_long_object_is_hashed_in_its_canonical_form(void **state)
     (void)state;
     char filler[LIMIT_KEY_MAX + 1];
     memset(filler, 'f', sizeof(filler));
-    json_t *ab = json_pack("{s:{s:i, s:s#}}", "k", "a", 1, "b", filler, sizeof(filler));
-    json_t *ba = json_pack("{s:{s:s#, s:i}}", "k", "b", filler, sizeof(filler), "a", 1);
+    struct json *ab =
+        json_value_of_tree(json_pack("{s:{s:i, s:s#}}", "k", "a", 1, "b", filler, sizeof(filler)));
+    struct json *ba =
+        json_value_of_tree(json_pack("{s:{s:s#, s:i}}", "k", "b", filler, sizeof(filler), "a", 1));
     struct buf keys[2];
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         buf_init(&keys[i], LIMIT_KEY_MAX);
@@ -442,20 +444,20 @@ static void a_long_object_is_hashed_in_its_canonical_form(void **state)
     assert_true(str_eq(buf_str(&keys[0]), buf_str(&keys[1])));
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
         buf_release(&keys[i]);
-    json_decref(ab);
-    json_decref(ba);
+    json_free(ab);
+    json_free(ba);
 }
 
 static void a_key_that_does_not_fit_is_said_to_have_failed(void **state)
 {
     (void)state;
-    json_t *input = json_of("{'k':'twelve bytes'}");
+    struct json *input = json_value_of_tree(json_of("{'k':'twelve bytes'}"));
     struct buf out;
     buf_init(&out, 11);
     limit_key(STR("input.k"), input, &out);
     assert_false(buf_ok(&out));
     buf_release(&out);
-    json_decref(input);
+    json_free(input);
 }
 
 int main(void)

@@ -8,9 +8,9 @@ static struct sha256 request(const char *name, const char *payload)
     struct problem p;
     problem_init(&p);
     struct sha256 hash = {{0}};
-    json_t *json = payload != NULL ? parsed(payload) : NULL;
+    struct json *json = json_value_of_tree(payload != NULL ? parsed(payload) : NULL);
     assert_int_equal(dedup_request(str_of(name), json, &p, &hash), ERR_OK);
-    json_decref(json);
+    json_free(json);
     problem_release(&p);
     return hash;
 }

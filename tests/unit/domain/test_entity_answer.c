@@ -9,7 +9,7 @@ static const int64_t NOW = INT64_C(1700000000000);
 struct reading {
     struct arena arena;
     struct problem p;
-    json_t *json;
+    struct json *json;
     struct entity_answer answer;
     enum err err;
 };
@@ -20,14 +20,14 @@ static struct reading *read_answer(const char *text)
     assert_non_null(r);
     arena_init(&r->arena, MIB);
     problem_init(&r->p);
-    r->json = parsed(text);
+    r->json = json_value_of(str_of(text));
     r->err = entity_answer_parse(r->json, NOW, &r->arena, &r->p, &r->answer);
     return r;
 }
 
 static void drop(struct reading *r)
 {
-    json_decref(r->json);
+    json_free(r->json);
     problem_release(&r->p);
     arena_release(&r->arena);
     free(r);

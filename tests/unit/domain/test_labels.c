@@ -3,18 +3,19 @@
 
 #include "domain/labels.h"
 
-static enum err check(json_t *labels)
+static enum err check(json_t *tree)
 {
+    struct json *labels = json_value_of_tree(tree);
     struct problem p;
     struct fields f;
-    json_t *empty = json_object();
+    struct json *empty = json_value_of_tree(json_object());
     problem_init(&p);
     fields_begin(&f, empty, &p);
     labels_check(&f, labels);
     enum err e = fields_end(&f);
     problem_release(&p);
-    json_decref(empty);
-    json_decref(labels);
+    json_free(empty);
+    json_free(labels);
     return e;
 }
 

@@ -224,12 +224,12 @@ static enum err parse_answer(void *ctx)
 static void an_entitys_answer_is_never_called_wrong_for_want_of_memory(void **state)
 {
     (void)state;
-    json_t *json =
+    struct json *json = json_value_of_tree(
         json_of("{'state':{'n':1},'set_timers':[{'name':'t','in_ms':5}],'cancel_timers':['u'],"
                 "'emit':[{'event':'x','payload':1}],'start':[{'workflow_id':'w','input':1}],"
-                "'results':[{'seq':1,'result':2}]}");
+                "'results':[{'seq':1,'result':2}]}"));
     sweep(parse_answer, json, ERR_OK);
-    json_decref(json);
+    json_free(json);
 }
 
 int main(void)

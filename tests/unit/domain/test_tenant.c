@@ -61,9 +61,9 @@ static void end(struct setup *s)
 /* The body is gone when it returns: what stays must have been copied. */
 static enum err apply(struct setup *s, const char *body)
 {
-    json_t *json = json_of(body);
+    struct json *json = json_value_of_tree(json_of(body));
     enum err e = tenant_apply(&s->tenant, json, &s->arena, &s->problem);
-    json_decref(json);
+    json_free(json);
     return e;
 }
 
@@ -342,13 +342,13 @@ static void names_are_bounded(void **state)
     memset(name, 'n', sizeof(name));
     struct setup s;
     begin(&s);
-    json_t *fits = json_pack("{s:s#}", "name", name, TEXT_MAX);
+    struct json *fits = json_value_of_tree(json_pack("{s:s#}", "name", name, TEXT_MAX));
     assert_int_equal(tenant_apply(&s.tenant, fits, &s.arena, &s.problem), ERR_OK);
-    json_decref(fits);
+    json_free(fits);
     assert_int_equal(s.tenant.name.len, TEXT_MAX);
-    json_t *too_long = json_pack("{s:s#}", "name", name, TEXT_MAX + 1);
+    struct json *too_long = json_value_of_tree(json_pack("{s:s#}", "name", name, TEXT_MAX + 1));
     assert_int_equal(tenant_apply(&s.tenant, too_long, &s.arena, &s.problem), ERR_FIELD_INVALID);
-    json_decref(too_long);
+    json_free(too_long);
     assert_int_equal(s.tenant.name.len, TEXT_MAX);
     end(&s);
 }
@@ -404,9 +404,9 @@ static void settings_that_were_written_are_read_back_whole(void **state)
             struct setup s;
             begin(&s);
             s.tenant = kept[other];
-            json_t *json = parsed_str(buf_str(&text));
+            struct json *json = json_value_of_tree(parsed_str(buf_str(&text)));
             assert_int_equal(tenant_apply(&s.tenant, json, &s.arena, &s.problem), ERR_OK);
-            json_decref(json);
+            json_free(json);
             struct tenant expected = kept[i];
             expected.num = kept[other].num;
             expected.settings_version = kept[other].settings_version;

@@ -84,10 +84,10 @@ static inline struct uuid start_later(struct fixture *fixture, const char *workf
 static inline struct uuid start_with(struct fixture *fixture, const char *workflow,
                                      const char *input)
 {
-    json_t *json = json_of(input);
+    struct json *json = json_value_of_tree(json_of(input));
     struct buf text;
     buf_init(&text, MIB);
-    json_put_plain(&text, json);
+    json_write_plain(&text, json);
     struct call c;
     start_init(&c, fixture, workflow);
     c.input.start.input = json;
@@ -96,7 +96,7 @@ static inline struct uuid start_with(struct fixture *fixture, const char *workfl
     struct uuid id = c.op.answer.run_id;
     call_release(&c);
     buf_release(&text);
-    json_decref(json);
+    json_free(json);
     return id;
 }
 

@@ -48,6 +48,7 @@ struct step {
         struct rollback_tenant_input rollback;
     } input;
     json_t *json;
+    struct json *value; /* the same, where a value is wanted */
     struct definition *definition;
     struct buf text;
     char summary[200];
@@ -175,10 +176,11 @@ static inline struct step *step_of_start(struct history *h, const struct model_s
             (void)json_object_set_new(s->json, NAMES[path], json_string(start->keys[path]));
     }
     json_put_plain(&s->text, s->json);
+    s->value = json_value_of(buf_str(&s->text));
     s->call.input.start =
         (struct start_run_input){.workflow_id = str_of(WORKFLOWS[start->workflow]),
                                  .start_at = -1,
-                                 .input = s->json,
+                                 .input = s->value,
                                  .input_text = buf_str(&s->text),
                                  .labels = STR("{}"),
                                  .priority = start->priority,
@@ -400,7 +402,8 @@ static inline void make_settings(struct history *h, int tenant, struct model_set
         (void)json_object_set_new(s->json, limits[i].name,
                                   limits[i].limit < 0 ? json_null()
                                                       : json_integer(limits[i].limit));
-    s->call.input.tenant = (struct put_tenant_input){str_of(TENANTS[tenant]), s->json};
+    s->value = json_value_of_tree(json_incref(s->json));
+    s->call.input.tenant = (struct put_tenant_input){str_of(TENANTS[tenant]), s->value};
     describe(s, "%s: %lld runs, %lld queued, %s, weight %lld", TENANTS[tenant],
              (long long)settings.max_concurrent_runs, (long long)settings.max_queued_runs,
              policy_name(settings.at_limit), (long long)settings.weight);
@@ -537,6 +540,7 @@ static inline void release_steps(struct history *h)
         struct step *s = &h->steps[i];
         call_release(&s->call);
         json_decref(s->json);
+        json_free(s->value);
         definition_free(s->definition);
         buf_release(&s->text);
     }

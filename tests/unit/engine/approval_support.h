@@ -38,9 +38,9 @@ static inline struct said decide_with(struct fixture *fixture, struct uuid job, 
         in.expected_hash = str_of(words.hash);
     struct buf text;
     buf_init(&text, 4 * KIB);
-    json_t *edited = words.edited != NULL ? json_of(words.edited) : NULL;
+    struct json *edited = json_value_of_tree(words.edited != NULL ? json_of(words.edited) : NULL);
     if (edited != NULL) {
-        json_put_plain(&text, edited);
+        json_write_plain(&text, edited);
         in.edited = edited;
         in.edited_text = buf_str(&text);
     }
@@ -61,7 +61,7 @@ static inline struct said decide_with(struct fixture *fixture, struct uuid job, 
         s.approvals = json_integer_value(json_object_get(s.body, "approvals"));
     }
     call_release(&c);
-    json_decref(edited);
+    json_free(edited);
     buf_release(&text);
     return s;
 }

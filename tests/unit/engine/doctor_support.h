@@ -102,10 +102,10 @@ static inline enum err start_as(struct fixture *fixture, const char *tenant, con
                                 const char *input_text, enum at_limit at_limit, int64_t priority,
                                 struct uuid *ret)
 {
-    json_t *input = json_of(input_text);
+    struct json *input = json_value_of_tree(json_of(input_text));
     struct buf text;
     buf_init(&text, KIB);
-    json_put_plain(&text, input);
+    json_write_plain(&text, input);
     struct call c;
     start_init(&c, fixture, workflow);
     c.op.caller.tenant = str_of(tenant);
@@ -118,7 +118,7 @@ static inline enum err start_as(struct fixture *fixture, const char *tenant, con
         *ret = c.op.answer.run_id;
     call_release(&c);
     buf_release(&text);
-    json_decref(input);
+    json_free(input);
     return e;
 }
 

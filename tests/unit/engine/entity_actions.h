@@ -13,7 +13,7 @@ static inline enum err put_entity_type(struct fixture *fixture, const char *body
 {
     struct problem p;
     problem_init(&p);
-    json_t *json = json_of(body);
+    struct json *json = json_value_of_tree(json_of(body));
     struct put_entity_type_input in = {.type = COUNTER, .version = -1};
     if (entity_rules_parse(json, NULL, &p, &in.rules, &in.version) != ERR_OK)
         fail_msg("the rules are wrong: %s", p.detail);
@@ -22,7 +22,7 @@ static inline enum err put_entity_type(struct fixture *fixture, const char *body
     c.op.input = &in;
     enum err e = perform(&c);
     call_release(&c);
-    json_decref(json);
+    json_free(json);
     problem_release(&p);
     return e;
 }
@@ -50,9 +50,9 @@ static inline struct sent send_signal(struct fixture *fixture, const char *id, c
     (void)snprintf(payload, sizeof(payload), "%d", number);
     struct signal_entity_input in = {
         .type = COUNTER, .id = str_of(id), .name = STR("add"), .payload = str_of(payload)};
-    json_t *json = json_integer(number);
+    struct json *json = json_value_of_tree(json_integer(number));
     assert_int_equal(dedup_request(in.name, json, &c.op.problem, &in.request), ERR_OK);
-    json_decref(json);
+    json_free(json);
     if (key != NULL)
         in.dedup_key = str_of(key);
     c.op.input = &in;

@@ -313,13 +313,13 @@ static inline void put_workflow(struct fixture *fixture, const char *id, const c
 
 static inline void put_tenant(struct fixture *fixture, const char *body)
 {
-    json_t *json = json_of(body);
+    struct json *json = json_value_of_tree(json_of(body));
     struct call c;
     call_init(&c, fixture, &UC_PUT_TENANT);
     c.input.tenant = (struct put_tenant_input){STR("acme"), json};
     must_perform(&c);
     call_release(&c);
-    json_decref(json);
+    json_free(json);
 }
 
 #define ONE_TASK "{'steps':[{'name':'a','type':'task','handler':'h'}]}"

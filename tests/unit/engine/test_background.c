@@ -150,14 +150,14 @@ static void a_tenant_whose_queue_is_damaged_waits_alone(void **state)
     struct fixture *fixture = *state;
     static const char *const TENANTS[] = {"bad", "good"};
     for (size_t i = 0; i < ARRAY_LEN(TENANTS); i++) {
-        json_t *json = json_of(LIMIT_1);
+        struct json *json = json_value_of_tree(json_of(LIMIT_1));
         struct call c;
         call_init(&c, fixture, &UC_PUT_TENANT);
         as_tenant(&c, TENANTS[i]);
         c.input.tenant = (struct put_tenant_input){str_of(TENANTS[i]), json};
         must_perform(&c);
         call_release(&c);
-        json_decref(json);
+        json_free(json);
         put_workflow_of(fixture, TENANTS[i], "w", ONE_TASK);
         start_of(fixture, TENANTS[i], "w");
         start_of(fixture, TENANTS[i], "w");

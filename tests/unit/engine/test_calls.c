@@ -309,13 +309,13 @@ static void tenants_take_turns_by_their_weight(void **state)
     static const char *const TENANTS[] = {"a", "b", "c", "d"};
     for (size_t t = 0; t < ARRAY_LEN(TENANTS); t++)
         put_call_as(c, TENANTS[t], "/gate");
-    json_t *weight = json_of("{'weight':2}");
+    struct json *weight = json_value_of_tree(json_of("{'weight':2}"));
     struct call put;
     call_init(&put, c->fixture, &UC_PUT_TENANT);
     put.input.tenant = (struct put_tenant_input){STR("d"), weight};
     must_perform(&put);
     call_release(&put);
-    json_decref(weight);
+    json_free(weight);
     for (int i = 0; i < CALLS_PER_TENANT_MAX; i++) { /* no room for what follows */
         (void)start_as(c, "a", "w");
         (void)start_as(c, "b", "w");

@@ -185,7 +185,7 @@ static void maps_of_many_runs_share_what_one_turn_may_make(void **state)
         buf_put(&input, i > 0 ? STR(",1") : STR("[1"));
     buf_put(&input, STR("]"));
     buf_put_char(&input, '\0');
-    json_t *json = json_of(input.ptr);
+    struct json *json = json_value_of_tree(json_of(input.ptr));
     struct call calls[RUNS];
     for (int i = 0; i < RUNS; i++) {
         start_init(&calls[i], fixture, "w");
@@ -202,7 +202,7 @@ static void maps_of_many_runs_share_what_one_turn_may_make(void **state)
     settle(fixture);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM jobs"), RUNS * COUNT);
     assert_sound(fixture);
-    json_decref(json);
+    json_free(json);
     buf_release(&input);
 }
 

@@ -29,7 +29,7 @@ static bool is_duplicate(struct fixture *fixture, const char *key)
                                      .name = STR("reading"),
                                      .payload = STR("1"),
                                      .dedup_key = str_of(key)};
-    json_t *payload = parsed("1");
+    struct json *payload = json_value_of_tree(parsed("1"));
     assert_int_equal(dedup_request(in.name, payload, &p, &in.request), ERR_OK);
     struct call c;
     call_init(&c, fixture, &UC_SIGNAL_ENTITY);
@@ -39,7 +39,7 @@ static bool is_duplicate(struct fixture *fixture, const char *key)
     bool duplicate = json_is_true(json_object_get(body, "duplicate"));
     json_decref(body);
     call_release(&c);
-    json_decref(payload);
+    json_free(payload);
     problem_release(&p);
     return duplicate;
 }

@@ -14,9 +14,9 @@ static void ask_init(struct asking *a, struct fixture *fixture, const char *key,
                                          .name = STR("spend"),
                                          .payload = STR("5"),
                                          .dedup_key = str_of(key)};
-    json_t *json = json_integer(5);
+    struct json *json = json_value_of_tree(json_integer(5));
     assert_int_equal(dedup_request(a->in.name, json, &a->call.op.problem, &a->in.request), ERR_OK);
-    json_decref(json);
+    json_free(json);
     a->call.op.input = &a->in;
     a->call.op.wait_ms = wait_ms;
 }

@@ -141,13 +141,13 @@ static void tenants_do_not_lose_each_others_runs(void **state)
         json_decref(json);
         problem_release(&p);
     }
-    json_t *body = json_of("{'run_retention_s':60}");
+    struct json *body = json_value_of_tree(json_of("{'run_retention_s':60}"));
     struct call c;
     call_init(&c, fixture, &UC_PUT_TENANT);
     c.input.tenant = (struct put_tenant_input){STR("short"), body};
     must_perform(&c);
     call_release(&c);
-    json_decref(body);
+    json_free(body);
     pass(fixture, DAY_S);
     assert_int_equal(runs(fixture), 3);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs WHERE tenant ="

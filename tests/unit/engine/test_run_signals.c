@@ -35,7 +35,7 @@ static struct sent send_with(struct fixture *fixture, struct uuid run, const cha
                                   .name = str_of(name),
                                   .payload = str_of(payload),
                                   .dedup_key = key != NULL ? str_of(key) : STR_NONE};
-    json_t *json = parsed(payload);
+    struct json *json = json_value_of_tree(parsed(payload));
     assert_int_equal(dedup_request(in.name, json, &p, &in.request), ERR_OK);
     int64_t before = changes_now(fixture);
     struct call c;
@@ -49,7 +49,7 @@ static struct sent send_with(struct fixture *fixture, struct uuid run, const cha
         json_decref(body);
     }
     call_release(&c);
-    json_decref(json);
+    json_free(json);
     problem_release(&p);
     sent.changes = changes_now(fixture) - before;
     return sent;

@@ -27,14 +27,14 @@ static void send_signal(struct fixture *fixture, struct uuid run)
     problem_init(&p);
     struct signal_run_input in = {
         .run_id = run, .if_match = -1, .name = STR("go"), .payload = STR("1")};
-    json_t *payload = json_integer(1);
+    struct json *payload = json_value_of_tree(json_integer(1));
     assert_int_equal(dedup_request(in.name, payload, &p, &in.request), ERR_OK);
     struct call c;
     call_init(&c, fixture, &UC_SIGNAL_RUN);
     c.op.input = &in;
     must_perform(&c);
     call_release(&c);
-    json_decref(payload);
+    json_free(payload);
     problem_release(&p);
 }
 

@@ -2,6 +2,7 @@
 #include "fault_support/memory.h"
 
 #include <assert.h>
+#include <jansson.h>
 #include <malloc.h>
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -59,6 +60,13 @@ void *__wrap_calloc(size_t count, size_t size)
 void *__wrap_realloc(void *old, size_t size)
 {
     return fails() ? NULL : __real_realloc(old, size);
+}
+
+/* --- jansson's, which is a shared library: its calls are not wrapped --- */
+
+__attribute__((constructor)) static void let_jansson_fail(void)
+{
+    json_set_alloc_funcs(__wrap_malloc, free);
 }
 
 /* --- SQLite's own --- */

@@ -69,11 +69,15 @@ static struct uuid ask_people(struct fixture *fixture, const struct held *h, con
 {
     struct suspend_input in = wait_of(h);
     json_t *ask = json_of(question);
-    in.approval = ask;
+    struct buf text;
+    buf_init(&text, KIB);
+    json_put_plain(&text, ask);
+    in.approval = buf_str(&text);
     json_t *answer = answer_of(fixture, &UC_SUSPEND_JOB, &in);
     struct uuid id = id_in(answer, "approval_id");
     json_decref(answer);
     json_decref(ask);
+    buf_release(&text);
     return id;
 }
 

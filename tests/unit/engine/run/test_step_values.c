@@ -166,7 +166,7 @@ static void a_map_of_no_list_fails(void **state)
         buf_put(&items, STR("1,"));
     buf_put(&items, STR("1]"));
     put_workflow(fixture, "w", "{'steps':[" TASK_STEP("s", ",'for_each':'input'") "]}");
-    json_t *input = json_loadb(items.ptr, items.len, 0, NULL);
+    struct json *input = json_value_of_tree(json_loadb(items.ptr, items.len, 0, NULL));
     struct start_run_input in = {.workflow_id = STR("w"),
                                  .input = input,
                                  .input_text = buf_str(&items),
@@ -178,7 +178,7 @@ static void a_map_of_no_list_fails(void **state)
     assert_string_equal(json_string_value(json_object_get(json_object_get(error, "cause"), "code")),
                         "ITEMS_INVALID");
     json_decref(answer);
-    json_decref(input);
+    json_free(input);
     buf_release(&items);
 }
 

@@ -121,14 +121,14 @@ static void an_administrator_of_one_tenant_sees_no_other(void **state)
 static void the_record_of_a_change_without_a_run_names_none(void **state)
 {
     struct fixture *fixture = *state;
-    json_t *body = json_of("{'max_concurrent_runs':3}");
+    struct json *body = json_value_of_tree(json_of("{'max_concurrent_runs':3}"));
     struct call c;
     call_init(&c, fixture, &UC_PUT_TENANT);
     c.input.tenant = (struct put_tenant_input){STR("acme"), body};
     call_key(&c, "k", "{}");
     must_perform(&c);
     call_release(&c);
-    json_decref(body);
+    json_free(body);
     struct idem_input in = {STR("k")};
     json_t *record = answer_of(fixture, &UC_GET_IDEM, &in);
     assert_true(json_is_null(json_object_get(record, "run_id")));
@@ -150,14 +150,14 @@ static void settings_of_a_gate_need_a_gate(void **state)
 {
     struct fixture *fixture = *state;
     put_tenant(fixture, "{}");
-    json_t *body = json_of("{'gate':{'max_wait_ms':5}}");
+    struct json *body = json_value_of_tree(json_of("{'gate':{'max_wait_ms':5}}"));
     struct put_tenant_input in = {STR("acme"), body};
     assert_refuses(fixture, &UC_PUT_TENANT, &in, ERR_FIELD_INVALID);
-    json_decref(body);
-    body = json_of("{'max_concurrent_runs':'many'}");
+    json_free(body);
+    body = json_value_of_tree(json_of("{'max_concurrent_runs':'many'}"));
     in.body = body;
     assert_refuses(fixture, &UC_PUT_TENANT, &in, ERR_FIELD_INVALID);
-    json_decref(body);
+    json_free(body);
 }
 
 /* --- the audit trail --- */

@@ -458,7 +458,7 @@ static void prepare_tenant(struct fixture *fixture, const char *tenant)
     problem_init(&p);
     buf_init(&text, KIB);
     json_t *json = json_of(ONE_TASK);
-    json_t *settings = json_of("{'max_concurrent_runs':1}");
+    struct json *settings = json_value_of_tree(json_of("{'max_concurrent_runs':1}"));
     assert_int_equal(definition_parse(json, STR("w"), &p, &def), ERR_OK);
     json_put_plain(&text, json);
     struct put_workflow_input put = {STR("w"), def, buf_str(&text), sha256_of(buf_str(&text))};
@@ -470,7 +470,7 @@ static void prepare_tenant(struct fixture *fixture, const char *tenant)
     buf_release(&text);
     definition_free(def);
     json_decref(json);
-    json_decref(settings);
+    json_free(settings);
     problem_release(&p);
 }
 

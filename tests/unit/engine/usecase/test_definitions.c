@@ -54,10 +54,10 @@ static void a_definition_is_checked_without_being_kept(void **state)
 
 static enum err start_input(struct fixture *fixture, const char *input)
 {
-    json_t *json = json_of(input);
+    struct json *json = json_value_of_tree(json_of(input));
     struct buf text;
     buf_init(&text, MIB);
-    json_put_plain(&text, json);
+    json_write_plain(&text, json);
     struct call c;
     start_init(&c, fixture, "w");
     c.input.start.input = json;
@@ -65,7 +65,7 @@ static enum err start_input(struct fixture *fixture, const char *input)
     enum err e = perform(&c);
     call_release(&c);
     buf_release(&text);
-    json_decref(json);
+    json_free(json);
     return e;
 }
 

@@ -323,10 +323,10 @@ static void a_short_page_says_that_there_is_more(void **state)
     put_workflow(fixture, "w", ONE_TASK);
     struct list_events_input events = {start(fixture, "w"), 0, 1};
     put_tenant(fixture, "{}");
-    json_t *no_settings = json_object();
+    struct json *no_settings = json_value_of_tree(json_object());
     struct put_tenant_input second = {STR("zeta"), no_settings};
     must_do(fixture, &UC_PUT_TENANT, &second);
-    json_decref(no_settings);
+    json_free(no_settings);
     struct list_input first = {.limit = 1};
     struct put_entity_type_input type = {.version = -1, .rules = entity_rules_default()};
     type.rules.queue = type.rules.handler = STR("q");

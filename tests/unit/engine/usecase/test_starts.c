@@ -16,7 +16,7 @@ static struct started try_start(struct fixture *fixture, const char *workflow, c
     (void)snprintf(text, sizeof(text), "{\"who\":\"%s\"}", who);
     struct call c;
     start_init(&c, fixture, workflow);
-    json_t *input = parsed(text);
+    struct json *input = json_value_of_tree(parsed(text));
     c.input.start.input = input;
     c.input.start.input_text = str_of(text);
     c.input.start.at_limit = at_limit;
@@ -26,7 +26,7 @@ static struct started try_start(struct fixture *fixture, const char *workflow, c
     s.outcome = s.err == ERR_OK ? c.op.answer.outcome : "";
     s.retry_after_s = c.op.problem.retry_after_s;
     call_release(&c);
-    json_decref(input);
+    json_free(input);
     return s;
 }
 
