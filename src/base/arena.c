@@ -65,7 +65,8 @@ void arena_release(struct arena *a)
     a->used = 0;
 }
 
-void *arena_alloc(struct arena *a, size_t size)
+/* As arena_alloc(), but what it has holds anything. */
+static void *take(struct arena *a, size_t size)
 {
     size_t left = a->limit - MIN(a->used, a->limit);
     size_t need = (size + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
@@ -87,17 +88,25 @@ void *arena_alloc(struct arena *a, size_t size)
     void *out = block->bytes + block->used;
     block->used += need;
     a->used += need;
-    memset(out, 0, need);
+    return out;
+}
+
+void *arena_alloc(struct arena *a, size_t size)
+{
+    void *out = take(a, size);
+    if (out != NULL)
+        memset(out, 0, size);
     return out;
 }
 
 struct str arena_str(struct arena *a, struct str s)
 {
-    char *copy = arena_alloc(a, s.len + 1);
+    char *copy = take(a, s.len + 1);
     if (copy == NULL)
         return STR_NONE;
     if (s.len > 0)
         memcpy(copy, s.ptr, s.len);
+    copy[s.len] = '\0';
     return (struct str){copy, s.len};
 }
 
