@@ -1,5 +1,5 @@
 /* JSON as jansson's trees, for modules that build values or have not moved to base/json.h yet
- * (docs/adr lists them). json_tree() is the one way from a value to a tree; nothing but base/json
+ * (ADR 031 lists them). json_tree() is the one way from a value to a tree; nothing but base/json
  * reads text. */
 #ifndef PAWL_BASE_JSON_TREE_H
 #define PAWL_BASE_JSON_TREE_H

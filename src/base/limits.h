@@ -119,7 +119,7 @@ enum {
     OP_BYTES_MAX = 256 * MIB,             /* memory of one operation: past it the operation is rejected, before the server runs out of memory */
     EFFECTS_BYTES_MAX = 256 * MIB,        /* effects that wait to be published: one op of a batch may make as many as it may load */
     RUN_BYTES_PER_TURN_MAX = 32 * MIB,    /* loaded while a run advances: the rest continues in another turn, and what one step needs still fits */
-    BODY_ON_LOOP_MAX = 16 * KIB,          /* parsed on the HTTP loop itself, in half a millisecond; larger ones are parsed on another thread: 40 ms for 1 MiB */
+    BODY_ON_LOOP_MAX = 16 * KIB,          /* parsed on the HTTP loop itself, in a tenth of a millisecond; larger ones are parsed on another thread: 5 ms for 1 MiB */
     BODIES_PER_TENANT_BYTES_MAX = 32 * MIB, /* large bodies of one tenant that wait to be parsed: half of OPS_BYTES_MAX, the rest is for other tenants */
     INLINE_BYTES_MAX = 64 * KIB,          /* of a change that the HTTP loop makes itself: larger ones take long to check */
     OPS_PER_COMMIT_MAX = 512,             /* one fsync's worth: keeps a commit short */
