@@ -124,7 +124,10 @@ enum {
     INLINE_BYTES_MAX = 64 * KIB,          /* of a change that the HTTP loop makes itself: larger ones take long to check */
     OPS_PER_COMMIT_MAX = 512,             /* one fsync's worth: keeps a commit short */
     OP_WAIT_MS_MAX = 10 * 1000,           /* then the caller gets a response that asks it to retry */
-    WAL_CHECKPOINT_PAGES = 4000,          /* measured: p99 of a commit stays under a millisecond */
+    WAL_SLICE_PAGES = 500,                /* of the log, folded back together beside the writer */
+    WAL_REST_PAGES = 250,                 /* few enough for the writer to fold itself: a millisecond or two */
+    WAL_CHECKPOINT_PAGES = 4000,          /* from here on the log starts again as soon as only a rest is left */
+    WAL_FORCE_PAGES = 16 * 1000,          /* 64 MiB: the writer folds what is left, however much: the disk is slower than the load */
     WAL_PAGES_MAX = 64 * 1024,            /* 256 MiB: past it writes are refused until it can shrink */
     PUT_ASIDE_MS = 60 * 1000,             /* a failing item is retried after this time, doubled each time up to an hour: it needs a person, not the writer's time */
     TIMERS_PER_TURN_MAX = 256,            /* due timers share the writer with callers */

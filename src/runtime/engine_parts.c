@@ -108,7 +108,11 @@ static enum err open_span_export(struct engine_parts *parts, const struct engine
 static enum err start_threads(struct engine_parts *parts, const struct engine_config *config,
                               const struct engine_hooks *hooks, struct problem *p)
 {
-    struct db_config writer = {config->store_url, DB_WRITER, config->env, config->log_bytes_max};
+    struct db_config writer = {.url = config->store_url,
+                               .access = DB_WRITER,
+                               .env = config->env,
+                               .log_bytes_max = config->log_bytes_max,
+                               .folds_in_background = true};
     struct loop_reader_config reader = {config->store_url, config->env, parts->stats, parts->auth,
                                         parts->metrics.auth_failures};
     struct readers_config readers = {config->store_url, config->env, parts->event_fd, parts->polls};

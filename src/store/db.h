@@ -35,6 +35,9 @@ struct db_config {
     /* A write-ahead log larger than this refuses new writes until it can be folded back; 0: the
      * default. Engines without such a log ignore it. */
     int64_t log_bytes_max;
+    /* A writer's: a thread of the engine folds the log back while commits go on, and housekeeping
+     * only starts it and finishes the rest. Otherwise housekeeping does all of it. */
+    bool folds_in_background;
 };
 
 /* The scheme of the URL chooses the engine. A writer takes the store's lock, creates what is

@@ -310,7 +310,8 @@ void crash_vfs_set_sleep(void (*sleep_us)(void *ctx, int64_t us), void *ctx)
  * it up when the first connection is opened; a reader's does not ask for the default yet. */
 static void configure_sqlite(void)
 {
-    struct db_config config = {STR("sqlite:/nowhere/at/all"), DB_READER, &ENV_SYSTEM, 0};
+    struct db_config config = {
+        .url = STR("sqlite:/nowhere/at/all"), .access = DB_READER, .env = &ENV_SYSTEM};
     struct problem p;
     struct db *db = NULL;
     problem_init(&p);

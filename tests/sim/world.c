@@ -17,6 +17,9 @@
 /* A start may write the log twice, to itself and to the file, and what is due by now. */
 enum { RECOVERY_WRITES_MAX = 1024 * 1024 };
 
+/* Short, so that histories fold it back and begin it again many times. */
+enum { LOG_BYTES_MAX = 512 * 4096 };
+
 enum { LOOP_TICK_NS = 25 * 1000 * 1000, STOPS = 6, TICKS = 2 };
 
 static struct crash_disk *template_disk;
@@ -272,6 +275,7 @@ static void place_begin(struct sim *w, int number, bool bus)
         .ctx = w,
         .receiver = &p->receiver,
         .bus = bus ? &p->bus.bus : NULL,
+        .log_bytes_max = LOG_BYTES_MAX,
         .skew_us = &p->skew_us,
         .tick_ns = sim_on(w, ON_CPU) ? 200 * 1000 : 0,
     };

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "store/sqlite/sqlite_db.h"
 #include "store/sqlite/sqlite_file.h"
+#include "store/sqlite/sqlite_keeper.h"
 #include "store/sqlite/wal_vfs.h"
 
 #include <pthread.h>
@@ -14,7 +15,6 @@ enum {
     PROGRESS_OPCODES = 20000, /* about a millisecond between looks at the deadline */
     CACHE_KIB_WRITER = 16 * 1024,
     CACHE_KIB_READER = 2 * 1024,
-    PAGE_BYTES = 4096,
 };
 
 static struct sqlite_db *db_of(struct db *base)
@@ -107,49 +107,6 @@ static void snapshot_end(struct db *base)
     rollback(base);
 }
 
-/* --- the write-ahead log --- */
-
-static int note_log_size(void *ctx, sqlite3 *conn, const char *name, int pages)
-{
-    (void)conn;
-    (void)name;
-    struct sqlite_db *db = ctx;
-    db->log_pages = pages;
-    return SQLITE_OK;
-}
-
-static bool wants_housekeeping(const struct db *base)
-{
-    const struct sqlite_db *db = const_db_of(base);
-    return db->log_pages >= MIN((int64_t)WAL_CHECKPOINT_PAGES, db->log_pages_max);
-}
-
-static enum err housekeep(struct db *base)
-{
-    struct sqlite_db *db = db_of(base);
-    assert(db->access == DB_WRITER);
-    if (!wants_housekeeping(base))
-        return ERR_OK;
-    int in_log = 0;
-    int folded = 0;
-    int rc = sqlite3_wal_checkpoint_v2(db->conn, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, &folded);
-    if (rc != SQLITE_OK && rc != SQLITE_BUSY)
-        return sqlite_err_of(db, rc);
-    if (rc == SQLITE_OK && folded == in_log) {
-        db->log_pages = 0; /* the next commit starts the log again from its beginning */
-        return ERR_OK;
-    }
-    db->log_pages = in_log;
-    return in_log > db->log_pages_max ? ERR_STORE_BUSY : ERR_OK;
-}
-
-static int64_t log_bytes(const struct db *base)
-{
-    return const_db_of(base)->log_pages * PAGE_BYTES;
-}
-
-static const struct db_log_ops LOG_OPS = {wants_housekeeping, housekeep, log_bytes};
-
 /* --- the file's own check --- */
 
 static enum err integrity_check(struct db *base, struct buf *found)
@@ -171,6 +128,7 @@ static enum err integrity_check(struct db *base, struct buf *found)
 static void close_db(struct db *base)
 {
     struct sqlite_db *db = db_of(base);
+    db->failed |= sqlite_keeper_stop(db->keeper) == ERR_STORE_FAILED;
     sqlite_finalize_all(db);
     if (db->failed && db->conn != NULL)
         (void)sqlite3_db_config(db->conn, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
@@ -197,7 +155,7 @@ static const struct db_ops OPS = {
     .snapshot_begin = snapshot_begin,
     .snapshot_end = snapshot_end,
     .is_only_writer = is_only_writer,
-    .log = &LOG_OPS,
+    .log = &SQLITE_LOG_OPS,
     .backup = &SQLITE_BACKUP_OPS,
     .integrity_check = integrity_check,
 };
@@ -221,7 +179,7 @@ static enum err configure(struct sqlite_db *db, struct problem *p)
     if (rc != SQLITE_OK)
         return p->err;
     if (writer)
-        (void)sqlite3_wal_hook(db->conn, note_log_size, db);
+        sqlite_log_watch(db);
     else
         sqlite3_progress_handler(db->conn, PROGRESS_OPCODES, past_deadline, db);
     return ERR_OK;
@@ -293,8 +251,7 @@ static enum err open_db(const struct db_config *config, struct str path, struct 
     db->access = config->access;
     db->env = config->env;
     db->lock_fd = -1;
-    db->log_pages_max =
-        config->log_bytes_max > 0 ? config->log_bytes_max / PAGE_BYTES : (int64_t)WAL_PAGES_MAX;
+    sqlite_log_init(db, config);
     enum err e = open_file(db, p);
     if (e == ERR_OK && sqlite_prepare(db, ROLLBACK) != ERR_OK)
         e = problem_set(p, ERR_NO_MEMORY, "No memory for a connection");

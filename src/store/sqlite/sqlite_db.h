@@ -8,6 +8,8 @@
 
 enum { SQLITE_PARAMETERS_MAX = 32 };
 
+struct sqlite_keeper;
+
 /* A prepared statement, and at the same time the cursor over its rows. */
 struct sqlite_rows {
     struct db_rows base;
@@ -26,9 +28,12 @@ struct sqlite_db {
     enum db_access access;
     const struct env *env;
     int lock_fd;
-    bool failed; /* nobody can tell what is on disk: the files stay as they are */
-    int64_t log_pages;
+    bool failed;       /* nobody can tell what is on disk: the files stay as they are */
+    int64_t log_pages; /* since the log last started from its beginning */
     int64_t log_pages_max;
+    int64_t log_pages_passed; /* log_pages when the keeper was last woken */
+    bool folds_in_background;
+    struct sqlite_keeper *keeper; /* NULL: not needed yet, or there was no memory for it */
     int64_t deadline_ms;
     struct sqlite_rows **statements; /* by the address of their text; NULL: free */
     size_t statement_slots;
@@ -52,6 +57,12 @@ int sqlite_column_count(struct db_rows *base);
 const char *sqlite_column_name(struct db_rows *base, int column);
 /* Every statement that was prepared. */
 void sqlite_finalize_all(struct sqlite_db *db);
+
+/* In sqlite_log.c */
+extern const struct db_log_ops SQLITE_LOG_OPS;
+void sqlite_log_init(struct sqlite_db *db, const struct db_config *config);
+/* Notes how long the log is after each commit of this connection. */
+void sqlite_log_watch(struct sqlite_db *db);
 
 /* In sqlite_backup.c */
 extern const struct db_backup_ops SQLITE_BACKUP_OPS;

@@ -47,7 +47,7 @@ static int scene_teardown(void **state)
 
 static enum err store_try(const struct scene *s, enum db_access access, struct db **ret)
 {
-    struct db_config config = {str_of(s->url), access, &ENV_SYSTEM, 0};
+    struct db_config config = {.url = str_of(s->url), .access = access, .env = &ENV_SYSTEM};
     struct problem p;
     problem_init(&p);
     enum err e = db_open(&config, &p, ret);

@@ -74,7 +74,8 @@ static inline enum err try_open(const char *path, enum db_access access, const s
 {
     char url[DB_PATH_MAX + 16];
     test_store_url(path, url, sizeof(url));
-    struct db_config config = {str_of(url), access, env, log_bytes_max};
+    struct db_config config = {
+        .url = str_of(url), .access = access, .env = env, .log_bytes_max = log_bytes_max};
     return db_open(&config, p, ret);
 }
 

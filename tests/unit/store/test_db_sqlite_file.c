@@ -138,7 +138,7 @@ static void an_address_of_another_kind_is_refused(void **state)
         struct problem p;
         problem_init(&p);
         struct db *db = NULL;
-        struct db_config config = {urls[i], DB_WRITER, &ENV_SYSTEM, 0};
+        struct db_config config = {.url = urls[i], .access = DB_WRITER, .env = &ENV_SYSTEM};
         assert_int_equal(db_open(&config, &p, &db), ERR_BAD_REQUEST);
         problem_release(&p);
     }

@@ -41,6 +41,57 @@ static void the_log_is_folded_back_and_starts_again(void **state)
     db_close(db);
 }
 
+static struct db *open_that_folds_in_background(const char *path)
+{
+    char url[DB_PATH_MAX + 16];
+    test_store_url(path, url, sizeof(url));
+    struct db_config config = {.url = str_of(url),
+                               .access = DB_WRITER,
+                               .env = &ENV_SYSTEM,
+                               .log_bytes_max = SMALL_LOG,
+                               .folds_in_background = true};
+    struct problem p;
+    problem_init(&p);
+    struct db *db = NULL;
+    assert_ok(db_open(&config, &p, &db));
+    problem_release(&p);
+    make_notes(db);
+    return db;
+}
+
+static void the_log_is_folded_back_beside_the_writer_and_stays_short(void **state)
+{
+    struct path file = path_in(*state, "p.db");
+    struct path log = path_in(*state, "p.db-wal");
+    struct db *db = open_that_folds_in_background(file.text);
+    int64_t num = 0;
+    while (num < 400) { /* over three thousand pages */
+        write_pages(db, &num);
+        assert_ok(db_housekeep(db));
+        assert_true(db_log_bytes(db) <= SMALL_LOG);
+    }
+    assert_true(file_size(log.text) < 2 * SMALL_LOG);
+    assert_int_equal(count_notes(db), num);
+    db_close(db);
+    sqlite3 *raw = raw_open(file.text);
+    raw_check_integrity(raw);
+    assert_int_equal(raw_number(raw, "SELECT count(*) FROM notes"), num);
+    raw_close(raw);
+}
+
+static void a_slice_wants_housekeeping_long_before_the_log_is_full(void **state)
+{
+    struct path file = path_in(*state, "p.db");
+    struct db *db = open_that_folds_in_background(file.text);
+    int64_t num = 0;
+    while (!db_wants_housekeeping(db))
+        write_pages(db, &num);
+    assert_true(db_log_bytes(db) < SMALL_LOG);
+    assert_ok(db_housekeep(db));
+    assert_false(db_wants_housekeeping(db)); /* it is under way, or done */
+    db_close(db);
+}
+
 static void a_short_log_is_left_alone(void **state)
 {
     struct path file = path_in(*state, "p.db");
@@ -249,6 +300,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         folder_test(the_log_is_folded_back_and_starts_again),
+        folder_test(the_log_is_folded_back_beside_the_writer_and_stays_short),
+        folder_test(a_slice_wants_housekeeping_long_before_the_log_is_full),
         folder_test(a_short_log_is_left_alone),
         folder_test(a_reader_outside_that_pins_the_log_is_noticed),
         folder_test(an_open_snapshot_pins_the_log_until_it_ends),

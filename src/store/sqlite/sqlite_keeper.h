@@ -1,0 +1,34 @@
+/* Folds the write-ahead log back beside the writer: a thread with a connection of its own copies
+ * pages from the log to the main file and syncs both, while the writer goes on committing. SQLite
+ * itself sees to the order: the log counts as copied only after the main file is synced, and it
+ * starts again only when all of it counts as copied. */
+#ifndef PAWL_STORE_SQLITE_SQLITE_KEEPER_H
+#define PAWL_STORE_SQLITE_SQLITE_KEEPER_H
+
+#include "base/err.h"
+#include "base/macros.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sqlite_keeper;
+
+/* NULL: no memory, or the file cannot be opened. The path is copied. */
+struct sqlite_keeper *sqlite_keeper_start(const char *path);
+/* Finishes its pass, ends the thread and frees it; the result of its last passes. NULL is fine. */
+enum err sqlite_keeper_stop(struct sqlite_keeper *keeper);
+
+/* The functions below are for the writer's thread. */
+
+/* Begins a pass over what the log holds now, unless one is under way. */
+void sqlite_keeper_wake(struct sqlite_keeper *keeper);
+/* Waits until no pass is under way. */
+void sqlite_keeper_wait(struct sqlite_keeper *keeper);
+bool sqlite_keeper_rests(struct sqlite_keeper *keeper);
+/* Pages of the present log that are copied. */
+int64_t sqlite_keeper_folded(struct sqlite_keeper *keeper);
+void sqlite_keeper_log_restarts(struct sqlite_keeper *keeper);
+/* ERR_STORE_FAILED: a pass could not write or sync, and nobody can tell what is on disk. */
+enum err sqlite_keeper_result(struct sqlite_keeper *keeper);
+
+#endif
