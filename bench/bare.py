@@ -15,21 +15,15 @@ import tempfile
 import harness
 
 SERVERS = ("bare_http", "bare_own")
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-
-
-def cpu_seconds(pid):
-    """User and system time of all threads."""
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+WARM_S = 1
 
 
 def measure(tools, server, seconds):
     """(answers per second, microseconds of CPU per answer)"""
-    before = cpu_seconds(server.process.pid)
-    result = harness.load(tools, server, server.name, seconds)
-    spent = cpu_seconds(server.process.pid) - before
-    return result["rate"], spent / (result["rate"] * (seconds + harness.WARM_S)) * 1e6
+    options = ["--warm", WARM_S, "--seconds", seconds, *harness.request("/")]
+    before = server.cpu_us()
+    result = harness.run_load(tools, server, server.name, WARM_S + seconds, options, harness.OK)
+    return result["rate"], (server.cpu_us() - before) / result["sent"]
 
 
 def main():

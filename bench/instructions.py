@@ -18,8 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-from harness import BenchError, PARK_PATH, START_BODY, Server, ask, send_starts, wait_ready
-from throughput import prepare
+from harness import BenchError, OK, Server, ask, check_start, prepare, run_load, start, wait_ready
 
 READY_WAIT_S = 120  # callgrind runs a program some fifty times slower
 WORK = {"id": "one_task", "steps": [{"name": "only", "type": "task", "queue": "counted", "handler": "h"}]}
@@ -57,9 +56,8 @@ class Counter:
 
 
 def starts(args, server, connections, key, count):
-    options = ["--connections", connections, "--warm", 0, "--seconds", 600, "--requests", count, "--path", PARK_PATH,
-               "--header", "X-Tenant-ID: t{c}", "--header", f"Idempotency-Key: {key}"]
-    send_starts(args.tools, server, "starts", 600, options, lambda codes: set(codes) == {"200"})
+    options = ["--connections", connections, "--warm", 0, "--seconds", 600, "--requests", count, *start(key)]
+    run_load(args.tools, server, "starts", 600, options, OK)
 
 
 def claim_and_complete(client, count):
@@ -77,13 +75,14 @@ def signals(client, count, offset):
         ask(client, "POST", f"/api/v1/entities/account/e{i % 20}/signals", {"X-Tenant-ID": "t0"}, body)
 
 
-def measure(args, folder):
+def count(args, folder, n):
+    """All figures once, on a fresh server; n requests for those of starts. `args` has `pawl` and `tools`."""
     figures = {}
-    n = args.requests
     with callgrind_server(args, folder) as server:
         client = server.client(timeout=READY_WAIT_S)
         wait_ready(client, READY_WAIT_S)
         prepare(client)
+        check_start(client)
         tenant = {"X-Tenant-ID": "t0"}
         ask(client, "PUT", "/api/v1/workflows/one_task", tenant, json.dumps(WORK))
         ask(client, "PUT", "/api/v1/entity-types/account", tenant, json.dumps(ENTITY))
@@ -105,7 +104,7 @@ def measure(args, folder):
 
 def measure_fresh(args):
     with tempfile.TemporaryDirectory(prefix="pawl-instructions-") as folder:
-        return measure(args, pathlib.Path(folder))
+        return count(args, pathlib.Path(folder), args.requests)
 
 
 def show(figures, expected):

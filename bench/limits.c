@@ -28,10 +28,11 @@ static void print(const struct latency *lat, uint64_t begun)
            latency_percentile_us(lat, 99), (double)lat->max_ns / 1000);
 }
 
-static bool sync_pages(int fd, uint64_t end, struct latency *lat)
+static bool sync_pages(int fd, uint64_t begun, double seconds, struct latency *lat)
 {
     static const char page[PAGE_BYTES];
-    for (uint64_t before = now_ns(); before < end;) {
+    uint64_t end = begun + (uint64_t)(seconds * 1e9);
+    for (uint64_t before = begun; before < end;) {
         if (write(fd, page, sizeof page) != sizeof page || fdatasync(fd) != 0)
             return false;
         uint64_t after = now_ns();
@@ -44,9 +45,9 @@ static bool sync_pages(int fd, uint64_t end, struct latency *lat)
 static int measure_sync(const char *path, double seconds)
 {
     static struct latency lat;
-    uint64_t begun = now_ns();
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool ok = fd >= 0 && sync_pages(fd, begun + (uint64_t)(seconds * 1e9), &lat);
+    uint64_t begun = now_ns();
+    bool ok = fd >= 0 && sync_pages(fd, begun, seconds, &lat);
     if (ok)
         print(&lat, begun);
     else
@@ -61,7 +62,6 @@ static int measure_sync(const char *path, double seconds)
 static int measure_copy(size_t bytes, double seconds)
 {
     static struct latency lat;
-    uint64_t begun = now_ns(), end = begun + (uint64_t)(seconds * 1e9);
     char *from = malloc(COPY_ROOM), *to = malloc(bytes);
     if (from == NULL || to == NULL) {
         fprintf(stderr, "limits: out of memory\n");
@@ -71,7 +71,8 @@ static int measure_copy(size_t bytes, double seconds)
     }
     memset(from, 'x', COPY_ROOM);
     size_t at = 0;
-    for (uint64_t before = now_ns(); before < end;) {
+    uint64_t begun = now_ns(), end = begun + (uint64_t)(seconds * 1e9);
+    for (uint64_t before = begun; before < end;) {
         memcpy(to, from + at, bytes);
         __asm__ volatile("" : : "r"(to) : "memory"); /* the copy is used */
         at = at + 2 * bytes <= COPY_ROOM ? at + bytes : 0;

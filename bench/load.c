@@ -342,7 +342,8 @@ static void print_result(const struct load *load)
     print_latency(&load->lat, seconds);
     printf(",\"errors\":%llu", (unsigned long long)load->errors);
     print_codes(load->outcomes, load->opt.spec_count);
-    printf(",\"connections\":%zu,\"client_cpu_s\":%.3f", load->opt.connections, load->cpu_s);
+    printf(",\"sent\":%llu,\"connections\":%zu,\"client_cpu_s\":%.3f",
+           (unsigned long long)load->requests, load->opt.connections, load->cpu_s);
     if (is_open_loop(load))
         printf(",\"asked_per_s\":%.1f,\"send_late_p99_us\":%.1f,\"unsent\":%llu", load->opt.per_s,
                latency_percentile_us(&load->send_late, 99), (unsigned long long)load->unsent);

@@ -53,43 +53,55 @@ static size_t decimal_digits(uint64_t number)
     return digits;
 }
 
-/* {nM} at `text`: the length of the place, 0 if this is none. */
-static size_t number_place(const char *text, uint64_t *ret_modulus)
+/* A place with a modulus at `text`, {nM} or {cM}: its length, 0 if this is none. */
+static size_t modulus_place(const char *text, char letter, uint64_t *ret_modulus)
 {
     char *end = NULL;
-    if (strncmp(text, "{n", 2) != 0 || text[2] < '1' || text[2] > '9')
+    if (text[0] != '{' || text[1] != letter || text[2] < '1' || text[2] > '9')
         return 0;
     *ret_modulus = strtoull(text + 2, &end, 10);
     return *end == '}' ? (size_t)(end - text) + 1 : 0;
 }
 
+static void put_connection(struct request *request, uint64_t connection)
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%llu", (unsigned long long)connection);
+    put(request, digits, (size_t)len);
+}
+
+/* Puts the place that begins at `text`; its length, 0 if none does. */
+static size_t put_place(struct request *request, const char *text, size_t connection,
+                        const struct request_values *values)
+{
+    uint64_t modulus = 0;
+    size_t len = 3; /* of most places */
+    if (strncmp(text, "{u}", 3) == 0) {
+        put_slot(request, (struct request_slot){.kind = SLOT_UNIQUE, .width = UNIQUE_DIGITS});
+    } else if (strncmp(text, "{v}", 3) == 0) {
+        if (values->count == 0)
+            die("{v} needs --values FILE");
+        put_slot(request, (struct request_slot){.kind = SLOT_VALUE, .width = values->width});
+    } else if (strncmp(text, "{c}", 3) == 0) {
+        put_connection(request, connection);
+    } else if ((len = modulus_place(text, 'c', &modulus)) > 0) {
+        put_connection(request, connection % modulus);
+    } else if ((len = modulus_place(text, 'n', &modulus)) > 0) {
+        put_slot(request, (struct request_slot){.kind = SLOT_NUMBER,
+                                                .width = decimal_digits(modulus - 1),
+                                                .modulus = modulus});
+    }
+    return len;
+}
+
 static void put_template(struct request *request, const char *text, size_t connection,
                          const struct request_values *values)
 {
-    uint64_t modulus = 0;
-    for (const char *at = text; *at != '\0';) {
-        size_t number_len = number_place(at, &modulus);
-        if (number_len > 0) {
-            put_slot(request, (struct request_slot){.kind = SLOT_NUMBER,
-                                                    .width = decimal_digits(modulus - 1),
-                                                    .modulus = modulus});
-            at += number_len;
-        } else if (strncmp(at, "{u}", 3) == 0) {
-            put_slot(request, (struct request_slot){.kind = SLOT_UNIQUE, .width = UNIQUE_DIGITS});
-            at += 3;
-        } else if (strncmp(at, "{v}", 3) == 0) {
-            if (values->count == 0)
-                die("{v} needs --values FILE");
-            put_slot(request, (struct request_slot){.kind = SLOT_VALUE, .width = values->width});
-            at += 3;
-        } else if (strncmp(at, "{c}", 3) == 0) {
-            char digits[24];
-            int len = snprintf(digits, sizeof digits, "%zu", connection);
-            put(request, digits, (size_t)len);
-            at += 3;
-        } else {
-            put(request, at++, 1);
-        }
+    while (*text != '\0') {
+        size_t len = *text == '{' ? put_place(request, text, connection, values) : 0;
+        if (len == 0)
+            put(request, text, 1);
+        text += len > 0 ? len : 1;
     }
 }
 

@@ -4,7 +4,7 @@
  *
  * Places in path, headers and body:
  *   {u}      16 digits that no other request has
- *   {c}      the number of the connection
+ *   {c}      the number of the connection; {cM} modulo M
  *   {nM}     the number of the request modulo M, with leading zeros: {n10000} is 0000 to 9999
  *   {v}      the line of the values file whose number is that of the request
  */

@@ -49,6 +49,15 @@ static void numbers_go_round_with_leading_zeros(void **state)
     request_free(&request);
 }
 
+static void connections_may_share_a_number(void **state)
+{
+    (void)state;
+    struct request_spec spec = {.method = "GET", .path = "/{c}/{c64}/{c0}/{c6"};
+    struct request request = request_render(&spec, 80, 130, &NONE);
+    expect_bytes(&request, "GET /130/2/{c0}/{c6 HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n");
+    request_free(&request);
+}
+
 static void unique_digits_are_those_of_number_and_seed(void **state)
 {
     (void)state;
@@ -106,6 +115,7 @@ int main(void)
         cmocka_unit_test(a_request_without_a_body_is_a_head),
         cmocka_unit_test(a_body_has_its_length_and_a_type),
         cmocka_unit_test(numbers_go_round_with_leading_zeros),
+        cmocka_unit_test(connections_may_share_a_number),
         cmocka_unit_test(unique_digits_are_those_of_number_and_seed),
         cmocka_unit_test(each_request_has_its_line_of_the_values),
         cmocka_unit_test(a_mix_is_even_and_keeps_its_weights),
