@@ -1,5 +1,5 @@
 # Shortcuts for people. `make run` and `make test` install missing packages and build first.
-.PHONY: all run install test asan tsan fuzz sim mutants coverage soak long bench instructions tidy format bootstrap clean
+.PHONY: all run install test asan tsan fuzz sim mutants coverage soak long bench flame instructions tidy format bootstrap clean
 
 BUILD = build
 LISTEN ?= 127.0.0.1:7295
@@ -40,11 +40,20 @@ fuzz:
 	@ninja -C build-fuzz --quiet
 	@python3 tests/fuzz/run.py --build build-fuzz --seconds $(SECONDS) --jobs $$(nproc)
 
-# For longer runs: make bench SECONDS=20 ROUNDS=5 SIGNALS=1000000
-bench: SECONDS ?= 5
-bench: SIGNALS ?= 100000
+# The public benchmark (docs/performance.md): a table here, lines of JSON in $(BUILD)/bench/results.jsonl, plots beside them.
+# Some parts of it: make bench ONLY=starts,growth SECONDS=10 ROUNDS=5 GROWTH=1000000,10000000 SIGNALS=1000000 PEERS=../peers
+bench: SECONDS ?= 3
 bench: all
-	@python3 bench/run.py --pawl $(BUILD)/pawl --tools $(BUILD)/bench --seconds $(SECONDS) --rounds $(ROUNDS) --signals $(SIGNALS)
+	@python3 bench/run.py --pawl $(BUILD)/pawl --tools $(BUILD)/bench --seconds $(SECONDS) --rounds $(ROUNDS) $(if $(ONLY),--only $(ONLY)) \
+	  $(if $(GROWTH),--growth $(GROWTH)) $(if $(SIGNALS),--signals $(SIGNALS)) $(if $(PEERS),--peers $(PEERS))
+	@python3 bench/report.py $(BUILD)/bench/results.jsonl --svg $(BUILD)/bench >$(BUILD)/bench/results.md
+	@echo "tables: $(BUILD)/bench/results.md, plots: $(BUILD)/bench/*.svg"
+
+# Where the time of a start goes, as a flame graph. Needs perf (Debian: linux-perf).
+flame: SECONDS ?= 5
+flame: all
+	@python3 bench/flame.py --pawl $(BUILD)/pawl --tools $(BUILD)/bench --seconds $(SECONDS) --out $(BUILD)/bench/flame.svg
+	@echo "flame graph: $(BUILD)/bench/flame.svg"
 
 # Counts the instructions of a start, a replay, a claim with its completion and a signal, and compares them with
 # bench/instructions.json.
