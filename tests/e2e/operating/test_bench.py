@@ -1,0 +1,153 @@
+"""The benchmark works: one round of every part with tiny numbers, and what is made of its results. Nothing here looks at times."""
+import json
+import pathlib
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+import pytest
+
+import harness
+
+BENCH = harness.ROOT / "bench"
+TOOLS = pathlib.Path(harness.PAWL).parent / "bench"
+PARTS = ["limits", "starts", "payloads", "workers", "admission", "tenants", "signals", "entities", "approvals", "mixed", "cost", "growth"]
+PATIENCE_S = 10 * harness.PATIENCE_S
+
+pytestmark = pytest.mark.slow
+
+
+def bench(program, *options):
+    return subprocess.run([sys.executable, "-B", BENCH / program, *map(str, options)], capture_output=True, text=True, timeout=PATIENCE_S)
+
+
+def run(out, *options):
+    return bench("run.py", "--pawl", harness.PAWL, "--tools", TOOLS, "--dir", out.parent, "--quick", "--out", out, *options)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """(file, what was printed) of one round of everything."""
+    out = tmp_path_factory.mktemp("bench") / "results.jsonl"
+    done = run(out)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return out, done
+
+
+def lines(out):
+    return [json.loads(line) for line in out.read_text().splitlines()]
+
+
+def test_every_part_measures_something_and_has_rows_in_the_table(results):
+    out, done = results
+    measured = {line["part"] for line in lines(out) if line["kind"] == "measure"}
+    figures = {line["part"] for line in lines(out) if line["kind"] == "figure"}
+    assert measured == figures == set(PARTS)
+    assert all(f"-- {part}\n" in done.stdout for part in PARTS)
+
+
+def test_every_measurement_says_how_it_was_made(results):
+    first, *rest = lines(results[0])
+    assert first["kind"] == "run" and first["cores"] > 0 and first["commit"] and "--quick" in first["command"]
+    loads = [line for line in rest if line["kind"] == "measure" and "sent" in line]
+    assert len(loads) > 40
+    for line in loads:
+        assert line["command"].startswith("load ") and line["errors"] == 0 and sum(line["codes"].values()) == line["ops"] > 0, line
+        assert line["p50_us"] <= line["p90_us"] <= line["p99_us"] <= line["p999_us"] <= line["max_us"] * 1.01, line
+    assert any("asked_per_s" in line and "--rate" in line["command"] for line in loads)
+
+
+def test_progress_is_shown_for_every_measurement(results):
+    out, done = results
+    for line in lines(out):
+        if line["kind"] == "measure":
+            assert f"{line['part']} 1/1] {line['what']}: " in done.stderr
+
+
+def test_a_report_goes_between_the_markers_of_a_page_and_its_plots_are_svg(results, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- bench: begin -->\nold\n<!-- bench: end -->\nafter\n")
+    done = bench("report.py", results[0], "--into", page, "--svg", tmp_path / "plots")
+    assert done.returncode == 0, done.stderr
+    text = page.read_text()
+    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert all(f"`make bench ONLY={part}`" in text for part in PARTS)
+    for name in ("starts", "latency", "growth", "growth-p99"):
+        assert xml.etree.ElementTree.parse(tmp_path / "plots" / f"{name}.svg").getroot().tag.endswith("svg")
+
+
+def test_a_report_of_ratios_has_nothing_else(results):
+    done = bench("report.py", results[0], "--ratios")
+    rows = [line for line in done.stdout.splitlines() if line.startswith("| ") and not line.startswith("| figure")]
+    assert done.returncode == 0 and rows
+    assert all(float(row.split(" | ")[1]) >= 0 for row in rows)
+
+
+def test_a_run_that_did_not_finish_makes_no_report(results, tmp_path):
+    cut = tmp_path / "cut.jsonl"
+    cut.write_text("".join(line + "\n" for line in results[0].read_text().splitlines()[:5]))
+    done = bench("report.py", cut)
+    assert done.returncode == 1 and "has no finished run" in done.stderr
+
+
+def test_samples_of_perf_become_a_flame_graph(tmp_path):
+    samples = tmp_path / "samples"
+    samples.write_text("pawl \n\t7f01 sqlite3_step (/opt/pawl)\n\t7f00 writer_main (/opt/pawl)\n\n"
+                       "pawl \n\tffff ksys_write ([kernel.kallsyms])\n\t7f00 http_turn (/opt/pawl)\n\n")
+    done = bench("flame.py", "--samples", samples, "--out", tmp_path / "flame.svg")
+    assert done.returncode == 0 and "2 samples" in done.stdout and "SQLite 50%" in done.stdout and "kernel 50%" in done.stdout, done
+    titles = [t.text for t in xml.etree.ElementTree.parse(tmp_path / "flame.svg").iter("{http://www.w3.org/2000/svg}title")]
+    assert "pawl 100.0%" in titles and "writer_main 50.0%" in titles and "sqlite3_step 50.0%" in titles
+
+
+PEERS = [("pawl", "W1-start", 64, 30000, 4000), ("restate", "W1-start", 64, 5000, 20000), ("bullmq-always", "W1-start", 64, 20000, 8000),
+         ("pawl", "W3-e2e-3steps", 16, 5000, 9000), ("restate", "W3-e2e-3steps", 16, 400, 60000), ("bullmq-everysec", "W3-e2e-3steps", 16, 2500, 9000),
+         ("pawl", "W4-burst100-limit2", 100, 1, 7000), ("cordum-like-everysec", "W4-burst100-limit2", 100, 1, 700000)]
+
+
+def test_peers_are_run_by_their_own_harness_and_compared(tmp_path):
+    folder = tmp_path / "peers"
+    (folder / "results").mkdir(parents=True)
+    (folder / "run.sh").write_text('#!/bin/sh\ntest -x "$PAWL" && echo "$1 $PEERS_SECS" >> calls\n')
+    (folder / "run.sh").chmod(0o755)
+    for peer in {row[0] for row in PEERS}:
+        rows = [dict(zip(("peer", "workload", "conc", "rate", "p99_us"), row)) for row in PEERS if row[0] == peer]
+        (folder / "results" / f"{peer}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = run(tmp_path / "out.jsonl", "--only", "peers", "--peers", folder)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in (folder / "calls").read_text().splitlines()] == ["limits", "spec", "restate", "bullmq", "bullmq-always", "cordum-like"]
+    figures = {(row["figure"], row["target"]): row for row in lines(tmp_path / "out.jsonl") if row["kind"] == "figure"}
+    assert figures["W1 start, 64 connections: pawl", ">= 5 x restate"]["met"] is True
+    assert figures["W1 start, 64 connections: pawl", ">= 1.8 x bullmq-always"]["met"] is False
+    assert figures["W4 burst of 100, p99: pawl", "<= 1/60 x cordum-like-everysec"]["met"] is True
+
+
+@pytest.mark.parametrize("options, says", [
+    (["--only", "starts,nonsense"], "unknown part 'nonsense'"),
+    (["--growth", "5,3"], "in rising order"),
+    (["--peers", "/nowhere"], "has no run.sh"),
+    (["--only", "peers"], "need --peers FOLDER"),
+    (["--seconds", "0"], "--seconds is 0.1 to 600"),
+])
+def test_wrong_options_are_explained(tmp_path, options, says):
+    done = run(tmp_path / "out.jsonl", *options)
+    assert done.returncode != 0 and says in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("options, says", [
+    (["--port", "1"], "127.0.0.1:1: Connection refused"),
+    (["--port", "99999"], "--port needs a number from 1 to 65535"),
+    (["--port", "1", "--rate", "5", "--burst"], "--rate needs a window"),
+    (["--port", "1", "--path", "/{v}"], "{v} needs --values FILE"),
+    (["--port", "1", "--values", "/dev/null"], "/dev/null has no lines"),
+    (["--nonsense"], "usage: load"),
+])
+def test_the_load_generator_explains_what_is_wrong(options, says):
+    done = subprocess.run([TOOLS / "load", *options], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 1 and done.stdout == "" and says in done.stderr, done
+
+
+def test_values_of_different_lengths_are_refused(tmp_path):
+    (tmp_path / "values").write_text("one\nthree\n")
+    done = subprocess.run([TOOLS / "load", "--port", "1", "--values", tmp_path / "values"], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 1 and "differs in length from the first" in done.stderr, done
