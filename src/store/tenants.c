@@ -16,19 +16,33 @@
     X(p, 5, AT_LIMIT, at_limit, at_limit)                                      \
     X(p, 6, COUNT_OR_NONE, idempotency_retention_ms, idempotency_retention_ms) \
     X(p, 7, COUNT, weight, weight)                                             \
-    X(p, 8, COUNT, active_runs, active_runs)                                   \
-    X(p, 9, COUNT, queued_runs, queued_runs)                                   \
-    X(p, 10, TIME, created_at, created_at)                                     \
-    X(p, 11, TIME, updated_at, updated_at)                                     \
-    X(p, 12, COUNT, settings_version, settings_version)                        \
-    X(p, 13, INT, rate_full_at, rate_full_at_ns)                               \
-    X(p, 14, COUNT_OR_NONE, run_retention_ms, run_retention_ms)
+    X(p, 8, TIME, created_at, created_at)                                      \
+    X(p, 9, TIME, updated_at, updated_at)                                      \
+    X(p, 10, COUNT, settings_version, settings_version)                        \
+    X(p, 11, COUNT_OR_NONE, run_retention_ms, run_retention_ms)
 COLUMNS_NUMBERED(TENANT_COLUMNS, TENANT);
 
-/* Two settings are stored as JSON, and the number is given by the table. */
-enum { AT_ID, AT_GATE = TENANT_COLUMNS_END, AT_RATE_LIMIT, AT_NUM };
-#define SELECT_TENANTS COLUMNS_SELECT(TENANT_COLUMNS, "") ", gate, rate_limit, num FROM tenants"
-#define INSERT_TENANT COLUMNS_INSERT_WITH("tenants", TENANT_COLUMNS, "gate, rate_limit", "$15, $16")
+/* Two settings are stored as JSON, the number is given by the table, and the counters come from the
+ * row or from the log. */
+enum {
+    AT_ID,
+    AT_GATE = TENANT_COLUMNS_END,
+    AT_RATE_LIMIT,
+    AT_NUM,
+    AT_ACTIVE,
+    AT_QUEUED,
+    AT_RATE_FULL,
+};
+#define SELECT_WITH(counters)                                                            \
+    COLUMNS_SELECT(TENANT_COLUMNS, "t.")                                                 \
+    ", t.gate, t.rate_limit, t.num, " counters ".active_runs, " counters ".queued_runs," \
+    " " counters ".rate_full_at"
+#define SELECT_ROWS SELECT_WITH("t") " FROM tenants t"
+#define SELECT_NOW SELECT_WITH("c") " FROM tenants t JOIN tenant_counters c ON c.tenant = t.num"
+#define INSERT_TENANT                                                               \
+    COLUMNS_INSERT_WITH("tenants", TENANT_COLUMNS,                                  \
+                        "gate, rate_limit, active_runs, queued_runs, rate_full_at", \
+                        "$12, $13, $14, $15, $16")
 
 #define SETTINGS_COLUMNS(X, p)     \
     X(p, 1, INT, tenant, tenant)   \
@@ -45,6 +59,9 @@ static void read_row(struct db_rows *rows, struct tenant *t)
 {
     *t = (struct tenant){TENANT_COLUMNS(COLUMN_READ, rows)};
     t->num = db_count(rows, AT_NUM);
+    t->active_runs = db_count(rows, AT_ACTIVE);
+    t->queued_runs = db_count(rows, AT_QUEUED);
+    t->rate_full_at_ns = db_int(rows, AT_RATE_FULL);
     if (!tenant_id_ok(t->id) && !str_is(t->id, "*")) /* keys of workers for all tenants */
         db_damaged(rows, AT_ID);
     db_understood(rows, AT_GATE, gate_policy_parse(db_str(rows, AT_GATE), &t->gate));
@@ -57,14 +74,14 @@ COLUMNS_READ_ONE(read_one, struct tenant, TENANT_COLUMNS, read_row);
 enum err tenants_find(struct db *db, struct str id, struct arena *arena, bool *ret_found,
                       struct tenant *ret)
 {
-    static const char SQL[] = SELECT_TENANTS " WHERE id = $1";
+    static const char SQL[] = SELECT_ROWS " WHERE t.id = $1";
     return read_one(DB_QUERY(db, SQL, DB_T(id)), arena, ret_found, ret);
 }
 
 enum err tenants_find_num(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
                           struct tenant *ret)
 {
-    static const char SQL[] = SELECT_TENANTS " WHERE num = $1";
+    static const char SQL[] = SELECT_ROWS " WHERE t.num = $1";
     return read_one(DB_QUERY(db, SQL, DB_I(num)), arena, ret_found, ret);
 }
 
@@ -107,7 +124,8 @@ enum err tenants_insert(struct db *db, struct tenant *t)
         return ERR_NO_MEMORY;
     }
     struct db_rows *rows = DB_QUERY(
-        db, SQL, TENANT_COLUMNS(COLUMN_BIND, t) DB_T(buf_str(&kept.gate)), rate_value(&kept));
+        db, SQL, TENANT_COLUMNS(COLUMN_BIND, t) DB_T(buf_str(&kept.gate)), rate_value(&kept),
+        DB_I(t->active_runs), DB_I(t->queued_runs), DB_I(t->rate_full_at_ns));
     int64_t num = 0;
     if (db_next(rows))
         num = db_int(rows, 0);
@@ -146,6 +164,41 @@ enum err tenants_update_counters(struct db *db, const struct tenant *t)
                               " rate_full_at = $4 WHERE num = $1";
     return DB_EXEC(db, SQL, NULL, DB_I(t->num), DB_I(t->active_runs), DB_I(t->queued_runs),
                    DB_I(t->rate_full_at_ns));
+}
+
+/* --- the log of counters --- */
+
+enum err counter_log_append(struct db *db, int64_t num, struct str counters)
+{
+    static const char SQL[] = "INSERT INTO counter_log (num, counters) VALUES ($1, $2)";
+    return DB_EXEC(db, SQL, NULL, DB_I(num), DB_T(counters));
+}
+
+enum err counter_log_clear(struct db *db)
+{
+    static const char SQL[] = "DELETE FROM counter_log";
+    return db_exec_values(db, SQL, NULL, 0, NULL);
+}
+
+enum err counter_log_last(struct db *db, int64_t *ret)
+{
+    static const char SQL[] = "SELECT COALESCE(max(num), 0) FROM counter_log";
+    struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
+    *ret = db_next(rows) ? db_count(rows, 0) : 0;
+    return db_rows_end(rows);
+}
+
+enum err tenants_read_counters(struct db *db, struct tenant *t)
+{
+    static const char SQL[] = "SELECT active_runs, queued_runs, rate_full_at FROM tenant_counters"
+                              " WHERE tenant = $1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(t->num));
+    if (db_next(rows)) {
+        t->active_runs = db_count(rows, 0);
+        t->queued_runs = db_count(rows, 1);
+        t->rate_full_at_ns = db_int(rows, 2);
+    }
+    return db_rows_end(rows);
 }
 
 /* --- earlier settings --- */
@@ -208,7 +261,7 @@ static enum err walk(struct db_rows *rows, struct arena *arena,
 enum err tenants_list(struct db *db, struct str after, int64_t limit, struct arena *arena,
                       void (*each)(void *ctx, const struct tenant *t), void *ctx)
 {
-    static const char SQL[] = SELECT_TENANTS " WHERE id > $1 AND id <> '*' ORDER BY id LIMIT $2";
+    static const char SQL[] = SELECT_NOW " WHERE t.id > $1 AND t.id <> '*' ORDER BY t.id LIMIT $2";
     return walk(DB_QUERY(db, SQL, DB_T(after.ptr != NULL ? after : STR("")), DB_I(limit)), arena,
                 each, ctx);
 }
@@ -216,8 +269,16 @@ enum err tenants_list(struct db *db, struct str after, int64_t limit, struct are
 enum err tenants_in_use(struct db *db, struct arena *arena,
                         void (*each)(void *ctx, const struct tenant *t), void *ctx)
 {
-    static const char SQL[] = SELECT_TENANTS
-        " WHERE active_runs > 0 OR queued_runs > 0"
-        " OR max_concurrent_runs IS NOT NULL ORDER BY active_runs + queued_runs DESC, num";
+    static const char SQL[] = SELECT_NOW
+        " WHERE c.active_runs > 0 OR c.queued_runs > 0 OR t.max_concurrent_runs IS NOT NULL"
+        " ORDER BY c.active_runs + c.queued_runs DESC, t.num";
+    return walk(db_query_values(db, SQL, NULL, 0), arena, each, ctx);
+}
+
+enum err tenants_logged(struct db *db, struct arena *arena,
+                        void (*each)(void *ctx, const struct tenant *t), void *ctx)
+{
+    static const char SQL[] =
+        SELECT_WITH("c") " FROM logged_counters c JOIN tenants t ON t.num = c.tenant";
     return walk(db_query_values(db, SQL, NULL, 0), arena, each, ctx);
 }

@@ -1,12 +1,13 @@
-/* Tenants as rows: settings and counters in one place, because both are read and written together.
- */
+/* Tenants as rows: settings and counters. The counters that the latest commits changed are in a
+ * log, one row for each commit, and the columns of the tenants are behind it (docs/adr/032). */
 #ifndef PAWL_STORE_TENANTS_H
 #define PAWL_STORE_TENANTS_H
 
 #include "domain/tenant.h"
 #include "store/db.h"
 
-/* Text is copied to the arena. False in *ret_found when there is none. */
+/* Text is copied to the arena. False in *ret_found when there is none. The counters are those of
+ * the tenant's row: tenants_read_counters() or tenants_logged() has them as they are. */
 MUST_CHECK enum err tenants_find(struct db *db, struct str id, struct arena *arena, bool *ret_found,
                                  struct tenant *ret);
 MUST_CHECK enum err tenants_find_num(struct db *db, int64_t num, struct arena *arena,
@@ -14,7 +15,24 @@ MUST_CHECK enum err tenants_find_num(struct db *db, int64_t num, struct arena *a
 /* Gives t its number. */
 MUST_CHECK enum err tenants_insert(struct db *db, struct tenant *t);
 MUST_CHECK enum err tenants_update_settings(struct db *db, const struct tenant *t);
+/* Of the tenant's row, which then must not be in the log. */
 MUST_CHECK enum err tenants_update_counters(struct db *db, const struct tenant *t);
+
+/* --- counters as they are --- */
+
+MUST_CHECK enum err tenants_read_counters(struct db *db, struct tenant *t);
+/* All tenants that the log has. */
+MUST_CHECK enum err tenants_logged(struct db *db, struct arena *arena,
+                                   void (*each)(void *ctx, const struct tenant *t), void *ctx);
+/* Row `num` of the log: JSON, an array of [num, active_runs, queued_runs, rate_full_at] of each
+ * tenant whose counters changed. */
+MUST_CHECK enum err counter_log_append(struct db *db, int64_t num, struct str counters);
+/* The number of the last row; 0: the log is empty. */
+MUST_CHECK enum err counter_log_last(struct db *db, int64_t *ret);
+/* Every tenant that the log has must be written to its row first. */
+MUST_CHECK enum err counter_log_clear(struct db *db);
+
+/* --- lists, with the counters as they are --- */
 
 /* Those after `after` in the order of their ids; call `each` for up to `limit`. */
 MUST_CHECK enum err tenants_list(struct db *db, struct str after, int64_t limit,

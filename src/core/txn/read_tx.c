@@ -65,6 +65,22 @@ void read_tx_start(struct read_tx *tx, int64_t now_ms)
 
 /* --- what a store has --- */
 
+/* In the cache, NULL if it has to be read. A transaction that counts knows all tenants whose rows
+ * are behind by then. */
+static enum err find_cached(struct read_tx *tx, struct str id, int64_t num, struct tenant **ret)
+{
+    enum err e = tx->counts ? tenant_cache_read_log(tx->tenants, tx->db, &tx->arena) : ERR_OK;
+    if (e == ERR_OK)
+        *ret = id.ptr != NULL ? tenant_cache_find(tx->tenants, id)
+                              : tenant_cache_find_num(tx->tenants, num);
+    return e;
+}
+
+enum err read_tx_counters(struct read_tx *tx, struct tenant *t)
+{
+    return tx->counts || t->num == 0 ? ERR_OK : tenants_read_counters(tx->db, t);
+}
+
 /* Reads the tenant into the cache. *ret is NULL when it is not stored and may not be new. */
 static enum err load_tenant(struct read_tx *tx, struct op *op, bool may_be_new, struct tenant **ret)
 {
@@ -92,12 +108,14 @@ enum err read_tx_tenant(struct read_tx *tx, struct op *op, struct tenant **ret)
     /* "*" gets a row as soon as one is needed: the keys of callers that act for all tenants belong
      * to it. */
     bool may_be_new = op->caller.creates_tenant || str_is(id, "*");
-    struct tenant *t = tenant_cache_find(tx->tenants, id);
-    if (t == NULL) {
-        enum err e = load_tenant(tx, op, may_be_new, &t);
-        if (e != ERR_OK)
-            return e;
-    }
+    struct tenant *t = NULL;
+    enum err e = find_cached(tx, id, 0, &t);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "Cannot read the tenant");
+    if (t == NULL)
+        e = load_tenant(tx, op, may_be_new, &t);
+    if (e != ERR_OK)
+        return e;
     if (t == NULL || (t->num == 0 && !may_be_new))
         return problem_set(&op->problem, ERR_TENANT_NOT_FOUND, "Tenant \"%.*s\" does not exist",
                            STR_ARG(id));
@@ -110,14 +128,15 @@ enum err read_tx_tenant(struct read_tx *tx, struct op *op, struct tenant **ret)
 
 enum err read_tx_tenant_num(struct read_tx *tx, int64_t num, struct tenant **ret)
 {
-    struct tenant *t = tenant_cache_find_num(tx->tenants, num);
-    if (t != NULL) {
+    struct tenant *t = NULL;
+    enum err e = find_cached(tx, STR_NONE, num, &t);
+    if (e != ERR_OK || t != NULL) {
         *ret = t;
-        return ERR_OK;
+        return e;
     }
     struct tenant read;
     bool exists = false;
-    enum err e = tenants_find_num(tx->db, num, &tx->arena, &exists, &read);
+    e = tenants_find_num(tx->db, num, &tx->arena, &exists, &read);
     if (e != ERR_OK)
         return e;
     if (!exists)

@@ -39,15 +39,16 @@ enum memory_until {
 
 /* The members, as a macro: struct tx has them under the same names. */
 #define READ_TX_MEMORY_MEMBER(member, type, until, functions) type *member;
-#define READ_TX_MEMBERS                                                              \
-    struct db *db;                                                                   \
-    int64_t now_ms;                                                                  \
-    struct arena arena; /* what the op has loaded; emptied when the op ends */       \
-    struct arena notes; /* small things that must last until the transaction ends */ \
-    bool remembers;     /* caches stay true from one transaction to the next */      \
-    READ_MEMORY(READ_TX_MEMORY_MEMBER)                                               \
-    struct expr *expr;                                                               \
-    struct kept_json *kept;     /* parsed values of the op */                        \
+#define READ_TX_MEMBERS                                                                \
+    struct db *db;                                                                     \
+    int64_t now_ms;                                                                    \
+    struct arena arena; /* what the op has loaded; emptied when the op ends */         \
+    struct arena notes; /* small things that must last until the transaction ends */   \
+    bool remembers;     /* caches stay true from one transaction to the next */        \
+    bool counts;        /* the writer's: counters of cached tenants are as they are */ \
+    READ_MEMORY(READ_TX_MEMORY_MEMBER)                                                 \
+    struct expr *expr;                                                                 \
+    struct kept_json *kept;     /* parsed values of the op */                          \
     struct worker_polls *polls; /* which workers ask for jobs; NULL: not tracked */
 
 struct read_tx {
@@ -68,8 +69,11 @@ void read_tx_forget(struct read_tx *tx, enum memory_until end);
 /* The caller's tenant. With creates_tenant, one that is not stored yet has num 0.
  * ERR_TENANT_NOT_FOUND otherwise. Lives until the transaction ends. */
 MUST_CHECK enum err read_tx_tenant(struct read_tx *tx, struct op *op, struct tenant **ret);
-/* By the number in a row; it must exist. */
+/* By the number in a row; it must exist. As with read_tx_tenant(), its counters may be behind in a
+ * transaction that does not count. */
 MUST_CHECK enum err read_tx_tenant_num(struct read_tx *tx, int64_t num, struct tenant **ret);
+/* Call it before the counters of a tenant are shown. */
+MUST_CHECK enum err read_tx_counters(struct read_tx *tx, struct tenant *t);
 /* The newest version of a workflow. */
 MUST_CHECK enum err read_tx_newest(struct read_tx *tx, int64_t tenant, struct str workflow_id,
                                    struct workflow_newest *ret);

@@ -16,6 +16,7 @@ enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
     *tx = (struct tx){.env = env};
     effects_init(&tx->effects);
     bool ok = read_tx_init(&tx->read, db) == ERR_OK;
+    tx->counts = true;
     tx->release_rates = release_rates_new();
     tx->cpu = cpu_shares_new();
     ok &= tx->release_rates != NULL && tx->cpu != NULL;

@@ -207,6 +207,9 @@ static enum err get_tenant(struct op *op, struct read_tx *tx)
     enum err e = tenant_named(op, tx, in->tenant_id, false, &tenant);
     if (e != ERR_OK)
         return e;
+    e = read_tx_counters(tx, tenant);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "Cannot read the tenant's counters");
     struct json_out o = json_out_to(&op->answer.body);
     render_tenant(&o, tenant);
     return ERR_OK;

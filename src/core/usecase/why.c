@@ -109,7 +109,7 @@ static enum err show_limit(struct why *w, const struct limit_key_row *scope, int
 static enum err show_limits(struct why *w)
 {
     struct limit_key_list scopes = limit_key_list_parse(w->m.run.scopes);
-    enum err e = ERR_OK;
+    enum err e = read_tx_counters(w->tx, w->m.tenant);
     for (size_t i = 0; i < scopes.count && e == ERR_OK; i++) {
         struct limit_key_row scope;
         int64_t limit = -1;

@@ -44,8 +44,8 @@ const struct invariant INVARIANTS[] = {
      "active_runs of the tenant is not the number of its runs that hold a slot",
      "WITH counted AS (SELECT tenant, count(*) AS n FROM runs WHERE " RUN_HOLDS_SLOT
      " GROUP BY tenant)"
-     " SELECT t.num, NULL, t.active_runs, COALESCE(c.n, 0)"
-     " FROM tenants t LEFT JOIN counted c ON c.tenant = t.num"
+     " SELECT t.tenant, NULL, t.active_runs, COALESCE(c.n, 0)"
+     " FROM tenant_counters t LEFT JOIN counted c ON c.tenant = t.tenant"
      " WHERE t.active_runs <> COALESCE(c.n, 0)"},
     /* The same from the runs that are known as active: one that ended and kept its slot is still
      * known. The plus keeps SQLite from looking up each run in `holding` instead. */
@@ -55,9 +55,16 @@ const struct invariant INVARIANTS[] = {
      " AND r.tenant = +h.tenant WHERE " RUN_HOLDS_SLOT
      " UNION ALL SELECT r.tenant FROM runs r WHERE r.num > " RUNS_THROUGH " AND " RUN_HOLDS_SLOT "),"
      " counted AS (SELECT tenant, count(*) AS n FROM held GROUP BY tenant)"
-     " SELECT t.num, NULL, t.active_runs, COALESCE(c.n, 0)"
-     " FROM tenants t LEFT JOIN counted c ON c.tenant = t.num"
+     " SELECT t.tenant, NULL, t.active_runs, COALESCE(c.n, 0)"
+     " FROM tenant_counters t LEFT JOIN counted c ON c.tenant = t.tenant"
      " WHERE t.active_runs <> COALESCE(c.n, 0)"},
+    {CHECK_SLOTS, CHECK_FULL | CHECK_QUICK | CHECK_DERIVED,
+     "a row of the log of counters is damaged, or is of no tenant",
+     "SELECT NULL, NULL, num, NULL FROM counter_log WHERE NOT json_valid(counters)"
+     " UNION ALL SELECT NULL, NULL, c.tenant, NULL FROM logged_counters c"
+     " LEFT JOIN tenants t ON t.num = c.tenant WHERE t.num IS NULL"
+     " OR COALESCE(c.active_runs, -1) < 0 OR COALESCE(c.queued_runs, -1) < 0"
+     " OR c.rate_full_at IS NULL"},
     {CHECK_SLOTS, CHECK_FULL | CHECK_QUICK | CHECK_DERIVED,
      "active_runs of a limit is not the number of slots that are held under it",
      "WITH counted AS (SELECT scope, count(*) AS n FROM slots GROUP BY scope)"
@@ -93,8 +100,8 @@ const struct invariant INVARIANTS[] = {
     {CHECK_QUEUE, CHECK_FULL | CHECK_QUICK | CHECK_DERIVED,
      "queued_runs of the tenant is not the number of its runs in the queue",
      "WITH counted AS (SELECT tenant, count(*) AS n FROM queue GROUP BY tenant)"
-     " SELECT t.num, NULL, t.queued_runs, COALESCE(c.n, 0)"
-     " FROM tenants t LEFT JOIN counted c ON c.tenant = t.num"
+     " SELECT t.tenant, NULL, t.queued_runs, COALESCE(c.n, 0)"
+     " FROM tenant_counters t LEFT JOIN counted c ON c.tenant = t.tenant"
      " WHERE t.queued_runs <> COALESCE(c.n, 0)"},
     {CHECK_QUEUE, CHECK_FULL | CHECK_QUICK | CHECK_DERIVED,
      "queued_runs of a limit is not the number of runs in its queues",

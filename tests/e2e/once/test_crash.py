@@ -82,8 +82,8 @@ def assert_file_is_right(s, load):
     assert {(tenant, key): run_id_text(run) for tenant, key, run in stored} == load.runs
     assert len(stored) == len(load.runs), "a key has two records"
     assert sorted(run_id_text(run) for (run,) in rows(s.db, "SELECT id FROM runs")) == sorted(load.runs.values())
-    for tenant, counter, found in rows(s.db, "SELECT t.id, t.active_runs, (SELECT count(*) FROM runs r WHERE r.tenant = t.num"
-                                             f" AND r.status IN {HOLDS_SLOT}) FROM tenants t"):
+    for tenant, counter, found in rows(s.db, "SELECT t.id, t.active_runs, (SELECT count(*) FROM runs r WHERE r.tenant = t.tenant"
+                                             f" AND r.status IN {HOLDS_SLOT}) FROM tenant_counters t"):
         assert counter == found, f"{tenant}: the counter says {counter}, {found} runs hold a slot"
     done = {run_id_text(run) for (run,) in rows(s.db, "SELECT id FROM runs WHERE status = 'succeeded'")}
     assert set(load.finished.values()) <= done, "an acknowledged completion was lost"

@@ -7,7 +7,7 @@ import pytest
 import harness
 from cli import pawl
 from harness import wait_until
-from inspect_store import assert_healthy, doctor_on_file, rows, write
+from inspect_store import FOLD_COUNTERS, assert_healthy, doctor_on_file, rows, write
 
 REPAIR = "/api/v1/doctor/repair"
 LIMITED = {"concurrency": [{"limit": 3}, {"key": "input.customer", "limit": 1}]}
@@ -37,7 +37,7 @@ def break_file(server, sql):
     """While the server does not run."""
     if server.process is not None:
         assert server.stop() == 0
-    write(server.db, sql)
+    write(server.db, FOLD_COUNTERS + sql)
 
 
 def start_again(server):
@@ -112,7 +112,7 @@ EVERYTHING = """DELETE FROM slots; DELETE FROM scopes; DELETE FROM lines; DELETE
 
 
 DERIVED = [
-    "SELECT id, active_runs, queued_runs FROM tenants WHERE id <> '*' ORDER BY 1",
+    "SELECT id, active_runs, queued_runs FROM tenant_counters WHERE id <> '*' ORDER BY 1",
     "SELECT tenant, workflow_id, path, key, active_runs, queued_runs FROM scopes ORDER BY 1, 2, 3, 4",
     "SELECT s.path, s.key, x.run FROM slots x JOIN scopes s ON s.num = x.scope ORDER BY 1, 2, 3",
     "SELECT tenant, urgency, run FROM queue ORDER BY 1, 2, 3",
@@ -189,7 +189,7 @@ def test_a_repair_under_load_keeps_every_answer_true(server):
         client = server.client()
         for n in range(15):
             if i == 0:
-                write(server.db, "UPDATE tenants SET active_runs = active_runs + 3, queued_runs = queued_runs + 1 WHERE id = 'acme'")
+                write(server.db, FOLD_COUNTERS + "UPDATE tenants SET active_runs = active_runs + 3, queued_runs = queued_runs + 1 WHERE id = 'acme'")
                 r = client.post(REPAIR)
                 assert r.status == 200 and r.json["ok"] is True, r
             else:

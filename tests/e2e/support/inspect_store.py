@@ -18,6 +18,11 @@ def rows(db, sql, *args):
         conn.close()
 
 
+# Before the counters in the rows of tenants are changed past the server: its log of counters is newer than they are.
+FOLD_COUNTERS = """UPDATE tenants SET active_runs = c.active_runs, queued_runs = c.queued_runs, rate_full_at = c.rate_full_at
+    FROM logged_counters AS c WHERE c.tenant = tenants.num; DELETE FROM counter_log;"""
+
+
 def write(db, sql):
     """Past the server, if one runs."""
     conn = sqlite3.connect(db, timeout=30)

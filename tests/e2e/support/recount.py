@@ -40,7 +40,7 @@ class Snapshot:
         self.runs = [Run(*row[:6], json.loads(row[6]), row[7]) for row in rows(
             "SELECT num, tenant, workflow_id, workflow_version, status, -priority, input, coalesce(scopes, '') FROM runs"
             " WHERE finished_at IS NULL AND parent_run IS NULL AND start_at IS NULL")]  # children and runs not yet due count nowhere
-        self.tenants = {num: row for num, *row in rows("SELECT num, id, max_concurrent_runs, active_runs, queued_runs FROM tenants")}
+        self.tenants = {num: row for num, *row in rows("SELECT t.num, t.id, t.max_concurrent_runs, c.active_runs, c.queued_runs FROM tenants t JOIN tenant_counters c ON c.tenant = t.num")}
         self.rules = {(tenant, wid, version): self._rules_of(json.loads(text)) for tenant, wid, version, text in rows(
             "SELECT tenant, workflow_id, version, definition FROM workflow_versions")}
         self.newest = {(tenant, wid): version for tenant, wid, version in rows("SELECT tenant, id, latest_version FROM workflows")}

@@ -610,7 +610,8 @@ static inline void open_file(struct history *h)
     h->runs = prepared(h->raw, "SELECT id, CASE WHEN status = 'queued' AND start_at IS NOT NULL"
                                " THEN 'delayed' ELSE status END, coalesce(started_at, -1)"
                                " FROM runs ORDER BY num");
-    h->tenants = prepared(h->raw, "SELECT id, active_runs, queued_runs FROM tenants ORDER BY id");
+    h->tenants =
+        prepared(h->raw, "SELECT id, active_runs, queued_runs FROM tenant_counters ORDER BY id");
     h->scopes = prepared(h->raw, "SELECT t.id, s.workflow_id, s.path, s.key, s.active_runs,"
                                  " s.queued_runs, s.num FROM scopes s"
                                  " JOIN tenants t ON t.num = s.tenant");

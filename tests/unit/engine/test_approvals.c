@@ -54,7 +54,8 @@ static void a_rejected_task_is_denied_and_so_is_its_run(void **state)
     assert_error_code(fixture, run, "STEP_DENIED");
     assert_nothing_to_claim(fixture);
     assert_approval(fixture, job, "reason", "too much");
-    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 0);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters WHERE id = 'acme'"),
+                     0);
     assert_int_equal(control(fixture, run, CONTROL_RETRY), ERR_RUN_IS_OVER); /* no means no */
     assert_int_equal(event_count(fixture, "job.approved"), 0);
     assert_sound(fixture);

@@ -47,6 +47,7 @@ static void damage(struct fixture *fixture, const char *sql)
 {
     fixture_stop(fixture);
     sqlite3 *raw = raw_open(fixture->file.text);
+    raw_exec(raw, FOLD_COUNTERS);
     raw_exec(raw, sql);
     raw_close(raw);
     fixture_start(fixture, 0);
@@ -141,8 +142,10 @@ static void a_queued_run_that_cannot_start_fails_alone(void **state)
                                       " AND status = 'failed' AND error IS NOT NULL"),
                      1);
     assert_run_is(fixture, next, "running");
-    assert_int_equal(in_file(fixture, "SELECT queued_runs FROM tenants WHERE id = 'acme'"), 0);
-    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 1);
+    assert_int_equal(in_file(fixture, "SELECT queued_runs FROM tenant_counters WHERE id = 'acme'"),
+                     0);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters WHERE id = 'acme'"),
+                     1);
 }
 
 static void a_tenant_whose_queue_is_damaged_waits_alone(void **state)

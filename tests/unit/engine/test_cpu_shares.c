@@ -155,7 +155,7 @@ static void a_run_of_many_expressions_goes_on_in_slices(void **state)
     assert_run_is(fixture, run, "succeeded");
     assert_int_equal(steps_over(fixture, run), STEPS);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM jobs"), STEPS); /* each of them once */
-    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants"), 0);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters"), 0);
     assert_sound(fixture);
 }
 

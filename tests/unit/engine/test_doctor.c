@@ -472,7 +472,8 @@ static void a_repair_among_other_changes_loses_none_of_them(void **state)
         call_release(&calls[i]);
     }
     assert_healthy(fixture);
-    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 5);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters WHERE id = 'acme'"),
+                     5);
 }
 
 static void queued_runs_start_in_order_after_a_repair(void **state)

@@ -31,7 +31,8 @@ static void starts_with_one_key_at_once_make_one_run(void **state)
     assert_int_equal(created, 1);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 1);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM idempotency"), 1);
-    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 1);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters WHERE id = 'acme'"),
+                     1);
     for (size_t i = 0; i < ARRAY_LEN(calls); i++)
         call_release(&calls[i]);
 }

@@ -87,7 +87,8 @@ static void a_batch_admits_exactly_up_to_the_limit(void **state)
         call_release(&calls[i]);
     }
     assert_int_equal(admitted, 5);
-    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 5);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters WHERE id = 'acme'"),
+                     5);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 5);
 }
 
@@ -132,7 +133,7 @@ static void one_op_that_breaks_does_not_take_the_batch_with_it(void **state)
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers"), 0);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), ONE_BATCH - 1);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM idempotency"), ONE_BATCH - 1);
-    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"),
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters WHERE id = 'acme'"),
                      ONE_BATCH - 1);
     assert_false(engine_failed(fixture->engine));
     /* What was answered is what was kept. */
@@ -142,7 +143,7 @@ static void one_op_that_breaks_does_not_take_the_batch_with_it(void **state)
         call_release(&calls[i]);
     }
     (void)start(fixture, "w");
-    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"),
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters WHERE id = 'acme'"),
                      ONE_BATCH);
 }
 
@@ -218,7 +219,7 @@ static void assert_one_spoils_nothing(struct fixture *fixture, const struct use_
         call_release(&calls[i]);
     }
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), ONE_BATCH - 1);
-    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"),
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters WHERE id = 'acme'"),
                      ONE_BATCH - 1);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers"), 0);
 }

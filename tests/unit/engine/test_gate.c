@@ -238,7 +238,8 @@ static void a_start_that_found_the_gate_busy_is_admitted_once(void **state)
     assert_int_equal(asked(f), 5);
     assert_visits(f, 1);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 1);
-    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 1);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters WHERE id = 'acme'"),
+                     1);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM idempotency"), 1);
     struct call again;
     start_init(&again, fixture, "w");
@@ -394,7 +395,8 @@ static void starts_of_a_batch_share_a_visit_and_the_limit_holds(void **state)
     assert_true(f->entered < STARTS);
     assert_visits(f, f->entered);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), LIMIT);
-    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"), LIMIT);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters WHERE id = 'acme'"),
+                     LIMIT);
 }
 
 /* --- not let in --- */
@@ -532,7 +534,8 @@ static void a_holder_leaves_after_a_rollback_and_enters_again(void **state)
         call_release(&calls[i]);
     }
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 2);
-    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 2);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters WHERE id = 'acme'"),
+                     2);
     assert_visits(f, 2); /* all together, then again without the one that broke the batch */
     static const int64_t ON_DISK[] = {0, 2};
     for (size_t i = 0; i < ARRAY_LEN(ON_DISK); i++)

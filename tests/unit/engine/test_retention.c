@@ -55,7 +55,7 @@ static void a_run_goes_when_it_has_been_over_for_as_long_as_its_tenant_says(void
     assert_int_equal(runs(fixture), 2);
     pass(fixture, 3600);
     assert_int_equal(rows(fixture), 0);
-    assert_int_equal(in_file(fixture, "SELECT active_runs + queued_runs FROM tenants"), 0);
+    assert_int_equal(in_file(fixture, "SELECT active_runs + queued_runs FROM tenant_counters"), 0);
     assert_sound(fixture);
 }
 
@@ -367,7 +367,7 @@ static void a_step_whose_child_is_gone_fails(void **state)
     assert_string_equal(json_string_value(json_object_get(cause, "code")), "CHILD_FAILED");
     assert_string_equal(json_string_value(json_object_get(cause, "status")), "removed");
     json_decref(run);
-    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants"), 0);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters"), 0);
 }
 
 static void a_parent_whose_child_is_gone_can_be_cancelled(void **state)
@@ -377,7 +377,7 @@ static void a_parent_whose_child_is_gone_can_be_cancelled(void **state)
     tamper(fixture, REMOVE_CHILD);
     assert_int_equal(control(fixture, parent, CONTROL_CANCEL), ERR_OK);
     assert_run_is(fixture, parent, "cancelled");
-    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants"), 0);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters"), 0);
 }
 
 int main(void)

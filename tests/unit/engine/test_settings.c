@@ -445,8 +445,10 @@ static void versions_outlive_the_engine(void **state)
 
 static void assert_counts(struct fixture *fixture, int64_t active, int64_t queued)
 {
-    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"), active);
-    assert_int_equal(in_file(fixture, "SELECT queued_runs FROM tenants WHERE id = 'acme'"), queued);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters WHERE id = 'acme'"),
+                     active);
+    assert_int_equal(in_file(fixture, "SELECT queued_runs FROM tenant_counters WHERE id = 'acme'"),
+                     queued);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs WHERE status = 'running'"),
                      active);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs WHERE status = 'queued'"), queued);
@@ -483,10 +485,10 @@ static void many_queued_runs_start_one_slice_after_the_other(void **state)
         (void)start(fixture, "w");
     assert_counts(fixture, 0, RUNS);
     (void)rollback(fixture, THE_ONE_BEFORE);
-    assert_true(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'") >=
+    assert_true(in_file(fixture, "SELECT active_runs FROM tenant_counters WHERE id = 'acme'") >=
                 DISPATCHED_PER_OP_MAX);
     int64_t until = real_seconds() + GIVE_UP_S;
-    while (in_file(fixture, "SELECT queued_runs FROM tenants WHERE id = 'acme'") > 0) {
+    while (in_file(fixture, "SELECT queued_runs FROM tenant_counters WHERE id = 'acme'") > 0) {
         assert_true(real_seconds() < until);
         settle(fixture);
     }

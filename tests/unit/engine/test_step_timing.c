@@ -128,12 +128,12 @@ static void a_run_out_of_time_is_undone_and_its_late_worker_changes_nothing(void
     must_claim(fixture, "a", &undo);
     assert_true(undo.compensates);
     assert_string_equal(undo.handler, "undo.a");
-    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants"),
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters"),
                      1); /* until it is undone */
     assert_int_equal(complete(fixture, &undo), ERR_OK);
     assert_run_is(fixture, run, "timed_out");
     assert_error_code(fixture, run, "RUN_TIMED_OUT");
-    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants"), 0);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters"), 0);
     assert_int_equal(timers(fixture), 0);
     assert_sound(fixture);
 }
@@ -354,7 +354,7 @@ static void a_delayed_start_begins_at_its_time_and_needs_no_slot_before(void **s
     put_workflow(fixture, "w", ONE_TASK);
     struct uuid later = start_later(fixture, "w", fixture_now_ms(fixture) + 10000);
     assert_run_is(fixture, later, "queued");
-    assert_int_equal(in_file(fixture, "SELECT active_runs + queued_runs FROM tenants"), 0);
+    assert_int_equal(in_file(fixture, "SELECT active_runs + queued_runs FROM tenant_counters"), 0);
     assert_sound(fixture);
     struct uuid now = start(fixture, "w"); /* the slot is free */
     assert_run_is(fixture, now, "running");
@@ -365,7 +365,7 @@ static void a_delayed_start_begins_at_its_time_and_needs_no_slot_before(void **s
     fixture_pass_ms(fixture, 1);
     settle(fixture);
     assert_run_is(fixture, later, "running");
-    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants"), 1);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters"), 1);
     work(fixture, "a");
     assert_run_is(fixture, later, "succeeded");
     assert_int_equal(timers(fixture), 0);
@@ -382,14 +382,14 @@ static void a_delayed_start_whose_time_finds_no_slot_queues_like_any_other(void 
     fixture_pass_ms(fixture, 1000);
     settle(fixture);
     assert_run_is(fixture, later, "queued");
-    assert_int_equal(in_file(fixture, "SELECT queued_runs FROM tenants"), 1);
+    assert_int_equal(in_file(fixture, "SELECT queued_runs FROM tenant_counters"), 1);
     assert_int_equal(timers(fixture), 0);
     assert_sound(fixture);
     work(fixture, "a");
     assert_run_is(fixture, now, "succeeded");
     settle(fixture);
     assert_run_is(fixture, later, "running");
-    assert_int_equal(in_file(fixture, "SELECT queued_runs FROM tenants"), 0);
+    assert_int_equal(in_file(fixture, "SELECT queued_runs FROM tenant_counters"), 0);
     assert_sound(fixture);
 }
 

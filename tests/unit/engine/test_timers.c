@@ -17,7 +17,8 @@ static void a_sleep_ends_at_its_time(void **state)
     settle(fixture);
     assert_run_is(fixture, run, "succeeded");
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers"), 0);
-    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenants WHERE id = 'acme'"), 0);
+    assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters WHERE id = 'acme'"),
+                     0);
 }
 
 /* The steps of a run whose events say succeeded, in their order. */

@@ -186,6 +186,7 @@ static inline struct check_result check_file(const char *path, unsigned depth, s
 
 /* The beginnings of what is said; each must be unique in the table of invariants. */
 #define TENANT_ACTIVE "active_runs of the tenant"
+#define COUNTER_LOG "a row of the log of counters"
 #define LIMIT_ACTIVE "active_runs of a limit"
 #define SLOT_STRAY "a slot under a limit"
 #define SLOT_MISSING "an active run does not hold"
@@ -255,6 +256,10 @@ struct damage {
 static const struct damage DAMAGES[] = {
     {"UPDATE tenants SET active_runs = 4 WHERE num = 1", {TENANT_ACTIVE}},
     {"UPDATE tenants SET active_runs = 0 WHERE num = 2", {TENANT_ACTIVE}},
+    {"INSERT INTO counter_log VALUES (1, '[[1,4,3,0],[2,0,0,0]]'), (2, '[[1,3,3,0]]')", {TENANT_ACTIVE}},
+    {"INSERT INTO counter_log VALUES (1, '[[1,4,')", {COUNTER_LOG}},
+    {"INSERT INTO counter_log VALUES (1, '[[1,3,3]]')", {COUNTER_LOG}},
+    {"INSERT INTO counter_log VALUES (1, '[[9,0,0,0]]')", {COUNTER_LOG}},
     {"UPDATE scopes SET active_runs = 3 WHERE num = 1", {LIMIT_ACTIVE}},
     {"INSERT INTO slots (scope, run) VALUES (2, 7)", {LIMIT_ACTIVE, SLOT_STRAY}},
     {"INSERT INTO slots (scope, run) VALUES (2, 4)", {LIMIT_ACTIVE, SLOT_STRAY}},

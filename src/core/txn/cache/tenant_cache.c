@@ -2,6 +2,7 @@
 #include "core/txn/cache/tenant_cache.h"
 
 #include "base/hash_map.h"
+#include "base/limits.h"
 #include "store/tenants.h"
 
 #include <stdlib.h>
@@ -9,9 +10,11 @@
 struct entry {
     struct tenant tenant;
     struct hash_entry by_id;
-    struct hash_entry by_num; /* only once it has a number */
-    struct entry *next_dirty; /* counters to write */
+    struct hash_entry by_num;  /* only once it has a number */
+    struct entry *next_dirty;  /* counters to write */
+    struct entry *next_logged; /* counters that the log has and the tenant's row has not */
     bool dirty;
+    bool logged;
     char text[]; /* what the tenant's strings point to */
 };
 
@@ -19,6 +22,10 @@ struct tenant_cache {
     struct hash_map by_id;
     struct hash_map by_num;
     struct entry *dirty;
+    struct entry *logged;
+    int64_t logged_count;
+    int64_t log_rows;
+    bool log_is_read;
 };
 
 struct tenant_cache *tenant_cache_new(void)
@@ -42,7 +49,9 @@ void tenant_cache_forget(struct tenant_cache *cache)
         free(CONTAINER_OF(e, struct entry, by_id));
     hash_map_clear(&cache->by_id);
     hash_map_clear(&cache->by_num);
-    cache->dirty = NULL;
+    cache->dirty = cache->logged = NULL;
+    cache->logged_count = cache->log_rows = 0;
+    cache->log_is_read = false;
 }
 
 size_t tenant_cache_count(const struct tenant_cache *cache)
@@ -110,13 +119,102 @@ void tenant_cache_touch(struct tenant_cache *cache, struct tenant *t)
     cache->dirty = entry;
 }
 
-enum err tenant_cache_flush(struct tenant_cache *cache, struct db *db)
+/* --- the log --- */
+
+static void note_logged(struct tenant_cache *cache, struct entry *entry)
+{
+    if (entry->logged)
+        return;
+    entry->logged = true;
+    entry->next_logged = cache->logged;
+    cache->logged = entry;
+    cache->logged_count++;
+}
+
+static void log_is_empty(struct tenant_cache *cache)
+{
+    for (struct entry *t = cache->logged; t != NULL; t = t->next_logged)
+        t->logged = false;
+    cache->logged = NULL;
+    cache->logged_count = cache->log_rows = 0;
+}
+
+struct log_reading {
+    struct tenant_cache *cache;
+    bool full;
+};
+
+static void add_logged(void *ctx, const struct tenant *t)
+{
+    struct log_reading *r = ctx;
+    struct tenant *added = r->full ? NULL : tenant_cache_add(r->cache, t);
+    if (added != NULL)
+        note_logged(r->cache, CONTAINER_OF(added, struct entry, tenant));
+    r->full = added == NULL;
+}
+
+enum err tenant_cache_read_log(struct tenant_cache *cache, struct db *db, struct arena *arena)
+{
+    if (cache->log_is_read)
+        return ERR_OK;
+    assert(cache->by_id.count == 0);
+    struct log_reading r = {.cache = cache};
+    enum err e = counter_log_last(db, &cache->log_rows);
+    if (e == ERR_OK && cache->log_rows > 0)
+        e = tenants_logged(db, arena, add_logged, &r);
+    if (e == ERR_OK && r.full)
+        e = ERR_NO_MEMORY;
+    if (e != ERR_OK)
+        tenant_cache_forget(cache);
+    cache->log_is_read = e == ERR_OK;
+    return e;
+}
+
+static enum err append(struct tenant_cache *cache, struct db *db)
+{
+    struct buf text;
+    buf_init(&text, COUNTER_LOG_ROW_MAX);
+    for (const struct entry *t = cache->dirty; t != NULL; t = t->next_dirty) {
+        const int64_t numbers[] = {t->tenant.num, t->tenant.active_runs, t->tenant.queued_runs,
+                                   t->tenant.rate_full_at_ns};
+        buf_put(&text, t == cache->dirty ? STR("[") : STR(","));
+        for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+            buf_put(&text, i == 0 ? STR("[") : STR(","));
+            buf_put_i64(&text, numbers[i]);
+        }
+        buf_put(&text, STR("]"));
+    }
+    buf_put(&text, STR("]"));
+    enum err e =
+        buf_ok(&text) ? counter_log_append(db, ++cache->log_rows, buf_str(&text)) : ERR_NO_MEMORY;
+    buf_release(&text);
+    return e;
+}
+
+static enum err fold(struct tenant_cache *cache, struct db *db)
 {
     enum err e = ERR_OK;
-    for (struct entry *t = cache->dirty; t != NULL && e == ERR_OK; t = t->next_dirty) {
+    for (const struct entry *t = cache->logged; t != NULL && e == ERR_OK; t = t->next_logged)
         e = tenants_update_counters(db, &t->tenant);
+    if (e == ERR_OK)
+        e = counter_log_clear(db);
+    if (e == ERR_OK)
+        log_is_empty(cache);
+    return e;
+}
+
+enum err tenant_cache_flush(struct tenant_cache *cache, struct db *db)
+{
+    if (cache->dirty == NULL)
+        return ERR_OK;
+    assert(cache->log_is_read);
+    for (struct entry *t = cache->dirty; t != NULL; t = t->next_dirty) {
+        note_logged(cache, t);
         t->dirty = false;
     }
+    bool is_full =
+        cache->log_rows >= COUNTER_LOG_ROWS_MAX || cache->logged_count > COUNTER_LOG_TENANTS_MAX;
+    enum err e = is_full ? fold(cache, db) : append(cache, db);
     cache->dirty = NULL;
     return e;
 }
@@ -137,6 +235,7 @@ static enum err reload(struct tenant *t, struct db *db, struct arena *arena)
         return e;
     t->active_runs = stored.active_runs;
     t->queued_runs = stored.queued_runs;
+    t->rate_full_at_ns = stored.rate_full_at_ns;
     return ERR_OK;
 }
 
@@ -144,6 +243,7 @@ enum err tenant_cache_reload(struct tenant_cache *cache, struct db *db, struct a
 {
     assert(cache->dirty == NULL);
     enum err e = ERR_OK;
+    log_is_empty(cache);
     HASH_MAP_WALK (&cache->by_id, entry) {
         if (e == ERR_OK)
             e = reload(&CONTAINER_OF(entry, struct entry, by_id)->tenant, db, arena);

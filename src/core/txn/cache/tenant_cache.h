@@ -1,5 +1,7 @@
 /* Tenants that a connection has read, by name and by number. The writer also keeps their counters
- * here and writes those that changed once per transaction. */
+ * here: those that a transaction changed are written once, together, to the log of counters, and
+ * now and then all that the log has are written to the tenants' rows and the log is emptied. A
+ * rollback forgets all of it, and what the log has is read again before any other tenant. */
 #ifndef PAWL_CORE_TXN_CACHE_TENANT_CACHE_H
 #define PAWL_CORE_TXN_CACHE_TENANT_CACHE_H
 
@@ -22,15 +24,21 @@ MUST_CHECK struct tenant *tenant_cache_add(struct tenant_cache *cache, const str
 
 /* The rest is for the writer. `t` comes from this cache. */
 
+/* Reads the tenants that the log of counters has, unless that was done since the cache was emptied.
+ * Call it before a tenant is added: the row of any other tenant has its counters as they are. */
+MUST_CHECK enum err tenant_cache_read_log(struct tenant_cache *cache, struct db *db,
+                                          struct arena *arena);
+
 /* The tenant has been stored and has its number now. */
 void tenant_cache_numbered(struct tenant_cache *cache, struct tenant *t);
 /* Its counters changed. */
 void tenant_cache_touch(struct tenant_cache *cache, struct tenant *t);
-/* Writes the counters that changed. */
+/* Writes the counters that changed. After an error, roll back and forget. */
 MUST_CHECK enum err tenant_cache_flush(struct tenant_cache *cache, struct db *db);
 /* No counter waits to be written. */
 bool tenant_cache_is_flushed(const struct tenant_cache *cache);
-/* Reads all counters again; none of them may have changed since the last flush. */
+/* Reads all counters again from the tenants' rows. The log must be empty, and no counter may have
+ * changed since the last flush. */
 MUST_CHECK enum err tenant_cache_reload(struct tenant_cache *cache, struct db *db,
                                         struct arena *arena);
 

@@ -509,7 +509,7 @@ static void queues_that_were_put_aside_are_looked_at_again(void **state)
     for (int turn = 0; turn < 3; turn++)
         settle(fixture);
     assert_int_equal(with_status(fixture, "queued"), 0);
-    assert_int_equal(in_file(fixture, "SELECT sum(active_runs) FROM tenants"), 3);
+    assert_int_equal(in_file(fixture, "SELECT sum(active_runs) FROM tenant_counters"), 3);
     assert_sound(fixture);
 }
 
