@@ -16,8 +16,9 @@ struct sqlite_rows {
     sqlite3_stmt *stmt;
     /* SQLite numbers $1… by first appearance; this maps ours to its. */
     int index[SQLITE_PARAMETERS_MAX + 1];
-    /* Bound to a value by an earlier use; else it is NULL, as in a statement just prepared. */
-    bool has_value[SQLITE_PARAMETERS_MAX + 1];
+    /* What an earlier use has bound; NULL in a statement just prepared. Bytes are where they were
+     * then: SQLite, too, has only their address. */
+    struct db_value bound[SQLITE_PARAMETERS_MAX + 1];
     int parameters;
 };
 

@@ -137,36 +137,43 @@ void sqlite_finalize_all(struct sqlite_db *db)
 
 /* --- running --- */
 
-/* Most rows have columns that stay NULL, so most parameters that are to be NULL are so already. */
-static int bind_null(struct sqlite_rows *s, int i)
+static int bind(sqlite3_stmt *stmt, int at, const struct db_value *v)
 {
-    if (!s->has_value[i])
-        return SQLITE_OK;
-    int rc = sqlite3_bind_null(s->stmt, s->index[i]);
-    s->has_value[i] = rc != SQLITE_OK;
-    return rc;
-}
-
-static int bind(struct sqlite_rows *s, int i, const struct db_value *v)
-{
-    int at = s->index[i];
-    if (v->kind == DB_NULL)
-        return bind_null(s, i);
-    s->has_value[i] = true;
     switch (v->kind) {
+    case DB_NULL:
+        return sqlite3_bind_null(stmt, at);
     case DB_INT:
-        return sqlite3_bind_int64(s->stmt, at, v->number);
+        return sqlite3_bind_int64(stmt, at, v->number);
     case DB_TEXT:
-        return sqlite3_bind_text64(s->stmt, at, v->bytes.ptr, v->bytes.len, SQLITE_STATIC,
+        return sqlite3_bind_text64(stmt, at, v->bytes.ptr, v->bytes.len, SQLITE_STATIC,
                                    SQLITE_UTF8);
     case DB_BLOB:
-        return sqlite3_bind_blob64(s->stmt, at, v->bytes.ptr, v->bytes.len, SQLITE_STATIC);
-    case DB_NULL:
+        return sqlite3_bind_blob64(stmt, at, v->bytes.ptr, v->bytes.len, SQLITE_STATIC);
     case DB_OTHER:
         break;
     }
     assert(!"a kind of value that is never written");
     return SQLITE_MISUSE;
+}
+
+static bool is_same(const struct db_value *a, const struct db_value *b)
+{
+    return a->kind == b->kind && a->number == b->number && a->bytes.ptr == b->bytes.ptr &&
+           a->bytes.len == b->bytes.len;
+}
+
+/* Many values of a row are those of the row before: NULL, 0, a word of a table. */
+static int bind_changed(struct sqlite_rows *s, const struct db_value *values, size_t count)
+{
+    int rc = SQLITE_OK;
+    for (size_t i = 0; i < count && rc == SQLITE_OK; i++) {
+        struct db_value *bound = &s->bound[i + 1];
+        if (is_same(bound, &values[i]))
+            continue;
+        rc = bind(s->stmt, s->index[i + 1], &values[i]);
+        *bound = rc == SQLITE_OK ? values[i] : (struct db_value){.kind = DB_OTHER};
+    }
+    return rc;
 }
 
 static struct sqlite_rows *query(struct sqlite_db *db, const char *sql,
@@ -179,9 +186,7 @@ static struct sqlite_rows *query(struct sqlite_db *db, const char *sql,
     assert(s->parameters == (int)count && (values != NULL || count == 0));
     s->base.open = true;
     s->base.err = ERR_OK;
-    int rc = SQLITE_OK;
-    for (size_t i = 0; i < count && rc == SQLITE_OK; i++)
-        rc = bind(s, (int)i + 1, &values[i]);
+    int rc = bind_changed(s, values, count);
     if (rc != SQLITE_OK)
         s->base.err = sqlite_err_of(db, rc);
     return s;

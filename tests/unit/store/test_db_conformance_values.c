@@ -64,6 +64,37 @@ static void a_parameter_is_null_whatever_it_was_before(void **state)
     db_close(db);
 }
 
+/* An engine may leave out what it knows already; it must not mistake a new value for that. */
+static void a_parameter_is_what_it_is_now_whatever_it_was_before(void **state)
+{
+    static const char SQL[] = "SELECT $1, $2";
+    char text[] = "ab";
+    struct path file = path_in(*state, "p.db");
+    struct db *db = open_writer(file.text);
+    for (char c = 'b'; c <= 'e'; c++) {
+        text[1] = c; /* another text at the same place */
+        struct db_rows *rows = DB_QUERY(db, SQL, DB_T(((struct str){text, 2})), DB_I(c % 2));
+        assert_true(db_next(rows));
+        assert_str(db_str(rows, 0), text);
+        assert_int_equal(db_int(rows, 1), c % 2);
+        assert_ok(db_rows_end(rows));
+    }
+    const struct db_value uses[] = {
+        DB_T(((struct str){text, 2})), DB_B(text, 2), DB_B(text, 1), DB_I(0), DB_N(), DB_I(0)};
+    for (size_t i = 0; i < ARRAY_LEN(uses); i++) {
+        struct db_rows *rows = DB_QUERY(db, SQL, uses[i], DB_I(7));
+        assert_true(db_next(rows));
+        assert_int_equal(db_is_null(rows, 0), uses[i].kind == DB_NULL);
+        if (uses[i].kind == DB_INT)
+            assert_int_equal(db_int(rows, 0), uses[i].number);
+        else if (uses[i].kind != DB_NULL)
+            assert_true(str_eq(db_str(rows, 0), uses[i].bytes));
+        assert_int_equal(db_int(rows, 1), 7);
+        assert_ok(db_rows_end(rows));
+    }
+    db_close(db);
+}
+
 static void a_query_may_be_left_before_its_end(void **state)
 {
     static const char SQL[] = "SELECT num FROM notes ORDER BY num";
@@ -356,6 +387,7 @@ int main(void)
         folder_test(parameters_may_come_in_any_order),
         folder_test(values_of_every_kind_come_back),
         folder_test(a_parameter_is_null_whatever_it_was_before),
+        folder_test(a_parameter_is_what_it_is_now_whatever_it_was_before),
         folder_test(a_query_may_be_left_before_its_end),
         folder_test(a_statement_that_does_not_compile_has_no_rows_and_an_error),
         folder_test(a_result_may_have_many_rows),
