@@ -135,16 +135,18 @@ void uuid_set_time(struct uuid *id, int64_t time)
 void buf_put_uuid(struct buf *b, struct uuid id)
 {
     static const char HEX[] = "0123456789abcdef";
-    char text[UUID_TEXT_LEN];
-    size_t at = 0;
-    for (size_t i = 0; i < 16; i++) {
-        if (i == 4 || i == 6 || i == 8 || i == 10)
-            text[at++] = '-';
-        text[at++] = HEX[id.bytes[i] >> 4];
-        text[at++] = HEX[id.bytes[i] & 15];
+    /* Where the digits of each byte are, between the hyphens. */
+    static const unsigned char PLACES[] = {0,  2,  4,  6,  9,  11, 14, 16,
+                                           19, 21, 24, 26, 28, 30, 32, 34};
+    static_assert(sizeof(PLACES) == sizeof(id.bytes), "one place per byte");
+    char *text = buf_extend(b, UUID_TEXT_LEN);
+    if (text == NULL)
+        return;
+    text[8] = text[13] = text[18] = text[23] = '-';
+    for (size_t i = 0; i < sizeof(PLACES); i++) {
+        text[PLACES[i]] = HEX[id.bytes[i] >> 4];
+        text[PLACES[i] + 1] = HEX[id.bytes[i] & 15];
     }
-    assert(at == UUID_TEXT_LEN);
-    buf_put_bytes(b, text, at);
 }
 
 static int hex_digit(char c)
@@ -219,13 +221,14 @@ static void put_digits(char *at, int64_t value, int count)
     }
 }
 
-void buf_put_time(struct buf *b, int64_t ms)
+/* The text of a second, without its fraction. */
+static void second_text(char text[static TIME_TEXT_LEN], int64_t seconds)
 {
-    enum { DAY_MS = 86400000 };
-    int64_t days = ms / DAY_MS;
-    int64_t rest = ms % DAY_MS;
+    enum { DAY_S = 86400 };
+    int64_t days = seconds / DAY_S;
+    int64_t rest = seconds % DAY_S;
     if (rest < 0) {
-        rest += DAY_MS;
+        rest += DAY_S;
         days--;
     }
     int64_t year;
@@ -233,15 +236,37 @@ void buf_put_time(struct buf *b, int64_t ms)
     int day;
     date_from_days(days, &year, &month, &day);
     assert(year >= 1 && year <= 9999);
-    char text[TIME_TEXT_LEN + 1] = "0000-00-00T00:00:00.000Z";
+    memcpy(text, "0000-00-00T00:00:00.000Z", TIME_TEXT_LEN);
     put_digits(text, year, 4);
     put_digits(text + 5, month, 2);
     put_digits(text + 8, day, 2);
-    put_digits(text + 11, rest / 3600000, 2);
-    put_digits(text + 14, rest / 60000 % 60, 2);
-    put_digits(text + 17, rest / 1000 % 60, 2);
-    put_digits(text + 20, rest % 1000, 3);
-    buf_put_bytes(b, text, TIME_TEXT_LEN);
+    put_digits(text + 11, rest / 3600, 2);
+    put_digits(text + 14, rest / 60 % 60, 2);
+    put_digits(text + 17, rest % 60, 2);
+}
+
+/* Most times that are written are of the same second as the last one. */
+void buf_put_time(struct buf *b, int64_t ms)
+{
+    static _Thread_local struct {
+        int64_t seconds;
+        char text[TIME_TEXT_LEN];
+    } last = {.text = "1970-01-01T00:00:00.000Z"};
+    int64_t fraction = ms % 1000;
+    int64_t seconds = ms / 1000;
+    if (fraction < 0) {
+        fraction += 1000;
+        seconds--;
+    }
+    if (seconds != last.seconds) {
+        second_text(last.text, seconds);
+        last.seconds = seconds;
+    }
+    char *text = buf_extend(b, TIME_TEXT_LEN);
+    if (text == NULL)
+        return;
+    memcpy(text, last.text, TIME_TEXT_LEN);
+    put_digits(text + 20, fraction, 3);
 }
 
 /* Exactly `count` digits from s, which it shortens. */

@@ -44,8 +44,19 @@ static void put_escape(struct buf *out, unsigned char c)
     buf_put_bytes(out, escape, sizeof(escape));
 }
 
+/* Most texts need no escapes: they are copied at once. */
 void json_put_text(struct buf *out, struct str text)
 {
+    size_t plain = unescaped_length(text.ptr, text.len);
+    if (plain == text.len) {
+        char *at = buf_extend(out, text.len + 2);
+        if (at == NULL)
+            return;
+        at[0] = at[text.len + 1] = '"';
+        if (text.len > 0)
+            memcpy(at + 1, text.ptr, text.len);
+        return;
+    }
     buf_put_char(out, '"');
     for (size_t from = 0; from < text.len;) {
         size_t len = unescaped_length(text.ptr + from, text.len - from);
@@ -59,16 +70,20 @@ void json_put_text(struct buf *out, struct str text)
 
 void json_add_name(struct json_out *o, const char *name)
 {
-    bool comma = o->comma;
+    size_t comma = o->comma ? 1 : 0;
+    size_t len = name != NULL ? strlen(name) : 0;
+    size_t total = comma + (name != NULL ? len + strlen("\"\":") : 0);
     o->comma = true;
-    if (name == NULL) {
-        if (comma)
-            buf_put_char(o->buf, ',');
+    char *at = total > 0 ? buf_extend(o->buf, total) : NULL;
+    if (at == NULL)
         return;
-    }
-    buf_put(o->buf, comma ? STR(",\"") : STR("\""));
-    buf_put(o->buf, str_of(name));
-    buf_put(o->buf, STR("\":"));
+    *at = ',';
+    at += comma;
+    if (name == NULL)
+        return;
+    *at++ = '"';
+    memcpy(at, name, len);
+    memcpy(at + len, "\":", 2);
 }
 
 void json_open(struct json_out *o, const char *name, char bracket)

@@ -324,6 +324,23 @@ static void random_times_are_written_as_the_c_library_has_them_and_read_back(voi
     buf_release(&b);
 }
 
+/* The text of a second is kept for the next time. */
+static void times_around_a_second_are_written_in_any_order(void **state)
+{
+    (void)state;
+    for (int64_t second = -2; second <= 2; second++) {
+        for (int64_t ms = -1; ms <= 1; ms++) {
+            struct buf b;
+            int64_t back = 0;
+            buf_init(&b, TIME_TEXT_LEN);
+            buf_put_time(&b, 1000 * second + ms);
+            assert_true(time_parse(buf_str(&b), &back));
+            assert_int_equal(back, 1000 * second + ms);
+            buf_release(&b);
+        }
+    }
+}
+
 static void offsets_are_taken_off(void **state)
 {
     (void)state;
@@ -539,6 +556,7 @@ int main(void)
         cmocka_unit_test(known_times_are_written_and_read),
         cmocka_unit_test(every_day_of_the_calendars_cycle_reads_back),
         cmocka_unit_test(random_times_are_written_as_the_c_library_has_them_and_read_back),
+        cmocka_unit_test(times_around_a_second_are_written_in_any_order),
         cmocka_unit_test(offsets_are_taken_off),
         cmocka_unit_test(fractions_count_to_the_millisecond),
         cmocka_unit_test(small_letters_and_a_space_are_allowed),
