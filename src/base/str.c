@@ -10,6 +10,8 @@ bool str_eq_nocase(struct str a, struct str b)
 {
     if (a.len != b.len)
         return false;
+    if (a.len > 0 && memcmp(a.ptr, b.ptr, a.len) == 0)
+        return true; /* most are written the same way */
     for (size_t i = 0; i < a.len; i++) {
         if (lower(a.ptr[i]) != lower(b.ptr[i]))
             return false;
@@ -90,9 +92,21 @@ size_t str_utf8_len(struct str s)
     return 0;
 }
 
+/* How much of the text's beginning is ASCII for certain. */
+static size_t ascii_length(struct str s)
+{
+    size_t i = 0;
+    for (uint64_t bytes; s.len - i >= sizeof(bytes); i += sizeof(bytes)) {
+        memcpy(&bytes, s.ptr + i, sizeof(bytes));
+        if ((bytes & UINT64_C(0x8080808080808080)) != 0)
+            break;
+    }
+    return i;
+}
+
 bool str_is_utf8(struct str s)
 {
-    for (size_t i = 0; i < s.len;) {
+    for (size_t i = ascii_length(s); i < s.len;) {
         size_t len = str_utf8_len((struct str){s.ptr + i, s.len - i});
         if (len == 0)
             return false;

@@ -12,6 +12,10 @@ static int hex(char c)
 
 bool http_decode(struct http_request *req, struct str encoded, struct str *ret)
 {
+    if (encoded.len > 0 && memchr(encoded.ptr, '%', encoded.len) == NULL) {
+        *ret = encoded;
+        return memchr(encoded.ptr, '\0', encoded.len) == NULL && str_is_utf8(encoded);
+    }
     char *out = arena_alloc(&req->arena, encoded.len + 1);
     if (out == NULL)
         return false;

@@ -50,7 +50,9 @@ struct str http_header_list(struct http_request *req, const char *name);
 /* Takes the next name=value off a query; both are still encoded, and a value that is missing has
  * ptr NULL. False at the end. */
 bool http_query_next(struct str *rest, struct http_param *ret);
-/* Percent-decodes into the arena. False when it is malformed or holds a NUL. */
+/* Percent-decodes; the text lives as long as the request. False when it is malformed or holds a
+ * NUL.
+ */
 MUST_CHECK bool http_decode(struct http_request *req, struct str encoded, struct str *ret);
 
 /* A request lives while it is held: by its connection, and by the code that works on it. */
