@@ -15,7 +15,7 @@ import time
 CONNECTIONS = 64
 READY_WAIT_S = 10.0
 STOP_WAIT_S = 20.0
-COUNTED_WAIT_S = 3600.0  # for loads that end by their count; far more than they take
+COUNTED_WAIT_S = 36000.0  # for loads that end by their count; far more than they take
 BODY_SHOWN_MAX = 200     # of a command in the results
 
 PARK_PATH = "/api/v1/workflows/park/runs"

@@ -8,6 +8,7 @@ from results import row
 
 ONCE = True  # it takes long, and its ratios are its own
 ENDS = {"id": "ends", "steps": [{"name": "now", "type": "transform", "output": {"ok": True}}]}
+FILL_STEP = 250_000  # a line of progress for each
 READY_WAIT_S = 300.0  # a server that takes longer to recover is not going to
 RATE_MIN, P99_MAX_US, RECOVERY_MAX_MS = 0.9, 10_000, 1000
 
@@ -39,11 +40,11 @@ def crash(bench, server):
 
 def at_size(bench, folder, server, size, have):
     """Fills up, measures, and returns the figures and how many runs there are now."""
-    if size > have:
-        filled = bench.load_counted(server, f"filling to {size:,} finished runs", size - have, start(),
-                                    codes={"200": size - have})
-        have = size
-        bench.results.say(f"  filled at {filled['rate']:,.0f}/s")
+    while have < size:
+        step = min(FILL_STEP, size - have)
+        have += step
+        bench.load_counted(server, f"filling to {have:,} of {size:,} finished runs", step, start(),
+                           codes={"200": step})
     load = bench.load(server, f"start at {size:,} finished runs", start())
     return {"size": size, "load": load, "rss_mib": server.rss_mib(),
             "file_mib": file_mib(folder)}, have + load["sent"]

@@ -1,4 +1,6 @@
 """The benchmark works: one round of every part with tiny numbers, and what is made of its results. Nothing here looks at times."""
+import functools
+import http.client
 import json
 import pathlib
 import subprocess
@@ -105,21 +107,49 @@ PEERS = [("pawl", "W1-start", 64, 30000, 4000), ("restate", "W1-start", 64, 5000
          ("pawl", "W4-burst100-limit2", 100, 1, 7000), ("cordum-like-everysec", "W4-burst100-limit2", 100, 1, 700000)]
 
 
-def test_peers_are_run_by_their_own_harness_and_compared(tmp_path):
+@pytest.fixture
+def peers(tmp_path):
+    """A harness whose results are there already."""
     folder = tmp_path / "peers"
     (folder / "results").mkdir(parents=True)
-    (folder / "run.sh").write_text('#!/bin/sh\ntest -x "$PAWL" && echo "$1 $PEERS_SECS" >> calls\n')
+    (folder / "run.sh").write_text('#!/bin/sh\ntest -x "$PAWL" && echo "$1 $PEERS_SECS" >> calls && { [ -z "$2" ] || cp "$2" spec.json; }\n')
     (folder / "run.sh").chmod(0o755)
     for peer in {row[0] for row in PEERS}:
         rows = [dict(zip(("peer", "workload", "conc", "rate", "p99_us"), row)) for row in PEERS if row[0] == peer]
         (folder / "results" / f"{peer}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = run(tmp_path / "out.jsonl", "--only", "peers", "--peers", folder)
+    return folder
+
+
+def test_peers_are_run_by_their_own_harness_and_compared(tmp_path, peers):
+    done = run(tmp_path / "out.jsonl", "--only", "peers", "--peers", peers)
     assert done.returncode == 0, done.stderr
-    assert [line.split()[0] for line in (folder / "calls").read_text().splitlines()] == ["limits", "spec", "restate", "bullmq", "bullmq-always", "cordum-like"]
+    assert [line.split()[0] for line in (peers / "calls").read_text().splitlines()] == ["limits", "spec", "restate", "bullmq", "bullmq-always", "cordum-like"]
     figures = {(row["figure"], row["target"]): row for row in lines(tmp_path / "out.jsonl") if row["kind"] == "figure"}
     assert figures["W1 start, 64 connections: pawl", ">= 5 x restate"]["met"] is True
     assert figures["W1 start, 64 connections: pawl", ">= 1.8 x bullmq-always"]["met"] is False
     assert figures["W4 burst of 100, p99: pawl", "<= 1/60 x cordum-like-everysec"]["met"] is True
+
+
+def test_what_the_peers_harness_is_told_to_send_is_accepted(tmp_path, peers):
+    run(tmp_path / "out.jsonl", "--only", "peers", "--peers", peers)
+    spec = json.loads((peers / "spec.json").read_text())
+    with harness.server("--dev", tls=False) as server:
+        def send(request, method):
+            fill = functools.reduce(lambda text, place: text.replace(place, "7"), ("{i}", "{c}", "{u}", "{burst}"), json.dumps(request))
+            request = json.loads(fill)
+            headers = {"Content-Type": "application/json"} if method == "PUT" else {}
+            headers |= dict(line.split(": ") for line in request.get("headers", []))
+            client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
+            client.request(method, request["path"], request["body"], headers)
+            return client.getresponse().status
+        assert [send(request, "PUT") for request in (*spec["setup"], *spec["before_burst"])] == [200] * 5
+        assert [send(spec[name], "POST") for name in ("start", "dup", "hot", "burst")] == [200] * 4
+
+
+def test_a_peers_harness_that_measured_refusals_is_not_believed(tmp_path, peers):
+    (peers / "results" / "pawl.jsonl").write_text(json.dumps({"peer": "pawl", "workload": "W1-start", "conc": 64, "rate": 1e5, "ops": 9, "codes": {"415": 9}}))
+    done = run(tmp_path / "out.jsonl", "--only", "peers", "--peers", peers)
+    assert done.returncode == 1 and "answers by status {'415': 9}, expected {'200': 9}" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("options, says", [
