@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Makes tables and plots of the results of a benchmark.
 
-    python3 bench/report.py build/bench/results.jsonl [--into docs/performance.md] [--svg docs/performance] [--ratios]
+    python3 bench/report.py build/bench/results.jsonl [--into docs/performance.md] [--svg docs/performance] [--steady]
 
-Prints Markdown, or puts it between the markers of a page. --svg writes the plots to a folder. --ratios leaves out what
-depends on the machine's mood: for results of a machine that was not alone.
+Prints Markdown, or puts it between the markers of a page. --svg writes the plots to a folder. --steady leaves out rates
+and latencies: for results of a machine that was not alone, on which CPU time, instructions and bytes still mean something.
 """
 import argparse
 import json
+import os
 import pathlib
 import sys
 
@@ -16,6 +17,10 @@ from results import value_of
 
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 PERCENTILES = {"p50_us": "50", "p90_us": "90", "p95_us": "95", "p99_us": "99", "p999_us": "99.9", "max_us": "max"}
+
+
+TITLES = {"starts": "Answers of pawl and of bare servers", "latency": "Latency of a start by percentile",
+          "growth": "A start as the store grows, compared with an empty store"}
 
 
 class ReportError(Exception):
@@ -32,31 +37,32 @@ def read(path):
 
 # --- tables ---
 
-def heading(run, ratios):
-    alone = f"load average {run['load_average']:.1f} at the start"
+def heading(run, steady):
     text = (f"Commit {run['commit']}, {run['date']}: {run['cores']} cores ({run['cpu']}), {run['memory_gib']} GiB, "
-            f"{run['system']}, Linux {run['kernel']}; {alone}. Client and server share the cores. Median of {run['rounds']} "
-            f"round{'s' * (run['rounds'] > 1)}, windows of {run['seconds']:g} s. `{run['command']}`")
-    if ratios:
-        text += "\n\nThe machine was shared with other work, so only ratios are shown."
+            f"{run['system']}, Linux {run['kernel']}; load average {run['load_average']:.1f} at the start. Client and server "
+            f"share the cores. Median of {run['rounds']} round{'s' * (run['rounds'] > 1)}, windows of {run['seconds']:g} s. "
+            f"`{run['command']}`")
+    if steady:
+        text += ("\n\nThe machine was shared with other work: only figures are shown that hardly depend on that, which are CPU "
+                 "time, instructions and bytes, but no rates and latencies.")
     return text
 
 
-def table(figures, ratios):
-    out, part = [], None
+def table(figures, steady):
+    out, part, named = [], None, ""
     for one in figures:
-        if ratios and one["ratio"] is None:
+        inner = one["figure"].startswith(" ")
+        named = named if inner else one["figure"]
+        if steady and not one["steady"]:
             continue
         if one["part"] != part:
             part = one["part"]
-            out += ["", f"**{part}** (`make bench ONLY={part}`)", "",
-                    "| figure | ratio | target | |" if ratios else "| figure | measured | ratio | target | |",
-                    "|---|---|---|---|" if ratios else "|---|---|---|---|---|"]
-        name = one["figure"].strip() if one["figure"][0] != " " else f"… {one['figure'].strip()}"
+            out += ["", f"**{part}** (`make bench ONLY={part}`)", "", "| figure | measured | ratio | target | |",
+                    "|---|---|---|---|---|"]
+        name = f"{named}: {one['figure'].strip().removeprefix('its ').removeprefix('their ')}" if inner else named
         ratio = "" if one["ratio"] is None else f"{one['ratio']:.2f}"
         result = {None: "", True: "met", False: "missed"}[one["met"]]
-        cells = [name, *([] if ratios else [value_of(one)]), ratio, one["target"] or "", result]
-        out.append("| " + " | ".join(cells) + " |")
+        out.append(f"| {name} | {value_of(one)} | {ratio} | {one['target'] or ''} | {result} |")
     return "\n".join(out)
 
 
@@ -76,58 +82,58 @@ def named(measures, what, figure):
     return found[len(found) // 2] if found else None
 
 
-def plot_starts(measures, ratios):
+def plot_starts(measures, steady):
     names = ["bare libmicrohttpd, 64 connections", "bare pawl's HTTP layer, 64 connections",
              "W2 replay, 16 connections", "W1 start, 64 connections", "W1 start, 16 connections",
              "W1 start, 1 connection", "W1 start, 2 KB input, 64 connections", "W1 start, 64 KB input, 16 connections",
              "W3 three steps, 16 connections"]
-    values = [(name, named(measures, name, "rate")) for name in names]
-    values = [(name, value) for name, value in values if value]
-    bare = named(measures, names[0], "rate")
-    if not values or ratios and not bare:
+    figure = "server_cpu_us" if steady else "rate"
+    values = [(name, named(measures, name, figure)) for name in names]
+    values = [(name, value) for name, value in values if value is not None]
+    if not values:
         return None
-    if ratios:
-        return svg.bars("Answers per second, as a share of a bare HTTP answer", "x bare",
-                        [(name, value / bare) for name, value in values])
-    return svg.bars("Answers per second", "/s", values)
+    return svg.bars("CPU time of the server per answer" if steady else "Answers per second", "us" if steady else "/s", values)
 
 
-def plot_latency(measures, ratios):
-    commit = named(measures, "SQLite FULL commit", "p50_us")
-    unit = commit if ratios else 1000
+def plot_latency(measures):
     series = {}
     for what in ("W1 start, 64 connections", "W1 start at 80% of that rate", "W1 start at 50% of that rate"):
         points = [named(measures, what, figure) for figure in PERCENTILES]
-        if all(points) and unit:
-            series[what] = [(at, us / unit) for at, us in enumerate(points)]
+        if all(points):
+            series[what] = [(at, us / 1000) for at, us in enumerate(points)]
     if not series:
         return None
-    return svg.lines("Latency of a start", "percentile; at a rate: from when the request was due",
-                     "x the median commit" if ratios else "ms", series, list(PERCENTILES.values()), logarithmic=True)
+    return svg.lines("Latency of a start", "percentile; at a rate: from when the request was due", "ms", series,
+                     list(PERCENTILES.values()), logarithmic=True)
 
 
-def growth_points(measures, figure):
-    prefix, found = "start at ", []
-    for one in measures:
-        if one["part"] == "growth" and one["what"].startswith(prefix):
-            found.append((int(one["what"].removeprefix(prefix).split()[0].replace(",", "")), one[figure]))
-    return found
+def plot_growth(measures, title, lines):
+    """lines: {name: figure}; each as a multiple of what it was at zero."""
+    prefix, series = "start at ", {}
+    for name, figure in lines.items():
+        points = [(int(one["what"].removeprefix(prefix).split()[0].replace(",", "")), one[figure])
+                  for one in measures if one["part"] == "growth" and one["what"].startswith(prefix)]
+        if len(points) > 1 and points[0][1]:
+            series[name] = [(size, value / points[0][1]) for size, value in points]
+    return svg.lines(title, "finished runs in the store", "x at zero", series) if series else None
 
 
-def plot_growth(measures, figure, title, unit, ratios, scale=1.0):
-    points = growth_points(measures, figure)
-    if len(points) < 2:
-        return None
-    by = points[0][1] if ratios else scale
-    return svg.lines(title, "finished runs in the store", "x at zero" if ratios else unit,
-                     {figure.removesuffix("_us"): [(size, value / by) for size, value in points]})
-
-
-def plots(measures, ratios):
-    drawn = {"starts": plot_starts(measures, ratios), "latency": plot_latency(measures, ratios),
-             "growth": plot_growth(measures, "rate", "Starts as the store grows", "/s", ratios),
-             "growth-p99": plot_growth(measures, "p99_us", "p99 of a start as the store grows", "ms", ratios, 1000)}
+def plots(measures, steady):
+    """{name: SVG}"""
+    drawn = {"starts": plot_starts(measures, steady),
+             "latency": None if steady else plot_latency(measures),
+             "growth": plot_growth(measures, "A start as the store grows", {"CPU time of the server": "server_cpu_us"} if steady
+                                   else {"starts per second": "rate", "p99": "p99_us", "CPU time of the server": "server_cpu_us"})}
     return {name: text for name, text in drawn.items() if text}
+
+
+def write_plots(folder, drawn, page):
+    """The page's lines that show them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, drawing in drawn.items():
+        (folder / f"{name}.svg").write_text(drawing)
+    shown = os.path.relpath(folder, page.parent) if page else folder.name
+    return "".join(f"\n\n![{TITLES[name]}]({shown}/{name}.svg)" for name in drawn)
 
 
 def main():
@@ -135,19 +141,17 @@ def main():
     parser.add_argument("results", type=pathlib.Path)
     parser.add_argument("--into", type=pathlib.Path, help="a page with the markers")
     parser.add_argument("--svg", type=pathlib.Path, help="a folder for the plots")
-    parser.add_argument("--ratios", action="store_true", help="leave out absolute figures")
+    parser.add_argument("--steady", action="store_true", help="leave out what depends on what else the machine does")
     args = parser.parse_args()
     try:
         run, measures, figures = read(args.results)
-        text = f"{heading(run, args.ratios)}\n{table(figures, args.ratios)}"
+        text = f"{heading(run, args.steady)}\n{table(figures, args.steady)}"
+        if args.svg:
+            text += write_plots(args.svg, plots(measures, args.steady), args.into)
         if args.into:
             put_into(args.into, text)
         else:
             print(text)
-        if args.svg:
-            args.svg.mkdir(parents=True, exist_ok=True)
-            for name, drawing in plots(measures, args.ratios).items():
-                (args.svg / f"{name}.svg").write_text(drawing)
     except (ReportError, OSError, ValueError) as failure:
         print(f"report: {failure}", file=sys.stderr)
         return 1

@@ -3,7 +3,8 @@
 A line of the file has a `kind`:
   run      first: the machine, the commit, the command
   measure  one measurement: its part and round, what it is, the command of the program, its figures
-  figure   last, one for each row of the table: value and unit, ratio, target, and whether it is met
+  figure   last, one for each row of the table: value and unit, ratio, target, whether it is met, and whether the figure
+           is steady: hardly depends on what else the machine does
 """
 import datetime
 import json
@@ -93,10 +94,12 @@ def duration(us):
     return f"{us / 1000:.2f} ms" if us < 1e6 else f"{us / 1e6:.2f} s"
 
 
-def row(figure, value, unit, share=None, target=None, met=None):
-    """One row of the table. `share`: the ratio that the target is about, if it is about one."""
+def row(figure, value, unit, share=None, target=None, met=None, steady=False):
+    """One row of the table. `share`: the ratio that the target is about, if it is about one. `steady`: the figure hardly
+    depends on what else the machine does."""
     return {"figure": figure, "value": round(value, 2), "unit": unit,
-            "ratio": None if share is None else round(share, 3), "target": target, "met": met}
+            "ratio": None if share is None else round(share, 3), "target": target, "met": met,
+            "steady": steady}
 
 
 def value_of(row_):
@@ -104,7 +107,7 @@ def value_of(row_):
     if row_["unit"] == "us":
         return duration(row_["value"])
     digits = 1 if row_["unit"] in ("MiB", "ms") else 0
-    return f"{row_['value']:,.{digits}f}{'' if row_['unit'] == '/s' else ' '}{row_['unit']}"
+    return f"{row_['value']:,.{digits}f}{'' if row_['unit'] == '/s' else ' '}{row_['unit']}".rstrip()
 
 
 def print_table(rows):

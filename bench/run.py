@@ -88,8 +88,6 @@ def parse_args():
     parser.add_argument("--out", type=pathlib.Path, help="results as lines of JSON; by default results.jsonl beside the tools")
     parser.add_argument("--quick", action="store_true", help="one round of everything with tiny numbers: shows that the "
                         "benchmark works, and nothing about pawl")
-    parser.add_argument("--realtime", action="store_true", help="as root, on a machine that others use too: servers and client "
-                        "get the real-time scheduler, so that the others wait")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a target is missed")
     args = parser.parse_args()
     if not 0.1 <= args.seconds <= 600 or not 1 <= args.rounds <= 100:
@@ -131,8 +129,6 @@ def main():
     args = parse_args()
     # An exception, so that the children are stopped on the way out.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    if args.realtime:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
     names = args.only or [name for name in PARTS if name != "peers" or args.peers]
     rounds = 1 if args.quick else args.rounds
     seconds = QUICK_SECONDS if args.quick else args.seconds

@@ -41,7 +41,8 @@ def summarize(rounds):
 
     kept = median(lambda r: r["kept_bytes"])
     written = median(lambda r: r["load"]["written_bytes"])
-    rows = [row("bytes kept per start", kept, "B", None, f"<= {KEPT_MAX:,} B", kept <= KEPT_MAX),
+    rows = [row("bytes kept per start", kept, "B", None, f"<= {KEPT_MAX:,} B", kept <= KEPT_MAX,
+                steady=True),
             row("bytes written per start, by the process", written, "B")]
     if "device_bytes" in rounds[0]["load"]:
         device = median(lambda r: r["load"]["device_bytes"])
@@ -49,11 +50,12 @@ def summarize(rounds):
                      f"<= {WRITTEN_MAX:,} B", device <= WRITTEN_MAX),
                  row("flushes of the device per 1,000 starts",
                      1000 * median(lambda r: r["load"]["device_flushes"]), "")]
-    rows.append(row("server's CPU time per start", median(lambda r: r["load"]["server_cpu_us"]), "us"))
+    rows.append(row("server's CPU time per start", median(lambda r: r["load"]["server_cpu_us"]), "us",
+                    steady=True))
     for name in rounds[0].get("instructions", {}):
         count = median(lambda r: r["instructions"][name])
         target = name == "start, 64 connections"
         rows.append(row(f"instructions: {name}", count, "", None,
                         f"<= {INSTRUCTIONS_MAX:,}" if target else None,
-                        count <= INSTRUCTIONS_MAX if target else None))
+                        count <= INSTRUCTIONS_MAX if target else None, steady=True))
     return rows

@@ -71,14 +71,16 @@ def measure(bench, folder):
 
 def summarize(rounds):
     points = rounds[0]["points"]
-    first, last = points[0]["load"]["rate"], points[-1]["size"]
+    first, last = points[0]["load"], points[-1]["size"]
     rows = []
     for point in points:
         size, rate = f"{point['size']:,} finished runs", point["load"]["rate"]
-        share, p99 = rate / first, point["load"]["p99_us"]
+        share, p99, cpu = rate / first["rate"], point["load"]["p99_us"], point["load"]["server_cpu_us"]
         rows += [row(f"start at {size}", rate, "/s", share, f">= {RATE_MIN} x at zero",
                      share >= RATE_MIN),
                  row("  its p99", p99, "us", None, f"<= {P99_MAX_US // 1000} ms", p99 <= P99_MAX_US),
+                 row("  its CPU time of the server", cpu, "us", cpu / (first["server_cpu_us"] or 1),
+                     "x at zero", steady=True),
                  row("  ready again after kill -9", point["recovery_ms"], "ms", None,
                      f"<= {RECOVERY_MAX_MS} ms", point["recovery_ms"] <= RECOVERY_MAX_MS),
                  row("  RSS", point["rss_mib"], "MiB")]

@@ -32,15 +32,17 @@ def measure(bench, folder):
 
         def small(connections):
             return bench.load(pawl, f"W1 start, small input, {on(connections)}", start(),
-                              connections=connections, seconds=bench.seconds / 2)["rate"]
+                              connections=connections, seconds=bench.seconds / 2)
 
         for name, size in SIZES.items():
             connections = CONNECTIONS[name]
             before = small(connections)
             figures[name] = bench.load(pawl, f"W1 start, {name} input, {on(connections)}",
                                        start(body=body(size)), connections=connections)
-            figures[f"{name} of small"] = figures[name]["rate"] / statistics.mean(
-                (before, small(connections)))
+            after = small(connections)
+            figures[f"{name} of small"] = {
+                figure: figures[name][figure] / statistics.mean((before[figure], after[figure]))
+                for figure in ("rate", "server_cpu_us")}
             figures[f"{name} bare"] = bench.load(
                 bare, f"bare, {name} body, {on(connections)}",
                 request(PARK_PATH, body(size)), connections=connections, seconds=bench.seconds / 2)
@@ -53,11 +55,13 @@ def summarize(rounds):
 
     rows = []
     for name in SIZES:
-        share = median(lambda r: r[f"{name} of small"])
+        share = median(lambda r: r[f"{name} of small"]["rate"])
         target = (">= 0.7 x small", share >= 0.7) if name == "2 KB" else ("x small", None)
         rows += [row(f"W1 start, {name} input, {on(CONNECTIONS[name])}",
                      median(lambda r: r[name]["rate"]), "/s", share, *target),
                  row("  its p99", median(lambda r: r[name]["p99_us"]), "us"),
+                 row("  its CPU time of the server", median(lambda r: r[name]["server_cpu_us"]), "us",
+                     median(lambda r: r[f"{name} of small"]["server_cpu_us"]), "x small", steady=True),
                  row(f"bare HTTP, {name} body", median(lambda r: r[f"{name} bare"]["rate"]), "/s",
                      median(lambda r: r[name]["rate"] / r[f"{name} bare"]["rate"]), "start x bare")]
     return rows

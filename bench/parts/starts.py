@@ -9,6 +9,7 @@ from results import row
 START_CONNECTIONS = (1, 16, 64)
 REPLAY_CONNECTIONS = 16
 RATE_CONNECTIONS = 256  # enough that a request seldom waits for one
+YARDSTICKS = ("rate", "p50_us", "server_cpu_us")
 RATE_SHARES = (0.5, 0.8)  # of what the closed loop reached
 
 
@@ -35,24 +36,26 @@ def measure_starts(bench, folder, pawl, bare, figures):
     after what it measures, in windows of half the length."""
     half = bench.seconds / 2
 
-    def commit_p50_us():
-        return bench.tool("SQLite FULL commit", "sqlite_commit", folder / "commit.db",
-                          half)["p50_us"]
+    def commit():
+        return bench.tool("SQLite FULL commit", "sqlite_commit", folder / "commit.db", half)
 
-    def bare_rate(connections):
+    def bare_answer(connections):
         return bench.load(bare, f"bare, {on(connections)}", request("/", START_BODY),
-                          connections=connections, seconds=half)["rate"]
+                          connections=connections, seconds=half)
 
     def between(yardstick, name, what, key, connections):
         before = yardstick()
         figures[name] = bench.load(pawl, f"{what}, {on(connections)}", start(key),
                                    connections=connections)
-        figures[f"{name}_yardstick"] = statistics.mean((before, yardstick()))
+        after = yardstick()
+        figures[f"{name}_yardstick"] = {figure: statistics.mean((before[figure], after[figure]))
+                                        for figure in YARDSTICKS if figure in before}
 
     for connections in START_CONNECTIONS:
-        between(commit_p50_us if connections == 1 else lambda: bare_rate(connections),
+        between(commit if connections == 1 else lambda: bare_answer(connections),
                 f"start_{connections}", "W1 start", "{u}", connections)
-    between(lambda: bare_rate(REPLAY_CONNECTIONS), "replay", "W2 replay", "dup", REPLAY_CONNECTIONS)
+    between(lambda: bare_answer(REPLAY_CONNECTIONS), "replay", "W2 replay", "dup",
+            REPLAY_CONNECTIONS)
 
 
 def summarize(rounds):
@@ -62,7 +65,11 @@ def summarize(rounds):
         return statistics.median(r[name][figure] for r in rounds)
 
     def share(name, figure="rate"):
-        return statistics.median(r[name][figure] / r[f"{name}_yardstick"] for r in rounds)
+        return statistics.median(r[name][figure] / r[f"{name}_yardstick"][figure] for r in rounds)
+
+    def cpu_row(name):
+        return row("  its CPU time of the server", median(name, "server_cpu_us"), "us",
+                   share(name, "server_cpu_us"), "x bare", steady=True)
 
     rows = []
     for connections in START_CONNECTIONS[1:]:
@@ -75,11 +82,12 @@ def summarize(rounds):
             limit = most if top else None
             rows.append(row(f"  its {percentile(figure)}", us, "us", None,
                             limit and f"<= {limit / 1000:g} ms", limit and us <= limit))
+        rows.append(cpu_row(name))
     single, replay = share("start_1", "p50_us"), share("replay")
     rows += [row("W1 start, 1 connection, p50", median("start_1", "p50_us"), "us", single,
                  "<= 1.5 x commit", single <= 1.5),
              row(f"W2 replay, {on(REPLAY_CONNECTIONS)}", median("replay", "rate"), "/s",
-                 replay, ">= 0.7 x bare", replay >= 0.7)]
+                 replay, ">= 0.7 x bare", replay >= 0.7), cpu_row("replay")]
     for part in RATE_SHARES:
         for figure in ("p50_us", "p99_us", "p999_us"):
             rows.append(row(f"W1 at {part:.0%} of that rate, open loop, {percentile(figure)}",

@@ -74,15 +74,17 @@ def test_a_report_goes_between_the_markers_of_a_page_and_its_plots_are_svg(resul
     text = page.read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
     assert all(f"`make bench ONLY={part}`" in text for part in PARTS)
-    for name in ("starts", "latency", "growth", "growth-p99"):
+    for name in ("starts", "latency", "growth"):
+        assert f"](plots/{name}.svg)" in text
         assert xml.etree.ElementTree.parse(tmp_path / "plots" / f"{name}.svg").getroot().tag.endswith("svg")
 
 
-def test_a_report_of_ratios_has_nothing_else(results):
-    done = bench("report.py", results[0], "--ratios")
+def test_a_steady_report_has_no_rates_and_latencies(results, tmp_path):
+    done = bench("report.py", results[0], "--steady", "--svg", tmp_path)
     rows = [line for line in done.stdout.splitlines() if line.startswith("| ") and not line.startswith("| figure")]
-    assert done.returncode == 0 and rows
-    assert all(float(row.split(" | ")[1]) >= 0 for row in rows)
+    assert done.returncode == 0 and any("CPU time" in row for row in rows) and any("bytes kept" in row for row in rows)
+    assert not [row for row in rows if "/s |" in row or " p50 " in row or " p99 " in row]
+    assert (tmp_path / "starts.svg").exists() and not (tmp_path / "latency.svg").exists()
 
 
 def test_a_run_that_did_not_finish_makes_no_report(results, tmp_path):
