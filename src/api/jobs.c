@@ -1,7 +1,6 @@
 /* Routes of workers: claim, complete, fail, heartbeat, release, batches; dead letters. */
 #include "api/params.h"
 #include "api/routes.h"
-#include "base/json_tree.h"
 #include "domain/workflow/definition_fields.h"
 
 /* --- claims --- */
@@ -205,16 +204,10 @@ static void take_question(struct call *c, struct fields *f, const struct json *a
     (void)input;
     if (ask == NULL)
         return;
-    json_t *tree = NULL;
-    if (json_tree(ask, &tree) != ERR_OK) {
-        f->err = call_no_memory(c);
-        return;
-    }
     buf_put_char(out, '[');
     fault_list_init(&faults, out);
-    definition_check_question(tree, &faults);
+    definition_check_question(ask, &faults);
     fault_list_release(&faults);
-    json_decref(tree);
     buf_put_char(out, ']');
     bool whole = buf_ok(out);
     if (whole && faults.count > 0) {

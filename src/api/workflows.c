@@ -2,7 +2,6 @@
 #include "api/call.h"
 #include "api/routes.h"
 #include "base/crypto.h"
-#include "base/json_tree.h"
 
 static enum err check_definition_size(struct call *c)
 {
@@ -26,23 +25,12 @@ static enum err digest_of(struct call *c, struct sha256 *ret)
     return ok ? ERR_OK : call_no_memory(c);
 }
 
-/* Definitions keep the body as a tree. */
-static enum err parse_definition(struct call *c, struct str workflow_id)
-{
-    json_t *tree = NULL;
-    if (json_tree(c->body, &tree) != ERR_OK)
-        return call_no_memory(c);
-    enum err e = definition_parse(tree, workflow_id, &c->op.problem, &c->definition);
-    json_decref(tree);
-    return e;
-}
-
 static enum err prepare_put(struct call *c, void *input)
 {
     struct put_workflow_input *in = input;
     enum err e = check_definition_size(c);
     if (e == ERR_OK)
-        e = parse_definition(c, in->workflow_id);
+        e = definition_parse(c->body, in->workflow_id, &c->op.problem, &c->definition);
     if (e != ERR_OK)
         return e;
     in->text = c->req->body; /* as it was written: it can be parsed again if it could be here */

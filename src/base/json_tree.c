@@ -75,26 +75,6 @@ enum err json_parse(struct str text, struct problem *p, json_t **ret)
     return e == ERR_OK ? e : problem_set(p, e, "no memory to read the body");
 }
 
-enum err json_load(struct str text, json_t **ret)
-{
-    struct json *value = NULL;
-    enum err e = json_read_kept(text, &value);
-    if (e == ERR_OK)
-        e = json_tree(value, ret);
-    json_free(value);
-    return e;
-}
-
-bool json_whole(const json_t *value, int64_t *ret)
-{
-    struct json scalar = {.kind = JSON_KIND_NULL};
-    if (json_is_integer(value))
-        scalar = (struct json){.kind = JSON_KIND_INTEGER, .integer = json_integer_value(value)};
-    else if (json_is_real(value))
-        scalar = (struct json){.kind = JSON_KIND_REAL, .real = json_real_value(value)};
-    return json_whole_of(&scalar, ret);
-}
-
 /* --- writing them --- */
 
 static void put_members(struct buf *out, const json_t *object)

@@ -113,48 +113,49 @@ enum on_expire on_expire_of(struct str name)
 
 /* --- what is asked --- */
 
-static int64_t whole_or(const json_t *object, const char *name, int64_t when_absent)
+static int64_t whole_or(const struct json *object, const char *name, int64_t when_absent)
 {
     int64_t value;
-    return json_whole(json_object_get(object, name), &value) ? value : when_absent;
+    return json_whole_of(json_member(object, str_of(name)), &value) ? value : when_absent;
 }
 
-static int64_t ms_or_none(const json_t *object, const char *name)
+static int64_t ms_or_none(const struct json *object, const char *name)
 {
     int64_t seconds = whole_or(object, name, -1);
     return seconds < 0 ? -1 : seconds * 1000;
 }
 
-static struct approvers approvers_of(const json_t *json)
+static struct approvers approvers_of(const struct json *json)
 {
-    return (struct approvers){json_object_get(json, "roles"), json_object_get(json, "users")};
+    return (struct approvers){json_member(json, STR("roles")), json_member(json, STR("users"))};
 }
 
-struct approval_ask approval_ask_of(const json_t *json)
+struct approval_ask approval_ask_of(const struct json *json)
 {
-    const json_t *approvers = json_object_get(json, "approvers");
-    const json_t *escalation = json_object_get(json, "escalation");
-    enum on_expire on_expire = on_expire_of(json_str(json_object_get(json, "on_expire")));
+    const struct json *approvers = json_member(json, STR("approvers"));
+    const struct json *escalation = json_member(json, STR("escalation"));
+    enum on_expire on_expire = on_expire_of(json_text_of(json_member(json, STR("on_expire"))));
     return (struct approval_ask){
-        .prompt = json_object_get(json, "prompt"),
-        .content = json_object_get(json, "content"),
+        .prompt = json_member(json, STR("prompt")),
+        .content = json_member(json, STR("content")),
         .count = whole_or(approvers, "count", 1),
-        .forbid_requester = json_is_true(json_object_get(approvers, "forbid_requester")),
+        .forbid_requester =
+            json_is(json_member(approvers, STR("forbid_requester")), JSON_KIND_TRUE),
         .approvers = approvers_of(approvers),
         .expires_ms = ms_or_none(json, "expires_s"),
         .on_expire = on_expire < ON_EXPIRE_COUNT ? on_expire : ON_EXPIRE_REJECT,
         .remind_ms = ms_or_none(json, "remind_every_s"),
         .escalate_ms = ms_or_none(escalation, "after_s"),
-        .escalated = approvers_of(json_object_get(escalation, "approvers")),
+        .escalated = approvers_of(json_member(escalation, STR("approvers"))),
     };
 }
 
 /* --- who --- */
 
-static bool is_listed(const json_t *texts, struct str text)
+static bool is_listed(const struct json *texts, struct str text)
 {
-    for (size_t i = 0; i < json_array_size(texts); i++) {
-        if (str_eq(json_str(json_array_get(texts, i)), text))
+    for (size_t i = 0; i < json_length(texts); i++) {
+        if (str_eq(json_text_of(json_element(texts, i)), text))
             return true;
     }
     return false;

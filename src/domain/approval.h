@@ -14,7 +14,7 @@
 #ifndef PAWL_DOMAIN_APPROVAL_H
 #define PAWL_DOMAIN_APPROVAL_H
 
-#include "base/json_tree.h"
+#include "base/json.h"
 #include "domain/role.h"
 
 /* A table is read by its columns. */
@@ -116,15 +116,15 @@ enum on_expire on_expire_of(struct str name);
 
 /* Arrays of texts, or NULL. Neither: everybody whose role may decide. */
 struct approvers {
-    const json_t *roles;
-    const json_t *users;
+    const struct json *roles;
+    const struct json *users;
 };
 
 /* The member `approval` of a step of that type, or `requires_approval` of a task. */
 struct approval_ask {
-    const json_t *prompt;  /* a text with templates; NULL: a sentence of pawl's own */
-    const json_t *content; /* JSON with templates; NULL: the task's input, or null */
-    int64_t count;         /* how many must approve */
+    const struct json *prompt;  /* a text with templates; NULL: a sentence of pawl's own */
+    const struct json *content; /* JSON with templates; NULL: the task's input, or null */
+    int64_t count;              /* how many must approve */
     bool forbid_requester;
     struct approvers approvers;
     int64_t expires_ms; /* -1: never */
@@ -135,7 +135,7 @@ struct approval_ask {
 };
 
 /* Of JSON whose members have been checked: an approval step, or its requires_approval. Borrows. */
-struct approval_ask approval_ask_of(const json_t *json);
+struct approval_ask approval_ask_of(const struct json *json);
 
 /* May they decide, by role or by name? */
 bool approval_may_decide(const struct approval_ask *ask, bool escalated, struct str actor,

@@ -39,6 +39,20 @@ static inline json_t *fuzz_parse(struct str text)
     return tree;
 }
 
+/* A value like the tree, which it takes over. The caller frees it. */
+static inline struct json *fuzz_value_of(json_t *tree)
+{
+    struct buf text;
+    struct json *value = NULL;
+    buf_init(&text, 2 * JSON_WRITTEN_MAX);
+    json_put_plain(&text, tree);
+    if (!buf_ok(&text) || json_read_kept(buf_str(&text), &value) != ERR_OK)
+        abort();
+    buf_release(&text);
+    json_decref(tree);
+    return value;
+}
+
 /* The same value with the members of every object the other way round. A new reference. */
 static inline json_t *fuzz_reversed(const json_t *value)
 {

@@ -5,7 +5,7 @@
 #include "drive.h"
 
 /* NULL when it is refused, which it is with faults and with nothing else. */
-static struct definition *parse(json_t *source)
+static struct definition *parse(const struct json *source)
 {
     struct problem p;
     problem_init(&p);
@@ -22,7 +22,7 @@ static struct definition *parse(json_t *source)
 }
 
 /* What was accepted can be evaluated: to a value, or to an error of the step's own. */
-static enum err nothing(void *ctx, struct str root, struct str name, const json_t **ret)
+static enum err nothing(void *ctx, struct str root, struct str name, const struct json **ret)
 {
     (void)ctx;
     (void)root;
@@ -45,10 +45,10 @@ static void check_expressions(const struct step_def *step)
         assert(e == ERR_OK || e == ERR_EXPRESSION);
     }
     if (step->input != NULL) {
-        json_t *filled = NULL;
+        struct json *filled = NULL;
         enum err e = expr_fill(x, step->input, &vars, &p, &filled);
         assert(e == ERR_EXPRESSION || (e == ERR_OK && filled != NULL));
-        json_decref(filled);
+        json_free(filled);
     }
     problem_release(&p);
 }
@@ -76,24 +76,24 @@ static void check_survives_storing(const struct definition *def)
 {
     struct buf text;
     buf_init(&text, 4 * MIB);
-    json_put_plain(&text, def->json);
-    json_t *source = fuzz_parse(buf_str(&text));
+    json_write_plain(&text, def->json);
+    struct json *source = fuzz_read(buf_str(&text));
     assert(source != NULL);
     struct definition *again = parse(source);
     assert(again != NULL && again->step_count == def->step_count);
     assert(str_eq(again->unsupported, def->unsupported));
     definition_free(again);
-    json_decref(source);
+    json_free(source);
     buf_release(&text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    json_t *source = fuzz_parse(fuzz_text(data, size));
+    struct json *source = fuzz_read(fuzz_text(data, size));
     if (source == NULL)
         return 0;
     struct definition *def = parse(source);
-    json_decref(source); /* the definition keeps its own reference */
+    json_free(source); /* the definition has a copy */
     if (def != NULL) {
         for (size_t i = 0; i < def->step_count; i++)
             check_step(def, i);

@@ -37,7 +37,7 @@ static bool has_cycle(const struct graph *g)
     return found;
 }
 
-static json_t *definition_of(const struct graph *g)
+static struct json *definition_of(const struct graph *g)
 {
     json_t *steps = json_array();
     for (size_t i = 0; i < g->count; i++) {
@@ -52,7 +52,7 @@ static json_t *definition_of(const struct graph *g)
         (void)json_object_set_new(step, "needs", needs);
         (void)json_array_append_new(steps, step);
     }
-    return json_pack("{s:o}", "steps", steps);
+    return fuzz_value_of(json_pack("{s:o}", "steps", steps));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct problem p;
     problem_init(&p);
     struct definition *def = NULL;
-    json_t *source = definition_of(&g);
+    struct json *source = definition_of(&g);
     enum err e = definition_parse(source, STR("fuzz"), &p, &def);
     assert(e == (has_cycle(&g) ? ERR_DEFINITION_INVALID : ERR_OK));
     if (e == ERR_OK)
@@ -72,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else
         assert(fuzz_check_faults(buf_str(&p.faults)) > 0);
     definition_free(def);
-    json_decref(source);
+    json_free(source);
     problem_release(&p);
     return 0;
 }

@@ -46,10 +46,10 @@ static struct definition *parse(const char *steps)
     struct problem p;
     problem_init(&p);
     struct definition *def = NULL;
-    json_t *source = fuzz_parse(str_of(text));
+    struct json *source = fuzz_read(str_of(text));
     enum err e = definition_parse(source, STR("fuzz"), &p, &def);
     assert(e == ERR_OK);
-    json_decref(source);
+    json_free(source);
     problem_release(&p);
     return def;
 }

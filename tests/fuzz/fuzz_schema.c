@@ -18,7 +18,7 @@ static enum verdict concluded(struct fault_list *faults, struct buf *out)
 }
 
 /* Of the schema itself when value is NULL. */
-static enum verdict judge(const json_t *schema, const json_t *value)
+static enum verdict judge(const struct json *schema, const struct json *value)
 {
     struct buf out;
     struct fault_list faults;
@@ -37,11 +37,22 @@ static enum verdict judge(const json_t *schema, const json_t *value)
     return gave_up ? TOO_LARGE : by_faults;
 }
 
-/* Takes the schema. */
-static void check_verdict(json_t *schema, const json_t *value, enum verdict wanted)
+/* Of trees. */
+static enum verdict judge_trees(json_t *schema, json_t *value)
 {
-    assert(schema != NULL && judge(schema, NULL) == FITS);
-    enum verdict verdict = judge(schema, value);
+    struct json *s = fuzz_value_of(json_incref(schema));
+    struct json *v = value != NULL ? fuzz_value_of(json_incref(value)) : NULL;
+    enum verdict verdict = judge(s, v);
+    json_free(s);
+    json_free(v);
+    return verdict;
+}
+
+/* Takes the schema. */
+static void check_verdict(json_t *schema, json_t *value, enum verdict wanted)
+{
+    assert(schema != NULL && judge_trees(schema, NULL) == FITS);
+    enum verdict verdict = judge_trees(schema, value);
     assert(verdict == wanted || verdict == TOO_LARGE);
     json_decref(schema);
 }
@@ -61,7 +72,7 @@ static bool has_reference(json_t *json)
 
 static void check_laws(json_t *schema, json_t *value)
 {
-    enum verdict verdict = judge(schema, value);
+    enum verdict verdict = judge_trees(schema, value);
     check_verdict(json_pack("{s:O}", "const", value), value, FITS);
     check_verdict(json_pack("{s:[n,O]}", "enum", value), value, FITS);
     if (verdict == TOO_LARGE)
@@ -88,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     json_t *schema = fuzz_parse(first);
     json_t *value = schema != NULL ? fuzz_parse(rest) : NULL;
-    if (value != NULL && judge(schema, NULL) == FITS)
+    if (value != NULL && judge_trees(schema, NULL) == FITS)
         check_laws(schema, value);
     json_decref(value);
     json_decref(schema);

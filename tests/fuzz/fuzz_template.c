@@ -5,26 +5,27 @@
 #include "domain/expr/expr.h"
 #include "fuzz.h"
 
-static enum err get(void *ctx, struct str root, struct str name, const json_t **ret)
+static enum err get(void *ctx, struct str root, struct str name, const struct json **ret)
 {
-    const json_t *value = ctx;
+    const struct json *value = ctx;
     if (name.ptr != NULL)
-        value = json_object_getn(value, name.ptr, name.len);
+        value = json_member(value, name);
     *ret = str_is(root, "run") ? NULL : value;
     return ERR_OK;
 }
 
-static json_t *fill(struct expr *x, const json_t *template, json_t *seen, struct problem *p)
+static struct json *fill(struct expr *x, const struct json *template, const struct json *seen,
+                         struct problem *p)
 {
-    struct expr_vars vars = {seen, get};
-    json_t *value = NULL;
+    struct expr_vars vars = {(void *)(uintptr_t)seen, get};
+    struct json *value = NULL;
     enum err e = expr_fill(x, template, &vars, p, &value);
     assert((e == ERR_OK) == (value != NULL) && (e == ERR_OK || e == ERR_EXPRESSION));
     assert(e == ERR_OK || (p->detail[0] != '\0' && str_is_utf8(str_of(p->detail))));
     return value;
 }
 
-static size_t faults_of(struct expr *x, const json_t *template)
+static size_t faults_of(struct expr *x, const struct json *template)
 {
     struct buf out;
     struct fault_list faults;
@@ -42,24 +43,21 @@ static size_t faults_of(struct expr *x, const json_t *template)
 }
 
 /* The same shape, except where a text was a template from beginning to end. */
-static void check_shape(const json_t *template, const json_t *value)
+static void check_shape(const struct json *template, const struct json *value)
 {
-    json_t *t = (json_t *)(uintptr_t) template;
     if (!expr_has_template(template)) {
-        assert(json_equal(template, value));
+        assert(json_same(template, value));
         return;
     }
-    if (json_is_string(t))
+    if (json_is(template, JSON_KIND_TEXT))
         return;
-    assert(json_typeof(t) == json_typeof(value));
-    assert(json_array_size(t) == json_array_size(value));
-    assert(json_object_size(t) == json_object_size(value));
-    for (size_t i = 0; i < json_array_size(t); i++)
-        check_shape(json_array_get(t, i), json_array_get(value, i));
-    for (void *it = json_object_iter(t); it != NULL; it = json_object_iter_next(t, it)) {
-        const json_t *member = json_object_get(value, json_object_iter_key(it));
+    assert(template->kind == value->kind && template->count == value->count);
+    for (size_t i = 0; i < json_length(template); i++)
+        check_shape(json_element(template, i), json_element(value, i));
+    for (size_t i = 0; i < json_members(template); i++) {
+        const struct json *member = json_member(value, json_name_at(template, i));
         assert(member != NULL);
-        check_shape(json_object_iter_value(it), member);
+        check_shape(json_value_at(template, i), member);
     }
 }
 
@@ -73,36 +71,35 @@ static void check_escaped(struct expr *x, struct str text)
             buf_put_char(&escaped, '$');
         buf_put_char(&escaped, text.ptr[i]);
     }
-    json_t *template = json_stringn(escaped.ptr != NULL ? escaped.ptr : "", escaped.len);
-    if (template != NULL && memmem(text.ptr, text.len, "$${", 3) == NULL) {
+    const struct json template = json_text_value(escaped.len > 0 ? buf_str(&escaped) : STR(""));
+    if (memmem(text.ptr, text.len, "$${", 3) == NULL) {
         struct problem p;
         problem_init(&p);
-        json_t *value = fill(x, template, NULL, &p);
-        assert(value != NULL && str_eq(json_str(value), text));
-        json_decref(value);
+        struct json *value = fill(x, &template, NULL, &p);
+        assert(value != NULL && str_eq(json_text_of(value), text));
+        json_free(value);
         problem_release(&p);
     }
-    json_decref(template);
     buf_release(&escaped);
 }
 
-static void check(struct expr *x, const json_t *template, json_t *seen)
+static void check(struct expr *x, const struct json *template, const struct json *seen)
 {
     struct problem p, q;
     problem_init(&p);
     problem_init(&q);
     size_t faults = faults_of(x, template);
-    json_t *value = fill(x, template, seen, &p);
+    struct json *value = fill(x, template, seen, &p);
     assert(faults == 0 || value == NULL);
     if (value != NULL) {
         check_shape(template, value);
         struct expr *fresh = expr_new();
-        json_t *again = fill(fresh, template, seen, &q);
-        assert(again != NULL && json_equal(value, again));
-        json_decref(again);
+        struct json *again = fill(fresh, template, seen, &q);
+        assert(again != NULL && json_same(value, again));
+        json_free(again);
         expr_free(fresh);
     }
-    json_decref(value);
+    json_free(value);
     problem_release(&q);
     problem_release(&p);
 }
@@ -112,20 +109,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct str text = fuzz_text(data, size);
     const char *gap = size > 0 ? memmem(text.ptr, text.len, "\n\n", 2) : NULL;
     struct str first = {text.ptr, gap != NULL ? (size_t)(gap - text.ptr) : text.len};
-    json_t *seen = NULL;
+    static const struct json NOTHING = {.kind = JSON_KIND_NULL};
+    const struct json as_text = json_text_value(first.len > 0 ? first : STR(""));
+    struct json *seen = NULL;
     if (gap != NULL)
-        seen = fuzz_parse((struct str){gap + 2, text.len - first.len - 2});
-    json_t *template = fuzz_parse(first);
-    if (template == NULL) /* then it is one text */
-        template = json_stringn(first.len > 0 ? first.ptr : "", first.len);
+        seen = fuzz_read((struct str){gap + 2, text.len - first.len - 2});
+    struct json *template = fuzz_read(first);
     struct expr *x = expr_new();
     assert(x != NULL);
-    if (template != NULL)
-        check(x, template, seen != NULL ? seen : json_null());
+    if (template != NULL || str_is_utf8(first)) /* what is no JSON is one text */
+        check(x, template != NULL ? template : &as_text, seen != NULL ? seen : &NOTHING);
     if (str_is_utf8(first))
         check_escaped(x, first);
     expr_free(x);
-    json_decref(template);
-    json_decref(seen);
+    json_free(template);
+    json_free(seen);
     return 0;
 }

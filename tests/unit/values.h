@@ -20,17 +20,23 @@ static inline struct json *json_value_of(struct str text)
     return value;
 }
 
-/* The same value; takes over the tree, which may be NULL. */
-static inline struct json *json_value_of_tree(json_t *tree)
+/* The same value as a tree, which may be larger than a request. */
+static inline struct json *json_value_like(const json_t *tree)
 {
     struct buf text;
-    buf_init(&text, JSON_WRITTEN_MAX);
-    if (tree == NULL)
-        return NULL;
+    struct json *value = NULL;
+    buf_init(&text, 16 * MIB);
     json_put_plain(&text, tree);
     assert_true(buf_ok(&text));
-    struct json *value = json_value_of(buf_str(&text));
+    assert_int_equal(json_read_kept(buf_str(&text), &value), ERR_OK);
     buf_release(&text);
+    return value;
+}
+
+/* The same; takes over the tree, which may be NULL. */
+static inline struct json *json_value_of_tree(json_t *tree)
+{
+    struct json *value = tree != NULL ? json_value_like(tree) : NULL;
     json_decref(tree);
     return value;
 }

@@ -14,7 +14,10 @@ MUST_CHECK enum err json_read(struct str text, struct problem *p, struct json **
 /* Reads text that pawl has written, which may be larger and deeper, and may have escaped NULs in
  * its texts. ERR_DAMAGED when it is no JSON, ERR_NO_MEMORY. The caller owns *ret. */
 MUST_CHECK enum err json_read_kept(struct str text, struct json **ret);
-/* Of a whole document, as it was read; NULL is fine. */
+/* The same value in memory of its own, and no more of that than it takes. ERR_NO_MEMORY. The caller
+ * owns *ret. */
+MUST_CHECK enum err json_copy_of(const struct json *value, struct json **ret);
+/* Of a whole document, as it was read or copied; NULL is fine. */
 void json_free(struct json *document);
 
 /* Two texts of the same value: the order of members and white space do not count. ERR_NO_MEMORY;

@@ -46,10 +46,29 @@ static inline bool json_is_bool(const struct json *value)
     return json_is(value, JSON_KIND_TRUE) || json_is(value, JSON_KIND_FALSE);
 }
 
+static inline bool json_is_numeric(const struct json *value)
+{
+    return json_is(value, JSON_KIND_INTEGER) || json_is(value, JSON_KIND_REAL);
+}
+
+/* Of a number: the nearest double. */
+static inline double json_double_of(const struct json *number)
+{
+    assert(json_is_numeric(number));
+    return number->kind == JSON_KIND_INTEGER ? (double)number->integer : number->real;
+}
+
 /* STR_NONE when it is no text. */
 static inline struct str json_text_of(const struct json *value)
 {
     return json_is(value, JSON_KIND_TEXT) ? (struct str){value->text, value->count} : STR_NONE;
+}
+
+/* A text by itself, which it borrows. */
+static inline struct json json_text_value(struct str text)
+{
+    assert(text.ptr != NULL && text.len <= UINT32_MAX);
+    return (struct json){.kind = JSON_KIND_TEXT, .text = text.ptr, .count = (uint32_t)text.len};
 }
 
 /* True, and *ret, when it is a whole number, however it was written (1, 1.0, 1e0). */

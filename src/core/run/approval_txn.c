@@ -9,20 +9,22 @@
 
 enum { PROMPT_SHOWN_MAX = 64 * KIB, TOLD_MAX = 1 * MIB };
 
+static const struct json NOTHING = {.kind = JSON_KIND_NULL};
+
 /* --- asking --- */
 
 enum err approval_load_ask(struct read_tx *tx, const struct definition *def, const struct job *job,
                            struct approval *a)
 {
-    json_t *ask = NULL;
+    struct json *ask = NULL;
     if (a->ask_text.ptr == NULL) {
         a->ask = job_step(def, job)->ask;
         return ERR_OK;
     }
-    enum err e = json_load(a->ask_text, &ask);
+    enum err e = json_read_kept(a->ask_text, &ask);
     if (e != ERR_OK)
         return e;
-    if (!read_tx_keep_tree(tx, ask))
+    if (!read_tx_keep_json(tx, ask))
         return ERR_NO_MEMORY;
     a->ask = approval_ask_of(ask);
     return ERR_OK;
@@ -35,14 +37,14 @@ enum err approval_find(struct read_tx *tx, const struct definition *def, const s
     return e == ERR_OK && *ret_found ? approval_load_ask(tx, def, job, ret) : e;
 }
 
-static enum err fill(struct run_txn *m, const json_t *template, const json_t *item,
-                     struct problem *p, const json_t **ret)
+static enum err fill(struct run_txn *m, const struct json *template, const struct json *item,
+                     struct problem *p, const struct json **ret)
 {
     *ret = template;
     return expr_has_template(template) ? values_fill(m, template, item, p, ret) : ERR_OK;
 }
 
-static enum err compose_prompt(struct run_txn *m, const struct job *job, const json_t *item,
+static enum err compose_prompt(struct run_txn *m, const struct job *job, const struct json *item,
                                struct problem *p, struct str *ret)
 {
     const struct approval_ask *ask = &job_step(m->def, job)->ask;
@@ -53,12 +55,12 @@ static enum err compose_prompt(struct run_txn *m, const struct job *job, const j
         *ret = arena_str(&m->tx->arena, str_of(text));
         return ret->ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
     }
-    const json_t *filled = NULL;
+    const struct json *filled = NULL;
     enum err e = fill(m, ask->prompt, item, p, &filled);
     if (e != ERR_OK)
         return e;
-    *ret = json_str(filled); /* what is no text is shown as JSON */
-    if (!json_is_string(filled))
+    *ret = json_text_of(filled); /* what is no text is shown as JSON */
+    if (!json_is(filled, JSON_KIND_TEXT))
         e = values_text(m->tx, filled, ret);
     if (e == ERR_OK && ret->len > PROMPT_SHOWN_MAX)
         return problem_set(p, ERR_EXPRESSION,
@@ -67,28 +69,29 @@ static enum err compose_prompt(struct run_txn *m, const struct job *job, const j
     return e;
 }
 
-static enum err parse_kept(struct tx *tx, struct str text, const json_t **ret)
+static enum err parse_kept(struct tx *tx, struct str text, const struct json **ret)
 {
-    json_t *json = NULL;
-    enum err e = json_load(text, &json);
+    struct json *json = NULL;
+    enum err e = json_read_kept(text, &json);
     if (e != ERR_OK)
         return e;
-    if (!read_tx_keep_tree(&tx->read, json))
+    if (!read_tx_keep_json(&tx->read, json))
         return ERR_NO_MEMORY;
     *ret = json;
     return ERR_OK;
 }
 
 /* Without a content of its own a task shows what it will be given. */
-static enum err compose_content(struct run_txn *m, const struct job *job, const json_t *item,
-                                struct problem *p, const json_t **ret)
+static enum err compose_content(struct run_txn *m, const struct job *job, const struct json *item,
+                                struct problem *p, const struct json **ret)
 {
-    static const struct str NOTHING = {"null", 4};
     const struct step_def *step = job_step(m->def, job);
     if (step->ask.content != NULL)
         return fill(m, step->ask.content, item, p, ret);
-    if (step_type_is(step->type, STEP_ASKS))
-        return parse_kept(m->tx, NOTHING, ret);
+    if (step_type_is(step->type, STEP_ASKS)) {
+        *ret = &NOTHING;
+        return ERR_OK;
+    }
     if (job->input.ptr == NULL && step->input != NULL) {
         *ret = step->input;
         return ERR_OK;
@@ -167,10 +170,10 @@ static void begin_asking(const struct run_txn *m, struct job *job, const struct 
     }
 }
 
-enum err approval_compose(struct run_txn *m, struct job *job, const json_t *item, struct problem *p,
-                          struct approval *ret)
+enum err approval_compose(struct run_txn *m, struct job *job, const struct json *item,
+                          struct problem *p, struct approval *ret)
 {
-    const json_t *content = NULL;
+    const struct json *content = NULL;
     *ret = blank(m, job, &job_step(m->def, job)->ask);
     enum err e = compose_prompt(m, job, item, p, &ret->prompt);
     if (e == ERR_OK)
@@ -185,7 +188,7 @@ enum err approval_compose(struct run_txn *m, struct job *job, const json_t *item
 }
 
 /* Who may decide and until when, without what they are shown. */
-static enum err keep_ask(struct run_txn *m, const json_t *ask, struct str *ret)
+static enum err keep_ask(struct run_txn *m, const struct json *ask, struct str *ret)
 {
     static const char *const KEPT[] = {"approvers", "expires_s", "remind_every_s", "escalation"};
     struct buf text;
@@ -193,11 +196,11 @@ static enum err keep_ask(struct run_txn *m, const json_t *ask, struct str *ret)
     struct json_out o = json_out_to(&text);
     json_open(&o, NULL, '{');
     for (size_t i = 0; i < ARRAY_LEN(KEPT); i++) {
-        const json_t *value = json_object_get(ask, KEPT[i]);
+        const struct json *value = json_member(ask, str_of(KEPT[i]));
         if (value == NULL)
             continue;
         json_add_name(&o, KEPT[i]);
-        json_put_plain(&text, value);
+        json_write_plain(&text, value);
     }
     json_close(&o, '}');
     *ret = arena_take(&m->tx->arena, &text);
@@ -207,20 +210,15 @@ static enum err keep_ask(struct run_txn *m, const json_t *ask, struct str *ret)
 enum err approval_compose_question(struct run_txn *m, struct job *question, struct str ask_text,
                                    int64_t asker, struct approval *ret)
 {
-    static const struct str NOTHING = {"null", 4};
-    const json_t *ask = NULL;
+    const struct json *ask = NULL;
     enum err e = parse_kept(m->tx, ask_text, &ask);
     if (e != ERR_OK)
         return e;
     struct approval_ask asked = approval_ask_of(ask);
     *ret = blank(m, question, &asked);
     ret->asker = asker;
-    ret->prompt = json_str(asked.prompt);
-    const json_t *content = asked.content;
-    if (content == NULL)
-        e = parse_kept(m->tx, NOTHING, &content);
-    if (e == ERR_OK)
-        e = values_text(m->tx, content, &ret->content);
+    ret->prompt = json_text_of(asked.prompt);
+    e = values_text(m->tx, asked.content != NULL ? asked.content : &NOTHING, &ret->content);
     if (e == ERR_OK)
         e = approval_hash(m->tx, ret->prompt, ret->content, &ret->content_hash);
     if (e == ERR_OK)
@@ -263,11 +261,11 @@ static void tell_approvers(struct told *t, const struct approvers *approvers)
 {
     if (approvers->roles != NULL) {
         json_add_name(&t->out, "roles");
-        json_put_plain(&t->data, approvers->roles);
+        json_write_plain(&t->data, approvers->roles);
     }
     if (approvers->users != NULL) {
         json_add_name(&t->out, "users");
-        json_put_plain(&t->data, approvers->users);
+        json_write_plain(&t->data, approvers->users);
     }
 }
 

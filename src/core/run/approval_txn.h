@@ -11,7 +11,7 @@
 
 /* What is to be shown for this job, filled in; nothing is stored. Sets the job's state and time.
  * `item` is NULL where the step has one only. ERR_EXPRESSION with p when it cannot be evaluated. */
-MUST_CHECK enum err approval_compose(struct run_txn *m, struct job *job, const json_t *item,
+MUST_CHECK enum err approval_compose(struct run_txn *m, struct job *job, const struct json *item,
                                      struct problem *p, struct approval *ret);
 /* The same for a question that a suspended job asks, whose job is new. `ask` has been checked, and
  * outlives the transaction. */

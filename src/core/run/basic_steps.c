@@ -89,16 +89,13 @@ enum err step_sleep_begin(struct step_item *i)
     i->job->due_at = i->def->until_ms >= 0 ? i->def->until_ms : now + i->def->duration_ms;
     if (i->def->until.len == 0)
         return ERR_OK;
-    json_t *template = json_stringn(i->def->until.ptr, i->def->until.len);
-    const json_t *filled = NULL;
-    if (template == NULL)
-        return ERR_NO_MEMORY;
-    enum err e = values_fill(i->m, template, i->value, &i->p, &filled);
-    json_decref(template);
+    const struct json template = json_text_value(i->def->until);
+    const struct json *filled = NULL;
+    enum err e = values_fill(i->m, &template, i->value, &i->p, &filled);
     if (e != ERR_OK)
         return e;
     int64_t until = 0;
-    if (!json_is_string(filled) || !time_parse(json_str(filled), &until))
+    if (!json_is(filled, JSON_KIND_TEXT) || !time_parse(json_text_of(filled), &until))
         return problem_set(&i->p, ERR_EXPRESSION,
                            "The value of until is not a time such as 2026-01-31T12:00:00Z");
     i->job->due_at = MAX(until, (int64_t)0);
@@ -145,11 +142,11 @@ static enum err give_signals_back(struct run_txn *m, int64_t from, int64_t to)
 static enum err why_signal(struct read_tx *tx, const struct step_def *def, const struct job *job,
                            struct json_out *o, struct buf *sentence)
 {
-    struct str name =
-        json_str(json_is_array(def->signals) ? json_array_get(def->signals, 0) : def->signals);
-    bool several = json_array_size(def->signals) > 1;
+    struct str name = json_text_of(
+        json_is(def->signals, JSON_KIND_LIST) ? json_element(def->signals, 0) : def->signals);
+    bool several = json_length(def->signals) > 1;
     json_add_name(o, "signal");
-    json_put_plain(o->buf, def->signals);
+    json_write_plain(o->buf, def->signals);
     buf_printf(sentence, "Step %.*s is waiting for the signal %.*s%s.", STR_ARG(def->name),
                STR_ARG(name),
                !several             ? ""

@@ -37,7 +37,7 @@
 /* A text of the run as JSON, parsed when an expression first needs it. */
 struct read_text {
     const char *of; /* NULL: not parsed yet */
-    const json_t *value;
+    const struct json *value;
 };
 
 struct run_txn {
@@ -51,7 +51,7 @@ struct run_txn {
     struct read_text *step_values; /* as far as expressions needed them; NULL: none yet */
     struct read_text input_read;
     struct read_text state_read;
-    const json_t *items; /* of the step `items_step`; NULL: not loaded */
+    const struct json *items; /* of the step `items_step`; NULL: not loaded */
     size_t items_step;
     bool is_new;         /* the run has no row yet */
     bool told;           /* its timeline has grown since its row was read or written */

@@ -7,11 +7,11 @@
 /* --- reading --- */
 
 /* JSON that the store wrote; lives until the transaction ends. */
-static const json_t *parsed(struct values *v, struct str text)
+static const struct json *parsed(struct values *v, struct str text)
 {
-    json_t *json = NULL;
-    enum err e = text.len > 0 ? json_load(text, &json) : ERR_OK;
-    if (json != NULL && !read_tx_keep_tree(v->m->read_tx, json))
+    struct json *json = NULL;
+    enum err e = text.len > 0 ? json_read_kept(text, &json) : ERR_OK;
+    if (json != NULL && !read_tx_keep_json(v->m->read_tx, json))
         e = ERR_NO_MEMORY;
     if (e != ERR_OK)
         v->err = e;
@@ -19,10 +19,10 @@ static const json_t *parsed(struct values *v, struct str text)
 }
 
 /* Large inputs are not read again for each of a map's items. */
-static const json_t *parsed_once(struct values *v, struct str text, struct read_text *read)
+static const struct json *parsed_once(struct values *v, struct str text, struct read_text *read)
 {
     if (read->of != text.ptr) {
-        const json_t *value = parsed(v, text);
+        const struct json *value = parsed(v, text);
         if (v->err != ERR_OK)
             return NULL;
         *read = (struct read_text){text.ptr, value};
@@ -115,7 +115,7 @@ static const char *step_word(enum step_status status)
 }
 
 /* {status, output, error, attempt} of a step that has begun. */
-static const json_t *step_value(struct values *v, struct str name)
+static const struct json *step_value(struct values *v, struct str name)
 {
     struct run_txn *m = v->m;
     size_t step = definition_find_step(m->def, name);
@@ -159,13 +159,13 @@ static const json_t *step_value(struct values *v, struct str name)
         m->step_values[step].value = parsed(v, buf_str(&text));
     buf_release(&text);
     /* A step that is still open may look different next time. */
-    const json_t *value = m->step_values[step].value;
+    const struct json *value = m->step_values[step].value;
     if (!step_is_settled(s->status))
         m->step_values[step].value = NULL;
     return value;
 }
 
-static const json_t *run_value(struct values *v)
+static const struct json *run_value(struct values *v)
 {
     const struct run *r = &v->m->run;
     struct buf text;
@@ -181,7 +181,7 @@ static const json_t *run_value(struct values *v)
     json_add_int(&o, "priority", r->priority);
     json_add_raw(&o, "labels", r->labels);
     json_close(&o, '}');
-    const json_t *value = NULL;
+    const struct json *value = NULL;
     if (buf_ok(&text))
         value = parsed(v, buf_str(&text));
     else
@@ -190,10 +190,10 @@ static const json_t *run_value(struct values *v)
     return value;
 }
 
-static enum err get(void *ctx, struct str root, struct str name, const json_t **ret)
+static enum err get(void *ctx, struct str root, struct str name, const struct json **ret)
 {
     struct values *v = ctx;
-    const json_t *value = NULL;
+    const struct json *value = NULL;
     v->err = ERR_OK;
     if (str_is(root, "input"))
         value = parsed_once(v, v->m->run.input, &v->m->input_read);
@@ -243,22 +243,23 @@ enum err values_truth(struct run_txn *m, struct str source, struct problem *p, b
     return e;
 }
 
-static enum err keep(struct run_txn *m, enum err e, json_t *value, const json_t **ret)
+static enum err keep(struct run_txn *m, enum err e, struct json *value, const struct json **ret)
 {
     if (e != ERR_OK)
         return e;
-    if (!read_tx_keep_tree(m->read_tx, value))
+    if (!read_tx_keep_json(m->read_tx, value))
         return ERR_NO_MEMORY;
     *ret = value;
     return ERR_OK;
 }
 
-enum err values_eval(struct run_txn *m, struct str source, struct problem *p, const json_t **ret)
+enum err values_eval(struct run_txn *m, struct str source, struct problem *p,
+                     const struct json **ret)
 {
     struct values v = {.m = m};
     const struct expr_vars vars = {&v, get};
     struct expr *x = read_tx_expr(m->read_tx);
-    json_t *value = NULL;
+    struct json *value = NULL;
     if (x == NULL)
         return ERR_NO_MEMORY;
     struct meter meter = meter_begin(m, x);
@@ -267,13 +268,13 @@ enum err values_eval(struct run_txn *m, struct str source, struct problem *p, co
     return keep(m, e, value, ret);
 }
 
-enum err values_fill(struct run_txn *m, const json_t *template, const json_t *item,
-                     struct problem *p, const json_t **ret)
+enum err values_fill(struct run_txn *m, const struct json *template, const struct json *item,
+                     struct problem *p, const struct json **ret)
 {
     struct values v = {.m = m, .item = item};
     const struct expr_vars vars = {&v, get};
     struct expr *x = read_tx_expr(m->read_tx);
-    json_t *value = NULL;
+    struct json *value = NULL;
     if (x == NULL)
         return ERR_NO_MEMORY;
     struct meter meter = meter_begin(m, x);
@@ -282,11 +283,11 @@ enum err values_fill(struct run_txn *m, const json_t *template, const json_t *it
     return keep(m, e, value, ret);
 }
 
-enum err values_text(struct tx *tx, const json_t *value, struct str *ret)
+enum err values_text(struct tx *tx, const struct json *value, struct str *ret)
 {
     struct buf text;
     buf_init(&text, JSON_KEPT_MAX);
-    json_put_plain(&text, value);
+    json_write_plain(&text, value);
     *ret = arena_take(&tx->arena, &text);
     return ret->ptr != NULL ? ERR_OK : ERR_NO_MEMORY;
 }

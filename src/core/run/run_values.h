@@ -8,8 +8,8 @@
 
 struct values {
     struct run_txn *m;
-    const json_t *item; /* NULL: none */
-    enum err err;       /* why something could not be read */
+    const struct json *item; /* NULL: none */
+    enum err err;            /* why something could not be read */
 };
 
 /* ERR_EXPRESSION with p when it cannot be evaluated: the step fails. Other errors are the store's.
@@ -18,11 +18,12 @@ MUST_CHECK enum err values_truth(struct run_txn *m, struct str source, struct pr
                                  bool *ret);
 /* What is returned lives until the transaction ends. */
 MUST_CHECK enum err values_eval(struct run_txn *m, struct str source, struct problem *p,
-                                const json_t **ret);
-MUST_CHECK enum err values_fill(struct run_txn *m, const json_t *value, const json_t *item,
-                                struct problem *p, const json_t **ret);
+                                const struct json **ret);
+MUST_CHECK enum err values_fill(struct run_txn *m, const struct json *value,
+                                const struct json *item, struct problem *p,
+                                const struct json **ret);
 /* A JSON value as text in the transaction's arena. */
-MUST_CHECK enum err values_text(struct tx *tx, const json_t *value, struct str *ret);
+MUST_CHECK enum err values_text(struct tx *tx, const struct json *value, struct str *ret);
 /* The output of a step: its job's, or for a map those of its items in order. Empty: none. */
 MUST_CHECK enum err values_output(struct run_txn *m, size_t step, struct str *ret);
 /* The outputs of a map's items are more than JSON_KEPT_MAX together, so that `output`, which

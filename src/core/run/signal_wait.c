@@ -11,13 +11,13 @@
 
 static size_t name_count(const struct step_def *step)
 {
-    return json_is_array(step->signals) ? json_array_size(step->signals) : 1;
+    return json_is(step->signals, JSON_KIND_LIST) ? json_length(step->signals) : 1;
 }
 
 static struct str name_at(const struct step_def *step, size_t at)
 {
-    return json_str(json_is_array(step->signals) ? json_array_get(step->signals, at)
-                                                 : step->signals);
+    return json_text_of(json_is(step->signals, JSON_KIND_LIST) ? json_element(step->signals, at)
+                                                               : step->signals);
 }
 
 /* Its place among those of the step; name_count() when it is none of them. */

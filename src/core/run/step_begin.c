@@ -51,16 +51,17 @@ static enum err skip_step(struct run_txn *m, size_t step)
 static enum err begin_map(struct run_txn *m, size_t step, struct problem *p)
 {
     const struct step_def *def = &m->def->steps[step];
-    const json_t *items = NULL;
-    enum err e = json_is_string(def->for_each) ? values_eval(m, json_str(def->for_each), p, &items)
-                                               : values_fill(m, def->for_each, NULL, p, &items);
+    const struct json *items = NULL;
+    enum err e = json_is(def->for_each, JSON_KIND_TEXT)
+                     ? values_eval(m, json_text_of(def->for_each), p, &items)
+                     : values_fill(m, def->for_each, NULL, p, &items);
     if (e == ERR_EXPRESSION)
         return fail_step(m, step, EXPRESSION_FAILED, p->detail);
     if (e != ERR_OK)
         return e;
-    if (!json_is_array(items))
+    if (!json_is(items, JSON_KIND_LIST))
         return fail_step(m, step, "ITEMS_INVALID", "The value of for_each is not a list");
-    if (json_array_size(items) > MAP_ITEMS_MAX)
+    if (json_length(items) > MAP_ITEMS_MAX)
         return fail_step(m, step, "ITEMS_INVALID",
                          "The list of for_each has more than 10,000 items");
     struct str text = STR_NONE;
@@ -71,7 +72,7 @@ static enum err begin_map(struct run_txn *m, size_t step, struct problem *p)
         return e;
     m->items = items;
     m->items_step = step;
-    advance_begin(&m->progress, step, (int64_t)json_array_size(items));
+    advance_begin(&m->progress, step, (int64_t)json_length(items));
     return ERR_OK;
 }
 
@@ -96,7 +97,7 @@ enum err step_begin(struct run_txn *m, size_t step)
 
 /* --- items --- */
 
-static enum err begin_item(struct run_txn *m, size_t step, int64_t index, const json_t *value)
+static enum err begin_item(struct run_txn *m, size_t step, int64_t index, const struct json *value)
 {
     int64_t first = m->progress.steps[step].first;
     struct job job = job_blank(m, step, first + index, index);
@@ -130,11 +131,11 @@ static enum err load_items(struct run_txn *m, size_t step)
     enum err e = map_items_find(m->tx->db, m->run.num, (int64_t)step, &m->tx->arena, &text);
     if (e != ERR_OK)
         return e;
-    json_t *items = NULL;
-    e = json_load(text, &items);
+    struct json *items = NULL;
+    e = json_read_kept(text, &items);
     if (e != ERR_OK)
         return e;
-    if (!read_tx_keep_tree(&m->tx->read, items))
+    if (!read_tx_keep_json(&m->tx->read, items))
         return ERR_NO_MEMORY;
     m->items = items;
     m->items_step = step;
@@ -151,7 +152,7 @@ enum err step_begin_items(struct run_txn *m, size_t step, int64_t count)
             break;
         if (i > from && run_txn_is_large(m))
             break; /* the rest in a turn of its own */
-        const json_t *value = s->is_map ? json_array_get(m->items, (size_t)i) : NULL;
+        const struct json *value = s->is_map ? json_element(m->items, (size_t)i) : NULL;
         advance_items_begun(&m->progress, step, 1);
         e = begin_item(m, step, i, value);
         if (s->is_map)
@@ -162,7 +163,7 @@ enum err step_begin_items(struct run_txn *m, size_t step, int64_t count)
     return e;
 }
 
-static bool fills(const json_t *template)
+static bool fills(const struct json *template)
 {
     return template != NULL && expr_has_template(template);
 }

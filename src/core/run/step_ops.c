@@ -32,9 +32,9 @@ const struct step_waits *step_waits_of(const struct definition *def, const struc
     return job->undo ? &step_waits_plain : step_waits_of_type(job_step(def, job)->type);
 }
 
-enum err step_fill_text(struct step_item *i, const json_t *template, struct str *ret)
+enum err step_fill_text(struct step_item *i, const struct json *template, struct str *ret)
 {
-    const json_t *filled = template;
+    const struct json *filled = template;
     enum err e = ERR_OK;
     if (expr_has_template(template))
         e = values_fill(i->m, template, i->value, &i->p, &filled);

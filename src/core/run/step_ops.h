@@ -15,9 +15,9 @@
 struct step_item {
     struct run_txn *m;
     const struct step_def *def;
-    struct job *job;     /* pending, not stored */
-    const json_t *value; /* of the map's item; NULL: the step is no map */
-    const char *code;    /* of the failure when the job cannot be made */
+    struct job *job;          /* pending, not stored */
+    const struct json *value; /* of the map's item; NULL: the step is no map */
+    const char *code;         /* of the failure when the job cannot be made */
     struct problem p;
 };
 
@@ -53,6 +53,7 @@ const struct step_waits *step_waits_of(const struct definition *def, const struc
 const struct step_waits *step_waits_of_type(enum step_type type);
 
 /* A template filled in, as JSON text; the value itself where there is nothing to fill in. */
-MUST_CHECK enum err step_fill_text(struct step_item *i, const json_t *template, struct str *ret);
+MUST_CHECK enum err step_fill_text(struct step_item *i, const struct json *template,
+                                   struct str *ret);
 
 #endif

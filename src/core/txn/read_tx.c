@@ -9,8 +9,7 @@ enum { TENANTS_MAX = 4096 }; /* kept from one transaction to the next */
 
 struct kept_json {
     struct kept_json *next;
-    json_t *tree;      /* either this … */
-    struct json *json; /* … or this */
+    struct json *json;
 };
 
 enum err read_tx_init(struct read_tx *tx, struct db *db)
@@ -169,33 +168,20 @@ struct expr *read_tx_expr(struct read_tx *tx)
     return tx->expr;
 }
 
-static bool keep(struct read_tx *tx, json_t *tree, struct json *json)
+bool read_tx_keep_json(struct read_tx *tx, struct json *json)
 {
     struct kept_json *kept = arena_alloc(&tx->notes, sizeof(*kept));
     if (kept == NULL) {
-        json_decref(tree);
         json_free(json);
         return false;
     }
-    *kept = (struct kept_json){tx->kept, tree, json};
+    *kept = (struct kept_json){tx->kept, json};
     tx->kept = kept;
     return true;
 }
 
-bool read_tx_keep_tree(struct read_tx *tx, json_t *tree)
-{
-    return keep(tx, tree, NULL);
-}
-
-bool read_tx_keep_json(struct read_tx *tx, struct json *json)
-{
-    return keep(tx, NULL, json);
-}
-
 void read_tx_drop_json(struct read_tx *tx)
 {
-    for (; tx->kept != NULL; tx->kept = tx->kept->next) {
-        json_decref(tx->kept->tree);
+    for (; tx->kept != NULL; tx->kept = tx->kept->next)
         json_free(tx->kept->json);
-    }
 }

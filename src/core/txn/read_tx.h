@@ -84,9 +84,8 @@ MUST_CHECK enum err read_tx_definition(struct read_tx *tx, int64_t tenant, struc
 
 /* The evaluator of expressions; NULL: out of memory. */
 struct expr *read_tx_expr(struct read_tx *tx);
-/* Takes over a tree or a document until read_tx_drop_json() or the end of the transaction. False:
- * out of memory, and it is dropped. */
-MUST_CHECK bool read_tx_keep_tree(struct read_tx *tx, json_t *tree);
+/* Takes over a document until read_tx_drop_json() or the end of the transaction. False: out of
+ * memory, and it is dropped. */
 MUST_CHECK bool read_tx_keep_json(struct read_tx *tx, struct json *json);
 /* Drops what an op or a timer has parsed. Otherwise a batch of large inputs would hold all of them
  * at once. */

@@ -135,11 +135,11 @@ void render_event(struct json_out *o, const struct event *event)
     json_close(o, '}');
 }
 
-static void render_list(struct json_out *o, const char *name, const json_t *list)
+static void render_list(struct json_out *o, const char *name, const struct json *list)
 {
     json_add_name(o, name);
     if (list != NULL)
-        json_put_plain(o->buf, list);
+        json_write_plain(o->buf, list);
     else
         buf_put(o->buf, STR("null"));
 }

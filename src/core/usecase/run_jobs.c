@@ -36,7 +36,7 @@ static enum err show_claimed(struct op *op, struct json_out *o, const struct run
     json_add_text(o, "tenant", m->tenant->id);
     if (job->input.ptr == NULL && step->input != NULL) {
         json_add_name(o, "input");
-        json_put_plain(o->buf, step->input);
+        json_write_plain(o->buf, step->input);
     } else {
         json_add_raw(o, "input", job->input.ptr != NULL ? job->input : m->run.input);
     }

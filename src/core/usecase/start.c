@@ -10,7 +10,7 @@
 #include "core/usecase/execute.h"
 #include "core/usecase/use_cases.h"
 
-#include "base/json_tree.h"
+#include "base/json.h"
 #include "base/limits.h"
 #include "domain/schema/schema.h"
 
@@ -48,21 +48,17 @@ static enum err load_startable(struct start *s)
     return ERR_OK;
 }
 
-/* Schemas check trees. */
 static enum err check_input(struct op *op, const struct definition *def, const struct json *input)
 {
     static const struct json NOTHING = {.kind = JSON_KIND_NULL};
     if (def->input_schema == NULL)
         return ERR_OK;
-    json_t *tree = NULL;
-    if (json_tree(input != NULL ? input : &NOTHING, &tree) != ERR_OK)
-        return problem_set(&op->problem, ERR_NO_MEMORY, "No memory to check the input");
     struct fault_list faults;
     buf_put_char(&op->problem.faults, '[');
     fault_list_init(&faults, &op->problem.faults);
     struct work_budget work = {SCHEMA_WORK_MAX};
-    enum schema_verdict verdict = schema_check_value(def->input_schema, tree, &work, &faults);
-    json_decref(tree);
+    enum schema_verdict verdict =
+        schema_check_value(def->input_schema, input != NULL ? input : &NOTHING, &work, &faults);
     size_t count = faults.count;
     fault_list_release(&faults);
     buf_put_char(&op->problem.faults, ']');

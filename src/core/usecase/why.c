@@ -14,6 +14,8 @@
 #include "base/limits.h"
 #include "store/run/run_queue.h"
 
+#include <stdarg.h>
+
 struct why {
     struct op *op;
     struct read_tx *tx;
@@ -171,10 +173,10 @@ static enum err show_pause(struct why *w)
                                &w->tx->arena, &found, &event);
     if (e != ERR_OK)
         return e;
-    json_t *note = NULL;
-    if (event.data.ptr != NULL && json_load(event.data, &note) == ERR_NO_MEMORY)
+    struct json *note = NULL;
+    if (event.data.ptr != NULL && json_read_kept(event.data, &note) == ERR_NO_MEMORY)
         return ERR_NO_MEMORY;
-    struct str by = json_str(json_object_get(note, "by"));
+    struct str by = json_text_of(json_member(note, STR("by")));
     json_open(&w->o, NULL, '{');
     json_add_text(&w->o, "kind", STR("pause"));
     json_add_text_or_null(&w->o, "by", by);
@@ -185,7 +187,7 @@ static enum err show_pause(struct why *w)
                time_text(w, event.at).text);
     else
         sum_up(w, "The run is paused. Resume it to continue.");
-    json_decref(note);
+    json_free(note);
     return ERR_OK;
 }
 
@@ -217,15 +219,13 @@ static const char *kind_of(const struct why *w, const struct job *job)
 }
 
 /* "roles approver; users ann, bob": those on the lists. */
-static void put_people(struct buf *out, const char *what, const json_t *list)
+static void put_people(struct buf *out, const char *what, const struct json *list)
 {
-    size_t i;
-    json_t *name;
-    if (json_array_size(list) == 0)
+    if (json_length(list) == 0)
         return;
     buf_printf(out, "%s%s ", out->len > 0 ? "; " : "", what);
-    json_array_foreach (list, i, name)
-        buf_printf(out, "%s%s", i > 0 ? ", " : "", json_string_value(name));
+    for (size_t i = 0; i < json_length(list); i++)
+        buf_printf(out, "%s%s", i > 0 ? ", " : "", json_text_of(json_element(list, i)).ptr);
 }
 
 static void sum_up_asked(struct why *w, const struct step_def *step, const struct approval *a)
@@ -319,11 +319,11 @@ static enum err show_queue(struct why *w, const struct job *job)
 static enum err show_retry(struct why *w, const struct job *job)
 {
     const struct step_def *step = job_step(w->m.def, job);
-    json_t *error = NULL;
-    if (job->error.ptr != NULL && json_load(job->error, &error) == ERR_NO_MEMORY)
+    struct json *error = NULL;
+    if (job->error.ptr != NULL && json_read_kept(job->error, &error) == ERR_NO_MEMORY)
         return ERR_NO_MEMORY;
-    struct str code = json_str(json_object_get(error, "code"));
-    struct str message = json_str(json_object_get(error, "message"));
+    struct str code = json_text_of(json_member(error, STR("code")));
+    struct str message = json_text_of(json_member(error, STR("message")));
     json_add_time(&w->o, "due_at", job->due_at);
     json_add_int(&w->o, "attempt", job->attempt + 1);
     json_add_int(&w->o, "max_attempts", MAX(step->retry.max_attempts, (int64_t)1));
@@ -332,7 +332,7 @@ static enum err show_retry(struct why *w, const struct job *job)
            code.ptr != NULL ? code.ptr : "", message.len > 0 ? ": " : "",
            (int)MIN(message.len, (size_t)200), message.ptr != NULL ? message.ptr : "",
            (long long)job->attempt + 1, time_text(w, job->due_at).text);
-    json_decref(error);
+    json_free(error);
     return show_last_error(w, job);
 }
 

@@ -121,7 +121,7 @@ static enum err put_workflow(struct op *op, struct tx *tx)
     struct workflow_head head = {
         .id = in->workflow_id,
         .latest_version = (old.found ? old.head.latest_version : 0) + (same ? 0 : 1),
-        .description = json_str(json_object_get(in->definition->json, "description")),
+        .description = json_text_of(json_member(in->definition->json, STR("description"))),
         .archived_at = -1, /* putting an archived workflow brings it back */
         .created_at = old.found ? old.head.created_at : tx->now_ms,
         .updated_at = tx->now_ms,
@@ -300,9 +300,9 @@ static enum err validate_workflow(struct op *op, struct read_tx *tx)
     (void)tx;
     const struct validate_workflow_input *in = op->input;
     struct problem *p = &op->problem;
-    json_t *json = NULL;
+    struct json *json = NULL;
     struct definition *def = NULL;
-    enum err e = json_parse(in->text, p, &json);
+    enum err e = json_read(in->text, p, &json);
     if (e == ERR_OK)
         e = definition_parse(json, in->workflow_id, p, &def);
     if (e == ERR_OK || e == ERR_DEFINITION_INVALID) {
@@ -319,7 +319,7 @@ static enum err validate_workflow(struct op *op, struct read_tx *tx)
         e = ERR_OK;
     }
     definition_free(def);
-    json_decref(json);
+    json_free(json);
     return e;
 }
 

@@ -18,7 +18,8 @@ enum {
      * all that is compiled. An expression leaves some hundred bytes. */
     GARBAGE_MAX = 256 * KIB,
     SCRATCH_KEPT_MAX = 64 * KIB,
-    MADE_KEPT_MAX = 1024,
+    MADE_KEPT_MAX = 64 * KIB,
+    READ_KEPT_MAX = 1024,
     /* A chunk has its place in one of these many, by its hash. */
     CHUNK_WAYS = 4,
     CHUNK_SETS = EXPR_CACHE_MAX / CHUNK_WAYS,
@@ -81,6 +82,7 @@ struct expr *expr_new_within(size_t memory_max)
     x->memory_max = EXPR_MEMORY_MAX;
     x->room = memory_max;
     buf_init(&x->scratch, EXPR_WRITTEN_MAX);
+    arena_init(&x->made, SIZE_MAX); /* its bound is what a call may take */
     x->lua = lua_newstate(allocate, x);
     if (x->lua == NULL) {
         free(x);
@@ -108,13 +110,14 @@ void expr_free(struct expr *x)
 {
     if (x == NULL)
         return;
-    assert(!x->busy && x->made_count == 0);
+    assert(!x->busy && x->read_count == 0);
     lua_close(x->lua);
     assert(x->used == 0);
     for (size_t i = 0; i < EXPR_CACHE_MAX; i++)
         free(x->chunks[i].source);
     buf_release(&x->scratch);
-    free(x->made);
+    arena_release(&x->made);
+    free(x->read);
     free(x);
 }
 
@@ -176,23 +179,31 @@ void expr_charge(lua_State *L, size_t bytes)
     expr_throw(L, "too much memory");
 }
 
-json_t *expr_keep(lua_State *L, json_t *made)
+void expr_keep(lua_State *L, struct json *document)
 {
     struct expr *x = expr_of(L);
-    if (made == NULL)
-        expr_throw_no_memory(L);
-    if (x->made_count == x->made_cap) {
-        size_t cap = x->made_cap > 0 ? 2 * x->made_cap : 16;
-        json_t **grown = realloc(x->made, cap * sizeof(json_t *));
+    if (x->read_count == x->read_cap) {
+        size_t cap = x->read_cap > 0 ? 2 * x->read_cap : 16;
+        struct json **grown = realloc(x->read, cap * sizeof(*grown));
         if (grown == NULL) {
-            json_decref(made);
+            json_free(document);
             expr_throw_no_memory(L);
         }
-        x->made = grown;
-        x->made_cap = cap;
+        x->read = grown;
+        x->read_cap = cap;
     }
-    x->made[x->made_count++] = made;
-    return made;
+    x->read[x->read_count++] = document;
+}
+
+struct json *expr_new_nodes(lua_State *L, size_t count, size_t more)
+{
+    assert(count <= EXPR_MEMORY_MAX); /* they are in Lua's memory already, or were paid for */
+    size_t size = count * sizeof(struct json) + more;
+    expr_charge(L, size);
+    struct json *nodes = arena_alloc(&expr_of(L)->made, size);
+    if (nodes == NULL)
+        expr_throw_no_memory(L);
+    return nodes;
 }
 
 static void count_instructions(lua_State *L, lua_Debug *ar UNUSED)
@@ -209,7 +220,7 @@ uint64_t expr_steps_spent(const struct expr *x)
 
 void expr_call_begin(struct expr *x, const struct expr_vars *vars)
 {
-    assert(!x->busy && x->made_count == 0 && lua_gettop(x->lua) == 0);
+    assert(!x->busy && x->read_count == 0 && lua_gettop(x->lua) == 0);
     x->busy = true;
     x->vars = vars;
     x->steps_left = EXPR_STEPS_MAX;
@@ -237,13 +248,17 @@ void expr_call_end(struct expr *x)
         }
         x->used_settled = x->used;
     }
-    while (x->made_count > 0)
-        json_decref(x->made[--x->made_count]);
-    if (x->made_cap > MADE_KEPT_MAX) {
-        free(x->made);
-        x->made = NULL;
-        x->made_cap = 0;
+    while (x->read_count > 0)
+        json_free(x->read[--x->read_count]);
+    if (x->read_cap > READ_KEPT_MAX) {
+        free(x->read);
+        x->read = NULL;
+        x->read_cap = 0;
     }
+    if (x->made.used > MADE_KEPT_MAX)
+        arena_release(&x->made);
+    else
+        arena_clear(&x->made);
     if (x->scratch.cap > SCRATCH_KEPT_MAX)
         buf_release(&x->scratch);
     x->vars = NULL;
@@ -312,17 +327,13 @@ enum err expr_evaluate(struct expr *x, struct evaluation *e, struct problem *p)
 }
 
 enum err expr_value(struct expr *x, struct str source, const struct expr_vars *vars,
-                    struct problem *p, json_t **ret)
+                    struct problem *p, struct json **ret)
 {
     expr_call_begin(x, vars);
     struct evaluation e = {.source = source, .want = WANT_VALUE};
     enum err err = expr_evaluate(x, &e, p);
     if (err == ERR_OK)
-        err = expr_fits(e.value, p);
-    if (err == ERR_OK)
-        *ret = e.value;
-    else
-        json_decref(e.value);
+        err = expr_result(&e.value, p, ret);
     expr_call_end(x);
     return err;
 }

@@ -48,7 +48,7 @@
 #ifndef PAWL_DOMAIN_EXPR_EXPR_H
 #define PAWL_DOMAIN_EXPR_EXPR_H
 
-#include "base/json_tree.h"
+#include "base/json.h"
 #include "domain/fault_list.h"
 
 /* A Lua state with what it has compiled. One for each thread; NULL when memory ran out. */
@@ -72,28 +72,28 @@ struct expr_vars {
      * when there is no such value; an error ends the call with that error: ERR_EXPRESSION when the
      * value is too large for an expression. Must not call back into
      * the same struct expr. */
-    enum err (*get)(void *ctx, struct str root, struct str name, const json_t **ret);
+    enum err (*get)(void *ctx, struct str root, struct str name, const struct json **ret);
 };
 
 /* --- for definitions: syntax only, a fault at the list's place for each expression at fault --- */
 
 void expr_check(struct expr *x, struct str source, struct fault_list *faults);
 /* Every ${…} in the texts of a JSON value, each at its own place. */
-void expr_template_check(struct expr *x, const json_t *value, struct fault_list *faults);
+void expr_template_check(struct expr *x, const struct json *value, struct fault_list *faults);
 /* Does it have a text that expr_fill would change? */
-bool expr_has_template(const json_t *value);
+bool expr_has_template(const struct json *value);
 
 /* --- for runs: ERR_EXPRESSION with the reason, ERR_NO_MEMORY, or what get() returned --- */
 
-/* The caller owns *ret. It may share values with the roots, which nobody may change any more. It is
- * no deeper than JSON_DEPTH_MAX and fits JSON_TEXT_MAX if the roots do. */
+/* The caller owns *ret (json_free), which keeps nothing of the roots. It is no deeper than
+ * JSON_DEPTH_MAX and fits JSON_TEXT_MAX if the roots do. */
 MUST_CHECK enum err expr_value(struct expr *x, struct str source, const struct expr_vars *vars,
-                               struct problem *p, json_t **ret);
+                               struct problem *p, struct json **ret);
 /* nil and false are false; all else is true, 0 and "" too. */
 MUST_CHECK enum err expr_truth(struct expr *x, struct str source, const struct expr_vars *vars,
                                struct problem *p, bool *ret);
 /* `value` with its templates filled in; owned and bounded as above. */
-MUST_CHECK enum err expr_fill(struct expr *x, const json_t *value, const struct expr_vars *vars,
-                              struct problem *p, json_t **ret);
+MUST_CHECK enum err expr_fill(struct expr *x, const struct json *value,
+                              const struct expr_vars *vars, struct problem *p, struct json **ret);
 
 #endif

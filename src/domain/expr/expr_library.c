@@ -9,7 +9,6 @@
 enum {
     /* Text longer than this is no number. */
     NUMBER_TEXT_MAX = 200,
-    BYTES_OF_LIST = 128,
 };
 
 /* --- arguments --- */
@@ -51,7 +50,7 @@ struct expr_list expr_list_arg(lua_State *L, int arg)
 {
     const struct thing *thing = expr_thing(L, arg);
     if (thing != NULL && thing->kind == THING_LIST)
-        return (struct expr_list){thing->json, arg, json_array_size(thing->json)};
+        return (struct expr_list){thing->json, arg, json_length(thing->json)};
     if (lua_istable(L, arg))
         return (struct expr_list){NULL, arg, (size_t)lua_rawlen(L, arg)};
     if (!lua_isnil(L, arg))
@@ -62,18 +61,9 @@ struct expr_list expr_list_arg(lua_State *L, int arg)
 void expr_list_push(lua_State *L, const struct expr_list *list, size_t i)
 {
     if (list->json != NULL)
-        expr_push(L, json_array_get(list->json, i));
+        expr_push(L, json_element(list->json, i));
     else
         lua_rawgeti(L, list->arg, (lua_Integer)i + 1);
-}
-
-/* Pushes a new list; the call owns the array, which is filled afterwards. */
-json_t *expr_push_new_list(lua_State *L)
-{
-    expr_charge(L, BYTES_OF_LIST);
-    json_t *list = expr_keep(L, json_array());
-    expr_push(L, list);
-    return list;
 }
 
 /* Pushes what a function put into the scratch buffer. */
@@ -200,10 +190,9 @@ static int lib_select(lua_State *L)
 
 struct walk {
     struct thing thing;
-    const json_t *json;     /* NULL: a table, the first user value */
-    const struct key *keys; /* of a table in pairs(); the second user value owns them */
+    const struct json *json; /* NULL: a table, the first user value */
+    const struct key *keys;  /* of a table in pairs(); the second user value owns them */
     bool by_place;
-    void *member;
     size_t next;
     size_t count;
 };
@@ -213,7 +202,7 @@ static void push_element(lua_State *L, const struct walk *w, size_t i)
 {
     lua_pushinteger(L, (lua_Integer)i + 1);
     if (w->json != NULL) {
-        expr_push(L, json_array_get(w->json, i));
+        expr_push(L, json_element(w->json, i));
         return;
     }
     lua_getiuservalue(L, 1, 1);
@@ -221,12 +210,11 @@ static void push_element(lua_State *L, const struct walk *w, size_t i)
     lua_remove(L, -2);
 }
 
-static void push_member(lua_State *L, struct walk *w)
+static void push_member(lua_State *L, const struct walk *w, size_t i)
 {
-    void *member = w->member;
-    w->member = json_object_iter_next(expr_unconst(w->json), member);
-    lua_pushlstring(L, json_object_iter_key(member), json_object_iter_key_len(member));
-    expr_push(L, json_object_iter_value(member));
+    struct str name = json_name_at(w->json, i);
+    lua_pushlstring(L, name.ptr, name.len);
+    expr_push(L, json_value_at(w->json, i));
 }
 
 static void push_field(lua_State *L, const struct key *key)
@@ -256,7 +244,7 @@ static int walk_next(lua_State *L)
     if (w->by_place)
         push_element(L, w, i);
     else if (w->json != NULL)
-        push_member(L, w);
+        push_member(L, w, i);
     else
         push_field(L, &w->keys[i]);
     return 2;
@@ -296,8 +284,7 @@ static int lib_pairs(lua_State *L)
     if (thing != NULL && thing->kind == THING_OBJECT) {
         struct walk *w = push_walk(L);
         w->json = thing->json;
-        w->count = json_object_size(thing->json);
-        w->member = json_object_iter(expr_unconst(thing->json));
+        w->count = json_members(thing->json);
         return 3;
     }
     if (!lua_istable(L, 1)) {
@@ -322,9 +309,9 @@ static int lib_pairs(lua_State *L)
 static int lib_list(lua_State *L)
 {
     int count = lua_gettop(L);
-    json_t *list = expr_push_new_list(L);
+    struct new_list list = expr_push_new_list(L);
     for (int i = 1; i <= count; i++)
-        expr_append(L, i, list);
+        expr_append(L, i, &list);
     return 1;
 }
 
@@ -334,7 +321,7 @@ static int lib_count(lua_State *L)
     const struct thing *thing = expr_thing(L, 1);
     size_t count = 0;
     if (thing != NULL && thing->kind == THING_OBJECT)
-        count = json_object_size(thing->json);
+        count = json_members(thing->json);
     else if (lua_istable(L, 1))
         (void)expr_table_keys(L, 1, &count);
     else
@@ -359,10 +346,10 @@ static int lib_map(lua_State *L)
     lua_settop(L, 2);
     struct expr_list from = expr_list_arg(L, 1);
     function_arg(L, 2);
-    json_t *list = expr_push_new_list(L);
+    struct new_list list = expr_push_new_list(L);
     for (size_t i = 0; i < from.count; i++) {
         call_with(L, &from, i);
-        expr_append(L, -1, list);
+        expr_append(L, -1, &list);
         lua_pop(L, 2);
     }
     return 1;
@@ -373,11 +360,11 @@ static int lib_filter(lua_State *L)
     lua_settop(L, 2);
     struct expr_list from = expr_list_arg(L, 1);
     function_arg(L, 2);
-    json_t *list = expr_push_new_list(L);
+    struct new_list list = expr_push_new_list(L);
     for (size_t i = 0; i < from.count; i++) {
         call_with(L, &from, i);
         if (lua_toboolean(L, -1))
-            expr_append(L, -2, list);
+            expr_append(L, -2, &list);
         lua_pop(L, 2);
     }
     return 1;
@@ -399,16 +386,16 @@ static int lib_reduce(lua_State *L)
 }
 
 /* Does the value at idx equal a JSON value? */
-static bool equals(lua_State *L, int idx, const json_t *value)
+static bool equals(lua_State *L, int idx, const struct json *value)
 {
     const struct thing *thing = expr_thing(L, idx);
     if (thing != NULL)
         return thing->json != NULL && expr_same(L, thing->json, value);
-    if (json_is_object(value) || json_is_array(value))
+    if (value->kind == JSON_KIND_OBJECT || value->kind == JSON_KIND_LIST)
         return false;
     expr_push(L, value);
-    if (json_is_string(value))
-        expr_spend_text(L, json_string_length(value));
+    if (value->kind == JSON_KIND_TEXT)
+        expr_spend_text(L, value->count);
     bool equal = lua_rawequal(L, idx, -1);
     lua_pop(L, 1);
     return equal;
@@ -422,7 +409,7 @@ static int lib_contains(lua_State *L)
     for (size_t i = 0; i < list.count && !found; i++) {
         expr_spend(L, 1);
         if (list.json != NULL) {
-            found = equals(L, 2, json_array_get(list.json, i));
+            found = equals(L, 2, json_element(list.json, i));
         } else {
             lua_rawgeti(L, 1, (lua_Integer)i + 1);
             found = lua_compare(L, 2, -1, LUA_OPEQ);
@@ -439,14 +426,14 @@ static int names_or_values(lua_State *L, bool names)
     lua_settop(L, 1);
     (void)lib_pairs(L); /* at 2, 3 and 4; checks the argument */
     int walk = lua_gettop(L) - 1;
-    json_t *list = expr_push_new_list(L);
+    struct new_list list = expr_push_new_list(L);
     for (;;) {
         lua_pushcfunction(L, walk_next);
         lua_pushvalue(L, walk);
         lua_call(L, 1, 2);
         if (lua_isnil(L, -2))
             break;
-        expr_append(L, names ? -2 : -1, list);
+        expr_append(L, names ? -2 : -1, &list);
         lua_pop(L, 2);
     }
     lua_pop(L, 2);
@@ -464,15 +451,15 @@ static int lib_values(lua_State *L)
 }
 
 /* Is b to stand before a? The function at 2 decides, or Lua's <. */
-static bool is_before(lua_State *L, const json_t *b, const json_t *a)
+static bool is_before(lua_State *L, const struct json *b, const struct json *a)
 {
     expr_spend(L, 1);
     bool before;
     if (lua_isnil(L, 2)) {
         expr_push(L, b);
         expr_push(L, a);
-        if (json_is_string(a) && json_is_string(b))
-            expr_spend_text(L, MIN(json_string_length(a), json_string_length(b)));
+        if (a->kind == JSON_KIND_TEXT && b->kind == JSON_KIND_TEXT)
+            expr_spend_text(L, MIN(a->count, b->count));
         before = lua_compare(L, -2, -1, LUA_OPLT);
         lua_pop(L, 2);
     } else {
@@ -487,7 +474,8 @@ static bool is_before(lua_State *L, const json_t *b, const json_t *a)
 }
 
 /* Merges the sorted runs [from, middle) and [middle, to). */
-static void merge(lua_State *L, json_t **in, json_t **out, size_t from, size_t middle, size_t to)
+static void merge(lua_State *L, const struct json **in, const struct json **out, size_t from,
+                  size_t middle, size_t to)
 {
     size_t left = from;
     size_t right = middle;
@@ -506,30 +494,30 @@ static int lib_sort(lua_State *L)
     struct expr_list from = expr_list_arg(L, 1);
     if (!lua_isnil(L, 2))
         function_arg(L, 2);
-    json_t *given = expr_push_new_list(L);
+    struct new_list given = expr_push_new_list(L);
     for (size_t i = 0; i < from.count; i++) {
         expr_list_push(L, &from, i);
-        expr_append(L, -1, given);
+        expr_append(L, -1, &given);
         lua_pop(L, 1);
     }
     size_t count = from.count;
-    json_t **in = lua_newuserdatauv(L, (2 * count + 1) * sizeof(json_t *), 0);
-    json_t **out = in + count;
+    const struct json **in = lua_newuserdatauv(L, (2 * count + 1) * sizeof(*in), 0);
+    const struct json **out = in + count;
     for (size_t i = 0; i < count; i++)
-        in[i] = json_array_get(given, i);
+        in[i] = json_element(given.json, i);
     for (size_t width = 1; width < count; width *= 2) {
         for (size_t i = 0; i < count; i += 2 * width)
             merge(L, in, out, i, MIN(i + width, count), MIN(i + 2 * width, count));
-        json_t **swap = in;
+        const struct json **swap = in;
         in = out;
         out = swap;
     }
-    expr_charge(L, count * sizeof(json_t *));
-    json_t *sorted = expr_push_new_list(L);
-    for (size_t i = 0; i < count; i++) {
-        if (json_array_append(sorted, in[i]) != 0)
-            expr_throw_no_memory(L);
-    }
+    struct json *sorted = expr_new_nodes(L, count, 0);
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = *in[i];
+    struct new_list list = expr_push_new_list(L);
+    list.json->items = sorted;
+    list.json->count = (uint32_t)count;
     return 1;
 }
 
@@ -555,7 +543,7 @@ static int root_index(lua_State *L)
     for (size_t i = 0; i < ARRAY_LEN(ROOTS); i++) {
         if (!str_is(name, ROOTS[i]))
             continue;
-        const json_t *value = NULL;
+        const struct json *value = NULL;
         enum err e = x->vars->get(x->vars->ctx, name, STR_NONE, &value);
         if (e != ERR_OK) {
             x->failed = e;

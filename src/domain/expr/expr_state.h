@@ -2,11 +2,14 @@
  * files of this folder, while expr.h is for callers.
  *
  * Functions that take a lua_State run inside a protected call and may leave by longjmp. So whatever
- * they hold belongs to Lua, to the struct expr, or to a JSON value that one of these owns. */
+ * they hold belongs to Lua or to the struct expr. JSON that they make lives until the call ends:
+ * its lists and objects in memory of the struct expr, its texts in Lua, where nothing is collected
+ * during a call. */
 #ifndef PAWL_DOMAIN_EXPR_EXPR_STATE_H
 #define PAWL_DOMAIN_EXPR_EXPR_STATE_H
 
-#include "base/json_tree.h"
+#include "base/arena.h"
+#include "base/json.h"
 #include "base/limits.h"
 
 #include <lauxlib.h>
@@ -34,7 +37,7 @@ enum thing_kind {
 
 struct thing {
     enum thing_kind kind;
-    const json_t *json; /* of a list or an object, and only of these: it outlives the call */
+    const struct json *json; /* of a list or an object, and only of these: it outlives the call */
 };
 
 struct expr_vars;
@@ -65,10 +68,11 @@ struct expr {
     bool over_memory;
     enum err failed; /* a failure that is not the expression's fault */
     bool has_kept_texts;
-    /* JSON that was made on the way; released at the end of the call. */
-    json_t **made;
-    size_t made_count;
-    size_t made_cap;
+    /* JSON that was made or read on the way; released at the end of the call. */
+    struct arena made;
+    struct json **read;
+    size_t read_count;
+    size_t read_cap;
     struct buf scratch; /* for one library function at a time */
 
     /* --- as long as the state --- */
@@ -93,8 +97,10 @@ _Noreturn void expr_throw_no_memory(lua_State *L);
 void expr_spend(lua_State *L, size_t steps);
 /* Memory that Lua does not see. */
 void expr_charge(lua_State *L, size_t bytes);
-/* Takes a new value and keeps it until the end of the call; NULL is a failed allocation. */
-json_t *expr_keep(lua_State *L, json_t *made);
+/* Takes over a document and keeps it until the end of the call. */
+void expr_keep(lua_State *L, struct json *document);
+/* Memory for so many nodes, and `more` bytes behind them, until the end of the call. */
+struct json *expr_new_nodes(lua_State *L, size_t count, size_t more);
 
 static inline void expr_spend_text(lua_State *L, size_t len)
 {
@@ -108,7 +114,7 @@ enum expr_want { WANT_VALUE, WANT_TRUTH, WANT_TEXT };
 struct evaluation {
     struct str source;
     enum expr_want want;
-    json_t *value; /* a new reference */
+    struct json value; /* lives until the call ends, or as long as the roots */
     bool truth;
     struct buf *text; /* is appended to */
 };
@@ -125,15 +131,25 @@ void expr_values_open(lua_State *L);
 /* Pushes a thing of `size` bytes, zeroed but for its kind. */
 struct thing *expr_push_thing(lua_State *L, enum thing_kind kind, size_t size, int user_values);
 /* NULL: nil. */
-void expr_push(lua_State *L, const json_t *value);
+void expr_push(lua_State *L, const struct json *value);
 /* The thing at idx, or NULL for any other value. */
 struct thing *expr_thing(lua_State *L, int idx);
 /* What people call the type of the value at idx. */
 const char *expr_type(lua_State *L, int idx);
-/* A new reference to the value at idx. */
-json_t *expr_to_json(lua_State *L, int idx);
-/* Puts the value at idx at the end of a list that somebody owns. */
-void expr_append(lua_State *L, int idx, json_t *list);
+/* The value at idx. It lives until the call ends, or as long as the roots. */
+struct json expr_to_json(lua_State *L, int idx);
+
+/* A list that is being made. */
+struct new_list {
+    struct json *json; /* what Lua sees of it */
+    struct json *items;
+    size_t cap;
+};
+
+/* Pushes a new list, which is filled afterwards. */
+struct new_list expr_push_new_list(lua_State *L);
+/* Puts the value at idx at its end. */
+void expr_append(lua_State *L, int idx, struct new_list *list);
 /* The value at idx as it stands in a template's text. */
 void expr_put_text(lua_State *L, int idx, struct buf *out);
 void expr_put_json(lua_State *L, int idx, struct buf *out);
@@ -163,22 +179,16 @@ struct weight {
 };
 
 /* Throws when the value may not be part of a result with `depth` containers around it. */
-struct weight expr_weigh(lua_State *L, const json_t *value, size_t depth);
-/* Is it within what json_parse would have read? */
-MUST_CHECK enum err expr_fits(const json_t *value, struct problem *p);
-bool expr_same(lua_State *L, const json_t *a, const json_t *b);
-
-/* jansson takes a mutable object where it changes nothing. */
-static inline json_t *expr_unconst(const json_t *value)
-{
-    return (json_t *)(uintptr_t)value;
-}
+struct weight expr_weigh(lua_State *L, const struct json *value, size_t depth);
+/* A copy that outlives the call, if the value is within what json_read() would have read. */
+MUST_CHECK enum err expr_result(const struct json *value, struct problem *p, struct json **ret);
+bool expr_same(lua_State *L, const struct json *a, const struct json *b);
 
 /* --- arguments and results of functions (expr_library.c) --- */
 
 /* A list of any kind, as an argument: a JSON array, a table, or nil for an empty one. */
 struct expr_list {
-    const json_t *json; /* NULL: a table */
+    const struct json *json; /* NULL: a table */
     int arg;
     size_t count;
 };
@@ -189,8 +199,6 @@ lua_Integer expr_whole_arg(lua_State *L, int arg);
 struct expr_list expr_list_arg(lua_State *L, int arg);
 /* Pushes an element, counted from 0. */
 void expr_list_push(lua_State *L, const struct expr_list *list, size_t i);
-/* Pushes a new list; the call owns the array, which is filled afterwards. */
-json_t *expr_push_new_list(lua_State *L);
 struct buf *expr_empty_scratch(lua_State *L);
 /* Pushes what a function put into the scratch buffer. */
 void expr_push_scratch(lua_State *L);

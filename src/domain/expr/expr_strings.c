@@ -30,14 +30,15 @@ static int json_lib_decode(lua_State *L)
     expr_charge(L, text.len * DECODED_MEMORY);
     struct problem p;
     problem_init(&p);
-    json_t *value = NULL;
-    enum err e = json_parse(text, &p, &value);
+    struct json *value = NULL;
+    enum err e = json_read(text, &p, &value);
     assert(p.faults.ptr == NULL); /* so there is nothing to release */
     if (e == ERR_NO_MEMORY)
         expr_throw_no_memory(L);
     if (e != ERR_OK)
         expr_throw(L, "json.decode: %s", p.detail);
-    expr_push(L, expr_keep(L, value));
+    expr_keep(L, value);
+    expr_push(L, value);
     return 1;
 }
 
@@ -143,7 +144,7 @@ static int math_tointeger(lua_State *L)
 
 /* --- string --- */
 
-static void append_text(lua_State *L, json_t *list, struct str text)
+static void append_text(lua_State *L, struct new_list *list, struct str text)
 {
     expr_spend(L, 1);
     lua_pushlstring(L, text.ptr, text.len);
@@ -302,11 +303,11 @@ static int string_split(lua_State *L)
 {
     struct str text = searched_arg(L);
     struct str at = not_empty_arg(L, 2);
-    json_t *list = expr_push_new_list(L);
+    struct new_list list = expr_push_new_list(L);
     struct str part;
     while (cut(&text, at, &part))
-        append_text(L, list, part);
-    append_text(L, list, part);
+        append_text(L, &list, part);
+    append_text(L, &list, part);
     return 1;
 }
 

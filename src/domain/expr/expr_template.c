@@ -122,18 +122,16 @@ static bool text_has_brace(struct str text)
 }
 
 /* Recursion: no deeper than the JSON, in this and the rest. */
-bool expr_has_template(const json_t *value)
+bool expr_has_template(const struct json *value)
 {
-    if (json_is_string(value))
-        return text_has_brace(json_str(value));
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        if (expr_has_template(json_array_get(value, i)))
+    if (json_is(value, JSON_KIND_TEXT))
+        return text_has_brace(json_text_of(value));
+    for (size_t i = 0; i < json_length(value); i++) {
+        if (expr_has_template(json_element(value, i)))
             return true;
     }
-    const char *name;
-    json_t *member;
-    json_object_foreach (expr_unconst(value), name, member) {
-        if (expr_has_template(member))
+    for (size_t i = 0; i < json_members(value); i++) {
+        if (expr_has_template(json_value_at(value, i)))
             return true;
     }
     return false;
@@ -160,20 +158,18 @@ static void check_text(struct expr *x, struct str text, struct fault_list *fault
     }
 }
 
-void expr_template_check(struct expr *x, const json_t *value, struct fault_list *faults)
+void expr_template_check(struct expr *x, const struct json *value, struct fault_list *faults)
 {
-    if (json_is_string(value))
-        check_text(x, json_str(value), faults);
-    for (size_t i = 0; i < json_array_size(value); i++) {
+    if (json_is(value, JSON_KIND_TEXT))
+        check_text(x, json_text_of(value), faults);
+    for (size_t i = 0; i < json_length(value); i++) {
         size_t back_to = fault_list_enter_index(faults, i);
-        expr_template_check(x, json_array_get(value, i), faults);
+        expr_template_check(x, json_element(value, i), faults);
         fault_list_leave(faults, back_to);
     }
-    const char *name;
-    json_t *member;
-    json_object_foreach (expr_unconst(value), name, member) {
-        size_t back_to = fault_list_enter(faults, str_of(name));
-        expr_template_check(x, member, faults);
+    for (size_t i = 0; i < json_members(value); i++) {
+        size_t back_to = fault_list_enter(faults, json_name_at(value, i));
+        expr_template_check(x, json_value_at(value, i), faults);
         fault_list_leave(faults, back_to);
     }
 }
@@ -183,120 +179,115 @@ void expr_template_check(struct expr *x, const json_t *value, struct fault_list 
 struct filling {
     struct expr *x;
     struct problem *problem;
-    enum err err;
     struct buf text;
 };
 
-/* Returns NULL, so that a function can `return failed(…)`. */
-static json_t *no_memory(struct filling *f)
+static enum err no_memory(struct filling *f)
 {
-    f->err = problem_set(f->problem, ERR_NO_MEMORY, "no memory to fill in a template");
-    return NULL;
+    return problem_set(f->problem, ERR_NO_MEMORY, "no memory to fill in a template");
 }
 
-static json_t *or_no_memory(struct filling *f, json_t *made)
-{
-    return made != NULL ? made : no_memory(f);
-}
-
-static json_t *fill_joined(struct filling *f, struct str text)
+/* What is made lives until the call ends; the rest is shared. */
+static enum err fill_joined(struct filling *f, struct str text, struct json *ret)
 {
     struct str piece;
+    enum err e = ERR_OK;
     buf_clear(&f->text);
-    for (size_t at = 0;;) {
-        struct evaluation e = {.want = WANT_TEXT, .text = &f->text};
+    for (size_t at = 0; e == ERR_OK;) {
+        struct evaluation piece_of = {.want = WANT_TEXT, .text = &f->text};
         switch (next_piece(text, &at, &piece)) {
         case PIECE_END:
-            if (!buf_ok(&f->text))
+            piece = buf_ok(&f->text) ? arena_str(&f->x->made, buf_str(&f->text)) : STR_NONE;
+            if (piece.ptr == NULL)
                 return no_memory(f);
-            return or_no_memory(
-                f, json_stringn_nocheck(f->text.len > 0 ? f->text.ptr : "", f->text.len));
+            *ret = json_text_value(piece);
+            return ERR_OK;
         case PIECE_TEXT:
             buf_put(&f->text, piece);
             break;
         case PIECE_EXPR:
-            e.source = piece;
-            f->err = expr_evaluate(f->x, &e, f->problem);
-            if (f->err != ERR_OK)
-                return NULL;
+            piece_of.source = piece;
+            e = expr_evaluate(f->x, &piece_of, f->problem);
             break;
         case PIECE_UNCLOSED:
-            f->err = problem_set(f->problem, ERR_EXPRESSION, "a text has a ${ without its }");
-            return NULL;
+            e = problem_set(f->problem, ERR_EXPRESSION, "a text has a ${ without its }");
+            break;
         }
     }
+    return e;
 }
 
-static json_t *fill_text(struct filling *f, const json_t *value)
+static enum err fill_text(struct filling *f, const struct json *value, struct json *ret)
 {
-    struct str text = json_str(value);
-    if (!text_has_brace(text))
-        return json_incref(expr_unconst(value));
-    struct evaluation e = {.want = WANT_VALUE};
+    struct str text = json_text_of(value);
+    if (!text_has_brace(text)) {
+        *ret = *value;
+        return ERR_OK;
+    }
+    struct evaluation whole = {.want = WANT_VALUE};
     size_t at = 0;
-    if (next_piece(text, &at, &e.source) != PIECE_EXPR || at < text.len)
-        return fill_joined(f, text);
-    f->err = expr_evaluate(f->x, &e, f->problem);
-    return e.value;
+    if (next_piece(text, &at, &whole.source) != PIECE_EXPR || at < text.len)
+        return fill_joined(f, text, ret);
+    enum err e = expr_evaluate(f->x, &whole, f->problem);
+    if (e == ERR_OK)
+        *ret = whole.value;
+    return e;
 }
 
-static json_t *fill(struct filling *f, const json_t *value);
+static enum err fill(struct filling *f, const struct json *value, struct json *ret);
 
-static json_t *fill_array(struct filling *f, const json_t *value)
+static enum err fill_list(struct filling *f, const struct json *value, struct json *ret)
 {
-    json_t *filled = or_no_memory(f, json_array());
-    for (size_t i = 0; filled != NULL && i < json_array_size(value); i++) {
-        json_t *element = fill(f, json_array_get(value, i));
-        if (element != NULL && json_array_append_new(filled, element) == 0)
-            continue;
-        json_decref(filled);
-        return f->err == ERR_OK ? no_memory(f) : NULL;
+    struct json *items = arena_alloc(&f->x->made, value->count * sizeof(*items));
+    if (items == NULL)
+        return no_memory(f);
+    enum err e = ERR_OK;
+    for (size_t i = 0; e == ERR_OK && i < value->count; i++)
+        e = fill(f, json_element(value, i), &items[i]);
+    *ret = (struct json){.kind = JSON_KIND_LIST, .items = items, .count = value->count};
+    return e;
+}
+
+/* Its names stay, and so does their order. */
+static enum err fill_object(struct filling *f, const struct json *value, struct json *ret)
+{
+    size_t count = value->count;
+    size_t order_size = count * sizeof(uint32_t);
+    struct json *items = arena_alloc(&f->x->made, 2 * count * sizeof(*items) + order_size);
+    if (items == NULL)
+        return no_memory(f);
+    enum err e = ERR_OK;
+    for (size_t i = 0; e == ERR_OK && i < count; i++) {
+        items[2 * i] = value->items[2 * i];
+        e = fill(f, json_value_at(value, i), &items[2 * i + 1]);
     }
-    return filled;
+    memcpy(items + 2 * count, json_order(value), order_size);
+    *ret = (struct json){.kind = JSON_KIND_OBJECT, .items = items, .count = value->count};
+    return e;
 }
 
-static json_t *fill_object(struct filling *f, const json_t *value)
+static enum err fill(struct filling *f, const struct json *value, struct json *ret)
 {
-    json_t *filled = or_no_memory(f, json_object());
-    const char *name;
-    json_t *given;
-    if (filled == NULL)
-        return NULL;
-    json_object_foreach (expr_unconst(value), name, given) {
-        json_t *member = fill(f, given);
-        if (member != NULL && json_object_set_new_nocheck(filled, name, member) == 0)
-            continue;
-        json_decref(filled);
-        return f->err == ERR_OK ? no_memory(f) : NULL;
-    }
-    return filled;
+    if (value->kind == JSON_KIND_TEXT)
+        return fill_text(f, value, ret);
+    if (expr_has_template(value))
+        return value->kind == JSON_KIND_LIST ? fill_list(f, value, ret)
+                                             : fill_object(f, value, ret);
+    *ret = *value;
+    return ERR_OK;
 }
 
-/* A new reference; what has no templates in it is shared. NULL: f->err says why. */
-static json_t *fill(struct filling *f, const json_t *value)
-{
-    if (json_is_string(value))
-        return fill_text(f, value);
-    if (!expr_has_template(value))
-        return json_incref(expr_unconst(value));
-    return json_is_array(value) ? fill_array(f, value) : fill_object(f, value);
-}
-
-enum err expr_fill(struct expr *x, const json_t *value, const struct expr_vars *vars,
-                   struct problem *p, json_t **ret)
+enum err expr_fill(struct expr *x, const struct json *value, const struct expr_vars *vars,
+                   struct problem *p, struct json **ret)
 {
     struct filling f = {.x = x, .problem = p};
+    struct json filled = {.kind = JSON_KIND_NULL};
     buf_init(&f.text, EXPR_WRITTEN_MAX);
     expr_call_begin(x, vars);
-    json_t *filled = fill(&f, value);
-    assert((filled != NULL) == (f.err == ERR_OK));
-    if (f.err == ERR_OK)
-        f.err = expr_fits(filled, p);
-    if (f.err == ERR_OK)
-        *ret = filled;
-    else
-        json_decref(filled);
+    enum err e = fill(&f, value, &filled);
+    if (e == ERR_OK)
+        e = expr_result(&filled, p, ret);
     expr_call_end(x);
     buf_release(&f.text);
-    return f.err;
+    return e;
 }

@@ -6,11 +6,8 @@
 #include <math.h>
 
 enum {
-    /* About what jansson takes from the heap. */
-    BYTES_OF_SCALAR = 32,
-    BYTES_OF_ARRAY = 128,
-    BYTES_OF_OBJECT = 320,
-    BYTES_OF_MEMBER = 80,
+    /* Of a list that is being made, at first. */
+    NEW_LIST_CAP = 8,
     /* Finding the digits of a fraction takes a while. */
     STEPS_OF_REAL = 10,
     /* An empty slot of a table is skipped in no time, but a large one may have very many. */
@@ -24,8 +21,7 @@ static int thing_index(lua_State *L);
 static int thing_len(lua_State *L);
 static int thing_eq(lua_State *L);
 static int refuse_change(lua_State *L);
-static void attach_value(lua_State *L, int idx, json_t *parent, const struct str *name,
-                         size_t depth);
+static void put_value(lua_State *L, int idx, struct json *place, size_t depth);
 
 /* --- things --- */
 
@@ -108,7 +104,7 @@ const char *expr_type(lua_State *L, int idx)
 }
 
 /* Pushes the text from where it was put when it was first used in this call. */
-static void push_kept_text(lua_State *L, const json_t *value)
+static void push_kept_text(lua_State *L, const struct json *value)
 {
     struct expr *x = expr_of(L);
     if (!x->has_kept_texts) {
@@ -119,43 +115,43 @@ static void push_kept_text(lua_State *L, const json_t *value)
     lua_rawgeti(L, LUA_REGISTRYINDEX, x->ref_kept_texts);
     if (lua_rawgetp(L, -1, value) == LUA_TNIL) {
         lua_pop(L, 1);
-        lua_pushlstring(L, json_string_value(value), json_string_length(value));
+        lua_pushlstring(L, value->text, value->count);
         lua_pushvalue(L, -1);
         lua_rawsetp(L, -3, value);
     }
     lua_remove(L, -2);
 }
 
-void expr_push(lua_State *L, const json_t *value)
+void expr_push(lua_State *L, const struct json *value)
 {
     if (value == NULL) {
         lua_pushnil(L);
         return;
     }
-    switch (json_typeof(value)) {
-    case JSON_OBJECT:
+    switch ((enum json_kind)value->kind) {
+    case JSON_KIND_OBJECT:
         expr_push_thing(L, THING_OBJECT, sizeof(struct thing), 0)->json = value;
         return;
-    case JSON_ARRAY:
+    case JSON_KIND_LIST:
         expr_push_thing(L, THING_LIST, sizeof(struct thing), 0)->json = value;
         return;
-    case JSON_STRING:
-        if (json_string_length(value) >= KEPT_TEXT_MIN)
+    case JSON_KIND_TEXT:
+        if (value->count >= KEPT_TEXT_MIN)
             push_kept_text(L, value);
         else
-            lua_pushlstring(L, json_string_value(value), json_string_length(value));
+            lua_pushlstring(L, value->text, value->count);
         return;
-    case JSON_INTEGER:
-        lua_pushinteger(L, json_integer_value(value));
+    case JSON_KIND_INTEGER:
+        lua_pushinteger(L, value->integer);
         return;
-    case JSON_REAL:
-        lua_pushnumber(L, json_real_value(value));
+    case JSON_KIND_REAL:
+        lua_pushnumber(L, value->real);
         return;
-    case JSON_TRUE:
-    case JSON_FALSE:
-        lua_pushboolean(L, json_is_true(value));
+    case JSON_KIND_TRUE:
+    case JSON_KIND_FALSE:
+        lua_pushboolean(L, value->kind == JSON_KIND_TRUE);
         return;
-    case JSON_NULL:
+    case JSON_KIND_NULL:
         lua_pushnil(L);
         return;
     }
@@ -165,7 +161,7 @@ void expr_push(lua_State *L, const json_t *value)
 static void push_step(lua_State *L, struct str name)
 {
     struct expr *x = expr_of(L);
-    const json_t *value = NULL;
+    const struct json *value = NULL;
     enum err e = x->vars->get(x->vars->ctx, STR("steps"), name, &value);
     if (e != ERR_OK) {
         x->failed = e;
@@ -183,18 +179,18 @@ static int thing_index(lua_State *L)
     struct str name = STR_NONE;
     if (lua_type(L, 2) == LUA_TSTRING)
         name.ptr = lua_tolstring(L, 2, &name.len);
-    const json_t *value = NULL;
+    const struct json *value = NULL;
     if (thing->kind == THING_STEPS && name.ptr != NULL) {
         push_step(L, name);
         return 1;
     }
     if (thing->kind == THING_OBJECT && name.ptr != NULL) {
-        value = json_object_getn(thing->json, name.ptr, name.len);
+        value = json_member(thing->json, name);
     } else if (thing->kind == THING_LIST && lua_type(L, 2) == LUA_TNUMBER) {
         int is_whole;
         lua_Integer place = lua_tointegerx(L, 2, &is_whole);
         if (is_whole && place >= 1)
-            value = json_array_get(thing->json, (size_t)place - 1);
+            value = json_element(thing->json, (size_t)place - 1);
     }
     expr_push(L, value);
     return 1;
@@ -204,9 +200,9 @@ static int thing_len(lua_State *L)
 {
     const struct thing *thing = lua_touserdata(L, 1);
     if (thing->kind == THING_LIST)
-        lua_pushinteger(L, (lua_Integer)json_array_size(thing->json));
+        lua_pushinteger(L, (lua_Integer)json_length(thing->json));
     else if (thing->kind == THING_OBJECT)
-        lua_pushinteger(L, (lua_Integer)json_object_size(thing->json));
+        lua_pushinteger(L, (lua_Integer)json_members(thing->json));
     else
         expr_throw(L, "this has no length");
     return 1;
@@ -265,85 +261,69 @@ _Noreturn static void throw_not_json(lua_State *L, int idx)
 }
 
 /* A number without a fraction is a whole one: what comes of 10 / 2 is 5, and -0.0 is 0. Past 2^53
- * reals are not exact, and stay what they are. NULL: no memory. */
-static json_t *json_of_number(lua_State *L, int idx)
+ * reals are not exact, and stay what they are. */
+static struct json number_at(lua_State *L, int idx)
 {
     if (lua_isinteger(L, idx))
-        return json_integer(lua_tointeger(L, idx));
+        return (struct json){.kind = JSON_KIND_INTEGER, .integer = lua_tointeger(L, idx)};
     double value = finite_at(L, idx);
     if (value == floor(value) && fabs(value) < 0x1p53)
-        return json_integer((json_int_t)value);
-    return json_real(value);
+        return (struct json){.kind = JSON_KIND_INTEGER, .integer = (int64_t)value};
+    return (struct json){.kind = JSON_KIND_REAL, .real = value};
 }
 
-/* A new reference to any value but a table. NULL: no memory. */
-static json_t *plain_json(lua_State *L, int idx)
+/* Any value but a table. */
+static struct json plain_at(lua_State *L, int idx)
 {
+    const struct thing *thing = expr_thing(L, idx);
     switch (lua_type(L, idx)) {
     case LUA_TNONE:
     case LUA_TNIL:
-        return json_null();
+        return (struct json){.kind = JSON_KIND_NULL};
     case LUA_TBOOLEAN:
-        return json_boolean(lua_toboolean(L, idx));
+        return (struct json){.kind = lua_toboolean(L, idx) ? JSON_KIND_TRUE : JSON_KIND_FALSE};
     case LUA_TNUMBER:
-        expr_charge(L, BYTES_OF_SCALAR);
-        return json_of_number(L, idx);
-    case LUA_TSTRING: {
-        struct str text = text_at(L, idx);
-        expr_charge(L, 2 * BYTES_OF_SCALAR + text.len);
-        return json_stringn_nocheck(text.ptr, text.len);
-    }
-    case LUA_TUSERDATA: {
-        const struct thing *thing = lua_touserdata(L, idx);
-        if (thing->json != NULL)
-            return json_incref(expr_unconst(thing->json));
-        break;
-    }
+        return number_at(L, idx);
+    case LUA_TSTRING:
+        return json_text_value(text_at(L, idx));
     default:
-        break;
+        if (thing == NULL || thing->json == NULL)
+            throw_not_json(L, idx);
+        return *thing->json;
     }
-    throw_not_json(L, idx);
 }
 
-/* Takes a new value, NULL when there was no memory for it, into a list or, by name, an object. */
-static json_t *attach(lua_State *L, json_t *parent, const struct str *name, json_t *value)
+static void put_list(lua_State *L, int idx, size_t count, struct json *place, size_t depth)
 {
-    int failed = value == NULL;
-    if (!failed && name != NULL)
-        failed = json_object_setn_new_nocheck(parent, name->ptr, name->len, value);
-    else if (!failed)
-        failed = json_array_append_new(parent, value);
-    if (failed)
-        expr_throw_no_memory(L);
-    return value;
-}
-
-static void attach_list(lua_State *L, int idx, size_t count, json_t *list, size_t depth)
-{
-    for (size_t i = 1; i <= count; i++) {
-        lua_rawgeti(L, idx, (lua_Integer)i);
-        attach_value(L, lua_gettop(L), list, NULL, depth);
+    struct json *items = expr_new_nodes(L, count, 0);
+    for (size_t i = 0; i < count; i++) {
+        lua_rawgeti(L, idx, (lua_Integer)i + 1);
+        put_value(L, lua_gettop(L), &items[i], depth);
         lua_pop(L, 1);
     }
+    *place = (struct json){.kind = JSON_KIND_LIST, .items = items, .count = (uint32_t)count};
 }
 
-static void attach_members(lua_State *L, int idx, const struct key *keys, size_t count,
-                           json_t *object, size_t depth)
+static void put_object(lua_State *L, int idx, const struct key *keys, size_t count,
+                       struct json *place, size_t depth)
 {
+    /* Behind the members stand their order and room to sort it. */
+    struct json *items = expr_new_nodes(L, 2 * count, 2 * count * sizeof(uint32_t));
+    uint32_t *order = (uint32_t *)(void *)(items + 2 * count);
     for (size_t i = 0; i < count; i++) {
         lua_pushlstring(L, keys[i].text.ptr, keys[i].text.len);
-        struct str name = text_at(L, -1);
-        expr_charge(L, BYTES_OF_MEMBER + name.len);
-        lua_pushvalue(L, -1);
+        (void)text_at(L, -1);
+        items[2 * i] = json_text_value(keys[i].text);
         lua_rawget(L, idx);
-        attach_value(L, lua_gettop(L), object, &name, depth);
-        lua_pop(L, 2);
+        put_value(L, lua_gettop(L), &items[2 * i + 1], depth);
+        lua_pop(L, 1);
     }
+    const struct json *twin = json_order_make(items, (uint32_t)count, order, order + count);
+    assert(twin == NULL);
+    *place = (struct json){.kind = JSON_KIND_OBJECT, .items = items, .count = (uint32_t)count};
 }
 
-/* The new container is part of its parent before it is filled, so that it has an owner. */
-static void attach_table(lua_State *L, int idx, json_t *parent, const struct str *name,
-                         size_t depth)
+static void put_table(lua_State *L, int idx, struct json *place, size_t depth)
 {
     if (depth >= JSON_DEPTH_MAX)
         expr_throw(L, "the value is nested deeper than %d levels", JSON_DEPTH_MAX);
@@ -354,49 +334,59 @@ static void attach_table(lua_State *L, int idx, json_t *parent, const struct str
     if (is_list && (keys[0].number != 1 || keys[count - 1].is_text ||
                     keys[count - 1].number != (lua_Integer)count))
         expr_throw(L, "a table must have either the keys 1 to n or only names");
-    if (is_list) {
-        expr_charge(L, BYTES_OF_ARRAY + count * sizeof(json_t *));
-        attach_list(L, idx, count, attach(L, parent, name, json_array()), depth + 1);
-    } else {
-        expr_charge(L, BYTES_OF_OBJECT);
-        attach_members(L, idx, keys, count, attach(L, parent, name, json_object()), depth + 1);
-    }
+    if (is_list)
+        put_list(L, idx, count, place, depth + 1);
+    else
+        put_object(L, idx, keys, count, place, depth + 1);
     lua_pop(L, 1);
 }
 
-/* Recursion: as deep as the result may be. `idx` is absolute; depth counts the containers around.
- */
-static void attach_value(lua_State *L, int idx, json_t *parent, const struct str *name,
-                         size_t depth)
+/* Puts the value at idx, which is absolute, into its place; depth counts the containers around.
+ * Recursion: as deep as the result may be. */
+static void put_value(lua_State *L, int idx, struct json *place, size_t depth)
 {
     expr_spend(L, 1);
     if (lua_istable(L, idx)) {
-        attach_table(L, idx, parent, name, depth);
+        put_table(L, idx, place, depth);
         return;
     }
     const struct thing *thing = expr_thing(L, idx);
     if (thing != NULL && thing->json != NULL)
         (void)expr_weigh(L, thing->json, depth);
-    (void)attach(L, parent, name, plain_json(L, idx));
+    *place = plain_at(L, idx);
 }
 
-void expr_append(lua_State *L, int idx, json_t *list)
+struct json expr_to_json(lua_State *L, int idx)
 {
-    expr_charge(L, sizeof(json_t *));
-    attach_value(L, lua_absindex(L, idx), list, NULL, 1);
-}
-
-json_t *expr_to_json(lua_State *L, int idx)
-{
-    if (lua_istable(L, idx)) {
-        json_t *holder = expr_keep(L, json_array());
-        attach_value(L, lua_absindex(L, idx), holder, NULL, 0);
-        return json_incref(json_array_get(holder, 0));
-    }
-    json_t *value = plain_json(L, idx);
-    if (value == NULL)
-        expr_throw_no_memory(L);
+    struct json value = {.kind = JSON_KIND_NULL};
+    if (lua_istable(L, idx))
+        put_value(L, lua_absindex(L, idx), &value, 0);
+    else
+        value = plain_at(L, idx);
     return value;
+}
+
+struct new_list expr_push_new_list(lua_State *L)
+{
+    struct new_list list = {.json = expr_new_nodes(L, 1, 0)};
+    list.json->kind = JSON_KIND_LIST;
+    expr_push(L, list.json);
+    return list;
+}
+
+void expr_append(lua_State *L, int idx, struct new_list *list)
+{
+    size_t count = list->json->count;
+    if (count == list->cap) {
+        size_t cap = MAX(2 * list->cap, (size_t)NEW_LIST_CAP);
+        struct json *grown = expr_new_nodes(L, cap, 0);
+        if (count > 0)
+            memcpy(grown, list->items, count * sizeof(*grown));
+        list->cap = cap;
+        list->json->items = list->items = grown;
+    }
+    put_value(L, lua_absindex(L, idx), &list->items[count], 1);
+    list->json->count++;
 }
 
 /* --- from Lua to text --- */
@@ -417,14 +407,11 @@ void expr_put(lua_State *L, struct buf *out, struct str text)
 
 void expr_put_json(lua_State *L, int idx, struct buf *out)
 {
-    const struct thing *thing = expr_thing(L, idx);
-    const json_t *value = thing != NULL ? thing->json : NULL;
-    if (value == NULL)
-        value = expr_keep(L, expr_to_json(L, idx));
-    struct weight w = expr_weigh(L, value, 0);
+    const struct json value = expr_to_json(L, idx);
+    struct weight w = expr_weigh(L, &value, 0);
     expr_spend(L, w.reals * STEPS_OF_REAL + w.bytes / EXPR_TEXT_PER_STEP);
     expr_charge(L, w.bytes);
-    json_put_plain(out, value);
+    json_write_plain(out, &value);
     if (out->len > JSON_TEXT_MAX)
         throw_too_long(L);
     if (!buf_ok(out))

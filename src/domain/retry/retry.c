@@ -3,10 +3,10 @@
 
 #include "domain/retry/backoff.h"
 
-static bool is_listed(const json_t *codes, struct str code)
+static bool is_listed(const struct json *codes, struct str code)
 {
-    for (size_t i = 0; i < json_array_size(codes); i++) {
-        if (str_eq(json_str(json_array_get(codes, i)), code))
+    for (size_t i = 0; i < json_length(codes); i++) {
+        if (str_eq(json_text_of(json_element(codes, i)), code))
             return true;
     }
     return false;

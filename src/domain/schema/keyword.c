@@ -62,14 +62,13 @@ static const struct keyword KEYWORDS[] = {
 };
 // clang-format on
 
-const struct keyword *schema_keyword(const char *name)
+const struct keyword *schema_keyword(struct str name)
 {
-    assert(name != NULL);
-    size_t len = strlen(name);
     for (size_t i = 0; i < ARRAY_LEN(KEYWORDS); i++) {
         /* Length and first letter save most of the calls; this is the hottest line of judging. */
         const struct keyword *word = &KEYWORDS[i];
-        if (word->len == len && word->name[0] == name[0] && memcmp(word->name, name, len) == 0)
+        if (word->len == name.len && word->name[0] == name.ptr[0] &&
+            memcmp(word->name, name.ptr, name.len) == 0)
             return word;
     }
     return NULL;

@@ -2,7 +2,7 @@
 #ifndef PAWL_DOMAIN_SCHEMA_KEYWORD_H
 #define PAWL_DOMAIN_SCHEMA_KEYWORD_H
 
-#include "base/json_tree.h"
+#include "base/json.h"
 #include "domain/fault_list.h"
 #include "domain/schema/regex.h"
 #include "domain/schema/schema_map.h"
@@ -11,7 +11,7 @@
 /* Reading one schema: schema_check_schema() from beginning to end. */
 struct reading {
     struct fault_list *faults;
-    json_t *root;
+    const struct json *root;
     unsigned own_ids;     /* schemas with a $id around this place, the root aside */
     size_t patterns_size; /* of all patterns so far */
     struct schema_map followed;
@@ -23,7 +23,7 @@ struct judge {
     /* Above 0 only the verdict is wanted: inside anyOf, oneOf and not. */
     unsigned quiet;
     struct work_budget *work;
-    json_t *root;
+    const struct json *root;
     unsigned depth;
     struct schema_map patterns; /* from a pattern's text to its struct regex */
 };
@@ -39,16 +39,17 @@ enum holds { HOLDS_NOTHING, HOLDS_ONE, HOLDS_LIST, HOLDS_NAMED };
 /* A keyword in a schema, met by a value. */
 struct meeting {
     const struct keyword *word;
-    json_t *schema; /* where the keyword stands, for those that look at their neighbours */
-    json_t *want;   /* the keyword's own value */
-    json_t *value;
+    const struct json
+        *schema;             /* where the keyword stands, for those that look at their neighbours */
+    const struct json *want; /* the keyword's own value */
+    const struct json *value;
 };
 
 struct keyword {
     const char *name;
     size_t len;
     enum kind kind;
-    void (*check)(struct reading *r, json_t *want);
+    void (*check)(struct reading *r, const struct json *want);
     /* NULL: an annotation, or one that another keyword looks at: it judges nothing itself. */
     bool (*fits)(struct judge *j, const struct meeting *m);
     enum bound bound;
@@ -57,29 +58,29 @@ struct keyword {
 };
 
 /* NULL: pawl does not know it. */
-const struct keyword *schema_keyword(const char *name);
+const struct keyword *schema_keyword(struct str name);
 
 /* --- may a schema say this? (schema_parse.c) --- */
 
-void keyword_check_schema(struct reading *r, json_t *schema);
-void keyword_check_schemas(struct reading *r, json_t *want);
-void keyword_check_named(struct reading *r, json_t *want);
-void keyword_check_type(struct reading *r, json_t *want);
-void keyword_check_values(struct reading *r, json_t *want);
-void keyword_check_required(struct reading *r, json_t *want);
-void keyword_check_count(struct reading *r, json_t *want);
-void keyword_check_number(struct reading *r, json_t *want);
-void keyword_check_positive(struct reading *r, json_t *want);
-void keyword_check_flag(struct reading *r, json_t *want);
-void keyword_check_text(struct reading *r, json_t *want);
-void keyword_check_array(struct reading *r, json_t *want);
-void keyword_check_nothing(struct reading *r, json_t *want);
-void keyword_check_dependents(struct reading *r, json_t *want);
+void keyword_check_schema(struct reading *r, const struct json *schema);
+void keyword_check_schemas(struct reading *r, const struct json *want);
+void keyword_check_named(struct reading *r, const struct json *want);
+void keyword_check_type(struct reading *r, const struct json *want);
+void keyword_check_values(struct reading *r, const struct json *want);
+void keyword_check_required(struct reading *r, const struct json *want);
+void keyword_check_count(struct reading *r, const struct json *want);
+void keyword_check_number(struct reading *r, const struct json *want);
+void keyword_check_positive(struct reading *r, const struct json *want);
+void keyword_check_flag(struct reading *r, const struct json *want);
+void keyword_check_text(struct reading *r, const struct json *want);
+void keyword_check_array(struct reading *r, const struct json *want);
+void keyword_check_nothing(struct reading *r, const struct json *want);
+void keyword_check_dependents(struct reading *r, const struct json *want);
 /* schema_pattern.c */
-void keyword_check_pattern(struct reading *r, json_t *want);
-void keyword_check_pattern_properties(struct reading *r, json_t *want);
+void keyword_check_pattern(struct reading *r, const struct json *want);
+void keyword_check_pattern_properties(struct reading *r, const struct json *want);
 /* schema_ref.c */
-void keyword_check_ref(struct reading *r, json_t *want);
+void keyword_check_ref(struct reading *r, const struct json *want);
 
 /* --- does a value fit? --- */
 
@@ -116,28 +117,30 @@ bool keyword_fits_ref(struct judge *j, const struct meeting *m);
 /* --- judging (schema_judge.c) --- */
 
 /* Does the value fit the schema? */
-bool judge_fits(struct judge *j, json_t *schema, json_t *value);
-bool judge_member(struct judge *j, json_t *schema, const char *name, json_t *value);
-bool judge_element(struct judge *j, json_t *schema, size_t index, json_t *value);
+bool judge_fits(struct judge *j, const struct json *schema, const struct json *value);
+bool judge_member(struct judge *j, const struct json *schema, struct str name,
+                  const struct json *value);
+bool judge_element(struct judge *j, const struct json *schema, size_t index,
+                   const struct json *value);
 /* Only the verdict is wanted. */
-bool judge_quietly(struct judge *j, json_t *schema, json_t *value);
+bool judge_quietly(struct judge *j, const struct json *schema, const struct json *value);
 /* Notes a fault and returns false, so that a judge can `return judge_misfit(…)`. */
 bool judge_misfit(struct judge *j, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The message with what was wanted as JSON, or without when that is long. */
-bool judge_misfit_listing(struct judge *j, const char *message, const json_t *want);
+bool judge_misfit_listing(struct judge *j, const char *message, const struct json *want);
 /* False when the judgement has cost too much; then every question is answered at once with no. */
 static inline bool judge_spend(struct judge *j, size_t steps)
 {
     return work_spend(j->work, steps);
 }
-size_t judge_text_steps(const json_t *text);
+size_t judge_text_steps(const struct json *text);
 /* Equal as JSON Schema means it: 1 and 1.0 are, and members have no order (schema_values.c). */
-bool judge_equal(struct judge *j, json_t *a, json_t *b);
+bool judge_equal(struct judge *j, const struct json *a, const struct json *b);
 /* Does a member's name match one of these patterns? (schema_pattern.c) */
-bool judge_matches_any(struct judge *j, json_t *patterns, const char *name);
+bool judge_matches_any(struct judge *j, const struct json *patterns, struct str name);
 void judge_release_patterns(struct judge *j);
 
 /* The schema that a $ref points to, or NULL (schema_ref.c). */
-json_t *schema_ref_target(json_t *root, const json_t *ref);
+const struct json *schema_ref_target(const struct json *root, const struct json *ref);
 
 #endif

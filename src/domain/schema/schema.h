@@ -4,14 +4,14 @@
 #ifndef PAWL_DOMAIN_SCHEMA_SCHEMA_H
 #define PAWL_DOMAIN_SCHEMA_SCHEMA_H
 
-#include "base/json_tree.h"
+#include "base/json.h"
 #include "domain/fault_list.h"
 #include "domain/work.h"
 
-/* Schemas and values come from json_parse, which bounds their depth. */
+/* Schemas and values come from json_read(), which bounds their depth. */
 
 /* Is `schema` one that schema_check_value can apply? Faults if not. */
-void schema_check_schema(const json_t *schema, struct fault_list *faults);
+void schema_check_schema(const struct json *schema, struct fault_list *faults);
 
 enum schema_verdict {
     SCHEMA_FITS,
@@ -21,7 +21,8 @@ enum schema_verdict {
 
 /* Does `value` fit? `schema` passed schema_check_schema. The caller's budget is SCHEMA_WORK_MAX, or
  * what is left of a larger operation's. */
-MUST_CHECK enum schema_verdict schema_check_value(const json_t *schema, const json_t *value,
+MUST_CHECK enum schema_verdict schema_check_value(const struct json *schema,
+                                                  const struct json *value,
                                                   struct work_budget *work,
                                                   struct fault_list *faults);
 

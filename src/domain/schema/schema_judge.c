@@ -13,9 +13,9 @@ enum {
     SCHEMA_LISTED_MAX = 200,
 };
 
-size_t judge_text_steps(const json_t *text)
+size_t judge_text_steps(const struct json *text)
 {
-    return 1 + json_string_length(text) / SCHEMA_TEXT_PER_STEP;
+    return 1 + json_text_of(text).len / SCHEMA_TEXT_PER_STEP;
 }
 
 /* Nobody would read another fault. */
@@ -36,7 +36,8 @@ bool PRINTF_LIKE(2, 3) judge_misfit(struct judge *j, const char *fmt, ...)
     return false;
 }
 
-static bool fits_at(struct judge *j, json_t *schema, json_t *value, size_t back_to)
+static bool fits_at(struct judge *j, const struct json *schema, const struct json *value,
+                    size_t back_to)
 {
     bool ok = judge_fits(j, schema, value);
     if (j->quiet == 0)
@@ -44,19 +45,21 @@ static bool fits_at(struct judge *j, json_t *schema, json_t *value, size_t back_
     return ok;
 }
 
-bool judge_member(struct judge *j, json_t *schema, const char *name, json_t *value)
+bool judge_member(struct judge *j, const struct json *schema, struct str name,
+                  const struct json *value)
 {
-    size_t back_to = j->quiet == 0 ? fault_list_enter(j->faults, str_of(name)) : 0;
+    size_t back_to = j->quiet == 0 ? fault_list_enter(j->faults, name) : 0;
     return fits_at(j, schema, value, back_to);
 }
 
-bool judge_element(struct judge *j, json_t *schema, size_t index, json_t *value)
+bool judge_element(struct judge *j, const struct json *schema, size_t index,
+                   const struct json *value)
 {
     size_t back_to = j->quiet == 0 ? fault_list_enter_index(j->faults, index) : 0;
     return fits_at(j, schema, value, back_to);
 }
 
-bool judge_quietly(struct judge *j, json_t *schema, json_t *value)
+bool judge_quietly(struct judge *j, const struct json *schema, const struct json *value)
 {
     j->quiet++;
     bool ok = judge_fits(j, schema, value);
@@ -64,32 +67,32 @@ bool judge_quietly(struct judge *j, json_t *schema, json_t *value)
     return ok;
 }
 
-static bool is_kind(enum kind kind, const json_t *value)
+static bool is_kind(enum kind kind, const struct json *value)
 {
     switch (kind) {
     case KIND_ANY:
         return true;
     case KIND_TEXT:
-        return json_is_string(value);
+        return json_is(value, JSON_KIND_TEXT);
     case KIND_NUMBER:
-        return json_is_number(value);
+        return json_is_numeric(value);
     case KIND_ARRAY:
-        return json_is_array(value);
+        return json_is(value, JSON_KIND_LIST);
     case KIND_OBJECT:
-        return json_is_object(value);
+        return json_is(value, JSON_KIND_OBJECT);
     }
     assert(false);
     return false;
 }
 
 /* By each keyword that speaks about the value. */
-static bool fits_keywords(struct judge *j, json_t *schema, json_t *value)
+static bool fits_keywords(struct judge *j, const struct json *schema, const struct json *value)
 {
     bool ok = true;
     struct meeting m = {.schema = schema, .value = value};
-    const char *name;
-    json_object_foreach (schema, name, m.want) {
-        m.word = schema_keyword(name);
+    for (size_t i = 0; i < json_members(schema); i++) {
+        m.word = schema_keyword(json_name_at(schema, i));
+        m.want = json_value_at(schema, i);
         assert(m.word != NULL);
         bool speaks = m.word->fits != NULL && is_kind(m.word->kind, value);
         ok = judge_spend(j, 1) && (!speaks || m.word->fits(j, &m)) && ok;
@@ -100,12 +103,12 @@ static bool fits_keywords(struct judge *j, json_t *schema, json_t *value)
 }
 
 /* Recursion: SCHEMA_DEPTH_MAX deep. */
-bool judge_fits(struct judge *j, json_t *schema, json_t *value)
+bool judge_fits(struct judge *j, const struct json *schema, const struct json *value)
 {
     if (!judge_spend(j, 1))
         return false;
-    if (json_is_boolean(schema))
-        return json_is_true(schema) || judge_misfit(j, "nothing is allowed here");
+    if (json_is_bool(schema))
+        return json_is(schema, JSON_KIND_TRUE) || judge_misfit(j, "nothing is allowed here");
     if (j->depth == SCHEMA_DEPTH_MAX)
         return judge_spend(j, SIZE_MAX); /* gives up */
     j->depth++;
@@ -114,44 +117,43 @@ bool judge_fits(struct judge *j, json_t *schema, json_t *value)
     return ok;
 }
 
-static const char *type_of(const json_t *value)
+static const char *type_of(const struct json *value)
 {
-    switch (json_typeof(value)) {
-    case JSON_NULL:
+    switch ((enum json_kind)value->kind) {
+    case JSON_KIND_NULL:
         return "null";
-    case JSON_TRUE:
-    case JSON_FALSE:
+    case JSON_KIND_TRUE:
+    case JSON_KIND_FALSE:
         return "boolean";
-    case JSON_INTEGER:
+    case JSON_KIND_INTEGER:
         return "integer";
-    case JSON_REAL:
-        return json_real_value(value) == floor(json_real_value(value)) ? "integer" : "number";
-    case JSON_STRING:
+    case JSON_KIND_REAL:
+        return value->real == floor(value->real) ? "integer" : "number";
+    case JSON_KIND_TEXT:
         return "string";
-    case JSON_ARRAY:
+    case JSON_KIND_LIST:
         return "array";
-    case JSON_OBJECT:
+    case JSON_KIND_OBJECT:
         return "object";
     }
     assert(false);
     return "";
 }
 
-static bool is_type(const json_t *value, const json_t *type)
+static bool is_type(const struct json *value, const struct json *type)
 {
-    return str_is(json_str(type), type_of(value)) ||
-           (json_is_number(value) && str_is(json_str(type), "number"));
+    return str_is(json_text_of(type), type_of(value)) ||
+           (json_is_numeric(value) && str_is(json_text_of(type), "number"));
 }
 
 bool keyword_fits_type(struct judge *j, const struct meeting *m)
 {
-    if (json_is_string(m->want))
+    if (json_is(m->want, JSON_KIND_TEXT))
         return is_type(m->value, m->want) ||
-               judge_misfit(j, "must be of type %s, is %s", json_string_value(m->want),
+               judge_misfit(j, "must be of type %s, is %s", json_text_of(m->want).ptr,
                             type_of(m->value));
-    size_t i;
-    json_t *type;
-    json_array_foreach (m->want, i, type) {
+    for (size_t i = 0; i < json_length(m->want); i++) {
+        const struct json *type = json_element(m->want, i);
         if (!judge_spend(j, 1) || is_type(m->value, type))
             return j->work->left > 0;
     }
@@ -159,13 +161,13 @@ bool keyword_fits_type(struct judge *j, const struct meeting *m)
 }
 
 /* The message with what was wanted as JSON, or without when that is long. */
-bool judge_misfit_listing(struct judge *j, const char *message, const json_t *want)
+bool judge_misfit_listing(struct judge *j, const char *message, const struct json *want)
 {
     if (judge_is_silent(j))
         return false;
     struct buf listed;
     buf_init(&listed, SCHEMA_LISTED_MAX);
-    json_put_plain(&listed, want);
+    json_write_plain(&listed, want);
     if (buf_ok(&listed))
         (void)judge_misfit(j, "%s %.*s", message, STR_ARG(buf_str(&listed)));
     else
@@ -176,9 +178,8 @@ bool judge_misfit_listing(struct judge *j, const char *message, const json_t *wa
 
 bool keyword_fits_enum(struct judge *j, const struct meeting *m)
 {
-    size_t i;
-    json_t *allowed;
-    json_array_foreach (m->want, i, allowed) {
+    for (size_t i = 0; i < json_length(m->want); i++) {
+        const struct json *allowed = json_element(m->want, i);
         if (judge_equal(j, allowed, m->value))
             return true;
     }
@@ -194,18 +195,15 @@ bool keyword_fits_const(struct judge *j, const struct meeting *m)
 bool keyword_fits_all(struct judge *j, const struct meeting *m)
 {
     bool ok = true;
-    size_t i;
-    json_t *schema;
-    json_array_foreach (m->want, i, schema)
-        ok = judge_fits(j, schema, m->value) && ok;
+    for (size_t i = 0; i < json_length(m->want); i++)
+        ok = judge_fits(j, json_element(m->want, i), m->value) && ok;
     return ok;
 }
 
 bool keyword_fits_any(struct judge *j, const struct meeting *m)
 {
-    size_t i;
-    json_t *schema;
-    json_array_foreach (m->want, i, schema) {
+    for (size_t i = 0; i < json_length(m->want); i++) {
+        const struct json *schema = json_element(m->want, i);
         if (judge_quietly(j, schema, m->value))
             return true;
     }
@@ -215,10 +213,8 @@ bool keyword_fits_any(struct judge *j, const struct meeting *m)
 bool keyword_fits_one(struct judge *j, const struct meeting *m)
 {
     size_t count = 0;
-    size_t i;
-    json_t *schema;
-    json_array_foreach (m->want, i, schema)
-        count += judge_quietly(j, schema, m->value);
+    for (size_t i = 0; i < json_length(m->want); i++)
+        count += judge_quietly(j, json_element(m->want, i), m->value);
     return count == 1 ||
            judge_misfit(j, "must match exactly one schema in oneOf, matches %zu", count);
 }
@@ -232,6 +228,6 @@ bool keyword_fits_not(struct judge *j, const struct meeting *m)
 bool keyword_fits_if(struct judge *j, const struct meeting *m)
 {
     bool holds = judge_quietly(j, m->want, m->value);
-    json_t *branch = json_object_get(m->schema, holds ? "then" : "else");
+    const struct json *branch = json_member(m->schema, holds ? STR("then") : STR("else"));
     return branch == NULL || judge_fits(j, branch, m->value);
 }

@@ -5,13 +5,13 @@
 
 static const double TWO_TO_63 = 9223372036854775808.0;
 
-struct number schema_number_of(const json_t *value)
+struct number schema_number_of(const struct json *value)
 {
-    if (json_is_integer(value)) {
-        int64_t whole = json_integer_value(value);
+    if (json_is(value, JSON_KIND_INTEGER)) {
+        int64_t whole = value->integer;
         return (struct number){true, whole, (double)whole};
     }
-    double real = json_real_value(value);
+    double real = value->real;
     if (real == floor(real) && real >= -TWO_TO_63 && real < TWO_TO_63)
         return (struct number){true, (int64_t)real, real};
     return (struct number){false, 0, real};

@@ -2,7 +2,7 @@
 #ifndef PAWL_DOMAIN_SCHEMA_SCHEMA_NUMBER_H
 #define PAWL_DOMAIN_SCHEMA_SCHEMA_NUMBER_H
 
-#include "base/json_tree.h"
+#include "base/json.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@ struct number {
     double real;
 };
 
-struct number schema_number_of(const json_t *value);
+struct number schema_number_of(const struct json *value);
 /* Below 0, 0 or above 0, as a is less than b, equal or more. */
 int schema_number_compare(struct number a, struct number b);
 /* `of` is above 0. */

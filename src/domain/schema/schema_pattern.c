@@ -28,23 +28,21 @@ static void check_pattern(struct reading *r, struct str pattern)
     }
 }
 
-void keyword_check_pattern(struct reading *r, json_t *want)
+void keyword_check_pattern(struct reading *r, const struct json *want)
 {
-    if (json_is_string(want))
-        check_pattern(r, json_str(want));
+    if (json_is(want, JSON_KIND_TEXT))
+        check_pattern(r, json_text_of(want));
     else
         fault_list_add(r->faults, "must be text");
 }
 
-void keyword_check_pattern_properties(struct reading *r, json_t *want)
+void keyword_check_pattern_properties(struct reading *r, const struct json *want)
 {
     keyword_check_named(r, want);
-    const char *pattern;
-    json_t *schema;
-    json_object_foreach (want, pattern, schema) {
-        (void)schema;
-        size_t back_to = fault_list_enter(r->faults, str_of(pattern));
-        check_pattern(r, str_of(pattern));
+    for (size_t i = 0; i < json_members(want); i++) {
+        struct str pattern = json_name_at(want, i);
+        size_t back_to = fault_list_enter(r->faults, pattern);
+        check_pattern(r, pattern);
         fault_list_leave(r->faults, back_to);
     }
 }
@@ -86,17 +84,14 @@ void judge_release_patterns(struct judge *j)
 
 bool keyword_fits_pattern(struct judge *j, const struct meeting *m)
 {
-    return matches(j, json_str(m->want), json_str(m->value)) ||
+    return matches(j, json_text_of(m->want), json_text_of(m->value)) ||
            judge_misfit_listing(j, "must match the pattern", m->want);
 }
 
-bool judge_matches_any(struct judge *j, json_t *patterns, const char *name)
+bool judge_matches_any(struct judge *j, const struct json *patterns, struct str name)
 {
-    const char *pattern;
-    json_t *schema;
-    json_object_foreach (patterns, pattern, schema) {
-        (void)schema;
-        if (matches(j, str_of(pattern), str_of(name)))
+    for (size_t i = 0; i < json_members(patterns); i++) {
+        if (matches(j, json_name_at(patterns, i), name))
             return true;
     }
     return false;
@@ -105,14 +100,12 @@ bool judge_matches_any(struct judge *j, json_t *patterns, const char *name)
 bool keyword_fits_pattern_properties(struct judge *j, const struct meeting *m)
 {
     bool ok = true;
-    const char *name;
-    const char *pattern;
-    json_t *member;
-    json_t *schema;
-    json_object_foreach (m->value, name, member) {
-        json_object_foreach (m->want, pattern, schema) {
-            if (judge_spend(j, 1) && matches(j, str_of(pattern), str_of(name)))
-                ok = judge_member(j, schema, name, member) && ok;
+    for (size_t i = 0; i < json_members(m->value); i++) {
+        struct str name = json_name_at(m->value, i);
+        const struct json *member = json_value_at(m->value, i);
+        for (size_t k = 0; k < json_members(m->want); k++) {
+            if (judge_spend(j, 1) && matches(j, json_name_at(m->want, k), name))
+                ok = judge_member(j, json_value_at(m->want, k), name, member) && ok;
         }
     }
     return ok;

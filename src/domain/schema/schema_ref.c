@@ -48,35 +48,35 @@ static bool next_name(struct str pointer, size_t *at, char name[static REF_NAME_
     return true;
 }
 
-static json_t *element_named(json_t *array, const char *name)
+static const struct json *element_named(const struct json *array, const char *name)
 {
     int64_t index;
     bool canonical = name[0] != '0' || name[1] == '\0';
     if (!canonical || !str_to_i64(str_of(name), &index) || index < 0)
         return NULL;
-    return json_array_get(array, (size_t)index);
+    return json_element(array, (size_t)index);
 }
 
 /* One name further; *holds says what stands there. */
-static json_t *step_into(json_t *at, const char *name, enum holds *holds)
+static const struct json *step_into(const struct json *at, const char *name, enum holds *holds)
 {
     if (*holds == HOLDS_LIST || *holds == HOLDS_NAMED) {
         bool is_list = *holds == HOLDS_LIST;
         *holds = HOLDS_ONE;
-        return is_list ? element_named(at, name) : json_object_get(at, name);
+        return is_list ? element_named(at, name) : json_member(at, str_of(name));
     }
-    const struct keyword *word = schema_keyword(name);
+    const struct keyword *word = schema_keyword(str_of(name));
     *holds = word != NULL ? word->holds : HOLDS_NOTHING;
-    return *holds != HOLDS_NOTHING ? json_object_get(at, name) : NULL;
+    return *holds != HOLDS_NOTHING ? json_member(at, str_of(name)) : NULL;
 }
 
-json_t *schema_ref_target(json_t *root, const json_t *ref)
+const struct json *schema_ref_target(const struct json *root, const struct json *ref)
 {
-    struct str text = json_str(ref);
+    struct str text = json_text_of(ref);
     if (text.len == 0 || text.ptr[0] != '#')
         return NULL;
     enum holds holds = HOLDS_ONE;
-    json_t *target = root;
+    const struct json *target = root;
     for (size_t at = 1; target != NULL && at < text.len;) {
         char name[REF_NAME_MAX + 1];
         if (text.ptr[at++] != '/' || !next_name(text, &at, name))
@@ -92,29 +92,24 @@ json_t *schema_ref_target(json_t *root, const json_t *ref)
 static char UNDERWAY;
 static char COMES_TO_AN_END;
 
-static const char *follow(struct reading *r, json_t *schema, unsigned depth);
+static const char *follow(struct reading *r, const struct json *schema, unsigned depth);
 
-static const char *follow_keyword(struct reading *r, const struct keyword *word, json_t *want,
-                                  unsigned depth)
+static const char *follow_keyword(struct reading *r, const struct keyword *word,
+                                  const struct json *want, unsigned depth)
 {
     const char *why = NULL;
-    const char *name;
-    json_t *schema;
-    size_t i;
     switch (word->holds) {
     case HOLDS_NOTHING:
         return follow(r, schema_ref_target(r->root, want), depth);
     case HOLDS_ONE:
         return follow(r, want, depth);
     case HOLDS_LIST:
-        for (i = 0; why == NULL && i < json_array_size(want); i++)
-            why = follow(r, json_array_get(want, i), depth);
+        for (size_t i = 0; why == NULL && i < json_length(want); i++)
+            why = follow(r, json_element(want, i), depth);
         return why;
     case HOLDS_NAMED:
-        json_object_foreach (want, name, schema) {
-            if (why == NULL)
-                why = follow(r, schema, depth);
-        }
+        for (size_t i = 0; why == NULL && i < json_members(want); i++)
+            why = follow(r, json_value_at(want, i), depth);
         return why;
     }
     assert(false);
@@ -123,9 +118,9 @@ static const char *follow_keyword(struct reading *r, const struct keyword *word,
 
 /* Follows the keywords that judge the same value. NULL when that comes to an end, else why not.
  * Recursion: SCHEMA_DEPTH_MAX deep. */
-static const char *follow(struct reading *r, json_t *schema, unsigned depth)
+static const char *follow(struct reading *r, const struct json *schema, unsigned depth)
 {
-    if (!json_is_object(schema))
+    if (!json_is(schema, JSON_KIND_OBJECT))
         return NULL;
     if (depth == SCHEMA_DEPTH_MAX)
         return "refers through too many schemas";
@@ -138,21 +133,19 @@ static const char *follow(struct reading *r, json_t *schema, unsigned depth)
         return *known == &UNDERWAY ? "refers back to itself with the same value" : NULL;
     *known = &UNDERWAY;
     const char *why = NULL;
-    const char *name;
-    json_t *want;
-    json_object_foreach (schema, name, want) {
-        const struct keyword *word = schema_keyword(name);
+    for (size_t i = 0; i < json_members(schema); i++) {
+        const struct keyword *word = schema_keyword(json_name_at(schema, i));
         if (why == NULL && word != NULL && word->in_place)
-            why = follow_keyword(r, word, want, depth + 1);
+            why = follow_keyword(r, word, json_value_at(schema, i), depth + 1);
     }
     *known = &COMES_TO_AN_END;
     return why;
 }
 
-void keyword_check_ref(struct reading *r, json_t *want)
+void keyword_check_ref(struct reading *r, const struct json *want)
 {
-    struct str text = json_str(want);
-    if (!json_is_string(want) || text.len == 0 || text.ptr[0] != '#')
+    struct str text = json_text_of(want);
+    if (!json_is(want, JSON_KIND_TEXT) || text.len == 0 || text.ptr[0] != '#')
         fault_list_add(r->faults,
                        "must begin with #: only references within this schema are supported");
     else if (text.len > 1 && text.ptr[1] != '/')
@@ -174,7 +167,7 @@ bool keyword_fits_ref(struct judge *j, const struct meeting *m)
 {
     if (!judge_spend(j, judge_text_steps(m->want)))
         return false;
-    json_t *target = schema_ref_target(j->root, m->want);
+    const struct json *target = schema_ref_target(j->root, m->want);
     assert(target != NULL);
     return judge_fits(j, target, m->value);
 }

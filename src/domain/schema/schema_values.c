@@ -23,27 +23,23 @@ static bool bound_holds(enum bound bound, int compared)
 }
 
 /* Equal as JSON Schema means it: 1 and 1.0 are, and members have no order. */
-bool judge_equal(struct judge *j, json_t *a, json_t *b)
+bool judge_equal(struct judge *j, const struct json *a, const struct json *b)
 {
     if (!judge_spend(j, 1))
         return false;
-    if (json_is_number(a) && json_is_number(b))
+    if (json_is_numeric(a) && json_is_numeric(b))
         return schema_number_compare(schema_number_of(a), schema_number_of(b)) == 0;
-    if (json_typeof(a) != json_typeof(b))
+    if (a->kind != b->kind)
         return false;
-    if (json_is_string(a))
-        return json_string_length(a) == json_string_length(b) &&
-               judge_spend(j, judge_text_steps(a)) && str_eq(json_str(a), json_str(b));
-    bool same =
-        json_array_size(a) == json_array_size(b) && json_object_size(a) == json_object_size(b);
-    size_t i;
-    json_t *element;
-    for (i = 0; same && i < json_array_size(a); i++)
-        same = judge_equal(j, json_array_get(a, i), json_array_get(b, i));
-    const char *name;
-    json_object_foreach (a, name, element) {
-        json_t *other = same ? json_object_get(b, name) : NULL;
-        if (other == NULL || !judge_equal(j, element, other))
+    if (json_is(a, JSON_KIND_TEXT))
+        return json_text_of(a).len == json_text_of(b).len && judge_spend(j, judge_text_steps(a)) &&
+               str_eq(json_text_of(a), json_text_of(b));
+    bool same = json_length(a) == json_length(b) && json_members(a) == json_members(b);
+    for (size_t i = 0; same && i < json_length(a); i++)
+        same = judge_equal(j, json_element(a, i), json_element(b, i));
+    for (size_t i = 0; i < json_members(a); i++) {
+        const struct json *other = same ? json_member(b, json_name_at(a, i)) : NULL;
+        if (other == NULL || !judge_equal(j, json_value_at(a, i), other))
             return false;
     }
     return same;
@@ -61,16 +57,16 @@ bool keyword_fits_size(struct judge *j, const struct meeting *m)
 {
     int64_t size;
     const char *unit;
-    if (json_is_string(m->value)) {
+    if (json_is(m->value, JSON_KIND_TEXT)) {
         if (!judge_spend(j, judge_text_steps(m->value)))
             return false;
-        size = code_points(json_str(m->value));
+        size = code_points(json_text_of(m->value));
         unit = "characters";
-    } else if (json_is_array(m->value)) {
-        size = (int64_t)json_array_size(m->value);
+    } else if (json_is(m->value, JSON_KIND_LIST)) {
+        size = (int64_t)json_length(m->value);
         unit = "elements";
     } else {
-        size = (int64_t)json_object_size(m->value);
+        size = (int64_t)json_members(m->value);
         unit = "members";
     }
     struct number want = schema_number_of(m->want);
@@ -111,25 +107,24 @@ static uint64_t hash_of_number(struct number n)
     uint64_t bits = (uint64_t)n.whole;
     if (!n.exact)
         memcpy(&bits, &n.real, sizeof(bits));
-    return mixed(bits + JSON_INTEGER);
+    return mixed(bits + JSON_KIND_INTEGER);
 }
 
 /* Values that are judge_equal() have the same hash. */
-static uint64_t hash_of(struct judge *j, json_t *value)
+static uint64_t hash_of(struct judge *j, const struct json *value)
 {
     if (!judge_spend(j, 1))
         return 0;
-    if (json_is_number(value))
+    if (json_is_numeric(value))
         return hash_of_number(schema_number_of(value));
-    if (json_is_string(value))
-        return judge_spend(j, judge_text_steps(value)) ? str_hash(json_str(value)) : 0;
-    uint64_t hash = mixed((uint64_t)json_typeof(value));
-    for (size_t i = 0; i < json_array_size(value); i++)
-        hash = mixed(hash + hash_of(j, json_array_get(value, i)));
-    const char *name;
-    json_t *member;
-    json_object_foreach (value, name, member) /* in any order: a sum */
-        hash += mixed(str_hash(str_of(name)) + mixed(hash_of(j, member)));
+    if (json_is(value, JSON_KIND_TEXT))
+        return judge_spend(j, judge_text_steps(value)) ? str_hash(json_text_of(value)) : 0;
+    uint64_t hash = mixed(value->kind);
+    for (size_t i = 0; i < json_length(value); i++)
+        hash = mixed(hash + hash_of(j, json_element(value, i)));
+    for (size_t i = 0; i < json_members(value); i++) /* in any order: a sum */
+        hash +=
+            mixed(str_hash(json_name_at(value, i)) + mixed(hash_of(j, json_value_at(value, i))));
     return hash;
 }
 
@@ -140,17 +135,17 @@ struct seen {
 };
 
 /* The place of an earlier element that is equal, or `place` itself, which is then in the table. */
-static size_t seen_before(struct judge *j, json_t *array, size_t place, struct seen *table,
-                          size_t mask)
+static size_t seen_before(struct judge *j, const struct json *array, size_t place,
+                          struct seen *table, size_t mask)
 {
-    json_t *element = json_array_get(array, place);
+    const struct json *element = json_element(array, place);
     uint64_t hash = hash_of(j, element);
     size_t at = hash & mask;
     for (; table[at].place_plus_1 != 0; at = (at + 1) & mask) {
         if (!judge_spend(j, 1))
             return place;
         size_t earlier = table[at].place_plus_1 - 1;
-        if (table[at].hash == hash && judge_equal(j, json_array_get(array, earlier), element))
+        if (table[at].hash == hash && judge_equal(j, json_element(array, earlier), element))
             return earlier;
     }
     table[at] = (struct seen){hash, place + 1};
@@ -159,8 +154,8 @@ static size_t seen_before(struct judge *j, json_t *array, size_t place, struct s
 
 bool keyword_fits_unique(struct judge *j, const struct meeting *m)
 {
-    size_t count = json_array_size(m->value);
-    if (!json_is_true(m->want) || count < 2 || !judge_spend(j, count))
+    size_t count = json_length(m->value);
+    if (!json_is(m->want, JSON_KIND_TRUE) || count < 2 || !judge_spend(j, count))
         return true;
     size_t slots = 4;
     while (slots < 2 * count)

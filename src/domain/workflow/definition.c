@@ -32,8 +32,8 @@ static_assert(DEFINITION_ARENA_MAX > STEPS_MAX * STEPS_MAX * (int)sizeof(size_t)
 struct parse {
     struct definition *def;
     struct step_def *steps; /* the same as def->steps, while they may change */
-    json_t *source;
-    json_t *step_list; /* NULL when there is no array of a bearable length */
+    const struct json *source;
+    const struct json *step_list; /* NULL when there is no array of a bearable length */
     struct fault_list faults;
     size_t slots[NAME_SLOTS];    /* a step's index + 1, found by the hash of its name; 0 is free */
     size_t needed_by[STEPS_MAX]; /* the index + 1 of the last step that was seen to need it */
@@ -42,21 +42,22 @@ struct parse {
 static bool parse_all(struct parse *ps);
 static enum err conclude(struct parse *ps, bool memory_ok, struct problem *p);
 
-enum err definition_parse(json_t *source, struct str id, struct problem *p, struct definition **ret)
+enum err definition_parse(const struct json *source, struct str id, struct problem *p,
+                          struct definition **ret)
 {
     assert(source != NULL && p != NULL);
     struct definition *def = calloc(1, sizeof(*def));
     if (def == NULL)
         return problem_set(p, ERR_NO_MEMORY, "No memory for the definition");
     arena_init(&def->arena, DEFINITION_ARENA_MAX);
-    def->json = json_incref(source);
     def->id = arena_str(&def->arena, id);
+    bool memory_ok = def->id.ptr != NULL && json_copy_of(source, &def->json) == ERR_OK;
 
-    struct parse ps = {.def = def, .source = source};
+    struct parse ps = {.def = def, .source = def->json};
     buf_clear(&p->faults);
     buf_put_char(&p->faults, '[');
     fault_list_init(&ps.faults, &p->faults);
-    bool memory_ok = def->id.ptr != NULL && parse_all(&ps) && buf_ok(&ps.faults.path);
+    memory_ok = memory_ok && parse_all(&ps) && buf_ok(&ps.faults.path);
     enum err err = conclude(&ps, memory_ok, p);
     fault_list_release(&ps.faults);
 
@@ -71,7 +72,7 @@ void definition_free(struct definition *def)
 {
     if (def == NULL)
         return;
-    json_decref((json_t *)(uintptr_t)def->json);
+    json_free(def->json);
     arena_release(&def->arena);
     free(def);
 }
@@ -104,9 +105,9 @@ static enum err conclude(struct parse *ps, bool memory_ok, struct problem *p)
 
 /* --- references between steps --- */
 
-static json_t *step_json(const struct parse *ps, size_t index)
+static const struct json *step_json(const struct parse *ps, size_t index)
 {
-    return json_array_get(ps->step_list, index);
+    return json_element(ps->step_list, index);
 }
 
 /* The slot that holds the name, or the free one where it belongs. */
@@ -127,8 +128,8 @@ static size_t find_step(struct parse *ps, struct str name)
 
 static void check_id(struct parse *ps)
 {
-    const json_t *id = json_object_get(ps->source, "id");
-    if (!json_is_string(id) || str_eq(json_str(id), ps->def->id))
+    const struct json *id = json_member(ps->source, STR("id"));
+    if (!json_is(id, JSON_KIND_TEXT) || str_eq(json_text_of(id), ps->def->id))
         return;
     size_t back_to = fault_list_enter(&ps->faults, STR("id"));
     fault_list_add(&ps->faults, "must be \"%.*s\", the id under which the workflow is stored",
@@ -155,22 +156,22 @@ static void PRINTF_LIKE(5, 6) add_at(struct parse *ps, size_t index, const char 
 static void index_names(struct parse *ps)
 {
     for (size_t i = 0; i < ps->def->step_count; i++) {
-        const json_t *name = json_object_get(step_json(ps, i), "name");
-        if (!json_is_string(name))
+        const struct json *name = json_member(step_json(ps, i), STR("name"));
+        if (!json_is(name, JSON_KIND_TEXT))
             continue;
-        ps->steps[i].name = json_str(name);
+        ps->steps[i].name = json_text_of(name);
         size_t *slot = slot_of(ps, ps->steps[i].name);
         if (*slot == 0)
             *slot = i + 1;
         else
             add_at(ps, i, "name", NULL, "the name \"%s\" is already used by /steps/%zu",
-                   json_string_value(name), *slot - 1);
+                   json_text_of(name).ptr, *slot - 1);
     }
 }
 
-static bool resolve_needs(struct parse *ps, size_t index, const json_t *needs)
+static bool resolve_needs(struct parse *ps, size_t index, const struct json *needs)
 {
-    size_t count = json_array_size(needs);
+    size_t count = json_length(needs);
     if (count > STEPS_MAX) /* a fault of its own by now */
         return true;
     size_t *edges = arena_alloc(&ps->def->arena, count * sizeof(*edges));
@@ -179,16 +180,16 @@ static bool resolve_needs(struct parse *ps, size_t index, const json_t *needs)
     struct step_def *step = &ps->steps[index];
     step->needs = edges;
     for (size_t i = 0; i < count; i++) {
-        const json_t *name = json_array_get(needs, i);
-        if (!json_is_string(name))
+        const struct json *name = json_element(needs, i);
+        if (!json_is(name, JSON_KIND_TEXT))
             continue;
-        size_t to = find_step(ps, json_str(name));
+        size_t to = find_step(ps, json_text_of(name));
         if (to == ps->def->step_count)
-            add_at(ps, index, "needs", &i, "there is no step \"%s\"", json_string_value(name));
+            add_at(ps, index, "needs", &i, "there is no step \"%s\"", json_text_of(name).ptr);
         else if (to == index)
             add_at(ps, index, "needs", &i, "a step cannot need itself");
         else if (ps->needed_by[to] == index + 1)
-            add_at(ps, index, "needs", &i, "\"%s\" is listed twice", json_string_value(name));
+            add_at(ps, index, "needs", &i, "\"%s\" is listed twice", json_text_of(name).ptr);
         else
             edges[step->need_count++] = to;
         if (to < ps->def->step_count)
@@ -222,7 +223,7 @@ static bool link_steps(struct parse *ps)
 {
     bool any = false;
     for (size_t i = 0; i < ps->def->step_count; i++) {
-        const json_t *needs = json_object_get(step_json(ps, i), "needs");
+        const struct json *needs = json_member(step_json(ps, i), STR("needs"));
         any = any || needs != NULL;
         if (needs != NULL && !resolve_needs(ps, i, needs))
             return false;
@@ -232,15 +233,15 @@ static bool link_steps(struct parse *ps)
 
 static void check_on_error(struct parse *ps, size_t index)
 {
-    const json_t *on_error = json_object_get(step_json(ps, index), "on_error");
-    struct str name = json_str(on_error);
-    if (!json_is_string(on_error) || str_is(name, "fail") || str_is(name, "continue"))
+    const struct json *on_error = json_member(step_json(ps, index), STR("on_error"));
+    struct str name = json_text_of(on_error);
+    if (!json_is(on_error, JSON_KIND_TEXT) || str_is(name, "fail") || str_is(name, "continue"))
         return;
     size_t to = find_step(ps, name);
     if (to == ps->def->step_count)
         add_at(ps, index, "on_error", NULL,
                "must be fail, continue or a step; there is no step \"%s\"",
-               json_string_value(on_error));
+               json_text_of(on_error).ptr);
     else if (to == index)
         add_at(ps, index, "on_error", NULL, "a step cannot handle its own error");
 }
@@ -249,9 +250,9 @@ static void check_on_error(struct parse *ps, size_t index)
 static void link_errors(struct parse *ps)
 {
     for (size_t i = 0; i < ps->def->step_count; i++) {
-        const json_t *on_error = json_object_get(step_json(ps, i), "on_error");
-        struct str name = json_str(on_error);
-        if (!json_is_string(on_error) || str_is(name, "fail"))
+        const struct json *on_error = json_member(step_json(ps, i), STR("on_error"));
+        struct str name = json_text_of(on_error);
+        if (!json_is(on_error, JSON_KIND_TEXT) || str_is(name, "fail"))
             continue;
         if (str_is(name, "continue")) {
             ps->steps[i].on_error = ON_ERROR_CONTINUE;
@@ -364,17 +365,17 @@ static const struct {
     {"output", true}, {"payload", true},   {"prompt", true}, {"content", true},
 };
 
-static void check_expression(struct fault_list *f, struct expr *x, json_t *object,
+static void check_expression(struct fault_list *f, struct expr *x, const struct json *object,
                              const char *member, bool template)
 {
-    json_t *value = json_object_get(object, member);
+    const struct json *value = json_member(object, str_of(member));
     if (value == NULL)
         return;
     size_t back_to = fault_list_enter(f, str_of(member));
-    if (template || !json_is_string(value))
+    if (template || !json_is(value, JSON_KIND_TEXT))
         expr_template_check(x, value, f);
     else
-        expr_check(x, json_str(value), f);
+        expr_check(x, json_text_of(value), f);
     fault_list_leave(f, back_to);
 }
 
@@ -386,15 +387,15 @@ static bool check_expressions(struct parse *ps)
         return false;
     size_t back_to = fault_list_enter(&ps->faults, STR("steps"));
     for (size_t i = 0; i < ps->def->step_count; i++) {
-        json_t *step = step_json(ps, i);
+        const struct json *step = step_json(ps, i);
         size_t back_to_steps = fault_list_enter_index(&ps->faults, i);
         for (size_t n = 0; n < ARRAY_LEN(EXPRESSIONS); n++)
             check_expression(&ps->faults, x, step, EXPRESSIONS[n].member, EXPRESSIONS[n].template);
-        json_t *undo = json_object_get(step, "compensate");
+        const struct json *undo = json_member(step, STR("compensate"));
         size_t back_to_step = fault_list_enter(&ps->faults, STR("compensate"));
         check_expression(&ps->faults, x, undo, "input", true);
         fault_list_leave(&ps->faults, back_to_step);
-        json_t *gate = json_object_get(step, "requires_approval");
+        const struct json *gate = json_member(step, STR("requires_approval"));
         (void)fault_list_enter(&ps->faults, STR("requires_approval"));
         check_expression(&ps->faults, x, gate, "prompt", true);
         check_expression(&ps->faults, x, gate, "content", true);
@@ -409,22 +410,23 @@ static bool check_expressions(struct parse *ps)
 /* --- what this version cannot run --- */
 
 /* `limits` is one object or an array of them. */
-static const json_t *limit_at(const json_t *limits, size_t i)
+static const struct json *limit_at(const struct json *limits, size_t i)
 {
-    return json_is_array(limits) ? json_array_get(limits, i) : limits;
+    return json_is(limits, JSON_KIND_LIST) ? json_element(limits, i) : limits;
 }
 
-static size_t limit_count(const json_t *limits)
+static size_t limit_count(const struct json *limits)
 {
-    return json_is_array(limits) ? json_array_size(limits) : json_is_object(limits);
+    return json_is(limits, JSON_KIND_LIST) ? json_length(limits)
+                                           : json_is(limits, JSON_KIND_OBJECT);
 }
 
-static bool has_computed_key(struct fault_list *at, json_t *value)
+static bool has_computed_key(struct fault_list *at, const struct json *value)
 {
     (void)at;
     for (size_t i = 0; i < limit_count(value); i++) {
-        const json_t *key = json_object_get(limit_at(value, i), "key");
-        if (key != NULL && !limit_path_ok(json_str(key)))
+        const struct json *key = json_member(limit_at(value, i), STR("key"));
+        if (key != NULL && !limit_path_ok(json_text_of(key)))
             return true;
     }
     return false;
@@ -435,17 +437,17 @@ static bool has_computed_key(struct fault_list *at, json_t *value)
 static const struct gap {
     bool in_step;
     const char *member;
-    bool (*is_used)(struct fault_list *at, json_t *value);
+    bool (*is_used)(struct fault_list *at, const struct json *value);
     const char *who;
 } GAPS[] = {
     {false, "concurrency", has_computed_key, "limits whose key is more than a path into the input"},
 };
 
-static const struct gap *gap_find(struct fault_list *at, bool in_step, const char *member,
-                                  json_t *value)
+static const struct gap *gap_find(struct fault_list *at, bool in_step, struct str member,
+                                  const struct json *value)
 {
     for (size_t i = 0; i < ARRAY_LEN(GAPS); i++) {
-        if (GAPS[i].in_step == in_step && strcmp(GAPS[i].member, member) == 0)
+        if (GAPS[i].in_step == in_step && str_is(member, GAPS[i].member))
             return GAPS[i].is_used(at, value) ? &GAPS[i] : NULL;
     }
     return NULL;
@@ -460,27 +462,28 @@ static void put_unsupported(struct buf *out, const struct fault_list *at, const 
 }
 
 /* Looks at the members as written; true when one cannot be run, with the sentence in out. */
-static bool find_unsupported(struct fault_list *at, json_t *object, bool in_step, struct buf *out)
+static bool find_unsupported(struct fault_list *at, const struct json *object, bool in_step,
+                             struct buf *out)
 {
-    const char *name;
-    json_t *value;
-    json_object_foreach (object, name, value) {
-        size_t back_to = fault_list_enter(at, str_of(name));
+    for (size_t i = 0; i < json_members(object); i++) {
+        struct str name = json_name_at(object, i);
+        const struct json *value = json_value_at(object, i);
+        size_t back_to = fault_list_enter(at, name);
         const struct gap *gap = gap_find(at, in_step, name, value);
         enum step_type type;
         if (gap != NULL) {
             put_unsupported(out, at, gap->who, NULL);
             return true;
         }
-        if (in_step && strcmp(name, "type") == 0 && step_type_parse(json_str(value), &type) &&
+        if (in_step && str_is(name, "type") && step_type_parse(json_text_of(value), &type) &&
             !step_type_is(type, STEP_RUNS)) {
             put_unsupported(out, at, "steps of type", step_type_name(type));
             return true;
         }
-        for (size_t i = 0; !in_step && strcmp(name, "steps") == 0 && i < json_array_size(value);
-             i++) {
-            size_t back_to_steps = fault_list_enter_index(at, i);
-            if (find_unsupported(at, json_array_get(value, i), true, out))
+        size_t steps = !in_step && str_is(name, "steps") ? json_length(value) : 0;
+        for (size_t n = 0; n < steps; n++) {
+            size_t back_to_steps = fault_list_enter_index(at, n);
+            if (find_unsupported(at, json_element(value, n), true, out))
                 return true;
             fault_list_leave(at, back_to_steps);
         }
@@ -504,24 +507,24 @@ static bool set_unsupported(struct parse *ps)
 
 /* --- building --- */
 
-static int64_t int_or(const json_t *object, const char *name, int64_t when_absent)
+static int64_t int_or(const struct json *object, const char *name, int64_t when_absent)
 {
     int64_t number = when_absent;
-    return json_whole(json_object_get(object, name), &number) ? number : when_absent;
+    return json_whole_of(json_member(object, str_of(name)), &number) ? number : when_absent;
 }
 
-static void build_retry(struct retry_policy *retry, const json_t *json)
+static void build_retry(struct retry_policy *retry, const struct json *json)
 {
     static const char *const JITTERS[] = {"none", "full", "equal", "decorrelated"};
-    const json_t *multiplier = json_object_get(json, "multiplier");
-    struct str jitter = json_str(json_object_get(json, "jitter"));
+    const struct json *multiplier = json_member(json, STR("multiplier"));
+    struct str jitter = json_text_of(json_member(json, STR("jitter")));
     *retry = (struct retry_policy){
         .max_attempts = int_or(json, "max_attempts", 0),
         .backoff_ms = int_or(json, "backoff_ms", RETRY_BACKOFF_MS_DEFAULT),
         .max_backoff_ms = int_or(json, "max_backoff_ms", RETRY_BACKOFF_MS_MAX_DEFAULT),
-        .multiplier = multiplier != NULL ? json_number_value(multiplier) : 2,
+        .multiplier = multiplier != NULL ? json_double_of(multiplier) : 2,
         .jitter = JITTER_FULL,
-        .non_retryable = json_object_get(json, "non_retryable"),
+        .non_retryable = json_member(json, STR("non_retryable")),
     };
     for (size_t i = 0; i < ARRAY_LEN(JITTERS); i++) {
         if (str_is(jitter, JITTERS[i]))
@@ -529,75 +532,75 @@ static void build_retry(struct retry_policy *retry, const json_t *json)
     }
 }
 
-static void build_control(struct step_def *step, const json_t *json)
+static void build_control(struct step_def *step, const struct json *json)
 {
-    const json_t *undo = json_object_get(json, "compensate");
-    step->when = json_str(json_object_get(json, "when"));
-    step->for_each = json_object_get(json, "for_each");
+    const struct json *undo = json_member(json, STR("compensate"));
+    step->when = json_text_of(json_member(json, STR("when")));
+    step->for_each = json_member(json, STR("for_each"));
     step->max_parallel = int_or(json, "max_parallel", MAP_PARALLEL_DEFAULT);
     step->timeout_ms = int_or(json, "timeout_ms", -1);
-    build_retry(&step->retry, json_object_get(json, "retry"));
+    build_retry(&step->retry, json_member(json, STR("retry")));
     step->has_undo = undo != NULL;
-    step->undo_handler = json_str(json_object_get(undo, "handler"));
-    step->undo_queue = json_str(json_object_get(undo, "queue"));
-    step->undo_input = json_object_get(undo, "input");
+    step->undo_handler = json_text_of(json_member(undo, STR("handler")));
+    step->undo_queue = json_text_of(json_member(undo, STR("queue")));
+    step->undo_input = json_member(undo, STR("input"));
     if (step->undo_queue.ptr == NULL)
         step->undo_queue = step->queue.ptr != NULL ? step->queue : STR("default");
 }
 
 /* `json` is the step itself when it is an approval, or what its requires_approval says. */
-static void build_ask(struct step_def *step, const json_t *json)
+static void build_ask(struct step_def *step, const struct json *json)
 {
     step->asks = true;
     step->ask = approval_ask_of(json);
 }
 
-static void build_step(struct step_def *step, const json_t *json)
+static void build_step(struct step_def *step, const struct json *json)
 {
-    bool known = step_type_parse(json_str(json_object_get(json, "type")), &step->type);
+    bool known = step_type_parse(json_text_of(json_member(json, STR("type"))), &step->type);
     assert(known && step->name.len > 0);
-    const json_t *queue = json_object_get(json, "queue");
-    struct str until = json_str(json_object_get(json, "until"));
+    const struct json *queue = json_member(json, STR("queue"));
+    struct str until = json_text_of(json_member(json, STR("until")));
     if (step_type_is(step->type, STEP_FOR_WORKERS))
-        step->queue = queue != NULL ? json_str(queue) : STR("default");
-    step->handler = json_str(json_object_get(json, "handler"));
-    step->input = json_object_get(json, "input");
+        step->queue = queue != NULL ? json_text_of(queue) : STR("default");
+    step->handler = json_text_of(json_member(json, STR("handler")));
+    step->input = json_member(json, STR("input"));
     step->duration_ms = int_or(json, "duration_ms", -1);
     step->until_ms = -1;
     int64_t until_ms;
-    if (expr_has_template(json_object_get(json, "until")))
+    if (expr_has_template(json_member(json, STR("until"))))
         step->until = until;
     else if (until.len > 0 && time_parse(until, &until_ms))
         step->until_ms = MAX(until_ms, 0); /* long past is past enough, and -1 means none */
-    step->request = json_object_get(json, "request");
-    step->signals = json_object_get(json, "signal");
-    step->waits_for_all = str_is(json_str(json_object_get(json, "wait_for")), "all");
-    step->output = json_object_get(json, "output");
-    step->event = json_str(json_object_get(json, "event"));
-    step->payload = json_object_get(json, "payload");
-    step->workflow_id = json_str(json_object_get(json, "workflow_id"));
+    step->request = json_member(json, STR("request"));
+    step->signals = json_member(json, STR("signal"));
+    step->waits_for_all = str_is(json_text_of(json_member(json, STR("wait_for"))), "all");
+    step->output = json_member(json, STR("output"));
+    step->event = json_text_of(json_member(json, STR("event")));
+    step->payload = json_member(json, STR("payload"));
+    step->workflow_id = json_text_of(json_member(json, STR("workflow_id")));
     step->version = int_or(json, "version", -1);
-    const json_t *gate = json_object_get(json, "requires_approval");
+    const struct json *gate = json_member(json, STR("requires_approval"));
     if (step_type_is(step->type, STEP_ASKS))
         build_ask(step, json);
-    else if (gate != NULL && !json_is_false(gate))
+    else if (gate != NULL && !json_is(gate, JSON_KIND_FALSE))
         build_ask(step, gate);
     build_control(step, json);
 }
 
 /* False when memory ran out. */
-static bool build_limits(struct definition *def, const json_t *json)
+static bool build_limits(struct definition *def, const struct json *json)
 {
     size_t count = limit_count(json);
     struct limit_rule *rules = arena_alloc(&def->arena, MAX(count, (size_t)1) * sizeof(*rules));
     if (rules == NULL)
         return false;
     for (size_t i = 0; i < count; i++) {
-        const json_t *limit = limit_at(json, i);
-        const json_t *key = json_object_get(limit, "key");
-        rules[i].path = key != NULL ? json_str(key) : STR("");
+        const struct json *limit = limit_at(json, i);
+        const struct json *key = json_member(limit, STR("key"));
+        rules[i].path = key != NULL ? json_text_of(key) : STR("");
         rules[i].limit = int_or(limit, "limit", 0);
-        rules[i].at_limit = at_limit_of(json_str(json_object_get(limit, "at_limit")));
+        rules[i].at_limit = at_limit_of(json_text_of(json_member(limit, STR("at_limit"))));
     }
     def->limits = rules;
     def->limit_count = count;
@@ -611,11 +614,11 @@ static bool parse_all(struct parse *ps)
     definition_check_fields(ps->source, &ps->faults);
     check_id(ps);
 
-    json_t *steps = json_object_get(ps->source, "steps");
-    if (json_array_size(steps) == 0 || json_array_size(steps) > STEPS_MAX)
+    const struct json *steps = json_member(ps->source, STR("steps"));
+    if (json_length(steps) == 0 || json_length(steps) > STEPS_MAX)
         return true; /* a fault by now */
     ps->step_list = steps;
-    def->step_count = json_array_size(steps);
+    def->step_count = json_length(steps);
     ps->steps = arena_alloc(&def->arena, def->step_count * sizeof(*ps->steps));
     if (ps->steps == NULL)
         return false;
@@ -637,11 +640,11 @@ static bool parse_all(struct parse *ps)
 
     for (size_t i = 0; i < def->step_count; i++)
         build_step(&ps->steps[i], step_json(ps, i));
-    def->input_schema = json_object_get(ps->source, "input_schema");
+    def->input_schema = json_member(ps->source, STR("input_schema"));
     int64_t timeout_s = int_or(ps->source, "timeout_s", -1);
     def->timeout_ms = timeout_s < 0 ? -1 : timeout_s * 1000;
-    const json_t *signals = json_object_get(ps->source, "signals");
+    const struct json *signals = json_member(ps->source, STR("signals"));
     def->signal_window_ms = int_or(signals, "dedup_window_s", DEDUP_WINDOW_S_DEFAULT) * 1000;
     def->signal_max_keys = int_or(signals, "dedup_max_keys", DEDUP_MAX_KEYS_DEFAULT);
-    return build_limits(def, json_object_get(ps->source, "concurrency")) && set_unsupported(ps);
+    return build_limits(def, json_member(ps->source, STR("concurrency"))) && set_unsupported(ps);
 }

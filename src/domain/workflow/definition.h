@@ -5,7 +5,7 @@
 #define PAWL_DOMAIN_WORKFLOW_DEFINITION_H
 
 #include "base/arena.h"
-#include "base/json_tree.h"
+#include "base/json.h"
 #include "domain/admission/admission.h"
 #include "domain/approval.h"
 #include "domain/workflow/step_type.h"
@@ -20,7 +20,7 @@ struct retry_policy {
     int64_t max_backoff_ms;
     double multiplier;
     enum retry_jitter { JITTER_NONE, JITTER_FULL, JITTER_EQUAL, JITTER_DECORRELATED } jitter;
-    const json_t *non_retryable; /* array of error codes, or NULL */
+    const struct json *non_retryable; /* array of error codes, or NULL */
 };
 
 struct step_def {
@@ -33,14 +33,14 @@ struct step_def {
     struct str queue;   /* task: "default" when absent */
     struct str handler; /* task */
     /* The member `input` as written, or NULL. Belongs to the definition's json. */
-    const json_t *input;
+    const struct json *input;
     int64_t duration_ms; /* sleep: -1 when `until` is given */
     int64_t until_ms;    /* sleep: -1 when `duration_ms` is given, or when it is a template */
     struct str until;    /* sleep: the template; empty: none */
 
-    struct str when;        /* an expression; empty: always */
-    const json_t *for_each; /* a text (an expression) or an array; NULL: one item */
-    int64_t max_parallel;   /* open items at a time */
+    struct str when;             /* an expression; empty: always */
+    const struct json *for_each; /* a text (an expression) or an array; NULL: one item */
+    int64_t max_parallel;        /* open items at a time */
     struct retry_policy retry;
     int64_t timeout_ms; /* of one attempt; -1: none */
     enum on_error on_error;
@@ -49,19 +49,19 @@ struct step_def {
     bool has_undo;       /* compensate */
     struct str undo_handler;
     struct str undo_queue;
-    const json_t *undo_input; /* NULL: absent */
+    const struct json *undo_input; /* NULL: absent */
 
     bool asks; /* an approval, or a task that waits for one */
     struct approval_ask ask;
 
-    const json_t *request;  /* http */
-    const json_t *signals;  /* wait_signal: a text or an array of texts */
-    bool waits_for_all;     /* wait_signal: one of each, not the first of any */
-    const json_t *output;   /* transform */
-    struct str event;       /* emit */
-    const json_t *payload;  /* emit; NULL: absent */
-    struct str workflow_id; /* workflow */
-    int64_t version;        /* workflow; -1: the newest */
+    const struct json *request; /* http */
+    const struct json *signals; /* wait_signal: a text or an array of texts */
+    bool waits_for_all;         /* wait_signal: one of each, not the first of any */
+    const struct json *output;  /* transform */
+    struct str event;           /* emit */
+    const struct json *payload; /* emit; NULL: absent */
+    struct str workflow_id;     /* workflow */
+    int64_t version;            /* workflow; -1: the newest */
 };
 
 /* How many runs of the workflow may be active at once, all together or per key. */
@@ -72,12 +72,12 @@ struct limit_rule {
 };
 
 struct definition {
-    const json_t *json; /* owned; the definition as written */
+    struct json *json; /* the definition as written */
     struct str id;
     const struct step_def *steps;
     size_t step_count;
-    const json_t *input_schema; /* NULL when absent */
-    int64_t timeout_ms;         /* of a whole run; -1: none */
+    const struct json *input_schema; /* NULL when absent */
+    int64_t timeout_ms;              /* of a whole run; -1: none */
     /* How long, and how many, keys of signals to a run are known. */
     int64_t signal_window_ms;
     int64_t signal_max_keys;
@@ -90,9 +90,9 @@ struct definition {
 };
 
 /* Checks `source` as the definition of workflow `id` (its own "id" member must agree or be absent).
- * Faults go to p->faults as [{path, message}] with ERR_DEFINITION_INVALID. Keeps a reference to
- * source. The caller owns *ret (definition_free). */
-MUST_CHECK enum err definition_parse(json_t *source, struct str id, struct problem *p,
+ * Faults go to p->faults as [{path, message}] with ERR_DEFINITION_INVALID. Keeps a copy
+ * of source. The caller owns *ret (definition_free). */
+MUST_CHECK enum err definition_parse(const struct json *source, struct str id, struct problem *p,
                                      struct definition **ret);
 void definition_free(struct definition *def);
 

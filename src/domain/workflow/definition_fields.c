@@ -33,7 +33,7 @@ struct member {
     const char *name;
     unsigned on;     /* the step types that may have it; ANY in other objects */
     unsigned needed; /* those that must */
-    void (*check)(struct fault_list *f, const struct member *m, json_t *value);
+    void (*check)(struct fault_list *f, const struct member *m, const struct json *value);
     /* For the checker: bounds of a number, a length or a count; a|b|c; the members of an object. */
     int64_t min, max;
     const char *choices;
@@ -50,31 +50,33 @@ struct shape {
 
 static_assert(STEP_TYPE_COUNT <= 32, "step types are bits of an unsigned");
 
-static void check_any(struct fault_list *f, const struct member *m, json_t *value);
-static void check_bool(struct fault_list *f, const struct member *m, json_t *value);
-static void check_int(struct fault_list *f, const struct member *m, json_t *value);
-static void check_number(struct fault_list *f, const struct member *m, json_t *value);
-static void check_text(struct fault_list *f, const struct member *m, json_t *value);
-static void check_name(struct fault_list *f, const struct member *m, json_t *value);
-static void check_queue(struct fault_list *f, const struct member *m, json_t *value);
-static void check_event(struct fault_list *f, const struct member *m, json_t *value);
-static void check_choice(struct fault_list *f, const struct member *m, json_t *value);
-static void check_texts(struct fault_list *f, const struct member *m, json_t *value);
-static void check_needs(struct fault_list *f, const struct member *m, json_t *value);
-static void check_text_or_texts(struct fault_list *f, const struct member *m, json_t *value);
-static void check_text_or_array(struct fault_list *f, const struct member *m, json_t *value);
-static void check_object(struct fault_list *f, const struct member *m, json_t *value);
-static void check_schema(struct fault_list *f, const struct member *m, json_t *value);
-static void check_until(struct fault_list *f, const struct member *m, json_t *value);
-static void check_url(struct fault_list *f, const struct member *m, json_t *value);
-static void check_headers(struct fault_list *f, const struct member *m, json_t *value);
-static void check_step_type(struct fault_list *f, const struct member *m, json_t *value);
-static void check_steps(struct fault_list *f, const struct member *m, json_t *value);
-static void check_limits(struct fault_list *f, const struct member *m, json_t *value);
-static void check_roles(struct fault_list *f, const struct member *m, json_t *value);
-static void check_approvers(struct fault_list *f, const struct member *m, json_t *value);
-static void check_escalated(struct fault_list *f, const struct member *m, json_t *value);
-static void check_gate(struct fault_list *f, const struct member *m, json_t *value);
+static void check_any(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_bool(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_int(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_number(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_text(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_name(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_queue(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_event(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_choice(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_texts(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_needs(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_text_or_texts(struct fault_list *f, const struct member *m,
+                                const struct json *value);
+static void check_text_or_array(struct fault_list *f, const struct member *m,
+                                const struct json *value);
+static void check_object(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_schema(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_until(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_url(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_headers(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_step_type(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_steps(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_limits(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_roles(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_approvers(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_escalated(struct fault_list *f, const struct member *m, const struct json *value);
+static void check_gate(struct fault_list *f, const struct member *m, const struct json *value);
 
 /* --- the objects inside a definition, innermost first --- */
 
@@ -213,7 +215,7 @@ static const struct member DEFINITION_MEMBERS[] = {
 static const struct shape DEFINITION = SHAPE(DEFINITION_MEMBERS);
 // clang-format on
 
-void definition_check_fields(json_t *source, struct fault_list *faults)
+void definition_check_fields(const struct json *source, struct fault_list *faults)
 {
     assert(source != NULL);
     const struct member whole = {.check = check_object, .shape = &DEFINITION};
@@ -222,10 +224,10 @@ void definition_check_fields(json_t *source, struct fault_list *faults)
 
 /* --- objects --- */
 
-static const struct member *member_find(const struct shape *shape, const char *name)
+static const struct member *member_find(const struct shape *shape, struct str name)
 {
     for (size_t i = 0; i < shape->count; i++) {
-        if (strcmp(shape->members[i].name, name) == 0)
+        if (str_is(name, shape->members[i].name))
             return &shape->members[i];
     }
     return NULL;
@@ -255,16 +257,16 @@ static void add_misplaced(struct fault_list *f, const struct member *m, unsigned
 }
 
 /* `types`: the step's type as a bit; ANY where the type is not known or does not matter. */
-static void check_members(struct fault_list *f, const struct shape *shape, json_t *object,
-                          unsigned types)
+static void check_members(struct fault_list *f, const struct shape *shape,
+                          const struct json *object, unsigned types)
 {
-    const char *name;
-    json_t *value;
-    json_object_foreach (object, name, value) {
+    for (size_t i = 0; i < json_members(object); i++) {
+        struct str name = json_name_at(object, i);
+        const struct json *value = json_value_at(object, i);
         const struct member *m = member_find(shape, name);
-        size_t back_to = fault_list_enter(f, str_of(name));
+        size_t back_to = fault_list_enter(f, name);
         if (m == NULL)
-            fault_list_add(f, "unknown member \"%s\"", name);
+            fault_list_add(f, "unknown member \"%s\"", name.ptr);
         else if ((m->on & types) == 0)
             add_misplaced(f, m, types);
         else
@@ -273,24 +275,24 @@ static void check_members(struct fault_list *f, const struct shape *shape, json_
     }
     for (size_t i = 0; i < shape->count; i++) {
         const struct member *m = &shape->members[i];
-        if ((m->needed & types) == types && json_object_get(object, m->name) == NULL)
+        if ((m->needed & types) == types && json_member(object, str_of(m->name)) == NULL)
             fault_list_add(f, "the member \"%s\" is missing", m->name);
     }
 }
 
-static void check_object(struct fault_list *f, const struct member *m, json_t *value)
+static void check_object(struct fault_list *f, const struct member *m, const struct json *value)
 {
-    if (json_is_object(value))
+    if (json_is(value, JSON_KIND_OBJECT))
         check_members(f, m->shape, value, ANY);
     else
         fault_list_add(f, "must be an object");
 }
 
 /* One limit, or a list of them with different keys. */
-static void check_limits(struct fault_list *f, const struct member *m, json_t *value)
+static void check_limits(struct fault_list *f, const struct member *m, const struct json *value)
 {
-    size_t count = json_array_size(value);
-    if (!json_is_array(value)) {
+    size_t count = json_length(value);
+    if (!json_is(value, JSON_KIND_LIST)) {
         check_object(f, m, value);
         return;
     }
@@ -300,13 +302,13 @@ static void check_limits(struct fault_list *f, const struct member *m, json_t *v
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        json_t *limit = json_array_get(value, i);
+        const struct json *limit = json_element(value, i);
         size_t back_to = fault_list_enter_index(f, i);
         check_object(f, m, limit);
         for (size_t j = 0; j < i; j++) {
-            json_t *earlier = json_array_get(value, j);
-            if (str_eq(json_str(json_object_get(earlier, "key")),
-                       json_str(json_object_get(limit, "key"))))
+            const struct json *earlier = json_element(value, j);
+            if (str_eq(json_text_of(json_member(earlier, STR("key"))),
+                       json_text_of(json_member(limit, STR("key")))))
                 fault_list_add(f, "has the same key as the limit at %zu", j);
         }
         fault_list_leave(f, back_to);
@@ -316,58 +318,60 @@ static void check_limits(struct fault_list *f, const struct member *m, json_t *v
 /* --- who is asked --- */
 
 /* Named people who are too few could never decide. */
-static void check_approvers(struct fault_list *f, const struct member *m, json_t *value)
+static void check_approvers(struct fault_list *f, const struct member *m, const struct json *value)
 {
     check_object(f, m, value);
-    const json_t *users = json_object_get(value, "users");
-    const json_t *count = json_object_get(value, "count");
+    const struct json *users = json_member(value, STR("users"));
+    const struct json *count = json_member(value, STR("count"));
     int64_t needed;
-    if (users != NULL && json_object_get(value, "roles") == NULL && json_whole(count, &needed) &&
-        needed > (int64_t)json_array_size(users))
+    if (users != NULL && json_member(value, STR("roles")) == NULL &&
+        json_whole_of(count, &needed) && needed > (int64_t)json_length(users))
         fault_list_add(f, "\"count\" is larger than the number of \"users\"");
 }
 
-static void check_escalated(struct fault_list *f, const struct member *m, json_t *value)
+static void check_escalated(struct fault_list *f, const struct member *m, const struct json *value)
 {
     check_object(f, m, value);
-    if (json_is_object(value) && json_object_size(value) == 0)
+    if (json_is(value, JSON_KIND_OBJECT) && json_members(value) == 0)
         fault_list_add(f, "must name \"roles\" or \"users\"");
 }
 
 /* An escalation behind the end, or one from nobody in particular, would never mean anything. */
-static void check_asking(struct fault_list *f, const json_t *object)
+static void check_asking(struct fault_list *f, const struct json *object)
 {
-    const json_t *escalation = json_object_get(object, "escalation");
-    const json_t *approvers = json_object_get(object, "approvers");
-    const json_t *after = json_object_get(escalation, "after_s");
-    const json_t *expires = json_object_get(object, "expires_s");
+    const struct json *escalation = json_member(object, STR("escalation"));
+    const struct json *approvers = json_member(object, STR("approvers"));
+    const struct json *after = json_member(escalation, STR("after_s"));
+    const struct json *expires = json_member(object, STR("expires_s"));
     if (escalation == NULL)
         return;
     size_t back_to = fault_list_enter(f, STR("escalation"));
     int64_t after_s;
     int64_t expires_s;
-    if (json_whole(after, &after_s) && json_whole(expires, &expires_s) && after_s >= expires_s)
+    if (json_whole_of(after, &after_s) && json_whole_of(expires, &expires_s) &&
+        after_s >= expires_s)
         fault_list_add(f, "\"after_s\" must be less than \"expires_s\"");
-    if (json_object_get(approvers, "roles") == NULL && json_object_get(approvers, "users") == NULL)
+    if (json_member(approvers, STR("roles")) == NULL &&
+        json_member(approvers, STR("users")) == NULL)
         fault_list_add(
             f,
             "has no effect while anyone may decide: name \"roles\" or \"users\" in \"approvers\"");
     fault_list_leave(f, back_to);
 }
 
-static void check_gate(struct fault_list *f, const struct member *m, json_t *value)
+static void check_gate(struct fault_list *f, const struct member *m, const struct json *value)
 {
-    if (json_is_object(value)) {
+    if (json_is(value, JSON_KIND_OBJECT)) {
         check_members(f, m->shape, value, ANY);
         check_asking(f, value);
-    } else if (!json_is_boolean(value)) {
+    } else if (!json_is_bool(value)) {
         fault_list_add(f, "must be true, false or an object");
     }
 }
 
-void definition_check_question(json_t *ask, struct fault_list *faults)
+void definition_check_question(const struct json *ask, struct fault_list *faults)
 {
-    assert(json_is_object(ask));
+    assert(json_is(ask, JSON_KIND_OBJECT));
     check_members(faults, &QUESTION, ask, ANY);
     check_asking(faults, ask);
 }
@@ -380,37 +384,37 @@ static const struct {
     {ON(SLEEP), "duration_ms", "until"},
 };
 
-static void check_either(struct fault_list *f, const json_t *step, unsigned type)
+static void check_either(struct fault_list *f, const struct json *step, unsigned type)
 {
     for (size_t i = 0; i < ARRAY_LEN(EITHER); i++) {
-        bool one = json_object_get(step, EITHER[i].one) != NULL;
-        bool other = json_object_get(step, EITHER[i].other) != NULL;
+        bool one = json_member(step, str_of(EITHER[i].one)) != NULL;
+        bool other = json_member(step, str_of(EITHER[i].other)) != NULL;
         if ((EITHER[i].on & type) != 0 && one == other)
             fault_list_add(f, "must have either \"%s\" or \"%s\", %s", EITHER[i].one,
                            EITHER[i].other, one ? "not both" : "and has neither");
     }
 }
 
-static void check_step(struct fault_list *f, json_t *step)
+static void check_step(struct fault_list *f, const struct json *step)
 {
-    if (!json_is_object(step)) {
+    if (!json_is(step, JSON_KIND_OBJECT)) {
         fault_list_add(f, "must be an object");
         return;
     }
     enum step_type type;
-    bool known = step_type_parse(json_str(json_object_get(step, "type")), &type);
+    bool known = step_type_parse(json_text_of(json_member(step, STR("type"))), &type);
     check_members(f, &STEP, step, known ? 1u << type : ANY);
 
-    if (json_object_get(step, "max_parallel") != NULL &&
-        json_object_get(step, "for_each") == NULL) {
+    if (json_member(step, STR("max_parallel")) != NULL &&
+        json_member(step, STR("for_each")) == NULL) {
         size_t back_to = fault_list_enter(f, STR("max_parallel"));
         fault_list_add(f, "has no effect without \"for_each\"");
         fault_list_leave(f, back_to);
     }
     if (known && step_type_is(type, STEP_ASKS))
         check_asking(f, step);
-    if (str_is(json_str(json_object_get(step, "wait_for")), "all") &&
-        json_is_string(json_object_get(step, "signal"))) {
+    if (str_is(json_text_of(json_member(step, STR("wait_for"))), "all") &&
+        json_is(json_member(step, STR("signal")), JSON_KIND_TEXT)) {
         size_t back_to = fault_list_enter(f, STR("wait_for"));
         fault_list_add(f, "\"all\" needs an array of names in \"signal\"");
         fault_list_leave(f, back_to);
@@ -419,26 +423,26 @@ static void check_step(struct fault_list *f, json_t *step)
         check_either(f, step, 1u << type);
 }
 
-static void check_steps(struct fault_list *f, const struct member *m, json_t *value)
+static void check_steps(struct fault_list *f, const struct member *m, const struct json *value)
 {
-    size_t count = json_array_size(value);
-    if (!json_is_array(value) || count < (size_t)m->min || count > (size_t)m->max) {
+    size_t count = json_length(value);
+    if (!json_is(value, JSON_KIND_LIST) || count < (size_t)m->min || count > (size_t)m->max) {
         fault_list_add(f, "must be an array of %lld to %lld steps", (long long)m->min,
                        (long long)m->max);
         return;
     }
     for (size_t i = 0; i < count; i++) {
         size_t back_to = fault_list_enter_index(f, i);
-        check_step(f, json_array_get(value, i));
+        check_step(f, json_element(value, i));
         fault_list_leave(f, back_to);
     }
 }
 
-static void check_step_type(struct fault_list *f, const struct member *m, json_t *value)
+static void check_step_type(struct fault_list *f, const struct member *m, const struct json *value)
 {
     (void)m;
     enum step_type type;
-    if (json_is_string(value) && step_type_parse(json_str(value), &type))
+    if (json_is(value, JSON_KIND_TEXT) && step_type_parse(json_text_of(value), &type))
         return;
     struct buf known;
     buf_init(&known, TEXT_MAX);
@@ -450,166 +454,169 @@ static void check_step_type(struct fault_list *f, const struct member *m, json_t
 
 /* --- values --- */
 
-static void check_any(struct fault_list *f, const struct member *m, json_t *value)
+static void check_any(struct fault_list *f, const struct member *m, const struct json *value)
 {
     (void)f, (void)m, (void)value;
 }
 
-static void check_bool(struct fault_list *f, const struct member *m, json_t *value)
+static void check_bool(struct fault_list *f, const struct member *m, const struct json *value)
 {
     (void)m;
-    if (!json_is_boolean(value))
+    if (!json_is_bool(value))
         fault_list_add(f, "must be true or false");
 }
 
-static void check_int(struct fault_list *f, const struct member *m, json_t *value)
+static void check_int(struct fault_list *f, const struct member *m, const struct json *value)
 {
     int64_t number;
-    if (!json_whole(value, &number) || number < m->min || number > m->max)
+    if (!json_whole_of(value, &number) || number < m->min || number > m->max)
         fault_list_add(f, "must be a whole number from %lld to %lld", (long long)m->min,
                        (long long)m->max);
 }
 
-static void check_number(struct fault_list *f, const struct member *m, json_t *value)
+static void check_number(struct fault_list *f, const struct member *m, const struct json *value)
 {
-    if (!json_is_number(value) || json_number_value(value) < (double)m->min ||
-        json_number_value(value) > (double)m->max)
+    if (!json_is_numeric(value) || json_double_of(value) < (double)m->min ||
+        json_double_of(value) > (double)m->max)
         fault_list_add(f, "must be a number from %lld to %lld", (long long)m->min,
                        (long long)m->max);
 }
 
-static bool is_text(struct fault_list *f, json_t *value, size_t max)
+static bool is_text(struct fault_list *f, const struct json *value, size_t max)
 {
-    size_t len = json_string_length(value); /* 0 for what is no text */
+    size_t len = json_text_of(value).len; /* 0 for what is no text */
     if (len > 0 && len <= max)
         return true;
     fault_list_add(f, "must be text of 1 to %zu bytes", max);
     return false;
 }
 
-static void check_text(struct fault_list *f, const struct member *m, json_t *value)
+static void check_text(struct fault_list *f, const struct member *m, const struct json *value)
 {
     (void)is_text(f, value, (size_t)m->max);
 }
 
-static void check_name(struct fault_list *f, const struct member *m, json_t *value)
+static void check_name(struct fault_list *f, const struct member *m, const struct json *value)
 {
     (void)m;
-    if (json_string_length(value) > NAME_MAX_LEN || !str_is_name(json_str(value)))
+    if (json_text_of(value).len > NAME_MAX_LEN || !str_is_name(json_text_of(value)))
         fault_list_add(f,
                        "must be a name: 1 to %d letters, digits or any of _ - . :", NAME_MAX_LEN);
 }
 
-static void check_queue(struct fault_list *f, const struct member *m, json_t *value)
+static void check_queue(struct fault_list *f, const struct member *m, const struct json *value)
 {
     check_name(f, m, value);
-    if (str_starts_with(json_str(value), STR(OWN_QUEUES)))
+    if (str_starts_with(json_text_of(value), STR(OWN_QUEUES)))
         fault_list_add(f, "must not begin with " OWN_QUEUES ": those are pawl's own queues");
 }
 
-static void check_event(struct fault_list *f, const struct member *m, json_t *value)
+static void check_event(struct fault_list *f, const struct member *m, const struct json *value)
 {
     check_name(f, m, value);
-    const char *own = type_own_prefix(json_str(value));
+    const char *own = type_own_prefix(json_text_of(value));
     if (own != NULL)
         fault_list_add(f, "must not begin with %s: those are pawl's own events", own);
 }
 
-static void check_choice(struct fault_list *f, const struct member *m, json_t *value)
+static void check_choice(struct fault_list *f, const struct member *m, const struct json *value)
 {
     struct str choice;
     struct str rest = str_of(m->choices);
     bool more = true;
     while (more) {
         more = str_cut(rest, '|', &choice, &rest);
-        if (json_is_string(value) && str_eq(json_str(value), choice))
+        if (json_is(value, JSON_KIND_TEXT) && str_eq(json_text_of(value), choice))
             return;
     }
     fault_list_add(f, "must be one of %s", m->choices);
 }
 
 /* Looks back at the elements before; the array is bounded by its row. */
-static bool is_repeated(json_t *array, size_t index)
+static bool is_repeated(const struct json *array, size_t index)
 {
-    struct str text = json_str(json_array_get(array, index));
+    struct str text = json_text_of(json_element(array, index));
     for (size_t i = 0; i < index; i++) {
-        json_t *earlier = json_array_get(array, i);
-        if (json_is_string(earlier) && str_eq(json_str(earlier), text))
+        const struct json *earlier = json_element(array, i);
+        if (json_is(earlier, JSON_KIND_TEXT) && str_eq(json_text_of(earlier), text))
             return true;
     }
     return false;
 }
 
-static void check_text_list(struct fault_list *f, const struct member *m, json_t *value,
+static void check_text_list(struct fault_list *f, const struct member *m, const struct json *value,
                             bool may_repeat)
 {
-    size_t count = json_array_size(value);
-    if (!json_is_array(value) || count < (size_t)m->min || count > (size_t)m->max) {
+    size_t count = json_length(value);
+    if (!json_is(value, JSON_KIND_LIST) || count < (size_t)m->min || count > (size_t)m->max) {
         fault_list_add(f, "must be an array of %lld to %lld texts", (long long)m->min,
                        (long long)m->max);
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        json_t *text = json_array_get(value, i);
+        const struct json *text = json_element(value, i);
         size_t back_to = fault_list_enter_index(f, i);
         if (is_text(f, text, TEXT_MAX) && !may_repeat && is_repeated(value, i))
-            fault_list_add(f, "\"%s\" is listed twice", json_string_value(text));
+            fault_list_add(f, "\"%s\" is listed twice", json_text_of(text).ptr);
         fault_list_leave(f, back_to);
     }
 }
 
-static void check_texts(struct fault_list *f, const struct member *m, json_t *value)
+static void check_texts(struct fault_list *f, const struct member *m, const struct json *value)
 {
     check_text_list(f, m, value, false);
 }
 
 /* Only those that may decide at all. */
-static void check_roles(struct fault_list *f, const struct member *m, json_t *value)
+static void check_roles(struct fault_list *f, const struct member *m, const struct json *value)
 {
     check_text_list(f, m, value, false);
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        const json_t *name = json_array_get(value, i);
-        enum role role = role_of(json_str(name));
+    for (size_t i = 0; i < json_length(value); i++) {
+        const struct json *name = json_element(value, i);
+        enum role role = role_of(json_text_of(name));
         size_t back_to = fault_list_enter_index(f, i);
-        if (json_is_string(name) && (role == ROLE_COUNT || !role_may(role, false, MAY_DECIDE)))
+        if (json_is(name, JSON_KIND_TEXT) &&
+            (role == ROLE_COUNT || !role_may(role, false, MAY_DECIDE)))
             fault_list_add(f, "must be a role that may decide: approver, operator or admin");
         fault_list_leave(f, back_to);
     }
 }
 
 /* Whom they name, and whether twice, is looked at where names are resolved. */
-static void check_needs(struct fault_list *f, const struct member *m, json_t *value)
+static void check_needs(struct fault_list *f, const struct member *m, const struct json *value)
 {
     check_text_list(f, m, value, true);
 }
 
-static void check_text_or_texts(struct fault_list *f, const struct member *m, json_t *value)
+static void check_text_or_texts(struct fault_list *f, const struct member *m,
+                                const struct json *value)
 {
-    if (json_is_array(value))
+    if (json_is(value, JSON_KIND_LIST))
         check_texts(f, m, value);
     else
         (void)is_text(f, value, TEXT_MAX);
 }
 
-static void check_text_or_array(struct fault_list *f, const struct member *m, json_t *value)
+static void check_text_or_array(struct fault_list *f, const struct member *m,
+                                const struct json *value)
 {
-    if (!json_is_array(value))
+    if (!json_is(value, JSON_KIND_LIST))
         (void)is_text(f, value, EXPR_SOURCE_MAX);
-    else if (json_array_size(value) > (size_t)m->max)
+    else if (json_length(value) > (size_t)m->max)
         fault_list_add(f, "must have at most %lld elements", (long long)m->max);
 }
 
-static void check_schema(struct fault_list *f, const struct member *m, json_t *value)
+static void check_schema(struct fault_list *f, const struct member *m, const struct json *value)
 {
     (void)m;
     schema_check_schema(value, f);
 }
 
-static void check_until(struct fault_list *f, const struct member *m, json_t *value)
+static void check_until(struct fault_list *f, const struct member *m, const struct json *value)
 {
     int64_t ms;
     if (!is_text(f, value, (size_t)m->max) || expr_has_template(value) ||
-        time_parse(json_str(value), &ms))
+        time_parse(json_text_of(value), &ms))
         return;
     fault_list_add(f, "must be a time such as 2030-01-31T12:00:00Z, or text with ${…}");
 }
@@ -630,11 +637,11 @@ static bool is_clean_url(struct str url)
     return true;
 }
 
-static void check_url(struct fault_list *f, const struct member *m, json_t *value)
+static void check_url(struct fault_list *f, const struct member *m, const struct json *value)
 {
     if (!is_text(f, value, (size_t)m->max))
         return;
-    struct str url = json_str(value);
+    struct str url = json_text_of(value);
     bool http = str_starts_with(url, STR("http://")) && url.len > STR("http://").len;
     bool https = str_starts_with(url, STR("https://")) && url.len > STR("https://").len;
     bool filled_in = str_starts_with(url, STR("${")); /* what it becomes is looked at then */
@@ -668,20 +675,20 @@ static bool is_header_value(struct str value)
     return true;
 }
 
-static void check_headers(struct fault_list *f, const struct member *m, json_t *value)
+static void check_headers(struct fault_list *f, const struct member *m, const struct json *value)
 {
-    if (!json_is_object(value)) {
+    if (!json_is(value, JSON_KIND_OBJECT)) {
         fault_list_add(f, "must be an object of texts");
         return;
     }
-    const char *name;
-    json_t *text;
-    json_object_foreach (value, name, text) {
-        size_t back_to = fault_list_enter(f, str_of(name));
-        if (!is_header_name(str_of(name)))
+    for (size_t i = 0; i < json_members(value); i++) {
+        struct str name = json_name_at(value, i);
+        const struct json *text = json_value_at(value, i);
+        size_t back_to = fault_list_enter(f, name);
+        if (!is_header_name(name))
             fault_list_add(f, "is not the name of a header");
-        else if (!json_is_string(text) || json_string_length(text) > (size_t)m->max ||
-                 !is_header_value(json_str(text)))
+        else if (!json_is(text, JSON_KIND_TEXT) || json_text_of(text).len > (size_t)m->max ||
+                 !is_header_value(json_text_of(text)))
             fault_list_add(f, "must be text without line breaks, at most %lld bytes",
                            (long long)m->max);
         fault_list_leave(f, back_to);

@@ -1,4 +1,4 @@
-/* JSON values: look-ups, equality, what is kept, and the way to jansson's trees. */
+/* JSON values: look-ups, equality, what is kept, copies, and the way to jansson's trees. */
 #include "support.h"
 
 #include <math.h>
@@ -328,22 +328,80 @@ static void a_tree_has_what_the_value_has(void **state)
     (void)state;
     static const char TEXT[] =
         "{\"z\":[null,true,false,-7,1.5,1.0,\"t\\n\",[],{}],\"a\":{\"b\":1}}";
-    json_t *tree = NULL;
-    assert_int_equal(json_load(str_of(TEXT), &tree), ERR_OK);
+    json_t *tree = parsed(TEXT);
     struct buf out;
     buf_init(&out, 1000);
     json_put_plain(&out, tree);
     assert_str(buf_str(&out), TEXT);
     buf_release(&out);
-    int64_t number = 0;
-    const json_t *list = json_object_get(tree, "z");
-    assert_true(json_whole(json_array_get(list, 3), &number) && number == -7);
-    assert_true(json_whole(json_array_get(list, 5), &number) && number == 1);
-    assert_false(json_whole(json_array_get(list, 4), &number));
-    assert_false(json_whole(json_array_get(list, 6), &number));
-    assert_false(json_whole(NULL, &number));
     json_decref(tree);
-    assert_int_equal(json_load(STR("{"), &tree), ERR_DAMAGED);
+}
+
+/* --- copies --- */
+
+static void assert_copied(const char *text)
+{
+    struct json *value = json_value_of(str_of(text));
+    struct json *copy = NULL;
+    struct buf out;
+    buf_init(&out, 1000);
+    assert_int_equal(json_copy_of(value, &copy), ERR_OK);
+    assert_true(json_same(value, copy));
+    json_free(value); /* it keeps nothing of it */
+    assert_str(written(&out, copy), text);
+    buf_release(&out);
+    json_free(copy);
+}
+
+static void a_copy_outlives_its_source(void **state)
+{
+    (void)state;
+    static const char *const TEXTS[] = {
+        "null",
+        "-7",
+        "1.5",
+        "\"\"",
+        "\"caf\xC3\xA9 \\n\"",
+        "[]",
+        "{}",
+        "[[],{},[[\"a\"]],{\"b\":[{}]}]",
+        "{\"z\":[null,true,false,-7,1.5,1.0,\"t\\n\",[],{}],\"a\":{\"b\":1},\"m\":\"x\"}",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(TEXTS); i++)
+        assert_copied(TEXTS[i]);
+}
+
+static void members_of_a_copy_are_found_by_name(void **state)
+{
+    (void)state;
+    for (size_t count = 0; count < 40; count++) {
+        struct json *object = object_of(count);
+        struct json *copy = NULL;
+        assert_int_equal(json_copy_of(object, &copy), ERR_OK);
+        json_free(object);
+        for (size_t i = 0; i < count; i++) {
+            char name[8];
+            (void)snprintf(name, sizeof(name), "m%zu", i);
+            assert_int_equal(integer_of(json_member(copy, str_of(name))), i);
+        }
+        json_free(copy);
+    }
+}
+
+static void a_part_is_copied_alone_and_without_notes(void **state)
+{
+    (void)state;
+    struct json *value = json_value_of(STR("{\"a\":{\"b\":1},\"c\":2}"));
+    struct json *copy = NULL;
+    assert_true(json_mark_default(json_member(value, STR("a")), STR("b")));
+    assert_int_equal(json_copy_of(json_member(value, STR("a")), &copy), ERR_OK);
+    json_free(value);
+    struct buf out;
+    buf_init(&out, 100);
+    json_write_canonical_without(&out, copy, STR_NONE, true);
+    assert_str(buf_str(&out), "{\"b\":1}");
+    buf_release(&out);
+    json_free(copy);
 }
 
 int main(void)
@@ -360,6 +418,9 @@ int main(void)
         cmocka_unit_test(kept_values_may_be_deeper_than_those_of_a_request),
         cmocka_unit_test(texts_that_need_the_most_memory_find_room),
         cmocka_unit_test(a_tree_has_what_the_value_has),
+        cmocka_unit_test(a_copy_outlives_its_source),
+        cmocka_unit_test(members_of_a_copy_are_found_by_name),
+        cmocka_unit_test(a_part_is_copied_alone_and_without_notes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

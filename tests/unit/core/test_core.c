@@ -93,7 +93,7 @@ static void put_workflow(struct fixture *f)
         "{\"name\":\"t\",\"type\":\"task\",\"handler\":\"h\",\"needs\":[\"s\"]}]}";
     struct problem p;
     problem_init(&p);
-    json_t *json = json_loads(TEXT, 0, NULL);
+    struct json *json = json_value_of(str_of(TEXT));
     struct definition *def = NULL;
     assert_ok(definition_parse(json, STR("w"), &p, &def));
     struct op op;
@@ -103,7 +103,7 @@ static void put_workflow(struct fixture *f)
     apply(f, &op);
     op_release(&op);
     definition_free(def);
-    json_decref(json);
+    json_free(json);
     problem_release(&p);
 }
 

@@ -38,8 +38,9 @@ static inline void try_json(struct parsed_definition *t, json_t *source)
 {
     *t = (struct parsed_definition){.def = NULL};
     problem_init(&t->problem);
-    t->err = definition_parse(source, STR("refund"), &t->problem, &t->def);
-    json_decref(source);
+    struct json *value = json_value_of_tree(source);
+    t->err = definition_parse(value, STR("refund"), &t->problem, &t->def);
+    json_free(value);
     assert_int_equal(t->err == ERR_OK, t->def != NULL);
     if (t->problem.faults.len > 0) {
         struct problem p;

@@ -181,10 +181,12 @@ static bool simulated_history(uint64_t seed, struct tally *tally, bool tells)
         SIMULATED_HOLDS(&simulated_run, i < 40 * EVENTS_MAX);
     }
     if (simulated_run.broken && tells) {
-        char *text = json_dumps(def->json, 0);
-        print_error("%s\n%s\nplay.h:%d: %s\n", text, simulated_run.log, simulated_run.broken_line,
-                    simulated_run.broken);
-        free(text);
+        struct buf text;
+        buf_init(&text, MIB);
+        json_write_plain(&text, def->json);
+        print_error("%s\n%s\nplay.h:%d: %s\n", text.ptr, simulated_run.log,
+                    simulated_run.broken_line, simulated_run.broken);
+        buf_release(&text);
     }
     bool ok = !simulated_run.broken;
     simulated_release(&simulated_run);

@@ -464,7 +464,7 @@ static void faults_of_a_question_are_found(void **state)
     for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
         struct buf out;
         struct fault_list faults;
-        json_t *ask = json_of(ROWS[i].text);
+        struct json *ask = json_value_of_tree(json_of(ROWS[i].text));
         buf_init(&out, 4 * KIB);
         fault_list_init(&faults, &out);
         definition_check_question(ask, &faults);
@@ -478,7 +478,7 @@ static void faults_of_a_question_are_found(void **state)
             json_decref(fault);
         }
         buf_release(&out);
-        json_decref(ask);
+        json_free(ask);
     }
 }
 

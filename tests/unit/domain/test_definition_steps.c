@@ -154,11 +154,11 @@ static void a_step_gets_its_retries_times_and_compensation(void **state)
     assert_int_equal(a->retry.max_backoff_ms, 70);
     assert_true(a->retry.multiplier == 1.5);
     assert_int_equal(a->retry.jitter, JITTER_EQUAL);
-    assert_int_equal(json_array_size(a->retry.non_retryable), 1);
+    assert_int_equal(json_length(a->retry.non_retryable), 1);
     assert_int_equal(a->timeout_ms, 9);
     assert_int_equal(a->max_parallel, 4);
     assert_str(a->when, "true");
-    assert_true(json_is_string(a->for_each));
+    assert_true(json_is(a->for_each, JSON_KIND_TEXT));
     assert_true(a->has_undo);
     assert_str(a->undo_handler, "u");
     assert_str(a->undo_queue, "q"); /* the step's own, where nothing else is said */
@@ -197,14 +197,14 @@ static void a_step_of_each_type_gets_what_it_runs_by(void **state)
                  "{'name':'h','type':'wait_signal','signal':['p','q'],'wait_for':'all'}]}");
     assert_valid(&t);
     const struct step_def *steps = t.def->steps;
-    assert_true(json_is_object(steps[0].request));
-    assert_int_equal(json_array_size(steps[1].signals), 2);
+    assert_true(json_is(steps[0].request, JSON_KIND_OBJECT));
+    assert_int_equal(json_length(steps[1].signals), 2);
     assert_int_equal(steps[1].timeout_ms, 8);
     assert_false(steps[1].waits_for_all);
     assert_true(steps[7].waits_for_all);
-    assert_true(json_is_object(steps[2].output));
+    assert_true(json_is(steps[2].output, JSON_KIND_OBJECT));
     assert_str(steps[3].event, "e.f");
-    assert_int_equal(json_integer_value(steps[3].payload), 1);
+    assert_int_equal(integer_of(steps[3].payload), 1);
     assert_str(steps[4].workflow_id, "w");
     assert_int_equal(steps[4].version, 3);
     assert_int_equal(steps[5].version, -1);

@@ -42,9 +42,9 @@ static enum err parse_definition(void *ctx)
 
 static void assert_definition(const char *text, enum err wanted)
 {
-    json_t *json = json_of(text);
+    struct json *json = json_value_of_tree(json_of(text));
     sweep(parse_definition, json, wanted);
-    json_decref(json);
+    json_free(json);
 }
 
 static void a_definition_is_never_called_invalid_for_want_of_memory(void **state)
@@ -81,8 +81,8 @@ static void the_faults_of_a_definition_are_told_or_memory_is_wanting(void **stat
 /* --- schemas --- */
 
 struct checked {
-    json_t *schema;
-    json_t *value;
+    struct json *schema;
+    struct json *value;
 };
 
 static enum err check_value(void *ctx)
@@ -104,10 +104,10 @@ static enum err check_value(void *ctx)
 
 static void assert_value(const char *schema, const char *value, enum err wanted)
 {
-    struct checked c = {json_of(schema), json_of(value)};
+    struct checked c = {json_value_of_tree(json_of(schema)), json_value_of_tree(json_of(value))};
     sweep(check_value, &c, wanted);
-    json_decref(c.schema);
-    json_decref(c.value);
+    json_free(c.schema);
+    json_free(c.value);
 }
 
 static void a_value_never_fits_or_misfits_for_want_of_memory(void **state)
@@ -155,7 +155,7 @@ static void a_pattern_is_never_called_wrong_for_want_of_memory(void **state)
 
 /* --- expressions --- */
 
-static enum err get_root(void *ctx, struct str root, struct str name, const json_t **ret)
+static enum err get_root(void *ctx, struct str root, struct str name, const struct json **ret)
 {
     (void)name;
     if (str_is(root, "input"))
@@ -164,8 +164,8 @@ static enum err get_root(void *ctx, struct str root, struct str name, const json
 }
 
 struct evaluated {
-    json_t *template;
-    json_t *input;
+    struct json *template;
+    struct json *input;
 };
 
 static enum err fill_template(void *ctx)
@@ -173,14 +173,14 @@ static enum err fill_template(void *ctx)
     const struct evaluated *v = ctx;
     struct expr_vars vars = {v->input, get_root};
     struct problem p;
-    json_t *filled = NULL;
+    struct json *filled = NULL;
     struct expr *x = expr_new();
     if (x == NULL)
         return ERR_NO_MEMORY;
     problem_init(&p);
     enum err e = expr_fill(x, v->template, &vars, &p, &filled);
     if (e == ERR_OK)
-        json_decref(filled);
+        json_free(filled);
     problem_release(&p);
     expr_free(x);
     return e;
@@ -188,11 +188,13 @@ static enum err fill_template(void *ctx)
 
 static void assert_filled(const char *template, enum err wanted)
 {
-    struct evaluated v = {json_of(template),
-                          json_of("{'n':3,'s':'abc','l':[3,1,2],'o':{'k':'v'}}")};
+    struct evaluated v = {
+        json_value_of_tree(json_of(template)),
+        json_value_of_tree(json_of("{'n':3,'s':'abc','l':[3,1,2],'o':{'k':'v'}}")),
+    };
     sweep(fill_template, &v, wanted);
-    json_decref(v.template);
-    json_decref(v.input);
+    json_free(v.template);
+    json_free(v.input);
 }
 
 static void an_expression_is_never_called_wrong_for_want_of_memory(void **state)
@@ -200,6 +202,9 @@ static void an_expression_is_never_called_wrong_for_want_of_memory(void **state)
     (void)state;
     assert_filled("{'a':'${input.n + 1}','b':['x ${input.s} ${input.o} $${','${input.l}'],"
                   "'c':{'d':'${ {x = input.o, y = {1, 2}} }'},'e':'${input.none}','f':null}",
+                  ERR_OK);
+    assert_filled("{'a':['${map(input.l, function(n) return {n = n} end)}'],'b':'x${list(1, 2)}',"
+                  "'c':{'d':'${json.decode(\\\"[1,{}]\\\")}'}}",
                   ERR_OK);
     assert_filled("'${string.upper(input.s) .. tostring(input.n) .. #input.l}'", ERR_OK);
     assert_filled("'${input.n +}'", ERR_EXPRESSION);

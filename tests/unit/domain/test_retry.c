@@ -50,7 +50,7 @@ static void errors_that_are_listed_are_final(void **state)
 {
     (void)state;
     struct retry_policy p = policy(5);
-    json_t *codes = parsed("[\"CARD_DECLINED\",\"GONE\"]");
+    struct json *codes = json_value_of(STR("[\"CARD_DECLINED\",\"GONE\"]"));
     p.non_retryable = codes;
     static const struct {
         const char *code;
@@ -60,11 +60,11 @@ static void errors_that_are_listed_are_final(void **state)
     for (size_t i = 0; i < ARRAY_LEN(ROWS); i++)
         assert_int_equal(retry_after_failure(&p, 1, str_of(ROWS[i].code), true), ROWS[i].again);
     assert_true(retry_after_failure(&p, 1, STR_NONE, true));
-    json_decref(codes);
-    codes = parsed("[]");
+    json_free(codes);
+    codes = json_value_of(STR("[]"));
     p.non_retryable = codes;
     assert_true(retry_after_failure(&p, 1, STR("GONE"), true));
-    json_decref(codes);
+    json_free(codes);
 }
 
 /* A lease that ends is nobody's failure: it is handed out again, but not for ever. */

@@ -460,7 +460,7 @@ static inline void make_version(struct history *h, int tenant, int workflow,
     s->json = json_of(quoted.ptr);
     struct problem p;
     problem_init(&p);
-    if (definition_parse(s->json, str_of(WORKFLOWS[workflow]), &p, &s->definition) != ERR_OK)
+    if (parse_tree(s->json, str_of(WORKFLOWS[workflow]), &p, &s->definition) != ERR_OK)
         fail_msg("%s: %.*s", p.detail, (int)p.faults.len, p.faults.ptr);
     problem_release(&p);
     json_put_plain(&s->text, s->json);

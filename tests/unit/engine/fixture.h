@@ -288,13 +288,23 @@ static inline json_t *json_of(const char *quoted_singly)
     return parsed(text);
 }
 
+/* definition_parse() for a tree. */
+static inline enum err parse_tree(const json_t *tree, struct str id, struct problem *p,
+                                  struct definition **ret)
+{
+    struct json *source = json_value_like(tree);
+    enum err e = definition_parse(source, id, p, ret);
+    json_free(source);
+    return e;
+}
+
 static inline void put_workflow(struct fixture *fixture, const char *id, const char *definition)
 {
     struct problem p;
     problem_init(&p);
     json_t *json = json_of(definition);
     struct definition *def = NULL;
-    if (definition_parse(json, str_of(id), &p, &def) != ERR_OK)
+    if (parse_tree(json, str_of(id), &p, &def) != ERR_OK)
         fail_msg("%s: %.*s", p.detail, (int)p.faults.len, p.faults.ptr);
     struct buf text;
     buf_init(&text, 64 * KIB);

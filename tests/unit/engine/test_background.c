@@ -16,7 +16,7 @@ static void put_workflow_of(struct fixture *fixture, const char *tenant, const c
     problem_init(&p);
     json_t *json = json_of(definition);
     struct definition *def = NULL;
-    assert_ok(definition_parse(json, str_of(id), &p, &def));
+    assert_ok(parse_tree(json, str_of(id), &p, &def));
     struct buf text;
     buf_init(&text, 64 * KIB);
     json_put_plain(&text, json);

@@ -233,7 +233,7 @@ static void put_call_as(struct calling_fixture *c, const char *tenant, const cha
     problem_init(&p);
     json_t *json = json_loads(text, 0, NULL);
     struct definition *def = NULL;
-    assert_int_equal(definition_parse(json, STR("w"), &p, &def), ERR_OK);
+    assert_int_equal(parse_tree(json, STR("w"), &p, &def), ERR_OK);
     struct call put;
     call_init(&put, c->fixture, &UC_PUT_WORKFLOW);
     put.op.caller.tenant = str_of(tenant);

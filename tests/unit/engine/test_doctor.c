@@ -61,7 +61,7 @@ static void put_workflow_of(struct fixture *fixture, const char *tenant, const c
     problem_init(&p);
     json_t *json = json_of(definition);
     struct definition *def = NULL;
-    assert_int_equal(definition_parse(json, str_of(id), &p, &def), ERR_OK);
+    assert_int_equal(parse_tree(json, str_of(id), &p, &def), ERR_OK);
     struct buf text;
     buf_init(&text, 64 * KIB);
     json_put_plain(&text, json);

@@ -125,7 +125,7 @@ static void tenants_do_not_lose_each_others_runs(void **state)
         problem_init(&p);
         json_t *json = json_of(AT_ONCE);
         struct definition *def = NULL;
-        assert_int_equal(definition_parse(json, STR("w"), &p, &def), ERR_OK);
+        assert_int_equal(parse_tree(json, STR("w"), &p, &def), ERR_OK);
         struct call c;
         call_init(&c, fixture, &UC_PUT_WORKFLOW);
         c.op.caller.tenant = str_of(OTHERS[i]);

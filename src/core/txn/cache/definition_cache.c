@@ -66,13 +66,13 @@ struct loading {
 static void parse_stored(void *ctx, const struct workflow_version *version)
 {
     struct loading *l = ctx;
-    json_t *json = NULL;
-    l->err = json_parse(version->definition, l->problem, &json);
+    struct json *json = NULL;
+    l->err = json_read(version->definition, l->problem, &json);
     if (l->err == ERR_OK)
         l->err = definition_parse(json, l->id, l->problem, &l->def);
     if (l->err != ERR_OK)
         (void)snprintf(l->why, sizeof(l->why), "%s", l->problem->detail);
-    json_decref(json);
+    json_free(json);
 }
 
 static uint64_t hash_of(const struct definition_cache *cache, int64_t tenant,

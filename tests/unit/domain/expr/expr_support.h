@@ -19,34 +19,34 @@ static const char WORLD[] =
 
 struct world {
     struct expr *x;
-    json_t *roots;
+    struct json *roots;
     struct problem problem;
     size_t asked;
     enum err refuses; /* what get() returns for state */
 };
 
-static inline json_t *json_of(const char *quoted_singly)
+static inline struct json *json_of(const char *quoted_singly)
 {
     size_t len = strlen(quoted_singly);
     char *text = malloc(len + 1);
     assert_non_null(text);
     for (size_t i = 0; i <= len; i++)
         text[i] = quoted_singly[i] == '\'' ? '"' : quoted_singly[i];
-    json_t *value = parsed(text);
+    struct json *value = json_value_of(str_of(text));
     free(text);
     return value;
 }
 
-static inline enum err get(void *ctx, struct str root, struct str name, const json_t **ret)
+static inline enum err get(void *ctx, struct str root, struct str name, const struct json **ret)
 {
     struct world *w = ctx;
     w->asked++;
     if (str_is(root, "state") && w->refuses != ERR_OK)
         return w->refuses;
-    const json_t *value = json_object_getn(w->roots, root.ptr, root.len);
+    const struct json *value = json_member(w->roots, root);
     assert_true(str_is(root, "steps") == (name.ptr != NULL));
     if (name.ptr != NULL)
-        value = json_object_getn(value, name.ptr, name.len);
+        value = json_member(value, name);
     if (value != NULL)
         *ret = value;
     return ERR_OK;
@@ -55,6 +55,19 @@ static inline enum err get(void *ctx, struct str root, struct str name, const js
 static inline struct expr_vars vars_of(struct world *w)
 {
     return (struct expr_vars){w, get};
+}
+
+/* From now on `input` is this text, and there is no other root. */
+static inline void see_input(struct world *w, struct str json)
+{
+    struct buf text;
+    buf_init(&text, 4 * MIB);
+    buf_put(&text, STR("{\"input\":"));
+    buf_put(&text, json);
+    buf_put_char(&text, '}');
+    json_free(w->roots);
+    assert_int_equal(json_read_kept(buf_str(&text), &w->roots), ERR_OK);
+    buf_release(&text);
 }
 
 static inline int set_up(void **state)
@@ -73,7 +86,7 @@ static inline int tear_down(void **state)
 {
     struct world *w = *state;
     expr_free(w->x);
-    json_decref(w->roots);
+    json_free(w->roots);
     problem_release(&w->problem);
     free(w);
     return 0;
@@ -82,23 +95,23 @@ static inline int tear_down(void **state)
 /* --- what an expression gives --- */
 
 /* The value as JSON, or `CODE: detail`. The caller frees it. */
-static inline char *outcome_of(enum err e, const struct problem *p, json_t *value)
+static inline char *outcome_of(enum err e, const struct problem *p, struct json *value)
 {
     struct buf text;
     buf_init(&text, 16 * MIB);
     if (e == ERR_OK)
-        json_put_plain(&text, value);
+        json_write_plain(&text, value);
     else
         buf_printf(&text, "%s: %s", err_code(e), p->detail);
     assert_true(buf_ok(&text));
     assert_true(str_is_utf8(buf_str(&text)));
-    json_decref(value);
+    json_free(value);
     return text.ptr;
 }
 
 static inline char *value_of_str(struct world *w, struct str source)
 {
-    json_t *value = NULL;
+    struct json *value = NULL;
     struct expr_vars vars = vars_of(w);
     enum err e = expr_value(w->x, source, &vars, &w->problem, &value);
     assert_true((e == ERR_OK) == (value != NULL));

@@ -6,11 +6,11 @@
 
 struct world {
     struct expr *x;
-    json_t *input;
+    struct json *input;
     size_t failures;
 };
 
-static enum err get(void *ctx, struct str root, struct str name UNUSED, const json_t **ret)
+static enum err get(void *ctx, struct str root, struct str name UNUSED, const struct json **ret)
 {
     const struct world *w = ctx;
     if (str_is(root, "input"))
@@ -19,15 +19,12 @@ static enum err get(void *ctx, struct str root, struct str name UNUSED, const js
 }
 
 /* The text of a cell as the JSON of an expression's value, or of a template that is filled. */
-static enum err outcome(struct world *w, struct str cell, struct problem *p, json_t **ret)
+static enum err outcome(struct world *w, struct str cell, struct problem *p, struct json **ret)
 {
     struct expr_vars vars = {w, get};
-    json_t *text = json_stringn(cell.ptr, cell.len);
-    assert_non_null(text);
-    enum err e = expr_has_template(text) ? expr_fill(w->x, text, &vars, p, ret)
-                                         : expr_value(w->x, cell, &vars, p, ret);
-    json_decref(text);
-    return e;
+    const struct json text = json_text_value(cell);
+    return expr_has_template(&text) ? expr_fill(w->x, &text, &vars, p, ret)
+                                    : expr_value(w->x, cell, &vars, p, ret);
 }
 
 static void check_row(void *ctx, const struct doc_row *row)
@@ -37,11 +34,11 @@ static void check_row(void *ctx, const struct doc_row *row)
     problem_init(&p);
     struct buf got;
     buf_init(&got, MIB);
-    json_t *value = NULL;
+    struct json *value = NULL;
     assert_true(row->count == 3);
     struct str wanted = row->cells[1];
     if (outcome(w, row->cells[0], &p, &value) == ERR_OK)
-        json_put_plain(&got, value);
+        json_write_plain(&got, value);
     else
         buf_printf(&got, "fails: %s", p.detail);
     bool good = str_eq(buf_str(&got), wanted);
@@ -54,7 +51,7 @@ static void check_row(void *ctx, const struct doc_row *row)
         print_error("%.*s\n   got: %s\nwanted: %.*s\n", STR_ARG(row->cells[0]), got.ptr,
                     STR_ARG(wanted));
     w->failures += !good;
-    json_decref(value);
+    json_free(value);
     buf_release(&got);
     problem_release(&p);
 }
@@ -72,11 +69,11 @@ static void every_documented_corner_case_is_so(void **state)
     problem_init(&p);
     struct world w = {.x = expr_new()};
     assert_non_null(w.x);
-    assert_int_equal(json_parse(json, &p, &w.input), ERR_OK);
+    assert_int_equal(json_read(json, &p, &w.input), ERR_OK);
     size_t rows = doc_each_row(doc_marked(text, "<!-- table: expressions;"), check_row, &w);
     assert_in_range(rows, 80, 1000);
     assert_int_equal(w.failures, 0);
-    json_decref(w.input);
+    json_free(w.input);
     expr_free(w.x);
     problem_release(&p);
     free(text);

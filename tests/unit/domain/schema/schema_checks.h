@@ -3,7 +3,7 @@
 #ifndef PAWL_TESTS_DOMAIN_SCHEMA_CHECKS_H
 #define PAWL_TESTS_DOMAIN_SCHEMA_CHECKS_H
 
-#include "testing.h"
+#include "values.h"
 
 #include "base/limits.h"
 #include "domain/schema/schema.h"
@@ -62,16 +62,18 @@ static inline void check_schema_json(struct outcome *o, json_t *schema)
     buf_init(&out, PROBLEM_FAULTS_MAX);
     struct fault_list list;
     fault_list_init(&list, &out);
-    schema_check_schema(schema, &list);
+    struct json *checked = json_value_of_tree(schema);
+    schema_check_schema(checked, &list);
     outcome_of(o, &list);
     fault_list_release(&list);
     buf_release(&out);
-    json_decref(schema);
+    json_free(checked);
 }
 
-static inline void check_value_json(struct outcome *o, json_t *schema, json_t *value)
+/* Takes over both. */
+static inline void check_value_json(struct outcome *o, json_t *schema_tree, json_t *value_tree)
 {
-    check_schema_json(o, json_incref(schema));
+    check_schema_json(o, json_incref(schema_tree));
     if (o->count != 0)
         fail_msg("bad schema: %s", o->lines.ptr);
     buf_release(&o->lines);
@@ -80,14 +82,16 @@ static inline void check_value_json(struct outcome *o, json_t *schema, json_t *v
     struct fault_list list;
     fault_list_init(&list, &out);
     struct work_budget work = {SCHEMA_WORK_MAX};
+    struct json *schema = json_value_of_tree(schema_tree);
+    struct json *value = json_value_of_tree(value_tree);
     o->verdict = schema_check_value(schema, value, &work, &list);
     o->work = SCHEMA_WORK_MAX - work.left;
     assert_int_equal(o->verdict == SCHEMA_GAVE_UP, work.left == 0);
     outcome_of(o, &list);
     fault_list_release(&list);
     buf_release(&out);
-    json_decref(schema);
-    json_decref(value);
+    json_free(schema);
+    json_free(value);
 }
 
 /* A schema and a value; NULL: it fits, otherwise the lines that say why not. */

@@ -459,7 +459,7 @@ static void prepare_tenant(struct fixture *fixture, const char *tenant)
     buf_init(&text, KIB);
     json_t *json = json_of(ONE_TASK);
     struct json *settings = json_value_of_tree(json_of("{'max_concurrent_runs':1}"));
-    assert_int_equal(definition_parse(json, STR("w"), &p, &def), ERR_OK);
+    assert_int_equal(parse_tree(json, STR("w"), &p, &def), ERR_OK);
     json_put_plain(&text, json);
     struct put_workflow_input put = {STR("w"), def, buf_str(&text), sha256_of(buf_str(&text))};
     struct asked a = ask_as(fixture, tenant, true, &UC_PUT_WORKFLOW, &put);

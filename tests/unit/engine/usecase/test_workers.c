@@ -40,7 +40,7 @@ static void put_workflow_of(struct fixture *fixture, const char *tenant, int run
     problem_init(&p);
     buf_init(&text, KIB);
     json_t *json = json_of(ONE_TASK);
-    assert_int_equal(definition_parse(json, STR("w"), &p, &def), ERR_OK);
+    assert_int_equal(parse_tree(json, STR("w"), &p, &def), ERR_OK);
     json_put_plain(&text, json);
     struct put_workflow_input in = {STR("w"), def, buf_str(&text), sha256_of(buf_str(&text))};
     struct asked a = ask_as(fixture, tenant, true, &UC_PUT_WORKFLOW, &in);
