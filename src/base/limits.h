@@ -137,6 +137,9 @@ enum {
     TIMERS_SINGLED_OUT_TENANT_MAX = 8,    /* of one such tenant */
     TIMERS_ROWS_PER_TURN_MAX = 4000,      /* rows that they change: some 20 ms of the writer, counted in rows so that it does not depend on the machine */
     TIMERS_BYTES_PER_TURN_MAX = 16 * MIB, /* memory limit of a turn: many large timers must not run out of memory */
+    KEY_SEGMENT_KEYS = 8192,              /* keys that are sealed together: two milliseconds of work, and read at start */
+    KEY_FILTERS_BYTES_MAX = 64 * MIB,     /* memory for filters: 44 million keys. More are found too, by a read for each large segment */
+    KEY_WORK_PAUSE_MS = 20,               /* between slices of merging: 600,000 keys a second */
     LATE_INDEX_ROWS = 2048,               /* rows that are indexed together: a few milliseconds of work */
     DAMAGED_PASSED_MAX = 16,              /* damaged jobs that a claim skips; more mean a damaged file */
     ROWS_PER_SLICE = 64,                  /* rows of a search that may end early, fetched at once: an engine across a network fetches all that a query finds */
