@@ -294,6 +294,11 @@ bool core_wants_background(const struct core *c)
     return c->sooner || background_is_wanted(&c->background, &c->tx);
 }
 
+struct idem_keys *core_keys(struct core *c)
+{
+    return c->tx.keys;
+}
+
 struct effects *core_effects(struct core *c)
 {
     return &c->tx.effects;

@@ -19,6 +19,7 @@
 struct core;
 struct db;
 struct gate;
+struct idem_keys;
 struct metric;
 struct replay_stats;
 struct worker_polls;
@@ -58,6 +59,8 @@ int64_t core_background_wait_ms(struct core *core, int64_t now_ms, int64_t mono_
 /* Has core_apply() brought background work that should not wait until then? */
 bool core_wants_background(const struct core *core);
 
+/* The idempotency keys, for a thread that answers replays by itself. */
+struct idem_keys *core_keys(struct core *core);
 /* What the last call has committed, to be published before the next one. */
 struct effects *core_effects(struct core *core);
 /* The store failed between calls, at its housekeeping: counts as if it had failed in one. */

@@ -18,7 +18,6 @@ MUST_CHECK enum err idem_key_check(struct str key, struct problem *p);
 /* One request's claim to be the first with its key. */
 struct idem_claim {
     struct str key;   /* empty: the request carries none */
-    int64_t key_hash; /* idem_key_hash() of it */
     struct str route; /* "POST /api/v1/…", without the query: waiting longer is no other request */
     struct sha256 raw_hash;    /* over route and the bytes as sent */
     struct sha256 fingerprint; /* over route and canonical JSON; only when has_fingerprint */
@@ -29,8 +28,8 @@ struct idem_claim {
     bool has_spelled_out;
 };
 
-/* 64 bits of a strong hash: nobody can make keys collide, and a chance collision is detected by
- * the key itself. Never 0, which stands for "not computed yet". */
+/* 64 bits of a strong hash of a signal's key: nobody can make keys collide, and a chance collision
+ * is detected by the key itself. Never 0, which stands for "not computed yet". */
 int64_t idem_key_hash(struct str key);
 
 struct sha256 idem_raw_hash(struct str route, struct str body);

@@ -37,8 +37,6 @@ struct engine {
 
 static void count(struct engine *e, const struct op *op)
 {
-    if (op->answer.replayed)
-        loop_reader_note_replay(e->parts.reader);
     engine_metrics_count(&e->parts.metrics, op, e->parts.env);
 }
 
@@ -191,8 +189,7 @@ void engine_round_end(struct engine *e)
 
 bool engine_replay(struct engine *e, struct op *op)
 {
-    bool writer_is_busy = e->in_flight > OPS_WAITING_MAX / 2 || writer_log_full(e->parts.commits);
-    return !e->draining && loop_reader_replay(e->parts.reader, op, writer_is_busy);
+    return !e->draining && loop_reader_replay(e->parts.reader, op);
 }
 
 uint64_t engine_auth_epoch(const struct engine *e)

@@ -70,7 +70,10 @@ static enum err start_writer(struct engine_parts *parts, const struct engine_con
         .commit_seconds = parts->metrics.commit_seconds,
         .batch_size = parts->metrics.batch_size,
     };
-    return writer_start(&commits, p, &parts->commits);
+    enum err e = writer_start(&commits, p, &parts->commits);
+    if (e == ERR_OK)
+        loop_reader_set_keys(parts->reader, writer_keys(parts->commits));
+    return e;
 }
 
 static enum err start_outgoing(struct engine_parts *parts, const struct engine_config *config,

@@ -4,17 +4,22 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/usecase/execute.h"
+#include "store/tenants.h"
 
-enum {
-    MISSES_MAX = 64, /* new keys in a row until look-ups for replays become rare */
-    SAMPLE_EVERY = 16,
+enum { TENANTS_KNOWN = 256 }; /* whose numbers are remembered; they never change */
+
+struct known_tenant {
+    int64_t num; /* 0: none is known here */
+    size_t len;
+    char id[TENANT_ID_MAX];
 };
 
 struct loop_reader {
     struct loop_reader_config config;
     struct db *db;
-    bool snapshot;   /* one is open, until the round ends */
-    uint64_t misses; /* keys in a row that were not known */
+    struct idem_keys *keys; /* NULL: not yet */
+    bool snapshot;          /* one is open, until the round ends */
+    struct known_tenant tenants[TENANTS_KNOWN];
 
     int64_t login_log_at_ms; /* not before: a line about failed logins */
     int64_t logins_unlogged;
@@ -67,12 +72,24 @@ void loop_reader_round_end(struct loop_reader *r)
 
 /* --- replays --- */
 
-/* A new key costs a look-up here that finds nothing, and the writer looks again anyway. So a series
- * of misses makes look-ups rare until one finds its key. But a replay must not suffer when the
- * writer is busy or refuses. */
-static bool worth_looking(const struct loop_reader *r, bool writer_is_busy)
+void loop_reader_set_keys(struct loop_reader *r, struct idem_keys *keys)
 {
-    return r->misses < MISSES_MAX || writer_is_busy || r->misses % SAMPLE_EVERY == 0;
+    r->keys = keys;
+}
+
+/* 0: it is not stored, or cannot be read. */
+static int64_t tenant_num(struct loop_reader *r, struct str id)
+{
+    struct known_tenant *known = &r->tenants[str_hash(id) % TENANTS_KNOWN];
+    if (known->num != 0 && str_eq((struct str){known->id, known->len}, id))
+        return known->num;
+    int64_t num = 0;
+    if (id.len > TENANT_ID_MAX || !open_snapshot(r) || tenants_num(r->db, id, &num) != ERR_OK ||
+        num == 0)
+        return 0;
+    *known = (struct known_tenant){.num = num, .len = id.len};
+    memcpy(known->id, id.ptr, id.len);
+    return num;
 }
 
 struct replay {
@@ -92,27 +109,22 @@ static void try_record(void *ctx, const struct idem_record *record)
         count_known(replay->op, config->stats, now);
 }
 
-bool loop_reader_replay(struct loop_reader *r, struct op *op, bool writer_is_busy)
+bool loop_reader_replay(struct loop_reader *r, struct op *op)
 {
     assert(op->idem.key.len > 0);
-    r->misses++;
-    if (!worth_looking(r, writer_is_busy) || !open_snapshot(r))
+    struct key_hints hints;
+    int64_t tenant = r->keys != NULL ? tenant_num(r, op->caller.tenant) : 0;
+    if (tenant == 0 || !idempotency_glance(r->keys, tenant, op->idem.key, &hints) ||
+        !open_snapshot(r))
         return false;
     struct replay replay = {r, op, false};
     /* A failed look-up is no answer: the writer looks again, and reports the error if it fails too.
      */
-    if (idempotency_find_named(r->db, op->caller.tenant, op->idem.key, op->idem.key_hash,
-                               try_record, &replay) != ERR_OK)
+    if (idempotency_follow(r->db, r->keys, tenant, op->idem.key, &hints, try_record, &replay) !=
+        ERR_OK)
         return false;
-    if (replay.answered)
-        loop_reader_note_replay(r);
     op->decided = replay.answered;
     return replay.answered;
-}
-
-void loop_reader_note_replay(struct loop_reader *r)
-{
-    r->misses = 0;
 }
 
 /* --- API keys --- */

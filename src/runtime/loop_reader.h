@@ -8,6 +8,7 @@
 #include "core/txn/replay_stats.h"
 #include "runtime/auth.h"
 
+struct idem_keys;
 struct loop_reader;
 
 /* Everything it points to outlives the reader. */
@@ -24,12 +25,12 @@ MUST_CHECK enum err loop_reader_open(const struct loop_reader_config *config, st
                                      struct loop_reader **ret);
 void loop_reader_close(struct loop_reader *reader);
 
+/* The writer's keys, which outlive the reader. Without them nothing is replayed here. */
+void loop_reader_set_keys(struct loop_reader *reader, struct idem_keys *keys);
 /* Looks up the op's idempotency key. True when its record answers the op, which then holds the
- * answer. False when the writer has to decide: the key is new, the bytes alone do not tell, the
- * record could not be read, or a look-up does not pay. With `writer_is_busy` it always pays. */
-MUST_CHECK bool loop_reader_replay(struct loop_reader *reader, struct op *op, bool writer_is_busy);
-/* A replay was answered, here or by the writer: more may follow, so look-ups pay. */
-void loop_reader_note_replay(struct loop_reader *reader);
+ * answer. False when the writer has to decide: the key is new, the bytes alone do not tell, or the
+ * record could not be read. */
+MUST_CHECK bool loop_reader_replay(struct loop_reader *reader, struct op *op);
 
 /* Whose key it is, as auth_check() says; `epoch` is that of struct auth_question. Counts refused
  * keys of a known peer and logs them at a bounded rate. */

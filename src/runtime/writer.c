@@ -317,6 +317,11 @@ void writer_collect(struct writer *l, struct op **ret_ops, struct effect_parcel 
     pthread_mutex_unlock(&l->lock);
 }
 
+struct idem_keys *writer_keys(struct writer *l)
+{
+    return core_keys(l->core);
+}
+
 bool writer_is_idle(struct writer *l)
 {
     return atomic_load_explicit(&l->idle, memory_order_relaxed);

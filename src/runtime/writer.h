@@ -34,6 +34,9 @@ MUST_CHECK bool writer_try_inline(struct writer *loop, struct op *op);
 /* Takes the finished ops, in the order of commits, and the effects for publish_on_loop(). */
 void writer_collect(struct writer *loop, struct op **ret_ops, struct effect_parcel **ret_parcels);
 
+/* See core_keys(). */
+struct idem_keys *writer_keys(struct writer *loop);
+
 /* True while the writer has nothing to do. Only a hint: it may change at any time. */
 bool writer_is_idle(struct writer *loop);
 /* True after the store could not prove a commit: no more changes are acknowledged. */

@@ -2,10 +2,9 @@
 #include "store/idempotency.h"
 
 #include "base/limits.h"
-#include "base/pages.h"
-#include "domain/idempotency.h"
+#include "base/log.h"
 #include "store/columns.h"
-#include "store/run/late_index.h"
+#include "store/secrets.h"
 
 #define COLUMN_BIND_HTTP_STATUS(value) DB_I(value)
 #define COLUMN_READ_HTTP_STATUS(rows, at) (int)db_int(rows, at)
@@ -40,227 +39,308 @@ static void read_row(struct db_rows *rows, struct idem_record *record)
         db_damaged(rows, IDEM_AT_status);
 }
 
-/* --- the most recent --- */
+/* --- the index --- */
 
-/* Not a base/hash_map: there may be millions, of 16 bytes each, and all of them go at once. */
-struct recent_slot {
-    uint64_t hash;
-    int64_t num; /* 0: free */
-};
+#define IDEM_SECRET "idempotency" /* the name of the secret that keys are hashed with */
 
-struct idem_recent {
-    bool loaded;
+enum { CATCH_UP_KEYS = 64 * KEY_SEGMENT_KEYS }; /* of one segment, when an old file is indexed */
+
+struct idem_keys {
+    struct key_index *index;
     int64_t last_num; /* the highest number given so far */
-    struct recent_slot *slots;
-    size_t size; /* a power of two, at least twice the count */
-    size_t count;
 };
 
-enum { RECENT_FIRST_SIZE = 8192 };
-
-struct idem_recent *idem_recent_new(void)
+/* What the index says of a key: the number of its row, and whether the row may go some day. */
+static uint64_t ref_of(int64_t num, bool may_go)
 {
-    struct idem_recent *r = calloc(1, sizeof(*r));
-    if (r == NULL)
-        return NULL;
-    r->size = RECENT_FIRST_SIZE;
-    r->slots = pages_new(r->size * sizeof(*r->slots));
-    if (r->slots == NULL) {
-        free(r);
-        return NULL;
-    }
-    return r;
+    return (uint64_t)num << 1 | may_go;
 }
 
-void idem_recent_free(struct idem_recent *r)
+static int64_t num_of(uint64_t ref)
 {
-    if (r == NULL)
+    return (int64_t)(ref >> 1);
+}
+
+struct idem_keys *idem_keys_new(void)
+{
+    struct idem_keys *keys = calloc(1, sizeof(*keys));
+    if (keys == NULL)
+        return NULL;
+    keys->index = key_index_new();
+    if (keys->index == NULL) {
+        free(keys);
+        return NULL;
+    }
+    return keys;
+}
+
+void idem_keys_free(struct idem_keys *keys)
+{
+    if (keys == NULL)
         return;
-    pages_free(r->slots, r->size * sizeof(*r->slots));
-    free(r);
+    key_index_free(keys->index);
+    free(keys);
 }
 
-void idem_recent_forget(struct idem_recent *r)
+void idem_keys_commit(struct idem_keys *keys)
 {
-    r->loaded = false;
+    key_index_commit(keys->index);
 }
 
-size_t idem_recent_count(const struct idem_recent *r)
+void idem_keys_forget(struct idem_keys *keys)
 {
-    return r->loaded ? r->count : 0;
+    key_index_roll_back(keys->index); /* last_num stays: a number is never given twice */
 }
 
-static uint64_t slot_hash(int64_t tenant, int64_t key_hash)
+size_t idem_keys_unsealed(const struct idem_keys *keys)
 {
-    return ((uint64_t)key_hash ^ (uint64_t)tenant * 0x9E3779B97F4A7C15u) * 0xFF51AFD7ED558CCDu;
+    return key_index_tail(keys->index);
 }
 
-static void put_slot(struct idem_recent *r, uint64_t hash, int64_t num)
+/* --- filling it --- */
+
+static enum err read_through(struct db *db, int64_t *ret)
 {
-    size_t at = (hash >> 20) & (r->size - 1);
-    while (r->slots[at].num != 0)
-        at = (at + 1) & (r->size - 1);
-    r->slots[at] = (struct recent_slot){hash, num};
-    r->count++;
+    static const char SQL[] = "SELECT through FROM indexed WHERE name = 'idempotency'";
+    struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
+    *ret = db_next(rows) ? db_count(rows, 0) : 0;
+    return db_rows_end(rows);
 }
 
-static bool grow(struct idem_recent *r)
+static enum err set_through(struct db *db, int64_t num)
 {
-    struct recent_slot *old = r->slots;
-    size_t old_size = r->size;
-    struct recent_slot *slots = pages_new(old_size * 2 * sizeof(*slots));
-    if (slots == NULL)
-        return false;
-    r->slots = slots;
-    r->size = old_size * 2;
-    r->count = 0;
-    for (size_t i = 0; i < old_size; i++) {
-        if (old[i].num != 0)
-            put_slot(r, old[i].hash, old[i].num);
+    static const char SQL[] = "UPDATE indexed SET through = $1 WHERE name = 'idempotency'";
+    return DB_EXEC(db, SQL, NULL, DB_I(num));
+}
+
+/* Entries of the next rows, in the order of their numbers; *through moves on. */
+static enum err read_entries(struct idem_keys *keys, struct db *db, int64_t *through,
+                             struct key_entries *out)
+{
+    static const char SQL[] = "SELECT num, tenant, key, expires_at FROM idempotency"
+                              " WHERE num > $1 ORDER BY num LIMIT $2";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(*through), DB_I(CATCH_UP_KEYS));
+    enum err e = ERR_OK;
+    out->count = 0;
+    while (e == ERR_OK && db_next(rows)) {
+        int64_t num = db_count(rows, 0);
+        uint64_t hash = key_index_hash(keys->index, db_int(rows, 1), db_str(rows, 2));
+        if (!db_skip_damaged(rows))
+            e = key_entries_add(out, (struct key_entry){hash, ref_of(num, !db_is_null(rows, 3))});
+        *through = MAX(*through, num);
     }
-    pages_free(old, old_size * sizeof(*old));
-    return true;
+    enum err ended = db_rows_end(rows);
+    keys->last_num = MAX(keys->last_num, *through);
+    return e == ERR_OK ? ended : e;
 }
 
-static void empty(struct idem_recent *r)
+static enum err add_to_tail(struct idem_keys *keys, const struct key_entries *list)
 {
-    if (r->count > 0)
-        memset(r->slots, 0, r->size * sizeof(*r->slots));
-    r->count = 0;
-}
-
-static bool add_recent(struct idem_recent *r, uint64_t hash, int64_t num)
-{
-    if (r->count * 2 >= r->size && !grow(r))
-        return false;
-    put_slot(r, hash, num);
-    r->last_num = MAX(r->last_num, num);
-    return true;
-}
-
-/* Reads what the index does not have: at the start, and after a rollback. */
-static enum err load_recent(struct idem_recent *r, struct db *db)
-{
-    static const char SQL[] = "SELECT num, tenant, key_hash FROM idempotency WHERE num > $1";
-    if (r->loaded)
-        return ERR_OK;
-    empty(r);
-    int64_t through;
-    enum err e = late_index_through(db, LATE_IDEMPOTENCY, &through);
-    if (e != ERR_OK)
-        return e;
-    /* Never back: counts for a record that is gone must not meet another one of its number. */
-    r->last_num = MAX(r->last_num, through);
-    bool ok = true;
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(through));
-    while (ok && db_next(rows))
-        ok = add_recent(r, slot_hash(db_int(rows, 1), db_int(rows, 2)), db_int(rows, 0));
-    e = db_rows_end(rows);
-    r->loaded = e == ERR_OK && ok;
-    return e == ERR_OK && !ok ? ERR_NO_MEMORY : e;
-}
-
-enum err idem_recent_index(struct idem_recent *r, struct db *db)
-{
-    enum err e = load_recent(r, db);
-    if (e != ERR_OK || r->count == 0)
-        return e;
-    e = late_index_fill(db, LATE_IDEMPOTENCY, r->last_num);
-    if (e == ERR_OK)
-        empty(r);
+    enum err e = ERR_OK;
+    for (size_t i = 0; i < list->count && e == ERR_OK; i++)
+        e = key_index_add(keys->index, list->at[i].hash, list->at[i].ref);
     return e;
+}
+
+static enum err seal_entries(struct idem_keys *keys, struct db *db, struct key_entries *list,
+                             int64_t through)
+{
+    enum err e = key_index_add_segment(keys->index, db, list->at, list->count);
+    return e == ERR_OK ? set_through(db, through) : e;
+}
+
+/* Ends a transaction in which e has come out so far. */
+static enum err end_transaction(struct idem_keys *keys, struct db *db, enum err e)
+{
+    if (e == ERR_OK)
+        e = db_commit(db);
+    if (e == ERR_OK) {
+        idem_keys_commit(keys);
+        return ERR_OK;
+    }
+    db_rollback(db);
+    idem_keys_forget(keys);
+    return e;
+}
+
+/* In a transaction of its own, for a file that another version has written. */
+static enum err catch_up(struct idem_keys *keys, struct db *db, struct key_entries *list,
+                         int64_t through)
+{
+    LOG(LOG_INFO, "indexing idempotency keys", LOG_N("through", through));
+    enum err e = db_begin(db);
+    if (e == ERR_OK)
+        e = seal_entries(keys, db, list, through);
+    return end_transaction(keys, db, e);
+}
+
+/* What was hashed with a secret that is lost cannot be found again. */
+static enum err start_over(struct idem_keys *keys, struct db *db)
+{
+    enum err e = db_begin(db);
+    if (e == ERR_OK)
+        e = key_index_clear(keys->index, db);
+    if (e == ERR_OK)
+        e = set_through(db, 0);
+    return end_transaction(keys, db, e);
+}
+
+static enum err load_index(struct idem_keys *keys, struct db *db, const struct env *env)
+{
+    struct secret secret;
+    bool known = false;
+    enum err e = secrets_find(db, STR(IDEM_SECRET), &known, &secret);
+    if (e == ERR_OK && !known)
+        e = secrets_get(db, env, STR(IDEM_SECRET), &secret);
+    if (e == ERR_OK)
+        e = key_index_load(keys->index, db, siphash_key_of(secret.bytes));
+    if (e == ERR_OK)
+        e = read_through(db, &keys->last_num); /* the rows of the last numbers may be gone */
+    return e == ERR_OK && !known ? start_over(keys, db) : e;
+}
+
+enum err idem_keys_open(struct idem_keys *keys, struct db *db, const struct env *env)
+{
+    struct key_entries list = {0};
+    int64_t through = 0;
+    enum err e = load_index(keys, db, env);
+    if (e == ERR_OK)
+        e = read_through(db, &through);
+    bool more = e == ERR_OK;
+    while (e == ERR_OK && more) {
+        e = read_entries(keys, db, &through, &list);
+        more = list.count > 2 * (size_t)KEY_SEGMENT_KEYS;
+        if (e == ERR_OK)
+            e = more ? catch_up(keys, db, &list, through) : add_to_tail(keys, &list);
+    }
+    if (e == ERR_OK)
+        idem_keys_commit(keys);
+    key_entries_release(&list);
+    return e;
+}
+
+enum err idem_keys_rebuild(struct idem_keys *keys, struct db *db)
+{
+    struct key_entries list = {0};
+    int64_t through = 0;
+    enum err e = key_index_clear(keys->index, db);
+    do {
+        if (e == ERR_OK)
+            e = read_entries(keys, db, &through, &list);
+        if (e == ERR_OK && list.count > 0)
+            e = seal_entries(keys, db, &list, through);
+    } while (e == ERR_OK && list.count > 0);
+    key_entries_release(&list);
+    return e == ERR_OK ? set_through(db, keys->last_num) : e;
+}
+
+/* --- background work --- */
+
+enum err idem_keys_seal(struct idem_keys *keys, struct db *db)
+{
+    enum err e = key_index_seal(keys->index, db);
+    return e == ERR_OK ? set_through(db, keys->last_num) : e;
+}
+
+/* Is the row gone that the entry leads to? Asked only of those that may. */
+static enum err row_is_gone(void *ctx, uint64_t ref, bool *ret, int64_t *asked)
+{
+    static const char SQL[] = "SELECT 1 FROM idempotency WHERE num = $1";
+    struct db *db = ctx;
+    *ret = false;
+    if (ref != ref_of(num_of(ref), true))
+        return ERR_OK;
+    ++*asked;
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(num_of(ref)));
+    *ret = !db_next(rows);
+    return db_rows_end(rows);
+}
+
+static bool is_full(const struct idem_keys *keys)
+{
+    return key_index_tail(keys->index) >= KEY_SEGMENT_KEYS;
+}
+
+bool idem_keys_work_is_due(const struct idem_keys *keys)
+{
+    return is_full(keys) || key_index_merge_is_due(keys->index);
+}
+
+enum err idem_keys_work(struct idem_keys *keys, struct db *db)
+{
+    return is_full(keys) ? idem_keys_seal(keys, db)
+                         : key_index_merge(keys->index, db, row_is_gone, db);
 }
 
 /* --- records --- */
 
-enum err idempotency_insert(struct db *db, struct idem_recent *recent, const struct idem_record *r)
+enum err idempotency_insert(struct db *db, struct idem_keys *keys, const struct idem_record *r)
 {
     static const char SQL[] = COLUMNS_INSERT_WITH("idempotency", IDEM_COLUMNS,
-                                                  "key_hash, replays, mismatches", "$13, 0, 0");
-    enum err e = load_recent(recent, db);
-    if (e != ERR_OK)
-        return e;
+                                                  "key_hash, replays, mismatches", "0, 0, 0");
     struct idem_record row = *r;
-    row.num = recent->last_num + 1;
+    row.num = ++keys->last_num;
     if (!r->has_run)
         row.run_id = (struct uuid){{0}};
-    int64_t hash = r->key_hash != 0 ? r->key_hash : idem_key_hash(r->key);
-    e = DB_EXEC(db, SQL, NULL, IDEM_COLUMNS(COLUMN_BIND, &row) DB_I(hash));
+    enum err e = DB_EXEC(db, SQL, NULL, IDEM_COLUMNS(COLUMN_BIND, &row));
     if (e != ERR_OK)
         return e;
-    return add_recent(recent, slot_hash(r->tenant, hash), row.num) ? ERR_OK : ERR_NO_MEMORY;
+    return key_index_add(keys->index, key_index_hash(keys->index, r->tenant, r->key),
+                         ref_of(row.num, r->expires_at >= 0));
 }
 
-/* True when there was such a record. */
-static enum err find_one(struct db_rows *rows, idem_record_each *each, void *ctx, bool *ret_found)
+struct wanted {
+    struct db *db;
+    int64_t tenant;
+    struct str key;
+    idem_record_each *each;
+    void *ctx;
+};
+
+/* Is this row the key's? */
+static enum err try_row(void *ctx, uint64_t ref, bool *ret_found)
 {
+    static const char SQL[] =
+        SELECT_RECORDS " FROM idempotency i WHERE i.num = $1 AND i.tenant = $2 AND i.key = $3";
+    const struct wanted *w = ctx;
+    struct db_rows *rows = DB_QUERY(w->db, SQL, DB_I(num_of(ref)), DB_I(w->tenant), DB_T(w->key));
     *ret_found = db_next(rows);
     if (*ret_found) {
         struct idem_record record;
         read_row(rows, &record);
         if (db_is_whole(rows))
-            each(ctx, &record);
+            w->each(w->ctx, &record);
     }
     return db_rows_end(rows);
 }
 
-enum err idempotency_find_hashed(struct db *db, struct idem_recent *recent, int64_t tenant,
-                                 struct str key, int64_t key_hash, idem_record_each *each,
-                                 void *ctx)
-{
-    static const char SQL_RECENT[] =
-        SELECT_RECORDS " FROM idempotency i"
-                       " WHERE i.num = $1 AND i.tenant = $2 AND i.key = $3";
-    static const char SQL_OLDER[] =
-        SELECT_RECORDS " FROM idempotency_index x JOIN idempotency i ON i.num = x.num"
-                       " WHERE x.tenant = $1 AND x.key_hash = $2 AND i.key = $3";
-    enum err e = load_recent(recent, db);
-    if (e != ERR_OK)
-        return e;
-    uint64_t hash = slot_hash(tenant, key_hash);
-    bool found = false;
-    size_t at = (hash >> 20) & (recent->size - 1);
-    for (; recent->slots[at].num != 0 && !found; at = (at + 1) & (recent->size - 1)) {
-        if (recent->slots[at].hash != hash)
-            continue;
-        e = find_one(DB_QUERY(db, SQL_RECENT, DB_I(recent->slots[at].num), DB_I(tenant), DB_T(key)),
-                     each, ctx, &found);
-        if (e != ERR_OK)
-            return e;
-    }
-    if (found)
-        return ERR_OK;
-    return find_one(DB_QUERY(db, SQL_OLDER, DB_I(tenant), DB_I(key_hash), DB_T(key)), each, ctx,
-                    &found);
-}
-
-enum err idempotency_find(struct db *db, struct idem_recent *recent, int64_t tenant, struct str key,
+enum err idempotency_find(struct db *db, struct idem_keys *keys, int64_t tenant, struct str key,
                           idem_record_each *each, void *ctx)
 {
-    return idempotency_find_hashed(db, recent, tenant, key, idem_key_hash(key), each, ctx);
-}
-
-enum err idempotency_find_named(struct db *db, struct str tenant_id, struct str key,
-                                int64_t key_hash, idem_record_each *each, void *ctx)
-{
-    static const char SQL[] =
-        SELECT_RECORDS " FROM tenants t"
-                       " JOIN idempotency_index x ON x.tenant = t.num AND x.key_hash = $2"
-                       " JOIN idempotency i ON i.num = x.num"
-                       " WHERE t.id = $1 AND i.key = $3";
+    struct wanted w = {db, tenant, key, each, ctx};
     bool found;
-    return find_one(DB_QUERY(db, SQL, DB_T(tenant_id), DB_I(key_hash), DB_T(key)), each, ctx,
-                    &found);
+    return key_index_find(keys->index, db, key_index_hash(keys->index, tenant, key), try_row, &w,
+                          &found);
 }
 
-enum err idempotency_delete(struct db *db, const struct idem_record *r)
+bool idempotency_glance(struct idem_keys *keys, int64_t tenant, struct str key,
+                        struct key_hints *ret)
 {
-    static const char SQL_INDEX[] =
-        "DELETE FROM idempotency_index WHERE tenant = $1 AND key_hash = $2 AND num = $3";
+    return key_index_glance(keys->index, key_index_hash(keys->index, tenant, key), ret);
+}
+
+enum err idempotency_follow(struct db *db, struct idem_keys *keys, int64_t tenant, struct str key,
+                            const struct key_hints *hints, idem_record_each *each, void *ctx)
+{
+    struct wanted w = {db, tenant, key, each, ctx};
+    bool found;
+    return key_index_follow(keys->index, db, hints, try_row, &w, &found);
+}
+
+enum err idempotency_delete(struct db *db, int64_t num)
+{
     static const char SQL[] = "DELETE FROM idempotency WHERE num = $1";
-    enum err e =
-        DB_EXEC(db, SQL_INDEX, NULL, DB_I(r->tenant), DB_I(idem_key_hash(r->key)), DB_I(r->num));
-    return e == ERR_OK ? DB_EXEC(db, SQL, NULL, DB_I(r->num)) : e;
+    return DB_EXEC(db, SQL, NULL, DB_I(num));
 }
 
 enum err idempotency_count(struct db *db, int64_t num, int64_t replays, int64_t mismatches,
@@ -272,18 +352,14 @@ enum err idempotency_count(struct db *db, int64_t num, int64_t replays, int64_t 
     return DB_EXEC(db, SQL, NULL, DB_I(num), DB_I(replays), DB_I(mismatches), DB_I(at_ms));
 }
 
-#define EXPIRED \
-    "SELECT num FROM idempotency WHERE expires_at <= $1 ORDER BY expires_at, num LIMIT $2"
-
 enum err idempotency_evict(struct db *db, int64_t now_ms, int64_t limit, int64_t *ret_evicted)
 {
-    static const char SQL_INDEX[] = "DELETE FROM idempotency_index WHERE (tenant, key_hash, num) "
-                                    "IN (SELECT tenant, key_hash, num"
-                                    " FROM idempotency WHERE num IN (" EXPIRED "))";
-    static const char SQL[] = "DELETE FROM idempotency WHERE num IN (" EXPIRED ")";
-    enum err e = DB_EXEC(db, SQL_INDEX, NULL, DB_I(now_ms), DB_I(limit));
-    return e == ERR_OK ? DB_EXEC(db, SQL, ret_evicted, DB_I(now_ms), DB_I(limit)) : e;
+    static const char SQL[] = "DELETE FROM idempotency WHERE num IN (SELECT num FROM idempotency"
+                              " WHERE expires_at <= $1 ORDER BY expires_at, num LIMIT $2)";
+    return DB_EXEC(db, SQL, ret_evicted, DB_I(now_ms), DB_I(limit));
 }
+
+/* --- for doctor --- */
 
 enum { ORPHANS_PAGE = 256 };
 
@@ -350,4 +426,54 @@ enum err idempotency_doubles(struct db *db, int64_t *ret_doubles)
     struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
     *ret_doubles = db_next(rows) ? db_int(rows, 0) : 0;
     return db_rows_end(rows);
+}
+
+static enum err is_this(void *ctx, uint64_t ref, bool *ret_found)
+{
+    *ret_found = *(const uint64_t *)ctx == ref;
+    return ERR_OK;
+}
+
+/* Looks up the entries of all rows that the index should have. */
+static enum err count_lost(struct idem_keys *keys, struct db *db, int64_t mark, int64_t *ret)
+{
+    struct key_entries list = {0};
+    int64_t through = 0;
+    enum err e = ERR_OK;
+    do {
+        e = read_entries(keys, db, &through, &list);
+        for (size_t i = 0; i < list.count && e == ERR_OK; i++) {
+            bool found = num_of(list.at[i].ref) > mark;
+            if (!found)
+                e = key_index_find(keys->index, db, list.at[i].hash, is_this, &list.at[i].ref,
+                                   &found);
+            *ret += e == ERR_DAMAGED || !found;
+            e = e == ERR_DAMAGED ? ERR_OK : e;
+        }
+    } while (e == ERR_OK && list.count > 0 && through < mark);
+    key_entries_release(&list);
+    return e;
+}
+
+enum err idempotency_check_index(struct db *db, int64_t *ret_lost, int64_t *ret_broken)
+{
+    struct secret secret;
+    int64_t mark = 0;
+    *ret_lost = *ret_broken = 0;
+    enum err e = read_through(db, &mark);
+    bool found = false;
+    if (e == ERR_OK)
+        e = secrets_find(db, STR(IDEM_SECRET), &found, &secret);
+    if (e != ERR_OK || !found)
+        return e;
+    struct idem_keys *keys = idem_keys_new();
+    if (keys == NULL)
+        return ERR_NO_MEMORY;
+    e = key_index_load(keys->index, db, siphash_key_of(secret.bytes));
+    if (e == ERR_OK)
+        e = key_index_verify(keys->index, db, ret_broken);
+    if (e == ERR_OK)
+        e = count_lost(keys, db, mark, ret_lost);
+    idem_keys_free(keys);
+    return e;
 }

@@ -1,17 +1,16 @@
 /* Idempotency records as rows: (tenant, key) → the first request and its answer.
  *
- * How a key is found is this module's own business: records made a moment ago through the writer's
- * list in memory, older ones through an index that is filled in bulk (late_index.h). */
+ * A key is found through an index of hashes (store/key_index), which says where its row may be; the
+ * row says whether it is. */
 #ifndef PAWL_STORE_IDEMPOTENCY_H
 #define PAWL_STORE_IDEMPOTENCY_H
 
-#include "store/db.h"
+#include "store/key_index/key_index.h"
 
 struct idem_record {
     int64_t num; /* given by the insert */
     int64_t tenant;
     struct str key;
-    int64_t key_hash; /* idem_key_hash() of it, or 0 for computing it */
     struct str route;
     struct sha256 fingerprint;
     struct sha256 raw_hash;
@@ -27,33 +26,45 @@ struct idem_record {
     int64_t last_replayed_at; /* -1: never */
 };
 
-/* The records that the index does not have yet, as the writer knows them. Belongs to its
- * transaction: forget it after a rollback, and it is read again. */
-struct idem_recent;
-MUST_CHECK struct idem_recent *idem_recent_new(void);
-void idem_recent_free(struct idem_recent *recent);
-void idem_recent_forget(struct idem_recent *recent);
-size_t idem_recent_count(const struct idem_recent *recent);
-/* Puts them all into the index. Inside a transaction. */
-MUST_CHECK enum err idem_recent_index(struct idem_recent *recent, struct db *db);
+/* The keys as the writer knows them. What a transaction adds counts when it is committed. */
+struct idem_keys;
+MUST_CHECK struct idem_keys *idem_keys_new(void);
+void idem_keys_free(struct idem_keys *keys);
+/* Reads the index, and indexes what a file of an earlier version has. Once, by the writer, between
+ * transactions. */
+MUST_CHECK enum err idem_keys_open(struct idem_keys *keys, struct db *db, const struct env *env);
+void idem_keys_commit(struct idem_keys *keys);
+/* After a rollback. */
+void idem_keys_forget(struct idem_keys *keys);
+
+/* Background work, each in a transaction of its own: KEY_SEGMENT_KEYS new keys are sealed together,
+ * and then merged. */
+bool idem_keys_work_is_due(const struct idem_keys *keys);
+MUST_CHECK enum err idem_keys_work(struct idem_keys *keys, struct db *db);
+/* Seals all that are in memory. */
+MUST_CHECK enum err idem_keys_seal(struct idem_keys *keys, struct db *db);
+/* Makes the index again from the rows, in the transaction. */
+MUST_CHECK enum err idem_keys_rebuild(struct idem_keys *keys, struct db *db);
+/* How many keys are in memory only. */
+size_t idem_keys_unsealed(const struct idem_keys *keys);
 
 /* Text is borrowed for the call. */
 typedef void idem_record_each(void *ctx, const struct idem_record *record);
 
-MUST_CHECK enum err idempotency_insert(struct db *db, struct idem_recent *recent,
+MUST_CHECK enum err idempotency_insert(struct db *db, struct idem_keys *keys,
                                        const struct idem_record *record);
 /* Calls `each` once or not at all, whether or not the record has expired. */
-MUST_CHECK enum err idempotency_find(struct db *db, struct idem_recent *recent, int64_t tenant,
+MUST_CHECK enum err idempotency_find(struct db *db, struct idem_keys *keys, int64_t tenant,
                                      struct str key, idem_record_each *each, void *ctx);
-/* The same for a caller that already has the idem_key_hash() of the key. */
-MUST_CHECK enum err idempotency_find_hashed(struct db *db, struct idem_recent *recent,
-                                            int64_t tenant, struct str key, int64_t key_hash,
-                                            idem_record_each *each, void *ctx);
-/* For readers, by the tenant's name: the one look-up that a replay needs. Does not see the writer's
- * most recent. */
-MUST_CHECK enum err idempotency_find_named(struct db *db, struct str tenant_id, struct str key,
-                                           int64_t key_hash, idem_record_each *each, void *ctx);
-MUST_CHECK enum err idempotency_delete(struct db *db, const struct idem_record *record);
+/* For one other thread, which may miss a record that is there. False: none is known; reads nothing.
+ */
+bool idempotency_glance(struct idem_keys *keys, int64_t tenant, struct str key,
+                        struct key_hints *ret);
+/* Looks where the hints say, on a snapshot. */
+MUST_CHECK enum err idempotency_follow(struct db *db, struct idem_keys *keys, int64_t tenant,
+                                       struct str key, const struct key_hints *hints,
+                                       idem_record_each *each, void *ctx);
+MUST_CHECK enum err idempotency_delete(struct db *db, int64_t num);
 MUST_CHECK enum err idempotency_count(struct db *db, int64_t num, int64_t replays,
                                       int64_t mismatches, int64_t at_ms);
 /* Removes records that have expired by now_ms, in the order in which they were to expire, at most
@@ -64,5 +75,7 @@ MUST_CHECK enum err idempotency_evict(struct db *db, int64_t now_ms, int64_t lim
 /* For doctor: records that name a run which is not there, and keys with more than one record. */
 MUST_CHECK enum err idempotency_orphans(struct db *db, int64_t *ret_checked, int64_t *ret_orphans);
 MUST_CHECK enum err idempotency_doubles(struct db *db, int64_t *ret_doubles);
+/* For doctor: keys that the index should have and does not, and what is broken in itself. */
+MUST_CHECK enum err idempotency_check_index(struct db *db, int64_t *ret_lost, int64_t *ret_broken);
 
 #endif

@@ -13,4 +13,8 @@ struct secret {
 MUST_CHECK enum err secrets_get(struct db *db, const struct env *env, struct str name,
                                 struct secret *ret);
 
+/* The same for a reader, who stores none. */
+MUST_CHECK enum err secrets_find(struct db *db, struct str name, bool *ret_found,
+                                 struct secret *ret);
+
 #endif

@@ -78,6 +78,14 @@ enum err tenants_find(struct db *db, struct str id, struct arena *arena, bool *r
     return read_one(DB_QUERY(db, SQL, DB_T(id)), arena, ret_found, ret);
 }
 
+enum err tenants_num(struct db *db, struct str id, int64_t *ret)
+{
+    static const char SQL[] = "SELECT num FROM tenants WHERE id = $1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_T(id));
+    *ret = db_next(rows) ? db_count(rows, 0) : 0;
+    return db_rows_end(rows);
+}
+
 enum err tenants_find_num(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
                           struct tenant *ret)
 {

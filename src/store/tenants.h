@@ -10,6 +10,8 @@
  * the tenant's row: tenants_read_counters() or tenants_logged() has them as they are. */
 MUST_CHECK enum err tenants_find(struct db *db, struct str id, struct arena *arena, bool *ret_found,
                                  struct tenant *ret);
+/* Its number; 0: it is not stored. */
+MUST_CHECK enum err tenants_num(struct db *db, struct str id, int64_t *ret);
 MUST_CHECK enum err tenants_find_num(struct db *db, int64_t num, struct arena *arena,
                                      bool *ret_found, struct tenant *ret);
 /* Gives t its number. */

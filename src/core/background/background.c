@@ -251,14 +251,9 @@ static enum err deliveries_turn(struct background *b, struct tx *tx, struct prob
 
 /* --- indexes --- */
 
-static bool indexing_is_due(const struct tx *tx)
-{
-    return idem_recent_count(tx->recent_keys) >= LATE_INDEX_ROWS || tx_runs_index_is_due(tx);
-}
-
 static int64_t indexes_wait(const struct background *b, const struct tx *tx, int64_t mono)
 {
-    return indexing_is_due(tx) ? 0 : until_mono(b, WORK_INDEXES, mono);
+    return tx_runs_index_is_due(tx) ? 0 : until_mono(b, WORK_INDEXES, mono);
 }
 
 static enum err fill_indexes(void *ctx, struct tx *tx, struct problem *p)
@@ -266,11 +261,9 @@ static enum err fill_indexes(void *ctx, struct tx *tx, struct problem *p)
     int64_t last = 0;
     (void)ctx;
     (void)p;
-    enum err e = idem_recent_index(tx->recent_keys, tx->db);
+    enum err e = tx_last_num(tx, &last);
     if (e == ERR_OK)
-        e = tx_last_num(tx, &last);
-    if (e == ERR_OK)
-        e = late_index_fill(tx->db, LATE_RUNS, last);
+        e = late_index_fill(tx->db, last);
     if (e == ERR_OK) {
         tx->pending->runs_unindexed = 0;
         tx->pending->holders_sought = false;
@@ -283,6 +276,27 @@ static enum err indexes_turn(struct background *b, struct tx *tx, struct problem
 {
     enum err e = work_transaction(&b->env, tx, fill_indexes, NULL, p);
     note_slice(b, WORK_INDEXES, false, IDEM_STATS_FLUSH_MS);
+    return e;
+}
+
+/* --- segments of keys --- */
+
+static int64_t segments_wait(const struct background *b, const struct tx *tx, int64_t mono)
+{
+    return idem_keys_work_is_due(tx->keys) ? until_mono(b, WORK_SEGMENTS, mono) : INT64_MAX;
+}
+
+static enum err work_on_segments(void *ctx, struct tx *tx, struct problem *p)
+{
+    (void)ctx;
+    (void)p;
+    return idem_keys_work(tx->keys, tx->db);
+}
+
+static enum err segments_turn(struct background *b, struct tx *tx, struct problem *p)
+{
+    enum err e = work_transaction(&b->env, tx, work_on_segments, NULL, p);
+    note_slice(b, WORK_SEGMENTS, false, KEY_WORK_PAUSE_MS);
     return e;
 }
 

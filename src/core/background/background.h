@@ -25,6 +25,7 @@ struct metric;
     X(WORK_COUNTS,      "counts",        counts)      /* counts of replays and duplicates go to the store */       \
     X(WORK_KEYS,        "keys",          keys)        /* idempotency keys past their time */                      \
     X(WORK_INDEXES,     "indexes",       indexes)     /* rows that their index does not have yet */               \
+    X(WORK_SEGMENTS,    "segments",      segments)    /* of the index of idempotency keys: sealed and merged */  \
     X(WORK_RETENTION,   "retention",     retention)   /* old runs */                                              \
     X(WORK_FEED,        "feed",          feed)        /* old rows of the feed */                                  \
     X(WORK_GENERATIONS, "generations",   generations) /* old generations of entities, and deleted ones */         \

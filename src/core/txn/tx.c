@@ -25,7 +25,8 @@ enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
     ok &= tx->member != NULL;
     TX_MEMORY(X)
 #undef X
-    return ok ? secrets_get(db, env, STR("lease"), &tx->lease_key) : ERR_NO_MEMORY;
+    enum err e = ok ? secrets_get(db, env, STR("lease"), &tx->lease_key) : ERR_NO_MEMORY;
+    return e == ERR_OK ? idem_keys_open(tx->keys, db, env) : e;
 }
 
 /* What belongs to one transaction only. */
@@ -115,8 +116,10 @@ enum err tx_commit(struct tx *tx)
         e = tx_own_error(tx, ERR_NO_MEMORY);
     if (e == ERR_OK)
         e = db_commit(tx->db);
-    if (e == ERR_OK)
+    if (e == ERR_OK) {
         effects_commit(&tx->effects);
+        idem_keys_commit(tx->keys);
+    }
     return e;
 }
 
@@ -201,7 +204,7 @@ enum err tx_runs_through(struct tx *tx, int64_t *ret)
 {
     enum err e = ERR_OK;
     if (tx->nums->runs_through < 0)
-        e = late_index_through(tx->db, LATE_RUNS, &tx->nums->runs_through);
+        e = late_index_through(tx->db, &tx->nums->runs_through);
     *ret = tx->nums->runs_through;
     return e;
 }

@@ -17,7 +17,7 @@
 struct tx_nums {
     int64_t last;         /* of a run or an entity */
     int64_t last_feed;    /* the last row of the feed */
-    int64_t runs_through; /* late_index_through() of runs */
+    int64_t runs_through; /* late_index_through() */
 };
 MUST_CHECK struct tx_nums *tx_nums_new(void);
 void tx_nums_forget(struct tx_nums *nums);
@@ -37,7 +37,7 @@ void tx_pending_free(struct tx_pending *pending);
 /* clang-format off */
 #define TX_MEMORY(X)                                                                               \
     /* member        type                       until           functions */                       \
-    X(recent_keys,  struct idem_recent,        UNTIL_STALE,    idem_recent)                        \
+    X(keys,         struct idem_keys,          UNTIL_ROLLBACK, idem_keys)                          \
     X(nums,         struct tx_nums,            UNTIL_STALE,    tx_nums)                            \
     X(window_stats, struct window_stats,       UNTIL_ROLLBACK, window_stats)                       \
     X(pending,      struct tx_pending,         UNTIL_ROLLBACK, tx_pending)                         \

@@ -390,7 +390,7 @@ static enum err find_record(struct op *op, struct tx *tx, struct shown_record *s
     if (e != ERR_OK)
         return e;
     *s = (struct shown_record){.op = op, .tenant = tenant};
-    e = idempotency_find(tx->db, tx->recent_keys, tenant->num, in->key, show_record, s);
+    e = idempotency_find(tx->db, tx->keys, tenant->num, in->key, show_record, s);
     if (e == ERR_OK && !s->found)
         return problem_set(&op->problem, ERR_IDEM_KEY_NOT_FOUND,
                            "Tenant %.*s has no record of this key", STR_ARG(tenant->id));
@@ -415,8 +415,7 @@ static enum err release_idem(struct op *op, struct tx *tx)
     enum err e = find_record(op, tx, &s);
     if (e != ERR_OK)
         return e;
-    struct idem_record record = {.num = s.num, .tenant = s.tenant->num, .key = in->key};
-    e = idempotency_delete(tx->db, &record);
+    e = idempotency_delete(tx->db, s.num);
     if (e == ERR_OK)
         e = audit_record(op, tx, s.tenant->num, "idempotency.release", in->key,
                          buf_str(&op->answer.body));

@@ -164,12 +164,32 @@ static enum check_area area_of(enum doctor_check check)
     return AREAS[check];
 }
 
+/* The index of keys is no table of rows: it is read as the server reads it. */
+static enum err check_key_index(struct read_tx *tx, finding_each *each, void *ctx,
+                                struct check_result *result)
+{
+    struct finding lost = {.what = "the index of idempotency keys lacks keys", .derived = true};
+    struct finding broken = {.what = "blocks of the index of idempotency keys are damaged",
+                             .derived = true};
+    enum err e = idempotency_check_index(tx->db, &lost.counted, &broken.counted);
+    lost.has_counted = broken.has_counted = true;
+    if (lost.counted > 0 && each != NULL)
+        each(ctx, &lost);
+    if (broken.counted > 0 && each != NULL)
+        each(ctx, &broken);
+    result->found += lost.counted + broken.counted;
+    result->derived += lost.counted + broken.counted;
+    return e;
+}
+
 static enum err check_fully(struct read_tx *tx, enum check_area area, finding_each *each, void *ctx,
                             struct check_result *result)
 {
     enum err e = check_area(tx->db, area, CHECK_FULL, each, ctx, result);
     if (e == ERR_OK && area == CHECK_SLOTS)
         e = limit_lists_check(tx, each, ctx, result);
+    if (e == ERR_OK && area == CHECK_INDEXES)
+        e = check_key_index(tx, each, ctx, result);
     return e;
 }
 

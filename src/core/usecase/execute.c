@@ -43,7 +43,7 @@ struct known {
     struct tx *tx;
     bool answered;
     bool expired; /* the key has an expired record, which must be deleted first */
-    struct idem_record old;
+    int64_t old;  /* its number */
 };
 
 static void consider(void *ctx, const struct idem_record *record)
@@ -51,25 +51,23 @@ static void consider(void *ctx, const struct idem_record *record)
     struct known *k = ctx;
     if (record->expires_at >= 0 && record->expires_at <= k->tx->now_ms) {
         k->expired = true;
-        k->old.num = record->num;
+        k->old = record->num;
         return;
     }
     k->answered = answer_from_record(k->op, record);
     assert(k->answered || !k->op->idem.has_fingerprint);
 }
 
-static enum err remember(struct op *op, struct tx *tx, struct tenant *tenant,
-                         const struct idem_record *expired)
+static enum err remember(struct op *op, struct tx *tx, struct tenant *tenant, const struct known *k)
 {
     enum err e = tx_tenant_ensure(tx, tenant);
-    if (e == ERR_OK && expired != NULL)
-        e = idempotency_delete(tx->db, expired);
+    if (e == ERR_OK && k->expired)
+        e = idempotency_delete(tx->db, k->old);
     if (e != ERR_OK)
         return e;
     struct idem_record record = {
         .tenant = tenant->num,
         .key = op->idem.key,
-        .key_hash = op->idem.key_hash,
         .route = op->idem.route,
         .fingerprint = op->idem.fingerprint,
         .raw_hash = op->idem.raw_hash,
@@ -81,7 +79,7 @@ static enum err remember(struct op *op, struct tx *tx, struct tenant *tenant,
         .created_at = tx->now_ms,
         .expires_at = idem_expires_ms(tx->now_ms, tenant->idempotency_retention_ms),
     };
-    return idempotency_insert(tx->db, tx->recent_keys, &record);
+    return idempotency_insert(tx->db, tx->keys, &record);
 }
 
 /* Runs the use case. A refusal after a change returns an error, so that all is rolled back. */
@@ -108,7 +106,7 @@ enum err execute_op(struct op *op, struct tx *tx)
     op_clear_result(op);
     if (op->idem.key.len == 0)
         return run_use_case(op, tx);
-    assert(op->idem.has_fingerprint && op->idem.key_hash != 0);
+    assert(op->idem.has_fingerprint);
     struct tenant *tenant;
     enum err e = read_tx_tenant(&tx->read, op, &tenant);
     if (e != ERR_OK) {
@@ -116,14 +114,12 @@ enum err execute_op(struct op *op, struct tx *tx)
         return err_rolls_back(e) ? e : ERR_OK;
     }
     struct known k = {.op = op, .tx = tx};
-    e = idempotency_find_hashed(tx->db, tx->recent_keys, tenant->num, op->idem.key,
-                                op->idem.key_hash, consider, &k);
+    if (tenant->num > 0) /* a new one has no keys */
+        e = idempotency_find(tx->db, tx->keys, tenant->num, op->idem.key, consider, &k);
     if (e != ERR_OK || k.answered)
         return e;
     e = run_use_case(op, tx);
     if (e != ERR_OK || op->err != ERR_OK || op->answer.changed_nothing)
         return e;
-    k.old.tenant = tenant->num;
-    k.old.key = op->idem.key;
-    return remember(op, tx, tenant, k.expired ? &k.old : NULL);
+    return remember(op, tx, tenant, &k);
 }

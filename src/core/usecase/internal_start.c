@@ -9,7 +9,6 @@ static void set_key(struct op *op, const struct internal_start *s)
 {
     op->idem.key = s->key;
     op->idem.route = s->route;
-    op->idem.key_hash = idem_key_hash(s->key);
     op->idem.raw_hash = idem_raw_hash(s->route, s->key);
     op->idem.fingerprint = op->idem.raw_hash;
     op->idem.has_fingerprint = true;

@@ -20,7 +20,8 @@ static enum err mend_admission(struct tx *tx)
 static enum err mend_indexes(struct tx *tx)
 {
     tx->nums->runs_through = -1;
-    return repair_indexes(tx->db);
+    enum err e = repair_indexes(tx->db);
+    return e == ERR_OK ? idem_keys_rebuild(tx->keys, tx->db) : e;
 }
 
 static enum err mend_timers(struct tx *tx)

@@ -27,9 +27,8 @@
 /* An entity `e` whose next timer is armed. */
 #define ENTITY_IS_ARMED "(e.timer_at IS NOT NULL AND e.open_job IS NULL)"
 
-/* The number of the last run, or idempotency record, that its late index has. */
+/* The number of the last run that the late index has. */
 #define RUNS_THROUGH "COALESCE((SELECT through FROM indexed WHERE name = 'runs'), 0)"
-#define KEYS_THROUGH "COALESCE((SELECT through FROM indexed WHERE name = 'idempotency'), 0)"
 
 /* A column of the first place in the queue of a line. */
 #define FIRST_IN_LINE(line, column) \

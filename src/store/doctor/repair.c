@@ -270,14 +270,6 @@ enum err repair_indexes(struct db *db)
         "INSERT INTO holding (tenant, run) SELECT r.tenant, r.num FROM runs r"
         " WHERE r.num <= " RUNS_THROUGH " AND " RUN_HOLDS_SLOT
         " AND NOT EXISTS (SELECT 1 FROM holding x WHERE x.tenant = r.tenant AND x.run = r.num)",
-        "DELETE FROM idempotency_index WHERE num > " KEYS_THROUGH
-        " OR NOT EXISTS (SELECT 1 FROM idempotency i WHERE i.num = idempotency_index.num"
-        " AND i.tenant = idempotency_index.tenant AND i.key_hash = idempotency_index.key_hash)",
-        "INSERT INTO idempotency_index (tenant, key_hash, num)"
-        " SELECT i.tenant, i.key_hash, i.num FROM idempotency i"
-        " WHERE i.num <= " KEYS_THROUGH
-        " AND NOT EXISTS (SELECT 1 FROM idempotency_index x WHERE x.tenant = i.tenant"
-        " AND x.key_hash = i.key_hash AND x.num = i.num)",
     };
     return run_all(db, INDEXES, ARRAY_LEN(INDEXES));
 }

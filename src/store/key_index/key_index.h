@@ -2,7 +2,7 @@
  * stay for ever. Adding a key costs the same however many there are: the newest are in memory, and
  * the others in sealed sorted segments, eight of which are merged into one in small slices. Each
  * segment has a filter in memory, so a key that is not there is usually known without a read.
- * docs/adr/NNN says why.
+ * docs/adr/033 says why.
  *
  * A hash is only a hint: an entry may be of another key, or of a row that is gone. The caller looks
  * at the row (key_try). Nothing is removed singly; a merge drops entries that the caller no longer

@@ -229,7 +229,7 @@ enum err active_runs_list(struct db *db, int64_t tenant, bool newest_first, hold
                           void *ctx)
 {
     int64_t through;
-    enum err e = late_index_through(db, LATE_RUNS, &through);
+    enum err e = late_index_through(db, &through);
     struct holder_walk w = {.each = each, .ctx = ctx};
     for (int part = 0; part < 2 && e == ERR_OK && !w.stopped; part++) {
         bool recent = (part == 0) == newest_first;

@@ -67,7 +67,7 @@ enum err runs_last_num(struct db *db, int64_t *ret)
     if (e != ERR_OK)
         return e;
     int64_t through;
-    e = late_index_through(db, LATE_RUNS, &through);
+    e = late_index_through(db, &through);
     if (e != ERR_OK)
         return e;
     *ret = MAX(last, through); /* the last runs may have been removed after their retention */
@@ -247,7 +247,7 @@ enum err runs_list(struct db *db, const struct run_filter *filter, int64_t befor
     int64_t scanned = 0;
     bool full = false;
     bool more = true;
-    enum err e = late_index_through(db, LATE_RUNS, &through);
+    enum err e = late_index_through(db, &through);
     while (e == ERR_OK && !full && more && scanned < PAGE_SCAN_MAX) {
         bool recent = before > through + 1 && !ended_badly(filter->status);
         int64_t rows;

@@ -118,7 +118,6 @@ static void start(struct fixture *f, const char *key)
                                  .start_at = -1};
     op.input = &in;
     op.idem.key = str_of(key);
-    op.idem.key_hash = (int64_t)(str_hash(op.idem.key) >> 1) + 1;
     op.idem.route = STR("POST /v1/runs");
     op.idem.fingerprint = sha256_of(op.idem.key);
     op.idem.has_fingerprint = true;

@@ -9,7 +9,9 @@
 static struct db *open_with_records(const struct folder *f, int count)
 {
     struct db *db = open_writer(path_in(f, "p.db").text);
-    struct idem_recent *recent = idem_recent_new();
+    struct idem_keys *keys = idem_keys_new();
+    assert_non_null(keys);
+    assert_ok(idem_keys_open(keys, db, &ENV_SYSTEM));
     assert_ok(db_begin(db));
     for (int i = 1; i <= count; i++) {
         char key[16];
@@ -20,10 +22,10 @@ static struct db *open_with_records(const struct folder *f, int count)
                                 .status = 201,
                                 .body = STR("{}"),
                                 .expires_at = -1};
-        assert_ok(idempotency_insert(db, recent, &r)); /* its number is i */
+        assert_ok(idempotency_insert(db, keys, &r)); /* its number is i */
     }
     assert_ok(db_commit(db));
-    idem_recent_free(recent);
+    idem_keys_free(keys);
     return db;
 }
 

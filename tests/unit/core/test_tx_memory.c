@@ -78,23 +78,22 @@ static void note_record(void *ctx, const struct idem_record *record)
     *(bool *)ctx = true;
 }
 
-static bool recent_keys_is_known(struct tx *tx)
+static bool keys_is_known(struct tx *tx)
 {
     bool found = false;
-    assert_ok(idempotency_find(tx->db, tx->recent_keys, TENANT, STR("k"), note_record, &found));
+    assert_ok(idempotency_find(tx->db, tx->keys, TENANT, STR("k"), note_record, &found));
     return found;
 }
 
-static void remember_recent_keys(struct tx *tx)
+static void remember_keys(struct tx *tx)
 {
     struct idem_record record = {.tenant = TENANT,
                                  .key = STR("k"),
-                                 .key_hash = idem_key_hash(STR("k")),
                                  .route = STR("POST /"),
                                  .status = 200,
                                  .body = STR("{}"),
                                  .expires_at = -1};
-    assert_ok(idempotency_insert(tx->db, tx->recent_keys, &record));
+    assert_ok(idempotency_insert(tx->db, tx->keys, &record));
 }
 
 static void remember_nums(struct tx *tx)

@@ -88,6 +88,11 @@ static inline struct check_result look_at_file(struct fixture *fixture)
     struct check_result result = {0};
     for (enum check_area area = 0; area < CHECK_AREA_COUNT; area++)
         assert_ok(check_area(db, area, CHECK_FULL, NULL, NULL, &result));
+    int64_t lost = 0;
+    int64_t broken = 0;
+    assert_ok(idempotency_check_index(db, &lost, &broken));
+    result.found += lost + broken;
+    result.derived += lost + broken;
     db_close(db);
     return result;
 }

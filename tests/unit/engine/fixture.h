@@ -199,7 +199,6 @@ static inline void call_init(struct call *c, struct fixture *fixture,
 static inline void call_key(struct call *c, const char *key, const char *body)
 {
     c->op.idem.key = str_of(key);
-    c->op.idem.key_hash = idem_key_hash(c->op.idem.key);
     c->op.idem.route = STR("POST /api/v1/test");
     c->op.idem.raw_hash = idem_raw_hash(c->op.idem.route, str_of(body));
     c->op.idem.fingerprint = sha256_of(str_of(body));

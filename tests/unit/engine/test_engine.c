@@ -103,7 +103,6 @@ static void a_key_past_its_time_starts_anew_and_is_evicted(void **state)
     fixture_pass_ms(fixture, 10000);
     settle(fixture);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM idempotency"), 0);
-    assert_int_equal(in_file(fixture, "SELECT count(*) FROM idempotency_index"), 0);
     call_release(&first);
     call_release(&again);
 }
@@ -116,8 +115,6 @@ static void a_known_key_is_answered_without_the_writer(void **state)
     start_init(&first, fixture, "w");
     call_key(&first, "key", "{}");
     must_perform(&first);
-    fixture_pass_ms(fixture, 1000); /* the sweep puts the key into the index */
-    settle(fixture);
     struct call again;
     start_init(&again, fixture, "w");
     call_key(&again, "key", "{}");

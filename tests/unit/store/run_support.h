@@ -32,7 +32,7 @@ static inline struct run run_at(int64_t tenant, int64_t time, int64_t last)
 static inline void fill_index(struct db *db, int64_t last)
 {
     assert_ok(db_begin(db));
-    assert_ok(late_index_fill(db, LATE_RUNS, last));
+    assert_ok(late_index_fill(db, last));
     assert_ok(db_commit(db));
 }
 

@@ -212,7 +212,7 @@ static void a_rare_match_is_found_in_the_end(void **state)
         }
         assert_ok(runs_insert(db, &run));
     }
-    assert_ok(late_index_fill(db, LATE_RUNS, last - 5000));
+    assert_ok(late_index_fill(db, last - 5000));
     assert_ok(db_commit(db));
     struct run_filter f = {.tenant = 1,
                            .status = RUN_STATUS_COUNT,

@@ -393,10 +393,10 @@ static void model_change(struct model *m, struct db *db, struct rng *r)
 
 static void model_index(struct model *m, struct db *db, int64_t last)
 {
-    assert_ok(late_index_fill(db, LATE_RUNS, last));
+    assert_ok(late_index_fill(db, last));
     m->through = MAX(m->through, last);
     int64_t through = 0;
-    assert_ok(late_index_through(db, LATE_RUNS, &through));
+    assert_ok(late_index_through(db, &through));
     assert_int_equal(through, m->through);
 }
 

@@ -1,4 +1,4 @@
--- The index of idempotency keys: sealed segments of sorted hashes (docs/adr/031). It is filled from
+-- The index of idempotency keys: sealed segments of sorted hashes (docs/adr/033). It is filled from
 -- the rows when the server starts; their column key_hash is used no more.
 DROP TABLE idempotency_index;
 UPDATE indexed SET through = 0 WHERE name = 'idempotency';
