@@ -44,6 +44,7 @@ fuzz:
 # Some parts of it: make bench ONLY=starts,growth SECONDS=10 ROUNDS=5 GROWTH=1000000,10000000 SIGNALS=1000000 PEERS=../peers
 bench: SECONDS ?= 3
 bench: all
+	@tools/bootstrap.sh test
 	@python3 bench/run.py --pawl $(BUILD)/pawl --tools $(BUILD)/bench --seconds $(SECONDS) --rounds $(ROUNDS) $(if $(ONLY),--only $(ONLY)) \
 	  $(if $(GROWTH),--growth $(GROWTH)) $(if $(SIGNALS),--signals $(SIGNALS)) $(if $(PEERS),--peers $(PEERS))
 	@python3 bench/report.py $(BUILD)/bench/results.jsonl --svg $(BUILD)/bench >$(BUILD)/bench/results.md

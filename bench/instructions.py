@@ -13,6 +13,7 @@ writer as under load, "1 connection" is one commit for each request.
 import argparse
 import json
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -29,6 +30,8 @@ TRIES_MAX = 3  # a busy machine adds instructions now and then and takes none aw
 
 
 def callgrind_server(args, folder):
+    if not shutil.which("valgrind"):
+        raise BenchError("valgrind is not installed; it counts the instructions (Debian: valgrind)")
     return Server(["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", args.pawl, "serve", "--dev",
                    "--listen", "127.0.0.1:0", "--store", f"sqlite:{folder}/pawl.db"],
                   r"^pawl listening on http://127\.0\.0\.1:(\d+)\s*$", folder / "pawl.log", READY_WAIT_S)

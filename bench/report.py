@@ -13,7 +13,7 @@ import pathlib
 import sys
 
 import svg
-from results import value_of
+from results import ratio_of, value_of
 
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 PERCENTILES = {"p50_us": "50", "p90_us": "90", "p95_us": "95", "p99_us": "99", "p999_us": "99.9", "max_us": "max"}
@@ -60,9 +60,8 @@ def table(figures, steady):
             out += ["", f"**{part}** (`make bench ONLY={part}`)", "", "| figure | measured | ratio | target | |",
                     "|---|---|---|---|---|"]
         name = f"{named}: {one['figure'].strip().removeprefix('its ').removeprefix('their ')}" if inner else named
-        ratio = "" if one["ratio"] is None else f"{one['ratio']:.2f}"
         result = {None: "", True: "met", False: "missed"}[one["met"]]
-        out.append(f"| {name} | {value_of(one)} | {ratio} | {one['target'] or ''} | {result} |")
+        out.append(f"| {name} | {value_of(one)} | {ratio_of(one)} | {one['target'] or ''} | {result} |")
     return "\n".join(out)
 
 

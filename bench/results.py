@@ -110,14 +110,18 @@ def value_of(row_):
     return f"{row_['value']:,.{digits}f}{'' if row_['unit'] == '/s' else ' '}{row_['unit']}".rstrip()
 
 
+def ratio_of(row_):
+    if row_["ratio"] is None:
+        return ""
+    return f"{row_['ratio']:.{2 if row_['ratio'] >= 0.1 else 3}f}"
+
+
 def print_table(rows):
-    print(f"{'figure':<54}{'measured':>16}{'ratio':>9}  {'target':<22}result")
+    print(f"{'figure':<54}{'measured':>14}{'ratio':>8}  {'target':<32}result")
     part = None
     for one in rows:
         if one["part"] != part:
             part = one["part"]
             print(f"-- {part}")
-        ratio = "" if one["ratio"] is None else f"{one['ratio']:.2f}"
         result = {None: "", True: "met", False: "MISSED"}[one["met"]]
-        print(f"{one['figure']:<54}{value_of(one):>16}{ratio:>9}  {one['target'] or '':<22}{result}"
-              .rstrip())
+        print(f"{one['figure']:<54}{value_of(one):>14}{ratio_of(one):>8}  {one['target'] or '':<32}{result}".rstrip())

@@ -115,14 +115,33 @@ def run_part(bench, name, number):
         return PARTS[name].measure(bench, pathlib.Path(folder))
 
 
-def run(bench, names, rounds):
-    """{part: [figures of each round]}"""
-    found = {name: [] for name in names}
-    for number in range(1, rounds + 1):
-        for name in names:
-            if number == 1 or not getattr(PARTS[name], "ONCE", False):
-                found[name].append(run_part(bench, name, number))
-    return found
+def run(bench, names, rounds, found):
+    """Adds the figures of each round to found[part]; returns the exit code."""
+    try:
+        for number in range(1, rounds + 1):
+            for name in names:
+                if number == 1 or not getattr(PARTS[name], "ONCE", False):
+                    found[name].append(run_part(bench, name, number))
+    except (BenchError, OSError, http.client.HTTPException) as failure:
+        print(f"bench: {bench.results.part}: {failure}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("bench: stopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+def show(results, found, rounds, seconds):
+    """What was measured, also if not everything was. Returns the rows."""
+    rows = [{"part": name, **row} for name, figures in found.items() if figures for row in PARTS[name].summarize(figures)]
+    results.figures(rows)
+    results.close()
+    if rows:
+        print(f"{os.cpu_count()} cores, shared by client and server; "
+              f"median of {rounds} round{'s' * (rounds > 1)}, windows of {seconds:g} s")
+        print_table(rows)
+    print(f"results: {results.path}")
+    return rows
 
 
 def main():
@@ -132,25 +151,13 @@ def main():
     names = args.only or [name for name in PARTS if name != "peers" or args.peers]
     rounds = 1 if args.quick else args.rounds
     seconds = QUICK_SECONDS if args.quick else args.seconds
-    out = args.out or args.tools / "results.jsonl"
-    results = Results(out, rounds)
+    results = Results(args.out or args.tools / "results.jsonl", rounds)
     bench = Bench(args.pawl, args.tools, args.dir or args.tools, seconds, 0 if args.quick else 1.0, sizes_of(args), results)
     results.header(command=shlex.join(["bench/run.py", *sys.argv[1:]]), seconds=seconds, rounds=rounds, quick=args.quick)
-    try:
-        found = run(bench, names, rounds)
-    except (BenchError, OSError, http.client.HTTPException) as failure:
-        print(f"bench: {results.part}: {failure}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("bench: stopped", file=sys.stderr)
-        return 130
-    rows = [{"part": name, **row} for name in names for row in PARTS[name].summarize(found[name])]
-    results.figures(rows)
-    results.close()
-    print(f"{os.cpu_count()} cores, shared by client and server; median of {rounds} round{'s' * (rounds > 1)}, windows of {seconds:g} s")
-    print_table(rows)
-    print(f"results: {out}")
-    return 1 if args.strict and any(row["met"] is False for row in rows) else 0
+    found = {name: [] for name in names}
+    code = run(bench, names, rounds, found)
+    rows = show(results, found, rounds, seconds)
+    return 1 if code == 0 and args.strict and any(row["met"] is False for row in rows) else code
 
 
 if __name__ == "__main__":

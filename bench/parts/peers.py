@@ -83,7 +83,7 @@ def measure(bench, folder):
             check_answers(one)
             bench.results.measured(name_of(one), one, command=f"PAWL={bench.pawl.name} ./run.sh {path.stem}")
             rows.append(one)
-    return {"rows": rows}
+    return {"table": compare(rows)}
 
 
 def name_of(one):
@@ -99,8 +99,7 @@ def figure_of(rows, peer, workload, connections, figure):
     return statistics.median(found) if found else None
 
 
-def summarize(rounds):
-    rows = rounds[0]["rows"]
+def compare(rows):
     table = []
     for what, workload, connections, figure, peer, wanted in TARGETS:
         ours, theirs = (figure_of(rows, name, workload, connections, figure) for name in ("pawl", peer))
@@ -110,3 +109,7 @@ def summarize(rounds):
         target, met = (f">= {wanted:g} x", share >= wanted) if wanted > 1 else (f"<= 1/{1 / wanted:g} x", share <= wanted)
         table += [row(f"{what}: {peer}", theirs, unit), row(f"{what}: pawl", ours, unit, share, f"{target} {peer}", met)]
     return table
+
+
+def summarize(rounds):
+    return rounds[0]["table"]

@@ -154,6 +154,13 @@ def test_a_peers_harness_that_measured_refusals_is_not_believed(tmp_path, peers)
     assert done.returncode == 1 and "answers by status {'415': 9}, expected {'200': 9}" in done.stderr, done.stderr
 
 
+def test_what_was_measured_before_a_failure_is_shown(tmp_path):
+    done = run(tmp_path / "out.jsonl", "--only", "limits,peers")
+    assert done.returncode == 1 and "bench: peers: " in done.stderr
+    assert "-- limits\n" in done.stdout and "-- peers" not in done.stdout
+    assert {line["part"] for line in lines(tmp_path / "out.jsonl") if line["kind"] == "figure"} == {"limits"}
+
+
 @pytest.mark.parametrize("options, says", [
     (["--only", "starts,nonsense"], "unknown part 'nonsense'"),
     (["--growth", "5,3"], "in rising order"),
