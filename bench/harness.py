@@ -212,6 +212,14 @@ def check_start(client):
         raise BenchError(f"a start and its replay answered {first} and {again}")
 
 
+def check_ends(client, workflow):
+    """Proves that a run of the workflow ends by itself, or by what the workers do."""
+    started = json.loads(ask(client, "POST", f"/api/v1/workflows/{workflow['id']}/runs?wait_ms=30000",
+                             {"X-Tenant-ID": "t0"}, "{}"))
+    if started["run"]["status"] != "succeeded":
+        raise BenchError(f"a run of {workflow['id']} is {started['run']['status']}, not succeeded")
+
+
 def list_all(client, path, headers, name):
     """One member of every item of a list, page by page."""
     found, cursor = [], None

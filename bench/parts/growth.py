@@ -3,7 +3,7 @@ disk, and how long a server needs to be ready again after kill -9 under load."""
 import subprocess
 import time
 
-from harness import BenchError, pawl_server, prepare, request, wait_ready
+from harness import BenchError, check_ends, pawl_server, prepare, request, wait_ready
 from results import row
 
 ONCE = True  # it takes long, and its ratios are its own
@@ -57,6 +57,7 @@ def measure(bench, folder):
             client = server.client()
             wait_ready(client, READY_WAIT_S)
             prepare(client, [ENDS])
+            check_ends(client, ENDS)
             client.close()
             point, have = at_size(bench, folder, server, size, have)
             crash(bench, server)

@@ -2,7 +2,7 @@
 the run has ended."""
 import statistics
 
-from harness import on, pawl_server, prepare, request, wait_ready, worker
+from harness import check_ends, on, pawl_server, prepare, request, wait_ready, worker
 from results import row
 
 THREE = {"id": "three", "steps": [{"name": name, "type": "task", "handler": "noop"}
@@ -16,8 +16,9 @@ def measure(bench, folder):
         client = pawl.client()
         wait_ready(client)
         prepare(client, [THREE])
-        client.close()
         with worker(bench, pawl, "--queue", "default", "--tenant", "*"):
+            check_ends(client, THREE)
+            client.close()
             for connections in CONNECTIONS:
                 figures[connections] = bench.load(
                     pawl, f"W3 three steps, {on(connections)}",
