@@ -66,7 +66,7 @@ static enum err set_route_text(struct call *c)
         memcpy(text + len + 1, who.ptr, who.len);
     c->op.idem.route = (struct str){text, len};
     c->fingerprinted = (struct str){text, personal ? len + 1 + who.len : len};
-    c->op.idem.raw_hash = idem_raw_hash(c->fingerprinted, c->req->body);
+    c->op.idem.raw_hash = engine_raw_hash(c->api->config.engine, c->fingerprinted, c->req->body);
     return ERR_OK;
 }
 

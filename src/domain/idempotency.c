@@ -160,10 +160,10 @@ int64_t idem_key_hash(struct str key)
     return out != 0 ? out : 1;
 }
 
-struct sha256 idem_raw_hash(struct str route, struct str body)
+uint64_t idem_raw_hash(struct siphash_key secret, struct str route, struct str body)
 {
-    struct str parts[] = {route, body};
-    return sha256_of_parts(parts, ARRAY_LEN(parts));
+    uint64_t hash = siphash_numbered(secret, siphash(secret, route), body);
+    return hash != 0 ? hash : 1;
 }
 
 enum err idem_fingerprint(struct str route, const struct json *body, struct str key_member,
@@ -186,11 +186,11 @@ enum err idem_fingerprint(struct str route, const struct json *body, struct str 
     return e;
 }
 
-enum idem_verdict idem_compare(const struct idem_claim *claim, const struct sha256 *raw_hash,
+enum idem_verdict idem_compare(const struct idem_claim *claim, uint64_t raw_hash,
                                const struct sha256 *fingerprint)
 {
     assert(claim->key.len > 0);
-    if (sha256_eq(&claim->raw_hash, raw_hash))
+    if (claim->raw_hash != 0 && claim->raw_hash == raw_hash)
         return IDEM_REPLAY;
     if (!claim->has_fingerprint)
         return IDEM_UNSURE;

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/crypto.h"
 #include "base/json.h"
+#include "base/siphash.h"
 
 /* The key that a header's value names: the bare form, or a structured-field string whose parameters
  * do not count. The text is copied to the arena. ERR_IDEM_KEY_INVALID says what is wrong. */
@@ -19,7 +20,7 @@ MUST_CHECK enum err idem_key_check(struct str key, struct problem *p);
 struct idem_claim {
     struct str key;   /* empty: the request carries none */
     struct str route; /* "POST /api/v1/…", without the query: waiting longer is no other request */
-    struct sha256 raw_hash;    /* over route and the bytes as sent */
+    uint64_t raw_hash;         /* idem_raw_hash() of route and the bytes as sent; 0: not known */
     struct sha256 fingerprint; /* over route and canonical JSON; only when has_fingerprint */
     bool has_fingerprint;
     /* The same with members that make no difference: what pawl 0.1.0 kept. Only when there are any.
@@ -32,7 +33,8 @@ struct idem_claim {
  * is detected by the key itself. Never 0, which stands for "not computed yet". */
 int64_t idem_key_hash(struct str key);
 
-struct sha256 idem_raw_hash(struct str route, struct str body);
+/* Keyed with a secret of the store, so that nobody can make two requests look the same. Never 0. */
+uint64_t idem_raw_hash(struct siphash_key secret, struct str route, struct str body);
 /* `key_member` names the member that holds the key (ptr NULL: none): where the key is written makes
  * no difference. Nor do members that are marked as defaults, unless they are wanted. */
 MUST_CHECK enum err idem_fingerprint(struct str route, const struct json *body,
@@ -47,7 +49,7 @@ enum idem_verdict {
 };
 
 /* What a live record says to a claim. Equal bytes make equal requests without parsing them. */
-enum idem_verdict idem_compare(const struct idem_claim *claim, const struct sha256 *raw_hash,
+enum idem_verdict idem_compare(const struct idem_claim *claim, uint64_t raw_hash,
                                const struct sha256 *fingerprint);
 
 /* When a record created at created_ms expires; -1: never. retention_ms < 0 means forever. */

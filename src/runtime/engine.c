@@ -187,6 +187,11 @@ void engine_round_end(struct engine *e)
 
 /* --- what the loop's own reader answers --- */
 
+uint64_t engine_raw_hash(const struct engine *e, struct str route, struct str body)
+{
+    return idem_keys_raw_hash(writer_keys(e->parts.commits), route, body);
+}
+
 bool engine_replay(struct engine *e, struct op *op)
 {
     return !e->draining && loop_reader_replay(e->parts.reader, op);

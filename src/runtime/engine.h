@@ -26,6 +26,8 @@ MUST_CHECK enum err engine_identify(struct engine *engine, struct str key, struc
 /* Grows with every change of any key. After a change, an earlier answer of engine_identify() may be
  * wrong. */
 uint64_t engine_auth_epoch(const struct engine *engine);
+/* For struct idem_claim; on any thread. */
+uint64_t engine_raw_hash(const struct engine *engine, struct str route, struct str body);
 /* True when the request's idempotency key is known and its raw bytes are enough to answer it: the
  * op then holds the answer. Costs one look-up; the body need not be parsed. Submit the op in both
  * cases: it may still have to wait, and it is counted. */

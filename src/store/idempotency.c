@@ -3,11 +3,16 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "domain/idempotency.h"
 #include "store/columns.h"
 #include "store/secrets.h"
 
 #define COLUMN_BIND_HTTP_STATUS(value) DB_I(value)
 #define COLUMN_READ_HTTP_STATUS(rows, at) (int)db_int(rows, at)
+
+/* In the order of this machine: elsewhere it differs, and the fingerprint decides. */
+#define COLUMN_BIND_RAW_HASH(value) DB_B(&(value), sizeof(value))
+#define COLUMN_READ_RAW_HASH(rows, at) read_raw_hash(rows, at)
 
 #define IDEM_COLUMNS(X, p)                    \
     X(p, 1, COUNT, num, num)                  \
@@ -15,7 +20,7 @@
     X(p, 3, TEXT, key, key)                   \
     X(p, 4, TEXT, route, route)               \
     X(p, 5, HASH, fingerprint, fingerprint)   \
-    X(p, 6, HASH, raw_hash, raw_hash)         \
+    X(p, 6, RAW_HASH, raw_hash, raw_hash)     \
     X(p, 7, UUID_OR_NONE, run_id, run_id)     \
     X(p, 8, HTTP_STATUS, status, status)      \
     X(p, 9, BOOL, says_created, says_created) \
@@ -30,6 +35,17 @@
 COLUMNS_NUMBERED(ALL_COLUMNS, IDEM);
 
 #define SELECT_RECORDS COLUMNS_SELECT(ALL_COLUMNS, "i.")
+
+static uint64_t read_raw_hash(struct db_rows *rows, int at)
+{
+    struct str bytes = db_str(rows, at);
+    uint64_t hash = 0;
+    if (bytes.len == sizeof(hash))
+        memcpy(&hash, bytes.ptr, sizeof(hash));
+    else if (bytes.len != SHA256_LEN) /* of version 0.1.0 */
+        db_damaged(rows, at);
+    return hash;
+}
 
 static void read_row(struct db_rows *rows, struct idem_record *record)
 {
@@ -47,7 +63,8 @@ enum { CATCH_UP_KEYS = 64 * KEY_SEGMENT_KEYS }; /* of one segment, when an old f
 
 struct idem_keys {
     struct key_index *index;
-    int64_t last_num; /* the highest number given so far */
+    struct siphash_key raw_secret; /* of idem_keys_raw_hash() */
+    int64_t last_num;              /* the highest number given so far */
 };
 
 /* What the index says of a key: the number of its row, and whether the row may go some day. */
@@ -90,6 +107,11 @@ void idem_keys_commit(struct idem_keys *keys)
 void idem_keys_forget(struct idem_keys *keys)
 {
     key_index_roll_back(keys->index); /* last_num stays: a number is never given twice */
+}
+
+uint64_t idem_keys_raw_hash(const struct idem_keys *keys, struct str route, struct str body)
+{
+    return idem_raw_hash(keys->raw_secret, route, body);
 }
 
 size_t idem_keys_unsealed(const struct idem_keys *keys)
@@ -192,8 +214,10 @@ static enum err load_index(struct idem_keys *keys, struct db *db, const struct e
     enum err e = secrets_find(db, STR(IDEM_SECRET), &known, &secret);
     if (e == ERR_OK && !known)
         e = secrets_get(db, env, STR(IDEM_SECRET), &secret);
-    if (e == ERR_OK)
+    if (e == ERR_OK) {
+        keys->raw_secret = siphash_key_of(secret.bytes + SIPHASH_KEY_LEN);
         e = key_index_load(keys->index, db, siphash_key_of(secret.bytes));
+    }
     if (e == ERR_OK)
         e = read_through(db, &keys->last_num); /* the rows of the last numbers may be gone */
     return e == ERR_OK && !known ? start_over(keys, db) : e;

@@ -13,7 +13,7 @@ struct idem_record {
     struct str key;
     struct str route;
     struct sha256 fingerprint;
-    struct sha256 raw_hash;
+    uint64_t raw_hash; /* 0: of an earlier version, which had another hash */
     bool has_run;
     struct uuid run_id;
     int status;
@@ -45,6 +45,8 @@ MUST_CHECK enum err idem_keys_work(struct idem_keys *keys, struct db *db);
 MUST_CHECK enum err idem_keys_seal(struct idem_keys *keys, struct db *db);
 /* Makes the index again from the rows, in the transaction. */
 MUST_CHECK enum err idem_keys_rebuild(struct idem_keys *keys, struct db *db);
+/* For any thread, once the keys are open. */
+uint64_t idem_keys_raw_hash(const struct idem_keys *keys, struct str route, struct str body);
 /* How many keys are in memory only. */
 size_t idem_keys_unsealed(const struct idem_keys *keys);
 

@@ -5,7 +5,7 @@
 
 bool answer_from_record(struct op *op, const struct idem_record *record)
 {
-    switch (idem_compare(&op->idem, &record->raw_hash, &record->fingerprint)) {
+    switch (idem_compare(&op->idem, record->raw_hash, &record->fingerprint)) {
     case IDEM_UNSURE:
         return false;
     case IDEM_MISMATCH:

@@ -9,8 +9,8 @@ static void set_key(struct op *op, const struct internal_start *s)
 {
     op->idem.key = s->key;
     op->idem.route = s->route;
-    op->idem.raw_hash = idem_raw_hash(s->route, s->key);
-    op->idem.fingerprint = op->idem.raw_hash;
+    op->idem.raw_hash = 0; /* there are no bytes */
+    op->idem.fingerprint = sha256_of_parts((struct str[]){s->route, s->key}, 2);
     op->idem.has_fingerprint = true;
 }
 

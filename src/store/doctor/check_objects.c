@@ -36,7 +36,7 @@ const struct invariant OBJECT_INVARIANTS[] = {
      " OR version < 1 OR " TIME_IS_BAD("created_at")},
     {CHECK_OBJECTS, CHECK_FULL, "the record of an idempotency key is damaged",
      "SELECT tenant, NULL, num, NULL FROM idempotency WHERE " HASH_IS_BAD("fingerprint")
-     " OR " HASH_IS_BAD("raw_hash") " OR " ID_IS_BAD("run_id") " OR status NOT BETWEEN 200 AND 299"
+     " OR length(raw_hash) NOT IN (8, 32) OR " ID_IS_BAD("run_id") " OR status NOT BETWEEN 200 AND 299"
      " OR " TIME_IS_BAD("created_at") " OR " TIME_IS_BAD("expires_at")},
     {CHECK_OBJECTS, CHECK_FULL, "a run's row is damaged",
      "SELECT tenant, num, NULL, NULL FROM runs WHERE " ID_IS_BAD("id") " OR " ID_IS_BAD("rerun_of")
