@@ -132,18 +132,20 @@ static enum parse_fault on_target_hex(struct head *h, char c)
     return PARSE_FINE;
 }
 
-static enum parse_fault on_version(struct head *h, char c)
+static enum parse_fault on_version(struct head *h, const char *bytes, size_t limit)
 {
     static const char FORM[] = "HTTP/1.1\r"; /* with any digits */
-    char wanted = FORM[h->count];
-    if (wanted == '1' ? !char_is(c, CHAR_DIGIT) : c != wanted)
-        return PARSE_REQUEST_LINE;
-    h->major = h->count == 5 ? c : h->major;
-    h->minor = h->count == 7 ? c : h->minor;
-    h->count++;
-    h->at++;
-    if (wanted == '\r')
-        h->state = AT_VERSION_LF;
+    for (; h->at < limit && h->state == AT_VERSION; h->at++) {
+        char c = bytes[h->at];
+        char wanted = FORM[h->count];
+        if (wanted == '1' ? !char_is(c, CHAR_DIGIT) : c != wanted)
+            return PARSE_REQUEST_LINE;
+        h->major = h->count == 5 ? c : h->major;
+        h->minor = h->count == 7 ? c : h->minor;
+        h->count++;
+        if (wanted == '\r')
+            h->state = AT_VERSION_LF;
+    }
     return PARSE_FINE;
 }
 
@@ -239,7 +241,7 @@ static enum parse_fault step(struct head *h, const char *bytes, size_t limit)
     case AT_TARGET_HEX_2:
         return on_target_hex(h, bytes[h->at]);
     case AT_VERSION:
-        return on_version(h, bytes[h->at]);
+        return on_version(h, bytes, limit);
     case AT_LINE:
         return on_line(h, bytes[h->at]);
     case AT_NAME:
