@@ -34,8 +34,22 @@ enum err call_header(struct call *c, const char *name, struct str *ret)
     return ret->ptr != NULL ? ERR_OK : call_no_memory(c);
 }
 
+/* Most clients write JSON as it is kept. */
+static struct str text_in_body(const struct call *c, const struct json *value)
+{
+    size_t count = json_members(c->body);
+    for (size_t i = 0; i < count; i++) {
+        if (json_value_at(c->body, i) == value)
+            return json_plain_source(c->body, i, c->req->body);
+    }
+    return STR_NONE;
+}
+
 enum err call_json_text(struct call *c, const struct json *value, struct str *ret)
 {
+    *ret = text_in_body(c, value);
+    if (ret->ptr != NULL)
+        return ERR_OK;
     struct buf text;
     buf_init(&text, JSON_WRITTEN_MAX);
     json_write_plain(&text, value);

@@ -53,7 +53,7 @@ enum err call_no_memory(struct call *c);
 MUST_CHECK void *call_input(struct call *c);
 /* A header that may be sent once, in the arena; ptr NULL: not sent. */
 MUST_CHECK enum err call_header(struct call *c, const char *name, struct str *ret);
-/* A JSON value as text in the arena. */
+/* A value of the body as it is kept, in the arena or in the body. */
 MUST_CHECK enum err call_json_text(struct call *c, const struct json *value, struct str *ret);
 
 /* A reply with the route's label for metrics. */

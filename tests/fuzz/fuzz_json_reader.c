@@ -99,6 +99,19 @@ static void check_kept(const struct json *value)
     buf_release(&plain);
 }
 
+/* What stands in the text is only taken for the plain form if it is that. */
+static void check_source(const struct json *value, struct str text)
+{
+    for (size_t i = 0; i < json_members(value); i++) {
+        struct str source = json_plain_source(value, i, text);
+        if (source.ptr == NULL)
+            continue;
+        struct buf plain = written(json_value_at(value, i), PLAIN);
+        assert(str_eq(source, buf_str(&plain)));
+        buf_release(&plain);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct str text = {(const char *)data, size};
@@ -112,6 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_values(value, wanted);
         check_forms(value, wanted);
         check_kept(value);
+        check_source(value, text);
     } else {
         assert(e == ERR_JSON_INVALID && p.detail[0] != '\0' && str_is_utf8(str_of(p.detail)));
     }

@@ -25,7 +25,8 @@ struct literal {
     int digits;        /* in it */
     int64_t exponent;
     bool negative;
-    bool is_cut; /* a digit that did not fit is not 0 */
+    bool has_power; /* an e */
+    bool is_cut;    /* a digit that did not fit is not 0 */
 };
 
 static bool is_digit(char c)
@@ -54,6 +55,7 @@ static char *take_power(struct literal *l, char *at)
 {
     bool minus = *at == '-';
     at += *at == '-' || *at == '+';
+    l->has_power = true;
     int64_t power = 0;
     for (; is_digit(*at); at++)
         power = MIN(10 * power + (*at - '0'), (int64_t)POWER_MAX);
@@ -109,7 +111,18 @@ static const char *set_integer(const struct literal *l, struct json *ret)
         return "the number is an integer outside of 64 bits";
     ret->kind = JSON_KIND_INTEGER;
     ret->integer = (int64_t)(l->negative ? 0 - l->mantissa : l->mantissa);
+    ret->is_plain = l->mantissa > 0 || !l->negative;
     return NULL;
+}
+
+/* Is it written as json_write_plain() would write it? No two numbers of 15 digits are the same
+ * double, so these digits are the shortest, unless they end with a 0 that 1.0 does not need.
+ * Others, and what has an exponent or would get one, are left for json_write_plain(). */
+static bool is_plain_real(const struct literal *l)
+{
+    bool is_fixed = !l->has_power && l->exponent < 0 && l->digits + l->exponent > -6;
+    bool is_shortest = l->digits <= DBL_DIG && (l->mantissa % 10 != 0 || l->exponent == -1);
+    return is_fixed && is_shortest && (l->mantissa > 0 || !l->negative);
 }
 
 static const char *set_real(const struct literal *l, const char *text, struct json *ret)
@@ -127,6 +140,7 @@ static const char *set_real(const struct literal *l, const char *text, struct js
         return NULL;
     ret->kind = JSON_KIND_REAL;
     ret->real = value;
+    ret->is_plain = is_plain_real(l);
     return NULL;
 }
 

@@ -34,6 +34,7 @@ struct reader {
     struct json *open; /* the innermost open list or object, in the stack; NULL: none */
     int depth;
     const struct rules *rules;
+    const char *unplain; /* behind the last piece that is not in plain form (write.h) */
     /* Why reading cannot go on; one of these. */
     const char *fault;
     const char *expected;    /* what should stand here */
@@ -179,6 +180,8 @@ static bool read_escape(struct reader *r, bool nul_allowed, uint32_t *ret)
 {
     static const char FROM[] = "\"\\/bfnrt";
     static const char TO[] = "\"\\/\b\f\n\r\t";
+    if (*r->at == 'u' || *r->at == '/')
+        r->unplain = r->at;
     if (*r->at == 'u') {
         r->at++;
         if (!read_code_point(r, ret))
@@ -236,16 +239,27 @@ static bool read_text(struct reader *r, bool is_name)
 
 /* --- values --- */
 
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
 static void skip_space(struct reader *r)
 {
-    while (*r->at == ' ' || *r->at == '\n' || *r->at == '\t' || *r->at == '\r')
+    if (!is_space(*r->at))
+        return;
+    do {
         r->at++;
+    } while (is_space(*r->at));
+    r->unplain = r->at;
 }
 
 static bool read_number(struct reader *r)
 {
     struct json *node = push(r, JSON_KIND_NULL);
     const char *fault = json_number_read(&r->at, node);
+    if (!node->is_plain)
+        r->unplain = r->at;
     return fault == NULL || refuse(r, fault);
 }
 
@@ -262,10 +276,12 @@ static bool open_container(struct reader *r, enum json_kind kind)
 {
     if (++r->depth > r->rules->depth_max)
         return refuse(r, "nested too deeply");
-    r->at++;
     struct json *node = push(r, kind);
-    node->items = r->open; /* until it is closed */
+    /* Until it is closed: */
+    node->items = r->open;
+    node->count = (uint32_t)(r->end - r->at);
     r->open = node;
+    r->at++;
     return true;
 }
 
@@ -301,6 +317,7 @@ static bool close_container(struct reader *r)
     struct json *node = r->open;
     size_t nodes = (size_t)(r->top - node) - 1;
     bool is_object = node->kind == JSON_KIND_OBJECT;
+    node->is_plain = r->unplain <= r->end - node->count;
     node->count = (uint32_t)(is_object ? nodes / 2 : nodes);
     r->open = (struct json *)(uintptr_t)node->items;
     r->top = node + 1;
@@ -391,13 +408,22 @@ static bool read_all(struct reader *r)
 
 /* --- whole documents --- */
 
+static const struct rules STRICT = {.depth_max = JSON_DEPTH_MAX};
+static const struct rules KEPT = {.depth_max = JSON_KEPT_DEPTH_MAX, .nul_in_texts = true};
+
+/* What a block has before its copy of the text. */
+static size_t room_for_values(const struct rules *rules, size_t len)
+{
+    size_t open_max = MIN(len, (size_t)rules->depth_max);
+    return BYTES_PER_BYTE * len + open_max * sizeof(struct json) + BYTES_AT_LEAST;
+}
+
 /* ERR_JSON_INVALID with the reader at the fault, or ERR_NO_MEMORY. The caller frees *ret in any
  * case: a name that the reader points to may be in there. */
 static enum err read_by(const struct rules *rules, struct str text, struct reader *r,
                         struct json **ret)
 {
-    size_t open_max = MIN(text.len, (size_t)rules->depth_max);
-    size_t size = BYTES_PER_BYTE * text.len + open_max * sizeof(**ret) + BYTES_AT_LEAST;
+    size_t size = room_for_values(rules, text.len);
     char *memory = text.len < UINT32_MAX ? malloc(size + text.len + WORD) : NULL;
     *ret = (struct json *)(void *)memory;
     if (memory == NULL)
@@ -406,8 +432,12 @@ static enum err read_by(const struct rules *rules, struct str text, struct reade
     if (text.len > 0)
         memcpy(copy, text.ptr, text.len);
     memset(copy + text.len, 0, WORD);
-    *r = (struct reader){
-        .at = copy, .end = copy + text.len, .top = *ret, .finished = copy, .rules = rules};
+    *r = (struct reader){.at = copy,
+                         .end = copy + text.len,
+                         .top = *ret,
+                         .finished = copy,
+                         .rules = rules,
+                         .unplain = copy};
     return read_all(r) ? ERR_OK : ERR_JSON_INVALID;
 }
 
@@ -439,7 +469,6 @@ static enum err describe(const struct reader *r, struct str text, struct problem
 
 enum err json_read(struct str text, struct problem *p, struct json **ret)
 {
-    static const struct rules STRICT = {.depth_max = JSON_DEPTH_MAX};
     if (text.len > JSON_TEXT_MAX)
         return problem_set(p, ERR_BODY_TOO_LARGE, "JSON text may have at most %d bytes",
                            JSON_TEXT_MAX);
@@ -466,7 +495,6 @@ enum err json_read(struct str text, struct problem *p, struct json **ret)
 
 enum err json_read_kept(struct str text, struct json **ret)
 {
-    static const struct rules KEPT = {.depth_max = JSON_KEPT_DEPTH_MAX, .nul_in_texts = true};
     struct reader r;
     struct json *value;
     enum err e = read_by(&KEPT, text, &r, &value);
@@ -476,6 +504,35 @@ enum err json_read_kept(struct str text, struct json **ret)
     }
     json_free(value);
     return e == ERR_JSON_INVALID ? ERR_DAMAGED : e;
+}
+
+static const char *bracket_before(const char *at)
+{
+    do {
+        at--;
+    } while (*at != '}' && *at != ']');
+    return at;
+}
+
+struct str json_plain_source(const struct json *document, size_t place, struct str text)
+{
+    const struct json *name = &document->items[2 * place];
+    const struct json *value = name + 1;
+    const char *copy = (const char *)document + room_for_values(&STRICT, text.len);
+    const char *from = text.ptr + (name->text - copy);
+    bool is_list = value->kind == JSON_KIND_LIST;
+    if ((!is_list && value->kind != JSON_KIND_OBJECT) || !value->is_plain)
+        return STR_NONE;
+    if (memcmp(from, name->text, name->count) != 0 || from[name->count] != '"')
+        return STR_NONE; /* the name was escaped: where it ends is forgotten */
+    const char *text_end = text.ptr + text.len;
+    from += name->count;
+    from = memchr(from, is_list ? '[' : '{', (size_t)(text_end - from));
+    assert(from != NULL);
+    bool is_last = place + 1 == json_members(document);
+    const char *end =
+        bracket_before(is_last ? bracket_before(text_end) : text.ptr + (name[2].text - copy));
+    return (struct str){from, (size_t)(end + 1 - from)};
 }
 
 void json_free(struct json *document)

@@ -17,6 +17,10 @@ MUST_CHECK enum err json_read_kept(struct str text, struct json **ret);
 /* The same value in memory of its own, and no more of that than it takes. ERR_NO_MEMORY. The caller
  * owns *ret. */
 MUST_CHECK enum err json_copy_of(const struct json *value, struct json **ret);
+/* The value at a place of the outermost object, as it stands in the text that json_read() has read:
+ * what json_write_plain() would write, without writing it. STR_NONE when it would write something
+ * else, and of values that take no time to write. */
+struct str json_plain_source(const struct json *document, size_t place, struct str text);
 /* Of a whole document, as it was read or copied; NULL is fine. */
 void json_free(struct json *document);
 

@@ -32,7 +32,8 @@ struct json {
     };
     uint32_t count;  /* bytes, elements or members */
     uint8_t kind;    /* enum json_kind */
-    bool is_plain;   /* a text in which nothing has to be escaped */
+    bool is_plain;   /* a text in which nothing has to be escaped; another value that was written as
+                        json_write_plain() does it, as far as the reader knows */
     bool is_default; /* a name: see json_mark_default() */
 };
 

@@ -25,6 +25,23 @@ static void put_text(struct buf *out, const struct json *text)
     place[text->count + 1] = '"';
 }
 
+static void put_name(struct buf *out, const struct json *name, bool comma)
+{
+    char *place = name->is_plain ? buf_extend(out, (size_t)name->count + 3 + comma) : NULL;
+    if (place == NULL) {
+        buf_put(out, comma ? STR(",") : STR(""));
+        json_put_text(out, json_text_of(name));
+        buf_put_char(out, ':');
+        return;
+    }
+    *place = ',';
+    place += comma;
+    place[0] = '"';
+    memcpy(place + 1, name->text, name->count);
+    place[name->count + 1] = '"';
+    place[name->count + 2] = ':';
+}
+
 static bool is_left_out(const struct writing *w, const struct json *name)
 {
     return (w->without_defaults && name->is_default) ||
@@ -41,11 +58,8 @@ static void put_members(const struct writing *w, const struct json *object)
         const struct json *name = &object->items[2 * (size_t)(w->is_canonical ? order[i] : i)];
         if (is_left_out(w, name))
             continue;
-        if (comma)
-            buf_put_char(w->out, ',');
+        put_name(w->out, name, comma);
         comma = true;
-        put_text(w->out, name);
-        buf_put_char(w->out, ':');
         put_value(&inner, name + 1);
     }
     buf_put_char(w->out, '}');

@@ -184,7 +184,7 @@ void expr_keep(lua_State *L, struct json *document)
     struct expr *x = expr_of(L);
     if (x->read_count == x->read_cap) {
         size_t cap = x->read_cap > 0 ? 2 * x->read_cap : 16;
-        struct json **grown = realloc(x->read, cap * sizeof(*grown));
+        struct json **grown = realloc(x->read, cap * sizeof(struct json *));
         if (grown == NULL) {
             json_free(document);
             expr_throw_no_memory(L);

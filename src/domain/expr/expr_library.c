@@ -501,7 +501,7 @@ static int lib_sort(lua_State *L)
         lua_pop(L, 1);
     }
     size_t count = from.count;
-    const struct json **in = lua_newuserdatauv(L, (2 * count + 1) * sizeof(*in), 0);
+    const struct json **in = lua_newuserdatauv(L, (2 * count + 1) * sizeof(struct json *), 0);
     const struct json **out = in + count;
     for (size_t i = 0; i < count; i++)
         in[i] = json_element(given.json, i);

@@ -118,6 +118,7 @@ static enum piece next_piece(struct str text, size_t *at, struct str *ret)
 
 static bool text_has_brace(struct str text)
 {
+    assert(text.ptr != NULL);
     return memmem(text.ptr, text.len, "${", 2) != NULL;
 }
 

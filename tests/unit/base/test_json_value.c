@@ -321,6 +321,73 @@ static void texts_that_need_the_most_memory_find_room(void **state)
     buf_release(&text);
 }
 
+/* --- values that stand in the text as they are written --- */
+
+/* The last member of the text, as it stands there. */
+static void assert_source(const char *text, const char *wanted)
+{
+    struct json *value = json_value_of(str_of(text));
+    size_t last = json_members(value) - 1;
+    struct str source = json_plain_source(value, last, str_of(text));
+    struct buf out;
+    buf_init(&out, 1000);
+    if (wanted != NULL) {
+        assert_str(source, wanted);
+        assert_str(written(&out, json_value_at(value, last)), wanted);
+    } else if (source.ptr != NULL) {
+        fail_msg("%s: <%.*s>", text, STR_ARG(source));
+    }
+    buf_release(&out);
+    json_free(value);
+}
+
+static void a_value_in_plain_form_is_taken_from_the_text(void **state)
+{
+    (void)state;
+    assert_source("{\"a\":[]}", "[]");
+    assert_source("{\"a\":1,\"b\":{}}", "{}");
+    assert_source("{\"a\":[1,-2,0,0.0,10.0,0.19,-0.000001,123456789.012345,true,false,null]}",
+                  "[1,-2,0,0.0,10.0,0.19,-0.000001,123456789.012345,true,false,null]");
+    assert_source("{\"a\":{\"z\":\"\\\"\\\\\\b\\f\\n\\r\\t caf\xC3\xA9\",\"b\":[[{}]]}}",
+                  "{\"z\":\"\\\"\\\\\\b\\f\\n\\r\\t caf\xC3\xA9\",\"b\":[[{}]]}");
+    assert_source(" { \"x\" : [ 1e5 ] , \"a\" :\n [1,{\"b\":2}]\t} ", "[1,{\"b\":2}]");
+    static const char TWO[] = "{\"a\": [1,2] , \"[b\\u0061]\":{\"c\":[]}}";
+    struct json *value = json_value_of(str_of(TWO));
+    assert_str(json_plain_source(value, 0, str_of(TWO)), "[1,2]");
+    assert_null(json_plain_source(value, 1, str_of(TWO)).ptr);
+    json_free(value);
+}
+
+static void a_value_in_another_form_is_not(void **state)
+{
+    (void)state;
+    static const char *const INNER[] = {
+        "[1, 2]",
+        "[ ]",
+        "{\"b\" :1}",
+        "[1.50]",
+        "[1e3]",
+        "[1.5e0]",
+        "[-0]",
+        "[-0.0]",
+        "[0.00]",
+        "[0.0000001]",
+        "[\"\\u0061\"]",
+        "[\"\\/\"]",
+        "{\"\\/\":1}",
+        "[9007199254740993.0]",
+        "[0.1234567890123456]",
+        "[100000000000000000000.0]",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(INNER); i++) {
+        char text[100];
+        (void)snprintf(text, sizeof(text), "{\"x\":[1],\"a\":%s}", INNER[i]);
+        assert_source(text, NULL);
+    }
+    assert_source("{\"a\":1}", NULL);                  /* is written as quickly */
+    assert_source("{\"\\u0061\\\"[abcd\":[1]}", NULL); /* the escaped quote is no end of the name */
+}
+
 /* --- trees --- */
 
 static void a_tree_has_what_the_value_has(void **state)
@@ -417,6 +484,8 @@ int main(void)
         cmocka_unit_test(kept_texts_may_have_escaped_nuls_but_names_may_not),
         cmocka_unit_test(kept_values_may_be_deeper_than_those_of_a_request),
         cmocka_unit_test(texts_that_need_the_most_memory_find_room),
+        cmocka_unit_test(a_value_in_plain_form_is_taken_from_the_text),
+        cmocka_unit_test(a_value_in_another_form_is_not),
         cmocka_unit_test(a_tree_has_what_the_value_has),
         cmocka_unit_test(a_copy_outlives_its_source),
         cmocka_unit_test(members_of_a_copy_are_found_by_name),
