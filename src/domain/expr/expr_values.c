@@ -287,9 +287,9 @@ static struct json plain_at(lua_State *L, int idx)
     case LUA_TSTRING:
         return json_text_value(text_at(L, idx));
     default:
-        if (thing == NULL || thing->json == NULL)
-            throw_not_json(L, idx);
-        return *thing->json;
+        if (thing != NULL && thing->json != NULL)
+            return *thing->json;
+        throw_not_json(L, idx);
     }
 }
 
