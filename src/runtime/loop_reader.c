@@ -17,6 +17,7 @@ struct known_tenant {
 struct loop_reader {
     struct loop_reader_config config;
     struct db *db;
+    struct read_tx tx;
     struct idem_keys *keys; /* NULL: not yet */
     bool snapshot;          /* one is open, until the round ends */
     struct known_tenant tenants[TENANTS_KNOWN];
@@ -36,6 +37,8 @@ enum err loop_reader_open(const struct loop_reader_config *config, struct proble
     r->config = *config;
     struct db_config store = {.url = config->store_url, .access = DB_READER, .env = config->env};
     enum err e = db_open(&store, p, &r->db);
+    if (e == ERR_OK && read_tx_init(&r->tx, r->db) != ERR_OK)
+        e = problem_set(p, ERR_NO_MEMORY, "Out of memory");
     if (e != ERR_OK) {
         loop_reader_close(r);
         return e;
@@ -49,6 +52,7 @@ void loop_reader_close(struct loop_reader *r)
     if (r == NULL)
         return;
     loop_reader_round_end(r);
+    read_tx_release(&r->tx);
     db_close(r->db);
     free(r);
 }
@@ -92,21 +96,25 @@ static int64_t tenant_num(struct loop_reader *r, struct str id)
     return num;
 }
 
-struct replay {
-    const struct loop_reader *reader;
-    struct op *op;
-    bool answered;
-};
-
-static void try_record(void *ctx, const struct idem_record *record)
+/* Answers from the record that the hints lead to. False: there is none, or it is no answer; then
+ * the writer looks again, and reports the error if it fails too. */
+static bool answer_by(struct loop_reader *r, struct op *op, int64_t tenant,
+                      const struct key_hints *hints)
 {
-    struct replay *replay = ctx;
-    const struct loop_reader_config *config = &replay->reader->config;
-    int64_t now = env_now_ms(config->env);
-    if (record->expires_at < 0 || record->expires_at > now)
-        replay->answered = answer_from_record(replay->op, record);
-    if (replay->answered)
-        count_known(replay->op, config->stats, now);
+    struct idem_record record = {0};
+    bool found = false;
+    bool answered = false;
+    int64_t now = env_now_ms(r->config.env);
+    read_tx_start(&r->tx, now);
+    enum err e = idempotency_follow(r->db, r->keys, tenant, op->idem.key, hints, &r->tx.arena,
+                                    &found, &record);
+    if (e == ERR_OK && found && (record.expires_at < 0 || record.expires_at > now))
+        e = answer_from_record(op, &r->tx, &record, &answered);
+    read_tx_clear(&r->tx);
+    answered &= e == ERR_OK;
+    if (answered)
+        count_known(op, r->config.stats, now);
+    return answered;
 }
 
 bool loop_reader_replay(struct loop_reader *r, struct op *op)
@@ -117,14 +125,8 @@ bool loop_reader_replay(struct loop_reader *r, struct op *op)
     if (tenant == 0 || !idempotency_glance(r->keys, tenant, op->idem.key, &hints) ||
         !open_snapshot(r))
         return false;
-    struct replay replay = {r, op, false};
-    /* A failed look-up is no answer: the writer looks again, and reports the error if it fails too.
-     */
-    if (idempotency_follow(r->db, r->keys, tenant, op->idem.key, &hints, try_record, &replay) !=
-        ERR_OK)
-        return false;
-    op->decided = replay.answered;
-    return replay.answered;
+    op->decided = answer_by(r, op, tenant, &hints);
+    return op->decided;
 }
 
 /* --- API keys --- */

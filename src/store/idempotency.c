@@ -9,28 +9,31 @@
 
 #define COLUMN_BIND_HTTP_STATUS(value) DB_I(value)
 #define COLUMN_READ_HTTP_STATUS(rows, at) (int)db_int(rows, at)
+#define COLUMN_KEEP_HTTP_STATUS(arena, value)
 
 /* In the order of this machine: elsewhere it differs, and the fingerprint decides. */
 #define COLUMN_BIND_RAW_HASH(value) DB_B(&(value), sizeof(value))
 #define COLUMN_READ_RAW_HASH(rows, at) read_raw_hash(rows, at)
+#define COLUMN_KEEP_RAW_HASH(arena, value)
 
-#define IDEM_COLUMNS(X, p)                    \
-    X(p, 1, COUNT, num, num)                  \
-    X(p, 2, INT, tenant, tenant)              \
-    X(p, 3, TEXT, key, key)                   \
-    X(p, 4, TEXT, route, route)               \
-    X(p, 5, HASH, fingerprint, fingerprint)   \
-    X(p, 6, RAW_HASH, raw_hash, raw_hash)     \
-    X(p, 7, UUID_OR_NONE, run_id, run_id)     \
-    X(p, 8, HTTP_STATUS, status, status)      \
-    X(p, 9, BOOL, says_created, says_created) \
-    X(p, 10, TEXT, body, body)                \
-    X(p, 11, TIME, created_at, created_at)    \
-    X(p, 12, TIME_OR_NONE, expires_at, expires_at)
+#define IDEM_COLUMNS(X, p)                         \
+    X(p, 1, COUNT, num, num)                       \
+    X(p, 2, INT, tenant, tenant)                   \
+    X(p, 3, TEXT, key, key)                        \
+    X(p, 4, TEXT, route, route)                    \
+    X(p, 5, HASH, fingerprint, fingerprint)        \
+    X(p, 6, RAW_HASH, raw_hash, raw_hash)          \
+    X(p, 7, UUID_OR_NONE, run_id, run_id)          \
+    X(p, 8, HTTP_STATUS, status, status)           \
+    X(p, 9, BOOL, says_created, says_created)      \
+    X(p, 10, TEXT, body, body)                     \
+    X(p, 11, TIME, created_at, created_at)         \
+    X(p, 12, TIME_OR_NONE, expires_at, expires_at) \
+    X(p, 13, TEXT, born, born)
 #define IDEM_USE(X, p)                      \
-    X(p, 13, COUNT, replays, replays)       \
-    X(p, 14, COUNT, mismatches, mismatches) \
-    X(p, 15, TIME_OR_NONE, last_replayed_at, last_replayed_at)
+    X(p, 14, COUNT, replays, replays)       \
+    X(p, 15, COUNT, mismatches, mismatches) \
+    X(p, 16, TIME_OR_NONE, last_replayed_at, last_replayed_at)
 #define ALL_COLUMNS(X, p) IDEM_COLUMNS(X, p) IDEM_USE(X, p)
 COLUMNS_NUMBERED(ALL_COLUMNS, IDEM);
 
@@ -54,6 +57,8 @@ static void read_row(struct db_rows *rows, struct idem_record *record)
     if (record->status < 200 || record->status > 299) /* only successes are stored */
         db_damaged(rows, IDEM_AT_status);
 }
+
+COLUMNS_READ_ONE(read_one, struct idem_record, ALL_COLUMNS, read_row);
 
 /* --- the index --- */
 
@@ -298,12 +303,18 @@ enum err idem_keys_work(struct idem_keys *keys, struct db *db)
 
 /* --- records --- */
 
+int64_t idem_keys_reserve(struct idem_keys *keys)
+{
+    return ++keys->last_num;
+}
+
 enum err idempotency_insert(struct db *db, struct idem_keys *keys, const struct idem_record *r)
 {
     static const char SQL[] = COLUMNS_INSERT_WITH("idempotency", IDEM_COLUMNS,
                                                   "key_hash, replays, mismatches", "0, 0, 0");
     struct idem_record row = *r;
-    row.num = ++keys->last_num;
+    if (row.num == 0)
+        row.num = idem_keys_reserve(keys);
     if (!r->has_run)
         row.run_id = (struct uuid){{0}};
     enum err e = DB_EXEC(db, SQL, NULL, IDEM_COLUMNS(COLUMN_BIND, &row));
@@ -317,8 +328,8 @@ struct wanted {
     struct db *db;
     int64_t tenant;
     struct str key;
-    idem_record_each *each;
-    void *ctx;
+    struct arena *arena;
+    struct idem_record *record;
 };
 
 /* Is this row the key's? */
@@ -327,24 +338,23 @@ static enum err try_row(void *ctx, uint64_t ref, bool *ret_found)
     static const char SQL[] =
         SELECT_RECORDS " FROM idempotency i WHERE i.num = $1 AND i.tenant = $2 AND i.key = $3";
     const struct wanted *w = ctx;
-    struct db_rows *rows = DB_QUERY(w->db, SQL, DB_I(num_of(ref)), DB_I(w->tenant), DB_T(w->key));
-    *ret_found = db_next(rows);
-    if (*ret_found) {
-        struct idem_record record;
-        read_row(rows, &record);
-        if (db_is_whole(rows))
-            w->each(w->ctx, &record);
-    }
-    return db_rows_end(rows);
+    return read_one(DB_QUERY(w->db, SQL, DB_I(num_of(ref)), DB_I(w->tenant), DB_T(w->key)),
+                    w->arena, ret_found, w->record);
 }
 
 enum err idempotency_find(struct db *db, struct idem_keys *keys, int64_t tenant, struct str key,
-                          idem_record_each *each, void *ctx)
+                          struct arena *arena, bool *ret_found, struct idem_record *ret)
 {
-    struct wanted w = {db, tenant, key, each, ctx};
-    bool found;
+    struct wanted w = {db, tenant, key, arena, ret};
     return key_index_find(keys->index, db, key_index_hash(keys->index, tenant, key), try_row, &w,
-                          &found);
+                          ret_found);
+}
+
+enum err idempotency_find_num(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
+                              struct idem_record *ret)
+{
+    static const char SQL[] = SELECT_RECORDS " FROM idempotency i WHERE i.num = $1";
+    return read_one(DB_QUERY(db, SQL, DB_I(num)), arena, ret_found, ret);
 }
 
 bool idempotency_glance(struct idem_keys *keys, int64_t tenant, struct str key,
@@ -354,11 +364,17 @@ bool idempotency_glance(struct idem_keys *keys, int64_t tenant, struct str key,
 }
 
 enum err idempotency_follow(struct db *db, struct idem_keys *keys, int64_t tenant, struct str key,
-                            const struct key_hints *hints, idem_record_each *each, void *ctx)
+                            const struct key_hints *hints, struct arena *arena, bool *ret_found,
+                            struct idem_record *ret)
 {
-    struct wanted w = {db, tenant, key, each, ctx};
-    bool found;
-    return key_index_follow(keys->index, db, hints, try_row, &w, &found);
+    struct wanted w = {db, tenant, key, arena, ret};
+    return key_index_follow(keys->index, db, hints, try_row, &w, ret_found);
+}
+
+enum err idempotency_set_body(struct db *db, int64_t num, struct str body)
+{
+    static const char SQL[] = "UPDATE idempotency SET body = $2, born = NULL WHERE num = $1";
+    return DB_EXEC(db, SQL, NULL, DB_I(num), DB_T(body));
 }
 
 enum err idempotency_delete(struct db *db, int64_t num)

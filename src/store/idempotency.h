@@ -5,10 +5,11 @@
 #ifndef PAWL_STORE_IDEMPOTENCY_H
 #define PAWL_STORE_IDEMPOTENCY_H
 
+#include "base/arena.h"
 #include "store/key_index/key_index.h"
 
 struct idem_record {
-    int64_t num; /* given by the insert */
+    int64_t num; /* given by the insert, or by idem_keys_reserve() */
     int64_t tenant;
     struct str key;
     struct str route;
@@ -19,6 +20,7 @@ struct idem_record {
     int status;
     bool says_created; /* the answer has a member `created`, true the first time only */
     struct str body;
+    struct str born; /* in place of the body, see core/run/run_birth.h; ptr NULL: none */
     int64_t replays;
     int64_t mismatches;
     int64_t created_at;
@@ -50,14 +52,15 @@ uint64_t idem_keys_raw_hash(const struct idem_keys *keys, struct str route, stru
 /* How many keys are in memory only. */
 size_t idem_keys_unsealed(const struct idem_keys *keys);
 
-/* Text is borrowed for the call. */
-typedef void idem_record_each(void *ctx, const struct idem_record *record);
-
+/* A number for the record that is inserted next. */
+int64_t idem_keys_reserve(struct idem_keys *keys);
+/* With the number that was reserved for it, or, with 0, a new one. */
 MUST_CHECK enum err idempotency_insert(struct db *db, struct idem_keys *keys,
                                        const struct idem_record *record);
-/* Calls `each` once or not at all, whether or not the record has expired. */
+/* Finds it whether or not it has expired. Text is copied to the arena. */
 MUST_CHECK enum err idempotency_find(struct db *db, struct idem_keys *keys, int64_t tenant,
-                                     struct str key, idem_record_each *each, void *ctx);
+                                     struct str key, struct arena *arena, bool *ret_found,
+                                     struct idem_record *ret);
 /* For one other thread, which may miss a record that is there. False: none is known; reads nothing.
  */
 bool idempotency_glance(struct idem_keys *keys, int64_t tenant, struct str key,
@@ -65,7 +68,13 @@ bool idempotency_glance(struct idem_keys *keys, int64_t tenant, struct str key,
 /* Looks where the hints say, on a snapshot. */
 MUST_CHECK enum err idempotency_follow(struct db *db, struct idem_keys *keys, int64_t tenant,
                                        struct str key, const struct key_hints *hints,
-                                       idem_record_each *each, void *ctx);
+                                       struct arena *arena, bool *ret_found,
+                                       struct idem_record *ret);
+/* By its number. */
+MUST_CHECK enum err idempotency_find_num(struct db *db, int64_t num, struct arena *arena,
+                                         bool *ret_found, struct idem_record *ret);
+/* Keeps the body from now on, because the run that it could be made from is removed. */
+MUST_CHECK enum err idempotency_set_body(struct db *db, int64_t num, struct str body);
 MUST_CHECK enum err idempotency_delete(struct db *db, int64_t num);
 MUST_CHECK enum err idempotency_count(struct db *db, int64_t num, int64_t replays,
                                       int64_t mismatches, int64_t at_ms);

@@ -2,9 +2,41 @@
 #include "core/background/retention.h"
 
 #include "base/limits.h"
+#include "core/run/run_birth.h"
 #include "core/txn/feed_hold.h"
 #include "store/run/retention.h"
 #include "store/run/runs.h"
+
+/* The key of a run outlives it, and its answer is made from the run: it is kept from now on. */
+static enum err keep_answer(struct tx *tx, int64_t run)
+{
+    struct idem_record record = {0};
+    bool found = false;
+    int64_t num = 0;
+    enum err e = runs_key_num(tx->db, run, &num);
+    if (e == ERR_OK && num > 0)
+        e = idempotency_find_num(tx->db, num, &tx->arena, &found, &record);
+    if (e != ERR_OK || !found || record.born.ptr == NULL || uuid_time(record.run_id) != run)
+        return e;
+    struct op op;
+    op_init(&op, NULL);
+    e = run_birth_show(&tx->read, record.tenant, record.run_id, record.born, &op.answer,
+                       &op.problem);
+    if (e == ERR_OK)
+        e = buf_ok(&op.answer.body) ? idempotency_set_body(tx->db, num, buf_str(&op.answer.body))
+                                    : ERR_NO_MEMORY;
+    op_release(&op);
+    return e;
+}
+
+static enum err remove_run(struct retention *r, struct tx *tx, int64_t run, int64_t rows,
+                           int64_t *ret_removed, bool *ret_gone)
+{
+    struct arena_mark mark = arena_mark(&tx->arena);
+    enum err e = keep_answer(tx, run);
+    arena_back_to(&tx->arena, mark);
+    return e == ERR_OK ? retention_remove(tx->db, r->tenant, run, rows, ret_removed, ret_gone) : e;
+}
 
 /* On to the next tenant; false, and back to the beginning, after the last. */
 static enum err next_tenant(struct retention *r, struct tx *tx, bool *ret_found)
@@ -49,7 +81,7 @@ enum err retention_slice(struct retention *r, struct tx *tx, bool *ret_more)
         int64_t removed = 0;
         if (finished_at >= 0 && finished_at <= tx->now_ms - r->tenant_ms &&
             !feed_holds_run(&held, run))
-            e = retention_remove(tx->db, r->tenant, run, rows, &removed, &gone);
+            e = remove_run(r, tx, run, rows, &removed, &gone);
         if (e != ERR_OK)
             return e;
         rows -= removed;

@@ -58,6 +58,8 @@ void op_clear_result(struct op *op)
     buf_clear(&a->handed);
     a->status = 200;
     a->outcome = NULL;
+    a->born = STR_NONE;
+    a->key_num = 0;
     a->created = CREATED_UNSAID;
     a->has_run = a->run_over = a->replayed = a->changed_nothing = a->keep_waiting =
         a->refusal_wrote = false;

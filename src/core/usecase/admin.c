@@ -366,42 +366,30 @@ const struct use_case UC_TOUCH_KEYS = {.name = "touch_keys", .write = touch_keys
 
 /* --- idempotency records --- */
 
-struct shown_record {
-    struct op *op;
-    const struct tenant *tenant;
-    bool found;
-    int64_t num;
-};
-
-static void show_record(void *ctx, const struct idem_record *record)
-{
-    struct shown_record *s = ctx;
-    s->found = true;
-    s->num = record->num;
-    struct json_out o = json_out_to(&s->op->answer.body);
-    render_idem_record(&o, record);
-}
-
-static enum err find_record(struct op *op, struct tx *tx, struct shown_record *s)
+static enum err find_record(struct op *op, struct tx *tx, struct idem_record *ret)
 {
     const struct idem_input *in = op->input;
     struct tenant *tenant;
+    bool found = false;
     enum err e = read_tx_tenant(&tx->read, op, &tenant);
     if (e != ERR_OK)
         return e;
-    *s = (struct shown_record){.op = op, .tenant = tenant};
-    e = idempotency_find(tx->db, tx->keys, tenant->num, in->key, show_record, s);
-    if (e == ERR_OK && !s->found)
+    e = idempotency_find(tx->db, tx->keys, tenant->num, in->key, &tx->arena, &found, ret);
+    if (e == ERR_OK && !found)
         return problem_set(&op->problem, ERR_IDEM_KEY_NOT_FOUND,
                            "Tenant %.*s has no record of this key", STR_ARG(tenant->id));
-    return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot read the record");
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "Cannot read the record");
+    struct json_out o = json_out_to(&op->answer.body);
+    render_idem_record(&o, ret);
+    return ERR_OK;
 }
 
 static enum err get_idem(struct op *op, struct tx *tx)
 {
-    struct shown_record s;
+    struct idem_record record = {0};
     op->answer.changed_nothing = true;
-    return find_record(op, tx, &s);
+    return find_record(op, tx, &record);
 }
 
 /* Runs on the writer, behind the counts that wait for the next commit. */
@@ -411,13 +399,13 @@ const struct use_case UC_GET_IDEM = {
 static enum err release_idem(struct op *op, struct tx *tx)
 {
     const struct idem_input *in = op->input;
-    struct shown_record s;
-    enum err e = find_record(op, tx, &s);
+    struct idem_record record = {0};
+    enum err e = find_record(op, tx, &record);
     if (e != ERR_OK)
         return e;
-    e = idempotency_delete(tx->db, s.num);
+    e = idempotency_delete(tx->db, record.num);
     if (e == ERR_OK)
-        e = audit_record(op, tx, s.tenant->num, "idempotency.release", in->key,
+        e = audit_record(op, tx, record.tenant, "idempotency.release", in->key,
                          buf_str(&op->answer.body));
     return e == ERR_OK ? ERR_OK : problem_set(&op->problem, e, "Cannot release the key");
 }

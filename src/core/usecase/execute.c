@@ -2,34 +2,49 @@
 #include "core/usecase/execute.h"
 
 #include "core/run/follow_up.h"
+#include "core/run/run_birth.h"
 
-bool answer_from_record(struct op *op, const struct idem_record *record)
+/* The first answer again, from where it is kept. */
+static enum err replay(struct op *op, struct read_tx *tx, const struct idem_record *record)
 {
+    struct answer *a = &op->answer;
+    op_clear_result(op);
+    a->status = record->status;
+    a->has_run = record->has_run;
+    a->run_id = record->run_id;
+    a->replayed = true;
+    answer_begin(a, record->says_created ? CREATED_NO : CREATED_UNSAID);
+    enum err e = ERR_OK;
+    if (record->born.ptr == NULL)
+        buf_put(&a->body, record->body);
+    else
+        e = run_birth_show(tx, record->tenant, record->run_id, record->born, a, &op->problem);
+    if (e == ERR_OK && !buf_ok(&a->body))
+        op->err = problem_set(&op->problem, ERR_NO_MEMORY, "Out of memory");
+    return e;
+}
+
+enum err answer_from_record(struct op *op, struct read_tx *tx, const struct idem_record *record,
+                            bool *ret_answered)
+{
+    enum err e = ERR_OK;
+    *ret_answered = true;
     switch (idem_compare(&op->idem, record->raw_hash, &record->fingerprint)) {
     case IDEM_UNSURE:
-        return false;
+        *ret_answered = false;
+        return ERR_OK;
     case IDEM_MISMATCH:
         op_clear_result(op);
         op->err = problem_set(&op->problem, ERR_IDEM_KEY_REUSED,
                               "The key \"%.*s\" belongs to another request (%.*s). Use a new key.",
                               STR_ARG(record->key), STR_ARG(record->route));
-        op->known_num = record->num;
-        return true;
+        break;
     case IDEM_REPLAY:
-        op_clear_result(op);
-        op->answer.status = record->status;
-        op->answer.has_run = record->has_run;
-        op->answer.run_id = record->run_id;
-        op->answer.replayed = true;
-        answer_begin(&op->answer, record->says_created ? CREATED_NO : CREATED_UNSAID);
-        buf_put(&op->answer.body, record->body);
-        if (!buf_ok(&op->answer.body))
-            op->err = problem_set(&op->problem, ERR_NO_MEMORY, "Out of memory");
-        op->known_num = record->num;
-        return true;
+        e = replay(op, tx, record);
+        break;
     }
-    assert(!"unknown verdict");
-    return false;
+    op->known_num = record->num;
+    return e;
 }
 
 void count_known(const struct op *op, struct replay_stats *stats, int64_t now_ms)
@@ -39,23 +54,27 @@ void count_known(const struct op *op, struct replay_stats *stats, int64_t now_ms
 }
 
 struct known {
-    struct op *op;
-    struct tx *tx;
     bool answered;
     bool expired; /* the key has an expired record, which must be deleted first */
     int64_t old;  /* its number */
 };
 
-static void consider(void *ctx, const struct idem_record *record)
+/* Looks the key up, and answers the op if it can. */
+static enum err consider(struct op *op, struct tx *tx, int64_t tenant, struct known *k)
 {
-    struct known *k = ctx;
-    if (record->expires_at >= 0 && record->expires_at <= k->tx->now_ms) {
-        k->expired = true;
-        k->old = record->num;
-        return;
-    }
-    k->answered = answer_from_record(k->op, record);
-    assert(k->answered || !k->op->idem.has_fingerprint);
+    struct idem_record record = {0};
+    bool found = false;
+    enum err e =
+        idempotency_find(tx->db, tx->keys, tenant, op->idem.key, &tx->arena, &found, &record);
+    if (e != ERR_OK || !found)
+        return e;
+    k->expired = record.expires_at >= 0 && record.expires_at <= tx->now_ms;
+    k->old = record.num;
+    if (k->expired)
+        return ERR_OK;
+    e = answer_from_record(op, &tx->read, &record, &k->answered);
+    assert(k->answered || !op->idem.has_fingerprint);
+    return e;
 }
 
 static enum err remember(struct op *op, struct tx *tx, struct tenant *tenant, const struct known *k)
@@ -65,7 +84,9 @@ static enum err remember(struct op *op, struct tx *tx, struct tenant *tenant, co
         e = idempotency_delete(tx->db, k->old);
     if (e != ERR_OK)
         return e;
+    struct str born = op->answer.born;
     struct idem_record record = {
+        .num = op->answer.key_num,
         .tenant = tenant->num,
         .key = op->idem.key,
         .route = op->idem.route,
@@ -75,7 +96,8 @@ static enum err remember(struct op *op, struct tx *tx, struct tenant *tenant, co
         .run_id = op->answer.run_id,
         .status = op->answer.status,
         .says_created = op->answer.created != CREATED_UNSAID,
-        .body = answer_to_keep(&op->answer),
+        .body = born.ptr != NULL ? STR("") : answer_to_keep(&op->answer),
+        .born = born,
         .created_at = tx->now_ms,
         .expires_at = idem_expires_ms(tx->now_ms, tenant->idempotency_retention_ms),
     };
@@ -113,9 +135,9 @@ enum err execute_op(struct op *op, struct tx *tx)
         op->err = e;
         return err_rolls_back(e) ? e : ERR_OK;
     }
-    struct known k = {.op = op, .tx = tx};
+    struct known k = {0};
     if (tenant->num > 0) /* a new one has no keys */
-        e = idempotency_find(tx->db, tx->keys, tenant->num, op->idem.key, consider, &k);
+        e = consider(op, tx, tenant->num, &k);
     if (e != ERR_OK || k.answered)
         return e;
     e = run_use_case(op, tx);

@@ -14,9 +14,10 @@
  * was refused after it had changed something, which is a bug (ERR_INTERNAL). */
 MUST_CHECK enum err execute_op(struct op *op, struct tx *tx);
 
-/* Answers the op from a live record. True when it did: the op is a replay, or the key belongs to
- * another request. False when the raw bytes are not enough to decide. */
-bool answer_from_record(struct op *op, const struct idem_record *record);
+/* Answers the op from a live record: it is a replay, or the key belongs to another request. Not
+ * answered when the raw bytes are not enough to decide. */
+MUST_CHECK enum err answer_from_record(struct op *op, struct read_tx *tx,
+                                       const struct idem_record *record, bool *ret_answered);
 /* Counts that answer, if there was one. Call it when the op is decided: a batch may run it twice.
  */
 void count_known(const struct op *op, struct replay_stats *stats, int64_t now_ms);

@@ -4,6 +4,7 @@
 #include "core/admission/run_limits.h"
 #include "core/admission/run_slots.h"
 #include "core/run/job_txn.h"
+#include "core/run/run_birth.h"
 #include "core/run/run_control.h"
 #include "core/run/run_txn.h"
 #include "core/run/run_view.h"
@@ -116,12 +117,9 @@ static enum err answer_run(struct op *op, struct run_txn *m, enum answer_created
     a->run_over = run_has_ended(m->run.status);
     a->outcome = outcome;
     answer_begin(a, created);
-    struct json_out o = json_out_to(&a->body);
-    json_add_uuid(&o, "run_id", m->run.id);
-    if (created == CREATED_NO)
-        json_add_bool(&o, "coalesced", true);
-    render_run(&o, "run", &m->run, m->def, views);
-    json_close(&o, '}');
+    run_birth_render(a, &m->run, m->def, views, created == CREATED_NO);
+    if (created == CREATED_YES && op->idem.key.len > 0)
+        a->born = run_birth_facts(m, views);
     return ERR_OK;
 }
 
@@ -139,6 +137,8 @@ static void fill_run(struct start *s)
     s->m.run.tracestate = in->tracestate;
     s->m.run.created_by = s->op->caller.actor;
     s->m.run.created_at = s->tx->now_ms;
+    if (s->op->idem.key.len > 0)
+        s->m.run.key_num = s->op->answer.key_num = idem_keys_reserve(s->tx->keys);
 }
 
 static enum err admit(struct start *s, const char *outcome)

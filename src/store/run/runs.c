@@ -88,8 +88,17 @@ int64_t runs_num_ms(int64_t num)
 
 enum err runs_insert(struct db *db, const struct run *r)
 {
-    static const char SQL[] = COLUMNS_INSERT("runs", RUN_COLUMNS);
-    return DB_EXEC(db, SQL, NULL, RUN_COLUMNS(COLUMN_BIND, r));
+    static const char SQL[] = COLUMNS_INSERT_WITH("runs", RUN_COLUMNS, "key_num", "$28");
+    return DB_EXEC(db, SQL, NULL,
+                   RUN_COLUMNS(COLUMN_BIND, r) r->key_num > 0 ? DB_I(r->key_num) : DB_N());
+}
+
+enum err runs_key_num(struct db *db, int64_t num, int64_t *ret)
+{
+    static const char SQL[] = "SELECT key_num FROM runs WHERE num = $1";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(num));
+    *ret = db_next(rows) ? db_count_or(rows, 0, 0) : 0;
+    return db_rows_end(rows);
 }
 
 enum err runs_update(struct db *db, struct run *r)

@@ -38,6 +38,7 @@ struct run {
     int64_t parent_ordinal;
     int64_t depth;        /* how many runs are above it */
     struct uuid rerun_of; /* all zero: none */
+    int64_t key_num; /* the record of the key that it was started with; 0: none, or it was read */
 };
 
 /* The highest number of a run so far; 0 when there is none. */
@@ -48,6 +49,8 @@ int64_t runs_new_num(struct uuid *id, int64_t last_num);
 /* The time in it. */
 int64_t runs_num_ms(int64_t num);
 MUST_CHECK enum err runs_insert(struct db *db, const struct run *run);
+/* The record of the key that it was started with; 0: none is known. */
+MUST_CHECK enum err runs_key_num(struct db *db, int64_t num, int64_t *ret);
 /* Writes what a change may alter, and revision + 1, if the row still has run->revision; else
  * ERR_CONCURRENCY. On success run->revision is the new one. */
 MUST_CHECK enum err runs_update(struct db *db, struct run *run);

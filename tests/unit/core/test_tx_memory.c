@@ -72,16 +72,11 @@ static void remember_types(struct tx *tx)
     assert_true(types_is_known(tx));
 }
 
-static void note_record(void *ctx, const struct idem_record *record)
-{
-    (void)record;
-    *(bool *)ctx = true;
-}
-
 static bool keys_is_known(struct tx *tx)
 {
+    struct idem_record record;
     bool found = false;
-    assert_ok(idempotency_find(tx->db, tx->keys, TENANT, STR("k"), note_record, &found));
+    assert_ok(idempotency_find(tx->db, tx->keys, TENANT, STR("k"), &tx->arena, &found, &record));
     return found;
 }
 

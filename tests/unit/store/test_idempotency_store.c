@@ -1,5 +1,6 @@
 /* Idempotency records as rows: found whether they are recent or indexed, never twice, never lost.
  */
+#include "base/limits.h"
 #include "domain/idempotency.h"
 #include "store/folder.h"
 #include "store/rows.h"
@@ -66,19 +67,25 @@ struct found {
     char body[64];
 };
 
-static void take(void *ctx, const struct idem_record *record)
+static struct found found_of(bool found, const struct idem_record *record, struct arena *arena)
 {
-    struct found *f = ctx;
-    f->times++;
-    f->record = *record;
-    (void)snprintf(f->body, sizeof(f->body), "%.*s", STR_ARG(record->body));
+    struct found f = {.times = found};
+    if (found) {
+        f.record = *record;
+        (void)snprintf(f.body, sizeof(f.body), "%.*s", STR_ARG(record->body));
+    }
+    arena_release(arena);
+    return f;
 }
 
 static struct found find(struct shelf *s, int64_t tenant, const char *key)
 {
-    struct found f = {0};
-    assert_ok(idempotency_find(s->db, s->keys, tenant, str_of(key), take, &f));
-    assert_true(f.times <= 1);
+    struct arena arena;
+    struct idem_record record;
+    bool is_found = false;
+    arena_init(&arena, MIB);
+    assert_ok(idempotency_find(s->db, s->keys, tenant, str_of(key), &arena, &is_found, &record));
+    struct found f = found_of(is_found, &record, &arena);
     if (f.times == 1) {
         assert_string_equal(f.body, key);
         assert_int_equal(f.record.tenant, tenant);
@@ -182,11 +189,16 @@ static void tenants_do_not_share_keys(void **state)
 
 static int glance(struct shelf *s, struct db *reader, int64_t tenant, const char *key)
 {
-    struct found f = {0};
+    struct arena arena;
+    struct idem_record record;
     struct key_hints hints;
+    bool found = false;
+    arena_init(&arena, MIB);
     if (idempotency_glance(s->keys, tenant, str_of(key), &hints))
-        assert_ok(idempotency_follow(reader, s->keys, tenant, str_of(key), &hints, take, &f));
-    return f.times;
+        assert_ok(idempotency_follow(reader, s->keys, tenant, str_of(key), &hints, &arena, &found,
+                                     &record));
+    arena_release(&arena);
+    return found;
 }
 
 static void another_thread_finds_what_is_committed(void **state)
