@@ -6,7 +6,17 @@
 #include "core/usecase/execute.h"
 #include "store/tenants.h"
 
-enum { TENANTS_KNOWN = 256 }; /* whose numbers are remembered; they never change */
+enum {
+    TENANTS_KNOWN = 256, /* whose numbers are remembered; they never change */
+    ANSWERS_KEPT = 64,   /* of the last starts that were replayed, while they are this small: */
+    ANSWER_KEPT_MAX = 8 * KIB,
+};
+
+/* The answer of a start, rendered from its run: it never changes. */
+struct kept_answer {
+    int64_t num; /* of the key's record; 0: none */
+    struct buf body;
+};
 
 struct known_tenant {
     int64_t num; /* 0: none is known here */
@@ -21,6 +31,7 @@ struct loop_reader {
     struct idem_keys *keys; /* NULL: not yet */
     bool snapshot;          /* one is open, until the round ends */
     struct known_tenant tenants[TENANTS_KNOWN];
+    struct kept_answer answers[ANSWERS_KEPT];
 
     int64_t login_log_at_ms; /* not before: a line about failed logins */
     int64_t logins_unlogged;
@@ -35,6 +46,8 @@ enum err loop_reader_open(const struct loop_reader_config *config, struct proble
     if (r == NULL)
         return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     r->config = *config;
+    for (size_t i = 0; i < ANSWERS_KEPT; i++)
+        buf_init(&r->answers[i].body, ANSWER_KEPT_MAX);
     struct db_config store = {.url = config->store_url, .access = DB_READER, .env = config->env};
     enum err e = db_open(&store, p, &r->db);
     if (e == ERR_OK && read_tx_init(&r->tx, r->db) != ERR_OK)
@@ -52,6 +65,8 @@ void loop_reader_close(struct loop_reader *r)
     if (r == NULL)
         return;
     loop_reader_round_end(r);
+    for (size_t i = 0; i < ANSWERS_KEPT; i++)
+        buf_release(&r->answers[i].body);
     read_tx_release(&r->tx);
     db_close(r->db);
     free(r);
@@ -96,6 +111,25 @@ static int64_t tenant_num(struct loop_reader *r, struct str id)
     return num;
 }
 
+/* Rendering reads the run and its jobs, so the answer is kept for the next of many retries. */
+static enum err answer_kept(struct loop_reader *r, struct op *op, struct idem_record *record,
+                            bool *ret_answered)
+{
+    struct kept_answer *kept = &r->answers[(uint64_t)record->num % ANSWERS_KEPT];
+    bool renders = record->born.ptr != NULL && kept->num != record->num;
+    if (record->born.ptr != NULL && !renders) {
+        record->body = buf_str(&kept->body);
+        record->born = STR_NONE;
+    }
+    enum err e = answer_from_record(op, &r->tx, record, ret_answered);
+    if (e != ERR_OK || !renders || !*ret_answered || op->err != ERR_OK)
+        return e;
+    buf_clear(&kept->body);
+    buf_put(&kept->body, answer_to_keep(&op->answer));
+    kept->num = buf_ok(&kept->body) ? record->num : 0;
+    return ERR_OK;
+}
+
 /* Answers from the record that the hints lead to. False: there is none, or it is no answer; then
  * the writer looks again, and reports the error if it fails too. */
 static bool answer_by(struct loop_reader *r, struct op *op, int64_t tenant,
@@ -109,7 +143,7 @@ static bool answer_by(struct loop_reader *r, struct op *op, int64_t tenant,
     enum err e = idempotency_follow(r->db, r->keys, tenant, op->idem.key, hints, &r->tx.arena,
                                     &found, &record);
     if (e == ERR_OK && found && (record.expires_at < 0 || record.expires_at > now))
-        e = answer_from_record(op, &r->tx, &record, &answered);
+        e = answer_kept(r, op, &record, &answered);
     read_tx_clear(&r->tx);
     answered &= e == ERR_OK;
     if (answered)
