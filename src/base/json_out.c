@@ -71,8 +71,8 @@ void json_put_text(struct buf *out, struct str text)
 void json_add_name(struct json_out *o, const char *name)
 {
     size_t comma = o->comma ? 1 : 0;
-    size_t len = name != NULL ? strlen(name) : 0;
-    size_t total = comma + (name != NULL ? len + strlen("\"\":") : 0);
+    struct str text = str_of(name);
+    size_t total = comma + (name != NULL ? text.len + strlen("\"\":") : 0);
     o->comma = true;
     char *at = total > 0 ? buf_extend(o->buf, total) : NULL;
     if (at == NULL)
@@ -82,8 +82,9 @@ void json_add_name(struct json_out *o, const char *name)
     if (name == NULL)
         return;
     *at++ = '"';
-    memcpy(at, name, len);
-    memcpy(at + len, "\":", 2);
+    memcpy(at, text.ptr, text.len);
+    at[text.len] = '"';
+    at[text.len + 1] = ':';
 }
 
 void json_open(struct json_out *o, const char *name, char bracket)
