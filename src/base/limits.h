@@ -54,6 +54,7 @@ enum {
     JSON_KEPT_DEPTH_MAX = 2048,           /* of what pawl has written: a value within lists and objects of its own; earlier versions read as deep */
     JSON_TEXT_MAX = HTTP_BODY_MAX,
     JSON_KEPT_MAX = 2 * JSON_TEXT_MAX,    /* of one value as it is kept */
+    TIMELINE_ROW_BYTES = 64 * KIB,        /* events of one owner share a row up to about this: a page of a timeline reads whole rows */
     JSON_WRITTEN_MAX = 5 * JSON_TEXT_MAX, /* what was parsed, serialized again: `1e20,` grows to 24 bytes */
 
     /* --- names --- */

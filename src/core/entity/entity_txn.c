@@ -158,8 +158,7 @@ enum err entity_txn_add_named_event(struct entity_txn *m, enum event_type type, 
     assert(((event_type_flags(type) & EVENT_HAS_NAME) != 0) == (published_as.ptr != NULL));
     struct event event = {
         ++m->entity.last_event, m->tx->now_ms, event_type_name(type), data, -1, published_as};
-    enum err e = events_append(m->tx->db, m->entity.num, &event);
-    return e == ERR_OK ? tx_note_event(m->tx, m->entity.tenant, m->entity.num, event.seq) : e;
+    return tx_add_event(m->tx, m->entity.tenant, m->entity.num, &event);
 }
 
 static enum err tell_generation(struct entity_txn *m, enum event_type type)
@@ -272,7 +271,10 @@ static enum err note_sweep(struct entity_txn *m)
 
 enum err entity_txn_begin_generation(struct entity_txn *m, const char *reason)
 {
-    enum err e = ERR_OK;
+    enum err e =
+        tx_write_events(m->tx); /* no row has events of two generations: the sweep removes rows */
+    if (e != ERR_OK)
+        return e;
     m->entity.generation++;
     m->entity.rolled_event = m->entity.last_event;
     if (!m->is_new && m->entity.type_version != m->version.version)

@@ -18,11 +18,9 @@ enum err run_txn_add_named_event(struct run_txn *m, enum event_type type, struct
     (void)flags;
     struct event event = {m->run.version + 1, m->tx->now_ms, event_type_name(type), data, job,
                           published_as};
-    enum err e = events_append(m->tx->db, m->run.num, &event);
-    if (e != ERR_OK)
-        return e;
+    m->run.version++;
     m->told = true;
-    return tx_note_event(m->tx, m->run.tenant, m->run.num, ++m->run.version);
+    return tx_add_event(m->tx, m->run.tenant, m->run.num, &event);
 }
 
 /* --- invariants --- */
@@ -162,6 +160,7 @@ enum err run_txn_begin_change(struct run_txn *m, struct tx *tx, struct problem *
     const char *why = contradiction(m);
     if (why != NULL)
         return problem_set(p, ERR_DAMAGED, "Run %lld is damaged: %s", (long long)m->run.num, why);
+    assert(tx->unwritten.owner != m->run.num); /* or it was read without its last events */
     m->tx = tx;
     m->has_slots = should_have_slots(&m->run);
     m->in_queue = should_be_in_queue(&m->run);
@@ -171,13 +170,19 @@ enum err run_txn_begin_change(struct run_txn *m, struct tx *tx, struct problem *
 enum err run_txn_load_if(struct run_txn *m, struct tx *tx, int64_t run_num, struct problem *p,
                          bool *ret_found)
 {
-    enum err e = read_if(m, &tx->read, run_num, p, ret_found);
+    enum err e = tx_write_events(tx);
+    if (e != ERR_OK)
+        return problem_set(p, e, "Cannot write a timeline");
+    e = read_if(m, &tx->read, run_num, p, ret_found);
     return e == ERR_OK && *ret_found ? run_txn_begin_change(m, tx, p) : e;
 }
 
 enum err run_txn_load(struct run_txn *m, struct tx *tx, int64_t run_num, struct problem *p)
 {
-    enum err e = run_txn_read(m, &tx->read, run_num, p);
+    enum err e = tx_write_events(tx);
+    if (e != ERR_OK)
+        return problem_set(p, e, "Cannot write a timeline");
+    e = run_txn_read(m, &tx->read, run_num, p);
     return e == ERR_OK ? run_txn_begin_change(m, tx, p) : e;
 }
 
@@ -207,7 +212,10 @@ enum err run_txn_read_id(struct run_txn *m, struct op *op, struct read_tx *tx, s
 
 enum err run_txn_find(struct run_txn *m, struct op *op, struct tx *tx, struct uuid id)
 {
-    enum err e = run_txn_read_id(m, op, &tx->read, id);
+    enum err e = tx_write_events(tx);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "Cannot write a timeline");
+    e = run_txn_read_id(m, op, &tx->read, id);
     return e == ERR_OK ? run_txn_begin_change(m, tx, &op->problem) : e;
 }
 

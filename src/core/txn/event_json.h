@@ -23,6 +23,7 @@
 
 #include "base/limits.h"
 #include "store/owners.h"
+#include "store/run/events.h"
 #include "store/run/runs.h"
 
 enum {

@@ -8,6 +8,7 @@
 #include "domain/workflow/definition.h"
 #include "store/idempotency.h"
 #include "store/keys.h"
+#include "store/run/events.h"
 #include "store/run/jobs.h"
 #include "store/run/runs.h"
 #include "store/workflows.h"

@@ -15,6 +15,7 @@ enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
 {
     *tx = (struct tx){.env = env};
     effects_init(&tx->effects);
+    buf_init(&tx->unwritten.packed, TIMELINE_ROW_BYTES + JSON_WRITTEN_MAX + KIB);
     bool ok = read_tx_init(&tx->read, db) == ERR_OK;
     tx->counts = true;
     tx->release_rates = release_rates_new();
@@ -29,10 +30,17 @@ enum err tx_init(struct tx *tx, struct db *db, const struct env *env)
     return e == ERR_OK ? idem_keys_open(tx->keys, db, env) : e;
 }
 
+static void drop_unwritten(struct tx *tx)
+{
+    tx->unwritten.owner = 0;
+    buf_clear(&tx->unwritten.packed);
+}
+
 /* What belongs to one transaction only. */
 static void clear_turn(struct tx *tx)
 {
     effects_begin(&tx->effects);
+    drop_unwritten(tx);
     tx->freed = NULL;
     tx->dispatches_later = tx->dispatch_failed = false;
     assert(tx->visits == NULL); /* they live in the notes */
@@ -69,6 +77,7 @@ void tx_release(struct tx *tx)
 #undef X
     release_rates_free(tx->release_rates);
     cpu_shares_free(tx->cpu);
+    buf_release(&tx->unwritten.packed);
     effects_release(&tx->effects);
     read_tx_release(&tx->read);
 }
@@ -105,7 +114,9 @@ static enum err write_feed(struct tx *tx)
 
 enum err tx_flush(struct tx *tx)
 {
-    enum err e = tenant_cache_flush(tx->tenants, tx->db);
+    enum err e = tx_write_events(tx);
+    if (e == ERR_OK)
+        e = tenant_cache_flush(tx->tenants, tx->db);
     return e == ERR_OK ? write_feed(tx) : e;
 }
 
@@ -260,6 +271,39 @@ enum err tx_own_error(const struct tx *tx, enum err e)
                : e;
 }
 
+/* --- timelines --- */
+
+enum err tx_write_events(struct tx *tx)
+{
+    struct unwritten_events *t = &tx->unwritten;
+    if (t->owner == 0)
+        return ERR_OK;
+    event_pack_end(&t->packed);
+    enum err e = buf_ok(&t->packed)
+                     ? events_append(tx->db, t->owner, t->last_seq, tx->now_ms, buf_str(&t->packed))
+                     : ERR_NO_MEMORY;
+    drop_unwritten(tx);
+    return e;
+}
+
+enum err tx_add_event(struct tx *tx, int64_t tenant, int64_t owner, const struct event *event)
+{
+    struct unwritten_events *t = &tx->unwritten;
+    assert(event->at == tx->now_ms);
+    if (t->owner != owner || t->packed.len > TIMELINE_ROW_BYTES) {
+        enum err e = tx_write_events(tx);
+        if (e != ERR_OK)
+            return e;
+    }
+    assert(t->owner == 0 || t->last_seq + 1 == event->seq);
+    t->owner = owner;
+    t->last_seq = event->seq;
+    event_pack(&t->packed, event);
+    tx->touched++;
+    effects_event(&tx->effects, tenant, owner, event->seq);
+    return tx->effects.failed || !buf_ok(&t->packed) ? ERR_NO_MEMORY : ERR_OK;
+}
+
 /* --- the gate --- */
 
 struct gate_visit {
@@ -362,12 +406,6 @@ enum err tx_wake_updates(struct tx *tx, int64_t tenant, struct uuid key, int64_t
 enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id)
 {
     return note_decided(tx, EFFECT_RUN_ENDED, tenant, run_id, 0, 0);
-}
-
-enum err tx_note_event(struct tx *tx, int64_t tenant, int64_t owner, int64_t seq)
-{
-    effects_event(&tx->effects, tenant, owner, seq);
-    return failed_or_ok(tx);
 }
 
 void tx_count_call(struct tx *tx, enum entity_call_end end)

@@ -11,6 +11,7 @@
 #include "core/txn/tx_memory.h"
 #include "domain/tenant.h"
 #include "domain/workflow/definition.h"
+#include "store/run/events.h"
 #include "store/secrets.h"
 
 struct cpu_shares;
@@ -43,6 +44,13 @@ struct aside_tenant {
 
 enum { ASIDE_TENANTS_MAX = 16 }; /* with more, one of them is tried again early */
 
+/* Events of one owner that are not in its timeline yet: see tx_add_event(). */
+struct unwritten_events {
+    int64_t owner; /* 0: there are none */
+    int64_t last_seq;
+    struct buf packed;
+};
+
 struct tx {
     /* The read transaction inside; its members are members of this struct too. */
     union {
@@ -59,6 +67,7 @@ struct tx {
     TX_MEMORY(X)
 #undef X
     struct effects effects;
+    struct unwritten_events unwritten;
     bool exports_spans;
     bool has_bus; /* keep the feed until the bus has acknowledged its events */
     bool stale;   /* clear all caches when the next transaction begins */
@@ -126,6 +135,16 @@ MUST_CHECK enum err tx_enter_gate(struct tx *tx, struct op *op, const struct ten
 /* Leaves all gates. Call it after the commit or the rollback. */
 void tx_leave_gates(struct tx *tx);
 
+/* --- timelines --- */
+
+/* Adds the next event to the timeline of a run or an entity, and to the feed. Events of one owner
+ * that follow each other become one row. */
+MUST_CHECK enum err tx_add_event(struct tx *tx, int64_t tenant, int64_t owner,
+                                 const struct event *event);
+/* Writes the row. Call it before something is read that depends on it: the version of a run is the
+ * number of its last event. tx_flush() does it too. */
+MUST_CHECK enum err tx_write_events(struct tx *tx);
+
 /* --- effects --- */
 
 /* Notes that something is due at this time (-1: nothing): the writer wakes for it. */
@@ -137,8 +156,6 @@ MUST_CHECK enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_i
 /* Wakes callers that wait for updates numbered above `after` up to `through`; 0: for any update. */
 MUST_CHECK enum err tx_wake_updates(struct tx *tx, int64_t tenant, struct uuid key, int64_t after,
                                     int64_t through);
-/* Adds an event of a timeline to the feed; tx_flush() writes it. */
-MUST_CHECK enum err tx_note_event(struct tx *tx, int64_t tenant, int64_t owner, int64_t seq);
 void tx_count_call(struct tx *tx, enum entity_call_end end);
 /* Counts the start of a run without a request, or an attempt at one. `endpoint` names what started
  * it; `wait_ms` is the time since it was due, -1 if no run was started. Both texts are literals. */

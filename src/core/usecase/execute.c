@@ -104,6 +104,13 @@ static enum err remember(struct op *op, struct tx *tx, struct tenant *tenant, co
     return idempotency_insert(tx->db, tx->keys, &record);
 }
 
+/* The next op may load what this one has changed. */
+static enum err write_events(struct op *op, struct tx *tx)
+{
+    enum err e = tx_write_events(tx);
+    return e == ERR_OK ? op->err : problem_set(&op->problem, e, "Cannot write a timeline");
+}
+
 /* Runs the use case. A refusal after a change returns an error, so that all is rolled back. */
 static enum err run_use_case(struct op *op, struct tx *tx)
 {
@@ -111,6 +118,8 @@ static enum err run_use_case(struct op *op, struct tx *tx)
     op->err = op->use_case->write(op, tx);
     if (op->err == ERR_OK)
         op->err = follow_up(tx, &op->problem);
+    if (op->err == ERR_OK || op->answer.refusal_wrote)
+        op->err = write_events(op, tx);
     read_tx_drop_json(&tx->read);
     if (op->err == ERR_OK && !buf_ok(&op->answer.body))
         op->err = op->answer.body.refused

@@ -177,7 +177,7 @@ const struct invariant INVARIANTS[] = {
      " HAVING count(e.seq) = 0 OR min(e.seq) <> 1 OR max(e.seq) <> count(e.seq)"},
     {CHECK_RUNS, CHECK_FULL,
      "a timeline is of no run or entity that is there or being removed",
-     "WITH told AS (SELECT run FROM events GROUP BY run)"
+     "WITH told AS (SELECT run FROM timeline GROUP BY run)"
      " SELECT NULL, NULL, e.run, NULL FROM told e LEFT JOIN runs r ON r.num = e.run"
      " LEFT JOIN entities n ON n.num = e.run"
      " LEFT JOIN entity_sweeps s ON s.entity = e.run AND s.deleted = 1"
@@ -481,7 +481,7 @@ enum err check_extent(struct db *db, enum check_area area, int64_t *ret)
                                       " + (SELECT count(*) FROM jobs)"
                                       " + (SELECT count(*) FROM idempotency)"
                                       " + (SELECT count(*) FROM entities)"
-                                      " + (SELECT count(*) FROM events)";
+                                      " + (SELECT count(*) FROM timeline)";
     static const char *const SQL[] = {
         [CHECK_SLOTS] = "SELECT (SELECT count(*) FROM tenants) + (SELECT count(*) FROM scopes)",
         [CHECK_QUEUE] = "SELECT count(*) FROM queue",

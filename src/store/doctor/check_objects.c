@@ -95,7 +95,8 @@ const struct invariant OBJECT_INVARIANTS[] = {
     {CHECK_OBJECTS, CHECK_FULL, "a key of a signal is damaged",
      "SELECT NULL, owner, num, NULL FROM dedup WHERE " TIME_IS_BAD("at") " OR " COUNT_IS_BAD("seq")},
     {CHECK_OBJECTS, CHECK_FULL, "an event's row is damaged",
-     "SELECT NULL, run, seq, NULL FROM events WHERE seq < 1 OR " TIME_IS_BAD("at")},
+     "SELECT NULL, run, seq, NULL FROM timeline WHERE seq < 1 OR " TIME_IS_BAD("at")
+     " OR (type = '' AND (data IS NULL OR NOT json_valid(data)))"},
 };
 /* clang-format on */
 

@@ -61,8 +61,8 @@ static enum err find_oldest(struct db *db, int64_t entity, bool *ret_found, stru
 enum err entity_sweep_events(struct db *db, int64_t entity, int64_t held_from, int64_t rows,
                              int64_t *ret_removed)
 {
-    static const char SQL[] = "DELETE FROM events WHERE run = $1 AND seq IN (SELECT seq FROM events"
-                              " WHERE run = $1 AND seq < $2 ORDER BY seq LIMIT $3)";
+    static const char SQL[] = "DELETE FROM timeline WHERE run = $1 AND seq IN (SELECT seq"
+                              " FROM timeline WHERE run = $1 AND seq < $2 ORDER BY seq LIMIT $3)";
     return DB_EXEC(db, SQL, ret_removed, DB_I(entity), DB_I(held_from), DB_I(rows));
 }
 

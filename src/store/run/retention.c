@@ -1,6 +1,8 @@
 /* Removing finished runs, a few rows at a time. */
 #include "store/run/retention.h"
 
+#include "store/run/events.h"
+
 enum err retention_next_tenant(struct db *db, int64_t after, bool *ret_found, int64_t *ret_tenant,
                                int64_t *ret_retention_ms)
 {
@@ -37,8 +39,8 @@ enum err retention_next_run(struct db *db, int64_t tenant, int64_t after, bool *
 
 /* What hangs on a run, each by its own number within it. */
 static const char *const PARTS[] = {
-    "DELETE FROM events WHERE run = $1 AND seq IN"
-    " (SELECT seq FROM events WHERE run = $1 ORDER BY seq LIMIT $2)",
+    "DELETE FROM timeline WHERE run = $1 AND seq IN"
+    " (SELECT seq FROM timeline WHERE run = $1 ORDER BY seq LIMIT $2)",
     "DELETE FROM checkpoints WHERE run = $1 AND (ordinal, seq) IN (SELECT ordinal, seq"
     " FROM checkpoints WHERE run = $1 ORDER BY ordinal, seq LIMIT $2)",
     "DELETE FROM suspensions WHERE run = $1 AND ordinal IN"
@@ -84,8 +86,8 @@ enum err retention_remove(struct db *db, int64_t tenant, int64_t run, int64_t ro
 enum err retention_has_begun(struct db *db, int64_t run, bool *ret)
 {
     /* Events go first, and of those the one that tells of the run's making. */
-    static const char SQL[] = "SELECT 1 FROM events WHERE run = $1 AND seq = 1";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run));
-    *ret = !db_next(rows);
-    return db_rows_end(rows);
+    int64_t first = 0;
+    enum err e = events_first(db, run, &first);
+    *ret = first != 1;
+    return e;
 }

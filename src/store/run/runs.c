@@ -1,4 +1,4 @@
-/* Runs and their timelines as rows. */
+/* Runs as rows. */
 #include "store/run/runs.h"
 
 #include "base/json.h"
@@ -43,20 +43,10 @@ enum { LIST_CHUNK = 256 };
     X(p, 27, TEXT, tracestate, tracestate)
 COLUMNS_NUMBERED(RUN_COLUMNS, RUN);
 
-#define EVENT_COLUMNS(X, p)          \
-    X(p, 1, COUNT, seq, seq)         \
-    X(p, 2, TIME, at, at)            \
-    X(p, 3, TEXT, type, type)        \
-    X(p, 4, TEXT, data, data)        \
-    X(p, 5, COUNT_OR_NONE, job, job) \
-    X(p, 6, TEXT, published_as, published_as)
-COLUMNS_NUMBERED(EVENT_COLUMNS, EVENT);
-#define SELECT_EVENTS COLUMNS_SELECT(EVENT_COLUMNS, "") " FROM events"
-
 /* Besides the columns the number of the last event is read. */
 #define SELECT_RUNS                 \
     COLUMNS_SELECT(RUN_COLUMNS, "") \
-    ", (SELECT seq FROM events WHERE run = runs.num ORDER BY seq DESC LIMIT 1) FROM runs"
+    ", (SELECT seq FROM timeline WHERE run = runs.num ORDER BY seq DESC LIMIT 1) FROM runs"
 
 enum err runs_last_num(struct db *db, int64_t *ret)
 {
@@ -270,41 +260,4 @@ enum err runs_list(struct db *db, const struct run_filter *filter, int64_t befor
     }
     *ret_next = full || more ? before : -1;
     return e;
-}
-
-/* --- the timeline --- */
-
-enum err events_append(struct db *db, int64_t run, const struct event *event)
-{
-    static const char SQL[] = COLUMNS_INSERT_WITH("events", EVENT_COLUMNS, "run", "$7");
-    return DB_EXEC(db, SQL, NULL, EVENT_COLUMNS(COLUMN_BIND, event) DB_I(run));
-}
-
-static void read_event(struct db_rows *rows, struct event *event)
-{
-    *event = (struct event){EVENT_COLUMNS(COLUMN_READ, rows)};
-}
-
-COLUMNS_READ_ONE(read_one_event, struct event, EVENT_COLUMNS, read_event);
-
-enum err events_list(struct db *db, int64_t run, int64_t after, int64_t limit, event_each *each,
-                     void *ctx)
-{
-    static const char SQL[] = SELECT_EVENTS " WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(run), DB_I(after), DB_I(limit));
-    while (db_next(rows)) {
-        struct event event;
-        read_event(rows, &event);
-        if (!db_skip_damaged(rows))
-            each(ctx, &event);
-    }
-    return db_rows_end(rows);
-}
-
-enum err events_newest(struct db *db, int64_t run, struct str type, struct arena *arena,
-                       bool *ret_found, struct event *ret)
-{
-    static const char SQL[] =
-        SELECT_EVENTS " WHERE run = $1 AND type = $2 ORDER BY seq DESC LIMIT 1";
-    return read_one_event(DB_QUERY(db, SQL, DB_I(run), DB_T(type)), arena, ret_found, ret);
 }

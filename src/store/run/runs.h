@@ -85,25 +85,4 @@ typedef bool run_each(void *ctx, const struct run *run);
 MUST_CHECK enum err runs_list(struct db *db, const struct run_filter *filter, int64_t before,
                               run_each *each, void *ctx, int64_t *ret_next);
 
-/* --- the timeline --- */
-
-struct event {
-    int64_t seq; /* 1, 2, 3 … within the run */
-    int64_t at;
-    struct str type;
-    struct str data; /* JSON object, or ptr NULL */
-    /* For readers of the feed, by the flags of its type (domain/timeline.h). */
-    int64_t job;             /* EVENT_OFFERS_JOB: the job's ordinal; -1: none */
-    struct str published_as; /* EVENT_NAMED_BY_JOB: the job's id; EVENT_NAMED_BY_USER: the type */
-};
-
-/* Its seq is the number after the last one's. */
-MUST_CHECK enum err events_append(struct db *db, int64_t run, const struct event *event);
-/* The newest of this type; text is copied to the arena. */
-MUST_CHECK enum err events_newest(struct db *db, int64_t run, struct str type, struct arena *arena,
-                                  bool *ret_found, struct event *ret);
-typedef void event_each(void *ctx, const struct event *event);
-MUST_CHECK enum err events_list(struct db *db, int64_t run, int64_t after, int64_t limit,
-                                event_each *each, void *ctx);
-
 #endif

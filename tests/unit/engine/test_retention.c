@@ -187,7 +187,7 @@ static void a_run_of_many_events_goes_in_slices_and_is_found_again_after_a_crash
     (void)snprintf(sql, sizeof(sql),
                    "WITH RECURSIVE n(i) AS (SELECT 1 + max(seq) FROM events WHERE run = %lld"
                    " UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
-                   " INSERT INTO events (run, seq, at, type) SELECT %lld, i, 5, 'x' FROM n",
+                   " INSERT INTO timeline (run, seq, at, type) SELECT %lld, i, 5, 'x' FROM n",
                    (long long)uuid_time(run), EVENTS, (long long)uuid_time(run));
     tamper(fixture, sql);
     fixture_stop(fixture);
@@ -348,7 +348,7 @@ static void a_child_stays_until_its_parent_has_taken_the_result(void **state)
 #define REMOVE_CHILD                                                                   \
     "DELETE FROM timers;"                                                              \
     "DELETE FROM jobs WHERE run IN (SELECT num FROM runs WHERE parent_run > 0);"       \
-    "DELETE FROM events WHERE run IN (SELECT num FROM runs WHERE parent_run > 0);"     \
+    "DELETE FROM timeline WHERE run IN (SELECT num FROM runs WHERE parent_run > 0);"   \
     "DELETE FROM feed WHERE run IN (SELECT num FROM runs WHERE parent_run > 0);"       \
     "DELETE FROM runs_index WHERE num IN (SELECT num FROM runs WHERE parent_run > 0);" \
     "DELETE FROM runs WHERE parent_run > 0;"

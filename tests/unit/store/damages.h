@@ -63,9 +63,9 @@ static const char SOUND[] =
     " (8, 1, zeroblob(16), 2, 0, 'approval', '', 0, 0, 0, NULL, NULL, 1, NULL),"
     " (9, 1, zeroblob(16), 2, 0, 'skipped', 'q', 0, 1, 1, NULL, NULL, 1, 9);"
     "INSERT INTO timers (due_at, run, ordinal, generation) VALUES (1000, 1, 1, 1), (2000, 2, 2, 0);"
-    "INSERT INTO events (run, seq, at, type) SELECT num, 1, 1, 'run.created' FROM runs;"
-    "INSERT INTO events (run, seq, at, type) SELECT num, 2, 1, 'more' FROM runs WHERE num < 5;"
-    "INSERT INTO events (run, seq, at, type) SELECT num, 3, 1, 'more' FROM runs WHERE num < 3;"
+    "INSERT INTO timeline (run, seq, at, type) SELECT num, 1, 1, 'run.created' FROM runs;"
+    "INSERT INTO timeline (run, seq, at, type) SELECT num, 2, 1, 'more' FROM runs WHERE num < 5;"
+    "INSERT INTO timeline (run, seq, at, type) SELECT num, 3, 1, 'more' FROM runs WHERE num < 3;"
     "UPDATE indexed SET through = 7 WHERE name = 'runs';"
     "UPDATE indexed SET through = 2 WHERE name = 'idempotency';"
     "INSERT INTO runs_index (tenant, num) SELECT tenant, num FROM runs WHERE num <= 7;"
@@ -114,7 +114,7 @@ static const char SOUND_TOO[] =
     /* the last four: a child's end is told, a start, a deadline, more than one turn could do */
     "INSERT INTO timers (due_at, run, ordinal, generation) VALUES (3000, 1, 4, 1),"
     " (1, 1, 2, 0), (5000, 10, 0, 0), (9000, 11, 0, 0), (1, 12, -1, 0);"
-    "INSERT INTO events (run, seq, at, type) SELECT num, 1, 1, 'run.created' FROM runs"
+    "INSERT INTO timeline (run, seq, at, type) SELECT num, 1, 1, 'run.created' FROM runs"
     " WHERE num >= 10;"
     /* one that somebody is asked about, and one that was let go */
     "INSERT INTO approvals (run, ordinal, tenant, status, prompt, content, content_hash,"
@@ -123,7 +123,7 @@ static const char SOUND_TOO[] =
     " (7, 1, 1, 'approved', 'p', 'null', 'h', 'me', 1, 1, 'ann', 5);"
     "INSERT INTO approval_votes (run, ordinal, actor, at) VALUES (8, 1, 'ann', 2),"
     " (7, 1, 'ann', 5);"
-    "INSERT INTO events (run, seq, at, type, data) VALUES (7, 2, 5, 'approval.decided', '{}'),"
+    "INSERT INTO timeline (run, seq, at, type, data) VALUES (7, 2, 5, 'approval.decided', '{}'),"
     " (7, 3, 5, 'job.approved', '{\"job_id\":1}');"
     /* a webhook with a delivery in each state, and one that was deleted and is not swept yet */
     "INSERT INTO webhooks (num, id, tenant, url, events, secret, feed_from, created_by, created_at,"
@@ -309,10 +309,11 @@ static const struct damage DAMAGES[] = {
     {"UPDATE runs SET version = 0 WHERE num = 9", {RUN_VERSION}},
     {"UPDATE runs SET workflow_version = 2 WHERE num = 9", {RUN_OWNER}},
     {"DELETE FROM tenants WHERE num = 2", {RUN_OWNER}},
-    {"DELETE FROM events WHERE run = 1 AND seq = 2", {TIMELINE}},
-    {"DELETE FROM events WHERE run = 1 AND seq = 1", {TIMELINE}},
-    {"DELETE FROM events WHERE run = 9", {TIMELINE}},
-    {"INSERT INTO events (run, seq, at, type) VALUES (99, 1, 1, 'x'), (99, 2, 1, 'x')",
+    {"DELETE FROM timeline WHERE run = 1 AND seq = 2", {TIMELINE}},
+    {"DELETE FROM timeline WHERE run = 1 AND seq = 1", {TIMELINE}},
+    {"DELETE FROM timeline WHERE run = 9", {TIMELINE}},
+    {"UPDATE timeline SET type = '', data = '[[\"a\"],[\"b\"]]' WHERE run = 1 AND seq = 3", {TIMELINE}},
+    {"INSERT INTO timeline (run, seq, at, type) VALUES (99, 1, 1, 'x'), (99, 2, 1, 'x')",
      {TIMELINE_STRAY}},
     {"DELETE FROM jobs WHERE run = 3", {NO_OPEN_JOB}},
     {"DELETE FROM timers WHERE run = 12", {NO_OPEN_JOB}},
@@ -369,13 +370,13 @@ static const struct damage DAMAGES[] = {
     {"DELETE FROM approvals WHERE run = 8", {APPROVAL_MISSING}},
     {"UPDATE approvals SET votes = 2 WHERE run = 8", {VOTES_WRONG}},
     {"DELETE FROM approval_votes WHERE run = 8", {VOTES_WRONG}},
-    {"INSERT INTO events (run, seq, at, type, data) VALUES (7, 4, 6, 'approval.decided', '{}')",
+    {"INSERT INTO timeline (run, seq, at, type, data) VALUES (7, 4, 6, 'approval.decided', '{}')",
      {DECISION_EVENTS}},
     {"UPDATE approvals SET status = 'rejected', decided_at = 5, decided_by = 'ann' WHERE run = 8",
      {APPROVAL_MISSING, DECISION_EVENTS}},
-    {"INSERT INTO events (run, seq, at, type, data) VALUES (7, 4, 6, 'job.approved',"
+    {"INSERT INTO timeline (run, seq, at, type, data) VALUES (7, 4, 6, 'job.approved',"
      " '{\"job_id\":1}')", {APPROVED_TWICE}},
-    {"INSERT INTO events (run, seq, at, type, data) VALUES (7, 4, 6, 'job.approved',"
+    {"INSERT INTO timeline (run, seq, at, type, data) VALUES (7, 4, 6, 'job.approved',"
      " '{\"job_id\":2}')", {NULL}},
 
     {"DELETE FROM indexed WHERE name = 'idempotency'", {MARK_LOST}},

@@ -36,7 +36,7 @@ static const char PLANNED_GENERATION[] =
     " SELECT num, generation, 1, 'rolled_over', 1, 0, '[]', '{}', first_event, first_call, 1"
     " FROM plan;"
     "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n, plan WHERE i + 1 < events)"
-    " INSERT INTO events (run, seq, at, type) SELECT num, first_event + i, 1, 'x' FROM n, plan;"
+    " INSERT INTO timeline (run, seq, at, type) SELECT num, first_event + i, 1, 'x' FROM n, plan;"
     "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n, plan WHERE i + 1 < calls)"
     " INSERT INTO jobs (run, ordinal, id, tenant, step, state, queue, urgency, attempt,"
     " lease_epoch, created_at, finished_at) SELECT num, (first_call + i - 1) % 16777215 + 1,"

@@ -48,7 +48,7 @@ static const char SOUND_TOO[] =
     " (23, 1, 1, 'created', 0, 0, '[]', '{}', 1, 1, 1),"
     " (24, 1, 1, 'created', 0, 0, '[]', '{}', 1, 1, 1),"
     " (30, 3, 1, 'rolled_over', 0, 0, '[]', '{}', 1, 1, 1);"
-    "INSERT INTO events (run, seq, at, type) VALUES (20, 2, 1, 'x'), (20, 3, 1, 'x'),"
+    "INSERT INTO timeline (run, seq, at, type) VALUES (20, 2, 1, 'x'), (20, 3, 1, 'x'),"
     " (20, 4, 1, 'x'), (21, 1, 1, 'x'), (21, 2, 1, 'x'), (21, 3, 1, 'x'), (22, 1, 1, 'x'),"
     " (23, 1, 1, 'x'), (24, 1, 1, 'x'), (30, 7, 1, 'x'), (2, 1, 1, 'run.created');"
     "INSERT INTO jobs (run, ordinal, id, tenant, step, state, queue, urgency, attempt, lease_epoch,"
@@ -219,13 +219,13 @@ static const struct damage DAMAGES[] = {
      "UPDATE entities SET generation = 4 WHERE num = 22;"
      "INSERT INTO entity_generations SELECT 22, 4, 1, 'migrated', NULL, 0, 0, '[]', '{}', 1, 1, 1", {GENERATIONS}},
     {"UPDATE entities SET generation = 1, rolled_event = 0 WHERE num = 20", {GENERATIONS, TIMELINE}},
-    {"DELETE FROM events WHERE run = 20 AND seq = 4", {TIMELINE}},
-    {"DELETE FROM events WHERE run = 20 AND seq = 3", {TIMELINE}},
-    {"DELETE FROM events WHERE run = 20 AND seq < 4", {TIMELINE}},
-    {"DELETE FROM events WHERE run = 20 AND seq < 3", {NULL}}, /* of the generation that goes */
-    {"DELETE FROM events WHERE run = 23", {TIMELINE}},
-    {"INSERT INTO events (run, seq, at, type) VALUES (23, 2, 1, 'x')", {TIMELINE}},
-    {"INSERT INTO events (run, seq, at, type) VALUES (40, 1, 1, 'x')", {TIMELINE_STRAY}},
+    {"DELETE FROM timeline WHERE run = 20 AND seq = 4", {TIMELINE}},
+    {"DELETE FROM timeline WHERE run = 20 AND seq = 3", {TIMELINE}},
+    {"DELETE FROM timeline WHERE run = 20 AND seq < 4", {TIMELINE}},
+    {"DELETE FROM timeline WHERE run = 20 AND seq < 3", {NULL}}, /* of the generation that goes */
+    {"DELETE FROM timeline WHERE run = 23", {TIMELINE}},
+    {"INSERT INTO timeline (run, seq, at, type) VALUES (23, 2, 1, 'x')", {TIMELINE}},
+    {"INSERT INTO timeline (run, seq, at, type) VALUES (40, 1, 1, 'x')", {TIMELINE_STRAY}},
 
     {"DELETE FROM dedup WHERE owner = 20 AND num = 2", {WINDOW}},
     {"DELETE FROM dedup WHERE owner = 20 AND num = 3", {WINDOW}},

@@ -1,13 +1,8 @@
-/* Runs and their timelines as rows. */
+/* Runs as rows. */
+#include "store/event_support.h"
 #include "store/run_support.h"
 
 /* --- numbers --- */
-
-static void append(struct db *db, int64_t run, int64_t seq, const char *type)
-{
-    struct event event = {.seq = seq, .at = 100, .type = str_of(type), .job = -1};
-    assert_ok(events_append(db, run, &event));
-}
 
 static void numbers_rise_even_when_the_clock_does_not(void **state)
 {
@@ -109,9 +104,9 @@ static void the_version_of_a_run_is_the_number_of_its_last_event(void **state)
     bool found = false;
     assert_ok(runs_find_num(db, run.num, &arena, &found, &back));
     assert_int_equal(back.version, 0);
-    append(db, other.num, 1, "run.created");
+    append_event(db, other.num, 1, "run.created");
     for (int64_t seq = 1; seq <= 3; seq++)
-        append(db, run.num, seq, "more");
+        append_event(db, run.num, seq, "more");
     assert_ok(runs_update(db, &run)); /* the row's own number is another */
     assert_ok(runs_find_num(db, run.num, &arena, &found, &back));
     assert_int_equal(back.version, 3);
@@ -197,48 +192,6 @@ static void a_number_is_not_given_out_again_when_its_run_is_gone(void **state)
     db_close(db);
 }
 
-/* --- events --- */
-
-struct seen_events {
-    int64_t seqs[16];
-    size_t count;
-};
-
-static void note_event(void *ctx, const struct event *event)
-{
-    struct seen_events *seen = ctx;
-    assert_true(seen->count < ARRAY_LEN(seen->seqs));
-    seen->seqs[seen->count++] = event->seq;
-}
-
-static void events_are_numbered_within_their_run(void **state)
-{
-    struct db *db = open_writer(path_in(*state, "p.db").text);
-    append(db, 1, 1, "run.created");
-    append(db, 1, 2, "job.created");
-    append(db, 2, 1, "run.created");
-    for (int i = 0; i < 5; i++)
-        append(db, 1, 3 + i, "more");
-    append(db, 2, 2, "more");
-    struct seen_events seen = {.count = 0};
-    assert_ok(events_list(db, 1, 0, 100, note_event, &seen));
-    assert_int_equal(seen.count, 7);
-    for (size_t i = 0; i < seen.count; i++)
-        assert_int_equal(seen.seqs[i], i + 1);
-    seen.count = 0;
-    assert_ok(events_list(db, 1, 3, 2, note_event, &seen));
-    assert_int_equal(seen.count, 2);
-    assert_int_equal(seen.seqs[0], 4);
-    seen.count = 0;
-    assert_ok(events_list(db, 2, 0, 100, note_event, &seen));
-    assert_int_equal(seen.count, 2);
-    assert_int_equal(seen.seqs[1], 2);
-    seen.count = 0;
-    assert_ok(events_list(db, 3, 0, 100, note_event, &seen));
-    assert_int_equal(seen.count, 0);
-    db_close(db);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,7 +201,6 @@ int main(void)
         folder_test(a_change_that_read_an_older_revision_is_refused),
         folder_test(a_number_is_not_given_out_again_when_its_run_is_gone),
         folder_test(the_statuses_that_hold_a_slot_are_the_same_in_sql),
-        folder_test(events_are_numbered_within_their_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
