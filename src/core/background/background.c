@@ -10,6 +10,7 @@
 #include "core/run/run_control.h"
 #include "core/run/run_txn.h"
 #include "core/txn/feed_hold.h"
+#include "core/txn/job_timers.h"
 #include "core/txn/window_stats.h"
 #include "core/usecase/execute.h"
 #include "store/idempotency.h"
@@ -251,9 +252,14 @@ static enum err deliveries_turn(struct background *b, struct tx *tx, struct prob
 
 /* --- indexes --- */
 
+static bool indexing_is_due(const struct tx *tx)
+{
+    return tx_runs_index_is_due(tx) || job_timers_want_fold(tx);
+}
+
 static int64_t indexes_wait(const struct background *b, const struct tx *tx, int64_t mono)
 {
-    return tx_runs_index_is_due(tx) ? 0 : until_mono(b, WORK_INDEXES, mono);
+    return indexing_is_due(tx) ? 0 : until_mono(b, WORK_INDEXES, mono);
 }
 
 static enum err fill_indexes(void *ctx, struct tx *tx, struct problem *p)
@@ -264,6 +270,8 @@ static enum err fill_indexes(void *ctx, struct tx *tx, struct problem *p)
     enum err e = tx_last_num(tx, &last);
     if (e == ERR_OK)
         e = late_index_fill(tx->db, last);
+    if (e == ERR_OK)
+        e = job_timers_fold(tx);
     if (e == ERR_OK) {
         tx->pending->runs_unindexed = 0;
         tx->pending->holders_sought = false;
@@ -461,7 +469,7 @@ enum err background_run(struct background *b, struct tx *tx, int64_t now_ms, int
 
 bool background_is_wanted(const struct background *b, const struct tx *tx)
 {
-    return tx_runs_index_is_due(tx) || dispatch_is_due(tx) || fan_out_is_behind(&b->fan_out, tx);
+    return indexing_is_due(tx) || dispatch_is_due(tx) || fan_out_is_behind(&b->fan_out, tx);
 }
 
 int64_t background_wait_ms(struct background *b, const struct tx *tx, int64_t now_ms,

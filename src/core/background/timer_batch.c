@@ -5,11 +5,12 @@
 #include "core/background/timer_fire.h"
 #include "core/run/run_control.h"
 #include "core/run/run_txn.h"
+#include "core/txn/job_timers.h"
 #include "core/usecase/execute.h"
 
 static enum err find_next(struct timer_batch *b, struct tx *tx)
 {
-    return timers_next(tx->db, &b->found_next);
+    return job_timers_next(tx, &b->found_next);
 }
 
 /* --- together --- */
@@ -17,7 +18,9 @@ static enum err find_next(struct timer_batch *b, struct tx *tx)
 static enum err load_due(struct timer_batch *b, struct tx *tx)
 {
     b->others_count = 0;
-    enum err e = timers_due(tx->db, tx->now_ms, TIMERS_PER_TURN_MAX, b->due, &b->count);
+    enum err e = job_timers_fold_due(tx);
+    if (e == ERR_OK)
+        e = timers_due(tx->db, tx->now_ms, TIMERS_PER_TURN_MAX, b->due, &b->count);
     if (e != ERR_OK || b->count < TIMERS_PER_TURN_MAX)
         return e;
     return timer_turns_search(&b->search, tx->db, tx->now_ms, b->due, b->count, b->others,
@@ -66,7 +69,9 @@ static enum err look(void *ctx, struct tx *tx, struct problem *p)
 {
     struct timer_batch *b = ctx;
     (void)p;
-    enum err e = timers_due(tx->db, tx->now_ms, b->alone, b->due, &b->count);
+    enum err e = job_timers_fold_due(tx);
+    if (e == ERR_OK)
+        e = timers_due(tx->db, tx->now_ms, b->alone, b->due, &b->count);
     return e == ERR_OK ? find_next(b, tx) : e;
 }
 

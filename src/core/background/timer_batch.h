@@ -10,7 +10,7 @@
 #include "core/background/put_aside.h"
 #include "core/background/timer_turns.h"
 #include "core/background/work.h"
-#include "store/run/jobs.h"
+#include "store/run/timers.h"
 
 struct timer_batch {
     int64_t next; /* when the earliest timer is due; -1: none */

@@ -4,7 +4,7 @@
 #define PAWL_CORE_BACKGROUND_TIMER_FIRE_H
 
 #include "core/txn/tx.h"
-#include "store/run/jobs.h"
+#include "store/run/timers.h"
 
 /* Inside a transaction, with all consequences. On an error the transaction must be rolled back. */
 MUST_CHECK enum err timer_fire(struct tx *tx, const struct timer *timer, struct problem *p);

@@ -32,9 +32,7 @@ static int64_t *count_of(struct tally *t, int64_t tenant)
 
 static bool is_behind(const struct timer *a, const struct timer *b)
 {
-    if (a->due_at != b->due_at)
-        return a->due_at > b->due_at;
-    return a->owner != b->owner ? a->owner > b->owner : a->ordinal > b->ordinal;
+    return timer_order(a, b) > 0;
 }
 
 struct found {
@@ -49,7 +47,7 @@ struct found {
 static bool is_found(const struct found *f, const struct timer *timer)
 {
     for (size_t i = 0; i < f->count; i++) {
-        if (!is_behind(&f->out[i], timer) && !is_behind(timer, &f->out[i]))
+        if (timer_order(&f->out[i], timer) == 0)
             return true;
     }
     return false;
@@ -76,7 +74,7 @@ static bool consider_latest(void *ctx, const struct timer *timer)
 
 static int by_time(const void *a, const void *b)
 {
-    return is_behind(a, b) - is_behind(b, a);
+    return timer_order(a, b);
 }
 
 /* Goes on where the last search ended. */

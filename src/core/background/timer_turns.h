@@ -3,7 +3,7 @@
 #ifndef PAWL_CORE_BACKGROUND_TIMER_TURNS_H
 #define PAWL_CORE_BACKGROUND_TIMER_TURNS_H
 
-#include "store/run/jobs.h"
+#include "store/run/timers.h"
 
 /* Where the search through a backlog continues. Kept in memory only: after a restart it begins
  * at the front. */

@@ -2,6 +2,7 @@
 #include "core/txn/job_row.h"
 
 #include "base/log.h"
+#include "core/txn/job_timers.h"
 #include "store/run/approvals.h"
 
 /* The timer that belongs to a job in this state, if it has one. */
@@ -16,10 +17,7 @@ static bool timer_of(const struct job *job, struct timer *ret)
 static enum err arm(struct tx *tx, const struct job *job)
 {
     struct timer timer;
-    if (!timer_of(job, &timer))
-        return ERR_OK;
-    tx_note_due(tx, timer.due_at);
-    return timers_insert(tx->db, &timer);
+    return timer_of(job, &timer) ? job_timer_arm(tx, &timer) : ERR_OK;
 }
 
 static enum err disarm(struct tx *tx, const struct job *job)
@@ -27,7 +25,7 @@ static enum err disarm(struct tx *tx, const struct job *job)
     if (job->armed_at < 0)
         return ERR_OK;
     struct timer timer = {job->armed_at, job->owner, job->ordinal, job->lease_epoch, job->tenant};
-    return timers_delete(tx->db, &timer);
+    return job_timer_disarm(tx, &timer);
 }
 
 /* The job lies in its queue: a worker may be waiting for it, or the server itself. */
@@ -125,7 +123,7 @@ enum err job_row_touch(struct tx *tx, const struct job *old, const struct job *j
     enum err e = ERR_OK;
     assert(old->state == job->state && old->lease_epoch == job->lease_epoch);
     if (timer_of(old, &timer) && old->due_at != job->due_at)
-        e = timers_delete(tx->db, &timer);
+        e = job_timer_disarm(tx, &timer);
     if (e == ERR_OK)
         e = jobs_update(tx->db, job, old->state, old->lease_epoch);
     if (e == ERR_OK && old->due_at != job->due_at)

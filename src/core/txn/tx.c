@@ -116,6 +116,8 @@ enum err tx_flush(struct tx *tx)
 {
     enum err e = tx_write_events(tx);
     if (e == ERR_OK)
+        e = recent_timers_flush(tx->recent_timers, tx->db, &tx->effects, &tx->arena);
+    if (e == ERR_OK)
         e = tenant_cache_flush(tx->tenants, tx->db);
     return e == ERR_OK ? write_feed(tx) : e;
 }

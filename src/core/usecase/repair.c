@@ -3,8 +3,9 @@
 
 #include "core/admission/limit_lists.h"
 #include "core/run/dispatch.h"
+#include "core/txn/job_timers.h"
 #include "store/doctor/repair.h"
-#include "store/run/jobs.h"
+#include "store/run/timers.h"
 
 static enum err mend_admission(struct tx *tx)
 {
@@ -27,7 +28,9 @@ static enum err mend_indexes(struct tx *tx)
 static enum err mend_timers(struct tx *tx)
 {
     int64_t due = -1;
-    enum err e = repair_timers(tx->db);
+    enum err e = job_timers_fold(tx);
+    if (e == ERR_OK)
+        e = repair_timers(tx->db);
     if (e == ERR_OK)
         e = timers_next(tx->db, &due);
     tx_note_due(tx, due);

@@ -224,7 +224,8 @@ const struct invariant INVARIANTS[] = {
      "SELECT j.tenant, j.run, j.ordinal, NULL FROM jobs j LEFT JOIN timers t"
      " ON t.due_at = j.due_at AND t.run = j.run AND t.ordinal = j.ordinal"
      " AND t.generation = j.lease_epoch"
-     " WHERE " JOB_MAY_WAIT " AND j.due_at IS NOT NULL AND t.run IS NULL"},
+     " WHERE " JOB_MAY_WAIT " AND j.due_at IS NOT NULL AND t.run IS NULL"
+     " AND j.run NOT IN " OWNERS_AHEAD},
     {CHECK_JOBS, CHECK_FULL | CHECK_DERIVED,
      "a run that is to start later has no timer",
      "SELECT r.tenant, r.num, NULL, NULL FROM runs r WHERE " RUN_IS_DELAYED
@@ -363,6 +364,9 @@ const struct invariant INVARIANTS[] = {
      " WHERE (SELECT count(*) FROM runs_index)"
      " <> (SELECT count(*) FROM runs WHERE num <= " RUNS_THROUGH ")"
      " AND (r.num IS NULL OR x.num > " RUNS_THROUGH ")"},
+    {CHECK_JOBS, CHECK_FULL | CHECK_DERIVED,
+     "timers are marked as folded past the end of the feed",
+     "SELECT NULL, NULL, through, NULL FROM indexed WHERE name = 'timers' AND through > " FEED_END},
     {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED,
      "the index of active runs lacks a run",
      "SELECT r.tenant, r.num, NULL, NULL FROM runs r"

@@ -3,6 +3,8 @@
 #ifndef PAWL_STORE_DOCTOR_DERIVED_H
 #define PAWL_STORE_DOCTOR_DERIVED_H
 
+#include "store/run/timers.h"
+
 /* A list of scopes as "3,17" has this number in it. */
 #define LIST_HAS(list, num) "(',' || " list " || ',' LIKE '%,' || CAST(" num " AS TEXT) || ',%')"
 
@@ -14,10 +16,6 @@
 #define RUN_IS_IN_LINE "(status = 'queued' AND start_at IS NULL)"
 #define RUN_IS_DELAYED "(status = 'queued' AND start_at IS NOT NULL)"
 
-/* A job `j` in one of the states that wait for due_at, if there is one. */
-#define JOB_MAY_WAIT                                                          \
-    "(j.state = 'running' OR j.state = 'scheduled' OR j.state = 'dispatched'" \
-    " OR j.state = 'approval' OR j.state = 'suspended')"
 /* A timer of any time reports its child's end. */
 #define JOB_HAS_CHILD "(j.state = 'dispatched' AND j.child IS NOT NULL)"
 
@@ -29,6 +27,11 @@
 
 /* The number of the last run that the late index has. */
 #define RUNS_THROUGH "COALESCE((SELECT through FROM indexed WHERE name = 'runs'), 0)"
+
+/* The number of the last row that the feed has had. */
+#define FEED_END                                    \
+    "max((SELECT COALESCE(max(num), 0) FROM feed)," \
+    " COALESCE((SELECT through FROM feed_marks WHERE name = 'swept'), 0))"
 
 /* A column of the first place in the queue of a line. */
 #define FIRST_IN_LINE(line, column) \

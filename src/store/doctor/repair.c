@@ -302,6 +302,7 @@ enum err repair_timers(struct db *db)
         " SELECT e.active_at, e.num, " ENTITY_START_TIMER ", 0 FROM entities e"
         " WHERE e.num IN (SELECT entity FROM entity_starts)"
         " AND e.num NOT IN (SELECT run FROM timers WHERE ordinal = " ENTITY_START_TIMER ")",
+        "UPDATE indexed SET through = " FEED_END " WHERE name = 'timers' AND through > " FEED_END,
     };
     return run_all(db, TIMERS, ARRAY_LEN(TIMERS));
 }

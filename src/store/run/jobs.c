@@ -1,4 +1,4 @@
-/* Jobs and timers as rows. */
+/* Jobs as rows. */
 #include "store/run/jobs.h"
 
 #include "base/limits.h"
@@ -36,17 +36,7 @@
     X(p, 25, COUNT, stale_epoch, stale_epoch)
 COLUMNS_NUMBERED(JOB_COLUMNS, JOB);
 
-#define TIMER_COLUMNS(X, p)              \
-    X(p, 1, INT, due_at, due_at)         \
-    X(p, 2, INT, run, owner)             \
-    X(p, 3, INT, ordinal, ordinal)       \
-    X(p, 4, INT, generation, generation) \
-    X(p, 5, INT, tenant, tenant)
-COLUMNS_NUMBERED(TIMER_COLUMNS, TIMER);
-
 #define SELECT_JOBS COLUMNS_SELECT(JOB_COLUMNS, "") " FROM jobs"
-#define SELECT_TIMERS COLUMNS_SELECT(TIMER_COLUMNS, "") " FROM timers"
-#define INSERT_TIMER COLUMNS_INSERT("timers", TIMER_COLUMNS)
 
 /* Behind the time: two bits that RFC 9562 fixes, 24 bits of the ordinal, 38 bits of chance. */
 struct uuid jobs_new_id(const struct env *env, int64_t run, int64_t ordinal)
@@ -300,78 +290,5 @@ enum err jobs_count(struct db *db,
     struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
     while (db_next(rows))
         each(ctx, db_str(rows, 0), db_str(rows, 1), db_int(rows, 2));
-    return db_rows_end(rows);
-}
-
-/* --- timers --- */
-
-enum err timers_insert(struct db *db, const struct timer *t)
-{
-    static const char SQL[] = INSERT_TIMER " ON CONFLICT (due_at, run, ordinal) DO UPDATE"
-                                           " SET generation = excluded.generation";
-    return DB_EXEC(db, SQL, NULL, TIMER_COLUMNS(COLUMN_BIND, t));
-}
-
-enum err timers_delete(struct db *db, const struct timer *t)
-{
-    static const char SQL[] =
-        "DELETE FROM timers WHERE due_at = $1 AND run = $2 AND ordinal = $3 AND generation = $4";
-    return DB_EXEC(db, SQL, NULL, DB_I(t->due_at), DB_I(t->owner), DB_I(t->ordinal),
-                   DB_I(t->generation));
-}
-
-static struct timer read_timer(struct db_rows *rows)
-{
-    return (struct timer){TIMER_COLUMNS(COLUMN_READ, rows)};
-}
-
-enum err timers_due(struct db *db, int64_t now_ms, size_t limit, struct timer *out,
-                    size_t *ret_count)
-{
-    static const char SQL[] =
-        SELECT_TIMERS " WHERE due_at <= $1 ORDER BY due_at, run, ordinal LIMIT $2";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(now_ms), DB_I((int64_t)limit));
-    size_t count = 0;
-    while (db_next(rows))
-        out[count++] = read_timer(rows);
-    *ret_count = count;
-    return db_rows_end(rows);
-}
-
-static enum err each_timer(struct db_rows *rows, timer_each *each, void *ctx)
-{
-    bool more = true;
-    while (more && db_next(rows)) {
-        struct timer timer = read_timer(rows);
-        more = each(ctx, &timer);
-    }
-    return db_rows_end(rows);
-}
-
-enum err timers_due_after(struct db *db, int64_t now_ms, const struct timer *after, int64_t limit,
-                          timer_each *each, void *ctx)
-{
-    static const char SQL[] =
-        SELECT_TIMERS " WHERE due_at <= $1 AND (due_at, run, ordinal) > ($2, $3, $4)"
-                      " ORDER BY due_at, run, ordinal LIMIT $5";
-    return each_timer(DB_QUERY(db, SQL, DB_I(now_ms), DB_I(after->due_at), DB_I(after->owner),
-                               DB_I(after->ordinal), DB_I(limit)),
-                      each, ctx);
-}
-
-enum err timers_due_latest(struct db *db, int64_t now_ms, int64_t limit, timer_each *each,
-                           void *ctx)
-{
-    static const char SQL[] =
-        SELECT_TIMERS " WHERE due_at <= $1"
-                      " ORDER BY due_at DESC, run DESC, ordinal DESC LIMIT $2";
-    return each_timer(DB_QUERY(db, SQL, DB_I(now_ms), DB_I(limit)), each, ctx);
-}
-
-enum err timers_next(struct db *db, int64_t *ret_due_at)
-{
-    static const char SQL[] = "SELECT due_at FROM timers ORDER BY due_at LIMIT 1";
-    struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
-    *ret_due_at = db_next(rows) ? db_int(rows, 0) : -1;
     return db_rows_end(rows);
 }

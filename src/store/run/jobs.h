@@ -1,4 +1,4 @@
-/* Jobs and the timers that wake them, as rows. */
+/* Jobs as rows. */
 #ifndef PAWL_STORE_RUN_JOBS_H
 #define PAWL_STORE_RUN_JOBS_H
 
@@ -109,30 +109,5 @@ MUST_CHECK enum err jobs_count(struct db *db,
                                void (*each)(void *ctx, struct str queue, struct str state,
                                             int64_t count),
                                void *ctx);
-
-/* --- timers: a job's due_at, found by time --- */
-
-struct timer {
-    int64_t due_at;
-    int64_t owner; /* the job's, with its ordinal */
-    int64_t ordinal;
-    int64_t generation; /* the job's lease_epoch when it was armed: another one means stale */
-    int64_t tenant;     /* whose it is; not needed to delete it */
-};
-
-MUST_CHECK enum err timers_insert(struct db *db, const struct timer *timer);
-MUST_CHECK enum err timers_delete(struct db *db, const struct timer *timer);
-/* Up to `limit` with due_at ≤ now, earliest first, into `out`. */
-MUST_CHECK enum err timers_due(struct db *db, int64_t now_ms, size_t limit, struct timer *out,
-                               size_t *ret_count);
-/* Up to `limit` of those after `after`, in the same order, until `each` returns false. */
-typedef bool timer_each(void *ctx, const struct timer *timer);
-MUST_CHECK enum err timers_due_after(struct db *db, int64_t now_ms, const struct timer *after,
-                                     int64_t limit, timer_each *each, void *ctx);
-/* Those that are due, latest first. */
-MUST_CHECK enum err timers_due_latest(struct db *db, int64_t now_ms, int64_t limit,
-                                      timer_each *each, void *ctx);
-/* -1 when there is none. */
-MUST_CHECK enum err timers_next(struct db *db, int64_t *ret_due_at);
 
 #endif

@@ -2,6 +2,7 @@
 #include "store/run/worker_queues.h"
 
 #include "base/limits.h"
+#include "store/run/timers.h"
 
 /* Along the index jobs_claimable, one seek for each queue. */
 enum err queues_next(struct db *db, int64_t tenant, struct str after, struct arena *arena,
@@ -52,12 +53,15 @@ enum err queues_timed(struct db *db, int64_t tenant, queue_timed_each *each, voi
                       bool *ret_all)
 {
     static const char SQL_MORE[] = "SELECT 1 FROM timers ORDER BY due_at LIMIT 1 OFFSET $1";
-    /* From the timers to their jobs, never the other way round. A timer of an older lease is not
-     * the job's own. */
+    /* From the timers to their jobs, never the other way round, but for owners that are ahead of
+     * the fold. A timer of an older lease is not the job's own. */
     static const char SQL[] =
         "SELECT j.queue, CASE WHEN j.state = 'running' THEN j.worker END, count(*)"
-        " FROM (SELECT run, ordinal, generation FROM timers ORDER BY due_at, run, ordinal"
-        " LIMIT $2) AS t CROSS JOIN jobs j WHERE j.run = t.run AND j.ordinal = t.ordinal"
+        " FROM (SELECT run, ordinal, generation FROM (SELECT run, ordinal, generation FROM timers"
+        " ORDER BY due_at, run, ordinal LIMIT $2) AS folded UNION"
+        " SELECT j.run, j.ordinal, j.lease_epoch FROM jobs j WHERE j.run IN " OWNERS_AHEAD
+        " AND " JOB_MAY_WAIT " AND j.due_at IS NOT NULL) AS t CROSS JOIN jobs j WHERE j.run = "
+        "t.run AND j.ordinal = t.ordinal"
         " AND j.lease_epoch = t.generation AND j.tenant = $1 AND j.queue <> ''"
         " AND (j.state = 'running' OR j.state = 'scheduled') GROUP BY 1, 2";
     struct db_rows *rows = DB_QUERY(db, SQL_MORE, DB_I(QUEUE_TIMERS_MAX));

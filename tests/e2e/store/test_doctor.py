@@ -125,6 +125,7 @@ def test_everything_that_is_derived_comes_back(server):
     api = busy(server)
     api.put("/api/v1/tenants/acme", {"max_concurrent_runs": 6})
     api.post("/api/v1/jobs/claim", {"worker_id": "w", "lease_ms": 3600000}, tenant="acme")
+    wait_until(lambda: rows(server.db, "SELECT 1 FROM timers t JOIN jobs j ON j.run = t.run AND j.ordinal = t.ordinal WHERE j.state = 'running'"), "the lease's timer is folded")
     assert server.stop() == 0
     before = [rows(server.db, sql) for sql in DERIVED]
     assert all(before)

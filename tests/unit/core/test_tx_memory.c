@@ -152,6 +152,17 @@ static bool dispatch_is_known(struct tx *tx)
     return !dispatch_is_due(tx);
 }
 
+/* That every timer has a row. */
+static void remember_recent_timers(struct tx *tx)
+{
+    recent_timers_folded(tx->recent_timers);
+}
+
+static bool recent_timers_is_known(struct tx *tx)
+{
+    return !tx->recent_timers->is_lost;
+}
+
 /* --- all of them --- */
 
 struct row {

@@ -1,5 +1,5 @@
 /* Sleeps and leases under a clock that the test moves, forward and back. */
-#include "engine/fixture.h"
+#include "engine/actions.h"
 
 #define SLEEP_1000 "{'steps':[{'name':'s','type':'sleep','duration_ms':1000}]}"
 #define SLEEP_10 "{'steps':[{'name':'s','type':'sleep','duration_ms':10}]}"
@@ -16,7 +16,7 @@ static void a_sleep_ends_at_its_time(void **state)
     fixture_pass_ms(fixture, 1);
     settle(fixture);
     assert_run_is(fixture, run, "succeeded");
-    assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers"), 0);
+    assert_int_equal(timers(fixture), 0);
     assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters WHERE id = 'acme'"),
                      0);
 }
@@ -166,7 +166,7 @@ static void more_timers_than_one_turn_takes_all_fire(void **state)
     settle(fixture);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs WHERE status = 'succeeded'"),
                      SLEEPERS);
-    assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers"), 0);
+    assert_int_equal(timers(fixture), 0);
 }
 
 /* --- turns that would take too much --- */
@@ -202,7 +202,7 @@ static int64_t turns_until_ended(struct fixture *fixture, int count)
         assert_true(real_seconds() < until);
         fixture_round(fixture);
     }
-    assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers"), 0);
+    assert_int_equal(timers(fixture), 0);
     return in_file(fixture, "SELECT count(DISTINCT finished_at) FROM runs");
 }
 
@@ -288,7 +288,7 @@ static void a_lease_that_ends_gives_the_job_to_the_next_worker(void **state)
     must_perform(&finish);
     assert_run_is(fixture, run, "succeeded");
     assert_int_equal(perform(&late), ERR_LEASE_LOST);
-    assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers"), 0);
+    assert_int_equal(timers(fixture), 0);
     assert_int_equal(in_file(fixture, "SELECT attempt FROM jobs"), 2);
     assert_int_equal(in_file(fixture, "SELECT lease_epoch FROM jobs"), 2);
     call_release(&first);
@@ -305,11 +305,11 @@ static void a_result_in_time_disarms_the_lease(void **state)
     struct call claim;
     claim_init(&claim, fixture, "worker", 1000);
     must_perform(&claim);
-    assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers"), 1);
+    assert_int_equal(timers(fixture), 1);
     struct call finish;
     finish_init(&finish, fixture, &claim);
     must_perform(&finish);
-    assert_int_equal(in_file(fixture, "SELECT count(*) FROM timers"), 0);
+    assert_int_equal(timers(fixture), 0);
     fixture_pass_ms(fixture, 5000);
     settle(fixture);
     assert_run_is(fixture, run, "succeeded");

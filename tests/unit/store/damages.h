@@ -381,6 +381,8 @@ static const struct damage DAMAGES[] = {
 
     {"DELETE FROM indexed WHERE name = 'idempotency'", {MARK_LOST}},
     {"DELETE FROM indexed WHERE name = 'runs'", {MARK_LOST, INDEX_STRAY, HOLDING_STRAY}},
+    {"UPDATE indexed SET through = 1000000 WHERE name = 'timers'",
+     {"timers are marked as folded past the end of the feed"}},
     {"UPDATE indexed SET through = 10 WHERE name = 'runs'", {INDEX_MISSING, HOLDING_MISSING}},
     {"DELETE FROM runs_index WHERE num = 4", {INDEX_MISSING}},
     {"UPDATE runs_index SET tenant = 2 WHERE num = 4", {INDEX_MISSING}},

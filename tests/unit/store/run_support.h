@@ -8,6 +8,7 @@
 #include "store/run/jobs.h"
 #include "store/run/late_index.h"
 #include "store/run/runs.h"
+#include "store/run/timers.h"
 
 /* --- numbers --- */
 
