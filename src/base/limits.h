@@ -142,6 +142,7 @@ enum {
     KEY_FILTERS_BYTES_MAX = 64 * MIB,     /* memory for filters: 44 million keys. More are found too, by a read for each large segment */
     KEY_WORK_PAUSE_MS = 20,               /* between slices of merging: 600,000 keys a second */
     LATE_INDEX_ROWS = 2048,               /* rows that are indexed together: a few milliseconds of work */
+    RECENT_RUNS_MAX = 4096,               /* runs that are not indexed, in memory: past it the index is filled from the rows */
     RECENT_TIMERS_MAX = 4096,             /* timers without a row: twice what is folded at once; more get a row at once */
     DAMAGED_PASSED_MAX = 16,              /* damaged jobs that a claim skips; more mean a damaged file */
     ROWS_PER_SLICE = 64,                  /* rows of a search that may end early, fetched at once: an engine across a network fetches all that a query finds */

@@ -19,8 +19,12 @@ static enum err keep_holding(struct tx *tx, const struct run *run, bool holds)
 {
     int64_t through;
     enum err e = tx_runs_through(tx, &through);
-    if (e != ERR_OK || run->num > through)
+    if (e != ERR_OK)
         return e;
+    if (run->num > through) {
+        recent_runs_hold(tx->recent_runs, run->num, holds);
+        return ERR_OK;
+    }
     return holds ? active_runs_insert(tx->db, run->tenant, run->num)
                  : active_runs_delete(tx->db, run->tenant, run->num);
 }

@@ -269,7 +269,7 @@ static enum err fill_indexes(void *ctx, struct tx *tx, struct problem *p)
     (void)p;
     enum err e = tx_last_num(tx, &last);
     if (e == ERR_OK)
-        e = late_index_fill(tx->db, last);
+        e = recent_runs_index(tx->recent_runs, tx->db, last);
     if (e == ERR_OK)
         e = job_timers_fold(tx);
     if (e == ERR_OK) {

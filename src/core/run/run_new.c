@@ -32,7 +32,7 @@ enum err run_txn_begin(struct run_txn *m, enum run_status status)
         return ERR_NO_MEMORY;
     enum err e = run_txn_alloc_views(m);
     if (e == ERR_OK)
-        e = tx_new_run(m->tx, &m->run.id, &m->run.num);
+        e = tx_new_run(m->tx, m->run.tenant, &m->run.id, &m->run.num);
     return e == ERR_OK ? tell_created(m) : e;
 }
 

@@ -247,10 +247,15 @@ static enum err new_num(struct tx *tx, struct uuid *ret_id, int64_t *ret_num)
     return ERR_OK;
 }
 
-enum err tx_new_run(struct tx *tx, struct uuid *ret_id, int64_t *ret_num)
+enum err tx_new_run(struct tx *tx, int64_t tenant, struct uuid *ret_id, int64_t *ret_num)
 {
+    enum err e = new_num(tx, ret_id, ret_num);
+    if (e != ERR_OK)
+        return e;
     tx->pending->runs_unindexed++;
-    return new_num(tx, ret_id, ret_num);
+    tx->touched++; /* without the run this transaction must not commit */
+    recent_runs_add(tx->recent_runs, tenant, *ret_num);
+    return ERR_OK;
 }
 
 enum err tx_new_entity(struct tx *tx, struct uuid *ret_id, int64_t *ret_num)

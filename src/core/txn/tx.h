@@ -118,7 +118,8 @@ void tx_newest_changed(struct tx *tx);
 MUST_CHECK enum err tx_runs_through(struct tx *tx, int64_t *ret);
 bool tx_runs_index_is_due(const struct tx *tx);
 /* The id of a new run, or of a new entity, and the number that is in it. */
-MUST_CHECK enum err tx_new_run(struct tx *tx, struct uuid *ret_id, int64_t *ret_num);
+MUST_CHECK enum err tx_new_run(struct tx *tx, int64_t tenant, struct uuid *ret_id,
+                               int64_t *ret_num);
 MUST_CHECK enum err tx_new_entity(struct tx *tx, struct uuid *ret_id, int64_t *ret_num);
 /* The highest number that a run or an entity has. */
 MUST_CHECK enum err tx_last_num(struct tx *tx, int64_t *ret);

@@ -8,6 +8,7 @@
 #ifndef PAWL_CORE_TXN_TX_MEMORY_H
 #define PAWL_CORE_TXN_TX_MEMORY_H
 
+#include "core/txn/cache/recent_runs.h"
 #include "core/txn/cache/recent_timers.h"
 #include "core/txn/dispatch_state.h"
 #include "core/txn/read_tx.h"
@@ -43,6 +44,7 @@ void tx_pending_free(struct tx_pending *pending);
     X(window_stats, struct window_stats,       UNTIL_ROLLBACK, window_stats)                       \
     X(pending,      struct tx_pending,         UNTIL_ROLLBACK, tx_pending)                         \
     X(dispatch,     struct dispatch_state,     UNTIL_ROLLBACK, dispatch_state)                     \
+    X(recent_runs,  struct recent_runs,        UNTIL_ROLLBACK, recent_runs)                        \
     X(recent_timers, struct recent_timers,     UNTIL_ROLLBACK, recent_timers)
 /* clang-format on */
 

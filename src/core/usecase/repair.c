@@ -21,6 +21,7 @@ static enum err mend_admission(struct tx *tx)
 static enum err mend_indexes(struct tx *tx)
 {
     tx->nums->runs_through = -1;
+    recent_runs_forget(tx->recent_runs);
     enum err e = repair_indexes(tx->db);
     return e == ERR_OK ? idem_keys_rebuild(tx->keys, tx->db) : e;
 }

@@ -12,4 +12,14 @@ MUST_CHECK enum err late_index_through(struct db *db, int64_t *ret);
 /* Indexes all runs up to `last`. Inside a transaction. */
 MUST_CHECK enum err late_index_fill(struct db *db, int64_t last);
 
+struct indexed_run {
+    int64_t tenant;
+    int64_t num;
+    bool holds; /* a slot */
+};
+
+/* The same for a caller that knows the runs above the mark, all of them, sorted by tenant. */
+MUST_CHECK enum err late_index_add(struct db *db, const struct indexed_run *runs, size_t count,
+                                   int64_t last);
+
 #endif

@@ -95,7 +95,7 @@ static void remember_nums(struct tx *tx)
 {
     struct uuid id;
     int64_t num = 0;
-    assert_ok(tx_new_run(tx, &id, &num));
+    assert_ok(tx_new_run(tx, TENANT, &id, &num));
     tx->nums->last_feed = 1;
     tx->nums->runs_through = 1;
 }
@@ -150,6 +150,17 @@ static void remember_dispatch(struct tx *tx)
 static bool dispatch_is_known(struct tx *tx)
 {
     return !dispatch_is_due(tx);
+}
+
+/* That the index has all runs. */
+static void remember_recent_runs(struct tx *tx)
+{
+    recent_runs_folded(tx->recent_runs);
+}
+
+static bool recent_runs_is_known(struct tx *tx)
+{
+    return !tx->recent_runs->is_lost;
 }
 
 /* That every timer has a row. */
