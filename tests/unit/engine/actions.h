@@ -2,7 +2,7 @@
 #ifndef PAWL_TESTS_ENGINE_ACTIONS_H
 #define PAWL_TESTS_ENGINE_ACTIONS_H
 
-#include "engine/fixture.h"
+#include "engine/run/timer_rows.h"
 
 #define TASK_STEP(name, more) "{'name':'" name "','type':'task','handler':'h." name "'" more "}"
 
@@ -50,15 +50,6 @@ static inline void assert_error_code(struct fixture *fixture, struct uuid id, co
     if (is == NULL || strcmp(is, code) != 0)
         fail_msg("the error is %s, not %s", is != NULL ? is : "none", code);
     json_decref(run);
-}
-
-/* How many timers are armed, of any kind, with a row or without. */
-static inline int64_t timers(struct fixture *fixture)
-{
-    return in_file(fixture,
-                   "SELECT count(*) FROM (SELECT due_at, run, ordinal FROM timers UNION"
-                   " SELECT j.due_at, j.run, j.ordinal FROM jobs j WHERE j.run IN " OWNERS_AHEAD
-                   " AND " JOB_MAY_WAIT " AND j.due_at IS NOT NULL) AS armed");
 }
 
 static inline enum err control(struct fixture *fixture, struct uuid id, enum control_action action)
@@ -227,6 +218,7 @@ static inline void tamper(struct fixture *fixture, const char *sql)
 {
     fixture_stop(fixture);
     sqlite3 *raw = raw_open(fixture->file.text);
+    raw_exec(raw, FOLD_TIMERS);
     raw_exec(raw, sql);
     raw_close(raw);
     fixture_start(fixture, 0);

@@ -3,7 +3,7 @@
 #define PAWL_TESTS_DOCTOR_SUPPORT_H
 
 #include "engine/entity_actions.h"
-#include "engine/fixture.h"
+#include "engine/run/timer_rows.h"
 
 #include "store/doctor/check.h"
 
@@ -70,6 +70,7 @@ static inline void damage(struct fixture *fixture, const char *sql)
 {
     sqlite3 *raw = raw_open(fixture->file.text);
     raw_exec(raw, FOLD_COUNTERS);
+    raw_exec(raw, FOLD_TIMERS);
     raw_exec(raw, sql);
     raw_close(raw);
 }

@@ -48,6 +48,7 @@ static void damage(struct fixture *fixture, const char *sql)
     fixture_stop(fixture);
     sqlite3 *raw = raw_open(fixture->file.text);
     raw_exec(raw, FOLD_COUNTERS);
+    raw_exec(raw, FOLD_TIMERS);
     raw_exec(raw, sql);
     raw_close(raw);
     fixture_start(fixture, 0);
@@ -188,7 +189,7 @@ static void a_timer_behind_anothers_backlog_is_fired_in_the_first_turn(void **st
     fixture_pass_ms(fixture, 1);
     start_of(fixture, "few", "nap");
     fixture_pass_ms(fixture, 2000);
-    while (in_file(fixture, "SELECT count(*) FROM timers") > 0)
+    while (timers(fixture) > 0)
         settle(fixture);
     assert_int_equal(ended(fixture, "few", "succeeded"), 1);
     assert_int_equal(ended(fixture, "many", "succeeded"), 2 * TIMERS_PER_TURN_MAX + 50);

@@ -1,5 +1,5 @@
 /* Sleeps and leases under a clock that the test moves, forward and back. */
-#include "engine/actions.h"
+#include "engine/run/timer_rows.h"
 
 #define SLEEP_1000 "{'steps':[{'name':'s','type':'sleep','duration_ms':1000}]}"
 #define SLEEP_10 "{'steps':[{'name':'s','type':'sleep','duration_ms':10}]}"
