@@ -17,6 +17,7 @@
  *     DB_EXEC(db, SQL, NULL, SIGNAL_COLUMNS(COLUMN_BIND, s))  the values of *s, in that order
  *     *s = (struct signal){SIGNAL_COLUMNS(COLUMN_READ, rows)} the members of *s
  *     COLUMNS_READ_ONE(read_one, struct signal, SIGNAL_COLUMNS, read_row)
+ *     COLUMNS_SHAPE(SIGNAL_SHAPE, struct signal, SIGNAL_COLUMNS);
  *
  * A new column is one more line. A row that is not inserted whole has its columns in two lists, of
  * which the second one goes on with the numbers of the first. */
@@ -25,6 +26,7 @@
 
 #include "base/arena.h"
 #include "store/db.h"
+#include "store/row_cache.h"
 
 /* --- statements --- */
 
@@ -52,6 +54,9 @@
 #define COLUMN_READ(p, n, KIND, column, member) .member = COLUMN_READ_##KIND(p, (n)-1),
 /* p: a pointer to the struct, whose texts are copied to `arena`. */
 #define COLUMN_KEEP(p, n, KIND, column, member) COLUMN_KEEP_##KIND(arena, (p)->member)
+/* p: the type of the struct; for a row_shape. */
+#define COLUMN_TEXT(p, n, KIND, column, member) \
+    _Generic(((p *)NULL)->member, struct str : offsetof(p, member), default : NO_TEXT),
 /* p: the prefix of PREFIX_AT_column, the column's place in a result, counted from 0. */
 #define COLUMN_PLACE(p, n, KIND, column, member) p##_AT_##column,
 #define COLUMN_NUMBERED(p, n, KIND, column, member) \
@@ -79,6 +84,11 @@
         return e == ERR_OK && !kept ? ERR_NO_MEMORY : e;                                        \
     }                                                                                           \
     static_assert(true, "a semicolon follows")
+
+/* Defines the shape of a row for the cache of rows (store/row_cache.h). */
+#define COLUMNS_SHAPE(name, type, COLUMNS)                             \
+    static const size_t name##_TEXTS[] = {COLUMNS(COLUMN_TEXT, type)}; \
+    static const struct row_shape name = {sizeof(type), name##_TEXTS, ARRAY_LEN(name##_TEXTS)}
 
 /* --- kinds: how a value is bound, read and kept ---
  *

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "store/db_driver.h"
+#include "store/row_cache.h"
 
 /* --- opening --- */
 
@@ -27,15 +28,26 @@ enum err db_open(const struct db_config *config, struct problem *p, struct db **
         if (!str_starts_with(config->url, scheme) || config->url.len == scheme.len)
             continue;
         struct str address = {config->url.ptr + scheme.len, config->url.len - scheme.len};
-        return DB_ENGINES[i]->open(config, address, p, ret);
+        enum err e = DB_ENGINES[i]->open(config, address, p, ret);
+        if (e == ERR_OK && config->access == DB_WRITER && db_is_only_writer(*ret))
+            (*ret)->row_cache = row_cache_new(); /* it works without, only slower */
+        return e;
     }
     return unknown_scheme(config, p);
 }
 
 void db_close(struct db *db)
 {
-    if (db != NULL)
-        db->ops->close(db);
+    if (db == NULL)
+        return;
+    row_cache_free(db->row_cache);
+    db->row_cache = NULL;
+    db->ops->close(db);
+}
+
+struct row_cache *db_row_cache(const struct db *db)
+{
+    return db->row_cache;
 }
 
 const char *db_engine_name(const struct db *db)
@@ -269,6 +281,8 @@ enum err db_commit(struct db *db)
     enum err e = db->ops->commit(db, &db->outcome);
     assert((e == ERR_OK) == (db->outcome == DB_COMMITTED));
     assert((e == ERR_STORE_FAILED) == (db->outcome == DB_FENCED || db->outcome == DB_IN_DOUBT));
+    if (e != ERR_OK)
+        row_cache_clear(db->row_cache);
     return e;
 }
 
@@ -279,6 +293,7 @@ enum db_outcome db_commit_outcome(const struct db *db)
 
 void db_rollback(struct db *db)
 {
+    row_cache_clear(db->row_cache);
     db->ops->rollback(db);
 }
 

@@ -8,7 +8,8 @@
 
 struct db {
     const struct db_ops *ops;
-    enum db_outcome outcome; /* of the last commit */
+    enum db_outcome outcome;     /* of the last commit */
+    struct row_cache *row_cache; /* db_open() makes it and db_close() frees it; NULL: none */
 };
 
 /* A query that is being read. */

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "store/doctor/derived.h"
+#include "store/row_cache.h"
 #include "store/run/run_queue.h"
 #include "store/run/runs.h"
 
@@ -56,6 +57,7 @@ enum err repair_insert_scope(struct db *db, const struct limit_key_row *s)
 enum err repair_set_list(struct db *db, int64_t run, struct str scopes)
 {
     static const char SQL[] = "UPDATE runs SET scopes = $2 WHERE num = $1";
+    row_cache_clear(db_row_cache(db));
     return DB_EXEC(db, SQL, NULL, DB_I(run), DB_T(scopes.len > 0 ? scopes : STR_NONE));
 }
 

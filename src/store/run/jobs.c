@@ -35,6 +35,7 @@
     X(p, 24, TIME_OR_NONE, dead_at, dead_at)         \
     X(p, 25, COUNT, stale_epoch, stale_epoch)
 COLUMNS_NUMBERED(JOB_COLUMNS, JOB);
+COLUMNS_SHAPE(JOB_SHAPE, struct job, JOB_COLUMNS);
 
 #define SELECT_JOBS COLUMNS_SELECT(JOB_COLUMNS, "") " FROM jobs"
 
@@ -58,10 +59,57 @@ static int64_t ordinal_of(struct uuid id)
            id.bytes[11] >> 6;
 }
 
+/* --- rows in memory --- */
+
+/* Calls of entities are left out: they come and go in large numbers without anybody reading them
+ * again. */
+static void remember(struct db *db, const struct job *j)
+{
+    if (j->step == JOB_OF_ENTITY)
+        return;
+    struct job row = *j;
+    row.armed_at = row.due_at;
+    row_cache_put(db_row_cache(db), &JOB_SHAPE, j->owner, j->ordinal, &row);
+}
+
+/* What jobs_update() writes. */
+static void remember_change(struct db *db, const struct job *j)
+{
+    const struct job *old = row_cache_peek(db_row_cache(db), &JOB_SHAPE, j->owner, j->ordinal);
+    if (old == NULL)
+        return;
+    struct job row = *old;
+    row.state = j->state;
+    row.attempt = j->attempt;
+    row.lease_epoch = j->lease_epoch;
+    row.worker = j->worker;
+    row.due_at = j->due_at;
+    row.output = j->output;
+    row.error = j->error;
+    row.started_at = j->started_at;
+    row.finished_at = j->finished_at;
+    row.lease_ms = j->lease_ms;
+    row.note = j->note;
+    row.dead_at = j->dead_at;
+    row.child = j->child;
+    row.stale_epoch = j->stale_epoch;
+    remember(db, &row);
+}
+
+static void forget(struct db *db, int64_t run, int64_t ordinal)
+{
+    row_cache_drop(db_row_cache(db), &JOB_SHAPE, run, ordinal);
+}
+
+/* --- rows --- */
+
 enum err jobs_insert(struct db *db, const struct job *j)
 {
     static const char SQL[] = COLUMNS_INSERT("jobs", JOB_COLUMNS);
-    return DB_EXEC(db, SQL, NULL, JOB_COLUMNS(COLUMN_BIND, j));
+    enum err e = DB_EXEC(db, SQL, NULL, JOB_COLUMNS(COLUMN_BIND, j));
+    if (e == ERR_OK)
+        remember(db, j);
+    return e;
 }
 
 enum err jobs_update(struct db *db, const struct job *j, enum job_state from, int64_t from_epoch)
@@ -79,24 +127,31 @@ enum err jobs_update(struct db *db, const struct job *j, enum job_state from, in
         DB_T(j->error), DB_I_OR_NULL(j->started_at), DB_I_OR_NULL(j->finished_at),
         DB_I_OR_NULL(j->lease_ms), DB_T(j->note), DB_I_OR_NULL(j->dead_at),
         uuid_is_nil(j->child) ? DB_N() : DB_U(j->child), DB_I(j->stale_epoch));
-    return e == ERR_OK && changed != 1 ? ERR_CONCURRENCY : e;
+    if (e == ERR_OK && changed != 1)
+        e = ERR_CONCURRENCY;
+    if (e == ERR_OK)
+        remember_change(db, j);
+    return e;
 }
 
 enum err jobs_remove(struct db *db, int64_t run, int64_t ordinal)
 {
     static const char SQL[] = "DELETE FROM jobs WHERE run = $1 AND ordinal = $2";
+    forget(db, run, ordinal);
     return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal));
 }
 
 enum err jobs_set_queue(struct db *db, int64_t run, int64_t ordinal, struct str queue)
 {
     static const char SQL[] = "UPDATE jobs SET queue = $3 WHERE run = $1 AND ordinal = $2";
+    forget(db, run, ordinal);
     return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal), DB_T(queue));
 }
 
 enum err jobs_set_input(struct db *db, int64_t run, int64_t ordinal, struct str input)
 {
     static const char SQL[] = "UPDATE jobs SET input = $3 WHERE run = $1 AND ordinal = $2";
+    forget(db, run, ordinal);
     return DB_EXEC(db, SQL, NULL, DB_I(run), DB_I(ordinal), DB_T(input));
 }
 
@@ -129,18 +184,23 @@ COLUMNS_READ_ONE(read_one, struct job, JOB_COLUMNS, read_row);
 enum err jobs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *arena,
                    bool *ret_found, struct job *ret)
 {
-    static const char SQL[] = SELECT_JOBS " WHERE run = $1 AND ordinal = $2 AND id = $3"
-                                          " AND ($4 = 0 OR tenant = $4)";
-    return read_one(
-        DB_QUERY(db, SQL, DB_I(uuid_time(id)), DB_I(ordinal_of(id)), DB_U(id), DB_I(tenant)), arena,
-        ret_found, ret);
+    enum err e = jobs_find_at(db, uuid_time(id), ordinal_of(id), arena, ret_found, ret);
+    *ret_found =
+        e == ERR_OK && *ret_found && uuid_eq(ret->id, id) && (tenant == 0 || ret->tenant == tenant);
+    return e;
 }
 
 enum err jobs_find_at(struct db *db, int64_t run, int64_t ordinal, struct arena *arena,
                       bool *ret_found, struct job *ret)
 {
     static const char SQL[] = SELECT_JOBS " WHERE run = $1 AND ordinal = $2";
-    return read_one(DB_QUERY(db, SQL, DB_I(run), DB_I(ordinal)), arena, ret_found, ret);
+    *ret_found = row_cache_find(db_row_cache(db), &JOB_SHAPE, run, ordinal, arena, ret);
+    if (*ret_found)
+        return ERR_OK;
+    enum err e = read_one(DB_QUERY(db, SQL, DB_I(run), DB_I(ordinal)), arena, ret_found, ret);
+    if (e == ERR_OK && *ret_found)
+        remember(db, ret);
+    return e;
 }
 
 static enum err walk(struct db_rows *rows, job_each *each, void *ctx)

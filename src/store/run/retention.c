@@ -1,6 +1,7 @@
 /* Removing finished runs, a few rows at a time. */
 #include "store/run/retention.h"
 
+#include "store/row_cache.h"
 #include "store/run/events.h"
 
 enum err retention_next_tenant(struct db *db, int64_t after, bool *ret_found, int64_t *ret_tenant,
@@ -68,6 +69,7 @@ enum err retention_remove(struct db *db, int64_t tenant, int64_t run, int64_t ro
     static const char SQL_RUN[] = "DELETE FROM runs WHERE num = $1 AND tenant = $2";
     int64_t left = rows;
     enum err e = ERR_OK;
+    row_cache_clear(db_row_cache(db));
     for (size_t i = 0; i < ARRAY_LEN(PARTS) && e == ERR_OK && left > 0; i++) {
         int64_t changed = 0;
         e = DB_EXEC(db, PARTS[i], &changed, DB_I(run), DB_I(left));

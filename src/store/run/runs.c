@@ -42,6 +42,7 @@ enum { LIST_CHUNK = 256 };
     X(p, 26, UUID_OR_NONE, rerun_of, rerun_of)              \
     X(p, 27, TEXT, tracestate, tracestate)
 COLUMNS_NUMBERED(RUN_COLUMNS, RUN);
+COLUMNS_SHAPE(RUN_SHAPE, struct run, RUN_COLUMNS);
 
 /* Besides the columns the number of the last event is read. */
 #define SELECT_RUNS                 \
@@ -76,11 +77,63 @@ int64_t runs_num_ms(int64_t num)
     return num >> 12; /* uuid_time() counts in 4096ths of a millisecond */
 }
 
+/* --- rows in memory --- */
+
+enum { VERSION_UNKNOWN = -1 }; /* of a row in memory: its last event has not been written since */
+
+static void remember(struct db *db, const struct run *r, int64_t version)
+{
+    struct run row = *r;
+    row.version = version;
+    row.key_num = 0;
+    row_cache_put(db_row_cache(db), &RUN_SHAPE, r->num, 0, &row);
+}
+
+/* What runs_update() writes. */
+static void remember_change(struct db *db, const struct run *r)
+{
+    const struct run *old = row_cache_peek(db_row_cache(db), &RUN_SHAPE, r->num, 0);
+    if (old == NULL)
+        return;
+    struct run row = *old;
+    row.status = r->status;
+    row.revision = r->revision;
+    row.state = r->state;
+    row.output = r->output;
+    row.error = r->error;
+    row.started_at = r->started_at;
+    row.finished_at = r->finished_at;
+    row.progress = r->progress;
+    row.scopes = r->scopes;
+    row.deadline_at = r->deadline_at;
+    row.start_at = r->start_at;
+    remember(db, &row, old->version);
+}
+
+void runs_note_event(struct db *db, int64_t num, int64_t seq)
+{
+    struct run *row = row_cache_peek(db_row_cache(db), &RUN_SHAPE, num, 0);
+    if (row != NULL)
+        row->version = seq;
+}
+
+static bool recall(struct db *db, int64_t num, struct arena *arena, struct run *ret)
+{
+    const struct run *row = row_cache_peek(db_row_cache(db), &RUN_SHAPE, num, 0);
+    return row != NULL && row->version != VERSION_UNKNOWN &&
+           row_cache_find(db_row_cache(db), &RUN_SHAPE, num, 0, arena, ret);
+}
+
+/* --- rows --- */
+
 enum err runs_insert(struct db *db, const struct run *r)
 {
     static const char SQL[] = COLUMNS_INSERT_WITH("runs", RUN_COLUMNS, "key_num", "$28");
-    return DB_EXEC(db, SQL, NULL,
-                   RUN_COLUMNS(COLUMN_BIND, r) r->key_num > 0 ? DB_I(r->key_num) : DB_N());
+    enum err e = DB_EXEC(db, SQL, NULL,
+                         RUN_COLUMNS(COLUMN_BIND, r) r->key_num > 0 ? DB_I(r->key_num) : DB_N());
+    if (e == ERR_OK)
+        remember(db, r, VERSION_UNKNOWN);
+    return e;
 }
 
 enum err runs_key_num(struct db *db, int64_t num, int64_t *ret)
@@ -108,6 +161,7 @@ enum err runs_update(struct db *db, struct run *r)
     if (changed != 1)
         return ERR_CONCURRENCY;
     r->revision++;
+    remember_change(db, r);
     return ERR_OK;
 }
 
@@ -145,16 +199,22 @@ enum err runs_find_trace(struct db *db, int64_t num, struct arena *arena, bool *
 enum err runs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *arena,
                    bool *ret_found, struct run *ret)
 {
-    static const char SQL[] = SELECT_RUNS " WHERE num = $1 AND id = $2 AND tenant = $3";
-    return read_one(DB_QUERY(db, SQL, DB_I(uuid_time(id)), DB_U(id), DB_I(tenant)), arena,
-                    ret_found, ret);
+    enum err e = runs_find_num(db, uuid_time(id), arena, ret_found, ret);
+    *ret_found = e == ERR_OK && *ret_found && ret->tenant == tenant && uuid_eq(ret->id, id);
+    return e;
 }
 
 enum err runs_find_num(struct db *db, int64_t num, struct arena *arena, bool *ret_found,
                        struct run *ret)
 {
     static const char SQL[] = SELECT_RUNS " WHERE num = $1";
-    return read_one(DB_QUERY(db, SQL, DB_I(num)), arena, ret_found, ret);
+    *ret_found = recall(db, num, arena, ret);
+    if (*ret_found)
+        return ERR_OK;
+    enum err e = read_one(DB_QUERY(db, SQL, DB_I(num)), arena, ret_found, ret);
+    if (e == ERR_OK && *ret_found)
+        remember(db, ret, ret->version);
+    return e;
 }
 
 enum err runs_is_of(struct db *db, int64_t num, struct str workflow_id, bool *ret)

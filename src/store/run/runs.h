@@ -55,6 +55,9 @@ MUST_CHECK enum err runs_key_num(struct db *db, int64_t num, int64_t *ret);
  * ERR_CONCURRENCY. On success run->revision is the new one. */
 MUST_CHECK enum err runs_update(struct db *db, struct run *run);
 
+/* An event was added to the timeline of a run or an entity. */
+void runs_note_event(struct db *db, int64_t num, int64_t seq);
+
 /* Text is copied to the arena. */
 MUST_CHECK enum err runs_find(struct db *db, int64_t tenant, struct uuid id, struct arena *arena,
                               bool *ret_found, struct run *ret);

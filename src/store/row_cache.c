@@ -1,0 +1,166 @@
+/* Rows that the only writer has written or read a moment ago. */
+#include "store/row_cache.h"
+
+#include "base/limits.h"
+
+#include <stdlib.h>
+
+struct kept_row {
+    const struct row_shape *shape;
+    int64_t owner;
+    int64_t part;
+    size_t bytes; /* of this allocation */
+    char *texts;  /* behind the row, each with a NUL */
+    size_t text_bytes;
+    max_align_t row[];
+};
+
+struct row_cache {
+    size_t bytes;
+    struct kept_row *slots[ROW_CACHE_ROWS];
+};
+
+struct row_cache *row_cache_new(void)
+{
+    return calloc(1, sizeof(struct row_cache));
+}
+
+static void remove_at(struct row_cache *c, struct kept_row **slot)
+{
+    c->bytes -= (*slot)->bytes;
+    free(*slot);
+    *slot = NULL;
+}
+
+void row_cache_clear(struct row_cache *c)
+{
+    for (size_t i = 0; c != NULL && c->bytes > 0 && i < ROW_CACHE_ROWS; i++) {
+        if (c->slots[i] != NULL)
+            remove_at(c, &c->slots[i]);
+    }
+}
+
+void row_cache_free(struct row_cache *c)
+{
+    row_cache_clear(c);
+    free(c);
+}
+
+/* One slot for each row: a row that comes later takes it over. */
+static size_t slot_of(int64_t owner, int64_t part)
+{
+    uint64_t mixed = ((uint64_t)owner * 31 + (uint64_t)part) * UINT64_C(0x9E3779B97F4A7C15);
+    return (size_t)(mixed >> 32) % ROW_CACHE_ROWS;
+}
+
+static struct kept_row *find(const struct row_cache *c, const struct row_shape *shape,
+                             int64_t owner, int64_t part)
+{
+    struct kept_row *k = c != NULL ? c->slots[slot_of(owner, part)] : NULL;
+    return k != NULL && k->shape == shape && k->owner == owner && k->part == part ? k : NULL;
+}
+
+/* NULL: the column is no text, or has none. */
+static struct str *text_at(const struct row_shape *shape, const void *row, size_t i)
+{
+    if (shape->texts[i] == NO_TEXT)
+        return NULL;
+    struct str *text = (struct str *)((uintptr_t)row + shape->texts[i]);
+    return text->ptr != NULL ? text : NULL;
+}
+
+/* The texts have been copied: the row's members point to the copies. */
+static void move_texts(const struct row_shape *shape, void *row, const char *from, char *to)
+{
+    for (size_t i = 0; i < shape->text_count; i++) {
+        struct str *text = text_at(shape, row, i);
+        if (text != NULL)
+            text->ptr = to + (text->ptr - from);
+    }
+}
+
+bool row_cache_find(const struct row_cache *c, const struct row_shape *shape, int64_t owner,
+                    int64_t part, struct arena *arena, void *ret)
+{
+    const struct kept_row *k = find(c, shape, owner, part);
+    if (k == NULL)
+        return false;
+    char *texts = arena_alloc(arena, k->text_bytes);
+    if (texts == NULL)
+        return false; /* reading it will say so */
+    memcpy(texts, k->texts, k->text_bytes);
+    memcpy(ret, k->row, shape->size);
+    move_texts(shape, ret, k->texts, texts);
+    return true;
+}
+
+void *row_cache_peek(const struct row_cache *c, const struct row_shape *shape, int64_t owner,
+                     int64_t part)
+{
+    struct kept_row *k = find(c, shape, owner, part);
+    return k != NULL ? k->row : NULL;
+}
+
+static size_t text_bytes_of(const struct row_shape *shape, const void *row)
+{
+    size_t bytes = 1;
+    for (size_t i = 0; i < shape->text_count; i++) {
+        const struct str *text = text_at(shape, row, i);
+        if (text != NULL)
+            bytes += text->len + 1;
+    }
+    return bytes;
+}
+
+static struct kept_row *copy_row(const struct row_shape *shape, const void *row, size_t text_bytes)
+{
+    size_t bytes = sizeof(struct kept_row) + shape->size + text_bytes;
+    struct kept_row *k = malloc(bytes);
+    if (k == NULL)
+        return NULL;
+    k->bytes = bytes;
+    k->shape = shape;
+    k->texts = (char *)k->row + shape->size;
+    k->text_bytes = text_bytes;
+    memcpy(k->row, row, shape->size);
+    char *at = k->texts;
+    for (size_t i = 0; i < shape->text_count; i++) {
+        struct str *text = text_at(shape, k->row, i);
+        if (text == NULL)
+            continue;
+        memcpy(at, text->ptr, text->len);
+        text->ptr = at;
+        at[text->len] = '\0';
+        at += text->len + 1;
+    }
+    *at = '\0';
+    return k;
+}
+
+void row_cache_put(struct row_cache *c, const struct row_shape *shape, int64_t owner, int64_t part,
+                   const void *row)
+{
+    if (c == NULL)
+        return;
+    size_t text_bytes = text_bytes_of(shape, row);
+    struct kept_row *k = text_bytes <= ROW_CACHE_TEXT_MAX ? copy_row(shape, row, text_bytes) : NULL;
+    if (k == NULL) {
+        row_cache_drop(c, shape, owner, part);
+        return;
+    }
+    k->owner = owner;
+    k->part = part;
+    if (c->bytes + k->bytes > ROW_CACHE_BYTES_MAX)
+        row_cache_clear(c);
+    struct kept_row **slot = &c->slots[slot_of(owner, part)];
+    if (*slot != NULL)
+        remove_at(c, slot);
+    *slot = k;
+    c->bytes += k->bytes;
+}
+
+void row_cache_drop(struct row_cache *c, const struct row_shape *shape, int64_t owner, int64_t part)
+{
+    if (find(c, shape, owner, part) != NULL)
+        remove_at(c, &c->slots[slot_of(owner, part)]);
+}

@@ -1,0 +1,44 @@
+/* Rows that the only writer of a store has written or read a moment ago, so that it need not read
+ * them again: a run is loaded for each change of it and of its jobs. The functions of a table keep
+ * the cache true as they write. A rollback and a failed commit empty it, and so does whatever
+ * changes rows past those functions.
+ *
+ * A row is a struct that one X-macro describes (store/columns.h). Its texts are copied. */
+#ifndef PAWL_STORE_ROW_CACHE_H
+#define PAWL_STORE_ROW_CACHE_H
+
+#include "base/arena.h"
+#include "store/db.h"
+
+struct row_cache;
+
+/* A kind of row; its address tells kinds apart. */
+struct row_shape {
+    size_t size;
+    const size_t *texts; /* for each column where its member of type struct str is, or NO_TEXT */
+    size_t text_count;
+};
+#define NO_TEXT SIZE_MAX
+
+MUST_CHECK struct row_cache *row_cache_new(void);
+void row_cache_free(struct row_cache *c);
+void row_cache_clear(struct row_cache *c);
+
+/* Of a connection; NULL: it has none, because others write to the store too. All functions below
+ * take NULL for a cache that is always empty. */
+struct row_cache *db_row_cache(const struct db *db);
+
+/* Copies a row, its texts to the arena. False: it has to be read. */
+MUST_CHECK bool row_cache_find(const struct row_cache *c, const struct row_shape *shape,
+                               int64_t owner, int64_t part, struct arena *arena, void *ret);
+/* The row in the cache, NULL if it is not there: its numbers may be changed in place. Borrowed
+ * until the next call. */
+void *row_cache_peek(const struct row_cache *c, const struct row_shape *shape, int64_t owner,
+                     int64_t part);
+/* Takes the place of what is kept under the same numbers. A large row is not kept. */
+void row_cache_put(struct row_cache *c, const struct row_shape *shape, int64_t owner, int64_t part,
+                   const void *row);
+void row_cache_drop(struct row_cache *c, const struct row_shape *shape, int64_t owner,
+                    int64_t part);
+
+#endif
