@@ -201,7 +201,8 @@ static enum err catch_up(struct idem_keys *keys, struct db *db, struct key_entri
     return end_transaction(keys, db, e);
 }
 
-/* What was hashed with a secret that is lost cannot be found again. */
+/* What was hashed with a secret that is lost cannot be found again, and nobody can tell what a
+ * damaged mark means. */
 static enum err start_over(struct idem_keys *keys, struct db *db)
 {
     enum err e = db_begin(db);
@@ -225,6 +226,11 @@ static enum err load_index(struct idem_keys *keys, struct db *db, const struct e
     }
     if (e == ERR_OK)
         e = read_through(db, &keys->last_num); /* the rows of the last numbers may be gone */
+    if (e == ERR_DAMAGED) {
+        keys->last_num = 0;
+        known = false;
+        e = ERR_OK;
+    }
     return e == ERR_OK && !known ? start_over(keys, db) : e;
 }
 

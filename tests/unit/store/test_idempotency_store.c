@@ -301,6 +301,23 @@ static void an_index_that_was_rolled_back_is_filled_again(void **state)
     close_shelf(&s);
 }
 
+static void an_index_whose_mark_is_damaged_is_made_again(void **state)
+{
+    static const char SQL[] = "UPDATE indexed SET through = -7 WHERE name = 'idempotency'";
+    struct shelf s = open_shelf(*state);
+    insert(&s, 1, "a", -1);
+    idem_keys_commit(s.keys);
+    index_all(&s);
+    insert(&s, 1, "b", -1);
+    assert_ok(db_exec_values(s.db, SQL, NULL, 0, NULL));
+    reopen(&s);
+    assert_true(has(&s, 1, "a"));
+    assert_true(has(&s, 1, "b"));
+    insert(&s, 1, "c", -1);
+    assert_true(has(&s, 1, "c"));
+    close_shelf(&s);
+}
+
 /* --- deleting --- */
 
 static void a_deleted_record_is_gone_whether_recent_or_indexed(void **state)
@@ -611,6 +628,7 @@ int main(void)
         folder_test(a_row_of_another_key_does_not_answer),
         folder_test(what_was_rolled_back_is_not_found),
         folder_test(an_index_that_was_rolled_back_is_filled_again),
+        folder_test(an_index_whose_mark_is_damaged_is_made_again),
         folder_test(a_deleted_record_is_gone_whether_recent_or_indexed),
         folder_test(numbers_are_never_used_again),
         folder_test(counts_add_up),
