@@ -257,10 +257,11 @@ static inline enum err run_probe(struct op *op, struct tx *tx)
 
 static const struct use_case UC_PROBE = {.name = "test_probe", .write = run_probe};
 
-/* Has the writer take two whole turns: what is due has been done when it returns. */
+/* Has the writer take three whole turns, the second of which may find what a fold in the first has
+ * brought to light: what is due has been done when it returns. */
 static inline void settle(struct fixture *fixture)
 {
-    for (int turn = 0; turn < 2; turn++) {
+    for (int turn = 0; turn < 3; turn++) {
         struct call probes[2]; /* two in one round, so that one goes to the writer's thread */
         for (size_t i = 0; i < ARRAY_LEN(probes); i++) {
             call_init(&probes[i], fixture, &UC_PROBE);
