@@ -32,8 +32,9 @@ def bring_near(db, seconds):
     conn = sqlite3.connect(db)
     with conn:
         nearer = int(FAR.timestamp() * 1000) - int((time.time() + seconds) * 1000)
-        for table in ("timers", "jobs"):
-            assert conn.execute(f"UPDATE {table} SET due_at = due_at - ? WHERE due_at IS NOT NULL", (nearer,)).rowcount == RUNS * ITEMS
+        # The last timers have no row yet: those are made from the jobs.
+        for table, least in ("timers", 1), ("jobs", RUNS * ITEMS):
+            assert least <= conn.execute(f"UPDATE {table} SET due_at = due_at - ? WHERE due_at IS NOT NULL", (nearer,)).rowcount <= RUNS * ITEMS
     conn.close()
 
 

@@ -133,6 +133,11 @@ struct db *inline_writer_db(void)
     return only->config.core.db;
 }
 
+struct idem_keys *writer_keys(struct writer *w)
+{
+    return core_keys(w->core);
+}
+
 /* --- figures --- */
 
 bool writer_is_idle(struct writer *w)
