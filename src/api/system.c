@@ -69,6 +69,7 @@ static void direct_index(struct call *c)
         "color:#e6e8ea}a{color:#8ab4f8}code{background:#24292e}}</style>"
         "<h1>pawl " PAWL_VERSION "</h1><p>A durable workflow control plane in which every retry is "
         "safe. This server speaks JSON over HTTP under <code>/api/v1</code>.</p><ul>"
+        "<li><a href=\"console/\">/console/</a>: runs and approvals in the browser</li>"
         "<li><a href=\"/openapi.json\">/openapi.json</a>: the whole API</li>"
         "<li><a href=\"/readyz\">/readyz</a>: is it ready?</li>"
         "<li><a href=\"/healthz\">/healthz</a>: is it alive?</li>"
