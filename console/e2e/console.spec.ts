@@ -181,7 +181,7 @@ test("a run that failed is retried, and its page goes on", async ({ page }) => {
 
 test("an idempotency key tells what it started and how often it was repeated", async ({ page }) => {
   await page.goto(`${server.url}/console/keys`);
-  await page.getByLabel("Key").fill("order-99");
+  await page.getByLabel("Key", { exact: true }).fill("order-99");
   await page.getByRole("button", { name: "Look up" }).click();
   await expect(page.getByText("The request was repeated once")).toBeVisible();
   await page.locator(".facts a").click();
