@@ -39,7 +39,10 @@ test.afterAll(() => server.end());
 
 /** Nothing may be wrong for people who use a screen reader, and nothing may break the content security policy. */
 async function expectAccessible(page: Page): Promise<void> {
-  const { violations } = await new AxeBuilder({ page }).analyze();
+  const { violations } = await new AxeBuilder({ page })
+    .setLegacyMode(true) // there are no frames
+    .options({ resultTypes: ["violations"] })
+    .analyze();
   expect(violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" ")).join(", ")}`)).toEqual([]);
 }
 
@@ -198,32 +201,34 @@ test("keys lead everywhere", async ({ page }) => {
   await expect(page).toHaveURL(/\/console\/runs\/[0-9a-f-]{36}$/);
 });
 
-for (const scheme of ["light", "dark"] as const)
-  for (const width of [390, 1440])
-    test(`every page is accessible and fits, ${scheme} at ${width} px`, async ({ page }) => {
-      test.setTimeout(180_000); // axe is slow on a busy machine
-      await page.emulateMedia({ colorScheme: scheme });
-      await page.setViewportSize({ width, height: 850 });
-      const pending = await server.call<{ items: Array<{ job_id: string }> }>("GET", "approvals?status=pending");
-      const approval = pending.items[0]?.job_id ?? "";
-      const places: Record<string, string> = {
-        overview: "",
-        runs: "runs",
-        run: `runs/${failed}?step=mail`,
-        approvals: "approvals",
-        approval: `approvals/${approval}`,
-        workflows: "workflows",
-        workflow: "workflows/refund",
-        queues: "queues",
-        keys: "keys?key=order-99",
-        empty: "runs?workflow=none",
-      };
-      for (const [name, path] of Object.entries(places)) {
-        await page.goto(`${server.url}/console/${path}`);
-        await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
-        await expect(page.getByText("Loading…")).toHaveCount(0);
-        await shoot(page, `${name}-${scheme}-${width}`);
-        await expectAccessible(page);
-        expect(await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth), `${name} is too wide`).toBeLessThanOrEqual(0);
-      }
-    });
+for (const [scheme, width] of [
+  ["light", 1440],
+  ["dark", 390],
+] as const)
+  test(`every page is accessible and fits, ${scheme} at ${width} px`, async ({ page }) => {
+    test.setTimeout(180_000); // axe is slow on a busy machine
+    await page.emulateMedia({ colorScheme: scheme });
+    await page.setViewportSize({ width, height: 850 });
+    const pending = await server.call<{ items: Array<{ job_id: string }> }>("GET", "approvals?status=pending");
+    const approval = pending.items[0]?.job_id ?? "";
+    const places: Record<string, string> = {
+      overview: "",
+      runs: "runs?workflow=refund",
+      run: `runs/${failed}?step=mail`,
+      approvals: "approvals",
+      approval: `approvals/${approval}`,
+      workflows: "workflows",
+      workflow: "workflows/refund",
+      queues: "queues",
+      keys: "keys?key=order-99",
+      empty: "runs?workflow=none",
+    };
+    for (const [name, path] of Object.entries(places)) {
+      await page.goto(`${server.url}/console/${path}`);
+      await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+      await expect(page.getByText("Loading…")).toHaveCount(0);
+      await shoot(page, `${name}-${scheme}-${width}`);
+      await expectAccessible(page);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth), `${name} is too wide`).toBeLessThanOrEqual(0);
+    }
+  });

@@ -7,9 +7,6 @@ import { startRouter } from "./router";
 import "./style.css";
 
 startRouter();
-effect(() => {
-  void tenant.value; // again for each tenant
-  connectTenant();
-});
+effect(() => connectTenant(tenant.value));
 const root = document.getElementById("app");
 if (root !== null) render(<App />, root);

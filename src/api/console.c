@@ -111,12 +111,16 @@ static void direct_file(struct call *c)
 /* Relative, so that it holds behind a proxy that serves pawl below a path of its own. */
 static void direct_redirect(struct call *c)
 {
-    struct http_reply reply = call_reply(c, 308, STR("text/plain"), STR("See console/\n"));
+    static const char TEXT[] =
+        "pawl " PAWL_VERSION ". The console is at console/, the API under api/v1/, its "
+        "description at openapi.json.\n";
+    struct http_reply reply = call_reply(c, 308, STR("text/plain; charset=utf-8"), str_of(TEXT));
     http_reply_add(&reply, "Location", STR("console/"));
     http_send(c->req, &reply);
 }
 
 const struct route CONSOLE_ROUTES[] = {
+    {"GET", "/", 0, ROUTE_OPEN, .direct = direct_redirect},
     {"GET", "/console", 0, ROUTE_OPEN, .direct = direct_redirect},
     {"GET", "/console/{*}", 0, ROUTE_OPEN, .direct = direct_file},
     {.method = NULL},

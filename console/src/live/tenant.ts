@@ -1,6 +1,6 @@
 // One connection for all pages: the events of the tenant that lists and counts depend on.
 import { signal } from "@preact/signals";
-import { apiUrl, tenantHeaders } from "../api/client";
+import { apiUrl } from "../api/client";
 import { follow, type LinkState } from "./stream";
 
 export interface TenantEvent {
@@ -36,11 +36,11 @@ function eventOf(data: string): TenantEvent[] {
 }
 
 /** Again after the tenant has changed. */
-export function connectTenant(): void {
+export function connectTenant(name: string): void {
   stop?.();
   stop = follow({
     url: apiUrl(`events?types=${TYPES}`),
-    headers: tenantHeaders(),
+    headers: { "X-Tenant-ID": name },
     after: null,
     onState: (state) => (link.value = state),
     // Pages read their lists as soon as the stream is open: what changes later is an event.

@@ -26,15 +26,13 @@ export function applyEvents(runs: RunSummary[], events: readonly Change[]): RunS
     if (status === undefined) last.delete(run_id);
     else last.set(run_id, { status, time });
   }
-  let changed = false;
   const next = runs.map((run) => {
     const found = last.get(run.id);
     if (found === undefined || found.status === run.status) return run;
-    changed = true;
     const over = found.status !== "queued" && found.status !== "paused";
     return { ...run, status: found.status, finished_at: over ? found.time : run.finished_at };
   });
-  return changed ? next : runs;
+  return next.some((run, i) => run !== runs[i]) ? next : runs;
 }
 
 /** A fresh first page in front of what was read before: newest first, each run once, the newer version wins. */

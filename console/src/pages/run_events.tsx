@@ -6,13 +6,22 @@ import { Json, Time } from "../ui/bits";
 
 const SHOWN_FIRST = 50;
 
+/** What the events of jobs and decisions have in common. */
+interface Told {
+  step?: string;
+  item?: number;
+  attempt?: number;
+  worker_id?: string;
+  by?: string;
+  error?: unknown;
+}
+
 function summary(event: RunEvent): string {
   if (typeof event.data !== "object" || event.data === null) return "";
-  const { step, attempt, worker_id, by, error, item } = event.data as Record<string, unknown>;
-  const place = step === undefined ? "" : `${String(step)}${item === undefined ? "" : `[${String(item)}]`}`;
-  return [place, attempt !== undefined && Number(attempt) > 0 ? `attempt ${String(attempt)}` : "", worker_id ?? by ?? "", errorText(error)]
-    .filter(Boolean)
-    .join(" · ");
+  const { step, attempt, worker_id, by, error, item } = event.data as Told;
+  const place = step === undefined ? "" : `${step}${item === undefined ? "" : `[${item}]`}`;
+  const tries = attempt !== undefined && attempt > 0 ? `attempt ${attempt}` : "";
+  return [place, tries, worker_id ?? by ?? "", errorText(error)].filter(Boolean).join(" · ");
 }
 
 export function EventList({ events }: { events: readonly RunEvent[] }) {

@@ -88,7 +88,9 @@ function useRuns(filter: Filter) {
   useEffect(() => {
     setList(null);
     latest.current();
-    return () => void turn.current++;
+    return () => {
+      turn.current++;
+    };
   }, [filter.status, filter.workflow_id, filter.label]);
   useEffect(
     () =>

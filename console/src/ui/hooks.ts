@@ -32,7 +32,9 @@ export function useLoad<T>(load: () => Promise<T>, deps: readonly unknown[]): Lo
   }, []);
   useEffect(() => {
     reload();
-    return () => void turn.current++;
+    return () => {
+      turn.current++;
+    };
   }, deps);
   return { ...state, reload };
 }

@@ -63,8 +63,9 @@ def test_a_file_that_is_not_there_is_404_and_not_the_page(browser, path):
     assert_problem(browser.get(path), 404, "NOT_FOUND")
 
 
-def test_the_name_without_a_slash_leads_to_the_console_below_any_prefix(browser):
-    r = browser.get("/console")
+@pytest.mark.parametrize("path", ["/", "/console"])
+def test_the_root_and_the_name_without_a_slash_lead_to_the_console_below_any_prefix(browser, path):
+    r = browser.get(path)
     assert r.status == 308 and r.header("Location") == "console/"
 
 
