@@ -111,4 +111,4 @@ format:
 	@git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.[ch]' | xargs clang-format-14 -i
 
 clean:
-	@rm -rf build build-asan build-tsan build-fuzz build-coverage sdk/typescript/build sdk/typescript/dist sdk/typescript/node_modules
+	@rm -rf build build-asan build-tsan build-fuzz build-coverage console/dist console/node_modules sdk/typescript/build sdk/typescript/dist sdk/typescript/node_modules

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Makes C: of the numbered migrations, the API description as JSON, and tables of Unicode: categories and widths."""
+"""Makes C: of the numbered migrations, the API description as JSON, the console's files, and tables of Unicode: categories
+and widths."""
+import hashlib
 import json
 import os
 import re
@@ -38,6 +40,43 @@ def openapi(out, path, version):
     data = json.dumps(doc, separators=(",", ":"), ensure_ascii=False, default=str).encode()
     write(out, '#include "api/openapi.h"\n\nconst unsigned char OPENAPI_JSON[] = {\n    %s};\n'
                "const size_t OPENAPI_JSON_LEN = %d;\n" % (c_bytes(data), len(data)))
+
+
+CONSOLE_TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+                 ".svg": "image/svg+xml"}
+CONSOLE_FORMS = (".br", ".gz", "")  # enum console_form
+
+
+def console(out, folder):
+    """Of each file there are three: NAME.br, NAME.gz and NAME. The page has a folder for each depth, pages/0 and so on."""
+    arrays, pages, files = [], [], []
+    for root, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(n for n in names if os.path.splitext(n)[1] in CONSOLE_TYPES):
+            path = os.path.relpath(os.path.join(root, name), folder)
+            is_page = path.startswith("pages/")
+            row = console_row(path, "" if is_page else path, os.path.join(root, name), arrays)
+            (pages if is_page else files).append(row)
+    assert pages and files, f"{folder} holds no console"
+    write(out, '#include "api/console_files.h"\n\n%s\n%s\n%s' % (
+        "\n".join(arrays), console_table("CONSOLE_PAGES", "CONSOLE_PAGE_COUNT", pages), console_table("CONSOLE_FILES", "CONSOLE_FILE_COUNT", files)))
+
+
+def console_row(path, name, file, arrays):
+    forms = []
+    for ending in CONSOLE_FORMS:
+        with open(file + ending, "rb") as f:
+            data = f.read()
+        symbol = "BYTES_%d" % len(arrays)
+        arrays.append("static const unsigned char %s[] = {\n    %s};" % (symbol, c_bytes(data)))
+        tag = hashlib.sha256(data).hexdigest()[:32]
+        forms.append('{{(const char *)%s, %d}, "\\"%s\\""}' % (symbol, len(data), tag))
+    hashed = "true" if path.startswith("assets/") else "false"
+    return '    {"%s", "%s", %s, {%s}},' % (name, CONSOLE_TYPES[os.path.splitext(path)[1]], hashed, ", ".join(forms))
+
+
+def console_table(name, count, rows):
+    return "const struct console_file %s[] = {\n%s\n};\nconst size_t %s = %d;\n" % (name, "\n".join(rows), count, len(rows))
 
 
 def unicode(out):
@@ -83,4 +122,4 @@ def write(out, text):
 if __name__ == "__main__":
     kind, out, *rest = sys.argv[1:]
     {"schema": lambda: schema(out, rest), "openapi": lambda: openapi(out, *rest), "unicode": lambda: unicode(out),
-     "widths": lambda: widths(out)}[kind]()
+     "console": lambda: console(out, *rest),      "widths": lambda: widths(out)}[kind]()

@@ -15,7 +15,8 @@ done
 "$pawl" workflow apply examples/hello/workflow.json --url "$url"
 cat <<TEXT
 
-pawl is running at $url. Its data is in $data/. Stop it with Ctrl-C. Try this in another terminal:
+pawl is running at $url. Its data is in $data/. Stop it with Ctrl-C. Open $url/console/ in a browser, and try this in
+another terminal:
 
   curl --json '{"input":{"name":"Ada"}}' -H 'Idempotency-Key: order-1' $url/api/v1/workflows/hello/runs
       Starts a run. Repeat it to get the same run with "created":false. With another input you get a 422.

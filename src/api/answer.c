@@ -36,24 +36,6 @@ static struct str etag_of(struct call *c, int64_t version)
     return arena_str(&c->req->arena, (struct str){at, (size_t)(tag + sizeof(tag) - at)});
 }
 
-/* Does If-None-Match name this tag? Weak tags count, as RFC 9110 requires. */
-static bool client_has(const struct call *c, struct str etag)
-{
-    struct str rest = c->if_none_match;
-    if (str_is(rest, "*"))
-        return true;
-    while (rest.len > 0) {
-        struct str tag;
-        (void)str_cut(rest, ',', &tag, &rest);
-        tag = str_trim(tag);
-        if (str_starts_with(tag, STR("W/")))
-            tag = (struct str){tag.ptr + 2, tag.len - 2};
-        if (str_eq(tag, etag))
-            return true;
-    }
-    return false;
-}
-
 /* The same list from the next page on: every other parameter stays. */
 static struct str next_link(struct call *c)
 {
@@ -139,7 +121,7 @@ static void send_answer(struct call *c)
     }
     int64_t version = c->op.answer.run_version;
     struct str etag = version > 0 ? etag_of(c, version) : STR_NONE;
-    if (etag.len > 0 && client_has(c, etag))
+    if (etag.len > 0 && call_tags_name(c->if_none_match, etag))
         send_not_modified(c, etag);
     else
         send_body(c, etag);

@@ -65,6 +65,22 @@ enum err call_json_text(struct call *c, const struct json *value, struct str *re
 
 /* --- replies --- */
 
+bool call_tags_name(struct str tags, struct str etag)
+{
+    if (str_is(tags, "*"))
+        return true;
+    while (tags.len > 0) {
+        struct str tag;
+        (void)str_cut(tags, ',', &tag, &tags);
+        tag = str_trim(tag);
+        if (str_starts_with(tag, STR("W/")))
+            tag = (struct str){tag.ptr + 2, tag.len - 2};
+        if (str_eq(tag, etag))
+            return true;
+    }
+    return false;
+}
+
 static struct str label(const struct call *c)
 {
     return c->route != NULL ? str_of(c->route->pattern) : STR_NONE;

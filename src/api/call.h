@@ -56,6 +56,10 @@ MUST_CHECK enum err call_header(struct call *c, const char *name, struct str *re
 /* A value of the body as it is kept, in the arena or in the body. */
 MUST_CHECK enum err call_json_text(struct call *c, const struct json *value, struct str *ret);
 
+/* Does a list of entity tags, as in If-None-Match, name this one? Weak tags count, as RFC 9110
+ * requires; `*` names any. */
+bool call_tags_name(struct str tags, struct str etag);
+
 /* A reply with the route's label for metrics. */
 struct http_reply call_reply(const struct call *c, int status, struct str content_type,
                              struct str body);

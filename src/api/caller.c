@@ -4,6 +4,15 @@
 #include "domain/dev_guard.h"
 #include "domain/tenant.h"
 
+/* A page that a link on another site may lead to. */
+static bool shows_page(const struct call *c)
+{
+    struct str path = c->req->path;
+    bool page =
+        str_is(path, "/") || str_is(path, "/console") || str_starts_with(path, STR("/console/"));
+    return page && str_is(c->req->method, "GET");
+}
+
 enum err caller_check_origin(struct call *c)
 {
     struct str listen = str_of(c->api->config.dev_listen);
@@ -14,7 +23,7 @@ enum err caller_check_origin(struct call *c)
         .host = str_trim(http_header(c->req, "Host", NULL)),
         .origin = str_trim(http_header(c->req, "Origin", &origins)),
         .fetch_site = str_trim(http_header(c->req, "Sec-Fetch-Site", NULL)),
-        .shows_page = str_is(c->req->path, "/") && str_is(c->req->method, "GET"),
+        .shows_page = shows_page(c),
     };
     if (r.shows_page) /* the mode matters only there */
         r.fetch_mode = str_trim(http_header(c->req, "Sec-Fetch-Mode", NULL));

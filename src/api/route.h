@@ -129,7 +129,7 @@ enum route_flags {
 
 struct route {
     const char *method;
-    const char *pattern; /* "{}" stands for one variable part */
+    const char *pattern; /* "{}" stands for one variable part, a last "{*}" for all the rest */
     unsigned may;        /* what the role must allow; 0: nothing */
     unsigned flags;
     const struct use_case *use_case; /* NULL: `direct`, or a stream that has no other form */

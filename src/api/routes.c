@@ -45,8 +45,14 @@ static bool matches(struct str pattern, struct str path, struct str params[stati
     for (;;) {
         struct str want;
         struct str have;
+        struct str rest = path;
         bool more_pattern = str_cut(pattern, '/', &want, &pattern);
         bool more_path = str_cut(path, '/', &have, &path);
+        if (str_is(want, "{*}")) {
+            assert(n < PARAMS_MAX && !more_pattern);
+            params[n++] = rest;
+            break;
+        }
         if (str_is(want, "{}")) {
             if (have.len == 0 || n == PARAMS_MAX)
                 return false;

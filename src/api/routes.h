@@ -18,6 +18,7 @@
     X(ADMIN_ROUTES)     \
     X(AUDIT_ROUTES)     \
     X(METRICS_ROUTES)   \
+    X(CONSOLE_ROUTES)   \
     X(SYSTEM_ROUTES)
 
 #define X(table) extern const struct route table[];

@@ -57,33 +57,9 @@ static void direct_openapi(struct call *c)
     call_send_json(c, 200, (struct str){(const char *)OPENAPI_JSON, OPENAPI_JSON_LEN});
 }
 
-static void direct_index(struct call *c)
-{
-    static const char PAGE[] =
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">"
-        "<meta name=\"viewport\" content=\"width=device-width, "
-        "initial-scale=1\"><title>pawl</title>"
-        "<style>body{font:16px/1.6 system-ui,sans-serif;max-width:40rem;margin:3rem auto;"
-        "padding:0 1rem;color:#1b1f24}a{color:#0b57d0}code{background:#f0f2f5;padding:.1em .3em;"
-        "border-radius:4px}@media(prefers-color-scheme:dark){body{background:#14171a;"
-        "color:#e6e8ea}a{color:#8ab4f8}code{background:#24292e}}</style>"
-        "<h1>pawl " PAWL_VERSION "</h1><p>A durable workflow control plane in which every retry is "
-        "safe. This server speaks JSON over HTTP under <code>/api/v1</code>.</p><ul>"
-        "<li><a href=\"/openapi.json\">/openapi.json</a>: the whole API</li>"
-        "<li><a href=\"/readyz\">/readyz</a>: is it ready?</li>"
-        "<li><a href=\"/healthz\">/healthz</a>: is it alive?</li>"
-        "<li><a href=\"/metrics\">/metrics</a>: figures for Prometheus</li></ul>"
-        "<p>On the command line: <code>pawl --help</code>.</p></html>";
-    struct http_reply reply = call_reply(c, 200, STR("text/html; charset=utf-8"), str_of(PAGE));
-    http_reply_add(&reply, "Content-Security-Policy",
-                   STR("default-src 'none'; style-src 'unsafe-inline'"));
-    http_send(c->req, &reply);
-}
-
 const struct route SYSTEM_ROUTES[] = {
     {"GET", "/healthz", 0, ROUTE_OPEN | ROUTE_ASIDE, .direct = direct_healthz},
     {"GET", "/readyz", 0, ROUTE_OPEN | ROUTE_ASIDE, .direct = direct_readyz},
     {"GET", "/openapi.json", 0, ROUTE_OPEN, .direct = direct_openapi},
-    {"GET", "/", 0, ROUTE_OPEN, .direct = direct_index},
     {.method = NULL},
 };

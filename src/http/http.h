@@ -68,8 +68,9 @@ MUST_CHECK bool http_count_for(struct http_request *req, struct str tenant);
 
 struct http_reply {
     int status;
-    struct str content_type; /* a literal; empty: there is no content */
-    struct str body;         /* stays valid as long as the request */
+    struct str content_type;  /* a literal; empty: there is no content */
+    struct str body;          /* stays valid as long as the request */
+    struct str cache_control; /* a literal; empty: no-store */
     /* Up to HTTP_REPLY_HEADERS_MAX; names are literals, values live as long as the request. */
     struct {
         const char *name;

@@ -54,6 +54,8 @@ static struct str reason_of(int status)
         return STR("No Content");
     case 304:
         return STR("Not Modified");
+    case 308:
+        return STR("Permanent Redirect");
     case 400:
         return STR("Bad Request");
     case 401:
@@ -113,13 +115,16 @@ static struct str date_field(struct http_server *s)
     return (struct str){s->date, sizeof("Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n") - 1};
 }
 
-#define CONSTANTS "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Trace-Id: "
+#define NOT_STORED "Cache-Control: no-store\r\n"
+#define CONSTANTS "X-Content-Type-Options: nosniff\r\nX-Trace-Id: "
 
-enum { FRAME_MAX = 256 + sizeof(CONSTANTS) }; /* status line, date and fields of a known length */
+enum {
+    FRAME_MAX = 256 + sizeof(NOT_STORED CONSTANTS)
+}; /* status line, date and fields of a known length */
 
 static size_t size_of_head(const struct http_reply *reply)
 {
-    size_t size = FRAME_MAX + reply->content_type.len;
+    size_t size = FRAME_MAX + reply->content_type.len + reply->cache_control.len;
     for (size_t i = 0; i < reply->header_count; i++)
         size += strlen(reply->headers[i].name) + reply->headers[i].value.len + 4;
     return size;
@@ -128,6 +133,17 @@ static size_t size_of_head(const struct http_reply *reply)
 static bool has_content(int status)
 {
     return status >= 200 && status != 204 && status != 304;
+}
+
+static void put_caching(struct out *o, const struct http_reply *reply)
+{
+    if (reply->cache_control.len == 0) {
+        put(o, STR(NOT_STORED));
+        return;
+    }
+    put(o, STR("Cache-Control: "));
+    put(o, reply->cache_control);
+    put(o, STR("\r\n"));
 }
 
 /* How the client knows where the content ends. */
@@ -185,6 +201,7 @@ static struct str render(struct request *r, const struct http_reply *reply, uint
     put_fields(&o, reply);
     put_framing(&o, r, length);
     put_connection(&o, r);
+    put_caching(&o, reply);
     put(&o, STR(CONSTANTS));
     put(&o, str_of(r->pub.trace_id));
     put(&o, STR("\r\n\r\n"));

@@ -68,6 +68,10 @@ class Tree:
             if (ROOT / name).is_file():
                 self.write(name, (ROOT / name).read_bytes())
                 shutil.copymode(ROOT / name, self.folder / name)
+        # No mutant is in the console: it is not built again.
+        for name in ("console/dist", "console/node_modules"):
+            if not (self.folder / name).exists():
+                (self.folder / name).symlink_to(ROOT / name)
 
     def write(self, name: str, content: bytes) -> None:
         """A file that is so already keeps its time, and is not built again."""

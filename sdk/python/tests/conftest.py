@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import pawl
-from package import build_wheel, clean_environment
+from package import build_wheel, checkout, clean_environment
 from server import Server
 
 
@@ -22,7 +22,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
+    return build_wheel(checkout(tmp_path_factory.mktemp("source")), tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """Runs the tests of the Python library, with type checker and linter, in an environment of its own: build/sdk-python,
-with the versions of requirements-dev.txt. It is made when it is missing or the versions have changed.
+with the versions of requirements-dev.txt. It is made when it is missing or the versions have changed. Makes
+src/pawl/models.py first.
 
 python3 tools/check.py [ARGUMENTS OF PYTEST]       PAWL_BIN names the server; default build/pawl
 """
@@ -30,7 +31,9 @@ def environment() -> pathlib.Path:
 
 
 def main() -> int:
-    return subprocess.run([environment(), "-m", "pytest", "-q", *sys.argv[1:]], cwd=HERE).returncode
+    python = environment()
+    subprocess.run([python, "tools/models.py"], cwd=HERE, check=True)
+    return subprocess.run([python, "-m", "pytest", "-q", *sys.argv[1:]], cwd=HERE).returncode
 
 
 if __name__ == "__main__":

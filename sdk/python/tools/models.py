@@ -1,15 +1,14 @@
 """Writes src/pawl/models.py from docs/openapi.yaml: one dataclass for each schema that a response uses.
 
-python3 tools/models.py            writes it
-python3 tools/models.py --check    fails if it is out of date
+The file is not in the repository. Building the package and tools/check.py make it; so does `python3 tools/models.py`.
 """
 
 from __future__ import annotations
 
 import keyword
+import os
 import pathlib
 import re
-import sys
 from typing import Any
 
 import yaml
@@ -132,16 +131,14 @@ def generate() -> str:
     return writer.text()
 
 
-def main() -> int:
+def write() -> None:
+    """Write the file if it would change; another program that reads it sees the old one or the new one."""
     text = generate()
-    if "--check" in sys.argv:
-        if MODELS.read_text() != text:
-            print("src/pawl/models.py is out of date: run tools/models.py")
-            return 1
-        return 0
-    MODELS.write_text(text)
-    return 0
+    if not MODELS.exists() or MODELS.read_text() != text:
+        fresh = MODELS.with_suffix(f".{os.getpid()}")
+        fresh.write_text(text)
+        fresh.replace(MODELS)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    write()

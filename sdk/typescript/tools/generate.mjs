@@ -1,8 +1,7 @@
 // Writes src/wire.ts, the types of everything that crosses the wire, from docs/openapi.yaml.
-// With --check it only reports whether the file is up to date.
+// The file is not in the repository: tools/build.mjs makes it before it compiles.
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import prettier from "prettier";
 import { parse } from "yaml";
 
 const SPEC = fileURLToPath(new URL("../../../docs/openapi.yaml", import.meta.url));
@@ -90,16 +89,6 @@ const spec = parse(readFileSync(SPEC, "utf8"));
 const declarations = Object.entries(spec.components.schemas)
   .filter(([name]) => !LEFT_OUT.has(name))
   .map(([name, schema]) => declaration(name, schema));
-const head = `// Made from docs/openapi.yaml by "npm run generate". Do not edit.\n
+const head = `// Made from docs/openapi.yaml by tools/generate.mjs. Do not edit.\n
 import type { Definition } from "./definition.js";\n\n`;
-const options = await prettier.resolveConfig(TARGET);
-const text = await prettier.format(head + declarations.join("\n\n") + "\n", { ...options, filepath: TARGET });
-
-if (process.argv.includes("--check")) {
-  if (readFileSync(TARGET, "utf8") !== text) {
-    console.error('src/wire.ts does not match docs/openapi.yaml: run "npm run generate".');
-    process.exit(1);
-  }
-} else {
-  writeFileSync(TARGET, text);
-}
+writeFileSync(TARGET, `${head}${declarations.join("\n\n")}\n`);

@@ -59,7 +59,7 @@ def test_two_keys_in_one_request_are_400(locked):
 
 
 def test_what_tells_about_the_server_itself_is_open(locked):
-    for path in ("/healthz", "/readyz", "/openapi.json", "/"):
+    for path in ("/healthz", "/readyz", "/openapi.json", "/console/"):
         assert locked.client().get(path).status == 200, path
 
 

@@ -25,7 +25,8 @@ SHELLS = ("sh", "bash", "console")
 PORTS = re.compile(r"\b(7295|7296|4222)\b")
 # Of the machine that pawl is installed on: here they only have to be called.
 HOST_TOOLS = {"systemctl": "", "iostat": "", "journalctl": "echo 'warn error could not be checked'"}
-PAGES = [harness.ROOT / "README.md", *sorted((harness.ROOT / "docs").glob("*.md")), *sorted((harness.ROOT / "examples").glob("*/README.md"))]
+PAGES = [harness.ROOT / "README.md", *sorted((harness.ROOT / "docs").glob("*.md")), *sorted((harness.ROOT / "docs/recipes").glob("*.md")),
+         *sorted((harness.ROOT / "examples").glob("*/README.md"))]
 
 
 class Block:

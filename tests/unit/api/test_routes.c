@@ -130,6 +130,21 @@ static void every_route_is_found_by_its_own_path(void **state)
     assert_true(count > 80);
 }
 
+static void a_path_below_the_console_is_one_part_however_deep(void **state)
+{
+    (void)state;
+    struct str params[PARAMS_MAX];
+    assert_non_null(route_find(STR("GET"), STR("/console/"), false, params));
+    assert_true(params[0].ptr != NULL && params[0].len == 0 && params[1].ptr == NULL);
+    assert_non_null(route_find(STR("HEAD"), STR("/console/runs/a%2Fb/c/"), false, params));
+    assert_true(str_is(params[0], "runs/a%2Fb/c/") && params[1].ptr == NULL);
+    assert_non_null(route_find(STR("GET"), STR("/console"), false, params));
+    assert_true(params[0].ptr == NULL);
+    assert_null(route_find(STR("GET"), STR("/consoles/"), false, params));
+    assert_null(route_find(STR("GET"), STR("/console/"), true, params));
+    assert_null(route_find(STR("POST"), STR("/console/"), false, params));
+}
+
 static void variable_parts_are_handed_out_in_order(void **state)
 {
     (void)state;
@@ -161,6 +176,7 @@ int main(void)
         cmocka_unit_test(every_variable_part_of_a_path_has_a_parameter),
         cmocka_unit_test(no_parameter_is_declared_twice),
         cmocka_unit_test(every_route_is_found_by_its_own_path),
+        cmocka_unit_test(a_path_below_the_console_is_one_part_however_deep),
         cmocka_unit_test(variable_parts_are_handed_out_in_order),
         cmocka_unit_test(a_path_says_which_methods_it_has),
     };

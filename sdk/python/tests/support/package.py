@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parents[2]
+BUILD = {"SOURCE_DATE_EPOCH": "1767225600"}
 
 
 def run(*command: object, cwd: pathlib.Path = HERE, env: dict[str, str] | None = None) -> str:
@@ -19,17 +20,32 @@ def run(*command: object, cwd: pathlib.Path = HERE, env: dict[str, str] | None =
     return done.stdout
 
 
-def build_wheel(folder: pathlib.Path) -> pathlib.Path:
-    """Built from a copy, so that the tree stays clean; the same sources give the same bytes."""
-    source = folder / "source"
-    source.mkdir()
-    for name in ("pyproject.toml", "README.md"):
+def checkout(folder: pathlib.Path) -> pathlib.Path:
+    """What a checkout has of the package: no generated file, and nothing that a build leaves behind."""
+    source = folder / "sdk" / "python"
+    generated = shutil.ignore_patterns("__pycache__", "models.py", "*.egg-info")
+    shutil.copytree(HERE / "src", source / "src", ignore=generated)
+    shutil.copytree(HERE / "tools", source / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "MANIFEST.in", "README.md"):
         shutil.copy(HERE / name, source)
-    shutil.copytree(HERE / "src" / "pawl", source / "src" / "pawl", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "docs").mkdir()
+    shutil.copy(HERE.parents[1] / "docs" / "openapi.yaml", folder / "docs")
+    return source
+
+
+def build_wheel(source: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
+    """The wheel of a checkout or of a source distribution; the same sources give the same bytes."""
     pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-q"]
-    run(*pip, "-w", folder, source, env={"SOURCE_DATE_EPOCH": "1767225600"})
+    run(*pip, "-w", folder, source, env=BUILD)
     (built,) = folder.glob("pawl-*.whl")
     return built
+
+
+def build_sdist(source: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
+    """The source distribution of a checkout."""
+    program = f"import backend; print(backend.build_sdist({str(folder)!r}))"
+    printed = run(sys.executable, "-c", program, cwd=source, env={**BUILD, "PYTHONPATH": "tools"})
+    return folder / printed.splitlines()[-1]
 
 
 def clean_environment(folder: pathlib.Path, wheel: pathlib.Path) -> pathlib.Path:

@@ -1,7 +1,7 @@
-/** Finds the examples of the library: in its doc comments and in its README. */
+/** Finds the examples of the library: in its doc comments, in its README and in the pages of docs. */
 
 import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import ts from "typescript";
 
 export interface Example {
@@ -10,10 +10,17 @@ export interface Example {
   code: string;
 }
 
-/** The blocks of a README. */
-export function readmeExamples(file: string): Example[] {
+/** The blocks of a page. */
+export function pageExamples(file: string): Example[] {
   const blocks = [...readFileSync(file, "utf8").matchAll(/^```ts\n(.*?)^```$/gms)];
-  return blocks.map(([, code = ""], i) => ({ name: `README.md, block ${i + 1}`, code }));
+  return blocks.map(([, code = ""], i) => ({ name: `${basename(file)}, block ${i + 1}`, code }));
+}
+
+/** The blocks of all pages in a folder, without those that are in `known`. */
+export function folderExamples(folder: string, known: Example[]): Example[] {
+  const pages = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".md"));
+  const codes = new Set(known.map((example) => example.code));
+  return pages.flatMap((page) => pageExamples(join(folder, page))).filter((example) => !codes.has(example.code));
 }
 
 /** The blocks of all doc comments in a folder. */

@@ -1,0 +1,164 @@
+// Small parts that every page is made of.
+import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import type { Failure } from "../api/client";
+import { familyOf, MARKS, worded } from "../logic/status";
+import { absolute, relative } from "../logic/time";
+import { href } from "../router";
+import { now } from "./hooks";
+
+export function Status({ of }: { of: string }) {
+  const family = familyOf(of);
+  return (
+    <span class={`status ${family}`}>
+      <span aria-hidden="true">{MARKS[family]}</span> {worded(of)}
+    </span>
+  );
+}
+
+/** Relative, with the absolute time for the pointer and for screen readers. */
+export function Time({ at }: { at: string | null | undefined }) {
+  if (at == null) return <span class="faint">–</span>;
+  return (
+    <time dateTime={at} title={absolute(at)}>
+      {relative(at, now.value)}
+    </time>
+  );
+}
+
+/** Both forms, where there is room. */
+export function FullTime({ at }: { at: string | null | undefined }) {
+  if (at == null) return <span class="faint">–</span>;
+  return (
+    <span>
+      <Time at={at} /> <span class="faint nowrap">{absolute(at)}</span>
+    </span>
+  );
+}
+
+// --- messages that go away by themselves ---
+
+const toast = signal<string | null>(null);
+let toastTimer: ReturnType<typeof setTimeout> | undefined;
+
+export function say(text: string): void {
+  toast.value = text;
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => (toast.value = null), 6_000);
+}
+
+export function Toast() {
+  return (
+    <div class="toast" role="status" aria-live="polite" hidden={toast.value === null}>
+      {toast.value}
+    </div>
+  );
+}
+
+export function Copy({ text, label, what }: { text: string; label: string; what: string }) {
+  const copy = (): void => {
+    // Browsers have no clipboard for pages over plain HTTP from another machine: then it can be copied by hand.
+    const clipboard = navigator.clipboard as Clipboard | undefined;
+    if (clipboard === undefined) say(text);
+    else void clipboard.writeText(text).then(() => say(`${what} copied`));
+  };
+  return (
+    <button type="button" class="small" onClick={copy} title={text}>
+      {label}
+    </button>
+  );
+}
+
+export const Curl = ({ text }: { text: string }) => <Copy text={text} label="Copy as curl" what="Command" />;
+
+export function Short({ id }: { id: string }) {
+  return <code title={id}>{`${id.slice(0, 8)}…${id.slice(-6)}`}</code>;
+}
+
+export function RunLink({ id }: { id: string }) {
+  return (
+    <a href={href("runs", id)}>
+      <Short id={id} />
+    </a>
+  );
+}
+
+export function Json({ value, label }: { value: unknown; label: string }) {
+  if (value === null || value === undefined) return <p class="faint">None</p>;
+  const text = JSON.stringify(value, null, 2);
+  return (
+    <div class="json">
+      <pre tabIndex={0} role="region" aria-label={label}>
+        {text}
+      </pre>
+      <Copy text={text} label="Copy" what={label} />
+    </div>
+  );
+}
+
+/** Nothing here yet: says what would be, and how to make it so. */
+export function Empty({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+export function Command({ text }: { text: string }) {
+  return (
+    <div class="command">
+      <pre tabIndex={0} role="region" aria-label="Command">
+        {text}
+      </pre>
+      <Copy text={text} label="Copy" what="Command" />
+    </div>
+  );
+}
+
+export function ProblemBox({ failure, retry }: { failure: Failure; retry?: () => void }) {
+  const { code, detail, title, status, trace_id } = failure.problem;
+  const needsKey = status === 401;
+  return (
+    <div class="problem" role="alert">
+      <strong>{needsKey ? "This server needs an API key" : title}</strong>
+      <p>{needsKey ? "The console cannot sign in yet. Use it with a server that was started with --dev." : (detail ?? "")}</p>
+      <p class="faint">
+        {status > 0 && <code>{code}</code>} {trace_id !== undefined && <span>trace {trace_id}</span>}
+      </p>
+      {retry !== undefined && (
+        <button type="button" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+export const Loading = () => (
+  <p class="faint" role="status">
+    Loading…
+  </p>
+);
+
+export function Card({ title, aside, children }: { title: string; aside?: ComponentChildren; children: ComponentChildren }) {
+  return (
+    <section class="card">
+      <header>
+        <h2>{title}</h2>
+        <div class="actions">{aside}</div>
+      </header>
+      {children}
+    </section>
+  );
+}
+
+export function PageHead({ title, children }: { title: ComponentChildren; children?: ComponentChildren }) {
+  return (
+    <div class="page-head">
+      <h1 tabIndex={-1}>{title}</h1>
+      <div class="actions">{children}</div>
+    </div>
+  );
+}
