@@ -15,8 +15,11 @@ struct kept_row {
     max_align_t row[];
 };
 
+enum { ROW_BYTES_STEP = 512 }; /* allocations are multiples of it, so that rows can take over */
+
 struct row_cache {
     size_t bytes;
+    struct kept_row *spare; /* the last one that was removed: memory for the next */
     struct kept_row *slots[ROW_CACHE_ROWS];
 };
 
@@ -28,7 +31,8 @@ struct row_cache *row_cache_new(void)
 static void remove_at(struct row_cache *c, struct kept_row **slot)
 {
     c->bytes -= (*slot)->bytes;
-    free(*slot);
+    free(c->spare);
+    c->spare = *slot;
     *slot = NULL;
 }
 
@@ -43,6 +47,8 @@ void row_cache_clear(struct row_cache *c)
 void row_cache_free(struct row_cache *c)
 {
     row_cache_clear(c);
+    if (c != NULL)
+        free(c->spare);
     free(c);
 }
 
@@ -112,13 +118,26 @@ static size_t text_bytes_of(const struct row_shape *shape, const void *row)
     return bytes;
 }
 
-static struct kept_row *copy_row(const struct row_shape *shape, const void *row, size_t text_bytes)
+static struct kept_row *allocate(struct row_cache *c, size_t bytes)
 {
-    size_t bytes = sizeof(struct kept_row) + shape->size + text_bytes;
-    struct kept_row *k = malloc(bytes);
+    struct kept_row *k = c->spare;
+    if (k != NULL && k->bytes >= bytes) {
+        c->spare = NULL;
+        return k;
+    }
+    bytes = (bytes + ROW_BYTES_STEP - 1) / ROW_BYTES_STEP * ROW_BYTES_STEP;
+    k = malloc(bytes);
+    if (k != NULL)
+        k->bytes = bytes;
+    return k;
+}
+
+static struct kept_row *copy_row(struct row_cache *c, const struct row_shape *shape,
+                                 const void *row, size_t text_bytes)
+{
+    struct kept_row *k = allocate(c, sizeof(struct kept_row) + shape->size + text_bytes);
     if (k == NULL)
         return NULL;
-    k->bytes = bytes;
     k->shape = shape;
     k->texts = (char *)k->row + shape->size;
     k->text_bytes = text_bytes;
@@ -143,7 +162,8 @@ void row_cache_put(struct row_cache *c, const struct row_shape *shape, int64_t o
     if (c == NULL)
         return;
     size_t text_bytes = text_bytes_of(shape, row);
-    struct kept_row *k = text_bytes <= ROW_CACHE_TEXT_MAX ? copy_row(shape, row, text_bytes) : NULL;
+    struct kept_row *k =
+        text_bytes <= ROW_CACHE_TEXT_MAX ? copy_row(c, shape, row, text_bytes) : NULL;
     if (k == NULL) {
         row_cache_drop(c, shape, owner, part);
         return;
