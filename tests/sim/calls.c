@@ -279,6 +279,7 @@ struct call *sim_ask_as(struct sim *w, struct place *p, const char *actor, const
     struct call *c = call_new(&spec);
     c->sent = ++w->clock;
     transmit(w, c);
+    place_settle_now(w, p); /* the next power cut may come before a sync that is under way */
     while (p->up && !c->x->answered && !c->x->cut)
         place_settle(w, p);
     if (!p->up || c->x->cut) {

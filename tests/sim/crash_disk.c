@@ -349,6 +349,6 @@ void crash_disk_write_file(struct crash_disk *disk, const char *name, const void
         e = disk_create(disk, e, name);
     inode_resize(e->now, 0);
     inode_write(e->now, bytes, (int64_t)len, 0);
-    inode_sync(e->now);
+    inode_sync(e->now, disk->seq);
     disk_sync_name(disk, e->now);
 }

@@ -111,7 +111,8 @@ void inode_release(struct inode *inode);
 struct inode *inode_copy(const struct inode *from, struct crash_disk *disk);
 void inode_write(struct inode *inode, const void *bytes, int64_t len, int64_t offset);
 void inode_resize(struct inode *inode, int64_t size);
-void inode_sync(struct inode *inode);
+/* The changes up to this one. */
+void inode_sync(struct inode *inode, uint64_t through);
 void inode_fail_sync(struct inode *inode);
 
 struct cut {

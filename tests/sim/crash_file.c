@@ -223,10 +223,25 @@ static void sync_past_lost(struct inode *inode)
     free(seen);
 }
 
-void inode_sync(struct inode *inode)
+/* What came later stays as it is; its images begin where the first of them does. */
+static void forget_changes_through(struct inode *inode, uint64_t through)
+{
+    size_t kept = 0;
+    while (kept < inode->change_count && inode->changes[kept].seq <= through)
+        kept++;
+    size_t images = kept < inode->change_count ? inode->changes[kept].image : inode->images_len;
+    inode->change_count -= kept;
+    inode->images_len -= images;
+    memmove(inode->changes, inode->changes + kept, inode->change_count * sizeof(*inode->changes));
+    memmove(inode->images, inode->images + images, inode->images_len);
+    for (size_t i = 0; i < inode->change_count; i++)
+        inode->changes[i].image -= images;
+}
+
+void inode_sync(struct inode *inode, uint64_t through)
 {
     if (inode->lost == 0)
-        forget_changes(inode);
+        forget_changes_through(inode, through);
     else if (inode->lost < inode->change_count)
         sync_past_lost(inode);
 }

@@ -12,6 +12,8 @@ static struct {
     void *clock;
     void (*sleep_us)(void *ctx, int64_t us);
     void *sleeper;
+    void (*pause)(void *ctx);
+    void *pauser;
 } machine;
 
 /* --- an open file --- */
@@ -99,11 +101,16 @@ static int crash_sync(sqlite3_file *file, int flags)
     if (h->inode == NULL)
         return SQLITE_IOERR_FSYNC;
     struct crash_disk *disk = h->disk;
+    uint64_t begun = disk->seq;
+    if (machine.pause != NULL)
+        machine.pause(machine.pauser);
+    if (h->inode == NULL)
+        return SQLITE_IOERR_FSYNC; /* it crashed meanwhile */
     disk_admit(disk, CRASH_SYNC, h->entry->name, &v);
     if (h->inode != NULL && v.code != SQLITE_OK && v.after == NULL) {
         inode_fail_sync(h->inode);
     } else if (h->inode != NULL && !disk->options.lies_about_syncs) {
-        inode_sync(h->inode);
+        inode_sync(h->inode, begun);
         disk_sync_name(disk, h->inode);
         if (h->syncs_names)
             disk_sync_names(disk);
@@ -304,6 +311,12 @@ void crash_vfs_set_sleep(void (*sleep_us)(void *ctx, int64_t us), void *ctx)
 {
     machine.sleep_us = sleep_us;
     machine.sleeper = ctx;
+}
+
+void crash_vfs_set_pause(void (*pause)(void *ctx), void *ctx)
+{
+    machine.pause = pause;
+    machine.pauser = ctx;
 }
 
 /* SQLite takes settings only before its first use, which looking up its default is. The store sets

@@ -37,6 +37,10 @@ void crash_vfs_set_clock(int64_t (*now_ms)(void *ctx), void *ctx);
 /* Called when SQLite waits for a lock, instead of sleeping. NULL: it goes on at once. */
 void crash_vfs_set_sleep(void (*sleep_us)(void *ctx, int64_t us), void *ctx);
 
+/* Called in the middle of a sync: what is written until it returns is not part of the sync. NULL: a
+ * sync takes no time. */
+void crash_vfs_set_pause(void (*pause)(void *ctx), void *ctx);
+
 /* --- disks --- */
 
 /* Empty, not mounted. */

@@ -119,6 +119,16 @@ int64_t fibers_next_wake_ns(void)
     return next;
 }
 
+int64_t fibers_sleepers_wake_ns(void)
+{
+    int64_t next = INT64_MAX;
+    for (int i = 1; i < FIBERS_MAX; i++) {
+        if (fibers[i].state == FIBER_WAITS && fibers[i].on == NULL && fibers[i].until_ns < next)
+            next = fibers[i].until_ns;
+    }
+    return next;
+}
+
 uint64_t fibers_switches(void)
 {
     return switches;
@@ -247,6 +257,16 @@ static void wait_on(enum state state, const void *on, int64_t until_ns)
     self->until_ns = until_ns;
     self->timed_out = false;
     give_way();
+}
+
+void fibers_sleep_ns(int64_t ns)
+{
+    if (current == 0) { /* without the simulator nothing goes on but what is ready */
+        now_ns += ns;
+        give_way();
+        return;
+    }
+    wait_on(FIBER_WAITS, NULL, now_ns + ns);
 }
 
 /* Wakes those that wait for it: one, by lot, or all. */

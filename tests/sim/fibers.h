@@ -26,6 +26,11 @@ void fibers_pass_ns(int64_t ns);
  * sleeps for a time. */
 int64_t fibers_next_wake_ns(void);
 
+/* The caller waits so long, and others run. */
+void fibers_sleep_ns(int64_t ns);
+/* When the first of those that sleep so wakes; INT64_MAX: none does. */
+int64_t fibers_sleepers_wake_ns(void);
+
 /* Runs the others until all of them wait for something. */
 void fibers_run(void);
 

@@ -89,7 +89,7 @@ static void run_step(struct sim *w, int step)
     /* Sometimes several requests meet in one batch of the server. */
     if (lot_percent(&w->lot, 75)) {
         for (int i = 0; i < w->place_count; i++)
-            place_settle(w, &w->places[i]);
+            place_settle_now(w, &w->places[i]);
     }
     sim_calls_turn(w);
     EACH_ACTOR(check, w);

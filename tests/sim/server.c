@@ -136,7 +136,7 @@ void sim_server_turn(struct sim_server *s)
 
 /* At rest when a turn has left everything as it was: no fiber could run, and nothing was handed
  * back to the loop. */
-void sim_server_settle(struct sim_server *s)
+void sim_server_settle_now(struct sim_server *s)
 {
     int quiet = 0;
     for (int turns = 0; quiet < 2; turns++) {
@@ -149,6 +149,15 @@ void sim_server_settle(struct sim_server *s)
         sim_server_turn(s);
         bool moved = fibers_switches() - before > 0 || sim_http_open_count(s->http) != open;
         quiet = moved ? 0 : quiet + 1;
+    }
+}
+
+void sim_server_settle(struct sim_server *s)
+{
+    sim_server_settle_now(s);
+    while (fibers_sleepers_wake_ns() != INT64_MAX) {
+        fibers_pass_ns(MAX(fibers_sleepers_wake_ns() - fibers_now_ns(), (int64_t)0));
+        sim_server_settle_now(s);
     }
 }
 

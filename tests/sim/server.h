@@ -51,7 +51,9 @@ void sim_server_seed(struct sim_server *s);
 MUST_CHECK bool sim_server_start(struct sim_server *s, struct problem *p);
 /* One turn of the loop and of every thread. */
 void sim_server_turn(struct sim_server *s);
-/* Turns until nothing is left to do at this time. */
+/* Turns until nothing is left to do at this time. A sync that takes time stays under way. */
+void sim_server_settle_now(struct sim_server *s);
+/* The same, and time passes until no sync is under way. */
 void sim_server_settle(struct sim_server *s);
 /* When the server next has something to do by itself; INT64_MAX: never. */
 int64_t sim_server_next_ns(const struct sim_server *s);

@@ -135,6 +135,8 @@ struct place *sim_any_place(struct sim *w);
 bool place_start(struct sim *w, struct place *p);
 /* Lets it come to rest, and hands answers to their callers. */
 void place_settle(struct sim *w, struct place *p);
+/* The same, but a sync that takes time stays under way. */
+void place_settle_now(struct sim *w, struct place *p);
 /* The end of its process, in one of these ways; its calls are lost. */
 enum place_end { END_STOP, END_KILL, END_CUT };
 void place_end(struct sim *w, struct place *p, enum place_end how);

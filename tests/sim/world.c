@@ -2,6 +2,7 @@
 #include "sim/world.h"
 
 #include "base/log.h"
+#include "runtime/writer.h"
 #include "sim/actions.h"
 #include "sim/cover.h"
 #include "sim/events.h"
@@ -19,6 +20,8 @@ enum { RECOVERY_WRITES_MAX = 1024 * 1024 };
 
 /* Short, so that histories fold it back and begin it again many times. */
 enum { LOG_BYTES_MAX = 512 * 4096 };
+
+enum { SYNC_NS_MAX = 5 * 1000 * 1000 };
 
 enum { LOOP_TICK_NS = 25 * 1000 * 1000, STOPS = 6, TICKS = 2 };
 
@@ -246,13 +249,23 @@ static bool fell(struct sim *w, struct place *p)
     return true;
 }
 
-void place_settle(struct sim *w, struct place *p)
+static void settle(struct sim *w, struct place *p, void (*how)(struct sim_server *s))
 {
     if (!p->up)
         return;
-    sim_server_settle(&p->server);
+    how(&p->server);
     if (!fell(w, p))
         sim_calls_turn(w);
+}
+
+void place_settle_now(struct sim *w, struct place *p)
+{
+    settle(w, p, sim_server_settle_now);
+}
+
+void place_settle(struct sim *w, struct place *p)
+{
+    settle(w, p, sim_server_settle);
 }
 
 /* --- the world --- */
@@ -300,6 +313,23 @@ uint64_t world_features(uint64_t seed)
     return features & ((UINT64_C(1) << SIM_FEATURE_COUNT) - 1);
 }
 
+bool __real_writer_try_inline(struct writer *writer, struct op *op);
+bool __wrap_writer_try_inline(struct writer *writer, struct op *op);
+
+/* A lone request would always be committed by the loop itself: as if the writer were busy. */
+bool __wrap_writer_try_inline(struct writer *writer, struct op *op)
+{
+    bool busy = sim_on(present, ON_INTERLEAVE) && chaos_draw(present, 4) != 0;
+    return !busy && __real_writer_try_inline(writer, op);
+}
+
+/* Long enough for requests, commits and crashes to happen meanwhile, now and then. */
+static void sync_takes_time(void *ctx)
+{
+    if (chaos_draw(ctx, 3) == 0)
+        fibers_sleep_ns((int64_t)chaos_draw(ctx, SYNC_NS_MAX));
+}
+
 void world_begin(struct sim *w, uint64_t seed, bool tells)
 {
     w->seed = seed;
@@ -309,6 +339,7 @@ void world_begin(struct sim *w, uint64_t seed, bool tells)
     w->chaos = lot_of(seed, 2);
     crash_vfs_seed(seed);
     fibers_yield_one_in(sim_on(w, ON_INTERLEAVE) ? 3 : 0);
+    crash_vfs_set_pause(sim_on(w, ON_INTERLEAVE) ? sync_takes_time : NULL, w);
     w->place_count = sim_on(w, ON_TWO) ? 2 : 1;
     if (w->place_count > 1)
         place_begin(w, 1, sim_on(w, ON_BUS));
