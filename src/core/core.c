@@ -100,6 +100,12 @@ static const char *why_of(enum err e)
     }
 }
 
+void core_in_doubt(struct op *op)
+{
+    op_clear_result(op);
+    op->err = problem_set(&op->problem, ERR_STORE_FAILED, "%s", why_of(ERR_STORE_FAILED));
+}
+
 /* --- one batch --- */
 
 /* How one attempt at a batch ended. */

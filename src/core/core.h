@@ -65,6 +65,9 @@ struct idem_keys *core_keys(struct core *core);
 struct effects *core_effects(struct core *core);
 /* The store failed between calls, at its housekeeping: counts as if it had failed in one. */
 void core_note_failure(struct core *core, enum err e);
+/* The op was decided, but what it has changed or seen may not be on disk: answers that its outcome
+ * is unknown. */
+void core_in_doubt(struct op *op);
 /* A commit could not be proven: nothing is acknowledged any more. */
 bool core_failed(const struct core *core);
 

@@ -83,6 +83,8 @@ static enum err read_on(struct relay *r)
             LOG_N("events", r->window.missing));
     atomic_fetch_sub(r->config.unpublished_events, r->window.missing);
     r->window.missing = 0;
+    if (e == ERR_OK && !r->config.wait_durable(r->config.ctx))
+        e = ERR_STORE_FAILED;
     return e;
 }
 

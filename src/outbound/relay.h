@@ -27,6 +27,8 @@ struct relay_config {
     struct offered_queues queues; /* their jobs are offered on the bus; names outlive the relay */
     int event_fd;                 /* written when relay_tick() has something to do */
     atomic_llong *unpublished_events; /* the writer adds to it, the relay subtracts */
+    /* Blocks until all that was just read is on disk; false: the store failed. */
+    bool (*wait_durable)(void *ctx);
     /* Has the writer run the op; its done() follows later. */
     void (*submit)(void *ctx, struct op *op);
     void *ctx;

@@ -32,6 +32,7 @@ struct engine {
     size_t in_flight;
     size_t in_flight_bytes;
     size_t reads_in_flight;
+    struct held_ops held; /* reads and replays that have seen what is not on disk yet */
     bool draining;
 };
 
@@ -111,6 +112,15 @@ static void to_writer(struct engine *e, struct op *op)
 
 static void op_decided(struct engine *e, struct op *op);
 
+/* Decided by engine_replay(). */
+static void replayed(struct engine *e, struct op *op)
+{
+    if (held_ops_keep(&e->held, op))
+        return;
+    leave(e, op);
+    op_decided(e, op);
+}
+
 static bool may_run_inline(const struct engine *e, const struct op *op)
 {
     return e->in_flight == 0 && e->quiet_rounds >= QUIET_ROUNDS && e->round_requests <= 1 &&
@@ -129,7 +139,8 @@ void engine_submit(struct engine *e, struct op *op)
     if (e->draining && op->use_case->write != NULL) { /* reads are still answered */
         refuse_draining(e, op);
     } else if (op->decided) {
-        op_decided(e, op);
+        enter(e, op);
+        replayed(e, op);
     } else if (op->use_case->read != NULL) {
         if (e->reads_in_flight >= READS_WAITING_MAX) {
             refuse(e, op, ERR_OVERLOADED, "Too many reads are waiting");
@@ -275,6 +286,11 @@ static void submit_read(void *ctx, struct op *question)
     readers_push(e->parts.readers, question);
 }
 
+static bool wait_durable(void *ctx)
+{
+    return durability_wait(&((struct engine *)ctx)->parts.durability);
+}
+
 static void collect_bodies(struct engine *e)
 {
     struct body_task *task = body_thread_collect(e->parts.bodies);
@@ -287,18 +303,35 @@ static void collect_bodies(struct engine *e)
     }
 }
 
+/* What a reader has answered. */
+static void op_read(struct engine *e, struct op *op)
+{
+    if (held_ops_keep(&e->held, op))
+        return;
+    leave(e, op);
+    e->reads_in_flight--;
+    if (!waiters_answer(e->parts.waiters, op))
+        finish(e, op);
+}
+
+static void collect_reads(struct engine *e, struct op *op)
+{
+    while (op != NULL) {
+        struct op *next = op->next;
+        if (op->decided)
+            replayed(e, op);
+        else
+            op_read(e, op);
+        op = next;
+    }
+}
+
 static void collect(struct engine *e)
 {
     collect_bodies(e);
-    struct op *op = readers_collect(e->parts.readers);
-    while (op != NULL) {
-        struct op *next = op->next;
-        leave(e, op);
-        e->reads_in_flight--;
-        if (!waiters_answer(e->parts.waiters, op))
-            finish(e, op);
-        op = next;
-    }
+    collect_reads(e, held_ops_take(&e->held));
+    collect_reads(e, readers_collect(e->parts.readers));
+    struct op *op;
     struct effect_parcel *parcels;
     writer_collect(e->parts.commits, &op, &parcels);
     while (op != NULL) {
@@ -472,8 +505,10 @@ enum err engine_open(const struct engine_config *config, struct problem *p, stru
         return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     e->round_last = &e->round_first;
     e->quiet_rounds = QUIET_ROUNDS;
+    held_ops_init(&e->held, &e->parts.durability);
     struct engine_hooks hooks = {
         .ctx = e,
+        .wait_durable = wait_durable,
         .submit = submit_as_caller,
         .submit_own = submit_own,
         .submit_read = submit_read,

@@ -28,6 +28,7 @@ static enum err open_relay(struct engine_parts *parts, const struct engine_confi
         .queues = {config->bus_queues, config->bus_queue_count},
         .event_fd = parts->event_fd,
         .unpublished_events = &parts->unpublished_events,
+        .wait_durable = hooks->wait_durable,
         .submit = hooks->submit_own,
         .ctx = hooks->ctx,
     };
@@ -67,6 +68,7 @@ static enum err start_writer(struct engine_parts *parts, const struct engine_con
                  .has_bus = parts->relay != NULL,
                  .keeps_all = config->keeps_all},
         .receivers = receivers_of(parts),
+        .durability = &parts->durability,
         .commit_seconds = parts->metrics.commit_seconds,
         .batch_size = parts->metrics.batch_size,
     };
@@ -115,10 +117,13 @@ static enum err start_threads(struct engine_parts *parts, const struct engine_co
                                .access = DB_WRITER,
                                .env = config->env,
                                .log_bytes_max = config->log_bytes_max,
-                               .folds_in_background = true};
-    struct loop_reader_config reader = {config->store_url, config->env, parts->stats, parts->auth,
-                                        parts->metrics.auth_failures};
-    struct readers_config readers = {config->store_url, config->env, parts->event_fd, parts->polls};
+                               .folds_in_background = true,
+                               .marks = &parts->durability.marks};
+    struct loop_reader_config reader = {
+        config->store_url, config->env, parts->stats, parts->auth, parts->metrics.auth_failures,
+        &parts->durability};
+    struct readers_config readers = {config->store_url, config->env, parts->event_fd, parts->polls,
+                                     &parts->durability};
     enum err err = db_open(&writer, p, &parts->writer);
     if (err == ERR_OK)
         err = loop_reader_open(&reader, p, &parts->reader);
@@ -145,6 +150,7 @@ static bool make_tables(struct engine_parts *parts, const struct engine_config *
                                     hooks->submit_read};
     struct stream_hooks streams = {hooks->ctx, hooks->submit_read};
     parts->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    parts->durability.event_fd = parts->event_fd;
     parts->stats = replay_stats_new();
     parts->auth = auth_new(config->env, config->root_key);
     parts->waiters = waiters_new(config->env, &waiting);
@@ -166,6 +172,7 @@ enum err engine_parts_open(struct engine_parts *parts, const struct engine_confi
     parts->env = config->env;
     parts->gate = config->gate != NULL ? config->gate : gate_store();
     parts->bus = config->bus;
+    durability_init(&parts->durability);
     if (!make_tables(parts, config, hooks))
         return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     return start_threads(parts, config, hooks, p);
@@ -190,6 +197,7 @@ void engine_parts_close(struct engine_parts *parts)
     worker_polls_free(parts->polls);
     /* The writer's connection last: closing it folds the log back into the file. */
     db_close(parts->writer);
+    durability_release(&parts->durability);
     if (parts->event_fd >= 0)
         close(parts->event_fd);
 }

@@ -9,6 +9,7 @@
 #include "outbound/span_export.h"
 #include "outbound/subscriptions.h"
 #include "runtime/body_thread.h"
+#include "runtime/durability.h"
 #include "runtime/engine_config.h"
 #include "runtime/engine_metrics.h"
 #include "runtime/gate_waiters.h"
@@ -24,6 +25,7 @@ struct engine_hooks {
     void (*submit)(void *ctx, struct op *op);      /* as if a caller had sent it */
     void (*submit_own)(void *ctx, struct op *op);  /* a write, which no limit and no drain stops */
     void (*submit_read)(void *ctx, struct op *op); /* a read; the same */
+    bool (*wait_durable)(void *ctx); /* from any thread: all that can be seen is on disk */
     void (*expire_waiter)(void *ctx, struct op *op); /* its wait is over: answer it */
 };
 
@@ -36,6 +38,7 @@ struct engine_parts {
     struct tenant_labels *writer_labels; /* the writer's */
     struct worker_polls *polls;
     int event_fd;
+    struct durability durability;
     struct db *writer;
     struct loop_reader *reader; /* this thread's own: replays and API keys */
     struct writer *commits;

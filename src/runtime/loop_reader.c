@@ -160,6 +160,7 @@ bool loop_reader_replay(struct loop_reader *r, struct op *op)
         !open_snapshot(r))
         return false;
     op->decided = answer_by(r, op, tenant, &hints);
+    op->seen = durability_seen(r->config.durability);
     return op->decided;
 }
 

@@ -7,6 +7,7 @@
 #include "core/txn/op.h"
 #include "core/txn/replay_stats.h"
 #include "runtime/auth.h"
+#include "runtime/durability.h"
 
 struct idem_keys;
 struct loop_reader;
@@ -18,6 +19,7 @@ struct loop_reader_config {
     struct replay_stats *stats; /* counts the replays that are answered here */
     struct auth *auth;
     struct metric *auth_failures;
+    struct durability *durability; /* says what a replay may have seen */
 };
 
 /* Opens the connection. The caller owns *ret. */
@@ -28,8 +30,8 @@ void loop_reader_close(struct loop_reader *reader);
 /* The writer's keys, which outlive the reader. Without them nothing is replayed here. */
 void loop_reader_set_keys(struct loop_reader *reader, struct idem_keys *keys);
 /* Looks up the op's idempotency key. True when its record answers the op, which then holds the
- * answer. False when the writer has to decide: the key is new, the bytes alone do not tell, or the
- * record could not be read. */
+ * answer; the record may not be on disk yet: op->seen. False when the writer has to decide: the key
+ * is new, the bytes alone do not tell, or the record could not be read. */
 MUST_CHECK bool loop_reader_replay(struct loop_reader *reader, struct op *op);
 
 /* Whose key it is, as auth_check() says; `epoch` is that of struct auth_question. Counts refused

@@ -83,21 +83,21 @@ static void hand_out(struct walk *w, const struct effect *x)
     assert(!"unknown effect");
 }
 
-struct effect_parcel *publish_committed(const struct receivers *to, struct effects *fx)
+struct effect_parcel *publish_committed(const struct receivers *to, struct effect_parcel *parcel)
 {
     struct walk w = {.to = to};
-    for (const struct effect *x = fx->first; x != NULL; x = x->next)
+    for (const struct effect *x = parcel->first; x != NULL; x = x->next)
         hand_out(&w, x);
     if (w.events > 0 && to->relay != NULL) {
         atomic_fetch_add(to->unpublished_events, w.events);
         relay_wake(to->relay);
     }
-    /* Counted after the commit: one that came before it gets the effect, one that comes later reads
+    /* Counted when it is on disk: one that came before gets the effect, one that comes later reads
      * what is committed. */
     if (w.for_export || (w.for_waiters && atomic_load(to->waiting) > 0) ||
         (w.for_subscribers && atomic_load(to->subscribers) > 0))
-        return effects_take(fx);
-    effects_forget(fx);
+        return parcel;
+    effect_parcel_free(parcel);
     return NULL;
 }
 

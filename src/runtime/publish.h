@@ -1,6 +1,6 @@
 /* Where effects go after the commit (core/txn/effects.h): one place that knows every receiver.
  *
- * Receivers that may be called from the writer's thread get their effects at once, before the ops
+ * Receivers that may be called from any thread get their effects at once, before the ops
  * of the commit are answered. Waiting callers and subscribers live on the HTTP loop's thread: for
  * them the effects travel there as a parcel, together with the ops. */
 #ifndef PAWL_RUNTIME_PUBLISH_H
@@ -17,7 +17,7 @@ struct subscriptions;
 struct tenant_labels;
 struct waiters;
 
-/* On the writer's thread. All of them outlive the writer. */
+/* All of them outlive the writer. */
 struct receivers {
     int event_fd;                     /* of the HTTP loop; written to wake it */
     const atomic_int *waiting;        /* callers that wait for a job, a run or an update */
@@ -31,15 +31,16 @@ struct receivers {
     struct metric *queue_waits;
     struct metric *admissions;
     struct metric *admission_wait;
-    struct tenant_labels *labels; /* the writer's own */
+    struct tenant_labels *labels; /* nobody else's */
 };
 
 /* Makes the HTTP loop look. From any thread. */
 void wake_loop(int event_fd);
 
-/* After a commit, on the thread that has the writer's turn. Hands out all effects and returns what
- * the loop has to publish; NULL: nothing. */
-struct effect_parcel *publish_committed(const struct receivers *to, struct effects *fx);
+/* Once the commit is on disk, in the order of commits, from one thread at a time. Hands out all
+ * effects. Takes over the parcel and returns it if the loop has to publish it too; NULL: it need
+ * not. */
+struct effect_parcel *publish_committed(const struct receivers *to, struct effect_parcel *parcel);
 
 /* The rest, on the HTTP loop's thread, in the order of commits. Takes over the parcels. */
 void publish_on_loop(struct effect_parcel *first, struct waiters *waiters,

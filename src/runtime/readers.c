@@ -19,6 +19,7 @@ struct reader {
 struct readers {
     struct reader each[READERS];
     const struct env *env;
+    struct durability *durability;
     int event_fd;
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t filled;
@@ -38,6 +39,7 @@ static void answer(struct reader *r, struct op *op)
         db_snapshot_end(r->db);
         read_tx_clear(&r->tx);
     }
+    op->seen = durability_seen(r->readers->durability);
     if (e == ERR_OK && !buf_ok(&op->answer.body))
         e = problem_set(&op->problem, ERR_NO_MEMORY,
                         "The answer is too large: request fewer items");
@@ -125,6 +127,7 @@ enum err readers_start(const struct readers_config *config, struct problem *p, s
     if (rs == NULL)
         return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     rs->env = config->env;
+    rs->durability = config->durability;
     rs->event_fd = config->event_fd;
     rs->last = &rs->first;
     rs->done_last = &rs->done_first;

@@ -5,6 +5,7 @@
 
 #include "core/txn/op.h"
 #include "core/txn/read_tx.h"
+#include "runtime/durability.h"
 
 struct readers;
 
@@ -13,6 +14,7 @@ struct readers_config {
     const struct env *env;
     int event_fd; /* written to when there are ops to collect */
     struct worker_polls *polls;
+    struct durability *durability; /* says what each op may have seen */
 };
 
 /* Opens READERS connections and starts a thread for each. The caller owns *ret. */
@@ -23,7 +25,8 @@ void readers_stop(struct readers *readers);
 void readers_free(struct readers *readers);
 
 void readers_push(struct readers *readers, struct op *op);
-/* Takes the finished ops, linked by `next`. */
+/* Takes the finished ops, linked by `next`. They may have seen commits that are not on disk yet:
+ * op->seen. */
 struct op *readers_collect(struct readers *readers);
 
 #endif

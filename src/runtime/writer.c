@@ -1,9 +1,10 @@
-/* The writer: many callers, one fsync per batch. */
+/* The writer: many callers, one commit per batch. */
 #include "runtime/writer.h"
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/usecase/use_cases.h"
+#include "runtime/settler.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,14 +18,13 @@ struct writer {
 
     pthread_mutex_t turn; /* held while the connection is in use */
     struct core *core;
+    struct settler *settler;
     struct db_backup *backup;
     struct op *backup_op;
 
     pthread_mutex_t lock; /* guards everything below up to `idle` */
     pthread_cond_t filled;
     struct op *first, **last;
-    struct op *done_first, **done_last;
-    struct effect_parcel *parcels, **parcels_last;
     bool nudged;
     bool stopping;
 
@@ -33,31 +33,6 @@ struct writer {
     atomic_bool log_full;
     atomic_llong log_bytes;
 };
-
-/* --- returning ops --- */
-
-static void publish(struct writer *l, struct op *first, struct effect_parcel *parcels)
-{
-    if (first == NULL && parcels == NULL)
-        return;
-    pthread_mutex_lock(&l->lock);
-    bool was_empty = l->done_first == NULL && l->parcels == NULL;
-    *l->done_last = first;
-    while (*l->done_last != NULL)
-        l->done_last = &(*l->done_last)->next;
-    *l->parcels_last = parcels;
-    while (*l->parcels_last != NULL)
-        l->parcels_last = &(*l->parcels_last)->next;
-    pthread_mutex_unlock(&l->lock);
-    if (was_empty)
-        wake_loop(l->config.receivers.event_fd);
-}
-
-/* Publishes the effects of the last commits; returns those for the loop. */
-static struct effect_parcel *hand_out_effects(struct writer *l)
-{
-    return publish_committed(&l->config.receivers, core_effects(l->core));
-}
 
 /* --- calls of the core --- */
 
@@ -73,20 +48,29 @@ static struct core_call call_now(struct writer *l)
     return call;
 }
 
-/* The caller holds the turn. Decides every op of the list and publishes nothing yet. */
+/* A sync may have failed since the last call. */
+static void note_failed_sync(struct writer *l)
+{
+    if (atomic_load(&l->config.durability->marks.failed) && !core_failed(l->core))
+        core_note_failure(l->core, ERR_STORE_FAILED);
+}
+
+/* The caller holds the turn. Decides every op of the list; none of them leaves yet. */
 static void run_batch(struct writer *l, struct op *first)
 {
     double count = 0;
-    for (const struct op *op = first; op != NULL; op = op->next)
+    for (struct op *op = first; op != NULL; op = op->next) {
+        op->batch_begun_ns = 0;
         count++;
+    }
     int64_t begun_ns = env_mono_ns(l->config.core.meter);
+    note_failed_sync(l);
     struct core_call call = call_now(l);
     enum err e = core_apply(l->core, &call, first);
     atomic_store(&l->failed, core_failed(l->core));
     if (e != ERR_OK || call.log_full)
         return;
-    double seconds = (double)(env_mono_ns(l->config.core.meter) - begun_ns) / 1e9;
-    metric_observe(l->config.commit_seconds, STR_NONE, STR_NONE, seconds);
+    first->batch_begun_ns = begun_ns;
     metric_observe(l->config.batch_size, STR_NONE, STR_NONE, count);
 }
 
@@ -102,6 +86,13 @@ static enum err not_in_a_batch(struct op *op, struct tx *tx)
 
 const struct use_case UC_BACKUP = {.name = "backup", .write = not_in_a_batch};
 
+static void return_op(struct writer *l, struct op *op)
+{
+    op->batch_begun_ns = 0;
+    settler_add(l->settler, op, NULL);
+    settler_sync_soon(l->settler);
+}
+
 static void backup_over(struct writer *l, enum err e)
 {
     struct op *op = l->backup_op;
@@ -115,7 +106,7 @@ static void backup_over(struct writer *l, enum err e)
         buf_put(&op->answer.body, str_of(path));
     else
         op->err = problem_set(&op->problem, e, "The copy could not be finished");
-    publish(l, op, NULL);
+    return_op(l, op);
 }
 
 static void backup_begin(struct writer *l, struct op *op)
@@ -130,7 +121,7 @@ static void backup_begin(struct writer *l, struct op *op)
     else
         op->err = db_backup_begin(l->config.core.db, &op->problem, &l->backup);
     if (op->err != ERR_OK)
-        publish(l, op, NULL);
+        return_op(l, op);
     else
         l->backup_op = op;
 }
@@ -183,12 +174,13 @@ static void housekeep(struct writer *l)
 /* The writer's own work, between the batches of callers. */
 static void do_background(struct writer *l)
 {
-    if (atomic_load(&l->failed))
+    if (writer_failed(l))
         return;
     struct core_call call = call_now(l);
     (void)core_background(l->core, &call);
     atomic_store(&l->failed, core_failed(l->core));
-    publish(l, NULL, hand_out_effects(l));
+    settler_add(l->settler, NULL, effects_take(core_effects(l->core)));
+    settler_sync_soon(l->settler);
     backup_step(l);
     housekeep(l);
 }
@@ -196,7 +188,7 @@ static void do_background(struct writer *l)
 /* How long the writer may sleep when no ops come. */
 static int64_t idle_wait_ms(struct writer *l)
 {
-    if (atomic_load(&l->failed))
+    if (writer_failed(l))
         return IDLE_WAIT_MS_MAX; /* background work is due and will not be done */
     if (l->backup != NULL)
         return 0;
@@ -236,6 +228,7 @@ static void *writer_main(void *ctx)
     struct writer *l = ctx;
     int64_t wait_ms = 0;
     for (;;) {
+        settler_wait(l->settler);
         pthread_mutex_lock(&l->lock);
         atomic_store_explicit(&l->idle, l->first == NULL, memory_order_relaxed);
         wait_for_work(l, wait_ms);
@@ -249,7 +242,8 @@ static void *writer_main(void *ctx)
         first = split_backups(l, first);
         if (first != NULL) {
             run_batch(l, first);
-            publish(l, first, hand_out_effects(l));
+            settler_add(l->settler, first, effects_take(core_effects(l->core)));
+            settler_sync_soon(l->settler);
         }
         do_background(l);
         wait_ms = idle_wait_ms(l);
@@ -291,11 +285,15 @@ bool writer_try_inline(struct writer *l, struct op *op)
     if (pthread_mutex_trylock(&l->turn) != 0)
         return false;
     pthread_mutex_lock(&l->lock);
-    bool alone = l->first == NULL;
+    bool alone = l->first == NULL && !settler_is_busy(l->settler);
     pthread_mutex_unlock(&l->lock);
     if (alone) {
         run_batch(l, op);
-        publish(l, NULL, hand_out_effects(l));
+        settler_add(l->settler, NULL, effects_take(core_effects(l->core)));
+        op->seen = durability_seen(l->config.durability);
+        settler_sync(l->settler);
+        if (atomic_load(&l->config.durability->marks.durable) < op->seen)
+            core_in_doubt(op);
         /* Only the writer thread does background work, and it sleeps until a time that it computed
          * before this turn. */
         if (core_wants_background(l->core) || db_wants_housekeeping(l->config.core.db))
@@ -307,14 +305,7 @@ bool writer_try_inline(struct writer *l, struct op *op)
 
 void writer_collect(struct writer *l, struct op **ret_ops, struct effect_parcel **ret_parcels)
 {
-    pthread_mutex_lock(&l->lock);
-    *ret_ops = l->done_first;
-    *ret_parcels = l->parcels;
-    l->done_first = NULL;
-    l->done_last = &l->done_first;
-    l->parcels = NULL;
-    l->parcels_last = &l->parcels;
-    pthread_mutex_unlock(&l->lock);
+    settler_collect(l->settler, ret_ops, ret_parcels);
 }
 
 struct idem_keys *writer_keys(struct writer *l)
@@ -329,7 +320,7 @@ bool writer_is_idle(struct writer *l)
 
 bool writer_failed(struct writer *l)
 {
-    return atomic_load(&l->failed);
+    return atomic_load(&l->failed) || atomic_load(&l->config.durability->marks.failed);
 }
 
 bool writer_log_full(struct writer *l)
@@ -362,11 +353,18 @@ enum err writer_start(const struct writer_config *config, struct problem *p, str
         return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     l->config = *config;
     l->last = &l->first;
-    l->done_last = &l->done_first;
-    l->parcels_last = &l->parcels;
     init_locks(l);
+    struct settler_config settler = {
+        .db = config->core.db,
+        .durability = config->durability,
+        .env = config->core.meter,
+        .receivers = config->receivers,
+        .commit_seconds = config->commit_seconds,
+    };
     struct core_call call = call_now(l);
     enum err e = core_open(&config->core, &call, p, &l->core);
+    if (e == ERR_OK)
+        e = settler_start(&settler, p, &l->settler);
     if (e == ERR_OK && pthread_create(&l->thread, NULL, writer_main, l) != 0)
         e = ERR_NO_MEMORY;
     if (e != ERR_OK) {
@@ -388,6 +386,7 @@ void writer_stop(struct writer *l)
     pthread_mutex_unlock(&l->lock);
     pthread_join(l->thread, NULL);
     l->thread_runs = false;
+    settler_stop(l->settler);
 }
 
 void writer_free(struct writer *l)
@@ -395,11 +394,7 @@ void writer_free(struct writer *l)
     if (l == NULL)
         return;
     writer_stop(l);
-    while (l->parcels != NULL) {
-        struct effect_parcel *old = l->parcels;
-        l->parcels = old->next;
-        effect_parcel_free(old);
-    }
+    settler_free(l->settler);
     core_close(l->core);
     pthread_mutex_destroy(&l->turn);
     pthread_mutex_destroy(&l->lock);

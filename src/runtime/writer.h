@@ -1,6 +1,7 @@
 /* The writer: one thread that commits for many callers. It takes all waiting ops, runs them in one
- * transaction, commits once, and only then returns them. Between batches it does background work
- * and checkpoints the write-ahead log.
+ * transaction and commits once. While that commit goes to disk it runs the next batch; the settler
+ * (runtime/settler.h) returns the ops when they are on disk. Between batches the writer does
+ * background work and housekeeping of the write-ahead log.
  *
  * Threads: the HTTP loop pushes and collects. A mutex guards each turn on the connection, so the
  * HTTP loop can take a turn itself while the writer thread is idle. */
@@ -9,6 +10,7 @@
 
 #include "base/metrics.h"
 #include "core/core.h"
+#include "runtime/durability.h"
 #include "runtime/publish.h"
 
 struct writer;
@@ -16,6 +18,7 @@ struct writer;
 struct writer_config {
     struct core_config core;    /* its meter is also the writer's clock and source of seeds */
     struct receivers receivers; /* of effects */
+    struct durability *durability;
     struct metric *commit_seconds;
     struct metric *batch_size;
 };
@@ -29,7 +32,8 @@ void writer_free(struct writer *loop);
 
 /* Adds a list of ops, linked by `next`. They run in this order. */
 void writer_push(struct writer *loop, struct op *first);
-/* Runs one op at once on this thread. False when a turn is under way or other ops wait. */
+/* Runs one op at once on this thread. False when a turn or a sync is under way or other ops wait.
+ */
 MUST_CHECK bool writer_try_inline(struct writer *loop, struct op *op);
 /* Takes the finished ops, in the order of commits, and the effects for publish_on_loop(). */
 void writer_collect(struct writer *loop, struct op **ret_ops, struct effect_parcel **ret_parcels);

@@ -20,12 +20,24 @@
 #include "base/env.h"
 #include "base/problem.h"
 
+#include <stdatomic.h>
+
 struct db;
 struct db_rows;
 
 enum db_access {
     DB_WRITER, /* the one connection that writes and does the engine's housekeeping */
     DB_READER, /* sees committed data only, changes nothing */
+};
+
+/* How far the commits of a store have come. One for all threads of a process; commits are numbered
+ * from 1. What a connection reads may come from any commit up to `written`, so it must not leave
+ * the process before `durable` is as large as `written` was when it had been read. */
+struct db_marks {
+    atomic_ullong written; /* the last commit that other connections may see */
+    atomic_ullong durable; /* the last one that is on disk */
+    atomic_bool failed;    /* a sync failed: nothing more may be written, and nothing acknowledged
+                              that is not durable */
 };
 
 struct db_config {
@@ -38,6 +50,9 @@ struct db_config {
     /* A writer's: a thread of the engine folds the log back while commits go on, and housekeeping
      * only starts it and finishes the rest. Otherwise housekeeping does all of it. */
     bool folds_in_background;
+    /* A writer's: db_commit() returns before the commit is on disk, and db_sync() puts it there.
+     * NULL: db_commit() does both. Engines may ignore it and do both. Outlives the connection. */
+    struct db_marks *marks;
 };
 
 /* The scheme of the URL chooses the engine. A writer takes the store's lock, creates what is
@@ -147,7 +162,7 @@ bool db_is_only_writer(const struct db *db);
 
 /* How a commit ended. */
 enum db_outcome {
-    DB_COMMITTED, /* it is on disk */
+    DB_COMMITTED, /* it is on disk, or will be with the next db_sync() */
     DB_ABORTED,   /* nothing happened; it may be tried again */
     DB_FENCED,    /* nothing happened, and another owner has the store: never try again */
     DB_IN_DOUBT,  /* nobody can tell; nothing more may be acknowledged from this connection */
@@ -160,8 +175,13 @@ MUST_CHECK enum err db_begin(struct db *db);
  * transaction is over. ERR_STORE_FULL: there is no room, it may work later. ERR_INTERNAL: a
  * statement broke a constraint. */
 MUST_CHECK enum err db_commit(struct db *db);
-/* Of the last db_commit(). */
+/* As db_commit(), but on disk when it returns, and before any other connection can see it. */
+MUST_CHECK enum err db_commit_now(struct db *db);
+/* Of the last commit. */
 enum db_outcome db_commit_outcome(const struct db *db);
+/* Puts on disk what was committed before the call, and moves the mark `durable`. From any thread,
+ * while the connection's own thread goes on. ERR_STORE_FAILED: nobody can tell what is on disk. */
+MUST_CHECK enum err db_sync(struct db *db);
 /* Without a transaction it does nothing. */
 void db_rollback(struct db *db);
 /* Grows whenever this connection may have changed a row; the same number again means that nothing

@@ -286,6 +286,19 @@ enum err db_commit(struct db *db)
     return e;
 }
 
+enum err db_commit_now(struct db *db)
+{
+    db->commits_now = true;
+    enum err e = db_commit(db);
+    db->commits_now = false;
+    return e;
+}
+
+enum err db_sync(struct db *db)
+{
+    return db->ops->sync != NULL ? db->ops->sync(db) : ERR_OK;
+}
+
 enum db_outcome db_commit_outcome(const struct db *db)
 {
     return db->outcome;

@@ -9,6 +9,7 @@
 struct db {
     const struct db_ops *ops;
     enum db_outcome outcome;     /* of the last commit */
+    bool commits_now;            /* the present commit must not be deferred */
     struct row_cache *row_cache; /* db_open() makes it and db_close() frees it; NULL: none */
 };
 
@@ -63,6 +64,7 @@ struct db_ops {
     /* Whatever the outcome, the transaction is over. The error is ERR_STORE_FAILED for outcomes
      * "fenced" and "in doubt", and only for them. */
     enum err (*commit)(struct db *db, enum db_outcome *ret_outcome);
+    enum err (*sync)(struct db *db); /* NULL: a commit is on disk when it returns */
     void (*rollback)(struct db *db);
     int64_t (*changes)(const struct db *db);
     enum err (*snapshot_begin)(struct db *db, int64_t ms);

@@ -83,6 +83,7 @@ struct effect {
 /* Committed effects with their memory, to be handed to another thread. */
 struct effect_parcel {
     struct effect_parcel *next;
+    uint64_t seen; /* the runtime's: published when commits up to this one are on disk */
     struct effect *first;
     struct arena memory; /* the parcel itself is in it */
 };

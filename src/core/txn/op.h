@@ -119,6 +119,8 @@ struct op {
 
     /* The engine's. */
     struct op *next;
+    uint64_t seen;            /* answered when commits up to this one are on disk */
+    int64_t batch_begun_ns;   /* of the first op of a batch; else 0 */
     struct op *older, *newer; /* in flight, by age */
     int64_t submitted_ms;     /* waits are counted from here */
     int64_t entered_ms;       /* when the store got it */

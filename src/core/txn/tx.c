@@ -127,8 +127,10 @@ enum err tx_commit(struct tx *tx)
     enum err e = tx_flush(tx);
     if (e == ERR_OK && tx->effects.failed)
         e = tx_own_error(tx, ERR_NO_MEMORY);
+    /* Whoever reads an API key must not have to wait until it is on disk. */
+    bool now = (tx->effects.once & 1u << EFFECT_KEYS_CHANGED) != 0;
     if (e == ERR_OK)
-        e = db_commit(tx->db);
+        e = now ? db_commit_now(tx->db) : db_commit(tx->db);
     if (e == ERR_OK) {
         effects_commit(&tx->effects);
         idem_keys_commit(tx->keys);

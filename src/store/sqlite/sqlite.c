@@ -71,11 +71,22 @@ static enum err begin(struct db *base)
 static enum err commit(struct db *base, enum db_outcome *ret_outcome)
 {
     static const char SQL[] = "COMMIT";
-    enum err e = simple(db_of(base), SQL);
+    struct sqlite_db *db = db_of(base);
+    if (db->log != NULL)
+        wal_vfs_defer(db->log, !base->commits_now);
+    enum err e = simple(db, SQL);
+    if (db->log != NULL)
+        wal_vfs_defer(db->log, false);
     *ret_outcome = e == ERR_OK ? DB_COMMITTED : e == ERR_STORE_FAILED ? DB_IN_DOUBT : DB_ABORTED;
     if (e != ERR_OK)
         rollback(base);
     return e;
+}
+
+static enum err sync_log(struct db *base)
+{
+    const struct sqlite_db *db = db_of(base);
+    return db->log == NULL || wal_vfs_sync(db->log) == SQLITE_OK ? ERR_OK : ERR_STORE_FAILED;
 }
 
 static int64_t changes(const struct db *base)
@@ -128,8 +139,9 @@ static enum err integrity_check(struct db *base, struct buf *found)
 static void close_db(struct db *base)
 {
     struct sqlite_db *db = db_of(base);
-    db->failed |= sqlite_keeper_stop(db->keeper) == ERR_STORE_FAILED;
+    sqlite_keeper_stop(db->keeper);
     sqlite_finalize_all(db);
+    db->failed |= atomic_load(&db->marks->failed);
     if (db->failed && db->conn != NULL)
         (void)sqlite3_db_config(db->conn, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     int rc = sqlite3_close(db->conn);
@@ -150,6 +162,7 @@ static const struct db_ops OPS = {
     .column_name = sqlite_column_name,
     .begin = begin,
     .commit = commit,
+    .sync = sync_log,
     .rollback = rollback,
     .changes = changes,
     .snapshot_begin = snapshot_begin,
@@ -185,6 +198,15 @@ static enum err configure(struct sqlite_db *db, struct problem *p)
     return ERR_OK;
 }
 
+/* The commits of the migrations were not deferred. A file system that cannot share memory leaves
+ * SQLite without a log: then it syncs by itself. */
+static void use_marks(struct sqlite_db *db)
+{
+    sqlite3_file *log = sqlite_file_log(db->conn);
+    bool ours = log != NULL && wal_vfs_use_marks(log, db->marks);
+    db->log = ours && db->marks != &db->own_marks ? log : NULL;
+}
+
 static enum err connect_file(struct sqlite_db *db, struct problem *p)
 {
     bool writer = db->access == DB_WRITER;
@@ -210,6 +232,8 @@ static enum err connect_file(struct sqlite_db *db, struct problem *p)
         e = sqlite_file_migrate(db->conn, p);
     if (e == ERR_OK)
         sqlite_file_reserve_index(db->conn, db->log_pages_max);
+    if (e == ERR_OK)
+        use_marks(db);
     db->failed |= e == ERR_STORE_FAILED;
     return e;
 }
@@ -251,6 +275,7 @@ static enum err open_db(const struct db_config *config, struct str path, struct 
     db->access = config->access;
     db->env = config->env;
     db->lock_fd = -1;
+    db->marks = config->marks != NULL ? config->marks : &db->own_marks;
     sqlite_log_init(db, config);
     enum err e = open_file(db, p);
     if (e == ERR_OK && sqlite_prepare(db, ROLLBACK) != ERR_OK)

@@ -29,6 +29,9 @@ struct sqlite_db {
     enum db_access access;
     const struct env *env;
     int lock_fd;
+    sqlite3_file *log;      /* of a writer that leaves syncs to db_sync(); NULL: it does not */
+    struct db_marks *marks; /* the configuration's, or its own */
+    struct db_marks own_marks;
     bool failed;       /* nobody can tell what is on disk: the files stay as they are */
     int64_t log_pages; /* since the log last started from its beginning */
     int64_t log_pages_max;

@@ -125,6 +125,11 @@ static sqlite3_file *file_of(sqlite3 *conn, int which)
     return rc == SQLITE_OK && file != NULL && file->pMethods != NULL ? file : NULL;
 }
 
+sqlite3_file *sqlite_file_log(sqlite3 *conn)
+{
+    return file_of(conn, SQLITE_FCNTL_JOURNAL_POINTER);
+}
+
 static int sync_file(sqlite3_file *file)
 {
     return file != NULL ? file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) : SQLITE_OK;
@@ -150,7 +155,7 @@ static int rewrite_file(sqlite3_file *file)
  * else may append meanwhile. */
 static int make_log_durable(sqlite3 *conn)
 {
-    sqlite3_file *log = file_of(conn, SQLITE_FCNTL_JOURNAL_POINTER);
+    sqlite3_file *log = sqlite_file_log(conn);
     if (log == NULL)
         return SQLITE_OK;
     int rc = sqlite3_exec(conn, "BEGIN IMMEDIATE", NULL, NULL, NULL);

@@ -31,6 +31,9 @@ MUST_CHECK enum err sqlite_file_check_owner(sqlite3 *conn, const char *path, str
  * fails; then nothing may be served. */
 MUST_CHECK enum err sqlite_file_make_durable(sqlite3 *conn, const char *path, struct problem *p);
 
+/* The log as it is open; NULL: there is none yet. */
+sqlite3_file *sqlite_file_log(sqlite3 *conn);
+
 /* Makes the index of the log (PATH-shm) as large as a log of so many pages needs. SQLite extends it
  * only after a commit is on disk, and if the disk is full by then, nobody knows whether that commit
  * counts. Without room for it now, that may still happen. */

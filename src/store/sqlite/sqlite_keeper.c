@@ -8,6 +8,7 @@
 
 struct sqlite_keeper {
     sqlite3 *conn;
+    struct db_marks *marks;
     pthread_t thread;
     bool runs;
 
@@ -16,22 +17,21 @@ struct sqlite_keeper {
     bool wanted; /* a pass has been asked for and is not over */
     bool stopping;
     int64_t folded;
-    enum err result;
 };
 
 /* --- the thread --- */
 
-/* A pass that meets a lock has done nothing, or less than all: the next one goes on. */
-static enum err fold(struct sqlite_keeper *k, int64_t *folded)
+/* A pass that meets a lock has done nothing, or less than all: the next one goes on. Returns how
+ * many pages of the log are copied. */
+static int64_t fold(struct sqlite_keeper *k, int64_t folded)
 {
     int in_log = 0;
     int done = 0;
     int rc = sqlite3_wal_checkpoint_v2(k->conn, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, &done);
-    if (rc == SQLITE_OK)
-        *folded = done;
-    if (rc == SQLITE_OK || rc == SQLITE_BUSY || rc == SQLITE_NOMEM || rc == SQLITE_FULL)
-        return ERR_OK;
-    return ERR_STORE_FAILED;
+    bool later = rc == SQLITE_BUSY || rc == SQLITE_NOMEM || rc == SQLITE_FULL;
+    if (rc != SQLITE_OK && !later)
+        atomic_store(&k->marks->failed, true);
+    return rc == SQLITE_OK ? done : folded;
 }
 
 static void *keeper_main(void *ctx)
@@ -39,15 +39,15 @@ static void *keeper_main(void *ctx)
     struct sqlite_keeper *k = ctx;
     pthread_mutex_lock(&k->lock);
     while (!k->stopping) {
-        if (!k->wanted || k->result != ERR_OK) {
+        if (!k->wanted) {
             pthread_cond_wait(&k->changed, &k->lock);
             continue;
         }
         int64_t folded = k->folded;
         pthread_mutex_unlock(&k->lock);
-        enum err e = fold(k, &folded);
+        if (!atomic_load(&k->marks->failed))
+            folded = fold(k, folded);
         pthread_mutex_lock(&k->lock);
-        k->result = e;
         k->folded = folded;
         k->wanted = false;
         pthread_cond_broadcast(&k->changed);
@@ -61,7 +61,7 @@ static void *keeper_main(void *ctx)
 void sqlite_keeper_wake(struct sqlite_keeper *k)
 {
     pthread_mutex_lock(&k->lock);
-    k->wanted = k->result == ERR_OK;
+    k->wanted = true;
     pthread_cond_broadcast(&k->changed);
     pthread_mutex_unlock(&k->lock);
 }
@@ -97,14 +97,6 @@ void sqlite_keeper_log_restarts(struct sqlite_keeper *k)
     pthread_mutex_unlock(&k->lock);
 }
 
-enum err sqlite_keeper_result(struct sqlite_keeper *k)
-{
-    pthread_mutex_lock(&k->lock);
-    enum err e = k->result;
-    pthread_mutex_unlock(&k->lock);
-    return e;
-}
-
 /* --- life --- */
 
 /* The writer's connection is the last to close: only that one may fold the log back then. */
@@ -118,11 +110,12 @@ static bool connect_file(struct sqlite_keeper *k, const char *path)
            sqlite3_exec(k->conn, SETUP, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-struct sqlite_keeper *sqlite_keeper_start(const char *path)
+struct sqlite_keeper *sqlite_keeper_start(const char *path, struct db_marks *marks)
 {
     struct sqlite_keeper *k = calloc(1, sizeof(*k));
     if (k == NULL)
         return NULL;
+    k->marks = marks;
     pthread_mutex_init(&k->lock, NULL);
     pthread_cond_init(&k->changed, NULL);
     k->runs = connect_file(k, path) && pthread_create(&k->thread, NULL, keeper_main, k) == 0;
@@ -130,14 +123,14 @@ struct sqlite_keeper *sqlite_keeper_start(const char *path)
         return k;
     LOG(LOG_WARN, "the log is folded back by the writer itself",
         LOG_Z("why", k->conn != NULL ? sqlite3_errmsg(k->conn) : "no memory"));
-    (void)sqlite_keeper_stop(k);
+    sqlite_keeper_stop(k);
     return NULL;
 }
 
-enum err sqlite_keeper_stop(struct sqlite_keeper *k)
+void sqlite_keeper_stop(struct sqlite_keeper *k)
 {
     if (k == NULL)
-        return ERR_OK;
+        return;
     if (k->runs) {
         pthread_mutex_lock(&k->lock);
         k->stopping = true;
@@ -145,10 +138,8 @@ enum err sqlite_keeper_stop(struct sqlite_keeper *k)
         pthread_mutex_unlock(&k->lock);
         pthread_join(k->thread, NULL);
     }
-    enum err e = k->result;
     (void)sqlite3_close(k->conn);
     pthread_mutex_destroy(&k->lock);
     pthread_cond_destroy(&k->changed);
     free(k);
-    return e;
 }

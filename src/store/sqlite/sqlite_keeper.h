@@ -5,18 +5,15 @@
 #ifndef PAWL_STORE_SQLITE_SQLITE_KEEPER_H
 #define PAWL_STORE_SQLITE_SQLITE_KEEPER_H
 
-#include "base/err.h"
-#include "base/macros.h"
-
-#include <stdbool.h>
-#include <stdint.h>
+#include "store/db.h"
 
 struct sqlite_keeper;
 
-/* NULL: no memory, or the file cannot be opened. The path is copied. */
-struct sqlite_keeper *sqlite_keeper_start(const char *path);
-/* Finishes its pass, ends the thread and frees it; the result of its last passes. NULL is fine. */
-enum err sqlite_keeper_stop(struct sqlite_keeper *keeper);
+/* NULL: no memory, or the file cannot be opened. The marks outlive it: `failed` is set as soon as a
+ * pass could not write or sync. */
+struct sqlite_keeper *sqlite_keeper_start(const char *path, struct db_marks *marks);
+/* Finishes its pass, ends the thread and frees it. NULL is fine. */
+void sqlite_keeper_stop(struct sqlite_keeper *keeper);
 
 /* The functions below are for the writer's thread. */
 
@@ -28,7 +25,5 @@ bool sqlite_keeper_rests(struct sqlite_keeper *keeper);
 /* Pages of the present log that are copied. */
 int64_t sqlite_keeper_folded(struct sqlite_keeper *keeper);
 void sqlite_keeper_log_restarts(struct sqlite_keeper *keeper);
-/* ERR_STORE_FAILED: a pass could not write or sync, and nobody can tell what is on disk. */
-enum err sqlite_keeper_result(struct sqlite_keeper *keeper);
 
 #endif

@@ -76,7 +76,7 @@ static bool wants_housekeeping(const struct db *base)
 static void begin_slice(struct sqlite_db *db)
 {
     if (db->keeper == NULL)
-        db->keeper = sqlite_keeper_start(db->path);
+        db->keeper = sqlite_keeper_start(db->path, db->marks);
     db->folds_in_background = db->keeper != NULL;
     if (db->keeper == NULL || !sqlite_keeper_rests(db->keeper))
         return;
@@ -106,10 +106,8 @@ static enum err housekeep(struct db *base)
 {
     struct sqlite_db *db = CONTAINER_OF(base, struct sqlite_db, base);
     assert(db->access == DB_WRITER);
-    if (db->keeper != NULL && sqlite_keeper_result(db->keeper) != ERR_OK) {
-        db->failed = true;
-        return ERR_STORE_FAILED;
-    }
+    if (atomic_load(&db->marks->failed))
+        return ERR_STORE_FAILED; /* the keeper's, or that of a sync */
     if (slice_is_due(db))
         begin_slice(db);
     return rest_is_due(db) ? fold_rest(db) : ERR_OK;

@@ -1,7 +1,7 @@
-/* A layer under SQLite's writer that gathers the appends of one commit. Only files opened as a
- * write-ahead log go through it; the others are the default layer's own. Nothing is held back past
- * a sync, a read or a change of size, so neither SQLite nor a reader in another process can see a
- * difference: a reader learns of new frames only after the sync. */
+/* A layer under SQLite's writer that gathers the appends of one commit and may defer their sync.
+ * Only files opened as a write-ahead log go through it; the others are the default layer's own. No
+ * write is held back past a sync, deferred or not, a read or a change of size, so a reader finds
+ * every frame that it learns of. */
 #include "store/sqlite/wal_vfs.h"
 
 #include "base/limits.h"
@@ -19,8 +19,12 @@ struct wal_file {
     char *gathered;
     sqlite3_int64 offset; /* where gathered bytes belong */
     int len;
-    bool failed;        /* a sync did: the file must stay as it is */
-    sqlite3_file *real; /* lies behind this struct */
+    bool defers;     /* the sync that comes is that of a commit, and another thread's */
+    bool has_header; /* the log starts again: its header was written since the last sync */
+    struct db_marks own_marks;
+    struct db_marks *marks;  /* when `failed`, the file must stay as it is */
+    pthread_mutex_t syncing; /* the kernel reports an error to one of several syncs only */
+    sqlite3_file *real;      /* lies behind this struct */
 };
 
 static struct wal_file *wal_of(sqlite3_file *file)
@@ -30,7 +34,7 @@ static struct wal_file *wal_of(sqlite3_file *file)
 
 static int flush(struct wal_file *w)
 {
-    if (w->failed)
+    if (atomic_load(&w->marks->failed))
         return SQLITE_IOERR_FSYNC;
     if (w->len == 0)
         return SQLITE_OK;
@@ -42,8 +46,9 @@ static int flush(struct wal_file *w)
 static int wal_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int64 offset)
 {
     struct wal_file *w = wal_of(file);
-    if (w->failed)
+    if (atomic_load(&w->marks->failed))
         return SQLITE_IOERR_FSYNC;
+    w->has_header |= offset == 0;
     if (w->len > 0 && (offset != w->offset + w->len || w->len + len > GATHER_MAX)) {
         int rc = flush(w);
         if (rc != SQLITE_OK)
@@ -64,6 +69,7 @@ static int wal_close(sqlite3_file *file)
     int rc = flush(w);
     int closed = w->real->pMethods->xClose(w->real);
     sqlite3_free(w->gathered);
+    pthread_mutex_destroy(&w->syncing);
     return rc != SQLITE_OK ? rc : closed;
 }
 
@@ -83,15 +89,44 @@ static int wal_truncate(sqlite3_file *file, sqlite3_int64 size)
     AFTER_FLUSH(xTruncate(w->real, size));
 }
 
+/* What was written before the sync begins is on disk when it ends. */
+static int sync_now(struct wal_file *w, int flags)
+{
+    pthread_mutex_lock(&w->syncing);
+    unsigned long long through = atomic_load(&w->marks->written);
+    int rc = SQLITE_IOERR_FSYNC;
+    if (!atomic_load(&w->marks->failed))
+        rc = w->real->pMethods->xSync(w->real, flags);
+    if (rc == SQLITE_OK)
+        atomic_store(&w->marks->durable, through);
+    else
+        atomic_store(&w->marks->failed, true);
+    pthread_mutex_unlock(&w->syncing);
+    return rc;
+}
+
 static int wal_sync(sqlite3_file *file, int flags)
 {
     struct wal_file *w = wal_of(file);
     int rc = flush(w);
     if (rc != SQLITE_OK)
         return rc;
-    rc = w->real->pMethods->xSync(w->real, flags);
-    w->failed = rc != SQLITE_OK;
-    return rc;
+    if (w->defers && !w->has_header) {
+        (void)atomic_fetch_add(&w->marks->written, 1); /* readers see it from now on */
+        return SQLITE_OK;
+    }
+    w->has_header = false;
+    return sync_now(w, flags);
+}
+
+void wal_vfs_defer(sqlite3_file *file, bool defers)
+{
+    wal_of(file)->defers = defers;
+}
+
+int wal_vfs_sync(sqlite3_file *file)
+{
+    return sync_now(wal_of(file), SQLITE_SYNC_NORMAL);
 }
 
 static int wal_size(sqlite3_file *file, sqlite3_int64 *ret)
@@ -146,6 +181,14 @@ static const sqlite3_io_methods WAL_METHODS = {
     .xDeviceCharacteristics = wal_characteristics,
 };
 
+bool wal_vfs_use_marks(sqlite3_file *file, struct db_marks *marks)
+{
+    if (file->pMethods != &WAL_METHODS)
+        return false;
+    wal_of(file)->marks = marks;
+    return true;
+}
+
 static sqlite3_vfs *default_vfs;
 
 static int wal_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *ret)
@@ -154,7 +197,7 @@ static int wal_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
     if ((flags & SQLITE_OPEN_WAL) == 0)
         return default_vfs->xOpen(default_vfs, name, file, flags, ret);
     struct wal_file *w = wal_of(file);
-    *w = (struct wal_file){.real = (sqlite3_file *)(void *)(w + 1)};
+    *w = (struct wal_file){.real = (sqlite3_file *)(void *)(w + 1), .marks = &w->own_marks};
     w->gathered = sqlite3_malloc(GATHER_MAX);
     if (w->gathered == NULL)
         return SQLITE_NOMEM;
@@ -163,6 +206,7 @@ static int wal_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
         sqlite3_free(w->gathered);
         return rc;
     }
+    pthread_mutex_init(&w->syncing, NULL);
     w->base.pMethods = &WAL_METHODS;
     return SQLITE_OK;
 }

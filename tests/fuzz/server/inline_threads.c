@@ -70,6 +70,7 @@ void readers_push(struct readers *r, struct op *op)
     if (e != ERR_OK && op->problem.err == ERR_OK)
         (void)problem_set(&op->problem, e, "The store could not be read");
     op->err = e;
+    op->seen = 0; /* the writer syncs before it returns */
     op->next = NULL;
     *r->done_last = op;
     r->done_last = &op->next;

@@ -31,7 +31,10 @@ static void publish(struct writer *w, struct op *first, struct effect_parcel *pa
 
 static struct effect_parcel *hand_out_effects(struct writer *w)
 {
-    return publish_committed(&w->config.receivers, core_effects(w->core));
+    enum err e = db_sync(w->config.core.db);
+    assert(e == ERR_OK);
+    struct effect_parcel *parcel = effects_take(core_effects(w->core));
+    return parcel != NULL ? publish_committed(&w->config.receivers, parcel) : NULL;
 }
 
 static struct core_call call_now(const struct writer *w)

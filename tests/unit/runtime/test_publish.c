@@ -60,7 +60,7 @@ static void fixture_close(struct fixture *f)
 static struct effect_parcel *commit_and_publish(struct fixture *f)
 {
     effects_commit(&f->fx);
-    struct effect_parcel *parcel = publish_committed(&f->to, &f->fx);
+    struct effect_parcel *parcel = publish_committed(&f->to, effects_take(&f->fx));
     assert_true(effects_are_empty(&f->fx));
     return parcel;
 }

@@ -15,6 +15,19 @@ struct db *decorated_inner(const struct db *base)
     return ((const struct decorated *)base)->inner; /* its first member */
 }
 
+enum err decorated_commit(struct db *base, enum db_outcome *ret_outcome)
+{
+    struct db *inner = decorated_inner(base);
+    enum err e = base->commits_now ? db_commit_now(inner) : db_commit(inner);
+    *ret_outcome = db_commit_outcome(inner);
+    return e;
+}
+
+enum err decorated_sync(struct db *base)
+{
+    return db_sync(decorated_inner(base));
+}
+
 enum err decorated_snapshot_begin(struct db *base, int64_t ms)
 {
     return db_snapshot_begin(decorated_inner(base), ms);

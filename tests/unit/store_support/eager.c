@@ -233,11 +233,8 @@ static enum err eager_commit(struct db *base, enum db_outcome *ret_outcome)
     struct eager_db *db = db_of(base);
     enum err e = flush(db);
     over(db);
-    if (e == ERR_OK) {
-        e = db_commit(db->d.inner);
-        *ret_outcome = db_commit_outcome(db->d.inner);
-        return e;
-    }
+    if (e == ERR_OK)
+        return decorated_commit(base, ret_outcome);
     db_rollback(db->d.inner);
     *ret_outcome = e == ERR_STORE_FAILED ? DB_IN_DOUBT : DB_ABORTED;
     return e;
@@ -275,6 +272,7 @@ static const struct db_ops OPS = {
     .column_name = eager_column_name,
     .begin = eager_begin,
     .commit = eager_commit,
+    .sync = decorated_sync,
     .rollback = eager_rollback,
     .changes = eager_changes,
     .snapshot_begin = decorated_snapshot_begin,

@@ -168,11 +168,8 @@ static enum err failing_commit(struct db *base, enum db_outcome *ret_outcome)
     struct db *inner = decorated_inner(base);
     bool happened;
     enum err e = count_call(base, &happened);
-    if (e == ERR_OK) {
-        e = db_commit(inner);
-        *ret_outcome = db_commit_outcome(inner);
-        return e;
-    }
+    if (e == ERR_OK)
+        return decorated_commit(base, ret_outcome);
     *ret_outcome = e == ERR_STORE_FAILED ? DB_IN_DOUBT : DB_ABORTED;
     if (e == ERR_STORE_FAILED && happened)
         (void)!db_commit(inner);
@@ -249,6 +246,7 @@ static const struct db_ops OPS = {
     .column_name = failing_column_name,
     .begin = failing_begin,
     .commit = failing_commit,
+    .sync = decorated_sync,
     .rollback = failing_rollback,
     .changes = failing_changes,
     .snapshot_begin = decorated_snapshot_begin,
