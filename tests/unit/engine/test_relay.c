@@ -4,6 +4,10 @@
 
 #include "engine/fake_bus.h"
 #include "fault_support/memory.h"
+#include "outbound/relay.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #define AT_ONCE                                                                       \
     "{'steps':[{'name':'t','type':'transform','output':1},{'name':'e','type':'emit'," \
@@ -474,6 +478,49 @@ static void a_refused_message_for_which_there_is_no_memory_is_parked_later(void 
     assert_int_equal(fake_count(&BUS, run, 2, true), 0);
 }
 
+/* --- the disk --- */
+
+static atomic_int waits_for_disk;
+
+static bool never_durable(void *ctx)
+{
+    (void)ctx;
+    atomic_fetch_add(&waits_for_disk, 1);
+    return false;
+}
+
+static void nothing_is_sent_before_it_is_on_disk(void **state)
+{
+    struct fixture *fixture = *state;
+    fake_set_away(&BUS, true);
+    struct uuid run = start(fixture, "now");
+    fixture_stop(fixture);
+    fake_set_away(&BUS, false);
+    char url[160];
+    test_store_url(fixture->file.text, url, sizeof(url));
+    atomic_llong unpublished = 0;
+    struct relay_config config = {.bus = &BUS.bus,
+                                  .store_url = str_of(url),
+                                  .env = &fixture->env,
+                                  .event_fd = eventfd(0, EFD_NONBLOCK),
+                                  .unpublished_events = &unpublished,
+                                  .wait_durable = never_durable};
+    struct problem p;
+    problem_init(&p);
+    struct relay *relay = NULL;
+    assert_ok(relay_start(&config, &p, &relay));
+    int64_t until = real_seconds() + GIVE_UP_S;
+    while (atomic_load(&waits_for_disk) < 2 && fake_count(&BUS, run, 0, false) == 0) {
+        assert_true(real_seconds() < until);
+        relay_wake(relay);
+        (void)poll(NULL, 0, 1);
+    }
+    assert_int_equal(fake_count(&BUS, run, 0, false), 0);
+    relay_free(relay);
+    close(config.event_fd);
+    problem_release(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -494,6 +541,7 @@ int main(void)
         relay_test(a_run_stays_until_its_events_are_published),
         relay_test(the_feed_is_swept_up_to_where_the_bus_is),
         relay_test(a_refused_message_for_which_there_is_no_memory_is_parked_later),
+        relay_test(nothing_is_sent_before_it_is_on_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

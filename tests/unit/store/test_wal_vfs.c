@@ -346,32 +346,100 @@ static void one_step(struct model *m, sqlite3_file *file, struct rng *r, const c
     }
 }
 
-static void the_layer_behaves_as_a_file(void **state)
+struct log_file {
+    struct path path;
+    const char *name; /* of the main file, as SQLite makes it */
+    sqlite3_file *file;
+};
+
+static void log_open(struct log_file *l, const struct folder *folder)
 {
-    struct path main_file = path_in(*state, "m.db");
-    struct path log = path_in(*state, "m.db-wal");
+    struct path main_file = path_in(folder, "m.db");
+    l->path = path_in(folder, "m.db-wal");
     file_write(main_file.text, "", 0);
-    const char *name = sqlite3_create_filename(main_file.text, "", log.text, 0, NULL);
-    assert_non_null(name);
+    l->name = sqlite3_create_filename(main_file.text, "", l->path.text, 0, NULL);
+    assert_non_null(l->name);
     sqlite3_vfs *vfs = sqlite3_vfs_find(wal_vfs_name());
     assert_non_null(vfs);
-    sqlite3_file *file = calloc(1, (size_t)vfs->szOsFile);
+    l->file = calloc(1, (size_t)vfs->szOsFile);
     int flags = SQLITE_OPEN_WAL | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-    assert_int_equal(vfs->xOpen(vfs, sqlite3_filename_wal(name), file, flags, &flags), SQLITE_OK);
+    assert_int_equal(vfs->xOpen(vfs, sqlite3_filename_wal(l->name), l->file, flags, &flags),
+                     SQLITE_OK);
+}
+
+static void log_close(struct log_file *l)
+{
+    assert_int_equal(l->file->pMethods->xClose(l->file), SQLITE_OK);
+    free(l->file);
+    sqlite3_free_filename(l->name);
+}
+
+static void the_layer_behaves_as_a_file(void **state)
+{
+    struct log_file l;
+    log_open(&l, *state);
     static struct model m;
     memset(&m, 0, sizeof(m));
     struct rng r = {6};
     for (int i = 0; i < 20000; i++) {
-        one_step(&m, file, &r, log.text);
+        one_step(&m, l.file, &r, l.path.text);
         if (m.size == MODEL_SIZE) {
             m.size = 0;
-            assert_int_equal(file->pMethods->xTruncate(file, 0), SQLITE_OK);
+            assert_int_equal(l.file->pMethods->xTruncate(l.file, 0), SQLITE_OK);
         }
     }
-    assert_int_equal(file->pMethods->xClose(file), SQLITE_OK);
-    check_disk(&m, log.text); /* closing leaves nothing behind */
-    free(file);
-    sqlite3_free_filename(name);
+    log_close(&l);
+    check_disk(&m, l.path.text); /* closing leaves nothing behind */
+}
+
+/* --- syncs that are left to another thread --- */
+
+/* As SQLite commits: whatever belongs to it, then a sync. */
+static void append(struct log_file *l, int len, sqlite3_int64 offset)
+{
+    static const char bytes[4096];
+    assert_true(len <= (int)sizeof(bytes));
+    assert_int_equal(l->file->pMethods->xWrite(l->file, bytes, len, offset), SQLITE_OK);
+    assert_int_equal(l->file->pMethods->xSync(l->file, SQLITE_SYNC_NORMAL), SQLITE_OK);
+}
+
+#define assert_marks(marks, written_, durable_)                       \
+    do {                                                              \
+        assert_int_equal(atomic_load(&(marks)->written), (written_)); \
+        assert_int_equal(atomic_load(&(marks)->durable), (durable_)); \
+    } while (0)
+
+static void a_deferred_commit_is_on_disk_after_the_next_sync(void **state)
+{
+    struct db_marks marks = {0};
+    struct log_file l;
+    log_open(&l, *state);
+    assert_true(wal_vfs_use_marks(l.file, &marks));
+    wal_vfs_defer(l.file, true);
+    append(&l, 4096, 32);
+    append(&l, 4096, 32 + 4096);
+    assert_marks(&marks, 2, 0);
+    assert_int_equal(file_size(l.path.text), 32 + 2 * 4096); /* others can read it */
+    assert_int_equal(wal_vfs_sync(l.file), SQLITE_OK);
+    assert_marks(&marks, 2, 2);
+    wal_vfs_defer(l.file, false);
+    append(&l, 4096, 32);
+    assert_marks(&marks, 2, 2); /* nobody has to wait for it */
+    log_close(&l);
+}
+
+static void the_header_of_a_log_that_starts_again_is_synced_before_its_first_commit(void **state)
+{
+    struct db_marks marks = {0};
+    struct log_file l;
+    log_open(&l, *state);
+    assert_true(wal_vfs_use_marks(l.file, &marks));
+    wal_vfs_defer(l.file, true);
+    append(&l, 32, 0);
+    assert_marks(&marks, 0, 0); /* it was not put off */
+    append(&l, 4096, 32);
+    assert_marks(&marks, 1, 0);
+    log_close(&l);
 }
 
 int main(void)
@@ -386,6 +454,8 @@ int main(void)
         folder_test(a_cut_inside_a_transaction_leaves_the_last_commit),
         folder_test(a_copy_after_a_cut_opens_as_a_store_and_goes_on),
         folder_test(the_layer_behaves_as_a_file),
+        folder_test(a_deferred_commit_is_on_disk_after_the_next_sync),
+        folder_test(the_header_of_a_log_that_starts_again_is_synced_before_its_first_commit),
         cmocka_unit_test(the_layer_is_registered_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
