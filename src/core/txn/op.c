@@ -21,18 +21,20 @@ void op_release(struct op *op)
     free(op->failed_items);
 }
 
-bool op_fail_item(struct op *op, int64_t item, enum err e, const char *detail)
+enum err op_fail_item(struct op *op, int64_t item, enum err e)
 {
     if (op->failed_items == NULL)
         op->failed_items = calloc(FAILED_ITEMS_MAX, sizeof(*op->failed_items));
-    if (op->failed_items == NULL || op->failed_item_count == FAILED_ITEMS_MAX)
-        return false;
+    if (op->failed_items == NULL)
+        return problem_set(&op->problem, ERR_NO_MEMORY, "No memory for what is refused");
+    if (op->failed_item_count == FAILED_ITEMS_MAX)
+        return ERR_INTERNAL;
     struct failed_item *s = &op->failed_items[op->failed_item_count++];
     s->item = item;
     s->err = e;
-    (void)snprintf(s->detail, sizeof(s->detail), "%s", detail);
+    (void)snprintf(s->detail, sizeof(s->detail), "%s", op->problem.detail);
     op->runs_again = true;
-    return true;
+    return e;
 }
 
 const struct failed_item *op_failed_item(const struct op *op, int64_t item)

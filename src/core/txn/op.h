@@ -134,8 +134,9 @@ struct op {
  * transaction is rolled back, and when the op runs again the item is answered by its error without
  * being tried. */
 
-/* Writes it down; false when there is no room, and the op fails as a whole. */
-MUST_CHECK bool op_fail_item(struct op *op, int64_t item, enum err e, const char *detail);
+/* Writes it down, with the problem of the op, and returns its error. Without room for it the op
+ * fails as a whole: the error of that. */
+MUST_CHECK enum err op_fail_item(struct op *op, int64_t item, enum err e);
 /* NULL when the item may be tried. */
 const struct failed_item *op_failed_item(const struct op *op, int64_t item);
 

@@ -416,7 +416,7 @@ static enum err bulk_one(struct bulk *b, struct uuid run_id)
     if (err_is_outage(e))
         return e;
     if (tx_changes(b->tx) != before || err_rolls_back(e))
-        return op_fail_item(op, uuid_time(run_id), e, op->problem.detail) ? e : ERR_INTERNAL;
+        return op_fail_item(op, uuid_time(run_id), e);
     answer_refused(b, run_id, e, op->problem.detail);
     problem_clear(&op->problem);
     return ERR_OK;

@@ -229,7 +229,7 @@ static enum err finish_item(struct op *op, struct tx *tx, size_t index, struct j
         return e;
     bool half_done = tx_changes(tx) != before && !op->answer.refusal_wrote;
     if (half_done || err_rolls_back(e))
-        return op_fail_item(op, (int64_t)index, e, op->problem.detail) ? e : ERR_INTERNAL;
+        return op_fail_item(op, (int64_t)index, e);
     answer_refused(o, item, e, op->problem.detail);
     *ret_changed = op->answer.refusal_wrote;
     op->answer.refusal_wrote = false;

@@ -247,8 +247,8 @@ static enum err run_items(struct op *op, struct tx *tx)
         if (op_failed_item(op, item) != NULL)
             continue;
         enum err e = DB_EXEC(tx->db, SQL, NULL, DB_I(INT64_MAX), DB_I(item));
-        if (e == ERR_OK && item % 2 == 1 && op_fail_item(op, item, ERR_RUN_NOT_FOUND, "odd"))
-            e = problem_set(&op->problem, ERR_RUN_NOT_FOUND, "odd");
+        if (e == ERR_OK && item % 2 == 1)
+            e = op_fail_item(op, item, problem_set(&op->problem, ERR_RUN_NOT_FOUND, "odd"));
         if (e != ERR_OK)
             return e;
     }
