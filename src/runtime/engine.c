@@ -229,10 +229,9 @@ static void op_decided(struct engine *e, struct op *op)
         gate_waiters_add(&e->parts.gate_waiters, op))
         return;
     if (may_wait && op->use_case == &UC_CLAIM_JOBS && op->answer.keep_waiting &&
-        env_mono_ms(e->parts.env) < op->submitted_ms + op->wait_ms) {
-        waiters_add_claim(e->parts.waiters, op);
+        env_mono_ms(e->parts.env) < op->submitted_ms + op->wait_ms &&
+        waiters_add_claim(e->parts.waiters, op))
         return;
-    }
     count(e, op);
     /* Two replays are looked up even when the caller does not wait: an update, because its record
      * has no outcome, and a run whose caller wants to see its present state. */

@@ -8,6 +8,7 @@
 #include "core/entity/entity_update.h"
 #include "core/txn/render.h"
 #include "core/usecase/use_cases.h"
+#include "runtime/claim_lines.h"
 
 /* A waiting caller, with the read that it submits when it is woken. */
 struct asking {
@@ -28,10 +29,10 @@ struct asking {
 struct waiters {
     const struct env *env;
     struct waiters_hooks hooks;
-    struct op *claims, **claims_last; /* by arrival, linked by `next` */
-    struct hash_map asking;           /* by key; the same key in the order of arrival */
-    size_t count;
-    int64_t look_at_ms; /* when to check next whether the callers of claims are connected */
+    struct claim_lines claims;
+    struct hash_map asking; /* by key; the same key in the order of arrival */
+    int64_t look_at_ms;     /* when to check next whether the callers of claims are connected */
+    int64_t due_ms;         /* no wait is over before */
 };
 
 struct waiters *waiters_new(const struct env *env, const struct waiters_hooks *hooks)
@@ -41,7 +42,7 @@ struct waiters *waiters_new(const struct env *env, const struct waiters_hooks *h
         return NULL;
     w->env = env;
     w->hooks = *hooks;
-    w->claims_last = &w->claims;
+    w->due_ms = INT64_MAX;
     return w;
 }
 
@@ -49,14 +50,15 @@ void waiters_free(struct waiters *w)
 {
     if (w == NULL)
         return;
-    assert(w->count == 0 && w->asking.count == 0);
+    assert(w->asking.count == 0);
+    claim_lines_release(&w->claims);
     hash_map_release(&w->asking);
     free(w);
 }
 
 size_t waiters_count(const struct waiters *w)
 {
-    return w->count;
+    return claim_lines_count(&w->claims) + w->asking.count;
 }
 
 static int64_t deadline(const struct op *op)
@@ -64,36 +66,17 @@ static int64_t deadline(const struct op *op)
     return op->submitted_ms + op->wait_ms;
 }
 
+static void note_deadline(struct waiters *w, const struct op *op)
+{
+    w->due_ms = MIN(w->due_ms, deadline(op));
+}
+
 /* --- claims --- */
 
-void waiters_add_claim(struct waiters *w, struct op *op)
+bool waiters_add_claim(struct waiters *w, struct op *op)
 {
-    op->next = NULL;
-    *w->claims_last = op;
-    w->claims_last = &op->next;
-    w->count++;
-}
-
-static void remove_claim(struct waiters *w, struct op **at)
-{
-    struct op *op = *at;
-    *at = op->next;
-    if (w->claims_last == &op->next)
-        w->claims_last = at;
-    op->next = NULL;
-    w->count--;
-}
-
-static bool wants(const struct op *op, const struct effect *ready)
-{
-    if (!str_is(op->caller.tenant, "*") && op->tenant_num != ready->tenant)
-        return false;
-    const struct claim_input *in = op->input;
-    for (size_t i = 0; i < in->queue_count; i++) {
-        if (str_eq(in->queues[i], ready->queue))
-            return true;
-    }
-    return false;
+    note_deadline(w, op);
+    return claim_lines_add(&w->claims, op);
 }
 
 static bool is_gone(const struct op *op)
@@ -101,28 +84,25 @@ static bool is_gone(const struct op *op)
     return op->is_there != NULL && !op->is_there(op);
 }
 
+/* True when it may take the job: its caller is still connected. */
+static bool offer(struct waiters *w, struct op *op)
+{
+    bool gone = is_gone(op);
+    (gone ? w->hooks.give_up : w->hooks.claim_again)(w->hooks.ctx, op);
+    return !gone;
+}
+
 /* One job wakes one claim: the one that has waited longest and whose caller is still connected. If
- * the tenant of a claim was not stored yet when the claim came, any job wakes it, because the
- * tenant may be stored by now. */
+ * the tenant of a claim was not stored yet when the claim came, any job of its queues wakes it,
+ * because the tenant may be stored by now. */
 static void wake_claim(struct waiters *w, const struct effect *ready)
 {
-    struct op **at = &w->claims;
-    while (*at != NULL) {
-        struct op *op = *at;
-        bool unknown = op->tenant_num == 0 && op->caller.creates_tenant;
-        if (!unknown && !wants(op, ready)) {
-            at = &op->next;
-            continue;
-        }
-        remove_claim(w, at);
-        if (is_gone(op)) {
-            w->hooks.give_up(w->hooks.ctx, op);
-            continue;
-        }
-        w->hooks.claim_again(w->hooks.ctx, op);
-        if (!unknown)
-            return;
-    }
+    struct op *op;
+    while ((op = claim_lines_take_unknown(&w->claims, ready->queue)) != NULL)
+        (void)offer(w, op);
+    do {
+        op = claim_lines_take(&w->claims, ready->tenant, ready->queue);
+    } while (op != NULL && !offer(w, op));
 }
 
 /* --- starts and updates --- */
@@ -188,7 +168,7 @@ bool waiters_add_asking(struct waiters *w, struct op *op, bool read_now)
     r->last = op->wait_ms == 0;
     prepare_question(r);
     hash_map_add(&w->asking, &r->entry, key_hash(r->key));
-    w->count++;
+    note_deadline(w, op);
     if (read_now)
         ask(w, r);
     return true;
@@ -197,7 +177,6 @@ bool waiters_add_asking(struct waiters *w, struct op *op, bool read_now)
 static void remove_asking(struct waiters *w, struct asking *r)
 {
     hash_map_remove(&w->asking, &r->entry);
-    w->count--;
     op_release(&r->question);
     free(r);
 }
@@ -274,47 +253,62 @@ void waiters_wake(struct waiters *w, const struct effect *first)
     }
 }
 
-void waiters_tick(struct waiters *w, int64_t mono_ms, bool all)
+struct turn {
+    struct waiters *w;
+    int64_t mono_ms;
+    bool looks; /* whether callers are connected */
+    bool all;
+};
+
+static bool claim_is_over(void *ctx, const struct op *op)
 {
-    bool looks = mono_ms >= w->look_at_ms;
-    if (looks)
-        w->look_at_ms = mono_ms + CLAIM_LOOK_MS;
-    for (struct op **at = &w->claims; *at != NULL;) {
-        struct op *op = *at;
-        if (!all && deadline(op) > mono_ms && !(looks && is_gone(op))) {
-            at = &op->next;
+    const struct turn *t = ctx;
+    if (t->all || deadline(op) <= t->mono_ms || (t->looks && is_gone(op)))
+        return true;
+    note_deadline(t->w, op);
+    return false;
+}
+
+static void end_claim(void *ctx, struct op *op)
+{
+    const struct turn *t = ctx;
+    t->w->hooks.give_up(t->w->hooks.ctx, op);
+}
+
+static void end_asking(const struct turn *t)
+{
+    HASH_MAP_WALK (&t->w->asking, e) {
+        struct asking *r = asking_of(e);
+        if (r->last)
+            continue;
+        if (!t->all && deadline(r->op) > t->mono_ms) {
+            note_deadline(t->w, r->op);
             continue;
         }
-        remove_claim(w, at);
-        w->hooks.give_up(w->hooks.ctx, op);
-    }
-    HASH_MAP_WALK (&w->asking, e) {
-        struct asking *r = asking_of(e);
-        if (r->last || (!all && deadline(r->op) > mono_ms))
-            continue;
         r->last = true;
-        ask(w, r);
+        ask(t->w, r);
     }
 }
 
-/* True when the op was a waiting claim. */
-static bool leave_claims(struct waiters *w, const struct op *op)
+void waiters_tick(struct waiters *w, int64_t mono_ms, bool all)
 {
-    struct op **at = &w->claims;
-    while (*at != NULL && *at != op)
-        at = &(*at)->next;
-    struct op *found = *at;
-    if (found == NULL)
-        return false;
-    remove_claim(w, at);
-    w->hooks.give_up(w->hooks.ctx, found);
-    return true;
+    struct turn t = {w, mono_ms, mono_ms >= w->look_at_ms, all};
+    if (!all && !t.looks && mono_ms < w->due_ms)
+        return;
+    if (t.looks)
+        w->look_at_ms = mono_ms + CLAIM_LOOK_MS;
+    w->due_ms = INT64_MAX; /* until those that go on waiting say otherwise */
+    claim_lines_sift(&w->claims, claim_is_over, end_claim, &t);
+    end_asking(&t);
 }
 
 void waiters_leave(struct waiters *w, const struct op *op)
 {
-    if (leave_claims(w, op))
+    struct op *claim = claim_lines_remove(&w->claims, op);
+    if (claim != NULL) {
+        w->hooks.give_up(w->hooks.ctx, claim);
         return;
+    }
     HASH_MAP_WALK (&w->asking, e) {
         struct asking *r = asking_of(e);
         if (r->op != op)

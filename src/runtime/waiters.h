@@ -20,8 +20,9 @@ struct waiters_hooks {
 MUST_CHECK struct waiters *waiters_new(const struct env *env, const struct waiters_hooks *hooks);
 void waiters_free(struct waiters *w);
 
-/* Keeps a claim that found no job until its wait_ms, counted from its submission, are over. */
-void waiters_add_claim(struct waiters *w, struct op *op);
+/* Keeps a claim that found no job until its wait_ms, counted from its submission, are over. False
+ * when out of memory: answer it now. */
+MUST_CHECK bool waiters_add_claim(struct waiters *w, struct op *op);
 /* Keeps a start whose run has not ended, or an update without an outcome. With `read_now` the state
  * is read at once, because the op's answer may be out of date. False when out of memory: answer it
  * now. */
