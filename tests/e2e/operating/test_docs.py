@@ -4,6 +4,7 @@ import itertools
 import json
 import pathlib
 import re
+import subprocess
 
 import pytest
 
@@ -42,18 +43,26 @@ def path(tmp_path):
     return bin_folder
 
 
-def run_page(page, folder, path):
+@pytest.fixture(scope="session")
+def python_library():
+    """Where programs find the Python library as if it were installed. TypeScript is tested in sdk/typescript/test/package.test.ts."""
+    library = harness.ROOT / "sdk" / "python"
+    subprocess.run(["/usr/bin/python3", library / "tools" / "models.py"], check=True)
+    return library / "src"
+
+
+def run_page(page, folder, path, python_library):
     """With a development server of its own, which is plain because pages write http://. What the page itself starts listens elsewhere."""
     with harness.server(tls=False) as server:
         shell = docpages.Page(page, folder, server.url)
-        shell.run(path, {"PAWL_URL": server.url, "PAWL_LISTEN": f"127.0.0.1:{cli.free_port()}"})
+        shell.run(path, {"PAWL_URL": server.url, "PAWL_LISTEN": f"127.0.0.1:{cli.free_port()}", "PYTHONPATH": str(python_library)})
     return shell
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUNNABLE, ids=name)
-def test_every_command_of_a_page_does_what_the_page_says(page, folder, path):
-    shell = run_page(page, folder, path)
+def test_every_command_of_a_page_does_what_the_page_says(page, folder, path, python_library):
+    shell = run_page(page, folder, path, python_library)
     wrong = docpages.faults(shell)
     assert not wrong, "\n\n".join(wrong) + shell.noise
 
