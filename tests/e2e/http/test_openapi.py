@@ -147,6 +147,7 @@ def success_of_every_route(c):
     outbox(c)
     trail(c)
     as_it_happens(c)
+    c.get("/api/v1/me"), c.get("/api/v1/me", tenant=t)
     c.get("/api/v1/doctor"), c.post("/api/v1/doctor/repair", key="repair"), c.get("/api/v1/backup")
 
 
