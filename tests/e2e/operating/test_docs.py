@@ -199,6 +199,12 @@ def test_every_link_leads_somewhere():
             assert not anchor or anchor in anchors(there), (name(page), target)
 
 
+def test_every_page_can_be_found_from_the_start():
+    contents = [harness.ROOT / "README.md", harness.ROOT / "docs" / "README.md"]
+    listed = {(page.parent / target).resolve() for page in contents for target in re.findall(r"\]\(([^)\s#]+)\)", docpages.prose(page))}
+    assert [name(p) for p in docpages.PAGES if p not in contents and p not in listed and p.parent not in listed] == []
+
+
 def anchors(page):
     """As GitHub makes them of headings."""
     titles = re.findall(r"^#+ (.*)$", docpages.prose(page), re.M)
