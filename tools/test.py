@@ -203,7 +203,7 @@ def stages(deep=False):
         Stage("layers", "lint", check(PYTHON, "tools/check_layers.py")),
         Stage("build-asan", "asan", build("build-asan", "-DPAWL_SANITIZE=address")),
         Stage("e2e slow", "release", e2e("build", marks="slow"), ["build"], WAITING),
-        Stage("e2e release", "release", e2e("build", RELEASE_TESTS), ["build"], WAITING),
+        Stage("e2e release", "release", e2e("build", RELEASE_TESTS, marks="not slow"), ["build"], WAITING),
         Stage("e2e tls", "release", e2e("build", TLS_TESTS, {"PAWL_E2E_TLS": "1"}, "not slow"), ["build"], WAITING),
         Stage("sdk python", "release", library(PYTHON, "sdk/python/tools/check.py"), ["build"], WAITING),
         Stage("sdk typescript", "release", library("node", "sdk/typescript/tools/check.mjs"), ["build"], WAITING),
