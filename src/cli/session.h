@@ -10,7 +10,7 @@
 #include "base/options.h"
 #include "cli/client.h"
 #include "cli/private_server.h"
-#include "cli/table.h"
+#include "cli/term/table.h"
 
 struct session;
 
@@ -23,6 +23,9 @@ struct verb {
     const char *notes;     /* more, at the end of its help; NULL: none */
     const struct option *options;
     enum cli_exit (*run)(struct session *s);
+    /* Instead of run: gets the whole command line and returns the exit code. */
+    int (*standalone)(int argc, char **argv);
+    bool local;          /* calls no server, so it has no common options */
     bool store;          /* can work on a data file with --store */
     bool tenant_in_body; /* --tenant goes into the body, which the verb writes, not into a header */
     int timeout_s;       /* 0: the default */

@@ -2,7 +2,9 @@
 #ifndef PAWL_SERVE_SERVE_H
 #define PAWL_SERVE_SERVE_H
 
-#include <stdbool.h>
+#include "base/options.h"
+
+extern const struct option SERVE_OPTIONS[];
 
 /* argv[1] is the command, its options follow. `dev` turns --dev on. Returns the exit code. */
 int serve_main(int argc, char **argv, bool dev);

@@ -36,7 +36,7 @@ def applied(run, definition):
 
 # --- the version ---
 
-@pytest.mark.parametrize("args", [("version",), ("--version",)])
+@pytest.mark.parametrize("args", [("version",), ("--version",), ("-V",)])
 def test_version(args, api):
     r = pawl(*args)
     assert r.code == 0 and re.fullmatch(r"pawl \d+\.\d+\.\d+ \(SQLite [\d.]+\)\n", r.out), r

@@ -1,5 +1,5 @@
 /* pawl run watch: prints the timeline of a run until it ends. */
-#include "cli/run_verbs.h"
+#include "cli/run/run_verbs.h"
 
 enum { WATCH_POLL_MS_MIN = 50, WATCH_POLL_MS_MAX = 1000 };
 

@@ -1,5 +1,5 @@
 /* pawl run why: explains what a run waits for. */
-#include "cli/run_verbs.h"
+#include "cli/run/run_verbs.h"
 
 static const struct column HOLDER_COLUMNS[] = {
     {"HELD BY", "run_id"},     {"WORKFLOW", "workflow_id"}, {"STATUS", "status"},

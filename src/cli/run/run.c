@@ -1,7 +1,7 @@
 /* pawl run: starts, shows and controls runs. */
 #include "base/limits.h"
 #include "cli/commands.h"
-#include "cli/run_verbs.h"
+#include "cli/run/run_verbs.h"
 
 static const struct option OPTIONS_START[] = {
     {.name = "input", .value = "JSON|@FILE|-", .help = "The run's input: any JSON value"},
@@ -101,7 +101,7 @@ static const struct verb VERBS[] = {
      .run = run_show},
     {.name = "why",
      .arguments = "ID",
-     .about = "Explain what a run waits for: limits and the runs that hold them, workers, timers",
+     .about = "Explain what a run waits for: limits and their holders, workers, timers",
      .run = run_why},
     {.name = "watch",
      .arguments = "ID",

@@ -1,6 +1,6 @@
 /* pawl run bulk: changes all runs that match a filter. */
 #include "base/limits.h"
-#include "cli/run_verbs.h"
+#include "cli/run/run_verbs.h"
 
 const struct run_filter RUN_FILTER[RUN_FILTER_COUNT] = {
     {"status", "status"},

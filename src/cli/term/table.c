@@ -1,8 +1,8 @@
 /* Prints JSON for people. */
-#include "cli/table.h"
+#include "cli/term/table.h"
 
 #include "base/limits.h"
-#include "cli/width.h"
+#include "cli/term/width.h"
 
 enum {
     TABLE_MAX = 256 * MIB, /* a list that long is for --json */
