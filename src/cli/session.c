@@ -282,6 +282,15 @@ enum cli_exit session_call(struct session *s, const char *method,
     return CLI_DONE;
 }
 
+enum cli_exit session_call_silently(struct session *s, const char *method)
+{
+    bool json = s->json;
+    s->json = false;
+    enum cli_exit rc = session_call(s, method, NULL);
+    s->json = json;
+    return rc;
+}
+
 enum cli_exit session_list(struct session *s, const struct column *columns, size_t column_count,
                            const char *cursor, bool all)
 {

@@ -88,6 +88,8 @@ MUST_CHECK enum cli_exit session_add_json_arg(struct session *s, const char *mem
  * (NULL: prints nothing). Prints a refusal. */
 MUST_CHECK enum cli_exit session_call(struct session *s, const char *method,
                                       void (*show)(struct session *s, json_t *answer));
+/* The same without printing the answer, even with --json. */
+MUST_CHECK enum cli_exit session_call_silently(struct session *s, const char *method);
 /* GETs a list from the cursor (NULL: its start), to its end when `all` is set, and prints it as one
  * table. With --json each page is a line. */
 MUST_CHECK enum cli_exit session_list(struct session *s, const struct column *columns,

@@ -65,21 +65,9 @@ static const struct column LIST_COLUMNS[] = {
     {"STATUS", "status"}, {"CREATED", "created_at"},   {"FINISHED", "finished_at"},
     {"LABELS", "labels"},
 };
-static const struct column STEP_COLUMNS[] = {
-    {"STEP", "name"},       {"TYPE", "type"},          {"STATUS", "status"},
-    {"ATTEMPT", "attempt"}, {"STARTED", "started_at"}, {"FINISHED", "finished_at"},
-    {"OUTPUT", "output"},   {"ERROR", "error"},
-};
-static const struct column EVENT_COLUMNS[] = {
-    {"SEQ", "seq"},
-    {"AT", "at"},
-    {"TYPE", "type"},
-    {"DATA", "data"},
-};
 
 static enum cli_exit run_start(struct session *s);
 static enum cli_exit run_list(struct session *s);
-static enum cli_exit run_show(struct session *s);
 static enum cli_exit run_cancel(struct session *s);
 static enum cli_exit run_pause(struct session *s);
 static enum cli_exit run_resume(struct session *s);
@@ -105,7 +93,10 @@ static const struct verb VERBS[] = {
      .run = run_why},
     {.name = "watch",
      .arguments = "ID",
-     .about = "Print the timeline of a run as it happens; exit code 0 if the run succeeds",
+     .about = "Follow a run until it ends; exit code 0 if it succeeds",
+     .notes = "On a terminal it draws the run as a tree, with attempts, durations and "
+              "compensation, and redraws it as the run moves on. Elsewhere it prints a line for "
+              "each event of the timeline; with --json, the events themselves.",
      .run = run_watch},
     {.name = "cancel",
      .arguments = "ID",
@@ -223,29 +214,6 @@ static enum cli_exit run_list(struct session *s)
     for (size_t i = 0; i < RUN_FILTER_COUNT; i++)
         session_query(s, RUN_FILTER[i].member, options_text(&s->opt, RUN_FILTER[i].option));
     return session_pages(s, LIST_COLUMNS, ARRAY_LEN(LIST_COLUMNS));
-}
-
-static void show_run(struct session *s, json_t *answer)
-{
-    (void)s;
-    json_t *steps = json_incref(json_object_get(answer, "steps"));
-    (void)json_object_del(answer, "steps");
-    object_print(stdout, answer);
-    fputc('\n', stdout);
-    rows_print(stdout, STEP_COLUMNS, ARRAY_LEN(STEP_COLUMNS), steps);
-    json_decref(steps);
-}
-
-static enum cli_exit run_show(struct session *s)
-{
-    session_path(s, RUN_PATH, s->args[0], "");
-    enum cli_exit rc = session_call(s, "GET", show_run);
-    if (rc != CLI_DONE || !options_has(&s->opt, "events"))
-        return rc;
-    if (!s->json)
-        putchar('\n');
-    session_path(s, RUN_PATH, s->args[0], "/events");
-    return session_list(s, EVENT_COLUMNS, ARRAY_LEN(EVENT_COLUMNS), NULL, true);
 }
 
 /* --- control --- */

@@ -6,11 +6,14 @@
 
 #define RUN_PATH "/api/v1/runs/"
 
+enum cli_exit run_show(struct session *s);
 enum cli_exit run_why(struct session *s);
 enum cli_exit run_watch(struct session *s);
 enum cli_exit run_bulk(struct session *s);
 
 extern const struct option OPTIONS_RUN_BULK[];
+
+bool run_status_is_end(const char *status);
 
 /* Which runs: the options of `run list` and `run bulk`. */
 enum { RUN_FILTER_COUNT = 5 };

@@ -94,7 +94,7 @@ def test_run_start_list_show_cancel(run, applied):
     shown = run("run", "show", rid, "--json").json
     assert shown["input"] == {"n": 1} and shown["labels"] == {"env": "prod", "x": "a=b"} and shown["priority"] == 7
     people = run("run", "show", rid, "--events").out
-    assert re.search(r"^status +running$", people, re.M) and re.search(r"^STEP +TYPE +STATUS", people, re.M) and "run.created" in people
+    assert re.search(r"^status +running$", people, re.M) and re.search(r"^`- \S a +\w+", people, re.M) and re.search(r"Z  run +created by dev$", people, re.M)
     assert run("run", "cancel", rid).out == f"{rid} cancelled\n"
     assert run("run", "list", "--status", "cancelled", "--label", "env:prod", "--workflow", "w", "--created-after", "2020-01-01T00:00:00Z").rows[1][0] == rid
     assert len(run("run", "list", "--status", "running").rows) == 1
