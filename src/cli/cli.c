@@ -3,6 +3,7 @@
 
 #include "base/suggest.h"
 #include "cli/commands.h"
+#include "cli/names.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -87,6 +88,16 @@ const struct command COMMAND_HELP = {"help",
 
 /* --- running --- */
 
+static enum cli_exit call_verb(struct session *s)
+{
+    enum cli_exit rc = s->verb->ids != NULL ? names_resolve(s, s->verb->ids) : CLI_DONE;
+    if (rc == CLI_DONE)
+        rc = s->verb->run(s);
+    if (rc == CLI_REFUSED && !s->verb->local)
+        names_suggest(s);
+    return rc;
+}
+
 static enum cli_exit run_verb(const struct command *command, const struct verb *verb, int argc,
                               char **argv, int from)
 {
@@ -104,7 +115,7 @@ static enum cli_exit run_verb(const struct command *command, const struct verb *
     else if (rc == CLI_DONE && session.opt.help)
         print_help(stdout, command, &session);
     else if (rc == CLI_DONE)
-        rc = verb->run(&session);
+        rc = call_verb(&session);
     rc = session_close(&session, rc);
     curl_global_cleanup();
     if (fflush(stdout) != 0 || ferror(stdout)) {

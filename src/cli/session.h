@@ -12,6 +12,7 @@
 #include "cli/private_server.h"
 #include "cli/term/table.h"
 
+struct id_list;
 struct session;
 
 /* One command with its verb, as `pawl run start`. */
@@ -22,6 +23,7 @@ struct verb {
     const char *about;     /* one line without a full stop */
     const char *notes;     /* more, at the end of its help; NULL: none */
     const struct option *options;
+    const struct id_list *ids; /* of the first argument, which may be a prefix; NULL: no id */
     enum cli_exit (*run)(struct session *s);
     /* Instead of run: gets the whole command line and returns the exit code. */
     int (*standalone)(int argc, char **argv);
@@ -35,6 +37,7 @@ struct session {
     const struct verb *verb;
     struct options opt;
     const char *const *args; /* of the verb, in order; NULL where left out */
+    char resolved_id[40];    /* of the first argument */
     const char *tenant;
     const char *idempotency_key; /* as given; NULL: each change gets a random one */
     const char *if_match;        /* of the next request; NULL: none */

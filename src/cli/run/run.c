@@ -1,6 +1,7 @@
 /* pawl run: starts, shows and controls runs. */
 #include "base/limits.h"
 #include "cli/commands.h"
+#include "cli/names.h"
 #include "cli/run/run_verbs.h"
 
 static const struct option OPTIONS_START[] = {
@@ -84,15 +85,18 @@ static const struct verb VERBS[] = {
     {.name = "list", .about = "List runs, newest first", .options = OPTIONS_LIST, .run = run_list},
     {.name = "show",
      .arguments = "ID",
+     .ids = &IDS_OF_RUNS,
      .about = "Show a run and its steps",
      .options = OPTIONS_SHOW,
      .run = run_show},
     {.name = "why",
      .arguments = "ID",
+     .ids = &IDS_OF_RUNS,
      .about = "Explain what a run waits for: limits and their holders, workers, timers",
      .run = run_why},
     {.name = "watch",
      .arguments = "ID",
+     .ids = &IDS_OF_RUNS,
      .about = "Follow a run until it ends; exit code 0 if it succeeds",
      .notes = "On a terminal it draws the run as a tree, with attempts, durations and "
               "compensation, and redraws it as the run moves on. Elsewhere it prints a line for "
@@ -100,32 +104,38 @@ static const struct verb VERBS[] = {
      .run = run_watch},
     {.name = "cancel",
      .arguments = "ID",
+     .ids = &IDS_OF_RUNS,
      .about = "Cancel a run",
      .options = OPTIONS_CANCEL,
      .run = run_cancel},
     {.name = "pause",
      .arguments = "ID",
+     .ids = &IDS_OF_RUNS,
      .about = "Pause a run",
      .notes = "Steps that have started run to their end; no further step starts.\n",
      .options = OPTIONS_CONTROL,
      .run = run_pause},
     {.name = "resume",
      .arguments = "ID",
+     .ids = &IDS_OF_RUNS,
      .about = "Resume a paused run",
      .options = OPTIONS_CONTROL,
      .run = run_resume},
     {.name = "retry",
      .arguments = "ID",
+     .ids = &IDS_OF_RUNS,
      .about = "Retry the failed steps of a run",
      .options = OPTIONS_CONTROL,
      .run = run_retry},
     {.name = "rerun",
      .arguments = "ID",
+     .ids = &IDS_OF_RUNS,
      .about = "Start a new run with the same input",
      .options = OPTIONS_RERUN,
      .run = run_rerun},
     {.name = "signal",
      .arguments = "ID NAME",
+     .ids = &IDS_OF_RUNS,
      .about = "Send a signal to a run",
      .notes = "A step that waits for the signal continues. If none waits yet, the run keeps the "
               "signal.\n",
@@ -211,8 +221,14 @@ static enum cli_exit run_start(struct session *s)
 static enum cli_exit run_list(struct session *s)
 {
     session_path(s, "/api/v1/runs", "", "");
-    for (size_t i = 0; i < RUN_FILTER_COUNT; i++)
-        session_query(s, RUN_FILTER[i].member, options_text(&s->opt, RUN_FILTER[i].option));
+    bool ok = true;
+    for (size_t i = 0; i < RUN_FILTER_COUNT && ok; i++) {
+        char room[TEXT_MAX];
+        const char *value = run_filter_value(s, i, room, sizeof(room), &ok);
+        session_query(s, RUN_FILTER[i].member, value);
+    }
+    if (!ok)
+        return CLI_USAGE;
     return session_pages(s, LIST_COLUMNS, ARRAY_LEN(LIST_COLUMNS));
 }
 

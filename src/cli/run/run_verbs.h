@@ -22,6 +22,10 @@ extern const struct run_filter {
     const char *member; /* of the query, or of `filter` in the body */
 } RUN_FILTER[RUN_FILTER_COUNT];
 
+/* The value of a filter as the server reads it: KEY=VALUE becomes KEY:VALUE. NULL: not given.
+ * Prints what is wrong with it and sets *ok to false. */
+const char *run_filter_value(const struct session *s, size_t i, char *room, size_t size, bool *ok);
+
 #define RUN_FILTER_OPTIONS                                                                    \
     {.name = "status",                                                                        \
      .kind = OPTION_CHOICE,                                                                   \
@@ -30,7 +34,7 @@ extern const struct run_filter {
          "queued|pending|running|waiting|paused|succeeded|failed|denied|cancelled|timed_out", \
      .help = "Only runs in this status"},                                                     \
         {.name = "workflow", .value = "ID", .help = "Only runs of this workflow"},            \
-        {.name = "label", .value = "KEY:VALUE", .help = "Only runs with this label"},         \
+        {.name = "label", .value = "KEY=VALUE", .help = "Only runs with this label"},         \
         {.name = "created-after",                                                             \
          .value = "TIME",                                                                     \
          .help = "Only runs created after this time (RFC 3339)"},                             \

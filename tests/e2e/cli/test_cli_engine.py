@@ -213,27 +213,27 @@ def test_bulk_counts_then_changes_what_the_filter_finds(run, start, show, api, t
     mine, others = [start() for _ in range(3)], [start(workflow="other") for _ in range(2)]
     assert run("run", "bulk", "pause", "--workflow", "w", "--dry-run").out == "3 runs\n"
     assert {show(r)["status"] for r in mine + others} == {"running"}
-    assert run("run", "bulk", "pause", "--workflow", "w").out == "3 runs: 3 changed, 0 unchanged, 0 refused\n"
-    assert run("run", "bulk", "pause", "--workflow", "w").out == "3 runs: 0 changed, 3 unchanged, 0 refused\n"
+    assert run("run", "bulk", "pause", "--workflow", "w", "--yes").out == "3 runs: 3 changed, 0 unchanged, 0 refused\n"
+    assert run("run", "bulk", "pause", "--workflow", "w", "--yes").out == "3 runs: 0 changed, 3 unchanged, 0 refused\n"
     assert {show(r)["status"] for r in mine} == {"paused"} and {show(r)["status"] for r in others} == {"running"}
-    assert run("run", "bulk", "resume", "--status", "paused", "--json").json["changed"] == 3
-    r = run("run", "bulk", "cancel", "--all", "--reason", "the end")
+    assert run("run", "bulk", "resume", "--status", "paused", "--yes", "--json").json["changed"] == 3
+    r = run("run", "bulk", "cancel", "--all", "--reason", "the end", "--yes")
     assert r.code == 0 and r.out.startswith("5 runs: 5 changed"), r
 
 
 def test_bulk_says_what_was_refused(run, start, api, tenant):
     over, active = start(), start()
     assert run("run", "cancel", over).code == 0
-    r = run("run", "bulk", "pause", "--all")
+    r = run("run", "bulk", "pause", "--all", "--yes")
     assert r.code == 1 and r.out == "2 runs: 1 changed, 0 unchanged, 1 refused\n" and f"pawl: {over}: RUN_IS_OVER: " in r.err and active not in r.err, r
 
 
 def test_bulk_follows_the_pages_and_is_safe_to_repeat(run, api, tenant):
     api.workflow(tenant, "w")
     harness.together(4, lambda _: [api.start(tenant, "w") for _ in range(110)])
-    first = run("run", "bulk", "cancel", "--workflow", "w", "--idempotency-key", "clean-up")
+    first = run("run", "bulk", "cancel", "--workflow", "w", "--idempotency-key", "clean-up", "--yes")
     assert first.code == 0 and first.out == "440 runs: 440 changed, 0 unchanged, 0 refused\n", first
-    assert run("run", "bulk", "cancel", "--workflow", "w", "--idempotency-key", "clean-up").out == first.out
+    assert run("run", "bulk", "cancel", "--workflow", "w", "--idempotency-key", "clean-up", "--yes").out == first.out
     assert api.get(f"/api/v1/tenants/{tenant}").json["active_runs"] == 0
 
 
@@ -242,7 +242,7 @@ def test_bulk_never_means_every_run_by_accident(run, start, show):
     for args in (("bulk", "cancel"), ("bulk", "cancel", "--dry-run"), ("bulk", "cancel", "--all", "--workflow", "w")):
         r = run("run", *args)
         assert r.code == 2 and "filter" in r.err and r.out == "", r
-    r = run("run", "bulk", "dance", "--all")
+    r = run("run", "bulk", "dance", "--all", "--yes")
     assert r.code == 1 and "action" in r.err and r.out == "", r
     assert show(rid)["status"] == "running"
 

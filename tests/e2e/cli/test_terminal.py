@@ -128,3 +128,95 @@ def test_control_characters_of_others_never_reach_the_terminal(where, api, tenan
     for args in (("run", "list"), ("run", "show", rid)):
         code, screen = terminal.pawl(*args, **where)  # the screen refuses sequences that pawl does not write itself
         assert code == 0 and "[2Jgone" in screen.text
+
+
+# --- bulk changes ---
+
+def test_bulk_asks_with_the_number_of_runs_and_changes_nothing_without_a_yes(where, api, tenant, order):
+    status = lambda: api.get(f"/api/v1/runs/{order}", tenant=tenant).json["status"]
+    for answer, code, after in (("n", 1, "running"), ("", 1, "running"), ("y", 0, "cancelled")):
+        ask = at_terminal("run", "bulk", "cancel", "--workflow", "order", **where)
+        ask.wait_for(r"cancel 1 runs\? \[y/N\]")
+        ask.type(answer + "\n")
+        assert ask.end() == code and status() == after
+        assert ("Nothing was changed" in ask.screen.text) == (code == 1)
+
+
+def test_bulk_without_a_terminal_needs_a_yes(where, api, tenant, order):
+    r = cli.pawl("run", "bulk", "cancel", "--all", **where)
+    assert r.code == 2 and "Add --yes to cancel all runs that match" in r.err and r.out == "", r
+    assert api.get(f"/api/v1/runs/{order}", tenant=tenant).json["status"] == "running"
+
+
+def test_a_backup_shows_how_far_it_is_and_cleans_up_the_line(tmp_path):
+    with harness.server() as server:
+        code, screen = terminal.pawl("backup", "--to", tmp_path / "copy.db", PAWL_URL=server.url)
+        assert code == 0 and re.fullmatch(r"\S+copy.db  \d+ bytes", screen.text), screen.text
+        session = at_terminal("backup", "--to", tmp_path / "copy2.db", PAWL_URL=server.url)
+        session.end()
+        assert re.search(r"MiB", session.raw)
+
+
+def test_bench_counts_the_jobs_at_a_terminal(where, api, tenant):
+    api.workflow(tenant, "w", [{"name": "a", "type": "task", "handler": "h"}])
+    for _ in range(3):
+        api.start(tenant, "w")
+    bench = at_terminal("bench", "worker", "--queue", "default", "--connections", "1", **where)
+    bench.wait_for(r"3 jobs  ")
+    bench.process.terminate()
+    assert bench.end() == 0 and bench.screen.text == "3 jobs completed"
+
+
+# --- short ids and names ---
+
+def test_a_unique_prefix_stands_for_an_id(where, api, tenant, order):
+    short = order[:13]
+    assert cli.pawl("run", "show", short, "--json", **where).json["id"] == order
+    assert cli.pawl("run", "show", order[:18].upper(), "--json", **where).json["id"] == order
+    r = cli.pawl("run", "cancel", short, **where)
+    assert r.code == 0 and r.out == f"{order} cancelled\n"
+
+
+def test_a_prefix_of_several_ids_lists_them(where, api, tenant, order):
+    other = api.start(tenant, "order").json["run_id"]
+    r = cli.pawl("run", "cancel", order[:4], **where)
+    assert r.code == 1 and "the beginning of several ids" in r.err and {order, other} <= set(r.err.split()) and r.out == "", r
+    assert api.get(f"/api/v1/runs/{order}", tenant=tenant).json["status"] == "running"
+
+
+def test_a_prefix_of_no_id_says_so(where, order):
+    r = cli.pawl("run", "show", "dead-beef", **where)
+    assert r.code == 1, r  # not the beginning of an id at all: the server says that there is none
+    r = cli.pawl("run", "show", "deadbeef", **where)
+    assert r.code == 1 and r.err == "pawl: No run has an id that begins with deadbeef\n", r
+
+
+def test_prefixes_of_other_tenants_runs_find_nothing(where, api, order):
+    r = cli.pawl("run", "show", order[:18], **{**where, "PAWL_TENANT": api.tenant()})
+    assert r.code == 1 and "No run has an id" in r.err, r
+
+
+def test_prefixes_are_found_in_a_long_list(where, api, tenant, order):
+    harness.together(4, lambda _: [api.start(tenant, "order") for _ in range(60)])
+    assert cli.pawl("run", "show", order[:23], "--json", **where).json["id"] == order
+
+
+def test_an_approval_and_a_webhook_are_found_by_their_prefix(where, api, tenant, act, order):
+    act()
+    act()
+    job = harness.wait_until(lambda: api.get("/api/v1/approvals", tenant=tenant).json["items"], "it waits for a person")[0]["job_id"]
+    r = cli.pawl("approval", "approve", job[:13], **where)
+    assert r.code == 0 and r.out.startswith(f"{job} approved"), r
+    hook = cli.pawl("webhook", "create", "--to", "https://example.com/x", "--event", "run.*", "--json", **where).json["id"]
+    assert cli.pawl("webhook", "show", hook[:13], "--json", **where).json["id"] == hook
+
+
+@pytest.mark.parametrize("args", [("run", "start", "ordre"), ("workflow", "show", "oder"), ("workflow", "archive", "orderr")])
+def test_a_name_that_does_not_exist_is_answered_with_the_one_that_was_meant(where, order, args):
+    r = cli.pawl(*args, **where)
+    assert r.code == 1 and r.err.endswith('Did you mean "order"?\n'), r
+
+
+def test_a_name_that_resembles_none_gets_no_suggestion(where, order):
+    r = cli.pawl("run", "start", "something-else", **where)
+    assert r.code == 1 and "Did you mean" not in r.err, r
