@@ -1,7 +1,6 @@
 /* pawl: joins the server to the command line. */
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "runtime/engine.h"
 #include "serve/serve.h"
 
 static int run_serve(int argc, char **argv)
@@ -19,8 +18,8 @@ static enum cli_exit run_version(struct session *s)
 {
     (void)s;
     printf("pawl %s (", PAWL_VERSION);
-    for (size_t i = 0; engine_store_name_at(i) != NULL; i++)
-        printf("%s%s", i > 0 ? ", " : "", engine_store_name_at(i));
+    for (size_t i = 0; serve_store_name_at(i) != NULL; i++)
+        printf("%s%s", i > 0 ? ", " : "", serve_store_name_at(i));
     printf(")\n");
     return CLI_DONE;
 }

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "domain/url.h"
 #include "runtime/auth.h"
+#include "runtime/engine.h"
 #include "serve/server.h"
 
 #include <sys/resource.h>
@@ -134,6 +135,11 @@ int serve_main(int argc, char **argv, bool dev)
     }
     problem_release(&p);
     return (int)rc;
+}
+
+const char *serve_store_name_at(size_t i)
+{
+    return engine_store_name_at(i);
 }
 
 static enum serve_exit serve(const struct options *o, bool dev)
