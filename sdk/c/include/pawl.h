@@ -38,9 +38,8 @@ extern "C" {
  * otherwise its HTTP status. */
 enum pawl_err {
     PAWL_OK,
-    PAWL_ERR_INVALID_REQUEST, /* the request itself is wrong: 400, 405, 413, 415, 422 and the like
-                               */
-    PAWL_ERR_KEY_REUSED, /* the idempotency key belongs to another request; is an INVALID_REQUEST */
+    PAWL_ERR_INVALID_REQUEST,   /* the request itself is wrong: 400, 405, 413, 415, 422, … */
+    PAWL_ERR_KEY_REUSED,        /* the key belongs to another request; is an INVALID_REQUEST */
     PAWL_ERR_UNAUTHENTICATED,   /* the API key is missing, unknown or revoked */
     PAWL_ERR_FORBIDDEN,         /* the key's role or tenant does not allow this */
     PAWL_ERR_NOT_FOUND,         /* no such object, or another tenant's */
@@ -50,18 +49,17 @@ enum pawl_err {
     PAWL_ERR_LIMIT_REACHED,     /* 429: details has `current` and `limit` */
     PAWL_ERR_UNAVAILABLE,       /* 503 and other 5xx */
     PAWL_ERR_SERVER_FAULT,      /* 500 */
-    PAWL_ERR_NO_ANSWER,    /* nothing came back: the outcome is unknown, and the same key is safe */
-    PAWL_ERR_RUN_FAILED,   /* pawl_run: the run did not succeed; details is the run */
-    PAWL_ERR_WAIT_TIMEOUT, /* the wait was shorter than the run, which continues */
-    PAWL_ERR_WEBHOOK_INVALID, /* code says why, such as "signature_mismatch" */
-    PAWL_ERR_JOB_FAILED,      /* a handler failed: pawl_ctx_fail */
-    PAWL_ERR_STEP_FAILED,     /* a step or a child run has failed for good */
-    PAWL_ERR_REJECTED,  /* an approval was rejected or has expired; an entity's handler rejected an
-                           update */
-    PAWL_ERR_TIMED_OUT, /* pawl_ctx_wait_signal: no signal came in time */
-    PAWL_ERR_SUSPENDED, /* the job waits: return this at once, nothing has failed */
-    PAWL_ERR_CANCELLED, /* the job is gone or the worker stops: return this at once */
-    PAWL_ERR_BAD_ARGUMENT, /* refused by the library; nothing was sent */
+    PAWL_ERR_NO_ANSWER,         /* the outcome is unknown, and the same key is safe */
+    PAWL_ERR_RUN_FAILED,        /* pawl_run: the run did not succeed; details is the run */
+    PAWL_ERR_WAIT_TIMEOUT,      /* the wait was shorter than the run, which continues */
+    PAWL_ERR_WEBHOOK_INVALID,   /* code says why, such as "signature_mismatch" */
+    PAWL_ERR_JOB_FAILED,        /* a handler failed: pawl_ctx_fail */
+    PAWL_ERR_STEP_FAILED,       /* a step or a child run has failed for good */
+    PAWL_ERR_REJECTED,          /* an approval was rejected or expired; an update was rejected */
+    PAWL_ERR_TIMED_OUT,         /* pawl_ctx_wait_signal: no signal came in time */
+    PAWL_ERR_SUSPENDED,         /* the job waits: return this at once, nothing has failed */
+    PAWL_ERR_CANCELLED,         /* the job is gone or the worker stops: return this at once */
+    PAWL_ERR_BAD_ARGUMENT,      /* refused by the library; nothing was sent */
     PAWL_ERR_NO_MEMORY,
 };
 
@@ -82,8 +80,10 @@ struct pawl_error {
  * Example:
  *     struct pawl_error error = {0};
  *     check(pawl_call(client, "getRun", json_pack("{s:s}", "run_id", "no-such"), NULL, &error) ==
- * PAWL_ERR_NOT_FOUND); check(strcmp(error.code, "RUN_NOT_FOUND") == 0 && error.status == 404 &&
- * !error.retryable); pawl_error_clear(&error); check(error.details == NULL);
+ *         PAWL_ERR_NOT_FOUND);
+ *     check(strcmp(error.code, "RUN_NOT_FOUND") == 0 && error.status == 404 && !error.retryable);
+ *     pawl_error_clear(&error);
+ *     check(error.details == NULL);
  */
 PAWL_API void pawl_error_clear(struct pawl_error *error);
 
@@ -118,20 +118,18 @@ struct pawl_retry {
     int max_attempts;   /* 0: no limit */
     double deadline_ms; /* for all attempts together; 0: none */
 };
-#define PAWL_RETRY_DEFAULT                        \
-    {                                             \
-        PAWL_JITTER_FULL, 200, 10000, 2, 0, 60000 \
-    }
+/* clang-format off */
+#define PAWL_RETRY_DEFAULT {PAWL_JITTER_FULL, 200, 10000, 2, 0, 60000}
+/* clang-format on */
 
 /* How many retries all calls of a client may spend: one token each, and a share of one back for
  * each success. */
 struct pawl_budget {
     double tokens, max, per_success;
 };
-#define PAWL_BUDGET_DEFAULT \
-    {                       \
-        10, 10, 0.1         \
-    }
+/* clang-format off */
+#define PAWL_BUDGET_DEFAULT {10, 10, 0.1}
+/* clang-format on */
 
 /* --- the client --- */
 
@@ -152,7 +150,8 @@ struct pawl_client;
  *     patient.deadline_ms = 300000;
  *     struct pawl_client *own = NULL;
  *     check(pawl_client_new(&(struct pawl_client_options){.retry = &patient}, &own, &err) ==
- * PAWL_OK); pawl_client_free(own);
+ *         PAWL_OK);
+ *     pawl_client_free(own);
  */
 PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_client_new(const struct pawl_client_options *options,
                                                        struct pawl_client **ret_client,
@@ -174,7 +173,8 @@ PAWL_API void pawl_client_free(struct pawl_client *client);
  * Example:
  *     json_t *key = NULL;
  *     check(pawl_call(client, "createKey", json_pack("{s:s, s:s}", "role", "worker", "label",
- * "farm"), &key, &err) == PAWL_OK); check(json_string_value(json_object_get(key, "key")) != NULL);
+ *         "farm"), &key, &err) == PAWL_OK);
+ *     check(json_string_value(json_object_get(key, "key")) != NULL);
  *     json_decref(key);
  */
 PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_call(struct pawl_client *client, const char *operation,
@@ -216,10 +216,14 @@ struct pawl_start_options {
  *     json_t *first = NULL, *again = NULL;
  *     struct pawl_start_options options = {.key = "greet-ada"};
  *     check(pawl_start(client, "greet", json_pack("{s:s}", "name", "Ada"), &options, &first, &err)
- * == PAWL_OK); check(pawl_start(client, "greet", json_pack("{s:s}", "name", "Ada"), &options,
- * &again, &err) == PAWL_OK); check(json_equal(json_object_get(first, "run_id"),
- * json_object_get(again, "run_id"))); check(json_is_true(json_object_get(first, "created")) &&
- * json_is_false(json_object_get(again, "created"))); json_decref(first); json_decref(again);
+ *         == PAWL_OK);
+ *     check(pawl_start(client, "greet", json_pack("{s:s}", "name", "Ada"), &options, &again, &err)
+ *         == PAWL_OK);
+ *     check(json_equal(json_object_get(first, "run_id"), json_object_get(again, "run_id")));
+ *     check(json_is_true(json_object_get(first, "created")) && json_is_false(json_object_get(again,
+ *         "created")));
+ *     json_decref(first);
+ *     json_decref(again);
  */
 PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_start(struct pawl_client *client,
                                                   const char *workflow_id, json_t *input,
@@ -233,8 +237,9 @@ PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_start(struct pawl_client *client,
  * Example:
  *     json_t *output = NULL;
  *     check(pawl_run(client, "greet", json_pack("{s:s}", "name", "Ada"), NULL, 30000, &output,
- * &err) == PAWL_OK); check(strcmp(json_string_value(json_object_get(output, "text")), "Hello,
- * Ada!") == 0); json_decref(output);
+ *         &err) == PAWL_OK);
+ *     check(strcmp(json_string_value(json_object_get(output, "text")), "Hello, Ada!") == 0);
+ *     json_decref(output);
  */
 PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_run(struct pawl_client *client, const char *workflow_id,
                                                 json_t *input,
@@ -289,7 +294,8 @@ PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_events(struct pawl_client *client, c
  * Example:
  *     json_t *sent = NULL;
  *     check(pawl_signal(client, started("wait"), "paid", json_pack("{s:i}", "amount", 30),
- * "payment-17", &sent, &err) == PAWL_OK); check(json_is_false(json_object_get(sent, "duplicate")));
+ *         "payment-17", &sent, &err) == PAWL_OK);
+ *     check(json_is_false(json_object_get(sent, "duplicate")));
  *     json_decref(sent);
  */
 PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_signal(struct pawl_client *client, const char *run_id,
@@ -338,7 +344,8 @@ PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_reject(struct pawl_client *client, c
  *
  * Example:
  *     json_t *nap = json_pack("{s:s, s:[{s:s, s:s, s:i}]}", "id", "nap", "steps", "name", "nap",
- * "type", "sleep", "duration_ms", 1); check(pawl_apply(client, nap, NULL, &err) == PAWL_OK);
+ *         "type", "sleep", "duration_ms", 1);
+ *     check(pawl_apply(client, nap, NULL, &err) == PAWL_OK);
  */
 PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_apply(struct pawl_client *client, json_t *definition,
                                                   json_t **ret_result, struct pawl_error *error);
@@ -349,7 +356,7 @@ PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_apply(struct pawl_client *client, js
  * Example:
  *     json_t *points = json_pack("{s:i}", "points", 10);
  *     check(pawl_signal_entity(client, "account", "ada", "add", points, "order-789", NULL, &err) ==
- * PAWL_OK);
+ *         PAWL_OK);
  */
 PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_signal_entity(
     struct pawl_client *client, const char *type, const char *id, const char *name, json_t *payload,
@@ -361,8 +368,9 @@ PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_signal_entity(
  * Example:
  *     json_t *update = NULL, *points = json_pack("{s:i}", "points", 3);
  *     check(pawl_update_entity(client, "account", "eve", "add", points, "spend-1", 0, &update,
- * &err) == PAWL_OK); check(strcmp(json_string_value(json_object_get(update, "status")), "waiting")
- * == 0); json_decref(update);
+ *         &err) == PAWL_OK);
+ *     check(strcmp(json_string_value(json_object_get(update, "status")), "waiting") == 0);
+ *     json_decref(update);
  */
 PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_update_entity(
     struct pawl_client *client, const char *type, const char *id, const char *name, json_t *payload,
@@ -390,9 +398,12 @@ struct pawl_workflow;
  * Example:
  *     struct pawl_workflow *order = pawl_workflow_new("order", "{s:i}", "timeout_s", 3600);
  *     pawl_workflow_task(order, "charge", "cards.charge", "{s:i, s:s}", "retry", 5, "compensate",
- * "cards.refund"); pawl_workflow_approval(order, "ok", "Ship order ${input.id}?", "{s:s}", "when",
- * "input.amount > 100"); pawl_workflow_task(order, "ship", "parcels.ship", "{s:{s:o}}", "input",
- * "charge", PAWL_REF("steps", "charge", "output", "id")); json_t *definition = NULL;
+ *         "cards.refund");
+ *     pawl_workflow_approval(order, "ok", "Ship order ${input.id}?", "{s:s}", "when",
+ *         "input.amount > 100");
+ *     pawl_workflow_task(order, "ship", "parcels.ship", "{s:{s:o}}", "input", "charge",
+ *         PAWL_REF("steps", "charge", "output", "id"));
+ *     json_t *definition = NULL;
  *     check(pawl_workflow_json(order, &definition, &err) == PAWL_OK);
  *     check(pawl_apply(client, definition, NULL, &err) == PAWL_OK);
  *     pawl_workflow_free(order);
@@ -411,7 +422,8 @@ PAWL_API void pawl_workflow_free(struct pawl_workflow *workflow);
  * Example:
  *     struct pawl_workflow *pay = pawl_workflow_new("pay", NULL);
  *     pawl_workflow_task(pay, "charge", "cards.charge", "{s:s, s:i}", "queue", "payments", "retry",
- * 3); pawl_workflow_free(pay);
+ *         3);
+ *     pawl_workflow_free(pay);
  */
 PAWL_API void pawl_workflow_task(struct pawl_workflow *workflow, const char *name,
                                  const char *handler, const char *options, ...);
@@ -422,7 +434,8 @@ PAWL_API void pawl_workflow_task(struct pawl_workflow *workflow, const char *nam
  * Example:
  *     struct pawl_workflow *tell = pawl_workflow_new("tell", NULL);
  *     pawl_workflow_http(tell, "post", "POST", "https://example.com/orders", "{s:{s:i}}", "body",
- * "id", 1); pawl_workflow_free(tell);
+ *         "id", 1);
+ *     pawl_workflow_free(tell);
  */
 PAWL_API void pawl_workflow_http(struct pawl_workflow *workflow, const char *name,
                                  const char *method, const char *url, const char *options, ...);
@@ -433,7 +446,8 @@ PAWL_API void pawl_workflow_http(struct pawl_workflow *workflow, const char *nam
  * Example:
  *     struct pawl_workflow *pay = pawl_workflow_new("pay", NULL);
  *     pawl_workflow_approval(pay, "ok", "Pay?", "{s:{s:i}, s:i}", "approvers", "count", 2,
- * "expires_s", 86400); pawl_workflow_free(pay);
+ *         "expires_s", 86400);
+ *     pawl_workflow_free(pay);
  */
 PAWL_API void pawl_workflow_approval(struct pawl_workflow *workflow, const char *name,
                                      const char *prompt, const char *options, ...);
@@ -445,8 +459,9 @@ PAWL_API void pawl_workflow_approval(struct pawl_workflow *workflow, const char 
  * Example:
  *     struct pawl_workflow *later = pawl_workflow_new("later", NULL);
  *     pawl_workflow_step(later, "sleep", "a-day", "{s:i}", "duration_ms", 86400000);
- *     pawl_workflow_step(later, "transform", "text", "{s:{s:s}}", "output", "text", "Hello,
- * ${input.name}!"); pawl_workflow_free(later);
+ *     pawl_workflow_step(later, "transform", "text", "{s:{s:s}}", "output", "text",
+ *         "Hello, ${input.name}!");
+ *     pawl_workflow_free(later);
  */
 PAWL_API void pawl_workflow_step(struct pawl_workflow *workflow, const char *type, const char *name,
                                  const char *options, ...);
@@ -510,12 +525,15 @@ typedef enum pawl_err pawl_task_fn(struct pawl_ctx *ctx, json_t *input, void *us
  * Example:
  *     struct pawl_worker *worker = NULL;
  *     struct pawl_worker_options options = {.queues = (const char *const[]){"docs", NULL},
- * .concurrency = 4}; check(pawl_worker_new(client, &options, &worker, &err) == PAWL_OK);
+ *         .concurrency = 4};
+ *     check(pawl_worker_new(client, &options, &worker, &err) == PAWL_OK);
  *     pawl_worker_task(worker, "shout", shout, NULL);
  *     check(pawl_worker_start(worker, &err) == PAWL_OK);
  *     json_t *output = NULL;
  *     check(pawl_run(client, "shout", json_pack("{s:s}", "text", "hello"), NULL, 30000, &output,
- * &err) == PAWL_OK); check(strcmp(json_string_value(output), "HELLO") == 0); json_decref(output);
+ *         &err) == PAWL_OK);
+ *     check(strcmp(json_string_value(output), "HELLO") == 0);
+ *     json_decref(output);
  *     pawl_worker_stop(worker);
  *     check(pawl_worker_join(worker, &err) == PAWL_OK);
  *     pawl_worker_free(worker);
@@ -564,9 +582,11 @@ PAWL_API void pawl_worker_workflow(struct pawl_worker *worker, const char *id,
  * Example:
  *     struct pawl_worker *worker = NULL;
  *     check(pawl_worker_new(client, &(struct pawl_worker_options){.concurrency = 1}, &worker, &err)
- * == PAWL_OK); pawl_worker_task(worker, "stop", stop_worker, worker); check(pawl_start(client,
- * "stop", json_null(), NULL, NULL, &err) == PAWL_OK); check(pawl_worker_run(worker, &err) ==
- * PAWL_OK); pawl_worker_free(worker);
+ *         == PAWL_OK);
+ *     pawl_worker_task(worker, "stop", stop_worker, worker);
+ *     check(pawl_start(client, "stop", json_null(), NULL, NULL, &err) == PAWL_OK);
+ *     check(pawl_worker_run(worker, &err) == PAWL_OK);
+ *     pawl_worker_free(worker);
  */
 PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_worker_run(struct pawl_worker *worker,
                                                        struct pawl_error *error);
@@ -603,10 +623,11 @@ PAWL_API void pawl_worker_stop(struct pawl_worker *worker);
  * Example:
  *     struct pawl_client *stranger = NULL;
  *     struct pawl_worker *worker = NULL;
- *     check(pawl_client_new(&(struct pawl_client_options){.api_key = "pawl_wrong"}, &stranger,
- * &err) == PAWL_OK); check(pawl_worker_new(stranger, NULL, &worker, &err) == PAWL_OK);
+ *     struct pawl_client_options options = {.tenant = "no tenant"};
+ *     check(pawl_client_new(&options, &stranger, &err) == PAWL_OK);
+ *     check(pawl_worker_new(stranger, NULL, &worker, &err) == PAWL_OK);
  *     check(pawl_worker_start(worker, &err) == PAWL_OK);
- *     check(pawl_worker_join(worker, &err) == PAWL_ERR_UNAUTHENTICATED);
+ *     check(pawl_worker_join(worker, &err) == PAWL_ERR_INVALID_REQUEST);
  *     pawl_worker_free(worker);
  *     pawl_client_free(stranger);
  */
@@ -762,10 +783,14 @@ PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_ctx_wait_signal(struct pawl_ctx *ctx
  * Example:
  *     json_t *answer = NULL;
  *     enum pawl_err result = pawl_ctx_approval(ctx, "ok", "Refund 30?", &answer, "{s:{s:i}}",
- * "content", "amount", 30); if (result == PAWL_ERR_REJECTED) return pawl_ctx_fail(ctx,
- * "NOT_REFUNDED", pawl_ctx_error(ctx)->message, false); if (result != PAWL_OK) return result;
+ *         "content", "amount", 30);
+ *     if (result == PAWL_ERR_REJECTED)
+ *         return pawl_ctx_fail(ctx, "NOT_REFUNDED", pawl_ctx_error(ctx)->message, false);
+ *     if (result != PAWL_OK)
+ *         return result;
  *     check(json_integer_value(json_object_get(json_object_get(answer, "content"), "amount")) ==
- * 30); json_decref(answer);
+ *         30);
+ *     json_decref(answer);
  */
 PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_ctx_approval(struct pawl_ctx *ctx, const char *name,
                                                          const char *prompt, json_t **ret_answer,
@@ -777,7 +802,9 @@ PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_ctx_approval(struct pawl_ctx *ctx, c
  * Example:
  *     json_t *output = NULL;
  *     enum pawl_err result = pawl_ctx_run_workflow(ctx, "greet", json_pack("{s:s}", "name", "Ada"),
- * &output); if (result != PAWL_OK) return result;
+ *         &output);
+ *     if (result != PAWL_OK)
+ *         return result;
  *     check(strcmp(json_string_value(json_object_get(output, "text")), "Hello, Ada!") == 0);
  *     json_decref(output);
  */
@@ -801,7 +828,8 @@ typedef enum pawl_err pawl_entity_fn(struct pawl_entity *entity, json_t *payload
  *     struct pawl_worker *worker = NULL;
  *     check(pawl_worker_new(client, NULL, &worker, &err) == PAWL_OK);
  *     struct pawl_entity_type *account = pawl_worker_entity(worker, "account", json_pack("{s:i}",
- * "points", 0), NULL); pawl_entity_on(account, "add", add_points, NULL);
+ *         "points", 0), NULL);
+ *     pawl_entity_on(account, "add", add_points, NULL);
  *     pawl_entity_on_timer(account, "idle", add_points, NULL);
  *     pawl_entity_on_migrate(account, add_points, NULL);
  *     pawl_worker_free(worker);
@@ -815,7 +843,8 @@ PAWL_API struct pawl_entity_type *pawl_worker_entity(struct pawl_worker *worker,
  *     struct pawl_worker *worker = NULL;
  *     check(pawl_worker_new(client, NULL, &worker, &err) == PAWL_OK);
  *     pawl_entity_on(pawl_worker_entity(worker, "account", json_object(), NULL), "add", add_points,
- * NULL); pawl_worker_free(worker);
+ *         NULL);
+ *     pawl_worker_free(worker);
  */
 PAWL_API void pawl_entity_on(struct pawl_entity_type *type, const char *name,
                              pawl_entity_fn *handler, void *user);
@@ -826,7 +855,8 @@ PAWL_API void pawl_entity_on(struct pawl_entity_type *type, const char *name,
  *     struct pawl_worker *worker = NULL;
  *     check(pawl_worker_new(client, NULL, &worker, &err) == PAWL_OK);
  *     pawl_entity_on_timer(pawl_worker_entity(worker, "account", json_object(), NULL), "idle",
- * add_points, NULL); pawl_worker_free(worker);
+ *         add_points, NULL);
+ *     pawl_worker_free(worker);
  */
 PAWL_API void pawl_entity_on_timer(struct pawl_entity_type *type, const char *name,
                                    pawl_entity_fn *handler, void *user);
@@ -837,7 +867,8 @@ PAWL_API void pawl_entity_on_timer(struct pawl_entity_type *type, const char *na
  *     struct pawl_worker *worker = NULL;
  *     check(pawl_worker_new(client, NULL, &worker, &err) == PAWL_OK);
  *     pawl_entity_on_migrate(pawl_worker_entity(worker, "account", json_object(), NULL),
- * add_points, NULL); pawl_worker_free(worker);
+ *         add_points, NULL);
+ *     pawl_worker_free(worker);
  */
 PAWL_API void pawl_entity_on_migrate(struct pawl_entity_type *type, pawl_entity_fn *handler,
                                      void *user);
@@ -864,7 +895,7 @@ PAWL_API const char *pawl_entity_key(const struct pawl_entity *entity);
  * Example:
  *     json_t *state = pawl_entity_state(entity);
  *     json_object_set_new(state, "points", json_integer(json_integer_value(json_object_get(state,
- * "points")) + 10));
+ *         "points")) + 10));
  */
 PAWL_API json_t *pawl_entity_state(struct pawl_entity *entity);
 
@@ -951,14 +982,20 @@ struct pawl_header {
  *
  * Example:
  *     const char *secret = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0", *body =
- * "{\"type\":\"run.succeeded\"}"; char signature[PAWL_SIGNATURE_SIZE];
+ *         "{\"type\":\"run.succeeded\"}";
+ *     char signature[PAWL_SIGNATURE_SIZE];
  *     check(pawl_webhook_sign(secret, "run:4", 1767225600, body, strlen(body), signature, &err) ==
- * PAWL_OK); struct pawl_header headers[] = {{"webhook-id", "run:4"}, {"webhook-timestamp",
- * "1767225600"}, {"webhook-signature", signature}, {NULL, NULL}}; json_t *event = NULL;
+ *         PAWL_OK);
+ *     struct pawl_header headers[] = {{"webhook-id", "run:4"}, {"webhook-timestamp", "1767225600"},
+ *         {"webhook-signature", signature}, {NULL, NULL}};
+ *     json_t *event = NULL;
  *     check(pawl_webhook_verify(secret, headers, body, strlen(body), 1767225600, 0, &event, &err)
- * == PAWL_OK); check(strcmp(json_string_value(json_object_get(event, "type")), "run.succeeded") ==
- * 0); json_decref(event); check(pawl_webhook_verify(secret, headers, "{}", 2, 1767225600, 0,
- * &event, &err) == PAWL_ERR_WEBHOOK_INVALID); check(strcmp(err.code, "signature_mismatch") == 0);
+ *         == PAWL_OK);
+ *     check(strcmp(json_string_value(json_object_get(event, "type")), "run.succeeded") == 0);
+ *     json_decref(event);
+ *     check(pawl_webhook_verify(secret, headers, "{}", 2, 1767225600, 0, &event, &err) ==
+ *         PAWL_ERR_WEBHOOK_INVALID);
+ *     check(strcmp(err.code, "signature_mismatch") == 0);
  */
 PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_webhook_verify(
     const char *secret, const struct pawl_header *headers, const void *body, size_t size,
@@ -971,7 +1008,8 @@ PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_webhook_verify(
  * Example:
  *     char signature[PAWL_SIGNATURE_SIZE];
  *     check(pawl_webhook_sign("whsec_c2VjcmV0", "run:4", 1767225600, "{}", 2, signature, &err) ==
- * PAWL_OK); check(strncmp(signature, "v1,", 3) == 0);
+ *         PAWL_OK);
+ *     check(strncmp(signature, "v1,", 3) == 0);
  */
 PAWL_API PAWL_MUST_CHECK enum pawl_err pawl_webhook_sign(const char *secret, const char *message_id,
                                                          int64_t timestamp_s, const void *body,

@@ -315,11 +315,13 @@ enum pawl_err pawl_ctx_approval(struct pawl_ctx *ctx, const char *name, const ch
     if (!question)
         return pawl_ctx_fail(ctx, "BAD_ARGUMENT", problem, false);
     set_text(question, "prompt", prompt);
+    json_t *wait = json_pack("{s:o}", "approval", question);
     char *own = unique(ctx, name);
-    enum pawl_err result = own ? PAWL_OK : error_no_memory(&ctx->error);
-    if (result == PAWL_OK)
-        result = wait_once(ctx, own, json_pack("{s:O}", "approval", question), decided, NULL);
-    json_decref(question);
+    if (!own) {
+        json_decref(wait);
+        return error_no_memory(&ctx->error);
+    }
+    enum pawl_err result = wait_once(ctx, own, wait, decided, NULL);
     if (result == PAWL_OK)
         result = stored(ctx, own, PAWL_ERR_REJECTED, NULL, ret_answer);
     free(own);

@@ -60,7 +60,7 @@ static enum pawl_err sign(const char *secret, const char *id, const char *stamp,
     OPENSSL_cleanse(key, sizeof key);
     if (!made)
         return error_no_memory(error);
-    memcpy(signature, "v1,", 3);
+    copy_text(signature, PAWL_SIGNATURE_SIZE, "v1,");
     EVP_EncodeBlock((unsigned char *)signature + 3, digest, (int)digest_size);
     return PAWL_OK;
 }
