@@ -18,7 +18,8 @@ run: all
 	@tools/run.sh $(BUILD)/pawl $(LISTEN) $(DATA)
 
 install: all
-	@install -D -m 0755 $(BUILD)/pawl $(DESTDIR)$(PREFIX)/bin/pawl
+	@cmake -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null && ninja -C $(BUILD) --quiet
+	@DESTDIR=$(abspath $(DESTDIR)) cmake --install $(BUILD) >/dev/null
 
 test:
 	@tools/bootstrap.sh test
@@ -100,6 +101,7 @@ long: all
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_SIGNALS=$(SIGNALS) python3 -m pytest -q entities/test_entity_soak.py
 	@PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_STORY_ORDERS=150 PAWL_STORY_KILLS=50 PAWL_PATIENCE_S=300 python3 sdk/python/tools/check.py tests/test_story.py
 	@PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_STORY_ORDERS=150 PAWL_STORY_KILLS=50 node sdk/typescript/tools/check.mjs story
+	@PAWL_STORY_ORDERS=150 PAWL_STORY_KILLS=50 PAWL_PATIENCE_S=300 python3 -m pytest -q -p no:cacheprovider sdk/c/tests/test_story.py
 	@cd tests/e2e && PAWL_BIN=$(abspath $(BUILD))/pawl PAWL_E2E_TLS=1 python3 -m pytest -q
 
 tidy:
@@ -108,7 +110,7 @@ tidy:
 
 format:
 	@tools/bootstrap.sh test
-	@git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.[ch]' | xargs clang-format-14 -i
+	@git ls-files 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.[ch]' 'sdk/c/*.[ch]' | xargs clang-format-14 -i
 
 clean:
 	@rm -rf build build-asan build-tsan build-fuzz build-coverage console/dist console/node_modules sdk/typescript/build sdk/typescript/dist sdk/typescript/node_modules

@@ -110,7 +110,7 @@ def widths(out):
         elif width != 1:
             spans.append([c, c, width])
     rows = "\n".join(f"    {{{first}, {last}, {width}}}," for first, last, width in spans)
-    write(out, f'#include "cli/width.h"\n\nconst struct width_span WIDTH_SPANS[] = {{\n{rows}\n}};\nconst size_t WIDTH_SPAN_COUNT = {len(spans)};\n')
+    write(out, f'#include "cli/term/width.h"\n\nconst struct width_span WIDTH_SPANS[] = {{\n{rows}\n}};\nconst size_t WIDTH_SPAN_COUNT = {len(spans)};\n')
 
 
 def write(out, text):

@@ -21,10 +21,18 @@ export class Server {
   private child: ChildProcess | null = null;
   private readonly folder = mkdtempSync(join(tmpdir(), "pawl-console-"));
 
+  /** With a root key the server asks for keys; without one it runs with --dev. */
+  constructor(
+    private readonly rootKey?: string,
+    private readonly flags: string[] = [],
+  ) {}
+
   async start(): Promise<void> {
     const listen = this.url === "" ? "127.0.0.1:0" : new URL(this.url).host;
-    const child = spawn(BINARY, ["serve", "--dev", "--listen", listen, "--store", `sqlite:${join(this.folder, "pawl.db")}`], {
+    const mode = this.rootKey === undefined ? ["--dev"] : [];
+    const child = spawn(BINARY, ["serve", ...mode, "--listen", listen, "--store", `sqlite:${join(this.folder, "pawl.db")}`, ...this.flags], {
       stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, ...(this.rootKey === undefined ? {} : { PAWL_ROOT_KEY: this.rootKey }) },
     });
     this.child = child;
     this.url = await new Promise<string>((resolve, reject) => {
@@ -55,7 +63,8 @@ export class Server {
   }
 
   async call<T>(method: string, path: string, body?: unknown): Promise<T> {
-    const init = body === undefined ? {} : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
+    const key = this.rootKey === undefined ? {} : { "X-API-Key": this.rootKey, "X-Tenant-ID": "default" };
+    const init = body === undefined ? { headers: key } : { body: JSON.stringify(body), headers: { ...key, "Content-Type": "application/json" } };
     const response = await fetch(`${this.url}/api/v1/${path}`, { method, ...init });
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
     return (await response.json()) as T;

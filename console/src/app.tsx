@@ -1,5 +1,6 @@
 // Which page a path shows. Everything is read again when the tenant changes.
 import { tenant } from "./api/client";
+import { me } from "./api/session";
 import { ApprovalPage } from "./pages/approval";
 import { Approvals } from "./pages/approvals";
 import { Keys } from "./pages/keys";
@@ -7,10 +8,11 @@ import { Overview } from "./pages/overview";
 import { Queues } from "./pages/queues";
 import { RunPage } from "./pages/run";
 import { Runs } from "./pages/runs";
+import { SignIn } from "./pages/sign_in";
 import { WorkflowPage } from "./pages/workflow";
 import { Workflows } from "./pages/workflows";
 import { href, parts } from "./router";
-import { Empty } from "./ui/bits";
+import { Empty, Loading } from "./ui/bits";
 import { Frame } from "./ui/frame";
 
 function Page() {
@@ -40,6 +42,8 @@ function Page() {
 }
 
 export function App() {
+  if (me.value === undefined) return <Loading />;
+  if (me.value === null) return <SignIn />;
   return (
     <Frame>
       <Page key={tenant.value} />

@@ -91,11 +91,13 @@ static enum err check_media_type(struct call *c)
     struct str type = http_header(c->req, "Content-Type", NULL);
     if (c->req->body.len == 0)
         return ERR_OK;
-    if (type.ptr == NULL && c->api->config.dev_listen == NULL)
+    bool may_be_absent = c->api->config.dev_listen == NULL && !c->has_session;
+    if (type.ptr == NULL && may_be_absent)
         return ERR_OK;
     if (type.ptr == NULL) /* a browser asks before it sends JSON to another site, but not this */
         return problem_set(&c->op.problem, ERR_MEDIA_TYPE,
-                           "With --dev a body needs the header Content-Type: application/json");
+                           "%s a body needs the header Content-Type: application/json",
+                           c->has_session ? "With a session" : "With --dev");
     if (is_json(type))
         return ERR_OK;
     return problem_set(&c->op.problem, ERR_MEDIA_TYPE,

@@ -12,6 +12,9 @@ struct metrics_text;
 struct stream;
 struct waiting;
 
+/* The cookie that holds a session. */
+#define SESSION_COOKIE "pawl_session"
+
 struct api {
     struct api_config config;
     struct stream *streams;
@@ -26,10 +29,12 @@ struct call {
     struct api *api;
     struct http_request *req;
     const struct route *route;
-    bool aside;                        /* it came to --metrics-listen */
-    bool waits;                        /* it is counted among those that wait */
-    struct str params[PARAMS_MAX];     /* the path's variable parts, decoded */
-    struct str key;                    /* the caller's API key; ptr NULL: none was needed */
+    bool aside;                    /* it came to --metrics-listen */
+    bool waits;                    /* it is counted among those that wait */
+    struct str params[PARAMS_MAX]; /* the path's variable parts, decoded */
+    struct str key;                /* the API key or session; ptr NULL: none was needed */
+    bool has_session;              /* it is a session */
+    int64_t session_expires_at;
     uint64_t key_epoch;                /* engine_auth_epoch() when it was checked */
     void *input;                       /* the route's input; NULL until something is read into it */
     struct json *body;                 /* NULL when there was none */

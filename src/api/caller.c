@@ -1,7 +1,8 @@
-/* Who sends a request: by API key, or with --dev by its headers. */
+/* Who sends a request: by API key, by the session in a cookie, or with --dev by its headers. */
 #include "api/caller.h"
 
 #include "domain/dev_guard.h"
+#include "domain/session_guard.h"
 #include "domain/tenant.h"
 
 /* A page that a link on another site may lead to. */
@@ -34,6 +35,7 @@ enum err caller_check_origin(struct call *c)
 
 /* --- the key --- */
 
+/* ptr NULL: there is none. */
 static enum err api_key_of(struct call *c, struct str *ret)
 {
     struct str bearer = STR_NONE;
@@ -49,10 +51,54 @@ static enum err api_key_of(struct call *c, struct str *ret)
         *ret = str_trim(token);
     else
         *ret = plain;
-    if (ret->ptr == NULL)
+    return ERR_OK;
+}
+
+/* --- the session --- */
+
+/* The first cookie of this name; ptr NULL: there is none. */
+static struct str find_cookie(struct str cookies, const char *wanted)
+{
+    while (cookies.len > 0) {
+        struct str one;
+        struct str name;
+        struct str value;
+        (void)str_cut(cookies, ';', &one, &cookies);
+        if (str_cut(str_trim(one), '=', &name, &value) && str_is(name, wanted))
+            return value;
+    }
+    return STR_NONE;
+}
+
+static struct session_request session_request_of(const struct call *c)
+{
+    return (struct session_request){
+        .host = str_trim(http_header(c->req, "Host", NULL)),
+        .origin = str_trim(http_header(c->req, "Origin", NULL)),
+        .fetch_site = str_trim(http_header(c->req, "Sec-Fetch-Site", NULL)),
+        .changes = !str_is(c->req->method, "GET") && !str_is(c->req->method, "HEAD"),
+    };
+}
+
+enum err caller_check_sign_in(struct call *c)
+{
+    struct session_request r = session_request_of(c);
+    return session_guard_check_sign_in(&r, &c->op.problem);
+}
+
+static enum err session_of(struct call *c)
+{
+    struct str cookies;
+    enum err e = call_header(c, "Cookie", &cookies);
+    if (e != ERR_OK)
+        return e;
+    c->key = find_cookie(cookies, SESSION_COOKIE);
+    if (c->key.ptr == NULL)
         return problem_set(&c->op.problem, ERR_UNAUTHENTICATED,
                            "Send an API key: Authorization: Bearer pawl_… or X-API-Key: pawl_…");
-    return ERR_OK;
+    c->has_session = true;
+    struct session_request r = session_request_of(c);
+    return session_guard_check(&r, &c->op.problem);
 }
 
 /* The tenant that the key's holder acts on: its own, or with a key for "*" the one it names. */
@@ -110,6 +156,15 @@ static enum err read_headers(struct call *c, struct str *ret_tenant, struct str 
     return ERR_OK;
 }
 
+/* Whose key or session it is. */
+static enum err find_owner(struct call *c, struct str peer, struct problem *p,
+                           struct auth_identity *ret)
+{
+    struct engine *engine = c->api->config.engine;
+    return c->has_session ? engine_identify_session(engine, c->key, p, ret)
+                          : engine_identify(engine, c->key, peer, p, ret);
+}
+
 static enum err identify(struct call *c)
 {
     struct str tenant = STR_NONE;
@@ -121,12 +176,24 @@ static enum err identify(struct call *c)
     if (c->api->config.dev_listen != NULL)
         return dev_caller(c, tenant, actor);
     e = api_key_of(c, &c->key);
+    if (e == ERR_OK && c->key.ptr == NULL)
+        e = session_of(c);
     if (e != ERR_OK)
         return e;
     struct auth_identity id;
     c->key_epoch = engine_auth_epoch(c->api->config.engine);
-    e = engine_identify(c->api->config.engine, c->key, c->req->peer, &c->op.problem, &id);
-    return e == ERR_OK ? key_caller(c, tenant, &id) : e;
+    e = find_owner(c, c->req->peer, &c->op.problem, &id);
+    if (e != ERR_OK)
+        return e;
+    c->session_expires_at = id.expires_at;
+    return key_caller(c, tenant, &id);
+}
+
+enum err caller_identify_key(struct call *c, struct str key, struct auth_identity *ret)
+{
+    c->op.caller.peer = c->req->peer;
+    enum err e = engine_identify(c->api->config.engine, key, c->req->peer, &c->op.problem, ret);
+    return e == ERR_OK ? key_caller(c, STR_NONE, ret) : e;
 }
 
 /* --- may they? --- */
@@ -177,12 +244,14 @@ bool caller_key_holds(struct call *c)
 {
     struct engine *engine = c->api->config.engine;
     uint64_t epoch = engine_auth_epoch(engine);
+    if (c->has_session && env_now_ms(c->api->config.env) >= c->session_expires_at)
+        return false;
     if (c->key.ptr == NULL || epoch == c->key_epoch)
         return true;
     struct auth_identity id;
     struct problem ignored;
     problem_init(&ignored);
-    enum err e = engine_identify(engine, c->key, STR_NONE, &ignored, &id);
+    enum err e = find_owner(c, STR_NONE, &ignored, &id);
     problem_release(&ignored);
     if (e == ERR_OK)
         c->key_epoch = epoch;
@@ -193,5 +262,6 @@ enum err caller_revoked(struct call *c)
 {
     problem_clear(&c->op.problem);
     return problem_set(&c->op.problem, ERR_UNAUTHENTICATED,
-                       "The API key was revoked while the request waited");
+                       c->has_session ? "The session ended while the request waited"
+                                      : "The API key was revoked while the request waited");
 }

@@ -9,8 +9,13 @@ MUST_CHECK enum err caller_check_origin(struct call *c);
 /* Fills op.caller from the API key and the headers, and checks the route's role. */
 MUST_CHECK enum err caller_authorize(struct call *c);
 
-/* False: the key was revoked after the request came. Ask before a request that waits, or an answer
- * that goes on, is given anything. */
+/* For a sign-in: refuses a page of another site. */
+MUST_CHECK enum err caller_check_sign_in(struct call *c);
+/* Fills op.caller with the owner of an API key, as if the request had been sent with it. */
+MUST_CHECK enum err caller_identify_key(struct call *c, struct str key, struct auth_identity *ret);
+
+/* False: the key was revoked, or the session ended, after the request came. Ask before a request
+ * that waits, or an answer that goes on, is given anything. */
 bool caller_key_holds(struct call *c);
 /* Sets the problem that such a request is answered with. */
 enum err caller_revoked(struct call *c);

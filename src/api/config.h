@@ -2,6 +2,8 @@
 #ifndef PAWL_API_CONFIG_H
 #define PAWL_API_CONFIG_H
 
+#include <stdbool.h>
+
 struct engine;
 struct env;
 struct metrics;
@@ -13,6 +15,7 @@ struct api_config {
     /* Not NULL: no keys are needed, the headers name the caller. Then it is the server's own
      * HOST:PORT, and domain/dev_guard.h says which requests are allowed. */
     const char *dev_listen;
+    bool tls; /* the server speaks TLS itself */
 };
 
 #endif

@@ -15,6 +15,7 @@
     X(SCHEDULE_ROUTES)  \
     X(WEBHOOK_ROUTES)   \
     X(EVENT_ROUTES)     \
+    X(SESSION_ROUTES)   \
     X(ADMIN_ROUTES)     \
     X(AUDIT_ROUTES)     \
     X(METRICS_ROUTES)   \

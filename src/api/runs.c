@@ -128,6 +128,7 @@ static enum err prepare_signal(struct call *c, void *input)
 
 static const struct param LIST_RUNS[] = {
     RUN_FILTER(QUERY, 0, struct list_runs_input, ),
+    QUERY("id_prefix", PARAM_TEXT, INTO(struct list_runs_input, id_prefix)),
     QUERY_PAGE(struct list_runs_input),
 };
 

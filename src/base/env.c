@@ -181,6 +181,25 @@ bool uuid_parse(struct str text, struct uuid *ret)
     return true;
 }
 
+bool uuid_parse_prefix(struct str text, struct uuid *ret_low, struct uuid *ret_high)
+{
+    static const char LOW[] = "00000000-0000-0000-0000-000000000000",
+                      HIGH[] = "ffffffff-ffff-ffff-ffff-ffffffffffff";
+    char low[sizeof(LOW)], high[sizeof(HIGH)];
+    if (text.len == 0 || text.len > UUID_TEXT_LEN)
+        return false;
+    memcpy(low, LOW, sizeof(low));
+    memcpy(high, HIGH, sizeof(high));
+    memcpy(low, text.ptr, text.len);
+    memcpy(high, text.ptr, text.len);
+    struct uuid least, greatest;
+    if (!uuid_parse(str_of(low), &least) || !uuid_parse(str_of(high), &greatest))
+        return false;
+    *ret_low = least;
+    *ret_high = greatest;
+    return true;
+}
+
 bool uuid_eq(struct uuid a, struct uuid b)
 {
     return memcmp(a.bytes, b.bytes, sizeof(a.bytes)) == 0;

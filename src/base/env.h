@@ -36,6 +36,8 @@ struct uuid env_new_id(const struct env *e);
 void buf_put_uuid(struct buf *b, struct uuid id);
 /* The canonical text only: lower or upper case hex with its four hyphens. */
 MUST_CHECK bool uuid_parse(struct str text, struct uuid *ret);
+/* The first letters of an id, hyphens included: the least and the greatest id that begin so. */
+MUST_CHECK bool uuid_parse_prefix(struct str text, struct uuid *ret_low, struct uuid *ret_high);
 bool uuid_eq(struct uuid a, struct uuid b);
 
 /* The time in an id as a number that sorts as the id does: milliseconds and a twelve-bit fraction.

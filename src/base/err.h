@@ -36,7 +36,7 @@ enum err_class {
     X(ERR_CURSOR_INVALID,        "CURSOR_INVALID",             400, false, REFUSAL, "The cursor does not belong to this list") \
     X(ERR_UNAUTHENTICATED,       "UNAUTHENTICATED",            401, false, REFUSAL, "A valid API key is required") \
     X(ERR_FORBIDDEN,             "FORBIDDEN",                  403, false, REFUSAL, "Your role does not allow this") \
-    X(ERR_CROSS_SITE,            "CROSS_SITE_REQUEST",         403, false, REFUSAL, "Pages from another origin cannot call a development server") \
+    X(ERR_CROSS_SITE,            "CROSS_SITE_REQUEST",         403, false, REFUSAL, "Pages from another origin cannot make this request") \
     X(ERR_NOT_AN_APPROVER,       "NOT_AN_APPROVER",            403, false, REFUSAL, "You are not an approver for this step") \
     X(ERR_SELF_APPROVAL,         "SELF_APPROVAL_DENIED",       403, false, REFUSAL, "You cannot approve your own request") \
     X(ERR_NOT_FOUND,             "NOT_FOUND",                  404, false, REFUSAL, "Resource not found") \

@@ -325,6 +325,9 @@ enum {
     ROOT_KEY_MIN = 32,                    /* characters: 128 bits when they are hexadecimal */
     ROOT_KEY_DISTINCT_MIN = 8,            /* of them: 32 random hexadecimal digits have fewer once in 25 million keys */
     AUTH_CACHE_MAX = 4096,
+    SESSION_MS = 8 * 3600 * 1000,         /* of a person in a browser: a working day */
+    SESSION_TEXT_MAX = 512,               /* of its cookie: the longest names of a tenant and an actor, encoded */
+    SESSIONS_ENDED_MAX = 16 * 1024,       /* signed out before their time, which are remembered until then: 1.2 MiB */
     LAST_USED_GRAIN_MS = 60 * 1000,       /* a key's last use is kept to the minute, not to the request */
     IDEM_STATS_PENDING_MAX = 4096,        /* replay counts that wait for the next commit */
     IDEM_STATS_FLUSH_MS = 1000,

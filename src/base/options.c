@@ -336,6 +336,64 @@ void options_print_description(FILE *out, int column, const char *text)
     fputc('\n', out);
 }
 
+enum { ITEM_INDENT = 9 }; /* of the text of an item */
+
+/* Where the text is printed: the column, and the indent of further lines. */
+struct fill {
+    FILE *out;
+    int column;
+    int indent;
+};
+
+static void end_line(struct fill *f)
+{
+    if (f->column > 0)
+        fputc('\n', f->out);
+    f->column = 0;
+}
+
+static void fill_words(struct fill *f, struct str words)
+{
+    struct str word;
+    while (next_word(&words, ' ', &word)) {
+        if (f->column > f->indent && f->column + 1 + (int)word.len > OPTIONS_HELP_WIDTH)
+            end_line(f);
+        if (f->column == 0)
+            f->column = fprintf(f->out, "%*s", f->indent, "");
+        f->column += fprintf(f->out, "%s%.*s", f->column > f->indent ? " " : "", STR_ARG(word));
+    }
+}
+
+static void begin_item(struct fill *f, struct str *line)
+{
+    struct str word;
+    end_line(f);
+    (void)next_word(line, ' ', &word);
+    f->column = f->indent = ITEM_INDENT;
+    fprintf(f->out, "  %-*.*s", ITEM_INDENT - 2, STR_ARG(word));
+}
+
+void options_print_text(FILE *out, const char *text)
+{
+    struct fill f = {.out = out};
+    struct str rest = str_of(text), line;
+    for (bool more = true; more;) {
+        more = str_cut(rest, '\n', &line, &rest);
+        bool indented = str_starts_with(line, STR("  "));
+        bool item = indented && !str_starts_with(line, STR("   "));
+        if (item)
+            begin_item(&f, &line);
+        else if (line.len == 0 || (!indented && f.indent > 0)) {
+            end_line(&f);
+            f.indent = 0;
+        }
+        if (line.len == 0 && more && rest.len > 0)
+            fputc('\n', out);
+        fill_words(&f, line);
+    }
+    end_line(&f);
+}
+
 /* "Help (a, b; required; default x) [VARIABLE]" */
 static void describe(const struct option *option, char *out, size_t size)
 {

@@ -15,7 +15,7 @@ enum {
     OPTIONS_LISTS_MAX = 3,
     OPTIONS_ARGUMENTS_MAX = 4,
     OPTIONS_HELP_COLUMN = 34, /* where descriptions start */
-    OPTIONS_HELP_WIDTH = 100,
+    OPTIONS_HELP_WIDTH = 80,
 };
 
 enum option_kind {
@@ -89,5 +89,8 @@ void options_print_help(FILE *out, const struct option *list);
 /* `text` in the help's right column, on as many lines as it needs; `column`: where the line is now.
  */
 void options_print_description(FILE *out, int column, const char *text);
+/* Paragraphs, filled to the help's width; a line that begins with two blanks is an item of a list,
+ * its word is followed by the text: "  0      The job is done". */
+void options_print_text(FILE *out, const char *text);
 
 #endif

@@ -1,6 +1,7 @@
 /* pawl approval: steps that wait for a person, and their decisions. */
 #include "base/limits.h"
 #include "cli/commands.h"
+#include "cli/names.h"
 
 static const char APPROVALS[] = "/api/v1/approvals/";
 
@@ -75,17 +76,20 @@ static const struct verb VERBS[] = {
      .run = approval_list},
     {.name = "show",
      .arguments = "JOB",
+     .ids = &IDS_OF_APPROVALS,
      .about = "Show an approval: its content, the approvers and their votes",
      .notes = JOB_NOTE,
      .run = approval_show},
     {.name = "approve",
      .arguments = "JOB",
+     .ids = &IDS_OF_APPROVALS,
      .about = "Approve; safe to repeat",
      .notes = JOB_NOTE,
      .options = OPTIONS_APPROVE,
      .run = approval_approve},
     {.name = "reject",
      .arguments = "JOB",
+     .ids = &IDS_OF_APPROVALS,
      .about = "Reject; safe to repeat",
      .notes = JOB_NOTE,
      .options = OPTIONS_REJECT,

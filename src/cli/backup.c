@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* renameat2 */
 #include "base/limits.h"
 #include "cli/commands.h"
+#include "cli/term/progress.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,12 +52,25 @@ static int open_partial(const char *partial)
     return -1;
 }
 
+static void show_progress(void *ctx, int64_t done, int64_t total)
+{
+    struct progress *progress = ctx;
+    progress->total = total;
+    progress_update(progress, done);
+}
+
 static enum cli_exit receive(struct session *s, int fd)
 {
     session_path(s, "/api/v1/backup", "", "");
-    struct request req = {
-        .method = "GET", .path = buf_str(&s->path), .to_file = true, .file_fd = fd};
+    struct progress progress = progress_begin("bytes", 0);
+    struct request req = {.method = "GET",
+                          .path = buf_str(&s->path),
+                          .to_file = true,
+                          .file_fd = fd,
+                          .progress = show_progress,
+                          .progress_ctx = &progress};
     enum cli_exit rc = client_send(&s->client, &req, &s->reply);
+    progress_end(&progress);
     if (rc != CLI_DONE) {
         session_unreachable(s);
         return rc;

@@ -1,6 +1,7 @@
 /* pawl bench: a worker that completes jobs as fast as the server hands them out. */
 #include "base/limits.h"
 #include "cli/commands.h"
+#include "cli/term/progress.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -36,12 +37,13 @@ static const struct option OPTIONS_WORKER[] = {
     {.name = NULL},
 };
 
-/* Shared by the threads; only `stop` and `failed` change. */
+/* Shared by the threads; the claim does not change. */
 struct bench {
     struct client_setup setup;
     struct buf claim; /* the body of every claim */
     atomic_bool stop;
     atomic_bool failed;
+    _Atomic int64_t completed;
 };
 
 static enum cli_exit bench_worker(struct session *s);
@@ -130,11 +132,14 @@ static void *work(void *ctx)
         able = send_request(&c, &claim);
         json_t *jobs = able ? jobs_of(&c) : NULL;
         while (jobs != NULL) {
+            int64_t sent = (int64_t)json_array_size(jobs);
             write_results(&c, jobs);
             json_decref(jobs);
             struct request results = {
                 .method = "POST", .path = STR("/api/v1/jobs:complete"), .body = buf_str(&c.body)};
             able = send_request(&c, &results);
+            if (able)
+                atomic_fetch_add(&b->completed, sent);
             jobs = able ? jobs_of(&c) : NULL;
         }
     }
@@ -166,7 +171,19 @@ static void write_claim(struct session *s, struct buf *claim)
     json_close(&out, '}');
 }
 
-/* Threads inherit the blocked signals, so that only sigwait below gets them. The second signal ends
+/* On a terminal, shows meanwhile how many jobs have been completed. */
+static void await_signal(struct bench *b, const sigset_t *signals)
+{
+    static const struct timespec TICK = {.tv_nsec = 200 * 1000 * 1000};
+    struct progress progress = progress_begin("jobs", 0);
+    while (sigtimedwait(signals, NULL, &TICK) < 0)
+        progress_update(&progress, atomic_load(&b->completed));
+    progress_end(&progress);
+    if (!atomic_load(&b->failed))
+        printf("%lld jobs completed\n", (long long)atomic_load(&b->completed));
+}
+
+/* Threads inherit the blocked signals, so that only await_signal gets them. The second signal ends
  * the process at once. */
 static enum cli_exit bench_worker(struct session *s)
 {
@@ -174,7 +191,6 @@ static enum cli_exit bench_worker(struct session *s)
     size_t wanted = (size_t)options_number(&s->opt, "connections", 0), started = 0;
     struct bench b = {.setup = s->setup};
     sigset_t signals;
-    int got;
     buf_init(&b.claim, HTTP_HEAD_MAX);
     write_claim(s, &b.claim);
     sigemptyset(&signals);
@@ -184,7 +200,7 @@ static enum cli_exit bench_worker(struct session *s)
     while (started < wanted && pthread_create(&threads[started], NULL, work, &b) == 0)
         started++;
     if (started == wanted)
-        (void)sigwait(&signals, &got);
+        await_signal(&b, &signals);
     else
         fprintf(stderr, "pawl: Only %zu of %zu threads could be started\n", started, wanted);
     atomic_store(&b.stop, true);

@@ -1,51 +1,101 @@
 /* Finds the verb that a command line names, runs it or prints its help. */
 #include "cli/cli.h"
 
+#include "base/suggest.h"
 #include "cli/commands.h"
+#include "cli/names.h"
 
 #include <errno.h>
 #include <signal.h>
 
-/* In the order of `pawl --help`. */
-static const struct command *const COMMANDS[] = {
-    &COMMAND_WORKFLOW, &COMMAND_RUN,   &COMMAND_APPROVAL, &COMMAND_ENTITY, &COMMAND_SCHEDULE,
-    &COMMAND_WORKER,   &COMMAND_JOB,   &COMMAND_DEAD,     &COMMAND_EVENTS, &COMMAND_WEBHOOK,
-    &COMMAND_TENANT,   &COMMAND_KEY,   &COMMAND_IDEM,     &COMMAND_AUDIT,  &COMMAND_DOCTOR,
-    &COMMAND_BACKUP,   &COMMAND_BENCH,
-};
-
 enum { LINE_MAX_LEN = 96 };
 
-static const struct command *find_command(const char *name);
+static const char STORE_NOTE[] =
+    "With --store, the command starts a private server on the data file, with the role admin, and "
+    "stops it at the end. No other server may use the file at that time.";
+static const char VARIABLES_NOTE[] = "The name in brackets is the environment variable that sets "
+                                     "the option; the command line overrides it.";
+static const char EXIT_CODES_NOTE[] = "Exit codes: 0 done, 1 refused by the server or failed, 2 "
+                                      "wrong usage, 3 cannot reach the server";
+
+static const struct {
+    const char *alias;
+    const char *command;
+} ALIASES[] = {{"-h", "help"}, {"--help", "help"}, {"-V", "version"}, {"--version", "version"}};
+
+static int run_command(int argc, char **argv);
 static const struct verb *find_verb(const struct command *command, int argc, char **argv,
                                     int *ret_words);
 static enum cli_exit run_verb(const struct command *command, const struct verb *verb, int argc,
                               char **argv, int from);
+static int unknown_command(const char *name);
 static enum cli_exit no_verb(const struct command *command, int argc, char **argv);
+static void print_overview(FILE *out);
 static void print_usage(FILE *out, const struct command *command, const struct session *s);
 static void print_help(FILE *out, const struct command *command, const struct session *s);
 
 int cli_main(int argc, char **argv)
 {
-    assert(argc >= 2);
-    const struct command *command = find_command(argv[1]);
-    assert(command != NULL);
+    if (argc < 2) {
+        print_overview(stderr);
+        return CLI_USAGE;
+    }
+    return run_command(argc, argv);
+}
+
+static int run_command(int argc, char **argv)
+{
+    const char *name = argv[1];
+    for (size_t i = 0; i < ARRAY_LEN(ALIASES); i++)
+        name = strcmp(argv[1], ALIASES[i].alias) == 0 ? ALIASES[i].command : name;
+    const struct command *command = command_find(name);
+    if (command == NULL)
+        return unknown_command(name);
     int words;
     const struct verb *verb = find_verb(command, argc, argv, &words);
     if (verb == NULL)
         return (int)no_verb(command, argc, argv);
+    if (verb->standalone != NULL)
+        return verb->standalone(argc, argv);
     return (int)run_verb(command, verb, argc, argv, 2 + words);
 }
 
-bool cli_knows(const char *name)
+/* --- help as a command --- */
+
+/* `pawl help run start` is `pawl run start --help`. */
+static int run_help(int argc, char **argv)
 {
-    return find_command(name) != NULL;
+    static char help[] = "--help";
+    if (argc == 2 || argv[2][0] == '-') {
+        print_overview(stdout);
+        return CLI_DONE;
+    }
+    for (int i = 1; i + 1 < argc; i++)
+        argv[i] = argv[i + 1];
+    argv[argc - 1] = help;
+    return run_command(argc, argv);
 }
 
-void cli_suggest(struct suggestion *s)
+static const struct verb HELP_VERBS[] = {
+    {.arguments = "[COMMAND] [VERB]",
+     .about = "Print help: `pawl help COMMAND` or `pawl help COMMAND VERB`",
+     .standalone = run_help},
+};
+
+const struct command COMMAND_HELP = {"help",
+                                     "Print help: `pawl help COMMAND` or `pawl help COMMAND VERB`",
+                                     HELP_VERBS, ARRAY_LEN(HELP_VERBS)};
+
+/* --- running --- */
+
+static enum cli_exit call_verb(struct session *s)
 {
-    for (size_t i = 0; i < ARRAY_LEN(COMMANDS); i++)
-        suggest_consider(s, str_of(COMMANDS[i]->name));
+    enum cli_exit rc = s->verb->ids != NULL ? names_resolve(s, s->verb->ids) : CLI_DONE;
+    if (rc == CLI_DONE)
+        rc = s->verb->run(s);
+    if (rc == CLI_REFUSED && !s->verb->local)
+        names_suggest(s);
+    return rc;
 }
 
 static enum cli_exit run_verb(const struct command *command, const struct verb *verb, int argc,
@@ -65,7 +115,7 @@ static enum cli_exit run_verb(const struct command *command, const struct verb *
     else if (rc == CLI_DONE && session.opt.help)
         print_help(stdout, command, &session);
     else if (rc == CLI_DONE)
-        rc = verb->run(&session);
+        rc = call_verb(&session);
     rc = session_close(&session, rc);
     curl_global_cleanup();
     if (fflush(stdout) != 0 || ferror(stdout)) {
@@ -78,12 +128,17 @@ static enum cli_exit run_verb(const struct command *command, const struct verb *
 
 /* --- finding --- */
 
-static const struct command *find_command(const char *name)
+static int unknown_command(const char *name)
 {
-    for (size_t i = 0; i < ARRAY_LEN(COMMANDS); i++)
-        if (strcmp(COMMANDS[i]->name, name) == 0)
-            return COMMANDS[i];
-    return NULL;
+    struct suggestion s = suggest_for(str_of(name));
+    const struct command *command;
+    for (size_t i = 0; (command = command_at(i)) != NULL; i++)
+        suggest_consider(&s, str_of(command->name));
+    fprintf(stderr, "pawl: Unknown command: %s.", name);
+    if (s.best.len > 0)
+        fprintf(stderr, " Did you mean \"%.*s\"?", STR_ARG(s.best));
+    fputs(" Run `pawl --help` for a list.\n", stderr);
+    return CLI_USAGE;
 }
 
 /* How many of the words from argv[2] on are the verb's name; -1: they are not. */
@@ -187,15 +242,38 @@ static enum cli_exit no_verb(const struct command *command, int argc, char **arg
 
 /* --- help --- */
 
-void cli_print_commands(FILE *out)
+static void print_commands(FILE *out, bool local)
 {
-    for (size_t i = 0; i < ARRAY_LEN(COMMANDS); i++) {
-        const struct command *command = COMMANDS[i];
+    const struct command *command;
+    for (size_t i = 0; (command = command_at(i)) != NULL; i++) {
+        if (command_is_local(command) != local)
+            continue;
         fprintf(out, "  %-10s %s\n", command->name, command->about);
-        for (size_t v = 0; v < command->verb_count && command->verbs[v].name != NULL; v++)
-            fprintf(out, "%s%s%s", v == 0 ? "             " : ", ", command->verbs[v].name,
-                    v + 1 == command->verb_count ? "\n" : "");
+        int column = 0;
+        for (size_t v = 0; v < command->verb_count && command->verbs[v].name != NULL; v++) {
+            bool last = v + 1 == command->verb_count;
+            int width = (int)strlen(command->verbs[v].name) + 2;
+            if (column > 0 && column + width > OPTIONS_HELP_WIDTH)
+                column = fprintf(out, "\n") - 1;
+            if (column == 0)
+                column = fprintf(out, "             ");
+            column += fprintf(out, "%s%s", command->verbs[v].name, last ? "\n" : ", ");
+        }
     }
+}
+
+static void print_overview(FILE *out)
+{
+    fprintf(out,
+            "pawl %s: a durable workflow control plane in which every retry is safe\n\n"
+            "usage: pawl COMMAND [VERB] [ARGUMENTS] [OPTIONS]\n\n",
+            PAWL_VERSION);
+    print_commands(out, true);
+    fputs("\nCommands that call a server:\n", out);
+    print_commands(out, false);
+    fputs("\nNew here? Start a server with `pawl dev`, then see `pawl help workflow apply`\nand "
+          "`pawl help run start`.\n",
+          out);
 }
 
 static void put_name(const struct command *command, const struct verb *verb, char *out, size_t size)
@@ -214,25 +292,28 @@ static void print_usage(FILE *out, const struct command *command, const struct s
         fprintf(out, "Run `%s --help` for the options.\n", name);
 }
 
+static void print_note(FILE *out, const char *note)
+{
+    if (note == NULL)
+        return;
+    fputc('\n', out);
+    options_print_text(out, note);
+}
+
 static void print_help(FILE *out, const struct command *command, const struct session *s)
 {
     const struct verb *verb = s->verb;
     print_usage(out, command, s);
-    fprintf(out, "\n%s\n\n", verb->about);
+    fprintf(out, "\n%s\n%s", verb->about, verb->local && verb->options == NULL ? "" : "\n");
     options_print_help(out, verb->options);
-    if (verb->options != NULL)
+    if (verb->options != NULL && !verb->local)
         fputs("\nCommon options:\n", out);
     options_print_help(out, verb->store ? SESSION_STORE_OPTIONS : NULL);
-    options_print_help(out, SESSION_COMMON_OPTIONS);
-    if (verb->notes != NULL)
-        fprintf(out, "\n%s", verb->notes);
+    options_print_help(out, verb->local ? NULL : SESSION_COMMON_OPTIONS);
+    print_note(out, verb->notes);
     if (verb->store)
-        fputs("\nWith --store, the command starts a private server on the data file, with the role "
-              "admin, and stops\nit at the end. No other server may use the file at that time.\n",
-              out);
-    fputs("\nThe name in brackets is the environment variable that sets the option; the command "
-          "line overrides it.\nExit codes: 0 done, 1 refused by the server or failed, 2 wrong "
-          "usage, 3 "
-          "cannot reach the server\n",
-          out);
+        print_note(out, STORE_NOTE);
+    if (!verb->local)
+        print_note(out, VARIABLES_NOTE);
+    print_note(out, EXIT_CODES_NOTE);
 }

@@ -1,18 +1,9 @@
-/* The command-line client: every command but serve, dev, version and help. It talks to a server
- * over HTTP, so it needs nothing of pawl but the base layer. */
+/* The command line: finds the command and the verb, runs it or prints its help. */
 #ifndef PAWL_CLI_CLI_H
 #define PAWL_CLI_CLI_H
 
-#include "base/suggest.h"
-
-/* argv[1] is the command. Returns the exit code. Ignores SIGPIPE for the whole process. */
+/* Runs the command that argv[1] names, or its alias. Returns the exit code. Ignores SIGPIPE for the
+ * whole process, except in commands that read their command line themselves. */
 int cli_main(int argc, char **argv);
-
-bool cli_knows(const char *name);
-
-/* The commands and their verbs, for `pawl --help`. */
-void cli_print_commands(FILE *out);
-/* Feeds the names of the commands to a suggestion. */
-void cli_suggest(struct suggestion *s);
 
 #endif

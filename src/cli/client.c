@@ -284,6 +284,16 @@ static bool write_all(int fd, const char *bytes, size_t len)
     return true;
 }
 
+static void tell_progress(struct client *c, size_t len)
+{
+    curl_off_t total = 0;
+    c->file_bytes += (int64_t)len;
+    if (c->req.progress == NULL)
+        return;
+    curl_easy_getinfo(c->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &total);
+    c->req.progress(c->req.progress_ctx, c->file_bytes, MAX((int64_t)total, INT64_C(0)));
+}
+
 static size_t take_bytes(char *bytes, size_t size, size_t count, void *ctx)
 {
     struct client *c = ctx;
@@ -294,8 +304,10 @@ static size_t take_bytes(char *bytes, size_t size, size_t count, void *ctx)
     if (status == 200 && c->req.take != NULL)
         return c->req.take(c->req.take_ctx, (struct str){bytes, len}) ? len : 0;
     if (status == 200) {
-        if (write_all(c->req.file_fd, bytes, len))
+        if (write_all(c->req.file_fd, bytes, len)) {
+            tell_progress(c, len);
             return len;
+        }
         c->file_errno = errno;
         return 0;
     }
@@ -308,6 +320,7 @@ static void clear_attempt(struct client *c)
 {
     buf_clear(&c->reply->body);
     c->file_errno = 0;
+    c->file_bytes = 0;
     c->error[0] = '\0';
 }
 

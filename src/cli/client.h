@@ -33,6 +33,10 @@ struct request {
     int64_t wait_ms; /* how long the server may hold the request; added to the time-out */
     bool to_file;    /* write the body of a 200 to file_fd, which is truncated first */
     int file_fd;
+    /* Hears how many bytes of how many have been written to the file; total 0: unknown. NULL: none
+     */
+    void (*progress)(void *ctx, int64_t done, int64_t total);
+    void *progress_ctx;
     /* Gets the body of a 200 as it arrives, with no time limit; false ends the request, which is
      * tried once. NULL: the body goes into the reply. */
     bool (*take)(void *ctx, struct str bytes);
@@ -58,6 +62,7 @@ struct client {
     struct reply *reply;
     struct buf target;
     int file_errno;
+    int64_t file_bytes;
     struct {
         char line[CLIENT_HEADER_MAX];
         struct curl_slist node;

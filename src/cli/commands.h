@@ -1,4 +1,5 @@
-/* The client's commands: a row for each verb, in the file that is named after the command. */
+/* The commands: a row for each verb, in the file that is named after the command. Help, "did you
+ * mean", completion and manual pages come from these rows. */
 #ifndef PAWL_CLI_COMMANDS_H
 #define PAWL_CLI_COMMANDS_H
 
@@ -10,6 +11,17 @@ struct command {
     const struct verb *verbs;
     size_t verb_count;
 };
+
+/* Adds the commands that main.c knows, once, before the others below. */
+void commands_add(const struct command *first, size_t count);
+/* All of them, in the order of `pawl --help`: first those that call no server. NULL at the end. */
+const struct command *command_at(size_t i);
+/* NULL: there is none. */
+const struct command *command_find(const char *name);
+/* True when no verb of it calls a server. */
+bool command_is_local(const struct command *command);
+
+extern const struct command COMMAND_HELP;
 
 extern const struct command COMMAND_WORKFLOW;
 extern const struct command COMMAND_RUN;

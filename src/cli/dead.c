@@ -1,5 +1,6 @@
 /* pawl dead: jobs that failed and have no retries left. */
 #include "cli/commands.h"
+#include "cli/names.h"
 
 static const char DEAD[] = "/api/v1/dead-letters/";
 
@@ -22,9 +23,14 @@ static const struct verb VERBS[] = {
      .run = dead_list},
     {.name = "retry",
      .arguments = "ID",
+     .ids = &IDS_OF_DEAD,
      .about = "Retry the failed steps of the job's run",
      .run = dead_retry},
-    {.name = "drop", .arguments = "ID", .about = "Remove a job from the list", .run = dead_drop},
+    {.name = "drop",
+     .arguments = "ID",
+     .ids = &IDS_OF_DEAD,
+     .about = "Remove a job from the list",
+     .run = dead_drop},
 };
 
 const struct command COMMAND_DEAD = {"dead", "Handle dead letters: jobs that have no retries left",

@@ -96,16 +96,15 @@ static const struct verb VERBS[] = {
      .arguments = "TYPE ID NAME [PAYLOAD]",
      .about = "Send a signal to an entity; the first signal creates it",
      .notes = "PAYLOAD is JSON, @FILE or - for standard input. With --dedup-key it is safe to send "
-              "the same signal\nagain: it counts once as long as the entity remembers the key.\n",
+              "the same signal again: it counts once as long as the entity remembers the key.\n",
      .options = OPTIONS_SIGNAL,
      .run = entity_signal},
     {.name = "update",
      .arguments = "TYPE ID NAME [PAYLOAD]",
      .about = "Ask an entity for a change and wait for its answer; exit code 1 if it rejects it",
-     .notes =
-         "PAYLOAD is JSON, @FILE or - for standard input. If there is no answer in time, the "
-         "command says so and\nexits with 0. Repeat it with the same --dedup-key, or use `pawl "
-         "entity outcome`, to get the answer later.\n",
+     .notes = "PAYLOAD is JSON, @FILE or - for standard input. If there is no answer in time, the "
+              "command says so and exits with 0. Repeat it with the same --dedup-key, or use `pawl "
+              "entity outcome`, to get the answer later.\n",
      .options = OPTIONS_UPDATE,
      .run = entity_update},
     {.name = "outcome",

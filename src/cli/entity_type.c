@@ -1,7 +1,7 @@
 /* pawl entity type, pawl entity stats: the types of entities. */
 #include "cli/entity_type.h"
 
-#include "cli/width.h"
+#include "cli/term/width.h"
 
 enum { AGE_WIDTH = 9, BAR_WIDTH = 40 };
 

@@ -29,8 +29,9 @@ static enum cli_exit events(struct session *s);
 
 static const struct verb VERBS[] = {
     {.about = "Print the events of a tenant as they happen",
-     .notes = "When the connection breaks, it reconnects and continues where it was.\nWith --json, "
-              "each event is a line: the CloudEvents object and its position as \"pawlplace\".\n",
+     .notes =
+         "When the connection breaks, it reconnects and continues where it was.\n\nWith --json, "
+         "each event is a line: the CloudEvents object and its position as \"pawlplace\".\n",
      .options = OPTIONS,
      .run = events},
 };

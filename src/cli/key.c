@@ -1,5 +1,6 @@
 /* pawl key: API keys. The server shows a key once and stores its hash. */
 #include "cli/commands.h"
+#include "cli/names.h"
 
 static const struct option OPTIONS_CREATE[] = {
     {.name = "role",
@@ -40,6 +41,7 @@ static const struct verb VERBS[] = {
      .store = true},
     {.name = "revoke",
      .arguments = "ID",
+     .ids = &IDS_OF_KEYS,
      .about = "Revoke a key; it stops working at once",
      .run = key_revoke,
      .store = true},

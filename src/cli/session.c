@@ -84,7 +84,7 @@ enum cli_exit session_open(struct session *s, const struct verb *verb, int argc,
     *s = (struct session){.verb = verb};
     s->opt.lists[0] = verb->options;
     s->opt.lists[1] = verb->store ? SESSION_STORE_OPTIONS : NULL;
-    s->opt.lists[2] = SESSION_COMMON_OPTIONS;
+    s->opt.lists[2] = verb->local ? NULL : SESSION_COMMON_OPTIONS;
     s->opt.arguments = verb->arguments;
     s->opt.command = verb->command;
     buf_init(&s->path, HTTP_HEAD_MAX);
@@ -96,6 +96,8 @@ enum cli_exit session_open(struct session *s, const struct verb *verb, int argc,
     if (s->opt.help)
         return CLI_DONE;
     s->args = s->opt.args;
+    if (verb->local)
+        return CLI_DONE;
     s->json = options_has(&s->opt, "json");
     s->tenant = common_text(s, "tenant");
     s->idempotency_key = options_text(&s->opt, "idempotency-key");
@@ -278,6 +280,15 @@ enum cli_exit session_call(struct session *s, const char *method,
     /* Flush now, before anything else can fail: a new key is printed nowhere else. */
     (void)fflush(stdout);
     return CLI_DONE;
+}
+
+enum cli_exit session_call_silently(struct session *s, const char *method)
+{
+    bool json = s->json;
+    s->json = false;
+    enum cli_exit rc = session_call(s, method, NULL);
+    s->json = json;
+    return rc;
 }
 
 enum cli_exit session_list(struct session *s, const struct column *columns, size_t column_count,

@@ -10,8 +10,9 @@
 #include "base/options.h"
 #include "cli/client.h"
 #include "cli/private_server.h"
-#include "cli/table.h"
+#include "cli/term/table.h"
 
+struct id_list;
 struct session;
 
 /* One command with its verb, as `pawl run start`. */
@@ -22,7 +23,11 @@ struct verb {
     const char *about;     /* one line without a full stop */
     const char *notes;     /* more, at the end of its help; NULL: none */
     const struct option *options;
+    const struct id_list *ids; /* of the first argument, which may be a prefix; NULL: no id */
     enum cli_exit (*run)(struct session *s);
+    /* Instead of run: gets the whole command line and returns the exit code. */
+    int (*standalone)(int argc, char **argv);
+    bool local;          /* calls no server, so it has no common options */
     bool store;          /* can work on a data file with --store */
     bool tenant_in_body; /* --tenant goes into the body, which the verb writes, not into a header */
     int timeout_s;       /* 0: the default */
@@ -32,6 +37,7 @@ struct session {
     const struct verb *verb;
     struct options opt;
     const char *const *args; /* of the verb, in order; NULL where left out */
+    char resolved_id[40];    /* of the first argument */
     const char *tenant;
     const char *idempotency_key; /* as given; NULL: each change gets a random one */
     const char *if_match;        /* of the next request; NULL: none */
@@ -85,6 +91,8 @@ MUST_CHECK enum cli_exit session_add_json_arg(struct session *s, const char *mem
  * (NULL: prints nothing). Prints a refusal. */
 MUST_CHECK enum cli_exit session_call(struct session *s, const char *method,
                                       void (*show)(struct session *s, json_t *answer));
+/* The same without printing the answer, even with --json. */
+MUST_CHECK enum cli_exit session_call_silently(struct session *s, const char *method);
 /* GETs a list from the cursor (NULL: its start), to its end when `all` is set, and prints it as one
  * table. With --json each page is a line. */
 MUST_CHECK enum cli_exit session_list(struct session *s, const struct column *columns,

@@ -1,6 +1,7 @@
 /* pawl webhook: sends events to URLs. */
 #include "base/limits.h"
 #include "cli/commands.h"
+#include "cli/names.h"
 
 static const char WEBHOOKS[] = "/api/v1/webhooks/";
 
@@ -75,26 +76,42 @@ static const struct verb VERBS[] = {
      .options = OPTIONS_CREATE,
      .run = webhook_create},
     {.name = "list", .about = "List the webhooks", .options = OPTIONS_LIST, .run = webhook_list},
-    {.name = "show", .arguments = "ID", .about = "Show a webhook", .run = webhook_show},
+    {.name = "show",
+     .arguments = "ID",
+     .ids = &IDS_OF_WEBHOOKS,
+     .about = "Show a webhook",
+     .run = webhook_show},
     {.name = "set",
      .arguments = "ID",
+     .ids = &IDS_OF_WEBHOOKS,
      .about = "Change, enable or disable a webhook",
      .options = OPTIONS_SET,
      .run = webhook_set},
     {.name = "rotate",
      .arguments = "ID",
+     .ids = &IDS_OF_WEBHOOKS,
      .about = "Replace the signing secret; prints the new one, which is shown only once",
      .options = OPTIONS_ROTATE,
      .run = webhook_rotate},
-    {.name = "delete", .arguments = "ID", .about = "Delete a webhook", .run = webhook_delete},
-    {.name = "test", .arguments = "ID", .about = "Send a test event", .run = webhook_test},
+    {.name = "delete",
+     .arguments = "ID",
+     .ids = &IDS_OF_WEBHOOKS,
+     .about = "Delete a webhook",
+     .run = webhook_delete},
+    {.name = "test",
+     .arguments = "ID",
+     .ids = &IDS_OF_WEBHOOKS,
+     .about = "Send a test event",
+     .run = webhook_test},
     {.name = "deliveries",
      .arguments = "ID",
+     .ids = &IDS_OF_WEBHOOKS,
      .about = "List deliveries and their results",
      .options = OPTIONS_LIST,
      .run = webhook_deliveries},
     {.name = "redeliver",
      .arguments = "ID DELIVERY",
+     .ids = &IDS_OF_WEBHOOKS,
      .about = "Send a delivery again",
      .run = webhook_redeliver},
 };

@@ -1,4 +1,4 @@
-/* Checks API keys, with a cache of the most recent ones. */
+/* Checks API keys and sessions, with a cache of the most recent keys. */
 #include "runtime/auth.h"
 
 #include "base/hash_map.h"
@@ -40,7 +40,7 @@ const char *auth_root_key_fault(struct str key)
 
 struct known_key {
     struct hash_entry entry;
-    struct sha256 hash;
+    struct sha256 hash; /* of its text, or of its id: see hash_of_id() */
     struct uuid id;
     uint64_t epoch; /* when it was read: another one means that it may have been revoked */
     enum role role;
@@ -53,18 +53,21 @@ struct auth {
     const struct env *env;
     bool has_root;
     struct sha256 root_hash;
+    struct sessions *sessions;
+    struct session person; /* whose session was checked last */
     struct login_throttle throttle;
     struct hash_map known; /* keys that were checked lately, by the hash of the key */
     struct key_use uses[USES_MAX];
     size_t use_count;
 };
 
-struct auth *auth_new(const struct env *env, struct str root_key)
+struct auth *auth_new(const struct env *env, struct str root_key, struct sessions *sessions)
 {
     struct auth *auth = calloc(1, sizeof(*auth));
     if (auth == NULL)
         return NULL;
     auth->env = env;
+    auth->sessions = sessions;
     auth->has_root = root_key.len > 0;
     if (auth->has_root)
         auth->root_hash = sha256_of(root_key);
@@ -102,6 +105,7 @@ static uint64_t short_hash(const struct sha256 *hash)
 
 struct lookup {
     const struct sha256 *hash;
+    bool by_id;
     struct known_key *found; /* owned until it is put into the cache */
     bool no_memory;
 };
@@ -109,13 +113,13 @@ struct lookup {
 static void take_row(void *ctx, const struct api_key *row)
 {
     struct lookup *l = ctx;
-    if (!sha256_eq(&row->hash, l->hash) || row->revoked_at >= 0)
+    if (row->revoked_at >= 0 || (!l->by_id && !sha256_eq(&row->hash, l->hash)))
         return;
     struct known_key *k = calloc(1, sizeof(*k));
     l->no_memory = k == NULL;
     if (k == NULL)
         return;
-    k->hash = row->hash;
+    k->hash = *l->hash;
     k->id = row->id;
     k->role = row->role;
     k->last_noted_ms = row->last_used_at;
@@ -141,24 +145,29 @@ static struct known_key *cached(struct auth *auth, const struct sha256 *hash)
     return e != NULL ? known_of(e) : NULL;
 }
 
-static enum err load(struct auth *auth, struct db *reader, uint64_t epoch, struct str key,
-                     const struct sha256 *hash, struct known_key **ret)
+/* *ret stays as it is when nothing was found. */
+static enum err keep(struct auth *auth, const struct lookup *l, uint64_t epoch,
+                     struct known_key **ret)
+{
+    if (l->found == NULL)
+        return l->no_memory ? ERR_NO_MEMORY : ERR_OK;
+    if (auth->known.count == AUTH_CACHE_MAX)
+        forget(auth, known_of(auth->known.oldest));
+    l->found->epoch = epoch;
+    hash_map_add(&auth->known, &l->found->entry, short_hash(l->hash));
+    *ret = l->found;
+    return ERR_OK;
+}
+
+static enum err load(struct auth *auth, const struct auth_question *q, const struct sha256 *hash,
+                     struct known_key **ret)
 {
     struct lookup l = {.hash = hash};
     struct str prefix;
-    if (!api_key_prefix(key, &prefix))
+    if (!api_key_prefix(q->key, &prefix))
         return ERR_OK;
-    enum err e = keys_find_prefix(reader, prefix, take_row, &l);
-    if (e != ERR_OK)
-        return e;
-    if (l.found == NULL)
-        return l.no_memory ? ERR_NO_MEMORY : ERR_OK;
-    if (auth->known.count == AUTH_CACHE_MAX)
-        forget(auth, known_of(auth->known.oldest));
-    l.found->epoch = epoch;
-    hash_map_add(&auth->known, &l.found->entry, short_hash(hash));
-    *ret = l.found;
-    return ERR_OK;
+    enum err e = keys_find_prefix(q->reader(q->reader_ctx), prefix, take_row, &l);
+    return e == ERR_OK ? keep(auth, &l, q->epoch, ret) : e;
 }
 
 /* A key that was somebody's a moment ago is looked up whatever its address has sent: where many
@@ -184,12 +193,34 @@ static enum err find_key(struct auth *auth, const struct auth_question *q,
         return problem_set(p, ERR_LOGIN_THROTTLED,
                            "Wait before you try another API key from this address.");
     }
-    enum err e = load(auth, q->reader(q->reader_ctx), q->epoch, q->key, hash, ret);
+    enum err e = load(auth, q, hash, ret);
     if (e != ERR_OK)
         return problem_set(p, e, "Cannot check the API key");
     if (*ret == NULL && q->peer.ptr != NULL)
         login_throttle_failed(&auth->throttle, q->peer, now_ms);
     return *ret != NULL ? ERR_OK : problem_set(p, ERR_UNAUTHENTICATED, "The API key is not valid");
+}
+
+/* A session of the root key names it by this instead of an id: it ends when the key is another. */
+static struct uuid root_id(const struct auth *auth)
+{
+    const struct str parts[] = {STR("root"),
+                                {(const char *)auth->root_hash.bytes, sizeof(auth->root_hash)}};
+    struct sha256 mac = hmac_sha256(sessions_secret(auth->sessions), parts, ARRAY_LEN(parts));
+    struct uuid id;
+    memcpy(id.bytes, mac.bytes, sizeof(id.bytes));
+    return id;
+}
+
+static struct auth_identity root_identity(const struct auth *auth)
+{
+    return (struct auth_identity){STR("*"), ROLE_ADMIN, STR("root"), root_id(auth), INT64_MAX};
+}
+
+static struct auth_identity identity_of(struct auth *auth, struct known_key *k)
+{
+    note_use(auth, k);
+    return (struct auth_identity){str_of(k->tenant), k->role, str_of(k->actor), k->id, INT64_MAX};
 }
 
 enum err auth_check(struct auth *auth, const struct auth_question *q, struct problem *p,
@@ -199,16 +230,79 @@ enum err auth_check(struct auth *auth, const struct auth_question *q, struct pro
         return problem_set(p, ERR_UNAUTHENTICATED, "The API key is not valid");
     struct sha256 hash = sha256_of(q->key);
     if (auth->has_root && sha256_eq(&hash, &auth->root_hash)) {
-        *ret = (struct auth_identity){STR("*"), ROLE_ADMIN, STR("root")};
+        *ret = root_identity(auth);
         return ERR_OK;
     }
     struct known_key *k = NULL;
     enum err e = find_key(auth, q, &hash, p, &k);
     if (e != ERR_OK || k == NULL)
         return e;
-    note_use(auth, k);
-    *ret = (struct auth_identity){str_of(k->tenant), k->role, str_of(k->actor)};
+    *ret = identity_of(auth, k);
     return ERR_OK;
+}
+
+/* --- sessions --- */
+
+/* Where the cache has a key that was looked up by its id. No text of a key has this hash. */
+static struct sha256 hash_of_id(struct uuid id)
+{
+    const struct str parts[] = {STR("id of a key"), {(const char *)id.bytes, sizeof(id.bytes)}};
+    return sha256_of_parts(parts, ARRAY_LEN(parts));
+}
+
+static enum err find_by_id(struct auth *auth, const struct auth_question *q, struct uuid id,
+                           struct known_key **ret)
+{
+    struct sha256 hash = hash_of_id(id);
+    struct known_key *known = cached(auth, &hash);
+    if (known != NULL && known->epoch == q->epoch) {
+        hash_map_touch(&auth->known, &known->entry);
+        *ret = known;
+        return ERR_OK;
+    }
+    if (known != NULL)
+        forget(auth, known);
+    struct lookup l = {.hash = &hash, .by_id = true};
+    enum err e = keys_find_id(q->reader(q->reader_ctx), id, take_row, &l);
+    return e == ERR_OK ? keep(auth, &l, q->epoch, ret) : e;
+}
+
+static enum err check_key_of_session(struct auth *auth, const struct auth_question *q,
+                                     struct uuid id, struct problem *p, struct auth_identity *ret)
+{
+    struct known_key *k = NULL;
+    if (auth->has_root && uuid_eq(id, root_id(auth))) {
+        *ret = root_identity(auth);
+        return ERR_OK;
+    }
+    enum err e = find_by_id(auth, q, id, &k);
+    if (e != ERR_OK)
+        return problem_set(p, e, "Cannot check the session");
+    if (k == NULL)
+        return problem_set(p, ERR_UNAUTHENTICATED,
+                           "The API key of this session is not valid any more. Sign in again.");
+    *ret = identity_of(auth, k);
+    return ERR_OK;
+}
+
+enum err auth_check_session(struct auth *auth, const struct auth_question *q, struct problem *p,
+                            struct auth_identity *ret)
+{
+    struct session session;
+    enum err e = ERR_OK;
+    if (q->key.len > SESSION_TEXT_MAX || !sessions_read(auth->sessions, q->key, &session))
+        return problem_set(p, ERR_UNAUTHENTICATED, "The session has ended. Sign in again.");
+    if (session.kind == SESSION_OF_KEY) {
+        e = check_key_of_session(auth, q, session.key_id, p, ret);
+    } else {
+        auth->person = session;
+        *ret = (struct auth_identity){.tenant = str_of(auth->person.tenant),
+                                      .role = session.role,
+                                      .actor = str_of(auth->person.actor)};
+    }
+    if (e == ERR_OK)
+        ret->expires_at = session.expires_at;
+    return e;
 }
 
 size_t auth_take_uses(struct auth *auth, struct key_use *out, size_t max)

@@ -1,4 +1,4 @@
-/* Whose API key it is (domain/api_key.h).
+/* Whose API key it is (domain/api_key.h), and whose session (domain/session.h).
  *
  * The key's prefix finds its row; its SHA-256 is compared in constant time. Keys that were found
  * are cached, and looked up again when any key has changed. Used by the HTTP loop's thread only. */
@@ -6,6 +6,7 @@
 #define PAWL_RUNTIME_AUTH_H
 
 #include "core/txn/op.h"
+#include "runtime/sessions.h"
 #include "store/keys.h"
 
 struct auth;
@@ -14,8 +15,10 @@ struct auth;
  * can. */
 const char *auth_root_key_fault(struct str key);
 
-/* `root_key` may be empty; it is an admin of all tenants that is kept nowhere. */
-MUST_CHECK struct auth *auth_new(const struct env *env, struct str root_key);
+/* `root_key` may be empty; it is an admin of all tenants that is kept nowhere. `sessions` outlives
+ * it. */
+MUST_CHECK struct auth *auth_new(const struct env *env, struct str root_key,
+                                 struct sessions *sessions);
 void auth_free(struct auth *auth);
 
 /* Gives a connection whose next query sees all that is committed by then; asked for only when the
@@ -23,7 +26,7 @@ void auth_free(struct auth *auth);
 typedef struct db *auth_reader(void *ctx);
 
 struct auth_question {
-    struct str key;
+    struct str key;  /* or the text of a session */
     struct str peer; /* whose failures count, see login_throttle.h; ptr NULL: nobody's */
     uint64_t epoch;  /* rises with every change of any key; read it first */
     auth_reader *reader;
@@ -33,7 +36,9 @@ struct auth_question {
 struct auth_identity {
     struct str tenant; /* "*": all */
     enum role role;
-    struct str actor; /* "key:PREFIX" or "root" */
+    struct str actor;   /* "key:PREFIX", "root", or the name of a person */
+    struct uuid key_id; /* all zero: it is a person's session, and no key's */
+    int64_t expires_at; /* of a session; INT64_MAX: of a key */
 };
 
 /* Whose key it is; `ret` borrows from the cache until the next call. ERR_UNAUTHENTICATED when it is
@@ -41,6 +46,10 @@ struct auth_identity {
  * known yet. */
 MUST_CHECK enum err auth_check(struct auth *auth, const struct auth_question *q, struct problem *p,
                                struct auth_identity *ret);
+
+/* The same of a session. Failures count for no peer: a signature cannot be guessed. */
+MUST_CHECK enum err auth_check_session(struct auth *auth, const struct auth_question *q,
+                                       struct problem *p, struct auth_identity *ret);
 
 /* Takes up to `max` uses of keys that their rows do not know yet. */
 size_t auth_take_uses(struct auth *auth, struct key_use *out, size_t max);

@@ -2,6 +2,7 @@
 #include "runtime/engine.h"
 
 #include "base/limits.h"
+#include "base/log.h"
 #include "core/usecase/use_cases.h"
 #include "gate/gate.h"
 #include "runtime/engine_parts.h"
@@ -217,6 +218,28 @@ enum err engine_identify(struct engine *e, struct str key, struct str peer, stru
                          struct auth_identity *ret)
 {
     return loop_reader_identify(e->parts.reader, key, peer, engine_auth_epoch(e), p, ret);
+}
+
+enum err engine_identify_session(struct engine *e, struct str text, struct problem *p,
+                                 struct auth_identity *ret)
+{
+    return loop_reader_identify_session(e->parts.reader, text, engine_auth_epoch(e), p, ret);
+}
+
+void engine_begin_session(struct engine *e, struct session *session, struct buf *out)
+{
+    sessions_put_new(e->parts.sessions, session, out);
+}
+
+void engine_end_session(struct engine *e, struct str text)
+{
+    struct session session;
+    if (!sessions_read(e->parts.sessions, text, &session))
+        return;
+    if (sessions_end(e->parts.sessions, &session))
+        atomic_fetch_add(&e->parts.auth_epoch, 1);
+    else
+        LOG(LOG_WARN, "a session cannot be ended before its time: too many have been");
 }
 
 /* --- completion --- */

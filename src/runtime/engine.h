@@ -23,8 +23,15 @@ void engine_close(struct engine *engine);
 /* Finds the owner of an API key; see auth_check(). */
 MUST_CHECK enum err engine_identify(struct engine *engine, struct str key, struct str peer,
                                     struct problem *p, struct auth_identity *ret);
-/* Grows with every change of any key. After a change, an earlier answer of engine_identify() may be
- * wrong. */
+/* Finds the owner of a session; see auth_check_session(). */
+MUST_CHECK enum err engine_identify_session(struct engine *engine, struct str text,
+                                            struct problem *p, struct auth_identity *ret);
+/* Gives the session an id and puts its text; ask buf_ok(). */
+void engine_begin_session(struct engine *engine, struct session *session, struct buf *out);
+/* It cannot be used any more, unless the server is short of memory. Of other text nothing comes. */
+void engine_end_session(struct engine *engine, struct str text);
+/* Grows with every change of any key and the early end of any session. After a change, an earlier
+ * answer of engine_identify() may be wrong. */
 uint64_t engine_auth_epoch(const struct engine *engine);
 /* For struct idem_claim; on any thread. */
 uint64_t engine_raw_hash(const struct engine *engine, struct str route, struct str body);

@@ -110,6 +110,17 @@ static enum err open_span_export(struct engine_parts *parts, const struct engine
     return parts->spans != NULL ? ERR_OK : problem_set(p, ERR_NO_MEMORY, "Out of memory");
 }
 
+/* Before the writer starts: it writes the secret if the store has none. */
+static enum err read_session_secret(struct engine_parts *parts, struct problem *p)
+{
+    struct secret secret;
+    enum err err = secrets_get(parts->writer, parts->env, STR("session"), &secret);
+    if (err != ERR_OK)
+        return problem_set(p, err, "Cannot read the secret of sessions");
+    sessions_use_secret(parts->sessions, &secret);
+    return ERR_OK;
+}
+
 static enum err start_threads(struct engine_parts *parts, const struct engine_config *config,
                               const struct engine_hooks *hooks, struct problem *p)
 {
@@ -125,6 +136,8 @@ static enum err start_threads(struct engine_parts *parts, const struct engine_co
     struct readers_config readers = {config->store_url, config->env, parts->event_fd, parts->polls,
                                      &parts->durability};
     enum err err = db_open(&writer, p, &parts->writer);
+    if (err == ERR_OK)
+        err = read_session_secret(parts, p);
     if (err == ERR_OK)
         err = loop_reader_open(&reader, p, &parts->reader);
     if (err == ERR_OK)
@@ -152,7 +165,8 @@ static bool make_tables(struct engine_parts *parts, const struct engine_config *
     parts->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     parts->durability.event_fd = parts->event_fd;
     parts->stats = replay_stats_new();
-    parts->auth = auth_new(config->env, config->root_key);
+    parts->sessions = sessions_new(config->env);
+    parts->auth = auth_new(config->env, config->root_key, parts->sessions);
     parts->waiters = waiters_new(config->env, &waiting);
     gate_waiters_init(&parts->gate_waiters, config->env, hooks->submit_own, hooks->ctx);
     parts->periodic = periodic_new(parts->auth, hooks->submit, hooks->ctx);
@@ -161,9 +175,9 @@ static bool make_tables(struct engine_parts *parts, const struct engine_config *
     parts->subscriptions = subscriptions_new(config->env, &streams);
     parts->writer_labels = tenant_labels_new();
     parts->polls = worker_polls_new(env_now_ms(config->env));
-    return counted && parts->event_fd >= 0 && parts->stats != NULL && parts->auth != NULL &&
-           parts->waiters != NULL && parts->periodic != NULL && parts->subscriptions != NULL &&
-           parts->writer_labels != NULL && parts->polls != NULL;
+    return counted && parts->event_fd >= 0 && parts->stats != NULL && parts->sessions != NULL &&
+           parts->auth != NULL && parts->waiters != NULL && parts->periodic != NULL &&
+           parts->subscriptions != NULL && parts->writer_labels != NULL && parts->polls != NULL;
 }
 
 enum err engine_parts_open(struct engine_parts *parts, const struct engine_config *config,
@@ -190,6 +204,7 @@ void engine_parts_close(struct engine_parts *parts)
     waiters_free(parts->waiters);
     periodic_free(parts->periodic);
     auth_free(parts->auth);
+    sessions_free(parts->sessions);
     replay_stats_free(parts->stats);
     subscriptions_free(parts->subscriptions);
     engine_metrics_release(&parts->metrics);

@@ -48,6 +48,7 @@ struct engine_parts {
     struct gate_waiters gate_waiters;
     struct periodic *periodic;
     struct replay_stats *stats;
+    struct sessions *sessions;
     struct auth *auth;
     struct subscriptions *subscriptions;
     atomic_int waiting_callers;

@@ -197,3 +197,10 @@ enum err loop_reader_identify(struct loop_reader *r, struct str key, struct str 
         note_failed_login(r, peer, e);
     return e;
 }
+
+enum err loop_reader_identify_session(struct loop_reader *r, struct str text, uint64_t epoch,
+                                      struct problem *p, struct auth_identity *ret)
+{
+    struct auth_question q = {text, STR_NONE, epoch, fresh_db, r};
+    return auth_check_session(r->config.auth, &q, p, ret);
+}

@@ -40,6 +40,11 @@ MUST_CHECK enum err loop_reader_identify(struct loop_reader *reader, struct str 
                                          struct str peer, uint64_t epoch, struct problem *p,
                                          struct auth_identity *ret);
 
+/* Whose session it is, as auth_check_session() says. */
+MUST_CHECK enum err loop_reader_identify_session(struct loop_reader *reader, struct str text,
+                                                 uint64_t epoch, struct problem *p,
+                                                 struct auth_identity *ret);
+
 /* At the end of each round of the loop: the next look-up sees what was committed by then. */
 void loop_reader_round_end(struct loop_reader *reader);
 

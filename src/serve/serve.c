@@ -4,9 +4,9 @@
 #include "api/api.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "base/options.h"
 #include "domain/url.h"
 #include "runtime/auth.h"
+#include "runtime/engine.h"
 #include "serve/server.h"
 
 #include <sys/resource.h>
@@ -14,7 +14,7 @@
 
 enum { WAL_MIB_MAX = 1024 * 1024 }; /* 1 TiB, more than any log needs */
 
-static const struct option OPTIONS[] = {
+const struct option SERVE_OPTIONS[] = {
     {.name = "listen",
      .value = "HOST:PORT",
      .help = "The address to listen on; port 0 picks a free one",
@@ -114,7 +114,7 @@ static enum serve_exit serve(const struct options *o, bool dev);
 
 int serve_main(int argc, char **argv, bool dev)
 {
-    struct options o = {.lists = {OPTIONS}};
+    struct options o = {.lists = {SERVE_OPTIONS}};
     struct problem p;
     enum serve_exit rc = SERVE_DONE;
     problem_init(&p);
@@ -135,6 +135,11 @@ int serve_main(int argc, char **argv, bool dev)
     }
     problem_release(&p);
     return (int)rc;
+}
+
+const char *serve_store_name_at(size_t i)
+{
+    return engine_store_name_at(i);
 }
 
 static enum serve_exit serve(const struct options *o, bool dev)
@@ -166,21 +171,23 @@ static enum serve_exit serve(const struct options *o, bool dev)
 
 /* --- options --- */
 
+static const char NOTES[] =
+    "The name in brackets is the environment variable that sets the option; the command line "
+    "overrides it.\n\n"
+    "PAWL_ROOT_KEY (environment only) is an API key with the role admin for all tenants. It is not "
+    "stored. Use it to create the first keys. It must have at least 32 random characters: `openssl "
+    "rand -hex 32`.\n\n"
+    "Prints `pawl listening on URL` when it is ready. On SIGTERM the server finishes the requests "
+    "in flight and exits with code 0.\n";
+
 static void print_help(FILE *out, const struct options *o)
 {
     fputs("usage: pawl serve", out);
     options_print_usage(out, o);
     fputs("\nRun the server. `pawl dev` is the same as `pawl serve --dev`.\n\n", out);
     options_print_help(out, o->lists[0]);
-    fputs(
-        "\nThe name in brackets is the environment variable that sets the option; the command "
-        "line overrides it.\n"
-        "\nPAWL_ROOT_KEY (environment only) is an API key with the role admin for all tenants. It "
-        "is not stored.\nUse it to create the first keys. It must have at least 32 random "
-        "characters: `openssl rand -hex 32`.\n"
-        "\nPrints `pawl listening on URL` when it is ready. On SIGTERM the server finishes the "
-        "requests in\nflight and exits with code 0.\n",
-        out);
+    fputc('\n', out);
+    options_print_text(out, NOTES);
 }
 
 static enum err check_root_key(struct problem *p)

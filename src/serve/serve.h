@@ -2,9 +2,14 @@
 #ifndef PAWL_SERVE_SERVE_H
 #define PAWL_SERVE_SERVE_H
 
-#include <stdbool.h>
+#include "base/options.h"
+
+extern const struct option SERVE_OPTIONS[];
 
 /* argv[1] is the command, its options follow. `dev` turns --dev on. Returns the exit code. */
 int serve_main(int argc, char **argv, bool dev);
+
+/* The storage engines in this binary, for `pawl version`. NULL at the end. */
+const char *serve_store_name_at(size_t i);
 
 #endif

@@ -159,8 +159,13 @@ static enum err start(struct server *s, const struct server_config *config, stru
     e = engine_open(&engine, p, &s->engine);
     if (e != ERR_OK)
         return e;
-    struct api_config api = {s->engine, s->metrics, &ENV_SYSTEM,
-                             config->dev ? config->listen : NULL};
+    struct api_config api = {
+        .engine = s->engine,
+        .metrics = s->metrics,
+        .env = &ENV_SYSTEM,
+        .dev_listen = config->dev ? config->listen : NULL,
+        .tls = config->tls_cert != NULL,
+    };
     s->api = api_new(&api);
     if (s->api == NULL)
         return problem_set(p, ERR_NO_MEMORY, "Out of memory");

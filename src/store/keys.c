@@ -58,6 +58,12 @@ enum err keys_find_prefix(struct db *db, struct str prefix, api_key_each *each, 
     return each_row(DB_QUERY(db, SQL, DB_T(prefix)), each, ctx);
 }
 
+enum err keys_find_id(struct db *db, struct uuid id, api_key_each *each, void *ctx)
+{
+    static const char SQL[] = SELECT_KEYS " WHERE k.id = $1";
+    return each_row(DB_QUERY(db, SQL, DB_U(id)), each, ctx);
+}
+
 enum err keys_list(struct db *db, int64_t tenant, struct uuid after, int64_t limit,
                    api_key_each *each, void *ctx)
 {

@@ -24,6 +24,8 @@ MUST_CHECK enum err keys_insert(struct db *db, const struct api_key *key);
 typedef void api_key_each(void *ctx, const struct api_key *key);
 MUST_CHECK enum err keys_find_prefix(struct db *db, struct str prefix, api_key_each *each,
                                      void *ctx);
+/* At most one. */
+MUST_CHECK enum err keys_find_id(struct db *db, struct uuid id, api_key_each *each, void *ctx);
 /* tenant 0: the keys of all tenants. In the order in which they were made, after `after`. */
 MUST_CHECK enum err keys_list(struct db *db, int64_t tenant, struct uuid after, int64_t limit,
                               api_key_each *each, void *ctx);

@@ -106,8 +106,12 @@ bool sim_server_start(struct sim_server *s, struct problem *p)
         s->engine = NULL;
         return false;
     }
-    struct api_config api = {s->engine, s->metrics, &s->env,
-                             s->config.keys ? NULL : "127.0.0.1:7295"};
+    struct api_config api = {
+        .engine = s->engine,
+        .metrics = s->metrics,
+        .env = &s->env,
+        .dev_listen = s->config.keys ? NULL : "127.0.0.1:7295",
+    };
     s->api = api_new(&api);
     assert(s->api != NULL);
     api.dev_listen = NULL;

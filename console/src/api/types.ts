@@ -24,4 +24,5 @@ export type Queue = Schemas["Queue"];
 export type WorkerInfo = Schemas["Worker"];
 export type IdempotencyRecord = Schemas["IdempotencyRecord"];
 export type Readiness = Schemas["Readiness"];
+export type Me = Schemas["Me"];
 export type Problem = Schemas["Problem"];

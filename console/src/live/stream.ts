@@ -13,6 +13,8 @@ export interface StreamOptions {
   /** The stream is open. `resumed`: it continues after the last event that was read. */
   onOpen?(resumed: boolean): void;
   onState?(state: LinkState): void;
+  /** The server does not know the caller, or not any more. */
+  onUnauthenticated?(): void;
   /** After a stream that ended by itself: go on? A tenant's stream does, a run's does not once the run is over. */
   again?(): boolean;
   fetch?: typeof fetch;
@@ -78,6 +80,7 @@ async function connect(options: StreamOptions, position: { after: string | null 
       signal: lost.signal,
       cache: "no-store",
     });
+    if (response.status === 401) options.onUnauthenticated?.();
     if (!response.ok || response.body === null) return false;
     const resumed = position.after !== null;
     position.after ??= response.headers.get("Last-Event-ID");

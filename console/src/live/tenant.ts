@@ -1,6 +1,7 @@
 // One connection for all pages: the events of the tenant that lists and counts depend on.
 import { signal } from "@preact/signals";
 import { apiUrl } from "../api/client";
+import { signedOut } from "../api/session";
 import { follow, type LinkState } from "./stream";
 
 export interface TenantEvent {
@@ -35,14 +36,20 @@ function eventOf(data: string): TenantEvent[] {
   return [{ type: event.type, time: event.time, run_id: event.data.run_id, workflow_id: event.data.workflow_id ?? "" }];
 }
 
+export function disconnectTenant(): void {
+  stop?.();
+  stop = null;
+}
+
 /** Again after the tenant has changed. */
 export function connectTenant(name: string): void {
-  stop?.();
+  disconnectTenant();
   stop = follow({
     url: apiUrl(`events?types=${TYPES}`),
     headers: { "X-Tenant-ID": name },
     after: null,
     onState: (state) => (link.value = state),
+    onUnauthenticated: signedOut,
     // Pages read their lists as soon as the stream is open: what changes later is an event.
     onOpen: (resumed) => resumed || tell("reset"),
     onMessages: (messages) => {

@@ -7,6 +7,7 @@ import { outcomeOf } from "../logic/decision";
 import { readJson, type Read } from "../logic/form";
 import { absolute } from "../logic/time";
 import { times } from "../logic/words";
+import { Allowed } from "../ui/allowed";
 import { Card, Curl, FullTime, Json, Loading, PageHead, ProblemBox, RunLink, Status } from "../ui/bits";
 import { useLoad, useTitle } from "../ui/hooks";
 
@@ -193,7 +194,11 @@ export function ApprovalPage({ id }: { id: string }) {
           SHA-256 of the content and the prompt: <code class="hash">{approval.content_hash}</code>. Your decision is for exactly this content.
         </p>
       </Card>
-      {DECIDABLE.includes(approval.status) && <Decide approval={approval} onDone={reload} />}
+      {DECIDABLE.includes(approval.status) && (
+        <Allowed to="decide" what="decisions">
+          <Decide approval={approval} onDone={reload} />
+        </Allowed>
+      )}
       <History approval={approval} />
     </>
   );

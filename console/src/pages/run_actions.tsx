@@ -1,6 +1,7 @@
 // What can be done with a run. Each press has one idempotency key, so a double click is one request to the server.
 import { useRef, useState } from "preact/hooks";
 import { api, curlOf, Failure, must, newKey } from "../api/client";
+import { may } from "../api/session";
 import type { Run } from "../api/types";
 import { actionsIn, type Action } from "../logic/status";
 import { go, href } from "../router";
@@ -74,6 +75,7 @@ function Confirm({ action, run, onDone, onClose }: { action: Action; run: Run; o
 
 export function RunActions({ run, onDone }: { run: Run; onDone: (run: Run) => void }) {
   const [asked, setAsked] = useState<Action | null>(null);
+  if (!may("run")) return null;
   return (
     <>
       {actionsIn(run.status).map((action) => (

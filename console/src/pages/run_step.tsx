@@ -1,6 +1,7 @@
 // One step of a run: what it got, what it gave, each attempt, and a rerun from here.
 import { useRef, useState } from "preact/hooks";
 import { api, curlOf, Failure, must, newKey } from "../api/client";
+import { may } from "../api/session";
 import type { Job, Run, Step, StepDefinition } from "../api/types";
 import { errorText } from "../logic/error";
 import { isOver } from "../logic/status";
@@ -48,6 +49,7 @@ function Attempts({ attempts }: { attempts: Job["attempts"] }) {
 function RerunFrom({ run, step }: { run: Run; step: Step }) {
   const key = useRef(newKey());
   const [failure, setFailure] = useState<Failure | null>(null);
+  if (!may("run")) return null;
   const start = (): void => void rerun(run, step.name, key.current).catch((e: unknown) => setFailure(e as Failure));
   return (
     <>

@@ -4,6 +4,7 @@ import { api, curlOf, Failure, must, newKey } from "../api/client";
 import type { Workflow } from "../api/types";
 import { fieldsOf, readForm, readJson, type Field, type Read } from "../logic/form";
 import { go, href } from "../router";
+import { Allowed } from "../ui/allowed";
 import { Card, Curl, Json, Loading, PageHead, ProblemBox, say } from "../ui/bits";
 import { Graph } from "../ui/graph";
 import { useLoad, useTitle, useWide } from "../ui/hooks";
@@ -147,7 +148,11 @@ export function WorkflowPage({ id }: { id: string }) {
       <Card title="Steps">
         <Graph steps={workflow.definition.steps} states={new Map()} direction={wide ? "LR" : "TB"} selected={null} onSelect={() => undefined} />
       </Card>
-      {!workflow.archived && <StartForm workflow={workflow} />}
+      {!workflow.archived && (
+        <Allowed to="run" what="starting runs">
+          <StartForm workflow={workflow} />
+        </Allowed>
+      )}
       <Card title="Definition">
         <Json value={workflow.definition} label="Definition" />
       </Card>

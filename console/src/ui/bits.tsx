@@ -119,11 +119,10 @@ export function Command({ text }: { text: string }) {
 
 export function ProblemBox({ failure, retry }: { failure: Failure; retry?: () => void }) {
   const { code, detail, title, status, trace_id } = failure.problem;
-  const needsKey = status === 401;
   return (
     <div class="problem" role="alert">
-      <strong>{needsKey ? "This server needs an API key" : title}</strong>
-      <p>{needsKey ? "The console cannot sign in yet. Use it with a server that was started with --dev." : (detail ?? "")}</p>
+      <strong>{title}</strong>
+      <p>{detail ?? ""}</p>
       <p class="faint">
         {status > 0 && <code>{code}</code>} {trace_id !== undefined && <span>trace {trace_id}</span>}
       </p>

@@ -2,9 +2,10 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, chooseTenant, must, tenant } from "../api/client";
+import { me, signOut } from "../api/session";
 import { link } from "../live/tenant";
 import { href, parts } from "../router";
-import { Toast } from "./bits";
+import { say, Toast } from "./bits";
 import { Dialog } from "./dialog";
 import { useLoad } from "./hooks";
 import { SHORTCUTS, startKeys } from "./keys";
@@ -66,6 +67,29 @@ function TenantSwitch() {
         ))}
       </datalist>
     </form>
+  );
+}
+
+/** Only who may see all tenants has a choice. */
+function TenantName() {
+  if (me.value?.all_tenants === true) return <TenantSwitch />;
+  return (
+    <span class="tenant">
+      Tenant <strong>{tenant.value}</strong>
+    </span>
+  );
+}
+
+function Person() {
+  const who = me.value;
+  if (who?.session_expires_at == null) return null;
+  return (
+    <span class="person">
+      <span title={`Role ${who.role}`}>{who.actor}</span>
+      <button type="button" class="small" onClick={() => void signOut().catch((e: Error) => say(e.message))}>
+        Sign out
+      </button>
+    </span>
   );
 }
 
@@ -132,8 +156,9 @@ export function Frame({ children }: { children: ComponentChildren }) {
         <Navigation />
         <div class="tools">
           <Link />
-          <TenantSwitch />
+          <TenantName />
           <ThemeChoice />
+          <Person />
           <button type="button" class="small" aria-label="Keyboard shortcuts" onClick={() => setHelps(true)}>
             ?
           </button>

@@ -61,6 +61,10 @@ static enum err list_runs(struct op *op, struct read_tx *tx)
         .created_after = in->created_after,
         .created_before = in->created_before,
     };
+    if (in->id_prefix.ptr != NULL &&
+        !uuid_parse_prefix(in->id_prefix, &filter.id_low, &filter.id_high))
+        return problem_set(&op->problem, ERR_BAD_REQUEST,
+                           "id_prefix is not the beginning of an id");
     struct page page = page_begin(op, in->limit);
     int64_t next = -1;
     e = runs_list(tx->db, &filter, before, add_run, &page, &next);

@@ -84,6 +84,7 @@ struct list_runs_input {
     struct str label_value;
     int64_t created_after;
     int64_t created_before;
+    struct str id_prefix; /* ptr NULL: any */
     int64_t limit;
     struct str cursor; /* ptr NULL: from the newest */
 };

@@ -239,11 +239,18 @@ static bool has_label(struct db_rows *rows, struct str labels, const struct run_
     return same;
 }
 
+static bool has_id(const struct run_filter *f, struct uuid id)
+{
+    return memcmp(id.bytes, f->id_low.bytes, sizeof(id.bytes)) >= 0 &&
+           memcmp(id.bytes, f->id_high.bytes, sizeof(id.bytes)) <= 0;
+}
+
 static bool matches(struct db_rows *rows, const struct run_filter *f, const struct run *r)
 {
     return (f->workflow_id.ptr == NULL || str_eq(f->workflow_id, r->workflow_id)) &&
            (f->created_after < 0 || r->created_at > f->created_after) &&
            (f->created_before < 0 || r->created_at < f->created_before) &&
+           (uuid_is_nil(f->id_high) || has_id(f, r->id)) &&
            (f->label_name.ptr == NULL || has_label(rows, r->labels, f));
 }
 
@@ -306,6 +313,10 @@ enum err runs_list(struct db *db, const struct run_filter *filter, int64_t befor
     int64_t scanned = 0;
     bool full = false;
     bool more = true;
+    /* A run's num is the time in its id, so ids are a range of nums. */
+    int64_t lowest = uuid_time(filter->id_low);
+    if (!uuid_is_nil(filter->id_high))
+        before = MIN(before, uuid_time(filter->id_high) + 1);
     enum err e = late_index_through(db, &through);
     while (e == ERR_OK && !full && more && scanned < PAGE_SCAN_MAX) {
         bool recent = before > through + 1 && !ended_badly(filter->status);
@@ -317,6 +328,7 @@ enum err runs_list(struct db *db, const struct run_filter *filter, int64_t befor
             before = through + 1; /* go on along the index */
             more = true;
         }
+        more = more && before > lowest;
     }
     *ret_next = full || more ? before : -1;
     return e;

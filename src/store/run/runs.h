@@ -79,6 +79,8 @@ struct run_filter {
     struct str label_value;
     int64_t created_after;  /* -1: any */
     int64_t created_before; /* -1: any */
+    struct uuid id_low;
+    struct uuid id_high; /* zero: any id */
 };
 
 /* Newest first, those below `before` (a run's num; INT64_MAX: from the newest). `each` returns

@@ -21,7 +21,7 @@ CHOICES = [
 def test_every_verb_has_help_with_its_arguments_and_exit_codes():
     for verb, line in cli.verbs().items():
         r = cli.help_of(verb)
-        assert r.code == 0 and r.out.startswith(f"usage: {line}") and "--json" in r.out and "Exit codes: 0 done" in r.out and r.err == "", r
+        assert r.code == 0 and r.out.startswith(f"usage: {line}") and ("--json" in r.out or verb in cli.local_verbs()) and "Exit codes: 0 done" in r.out and r.err == "", r
 
 
 def test_every_verb_has_an_end_to_end_test():
@@ -49,11 +49,11 @@ def test_help_of_a_group_of_verbs_lists_only_these():
 
 def test_no_line_of_the_help_is_wider_than_a_terminal():
     texts = [cli.help_of(words).out for words in ["serve", *cli.commands(), *cli.verbs()]]
-    assert [line for text in texts for line in text.splitlines() if len(line) > 110] == []
+    assert [line for text in texts for line in text.splitlines() if len(line) > 80] == []
 
 
 @pytest.mark.parametrize("args,said", [
-    (("rnu", "list"), 'Unknown command: rnu. Did you mean "run"?'), (("sevre",), 'Did you mean "serve"?'), (("run", "shwo", "x"), 'Did you mean "run show"?'),
+    (("vesion",), 'Did you mean "version"?'), (("rnu", "list"), 'Unknown command: rnu. Did you mean "run"?'), (("sevre",), 'Did you mean "serve"?'), (("run", "shwo", "x"), 'Did you mean "run show"?'),
     (("entity", "type", "lst"), 'Did you mean "entity type list"?'), (("run", "list", "--lmit", "3"), "Unknown option --lmit. Did you mean --limit?"),
     (("run", "list", "--status", "runing"), 'Unknown status "runing". Did you mean "running"?'), (("run", "show"), "Missing argument: ID"),
     (("run", "show", "a", "b"), "Unexpected argument: b"), (("key", "create"), "Missing option: --role ROLE"), (("run", "list", "--limit"), "Missing value: --limit N"),

@@ -69,10 +69,11 @@ def test_every_schema_is_one():
 
 
 def test_open_routes_need_no_key_and_others_do(dev_server):
-    open_paths = {p for (_, p), o in openapi.operations().items() if o.get("security") == []}
-    assert open_paths == {"/healthz", "/readyz", "/openapi.json"} and DOC["security"]
-    for (method, path), operation in openapi.operations().items():
-        assert ("401" in operation["responses"]) == (path not in open_paths), path
+    sign_in = ("POST", "/api/v1/sessions")  # needs no key in a header, and refuses a wrong one in its body
+    open_ones = {place for place, o in openapi.operations().items() if o.get("security") == []}
+    assert open_ones == {("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/openapi.json"), ("GET", "/api/v1/sign-in"), sign_in} and DOC["security"]
+    for place, operation in openapi.operations().items():
+        assert ("401" in operation["responses"]) == (place not in open_ones or place == sign_in), place
 
 
 def test_the_server_serves_it_as_it_is(api):
@@ -147,6 +148,9 @@ def success_of_every_route(c):
     outbox(c)
     trail(c)
     as_it_happens(c)
+    c.get("/api/v1/me"), c.get("/api/v1/me", tenant=t), c.get("/api/v1/sign-in")
+    cookie = c.post("/api/v1/sessions", {"key": ROOT_KEY}).header("Set-Cookie").split(";")[0]
+    c.get("/api/v1/me", headers={"Cookie": cookie}), c.delete("/api/v1/sessions", headers={"Cookie": cookie})
     c.get("/api/v1/doctor"), c.post("/api/v1/doctor/repair", key="repair"), c.get("/api/v1/backup")
 
 

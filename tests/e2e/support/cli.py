@@ -67,9 +67,25 @@ def help_of(words):
     return pawl(*words.split(), "--help")
 
 
+# They read their command line themselves, or are too plain for a help of their own.
+OWN_PARSERS = ("serve", "dev", "help")
+
+
+def sections():
+    """(commands that call no server, those that do), as `pawl --help` lists them."""
+    before, _, after = help_of("").out.partition("Commands that call a server:\n")
+    return tuple([c for c in re.findall(r"^  ([a-z]+) ", text, re.M) if c not in OWN_PARSERS] for text in (before, after))
+
+
 def commands():
-    """["workflow", "run", …]: the client's commands, as `pawl --help` lists them."""
-    return re.findall(r"^  ([a-z]+) ", help_of("").out.partition("Commands that call a server:\n")[2], re.M)
+    """["workflow", "run", …]: all that have verbs or options in the table."""
+    local, calling = sections()
+    return local + calling
+
+
+def local_verbs():
+    """The verbs that call no server."""
+    return [verb for verb in verbs() if verb.split()[0] in sections()[0]]
 
 
 def verbs():

@@ -82,8 +82,9 @@ bool fuzz_server_try_open(uint64_t seed)
         metrics_free(s.metrics);
         return false;
     }
-    struct api_config keys = {s.engine, s.metrics, &s.env, NULL};
-    struct api_config dev = {s.engine, s.metrics, &s.env, "127.0.0.1:7295"};
+    struct api_config keys = {.engine = s.engine, .metrics = s.metrics, .env = &s.env};
+    struct api_config dev = keys;
+    dev.dev_listen = "127.0.0.1:7295";
     s.keys = api_new(&keys);
     s.dev = api_new(&dev);
     return true;

@@ -264,9 +264,8 @@ static void the_help_shows_values_defaults_and_variables(void **state)
     assert_contains(text, "  --role admin|viewer             What it may do\n");
     assert_contains(text, "  --label K=V                     A label (repeatable)\n");
     assert_contains(text, "  --force                         Overwrite [PAWL_T_FORCE]\n");
-    assert_contains(
-        text,
-        "  --url URL                       The server (default http://default) [PAWL_T_URL]\n");
+    assert_contains(text, "  --url URL                       The server (default http://default)\n "
+                          "                                 [PAWL_T_URL]\n");
     free(text);
 }
 
@@ -280,8 +279,25 @@ static void long_descriptions_continue_in_their_column(void **state)
         out, 40, "one two three four five six seven eight nine ten eleven twelve thirteen 14");
     (void)fclose(out);
     assert_string_equal(
-        text, "\n                                  one two three four five six seven eight "
-              "nine ten eleven twelve\n                                  thirteen 14\n");
+        text, "\n                                  one two three four five six seven eight nine\n"
+              "                                  ten eleven twelve thirteen 14\n");
+    free(text);
+}
+
+static void texts_are_filled_and_items_keep_their_column(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    options_print_text(out, "One line that is\nmuch shorter.\n\nCodes:\n"
+                            "  0      Done, which is what most commands end with when all went\n"
+                            "         as it should\n  other  Not\nThe end.");
+    (void)fclose(out);
+    assert_string_equal(text,
+                        "One line that is much shorter.\n\nCodes:\n"
+                        "  0      Done, which is what most commands end with when all went as "
+                        "it should\n  other  Not\nThe end.\n");
     free(text);
 }
 
@@ -302,6 +318,7 @@ int main(void)
         cmocka_unit_test(more_options_than_fit_are_refused),
         cmocka_unit_test(the_help_shows_values_defaults_and_variables),
         cmocka_unit_test(long_descriptions_continue_in_their_column),
+        cmocka_unit_test(texts_are_filled_and_items_keep_their_column),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* How many columns of a terminal a text takes. */
 #include "testing.h"
 
-#include "cli/width.h"
+#include "cli/term/width.h"
 
 static void ascii_and_accented_letters_take_one_column(void **state)
 {

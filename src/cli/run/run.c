@@ -1,7 +1,8 @@
 /* pawl run: starts, shows and controls runs. */
 #include "base/limits.h"
 #include "cli/commands.h"
-#include "cli/run_verbs.h"
+#include "cli/names.h"
+#include "cli/run/run_verbs.h"
 
 static const struct option OPTIONS_START[] = {
     {.name = "input", .value = "JSON|@FILE|-", .help = "The run's input: any JSON value"},
@@ -65,21 +66,9 @@ static const struct column LIST_COLUMNS[] = {
     {"STATUS", "status"}, {"CREATED", "created_at"},   {"FINISHED", "finished_at"},
     {"LABELS", "labels"},
 };
-static const struct column STEP_COLUMNS[] = {
-    {"STEP", "name"},       {"TYPE", "type"},          {"STATUS", "status"},
-    {"ATTEMPT", "attempt"}, {"STARTED", "started_at"}, {"FINISHED", "finished_at"},
-    {"OUTPUT", "output"},   {"ERROR", "error"},
-};
-static const struct column EVENT_COLUMNS[] = {
-    {"SEQ", "seq"},
-    {"AT", "at"},
-    {"TYPE", "type"},
-    {"DATA", "data"},
-};
 
 static enum cli_exit run_start(struct session *s);
 static enum cli_exit run_list(struct session *s);
-static enum cli_exit run_show(struct session *s);
 static enum cli_exit run_cancel(struct session *s);
 static enum cli_exit run_pause(struct session *s);
 static enum cli_exit run_resume(struct session *s);
@@ -96,45 +85,57 @@ static const struct verb VERBS[] = {
     {.name = "list", .about = "List runs, newest first", .options = OPTIONS_LIST, .run = run_list},
     {.name = "show",
      .arguments = "ID",
+     .ids = &IDS_OF_RUNS,
      .about = "Show a run and its steps",
      .options = OPTIONS_SHOW,
      .run = run_show},
     {.name = "why",
      .arguments = "ID",
-     .about = "Explain what a run waits for: limits and the runs that hold them, workers, timers",
+     .ids = &IDS_OF_RUNS,
+     .about = "Explain what a run waits for: limits and their holders, workers, timers",
      .run = run_why},
     {.name = "watch",
      .arguments = "ID",
-     .about = "Print the timeline of a run as it happens; exit code 0 if the run succeeds",
+     .ids = &IDS_OF_RUNS,
+     .about = "Follow a run until it ends; exit code 0 if it succeeds",
+     .notes = "On a terminal it draws the run as a tree, with attempts, durations and "
+              "compensation, and redraws it as the run moves on. Elsewhere it prints a line for "
+              "each event of the timeline; with --json, the events themselves.",
      .run = run_watch},
     {.name = "cancel",
      .arguments = "ID",
+     .ids = &IDS_OF_RUNS,
      .about = "Cancel a run",
      .options = OPTIONS_CANCEL,
      .run = run_cancel},
     {.name = "pause",
      .arguments = "ID",
+     .ids = &IDS_OF_RUNS,
      .about = "Pause a run",
      .notes = "Steps that have started run to their end; no further step starts.\n",
      .options = OPTIONS_CONTROL,
      .run = run_pause},
     {.name = "resume",
      .arguments = "ID",
+     .ids = &IDS_OF_RUNS,
      .about = "Resume a paused run",
      .options = OPTIONS_CONTROL,
      .run = run_resume},
     {.name = "retry",
      .arguments = "ID",
+     .ids = &IDS_OF_RUNS,
      .about = "Retry the failed steps of a run",
      .options = OPTIONS_CONTROL,
      .run = run_retry},
     {.name = "rerun",
      .arguments = "ID",
+     .ids = &IDS_OF_RUNS,
      .about = "Start a new run with the same input",
      .options = OPTIONS_RERUN,
      .run = run_rerun},
     {.name = "signal",
      .arguments = "ID NAME",
+     .ids = &IDS_OF_RUNS,
      .about = "Send a signal to a run",
      .notes = "A step that waits for the signal continues. If none waits yet, the run keeps the "
               "signal.\n",
@@ -220,32 +221,15 @@ static enum cli_exit run_start(struct session *s)
 static enum cli_exit run_list(struct session *s)
 {
     session_path(s, "/api/v1/runs", "", "");
-    for (size_t i = 0; i < RUN_FILTER_COUNT; i++)
-        session_query(s, RUN_FILTER[i].member, options_text(&s->opt, RUN_FILTER[i].option));
+    bool ok = true;
+    for (size_t i = 0; i < RUN_FILTER_COUNT && ok; i++) {
+        char room[TEXT_MAX];
+        const char *value = run_filter_value(s, i, room, sizeof(room), &ok);
+        session_query(s, RUN_FILTER[i].member, value);
+    }
+    if (!ok)
+        return CLI_USAGE;
     return session_pages(s, LIST_COLUMNS, ARRAY_LEN(LIST_COLUMNS));
-}
-
-static void show_run(struct session *s, json_t *answer)
-{
-    (void)s;
-    json_t *steps = json_incref(json_object_get(answer, "steps"));
-    (void)json_object_del(answer, "steps");
-    object_print(stdout, answer);
-    fputc('\n', stdout);
-    rows_print(stdout, STEP_COLUMNS, ARRAY_LEN(STEP_COLUMNS), steps);
-    json_decref(steps);
-}
-
-static enum cli_exit run_show(struct session *s)
-{
-    session_path(s, RUN_PATH, s->args[0], "");
-    enum cli_exit rc = session_call(s, "GET", show_run);
-    if (rc != CLI_DONE || !options_has(&s->opt, "events"))
-        return rc;
-    if (!s->json)
-        putchar('\n');
-    session_path(s, RUN_PATH, s->args[0], "/events");
-    return session_list(s, EVENT_COLUMNS, ARRAY_LEN(EVENT_COLUMNS), NULL, true);
 }
 
 /* --- control --- */

@@ -1,5 +1,7 @@
 /* pawl run why: explains what a run waits for. */
-#include "cli/run_verbs.h"
+#include "base/limits.h"
+#include "cli/run/run_verbs.h"
+#include "cli/term/term.h"
 
 static const struct column HOLDER_COLUMNS[] = {
     {"HELD BY", "run_id"},     {"WORKFLOW", "workflow_id"}, {"STATUS", "status"},
@@ -45,14 +47,26 @@ static void show_place(const json_t *answer)
     fputs(" runs of the tenant are queued\n", stdout);
 }
 
+/* In lines that fit a terminal; elsewhere on one line. */
+static void show_summary(const json_t *summary)
+{
+    struct buf clean;
+    buf_init(&clean, HTTP_REPLY_MAX);
+    put_clean(&clean, json_is_string(summary) ? json_str(summary) : STR("-"));
+    if (term_of(stdout).is_terminal && buf_ok(&clean))
+        options_print_text(stdout, clean.ptr);
+    else
+        printf("%.*s\n", STR_ARG(buf_str(&clean)));
+    buf_release(&clean);
+}
+
 static void show_why(struct session *s, json_t *answer)
 {
     (void)s;
     size_t i;
     json_t *reason;
     json_t *steps = json_array();
-    value_print(stdout, json_object_get(answer, "summary"));
-    fputc('\n', stdout);
+    show_summary(json_object_get(answer, "summary"));
     if (json_object_get(answer, "place") != NULL)
         show_place(answer);
     json_array_foreach (json_object_get(answer, "waits_for"), i, reason) {

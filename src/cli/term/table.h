@@ -1,5 +1,8 @@
 /* Prints JSON for people: aligned columns, lists of members, single values. Control characters from
- * the server never reach the terminal. */
+ * the server never reach the terminal.
+ *
+ * On a terminal, a table leaves out empty columns, shortens ids to prefixes that are unique in
+ * their column, shows times relative to now, and cuts its widest columns until the rows fit. */
 #ifndef PAWL_CLI_TABLE_H
 #define PAWL_CLI_TABLE_H
 
@@ -33,6 +36,9 @@ void object_print(FILE *out, json_t *object);
 
 /* Text as it is, numbers, `yes` and `no`, `-` for null or NULL, JSON for the rest. */
 void value_print(FILE *out, const json_t *value);
+
+/* The shortest prefix of an id that a table shows: up to its milliseconds. */
+enum { ID_PREFIX_LEN = 13 };
 
 /* "  path: message" for each element of [{path, message}]; NULL prints nothing. */
 void faults_print(FILE *out, const char *prefix, const json_t *faults);

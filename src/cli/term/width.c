@@ -1,5 +1,5 @@
 /* Column widths of characters. */
-#include "cli/width.h"
+#include "cli/term/width.h"
 
 /* The character at the start of text, and its length in bytes; 1 for a byte that is not UTF-8. */
 static uint32_t first_char(struct str text, size_t *ret_len)
