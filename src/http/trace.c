@@ -1,5 +1,5 @@
 /* The trace of a request: the client's, or a new one (W3C trace context). */
-#include "base/trace.h"
+#include "base/trace/trace.h"
 
 #include "http/internal.h"
 

@@ -3,7 +3,7 @@
 #ifndef PAWL_OUTBOUND_OTLP_H
 #define PAWL_OUTBOUND_OTLP_H
 
-#include "base/span.h"
+#include "base/trace/span.h"
 
 /* Appends one span to a list of them, with the comma before it. */
 void otlp_put_span(struct buf *spans, const struct span *span);

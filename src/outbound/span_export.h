@@ -13,7 +13,7 @@
 #define PAWL_OUTBOUND_SPAN_EXPORT_H
 
 #include "base/metrics.h"
-#include "base/span.h"
+#include "base/trace/span.h"
 #include "core/txn/effects.h"
 
 struct span_export;

@@ -3,7 +3,7 @@
 #ifndef PAWL_RUNTIME_ENGINE_H
 #define PAWL_RUNTIME_ENGINE_H
 
-#include "base/span.h"
+#include "base/trace/span.h"
 #include "core/txn/op.h"
 #include "outbound/subscriptions.h"
 #include "runtime/auth.h"

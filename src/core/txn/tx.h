@@ -4,7 +4,7 @@
 #ifndef PAWL_CORE_TXN_TX_H
 #define PAWL_CORE_TXN_TX_H
 
-#include "base/span.h"
+#include "base/trace/span.h"
 #include "core/txn/effects.h"
 #include "core/txn/op.h"
 #include "core/txn/read_tx.h"

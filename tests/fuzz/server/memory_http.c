@@ -1,7 +1,7 @@
 #include "memory_http.h"
 
 #include "base/limits.h"
-#include "base/trace.h"
+#include "base/trace/trace.h"
 
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /* W3C trace context, by the rules of its specification and the cases of its own test suite. */
 #include "support.h"
 
-#include "base/trace.h"
+#include "base/trace/trace.h"
 
 #define TRACE "0af7651916cd43dd8448eb211c80319c"
 #define SPAN "b7ad6b7169203331"

@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 #include "base/metrics.h"
-#include "base/span.h"
+#include "base/trace/span.h"
 #include "core/txn/tenant_labels.h"
 #include "runtime/publish.h"
 

@@ -3,7 +3,7 @@
 #ifndef PAWL_CORE_USECASE_OUTGOING_CALLS_H
 #define PAWL_CORE_USECASE_OUTGOING_CALLS_H
 
-#include "base/trace.h"
+#include "base/trace/trace.h"
 #include "core/usecase/outgoing/outgoing.h"
 
 /* The result of a call, for the job. */

@@ -3,7 +3,7 @@
 #ifndef PAWL_CORE_USECASE_OUTGOING_DELIVERIES_H
 #define PAWL_CORE_USECASE_OUTGOING_DELIVERIES_H
 
-#include "base/trace.h"
+#include "base/trace/trace.h"
 #include "core/usecase/outgoing/outgoing.h"
 #include "store/outbox/webhooks.h"
 

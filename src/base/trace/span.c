@@ -1,5 +1,5 @@
 /* A span that is over. */
-#include "base/span.h"
+#include "base/trace/span.h"
 
 #include <assert.h>
 

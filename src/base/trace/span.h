@@ -4,7 +4,7 @@
 #define PAWL_BASE_SPAN_H
 
 #include "base/arena.h"
-#include "base/trace.h"
+#include "base/trace/trace.h"
 
 /* The numbers are those of OTLP. */
 enum span_kind { SPAN_INTERNAL = 1, SPAN_SERVER = 2, SPAN_CLIENT = 3 };

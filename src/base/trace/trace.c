@@ -1,5 +1,5 @@
 /* W3C trace context (https://www.w3.org/TR/trace-context/). */
-#include "base/trace.h"
+#include "base/trace/trace.h"
 
 #include <assert.h>
 
