@@ -136,6 +136,9 @@ struct verdict {
     struct crash_fault fault;        /* what `after` points to */
 };
 
+/* Counts the call if it changes files though a sync has failed. A sync that is under way when
+ * another one fails does not count: call it when a sync begins. disk_admit() does it for others. */
+void disk_note_touch(struct crash_disk *disk, enum crash_kind kind);
 /* Counts the call of a live process and asks the faults; may crash the disk at once. */
 void disk_admit(struct crash_disk *disk, enum crash_kind kind, const char *name,
                 struct verdict *ret);

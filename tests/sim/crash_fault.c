@@ -78,13 +78,19 @@ static void crash(struct crash_disk *disk, const struct crash_fault *f)
         crash_disk_cut(disk, f->cut, f->draw, f->ctx);
 }
 
+void disk_note_touch(struct crash_disk *disk, enum crash_kind kind)
+{
+    if (disk->sync_failed && is_change(kind))
+        disk->counts.touched_after_failed_sync++;
+}
+
 void disk_admit(struct crash_disk *disk, enum crash_kind kind, const char *name,
                 struct verdict *ret)
 {
     *ret = (struct verdict){.code = SQLITE_OK};
     disk->counts.calls[kind]++;
-    if (disk->sync_failed && is_change(kind))
-        disk->counts.touched_after_failed_sync++;
+    if (kind != CRASH_SYNC) /* that of a sync was noted when it began */
+        disk_note_touch(disk, kind);
     if (!strike(disk, kind, name, &ret->fault))
         return;
     disk->fired++;

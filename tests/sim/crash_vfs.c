@@ -102,6 +102,7 @@ static int crash_sync(sqlite3_file *file, int flags)
         return SQLITE_IOERR_FSYNC;
     struct crash_disk *disk = h->disk;
     uint64_t begun = disk->seq;
+    disk_note_touch(disk, CRASH_SYNC);
     if (machine.pause != NULL)
         machine.pause(machine.pauser);
     if (h->inode == NULL)
