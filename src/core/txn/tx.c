@@ -287,10 +287,12 @@ enum err tx_write_events(struct tx *tx)
     struct unwritten_events *t = &tx->unwritten;
     if (t->owner == 0)
         return ERR_OK;
+    int64_t before = db_changes(tx->db);
     event_pack_end(&t->packed);
     enum err e = buf_ok(&t->packed)
                      ? events_append(tx->db, t->owner, t->last_seq, tx->now_ms, buf_str(&t->packed))
                      : ERR_NO_MEMORY;
+    tx->touched -= db_changes(tx->db) - before; /* each event counted when it was added */
     drop_unwritten(tx);
     return e;
 }

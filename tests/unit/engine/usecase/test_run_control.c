@@ -208,6 +208,23 @@ static void many_runs_are_changed_and_those_that_refuse_are_named(void **state)
     assert_sound(fixture);
 }
 
+/* Rows of those before them are written while they are looked at, and do not count as theirs. */
+static void any_number_may_refuse_beside_those_that_change(void **state)
+{
+    struct fixture *fixture = *state;
+    enum { EACH = FAILED_ITEMS_MAX + 2 };
+    put_workflow(fixture, "w", TWO_TASKS);
+    put_workflow(fixture, "waits", "{'steps':[{'name':'s','type':'wait_signal','signal':'go'}]}");
+    for (int i = 0; i < EACH; i++) {
+        (void)start(fixture, "waits");
+        (void)failed_run(fixture);
+    }
+    json_t *paused = bulk(fixture, CONTROL_PAUSE, RUN_STATUS_COUNT, false, INT64_MAX);
+    assert_int_equal(json_array_size(json_object_get(paused, "refused")), EACH);
+    assert_int_equal(number_in(paused, "changed"), EACH);
+    assert_sound(fixture);
+}
+
 /* One run's definition is damaged: it alone is refused, whatever it had changed by then. */
 static void a_run_that_fails_half_way_is_refused_alone(void **state)
 {
@@ -247,6 +264,7 @@ int main(void)
         fixture_test(an_action_on_a_version_that_is_gone_is_refused),
         fixture_test(a_rerun_keeps_what_lies_before_its_step),
         fixture_test(many_runs_are_changed_and_those_that_refuse_are_named),
+        fixture_test(any_number_may_refuse_beside_those_that_change),
         fixture_test(a_run_that_fails_half_way_is_refused_alone),
         fixture_test(more_runs_than_one_call_may_change_take_another),
     };
