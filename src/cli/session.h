@@ -10,6 +10,7 @@
 #include "base/options.h"
 #include "cli/client.h"
 #include "cli/private_server.h"
+#include "cli/setup/contexts.h"
 #include "cli/term/table.h"
 
 struct id_list;
@@ -43,6 +44,8 @@ struct session {
     const char *if_match;        /* of the next request; NULL: none */
     bool json;
     struct private_server private_server;
+    json_t *contexts; /* the file of them; NULL: not read */
+    struct buf key;   /* of the context */
     struct client_setup setup;
     struct client client;
     int64_t wait_ms;     /* how long the server may hold the request */
