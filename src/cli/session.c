@@ -150,7 +150,7 @@ static void fill(const char **value, const json_t *context, const char *member)
  * when they name the server themselves: a key must not go to another server than it is for. */
 static enum cli_exit use_context(struct session *s)
 {
-    const json_t *context;
+    const json_t *context = NULL;
     const char *name = common_text(s, "context"), *key_file = NULL;
     bool is_given = options_is_given(&s->opt, "context");
     if (is_given && is_given_common(s, "url")) {

@@ -24,6 +24,7 @@ struct verb {
     const char *about;     /* one line without a full stop */
     const char *notes;     /* more, at the end of its help; NULL: none */
     const struct option *options;
+    const struct option *more_options; /* of a standalone verb; NULL: none */
     const struct id_list *ids; /* of the first argument, which may be a prefix; NULL: no id */
     enum cli_exit (*run)(struct session *s);
     /* Instead of run: gets the whole command line and returns the exit code. */

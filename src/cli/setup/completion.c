@@ -36,7 +36,7 @@ const struct command COMMAND_COMPLETION = {
 static const struct option *option_at(const struct verb *verb, size_t i)
 {
     const struct option *const lists[] = {
-        verb->options, verb->store ? SESSION_STORE_OPTIONS : NULL,
+        verb->options, verb->more_options, verb->store ? SESSION_STORE_OPTIONS : NULL,
         verb->local || verb->standalone != NULL ? NULL : SESSION_COMMON_OPTIONS};
     for (size_t l = 0; l < ARRAY_LEN(lists); l++)
         for (const struct option *o = lists[l]; o != NULL && o->name != NULL; o++)

@@ -137,6 +137,7 @@ static void put_verb(FILE *out, const struct command *command, const struct verb
         fprintf(out, ".Ss pawl %s %s\n", command->name, verb->name);
     put_text(out, verb->about);
     put_options(out, verb->options);
+    put_options(out, verb->more_options);
     if (verb->store)
         put_options(out, SESSION_STORE_OPTIONS);
     if (verb->notes != NULL) {
