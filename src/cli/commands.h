@@ -26,6 +26,7 @@ extern const struct command COMMAND_CONTEXT;
 extern const struct command COMMAND_COMPLETION;
 extern const struct command COMMAND_MAN;
 extern const struct command COMMAND_DEMO;
+extern const struct command COMMAND_NEW;
 
 extern const struct command COMMAND_WORKFLOW;
 extern const struct command COMMAND_RUN;
