@@ -60,7 +60,7 @@ describe("the package", () => {
     try {
       const env = { ...process.env, PAWL_URL: server.url };
       const { stdout } = await run(process.execPath, ["order.mjs"], { cwd: folder, env });
-      assert.equal(stdout, "order 789 is on its way\n");
+      assert.equal(stdout, "order 791 is on its way\n");
     } finally {
       await server.stop();
     }
