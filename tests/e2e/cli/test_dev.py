@@ -76,7 +76,7 @@ def test_dev_applies_files_when_they_change_and_says_what_is_wrong(tmp_path):
         d.wait_for(r"^other.json: other version 1 \(new\)$")
         (files / "hello.yaml").write_text(WORKFLOW.format(text="two"))
         d.wait_for(r"^hello.yaml: hello version 2 \(new\)$")
-        r = pawl("run", "start", "hello", "--wait-ms", "10000", "--json", "--url", d.url)
+        r = pawl("run", "start", "hello", "--wait-ms", "60000", "--json", "--url", d.url)
         assert r.json["run"]["output"] == {"text": "two"}
         (files / "hello.yaml").write_text("id: hello\nsteps: [\n")
         d.wait_for(r"hello.yaml:\d+:\d+: ")
