@@ -27,16 +27,16 @@ static enum cli_exit run_version(struct session *s)
 static const struct verb SERVE[] = {
     {.about = "Run the server", .options = SERVE_OPTIONS, .standalone = run_serve}};
 static const struct verb DEV[] = {
-    {.about = "Run a development server without API keys, as `serve --dev` does",
-     .options = SERVE_OPTIONS,
+    {.about = "Run a development server without API keys, and log its requests",
+     .options = DEV_OPTIONS,
+     .more_options = SERVE_OPTIONS,
      .standalone = run_dev}};
 static const struct verb VERSION[] = {
     {.about = "Print the version", .local = true, .run = run_version}};
 
 static const struct command COMMANDS[] = {
     {"serve", "Run the server", SERVE, ARRAY_LEN(SERVE)},
-    {"dev", "Run a development server without API keys, as `serve --dev` does", DEV,
-     ARRAY_LEN(DEV)},
+    {"dev", "Run a development server without API keys, and log its requests", DEV, ARRAY_LEN(DEV)},
     {"version", "Print the version", VERSION, ARRAY_LEN(VERSION)},
 };
 

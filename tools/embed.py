@@ -31,6 +31,18 @@ def schema(out, files):
     write(out, "\n".join(parts))
 
 
+def templates(out, *files):
+    """Of src/cli/setup/templates: LANGUAGE/NAME."""
+    parts, rows = ['#include "cli/setup/templates.h"\n'], []
+    for number, path in enumerate(sorted(files)):
+        with open(path, "rb") as f:
+            data = f.read()
+        parts.append(f"static const unsigned char FILE_{number}[] = {{\n    {c_bytes(data)}}};\n")
+        rows.append(f'    {{"{os.path.basename(os.path.dirname(path))}", "{os.path.basename(path)}", FILE_{number}, {len(data)}}},')
+    parts += ["const struct template_file TEMPLATE_FILES[] = {", *rows, "};\nconst size_t TEMPLATE_FILE_COUNT = %d;\n" % len(rows)]
+    write(out, "\n".join(parts))
+
+
 def openapi(out, path, version):
     import yaml
 
@@ -122,4 +134,4 @@ def write(out, text):
 if __name__ == "__main__":
     kind, out, *rest = sys.argv[1:]
     {"schema": lambda: schema(out, rest), "openapi": lambda: openapi(out, *rest), "unicode": lambda: unicode(out),
-     "console": lambda: console(out, *rest),      "widths": lambda: widths(out)}[kind]()
+     "console": lambda: console(out, *rest), "templates": lambda: templates(out, *rest), "widths": lambda: widths(out)}[kind]()

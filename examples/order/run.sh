@@ -13,7 +13,7 @@ order() {
     echo
     echo "An order to $1:"
     : >"$LEDGER"
-    "$pawl" run start order --input "{\"item\": \"lamp\", \"price\": 40, \"city\": \"$1\"}" --wait-ms 60000
+    "$pawl" run start order --input "{\"item\": \"lamp\", \"price\": 40, \"city\": \"$1\"}" --wait-ms 60000 || echo "exit code $?"
     echo "What happened outside, each once:"
     cut -d ' ' -f 2- "$LEDGER" | sed 's/^/  /'
 }

@@ -22,7 +22,7 @@ void api_drain(struct api *api);
 void api_handle(void *ctx, struct http_request *req);
 /* An http_handler for --metrics-listen: health and metrics, without a key. */
 void api_handle_aside(void *ctx, struct http_request *req);
-/* An http_observer that exports the spans of requests; ctx is a struct api. */
+/* An http_observer that logs requests and exports their spans; ctx is a struct api. */
 void api_request_over(void *ctx, const struct http_request *req, int status, struct str route);
 
 #endif

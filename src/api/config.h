@@ -16,6 +16,8 @@ struct api_config {
      * HOST:PORT, and domain/dev_guard.h says which requests are allowed. */
     const char *dev_listen;
     bool tls; /* the server speaks TLS itself */
+    bool log_requests;
+    bool export_spans;
 };
 
 #endif

@@ -2,6 +2,7 @@
 #include "api/tracing.h"
 
 #include "api/api.h"
+#include "base/log.h"
 
 /* The trace's id is text already. When the request began tells it from others of the trace. */
 struct trace_span request_span(const struct http_request *req)
@@ -26,12 +27,16 @@ static struct str name_of(const struct http_request *req, struct str route, stru
     return buf_str(out);
 }
 
-void api_request_over(void *ctx, const struct http_request *req, int status, struct str route)
+static void log_request(const struct env *env, const struct http_request *req, int status)
 {
-    struct api *api = ctx;
+    LOG(LOG_INFO, "request", LOG_S("method", req->method), LOG_S("path", cut(req->path)),
+        LOG_N("status", status), LOG_N("ms", (env_mono_ns(env) - req->begun_ns) / 1000000));
+}
+
+static void export_request(struct api *api, const struct http_request *req, int status,
+                           struct str route)
+{
     struct span span = {.kind = SPAN_SERVER};
-    if (req->method.len == 0) /* what was malformed has no method and no path */
-        return;
     span.place = request_span(req);
     if ((span.place.flags & TRACE_SAMPLED) == 0)
         return;
@@ -50,4 +55,15 @@ void api_request_over(void *ctx, const struct http_request *req, int status, str
     if (buf_ok(&name))
         engine_export_span(api->config.engine, &span);
     buf_release(&name);
+}
+
+void api_request_over(void *ctx, const struct http_request *req, int status, struct str route)
+{
+    struct api *api = ctx;
+    if (req->method.len == 0) /* what was malformed has no method and no path */
+        return;
+    if (api->config.log_requests)
+        log_request(api->config.env, req, status);
+    if (api->config.export_spans)
+        export_request(api, req, status, route);
 }

@@ -22,6 +22,11 @@ const struct command *command_find(const char *name);
 bool command_is_local(const struct command *command);
 
 extern const struct command COMMAND_HELP;
+extern const struct command COMMAND_CONTEXT;
+extern const struct command COMMAND_COMPLETION;
+extern const struct command COMMAND_MAN;
+extern const struct command COMMAND_DEMO;
+extern const struct command COMMAND_NEW;
 
 extern const struct command COMMAND_WORKFLOW;
 extern const struct command COMMAND_RUN;

@@ -74,6 +74,16 @@ enum cli_exit private_server_start(struct private_server *server, const char *st
     return CLI_REFUSED;
 }
 
+void private_server_kill(struct private_server *server)
+{
+    assert(server->pid > 0);
+    kill(server->pid, SIGKILL);
+    (void)reap(server);
+    close(server->out_fd);
+    close(server->log_fd);
+    server->pid = 0;
+}
+
 enum cli_exit private_server_stop(struct private_server *server)
 {
     if (server->pid == 0)

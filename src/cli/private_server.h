@@ -19,6 +19,9 @@ struct private_server {
  * and leaves nothing running. */
 enum cli_exit private_server_start(struct private_server *server, const char *store);
 
+/* Kills it with SIGKILL, as a crash would. */
+void private_server_kill(struct private_server *server);
+
 /* Stops it. CLI_REFUSED when it failed to stop cleanly; then it prints what the server logged. Does
  * nothing when it is not running. */
 enum cli_exit private_server_stop(struct private_server *server);

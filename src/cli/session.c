@@ -16,6 +16,10 @@ const struct option SESSION_COMMON_OPTIONS[] = {
      .value = "URL",
      .help = "The server (default " DEFAULT_URL ")",
      .variable = "PAWL_URL"},
+    {.name = "context",
+     .value = "NAME",
+     .help = "The server of this context, instead of the current one of `pawl context`",
+     .variable = "PAWL_CONTEXT"},
     {.name = "api-key",
      .value = "KEY",
      .help = "Your API key; prefer the variable, because other users can see command lines",
@@ -78,6 +82,16 @@ static const char *common_text(const struct session *s, const char *name)
     return options_value(&s->opt, option);
 }
 
+static bool is_given_common(const struct session *s, const char *name)
+{
+    for (size_t i = 0; i < s->opt.value_count; i++)
+        if (s->opt.values[i].is_given && s->opt.values[i].option >= SESSION_COMMON_OPTIONS &&
+            s->opt.values[i].option < SESSION_COMMON_OPTIONS + ARRAY_LEN(SESSION_COMMON_OPTIONS) &&
+            strcmp(s->opt.values[i].option->name, name) == 0)
+            return true;
+    return false;
+}
+
 enum cli_exit session_open(struct session *s, const struct verb *verb, int argc, char **argv,
                            int from)
 {
@@ -91,6 +105,7 @@ enum cli_exit session_open(struct session *s, const struct verb *verb, int argc,
     buf_init(&s->body, HTTP_BODY_MAX + 64 * KIB);
     s->out = json_out_to(&s->body);
     reply_init(&s->reply);
+    buf_init(&s->key, 64 * KIB);
     if (!parse(s, argc, argv, from))
         return CLI_USAGE;
     if (s->opt.help)
@@ -118,8 +133,51 @@ enum cli_exit session_close(struct session *s, enum cli_exit rc)
     buf_release(&s->path);
     buf_release(&s->body);
     json_decref(s->answer);
-    s->answer = NULL;
+    json_decref(s->contexts);
+    buf_release(&s->key);
+    s->answer = s->contexts = NULL;
     return rc != CLI_DONE ? rc : stopped;
+}
+
+/* The value of an option, or else of the context. */
+static void fill(const char **value, const json_t *context, const char *member)
+{
+    if (*value == NULL)
+        *value = json_string_value(json_object_get(context, member));
+}
+
+/* A context says everything about a server that options and variables leave open. It does not count
+ * when they name the server themselves: a key must not go to another server than it is for. */
+static enum cli_exit use_context(struct session *s)
+{
+    const json_t *context = NULL;
+    const char *name = common_text(s, "context"), *key_file = NULL;
+    bool is_given = options_is_given(&s->opt, "context");
+    if (is_given && is_given_common(s, "url")) {
+        fprintf(stderr, "pawl: Use either --url or --context, not both\n");
+        return CLI_USAGE;
+    }
+    if (common_text(s, "url") != NULL && !is_given)
+        return CLI_DONE;
+    enum cli_exit rc = contexts_load(&s->contexts);
+    if (rc == CLI_DONE)
+        rc = contexts_find(s->contexts, name, &context);
+    if (rc != CLI_DONE || context == NULL)
+        return rc;
+    s->setup.url = json_string_value(json_object_get(context, "url"));
+    if (s->setup.url == NULL)
+        s->setup.url = DEFAULT_URL;
+    fill(&s->tenant, context, "tenant");
+    fill(&s->setup.actor, context, "actor");
+    fill(&s->setup.ca_file, context, "ca_file");
+    fill(&key_file, context, "key_file");
+    if (s->setup.api_key == NULL && key_file != NULL) {
+        rc = contexts_read_key(key_file, &s->key);
+        s->setup.api_key = s->key.ptr;
+    }
+    if (!s->verb->tenant_in_body)
+        s->setup.tenant = s->tenant;
+    return rc;
 }
 
 /* The command line wins over the environment; in either, the URL of a server wins over a file. */
@@ -135,8 +193,10 @@ static enum cli_exit find_server(struct session *s)
         .ca_file = common_text(s, "ca-file"),
         .timeout_ms = options_number(&s->opt, "timeout-s", timeout_s) * 1000,
     };
-    if (!s->verb->store)
-        return CLI_DONE;
+    bool has_store = s->verb->store && options_has(&s->opt, "store");
+    enum cli_exit found = has_store ? CLI_DONE : use_context(s);
+    if (found != CLI_DONE || !s->verb->store)
+        return found;
     bool store_given = options_is_given(&s->opt, "store");
     if (store_given && options_is_given(&s->opt, "url")) {
         fprintf(stderr, "pawl: Use either --url or --store, not both\n");

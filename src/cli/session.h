@@ -10,6 +10,7 @@
 #include "base/options.h"
 #include "cli/client.h"
 #include "cli/private_server.h"
+#include "cli/setup/contexts.h"
 #include "cli/term/table.h"
 
 struct id_list;
@@ -23,6 +24,7 @@ struct verb {
     const char *about;     /* one line without a full stop */
     const char *notes;     /* more, at the end of its help; NULL: none */
     const struct option *options;
+    const struct option *more_options; /* of a standalone verb; NULL: none */
     const struct id_list *ids; /* of the first argument, which may be a prefix; NULL: no id */
     enum cli_exit (*run)(struct session *s);
     /* Instead of run: gets the whole command line and returns the exit code. */
@@ -43,6 +45,8 @@ struct session {
     const char *if_match;        /* of the next request; NULL: none */
     bool json;
     struct private_server private_server;
+    json_t *contexts; /* the file of them; NULL: not read */
+    struct buf key;   /* of the context */
     struct client_setup setup;
     struct client client;
     int64_t wait_ms;     /* how long the server may hold the request */

@@ -7,6 +7,7 @@
 #include "domain/url.h"
 #include "runtime/auth.h"
 #include "runtime/engine.h"
+#include "serve/helpers.h"
 #include "serve/server.h"
 
 #include <sys/resource.h>
@@ -94,6 +95,10 @@ const struct option SERVE_OPTIONS[] = {
      .help = "The least severe level to log",
      .variable = "PAWL_LOG_LEVEL",
      .fallback = "info"},
+    {.name = "log-requests",
+     .kind = OPTION_SWITCH,
+     .help = "Log each request: method, path, status and duration; `pawl dev` always does",
+     .variable = "PAWL_LOG_REQUESTS"},
     {.name = "wal-max-mib",
      .kind = OPTION_NUMBER,
      .value = "N",
@@ -106,15 +111,27 @@ const struct option SERVE_OPTIONS[] = {
     {.name = NULL},
 };
 
+const struct option DEV_OPTIONS[] = {
+    {.name = "watch",
+     .value = "DIR",
+     .help = "Apply the workflow files (JSON or YAML) of this folder whenever they change",
+     .many = true},
+    {.name = "demo",
+     .kind = OPTION_SWITCH,
+     .help = "Run a living example: a shop that starts orders and works on them"},
+    {.name = NULL},
+};
+
 static void print_help(FILE *out, const struct options *o);
 static enum err check_options(const struct options *o, bool dev, struct problem *p);
 static enum log_level log_level_of(const char *name);
 static void raise_file_limit(void);
-static enum serve_exit serve(const struct options *o, bool dev);
+static enum serve_exit serve(const struct options *o, bool dev, bool is_dev);
 
 int serve_main(int argc, char **argv, bool dev)
 {
-    struct options o = {.lists = {SERVE_OPTIONS}};
+    struct options o = {.lists = {dev ? DEV_OPTIONS : NULL, SERVE_OPTIONS}};
+    bool is_dev = dev; /* the command, not the option */
     struct problem p;
     enum serve_exit rc = SERVE_DONE;
     problem_init(&p);
@@ -124,14 +141,15 @@ int serve_main(int argc, char **argv, bool dev)
         e = check_options(&o, dev, &p);
     }
     if (e != ERR_OK) {
-        fprintf(stderr, "pawl: %s\nusage: pawl serve", p.detail);
+        const char *name = is_dev ? "dev" : "serve";
+        fprintf(stderr, "pawl: %s\nusage: pawl %s", p.detail, name);
         options_print_usage(stderr, &o);
-        fputs("Run `pawl serve --help` for the options.\n", stderr);
+        fprintf(stderr, "Run `pawl %s --help` for the options.\n", name);
         rc = SERVE_USAGE;
     } else if (o.help) {
         print_help(stdout, &o);
     } else {
-        rc = serve(&o, dev);
+        rc = serve(&o, dev, is_dev);
     }
     problem_release(&p);
     return (int)rc;
@@ -142,7 +160,18 @@ const char *serve_store_name_at(size_t i)
     return engine_store_name_at(i);
 }
 
-static enum serve_exit serve(const struct options *o, bool dev)
+/* Starts what `pawl dev` runs beside the server. */
+static void start_helpers(void *ctx, const char *url)
+{
+    const struct options *o = ctx;
+    size_t at = 0;
+    for (const char *folder; (folder = options_next(o, "watch", &at)) != NULL;)
+        helper_start((const char *const[]){"workflow", "watch", folder, "--url", url, NULL});
+    if (options_has(o, "demo"))
+        helper_start((const char *const[]){"demo", "orders", "--url", url, NULL});
+}
+
+static enum serve_exit serve(const struct options *o, bool dev, bool is_dev)
 {
     bool json = strcmp(options_text(o, "log"), "json") == 0;
     log_setup(json ? LOG_JSON : LOG_TEXT, log_level_of(options_text(o, "log-level")), &ENV_SYSTEM);
@@ -165,6 +194,9 @@ static enum serve_exit serve(const struct options *o, bool dev)
         .dev = dev,
         .allow_private_addresses = options_has(o, "allow-private-addresses"),
         .keeps_all = getenv("PAWL_PRIVATE") != NULL,
+        .log_requests = is_dev || options_has(o, "log-requests"),
+        .on_ready = is_dev ? start_helpers : NULL,
+        .on_ready_ctx = (void *)(uintptr_t)o,
     };
     return server_run(&config);
 }
@@ -184,8 +216,9 @@ static void print_help(FILE *out, const struct options *o)
 {
     fputs("usage: pawl serve", out);
     options_print_usage(out, o);
-    fputs("\nRun the server. `pawl dev` is the same as `pawl serve --dev`.\n\n", out);
+    fputs("\nRun the server. `pawl dev` runs it for development.\n\n", out);
     options_print_help(out, o->lists[0]);
+    options_print_help(out, o->lists[1]);
     fputc('\n', out);
     options_print_text(out, NOTES);
 }

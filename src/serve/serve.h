@@ -5,6 +5,7 @@
 #include "base/options.h"
 
 extern const struct option SERVE_OPTIONS[];
+extern const struct option DEV_OPTIONS[]; /* of `pawl dev`, besides those */
 
 /* argv[1] is the command, its options follow. `dev` turns --dev on. Returns the exit code. */
 int serve_main(int argc, char **argv, bool dev);

@@ -51,6 +51,8 @@ enum serve_exit server_run(const struct server_config *config)
         printf("pawl listening on %s\n", http_server_url(s.http));
         fflush(stdout);
         notify_systemd("READY=1");
+        if (config->on_ready != NULL)
+            config->on_ready(config->on_ready_ctx, http_server_url(s.http));
         rc = run_loop(&s);
     } else {
         bool bad_option = config->bus != NULL && s.bus == NULL && p.err == ERR_FIELD_INVALID;
@@ -165,6 +167,8 @@ static enum err start(struct server *s, const struct server_config *config, stru
         .env = &ENV_SYSTEM,
         .dev_listen = config->dev ? config->listen : NULL,
         .tls = config->tls_cert != NULL,
+        .log_requests = config->log_requests,
+        .export_spans = config->otlp != NULL,
     };
     s->api = api_new(&api);
     if (s->api == NULL)
@@ -178,7 +182,7 @@ static enum err start(struct server *s, const struct server_config *config, stru
         .env = &ENV_SYSTEM,
         .metrics = s->metrics,
         .handler = api_handle,
-        .observer = config->otlp != NULL ? api_request_over : NULL,
+        .observer = config->otlp != NULL || config->log_requests ? api_request_over : NULL,
         .handler_ctx = s->api,
     };
     e = http_server_start(&http, p, &s->http);

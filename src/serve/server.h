@@ -24,7 +24,10 @@ struct server_config {
     int64_t wal_bytes_max;        /* 0: the store's default */
     bool dev;                     /* no API keys */
     bool allow_private_addresses; /* http steps and webhooks may call every address */
-    bool keeps_all;               /* delete no old runs or events, for one offline command */
+    bool log_requests;
+    void (*on_ready)(void *ctx, const char *url); /* called once it listens; NULL: nobody */
+    void *on_ready_ctx;
+    bool keeps_all; /* delete no old runs or events, for one offline command */
 };
 
 /* Returns when the server has stopped. Prints `pawl listening on URL` once it is ready; an error

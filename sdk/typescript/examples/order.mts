@@ -19,7 +19,7 @@ async function pay(amount: number, key: string): Promise<string> {
 
 await client.apply(order);
 const running = worker.run();
-const run = await client.start(order, { id: "789", amount: 120 }, { key: "order-789" });
+const run = await client.start(order, { id: "791", amount: 120 }, { key: "order-791" });
 await client.approvals.approve(await run.approval()); // or: pawl approval approve …
-console.log(await run.result()); // order 789 is on its way
+console.log(await run.result()); // order 791 is on its way
 await worker.stop().then(() => running);

@@ -13,7 +13,7 @@ import ts from "typescript";
 import * as library from "../src/index.js";
 import { exampleWorker } from "./support/docs-worker.js";
 import { docExamples, folderExamples, pageExamples, undocumented, type Example } from "./support/examples.js";
-import { PawlServer } from "./support/server.js";
+import { PAWL_BIN, PawlServer } from "./support/server.js";
 
 const run = promisify(execFile);
 const HERE = fileURLToPath(new URL("../..", import.meta.url));
@@ -60,8 +60,32 @@ describe("the package", () => {
     try {
       const env = { ...process.env, PAWL_URL: server.url };
       const { stdout } = await run(process.execPath, ["order.mjs"], { cwd: folder, env });
-      assert.equal(stdout, "order 789 is on its way\n");
+      assert.equal(stdout, "order 791 is on its way\n");
     } finally {
+      await server.stop();
+    }
+  });
+
+  test("runs the project that `pawl new typescript` makes", async () => {
+    const server = await PawlServer.start();
+    const project = join(folder, "project"); // it finds the library in the folder above
+    await run(PAWL_BIN, ["new", "typescript", project]);
+    const types = join(HERE, "node_modules/@types");
+    await run(process.execPath, [TSC, "-p", project, "--typeRoots", types, "--types", "node"]);
+    const worker = spawn(process.execPath, ["dist/worker.js"], {
+      cwd: project,
+      env: { ...process.env, PAWL_URL: server.url },
+      stdio: "inherit",
+    });
+    try {
+      const client = new library.Client({ url: server.url });
+      const orders = async (): Promise<boolean> =>
+        (await run(PAWL_BIN, ["workflow", "show", "order", "--url", server.url]).catch(() => null)) !== null;
+      while (!(await orders()));
+      const order = await client.start("order", { card: "visa-1", amount: 30, to: "Ada" }, { key: "order-1" });
+      assert.deepEqual(await order.result(), { shipped: "Ada" });
+    } finally {
+      worker.kill();
       await server.stop();
     }
   });

@@ -1,8 +1,11 @@
 /* pawl run: starts, shows and controls runs. */
+#include "base/env.h"
 #include "base/limits.h"
 #include "cli/commands.h"
 #include "cli/names.h"
 #include "cli/run/run_verbs.h"
+
+enum { WAIT_MS_MAX = 7 * 24 * 3600 * 1000, WAIT_POLL_MS = 500 };
 
 static const struct option OPTIONS_START[] = {
     {.name = "input", .value = "JSON|@FILE|-", .help = "The run's input: any JSON value"},
@@ -22,9 +25,9 @@ static const struct option OPTIONS_START[] = {
     {.name = "wait-ms",
      .kind = OPTION_NUMBER,
      .value = "N",
-     .max = RUN_WAIT_MS_MAX,
+     .max = WAIT_MS_MAX,
      .unit = "milliseconds",
-     .help = "Wait until the run has ended, for at most this long"},
+     .help = "Wait until the run has ended, for at most this long; exit code 0 if it succeeded"},
     {.name = NULL},
 };
 
@@ -178,6 +181,14 @@ static enum cli_exit add_labels(struct session *s)
     return CLI_DONE;
 }
 
+/* On one line, in the memory of the request's body. */
+static const char *plain_json(struct session *s, const json_t *value)
+{
+    buf_clear(&s->body);
+    json_put_plain(&s->body, value);
+    return buf_ok(&s->body) ? s->body.ptr : "{}";
+}
+
 static void show_started(struct session *s, json_t *answer)
 {
     json_t *run = json_object_get(answer, "run");
@@ -197,6 +208,71 @@ static void show_started(struct session *s, json_t *answer)
     }
 }
 
+static const char *status_of(const json_t *answer)
+{
+    const json_t *run = json_object_get(answer, "run");
+    const char *status = json_string_value(json_object_get(run, "status"));
+    return status != NULL ? status : "";
+}
+
+/* Looks at the run until it has ended or the time is over, and puts it into the answer of its
+ * start. The server itself waits no longer than RUN_WAIT_MS_MAX. */
+static enum cli_exit wait_on(struct session *s, json_t *started, int64_t until_ms)
+{
+    const char *id = json_string_value(json_object_get(started, "run_id"));
+    enum cli_exit rc = CLI_DONE;
+    while (rc == CLI_DONE && id != NULL && !run_status_is_end(status_of(started)) &&
+           env_mono_ms(&ENV_SYSTEM) < until_ms) {
+        client_pause(WAIT_POLL_MS);
+        session_path(s, RUN_PATH, id, "");
+        rc = session_call_silently(s, "GET");
+        if (rc == CLI_DONE)
+            (void)json_object_set(started, "run", s->answer);
+    }
+    return rc;
+}
+
+/* A run that was waited for must have succeeded. */
+static enum cli_exit judge(const json_t *started)
+{
+    const char *status = status_of(started);
+    if (strcmp(status, "succeeded") == 0)
+        return CLI_DONE;
+    if (!run_status_is_end(status))
+        fprintf(stderr, "pawl: The run has not ended yet. Follow it with `pawl run watch %s`\n",
+                json_string_value(json_object_get(started, "run_id")));
+    return CLI_REFUSED;
+}
+
+static enum cli_exit start_and_wait(struct session *s, int64_t wait_ms)
+{
+    char first_wait[24];
+    int64_t until_ms = env_mono_ms(&ENV_SYSTEM) + wait_ms;
+    s->wait_ms = MIN(wait_ms, (int64_t)RUN_WAIT_MS_MAX);
+    (void)snprintf(first_wait, sizeof(first_wait), "%lld", (long long)s->wait_ms);
+    session_path(s, "/api/v1/workflows/", s->args[0], "/runs");
+    session_query(s, "wait_ms", wait_ms > 0 ? first_wait : NULL);
+    if (wait_ms <= RUN_WAIT_MS_MAX) {
+        enum cli_exit rc = session_call(s, "POST", show_started);
+        return rc == CLI_DONE && wait_ms > 0 ? judge(s->answer) : rc;
+    }
+    enum cli_exit rc = session_call_silently(s, "POST");
+    if (rc != CLI_DONE)
+        return rc;
+    bool replayed = s->reply.replayed;
+    json_t *started = json_incref(s->answer);
+    s->wait_ms = 0;
+    rc = wait_on(s, started, until_ms);
+    s->reply.replayed = replayed;
+    if (rc == CLI_DONE && s->json)
+        printf("%s\n", plain_json(s, started));
+    else if (rc == CLI_DONE)
+        show_started(s, started);
+    rc = rc == CLI_DONE ? judge(started) : rc;
+    json_decref(started);
+    return rc;
+}
+
 static enum cli_exit run_start(struct session *s)
 {
     json_open(&s->out, NULL, '{');
@@ -210,10 +286,7 @@ static enum cli_exit run_start(struct session *s)
     session_add_text(s, "at_limit", "at-limit");
     session_add_text(s, "start_at", "start-at");
     json_close(&s->out, '}');
-    session_path(s, "/api/v1/workflows/", s->args[0], "/runs");
-    session_query(s, "wait_ms", options_text(&s->opt, "wait-ms"));
-    s->wait_ms = options_number(&s->opt, "wait-ms", 0);
-    return session_call(s, "POST", show_started);
+    return start_and_wait(s, options_number(&s->opt, "wait-ms", 0));
 }
 
 /* --- read --- */

@@ -119,6 +119,26 @@ def test_run_start_waits_for_the_end_when_asked(run, tmp_path):
     assert run("run", "start", "nap", "--wait-ms", "30000").out.split()[1:3] == ["created", "succeeded"]
 
 
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+def test_run_start_exits_1_when_the_run_that_it_waited_for_did_not_succeed(run, api, tenant, flags):
+    api.workflow(tenant, "bad", [{"name": "a", "type": "transform", "output": "${error('no')}"}])
+    for wait in ("30000", "90000"):
+        r = run("run", "start", "bad", "--wait-ms", wait, *flags)
+        assert r.code == 1 and "failed" in r.out and r.err == "", r
+    assert run("run", "start", "bad", *flags).code == 0
+
+
+@pytest.mark.parametrize("wait", ["1", "60001"])
+def test_run_start_says_when_the_run_has_not_ended_in_time(run, applied, api, tenant, wait, monkeypatch):
+    if wait == "1":
+        r = run("run", "start", "w", "--wait-ms", wait)
+        assert r.code == 1 and r.out.split()[1:] == ["created", "running"] and "The run has not ended yet. Follow it with `pawl run watch" in r.err, r
+    else:  # longer than the server waits itself: it comes back when the run has ended
+        api.workflow(tenant, "nap", [{"name": "z", "type": "sleep", "duration_ms": 5}])
+        r = run("run", "start", "nap", "--wait-ms", wait, "--json")
+        assert r.code == 0 and r.json["created"] is True and r.json["run"]["status"] == "succeeded", r
+
+
 def test_a_key_of_ones_own_makes_a_start_safe_to_repeat(run, applied):
     first = run("run", "start", "w", "--idempotency-key", "order-1")
     again = run("run", "start", "w", "--idempotency-key", "order-1")

@@ -58,7 +58,7 @@ def test_no_line_of_the_help_is_wider_than_a_terminal():
     (("run", "list", "--status", "runing"), 'Unknown status "runing". Did you mean "running"?'), (("run", "show"), "Missing argument: ID"),
     (("run", "show", "a", "b"), "Unexpected argument: b"), (("key", "create"), "Missing option: --role ROLE"), (("run", "list", "--limit"), "Missing value: --limit N"),
     (("key", "create", "--role", "king"), 'Unknown role "king". Allowed: admin, operator, approver, worker, viewer'), (("run",), "Missing verb: pawl run VERB"),
-    (("run", "start", "w", "--wait-ms", "x"), '--wait-ms must be a whole number of milliseconds from 0 to 60000, not "x"'), (("serve", "--lsiten", "x"), "Did you mean --listen?"),
+    (("run", "start", "w", "--wait-ms", "x"), '--wait-ms must be a whole number of milliseconds from 0 to 604800000, not "x"'), (("serve", "--lsiten", "x"), "Did you mean --listen?"),
     (("worker", "--queue", "q"), "Missing command: end with -- COMMAND [ARG...]"), (("run", "list", "--url", "ftp://x"), '"ftp://x" is not a valid HTTP URL'),
 ])
 def test_a_mistake_is_named_with_what_was_probably_meant(args, said):

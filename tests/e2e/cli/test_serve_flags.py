@@ -43,7 +43,7 @@ def serve(tmp_path):
 
 def test_every_flag_has_its_variable():
     listed = flags()
-    assert set(listed) == {"--listen", "--metrics-listen", "--store", "--gate", "--bus", "--bus-creds", "--bus-ca", "--bus-queues", "--otlp", "--dev", "--dev-insecure", "--allow-private-addresses", "--tls-cert", "--tls-key", "--tls-client-ca", "--log", "--log-level", "--wal-max-mib"}
+    assert set(listed) == {"--listen", "--metrics-listen", "--store", "--gate", "--bus", "--bus-creds", "--bus-ca", "--bus-queues", "--otlp", "--dev", "--dev-insecure", "--allow-private-addresses", "--tls-cert", "--tls-key", "--tls-client-ca", "--log", "--log-level", "--log-requests", "--wal-max-mib"}
     for flag, (_, variable) in listed.items():
         assert variable == "PAWL_" + flag[2:].replace("-", "_").upper()
 

@@ -12,7 +12,8 @@ import cli
 import docpages
 import harness
 
-RUNNABLE = [p for p in docpages.PAGES if any(b.language in docpages.SHELLS for b in docpages.blocks(p))]
+GUIDE = docpages.guide()
+RUNNABLE = [p for p in [*GUIDE, *(p for p in docpages.PAGES if p not in GUIDE)] if any(b.language in docpages.SHELLS for b in docpages.blocks(p))]
 NOT_RUN_MAX = 7
 
 
@@ -51,18 +52,29 @@ def python_library():
     return library / "src"
 
 
-def run_page(page, folder, path, python_library):
-    """With a development server of its own, which is plain because pages write http://. What the page itself starts listens elsewhere."""
+@pytest.fixture(scope="module")
+def reader():
+    """The server of somebody who reads the guide from beginning to end. Plain, because pages write http://."""
     with harness.server(tls=False) as server:
-        shell = docpages.Page(page, folder, server.url)
-        shell.run(path, {"PAWL_URL": server.url, "PAWL_LISTEN": f"127.0.0.1:{cli.free_port()}", "PYTHONPATH": str(python_library)})
-    return shell
+        yield server
+
+
+@pytest.fixture
+def server(request, page):
+    """The reader's for a page of the guide; any other page has one of its own."""
+    if page in GUIDE:
+        yield request.getfixturevalue("reader")
+    else:
+        with harness.server(tls=False) as server:
+            yield server
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUNNABLE, ids=name)
-def test_every_command_of_a_page_does_what_the_page_says(page, folder, path, python_library):
-    shell = run_page(page, folder, path, python_library)
+def test_every_command_of_a_page_does_what_the_page_says(page, folder, path, python_library, server):
+    shell = docpages.Page(page, folder, server.url)
+    # What the page itself starts listens elsewhere.
+    shell.run(path, {"PAWL_URL": server.url, "PAWL_LISTEN": f"127.0.0.1:{cli.free_port()}", "PYTHONPATH": str(python_library)})
     wrong = docpages.faults(shell)
     assert not wrong, "\n\n".join(wrong) + shell.noise
 
@@ -206,6 +218,18 @@ def test_every_link_leads_somewhere():
             there = (page.parent / file).resolve() if file else page
             assert there.exists(), (name(page), target)
             assert not anchor or anchor in anchors(there), (name(page), target)
+
+
+STARTS_WITH_A_KEY = re.compile(r"""(?:Idempotency-Key: |--idempotency-key |(?<!\w)key="|(?<!\w)key: ")([\w-]+)""")
+
+
+def test_pages_use_keys_of_their_own_so_that_all_can_be_tried_on_one_server():
+    pages = {}
+    for page in docpages.PAGES:
+        for block in docpages.blocks(page):
+            for key in STARTS_WITH_A_KEY.findall(block.text):
+                pages.setdefault(key, set()).add(name(page))
+    assert len(pages) > 10 and {key: where for key, where in pages.items() if len(where) > 1} == {}
 
 
 def test_every_page_can_be_found_from_the_start():

@@ -51,6 +51,14 @@ def prose(page):
     return re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
 
 
+def guide():
+    """The pages that docs/README.md tells a reader to read one after the other, and the recipes."""
+    contents = harness.ROOT / "docs" / "README.md"
+    chapters = contents.read_text().split("## Reference")[0]
+    links = re.findall(r"^\| \[[^\]]*\]\(([^)#]+)", chapters, re.M)
+    return [(contents.parent / link).resolve() for link in links]
+
+
 def blocks(page):
     found, hints, setup, inside = [], {}, "", None
     lines = iter(enumerate(page.read_text().splitlines(), 1))

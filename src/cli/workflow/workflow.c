@@ -1,9 +1,7 @@
 /* pawl workflow: definitions and their versions. */
 #include "base/limits.h"
 #include "cli/commands.h"
-#include "cli/input.h"
-
-static const char WORKFLOWS[] = "/api/v1/workflows/";
+#include "cli/workflow/workflow_verbs.h"
 
 static const struct option OPTIONS_ID[] = {
     {.name = "id", .value = "ID", .help = "Use this id, not the one in the definition"},
@@ -45,6 +43,7 @@ static const struct verb VERBS[] = {
     {.name = "apply",
      .arguments = "FILE|-",
      .about = "Store a definition as a new version, unless it equals the current one",
+     .notes = "FILE is JSON, or YAML if its name ends with .yaml or .yml.",
      .options = OPTIONS_ID,
      .run = workflow_apply},
     {.name = "validate",
@@ -52,12 +51,24 @@ static const struct verb VERBS[] = {
      .about = "Check a definition without storing it",
      .options = OPTIONS_ID,
      .run = workflow_validate},
+    {.name = "watch",
+     .arguments = "DIR",
+     .about = "Apply the definitions of a folder now and whenever they change",
+     .notes = "It reads the files whose names end with .json, .yaml or .yml, says what it did with "
+              "each or what is wrong in it, and goes on until you stop it. `pawl dev --watch DIR` "
+              "runs it beside the server.",
+     .run = workflow_watch},
     {.name = "list", .about = "List the workflows", .options = OPTIONS_PAGES, .run = workflow_list},
     {.name = "show",
      .arguments = "ID",
      .about = "Show a workflow and its definition",
      .options = OPTIONS_SHOW,
      .run = workflow_show},
+    {.name = "graph",
+     .arguments = "ID",
+     .about = "Draw which step needs which, in the terminal or as SVG",
+     .options = OPTIONS_WORKFLOW_GRAPH,
+     .run = workflow_graph},
     {.name = "versions",
      .arguments = "ID",
      .about = "List the versions of a workflow",
@@ -73,43 +84,10 @@ const struct command COMMAND_WORKFLOW = {"workflow", "Define workflows", VERBS, 
 
 /* --- apply and validate --- */
 
-/* The file becomes the body unchanged, so that the server reports errors in what was written. To
- * validate a definition without an id, the path has `unnamed` in its place. */
-static enum cli_exit take_definition(struct session *s, const char *suffix)
-{
-    json_t *definition = NULL;
-    enum cli_exit rc = input_file(s->args[0], &s->body);
-    if (rc != CLI_DONE)
-        return rc;
-    rc = input_parse(s->args[0], buf_str(&s->body), &definition);
-    if (rc != CLI_DONE)
-        return rc;
-    const char *id = options_text(&s->opt, "id");
-    if (id == NULL)
-        id = json_string_value(json_object_get(definition, "id"));
-    session_path(s, WORKFLOWS, id != NULL ? id : "unnamed", suffix);
-    if (id == NULL && suffix[0] == '\0') {
-        fprintf(stderr, "pawl: %s has no id. Add one, or use --id\n", s->args[0]);
-        rc = CLI_USAGE;
-    }
-    json_decref(definition);
-    return rc;
-}
-
-static void show_applied(struct session *s, json_t *answer)
-{
-    (void)s;
-    value_print(stdout, json_object_get(answer, "id"));
-    fputs(" version ", stdout);
-    value_print(stdout, json_object_get(answer, "version"));
-    puts(json_is_true(json_object_get(answer, "created")) ? " (new)" : " (unchanged)");
-    faults_print(stderr, "warning: ", json_object_get(answer, "warnings"));
-}
-
 static enum cli_exit workflow_apply(struct session *s)
 {
-    enum cli_exit rc = take_definition(s, "");
-    return rc == CLI_DONE ? session_call(s, "PUT", show_applied) : rc;
+    enum cli_exit rc = workflow_take_file(s, s->args[0], options_text(&s->opt, "id"), "");
+    return rc == CLI_DONE ? session_call(s, "PUT", workflow_show_applied) : rc;
 }
 
 static void show_verdict(struct session *s, json_t *answer)
@@ -122,7 +100,7 @@ static void show_verdict(struct session *s, json_t *answer)
 
 static enum cli_exit workflow_validate(struct session *s)
 {
-    enum cli_exit rc = take_definition(s, "/validate");
+    enum cli_exit rc = workflow_take_file(s, s->args[0], options_text(&s->opt, "id"), "/validate");
     if (rc == CLI_DONE)
         rc = session_call(s, "POST", show_verdict);
     if (rc == CLI_DONE && !json_is_true(json_object_get(s->answer, "valid")))
@@ -140,7 +118,7 @@ static enum cli_exit workflow_list(struct session *s)
 
 static enum cli_exit workflow_versions(struct session *s)
 {
-    session_path(s, WORKFLOWS, s->args[0], "/versions");
+    session_path(s, WORKFLOWS_PATH, s->args[0], "/versions");
     return session_pages(s, VERSION_COLUMNS, ARRAY_LEN(VERSION_COLUMNS));
 }
 
@@ -190,7 +168,7 @@ static void show_workflow(struct session *s, json_t *answer)
 
 static enum cli_exit workflow_show(struct session *s)
 {
-    session_path(s, WORKFLOWS, s->args[0], "");
+    session_path(s, WORKFLOWS_PATH, s->args[0], "");
     session_query(s, "version", options_text(&s->opt, "version"));
     return session_call(s, "GET", show_workflow);
 }
@@ -203,6 +181,6 @@ static void show_archived(struct session *s, json_t *answer)
 
 static enum cli_exit workflow_archive(struct session *s)
 {
-    session_path(s, WORKFLOWS, s->args[0], "");
+    session_path(s, WORKFLOWS_PATH, s->args[0], "");
     return session_call(s, "DELETE", show_archived);
 }
