@@ -16,7 +16,7 @@ for job in json.load(sys.stdin)["jobs"]:
 
 while :; do
     # Waits up to five seconds for a job; an empty list is a normal answer.
-    claimed=$("$pawl" job claim --queue hello --wait-ms 60000 --json)
+    claimed=$("$pawl" job claim --queue hello --wait-ms 5000 --json)
     printf '%s' "$claimed" | python3 -c "$work" | while read -r id lease output; do
         # A lease that ended meanwhile is refused: the job belongs to somebody else by then.
         "$pawl" job complete "$id" --lease-token "$lease" --output "$output" || true
