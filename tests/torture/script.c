@@ -31,6 +31,8 @@ const struct script_line SCRIPT[] = {
     {"GET", "/metrics"},
     {"GET", "/openapi.json"},
     {"GET", "/"},
+    {"GET", "/console"},
+    {"GET", "/console/"},
     /* tenants, workflows */
     {"PUT", A "/tenants/t", .body = "{'name':'T','max_concurrent_runs':50,'at_limit':'queue'}"},
     {"PUT", A "/tenants/t",
@@ -179,8 +181,12 @@ const struct script_line SCRIPT[] = {
     {"GET", A "/events", "t"},
     /* keys, the audit trail, the doctor */
     {"POST", A "/keys", .body = "{'tenant':'t','role':'viewer','label':'l'}",
-     .keep = "credential=id"},
+     .keep = "credential=id secret=key"},
     {"GET", A "/keys"},
+    {"GET", A "/me", "t"},
+    {"GET", A "/sign-in"},
+    {"POST", A "/sessions", .body = "{'key':'$secret'}"},
+    {"DELETE", A "/sessions", "t"},
     {"DELETE", A "/keys/$credential", "t"},
     {"POST", A "/workflows/w/runs", "t", "{}"},
     {"GET", A "/idempotency-keys/$key", "t"},

@@ -60,7 +60,7 @@ static _Noreturn void blame(const char *fmt, ...)
 
 static bool is_success(const struct sim_exchange *x)
 {
-    return x->answered && x->status >= 200 && x->status < 300;
+    return x->answered && x->status >= 200 && x->status < 400;
 }
 
 /* Either it was done, or the client can tell that it should try again. */
