@@ -2,6 +2,9 @@
 #include "store/notes.h"
 
 #include "store/sqlite/sqlite_file.h"
+#include "store_support/held_syncs.h"
+
+#include <poll.h>
 
 enum { SMALL_LOG = 256 * 4096 }; /* the schema alone fills a good part of one */
 
@@ -41,7 +44,7 @@ static void the_log_is_folded_back_and_starts_again(void **state)
     db_close(db);
 }
 
-static struct db *open_that_folds_in_background(const char *path)
+static struct db *open_that_folds_in_background(const char *path, struct db_marks *marks)
 {
     char url[DB_PATH_MAX + 16];
     test_store_url(path, url, sizeof(url));
@@ -49,7 +52,8 @@ static struct db *open_that_folds_in_background(const char *path)
                                .access = DB_WRITER,
                                .env = &ENV_SYSTEM,
                                .log_bytes_max = SMALL_LOG,
-                               .folds_in_background = true};
+                               .folds_in_background = true,
+                               .marks = marks};
     struct problem p;
     problem_init(&p);
     struct db *db = NULL;
@@ -63,7 +67,7 @@ static void the_log_is_folded_back_beside_the_writer_and_stays_short(void **stat
 {
     struct path file = path_in(*state, "p.db");
     struct path log = path_in(*state, "p.db-wal");
-    struct db *db = open_that_folds_in_background(file.text);
+    struct db *db = open_that_folds_in_background(file.text, NULL);
     int64_t num = 0;
     while (num < 400) { /* over three thousand pages */
         write_pages(db, &num);
@@ -82,7 +86,7 @@ static void the_log_is_folded_back_beside_the_writer_and_stays_short(void **stat
 static void a_slice_wants_housekeeping_long_before_the_log_is_full(void **state)
 {
     struct path file = path_in(*state, "p.db");
-    struct db *db = open_that_folds_in_background(file.text);
+    struct db *db = open_that_folds_in_background(file.text, NULL);
     int64_t num = 0;
     while (!db_wants_housekeeping(db))
         write_pages(db, &num);
@@ -90,6 +94,30 @@ static void a_slice_wants_housekeeping_long_before_the_log_is_full(void **state)
     assert_ok(db_housekeep(db));
     assert_false(db_wants_housekeeping(db)); /* it is under way, or done */
     db_close(db);
+}
+
+static void until_syncs_wait(int count)
+{
+    while (syncs_waiting() != count)
+        (void)poll(NULL, 0, 1);
+}
+
+static void a_sync_that_fails_beside_the_writer_is_noted(void **state)
+{
+    struct path file = path_in(*state, "p.db");
+    struct db_marks marks = {0};
+    struct db *db = open_that_folds_in_background(file.text, &marks);
+    int64_t num = 0;
+    while (!db_wants_housekeeping(db))
+        write_pages(db, &num);
+    hold_syncs();
+    assert_ok(db_housekeep(db));
+    until_syncs_wait(1);
+    fail_syncs();
+    until_syncs_wait(0);
+    release_syncs(); /* only that one fails */
+    db_close(db);    /* waits for the thread */
+    assert_true(atomic_load(&marks.failed));
 }
 
 static void a_short_log_is_left_alone(void **state)
@@ -301,6 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         folder_test(the_log_is_folded_back_and_starts_again),
         folder_test(the_log_is_folded_back_beside_the_writer_and_stays_short),
+        folder_test(a_sync_that_fails_beside_the_writer_is_noted),
         folder_test(a_slice_wants_housekeeping_long_before_the_log_is_full),
         folder_test(a_short_log_is_left_alone),
         folder_test(a_reader_outside_that_pins_the_log_is_noticed),
@@ -311,5 +340,6 @@ int main(void)
         folder_test(a_backup_that_is_given_up_leaves_no_file),
         folder_test(only_copies_that_pawl_has_named_are_removed_at_start),
     };
+    held_syncs_install();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
