@@ -126,8 +126,10 @@ static void open_level(struct reader *r, bool is_mapping)
         r->fault = "a name must be a text";
     } else {
         json_open(&r->out, name_of(l), is_mapping ? '{' : '[');
-        r->levels[r->depth++] =
-            (struct level){.is_mapping = is_mapping, .seen = is_mapping ? json_object() : NULL};
+        struct level *fresh = &r->levels[r->depth++];
+        assert(fresh->name == NULL);
+        fresh->is_mapping = is_mapping;
+        fresh->seen = is_mapping ? json_object() : NULL;
     }
 }
 
@@ -137,7 +139,7 @@ static void close_level(struct reader *r)
     assert(l != NULL);
     json_close(&r->out, l->is_mapping ? '}' : ']');
     json_decref(l->seen);
-    free(l->name);
+    value_done(l);
     r->depth--;
     value_done(top(r));
 }
