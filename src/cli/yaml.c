@@ -9,7 +9,7 @@ enum { DEPTH_MAX = 64 };
 
 struct level {
     bool is_mapping;
-    char *name;   /* of the value that comes next; NULL: none yet */
+    json_t *name; /* of the value that comes next; NULL: none yet */
     json_t *seen; /* the names of a mapping */
 };
 
@@ -79,14 +79,14 @@ static struct level *top(struct reader *r)
 /* The name of the value that begins now. */
 static const char *name_of(const struct level *l)
 {
-    return l != NULL && l->is_mapping ? l->name : NULL;
+    return l != NULL && l->is_mapping ? json_string_value(l->name) : NULL;
 }
 
 static void value_done(struct level *l)
 {
     if (l == NULL)
         return;
-    free(l->name);
+    json_decref(l->name);
     l->name = NULL;
 }
 
@@ -99,7 +99,7 @@ static void take_name(struct reader *r, struct level *l, const yaml_event_t *eve
         r->fault = r->fault_room;
         return;
     }
-    l->name = strdup(name);
+    l->name = json_string(name);
     if (l->name == NULL || json_object_set_new(l->seen, name, json_true()) != 0)
         r->fault = "a name is not UTF-8, or memory ran out";
 }
@@ -232,7 +232,7 @@ enum cli_exit yaml_to_json(const char *source, struct str yaml, struct buf *out)
         ;
     for (; r.depth > 0; r.depth--) {
         json_decref(r.levels[r.depth - 1].seen);
-        free(r.levels[r.depth - 1].name);
+        json_decref(r.levels[r.depth - 1].name);
     }
     yaml_parser_delete(&parser);
     if (r.fault == NULL && documents == 0) {
