@@ -327,6 +327,17 @@ enum {
     AUTH_CACHE_MAX = 4096,
     SESSION_MS = 8 * 3600 * 1000,         /* of a person in a browser: a working day */
     SESSION_TEXT_MAX = 512,               /* of its cookie: the longest names of a tenant and an actor, encoded */
+    OIDC_SESSION_MS = 3600 * 1000,        /* of a person whom an OpenID provider named: it cannot revoke it here */
+    OIDC_FLOW_MS = 10 * 60 * 1000,        /* from the redirect to the provider until the person is back, with a password and a second factor */
+    OIDC_RETURN_MAX = 512,                /* of the place in the console to come back to */
+    OIDC_CODE_MAX = 2 * KIB,              /* of a code or a state in the answer of a provider */
+    OIDC_TOKEN_MAX = 64 * KIB,            /* of an ID token: some list hundreds of groups */
+    OIDC_KEYS_MAX = 64,                   /* of a provider that are tried */
+    OIDC_WAITING_MAX = 64,                /* people who sign in at once; each holds a connection */
+    OIDC_CALL_MS = 10 * 1000,             /* of one request to the provider */
+    OIDC_KEPT_MS = 3600 * 1000,           /* of its endpoints and keys */
+    OIDC_KEYS_REST_MS = 60 * 1000,        /* between two readings of its keys because a token names an unknown one */
+    OIDC_CLOCK_SKEW_S = 60,               /* between its clock and ours */
     SESSIONS_ENDED_MAX = 16 * 1024,       /* signed out before their time, which are remembered until then: 1.2 MiB */
     LAST_USED_GRAIN_MS = 60 * 1000,       /* a key's last use is kept to the minute, not to the request */
     IDEM_STATS_PENDING_MAX = 4096,        /* replay counts that wait for the next commit */
