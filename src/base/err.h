@@ -100,6 +100,7 @@ enum err_class {
     X(ERR_DAMAGED,               "OBJECT_DAMAGED",             500, false, DAMAGE,  "The stored object is damaged") \
     X(ERR_OVERLOADED,            "OVERLOADED",                 503, true,  REFUSAL, "Too many requests are waiting") \
     X(ERR_GATE_UNAVAILABLE,      "ADMISSION_GATE_UNAVAILABLE", 503, true,  REFUSAL, "The admission gate is unavailable") \
+    X(ERR_OIDC_UNAVAILABLE,      "OPENID_PROVIDER_UNAVAILABLE", 503, true, REFUSAL, "The OpenID provider cannot be used") \
     X(ERR_NO_MEMORY,             "OUT_OF_MEMORY",              503, true,  FAILURE, "The server is out of memory") \
     X(ERR_STORE_BUSY,            "STORE_BUSY",                 503, true,  FAILURE, "The store is busy") \
     X(ERR_STORE_FULL,            "STORE_FULL",                 503, true,  FAILURE, "The disk is full") \
