@@ -12,9 +12,6 @@ struct metrics_text;
 struct stream;
 struct waiting;
 
-/* The cookie that holds a session. */
-#define SESSION_COOKIE "pawl_session"
-
 struct api {
     struct api_config config;
     struct stream *streams;

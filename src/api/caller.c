@@ -1,6 +1,7 @@
 /* Who sends a request: by API key, by the session in a cookie, or with --dev by its headers. */
 #include "api/caller.h"
 
+#include "api/cookie.h"
 #include "domain/dev_guard.h"
 #include "domain/session_guard.h"
 #include "domain/tenant.h"
@@ -56,20 +57,6 @@ static enum err api_key_of(struct call *c, struct str *ret)
 
 /* --- the session --- */
 
-/* The first cookie of this name; ptr NULL: there is none. */
-static struct str find_cookie(struct str cookies, const char *wanted)
-{
-    while (cookies.len > 0) {
-        struct str one;
-        struct str name;
-        struct str value;
-        (void)str_cut(cookies, ';', &one, &cookies);
-        if (str_cut(str_trim(one), '=', &name, &value) && str_is(name, wanted))
-            return value;
-    }
-    return STR_NONE;
-}
-
 static struct session_request session_request_of(const struct call *c)
 {
     return (struct session_request){
@@ -88,11 +75,9 @@ enum err caller_check_sign_in(struct call *c)
 
 static enum err session_of(struct call *c)
 {
-    struct str cookies;
-    enum err e = call_header(c, "Cookie", &cookies);
+    enum err e = cookie_find(c, SESSION_COOKIE, &c->key);
     if (e != ERR_OK)
         return e;
-    c->key = find_cookie(cookies, SESSION_COOKIE);
     if (c->key.ptr == NULL)
         return problem_set(&c->op.problem, ERR_UNAUTHENTICATED,
                            "Send an API key: Authorization: Bearer pawl_… or X-API-Key: pawl_…");

@@ -315,6 +315,8 @@ static enum err read_query_param(struct call *c, const struct http_param *given,
     while (i < c->route->param_count &&
            (params[i].where != IN_QUERY || !str_is(given->name, params[i].name)))
         i++;
+    if (i == c->route->param_count && (c->route->flags & ROUTE_OPEN) != 0)
+        return ERR_OK;
     if (i == c->route->param_count)
         return unknown_query(c, given->name);
     if ((*seen & 1u << i) != 0)
@@ -344,7 +346,7 @@ static bool put_query_initials(struct call *c)
 
 enum err params_read_query(struct call *c)
 {
-    if ((c->route->flags & ROUTE_OPEN) != 0)
+    if ((c->route->flags & ROUTE_OPEN) != 0 && c->route->param_count == 0)
         return ERR_OK;
     if (!put_query_initials(c))
         return c->op.problem.err;

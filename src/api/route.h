@@ -114,7 +114,7 @@ typedef void direct_fn(struct call *c);
 typedef enum err stream_fn(struct call *c, struct subscriber *subscriber);
 
 enum route_flags {
-    ROUTE_OPEN = 1,        /* no key needed, and the query is ignored */
+    ROUTE_OPEN = 1,        /* no key needed, and what the query says beyond `params` is ignored */
     ROUTE_NO_TENANT = 2,   /* about the whole server: no tenant header is needed */
     ROUTE_ANY_TENANT = 4,  /* a key for all tenants need not name one */
     ROUTE_SERVER_KEY = 8,  /* needs a key for all tenants */

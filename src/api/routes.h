@@ -16,6 +16,7 @@
     X(WEBHOOK_ROUTES)   \
     X(EVENT_ROUTES)     \
     X(SESSION_ROUTES)   \
+    X(OIDC_ROUTES)      \
     X(ADMIN_ROUTES)     \
     X(AUDIT_ROUTES)     \
     X(METRICS_ROUTES)   \

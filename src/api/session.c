@@ -1,8 +1,10 @@
 /* Routes about the caller: who it is, what it may do, and how a person in a browser signs in and
  * out. */
 #include "api/caller.h"
+#include "api/cookie.h"
 #include "api/params.h"
 #include "api/routes.h"
+#include "outbound/oidc.h"
 
 /* --- who it is --- */
 
@@ -91,24 +93,21 @@ static void direct_me(struct call *c)
 /* What a page needs to know before anybody has signed in. */
 static void direct_sign_in(struct call *c)
 {
+    const struct oidc *oidc = engine_oidc(c->api->config.engine);
+    struct str issuer = oidc != NULL ? oidc_config_of(oidc)->issuer : STR_NONE;
     struct json_out o = json_out_to(&c->op.answer.body);
     json_open(&o, NULL, '{');
     json_add_bool(&o, "needed", c->api->config.dev_listen == NULL);
+    json_add_text_or_null(&o, "oidc_issuer", issuer);
     json_close(&o, '}');
     send_json(c, STR_NONE);
 }
 
-/* Without a path: it is then for the paths beside this one, /api/v1/…, below whatever prefix the
- * browser sees. Secure, if the browser came by TLS, to us or to a proxy; it says so in Origin. */
-static struct str cookie_of(struct call *c, struct str value, int64_t age_s)
+static struct str session_cookie(struct call *c, struct str value, int64_t age_s)
 {
-    bool secure =
-        c->api->config.tls || str_starts_with(http_header(c->req, "Origin", NULL), STR("https://"));
-    struct buf cookie;
-    buf_init(&cookie, 1 * KIB);
-    buf_printf(&cookie, SESSION_COOKIE "=%.*s; HttpOnly; SameSite=Strict; Max-Age=%lld%s",
-               STR_ARG(value), (long long)age_s, secure ? "; Secure" : "");
-    return arena_take(&c->req->arena, &cookie);
+    struct cookie cookie = {
+        .name = SESSION_COOKIE, .value = value, .age_s = age_s, .secure = cookie_is_secure(c)};
+    return cookie_text(c, &cookie);
 }
 
 struct sign_in_input {
@@ -147,7 +146,7 @@ static enum err begin_session(struct call *c, struct str *ret_cookie)
     struct buf text;
     buf_init(&text, SESSION_TEXT_MAX);
     engine_begin_session(c->api->config.engine, &session, &text);
-    *ret_cookie = buf_ok(&text) ? cookie_of(c, buf_str(&text), SESSION_MS / 1000) : STR_NONE;
+    *ret_cookie = buf_ok(&text) ? session_cookie(c, buf_str(&text), SESSION_MS / 1000) : STR_NONE;
     buf_release(&text);
     c->has_session = true;
     c->session_expires_at = session.expires_at;
@@ -178,7 +177,7 @@ static void direct_end_session(struct call *c)
     json_open(&o, NULL, '{');
     json_add_bool(&o, "signed_out", c->has_session);
     json_close(&o, '}');
-    send_json(c, cookie_of(c, STR(""), 0));
+    send_json(c, session_cookie(c, STR(""), 0));
 }
 
 const struct route SESSION_ROUTES[] = {

@@ -242,6 +242,16 @@ void engine_end_session(struct engine *e, struct str text)
         LOG(LOG_WARN, "a session cannot be ended before its time: too many have been");
 }
 
+struct str engine_session_secret(const struct engine *e)
+{
+    return sessions_secret(e->parts.sessions);
+}
+
+struct oidc *engine_oidc(const struct engine *e)
+{
+    return e->parts.oidc;
+}
+
 /* --- completion --- */
 
 /* Answers a decided op, or keeps it while its caller waits. */
@@ -365,6 +375,7 @@ static void collect(struct engine *e)
     publish_on_loop(parcels, e->parts.waiters, e->parts.subscriptions, e->parts.spans);
     outgoing_collect(e->parts.outgoing);
     span_export_collect(e->parts.spans);
+    oidc_collect(e->parts.oidc);
 }
 
 void engine_subscribe(struct engine *e, struct subscriber *subscriber)
@@ -451,7 +462,7 @@ bool engine_idle(const struct engine *e)
     return e->in_flight == 0 && e->bodies_read == 0 && waiters_count(e->parts.waiters) == 0 &&
            e->parts.gate_waiters.count == 0 && periodic_idle(e->parts.periodic) &&
            outgoing_idle(e->parts.outgoing) && relay_idle(e->parts.relay) &&
-           span_export_idle(e->parts.spans);
+           span_export_idle(e->parts.spans) && oidc_idle(e->parts.oidc);
 }
 
 bool engine_failed(const struct engine *e)

@@ -11,6 +11,7 @@
 #include "runtime/engine_config.h"
 
 struct engine;
+struct oidc;
 
 /* Opens and migrates the store, starts the writer and the readers. The caller owns *ret. */
 MUST_CHECK enum err engine_open(const struct engine_config *config, struct problem *p,
@@ -30,6 +31,10 @@ MUST_CHECK enum err engine_identify_session(struct engine *engine, struct str te
 void engine_begin_session(struct engine *engine, struct session *session, struct buf *out);
 /* It cannot be used any more, unless the server is short of memory. Of other text nothing comes. */
 void engine_end_session(struct engine *engine, struct str text);
+/* The secret of this store that sessions are signed with. */
+struct str engine_session_secret(const struct engine *engine);
+/* Where people sign in; NULL: nowhere. */
+struct oidc *engine_oidc(const struct engine *engine);
 /* Grows with every change of any key and the early end of any session. After a change, an earlier
  * answer of engine_identify() may be wrong. */
 uint64_t engine_auth_epoch(const struct engine *engine);

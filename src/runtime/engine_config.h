@@ -8,6 +8,7 @@
 
 struct bus;
 struct gate;
+struct oidc_config;
 
 struct engine_config {
     struct str store_url;
@@ -19,9 +20,11 @@ struct engine_config {
     struct bus *bus;              /* publishes events; NULL: no bus. Outlives the engine */
     const struct str *bus_queues; /* their jobs are offered on the bus too; outlive the engine */
     size_t bus_queue_count;
-    struct str otlp_url;      /* where spans are exported to; ptr NULL: nowhere */
-    bool keeps_all;           /* never remove old runs or old rows of the feed */
-    enum address_reach reach; /* addresses that http steps and webhooks may call */
+    struct str otlp_url;            /* where spans are exported to; ptr NULL: nowhere */
+    const struct oidc_config *oidc; /* people sign in there; NULL: nowhere. Copied, without its
+                                       texts; env, reach and event_fd are the engine's */
+    bool keeps_all;                 /* never remove old runs or old rows of the feed */
+    enum address_reach reach;       /* addresses that http steps and webhooks may call */
 };
 
 #endif

@@ -121,6 +121,19 @@ static enum err read_session_secret(struct engine_parts *parts, struct problem *
     return ERR_OK;
 }
 
+static enum err open_oidc(struct engine_parts *parts, const struct engine_config *config,
+                          struct problem *p)
+{
+    if (config->oidc == NULL)
+        return ERR_OK;
+    struct oidc_config oidc = *config->oidc;
+    oidc.env = config->env;
+    oidc.reach = config->reach;
+    oidc.event_fd = parts->event_fd;
+    parts->oidc = oidc_new(&oidc);
+    return parts->oidc != NULL ? ERR_OK : problem_set(p, ERR_NO_MEMORY, "Out of memory");
+}
+
 static enum err start_threads(struct engine_parts *parts, const struct engine_config *config,
                               const struct engine_hooks *hooks, struct problem *p)
 {
@@ -150,6 +163,8 @@ static enum err start_threads(struct engine_parts *parts, const struct engine_co
         err = open_relay(parts, config, hooks, p);
     if (err == ERR_OK)
         err = open_span_export(parts, config, p);
+    if (err == ERR_OK)
+        err = open_oidc(parts, config, p);
     if (err == ERR_OK)
         err = start_writer(parts, config, p);
     return err == ERR_OK ? start_outgoing(parts, config, hooks, p) : err;
@@ -199,6 +214,7 @@ void engine_parts_close(struct engine_parts *parts)
     relay_free(parts->relay);
     outgoing_free(parts->outgoing);
     span_export_free(parts->spans);
+    oidc_free(parts->oidc);
     readers_free(parts->readers);
     body_thread_free(parts->bodies);
     waiters_free(parts->waiters);

@@ -4,6 +4,7 @@
 #ifndef PAWL_RUNTIME_ENGINE_PARTS_H
 #define PAWL_RUNTIME_ENGINE_PARTS_H
 
+#include "outbound/oidc.h"
 #include "outbound/outgoing.h"
 #include "outbound/relay.h"
 #include "outbound/span_export.h"
@@ -58,6 +59,7 @@ struct engine_parts {
     struct relay *relay;             /* NULL: there is no bus */
     atomic_llong unpublished_events; /* events that the bus has not acknowledged */
     atomic_bool has_deliveries;
+    struct oidc *oidc;         /* NULL: there is no provider */
     struct span_export *spans; /* NULL: they are not exported */
 };
 

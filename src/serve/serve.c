@@ -83,6 +83,52 @@ const struct option SERVE_OPTIONS[] = {
      .value = "FILE",
      .help = "PEM certificates of CAs; accept only clients with a certificate of one of them",
      .variable = "PAWL_TLS_CLIENT_CA"},
+    {.name = "public-url",
+     .value = "URL",
+     .help =
+         "Where browsers reach this server, with the prefix that a proxy adds; needed to sign in "
+         "at an OpenID provider",
+     .variable = "PAWL_PUBLIC_URL"},
+    {.name = "oidc-issuer",
+     .value = "URL",
+     .help = "The OpenID provider where people may sign in to the console",
+     .variable = "PAWL_OIDC_ISSUER"},
+    {.name = "oidc-client-id",
+     .value = "ID",
+     .help = "The name of this server at the provider",
+     .variable = "PAWL_OIDC_CLIENT_ID"},
+    {.name = "oidc-client-secret-file",
+     .value = "FILE",
+     .help = "The file with the client's secret; without it the client is a public one",
+     .variable = "PAWL_OIDC_CLIENT_SECRET_FILE"},
+    {.name = "oidc-scope",
+     .value = "TEXT",
+     .help = "What to ask the provider for",
+     .variable = "PAWL_OIDC_SCOPE",
+     .fallback = "openid email"},
+    {.name = "oidc-actor-claim",
+     .value = "NAME",
+     .help = "The claim that names the person in timelines and in the audit trail",
+     .variable = "PAWL_OIDC_ACTOR_CLAIM",
+     .fallback = "email"},
+    {.name = "oidc-role-claim",
+     .value = "NAME",
+     .help = "The claim with the person's role, or with groups; realm_access.roles is a path",
+     .variable = "PAWL_OIDC_ROLE_CLAIM",
+     .fallback = "roles"},
+    {.name = "oidc-role-map",
+     .value = "GROUP=ROLE,...",
+     .help = "The roles of groups; without it groups are named like roles",
+     .variable = "PAWL_OIDC_ROLE_MAP"},
+    {.name = "oidc-tenant-claim",
+     .value = "NAME",
+     .help = "The claim with the person's tenant; * is all tenants",
+     .variable = "PAWL_OIDC_TENANT_CLAIM"},
+    {.name = "oidc-tenant",
+     .value = "TENANT",
+     .help = "The tenant of everybody, if there is no --oidc-tenant-claim",
+     .variable = "PAWL_OIDC_TENANT",
+     .fallback = "default"},
     {.name = "log",
      .kind = OPTION_CHOICE,
      .choices = "text|json",
@@ -155,6 +201,21 @@ int serve_main(int argc, char **argv, bool dev)
     return (int)rc;
 }
 
+/* Texts are the options'. */
+static struct oidc_config oidc_of(const struct options *o)
+{
+    return (struct oidc_config){
+        .issuer = str_of(options_text(o, "oidc-issuer")),
+        .client_id = str_of(options_text(o, "oidc-client-id")),
+        .scope = str_of(options_text(o, "oidc-scope")),
+        .rules = {.actor_claim = str_of(options_text(o, "oidc-actor-claim")),
+                  .role_claim = str_of(options_text(o, "oidc-role-claim")),
+                  .role_map = str_of(options_text(o, "oidc-role-map")),
+                  .tenant_claim = str_of(options_text(o, "oidc-tenant-claim")),
+                  .tenant = str_of(options_text(o, "oidc-tenant"))},
+    };
+}
+
 const char *serve_store_name_at(size_t i)
 {
     return engine_store_name_at(i);
@@ -189,6 +250,9 @@ static enum serve_exit serve(const struct options *o, bool dev, bool is_dev)
         .tls_key = options_text(o, "tls-key"),
         .tls_client_ca = options_text(o, "tls-client-ca"),
         .otlp = options_text(o, "otlp"),
+        .public_url = options_text(o, "public-url"),
+        .oidc = oidc_of(o),
+        .oidc_secret_file = options_text(o, "oidc-client-secret-file"),
         .root_key = getenv("PAWL_ROOT_KEY"),
         .wal_bytes_max = options_number(o, "wal-max-mib", 0) * MIB,
         .dev = dev,
@@ -233,15 +297,39 @@ static enum err check_root_key(struct problem *p)
                        "PAWL_ROOT_KEY %s. Make one with `openssl rand -hex 32`", fault);
 }
 
-static enum err check_otlp(const char *url, struct problem *p)
+static enum err check_url(const char *option, const char *url, struct problem *p)
 {
-    if (url == NULL)
-        return ERR_OK;
     const char *fault =
         strpbrk(url, "?#") != NULL ? "must not have a query or a fragment" : url_fault(str_of(url));
     if (fault == NULL)
         return ERR_OK;
-    return problem_set(p, ERR_FIELD_INVALID, "--otlp: the URL \"%s\" %s", url, fault);
+    return problem_set(p, ERR_FIELD_INVALID, "--%s: the URL \"%s\" %s", option, url, fault);
+}
+
+static enum err check_otlp(const char *url, struct problem *p)
+{
+    return url != NULL ? check_url("otlp", url, p) : ERR_OK;
+}
+
+static enum err check_oidc(const struct options *o, bool dev, struct problem *p)
+{
+    struct oidc_config oidc = oidc_of(o);
+    const char *fault = oidc_rules_fault(&oidc.rules);
+    if (!options_has(o, "oidc-issuer"))
+        return options_has(o, "oidc-client-id")
+                   ? problem_set(p, ERR_FIELD_INVALID, "--oidc-client-id needs --oidc-issuer")
+                   : ERR_OK;
+    if (!options_has(o, "oidc-client-id") || !options_has(o, "public-url"))
+        fault = "--oidc-issuer needs --oidc-client-id and --public-url";
+    else if (dev)
+        fault = "With --dev nobody signs in: leave out --oidc-issuer";
+    else if (!str_starts_with(oidc.issuer, STR("https://")) &&
+             !options_has(o, "allow-private-addresses"))
+        fault = "--oidc-issuer must begin with https://, unless --allow-private-addresses is given";
+    if (fault != NULL)
+        return problem_set(p, ERR_FIELD_INVALID, "%s", fault);
+    enum err e = check_url("oidc-issuer", oidc.issuer.ptr, p);
+    return e == ERR_OK ? check_url("public-url", options_text(o, "public-url"), p) : e;
 }
 
 /* Options that need each other, or a certain form. */
@@ -257,6 +345,8 @@ static enum err check_options(const struct options *o, bool dev, struct problem 
     if (options_has(o, "tls-client-ca") && !options_has(o, "tls-cert"))
         return problem_set(p, ERR_FIELD_INVALID, "--tls-client-ca needs --tls-cert and --tls-key");
     enum err e = check_otlp(options_text(o, "otlp"), p);
+    if (e == ERR_OK)
+        e = check_oidc(o, dev, p);
     if (e != ERR_OK)
         return e;
     const char *listen = options_text(o, "listen");

@@ -30,6 +30,9 @@ struct server {
     struct api *api;
     struct http_server *http;
     struct http_server *metrics_http; /* at metrics_listen; NULL: none */
+    struct oidc_config oidc;
+    char redirect_uri[1024];
+    char oidc_secret[1024];
     int signal_fd;
     bool has_certificate;
     bool draining;
@@ -134,6 +137,43 @@ static enum err start_metrics_http(struct server *s, const struct server_config 
     return e;
 }
 
+/* --- people who sign in elsewhere --- */
+
+/* One line of a file; the rest is ignored. */
+static enum err read_secret(struct server *s, const char *path, struct problem *p)
+{
+    if (path == NULL)
+        return ERR_OK;
+    FILE *file = fopen(path, "re");
+    bool ok = file != NULL && fgets(s->oidc_secret, sizeof(s->oidc_secret), file) != NULL;
+    int error = errno;
+    if (file != NULL)
+        (void)fclose(file);
+    s->oidc_secret[strcspn(s->oidc_secret, "\r\n")] = '\0';
+    if (!ok || s->oidc_secret[0] == '\0')
+        return problem_set(p, ERR_FIELD_INVALID, "--oidc-client-secret-file: cannot read %s: %s",
+                           path, ok || file != NULL ? "it is empty" : strerror(error));
+    s->oidc.client_secret = str_of(s->oidc_secret);
+    return ERR_OK;
+}
+
+static enum err prepare_oidc(struct server *s, const struct server_config *config,
+                             struct problem *p)
+{
+    struct str url = str_of(config->public_url);
+    if (config->oidc.issuer.ptr == NULL)
+        return ERR_OK;
+    s->oidc = config->oidc;
+    while (str_ends_with(url, STR("/")))
+        url.len--;
+    int n =
+        snprintf(s->redirect_uri, sizeof(s->redirect_uri), "%.*s" OIDC_CALLBACK_PATH, STR_ARG(url));
+    if (n < 0 || (size_t)n >= sizeof(s->redirect_uri))
+        return problem_set(p, ERR_FIELD_INVALID, "--public-url is too long");
+    s->oidc.redirect_uri = str_of(s->redirect_uri);
+    return read_secret(s, config->oidc_secret_file, p);
+}
+
 static enum err start(struct server *s, const struct server_config *config, struct problem *p)
 {
     s->metrics = metrics_new();
@@ -143,6 +183,8 @@ static enum err start(struct server *s, const struct server_config *config, stru
     if (s->metrics == NULL)
         return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     enum err e = open_bus(s, config, p); /* starts threads, so after the signals are blocked */
+    if (e == ERR_OK)
+        e = prepare_oidc(s, config, p);
     if (e != ERR_OK)
         return e;
     struct engine_config engine = {
@@ -155,6 +197,7 @@ static enum err start(struct server *s, const struct server_config *config, stru
         .bus_queues = s->bus_queues,
         .bus_queue_count = s->bus_queue_count,
         .otlp_url = str_of(config->otlp),
+        .oidc = config->oidc.issuer.ptr != NULL ? &s->oidc : NULL,
         .keeps_all = config->keeps_all,
         .reach = reach_of(config),
     };

@@ -3,7 +3,7 @@
 #ifndef PAWL_SERVE_SERVER_H
 #define PAWL_SERVE_SERVER_H
 
-#include "base/str.h"
+#include "outbound/oidc.h"
 
 enum serve_exit { SERVE_DONE = 0, SERVE_FAILED = 1, SERVE_USAGE = 2 };
 
@@ -19,7 +19,10 @@ struct server_config {
     const char *tls_cert;
     const char *tls_key;
     const char *tls_client_ca;
-    const char *otlp; /* a collector's URL */
+    const char *otlp;        /* a collector's URL */
+    const char *public_url;  /* where browsers reach it */
+    struct oidc_config oidc; /* without an issuer: none */
+    const char *oidc_secret_file;
     const char *root_key;
     int64_t wal_bytes_max;        /* 0: the store's default */
     bool dev;                     /* no API keys */

@@ -43,7 +43,9 @@ def serve(tmp_path):
 
 def test_every_flag_has_its_variable():
     listed = flags()
-    assert set(listed) == {"--listen", "--metrics-listen", "--store", "--gate", "--bus", "--bus-creds", "--bus-ca", "--bus-queues", "--otlp", "--dev", "--dev-insecure", "--allow-private-addresses", "--tls-cert", "--tls-key", "--tls-client-ca", "--log", "--log-level", "--log-requests", "--wal-max-mib"}
+    assert set(listed) == {"--listen", "--metrics-listen", "--store", "--gate", "--bus", "--bus-creds", "--bus-ca", "--bus-queues", "--otlp", "--dev", "--dev-insecure", "--allow-private-addresses", "--tls-cert", "--tls-key", "--tls-client-ca", "--log", "--log-level", "--log-requests", "--wal-max-mib", "--public-url",
+                           "--oidc-issuer", "--oidc-client-id", "--oidc-client-secret-file", "--oidc-scope", "--oidc-actor-claim", "--oidc-role-claim", "--oidc-role-map",
+                           "--oidc-tenant-claim", "--oidc-tenant"}
     for flag, (_, variable) in listed.items():
         assert variable == "PAWL_" + flag[2:].replace("-", "_").upper()
 
