@@ -1,9 +1,11 @@
 // Signing in and out, and what each role is offered, against a server that asks for keys.
 import AxeBuilder from "@axe-core/playwright";
 import { expect, test, type Page } from "@playwright/test";
+import { freePort, startProvider } from "./provider";
 import { proxyBelow, REFUND, Server } from "./server";
 
-const server = new Server("7f3Kq9ZtW2mXc8RbLd5HvNs4YpGj6AeU");
+const ROOT_KEY = "7f3Kq9ZtW2mXc8RbLd5HvNs4YpGj6AeU";
+const server = new Server(ROOT_KEY);
 const keys: Record<string, { id: string; key: string }> = {};
 let run = "";
 let approval = "";
@@ -86,4 +88,33 @@ test("the session works behind a path prefix", async ({ page }) => {
   const cookies = await page.context().cookies(`${proxy.url}/api/v1/me`);
   expect(cookies.map((c) => [c.path, c.httpOnly, c.sameSite])).toEqual([["/tools/pawl/api/v1", true, "Strict"]]);
   proxy.end();
+});
+
+test("a person signs in at an OpenID provider and is back at the link", async ({ page }) => {
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const { issuer, child } = await startProvider(`${url}/api/v1/oidc-callback`);
+  const flags = ["--oidc-issuer", issuer, "--oidc-client-id", "pawl", "--public-url", url, "--allow-private-addresses", "--oidc-role-map", "viewers=viewer"];
+  const pawl = new Server(ROOT_KEY, flags);
+  pawl.url = url;
+  await pawl.start();
+  try {
+    await pawl.call("PUT", "tenants/default", {});
+    await pawl.call("PUT", "workflows/refund", REFUND);
+    await page.goto(`${url}/console/workflows/refund?x=1`);
+    await page.getByRole("link", { name: `Sign in with ${new URL(issuer).host}` }).click();
+    await page.getByPlaceholder("Enter any login").fill("ann.viewer");
+    await page.getByPlaceholder("and password").fill("x");
+    await page.getByRole("button", { name: "Sign-in" }).click();
+    await page.getByRole("button", { name: "Continue" }).click();
+    await expect(page.getByText("Your role, viewer, does not allow starting runs.")).toBeVisible();
+    expect(page.url()).toBe(`${url}/console/workflows/refund?x=1`);
+    await expect(page.getByText("user:ann.viewer@example.com")).toBeVisible();
+    await expect(page.locator(".link")).toHaveText(/Live/);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await expect(page.getByLabel("API key")).toBeVisible();
+  } finally {
+    child.removeAllListeners("exit");
+    child.kill();
+    await pawl.end();
+  }
 });

@@ -1,9 +1,25 @@
 // Instead of any page, while nobody has signed in.
 import { useState } from "preact/hooks";
-import { Failure } from "../api/client";
+import { api, apiUrl, Failure, must } from "../api/client";
 import { signIn } from "../api/session";
+import { path, query } from "../router";
 import { ProblemBox } from "../ui/bits";
-import { useTitle } from "../ui/hooks";
+import { useLoad, useTitle } from "../ui/hooks";
+
+/** Leads to the provider and from there back to this place. */
+function Provider() {
+  const { data } = useLoad(() => must(api.GET("/api/v1/sign-in")), []);
+  if (data?.oidc_issuer == null) return null;
+  const search = query.value.toString();
+  const here = path.value + (search === "" ? "" : `?${search}`);
+  return (
+    <p>
+      <a class="button" href={apiUrl(`oidc-login?return_to=${encodeURIComponent(here)}`)}>
+        Sign in with {new URL(data.oidc_issuer).host}
+      </a>
+    </p>
+  );
+}
 
 export function SignIn() {
   const [key, setKey] = useState("");
@@ -18,6 +34,7 @@ export function SignIn() {
       <h1>
         <img src="./icon.svg" alt="" width="28" height="28" /> Sign in to pawl
       </h1>
+      <Provider />
       <form onSubmit={submit}>
         <label>
           API key

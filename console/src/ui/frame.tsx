@@ -1,7 +1,7 @@
 // What surrounds every page: navigation, the tenant, the state of the connection and the theme.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api, chooseTenant, must, tenant } from "../api/client";
+import { api, chooseTenant, must, tenant, type Failure } from "../api/client";
 import { me, signOut } from "../api/session";
 import { link } from "../live/tenant";
 import { href, parts } from "../router";
@@ -86,7 +86,7 @@ function Person() {
   return (
     <span class="person">
       <span title={`Role ${who.role}`}>{who.actor}</span>
-      <button type="button" class="small" onClick={() => void signOut().catch((e: Error) => say(e.message))}>
+      <button type="button" class="small" onClick={() => void signOut().catch((e: unknown) => say((e as Failure).message))}>
         Sign out
       </button>
     </span>
