@@ -21,13 +21,14 @@ struct oidc {
     pthread_cond_t more;
     struct oidc_question *first, **last;
     struct oidc_question *done_first, **done_last;
+    bool draining;
     bool stopping;
 };
 
 /* --- the thread --- */
 
-/* The next question; NULL: the thread ends. */
-static struct oidc_question *take(struct oidc *o)
+/* The next question; NULL: the thread ends. *ret_draining: it is not to be asked any more. */
+static struct oidc_question *take(struct oidc *o, bool *ret_draining)
 {
     pthread_mutex_lock(&o->lock);
     while (o->first == NULL && !o->stopping)
@@ -38,6 +39,7 @@ static struct oidc_question *take(struct oidc *o)
         if (o->first == NULL)
             o->last = &o->first;
     }
+    *ret_draining = o->draining;
     pthread_mutex_unlock(&o->lock);
     return q;
 }
@@ -58,8 +60,12 @@ static void *oidc_main(void *ctx)
 {
     struct oidc *o = ctx;
     struct oidc_question *q;
-    while ((q = take(o)) != NULL) {
-        oidc_provider_answer(&o->provider, q);
+    bool draining = false;
+    while ((q = take(o, &draining)) != NULL) {
+        if (draining)
+            q->err = problem_set(&q->problem, ERR_DRAINING, "The server is shutting down");
+        else
+            oidc_provider_answer(&o->provider, q);
         give_back(o, q);
     }
     return NULL;
@@ -138,6 +144,15 @@ void oidc_collect(struct oidc *o)
         q->done(q);
         q = next;
     }
+}
+
+void oidc_drain(struct oidc *o)
+{
+    if (o == NULL)
+        return;
+    pthread_mutex_lock(&o->lock);
+    o->draining = true;
+    pthread_mutex_unlock(&o->lock);
 }
 
 bool oidc_idle(const struct oidc *o)

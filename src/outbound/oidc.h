@@ -25,6 +25,8 @@ void oidc_free(struct oidc *o);
 MUST_CHECK bool oidc_submit(struct oidc *o, struct oidc_question *q);
 /* Calls done() of the questions that are answered. Accepts NULL. */
 void oidc_collect(struct oidc *o);
+/* From now on questions that the provider was not asked yet are refused. Accepts NULL. */
+void oidc_drain(struct oidc *o);
 /* No question is under way. Accepts NULL. */
 bool oidc_idle(const struct oidc *o);
 

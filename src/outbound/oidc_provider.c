@@ -66,6 +66,12 @@ static enum err perform(const struct oidc_provider *provider,
     return e;
 }
 
+/* The person waits for all requests together. */
+static int64_t time_left(const struct oidc_provider *provider)
+{
+    return MAX(provider->deadline_ms - env_mono_ms(provider->config->env), (int64_t)1);
+}
+
 static enum err get(const struct oidc_provider *provider, struct str url, const char *what,
                     struct problem *p, json_t **ret)
 {
@@ -75,7 +81,7 @@ static enum err get(const struct oidc_provider *provider, struct str url, const 
         .url = url,
         .headers = &accept,
         .header_count = 1,
-        .timeout_ms = OIDC_CALL_MS,
+        .timeout_ms = time_left(provider),
     };
     return perform(provider, &request, what, p, ret);
 }
@@ -248,7 +254,7 @@ static enum err exchange(const struct oidc_provider *provider, const struct oidc
         .headers = headers,
         .header_count = has_secret && !in_form ? 3 : 2,
         .body = buf_str(&form),
-        .timeout_ms = OIDC_CALL_MS,
+        .timeout_ms = time_left(provider),
     };
     enum err e = buf_ok(&form) && buf_ok(&basic) ? perform(provider, &request, "token", p, ret)
                                                  : problem_set(p, ERR_NO_MEMORY, "Out of memory");
@@ -283,6 +289,7 @@ static enum err find_person(struct oidc_provider *provider, struct oidc_question
 
 void oidc_provider_answer(struct oidc_provider *provider, struct oidc_question *q)
 {
+    provider->deadline_ms = env_mono_ms(provider->config->env) + OIDC_CALL_MS;
     q->err = discover(provider, &q->problem);
     if (q->err != ERR_OK)
         return;

@@ -11,6 +11,7 @@ struct oidc_provider {
     json_t *keys;     /* its JWK set; NULL: not read yet */
     int64_t document_until_ms;
     int64_t keys_until_ms;
+    int64_t deadline_ms;        /* of the question that is being answered */
     int64_t keys_rest_until_ms; /* unknown keys are no reason to read them again before */
 };
 

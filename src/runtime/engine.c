@@ -454,6 +454,7 @@ void engine_drain(struct engine *e)
     e->draining = true;
     outgoing_drain(e->parts.outgoing, env_mono_ms(e->parts.env));
     relay_drain(e->parts.relay);
+    oidc_drain(e->parts.oidc);
     span_export_drain(e->parts.spans, env_mono_ms(e->parts.env));
 }
 
