@@ -55,7 +55,7 @@ def openapi(out, path, version):
 
 
 CONSOLE_TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
-                 ".svg": "image/svg+xml"}
+                 ".svg": "image/svg+xml", ".woff2": "font/woff2"}
 CONSOLE_FORMS = (".br", ".gz", "")  # enum console_form
 
 

@@ -1,22 +1,38 @@
 // Which page a path shows. Everything is read again when the tenant changes.
 import { tenant } from "./api/client";
 import { me } from "./api/session";
+import { Access } from "./pages/access";
+import { Admission } from "./pages/admission";
 import { ApprovalPage } from "./pages/approval";
 import { Approvals } from "./pages/approvals";
+import { Audit } from "./pages/audit";
+import { DeadLetters } from "./pages/dead_letters";
+import { EntityTypePage, EntityTypes } from "./pages/entities";
+import { EntityPage } from "./pages/entity";
+import { Events } from "./pages/events";
 import { Keys } from "./pages/keys";
 import { Overview } from "./pages/overview";
 import { Queues } from "./pages/queues";
 import { RunPage } from "./pages/run";
 import { Runs } from "./pages/runs";
+import { SchedulePage, Schedules } from "./pages/schedules";
+import { ServerPage } from "./pages/server";
 import { SignIn } from "./pages/sign_in";
+import { Tenants } from "./pages/tenants";
+import { WebhookPage, Webhooks } from "./pages/webhooks";
 import { WorkflowPage } from "./pages/workflow";
 import { Workflows } from "./pages/workflows";
 import { href, parts } from "./router";
 import { Empty, Loading } from "./ui/bits";
 import { Frame } from "./ui/frame";
 
+function EntityPages({ type, id }: { type: string | undefined; id: string | undefined }) {
+  if (type === undefined) return <EntityTypes />;
+  return id === undefined ? <EntityTypePage key={type} type={type} /> : <EntityPage key={`${type} ${id}`} type={type} id={id} />;
+}
+
 function Page() {
-  const [section, id] = parts.value;
+  const [section, id, below] = parts.value;
   switch (section) {
     case undefined:
       return <Overview />;
@@ -30,6 +46,26 @@ function Page() {
       return <Queues />;
     case "keys":
       return <Keys />;
+    case "schedules":
+      return id === undefined ? <Schedules /> : <SchedulePage key={id} id={id} />;
+    case "entities":
+      return <EntityPages type={id} id={below} />;
+    case "admission":
+      return <Admission />;
+    case "dead-letters":
+      return <DeadLetters />;
+    case "events":
+      return <Events />;
+    case "webhooks":
+      return id === undefined ? <Webhooks /> : <WebhookPage key={id} id={id} />;
+    case "audit":
+      return <Audit />;
+    case "tenants":
+      return <Tenants />;
+    case "access":
+      return <Access />;
+    case "server":
+      return <ServerPage />;
     default:
       return (
         <Empty title="There is no such page">

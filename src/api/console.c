@@ -4,10 +4,12 @@
 #include "api/console_files.h"
 #include "api/routes.h"
 
-/* A page of our own scripts and styles, which talks to this server only and is framed by none. */
+/* A page of our own scripts, styles and font, which talks to this server only and is framed by
+ * none. */
 #define POLICY                                                                        \
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " \
-    "connect-src 'self'; base-uri 'self'; form-action 'none'; frame-ancestors 'none'"
+    "font-src 'self'; connect-src 'self'; base-uri 'self'; form-action 'none'; "      \
+    "frame-ancestors 'none'"
 
 /* --- which file --- */
 

@@ -66,8 +66,10 @@ export async function must<T>(answer: Promise<Answered<T>>): Promise<T> {
 /** A key for one press of a button: its retries are the same request. */
 export const newKey = (): string => `console-${crypto.randomUUID()}`;
 
-/** The request as a command, with the tenant and without anything that only this page needs. */
-export function curlOf(method: Request["method"], path: string, body?: unknown): string {
+/** The request as anyone could send it: with the tenant and without anything that only this page needs. */
+export function requestOf(method: Request["method"], path: string, body?: unknown): Request {
   const headers = tenant.value === "default" ? {} : tenantHeaders();
-  return curl({ method, url: apiUrl(path), headers, ...(body === undefined ? {} : { body }) });
+  return { method, url: apiUrl(path), headers, ...(body === undefined ? {} : { body }) };
 }
+
+export const curlOf = (method: Request["method"], path: string, body?: unknown): string => curl(requestOf(method, path, body));

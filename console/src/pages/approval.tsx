@@ -1,6 +1,6 @@
 // One approval, which a mail or a chat can link to: what is asked, and the decision.
 import { useEffect, useState } from "preact/hooks";
-import { api, curlOf, Failure, must, newKey } from "../api/client";
+import { api, Failure, must, newKey, requestOf } from "../api/client";
 import type { Approval, ApprovalStatus, Decision, DecisionRequest } from "../api/types";
 import { listen } from "../live/tenant";
 import { outcomeOf } from "../logic/decision";
@@ -8,7 +8,7 @@ import { readJson, type Read } from "../logic/form";
 import { absolute } from "../logic/time";
 import { times } from "../logic/words";
 import { Allowed } from "../ui/allowed";
-import { Card, Curl, FullTime, Json, Loading, PageHead, ProblemBox, RunLink, Status } from "../ui/bits";
+import { Card, CopyAs, FullTime, Json, Loading, PageHead, ProblemBox, RunLink, Status } from "../ui/bits";
 import { useLoad, useTitle } from "../ui/hooks";
 
 type Verb = "approve" | "reject";
@@ -93,7 +93,7 @@ function Decide({ approval, onDone }: { approval: Approval; onDone: () => void }
         <button type="button" class="danger" onClick={() => press("reject")}>
           Reject
         </button>
-        <Curl text={curlOf("POST", `approvals/${approval.job_id}/approve`, bodyOf(approval, reason, edited))} />
+        <CopyAs request={requestOf("POST", `approvals/${approval.job_id}/approve`, bodyOf(approval, reason, edited))} />
       </div>
       <p class="faint">Pressing twice is harmless: the first decision counts, the second is answered with it.</p>
       {decision !== null && (
@@ -184,7 +184,7 @@ export function ApprovalPage({ id }: { id: string }) {
     <>
       <PageHead title={approval.prompt || `Approve step ${approval.step}?`}>
         <Status of={approval.status === "approved" ? "succeeded" : approval.status === "pending" ? "approval" : "denied"} />
-        <Curl text={curlOf("GET", `approvals/${id}`)} />
+        <CopyAs request={requestOf("GET", `approvals/${id}`)} />
       </PageHead>
       {failure !== null && <ProblemBox failure={failure} retry={reload} />}
       <Facts approval={approval} />

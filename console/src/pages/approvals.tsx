@@ -1,12 +1,13 @@
 // What waits for a person, oldest first.
 import { useEffect } from "preact/hooks";
-import { api, curlOf, must } from "../api/client";
+import { api, must, requestOf } from "../api/client";
 import type { ApprovalList, ApprovalStatus, ApprovalSummary } from "../api/types";
 import { listen } from "../live/tenant";
 import { elapsed } from "../logic/time";
 import { go, href, query } from "../router";
-import { Command, Curl, Empty, Loading, PageHead, ProblemBox, RunLink, Status, Time } from "../ui/bits";
+import { Command, CopyAs, Empty, Loading, PageHead, ProblemBox, RunLink, Status, Time } from "../ui/bits";
 import { now, useLoad, useThrottled, useTitle } from "../ui/hooks";
+import { Table, type Column } from "../ui/table";
 
 const STATUSES: ApprovalStatus[] = ["pending", "approved", "rejected", "expired", "void"];
 const PAGE = 200;
@@ -32,30 +33,25 @@ async function readQueue(status: ApprovalStatus): Promise<Queue> {
   return { items: status === "pending" ? items.reverse() : items, isAll: cursor === null };
 }
 
-function Row({ item }: { item: ApprovalSummary }) {
-  return (
-    <tr>
-      <td>
+function columnsFor(status: ApprovalStatus): Array<Column<ApprovalSummary>> {
+  return [
+    {
+      title: "Asked",
+      cell: (item) => (
         <a href={href("approvals", item.job_id)} data-entry>
           {item.prompt || `Approve step ${item.step}?`}
         </a>
-      </td>
-      <td>{item.status === "pending" ? elapsed(item.requested_at, null, now.value) : <Status of={item.status === "approved" ? "succeeded" : "denied"} />}</td>
-      <td>
-        {item.approvals} of {item.needed}
-      </td>
-      <td>
-        {item.workflow_id} · {item.step}
-      </td>
-      <td>
-        <RunLink id={item.run_id} />
-      </td>
-      <td>{item.requested_by}</td>
-      <td>
-        <Time at={item.expires_at} />
-      </td>
-    </tr>
-  );
+      ),
+    },
+    status === "pending"
+      ? { title: "Waits for", cell: (item) => elapsed(item.requested_at, null, now.value) }
+      : { title: "Outcome", cell: (item) => <Status of={item.status === "approved" ? "succeeded" : "denied"} /> },
+    { title: "Votes", cell: (item) => `${item.approvals} of ${item.needed}` },
+    { title: "Step", cell: (item) => `${item.workflow_id} · ${item.step}` },
+    { title: "Run", cell: (item) => <RunLink id={item.run_id} /> },
+    { title: "Requested by", cell: (item) => item.requested_by },
+    { title: "Expires", cell: (item) => <Time at={item.expires_at} /> },
+  ];
 }
 
 const EXAMPLE = { name: "ok", type: "approval", prompt: "Refund ${input.amount}?", approvers: { count: 1 } };
@@ -73,8 +69,8 @@ function ApprovalQueue({ status }: { status: ApprovalStatus }) {
   const items = data?.items ?? [];
   return (
     <>
-      <PageHead title="Approvals">
-        <Curl text={curlOf("GET", `approvals?status=${status}`)} />
+      <PageHead title="Approvals" lead="What waits for a person, oldest first. A decision counts once, however often it is pressed.">
+        <CopyAs request={requestOf("GET", `approvals?status=${status}`)} />
       </PageHead>
       <form class="filters">
         <label>
@@ -94,28 +90,7 @@ function ApprovalQueue({ status }: { status: ApprovalStatus }) {
           <Command text={JSON.stringify(EXAMPLE)} />
         </Empty>
       )}
-      {items.length > 0 && (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Approvals">
-          <table>
-            <thead>
-              <tr>
-                <th>Asked</th>
-                <th>{status === "pending" ? "Waits for" : "Outcome"}</th>
-                <th>Votes</th>
-                <th>Step</th>
-                <th>Run</th>
-                <th>Requested by</th>
-                <th>Expires</th>
-              </tr>
-            </thead>
-            <tbody>
-              {items.map((item) => (
-                <Row key={item.job_id} item={item} />
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      {items.length > 0 && <Table label="Approvals" items={items} keyOf={(item) => item.job_id} columns={columnsFor(status)} />}
       {data?.isAll === false && <p class="faint">These are the newest {items.length}; there are more.</p>}
     </>
   );

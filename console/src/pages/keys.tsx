@@ -1,10 +1,10 @@
 // What an idempotency key stands for: the first request with it, the run that it started, and what came later.
 import { useState } from "preact/hooks";
-import { api, curlOf, must } from "../api/client";
+import { api, must, requestOf } from "../api/client";
 import type { IdempotencyRecord } from "../api/types";
 import { times } from "../logic/words";
 import { go, href, query } from "../router";
-import { Card, Curl, Empty, FullTime, Loading, PageHead, ProblemBox, RunLink } from "../ui/bits";
+import { Card, CopyAs, Empty, FullTime, Loading, PageHead, ProblemBox, RunLink } from "../ui/bits";
 import { useLoad, useTitle } from "../ui/hooks";
 
 function Facts({ record }: { record: IdempotencyRecord }) {
@@ -63,7 +63,7 @@ function Record({ name }: { name: string }) {
   if (failure !== null) return <ProblemBox failure={failure} retry={reload} />;
   if (data === null) return <Loading />;
   return (
-    <Card title={data.key} aside={<Curl text={curlOf("GET", `idempotency-keys/${encodeURIComponent(name)}`)} />}>
+    <Card title={data.key} aside={<CopyAs request={requestOf("GET", `idempotency-keys/${encodeURIComponent(name)}`)} />}>
       <Facts record={data} />
       <p>{verdictOf(data)}</p>
       <p class="faint">

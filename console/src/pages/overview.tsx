@@ -1,14 +1,15 @@
 // How the tenant and the server are doing, from what the API tells today.
 import { useEffect, useState } from "preact/hooks";
-import { api, curlOf, must, ROOT, tenant } from "../api/client";
+import { api, curlOf, must, requestOf, ROOT, tenant } from "../api/client";
 import { listen } from "../live/tenant";
 import { errorText } from "../logic/error";
 import { samplesOf, sumOf, type Sample } from "../logic/metrics";
 import { elapsed } from "../logic/time";
 import { href } from "../router";
-import { Card, Command, Curl, Empty, Loading, PageHead, ProblemBox, RunLink, Status, Time } from "../ui/bits";
+import { Card, Command, CopyAs, Empty, Loading, PageHead, ProblemBox, RunLink, Time } from "../ui/bits";
 import { Chart, type Line } from "../ui/chart";
 import { now, useLoad, useThrottled, useTitle } from "../ui/hooks";
+import { Table } from "../ui/table";
 
 const SAMPLE_MS = 5_000;
 const SAMPLES_MAX = 720; // an hour
@@ -167,36 +168,17 @@ function Failed({ all }: { all: All }) {
       </Empty>
     );
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Failed runs">
-      <table>
-        <thead>
-          <tr>
-            <th>Run</th>
-            <th>Workflow</th>
-            <th>Status</th>
-            <th>Error</th>
-            <th>Ended</th>
-          </tr>
-        </thead>
-        <tbody>
-          {all.failed.items.map((run) => (
-            <tr key={run.id}>
-              <td>
-                <RunLink id={run.id} />
-              </td>
-              <td>{run.workflow_id}</td>
-              <td>
-                <Status of={run.status} />
-              </td>
-              <td>{errorText(run.error).slice(0, 160)}</td>
-              <td>
-                <Time at={run.finished_at} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table
+      label="Failed runs"
+      items={all.failed.items}
+      keyOf={(run) => run.id}
+      columns={[
+        { title: "Run", cell: (run) => <RunLink id={run.id} /> },
+        { title: "Workflow", cell: (run) => run.workflow_id },
+        { title: "Error", cell: (run) => <span class="error-text">{errorText(run.error).slice(0, 160)}</span> },
+        { title: "Ended", cell: (run) => <Time at={run.finished_at} /> },
+      ]}
+    />
   );
 }
 
@@ -208,8 +190,8 @@ export function Overview() {
   const figures = useFigures();
   return (
     <>
-      <PageHead title="Overview">
-        <Curl text={curlOf("GET", `tenants/${tenant.value}`)} />
+      <PageHead title="Overview" lead={`How ${tenant.value} is doing.`}>
+        <CopyAs request={requestOf("GET", `tenants/${tenant.value}`)} />
       </PageHead>
       {failure !== null && <ProblemBox failure={failure} retry={reload} />}
       {all === null && failure === null && <Loading />}

@@ -1,9 +1,9 @@
 // Queues with the jobs that wait in them, and the workers that poll them.
-import { useEffect } from "preact/hooks";
-import { api, curlOf, must } from "../api/client";
+import { api, must, requestOf } from "../api/client";
 import type { Queue, WorkerInfo } from "../api/types";
-import { Card, Command, Curl, Empty, Loading, PageHead, ProblemBox, Time } from "../ui/bits";
-import { useLoad, useTitle } from "../ui/hooks";
+import { Card, Command, CopyAs, Empty, Loading, PageHead, ProblemBox, Time } from "../ui/bits";
+import { usePolled, useTitle } from "../ui/hooks";
+import { Table } from "../ui/table";
 
 const REFRESH_MS = 3_000; // queues have no events of their own
 const PAGE = 200;
@@ -16,65 +16,62 @@ async function readAll() {
 
 const count = (n: number, exact: boolean): string => (exact ? String(n) : `${n}+`);
 
-function QueueRow({ queue }: { queue: Queue }) {
-  const stuck = queue.ready > 0 && queue.workers === 0;
+function QueueTable({ queues }: { queues: Queue[] }) {
   return (
-    <tr>
-      <td>
-        <code>{queue.queue}</code> {stuck && <span class="status bad">no worker</span>}
-      </td>
-      <td>{count(queue.ready, queue.exact)}</td>
-      <td>{count(queue.running, queue.exact)}</td>
-      <td>{count(queue.delayed, queue.exact)}</td>
-      <td>
-        <Time at={queue.oldest} />
-      </td>
-      <td>{queue.workers}</td>
-      <td>
-        <Time at={queue.last_polled_at} />
-      </td>
-    </tr>
+    <Table
+      label="Queues"
+      items={queues}
+      keyOf={(queue) => queue.queue}
+      columns={[
+        {
+          title: "Queue",
+          cell: (queue) => (
+            <>
+              <code>{queue.queue}</code> {queue.ready > 0 && queue.workers === 0 && <span class="status bad">no worker</span>}
+            </>
+          ),
+        },
+        { title: "Ready", cell: (queue) => count(queue.ready, queue.exact), numeric: true },
+        { title: "Running", cell: (queue) => count(queue.running, queue.exact), numeric: true },
+        { title: "Delayed", cell: (queue) => count(queue.delayed, queue.exact), numeric: true },
+        { title: "Oldest ready", cell: (queue) => <Time at={queue.oldest} /> },
+        { title: "Workers", cell: (queue) => queue.workers, numeric: true },
+        { title: "Last polled", cell: (queue) => <Time at={queue.last_polled_at} /> },
+      ]}
+    />
   );
 }
 
-function WorkerRow({ worker }: { worker: WorkerInfo }) {
+function WorkerTable({ workers }: { workers: WorkerInfo[] }) {
   return (
-    <tr>
-      <td>
-        <code>{worker.worker_id}</code> {worker.shared && <span class="label">all tenants</span>}
-      </td>
-      <td>{worker.queues.join(", ")}</td>
-      <td>{count(worker.running, worker.exact)}</td>
-      <td>
-        <Time at={worker.last_polled_at} />
-      </td>
-    </tr>
-  );
-}
-
-function Head({ names }: { names: string[] }) {
-  return (
-    <thead>
-      <tr>
-        {names.map((name) => (
-          <th key={name}>{name}</th>
-        ))}
-      </tr>
-    </thead>
+    <Table
+      label="Workers"
+      items={workers}
+      keyOf={(worker) => worker.worker_id}
+      columns={[
+        {
+          title: "Worker",
+          cell: (worker) => (
+            <>
+              <code>{worker.worker_id}</code> {worker.shared && <span class="label">all tenants</span>}
+            </>
+          ),
+        },
+        { title: "Queues", cell: (worker) => worker.queues.join(", ") },
+        { title: "Running", cell: (worker) => count(worker.running, worker.exact), numeric: true },
+        { title: "Last polled", cell: (worker) => <Time at={worker.last_polled_at} /> },
+      ]}
+    />
   );
 }
 
 export function Queues() {
   useTitle("Queues");
-  const { data, failure, reload } = useLoad(readAll, []);
-  useEffect(() => {
-    const timer = setInterval(() => document.visibilityState === "visible" && reload(), REFRESH_MS);
-    return () => clearInterval(timer);
-  }, []);
+  const { data, failure, reload } = usePolled(readAll, REFRESH_MS);
   return (
     <>
-      <PageHead title="Queues and workers">
-        <Curl text={curlOf("GET", "queues")} />
+      <PageHead title="Queues and workers" lead="Jobs that wait for a worker, and the workers that ask for them.">
+        <CopyAs request={requestOf("GET", "queues")} />
       </PageHead>
       {failure !== null && <ProblemBox failure={failure} retry={reload} />}
       {data === null && failure === null && <Loading />}
@@ -86,30 +83,12 @@ export function Queues() {
       )}
       {data !== null && data.queues.length > 0 && (
         <Card title="Queues">
-          <div class="scroll" tabIndex={0} role="region" aria-label="Queues">
-            <table>
-              <Head names={["Queue", "Ready", "Running", "Delayed", "Oldest ready", "Workers", "Last polled"]} />
-              <tbody>
-                {data.queues.map((queue) => (
-                  <QueueRow key={queue.queue} queue={queue} />
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <QueueTable queues={data.queues} />
         </Card>
       )}
       {data !== null && data.workers.length > 0 && (
-        <Card title="Workers" aside={<Curl text={curlOf("GET", "workers")} />}>
-          <div class="scroll" tabIndex={0} role="region" aria-label="Workers">
-            <table>
-              <Head names={["Worker", "Queues", "Running", "Last polled"]} />
-              <tbody>
-                {data.workers.map((worker) => (
-                  <WorkerRow key={worker.worker_id} worker={worker} />
-                ))}
-              </tbody>
-            </table>
-          </div>
+        <Card title="Workers" aside={<CopyAs request={requestOf("GET", "workers")} />}>
+          <WorkerTable workers={data.workers} />
         </Card>
       )}
     </>

@@ -1,16 +1,17 @@
 // One run: its graph and timeline while they happen, why it waits, and what can be done about it.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { api, curlOf, Failure, must } from "../api/client";
+import { api, Failure, must, requestOf } from "../api/client";
 import type { Run, RunEvent, Step, StepDefinition, Why } from "../api/types";
 import { followRun } from "../live/run";
 import { errorText } from "../logic/error";
 import { isOver } from "../logic/status";
 import { elapsed } from "../logic/time";
 import { href, query } from "../router";
-import { Card, Curl, FullTime, Json, Loading, PageHead, ProblemBox, RunLink, Short, Status } from "../ui/bits";
+import { Card, CopyAs, FullTime, Json, Loading, PageHead, ProblemBox, RunLink, Short, Status } from "../ui/bits";
 import { Gantt } from "../ui/gantt";
 import { Graph } from "../ui/graph";
 import { now, useLoad, useThrottled, useTitle, useWide } from "../ui/hooks";
+import { SignalButton } from "../ui/signal";
 import { EventList } from "./run_events";
 import { RunActions } from "./run_actions";
 import { StepPanel } from "./run_step";
@@ -157,7 +158,16 @@ export function RunPage({ id }: { id: string }) {
       >
         <Status of={run.status} />
         <RunActions run={run} onDone={put} />
-        <Curl text={curlOf("GET", `runs/${run.id}`)} />
+        {!isOver(run.status) && (
+          <SignalButton
+            title="Send a signal to this run"
+            requestFor={(signal) => requestOf("POST", `runs/${run.id}/signals`, signal)}
+            send={(body, key) =>
+              must(api.POST("/api/v1/runs/{run_id}/signals", { params: { path: { run_id: run.id }, header: { "Idempotency-Key": key } }, body }))
+            }
+          />
+        )}
+        <CopyAs request={requestOf("GET", `runs/${run.id}`)} />
       </PageHead>
       {failure !== null && <ProblemBox failure={failure} retry={read} />}
       <Facts run={run} />
@@ -196,7 +206,7 @@ export function RunPage({ id }: { id: string }) {
           <Json value={run.output} label="Output" />
         </Card>
       </div>
-      <Card title={`Events (${events.length})`} aside={<Curl text={curlOf("GET", `runs/${run.id}/events`)} />}>
+      <Card title={`Events (${events.length})`} aside={<CopyAs request={requestOf("GET", `runs/${run.id}/events`)} />}>
         <EventList events={events} />
       </Card>
     </>

@@ -1,11 +1,11 @@
 // What can be done with a run. Each press has one idempotency key, so a double click is one request to the server.
 import { useRef, useState } from "preact/hooks";
-import { api, curlOf, Failure, must, newKey } from "../api/client";
+import { api, Failure, must, newKey, requestOf } from "../api/client";
 import { may } from "../api/session";
 import type { Run } from "../api/types";
 import { actionsIn, type Action } from "../logic/status";
 import { go, href } from "../router";
-import { Curl, ProblemBox, say } from "../ui/bits";
+import { CopyAs, ProblemBox, say } from "../ui/bits";
 import { Dialog } from "../ui/dialog";
 
 const WORDS: Record<Action, string> = { cancel: "Cancel", pause: "Pause", resume: "Resume", retry: "Retry", rerun: "Rerun" };
@@ -66,7 +66,7 @@ function Confirm({ action, run, onDone, onClose }: { action: Action; run: Run; o
           <button type="button" onClick={onClose}>
             Close
           </button>
-          <Curl text={curlOf("POST", `runs/${run.id}/${action}`, action === "cancel" && reason !== "" ? { reason } : {})} />
+          <CopyAs request={requestOf("POST", `runs/${run.id}/${action}`, action === "cancel" && reason !== "" ? { reason } : {})} />
         </div>
       </form>
     </Dialog>

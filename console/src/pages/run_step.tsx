@@ -1,48 +1,32 @@
 // One step of a run: what it got, what it gave, each attempt, and a rerun from here.
 import { useRef, useState } from "preact/hooks";
-import { api, curlOf, Failure, must, newKey } from "../api/client";
+import { api, Failure, must, newKey, requestOf } from "../api/client";
 import { may } from "../api/session";
 import type { Job, Run, Step, StepDefinition } from "../api/types";
 import { errorText } from "../logic/error";
 import { isOver } from "../logic/status";
 import { elapsed } from "../logic/time";
 import { href } from "../router";
-import { Curl, FullTime, Json, ProblemBox, RunLink, Status } from "../ui/bits";
+import { CopyAs, FullTime, Json, ProblemBox, RunLink, Status } from "../ui/bits";
 import { now, useLoad } from "../ui/hooks";
+import { Table } from "../ui/table";
 import { rerun } from "./run_actions";
 
 function Attempts({ attempts }: { attempts: Job["attempts"] }) {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Attempts">
-      <table>
-        <thead>
-          <tr>
-            <th>Attempt</th>
-            <th>Outcome</th>
-            <th>Worker</th>
-            <th>Began</th>
-            <th>Took</th>
-            <th>Error</th>
-          </tr>
-        </thead>
-        <tbody>
-          {attempts.map((attempt, i) => (
-            <tr key={i}>
-              <td>{attempt.attempt}</td>
-              <td>
-                <Status of={attempt.outcome === "lease_expired" ? "timed_out" : attempt.outcome} />
-              </td>
-              <td>{attempt.worker_id ?? "pawl"}</td>
-              <td>
-                <FullTime at={attempt.started_at} />
-              </td>
-              <td>{elapsed(attempt.started_at, attempt.finished_at, now.value)}</td>
-              <td>{attempt.error == null ? "" : errorText(attempt.error) || <code>{JSON.stringify(attempt.error)}</code>}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table
+      label="Attempts"
+      items={attempts.map((attempt, i) => ({ ...attempt, i }))}
+      keyOf={(attempt) => attempt.i}
+      columns={[
+        { title: "Attempt", cell: (attempt) => attempt.attempt, numeric: true },
+        { title: "Outcome", cell: (attempt) => <Status of={attempt.outcome === "lease_expired" ? "timed_out" : attempt.outcome} /> },
+        { title: "Worker", cell: (attempt) => attempt.worker_id ?? "pawl" },
+        { title: "Began", cell: (attempt) => <FullTime at={attempt.started_at} /> },
+        { title: "Took", cell: (attempt) => elapsed(attempt.started_at, attempt.finished_at, now.value) },
+        { title: "Error", cell: (attempt) => (attempt.error == null ? "–" : errorText(attempt.error) || <code>{JSON.stringify(attempt.error)}</code>) },
+      ]}
+    />
   );
 }
 
@@ -57,7 +41,7 @@ function RerunFrom({ run, step }: { run: Run; step: Step }) {
         <button type="button" onClick={start}>
           Rerun from here
         </button>
-        <Curl text={curlOf("POST", `runs/${run.id}/rerun`, { from_step: step.name })} />
+        <CopyAs request={requestOf("POST", `runs/${run.id}/rerun`, { from_step: step.name })} />
         <span class="faint">A new run; the steps before this one keep their results.</span>
       </div>
       {failure !== null && <ProblemBox failure={failure} />}

@@ -1,10 +1,10 @@
 // What a run waits for, as the server explains it, with a link to whatever would let it go on.
-import { curlOf } from "../api/client";
+import { requestOf } from "../api/client";
 import type { Why } from "../api/types";
 import { absolute } from "../logic/time";
 import { plural } from "../logic/words";
 import { href } from "../router";
-import { Card, Curl, RunLink, Time } from "../ui/bits";
+import { Card, CopyAs, RunLink, Time } from "../ui/bits";
 
 type Reason = Why["waits_for"][number];
 
@@ -80,7 +80,7 @@ function Detail({ reason }: { reason: Reason }) {
 
 export function WhyCard({ why }: { why: Why }) {
   return (
-    <Card title="Why it waits" aside={<Curl text={curlOf("GET", `runs/${why.run_id}/why`)} />}>
+    <Card title="Why it waits" aside={<CopyAs request={requestOf("GET", `runs/${why.run_id}/why`)} />}>
       <p>{why.summary}</p>
       {why.place !== undefined && (
         <p>

@@ -1,15 +1,16 @@
 // All runs, newest first, live. Reads a page at a time as one scrolls, so a million runs are no different from ten.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api, curlOf, Failure, must, tenant } from "../api/client";
+import { api, curlOf, Failure, must, requestOf, tenant } from "../api/client";
 import type { RunStatus, RunSummary } from "../api/types";
 import { listen } from "../live/tenant";
 import { applyEvents, filterOf, mergeFirstPage, queryOf, type Filter } from "../logic/run_list";
 import { RUN_STATUSES, worded } from "../logic/status";
 import { elapsed } from "../logic/time";
 import { go, href, query } from "../router";
-import { Command, Curl, Empty, Loading, PageHead, ProblemBox, Short, Status, Time } from "../ui/bits";
+import { Command, CopyAs, Empty, Loading, PageHead, ProblemBox, Short, Status, Time } from "../ui/bits";
 import { now, useThrottled, useTitle, useWide } from "../ui/hooks";
 import { VirtualList } from "../ui/virtual";
+import { BulkButton, Views } from "./runs_tools";
 
 const PAGE = 100;
 const REFRESH_MS = 300;
@@ -28,9 +29,9 @@ function askedOf(filter: Filter) {
   };
 }
 
-function commandOf(filter: Filter): string {
+function pathOf(filter: Filter): string {
   const asked = new URLSearchParams(askedOf(filter)).toString();
-  return curlOf("GET", asked === "" ? "runs" : `runs?${asked}`);
+  return asked === "" ? "runs" : `runs?${asked}`;
 }
 
 async function readPage(filter: Filter, cursor: string | null): Promise<List> {
@@ -216,8 +217,10 @@ export function Runs() {
             {list.cursor !== null && "+"} shown for {tenant.value}
           </span>
         )}
-        <Curl text={commandOf(filter)} />
+        <CopyAs request={requestOf("GET", pathOf(filter))} />
+        <BulkButton filter={filter} onDone={reload} />
       </PageHead>
+      <Views key={tenant.value} filter={filter} />
       <Filters filter={filter} />
       {failure !== null && <ProblemBox failure={failure} retry={reload} />}
       {list === null && failure === null && <Loading />}

@@ -1,13 +1,14 @@
 // One workflow: its steps, its definition, and a form that starts a run.
 import { useMemo, useRef, useState } from "preact/hooks";
-import { api, curlOf, Failure, must, newKey } from "../api/client";
+import { api, Failure, must, newKey, requestOf } from "../api/client";
 import type { Workflow } from "../api/types";
 import { fieldsOf, readForm, readJson, type Field, type Read } from "../logic/form";
 import { go, href } from "../router";
 import { Allowed } from "../ui/allowed";
-import { Card, Curl, Json, Loading, PageHead, ProblemBox, say } from "../ui/bits";
+import { Card, CopyAs, Json, Loading, PageHead, ProblemBox, say } from "../ui/bits";
 import { Graph } from "../ui/graph";
 import { useLoad, useTitle, useWide } from "../ui/hooks";
+import { Versions } from "./workflow_versions";
 
 interface FieldProps {
   field: Field;
@@ -125,7 +126,7 @@ function StartForm({ workflow }: { workflow: Workflow }) {
         {failure !== null && <ProblemBox failure={failure} />}
         <div class="actions">
           <button class="primary">Start</button>
-          <Curl text={curlOf("POST", `workflows/${encodeURIComponent(workflow.id)}/runs`, input.ok ? { input: input.input } : {})} />
+          <CopyAs request={requestOf("POST", `workflows/${encodeURIComponent(workflow.id)}/runs`, input.ok ? { input: input.input } : {})} />
         </div>
       </form>
     </Card>
@@ -142,7 +143,7 @@ export function WorkflowPage({ id }: { id: string }) {
       <PageHead title={workflow.id}>
         <span class="faint">version {workflow.version}</span>
         <a href={`${href("runs")}?workflow=${encodeURIComponent(id)}`}>Runs</a>
-        <Curl text={curlOf("GET", `workflows/${encodeURIComponent(id)}`)} />
+        <CopyAs request={requestOf("GET", `workflows/${encodeURIComponent(id)}`)} />
       </PageHead>
       {workflow.definition.description !== undefined && <p class="lead">{workflow.definition.description}</p>}
       <Card title="Steps">
@@ -153,6 +154,7 @@ export function WorkflowPage({ id }: { id: string }) {
           <StartForm workflow={workflow} />
         </Allowed>
       )}
+      <Versions id={id} />
       <Card title="Definition">
         <Json value={workflow.definition} label="Definition" />
       </Card>

@@ -1,8 +1,9 @@
 // All workflows of the tenant.
-import { api, curlOf, must } from "../api/client";
+import { api, curlOf, must, requestOf } from "../api/client";
 import { href } from "../router";
-import { Command, Curl, Empty, Loading, PageHead, ProblemBox, Time } from "../ui/bits";
+import { Command, CopyAs, Empty, Loading, PageHead, ProblemBox, Time } from "../ui/bits";
 import { useLoad, useTitle } from "../ui/hooks";
+import { Table } from "../ui/table";
 
 const EXAMPLE = { steps: [{ name: "greet", type: "task", queue: "hello", handler: "hello.greet" }] };
 
@@ -11,8 +12,8 @@ export function Workflows() {
   const { data, failure, reload } = useLoad(() => must(api.GET("/api/v1/workflows", { params: { query: { limit: 200 } } })), []);
   return (
     <>
-      <PageHead title="Workflows">
-        <Curl text={curlOf("GET", "workflows")} />
+      <PageHead title="Workflows" lead="What runs are made of: steps, what each needs, and how it is retried and undone.">
+        <CopyAs request={requestOf("GET", "workflows")} />
       </PageHead>
       {failure !== null && <ProblemBox failure={failure} retry={reload} />}
       {data === null && failure === null && <Loading />}
@@ -23,41 +24,35 @@ export function Workflows() {
         </Empty>
       )}
       {data !== null && data.items.length > 0 && (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Workflows">
-          <table>
-            <thead>
-              <tr>
-                <th>Workflow</th>
-                <th>Version</th>
-                <th>Description</th>
-                <th>Changed</th>
-                <th>Runs</th>
-              </tr>
-            </thead>
-            <tbody>
-              {data.items.map((workflow) => (
-                <tr key={workflow.id}>
-                  <td>
-                    <a href={href("workflows", workflow.id)} data-entry>
-                      {workflow.id}
-                    </a>
-                    {workflow.archived && <span class="label">archived</span>}
-                  </td>
-                  <td>{workflow.version}</td>
-                  <td>{workflow.description}</td>
-                  <td>
-                    <Time at={workflow.updated_at} />
-                  </td>
-                  <td>
-                    <a href={`${href("runs")}?workflow=${encodeURIComponent(workflow.id)}`} aria-label={`Runs of ${workflow.id}`}>
-                      Runs
-                    </a>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          label="Workflows"
+          items={data.items}
+          keyOf={(workflow) => workflow.id}
+          columns={[
+            {
+              title: "Workflow",
+              cell: (workflow) => (
+                <>
+                  <a href={href("workflows", workflow.id)} data-entry>
+                    {workflow.id}
+                  </a>{" "}
+                  {workflow.archived && <span class="label">archived</span>}
+                </>
+              ),
+            },
+            { title: "Version", cell: (workflow) => workflow.version, numeric: true },
+            { title: "Description", cell: (workflow) => workflow.description ?? <span class="faint">–</span> },
+            { title: "Changed", cell: (workflow) => <Time at={workflow.updated_at} /> },
+            {
+              title: "Runs",
+              cell: (workflow) => (
+                <a href={`${href("runs")}?workflow=${encodeURIComponent(workflow.id)}`} aria-label={`Runs of ${workflow.id}`}>
+                  Show
+                </a>
+              ),
+            },
+          ]}
+        />
       )}
     </>
   );

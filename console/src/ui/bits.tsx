@@ -1,11 +1,15 @@
 // Small parts that every page is made of.
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
+import { useRef } from "preact/hooks";
 import type { Failure } from "../api/client";
+import { codeOf, LANGUAGES } from "../logic/code";
+import type { Request } from "../logic/curl";
 import { familyOf, MARKS, worded } from "../logic/status";
 import { absolute, relative } from "../logic/time";
 import { href } from "../router";
 import { now } from "./hooks";
+import { Icon } from "./icons";
 
 export function Status({ of }: { of: string }) {
   const family = familyOf(of);
@@ -55,21 +59,56 @@ export function Toast() {
   );
 }
 
+function copyText(text: string, what: string): void {
+  // Browsers have no clipboard for pages over plain HTTP from another machine: then it can be copied by hand.
+  const clipboard = navigator.clipboard as Clipboard | undefined;
+  if (clipboard === undefined) say(text);
+  else
+    clipboard.writeText(text).then(
+      () => say(`${what} copied`),
+      () => say(text),
+    );
+}
+
 export function Copy({ text, label, what }: { text: string; label: string; what: string }) {
-  const copy = (): void => {
-    // Browsers have no clipboard for pages over plain HTTP from another machine: then it can be copied by hand.
-    const clipboard = navigator.clipboard as Clipboard | undefined;
-    if (clipboard === undefined) say(text);
-    else void clipboard.writeText(text).then(() => say(`${what} copied`));
-  };
   return (
-    <button type="button" class="small" onClick={copy} title={text}>
+    <button type="button" class="small" onClick={() => copyText(text, what)} title={text}>
       {label}
     </button>
   );
 }
 
-export const Curl = ({ text }: { text: string }) => <Copy text={text} label="Copy as curl" what="Command" />;
+/** The same request in a terminal or a program. */
+export function CopyAs({ request }: { request: Request }) {
+  const menu = useRef<HTMLDetailsElement>(null);
+  const close = (): void => {
+    if (menu.current !== null) menu.current.open = false;
+  };
+  const left = (event: FocusEvent): void => {
+    if (!(event.relatedTarget instanceof Node && menu.current?.contains(event.relatedTarget) === true)) close();
+  };
+  return (
+    <details class="menu" ref={menu} onFocusOut={left} onKeyDown={(e) => e.key === "Escape" && close()}>
+      <summary class="button small">
+        <Icon name="copy" /> Copy as
+      </summary>
+      <div class="menu-items">
+        {LANGUAGES.map((language) => (
+          <button
+            key={language}
+            type="button"
+            onClick={() => {
+              copyText(codeOf(request, language), language);
+              close();
+            }}
+          >
+            {language}
+          </button>
+        ))}
+      </div>
+    </details>
+  );
+}
 
 export function Short({ id }: { id: string }) {
   return <code title={id}>{`${id.slice(0, 8)}…${id.slice(-6)}`}</code>;
@@ -153,11 +192,50 @@ export function Card({ title, aside, children }: { title: string; aside?: Compon
   );
 }
 
-export function PageHead({ title, children }: { title: ComponentChildren; children?: ComponentChildren }) {
+/** `lead`: one sentence for whoever sees the page for the first time. */
+export function PageHead({ title, lead, children }: { title: ComponentChildren; lead?: ComponentChildren; children?: ComponentChildren }) {
   return (
     <div class="page-head">
-      <h1 tabIndex={-1}>{title}</h1>
+      <div>
+        <h1 tabIndex={-1}>{title}</h1>
+        {lead !== undefined && <p class="lead">{lead}</p>}
+      </div>
       <div class="actions">{children}</div>
+    </div>
+  );
+}
+
+/** What is known about a thing, in pairs; what is undefined is left out. */
+export function Facts({ of }: { of: Record<string, ComponentChildren> }) {
+  return (
+    <dl class="facts">
+      {Object.entries(of)
+        .filter(([, value]) => value !== undefined)
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}
+
+/** How full something is; without a limit only the count. */
+export function Meter({ title, value, limit }: { title: string; value: number; limit: number | null }) {
+  const share = limit === null ? 0 : limit === 0 ? 1 : Math.min(1, value / limit);
+  const tone = limit === null ? "" : share >= 1 ? "bad" : share >= 0.8 ? "waiting" : "good";
+  return (
+    <div class="tile">
+      <span class="tile-title">{title}</span>
+      <span class={`tile-value ${tone === "good" ? "" : tone}`}>
+        {value} <span class="of">{limit === null ? "no limit" : `of ${limit}`}</span>
+      </span>
+      {limit !== null && (
+        <span class={`meter ${tone}`} role="meter" aria-label={title} aria-valuenow={value} aria-valuemin={0} aria-valuemax={limit}>
+          <span style={{ width: `${100 * share}%` }} />
+        </span>
+      )}
     </div>
   );
 }

@@ -3,31 +3,51 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, chooseTenant, must, tenant, type Failure } from "../api/client";
 import { me, signOut } from "../api/session";
-import { link } from "../live/tenant";
-import { href, parts } from "../router";
+import { link, listen } from "../live/tenant";
+import { href, parts, path } from "../router";
 import { say, Toast } from "./bits";
 import { Dialog } from "./dialog";
-import { useLoad } from "./hooks";
-import { SHORTCUTS, startKeys } from "./keys";
+import { useLoad, useThrottled } from "./hooks";
+import { Icon } from "./icons";
+import { hrefOf, SHORTCUTS, startKeys } from "./keys";
+import { GROUPS } from "./pages";
 import { chooseTheme, theme, THEMES, type Theme } from "./theme";
 
-const PAGES: ReadonlyArray<readonly [name: string, title: string]> = [
-  ["", "Overview"],
-  ["runs", "Runs"],
-  ["approvals", "Approvals"],
-  ["workflows", "Workflows"],
-  ["queues", "Queues"],
-  ["keys", "Idempotency"],
-];
+const COUNT_REFRESH_MS = 2_000;
+const COUNT_MAX = 99;
+
+/** What waits for a person, beside the names of the pages. */
+function useCounts(): Record<string, string> {
+  const { data, reload } = useLoad(async () => {
+    const query = { limit: COUNT_MAX };
+    const [approvals, letters] = await Promise.all([
+      must(api.GET("/api/v1/approvals", { params: { query: { ...query, status: "pending" } } })),
+      must(api.GET("/api/v1/dead-letters", { params: { query } })),
+    ]);
+    const worded = (page: { items: unknown[]; next_cursor: string | null }): string =>
+      page.items.length === 0 ? "" : `${page.items.length}${page.next_cursor === null ? "" : "+"}`;
+    return { approvals: worded(approvals), "dead-letters": worded(letters) };
+  }, [tenant.value]);
+  const refresh = useThrottled(reload, COUNT_REFRESH_MS);
+  useEffect(() => listen(refresh), []);
+  return data ?? {};
+}
 
 function Navigation() {
   const here = parts.value[0] ?? "";
+  const counts = useCounts();
   return (
     <nav aria-label="Pages">
-      {PAGES.map(([name, title]) => (
-        <a key={name} href={name === "" ? href() : href(name)} aria-current={here === name ? "page" : undefined}>
-          {title}
-        </a>
+      {GROUPS.map(([name, pages]) => (
+        <div key={name} class="nav-group">
+          <span class="nav-title">{name}</span>
+          {pages.map((page) => (
+            <a key={page.path} href={hrefOf(page)} aria-current={here === page.path ? "page" : undefined}>
+              <Icon name={page.icon} /> {page.title}
+              {counts[page.path] !== undefined && counts[page.path] !== "" && <span class="count">{counts[page.path]}</span>}
+            </a>
+          ))}
+        </div>
       ))}
     </nav>
   );
@@ -74,9 +94,9 @@ function TenantSwitch() {
 function TenantName() {
   if (me.value?.all_tenants === true) return <TenantSwitch />;
   return (
-    <span class="tenant">
-      Tenant <strong>{tenant.value}</strong>
-    </span>
+    <p class="tenant">
+      <span class="faint">Tenant</span> <strong>{tenant.value}</strong>
+    </p>
   );
 }
 
@@ -142,26 +162,42 @@ function Help({ onClose }: { onClose: () => void }) {
 
 export function Frame({ children }: { children: ComponentChildren }) {
   const [helps, setHelps] = useState(false);
+  const [opened, setOpened] = useState(false); // the navigation, on narrow screens
   const main = useRef<HTMLElement>(null);
   useEffect(() => startKeys(() => setHelps(true)), []);
+  useEffect(() => setOpened(false), [path.value]);
   return (
-    <>
+    <div class={`frame ${opened ? "opened" : ""}`}>
       <button type="button" class="skip" onClick={() => main.current?.focus()}>
         Skip to the content
       </button>
-      <header class="bar">
-        <a class="brand" href={href()}>
-          <img src="./icon.svg" alt="" width="22" height="22" /> pawl
-        </a>
-        <Navigation />
-        <div class="tools">
+      <header class="side">
+        <div class="side-head">
+          <a class="brand" href={href()}>
+            <img src="./icon.svg" alt="" width="24" height="24" /> pawl
+          </a>
           <Link />
-          <TenantName />
-          <ThemeChoice />
-          <Person />
-          <button type="button" class="small" aria-label="Keyboard shortcuts" onClick={() => setHelps(true)}>
-            ?
+          <button
+            type="button"
+            class="menu-button"
+            aria-expanded={opened}
+            aria-controls="side-body"
+            aria-label={opened ? "Close the menu" : "Open the menu"}
+            onClick={() => setOpened((old) => !old)}
+          >
+            <Icon name={opened ? "close" : "menu"} />
           </button>
+        </div>
+        <div class="side-body" id="side-body">
+          <TenantName />
+          <Navigation />
+          <div class="tools">
+            <Person />
+            <ThemeChoice />
+            <button type="button" class="small" aria-label="Keyboard shortcuts" onClick={() => setHelps(true)}>
+              ?
+            </button>
+          </div>
         </div>
       </header>
       <main ref={main} tabIndex={-1}>
@@ -169,6 +205,6 @@ export function Frame({ children }: { children: ComponentChildren }) {
       </main>
       <Toast />
       {helps && <Help onClose={() => setHelps(false)} />}
-    </>
+    </div>
   );
 }

@@ -71,3 +71,45 @@ export function useTitle(title: string): void {
     document.title = `${title} · pawl`;
   }, [title]);
 }
+
+/** Loads again every `ms` while the page is looked at: for what has no events of its own. */
+export function usePolled<T>(load: () => Promise<T>, ms: number, deps: readonly unknown[] = []): Loaded<T> {
+  const loaded = useLoad(load, deps);
+  useEffect(() => {
+    const timer = setInterval(() => document.visibilityState === "visible" && loaded.reload(), ms);
+    return () => clearInterval(timer);
+  }, [ms]);
+  return loaded;
+}
+
+export interface Paged<T> {
+  items: T[] | null;
+  /** Is there more? */
+  hasMore: boolean;
+  failure: Failure | null;
+  more: () => void;
+  reload: () => void;
+}
+
+interface PageOf<T> {
+  items: T[];
+  next_cursor: string | null;
+}
+
+/** A list that is read a page at a time. */
+export function usePages<T>(read: (cursor: string | undefined) => Promise<PageOf<T>>, deps: readonly unknown[]): Paged<T> {
+  const [older, setOlder] = useState<PageOf<T> | null>(null); // what follows the first page
+  const first = useLoad(() => read(undefined), deps);
+  const reload = (): void => {
+    setOlder(null);
+    first.reload();
+  };
+  useEffect(() => setOlder(null), deps);
+  const cursor = (older ?? first.data)?.next_cursor ?? null;
+  const more = (): void => {
+    if (cursor === null) return;
+    void read(cursor).then((page) => setOlder((old) => ({ items: [...(old?.items ?? []), ...page.items], next_cursor: page.next_cursor })));
+  };
+  const items = first.data === null ? null : [...first.data.items, ...(older?.items ?? [])];
+  return { items, hasMore: cursor !== null, failure: first.failure, more, reload };
+}

@@ -1,20 +1,17 @@
 // Keys that work on every page. Letters typed into a field, or with a modifier, are left alone.
 import { go, href } from "../router";
+import { PAGES, type PageLink } from "./pages";
 
 export const SHORTCUTS: ReadonlyArray<readonly [keys: string, does: string]> = [
-  ["g o", "Go to the overview"],
-  ["g r", "Go to the runs"],
-  ["g a", "Go to the approvals"],
-  ["g w", "Go to the workflows"],
-  ["g q", "Go to the queues and workers"],
-  ["g i", "Look up an idempotency key"],
+  ...PAGES.map((page) => [`g ${page.key}`, page.title] as const),
   ["/", "Filter this list"],
   ["j / k", "Next / previous entry of a list"],
   ["?", "Show these shortcuts"],
 ];
 
-const PLACES: Record<string, string[]> = { o: [], r: ["runs"], a: ["approvals"], w: ["workflows"], q: ["queues"], i: ["keys"] };
 const PREFIX_MS = 1_500;
+
+export const hrefOf = (page: PageLink): string => (page.path === "" ? href() : href(page.path));
 
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
@@ -32,8 +29,8 @@ export function startKeys(showHelp: () => void): () => void {
     if (isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
     const afterG = Date.now() - prefixAt < PREFIX_MS;
     prefixAt = event.key === "g" ? Date.now() : 0;
-    const place = afterG ? PLACES[event.key] : undefined;
-    if (place !== undefined) go(href(...place));
+    const place = afterG ? PAGES.find((page) => page.key === event.key) : undefined;
+    if (place !== undefined) go(hrefOf(place));
     else if (event.key === "?") showHelp();
     else if (event.key === "j") step(1);
     else if (event.key === "k") step(-1);

@@ -9,8 +9,8 @@ from checks import assert_problem
 from rawhttp import Wire
 
 ROOT = "root-key-for-tests-0123456789abcdef"
-POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'self'; "
-          "form-action 'none'; frame-ancestors 'none'")
+POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
+          "base-uri 'self'; form-action 'none'; frame-ancestors 'none'")
 
 
 @pytest.fixture(scope="module")
