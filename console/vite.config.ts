@@ -9,5 +9,5 @@ export default defineConfig({
     assetsInlineLimit: 0, // the content security policy allows no inline code
     reportCompressedSize: false,
   },
-  test: { include: ["test/**/*.test.ts"] },
+  test: { include: ["test/**/*.test.ts"], testTimeout: 60_000 },
 });

@@ -70,8 +70,8 @@ export class Server {
     return (await response.json()) as T;
   }
 
-  async claim(): Promise<Claimed> {
-    const { jobs } = await this.call<{ jobs: Claimed[] }>("POST", "jobs/claim", { worker_id: "w1", queues: ["default"], wait_ms: 20_000 });
+  async claim(queue = "default"): Promise<Claimed> {
+    const { jobs } = await this.call<{ jobs: Claimed[] }>("POST", "jobs/claim", { worker_id: "w1", queues: [queue], wait_ms: 20_000 });
     const [job] = jobs;
     if (job === undefined) throw new Error("no job came");
     return job;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { SettingsVersion } from "../src/api/types";
 import { percentile } from "../src/logic/histogram";
-import { samplesOf } from "../src/logic/metrics";
+import { figuresOf, samplesOf } from "../src/logic/metrics";
 import { changesOf } from "../src/logic/settings";
 
 const SETTINGS: SettingsVersion["settings"] = {
@@ -37,5 +37,13 @@ describe("percentiles of a histogram", () => {
   });
   it("is null without observations", () => {
     expect(percentile(samples, "w", { tenant: "c" }, 0.5)).toBeNull();
+  });
+});
+
+describe("what has become of a tenant's starts", () => {
+  it("counts replays apart from what was refused at a limit", () => {
+    const line = (tenant: string, outcome: string, n: number): string => `pawl_admissions_total{tenant="${tenant}",outcome="${outcome}"} ${n}`;
+    const text = [line("a", "admitted", 5), line("a", "replayed", 3), line("a", "limited", 2), line("a", "queue_full", 1), line("b", "admitted", 9)].join("\n");
+    expect(figuresOf(samplesOf(text), "a", 7)).toEqual({ at: 7, admitted: 5, refused: 3, replays: 3, mismatches: 0 });
   });
 });

@@ -5,7 +5,7 @@ import type { Sample } from "./metrics";
 export function percentile(samples: readonly Sample[], name: string, labels: Record<string, string>, share: number): number | null {
   const counts = new Map<number, number>();
   for (const sample of samples) {
-    const bound = sample.labels["le"];
+    const bound = sample.labels.le;
     if (sample.name !== `${name}_bucket` || bound === undefined) continue;
     if (!Object.entries(labels).every(([label, value]) => sample.labels[label] === value)) continue;
     const at = bound === "+Inf" ? Infinity : Number(bound);

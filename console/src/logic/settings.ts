@@ -17,7 +17,7 @@ export const SETTING_WORDS: Record<keyof Settings, string> = {
 
 function worded(value: unknown): string {
   if (value === null || value === undefined) return "none";
-  return typeof value === "object" ? JSON.stringify(value) : String(value as string | number | boolean);
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 export interface SettingChange {

@@ -41,11 +41,11 @@ async function readWaits(): Promise<{ admission: string; queue: string } | null>
   const response = await fetch(`${ROOT}metrics`).catch(() => null);
   if (response?.ok !== true) return null;
   const samples = samplesOf(await response.text());
-  const words = (name: string): string =>
-    [0.5, 0.95, 0.99]
-      .map((share) => percentile(samples, name, { tenant: tenant.value }, share))
-      .map((s) => (s === null ? "–" : s === Infinity ? "longer" : `≤ ${duration(s * 1_000)}`))
-      .join(" · ");
+  const words = (name: string): string => {
+    const found = [0.5, 0.95, 0.99].map((share) => percentile(samples, name, { tenant: tenant.value }, share));
+    if (found.includes(null)) return "none yet";
+    return found.map((s) => (s === Infinity ? "longer" : `≤ ${duration((s ?? 0) * 1_000)}`)).join(" · ");
+  };
   return { admission: words("pawl_admission_wait_seconds"), queue: words("pawl_queue_wait_seconds") };
 }
 
@@ -154,7 +154,7 @@ function LimitForm({ about, onDone }: { about: Tenant; onDone: () => void }) {
                 </option>
               ))}
             </select>
-            <span class="faint">What happens to a start that does not fit</span>
+            <span class="faint">For a start that does not fit</span>
           </div>
         </div>
         {failure !== null && <ProblemBox failure={failure} />}

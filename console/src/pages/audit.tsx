@@ -77,9 +77,7 @@ function Detail({ entry }: { entry: AuditEntry }) {
   if (entry.detail == null) return <span class="faint">–</span>;
   return (
     <details>
-      <summary>
-        <code class="hash">{JSON.stringify(entry.detail).slice(0, 80)}</code>
-      </summary>
+      <summary>Show</summary>
       <Json value={entry.detail} label={`Detail of entry ${entry.seq}`} />
     </details>
   );

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { api, curlOf, must, requestOf, ROOT, tenant } from "../api/client";
 import { listen } from "../live/tenant";
 import { errorText } from "../logic/error";
-import { samplesOf, sumOf, type Sample } from "../logic/metrics";
+import { figuresOf, samplesOf, type Figures } from "../logic/metrics";
 import { elapsed } from "../logic/time";
 import { href } from "../router";
 import { Card, Command, CopyAs, Empty, Loading, PageHead, ProblemBox, RunLink, Time } from "../ui/bits";
@@ -21,27 +21,6 @@ const LINES: readonly Line[] = [
   { label: "refused/s", color: "--bad" },
 ];
 
-interface Figures {
-  at: number;
-  admitted: number;
-  refused: number;
-  replays: number;
-  mismatches: number;
-}
-
-function figuresOf(samples: readonly Sample[], at: number): Figures {
-  const mine = { tenant: tenant.value };
-  const all = sumOf(samples, "pawl_admissions_total", mine);
-  const good = ["admitted", "queued", "coalesced"].reduce((sum, outcome) => sum + sumOf(samples, "pawl_admissions_total", { ...mine, outcome }), 0);
-  return {
-    at,
-    admitted: good,
-    refused: all - good,
-    replays: sumOf(samples, "pawl_idempotency_replays_total"),
-    mismatches: sumOf(samples, "pawl_idempotency_mismatches_total"),
-  };
-}
-
 /** Figures since this page was opened; the server keeps no history yet. */
 function useFigures(): Figures[] {
   const [figures, setFigures] = useState<Figures[]>([]);
@@ -50,7 +29,7 @@ function useFigures(): Figures[] {
       if (document.visibilityState !== "visible") return;
       const response = await fetch(`${ROOT}metrics`).catch(() => null);
       if (response?.ok !== true) return;
-      const next = figuresOf(samplesOf(await response.text()), Date.now());
+      const next = figuresOf(samplesOf(await response.text()), tenant.value, Date.now());
       setFigures((old) => [...old, next].slice(-SAMPLES_MAX));
     };
     void sample();

@@ -100,12 +100,13 @@ async function act(body: BulkRequest, key: string, onPage: (sofar: BulkResult) =
 }
 
 function Told({ result }: { result: BulkResult }) {
+  const found = plural(result.matched, "run");
+  const text = result.dry_run
+    ? `${found} would be asked. Nothing has changed yet.`
+    : `${found} asked: ${result.changed} changed, ${result.unchanged} were so already, ${result.refused.length} refused.`;
   return (
     <div role="status">
-      <p>
-        {plural(result.matched, "run")} found: {result.changed} {result.dry_run ? "would change" : "changed"}, {result.unchanged} as they are already,{" "}
-        {result.refused.length} refused.
-      </p>
+      <p>{text}</p>
       {result.refused.slice(0, 3).map((refused) => (
         <p class="fault" key={refused.run_id}>
           {refused.run_id}: {refused.detail}
@@ -164,10 +165,10 @@ function BulkDialog({ filter, onClose }: { filter: Filter; onClose: () => void }
         <button
           type="button"
           class={action === "cancel" ? "danger" : "primary"}
-          disabled={busy || dry === null || dry.changed === 0 || done !== null}
+          disabled={busy || dry === null || dry.matched === 0 || done !== null}
           onClick={() => start(false)}
         >
-          {ACTIONS[action]} {dry === null ? "" : plural(dry.changed, "run")}
+          {ACTIONS[action]} {dry === null ? "" : plural(dry.matched, "run")}
         </button>
         <button type="button" onClick={onClose}>
           Close

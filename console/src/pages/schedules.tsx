@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { api, curlOf, must, requestOf } from "../api/client";
 import type { Schedule, ScheduleInput } from "../api/types";
 import { readJson } from "../logic/form";
+import { absolute } from "../logic/time";
 import { href } from "../router";
 import { AskButton } from "../ui/ask";
 import { Card, Command, CopyAs, Empty, Facts, FullTime, Json, Loading, PageHead, ProblemBox, RunLink, Time } from "../ui/bits";
@@ -190,7 +191,7 @@ export function SchedulePage({ id }: { id: string }) {
               keyOf={(at) => at}
               columns={[
                 { title: "In", cell: (at) => <Time at={at} /> },
-                { title: "At", cell: (at) => <FullTime at={at} /> },
+                { title: "At", cell: (at) => absolute(at) },
               ]}
             />
           )}

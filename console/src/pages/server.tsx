@@ -90,7 +90,7 @@ export function ServerPage() {
           }}
         />
       )}
-      {data?.outbox != null && data.outbox.bus.kind !== null && (
+      {data?.outbox?.bus.kind != null && (
         <Card title="Outbox" aside={<CopyAs request={requestOf("GET", "outbox")} />}>
           <p>
             {plural(data.outbox.depth, "message")} to be published, the oldest for {duration(data.outbox.lag_ms)}. {plural(data.outbox.items.length, "message")}{" "}

@@ -271,7 +271,7 @@ export function WebhookPage({ id }: { id: string }) {
           Events: hook.events.join(", "),
           Description: hook.description ?? undefined,
           "Failing since": hook.failing_since === null ? undefined : <FullTime at={hook.failing_since} />,
-          Disabled: hook.disabled_at === null ? undefined : `${hook.disabled_reason ?? ""}`,
+          Disabled: hook.disabled_at === null ? undefined : (hook.disabled_reason ?? "by hand"),
           "Old secret signs until": hook.old_secret_until === null ? undefined : <FullTime at={hook.old_secret_until} />,
           Created: (
             <>

@@ -31,7 +31,7 @@ export function SignalButton({ title, requestFor, send, onDone }: SignalProps) {
       verb="Send"
       request={requestFor(signal)}
       run={(key) => {
-        if (!payload.ok) return Promise.reject(new Error(payload.faults["payload"] ?? "The payload is not JSON"));
+        if (!payload.ok) return Promise.reject(new Error(payload.faults.payload ?? "The payload is not JSON"));
         return send(signal, key).then((sent) => (sent.duplicate ? "This signal had come before; it counts once" : `The signal is number ${sent.seq}`));
       }}
       {...(onDone === undefined ? {} : { onDone })}
@@ -44,7 +44,7 @@ export function SignalButton({ title, requestFor, send, onDone }: SignalProps) {
         Payload <span class="faint">as JSON</span>
         <textarea rows={3} value={text} spellcheck={false} onInput={(e) => setText(e.currentTarget.value)} />
       </label>
-      {!payload.ok && <p class="fault">{payload.faults["payload"]}</p>}
+      {!payload.ok && <p class="fault">{payload.faults.payload}</p>}
       <label>
         Dedup key <span class="faint">optional; the same key counts once</span>
         <input value={dedup} maxLength={255} spellcheck={false} onInput={(e) => setDedup(e.currentTarget.value)} />

@@ -34,7 +34,7 @@ export function Table<T>({ label, columns, items, keyOf }: TableProps<T>) {
             <tr key={keyOf(item)} role="row">
               {columns.map((column) => (
                 <td key={column.title} role="cell" data-title={column.title} class={column.numeric === true ? "numeric" : ""}>
-                  {column.cell(item)}
+                  <div class="cell">{column.cell(item)}</div>
                 </td>
               ))}
             </tr>
