@@ -22,6 +22,7 @@ function NewKey({ onMade }: { onMade: (key: string) => void }) {
   return (
     <AskButton
       label="New API key"
+      needs="admin"
       title="New API key"
       verb="Create"
       request={requestOf("POST", "keys", body)}
@@ -59,6 +60,7 @@ function Revoke({ of, onDone }: { of: ApiKey; onDone: () => void }) {
   return (
     <AskButton
       label="Revoke"
+      needs="admin"
       small
       danger
       title={`Revoke the key ${of.prefix}…?`}

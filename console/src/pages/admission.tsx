@@ -1,12 +1,14 @@
 // Slots and limits of the tenant: how full they are, what waits, and a change that can be undone.
 import { useState } from "preact/hooks";
 import { api, Failure, must, newKey, requestOf, ROOT, tenant } from "../api/client";
+import { may } from "../api/session";
 import type { AtLimit, ConcurrencyLimit, RunSummary, SettingsVersion, Tenant, TenantSettings, Why } from "../api/types";
 import { percentile } from "../logic/histogram";
 import { samplesOf } from "../logic/metrics";
 import { changesOf } from "../logic/settings";
 import { duration, elapsed } from "../logic/time";
 import { href } from "../router";
+import { Allowed } from "../ui/allowed";
 import { Card, CopyAs, Empty, Loading, Meter, PageHead, ProblemBox, RunLink, Time } from "../ui/bits";
 import { now, useLoad, usePolled, useTitle } from "../ui/hooks";
 import { Table } from "../ui/table";
@@ -158,10 +160,12 @@ function LimitForm({ about, onDone }: { about: Tenant; onDone: () => void }) {
           </div>
         </div>
         {failure !== null && <ProblemBox failure={failure} />}
-        <div class="actions">
-          <button class="primary">Save</button>
-          <span class="faint">Takes effect at once, for queued runs too. Nothing that is active is stopped.</span>
-        </div>
+        <Allowed to="rule_server" what="changing limits">
+          <div class="actions">
+            <button class="primary">Save</button>
+            <span class="faint">Takes effect at once, for queued runs too. Nothing that is active is stopped.</span>
+          </div>
+        </Allowed>
       </form>
       {undo !== null && (
         <p class="outcome" role="status">
@@ -218,7 +222,13 @@ function History({ versions, onDone }: { versions: SettingsVersion[]; onDone: ()
                 v.current ? (
                   <span class="status good">current</span>
                 ) : (
-                  <button type="button" class="small" onClick={() => restore(v.version)} aria-label={`Restore version ${v.version}`}>
+                  <button
+                    type="button"
+                    class="small"
+                    disabled={!may("rule_server")}
+                    onClick={() => restore(v.version)}
+                    aria-label={`Restore version ${v.version}`}
+                  >
                     Restore
                   </button>
                 ),

@@ -1,6 +1,7 @@
 // Jobs whose attempts are used up: look at them, redrive one or many, or discard them.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, must, newKey, requestOf } from "../api/client";
+import { may } from "../api/session";
 import type { Job } from "../api/types";
 import { listen } from "../live/tenant";
 import { errorText } from "../logic/error";
@@ -186,9 +187,11 @@ export function DeadLetters() {
     <>
       <PageHead title="Dead letters" lead="Jobs that failed as often as they may. They stay here until they are redriven or discarded.">
         <CopyAs request={requestOf("GET", "dead-letters")} />
-        <button type="button" class="primary" disabled={letters.length === 0} onClick={() => setBulk(letters)}>
-          Redrive {letters.length === all.length ? "all" : "these"}…
-        </button>
+        {may("run") && (
+          <button type="button" class="primary" disabled={letters.length === 0} onClick={() => setBulk(letters)}>
+            Redrive {letters.length === all.length ? "all" : "these"}…
+          </button>
+        )}
       </PageHead>
       {failure !== null && <ProblemBox failure={failure} retry={reload} />}
       {data === null && failure === null && <Loading />}

@@ -1,6 +1,7 @@
 // What can be done with a filtered list of runs: keep it as a view, or act on all of its runs after a dry run.
 import { useRef, useState } from "preact/hooks";
 import { api, Failure, must, newKey, requestOf, tenant } from "../api/client";
+import { may } from "../api/session";
 import type { BulkRequest, BulkResult } from "../api/types";
 import { queryOf, type Filter } from "../logic/run_list";
 import { dropView, readViews, saveView } from "../logic/views";
@@ -37,6 +38,7 @@ export function Views({ filter }: { filter: Filter }) {
       {isNew && (
         <AskButton
           label="Save this view"
+          needs="read"
           small
           title="Save this view"
           verb="Save"
@@ -181,6 +183,7 @@ function BulkDialog({ filter, onClose }: { filter: Filter; onClose: () => void }
 
 export function BulkButton({ filter, onDone }: { filter: Filter; onDone: () => void }) {
   const [asked, setAsked] = useState(false);
+  if (!may("run")) return null;
   return (
     <>
       <button type="button" onClick={() => setAsked(true)}>

@@ -14,6 +14,7 @@ function NewTenant({ onDone }: { onDone: () => void }) {
   return (
     <AskButton
       label="New tenant"
+      needs="rule_server"
       title="New tenant"
       verb="Create"
       request={requestOf("PUT", `tenants/${id || "NAME"}`, body)}

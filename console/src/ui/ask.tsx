@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { type Failure, newKey } from "../api/client";
+import { may, type Allowed } from "../api/session";
 import type { Request } from "../logic/curl";
 import { CopyAs, ProblemBox, say } from "./bits";
 import { Dialog } from "./dialog";
@@ -58,9 +59,17 @@ export function Ask({ title, verb, danger, request, run, onDone, onClose, childr
   );
 }
 
+export interface AskButtonProps extends Omit<AskProps, "onClose"> {
+  label: string;
+  small?: boolean;
+  /** What the role must allow; without it there is no button. */
+  needs?: Allowed;
+}
+
 /** A button that asks first. */
-export function AskButton({ label, small, ...ask }: Omit<AskProps, "onClose"> & { label: string; small?: boolean }) {
+export function AskButton({ label, small, needs = "run", ...ask }: AskButtonProps) {
   const [asked, setAsked] = useState(false);
+  if (!may(needs)) return null;
   return (
     <>
       <button type="button" class={small === true ? "small" : ""} onClick={() => setAsked(true)}>

@@ -1,8 +1,8 @@
 // What surrounds every page: navigation, the tenant, the state of the connection and the theme.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api, chooseTenant, must, tenant, type Failure } from "../api/client";
-import { me, signOut } from "../api/session";
+import { api, chooseTenant, must, tenant } from "../api/client";
+import { may, me, signOut } from "../api/session";
 import { link, listen } from "../live/tenant";
 import { href, parts, path } from "../router";
 import { say, Toast } from "./bits";
@@ -10,7 +10,7 @@ import { Dialog } from "./dialog";
 import { useLoad, useThrottled } from "./hooks";
 import { Icon } from "./icons";
 import { hrefOf, SHORTCUTS, startKeys } from "./keys";
-import { GROUPS } from "./pages";
+import { GROUPS, type PageLink } from "./pages";
 import { chooseTheme, theme, THEMES, type Theme } from "./theme";
 
 const COUNT_REFRESH_MS = 2_000;
@@ -33,6 +33,8 @@ function useCounts(): Record<string, string> {
   return data ?? {};
 }
 
+const isOffered = (page: PageLink): boolean => page.needs === undefined || may(page.needs);
+
 function Navigation() {
   const here = parts.value[0] ?? "";
   const counts = useCounts();
@@ -41,7 +43,7 @@ function Navigation() {
       {GROUPS.map(([name, pages]) => (
         <div key={name} class="nav-group">
           <span class="nav-title">{name}</span>
-          {pages.map((page) => (
+          {pages.filter(isOffered).map((page) => (
             <a key={page.path} href={hrefOf(page)} aria-current={here === page.path ? "page" : undefined}>
               <Icon name={page.icon} /> {page.title}
               {counts[page.path] !== undefined && counts[page.path] !== "" && <span class="count">{counts[page.path]}</span>}
@@ -106,7 +108,7 @@ function Person() {
   return (
     <span class="person">
       <span title={`Role ${who.role}`}>{who.actor}</span>
-      <button type="button" class="small" onClick={() => void signOut().catch((e: unknown) => say((e as Failure).message))}>
+      <button type="button" class="small" onClick={() => void signOut().catch((e: unknown) => say((e as Error).message))}>
         Sign out
       </button>
     </span>

@@ -1,4 +1,5 @@
 // The pages that the navigation shows, in groups, with the key that leads to each.
+import type { Allowed } from "../api/session";
 import type { IconName } from "./icons";
 
 export interface PageLink {
@@ -7,6 +8,8 @@ export interface PageLink {
   icon: IconName;
   /** After g. */
   key: string;
+  /** What the role must allow; absent: anyone may look. */
+  needs?: Allowed;
 }
 
 export const GROUPS: ReadonlyArray<readonly [name: string, pages: readonly PageLink[]]> = [
@@ -25,7 +28,7 @@ export const GROUPS: ReadonlyArray<readonly [name: string, pages: readonly PageL
     "Operate",
     [
       { path: "queues", title: "Queues", icon: "queues", key: "q" },
-      { path: "admission", title: "Admission", icon: "admission", key: "l" },
+      { path: "admission", title: "Admission", icon: "admission", key: "l", needs: "admin" },
       { path: "dead-letters", title: "Dead letters", icon: "dead_letters", key: "d" },
       { path: "keys", title: "Idempotency", icon: "keys", key: "i" },
     ],
@@ -40,9 +43,9 @@ export const GROUPS: ReadonlyArray<readonly [name: string, pages: readonly PageL
   [
     "Govern",
     [
-      { path: "audit", title: "Audit", icon: "audit", key: "u" },
-      { path: "tenants", title: "Tenants", icon: "tenants", key: "t" },
-      { path: "access", title: "API keys", icon: "access", key: "k" },
+      { path: "audit", title: "Audit", icon: "audit", key: "u", needs: "admin" },
+      { path: "tenants", title: "Tenants", icon: "tenants", key: "t", needs: "rule_server" },
+      { path: "access", title: "API keys", icon: "access", key: "k", needs: "admin" },
       { path: "server", title: "Server", icon: "server", key: "v" },
     ],
   ],
