@@ -189,7 +189,7 @@ export function DeadLetters() {
         <CopyAs request={requestOf("GET", "dead-letters")} />
         {may("run") && (
           <button type="button" class="primary" disabled={letters.length === 0} onClick={() => setBulk(letters)}>
-            Redrive {letters.length === all.length ? "all" : "these"}…
+            Redrive {filter.workflow === "" && filter.text === "" ? "all" : "these"}…
           </button>
         )}
       </PageHead>
