@@ -160,6 +160,18 @@ def test_a_function_without_a_lease_does_nothing_more() -> None:
     assert worker._state.held == {} and worker._state.results == []
 
 
+def test_a_report_that_takes_long_does_not_make_heartbeats_spin() -> None:
+    """A job that is being reported needs none: without an answer to the report, its heartbeat would be due for ever."""
+    state = WorkerState("w1", ["q"], 2, 30000, 20000)
+    (reported, running) = state.take([{"job_id": n, "lease_token": n} for n in ("a", "b")], 0.0)
+    state.finish(reported, {"output": 1})
+    state.begin_report()
+    state.beaten(running, 5.0)
+    assert state.due(11.0) == [] and state.next_beat() == 15.0
+    state.report_refused("OVERLOADED", "")
+    assert state.next_beat() == 10.0
+
+
 def test_the_servers_clock_is_that_of_the_lease() -> None:
     settings = pawl.Client()._settings
     held = Held({"job_id": "j", "lease_expires_at": "2026-11-15T00:00:30.000Z", "lease_token": "t"}, 0.0)

@@ -178,14 +178,16 @@ class WorkerState:
     def due(self, now: float) -> list[Held]:
         """Jobs whose heartbeat is due: those that run, and those whose result waits."""
         with self.changed:
-            sending = {item["lease_token"] for item in self.reporting}
-            return [
-                h for token, h in self.held.items() if h.beat_at <= now and token not in sending and not h.cancelled
-            ]
+            return [held for held in self._beating() if held.beat_at <= now]
 
     def next_beat(self) -> float | None:
         with self.changed:
-            return min((held.beat_at for held in self.held.values() if not held.cancelled), default=None)
+            return min((held.beat_at for held in self._beating()), default=None)
+
+    def _beating(self) -> list[Held]:
+        """Jobs that need heartbeats: not one that is gone or being reported."""
+        sending = {item["lease_token"] for item in self.reporting}
+        return [held for token, held in self.held.items() if token not in sending and not held.cancelled]
 
     def beaten(self, held: Held, now: float) -> None:
         with self.changed:
