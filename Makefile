@@ -1,5 +1,5 @@
 # Shortcuts for people. `make run` and `make test` install missing packages and build first.
-.PHONY: all run install test asan tsan fuzz sim mutants coverage soak long bench flame instructions tidy format bootstrap clean
+.PHONY: all run install deb tarball image sbom packages packages-test test asan tsan fuzz sim mutants coverage soak long bench flame instructions tidy format bootstrap clean
 
 BUILD = build
 LISTEN ?= 127.0.0.1:7295
@@ -20,6 +20,21 @@ run: all
 install: all
 	@cmake -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null && ninja -C $(BUILD) --quiet
 	@DESTDIR=$(abspath $(DESTDIR)) cmake --install $(BUILD) >/dev/null
+
+# Packages, into build/packages; docs/install.md. The same commit gives the same bytes.
+deb tarball image sbom: all
+	@tools/bootstrap.sh packages
+	@python3 packaging/build.py --build $(BUILD) $@
+
+packages: all
+	@tools/bootstrap.sh packages
+	@python3 packaging/build.py --build $(BUILD) deb tarball image sbom libraries
+
+# Installs and starts every package: in a clean Debian, as a container, from the tarball.
+packages-test: all
+	@tools/bootstrap.sh packages
+	@tools/bootstrap.sh test
+	@PAWL_BUILD=$(abspath $(BUILD)) python3 -m pytest -q -p no:cacheprovider packaging/tests
 
 test:
 	@tools/bootstrap.sh test

@@ -35,7 +35,7 @@ this_thread = threading.local()
 # which need the speed or the size of the real thing, on the release build, together with the files that show it to users.
 RELEASE_TESTS = ["operating/test_docs.py", "operating/test_examples.py", "operating/test_deploy_rules.py", "store/test_store_file.py"]
 # Unit tests too run once, on the ASan build; on the release build only those that do more there (tests/CMakeLists.txt).
-RELEASE_TARGETS = ["pawl", "sim", "print_routes", "bench/all", "release_tests"]
+RELEASE_TARGETS = ["pawl", "libpawl_shared", "libpawl_static", "sim", "print_routes", "bench/all", "release_tests"]
 SHARES = 4
 JOBS = str(os.cpu_count() or 2)
 # Stages that compute use all cores, one after the other. End-to-end tests wait more than they compute: two stages of them run
@@ -152,6 +152,12 @@ def c_library(folder, env):
     return lambda: counted(*shell([PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", str(ROOT / "sdk/c/tests")], full))
 
 
+def packages(folder):
+    """What is in the packages, and that they are reproducible. `make packages-test` installs and starts them too."""
+    command = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", str(ROOT / "packaging/tests")]
+    return lambda: counted(*shell(command, {"PAWL_BUILD": str(ROOT / folder), **COMPILED_TESTS}))
+
+
 def sources(*patterns):
     return subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
 
@@ -214,6 +220,7 @@ def stages(deep=False):
         Stage("sdk python", "release", library(PYTHON, "sdk/python/tools/check.py"), ["build"], WAITING),
         Stage("sdk typescript", "release", library("node", "sdk/typescript/tools/check.mjs"), ["build"], WAITING),
         Stage("console", "release", library("node", "console/tools/check.mjs"), ["build"], WAITING),
+        Stage("packages", "release", packages("build"), ["build"], WAITING),
         Stage("unit", "release", unit("build", label="release"), ["build"]),
         Stage("build-tsan", "tsan", build("build-tsan", "-DPAWL_SANITIZE=thread")),
         *(Stage(f"e2e-asan {i + 1}", "asan", e2e("build-asan", e2e_share(i), slow, "not slow"), ["build-asan"], WAITING) for i in range(SHARES)),

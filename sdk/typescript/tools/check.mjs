@@ -2,6 +2,7 @@
 // are named. PAWL_BIN names the server; default: build/pawl. Where node is older than 20.3, one from npm is used.
 //
 // node tools/check.mjs [story wire …]
+// node tools/check.mjs --build        only installs and compiles
 import { createHash } from "node:crypto";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -48,6 +49,10 @@ const names = process.argv.slice(2);
 try {
   const node = newNode();
   install();
+  if (names.includes("--build")) {
+    run(node, ["tools/build.mjs"]);
+    process.exit(0);
+  }
   run(node, ["tools/build.mjs", "--test"]);
   if (names.length === 0) {
     run(node, ["node_modules/eslint/bin/eslint.js", "--max-warnings", "0", "."]);
