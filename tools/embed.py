@@ -20,14 +20,16 @@ def schema(out, files):
         number, name = re.match(r"(\d+)_(\w+)\.", os.path.basename(path)).groups()
         with open(path, encoding="utf-8") as f:
             rows.append((int(number), name, f.read()))
-    assert [r[0] for r in rows] == list(range(1, len(rows) + 1)), "migrations are numbered 1, 2, 3 …"
+    kind = os.path.basename(path).split(".")[1]
+    first = rows[0][0]  # of PostgreSQL the first one makes all of its time
+    assert [r[0] for r in rows] == list(range(first, first + len(rows))), "migrations are numbered 1, 2, 3 …"
     parts = ['#include "store/migrations.h"\n']
     for number, name, text in rows:
         data = text.encode() + b"\0"
         parts.append(f"static const char SQL_{number}[] = {{\n    {c_bytes(data)}}};\n")
-    parts.append("const struct migration MIGRATIONS_SQLITE[] = {")
+    parts.append(f"const struct migration MIGRATIONS_{kind.upper()}[] = {{")
     parts += [f'    {{{number}, "{name}", SQL_{number}}},' for number, name, _ in rows]
-    parts.append("};\nconst size_t MIGRATIONS_SQLITE_COUNT = %d;\n" % len(rows))
+    parts.append(f"}};\nconst size_t MIGRATIONS_{kind.upper()}_COUNT = {len(rows)};\n")
     write(out, "\n".join(parts))
 
 

@@ -13,5 +13,12 @@ struct migration {
 
 extern const struct migration MIGRATIONS_SQLITE[];
 extern const size_t MIGRATIONS_SQLITE_COUNT;
+/* A shard's tables on PostgreSQL, with the same numbers: the first one makes all that SQLite had by
+ * then. */
+extern const struct migration MIGRATIONS_POSTGRES[];
+extern const size_t MIGRATIONS_POSTGRES_COUNT;
+/* The directory of shards. */
+extern const struct migration MIGRATIONS_DIRECTORY[];
+extern const size_t MIGRATIONS_DIRECTORY_COUNT;
 
 #endif

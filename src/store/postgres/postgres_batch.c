@@ -1,0 +1,232 @@
+/* Statements that wait. Rows for one INSERT become one statement with an array per parameter, which
+ * costs the server a third of single rows; between rows for different tables the order does not
+ * matter. Any other statement stays where it is, between what came before and what comes after. */
+#include "store/postgres/postgres_db.h"
+
+#include <endian.h>
+
+enum {
+    BATCH_BYTES_MAX = 64 * 1024 * 1024,
+    BATCH_BYTES_FULL = 8 * 1024 * 1024,
+    MANY_SQL_MAX = 64 * 1024,
+    ARRAY_BYTES_MAX = 512 * 1024 * 1024,
+};
+
+struct write_row {
+    struct write_row *next;
+    struct db_value values[];
+};
+
+struct write {
+    struct write *next;
+    struct postgres_rows *statement;
+    struct write_row *first;
+    struct write_row **last;
+    int rows;
+};
+
+void postgres_batch_init(struct postgres_batch *batch)
+{
+    arena_init(&batch->arena, BATCH_BYTES_MAX);
+    batch->first = NULL;
+    batch->last = &batch->first;
+    batch->barrier = NULL;
+}
+
+void postgres_batch_clear(struct postgres_batch *batch)
+{
+    arena_clear(&batch->arena);
+    batch->first = NULL;
+    batch->last = &batch->first;
+    batch->barrier = NULL;
+}
+
+void postgres_batch_release(struct postgres_batch *batch)
+{
+    arena_release(&batch->arena);
+}
+
+bool postgres_batch_is_full(const struct postgres_batch *batch)
+{
+    return batch->arena.used >= BATCH_BYTES_FULL;
+}
+
+/* --- INSERTs of many rows --- */
+
+static const char *array_type(Oid type)
+{
+    return type == 17 ? "bytea" : type == 25 ? "text" : "bigint";
+}
+
+/* "INSERT INTO t (a, b) VALUES ($1, 0)" becomes
+ * "INSERT INTO t (a, b) SELECT u.p1, 0 FROM unnest($1::bigint[]) AS u (p1)". */
+static void put_many_sql(struct buf *out, const struct postgres_rows *s, const char *values)
+{
+    buf_put(out, (struct str){s->base.sql, (size_t)(values - s->base.sql)});
+    buf_put(out, STR(") SELECT "));
+    const char *at = values + strlen(") VALUES (");
+    for (; at[1] != '\0'; at++) { /* the last one is the closing bracket */
+        if (*at == '$')
+            buf_put(out, STR("u.p"));
+        else
+            buf_put_char(out, *at);
+    }
+    buf_put(out, STR(" FROM unnest("));
+    for (int i = 1; i <= s->parameters; i++)
+        buf_printf(out, "%s$%d::%s[]", i > 1 ? ", " : "", i, array_type(s->types[i - 1]));
+    buf_put(out, STR(") AS u ("));
+    for (int i = 1; i <= s->parameters; i++)
+        buf_printf(out, "%sp%d", i > 1 ? ", " : "", i);
+    buf_put_char(out, ')');
+}
+
+static const char *values_of(const struct postgres_rows *s)
+{
+    const char *sql = s->base.sql;
+    if (s->parameters == 0 || strncmp(sql, "INSERT INTO ", 12) != 0 ||
+        strstr(sql, "SELECT") != NULL || strstr(sql, "ON CONFLICT") != NULL ||
+        strstr(sql, "RETURNING") != NULL)
+        return NULL;
+    return strstr(sql, ") VALUES (");
+}
+
+/* False: rows of this statement cannot be put together. */
+static bool make_many_sql(struct postgres_rows *s)
+{
+    const char *values = values_of(s);
+    if (values == NULL)
+        return false;
+    struct buf sql;
+    buf_init(&sql, MANY_SQL_MAX);
+    put_many_sql(&sql, s, values);
+    if (buf_ok(&sql))
+        s->many_sql = strdup(sql.ptr);
+    buf_release(&sql);
+    return s->many_sql != NULL;
+}
+
+/* --- adding --- */
+
+static struct write *write_for(struct postgres_db *db, struct postgres_rows *s)
+{
+    struct postgres_batch *batch = &db->batch;
+    bool many = s->many_sql != NULL || make_many_sql(s);
+    struct write *w = batch->barrier != NULL ? batch->barrier->next : batch->first;
+    while (many && w != NULL && w->statement != s)
+        w = w->next;
+    if (many && w != NULL)
+        return w;
+    w = arena_alloc(&batch->arena, sizeof(*w));
+    if (w == NULL)
+        return NULL;
+    w->statement = s;
+    w->last = &w->first;
+    *batch->last = w;
+    batch->last = &w->next;
+    if (!many)
+        batch->barrier = w;
+    return w;
+}
+
+enum err postgres_batch_add(struct postgres_db *db, struct postgres_rows *s,
+                            const struct db_value *values)
+{
+    struct write *w = write_for(db, s);
+    size_t count = (size_t)s->parameters;
+    struct write_row *row =
+        w != NULL ? arena_alloc(&db->batch.arena, sizeof(*row) + count * sizeof(row->values[0]))
+                  : NULL;
+    if (row == NULL)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        row->values[i] = values[i];
+        if (values[i].kind != DB_INT && !arena_keep(&db->batch.arena, &row->values[i].bytes))
+            return ERR_NO_MEMORY;
+    }
+    *w->last = row;
+    w->last = &row->next;
+    w->rows++;
+    return ERR_OK;
+}
+
+/* --- sending --- */
+
+static void put_u32(struct buf *out, uint32_t number)
+{
+    uint32_t wire = htobe32(number);
+    buf_put_bytes(out, &wire, sizeof(wire));
+}
+
+static void put_value(struct buf *out, const struct db_value *v)
+{
+    if (v->kind == DB_NULL) {
+        put_u32(out, UINT32_MAX);
+    } else if (v->kind == DB_INT) {
+        uint64_t wire = htobe64((uint64_t)v->number);
+        put_u32(out, sizeof(wire));
+        buf_put_bytes(out, &wire, sizeof(wire));
+    } else {
+        put_u32(out, (uint32_t)v->bytes.len);
+        buf_put(out, v->bytes);
+    }
+}
+
+/* One column of all rows, as PostgreSQL's arrays are in binary form. */
+static void put_array(struct buf *out, const struct write *w, int column)
+{
+    put_u32(out, 1); /* dimension */
+    put_u32(out, 1); /* there may be nulls */
+    put_u32(out, w->statement->types[column]);
+    put_u32(out, (uint32_t)w->rows);
+    put_u32(out, 1); /* the first index */
+    for (const struct write_row *row = w->first; row != NULL; row = row->next)
+        put_value(out, &row->values[column]);
+}
+
+static bool send_arrays(struct postgres_db *db, const struct write *w, struct buf *arrays)
+{
+    struct postgres_rows *s = w->statement;
+    size_t starts[POSTGRES_PARAMETERS_MAX + 1] = {0};
+    const char *bytes[POSTGRES_PARAMETERS_MAX];
+    int lengths[POSTGRES_PARAMETERS_MAX];
+    int formats[POSTGRES_PARAMETERS_MAX];
+    for (int i = 0; i < s->parameters; i++) {
+        put_array(arrays, w, i);
+        starts[i + 1] = arrays->len;
+    }
+    if (!buf_ok(arrays))
+        return false;
+    for (int i = 0; i < s->parameters; i++) {
+        bytes[i] = arrays->ptr + starts[i];
+        lengths[i] = (int)(starts[i + 1] - starts[i]);
+        formats[i] = 1;
+    }
+    return PQsendQueryPrepared(db->conn, s->many_name, s->parameters, bytes, lengths, formats, 1) ==
+           1;
+}
+
+static bool send_many(struct postgres_db *db, const struct write *w)
+{
+    struct postgres_rows *s = w->statement;
+    if (s->many_session != db->session) {
+        (void)snprintf(s->many_name, sizeof(s->many_name), "m%lld", (long long)++db->names_given);
+        if (PQsendPrepare(db->conn, s->many_name, s->many_sql, 0, NULL) == 0)
+            return false;
+        s->many_session = db->session;
+    }
+    struct buf arrays;
+    buf_init(&arrays, ARRAY_BYTES_MAX);
+    bool sent = send_arrays(db, w, &arrays);
+    buf_release(&arrays);
+    return sent;
+}
+
+bool postgres_batch_send(struct postgres_db *db)
+{
+    bool sent = true;
+    for (const struct write *w = db->batch.first; w != NULL && sent; w = w->next) {
+        sent = w->rows == 1 ? postgres_send(db, w->statement, w->first->values) : send_many(db, w);
+    }
+    postgres_batch_clear(&db->batch);
+    return sent;
+}

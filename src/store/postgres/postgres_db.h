@@ -1,0 +1,167 @@
+/* The PostgreSQL connection, shared by the files of this folder.
+ *
+ * Everything goes to the server in pipelines: a trip is a number of statements and one sync, and
+ * its results are read whole. A transaction begins with the first trip that it needs. */
+#ifndef PAWL_STORE_POSTGRES_POSTGRES_DB_H
+#define PAWL_STORE_POSTGRES_POSTGRES_DB_H
+
+#include "base/arena.h"
+#include "base/hash_map.h"
+#include "store/db_driver.h"
+
+#include <libpq-fe.h>
+
+enum {
+    POSTGRES_PARAMETERS_MAX = 32,
+    POSTGRES_NAME_MAX = 64,
+    POSTGRES_SCHEMA_MAX = 40, /* with the number of a shard it is still a name of PostgreSQL */
+    POSTGRES_URL_MAX = 4096,
+};
+
+/* A prepared statement, and at the same time the cursor over its rows. */
+struct postgres_rows {
+    struct db_rows base;
+    struct hash_entry entry; /* by the address of the text */
+    char name[24];
+    int64_t session; /* the session that knows the name; 0: none */
+    int parameters;
+    Oid types[POSTGRES_PARAMETERS_MAX];
+    PGresult *result;
+    int row;
+    /* An INSERT of values only: the text that takes arrays instead, and inserts many rows. NULL:
+     * not made yet, or there is none. */
+    char *many_sql;
+    char many_name[24];
+    int64_t many_session;
+};
+
+/* Statements that wait for the next trip: see postgres_batch.c. */
+struct postgres_batch {
+    struct arena arena;
+    struct write *first;
+    struct write **last;
+    struct write *barrier; /* what comes later stays behind it; NULL: none */
+};
+
+struct postgres_db {
+    struct db base;
+    PGconn *conn; /* in pipeline mode, unless it is being opened */
+    const struct env *env;
+    enum db_access access;
+    char url[POSTGRES_URL_MAX];
+    char schema[POSTGRES_SCHEMA_MAX + 1];
+    int64_t session;  /* counts connections */
+    int64_t epoch;    /* a writer's: what the directory must say */
+    int64_t timeline; /* of the server's log: another one after a failover */
+    int64_t retry_at; /* after a failure to connect, by the monotonic clock */
+
+    struct hash_map statements;
+    int64_t names_given;
+    struct postgres_rows broken; /* what a query gets that could not be prepared */
+
+    bool in_transaction; /* or in a snapshot */
+    bool begun;          /* the server knows of it */
+    int prelude_due;     /* results of the statements that begin it that are still to come */
+    int64_t xid;         /* of the transaction, once its first trip is over; 0: not known */
+    enum err failed;     /* of a statement of the transaction */
+    bool fenced;
+    int syncs_to_skip; /* trips that nobody waits for */
+    int64_t snapshot_ms;
+    int64_t deadline_ms;
+    int64_t changes;
+    struct postgres_batch batch;
+};
+
+static inline struct postgres_db *postgres_db_of(struct db *base)
+{
+    return CONTAINER_OF(base, struct postgres_db, base);
+}
+
+/* --- postgres_connection.c: the server's side --- */
+
+/* Connects, sets up the session and, a writer, takes the store. */
+MUST_CHECK enum err postgres_connect(struct postgres_db *db, struct problem *p);
+/* After a lost connection. ERR_STORE_BUSY: not now. ERR_STORE_FAILED: another owner has written
+ * meanwhile, or the server is not the one it was. */
+MUST_CHECK enum err postgres_connect_again(struct postgres_db *db);
+/* What a result says; logs what nobody expects. */
+enum err postgres_err_of(struct postgres_db *db, const PGresult *result);
+bool postgres_is_lost(const struct postgres_db *db);
+/* One row of one query, outside of pipelines, with texts for parameters. NULL: it failed, and p
+ * tells why. */
+PGresult *postgres_ask(struct postgres_db *db, const char *sql, size_t count,
+                       const char *const *values, struct problem *p);
+/* Runs statements without results, outside of pipelines. */
+MUST_CHECK enum err postgres_run(struct postgres_db *db, const char *sql, struct problem *p);
+/* A whole number in a result. */
+int64_t postgres_number(const PGresult *result, int column);
+
+/* --- postgres_owner.c: the directory, ownership, migrations --- */
+
+enum { POSTGRES_SHARD = 0 };
+
+/* The session's lock on the store: two servers never have one. */
+MUST_CHECK enum err postgres_lock(struct postgres_db *db, struct problem *p);
+/* Creates what is missing, migrates, and raises the epoch. */
+MUST_CHECK enum err postgres_take(struct postgres_db *db, struct problem *p);
+/* Fences off every other owner. ERR_STORE_FAILED: this connection had the store before, and
+ * somebody has raised the epoch since. */
+MUST_CHECK enum err postgres_raise_epoch(struct postgres_db *db, struct problem *p);
+
+/* --- postgres_trip.c: pipelines --- */
+
+struct trip {
+    PGresult *last; /* of the last statement that succeeded; NULL: none. The caller clears it. */
+    enum err err;
+};
+
+/* The statements that begin the transaction, if the server does not know of it yet. False: the
+ * connection is lost. */
+MUST_CHECK bool postgres_send_prelude(struct postgres_db *db);
+/* A prepared statement; values fit its parameters. */
+MUST_CHECK bool postgres_send(struct postgres_db *db, const struct postgres_rows *s,
+                              const struct db_value *values);
+/* A statement of fixed text. */
+MUST_CHECK bool postgres_send_text(struct postgres_db *db, const char *sql);
+/* Waits until the transaction's number is known. What was sent stays under way. */
+MUST_CHECK enum err postgres_learn_xid(struct postgres_db *db);
+/* Ends the trip and reads its results. */
+struct trip postgres_finish_trip(struct postgres_db *db, bool sent);
+/* Ends it without waiting: the next one passes over the results. */
+void postgres_leave_trip(struct postgres_db *db, bool sent);
+
+/* --- postgres_statement.c --- */
+
+/* Finds or prepares it for values of these kinds. Its error is in base.err. */
+struct postgres_rows *postgres_prepare(struct postgres_db *db, const char *sql,
+                                       const struct db_value *values, size_t count);
+enum err postgres_exec(struct db *base, const char *sql, const struct db_value *values,
+                       size_t count, int64_t *ret_changed);
+struct db_rows *postgres_query(struct db *base, const char *sql, const struct db_value *values,
+                               size_t count);
+bool postgres_next(struct db_rows *base);
+void postgres_end(struct db_rows *base);
+struct db_value postgres_column(struct db_rows *base, int column);
+int postgres_column_count(struct db_rows *base);
+const char *postgres_column_name(struct db_rows *base, int column);
+void postgres_forget_statements(struct postgres_db *db);
+
+/* --- postgres_batch.c --- */
+
+void postgres_batch_init(struct postgres_batch *batch);
+void postgres_batch_release(struct postgres_batch *batch);
+/* Copies the values. */
+MUST_CHECK enum err postgres_batch_add(struct postgres_db *db, struct postgres_rows *s,
+                                       const struct db_value *values);
+bool postgres_batch_is_full(const struct postgres_batch *batch);
+void postgres_batch_clear(struct postgres_batch *batch);
+/* Sends what waits, and forgets it. */
+MUST_CHECK bool postgres_batch_send(struct postgres_db *db);
+
+/* --- postgres.c --- */
+
+MUST_CHECK enum err postgres_begin(struct db *base);
+MUST_CHECK enum err postgres_commit(struct db *base, enum db_outcome *ret_outcome);
+void postgres_rollback(struct db *base);
+
+#endif

@@ -1,0 +1,176 @@
+/* Trips to the server: statements in a pipeline, one sync, their results. */
+#include "base/log.h"
+#include "store/postgres/postgres_db.h"
+
+#include <endian.h>
+#include <poll.h>
+
+/* --- sending --- */
+
+bool postgres_send_text(struct postgres_db *db, const char *sql)
+{
+    return PQsendQueryParams(db->conn, sql, 0, NULL, NULL, NULL, NULL, 1) == 1;
+}
+
+/* Numbers as PostgreSQL has them, texts and blobs as they are. */
+bool postgres_send(struct postgres_db *db, const struct postgres_rows *s,
+                   const struct db_value *values)
+{
+    const char *bytes[POSTGRES_PARAMETERS_MAX];
+    uint64_t numbers[POSTGRES_PARAMETERS_MAX];
+    int lengths[POSTGRES_PARAMETERS_MAX];
+    int formats[POSTGRES_PARAMETERS_MAX];
+    for (int i = 0; i < s->parameters; i++) {
+        const struct db_value *v = &values[i];
+        numbers[i] = htobe64((uint64_t)v->number);
+        bytes[i] = v->kind == DB_NULL  ? NULL
+                   : v->kind == DB_INT ? (const char *)&numbers[i]
+                   : v->bytes.len > 0  ? v->bytes.ptr
+                                       : "";
+        lengths[i] = v->kind == DB_INT ? (int)sizeof(numbers[i]) : (int)v->bytes.len;
+        formats[i] = 1;
+    }
+    return PQsendQueryPrepared(db->conn, s->name, s->parameters, bytes, lengths, formats, 1) == 1;
+}
+
+/* A writer's transaction is fenced first; a reader's has a time limit. */
+bool postgres_send_prelude(struct postgres_db *db)
+{
+    char second[128];
+    if (!db->in_transaction || db->begun)
+        return true;
+    bool writer = db->access == DB_WRITER;
+    if (writer)
+        (void)snprintf(second, sizeof(second), "SELECT fence(%d, %lld)", POSTGRES_SHARD,
+                       (long long)db->epoch);
+    else
+        (void)snprintf(second, sizeof(second), "SET LOCAL statement_timeout = %lld",
+                       (long long)MAX(db->snapshot_ms, INT64_C(1)));
+    db->begun = true;
+    db->prelude_due = 2;
+    db->xid = 0;
+    return postgres_send_text(db, writer ? "BEGIN"
+                                         : "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") &&
+           postgres_send_text(db, second);
+}
+
+/* Sends what libpq holds, and reads meanwhile what comes back, so that neither side waits for the
+ * other with full buffers. */
+static bool flush(struct postgres_db *db)
+{
+    for (;;) {
+        int rest = PQflush(db->conn);
+        if (rest <= 0)
+            return rest == 0;
+        struct pollfd fd = {.fd = PQsocket(db->conn), .events = POLLIN | POLLOUT};
+        if (poll(&fd, 1, -1) > 0 && (fd.revents & POLLIN) != 0 && PQconsumeInput(db->conn) == 0)
+            return false;
+    }
+}
+
+/* --- results --- */
+
+static int64_t number_of_fence(const PGresult *result)
+{
+    uint64_t number = 0;
+    if (PQntuples(result) == 1 && PQgetlength(result, 0, 0) == (int)sizeof(number))
+        memcpy(&number, PQgetvalue(result, 0, 0), sizeof(number));
+    return (int64_t)be64toh(number);
+}
+
+/* Takes the result over. */
+static void take_result(struct postgres_db *db, PGresult *result, struct trip *trip)
+{
+    ExecStatusType status = PQresultStatus(result);
+    bool done = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+    if (done && db->prelude_due == 0) {
+        PQclear(trip->last);
+        trip->last = result;
+        return;
+    }
+    if (done && --db->prelude_due == 0 && db->access == DB_WRITER)
+        db->xid = number_of_fence(result);
+    if (status == PGRES_FATAL_ERROR && trip->err == ERR_OK)
+        trip->err = postgres_err_of(db, result);
+    PQclear(result);
+}
+
+static enum err note_loss(struct postgres_db *db)
+{
+    LOG(LOG_WARN, "lost the connection to PostgreSQL",
+        LOG_Z("why", db->conn != NULL ? PQerrorMessage(db->conn) : NULL));
+    return ERR_STORE_BUSY;
+}
+
+/* The next result, or NULL: a sync, or the connection is lost. */
+static PGresult *next_result(struct postgres_db *db)
+{
+    while (!postgres_is_lost(db)) {
+        PGresult *result = PQgetResult(db->conn);
+        if (result == NULL)
+            continue; /* between two statements */
+        if (PQresultStatus(result) != PGRES_PIPELINE_SYNC)
+            return result;
+        PQclear(result);
+        return NULL;
+    }
+    return NULL;
+}
+
+static void skip_old_trips(struct postgres_db *db)
+{
+    while (db->syncs_to_skip > 0 && !postgres_is_lost(db)) {
+        PGresult *result = next_result(db);
+        if (result == NULL)
+            db->syncs_to_skip--;
+        PQclear(result);
+    }
+}
+
+/* Something was sent that this trip did not finish. */
+enum err postgres_learn_xid(struct postgres_db *db)
+{
+    struct trip trip = {NULL, ERR_OK};
+    if (PQsendFlushRequest(db->conn) == 0 || !flush(db))
+        return note_loss(db);
+    skip_old_trips(db);
+    while (db->prelude_due > 0 && trip.err == ERR_OK) {
+        PGresult *result = next_result(db);
+        if (result == NULL)
+            return note_loss(db);
+        take_result(db, result, &trip);
+    }
+    return trip.err;
+}
+
+struct trip postgres_finish_trip(struct postgres_db *db, bool sent)
+{
+    struct trip trip = {NULL, ERR_OK};
+    if (sent && PQpipelineSync(db->conn) == 1 && flush(db)) {
+        skip_old_trips(db);
+        for (PGresult *r = next_result(db); r != NULL; r = next_result(db))
+            take_result(db, r, &trip);
+    }
+    if (!sent || postgres_is_lost(db)) {
+        trip.err = note_loss(db);
+        PQfinish(db->conn); /* half a trip may be under way */
+        db->conn = NULL;
+    }
+    db->prelude_due = 0;
+    if (trip.err != ERR_OK) {
+        PQclear(trip.last);
+        trip.last = NULL;
+    }
+    return trip;
+}
+
+void postgres_leave_trip(struct postgres_db *db, bool sent)
+{
+    if (sent && PQpipelineSync(db->conn) == 1 && flush(db))
+        db->syncs_to_skip++;
+    else if (!postgres_is_lost(db)) {
+        (void)note_loss(db);
+        PQfinish(db->conn);
+        db->conn = NULL;
+    }
+}
