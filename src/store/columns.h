@@ -40,6 +40,8 @@
 #define COLUMNS_INSERT_WITH(table, COLUMNS, more, more_values) \
     "INSERT INTO " table " (" COLUMNS(COLUMN_NAME, "") ", " more ")" \
     " VALUES (" COLUMNS(COLUMN_PARAMETER, "$") ", " more_values ")"
+/* The number of a new row, for tables whose rows are few or come one by one. */
+#define COLUMNS_NEXT_NUM(table) "(SELECT COALESCE(max(num), 0) + 1 FROM " table ")"
 /* clang-format on */
 
 /* --- what becomes of a column; p is the argument that the list was given --- */

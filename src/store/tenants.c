@@ -39,10 +39,10 @@ enum {
     " " counters ".rate_full_at"
 #define SELECT_ROWS SELECT_WITH("t") " FROM tenants t"
 #define SELECT_NOW SELECT_WITH("c") " FROM tenants t JOIN tenant_counters c ON c.tenant = t.num"
-#define INSERT_TENANT                                                               \
-    COLUMNS_INSERT_WITH("tenants", TENANT_COLUMNS,                                  \
-                        "gate, rate_limit, active_runs, queued_runs, rate_full_at", \
-                        "$12, $13, $14, $15, $16")
+#define INSERT_TENANT                                                                    \
+    COLUMNS_INSERT_WITH("tenants", TENANT_COLUMNS,                                       \
+                        "gate, rate_limit, active_runs, queued_runs, rate_full_at, num", \
+                        "$12, $13, $14, $15, $16, " COLUMNS_NEXT_NUM("tenants"))
 
 #define SETTINGS_COLUMNS(X, p)     \
     X(p, 1, INT, tenant, tenant)   \

@@ -29,9 +29,9 @@
 #define RUNS_THROUGH "COALESCE((SELECT through FROM indexed WHERE name = 'runs'), 0)"
 
 /* The number of the last row that the feed has had. */
-#define FEED_END                                    \
-    "max((SELECT COALESCE(max(num), 0) FROM feed)," \
-    " COALESCE((SELECT through FROM feed_marks WHERE name = 'swept'), 0))"
+#define FEED_END                                                           \
+    "(SELECT COALESCE(max(num), 0) FROM (SELECT max(num) AS num FROM feed" \
+    " UNION ALL SELECT through FROM feed_marks WHERE name = 'swept') AS ends)"
 
 /* A column of the first place in the queue of a line. */
 #define FIRST_IN_LINE(line, column) \

@@ -14,9 +14,8 @@
 COLUMNS_NUMBERED(TYPE_COLUMNS, TYPE);
 
 #define SELECT_TYPES COLUMNS_SELECT(TYPE_COLUMNS, "") ", num FROM entity_types"
-#define INSERT_TYPE                                          \
-    COLUMNS_INSERT_WITH("entity_types", TYPE_COLUMNS, "num", \
-                        "(SELECT COALESCE(MAX(num), 0) + 1 FROM entity_types)")
+#define INSERT_TYPE \
+    COLUMNS_INSERT_WITH("entity_types", TYPE_COLUMNS, "num", COLUMNS_NEXT_NUM("entity_types"))
 
 static void read_type(struct db_rows *rows, struct entity_type *t)
 {

@@ -20,8 +20,9 @@
 COLUMNS_NUMBERED(ALL_COLUMNS, LIMIT_KEY);
 #define SELECT_LIMIT_KEYS COLUMNS_SELECT(ALL_COLUMNS, "") " FROM scopes"
 
-#define INSERT_LIMIT_KEY \
-    COLUMNS_INSERT_WITH("scopes", LIMIT_KEY_COLUMNS, "active_runs, queued_runs", "0, 0")
+#define INSERT_LIMIT_KEY                                                              \
+    COLUMNS_INSERT_WITH("scopes", LIMIT_KEY_COLUMNS, "active_runs, queued_runs, num", \
+                        "0, 0, " COLUMNS_NEXT_NUM("scopes"))
 /* --- lists of scopes --- */
 
 void limit_key_list_add(struct limit_key_list *list, int64_t num)

@@ -38,7 +38,8 @@ enum err queue_groups_find(struct db *db, int64_t tenant, struct str scopes, str
 
 static enum err group_insert(struct db *db, struct queue_group *group)
 {
-    static const char SQL[] = COLUMNS_INSERT("lines", GROUP_COLUMNS) " RETURNING num";
+    static const char SQL[] = COLUMNS_INSERT_WITH("lines", GROUP_COLUMNS, "num",
+                                                  COLUMNS_NEXT_NUM("lines")) " RETURNING num";
     static const char SQL_SCOPE[] = "INSERT INTO line_scopes (scope, line) VALUES ($1, $2)";
     struct db_rows *rows = DB_QUERY(db, SQL, GROUP_COLUMNS(COLUMN_BIND, group));
     while (db_next(rows))

@@ -74,7 +74,7 @@ enum err timers_folded(struct db *db, int64_t through)
 {
     static const char SQL[] = "INSERT INTO indexed (name, through) VALUES ('timers', $1)"
                               " ON CONFLICT (name) DO UPDATE SET through = excluded.through"
-                              " WHERE through <> excluded.through";
+                              " WHERE indexed.through <> excluded.through";
     return DB_EXEC(db, SQL, NULL, DB_I(through));
 }
 

@@ -7,7 +7,9 @@
 static inline void make_notes(struct db *db)
 {
     static const char SQL[] = "CREATE TABLE notes (num INTEGER PRIMARY KEY, text TEXT) STRICT";
-    run_sql(db, SQL);
+    static const char POSTGRES[] =
+        "CREATE TABLE notes (num BIGINT PRIMARY KEY, text TEXT COLLATE \"C\")";
+    run_sql(db, test_store_is_postgres() ? POSTGRES : SQL);
 }
 
 static inline void add_note(struct db *db, int64_t num, struct str text)

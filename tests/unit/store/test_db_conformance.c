@@ -59,7 +59,7 @@ static void a_program_names_its_engines(void **state)
     size_t count = 0;
     while (db_engine_name_at(count) != NULL)
         count++;
-    assert_int_equal(count, 3);
+    assert_int_equal(count, 4);
 }
 
 /* A caller asks; what is not offered is not called. */
@@ -334,21 +334,43 @@ static void a_statement_outside_a_transaction_shows_its_error(void **state)
     db_close(db);
 }
 
-static void a_store_without_room_aborts_and_works_again_with_room(void **state)
+/* PostgreSQL has no such limit: there the error is made up, and what the driver makes of it is not.
+ */
+static void take_the_room(struct db *db)
 {
     static const char SMALL[] = "PRAGMA max_page_count=1"; /* as many as there are */
+    static const char FUNCTION[] = "CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS"
+                                   " 'BEGIN RAISE EXCEPTION USING ERRCODE = ''disk_full''; END'";
+    static const char TRIGGER[] =
+        "CREATE TRIGGER small BEFORE INSERT ON notes EXECUTE FUNCTION no_room()";
+    if (!test_store_is_postgres()) {
+        run_sql(db, SMALL);
+        return;
+    }
+    run_sql(db, FUNCTION);
+    run_sql(db, TRIGGER);
+}
+
+static void give_room(struct db *db)
+{
     static const char LARGE[] = "PRAGMA max_page_count=1000000";
+    static const char TRIGGER[] = "DROP TRIGGER small ON notes";
+    run_sql(db, test_store_is_postgres() ? TRIGGER : LARGE);
+}
+
+static void a_store_without_room_aborts_and_works_again_with_room(void **state)
+{
     static const char INSERT[] = "INSERT INTO notes (num, text) VALUES ($1, $2)";
     static char text[256 * 1024];
     struct db *db = writer_with_notes(state);
     memset(text, 'x', sizeof(text));
     struct str long_text = {text, sizeof(text)};
-    run_sql(db, SMALL);
+    take_the_room(db);
     assert_ok(db_begin(db));
     enum err e = DB_EXEC(db, INSERT, NULL, DB_I(1), DB_T(long_text));
     assert_int_equal(finish(db, e), ERR_STORE_FULL);
     assert_int_equal(count_notes(db), 0);
-    run_sql(db, LARGE);
+    give_room(db);
     assert_ok(db_begin(db));
     assert_ok(DB_EXEC(db, INSERT, NULL, DB_I(1), DB_T(long_text)));
     assert_ok(db_commit(db));
@@ -415,7 +437,8 @@ static void a_query_before_its_deadline_is_left_alone(void **state)
     struct db *writer = open_writer(file.text);
     struct db *reader = open_with(file.text, DB_READER, &still, 0);
     enum err e;
-    assert_ok(db_snapshot_begin(reader, 1));
+    /* Across a network the server's own clock counts, which is not still. */
+    assert_ok(db_snapshot_begin(reader, test_store_is_postgres() ? 600000 : 1));
     assert_int_equal(count_to(reader, 50000, &e), 50000);
     assert_ok(e);
     db_snapshot_end(reader);

@@ -6,6 +6,7 @@
  *   failing  SQLite behind a decorator that can make the Nth call fail; unarmed it changes nothing
  *   eager    behaves as an engine across a network: whole results, statements and their errors
  *            deferred to the next query or the commit, none of the optional functions
+ *   postgres the server that PAWL_TEST_POSTGRES names, as tests/tools/with_postgres.py starts it
  *
  * None of this is in the product: only test programs link it. */
 #ifndef PAWL_TESTS_STORE_SUPPORT_STORES_H
@@ -22,12 +23,14 @@ extern const char *const TEST_STORES[];
 /* The one that PAWL_TEST_STORE names; "sqlite" when it is not set. An unknown name ends the
  * program. */
 const char *test_store(void);
-/* "sqlite:PATH", with the scheme of test_store(). */
+/* "sqlite:PATH", with the scheme of test_store(); on PostgreSQL a schema named after the path. */
 void test_store_url(const char *path, char *out, size_t out_size);
 
 /* It counts statements instead of rows and has none of the optional functions: a test about one of
  * these expects something else there, and says why. */
 bool test_store_is_eager(void);
+/* It is eager too, and its dialect is another one where a test makes tables of its own. */
+bool test_store_is_postgres(void);
 
 /* --- making calls fail: connections of "failing:", in all threads --- */
 
