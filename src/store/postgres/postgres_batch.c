@@ -87,7 +87,9 @@ static const char *values_of(const struct postgres_rows *s)
         strstr(sql, "SELECT") != NULL || strstr(sql, "ON CONFLICT") != NULL ||
         strstr(sql, "RETURNING") != NULL)
         return NULL;
-    return strstr(sql, ") VALUES (");
+    const char *values = strstr(sql, ") VALUES (");
+    bool one_row = values != NULL && strchr(values + strlen(") VALUES ("), '(') == NULL;
+    return one_row ? values : NULL;
 }
 
 /* False: rows of this statement cannot be put together. */

@@ -116,9 +116,9 @@ static void assert_committed(struct writer *w)
 
 static int64_t number(const struct writer *w, const char *sql)
 {
-    sqlite3 *raw = raw_open(w->file.text);
-    int64_t found = raw_number(raw, sql);
-    raw_close(raw);
+    struct raw raw = raw_open(w->file.text);
+    int64_t found = raw_number(&raw, sql);
+    raw_close(&raw);
     return found;
 }
 

@@ -217,10 +217,10 @@ static inline enum err heartbeat(struct fixture *fixture, const struct held *h)
 static inline void tamper(struct fixture *fixture, const char *sql)
 {
     fixture_stop(fixture);
-    sqlite3 *raw = raw_open(fixture->file.text);
-    raw_exec(raw, FOLD_TIMERS);
-    raw_exec(raw, sql);
-    raw_close(raw);
+    struct raw raw = raw_open(fixture->file.text);
+    raw_exec(&raw, FOLD_TIMERS);
+    raw_exec(&raw, sql);
+    raw_close(&raw);
     fixture_start(fixture, 0);
 }
 

@@ -201,7 +201,7 @@ static inline void check_lists(struct history *h)
                        "SELECT (SELECT count(*) FROM (%s EXCEPT %s)) +"
                        " (SELECT count(*) FROM (%s EXCEPT %s))",
                        LISTS[i].kept, LISTS[i].should, LISTS[i].should, LISTS[i].kept);
-        int64_t wrong = raw_number(h->raw, sql);
+        int64_t wrong = raw_number(&h->raw, sql);
         if (wrong != 0)
             differs(h, "%lld rows of %s are not as the runs say", (long long)wrong, LISTS[i].name);
     }
@@ -284,13 +284,13 @@ static inline void check_all(struct history *h)
 {
     wait_for_dispatch(h);
     model_look(&h->model);
-    raw_exec(h->raw, "BEGIN");
+    raw_exec(&h->raw, "BEGIN");
     check_runs(h);
     check_order(h);
     check_tenants(h);
     check_scopes(h);
     check_lines(h);
-    raw_exec(h->raw, "COMMIT");
+    raw_exec(&h->raw, "COMMIT");
     h->calls = 0;
 }
 

@@ -71,7 +71,7 @@ struct history {
     int operation;
     char doing[64];
     struct fixture *fixture;
-    sqlite3 *raw; /* a second look at the file */
+    struct raw raw; /* a second look at the file */
     sqlite3_stmt *runs, *tenants, *scopes, *lines;
     struct model model;
     struct model_settings before[MODEL_TENANTS]; /* the settings that a rollback goes back to */
@@ -607,28 +607,30 @@ static inline sqlite3_stmt *prepared(sqlite3 *raw, const char *sql)
 static inline void open_file(struct history *h)
 {
     h->raw = raw_open(h->fixture->file.text);
-    h->runs = prepared(h->raw, "SELECT id, CASE WHEN status = 'queued' AND start_at IS NOT NULL"
-                               " THEN 'delayed' ELSE status END, coalesce(started_at, -1)"
-                               " FROM runs ORDER BY num");
-    h->tenants =
-        prepared(h->raw, "SELECT id, active_runs, queued_runs FROM tenant_counters ORDER BY id");
-    h->scopes = prepared(h->raw, "SELECT t.id, s.workflow_id, s.path, s.key, s.active_runs,"
-                                 " s.queued_runs, s.num FROM scopes s"
-                                 " JOIN tenants t ON t.num = s.tenant");
-    h->lines = prepared(h->raw, "SELECT t.id, l.scopes, l.waits_for, l.urgency, l.run FROM lines l"
-                                " JOIN tenants t ON t.num = l.tenant");
+    h->runs =
+        prepared(h->raw.file, "SELECT id, CASE WHEN status = 'queued' AND start_at IS NOT NULL"
+                              " THEN 'delayed' ELSE status END, coalesce(started_at, -1)"
+                              " FROM runs ORDER BY num");
+    h->tenants = prepared(h->raw.file,
+                          "SELECT id, active_runs, queued_runs FROM tenant_counters ORDER BY id");
+    h->scopes = prepared(h->raw.file, "SELECT t.id, s.workflow_id, s.path, s.key, s.active_runs,"
+                                      " s.queued_runs, s.num FROM scopes s"
+                                      " JOIN tenants t ON t.num = s.tenant");
+    h->lines =
+        prepared(h->raw.file, "SELECT t.id, l.scopes, l.waits_for, l.urgency, l.run FROM lines l"
+                              " JOIN tenants t ON t.num = l.tenant");
 }
 
 static inline void close_file(struct history *h)
 {
-    if (h->raw == NULL)
+    if (h->raw.file == NULL)
         return;
     (void)sqlite3_finalize(h->runs);
     (void)sqlite3_finalize(h->tenants);
     (void)sqlite3_finalize(h->scopes);
     (void)sqlite3_finalize(h->lines);
-    raw_close(h->raw);
-    h->raw = NULL;
+    raw_close(&h->raw);
+    h->raw.file = NULL;
 }
 
 static inline struct history *begin_history(uint64_t seed)

@@ -68,11 +68,11 @@ static inline int64_t repaired(struct fixture *fixture)
 
 static inline void damage(struct fixture *fixture, const char *sql)
 {
-    sqlite3 *raw = raw_open(fixture->file.text);
-    raw_exec(raw, FOLD_COUNTERS);
-    raw_exec(raw, FOLD_TIMERS);
-    raw_exec(raw, sql);
-    raw_close(raw);
+    struct raw raw = raw_open(fixture->file.text);
+    raw_exec(&raw, FOLD_COUNTERS);
+    raw_exec(&raw, FOLD_TIMERS);
+    raw_exec(&raw, sql);
+    raw_close(&raw);
 }
 
 static inline void restart_damaged(struct fixture *fixture, const char *sql)

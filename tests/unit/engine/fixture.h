@@ -421,9 +421,9 @@ static inline void run_status_text(struct fixture *fixture, struct uuid id, char
 /* What the file says, by SQLite alone. */
 static inline int64_t in_file(struct fixture *fixture, const char *sql)
 {
-    sqlite3 *raw = raw_open(fixture->file.text);
-    int64_t number = raw_number(raw, sql);
-    raw_close(raw);
+    struct raw raw = raw_open(fixture->file.text);
+    int64_t number = raw_number(&raw, sql);
+    raw_close(&raw);
     return number;
 }
 

@@ -46,11 +46,11 @@ static void start_of(struct fixture *fixture, const char *tenant, const char *wo
 static void damage(struct fixture *fixture, const char *sql)
 {
     fixture_stop(fixture);
-    sqlite3 *raw = raw_open(fixture->file.text);
-    raw_exec(raw, FOLD_COUNTERS);
-    raw_exec(raw, FOLD_TIMERS);
-    raw_exec(raw, sql);
-    raw_close(raw);
+    struct raw raw = raw_open(fixture->file.text);
+    raw_exec(&raw, FOLD_COUNTERS);
+    raw_exec(&raw, FOLD_TIMERS);
+    raw_exec(&raw, sql);
+    raw_close(&raw);
     fixture_start(fixture, 0);
 }
 

@@ -354,9 +354,9 @@ static void a_full_log_refuses_changes_until_it_can_shrink(void **state)
     put_workflow(fixture, "w", ONE_TASK);
     struct uuid keyed = {{0}};
     assert_int_equal(start_under_key(fixture, "{}", &keyed), ERR_OK);
-    sqlite3 *outside = raw_open(fixture->file.text);
-    raw_exec(outside, "BEGIN");
-    (void)raw_number(outside, "SELECT count(*) FROM runs");
+    struct raw outside = raw_open(fixture->file.text);
+    raw_exec(&outside, "BEGIN");
+    (void)raw_number(&outside, "SELECT count(*) FROM runs");
     enum err e = ERR_OK;
     int64_t started = 1;
     for (int i = 0; i < 2000 && e == ERR_OK; i++) {
@@ -379,8 +379,8 @@ static void a_full_log_refuses_changes_until_it_can_shrink(void **state)
     call_init(&look, fixture, &UC_GET_RUN);
     assert_int_equal(perform(&look), ERR_RUN_NOT_FOUND);
     call_release(&look);
-    raw_exec(outside, "COMMIT");
-    raw_close(outside);
+    raw_exec(&outside, "COMMIT");
+    raw_close(&outside);
     int64_t until = real_seconds() + GIVE_UP_S;
     while (engine_ready(fixture->engine, &p) != ERR_OK) {
         assert_true(real_seconds() < until);
@@ -407,10 +407,10 @@ static void a_backup_goes_on_beside_the_callers(void **state)
     (void)start(fixture, "w");
     wait_done(&backup);
     assert_int_equal(backup.op.err, ERR_OK);
-    sqlite3 *raw = raw_open(backup.op.answer.body.ptr);
-    raw_check_integrity(raw);
-    assert_true(raw_number(raw, "SELECT count(*) FROM runs") >= 5);
-    raw_close(raw);
+    struct raw raw = raw_open(backup.op.answer.body.ptr);
+    raw_check_integrity(&raw);
+    assert_true(raw_number(&raw, "SELECT count(*) FROM runs") >= 5);
+    raw_close(&raw);
     call_release(&backup);
 }
 

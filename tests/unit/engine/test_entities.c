@@ -487,9 +487,9 @@ static void an_entity_of_another_tenant_than_its_type_is_damage(void **state)
     count_with(fixture, "");
     (void)must_send(fixture, "ann", NULL, 1);
     fixture_stop(fixture);
-    sqlite3 *raw = raw_open(fixture->file.text);
-    raw_exec(raw, "UPDATE entities SET tenant = tenant + 1000");
-    raw_close(raw);
+    struct raw raw = raw_open(fixture->file.text);
+    raw_exec(&raw, "UPDATE entities SET tenant = tenant + 1000");
+    raw_close(&raw);
     fixture_start(fixture, 0);
     assert_int_equal(send_signal(fixture, "ann", NULL, 2).err, ERR_DAMAGED);
     assert_int_equal(send_signal(fixture, "bob", NULL, 2).err, ERR_OK);

@@ -78,13 +78,13 @@ static void fake_leave(struct gate *gate, const struct gate_ticket *ticket)
     assert(str_eq(ticket->tenant, visit->tenant));
     visit->inside = false;
     f->left++;
-    sqlite3 *raw = raw_open(f->fixture->file.text);
-    (void)sqlite3_busy_timeout(raw, 0);
-    int open = sqlite3_exec(raw, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    struct raw raw = raw_open(f->fixture->file.text);
+    (void)sqlite3_busy_timeout(raw.file, 0);
+    int open = sqlite3_exec(raw.file, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     assert(open == SQLITE_OK); /* busy while the writer is in a transaction */
-    visit->runs_after = raw_number(raw, "SELECT count(*) FROM runs");
-    raw_exec(raw, "ROLLBACK");
-    raw_close(raw);
+    visit->runs_after = raw_number(&raw, "SELECT count(*) FROM runs");
+    raw_exec(&raw, "ROLLBACK");
+    raw_close(&raw);
     pthread_mutex_unlock(&f->lock);
 }
 
@@ -401,7 +401,7 @@ static void starts_of_a_batch_share_a_visit_and_the_limit_holds(void **state)
 
 /* --- not let in --- */
 
-static int64_t data_version(sqlite3 *raw)
+static int64_t data_version(struct raw *raw)
 {
     return raw_number(raw, "PRAGMA data_version");
 }
@@ -414,8 +414,8 @@ static void a_gate_that_stays_busy_ends_the_wait_with_its_budget(void **state)
     put_tenant(fixture, "{'rate_limit':{'per_second':1,'burst':1}}");
     settle(fixture);
     make_busy(f, FOR_EVER);
-    sqlite3 *raw = raw_open(fixture->file.text);
-    int64_t version = data_version(raw);
+    struct raw raw = raw_open(fixture->file.text);
+    int64_t version = data_version(&raw);
     struct call c;
     start_init(&c, fixture, "w");
     call_key(&c, "key", "{}");
@@ -435,8 +435,8 @@ static void a_gate_that_stays_busy_ends_the_wait_with_its_budget(void **state)
     assert_int_equal(asked(f), 5);
     assert_int_equal(f->asked_at_ms[4] - f->asked_at_ms[0], 100);
     assert_visits(f, 0);
-    assert_int_equal(data_version(raw), version); /* nobody has written anything */
-    raw_close(raw);
+    assert_int_equal(data_version(&raw), version); /* nobody has written anything */
+    raw_close(&raw);
     fixture_until_idle(fixture);
 
     /* The key is free: once the gate is, the same request starts a run. */
@@ -468,8 +468,8 @@ static void a_gate_that_is_down_is_reported_at_once(void **state)
     struct fixture *fixture = *state;
     struct fake_gate *f = begin(fixture, FIXED_30_MS);
     set_down(f, true);
-    sqlite3 *raw = raw_open(fixture->file.text);
-    int64_t version = data_version(raw);
+    struct raw raw = raw_open(fixture->file.text);
+    int64_t version = data_version(&raw);
     struct call c;
     start_init(&c, fixture, "w");
     call_key(&c, "key", "{}");
@@ -477,8 +477,8 @@ static void a_gate_that_is_down_is_reported_at_once(void **state)
     assert_contains(c.op.problem.detail, "fake");
     assert_int_equal(asked(f), 1);
     assert_visits(f, 0);
-    assert_int_equal(data_version(raw), version);
-    raw_close(raw);
+    assert_int_equal(data_version(&raw), version);
+    raw_close(&raw);
     set_down(f, false);
     must_perform(&c);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 1);

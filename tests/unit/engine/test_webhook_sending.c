@@ -83,9 +83,10 @@ static void a_delivery_is_signed_and_named_after_its_event(void **state)
     assert_int_equal(strtoll(time, NULL, 10), fixture_now_ms(h->fixture) / 1000);
     const char *secret = json_string_value(json_object_get(made, "secret"));
     assert_memory_equal(secret, "whsec_", 6);
-    sqlite3 *raw = raw_open(h->fixture->file.text);
+    struct raw raw = raw_open(h->fixture->file.text);
     sqlite3_stmt *stmt = NULL;
-    assert_int_equal(sqlite3_prepare_v2(raw, "SELECT secret FROM webhooks", -1, &stmt, NULL), 0);
+    assert_int_equal(sqlite3_prepare_v2(raw.file, "SELECT secret FROM webhooks", -1, &stmt, NULL),
+                     0);
     assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
     struct buf wanted;
     buf_init(&wanted, 128);
@@ -94,7 +95,7 @@ static void a_delivery_is_signed_and_named_after_its_event(void **state)
     assert_string_equal(signature, wanted.ptr);
     buf_release(&wanted);
     sqlite3_finalize(stmt);
-    raw_close(raw);
+    raw_close(&raw);
     json_decref(event);
     json_decref(made);
 }
@@ -388,12 +389,12 @@ static void what_was_being_sent_when_the_server_ended_is_sent_again(void **state
     fixture_stop(h->fixture);
     assert_deliveries(h, "state = 'pending' AND attempts = 1 AND last_error IS NULL", 1);
     /* As if it had been killed instead: nobody marked it. */
-    sqlite3 *raw = raw_open(h->fixture->file.text);
+    struct raw raw = raw_open(h->fixture->file.text);
     char sql[128];
     (void)snprintf(sql, sizeof(sql), "UPDATE deliveries SET state = 'sending', next_at = %lld",
                    (long long)(fixture_now_ms(h->fixture) + WEBHOOK_LEASE_MS));
-    raw_exec(raw, sql);
-    raw_close(raw);
+    raw_exec(&raw, sql);
+    raw_close(&raw);
     open_engine(h->fixture);
     wait_received(h, 2);
     char first[256];

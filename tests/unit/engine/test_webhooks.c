@@ -229,9 +229,9 @@ static void the_log_is_kept_for_a_while(void **state)
 static void in_two_weeks(struct calling_fixture *h, const char *sql)
 {
     fixture_stop(h->fixture);
-    sqlite3 *raw = raw_open(h->fixture->file.text);
-    raw_exec(raw, sql);
-    raw_close(raw);
+    struct raw raw = raw_open(h->fixture->file.text);
+    raw_exec(&raw, sql);
+    raw_close(&raw);
     fixture_pass_ms(h->fixture, 2 * (int64_t)DELIVERY_KEPT_MS);
     fixture_start(h->fixture, 0);
     for (int i = 0; i < 4; i++) {
@@ -297,9 +297,9 @@ static void a_webhook_that_is_flooded_is_disabled(void **state)
                    " SELECT d.num + i, d.id, d.webhook, d.tenant, 'x', 'y', '{}', 'pending', 0, 0,"
                    " d.next_at + 1000000000, d.created_at FROM deliveries d, n",
                    DELIVERIES_WAITING_MAX);
-    sqlite3 *raw = raw_open(h->fixture->file.text);
-    raw_exec(raw, sql);
-    raw_close(raw);
+    struct raw raw = raw_open(h->fixture->file.text);
+    raw_exec(&raw, sql);
+    raw_close(&raw);
     open_engine(h->fixture);
     settle(h->fixture);
     assert_int_equal(in_file(h->fixture,

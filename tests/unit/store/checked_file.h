@@ -11,9 +11,9 @@ struct checked_file {
 
 static inline void put_rows(const char *path, const char *sql)
 {
-    sqlite3 *raw = raw_open(path);
-    raw_exec(raw, sql);
-    raw_close(raw);
+    struct raw raw = raw_open(path);
+    raw_exec(&raw, sql);
+    raw_close(&raw);
 }
 
 /* The statements are run one after the other. */

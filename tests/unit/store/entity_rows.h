@@ -50,7 +50,7 @@ static const char PLANNED_ENTITY[] =
     " events, first_event - 1, calls, 1, 1 FROM plan;"
     "DROP TABLE plan;";
 
-static inline void put_planned(sqlite3 *raw, const int64_t plan[static 6], const char *sql)
+static inline void put_planned(struct raw *raw, const int64_t plan[static 6], const char *sql)
 {
     char text[512];
     (void)snprintf(text, sizeof(text), ENTITY_PLAN, (long long)plan[0], (long long)plan[1],
@@ -62,21 +62,21 @@ static inline void put_planned(sqlite3 *raw, const int64_t plan[static 6], const
 /* With no signals, no timers, and no call under way. */
 static inline void put_entity(const char *path, const struct entity_plan *p)
 {
-    sqlite3 *raw = raw_open(path);
+    struct raw raw = raw_open(path);
     int64_t of_all[] = {p->num,
                         p->generations,
                         (p->generations - 1) * p->events + 1,
                         0,
                         p->generations * p->events,
                         p->before + p->generations * p->calls};
-    put_planned(raw, of_all, PLANNED_ENTITY);
+    put_planned(&raw, of_all, PLANNED_ENTITY);
     for (int64_t g = 1; g <= p->generations; g++) {
         int64_t of_one[] = {
             p->num,    g,       (g - 1) * p->events + 1, p->before + (g - 1) * p->calls + 1,
             p->events, p->calls};
-        put_planned(raw, of_one, PLANNED_GENERATION);
+        put_planned(&raw, of_one, PLANNED_GENERATION);
     }
-    raw_close(raw);
+    raw_close(&raw);
 }
 
 #endif

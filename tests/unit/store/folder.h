@@ -1,5 +1,5 @@
-/* A folder of its own for each test of the store, and a second look at its files: with SQLite
- * alone, through its own file layer. */
+/* A folder of its own for each test of the store, and a second look at what is stored: with SQLite
+ * or libpq alone. */
 #ifndef PAWL_TESTS_STORE_FOLDER_H
 #define PAWL_TESTS_STORE_FOLDER_H
 
@@ -10,6 +10,7 @@
 #include "store_support/stores.h"
 
 #include <dirent.h>
+#include <libpq-fe.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -123,43 +124,86 @@ static inline int64_t number_of(struct db *db, const char *sql)
     return number;
 }
 
-/* --- through SQLite alone --- */
+/* --- past the store: with SQLite or libpq alone --- */
 
-static inline sqlite3 *raw_open(const char *path)
+struct raw {
+    sqlite3 *file;
+    PGconn *server; /* instead of a file */
+};
+
+static inline void raw_exec(struct raw *raw, const char *sql)
 {
-    sqlite3 *conn = NULL;
-    if (sqlite3_open_v2(path, &conn, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK)
-        fail_msg("SQLite cannot open %s", path);
-    (void)sqlite3_busy_timeout(conn, 5000);
+    if (raw->server != NULL) {
+        PGresult *result = PQexec(raw->server, sql);
+        if (PQresultStatus(result) != PGRES_COMMAND_OK && PQresultStatus(result) != PGRES_TUPLES_OK)
+            fail_msg("%s: %s", sql, PQerrorMessage(raw->server));
+        PQclear(result);
+    } else if (sqlite3_exec(raw->file, sql, NULL, NULL, NULL) != SQLITE_OK) {
+        fail_msg("%s: %s", sql, sqlite3_errmsg(raw->file));
+    }
+}
+
+/* A shard's tables, in the schema that test_store_url() names. */
+static inline PGconn *raw_connect(const char *path)
+{
+    char url[DB_PATH_MAX];
+    char sql[128];
+    test_store_url(path, url, sizeof(url));
+    char *schema = strstr(url, "&schema=");
+    (void)snprintf(sql, sizeof(sql), "SET search_path = %s_0", schema + strlen("&schema="));
+    *schema = '\0';
+    PGconn *conn = PQconnectdb(url);
+    PQclear(PQexec(conn, sql));
     return conn;
 }
 
-static inline void raw_close(sqlite3 *conn)
+static inline struct raw raw_open(const char *path)
 {
-    assert_int_equal(sqlite3_close(conn), SQLITE_OK);
+    struct raw raw = {NULL, NULL};
+    if (test_store_is_postgres()) {
+        raw.server = raw_connect(path);
+        return raw;
+    }
+    if (sqlite3_open_v2(path, &raw.file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) !=
+        SQLITE_OK)
+        fail_msg("SQLite cannot open %s", path);
+    (void)sqlite3_busy_timeout(raw.file, 5000);
+    return raw;
 }
 
-static inline void raw_exec(sqlite3 *conn, const char *sql)
+static inline void raw_close(struct raw *raw)
 {
-    if (sqlite3_exec(conn, sql, NULL, NULL, NULL) != SQLITE_OK)
-        fail_msg("%s: %s", sql, sqlite3_errmsg(conn));
+    PQfinish(raw->server);
+    assert_int_equal(sqlite3_close(raw->file), SQLITE_OK);
 }
 
-static inline int64_t raw_number(sqlite3 *conn, const char *sql)
+static inline int64_t raw_number_of_server(struct raw *raw, const char *sql)
 {
+    PGresult *result = PQexec(raw->server, sql);
+    if (PQresultStatus(result) != PGRES_TUPLES_OK || PQntuples(result) < 1)
+        fail_msg("%s: %s", sql, PQerrorMessage(raw->server));
+    int64_t number = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+    PQclear(result);
+    return number;
+}
+
+static inline int64_t raw_number(struct raw *raw, const char *sql)
+{
+    if (raw->server != NULL)
+        return raw_number_of_server(raw, sql);
     sqlite3_stmt *stmt = NULL;
-    if (sqlite3_prepare_v2(conn, sql, -1, &stmt, NULL) != SQLITE_OK ||
+    if (sqlite3_prepare_v2(raw->file, sql, -1, &stmt, NULL) != SQLITE_OK ||
         sqlite3_step(stmt) != SQLITE_ROW)
-        fail_msg("%s: %s", sql, sqlite3_errmsg(conn));
+        fail_msg("%s: %s", sql, sqlite3_errmsg(raw->file));
     int64_t number = sqlite3_column_int64(stmt, 0);
     (void)sqlite3_finalize(stmt);
     return number;
 }
 
-static inline void raw_check_integrity(sqlite3 *conn)
+static inline void raw_check_integrity(struct raw *raw)
 {
     sqlite3_stmt *stmt = NULL;
-    assert_int_equal(sqlite3_prepare_v2(conn, "PRAGMA integrity_check", -1, &stmt, NULL),
+    assert_int_equal(sqlite3_prepare_v2(raw->file, "PRAGMA integrity_check", -1, &stmt, NULL),
                      SQLITE_OK);
     assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
     assert_string_equal((const char *)sqlite3_column_text(stmt, 0), "ok");

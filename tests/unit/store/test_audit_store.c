@@ -135,9 +135,9 @@ static void what_was_done_past_pawl_is_found_where_it_was_done(void **state)
     db_close(with_entries(state));
     for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
         file_copy(whole.text, path.text);
-        sqlite3 *raw = raw_open(path.text);
-        raw_exec(raw, CASES[i].sql);
-        raw_close(raw);
+        struct raw raw = raw_open(path.text);
+        raw_exec(&raw, CASES[i].sql);
+        raw_close(&raw);
         struct db *db = open_writer(path.text);
         int64_t checked;
         struct seen s = look(db, &checked);
@@ -179,9 +179,9 @@ static void an_earlier_store_takes_its_chains_with_it(void **state)
 {
     struct path path = path_in(*state, "p.db");
     db_close(with_entries(state));
-    sqlite3 *raw = raw_open(path.text);
-    raw_exec(raw, "DELETE FROM audit_heads");
-    raw_close(raw);
+    struct raw raw = raw_open(path.text);
+    raw_exec(&raw, "DELETE FROM audit_heads");
+    raw_close(&raw);
     struct db *db = open_writer(path.text);
     append(db, TENANT, 5000, "ann", "key.create");
     assert_int_equal(number_of(db, "SELECT seq FROM audit_heads" OF_TENANT), ENTRIES + 1);

@@ -109,7 +109,7 @@ static void a_quick_look_finds_a_slot_that_was_never_given_back(void **state)
 static void a_quick_look_never_reads_all_runs(void **state)
 {
     const struct checked_file *f = *state;
-    sqlite3 *raw = raw_open(f->file.text);
+    struct raw raw = raw_open(f->file.text);
     int looked_at = 0;
     for (size_t i = 0; i < INVARIANT_COUNT; i++) {
         if ((INVARIANTS[i].flags & CHECK_QUICK) == 0)
@@ -117,7 +117,7 @@ static void a_quick_look_never_reads_all_runs(void **state)
         char sql[4096];
         (void)snprintf(sql, sizeof(sql), "EXPLAIN QUERY PLAN %s", INVARIANTS[i].sql);
         sqlite3_stmt *stmt = NULL;
-        assert_int_equal(sqlite3_prepare_v2(raw, sql, -1, &stmt, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_prepare_v2(raw.file, sql, -1, &stmt, NULL), SQLITE_OK);
         while (sqlite3_step(stmt) == SQLITE_ROW) {
             const char *step = (const char *)sqlite3_column_text(stmt, 3);
             if (begins(step, "SCAN runs") || begins(step, "SCAN r ") || strcmp(step, "SCAN r") == 0)
@@ -127,7 +127,7 @@ static void a_quick_look_never_reads_all_runs(void **state)
         (void)sqlite3_finalize(stmt);
     }
     assert_true(looked_at > 10);
-    raw_close(raw);
+    raw_close(&raw);
 }
 
 static void a_finding_names_its_tenant_and_run(void **state)

@@ -346,9 +346,9 @@ static void timers_of_entities_are_made_anew(void **state)
     int64_t changed = repair_file(f->file.text);
     assert_true(changed < 0 || changed == 3);
     assert_int_equal(check_file(f->file.text).result.found, 0);
-    sqlite3 *raw = raw_open(f->file.text);
-    assert_int_equal(raw_number(raw, "SELECT due_at FROM timers WHERE run = 20"), 5000);
-    raw_close(raw);
+    struct raw raw = raw_open(f->file.text);
+    assert_int_equal(raw_number(&raw, "SELECT due_at FROM timers WHERE run = 20"), 5000);
+    raw_close(&raw);
 }
 
 int main(void)

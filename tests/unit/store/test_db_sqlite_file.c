@@ -8,13 +8,13 @@ static void opening_creates_and_migrates(void **state)
     struct path file = path_in(*state, "p.db");
     struct db *db = open_writer(file.text);
     assert_true(db_is_only_writer(db));
-    sqlite3 *raw = raw_open(file.text);
-    assert_int_equal(raw_number(raw, "PRAGMA application_id"), 0x7061776C);
-    assert_int_equal(raw_number(raw, "PRAGMA user_version"),
+    struct raw raw = raw_open(file.text);
+    assert_int_equal(raw_number(&raw, "PRAGMA application_id"), 0x7061776C);
+    assert_int_equal(raw_number(&raw, "PRAGMA user_version"),
                      MIGRATIONS_SQLITE[MIGRATIONS_SQLITE_COUNT - 1].number);
-    assert_true(raw_number(raw, "SELECT count(*) FROM sqlite_schema WHERE name IN ('tenants',"
-                                " 'runs', 'jobs', 'idempotency', 'timers', 'events')") == 6);
-    raw_close(raw);
+    assert_true(raw_number(&raw, "SELECT count(*) FROM sqlite_schema WHERE name IN ('tenants',"
+                                 " 'runs', 'jobs', 'idempotency', 'timers', 'events')") == 6);
+    raw_close(&raw);
     db_close(db);
 }
 
@@ -89,9 +89,9 @@ static void another_programs_file_is_refused_and_unchanged(void **state)
         char name[16];
         (void)snprintf(name, sizeof(name), "their%zu.db", i);
         struct path file = path_in(*state, name);
-        sqlite3 *raw = raw_open(file.text);
-        raw_exec(raw, THEIRS[i]);
-        raw_close(raw);
+        struct raw raw = raw_open(file.text);
+        raw_exec(&raw, THEIRS[i]);
+        raw_close(&raw);
         must_stay(file.text, "another program");
     }
 }
@@ -110,18 +110,18 @@ static void an_empty_file_is_made_ours(void **state)
     struct path file = path_in(*state, "empty.db");
     file_write(file.text, "", 0);
     db_close(open_writer(file.text));
-    sqlite3 *raw = raw_open(file.text);
-    assert_int_equal(raw_number(raw, "PRAGMA application_id"), 0x7061776C);
-    raw_close(raw);
+    struct raw raw = raw_open(file.text);
+    assert_int_equal(raw_number(&raw, "PRAGMA application_id"), 0x7061776C);
+    raw_close(&raw);
 }
 
 static void a_newer_file_is_refused_and_unchanged(void **state)
 {
     struct path file = path_in(*state, "p.db");
     db_close(open_writer(file.text));
-    sqlite3 *raw = raw_open(file.text);
-    raw_exec(raw, "PRAGMA user_version=999");
-    raw_close(raw);
+    struct raw raw = raw_open(file.text);
+    raw_exec(&raw, "PRAGMA user_version=999");
+    raw_close(&raw);
     must_stay(file.text, "newer pawl");
 }
 

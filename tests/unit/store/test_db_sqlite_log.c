@@ -77,10 +77,10 @@ static void the_log_is_folded_back_beside_the_writer_and_stays_short(void **stat
     assert_true(file_size(log.text) < 2 * SMALL_LOG);
     assert_int_equal(count_notes(db), num);
     db_close(db);
-    sqlite3 *raw = raw_open(file.text);
-    raw_check_integrity(raw);
-    assert_int_equal(raw_number(raw, "SELECT count(*) FROM notes"), num);
-    raw_close(raw);
+    struct raw raw = raw_open(file.text);
+    raw_check_integrity(&raw);
+    assert_int_equal(raw_number(&raw, "SELECT count(*) FROM notes"), num);
+    raw_close(&raw);
 }
 
 static void a_slice_wants_housekeeping_long_before_the_log_is_full(void **state)
@@ -147,17 +147,17 @@ static void a_reader_outside_that_pins_the_log_is_noticed(void **state)
     struct path file = path_in(*state, "p.db");
     struct db *db = open_small_log(file.text);
     int64_t num = 0;
-    sqlite3 *outside = raw_open(file.text);
-    raw_exec(outside, "BEGIN");
-    assert_int_equal(raw_number(outside, "SELECT count(*) FROM notes"), 0);
+    struct raw outside = raw_open(file.text);
+    raw_exec(&outside, "BEGIN");
+    assert_int_equal(raw_number(&outside, "SELECT count(*) FROM notes"), 0);
     fill_while_pinned(db, &num);
-    assert_int_equal(raw_number(outside, "SELECT count(*) FROM notes"), 0);
-    raw_exec(outside, "COMMIT");
+    assert_int_equal(raw_number(&outside, "SELECT count(*) FROM notes"), 0);
+    raw_exec(&outside, "COMMIT");
     assert_ok(db_housekeep(db));
     assert_int_equal(db_log_bytes(db), 0);
     write_pages(db, &num);
-    assert_int_equal(raw_number(outside, "SELECT count(*) FROM notes"), num);
-    raw_close(outside);
+    assert_int_equal(raw_number(&outside, "SELECT count(*) FROM notes"), num);
+    raw_close(&outside);
     db_close(db);
 }
 
@@ -199,11 +199,11 @@ static void a_damaged_file_is_reported(void **state)
     make_notes(db);
     add_note(db, 1, STR("one"));
     db_close(db);
-    sqlite3 *raw = raw_open(file.text);
-    raw_exec(raw, "CREATE INDEX notes_by_text ON notes (text); PRAGMA writable_schema=1;"
-                  "UPDATE sqlite_schema SET sql = 'CREATE INDEX notes_by_text ON notes (num)'"
-                  " WHERE name = 'notes_by_text'");
-    raw_close(raw);
+    struct raw raw = raw_open(file.text);
+    raw_exec(&raw, "CREATE INDEX notes_by_text ON notes (text); PRAGMA writable_schema=1;"
+                   "UPDATE sqlite_schema SET sql = 'CREATE INDEX notes_by_text ON notes (num)'"
+                   " WHERE name = 'notes_by_text'");
+    raw_close(&raw);
     db = open_writer(file.text);
     struct buf found;
     buf_init(&found, 4096);
@@ -237,11 +237,11 @@ static void a_backup_made_while_writing_is_whole(void **state)
     assert_true(steps > 2);
     char copy[DB_PATH_MAX];
     assert_ok(db_backup_end(backup, copy));
-    sqlite3 *raw = raw_open(copy);
-    raw_check_integrity(raw);
-    assert_int_equal(raw_number(raw, "SELECT count(*) FROM notes"), num);
-    assert_int_equal(raw_number(raw, "SELECT max(num) FROM notes"), num);
-    raw_close(raw);
+    struct raw raw = raw_open(copy);
+    raw_check_integrity(&raw);
+    assert_int_equal(raw_number(&raw, "SELECT count(*) FROM notes"), num);
+    assert_int_equal(raw_number(&raw, "SELECT max(num) FROM notes"), num);
+    raw_close(&raw);
     struct db *opened = open_writer(copy);
     assert_int_equal(count_notes(opened), num);
     db_close(opened);

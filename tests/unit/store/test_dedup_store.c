@@ -173,9 +173,9 @@ static void counts_that_cannot_be_are_damage(void **state)
     assert_ok(dedup_counts_add(db, 3, &c, 1000));
     assert_ok(db_commit(db));
     for (size_t i = 0; i < ARRAY_LEN(DAMAGES); i++) {
-        sqlite3 *raw = raw_open(path_in(*state, "p.db").text);
-        raw_exec(raw, DAMAGES[i]);
-        raw_close(raw);
+        struct raw raw = raw_open(path_in(*state, "p.db").text);
+        raw_exec(&raw, DAMAGES[i]);
+        raw_close(&raw);
         assert_int_equal(dedup_counts_find(db, 3, &c, &since), ERR_DAMAGED);
     }
     db_close(db);
@@ -184,18 +184,18 @@ static void counts_that_cannot_be_are_damage(void **state)
 /* A store as the version before entities left it. */
 static void make_schema_4(const char *path)
 {
-    sqlite3 *raw = raw_open(path);
+    struct raw raw = raw_open(path);
     for (size_t i = 0; i < 4; i++)
-        raw_exec(raw, MIGRATIONS_SQLITE[i].sql);
-    raw_exec(raw, "INSERT INTO run_signals (run, seq, name, payload, dedup_key, at, taken_by)"
-                  " VALUES (10, 1, 'go', '1', 'a', 1000, NULL), (10, 2, 'go', '2', NULL, 2000, 5),"
-                  " (10, 3, 'go', '3', 'b', 3000, 6), (11, 1, 'go', '1', 'a', 4000, NULL),"
-                  " (12, 1, 'go', '1', NULL, 5000, NULL)");
+        raw_exec(&raw, MIGRATIONS_SQLITE[i].sql);
+    raw_exec(&raw, "INSERT INTO run_signals (run, seq, name, payload, dedup_key, at, taken_by)"
+                   " VALUES (10, 1, 'go', '1', 'a', 1000, NULL), (10, 2, 'go', '2', NULL, 2000, 5),"
+                   " (10, 3, 'go', '3', 'b', 3000, 6), (11, 1, 'go', '1', 'a', 4000, NULL),"
+                   " (12, 1, 'go', '1', NULL, 5000, NULL)");
     char stamp[96];
     (void)snprintf(stamp, sizeof(stamp), "PRAGMA application_id=%d; PRAGMA user_version=4",
                    0x7061776C);
-    raw_exec(raw, stamp);
-    raw_close(raw);
+    raw_exec(&raw, stamp);
+    raw_close(&raw);
 }
 
 static void keys_of_signals_to_runs_are_taken_over(void **state)

@@ -230,9 +230,9 @@ static int64_t rows_of(struct fixture *f, int entity)
 {
     char sql[1024];
     (void)snprintf(sql, sizeof(sql), ROWS_OF, entity);
-    sqlite3 *raw = raw_open(f->file.text);
-    int64_t count = raw_number(raw, sql);
-    raw_close(raw);
+    struct raw raw = raw_open(f->file.text);
+    int64_t count = raw_number(&raw, sql);
+    raw_close(&raw);
     return count;
 }
 

@@ -114,9 +114,9 @@ static void every_table_is_asked_by_its_number(void **state)
     const struct folder *folder = *state;
     struct path file = path_in(folder, "p.db");
     db_close(open_writer(file.text));
-    sqlite3 *raw = raw_open(file.text);
+    struct raw raw = raw_open(file.text);
     sqlite3_stmt *plan = NULL;
-    assert_int_equal(sqlite3_prepare_v2(raw,
+    assert_int_equal(sqlite3_prepare_v2(raw.file,
                                         "EXPLAIN QUERY PLAN SELECT " OWNER_COLUMNS
                                         " FROM feed f" OWNER_JOINS " WHERE f.num > 5",
                                         -1, &plan, NULL),
@@ -130,7 +130,7 @@ static void every_table_is_asked_by_its_number(void **state)
     }
     assert_int_equal(steps, 5);
     (void)sqlite3_finalize(plan);
-    raw_close(raw);
+    raw_close(&raw);
 }
 
 int main(void)

@@ -71,17 +71,17 @@ static void everything_derived_can_be_made_anew_from_the_runs(void **state)
     repair_file(f->file.text, &changed);
     struct kinds k;
     assert_int_equal(check_file(f->file.text, CHECK_FULL, &k).found, 0);
-    sqlite3 *raw = raw_open(f->file.text);
+    struct raw raw = raw_open(f->file.text);
     /* 5 has the highest priority; new lines wait for their tenant, and are looked at by the writer
      */
-    assert_int_equal(raw_number(raw, "SELECT run FROM lines WHERE scopes = '1,2'"), 5);
-    assert_int_equal(raw_number(raw, "SELECT max(waits_for) FROM lines"), 0);
-    assert_int_equal(raw_number(raw, "SELECT count(*) FROM scopes"), 4);
+    assert_int_equal(raw_number(&raw, "SELECT run FROM lines WHERE scopes = '1,2'"), 5);
+    assert_int_equal(raw_number(&raw, "SELECT max(waits_for) FROM lines"), 0);
+    assert_int_equal(raw_number(&raw, "SELECT count(*) FROM scopes"), 4);
     /* the run's own times too */
-    assert_int_equal(raw_number(raw, "SELECT count(*) FROM timers WHERE ordinal = 0 AND"
-                                     " (due_at, run) IN ((5000, 10), (9000, 11))"),
+    assert_int_equal(raw_number(&raw, "SELECT count(*) FROM timers WHERE ordinal = 0 AND"
+                                      " (due_at, run) IN ((5000, 10), (9000, 11))"),
                      2);
-    raw_close(raw);
+    raw_close(&raw);
 }
 
 struct seen {

@@ -72,9 +72,9 @@ static void a_tenant_whose_id_is_none_is_damaged(void **state)
     struct arena arena;
     arena_init(&arena, MIB);
     for (size_t i = 0; i < ARRAY_LEN(DAMAGES); i++) {
-        sqlite3 *raw = raw_open(file.text);
-        raw_exec(raw, DAMAGES[i]);
-        raw_close(raw);
+        struct raw raw = raw_open(file.text);
+        raw_exec(&raw, DAMAGES[i]);
+        raw_close(&raw);
         struct tenant back;
         bool found = false;
         assert_int_equal(tenants_find_num(db, t.num, &arena, &found, &back), ERR_DAMAGED);

@@ -45,12 +45,12 @@ static int64_t count_blobs(struct db *db)
 static void check_raw(const char *path, int64_t count)
 {
     static char expected[BODY_MAX];
-    sqlite3 *raw = raw_open(path);
-    raw_check_integrity(raw);
+    struct raw raw = raw_open(path);
+    raw_check_integrity(&raw);
     sqlite3_stmt *stmt = NULL;
-    assert_int_equal(
-        sqlite3_prepare_v2(raw, "SELECT num, size, body FROM blobs ORDER BY num", -1, &stmt, NULL),
-        SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(raw.file, "SELECT num, size, body FROM blobs ORDER BY num",
+                                        -1, &stmt, NULL),
+                     SQLITE_OK);
     int64_t num = 0;
     while (sqlite3_step(stmt) == SQLITE_ROW) {
         num++;
@@ -62,7 +62,7 @@ static void check_raw(const char *path, int64_t count)
     }
     (void)sqlite3_finalize(stmt);
     assert_int_equal(num, count);
-    raw_close(raw);
+    raw_close(&raw);
 }
 
 static size_t random_size(struct rng *r)

@@ -21,9 +21,9 @@ static void an_entity_whose_row_contradicts_itself_is_refused_and_no_other(void 
     struct fixture *fixture = *state;
     struct handed h = prepare_entities(fixture);
     fixture_stop(fixture);
-    sqlite3 *raw = raw_open(fixture->file.text);
-    raw_exec(raw, "CREATE TABLE whole AS SELECT * FROM entities");
-    raw_close(raw);
+    struct raw raw = raw_open(fixture->file.text);
+    raw_exec(&raw, "CREATE TABLE whole AS SELECT * FROM entities");
+    raw_close(&raw);
     fixture_start(fixture, 0);
     static const char *const DAMAGES[] = {
         "UPDATE entities SET generation = 0 WHERE name = 'a'",
@@ -502,9 +502,9 @@ static void queues_that_were_put_aside_are_looked_at_again(void **state)
             settle(fixture);
     }
     assert_int_equal(with_status(fixture, "nonsense"), 3);
-    sqlite3 *raw = raw_open(fixture->file.text); /* behind the running server */
-    raw_exec(raw, "UPDATE runs SET status = 'queued' WHERE status = 'nonsense'");
-    raw_close(raw);
+    struct raw raw = raw_open(fixture->file.text); /* behind the running server */
+    raw_exec(&raw, "UPDATE runs SET status = 'queued' WHERE status = 'nonsense'");
+    raw_close(&raw);
     fixture_pass_ms(fixture, 3600 * 1000);
     for (int turn = 0; turn < 3; turn++)
         settle(fixture);
