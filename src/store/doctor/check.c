@@ -475,11 +475,10 @@ enum err check_area(struct db *db, enum check_area area, unsigned depth, finding
 
 enum err check_extent(struct db *db, enum check_area area, int64_t *ret)
 {
-    static const char SQL_INDEXES[] =
-        "SELECT (SELECT count(*) FROM runs_index)"
-        " + (SELECT count(*) FROM holding)"
-        " + (SELECT CAST(COALESCE(sum(entries), 0) AS BIGINT) FROM key_segments"
-        " WHERE state = 'live')";
+    static const char SQL_INDEXES[] = "SELECT (SELECT count(*) FROM runs_index)"
+                                      " + (SELECT count(*) FROM holding)"
+                                      " + (SELECT COALESCE(sum(entries), 0) FROM key_segments"
+                                      " WHERE state = 'live')";
     static const char SQL_WEBHOOKS[] = "SELECT (SELECT count(*) FROM webhooks)"
                                        " + (SELECT count(*) FROM deliveries)";
     static const char SQL_OBJECTS[] = "SELECT (SELECT count(*) FROM runs)"

@@ -93,8 +93,8 @@ enum err feed_of_tenant(struct db *db, int64_t tenant, int64_t after, int64_t th
 
 enum err feed_count_events(struct db *db, int64_t after, int64_t *ret)
 {
-    static const char SQL[] = "SELECT CAST(COALESCE(SUM(last_seq - first_seq + 1), 0) AS BIGINT) "
-                              "FROM feed WHERE num > $1";
+    static const char SQL[] =
+        "SELECT COALESCE(SUM(last_seq - first_seq + 1), 0) FROM feed WHERE num > $1";
     struct db_rows *rows = DB_QUERY(db, SQL, DB_I(after));
     *ret = db_next(rows) ? db_count(rows, 0) : 0;
     return db_rows_end(rows);

@@ -45,7 +45,8 @@ COLUMNS_NUMBERED(ALL_COLUMNS, WEBHOOK);
 
 enum err webhooks_insert(struct db *db, const struct webhook *w)
 {
-    static const char SQL[] = COLUMNS_INSERT("webhooks", WEBHOOK_COLUMNS);
+    static const char SQL[] =
+        COLUMNS_INSERT_WITH("webhooks", WEBHOOK_COLUMNS, "num", COLUMNS_NEXT_NUM("webhooks"));
     return DB_EXEC(db, SQL, NULL, WEBHOOK_COLUMNS(COLUMN_BIND, w));
 }
 

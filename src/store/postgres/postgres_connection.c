@@ -245,9 +245,11 @@ enum err postgres_connect_again(struct postgres_db *db)
         PQfinish(db->conn);
         db->conn = NULL;
     }
-    LOG(e == ERR_OK ? LOG_INFO : LOG_WARN,
-        e == ERR_OK ? "connected to PostgreSQL again" : "PostgreSQL cannot be reached",
-        LOG_Z("why", e == ERR_OK ? NULL : p.detail));
+    if (e == ERR_OK)
+        LOG(LOG_INFO, "connected to PostgreSQL again");
+    else
+        LOG(e == ERR_STORE_FAILED ? LOG_ERROR : LOG_WARN, "cannot go on with PostgreSQL",
+            LOG_Z("why", p.detail));
     problem_release(&p);
     return e;
 }

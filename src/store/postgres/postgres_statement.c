@@ -15,6 +15,7 @@ enum {
     TYPE_INT4 = 23,
     TYPE_TEXT = 25,
     TYPE_VARCHAR = 1043,
+    TYPE_NUMERIC = 1700, /* of a sum */
 };
 
 static struct postgres_rows *rows_of(struct db_rows *base)
@@ -100,7 +101,8 @@ static enum err describe(struct postgres_db *db, struct postgres_rows *s, bool *
                 PQsendDescribePrepared(db->conn, s->name) == 1;
     struct trip trip = postgres_finish_trip(db, sent);
     if (trip.err != ERR_OK) {
-        LOG(LOG_ERROR, "a statement does not compile", LOG_Z("sql", s->base.sql));
+        if (trip.err == ERR_INTERNAL)
+            LOG(LOG_ERROR, "a statement does not compile", LOG_Z("sql", s->base.sql));
         return trip.err;
     }
     assert(PQnparams(trip.last) == s->parameters);
@@ -296,6 +298,33 @@ static int64_t whole_number(const char *bytes, int len)
     return (int64_t)number;
 }
 
+/* In binary form: how many digits of base 10,000 follow, the weight of the first, the sign, how
+ * many decimal places are shown. Whole numbers of 64 bits only. */
+static struct db_value whole_numeric(const char *bytes, int len)
+{
+    uint16_t head[4];
+    int64_t number = 0;
+    if (len < (int)sizeof(head))
+        return (struct db_value){.kind = DB_OTHER};
+    memcpy(head, bytes, sizeof(head));
+    int count = be16toh(head[0]);
+    int weight = (int16_t)be16toh(head[1]);
+    bool negative = be16toh(head[2]) == 0x4000;
+    if (be16toh(head[3]) != 0 || (be16toh(head[2]) != 0 && !negative))
+        return (struct db_value){.kind = DB_OTHER};
+    for (int i = 0; i <= weight && count > 0; i++) {
+        uint16_t digit = 0;
+        if (i < count)
+            memcpy(&digit, bytes + sizeof(head) + 2 * (size_t)i, sizeof(digit));
+        if (__builtin_mul_overflow(number, 10000, &number) ||
+            __builtin_sub_overflow(number, be16toh(digit), &number))
+            return (struct db_value){.kind = DB_OTHER};
+    }
+    if (!negative && number == INT64_MIN)
+        return (struct db_value){.kind = DB_OTHER};
+    return DB_I(negative ? number : -number);
+}
+
 struct db_value postgres_column(struct db_rows *base, int column)
 {
     const struct postgres_rows *s = rows_of(base);
@@ -316,6 +345,8 @@ struct db_value postgres_column(struct db_rows *base, int column)
         return (struct db_value){DB_TEXT, 0, {bytes, (size_t)len}};
     case TYPE_BYTEA:
         return DB_B(bytes, (size_t)len);
+    case TYPE_NUMERIC:
+        return whole_numeric(bytes, len);
     default:
         return (struct db_value){.kind = DB_OTHER};
     }

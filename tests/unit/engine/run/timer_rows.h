@@ -14,7 +14,7 @@
     "INSERT INTO timers (due_at, run, ordinal, generation, tenant)"                       \
     " SELECT j.due_at, j.run, j.ordinal, j.lease_epoch, j.tenant" TIMERS_AHEAD            \
     " ON CONFLICT DO NOTHING;"                                                            \
-    "UPDATE indexed SET through = max(through, (SELECT COALESCE(max(num), 0) FROM feed))" \
+    "UPDATE indexed SET through = (SELECT COALESCE(max(num), indexed.through) FROM feed)" \
     " WHERE name = 'timers'"
 
 /* How many timers are armed, of any kind, with a row or without. */

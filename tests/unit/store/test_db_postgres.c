@@ -1,0 +1,267 @@
+/* What only a store on PostgreSQL has: ownership, lost connections, commits in doubt. */
+#include "store/cut_proxy.h"
+#include "store/notes.h"
+
+static struct path file_of(void **state)
+{
+    return path_in(*state, "p.db");
+}
+
+/* The directory's schema of the test's store. */
+static struct path schema_of(void **state)
+{
+    char url[DB_PATH_MAX];
+    struct path schema;
+    test_store_url(file_of(state).text, url, sizeof(url));
+    (void)snprintf(schema.text, sizeof(schema.text), "%s",
+                   strstr(url, "&schema=") + strlen("&schema="));
+    return schema;
+}
+
+static void run_outside(void **state, const char *format)
+{
+    char sql[512];
+    struct raw raw = raw_open(file_of(state).text);
+    struct path schema = schema_of(state);
+    (void)snprintf(sql, sizeof(sql), "SET search_path = %s_0, %s", schema.text, schema.text);
+    raw_exec(&raw, sql);
+    raw_exec(&raw, format);
+    raw_close(&raw);
+}
+
+static void end_session_of_writer(void **state)
+{
+    char sql[512];
+    struct raw raw = raw_open(file_of(state).text);
+    (void)snprintf(sql, sizeof(sql),
+                   "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_locks"
+                   " WHERE locktype = 'advisory' AND objid = hashtext('%s')::oid",
+                   schema_of(state).text);
+    assert_int_equal(raw_number(&raw, sql), 1);
+    raw_close(&raw);
+}
+
+static enum err note_in_a_transaction(struct db *db, int64_t num)
+{
+    static const char SQL[] = "INSERT INTO notes (num, text) VALUES ($1, 'x')";
+    enum err e = db_begin(db);
+    if (e == ERR_OK)
+        e = DB_EXEC(db, SQL, NULL, DB_I(num));
+    if (e == ERR_OK)
+        return db_commit(db);
+    db_rollback(db);
+    return e;
+}
+
+static const char TAKE_OVER[] = "UPDATE shards SET epoch = epoch + 1";
+
+/* --- ownership --- */
+
+static void an_owner_that_was_replaced_cannot_commit(void **state)
+{
+    struct db *db = open_writer(file_of(state).text);
+    make_notes(db);
+    assert_ok(note_in_a_transaction(db, 1));
+    run_outside(state, TAKE_OVER);
+    assert_int_equal(note_in_a_transaction(db, 2), ERR_STORE_FAILED);
+    assert_int_equal(db_commit_outcome(db), DB_FENCED);
+    db_close(db);
+    db = open_writer(file_of(state).text);
+    assert_int_equal(count_notes(db), 1);
+    db_close(db);
+}
+
+static void an_owner_that_was_replaced_reads_nothing_either(void **state)
+{
+    static const char SQL[] = "SELECT num FROM notes";
+    struct db *db = open_writer(file_of(state).text);
+    make_notes(db);
+    assert_ok(note_in_a_transaction(db, 1));
+    run_outside(state, TAKE_OVER);
+    assert_ok(db_begin(db));
+    struct db_rows *rows = db_query_values(db, SQL, NULL, 0);
+    assert_false(db_next(rows));
+    assert_int_equal(db_rows_end(rows), ERR_STORE_FAILED);
+    db_rollback(db);
+    db_close(db);
+}
+
+static void a_new_owner_waits_for_the_transaction_of_the_old_one(void **state)
+{
+    struct db *db = open_writer(file_of(state).text);
+    make_notes(db);
+    assert_ok(db_begin(db));
+    add_note(db, 1, STR("x"));
+    assert_int_equal(count_notes(db), 1); /* it is under way */
+    struct raw raw = raw_open(file_of(state).text);
+    char sql[512];
+    (void)snprintf(sql, sizeof(sql), "SET lock_timeout = 100; UPDATE %s.shards SET epoch = 7",
+                   schema_of(state).text);
+    PGresult *result = PQexec(raw.server, sql);
+    assert_string_equal(PQresultErrorField(result, PG_DIAG_SQLSTATE), "55P03");
+    PQclear(result);
+    raw_close(&raw);
+    assert_ok(db_commit(db));
+    run_outside(state, TAKE_OVER);
+    assert_int_equal(note_in_a_transaction(db, 2), ERR_STORE_FAILED);
+    db_close(db);
+}
+
+/* --- lost connections --- */
+
+static void a_lost_connection_aborts_and_the_next_transaction_has_another(void **state)
+{
+    struct db *db = open_writer(file_of(state).text);
+    make_notes(db);
+    assert_ok(db_begin(db));
+    add_note(db, 1, STR("lost"));
+    assert_int_equal(count_notes(db), 1);
+    end_session_of_writer(state);
+    assert_int_equal(db_commit(db), ERR_STORE_BUSY);
+    assert_int_equal(db_commit_outcome(db), DB_ABORTED);
+    assert_ok(note_in_a_transaction(db, 1));
+    assert_int_equal(count_notes(db), 1);
+    db_close(db);
+}
+
+static void who_was_replaced_while_away_does_not_come_back(void **state)
+{
+    struct db *db = open_writer(file_of(state).text);
+    make_notes(db);
+    end_session_of_writer(state);
+    run_outside(state, TAKE_OVER);
+    assert_int_equal(note_in_a_transaction(db, 1), ERR_STORE_BUSY); /* finds it out */
+    assert_int_equal(note_in_a_transaction(db, 1), ERR_STORE_FAILED);
+    db_close(db);
+}
+
+static void a_reader_connects_again(void **state)
+{
+    struct db *writer = open_writer(file_of(state).text);
+    make_notes(writer);
+    struct db *reader = open_reader(file_of(state).text);
+    assert_int_equal(count_notes(reader), 0);
+    struct raw raw = raw_open(file_of(state).text);
+    raw_exec(&raw, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+                   " WHERE application_name = 'pawl' AND query LIKE '%FROM notes%'");
+    raw_close(&raw);
+    assert_ok(db_snapshot_begin(reader, 60000));
+    struct db_rows *rows = db_query_values(reader, "SELECT 1", NULL, 0);
+    assert_false(db_next(rows));
+    assert_int_equal(db_rows_end(rows), ERR_STORE_BUSY);
+    db_snapshot_end(reader);
+    assert_ok(db_snapshot_begin(reader, 60000));
+    assert_int_equal(count_notes(reader), 0);
+    db_snapshot_end(reader);
+    db_close(reader);
+    db_close(writer);
+}
+
+/* --- commits in doubt --- */
+
+static struct db *open_through(const struct cut_proxy *p, void **state)
+{
+    char url[512];
+    struct problem problem;
+    struct db *db = NULL;
+    problem_init(&problem);
+    (void)snprintf(url, sizeof(url), "postgres:///postgres?host=%s&user=pawl&schema=%s",
+                   p->folder.text, schema_of(state).text);
+    struct db_config config = {.url = str_of(url), .access = DB_WRITER, .env = &ENV_SYSTEM};
+    if (db_open(&config, &problem, &db) != ERR_OK)
+        fail_msg("%s", problem.detail);
+    problem_release(&problem);
+    return db;
+}
+
+static void a_commit_that_never_arrived_is_aborted(void **state)
+{
+    struct cut_proxy p;
+    cut_proxy_start(&p, *state);
+    struct db *db = open_through(&p, state);
+    make_notes(db);
+    atomic_store(&p.cut, CUT_COMMIT);
+    assert_int_equal(note_in_a_transaction(db, 1), ERR_STORE_BUSY);
+    assert_int_equal(db_commit_outcome(db), DB_ABORTED);
+    assert_int_equal(count_notes(db), 0);
+    assert_ok(note_in_a_transaction(db, 1));
+    db_close(db);
+    cut_proxy_stop(&p);
+}
+
+static void a_commit_whose_answer_was_lost_is_found_out(void **state)
+{
+    struct cut_proxy p;
+    cut_proxy_start(&p, *state);
+    struct db *db = open_through(&p, state);
+    make_notes(db);
+    atomic_store(&p.cut, CUT_ANSWER);
+    assert_ok(note_in_a_transaction(db, 1));
+    assert_int_equal(db_commit_outcome(db), DB_COMMITTED);
+    assert_int_equal(count_notes(db), 1);
+    db_close(db);
+    cut_proxy_stop(&p);
+}
+
+/* --- what is not ours --- */
+
+static void assert_refused(const char *url, enum err expected, const char *why)
+{
+    struct problem p;
+    struct db *db = NULL;
+    problem_init(&p);
+    struct db_config config = {.url = str_of(url), .access = DB_WRITER, .env = &ENV_SYSTEM};
+    assert_int_equal(db_open(&config, &p, &db), expected);
+    assert_contains(p.detail, why);
+    problem_release(&p);
+}
+
+static void a_schema_of_another_program_is_refused(void **state)
+{
+    char url[DB_PATH_MAX];
+    char sql[512];
+    struct raw raw = raw_open(file_of(state).text);
+    (void)snprintf(sql, sizeof(sql), "CREATE SCHEMA %s; CREATE TABLE %s.users (num bigint)",
+                   schema_of(state).text, schema_of(state).text);
+    raw_exec(&raw, sql);
+    raw_close(&raw);
+    test_store_url(file_of(state).text, url, sizeof(url));
+    assert_refused(url, ERR_STORE_FAILED, "belongs to another program");
+}
+
+static void a_store_of_a_newer_pawl_is_refused(void **state)
+{
+    char url[DB_PATH_MAX];
+    db_close(open_writer(file_of(state).text));
+    test_store_url(file_of(state).text, url, sizeof(url));
+    run_outside(state, "UPDATE shards SET version = 4000");
+    assert_refused(url, ERR_STORE_FAILED, "written by a newer pawl");
+    run_outside(state, "UPDATE directory SET version = 4000");
+    assert_refused(url, ERR_STORE_FAILED, "written by a newer pawl");
+}
+
+static void a_url_that_names_no_store_is_refused(void **state)
+{
+    (void)state;
+    assert_refused("postgres:pawl", ERR_BAD_REQUEST, "postgres://");
+    assert_refused("postgres:///x?schema=Robert'); --", ERR_BAD_REQUEST, "lower-case letters");
+    assert_refused("postgresql:///x?user=pawl&host=/nowhere", ERR_STORE_BUSY, "Cannot connect");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        folder_test(an_owner_that_was_replaced_cannot_commit),
+        folder_test(an_owner_that_was_replaced_reads_nothing_either),
+        folder_test(a_new_owner_waits_for_the_transaction_of_the_old_one),
+        folder_test(a_lost_connection_aborts_and_the_next_transaction_has_another),
+        folder_test(who_was_replaced_while_away_does_not_come_back),
+        folder_test(a_reader_connects_again),
+        folder_test(a_commit_that_never_arrived_is_aborted),
+        folder_test(a_commit_whose_answer_was_lost_is_found_out),
+        folder_test(a_schema_of_another_program_is_refused),
+        folder_test(a_store_of_a_newer_pawl_is_refused),
+        folder_test(a_url_that_names_no_store_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
