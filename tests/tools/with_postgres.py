@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs a command with a PostgreSQL server of its own, in a folder in memory that goes with it. The command finds the
-server's URL in PAWL_TEST_POSTGRES.
-usage: with_postgres.py COMMAND [ARGUMENT...]"""
+server's URL in PAWL_TEST_POSTGRES. With --each every argument is a program of unit tests, which run one after the other.
+usage: with_postgres.py COMMAND [ARGUMENT...]
+       with_postgres.py --each PROGRAM..."""
 import contextlib
 import os
 import pathlib
@@ -34,48 +35,66 @@ def as_nobody():
     return {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []} if os.getuid() == 0 else {}
 
 
-def wait_until_ready(server, folder):
-    for _ in range(600):
-        ready = subprocess.run([programs() / "pg_isready", "-q", "-h", folder], check=False)
-        if ready.returncode == 0:
-            return
-        if server.poll() is not None:
-            break
-        time.sleep(0.1)
-    sys.exit(f"with_postgres.py: the server does not start:\n{(folder / 'log').read_text()}")
+class Cluster:
+    """A server with its files in `folder`."""
 
+    def __init__(self, folder):
+        self.folder = folder
+        self.url = f"postgres:///postgres?host={folder}&user=pawl"
+        self.process = None
 
-@contextlib.contextmanager
-def server(settings=""):
-    """A server in a folder of its own; gives the URL. Stopped and removed at the end."""
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="pawl-postgres-", dir=memory))
-    process = None
-    try:
+    def create(self):
         if os.getuid() == 0:
-            shutil.chown(folder, "nobody")
-        data = folder / "data"
+            shutil.chown(self.folder, "nobody")
+        data = self.folder / "data"
         subprocess.run([programs() / "initdb", "-D", data, "-U", "pawl", "-A", "trust", "-E", "UTF8", "--no-sync"],
                        check=True, stdout=subprocess.DEVNULL, cwd="/", **as_nobody())
         with open(data / "postgresql.conf", "a", encoding="utf-8") as f:
-            f.write(f"{SETTINGS}unix_socket_directories = '{folder}'\n{settings}")
-        with open(folder / "log", "wb") as log:
-            process = subprocess.Popen([programs() / "postgres", "-D", data], stdout=log, stderr=log, cwd="/",
-                                       **as_nobody())
-        wait_until_ready(process, folder)
-        yield f"postgres:///postgres?host={folder}&user=pawl"
+            f.write(f"{SETTINGS}unix_socket_directories = '{self.folder}'\n")
+
+    def start(self):
+        with open(self.folder / "log", "ab") as log:
+            self.process = subprocess.Popen([programs() / "postgres", "-D", self.folder / "data"], stdout=log, stderr=log,
+                                            cwd="/", **as_nobody())
+        while subprocess.run([programs() / "pg_isready", "-q", "-h", self.folder], check=False).returncode != 0:
+            if self.process.poll() is not None:
+                sys.exit(f"with_postgres.py: the server does not start:\n{(self.folder / 'log').read_text()}")
+            time.sleep(0.05)
+
+    def stop(self):
+        if self.process is not None:
+            self.process.send_signal(signal.SIGINT)  # ends the sessions
+            self.process.wait()
+            self.process = None
+
+    def restart(self):
+        self.stop()
+        self.start()
+
+
+@contextlib.contextmanager
+def start():
+    """A cluster that runs; stopped and removed at the end."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="pawl-postgres-", dir=memory))
+    cluster = Cluster(folder)
+    try:
+        cluster.create()
+        cluster.start()
+        yield cluster
     finally:
-        if process is not None:
-            process.send_signal(signal.SIGINT)  # fast: sessions are ended
-            process.wait()
+        cluster.stop()
         shutil.rmtree(folder)
 
 
 def main(command):
     if not command:
         sys.exit(__doc__)
-    with server() as url:
-        return subprocess.run(command, env={**os.environ, "PAWL_TEST_POSTGRES": url}, check=False).returncode
+    each = command[0] == "--each"
+    with start() as cluster:
+        env = {**os.environ, "PAWL_TEST_POSTGRES": cluster.url, **({"PAWL_TEST_STORE": "postgres"} if each else {})}
+        commands = [[program] for program in command[1:]] if each else [command]
+        return max(subprocess.run(c, env=env, check=False).returncode != 0 for c in commands)
 
 
 if __name__ == "__main__":

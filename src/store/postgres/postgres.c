@@ -40,7 +40,7 @@ static enum err start(struct postgres_db *db)
 {
     if (db->in_transaction)
         postgres_rollback(&db->base);
-    enum err e = postgres_is_lost(db) ? postgres_connect_again(db) : ERR_OK;
+    enum err e = postgres_wake(db);
     db->in_transaction = e == ERR_OK;
     return e;
 }

@@ -2,6 +2,8 @@
 #include "base/log.h"
 #include "store/postgres/postgres_db.h"
 
+#include <poll.h>
+
 enum {
     VERSION_MIN = 140000,
     RETRY_MS = 500, /* between attempts to connect again */
@@ -252,4 +254,15 @@ enum err postgres_connect_again(struct postgres_db *db)
             LOG_Z("why", p.detail));
     problem_release(&p);
     return e;
+}
+
+/* Reads as far as anything has come: the end, perhaps, behind results that nobody waits for. */
+enum err postgres_wake(struct postgres_db *db)
+{
+    while (!postgres_is_lost(db)) {
+        struct pollfd fd = {.fd = PQsocket(db->conn), .events = POLLIN};
+        if (poll(&fd, 1, 0) <= 0 || PQconsumeInput(db->conn) == 0)
+            break;
+    }
+    return postgres_is_lost(db) ? postgres_connect_again(db) : ERR_OK;
 }

@@ -81,9 +81,12 @@ static inline struct postgres_db *postgres_db_of(struct db *base)
 
 /* Connects, sets up the session and, a writer, takes the store. */
 MUST_CHECK enum err postgres_connect(struct postgres_db *db, struct problem *p);
-/* After a lost connection. ERR_STORE_BUSY: not now. ERR_STORE_FAILED: another owner has written
- * meanwhile, or the server is not the one it was. */
+/* After a lost connection. ERR_STORE_BUSY: not now. ERR_STORE_FAILED, of a writer: another owner
+ * has written meanwhile, or the server is not the one it was. */
 MUST_CHECK enum err postgres_connect_again(struct postgres_db *db);
+/* Before the first statement after a pause: a connection that was closed meanwhile is opened again.
+ */
+MUST_CHECK enum err postgres_wake(struct postgres_db *db);
 /* What a result says; logs what nobody expects. */
 enum err postgres_err_of(struct postgres_db *db, const PGresult *result);
 bool postgres_is_lost(const struct postgres_db *db);

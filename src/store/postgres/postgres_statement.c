@@ -130,15 +130,15 @@ static enum err compile(struct postgres_db *db, struct postgres_rows *s,
 struct postgres_rows *postgres_prepare(struct postgres_db *db, const char *sql,
                                        const struct db_value *values, size_t count)
 {
-    if (db->failed != ERR_OK)
-        return broken(db, db->failed);
+    enum err e = db->in_transaction ? db->failed : postgres_wake(db);
+    if (e != ERR_OK)
+        return broken(db, e);
     struct postgres_rows *s = find(db, sql);
     if (s == NULL)
         s = add(db, sql);
     if (s == NULL)
         return broken(db, ERR_NO_MEMORY);
     assert(!s->base.open);
-    enum err e = ERR_OK;
     if (s->session != db->session || !fits(s, values))
         e = compile(db, s, values, count);
     assert(e != ERR_OK || s->parameters == (int)count);

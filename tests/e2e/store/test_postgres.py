@@ -1,0 +1,99 @@
+"""A store on PostgreSQL: made on an empty database, owned by one server, kept through a crash of either side."""
+import pathlib
+import sys
+import threading
+
+import pytest
+
+from harness import ROOT, Server, server, wait_until
+
+sys.path.append(str(ROOT / "tests/tools"))
+import with_postgres  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    with with_postgres.start() as cluster:
+        yield cluster
+
+
+def test_an_empty_database_is_made_a_store(postgres):
+    with server(postgres=postgres.url) as s:
+        api = s.client()
+        tenant = api.tenant(max_concurrent_runs=1)
+        api.workflow(tenant)
+        assert api.start(tenant, key="k").json["created"] is True
+        assert api.start(tenant, key="k").json["created"] is False
+        assert api.start(tenant, key="other").code == "MAX_CONCURRENT_RUNS"
+        assert api.work(tenant)
+        ready = api.get("/readyz").json
+        assert ready["dependencies"]["store"]["engine"] == "PostgreSQL"
+        assert "migrated the store" in s.log()
+
+
+def test_a_second_server_on_the_same_store_is_refused(postgres, tmp_path):
+    with server(postgres=postgres.url) as s:
+        second = Server(tmp_path, postgres=postgres.url)
+        second.store = s.store
+        with pytest.raises(AssertionError, match="in use by another pawl"):
+            second.start()
+
+
+def test_what_was_acknowledged_survives_a_kill_of_the_server(postgres):
+    with server(postgres=postgres.url) as s:
+        api = s.client()
+        tenant = api.tenant()
+        api.workflow(tenant)
+        runs = {key: api.start(tenant, key=key).json["run_id"] for key in map(str, range(20))}
+        s.kill()
+        s.start()
+        api = s.client()
+        for key, run in runs.items():
+            again = api.start(tenant, key=key)
+            assert (again.json["run_id"], again.json["created"]) == (run, False)
+        assert len(api.get("/api/v1/runs?limit=100", tenant=tenant).json["items"]) == len(runs)
+
+
+def start_until_stopped(api, tenant, stopping, acknowledged):
+    """One start after another, each repeated with its key until it is answered."""
+    for n in range(1000000):
+        if stopping.is_set():
+            return
+        key = f"{threading.get_ident()}-{n}"
+        while True:
+            r = api.start(tenant, key=key)
+            if r.status == 200:
+                acknowledged[key] = r.json["run_id"]
+                break
+            assert r.status == 503 and r.json["retryable"], r
+
+
+def test_a_restart_of_the_database_loses_nothing_and_doubles_nothing(postgres):
+    with server(postgres=postgres.url) as s:
+        api = s.client()
+        tenant = api.tenant()
+        api.workflow(tenant)
+        stopping, acknowledged = threading.Event(), {}
+        threads = [threading.Thread(target=start_until_stopped, args=(api, tenant, stopping, acknowledged)) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for _ in range(2):
+            before = len(acknowledged)
+            wait_until(lambda: len(acknowledged) > before + 20, "starts before the restart")
+            postgres.restart()
+            before = len(acknowledged)
+            wait_until(lambda: len(acknowledged) > before + 20, "starts after the restart")
+        stopping.set()
+        for t in threads:
+            t.join()
+        for key, run in acknowledged.items():
+            again = api.start(tenant, key=key)
+            assert (again.json["run_id"], again.json["created"]) == (run, False)
+        assert len(set(acknowledged.values())) == len(acknowledged)
+        assert api.get(f"/api/v1/tenants/{tenant}", tenant=tenant).json["active_runs"] == len(acknowledged)
+
+
+def test_a_backup_is_left_to_the_databases_own_tools(postgres):
+    with server(postgres=postgres.url) as s:
+        r = s.client().get("/api/v1/backup")
+        assert r.status == 400 and "own tools" in r.json["detail"], r
