@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 SRC = ROOT / "src"
 FILES_MAX = 45
 # A library's header, and the one folder that may know the library.
-LIBRARIES = {"openssl/ssl.h": "http", "sqlite3.h": "store/sqlite", "yaml.h": "cli"}
+LIBRARIES = {"openssl/ssl.h": "http", "sqlite3.h": "store/sqlite", "libpq-fe.h": "store/postgres", "yaml.h": "cli"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
 
 

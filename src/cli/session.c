@@ -52,8 +52,8 @@ const struct option SESSION_COMMON_OPTIONS[] = {
 
 const struct option SESSION_STORE_OPTIONS[] = {
     {.name = "store",
-     .value = "sqlite:PATH",
-     .help = "Work on this data file; the variable counts only when no URL is set",
+     .value = "sqlite:PATH|postgres://…",
+     .help = "Work on this store; the variable counts only when no URL is set",
      .variable = "PAWL_STORE"},
     {.name = NULL},
 };

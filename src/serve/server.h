@@ -11,7 +11,7 @@ enum serve_exit { SERVE_DONE = 0, SERVE_FAILED = 1, SERVE_USAGE = 2 };
 struct server_config {
     const char *listen;         /* HOST:PORT */
     const char *metrics_listen; /* a second address, for /metrics and health only */
-    const char *store;          /* sqlite:PATH */
+    const char *store;          /* sqlite:PATH or postgres://… */
     const char *bus;            /* one or more URLs, separated by commas */
     const char *bus_creds;
     const char *bus_ca;

@@ -41,7 +41,7 @@ struct db_marks {
 };
 
 struct db_config {
-    struct str url; /* "sqlite:PATH" */
+    struct str url; /* "sqlite:PATH" or "postgres://…" */
     enum db_access access;
     const struct env *env;
     /* A write-ahead log larger than this refuses new writes until it can be folded back; 0: the
@@ -79,6 +79,7 @@ enum db_kind {
     DB_OTHER, /* a type that pawl never writes: only in a damaged row */
 };
 
+/* Text is UTF-8 without NUL. */
 struct db_value {
     enum db_kind kind;
     int64_t number;

@@ -67,6 +67,12 @@ class Cluster:
             self.process.wait()
             self.process = None
 
+    def rows(self, sql):
+        """What a query finds, as texts."""
+        found = subprocess.run([programs() / "psql", "-h", self.folder, "-U", "pawl", "-d", "postgres", "-AtF", "\t", "-c", sql],
+                               check=True, capture_output=True, text=True).stdout
+        return [line.split("\t") for line in found.splitlines()]
+
     def restart(self):
         self.stop()
         self.start()

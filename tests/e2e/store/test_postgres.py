@@ -1,5 +1,6 @@
 """A store on PostgreSQL: made on an empty database, owned by one server, kept through a crash of either side."""
-import pathlib
+import contextlib
+import sqlite3
 import sys
 import threading
 
@@ -91,6 +92,38 @@ def test_a_restart_of_the_database_loses_nothing_and_doubles_nothing(postgres):
             assert (again.json["run_id"], again.json["created"]) == (run, False)
         assert len(set(acknowledged.values())) == len(acknowledged)
         assert api.get(f"/api/v1/tenants/{tenant}", tenant=tenant).json["active_runs"] == len(acknowledged)
+
+
+TYPES = {"INTEGER": "bigint", "TEXT": "text", "BLOB": "bytea"}
+
+
+def columns_of_file(file):
+    """{table: {column: (type, may be null)}}, and the columns of each index."""
+    with contextlib.closing(sqlite3.connect(file)) as db:
+        names = [n for n, in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        tables = {n: {c[1]: (TYPES[c[2]], not c[3] and not c[5]) for c in db.execute(f"PRAGMA table_info({n})")} for n in names}
+        indexes = {n for n, in db.execute("SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")}
+        return tables, indexes
+
+
+def columns_of_schema(postgres, schema):
+    tables = {}
+    for table, column, kind, null in postgres.rows(
+            "SELECT c.table_name, c.column_name, c.data_type, c.is_nullable FROM information_schema.columns c"
+            f" JOIN information_schema.tables t USING (table_schema, table_name) WHERE c.table_schema = '{schema}'"
+            " AND t.table_type = 'BASE TABLE'"):
+        tables.setdefault(table, {})[column] = (kind, null == "YES")
+    indexes = {n for n, in postgres.rows(f"SELECT indexname FROM pg_indexes WHERE schemaname = '{schema}'")}
+    return tables, indexes
+
+
+def test_both_engines_have_the_same_tables(postgres):
+    with server(postgres=postgres.url) as s:
+        theirs, their_indexes = columns_of_schema(postgres, s.store.split("schema=")[1] + "_0")
+    with server(postgres=None) as s:
+        ours, our_indexes = columns_of_file(s.db)
+    assert theirs == ours
+    assert our_indexes <= their_indexes
 
 
 def test_a_backup_is_left_to_the_databases_own_tools(postgres):
