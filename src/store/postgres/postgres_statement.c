@@ -243,6 +243,7 @@ static struct postgres_rows *query(struct postgres_db *db, const char *sql,
     return s;
 }
 
+/* What may write is fenced. */
 static struct postgres_rows *query_alone(struct postgres_db *db, const char *sql,
                                          const struct db_value *values, size_t count)
 {
@@ -265,7 +266,7 @@ struct db_rows *postgres_query(struct db *base, const char *sql, const struct db
     struct postgres_rows *s;
     if (db->in_transaction && db->deadline_ms > 0 && env_mono_ms(db->env) > db->deadline_ms)
         s = broken(db, ERR_STORE_BUSY);
-    else if (!db->in_transaction && db->access == DB_WRITER)
+    else if (!db->in_transaction && db->access == DB_WRITER && strncmp(sql, "SELECT ", 7) != 0)
         s = query_alone(db, sql, values, count);
     else
         s = query(db, sql, values, count);
