@@ -25,6 +25,9 @@ TSAN_TESTS = ["once/test_exactly_once.py", "http/test_large_bodies.py", "admissi
 # sockets. `make long` runs all of them over TLS.
 TLS_TESTS = ["http/test_http_connections.py", "http/test_http_malformed.py", "http/test_large_bodies.py", "runs/test_gone_workers.py", "runs/test_jobs.py",
              "events/test_run_stream.py", "events/test_tenant_stream.py", "cli/test_cli_engine.py", "once/test_socket_faults.py"]
+# On a PostgreSQL server: those that look at the server from outside only.
+POSTGRES_TESTS = ["once/test_exactly_once.py", "admission/test_limit.py", "runs/test_jobs.py", "runs/test_run_signals.py", "entities/test_entity_updates.py"]
+POSTGRES = [PYTHON, str(ROOT / "tests/tools/with_postgres.py")]
 # The stages share what pytest has made of the tests' sources: that takes longer than most files take to run.
 COMPILED_TESTS = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(ROOT / "build/pycache")}
 printing = threading.Lock()
@@ -97,11 +100,11 @@ def unit(folder, env=None, label=None):
     return run
 
 
-def e2e(folder, tests=(), env=None, marks=None):
-    """`tests` are paths in tests/e2e; without any all of them."""
+def e2e(folder, tests=(), env=None, marks=None, on=()):
+    """`tests` are paths in tests/e2e; without any all of them. `on`: what starts them."""
 
     def run():
-        command = [PYTHON, "-m", "pytest", "--tb=short", "--durations=8"]
+        command = [*on, PYTHON, "-m", "pytest", "--tb=short", "--durations=8"]
         if marks:
             command += ["-m", marks]
         command += [str(ROOT / "tests/e2e" / t) for t in tests] or [str(ROOT / "tests/e2e")]
@@ -216,6 +219,7 @@ def stages(deep=False):
         Stage("build-asan", "asan", build("build-asan", "-DPAWL_SANITIZE=address")),
         Stage("e2e slow", "release", e2e("build", marks="slow"), ["build"], WAITING),
         Stage("e2e release", "release", e2e("build", RELEASE_TESTS, marks="not slow"), ["build"], WAITING),
+        Stage("e2e postgres", "release", e2e("build", POSTGRES_TESTS, marks="not slow", on=POSTGRES), ["build"], WAITING),
         Stage("e2e tls", "release", e2e("build", TLS_TESTS, {"PAWL_E2E_TLS": "1"}, "not slow"), ["build"], WAITING),
         Stage("sdk python", "release", library(PYTHON, "sdk/python/tools/check.py"), ["build"], WAITING),
         Stage("sdk typescript", "release", library("node", "sdk/typescript/tools/check.mjs"), ["build"], WAITING),

@@ -76,6 +76,6 @@ def assert_healthy(api):
 def doctor_on_file(db):
     """The same from the command line, on the file of a server that does not run."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("PAWL_")}
-    done = subprocess.run([harness.PAWL, "doctor", "--json", "--store", f"sqlite:{db}"], capture_output=True, text=True, env=env)
+    done = subprocess.run([harness.PAWL, "doctor", "--json", "--store", harness.store_url(db)], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done
     assert json.loads(done.stdout)["ok"], done.stdout

@@ -131,10 +131,29 @@ struct raw {
     PGconn *server; /* instead of a file */
 };
 
+/* SQLite writes bytes as x'00FF', PostgreSQL as '\\x00FF'. */
+static inline PGresult *raw_run(PGconn *server, const char *sql)
+{
+    struct buf text;
+    buf_init(&text, MIB);
+    for (const char *at = sql; *at != '\0'; at++) {
+        bool bytes = at[0] == 'x' && at[1] == '\'' && (at == sql || strchr(" (,", at[-1]) != NULL);
+        if (bytes)
+            buf_put(&text, STR("'\\x"));
+        else
+            buf_put_char(&text, *at);
+        at += bytes ? 1 : 0;
+    }
+    assert_true(buf_ok(&text));
+    PGresult *result = PQexec(server, text.ptr);
+    buf_release(&text);
+    return result;
+}
+
 static inline void raw_exec(struct raw *raw, const char *sql)
 {
     if (raw->server != NULL) {
-        PGresult *result = PQexec(raw->server, sql);
+        PGresult *result = raw_run(raw->server, sql);
         if (PQresultStatus(result) != PGRES_COMMAND_OK && PQresultStatus(result) != PGRES_TUPLES_OK)
             fail_msg("%s: %s", sql, PQerrorMessage(raw->server));
         PQclear(result);
@@ -179,7 +198,7 @@ static inline void raw_close(struct raw *raw)
 
 static inline int64_t raw_number_of_server(struct raw *raw, const char *sql)
 {
-    PGresult *result = PQexec(raw->server, sql);
+    PGresult *result = raw_run(raw->server, sql);
     if (PQresultStatus(result) != PGRES_TUPLES_OK || PQntuples(result) < 1)
         fail_msg("%s: %s", sql, PQerrorMessage(raw->server));
     int64_t number = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
