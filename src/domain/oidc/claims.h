@@ -2,7 +2,7 @@
 #ifndef PAWL_DOMAIN_OIDC_CLAIMS_H
 #define PAWL_DOMAIN_OIDC_CLAIMS_H
 
-#include "base/json.h"
+#include "base/json_tree.h"
 #include "domain/session.h"
 
 /* Names of claims may be paths: realm_access.roles. */

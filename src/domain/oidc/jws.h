@@ -4,7 +4,7 @@
 #ifndef PAWL_DOMAIN_OIDC_JWS_H
 #define PAWL_DOMAIN_OIDC_JWS_H
 
-#include "base/json.h"
+#include "base/json_tree.h"
 
 enum jws_verdict {
     JWS_OK,
