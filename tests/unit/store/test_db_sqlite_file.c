@@ -132,7 +132,7 @@ static void an_address_of_another_kind_is_refused(void **state)
     memset(path_too_long, 'x', sizeof(path_too_long));
     memcpy(path_too_long, "sqlite:", 7);
     const struct str urls[] = {STR(""),          STR("sqlite"),
-                               STR("sqlite:"),   STR("postgres://x"),
+                               STR("sqlite:"),   STR("mysql://x"),
                                STR("/tmp/p.db"), {path_too_long, sizeof(path_too_long)}};
     for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
         struct problem p;
