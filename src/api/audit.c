@@ -38,16 +38,17 @@ struct export
 {
     struct call *call;
     struct export_audit_input input;
-    int64_t after;
-    bool open;    /* the head is sent */
-    bool reading; /* the op is under way */
-    bool fresh;   /* the slice has not been taken yet */
-    bool gone;    /* the client has disconnected */
+    int64_t after; /* where it goes on; -1: nowhere */
+    bool open;     /* the head is sent */
+    bool reading;  /* the op is under way */
+    bool fresh;    /* the slice has not been taken yet */
+    bool gone;     /* the client has disconnected */
 };
 
 static void read_slice(struct export *x)
 {
     x->reading = true;
+    x->input.after = x->after;
     op_clear_result(&x->call->op);
     engine_submit(x->call->api->config.engine, &x->call->op);
 }
@@ -106,7 +107,7 @@ static void export_audit(struct call *c)
 {
     struct export *x = c->input;
     x->call = c;
-    x->input.after = &x->after;
+    x->input.ret_next = &x->after;
     c->op.use_case = &UC_EXPORT_AUDIT;
     c->op.input = &x->input;
     c->op.owner = c;

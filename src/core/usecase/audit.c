@@ -96,10 +96,10 @@ static enum err export_audit(struct op *op, struct read_tx *tx)
     enum err e = chain_of(op, tx, &filter.tenant);
     if (e != ERR_OK)
         return e;
-    e = audit_list(tx->db, &filter, *in->after, false, add_line, op, &next);
+    e = audit_list(tx->db, &filter, in->after, false, add_line, op, &next);
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "Cannot read the audit trail");
-    *in->after = next;
+    *in->ret_next = next;
     return ERR_OK;
 }
 

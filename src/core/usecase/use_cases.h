@@ -404,7 +404,8 @@ extern const struct use_case UC_LIST_AUDIT;
 
 /* A slice of it as JSON lines. */
 struct export_audit_input {
-    int64_t *after; /* advanced by each slice; -1 at the end */
+    int64_t after;
+    int64_t *ret_next; /* where the next slice begins; -1: this was the last one */
     struct str actor;
     struct str action;
 };

@@ -174,7 +174,8 @@ static size_t exported(struct fixture *fixture, const char *tenant, const char *
     size_t lines = 0;
     int64_t after = 0;
     while (after >= 0) {
-        struct export_audit_input in = {.after = &after, .action = str_of(action)};
+        struct export_audit_input in = {
+            .after = after, .ret_next = &after, .action = str_of(action)};
         struct call c;
         call_init(&c, fixture, &UC_EXPORT_AUDIT);
         c.op.caller.tenant = str_of(tenant);
