@@ -183,6 +183,7 @@ test("an idempotency key tells what it started and how often it was repeated", a
 
 test("keys lead everywhere", async ({ page }) => {
   await page.goto(`${server.url}/console/`);
+  await expect(page.getByRole("heading", { level: 1 })).toBeVisible(); // keys count from then on
   await page.keyboard.press("g");
   await page.keyboard.press("r");
   await expect(page).toHaveURL(/\/console\/runs$/);
