@@ -187,6 +187,8 @@ const struct script_line SCRIPT[] = {
     {"GET", A "/sign-in"},
     {"POST", A "/sessions", .body = "{'key':'$secret'}"},
     {"DELETE", A "/sessions", "t"},
+    {"GET", A "/oidc-login", .status = 404}, /* there is no provider */
+    {"GET", A "/oidc-callback", .status = 404},
     {"DELETE", A "/keys/$credential", "t"},
     {"POST", A "/workflows/w/runs", "t", "{}"},
     {"GET", A "/idempotency-keys/$key", "t"},

@@ -15,6 +15,7 @@ struct script_line {
      * with slashes between. NULL: none. */
     const char *keep;
     int64_t wait_ms; /* so much time passes before the request */
+    int status;      /* of a request that is always refused; 0: it is done */
 };
 
 extern const struct script_line SCRIPT[];

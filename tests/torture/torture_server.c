@@ -58,15 +58,17 @@ static _Noreturn void blame(const char *fmt, ...)
 
 /* --- answers --- */
 
-static bool is_success(const struct sim_exchange *x)
+static bool is_done(const struct script_line *line, const struct sim_exchange *x)
 {
-    return x->answered && x->status >= 200 && x->status < 400;
+    if (!x->answered)
+        return false;
+    return line->status != 0 ? x->status == line->status : x->status >= 200 && x->status < 400;
 }
 
 /* Either it was done, or the client can tell that it should try again. */
-static void check_answer(const struct sim_exchange *x)
+static void check_answer(const struct script_line *line, const struct sim_exchange *x)
 {
-    if (is_success(x))
+    if (is_done(line, x))
         return;
     if (!x->answered) {
         if (!x->cut && !sim_server_failed(&subject.server) && !crash_disk_is_down(subject.disk))
@@ -88,7 +90,7 @@ static void ask_until_done(const struct script_line *line, const char *key)
 {
     for (int tries = 0;; tries++) {
         struct sim_exchange *x = subject_ask(&subject, line, key);
-        bool done = is_success(x);
+        bool done = is_done(line, x);
         if (!done && tries == RETRIES_MAX)
             blame("it is not answered any more: %d %.*s", x->status, STR_ARG(buf_str(&x->body)));
         sim_http_close(x);
@@ -104,7 +106,7 @@ static void check_doctor(void)
     static const struct script_line DOCTOR = {.method = "GET", .target = "/api/v1/doctor"};
     struct sim_exchange *x = subject_ask(&subject, &DOCTOR, NULL);
     json_t *json = json_loadb(x->body.ptr, x->body.len, 0, NULL);
-    if (!is_success(x) || !json_is_true(json_object_get(json, "ok")))
+    if (!is_done(&DOCTOR, x) || !json_is_true(json_object_get(json, "ok")))
         blame("the doctor finds: %.*s", STR_ARG(buf_str(&x->body)));
     json_decref(json);
     sim_http_close(x);
@@ -134,7 +136,7 @@ static _Noreturn void suffer(const struct script_line *line, const struct fault_
     fault_kind_arm(kind, subject.disk, n, lasting);
     struct sim_exchange *x = subject_ask(&subject, line, key_of(line));
     report->fired = fault_kind_disarm(kind, subject.disk);
-    check_answer(x);
+    check_answer(line, x);
     sim_http_close(x);
     (void)subject_revive(&subject);
     subject_pass_ms(&subject, RETRY_MS);
@@ -226,7 +228,7 @@ static void torture_line(const struct script_line *line, const struct fault_kind
 static void go_on(const struct script_line *line)
 {
     struct sim_exchange *x = subject_ask(&subject, line, key_of(line));
-    if (!is_success(x)) {
+    if (!is_done(line, x)) {
         (void)fprintf(stderr, "torture: %s %s: %d %.*s\n", line->method, line->target, x->status,
                       STR_ARG(buf_str(&x->body)));
         exit(1);
