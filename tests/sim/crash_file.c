@@ -229,6 +229,8 @@ static void forget_changes_through(struct inode *inode, uint64_t through)
     size_t kept = 0;
     while (kept < inode->change_count && inode->changes[kept].seq <= through)
         kept++;
+    if (kept == 0)
+        return;
     size_t images = kept < inode->change_count ? inode->changes[kept].image : inode->images_len;
     inode->change_count -= kept;
     inode->images_len -= images;

@@ -39,7 +39,7 @@ def applied(run, definition):
 @pytest.mark.parametrize("args", [("version",), ("--version",), ("-V",)])
 def test_version(args, api):
     r = pawl(*args)
-    assert r.code == 0 and re.fullmatch(r"pawl \d+\.\d+\.\d+ \(SQLite [\d.]+\)\n", r.out), r
+    assert r.code == 0 and re.fullmatch(r"pawl \d+\.\d+\.\d+ \(SQLite [\d.]+, PostgreSQL\)\n", r.out), r
     assert r.out.split()[1] == api.get("/healthz").json["version"]
 
 

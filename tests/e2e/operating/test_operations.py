@@ -35,9 +35,11 @@ def test_readyz_names_each_dependency(api):
     assert r.json["dependencies"]["store"]["status"] == "ok" and "SQLite" in r.json["dependencies"]["store"]["engine"]
 
 
-def test_the_page_for_people_is_html(api):
+def test_people_are_led_to_the_console(api):
     r = api.get("/")
-    assert r.status == 200 and r.header("Content-Type").startswith("text/html") and b"/openapi.json" in r.raw
+    assert r.status == 308 and r.header("Location") == "console/" and b"openapi.json" in r.raw
+    r = api.get("/console/")
+    assert r.status == 200 and r.header("Content-Type").startswith("text/html")
     assert "default-src 'none'" in r.header("Content-Security-Policy")
 
 
@@ -168,7 +170,8 @@ def test_routes_are_labelled_by_their_pattern(api):
         api.get(f"/api/v1/runs/none-{i}"), api.get(f"/nothing/{i}")
     routes = {dict(labels).get("route") for (name, labels) in parse(metrics(api)) if name == "pawl_http_request_duration_seconds_count"}
     patterns = {path for _, path in openapi.routes_of_the_server()}
-    assert routes - patterns <= {"", "other", "none"}, routes - patterns
+    pages = {"/", "/console", "/console/{*}"}
+    assert routes - patterns - pages <= {"", "other", "none"}, routes - patterns
 
 
 def test_tenant_labels_are_bounded_at_1000():
