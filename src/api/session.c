@@ -171,6 +171,11 @@ static void direct_begin_session(struct call *c)
 
 static void direct_end_session(struct call *c)
 {
+    if (c->req->body.len > 0) {
+        (void)!problem_set(&c->op.problem, ERR_BAD_REQUEST, "Signing out takes no body");
+        call_send_problem(c);
+        return;
+    }
     if (c->has_session)
         engine_end_session(c->api->config.engine, c->key);
     struct json_out o = json_out_to(&c->op.answer.body);

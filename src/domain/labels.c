@@ -14,6 +14,7 @@ void labels_check(struct fields *f, const struct json *labels)
     for (size_t i = 0; i < json_members(labels); i++) {
         struct str name = json_name_at(labels, i);
         const struct json *value = json_value_at(labels, i);
+        assert(name.ptr != NULL);
         if (!str_is_name(name) || name.len > NAME_MAX_LEN ||
             memchr(name.ptr, ':', name.len) != NULL)
             fields_fault(f, "labels", "names must be letters, digits or _ - .");

@@ -149,7 +149,7 @@ enum pawl_err pawl_wait(struct pawl_client *client, const char *run_id, int64_t 
     if (!run_is_over(run)) {
         long long version = json_integer_value(json_object_get(run, "version"));
         struct follow follow = {.client = client,
-                                .path = path_of("/runs/", run_id, "/events", NULL),
+                                .path = path_of("/runs/", run_id, "/events", (const char *)NULL),
                                 .cursor = format("%lld", version),
                                 .run_id = run_id,
                                 .each = ignore,
@@ -173,7 +173,7 @@ enum pawl_err pawl_watch(struct pawl_client *client, const char *run_id, int64_t
                          pawl_item_fn *each, void *user, struct pawl_error *error)
 {
     struct follow follow = {.client = client,
-                            .path = path_of("/runs/", run_id, "/events", NULL),
+                            .path = path_of("/runs/", run_id, "/events", (const char *)NULL),
                             .cursor = after > 0 ? format("%lld", (long long)after) : NULL,
                             .run_id = run_id,
                             .each = each,
@@ -185,7 +185,7 @@ enum pawl_err pawl_events(struct pawl_client *client, const char *types, const c
                           pawl_item_fn *each, void *user, struct pawl_error *error)
 {
     struct follow follow = {.client = client,
-                            .path = path_of("/events", NULL),
+                            .path = path_of("/events", (const char *)NULL),
                             .query = types ? json_pack("{s:s}", "types", types) : NULL,
                             .cursor = after ? format("%s", after) : NULL,
                             .feed = true,

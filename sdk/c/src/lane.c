@@ -91,8 +91,9 @@ static struct lane_wish next_poll(struct lane *lane)
     lane->sent = SENT_CLAIM;
     struct lane_wish wish = {.kind = LANE_SEND,
                              .abort = lane->worker->claim_abort,
-                             .request = client_request(lane->worker->client, "POST",
-                                                       path_of("/jobs/claim", NULL), body)};
+                             .request =
+                                 client_request(lane->worker->client, "POST",
+                                                path_of("/jobs/claim", (const char *)NULL), body)};
     wish.request.timeout_ms = POLL_TIMEOUT_MS + (double)state->wait_ms;
     return wish;
 }
@@ -116,7 +117,7 @@ static struct lane_wish next_report(struct lane *lane)
     if (!lane->report)
         return wait_for(lane, 0);
     lane->sent = SENT_REPORT;
-    char *path = path_of("/jobs:complete", NULL);
+    char *path = path_of("/jobs:complete", (const char *)NULL);
     return (struct lane_wish){
         .kind = LANE_SEND,
         .abort = lane->abort,

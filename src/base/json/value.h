@@ -91,7 +91,7 @@ static inline const struct json *json_element(const struct json *list, size_t pl
  * text. The place must be there. */
 static inline size_t json_members(const struct json *object)
 {
-    return json_is(object, JSON_KIND_OBJECT) ? object->count : 0;
+    return object != NULL && json_is(object, JSON_KIND_OBJECT) ? object->count : 0;
 }
 
 static inline struct str json_name_at(const struct json *object, size_t place)

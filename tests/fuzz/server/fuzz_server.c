@@ -189,7 +189,7 @@ static struct fuzz_answer answer_of(const struct memory_request *r)
     struct fuzz_answer a = {.status = reply->status};
     bool problem = str_is(reply->content_type, "application/problem+json");
     assert(problem == (reply->status >= 400) && reply->status >= 200);
-    assert(problem || reply->status <= 202 || reply->status == 304);
+    assert(problem || reply->status <= 202 || reply->status == 304 || reply->status == 308);
     if (problem || str_is(reply->content_type, "application/json")) {
         struct problem p;
         problem_init(&p);

@@ -45,7 +45,10 @@ static enum err open_kept(const struct db_config *config, struct str address, st
             return ERR_OK;
         }
     }
-    enum err e = DB_ENGINE_SQLITE.open(config, address, p, ret);
+    struct db_config kept = *config;
+    kept.marks =
+        NULL; /* they are the server's, which the connection outlives: it syncs by itself */
+    enum err e = DB_ENGINE_SQLITE.open(&kept, address, p, ret);
     if (e != ERR_OK)
         return e;
     kept_ops = *(*ret)->ops;

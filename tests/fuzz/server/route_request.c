@@ -247,6 +247,10 @@ static void put_path(struct draft *d, const struct route *route, struct arena *a
             buf_put_char(&d->out, *at);
             continue;
         }
+        if (at[1] == '*') { /* any path, which is no parameter */
+            at += 2;
+            continue;
+        }
         struct str text = text_of(d, arena, &route->params[n++]);
         put_in_target(d, text.len > 0 ? text : STR("-"), false);
         at++;
@@ -327,7 +331,9 @@ void route_request_plain(struct route_request *r, const struct route *route, siz
     buf_init(&d.out, 16 * KIB);
     size_t n = 0;
     for (const char *at = route->pattern; *at != '\0'; at++) {
-        if (at[0] == '{') {
+        if (at[0] == '{' && at[1] == '*') {
+            at += 2;
+        } else if (at[0] == '{') {
             put_in_target(&d, good_text(str_of(route->params[n++].name), number), false);
             at++;
         } else {
