@@ -42,8 +42,9 @@ static bool grow(struct key_tail *t)
         memcpy(grown.entries, t->entries, t->count * sizeof(*t->entries));
     for (size_t i = 0; i < grown.count; i++)
         link_entry(&grown, i);
-    key_tail_release(t);
+    struct key_tail old = *t;
     *t = grown;
+    key_tail_release(&old);
     return true;
 }
 
