@@ -1,7 +1,7 @@
 /* Which requests a browser's cookie may sign. A browser sends cookies on its own, so a page of
- * another site could make it send a request with them; such requests are told by what browsers say
- * of where a request comes from. SameSite=Strict keeps the cookie out of them already; this is the
- * second lock. Pure. */
+ * another site could make it send a request with them. Browsers say where a request comes from,
+ * and that is how such requests are recognized. SameSite=Strict keeps the cookie out of them
+ * already; this is the second lock. Pure. */
 #ifndef PAWL_DOMAIN_SESSION_GUARD_H
 #define PAWL_DOMAIN_SESSION_GUARD_H
 

@@ -26,7 +26,7 @@ enum style {
     STYLE_COUNT
 };
 
-/* Looked at anew each time: a window changes its size. */
+/* Read each time, because a window can change its size. */
 struct term term_of(FILE *file);
 
 /* How a word is shown that says the status of a run, a step or a job. */
