@@ -34,13 +34,33 @@ struct metric {
 struct metrics {
     struct metric *first;
     struct metric **last;
+    struct metrics *whole; /* that this is a part of; NULL: none */
+    struct metrics *next;  /* part of the same whole */
+
+    pthread_mutex_t lock; /* of a whole: its parts, and families that come with them */
+    struct metrics *parts;
 };
 
 struct metrics *metrics_new(void)
 {
     struct metrics *m = calloc(1, sizeof(*m));
-    if (m != NULL)
-        m->last = &m->first;
+    if (m == NULL)
+        return NULL;
+    m->last = &m->first;
+    pthread_mutex_init(&m->lock, NULL);
+    return m;
+}
+
+struct metrics *metrics_new_part(struct metrics *whole)
+{
+    struct metrics *m = metrics_new();
+    if (m == NULL)
+        return NULL;
+    m->whole = whole;
+    pthread_mutex_lock(&whole->lock);
+    m->next = whole->parts;
+    whole->parts = m;
+    pthread_mutex_unlock(&whole->lock);
     return m;
 }
 
@@ -56,24 +76,41 @@ static void series_free_all(struct metric *metric)
     hash_map_release(&metric->series);
 }
 
+static void family_free(struct metric *metric)
+{
+    series_free_all(metric);
+    pthread_mutex_destroy(&metric->lock);
+    free(metric);
+}
+
+static void leave_whole(struct metrics *part);
+
 void metrics_free(struct metrics *m)
 {
     if (m == NULL)
         return;
+    assert(m->parts == NULL);
+    if (m->whole != NULL)
+        leave_whole(m);
     while (m->first != NULL) {
         struct metric *old = m->first;
         m->first = old->next;
-        series_free_all(old);
-        pthread_mutex_destroy(&old->lock);
-        free(old);
+        family_free(old);
     }
+    pthread_mutex_destroy(&m->lock);
     free(m);
 }
 
-struct metric *metrics_declare(struct metrics *m, const struct metric_spec *spec)
+static struct metric *family_named(const struct metrics *m, const char *name)
 {
-    for (const struct metric *other = m->first; other != NULL; other = other->next)
-        assert(strcmp(other->spec.name, spec->name) != 0);
+    struct metric *metric = m->first;
+    while (metric != NULL && strcmp(metric->spec.name, name) != 0)
+        metric = metric->next;
+    return metric;
+}
+
+static struct metric *family_new(const struct metric_spec *spec)
+{
     struct metric *metric = calloc(1, sizeof(*metric));
     if (metric == NULL)
         return NULL;
@@ -85,8 +122,21 @@ struct metric *metrics_declare(struct metrics *m, const struct metric_spec *spec
         assert(metric->bucket_count <= METRIC_BUCKETS_MAX);
     }
     pthread_mutex_init(&metric->lock, NULL);
+    return metric;
+}
+
+struct metric *metrics_declare(struct metrics *m, const struct metric_spec *spec)
+{
+    assert(family_named(m, spec->name) == NULL);
+    struct metric *metric = family_new(spec);
+    if (metric == NULL)
+        return NULL;
+    if (m->whole != NULL)
+        pthread_mutex_lock(&m->whole->lock);
     *m->last = metric;
     m->last = &metric->next;
+    if (m->whole != NULL)
+        pthread_mutex_unlock(&m->whole->lock);
     return metric;
 }
 
@@ -149,7 +199,7 @@ void metric_add(struct metric *metric, struct str label1, struct str label2, dou
 
 void metric_set(struct metric *metric, struct str label1, struct str label2, double value)
 {
-    assert(metric->spec.kind == METRIC_GAUGE);
+    assert(metric->spec.kind == METRIC_GAUGE || metric->spec.kind == METRIC_GAUGE_LARGEST);
     pthread_mutex_lock(&metric->lock);
     struct series *s = series_get(metric, label1, label2);
     if (s != NULL)
@@ -190,6 +240,55 @@ double metric_value(struct metric *metric, struct str label1, struct str label2)
     double value = s != NULL ? s->value : 0;
     pthread_mutex_unlock(&metric->lock);
     return value;
+}
+
+/* --- parts --- */
+
+static void series_merge(struct metric *into, const struct series *from)
+{
+    struct series *s = series_get(into, from->labels[0], from->labels[1]);
+    if (s == NULL)
+        return;
+    bool largest = into->spec.kind == METRIC_GAUGE_LARGEST;
+    s->value = largest ? MAX(s->value, from->value) : s->value + from->value;
+    s->count += from->count;
+    for (size_t i = 0; i < into->bucket_count; i++)
+        s->buckets[i] += from->buckets[i];
+}
+
+static void family_merge(struct metric *into, struct metric *from)
+{
+    pthread_mutex_lock(&into->lock);
+    pthread_mutex_lock(&from->lock);
+    HASH_MAP_WALK (&from->series, e)
+        series_merge(into, series_of(e));
+    pthread_mutex_unlock(&from->lock);
+    pthread_mutex_unlock(&into->lock);
+}
+
+/* What was counted stays; what was measured is gone with the part. */
+static void keep_counts(struct metrics *whole, struct metric *from)
+{
+    if (from->spec.kind == METRIC_GAUGE || from->spec.kind == METRIC_GAUGE_LARGEST)
+        return;
+    struct metric *into = family_named(whole, from->spec.name);
+    if (into == NULL)
+        into = metrics_declare(whole, &from->spec);
+    if (into != NULL)
+        family_merge(into, from);
+}
+
+static void leave_whole(struct metrics *part)
+{
+    struct metrics *whole = part->whole;
+    pthread_mutex_lock(&whole->lock);
+    for (struct metric *m = part->first; m != NULL; m = m->next)
+        keep_counts(whole, m);
+    struct metrics **at = &whole->parts;
+    while (*at != part)
+        at = &(*at)->next;
+    *at = part->next;
+    pthread_mutex_unlock(&whole->lock);
 }
 
 /* --- Prometheus text --- */
@@ -270,7 +369,7 @@ static void put_series(struct buf *out, const struct metric *metric, const struc
 
 static void put_family(struct buf *out, struct metric *metric)
 {
-    static const char *const KINDS[] = {"counter", "gauge", "histogram"};
+    static const char *const KINDS[] = {"counter", "gauge", "histogram", "gauge"};
     buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", metric->spec.name, metric->spec.help,
                metric->spec.name, KINDS[metric->spec.kind]);
     pthread_mutex_lock(&metric->lock);
@@ -279,8 +378,49 @@ static void put_family(struct buf *out, struct metric *metric)
     pthread_mutex_unlock(&metric->lock);
 }
 
+/* One family of the whole and of those parts that have it too. */
+static void put_merged(struct buf *out, const struct metrics *from, struct metric *first)
+{
+    struct metric *all = family_new(&first->spec);
+    if (all == NULL) {
+        put_family(out, first);
+        return;
+    }
+    family_merge(all, first);
+    for (; from != NULL; from = from->next) {
+        struct metric *other = family_named(from, first->spec.name);
+        if (other != NULL && other != first)
+            family_merge(all, other);
+    }
+    put_family(out, all);
+    family_free(all);
+}
+
+/* Each family once, where it comes up first. */
+static void put_whole(struct buf *out, const struct metrics *whole)
+{
+    for (struct metric *m = whole->first; m != NULL; m = m->next)
+        put_merged(out, whole->parts, m);
+    for (const struct metrics *part = whole->parts; part != NULL; part = part->next) {
+        for (struct metric *m = part->first; m != NULL; m = m->next) {
+            bool shown = family_named(whole, m->spec.name) != NULL;
+            for (const struct metrics *o = whole->parts; o != part && !shown; o = o->next)
+                shown = family_named(o, m->spec.name) != NULL;
+            if (!shown)
+                put_merged(out, part, m);
+        }
+    }
+}
+
 void metrics_put_text(struct metrics *m, struct buf *out)
 {
-    for (struct metric *metric = m->first; metric != NULL; metric = metric->next)
-        put_family(out, metric);
+    struct metrics *whole = m->whole != NULL ? m->whole : m;
+    pthread_mutex_lock(&whole->lock);
+    if (whole->parts != NULL) {
+        put_whole(out, whole);
+    } else {
+        for (struct metric *metric = whole->first; metric != NULL; metric = metric->next)
+            put_family(out, metric);
+    }
+    pthread_mutex_unlock(&whole->lock);
 }

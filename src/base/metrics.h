@@ -7,7 +7,12 @@
 
 #include "base/buf.h"
 
-enum metric_kind { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
+enum metric_kind {
+    METRIC_COUNTER,
+    METRIC_GAUGE,
+    METRIC_HISTOGRAM,
+    METRIC_GAUGE_LARGEST, /* of several parts the largest counts, not their sum */
+};
 
 enum { METRIC_LABELS_MAX = 2, METRIC_BUCKETS_MAX = 16 };
 
@@ -30,6 +35,10 @@ extern const double METRIC_SIZES[];
 
 /* NULL when memory ran out. The caller owns it. */
 MUST_CHECK struct metrics *metrics_new(void);
+/* A registry that is shown as a part of another one: families of the same name are shown as one,
+ * and their series are added up. */
+MUST_CHECK struct metrics *metrics_new_part(struct metrics *whole);
+/* What a part has counted stays in the whole, which outlives it. NULL is fine. */
 void metrics_free(struct metrics *m);
 
 /* Lives as long as the registry. Asserts that the name is new. NULL when memory ran out. */
@@ -46,6 +55,7 @@ void metric_clear(struct metric *metric);
 /* The current value of a counter or gauge, 0 when it has no such series. */
 double metric_value(struct metric *metric, struct str label1, struct str label2);
 
+/* Of a part: all of the whole. */
 void metrics_put_text(struct metrics *m, struct buf *out);
 
 #endif

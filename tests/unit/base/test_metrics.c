@@ -464,6 +464,59 @@ static void misuse_stops_the_program(void **state)
     assert_true(aborts(observe_a_counter));
 }
 
+/* --- parts --- */
+
+static struct metrics *new_part(struct metrics *whole)
+{
+    struct metrics *part = metrics_new_part(whole);
+    assert_non_null(part);
+    return part;
+}
+
+static void parts_are_shown_as_one(void **state)
+{
+    (void)state;
+    static const struct metric_spec AGE = {
+        .name = "pawl_age", .help = "The age.", .kind = METRIC_GAUGE_LARGEST};
+    struct metrics *whole = new_registry();
+    struct metrics *one = new_part(whole);
+    struct metrics *other = new_part(whole);
+    metric_add(declare(one, &COUNTER), STR_NONE, STR_NONE, 2);
+    metric_add(declare(other, &COUNTER), STR_NONE, STR_NONE, 3);
+    metric_set(declare(one, &GAUGE), STR("here"), STR_NONE, 4);
+    struct metric *gauge = declare(other, &GAUGE);
+    metric_set(gauge, STR("here"), STR_NONE, 5);
+    metric_set(gauge, STR("there"), STR_NONE, 6);
+    metric_set(declare(one, &AGE), STR_NONE, STR_NONE, 7);
+    metric_set(declare(other, &AGE), STR_NONE, STR_NONE, 1);
+    struct buf out;
+    put_text(one, &out);
+    assert_int_equal(lines_like(buf_str(&out), "pawl_things_total 5"), 1);
+    assert_int_equal(lines_like(buf_str(&out), "pawl_level{where=\"here\"} 9"), 1);
+    assert_int_equal(lines_like(buf_str(&out), "pawl_level{where=\"there\"} 6"), 1);
+    assert_int_equal(lines_like(buf_str(&out), "pawl_age 7"), 1);
+    assert_int_equal(lines_in(buf_str(&out)), 10); /* two of each family's head, and these */
+    buf_release(&out);
+    metrics_free(one);
+    metrics_free(other);
+    metrics_free(whole);
+}
+
+static void counts_of_a_part_stay_when_it_is_gone(void **state)
+{
+    (void)state;
+    struct metrics *whole = new_registry();
+    for (int i = 0; i < 2; i++) {
+        struct metrics *part = new_part(whole);
+        metric_add(declare(part, &COUNTER), STR_NONE, STR_NONE, 2);
+        metric_set(declare(part, &GAUGE), STR("here"), STR_NONE, 4);
+        metrics_free(part);
+    }
+    assert_text(whole, "# HELP pawl_things_total Things.\n# TYPE pawl_things_total counter\n"
+                       "pawl_things_total 4\n");
+    metrics_free(whole);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -486,6 +539,8 @@ int main(void)
         cmocka_unit_test(a_reading_that_does_not_fit_says_so),
         cmocka_unit_test(no_sample_is_lost_between_threads),
         cmocka_unit_test(misuse_stops_the_program),
+        cmocka_unit_test(parts_are_shown_as_one),
+        cmocka_unit_test(counts_of_a_part_stay_when_it_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
