@@ -8,6 +8,7 @@
  * stands before a variable one that would fit too. */
 #define ROUTE_TABLES(X) \
     X(RUN_ROUTES)       \
+    X(STATS_ROUTES)     \
     X(JOB_ROUTES)       \
     X(ENTITY_ROUTES)    \
     X(APPROVAL_ROUTES)  \

@@ -58,13 +58,32 @@ static void begin_call(struct core *c, const struct core_call *call)
     chance_init(&c->chance, &call->seed);
 }
 
-/* Background work has to know the timers that were armed. */
+/* Background work has to know the timers that were armed; the rest is counted by the minute. */
+static void note_effect(struct core *c, const struct effect *x)
+{
+    struct minute_stats *minutes = c->config.minutes;
+    switch ((int)x->kind) {
+    case EFFECT_TIMER_ARMED:
+        c->sooner |= background_note_due(&c->background, x->timer_at);
+        return;
+    case EFFECT_RUN_MADE:
+        minute_stats_count(minutes, x->tenant, MINUTE_STARTS, c->now_ms);
+        return;
+    case EFFECT_RUN_ENDED:
+        minute_stats_count(minutes, x->tenant, minute_figure_of_end(x->decided.status), c->now_ms);
+        return;
+    case EFFECT_QUEUE_WAIT:
+        minute_stats_count_wait(minutes, x->tenant, x->admission.wait_ms, c->now_ms);
+        return;
+    default:
+        return;
+    }
+}
+
 static void end_call(struct core *c)
 {
-    for (const struct effect *x = c->tx.effects.first; x != NULL; x = x->next) {
-        if (x->kind == EFFECT_TIMER_ARMED)
-            c->sooner |= background_note_due(&c->background, x->timer_at);
-    }
+    for (const struct effect *x = c->tx.effects.first; x != NULL; x = x->next)
+        note_effect(c, x);
     tx_end(&c->tx);
     assert_core(c);
 }
@@ -183,7 +202,7 @@ static void answer_without_writing(struct core *c, struct op *first)
             tx_rolled_back(&c->tx);
         }
         if (known) {
-            count_known(op, c->config.stats, c->tx.now_ms);
+            count_answer(op, c->config.stats, c->config.minutes, c->tx.now_ms);
             continue;
         }
         op_clear_result(op);
@@ -240,7 +259,7 @@ static void note_committed(struct core *c, struct op *first)
         LOG(LOG_INFO, "the disk has room again");
     c->disk_full = false;
     for (const struct op *op = first; op != NULL; op = op->next)
-        count_known(op, c->config.stats, c->tx.now_ms);
+        count_answer(op, c->config.stats, c->config.minutes, c->tx.now_ms);
 }
 
 /* Decides every op of the list. */
@@ -290,6 +309,15 @@ enum err core_background(struct core *c, const struct core_call *call)
     return c->outage;
 }
 
+enum err core_store_counts(struct core *c, const struct core_call *call)
+{
+    begin_call(c, call);
+    if (!c->failed)
+        core_note_failure(c, background_store_counts(&c->background, &c->tx, c->now_ms));
+    end_call(c);
+    return c->outage;
+}
+
 int64_t core_background_wait_ms(struct core *c, int64_t now_ms, int64_t mono_ms)
 {
     return background_wait_ms(&c->background, &c->tx, now_ms, mono_ms);
@@ -333,7 +361,8 @@ enum err core_open(const struct core_config *config, const struct core_call *cal
     c->tx.exports_spans = config->exports_spans;
     c->tx.polls = config->polls;
     if (e == ERR_OK)
-        e = background_init(&c->background, config->db, config->stats, config->cleanup_failures);
+        e = background_init(&c->background, config->db, config->stats, config->minutes,
+                            config->cleanup_failures);
     c->background.keeps_all = config->keeps_all;
     if (e != ERR_OK) {
         core_close(c);

@@ -21,6 +21,7 @@ struct db;
 struct gate;
 struct idem_keys;
 struct metric;
+struct minute_stats;
 struct replay_stats;
 struct worker_polls;
 
@@ -29,6 +30,7 @@ struct core_config {
     const struct env *meter; /* its monotonic clock measures expressions */
     struct gate *gate;
     struct replay_stats *stats;
+    struct minute_stats *minutes;    /* NULL: nothing is counted by the minute */
     struct worker_polls *polls;      /* NULL: not tracked */
     struct metric *cleanup_failures; /* by kind of background work */
     bool exports_spans;              /* effects have the spans of runs and attempts that end */
@@ -54,6 +56,9 @@ void core_close(struct core *core);
 enum err core_apply(struct core *core, const struct core_call *call, struct op *first);
 /* One slice of each kind of background work that is due. What failed in the store, or ERR_OK. */
 enum err core_background(struct core *core, const struct core_call *call);
+/* Stores what is counted in memory, before the core is closed. What failed in the store, or ERR_OK.
+ */
+enum err core_store_counts(struct core *core, const struct core_call *call);
 /* How long no background work will be due; 0: some is. */
 int64_t core_background_wait_ms(struct core *core, int64_t now_ms, int64_t mono_ms);
 /* Has core_apply() brought background work that should not wait until then? */

@@ -62,6 +62,7 @@ static enum err start_writer(struct engine_parts *parts, const struct engine_con
                  .meter = config->env,
                  .gate = parts->gate,
                  .stats = parts->stats,
+                 .minutes = parts->minutes,
                  .polls = parts->polls,
                  .cleanup_failures = parts->metrics.cleanup_failures,
                  .exports_spans = parts->spans != NULL,
@@ -143,11 +144,12 @@ static enum err start_threads(struct engine_parts *parts, const struct engine_co
                                .log_bytes_max = config->log_bytes_max,
                                .folds_in_background = true,
                                .marks = &parts->durability.marks};
-    struct loop_reader_config reader = {
-        config->store_url, config->env, parts->stats, parts->auth, parts->metrics.auth_failures,
-        &parts->durability};
-    struct readers_config readers = {config->store_url, config->env, parts->event_fd, parts->polls,
-                                     &parts->durability};
+    struct loop_reader_config reader = {config->store_url, config->env,
+                                        parts->stats,      parts->minutes,
+                                        parts->auth,       parts->metrics.auth_failures,
+                                        &parts->durability};
+    struct readers_config readers = {config->store_url, config->env,    parts->event_fd,
+                                     parts->polls,      parts->minutes, &parts->durability};
     enum err err = db_open(&writer, p, &parts->writer);
     if (err == ERR_OK)
         err = read_session_secret(parts, p);
@@ -180,6 +182,7 @@ static bool make_tables(struct engine_parts *parts, const struct engine_config *
     parts->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     parts->durability.event_fd = parts->event_fd;
     parts->stats = replay_stats_new();
+    parts->minutes = minute_stats_new();
     parts->sessions = sessions_new(config->env);
     parts->auth = auth_new(config->env, config->root_key, parts->sessions);
     parts->waiters = waiters_new(config->env, &waiting);
@@ -190,9 +193,10 @@ static bool make_tables(struct engine_parts *parts, const struct engine_config *
     parts->subscriptions = subscriptions_new(config->env, &streams);
     parts->writer_labels = tenant_labels_new();
     parts->polls = worker_polls_new(env_now_ms(config->env));
-    return counted && parts->event_fd >= 0 && parts->stats != NULL && parts->sessions != NULL &&
-           parts->auth != NULL && parts->waiters != NULL && parts->periodic != NULL &&
-           parts->subscriptions != NULL && parts->writer_labels != NULL && parts->polls != NULL;
+    return counted && parts->event_fd >= 0 && parts->stats != NULL && parts->minutes != NULL &&
+           parts->sessions != NULL && parts->auth != NULL && parts->waiters != NULL &&
+           parts->periodic != NULL && parts->subscriptions != NULL &&
+           parts->writer_labels != NULL && parts->polls != NULL;
 }
 
 enum err engine_parts_open(struct engine_parts *parts, const struct engine_config *config,
@@ -222,6 +226,7 @@ void engine_parts_close(struct engine_parts *parts)
     auth_free(parts->auth);
     sessions_free(parts->sessions);
     replay_stats_free(parts->stats);
+    minute_stats_free(parts->minutes);
     subscriptions_free(parts->subscriptions);
     engine_metrics_release(&parts->metrics);
     tenant_labels_free(parts->writer_labels);

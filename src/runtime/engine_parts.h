@@ -49,6 +49,7 @@ struct engine_parts {
     struct gate_waiters gate_waiters;
     struct periodic *periodic;
     struct replay_stats *stats;
+    struct minute_stats *minutes;
     struct sessions *sessions;
     struct auth *auth;
     struct subscriptions *subscriptions;

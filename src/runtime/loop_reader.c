@@ -146,8 +146,9 @@ static bool answer_by(struct loop_reader *r, struct op *op, int64_t tenant,
         e = answer_kept(r, op, &record, &answered);
     read_tx_clear(&r->tx);
     answered &= e == ERR_OK;
+    op->tenant_num = tenant;
     if (answered)
-        count_known(op, r->config.stats, now);
+        count_answer(op, r->config.stats, r->config.minutes, now);
     return answered;
 }
 

@@ -6,6 +6,7 @@
 #include "base/metrics.h"
 #include "core/txn/op.h"
 #include "core/txn/replay_stats.h"
+#include "core/txn/stats/minute_stats.h"
 #include "runtime/auth.h"
 #include "runtime/durability.h"
 
@@ -17,6 +18,7 @@ struct loop_reader_config {
     struct str store_url;
     const struct env *env;
     struct replay_stats *stats; /* counts the replays that are answered here */
+    struct minute_stats *minutes;
     struct auth *auth;
     struct metric *auth_failures;
     struct durability *durability; /* says what a replay may have seen */

@@ -63,7 +63,8 @@ static void hand_out(struct walk *w, const struct effect *x)
         atomic_fetch_add(w->to->auth_epoch, 1);
         return;
     case EFFECT_TIMER_ARMED:
-        return; /* the core has noted it: core_wants_background() */
+    case EFFECT_RUN_MADE:
+        return; /* the core has noted it: core_wants_background(), core/txn/stats */
     case EFFECT_ENTITY_CALL_ENDED:
         metric_add(w->to->entity_calls, str_of(entity_call_end_name(x->call_end)), STR_NONE, 1);
         return;

@@ -115,6 +115,8 @@ static enum err reader_start(struct reader *r, const struct readers_config *conf
         e = read_tx_init(&r->tx, r->db);
     if (e == ERR_OK)
         r->tx.polls = config->polls;
+    if (e == ERR_OK)
+        r->tx.minutes = config->minutes;
     if (e == ERR_OK && pthread_create(&r->thread, NULL, reader_main, r) != 0)
         e = problem_set(p, ERR_NO_MEMORY, "Cannot start a reader thread");
     r->runs = e == ERR_OK;

@@ -14,6 +14,7 @@ struct readers_config {
     const struct env *env;
     int event_fd; /* written to when there are ops to collect */
     struct worker_polls *polls;
+    struct minute_stats *minutes;
     struct durability *durability; /* says what each op may have seen */
 };
 

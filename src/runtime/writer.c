@@ -185,6 +185,19 @@ static void do_background(struct writer *l)
     housekeep(l);
 }
 
+/* The last that it does. */
+static void store_counts(struct writer *l)
+{
+    if (writer_failed(l) || writer_log_full(l))
+        return;
+    struct core_call call = call_now(l);
+    if (core_store_counts(l->core, &call) != ERR_OK)
+        LOG(LOG_WARN, "the counts of the last minute could not be stored");
+    atomic_store(&l->failed, core_failed(l->core));
+    settler_add(l->settler, NULL, effects_take(core_effects(l->core)));
+    settler_sync_soon(l->settler);
+}
+
 /* How long the writer may sleep when no ops come. */
 static int64_t idle_wait_ms(struct writer *l)
 {
@@ -252,6 +265,7 @@ static void *writer_main(void *ctx)
     pthread_mutex_lock(&l->turn);
     if (l->backup != NULL)
         backup_over(l, ERR_DRAINING);
+    store_counts(l);
     pthread_mutex_unlock(&l->turn);
     return NULL;
 }

@@ -124,6 +124,8 @@ const struct script_line SCRIPT[] = {
     {"POST", A "/workflows/asks/runs", "t", "{}", "approval=run/steps/0/job_id"},
     {"POST", A "/approvals/$approval/reject", "t", "{'reason':'no'}"},
     {"GET", A "/approvals/analytics", "t"},
+    /* figures */
+    {"GET", A "/stats?minutes=5", "t"},
     /* schedules */
     {"PUT", A "/schedules/s", "t",
      "{'workflow_id':'w','cron':'0 3 * * 1-5','timezone':'Europe/Berlin','input':{'n':1}}"},

@@ -298,7 +298,7 @@ void subject_count_rows(struct subject *s, struct buf *ret)
     assert(rc == SQLITE_OK);
     query(db,
           "SELECT name FROM sqlite_master WHERE type = 'table'"
-          " AND name NOT IN ('dedup_stats', 'dedup_totals') ORDER BY name",
+          " AND name NOT IN ('dedup_stats', 'dedup_totals', 'minutes') ORDER BY name",
           &tables);
     while (sqlite3_step(tables) == SQLITE_ROW) {
         const char *name = (const char *)sqlite3_column_text(tables, 0);

@@ -14,6 +14,7 @@
 #include "core/txn/window_stats.h"
 #include "core/usecase/execute.h"
 #include "store/idempotency.h"
+#include "store/minutes.h"
 #include "store/run/late_index.h"
 
 enum {
@@ -152,6 +153,78 @@ static enum err counts_turn(struct background *b, struct tx *tx, struct problem 
     note_slice(b, WORK_COUNTS, false, IDEM_STATS_FLUSH_MS);
     return e;
 }
+
+/* --- counts by the minute --- */
+
+static int64_t minutes_wait(const struct background *b, const struct tx *tx, int64_t mono)
+{
+    (void)tx;
+    if (b->minutes == NULL)
+        return INT64_MAX;
+    int64_t due = minute_stats_due_at(b->minutes, b->env.now_ms);
+    return MIN(until_wall(b, due), until_mono(b, WORK_MINUTES, mono));
+}
+
+struct minutes_slice {
+    struct minute_stats *minutes;
+    bool closing; /* the minute that is not over yet too */
+    int64_t rows; /* stored, or removed */
+};
+
+static enum err store_minute(void *ctx, struct tx *tx, struct problem *p)
+{
+    struct minutes_slice *s = ctx;
+    (void)p;
+    return minute_stats_store(s->minutes, tx->db, tx->now_ms, s->closing, &s->rows);
+}
+
+static enum err drop_old(void *ctx, struct tx *tx, struct problem *p)
+{
+    struct minutes_slice *s = ctx;
+    (void)p;
+    enum err e = minutes_drop(tx->db, tx->now_ms / MINUTE_MS - MINUTES_OF_DAY, STATS_ROWS_PER_TURN,
+                              &s->rows);
+    return e;
+}
+
+/* Stores first; old minutes are removed when there is nothing to store. */
+static enum err minutes_turn(struct background *b, struct tx *tx, struct problem *p)
+{
+    struct minutes_slice s = {.minutes = b->minutes};
+    enum err e = work_transaction(&b->env, tx, store_minute, &s, p);
+    if (e == ERR_OK && s.rows > 0)
+        minute_stats_stored(b->minutes, s.rows);
+    else if (e == ERR_OK)
+        e = work_transaction(&b->env, tx, drop_old, &s, p);
+    note_slice(b, WORK_MINUTES, e == ERR_OK && s.rows > 0, STATS_SWEEP_PAUSE_MS);
+    return e;
+}
+
+static enum err store_minutes(struct background *b, struct tx *tx, struct problem *p)
+{
+    struct minutes_slice s = {.minutes = b->minutes, .closing = true};
+    enum err e = ERR_OK;
+    do {
+        e = work_transaction(&b->env, tx, store_minute, &s, p);
+        if (e == ERR_OK)
+            minute_stats_stored(b->minutes, s.rows);
+    } while (e == ERR_OK && s.rows > 0);
+    return e;
+}
+
+enum err background_store_counts(struct background *b, struct tx *tx, int64_t now_ms)
+{
+    struct problem p;
+    problem_init(&p);
+    b->env.now_ms = now_ms;
+    enum err e = work_transaction(&b->env, tx, write_counts, b, &p);
+    if (e == ERR_OK && b->minutes != NULL)
+        e = store_minutes(b, tx, &p);
+    problem_release(&p);
+    return e;
+}
+
+/* --- slices --- */
 
 /* The slices below set `more` when one slice was not enough. */
 struct slice {
@@ -398,12 +471,14 @@ static const struct work WORK[] = {
 /* --- all kinds --- */
 
 enum err background_init(struct background *b, struct db *db, struct replay_stats *stats,
-                         struct metric *failures)
+                         struct minute_stats *minutes, struct metric *failures)
 {
-    *b = (struct background){.stats = stats, .failures = failures};
+    *b = (struct background){.stats = stats, .minutes = minutes, .failures = failures};
     for (enum work_kind kind = 0; kind < WORK_COUNT; kind++)
         metric_add(failures, str_of(WORK[kind].name), STR_NONE, 0);
-    enum err e = timers_next(db, &b->timers.next);
+    enum err e = minutes != NULL ? minute_stats_open(minutes, db) : ERR_OK;
+    if (e == ERR_OK)
+        e = timers_next(db, &b->timers.next);
     return e == ERR_OK ? schedules_next(db, &b->next_schedule) : e;
 }
 

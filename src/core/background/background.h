@@ -13,6 +13,7 @@
 #include "core/background/work.h"
 #include "core/entity/entity_sweep.h"
 #include "core/txn/replay_stats.h"
+#include "core/txn/stats/minute_stats.h"
 
 struct metric;
 
@@ -23,6 +24,7 @@ struct metric;
     X(WORK_TIMERS,      "timers",        timers)      /* ends of leases and sleeps, deadlines, delayed starts */   \
     X(WORK_SCHEDULES,   "schedules",     schedules)   /* times that start runs */                                 \
     X(WORK_COUNTS,      "counts",        counts)      /* counts of replays and duplicates go to the store */       \
+    X(WORK_MINUTES,     "minutes",       minutes)     /* counts by the minute go to the store; old ones leave */      \
     X(WORK_KEYS,        "keys",          keys)        /* idempotency keys past their time */                      \
     X(WORK_INDEXES,     "indexes",       indexes)     /* rows that their index does not have yet */               \
     X(WORK_SEGMENTS,    "segments",      segments)    /* of the index of idempotency keys: sealed and merged */  \
@@ -46,8 +48,9 @@ struct background {
     struct work_env env;
     int64_t mono_ms; /* of the run under way */
     struct replay_stats *stats;
-    struct metric *failures; /* by kind */
-    bool keeps_all;          /* never remove old runs or old rows of the feed */
+    struct minute_stats *minutes; /* NULL: nothing is counted by the minute */
+    struct metric *failures;      /* by kind */
+    bool keeps_all;               /* never remove old runs or old rows of the feed */
     struct {
         int64_t at;       /* nothing to do before this time (monotonic ms) */
         int64_t retry_at; /* after a failure: not before this time (monotonic ms) */
@@ -65,7 +68,7 @@ struct background {
 
 /* Reads the earliest timer and schedule. */
 MUST_CHECK enum err background_init(struct background *b, struct db *db, struct replay_stats *stats,
-                                    struct metric *failures);
+                                    struct minute_stats *minutes, struct metric *failures);
 /* Notes that a batch armed a timer or set a schedule (-1: none). True when it is the next one due.
  */
 bool background_note_due(struct background *b, int64_t due_at);
@@ -73,6 +76,8 @@ bool background_note_due(struct background *b, int64_t due_at);
  * ERR_STORE_FAILED before any other. */
 MUST_CHECK enum err background_run(struct background *b, struct tx *tx, int64_t now_ms,
                                    int64_t mono_ms);
+/* Before the end: stores all that is counted in memory. */
+MUST_CHECK enum err background_store_counts(struct background *b, struct tx *tx, int64_t now_ms);
 /* True when ops have caused background work that should run soon. */
 bool background_is_wanted(const struct background *b, const struct tx *tx);
 /* The time until some kind is due; 0: one is. */

@@ -96,7 +96,7 @@ static enum err tell_end(struct run_txn *m)
     if (e == ERR_OK)
         e = run_trace_ended(m);
     if (e == ERR_OK)
-        e = tx_wake_run(m->tx, m->run.tenant, m->run.id);
+        e = tx_wake_run(m->tx, m->run.tenant, m->run.id, m->run.status);
     if (e == ERR_OK)
         e = run_disarm(m, TIMER_RUN, m->run.deadline_at);
     return e == ERR_OK && m->run.parent_run >= 0 ? wake_parent(m) : e;

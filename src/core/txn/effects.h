@@ -10,12 +10,14 @@
 
 #include "base/arena.h"
 #include "base/env.h"
+#include "domain/run.h"
 
 /* Every kind needs a receiver: runtime/publish.c does not compile without one. */
 /* clang-format off */
 #define EFFECTS(X)                                                                                 \
     X(EFFECT_JOB_READY)         /* a queue has a job: one waiting claim tries again */             \
-    X(EFFECT_RUN_ENDED)         /* those that wait for the run are answered */                     \
+    X(EFFECT_RUN_MADE)          /* counted */                                                      \
+    X(EFFECT_RUN_ENDED)         /* those that wait for the run are answered; counted */            \
     X(EFFECT_UPDATES_DECIDED)   /* those that wait for updates of an entity ask again */           \
     X(EFFECT_EVENTS_APPENDED)   /* a timeline has grown: subscribers and the bus get the events */ \
     X(EFFECT_CALLS_READY)       /* the server itself has HTTP steps to do */                       \
@@ -56,12 +58,13 @@ struct span;
 struct effect {
     struct effect *next;
     enum effect_kind kind;
-    int64_t tenant; /* of JOB_READY, RUN_ENDED, UPDATES_DECIDED and EVENTS_APPENDED */
+    int64_t tenant; /* of all that have to do with one */
     union {
         struct str queue; /* of JOB_READY */
         struct {
             struct uuid key;        /* the run, or what waiters of the entity are known by */
             int64_t after, through; /* updates with these numbers; 0: any */
+            enum run_status status; /* of RUN_ENDED */
         } decided;                  /* of RUN_ENDED and UPDATES_DECIDED */
         struct {
             int64_t owner; /* a run or an entity */

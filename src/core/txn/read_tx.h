@@ -17,6 +17,7 @@
 
 struct expr;
 struct kept_json;
+struct minute_stats;
 struct worker_polls;
 
 /* How long a cache stays true. */
@@ -39,17 +40,18 @@ enum memory_until {
 
 /* The members, as a macro: struct tx has them under the same names. */
 #define READ_TX_MEMORY_MEMBER(member, type, until, functions) type *member;
-#define READ_TX_MEMBERS                                                                \
-    struct db *db;                                                                     \
-    int64_t now_ms;                                                                    \
-    struct arena arena; /* what the op has loaded; emptied when the op ends */         \
-    struct arena notes; /* small things that must last until the transaction ends */   \
-    bool remembers;     /* caches stay true from one transaction to the next */        \
-    bool counts;        /* the writer's: counters of cached tenants are as they are */ \
-    READ_MEMORY(READ_TX_MEMORY_MEMBER)                                                 \
-    struct expr *expr;                                                                 \
-    struct kept_json *kept;     /* parsed values of the op */                          \
-    struct worker_polls *polls; /* which workers ask for jobs; NULL: not tracked */
+#define READ_TX_MEMBERS                                                                 \
+    struct db *db;                                                                      \
+    int64_t now_ms;                                                                     \
+    struct arena arena; /* what the op has loaded; emptied when the op ends */          \
+    struct arena notes; /* small things that must last until the transaction ends */    \
+    bool remembers;     /* caches stay true from one transaction to the next */         \
+    bool counts;        /* the writer's: counters of cached tenants are as they are */  \
+    READ_MEMORY(READ_TX_MEMORY_MEMBER)                                                  \
+    struct expr *expr;                                                                  \
+    struct kept_json *kept;       /* parsed values of the op */                         \
+    struct worker_polls *polls;   /* which workers ask for jobs; NULL: not tracked */   \
+    struct minute_stats *minutes; /* what is counted by the minute; NULL: nothing is */
 
 struct read_tx {
     READ_TX_MEMBERS

@@ -257,6 +257,10 @@ enum err tx_new_run(struct tx *tx, int64_t tenant, struct uuid *ret_id, int64_t 
     tx->pending->runs_unindexed++;
     tx->touched++; /* without the run this transaction must not commit */
     recent_runs_add(tx->recent_runs, tenant, *ret_num);
+    struct effect *x = effects_add(&tx->effects, EFFECT_RUN_MADE);
+    if (x == NULL)
+        return ERR_NO_MEMORY;
+    x->tenant = tenant;
     return ERR_OK;
 }
 
@@ -395,28 +399,37 @@ enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue)
     return arena_keep(&tx->effects.memory, &x->queue) ? ERR_OK : ERR_NO_MEMORY;
 }
 
-static enum err note_decided(struct tx *tx, enum effect_kind kind, int64_t tenant, struct uuid key,
-                             int64_t after, int64_t through)
+/* NULL: out of memory. */
+static struct effect *note_decided(struct tx *tx, enum effect_kind kind, int64_t tenant,
+                                   struct uuid key)
 {
     struct effect *x = effects_add(&tx->effects, kind);
     if (x == NULL)
-        return ERR_NO_MEMORY;
+        return NULL;
     x->tenant = tenant;
     x->decided.key = key;
-    x->decided.after = after;
-    x->decided.through = through;
-    return ERR_OK;
+    return x;
 }
 
 enum err tx_wake_updates(struct tx *tx, int64_t tenant, struct uuid key, int64_t after,
                          int64_t through)
 {
-    return note_decided(tx, EFFECT_UPDATES_DECIDED, tenant, key, after, through);
+    struct effect *x = note_decided(tx, EFFECT_UPDATES_DECIDED, tenant, key);
+    if (x == NULL)
+        return ERR_NO_MEMORY;
+    x->decided.after = after;
+    x->decided.through = through;
+    return ERR_OK;
 }
 
-enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id)
+enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id, enum run_status status)
 {
-    return note_decided(tx, EFFECT_RUN_ENDED, tenant, run_id, 0, 0);
+    assert(run_has_ended(status));
+    struct effect *x = note_decided(tx, EFFECT_RUN_ENDED, tenant, run_id);
+    if (x == NULL)
+        return ERR_NO_MEMORY;
+    x->decided.status = status;
+    return ERR_OK;
 }
 
 void tx_count_call(struct tx *tx, enum entity_call_end end)
@@ -433,6 +446,7 @@ static struct effect *note_wait(struct tx *tx, enum effect_kind kind, const stru
     struct effect *x = effects_add(&tx->effects, kind);
     if (x == NULL)
         return NULL;
+    x->tenant = t->num;
     x->admission.tenant = arena_str(&tx->effects.memory, t->id);
     x->admission.wait_ms = wait_ms;
     tx->effects.failed |= x->admission.tenant.ptr == NULL;

@@ -153,7 +153,9 @@ void tx_note_due(struct tx *tx, int64_t due_at);
 /* An effect that carries nothing: EFFECT_CALLS_READY, _DELIVERIES_READY or _KEYS_CHANGED. */
 void tx_note(struct tx *tx, enum effect_kind kind);
 MUST_CHECK enum err tx_wake_queue(struct tx *tx, int64_t tenant, struct str queue);
-MUST_CHECK enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id);
+/* The run has ended so. */
+MUST_CHECK enum err tx_wake_run(struct tx *tx, int64_t tenant, struct uuid run_id,
+                                enum run_status status);
 /* Wakes callers that wait for updates numbered above `after` up to `through`; 0: for any update. */
 MUST_CHECK enum err tx_wake_updates(struct tx *tx, int64_t tenant, struct uuid key, int64_t after,
                                     int64_t through);

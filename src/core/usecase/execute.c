@@ -47,10 +47,20 @@ enum err answer_from_record(struct op *op, struct read_tx *tx, const struct idem
     return e;
 }
 
-void count_known(const struct op *op, struct replay_stats *stats, int64_t now_ms)
+void count_answer(const struct op *op, struct replay_stats *stats, struct minute_stats *minutes,
+                  int64_t now_ms)
 {
-    if (op->known_num > 0)
-        replay_stats_add(stats, op->known_num, op->err == ERR_IDEM_KEY_REUSED, now_ms);
+    bool mismatch = op->err == ERR_IDEM_KEY_REUSED;
+    if (op->known_num != 0)
+        replay_stats_add(stats, op->known_num, mismatch, now_ms);
+    if (op->use_case->admits == NULL)
+        return;
+    if (op->answer.replayed)
+        minute_stats_count(minutes, op->tenant_num, MINUTE_REPLAYS, now_ms);
+    else if (mismatch)
+        minute_stats_count(minutes, op->tenant_num, MINUTE_MISMATCHES, now_ms);
+    else if (op->err != ERR_OK && err_http_status(op->err) == 429)
+        minute_stats_count(minutes, op->tenant_num, MINUTE_REFUSED, now_ms);
 }
 
 struct known {

@@ -5,6 +5,7 @@
 
 #include "core/txn/op.h"
 #include "core/txn/replay_stats.h"
+#include "core/txn/stats/minute_stats.h"
 #include "core/txn/tx.h"
 #include "store/idempotency.h"
 
@@ -18,8 +19,9 @@ MUST_CHECK enum err execute_op(struct op *op, struct tx *tx);
  * answered when the raw bytes are not enough to decide. */
 MUST_CHECK enum err answer_from_record(struct op *op, struct read_tx *tx,
                                        const struct idem_record *record, bool *ret_answered);
-/* Counts that answer, if there was one. Call it when the op is decided: a batch may run it twice.
- */
-void count_known(const struct op *op, struct replay_stats *stats, int64_t now_ms);
+/* Counts replays and mismatches of the record, and starts that made no run by the minute. Call it
+ * when the op is decided: a batch may run it twice. */
+void count_answer(const struct op *op, struct replay_stats *stats, struct minute_stats *minutes,
+                  int64_t now_ms);
 
 #endif

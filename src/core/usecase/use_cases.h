@@ -174,6 +174,14 @@ struct approval_stats_input {
 };
 extern const struct use_case UC_APPROVAL_STATS;
 
+/* --- figures --- */
+
+/* Of the caller's tenant, or of all of them. */
+struct get_stats_input {
+    int64_t minutes; /* how many, up to the present one */
+};
+extern const struct use_case UC_GET_STATS;
+
 /* --- entities --- */
 
 struct put_entity_type_input {

@@ -164,6 +164,7 @@ MATRIX = [
     ("DELETE", "/api/v1/idempotency-keys/{}", ADMIN), ("GET", "/api/v1/tenants", SERVER), ("PUT", "/api/v1/tenants/{}", SERVER),
     ("GET", "/api/v1/tenants/{}", ADMIN), ("POST", "/api/v1/keys", ADMIN), ("GET", "/api/v1/keys", ADMIN), ("DELETE", "/api/v1/keys/{}", ADMIN),
     ("GET", "/api/v1/tenants/{}/settings", ADMIN), ("POST", "/api/v1/tenants/{}/rollback", SERVER),
+    ("GET", "/api/v1/stats", READ),
     ("GET", "/api/v1/me", READ), ("DELETE", "/api/v1/sessions", READ),
     ("GET", "/api/v1/events", READ), ("GET", "/api/v1/audit", ADMIN), ("GET", "/api/v1/audit/verify", ADMIN), ("GET", "/api/v1/audit/export", ADMIN),
     ("GET", "/api/v1/doctor", SERVER), ("POST", "/api/v1/doctor/repair", SERVER), ("GET", "/api/v1/backup", SERVER),

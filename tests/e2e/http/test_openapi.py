@@ -148,6 +148,7 @@ def success_of_every_route(c):
     outbox(c)
     trail(c)
     as_it_happens(c)
+    c.get("/api/v1/stats"), c.get("/api/v1/stats?minutes=5", tenant=t)
     c.get("/api/v1/me"), c.get("/api/v1/me", tenant=t), c.get("/api/v1/sign-in")
     cookie = c.post("/api/v1/sessions", {"key": ROOT_KEY}).header("Set-Cookie").split(";")[0]
     c.get("/api/v1/me", headers={"Cookie": cookie}), c.delete("/api/v1/sessions", headers={"Cookie": cookie})

@@ -28,6 +28,7 @@ enum err readers_start(const struct readers_config *config, struct problem *p, s
     if (e == ERR_OK)
         e = read_tx_init(&r->tx, r->db);
     r->tx.polls = config->polls;
+    r->tx.minutes = config->minutes;
     if (e != ERR_OK)
         readers_free(r);
     else

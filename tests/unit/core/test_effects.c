@@ -53,15 +53,28 @@ static void check_EFFECT_JOB_READY(const struct effect *x)
     assert_str(x->queue, "q");
 }
 
+static void append_EFFECT_RUN_MADE(struct tx *tx)
+{
+    struct uuid id;
+    int64_t num;
+    assert_ok(tx_new_run(tx, TENANT, &id, &num));
+}
+
+static void check_EFFECT_RUN_MADE(const struct effect *x)
+{
+    assert_int_equal(x->tenant, TENANT);
+}
+
 static void append_EFFECT_RUN_ENDED(struct tx *tx)
 {
-    assert_ok(tx_wake_run(tx, TENANT, KEY));
+    assert_ok(tx_wake_run(tx, TENANT, KEY, RUN_DENIED));
 }
 
 static void check_EFFECT_RUN_ENDED(const struct effect *x)
 {
     assert_true(uuid_eq(x->decided.key, KEY));
     assert_int_equal(x->decided.through, 0);
+    assert_int_equal(x->decided.status, RUN_DENIED);
 }
 
 static void append_EFFECT_UPDATES_DECIDED(struct tx *tx)
