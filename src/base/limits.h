@@ -139,6 +139,7 @@ enum {
     TIMERS_ROWS_PER_TURN_MAX = 4000,      /* rows that they change: some 20 ms of the writer, counted in rows so that it does not depend on the machine */
     TIMERS_BYTES_PER_TURN_MAX = 16 * MIB, /* memory limit of a turn: many large timers must not run out of memory */
     KEY_SEGMENT_KEYS = 8192,              /* keys that are sealed together: two milliseconds of work, and read at start */
+    KEY_ROWS_READ_MAX = 32768,            /* runs without a key, or pages of large ones: read at start within a tenth of a second */
     KEY_FILTERS_BYTES_MAX = 64 * MIB,     /* memory for filters: 44 million keys. More are found too, by a read for each large segment */
     KEY_WORK_PAUSE_MS = 20,               /* between slices of merging: 600,000 keys a second */
     LATE_INDEX_ROWS = 2048,               /* rows that are indexed together: a few milliseconds of work */

@@ -206,3 +206,29 @@ int64_t idem_expires_ms(int64_t created_ms, int64_t retention_ms)
         return -1;
     return end;
 }
+
+/* --- routes --- */
+
+#define START_BEGINS STR("POST /api/v1/workflows/")
+#define START_ENDS STR("/runs")
+
+struct str idem_start_route(struct arena *arena, struct str workflow_id)
+{
+    struct buf route;
+    buf_init(&route, 4 * KIB);
+    buf_put(&route, START_BEGINS);
+    buf_put(&route, workflow_id);
+    buf_put(&route, START_ENDS);
+    return arena_take(arena, &route);
+}
+
+bool idem_is_start_route(struct str route, struct str workflow_id)
+{
+    const struct str parts[] = {START_BEGINS, workflow_id, START_ENDS};
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        if (route.len < parts[i].len || memcmp(route.ptr, parts[i].ptr, parts[i].len) != 0)
+            return false;
+        route = (struct str){route.ptr + parts[i].len, route.len - parts[i].len};
+    }
+    return route.len == 0;
+}

@@ -41,6 +41,11 @@ MUST_CHECK enum err idem_fingerprint(struct str route, const struct json *body,
                                      struct str key_member, bool without_defaults,
                                      struct problem *p, struct sha256 *ret);
 
+/* The route by which nearly every run of a workflow is started, and whether this is it; ptr NULL:
+ * there is no memory. */
+struct str idem_start_route(struct arena *arena, struct str workflow_id);
+bool idem_is_start_route(struct str route, struct str workflow_id);
+
 enum idem_verdict {
     IDEM_REPLAY,   /* the same request: give the first answer again */
     IDEM_MISMATCH, /* another request under this key: 422, the first is unharmed */

@@ -8,14 +8,20 @@
 
 enum {
     TENANTS_KNOWN = 256, /* whose numbers are remembered; they never change */
-    ANSWERS_KEPT = 64,   /* of the last starts that were replayed, while they are this small: */
-    ANSWER_KEPT_MAX = 8 * KIB,
+    ANSWER_SETS = 64,    /* of answers of the last starts that were replayed, found by a hash; */
+    ANSWER_WAYS = 4,     /* each set has this many, */
+    ANSWER_KEPT_MAX = 8 * KIB, /* and each answer is at most this large */
 };
 
 /* The answer of a start, rendered from its run: it never changes. */
 struct kept_answer {
     int64_t num; /* of the key's record; 0: none */
     struct buf body;
+};
+
+struct answer_set {
+    struct kept_answer answers[ANSWER_WAYS];
+    unsigned oldest;
 };
 
 struct known_tenant {
@@ -31,7 +37,7 @@ struct loop_reader {
     struct idem_keys *keys; /* NULL: not yet */
     bool snapshot;          /* one is open, until the round ends */
     struct known_tenant tenants[TENANTS_KNOWN];
-    struct kept_answer answers[ANSWERS_KEPT];
+    struct answer_set answers[ANSWER_SETS];
 
     int64_t login_log_at_ms; /* not before: a line about failed logins */
     int64_t logins_unlogged;
@@ -46,8 +52,8 @@ enum err loop_reader_open(const struct loop_reader_config *config, struct proble
     if (r == NULL)
         return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     r->config = *config;
-    for (size_t i = 0; i < ANSWERS_KEPT; i++)
-        buf_init(&r->answers[i].body, ANSWER_KEPT_MAX);
+    for (size_t i = 0; i < ANSWER_SETS * ANSWER_WAYS; i++)
+        buf_init(&r->answers[i / ANSWER_WAYS].answers[i % ANSWER_WAYS].body, ANSWER_KEPT_MAX);
     struct db_config store = {.url = config->store_url, .access = DB_READER, .env = config->env};
     enum err e = db_open(&store, p, &r->db);
     if (e == ERR_OK && read_tx_init(&r->tx, r->db) != ERR_OK)
@@ -65,8 +71,8 @@ void loop_reader_close(struct loop_reader *r)
     if (r == NULL)
         return;
     loop_reader_round_end(r);
-    for (size_t i = 0; i < ANSWERS_KEPT; i++)
-        buf_release(&r->answers[i].body);
+    for (size_t i = 0; i < ANSWER_SETS * ANSWER_WAYS; i++)
+        buf_release(&r->answers[i / ANSWER_WAYS].answers[i % ANSWER_WAYS].body);
     read_tx_release(&r->tx);
     db_close(r->db);
     free(r);
@@ -111,13 +117,28 @@ static int64_t tenant_num(struct loop_reader *r, struct str id)
     return num;
 }
 
+/* The answer that is kept of a record, or else the one of its set that was kept first, to be
+ * replaced. Numbers of runs are times: their low bits are not spread. */
+static struct kept_answer *place_of_answer(struct loop_reader *r, int64_t num)
+{
+    uint64_t hash = (uint64_t)num * UINT64_C(0x9E3779B97F4A7C15);
+    struct answer_set *set = &r->answers[hash >> 32 & (ANSWER_SETS - 1)];
+    for (size_t i = 0; i < ANSWER_WAYS; i++) {
+        if (set->answers[i].num == num)
+            return &set->answers[i];
+    }
+    return &set->answers[set->oldest++ % ANSWER_WAYS];
+}
+
 /* Rendering reads the run and its jobs, so the answer is kept for the next of many retries. */
 static enum err answer_kept(struct loop_reader *r, struct op *op, struct idem_record *record,
                             bool *ret_answered)
 {
-    struct kept_answer *kept = &r->answers[(uint64_t)record->num % ANSWERS_KEPT];
-    bool renders = record->born.ptr != NULL && kept->num != record->num;
-    if (record->born.ptr != NULL && !renders) {
+    if (record->born.ptr == NULL)
+        return answer_from_record(op, &r->tx, record, ret_answered);
+    struct kept_answer *kept = place_of_answer(r, record->num);
+    bool renders = kept->num != record->num;
+    if (!renders) {
         record->body = buf_str(&kept->body);
         record->born = STR_NONE;
     }
@@ -157,7 +178,7 @@ bool loop_reader_replay(struct loop_reader *r, struct op *op)
     assert(op->idem.key.len > 0);
     struct key_hints hints;
     int64_t tenant = r->keys != NULL ? tenant_num(r, op->caller.tenant) : 0;
-    if (tenant == 0 || !idempotency_glance(r->keys, tenant, op->idem.key, &hints) ||
+    if (tenant == 0 || !idem_keys_glance(r->keys, tenant, op->idem.key, &hints) ||
         !open_snapshot(r))
         return false;
     op->decided = answer_by(r, op, tenant, &hints);

@@ -12,19 +12,17 @@ static enum err keep_answer(struct tx *tx, int64_t run)
 {
     struct idem_record record = {0};
     bool found = false;
-    int64_t num = 0;
-    enum err e = runs_key_num(tx->db, run, &num);
-    if (e == ERR_OK && num > 0)
-        e = idempotency_find_num(tx->db, num, &tx->arena, &found, &record);
-    if (e != ERR_OK || !found || record.born.ptr == NULL || uuid_time(record.run_id) != run)
+    enum err e = idempotency_of_run(tx->db, run, &tx->arena, &found, &record);
+    if (e != ERR_OK || !found || record.born.ptr == NULL)
         return e;
     struct op op;
     op_init(&op, NULL);
     e = run_birth_show(&tx->read, record.tenant, record.run_id, record.born, &op.answer,
                        &op.problem);
     if (e == ERR_OK)
-        e = buf_ok(&op.answer.body) ? idempotency_set_body(tx->db, num, buf_str(&op.answer.body))
-                                    : ERR_NO_MEMORY;
+        e = buf_ok(&op.answer.body)
+                ? idempotency_keep_body(tx->db, tx->keys, &record, buf_str(&op.answer.body))
+                : ERR_NO_MEMORY;
     op_release(&op);
     return e;
 }

@@ -9,6 +9,7 @@
 #include "core/run/run_birth.h"
 
 #include "base/limits.h"
+#include "core/run/run_view.h"
 
 enum { FACTS_MAX = 4 * KIB };
 
@@ -88,6 +89,22 @@ struct str run_birth_facts(struct run_txn *m, const struct step_view *views)
     for (size_t i = 0; i < m->def->step_count; i++)
         put_step(&text, i, &views[i]);
     return arena_take(&m->tx->arena, &text);
+}
+
+enum err run_birth_place_key(struct run_txn *m)
+{
+    struct run_key *key = arena_alloc(&m->tx->arena, sizeof(*key));
+    const struct step_view *views;
+    enum err e = key != NULL ? run_txn_show(m, &views) : ERR_NO_MEMORY;
+    if (e != ERR_OK)
+        return e;
+    *key = *m->run.key;
+    if (m->tenant->idempotency_retention_ms < 0)
+        key->born = run_birth_facts(m, views);
+    if (key->born.ptr == NULL)
+        m->run.key_num = idem_keys_reserve(m->tx->keys);
+    m->run.key = key->born.ptr != NULL ? key : NULL;
+    return ERR_OK;
 }
 
 /* --- reading --- */

@@ -15,6 +15,11 @@ void run_birth_render(struct answer *a, const struct run *run, const struct defi
  * answer itself has to be kept. */
 struct str run_birth_facts(struct run_txn *m, const struct step_view *views);
 
+/* The record of the key that the run is started with goes into its row if the answer can be made
+ * from the facts, and the key never expires. Otherwise run->key_num is reserved for it. A
+ * run_txn.before_insert; run->key is what is known of the key. */
+MUST_CHECK enum err run_birth_place_key(struct run_txn *m);
+
 /* Appends the answer of the start that made the run, as run_birth_render() did then. ERR_DAMAGED:
  * the run is not there, or the facts are none. */
 MUST_CHECK enum err run_birth_show(struct read_tx *tx, int64_t tenant, struct uuid run_id,

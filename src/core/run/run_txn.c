@@ -234,10 +234,19 @@ static enum err tell_progress(struct run_txn *m)
     return m->told ? ERR_OK : run_txn_add_event(m, EVENT_RUN_PROGRESSED, STR_NONE);
 }
 
+static enum err insert_row(struct run_txn *m)
+{
+    enum err e = m->before_insert != NULL ? m->before_insert(m) : ERR_OK;
+    if (e == ERR_OK)
+        e = runs_insert(m->tx->db, &m->run);
+    idem_keys_saw_run(m->tx->keys, m->run.num, m->run.input.len);
+    return e;
+}
+
 static enum err write_row(struct run_txn *m)
 {
     assert_run(m);
-    enum err e = m->is_new ? runs_insert(m->tx->db, &m->run) : runs_update(m->tx->db, &m->run);
+    enum err e = m->is_new ? insert_row(m) : runs_update(m->tx->db, &m->run);
     if (e != ERR_OK)
         return e;
     m->is_new = m->told = false;

@@ -53,7 +53,8 @@ struct run_txn {
     struct read_text state_read;
     const struct json *items; /* of the step `items_step`; NULL: not loaded */
     size_t items_step;
-    bool is_new;         /* the run has no row yet */
+    bool is_new;                                  /* the run has no row yet */
+    enum err (*before_insert)(struct run_txn *m); /* called before it gets one; NULL: nothing */
     bool told;           /* its timeline has grown since its row was read or written */
     bool has_slots;      /* taken by the run, and not freed */
     bool in_queue;       /* it stands in the queue of its tenant */

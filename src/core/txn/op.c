@@ -61,6 +61,7 @@ void op_clear_result(struct op *op)
     a->status = 200;
     a->outcome = NULL;
     a->born = STR_NONE;
+    a->key_in_run = false;
     a->key_num = 0;
     a->created = CREATED_UNSAID;
     a->has_run = a->run_over = a->replayed = a->changed_nothing = a->keep_waiting =

@@ -39,6 +39,7 @@ struct answer {
     /* What is kept for replays instead of body when that holds a secret; empty otherwise. */
     struct buf kept_body;
     struct str born;   /* what is kept instead of body, in the op's arena: see run_birth.h */
+    bool key_in_run;   /* the run's row has the record of the key */
     int64_t key_num;   /* reserved for the record of the key; 0: none is */
     struct buf handed; /* jobs that the caller is given; see lease.h */
     bool has_run;

@@ -79,7 +79,7 @@ static struct count *count_of(struct table *t, int64_t num)
 
 void replay_stats_add(struct replay_stats *stats, int64_t num, bool mismatch, int64_t at_ms)
 {
-    assert(num > 0);
+    assert(num != 0);
     pthread_mutex_lock(&stats->lock);
     struct count *c = count_of(stats->filling, num);
     if (c != NULL) {

@@ -171,7 +171,7 @@ static enum err check_key_index(struct read_tx *tx, finding_each *each, void *ct
     struct finding lost = {.what = "the index of idempotency keys lacks keys", .derived = true};
     struct finding broken = {.what = "blocks of the index of idempotency keys are damaged",
                              .derived = true};
-    enum err e = idempotency_check_index(tx->db, &lost.counted, &broken.counted);
+    enum err e = idem_keys_check(tx->db, &lost.counted, &broken.counted);
     lost.has_counted = broken.has_counted = true;
     if (lost.counted > 0 && each != NULL)
         each(ctx, &lost);

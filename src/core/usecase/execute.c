@@ -94,6 +94,9 @@ static enum err remember(struct op *op, struct tx *tx, struct tenant *tenant, co
         e = idempotency_delete(tx->db, k->old);
     if (e != ERR_OK)
         return e;
+    if (op->answer.key_in_run)
+        return idem_keys_add(tx->keys, tenant->num, op->idem.key, -uuid_time(op->answer.run_id),
+                             tenant->run_retention_ms >= 0);
     struct str born = op->answer.born;
     struct idem_record record = {
         .num = op->answer.key_num,
@@ -110,6 +113,7 @@ static enum err remember(struct op *op, struct tx *tx, struct tenant *tenant, co
         .born = born,
         .created_at = tx->now_ms,
         .expires_at = idem_expires_ms(tx->now_ms, tenant->idempotency_retention_ms),
+        .last_replayed_at = -1,
     };
     return idempotency_insert(tx->db, tx->keys, &record);
 }

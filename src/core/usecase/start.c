@@ -20,6 +20,7 @@ struct start {
     struct tx *tx;
     const struct start_run_input *in;
     struct run_txn m;
+    struct run_key key;
     struct limits_of_run limits;
 };
 
@@ -118,7 +119,12 @@ static enum err answer_run(struct op *op, struct run_txn *m, enum answer_created
     a->outcome = outcome;
     answer_begin(a, created);
     run_birth_render(a, &m->run, m->def, views, created == CREATED_NO);
-    if (created == CREATED_YES && op->idem.key.len > 0)
+    if (created == CREATED_NO || op->idem.key.len == 0)
+        return ERR_OK;
+    assert(m->run.revision == 1); /* its row was written last, with what the answer says */
+    a->key_in_run = m->run.key != NULL;
+    a->key_num = m->run.key_num;
+    if (!a->key_in_run)
         a->born = run_birth_facts(m, views);
     return ERR_OK;
 }
@@ -137,8 +143,16 @@ static void fill_run(struct start *s)
     s->m.run.tracestate = in->tracestate;
     s->m.run.created_by = s->op->caller.actor;
     s->m.run.created_at = s->tx->now_ms;
-    if (s->op->idem.key.len > 0)
-        s->m.run.key_num = s->op->answer.key_num = idem_keys_reserve(s->tx->keys);
+    s->key = (struct run_key){
+        .key = s->op->idem.key,
+        .route = s->op->idem.route,
+        .fingerprint = s->op->idem.fingerprint,
+        .raw_hash = s->op->idem.raw_hash,
+    };
+    if (s->key.key.len > 0) {
+        s->m.run.key = &s->key;
+        s->m.before_insert = run_birth_place_key;
+    }
 }
 
 static enum err admit(struct start *s, const char *outcome)

@@ -350,8 +350,8 @@ const struct invariant INVARIANTS[] = {
      * found anyway. */
     {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED,
      "an index has lost the mark of how far it reaches",
-     "SELECT NULL, NULL, (SELECT count(*) FROM indexed), 2 WHERE (SELECT count(*) FROM indexed"
-     " WHERE name = 'runs' OR name = 'idempotency') <> 2"},
+     "SELECT NULL, NULL, (SELECT count(*) FROM indexed), 4 WHERE (SELECT count(*) FROM indexed"
+     " WHERE name = 'runs' OR name = 'idempotency' OR name = 'run_keys') <> 3"},
     {CHECK_INDEXES, CHECK_FULL | CHECK_DERIVED,
      "the index of runs lacks a run",
      "SELECT r.tenant, r.num, NULL, NULL FROM runs r"
@@ -483,7 +483,7 @@ enum err check_extent(struct db *db, enum check_area area, int64_t *ret)
                                        " + (SELECT count(*) FROM deliveries)";
     static const char SQL_OBJECTS[] = "SELECT (SELECT count(*) FROM runs)"
                                       " + (SELECT count(*) FROM jobs)"
-                                      " + (SELECT count(*) FROM idempotency)"
+                                      " + (SELECT count(*) FROM key_records)"
                                       " + (SELECT count(*) FROM entities)"
                                       " + (SELECT count(*) FROM timeline)";
     static const char *const SQL[] = {

@@ -35,7 +35,7 @@ const struct invariant OBJECT_INVARIANTS[] = {
      "SELECT tenant, NULL, version, NULL FROM workflow_versions WHERE " HASH_IS_BAD("digest")
      " OR version < 1 OR " TIME_IS_BAD("created_at")},
     {CHECK_OBJECTS, CHECK_FULL, "the record of an idempotency key is damaged",
-     "SELECT tenant, NULL, num, NULL FROM idempotency WHERE " HASH_IS_BAD("fingerprint")
+     "SELECT tenant, NULL, num, NULL FROM key_records WHERE " HASH_IS_BAD("fingerprint")
      " OR length(raw_hash) NOT IN (8, 32) OR " ID_IS_BAD("run_id") " OR status NOT BETWEEN 200 AND 299"
      " OR " TIME_IS_BAD("created_at") " OR " TIME_IS_BAD("expires_at")},
     {CHECK_OBJECTS, CHECK_FULL, "a run's row is damaged",
@@ -43,7 +43,9 @@ const struct invariant OBJECT_INVARIANTS[] = {
      " OR " COUNT_IS_BAD("num") " OR " COUNT_IS_BAD("version") " OR " COUNT_IS_BAD("workflow_version")
      " OR " COUNT_IS_BAD("depth")
      " OR " TIME_IS_BAD("created_at") " OR " TIME_IS_BAD("started_at") " OR " TIME_IS_BAD("finished_at")
-     " OR " TIME_IS_BAD("deadline_at") " OR " TIME_IS_BAD("start_at")},
+     " OR " TIME_IS_BAD("deadline_at") " OR " TIME_IS_BAD("start_at")
+     " OR " COUNT_IS_BAD("key_replays") " OR " COUNT_IS_BAD("key_mismatches") " OR " TIME_IS_BAD("key_replayed_at")
+     " OR (key IS NOT NULL AND (born IS NULL OR key_hashes IS NULL OR length(key_hashes) <> 40))"},
     {CHECK_OBJECTS, CHECK_FULL, "a job's row is damaged",
      "SELECT tenant, run, ordinal, NULL FROM jobs WHERE " ID_IS_BAD("id") " OR " ID_IS_BAD("child")
      " OR step < -1 OR step >= 500 OR " COUNT_IS_BAD("ordinal") " OR " COUNT_IS_BAD("attempt")

@@ -256,7 +256,8 @@ enum err repair_admission(struct db *db)
 enum err repair_indexes(struct db *db)
 {
     static const char *const INDEXES[] = {
-        "INSERT INTO indexed (name, through) VALUES ('runs', 0), ('idempotency', 0)"
+        "INSERT INTO indexed (name, through) VALUES ('runs', 0), ('idempotency', 0),"
+        " ('run_keys', 0)"
         " ON CONFLICT (name) DO NOTHING",
         "UPDATE indexed SET through = (SELECT COALESCE(max(num), 0) FROM runs)"
         " WHERE name = 'runs' AND through > (SELECT COALESCE(max(num), 0) FROM runs)",

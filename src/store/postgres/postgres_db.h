@@ -12,7 +12,7 @@
 #include <libpq-fe.h>
 
 enum {
-    POSTGRES_PARAMETERS_MAX = 32,
+    POSTGRES_PARAMETERS_MAX = 40,
     POSTGRES_NAME_MAX = 64,
     POSTGRES_SCHEMA_MAX = 40, /* with the number of a shard it is still a name of PostgreSQL */
     POSTGRES_URL_MAX = 4096,

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/limits.h"
+#include "domain/idempotency.h"
 #include "store/columns.h"
 #include "store/run/late_index.h"
 
@@ -85,6 +86,7 @@ static void remember(struct db *db, const struct run *r, int64_t version)
 {
     struct run row = *r;
     row.version = version;
+    row.key = NULL;
     row.key_num = 0;
     row_cache_put(db_row_cache(db), &RUN_SHAPE, r->num, 0, &row);
 }
@@ -126,22 +128,33 @@ static bool recall(struct db *db, int64_t num, struct arena *arena, struct run *
 
 /* --- rows --- */
 
+/* clang-format off */
+#define RUN_VALUES(r)                                                       \
+    RUN_COLUMNS(COLUMN_BIND, r) (r)->key_num > 0 ? DB_I((r)->key_num) : DB_N()
+/* clang-format on */
+
 enum err runs_insert(struct db *db, const struct run *r)
 {
-    static const char SQL[] = COLUMNS_INSERT_WITH("runs", RUN_COLUMNS, "key_num", "$28");
-    enum err e = DB_EXEC(db, SQL, NULL,
-                         RUN_COLUMNS(COLUMN_BIND, r) r->key_num > 0 ? DB_I(r->key_num) : DB_N());
+    static const char SQL[] = COLUMNS_INSERT_WITH(
+        "runs", RUN_COLUMNS, "key_num", "$28");
+    static const char SQL_KEY[] = COLUMNS_INSERT_WITH(
+        "runs", RUN_COLUMNS, "key_num, key, key_route, key_hashes, born",
+        "$28, $29, $30, $31, $32");
+    const struct run_key *k = r->key;
+    enum err e;
+    if (k == NULL) {
+        e = DB_EXEC(db, SQL, NULL, RUN_VALUES(r));
+    } else {
+        unsigned char hashes[RUN_KEY_HASHES_LEN];
+        memcpy(hashes, k->fingerprint.bytes, SHA256_LEN);
+        memcpy(hashes + SHA256_LEN, &k->raw_hash, sizeof(k->raw_hash));
+        e = DB_EXEC(db, SQL_KEY, NULL, RUN_VALUES(r), DB_T(k->key),
+                    idem_is_start_route(k->route, r->workflow_id) ? DB_N() : DB_T(k->route),
+                    DB_B(hashes, sizeof(hashes)), DB_T(k->born));
+    }
     if (e == ERR_OK)
         remember(db, r, VERSION_UNKNOWN);
     return e;
-}
-
-enum err runs_key_num(struct db *db, int64_t num, int64_t *ret)
-{
-    static const char SQL[] = "SELECT key_num FROM runs WHERE num = $1";
-    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(num));
-    *ret = db_next(rows) ? db_count_or(rows, 0, 0) : 0;
-    return db_rows_end(rows);
 }
 
 enum err runs_update(struct db *db, struct run *r)

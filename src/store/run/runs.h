@@ -3,9 +3,21 @@
 #define PAWL_STORE_RUN_RUNS_H
 
 #include "base/arena.h"
+#include "base/crypto.h"
 #include "domain/run.h"
 #include "store/db.h"
 #include "store/run/slot_holders.h"
+
+/* The record of the key that has started a run, in the run's row: see store/idempotency.h. */
+struct run_key {
+    struct str key;
+    struct str route;
+    struct sha256 fingerprint;
+    uint64_t raw_hash;
+    struct str born;
+};
+
+enum { RUN_KEY_HASHES_LEN = SHA256_LEN + sizeof(uint64_t) };
 
 struct run {
     int64_t num; /* the time in its id, rising with each run over all tenants: see runs_new_num() */
@@ -36,9 +48,10 @@ struct run {
     int64_t start_at;    /* a queued run that waits for this time; -1: none */
     int64_t parent_run;  /* the num of the run it is a part of, and the job there; -1: none */
     int64_t parent_ordinal;
-    int64_t depth;        /* how many runs are above it */
-    struct uuid rerun_of; /* all zero: none */
-    int64_t key_num; /* the record of the key that it was started with; 0: none, or it was read */
+    int64_t depth;             /* how many runs are above it */
+    struct uuid rerun_of;      /* all zero: none */
+    const struct run_key *key; /* only to be inserted; NULL: none, or it was read */
+    int64_t key_num;           /* the same for a record in key_records; 0 */
 };
 
 /* The highest number of a run so far; 0 when there is none. */
@@ -49,8 +62,6 @@ int64_t runs_new_num(struct uuid *id, int64_t last_num);
 /* The time in it. */
 int64_t runs_num_ms(int64_t num);
 MUST_CHECK enum err runs_insert(struct db *db, const struct run *run);
-/* The record of the key that it was started with; 0: none is known. */
-MUST_CHECK enum err runs_key_num(struct db *db, int64_t num, int64_t *ret);
 /* Writes what a change may alter, and revision + 1, if the row still has run->revision; else
  * ERR_CONCURRENCY. On success run->revision is the new one. */
 MUST_CHECK enum err runs_update(struct db *db, struct run *run);

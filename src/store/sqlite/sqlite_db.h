@@ -6,7 +6,7 @@
 
 #include <sqlite3.h>
 
-enum { SQLITE_PARAMETERS_MAX = 32 };
+enum { SQLITE_PARAMETERS_MAX = 40 };
 
 struct sqlite_keeper;
 

@@ -177,7 +177,8 @@ def test_the_doctor_finds_nothing_wrong_with_a_sound_file(stopped):
     ("UPDATE runs SET version = 0 WHERE status = 'succeeded'", "runs"),
     ("UPDATE jobs SET finished_at = NULL WHERE state = 'succeeded'", "jobs"),
     ("INSERT INTO entity_states (entity, type_version, state) VALUES (1, 1, '1')", "entities"),
-    ("UPDATE idempotency SET run_id = x'00112233445566778899aabbccddeeff' WHERE key = 'k0'", "idempotency"),
+    ("INSERT INTO key_records (num, tenant, key, key_hash, route, fingerprint, raw_hash, status, says_created, body, replays, mismatches, created_at)"
+     " SELECT 9, tenant, key, 0, route, x'" + "5a" * 32 + "', x'" + "5a" * 8 + "', 200, 1, '{}', 0, 0, 1 FROM idempotency WHERE key = 'k0'", "idempotency"),
     ("INSERT INTO runs_index (tenant, num) VALUES (1, 1)", "indexes"),
     ("UPDATE audit SET actor = 'somebody else'", "audit"),
     ("DELETE FROM audit WHERE seq = 1", "audit"),

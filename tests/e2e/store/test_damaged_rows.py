@@ -159,7 +159,7 @@ def test_no_column_of_any_table_can_end_the_server(tmp_path, template, alone, ki
 
 
 @pytest.mark.parametrize("table, column", [("runs", "status"), ("runs", "id"), ("runs", "created_at"), ("jobs", "state"), ("jobs", "id"), ("approvals", "status"),
-                                           ("tenants", "at_limit"), ("idempotency", "fingerprint"), ("schedules", "overlap"), ("entities", "id"), ("deliveries", "state")])
+                                           ("tenants", "at_limit"), ("runs", "key_hashes"), ("schedules", "overlap"), ("entities", "id"), ("deliveries", "state")])
 def test_a_damaged_object_is_an_error_of_its_own_and_a_finding_of_the_doctor(tmp_path, template, table, column):
     types = dict(columns(template[0])[table])
     _, answers = check(tmp_path, template, [(table, column, types[column])], 1 if types[column] == "INTEGER" else 0)

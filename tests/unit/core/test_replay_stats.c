@@ -21,7 +21,8 @@ static struct db *open_with_records(const struct folder *f, int count)
                                 .route = STR("POST /"),
                                 .status = 201,
                                 .body = STR("{}"),
-                                .expires_at = -1};
+                                .expires_at = -1,
+                                .last_replayed_at = -1};
         assert_ok(idempotency_insert(db, keys, &r)); /* its number is i */
     }
     assert_ok(db_commit(db));

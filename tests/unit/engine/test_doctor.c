@@ -237,7 +237,8 @@ static const char *const DERIVED[] = {
     "INSERT INTO holding (tenant, run) SELECT tenant, num FROM runs WHERE status = 'succeeded'",
     "DELETE FROM runs_index",
     "INSERT INTO runs_index (tenant, num) VALUES (1, 5)",
-    "UPDATE indexed SET through = 1000000 WHERE name = 'idempotency'",
+    "UPDATE indexed SET through = (SELECT max(num) FROM runs) WHERE name = 'run_keys'",
+    "DELETE FROM indexed WHERE name = 'run_keys'",
     "DELETE FROM indexed",
 };
 
@@ -303,11 +304,10 @@ static void what_is_not_derived_is_said_and_left(void **state)
         {"UPDATE jobs SET finished_at = 1 WHERE state = 'pending' AND run ="
          " (SELECT min(run) FROM jobs WHERE state = 'pending')",
          DOCTOR_JOBS, 1},
-        {"INSERT INTO idempotency (num, tenant, key, key_hash, route, fingerprint, raw_hash, "
+        {"INSERT INTO key_records (num, tenant, key, key_hash, route, fingerprint, raw_hash, "
          "run_id,"
-         " status, says_created, body, replays, mismatches, created_at) SELECT num + 9, tenant, "
-         "key,"
-         " key_hash, route, fingerprint, raw_hash, x'00112233445566778899aabbccddeeff', 200, 1,"
+         " status, says_created, body, replays, mismatches, created_at) SELECT 9, tenant, key, 0,"
+         " route, randomblob(32), randomblob(8), x'00112233445566778899aabbccddeeff', 200, 1,"
          " '{}', 0, 0, 1 FROM idempotency",
          DOCTOR_IDEMPOTENCY, 2},
         {"UPDATE audit SET actor = 'somebody' WHERE seq = 1 AND tenant = (SELECT max(tenant) FROM"

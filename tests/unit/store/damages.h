@@ -70,7 +70,7 @@ static const char SOUND[] =
     "UPDATE indexed SET through = 2 WHERE name = 'idempotency';"
     "INSERT INTO runs_index (tenant, num) SELECT tenant, num FROM runs WHERE num <= 7;"
     "INSERT INTO holding (tenant, run) VALUES (1, 1), (1, 2), (1, 3);"
-    "INSERT INTO idempotency (num, tenant, key, key_hash, route, fingerprint, raw_hash, status,"
+    "INSERT INTO key_records (num, tenant, key, key_hash, route, fingerprint, raw_hash, status,"
     " says_created, body, replays, mismatches, created_at) VALUES"
     " (1, 1, 'a', 11, 'r', zeroblob(32), zeroblob(32), 200, 1, '{}', 0, 0, 1),"
     " (2, 2, 'b', 12, 'r', zeroblob(32), zeroblob(32), 200, 1, '{}', 0, 0, 1),"

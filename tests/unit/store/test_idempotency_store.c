@@ -61,6 +61,25 @@ static void insert(struct shelf *s, int64_t tenant, const char *key, int64_t exp
     assert_ok(idempotency_insert(s->db, s->keys, &r));
 }
 
+/* The same in the row of a run that it has started; its number is minus the run's. */
+static int64_t insert_run(struct shelf *s, int64_t tenant, const char *key, const char *route)
+{
+    static int64_t last = 1000;
+    struct run run = plain_run(tenant, env_new_id(&ENV_SYSTEM), ++last);
+    struct run_key record = {
+        .key = str_of(key),
+        .route = str_of(route),
+        .fingerprint = sha256_of(STR("print")),
+        .raw_hash = str_hash(str_of(key)),
+        .born = str_of(key),
+    };
+    run.key = &record;
+    assert_ok(runs_insert(s->db, &run));
+    idem_keys_saw_run(s->keys, run.num, run.input.len);
+    assert_ok(idem_keys_add(s->keys, tenant, record.key, -run.num, false));
+    return -run.num;
+}
+
 struct found {
     int times;
     struct idem_record record; /* text is gone but for body */
@@ -72,7 +91,8 @@ static struct found found_of(bool found, const struct idem_record *record, struc
     struct found f = {.times = found};
     if (found) {
         f.record = *record;
-        (void)snprintf(f.body, sizeof(f.body), "%.*s", STR_ARG(record->body));
+        struct str text = record->num < 0 ? record->born : record->body;
+        (void)snprintf(f.body, sizeof(f.body), "%.*s", STR_ARG(text));
     }
     arena_release(arena);
     return f;
@@ -194,7 +214,7 @@ static int glance(struct shelf *s, struct db *reader, int64_t tenant, const char
     struct key_hints hints;
     bool found = false;
     arena_init(&arena, MIB);
-    if (idempotency_glance(s->keys, tenant, str_of(key), &hints))
+    if (idem_keys_glance(s->keys, tenant, str_of(key), &hints))
         assert_ok(idempotency_follow(reader, s->keys, tenant, str_of(key), &hints, &arena, &found,
                                      &record));
     arena_release(&arena);
@@ -208,7 +228,7 @@ static void another_thread_finds_what_is_committed(void **state)
     assert_ok(db_begin(s.db));
     insert(&s, 1, "k", -1);
     struct key_hints hints;
-    assert_false(idempotency_glance(s.keys, 1, STR("k"), &hints));
+    assert_false(idem_keys_glance(s.keys, 1, STR("k"), &hints));
     commit(&s);
     assert_int_equal(glance(&s, reader, 1, "k"), 1);
     index_all(&s);
@@ -250,8 +270,8 @@ static void thousands_of_recent_records_are_all_found(void **state)
 /* An entry leads to a row that may be another key's: that is not an answer. */
 static void a_row_of_another_key_does_not_answer(void **state)
 {
-    static const char OTHER[] = "UPDATE idempotency SET key = 'other' WHERE key = 'a'";
-    static const char TENANT[] = "UPDATE idempotency SET tenant = 2 WHERE key = 'b'";
+    static const char OTHER[] = "UPDATE key_records SET key = 'other' WHERE key = 'a'";
+    static const char TENANT[] = "UPDATE key_records SET tenant = 2 WHERE key = 'b'";
     struct shelf s = open_shelf(*state);
     for (int sealed = 0; sealed < 2; sealed++) {
         insert(&s, 1, "a", -1);
@@ -509,8 +529,11 @@ static void any_order_of_changes_loses_nothing_and_repeats_nothing(void **state)
                 delete_key(&s, (int64_t)t + 1, key);
                 m.there[t][k] = false;
             } else {
-                m.expires_at[t][k] = rng_below(&r, 3) == 0 ? -1 : (int64_t)rng_below(&r, 1000);
-                insert(&s, (int64_t)t + 1, key, m.expires_at[t][k]);
+                m.expires_at[t][k] = rng_below(&r, 2) == 0 ? -1 : (int64_t)rng_below(&r, 1000);
+                if (m.expires_at[t][k] < 0 && rng_below(&r, 2) == 0)
+                    (void)insert_run(&s, (int64_t)t + 1, key, "POST /api/v1/runs");
+                else
+                    insert(&s, (int64_t)t + 1, key, m.expires_at[t][k]);
                 m.num[t][k] = find(&s, (int64_t)t + 1, key).record.num;
                 m.there[t][k] = true;
             }
@@ -532,11 +555,159 @@ static void any_order_of_changes_loses_nothing_and_repeats_nothing(void **state)
     close_shelf(&s);
 }
 
+/* --- in rows of runs --- */
+
+static void a_record_in_the_row_of_its_run_is_as_any_other(void **state)
+{
+    struct shelf s = open_shelf(*state);
+    struct sha256 print = sha256_of(STR("print"));
+    int64_t num = insert_run(&s, 3, "key", "POST /api/v1/runs");
+    for (int round = 0; round < 3; round++) {
+        struct found f = find(&s, 3, "key");
+        assert_int_equal(f.times, 1);
+        assert_int_equal(f.record.num, num);
+        assert_true(sha256_eq(&f.record.fingerprint, &print));
+        assert_true(f.record.raw_hash == str_hash(STR("key")));
+        assert_true(f.record.has_run && f.record.says_created);
+        assert_int_equal(f.record.status, 200);
+        assert_int_equal(f.record.expires_at, -1);
+        assert_int_equal(f.record.last_replayed_at, -1);
+        assert_false(has(&s, 4, "key") || has(&s, 3, "other"));
+        if (round == 0)
+            reopen(&s);
+        else
+            index_all(&s);
+    }
+    assert_ok(idempotency_count(s.db, num, 2, 1, 5000));
+    assert_ok(idempotency_count(s.db, num, 1, 0, 6000));
+    struct found f = find(&s, 3, "key");
+    assert_int_equal(f.record.replays, 3);
+    assert_int_equal(f.record.mismatches, 1);
+    assert_int_equal(f.record.last_replayed_at, 6000);
+    delete_key(&s, 3, "key");
+    assert_false(has(&s, 3, "key"));
+    reopen(&s);
+    assert_false(has(&s, 3, "key"));
+    (void)insert_run(&s, 3, "key", "POST /api/v1/runs");
+    assert_true(has(&s, 3, "key"));
+    close_shelf(&s);
+}
+
+static void check_route(struct shelf *s, const char *key, const char *route)
+{
+    struct arena arena;
+    struct idem_record record;
+    bool found = false;
+    arena_init(&arena, MIB);
+    assert_ok(idempotency_find(s->db, s->keys, 1, str_of(key), &arena, &found, &record));
+    assert_true(found && str_is(record.route, route));
+    arena_release(&arena);
+}
+
+/* The workflow of a plain run is "w". */
+static void the_usual_route_of_a_start_is_not_kept(void **state)
+{
+    static const char USUAL[] = "POST /api/v1/workflows/w/runs";
+    static const char LONGER[] = "POST /api/v1/workflows/ww/runs";
+    struct shelf s = open_shelf(*state);
+    (void)insert_run(&s, 1, "a", USUAL);
+    (void)insert_run(&s, 1, "b", LONGER);
+    check_route(&s, "a", USUAL);
+    check_route(&s, "b", LONGER);
+    assert_int_equal(number_of(s.db, "SELECT count(*) FROM runs WHERE key_route IS NULL"), 1);
+    close_shelf(&s);
+}
+
+static void a_record_outlives_the_run_that_had_it(void **state)
+{
+    struct shelf s = open_shelf(*state);
+    int64_t run = -insert_run(&s, 1, "k", "POST /api/v1/runs");
+    assert_ok(idempotency_count(s.db, -run, 7, 0, 5000));
+    struct arena arena;
+    struct idem_record record;
+    bool found = false;
+    arena_init(&arena, MIB);
+    assert_ok(db_begin(s.db));
+    assert_ok(idempotency_of_run(s.db, run, &arena, &found, &record));
+    assert_true(found && record.num == -run);
+    assert_ok(idempotency_keep_body(s.db, s.keys, &record, STR("k")));
+    run_sql(s.db, "DELETE FROM runs");
+    commit(&s);
+    arena_release(&arena);
+    for (int round = 0; round < 3; round++) {
+        struct found f = find(&s, 1, "k");
+        assert_int_equal(f.times, 1);
+        assert_true(f.record.num > 0);
+        assert_int_equal(f.record.replays, 7);
+        if (round == 0)
+            reopen(&s);
+        else
+            index_all(&s);
+    }
+    close_shelf(&s);
+}
+
+/* A start of the server reads what was not sealed: that must not grow with runs that have no key.
+ */
+static void runs_without_a_key_move_the_mark_too(void **state)
+{
+    struct shelf s = open_shelf(*state);
+    int64_t num = insert_run(&s, 1, "k", "POST /api/v1/runs");
+    for (int i = 0; i < KEY_ROWS_READ_MAX; i++)
+        idem_keys_saw_run(s.keys, -num + i, 10);
+    assert_true(idem_keys_work_is_due(s.keys));
+    merge_all(&s); /* and what else is due */
+    assert_int_equal(number_of(s.db, "SELECT through FROM indexed WHERE name = 'run_keys'"),
+                     -num + KEY_ROWS_READ_MAX - 1);
+    assert_true(has(&s, 1, "k"));
+    idem_keys_saw_run(s.keys, -num + KEY_ROWS_READ_MAX, (size_t)4 * KIB * KEY_ROWS_READ_MAX);
+    assert_true(idem_keys_work_is_due(s.keys));
+    close_shelf(&s);
+}
+
+/* Its number is a time, which the next run may have again. */
+static void a_run_that_was_rolled_back_does_not_move_the_mark(void **state)
+{
+    struct shelf s = open_shelf(*state);
+    assert_ok(db_begin(s.db));
+    idem_keys_saw_run(s.keys, INT64_C(1) << 40, 10);
+    db_rollback(s.db);
+    idem_keys_forget(s.keys);
+    index_all(&s);
+    (void)insert_run(&s, 1, "k", "POST /api/v1/runs");
+    reopen(&s);
+    assert_true(has(&s, 1, "k"));
+    close_shelf(&s);
+}
+
+static void a_run_whose_key_the_index_lacks_is_noticed_and_mended(void **state)
+{
+    struct shelf s = open_shelf(*state);
+    int64_t lost = -1;
+    int64_t broken = -1;
+    int64_t num = insert_run(&s, 1, "k", "POST /api/v1/runs");
+    assert_ok(idem_keys_check(s.db, &lost, &broken));
+    assert_int_equal(lost + broken, 0);
+    assert_ok(
+        DB_EXEC(s.db, "UPDATE indexed SET through = $1 WHERE name = 'run_keys'", NULL, DB_I(-num)));
+    assert_ok(idem_keys_check(s.db, &lost, &broken));
+    assert_int_equal(lost, 1);
+    reopen(&s);
+    assert_false(has(&s, 1, "k"));
+    assert_ok(db_begin(s.db));
+    assert_ok(idem_keys_rebuild(s.keys, s.db));
+    commit(&s);
+    assert_true(has(&s, 1, "k"));
+    assert_ok(idem_keys_check(s.db, &lost, &broken));
+    assert_int_equal(lost + broken, 0);
+    close_shelf(&s);
+}
+
 /* --- for doctor --- */
 
 static void doubles_are_noticed(void **state)
 {
-    static const char DOUBLE[] = "UPDATE idempotency SET key = 'a' WHERE key = 'b'";
+    static const char DOUBLE[] = "UPDATE key_records SET key = 'a' WHERE key = 'b'";
     struct shelf s = open_shelf(*state);
     int64_t doubles = -1;
     insert(&s, 1, "a", -1);
@@ -547,6 +718,9 @@ static void doubles_are_noticed(void **state)
     run_sql(s.db, DOUBLE);
     assert_ok(idempotency_doubles(s.db, &doubles));
     assert_int_equal(doubles, 1);
+    (void)insert_run(&s, 2, "a", "POST /api/v1/runs");
+    assert_ok(idempotency_doubles(s.db, &doubles));
+    assert_int_equal(doubles, 2);
     close_shelf(&s);
 }
 
@@ -635,6 +809,12 @@ int main(void)
         folder_test(the_first_to_expire_go_first_and_no_more_than_asked),
         folder_test(an_expired_record_is_still_found),
         folder_test(any_order_of_changes_loses_nothing_and_repeats_nothing),
+        folder_test(a_record_in_the_row_of_its_run_is_as_any_other),
+        folder_test(the_usual_route_of_a_start_is_not_kept),
+        folder_test(a_record_outlives_the_run_that_had_it),
+        folder_test(runs_without_a_key_move_the_mark_too),
+        folder_test(a_run_that_was_rolled_back_does_not_move_the_mark),
+        folder_test(a_run_whose_key_the_index_lacks_is_noticed_and_mended),
         folder_test(doubles_are_noticed),
         folder_test(records_without_their_run_are_noticed),
         folder_test(records_of_a_tenant_that_once_removed_runs_may_lack_their_run),
