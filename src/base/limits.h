@@ -55,6 +55,7 @@ enum {
     JSON_TEXT_MAX = HTTP_BODY_MAX,
     JSON_KEPT_MAX = 2 * JSON_TEXT_MAX,    /* of one value as it is kept */
     TIMELINE_ROW_BYTES = 64 * KIB,        /* events of one owner share a row up to about this: a page of a timeline reads whole rows */
+    FIRST_EVENTS_BYTES_MAX = 4 * KIB,     /* of events in the row of their run, which is written again with each change of the run */
     JSON_WRITTEN_MAX = 5 * JSON_TEXT_MAX, /* what was parsed, serialized again: `1e20,` grows to 24 bytes */
 
     /* --- names --- */

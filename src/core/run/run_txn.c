@@ -237,8 +237,11 @@ static enum err tell_progress(struct run_txn *m)
 static enum err insert_row(struct run_txn *m)
 {
     enum err e = m->before_insert != NULL ? m->before_insert(m) : ERR_OK;
+    if (e == ERR_OK && m->run.created_at == m->tx->now_ms) /* their time is not kept twice */
+        e = tx_take_first_events(m->tx, m->run.num, &m->run.first_events);
     if (e == ERR_OK)
         e = runs_insert(m->tx->db, &m->run);
+    m->run.first_events = STR_NONE;
     idem_keys_saw_run(m->tx->keys, m->run.num, m->run.input.len);
     return e;
 }

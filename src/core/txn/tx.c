@@ -301,6 +301,18 @@ enum err tx_write_events(struct tx *tx)
     return e;
 }
 
+enum err tx_take_first_events(struct tx *tx, int64_t run, struct str *ret)
+{
+    struct unwritten_events *t = &tx->unwritten;
+    *ret = STR_NONE;
+    if (t->owner != run || t->first_seq != 1 || t->packed.len > FIRST_EVENTS_BYTES_MAX)
+        return ERR_OK;
+    event_pack_end(&t->packed);
+    t->owner = 0; /* what is packed stays until the next event */
+    *ret = buf_str(&t->packed);
+    return buf_ok(&t->packed) ? ERR_OK : ERR_NO_MEMORY;
+}
+
 enum err tx_add_event(struct tx *tx, int64_t tenant, int64_t owner, const struct event *event)
 {
     struct unwritten_events *t = &tx->unwritten;
@@ -311,6 +323,10 @@ enum err tx_add_event(struct tx *tx, int64_t tenant, int64_t owner, const struct
             return e;
     }
     assert(t->owner == 0 || t->last_seq + 1 == event->seq);
+    if (t->owner == 0) {
+        buf_clear(&t->packed);
+        t->first_seq = event->seq;
+    }
     t->owner = owner;
     t->last_seq = event->seq;
     event_pack(&t->packed, event);

@@ -47,7 +47,7 @@ enum { ASIDE_TENANTS_MAX = 16 }; /* with more, one of them is tried again early 
 /* Events of one owner that are not in its timeline yet: see tx_add_event(). */
 struct unwritten_events {
     int64_t owner; /* 0: there are none */
-    int64_t last_seq;
+    int64_t first_seq, last_seq;
     struct buf packed;
 };
 
@@ -145,6 +145,10 @@ MUST_CHECK enum err tx_add_event(struct tx *tx, int64_t tenant, int64_t owner,
 /* Writes the row. Call it before something is read that depends on it: the version of a run is the
  * number of its last event. tx_flush() does it too. */
 MUST_CHECK enum err tx_write_events(struct tx *tx);
+
+/* The first events of a new run, for its own row, if they are unwritten and few; ptr NULL: they are
+ * rows of the timeline, or will be. Borrowed until the next event. */
+MUST_CHECK enum err tx_take_first_events(struct tx *tx, int64_t run, struct str *ret);
 
 /* --- effects --- */
 

@@ -45,6 +45,8 @@ const struct invariant OBJECT_INVARIANTS[] = {
      " OR " TIME_IS_BAD("created_at") " OR " TIME_IS_BAD("started_at") " OR " TIME_IS_BAD("finished_at")
      " OR " TIME_IS_BAD("deadline_at") " OR " TIME_IS_BAD("start_at")
      " OR " COUNT_IS_BAD("key_replays") " OR " COUNT_IS_BAD("key_mismatches") " OR " TIME_IS_BAD("key_replayed_at")
+     " OR " COUNT_IS_BAD("first_seq") " OR (first_seq IS NULL) <> (first_events IS NULL)"
+     " OR (first_events IS NOT NULL AND NOT json_valid(first_events))"
      " OR (key IS NOT NULL AND (born IS NULL OR key_hashes IS NULL OR length(key_hashes) <> 40))"},
     {CHECK_OBJECTS, CHECK_FULL, "a job's row is damaged",
      "SELECT tenant, run, ordinal, NULL FROM jobs WHERE " ID_IS_BAD("id") " OR " ID_IS_BAD("child")

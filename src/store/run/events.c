@@ -15,7 +15,7 @@
     X(p, 5, COUNT_OR_NONE, job, job) \
     X(p, 6, TEXT, published_as, published_as)
 COLUMNS_NUMBERED(EVENT_COLUMNS, EVENT);
-#define SELECT_ROWS COLUMNS_SELECT(EVENT_COLUMNS, "") " FROM timeline"
+#define SELECT_ROWS COLUMNS_SELECT(EVENT_COLUMNS, "") " FROM timeline_rows"
 
 /* --- packing --- */
 

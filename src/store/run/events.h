@@ -4,6 +4,7 @@
  *     run   seq  at  type  data
  *     4711  3    …   ''    [["run.created",{…}],["run.started"],["job.created",{…},1]]
  *
+ * The first row of a run is part of the run's own (docs/adr/044); the view `timeline_rows` has all.
  * `seq` is the number of the last event in the row. An item has the event's type, its data, its job
  * and its published_as; those at the end that are absent are left out. Rows of earlier versions
  * hold one event in columns of their own, and have its type in `type`. The view `events` shows both

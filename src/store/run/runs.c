@@ -46,9 +46,10 @@ COLUMNS_NUMBERED(RUN_COLUMNS, RUN);
 COLUMNS_SHAPE(RUN_SHAPE, struct run, RUN_COLUMNS);
 
 /* Besides the columns the number of the last event is read. */
-#define SELECT_RUNS                 \
-    COLUMNS_SELECT(RUN_COLUMNS, "") \
-    ", (SELECT seq FROM timeline WHERE run = runs.num ORDER BY seq DESC LIMIT 1) FROM runs"
+#define SELECT_RUNS                                                                         \
+    COLUMNS_SELECT(RUN_COLUMNS, "")                                                         \
+    ", COALESCE((SELECT seq FROM timeline WHERE run = runs.num ORDER BY seq DESC LIMIT 1)," \
+    " first_seq) FROM runs"
 
 enum err runs_last_num(struct db *db, int64_t *ret)
 {
@@ -86,6 +87,7 @@ static void remember(struct db *db, const struct run *r, int64_t version)
 {
     struct run row = *r;
     row.version = version;
+    row.first_events = STR_NONE;
     row.key = NULL;
     row.key_num = 0;
     row_cache_put(db_row_cache(db), &RUN_SHAPE, r->num, 0, &row);
@@ -130,16 +132,17 @@ static bool recall(struct db *db, int64_t num, struct arena *arena, struct run *
 
 /* clang-format off */
 #define RUN_VALUES(r)                                                       \
-    RUN_COLUMNS(COLUMN_BIND, r) (r)->key_num > 0 ? DB_I((r)->key_num) : DB_N()
+    RUN_COLUMNS(COLUMN_BIND, r) (r)->key_num > 0 ? DB_I((r)->key_num) : DB_N(), \
+        (r)->first_events.ptr != NULL ? DB_I((r)->version) : DB_N(), DB_T((r)->first_events)
 /* clang-format on */
 
 enum err runs_insert(struct db *db, const struct run *r)
 {
     static const char SQL[] = COLUMNS_INSERT_WITH(
-        "runs", RUN_COLUMNS, "key_num", "$28");
+        "runs", RUN_COLUMNS, "key_num, first_seq, first_events", "$28, $29, $30");
     static const char SQL_KEY[] = COLUMNS_INSERT_WITH(
-        "runs", RUN_COLUMNS, "key_num, key, key_route, key_hashes, born",
-        "$28, $29, $30, $31, $32");
+        "runs", RUN_COLUMNS, "key_num, first_seq, first_events, key, key_route, key_hashes, born",
+        "$28, $29, $30, $31, $32, $33, $34");
     const struct run_key *k = r->key;
     enum err e;
     if (k == NULL) {
@@ -153,7 +156,7 @@ enum err runs_insert(struct db *db, const struct run *r)
                     DB_B(hashes, sizeof(hashes)), DB_T(k->born));
     }
     if (e == ERR_OK)
-        remember(db, r, VERSION_UNKNOWN);
+        remember(db, r, r->first_events.ptr != NULL ? r->version : VERSION_UNKNOWN);
     return e;
 }
 

@@ -50,6 +50,7 @@ struct run {
     int64_t parent_ordinal;
     int64_t depth;             /* how many runs are above it */
     struct uuid rerun_of;      /* all zero: none */
+    struct str first_events;   /* only to be inserted; ptr NULL: none, or it was read */
     const struct run_key *key; /* only to be inserted; NULL: none, or it was read */
     int64_t key_num;           /* the same for a record in key_records; 0 */
 };
@@ -61,6 +62,7 @@ MUST_CHECK enum err runs_last_num(struct db *db, int64_t *ret);
 int64_t runs_new_num(struct uuid *id, int64_t last_num);
 /* The time in it. */
 int64_t runs_num_ms(int64_t num);
+/* With its first events, if it has them: then run->version is the number of their last. */
 MUST_CHECK enum err runs_insert(struct db *db, const struct run *run);
 /* Writes what a change may alter, and revision + 1, if the row still has run->revision; else
  * ERR_CONCURRENCY. On success run->revision is the new one. */

@@ -3,6 +3,9 @@
 
 #include "base/limits.h"
 #include "base/support.h"
+#include "store/rows.h"
+#include "store/run/retention.h"
+#include "store/run/runs.h"
 
 /* --- packing --- */
 
@@ -204,6 +207,51 @@ static void rows_of_one_event_are_read_among_the_others(void **state)
     db_close(db);
 }
 
+static void the_first_events_of_a_run_are_read_from_its_row(void **state)
+{
+    struct db *db = open_writer(path_in(*state, "p.db").text);
+    struct run run = plain_run(1, env_new_id(&ENV_SYSTEM), 9);
+    run.first_events = STR("[[\"e1\",{\"d\":1}],[\"e2\"]]");
+    run.version = 2;
+    assert_ok(runs_insert(db, &run));
+    struct arena arena;
+    struct run read;
+    bool found = false;
+    arena_init(&arena, MIB);
+    for (int64_t last = 2; last <= 3; last++) {
+        struct seen seen = {.count = 0};
+        assert_ok(events_list(db, 9, 0, 100, note, &seen));
+        assert_int_equal(seen.count, last);
+        assert_string_equal(seen.texts[0], "e1|{\"d\":1}|");
+        assert_int_equal(seen.events[1].seq, 2);
+        assert_int_equal(seen.events[1].at, run.created_at);
+        struct seen rest = {.count = 0};
+        assert_ok(events_list(db, 9, 1, 1, note, &rest));
+        assert_int_equal(rest.count, 1);
+        assert_string_equal(rest.texts[0], "e2||");
+        assert_int_equal(number_of(db, "SELECT sum(seq) FROM events WHERE run = 9"),
+                         last * (last + 1) / 2);
+        assert_ok(runs_find_num(db, 9, &arena, &found, &read));
+        assert_true(found && read.version == last);
+        if (last == 2)
+            assert_ok(events_append(db, 9, 3, 100, STR("[[\"e3\"]]")));
+    }
+    struct event newest;
+    assert_ok(events_newest(db, 9, STR("e1"), &arena, &found, &newest));
+    assert_true(found && newest.seq == 1);
+    int64_t first = 0;
+    assert_ok(events_first(db, 9, &first));
+    assert_int_equal(first, 1);
+    int64_t removed = 0;
+    bool gone = true;
+    assert_ok(retention_remove(db, 1, 9, 1, &removed, &gone)); /* the first events go first */
+    assert_false(gone);
+    assert_ok(events_first(db, 9, &first));
+    assert_int_equal(first, 3);
+    arena_release(&arena);
+    db_close(db);
+}
+
 static void the_view_shows_event_by_event(void **state)
 {
     struct db *db = open_writer(path_in(*state, "p.db").text);
@@ -259,6 +307,7 @@ int main(void)
         cmocka_unit_test(damaged_texts_are_read_to_their_end_at_most),
         folder_test(a_timeline_is_read_from_any_event_on),
         folder_test(rows_of_one_event_are_read_among_the_others),
+        folder_test(the_first_events_of_a_run_are_read_from_its_row),
         folder_test(the_view_shows_event_by_event),
         folder_test(the_first_and_the_newest_are_found),
         folder_test(a_damaged_row_is_damage),
