@@ -98,6 +98,9 @@ static void put_initial(struct call *c, const struct param *p, void *input)
     case PARAM_ENUM:
         put_word(to, p, (unsigned)p->initial);
         break;
+    case PARAM_ENUMS:
+        *(unsigned *)to = 0;
+        break;
     case PARAM_UUID: /* always there */
     case PARAM_KEY:
     case PARAM_ARRAY:
@@ -166,6 +169,24 @@ static enum err put_enum(struct call *c, const struct param *p, struct str text,
     return refuse_word(c, p, text);
 }
 
+static enum err put_enums(struct call *c, const struct param *p, struct str text, unsigned *to)
+{
+    unsigned bits = 0;
+    bool more = true;
+    while (more) {
+        struct str word;
+        unsigned i = 0;
+        more = str_cut(text, ',', &word, &text);
+        while (i < p->word_count && !str_is(word, p->word(i)))
+            i++;
+        if (i == p->word_count)
+            return refuse_word(c, p, word);
+        bits |= 1u << i;
+    }
+    *to = bits;
+    return ERR_OK;
+}
+
 static enum err put_time(struct call *c, const struct param *p, struct str text, int64_t *to)
 {
     int64_t at;
@@ -221,6 +242,8 @@ static enum err put_value(struct call *c, const struct param *p, struct str text
         return put_int(c, p, text, to);
     case PARAM_ENUM:
         return put_enum(c, p, text, to);
+    case PARAM_ENUMS:
+        return put_enums(c, p, text, to);
     case PARAM_TIME:
         return put_time(c, p, text, to);
     case PARAM_UUID:

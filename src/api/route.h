@@ -25,6 +25,7 @@ enum param_kind {
     PARAM_INT,      /* int64_t: from `min` to `max`, times `scale` */
     PARAM_BOOL,     /* bool */
     PARAM_ENUM,     /* an enum, or a bool of two words: one of `word` */
+    PARAM_ENUMS,    /* unsigned: some of `word`, with commas, a bit for each; 0: none was given */
     PARAM_TIME,     /* int64_t: milliseconds since 1970 */
     PARAM_UUID,     /* struct uuid: anything else is `missing` */
     PARAM_LABEL,    /* struct str: NAME, and VALUE into `second` */

@@ -117,18 +117,20 @@ static enum err prepare_signal(struct call *c, void *input)
 
 /* --- lists --- */
 
-#define RUN_FILTER(ROW, text_max, type, at)                                            \
-    ROW("status", PARAM_ENUM, WORDS(run_status_name, RUN_STATUS_COUNT),                \
-        .initial = RUN_STATUS_COUNT, INTO(type, at status)),                           \
-        ROW("workflow_id", PARAM_TEXT, .max = text_max, INTO(type, at workflow_id)),   \
-        ROW("label", PARAM_LABEL, .max = TEXT_MAX, INTO(type, at label_name),          \
-            AND_INTO(type, at label_value)),                                           \
-        ROW("created_after", PARAM_TIME, .initial = -1, INTO(type, at created_after)), \
+#define RUN_FILTER(ROW, text_max, type, at)                                                        \
+    ROW("status", PARAM_ENUMS, WORDS(run_status_name, RUN_STATUS_COUNT), INTO(type, at statuses)), \
+        ROW("workflow_id", PARAM_TEXT, .max = text_max, INTO(type, at workflow_id)),               \
+        ROW("label", PARAM_LABEL, .max = TEXT_MAX, INTO(type, at label_name),                      \
+            AND_INTO(type, at label_value)),                                                       \
+        ROW("created_after", PARAM_TIME, .initial = -1, INTO(type, at created_after)),             \
         ROW("created_before", PARAM_TIME, .initial = -1, INTO(type, at created_before))
 
 static const struct param LIST_RUNS[] = {
     RUN_FILTER(QUERY, 0, struct list_runs_input, ),
     QUERY("id_prefix", PARAM_TEXT, INTO(struct list_runs_input, id_prefix)),
+    QUERY("q", PARAM_TEXT, .min = 1, .max = RUN_SEARCH_MAX, INTO(struct list_runs_input, search)),
+    QUERY("parent", PARAM_TEXT, INTO(struct list_runs_input, parent)),
+    QUERY("rerun_of", PARAM_TEXT, INTO(struct list_runs_input, rerun_of)),
     QUERY_PAGE(struct list_runs_input),
 };
 

@@ -171,6 +171,9 @@ enum {
     PAGE_MAX = 200,
     PAGE_BYTES_MAX = 4 * MIB,             /* then a page ends early: the rest of HTTP_REPLY_MAX holds any one row */
     PAGE_SCAN_MAX = 20000,                /* rows examined for one page when a filter rarely matches */
+    RUN_SEARCH_SCAN_MAX = 5000,           /* the same for a search, whose rows cost more */
+    RUN_SEARCH_MAX = 200,                 /* bytes that are searched for */
+    RUN_SEARCH_ERROR_MAX = 4 * KIB,       /* of an error, in which they are searched */
 
     /* --- work --- */
     CLAIM_MAX = 100,                      /* jobs assigned in one call */

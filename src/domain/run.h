@@ -121,6 +121,13 @@ struct run_change {
 /* Pure. ERR_STATUS_CONFLICT when the status has no such edge; *ret is then untouched. */
 MUST_CHECK enum err run_decide(enum run_status from, enum run_event on, struct run_change *ret);
 
+/* A set of statuses has a bit for each. */
+enum { RUN_ANY_STATUS = 0 };
+static inline unsigned run_status_bit(enum run_status status)
+{
+    return 1u << status;
+}
+
 const char *run_status_name(enum run_status status);
 /* RUN_STATUS_COUNT when there is no such status. */
 enum run_status run_status_of(struct str name);

@@ -75,6 +75,8 @@ static enum err start_writer(struct engine_parts *parts, const struct engine_con
     };
     enum err e = writer_start(&commits, p, &parts->commits);
     if (e == ERR_OK)
+        readers_set_keys(parts->readers, writer_keys(parts->commits));
+    if (e == ERR_OK)
         loop_reader_set_keys(parts->reader, writer_keys(parts->commits));
     return e;
 }

@@ -148,6 +148,14 @@ enum err readers_start(const struct readers_config *config, struct problem *p, s
     return ERR_OK;
 }
 
+void readers_set_keys(struct readers *rs, struct idem_keys *keys)
+{
+    pthread_mutex_lock(&rs->lock);
+    for (size_t i = 0; i < READERS; i++)
+        rs->each[i].tx.known_keys = keys;
+    pthread_mutex_unlock(&rs->lock);
+}
+
 void readers_stop(struct readers *rs)
 {
     pthread_mutex_lock(&rs->lock);

@@ -21,6 +21,8 @@ struct readers_config {
 /* Opens READERS connections and starts a thread for each. The caller owns *ret. */
 MUST_CHECK enum err readers_start(const struct readers_config *config, struct problem *p,
                                   struct readers **ret);
+/* Before the first op: where searches look for keys. */
+void readers_set_keys(struct readers *readers, struct idem_keys *keys);
 /* Finishes all ops that were pushed, then ends the threads. Collect once more afterwards. */
 void readers_stop(struct readers *readers);
 void readers_free(struct readers *readers);

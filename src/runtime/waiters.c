@@ -152,7 +152,7 @@ static void prepare_question(struct asking *r)
         assert(op->answer.has_run);
         op_init(&r->question, &UC_GET_RUN);
         r->key = op->answer.run_id;
-        r->input.run = (struct run_input){op->answer.run_id};
+        r->input.run = (struct run_input){op->answer.run_id, .as_started = true};
         r->question.input = &r->input.run;
     }
     r->question.caller = op->caller;

@@ -6,9 +6,9 @@
 
 static const char *const WHERE[] = {"path", "query", "header", "body"};
 
-static const char *const KINDS[] = {"text", "name",  "int",    "bool",     "enum",    "time",
-                                    "uuid", "label", "cursor", "position", "version", "tags",
-                                    "key",  "json",  "object", "array"};
+static const char *const KINDS[] = {"text", "name", "int",   "bool",   "enum",     "enums",
+                                    "time", "uuid", "label", "cursor", "position", "version",
+                                    "tags", "key",  "json",  "object", "array"};
 static_assert(ARRAY_LEN(KINDS) == PARAM_ARRAY + 1, "one name per kind");
 
 static bool has_initial(const struct param *p)

@@ -126,6 +126,7 @@ const struct script_line SCRIPT[] = {
     {"GET", A "/approvals/analytics", "t"},
     /* figures */
     {"GET", A "/stats?minutes=5", "t"},
+    {"GET", A "/runs?q=k=v&status=running,failed", "t"},
     /* schedules */
     {"PUT", A "/schedules/s", "t",
      "{'workflow_id':'w','cron':'0 3 * * 1-5','timezone':'Europe/Berlin','input':{'n':1}}"},

@@ -44,7 +44,7 @@ void page_set_last_number(struct page *page, int64_t place)
     (void)snprintf(page->last, sizeof(page->last), "%lld", (long long)place);
 }
 
-void page_end(struct page *page)
+void page_end_items(struct page *page)
 {
     json_close(&page->out, ']');
     if (page->more) {
@@ -53,6 +53,11 @@ void page_end(struct page *page)
     } else {
         json_add_null(&page->out, "next_cursor");
     }
+}
+
+void page_end(struct page *page)
+{
+    page_end_items(page);
     json_close(&page->out, '}');
 }
 

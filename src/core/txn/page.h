@@ -22,6 +22,8 @@ void page_set_last(struct page *page, struct str place);
 void page_take_last(struct page *page, struct buf *place);
 void page_set_last_number(struct page *page, int64_t place);
 void page_end(struct page *page);
+/* The same for a list that has more to say: its object stays open. */
+void page_end_items(struct page *page);
 
 /* A place of three numbers with dots between them. False when it is none. */
 MUST_CHECK bool page_read_place(struct str cursor, int64_t numbers[static 3]);

@@ -16,6 +16,7 @@
 #include "core/txn/op.h"
 
 struct expr;
+struct idem_keys;
 struct kept_json;
 struct minute_stats;
 struct worker_polls;
@@ -51,7 +52,8 @@ enum memory_until {
     struct expr *expr;                                                                  \
     struct kept_json *kept;       /* parsed values of the op */                         \
     struct worker_polls *polls;   /* which workers ask for jobs; NULL: not tracked */   \
-    struct minute_stats *minutes; /* what is counted by the minute; NULL: nothing is */
+    struct minute_stats *minutes; /* what is counted by the minute; NULL: nothing is */ \
+    struct idem_keys *known_keys; /* a reader's: the index of the writer; NULL: not known */
 
 struct read_tx {
     READ_TX_MEMBERS

@@ -91,8 +91,8 @@ static void render_step(struct json_out *o, const struct step_def *def,
     json_close(o, '}');
 }
 
-void render_run(struct json_out *o, const char *name, const struct run *r,
-                const struct definition *def, const struct step_view *steps)
+void render_run_open(struct json_out *o, const char *name, const struct run *r,
+                     const struct definition *def, const struct step_view *steps)
 {
     json_open(o, name, '{');
     json_add_uuid(o, "id", r->id);
@@ -122,6 +122,12 @@ void render_run(struct json_out *o, const char *name, const struct run *r,
         json_add_time(o, "deadline_at", r->deadline_at);
     if (!uuid_is_nil(r->rerun_of))
         json_add_uuid(o, "rerun_of", r->rerun_of);
+}
+
+void render_run(struct json_out *o, const char *name, const struct run *r,
+                const struct definition *def, const struct step_view *steps)
+{
+    render_run_open(o, name, r, def, steps);
     json_close(o, '}');
 }
 

@@ -32,6 +32,9 @@ const char *step_status_name(const struct step_view *view);
 /* `steps` has def->step_count elements, or is NULL for a list, which shows no steps. */
 void render_run(struct json_out *o, const char *name, const struct run *run,
                 const struct definition *def, const struct step_view *steps);
+/* The same without the end of the object. */
+void render_run_open(struct json_out *o, const char *name, const struct run *run,
+                     const struct definition *def, const struct step_view *steps);
 void render_event(struct json_out *o, const struct event *event);
 /* Who may decide; a list that is not there is null. */
 void render_approvers(struct json_out *o, const char *name, const struct approvers *approvers);

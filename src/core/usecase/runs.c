@@ -1,12 +1,64 @@
 /* Showing runs. */
 #include "core/run/run_txn.h"
 #include "core/run/run_view.h"
+#include "core/txn/job_row.h"
 #include "core/txn/page.h"
 #include "core/usecase/use_cases.h"
 
 #include "base/limits.h"
 
 /* --- one run --- */
+
+/* The run and the step that have started it, as long as they are there. */
+static enum err show_parent(struct json_out *o, struct op *op, struct read_tx *tx,
+                            const struct run *run)
+{
+    struct run parent;
+    struct job job;
+    const struct definition *def = NULL;
+    bool found = false;
+    if (run->parent_run < 0)
+        return ERR_OK;
+    enum err e = runs_find_num(tx->db, run->parent_run, &tx->arena, &found, &parent);
+    if (e != ERR_OK || !found)
+        return e;
+    e = jobs_find_at(tx->db, run->parent_run, run->parent_ordinal, &tx->arena, &found, &job);
+    if (e != ERR_OK || !found)
+        return e;
+    e = read_tx_definition(tx, parent.tenant, parent.workflow_id, parent.workflow_version,
+                           &op->problem, &def);
+    if (e != ERR_OK)
+        return e;
+    json_open(o, "parent", '{');
+    json_add_uuid(o, "run_id", parent.id);
+    json_add_text(o, "step", job_step(def, &job)->name);
+    json_close(o, '}');
+    return ERR_OK;
+}
+
+static enum err show_key(struct json_out *o, struct read_tx *tx, const struct run *run)
+{
+    struct idem_record record;
+    bool found = false;
+    enum err e = idempotency_of_run(tx->db, run->num, &tx->arena, &found, &record);
+    if (e != ERR_OK || !found || !uuid_eq(record.run_id, run->id))
+        return e;
+    json_open(o, "started_by_key", '{');
+    json_add_text(o, "key", record.key);
+    json_add_int(o, "replays", record.replays);
+    json_add_int(o, "mismatches", record.mismatches);
+    json_add_time(o, "created_at", record.created_at);
+    json_add_time(o, "last_replayed_at", record.last_replayed_at);
+    json_close(o, '}');
+    return ERR_OK;
+}
+
+static enum err show_origin(struct json_out *o, struct op *op, struct read_tx *tx,
+                            const struct run *run)
+{
+    enum err e = show_parent(o, op, tx, run);
+    return e == ERR_OK ? show_key(o, tx, run) : e;
+}
 
 static enum err get_run(struct op *op, struct read_tx *tx)
 {
@@ -24,60 +76,18 @@ static enum err get_run(struct op *op, struct read_tx *tx)
     if (e != ERR_OK)
         return problem_set(&op->problem, e, "Cannot read the run's steps");
     struct json_out o = json_out_to(&op->answer.body);
-    render_run(&o, NULL, &m.run, m.def, views);
+    render_run_open(&o, NULL, &m.run, m.def, views);
+    if (!in->as_started)
+        e = show_origin(&o, op, tx, &m.run);
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "Cannot read where the run comes from");
+    json_close(&o, '}');
     return ERR_OK;
 }
 
 const struct use_case UC_GET_RUN = {.name = "get_run", .read = get_run};
 
-/* --- lists --- */
-
-static bool add_run(void *ctx, const struct run *run)
-{
-    struct page *page = ctx;
-    if (!page_takes(page))
-        return false;
-    render_run(&page->out, NULL, run, NULL, NULL);
-    return true;
-}
-
-static enum err list_runs(struct op *op, struct read_tx *tx)
-{
-    const struct list_runs_input *in = op->input;
-    struct tenant *tenant;
-    enum err e = read_tx_tenant(tx, op, &tenant);
-    if (e != ERR_OK)
-        return e;
-    int64_t before = INT64_MAX;
-    if (in->cursor.ptr != NULL && (!str_to_i64(in->cursor, &before) || before < 0))
-        return problem_set(&op->problem, ERR_CURSOR_INVALID,
-                           "The cursor does not belong to this list");
-    struct run_filter filter = {
-        .tenant = tenant->num,
-        .status = in->status,
-        .workflow_id = in->workflow_id,
-        .label_name = in->label_name,
-        .label_value = in->label_value,
-        .created_after = in->created_after,
-        .created_before = in->created_before,
-    };
-    if (in->id_prefix.ptr != NULL &&
-        !uuid_parse_prefix(in->id_prefix, &filter.id_low, &filter.id_high))
-        return problem_set(&op->problem, ERR_BAD_REQUEST,
-                           "id_prefix is not the beginning of an id");
-    struct page page = page_begin(op, in->limit);
-    int64_t next = -1;
-    e = runs_list(tx->db, &filter, before, add_run, &page, &next);
-    if (e != ERR_OK)
-        return problem_set(&op->problem, e, "Cannot list the runs");
-    page.more = next >= 0; /* also when the scan ended before the page was full */
-    if (page.more)
-        page_set_last_number(&page, next);
-    page_end(&page);
-    return ERR_OK;
-}
-
-const struct use_case UC_LIST_RUNS = {.name = "list_runs", .read = list_runs};
+/* --- events --- */
 
 static void add_event(void *ctx, const struct event *event)
 {

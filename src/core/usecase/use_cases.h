@@ -31,6 +31,7 @@ extern const struct use_case UC_START_RUN;
 
 struct run_input {
     struct uuid run_id;
+    bool as_started; /* only what the answer of its start shows: not where it comes from */
 };
 extern const struct use_case UC_GET_RUN;
 extern const struct use_case UC_WHY_RUN;
@@ -78,13 +79,16 @@ struct bulk_runs_input {
 extern const struct use_case UC_BULK_RUNS;
 
 struct list_runs_input {
-    enum run_status status; /* RUN_STATUS_COUNT: any */
+    unsigned statuses;      /* see struct run_filter */
     struct str workflow_id; /* ptr NULL: any */
     struct str label_name;  /* ptr NULL: any */
     struct str label_value;
     int64_t created_after;
     int64_t created_before;
     struct str id_prefix; /* ptr NULL: any */
+    struct str search;    /* part of an id or an error, a key or a label; ptr NULL: none */
+    struct str parent;    /* the id of a run; ptr NULL: any */
+    struct str rerun_of;  /* the same */
     int64_t limit;
     struct str cursor; /* ptr NULL: from the newest */
 };

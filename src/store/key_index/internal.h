@@ -31,7 +31,7 @@ struct merge {
 
 struct key_index {
     struct siphash_key secret;
-    pthread_mutex_t lock; /* guards the next two against the thread that glances */
+    pthread_mutex_t lock; /* guards the next two against threads that glance */
     struct key_tail tail;
     struct segment_list live;
     int64_t last_id;

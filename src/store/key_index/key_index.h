@@ -28,7 +28,7 @@ MUST_CHECK enum err key_index_add(struct key_index *x, uint64_t hash, uint64_t r
 MUST_CHECK enum err key_index_find(struct key_index *x, struct db *db, uint64_t hash, key_try *try,
                                    void *ctx, bool *ret_found);
 
-/* --- for one other thread, which may miss what is there --- */
+/* --- for other threads, which may miss what is there --- */
 
 enum { KEY_HINTS_MAX = 32 };
 

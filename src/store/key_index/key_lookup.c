@@ -197,7 +197,7 @@ enum err key_index_find(struct key_index *x, struct db *db, uint64_t hash, key_t
     return e;
 }
 
-/* --- for the other thread --- */
+/* --- for other threads --- */
 
 bool key_index_glance(struct key_index *x, uint64_t hash, struct key_hints *ret)
 {

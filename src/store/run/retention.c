@@ -62,6 +62,10 @@ static const char *const PARTS[] = {
     " (SELECT owner FROM dedup_windows WHERE owner = $1 LIMIT $2)",
     "DELETE FROM map_items WHERE run = $1 AND step IN"
     " (SELECT step FROM map_items WHERE run = $1 ORDER BY step LIMIT $2)",
+    "DELETE FROM run_children WHERE parent = (SELECT parent_run FROM runs WHERE num = $1)"
+    " AND run = $1 AND $2 > 0",
+    "DELETE FROM run_reruns WHERE rerun_of = (SELECT rerun_of FROM runs WHERE num = $1)"
+    " AND run = $1 AND $2 > 0",
 };
 
 enum err retention_remove(struct db *db, int64_t tenant, int64_t run, int64_t rows,

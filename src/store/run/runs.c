@@ -1,4 +1,5 @@
 /* Runs as rows. */
+#define _GNU_SOURCE /* memmem */
 #include "store/run/runs.h"
 
 #include "base/json.h"
@@ -136,6 +137,19 @@ static bool recall(struct db *db, int64_t num, struct arena *arena, struct run *
         (r)->first_events.ptr != NULL ? DB_I((r)->version) : DB_N(), DB_T((r)->first_events)
 /* clang-format on */
 
+/* For lists of children and reruns. */
+static enum err insert_family(struct db *db, const struct run *r)
+{
+    static const char SQL_CHILD[] = "INSERT INTO run_children (parent, run) VALUES ($1, $2)";
+    static const char SQL_RERUN[] = "INSERT INTO run_reruns (rerun_of, run) VALUES ($1, $2)";
+    enum err e = ERR_OK;
+    if (r->parent_run >= 0)
+        e = DB_EXEC(db, SQL_CHILD, NULL, DB_I(r->parent_run), DB_I(r->num));
+    if (e == ERR_OK && !uuid_is_nil(r->rerun_of))
+        e = DB_EXEC(db, SQL_RERUN, NULL, DB_U(r->rerun_of), DB_I(r->num));
+    return e;
+}
+
 enum err runs_insert(struct db *db, const struct run *r)
 {
     static const char SQL[] = COLUMNS_INSERT_WITH(
@@ -155,6 +169,8 @@ enum err runs_insert(struct db *db, const struct run *r)
                     idem_is_start_route(k->route, r->workflow_id) ? DB_N() : DB_T(k->route),
                     DB_B(hashes, sizeof(hashes)), DB_T(k->born));
     }
+    if (e == ERR_OK)
+        e = insert_family(db, r);
     if (e == ERR_OK)
         remember(db, r, r->first_events.ptr != NULL ? r->version : VERSION_UNKNOWN);
     return e;
@@ -243,16 +259,43 @@ enum err runs_is_of(struct db *db, int64_t num, struct str workflow_id, bool *re
 
 /* --- lists --- */
 
-static bool has_label(struct db_rows *rows, struct str labels, const struct run_filter *f)
+static bool has_label(const struct json *labels, struct str name, struct str value)
 {
-    struct json *object = NULL;
-    if (labels.len == 0)
-        return false;
-    db_understood(rows, RUN_AT_labels, json_read_kept(labels, &object));
-    const struct json *found = json_member(object, f->label_name);
-    bool same = json_is(found, JSON_KIND_TEXT) && str_eq(json_text_of(found), f->label_value);
-    json_free(object);
-    return same;
+    const struct json *found = json_member(labels, name);
+    return json_is(found, JSON_KIND_TEXT) && str_eq(json_text_of(found), value);
+}
+
+static char small_letter(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Of a long error the beginning counts. */
+static bool has_error(struct str error, struct str part)
+{
+    char text[RUN_SEARCH_ERROR_MAX];
+    size_t len = MIN(error.len, sizeof(text));
+    for (size_t i = 0; i < len; i++)
+        text[i] = small_letter(error.ptr[i]);
+    return memmem(text, len, part.ptr, part.len) != NULL;
+}
+
+/* ERR_OK, or why the labels cannot be read. */
+static enum err labels_fit(const struct run_filter *f, const struct run *r, bool *ret)
+{
+    const struct run_search *s = f->search;
+    bool searched = s == NULL || (r->error.len > 0 && has_error(r->error, s->error));
+    bool by_label = !searched && s->label_name.ptr != NULL;
+    *ret = searched && f->label_name.ptr == NULL;
+    if ((!by_label && f->label_name.ptr == NULL) || r->labels.len == 0)
+        return ERR_OK;
+    struct json *labels = NULL;
+    enum err e = json_read_kept(r->labels, &labels);
+    if (e == ERR_OK)
+        *ret = (searched || (by_label && has_label(labels, s->label_name, s->label_value))) &&
+               (f->label_name.ptr == NULL || has_label(labels, f->label_name, f->label_value));
+    json_free(labels);
+    return e;
 }
 
 static bool has_id(const struct run_filter *f, struct uuid id)
@@ -261,56 +304,165 @@ static bool has_id(const struct run_filter *f, struct uuid id)
            memcmp(id.bytes, f->id_high.bytes, sizeof(id.bytes)) <= 0;
 }
 
-static bool matches(struct db_rows *rows, const struct run_filter *f, const struct run *r)
+static bool columns_fit(const struct run_filter *f, const struct run *r)
 {
-    return (f->workflow_id.ptr == NULL || str_eq(f->workflow_id, r->workflow_id)) &&
+    return (f->statuses == RUN_ANY_STATUS || (f->statuses & run_status_bit(r->status)) != 0) &&
+           (f->workflow_id.ptr == NULL || str_eq(f->workflow_id, r->workflow_id)) &&
            (f->created_after < 0 || r->created_at > f->created_after) &&
            (f->created_before < 0 || r->created_at < f->created_before) &&
            (uuid_is_nil(f->id_high) || has_id(f, r->id)) &&
-           (f->label_name.ptr == NULL || has_label(rows, r->labels, f));
+           (f->parent_run == 0 || f->parent_run == r->parent_run) &&
+           (uuid_is_nil(f->rerun_of) || uuid_eq(f->rerun_of, r->rerun_of));
 }
 
-static bool ended_badly(enum run_status status)
+bool runs_fit(const struct run_filter *f, const struct run *r)
 {
-    return status < RUN_STATUS_COUNT && run_has_ended(status) && status != RUN_SUCCEEDED;
+    bool fits = false;
+    return r->tenant == f->tenant && columns_fit(f, r) && labels_fit(f, r, &fits) == ERR_OK && fits;
 }
 
-/* Those that ended badly have an index of their own, because people look for them. The others are
- * read in the order of their making: first what is not in the index yet, then along it. */
-static struct db_rows *list_query(struct db *db, const struct run_filter *f, int64_t before,
-                                  int64_t through)
+static bool matches(struct db_rows *rows, const struct run_filter *f, const struct run *r)
 {
-    static const char SQL_BAD[] = SELECT_RUNS
-        " WHERE tenant = $1 AND status = $2 AND num < $3"
-        " AND (status = 'failed' OR status = 'denied' OR status = 'cancelled'"
-        " OR status = 'timed_out') ORDER BY num DESC LIMIT $4"; /* the words of its index */
+    bool fits = false;
+    if (columns_fit(f, r))
+        db_understood(rows, RUN_AT_labels, labels_fit(f, r, &fits));
+    return fits;
+}
+
+/* Which rows are looked at. */
+enum walk {
+    WALK_ALL,      /* the tenant's, in the order of their making */
+    WALK_BADLY,    /* those that ended badly, of one status: people look for them */
+    WALK_BADLIES,  /* of several */
+    WALK_CHILDREN, /* of a run */
+    WALK_RERUNS,
+};
+
+/* The words of the index of runs that ended badly. */
+#define ENDED_BADLY \
+    "(status = 'failed' OR status = 'denied' OR status = 'cancelled' OR status = 'timed_out')"
+static const enum run_status BAD_ENDS[] = {RUN_FAILED, RUN_DENIED, RUN_CANCELLED, RUN_TIMED_OUT};
+enum { BAD_END_COUNT = ARRAY_LEN(BAD_ENDS) };
+
+static unsigned bad_ends(void)
+{
+    unsigned bits = 0;
+    for (size_t i = 0; i < BAD_END_COUNT; i++)
+        bits |= run_status_bit(BAD_ENDS[i]);
+    return bits;
+}
+
+/* A search by text alone finds only runs with an error. */
+static unsigned statuses_sought(const struct run_filter *f)
+{
+    bool by_error = f->search != NULL && f->search->label_name.ptr == NULL;
+    unsigned wanted = f->statuses == RUN_ANY_STATUS ? ~0u : f->statuses;
+    return by_error ? wanted & bad_ends() : wanted;
+}
+
+static enum walk walk_of(const struct run_filter *f)
+{
+    unsigned sought = statuses_sought(f);
+    if (f->parent_run != 0)
+        return WALK_CHILDREN;
+    if (!uuid_is_nil(f->rerun_of))
+        return WALK_RERUNS;
+    if ((sought & ~bad_ends()) != 0)
+        return WALK_ALL;
+    return (sought & (sought - 1)) == 0 && sought != 0 ? WALK_BADLY : WALK_BADLIES;
+}
+
+static struct db_rows *query_badly(struct db *db, const struct run_filter *f, int64_t before)
+{
+    static const char SQL[] = SELECT_RUNS " WHERE tenant = $1 AND status = $2 AND num < $3"
+                                          " AND " ENDED_BADLY " ORDER BY num DESC LIMIT $4";
+    enum run_status status = RUN_FAILED;
+    while ((statuses_sought(f) & run_status_bit(status)) == 0)
+        status++;
+    return DB_QUERY(db, SQL, DB_I(f->tenant), DB_T(str_of(run_status_name(status))), DB_I(before),
+                    DB_I(LIST_CHUNK));
+}
+
+/* The newest of each status, of which the newest are taken. */
+static struct db_rows *query_badlies(struct db *db, const struct run_filter *f, int64_t before)
+{
+    /* clang-format off */
+#define OF_STATUS(parameter, name)                                                    \
+    "SELECT num FROM (SELECT num FROM runs WHERE tenant = $1 AND status = " parameter \
+    " AND num < $2 AND " ENDED_BADLY " ORDER BY num DESC LIMIT $3) AS " name
+    static const char SQL[] =
+        SELECT_RUNS " WHERE num IN (SELECT num FROM (" OF_STATUS("$4", "a") " UNION ALL "
+        OF_STATUS("$5", "b") " UNION ALL " OF_STATUS("$6", "c") " UNION ALL " OF_STATUS("$7", "d")
+        ") AS ended ORDER BY num DESC LIMIT $3) ORDER BY num DESC";
+    /* clang-format on */
+    struct db_value words[BAD_END_COUNT];
+    for (size_t i = 0; i < BAD_END_COUNT; i++) {
+        bool sought = (statuses_sought(f) & run_status_bit(BAD_ENDS[i])) != 0;
+        words[i] = sought ? DB_T(str_of(run_status_name(BAD_ENDS[i]))) : DB_T(STR(""));
+    }
+    return DB_QUERY(db, SQL, DB_I(f->tenant), DB_I(before), DB_I(LIST_CHUNK), words[0], words[1],
+                    words[2], words[3]);
+}
+
+static struct db_rows *query_family(struct db *db, const struct run_filter *f, enum walk walk,
+                                    int64_t before)
+{
+    static const char SQL_CHILDREN[] =
+        SELECT_RUNS " WHERE num IN (SELECT run FROM run_children WHERE parent = $1 AND run < $2"
+                    " ORDER BY run DESC LIMIT $4) AND tenant = $3 ORDER BY num DESC";
+    static const char SQL_RERUNS[] =
+        SELECT_RUNS " WHERE num IN (SELECT run FROM run_reruns WHERE rerun_of = $1 AND run < $2"
+                    " ORDER BY run DESC LIMIT $4) AND tenant = $3 ORDER BY num DESC";
+    struct db_value whose = walk == WALK_CHILDREN ? DB_I(f->parent_run) : DB_U(f->rerun_of);
+    return DB_QUERY(db, walk == WALK_CHILDREN ? SQL_CHILDREN : SQL_RERUNS, whose, DB_I(before),
+                    DB_I(f->tenant), DB_I(LIST_CHUNK));
+}
+
+/* All are read in the order of their making: first what is not in the index yet, then along it. */
+static struct db_rows *query_all(struct db *db, const struct run_filter *f, int64_t before,
+                                 int64_t through)
+{
     static const char SQL_RECENT[] = SELECT_RUNS " WHERE num > $1 AND num < $2"
                                                  " AND tenant = $3 ORDER BY num DESC LIMIT $4";
     static const char SQL_OLDER[] =
         SELECT_RUNS " WHERE num IN (SELECT num FROM runs_index"
                     " WHERE tenant = $1 AND num < $2 ORDER BY num DESC LIMIT $3) ORDER BY num DESC";
-    if (ended_badly(f->status))
-        return DB_QUERY(db, SQL_BAD, DB_I(f->tenant), DB_T(str_of(run_status_name(f->status))),
-                        DB_I(before), DB_I(LIST_CHUNK));
     if (before > through + 1)
         return DB_QUERY(db, SQL_RECENT, DB_I(through), DB_I(before), DB_I(f->tenant),
                         DB_I(LIST_CHUNK));
     return DB_QUERY(db, SQL_OLDER, DB_I(f->tenant), DB_I(before), DB_I(LIST_CHUNK));
 }
 
-/* One query's worth. *before moves on to where the next one starts. */
-static enum err list_chunk(struct db *db, const struct run_filter *f, int64_t through,
-                           run_each *each, void *ctx, int64_t *before, int64_t *ret_rows,
-                           bool *ret_full)
+static struct db_rows *list_query(struct db *db, const struct run_filter *f, enum walk walk,
+                                  int64_t before, int64_t through)
 {
-    struct db_rows *rows = list_query(db, f, *before, through);
+    switch (walk) {
+    case WALK_ALL:
+        return query_all(db, f, before, through);
+    case WALK_BADLY:
+        return query_badly(db, f, before);
+    case WALK_BADLIES:
+        return query_badlies(db, f, before);
+    case WALK_CHILDREN:
+    case WALK_RERUNS:
+        return query_family(db, f, walk, before);
+    }
+    assert(!"unknown walk");
+    return NULL;
+}
+
+/* One query's worth. *before moves on to where the next one starts. */
+static enum err list_chunk(struct db *db, const struct run_filter *f, enum walk walk,
+                           int64_t through, run_each *each, void *ctx, int64_t *before,
+                           int64_t *ret_rows, bool *ret_full)
+{
+    struct db_rows *rows = list_query(db, f, walk, *before, through);
     *ret_rows = 0;
     *ret_full = false;
     while (db_next(rows)) {
         struct run r;
         read_row(rows, &r);
-        bool fits =
-            (f->status == RUN_STATUS_COUNT || f->status == r.status) && matches(rows, f, &r);
+        bool fits = matches(rows, f, &r);
         bool damaged = db_skip_damaged(rows);
         if (fits && !damaged && !each(ctx, &r)) {
             *ret_full = true;
@@ -327,6 +479,8 @@ enum err runs_list(struct db *db, const struct run_filter *filter, int64_t befor
 {
     int64_t through;
     int64_t scanned = 0;
+    int64_t scan_max = filter->search != NULL ? RUN_SEARCH_SCAN_MAX : PAGE_SCAN_MAX;
+    enum walk walk = walk_of(filter);
     bool full = false;
     bool more = true;
     /* A run's num is the time in its id, so ids are a range of nums. */
@@ -334,10 +488,10 @@ enum err runs_list(struct db *db, const struct run_filter *filter, int64_t befor
     if (!uuid_is_nil(filter->id_high))
         before = MIN(before, uuid_time(filter->id_high) + 1);
     enum err e = late_index_through(db, &through);
-    while (e == ERR_OK && !full && more && scanned < PAGE_SCAN_MAX) {
-        bool recent = before > through + 1 && !ended_badly(filter->status);
+    while (e == ERR_OK && !full && more && scanned < scan_max) {
+        bool recent = before > through + 1 && walk == WALK_ALL;
         int64_t rows;
-        e = list_chunk(db, filter, through, each, ctx, &before, &rows, &full);
+        e = list_chunk(db, filter, walk, through, each, ctx, &before, &rows, &full);
         scanned += rows;
         more = rows == LIST_CHUNK;
         if (!more && !full && recent) {

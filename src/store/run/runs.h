@@ -84,21 +84,33 @@ MUST_CHECK enum err runs_find_trace(struct db *db, int64_t num, struct arena *ar
 /* Is it a run of this workflow? */
 MUST_CHECK enum err runs_is_of(struct db *db, int64_t num, struct str workflow_id, bool *ret);
 
+/* What people search for. A run fits that has the label, or whose error contains the text. */
+struct run_search {
+    struct str label_name; /* ptr NULL: none */
+    struct str label_value;
+    struct str error; /* a part of it, as JSON has it, in small letters; not empty */
+};
+
 struct run_filter {
     int64_t tenant;
-    enum run_status status; /* RUN_STATUS_COUNT: any */
+    unsigned statuses;      /* run_status_bit() of each, or RUN_ANY_STATUS */
     struct str workflow_id; /* ptr NULL: any */
     struct str label_name;  /* ptr NULL: any */
     struct str label_value;
     int64_t created_after;  /* -1: any */
     int64_t created_before; /* -1: any */
     struct uuid id_low;
-    struct uuid id_high; /* zero: any id */
+    struct uuid id_high;             /* zero: any id */
+    int64_t parent_run;              /* the num of the run that started it; 0: any or none */
+    struct uuid rerun_of;            /* zero: any or none */
+    const struct run_search *search; /* NULL: any */
 };
 
+bool runs_fit(const struct run_filter *filter, const struct run *run);
+
 /* Newest first, those below `before` (a run's num; INT64_MAX: from the newest). `each` returns
- * false to stop. Looks at no more than PAGE_SCAN_MAX rows; *ret_next is where to go on, or -1 at
- * the end. Text is borrowed. */
+ * false to stop. Looks at no more than PAGE_SCAN_MAX rows, or RUN_SEARCH_SCAN_MAX for a search;
+ * *ret_next is where to go on, or -1 at the end. Text is borrowed. */
 typedef bool run_each(void *ctx, const struct run *run);
 MUST_CHECK enum err runs_list(struct db *db, const struct run_filter *filter, int64_t before,
                               run_each *each, void *ctx, int64_t *ret_next);

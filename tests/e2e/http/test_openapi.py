@@ -148,6 +148,9 @@ def success_of_every_route(c):
     outbox(c)
     trail(c)
     as_it_happens(c)
+    run = c.get("/api/v1/runs?limit=1", tenant=t).json["items"][0]["id"]
+    for query in ("q=x", "q=a=b&status=failed,running", f"parent={run}", f"rerun_of={run}"):
+        assert c.get(f"/api/v1/runs?{query}", tenant=t).status == 200
     c.get("/api/v1/stats"), c.get("/api/v1/stats?minutes=5", tenant=t)
     c.get("/api/v1/me"), c.get("/api/v1/me", tenant=t), c.get("/api/v1/sign-in")
     cookie = c.post("/api/v1/sessions", {"key": ROOT_KEY}).header("Set-Cookie").split(";")[0]

@@ -13,7 +13,7 @@ from pages import walk
 
 NAP = {"name": "nap", "type": "sleep", "duration_ms": 1}
 LONG_NAP = {"name": "nap", "type": "sleep", "duration_ms": 86_400_000}
-PARTS = ("events", "jobs", "run_signals", "map_items")
+PARTS = ("events", "jobs", "run_signals", "map_items", "run_children", "run_reruns")
 
 
 def keep_runs_for(api, tenant, seconds):

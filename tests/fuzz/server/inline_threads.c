@@ -36,6 +36,11 @@ enum err readers_start(const struct readers_config *config, struct problem *p, s
     return e;
 }
 
+void readers_set_keys(struct readers *r, struct idem_keys *keys)
+{
+    r->tx.known_keys = keys;
+}
+
 void readers_stop(struct readers *r)
 {
     (void)r;

@@ -24,7 +24,8 @@ static void check_param(const struct route *r, const struct param *p, size_t inp
         fail_msg("%s %s: %s cannot be outside a body", r->method, r->pattern, p->name);
     if (p->required && p->where != IN_BODY)
         fail_msg("%s %s: only members of a body can be required", r->method, r->pattern);
-    if (p->kind == PARAM_ENUM && (p->word == NULL || p->word_count == 0))
+    if ((p->kind == PARAM_ENUM || p->kind == PARAM_ENUMS) &&
+        (p->word == NULL || p->word_count == 0))
         fail_msg("%s %s: %s has no words", r->method, r->pattern, p->name);
     if (p->kind == PARAM_INT && p->min > p->max)
         fail_msg("%s %s: %s has no value within its bounds", r->method, r->pattern, p->name);
@@ -47,6 +48,8 @@ static size_t size_of_kind(const struct param *p)
         return sizeof(struct uuid);
     case PARAM_BOOL:
         return sizeof(bool);
+    case PARAM_ENUMS:
+        return sizeof(unsigned);
     case PARAM_ENUM:
         return p->word_count == 2 ? sizeof(bool) : sizeof(enum run_status);
     case PARAM_TEXT:
@@ -154,6 +157,9 @@ static void variable_parts_are_handed_out_in_order(void **state)
     assert_non_null(route_find(STR("HEAD"), STR("/api/v1/entities/a"), false, params));
     assert_true(str_is(params[0], "a") && params[1].ptr == NULL && params[2].ptr == NULL);
     assert_null(route_find(STR("GET"), STR("/api/v1/entities//b"), false, params));
+    assert_null(route_find(STR("GET"), STR("/api/v1/ent"), false, params));
+    assert_null(route_find(STR("GET"), STR("/api/v1/entitiez/a"), false, params));
+    assert_null(route_find(STR("GET"), STR(""), false, params));
     assert_null(route_find(STR("GET"), STR("/api/v1/runs"), true, params));
 }
 

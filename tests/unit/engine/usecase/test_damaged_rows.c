@@ -135,7 +135,7 @@ static void a_job_of_a_step_that_is_not_there_does_not_hide_its_run(void **state
     assert_step_is(fixture, run, "a", "pending");
     assert_text_in(answer_of(fixture, &UC_GET_JOB, &job), "step", "?");
     tamper(fixture, "UPDATE jobs SET step = -7");
-    struct run_input in = {run};
+    struct run_input in = {.run_id = run};
     assert_refuses(fixture, &UC_GET_RUN, &in, ERR_DAMAGED);
 }
 
@@ -200,7 +200,7 @@ static void a_queued_run_explains_itself_without_its_limit_and_its_place(void **
     struct uuid queued = start(fixture, "w");
     put_workflow(fixture, "w", ONE_TASK);
     settle(fixture);
-    struct run_input in = {queued};
+    struct run_input in = {.run_id = queued};
     json_t *why = answer_of(fixture, &UC_WHY_RUN, &in);
     const json_t *limit = json_array_get(json_object_get(why, "waits_for"), 0);
     assert_string_equal(json_string_value(json_object_get(limit, "limited_by")), "tenant");
@@ -382,7 +382,7 @@ static void an_approval_whose_row_is_gone_is_refused_and_holds_up_nobody(void **
         assert_run_is(fixture, damaged, "waiting");
     }
     assert_refuses(fixture, &UC_GET_APPROVAL, &get, ERR_APPROVAL_NOT_FOUND);
-    struct run_input why = {damaged};
+    struct run_input why = {.run_id = damaged};
     must_do(fixture, &UC_WHY_RUN, &why);
 }
 

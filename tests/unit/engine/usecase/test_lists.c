@@ -19,7 +19,7 @@ static struct uuid HOOK; /* a webhook with deliveries */
 
 static void runs_page(union page_input *in, struct str cursor, int64_t limit)
 {
-    in->runs = (struct list_runs_input){.status = RUN_STATUS_COUNT,
+    in->runs = (struct list_runs_input){.statuses = RUN_ANY_STATUS,
                                         .created_after = -1,
                                         .created_before = -1,
                                         .limit = limit,
@@ -272,9 +272,9 @@ static void runs_are_found_by_their_status_workflow_label_and_time(void **state)
     struct fixture *fixture = *state;
     make_world(fixture);
     struct list_runs_input all = {
-        .status = RUN_STATUS_COUNT, .created_after = -1, .created_before = -1, .limit = 50};
+        .statuses = RUN_ANY_STATUS, .created_after = -1, .created_before = -1, .limit = 50};
     struct list_runs_input in = all;
-    in.status = RUN_FAILED;
+    in.statuses = run_status_bit(RUN_FAILED);
     json_t *failed = answer_of(fixture, &UC_LIST_RUNS, &in);
     assert_int_equal(items_in(failed), 3);
     json_decref(failed);

@@ -3,7 +3,7 @@
 
 #include "domain/entity/dedup.h"
 
-static const struct run_input RUN = {{{0x01, 0x90, 7}}};
+static const struct run_input RUN = {.run_id = {{0x01, 0x90, 7}}};
 static const struct control_run_input CONTROL = {.run_id = {{0x01, 0x90, 7}}, .if_match = -1};
 static const struct rerun_run_input RERUN = {.run_id = {{0x01, 0x90, 7}}, .if_match = -1};
 static const struct get_job_input JOB = {{{0x01, 0x90, 7}}};

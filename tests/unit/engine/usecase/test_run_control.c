@@ -86,7 +86,7 @@ static void a_child_is_retried_with_its_parent(void **state)
     work_badly(fixture, "a");
     settle(fixture);
     assert_run_is(fixture, parent, "failed");
-    struct list_runs_input in = {.status = RUN_STATUS_COUNT,
+    struct list_runs_input in = {.statuses = RUN_ANY_STATUS,
                                  .workflow_id = STR("w"),
                                  .created_after = -1,
                                  .created_before = -1,
@@ -181,7 +181,9 @@ static json_t *bulk(struct fixture *fixture, enum control_action action, enum ru
 {
     struct bulk_runs_input in = {
         .control = {.action = action, .if_match = -1, .reason = STR("all")},
-        .filter = {.status = status, .created_after = -1, .created_before = -1},
+        .filter = {.statuses = status == RUN_STATUS_COUNT ? RUN_ANY_STATUS : run_status_bit(status),
+                   .created_after = -1,
+                   .created_before = -1},
         .before = before,
         .dry_run = dry_run,
     };

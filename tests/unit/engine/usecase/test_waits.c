@@ -4,7 +4,7 @@
 
 static json_t *why(struct fixture *fixture, struct uuid run)
 {
-    struct run_input in = {run};
+    struct run_input in = {.run_id = run};
     return answer_of(fixture, &UC_WHY_RUN, &in);
 }
 
