@@ -1,9 +1,16 @@
 /* Routes of approvals: what waits for people, and their decisions. */
 #include "api/routes.h"
 
+static const char *order_name(unsigned oldest_first)
+{
+    return oldest_first != 0 ? "oldest" : "newest";
+}
+
 static const struct param LIST[] = {
     QUERY("status", PARAM_ENUM, WORDS(approval_status_name, APPROVAL_STATUS_COUNT),
           .initial = APPROVAL_STATUS_COUNT, INTO(struct list_approvals_input, status)),
+    QUERY("order", PARAM_ENUM, WORDS(order_name, 2),
+          INTO(struct list_approvals_input, oldest_first)),
     QUERY_PAGE(struct list_approvals_input),
 };
 

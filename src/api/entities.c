@@ -127,6 +127,8 @@ const struct route ENTITY_ROUTES[] = {
      TAKES(struct get_update_input, GET_UPDATE)},
     {"GET", "/api/v1/entities/{}/{}/events", MAY_READ, .use_case = &UC_LIST_ENTITY_EVENTS,
      TAKES(struct list_of_entity_input, EVENTS), .stream = stream_entity},
+    {"GET", "/api/v1/entities/{}/{}/inbox", MAY_READ, .use_case = &UC_LIST_INBOX,
+     TAKES(struct list_of_entity_input, LIST_OF_ENTITY)},
     {"GET", "/api/v1/entities/{}/{}/generations", MAY_READ, .use_case = &UC_LIST_GENERATIONS,
      TAKES(struct list_of_entity_input, LIST_OF_ENTITY)},
     {"POST", "/api/v1/entities/{}/{}/migrate", MAY_RUN, .use_case = &UC_MIGRATE_ENTITY,

@@ -255,6 +255,17 @@ static const struct param LIST[] = {
     QUERY_PAGE(struct list_dead_input),
 };
 
+static const char *boolean_name(unsigned value)
+{
+    return value != 0 ? "true" : "false";
+}
+
+static const struct param LIST_QUEUES[] = {
+    QUERY("without_workers", PARAM_ENUM, WORDS(boolean_name, 2),
+          INTO(struct list_queues_input, without_workers)),
+    QUERY_PAGE(struct list_queues_input),
+};
+
 const struct route JOB_ROUTES[] = {
     {"POST", "/api/v1/jobs/claim", MAY_WORK, .use_case = &UC_CLAIM_JOBS,
      TAKES(struct claim_input, CLAIM)},
@@ -281,7 +292,7 @@ const struct route JOB_ROUTES[] = {
     {"DELETE", "/api/v1/dead-letters/{}", MAY_RUN, ROUTE_ANY_TENANT, &UC_DROP_DEAD,
      TAKES(struct get_job_input, JOB)},
     {"GET", "/api/v1/queues", MAY_READ, .use_case = &UC_LIST_QUEUES,
-     TAKES(struct list_dead_input, LIST)},
+     TAKES(struct list_queues_input, LIST_QUEUES)},
     {"GET", "/api/v1/workers", MAY_READ, .use_case = &UC_LIST_WORKERS,
      TAKES(struct list_dead_input, LIST)},
     {"GET", "/api/v1/jobs/{}", MAY_READ, ROUTE_ANY_TENANT, &UC_GET_JOB,

@@ -206,6 +206,7 @@ enum {
     POLLS_KEPT_MAX = 4096,                /* workers and queues whose last poll is remembered: 1.4 MiB */
     POLLED_LATELY_MS = 60 * 1000,         /* twice CLAIM_WAIT_MS_MAX: a worker that waits has polled lately */
     QUEUE_TIMERS_MAX = 10 * 1000,         /* leases and delays examined to count those of a tenant's queues: 30 ms */
+    LIMIT_KEYS_SCAN_MAX = 10 * 1000,      /* keys with limits of a tenant among which the busiest are sought */
     QUEUE_READY_MAX = 10 * 1000,          /* jobs of one queue that are counted exactly */
     QUEUE_OLDEST_MAX = 1000,              /* jobs among which the oldest is searched */
     QUEUES_PASSED_MAX = 1000,             /* queues of other tenants that one page skips */

@@ -126,6 +126,9 @@ const struct script_line SCRIPT[] = {
     {"GET", A "/approvals/analytics", "t"},
     /* figures */
     {"GET", A "/stats?minutes=5", "t"},
+    {"GET", A "/admission", "t"},
+    {"GET", A "/queues?without_workers=true", "t"},
+    {"GET", A "/approvals?order=oldest", "t"},
     {"GET", A "/runs?q=k=v&status=running,failed", "t"},
     /* schedules */
     {"PUT", A "/schedules/s", "t",
@@ -156,6 +159,7 @@ const struct script_line SCRIPT[] = {
     {"GET", A "/entities/rewards/c1/updates/2", "t"},
     {"GET", A "/entities/rewards/c1", "t"},
     {"GET", A "/entities/rewards/c1/events", "t"},
+    {"GET", A "/entities/rewards/c1/inbox", "t"},
     {"GET", A "/entities/rewards/c1/generations", "t"},
     {"GET", A "/entities/rewards", "t"},
     {"GET", A "/entity-types/rewards/stats", "t"},

@@ -102,16 +102,16 @@ static enum err list_approvals(struct op *op, struct read_tx *tx)
 {
     const struct list_approvals_input *in = op->input;
     struct tenant *tenant;
-    int64_t before[3] = {INT64_MAX, INT64_MAX, INT64_MAX};
+    int64_t behind[3];
     enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
         return e;
-    if (in->cursor.ptr != NULL && !page_read_place(in->cursor, before))
+    if (in->cursor.ptr != NULL && !page_read_place(in->cursor, behind))
         return problem_set(&op->problem, ERR_CURSOR_INVALID,
                            "The cursor does not belong to this list");
     struct approvals_page p = {.page = page_begin(op, in->limit), .tx = tx};
-    e = approvals_list(tx->db, tenant->num, in->status, before[0], before[1], before[2],
-                       add_approval, &p);
+    e = approvals_list(tx->db, tenant->num, in->status, in->oldest_first,
+                       in->cursor.ptr != NULL ? behind : NULL, add_approval, &p);
     if (e == ERR_OK)
         e = p.err;
     if (e != ERR_OK)

@@ -184,6 +184,22 @@ static enum err read_cursor(struct op *op, struct str cursor, int64_t *place)
     return ERR_OK;
 }
 
+/* The entity, and where its page begins: *from stays as it is without a cursor. */
+static enum err begin_list(struct entity_txn *m, struct op *op, struct read_tx *tx, int64_t *from)
+{
+    const struct list_of_entity_input *in = op->input;
+    enum err e = entity_txn_read(m, op, tx, in->type, in->id);
+    return e == ERR_OK ? read_cursor(op, in->cursor, from) : e;
+}
+
+static enum err end_list(struct op *op, struct page *page, enum err e, const char *what)
+{
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "Cannot list the %s", what);
+    page_end(page);
+    return ERR_OK;
+}
+
 static void add_event(void *ctx, const struct event *event)
 {
     struct page *page = ctx;
@@ -198,20 +214,49 @@ static enum err list_events(struct op *op, struct read_tx *tx)
     const struct list_of_entity_input *in = op->input;
     struct entity_txn m;
     int64_t after = 0;
-    enum err e = entity_txn_read(&m, op, tx, in->type, in->id);
-    if (e == ERR_OK)
-        e = read_cursor(op, in->cursor, &after);
+    enum err e = begin_list(&m, op, tx, &after);
     if (e != ERR_OK)
         return e;
     struct page page = page_begin(op, in->limit);
     e = events_list(tx->db, m.entity.num, after, in->limit + 1, add_event, &page);
-    if (e != ERR_OK)
-        return problem_set(&op->problem, e, "Cannot list the events");
-    page_end(&page);
-    return ERR_OK;
+    return end_list(op, &page, e, "events");
 }
 
 const struct use_case UC_LIST_ENTITY_EVENTS = {.name = "list_entity_events", .read = list_events};
+
+static bool add_signal(void *ctx, const struct inbox_signal *s)
+{
+    struct page *page = ctx;
+    struct json_out *o = &page->out;
+    if (!page_takes(page))
+        return false;
+    json_open(o, NULL, '{');
+    json_add_int(o, "seq", s->seq);
+    json_add_text(o, "name", s->name);
+    json_add_raw(o, "payload", s->payload);
+    json_add_bool(o, "update", s->asks);
+    json_add_time(o, "at", s->at);
+    json_close(o, '}');
+    page_set_last_number(page, s->seq);
+    return true;
+}
+
+/* What the handler has not consumed yet, with what its current call has. */
+static enum err list_inbox(struct op *op, struct read_tx *tx)
+{
+    const struct list_of_entity_input *in = op->input;
+    struct entity_txn m;
+    int64_t after = 0;
+    enum err e = begin_list(&m, op, tx, &after);
+    if (e != ERR_OK)
+        return e;
+    struct page page = page_begin(op, in->limit);
+    e = inbox_list(tx->db, m.entity.num, MAX(after, m.entity.consumed_seq), m.entity.last_seq,
+                   in->limit + 1, add_signal, &page);
+    return end_list(op, &page, e, "inbox");
+}
+
+const struct use_case UC_LIST_INBOX = {.name = "list_inbox", .read = list_inbox};
 
 static bool add_generation(void *ctx, const struct generation *g)
 {
@@ -240,17 +285,12 @@ static enum err list_generations(struct op *op, struct read_tx *tx)
     const struct list_of_entity_input *in = op->input;
     struct entity_txn m;
     int64_t before = INT64_MAX;
-    enum err e = entity_txn_read(&m, op, tx, in->type, in->id);
-    if (e == ERR_OK)
-        e = read_cursor(op, in->cursor, &before);
+    enum err e = begin_list(&m, op, tx, &before);
     if (e != ERR_OK)
         return e;
     struct page page = page_begin(op, in->limit);
     e = generations_list(tx->db, m.entity.num, before, in->limit + 1, add_generation, &page);
-    if (e != ERR_OK)
-        return problem_set(&op->problem, e, "Cannot list the generations");
-    page_end(&page);
-    return ERR_OK;
+    return end_list(op, &page, e, "generations");
 }
 
 const struct use_case UC_LIST_GENERATIONS = {.name = "list_generations", .read = list_generations};

@@ -10,13 +10,15 @@
 
 /* --- what is known, but for the jobs that are ready --- */
 
-/* One worker at one queue, or the jobs of a queue that wait for their next attempt. */
+/* One worker at one queue, or the jobs of a queue that wait for their next attempt, or within a
+ * durable function. */
 struct fact {
     struct str queue;
     struct str worker; /* ptr NULL: nobody's, they wait */
     int64_t jobs;      /* that it has, or that wait; 0 for a poll */
     int64_t polled_at; /* -1: it tells of jobs */
     bool shared;       /* by a worker for all tenants */
+    bool suspended;    /* they wait within a durable function */
 };
 
 struct facts {
@@ -62,6 +64,12 @@ static void add_timed(void *ctx, struct str queue, struct str worker, int64_t co
                  (struct fact){.queue = queue, .worker = worker, .jobs = count, .polled_at = -1});
 }
 
+static void add_suspended(void *ctx, struct str queue, struct str worker, int64_t count)
+{
+    (void)worker;
+    add_fact(ctx, (struct fact){.queue = queue, .jobs = count, .polled_at = -1, .suspended = true});
+}
+
 static int by_text(struct str a, struct str b)
 {
     int order = memcmp(a.len > 0 ? a.ptr : "", b.len > 0 ? b.ptr : "", MIN(a.len, b.len));
@@ -88,7 +96,11 @@ static enum err collect(struct read_tx *tx, const struct tenant *tenant, struct 
                         int (*order)(const void *, const void *))
 {
     *f = (struct facts){.arena = &tx->arena};
+    bool all_suspended = true;
     enum err e = queues_timed(tx->db, tenant->num, add_timed, f, &f->all);
+    if (e == ERR_OK)
+        e = queues_suspended(tx->db, tenant->num, add_suspended, f, &all_suspended);
+    f->all &= all_suspended;
     worker_polls_list(tx->polls, tenant->id, add_poll, f);
     if (e == ERR_OK && f->full)
         e = ERR_NO_MEMORY;
@@ -107,7 +119,18 @@ struct queues_page {
     int64_t passed;  /* queues of others */
     struct str next; /* with ready jobs of the tenant; ptr NULL: none, once `sought` */
     bool sought;
-    bool cut; /* enough was passed over: the next page goes on from `next` */
+    bool cut;             /* enough was passed over: the next page goes on from `next` */
+    bool without_workers; /* only queues with jobs that nobody polls */
+};
+
+/* What is shown of a queue. */
+struct queue_figures {
+    struct queue_ready ready;
+    int64_t running;
+    int64_t delayed;
+    int64_t suspended;
+    int64_t workers;
+    int64_t polled_at;
 };
 
 /* Is it one that belongs on the page though no job in it may be ready? */
@@ -133,42 +156,51 @@ static enum err seek_ready(struct queues_page *q, struct str after)
     return e;
 }
 
-static enum err show_queue(struct queues_page *q, struct page *page, struct str name)
+static enum err read_figures(struct queues_page *q, struct str name, struct queue_figures *ret)
 {
-    struct queue_ready ready;
-    enum err e = queues_ready(q->tx->db, q->tenant->num, name, &ready);
-    int64_t running = 0;
-    int64_t delayed = 0;
-    int64_t workers = 0;
-    int64_t polled_at = -1;
+    struct queue_figures f = {.polled_at = -1};
     struct str last = STR_NONE; /* a worker may poll for the tenant and for all: it counts once */
     for (size_t i = q->at; i < q->facts.count && by_text(q->facts.items[i].queue, name) <= 0; i++) {
         const struct fact *fact = &q->facts.items[i];
         if (!str_eq(fact->queue, name))
             continue;
-        running += fact->worker.ptr != NULL ? fact->jobs : 0;
-        delayed += fact->worker.ptr == NULL ? fact->jobs : 0;
-        polled_at = MAX(polled_at, fact->polled_at);
+        f.running += fact->worker.ptr != NULL ? fact->jobs : 0;
+        f.delayed += fact->worker.ptr == NULL && !fact->suspended ? fact->jobs : 0;
+        f.suspended += fact->suspended ? fact->jobs : 0;
+        f.polled_at = MAX(f.polled_at, fact->polled_at);
         bool polls =
             fact->worker.ptr != NULL && fact->polled_at >= q->tx->now_ms - POLLED_LATELY_MS;
         if (polls && !str_eq(last, fact->worker)) {
-            workers++;
+            f.workers++;
             last = fact->worker;
         }
     }
+    *ret = f;
+    return queues_ready(q->tx->db, q->tenant->num, name, &ret->ready);
+}
+
+static void show_queue(const struct queues_page *q, struct page *page, struct str name,
+                       const struct queue_figures *f)
+{
     struct json_out *o = &page->out;
     json_open(o, NULL, '{');
     json_add_text(o, "queue", name);
-    json_add_int(o, "ready", ready.count);
-    json_add_int(o, "running", running);
-    json_add_int(o, "delayed", delayed);
-    json_add_bool(o, "exact", q->facts.all && ready.count < QUEUE_READY_MAX);
-    json_add_time(o, "oldest", ready.oldest);
-    json_add_int(o, "workers", workers);
-    json_add_time(o, "last_polled_at", polled_at);
+    json_add_int(o, "ready", f->ready.count);
+    json_add_int(o, "running", f->running);
+    json_add_int(o, "delayed", f->delayed);
+    json_add_int(o, "suspended", f->suspended);
+    json_add_bool(o, "exact", q->facts.all && f->ready.count < QUEUE_READY_MAX);
+    json_add_time(o, "oldest", f->ready.oldest);
+    json_add_int(o, "workers", f->workers);
+    json_add_time(o, "last_polled_at", f->polled_at);
     json_close(o, '}');
     page_set_last(page, name);
-    return e;
+}
+
+static bool is_wanted(const struct queues_page *q, const struct queue_figures *f)
+{
+    return !q->without_workers ||
+           (f->workers == 0 && f->ready.count + f->delayed + f->suspended > 0);
 }
 
 /* The next queue by name behind the cursor, of both sources; ptr NULL: none. */
@@ -201,16 +233,20 @@ static enum err fill_queues(struct queues_page *q, struct page *page, struct str
             page_set_last(page, q->next);
             return ERR_OK;
         }
-        if (!page_takes(page))
+        struct queue_figures figures;
+        e = read_figures(q, name, &figures);
+        bool wanted = e == ERR_OK && is_wanted(q, &figures);
+        if (wanted && !page_takes(page))
             return ERR_OK;
-        e = show_queue(q, page, name);
+        if (wanted)
+            show_queue(q, page, name, &figures);
         cursor = name;
     }
 }
 
 static enum err list_queues(struct op *op, struct read_tx *tx)
 {
-    const struct list_dead_input *in = op->input;
+    const struct list_queues_input *in = op->input;
     struct tenant *tenant;
     enum err e = read_tx_tenant(tx, op, &tenant);
     if (e != ERR_OK)
@@ -218,7 +254,7 @@ static enum err list_queues(struct op *op, struct read_tx *tx)
     if (in->cursor.ptr != NULL && !str_is_name(in->cursor))
         return problem_set(&op->problem, ERR_CURSOR_INVALID,
                            "The cursor does not belong to this list");
-    struct queues_page q = {.tx = tx, .tenant = tenant};
+    struct queues_page q = {.tx = tx, .tenant = tenant, .without_workers = in->without_workers};
     struct page page = page_begin(op, in->limit);
     e = collect(tx, tenant, &q.facts, by_queue);
     if (e == ERR_OK)

@@ -147,15 +147,22 @@ struct list_dead_input {
     struct str cursor; /* ptr NULL: from the newest */
 };
 extern const struct use_case UC_LIST_DEAD;
-extern const struct use_case UC_LIST_QUEUES;  /* list_dead_input, by name */
 extern const struct use_case UC_LIST_WORKERS; /* list_dead_input, by id */
 extern const struct use_case UC_RETRY_DEAD;   /* get_job_input: retries its run */
 extern const struct use_case UC_DROP_DEAD;    /* get_job_input: removes it from the list */
+
+struct list_queues_input {
+    bool without_workers; /* only those with jobs that nobody polls */
+    int64_t limit;
+    struct str cursor; /* ptr NULL: from the first by name */
+};
+extern const struct use_case UC_LIST_QUEUES;
 
 /* --- approvals --- */
 
 struct list_approvals_input {
     enum approval_status status; /* APPROVAL_STATUS_COUNT: any */
+    bool oldest_first;
     int64_t limit;
     struct str cursor; /* ptr NULL: from the newest */
 };
@@ -185,6 +192,11 @@ struct get_stats_input {
     int64_t minutes; /* how many, up to the present one */
 };
 extern const struct use_case UC_GET_STATS;
+
+struct get_admission_input {
+    int64_t limit; /* limits of workflows and keys that are shown */
+};
+extern const struct use_case UC_GET_ADMISSION;
 
 /* --- entities --- */
 
@@ -238,7 +250,7 @@ struct migrate_entity_input {
 };
 extern const struct use_case UC_MIGRATE_ENTITY;
 
-/* An entity's events after the cursor, or its generations from the newest. */
+/* An entity's events after the cursor, its waiting signals, or its generations from the newest. */
 struct list_of_entity_input {
     struct str type;
     struct str id;
@@ -246,6 +258,7 @@ struct list_of_entity_input {
     int64_t limit;
 };
 extern const struct use_case UC_LIST_ENTITY_EVENTS;
+extern const struct use_case UC_LIST_INBOX;
 extern const struct use_case UC_LIST_GENERATIONS;
 
 struct list_entities_input {

@@ -90,8 +90,9 @@ struct place {
     int64_t at, run, ordinal;
 };
 
-static struct db_rows *slice_before(struct db *db, int64_t tenant, enum approval_status status,
-                                    const struct place *before)
+/* Behind the place, in the order of the list. */
+static struct db_rows *slice_behind(struct db *db, int64_t tenant, enum approval_status status,
+                                    bool oldest_first, const struct place *place)
 {
     static const char SQL_ALL[] =
         SELECT_APPROVALS " WHERE tenant = $1"
@@ -102,28 +103,39 @@ static struct db_rows *slice_before(struct db *db, int64_t tenant, enum approval
                          " AND (requested_at, run, ordinal) < ($2, $3, $4)"
                          " AND status = $6"
                          " ORDER BY requested_at DESC, run DESC, ordinal DESC LIMIT $5";
+    static const char SQL_ALL_OLDEST[] =
+        SELECT_APPROVALS " WHERE tenant = $1"
+                         " AND (requested_at, run, ordinal) > ($2, $3, $4)"
+                         " ORDER BY requested_at, run, ordinal LIMIT $5";
+    static const char SQL_STATUS_OLDEST[] =
+        SELECT_APPROVALS " WHERE tenant = $1"
+                         " AND (requested_at, run, ordinal) > ($2, $3, $4)"
+                         " AND status = $6"
+                         " ORDER BY requested_at, run, ordinal LIMIT $5";
     if (status == APPROVAL_STATUS_COUNT)
-        return DB_QUERY(db, SQL_ALL, DB_I(tenant), DB_I(before->at), DB_I(before->run),
-                        DB_I(before->ordinal), DB_I(ROWS_PER_SLICE));
-    return DB_QUERY(db, SQL_STATUS, DB_I(tenant), DB_I(before->at), DB_I(before->run),
-                    DB_I(before->ordinal), DB_I(ROWS_PER_SLICE),
+        return DB_QUERY(db, oldest_first ? SQL_ALL_OLDEST : SQL_ALL, DB_I(tenant), DB_I(place->at),
+                        DB_I(place->run), DB_I(place->ordinal), DB_I(ROWS_PER_SLICE));
+    return DB_QUERY(db, oldest_first ? SQL_STATUS_OLDEST : SQL_STATUS, DB_I(tenant),
+                    DB_I(place->at), DB_I(place->run), DB_I(place->ordinal), DB_I(ROWS_PER_SLICE),
                     DB_T(str_of(approval_status_name(status))));
 }
 
 enum err approvals_list(struct db *db, int64_t tenant, enum approval_status status,
-                        int64_t before_at, int64_t before_run, int64_t before_ordinal,
-                        approval_each *each, void *ctx)
+                        bool oldest_first, const int64_t *behind, approval_each *each, void *ctx)
 {
-    struct place before = {before_at, before_run, before_ordinal};
+    int64_t edge = oldest_first ? -1 : INT64_MAX;
+    struct place place = {edge, edge, edge};
+    if (behind != NULL)
+        place = (struct place){behind[0], behind[1], behind[2]};
     int64_t count = ROWS_PER_SLICE;
     bool more = true;
     enum err e = ERR_OK;
     while (e == ERR_OK && more && count == ROWS_PER_SLICE) {
-        struct db_rows *rows = slice_before(db, tenant, status, &before);
+        struct db_rows *rows = slice_behind(db, tenant, status, oldest_first, &place);
         for (count = 0; more && db_next(rows); count++) {
             struct approval a;
             read_row(rows, &a);
-            before = (struct place){a.requested_at, a.run, a.ordinal};
+            place = (struct place){a.requested_at, a.run, a.ordinal};
             more = db_skip_damaged(rows) || each(ctx, &a);
         }
         e = db_rows_end(rows);

@@ -44,12 +44,13 @@ MUST_CHECK enum err approvals_void(struct db *db, int64_t run, int64_t ordinal);
 /* Counts a decision that was made again, or one that contradicts it. */
 MUST_CHECK enum err approvals_count(struct db *db, int64_t run, int64_t ordinal, bool conflict);
 
-/* Of one tenant and status (APPROVAL_STATUS_COUNT: any), the newest first, those before
- * (requested_at, run, ordinal). Text is borrowed for the call. False ends the walk. */
+/* Newest or oldest first, those behind a place: the time of the request, the run and the ordinal of
+ * the last one that was seen (NULL: from the first). `each` returns false to stop. Text is
+ * borrowed. */
 typedef bool approval_each(void *ctx, const struct approval *a);
 MUST_CHECK enum err approvals_list(struct db *db, int64_t tenant, enum approval_status status,
-                                   int64_t before_at, int64_t before_run, int64_t before_ordinal,
-                                   approval_each *each, void *ctx);
+                                   bool oldest_first, const int64_t *behind, approval_each *each,
+                                   void *ctx);
 
 /* --- votes for it --- */
 

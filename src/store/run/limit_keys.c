@@ -131,6 +131,24 @@ enum err limit_keys_count(struct db *db, int64_t num, int64_t active, int64_t qu
     return active + queued < 0 ? DB_EXEC(db, SQL_EMPTY, NULL, DB_I(num)) : ERR_OK;
 }
 
+enum err limit_keys_busiest(struct db *db, int64_t tenant, int64_t limit,
+                            void (*each)(void *ctx, const struct limit_key_row *row), void *ctx)
+{
+    static const char SQL[] = COLUMNS_SELECT(
+        ALL_COLUMNS,
+        "") " FROM (" SELECT_LIMIT_KEYS
+            " WHERE tenant = $1 ORDER BY workflow_id, path, key LIMIT $2) AS first"
+            " ORDER BY queued_runs DESC, active_runs DESC, workflow_id, path, key LIMIT $3";
+    struct db_rows *rows = DB_QUERY(db, SQL, DB_I(tenant), DB_I(LIMIT_KEYS_SCAN_MAX), DB_I(limit));
+    while (db_next(rows)) {
+        struct limit_key_row row;
+        read_row(rows, &row);
+        if (!db_skip_damaged(rows))
+            each(ctx, &row);
+    }
+    return db_rows_end(rows);
+}
+
 /* --- holders --- */
 
 enum err slots_insert(struct db *db, int64_t scope, int64_t run)

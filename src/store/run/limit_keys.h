@@ -46,6 +46,12 @@ MUST_CHECK enum err limit_keys_get(struct db *db, int64_t num, struct arena *are
 /* Adds to the counters. A scope without runs is removed. */
 MUST_CHECK enum err limit_keys_count(struct db *db, int64_t num, int64_t active, int64_t queued);
 
+/* The tenant's, those with the most queued and then the most active runs first, `limit` at most,
+ * among the first LIMIT_KEYS_SCAN_MAX. Text is borrowed. */
+MUST_CHECK enum err limit_keys_busiest(struct db *db, int64_t tenant, int64_t limit,
+                                       void (*each)(void *ctx, const struct limit_key_row *row),
+                                       void *ctx);
+
 /* --- holders --- */
 
 MUST_CHECK enum err slots_insert(struct db *db, int64_t scope, int64_t run);

@@ -49,6 +49,27 @@ enum err queues_ready(struct db *db, int64_t tenant, struct str queue, struct qu
     return db_rows_end(rows);
 }
 
+enum err queues_suspended(struct db *db, int64_t tenant, queue_timed_each *each, void *ctx,
+                          bool *ret_all)
+{
+    static const char SQL[] =
+        "SELECT j.queue, count(*) FROM (SELECT run, ordinal FROM suspensions"
+        " WHERE resumed_by IS NULL ORDER BY run DESC, ordinal DESC LIMIT $2) AS s"
+        " CROSS JOIN jobs j WHERE j.run = s.run AND j.ordinal = s.ordinal AND j.tenant = $1"
+        " AND j.state = 'suspended' GROUP BY 1";
+    static const char SQL_MORE[] = "SELECT 1 FROM suspensions WHERE resumed_by IS NULL"
+                                   " ORDER BY run DESC, ordinal DESC LIMIT 1 OFFSET $1";
+    struct db_rows *rows = DB_QUERY(db, SQL_MORE, DB_I(QUEUE_TIMERS_MAX));
+    *ret_all = !db_next(rows);
+    enum err e = db_rows_end(rows);
+    if (e != ERR_OK)
+        return e;
+    rows = DB_QUERY(db, SQL, DB_I(tenant), DB_I(QUEUE_TIMERS_MAX));
+    while (db_next(rows))
+        each(ctx, db_str(rows, 0), STR_NONE, db_int(rows, 1));
+    return db_rows_end(rows);
+}
+
 enum err queues_timed(struct db *db, int64_t tenant, queue_timed_each *each, void *ctx,
                       bool *ret_all)
 {

@@ -26,4 +26,9 @@ typedef void queue_timed_each(void *ctx, struct str queue, struct str worker, in
 MUST_CHECK enum err queues_timed(struct db *db, int64_t tenant, queue_timed_each *each, void *ctx,
                                  bool *ret_all);
 
+/* The tenant's jobs that wait within a durable function, by queue. Nobody has them. Looks at the
+ * newest QUEUE_TIMERS_MAX of all tenants. */
+MUST_CHECK enum err queues_suspended(struct db *db, int64_t tenant, queue_timed_each *each,
+                                     void *ctx, bool *ret_all);
+
 #endif

@@ -230,7 +230,7 @@ def test_a_full_inbox_is_429_and_says_how_full(api, tenant, rewards):
 
 # --- what is not there ---
 
-READS = ["", "/events", "/generations", "/updates/1"]
+READS = ["", "/events", "/inbox", "/generations", "/updates/1"]
 
 
 def test_an_unknown_type_is_404_on_every_route(api, tenant):
@@ -269,7 +269,7 @@ def test_a_bad_migration_changes_nothing(api, tenant, rewards, body, status, cod
     assert see(api, tenant) == before
 
 
-LISTS = ["/api/v1/entities/rewards", path(suffix="/events"), path(suffix="/generations")]
+LISTS = ["/api/v1/entities/rewards", path(suffix="/events"), path(suffix="/inbox"), path(suffix="/generations")]
 
 
 @pytest.mark.parametrize("query,code,lists", [
@@ -312,6 +312,20 @@ def test_an_entity_is_shown_without_a_worker(api, tenant, rewards):
     assert fail(api, tenant, job, code="X", message="m").json["status"] == "retrying"
     e = see(api, tenant)
     assert e["status"] == "retrying" and e["call"]["error"]["code"] == "X" and e["call"]["retry_at"] is not None
+
+
+def test_the_inbox_lists_what_waits_until_a_call_has_applied_it(api, tenant, rewards):
+    send(api, tenant, payload={"points": 1})
+    job = call(api, tenant)
+    send(api, tenant, name="take", payload=None)
+    assert api.post(path(suffix="/updates"), {"name": "ask", "payload": [1], "dedup_key": "k"}, tenant=tenant).status == 202
+    shown = walk(api, path(suffix="/inbox?limit=1"), tenant)
+    assert [(s["seq"], s["name"], s["payload"], s["update"]) for s in shown] == [(1, "add", {"points": 1}, False), (2, "take", None, False), (3, "ask", [1], True)]
+    assert all(s["at"] for s in shown) and see(api, tenant)["inbox"] == 3
+    answer(api, tenant, job, state=1)
+    assert [s["seq"] for s in api.get(path(suffix="/inbox"), tenant=tenant).json["items"]] == [2, 3]
+    answer(api, tenant, state=2)
+    assert api.get(path(suffix="/inbox"), tenant=tenant).json == {"items": [], "next_cursor": None}
 
 
 def test_a_job_of_an_entity_says_so(api, tenant, rewards):

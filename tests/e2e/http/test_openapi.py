@@ -151,6 +151,7 @@ def success_of_every_route(c):
     run = c.get("/api/v1/runs?limit=1", tenant=t).json["items"][0]["id"]
     for query in ("q=x", "q=a=b&status=failed,running", f"parent={run}", f"rerun_of={run}"):
         assert c.get(f"/api/v1/runs?{query}", tenant=t).status == 200
+    c.get("/api/v1/admission", tenant=t), c.get("/api/v1/queues?without_workers=true", tenant=t), c.get("/api/v1/approvals?order=oldest", tenant=t)
     c.get("/api/v1/stats"), c.get("/api/v1/stats?minutes=5", tenant=t)
     c.get("/api/v1/me"), c.get("/api/v1/me", tenant=t), c.get("/api/v1/sign-in")
     cookie = c.post("/api/v1/sessions", {"key": ROOT_KEY}).header("Set-Cookie").split(";")[0]
@@ -326,7 +327,7 @@ def entities(c):
     c.get(kinds, tenant=t), c.get(f"{kinds}?limit=1", tenant=t), c.get(f"{kinds}/rewards", tenant=t), c.get(f"{kinds}/rewards/stats", tenant=t)
 
     def look():
-        return [c.get(e + suffix, tenant=t) for suffix in ("", "/events", "/events?limit=1", "/generations", "/generations?limit=1")]
+        return [c.get(e + suffix, tenant=t) for suffix in ("", "/events", "/events?limit=1", "/inbox", "/inbox?limit=1", "/generations", "/generations?limit=1")]
 
     def call():
         job = c.post("/api/v1/jobs/claim", {"worker_id": "w1", "queues": ["q"]}, tenant=t).json["jobs"][0]

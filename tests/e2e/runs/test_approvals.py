@@ -259,6 +259,10 @@ def test_lists_are_by_status_and_in_pages(api, tenant):
             items = walk(api, path, tenant, by=by)
             assert [a["job_id"] for a in items] == expected[::-1], path
             assert all(a["workflow_id"] == "w" and a["step"] == "pay" for a in items)
+    for path, expected in (("/api/v1/approvals?order=oldest&limit=2", jobs), ("/api/v1/approvals?order=oldest&status=pending&limit=3", jobs[2:]),
+                           ("/api/v1/approvals?order=oldest&status=void", [])):
+        assert [a["job_id"] for a in walk(api, path, tenant)] == expected, path
+    assert_problem(api.get("/api/v1/approvals?order=urgent", tenant=tenant), 400, "BAD_REQUEST")
     assert_problem(api.get("/api/v1/approvals?status=maybe", tenant=tenant), 400, "BAD_REQUEST")
     assert_problem(api.get("/api/v1/approvals?cursor=x", tenant=tenant), 400, "CURSOR_INVALID")
     assert_problem(api.get("/api/v1/approvals?who=me", tenant=tenant), 400, "BAD_REQUEST")

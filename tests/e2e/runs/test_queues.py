@@ -54,6 +54,34 @@ def test_jobs_are_counted_where_they_are(api, tenant, queue):
     assert seen["oldest"] == min(made)
 
 
+def test_suspended_jobs_are_counted_and_queues_that_nobody_serves_are_found(api, tenant, queue):
+    begin(api, tenant, task("a", queue=queue))
+    begin(api, tenant, task("a", queue="ready-only"))
+    job = claim(api, tenant, queues=[queue], worker_id="ann")[0]
+    r = api.post(f"/api/v1/jobs/{job['job_id']}/suspend", {"lease_token": job["lease_token"], "signal": "go"}, tenant=tenant)
+    assert r.json["status"] == "suspended", r
+    seen = queues(api, tenant)[queue]
+    assert counts(seen) == (0, 0, 0, 1) and seen["suspended"] == 1 and queues(api, tenant)["ready-only"]["suspended"] == 0
+    alone = [q["queue"] for q in walk(api, "/api/v1/queues?without_workers=true", tenant)]
+    assert alone == ["ready-only"]
+    for word in ("1", "yes", ""):
+        assert_problem(api.get(f"/api/v1/queues?without_workers={word}", tenant=tenant), 400, "BAD_REQUEST")
+    api.post(f"/api/v1/runs/{job['run_id']}/signals", {"name": "go"}, tenant=tenant)
+    assert (queues(api, tenant)[queue]["suspended"], queues(api, tenant)[queue]["ready"]) == (0, 1)
+
+
+def test_a_queue_with_suspended_jobs_only_is_listed_after_a_restart(queue):
+    with harness.server() as s:
+        api = s.client()
+        begin(api, "t", task("a", queue=queue))
+        job = claim(api, "t", queues=[queue], worker_id="ann")[0]
+        api.post(f"/api/v1/jobs/{job['job_id']}/suspend", {"lease_token": job["lease_token"], "signal": "go"}, tenant="t")
+        s.stop()
+        s.start()
+        alone = list(walk(s.client(), "/api/v1/queues?without_workers=true", "t"))
+        assert [(q["queue"], q["suspended"], q["workers"]) for q in alone] == [(queue, 1, 0)]
+
+
 def test_sleeps_signals_and_calls_lie_in_no_queue(api, tenant):
     begin(api, tenant, {"name": "nap", "type": "sleep", "duration_ms": 600000, "needs": []},
           {"name": "w", "type": "wait_signal", "signal": "go", "timeout_ms": 600000, "needs": []},

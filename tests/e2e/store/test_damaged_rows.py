@@ -63,7 +63,7 @@ def fill(api):
 def everything(api, ids):
     """Looks at, controls and works on all of it: (what, answer)."""
     token = ids["held"]["lease_token"]
-    gets = ["/metrics", "/readyz", "/api/v1/runs", "/api/v1/runs?status=failed", "/api/v1/approvals", "/api/v1/approvals/analytics", f"/api/v1/approvals/{ids['approval']}",
+    gets = ["/metrics", "/readyz", "/api/v1/runs", "/api/v1/runs?status=failed", "/api/v1/approvals", "/api/v1/approvals/analytics", "/api/v1/stats", "/api/v1/admission", f"/api/v1/approvals/{ids['approval']}",
             "/api/v1/workflows", "/api/v1/workflows/flow", "/api/v1/workflows/flow/versions", "/api/v1/schedules", "/api/v1/schedules/s", "/api/v1/dead-letters",
             f"/api/v1/jobs/{ids['dead']}", f"/api/v1/jobs/{ids['held']['job_id']}", "/api/v1/webhooks", f"/api/v1/webhooks/{ids['hook']}", f"/api/v1/webhooks/{ids['hook']}/deliveries",
             "/api/v1/entity-types", "/api/v1/entity-types/account", "/api/v1/entity-types/account/stats", "/api/v1/entities/account", "/api/v1/entities/account/e",

@@ -219,15 +219,14 @@ static void a_list_is_of_one_tenant_and_begins_with_the_newest(void **state)
     struct fixture f = fixture_open(state);
     insert_four(f.db);
     struct seen all = {.most = 10};
-    assert_ok(approvals_list(f.db, 4, APPROVAL_STATUS_COUNT, INT64_MAX, INT64_MAX, INT64_MAX,
-                             add_seen, &all));
+    assert_ok(approvals_list(f.db, 4, APPROVAL_STATUS_COUNT, false, NULL, add_seen, &all));
     assert_string_equal(all.text, "9.1 8.1 7.2 7.1 ");
     struct seen pending = {.most = 10};
-    assert_ok(approvals_list(f.db, 4, APPROVAL_PENDING, INT64_MAX, INT64_MAX, INT64_MAX, add_seen,
-                             &pending));
+    assert_ok(approvals_list(f.db, 4, APPROVAL_PENDING, false, NULL, add_seen, &pending));
     assert_string_equal(pending.text, "9.1 8.1 7.1 ");
     struct seen rest = {.most = 2};
-    assert_ok(approvals_list(f.db, 4, APPROVAL_STATUS_COUNT, 1009, 9, 1, add_seen, &rest));
+    assert_ok(approvals_list(f.db, 4, APPROVAL_STATUS_COUNT, false, (const int64_t[]){1009, 9, 1},
+                             add_seen, &rest));
     assert_string_equal(rest.text, "8.1 7.2 ");
     fixture_close(&f);
 }
@@ -248,12 +247,10 @@ static void a_list_goes_on_across_slices(void **state)
         assert_ok(approvals_insert(f.db, &a));
     }
     int64_t next = ROWS;
-    assert_ok(approvals_list(f.db, 4, APPROVAL_STATUS_COUNT, INT64_MAX, INT64_MAX, INT64_MAX,
-                             count_down, &next));
+    assert_ok(approvals_list(f.db, 4, APPROVAL_STATUS_COUNT, false, NULL, count_down, &next));
     assert_int_equal(next, 0);
     next = ROWS;
-    assert_ok(approvals_list(f.db, 4, APPROVAL_PENDING, INT64_MAX, INT64_MAX, INT64_MAX, count_down,
-                             &next));
+    assert_ok(approvals_list(f.db, 4, APPROVAL_PENDING, false, NULL, count_down, &next));
     assert_int_equal(next, 0);
     fixture_close(&f);
 }

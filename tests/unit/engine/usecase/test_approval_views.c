@@ -83,7 +83,7 @@ static void what_is_asked_shows_what_the_step_will_be_given(void **state)
                        CASES[i].members);
         put_workflow(fixture, "w", definition);
         (void)start_with(fixture, "w", "{'n':5}");
-        struct list_approvals_input newest = {APPROVAL_PENDING, 1, STR_NONE};
+        struct list_approvals_input newest = {APPROVAL_PENDING, false, 1, STR_NONE};
         json_t *page = answer_of(fixture, &UC_LIST_APPROVALS, &newest);
         struct get_job_input in = {
             id_in(json_array_get(json_object_get(page, "items"), 0), "job_id")};

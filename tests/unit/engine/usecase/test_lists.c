@@ -5,6 +5,7 @@
 union page_input {
     struct list_runs_input runs;
     struct list_dead_input dead;
+    struct list_queues_input queues;
     struct list_approvals_input approvals;
     struct list_input plain;
     struct list_of_entity_input of_entity;
@@ -31,9 +32,14 @@ static void dead_page(union page_input *in, struct str cursor, int64_t limit)
     in->dead = (struct list_dead_input){limit, cursor};
 }
 
+static void queues_page(union page_input *in, struct str cursor, int64_t limit)
+{
+    in->queues = (struct list_queues_input){false, limit, cursor};
+}
+
 static void approvals_page(union page_input *in, struct str cursor, int64_t limit)
 {
-    in->approvals = (struct list_approvals_input){APPROVAL_STATUS_COUNT, limit, cursor};
+    in->approvals = (struct list_approvals_input){APPROVAL_STATUS_COUNT, false, limit, cursor};
 }
 
 static void plain_page(union page_input *in, struct str cursor, int64_t limit)
@@ -93,7 +99,7 @@ static const struct {
     {&UC_LIST_RUNS, runs_page, 7, "x", false},
     {&UC_LIST_RUNS, runs_page, 7, "-1", false},
     {&UC_LIST_DEAD, dead_page, 3, "1.2", false},
-    {&UC_LIST_QUEUES, dead_page, 3, "no name!", false},
+    {&UC_LIST_QUEUES, queues_page, 3, "no name!", false},
     {&UC_LIST_WORKERS, dead_page, 3, "0", false},
     {&UC_LIST_WORKERS, dead_page, 3, "zz", false},
     {&UC_LIST_WORKERS, dead_page, 3, "7z", false},

@@ -303,7 +303,7 @@ static void a_dead_letter_is_dropped_or_retried_and_nothing_else_is(void **state
 static json_t *shown_queue(struct fixture *fixture, const char *tenant, const char *name,
                            struct asked *page)
 {
-    struct list_dead_input in = {.limit = 100};
+    struct list_queues_input in = {.limit = 100};
     *page = ask_as(fixture, tenant, true, &UC_LIST_QUEUES, &in);
     assert_int_equal(page->err, ERR_OK);
     size_t i;
@@ -459,7 +459,7 @@ static void queues_of_others_are_passed_over(void **state)
     bool found = false;
     int pages = 0;
     do {
-        struct list_dead_input in = {10, pages == 0 ? STR_NONE : str_of(cursor)};
+        struct list_queues_input in = {false, 10, pages == 0 ? STR_NONE : str_of(cursor)};
         struct asked page = ask_as(fixture, "acme", true, &UC_LIST_QUEUES, &in);
         assert_int_equal(page.err, ERR_OK);
         found |= items_in(page.body) > 0;
