@@ -102,6 +102,8 @@ static void send_body(struct call *c, struct str etag)
         http_reply_add(&reply, "Idempotent-Replayed", STR("true"));
     if (etag.len > 0)
         http_reply_add(&reply, "ETag", etag);
+    if (c->set_cookie.ptr != NULL)
+        http_reply_add(&reply, "Set-Cookie", c->set_cookie);
     if (a->next_cursor[0] != '\0')
         http_reply_add(&reply, "Link", next_link(c));
     if (a->status == 202 && (c->route->flags & ROUTE_ASKS) != 0)

@@ -32,6 +32,7 @@ struct call {
     struct str key;                /* the API key or session; ptr NULL: none was needed */
     bool has_session;              /* it is a session */
     int64_t session_expires_at;
+    struct str set_cookie;             /* of the answer; ptr NULL: none */
     uint64_t key_epoch;                /* engine_auth_epoch() when it was checked */
     void *input;                       /* the route's input; NULL until something is read into it */
     struct json *body;                 /* NULL when there was none */

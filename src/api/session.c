@@ -169,20 +169,20 @@ static void direct_begin_session(struct call *c)
 
 /* --- signing out --- */
 
-static void direct_end_session(struct call *c)
+/* It ends at once; the answer comes when that is stored. */
+static enum err prepare_end(struct call *c, void *input)
 {
-    if (c->req->body.len > 0) {
-        (void)!problem_set(&c->op.problem, ERR_BAD_REQUEST, "Signing out takes no body");
-        call_send_problem(c);
-        return;
+    struct end_session_input *in = input;
+    struct session session;
+    c->set_cookie = session_cookie(c, STR(""), 0);
+    if (c->set_cookie.ptr == NULL)
+        return call_no_memory(c);
+    in->has_session = c->has_session && engine_end_session(c->api->config.engine, c->key, &session);
+    if (in->has_session) {
+        in->id = session.id;
+        in->expires_at = session.expires_at;
     }
-    if (c->has_session)
-        engine_end_session(c->api->config.engine, c->key);
-    struct json_out o = json_out_to(&c->op.answer.body);
-    json_open(&o, NULL, '{');
-    json_add_bool(&o, "signed_out", c->has_session);
-    json_close(&o, '}');
-    send_json(c, session_cookie(c, STR(""), 0));
+    return ERR_OK;
 }
 
 const struct route SESSION_ROUTES[] = {
@@ -190,6 +190,7 @@ const struct route SESSION_ROUTES[] = {
     {"GET", "/api/v1/sign-in", 0, ROUTE_OPEN, .direct = direct_sign_in},
     {"POST", "/api/v1/sessions", 0, ROUTE_OPEN, TAKES(struct sign_in_input, SIGN_IN),
      .direct = direct_begin_session},
-    {"DELETE", "/api/v1/sessions", MAY_READ, ROUTE_ANY_TENANT, .direct = direct_end_session},
+    {"DELETE", "/api/v1/sessions", MAY_READ, ROUTE_ANY_TENANT, &UC_END_SESSION,
+     .input_size = sizeof(struct end_session_input), .prepare = prepare_end},
     {.method = NULL},
 };

@@ -231,15 +231,15 @@ void engine_begin_session(struct engine *e, struct session *session, struct buf 
     sessions_put_new(e->parts.sessions, session, out);
 }
 
-void engine_end_session(struct engine *e, struct str text)
+bool engine_end_session(struct engine *e, struct str text, struct session *ret)
 {
-    struct session session;
-    if (!sessions_read(e->parts.sessions, text, &session))
-        return;
-    if (sessions_end(e->parts.sessions, &session))
+    if (!sessions_read(e->parts.sessions, text, ret))
+        return false;
+    if (sessions_end(e->parts.sessions, ret))
         atomic_fetch_add(&e->parts.auth_epoch, 1);
     else
         LOG(LOG_WARN, "a session cannot be ended before its time: too many have been");
+    return true;
 }
 
 struct str engine_session_secret(const struct engine *e)

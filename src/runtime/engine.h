@@ -29,8 +29,8 @@ MUST_CHECK enum err engine_identify_session(struct engine *engine, struct str te
                                             struct problem *p, struct auth_identity *ret);
 /* Gives the session an id and puts its text; ask buf_ok(). */
 void engine_begin_session(struct engine *engine, struct session *session, struct buf *out);
-/* It cannot be used any more, unless the server is short of memory. Of other text nothing comes. */
-void engine_end_session(struct engine *engine, struct str text);
+/* Ends it at once, in memory: the caller stores that. False when there is no such session. */
+bool engine_end_session(struct engine *e, struct str text, struct session *ret);
 /* The secret of this store that sessions are signed with. */
 struct str engine_session_secret(const struct engine *engine);
 /* Where people sign in; NULL: nowhere. */

@@ -1,8 +1,11 @@
 /* Opens and closes the parts of an engine. */
 #include "runtime/engine_parts.h"
 
+#include "base/log.h"
+
 #include "core/txn/worker_polls.h"
 #include "gate/gate.h"
+#include "store/ended_sessions.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -113,15 +116,24 @@ static enum err open_span_export(struct engine_parts *parts, const struct engine
     return parts->spans != NULL ? ERR_OK : problem_set(p, ERR_NO_MEMORY, "Out of memory");
 }
 
+static void keep_ended(void *ctx, struct uuid id, int64_t expires_at)
+{
+    struct session session = {.id = id, .expires_at = expires_at};
+    if (!sessions_end(ctx, &session))
+        LOG(LOG_WARN, "a session that was ended goes on: there is no memory for it");
+}
+
 /* Before the writer starts: it writes the secret if the store has none. */
-static enum err read_session_secret(struct engine_parts *parts, struct problem *p)
+static enum err read_sessions(struct engine_parts *parts, struct problem *p)
 {
     struct secret secret;
     enum err err = secrets_get(parts->writer, parts->env, STR("session"), &secret);
     if (err != ERR_OK)
         return problem_set(p, err, "Cannot read the secret of sessions");
     sessions_use_secret(parts->sessions, &secret);
-    return ERR_OK;
+    err = ended_sessions_list(parts->writer, env_now_ms(parts->env), SESSIONS_ENDED_MAX, keep_ended,
+                              parts->sessions);
+    return err == ERR_OK ? ERR_OK : problem_set(p, err, "Cannot read the sessions that have ended");
 }
 
 static enum err open_oidc(struct engine_parts *parts, const struct engine_config *config,
@@ -154,7 +166,7 @@ static enum err start_threads(struct engine_parts *parts, const struct engine_co
                                      parts->polls,      parts->minutes, &parts->durability};
     enum err err = db_open(&writer, p, &parts->writer);
     if (err == ERR_OK)
-        err = read_session_secret(parts, p);
+        err = read_sessions(parts, p);
     if (err == ERR_OK)
         err = loop_reader_open(&reader, p, &parts->reader);
     if (err == ERR_OK)

@@ -13,6 +13,7 @@
 #include "core/txn/job_timers.h"
 #include "core/txn/window_stats.h"
 #include "core/usecase/execute.h"
+#include "store/ended_sessions.h"
 #include "store/idempotency.h"
 #include "store/minutes.h"
 #include "store/run/late_index.h"
@@ -181,13 +182,18 @@ static enum err store_minute(void *ctx, struct tx *tx, struct problem *p)
 static enum err drop_old(void *ctx, struct tx *tx, struct problem *p)
 {
     struct minutes_slice *s = ctx;
+    int64_t sessions = 0;
     (void)p;
     enum err e = minutes_drop(tx->db, tx->now_ms / MINUTE_MS - MINUTES_OF_DAY, STATS_ROWS_PER_TURN,
                               &s->rows);
+    if (e == ERR_OK)
+        e = ended_sessions_drop(tx->db, tx->now_ms, STATS_ROWS_PER_TURN, &sessions);
+    s->rows += sessions;
     return e;
 }
 
-/* Stores first; old minutes are removed when there is nothing to store. */
+/* Stores first; old minutes, and sessions whose time has come, are removed when there is nothing to
+ * store. */
 static enum err minutes_turn(struct background *b, struct tx *tx, struct problem *p)
 {
     struct minutes_slice s = {.minutes = b->minutes};

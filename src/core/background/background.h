@@ -24,7 +24,7 @@ struct metric;
     X(WORK_TIMERS,      "timers",        timers)      /* ends of leases and sleeps, deadlines, delayed starts */   \
     X(WORK_SCHEDULES,   "schedules",     schedules)   /* times that start runs */                                 \
     X(WORK_COUNTS,      "counts",        counts)      /* counts of replays and duplicates go to the store */       \
-    X(WORK_MINUTES,     "minutes",       minutes)     /* counts by the minute go to the store; old ones leave */      \
+    X(WORK_MINUTES,     "minutes",       minutes)     /* counts go to the store; old ones and ended sessions leave */ \
     X(WORK_KEYS,        "keys",          keys)        /* idempotency keys past their time */                      \
     X(WORK_INDEXES,     "indexes",       indexes)     /* rows that their index does not have yet */               \
     X(WORK_SEGMENTS,    "segments",      segments)    /* of the index of idempotency keys: sealed and merged */  \

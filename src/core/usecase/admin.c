@@ -9,6 +9,7 @@
 
 #include "base/limits.h"
 #include "domain/api_key.h"
+#include "store/ended_sessions.h"
 #include "store/keys.h"
 #include "store/tenants.h"
 
@@ -352,6 +353,22 @@ static enum err list_keys(struct op *op, struct read_tx *tx)
 }
 
 const struct use_case UC_LIST_KEYS = {.name = "list_keys", .read = list_keys};
+
+/* The session has ended in memory; a restart must not bring it back. */
+static enum err end_session(struct op *op, struct tx *tx)
+{
+    const struct end_session_input *in = op->input;
+    enum err e = in->has_session ? ended_sessions_add(tx->db, in->id, in->expires_at) : ERR_OK;
+    if (e != ERR_OK)
+        return problem_set(&op->problem, e, "Cannot store that the session has ended");
+    struct json_out o = json_out_to(&op->answer.body);
+    json_open(&o, NULL, '{');
+    json_add_bool(&o, "signed_out", in->has_session);
+    json_close(&o, '}');
+    return ERR_OK;
+}
+
+const struct use_case UC_END_SESSION = {.name = "end_session", .write = end_session};
 
 static enum err touch_keys(struct op *op, struct tx *tx)
 {

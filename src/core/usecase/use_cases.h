@@ -402,6 +402,13 @@ struct key_input {
 extern const struct use_case UC_REVOKE_KEY;
 extern const struct use_case UC_LIST_KEYS;
 
+struct end_session_input {
+    bool has_session;
+    struct uuid id;
+    int64_t expires_at;
+};
+extern const struct use_case UC_END_SESSION;
+
 /* For the engine: last uses of keys that were not stored yet. */
 struct touch_keys_input {
     const struct key_use *uses;

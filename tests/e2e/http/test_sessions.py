@@ -110,6 +110,17 @@ def test_signing_out_ends_this_session_and_no_other(locked, signed_in):
     assert elsewhere.get(ME).status == 200
 
 
+def test_a_session_that_was_signed_out_stays_so_after_a_kill():
+    with harness.server(dev=False, env={"PAWL_ROOT_KEY": ROOT}) as s:
+        made = make_key(s.client(headers={"X-API-Key": ROOT}))
+        ended, other = (cookie_of(sign_in(s, made["key"])) for _ in range(2))
+        assert browser(s, ended).delete(SESSIONS).json == {"signed_out": True}
+        s.kill()
+        s.start()
+        assert_problem(browser(s, ended).get(ME), 401, "UNAUTHENTICATED")
+        assert browser(s, other).get(ME).status == 200
+
+
 def test_with_a_key_there_is_nothing_to_sign_out_of(root):
     assert root.delete(SESSIONS).json == {"signed_out": False} and root.get(ME).status == 200
 
