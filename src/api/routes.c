@@ -38,9 +38,21 @@ const struct route *route_next(const struct route *route)
     return route->method != NULL ? route : first_from(table_ending_at(route) + 1);
 }
 
+/* Most patterns differ from a path before their first variable part. */
+static bool begins_like(struct str pattern, struct str path)
+{
+    for (size_t i = 0; i < pattern.len && pattern.ptr[i] != '{'; i++) {
+        if (i == path.len || path.ptr[i] != pattern.ptr[i])
+            return false;
+    }
+    return true;
+}
+
 /* Does the path fit? Variable parts are left encoded in params; ptr NULL: there is no such part. */
 static bool matches(struct str pattern, struct str path, struct str params[static PARAMS_MAX])
 {
+    if (!begins_like(pattern, path))
+        return false;
     size_t n = 0;
     for (;;) {
         struct str want;
