@@ -24,6 +24,23 @@ static void add_bus(struct call *c, struct json_out *o)
     json_close(o, '}');
 }
 
+/* The store's gate is a part of its transaction: they fail together. Without another one, only the
+ * starts of some tenants are refused. */
+static void add_gate(struct call *c, struct json_out *o, bool store_ok)
+{
+    const struct engine *engine = c->api->config.engine;
+    struct engine_gate gate = {0};
+    if (engine != NULL)
+        engine_gate(engine, &gate);
+    bool ok = gate.exists ? gate.ok : store_ok;
+    json_open(o, "gate", '{');
+    json_add_text(o, "status", ok ? STR("ok") : STR("failing"));
+    json_add_text(o, "kind", engine != NULL ? str_of(engine_gate_name(engine)) : STR("store"));
+    if (gate.exists)
+        json_add_text(o, "detail", str_of(gate.detail));
+    json_close(o, '}');
+}
+
 static void direct_readyz(struct call *c)
 {
     struct problem *p = &c->op.problem;
@@ -37,11 +54,7 @@ static void direct_readyz(struct call *c)
     json_add_text(&o, "engine", str_of(engine_store_name(c->api->config.engine)));
     json_add_text(&o, "detail", str_of(p->detail));
     json_close(&o, '}');
-    /* The gate is a part of the store's transaction: they fail together. */
-    json_open(&o, "gate", '{');
-    json_add_text(&o, "status", e == ERR_OK ? STR("ok") : STR("failing"));
-    json_add_text(&o, "kind", str_of(engine_gate_name(c->api->config.engine)));
-    json_close(&o, '}');
+    add_gate(c, &o, e == ERR_OK);
     add_bus(c, &o);
     json_close(&o, '}');
     json_close(&o, '}');

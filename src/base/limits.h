@@ -115,6 +115,15 @@ enum {
     EXPR_CACHE_MAX = 256,                 /* compiled expressions kept by each thread */
     EXPR_CACHE_BYTES_MAX = 4 * MIB,       /* their size together: a hostile one takes fifty times its text */
 
+    /* --- the gate in Redis --- */
+    GATE_REPLY_MS_MAX = 1000,             /* one answer of Redis, or one connection: a start waits so long even without a budget of its own */
+    GATE_RECONNECT_MS = 100,              /* between attempts to connect; starts meanwhile count as unanswered at once */
+    GATE_DELAY_MS_MAX = 1000,             /* between two requests of a start that waits */
+    GATE_BATCH_MAX = 256,                 /* requests in one round trip */
+    GATE_SWEEP_MS = 1000,                 /* between two looks at what is left over, and between two attempts to release it */
+    GATE_SWEEP_KEYS = 1000,               /* names that one look passes, of whatever else is in that database */
+    GATE_FOUND_MAX = 100,                 /* reservations that one look compares with the store, on the HTTP loop */
+
     /* --- the commit loop --- */
     OPS_WAITING_MAX = 8192,               /* twice the connections: past it callers get 503 */
     OPS_BYTES_MAX = 64 * MIB,             /* bodies waiting for the writer, all together */

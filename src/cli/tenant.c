@@ -49,6 +49,10 @@ static const struct option OPTIONS_SET[] = {
      .value = "N",
      .min = 1,
      .help = "How many runs may start at once after a pause"},
+    {.name = "gate",
+     .kind = OPTION_CHOICE,
+     .choices = "store|redis",
+     .help = "Which gate the tenant's starts pass; the other --gate options ask for redis too"},
     {.name = "gate-policy",
      .kind = OPTION_CHOICE,
      .value = "POLICY",
@@ -112,7 +116,7 @@ static const struct verb VERBS[] = {
     {.name = "set",
      .arguments = "ID",
      .about = "Create a tenant, or change the settings that are given",
-     .notes = "The --gate options need a server whose gate is outside the store.\n",
+     .notes = "The --gate options need a server that runs with --gate redis://….\n",
      .options = OPTIONS_SET,
      .run = tenant_set,
      .store = true},
@@ -173,7 +177,8 @@ static const struct {
     {"retry_delay_ms", "gate-retry-delay-ms"},
 };
 
-static bool changes_gate(const struct session *s)
+/* How a start waits; the gate itself apart. */
+static bool changes_waiting(const struct session *s)
 {
     bool any = options_has(&s->opt, "gate-policy");
     for (size_t i = 0; i < ARRAY_LEN(GATE_NUMBERS); i++)
@@ -211,13 +216,23 @@ static enum cli_exit read_gate(struct session *s, json_t **ret)
  */
 static enum cli_exit add_gate(struct session *s)
 {
-    if (!changes_gate(s))
+    const char *kind = options_text(&s->opt, "gate");
+    if (kind == NULL && !changes_waiting(s))
         return CLI_DONE;
+    if (kind != NULL && strcmp(kind, "store") == 0) {
+        if (!changes_waiting(s)) {
+            json_add_null(&s->out, "gate");
+            return CLI_DONE;
+        }
+        fprintf(stderr, "pawl: --gate store takes no other --gate options: nobody waits there\n");
+        return CLI_USAGE;
+    }
     json_t *kept;
     enum cli_exit rc = read_gate(s, &kept);
     if (rc != CLI_DONE)
         return rc;
     json_open(&s->out, "gate", '{');
+    session_add_text(s, "kind", "gate");
     for (size_t i = 0; i < ARRAY_LEN(GATE_NUMBERS); i++) {
         const json_t *value = json_object_get(kept, GATE_NUMBERS[i].member);
         if (options_has(&s->opt, GATE_NUMBERS[i].option))

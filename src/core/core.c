@@ -42,7 +42,7 @@ static void call_random(void *ctx, void *out, size_t len)
 static void assert_core(const struct core *c)
 {
     assert(effects_transaction_is_over(&c->tx.effects));
-    assert(c->tx.visits == NULL && c->tx.kept == NULL && c->tx.freed == NULL);
+    assert(c->tx.kept == NULL && c->tx.freed == NULL);
     assert(c->tx.arena.used == 0 && c->tx.notes.used == 0);
     assert(tenant_cache_is_flushed(c->tx.tenants));
     (void)c;
@@ -160,11 +160,10 @@ static struct outcome try_batch(struct core *c, struct op *first, bool dispatche
     if (out.err == ERR_OK)
         out.err = tx_commit(tx);
     out.dispatch_failed = tx->dispatch_failed;
-    if (out.err != ERR_OK)
+    if (out.err != ERR_OK) {
         db_rollback(tx->db);
-    tx_leave_gates(tx);
-    if (out.err != ERR_OK)
         tx_rolled_back(tx);
+    }
     return out;
 }
 
@@ -198,7 +197,6 @@ static void answer_without_writing(struct core *c, struct op *first)
             known = op->idem.key.len > 0 && execute_op(op, &c->tx) == ERR_OK &&
                     (op->answer.replayed || op->err == ERR_IDEM_KEY_REUSED);
             db_rollback(c->tx.db);
-            tx_leave_gates(&c->tx);
             tx_rolled_back(&c->tx);
         }
         if (known) {
@@ -356,7 +354,7 @@ enum err core_open(const struct core_config *config, const struct core_call *cal
     c->env = (struct env){call_now_us, meter_ns, call_random, c};
     chance_init(&c->chance, &call->seed);
     enum err e = tx_init(&c->tx, config->db, &c->env);
-    c->tx.gate = config->gate;
+    c->tx.has_gate = config->has_gate;
     c->tx.has_bus = config->has_bus;
     c->tx.exports_spans = config->exports_spans;
     c->tx.polls = config->polls;

@@ -18,7 +18,6 @@
 
 struct core;
 struct db;
-struct gate;
 struct idem_keys;
 struct metric;
 struct minute_stats;
@@ -28,7 +27,7 @@ struct worker_polls;
 struct core_config {
     struct db *db;           /* a writer's; owned by the caller */
     const struct env *meter; /* its monotonic clock measures expressions */
-    struct gate *gate;
+    bool has_gate;           /* outside the store, see tx_pass_gate() */
     struct replay_stats *stats;
     struct minute_stats *minutes;    /* NULL: nothing is counted by the minute */
     struct worker_polls *polls;      /* NULL: not tracked */

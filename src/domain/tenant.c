@@ -3,7 +3,9 @@
 
 #include "base/limits.h"
 
-static const struct gate_policy GATE_DEFAULT = {2000, 10000, 10, BACKOFF_FULL_JITTER};
+static const struct gate_policy GATE_DEFAULT = {2000, 10000, 10, BACKOFF_FULL_JITTER,
+                                                GATE_KIND_STORE};
+static const char *const GATE_KINDS[] = {[GATE_KIND_STORE] = "store", [GATE_KIND_REDIS] = "redis"};
 
 bool tenant_id_ok(struct str id)
 {
@@ -67,12 +69,25 @@ static void apply_text(struct fields *f, struct tenant *t)
         t->at_limit = named;
 }
 
+static enum gate_kind gate_kind_of(struct str name)
+{
+    size_t kind = 0;
+    while (kind < ARRAY_LEN(GATE_KINDS) && !str_is(name, GATE_KINDS[kind]))
+        kind++;
+    return (enum gate_kind)kind;
+}
+
 static enum err read_gate(const struct json *json, struct problem *p, void *ret)
 {
     struct gate_policy gate = GATE_DEFAULT;
     struct str policy = STR_NONE;
+    struct str kind = STR_NONE;
     struct fields f;
     fields_begin(&f, json, p);
+    fields_text(&f, "kind", NAME_MAX_LEN, &kind);
+    gate.kind = gate_kind_of(kind);
+    if (kind.ptr != NULL && gate.kind == GATE_KIND_UNSAID)
+        fields_fault(&f, "kind", "must be store or redis");
     fields_int(&f, "max_wait_ms", 0, 600000, &gate.max_wait_ms);
     fields_int(&f, "lock_ttl_ms", 1, 600000, &gate.lock_ttl_ms);
     fields_int(&f, "retry_delay_ms", 0, 600000, &gate.retry_delay_ms);
@@ -104,7 +119,9 @@ static enum err read_rate(const struct json *json, struct problem *p, void *ret)
 
 void gate_policy_put(struct json_out *o, const char *name, const struct gate_policy *gate)
 {
+    assert(gate->kind != GATE_KIND_UNSAID);
     json_open(o, name, '{');
+    json_add_text(o, "kind", str_of(GATE_KINDS[gate->kind]));
     json_add_int(o, "max_wait_ms", gate->max_wait_ms);
     json_add_int(o, "lock_ttl_ms", gate->lock_ttl_ms);
     json_add_int(o, "retry_delay_ms", gate->retry_delay_ms);
@@ -144,7 +161,7 @@ static enum err parse_kept(struct str text, read_setting *read, void *ret)
 bool gate_policy_eq(const struct gate_policy *a, const struct gate_policy *b)
 {
     return a->max_wait_ms == b->max_wait_ms && a->lock_ttl_ms == b->lock_ttl_ms &&
-           a->retry_delay_ms == b->retry_delay_ms && a->policy == b->policy;
+           a->retry_delay_ms == b->retry_delay_ms && a->policy == b->policy && a->kind == b->kind;
 }
 
 bool gate_policy_is_default(const struct gate_policy *gate)
@@ -154,8 +171,12 @@ bool gate_policy_is_default(const struct gate_policy *gate)
 
 enum err gate_policy_parse(struct str json, struct gate_policy *ret)
 {
-    *ret = GATE_DEFAULT;
-    return json.len == 0 ? ERR_OK : parse_kept(json, read_gate, ret);
+    struct gate_policy kept = GATE_DEFAULT;
+    enum err e = json.len == 0 ? ERR_OK : parse_kept(json, read_gate, &kept);
+    if (kept.kind == GATE_KIND_UNSAID)
+        kept.kind = GATE_KIND_STORE;
+    *ret = kept;
+    return e;
 }
 
 enum err rate_limit_parse(struct str json, struct rate_limit *ret)

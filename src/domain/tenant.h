@@ -9,12 +9,19 @@
 #include "domain/admission/rate.h"
 #include "domain/retry/backoff.h"
 
-/* How a start waits for a gate that another one holds. The in-store gate never makes it wait. */
+enum gate_kind {
+    GATE_KIND_STORE,  /* the store's own transaction: no start waits for it */
+    GATE_KIND_REDIS,  /* a lock in Redis, which systems outside pawl may hold too */
+    GATE_KIND_UNSAID, /* of settings as a request gives them: the server decides */
+};
+
+/* Which gate the starts of a tenant pass, and how they wait for one that another holds. */
 struct gate_policy {
     int64_t max_wait_ms;    /* then 503 ADMISSION_GATE_UNAVAILABLE */
     int64_t lock_ttl_ms;    /* after which a holder that died has lost it */
     int64_t retry_delay_ms; /* the base of the delays between tries */
     enum backoff_policy policy;
+    enum gate_kind kind;
 };
 
 struct tenant {
@@ -51,7 +58,7 @@ MUST_CHECK enum err tenant_apply(struct tenant *t, const struct json *body, stru
 void tenant_put_settings(struct json_out *o, const struct tenant *t);
 
 /* How two of the settings are kept; empty text is the default. ERR_DAMAGED for text that is none,
- * ERR_NO_MEMORY. */
+ * ERR_NO_MEMORY. Text of an earlier version names no gate: it is the store's. */
 void gate_policy_put(struct json_out *o, const char *name, const struct gate_policy *gate);
 /* Nothing that differs from the defaults. */
 bool gate_policy_is_default(const struct gate_policy *gate);

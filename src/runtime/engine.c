@@ -4,7 +4,6 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/usecase/use_cases.h"
-#include "gate/gate.h"
 #include "runtime/engine_parts.h"
 #include "runtime/give_back.h"
 
@@ -132,7 +131,7 @@ static bool may_run_inline(const struct engine *e, const struct op *op)
 void engine_submit(struct engine *e, struct op *op)
 {
     op->submitted_ms = env_mono_ms(e->parts.env);
-    op->abandoned = false;
+    op->abandoned = op->gate_passed = false;
     op->next = NULL;
     e->round_requests++;
     if (op->wait_ms > 0)
@@ -258,9 +257,9 @@ struct oidc *engine_oidc(const struct engine *e)
 static void op_decided(struct engine *e, struct op *op)
 {
     bool may_wait = op->err == ERR_OK && op->wait_ms > 0 && !e->draining && !op->abandoned;
-    if (op->gate_busy && !op->abandoned && !e->draining &&
-        gate_waiters_add(&e->parts.gate_waiters, op))
+    if (op->gate_wanted && !op->abandoned && gate_visits_add(&e->parts.gate_visits, op))
         return;
+    gate_visits_end(&e->parts.gate_visits, op);
     if (may_wait && op->use_case == &UC_CLAIM_JOBS && op->answer.keep_waiting &&
         env_mono_ms(e->parts.env) < op->submitted_ms + op->wait_ms &&
         waiters_add_claim(e->parts.waiters, op))
@@ -287,6 +286,7 @@ static void submit_own(void *ctx, struct op *op)
 void engine_caller_left(struct engine *e, const struct op *op)
 {
     waiters_leave(e->parts.waiters, op);
+    gate_visits_caller_left(&e->parts.gate_visits, op);
 }
 
 void engine_give_back(struct engine *e, struct op *op)
@@ -316,6 +316,37 @@ static void submit_read(void *ctx, struct op *question)
     e->reads_in_flight++;
     enter(e, question);
     readers_push(e->parts.readers, question);
+}
+
+/* --- the gate --- */
+
+static void answer_at_gate(void *ctx, struct op *op)
+{
+    count(ctx, op);
+    finish(ctx, op);
+}
+
+static bool replay_at_gate(void *ctx, struct op *op)
+{
+    struct engine *e = ctx;
+    op_clear_result(op);
+    return loop_reader_replay(e->parts.reader, op);
+}
+
+static void submit_from_gate(void *ctx, struct op *op)
+{
+    struct engine *e = ctx;
+    if (!op->decided) {
+        to_writer(e, op);
+        return;
+    }
+    enter(e, op);
+    replayed(e, op);
+}
+
+static bool knows_key(void *ctx, struct str tenant, struct str key)
+{
+    return loop_reader_knows_key(((struct engine *)ctx)->parts.reader, tenant, key);
 }
 
 static bool wait_durable(void *ctx)
@@ -376,6 +407,7 @@ static void collect(struct engine *e)
     outgoing_collect(e->parts.outgoing);
     span_export_collect(e->parts.spans);
     oidc_collect(e->parts.oidc);
+    gate_visits_collect(&e->parts.gate_visits);
 }
 
 void engine_subscribe(struct engine *e, struct subscriber *subscriber)
@@ -410,7 +442,7 @@ void engine_poll(struct engine *e, bool readable)
     int64_t mono = env_mono_ms(e->parts.env);
     waiters_tick(e->parts.waiters, mono, e->draining);
     time_out_slow(e, mono);
-    gate_waiters_tick(&e->parts.gate_waiters, mono, e->draining);
+    gate_visits_tick(&e->parts.gate_visits, mono);
     if (!e->draining)
         periodic_tick(e->parts.periodic, mono);
     outgoing_tick(e->parts.outgoing, mono);
@@ -427,7 +459,7 @@ int engine_event_fd(const struct engine *e)
 
 int engine_timeout_ms(const struct engine *e)
 {
-    int gate = gate_waiters_timeout_ms(&e->parts.gate_waiters);
+    int gate = gate_visits_timeout_ms(&e->parts.gate_visits);
     if (gate >= 0)
         return gate;
     int wait = waiters_count(e->parts.waiters) > 0 || e->draining ? TICK_MS : QUIET_TIMEOUT_MS;
@@ -452,6 +484,7 @@ void engine_export_span(struct engine *e, const struct span *span)
 void engine_drain(struct engine *e)
 {
     e->draining = true;
+    gate_visits_drain(&e->parts.gate_visits);
     outgoing_drain(e->parts.outgoing, env_mono_ms(e->parts.env));
     relay_drain(e->parts.relay);
     oidc_drain(e->parts.oidc);
@@ -461,7 +494,7 @@ void engine_drain(struct engine *e)
 bool engine_idle(const struct engine *e)
 {
     return e->in_flight == 0 && e->bodies_read == 0 && waiters_count(e->parts.waiters) == 0 &&
-           e->parts.gate_waiters.count == 0 && periodic_idle(e->parts.periodic) &&
+           gate_visits_idle(&e->parts.gate_visits) && periodic_idle(e->parts.periodic) &&
            outgoing_idle(e->parts.outgoing) && relay_idle(e->parts.relay) &&
            span_export_idle(e->parts.spans) && oidc_idle(e->parts.oidc);
 }
@@ -512,7 +545,17 @@ const char *engine_store_name_at(size_t i)
 
 const char *engine_gate_name(const struct engine *e)
 {
-    return e->parts.gate->name;
+    return e->parts.gate != NULL ? e->parts.gate->name : "store";
+}
+
+void engine_gate(const struct engine *e, struct engine_gate *ret)
+{
+    struct gate_state state = {.ok = true};
+    if (e->parts.gate != NULL)
+        e->parts.gate->state(e->parts.gate, &state);
+    *ret = (struct engine_gate){.exists = e->parts.gate != NULL, .ok = state.ok};
+    static_assert(sizeof(ret->detail) >= sizeof(state.detail), "any detail of a gate fits");
+    memcpy(ret->detail, state.detail, sizeof(state.detail));
 }
 
 void engine_outbox(struct engine *e, struct engine_outbox *ret)
@@ -547,6 +590,11 @@ enum err engine_open(const struct engine_config *config, struct problem *p, stru
         .submit_own = submit_own,
         .submit_read = submit_read,
         .expire_waiter = expire_waiter,
+        .gate = {.ctx = e,
+                 .submit = submit_from_gate,
+                 .answer = answer_at_gate,
+                 .replay = replay_at_gate,
+                 .knows_key = knows_key},
     };
     enum err err = engine_parts_open(&e->parts, config, &hooks, p);
     if (err != ERR_OK) {

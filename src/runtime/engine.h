@@ -106,7 +106,16 @@ void engine_read_metrics(struct engine *engine, struct op *op);
 const char *engine_store_name(const struct engine *engine);
 /* The storage engines of this binary, by number; NULL after the last. */
 const char *engine_store_name_at(size_t i);
+/* The gate outside the store, or "store". */
 const char *engine_gate_name(const struct engine *engine);
+
+/* How the gate outside the store does. */
+struct engine_gate {
+    bool exists;
+    bool ok; /* it answered the last request */
+    char detail[160];
+};
+void engine_gate(const struct engine *engine, struct engine_gate *ret);
 
 /* How far events have been published to the bus. */
 struct engine_outbox {

@@ -16,7 +16,7 @@ struct engine_config {
     const struct env *env;
     struct metrics *metrics;
     int64_t log_bytes_max;        /* 0: the default */
-    struct gate *gate;            /* NULL: the store's gate */
+    struct gate *gate;            /* outside the store; NULL: none. Outlives the engine */
     struct bus *bus;              /* publishes events; NULL: no bus. Outlives the engine */
     const struct str *bus_queues; /* their jobs are offered on the bus too; outlive the engine */
     size_t bus_queue_count;

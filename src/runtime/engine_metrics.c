@@ -31,6 +31,8 @@ static const struct {
     {PLACE(approval_replays), {"pawl_approval_replays_total", "Decisions that repeated an earlier identical decision.", METRIC_COUNTER, {"endpoint", NULL}, NULL}},
     {PLACE(approval_conflicts), {"pawl_approval_conflicts_total", "Decisions that were refused.", METRIC_COUNTER, {"endpoint", "code"}, NULL}},
     {PLACE(cleanup_failures), {"pawl_idempotency_cleanup_failures_total", "Failed rounds of background cleanup.", METRIC_COUNTER, {"context", NULL}, NULL}},
+    {PLACE(gate_requests), {"pawl_gate_requests_total", "Requests of starts to enter the Redis gate, by answer.", METRIC_COUNTER, {"answer", NULL}, NULL}},
+    {PLACE(gate_releases), {"pawl_gate_releases_total", "Attempts to leave the Redis gate, by outcome.", METRIC_COUNTER, {"outcome", NULL}, NULL}},
     {PLACE(auth_failures), {"pawl_auth_failures_total", "API keys rejected: invalid, or throttled after too many invalid keys from one address.", METRIC_COUNTER, {"reason", NULL}, NULL}},
     {PLACE(entity_signals), {"pawl_entity_signals_total", "Signals and updates to entities, by outcome.", METRIC_COUNTER, {"outcome", NULL}, NULL}},
     {PLACE(entity_calls), {"pawl_entity_calls_total", "Entity handler calls, by outcome.", METRIC_COUNTER, {"outcome", NULL}, NULL}},

@@ -18,6 +18,8 @@ struct engine_metrics {
     struct metric *approval_replays;
     struct metric *approval_conflicts;
     struct metric *cleanup_failures;
+    struct metric *gate_requests;
+    struct metric *gate_releases;
     struct metric *auth_failures;
     struct metric *entity_signals;
     struct metric *entity_calls;

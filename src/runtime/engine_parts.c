@@ -63,7 +63,7 @@ static enum err start_writer(struct engine_parts *parts, const struct engine_con
     struct writer_config commits = {
         .core = {.db = parts->writer,
                  .meter = config->env,
-                 .gate = parts->gate,
+                 .has_gate = parts->gate != NULL,
                  .stats = parts->stats,
                  .minutes = parts->minutes,
                  .polls = parts->polls,
@@ -183,7 +183,23 @@ static enum err start_threads(struct engine_parts *parts, const struct engine_co
         err = open_oidc(parts, config, p);
     if (err == ERR_OK)
         err = start_writer(parts, config, p);
+    if (err == ERR_OK && parts->gate != NULL &&
+        parts->gate->start(parts->gate, parts->event_fd) != ERR_OK)
+        err = problem_set(p, ERR_NO_MEMORY, "Cannot start the thread of the gate");
     return err == ERR_OK ? start_outgoing(parts, config, hooks, p) : err;
+}
+
+static bool init_gate_visits(struct engine_parts *parts, const struct engine_hooks *hooks)
+{
+    struct gate_visits_config visits = {
+        .env = parts->env,
+        .gate = parts->gate,
+        .hooks = hooks->gate,
+        .requests = parts->metrics.gate_requests,
+        .releases = parts->metrics.gate_releases,
+        .cleanup_failures = parts->metrics.cleanup_failures,
+    };
+    return gate_visits_init(&parts->gate_visits, &visits);
 }
 
 /* False when memory or descriptors ran out. */
@@ -200,9 +216,9 @@ static bool make_tables(struct engine_parts *parts, const struct engine_config *
     parts->sessions = sessions_new(config->env);
     parts->auth = auth_new(config->env, config->root_key, parts->sessions);
     parts->waiters = waiters_new(config->env, &waiting);
-    gate_waiters_init(&parts->gate_waiters, config->env, hooks->submit_own, hooks->ctx);
     parts->periodic = periodic_new(parts->auth, hooks->submit, hooks->ctx);
-    bool counted = engine_metrics_init(&parts->metrics, config->metrics);
+    bool counted =
+        engine_metrics_init(&parts->metrics, config->metrics) && init_gate_visits(parts, hooks);
     parts->metrics_input = (struct read_metrics_input){&parts->metrics, config->metrics};
     parts->subscriptions = subscriptions_new(config->env, &streams);
     parts->writer_labels = tenant_labels_new();
@@ -217,7 +233,7 @@ enum err engine_parts_open(struct engine_parts *parts, const struct engine_confi
                            const struct engine_hooks *hooks, struct problem *p)
 {
     parts->env = config->env;
-    parts->gate = config->gate != NULL ? config->gate : gate_store();
+    parts->gate = config->gate;
     parts->bus = config->bus;
     durability_init(&parts->durability);
     if (!make_tables(parts, config, hooks))
@@ -227,6 +243,9 @@ enum err engine_parts_open(struct engine_parts *parts, const struct engine_confi
 
 void engine_parts_close(struct engine_parts *parts)
 {
+    if (parts->gate != NULL)
+        parts->gate->stop(parts->gate);
+    gate_visits_release(&parts->gate_visits);
     loop_reader_close(parts->reader);
     writer_free(parts->commits); /* before those that it publishes to */
     relay_free(parts->relay);

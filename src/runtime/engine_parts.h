@@ -13,7 +13,7 @@
 #include "runtime/durability.h"
 #include "runtime/engine_config.h"
 #include "runtime/engine_metrics.h"
-#include "runtime/gate_waiters.h"
+#include "runtime/gate_visits.h"
 #include "runtime/loop_reader.h"
 #include "runtime/periodic.h"
 #include "runtime/readers.h"
@@ -28,13 +28,14 @@ struct engine_hooks {
     void (*submit_read)(void *ctx, struct op *op); /* a read; the same */
     bool (*wait_durable)(void *ctx); /* from any thread: all that can be seen is on disk */
     void (*expire_waiter)(void *ctx, struct op *op); /* its wait is over: answer it */
+    struct gate_visits_hooks gate;
 };
 
 struct engine_parts {
     const struct env *env;
     struct engine_metrics metrics;
     struct read_metrics_input metrics_input;
-    struct gate *gate;
+    struct gate *gate;                   /* NULL: none */
     struct bus *bus;                     /* NULL: none */
     struct tenant_labels *writer_labels; /* the writer's */
     struct worker_polls *polls;
@@ -46,7 +47,7 @@ struct engine_parts {
     struct readers *readers;
     struct body_thread *bodies;
     struct waiters *waiters;
-    struct gate_waiters gate_waiters;
+    struct gate_visits gate_visits;
     struct periodic *periodic;
     struct replay_stats *stats;
     struct minute_stats *minutes;

@@ -186,6 +186,21 @@ bool loop_reader_replay(struct loop_reader *r, struct op *op)
     return op->decided;
 }
 
+bool loop_reader_knows_key(struct loop_reader *r, struct str tenant_id, struct str key)
+{
+    struct key_hints hints;
+    struct idem_record record = {0};
+    bool found = false;
+    int64_t tenant = tenant_num(r, tenant_id);
+    if (tenant == 0 || !idem_keys_glance(r->keys, tenant, key, &hints) || !open_snapshot(r))
+        return false;
+    read_tx_start(&r->tx, env_now_ms(r->config.env));
+    enum err e =
+        idempotency_follow(r->db, r->keys, tenant, key, &hints, &r->tx.arena, &found, &record);
+    read_tx_clear(&r->tx);
+    return e == ERR_OK && found;
+}
+
 /* --- API keys --- */
 
 /* A snapshot of this round may be older than a revocation that was answered in it. */

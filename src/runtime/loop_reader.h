@@ -36,6 +36,9 @@ void loop_reader_set_keys(struct loop_reader *reader, struct idem_keys *keys);
  * is new, the bytes alone do not tell, or the record could not be read. */
 MUST_CHECK bool loop_reader_replay(struct loop_reader *reader, struct op *op);
 
+/* Has the store decided a request with this key? False also when it cannot be read. */
+bool loop_reader_knows_key(struct loop_reader *reader, struct str tenant, struct str key);
+
 /* Whose key it is, as auth_check() says; `epoch` is that of struct auth_question. Counts refused
  * keys of a known peer and logs them at a bounded rate. */
 MUST_CHECK enum err loop_reader_identify(struct loop_reader *reader, struct str key,

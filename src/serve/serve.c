@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "domain/url.h"
+#include "gate/redis_url.h"
 #include "runtime/auth.h"
 #include "runtime/engine.h"
 #include "serve/helpers.h"
@@ -27,9 +28,9 @@ const struct option SERVE_OPTIONS[] = {
      .variable = "PAWL_STORE",
      .fallback = "sqlite:pawl.db"},
     {.name = "gate",
-     .kind = OPTION_CHOICE,
-     .choices = "store",
-     .help = "Where limits are counted",
+     .value = "store|redis://…",
+     .help = "A Redis server with the locks of tenants that ask for them; the store holds every "
+             "limit either way",
      .variable = "PAWL_GATE",
      .fallback = "store"},
     {.name = "bus",
@@ -242,6 +243,7 @@ static enum serve_exit serve(const struct options *o, bool dev, bool is_dev)
         .listen = options_text(o, "listen"),
         .metrics_listen = options_text(o, "metrics-listen"),
         .store = options_text(o, "store"),
+        .gate = options_text(o, "gate"),
         .bus = options_text(o, "bus"),
         .bus_creds = options_text(o, "bus-creds"),
         .bus_ca = options_text(o, "bus-ca"),
@@ -306,6 +308,17 @@ static enum err check_url(const char *option, const char *url, struct problem *p
     return problem_set(p, ERR_FIELD_INVALID, "--%s: the URL \"%s\" %s", option, url, fault);
 }
 
+static enum err check_gate(const char *gate, struct problem *p)
+{
+    struct redis_url url;
+    const char *fault = strcmp(gate, "store") != 0 ? redis_url_parse(str_of(gate), &url) : NULL;
+    if (fault == NULL)
+        return ERR_OK;
+    bool has_password = strchr(gate, '@') != NULL; /* it may be in a log */
+    return problem_set(p, ERR_FIELD_INVALID, "--gate: \"%s\" %s. Use store or redis://HOST:PORT.",
+                       has_password ? "redis://…@…" : gate, fault);
+}
+
 static enum err check_otlp(const char *url, struct problem *p)
 {
     return url != NULL ? check_url("otlp", url, p) : ERR_OK;
@@ -344,7 +357,9 @@ static enum err check_options(const struct options *o, bool dev, struct problem 
         return problem_set(p, ERR_FIELD_INVALID, "--tls-cert and --tls-key need each other");
     if (options_has(o, "tls-client-ca") && !options_has(o, "tls-cert"))
         return problem_set(p, ERR_FIELD_INVALID, "--tls-client-ca needs --tls-cert and --tls-key");
-    enum err e = check_otlp(options_text(o, "otlp"), p);
+    enum err e = check_gate(options_text(o, "gate"), p);
+    if (e == ERR_OK)
+        e = check_otlp(options_text(o, "otlp"), p);
     if (e == ERR_OK)
         e = check_oidc(o, dev, p);
     if (e != ERR_OK)

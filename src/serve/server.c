@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "bus/nats_bus.h"
+#include "gate/redis_gate.h"
 #include "runtime/engine.h"
 
 #include <errno.h>
@@ -23,7 +24,8 @@ enum {
 
 struct server {
     struct metrics *metrics;
-    struct bus *bus; /* NULL: none */
+    struct bus *bus;   /* NULL: none */
+    struct gate *gate; /* outside the store; NULL: none */
     struct str bus_queues[BUS_QUEUES_MAX];
     size_t bus_queue_count;
     struct engine *engine;
@@ -114,6 +116,18 @@ static enum err open_bus(struct server *s, const struct server_config *config, s
     return nats_bus_new(&bus, p, &s->bus);
 }
 
+static enum err open_gate(struct server *s, const struct server_config *config, struct problem *p)
+{
+    struct redis_url url;
+    if (strcmp(config->gate, "store") == 0)
+        return ERR_OK;
+    const char *fault = redis_url_parse(str_of(config->gate), &url);
+    if (fault != NULL)
+        return problem_set(p, ERR_FIELD_INVALID, "--gate: the URL %s", fault);
+    s->gate = redis_gate_new(&url, &ENV_SYSTEM);
+    return s->gate != NULL ? ERR_OK : problem_set(p, ERR_NO_MEMORY, "Out of memory");
+}
+
 /* A development server may call loopback addresses, unless other machines can reach it. */
 static enum address_reach reach_of(const struct server_config *config)
 {
@@ -184,6 +198,8 @@ static enum err start(struct server *s, const struct server_config *config, stru
         return problem_set(p, ERR_NO_MEMORY, "Out of memory");
     enum err e = open_bus(s, config, p); /* starts threads, so after the signals are blocked */
     if (e == ERR_OK)
+        e = open_gate(s, config, p);
+    if (e == ERR_OK)
         e = prepare_oidc(s, config, p);
     if (e != ERR_OK)
         return e;
@@ -193,6 +209,7 @@ static enum err start(struct server *s, const struct server_config *config, stru
         .env = &ENV_SYSTEM,
         .metrics = s->metrics,
         .log_bytes_max = config->wal_bytes_max,
+        .gate = s->gate,
         .bus = s->bus,
         .bus_queues = s->bus_queues,
         .bus_queue_count = s->bus_queue_count,
@@ -239,6 +256,8 @@ static void stop(struct server *s)
     http_server_free(s->http);
     http_server_free(s->metrics_http);
     engine_close(s->engine);
+    if (s->gate != NULL)
+        s->gate->free(s->gate);
     if (s->bus != NULL)
         s->bus->free(s->bus);
     api_free(s->api);

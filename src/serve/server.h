@@ -13,6 +13,7 @@ struct server_config {
     const char *metrics_listen; /* a second address, for /metrics and health only */
     const char *store;          /* sqlite:PATH or postgres://… */
     const char *bus;            /* one or more URLs, separated by commas */
+    const char *gate;           /* "store", or the URL of a Redis server */
     const char *bus_creds;
     const char *bus_ca;
     const char *bus_queues; /* names, separated by commas */

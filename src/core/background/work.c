@@ -17,11 +17,9 @@ static enum err attempt(struct work_env *w, struct tx *tx, bool dispatches_later
     if (e == ERR_OK)
         e = tx_commit(tx);
     *ret_dispatch_failed = e != ERR_OK && tx->dispatch_failed;
-    if (e != ERR_OK)
-        db_rollback(tx->db);
-    tx_leave_gates(tx);
     if (e == ERR_OK)
         return ERR_OK;
+    db_rollback(tx->db);
     w->tenant = tx->dispatching.tenant;
     w->run = tx->dispatching.run;
     tx_rolled_back(tx);

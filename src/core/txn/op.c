@@ -51,7 +51,7 @@ void op_clear_result(struct op *op)
     op->err = ERR_OK;
     op->known_num = 0;
     op->tenant = NULL;
-    op->gate_busy = false;
+    op->gate_wanted = false;
     op->runs_again = false;
     problem_clear(&op->problem);
     struct answer *a = &op->answer;

@@ -98,12 +98,12 @@ struct op {
     size_t failed_item_count;
     bool runs_again; /* an item was just added there */
 
-    /* The gate was busy: the op comes again after a delay by this policy. */
-    bool gate_busy;
-    struct gate_policy gate_policy;
-    int64_t gate_tries;
-    int64_t gate_delay_ms; /* the last one */
-    int64_t gate_due_ms;   /* when it is over */
+    /* The tenant has a gate outside the store, and the op has not passed it: nothing is decided
+     * yet. The op comes again when it has. */
+    bool gate_wanted;
+    struct gate_policy gate_policy; /* the tenant's, if one is wanted */
+    bool gate_passed;
+    struct gate_visit *gate_visit; /* runtime/gate_visits.h; NULL: none */
 
     /* A replay shows the run as it is now, not as the first answer did. */
     bool shows_now;

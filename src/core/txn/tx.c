@@ -4,7 +4,6 @@
 #include "base/limits.h"
 #include "core/txn/cpu_shares.h"
 #include "core/txn/release_rates.h"
-#include "gate/gate.h"
 #include "store/entity/entities.h"
 #include "store/outbox/feed.h"
 #include "store/run/late_index.h"
@@ -43,7 +42,6 @@ static void clear_turn(struct tx *tx)
     drop_unwritten(tx);
     tx->freed = NULL;
     tx->dispatches_later = tx->dispatch_failed = false;
-    assert(tx->visits == NULL); /* they live in the notes */
     read_tx_clear(&tx->read);
 }
 
@@ -337,54 +335,19 @@ enum err tx_add_event(struct tx *tx, int64_t tenant, int64_t owner, const struct
 
 /* --- the gate --- */
 
-struct gate_visit {
-    struct gate_visit *next;
-    struct gate_ticket ticket;
-};
-
-/* A transaction that is inside stays so until it ends. */
-static bool is_inside(const struct tx *tx, const struct tenant *t)
+enum err tx_pass_gate(const struct tx *tx, struct op *op, const struct tenant *t)
 {
-    for (const struct gate_visit *v = tx->visits; v != NULL; v = v->next) {
-        if (str_eq(v->ticket.tenant, t->id))
-            return true;
-    }
-    return false;
-}
-
-enum err tx_enter_gate(struct tx *tx, struct op *op, const struct tenant *t)
-{
-    if (is_inside(tx, t))
+    if (t->gate.kind == GATE_KIND_STORE || op->gate_passed)
         return ERR_OK;
-    struct gate_visit *visit = arena_alloc(&tx->notes, sizeof(*visit));
-    if (visit == NULL)
-        return problem_set(&op->problem, ERR_NO_MEMORY, "No memory for the gate's ticket");
-    switch (tx->gate->enter(tx->gate, t->id, &t->gate, &visit->ticket)) {
-    case GATE_ENTERED:
-        if (visit->ticket.held) {
-            visit->ticket.tenant = t->id;
-            visit->next = tx->visits;
-            tx->visits = visit;
-        }
-        return ERR_OK;
-    case GATE_BUSY:
-        op->gate_busy = true;
-        op->gate_policy = t->gate;
+    if (!tx->has_gate)
         return problem_set(&op->problem, ERR_GATE_UNAVAILABLE,
-                           "Other starts of tenant %.*s held the admission gate for %lld ms",
-                           STR_ARG(t->id), (long long)t->gate.max_wait_ms);
-    case GATE_DOWN:
-        return problem_set(&op->problem, ERR_GATE_UNAVAILABLE,
-                           "The admission gate \"%s\" cannot be reached", tx->gate->name);
-    }
-    assert(!"unknown answer");
-    return ERR_INTERNAL;
-}
-
-void tx_leave_gates(struct tx *tx)
-{
-    for (; tx->visits != NULL; tx->visits = tx->visits->next)
-        tx->gate->leave(tx->gate, &tx->visits->ticket);
+                           "The starts of tenant %.*s pass a gate in Redis, and this server runs "
+                           "without one (--gate)",
+                           STR_ARG(t->id));
+    op->gate_wanted = true;
+    op->gate_policy = t->gate;
+    return problem_set(&op->problem, ERR_GATE_UNAVAILABLE,
+                       "The start has not passed the admission gate");
 }
 
 /* --- effects --- */

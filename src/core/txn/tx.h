@@ -16,8 +16,6 @@
 
 struct cpu_shares;
 struct freed_slots;
-struct gate;
-struct gate_visit;
 struct release_rates;
 
 /* The tenant whose turn it is when a worker of all tenants claims jobs of a queue. */
@@ -72,9 +70,8 @@ struct tx {
     bool has_bus; /* keep the feed until the bus has acknowledged its events */
     bool stale;   /* clear all caches when the next transaction begins */
     struct claim_turn claim_turns[CLAIM_TURNS];
-    struct cpu_shares *cpu; /* survives rollbacks: the time was spent */
-    struct gate *gate;
-    struct gate_visit *visits;
+    struct cpu_shares *cpu;         /* survives rollbacks: the time was spent */
+    bool has_gate;                  /* outside the store, for tenants that ask for it */
     struct freed_slots *freed;      /* slots that the present op freed */
     bool dispatches_later;          /* see follow_up.h */
     bool dispatch_failed;           /* a queued run could not start */
@@ -130,11 +127,10 @@ int64_t tx_changes(const struct tx *tx);
  * not out of memory. */
 enum err tx_own_error(const struct tx *tx, enum err e);
 
-/* Enters the tenant's gate for a start, until the transaction ends. ERR_GATE_UNAVAILABLE when the
- * gate is down, or busy: then op->gate_busy is set too. */
-MUST_CHECK enum err tx_enter_gate(struct tx *tx, struct op *op, const struct tenant *t);
-/* Leaves all gates. Call it after the commit or the rollback. */
-void tx_leave_gates(struct tx *tx);
+/* Before the limits are counted for a new run. ERR_GATE_UNAVAILABLE when the tenant's gate is
+ * outside the store and the op has not passed it: nobody asks that gate here, inside a transaction.
+ * op->gate_wanted says that it can be passed. */
+MUST_CHECK enum err tx_pass_gate(const struct tx *tx, struct op *op, const struct tenant *t);
 
 /* --- timelines --- */
 

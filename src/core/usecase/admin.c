@@ -5,7 +5,6 @@
 #include "core/txn/render.h"
 #include "core/txn/tx.h"
 #include "core/usecase/use_cases.h"
-#include "gate/gate.h"
 
 #include "base/limits.h"
 #include "domain/api_key.h"
@@ -106,11 +105,17 @@ static enum err set_tenant(struct op *op, struct tx *tx, struct tenant *tenant,
 static enum err check_gate(struct op *op, const struct tx *tx, const struct gate_policy *old,
                            const struct gate_policy *changed)
 {
-    if (!tx->gate->never_waits || gate_policy_is_default(changed) || gate_policy_eq(old, changed))
+    if (gate_policy_is_default(changed) || gate_policy_eq(old, changed))
         return ERR_OK;
-    return problem_set(&op->problem, ERR_FIELD_INVALID,
-                       "gate: this server has no external admission gate. Leave these settings out "
-                       "or at their defaults.");
+    if (!tx->has_gate)
+        return problem_set(&op->problem, ERR_FIELD_INVALID,
+                           "gate: this server has no external admission gate. Leave these settings "
+                           "out or at their defaults.");
+    if (changed->kind == GATE_KIND_STORE)
+        return problem_set(&op->problem, ERR_FIELD_INVALID,
+                           "gate: no start waits for the store's gate. Leave these settings out, "
+                           "or set \"kind\" to \"redis\".");
+    return ERR_OK;
 }
 
 static enum err put_tenant(struct op *op, struct tx *tx)
@@ -122,6 +127,8 @@ static enum err put_tenant(struct op *op, struct tx *tx)
         return e;
     struct tenant changed = *tenant;
     e = tenant_apply(&changed, in->body, &tx->arena, &op->problem);
+    if (changed.gate.kind == GATE_KIND_UNSAID) /* settings of a gate ask for one */
+        changed.gate.kind = tx->has_gate ? GATE_KIND_REDIS : tenant->gate.kind;
     if (e == ERR_OK)
         e = check_gate(op, tx, &tenant->gate, &changed.gate);
     return e == ERR_OK ? set_tenant(op, tx, tenant, changed, "tenant.set") : e;
@@ -154,7 +161,11 @@ static enum err rollback_tenant(struct op *op, struct tx *tx)
     json_free(json);
     if (e != ERR_OK) /* what was kept must be readable */
         return problem_set(&op->problem, err_of_other(e), "The stored settings cannot be read");
-    return set_tenant(op, tx, tenant, changed, "tenant.rollback");
+    if (changed.gate.kind == GATE_KIND_UNSAID) /* of a version that had no other gate */
+        changed.gate.kind = GATE_KIND_STORE;
+    if (changed.gate.kind != GATE_KIND_STORE)
+        e = check_gate(op, tx, &tenant->gate, &changed.gate);
+    return e == ERR_OK ? set_tenant(op, tx, tenant, changed, "tenant.rollback") : e;
 }
 
 const struct use_case UC_ROLLBACK_TENANT = {.name = "rollback_tenant", .write = rollback_tenant};

@@ -299,6 +299,8 @@ static enum err rerun_run(struct op *op, struct tx *tx)
     if (!run_has_ended(old.run.status))
         return run_refuse(op, &old, ERR_RUN_NOT_OVER, "only a run that has ended can be rerun");
     e = check_whole(op, &old);
+    if (e == ERR_OK)
+        e = tx_pass_gate(tx, op, old.tenant);
     if (e != ERR_OK)
         return e;
     struct limits_of_run limits;

@@ -387,7 +387,7 @@ static enum err start_run(struct op *op, struct tx *tx)
     if (e == ERR_OK)
         e = check_input(op, s.m.def, s.in->input);
     if (e == ERR_OK)
-        e = tx_enter_gate(tx, op, s.m.tenant);
+        e = tx_pass_gate(tx, op, s.m.tenant);
     if (e == ERR_OK)
         e = limits_load(&s.limits, tx, s.m.tenant, s.m.def, s.in->input, s.in->at_limit,
                         &op->problem);

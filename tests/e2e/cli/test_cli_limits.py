@@ -254,8 +254,8 @@ def test_the_gate_of_the_store_is_ready_with_it(api):
     assert api.get("/readyz").json["dependencies"]["gate"] == {"status": "ok", "kind": "store"}
 
 
-@pytest.mark.parametrize("gate", ["redis://127.0.0.1:6379", "Store", "memory"])
-def test_a_gate_that_this_version_does_not_have_is_a_mistake(tmp_path, gate):
+@pytest.mark.parametrize("gate", ["rediss://127.0.0.1:6379", "redis://", "redis://127.0.0.1:x", "redis://127.0.0.1/x", "Store", "memory"])
+def test_a_gate_that_there_is_not_is_a_mistake(tmp_path, gate):
     for args, variables in ((("--gate", gate), {}), ((), {"PAWL_GATE": gate})):
         r = pawl("serve", *args, cwd=tmp_path, **variables)
         assert r.code == 2 and gate in r.err and "store" in r.err and r.out == "" and not list(tmp_path.iterdir()), r
@@ -265,3 +265,18 @@ def test_the_gate_of_the_store_may_be_named():
     for flags, env in ((("--gate", "store"), {}), ((), {"PAWL_GATE": "store"})):
         with harness.server(*flags, env=env) as s:
             assert s.client().get("/readyz").json["dependencies"]["gate"]["kind"] == "store"
+
+
+def test_a_tenant_asks_for_the_gate_in_redis_and_goes_back():
+    with harness.server("--gate", "redis://127.0.0.1:1") as s:  # nobody starts anything
+        def put(*flags):
+            r = pawl("tenant", "set", "acme", *flags, "--json", PAWL_URL=s.url)
+            return r, r.json["gate"] if r.code == 0 else None
+
+        assert put("--weight", "2")[1]["kind"] == "store"
+        assert put("--gate", "redis")[1] == {"kind": "redis", "max_wait_ms": 2000, "lock_ttl_ms": 10000, "retry_delay_ms": 10, "policy": "full_jitter"}
+        assert put("--gate-policy", "fixed", "--gate-max-wait-ms", "50")[1] == {"kind": "redis", "max_wait_ms": 50, "lock_ttl_ms": 10000, "retry_delay_ms": 10, "policy": "fixed"}
+        r, _ = put("--gate", "store", "--gate-policy", "fixed")
+        assert r.code == 2 and "--gate store" in r.err, r
+        assert put("--gate", "store")[1] == {"kind": "store", "max_wait_ms": 2000, "lock_ttl_ms": 10000, "retry_delay_ms": 10, "policy": "full_jitter"}
+        assert put("--gate-lock-ttl-ms", "7")[1]["kind"] == "redis", "settings of a gate ask for one"

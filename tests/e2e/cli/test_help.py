@@ -14,7 +14,7 @@ REFERENCE = harness.ROOT / "docs" / "cli.md"
 CHOICES = [
     ("run list", "status", "RunStatus", set()), ("run bulk", "status", "RunStatus", set()), ("run start", "at-limit", "AtLimit", set()),
     ("tenant set", "at-limit", "AtLimit", set()), ("key create", "role", "Role", set()), ("approval list", "status", "ApprovalStatus", {"all"}),
-    ("schedule apply", "overlap", "Schedule/properties/overlap", set()), ("tenant set", "gate-policy", "Gate/properties/policy", set()),
+    ("schedule apply", "overlap", "Schedule/properties/overlap", set()), ("tenant set", "gate", "Gate/properties/kind", set()), ("tenant set", "gate-policy", "Gate/properties/policy", set()),
 ]
 
 

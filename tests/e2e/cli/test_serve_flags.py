@@ -72,7 +72,7 @@ def test_a_switch_is_off_when_its_variable_says_so(serve, off):
 MISTAKES = [
     (("--colour",), "--colour"), (("--listen",), "--listen"), (("now",), "now"), (("--dev=yes",), "--dev"), (("--log", "xml"), "xml"),
     (("--log-level", "loud"), "loud"), (("--wal-max-mib", "0"), '"0"'), (("--wal-max-mib", "-5"), '"-5"'), (("--wal-max-mib", "many"), "many"),
-    (("--gate", "redis://127.0.0.1"), "redis"), (("--bus", "redis://127.0.0.1"), "nats://"), (("--bus", "nats://127.0.0.1,"), "nats://"), (("--bus-queues", "q"), "--bus"), (("--bus-creds", "f"), "--bus"),
+    (("--gate", "rediss://127.0.0.1"), "TLS"), (("--gate", "redis://:secret@"), "redis://…@…"), (("--gate", "nats://127.0.0.1"), "redis://"), (("--bus", "redis://127.0.0.1"), "nats://"), (("--bus", "nats://127.0.0.1,"), "nats://"), (("--bus-queues", "q"), "--bus"), (("--bus-creds", "f"), "--bus"),
     (("--bus", "nats://127.0.0.1", "--bus-queues", "a,,b"), "queues"), (("--tls-cert", "x"), "--tls-key"), (("--tls-key", "x"), "--tls-cert"), (("--tls-client-ca", "x"), "--tls-cert"),
 ]
 

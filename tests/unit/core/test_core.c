@@ -8,7 +8,6 @@
 #include "core/txn/replay_stats.h"
 #include "core/usecase/use_cases.h"
 #include "fault_support/memory.h"
-#include "gate/gate.h"
 
 #include <sqlite3.h>
 
@@ -51,7 +50,6 @@ static void fixture_open(struct fixture *f, const char *path)
     f->registry = metrics_new();
     struct core_config config = {.db = f->db,
                                  .meter = &METER,
-                                 .gate = gate_store(),
                                  .stats = f->stats,
                                  .cleanup_failures = metrics_declare(f->registry, &FAILURES)};
     struct core_call call = next_call(f);
@@ -258,10 +256,8 @@ static void a_core_without_memory_does_not_open_and_leaves_nothing_behind(void *
         return; /* it has no memory of its own: its allocations would fail too */
     struct db *db = open_writer(path_in(*state, "p.db").text);
     struct metrics *registry = metrics_new();
-    struct core_config config = {.db = db,
-                                 .meter = &METER,
-                                 .gate = gate_store(),
-                                 .cleanup_failures = metrics_declare(registry, &FAILURES)};
+    struct core_config config = {
+        .db = db, .meter = &METER, .cleanup_failures = metrics_declare(registry, &FAILURES)};
     bool failed = true;
     for (int64_t nth = 1; failed; nth++) {
         struct core_call call = {.now_us = NOW_MS * INT64_C(1000)};

@@ -10,6 +10,7 @@ static inline void assert_gate(const struct gate_policy *a, const struct gate_po
     assert_int_equal(a->lock_ttl_ms, b->lock_ttl_ms);
     assert_int_equal(a->retry_delay_ms, b->retry_delay_ms);
     assert_int_equal(a->policy, b->policy);
+    assert_int_equal(a->kind, b->kind);
 }
 
 static inline void assert_rate(const struct rate_limit *r, int64_t per_second, int64_t burst)

@@ -4,7 +4,8 @@
 #include "base/limits.h"
 #include "domain/same_tenant.h"
 
-static const struct gate_policy GATE_DEFAULT = {2000, 10000, 10, BACKOFF_FULL_JITTER};
+static const struct gate_policy GATE_DEFAULT = {2000, 10000, 10, BACKOFF_FULL_JITTER,
+                                                GATE_KIND_STORE};
 
 static json_t *json_of(const char *quoted_singly)
 {
@@ -28,7 +29,7 @@ static struct tenant full_tenant(void)
         .at_limit = AT_LIMIT_COALESCE,
         .idempotency_retention_ms = 5000,
         .weight = 3,
-        .gate = {21, 22, 23, BACKOFF_EQUAL_JITTER},
+        .gate = {21, 22, 23, BACKOFF_EQUAL_JITTER, GATE_KIND_REDIS},
         .rate_limit = {24, 25},
         .settings_version = 6,
         .rate_full_at_ns = 7000,
@@ -188,8 +189,8 @@ static void each_member_is_set_by_itself(void **state)
     must_apply(&s, "{'weight':14}");
     assert_int_equal(s.tenant.weight, 14);
     must_apply(&s, "{'gate':{'max_wait_ms':1,'lock_ttl_ms':2,'retry_delay_ms':3,"
-                   "'policy':'fixed'}}");
-    assert_gate(&s.tenant.gate, &(struct gate_policy){1, 2, 3, BACKOFF_FIXED});
+                   "'policy':'fixed','kind':'store'}}");
+    assert_gate(&s.tenant.gate, &(struct gate_policy){1, 2, 3, BACKOFF_FIXED, GATE_KIND_STORE});
     must_apply(&s, "{'rate_limit':{'per_second':5,'burst':6}}");
     assert_rate(&s.tenant.rate_limit, 5, 6);
     /* None of them touched another. */
@@ -200,7 +201,7 @@ static void each_member_is_set_by_itself(void **state)
     expected.at_limit = AT_LIMIT_REJECT;
     expected.idempotency_retention_ms = 13000;
     expected.weight = 14;
-    expected.gate = (struct gate_policy){1, 2, 3, BACKOFF_FIXED};
+    expected.gate = (struct gate_policy){1, 2, 3, BACKOFF_FIXED, GATE_KIND_STORE};
     expected.rate_limit = (struct rate_limit){5, 6};
     assert_same_tenant(&s.tenant, &expected);
     end(&s);
@@ -211,12 +212,18 @@ static void a_gate_that_is_given_in_part_gets_defaults_for_the_rest(void **state
     (void)state;
     struct setup s;
     begin(&s);
-    must_apply(&s, "{'gate':{}}");
-    assert_gate(&s.tenant.gate, &GATE_DEFAULT);
-    must_apply(&s, "{'gate':{'policy':'decorrelated'}}");
     struct gate_policy expected = GATE_DEFAULT;
+    expected.kind = GATE_KIND_UNSAID; /* the server knows which it has */
+    must_apply(&s, "{'gate':{}}");
+    assert_gate(&s.tenant.gate, &expected);
+    must_apply(&s, "{'gate':{'policy':'decorrelated'}}");
     expected.policy = BACKOFF_DECORRELATED;
     assert_gate(&s.tenant.gate, &expected);
+    must_apply(&s, "{'gate':{'policy':'decorrelated','kind':'redis'}}");
+    expected.kind = GATE_KIND_REDIS;
+    assert_gate(&s.tenant.gate, &expected);
+    must_apply(&s, "{'gate':null}");
+    assert_gate(&s.tenant.gate, &GATE_DEFAULT);
     end(&s);
 }
 
@@ -277,6 +284,7 @@ static void values_of_another_type_are_refused(void **state)
     must_refuse("{'idempotency_retention_s':0.5}", "idempotency_retention_s");
     must_refuse("{'weight':'heavy'}", "weight");
     must_refuse("{'gate':{'policy':7}}", "policy");
+    must_refuse("{'gate':{'kind':7}}", "kind");
     must_refuse("[]", "object");
 }
 
@@ -296,6 +304,8 @@ static void unknown_names_and_policies_are_refused(void **state)
     must_refuse("{'rate_limit':{'per_second':1,'burst':1,'x':1}}", "x");
     must_refuse("{'at_limit':'explode'}", "at_limit");
     must_refuse("{'gate':{'policy':'none'}}", "policy");
+    must_refuse("{'gate':{'kind':'memory'}}", "kind");
+    must_refuse("{'gate':{'kind':''}}", "kind");
 }
 
 static void every_policy_can_be_set(void **state)
@@ -427,13 +437,16 @@ static void a_kept_gate_is_read_back_or_is_no_gate(void **state)
     (void)state;
     struct buf text;
     buf_init(&text, KIB);
-    struct gate_policy gate = {1, 2, 3, BACKOFF_DECORRELATED};
+    struct gate_policy gate = {1, 2, 3, BACKOFF_DECORRELATED, GATE_KIND_REDIS};
     struct json_out o = json_out_to(&text);
     gate_policy_put(&o, NULL, &gate);
     struct gate_policy back;
     assert_int_equal(gate_policy_parse(buf_str(&text), &back), ERR_OK);
     assert_gate(&back, &gate);
     assert_int_equal(gate_policy_parse(STR(""), &back), ERR_OK);
+    assert_gate(&back, &GATE_DEFAULT);
+    /* As an earlier version wrote it. */
+    assert_int_equal(gate_policy_parse(STR("{\"max_wait_ms\":2000}"), &back), ERR_OK);
     assert_gate(&back, &GATE_DEFAULT);
     static const char *const BAD[] = {"null", "[]", "{", "{\"policy\":\"none\"}", "{\"x\":1}"};
     for (size_t i = 0; i < ARRAY_LEN(BAD); i++)

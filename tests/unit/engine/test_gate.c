@@ -1,143 +1,24 @@
-/* Starts at a gate that other nodes share: one that lets in, makes wait or cannot be asked, as the
- * test says. */
-#include "engine/fixture.h"
+/* Starts of a tenant whose gate is outside the store. */
+#include "engine/actions.h"
+#include "gate/fake_gate.h"
 
-#include "gate/gate.h"
-
-#include <pthread.h>
-
-enum { VISITS_MAX = 256 };
-
-/* Asked from the writer's thread or from the test's own; so what it checks itself it asserts, for
- * only the test's thread can fail the test. */
-struct fake_gate {
-    struct gate gate; /* first, so that the engine's pointer finds all of it */
-    struct fixture *fixture;
-    pthread_mutex_t lock;
-    int busy_left; /* so many are told to come again */
-    bool down;
-    bool exclusive; /* a lock indeed: busy while somebody is inside */
-
-    size_t asked;
-    int64_t asked_at_ms[VISITS_MAX];
-    struct gate_policy policy; /* of the last one who asked */
-    size_t entered;
-    size_t left;
-    struct visit {
-        bool inside;
-        struct str tenant;
-        int64_t runs_before;
-        int64_t runs_after; /* what was on disk when it left */
-    } visits[VISITS_MAX];
-};
-
-static enum gate_answer fake_answer(struct fake_gate *f, struct str tenant)
+static void assert_visits(const struct fake_gate *f, size_t entered)
 {
-    if (f->down)
-        return GATE_DOWN;
-    if (f->busy_left > 0) {
-        f->busy_left--;
-        return GATE_BUSY;
-    }
-    for (size_t i = 0; i < f->entered; i++) {
-        if (f->exclusive && f->visits[i].inside && str_eq(f->visits[i].tenant, tenant))
-            return GATE_BUSY;
-    }
-    return GATE_ENTERED;
+    assert_int_equal(f->entered, entered);
+    assert_int_equal(f->left, entered);
 }
 
-static enum gate_answer fake_enter(struct gate *gate, struct str tenant,
-                                   const struct gate_policy *policy, struct gate_ticket *ret)
-{
-    struct fake_gate *f = (struct fake_gate *)gate;
-    pthread_mutex_lock(&f->lock);
-    assert(f->asked < VISITS_MAX && f->entered < VISITS_MAX);
-    f->asked_at_ms[f->asked++] = fixture_mono_ns(f->fixture) / 1000000;
-    f->policy = *policy;
-    enum gate_answer answer = fake_answer(f, tenant);
-    if (answer == GATE_ENTERED) {
-        *ret = (struct gate_ticket){.held = true, .tenant = tenant};
-        memcpy(ret->token, &f->entered, sizeof(f->entered));
-        f->visits[f->entered++] =
-            (struct visit){true, tenant, in_file(f->fixture, "SELECT count(*) FROM runs"), -1};
-    }
-    pthread_mutex_unlock(&f->lock);
-    return answer;
-}
-
-/* Nobody leaves twice, or without having been inside, or while the transaction is still open. */
-static void fake_leave(struct gate *gate, const struct gate_ticket *ticket)
-{
-    struct fake_gate *f = (struct fake_gate *)gate;
-    size_t number;
-    memcpy(&number, ticket->token, sizeof(number));
-    pthread_mutex_lock(&f->lock);
-    assert(ticket->held && number < f->entered);
-    struct visit *visit = &f->visits[number];
-    assert(visit->inside);
-    assert(str_eq(ticket->tenant, visit->tenant));
-    visit->inside = false;
-    f->left++;
-    struct raw raw = raw_open(f->fixture->file.text);
-    (void)sqlite3_busy_timeout(raw.file, 0);
-    int open = sqlite3_exec(raw.file, "BEGIN IMMEDIATE", NULL, NULL, NULL);
-    assert(open == SQLITE_OK); /* busy while the writer is in a transaction */
-    visit->runs_after = raw_number(&raw, "SELECT count(*) FROM runs");
-    raw_exec(&raw, "ROLLBACK");
-    raw_close(&raw);
-    pthread_mutex_unlock(&f->lock);
-}
-
-static size_t asked(struct fake_gate *f)
-{
-    pthread_mutex_lock(&f->lock);
-    size_t count = f->asked;
-    pthread_mutex_unlock(&f->lock);
-    return count;
-}
-
-static void set_down(struct fake_gate *f, bool down)
-{
-    pthread_mutex_lock(&f->lock);
-    f->down = down;
-    pthread_mutex_unlock(&f->lock);
-}
-
-static void make_busy(struct fake_gate *f, int times)
-{
-    pthread_mutex_lock(&f->lock);
-    f->busy_left = times;
-    pthread_mutex_unlock(&f->lock);
-}
-
-static void assert_visits(struct fake_gate *f, size_t entered)
-{
-    pthread_mutex_lock(&f->lock);
-    size_t went_in = f->entered;
-    size_t went_out = f->left;
-    pthread_mutex_unlock(&f->lock);
-    assert_int_equal(went_in, entered);
-    assert_int_equal(went_out, entered);
-}
-
-enum { FOR_EVER = 1000000 };
-
-/* The fixture again, with a gate before its starts and a workflow to start. */
+/* The fixture again, with a gate before the starts of its tenant, and a workflow to start. */
 static struct fake_gate *begin(struct fixture *fixture, const char *gate_policy)
 {
-    static struct fake_gate f; /* outlives the engine that knows it */
-    fixture_stop(fixture);
-    f = (struct fake_gate){.gate = {"fake", fake_enter, fake_leave}, .fixture = fixture};
-    pthread_mutex_init(&f.lock, NULL);
-    fixture->gate = &f.gate;
-    fixture_start(fixture, 0);
+    struct fake_gate *f = fake_gate_begin(fixture);
     char body[256];
     (void)snprintf(body, sizeof(body), "{'gate':%s}", gate_policy);
     put_tenant(fixture, body);
     put_workflow(fixture, "w", ONE_TASK);
     settle(fixture);
-    assert_int_equal(asked(&f), 0); /* only starts go through it */
-    return &f;
+    assert_int_equal(f->asked, 0); /* only starts go through it */
+    return f;
 }
 
 #define FIXED_30_MS "{'max_wait_ms':2000,'retry_delay_ms':30,'policy':'fixed'}"
@@ -164,11 +45,11 @@ static void a_start_goes_in_and_leaves_after_its_commit(void **state)
         assert_visits(f, (size_t)i + 1);
         assert_int_equal(f->visits[i].runs_before, i);
         assert_int_equal(f->visits[i].runs_after, i + 1);
-        assert_str(f->visits[i].tenant, "acme");
+        assert_string_equal(f->visits[i].tenant, "acme");
     }
-    assert_int_equal(asked(f), 3);
-    assert_int_equal(f->policy.lock_ttl_ms, 777);
-    assert_int_equal(f->policy.policy, BACKOFF_FULL_JITTER);
+    assert_int_equal(f->asked, 3);
+    assert_int_equal(f->lock_ttl_ms, 777);
+    assert_int_equal(f->key_ttl_ms, 2777); /* as long as the start may wait, and then work */
 }
 
 static void a_start_that_is_rejected_inside_leaves_too(void **state)
@@ -196,7 +77,7 @@ static void what_can_be_answered_outside_does_not_go_in(void **state)
     start_init(&first, fixture, "w");
     call_key(&first, "key", "{}");
     must_perform(&first);
-    assert_int_equal(asked(f), 1);
+    assert_int_equal(f->asked, 1);
     static const struct {
         const char *workflow;
         const char *key;
@@ -208,7 +89,7 @@ static void what_can_be_answered_outside_does_not_go_in(void **state)
         {"none", "other", "{}", ERR_WORKFLOW_NOT_FOUND},
         {"picky", "other", "{}", ERR_INPUT_INVALID},
     };
-    set_down(f, true); /* and a gate that is down does not keep them from their answers */
+    f->down = true; /* and a gate that is down does not keep them from their answers */
     for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
         struct call c;
         start_init(&c, fixture, CASES[i].workflow);
@@ -216,7 +97,7 @@ static void what_can_be_answered_outside_does_not_go_in(void **state)
         assert_int_equal(perform(&c), CASES[i].expected);
         call_release(&c);
     }
-    assert_int_equal(asked(f), 1);
+    assert_int_equal(f->asked, 1);
     call_release(&first);
 }
 
@@ -226,7 +107,7 @@ static void a_start_that_found_the_gate_busy_is_admitted_once(void **state)
 {
     struct fixture *fixture = *state;
     struct fake_gate *f = begin(fixture, FIXED_30_MS);
-    make_busy(f, 4);
+    f->busy_left = 4;
     struct call c;
     start_init(&c, fixture, "w");
     call_key(&c, "key", "{}");
@@ -235,7 +116,7 @@ static void a_start_that_found_the_gate_busy_is_admitted_once(void **state)
     assert_int_equal(c.op.err, ERR_OK);
     assert_int_equal(c.op.answer.created, CREATED_YES);
     assert_false(c.op.answer.replayed);
-    assert_int_equal(asked(f), 5);
+    assert_int_equal(f->asked, 5);
     assert_visits(f, 1);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 1);
     assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters WHERE id = 'acme'"),
@@ -255,23 +136,23 @@ static void nobody_asks_again_before_the_delay_is_over(void **state)
 {
     struct fixture *fixture = *state;
     struct fake_gate *f = begin(fixture, FIXED_30_MS);
-    make_busy(f, 2);
+    f->busy_left = 2;
     struct call c;
     start_init(&c, fixture, "w");
     submit(&c);
     settle(fixture);
     for (size_t tries = 1; tries <= 2; tries++) {
-        assert_int_equal(asked(f), tries);
+        assert_int_equal(f->asked, tries);
         fixture_pass_ms(fixture, 29);
         settle(fixture);
-        assert_int_equal(asked(f), tries);
+        assert_int_equal(f->asked, tries);
         assert_false(c.done);
         fixture_pass_ms(fixture, 1);
         settle(fixture);
     }
     assert_true(c.done);
     assert_int_equal(c.op.err, ERR_OK);
-    assert_int_equal(asked(f), 3);
+    assert_int_equal(f->asked, 3);
     call_release(&c);
 }
 
@@ -312,13 +193,13 @@ static void delays_are_those_of_the_tenants_policy(void **state)
                        "{'max_wait_ms':600000,'retry_delay_ms':%d,'policy':'%s'}", BASE_MS,
                        backoff_policy_name(policy));
         struct fake_gate *f = begin(fixture, body);
-        make_busy(f, TRIES);
+        f->busy_left = TRIES;
         struct call c;
         start_init(&c, fixture, "w");
         submit(&c);
         pass_until_done(&c, 1, TRIES * 1000);
         assert_int_equal(c.op.err, ERR_OK);
-        assert_int_equal(asked(f), TRIES + 1);
+        assert_int_equal(f->asked, TRIES + 1);
         for (size_t i = 0; i < TRIES; i++)
             assert_int_equal(f->asked_at_ms[i + 1] - f->asked_at_ms[i], expected[policy][i]);
         call_release(&c);
@@ -330,14 +211,14 @@ static void a_delay_is_never_longer_than_a_second(void **state)
     struct fixture *fixture = *state;
     struct fake_gate *f =
         begin(fixture, "{'max_wait_ms':600000,'retry_delay_ms':600000,'policy':'fixed'}");
-    make_busy(f, 1);
+    f->busy_left = 1;
     struct call c;
     start_init(&c, fixture, "w");
     submit(&c);
     settle(fixture);
     fixture_pass_ms(fixture, 999);
     settle(fixture);
-    assert_int_equal(asked(f), 1);
+    assert_int_equal(f->asked, 1);
     fixture_pass_ms(fixture, 1);
     wait_done(&c);
     assert_int_equal(c.op.err, ERR_OK);
@@ -348,7 +229,7 @@ static void one_waiter_keeps_no_other_waiting(void **state)
 {
     struct fixture *fixture = *state;
     struct fake_gate *f = begin(fixture, FIXED_30_MS);
-    make_busy(f, 1);
+    f->busy_left = 1;
     struct call late;
     start_init(&late, fixture, "w");
     submit(&late);
@@ -367,9 +248,7 @@ static void one_waiter_keeps_no_other_waiting(void **state)
     call_release(&late);
 }
 
-/* A lock that is held until the commit: the starts of a batch go in together, and count each other.
- */
-static void starts_of_a_batch_share_a_visit_and_the_limit_holds(void **state)
+static void a_lock_lets_in_one_start_at_a_time_and_the_limit_holds(void **state)
 {
     enum { STARTS = 12, LIMIT = 7 };
     struct fixture *fixture = *state;
@@ -392,19 +271,14 @@ static void starts_of_a_batch_share_a_visit_and_the_limit_holds(void **state)
         call_release(&calls[i]);
     }
     assert_int_equal(admitted, LIMIT);
-    assert_true(f->entered < STARTS);
-    assert_visits(f, f->entered);
+    assert_visits(f, STARTS);
+    assert_true(f->asked > STARTS);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), LIMIT);
     assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters WHERE id = 'acme'"),
                      LIMIT);
 }
 
 /* --- not let in --- */
-
-static int64_t data_version(struct raw *raw)
-{
-    return raw_number(raw, "PRAGMA data_version");
-}
 
 static void a_gate_that_stays_busy_ends_the_wait_with_its_budget(void **state)
 {
@@ -413,9 +287,9 @@ static void a_gate_that_stays_busy_ends_the_wait_with_its_budget(void **state)
         begin(fixture, "{'max_wait_ms':100,'retry_delay_ms':30,'policy':'fixed'}");
     put_tenant(fixture, "{'rate_limit':{'per_second':1,'burst':1}}");
     settle(fixture);
-    make_busy(f, FOR_EVER);
+    f->busy_left = FOR_EVER;
     struct raw raw = raw_open(fixture->file.text);
-    int64_t version = data_version(&raw);
+    int64_t version = raw_version(&raw);
     struct call c;
     start_init(&c, fixture, "w");
     call_key(&c, "key", "{}");
@@ -432,15 +306,15 @@ static void a_gate_that_stays_busy_ends_the_wait_with_its_budget(void **state)
     assert_int_equal(c.op.problem.err, ERR_GATE_UNAVAILABLE);
     assert_contains(c.op.problem.detail, "acme");
     /* At 0, 30, 60, 90 and, before giving up, at the very end. */
-    assert_int_equal(asked(f), 5);
+    assert_int_equal(f->asked, 5);
     assert_int_equal(f->asked_at_ms[4] - f->asked_at_ms[0], 100);
     assert_visits(f, 0);
-    assert_int_equal(data_version(&raw), version); /* nobody has written anything */
+    assert_int_equal(raw_version(&raw), version); /* nobody has written anything */
     raw_close(&raw);
     fixture_until_idle(fixture);
 
     /* The key is free: once the gate is, the same request starts a run. */
-    make_busy(f, 0);
+    f->busy_left = 0;
     struct call again;
     start_init(&again, fixture, "w");
     call_key(&again, "key", "{}");
@@ -455,50 +329,276 @@ static void without_a_budget_a_busy_gate_is_asked_once(void **state)
 {
     struct fixture *fixture = *state;
     struct fake_gate *f = begin(fixture, "{'max_wait_ms':0}");
-    make_busy(f, FOR_EVER);
+    f->busy_left = FOR_EVER;
     struct call c;
     start_init(&c, fixture, "w");
     assert_int_equal(perform(&c), ERR_GATE_UNAVAILABLE);
-    assert_int_equal(asked(f), 1);
+    assert_int_equal(f->asked, 1);
     call_release(&c);
 }
 
-static void a_gate_that_is_down_is_reported_at_once(void **state)
+static void a_gate_that_is_down_is_asked_again_until_the_budget_is_over(void **state)
 {
     struct fixture *fixture = *state;
-    struct fake_gate *f = begin(fixture, FIXED_30_MS);
-    set_down(f, true);
+    struct fake_gate *f =
+        begin(fixture, "{'max_wait_ms':100,'retry_delay_ms':30,'policy':'fixed'}");
+    f->down = true;
     struct raw raw = raw_open(fixture->file.text);
-    int64_t version = data_version(&raw);
+    int64_t version = raw_version(&raw);
     struct call c;
     start_init(&c, fixture, "w");
     call_key(&c, "key", "{}");
-    assert_int_equal(perform(&c), ERR_GATE_UNAVAILABLE); /* and no time has passed */
+    submit(&c);
+    pass_until_done(&c, 1, 100);
+    assert_int_equal(c.op.err, ERR_GATE_UNAVAILABLE);
     assert_contains(c.op.problem.detail, "fake");
-    assert_int_equal(asked(f), 1);
+    assert_int_equal(f->asked, 5);
     assert_visits(f, 0);
-    assert_int_equal(data_version(&raw), version);
+    settle(fixture);
+    assert_int_equal(f->withdrew, 1); /* it may have been let in, and its answer lost */
+    assert_int_equal(raw_version(&raw), version);
     raw_close(&raw);
-    set_down(f, false);
+    f->down = false;
     must_perform(&c);
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 1);
     call_release(&c);
 }
 
-static void a_gate_that_goes_down_meanwhile_ends_the_wait(void **state)
+static void a_start_enters_as_soon_as_the_gate_answers_again(void **state)
 {
     struct fixture *fixture = *state;
     struct fake_gate *f = begin(fixture, FIXED_30_MS);
-    make_busy(f, FOR_EVER);
+    f->down = true;
     struct call c;
     start_init(&c, fixture, "w");
     submit(&c);
     settle(fixture);
-    set_down(f, true);
-    fixture_pass_ms(fixture, 30);
+    f->down = false;
+    pass_until_done(&c, 10, 60);
+    assert_int_equal(c.op.err, ERR_OK);
+    assert_visits(f, 1);
+    call_release(&c);
+}
+
+static void a_gate_that_never_answers_is_given_up(void **state)
+{
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, "{'max_wait_ms':1500}");
+    f->holds = true;
+    struct call c;
+    start_init(&c, fixture, "w");
+    submit(&c);
+    settle(fixture);
+    fixture_pass_ms(fixture, 1499);
+    settle(fixture);
+    assert_false(c.done);
+    fixture_pass_ms(fixture, 1);
     wait_done(&c);
     assert_int_equal(c.op.err, ERR_GATE_UNAVAILABLE);
-    assert_int_equal(asked(f), 2);
+    assert_false(engine_idle(fixture->engine));
+    fake_gate_release(f); /* the answer comes late: it is let in, and leaves */
+    settle(fixture);
+    assert_visits(f, 1);
+    assert_true(engine_idle(fixture->engine));
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 0);
+    call_release(&c);
+}
+
+static void a_tenant_that_asks_for_a_gate_starts_nothing_on_a_server_without_one(void **state)
+{
+    struct fixture *fixture = *state;
+    (void)begin(fixture, "{}");
+    fixture_stop(fixture);
+    fixture->gate = NULL;
+    fixture_start(fixture, 0);
+    struct call c;
+    start_init(&c, fixture, "w");
+    assert_int_equal(perform(&c), ERR_GATE_UNAVAILABLE);
+    assert_contains(c.op.problem.detail, "--gate");
+    put_tenant(fixture, "{'gate':null}");
+    must_perform(&c);
+    call_release(&c);
+}
+
+static void other_tenants_do_not_ask(void **state)
+{
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, "{'kind':'store'}");
+    f->down = true;
+    (void)start(fixture, "w");
+    assert_int_equal(f->asked, 0);
+}
+
+/* --- the same key --- */
+
+static void a_start_whose_key_is_reserved_gets_the_answer_of_the_other_one(void **state)
+{
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, FIXED_30_MS);
+    f->reserved_left = 1;
+    struct call late;
+    start_init(&late, fixture, "w");
+    call_key(&late, "key", "{}");
+    submit(&late);
+    settle(fixture);
+    struct call first;
+    start_init(&first, fixture, "w");
+    call_key(&first, "key", "{}");
+    must_perform(&first);
+    f->down = true; /* nobody needs it any more */
+    fixture_pass_ms(fixture, 30);
+    wait_done(&late);
+    assert_int_equal(late.op.err, ERR_OK);
+    assert_true(late.op.answer.replayed);
+    assert_true(uuid_eq(late.op.answer.run_id, first.op.answer.run_id));
+    assert_int_equal(f->asked, 2);
+    assert_visits(f, 1);
+    assert_int_equal(f->withdrew, 0); /* it had taken nothing */
+    call_release(&late);
+    call_release(&first);
+}
+
+static void a_key_that_stays_reserved_is_in_flight(void **state)
+{
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, "{'max_wait_ms':0}");
+    f->reserved_left = 1;
+    struct call c;
+    start_init(&c, fixture, "w");
+    call_key(&c, "key", "{}");
+    assert_int_equal(perform(&c), ERR_IDEM_IN_FLIGHT);
+    assert_int_equal(f->withdrew, 0);
+    must_perform(&c); /* the key is free */
+    assert_false(c.op.answer.replayed);
+    call_release(&c);
+}
+
+/* --- what is given back --- */
+
+static void a_start_that_gave_up_gives_its_reservation_back(void **state)
+{
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, "{'max_wait_ms':0}");
+    f->busy_left = 2;
+    struct call c;
+    start_init(&c, fixture, "w");
+    assert_int_equal(perform(&c), ERR_GATE_UNAVAILABLE);
+    settle(fixture);
+    assert_int_equal(f->withdrew, 0); /* without a key there is none */
+    call_key(&c, "key", "{}");
+    assert_int_equal(perform(&c), ERR_GATE_UNAVAILABLE);
+    settle(fixture);
+    assert_int_equal(f->withdrew, 1);
+    call_release(&c);
+}
+
+static void a_caller_that_disconnects_leaves_nothing_at_the_gate(void **state)
+{
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, FIXED_30_MS);
+    struct call c;
+    start_init(&c, fixture, "w");
+    call_key(&c, "key", "{}");
+    f->busy_left = 1;
+    submit(&c);
+    settle(fixture);
+    engine_caller_left(fixture->engine, &c.op); /* while it waits for its next try */
+    assert_true(c.done);
+    settle(fixture);
+    assert_int_equal(f->withdrew, 1);
+    f->holds = true;
+    submit(&c);
+    settle(fixture);
+    engine_caller_left(fixture->engine, &c.op); /* while its request is under way */
+    assert_true(c.done);
+    fake_gate_release(f);
+    settle(fixture);
+    assert_visits(f, 1);
+    assert_true(engine_idle(fixture->engine));
+    assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 0);
+    call_release(&c);
+}
+
+static int64_t failures(struct fixture *fixture, const char *context)
+{
+    char name[96];
+    (void)snprintf(name, sizeof(name), "pawl_idempotency_cleanup_failures_total{context=\"%s\"} ",
+                   context);
+    struct buf text;
+    buf_init(&text, MIB);
+    metrics_put_text(fixture->metrics, &text);
+    buf_put_char(&text, '\0');
+    const char *at = strstr(text.ptr, name);
+    assert_non_null(at);
+    int64_t value = strtoll(at + strlen(name), NULL, 10);
+    buf_release(&text);
+    return value;
+}
+
+static void what_cannot_be_given_back_is_counted_and_tried_again(void **state)
+{
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, "{'max_wait_ms':100}");
+    f->leaves_down = true;
+    (void)start(fixture, "w"); /* answered all the same */
+    settle(fixture);
+    assert_int_equal(failures(fixture, "gate_admitted"), 1);
+    fixture_pass_ms(fixture, 1000);
+    settle(fixture);
+    assert_int_equal(failures(fixture, "gate_admitted"), 2);
+    f->leaves_down = false;
+    fixture_pass_ms(fixture, 1000);
+    settle(fixture);
+    assert_visits(f, 1);
+    assert_int_equal(failures(fixture, "gate_admitted"), 2);
+    assert_true(engine_idle(fixture->engine));
+}
+
+static void what_would_have_expired_is_not_tried_again(void **state)
+{
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, "{'max_wait_ms':100,'lock_ttl_ms':500}");
+    put_tenant(fixture, "{'max_concurrent_runs':0}");
+    f->leaves_down = true;
+    struct call c;
+    start_init(&c, fixture, "w");
+    assert_int_equal(perform(&c), ERR_MAX_CONCURRENT_RUNS);
+    for (int i = 0; i < 3; i++) {
+        settle(fixture);
+        fixture_pass_ms(fixture, 1000);
+    }
+    assert_int_equal(failures(fixture, "gate_refused"), 3);
+    settle(fixture);
+    assert_true(engine_idle(fixture->engine));
+    call_release(&c);
+}
+
+/* --- what others have left --- */
+
+static struct gate_found reservation(const char *key, const char *token)
+{
+    struct gate_found found = {.tenant = "acme"};
+    (void)snprintf(found.key, sizeof(found.key), "%s", key);
+    (void)snprintf(found.token, sizeof(found.token), "%s", token);
+    return found;
+}
+
+static void only_reservations_of_decided_keys_are_swept(void **state)
+{
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, FIXED_30_MS);
+    struct call c;
+    start_init(&c, fixture, "w");
+    call_key(&c, "decided", "{}");
+    must_perform(&c);
+    f->listed[0] = reservation("decided", "of a process that died");
+    f->listed[1] = reservation("open", "of one that works");
+    f->listed[2] = (struct gate_found){"nobody", "decided", "of another tenant"};
+    f->listed_count = 3;
+    fixture_pass_ms(fixture, 1000);
+    settle(fixture);
+    assert_int_equal(f->withdrew, 1);
+    f->listed_count = 0;
     call_release(&c);
 }
 
@@ -515,19 +615,20 @@ static enum err run_breaker(struct op *op, struct tx *tx)
 
 static const struct use_case UC_BREAKER = {.name = "test_breaker", .write = run_breaker};
 
-static void a_holder_leaves_after_a_rollback_and_enters_again(void **state)
+static void a_start_stays_inside_while_its_batch_is_rolled_back(void **state)
 {
     struct fixture *fixture = *state;
     struct fake_gate *f = begin(fixture, FIXED_30_MS);
     struct call calls[3];
-    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
-        if (i == 2)
-            call_init(&calls[i], fixture, &UC_BREAKER);
-        else
-            start_init(&calls[i], fixture, "w");
-    }
-    for (size_t i = 0; i < ARRAY_LEN(calls); i++)
+    f->holds = true;
+    for (size_t i = 0; i < 2; i++) {
+        start_init(&calls[i], fixture, "w");
         submit(&calls[i]);
+    }
+    settle(fixture);
+    call_init(&calls[2], fixture, &UC_BREAKER);
+    fake_gate_release(f); /* both are handed over in the round of the breaker */
+    submit(&calls[2]);
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
         wait_done(&calls[i]);
         assert_int_equal(calls[i].op.err, i == 2 ? ERR_INTERNAL : ERR_OK);
@@ -536,10 +637,8 @@ static void a_holder_leaves_after_a_rollback_and_enters_again(void **state)
     assert_int_equal(in_file(fixture, "SELECT count(*) FROM runs"), 2);
     assert_int_equal(in_file(fixture, "SELECT active_runs FROM tenant_counters WHERE id = 'acme'"),
                      2);
-    assert_visits(f, 2); /* all together, then again without the one that broke the batch */
-    static const int64_t ON_DISK[] = {0, 2};
-    for (size_t i = 0; i < ARRAY_LEN(ON_DISK); i++)
-        assert_int_equal(f->visits[i].runs_after, ON_DISK[i]);
+    assert_visits(f, 2);
+    assert_int_equal(f->asked, 2);
 }
 
 /* --- the end --- */
@@ -548,7 +647,7 @@ static void draining_ends_the_wait_at_the_gate(void **state)
 {
     struct fixture *fixture = *state;
     struct fake_gate *f = begin(fixture, FIXED_30_MS);
-    make_busy(f, FOR_EVER);
+    f->busy_left = FOR_EVER;
     struct call calls[3];
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
         start_init(&calls[i], fixture, "w");
@@ -571,7 +670,7 @@ static void a_start_that_waits_gets_its_last_try_when_the_server_drains(void **s
 {
     struct fixture *fixture = *state;
     struct fake_gate *f = begin(fixture, FIXED_30_MS);
-    make_busy(f, 1);
+    f->busy_left = 1;
     struct call c;
     start_init(&c, fixture, "w");
     submit(&c);
@@ -585,19 +684,22 @@ static void a_start_that_waits_gets_its_last_try_when_the_server_drains(void **s
     call_release(&c);
 }
 
-/* --- the store's own --- */
+/* --- reruns --- */
 
-static void the_stores_own_gate_lets_everybody_in_and_holds_nothing(void **state)
+static void a_rerun_goes_through_the_gate_too(void **state)
 {
-    (void)state;
-    struct gate *gate = gate_store();
-    struct gate_policy policy = {0, 1, 0, BACKOFF_FIXED};
-    for (int i = 0; i < 3; i++) {
-        struct gate_ticket ticket = {.held = true};
-        assert_int_equal(gate->enter(gate, STR("acme"), &policy, &ticket), GATE_ENTERED);
-        assert_false(ticket.held);
-    }
-    assert_ptr_equal(gate_store(), gate);
+    struct fixture *fixture = *state;
+    struct fake_gate *f = begin(fixture, "{}");
+    struct uuid run = start(fixture, "w");
+    assert_int_equal(control(fixture, run, CONTROL_CANCEL), ERR_OK);
+    assert_int_equal(f->asked, 1); /* the end of a run does not */
+    struct call c;
+    call_init(&c, fixture, &UC_RERUN_RUN);
+    struct rerun_run_input in = {.run_id = run, .if_match = -1};
+    c.op.input = &in;
+    must_perform(&c);
+    assert_visits(f, 2);
+    call_release(&c);
 }
 
 int main(void)
@@ -611,15 +713,25 @@ int main(void)
         fixture_test(delays_are_those_of_the_tenants_policy),
         fixture_test(a_delay_is_never_longer_than_a_second),
         fixture_test(one_waiter_keeps_no_other_waiting),
-        fixture_test(starts_of_a_batch_share_a_visit_and_the_limit_holds),
+        fixture_test(a_lock_lets_in_one_start_at_a_time_and_the_limit_holds),
         fixture_test(a_gate_that_stays_busy_ends_the_wait_with_its_budget),
         fixture_test(without_a_budget_a_busy_gate_is_asked_once),
-        fixture_test(a_gate_that_is_down_is_reported_at_once),
-        fixture_test(a_gate_that_goes_down_meanwhile_ends_the_wait),
-        fixture_test(a_holder_leaves_after_a_rollback_and_enters_again),
+        fixture_test(a_gate_that_is_down_is_asked_again_until_the_budget_is_over),
+        fixture_test(a_start_enters_as_soon_as_the_gate_answers_again),
+        fixture_test(a_gate_that_never_answers_is_given_up),
+        fixture_test(a_tenant_that_asks_for_a_gate_starts_nothing_on_a_server_without_one),
+        fixture_test(other_tenants_do_not_ask),
+        fixture_test(a_start_whose_key_is_reserved_gets_the_answer_of_the_other_one),
+        fixture_test(a_key_that_stays_reserved_is_in_flight),
+        fixture_test(a_start_that_gave_up_gives_its_reservation_back),
+        fixture_test(a_caller_that_disconnects_leaves_nothing_at_the_gate),
+        fixture_test(what_cannot_be_given_back_is_counted_and_tried_again),
+        fixture_test(what_would_have_expired_is_not_tried_again),
+        fixture_test(only_reservations_of_decided_keys_are_swept),
+        fixture_test(a_start_stays_inside_while_its_batch_is_rolled_back),
         fixture_test(draining_ends_the_wait_at_the_gate),
         fixture_test(a_start_that_waits_gets_its_last_try_when_the_server_drains),
-        cmocka_unit_test(the_stores_own_gate_lets_everybody_in_and_holds_nothing),
+        fixture_test(a_rerun_goes_through_the_gate_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,5 @@
 /* A tenant's settings over time: every change is a version that can be listed and gone back to. */
-#include "engine/fixture.h"
-
-#include "gate/gate.h"
+#include "gate/fake_gate.h"
 
 /* --- calls --- */
 
@@ -200,13 +198,8 @@ static void every_change_is_a_version_with_all_settings_and_who_made_it(void **s
 /* A gate at which starts may have to wait, so that a tenant's settings for it have an effect. */
 static struct fixture *with_outside_gate(void **state)
 {
-    static struct gate outside; /* outlives the engine that knows it */
     struct fixture *fixture = *state;
-    outside = *gate_store();
-    outside.never_waits = false;
-    fixture_stop(fixture);
-    fixture->gate = &outside;
-    fixture_start(fixture, 0);
+    (void)fake_gate_begin(fixture);
     return fixture;
 }
 
@@ -233,6 +226,40 @@ static void gate_settings_that_would_have_no_effect_are_refused(void **state)
     assert_int_equal(put(fixture, "{'gate':{'max_wait_ms':2000,'lock_ttl_ms':10000,"
                                   "'retry_delay_ms':10,'policy':'full_jitter'}}"),
                      1);
+}
+
+static void settings_of_a_gate_ask_for_it_and_need_it(void **state)
+{
+    struct fixture *fixture = with_outside_gate(state);
+    static const struct {
+        const char *gate;
+        const char *kind;
+    } CASES[] = {
+        {"{}", "redis"},
+        {"{'policy':'fixed'}", "redis"},
+        {"{'kind':'store'}", "store"},
+        {"{'kind':'redis','max_wait_ms':1}", "redis"},
+        {"null", "store"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+        char body[96];
+        (void)snprintf(body, sizeof(body), "{'gate':%s}", CASES[i].gate);
+        (void)put(fixture, body);
+        json_t *tenant = get_tenant(fixture);
+        const json_t *gate = json_object_get(tenant, "gate");
+        assert_string_equal(json_string_value(json_object_get(gate, "kind")), CASES[i].kind);
+        json_decref(tenant);
+    }
+    assert_int_equal(put_refused(fixture, "{'gate':{'kind':'store','max_wait_ms':1}}"),
+                     ERR_FIELD_INVALID);
+    fixture_stop(fixture);
+    fixture->gate = NULL;
+    fixture_start(fixture, 0);
+    assert_int_equal(put_refused(fixture, "{'gate':{'kind':'redis'}}"), ERR_FIELD_INVALID);
+    struct change back; /* to version 1, which asks for it */
+    rollback_init(&back, fixture, 1);
+    assert_int_equal(perform(&back.call), ERR_FIELD_INVALID);
+    change_release(&back);
 }
 
 static void gate_settings_from_before_stay_and_can_be_put_again(void **state)
@@ -615,6 +642,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         fixture_test(every_change_is_a_version_with_all_settings_and_who_made_it),
         fixture_test(gate_settings_that_would_have_no_effect_are_refused),
+        fixture_test(settings_of_a_gate_ask_for_it_and_need_it),
         fixture_test(gate_settings_from_before_stay_and_can_be_put_again),
         fixture_test(what_changes_nothing_makes_no_version_and_no_audit_entry),
         fixture_test(every_setting_that_changes_makes_a_version),

@@ -109,7 +109,7 @@ static void settings_and_counters_are_written_apart(void **state)
     changed.at_limit = AT_LIMIT_QUEUE;
     changed.idempotency_retention_ms = 3;
     changed.weight = 4;
-    changed.gate = (struct gate_policy){5, 6, 7, BACKOFF_FIXED};
+    changed.gate = (struct gate_policy){5, 6, 7, BACKOFF_FIXED, GATE_KIND_REDIS};
     changed.rate_limit = (struct rate_limit){8, 9};
     changed.settings_version = 10;
     changed.updated_at = 2000;

@@ -2,6 +2,7 @@
 #include "engine/usecase/asking.h"
 
 #include "base/limits.h"
+#include "gate/fake_gate.h"
 #include "store_support/held_syncs.h"
 
 static int held_setup(void **state)
@@ -221,6 +222,39 @@ static void a_replay_waits_until_its_first_answer_is_on_disk(void **state)
     call_release(&again);
 }
 
+static void a_start_at_the_gate_is_answered_once_when_the_answer_of_another_is_on_disk(void **state)
+{
+    struct fixture *fixture = *state;
+    release_syncs();
+    struct fake_gate *f = fake_gate_begin(fixture);
+    put_tenant(fixture, "{'gate':{'retry_delay_ms':30,'policy':'fixed'}}");
+    settle(fixture);
+    f->reserved_left = 1;
+    struct call late;
+    start_init(&late, fixture, "w");
+    call_key(&late, "key", "{}");
+    submit(&late);
+    settle(fixture);
+    assert_int_equal(f->asked, 1);
+    hold_syncs();
+    struct call first;
+    start_held(&first, fixture, "key");
+    for (int i = 0; i < 3; i++) {
+        fixture_pass_ms(fixture, 30);
+        engine_poll(fixture->engine, true);
+        assert_false(late.done);
+    }
+    release_syncs();
+    wait_done(&first);
+    wait_done(&late);
+    assert_true(late.op.answer.replayed);
+    settle(fixture);
+    assert_int_equal(f->asked, 2); /* the first one, and this one when its key was reserved */
+    assert_true(engine_idle(fixture->engine));
+    call_release(&first);
+    call_release(&late);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +265,7 @@ int main(void)
         held_test(a_read_is_answered_when_all_that_it_can_see_is_on_disk),
         held_test(a_read_of_what_never_came_to_disk_fails),
         held_test(a_replay_waits_until_its_first_answer_is_on_disk),
+        held_test(a_start_at_the_gate_is_answered_once_when_the_answer_of_another_is_on_disk),
     };
     held_syncs_install();
     return cmocka_run_group_tests(tests, NULL, NULL);
