@@ -120,9 +120,9 @@ class Server:
         return int(re.search(r"^write_bytes: (\d+)", self.proc("io"), re.M)[1])
 
 
-def pawl_server(bench, folder, name="pawl", ready_wait_s=READY_WAIT_S):
+def pawl_server(bench, folder, name="pawl", ready_wait_s=READY_WAIT_S, flags=()):
     return Server([bench.pawl, "serve", "--dev", "--listen", "127.0.0.1:0",
-                   "--store", f"sqlite:{folder}/{name}.db"],
+                   "--store", f"sqlite:{folder}/{name}.db", *flags],
                   r"^pawl listening on http://127\.0\.0\.1:(\d+)\s*$", folder / f"{name}.log",
                   ready_wait_s)
 

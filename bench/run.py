@@ -22,12 +22,12 @@ import sys
 import tempfile
 
 from harness import Bench, BenchError
-from parts import (admission, approvals, cost, entities, growth, limits, mixed, payloads, peers, signals, starts, tenants,
+from parts import (admission, approvals, cost, entities, gate, growth, limits, mixed, payloads, peers, signals, starts, tenants,
                    workers)
 from results import Results, print_table
 
 # Each measures a round on fresh servers, and makes the table's rows of all rounds.
-PARTS = {"limits": limits, "starts": starts, "payloads": payloads, "workers": workers, "admission": admission,
+PARTS = {"limits": limits, "starts": starts, "payloads": payloads, "workers": workers, "admission": admission, "gate": gate,
          "tenants": tenants, "signals": signals, "entities": entities, "approvals": approvals, "mixed": mixed, "cost": cost,
          "growth": growth, "peers": peers}
 PROGRAMS = ("load", "limits", "bare_http", "bare_own", "sqlite_commit")

@@ -20,7 +20,7 @@ SANITIZER_ENV = {
     "TSAN_OPTIONS": f"exitcode=99:suppressions={ROOT}/tests/tsan.supp",
 }
 # Under TSan the tests in which many threads of the server meet; the others add time, not races.
-TSAN_TESTS = ["once/test_exactly_once.py", "http/test_large_bodies.py", "admission/test_limit.py", "admission/test_exact_limits.py", "runs/test_jobs.py", "runs/test_runs.py", "http/test_api_keys.py", "runs/test_http_steps.py", "events/test_nats.py", "events/test_webhooks.py"]
+TSAN_TESTS = ["once/test_exactly_once.py", "http/test_large_bodies.py", "admission/test_limit.py", "admission/test_exact_limits.py", "admission/test_redis_gate.py", "runs/test_jobs.py", "runs/test_runs.py", "http/test_api_keys.py", "runs/test_http_steps.py", "events/test_nats.py", "events/test_webhooks.py"]
 # Over TLS the tests of what TLS changes: connections, waits that end with them, large bodies, streams, the command line, failing
 # sockets. `make long` runs all of them over TLS.
 TLS_TESTS = ["http/test_http_connections.py", "http/test_http_malformed.py", "http/test_large_bodies.py", "runs/test_gone_workers.py", "runs/test_jobs.py",

@@ -13,7 +13,7 @@ import harness
 
 BENCH = harness.ROOT / "bench"
 TOOLS = pathlib.Path(harness.PAWL).parent / "bench"
-PARTS = ["limits", "starts", "payloads", "workers", "admission", "tenants", "signals", "entities", "approvals", "mixed", "cost", "growth"]
+PARTS = ["limits", "starts", "payloads", "workers", "admission", "gate", "tenants", "signals", "entities", "approvals", "mixed", "cost", "growth"]
 PATIENCE_S = 10 * harness.PATIENCE_S
 
 pytestmark = pytest.mark.slow
