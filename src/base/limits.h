@@ -331,6 +331,9 @@ enum {
     METRICS_REST_MS_MAX = 1000,           /* longest pause: scrapers do not wait longer */
     METRIC_SERIES_MAX = 8192,             /* per family */
 
+    /* --- a cluster --- */
+    CLUSTER_SHARDS_MAX = 256,             /* of a store: each has a thread and three connections of its own where it is served */
+
     /* --- keys and caches --- */
     API_KEY_TEXT_MAX = 128,
     LOGIN_FAILURES_BURST = 100,           /* of one address: a fleet behind one address restarts with an old key */

@@ -45,7 +45,7 @@ def fault_of(mutant: Mutant, sources: dict[str, list[str]]) -> str:
             changed = pathlib.Path(folder) / file
             changed.parent.mkdir(parents=True, exist_ok=True)
             changed.write_text(text)
-        for file in texts:
+        for file in (f for f in texts if not f.endswith(".sql")):
             source = str(ROOT / file) if file.endswith(".c") else user_of(file, sources)
             here = pathlib.Path(folder) / pathlib.Path(source).relative_to(ROOT)
             target = str(here) if here.exists() else source

@@ -64,6 +64,9 @@ class Tree:
 
     def copy_sources(self) -> None:
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True, text=True)
+        for path in [p for top in ("src", "tests") for p in (self.folder / top).rglob("*") if p.is_file()]:
+            if not (ROOT / path.relative_to(self.folder)).is_file():
+                path.unlink()  # it was there when the copy was made
         for name in listed.stdout.splitlines():
             if (ROOT / name).is_file():
                 self.write(name, (ROOT / name).read_bytes())
@@ -106,7 +109,7 @@ class Tree:
 
 def target_of(mutant: Mutant) -> str:
     kind, _, what = mutant.found_by.partition(":")
-    return {"sim": "sim", "unit": what, "e2e": "pawl"}[kind]
+    return {"sim": "sim", "unit": what, "postgres": what, "e2e": "pawl"}[kind]
 
 
 def by_simulator(tree: Tree, seeds: int, shrinks: bool) -> Result:
@@ -133,6 +136,8 @@ def by_test(tree: Tree, mutant: Mutant) -> Result:
     def test(program: pathlib.Path) -> tuple[int, str]:
         if kind == "unit":
             return run([str(program)], tree.folder)
+        if kind == "postgres":
+            return run(["/usr/bin/python3", str(ROOT / "tests/tools/with_postgres.py"), "--each", str(program)], tree.folder)
         file, _, name = what.partition("::")
         command = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", file, "-k", name]
         return run(command, tree.folder / "tests/e2e", {"PAWL_BIN": str(program)})

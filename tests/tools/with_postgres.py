@@ -77,6 +77,12 @@ class Cluster:
         self.stop()
         self.start()
 
+    def crash(self):
+        """What it had in memory is lost. It recovers when it starts again."""
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait()
+        self.start()
+
 
 @contextlib.contextmanager
 def start():

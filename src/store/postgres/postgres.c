@@ -6,10 +6,7 @@
 
 #include <time.h>
 
-enum {
-    SETTLE_MS_MAX = 30 * 1000, /* a server that crashed is back by then, or it is down */
-    SETTLE_POLL_MS = 200,
-};
+enum { SETTLE_POLL_MS = 200 };
 
 static bool is_only_writer(const struct db *base)
 {
@@ -48,37 +45,35 @@ static enum err start(struct postgres_db *db)
 enum err postgres_begin(struct db *base)
 {
     assert(postgres_db_of(base)->access == DB_WRITER);
+    if (postgres_syncer_failed(postgres_db_of(base)->syncer))
+        return ERR_STORE_FAILED;
     return start(postgres_db_of(base));
 }
 
 /* --- commits in doubt --- */
 
-/* A transaction that is not over is waited for: it has its row of the directory. */
-static enum err ask_status(struct postgres_db *db, int64_t xid, bool *ret_committed)
+/* Outside of a transaction. The one that is asked for is over: the new epoch has waited for it. */
+static enum err ask_whether_committed(struct postgres_db *db, bool *ret_committed)
 {
-    char sql[96];
-    (void)snprintf(sql, sizeof(sql), "SELECT pg_xact_status('%lld'::xid8)", (long long)xid);
+    static const char SQL[] = "SELECT num FROM commits WHERE shard = %d AND num = %lld";
+    char sql[128];
+    (void)snprintf(sql, sizeof(sql), SQL, db->shard, (long long)db->commit_num);
     struct trip trip = postgres_finish_trip(db, postgres_send_text(db, sql));
-    if (trip.err != ERR_OK)
-        return trip.err;
-    const char *status = PQntuples(trip.last) == 1 ? PQgetvalue(trip.last, 0, 0) : "";
-    *ret_committed = strcmp(status, "committed") == 0;
-    bool known = *ret_committed || strcmp(status, "aborted") == 0;
+    *ret_committed = trip.err == ERR_OK && PQntuples(trip.last) == 1;
     PQclear(trip.last);
-    return known ? ERR_OK : ERR_STORE_FAILED;
+    return trip.err;
 }
 
 /* The connection was lost while it committed. Another one takes the store back, which no other
- * owner may have had meanwhile, and asks what became of the transaction. */
+ * owner may have had meanwhile, and looks for the commit. */
 static enum db_outcome settle(struct postgres_db *db)
 {
-    int64_t xid = db->xid;
-    int64_t until = env_mono_ms(db->env) + SETTLE_MS_MAX;
+    int64_t until = env_mono_ms(db->env) + POSTGRES_SETTLE_MS_MAX;
     while (env_mono_ms(db->env) < until) {
         bool committed = false;
         enum err e = postgres_is_lost(db) ? postgres_connect_again(db) : ERR_OK;
         if (e == ERR_OK)
-            e = ask_status(db, xid, &committed);
+            e = ask_whether_committed(db, &committed);
         if (e == ERR_OK) {
             LOG(LOG_INFO, "settled a commit that was in doubt",
                 LOG_Z("outcome", committed ? "committed" : "aborted"));
@@ -93,15 +88,19 @@ static enum db_outcome settle(struct postgres_db *db)
 
 /* --- commit --- */
 
-/* Everything that waits goes with it. The number of the transaction must be known before COMMIT is
- * sent: the server tells it while it works. */
+/* Everything that waits goes with it. COMMIT is not sent before the server has answered, which it
+ * does while it works: a server that is gone leaves no doubt. */
 static struct trip send_commit(struct postgres_db *db, bool *ret_asked)
 {
     static const char SQL[] = "COMMIT";
+    static const char NOW[] =
+        "SELECT set_config('synchronous_commit', current_setting('pawl.commit'), true)";
     bool sent = postgres_send_prelude(db) && postgres_batch_send(db);
+    if (sent && db->syncer != NULL && db->base.commits_now)
+        sent = postgres_send_text(db, NOW);
     enum err e = ERR_OK;
-    if (sent && db->xid == 0)
-        e = postgres_learn_xid(db);
+    if (sent && db->prelude_due > 0)
+        e = postgres_await_fence(db);
     *ret_asked = sent && e == ERR_OK;
     if (*ret_asked)
         sent = postgres_send_text(db, SQL);
@@ -145,8 +144,12 @@ enum err postgres_commit(struct db *base, enum db_outcome *ret_outcome)
         *ret_outcome = db->fenced ? DB_FENCED : DB_ABORTED;
     } else if (db->begun || db->batch.first != NULL) {
         bool asked = false;
+        postgres_commit_begins(db->syncer);
         trip = send_commit(db, &asked);
         *ret_outcome = outcome_of(db, &trip, asked);
+        postgres_commit_ends(db, *ret_outcome);
+        if (*ret_outcome == DB_COMMITTED)
+            db->committed_num = db->commit_num;
         db->begun = trip.err != ERR_OK; /* then it is still to be rolled back */
         PQclear(trip.last);
     }
@@ -187,6 +190,7 @@ static void close_db(struct db *base)
     PQfinish(db->conn);
     postgres_forget_statements(db);
     postgres_batch_release(&db->batch);
+    postgres_syncer_free(db->syncer);
     free(db);
 }
 
@@ -202,51 +206,13 @@ static const struct db_ops OPS = {
     .column_name = postgres_column_name,
     .begin = postgres_begin,
     .commit = postgres_commit,
+    .sync = postgres_sync,
     .rollback = postgres_rollback,
     .changes = changes,
     .snapshot_begin = snapshot_begin,
     .snapshot_end = snapshot_end,
     .is_only_writer = is_only_writer,
 };
-
-static bool is_schema_name(struct str name)
-{
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.ptr[i];
-        if (!((c >= 'a' && c <= 'z') || c == '_' || (i > 0 && c >= '0' && c <= '9')))
-            return false;
-    }
-    return name.len > 0 && name.len <= POSTGRES_SCHEMA_MAX && !str_starts_with(name, STR("pg_"));
-}
-
-/* Takes schema=NAME out of the URL: libpq would refuse it. */
-static enum err read_url(struct postgres_db *db, struct str url, struct problem *p)
-{
-    if (url.len >= sizeof(db->url))
-        return problem_set(p, ERR_BAD_REQUEST, "The URL of the store is too long");
-    memcpy(db->url, url.ptr, url.len);
-    (void)snprintf(db->schema, sizeof(db->schema), "pawl");
-    char *at = strchr(db->url, '?');
-    while (at != NULL && strncmp(at + 1, "schema=", 7) != 0)
-        at = strchr(at + 1, '&');
-    if (at == NULL)
-        return ERR_OK;
-    char *name = at + 1 + strlen("schema=");
-    struct str schema = {name, strcspn(name, "&")};
-    if (!is_schema_name(schema))
-        return problem_set(p, ERR_BAD_REQUEST,
-                           "The schema \"%.*s\" in the URL of the store must be a name of up to %d "
-                           "lower-case letters, digits and underscores",
-                           STR_ARG(schema), POSTGRES_SCHEMA_MAX);
-    memcpy(db->schema, schema.ptr, schema.len);
-    db->schema[schema.len] = '\0';
-    char *rest = name + schema.len;
-    if (*rest == '&')
-        memmove(at + 1, rest + 1, strlen(rest)); /* with the NUL */
-    else
-        *at = '\0';
-    return ERR_OK;
-}
 
 static enum err open_db(const struct db_config *config, struct str address, struct problem *p,
                         struct db **ret)
@@ -261,8 +227,14 @@ static enum err open_db(const struct db_config *config, struct str address, stru
     db->access = config->access;
     db->env = config->env;
     postgres_batch_init(&db->batch);
-    enum err e = read_url(db, config->url, p);
-    if (e == ERR_OK)
+    enum err e = postgres_read_url(db, config->url, p);
+    bool lazy = db->is_node && db->access == DB_READER; /* the owner has just opened the store */
+    bool puts_off = db->access == DB_WRITER && config->marks != NULL;
+    if (e == ERR_OK && puts_off) {
+        db->syncer = postgres_syncer_new(db, config->marks);
+        e = db->syncer != NULL ? ERR_OK : problem_set(p, ERR_NO_MEMORY, "No memory for a sync");
+    }
+    if (e == ERR_OK && !lazy)
         e = postgres_connect(db, p);
     if (e != ERR_OK) {
         close_db(&db->base);

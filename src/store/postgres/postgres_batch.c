@@ -59,25 +59,52 @@ static const char *array_type(Oid type)
 }
 
 /* "INSERT INTO t (a, b) VALUES ($1, 0)" becomes
- * "INSERT INTO t (a, b) SELECT u.p1, 0 FROM unnest($1::bigint[]) AS u (p1)". */
+ * "INSERT INTO t (a, b) SELECT u.p1, 0 FROM unnest($1::bigint[]) AS u (p1)". Of several rows the
+ * first one tells. */
 static void put_many_sql(struct buf *out, const struct postgres_rows *s, const char *values)
 {
     buf_put(out, (struct str){s->base.sql, (size_t)(values - s->base.sql)});
     buf_put(out, STR(") SELECT "));
     const char *at = values + strlen(") VALUES (");
-    for (; at[1] != '\0'; at++) { /* the last one is the closing bracket */
+    for (; *at != ')'; at++) {
         if (*at == '$')
             buf_put(out, STR("u.p"));
         else
             buf_put_char(out, *at);
     }
     buf_put(out, STR(" FROM unnest("));
-    for (int i = 1; i <= s->parameters; i++)
+    for (int i = 1; i <= s->width; i++)
         buf_printf(out, "%s$%d::%s[]", i > 1 ? ", " : "", i, array_type(s->types[i - 1]));
     buf_put(out, STR(") AS u ("));
-    for (int i = 1; i <= s->parameters; i++)
+    for (int i = 1; i <= s->width; i++)
         buf_printf(out, "%sp%d", i > 1 ? ", " : "", i);
     buf_put_char(out, ')');
+}
+
+static bool has_rows_of(const struct postgres_rows *s, const char *rows, int width)
+{
+    struct buf expected;
+    buf_init(&expected, MANY_SQL_MAX);
+    for (int i = 1; i <= s->parameters; i++) {
+        const char *before = i == 1 ? "(" : i % width == 1 % width ? "), (" : ", ";
+        buf_printf(&expected, "%s$%d", before, i);
+    }
+    buf_put_char(&expected, ')');
+    bool same = buf_ok(&expected) && strcmp(expected.ptr, rows) == 0;
+    buf_release(&expected);
+    return same;
+}
+
+/* The parameters of one row; 0: the rows are not all alike. `rows` is what comes after VALUES. */
+static int width_of(const struct postgres_rows *s, const char *rows)
+{
+    if (strchr(rows + 1, '(') == NULL)
+        return s->parameters;
+    int width = 0;
+    for (const char *at = rows; *at != ')' && *at != '\0'; at++)
+        width += *at == '$';
+    bool alike = width > 0 && s->parameters % width == 0 && has_rows_of(s, rows, width);
+    return alike ? width : 0;
 }
 
 static const char *values_of(const struct postgres_rows *s)
@@ -87,16 +114,15 @@ static const char *values_of(const struct postgres_rows *s)
         strstr(sql, "SELECT") != NULL || strstr(sql, "ON CONFLICT") != NULL ||
         strstr(sql, "RETURNING") != NULL)
         return NULL;
-    const char *values = strstr(sql, ") VALUES (");
-    bool one_row = values != NULL && strchr(values + strlen(") VALUES ("), '(') == NULL;
-    return one_row ? values : NULL;
+    return strstr(sql, ") VALUES (");
 }
 
 /* False: rows of this statement cannot be put together. */
 static bool make_many_sql(struct postgres_rows *s)
 {
     const char *values = values_of(s);
-    if (values == NULL)
+    s->width = values != NULL ? width_of(s, values + strlen(") VALUES ")) : 0;
+    if (s->width == 0)
         return false;
     struct buf sql;
     buf_init(&sql, MANY_SQL_MAX);
@@ -130,14 +156,11 @@ static struct write *write_for(struct postgres_db *db, struct postgres_rows *s)
     return w;
 }
 
-enum err postgres_batch_add(struct postgres_db *db, struct postgres_rows *s,
-                            const struct db_value *values)
+static enum err add_row(struct postgres_db *db, struct write *w, const struct db_value *values,
+                        size_t count)
 {
-    struct write *w = write_for(db, s);
-    size_t count = (size_t)s->parameters;
     struct write_row *row =
-        w != NULL ? arena_alloc(&db->batch.arena, sizeof(*row) + count * sizeof(row->values[0]))
-                  : NULL;
+        arena_alloc(&db->batch.arena, sizeof(*row) + count * sizeof(row->values[0]));
     if (row == NULL)
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < count; i++) {
@@ -149,6 +172,19 @@ enum err postgres_batch_add(struct postgres_db *db, struct postgres_rows *s,
     w->last = &row->next;
     w->rows++;
     return ERR_OK;
+}
+
+enum err postgres_batch_add(struct postgres_db *db, struct postgres_rows *s,
+                            const struct db_value *values)
+{
+    struct write *w = write_for(db, s);
+    enum err e = w != NULL ? ERR_OK : ERR_NO_MEMORY;
+    int width = s->many_sql != NULL ? s->width : s->parameters;
+    if (e == ERR_OK && width == 0)
+        return add_row(db, w, values, 0);
+    for (int i = 0; i < s->parameters && e == ERR_OK; i += width)
+        e = add_row(db, w, values + i, (size_t)width);
+    return e;
 }
 
 /* --- sending --- */
@@ -192,19 +228,18 @@ static bool send_arrays(struct postgres_db *db, const struct write *w, struct bu
     const char *bytes[POSTGRES_PARAMETERS_MAX];
     int lengths[POSTGRES_PARAMETERS_MAX];
     int formats[POSTGRES_PARAMETERS_MAX];
-    for (int i = 0; i < s->parameters; i++) {
+    for (int i = 0; i < s->width; i++) {
         put_array(arrays, w, i);
         starts[i + 1] = arrays->len;
     }
     if (!buf_ok(arrays))
         return false;
-    for (int i = 0; i < s->parameters; i++) {
+    for (int i = 0; i < s->width; i++) {
         bytes[i] = arrays->ptr + starts[i];
         lengths[i] = (int)(starts[i + 1] - starts[i]);
         formats[i] = 1;
     }
-    return PQsendQueryPrepared(db->conn, s->many_name, s->parameters, bytes, lengths, formats, 1) ==
-           1;
+    return PQsendQueryPrepared(db->conn, s->many_name, s->width, bytes, lengths, formats, 1) == 1;
 }
 
 static bool send_many(struct postgres_db *db, const struct write *w)

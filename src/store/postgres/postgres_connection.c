@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "store/postgres/postgres_db.h"
 
+#include <inttypes.h>
 #include <poll.h>
 
 enum {
@@ -132,13 +133,15 @@ static enum err set_up(struct postgres_db *db, struct problem *p)
         "SET tcp_user_timeout = 10000; SET default_transaction_deferrable = off;"
         "SELECT set_config('synchronous_commit', 'on', false)"
         " WHERE current_setting('synchronous_commit') = 'off';%s";
-    /* As SQLite has it: a plan depends on the indexes, not on how many rows there were once. */
+    /* A new owner waits for the transaction of one that was paused in the middle of it. And as
+     * SQLite has it: a plan depends on the indexes, not on how many rows there were once. */
     static const char WRITER[] = "SET default_transaction_read_only = off;"
+                                 "SET idle_in_transaction_session_timeout = 5000;"
                                  "SET plan_cache_mode = force_generic_plan;"
                                  "SET enable_seqscan = off";
     static const char READER[] = "SET default_transaction_read_only = on";
     char sql[1024];
-    (void)snprintf(sql, sizeof(sql), COMMON, db->schema, POSTGRES_SHARD, db->schema,
+    (void)snprintf(sql, sizeof(sql), COMMON, db->schema, db->shard, db->schema,
                    db->access == DB_WRITER ? WRITER : READER);
     return postgres_run(db, sql, p);
 }
@@ -156,20 +159,7 @@ static enum err check_server(struct postgres_db *db, struct problem *p)
     return ERR_OK;
 }
 
-/* The server's timeline is another one after a standby took over. */
-static enum err read_timeline(struct postgres_db *db, struct problem *p, int64_t *ret)
-{
-    PGresult *result = postgres_ask(
-        db, "SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint", 0,
-        NULL, p);
-    if (result == NULL)
-        return p->err;
-    *ret = postgres_number(result, 0);
-    PQclear(result);
-    return ERR_OK;
-}
-
-static enum err open_session(struct postgres_db *db, struct problem *p)
+enum err postgres_open_session(struct postgres_db *db, struct problem *p)
 {
     db->conn = dial(db);
     if (PQstatus(db->conn) != CONNECTION_OK)
@@ -182,8 +172,20 @@ static enum err open_session(struct postgres_db *db, struct problem *p)
     return e == ERR_OK ? set_up(db, p) : e;
 }
 
+/* What a commit that is not put off waits for is kept under a name of its own. */
+static enum err put_commits_off(struct postgres_db *db, struct problem *p)
+{
+    static const char SQL[] =
+        "SELECT set_config('pawl.commit', current_setting('synchronous_commit'), false);"
+        "SET synchronous_commit = off";
+    return db->syncer != NULL ? postgres_run(db, SQL, p) : ERR_OK;
+}
+
 static enum err enter_pipeline(struct postgres_db *db, struct problem *p)
 {
+    enum err e = put_commits_off(db, p);
+    if (e != ERR_OK)
+        return e;
     if (PQsetnonblocking(db->conn, 1) == 0 && PQenterPipelineMode(db->conn) == 1)
         return ERR_OK;
     return problem_set(p, ERR_STORE_BUSY, "PostgreSQL: %s", PQerrorMessage(db->conn));
@@ -203,30 +205,30 @@ static enum err check_reader(struct postgres_db *db, struct problem *p)
 
 enum err postgres_connect(struct postgres_db *db, struct problem *p)
 {
-    enum err e = open_session(db, p);
+    enum err e = postgres_open_session(db, p);
     if (e == ERR_OK && db->access == DB_READER)
         e = check_reader(db, p);
-    else if (e == ERR_OK) {
-        e = read_timeline(db, p, &db->timeline);
-        if (e == ERR_OK)
-            e = postgres_lock(db, p);
-        if (e == ERR_OK)
-            e = postgres_take(db, p);
-    }
+    if (e == ERR_OK && db->access == DB_WRITER)
+        e = postgres_take(db, p);
     return e == ERR_OK ? enter_pipeline(db, p) : e;
 }
 
 /* --- again --- */
 
+/* What is kept in memory is only true if nobody else has written, and if all that was committed is
+ * still there: a standby that took over may lack the last commits. */
 static enum err take_back(struct postgres_db *db, struct problem *p)
 {
-    int64_t timeline = 0;
-    enum err e = read_timeline(db, p, &timeline);
-    if (e == ERR_OK && timeline != db->timeline)
-        e = problem_set(p, ERR_STORE_FAILED, "Another PostgreSQL server has taken over");
+    bool whole = true;
+    enum err e = postgres_lock(db, p);
     if (e == ERR_OK)
-        e = postgres_lock(db, p);
-    return e == ERR_OK ? postgres_raise_epoch(db, p) : e;
+        e = postgres_raise_epoch(db, p);
+    if (e == ERR_OK && db->committed_num > 0)
+        e = postgres_find_commit(db, db->committed_num, p, &whole);
+    if (e == ERR_OK && !whole)
+        e = problem_set(p, ERR_STORE_FAILED, "PostgreSQL has lost commit %" PRId64,
+                        db->committed_num);
+    return e;
 }
 
 enum err postgres_connect_again(struct postgres_db *db)
@@ -237,7 +239,7 @@ enum err postgres_connect_again(struct postgres_db *db)
     db->conn = NULL;
     struct problem p;
     problem_init(&p);
-    enum err e = open_session(db, &p);
+    enum err e = postgres_open_session(db, &p);
     if (e == ERR_OK && db->access == DB_WRITER)
         e = take_back(db, &p);
     if (e == ERR_OK)
@@ -247,9 +249,9 @@ enum err postgres_connect_again(struct postgres_db *db)
         PQfinish(db->conn);
         db->conn = NULL;
     }
-    if (e == ERR_OK)
+    if (e == ERR_OK && db->session > 1)
         LOG(LOG_INFO, "connected to PostgreSQL again");
-    else
+    else if (e != ERR_OK)
         LOG(e == ERR_STORE_FAILED ? LOG_ERROR : LOG_WARN, "cannot go on with PostgreSQL",
             LOG_Z("why", p.detail));
     problem_release(&p);
@@ -259,10 +261,12 @@ enum err postgres_connect_again(struct postgres_db *db)
 /* Reads as far as anything has come: the end, perhaps, behind results that nobody waits for. */
 enum err postgres_wake(struct postgres_db *db)
 {
-    while (!postgres_is_lost(db)) {
+    bool lost = postgres_is_lost(db);
+    while (!lost) {
         struct pollfd fd = {.fd = PQsocket(db->conn), .events = POLLIN};
-        if (poll(&fd, 1, 0) <= 0 || PQconsumeInput(db->conn) == 0)
-            break;
+        if (poll(&fd, 1, 0) <= 0)
+            return ERR_OK;
+        lost = PQconsumeInput(db->conn) == 0 || postgres_is_lost(db);
     }
-    return postgres_is_lost(db) ? postgres_connect_again(db) : ERR_OK;
+    return postgres_connect_again(db);
 }

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/hash_map.h"
+#include "base/limits.h"
 #include "store/db_driver.h"
 
 #include <libpq-fe.h>
@@ -16,6 +17,7 @@ enum {
     POSTGRES_NAME_MAX = 64,
     POSTGRES_SCHEMA_MAX = 40, /* with the number of a shard it is still a name of PostgreSQL */
     POSTGRES_URL_MAX = 4096,
+    POSTGRES_SETTLE_MS_MAX = 30 * 1000, /* a server that crashed is back by then, or it is down */
 };
 
 /* A prepared statement, and at the same time the cursor over its rows. */
@@ -31,6 +33,7 @@ struct postgres_rows {
     /* An INSERT of values only: the text that takes arrays instead, and inserts many rows. NULL:
      * not made yet, or there is none. */
     char *many_sql;
+    int width; /* parameters of a row; a statement may have several rows of the same kind */
     char many_name[24];
     int64_t many_session;
 };
@@ -49,11 +52,14 @@ struct postgres_db {
     const struct env *env;
     enum db_access access;
     char url[POSTGRES_URL_MAX];
-    char schema[POSTGRES_SCHEMA_MAX + 1];
-    int64_t session;  /* counts connections */
-    int64_t epoch;    /* a writer's: what the directory must say */
-    int64_t timeline; /* of the server's log: another one after a failover */
-    int64_t retry_at; /* after a failure to connect, by the monotonic clock */
+    char schema[POSTGRES_SCHEMA_MAX + 1]; /* of the directory */
+    int shard;
+    bool is_node;          /* a node has taken the shard, with the epoch in the URL */
+    int64_t session;       /* counts connections */
+    int64_t epoch;         /* a writer's: what the directory must say */
+    int64_t commit_num;    /* of the last transaction that began; no number is used twice */
+    int64_t committed_num; /* of the last one that was committed; 0: none was */
+    int64_t retry_at;      /* after a failure to connect, by the monotonic clock */
 
     struct hash_map statements;
     int64_t names_given;
@@ -62,7 +68,6 @@ struct postgres_db {
     bool in_transaction; /* or in a snapshot */
     bool begun;          /* the server knows of it */
     int prelude_due;     /* results of the statements that begin it that are still to come */
-    int64_t xid;         /* of the transaction, once its first trip is over; 0: not known */
     enum err failed;     /* of a statement of the transaction */
     bool fenced;
     int syncs_to_skip; /* trips that nobody waits for */
@@ -70,6 +75,7 @@ struct postgres_db {
     int64_t deadline_ms;
     int64_t changes;
     struct postgres_batch batch;
+    struct postgres_syncer *syncer; /* NULL: a commit is on disk when it returns */
 };
 
 static inline struct postgres_db *postgres_db_of(struct db *base)
@@ -79,10 +85,12 @@ static inline struct postgres_db *postgres_db_of(struct db *base)
 
 /* --- postgres_connection.c: the server's side --- */
 
-/* Connects, sets up the session and, a writer, takes the store. */
+/* Connects and sets up the session, outside of pipelines. */
+MUST_CHECK enum err postgres_open_session(struct postgres_db *db, struct problem *p);
+/* The same, and a writer takes the store. */
 MUST_CHECK enum err postgres_connect(struct postgres_db *db, struct problem *p);
 /* After a lost connection. ERR_STORE_BUSY: not now. ERR_STORE_FAILED, of a writer: another owner
- * has written meanwhile, or the server is not the one it was. */
+ * has written meanwhile, or the server has lost a commit. */
 MUST_CHECK enum err postgres_connect_again(struct postgres_db *db);
 /* Before the first statement after a pause: a connection that was closed meanwhile is opened again.
  */
@@ -99,14 +107,36 @@ MUST_CHECK enum err postgres_run(struct postgres_db *db, const char *sql, struct
 /* A whole number in a result. */
 int64_t postgres_number(const PGresult *result, int column);
 
-/* --- postgres_owner.c: the directory, ownership, migrations --- */
+/* --- postgres_url.c --- */
 
-enum { POSTGRES_SHARD = 0 };
+/* Takes the parameters that are pawl's own out of the URL. */
+MUST_CHECK enum err postgres_read_url(struct postgres_db *db, struct str url, struct problem *p);
 
-/* The session's lock on the store: two servers never have one. */
+/* --- postgres_migrate.c --- */
+
+/* 0: there is no directory. A schema of that name which is not pawl's is refused. */
+MUST_CHECK enum err postgres_directory_version(struct postgres_db *db, struct problem *p,
+                                               int64_t *ret);
+MUST_CHECK enum err postgres_migrate_directory(struct postgres_db *db, int64_t version,
+                                               struct problem *p);
+/* Creates and migrates the tables of the shard, unless it has another owner by then. */
+MUST_CHECK enum err postgres_migrate_shard(struct postgres_db *db, struct problem *p);
+
+/* --- postgres_owner.c: locks and epochs --- */
+
+enum { POSTGRES_LOCK_CLASS = 0x7061776c }; /* "pawl": of the locks of sessions */
+
+/* A writer without a node holds a lock on its shard: two such never have one, and no node takes the
+ * shard meanwhile. */
 MUST_CHECK enum err postgres_lock(struct postgres_db *db, struct problem *p);
-/* Creates what is missing, migrates, and raises the epoch. */
+/* Creates or migrates the directory, one process at a time. */
+MUST_CHECK enum err postgres_make_directory(struct postgres_db *db, struct problem *p,
+                                            bool *ret_new);
+/* Creates what is missing and migrates. Without a node it takes the shard, unless a node has it. */
 MUST_CHECK enum err postgres_take(struct postgres_db *db, struct problem *p);
+/* Has the shard a commit of this number? Outside of pipelines. */
+MUST_CHECK enum err postgres_find_commit(struct postgres_db *db, int64_t num, struct problem *p,
+                                         bool *ret_found);
 /* Fences off every other owner. ERR_STORE_FAILED: this connection had the store before, and
  * somebody has raised the epoch since. */
 MUST_CHECK enum err postgres_raise_epoch(struct postgres_db *db, struct problem *p);
@@ -126,8 +156,8 @@ MUST_CHECK bool postgres_send(struct postgres_db *db, const struct postgres_rows
                               const struct db_value *values);
 /* A statement of fixed text. */
 MUST_CHECK bool postgres_send_text(struct postgres_db *db, const char *sql);
-/* Waits until the transaction's number is known. What was sent stays under way. */
-MUST_CHECK enum err postgres_learn_xid(struct postgres_db *db);
+/* Waits until the fence has let the transaction in. What was sent stays under way. */
+MUST_CHECK enum err postgres_await_fence(struct postgres_db *db);
 /* Ends the trip and reads its results. */
 struct trip postgres_finish_trip(struct postgres_db *db, bool sent);
 /* Ends it without waiting: the next one passes over the results. */
@@ -160,6 +190,19 @@ bool postgres_batch_is_full(const struct postgres_batch *batch);
 void postgres_batch_clear(struct postgres_batch *batch);
 /* Sends what waits, and forgets it. */
 MUST_CHECK bool postgres_batch_send(struct postgres_db *db);
+
+/* --- postgres_sync.c: commits that are put on disk later --- */
+
+/* Connects when it is first needed. NULL: no memory. */
+struct postgres_syncer *postgres_syncer_new(const struct postgres_db *db, struct db_marks *marks);
+void postgres_syncer_free(struct postgres_syncer *s);
+/* From any thread. */
+MUST_CHECK enum err postgres_sync(struct db *base);
+/* Nothing more may be written. */
+bool postgres_syncer_failed(const struct postgres_syncer *s);
+/* Around each commit, whatever comes of it. */
+void postgres_commit_begins(struct postgres_syncer *s);
+void postgres_commit_ends(struct postgres_db *db, enum db_outcome outcome);
 
 /* --- postgres.c --- */
 

@@ -1,6 +1,5 @@
-/* Who owns the store: the directory with its epochs, and migrations. */
+/* Who owns a shard: locks and epochs. */
 #include "base/log.h"
-#include "store/migrations.h"
 #include "store/postgres/postgres_db.h"
 
 #include <inttypes.h>
@@ -8,18 +7,18 @@
 #include <unistd.h>
 
 enum {
-    LOCK_CLASS = 0x7061776c, /* "pawl" */
-    LOCK_WAIT_MS = 1000,     /* a server that was killed a moment ago still has a session */
+    LOCK_WAIT_MS = 1000, /* a server that was killed a moment ago still has a session */
     LOCK_POLL_MS = 50,
 };
 
-/* --- the lock of the session --- */
+/* --- locks of the session --- */
 
-static enum err try_lock(struct postgres_db *db, struct problem *p, bool *ret_locked)
+static enum err try_lock(struct postgres_db *db, const char *name, struct problem *p,
+                         bool *ret_locked)
 {
     char class[16];
-    (void)snprintf(class, sizeof(class), "%d", LOCK_CLASS);
-    const char *values[] = {class, db->schema};
+    (void)snprintf(class, sizeof(class), "%d", POSTGRES_LOCK_CLASS);
+    const char *values[] = {class, name};
     PGresult *result =
         postgres_ask(db, "SELECT pg_try_advisory_lock($1::int, hashtext($2))", 2, values, p);
     if (result == NULL)
@@ -29,120 +28,35 @@ static enum err try_lock(struct postgres_db *db, struct problem *p, bool *ret_lo
     return ERR_OK;
 }
 
-enum err postgres_lock(struct postgres_db *db, struct problem *p)
+static enum err wait_lock(struct postgres_db *db, const char *name, struct problem *p,
+                          bool *ret_locked)
 {
-    bool locked = false;
-    for (int waited = 0; waited <= LOCK_WAIT_MS; waited += LOCK_POLL_MS) {
-        enum err e = try_lock(db, p, &locked);
-        if (e != ERR_OK || locked)
-            return e;
-        (void)nanosleep(&(struct timespec){.tv_nsec = LOCK_POLL_MS * 1000000L}, NULL);
-    }
-    return problem_set(p, ERR_STORE_BUSY, "The store is in use by another pawl (schema %s)",
-                       db->schema);
-}
-
-/* --- migrations --- */
-
-struct schema_step {
-    const struct migration *migration;
-    const char *schema;   /* where it is made */
-    const char *versions; /* what notes its number */
-};
-
-static enum err migrate_one(struct postgres_db *db, const struct schema_step *step,
-                            struct problem *p)
-{
-    const struct migration *m = step->migration;
-    struct buf sql;
-    buf_init(&sql, 1 << 20);
-    buf_printf(&sql, "BEGIN; CREATE SCHEMA IF NOT EXISTS %s; SET LOCAL search_path = %s, %s;",
-               step->schema, step->schema, db->schema);
-    buf_put(&sql, str_of(m->sql));
-    buf_printf(&sql, "; UPDATE %s.%s = %d; COMMIT", db->schema, step->versions, m->number);
-    enum err e = buf_ok(&sql) ? postgres_run(db, sql.ptr, p)
-                              : problem_set(p, ERR_NO_MEMORY, "No memory for a migration");
-    buf_release(&sql);
-    if (e != ERR_OK) {
-        char why[PROBLEM_DETAIL_MAX];
-        (void)snprintf(why, sizeof(why), "%s", p->detail);
-        return problem_set(p, e, "Migration %d (%s) failed: %.*s", m->number, m->name, 300, why);
-    }
-    LOG(LOG_INFO, "migrated the store", LOG_Z("schema", step->schema), LOG_N("number", m->number),
-        LOG_Z("name", m->name));
-    return ERR_OK;
-}
-
-static enum err migrate(struct postgres_db *db, const struct migration *all, size_t count,
-                        struct schema_step step, int64_t version, struct problem *p)
-{
-    int newest = all[count - 1].number;
-    if (version > newest)
-        return problem_set(p, ERR_STORE_FAILED,
-                           "The schema %s was written by a newer pawl (its version is %" PRId64
-                           ", pawl %s knows up to %d). Use the newer version or restore a backup.",
-                           step.schema, version, PAWL_VERSION, newest);
     enum err e = ERR_OK;
-    for (size_t i = 0; i < count && e == ERR_OK; i++) {
-        step.migration = &all[i];
-        if (all[i].number > version)
-            e = migrate_one(db, &step, p);
+    *ret_locked = false;
+    for (int waited = 0; waited <= LOCK_WAIT_MS; waited += LOCK_POLL_MS) {
+        e = try_lock(db, name, p, ret_locked);
+        if (e != ERR_OK || *ret_locked)
+            break;
+        (void)nanosleep(&(struct timespec){.tv_nsec = LOCK_POLL_MS * 1000000L}, NULL);
     }
     return e;
 }
 
-/* --- the directory --- */
-
-/* 0: there is none. A schema of that name which is not pawl's is refused. */
-static enum err directory_version(struct postgres_db *db, struct problem *p, int64_t *ret)
+static enum err in_use(const struct postgres_db *db, struct problem *p)
 {
-    const char *values[] = {db->schema};
-    PGresult *result = postgres_ask(
-        db,
-        "SELECT count(*), count(*) FILTER (WHERE c.relname = 'directory') FROM pg_class c"
-        " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1",
-        1, values, p);
-    if (result == NULL)
-        return p->err;
-    bool empty = postgres_number(result, 0) == 0;
-    bool known = postgres_number(result, 1) == 1;
-    PQclear(result);
-    *ret = 0;
-    if (!known)
-        return empty ? ERR_OK
-                     : problem_set(p, ERR_STORE_FAILED,
-                                   "The schema %s belongs to another program. Choose another one "
-                                   "with ?schema=NAME.",
-                                   db->schema);
-    result = postgres_ask(db, "SELECT version FROM directory", 0, NULL, p);
-    if (result == NULL)
-        return p->err;
-    *ret = postgres_number(result, 0);
-    PQclear(result);
-    return ERR_OK;
+    return problem_set(p, ERR_STORE_BUSY, "The store is in use by another pawl (schema %s)",
+                       db->schema);
 }
 
-static enum err migrate_directory(struct postgres_db *db, struct problem *p)
+enum err postgres_lock(struct postgres_db *db, struct problem *p)
 {
-    int64_t version = 0;
-    struct schema_step step = {NULL, db->schema, "directory SET version"};
-    enum err e = directory_version(db, p, &version);
-    return e == ERR_OK
-               ? migrate(db, MIGRATIONS_DIRECTORY, MIGRATIONS_DIRECTORY_COUNT, step, version, p)
-               : e;
-}
-
-static enum err migrate_shard(struct postgres_db *db, struct problem *p)
-{
-    char schema[POSTGRES_NAME_MAX];
-    (void)snprintf(schema, sizeof(schema), "%s_%d", db->schema, POSTGRES_SHARD);
-    struct schema_step step = {NULL, schema, "shards SET version"};
-    PGresult *result = postgres_ask(db, "SELECT version FROM shards WHERE shard = 0", 0, NULL, p);
-    if (result == NULL)
-        return p->err;
-    int64_t version = postgres_number(result, 0);
-    PQclear(result);
-    return migrate(db, MIGRATIONS_POSTGRES, MIGRATIONS_POSTGRES_COUNT, step, version, p);
+    char name[POSTGRES_NAME_MAX];
+    bool locked = false;
+    if (db->is_node) /* others may take the shard from it when its lease is over */
+        return ERR_OK;
+    (void)snprintf(name, sizeof(name), "%s_%d", db->schema, db->shard);
+    enum err e = wait_lock(db, name, p, &locked);
+    return e != ERR_OK || locked ? e : in_use(db, p);
 }
 
 /* --- epochs --- */
@@ -150,31 +64,102 @@ static enum err migrate_shard(struct postgres_db *db, struct problem *p)
 /* Waits for the transactions of the last owner: each holds its row of the directory. */
 enum err postgres_raise_epoch(struct postgres_db *db, struct problem *p)
 {
-    static const char SQL[] = "WITH raised AS (UPDATE shards SET epoch = epoch + 1, owner = $1"
-                              " WHERE shard = 0 AND $2::bigint IN (0, epoch) RETURNING epoch)"
-                              " SELECT COALESCE((SELECT epoch FROM raised), 0)";
+    static const char SQL[] =
+        "WITH raised AS (UPDATE shards SET epoch = epoch + 1, owner = COALESCE($1, owner)"
+        " WHERE shard = $2 AND $3::bigint IN (0, epoch) RETURNING epoch)"
+        " SELECT COALESCE((SELECT epoch FROM raised), 0),"
+        " COALESCE((SELECT max(num) FROM commits WHERE shard = $2), 0)";
     char host[64] = "";
     char owner[96];
+    char shard[16];
     char epoch[24];
     (void)gethostname(host, sizeof(host) - 1);
     (void)snprintf(owner, sizeof(owner), "%s:%d", host, (int)getpid());
+    (void)snprintf(shard, sizeof(shard), "%d", db->shard);
     (void)snprintf(epoch, sizeof(epoch), "%" PRId64, db->epoch);
-    const char *values[] = {owner, epoch};
-    PGresult *result = postgres_ask(db, SQL, 2, values, p);
+    const char *values[] = {db->is_node ? NULL : owner, shard, epoch};
+    PGresult *result = postgres_ask(db, SQL, 3, values, p);
     if (result == NULL)
         return p->err;
     int64_t raised = postgres_number(result, 0);
+    int64_t last_num = postgres_number(result, 1);
     PQclear(result);
     if (raised == 0)
-        return problem_set(p, ERR_STORE_FAILED, "Another server has taken the store");
+        return db->epoch == 0
+                   ? problem_set(p, ERR_STORE_FAILED, "The store has no shard %d", db->shard)
+                   : problem_set(p, ERR_STORE_FAILED, "Another server has taken the store");
     db->epoch = raised;
+    db->commit_num = MAX(db->commit_num, last_num);
+    return ERR_OK;
+}
+
+enum err postgres_find_commit(struct postgres_db *db, int64_t num, struct problem *p,
+                              bool *ret_found)
+{
+    char shard[16];
+    char number[24];
+    (void)snprintf(shard, sizeof(shard), "%d", db->shard);
+    (void)snprintf(number, sizeof(number), "%" PRId64, num);
+    const char *values[] = {shard, number};
+    PGresult *result = postgres_ask(
+        db, "SELECT count(*) FROM commits WHERE shard = $1::bigint AND num = $2::bigint", 2, values,
+        p);
+    if (result == NULL)
+        return p->err;
+    *ret_found = postgres_number(result, 0) == 1;
+    PQclear(result);
+    return ERR_OK;
+}
+
+/* --- without a node --- */
+
+enum err postgres_make_directory(struct postgres_db *db, struct problem *p, bool *ret_new)
+{
+    bool locked = false;
+    int64_t version = 0;
+    enum err e = wait_lock(db, db->schema, p, &locked);
+    if (e == ERR_OK && !locked)
+        e = problem_set(p, ERR_STORE_BUSY, "Another pawl is setting up the schema %s", db->schema);
+    if (e == ERR_OK)
+        e = postgres_directory_version(db, p, &version);
+    if (e == ERR_OK)
+        e = postgres_migrate_directory(db, version, p);
+    if (locked && e == ERR_OK)
+        e = postgres_run(db, "SELECT pg_advisory_unlock_all()", p);
+    *ret_new = e == ERR_OK && version == 0;
+    return e;
+}
+
+/* The node has raised the epoch: what was committed before is over. */
+static enum err check_epoch(struct postgres_db *db, struct problem *p)
+{
+    char shard[16];
+    char epoch[24];
+    (void)snprintf(shard, sizeof(shard), "%d", db->shard);
+    (void)snprintf(epoch, sizeof(epoch), "%" PRId64, db->epoch);
+    const char *values[] = {shard, epoch};
+    PGresult *result = postgres_ask(db,
+                                    "SELECT COALESCE(max(num), 0) FROM commits, fence($1, $2) xid"
+                                    " WHERE shard = $1::bigint",
+                                    2, values, p);
+    if (result == NULL)
+        return p->err;
+    db->commit_num = postgres_number(result, 0);
+    PQclear(result);
     return ERR_OK;
 }
 
 enum err postgres_take(struct postgres_db *db, struct problem *p)
 {
-    enum err e = migrate_directory(db, p);
+    bool is_new;
+    if (db->is_node) {
+        enum err checked = check_epoch(db, p);
+        return checked == ERR_OK ? postgres_migrate_shard(db, p) : checked;
+    }
+    enum err e = postgres_make_directory(db, p, &is_new);
     if (e == ERR_OK)
-        e = migrate_shard(db, p);
-    return e == ERR_OK ? postgres_raise_epoch(db, p) : e;
+        e = postgres_lock(db, p);
+    if (e == ERR_OK)
+        e = postgres_raise_epoch(db, p);
+    return e == ERR_OK ? postgres_migrate_shard(db, p) : e;
 }

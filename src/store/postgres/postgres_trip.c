@@ -41,14 +41,13 @@ bool postgres_send_prelude(struct postgres_db *db)
         return true;
     bool writer = db->access == DB_WRITER;
     if (writer)
-        (void)snprintf(second, sizeof(second), "SELECT fence(%d, %lld)", POSTGRES_SHARD,
-                       (long long)db->epoch);
+        (void)snprintf(second, sizeof(second), "SELECT fence(%d, %lld, %lld)", db->shard,
+                       (long long)db->epoch, (long long)++db->commit_num);
     else
         (void)snprintf(second, sizeof(second), "SET LOCAL statement_timeout = %lld",
                        (long long)MAX(db->snapshot_ms, INT64_C(1)));
     db->begun = true;
     db->prelude_due = 2;
-    db->xid = 0;
     return postgres_send_text(db, writer ? "BEGIN"
                                          : "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") &&
            postgres_send_text(db, second);
@@ -70,14 +69,6 @@ static bool flush(struct postgres_db *db)
 
 /* --- results --- */
 
-static int64_t number_of_fence(const PGresult *result)
-{
-    uint64_t number = 0;
-    if (PQntuples(result) == 1 && PQgetlength(result, 0, 0) == (int)sizeof(number))
-        memcpy(&number, PQgetvalue(result, 0, 0), sizeof(number));
-    return (int64_t)be64toh(number);
-}
-
 /* Takes the result over. */
 static void take_result(struct postgres_db *db, PGresult *result, struct trip *trip)
 {
@@ -88,18 +79,29 @@ static void take_result(struct postgres_db *db, PGresult *result, struct trip *t
         trip->last = result;
         return;
     }
-    if (done && --db->prelude_due == 0 && db->access == DB_WRITER)
-        db->xid = number_of_fence(result);
+    if (done)
+        db->prelude_due--;
     if (status == PGRES_FATAL_ERROR && trip->err == ERR_OK)
         trip->err = postgres_err_of(db, result);
     PQclear(result);
 }
 
-static enum err note_loss(struct postgres_db *db)
+/* Half a trip may be under way. */
+static enum err lose(struct postgres_db *db)
 {
-    LOG(LOG_WARN, "lost the connection to PostgreSQL",
-        LOG_Z("why", db->conn != NULL ? PQerrorMessage(db->conn) : NULL));
+    if (db->conn != NULL)
+        LOG(LOG_WARN, "lost the connection to PostgreSQL", LOG_Z("why", PQerrorMessage(db->conn)));
+    PQfinish(db->conn);
+    db->conn = NULL;
     return ERR_STORE_BUSY;
+}
+
+/* An error that libpq made up itself: it could not read, or there was no memory for what it read.
+ * It leaves some such connections open, but what comes next on them is anybody's guess. */
+static bool is_of_client(const PGresult *result)
+{
+    return PQresultStatus(result) == PGRES_FATAL_ERROR &&
+           PQresultErrorField(result, PG_DIAG_SQLSTATE) == NULL;
 }
 
 /* The next result, or NULL: a sync, or the connection is lost. */
@@ -109,8 +111,10 @@ static PGresult *next_result(struct postgres_db *db)
         PGresult *result = PQgetResult(db->conn);
         if (result == NULL)
             continue; /* between two statements */
-        if (PQresultStatus(result) != PGRES_PIPELINE_SYNC)
+        if (PQresultStatus(result) != PGRES_PIPELINE_SYNC && !is_of_client(result))
             return result;
+        if (is_of_client(result))
+            (void)lose(db);
         PQclear(result);
         return NULL;
     }
@@ -127,17 +131,16 @@ static void skip_old_trips(struct postgres_db *db)
     }
 }
 
-/* Something was sent that this trip did not finish. */
-enum err postgres_learn_xid(struct postgres_db *db)
+enum err postgres_await_fence(struct postgres_db *db)
 {
     struct trip trip = {NULL, ERR_OK};
     if (PQsendFlushRequest(db->conn) == 0 || !flush(db))
-        return note_loss(db);
+        return lose(db);
     skip_old_trips(db);
     while (db->prelude_due > 0 && trip.err == ERR_OK) {
         PGresult *result = next_result(db);
         if (result == NULL)
-            return note_loss(db);
+            return lose(db);
         take_result(db, result, &trip);
     }
     return trip.err;
@@ -146,16 +149,14 @@ enum err postgres_learn_xid(struct postgres_db *db)
 struct trip postgres_finish_trip(struct postgres_db *db, bool sent)
 {
     struct trip trip = {NULL, ERR_OK};
-    if (sent && PQpipelineSync(db->conn) == 1 && flush(db)) {
+    sent = sent && PQpipelineSync(db->conn) == 1 && flush(db);
+    if (sent) {
         skip_old_trips(db);
         for (PGresult *r = next_result(db); r != NULL; r = next_result(db))
             take_result(db, r, &trip);
     }
-    if (!sent || postgres_is_lost(db)) {
-        trip.err = note_loss(db);
-        PQfinish(db->conn); /* half a trip may be under way */
-        db->conn = NULL;
-    }
+    if (!sent || postgres_is_lost(db))
+        trip.err = lose(db);
     db->prelude_due = 0;
     if (trip.err != ERR_OK) {
         PQclear(trip.last);
@@ -168,9 +169,6 @@ void postgres_leave_trip(struct postgres_db *db, bool sent)
 {
     if (sent && PQpipelineSync(db->conn) == 1 && flush(db))
         db->syncs_to_skip++;
-    else if (!postgres_is_lost(db)) {
-        (void)note_loss(db);
-        PQfinish(db->conn);
-        db->conn = NULL;
-    }
+    else
+        (void)lose(db);
 }

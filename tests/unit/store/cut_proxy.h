@@ -6,6 +6,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -14,6 +15,7 @@ enum cut {
     CUT_NOTHING,
     CUT_COMMIT, /* the server never sees it */
     CUT_ANSWER, /* the server has committed, the client does not hear of it */
+    CUT_SERVER, /* the server crashes before it sees it */
 };
 
 struct cut_proxy {
@@ -22,6 +24,7 @@ struct cut_proxy {
     int listener;
     pthread_t thread;
     _Atomic enum cut cut; /* of the next commit */
+    pid_t victim;         /* a process of the server: with it all of the server's memory is gone */
     atomic_bool stopping;
 };
 
@@ -54,7 +57,9 @@ static inline bool pass_on(struct cut_proxy *p, int client, int server)
         return false;
     bool commits = from_client && has_commit(bytes, (size_t)got);
     enum cut cut = commits ? atomic_exchange(&p->cut, CUT_NOTHING) : CUT_NOTHING;
-    if (cut == CUT_COMMIT)
+    if (cut == CUT_SERVER)
+        (void)kill(p->victim, SIGKILL);
+    if (cut == CUT_COMMIT || cut == CUT_SERVER)
         return false;
     if (write(from_client ? server : client, bytes, (size_t)got) != got)
         return false;

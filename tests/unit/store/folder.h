@@ -166,10 +166,11 @@ static inline void raw_exec(struct raw *raw, const char *sql)
 static inline PGconn *raw_connect(const char *path)
 {
     char url[DB_PATH_MAX];
-    char sql[128];
+    char sql[160];
     test_store_url(path, url, sizeof(url));
     char *schema = strstr(url, "&schema=");
-    (void)snprintf(sql, sizeof(sql), "SET search_path = %s_0", schema + strlen("&schema="));
+    const char *name = schema + strlen("&schema=");
+    (void)snprintf(sql, sizeof(sql), "SET search_path = %s_0, %s, public", name, name);
     *schema = '\0';
     PGconn *conn = PQconnectdb(url);
     PQclear(PQexec(conn, sql));

@@ -35,7 +35,7 @@ static void end_session_of_writer(void **state)
     struct raw raw = raw_open(file_of(state).text);
     (void)snprintf(sql, sizeof(sql),
                    "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_locks"
-                   " WHERE locktype = 'advisory' AND objid = hashtext('%s')::oid",
+                   " WHERE locktype = 'advisory' AND objid = hashtext('%s_0')::oid",
                    schema_of(state).text);
     assert_int_equal(raw_number(&raw, sql), 1);
     raw_close(&raw);
@@ -54,6 +54,28 @@ static enum err note_in_a_transaction(struct db *db, int64_t num)
 }
 
 static const char TAKE_OVER[] = "UPDATE shards SET epoch = epoch + 1";
+
+/* --- many rows --- */
+
+static void a_statement_of_several_rows_inserts_each_of_them(void **state)
+{
+    static const char TWO[] = "INSERT INTO notes (num, text) VALUES ($1, $2), ($3, $4)";
+    static const char MIXED[] = "INSERT INTO notes (num, text) VALUES ($1, $2), ($3, 'd')";
+    struct db *db = open_writer(file_of(state).text);
+    make_notes(db);
+    assert_ok(db_begin(db));
+    for (int64_t i = 0; i < 3; i++)
+        assert_ok(
+            DB_EXEC(db, TWO, NULL, DB_I(10 * i), DB_T(STR("a")), DB_I(10 * i + 1), DB_T(STR("b"))));
+    assert_ok(DB_EXEC(db, MIXED, NULL, DB_I(100), DB_T(STR("c")), DB_I(101)));
+    assert_ok(db_commit(db));
+    db_close(db);
+    struct raw raw = raw_open(file_of(state).text);
+    assert_int_equal(raw_number(&raw, "SELECT sum(num) FROM notes WHERE text = 'a'"), 30);
+    assert_int_equal(raw_number(&raw, "SELECT sum(num) FROM notes WHERE text = 'b'"), 33);
+    assert_int_equal(raw_number(&raw, "SELECT sum(num) FROM notes WHERE text IN ('c', 'd')"), 201);
+    raw_close(&raw);
+}
 
 /* --- ownership --- */
 
@@ -197,6 +219,144 @@ static void a_commit_whose_answer_was_lost_is_found_out(void **state)
     cut_proxy_stop(&p);
 }
 
+/* The number of the lost transaction is given again: to the one that takes the store back. */
+static void a_commit_that_the_server_lost_in_a_crash_is_aborted(void **state)
+{
+    struct cut_proxy p;
+    cut_proxy_start(&p, *state);
+    struct db *db = open_through(&p, state);
+    make_notes(db);
+    struct raw raw = raw_open(file_of(state).text);
+    raw_exec(&raw, "CHECKPOINT");
+    p.victim = (pid_t)raw_number(&raw, "SELECT pg_backend_pid()");
+    atomic_store(&p.cut, CUT_SERVER);
+    assert_int_equal(note_in_a_transaction(db, 1), ERR_STORE_BUSY);
+    assert_int_equal(db_commit_outcome(db), DB_ABORTED);
+    assert_int_equal(count_notes(db), 0);
+    assert_ok(note_in_a_transaction(db, 1));
+    PQfinish(raw.server);
+    db_close(db);
+    cut_proxy_stop(&p);
+}
+
+static void a_server_that_has_lost_a_commit_is_not_written_to(void **state)
+{
+    struct db *db = open_writer(file_of(state).text);
+    make_notes(db);
+    assert_ok(note_in_a_transaction(db, 1));
+    assert_ok(note_in_a_transaction(db, 2));
+    end_session_of_writer(state);
+    run_outside(state, "DELETE FROM commits WHERE num = (SELECT max(num) FROM commits)");
+    assert_int_equal(note_in_a_transaction(db, 3), ERR_STORE_FAILED);
+    db_close(db);
+}
+
+static void numbers_of_commits_go_on_with_the_next_owner_and_old_ones_go(void **state)
+{
+    enum { COMMITS = 2100 };
+    struct db *db = open_writer(file_of(state).text);
+    make_notes(db);
+    for (int64_t i = 1; i <= COMMITS; i++)
+        assert_ok(note_in_a_transaction(db, i));
+    db_close(db);
+    db = open_writer(file_of(state).text);
+    assert_ok(note_in_a_transaction(db, COMMITS + 1));
+    struct raw raw = raw_open(file_of(state).text);
+    assert_true(raw_number(&raw, "SELECT max(num) FROM commits") > COMMITS);
+    assert_true(raw_number(&raw, "SELECT count(*) FROM commits") <= 2001);
+    raw_close(&raw);
+    db_close(db);
+}
+
+/* --- commits that are put on disk later --- */
+
+static struct db *open_that_puts_off(void **state, struct db_marks *marks)
+{
+    char url[DB_PATH_MAX];
+    struct problem problem;
+    struct db *db = NULL;
+    problem_init(&problem);
+    test_store_url(file_of(state).text, url, sizeof(url));
+    struct db_config config = {
+        .url = str_of(url), .access = DB_WRITER, .env = &ENV_SYSTEM, .marks = marks};
+    if (db_open(&config, &problem, &db) != ERR_OK)
+        fail_msg("%s", problem.detail);
+    problem_release(&problem);
+    make_notes(db);
+    assert_ok(db_sync(db));
+    return db;
+}
+
+static uint64_t commits_not_on_disk(struct db_marks *marks)
+{
+    return atomic_load(&marks->written) - atomic_load(&marks->durable);
+}
+
+static void a_commit_that_is_put_off_is_on_disk_after_the_sync(void **state)
+{
+    struct db_marks marks = {0};
+    struct db *db = open_that_puts_off(state, &marks);
+    assert_int_equal(commits_not_on_disk(&marks), 0);
+    for (int64_t i = 1; i <= 3; i++)
+        assert_ok(note_in_a_transaction(db, i));
+    assert_int_equal(commits_not_on_disk(&marks), 3);
+    assert_ok(db_sync(db));
+    assert_int_equal(commits_not_on_disk(&marks), 0);
+    db_close(db);
+}
+
+static void a_commit_that_must_not_be_put_off_takes_those_before_it_to_disk(void **state)
+{
+    static const char SQL[] = "INSERT INTO notes (num, text) VALUES ($1, 'x')";
+    struct db_marks marks = {0};
+    struct db *db = open_that_puts_off(state, &marks);
+    assert_ok(note_in_a_transaction(db, 1));
+    assert_ok(db_begin(db));
+    assert_ok(DB_EXEC(db, SQL, NULL, DB_I(2)));
+    assert_ok(db_commit_now(db));
+    assert_int_equal(commits_not_on_disk(&marks), 0);
+    db_close(db);
+}
+
+static void a_commit_that_was_aborted_keeps_nobody_waiting(void **state)
+{
+    struct db_marks marks = {0};
+    struct db *db = open_that_puts_off(state, &marks);
+    assert_ok(note_in_a_transaction(db, 1));
+    assert_int_equal(note_in_a_transaction(db, 1), ERR_INTERNAL); /* there is one already */
+    assert_int_equal(commits_not_on_disk(&marks), 0);
+    assert_int_equal(note_in_a_transaction(db, 1), ERR_INTERNAL);
+    assert_int_equal(commits_not_on_disk(&marks), 0);
+    db_close(db);
+}
+
+static void a_sync_goes_on_after_its_connection_was_lost(void **state)
+{
+    struct db_marks marks = {0};
+    struct db *db = open_that_puts_off(state, &marks);
+    struct raw raw = raw_open(file_of(state).text);
+    raw_exec(&raw, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+                   " WHERE application_name = 'pawl' AND query LIKE '%emit_message%'");
+    raw_close(&raw);
+    assert_ok(note_in_a_transaction(db, 1));
+    assert_ok(db_sync(db));
+    assert_int_equal(commits_not_on_disk(&marks), 0);
+    db_close(db);
+}
+
+static void a_sync_after_which_the_commit_is_missing_fails_for_good(void **state)
+{
+    struct db_marks marks = {0};
+    struct db *db = open_that_puts_off(state, &marks);
+    assert_ok(note_in_a_transaction(db, 1));
+    run_outside(state, "DELETE FROM commits WHERE num = (SELECT max(num) FROM commits)");
+    assert_int_equal(db_sync(db), ERR_STORE_FAILED);
+    assert_true(atomic_load(&marks.failed));
+    assert_int_equal(commits_not_on_disk(&marks), 1);
+    assert_int_equal(db_begin(db), ERR_STORE_FAILED);
+    db_close(db);
+}
+
 /* --- what is not ours --- */
 
 static void assert_refused(const char *url, enum err expected, const char *why)
@@ -245,6 +405,7 @@ static void a_url_that_names_no_store_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        folder_test(a_statement_of_several_rows_inserts_each_of_them),
         folder_test(an_owner_that_was_replaced_cannot_commit),
         folder_test(an_owner_that_was_replaced_reads_nothing_either),
         folder_test(a_new_owner_waits_for_the_transaction_of_the_old_one),
@@ -253,6 +414,14 @@ int main(void)
         folder_test(a_reader_connects_again),
         folder_test(a_commit_that_never_arrived_is_aborted),
         folder_test(a_commit_whose_answer_was_lost_is_found_out),
+        folder_test(a_commit_that_the_server_lost_in_a_crash_is_aborted),
+        folder_test(a_server_that_has_lost_a_commit_is_not_written_to),
+        folder_test(numbers_of_commits_go_on_with_the_next_owner_and_old_ones_go),
+        folder_test(a_commit_that_is_put_off_is_on_disk_after_the_sync),
+        folder_test(a_commit_that_must_not_be_put_off_takes_those_before_it_to_disk),
+        folder_test(a_commit_that_was_aborted_keeps_nobody_waiting),
+        folder_test(a_sync_goes_on_after_its_connection_was_lost),
+        folder_test(a_sync_after_which_the_commit_is_missing_fails_for_good),
         folder_test(a_schema_of_another_program_is_refused),
         folder_test(a_store_of_a_newer_pawl_is_refused),
         folder_test(a_url_that_names_no_store_is_refused),
